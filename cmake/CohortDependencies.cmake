@@ -1,0 +1,85 @@
+# Finds the third parts. Wheels lie in a Python environment that scripts/setup fills (.deps/python); a machine that has its
+# own is named by -DCOHORT_PYTHON=PATH.
+#
+# Defines: cohort_json, cohort_log (spdlog + fmt), cohort_libtorch, cohort_mujoco, GTest::gtest_main, benchmark::benchmark,
+# and COHORT_TORCH_FOUND, COHORT_MUJOCO_FOUND, COHORT_CUDA_HEADERS.
+find_program(COHORT_PYTHON NAMES python3 PATHS ${PROJECT_SOURCE_DIR}/.deps/python/bin NO_DEFAULT_PATH
+             DOC "Python whose site-packages hold torch and mujoco; used while building and testing only")
+if(NOT COHORT_PYTHON)
+  find_program(COHORT_PYTHON NAMES python3)
+endif()
+if(COHORT_PYTHON AND NOT COHORT_SITE_PACKAGES)
+  execute_process(COMMAND ${COHORT_PYTHON} -c "import sysconfig; print(sysconfig.get_paths()['purelib'])"
+                  OUTPUT_VARIABLE site OUTPUT_STRIP_TRAILING_WHITESPACE)
+  set(COHORT_SITE_PACKAGES "${site}" CACHE PATH "Where the wheels are unpacked")
+endif()
+
+find_package(nlohmann_json 3.11 REQUIRED)
+add_library(cohort_json INTERFACE)
+target_link_libraries(cohort_json INTERFACE nlohmann_json::nlohmann_json)
+
+find_package(fmt 9 REQUIRED)
+find_package(spdlog 1.10 REQUIRED)
+add_library(cohort_log INTERFACE)
+target_link_libraries(cohort_log INTERFACE fmt::fmt spdlog::spdlog)
+
+find_package(CLI11 2.1 REQUIRED)
+
+if(COHORT_TESTS)
+  find_package(GTest REQUIRED)
+  include(GoogleTest)
+endif()
+if(COHORT_BENCH)
+  find_package(benchmark REQUIRED)
+endif()
+
+# LibTorch: the wheel's headers and shared libraries, without its CMake files (they ask for a CUDA toolkit).
+set(COHORT_TORCH_FOUND OFF)
+set(COHORT_CUDA_HEADERS "")
+if(COHORT_TORCH AND NOT EXISTS "${COHORT_SITE_PACKAGES}/torch/lib/libtorch_cpu.so")
+  # A machine's own Python may keep torch elsewhere than purelib (a target folder on PYTHONPATH, say).
+  execute_process(COMMAND ${COHORT_PYTHON} -c "import importlib.util as u; print(u.find_spec('torch').submodule_search_locations[0])"
+                  OUTPUT_VARIABLE torch_dir OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+else()
+  set(torch_dir ${COHORT_SITE_PACKAGES}/torch)
+endif()
+if(COHORT_TORCH AND torch_dir AND EXISTS "${torch_dir}/lib/libtorch_cpu.so")
+  set(COHORT_TORCH_FOUND ON)
+  add_library(cohort_libtorch INTERFACE)
+  target_include_directories(cohort_libtorch SYSTEM INTERFACE ${torch_dir}/include
+                                                              ${torch_dir}/include/torch/csrc/api/include)
+  # The wheel's include tree also holds fmt/, and its c10d headers want macros that its own build sets.
+  target_compile_definitions(cohort_libtorch INTERFACE USE_DISTRIBUTED USE_C10D_GLOO)
+  target_link_libraries(cohort_libtorch INTERFACE ${torch_dir}/lib/libtorch_cpu.so ${torch_dir}/lib/libc10.so)
+  cmake_path(GET torch_dir PARENT_PATH torch_site)
+  file(GLOB wheel_libs ${torch_site}/nvidia/*/lib)
+  foreach(dir IN LISTS wheel_libs)
+    target_link_options(cohort_libtorch INTERFACE "-Wl,-rpath-link,${dir}")
+  endforeach()
+  target_link_options(cohort_libtorch INTERFACE "-Wl,-rpath,${torch_dir}/lib")
+  find_path(cuda_include cuda_runtime.h PATHS ${torch_site}/nvidia/cu13/include /usr/local/cuda/include)
+  if(EXISTS "${torch_dir}/lib/libtorch_cuda.so" AND cuda_include)
+    set(COHORT_CUDA_HEADERS ${cuda_include})
+  endif()
+else()
+  message(STATUS "LibTorch not found under ${COHORT_SITE_PACKAGES}: the modules that need it are left out")
+endif()
+
+# MuJoCo's C library from the wheel mujoco-core.
+set(COHORT_MUJOCO_FOUND OFF)
+file(GLOB mujoco_header ${COHORT_SITE_PACKAGES}/mujoco*/include/mujoco/mujoco.h)
+file(GLOB mujoco_library ${COHORT_SITE_PACKAGES}/mujoco*/libmujoco.so* ${COHORT_SITE_PACKAGES}/mujoco*/lib/libmujoco.so*)
+if(mujoco_header AND mujoco_library)
+  list(GET mujoco_header 0 mujoco_header)
+  list(GET mujoco_library 0 mujoco_library)
+  cmake_path(GET mujoco_header PARENT_PATH mujoco_include)
+  cmake_path(GET mujoco_include PARENT_PATH mujoco_include)
+  cmake_path(GET mujoco_library PARENT_PATH mujoco_lib_dir)
+  add_library(cohort_mujoco INTERFACE)
+  target_include_directories(cohort_mujoco SYSTEM INTERFACE ${mujoco_include})
+  target_link_libraries(cohort_mujoco INTERFACE ${mujoco_library})
+  target_link_options(cohort_mujoco INTERFACE "-Wl,-rpath,${mujoco_lib_dir}")
+  set(COHORT_MUJOCO_FOUND ON)
+else()
+  message(STATUS "MuJoCo not found under ${COHORT_SITE_PACKAGES}: what needs it is left out")
+endif()

@@ -1,0 +1,336 @@
+#include "core/config.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "core/files.h"
+
+namespace cohort::config {
+namespace {
+
+struct Field {
+  std::string path;
+  std::string doc;
+  std::string type_name;
+  Json default_value;
+  std::function<Json()> get;
+  /// Throws Json::exception or Error when the value does not fit.
+  std::function<void(const Json&)> set;
+  bool is_text = false;
+  bool is_list = false;
+  bool was_set = false;
+};
+
+std::size_t edit_distance(const std::string& a, const std::string& b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t substitute = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substitute});
+    }
+  }
+  return row[b.size()];
+}
+
+std::string last_part(const std::string& path) { return path.substr(path.rfind('.') + 1); }
+
+template <class T>
+T read_integer(const Json& value) {
+  COHORT_THROW_UNLESS(value.is_number_integer(), "expected a whole number");
+  if (value.is_number_unsigned()) {
+    const auto number = value.get<std::uint64_t>();
+    COHORT_THROW_UNLESS(number <= static_cast<std::uint64_t>(std::numeric_limits<T>::max()), "{} is too large", number);
+    return static_cast<T>(number);
+  }
+  const auto number = value.get<std::int64_t>();
+  COHORT_THROW_UNLESS(!(std::is_unsigned_v<T> && number < 0), "{} is negative", number);
+  if constexpr (sizeof(T) < 8)
+    COHORT_THROW_UNLESS(number >= std::numeric_limits<T>::min() && number <= std::numeric_limits<T>::max(),
+                        "{} is out of range", number);
+  return static_cast<T>(number);
+}
+
+template <class T>
+T read_value(const Json& value) {
+  if constexpr (std::is_same_v<T, bool>) {
+    COHORT_THROW_UNLESS(value.is_boolean(), "expected true or false");
+    return value.get<bool>();
+  } else if constexpr (std::is_integral_v<T>) {
+    return read_integer<T>(value);
+  } else if constexpr (std::is_floating_point_v<T>) {
+    COHORT_THROW_UNLESS(value.is_number(), "expected a number");
+    return value.get<double>();
+  } else {
+    COHORT_THROW_UNLESS(value.is_string(), "expected text");
+    return value.get<std::string>();
+  }
+}
+
+template <class T>
+constexpr const char* type_name() {
+  if constexpr (std::is_same_v<T, bool>) return "true|false";
+  if constexpr (std::is_integral_v<T>) return "whole number";
+  if constexpr (std::is_floating_point_v<T>) return "number";
+  return "text";
+}
+
+template <class T>
+Field scalar_field(T& value) {
+  Field f;
+  f.type_name = type_name<T>();
+  f.is_text = std::is_same_v<T, std::string>;
+  f.get = [&value] { return Json(value); };
+  f.set = [&value](const Json& j) { value = read_value<T>(j); };
+  return f;
+}
+
+template <class T>
+Field optional_field(std::optional<T>& value) {
+  Field f;
+  f.type_name = std::string(type_name<T>()) + " or null";
+  f.get = [&value] { return value ? Json(*value) : Json(nullptr); };
+  f.set = [&value](const Json& j) {
+    if (j.is_null())
+      value.reset();
+    else
+      value = read_value<T>(j);
+  };
+  return f;
+}
+
+template <class T>
+Field list_field(std::vector<T>& value) {
+  Field f;
+  f.type_name = std::string("list of ") + type_name<T>();
+  f.is_text = std::is_same_v<T, std::string>;
+  f.is_list = true;
+  f.get = [&value] { return Json(value); };
+  f.set = [&value](const Json& j) {
+    std::vector<T> items;
+    if (j.is_array())
+      for (const Json& item : j) items.push_back(read_value<T>(item));
+    else
+      items.push_back(read_value<T>(j));
+    value = std::move(items);
+  };
+  return f;
+}
+
+/// The text right of '=' as JSON: as it stands where it is valid JSON of the field's kind, else as text.
+Json parse_text_value(const std::string& text, const Field& field) {
+  if (field.is_list && (text.empty() || text.front() != '[')) {
+    Json list = Json::array();
+    std::size_t begin = 0;
+    while (begin <= text.size() && !text.empty()) {
+      const std::size_t comma = std::min(text.find(',', begin), text.size());
+      const std::string item = text.substr(begin, comma - begin);
+      Json parsed = field.is_text ? Json(item) : Json::parse(item, nullptr, false);
+      list.push_back(parsed.is_discarded() ? Json(item) : parsed);
+      begin = comma + 1;
+    }
+    return list;
+  }
+  if (field.is_text && !field.is_list) {
+    if (text.size() >= 2 && text.front() == '"' && text.back() == '"') {
+      Json quoted = Json::parse(text, nullptr, false);
+      if (!quoted.is_discarded()) return quoted;
+    }
+    return Json(text);
+  }
+  if (text == "True") return Json(true);
+  if (text == "False") return Json(false);
+  if (text == "None") return Json(nullptr);
+  Json parsed = Json::parse(text, nullptr, false);
+  return parsed.is_discarded() ? Json(text) : parsed;
+}
+
+}  // namespace
+
+struct Fields::Impl {
+  std::vector<Field> fields;  // in the order of binding, which is the order of to_json and help
+  std::map<std::string, std::size_t> index;
+  std::map<std::string, std::string> aliases;
+  std::string prefix;
+
+  void add(const std::string& name, Field field, const std::string& doc) {
+    field.path = prefix + name;
+    field.doc = doc;
+    field.default_value = field.get();
+    COHORT_CHECK(index.emplace(field.path, fields.size()).second, "the setting {} is bound twice", field.path);
+    fields.push_back(std::move(field));
+  }
+
+  Field& find(const std::string& path, const std::string& source) {
+    const auto alias = aliases.find(path);
+    const auto found = index.find(alias == aliases.end() ? path : alias->second);
+    if (found != index.end()) return fields[found->second];
+    std::vector<std::string> known;
+    for (const Field& f : fields) known.push_back(f.path);
+    std::string near = nearest(path, known);
+    if (near.empty()) {
+      for (const Field& f : fields)
+        if (last_part(f.path) == last_part(path)) near = f.path;
+    }
+    throw Error(format("{}: unknown setting '{}'{}; --help lists all settings", source, path,
+                       near.empty() ? std::string() : format("; did you mean '{}'?", near)));
+  }
+
+  void set(Field& field, const Json& value, const std::string& source) {
+    try {
+      field.set(value);
+    } catch (const std::exception& e) {
+      throw Error(format("{}: setting '{}' takes {}, not {} ({})", source, field.path, field.type_name, value.dump(),
+                         e.what()));
+    }
+    field.was_set = true;
+  }
+
+  void collect(const Json& json, const std::string& path, const std::string& source,
+               std::vector<std::pair<std::string, Json>>& out) {
+    for (const auto& [key, value] : json.items()) {
+      const std::string full = path.empty() ? key : path + "." + key;
+      const bool leaf = index.contains(full) || aliases.contains(full);
+      if (value.is_object() && !leaf) {
+        collect(value, full, source, out);
+      } else {
+        find(full, source);
+        out.emplace_back(full, value);
+      }
+    }
+  }
+};
+
+Fields::Fields() : impl_(std::make_unique<Impl>()) {}
+Fields::~Fields() = default;
+
+void Fields::add(const std::string& n, bool& v, const std::string& d) { impl_->add(n, scalar_field(v), d); }
+void Fields::add(const std::string& n, int& v, const std::string& d) { impl_->add(n, scalar_field(v), d); }
+void Fields::add(const std::string& n, std::int64_t& v, const std::string& d) { impl_->add(n, scalar_field(v), d); }
+void Fields::add(const std::string& n, std::uint64_t& v, const std::string& d) { impl_->add(n, scalar_field(v), d); }
+void Fields::add(const std::string& n, double& v, const std::string& d) { impl_->add(n, scalar_field(v), d); }
+void Fields::add(const std::string& n, std::string& v, const std::string& d) { impl_->add(n, scalar_field(v), d); }
+void Fields::add(const std::string& n, std::vector<int>& v, const std::string& d) { impl_->add(n, list_field(v), d); }
+void Fields::add(const std::string& n, std::vector<double>& v, const std::string& d) { impl_->add(n, list_field(v), d); }
+void Fields::add(const std::string& n, std::vector<std::string>& v, const std::string& d) {
+  impl_->add(n, list_field(v), d);
+}
+void Fields::add(const std::string& n, std::optional<std::int64_t>& v, const std::string& d) {
+  impl_->add(n, optional_field(v), d);
+}
+void Fields::add(const std::string& n, std::optional<double>& v, const std::string& d) {
+  impl_->add(n, optional_field(v), d);
+}
+
+void Fields::add_choice(const std::string& name, std::string& value, std::vector<std::string> choices,
+                        const std::string& doc) {
+  Field field = scalar_field(value);
+  std::string list;
+  for (const std::string& choice : choices) list += (list.empty() ? "" : "|") + choice;
+  field.type_name = list;
+  field.set = [&value, choices = std::move(choices)](const Json& j) {
+    const std::string text = read_value<std::string>(j);
+    COHORT_THROW_UNLESS(std::find(choices.begin(), choices.end(), text) != choices.end(), "no such choice");
+    value = text;
+  };
+  impl_->add(name, std::move(field), doc);
+}
+
+void Fields::section(const std::string& name, const std::function<void()>& body) {
+  const std::string outer = impl_->prefix;
+  impl_->prefix = outer + name + ".";
+  body();
+  impl_->prefix = outer;
+}
+
+void Fields::alias(const std::string& from, const std::string& to) {
+  COHORT_CHECK(impl_->index.contains(to), "alias {} points to the unknown setting {}", from, to);
+  impl_->aliases[from] = to;
+}
+
+void Fields::apply_json(const Json& json, const std::string& source) {
+  COHORT_THROW_UNLESS(json.is_object(), "{}: a configuration is a JSON object, not {}", source, json.type_name());
+  std::vector<std::pair<std::string, Json>> assignments;
+  impl_->collect(json, "", source, assignments);
+  std::vector<std::pair<Field*, Json>> done;
+  try {
+    for (const auto& [path, value] : assignments) {
+      Field& field = impl_->find(path, source);
+      done.emplace_back(&field, field.get());
+      impl_->set(field, value, source);
+    }
+  } catch (...) {
+    for (auto it = done.rbegin(); it != done.rend(); ++it) it->first->set(it->second);
+    throw;
+  }
+}
+
+void Fields::apply_file(const std::string& path) {
+  const std::string text = read_file(path);
+  Json json;
+  try {
+    json = Json::parse(text, nullptr, true, true);
+  } catch (const Json::parse_error& e) {
+    throw Error(format("{}: not valid JSON: {}", path, e.what()));
+  }
+  apply_json(json, path);
+}
+
+void Fields::apply_override(std::string_view assignment) {
+  const std::size_t equals = assignment.find('=');
+  COHORT_THROW_UNLESS(equals != std::string_view::npos && equals > 0, "'{}' is no override; write key.path=value",
+                      assignment);
+  const std::string path(assignment.substr(0, equals));
+  Field& field = impl_->find(path, "override");
+  impl_->set(field, parse_text_value(std::string(assignment.substr(equals + 1)), field), "override");
+}
+
+Json Fields::to_json() const {
+  Json root = Json::object();
+  for (const Field& field : impl_->fields) {
+    Json* node = &root;
+    std::size_t begin = 0;
+    for (std::size_t dot; (dot = field.path.find('.', begin)) != std::string::npos; begin = dot + 1)
+      node = &(*node)[field.path.substr(begin, dot - begin)];
+    (*node)[field.path.substr(begin)] = field.get();
+  }
+  return root;
+}
+
+std::string Fields::help() const {
+  std::string text;
+  for (const Field& f : impl_->fields)
+    text += format("  {} = {}  ({})\n      {}\n", f.path, f.default_value.dump(), f.type_name, f.doc);
+  return text;
+}
+
+bool Fields::was_set(const std::string& path) const {
+  const auto found = impl_->index.find(path);
+  return found != impl_->index.end() && impl_->fields[found->second].was_set;
+}
+
+std::string nearest(const std::string& word, const std::vector<std::string>& candidates) {
+  std::string best;
+  std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
+  for (const std::string& candidate : candidates) {
+    const std::size_t distance = edit_distance(word, candidate);
+    if (distance < best_distance) {
+      best_distance = distance;
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+bool is_override(std::string_view argument) {
+  const std::size_t equals = argument.find('=');
+  return equals != std::string_view::npos && equals > 0 && argument.front() != '-';
+}
+
+}  // namespace cohort::config

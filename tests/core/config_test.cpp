@@ -1,0 +1,108 @@
+#include "core/config.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+
+namespace cohort::config {
+namespace {
+
+struct Settings {
+  int batch_size = 32;
+  double lr = 1e-3;
+  std::string name = "run";
+  bool amp = false;
+  std::vector<int> widths{1, 2};
+  std::vector<std::string> columns;
+  std::optional<double> clip;
+  std::string precision = "fp32";
+};
+
+void bind(Fields& fields, Settings& s) {
+  fields.section("train", [&] {
+    fields.add("batch_size", s.batch_size, "samples per process");
+    fields.add("lr", s.lr, "learning rate");
+    fields.add("amp", s.amp, "mixed precision");
+    fields.add("clip", s.clip, "largest gradient norm");
+    fields.add_choice("precision", s.precision, {"fp32", "bf16"}, "arithmetic");
+  });
+  fields.section("model", [&] { fields.add("widths", s.widths, "layers"); });
+  fields.add("name", s.name, "name of the run");
+  fields.add("columns", s.columns, "columns");
+  fields.alias("train.learning_rate", "train.lr");
+}
+
+std::string message_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+TEST(Config, OverridesSetEveryKindOfField) {
+  Settings s;
+  Fields fields;
+  bind(fields, s);
+  for (const char* text : {"train.batch_size=8", "train.learning_rate=5e-4", "train.amp=True", "train.clip=1",
+                           "train.precision=bf16", "model.widths=[3,4,5]", "name=a=b", "columns=x,y"})
+    fields.apply_override(text);
+  EXPECT_EQ(s.batch_size, 8);
+  EXPECT_DOUBLE_EQ(s.lr, 5e-4);
+  EXPECT_TRUE(s.amp);
+  EXPECT_DOUBLE_EQ(s.clip.value(), 1.0);
+  EXPECT_EQ(s.precision, "bf16");
+  EXPECT_EQ(s.widths, (std::vector<int>{3, 4, 5}));
+  EXPECT_EQ(s.name, "a=b");
+  EXPECT_EQ(s.columns, (std::vector<std::string>{"x", "y"}));
+  EXPECT_TRUE(fields.was_set("train.lr"));
+  EXPECT_FALSE(Fields().was_set("train.lr"));
+}
+
+TEST(Config, AnUnknownKeyNamesTheNearestKnownOne) {
+  Settings s;
+  Fields fields;
+  bind(fields, s);
+  const std::string message = message_of([&] { fields.apply_override("train.bach_size=8"); });
+  EXPECT_NE(message.find("unknown setting 'train.bach_size'"), std::string::npos) << message;
+  EXPECT_NE(message.find("did you mean 'train.batch_size'"), std::string::npos) << message;
+}
+
+TEST(Config, AWrongTypeNamesFieldAndWhatItTakes) {
+  Settings s;
+  Fields fields;
+  bind(fields, s);
+  const std::string message = message_of([&] { fields.apply_override("train.batch_size=many"); });
+  EXPECT_NE(message.find("'train.batch_size' takes whole number"), std::string::npos) << message;
+  EXPECT_EQ(s.batch_size, 32);
+  EXPECT_NE(message_of([&] { fields.apply_override("train.precision=fp8"); }).find("fp32|bf16"), std::string::npos);
+  EXPECT_NE(message_of([&] { fields.apply_override("train.batch_size=99999999999"); }), "");
+}
+
+TEST(Config, AFaultyJsonChangesNothing) {
+  Settings s;
+  Fields fields;
+  bind(fields, s);
+  const Json json = {{"train", {{"batch_size", 64}, {"lr", "fast"}}}};
+  EXPECT_NE(message_of([&] { fields.apply_json(json, "c.json"); }).find("c.json"), std::string::npos);
+  EXPECT_EQ(s.batch_size, 32);
+}
+
+TEST(Config, TheResolvedConfigurationReadsBack) {
+  Settings s, t;
+  Fields a, b;
+  bind(a, s);
+  bind(b, t);
+  a.apply_override("train.lr=0.25");
+  a.apply_override("model.widths=7");
+  b.apply_json(a.to_json(), "copy");
+  EXPECT_EQ(a.to_json(), b.to_json());
+  EXPECT_EQ(t.widths, std::vector<int>{7});
+  EXPECT_NE(a.help().find("train.batch_size = 32"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace cohort::config
