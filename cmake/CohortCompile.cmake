@@ -5,7 +5,6 @@ endif()
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
-set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
@@ -20,7 +19,8 @@ endif()
 add_library(cohort_compile INTERFACE)
 target_include_directories(cohort_compile INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_BINARY_DIR}/generated)
 # Contraction stays off: results are promised bit-identical between vector widths (docs/architecture.md, promise 1).
-target_compile_options(cohort_compile INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wno-missing-field-initializers
+# -fPIC everywhere: the precompiled LibTorch header is shared by libraries and executables, which must agree on it.
+target_compile_options(cohort_compile INTERFACE -fPIC -Wall -Wextra -Wpedantic -Wshadow -Wno-missing-field-initializers
                                                 -ffp-contract=off)
 if(COHORT_WERROR)
   target_compile_options(cohort_compile INTERFACE -Werror)

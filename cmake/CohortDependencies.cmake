@@ -1,7 +1,7 @@
 # Finds the third parts. Wheels lie in a Python environment that scripts/setup fills (.deps/python); a machine that has its
 # own is named by -DCOHORT_PYTHON=PATH.
 #
-# Defines: cohort_json, cohort_log (spdlog + fmt), cohort_libtorch, cohort_mujoco, GTest::gtest_main, benchmark::benchmark,
+# Defines: cohort_json, cohort_libtorch, cohort_mujoco, GTest::gtest_main, benchmark::benchmark,
 # and COHORT_TORCH_FOUND, COHORT_MUJOCO_FOUND, COHORT_CUDA_HEADERS.
 find_program(COHORT_PYTHON NAMES python3 PATHS ${PROJECT_SOURCE_DIR}/.deps/python/bin NO_DEFAULT_PATH
              DOC "Python whose site-packages hold torch and mujoco; used while building and testing only")
@@ -20,8 +20,6 @@ target_link_libraries(cohort_json INTERFACE nlohmann_json::nlohmann_json)
 
 find_package(fmt 9 REQUIRED)
 find_package(spdlog 1.10 REQUIRED)
-add_library(cohort_log INTERFACE)
-target_link_libraries(cohort_log INTERFACE fmt::fmt spdlog::spdlog)
 
 find_package(CLI11 2.1 REQUIRED)
 
