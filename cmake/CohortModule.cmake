@@ -77,6 +77,7 @@ function(cohort_test name)
   if("unit" IN_LIST T_LABELS)
     add_dependencies(unit_tests ${name})
   endif()
+  target_compile_options(${name} PRIVATE -Wno-dangling-else)  # GoogleTest's macros under an if
   target_compile_definitions(${name} PRIVATE COHORT_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                                              COHORT_BINARY_DIR="${PROJECT_BINARY_DIR}")
   set(environment COHORT_PYTHON=${COHORT_PYTHON} "COHORT_BIN=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}"
