@@ -1,11 +1,11 @@
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <functional>
 #include <map>
 #include <regex>
 #include <set>
 #include <sstream>
+
+#include <gtest/gtest.h>
 
 #include "core/files.h"
 
