@@ -5,9 +5,9 @@
 namespace cohort::tensors {
 
 PinnedAllocator::PinnedAllocator(c10::DeviceType accelerator) : accelerator_(accelerator) {
-  COHORT_THROW_UNLESS(
-      accelerator != c10::kCPU && at::globalContext().getAcceleratorHooksInterface(accelerator).hasPrimaryContext(0),
-      "there is no pinned memory for {}: no such device is in use", c10::DeviceTypeName(accelerator, true));
+  const bool present = (accelerator == c10::kCUDA && at::hasCUDA()) || (accelerator == c10::kMPS && at::hasMPS());
+  COHORT_THROW_UNLESS(present, "there is no pinned memory for {}: no such device is present",
+                      c10::DeviceTypeName(accelerator, true));
 }
 
 void* PinnedAllocator::allocate(std::size_t bytes) {
