@@ -10,7 +10,8 @@ namespace cohort::data {
 
 std::vector<std::int64_t> torch_randperm(std::int64_t n, std::uint64_t seed) {
   constexpr std::int64_t kLimit = 4294967295 / 20;  // aten/src/ATen/native/TensorFactories.cpp, randperm_cpu
-  COHORT_THROW_UNLESS(n >= 0 && n < kLimit, "a permutation of {} samples is beyond PyTorch's 32-bit range of {}", n, kLimit);
+  COHORT_THROW_UNLESS(n >= 0 && n < kLimit, "a permutation of {} samples is beyond PyTorch's 32-bit range of {}", n,
+                      kLimit);
   // PyTorch's CPU generator is MT19937 seeded with the low 32 bits, as std::mt19937 is.
   std::mt19937 engine(static_cast<std::uint32_t>(seed));
   std::vector<std::int64_t> order(static_cast<std::size_t>(n));
@@ -42,14 +43,15 @@ std::vector<std::int64_t> DistributedSampler::global_order(std::uint64_t epoch) 
 }
 
 EpochShare DistributedSampler::share(std::uint64_t epoch, std::int64_t start) const {
-  COHORT_THROW_UNLESS(start >= 0 && start <= dataset_size_, "an epoch of {} samples cannot start at {}", dataset_size_, start);
+  COHORT_THROW_UNLESS(start >= 0 && start <= dataset_size_, "an epoch of {} samples cannot start at {}", dataset_size_,
+                      start);
   const std::vector<std::int64_t> order = global_order(epoch);
   const std::int64_t count = share_size(start);
   EpochShare share;
   share.indices.reserve(static_cast<std::size_t>(count));
   share.sample_ids.reserve(static_cast<std::size_t>(count));
-  // Ids of different epochs must not meet, padding included: an epoch has fewer than dataset_size + world_size places. The
-  // stride may not depend on the number of ranks, so it is twice the size of the data set where that suffices.
+  // Ids of different epochs must not meet, padding included: an epoch has fewer than dataset_size + world_size places.
+  // The stride may not depend on the number of ranks, so it is twice the size of the data set where that suffices.
   const std::int64_t stride = 2 * std::max(dataset_size_, settings_.world_size);
   for (std::int64_t i = 0; i < count; ++i) {
     const std::int64_t place = start + settings_.rank + i * settings_.world_size;

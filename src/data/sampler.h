@@ -5,8 +5,8 @@
 
 namespace cohort::data {
 
-/// torch.randperm(n, generator=torch.Generator().manual_seed(seed)) on the CPU: a Fisher-Yates shuffle driven by MT19937.
-/// n < 2^32 / 20, beyond which PyTorch draws 64-bit numbers; throws Error for more.
+/// torch.randperm(n, generator=torch.Generator().manual_seed(seed)) on the CPU: a Fisher-Yates shuffle driven by
+/// MT19937. n < 2^32 / 20, beyond which PyTorch draws 64-bit numbers; throws Error for more.
 std::vector<std::int64_t> torch_randperm(std::int64_t n, std::uint64_t seed);
 
 struct SamplerSettings {
@@ -19,14 +19,15 @@ struct SamplerSettings {
 
 /// What one rank reads in (the rest of) an epoch.
 struct EpochShare {
-  std::vector<std::int64_t> indices;     ///< into the data set, in order
-  std::vector<std::int64_t> sample_ids;  ///< unique over the run: place in the global order of all epochs; keys randomness
-  std::int64_t padded = 0;               ///< how many of the indices are repeats that fill up the order
+  std::vector<std::int64_t> indices;  ///< into the data set, in order
+  std::vector<std::int64_t>
+      sample_ids;           ///< unique over the run: place in the global order of all epochs; keys randomness
+  std::int64_t padded = 0;  ///< how many of the indices are repeats that fill up the order
 };
 
-/// An epoch is one global order of all samples: a function of seed and epoch only. Rank r reads places r, r + world_size,
-/// r + 2 world_size, ... of it, so that every global step consumes the next world_size × batch places, however many ranks
-/// there are.
+/// An epoch is one global order of all samples: a function of seed and epoch only. Rank r reads places r, r +
+/// world_size, r + 2 world_size, ... of it, so that every global step consumes the next world_size × batch places,
+/// however many ranks there are.
 class DistributedSampler {
  public:
   /// Throws Error for an empty data set or a rank outside [0, world_size).
@@ -38,9 +39,9 @@ class DistributedSampler {
   /// The whole epoch's order over the data set, without padding.
   std::vector<std::int64_t> global_order(std::uint64_t epoch) const;
 
-  /// This rank's share of the places [start, end) of the epoch. With start = 0, share(e).indices is what PyTorch's sampler
-  /// yields after set_epoch(e). A run that stopped after `start` samples (over all ranks) continues with it on any number of
-  /// ranks. Throws Error for a start outside [0, dataset size].
+  /// This rank's share of the places [start, end) of the epoch. With start = 0, share(e).indices is what PyTorch's
+  /// sampler yields after set_epoch(e). A run that stopped after `start` samples (over all ranks) continues with it on
+  /// any number of ranks. Throws Error for a start outside [0, dataset size].
   EpochShare share(std::uint64_t epoch, std::int64_t start = 0) const;
 
  private:
