@@ -74,6 +74,10 @@ function(cohort_test name)
   cohort_executable(${name} SOURCES ${T_SOURCES} USES ${T_USES} LINK GTest::gtest_main ${T_LINK} ${torch_flag})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  if("unit" IN_LIST T_LABELS)
+    add_dependencies(unit_tests ${name})
+  endif()
+  target_compile_options(${name} PRIVATE -Wno-dangling-else)  # GoogleTest's macros under an if
   target_compile_definitions(${name} PRIVATE COHORT_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                                              COHORT_BINARY_DIR="${PROJECT_BINARY_DIR}")
   set(environment COHORT_PYTHON=${COHORT_PYTHON} "COHORT_BIN=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}"

@@ -1,11 +1,11 @@
 #include "core/log.h"
 
+#include <mutex>
+#include <vector>
+
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
-
-#include <mutex>
-#include <vector>
 
 #include "core/error.h"
 

@@ -1,6 +1,7 @@
-/// What randomness inside a model's forward pass is keyed by. A training loop sets it per replica thread before each forward;
-/// layers (dropout, ProbSparse sampling) read it. No generator state: the same sample meets the same mask on any rank,
-/// replica, or recomputation under gradient checkpointing, and a resumed run needs nothing restored but `step`.
+/// What randomness inside a model's forward pass is keyed by. A training loop sets it per replica thread before each
+/// forward; layers (dropout, ProbSparse sampling) read it. No generator state: the same sample meets the same mask on
+/// any rank, replica, or recomputation under gradient checkpointing, and a resumed run needs nothing restored but
+/// `step`.
 #pragma once
 #include <cstdint>
 
