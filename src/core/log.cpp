@@ -1,12 +1,5 @@
 #include "core/log.h"
 
-<<<<<<< HEAD
-#include <mutex>
-#include <vector>
-
-#include <spdlog/sinks/basic_file_sink.h>
-#include <spdlog/sinks/stdout_sinks.h>
-=======
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
@@ -16,7 +9,6 @@
 
 #include <spdlog/sinks/ansicolor_sink.h>
 #include <spdlog/sinks/basic_file_sink.h>
->>>>>>> report
 #include <spdlog/spdlog.h>
 
 #include "core/error.h"
