@@ -87,7 +87,12 @@ function(cohort_test name)
   if(T_SERIAL)
     set(serial ON)
   endif()
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60
-                       PROPERTIES LABELS "${T_LABELS}" TIMEOUT ${T_TIMEOUT} ENVIRONMENT "${environment}"
-                                  RUN_SERIAL ${serial})
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 TEST_LIST ${name}_cases
+                       PROPERTIES TIMEOUT ${T_TIMEOUT} RUN_SERIAL ${serial})
+  # Properties that are lists do not survive gtest_discover_tests (only their first item arrives), so they are set afterwards.
+  set(properties_file ${CMAKE_CURRENT_BINARY_DIR}/${name}_properties.cmake)
+  file(WRITE ${properties_file} "foreach(case IN LISTS ${name}_cases)
+  set_tests_properties(\"\${case}\" PROPERTIES LABELS \"${T_LABELS}\" ENVIRONMENT \"${environment}\")
+endforeach()\n")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${properties_file})
 endfunction()
