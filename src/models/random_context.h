@@ -14,6 +14,9 @@ struct RandomContext {
   std::uint64_t step = 0;  ///< micro-batches seen since the start of training, counted globally
   /// (n_sample) int64 on the CPU: ids of the samples in the batch; undefined = 0..n_sample-1.
   at::Tensor sample_ids;
+  /// Set while gradient checkpointing runs a part of the forward pass a second time: running statistics (batch norm)
+  /// have already seen this batch and stay as they are.
+  bool recomputing = false;
 };
 
 /// The calling thread's context. Layers throw Error in training mode where none was set.
