@@ -38,7 +38,7 @@ bool is_timeout(const std::string& text) {
 bool is_lost_connection(const std::string& text) {
   return contains_any(text,
                       {"Connection closed by peer", "Connection reset by peer", "Broken pipe", "Connection refused",
-                       "Socket closed", "NCCL error", "remote process exited", "gloo/transport", "[enforce fail"});
+                       "Socket closed", "NCCL error", "remote process exited", "gloo/transport"});
 }
 
 c10d::ReduceOp to_c10d(Reduction reduction) {

@@ -1,5 +1,7 @@
 #include "parallel/distributed_data_parallel.h"
 
+#include <sstream>
+
 #include <torch/csrc/distributed/c10d/comm.hpp>
 #include <torch/torch.h>
 
@@ -43,6 +45,7 @@ struct DistributedDataParallel::Impl {
   std::shared_ptr<dist::Group> group;
   DdpSettings settings;
   c10::Device device = c10::kCPU;
+  std::vector<std::string> names;  // of the reducer's parameters, in its order
   std::shared_ptr<c10d::Reducer> reducer;
   std::shared_ptr<c10d::Logger> logger;
 
@@ -92,6 +95,32 @@ struct DistributedDataParallel::Impl {
     return static_cast<int>(count.item<float>());
   }
 
+  /// Throws what an exception out of LibTorch's reducer or a collective means. To be called inside a catch block.
+  [[noreturn]] void rethrow(const std::exception& problem, const char* operation) {
+    if (dynamic_cast<const Error*>(&problem) != nullptr) throw;
+    const std::string text(problem.what());
+    if (text.find("Expected to have finished reduction in the prior iteration") != std::string::npos)
+      throw Error(format(
+          "the loss of the last step did not depend on these parameters: {}. Every rank must give all of them a "
+          "gradient: let "
+          "the loss use them, freeze them (requires_grad(false)), or set ddp.find_unused_parameters=true (slower), or "
+          "ddp.static_graph=true when they are the same in every step",
+          unused_names(text)));
+    if (dist::Group::is_communication_failure(problem)) throw group->explain(problem, operation);
+    rethrow_plain(problem);
+  }
+
+  /// Names for "Parameter indices which did not receive grad for rank 0: 4 5".
+  std::string unused_names(const std::string& text) const {
+    const std::size_t line = text.find("did not receive grad for rank");
+    if (line == std::string::npos) return "(unknown)";
+    std::istringstream numbers(text.substr(text.find(':', line) + 1));
+    std::string result;
+    for (std::size_t index = 0; numbers >> index;)
+      if (index < names.size()) result += (result.empty() ? "'" : ", '") + names[index] + "'";
+    return result;
+  }
+
   /// What the others' forward and backward communicate, from a rank that has no more data.
   void shadow_one_step() {
     reducer->rebuild_buckets();
@@ -125,8 +154,7 @@ struct GateAction : public torch::CustomClassHolder {
 /// gradients behind the rest of the pass. Outputs that the loss does not use keep undefined gradients, so that
 /// find_unused_parameters sees them as unused.
 struct OutputGate : public torch::autograd::Function<OutputGate> {
-  static torch::autograd::variable_list forward(torch::autograd::AutogradContext* context,
-                                                const std::vector<at::Tensor>& outputs,
+  static torch::autograd::variable_list forward(torch::autograd::AutogradContext* context, at::TensorList outputs,
                                                 const c10::intrusive_ptr<GateAction>& action) {
     context->set_materialize_grads(false);
     context->saved_data["action"] = c10::IValue::make_capsule(action);
@@ -183,6 +211,7 @@ DistributedDataParallel::DistributedDataParallel(std::shared_ptr<torch::nn::Modu
     // which broadcasts buffers only when broadcast_buffers is on.
     if (self.settings.broadcast_buffers) self.broadcast_from(detached(buffers_of(*self.model)), 0);
 
+    self.names = names;
     ReducerSettings reducer_settings;
     reducer_settings.bucket_bytes = static_cast<std::int64_t>(self.settings.bucket_cap_mb * kMebibyte);
     reducer_settings.first_bucket_bytes = static_cast<std::int64_t>(self.settings.first_bucket_cap_mb * kMebibyte);
@@ -200,10 +229,8 @@ DistributedDataParallel::DistributedDataParallel(std::shared_ptr<torch::nn::Modu
     if (compression != "none")
       self.reducer->register_comm_hook(
           make_compression_hook(self.group->process_group(), compression == "fp16" ? at::kHalf : at::kBFloat16));
-  } catch (const Error&) {
-    throw;
   } catch (const std::exception& problem) {
-    throw self.group->explain(problem, "the first broadcast of the parameters");
+    self.rethrow(problem, "the first broadcast of the parameters");
   }
 }
 
@@ -273,12 +300,8 @@ void DistributedDataParallel::prepare_for_forward() {
       at::Tensor flag = self.scalar(self.synchronise ? 1 : 0);
       self.group->all_reduce(flag);
     }
-  } catch (const Error&) {
-    throw;
   } catch (const std::exception& problem) {
-    if (dist::Group::is_communication_failure(problem))
-      throw self.group->explain(problem, "the exchange before a forward pass");
-    throw;
+    self.rethrow(problem, "the exchange before a forward pass");
   }
 }
 
@@ -300,7 +323,7 @@ std::vector<at::Tensor> DistributedDataParallel::prepare_for_backward(std::vecto
   for (const at::Tensor& output : outputs)
     if (output.defined() && output.grad_fn()) with_graph.push_back(output);
   if (with_graph.empty()) return outputs;
-  const std::vector<at::Tensor> gated = OutputGate::apply(with_graph, action);
+  const std::vector<at::Tensor> gated = OutputGate::apply(at::TensorList(with_graph), action);
   std::size_t next = 0;
   for (at::Tensor& output : outputs)
     if (output.defined() && output.grad_fn()) output = gated[next++];
@@ -314,12 +337,8 @@ at::Tensor DistributedDataParallel::prepare_for_backward(at::Tensor output) {
 void DistributedDataParallel::backward(const at::Tensor& loss) {
   try {
     loss.backward();
-  } catch (const Error&) {
-    throw;
   } catch (const std::exception& problem) {
-    if (dist::Group::is_communication_failure(problem))
-      throw impl_->group->explain(problem, "the all-reduce of gradients");
-    throw;
+    impl_->rethrow(problem, "the all-reduce of gradients");
   }
 }
 
@@ -329,17 +348,12 @@ at::Tensor DistributedDataParallel::forward_backward(const Batch& batch, const L
   const Batch here = place_batch(batch, self.device);
   at::Tensor value;
   const auto step = [&] {
-    prepare_for_forward();
-    value = checked_loss(loss, *self.model, here);
-    const at::Tensor gated = prepare_for_backward(value);
     try {
-      backward_weighted(gated, options.weight, options.loss_scale);
-    } catch (const Error&) {
-      throw;
+      prepare_for_forward();
+      value = checked_loss(loss, *self.model, here);
+      backward_weighted(prepare_for_backward(value), options.weight, options.loss_scale);
     } catch (const std::exception& problem) {
-      if (dist::Group::is_communication_failure(problem))
-        throw self.group->explain(problem, "the all-reduce of gradients");
-      throw;
+      self.rethrow(problem, "the all-reduce of gradients");
     }
   };
   if (options.synchronise) {
@@ -389,10 +403,8 @@ void DistributedDataParallel::join(const std::function<void()>& body, JoinSettin
     const int source = self.common_rank(last);
     self.broadcast_from(detached(parameters_of(*self.model)), source);
     if (self.settings.broadcast_buffers) self.broadcast_from(detached(buffers_of(*self.model)), source);
-  } catch (const Error&) {
-    throw;
   } catch (const std::exception& problem) {
-    throw self.group->explain(problem, "waiting for ranks that still have data");
+    self.rethrow(problem, "waiting for ranks that still have data");
   }
 }
 

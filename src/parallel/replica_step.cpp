@@ -41,6 +41,12 @@ void backward_weighted(const at::Tensor& loss, double factor, const at::Tensor& 
   weighted.backward();
 }
 
+void rethrow_plain(const std::exception& problem) {
+  if (const auto* torch_error = dynamic_cast<const c10::Error*>(&problem))
+    throw Error(torch_error->what_without_backtrace());
+  throw;
+}
+
 void drop_gradients(torch::nn::Module& model) {
   for (const at::Tensor& parameter : model.parameters()) parameter.mutable_grad().reset();
 }

@@ -1,6 +1,6 @@
 /// Forward and backward of one replica: the part that all strategies share.
 #pragma once
-#include <functional>
+#include <exception>
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
@@ -19,6 +19,10 @@ at::Tensor checked_loss(const LossFunction& loss, torch::nn::Module& model, cons
 
 /// Backward of loss × factor × loss_scale (the latter when defined).
 void backward_weighted(const at::Tensor& loss, double factor, const at::Tensor& loss_scale);
+
+/// Throws LibTorch's exceptions as Error without their C++ stack, everything else as it is. To be called inside a catch
+/// block.
+[[noreturn]] void rethrow_plain(const std::exception& problem);
 
 /// Drops the gradients of all parameters; the next backward pass makes new ones.
 void drop_gradients(torch::nn::Module& model);
