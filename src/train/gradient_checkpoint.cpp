@@ -47,7 +47,7 @@ class GeneratorStates {
  private:
   std::vector<at::Tensor> read() const {
     std::vector<at::Tensor> states;
-    for (const at::Generator& generator : generators_) {
+    for (at::Generator generator : generators_) {
       std::lock_guard lock(generator.mutex());
       states.push_back(generator.get_state());
     }
@@ -66,7 +66,7 @@ class GeneratorStates {
 };
 
 /// All that the recomputation needs beside the inputs.
-struct Recipe : public c10::intrusive_ptr_target {
+struct Recipe : public torch::CustomClassHolder {
   Recipe(Segment s, const std::vector<at::Tensor>& inputs)
       : segment(std::move(s)), autocast(device_of(inputs)), generators(inputs) {
     if (models::has_random_context()) random = models::random_context();
@@ -113,7 +113,11 @@ class CheckpointFunction : public torch::autograd::Function<CheckpointFunction> 
       const GeneratorStates::Guard generators(recipe->generators);
       const AutocastState::Guard autocast(recipe->autocast);
       std::optional<models::RandomContextGuard> random;
-      if (recipe->random) random.emplace(*recipe->random);
+      if (recipe->random) {
+        models::RandomContext again = *recipe->random;
+        again.recomputing = true;
+        random.emplace(std::move(again));
+      }
       outputs = recipe->segment(inputs);
     }
     COHORT_THROW_UNLESS(outputs.size() == recipe->output_sizes.size(),
@@ -133,7 +137,7 @@ class CheckpointFunction : public torch::autograd::Function<CheckpointFunction> 
     }
     // Parameters accumulate their gradients here, through the hooks that DistributedDataParallel has put on them.
     if (!roots.empty()) torch::autograd::backward(roots, gradients);
-    variable_list result(2);  // for the recipe and the anchor
+    variable_list result(1);  // for the anchor; the recipe is no tensor and does not count
     for (const at::Tensor& input : inputs) result.push_back(input.defined() ? input.grad() : at::Tensor());
     return result;
   }
