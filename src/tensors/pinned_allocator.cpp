@@ -1,60 +1,37 @@
 #include "tensors/pinned_allocator.h"
 
-#include <mutex>
-#include <unordered_map>
-
-#include <ATen/core/CachingHostAllocator.h>
-#include <ATen/detail/CUDAHooksInterface.h>
 #include <torch/torch.h>
 
-#include "core/error.h"
-
 namespace cohort::tensors {
-namespace {
 
-class PinnedAllocator final : public Allocator {
- public:
-  void* allocate(std::size_t bytes) override {
-    at::DataPtr memory;
-    try {
-      memory = at::getHostAllocator(at::kCUDA)->allocate(std::max(bytes, kAllocationAlignment));
-    } catch (const c10::Error& e) {
-      throw Error(
-          format("out of page-locked host memory: {} could not be allocated ({}); lower the loader's memory budget",
-                 format_bytes(static_cast<double>(bytes)), e.what_without_backtrace()));
-    }
-    void* address = memory.get();
-    COHORT_CHECK(reinterpret_cast<std::uintptr_t>(address) % kAllocationAlignment == 0,
-                 "page-locked memory is aligned to less than {} bytes", kAllocationAlignment);
-    const std::scoped_lock lock(mutex_);
-    held_.emplace(address, std::move(memory));
-    return address;
-  }
+PinnedAllocator::PinnedAllocator(c10::DeviceType accelerator) : accelerator_(accelerator) {
+  const bool present = (accelerator == c10::kCUDA && at::hasCUDA()) || (accelerator == c10::kMPS && at::hasMPS());
+  COHORT_THROW_UNLESS(present, "there is no pinned memory for {}: no such device is present",
+                      c10::DeviceTypeName(accelerator, true));
+}
 
-  void deallocate(void* memory, std::size_t) noexcept override {
-    at::DataPtr released;
-    const std::scoped_lock lock(mutex_);
-    const auto found = held_.find(memory);
-    if (found == held_.end()) return;
-    released = std::move(found->second);
-    held_.erase(found);
-  }
+void* PinnedAllocator::allocate(std::size_t bytes) {
+  c10::DataPtr block = at::globalContext()
+                           .getAcceleratorHooksInterface(accelerator_)
+                           .getPinnedMemoryAllocator()
+                           ->allocate(bytes > 0 ? bytes : 1);
+  void* memory = block.get();
+  COHORT_THROW_UNLESS(memory, "out of pinned host memory: {} could not be allocated",
+                      format_bytes(static_cast<double>(bytes)));
+  std::lock_guard lock(mutex_);
+  blocks_.emplace(memory, std::move(block));
+  return memory;
+}
 
-  const char* name() const override { return "page-locked memory"; }
+void PinnedAllocator::deallocate(void* memory, std::size_t) noexcept {
+  std::lock_guard lock(mutex_);
+  blocks_.erase(memory);
+}
 
- private:
-  std::mutex mutex_;
-  std::unordered_map<void*, at::DataPtr> held_;
-};
-
-}  // namespace
-
-Allocator& batch_allocator(bool for_cuda) {
-  if (!for_cuda || !at::detail::getCUDAHooks().hasCUDA() || at::detail::getCUDAHooks().deviceCount() == 0) {
-    return host_allocator();
-  }
-  static auto* allocator = new PinnedAllocator;
-  return *allocator;
+Allocator& host_allocator_for(c10::DeviceType device) {
+  if (device != c10::kCUDA) return host_allocator();
+  static PinnedAllocator* pinned = new PinnedAllocator(c10::kCUDA);  // never destroyed: leases may outlive main
+  return *pinned;
 }
 
 }  // namespace cohort::tensors

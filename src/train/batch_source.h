@@ -1,4 +1,4 @@
-/// Where a training loop takes its batches from.
+/// Where the training loop gets its batches from.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -11,18 +11,22 @@ class BatchSource {
  public:
   virtual ~BatchSource() = default;
 
-  /// Samples of a whole epoch, all processes together.
+  /// Samples of the data set, over all processes, padding not counted.
   virtual std::int64_t samples_per_epoch() const = 0;
-  /// Batches of a whole epoch for this process; the same number on every rank.
+  /// Batches that every process yields in a whole epoch; the same on all of them.
   virtual std::int64_t batches_per_epoch() const = 0;
 
-  /// Starts an epoch (from 0) behind the first `first_sample` samples of its global order, which all processes together
-  /// have consumed already. Returns how many batches follow for this process: the same number on every rank, 0 when
-  /// none are left.
+  /// Starts an epoch after its first `first_sample` samples, counted over all processes: what a run that stopped there,
+  /// on any number of processes, has already seen. Returns the batches that follow for every process: the same number
+  /// on all of them, 0 when none is left.
   virtual std::int64_t start_epoch(std::int64_t epoch, std::int64_t first_sample) = 0;
 
-  /// The next batch of this process, with sample_ids; nothing at the end of the epoch.
+  /// The next batch of this process, or nothing at the end of the epoch. Its tensors may be views of memory that is
+  /// reused once they are gone.
   virtual std::optional<parallel::Batch> next() = 0;
+
+  /// Seconds that next() has waited for data so far.
+  virtual double wait_seconds() const = 0;
 };
 
 }  // namespace cohort::train

@@ -1,4 +1,7 @@
+#include <csignal>
 #include <nlohmann/json.hpp>
+
+#include <pthread.h>
 
 #include <ATen/DeviceAccelerator.h>
 #include <torch/torch.h>
@@ -6,7 +9,6 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/log.h"
-#include "core/threads.h"
 #include "train/checkpoint.h"
 #include "train/safetensors.h"
 
@@ -70,8 +72,10 @@ void CheckpointWriter::save(const CheckpointContent& content) {
 }
 
 void CheckpointWriter::run() {
-  set_thread_name("checkpoint");
-  block_signals_in_this_thread();
+  ::pthread_setname_np(::pthread_self(), "checkpoint");
+  sigset_t all;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_BLOCK, &all, nullptr);  // SIGTERM belongs to the thread that trains
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [this] { return busy_ || stop_; });

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <unordered_map>
 #include <unordered_set>
 
 #include <ATen/autocast_mode.h>
@@ -37,14 +38,14 @@ class RandomStateGuard {
 
 /// What the two computations share; it lives in the graph's node.
 struct Segment : torch::CustomClassHolder {
-  Segment(models::LayerFunction function, variable_list buffers_of_module, c10::Device its_device)
+  Segment(SegmentFunction function, variable_list buffers_of_module, c10::Device its_device)
       : forward(std::move(function)),
         buffers(std::move(buffers_of_module)),
         device(its_device),
         autocast(its_device.type()) {
     if (models::has_random_context()) context = models::random_context();
   }
-  models::LayerFunction forward;
+  SegmentFunction forward;
   variable_list buffers;
   std::vector<bool> defined;  // which of the inputs are
   c10::Device device;
@@ -150,9 +151,13 @@ struct Checkpoint : torch::autograd::Function<Checkpoint> {
       const at::AutoGradMode with_graph(true);
       const RandomStateGuard generators(segment->random, segment->device.is_cuda());
       std::optional<models::RandomContextGuard> numbers;
-      if (segment->context) numbers.emplace(*segment->context);
+      if (segment->context) {
+        models::RandomContext again = *segment->context;
+        again.recomputing = true;
+        numbers.emplace(std::move(again));
+      }
       const AutocastState::Guard autocast(segment->autocast);
-      const models::LayerRunnerGuard plain(nullptr);
+      const models::SegmentRunnerGuard plain{models::SegmentRunner()};
       outputs = segment->forward(arguments(*segment, leaves));
     }
     variable_list roots, root_gradients;
@@ -182,7 +187,7 @@ struct Checkpoint : torch::autograd::Function<Checkpoint> {
   }
 };
 
-variable_list run_checkpointed(const models::LayerFunction& forward, const variable_list& inputs,
+variable_list run_checkpointed(const SegmentFunction& forward, const variable_list& inputs,
                                const variable_list& parameters, variable_list buffers) {
   variable_list tensors;
   std::vector<bool> defined;
@@ -203,12 +208,12 @@ variable_list run_checkpointed(const models::LayerFunction& forward, const varia
 
 }  // namespace
 
-std::vector<at::Tensor> gradient_checkpoint(const models::LayerFunction& forward, const std::vector<at::Tensor>& inputs,
+std::vector<at::Tensor> gradient_checkpoint(const SegmentFunction& forward, const std::vector<at::Tensor>& inputs,
                                             const std::vector<at::Tensor>& parameters) {
   return run_checkpointed(forward, inputs, parameters, {});
 }
 
-std::vector<at::Tensor> gradient_checkpoint(torch::nn::Module& layer, const models::LayerFunction& forward,
+std::vector<at::Tensor> gradient_checkpoint(torch::nn::Module& layer, const SegmentFunction& forward,
                                             const std::vector<at::Tensor>& inputs) {
   // In evaluation mode a layer leaves its buffers alone.
   return run_checkpointed(forward, inputs, layer.parameters(), layer.is_training() ? layer.buffers() : variable_list());
@@ -240,12 +245,20 @@ at::Tensor gradient_checkpoint_chain(const std::vector<std::shared_ptr<torch::nn
   return x;
 }
 
-const models::LayerRunner& checkpointing_layer_runner() {
-  static const models::LayerRunner runner = [](torch::nn::Module& layer, const models::LayerFunction& forward,
-                                               const std::vector<at::Tensor>& inputs) {
-    return layer.is_training() ? gradient_checkpoint(layer, forward, inputs) : forward(inputs);
+models::SegmentRunner checkpointing_runner(torch::nn::Module& model) {
+  struct Part {
+    variable_list parameters, buffers;
   };
-  return runner;
+  auto parts = std::make_shared<std::unordered_map<std::string, Part>>();
+  for (const auto& item : model.named_modules()) {
+    (*parts)[item.key()] = {item.value()->parameters(), item.value()->buffers()};
+  }
+  return [parts](const std::string& name, const models::Segment& segment, const std::vector<at::Tensor>& inputs) {
+    const auto part = parts->find(name);
+    COHORT_THROW_UNLESS(part != parts->end(), "gradient checkpointing: the model has no part named '{}'", name);
+    const SegmentFunction run = [segment](const variable_list& in) { return variable_list{segment(in)}; };
+    return run_checkpointed(run, inputs, part->second.parameters, part->second.buffers)[0];
+  };
 }
 
 }  // namespace cohort::train

@@ -12,20 +12,28 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "models/layer_runner.h"
+#include "models/segment.h"
+
+namespace torch::nn {
+class Module;
+}
 
 namespace cohort::train {
+
+/// A part of a model. It is called a second time during backward, perhaps in another thread and after
+/// gradient_checkpoint() has returned: it captures by value, or what lives as long as the model.
+using SegmentFunction = std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>& inputs)>;
 
 /// Runs `forward` on `inputs` without keeping what it computes.
 ///   inputs      tensors that depend on earlier parts, or need gradients; undefined ones are passed on
 ///   parameters  all trainable tensors that `forward` uses otherwise
 /// backward throws Error when `forward` used a trainable tensor that is in neither list: its gradient would be lost.
 /// A `forward` that changes state of its own (BatchNorm's running averages) must be given with its module, see below.
-std::vector<at::Tensor> gradient_checkpoint(const models::LayerFunction& forward, const std::vector<at::Tensor>& inputs,
+std::vector<at::Tensor> gradient_checkpoint(const SegmentFunction& forward, const std::vector<at::Tensor>& inputs,
                                             const std::vector<at::Tensor>& parameters);
 
 /// As above for a function of one module: its parameters are listed, and its buffers change once and not twice.
-std::vector<at::Tensor> gradient_checkpoint(torch::nn::Module& layer, const models::LayerFunction& forward,
+std::vector<at::Tensor> gradient_checkpoint(torch::nn::Module& layer, const SegmentFunction& forward,
                                             const std::vector<at::Tensor>& inputs);
 
 /// Runs one layer of a chain on its one input.
@@ -36,7 +44,8 @@ using LayerCall = std::function<at::Tensor(torch::nn::Module& layer, const at::T
 at::Tensor gradient_checkpoint_chain(const std::vector<std::shared_ptr<torch::nn::Module>>& layers,
                                      const LayerCall& call, const at::Tensor& input, int segments = 0);
 
-/// A LayerRunner that checkpoints every layer in training mode: what TrainSettings::gradient_checkpointing installs.
-const models::LayerRunner& checkpointing_layer_runner();
+/// A runner for models::SegmentRunnerGuard that checkpoints the segments of `model`, which it finds by their names.
+/// What TrainSettings::gradient_checkpointing installs. It throws Error for a name that is no module of the model.
+models::SegmentRunner checkpointing_runner(torch::nn::Module& model);
 
 }  // namespace cohort::train

@@ -1,9 +1,6 @@
-/// Batches from data/: a sampler deals the epoch's order out to the ranks, a loader prepares the batches, and their
-/// memory becomes tensors without a copy.
+/// The loader as the training loop sees it: shares of a DistributedSampler, as tensors without copies.
 #pragma once
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "data/loader.h"
 #include "data/sampler.h"
@@ -13,26 +10,24 @@ namespace cohort::train {
 
 class LoaderSource final : public BatchSource {
  public:
-  /// loader.drop_last leaves out the batch that is not full at the end of the epoch; sampler.drop_last leaves out
-  /// samples that do not divide by the ranks. A batch keeps its memory lent from the loader until its last tensor is
-  /// gone.
-  LoaderSource(std::shared_ptr<const data::Dataset> dataset, const data::LoaderSettings& loader,
-               const data::SamplerSettings& sampler, Allocator& allocator = host_allocator());
+  /// settings.drop_last leaves out the last batches that are not full; without it, ranks are kept in step by the
+  /// sampler's padding. `allocator` must outlive every batch.
+  LoaderSource(std::shared_ptr<const data::Dataset> dataset, data::SamplerSettings sampler, data::LoaderSettings loader,
+               Allocator& allocator);
 
   std::int64_t samples_per_epoch() const override;
   std::int64_t batches_per_epoch() const override;
   std::int64_t start_epoch(std::int64_t epoch, std::int64_t first_sample) override;
   std::optional<parallel::Batch> next() override;
-
-  data::LoaderStatistics statistics() const { return loader_.statistics(); }
+  double wait_seconds() const override { return loader_.statistics().wait_seconds; }
 
  private:
   std::int64_t batches_of(std::int64_t samples) const;
 
   std::shared_ptr<const data::Dataset> dataset_;
-  std::vector<std::string> names_;
-  data::LoaderSettings settings_;
+  std::vector<data::FieldSpec> fields_;
   data::DistributedSampler sampler_;
+  data::LoaderSettings settings_;
   data::Loader loader_;
 };
 

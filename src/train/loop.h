@@ -30,9 +30,9 @@ struct TrainJob {
   Validator validator;  ///< empty: no validation
   std::vector<StepObserver> step_observers;
   std::vector<ValidationObserver> validation_observers;
-  std::filesystem::path checkpoints;  ///< folder of the run's checkpoints, seen by every rank; empty: none are written
+  std::filesystem::path checkpoints;   ///< folder of the run's checkpoints, seen by every rank; empty: none are written
   std::string configuration = "null";  ///< JSON text of the whole job; saved in every checkpoint
-  std::string dataset_statistics;     ///< JSON text saved in every checkpoint; empty: none
+  std::string dataset_statistics;      ///< JSON text saved in every checkpoint; empty: none
 };
 
 enum class TrainStatus {

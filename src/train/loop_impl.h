@@ -1,8 +1,11 @@
 /// The inside of TrainLoop, shared by its source files.
 #pragma once
 #include <chrono>
+#include <map>
+#include <mutex>
 #include <optional>
 
+#include "models/segment.h"
 #include "train/batches_in_flight.h"
 #include "train/checkpoint.h"
 #include "train/grad_scaler.h"
@@ -24,7 +27,8 @@ struct TrainLoop::Impl {
   void train_step(std::int64_t micro_batches);
   void after_step(bool end_of_epoch);
   bool done() const;
-  at::Tensor replica_loss(torch::nn::Module& module, const parallel::Batch& batch) const;
+  at::Tensor replica_loss(torch::nn::Module& replica, const parallel::Batch& batch);
+  models::SegmentRunner runner_of(torch::nn::Module& replica);
 
   // loop_report.cpp: what ranks tell each other and the observers
   void report();
@@ -54,6 +58,8 @@ struct TrainLoop::Impl {
   StepMonitor monitor;
   BatchesInFlight in_flight;
   std::optional<CheckpointWriter> writer;
+  std::mutex runners_mutex;
+  std::map<const torch::nn::Module*, models::SegmentRunner> runners;
   parallel::LossFunction loss;  // job.loss under precision, randomness and the guard against NaN
 
   std::int64_t total_steps = 0;
