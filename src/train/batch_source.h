@@ -17,8 +17,9 @@ class BatchSource {
   virtual std::int64_t batches_per_epoch() const = 0;
 
   /// Starts an epoch after its first `first_sample` samples, counted over all processes: what a run that stopped there,
-  /// on any number of processes, has already seen.
-  virtual void start_epoch(std::int64_t epoch, std::int64_t first_sample) = 0;
+  /// on any number of processes, has already seen. Returns the batches that follow for every process: the same number
+  /// on all of them, 0 when none is left.
+  virtual std::int64_t start_epoch(std::int64_t epoch, std::int64_t first_sample) = 0;
 
   /// The next batch of this process, or nothing at the end of the epoch. Its tensors may be views of memory that is
   /// reused once they are gone.

@@ -26,8 +26,8 @@ struct CheckpointContent {
   bool is_best = false;            ///< only for writing
 };
 
-/// Reads a checkpoint folder. Tensors are mapped, not copied. Throws Error naming the file and what is wrong: a missing or
-/// truncated file, one that belongs to another checkpoint, or a folder that another program wrote.
+/// Reads a checkpoint folder. Tensors are mapped, not copied. Throws Error naming the file and what is wrong: a missing
+/// or truncated file, one that belongs to another checkpoint, or a folder that another program wrote.
 CheckpointContent read_checkpoint(const std::filesystem::path& path);
 
 struct ResumePoint {
@@ -35,13 +35,14 @@ struct ResumePoint {
   CheckpointContent content;
 };
 
-/// What `resume` asks for: "none"; "auto": the last whole checkpoint in `folder`, or nothing when there is none (a damaged one is
-/// passed over with a warning that says why); else the path of a checkpoint, or of a folder of checkpoints, which must be
-/// readable.
+/// What `resume` asks for: "none"; "auto": the last whole checkpoint in `folder`, or nothing when there is none (a
+/// damaged one is passed over with a warning that says why); else the path of a checkpoint, or of a folder of
+/// checkpoints, which must be readable.
 std::optional<ResumePoint> find_resume_point(const std::string& resume, const std::filesystem::path& folder);
 
-/// Writes checkpoints in a thread of its own. save() returns when the tensors have been copied to buffers on the host, which are
-/// kept and used again; it waits for the checkpoint before. An error of the thread (a full disk) is thrown by the next call.
+/// Writes checkpoints in a thread of its own. save() returns when the tensors have been copied to buffers on the host,
+/// which are kept and used again; it waits for the checkpoint before. An error of the thread (a full disk) is thrown by
+/// the next call.
 class CheckpointWriter {
  public:
   /// keep: number of checkpoints that are left, 0 for all; best ones stay in addition.
@@ -57,7 +58,9 @@ class CheckpointWriter {
   std::string take_error();
   /// Throws Error when an earlier save failed.
   void check();
-  /// Waits until everything is on the disk. Throws Error when that failed.
+  /// Waits until nothing is being written any more.
+  void wait();
+  /// Waits, and throws Error when a save failed.
   void finish();
 
   const CheckpointFolder& folder() const { return folder_; }

@@ -37,7 +37,9 @@ void rename_folder(const fs::path& from, const fs::path& to) {
 
 }  // namespace
 
-fs::path CheckpointFolder::checkpoint(std::int64_t step) const { return folder_ / format("{}{}", kName, step); }
+fs::path CheckpointFolder::checkpoint(std::int64_t step) const {
+  return folder_ / format("{}{}", kName, step);
+}
 
 fs::path CheckpointFolder::aside(std::int64_t step, const char* purpose) const {
   return folder_ / format(".{}{}.{}", kName, step, purpose);
@@ -111,8 +113,8 @@ int CheckpointFolder::clean() const {
     const std::string purpose = name.substr(dot + 1);
     if (purpose == "old" && !fs::exists(checkpoint(*step))) {
       rename_folder(path, checkpoint(*step));
-      log::warning("{}: checkpoint-{} was being replaced when the former run ended; the old one is back", folder_.string(),
-                   *step);
+      log::warning("{}: checkpoint-{} was being replaced when the former run ended; the old one is back",
+                   folder_.string(), *step);
     } else if (purpose == "old" || purpose == "tmp") {
       remove_folder(path);
       ++removed;

@@ -4,8 +4,8 @@
 ///                               rng.safetensors, dataset_statistics.json}
 ///   checkpoints/last -> checkpoint-500        checkpoints/best -> checkpoint-300
 ///
-/// A checkpoint is written under the name .checkpoint-500.tmp and renamed when every file and folder has been synced: a folder
-/// without a dot is whole, whenever the machine stops.
+/// A checkpoint is written under the name .checkpoint-500.tmp and renamed when every file and folder has been synced: a
+/// folder without a dot is whole, whenever the machine stops.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -31,8 +31,8 @@ class CheckpointFolder {
 
   /// Where a checkpoint is built: an empty folder. Throws Error with path and reason.
   std::filesystem::path begin(std::int64_t step) const;
-  /// Syncs the folders of what begin() gave, gives it its name, and points `last` (and `best`) to it. A checkpoint of the same
-  /// step, from a run that is being repeated, is replaced.
+  /// Syncs the folders of what begin() gave, gives it its name, and points `last` (and `best`) to it. A checkpoint of
+  /// the same step, from a run that is being repeated, is replaced.
   void commit(std::int64_t step, bool is_best) const;
 
   /// Steps of the checkpoints, rising.
@@ -41,8 +41,8 @@ class CheckpointFolder {
   std::optional<std::int64_t> last() const { return step_of_link("last"); }
   std::optional<std::int64_t> best() const { return step_of_link("best"); }
 
-  /// Removes what a killed run left half-written, and finishes an exchange that it did not get to finish. Returns how many
-  /// folders were removed. Only for the one process that writes here.
+  /// Removes what a killed run left half-written, and finishes an exchange that it did not get to finish. Returns how
+  /// many folders were removed. Only for the one process that writes here.
   int clean() const;
   /// Removes the oldest checkpoints until `keep` are left (0: keeps all); never those to which `last` or `best` point.
   void prune(std::int64_t keep) const;

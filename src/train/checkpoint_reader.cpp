@@ -14,9 +14,10 @@ namespace {
 SafetensorsFile read_part(const fs::path& path, std::int64_t step) {
   auto file = read_safetensors(path);
   const auto found = file.metadata.find("step");
-  COHORT_THROW_UNLESS(found != file.metadata.end() && found->second == std::to_string(step),
-                      "{} does not belong to the checkpoint of step {} beside it: files of several checkpoints are mixed",
-                      path.string(), step);
+  COHORT_THROW_UNLESS(
+      found != file.metadata.end() && found->second == std::to_string(step),
+      "{} does not belong to the checkpoint of step {} beside it: files of several checkpoints are mixed",
+      path.string(), step);
   return file;
 }
 
@@ -96,9 +97,10 @@ std::optional<ResumePoint> find_resume_point(const std::string& resume, const fs
       log::warning("{} cannot be resumed from: {}", path.string(), e.what());
     }
   }
-  COHORT_THROW_UNLESS(passed_over.empty(),
-                      "no checkpoint under {} can be read (see the warnings above); resume=none starts from the beginning",
-                      folder.string());
+  COHORT_THROW_UNLESS(
+      passed_over.empty(),
+      "no checkpoint under {} can be read (see the warnings above); resume=none starts from the beginning",
+      folder.string());
   return std::nullopt;
 }
 

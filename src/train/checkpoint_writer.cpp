@@ -1,20 +1,22 @@
-#include <torch/torch.h>
+#include <csignal>
+#include <nlohmann/json.hpp>
+
+#include <pthread.h>
 
 #include <ATen/DeviceAccelerator.h>
-
-#include <nlohmann/json.hpp>
+#include <torch/torch.h>
 
 #include "core/error.h"
 #include "core/files.h"
 #include "core/log.h"
-#include "core/threads.h"
 #include "train/checkpoint.h"
 #include "train/safetensors.h"
 
 namespace cohort::train {
 namespace fs = std::filesystem;
 
-CheckpointWriter::CheckpointWriter(CheckpointFolder folder, std::int64_t keep) : folder_(std::move(folder)), keep_(keep) {
+CheckpointWriter::CheckpointWriter(CheckpointFolder folder, std::int64_t keep)
+    : folder_(std::move(folder)), keep_(keep) {
   if (const int removed = folder_.clean(); removed > 0) {
     log::info("{}: removed {} checkpoint(s) that a former run had not finished", folder_.path().string(), removed);
   }
@@ -39,7 +41,8 @@ NamedTensors CheckpointWriter::capture(const NamedTensors& live, std::map<std::s
   for (const auto& [name, tensor] : live) {
     at::Tensor& buffer = buffers[name];
     if (!buffer.defined() || buffer.sizes() != tensor.sizes() || buffer.scalar_type() != tensor.scalar_type()) {
-      buffer = at::empty(tensor.sizes(), at::TensorOptions().dtype(tensor.scalar_type()).pinned_memory(tensor.is_cuda()));
+      buffer =
+          at::empty(tensor.sizes(), at::TensorOptions().dtype(tensor.scalar_type()).pinned_memory(tensor.is_cuda()));
     }
     buffer.copy_(tensor, /*non_blocking=*/true);
     copies_in_flight_ |= !tensor.is_cpu();
@@ -49,11 +52,7 @@ NamedTensors CheckpointWriter::capture(const NamedTensors& live, std::map<std::s
 }
 
 void CheckpointWriter::save(const CheckpointContent& content) {
-  {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return !busy_; });
-  }
-  check();
+  finish();
   pending_.state = content.state;
   pending_.model_aliases = content.model_aliases;
   pending_.dataset_statistics = content.dataset_statistics;
@@ -73,8 +72,10 @@ void CheckpointWriter::save(const CheckpointContent& content) {
 }
 
 void CheckpointWriter::run() {
-  set_thread_name("checkpoint");
-  block_signals_in_this_thread();
+  ::pthread_setname_np(::pthread_self(), "checkpoint");
+  sigset_t all;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_BLOCK, &all, nullptr);  // SIGTERM belongs to the thread that trains
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [this] { return busy_ || stop_; });
@@ -99,7 +100,8 @@ void CheckpointWriter::write(const CheckpointContent& content) const {
   try {
     const std::map<std::string, std::string> metadata{{"format", "pt"}, {"step", std::to_string(step)}};
     config::Json files = config::Json::object();
-    const auto tensors = [&](const char* name, const NamedTensors& part, const std::map<std::string, std::string>& notes) {
+    const auto tensors = [&](const char* name, const NamedTensors& part,
+                             const std::map<std::string, std::string>& notes) {
       auto all = metadata;
       all.insert(notes.begin(), notes.end());
       write_safetensors_in_place(path / name, part, all);
@@ -138,11 +140,13 @@ void CheckpointWriter::check() {
   if (!error.empty()) throw Error(error);
 }
 
+void CheckpointWriter::wait() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return !busy_; });
+}
+
 void CheckpointWriter::finish() {
-  {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return !busy_; });
-  }
+  wait();
   check();
 }
 

@@ -1,11 +1,11 @@
 #include "train/ema.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <cmath>
 #include <unordered_map>
 #include <unordered_set>
+
+#include <torch/torch.h>
 
 #include "core/error.h"
 
@@ -38,8 +38,9 @@ void EmaSettings::validate() const {
 
 void describe(config::Fields& fields, EmaSettings& s) {
   fields.add("enabled", s.enabled, "keep an exponential moving average of the weights; evaluation uses it");
-  fields.add_choice("counting", s.counting, {"diffusion_policy", "diffusers"},
-                    "how updates are counted: as Diffusion Policy, RDT and robomimic do, or as diffusers does (one earlier)");
+  fields.add_choice(
+      "counting", s.counting, {"diffusion_policy", "diffusers"},
+      "how updates are counted: as Diffusion Policy, RDT and robomimic do, or as diffusers does (one earlier)");
   fields.add("power", s.power, "exponent of the warm-up: decay = 1 - (1 + updates / inv_gamma)^-power");
   fields.add("inv_gamma", s.inv_gamma, "updates by which the warm-up is stretched");
   fields.add("min_decay", s.min_decay, "lower bound of the decay");
@@ -57,8 +58,8 @@ double ema_decay(const EmaSettings& s, std::int64_t update) {
 Ema::Ema(const torch::nn::Module& module, EmaSettings settings) : module_(module), settings_(std::move(settings)) {
   settings_.validate();
   const at::NoGradGuard no_grad;
-  const auto copied = settings_.copy_batch_norm ? batch_norm_parameters(module)
-                                                : std::unordered_set<const c10::TensorImpl*>();
+  const auto copied =
+      settings_.copy_batch_norm ? batch_norm_parameters(module) : std::unordered_set<const c10::TensorImpl*>();
   for (const auto& [name, parameter] : trainable_parameters(module)) {
     if (!parameter.is_floating_point() || copied.count(parameter.unsafeGetTensorImpl())) continue;
     names_.push_back(name);
@@ -84,7 +85,8 @@ NamedTensors Ema::state() const {
   NamedTensors state = module_state(module_);
   for (auto& [name, tensor] : state) {
     // A tied weight stands under several names; all of them mean the one average.
-    if (const auto found = average_of.find(tensor.unsafeGetTensorImpl()); found != average_of.end()) tensor = found->second;
+    if (const auto found = average_of.find(tensor.unsafeGetTensorImpl()); found != average_of.end())
+      tensor = found->second;
   }
   return state;
 }

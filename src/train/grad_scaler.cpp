@@ -1,9 +1,8 @@
 #include "train/grad_scaler.h"
 
-#include <torch/torch.h>
-
 #include <map>
-#include <nlohmann/json.hpp>
+
+#include <torch/torch.h>
 
 #include "core/error.h"
 
@@ -19,7 +18,8 @@ void GradScalerSettings::validate() const {
 
 void describe(config::Fields& fields, GradScalerSettings& s) {
   fields.add("init_scale", s.init_scale, "fp16: factor of the loss at the start");
-  fields.add("growth_factor", s.growth_factor, "fp16: growth of the factor after growth_interval steps without overflow");
+  fields.add("growth_factor", s.growth_factor,
+             "fp16: growth of the factor after growth_interval steps without overflow");
   fields.add("backoff_factor", s.backoff_factor, "fp16: what is left of the factor after an overflow");
   fields.add("growth_interval", s.growth_interval, "fp16: steps without overflow before the factor grows");
 }
@@ -39,11 +39,12 @@ void GradScaler::unscale(const std::vector<at::Tensor>& gradients) {
   inverse_ = scale_.device().is_mps() ? scale_.reciprocal() : scale_.to(at::kDouble).reciprocal().to(at::kFloat);
   bool alike = true;
   for (const auto& gradient : gradients) {
-    COHORT_THROW_UNLESS(gradient.scalar_type() != at::kHalf,
-                        "a parameter is stored in fp16: keep parameters in float32 and set precision=fp16, which computes in "
-                        "fp16 where that is safe");
-    COHORT_CHECK(gradient.device() == scale_.device(), "a gradient lies on {}, the scaler on {}", gradient.device().str(),
-                 scale_.device().str());
+    COHORT_THROW_UNLESS(
+        gradient.scalar_type() != at::kHalf,
+        "a parameter is stored in fp16: keep parameters in float32 and set precision=fp16, which computes in "
+        "fp16 where that is safe");
+    COHORT_CHECK(gradient.device() == scale_.device(), "a gradient lies on {}, the scaler on {}",
+                 gradient.device().str(), scale_.device().str());
     alike &= gradient.scalar_type() == gradients.front().scalar_type();
   }
   if (gradients.empty()) return;
@@ -62,28 +63,23 @@ void GradScaler::update() {
                          settings_.growth_interval);
 }
 
-config::Json GradScaler::state() const {
-  return {{"scale", scale_.item<double>()},
-          {"growth_factor", settings_.growth_factor},
-          {"backoff_factor", settings_.backoff_factor},
-          {"growth_interval", settings_.growth_interval},
-          {"_growth_tracker", growth_tracker_.item<int>()}};
+GradScalerState GradScaler::state() const {
+  return {.scale = scale_.item<double>(),
+          .growth_factor = settings_.growth_factor,
+          .backoff_factor = settings_.backoff_factor,
+          .growth_interval = settings_.growth_interval,
+          .growth_tracker = growth_tracker_.item<std::int64_t>()};
 }
 
-void GradScaler::load_state(const config::Json& state, const std::string& source) {
-  try {
-    GradScalerSettings settings{.init_scale = state.at("scale").get<double>(),
-                                .growth_factor = state.at("growth_factor").get<double>(),
-                                .backoff_factor = state.at("backoff_factor").get<double>(),
-                                .growth_interval = state.at("growth_interval").get<std::int64_t>()};
-    const int tracker = state.at("_growth_tracker").get<int>();
-    settings.validate();
-    settings_ = settings;
-    scale_.fill_(settings.init_scale);
-    growth_tracker_.fill_(tracker);
-  } catch (const config::Json::exception& e) {
-    throw Error(format("{}: the state of the gradient scaler is damaged: {}", source, e.what()));
-  }
+void GradScaler::load_state(const GradScalerState& state) {
+  const GradScalerSettings settings{.init_scale = state.scale,
+                                    .growth_factor = state.growth_factor,
+                                    .backoff_factor = state.backoff_factor,
+                                    .growth_interval = state.growth_interval};
+  settings.validate();
+  settings_ = settings;
+  scale_.fill_(state.scale);
+  growth_tracker_.fill_(state.growth_tracker);
 }
 
 }  // namespace cohort::train

@@ -1,4 +1,5 @@
-/// Loss scaling for fp16 (Micikevicius et al. 2018), as torch.amp.GradScaler does it: the same defaults, the same states.
+/// Loss scaling for fp16 (Micikevicius et al. 2018), as torch.amp.GradScaler does it: the same defaults, the same
+/// states.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -20,11 +21,20 @@ struct GradScalerSettings {
 
 void describe(config::Fields& fields, GradScalerSettings& settings);
 
-/// For one device, CPU or CUDA. Per step: the loss is multiplied by scale() before backward; unscale(gradients); an optimizer
-/// step that is given found_inf(); update(). Nothing here waits for the device.
+/// What GradScaler.state_dict() holds, in its order.
+struct GradScalerState {
+  double scale = 0.0;
+  double growth_factor = 0.0;
+  double backoff_factor = 0.0;
+  std::int64_t growth_interval = 0;
+  std::int64_t growth_tracker = 0;  ///< "_growth_tracker": steps without overflow since the scale last changed
+};
+
+/// For one device, CPU or CUDA. Per step: the loss is multiplied by scale() before backward; unscale(gradients); an
+/// optimizer step that is given found_inf(); update(). Nothing here waits for the device.
 ///
-/// All ranks must take the same decision. They do when unscale() sees gradients that have been reduced over the ranks: an
-/// overflow on one of them is an inf or a NaN in the mean on all.
+/// All ranks must take the same decision. They do when unscale() sees gradients that have been reduced over the ranks:
+/// an overflow on one of them is an inf or a NaN in the mean on all.
 class GradScaler {
  public:
   GradScaler(const GradScalerSettings& settings, c10::Device device);
@@ -39,10 +49,10 @@ class GradScaler {
   /// Shrinks the scale after an overflow, lets it grow after growth_interval steps without one.
   void update();
 
-  /// As GradScaler.state_dict(): scale, growth_factor, backoff_factor, growth_interval, _growth_tracker. Waits for the device.
-  config::Json state() const;
-  /// Throws Error naming `source` for a state that is not one.
-  void load_state(const config::Json& state, const std::string& source);
+  /// Waits for the device.
+  GradScalerState state() const;
+  /// Throws Error for values out of range.
+  void load_state(const GradScalerState& state);
 
  private:
   GradScalerSettings settings_;

@@ -1,5 +1,7 @@
 #include "train/loader_source.h"
 
+#include <algorithm>
+
 #include <torch/torch.h>
 
 #include "tensors/convert.h"
@@ -18,14 +20,21 @@ std::int64_t LoaderSource::samples_per_epoch() const {
   return dataset_->size();
 }
 
-std::int64_t LoaderSource::batches_per_epoch() const {
-  const std::int64_t samples = sampler_.size(), batch = settings_.batch_size;
+std::int64_t LoaderSource::batches_of(std::int64_t samples) const {
+  const std::int64_t batch = settings_.batch_size;
   return settings_.drop_last ? samples / batch : (samples + batch - 1) / batch;
 }
 
-void LoaderSource::start_epoch(std::int64_t epoch, std::int64_t first_sample) {
-  data::EpochShare share = sampler_.share(static_cast<std::uint64_t>(epoch), first_sample);
+std::int64_t LoaderSource::batches_per_epoch() const {
+  return batches_of(sampler_.size());
+}
+
+std::int64_t LoaderSource::start_epoch(std::int64_t epoch, std::int64_t first_sample) {
+  // With padding, the ranks together have consumed a few samples more than there are once an epoch is over.
+  data::EpochShare share = sampler_.share(static_cast<std::uint64_t>(epoch), std::min(first_sample, dataset_->size()));
+  const std::int64_t batches = batches_of(static_cast<std::int64_t>(share.indices.size()));
   loader_.start_epoch(static_cast<std::uint64_t>(epoch), std::move(share.indices), std::move(share.sample_ids));
+  return batches;
 }
 
 std::optional<parallel::Batch> LoaderSource::next() {

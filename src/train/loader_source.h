@@ -17,11 +17,13 @@ class LoaderSource final : public BatchSource {
 
   std::int64_t samples_per_epoch() const override;
   std::int64_t batches_per_epoch() const override;
-  void start_epoch(std::int64_t epoch, std::int64_t first_sample) override;
+  std::int64_t start_epoch(std::int64_t epoch, std::int64_t first_sample) override;
   std::optional<parallel::Batch> next() override;
   double wait_seconds() const override { return loader_.statistics().wait_seconds; }
 
  private:
+  std::int64_t batches_of(std::int64_t samples) const;
+
   std::shared_ptr<const data::Dataset> dataset_;
   std::vector<data::FieldSpec> fields_;
   data::DistributedSampler sampler_;

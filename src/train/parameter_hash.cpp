@@ -1,9 +1,9 @@
 #include "train/parameter_hash.h"
 
-#include <torch/torch.h>
-
 #include <bit>
 #include <cstring>
+
+#include <torch/torch.h>
 
 #include "parallel/strategy.h"
 
@@ -11,7 +11,8 @@ namespace cohort::train {
 namespace {
 
 // Odd constants with well-spread bits: fractional parts of the golden ratio and of square roots of primes.
-constexpr std::uint64_t kMultiplier[4] = {0x9E3779B97F4A7C15u, 0xBB67AE8584CAA73Bu, 0x3C6EF372FE94F82Bu, 0xA54FF53A5F1D36F1u};
+constexpr std::uint64_t kMultiplier[4] = {0x9E3779B97F4A7C15u, 0xBB67AE8584CAA73Bu, 0x3C6EF372FE94F82Bu,
+                                          0xA54FF53A5F1D36F1u};
 
 std::uint64_t finish(std::uint64_t x) {
   x ^= x >> 33;
@@ -58,7 +59,8 @@ std::uint64_t hash_tensors(const NamedTensors& tensors) {
 
 bool equal_on_all_ranks(parallel::Strategy& strategy, std::uint64_t hash) {
   if (strategy.world_size() == 1) return true;
-  // Halves of 32 bits are exact in a double; the largest and the smallest (as the largest negative) are equal only if all are.
+  // Halves of 32 bits are exact in a double; the largest and the smallest (as the largest negative) are equal only if
+  // all are.
   const double high = static_cast<double>(hash >> 32), low = static_cast<double>(hash & 0xFFFFFFFFu);
   at::Tensor bounds = torch::tensor({high, low, -high, -low}, at::kDouble);
   strategy.max_over_ranks(bounds);

@@ -14,7 +14,8 @@ namespace cohort::train {
 /// 64-bit hash of bytes (multiply and rotate on four lanes of 64 bits; not cryptographic). Continues from `seed`.
 std::uint64_t hash_bytes(const void* data, std::size_t size, std::uint64_t seed);
 
-/// Hash of the tensors' shapes and bits, in order; names do not count. Tensors on a device are copied to the host one by one.
+/// Hash of the tensors' shapes and bits, in order; names do not count. Tensors on a device are copied to the host one
+/// by one.
 std::uint64_t hash_tensors(const NamedTensors& tensors);
 
 /// Compares a hash over all processes; every process gets the same answer. Collective.

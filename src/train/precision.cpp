@@ -1,8 +1,7 @@
 #include "train/precision.h"
 
-#include <torch/torch.h>
-
 #include <ATen/autocast_mode.h>
+#include <torch/torch.h>
 
 #include "core/error.h"
 

@@ -13,9 +13,9 @@ enum class Precision { kFp32, kBf16, kFp16 };
 Precision parse_precision(const std::string& text);
 const char* to_string(Precision precision);
 
-/// Sets autocast for operations on `device` in the calling thread and restores the former state at the end of the scope.
-/// kFp32 switches autocast off. Autocast is a property of a thread: every replica's thread needs its own guard. Backward
-/// passes stand outside of it, as in PyTorch.
+/// Sets autocast for operations on `device` in the calling thread and restores the former state at the end of the
+/// scope. kFp32 switches autocast off. Autocast is a property of a thread: every replica's thread needs its own guard.
+/// Backward passes stand outside of it, as in PyTorch.
 class PrecisionGuard {
  public:
   PrecisionGuard(Precision precision, c10::DeviceType device);

@@ -41,10 +41,11 @@ double learning_rate_factor(const ScheduleSettings& s, const SchedulePosition& a
 
 double scaled_learning_rate(double lr, const std::string& rule, std::int64_t effective_batch, std::int64_t base_batch) {
   if (rule == "none") return lr;
-  COHORT_THROW_UNLESS(rule == "linear" || rule == "sqrt",
-                      "'{}' is no learning-rate rule; choose none, linear or sqrt", rule);
+  COHORT_THROW_UNLESS(rule == "linear" || rule == "sqrt", "'{}' is no learning-rate rule; choose none, linear or sqrt",
+                      rule);
   COHORT_THROW_UNLESS(base_batch > 0,
-                      "the learning-rate rule '{}' needs lr_base_batch: the effective batch for which lr was chosen", rule);
+                      "the learning-rate rule '{}' needs lr_base_batch: the effective batch for which lr was chosen",
+                      rule);
   const double ratio = static_cast<double>(effective_batch) / static_cast<double>(base_batch);
   return lr * (rule == "linear" ? ratio : std::sqrt(ratio));
 }

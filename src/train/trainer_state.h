@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/config.h"
+#include "train/grad_scaler.h"
 
 namespace cohort::train {
 
@@ -18,16 +19,16 @@ struct LossSums {
 };
 
 struct EarlyStoppingState {
-  std::optional<double> best;   ///< the smallest value of the watched metric
-  std::int64_t best_step = 0;   ///< when it was met
+  std::optional<double> best;  ///< the smallest value of the watched metric
+  std::int64_t best_step = 0;  ///< when it was met
   std::int64_t validations_since_best = 0;
 };
 
 struct TrainerState {
   std::int64_t step = 0;   ///< optimizer steps done
   std::int64_t epoch = 0;  ///< of the next batch, from 0
-  /// Samples of this epoch that all processes together have consumed. An offset into the epoch's global order, so that another
-  /// number of ranks goes on at the same sample.
+  /// Samples of this epoch that all processes together have consumed. An offset into the epoch's global order, so that
+  /// another number of ranks goes on at the same sample.
   std::int64_t samples_in_epoch = 0;
   std::int64_t samples = 0;        ///< since the start of training, all processes together
   std::int64_t skipped_steps = 0;  ///< steps without an update because of NaN or inf
@@ -41,10 +42,11 @@ struct TrainerState {
   std::int64_t gradient_accumulation_steps = 1;
   std::uint64_t seed = 0;
   std::string optimizer;
-  config::Json scaler;         ///< GradScaler's state; null without fp16
-  config::Json configuration;  ///< of the whole job, as the command line resolved it
+  std::optional<GradScalerState> scaler;  ///< with fp16
+  std::string configuration = "null";     ///< of the whole job, as the command line resolved it: JSON text
 };
 
+/// Throws Error when the configuration is no JSON.
 config::Json to_json(const TrainerState& state);
 
 /// Throws Error naming `source` and the field for what is missing, of another type, or written by another program.

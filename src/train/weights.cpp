@@ -1,10 +1,10 @@
 #include "train/weights.h"
 
-#include <torch/torch.h>
-
 #include <tuple>
 #include <unordered_map>
 #include <unordered_set>
+
+#include <torch/torch.h>
 
 #include "core/error.h"
 #include "core/log.h"
@@ -69,8 +69,9 @@ void load_weights(torch::nn::Module& module, const std::filesystem::path& path, 
   load_weights(module, file.tensors, file.metadata, path.string(), options);
 }
 
-void load_weights(torch::nn::Module& module, const NamedTensors& tensors, const std::map<std::string, std::string>& aliases,
-                  const std::string& source, const LoadWeightsOptions& options) {
+void load_weights(torch::nn::Module& module, const NamedTensors& tensors,
+                  const std::map<std::string, std::string>& aliases, const std::string& source,
+                  const LoadWeightsOptions& options) {
   const at::NoGradGuard no_grad;
   const NamedTensors own = module_state(module);
   std::unordered_set<std::string> own_names;
@@ -93,7 +94,8 @@ void load_weights(torch::nn::Module& module, const NamedTensors& tensors, const 
     if (found == given.end()) {
       if (!reached.count(tensor.unsafeGetTensorImpl())) missing.push_back(name);
     } else if (found->second.sizes() != tensor.sizes()) {
-      misshapen.push_back(format("{} is {} in the file and {} in the model", name, shape_text(found->second), shape_text(tensor)));
+      misshapen.push_back(
+          format("{} is {} in the file and {} in the model", name, shape_text(found->second), shape_text(tensor)));
     }
   }
   for (const auto& [name, tensor] : tensors) {
@@ -102,8 +104,10 @@ void load_weights(torch::nn::Module& module, const NamedTensors& tensors, const 
   std::string complaint;
   if (!misshapen.empty()) complaint += format(" Other shapes: {}.", list_names(misshapen));
   if (options.strict && !missing.empty()) complaint += format(" Missing: {}.", list_names(missing));
-  if (options.strict && !superfluous.empty()) complaint += format(" Unknown to the model: {}.", list_names(superfluous));
-  COHORT_THROW_UNLESS(complaint.empty(), "{} does not fit the model.{} Were they made with other settings of the model?", source,
+  if (options.strict && !superfluous.empty())
+    complaint += format(" Unknown to the model: {}.", list_names(superfluous));
+  COHORT_THROW_UNLESS(complaint.empty(),
+                      "{} does not fit the model.{} Were they made with other settings of the model?", source,
                       complaint);
   if (!missing.empty()) log::warning("{}: the model keeps its own {}", source, list_names(missing));
   if (!superfluous.empty()) log::warning("{}: ignored {}", source, list_names(superfluous));

@@ -28,13 +28,15 @@ struct LoadWeightsOptions {
   bool strict = true;
 };
 
-/// Copies a file's tensors into the module, converted to its element types. Keys with the prefixes that wrappers leave behind
-/// ("module.", "_orig_mod.", also inside: ".module.") match the plain name. Throws Error naming the file, the missing, the
-/// superfluous and the misshapen tensors (the first few of each); then the module is unchanged.
+/// Copies a file's tensors into the module, converted to its element types. Keys with the prefixes that wrappers leave
+/// behind
+/// ("module.", "_orig_mod.", also inside: ".module.") match the plain name. Throws Error naming the file, the missing,
+/// the superfluous and the misshapen tensors (the first few of each); then the module is unchanged.
 void load_weights(torch::nn::Module& module, const std::filesystem::path& path, const LoadWeightsOptions& options = {});
 
 /// As above from tensors that have been read; `source` names them in messages.
-void load_weights(torch::nn::Module& module, const NamedTensors& tensors, const std::map<std::string, std::string>& aliases,
-                  const std::string& source, const LoadWeightsOptions& options = {});
+void load_weights(torch::nn::Module& module, const NamedTensors& tensors,
+                  const std::map<std::string, std::string>& aliases, const std::string& source,
+                  const LoadWeightsOptions& options = {});
 
 }  // namespace cohort::train
