@@ -1,9 +1,9 @@
 #include "train/run_test_set.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <cstring>
+
+#include <torch/torch.h>
 
 #include "dist/group.h"
 #include "tensors/convert.h"
@@ -24,7 +24,9 @@ void append(std::vector<float>& to, const at::Tensor& row) {
   to.insert(to.end(), values, values + row.numel());
 }
 
-std::string to_bytes(const void* data, std::size_t size) { return {static_cast<const char*>(data), size}; }
+std::string to_bytes(const void* data, std::size_t size) {
+  return {static_cast<const char*>(data), size};
+}
 
 template <class T>
 std::vector<T> from_bytes(const std::string& bytes) {

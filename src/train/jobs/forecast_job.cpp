@@ -84,9 +84,10 @@ class ForecastJob final : public Job {
 
   Prediction predict(torch::nn::Module& model, const parallel::Batch& batch) const override {
     const at::Tensor& y = batch.at("y");
-    const at::Tensor predicted = models::informer_forward(
-        model, {.x_enc = batch.at("x"), .x_mark_enc = batch.at("x_mark"),
-                .x_dec = models::informer_decoder_input(y, model_), .x_mark_dec = batch.at("y_mark")});
+    const at::Tensor predicted = models::informer_forward(model, {.x_enc = batch.at("x"),
+                                                                  .x_mark_enc = batch.at("x_mark"),
+                                                                  .x_dec = models::informer_decoder_input(y, model_),
+                                                                  .x_mark_dec = batch.at("y_mark")});
     const std::int64_t targets = series_->n_target();
     return {predicted, y.slice(1, y.size(1) - windows_.pred_len).slice(2, y.size(2) - targets)};
   }
@@ -143,6 +144,8 @@ class ForecastJob final : public Job {
 
 }  // namespace
 
-std::unique_ptr<Job> make_forecast_job() { return std::make_unique<ForecastJob>(); }
+std::unique_ptr<Job> make_forecast_job() {
+  return std::make_unique<ForecastJob>();
+}
 
 }  // namespace cohort::train

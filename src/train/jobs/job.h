@@ -77,7 +77,8 @@ class Job {
 template <class T>
 void follow_data(const config::Fields& fields, const std::string& path, T& setting, const T& from_data) {
   COHORT_THROW_UNLESS(!fields.was_set(path) || setting == from_data,
-                      "{}={} contradicts the data, from which it follows as {}; leave it out", path, setting, from_data);
+                      "{}={} contradicts the data, from which it follows as {}; leave it out", path, setting,
+                      from_data);
   setting = from_data;
 }
 

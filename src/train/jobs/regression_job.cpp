@@ -77,9 +77,7 @@ class RegressionJob final : public Job {
 
   std::vector<std::string> target_names() const override { return table_->targets(); }
 
-  void to_data_units(std::span<float> rows) const override {
-    table_->scaler().select(table_->targets()).inverse(rows);
-  }
+  void to_data_units(std::span<float> rows) const override { table_->scaler().select(table_->targets()).inverse(rows); }
 
  private:
   const config::Fields* fields_ = nullptr;
@@ -95,6 +93,8 @@ class RegressionJob final : public Job {
 
 }  // namespace
 
-std::unique_ptr<Job> make_regression_job() { return std::make_unique<RegressionJob>(); }
+std::unique_ptr<Job> make_regression_job() {
+  return std::make_unique<RegressionJob>();
+}
 
 }  // namespace cohort::train
