@@ -40,7 +40,7 @@ struct CsvSettings {
   bool detect_dates = true;                 ///< a column whose first value is a date holds dates
   std::string date_order = "ymd";           ///< ymd, dmy or mdy
   std::string missing = "error";            ///< error; drop_row; forward_fill (the value above); keep (NaN)
-  std::vector<std::string> missing_values;  ///< further words for a missing value, e.g. ? or -9999
+  std::vector<std::string> missing_values;  ///< further ones, e.g. ? or -9999 (then -9999.0 as well)
   std::string precision = "float64";        ///< of the columns in memory: float64 or float32
   int threads = 0;                          ///< 0: as many as the process has cores
   std::int64_t chunk_bytes = 256 << 10;     ///< bytes per piece of work; not a setting for users

@@ -106,10 +106,9 @@ bool CsvCutter::opens_field(const Window& window, std::int64_t quote, std::int64
   return text[line_start] != layout_.comment;
 }
 
-/// From a record's start: the offset behind the first record end at or behind `target`; -1 where a quoted field does
-/// not end, and then open_quote is where it starts.
-std::int64_t CsvCutter::find_cut(Window& window, std::int64_t start, std::int64_t target,
-                                 std::int64_t& open_quote) const {
+/// From a record's start: the offset behind the first record end at or behind `target`. The end of the file where a
+/// quoted field does not end: the parser will come upon it.
+std::int64_t CsvCutter::find_cut(Window& window, std::int64_t start, std::int64_t target) const {
   if (start >= target) return start;
   std::int64_t p = start, floor = start, line_end = -1;
   for (;;) {
@@ -120,10 +119,7 @@ std::int64_t CsvCutter::find_cut(Window& window, std::int64_t start, std::int64_
     if (!opens_field(window, quote, start, floor)) continue;
     for (;;) {
       const std::int64_t close = window.find('"', p);
-      if (close == window.loaded()) {
-        open_quote = quote;
-        return -1;
-      }
+      if (close == window.loaded()) return close;
       if (close + 1 == window.loaded()) window.more();
       p = close + 1;
       if (p == window.loaded() || window.text()[p] != '"') break;
@@ -145,8 +141,7 @@ bool CsvCutter::take(std::int64_t index, ChunkBuffer& buffer, CsvChunk& chunk) {
     const std::size_t last_line_end = std::string_view(window.text(), static_cast<std::size_t>(target)).rfind('\n');
     const std::int64_t last_record =
         last_line_end == std::string_view::npos ? 0 : static_cast<std::int64_t>(last_line_end) + 1;
-    std::int64_t open_quote = 0;
-    std::int64_t cut = !has_quotes && last_record > 0 ? find_cut(window, last_record, target, open_quote) : -1;
+    std::int64_t cut = !has_quotes && last_record > 0 ? find_cut(window, last_record, target) : -1;
 
     std::unique_lock lock(mutex_);
     moved_.wait(lock, [&] { return next_ == index || given_up_ < index; });
@@ -161,9 +156,7 @@ bool CsvCutter::take(std::int64_t index, ChunkBuffer& buffer, CsvChunk& chunk) {
       line_ends = lines - count_lines(window.text(), window.text() + begin) +
                   count_lines(window.text() + target, window.text() + cut);
     } else {
-      cut = find_cut(window, begin, target, open_quote);
-      COHORT_THROW_UNLESS(cut >= 0, "{}: the quote that opens in line {} is never closed", source_.name(),
-                          line_ + count_lines(window.text() + begin, window.text() + open_quote));
+      cut = find_cut(window, begin, target);
       line_ends = count_lines(window.text() + begin, window.text() + cut);
     }
     chunk.begin = buffer.text() + (cut > begin ? begin : 0);

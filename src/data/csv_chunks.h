@@ -54,7 +54,7 @@ class CsvCutter {
 
  private:
   class Window;
-  std::int64_t find_cut(Window& window, std::int64_t start, std::int64_t target, std::int64_t& open_quote) const;
+  std::int64_t find_cut(Window& window, std::int64_t start, std::int64_t target) const;
   bool opens_field(const Window& window, std::int64_t quote, std::int64_t start, std::int64_t floor) const;
 
   const CsvSource& source_;

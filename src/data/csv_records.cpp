@@ -19,6 +19,7 @@ struct FieldText {
   bool ends_record = false;
   std::int64_t lines = 0;  // line feeds inside the quotes
   bool junk_after_quote = false;
+  bool unclosed = false;
 };
 
 class ChunkParser {
@@ -33,6 +34,10 @@ class ChunkParser {
         decimal_(layout.decimal),
         columns_(layout.columns.size()),
         row_(first_row) {
+    for (const std::string& word : settings.missing_values) {
+      double number = 0;
+      if (data::parse_number(std::string_view(word), decimal_, number)) missing_numbers_.push_back(number);
+    }
     result_.missing.assign(columns_, 0);
     result_.texts.resize(columns_);
   }
@@ -82,13 +87,18 @@ class ChunkParser {
         const char* q = parse_number_(p, decimal_, value);
         if (q != nullptr) {
           if (*q == '\r') q += q[1] == '\n';
-          if (*q == (last ? '\n' : separator_) && store(c, value)) {
+          if (*q == (last ? '\n' : separator_) && (missing_numbers_.empty() || !is_missing_number(value)) &&
+              store(c, value)) {
             p = q + 1;
             continue;
           }
         }
       }
       const FieldText field = cut(p);
+      if (field.unclosed) {
+        result_.fault = format("the quote that opens in line {} is never closed", line_);
+        return nullptr;
+      }
       if (field.junk_after_quote) return fault(c, "there is text after the closing quote of a field");
       if (field.ends_record != last) return ragged_fault();
       if (!take(c, field.content)) return nullptr;
@@ -112,6 +122,13 @@ class ChunkParser {
     ++row_;
   }
 
+  bool is_missing_number(double value) const {
+    for (const double number : missing_numbers_)
+      if (value == number) return true;
+    return false;
+  }
+
+  /// False when the value does not fit.
   bool store(std::size_t c, double value) {
     const ColumnTarget& target = targets_[c];
     if (target.float32 == nullptr) {
@@ -142,8 +159,7 @@ class ChunkParser {
     for (;;) {
       const void* found = p < end_ ? std::memchr(p, '"', static_cast<std::size_t>(end_ - p)) : nullptr;
       if (found == nullptr) {
-        // CsvCutter has refused files with an open quote: this is unreachable for whole records.
-        field.junk_after_quote = true;
+        field.unclosed = true;
         field.next = end_;
         return field;
       }
@@ -206,6 +222,7 @@ class ChunkParser {
         ragged_fault();
       return false;
     }
+    if (is_missing_number(value)) return take_missing(c, text);
     if (!store(c, value)) {
       fault(c, format("{} is too large for float32; set precision to float64", shown(content)));
       return false;
@@ -235,7 +252,7 @@ class ChunkParser {
     const char* p = record_;
     for (std::size_t count = 1;; ++count) {
       const FieldText field = cut(p);
-      if (field.ends_record || field.junk_after_quote || field.next >= end_) return count;
+      if (field.ends_record || field.junk_after_quote || field.unclosed) return count;
       p = field.next;
     }
   }
@@ -267,6 +284,7 @@ class ChunkParser {
   std::int64_t line_ = 1, record_line_ = 1;
   bool drop_ = false;
   std::string unquoted_;
+  std::vector<double> missing_numbers_;  // words for a missing value that are numbers, such as -9999
   ChunkResult result_;
 };
 
