@@ -2,60 +2,17 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <exception>
-#include <fstream>
 #include <limits>
 #include <mutex>
-#include <sstream>
 #include <system_error>
 #include <thread>
 #include <vector>
 
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 
 namespace cohort {
-namespace {
-
-/// CPUs' worth of time that the cgroup allows, or infinity.
-double cgroup_cpu_limit() {
-  double limit = std::numeric_limits<double>::infinity();
-  // Inside a container the group's own folder is the mount's root; outside, /proc/self/cgroup names it.
-  std::vector<std::string> folders{"/sys/fs/cgroup"};
-  std::ifstream groups("/proc/self/cgroup");
-  for (std::string line; std::getline(groups, line);) {
-    if (line.rfind("0::/", 0) == 0 && line.size() > 4) folders.push_back("/sys/fs/cgroup" + line.substr(3));
-  }
-  for (const std::string& folder : folders) {
-    std::ifstream v2(folder + "/cpu.max");
-    std::string quota;
-    double period = 0;
-    if (v2 >> quota >> period && quota != "max" && period > 0) {
-      std::istringstream number(quota);
-      double value = 0;
-      if (number >> value && value > 0) limit = std::min(limit, value / period);
-    }
-  }
-  std::ifstream v1_quota("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"), v1_period("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
-  double quota = 0, period = 0;
-  if (v1_quota >> quota && v1_period >> period && quota > 0 && period > 0) limit = std::min(limit, quota / period);
-  return limit;
-}
-
-}  // namespace
-
-int available_cores() {
-  int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-#ifdef __linux__
-  cpu_set_t mask;
-  if (::sched_getaffinity(0, sizeof mask, &mask) == 0) cores = std::max(1, CPU_COUNT(&mask));
-#endif
-  const double limit = cgroup_cpu_limit();
-  if (limit < cores) cores = std::max(1, static_cast<int>(std::ceil(limit)));
-  return cores;
-}
 
 void set_thread_name(const std::string& name) {
   const std::string shortened = name.substr(0, 15);

@@ -1,14 +1,10 @@
-/// Threads: how many this process may use, and a loop spread over them.
+/// Threads: names, signals, and a loop spread over them. How many are worth it: available_cores() in devices_cpu.h.
 #pragma once
 #include <cstdint>
 #include <functional>
 #include <string>
 
 namespace cohort {
-
-/// Cores that this process may use: the smaller of its affinity mask and its cgroup's CPU quota (v2 cpu.max or v1
-/// cpu.cfs_quota_us, rounded up); at least 1.
-int available_cores();
 
 /// Names the calling thread for debuggers and `top -H`; the kernel keeps the first 15 bytes.
 void set_thread_name(const std::string& name);

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "core/config.h"
+#include "core/devices_cpu.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/threads.h"
