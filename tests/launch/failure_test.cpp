@@ -159,14 +159,15 @@ TEST(LaunchFailure, ANohupJobIgnoresHangups) {
 }
 
 TEST(LaunchFailure, TheRankThatWroteItsErrorFirstIsTheCauseEvenIfAnotherExitsBefore) {
+  TemporaryFolder folder;
+  const std::string error = (folder.path() / "error").string();
+  write_file_atomically(error, R"({"message": {"message": "ValueError: row 7", "extraInfo": {"py_callstack":
+    "Traceback\n  File train.py\nValueError: row 7", "timestamp": "1"}}})");
   // Rank 2 fails and takes its time to exit; rank 0 notices the loss at once and exits first.
   const Outcome outcome =
-      run(shell(3,
-                "case $RANK in "
-                "2) echo '{\"message\": {\"message\": \"ValueError: row 7\", \"extraInfo\": {\"py_callstack\": "
-                "\"Traceback\\n  File train.py\\nValueError: row 7\", \"timestamp\": \"1\"}}}' > "
-                "$TORCHELASTIC_ERROR_FILE; sleep 0.6; exit 4;; "
-                "0) sleep 0.5; echo 'connection closed by peer' >&2; exit 1;; *) exec sleep 100;; esac"));
+      run(shell(3, "case $RANK in 2) cat " + error +
+                       " > $TORCHELASTIC_ERROR_FILE; sleep 0.6; exit 4;; "
+                       "0) sleep 0.5; echo 'connection closed by peer' >&2; exit 1;; *) exec sleep 100;; esac"));
   EXPECT_EQ(outcome.code, 4) << outcome.err;
   EXPECT_TRUE(contains(outcome.err, "rank 2 failed first")) << outcome.err;
   EXPECT_TRUE(contains(outcome.err, "message   ValueError: row 7")) << outcome.err;
