@@ -24,7 +24,8 @@ endfunction()
 # The LibTorch headers cost 13 s a file; one precompiled header is built once and reused by every target that asks.
 function(cohort_use_torch_pch target)
   if(NOT TARGET cohort_torch_pch)
-    file(WRITE ${PROJECT_BINARY_DIR}/generated/torch_pch.cpp "// Owns the precompiled LibTorch header.\n")
+    # CONFIGURE writes only what changed: configuring again does not build the header again.
+    file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/torch_pch.cpp CONTENT "// Owns the precompiled LibTorch header.\n")
     add_library(cohort_torch_pch STATIC ${PROJECT_BINARY_DIR}/generated/torch_pch.cpp)
     target_link_libraries(cohort_torch_pch PUBLIC cohort_compile cohort_libtorch)
     target_precompile_headers(cohort_torch_pch PRIVATE <torch/torch.h>)

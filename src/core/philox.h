@@ -65,6 +65,13 @@ class RandomStream {
                          k1_);
   }
 
+  /// What stays the same over all indices, for kernels that run the rounds on many of them at once:
+  /// at(i) is philox4x32_10(low half of i, high half of i, id, step, key0, key1).
+  struct Fixed {
+    std::uint32_t id, step, key0, key1;
+  };
+  COHORT_HOST_DEVICE Fixed fixed() const { return {id_, step_, k0_, k1_}; }
+
   COHORT_HOST_DEVICE std::uint32_t bits(std::uint64_t index) const { return at(index >> 2).v[index & 3]; }
 
   /// Uniform in [0, 1) with 24 bits.
