@@ -23,7 +23,8 @@ std::string usage() {
 
 /// Replaces this process by the executable, so that signals reach the work itself.
 [[noreturn]] void become(const std::string& executable, char** arguments) {
-  const std::string path = sibling(executable);
+  std::string path = sibling(executable);
+  arguments[0] = path.data();  // what `ps` shows
   ::execv(path.c_str(), arguments);
   throw Error(format("cannot execute {}: {}", path, std::strerror(errno)));
 }

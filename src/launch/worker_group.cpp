@@ -21,6 +21,8 @@ namespace cohort::launch {
 namespace fs = std::filesystem;
 namespace {
 
+constexpr std::chrono::milliseconds kPatience{2000};
+
 bool stored(const LaunchSettings& settings, int rank, int stream) {
   if (!settings.redirects.given && !settings.tee.given) return !settings.log_dir.empty();
   return ((settings.redirects.of(rank) | settings.tee.of(rank)) & stream) != 0;
@@ -233,12 +235,13 @@ void WorkerGroup::finish(bool clean) {
   // What the ranks wrote before they ended is in the pipes already; only a process they left behind can keep one open.
   const auto end = std::chrono::steady_clock::now() + kDrainTime;
   for (bool open = true; open;) {
-    while (console_.queued() >= Console::kMostQueued) {
+    // A slow reader is waited for, as by any program; by a job that is being stopped only for a while.
+    while (console_.queued() >= Console::kMostQueued && !console_.reader_gone() &&
+           !(clean && std::chrono::steady_clock::now() > end + kPatience)) {
       std::vector<pollfd> waiting;
       console_.add_to(waiting);
       ::poll(waiting.data(), static_cast<nfds_t>(waiting.size()), 100);
       console_.write();
-      if (console_.reader_gone()) break;
     }
     std::vector<pollfd> descriptors;
     for (Worker& worker : workers_)

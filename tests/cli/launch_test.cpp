@@ -54,8 +54,14 @@ TEST(Cli, TrainBecomesItsExecutableWithTheArgumentsUnchanged) {
   const pid_t pid = process.pid();
   const Outcome outcome = process.wait();
   EXPECT_EQ(outcome.code, 5);
-  EXPECT_EQ(outcome.out, "pid " + std::to_string(pid) + " rank : train informer data.path=a b.csv --resume\n")
+  EXPECT_EQ(outcome.out, "pid " + std::to_string(pid) + " rank : informer data.path=a b.csv --resume\n")
       << "the same process: a signal reaches the work itself";
+}
+
+TEST(Cli, TheFrontEndLinksNoLibTorch) {
+  const Outcome outcome = run({"ldd", cohort_path()});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_FALSE(contains(outcome.out, "torch") || contains(outcome.out, "c10")) << outcome.out;
 }
 
 TEST(Cli, LaunchRunsSubcommandsOfTheSameBinary) {
@@ -63,7 +69,7 @@ TEST(Cli, LaunchRunsSubcommandsOfTheSameBinary) {
   const Outcome outcome =
       run({cohort_with_train(folder).string(), "launch", "--nproc_per_node=2", "train", "informer", "--tee=x"});
   EXPECT_EQ(outcome.code, 5);
-  EXPECT_TRUE(contains(outcome.out, "rank 1: train informer --tee=x")) << outcome.out;
+  EXPECT_TRUE(contains(outcome.out, "rank 1: informer --tee=x")) << outcome.out;
 }
 
 TEST(Cli, TheScriptsForOneTwoAndAllDevicesPassTheirArguments) {
@@ -72,9 +78,9 @@ TEST(Cli, TheScriptsForOneTwoAndAllDevicesPassTheirArguments) {
   const auto script = [&](const std::string& name) {
     return run({COHORT_SOURCE_DIR "/scripts/" + name, "informer", "data.path=file.csv"}, variables);
   };
-  EXPECT_TRUE(contains(script("train_1_device").out, "rank : train informer data.path=file.csv"));
-  EXPECT_TRUE(contains(script("train_2_devices").out, "rank 1: train informer data.path=file.csv"));
-  EXPECT_TRUE(contains(script("train_n_devices").out, "rank 2: train informer data.path=file.csv"));
+  EXPECT_TRUE(contains(script("train_1_device").out, "rank : informer data.path=file.csv"));
+  EXPECT_TRUE(contains(script("train_2_devices").out, "rank 1: informer data.path=file.csv"));
+  EXPECT_TRUE(contains(script("train_n_devices").out, "rank 2: informer data.path=file.csv"));
   const Outcome missing = run({COHORT_SOURCE_DIR "/scripts/train_2_devices"}, {{"COHORT", "/no/such/cohort"}});
   EXPECT_EQ(missing.code, 1);
   EXPECT_TRUE(contains(missing.err, "is not built: run scripts/setup")) << missing.err;

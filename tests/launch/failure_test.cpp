@@ -1,5 +1,6 @@
 // Jobs that end badly, with real processes.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "core/files.h"
 #include "launch/process.h"
@@ -159,14 +160,15 @@ TEST(LaunchFailure, ANohupJobIgnoresHangups) {
 }
 
 TEST(LaunchFailure, TheRankThatWroteItsErrorFirstIsTheCauseEvenIfAnotherExitsBefore) {
+  TemporaryFolder folder;
+  const std::string error = (folder.path() / "error").string();
+  write_file_atomically(error, R"({"message": {"message": "ValueError: row 7", "extraInfo": {"py_callstack":
+    "Traceback\n  File train.py\nValueError: row 7", "timestamp": "1"}}})");
   // Rank 2 fails and takes its time to exit; rank 0 notices the loss at once and exits first.
   const Outcome outcome =
-      run(shell(3,
-                "case $RANK in "
-                "2) echo '{\"message\": {\"message\": \"ValueError: row 7\", \"extraInfo\": {\"py_callstack\": "
-                "\"Traceback\\n  File train.py\\nValueError: row 7\", \"timestamp\": \"1\"}}}' > "
-                "$TORCHELASTIC_ERROR_FILE; sleep 0.6; exit 4;; "
-                "0) sleep 0.5; echo 'connection closed by peer' >&2; exit 1;; *) exec sleep 100;; esac"));
+      run(shell(3, "case $RANK in 2) cat " + error +
+                       " > $TORCHELASTIC_ERROR_FILE; sleep 0.6; exit 4;; "
+                       "0) sleep 0.5; echo 'connection closed by peer' >&2; exit 1;; *) exec sleep 100;; esac"));
   EXPECT_EQ(outcome.code, 4) << outcome.err;
   EXPECT_TRUE(contains(outcome.err, "rank 2 failed first")) << outcome.err;
   EXPECT_TRUE(contains(outcome.err, "message   ValueError: row 7")) << outcome.err;
@@ -211,6 +213,52 @@ TEST(LaunchFailure, APortInUseNamesItAndOffersAFreeOne) {
   EXPECT_TRUE(contains(outcome.err, "pass --master_port=")) << outcome.err;
   holder.send(SIGTERM);
   EXPECT_EQ(holder.wait(20).code, 143);
+}
+
+/// A control group with a memory limit, removed afterwards; "" where this machine does not let us make one.
+class LimitedGroup {
+ public:
+  explicit LimitedGroup(long bytes) {
+    for (const auto& [root, limit] :
+         {std::pair<fs::path, std::string>{"/sys/fs/cgroup/memory", "memory.limit_in_bytes"},
+          std::pair<fs::path, std::string>{"/sys/fs/cgroup", "memory.max"}}) {
+      const fs::path group = root / ("cohort-test-" + std::to_string(getpid()));
+      if (mkdir(group.c_str(), 0755) != 0) continue;
+      std::ofstream file(group / limit);
+      file << bytes << std::flush;
+      if (file) {
+        path_ = group;
+        return;
+      }
+      rmdir(group.c_str());
+    }
+  }
+  ~LimitedGroup() {
+    if (!path_.empty()) eventually([&] { return rmdir(path_.c_str()) == 0; }, 5);
+  }
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+TEST(LaunchFailure, AnOutOfMemoryKillIsRecognisedByTheKernelsCount) {
+  const LimitedGroup group(200 << 20);
+  if (group.path().empty()) GTEST_SKIP() << "needs the right to make a control group with a memory limit";
+  TemporaryFolder folder;
+  write_file_atomically(
+      folder.path() / "hog",
+      "#!/bin/sh\n[ $RANK = 0 ] && exec sleep 50\nexec awk 'BEGIN { s = \"x\"; while (1) s = s s }'\n");
+  fs::permissions(folder.path() / "hog", fs::perms::owner_all);
+  const Outcome outcome = run({"/bin/sh", "-c",
+                               "echo $$ > " + (group.path() / "cgroup.procs").string() + " && exec " + cohort_path() +
+                                   " launch --nproc_per_node=2 -- " + (folder.path() / "hog").string()},
+                              {}, 60);
+  EXPECT_EQ(outcome.code, 137) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "rank 1 failed first")) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "the out-of-memory killer ended 1 process(es) of this control group"))
+      << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "the limit of this control group is 200.0 MiB")) << outcome.err;
 }
 
 }  // namespace
