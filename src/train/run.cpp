@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include <torch/torch.h>
@@ -195,7 +196,7 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
         loss_validator(*validation, loss, parse_precision(settings.train.precision), torch_device, "validation/loss");
   }
   train_job.checkpoints = folder.checkpoints();
-  train_job.configuration = fields.to_json();
+  train_job.configuration = configuration;
   train_job.dataset_statistics = job.statistics().dump(2);
 
   TrainSettings train = settings.train;

@@ -1,4 +1,6 @@
 // Informer on a CSV file with a time axis.
+#include <nlohmann/json.hpp>
+
 #include <torch/torch.h>
 
 #include "core/error.h"

@@ -1,4 +1,6 @@
 // The encoder-only regressor on a CSV file: some columns predict others.
+#include <nlohmann/json.hpp>
+
 #include <torch/torch.h>
 
 #include "core/error.h"
