@@ -104,6 +104,11 @@ Backend parse_backend(const std::string& text) {
   throw Error(format("'{}' is no backend: it is gpu (the best one present), cuda, metal or cpu", text));
 }
 
+Backend default_backend() {
+  const char* text = std::getenv("COHORT_BACKEND");
+  return text && *text ? parse_backend(text) : Backend::kGpu;
+}
+
 std::vector<Backend> present_backends(const DeviceListing& listing) {
   std::vector<Backend> backends;
   if (!listing.visible.empty()) backends.push_back(listing.visible.front().kind);

@@ -24,6 +24,9 @@ const char* backend_name(Backend backend);
 /// Reads one of the four names; throws Error listing them.
 Backend parse_backend(const std::string& text);
 
+/// COHORT_BACKEND where it is set (`cohort launch --cpu` sets it for its ranks), else kGpu. Throws Error for an unknown name.
+Backend default_backend();
+
 /// One GPU, as the libraries describe it together. A value that no library gave is 0, -1 or "".
 struct GpuDevice {
   Backend kind = Backend::kCuda;   ///< kCuda or kMetal

@@ -96,6 +96,10 @@ std::string self_cgroup() {
 
 }  // namespace
 
+std::uint64_t memory_limit() {
+  return cgroup_memory_limit("/sys/fs/cgroup", self_cgroup());
+}
+
 int available_cores() {
   int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
 #if defined(__linux__)
@@ -118,8 +122,7 @@ CpuDevice host_cpu() {
     }
   cpu.memory_total =
       static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-  if (const std::uint64_t limit = cgroup_memory_limit("/sys/fs/cgroup", self_cgroup()))
-    cpu.memory_total = std::min(cpu.memory_total, limit);
+  if (const std::uint64_t limit = memory_limit()) cpu.memory_total = std::min(cpu.memory_total, limit);
   return cpu;
 }
 

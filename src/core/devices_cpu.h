@@ -19,6 +19,9 @@ CpuDevice host_cpu();
 /// (rounded up). At least 1.
 int available_cores();
 
+/// The memory limit in bytes of this process's control group; 0 when there is none.
+std::uint64_t memory_limit();
+
 /// The CPU quota, in processors, of the control group (version 1 or 2) whose files lie under `root` for the process
 /// described by `self_cgroup` (the text of /proc/self/cgroup); 0 when there is none.
 double cgroup_cpu_quota(const std::filesystem::path& root, const std::string& self_cgroup);

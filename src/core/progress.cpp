@@ -234,8 +234,7 @@ void after_log_line() {
 Progress::Progress(std::int64_t total, ProgressSettings settings)
     : display_(std::make_unique<Display>(total, std::move(settings))) {
   // Outside of the board's lock: the log calls the hooks under its own.
-  static std::once_flag hooked;
-  if (display_->on_terminal()) std::call_once(hooked, [] { log::set_console_guard(before_log_line, after_log_line); });
+  if (display_->on_terminal()) log::set_console_guard(before_log_line, after_log_line);
   std::lock_guard lock(board().mutex);
   display_->begin();
 }

@@ -125,10 +125,11 @@ at::Tensor factors_by_generator(const MaskKey& key, const at::Tensor& like) {
   static std::atomic<bool> said{false};
   if (!said.exchange(true))
     log::warning(
-        "dropout on {}: this build has no kernel for it, ATen's generator draws the masks; they are reproducible, but "
+        "dropout on {} ({}): this build has no kernel for it, ATen's generator draws the masks; they are reproducible, "
+        "but "
         "depend "
         "on how a batch is split over devices",
-        like.device().str());
+        like.device().str(), c10::toString(like.scalar_type()));
   const RandomStream stream(
       key.seed, RandomPurpose::kDropout,
       key.sample_ids.numel() == 0 ? 0 : static_cast<std::uint64_t>(key.sample_ids[0].item<std::int64_t>()), key.step);
@@ -161,24 +162,24 @@ bool supported(const at::Tensor& x) {
 
 class KeyedDropout : public torch::autograd::Function<KeyedDropout> {
  public:
-  /// x contiguous; residual undefined or of x's shape and contiguous.
-  static at::Tensor forward(torch::autograd::AutogradContext* context, at::Tensor x, const at::Tensor& residual,
-                            const MaskKey& key, bool in_place) {
+  /// x contiguous; residual absent, or of x's shape and contiguous.
+  static at::Tensor forward(torch::autograd::AutogradContext* context, at::Tensor x,
+                            const std::optional<at::Tensor>& residual, const MaskKey& key, bool in_place) {
     context->saved_data["seed"] = static_cast<std::int64_t>(key.seed);
     context->saved_data["step"] = static_cast<std::int64_t>(key.step);
     context->saved_data["layer"] = static_cast<std::int64_t>(key.layer);
     context->saved_data["threshold"] = static_cast<std::int64_t>(key.threshold);
     context->saved_data["ids"] = key.sample_ids;
     context->saved_data["type"] = x.scalar_type();
-    context->saved_data["residual_type"] = residual.defined() ? residual.scalar_type() : at::kFloat;
+    context->saved_data["adds"] = residual.has_value();
+    if (residual) context->saved_data["residual_type"] = residual->scalar_type();
     if (in_place) {
-      run(key, x, residual, x);
+      run(key, x, {}, x);
       context->mark_dirty({x});
       return x;
     }
-    at::Tensor out =
-        residual.defined() && residual.scalar_type() == at::kFloat ? at::empty_like(residual) : at::empty_like(x);
-    run(key, x, residual, out);
+    at::Tensor out = residual ? at::empty_like(*residual) : at::empty_like(x);
+    run(key, x, residual.value_or(at::Tensor()), out);
     return out;
   }
 
@@ -195,7 +196,7 @@ class KeyedDropout : public torch::autograd::Function<KeyedDropout> {
       grad_x = at::empty_like(gradient, gradient.options().dtype(context->saved_data["type"].toScalarType()));
       run(key, gradient, {}, grad_x);
     }
-    if (context->needs_input_grad(1))
+    if (context->saved_data["adds"].toBool() && context->needs_input_grad(1))
       grad_residual = gradients[0].to(context->saved_data["residual_type"].toScalarType());
     return {grad_x, grad_residual, {}, {}};
   }
@@ -207,7 +208,7 @@ at::Tensor dropout(const at::Tensor& x, const DropoutLayer& layer, bool training
   if (!training || layer.p == 0.0) return x;
   const MaskKey key = mask_key(x, layer);
   if (!has_kernel(x) || !supported(x)) return x * factors_by_generator(key, x);
-  return KeyedDropout::apply(x.contiguous(), at::Tensor(), key, false);
+  return KeyedDropout::apply(x.contiguous(), std::optional<at::Tensor>(), key, false);
 }
 
 at::Tensor dropout_(at::Tensor x, const DropoutLayer& layer, bool training) {
@@ -215,7 +216,7 @@ at::Tensor dropout_(at::Tensor x, const DropoutLayer& layer, bool training) {
   COHORT_CHECK(x.is_contiguous(), "dropout_ works in place on contiguous tensors only");
   const MaskKey key = mask_key(x, layer);
   if (!has_kernel(x) || !supported(x)) return x.mul_(factors_by_generator(key, x));
-  return KeyedDropout::apply(std::move(x), at::Tensor(), key, true);
+  return KeyedDropout::apply(std::move(x), std::optional<at::Tensor>(), key, true);
 }
 
 at::Tensor add_dropout(const at::Tensor& residual, const at::Tensor& x, const DropoutLayer& layer, bool training) {
@@ -224,7 +225,7 @@ at::Tensor add_dropout(const at::Tensor& residual, const at::Tensor& x, const Dr
   const MaskKey key = mask_key(x, layer);
   const bool typed = residual.scalar_type() == x.scalar_type() || residual.scalar_type() == at::kFloat;
   if (!has_kernel(x) || !supported(x) || !typed) return residual + dropout(x, layer, training);
-  return KeyedDropout::apply(x.contiguous(), residual.contiguous(), key, false);
+  return KeyedDropout::apply(x.contiguous(), std::optional<at::Tensor>(residual.contiguous()), key, false);
 }
 
 }  // namespace cohort::models

@@ -37,6 +37,7 @@ void describe(config::Fields& fields, DdpSettings& s) {
   fields.add("static_graph", s.static_graph,
              "the graph is the same in every iteration: unused parameters are found once");
   fields.add("broadcast_buffers", s.broadcast_buffers, "every forward pass starts with rank 0's buffers");
+  fields.add("constant_buffers", s.constant_buffers, "endings of names of buffers that never change: sent once only");
   fields.add_choice("compression", s.compression, {"none", "fp16", "bf16"}, "element type in which gradients travel");
 }
 
@@ -84,7 +85,7 @@ struct DistributedDataParallel::Impl {
   /// Buffers may be replaced by the model, so that they are looked up every time.
   void synchronise_module_buffers(bool has_data) {
     if (!buffers_are_synchronised()) return;
-    const std::vector<at::Tensor> buffers = detached(buffers_of(*model));
+    const std::vector<at::Tensor> buffers = detached(changing_buffers_of(*model, settings.constant_buffers));
     if (buffers.empty()) return;
     broadcast_from(buffers, joining ? common_rank(has_data) : 0);
   }

@@ -34,6 +34,9 @@ struct DdpSettings {
   bool gradient_as_bucket_view = false;
   bool static_graph = false;      ///< the graph is the same in every iteration: unused parameters are found once
   bool broadcast_buffers = true;  ///< every forward pass starts with rank 0's buffers (running statistics of BatchNorm)
+  /// Buffers whose names end so never change (tables of positions, say): sent once at the start, not before every
+  /// forward pass.
+  std::vector<std::string> constant_buffers;
   std::string compression = "none";  ///< none, fp16 or bf16: element type in which gradients travel
 };
 

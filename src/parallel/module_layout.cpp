@@ -1,5 +1,6 @@
 #include "parallel/module_layout.h"
 
+#include <algorithm>
 #include <sstream>
 #include <unordered_set>
 
@@ -89,6 +90,16 @@ std::vector<NamedTensor> buffers_of(const torch::nn::Module& module) {
   for (const auto& b : module.named_buffers())
     if (b.value().defined()) result.push_back({b.key(), b.value(), false});
   return without_duplicates(std::move(result));
+}
+
+std::vector<NamedTensor> changing_buffers_of(const torch::nn::Module& module,
+                                             const std::vector<std::string>& constant) {
+  std::vector<NamedTensor> result = buffers_of(module);
+  std::erase_if(result, [&](const NamedTensor& b) {
+    return std::any_of(constant.begin(), constant.end(),
+                       [&](const std::string& ending) { return b.name.ends_with(ending); });
+  });
+  return result;
 }
 
 c10::Device to_torch(DeviceId device) {

@@ -29,6 +29,8 @@ struct NamedTensor {
 std::vector<NamedTensor> parameters_of(const torch::nn::Module& module);
 /// Buffers, likewise.
 std::vector<NamedTensor> buffers_of(const torch::nn::Module& module);
+/// Buffers except those whose name ends with one of `constant`.
+std::vector<NamedTensor> changing_buffers_of(const torch::nn::Module& module, const std::vector<std::string>& constant);
 
 /// LibTorch's name for a device of ours.
 c10::Device to_torch(DeviceId device);

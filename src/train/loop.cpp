@@ -124,6 +124,7 @@ TrainResult TrainLoop::Impl::run() {
   resume();
   run_begin = interval_begin = Clock::now();
   first_step = state.step;
+  if (job.started) job.started(state.step);
   module.train();
   bool just_resumed = resumed_from.has_value();
   while (!done()) {

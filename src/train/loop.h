@@ -7,6 +7,7 @@
 ///   const train::TrainResult result = train::TrainLoop(settings, std::move(job)).run();
 #pragma once
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,6 +29,8 @@ struct TrainJob {
   parallel::LossFunction loss;
   BatchSource* batches = nullptr;
   Validator validator;  ///< empty: no validation
+  /// Called on every rank once a checkpoint has been found or not, with the step that the training begins after.
+  std::function<void(std::int64_t step)> started;
   std::vector<StepObserver> step_observers;
   std::vector<ValidationObserver> validation_observers;
   std::filesystem::path checkpoints;   ///< folder of the run's checkpoints, seen by every rank; empty: none are written

@@ -1,0 +1,71 @@
+#include "peer.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/error.h"
+
+namespace cohort::bench {
+
+Peer::Peer(const std::vector<std::string>& command) {
+  int in[2], out[2];
+  COHORT_THROW_UNLESS(pipe(in) == 0 && pipe(out) == 0, "no pipe for the peer: {}", std::strerror(errno));
+  process_ = fork();
+  COHORT_THROW_UNLESS(process_ >= 0, "the peer does not start: {}", std::strerror(errno));
+  if (process_ == 0) {
+    dup2(in[0], 0);
+    dup2(out[1], 1);
+    for (const int fd : {in[0], in[1], out[0], out[1]}) close(fd);
+    std::vector<char*> arguments;
+    for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
+    arguments.push_back(nullptr);
+    execvp(arguments[0], arguments.data());
+    _exit(127);
+  }
+  close(in[0]);
+  close(out[1]);
+  to_ = in[1];
+  from_ = out[0];
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
+Peer::~Peer() {
+  if (to_ >= 0) close(to_);
+  if (from_ >= 0) close(from_);
+  int status = 0;
+  if (process_ > 0) waitpid(process_, &status, 0);
+}
+
+std::string Peer::read_line() {
+  for (;;) {
+    const auto end = buffer_.find('\n');
+    if (end != std::string::npos) {
+      const std::string line = buffer_.substr(0, end);
+      buffer_.erase(0, end + 1);
+      return line;
+    }
+    char chunk[4096];
+    const auto got = read(from_, chunk, sizeof chunk);
+    COHORT_THROW_UNLESS(got > 0, "the Python peer has ended; its own message stands above");
+    buffer_.append(chunk, static_cast<std::size_t>(got));
+  }
+}
+
+std::string Peer::ask(const std::string& line) {
+  const std::string message = line + "\n";
+  COHORT_THROW_UNLESS(write(to_, message.data(), message.size()) == static_cast<ssize_t>(message.size()),
+                      "the Python peer has ended; its own message stands above");
+  return read_line();
+}
+
+std::string Peer::finish() {
+  close(to_);
+  to_ = -1;
+  return read_line();
+}
+
+}  // namespace cohort::bench

@@ -1,0 +1,29 @@
+/// A Python process that measures the same work, asked line by line so that both sides take turns.
+#pragma once
+#include <string>
+#include <vector>
+
+namespace cohort::bench {
+
+class Peer {
+ public:
+  /// Starts `command` with pipes to its standard input and output. Throws Error when it cannot be started.
+  explicit Peer(const std::vector<std::string>& command);
+  ~Peer();
+  Peer(const Peer&) = delete;
+  Peer& operator=(const Peer&) = delete;
+
+  /// Sends a line and returns the answer's line. Throws Error when the process has ended.
+  std::string ask(const std::string& line);
+  /// The next line that it prints.
+  std::string read_line();
+  /// Closes its input and returns the last line.
+  std::string finish();
+
+ private:
+  int process_ = -1;
+  int to_ = -1, from_ = -1;
+  std::string buffer_;
+};
+
+}  // namespace cohort::bench

@@ -1,0 +1,106 @@
+// `cohort train`: the executable cohort-train, which `cohort` becomes.
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/subcommand.h"
+#include "core/config.h"
+#include "core/log.h"
+#include "train/run.h"
+
+namespace cohort::cli {
+namespace {
+
+std::string usage() {
+  std::string text =
+      "usage: cohort train JOB [--config FILE | load_from=FILE] [key.path=value ...]\n\n"
+      "Trains on every device of this process, or as one rank of a job under `cohort launch` or torchrun.\n\njobs:\n";
+  for (const auto& job : train::all_jobs()) text += format("  {:<10} {}\n", job->name(), job->summary());
+  return text +
+         "\n`cohort train JOB --help` lists the job's settings. A setting is key.path=value (or --key.path=value); "
+         "FILE is a\n"
+         "JSON file with the same keys, e.g. the config.json of an earlier run.\n";
+}
+
+struct Arguments {
+  std::string job;
+  std::vector<std::string> files;
+  std::vector<std::string> overrides;
+  bool help = false;
+};
+
+Arguments parse(const std::vector<std::string>& words) {
+  Arguments arguments;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    std::string word = words[i];
+    if (word == "--help" || word == "-h") {
+      arguments.help = true;
+    } else if (word == "--config" || word == "--load_from") {
+      if (++i == words.size()) throw UsageError(format("{} wants a file", word));
+      arguments.files.push_back(words[i]);
+    } else if (word.starts_with("--config=") || word.starts_with("load_from=") || word.starts_with("--load_from=")) {
+      arguments.files.push_back(word.substr(word.find('=') + 1));
+    } else if (word.starts_with("--local_rank=") || word.starts_with("--local-rank=")) {
+      // The way of the old torch.distributed.launch; LOCAL_RANK says the same.
+      ::setenv("LOCAL_RANK", word.substr(word.find('=') + 1).c_str(), 0);
+    } else {
+      if (word.starts_with("--")) word = word.substr(2);
+      if (config::is_override(word)) {
+        arguments.overrides.push_back(word);
+      } else if (arguments.job.empty() && !words[i].starts_with("-")) {
+        arguments.job = word;
+      } else {
+        throw UsageError(format("'{}' is neither a job nor a setting of the form key.path=value", words[i]));
+      }
+    }
+  }
+  return arguments;
+}
+
+/// A launcher's --mixed_precision holds where the user has not set a precision.
+void apply_launcher_precision(config::Fields& fields) {
+  for (const char* name : {"COHORT_MIXED_PRECISION", "ACCELERATE_MIXED_PRECISION"}) {
+    const char* value = std::getenv(name);
+    if (!value || !*value || fields.was_set("train.precision")) continue;
+    const std::string precision = value == std::string("no") ? "fp32" : value;
+    fields.apply_override("train.precision=" + precision);
+    log::info("precision {} as the launcher's {} says", precision, name);
+  }
+}
+
+int run_train(const std::vector<std::string>& words) {
+  const Arguments arguments = parse(words);
+  if (arguments.job.empty()) {
+    std::fputs(usage().c_str(), arguments.help ? stdout : stderr);
+    return arguments.help ? 0 : 2;
+  }
+  const std::unique_ptr<train::Job> job = train::make_job(arguments.job);
+  train::RunSettings settings;
+  // The job's defaults go in before the general settings are bound, so that --help shows them.
+  {
+    config::Fields defaults;
+    job->describe(defaults, settings);
+  }
+  config::Fields fields;
+  train::describe(fields, settings);
+  job->describe(fields, settings);
+  if (arguments.help) {
+    std::printf("%s\nsettings of `cohort train %s` with their defaults:\n%s", usage().c_str(), job->name().c_str(),
+                fields.help().c_str());
+    return 0;
+  }
+  for (const std::string& file : arguments.files) fields.apply_file(file);
+  for (const std::string& override_text : arguments.overrides) fields.apply_override(override_text);
+  apply_launcher_precision(fields);
+  return train::run(*job, settings, fields, arguments.overrides);
+}
+
+}  // namespace
+}  // namespace cohort::cli
+
+int main(int argc, char** argv) {
+  return cohort::cli::run_program(
+      "cohort train", [&] { return cohort::cli::run_train(std::vector<std::string>(argv + 1, argv + argc)); });
+}

@@ -1,0 +1,229 @@
+#include "parallel/plan.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <thread>
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <torch/torch.h>
+
+#include "core/error.h"
+#include "dist/group.h"
+#include "parallel/module_layout.h"
+#include "parallel/single_device.h"
+
+namespace cohort::parallel {
+namespace {
+
+/// Cores that this process may run on (a container's or taskset's share of the machine).
+int usable_cores() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+std::string names_of(const std::vector<DeviceId>& devices) {
+  std::string text;
+  for (const DeviceId device : devices) text += (text.empty() ? "" : ", ") + to_string(device);
+  return text;
+}
+
+Mode choose_mode(const PlanInputs& inputs, const PlanSettings& settings, std::string& why) {
+  const dist::RankEnvironment& env = inputs.environment;
+  const std::string& mode = settings.mode;
+  COHORT_THROW_UNLESS(mode == "auto" || mode == "single" || mode == "dp" || mode == "ddp",
+                      "parallel mode '{}': it is auto, single, dp or ddp", mode);
+  if (env.world_size > 1) {
+    COHORT_THROW_UNLESS(
+        mode == "auto" || mode == "ddp",
+        "parallel mode '{}' is for one process, but this job has {} (from {}); start it without a launcher, or choose "
+        "ddp",
+        mode, env.world_size, dist::to_string(env.source));
+    why = format("{} processes, from {}", env.world_size, dist::to_string(env.source));
+    return Mode::kDistributedDataParallel;
+  }
+  if (mode == "ddp") {
+    COHORT_THROW_UNLESS(
+        env.launched(),
+        "parallel mode 'ddp' needs processes that somebody starts: cohort launch --nproc_per_node={} train ..., or "
+        "torchrun --no-python cohort train ...",
+        std::max<std::size_t>(2, inputs.devices.size()));
+    why = "asked for; a job of one process";
+    return Mode::kDistributedDataParallel;
+  }
+  if (mode == "single") {
+    why = "asked for";
+    return Mode::kSingleDevice;
+  }
+  if (mode == "dp") {
+    why = "asked for";
+    return Mode::kDataParallel;
+  }
+  if (env.launched()) {
+    why = format("the launcher ({}) started one process, which stands for one device", dist::to_string(env.source));
+    return Mode::kSingleDevice;
+  }
+  if (inputs.devices.size() > 1) {
+    why = format("one process that sees {} devices", inputs.devices.size());
+    return Mode::kDataParallel;
+  }
+  why = "one process that sees one device";
+  return Mode::kSingleDevice;
+}
+
+/// The device of a process that is one of several on its node.
+DeviceId device_of_rank(const PlanInputs& inputs, Plan& plan) {
+  const dist::RankEnvironment& env = inputs.environment;
+  const auto count = static_cast<int>(inputs.devices.size());
+  if (inputs.devices[0].kind == DeviceKind::kCpu) return inputs.devices[0];
+  if (count == 1) {
+    // Either the launcher has masked all but one device per rank, or there is one for all.
+    const char* mask = std::getenv("CUDA_VISIBLE_DEVICES");
+    if (env.local_world_size > 1 && (mask == nullptr || *mask == '\0'))
+      plan.warnings.push_back(
+          format("{} processes of this node see the same single device {}: they share it, and NCCL refuses that; start "
+                 "as many "
+                 "processes as there are devices, or set CUDA_VISIBLE_DEVICES per rank (cohort launch does)",
+                 env.local_world_size, to_string(inputs.devices[0])));
+    return inputs.devices[0];
+  }
+  COHORT_THROW_UNLESS(
+      env.local_rank<count,
+                     "local rank {} has no device: this node shows {} ({}) to {} processes; start at most {} per node "
+                     "(--nproc_per_node={}), or make more visible",
+                     env.local_rank, count, names_of(inputs.devices), env.local_world_size> 0
+          ? format("{}", env.local_world_size)
+          : "more",
+      count, count);
+  return inputs.devices[static_cast<std::size_t>(env.local_rank)];
+}
+
+void set_batch(const PlanSettings& settings, Plan& plan) {
+  const std::int64_t processes = plan.environment.world_size;
+  COHORT_THROW_UNLESS(settings.accumulation >= 1, "train.accumulation={}: at least one backward pass makes a step",
+                      settings.accumulation);
+  plan.accumulation = settings.accumulation;
+  if (settings.global_batch_size) {
+    const std::int64_t total = *settings.global_batch_size;
+    const std::int64_t parts = processes * settings.accumulation;
+    COHORT_THROW_UNLESS(total >= 1, "train.global_batch_size={}: at least one sample makes a batch", total);
+    if (total % parts != 0) {
+      const std::int64_t below = total / parts * parts;
+      const std::int64_t above = below + parts;
+      throw Error(format(
+          "train.global_batch_size={} cannot be divided by {} processes x {} accumulated batches; the nearest that can "
+          "{}{}",
+          total, processes, settings.accumulation, below > 0 ? format("are {} and ", below) : std::string("is "),
+          above));
+    }
+    plan.batch_size = total / parts;
+  } else {
+    COHORT_THROW_UNLESS(settings.batch_size >= 1, "train.batch_size={}: at least one sample makes a batch",
+                        settings.batch_size);
+    plan.batch_size = settings.batch_size;
+  }
+  const auto devices = static_cast<std::int64_t>(plan.devices.size());
+  COHORT_THROW_UNLESS(
+      plan.batch_size >= devices,
+      "train.batch_size={} cannot be divided among {} devices ({}); raise it to at least {}, or name fewer devices",
+      plan.batch_size, devices, names_of(plan.devices), devices);
+  plan.effective_batch = plan.batch_size * processes * plan.accumulation;
+}
+
+void check_workers(const PlanInputs& inputs, const PlanSettings& settings, Plan& plan) {
+  const int cores = inputs.cores > 0 ? inputs.cores : usable_cores();
+  const int ranks = std::max(1, plan.environment.local_world_size);
+  if (settings.workers * ranks <= cores) return;
+  plan.warnings.push_back(
+      format("{} loader threads x {} process{} on this node are more than its {} core{}: they slow each other down; "
+             "data.workers={} "
+             "would fit",
+             settings.workers, ranks, ranks == 1 ? "" : "es", cores, cores == 1 ? "" : "s", cores / ranks));
+}
+
+}  // namespace
+
+const char* to_string(Mode mode) {
+  switch (mode) {
+    case Mode::kSingleDevice:
+      return "single device";
+    case Mode::kDataParallel:
+      return "DataParallel";
+    case Mode::kDistributedDataParallel:
+      return "DistributedDataParallel";
+  }
+  return "?";
+}
+
+Plan make_plan(const PlanInputs& inputs, const PlanSettings& settings) {
+  COHORT_THROW_UNLESS(!inputs.devices.empty(), "there is no device to train on");
+  Plan plan;
+  plan.environment = inputs.environment;
+  std::string why;
+  plan.mode = choose_mode(inputs, settings, why);
+  const dist::RankEnvironment& env = inputs.environment;
+  switch (plan.mode) {
+    case Mode::kDistributedDataParallel:
+      plan.devices = {device_of_rank(inputs, plan)};
+      break;
+    case Mode::kDataParallel:
+      plan.devices = inputs.devices;
+      break;
+    case Mode::kSingleDevice:
+      plan.devices = {inputs.devices[0]};
+      break;
+  }
+  set_batch(settings, plan);
+  check_workers(inputs, settings, plan);
+
+  plan.lines.push_back(format("parallel: {} ({})", to_string(plan.mode), why));
+  plan.lines.push_back(format("world: {}", env.describe()));
+  plan.lines.push_back(
+      format("device{} of this process: {}", plan.devices.size() == 1 ? "" : "s", names_of(plan.devices)));
+  if (plan.devices.size() > 1) {
+    const auto [first, larger] = share_of(plan.batch_size, 0, plan.devices.size());
+    const auto last = share_of(plan.batch_size, plan.devices.size() - 1, plan.devices.size()).second;
+    plan.lines.push_back(format("batch of {} is divided over {} devices: {}{} each", plan.batch_size,
+                                plan.devices.size(), larger, larger == last ? "" : format(" or {}", last)));
+  }
+  plan.lines.push_back(format("effective batch: {} = {} per process x {} process{} x {} accumulated{}",
+                              plan.effective_batch, plan.batch_size, env.world_size, env.world_size == 1 ? "" : "es",
+                              plan.accumulation,
+                              settings.global_batch_size ? " (train.global_batch_size, divided)" : ""));
+  if (plan.mode == Mode::kSingleDevice && inputs.devices.size() > 1)
+    plan.lines.push_back(format("{} other device{} not used: {}", inputs.devices.size() - 1,
+                                inputs.devices.size() == 2 ? " is" : "s are",
+                                names_of({inputs.devices.begin() + 1, inputs.devices.end()})));
+  for (const std::string& note : env.notes) plan.warnings.push_back(note);
+  return plan;
+}
+
+std::vector<std::string> world_lines(const Plan& plan, dist::Group& group) {
+  char host[256] = "?";
+  gethostname(host, sizeof host - 1);
+  return group.all_gather_bytes(
+      format("rank {} on host {} (pid {}): {}", plan.environment.rank, host, getpid(), names_of(plan.devices)));
+}
+
+std::unique_ptr<Strategy> make_strategy(const Plan& plan, std::shared_ptr<torch::nn::Module> model,
+                                        std::shared_ptr<dist::Group> group, const StrategySettings& settings,
+                                        const ModuleFactory& factory) {
+  COHORT_CHECK(model != nullptr && !plan.devices.empty(), "a strategy needs a model and a device");
+  model->to(to_torch(plan.devices[0]));
+  switch (plan.mode) {
+    case Mode::kSingleDevice:
+      return std::make_unique<SingleDevice>(std::move(model), plan.devices[0]);
+    case Mode::kDataParallel:
+      return std::make_unique<DataParallel>(std::move(model), plan.devices, settings.dp, factory);
+    case Mode::kDistributedDataParallel:
+      COHORT_CHECK(group != nullptr, "DistributedDataParallel needs a process group");
+      COHORT_CHECK(group->options().device == plan.devices[0], "the group was made for {}, the plan says {}",
+                   to_string(group->options().device), to_string(plan.devices[0]));
+      return std::make_unique<DistributedDataParallel>(std::move(model), std::move(group), settings.ddp);
+  }
+  throw Error("unknown parallel mode");
+}
+
+}  // namespace cohort::parallel

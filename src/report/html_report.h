@@ -1,0 +1,37 @@
+/// report.html: one file that shows a run, without a request to anywhere.
+#pragma once
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "report/charts.h"
+#include "report/machine.h"
+#include "report/run_folder.h"
+#include "report/test_metrics.h"
+
+namespace cohort::report {
+
+using NamedTexts = std::vector<std::pair<std::string, std::string>>;
+
+/// What the page says. All texts are plain; they are escaped here.
+struct ReportContent {
+  std::string title;                ///< "informer on arm.csv"
+  std::string status = "finished";  ///< "finished", "stopped early at step 400", "failed: NaN loss at step 12"
+  bool failed = false;              ///< shows the status as a failure
+  NamedTexts highlights;  ///< the three to six figures that people look for, in large type: {"test R2", "0.987"}
+  NamedTexts summary;     ///< model, data, devices, world, effective batch, duration, throughput, ...
+  std::optional<TestMetrics> test;  ///< errors on the test set
+  std::string test_note;            ///< which weights were tested, and in which unit the errors are
+  std::vector<DrawnFigure> figures;
+  Machine machine;
+};
+
+/// The page. Reads the run's configuration, overrides, log and list of files from its folder; what is missing is left
+/// out.
+std::string html_report(const RunFolder& run, const ReportContent& content);
+
+/// Writes it to run.report_file(), whole or not at all. Throws Error.
+void write_html_report(const RunFolder& run, const ReportContent& content);
+
+}  // namespace cohort::report

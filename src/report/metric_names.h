@@ -1,0 +1,16 @@
+/// Names of the metrics that the standard charts and the report know. Others may be written freely; "<group>/<name>"
+/// becomes a group in TensorBoard.
+#pragma once
+
+namespace cohort::report::metric {
+
+inline constexpr const char* kTrainLoss = "train/loss";
+inline constexpr const char* kValidationLoss = "validation/loss";
+inline constexpr const char* kLearningRate = "train/lr";
+inline constexpr const char* kGradientNorm = "train/gradient_norm";      ///< before clipping
+inline constexpr const char* kSamplesPerSecond = "speed/samples_per_s";  ///< of the whole job
+inline constexpr const char* kStepsPerSecond = "speed/steps_per_s";
+inline constexpr const char* kDataTime = "speed/data_s";  ///< s a step waited for data, the slowest rank
+inline constexpr const char* kMemory = "memory/bytes";    ///< the rank that uses most
+
+}  // namespace cohort::report::metric

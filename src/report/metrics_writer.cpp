@@ -1,0 +1,81 @@
+#include "report/metrics_writer.h"
+
+#include <chrono>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "core/log.h"
+#include "report/metrics_history.h"
+#include "report/text.h"
+
+namespace cohort::report {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr const char* kFileName = "metrics.jsonl";
+
+double now_seconds() {
+  const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<double>(std::chrono::duration_cast<std::chrono::milliseconds>(since_1970).count()) / 1000.0;
+}
+
+std::string json_line(std::int64_t step, double time, std::span<const TagValue> values) {
+  nlohmann::ordered_json line;
+  line["step"] = step;
+  line["time"] = time;
+  nlohmann::ordered_json not_finite;
+  for (const TagValue& v : values) {
+    const std::string tag = clean_utf8(v.tag);
+    COHORT_CHECK(tag != "step" && tag != "time" && tag != "not_finite", "a metric cannot be called {}", tag);
+    line[tag] = v.value;  // null when not finite
+    if (!std::isfinite(v.value)) not_finite[tag] = std::isnan(v.value) ? "nan" : v.value > 0 ? "inf" : "-inf";
+  }
+  if (!not_finite.is_null()) line["not_finite"] = std::move(not_finite);
+  return line.dump() + "\n";
+}
+
+}  // namespace
+
+MetricsWriter::MetricsWriter(const fs::path& folder, const MetricsSettings& settings) {
+  const fs::path file = folder / kFileName;
+  std::error_code error;
+  if (settings.resumed_step) {
+    const std::int64_t cut = cut_metrics(file, *settings.resumed_step);
+    if (cut > 0) log::info("{}: {} lines after step {} were cut", file.string(), cut, *settings.resumed_step);
+  } else {
+    const bool used = fs::exists(file, error) && fs::is_regular_file(file, error) && fs::file_size(file, error) > 0;
+    COHORT_THROW_UNLESS(!used, "{} already holds the metrics of a run; choose another folder, or resume that run",
+                        file.string());
+  }
+  lines_ = std::make_unique<AppendFile>(file);
+  if (!settings.tensorboard) return;
+  std::optional<std::int64_t> first_step;
+  if (settings.resumed_step) first_step = *settings.resumed_step + 1;
+  events_ = std::make_unique<TensorboardEvents>(folder, first_step);
+}
+
+void MetricsWriter::write(std::int64_t step, std::span<const TagValue> values) {
+  std::lock_guard lock(mutex_);
+  const double time = now_seconds();
+  lines_->append(json_line(step, time, values));
+  if (events_) events_->scalars(step, time, values);
+}
+
+void MetricsWriter::text(const std::string& tag, std::int64_t step, const std::string& markdown) {
+  std::lock_guard lock(mutex_);
+  if (events_) events_->text(tag, step, now_seconds(), markdown);
+}
+
+void MetricsWriter::image(const std::string& tag, std::int64_t step, const fs::path& png) {
+  std::lock_guard lock(mutex_);
+  if (events_) events_->image(tag, step, now_seconds(), read_file(png));
+}
+
+void MetricsWriter::sync() {
+  std::lock_guard lock(mutex_);
+  lines_->sync();
+}
+
+}  // namespace cohort::report

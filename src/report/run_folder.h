@@ -1,0 +1,48 @@
+/// A run's results: outputs/<name>/<date-time>/ with everything that belongs to it.
+///
+///   config.json  overrides.txt  training.log  metrics.jsonl  report.html  charts/  events.out.tfevents.*  checkpoints/
+///   logs/
+#pragma once
+#include <chrono>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cohort::report {
+
+class RunFolder {
+ public:
+  /// Makes outputs/<name>/<date-time>/ (local time, "2026-11-21_09-30-07"). Two runs that start in the same second get
+  /// folders of their own: the later one has "-2" (and so on) behind it. outputs/<name>/latest is a link to the newest.
+  /// `name` may hold '/' for groups. Throws Error for a name that leaves `outputs`, or when the folder cannot be made.
+  static RunFolder create(const std::filesystem::path& outputs, const std::string& name,
+                          std::chrono::system_clock::time_point now = std::chrono::system_clock::now());
+
+  /// The folder of a run that is resumed, or whose path rank 0 has sent. Throws Error when it is no folder.
+  static RunFolder open(const std::filesystem::path& path);
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path config_file() const { return path_ / "config.json"; }
+  std::filesystem::path overrides_file() const { return path_ / "overrides.txt"; }
+  std::filesystem::path log_file() const { return path_ / "training.log"; }
+  std::filesystem::path metrics_file() const { return path_ / "metrics.jsonl"; }
+  std::filesystem::path report_file() const { return path_ / "report.html"; }
+  std::filesystem::path charts() const { return path_ / "charts"; }
+  std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
+
+  /// Saves the resolved configuration (JSON text) and the overrides, one on a line. In a resumed run, a configuration
+  /// that differs from the one that is there goes to config.json, and the old one stays as config.1.json (2, 3, ...);
+  /// overrides are added behind a line that says when. Throws Error.
+  void save_configuration(std::string_view config_json, std::span<const std::string> overrides) const;
+
+  /// Every file in it, relative to path(), sorted; folders are walked, links are not followed.
+  std::vector<std::filesystem::path> files() const;
+
+ private:
+  explicit RunFolder(std::filesystem::path path) : path_(std::move(path)) {}
+  std::filesystem::path path_;
+};
+
+}  // namespace cohort::report

@@ -1,0 +1,242 @@
+#include "report/standard_figures.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "core/error.h"
+#include "report/metric_names.h"
+
+namespace cohort::report {
+namespace {
+
+constexpr std::size_t kMostClouds = 6;
+constexpr std::size_t kMostResidualTargets = 4;
+constexpr std::size_t kMostWindows = 6;
+constexpr std::size_t kSmoothFrom = 100;  // fewer values are shown as they are
+constexpr double kSmoothShare = 0.02;     // of all values: the window of the smoothed line
+constexpr double kLogFrom = 20;           // ratio of largest to smallest loss
+
+int columns_for(std::size_t panels) {
+  return panels == 1 ? 1 : panels <= 4 ? 2 : 3;
+}
+
+double value_at(const ArrayView& view, std::size_t i) {
+  return view.type == ElementType::kFloat64 ? view.span<double>()[i] : static_cast<double>(view.span<float>()[i]);
+}
+
+/// Column `target` of (..., n_target).
+std::vector<double> column(const ArrayView& view, std::size_t target, std::size_t n_target) {
+  std::vector<double> values;
+  const auto size = static_cast<std::size_t>(view.size());
+  values.reserve(size / n_target);
+  for (std::size_t i = target; i < size; i += n_target) values.push_back(value_at(view, i));
+  return values;
+}
+
+void check(const Predictions& p) {
+  COHORT_CHECK(
+      p.truth.shape == p.prediction.shape && p.truth.rank == p.prediction.rank && p.truth.type == p.prediction.type,
+      "truth and prediction differ in shape or type");
+  COHORT_CHECK(!p.targets.empty() && p.truth.size() % std::ssize(p.targets) == 0, "{} values of {} targets",
+               p.truth.size(), p.targets.size());
+}
+
+std::string first_of(std::size_t shown, std::size_t all, const char* what) {
+  return shown < all ? format(" The first {} of {} {}.", shown, all, what) : "";
+}
+
+/// A line, and behind it the raw values when there are many.
+void add_smoothed(Chart& chart, const MetricSeries& series, const std::string& name, int color) {
+  if (series.steps.size() < kSmoothFrom) {
+    chart.series.push_back({.name = name, .xs = series.steps, .ys = series.values, .color = color});
+    return;
+  }
+  chart.series.push_back({.xs = series.steps, .ys = series.values, .style = SeriesStyle::kFaintLine, .color = color});
+  const double window = std::max(10.0, kSmoothShare * static_cast<double>(series.values.size()));
+  chart.series.push_back({.name = name, .xs = series.steps, .ys = smoothed(series.values, window), .color = color});
+}
+
+Chart line_chart(const MetricSeries& series, const std::string& title, const std::string& y_label) {
+  Chart chart{.title = title, .x_label = "step", .y_label = y_label};
+  add_smoothed(chart, series, "", 0);
+  return chart;
+}
+
+bool falls_far(const std::vector<double>& values) {
+  double low = std::numeric_limits<double>::infinity(), high = 0;
+  for (const double v : values) {
+    if (!drawable(v)) continue;
+    if (v <= 0) return false;
+    low = std::min(low, v);
+    high = std::max(high, v);
+  }
+  return high > kLogFrom * low;
+}
+
+struct Extent {
+  double low = std::numeric_limits<double>::infinity();
+  double high = -std::numeric_limits<double>::infinity();
+  void add(const std::vector<double>& values) {
+    for (const double v : values)
+      if (drawable(v)) {
+        low = std::min(low, v);
+        high = std::max(high, v);
+      }
+  }
+  std::vector<double> ends() const { return low <= high ? std::vector<double>{low, high} : std::vector<double>{}; }
+};
+
+}  // namespace
+
+std::vector<double> smoothed(const std::vector<double>& values, double window) {
+  const double kept = 1 - 1 / std::max(1.0, window);
+  double sum = 0, weight = 0;
+  std::vector<double> out;
+  out.reserve(values.size());
+  for (const double v : values) {
+    if (!drawable(v)) {
+      out.push_back(std::numeric_limits<double>::quiet_NaN());
+      continue;
+    }
+    sum = sum * kept + v * (1 - kept);
+    weight = weight * kept + (1 - kept);
+    out.push_back(weight > 0 ? sum / weight : v);
+  }
+  return out;
+}
+
+Figure loss_figure(const MetricsHistory& history, const std::string& loss_name) {
+  const MetricSeries& training = history[metric::kTrainLoss];
+  const MetricSeries& validation = history[metric::kValidationLoss];
+  Chart chart{.title = "Loss", .x_label = "step", .y_label = loss_name};
+  add_smoothed(chart, training, "training", 0);
+  chart.series.push_back({.name = "validation", .xs = validation.steps, .ys = validation.values, .color = 1});
+  std::size_t best = validation.values.size();
+  for (std::size_t i = 0; i < validation.values.size(); ++i)
+    if (drawable(validation.values[i]) &&
+        (best == validation.values.size() || validation.values[i] < validation.values[best]))
+      best = i;
+  if (best < validation.values.size())
+    chart.series.push_back({.name = format("best ({:.4g})", validation.values[best]),
+                            .xs = {validation.steps[best]},
+                            .ys = {validation.values[best]},
+                            .style = SeriesStyle::kPoints,
+                            .color = 1});
+  std::vector<double> all = training.values;
+  all.insert(all.end(), validation.values.begin(), validation.values.end());
+  chart.log_y = falls_far(all);
+  std::string caption = "Loss by training step";
+  if (training.values.size() >= kSmoothFrom) caption += ", smoothed; every single value is drawn pale behind it";
+  return {.name = "loss", .caption = caption + ".", .panels = {std::move(chart)}};
+}
+
+Figure speed_figure(const MetricsHistory& history) {
+  Figure figure{.name = "speed", .caption = "Learning rate and throughput by training step."};
+  const MetricSeries& rate = history[metric::kLearningRate];
+  Chart rates{.title = "Learning rate", .x_label = "step", .y_label = "learning rate"};
+  rates.series.push_back({.xs = rate.steps, .ys = rate.values, .color = 0});
+  figure.panels.push_back(std::move(rates));
+  figure.panels.push_back(line_chart(history[metric::kSamplesPerSecond], "Throughput", "samples/s"));
+  const MetricSeries& norm = history[metric::kGradientNorm];
+  if (!norm.values.empty()) {
+    figure.caption = "Learning rate, throughput, and norm of the gradient before clipping, by training step.";
+    figure.panels.push_back(line_chart(norm, "Gradient norm", "L2 norm"));
+    figure.panels.back().log_y = falls_far(norm.values);
+  }
+  return figure;
+}
+
+Figure prediction_figure(const Predictions& predictions) {
+  check(predictions);
+  const std::size_t n = predictions.targets.size(), shown = std::min(n, kMostClouds);
+  Figure figure{.name = "prediction",
+                .caption = "Prediction against truth on the test set. On the dashed line, both are equal." +
+                           first_of(shown, n, "targets"),
+                .columns = columns_for(shown)};
+  for (std::size_t t = 0; t < shown; ++t) {
+    Series cloud{.xs = column(predictions.truth, t, n),
+                 .ys = column(predictions.prediction, t, n),
+                 .style = SeriesStyle::kPoints};
+    Extent extent;
+    extent.add(cloud.xs);
+    extent.add(cloud.ys);
+    Series line{.xs = extent.ends(), .ys = extent.ends(), .style = SeriesStyle::kReference};
+    figure.panels.push_back({.title = predictions.targets[t],
+                             .x_label = "truth",
+                             .y_label = "prediction",
+                             .series = {std::move(cloud), std::move(line)},
+                             .same_axes = true});
+  }
+  return figure;
+}
+
+Figure residual_figure(const Predictions& predictions) {
+  check(predictions);
+  const std::size_t n = predictions.targets.size(), shown = std::min(n, kMostResidualTargets);
+  Figure figure{
+      .name = "residuals",
+      .caption =
+          "Residuals, truth minus prediction, on the test set: how they are spread, and whether they depend on "
+          "the prediction." +
+          first_of(shown, n, "targets"),
+      .columns = 2};
+  for (std::size_t t = 0; t < shown; ++t) {
+    const std::vector<double> truth = column(predictions.truth, t, n);
+    std::vector<double> prediction = column(predictions.prediction, t, n);
+    std::vector<double> residual(truth.size());
+    for (std::size_t i = 0; i < truth.size(); ++i) residual[i] = truth[i] - prediction[i];
+    Extent extent;
+    extent.add(prediction);
+    figure.panels.push_back({.title = predictions.targets[t],
+                             .x_label = "truth − prediction",
+                             .y_label = "values",
+                             .series = {{.ys = residual, .style = SeriesStyle::kHistogram}}});
+    Series zero{.xs = extent.ends(), .style = SeriesStyle::kReference};
+    zero.ys.assign(zero.xs.size(), 0.0);
+    figure.panels.push_back(
+        {.title = predictions.targets[t],
+         .x_label = "prediction",
+         .y_label = "truth − prediction",
+         .series = {{.xs = std::move(prediction), .ys = std::move(residual), .style = SeriesStyle::kPoints},
+                    std::move(zero)}});
+  }
+  return figure;
+}
+
+Figure forecast_figure(std::span<const ForecastWindow> windows, const std::string& time_label) {
+  const std::size_t shown = std::min(windows.size(), kMostWindows);
+  Figure figure{.name = "forecast",
+                .caption = "Forecasts from the test set. The dashed line is the moment of the forecast.",
+                .columns = shown == 1 ? 1 : 2,
+                .shared_legend = true};
+  for (const ForecastWindow& w : windows.first(shown)) {
+    COHORT_CHECK(w.truth.size() == w.prediction.size(), "window {}: {} true and {} predicted values", w.title,
+                 w.truth.size(), w.prediction.size());
+    Series history{.name = "history", .ys = w.history, .color = 5};
+    for (std::size_t i = 0; i < w.history.size(); ++i)
+      history.xs.push_back(static_cast<double>(i) + 1 - static_cast<double>(w.history.size()));
+    Series truth{.name = "truth", .color = 2}, prediction{.name = "prediction", .color = 1};
+    for (Series* s : {&truth, &prediction}) {
+      const std::vector<double>& values = s == &truth ? w.truth : w.prediction;
+      if (!w.history.empty()) {  // joined with the last value that was known
+        s->xs.push_back(0);
+        s->ys.push_back(w.history.back());
+      }
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        s->xs.push_back(static_cast<double>(i) + 1);
+        s->ys.push_back(values[i]);
+      }
+    }
+    Extent extent;
+    for (const auto* values : {&w.history, &w.truth, &w.prediction}) extent.add(*values);
+    Series now{.ys = extent.ends(), .style = SeriesStyle::kReference};
+    now.xs.assign(now.ys.size(), 0.0);
+    figure.panels.push_back({.title = w.title,
+                             .x_label = time_label,
+                             .y_label = w.y_label,
+                             .series = {std::move(history), std::move(truth), std::move(prediction), std::move(now)}});
+  }
+  return figure;
+}
+
+}  // namespace cohort::report

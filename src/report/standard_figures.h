@@ -1,0 +1,49 @@
+/// The figures of every training run.
+#pragma once
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/array_view.h"
+#include "report/chart.h"
+#include "report/metrics_history.h"
+
+namespace cohort::report {
+
+/// Truth and prediction of a test set, in the data's own units.
+struct Predictions {
+  std::vector<std::string> targets;  ///< names, best with unit: "elbow torque (N m)"
+  ArrayView truth;                   ///< (..., n_target) float32 or float64, contiguous, host memory
+  ArrayView prediction;              ///< of the same shape and type
+};
+
+/// One window of a forecast: what was known, what came, what was predicted. All in the data's own units.
+struct ForecastWindow {
+  std::string title;               ///< "OT, 2018-02-20 23:00"
+  std::string y_label;             ///< "OT (°C)"
+  std::vector<double> history;     ///< the last value is the newest
+  std::vector<double> truth;       ///< the first value follows the history
+  std::vector<double> prediction;  ///< as many as truth
+};
+
+/// "loss": training and validation by step, the best validation marked; logarithmic where it falls by more than a
+/// factor of 20. loss_name: the label of its axis, "mean squared error".
+Figure loss_figure(const MetricsHistory& history, const std::string& loss_name);
+
+/// "speed": learning rate, throughput and gradient norm by step, as far as they were recorded.
+Figure speed_figure(const MetricsHistory& history);
+
+/// "prediction": a cloud per target with the line of perfect prediction; the first six targets.
+Figure prediction_figure(const Predictions& predictions);
+
+/// "residuals": per target (the first four) their histogram, and residual against prediction.
+Figure residual_figure(const Predictions& predictions);
+
+/// "forecast": windows with history, truth and prediction (the first six). time_label: "hours from the forecast".
+Figure forecast_figure(std::span<const ForecastWindow> windows, const std::string& time_label);
+
+/// Exponential moving average over about `window` values, without the pull of a start value; values that are not
+/// drawable stay gaps and do not enter it.
+std::vector<double> smoothed(const std::vector<double>& values, double window);
+
+}  // namespace cohort::report

@@ -1,0 +1,57 @@
+#include "train/run_banner.h"
+
+#include <torch/torch.h>
+
+#include "train/named_tensors.h"
+#include "train/schedule.h"
+
+namespace cohort::train {
+namespace {
+
+/// 11330055 -> "11,330,055".
+std::string with_commas(std::int64_t number) {
+  std::string digits = std::to_string(number);
+  for (std::ptrdiff_t place = static_cast<std::ptrdiff_t>(digits.size()) - 3; place > 0; place -= 3)
+    digits.insert(static_cast<std::size_t>(place), ",");
+  return digits;
+}
+
+}  // namespace
+
+std::string describe_model(const torch::nn::Module& model) {
+  std::int64_t count = 0;
+  double bytes = 0;
+  for (const auto& [name, tensor] : trainable_parameters(model)) {
+    count += tensor.numel();
+    bytes += static_cast<double>(tensor.nbytes());
+  }
+  return format("{} parameters ({})", with_commas(count), format_bytes(bytes));
+}
+
+std::vector<std::pair<std::string, std::string>> banner_rows(const Job& job, const RunSettings& settings,
+                                                             const parallel::Plan& plan,
+                                                             const torch::nn::Module& model) {
+  std::vector<std::pair<std::string, std::string>> rows;
+  rows.emplace_back("job", job.name() + ": " + job.summary());
+  rows.emplace_back("data", job.data_summary());
+  rows.emplace_back("model", describe_model(model));
+  for (const std::string& line : plan.lines) rows.emplace_back(rows.size() == 3 ? "devices" : "", line);
+  const TrainSettings& train = settings.train;
+  const double rate =
+      scaled_learning_rate(train.lr, train.learning_rate_rule, plan.effective_batch, train.lr_base_batch);
+  rows.emplace_back(
+      "learning",
+      format("{} at {:g} ({}), schedule {}, {} in {}", train.optimizer.kind, rate,
+             rate == train.lr
+                 ? std::string("as set; never scaled unless asked for")
+                 : format("{} rule from {:g} at batch {}", train.learning_rate_rule, train.lr, train.lr_base_batch),
+             train.schedule.kind, train.steps > 0 ? format("{} steps", train.steps) : format("{} epochs", train.epochs),
+             train.precision));
+  rows.emplace_back("loader", format("{} workers per process, {} batches ahead each, at most {}",
+                                     settings.loader.workers, settings.loader.prefetch_factor,
+                                     format_bytes(static_cast<double>(settings.loader.memory_budget_bytes))));
+  rows.emplace_back("seed", format("{}{}", train.seed, train.deterministic ? ", deterministic kernels only" : ""));
+  return rows;
+}
+
+}  // namespace cohort::train

@@ -1,0 +1,64 @@
+#include "train/run_report.h"
+
+#include <torch/version.h>
+
+#include "core/files.h"
+#include "core/log.h"
+#include "report/run_report.h"
+
+namespace cohort::train {
+
+std::string describe_test(const TestResult& test) {
+  const report::ErrorMetrics& overall = test.scaled.overall;
+  std::string text =
+      format("test set, {} samples, in the units of the data:\n{}\nscaled as in training: MSE {:.4f}, MAE {:.4f}",
+             test.samples, test.data_units.to_table(), overall.mse, overall.mae);
+  if (!test.scaled_full_batches.targets.empty() && test.scaled_full_batches.overall.count != overall.count)
+    text += format(" (without a last batch that is not full: MSE {:.4f}, MAE {:.4f})",
+                   test.scaled_full_batches.overall.mse, test.scaled_full_batches.overall.mae);
+  return text;
+}
+
+void write_report(const Job& job, const RunSettings& settings, const report::RunFolder& folder,
+                  const RunSummary& summary, const TestResult* test, report::MetricsWriter& metrics) {
+  report::RunResults results;
+  report::ReportContent& content = results.content;
+  content.title = format("{}: {}", job.name(), settings.name);
+  content.status = summary.status;
+  content.summary = {summary.banner.begin(), summary.banner.end()};
+  content.summary.emplace_back("trained", format("{} steps in {}, {:.0f} samples/s", summary.result.step,
+                                                 format_duration(summary.seconds), summary.samples_per_s));
+  content.machine = report::describe_machine({.libtorch = TORCH_VERSION});
+  results.loss_name = "mean squared error, scaled";
+  results.time_label = job.time_label();
+  try {
+    if (test) {
+      const report::ErrorMetrics& overall = test->data_units.overall;
+      content.highlights = {{"test R2", format("{:.4f}", overall.r2)},
+                            {"test MSE, scaled", format("{:.4f}", test->scaled.overall.mse)},
+                            {"test MAE, scaled", format("{:.4f}", test->scaled.overall.mae)},
+                            {"samples/s", format("{:.0f}", summary.samples_per_s)}};
+      content.test = test->data_units;
+      content.test_note = "The weights of the best validation; errors are in the units of the data.";
+      if (test->drawn_samples > 0) {
+        const auto targets = static_cast<std::int64_t>(job.target_names().size());
+        results.predictions = report::Predictions{
+            .targets = job.target_names(),
+            .truth = make_view(test->truth.data(), {test->drawn_samples, test->steps, targets}),
+            .prediction = make_view(test->predicted.data(), {test->drawn_samples, test->steps, targets})};
+      }
+      results.windows = test->examples;
+      write_file_atomically(folder.path() / "test_metrics.json",
+                            format("{{\"data_units\":{},\n\"scaled\":{},\n\"scaled_full_batches\":{}}}\n",
+                                   test->data_units.to_json(), test->scaled.to_json(),
+                                   test->scaled_full_batches.targets.empty() ? std::string("null")
+                                                                             : test->scaled_full_batches.to_json()));
+      write_file_atomically(folder.path() / "test_metrics.txt", describe_test(*test) + "\n");
+    }
+    report::write_run_report(folder, std::move(results), summary.result.step, &metrics);
+  } catch (const std::exception& e) {
+    log::warning("the report could not be written whole: {}", e.what());
+  }
+}
+
+}  // namespace cohort::train

@@ -1,0 +1,126 @@
+// Python's HTML parser reads the page.
+#include "report/html_report.h"
+
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "core/log.h"
+#include "file_size_limit.h"
+#include "python.h"
+#include "report/metric_names.h"
+#include "report/run_report.h"
+#include "test_folder.h"
+
+namespace cohort::report {
+namespace {
+namespace fs = std::filesystem;
+
+class HtmlReport : public test::TestFolder {
+ protected:
+  RunFolder make_run() {
+    RunFolder run = RunFolder::create(folder_, "informer");
+    run.save_configuration(R"({"train":{"lr":0.1,"note":"<i>&"},"empty":{},"list":[1,2]})",
+                           std::vector<std::string>{"train.lr=0.1"});
+    std::ofstream log(run.log_file());
+    for (int i = 0; i < 300; ++i) log << "line " << i << " <b>bold</b>\n";
+    fs::create_directories(run.checkpoints() / "checkpoint 5");
+    std::ofstream(run.checkpoints() / "checkpoint 5" / "model #1.safetensors") << "weights";
+    MetricsWriter writer(run.path());
+    for (int step = 1; step <= 200; ++step)
+      writer.write(step, {{metric::kTrainLoss, 1.0 / step}, {metric::kSamplesPerSecond, 100.0 + step % 7}});
+    return run;
+  }
+  RunResults results() {
+    RunResults r;
+    r.content.title = "informer <on> \"arm\".csv";
+    r.content.highlights = {{"test R2", "0.99"}};
+    r.content.summary = {{"model", "Informer & co"}, {"<script>alert(1)</script>", "<img src=x onerror=alert(1)>"}};
+    r.content.machine.cpu = "a <CPU>";
+    r.predictions = Predictions{{"a", "<b>"}, make_view(truth_.data(), {3, 2}), make_view(prediction_.data(), {3, 2})};
+    TestMetricsSum sum({"a", "<b>"});
+    sum.add(r.predictions->truth, r.predictions->prediction);
+    r.content.test = sum.result();
+    r.windows = {{.title = "w", .y_label = "y", .history = {1, 2}, .truth = {3}, .prediction = {4}}};
+    return r;
+  }
+  std::vector<float> truth_ = {1, 2, 3, 2, 5, 2}, prediction_ = {1, 2, 3.5f, 2, 5, 2.5f};
+};
+
+TEST_F(HtmlReport, IsOneWholeSafePageWithEveryPart) {
+  COHORT_NEED_PYTHON();
+  if (find_gnuplot({}).empty()) GTEST_SKIP() << gnuplot_missing_message({});
+  const RunFolder run = make_run();
+  ASSERT_TRUE(write_run_report(run, results(), 200));
+  const test::PythonResult python = test::run_python("check_report.py", run.report_file().string());
+  EXPECT_EQ(python.exit_code, 0) << python.output;
+  for (const char* heading : {"informer <on> \"arm\".csv", "Summary", "Errors on the test set", "Charts", "4 settings",
+                              "Environment", "the last 200 lines", "Files"})
+    EXPECT_NE(python.output.find(heading), std::string::npos) << heading << " in " << python.output;
+  EXPECT_NE(python.output.find("svg 5\n"), std::string::npos) << python.output;
+  const std::string html = read_file(run.report_file());
+  EXPECT_EQ(html.find("<script"), std::string::npos);
+  EXPECT_EQ(html.find("<img"), std::string::npos);
+  EXPECT_EQ(html.find("http://", html.find("</style>")), html.find("http://www.w3.org", html.find("</style>")))
+      << "the only addresses are names of XML dialects";
+  EXPECT_NE(html.find("line 299 &lt;b&gt;bold"), std::string::npos);
+  EXPECT_EQ(html.find("line 99 "), std::string::npos);
+  EXPECT_NE(
+      html.find(
+          "<tr class=\"overridden\" title=\"set on the command line\"><th scope=\"row\">train.lr</th><td>0.1</td>"),
+      std::string::npos);
+  EXPECT_NE(html.find("prefers-color-scheme: dark"), std::string::npos);
+  EXPECT_NE(html.find(">constant<"), std::string::npos);  // target <b> does not move
+}
+
+TEST_F(HtmlReport, ChartsAreShownInTensorBoardToo) {
+  if (find_gnuplot({}).empty()) GTEST_SKIP() << gnuplot_missing_message({});
+  COHORT_NEED_PYTHON();
+  const RunFolder run = RunFolder::create(folder_, "x");
+  MetricsWriter writer(run.path());
+  writer.write(1, {{metric::kTrainLoss, 1.0}});
+  ASSERT_TRUE(write_run_report(run, results(), 7, &writer));
+  const test::PythonResult python = test::run_python("check_events.py", run.path().string());
+  for (const char* name : {"loss", "prediction", "forecast", "residuals", "speed"})
+    EXPECT_NE(python.output.find(format("image charts/{} 7 ", name)), std::string::npos) << python.output;
+}
+
+TEST_F(HtmlReport, WithoutGnuplotThePageSaysSoAndTheRunSucceeds) {
+  COHORT_NEED_PYTHON();
+  const RunFolder run = make_run();
+  EXPECT_TRUE(write_run_report(run, results(), 200, nullptr, {.program = "no-such-gnuplot"}));
+  const test::PythonResult python = test::run_python("check_report.py", run.report_file().string());
+  EXPECT_EQ(python.exit_code, 0) << python.output;
+  EXPECT_NE(python.output.find("svg 0\n"), std::string::npos) << python.output;
+  EXPECT_NE(read_file(run.report_file()).find("apt-get install gnuplot-nox"), std::string::npos);
+}
+
+TEST_F(HtmlReport, AnEmptyFolderStillMakesAPage) {
+  COHORT_NEED_PYTHON();
+  const RunFolder run = RunFolder::create(folder_, "x");
+  write_html_report(run, {.title = "nothing yet", .status = "failed: NaN loss at step 1", .failed = true});
+  const test::PythonResult python = test::run_python("check_report.py", run.report_file().string());
+  EXPECT_EQ(python.exit_code, 0) << python.output;
+  EXPECT_NE(read_file(run.report_file()).find("<span class=\"status failed\">failed: NaN loss at step 1</span>"),
+            std::string::npos);
+}
+
+TEST_F(HtmlReport, WhatGoesWrongIsAWarningAndNotTheEndOfARun) {
+  const RunFolder run = make_run();
+  {
+    const test::FileSizeLimit limit(2 << 10);
+    testing::internal::CaptureStderr();
+    EXPECT_FALSE(write_run_report(run, results(), 200, nullptr, {.program = "no-such-gnuplot"}));
+    EXPECT_NE(testing::internal::GetCapturedStderr().find("report.html"), std::string::npos);
+  }
+  EXPECT_FALSE(fs::exists(run.report_file()));
+  const RunFolder empty = RunFolder::create(folder_, "no-metrics");
+  testing::internal::CaptureStderr();
+  EXPECT_FALSE(write_run_report(empty, results(), 1, nullptr, {.program = "no-such-gnuplot"}));
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("metrics.jsonl"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace cohort::report

@@ -1,0 +1,122 @@
+#include "report/run_folder.h"
+
+#include <fstream>
+#include <set>
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "test_folder.h"
+
+namespace cohort::report {
+namespace {
+namespace fs = std::filesystem;
+
+class RunFolderTest : public test::TestFolder {};
+
+TEST_F(RunFolderTest, IsNamedByDateAndTimeAndLatestPointsToIt) {
+  const RunFolder run = RunFolder::create(folder_ / "outputs", "informer");
+  const std::string name = run.path().filename().string();
+  ASSERT_EQ(name.size(), std::string("2026-11-21_09-30-07").size()) << name;
+  EXPECT_EQ(name[4], '-');
+  EXPECT_EQ(name[10], '_');
+  EXPECT_EQ(run.path().parent_path(), folder_ / "outputs" / "informer");
+  EXPECT_EQ(fs::read_symlink(folder_ / "outputs" / "informer" / "latest").string(), name);
+}
+
+TEST_F(RunFolderTest, RunsThatStartInTheSameSecondGetFoldersOfTheirOwn) {
+  // Eight processes at once, each making five folders for the same moment.
+  const auto now = std::chrono::system_clock::now();
+  constexpr int kProcesses = 8, kEach = 5;
+  std::vector<pid_t> children;
+  for (int p = 0; p < kProcesses; ++p) {
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      for (int i = 0; i < kEach; ++i) {
+        const RunFolder run = RunFolder::create(folder_, "x", now);
+        std::ofstream(run.path() / format("{}-{}", ::getpid(), i)) << "mine";
+      }
+      ::_exit(0);
+    }
+    children.push_back(child);
+  }
+  for (const pid_t child : children) {
+    int status = 1;
+    ::waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+  }
+  int folders = 0;
+  for (const auto& entry : fs::directory_iterator(folder_ / "x")) {
+    if (entry.is_symlink()) continue;
+    ++folders;
+    EXPECT_EQ(std::distance(fs::directory_iterator(entry), fs::directory_iterator()), 1) << entry.path();
+  }
+  EXPECT_EQ(folders, kProcesses * kEach);
+}
+
+TEST_F(RunFolderTest, KeepsConfigurationAndOverrides) {
+  const RunFolder run = RunFolder::create(folder_, "group/informer");
+  const std::vector<std::string> overrides = {"data.path=a b.csv", "train.lr=0.1"};
+  run.save_configuration("{\"a\": 1}\n", overrides);
+  EXPECT_EQ(read_file(run.config_file()), "{\"a\": 1}\n");
+  EXPECT_EQ(read_file(run.overrides_file()), "data.path=a b.csv\ntrain.lr=0.1\n");
+}
+
+TEST_F(RunFolderTest, AResumeKeepsTheOldConfigurationWhereTheNewOneDiffers) {
+  const RunFolder created = RunFolder::create(folder_, "x");
+  created.save_configuration("{\"a\": 1}", std::vector<std::string>{"a=1"});
+  const RunFolder run = RunFolder::open(created.path());
+  run.save_configuration("{\"a\": 1}", {});
+  EXPECT_FALSE(fs::exists(run.path() / "config.1.json"));
+  run.save_configuration("{\"a\": 2}", std::vector<std::string>{"a=2"});
+  run.save_configuration("{\"a\": 3}", std::vector<std::string>{"a=3"});
+  EXPECT_EQ(read_file(run.path() / "config.1.json"), "{\"a\": 1}");
+  EXPECT_EQ(read_file(run.path() / "config.2.json"), "{\"a\": 2}");
+  EXPECT_EQ(read_file(run.config_file()), "{\"a\": 3}");
+  const std::string overrides = read_file(run.overrides_file());
+  EXPECT_TRUE(overrides.starts_with("a=1\n# resumed ")) << overrides;
+  EXPECT_TRUE(overrides.ends_with("\na=3\n")) << overrides;
+}
+
+TEST_F(RunFolderTest, ListsItsFilesButFollowsNoLinks) {
+  const RunFolder run = RunFolder::create(folder_, "x");
+  fs::create_directories(run.checkpoints() / "checkpoint-5");
+  std::ofstream(run.checkpoints() / "checkpoint-5" / "model.safetensors") << "x";
+  fs::create_directory_symlink("checkpoint-5", run.checkpoints() / "last");
+  fs::create_symlink("nowhere", run.path() / "dangling");
+  std::ofstream(run.log_file()) << "x";
+  EXPECT_EQ(run.files(), (std::vector<fs::path>{"checkpoints/checkpoint-5/model.safetensors", "training.log"}));
+}
+
+TEST_F(RunFolderTest, NamesThatLeaveTheFolderAreRefused) {
+  for (const char* name : {"", "../x", "/tmp/x", "a/../../b", "a\nb", "./x"})
+    EXPECT_THROW(RunFolder::create(folder_, name), Error) << name;
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 0);
+}
+
+TEST_F(RunFolderTest, AFolderThatCannotBeMadeIsNamedWithTheReason) {
+  std::ofstream(folder_ / "outputs") << "a file in the way";
+  try {
+    RunFolder::create(folder_ / "outputs", "informer");
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("outputs/informer"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("Not a directory"), std::string::npos) << e.what();
+  }
+  EXPECT_THROW(RunFolder::create("/proc", "informer"), Error);
+  EXPECT_THROW(RunFolder::open(folder_ / "missing"), Error);
+}
+
+TEST_F(RunFolderTest, SomethingCalledLatestIsLeftAlone) {
+  fs::create_directories(folder_ / "x" / "latest" / "mine");
+  const RunFolder run = RunFolder::create(folder_, "x");
+  EXPECT_TRUE(fs::is_directory(folder_ / "x" / "latest" / "mine"));
+  EXPECT_TRUE(fs::is_directory(run.path()));
+}
+
+}  // namespace
+}  // namespace cohort::report
