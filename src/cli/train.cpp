@@ -91,6 +91,9 @@ int run_train(const std::vector<std::string>& words) {
                 fields.help().c_str());
     return 0;
   }
+  // A run that is continued keeps its own settings; what the command line says anew goes on top.
+  for (const std::string& text : arguments.overrides)
+    if (text.starts_with("resume=") && text.size() > 7) fields.apply_file(text.substr(7) + "/config.json");
   for (const std::string& file : arguments.files) fields.apply_file(file);
   for (const std::string& override_text : arguments.overrides) fields.apply_override(override_text);
   apply_launcher_precision(fields);

@@ -21,7 +21,7 @@ struct CheckpointContent {
   std::map<std::string, std::string> model_aliases;  ///< names of tied weights, see distinct()
   NamedTensors ema;                                  ///< empty: none is kept
   NamedTensors optimizer;
-  NamedTensors random;             ///< "rank_<r>.cpu", "rank_<r>.cuda_<i>": generator states, uint8
+  NamedTensors random;             ///< "rank_<r>.cpu", "rank_<r>.cuda": generator states, uint8
   std::string dataset_statistics;  ///< JSON text; empty: none
   bool is_best = false;            ///< only for writing
 };

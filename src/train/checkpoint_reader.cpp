@@ -77,6 +77,7 @@ std::optional<ResumePoint> find_resume_point(const std::string& resume, const fs
     }
     return ResumePoint{path, read_checkpoint(path)};
   }
+  if (folder.empty()) return std::nullopt;
   const CheckpointFolder checkpoints(folder);
   auto steps = checkpoints.steps();
   // `last` first, then the others from the newest on.

@@ -23,16 +23,17 @@ using torch::autograd::variable_list;
 /// LibTorch's generators in a former state, for a scope. An empty state leaves them alone.
 class RandomStateGuard {
  public:
-  RandomStateGuard(const NamedTensors& state, bool with_cuda) {
+  RandomStateGuard(const NamedTensors& state, c10::Device device) : device_(device) {
     if (state.empty()) return;
-    former_ = random_state(with_cuda);
-    restore_random_state(state);
+    former_ = random_state(device);
+    restore_random_state(state, device);
   }
-  ~RandomStateGuard() { restore_random_state(former_); }
+  ~RandomStateGuard() { restore_random_state(former_, device_); }
   RandomStateGuard(const RandomStateGuard&) = delete;
   RandomStateGuard& operator=(const RandomStateGuard&) = delete;
 
  private:
+  c10::Device device_;
   NamedTensors former_;
 };
 
@@ -116,9 +117,9 @@ struct Checkpoint : torch::autograd::Function<Checkpoint> {
     variable_list outputs;
     {
       const NoCastCacheGuard no_cast_cache;
-      const NamedTensors before = random_state(segment->device.is_cuda());
+      const NamedTensors before = random_state(segment->device);
       outputs = segment->forward(arguments(*segment, all));
-      const NamedTensors after = random_state(segment->device.is_cuda());
+      const NamedTensors after = random_state(segment->device);
       for (std::size_t i = 0; i < before.size(); ++i) {
         if (!at::equal(before[i].second, after[i].second)) segment->random = before;
       }
@@ -149,7 +150,7 @@ struct Checkpoint : torch::autograd::Function<Checkpoint> {
     variable_list outputs;
     {
       const at::AutoGradMode with_graph(true);
-      const RandomStateGuard generators(segment->random, segment->device.is_cuda());
+      const RandomStateGuard generators(segment->random, segment->device);
       std::optional<models::RandomContextGuard> numbers;
       if (segment->context) {
         models::RandomContext again = *segment->context;

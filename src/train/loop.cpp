@@ -142,8 +142,8 @@ TrainResult TrainLoop::Impl::run() {
   }
   if (interval_steps > 0) report();
   const bool stopped = stop_agreed && !early_stop && state.step < total_steps;
-  if (job.validator && !stopped && validated_step != state.step) validate(false);
-  if (!job.checkpoints.empty() && saved_step != state.step) save_checkpoint(false);
+  if (job.validator && !stopped && state.step > first_step && validated_step != state.step) validate(false);
+  if (!job.checkpoints.empty() && saved_step != state.step) save_checkpoint(is_best_now());
   if (writer) writer->wait();
   agree_on_health(monitor.read(optimizer));  // also: has everything been saved?
   strategy.barrier();
@@ -157,6 +157,10 @@ TrainResult TrainLoop::Impl::run() {
   result.best_step = state.early_stopping.best_step;
   result.resumed_from = resumed_from;
   return result;
+}
+
+bool TrainLoop::Impl::is_best_now() const {
+  return validated_step == state.step && state.early_stopping.best_step == state.step && state.early_stopping.best;
 }
 
 void TrainLoop::Impl::train_epoch(std::int64_t batches_left) {
@@ -218,7 +222,7 @@ void TrainLoop::Impl::after_step(bool end_of_epoch) {
     const bool due = settings.validate_every > 0 ? state.step % settings.validate_every == 0 : end_of_epoch;
     if (due) {
       validate(end_of_epoch);
-      improved = state.early_stopping.best_step == state.step && state.early_stopping.validations_since_best == 0;
+      improved = is_best_now();
     }
   }
   const auto& c = settings.checkpoint;

@@ -47,7 +47,7 @@ void TrainLoop::Impl::save_checkpoint(bool is_best) {
   CheckpointContent content;
   content.state = present_state(reading);
   // Every rank's own: sums of losses, and generator states.
-  NamedTensors own = random_state(device.is_cuda());
+  NamedTensors own = random_state(device);
   own.insert(own.begin(), {"loss_sums", bytes_of(reading.sums)});
   const at::Tensor all = gather_over_ranks(strategy, join(own));
   saved_step = state.step;
@@ -165,7 +165,7 @@ void TrainLoop::Impl::resume() {
     log::warning("{} was written by {} process(es); LibTorch's generators of rank {} start anew", where,
                  saved.world_size, rank);
   } else {
-    restore_random_state(generators);
+    restore_random_state(generators, device);
   }
   strategy.parameters_changed();
 
@@ -201,7 +201,7 @@ void TrainLoop::Impl::restore_best() {
   } else if (const auto path = CheckpointFolder(job.checkpoints).checkpoint(best_step); std::filesystem::exists(path)) {
     const auto content = read_checkpoint(path);
     load_weights(module, content.model, content.model_aliases, path.string());
-    if (ema) ema->load_state(content.ema, ema->updates(), path.string());
+    if (ema && !content.ema.empty()) ema->load_state(content.ema, ema->updates(), path.string());
   } else {
     log::warning("the weights of the best validation (step {}) are not at hand; the last ones stay", best_step);
     return;

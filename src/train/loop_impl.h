@@ -27,6 +27,7 @@ struct TrainLoop::Impl {
   void train_step(std::int64_t micro_batches);
   void after_step(bool end_of_epoch);
   bool done() const;
+  bool is_best_now() const;
   at::Tensor replica_loss(torch::nn::Module& replica, const parallel::Batch& batch);
   models::SegmentRunner runner_of(torch::nn::Module& replica);
 

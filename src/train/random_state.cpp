@@ -2,7 +2,6 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
-#include <ATen/detail/CUDAHooksInterface.h>
 #include <torch/torch.h>
 
 #include "core/error.h"
@@ -41,30 +40,18 @@ void seed_rank(std::uint64_t seed, int rank, std::int64_t step) {
   torch::manual_seed(std::uint64_t{bits.v[0]} << 32 | bits.v[1]);
 }
 
-NamedTensors random_state(bool with_cuda) {
+NamedTensors random_state(c10::Device device) {
   NamedTensors result;
   result.emplace_back("cpu", state_of(at::detail::getDefaultCPUGenerator()));
-  if (with_cuda) {
-    const int devices = static_cast<int>(at::detail::getCUDAHooks().deviceCount());
-    for (int i = 0; i < devices; ++i) {
-      const auto device = c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(i));
-      result.emplace_back(format("cuda_{}", i), state_of(at::globalContext().defaultGenerator(device)));
-    }
-  }
+  if (device.is_cuda()) result.emplace_back("cuda", state_of(at::globalContext().defaultGenerator(device)));
   return result;
 }
 
-void restore_random_state(const NamedTensors& state) {
+void restore_random_state(const NamedTensors& state, c10::Device device) {
   for (const auto& [name, bytes] : state) {
-    const at::Tensor own = bytes.clone();  // generators keep no reference, but want memory of their own alignment
-    if (name == "cpu") {
-      set_state_of(at::detail::getDefaultCPUGenerator(), own);
-    } else if (name.starts_with("cuda_") && at::hasCUDA()) {
-      const int index = std::stoi(name.substr(5));
-      if (index >= static_cast<int>(at::detail::getCUDAHooks().deviceCount())) continue;
-      set_state_of(at::globalContext().defaultGenerator(c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(index))),
-                   own);
-    }
+    const at::Tensor own = bytes.clone();  // generators want memory that is aligned and stays as it is
+    if (name == "cpu") set_state_of(at::detail::getDefaultCPUGenerator(), own);
+    if (name == "cuda" && device.is_cuda()) set_state_of(at::globalContext().defaultGenerator(device), own);
   }
 }
 

@@ -3,6 +3,8 @@
 #pragma once
 #include <cstdint>
 
+#include <c10/core/Device.h>
+
 #include "train/named_tensors.h"
 
 namespace cohort::parallel {
@@ -18,11 +20,10 @@ void seed_everything(std::uint64_t seed);
 /// start.
 void seed_rank(std::uint64_t seed, int rank, std::int64_t step);
 
-/// States of this process's generators: "cpu", and "cuda_<i>" for every visible device when `with_cuda`. uint8 on the
-/// CPU.
-NamedTensors random_state(bool with_cuda);
-/// Sets what random_state() returned; states of devices that are absent are ignored.
-void restore_random_state(const NamedTensors& state);
+/// States of the generators that work on `device` may use: "cpu", and "cuda" for a CUDA device. uint8 on the CPU.
+NamedTensors random_state(c10::Device device);
+/// Sets what random_state(device) returned; "cuda" is left out where `device` is none.
+void restore_random_state(const NamedTensors& state, c10::Device device);
 
 /// Byte strings of the same length from all processes: row r of the result, (world_size, n) uint8 on the CPU, is rank
 /// r's. Collective.

@@ -1,99 +1,220 @@
 #include "train/gradient_checkpoint.h"
 
+#include <thread>
+
 #include <gtest/gtest.h>
 
+#include <torch/csrc/autograd/utils/lambda_post_hook.h>
 #include <torch/torch.h>
 
 #include "core/error.h"
 #include "models/random_context.h"
 #include "train/precision.h"
+#include "train/tiny_training.h"
 
 namespace cohort::train {
 namespace {
 
-/// Two layers with ATen's dropout and a term that depends on the RandomContext.
-struct Block : torch::nn::Module {
-  torch::nn::Linear first{8, 16}, second{16, 8};
-  int calls = 0;
-  Block() {
-    register_module("first", first);
-    register_module("second", second);
+enum class How { kPlain, kModules, kListed, kChain, kRunner };
+
+/// A residual block with dropout of both kinds and BatchNorm; its input is used twice.
+struct BlockImpl : torch::nn::Module {
+  BlockImpl() {
+    in = register_module("in", torch::nn::Linear(8, 16));
+    norm = register_module("norm", torch::nn::BatchNorm1d(16));
+    out = register_module("out", torch::nn::Linear(16, 8));
   }
   at::Tensor forward(const at::Tensor& x) {
-    ++calls;
-    const double keyed = static_cast<double>(models::random_context().step) * 0.1;
-    return x + second(torch::dropout(torch::gelu(first(x)), 0.3, true)) * keyed;
+    at::Tensor h = norm(torch::gelu(in(x)));
+    if (is_training()) h = keyed_dropout(h.to(torch::kFloat));
+    return x + torch::dropout(out(h), 0.3, is_training());
   }
+  torch::nn::Linear in{nullptr}, out{nullptr};
+  torch::nn::BatchNorm1d norm{nullptr};
 };
 
-struct Result {
-  std::vector<at::Tensor> tensors;  // output, gradient of the input, gradients of the parameters
-  int calls;
-  at::Tensor next_random;
-};
-
-Result run(bool with_checkpoint, bool input_requires_grad, Precision precision) {
-  torch::manual_seed(7);
-  Block block;
-  at::Tensor x = torch::randn({4, 8}).set_requires_grad(input_requires_grad);
-  torch::manual_seed(8);
-  at::Tensor y;
-  {
-    const models::RandomContextGuard random({.seed = 1, .step = 5, .sample_ids = {}});
-    const PrecisionGuard guard(precision, c10::kCPU);
-    const auto segment = [&block](const at::Tensor& input) { return block.forward(input); };
-    y = with_checkpoint ? checkpoint(segment, x) : segment(x);
-    y = (with_checkpoint ? checkpoint(segment, y) : segment(y)).to(torch::kFloat).pow(2).mean();
-  }
-  const at::Tensor next = torch::rand({3});
-  y.backward();
-  Result result{{y.detach()}, block.calls, next};
-  if (input_requires_grad) result.tensors.push_back(x.grad());
-  for (const auto& p : block.parameters()) result.tensors.push_back(p.grad());
-  return result;
-}
-
-TEST(GradientCheckpoint, LossAndGradientsAreTheSameBits) {
-  for (const bool input_requires_grad : {true, false})
-    for (const Precision precision : {Precision::kFp32, Precision::kBf16}) {
-      const Result plain = run(false, input_requires_grad, precision);
-      const Result saved = run(true, input_requires_grad, precision);
-      EXPECT_EQ(plain.calls, 2);
-      EXPECT_EQ(saved.calls, 4) << "the segment was not computed again";
-      ASSERT_EQ(plain.tensors.size(), saved.tensors.size());
-      for (std::size_t i = 0; i < plain.tensors.size(); ++i) {
-        ASSERT_TRUE(saved.tensors[i].defined()) << "tensor " << i;
-        EXPECT_TRUE(torch::equal(plain.tensors[i], saved.tensors[i])) << "tensor " << i;
-      }
-      EXPECT_TRUE(torch::equal(plain.next_random, saved.next_random)) << "the recomputation moved the generator";
+struct Net : torch::nn::Module {
+  Net() {
+    head = register_module("head", torch::nn::Linear(8, 1));
+    for (int i = 0; i < 3; ++i) {
+      blocks.push_back(std::make_shared<BlockImpl>());
+      register_module("block" + std::to_string(i), blocks.back());
     }
+  }
+  at::Tensor forward(at::Tensor x, How how) {
+    if (how == How::kChain) {
+      const std::vector<std::shared_ptr<torch::nn::Module>> chain(blocks.begin(), blocks.end());
+      const auto call = [](torch::nn::Module& block, const at::Tensor& in) {
+        return dynamic_cast<BlockImpl&>(block).forward(in);
+      };
+      return head(gradient_checkpoint_chain(chain, call, x, 2));
+    }
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      const auto block = blocks[i];
+      const SegmentFunction run = [block](const std::vector<at::Tensor>& in) {
+        return std::vector<at::Tensor>{block->forward(in[0])};
+      };
+      if (how == How::kPlain) x = block->forward(x);
+      if (how == How::kModules) x = gradient_checkpoint(*block, run, {x})[0];
+      if (how == How::kListed) x = gradient_checkpoint(run, {x}, block->parameters())[0];
+      if (how == How::kRunner) {
+        x = models::run_segment("block" + std::to_string(i),
+                                [block](const std::vector<at::Tensor>& in) { return block->forward(in[0]); }, {x});
+      }
+    }
+    return head(x);
+  }
+  std::vector<std::shared_ptr<BlockImpl>> blocks;
+  torch::nn::Linear head{nullptr};
+};
+
+struct Outcome {
+  std::vector<at::Tensor> tensors;  // loss, gradients, buffers, gradient of the input, next random number
+};
+
+Outcome run(How how, Precision precision, bool input_needs_gradient, bool in_another_thread = false) {
+  torch::manual_seed(3);
+  Net net;
+  const at::Tensor x = torch::randn({6, 8}, torch::TensorOptions().requires_grad(input_needs_gradient));
+  at::Tensor loss;
+  {
+    const models::RandomContextGuard random(
+        {.seed = 9, .step = 4, .sample_ids = torch::tensor({5, 9, 11, 2, 3, 77}, torch::kLong)});
+    const PrecisionGuard autocast(precision, c10::kCPU);
+    const models::SegmentRunnerGuard runner(how == How::kRunner ? checkpointing_runner(net) : models::SegmentRunner());
+    loss = net.forward(x, how).pow(2).mean();
+  }
+  // The engine may run backward in a thread that has none of this thread's surroundings.
+  if (in_another_thread) {
+    std::thread([&] { loss.backward(); }).join();
+  } else {
+    loss.backward();
+  }
+  Outcome outcome;
+  outcome.tensors.push_back(loss.detach());
+  for (const auto& parameter : net.parameters()) outcome.tensors.push_back(parameter.grad());
+  for (const auto& buffer : net.buffers()) outcome.tensors.push_back(buffer);
+  if (input_needs_gradient) outcome.tensors.push_back(x.grad());
+  outcome.tensors.push_back(torch::rand(3));
+  return outcome;
 }
 
-TEST(GradientCheckpoint, SeveralTensorsAndUnusedOutputsWork) {
-  const at::Tensor a = torch::arange(3.0).set_requires_grad(true), b = torch::ones(3).set_requires_grad(true);
-  const auto outputs = checkpoint(
-      [](const std::vector<at::Tensor>& in) {
-        return std::vector<at::Tensor>{in[0] * in[1], in[0] + 2 * in[1]};
-      },
-      {a, b});
-  outputs[1].sum().backward();
-  EXPECT_TRUE(torch::equal(a.grad(), torch::ones(3)));
-  EXPECT_TRUE(torch::equal(b.grad(), torch::full(3, 2.0)));
+void expect_same(const Outcome& a, const Outcome& b, const std::string& what) {
+  ASSERT_EQ(a.tensors.size(), b.tensors.size());
+  for (std::size_t i = 0; i < a.tensors.size(); ++i) {
+    ASSERT_EQ(a.tensors[i].defined(), b.tensors[i].defined()) << what << " " << i;
+    EXPECT_TRUE(same_bits(a.tensors[i], b.tensors[i])) << what << ": tensor " << i << " differs";
+  }
 }
 
-TEST(GradientCheckpoint, ASegmentThatChangesIsAnError) {
-  int call = 0;
-  const at::Tensor x = torch::ones(4).set_requires_grad(true);
-  const at::Tensor y =
-      checkpoint([&call](const at::Tensor& in) { return call++ == 0 ? in * 2 : in.slice(0, 0, 2) * 2; }, x);
-  EXPECT_THROW(y.sum().backward(), Error);
+TEST(GradientCheckpoint, LossGradientsBuffersAndGeneratorsAreThoseWithoutIt) {
+  for (const Precision precision : {Precision::kFp32, Precision::kBf16}) {
+    for (const bool input_needs_gradient : {false, true}) {
+      const Outcome plain = run(How::kPlain, precision, input_needs_gradient);
+      for (const How how : {How::kModules, How::kChain, How::kRunner}) {
+        expect_same(plain, run(how, precision, input_needs_gradient),
+                    std::string(to_string(precision)) + " way " + std::to_string(static_cast<int>(how)));
+      }
+    }
+  }
 }
 
-TEST(GradientCheckpoint, WithoutGradModeItIsAPlainCall) {
-  at::NoGradGuard no_grad;
-  const at::Tensor x = torch::ones(4);
-  const at::Tensor y = checkpoint([](const at::Tensor& in) { return in * 2; }, x);
-  EXPECT_FALSE(y.requires_grad());
+TEST(GradientCheckpoint, BackwardInAnotherThreadMeetsTheSameSurroundings) {
+  expect_same(run(How::kPlain, Precision::kBf16, true, true), run(How::kModules, Precision::kBf16, true, true),
+              "thread");
+}
+
+TEST(GradientCheckpoint, KeepsInputsAndNothingElse) {
+  // Count what a segment saves: after forward, the activations inside are gone.
+  std::weak_ptr<int> inside;
+  at::Tensor x = torch::randn({4, 8}, torch::requires_grad());
+  int calls = 0;
+  const SegmentFunction forward = [&](const std::vector<at::Tensor>& in) {
+    ++calls;
+    const auto token = std::make_shared<int>(0);
+    inside = token;
+    at::Tensor memory = torch::zeros({4, 8});
+    const at::Tensor kept = at::from_blob(
+        memory.data_ptr(), {4, 8}, [token, memory](void*) {}, torch::kFloat);
+    return std::vector<at::Tensor>{
+        (in[0] * (kept + 2)).sin()};  // the product saves `kept`'s sum; sin saves the product
+  };
+  const auto plain = forward({x});
+  (void)plain;
+  const auto out = gradient_checkpoint(forward, {x}, {});
+  EXPECT_TRUE(inside.expired());
+  EXPECT_EQ(calls, 2);
+  out[0].sum().backward();
+  EXPECT_EQ(calls, 3);
+  EXPECT_TRUE(at::allclose(x.grad(), 2 * (2 * x).cos()));
+}
+
+TEST(GradientCheckpoint, SeveralOutputsUndefinedInputsAndUnusedOnesWork) {
+  at::Tensor a = torch::randn({3}, torch::requires_grad()), b = torch::randn({3}),
+             unused = torch::randn({3}, torch::requires_grad());
+  const SegmentFunction forward = [](const std::vector<at::Tensor>& in) {
+    EXPECT_FALSE(in[1].defined());
+    return std::vector<at::Tensor>{in[0] * in[2], in[0].exp(), in[2] + 1};
+  };
+  const auto out = gradient_checkpoint(forward, {a, at::Tensor(), b, unused}, {});
+  ASSERT_EQ(out.size(), 3u);
+  (out[0].sum() + out[1].sum()).backward();
+  EXPECT_TRUE(at::allclose(a.grad(), b + a.exp()));
+  EXPECT_FALSE(unused.grad().defined());
+  const at::NoGradGuard no_grad;
+  EXPECT_FALSE(gradient_checkpoint(forward, {a, at::Tensor(), b, unused}, {})[0].requires_grad());
+}
+
+TEST(GradientCheckpoint, APartInsideAPartWorks) {
+  at::Tensor x = torch::randn({4}, torch::requires_grad()), w = torch::randn({4}, torch::requires_grad());
+  const SegmentFunction inner = [w](const std::vector<at::Tensor>& in) {
+    return std::vector<at::Tensor>{(in[0] * w).sin()};
+  };
+  const SegmentFunction outer = [&](const std::vector<at::Tensor>& in) {
+    return gradient_checkpoint(inner, {in[0].exp()}, {w});
+  };
+  gradient_checkpoint(outer, {x}, {w})[0].sum().backward();
+  const at::Tensor gx = x.grad().clone(), gw = w.grad().clone();
+  x.mutable_grad().reset();
+  w.mutable_grad().reset();
+  (x.exp() * w).sin().sum().backward();
+  EXPECT_TRUE(same_bits(gx, x.grad()));
+  EXPECT_TRUE(same_bits(gw, w.grad()));
+}
+
+TEST(GradientCheckpoint, AWeightThatIsNotListedIsAnErrorAndNoLostGradient) {
+  at::Tensor x = torch::randn({4}, torch::requires_grad()), w = torch::randn({4, 2}, torch::requires_grad());
+  const SegmentFunction forward = [w](const std::vector<at::Tensor>& in) {
+    return std::vector<at::Tensor>{torch::matmul(in[0], w)};
+  };
+  const auto out = gradient_checkpoint(forward, {x}, {});
+  try {
+    out[0].sum().backward();
+    FAIL() << "the gradient of w was lost silently";
+  } catch (const std::exception& e) {
+    EXPECT_NE(std::string(e.what()).find("[4, 2]"), std::string::npos) << e.what();
+  }
+}
+
+TEST(GradientCheckpoint, EachParameterBecomesReadyOnce) {
+  // DistributedDataParallel counts on its hooks running once per backward pass, when the gradient is complete.
+  torch::manual_seed(3);
+  Net net;
+  std::map<std::string, int> ready;
+  std::vector<std::shared_ptr<torch::autograd::Node>> alive;
+  for (const auto& item : net.named_parameters()) {
+    alive.push_back(torch::autograd::impl::grad_accumulator(item.value()));
+    const std::string name = item.key();
+    alive.back()->add_post_hook(std::make_unique<torch::autograd::utils::LambdaPostHook>(
+        [&ready, name](const torch::autograd::variable_list& outputs, const torch::autograd::variable_list&) {
+          ++ready[name];
+          return outputs;
+        }));
+  }
+  const models::RandomContextGuard random({.seed = 9, .step = 4, .sample_ids = torch::arange(6)});
+  net.forward(torch::randn({6, 8}), How::kModules).pow(2).mean().backward();
+  EXPECT_EQ(ready.size(), net.parameters().size());
+  for (const auto& [name, count] : ready) EXPECT_EQ(count, 1) << name;
 }
 
 }  // namespace

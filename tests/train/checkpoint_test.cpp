@@ -1,0 +1,287 @@
+#include "train/checkpoint.h"
+
+#include <csignal>
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <torch/torch.h>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "train/python_peer.h"
+#include "train/tiny_training.h"
+
+namespace cohort::train {
+namespace {
+namespace fs = std::filesystem;
+
+CheckpointContent content_of(std::int64_t step, double value = 1.0, std::int64_t size = 100) {
+  CheckpointContent content;
+  content.state.step = step;
+  content.state.samples = 32 * step;
+  content.state.loss_sums = {{0.1 + value, 3.0, 1.0 / 3.0, 7.0}};
+  content.state.early_stopping = {.best = 0.1, .best_step = 3, .validations_since_best = 2};
+  content.state.scaler = GradScalerState{65536.0, 2.0, 0.5, 2000, 17};
+  content.state.configuration = R"({"train":{"lr":0.1}})";
+  content.model = {{"weight", torch::full({size}, value)}, {"bias", torch::arange(3)}};
+  content.ema = {{"weight", torch::full({size}, value / 2)}, {"bias", torch::arange(3)}};
+  content.optimizer = {{"state.weight.exp_avg", torch::full({size}, value * 2)}};
+  content.random = {{"rank_0.cpu", torch::arange(16, torch::kByte)}};
+  content.dataset_statistics = R"({"mean":[1.5]})";
+  return content;
+}
+
+std::vector<std::string> names_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder)) names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+void write(const fs::path& folder, const CheckpointContent& content, std::int64_t keep = 0) {
+  CheckpointWriter writer{CheckpointFolder(folder), keep};
+  writer.save(content);
+  writer.finish();
+}
+
+std::string error_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  ADD_FAILURE() << "no error";
+  return "";
+}
+
+TEST(Checkpoint, EverythingComesBackFromTheLayoutOfTheArchitecture) {
+  const fs::path folder = fresh_folder("checkpoint_round") / "checkpoints";
+  write(folder, content_of(500));
+  for (const char* file : {"model.safetensors", "ema/model.safetensors", "optimizer.safetensors", "trainer_state.json",
+                           "rng.safetensors", "dataset_statistics.json"}) {
+    EXPECT_TRUE(fs::is_regular_file(folder / "checkpoint-500" / file)) << file;
+  }
+  EXPECT_EQ(fs::read_symlink(folder / "last"), "checkpoint-500");
+  const auto expected = content_of(500);
+  const auto read = read_checkpoint(folder / "last");
+  EXPECT_EQ(read.state.step, 500);
+  EXPECT_EQ(read.state.samples, 16000);
+  EXPECT_EQ(read.state.loss_sums[0].epoch_sum, 1.0 / 3.0);
+  EXPECT_EQ(read.state.early_stopping.best, 0.1);
+  EXPECT_EQ(read.state.scaler->growth_tracker, 17);
+  EXPECT_EQ(read.state.configuration, expected.state.configuration);
+  EXPECT_EQ(read.dataset_statistics, expected.dataset_statistics);
+  const std::map<std::string, at::Tensor> model(read.model.begin(), read.model.end());
+  EXPECT_TRUE(same_bits(model.at("weight"), expected.model[0].second));
+  EXPECT_TRUE(same_bits(model.at("bias"), expected.model[1].second));
+  EXPECT_TRUE(same_bits(read.random[0].second, expected.random[0].second));
+  EXPECT_EQ(names_in(folder), (std::vector<std::string>{"checkpoint-500", "last"}));
+}
+
+TEST(Checkpoint, TensorsMayChangeAsSoonAsSaveReturns) {
+  const fs::path folder = fresh_folder("checkpoint_async");
+  CheckpointWriter writer{CheckpointFolder(folder), 0};
+  auto content = content_of(1, 1.0, 1 << 20);
+  for (std::int64_t step = 1; step <= 3; ++step) {
+    content.state.step = step;
+    content.model[0].second.fill_(static_cast<double>(step));
+    writer.save(content);
+    content.model[0].second.fill_(-1.0);
+  }
+  writer.finish();
+  for (std::int64_t step = 1; step <= 3; ++step) {
+    for (const auto& [name, tensor] : read_checkpoint(CheckpointFolder(folder).checkpoint(step)).model) {
+      if (name == "weight") EXPECT_TRUE((tensor == static_cast<double>(step)).all().item<bool>()) << step;
+    }
+  }
+}
+
+TEST(Checkpoint, TheNewestAndTheBestAreKept) {
+  const fs::path folder = fresh_folder("checkpoint_keep");
+  CheckpointWriter writer{CheckpointFolder(folder), 2};
+  for (std::int64_t step = 1; step <= 6; ++step) {
+    auto content = content_of(step * 10);
+    content.is_best = step == 2;
+    writer.save(content);
+  }
+  writer.finish();
+  EXPECT_EQ(CheckpointFolder(folder).steps(), (std::vector<std::int64_t>{20, 50, 60}));
+  EXPECT_EQ(CheckpointFolder(folder).best(), 20);
+  EXPECT_EQ(CheckpointFolder(folder).last(), 60);
+}
+
+TEST(Checkpoint, WhatAKilledRunLeftIsIgnoredAndCleaned) {
+  const fs::path folder = fresh_folder("checkpoint_clean");
+  write(folder, content_of(10));
+  fs::create_directories(folder / ".checkpoint-20.tmp" / "ema");
+  std::ofstream(folder / ".checkpoint-20.tmp" / "model.safetensors") << "half";
+  fs::create_symlink("checkpoint-20", folder / "last.tmp4711");
+  fs::rename(folder / "checkpoint-10", folder / ".checkpoint-10.old");  // killed between two renames
+  write(folder, content_of(30));
+  EXPECT_EQ(names_in(folder), (std::vector<std::string>{"checkpoint-10", "checkpoint-30", "last"}));
+  EXPECT_EQ(read_checkpoint(folder / "checkpoint-10").state.step, 10);
+}
+
+TEST(Checkpoint, ACheckpointOfTheSameStepIsReplaced) {
+  const fs::path folder = fresh_folder("checkpoint_again");
+  write(folder, content_of(10, 1.0));
+  write(folder, content_of(10, 2.0));
+  EXPECT_EQ(names_in(folder), (std::vector<std::string>{"checkpoint-10", "last"}));
+  EXPECT_EQ(read_checkpoint(folder / "last").state.loss_sums[0].interval_sum, 2.1);
+}
+
+TEST(Checkpoint, DamageIsNamedByFile) {
+  const fs::path folder = fresh_folder("checkpoint_damage");
+  const auto damaged = [&](const std::function<void(const fs::path&)>& damage) {
+    fs::remove_all(folder);
+    write(folder, content_of(10));
+    damage(folder / "checkpoint-10");
+    return error_of([&] { read_checkpoint(folder / "checkpoint-10"); });
+  };
+  const auto expect = [](const std::string& message, const char* file, const char* what) {
+    EXPECT_NE(message.find(file), std::string::npos) << message;
+    EXPECT_NE(message.find(what), std::string::npos) << message;
+  };
+  expect(damaged([](const fs::path& p) { fs::resize_file(p / "model.safetensors", 200); }), "model.safetensors",
+         "truncated");
+  expect(damaged([](const fs::path& p) { fs::remove(p / "optimizer.safetensors"); }), "optimizer.safetensors",
+         "missing");
+  expect(damaged([](const fs::path& p) { fs::resize_file(p / "trainer_state.json", 40); }), "trainer_state.json",
+         "no JSON");
+  expect(damaged([](const fs::path& p) { std::ofstream(p / "trainer_state.json") << R"({"global_step": 5})"; }),
+         "trainer_state.json", "another program");
+  expect(damaged([](const fs::path& p) { fs::remove(p / "trainer_state.json"); }), "trainer_state.json",
+         "No such file");
+  // Files of two checkpoints of the same model have the same size.
+  expect(damaged([&](const fs::path& p) {
+           write(folder, content_of(20));
+           fs::copy_file(folder / "checkpoint-20" / "rng.safetensors", p / "rng.safetensors",
+                         fs::copy_options::overwrite_existing);
+         }),
+         "rng.safetensors", "mixed");
+  expect(error_of([&] { read_checkpoint(folder / "nothing"); }), "nothing", "no checkpoint folder");
+}
+
+TEST(Checkpoint, AutoFallsBackToTheLastWholeOne) {
+  const fs::path folder = fresh_folder("checkpoint_auto");
+  EXPECT_FALSE(find_resume_point("auto", folder / "not yet there"));
+  EXPECT_FALSE(find_resume_point("auto", folder));
+  for (const std::int64_t step : {10, 20, 30}) write(folder, content_of(step));
+  EXPECT_EQ(find_resume_point("auto", folder)->content.state.step, 30);
+  fs::resize_file(folder / "checkpoint-30" / "model.safetensors", 100);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(find_resume_point("auto", folder)->content.state.step, 20);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("checkpoint-30 cannot be resumed from"), std::string::npos) << said;
+  EXPECT_NE(said.find("truncated"), std::string::npos) << said;
+  EXPECT_NE(said.find("resuming from"), std::string::npos) << said;
+  EXPECT_FALSE(find_resume_point("none", folder));
+  EXPECT_EQ(find_resume_point((folder / "checkpoint-10").string(), folder)->content.state.step, 10);
+  EXPECT_THROW(find_resume_point((folder / "checkpoint-30").string(), folder), Error);
+  for (const std::int64_t step : {10, 20}) fs::remove(CheckpointFolder(folder).checkpoint(step) / "trainer_state.json");
+  EXPECT_NE(error_of([&] { find_resume_point("auto", folder); }).find("no checkpoint under"), std::string::npos);
+}
+
+TEST(Checkpoint, AWriteErrorComesBackWithPathAndReasonAndLeavesTheLastOneWhole) {
+  const fs::path folder = fresh_folder("checkpoint_limit");
+  write(folder, content_of(10));
+  // A file-size limit holds for a whole process: a child takes it. SIGXFSZ would end it before the error.
+  const pid_t child = ::fork();
+  if (child == 0) {
+    at::set_num_threads(1);  // the parent's OpenMP threads do not exist here
+    ::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{1 << 16, 1 << 16};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    CheckpointWriter writer{CheckpointFolder(folder), 0};
+    try {
+      writer.save(content_of(20, 1.0, 1 << 20));
+      writer.finish();
+    } catch (const Error& e) {
+      const std::string message = e.what();
+      const bool good = message.find("checkpoint of step 20") != std::string::npos &&
+                        message.find("model.safetensors") != std::string::npos &&
+                        message.find("File too large") != std::string::npos;
+      ::_exit(good ? 7 : 8);
+    }
+    ::_exit(9);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 7);
+  EXPECT_EQ(names_in(folder), (std::vector<std::string>{"checkpoint-10", "last"}));
+  EXPECT_EQ(read_checkpoint(folder / "last").state.step, 10);
+}
+
+TEST(Checkpoint, AFullDiskIsReportedAndTheLastCheckpointStaysWhole) {
+  const fs::path folder = fresh_folder("checkpoint_full");
+  // A file system of 256 KiB, seen by the child only. Root may mount one; others may inside a user namespace of their
+  // own.
+  const pid_t child = ::fork();
+  if (child == 0) {
+    at::set_num_threads(1);  // the parent's OpenMP threads do not exist here
+    const bool apart = ::unshare(CLONE_NEWNS) == 0 || ::unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0;
+    if (!apart || ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        ::mount("tmpfs", folder.c_str(), "tmpfs", 0, "size=256k") != 0) {
+      ::_exit(77);
+    }
+    try {
+      write(folder, content_of(10));
+    } catch (const Error& e) {
+      std::fprintf(stderr, "%s\n", e.what());
+      ::_exit(10);
+    }
+    CheckpointWriter writer{CheckpointFolder(folder), 0};
+    try {
+      writer.save(content_of(20, 1.0, 1 << 18));
+      writer.finish();
+    } catch (const Error& e) {
+      const bool named = std::string(e.what()).find("No space left on device") != std::string::npos;
+      const bool whole = read_checkpoint(folder / "last").state.step == 10;
+      const bool clean = names_in(folder) == std::vector<std::string>{"checkpoint-10", "last"};
+      ::_exit(named && whole && clean ? 7 : 8);
+    }
+    ::_exit(9);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 77) {
+    GTEST_SKIP() << "no small file system can be mounted here: needs root or user namespaces "
+                    "(AFullDiskIsAnErrorWithTheSystemsReason covers the message)";
+  }
+  EXPECT_EQ(WEXITSTATUS(status), 7);
+}
+
+TEST(Checkpoint, BuffersOnTheHostAreReused) {
+  const fs::path folder = fresh_folder("checkpoint_buffers");
+  CheckpointWriter writer{CheckpointFolder(folder), 1};
+  const auto resident = [] {
+    std::ifstream statm("/proc/self/statm");
+    std::int64_t total = 0, pages = 0;
+    statm >> total >> pages;
+    return pages * ::sysconf(_SC_PAGESIZE);
+  };
+  auto content = content_of(1, 1.0, 4 << 20);  // 16 MiB each of weights, averages and optimizer state
+  for (std::int64_t step = 1; step <= 2; ++step) {
+    content.state.step = step;
+    writer.save(content);
+    writer.finish();
+  }
+  const auto before = resident();
+  for (std::int64_t step = 3; step <= 6; ++step) {
+    content.state.step = step;
+    writer.save(content);
+    writer.finish();
+  }
+  EXPECT_LT(resident() - before, 16 << 20) << "every save takes new memory";
+}
+
+}  // namespace
+}  // namespace cohort::train

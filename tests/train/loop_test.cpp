@@ -1,0 +1,372 @@
+#include "train/loop.h"
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include <torch/torch.h>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "train/checkpoint_folder.h"
+#include "train/named_tensors.h"
+#include "train/python_peer.h"
+#include "train/safetensors.h"
+#include "train/stop_request.h"
+#include "train/tiny_training.h"
+
+namespace cohort::train {
+namespace {
+namespace fs = std::filesystem;
+
+/// A training of the tiny model on one rank.
+struct Run {
+  explicit Run(std::int64_t samples = 96, std::int64_t batch = 8, std::uint64_t seed = 7)
+      : model(tiny_model(seed)), strategy(model), source(samples, batch) {
+    job = {.strategy = &strategy, .loss = tiny_loss, .batches = &source};
+    job.step_observers.push_back([this](const StepStats& stats) { reports.push_back(stats); });
+    job.validation_observers.push_back([this](const ValidationStats& stats) { validations.push_back(stats); });
+    settings = {.batch_size = batch, .epochs = 2, .lr = 0.01, .log_every = 1, .hash_every = 0};
+  }
+  TrainResult train() { return TrainLoop(settings, job).run(); }
+  std::string error() {
+    try {
+      train();
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  }
+  std::vector<at::Tensor> weights() const {
+    std::vector<at::Tensor> copies;
+    for (const auto& [name, tensor] : module_state(*model)) copies.push_back(tensor.detach().clone());
+    return copies;
+  }
+
+  std::shared_ptr<TinyModel> model;
+  PlainStrategy strategy;
+  TinySource source;
+  TrainSettings settings;
+  TrainJob job;
+  std::vector<StepStats> reports;
+  std::vector<ValidationStats> validations;
+};
+
+bool equal(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (!same_bits(a[i], b[i])) return false;
+  }
+  return a.size() == b.size();
+}
+
+Validator constant_validator(std::vector<double> values) {
+  auto calls = std::make_shared<std::size_t>(0);
+  return [values, calls](torch::nn::Module& model) {
+    EXPECT_FALSE(model.is_training());
+    EXPECT_FALSE(at::GradMode::is_enabled());
+    const double value = values[std::min((*calls)++, values.size() - 1)];
+    return std::vector<Metric>{{"mse", value * 4.0, 4.0}, {"other", 1.0, 1.0}};
+  };
+}
+
+TEST(Loop, MatchesAHandWrittenPyTorchStyleLoop) {
+  Run run;
+  run.settings.gradient_accumulation_steps = 3;
+  run.settings.clip_norm = 0.5;
+  run.settings.schedule = {.kind = "cosine", .warmup_steps = 2};
+  const auto result = run.train();
+  EXPECT_EQ(result.status, TrainStatus::kFinished);
+  EXPECT_EQ(result.step, 8);  // 12 batches an epoch, in threes
+
+  auto model = tiny_model();
+  torch::optim::AdamW optimizer(model->parameters(), torch::optim::AdamWOptions(0.01).weight_decay(0.01));
+  TinySource source(96, 8);
+  std::int64_t step = 0;
+  std::vector<double> losses;
+  for (std::int64_t epoch = 0; epoch < 2; ++epoch) {
+    source.start_epoch(epoch, 0);
+    for (int window = 0; window < 4; ++window) {
+      optimizer.zero_grad();
+      double loss = 0.0;
+      for (int i = 0; i < 3; ++i) {
+        const auto batch = source.next();
+        const models::RandomContextGuard random(
+            {.seed = 1, .step = static_cast<std::uint64_t>(step), .sample_ids = batch->sample_ids});
+        const at::Tensor micro = tiny_loss(*model, *batch);
+        (micro / 3).backward();
+        loss += micro.item<double>() / 3;
+      }
+      losses.push_back(loss);
+      torch::nn::utils::clip_grad_norm_(model->parameters(), 0.5);
+      const double factor =
+          step < 2 ? static_cast<double>(step) / 2 : 0.5 * (1 + std::cos(M_PI * static_cast<double>(step - 2) / 6.0));
+      for (auto& group : optimizer.param_groups()) {
+        static_cast<torch::optim::AdamWOptions&>(group.options()).lr(0.01 * factor);
+      }
+      optimizer.step();
+      ++step;
+    }
+  }
+  // The C++ optimizer orders its multiplications in another way than the fused kernel.
+  constexpr double kRoundings = 2e-5;
+  ASSERT_EQ(run.reports.size(), losses.size());
+  for (std::size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(run.reports[i].loss, losses[i], kRoundings);
+  const auto a = module_state(*run.model), b = module_state(*model);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    EXPECT_TRUE(at::allclose(a[i].second.to(torch::kDouble), b[i].second.to(torch::kDouble), kRoundings, kRoundings))
+        << a[i].first;
+  }
+}
+
+TEST(Loop, ReportsSayWhereTrainingStands) {
+  Run run;
+  run.settings.log_every = 5;
+  run.train();
+  ASSERT_EQ(run.reports.size(), 5u);  // 5, 10, 15, 20, and the rest
+  const auto& stats = run.reports[2];
+  EXPECT_EQ(stats.step, 15);
+  EXPECT_EQ(stats.total_steps, 24);
+  EXPECT_EQ(stats.epoch, 1);
+  EXPECT_DOUBLE_EQ(stats.epoch_progress, 1.25);
+  EXPECT_EQ(stats.lr, 0.01);
+  EXPECT_GT(stats.grad_norm, 0.0);
+  EXPECT_GT(stats.samples_per_s, 0.0);
+  EXPECT_NEAR(stats.samples_per_s / stats.iterations_per_s, 8.0, 1e-6);
+  EXPECT_GT(stats.host_bytes, 1e6);
+  EXPECT_TRUE(std::isfinite(stats.seconds_left));
+  EXPECT_EQ(run.reports.back().step, 24);
+  EXPECT_EQ(run.reports.back().seconds_left, 0.0);
+}
+
+TEST(Loop, ResumingFromAnyCheckpointGivesTheSameBits) {
+  const fs::path folder = fresh_folder("loop_resume");
+  const auto configure = [](Run& run) {
+    run.settings.gradient_accumulation_steps = 2;
+    run.settings.ema.enabled = true;
+    run.settings.log_every = 4;  // intervals that checkpoints cut
+    run.settings.checkpoint = {.every = 3, .keep = 0};
+    run.settings.epochs = 3;
+    run.job.validator = constant_validator({3.0, 2.0, 1.0});
+    run.settings.checkpoint.save_best = false;
+  };
+  Run whole;
+  configure(whole);
+  whole.job.checkpoints = folder / "whole";
+  whole.train();
+  const auto steps = CheckpointFolder(folder / "whole").steps();
+  ASSERT_EQ(steps, (std::vector<std::int64_t>{3, 6, 9, 12, 15, 18}));
+  for (const std::int64_t step : steps) {
+    const fs::path mine = folder / ("from_" + std::to_string(step));
+    fs::create_directories(mine);
+    fs::copy(folder / "whole" / ("checkpoint-" + std::to_string(step)), mine / ("checkpoint-" + std::to_string(step)),
+             fs::copy_options::recursive);
+    Run resumed(96, 8, /*seed=*/99);  // other initial weights
+    configure(resumed);
+    resumed.job.checkpoints = mine;
+    const auto result = resumed.train();
+    EXPECT_EQ(result.resumed_from, step);
+    EXPECT_TRUE(equal(resumed.weights(), whole.weights())) << "from step " << step;
+    for (const auto& report : resumed.reports) {
+      for (const auto& expected : whole.reports) {
+        if (expected.step != report.step) continue;
+        EXPECT_EQ(report.loss, expected.loss) << "from " << step << " at " << report.step;
+        EXPECT_EQ(report.grad_norm, expected.grad_norm);
+        EXPECT_EQ(report.lr, expected.lr);
+      }
+    }
+    for (const auto& validation : resumed.validations) {
+      for (const auto& expected : whole.validations) {
+        if (expected.step == validation.step) EXPECT_EQ(validation.train_loss, expected.train_loss);
+      }
+    }
+    for (const char* file :
+         {"model.safetensors", "ema/model.safetensors", "optimizer.safetensors", "rng.safetensors"}) {
+      EXPECT_EQ(read_file(mine / "checkpoint-18" / file), read_file(folder / "whole" / "checkpoint-18" / file)) << file;
+    }
+  }
+}
+
+TEST(Loop, ANanInTheDataEndsTrainingWithTheStepAndTheField) {
+  const fs::path folder = fresh_folder("loop_nan");
+  Run run;
+  run.source.poisoned = 40;
+  run.settings.checkpoint = {.every = 1, .keep = 0};
+  run.job.checkpoints = folder;
+  const std::string message = run.error();
+  ASSERT_NE(message.find("NaN or inf in step"), std::string::npos) << message;
+  EXPECT_NE(message.find("learning rate 0.01"), std::string::npos) << message;
+  EXPECT_NE(message.find("first parameter with a non-finite gradient: one.weight"), std::string::npos) << message;
+  EXPECT_NE(message.find("field 'x' holds a NaN"), std::string::npos) << message;
+  const std::int64_t bad = std::stoll(message.substr(message.find("step") + 5));
+  const auto steps = CheckpointFolder(folder).steps();
+  if (bad > 1) EXPECT_EQ(steps.back(), bad - 1) << "the bad step was saved, or the one before it was not";
+  for (const auto& tensor : run.weights()) EXPECT_TRUE(tensor.isfinite().all().item<bool>());
+}
+
+TEST(Loop, WithPolicySkipTheBadStepIsLeftOut) {
+  Run run;
+  run.source.poisoned = 40;
+  run.settings.non_finite = "skip";
+  const auto result = run.train();
+  EXPECT_EQ(result.step, 24);
+  EXPECT_EQ(result.skipped_steps, 2);  // once an epoch
+  EXPECT_EQ(run.reports.back().skipped_steps, 2);
+  for (const auto& [name, parameter] : trainable_parameters(*run.model)) {
+    EXPECT_TRUE(parameter.isfinite().all().item<bool>()) << name;
+  }
+}
+
+TEST(Loop, EarlyStoppingEndsWithTheBestWeights) {
+  for (const bool on_disk : {false, true}) {
+    Run run;
+    const fs::path folder = fresh_folder("loop_early");
+    if (on_disk) run.job.checkpoints = folder;
+    run.settings.epochs = 10;
+    run.settings.early_stopping = {.patience = 2, .min_delta = 0.1};
+    run.job.validator = constant_validator({3.0, 2.0, 1.95, 1.94, 1.0});
+    std::vector<at::Tensor> at_best;
+    run.job.validation_observers.push_back([&](const ValidationStats& stats) {
+      if (stats.improved) at_best = run.weights();
+    });
+    const auto result = run.train();
+    EXPECT_EQ(result.status, TrainStatus::kEarlyStopped);
+    EXPECT_EQ(result.epoch, 4);
+    EXPECT_EQ(result.best, 2.0);
+    EXPECT_EQ(result.best_step, 24);
+    EXPECT_TRUE(equal(run.weights(), at_best)) << on_disk;
+    if (on_disk) EXPECT_EQ(CheckpointFolder(folder).best(), 24);
+  }
+}
+
+TEST(Loop, AnUnknownEarlyStoppingMetricNamesTheKnownOnes) {
+  Run run;
+  run.settings.early_stopping.metric = "mae";
+  run.job.validator = constant_validator({1.0});
+  const std::string message = run.error();
+  EXPECT_NE(message.find("'mae'"), std::string::npos) << message;
+  EXPECT_NE(message.find("mse, other"), std::string::npos) << message;
+}
+
+TEST(Loop, ValidationSeesTheAveragesAndTrainingGoesOnWithTheWeights) {
+  Run plain, averaged;
+  averaged.settings.ema.enabled = true;
+  std::vector<std::vector<at::Tensor>> seen_plain, seen_averaged;
+  const auto watch = [](Run& run, std::vector<std::vector<at::Tensor>>& seen) {
+    run.job.validator = [&](torch::nn::Module&) {
+      seen.push_back(run.weights());
+      return std::vector<Metric>{{"mse", 1.0, 1.0}};
+    };
+  };
+  watch(plain, seen_plain);
+  watch(averaged, seen_averaged);
+  plain.train();
+  averaged.train();
+  EXPECT_TRUE(equal(plain.weights(), averaged.weights()));
+  EXPECT_FALSE(equal(seen_plain[0], seen_averaged[0]));
+}
+
+TEST(Loop, AStopRequestFinishesTheStepSavesAndCanBeResumed) {
+  const fs::path folder = fresh_folder("loop_stop");
+  install_stop_signals();
+  clear_stop_request();
+  Run whole, stopped, resumed(96, 8, 99);
+  whole.train();
+  stopped.job.checkpoints = resumed.job.checkpoints = folder;
+  stopped.job.step_observers.push_back([](const StepStats& stats) {
+    if (stats.step == 5) std::raise(SIGTERM);
+  });
+  const auto result = stopped.train();
+  EXPECT_EQ(result.status, TrainStatus::kStopped);
+  EXPECT_EQ(result.step, 5);
+  EXPECT_EQ(stop_signal(), SIGTERM);
+  EXPECT_EQ(CheckpointFolder(folder).last(), 5);
+  clear_stop_request();
+  EXPECT_EQ(resumed.train().status, TrainStatus::kFinished);
+  EXPECT_TRUE(equal(whole.weights(), resumed.weights()));
+}
+
+TEST(Loop, AFinishedTrainingIsNotContinued) {
+  const fs::path folder = fresh_folder("loop_finished");
+  Run first, again(96, 8, 99);
+  first.job.checkpoints = again.job.checkpoints = folder;
+  first.train();
+  const auto result = again.train();
+  EXPECT_EQ(result.resumed_from, 24);
+  EXPECT_EQ(result.step, 24);
+  EXPECT_TRUE(again.source.seen.empty());
+  EXPECT_TRUE(equal(first.weights(), again.weights()));
+}
+
+TEST(Loop, AnotherOptimizerOrModelRefusesToResume) {
+  const fs::path folder = fresh_folder("loop_foreign");
+  Run first, other;
+  first.job.checkpoints = other.job.checkpoints = folder;
+  first.train();
+  other.settings.optimizer.kind = "sgd";
+  const std::string message = other.error();
+  EXPECT_NE(message.find("optimizer adamw, this run asks for sgd"), std::string::npos) << message;
+}
+
+TEST(Loop, Fp16ScalesTheLossAndItsStateIsSaved) {
+  const fs::path folder = fresh_folder("loop_fp16");
+  Run run;
+  run.settings.precision = "fp16";
+  run.settings.scaler.init_scale = 1e30;  // overflows at first
+  run.job.checkpoints = folder;
+  run.settings.epochs = 8;
+  const auto result = run.train();
+  EXPECT_EQ(result.step, 96);
+  EXPECT_GT(result.skipped_steps, 5);
+  EXPECT_LT(run.reports.back().loss_scale, 1e30);
+  EXPECT_LT(run.reports.back().loss, run.reports.front().loss);
+  Run again(96, 8, 99);
+  again.settings = run.settings;
+  again.settings.epochs = 9;
+  again.job.checkpoints = folder;
+  again.train();
+  EXPECT_EQ(again.reports.front().loss_scale, run.reports.back().loss_scale);
+  EXPECT_EQ(again.reports.front().skipped_steps, result.skipped_steps);
+}
+
+TEST(Loop, GradientCheckpointingRefusesNothingWithoutSegments) {
+  Run plain, checkpointed;
+  checkpointed.settings.gradient_checkpointing = true;
+  plain.train();
+  checkpointed.train();
+  EXPECT_TRUE(equal(plain.weights(), checkpointed.weights()));
+}
+
+TEST(Loop, StepsOverruleEpochsAndMayEndInsideOne) {
+  Run run;
+  run.settings.steps = 29;
+  const auto result = run.train();
+  EXPECT_EQ(result.step, 29);
+  EXPECT_EQ(result.epoch, 2);
+  EXPECT_EQ(run.source.seen.size(), 29u * 8u);
+}
+
+TEST(Loop, ALossThatDependsOnNothingIsNamed) {
+  Run run;
+  run.job.loss = [](torch::nn::Module&, const parallel::Batch& batch) { return batch.at("y").mean(); };
+  EXPECT_NE(run.error().find("must return one number that depends on the model's parameters"), std::string::npos);
+}
+
+TEST(Loop, SettingsOutOfRangeAreNamed) {
+  const auto message = [](const std::function<void(TrainSettings&)>& change) {
+    Run run;
+    change(run.settings);
+    return run.error();
+  };
+  EXPECT_NE(message([](TrainSettings& s) { s.epochs = 0; }).find("epochs"), std::string::npos);
+  EXPECT_NE(message([](TrainSettings& s) { s.non_finite = "ignore"; }).find("'ignore'"), std::string::npos);
+  EXPECT_NE(message([](TrainSettings& s) { s.learning_rate_rule = "linear"; }).find("lr_base_batch"),
+            std::string::npos);
+  EXPECT_NE(
+      message([](TrainSettings& s) { s.global_batch_size = 9, s.gradient_accumulation_steps = 2; }).find("8 and 10"),
+      std::string::npos);
+}
+
+}  // namespace
+}  // namespace cohort::train
