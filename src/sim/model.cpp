@@ -125,7 +125,8 @@ void visit(Action& io, T& m) {
   io(i.keyframes), io(i.qpos0), io(i.mocap_pos0), io(i.mocap_quat0);
   io(m.sizes), io(m.body), io(m.joint), io(m.dof), io(m.pattern), io(m.pattern_start), io(m.link), io(m.limit),
       io(m.friction), io(m.wrap);
-  io(m.tendon), io(m.actuator), io(m.geom), io(m.pair), io(m.pair_dof), io(m.equality), io(m.qpos0), io(m.qpos_spring);
+  io(m.tendon), io(m.actuator), io(m.geom), io(m.pair), io(m.row_dof), io(m.row_sign), io(m.equality), io(m.qpos0),
+      io(m.qpos_spring);
 }
 
 struct FileHeader {
@@ -151,7 +152,8 @@ ModelView Model::view() const {
   v.actuator = actuator.data();
   v.geom = geom.data();
   v.pair = pair.data();
-  v.pair_dof = pair_dof.data();
+  v.row_dof = row_dof.data();
+  v.row_sign = row_sign.data();
   v.equality = equality.data();
   v.qpos0 = qpos0.data();
   v.qpos_spring = qpos_spring.data();

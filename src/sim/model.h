@@ -36,7 +36,8 @@ struct Model {
   std::vector<ActuatorRecord> actuator;
   std::vector<GeomRecord> geom;
   std::vector<PairRecord> pair;
-  std::vector<PairDofRecord> pair_dof;
+  std::vector<int> row_dof;
+  std::vector<float> row_sign;
   std::vector<EqualityRecord> equality;
   std::vector<float> qpos0, qpos_spring;
 

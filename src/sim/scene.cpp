@@ -7,6 +7,8 @@
 
 #include "core/error.h"
 #include "core/philox.h"
+#include "sim/cpu/engine.h"
+#include "sim/model.h"
 #include "sim/mujoco/engine.h"
 
 namespace cohort::sim {
@@ -100,10 +102,16 @@ int Scene::add_camera(CameraOptions camera) {
 void Scene::build(int n_envs, std::array<double, 2> env_spacing) {
   need_not_built();
   COHORT_THROW_UNLESS(n_envs > 0, "{} environments: at least one is needed", n_envs);
-  COHORT_THROW_UNLESS(options_.engine == EngineKind::kMujoco, "this build has the engine `mujoco` only");
   compiled_ = compile_scene(declarations_, cameras_, options_);
   spacing_ = env_spacing;
-  engine_ = make_mujoco_engine(compiled_.mjb, n_envs, {.threads = options_.threads});
+  if (options_.engine == EngineKind::kMujoco) {
+    engine_ = make_mujoco_engine(compiled_.mjb, n_envs, {.threads = options_.threads});
+  } else {
+    COHORT_THROW_UNLESS(options_.device.kind == DeviceKind::kCpu,
+                        "the batched engine of this build runs on the CPU, not on {}", to_string(options_.device));
+    engine_ = make_cpu_engine(import_model(compiled_.mjb, options_.contact_capacity), n_envs,
+                              {.threads = options_.threads, .lanes = options_.lanes});
+  }
   find_members();
   find_actuators();
   const std::size_t nv = at(info().nv);

@@ -17,7 +17,7 @@ COHORT_LANE Mask8 operator&(Mask8 a, Mask8 b) {
 COHORT_LANE Mask8 operator|(Mask8 a, Mask8 b) {
   return {a.v | b.v};
 }
-COHORT_LANE Mask8 operator!(Mask8 a) {
+COHORT_LANE Mask8 flip(Mask8 a) {
   return {~a.v};
 }
 COHORT_LANE bool any(Mask8 m) {

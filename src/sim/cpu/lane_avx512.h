@@ -17,7 +17,7 @@ COHORT_LANE Mask16 operator&(Mask16 a, Mask16 b) {
 COHORT_LANE Mask16 operator|(Mask16 a, Mask16 b) {
   return {a.v | b.v};
 }
-COHORT_LANE Mask16 operator!(Mask16 a) {
+COHORT_LANE Mask16 flip(Mask16 a) {
   return {~a.v};
 }
 COHORT_LANE bool any(Mask16 m) {
@@ -80,8 +80,10 @@ COHORT_LANE Float16 fma(Float16 a, Float16 b, Float16 c) {
   return reinterpret_cast<Float16::Native>(
       _mm512_fmadd_ps(reinterpret_cast<__m512>(a.v), reinterpret_cast<__m512>(b.v), reinterpret_cast<__m512>(c.v)));
 }
+/// The masked form: GCC 12 takes the undefined operand inside _mm512_sqrt_ps for an uninitialized variable (its bug
+/// 105593).
 COHORT_LANE Float16 sqrt(Float16 a) {
-  return reinterpret_cast<Float16::Native>(_mm512_sqrt_ps(reinterpret_cast<__m512>(a.v)));
+  return reinterpret_cast<Float16::Native>(_mm512_maskz_sqrt_ps(0xffff, reinterpret_cast<__m512>(a.v)));
 }
 COHORT_LANE Float16 load(const float* p, Float16*) {
   return reinterpret_cast<Float16::Native>(_mm512_load_ps(p));

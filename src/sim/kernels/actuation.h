@@ -20,7 +20,7 @@ COHORT_LANE void transmission(const ModelView& m, Workspace<L>& w, int first, in
 
 /// Adds springs, dampers and the applied forces to w.smooth; writes w.ten_length, w.ten_velocity.
 template <class L>
-COHORT_LANE void passive(const ModelView& m, Workspace<L>& w) {
+COHORT_KERNEL void passive(const ModelView& m, Workspace<L>& w) {
   using V = typename L::V;
   const V zero(0.0f);
   for (int d = 0; d < m.nv; ++d) w.smooth[d] = fma(V(-m.dof[d].damping), w.v[d], w.smooth[d] + w.applied[d]);
@@ -54,7 +54,7 @@ COHORT_LANE typename L::V next_activation(const ModelView& m, const ActuatorReco
 
 /// Adds the actuators' forces to w.smooth; writes w.act_dot and w.actuator_slope. Uses w.scratch.
 template <class L>
-COHORT_LANE void actuation(const ModelView& m, Workspace<L>& w) {
+COHORT_KERNEL void actuation(const ModelView& m, Workspace<L>& w) {
   using V = typename L::V;
   const V zero(0.0f);
   for (int i = 0; i < m.na; ++i) w.act_dot[i] = zero;

@@ -31,7 +31,7 @@ COHORT_LANE void body_inertia(V* I, const BodyRecord& body, const V* R, const V*
 /// Reads kinematics, w.v; writes w.vel and, with zero accelerations of the joints, w.acc, w.force; w.inertia of single
 /// bodies.
 template <class L>
-COHORT_LANE void velocities(const ModelView& m, Workspace<L>& w) {
+COHORT_KERNEL void velocities(const ModelView& m, Workspace<L>& w) {
   using V = typename L::V;
   const V zero(0.0f);
   for (int b = 0; b < m.nbody; ++b) {
@@ -46,7 +46,7 @@ COHORT_LANE void velocities(const ModelView& m, Workspace<L>& w) {
     }
     const bool together = body.kind == kBodyFree || body.kind == kBodyBall;  // three axes that turn with the body
     const int first_turn = body.first_dof + (body.kind == kBodyFree ? 3 : 0);
-    V before[6];
+    V before[6] = {v[0], v[1], v[2], v[3], v[4], v[5]};
     for (int d = body.first_dof; d < body.first_dof + body.dof_count; ++d) {
       V S[6];
       read<6>(S, w.axis + 6 * d);
@@ -84,7 +84,7 @@ COHORT_LANE void velocities(const ModelView& m, Workspace<L>& w) {
 
 /// Subtracts the forces that the caller applies at links' centres of mass from w.force.
 template <class L>
-COHORT_LANE void applied_forces(const ModelView& m, Workspace<L>& w) {
+COHORT_KERNEL void applied_forces(const ModelView& m, Workspace<L>& w) {
   using V = typename L::V;
   for (int k = 0; k < m.nlink; ++k) {
     const LinkRecord& link = m.link[k];
@@ -108,7 +108,7 @@ COHORT_LANE void applied_forces(const ModelView& m, Workspace<L>& w) {
 
 /// Up the tree: w.mass (inertia matrix with armature, pattern entries only), w.smooth = - bias forces.
 template <class L>
-COHORT_LANE void composite_inertia(const ModelView& m, Workspace<L>& w) {
+COHORT_KERNEL void composite_inertia(const ModelView& m, Workspace<L>& w) {
   using V = typename L::V;
   for (int b = m.nbody - 1; b >= 0; --b) {
     const BodyRecord& body = m.body[b];

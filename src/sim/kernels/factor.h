@@ -14,7 +14,7 @@ struct Pattern {
 
 /// In place; the diagonal becomes its inverse.
 template <class L>
-COHORT_LANE void factor_in_place(int n, Pattern p, typename L::Ptr a) {
+COHORT_KERNEL void factor_in_place(int n, Pattern p, typename L::Ptr a) {
   using V = typename L::V;
   for (int i = n - 1; i >= 0; --i) {
     const auto row = a + triangle(i, 0);
@@ -33,7 +33,7 @@ COHORT_LANE void factor_in_place(int n, Pattern p, typename L::Ptr a) {
 
 /// x := H^-1 x
 template <class L>
-COHORT_LANE void solve_in_place(int n, Pattern p, typename L::Ptr a, typename L::Ptr x) {
+COHORT_KERNEL void solve_in_place(int n, Pattern p, typename L::Ptr a, typename L::Ptr x) {
   using V = typename L::V;
   for (int i = n - 1; i >= 0; --i) {
     const auto row = a + triangle(i, 0);
@@ -51,7 +51,7 @@ COHORT_LANE void solve_in_place(int n, Pattern p, typename L::Ptr a, typename L:
 
 /// y := H x for an unfactored matrix; y and x do not overlap.
 template <class L>
-COHORT_LANE void multiply_symmetric(int n, Pattern p, typename L::Ptr a, typename L::Ptr x, typename L::Ptr y) {
+COHORT_KERNEL void multiply_symmetric(int n, Pattern p, typename L::Ptr a, typename L::Ptr x, typename L::Ptr y) {
   using V = typename L::V;
   for (int i = 0; i < n; ++i) {
     const auto row = a + triangle(i, 0);

@@ -10,7 +10,7 @@ namespace cohort::sim {
 
 /// q := q moved by h along the velocity v.
 template <class L>
-COHORT_LANE void move_coordinates(const ModelView& m, typename L::Ptr q, typename L::Ptr v, float h) {
+COHORT_KERNEL void move_coordinates(const ModelView& m, typename L::Ptr q, typename L::Ptr v, float h) {
   using V = typename L::V;
   for (int b = 0; b < m.nbody; ++b) {
     const BodyRecord& body = m.body[b];
@@ -41,7 +41,7 @@ COHORT_LANE void move_coordinates(const ModelView& m, typename L::Ptr q, typenam
 
 /// w.scratch := the acceleration that the velocity advances with, for Euler and implicitfast. Uses w.factor.
 template <class L>
-COHORT_LANE void implicit_acceleration(const ModelView& m, Workspace<L>& w) {
+COHORT_KERNEL void implicit_acceleration(const ModelView& m, Workspace<L>& w) {
   using V = typename L::V;
   const bool fast = m.option.integrator == kImplicitFast;
   if (!fast && !(m.option.implicit_damping && m.damped)) {
@@ -101,7 +101,7 @@ COHORT_LANE void advance(const ModelView& m, Workspace<L>& w, typename L::Ptr ra
 
 /// One step from the state whose w.qacc, w.act_dot are computed. `evaluate` computes them for the state in w.
 template <class L, class Evaluate>
-COHORT_LANE void integrate(const ModelView& m, Workspace<L>& w, Evaluate evaluate) {
+COHORT_KERNEL void integrate(const ModelView& m, Workspace<L>& w, Evaluate evaluate) {
   using V = typename L::V;
   if (m.option.integrator != kRk4) {
     implicit_acceleration<L>(m, w);

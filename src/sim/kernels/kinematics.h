@@ -36,7 +36,7 @@ COHORT_LANE void turn_about_axis(V* R, const float* u, V angle) {
 
 /// Reads w.q, w.mocap_*; writes w.rot, w.pos, w.origin, w.axis.
 template <class L>
-COHORT_LANE void kinematics(const ModelView& m, Workspace<L>& w) {
+COHORT_KERNEL void kinematics(const ModelView& m, Workspace<L>& w) {
   using V = typename L::V;
   const V zero(0.0f);
   for (int b = 0; b < m.nbody; ++b) {

@@ -13,8 +13,11 @@
 
 #if defined(__CUDACC__)
 #define COHORT_LANE __host__ __device__ __forceinline__
+#define COHORT_KERNEL __host__ __device__
 #else
 #define COHORT_LANE inline __attribute__((always_inline))
+/// A stage: worth a call of its own, so that it is compiled once per lane type.
+#define COHORT_KERNEL __attribute__((noinline))
 #endif
 
 namespace cohort::sim {
@@ -40,6 +43,10 @@ COHORT_LANE float select(bool m, float a, float b) {
 }
 COHORT_LANE bool any(bool m) {
   return m;
+}
+/// The other lanes.
+COHORT_LANE bool flip(bool m) {
+  return !m;
 }
 COHORT_LANE float load(const float* p, float*) {
   return *p;

@@ -63,9 +63,9 @@ struct DofRecord {
 
 /// A limit of a hinge, slide (lower and upper), ball joint, or tendon.
 struct LimitRecord {
-  int kind;   ///< 0: scalar joint, 1: ball, 2: tendon
-  int index;  ///< qpos of the joint, or tendon
-  int dof;
+  int kind;                    ///< 0: scalar joint, 1: ball, 2: tendon
+  int index;                   ///< qpos of the joint, or tendon
+  int first_dof, dof_count;    ///< into row_dof
   float lower, upper, margin;  ///< ball: upper is the greatest angle
   float inverse_weight;
   SolverRecord solver;
@@ -73,9 +73,9 @@ struct LimitRecord {
 
 /// Friction loss of a dof or tendon.
 struct FrictionRecord {
-  int tendon;  ///< -1: of a dof
-  int dof;
-  float loss;  ///< N, N m
+  int tendon;                ///< -1: of a dof
+  int first_dof, dof_count;  ///< into row_dof
+  float loss;                ///< N, N m
   float inverse_weight;
   SolverRecord solver;
 };
@@ -141,29 +141,21 @@ struct PairRecord {
   float weight_tran, weight_rot;  ///< sums of the bodies' inverse weights
   SolverRecord solver;
   float friction_damping;    ///< B of the tangential rows of an elliptic contact, 1/s
-  int first_dof, dof_count;  ///< into pair_dofs
+  float mu;                  ///< of the regularized cone: friction[0] / sqrt(impratio)
+  int fits;                  ///< every two dofs are on one chain: the inertia matrix has their entry
+  int first_dof, dof_count;  ///< into row_dof and row_sign
 };
-/// A dof that moves one side of a pair against the other.
-struct PairDofRecord {
-  int dof;
-  float sign;  ///< +1: moves geom2, -1: moves geom1
-};
+enum EqualityKind : int { kEqualityJoint = 2, kEqualityTendon = 3 };
 
-enum EqualityKind : int { kEqualityConnect = 0, kEqualityWeld = 1, kEqualityJoint = 2, kEqualityTendon = 3 };
-
+/// Couples two scalar joints or fixed tendons by a polynomial.
 struct EqualityRecord {
   int kind;                      ///< EqualityKind
-  int first_wrap1, wrap_count1;  ///< joint and tendon: the first coordinate
-  int first_wrap2, wrap_count2;  ///< the second, none: 0
+  int first_wrap1, wrap_count1;  ///< the first coordinate
+  int first_wrap2, wrap_count2;  ///< the second; none: 0
   float reference1, reference2;  ///< coordinates at qpos0
   float polynomial[5];
-  int body1, body2;              ///< connect and weld; -1: the world
-  float anchor1[3], anchor2[3];  ///< m, in the bodies' frames
-  float relative[4];             ///< weld: wanted rotation from 2 to 1, in the bodies' frames
-  float frame2[4];               ///< weld: turns body 2's frame into the link's
-  float torque_scale;
-  float weight_tran, weight_rot;
-  int first_dof, dof_count;  ///< connect and weld: into pair_dofs
+  float weight;              ///< sum of the inverse weights
+  int first_dof, dof_count;  ///< into row_dof: the wraps' dofs in order
   SolverRecord solver;
 };
 
@@ -186,7 +178,7 @@ struct OptionRecord {
 
 /// Sizes and arrays. Everything points into memory that somebody else holds.
 struct ModelView {
-  int nq, nv, nu, na, nmocap, nbody, njnt, nlink, nlimit, nfriction, nwrap, ntendon, nact, ngeom, npair, npairdof, neq,
+  int nq, nv, nu, na, nmocap, nbody, njnt, nlink, nlimit, nfriction, nwrap, ntendon, nact, ngeom, npair, nrowdof, neq,
       npattern;
   int contact_capacity;  ///< contacts per environment
   int damped;            ///< some dof has damping
@@ -204,7 +196,8 @@ struct ModelView {
   const ActuatorRecord* actuator;
   const GeomRecord* geom;
   const PairRecord* pair;
-  const PairDofRecord* pair_dof;
+  const int* row_dof;     ///< dofs of constraint rows, see PairRecord, LimitRecord, FrictionRecord, EqualityRecord
+  const float* row_sign;  ///< +1: the dof moves a pair's second geom, -1: its first
   const EqualityRecord* equality;
   const float* qpos0;
   const float* qpos_spring;

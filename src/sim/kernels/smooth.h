@@ -8,7 +8,7 @@
 namespace cohort::sim {
 
 template <class L>
-COHORT_LANE void smooth_dynamics(const ModelView& m, Workspace<L>& w) {
+COHORT_KERNEL void smooth_dynamics(const ModelView& m, Workspace<L>& w) {
   kinematics<L>(m, w);
   velocities<L>(m, w);
   applied_forces<L>(m, w);

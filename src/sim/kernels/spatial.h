@@ -58,6 +58,24 @@ COHORT_LANE void quat_to_matrix(V* R, const V* q) {
   R[3] = two * (xy + wz), R[4] = one - two * (xx + zz), R[5] = two * (yz - wx);
   R[6] = two * (xz - wy), R[7] = two * (yz + wx), R[8] = one - two * (xx + yy);
 }
+/// Unit quaternion of a rotation matrix: the largest of the four components is found first (Shepperd 1978).
+template <class V>
+COHORT_LANE void matrix_to_quat(V* q, const V* R) {
+  const V one(1.0f), half(0.5f);
+  const V trace[4] = {R[0] + R[4] + R[8], R[0] - R[4] - R[8], R[4] - R[0] - R[8], R[8] - R[0] - R[4]};
+  V best = trace[0];
+  for (int i = 1; i < 4; ++i) best = max(best, trace[i]);
+  const V s = sqrt(max(best + one, V(1e-12f)));
+  const V r = half / s, h = half * s;
+  const V xw = (R[7] - R[5]) * r, yw = (R[2] - R[6]) * r, zw = (R[3] - R[1]) * r;
+  const V xy = (R[1] + R[3]) * r, xz = (R[2] + R[6]) * r, yz = (R[5] + R[7]) * r;
+  const V rows[4][4] = {{h, xw, yw, zw}, {xw, h, xy, xz}, {yw, xy, h, yz}, {zw, xz, yz, h}};
+  for (int c = 0; c < 4; ++c) q[c] = rows[3][c];
+  for (int k = 2; k >= 0; --k) {
+    const auto largest = trace[k] == best;
+    for (int c = 0; c < 4; ++c) q[c] = select(largest, rows[k][c], q[c]);
+  }
+}
 /// out = a b
 template <class V, class P>
 COHORT_LANE void multiply_quat(V* out, const V* a, const P* b) {

@@ -30,6 +30,7 @@ struct Workspace {
   // factor (lower triangle); forces without constraints, and the accelerations they make; accelerations with
   // constraints (nv).
   Ptr vel, acc, force, inertia, mass, factor, smooth, acc_smooth, qacc;
+  Ptr warm;  // (nv) acceleration that the solver may start from
   // Tendons (ntendon), actuators: activation rates (na), and -d force / d velocity for implicitfast (nact).
   Ptr ten_length, ten_velocity, act_dot, actuator_slope;
   Ptr scratch;     // (nv)
@@ -58,7 +59,7 @@ COHORT_LANE void carve(const ModelView& m, Carver<L>& c, Workspace<L>& w) {
   w.rot = c.take(9 * nb), w.pos = c.take(3 * nb), w.origin = c.take(3 * nb), w.axis = c.take(6 * nv);
   w.vel = c.take(6 * nb), w.acc = c.take(6 * nb), w.force = c.take(6 * nb), w.inertia = c.take(10 * nb);
   w.mass = c.take(triangle_size), w.factor = c.take(triangle_size);
-  w.smooth = c.take(nv), w.acc_smooth = c.take(nv), w.qacc = c.take(nv);
+  w.smooth = c.take(nv), w.acc_smooth = c.take(nv), w.qacc = c.take(nv), w.warm = c.take(nv);
   w.ten_length = c.take(m.ntendon), w.ten_velocity = c.take(m.ntendon), w.act_dot = c.take(m.na);
   w.actuator_slope = c.take(m.nact), w.scratch = c.take(nv), w.constraint = c.take(nv);
   const bool rk = m.option.integrator == kRk4;

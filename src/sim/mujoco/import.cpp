@@ -109,8 +109,8 @@ class Importer {
     options();
     bodies();
     dofs();
-    limits_and_friction();
     tendons_and_actuators();
+    limits_and_friction();
     if (!off(mjDSBL_CONTACT) && !off(mjDSBL_CONSTRAINT)) contacts();
     if (!off(mjDSBL_EQUALITY) && !off(mjDSBL_CONSTRAINT)) equalities();
     sizes(contact_capacity);
@@ -341,14 +341,20 @@ class Importer {
   void limits_and_friction() {
     const bool limits = !off(mjDSBL_LIMIT) && !off(mjDSBL_CONSTRAINT);
     const bool friction = !off(mjDSBL_FRICTIONLOSS) && !off(mjDSBL_CONSTRAINT);
+    const auto tendon_dofs = [&](int t) {
+      const TendonRecord& r = out_.tendon[at(t)];
+      return row_dofs(wrap_dofs(r.first_wrap, r.wrap_count));
+    };
     for (int d = 0; d < m_.nv && friction; ++d) {
       if (m_.dof_frictionloss[d] == 0) continue;
-      out_.friction.push_back({-1, d, f32(m_.dof_frictionloss[d]), f32(m_.dof_invweight0[d]),
+      const auto [first, count] = row_dofs({d});
+      out_.friction.push_back({-1, first, count, f32(m_.dof_frictionloss[d]), f32(m_.dof_invweight0[d]),
                                solver(m_.dof_solref + mjNREF * d, m_.dof_solimp + mjNIMP * d, true)});
     }
     for (int t = 0; t < m_.ntendon && friction; ++t) {
       if (m_.tendon_frictionloss[t] <= 0) continue;
-      out_.friction.push_back({t, -1, f32(m_.tendon_frictionloss[t]), f32(m_.tendon_invweight0[t]),
+      const auto [first, count] = tendon_dofs(t);
+      out_.friction.push_back({t, first, count, f32(m_.tendon_frictionloss[t]), f32(m_.tendon_invweight0[t]),
                                solver(m_.tendon_solref_fri + mjNREF * t, m_.tendon_solimp_fri + mjNIMP * t, true)});
     }
     for (int j = 0; j < m_.njnt && limits; ++j) {
@@ -357,7 +363,7 @@ class Importer {
       LimitRecord r{};
       r.kind = type == mjJNT_BALL ? 1 : 0;
       r.index = m_.jnt_qposadr[j];
-      r.dof = dof;
+      std::tie(r.first_dof, r.dof_count) = r.kind == 1 ? row_dofs({dof, dof + 1, dof + 2}) : row_dofs({dof});
       r.lower = f32(m_.jnt_range[2 * j]);
       r.upper = f32(r.kind == 1 ? std::max(m_.jnt_range[2 * j], m_.jnt_range[2 * j + 1]) : m_.jnt_range[2 * j + 1]);
       r.margin = f32(m_.jnt_margin[j]);
@@ -367,7 +373,8 @@ class Importer {
     }
     for (int t = 0; t < m_.ntendon && limits; ++t) {
       if (!m_.tendon_limited[t]) continue;
-      out_.limit.push_back({2, t, -1, f32(m_.tendon_range[2 * t]), f32(m_.tendon_range[2 * t + 1]),
+      const auto [first, count] = tendon_dofs(t);
+      out_.limit.push_back({2, t, first, count, f32(m_.tendon_range[2 * t]), f32(m_.tendon_range[2 * t + 1]),
                             f32(m_.tendon_margin[t]), f32(m_.tendon_invweight0[t]),
                             solver(m_.tendon_solref_lim + mjNREF * t, m_.tendon_solimp_lim + mjNIMP * t)});
     }
@@ -478,9 +485,37 @@ class Importer {
         sign[d] = 1;
       }
     }
-    const int first = static_cast<int>(out_.pair_dof.size());
-    for (const auto& [dof, s] : sign) out_.pair_dof.push_back({dof, s});
+    const int first = static_cast<int>(out_.row_dof.size());
+    for (const auto& [dof, s] : sign) {
+      out_.row_dof.push_back(dof);
+      out_.row_sign.push_back(s);
+    }
     return {first, static_cast<int>(sign.size())};
+  }
+
+  /// Dofs of a row that is not a contact's.
+  std::pair<int, int> row_dofs(const std::vector<int>& dofs) {
+    const int first = static_cast<int>(out_.row_dof.size());
+    for (int d : dofs) {
+      out_.row_dof.push_back(d);
+      out_.row_sign.push_back(1);
+    }
+    return {first, static_cast<int>(dofs.size())};
+  }
+  std::vector<int> wrap_dofs(int first, int count) const {
+    std::vector<int> dofs;
+    for (int k = first; k < first + count; ++k) dofs.push_back(out_.wrap[at(k)].dof);
+    return dofs;
+  }
+  /// True when any two of the dofs are ancestor and descendant.
+  bool on_one_chain(int first, int count) const {
+    for (int k = first + 1; k < first + count; ++k) {
+      const int d = out_.row_dof[at(k)], before = out_.row_dof[at(k - 1)];
+      bool found = false;
+      for (int a = d; a >= 0; a = m_.dof_parentid[a]) found = found || a == before;
+      if (!found) return false;
+    }
+    return true;
   }
 
   void contacts() {
@@ -500,6 +535,8 @@ class Importer {
       } else {
         mixed_parameters(r, g1, g2);
       }
+      r.mu = f32(r.friction[0] / std::sqrt(std::max(mjMINVAL, m_.opt.impratio)));
+      r.fits = on_one_chain(r.first_dof, r.dof_count);
       out_.pair.push_back(r);
     }
   }
@@ -556,13 +593,16 @@ class Importer {
       r.kind = joint ? kEqualityJoint : kEqualityTendon;
       std::tie(r.first_wrap1, r.wrap_count1) = joint ? joint_wrap(o1, 1) : tendon_wraps(o1, 1);
       r.reference1 = f32(joint ? m_.qpos0[m_.jnt_qposadr[o1]] : m_.tendon_length0[o1]);
-      r.weight_tran = f32(joint ? m_.dof_invweight0[m_.jnt_dofadr[o1]] : m_.tendon_invweight0[o1]);
+      r.weight = f32(joint ? m_.dof_invweight0[m_.jnt_dofadr[o1]] : m_.tendon_invweight0[o1]);
       if (o2 >= 0) {
         std::tie(r.first_wrap2, r.wrap_count2) = joint ? joint_wrap(o2, 1) : tendon_wraps(o2, 1);
         r.reference2 = f32(joint ? m_.qpos0[m_.jnt_qposadr[o2]] : m_.tendon_length0[o2]);
-        r.weight_tran += f32(joint ? m_.dof_invweight0[m_.jnt_dofadr[o2]] : m_.tendon_invweight0[o2]);
+        r.weight += f32(joint ? m_.dof_invweight0[m_.jnt_dofadr[o2]] : m_.tendon_invweight0[o2]);
       }
       put(r.polynomial, data, 5);
+      std::vector<int> dofs = wrap_dofs(r.first_wrap1, r.wrap_count1);
+      for (int d : wrap_dofs(r.first_wrap2, r.wrap_count2)) dofs.push_back(d);
+      std::tie(r.first_dof, r.dof_count) = row_dofs(dofs);
       r.solver = solver(m_.eq_solref + mjNREF * i, m_.eq_solimp + mjNIMP * i);
       out_.equality.push_back(r);
     }
@@ -576,7 +616,7 @@ class Importer {
     v.nbody = size(out_.body), v.njnt = size(out_.joint), v.nlink = size(out_.link), v.nlimit = size(out_.limit);
     v.nfriction = size(out_.friction), v.nwrap = size(out_.wrap), v.ntendon = size(out_.tendon);
     v.nact = size(out_.actuator), v.ngeom = size(out_.geom), v.npair = size(out_.pair);
-    v.npairdof = size(out_.pair_dof), v.neq = size(out_.equality), v.npattern = size(out_.pattern);
+    v.nrowdof = size(out_.row_dof), v.neq = size(out_.equality), v.npattern = size(out_.pattern);
     v.damped = std::any_of(out_.dof.begin(), out_.dof.end(), [](const DofRecord& d) { return d.damping > 0; });
     int most = 0;
     for (const PairRecord& p : out_.pair) most += p.max_contacts;
