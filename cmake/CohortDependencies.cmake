@@ -1,7 +1,7 @@
 # Finds the third parts. Wheels lie in a Python environment that scripts/setup fills (.deps/python); a machine that has its
 # own is named by -DCOHORT_PYTHON=PATH.
 #
-# Defines: cohort_json, cohort_libtorch, cohort_mujoco, GTest::gtest_main, benchmark::benchmark,
+# Defines: cohort_json, cohort_protozero, cohort_libtorch, cohort_mujoco, GTest::gtest_main, benchmark::benchmark,
 # and COHORT_TORCH_FOUND, COHORT_MUJOCO_FOUND, COHORT_CUDA_HEADERS.
 find_program(COHORT_PYTHON NAMES python3 PATHS ${PROJECT_SOURCE_DIR}/.deps/python/bin NO_DEFAULT_PATH
              DOC "Python whose site-packages hold torch and mujoco; used while building and testing only")
@@ -22,6 +22,12 @@ find_package(fmt 9 REQUIRED)
 find_package(spdlog 1.10 REQUIRED)
 
 find_package(CLI11 2.1 REQUIRED)
+
+# Headers without CMake files; Gloo's are what ProcessGroupGloo.hpp asks for, its code lies inside LibTorch.
+find_path(COHORT_GLOO_INCLUDE gloo/config.h)
+find_path(COHORT_PROTOZERO_INCLUDE protozero/pbf_reader.hpp REQUIRED)
+add_library(cohort_protozero INTERFACE)
+target_include_directories(cohort_protozero SYSTEM INTERFACE ${COHORT_PROTOZERO_INCLUDE})
 
 if(COHORT_TESTS)
   find_package(GTest REQUIRED)
@@ -48,6 +54,9 @@ if(COHORT_TORCH AND torch_dir AND EXISTS "${torch_dir}/lib/libtorch_cpu.so")
                                                               ${torch_dir}/include/torch/csrc/api/include)
   # The wheel's include tree also holds fmt/, and its c10d headers want macros that its own build sets.
   target_compile_definitions(cohort_libtorch INTERFACE USE_DISTRIBUTED USE_C10D_GLOO)
+  if(COHORT_GLOO_INCLUDE)
+    target_include_directories(cohort_libtorch SYSTEM INTERFACE ${COHORT_GLOO_INCLUDE})
+  endif()
   target_link_libraries(cohort_libtorch INTERFACE ${torch_dir}/lib/libtorch_cpu.so ${torch_dir}/lib/libc10.so)
   cmake_path(GET torch_dir PARENT_PATH torch_site)
   file(GLOB wheel_libs ${torch_site}/nvidia/*/lib)
@@ -64,9 +73,10 @@ else()
 endif()
 
 # MuJoCo's C library from the wheel mujoco-core.
+set(COHORT_MUJOCO_SITE ${COHORT_SITE_PACKAGES} CACHE PATH "Folder into which the wheel mujoco-core is unpacked")
 set(COHORT_MUJOCO_FOUND OFF)
-file(GLOB mujoco_header ${COHORT_SITE_PACKAGES}/mujoco*/include/mujoco/mujoco.h)
-file(GLOB mujoco_library ${COHORT_SITE_PACKAGES}/mujoco*/libmujoco.so* ${COHORT_SITE_PACKAGES}/mujoco*/lib/libmujoco.so*)
+file(GLOB mujoco_header ${COHORT_MUJOCO_SITE}/mujoco*/include/mujoco/mujoco.h)
+file(GLOB mujoco_library ${COHORT_MUJOCO_SITE}/mujoco*/libmujoco.so*)
 if(mujoco_header AND mujoco_library)
   list(GET mujoco_header 0 mujoco_header)
   list(GET mujoco_library 0 mujoco_library)
@@ -79,5 +89,5 @@ if(mujoco_header AND mujoco_library)
   target_link_options(cohort_mujoco INTERFACE "-Wl,-rpath,${mujoco_lib_dir}")
   set(COHORT_MUJOCO_FOUND ON)
 else()
-  message(STATUS "MuJoCo not found under ${COHORT_SITE_PACKAGES}: what needs it is left out")
+  message(STATUS "MuJoCo not found under ${COHORT_MUJOCO_SITE}: what needs it is left out")
 endif()

@@ -24,7 +24,8 @@ endfunction()
 # The LibTorch headers cost 13 s a file; one precompiled header is built once and reused by every target that asks.
 function(cohort_use_torch_pch target)
   if(NOT TARGET cohort_torch_pch)
-    file(WRITE ${PROJECT_BINARY_DIR}/generated/torch_pch.cpp "// Owns the precompiled LibTorch header.\n")
+    # CONFIGURE writes only what changed: configuring again does not build the header again.
+    file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/torch_pch.cpp CONTENT "// Owns the precompiled LibTorch header.\n")
     add_library(cohort_torch_pch STATIC ${PROJECT_BINARY_DIR}/generated/torch_pch.cpp)
     target_link_libraries(cohort_torch_pch PUBLIC cohort_compile cohort_libtorch)
     target_precompile_headers(cohort_torch_pch PRIVATE <torch/torch.h>)
@@ -74,6 +75,10 @@ function(cohort_test name)
   cohort_executable(${name} SOURCES ${T_SOURCES} USES ${T_USES} LINK GTest::gtest_main ${T_LINK} ${torch_flag})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  if("unit" IN_LIST T_LABELS)
+    add_dependencies(unit_tests ${name})
+  endif()
+  target_compile_options(${name} PRIVATE -Wno-dangling-else)  # GoogleTest's macros under an if
   target_compile_definitions(${name} PRIVATE COHORT_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                                              COHORT_BINARY_DIR="${PROJECT_BINARY_DIR}")
   set(environment COHORT_PYTHON=${COHORT_PYTHON} "COHORT_BIN=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}"
@@ -82,7 +87,12 @@ function(cohort_test name)
   if(T_SERIAL)
     set(serial ON)
   endif()
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60
-                       PROPERTIES LABELS "${T_LABELS}" TIMEOUT ${T_TIMEOUT} ENVIRONMENT "${environment}"
-                                  RUN_SERIAL ${serial})
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 TEST_LIST ${name}_cases
+                       PROPERTIES TIMEOUT ${T_TIMEOUT} RUN_SERIAL ${serial})
+  # Properties that are lists do not survive gtest_discover_tests (only their first item arrives), so they are set afterwards.
+  set(properties_file ${CMAKE_CURRENT_BINARY_DIR}/${name}_properties.cmake)
+  file(WRITE ${properties_file} "foreach(case IN LISTS ${name}_cases)
+  set_tests_properties(\"\${case}\" PROPERTIES LABELS \"${T_LABELS}\" ENVIRONMENT \"${environment}\")
+endforeach()\n")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${properties_file})
 endfunction()

@@ -1,5 +1,5 @@
-/// A view of memory that somebody else owns: element type, shape, strides, device and stream. The currency between modules
-/// that do not know LibTorch and those that do (tensors/ converts without copies; core/dlpack.h speaks DLPack).
+/// A view of memory that somebody else owns: element type, shape, strides, device and stream. The currency between
+/// modules that do not know LibTorch and those that do (tensors/ converts without copies; core/dlpack.h speaks DLPack).
 #pragma once
 #include <array>
 #include <cstddef>
@@ -12,7 +12,17 @@
 
 namespace cohort {
 
-enum class ElementType : std::uint8_t { kFloat32, kFloat64, kFloat16, kBFloat16, kInt64, kInt32, kInt16, kUInt8, kBool };
+enum class ElementType : std::uint8_t {
+  kFloat32,
+  kFloat64,
+  kFloat16,
+  kBFloat16,
+  kInt64,
+  kInt32,
+  kInt16,
+  kUInt8,
+  kBool
+};
 
 /// Bytes of one element.
 std::size_t element_size(ElementType type);
@@ -62,7 +72,7 @@ inline constexpr int kMaxRank = 8;
 struct ArrayView {
   void* data = nullptr;
   ElementType type = ElementType::kFloat32;
-  int rank = 0;                               ///< number of dimensions, at most kMaxRank
+  int rank = 0;                                  ///< number of dimensions, at most kMaxRank
   std::array<std::int64_t, kMaxRank> shape{};    ///< elements
   std::array<std::int64_t, kMaxRank> strides{};  ///< elements, not bytes
   DeviceId device{};

@@ -39,7 +39,9 @@ std::size_t edit_distance(const std::string& a, const std::string& b) {
   return row[b.size()];
 }
 
-std::string last_part(const std::string& path) { return path.substr(path.rfind('.') + 1); }
+std::string last_part(const std::string& path) {
+  return path.substr(path.rfind('.') + 1);
+}
 
 template <class T>
 T read_integer(const Json& value) {
@@ -210,14 +212,30 @@ struct Fields::Impl {
 Fields::Fields() : impl_(std::make_unique<Impl>()) {}
 Fields::~Fields() = default;
 
-void Fields::add(const std::string& n, bool& v, const std::string& d) { impl_->add(n, scalar_field(v), d); }
-void Fields::add(const std::string& n, int& v, const std::string& d) { impl_->add(n, scalar_field(v), d); }
-void Fields::add(const std::string& n, std::int64_t& v, const std::string& d) { impl_->add(n, scalar_field(v), d); }
-void Fields::add(const std::string& n, std::uint64_t& v, const std::string& d) { impl_->add(n, scalar_field(v), d); }
-void Fields::add(const std::string& n, double& v, const std::string& d) { impl_->add(n, scalar_field(v), d); }
-void Fields::add(const std::string& n, std::string& v, const std::string& d) { impl_->add(n, scalar_field(v), d); }
-void Fields::add(const std::string& n, std::vector<int>& v, const std::string& d) { impl_->add(n, list_field(v), d); }
-void Fields::add(const std::string& n, std::vector<double>& v, const std::string& d) { impl_->add(n, list_field(v), d); }
+void Fields::add(const std::string& n, bool& v, const std::string& d) {
+  impl_->add(n, scalar_field(v), d);
+}
+void Fields::add(const std::string& n, int& v, const std::string& d) {
+  impl_->add(n, scalar_field(v), d);
+}
+void Fields::add(const std::string& n, std::int64_t& v, const std::string& d) {
+  impl_->add(n, scalar_field(v), d);
+}
+void Fields::add(const std::string& n, std::uint64_t& v, const std::string& d) {
+  impl_->add(n, scalar_field(v), d);
+}
+void Fields::add(const std::string& n, double& v, const std::string& d) {
+  impl_->add(n, scalar_field(v), d);
+}
+void Fields::add(const std::string& n, std::string& v, const std::string& d) {
+  impl_->add(n, scalar_field(v), d);
+}
+void Fields::add(const std::string& n, std::vector<int>& v, const std::string& d) {
+  impl_->add(n, list_field(v), d);
+}
+void Fields::add(const std::string& n, std::vector<double>& v, const std::string& d) {
+  impl_->add(n, list_field(v), d);
+}
 void Fields::add(const std::string& n, std::vector<std::string>& v, const std::string& d) {
   impl_->add(n, list_field(v), d);
 }

@@ -1,4 +1,5 @@
-/// Configuration: plain settings structs, bound field by field to names, filled from JSON and from key.path=value overrides.
+/// Configuration: plain settings structs, bound field by field to names, filled from JSON and from key.path=value
+/// overrides.
 ///
 ///   struct LoaderSettings { int workers = 2; };
 ///   void describe(config::Fields& fields, LoaderSettings& s) {
@@ -44,7 +45,8 @@ class Fields {
   void add(const std::string& name, std::optional<std::int64_t>& value, const std::string& doc);
   void add(const std::string& name, std::optional<double>& value, const std::string& doc);
   /// A text field that takes one of `choices` only.
-  void add_choice(const std::string& name, std::string& value, std::vector<std::string> choices, const std::string& doc);
+  void add_choice(const std::string& name, std::string& value, std::vector<std::string> choices,
+                  const std::string& doc);
 
   /// Fields added inside `body` get the path "<name>.".
   void section(const std::string& name, const std::function<void()>& body);
@@ -52,8 +54,8 @@ class Fields {
   /// Another path for an existing one, e.g. alias("train.lr", "optimizer.lr").
   void alias(const std::string& from, const std::string& to);
 
-  /// Sets fields from a JSON object (nested as the sections are). `source` names the file in messages. Throws Error for an
-  /// unknown key (with the nearest known one) or a value of the wrong type; then nothing has been changed.
+  /// Sets fields from a JSON object (nested as the sections are). `source` names the file in messages. Throws Error for
+  /// an unknown key (with the nearest known one) or a value of the wrong type; then nothing has been changed.
   void apply_json(const Json& json, const std::string& source);
   /// Reads and applies a JSON file (comments allowed).
   void apply_file(const std::string& path);
@@ -75,7 +77,8 @@ class Fields {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The candidate with the smallest edit distance to `word`, or "" when none is near (distance above a third of its length).
+/// The candidate with the smallest edit distance to `word`, or "" when none is near (distance above a third of its
+/// length).
 std::string nearest(const std::string& word, const std::vector<std::string>& candidates);
 
 /// True for "a.b=c", the form of an override on a command line.

@@ -24,15 +24,15 @@ class Error : public std::runtime_error {
 
 }  // namespace cohort
 
-#define COHORT_THROW_UNLESS(condition, ...)                \
-  do {                                                     \
-    if (!(condition)) [[unlikely]]                         \
+#define COHORT_THROW_UNLESS(condition, ...)                 \
+  do {                                                      \
+    if (!(condition)) [[unlikely]]                          \
       throw ::cohort::Error(::cohort::format(__VA_ARGS__)); \
   } while (false)
 
-#define COHORT_CHECK(condition, ...)                                                                    \
-  do {                                                                                                  \
-    if (!(condition)) [[unlikely]]                                                                      \
+#define COHORT_CHECK(condition, ...)                                                               \
+  do {                                                                                             \
+    if (!(condition)) [[unlikely]]                                                                 \
       ::cohort::throw_check_failed(#condition, __FILE__, __LINE__, ::cohort::format(__VA_ARGS__)); \
   } while (false)
 

@@ -1,12 +1,12 @@
 /// Text formatting: fmt, header-only in every target.
 ///
-/// LibTorch's include tree carries a newer fmt than Debian's; header-only use keeps the two apart (their inline namespaces
-/// differ), whichever of them a source file sees.
+/// LibTorch's include tree carries a newer fmt than Debian's; header-only use keeps the two apart (their inline
+/// namespaces differ), whichever of them a source file sees.
 #pragma once
-#include <fmt/format.h>
-
 #include <string>
 #include <utility>
+
+#include <fmt/format.h>
 
 namespace cohort {
 

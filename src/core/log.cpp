@@ -1,11 +1,15 @@
 #include "core/log.h"
 
-#include <spdlog/sinks/basic_file_sink.h>
-#include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
-
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
+
+#include <spdlog/sinks/ansicolor_sink.h>
+#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/spdlog.h>
 
 #include "core/error.h"
 
@@ -14,10 +18,23 @@ namespace {
 
 constexpr const char* kPattern = "%Y-%m-%d %H:%M:%S.%e %^%l%$ %v";
 
+struct LogFile {
+  std::string path;
+  std::unique_ptr<spdlog::sinks::sink> sink;
+  bool failed = false;  ///< said once on the console
+};
+
+/// Colours only on a terminal that has them, and not against the user's wish (https://no-color.org).
+std::unique_ptr<spdlog::sinks::sink> make_console() {
+  const char* no_color = std::getenv("NO_COLOR");
+  return std::make_unique<spdlog::sinks::ansicolor_stderr_sink_st>(
+      no_color != nullptr && *no_color != '\0' ? spdlog::color_mode::never : spdlog::color_mode::automatic);
+}
+
 struct State {
   std::mutex mutex;
-  std::shared_ptr<spdlog::sinks::sink> console = std::make_shared<spdlog::sinks::stderr_sink_st>();
-  std::vector<std::shared_ptr<spdlog::sinks::sink>> files;
+  std::unique_ptr<spdlog::sinks::sink> console = make_console();
+  std::vector<LogFile> files;
   Level level = Level::kInfo;
   bool console_on = true;
   std::string prefix;
@@ -46,6 +63,32 @@ spdlog::level::level_enum to_spdlog(Level level) {
   return spdlog::level::info;
 }
 
+/// Call with the lock held.
+void to_console(const spdlog::details::log_msg& line) {
+  State& s = state();
+  if (s.before) s.before();
+  try {
+    s.console->log(line);
+    s.console->flush();
+  } catch (const std::exception&) {
+    // Standard error is gone; there is nobody left to tell.
+  }
+  if (s.after) s.after();
+}
+
+/// Runs a write to a file; its first failure becomes a line on the console. Call with the lock held.
+template <class Write>
+void guarded(LogFile& file, Write&& do_write) {
+  try {
+    do_write();
+  } catch (const std::exception& e) {
+    if (std::exchange(file.failed, true)) return;
+    const std::string text =
+        format("{}cannot write the log file {}: {}; lines will be missing in it", state().prefix, file.path, e.what());
+    to_console(spdlog::details::log_msg(spdlog::string_view_t(), spdlog::level::err, spdlog::string_view_t(text)));
+  }
+}
+
 }  // namespace
 
 void set_level(Level level) {
@@ -65,19 +108,26 @@ void set_console(bool on) {
 
 void add_file(const std::string& path) {
   std::lock_guard lock(state().mutex);
+  for (const LogFile& file : state().files)
+    if (file.path == path) return;
   try {
-    auto sink = std::make_shared<spdlog::sinks::basic_file_sink_st>(path);
+    auto sink = std::make_unique<spdlog::sinks::basic_file_sink_st>(path);
     sink->set_pattern(kPattern);
-    state().files.push_back(std::move(sink));
+    state().files.push_back({path, std::move(sink)});
   } catch (const spdlog::spdlog_ex& e) {
     throw Error(format("cannot open the log file {}: {}", path, e.what()));
   }
 }
 
+void remove_file(const std::string& path) {
+  std::lock_guard lock(state().mutex);
+  std::erase_if(state().files, [&](const LogFile& file) { return file.path == path; });
+}
+
 void flush() {
   std::lock_guard lock(state().mutex);
   state().console->flush();
-  for (auto& sink : state().files) sink->flush();
+  for (LogFile& file : state().files) guarded(file, [&] { file.sink->flush(); });
 }
 
 void set_console_guard(void (*before)(), void (*after)()) {
@@ -92,15 +142,12 @@ void write(Level level, std::string_view message) {
   if (level < s.level) return;
   const std::string text = s.prefix + std::string(message);
   const spdlog::details::log_msg line(spdlog::string_view_t(), to_spdlog(level), spdlog::string_view_t(text));
-  for (auto& sink : s.files) {
-    sink->log(line);
-    sink->flush();
-  }
-  if (!s.console_on && level < Level::kWarning) return;
-  if (s.before) s.before();
-  s.console->log(line);
-  s.console->flush();
-  if (s.after) s.after();
+  for (LogFile& file : s.files)
+    guarded(file, [&] {
+      file.sink->log(line);
+      file.sink->flush();
+    });
+  if (s.console_on || level >= Level::kWarning) to_console(line);
 }
 
 }  // namespace cohort::log

@@ -1,4 +1,6 @@
 /// The process's log: one line per message, with time and level, to standard error and to the files that were added.
+/// No function but add_file throws: a full disk under a log file is reported once on standard error and costs those
+/// lines.
 #pragma once
 #include <string>
 #include <string_view>
@@ -19,14 +21,18 @@ void set_prefix(std::string prefix);
 /// still get all. Default on.
 void set_console(bool on);
 
-/// Also appends every message to this file (created with its parent folders). Throws Error when it cannot be opened.
+/// Also appends every message to this file (created with its parent folders). A file that is already among the log's
+/// files is not added again. Throws Error when it cannot be opened.
 void add_file(const std::string& path);
 
-/// Writes and syncs everything that is buffered.
+/// Closes a file that add_file opened; unknown paths are ignored.
+void remove_file(const std::string& path);
+
+/// Hands everything that is buffered to the system.
 void flush();
 
-/// A hook that runs before and after a line is written to standard error; the progress bar uses it to clear and redraw.
-/// Passing nullptr removes it.
+/// Hooks that run before and after a line is written to standard error, both on the writing thread and under the log's
+/// lock; the progress bar uses them to clear and redraw. They must not log. Passing nullptr removes them.
 void set_console_guard(void (*before)(), void (*after)());
 
 void write(Level level, std::string_view message);

@@ -1,6 +1,6 @@
-/// Counter-based random numbers: Philox4x32-10 (Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3",
-/// SC 2011). No state: a number is a function of (seed, purpose, id, step, index), so that it does not matter which rank,
-/// thread or lane asks, or in which order. Compiles as host and as CUDA device code.
+/// Counter-based random numbers: Philox4x32-10 (Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2,
+/// 3", SC 2011). No state: a number is a function of (seed, purpose, id, step, index), so that it does not matter which
+/// rank, thread or lane asks, or in which order. Compiles as host and as CUDA device code.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -13,7 +13,8 @@
 
 namespace cohort {
 
-/// What a number is drawn for; two purposes never share a stream. Values are part of the file format of a run: append only.
+/// What a number is drawn for; two purposes never share a stream. Values are part of the file format of a run: append
+/// only.
 enum class RandomPurpose : std::uint32_t {
   kModelInit = 1,     ///< initial weights; id = parameter's position; equal on every rank
   kDataOrder = 2,     ///< permutations of samples; id = 0, step = epoch
@@ -53,14 +54,23 @@ class RandomStream {
       : k0_(static_cast<std::uint32_t>(seed)),
         // The purpose and the high halves go into the key; the low halves into the counter, beside the index.
         k1_(static_cast<std::uint32_t>(seed >> 32) ^ (static_cast<std::uint32_t>(purpose) * 0x9E3779B9u) ^
-            (static_cast<std::uint32_t>(id >> 32) * 0x85EBCA6Bu) ^ (static_cast<std::uint32_t>(step >> 32) * 0xC2B2AE35u)),
+            (static_cast<std::uint32_t>(id >> 32) * 0x85EBCA6Bu) ^
+            (static_cast<std::uint32_t>(step >> 32) * 0xC2B2AE35u)),
         id_(static_cast<std::uint32_t>(id)),
         step_(static_cast<std::uint32_t>(step)) {}
 
   /// Four uniformly distributed 32-bit integers for this index.
   COHORT_HOST_DEVICE Philox4 at(std::uint64_t index) const {
-    return philox4x32_10(static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32), id_, step_, k0_, k1_);
+    return philox4x32_10(static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32), id_, step_, k0_,
+                         k1_);
   }
+
+  /// What stays the same over all indices, for kernels that run the rounds on many of them at once:
+  /// at(i) is philox4x32_10(low half of i, high half of i, id, step, key0, key1).
+  struct Fixed {
+    std::uint32_t id, step, key0, key1;
+  };
+  COHORT_HOST_DEVICE Fixed fixed() const { return {id_, step_, k0_, k1_}; }
 
   COHORT_HOST_DEVICE std::uint32_t bits(std::uint64_t index) const { return at(index >> 2).v[index & 3]; }
 

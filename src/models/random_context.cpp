@@ -15,7 +15,9 @@ const RandomContext& random_context() {
   return current;
 }
 
-bool has_random_context() { return is_set; }
+bool has_random_context() {
+  return is_set;
+}
 
 RandomContextGuard::RandomContextGuard(RandomContext context) : former_(current), had_former_(is_set) {
   current = std::move(context);

@@ -20,7 +20,9 @@ void Batch::add(std::string name, at::Tensor tensor) {
   fields.emplace_back(std::move(name), std::move(tensor));
 }
 
-std::int64_t Batch::size() const { return fields.empty() ? 0 : fields.front().second.size(0); }
+std::int64_t Batch::size() const {
+  return fields.empty() ? 0 : fields.front().second.size(0);
+}
 
 Batch Batch::slice(std::int64_t begin, std::int64_t count) const {
   Batch part;

@@ -14,12 +14,13 @@ class Module;
 
 namespace cohort::parallel {
 
-/// The forward pass of one replica: returns the mean loss over the samples of `batch` (a scalar with a graph). Called in the
-/// replica's own thread, with the replica's share of the batch on the replica's device.
+/// The forward pass of one replica: returns the mean loss over the samples of `batch` (a scalar with a graph). Called
+/// in the replica's own thread, with the replica's share of the batch on the replica's device.
 using LossFunction = std::function<at::Tensor(torch::nn::Module& model, const Batch& batch)>;
 
 struct BackwardOptions {
-  /// false: gradients stay local and add up (accumulation); true: they are averaged over all processes after this backward.
+  /// false: gradients stay local and add up (accumulation); true: they are averaged over all processes after this
+  /// backward.
   bool synchronise = true;
   /// Multiplies the loss before backward; 1 / (number of accumulated micro-batches).
   double weight = 1.0;
@@ -31,8 +32,8 @@ class Strategy {
  public:
   virtual ~Strategy() = default;
 
-  /// Forward and backward of one micro-batch of this process; adds to the gradients of module().parameters(). Returns the
-  /// mean loss over the batch (scalar, detached, unscaled, on the first device). The batch may lie on the CPU.
+  /// Forward and backward of one micro-batch of this process; adds to the gradients of module().parameters(). Returns
+  /// the mean loss over the batch (scalar, detached, unscaled, on the first device). The batch may lie on the CPU.
   virtual at::Tensor forward_backward(const Batch& batch, const LossFunction& loss, const BackwardOptions& options) = 0;
 
   /// The model whose parameters the optimizer steps and whose state is saved: the first replica.

@@ -1,8 +1,8 @@
 #include "core/config.h"
 
-#include <gtest/gtest.h>
-
 #include <nlohmann/json.hpp>
+
+#include <gtest/gtest.h>
 
 #include "core/error.h"
 

@@ -1,8 +1,8 @@
 #include "core/files.h"
 
-#include <gtest/gtest.h>
-
 #include <filesystem>
+
+#include <gtest/gtest.h>
 
 #include "core/error.h"
 

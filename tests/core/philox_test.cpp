@@ -1,8 +1,8 @@
 #include "core/philox.h"
 
-#include <gtest/gtest.h>
-
 #include <set>
+
+#include <gtest/gtest.h>
 
 namespace cohort {
 namespace {

@@ -1,6 +1,7 @@
 #include "parallel/batch.h"
 
 #include <gtest/gtest.h>
+
 #include <torch/torch.h>
 
 #include "core/error.h"

@@ -1,0 +1,338 @@
+#include "cli/launch_flags.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <sstream>
+
+#include <unistd.h>
+
+#include "cli/subcommand.h"
+#include "core/config.h"
+
+namespace cohort::cli {
+namespace {
+
+constexpr const char* kHelp =
+    "Starts N ranks of one job on this node, with torchrun's environment, and stops them all when one fails.\n\n"
+    "  cohort launch --nproc_per_node=2 train informer data.path=file.csv   ranks of cohort itself\n"
+    "  cohort launch --nproc_per_node=2 script.py --lr 0.1                  ranks of a Python script, as torchrun "
+    "does\n"
+    "  cohort launch --nproc_per_node=2 -- ./program arguments              ranks of any program\n"
+    "  cohort launch --multi_gpu --num_processes 2 --mixed_precision bf16 train rdt    with accelerate's flags\n\n"
+    "A rank sees all GPUs of CUDA_VISIBLE_DEVICES and takes the one that LOCAL_RANK names, as torchrun's do; with\n"
+    "--virtual-local-rank each sees only its own. Flags may be written with dashes or underscores; torchrun's are also "
+    "read from\n"
+    "PET_<FLAG>. Exit code: that of the rank that failed first (128 + signal), 128 + the signal that stopped the "
+    "launcher.";
+
+/// A flag of another launcher whose meaning needs what this version does not have. Some values ask for nothing special.
+struct Limited {
+  const char* name;
+  bool takes_value;
+  bool pet;
+  std::vector<std::string> accepted;  ///< "*" accepts every value
+  const char* otherwise;              ///< what is said when it is refused, or, for "*", that it has no effect
+};
+
+const std::vector<Limited>& limited_flags() {
+  static const std::vector<Limited> all = {
+      {"nnodes",
+       true,
+       true,
+       {"1", "1:1"},
+       "this version launches one node: start it with --nnodes=1, or use torchrun with --no-python"},
+      {"node-rank", true, true, {"0"}, "this version launches one node, whose rank is 0"},
+      {"num-machines", true, false, {"1"}, "this version launches one machine"},
+      {"machine-rank", true, false, {"0"}, "this version launches one machine, whose rank is 0"},
+      {"same-network", false, false, {"*"}, "has no effect with one machine"},
+      {"max-restarts",
+       true,
+       true,
+       {"0"},
+       "this version does not restart ranks: a failed rank ends the job; leave it at 0"},
+      {"monitor-interval", true, true, {"*"}, "has no effect: a rank's end is noticed at once"},
+      {"start-method", true, true, {"*"}, "has no effect: every rank is a program of its own"},
+      {"rdzv-backend",
+       true,
+       true,
+       {"static", "c10d"},
+       "one node needs no rendezvous: leave it out, or say static or c10d"},
+      {"rdzv-conf", true, true, {""}, "one node needs no rendezvous: leave it out"},
+      {"event-log-handler", true, true, {"null"}, "handlers are Python plug-ins of torchrun; leave it out"},
+      {"logs-specs", true, false, {}, "specs are Python plug-ins of torchrun; use --log-dir, --redirects and --tee"},
+      {"run-path", false, true, {}, "there is no Python interpreter in this launcher; give the script as it is"},
+      {"local-addr",
+       true,
+       true,
+       {"127.0.0.1", "localhost"},
+       "with one node the store is at --master-addr; leave it out"},
+      {"numa-binding", true, false, {}, "ranks are not bound to processors; put `numactl` in front of the program"},
+      {"duplicate-stdout-filters",
+       true,
+       true,
+       {""},
+       "output is not filtered into files of its own; use --tee and grep"},
+      {"duplicate-stderr-filters",
+       true,
+       true,
+       {""},
+       "output is not filtered into files of its own; use --tee and grep"},
+      {"config-file", true, false, {}, "accelerate's configuration files are not read; give the values as flags"},
+      {"dynamo-backend", true, false, {"no", "NO"}, "there is no TorchDynamo here; leave it out or say no"},
+      {"dynamo-mode", true, false, {"default"}, "there is no TorchDynamo here; leave it out"},
+      {"dynamo-use-fullgraph", false, false, {}, "there is no TorchDynamo here; leave it out"},
+      {"dynamo-use-dynamic", false, false, {}, "there is no TorchDynamo here; leave it out"},
+      {"use-deepspeed", false, false, {}, "DeepSpeed is not supported: data parallelism is"},
+      {"use-fsdp", false, false, {}, "FSDP is not supported: data parallelism is"},
+      {"use-megatron-lm", false, false, {}, "Megatron-LM is not supported: data parallelism is"},
+      {"use-xpu", false, false, {}, "Intel GPUs are not supported"},
+      {"ipex", false, false, {}, "Intel's extension for PyTorch is not supported"},
+      {"tpu", false, false, {}, "TPUs are not supported"},
+      {"enable-cpu-affinity",
+       false,
+       false,
+       {},
+       "ranks are not bound to processors; put `numactl` in front of the program"},
+      {"main-training-function", true, false, {}, "it is for TPUs, which are not supported"},
+      {"mpirun-hostfile",
+       true,
+       false,
+       {},
+       "jobs are not started through mpirun; under mpirun or srun start `cohort train` itself"},
+      {"debug", false, false, {}, "accelerate's debug mode has no counterpart; leave it out"}};
+  return all;
+}
+
+std::string underscored(std::string name) {
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+/// "--nproc-per-node,--nproc_per_node"
+std::string both_forms(const std::string& name, const std::string& letter = "") {
+  const std::string dashed = "--" + name;
+  const std::string second = "--" + underscored(name);
+  return (letter.empty() ? "" : "-" + letter + ",") + dashed + (second == dashed ? "" : "," + second);
+}
+
+std::string pet_variable(const std::string& name) {
+  std::string text = "PET_" + underscored(name);
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return text;
+}
+
+bool is_local(const std::string& host) {
+  std::array<char, 256> own{};
+  ::gethostname(own.data(), own.size() - 1);
+  return host == "localhost" || host == "127.0.0.1" || host == "::1" || host == "[::1]" || host == "0.0.0.0" ||
+         host == own.data();
+}
+
+/// Splits the arguments where the program begins, using what the flags say about taking values.
+void split_at_program(const CLI::App& app, const std::vector<std::string>& arguments, std::vector<std::string>& flags,
+                      LaunchRequest& request) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& word = arguments[i];
+    if (word == "--") {
+      request.behind_dashes = true;
+      request.program.assign(arguments.begin() + static_cast<std::ptrdiff_t>(i) + 1, arguments.end());
+      return;
+    }
+    if (word.size() < 2 || word[0] != '-') {
+      request.program.assign(arguments.begin() + static_cast<std::ptrdiff_t>(i), arguments.end());
+      return;
+    }
+    const std::string name = word[1] == '-' ? word.substr(0, word.find('=')) : word.substr(0, 2);
+    const CLI::Option* option = name == "-h" || name == "--help" ? app.get_help_ptr() : app.get_option_no_throw(name);
+    if (!option) {
+      std::vector<std::string> names;
+      for (const CLI::Option* known : app.get_options())
+        for (const std::string& text : known->get_lnames()) names.push_back("--" + text);
+      const std::string near = config::nearest(name, names);
+      throw UsageError(format("launch: there is no flag '{}'{}; flags of the program stand behind its name", name,
+                              near.empty() ? "" : format(", did you mean '{}'?", near)));
+    }
+    flags.push_back(word);
+    const bool takes_value = option->get_expected_min() > 0;
+    const bool has_value = word[1] == '-' ? word.find('=') != std::string::npos : word.size() > 2;
+    if (takes_value && !has_value) {
+      if (i + 1 == arguments.size()) throw UsageError(format("launch: {} needs a value", name));
+      flags.push_back(arguments[++i]);
+    }
+  }
+}
+
+}  // namespace
+
+LaunchRequest parse_launch(const std::vector<std::string>& arguments) {
+  LaunchRequest request;
+  launch::LaunchSettings& settings = request.settings;
+  CLI::App app(kHelp, "cohort launch [flags] SUBCOMMAND|SCRIPT.py|-- PROGRAM [arguments]");
+  std::string nproc, redirects, tee, filter, signals, mixed_precision, gpu_ids, rdzv_endpoint;
+  int num_processes = -1, main_process_port = -1, master_port = -1;
+  bool standalone = false, use_env = false, virtual_local_rank = false, multi_gpu = false, cpu = false;
+
+  const char* group = "torchrun's flags";
+  const auto option = [&](const std::string& name, auto& value, const std::string& doc, bool pet,
+                          const std::string& letter = "") {
+    CLI::Option* added = app.add_option(both_forms(name, letter), value, doc)->group(group);
+    if (pet) added->envname(pet_variable(name));
+    return added;
+  };
+  const auto flag = [&](const std::string& name, bool& value, const std::string& doc, bool pet,
+                        const std::string& letter = "") {
+    CLI::Option* added = app.add_flag(both_forms(name, letter), value, doc)->group(group);
+    if (pet) added->envname(pet_variable(name));
+    return added;
+  };
+  option("nproc-per-node", nproc,
+         "ranks: a number, gpu (one for each), cpu (one for each core), auto (gpu, else cpu); 1", true);
+  option("master-addr", settings.master_addr, "address of the store, one of this machine's; 127.0.0.1", true);
+  option("master-port", master_port, "its port; a free one is chosen and kept", true);
+  option("rdzv-endpoint", rdzv_endpoint, "host:port on this machine, another way to name the store", true);
+  option("rdzv-id", settings.run_id, "TORCHELASTIC_RUN_ID", true);
+  flag("standalone", standalone, "one node: what this launcher does in any case", true);
+  option("role", settings.role, "ROLE_NAME of the ranks", true);
+  flag("module", request.module, "run the script as `python3 -m` does", true, "m");
+  flag("no-python", request.no_python, "the program is no Python script, whatever its name", true);
+  option("log-dir", settings.log_dir, "store output as attempt_0/rank_<r>/{stdout,stderr}.log, and error.json", true);
+  option("redirects", redirects,
+         "streams that only go to files: 0 none, 1 stdout, 2 stderr, 3 both, or by rank 0:3,1:1", true, "r");
+  option("tee", tee, "streams that go to files and the console, likewise; with --log-dir alone: 3", true, "t");
+  option("local-ranks-filter", filter, "ranks whose output is shown: 0,1", true);
+  option("signals-to-handle", signals, "signals passed on to the ranks; SIGTERM,SIGINT,SIGHUP,SIGQUIT", true);
+  flag("virtual-local-rank", virtual_local_rank, "each rank sees only its own GPU, as cuda:0; LOCAL_RANK is 0", true);
+
+  group = "torch.distributed.launch's flags";
+  flag("use-env", use_env, "pass the local rank by LOCAL_RANK only: what this launcher does unless told otherwise",
+       false);
+  option("pass-local-rank", request.pass_local_rank,
+         "also pass --<form>=R to the program: local-rank (PyTorch 2) or local_rank (before), as without --use-env",
+         false)
+      ->check(CLI::IsMember({"local-rank", "local_rank"}));
+
+  group = "accelerate's flags";
+  option("num-processes", num_processes, "ranks", false);
+  flag("multi-gpu", multi_gpu, "ranks on several GPUs; one for each unless --num_processes says otherwise", false);
+  flag("cpu", cpu, "ranks on the CPU", false);
+  option("gpu-ids", gpu_ids, "GPUs to use, among those this process may use: 0,2 or all", false);
+  option("mixed-precision", mixed_precision, "no, fp16 or bf16: ACCELERATE_MIXED_PRECISION and COHORT_MIXED_PRECISION",
+         false)
+      ->check(CLI::IsMember({"no", "fp16", "bf16", "fp8"}));
+  option("main-process-ip", settings.master_addr, "as --master-addr", false);
+  option("main-process-port", main_process_port, "as --master-port; 0 chooses a free one", false);
+  option("num-cpu-threads-per-process", settings.threads_per_rank, "OMP_NUM_THREADS; unless set, cores / ranks", false)
+      ->check(CLI::PositiveNumber);
+  flag("quiet", settings.quiet, "do not say what was chosen", false, "q");
+
+  group = "own flags";
+  option("grace-period", settings.grace_period, "seconds that ranks have to end before they are killed; 30", false)
+      ->check(CLI::NonNegativeNumber);
+
+  std::vector<std::string> limited_values(limited_flags().size());
+  std::vector<CLI::Option*> limited;
+  for (std::size_t i = 0; i < limited_flags().size(); ++i) {
+    const Limited& l = limited_flags()[i];
+    limited.push_back(l.takes_value ? app.add_option(both_forms(l.name), limited_values[i])
+                                    : app.add_flag(both_forms(l.name)));
+    limited.back()->group("");  // not in --help
+    if (l.pet) limited.back()->envname(pet_variable(l.name));
+  }
+
+  std::vector<std::string> flags;
+  split_at_program(app, arguments, flags, request);
+  try {
+    app.parse(std::vector<std::string>(flags.rbegin(), flags.rend()));
+  } catch (const CLI::CallForHelp&) {
+    request.help = true;
+    request.help_text = app.help();
+    return request;
+  } catch (const CLI::ParseError& e) {
+    throw UsageError(format("launch: {}; `cohort launch --help` lists the flags", e.what()));
+  }
+
+  for (std::size_t i = 0; i < limited.size(); ++i) {
+    const Limited& l = limited_flags()[i];
+    const bool by_value = l.takes_value ? limited[i]->count() > 0 : limited[i]->count() > 0 && limited[i]->as<bool>();
+    if (!by_value) continue;
+    if (l.accepted == std::vector<std::string>{"*"}) {
+      request.notes.push_back(format("--{} {}", l.name, l.otherwise));
+      continue;
+    }
+    if (std::find(l.accepted.begin(), l.accepted.end(), limited_values[i]) == l.accepted.end() || !l.takes_value)
+      throw UsageError(format("launch: --{}{} is not possible: {}", l.name,
+                              l.takes_value ? "=" + limited_values[i] : "", l.otherwise));
+  }
+
+  if (num_processes == 0 || num_processes < -1) throw UsageError("launch: --num_processes must be at least 1");
+  if (num_processes > 0 && !nproc.empty() && nproc != std::to_string(num_processes))
+    throw UsageError(
+        format("launch: --nproc_per_node={} and --num_processes={} contradict each other", nproc, num_processes));
+  if (multi_gpu && cpu) throw UsageError("launch: --multi_gpu and --cpu contradict each other");
+  if (multi_gpu && num_processes == 1)
+    throw UsageError("launch: --multi_gpu needs at least 2 processes, not --num_processes=1");
+  if (num_processes > 0)
+    request.ranks = std::to_string(num_processes);
+  else if (!nproc.empty())
+    request.ranks = nproc;
+  else if (multi_gpu)
+    request.ranks = "auto-multi-gpu";
+
+  if (master_port > 0 && main_process_port > 0 && master_port != main_process_port)
+    throw UsageError("launch: --master_port and --main_process_port contradict each other");
+  settings.master_port = std::max({master_port, main_process_port, 0});
+  if (!rdzv_endpoint.empty()) {
+    const auto colon = rdzv_endpoint.rfind(':');
+    const std::string host = rdzv_endpoint.substr(0, colon);
+    if (!is_local(host))
+      throw UsageError(
+          format("launch: --rdzv-endpoint={} is not on this machine: this version launches one node", rdzv_endpoint));
+    const auto backend = std::find_if(limited_flags().begin(), limited_flags().end(),
+                                      [](const Limited& l) { return std::string(l.name) == "rdzv-backend"; });
+    const bool c10d = limited_values[static_cast<std::size_t>(backend - limited_flags().begin())] == "c10d";
+    // Under c10d the endpoint is the agents' own; the ranks' store gets a port of its own there, and here.
+    if (!c10d && colon != std::string::npos && settings.master_port == 0) {
+      try {
+        settings.master_port = std::stoi(rdzv_endpoint.substr(colon + 1));
+      } catch (const std::exception&) {
+        throw UsageError(format("launch: --rdzv-endpoint={} has no port behind its colon", rdzv_endpoint));
+      }
+    }
+  }
+
+  if (mixed_precision == "fp8")
+    throw UsageError("launch: --mixed_precision=fp8 is not possible: choose no, fp16 or bf16");
+  if (!mixed_precision.empty()) {
+    settings.environment.emplace_back("ACCELERATE_MIXED_PRECISION", mixed_precision);
+    settings.environment.emplace_back("COHORT_MIXED_PRECISION", mixed_precision);
+  }
+  if (cpu) {
+    settings.without_gpu = true;
+    settings.environment.emplace_back("ACCELERATE_USE_CPU", "true");
+    settings.environment.emplace_back("COHORT_BACKEND", "cpu");
+  }
+  settings.expects_gpu = multi_gpu;
+  if (!gpu_ids.empty()) settings.gpu_ids = gpu_ids;
+  if (virtual_local_rank) settings.device_policy = DevicePolicy::kOwn;
+  if (request.module && request.no_python) throw UsageError("launch: --module and --no-python contradict each other");
+  if (use_env && !request.pass_local_rank.empty())
+    throw UsageError("launch: --use-env and --pass-local-rank contradict each other");
+  try {
+    if (!redirects.empty()) settings.redirects = launch::parse_streams(redirects, "--redirects");
+    if (!tee.empty()) settings.tee = launch::parse_streams(tee, "--tee");
+    if (!signals.empty()) settings.signals = launch::parse_signals(signals);
+    std::stringstream ranks(filter);
+    for (std::string rank; std::getline(ranks, rank, ',');) {
+      COHORT_THROW_UNLESS(!rank.empty() && rank.size() < 6 && rank.find_first_not_of("0123456789") == std::string::npos,
+                          "--local-ranks-filter='{}' is no list of ranks such as 0,1", filter);
+      settings.local_ranks_filter.insert(std::stoi(rank));
+    }
+  } catch (const Error& e) {
+    throw UsageError(format("launch: {}", e.what()));
+  }
+  return request;
+}
+
+}  // namespace cohort::cli

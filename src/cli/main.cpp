@@ -1,0 +1,59 @@
+// The front end: starts in milliseconds, because it links no LibTorch.
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include <unistd.h>
+
+#include "cli/subcommand.h"
+#include "cohort_version.h"
+#include "core/config.h"
+
+namespace cohort::cli {
+namespace {
+
+std::string usage() {
+  std::string text =
+      "Cohort simulates, trains and evaluates robot policies on all the GPUs it is given.\n\n"
+      "usage: cohort SUBCOMMAND [arguments]\n\nsubcommands:\n";
+  for (const Subcommand& subcommand : subcommands())
+    text += format("  {:<10} {}\n", subcommand.name, subcommand.summary);
+  return text + "\n`cohort SUBCOMMAND --help` explains one. `cohort --version` prints the version.\n";
+}
+
+/// Replaces this process by the executable, so that signals reach the work itself.
+[[noreturn]] void become(const std::string& executable, char** arguments) {
+  const std::string path = sibling(executable);
+  ::execv(path.c_str(), arguments);
+  throw Error(format("cannot execute {}: {}", path, std::strerror(errno)));
+}
+
+int run(int argc, char** argv) {
+  const std::string first = argc > 1 ? argv[1] : "";
+  if (first.empty() || first == "--help" || first == "-h" || first == "help") {
+    std::fputs(usage().c_str(), first.empty() ? stderr : stdout);
+    return first.empty() ? 2 : 0;
+  }
+  if (first == "--version" || first == "-V") {
+    std::puts("cohort " COHORT_VERSION);
+    return 0;
+  }
+  std::vector<std::string> names;
+  for (const Subcommand& subcommand : subcommands()) {
+    if (subcommand.name == first) {
+      if (!subcommand.executable.empty()) become(subcommand.executable, argv + 1);
+      return subcommand.run(std::vector<std::string>(argv + 2, argv + argc));
+    }
+    names.push_back(subcommand.name);
+  }
+  const std::string near = config::nearest(first, names);
+  throw UsageError(format("there is no subcommand '{}'{}; `cohort --help` lists them", first,
+                          near.empty() ? "" : format(", did you mean '{}'?", near)));
+}
+
+}  // namespace
+}  // namespace cohort::cli
+
+int main(int argc, char** argv) {
+  return cohort::cli::run_program("cohort", [&] { return cohort::cli::run(argc, argv); });
+}

@@ -1,0 +1,81 @@
+#include "cli/subcommand.h"
+
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <map>
+
+#include <unistd.h>
+#if defined(__APPLE__)
+#include <mach-o/dyld.h>
+#endif
+
+#include "core/log.h"
+#include "launch/error_file.h"
+
+namespace cohort::cli {
+namespace fs = std::filesystem;
+namespace {
+
+std::map<std::string, Subcommand>& registry() {
+  static std::map<std::string, Subcommand> all;
+  return all;
+}
+
+}  // namespace
+
+Register::Register(Subcommand subcommand) {
+  const std::string name = subcommand.name;
+  COHORT_CHECK(registry().emplace(name, std::move(subcommand)).second, "the subcommand {} is registered twice", name);
+}
+
+std::vector<Subcommand> subcommands() {
+  std::vector<Subcommand> all;
+  for (const auto& [name, subcommand] : registry()) all.push_back(subcommand);
+  return all;
+}
+
+std::string own_path() {
+  std::error_code error;
+#if defined(__APPLE__)
+  std::string buffer(4096, '\0');
+  auto size = static_cast<std::uint32_t>(buffer.size());
+  COHORT_THROW_UNLESS(_NSGetExecutablePath(buffer.data(), &size) == 0, "this program's own path is longer than {}",
+                      buffer.size());
+  const fs::path path = fs::canonical(buffer.c_str(), error);
+#else
+  const fs::path path = fs::read_symlink("/proc/self/exe", error);
+#endif
+  COHORT_THROW_UNLESS(!error, "this program cannot find its own path: {}", error.message());
+  return path.string();
+}
+
+std::string sibling(const std::string& executable) {
+  const fs::path path = fs::path(own_path()).parent_path() / executable;
+  COHORT_THROW_UNLESS(
+      ::access(path.c_str(), X_OK) == 0,
+      "{} is missing: it is built with LibTorch; run `scripts/setup` and `scripts/build release --target {}`",
+      path.string(), executable);
+  return path.string();
+}
+
+int run_program(const std::string& name, const std::function<int()>& body) {
+  const auto tell = [&](const std::string& message) {
+    log::flush();
+    std::fprintf(stderr, "%s: %s\n", name.c_str(), message.c_str());
+    launch::write_error_file(message);
+  };
+  try {
+    const int code = body();
+    std::fflush(stdout);
+    return code;
+  } catch (const UsageError& e) {
+    tell(e.what());
+    return 2;
+  } catch (const std::exception& e) {
+    tell(e.what());
+    return 1;
+  }
+}
+
+}  // namespace cohort::cli

@@ -1,0 +1,47 @@
+/// The subcommands of `cohort`: one file each, which registers itself with one line:
+///
+///   const cohort::cli::Register kTop({"top", "GPU and host figures", run_top});
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+
+namespace cohort::cli {
+
+/// A wrong command line: exit code 2 instead of 1, and a pointer to --help.
+class UsageError : public Error {
+ public:
+  using Error::Error;
+};
+
+struct Subcommand {
+  std::string name;
+  std::string summary;  ///< for `cohort --help`
+  /// Gets the arguments behind the name; returns the exit code. Empty for one that is an executable of its own.
+  std::function<int(const std::vector<std::string>& arguments)> run;
+  /// The executable beside `cohort` that it becomes (it links what `cohort` must not, LibTorch above all); "" for none.
+  std::string executable;
+};
+
+class Register {
+ public:
+  explicit Register(Subcommand subcommand);
+};
+
+/// All registered ones, by name.
+std::vector<Subcommand> subcommands();
+
+/// The absolute path of this executable. Throws Error where the system does not tell.
+std::string own_path();
+
+/// The path of an executable beside this one; throws Error saying how to build it when it is missing.
+std::string sibling(const std::string& executable);
+
+/// Runs `body` as a program does: its return value is the exit code; an Error becomes its message on standard error, a
+/// copy in the agent's error file (launch/error_file.h) and exit code 1, a UsageError exit code 2. For the main() of
+/// every executable.
+int run_program(const std::string& name, const std::function<int()>& body);
+
+}  // namespace cohort::cli

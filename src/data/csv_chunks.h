@@ -1,0 +1,79 @@
+/// Cuts a CSV file into pieces of whole records that can be parsed at the same time.
+#pragma once
+#include <condition_variable>
+#include <cstdint>
+#include <limits>
+#include <mutex>
+
+#include "data/csv_layout.h"
+#include "data/csv_source.h"
+#include "data/table.h"
+
+namespace cohort::data {
+
+/// So many bytes before and behind a piece's text may be read, and those behind may be written.
+inline constexpr std::int64_t kChunkPadding = 64;
+
+/// Memory for the text of one piece, which grows as records turn out longer than thought.
+class ChunkBuffer {
+ public:
+  /// Room for `bytes` of text; what was there is kept.
+  void reserve(std::int64_t bytes);
+  char* text() { return memory_.data() + kChunkPadding; }
+
+ private:
+  AlignedArray<char> memory_;
+  std::int64_t capacity_ = 0;
+};
+
+/// Whole records: starts where a record starts and ends behind a line end, or at the end of the file. May be empty.
+struct CsvChunk {
+  char* begin = nullptr;  ///< in the buffer
+  char* end = nullptr;
+  std::int64_t first_line = 1;  ///< line of the file on which it starts, from 1
+  std::int64_t lines = 0;       ///< it holds at most so many records
+  std::int64_t first_row = 0;   ///< the pieces before it hold at most so many records
+};
+
+/// Reads pieces and finds their ends. A piece reaches from where the one before it ended to the first record end at or
+/// behind the next multiple of the piece size; so the cuts do not depend on the threads. Where a piece has no quotes
+/// its end is found without waiting for the piece before it. A line end inside a quoted field never cuts.
+class CsvCutter {
+ public:
+  CsvCutter(const CsvSource& source, const CsvLayout& layout, std::int64_t chunk_bytes);
+
+  std::int64_t count() const { return count_; }
+
+  /// Reads piece `index` into `buffer`. To be called once for each index, from any thread, lower indices first: it
+  /// waits until piece index - 1 has been cut. Returns false when a piece before was given up. Throws Error, and gives
+  /// this piece up, when the file cannot be read or a quote is not closed.
+  bool take(std::int64_t index, ChunkBuffer& buffer, CsvChunk& chunk);
+
+  /// Says that piece `index` will not be taken, so that nobody waits for it.
+  void give_up(std::int64_t index);
+
+ private:
+  class Window;
+  std::int64_t find_cut(Window& window, std::int64_t start, std::int64_t target, std::int64_t& open_quote) const;
+  bool opens_field(const Window& window, std::int64_t quote, std::int64_t start, std::int64_t floor) const;
+
+  const CsvSource& source_;
+  const CsvLayout& layout_;
+  std::int64_t chunk_bytes_;
+  std::int64_t count_;
+
+  std::mutex mutex_;
+  std::condition_variable moved_;
+  // Everything before piece next_ has been cut.
+  std::int64_t next_ = 0;
+  std::int64_t offset_, line_, row_ = 0;
+  std::int64_t given_up_ = std::numeric_limits<std::int64_t>::max();
+};
+
+/// Line feeds in [begin, end).
+std::int64_t count_lines(const char* begin, const char* end);
+
+/// About how many records the file holds: exact or too high for small files, for large ones judged from samples.
+std::int64_t estimate_rows(const CsvSource& source, const CsvLayout& layout);
+
+}  // namespace cohort::data

@@ -1,0 +1,288 @@
+#include "data/csv_records.h"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "core/error.h"
+#include "data/number_text.h"
+
+namespace cohort::data {
+namespace {
+
+static_assert(kChunkPadding > kNumberPadding);
+
+/// A field that the fast path did not take, cut out of its record.
+struct FieldText {
+  std::string_view content;  // without the quotes around it
+  const char* next = nullptr;
+  bool ends_record = false;
+  std::int64_t lines = 0;  // line feeds inside the quotes
+  bool junk_after_quote = false;
+};
+
+class ChunkParser {
+ public:
+  ChunkParser(const CsvLayout& layout, const CsvSettings& settings, MissingPolicy policy,
+              const std::vector<ColumnTarget>& targets, std::int64_t first_row)
+      : layout_(layout),
+        settings_(settings),
+        policy_(policy),
+        targets_(targets),
+        separator_(layout.separator),
+        decimal_(layout.decimal),
+        columns_(layout.columns.size()),
+        row_(first_row) {
+    result_.missing.assign(columns_, 0);
+    result_.texts.resize(columns_);
+  }
+
+  ChunkResult parse(const CsvChunk& chunk) {
+    end_ = chunk.end;
+    std::memset(chunk.end, '\n', kChunkPadding);  // every field ends there
+    line_ = chunk.first_line;
+    const char* p = chunk.begin;
+    while (p < end_) {
+      if (const char* next = skip_line(p)) {
+        p = next;
+        continue;
+      }
+      record_ = p;
+      record_line_ = line_;
+      drop_ = false;
+      p = parse_record(p);
+      if (p == nullptr) break;
+      ++line_;
+      finish_record();
+    }
+    return std::move(result_);
+  }
+
+ private:
+  /// Behind the line when it is blank or a comment, else nullptr.
+  const char* skip_line(const char* p) {
+    if (*p > ' ' && *p != layout_.comment) return nullptr;
+    if (layout_.comment != '\0' && *p == layout_.comment) {
+      p = static_cast<const char*>(std::memchr(p, '\n', static_cast<std::size_t>(end_ + 1 - p)));
+    } else {
+      while ((*p == ' ' || *p == '\t') && *p != separator_) ++p;
+      if (*p == '\r' && p[1] == '\n') ++p;
+      if (*p != '\n') return nullptr;
+    }
+    ++line_;
+    return p + 1;
+  }
+
+  /// Behind the record, or nullptr after a fault.
+  const char* parse_record(const char* p) {
+    for (std::size_t c = 0; c < columns_; ++c) {
+      const bool last = c + 1 == columns_;
+      if (layout_.columns[c].use == FieldUse::kNumber) {
+        double value;
+        const char* q = parse_number_(p, decimal_, value);
+        if (q != nullptr) {
+          if (*q == '\r') q += q[1] == '\n';
+          if (*q == (last ? '\n' : separator_) && store(c, value)) {
+            p = q + 1;
+            continue;
+          }
+        }
+      }
+      const FieldText field = cut(p);
+      if (field.junk_after_quote) return fault(c, "there is text after the closing quote of a field");
+      if (field.ends_record != last) return ragged_fault();
+      if (!take(c, field.content)) return nullptr;
+      line_ += field.lines;
+      p = field.next;
+    }
+    return p;
+  }
+
+  void finish_record() {
+    if (drop_) {
+      if (result_.dropped_rows++ == 0) result_.first_dropped_line = record_line_;
+      for (TextArray& texts : result_.texts) {
+        if (static_cast<std::int64_t>(texts.size()) <= result_.rows) continue;
+        texts.ends.pop_back();
+        texts.bytes.resize(texts.ends.empty() ? 0 : texts.ends.back());
+      }
+      return;
+    }
+    if (result_.rows++ == 0) result_.first_row_line = record_line_;
+    ++row_;
+  }
+
+  bool store(std::size_t c, double value) {
+    const ColumnTarget& target = targets_[c];
+    if (target.float32 == nullptr) {
+      target.float64[row_] = value;
+      return true;
+    }
+    const auto rounded = static_cast<float>(value);
+    if (std::isinf(rounded) && !std::isinf(value)) return false;
+    target.float32[row_] = rounded;
+    return true;
+  }
+
+  FieldText cut(const char* p) {
+    FieldText field;
+    if (*p != '"') {
+      const char* q = p;
+      while (*q != separator_ && *q != '\n') ++q;
+      field.ends_record = *q == '\n';
+      field.next = q + 1;
+      if (field.ends_record && q > p && q[-1] == '\r') --q;
+      field.content = std::string_view(p, static_cast<std::size_t>(q - p));
+      return field;
+    }
+    const char* const open = p++;
+    const char* begin = p;
+    bool doubled = false;
+    unquoted_.clear();
+    for (;;) {
+      const void* found = p < end_ ? std::memchr(p, '"', static_cast<std::size_t>(end_ - p)) : nullptr;
+      if (found == nullptr) {
+        // CsvCutter has refused files with an open quote: this is unreachable for whole records.
+        field.junk_after_quote = true;
+        field.next = end_;
+        return field;
+      }
+      const char* quote = static_cast<const char*>(found);
+      if (quote + 1 < end_ && quote[1] == '"') {
+        unquoted_.append(begin, quote + 1);
+        begin = p = quote + 2;
+        doubled = true;
+        continue;
+      }
+      field.content = std::string_view(begin, static_cast<std::size_t>(quote - begin));
+      if (doubled) {
+        unquoted_.append(field.content);
+        field.content = unquoted_;
+      }
+      field.lines = count_lines(open, quote);
+      p = quote + 1;
+      break;
+    }
+    if (*p == '\r' && p[1] == '\n') ++p;
+    field.ends_record = *p == '\n';
+    field.junk_after_quote = !field.ends_record && *p != separator_;
+    field.next = p + 1;
+    return field;
+  }
+
+  /// Stores a field; false after a fault.
+  bool take(std::size_t c, std::string_view content) {
+    const FieldUse use = layout_.columns[c].use;
+    if (use == FieldUse::kSkip) return true;
+    if (use == FieldUse::kText) {
+      result_.texts[c].add(content);
+      return true;
+    }
+    const std::string_view text = trim_blanks(content);
+    if (is_missing_text(text, settings_.missing_values)) return take_missing(c, text);
+    if (use == FieldUse::kDate) {
+      double seconds = 0;
+      if (const char* wrong = parse_date(text, layout_.date_order, seconds)) {
+        fault(c, format("{} is no date of the order {}: {}", shown(content), settings_.date_order, wrong));
+        return false;
+      }
+      targets_[c].float64[row_] = seconds;
+      return true;
+    }
+    double value = 0;
+    if (!parse_number(text, decimal_, value)) {
+      std::string message = format("{} is no number", shown(content));
+      double other = 0;
+      if (parse_number(text, decimal_ == '.' ? ',' : '.', other))
+        message += format("; is the decimal mark '{}'? Then set decimal", decimal_ == '.' ? ',' : '.');
+      else
+        message +=
+            "; name the column in text_columns, leave it out (columns lists those to read), or add the text to "
+            "missing_values";
+      // The cause of a wrong type is often a missing or additional separator: say that instead.
+      if (field_count() == columns_)
+        fault(c, message);
+      else
+        ragged_fault();
+      return false;
+    }
+    if (!store(c, value)) {
+      fault(c, format("{} is too large for float32; set precision to float64", shown(content)));
+      return false;
+    }
+    return true;
+  }
+
+  bool take_missing(std::size_t c, std::string_view text) {
+    const bool date = layout_.columns[c].use == FieldUse::kDate;
+    if (policy_ == MissingPolicy::kDropRow) {
+      drop_ = true;
+      return true;
+    }
+    if (policy_ == MissingPolicy::kError || date) {
+      const std::string what = text.empty() ? "the value is missing" : format("the value is missing ({})", shown(text));
+      fault(c, what + (date ? "; a date cannot be filled: set missing to drop_row"
+                            : "; set missing to drop_row, forward_fill or keep, or leave the column out (columns lists "
+                              "those to read)"));
+      return false;
+    }
+    ++result_.missing[c];
+    return store(c, std::numeric_limits<double>::quiet_NaN());
+  }
+
+  /// Fields of the present record.
+  std::size_t field_count() {
+    const char* p = record_;
+    for (std::size_t count = 1;; ++count) {
+      const FieldText field = cut(p);
+      if (field.ends_record || field.junk_after_quote || field.next >= end_) return count;
+      p = field.next;
+    }
+  }
+
+  const char* ragged_fault() {
+    const std::size_t count = field_count();
+    result_.fault =
+        format("line {} has {} field{}, but {} {} ({} of separator {})", record_line_, count, count == 1 ? "" : "s",
+               columns_, layout_.has_header ? "columns stand in the header" : "are in the first line",
+               count < columns_ ? "too few" : "too many", shown(std::string_view(&separator_, 1)));
+    return nullptr;
+  }
+
+  const char* fault(std::size_t c, const std::string& what) {
+    result_.fault = format("line {}, column '{}': {}", line_, layout_.columns[c].name, what);
+    return nullptr;
+  }
+
+  const CsvLayout& layout_;
+  const CsvSettings& settings_;
+  const MissingPolicy policy_;
+  const std::vector<ColumnTarget>& targets_;
+  const char separator_, decimal_;
+  const NumberParser parse_number_ = fastest_number_parser();
+  const std::size_t columns_;
+  std::int64_t row_;
+  const char* end_ = nullptr;
+  const char* record_ = nullptr;
+  std::int64_t line_ = 1, record_line_ = 1;
+  bool drop_ = false;
+  std::string unquoted_;
+  ChunkResult result_;
+};
+
+}  // namespace
+
+MissingPolicy parse_missing_policy(const std::string& text) {
+  if (text == "error") return MissingPolicy::kError;
+  if (text == "drop_row") return MissingPolicy::kDropRow;
+  if (text == "forward_fill") return MissingPolicy::kForwardFill;
+  if (text == "keep") return MissingPolicy::kKeep;
+  throw Error(format("'{}' is no policy for missing values; write error, drop_row, forward_fill or keep", text));
+}
+
+ChunkResult parse_chunk(const CsvLayout& layout, const CsvSettings& settings, MissingPolicy policy,
+                        const CsvChunk& chunk, const std::vector<ColumnTarget>& targets, std::int64_t first_row) {
+  return ChunkParser(layout, settings, policy, targets, first_row).parse(chunk);
+}
+
+}  // namespace cohort::data

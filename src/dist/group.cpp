@@ -1,0 +1,325 @@
+#include "dist/group.h"
+
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <torch/torch.h>
+
+#include "core/log.h"
+#include "dist/cuda_plugin.h"
+#include "dist/gloo/gloo_backend.h"
+#include "dist/peers.h"
+#include "dist/store.h"
+
+namespace cohort::dist {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr auto kGoodbye = std::chrono::seconds(30);
+constexpr auto kLookForDead = milliseconds(500);
+
+/// LibTorch's messages carry a C++ stack after the first line.
+std::string first_line(const std::exception& problem) {
+  const std::string text(problem.what());
+  return text.substr(0, text.find('\n'));
+}
+
+bool contains_any(const std::string& text, std::initializer_list<const char*> parts) {
+  for (const char* part : parts)
+    if (text.find(part) != std::string::npos) return true;
+  return false;
+}
+
+bool is_timeout(const std::string& text) {
+  return contains_any(text, {"Timed out", "timed out", "timeout", "Timeout"});
+}
+
+bool is_lost_connection(const std::string& text) {
+  return contains_any(text,
+                      {"Connection closed by peer", "Connection reset by peer", "Broken pipe", "Connection refused",
+                       "Socket closed", "NCCL error", "remote process exited", "gloo/transport"});
+}
+
+c10d::ReduceOp to_c10d(Reduction reduction) {
+  switch (reduction) {
+    case Reduction::kMax:
+      return c10d::ReduceOp::MAX;
+    case Reduction::kMin:
+      return c10d::ReduceOp::MIN;
+    default:
+      return c10d::ReduceOp::SUM;  // kMean divides afterwards: Gloo has no average
+  }
+}
+
+at::Tensor bytes_to_tensor(const std::string& bytes) {
+  at::Tensor tensor = at::empty({static_cast<std::int64_t>(bytes.size())}, at::kByte);
+  std::copy(bytes.begin(), bytes.end(), reinterpret_cast<char*>(tensor.data_ptr<std::uint8_t>()));
+  return tensor;
+}
+
+std::string tensor_to_bytes(const at::Tensor& tensor) {
+  const at::Tensor flat = tensor.contiguous();
+  return std::string(reinterpret_cast<const char*>(flat.data_ptr<std::uint8_t>()),
+                     static_cast<std::size_t>(flat.numel()));
+}
+
+}  // namespace
+
+struct Group::Impl {
+  RankEnvironment env;
+  GroupOptions options;
+  c10::intrusive_ptr<c10d::Store> store;
+  c10::intrusive_ptr<c10d::ProcessGroup> group;
+  c10::intrusive_ptr<c10d::Backend> nccl;
+  std::unique_ptr<Peers> peers;
+  bool closed = false;
+  std::string failure;  ///< first failed operation; empty while all is well
+  int exceptions_at_start = std::uncaught_exceptions();
+
+  void check_open(const char* operation) const {
+    COHORT_THROW_UNLESS(failure.empty(), "rank {}: {} is not possible any more, since the group has failed: {}",
+                        env.rank, operation, failure);
+    COHORT_CHECK(!closed, "{} on a group that is closed", operation);
+  }
+
+  /// Runs one collective to its end.
+  template <class Start>
+  void run(Group& owner, const char* operation, const Start& start) {
+    check_open(operation);
+    try {
+      const c10::intrusive_ptr<c10d::Work> work = start();
+      if (work) work->wait();
+    } catch (const std::exception& problem) {
+      throw owner.explain(problem, operation);
+    }
+  }
+
+  /// The tensor on which a collective can work: contiguous, on a device that a backend serves.
+  at::Tensor prepare(const at::Tensor& tensor) const {
+    at::Tensor ready = tensor.detach();
+    if (ready.is_cpu() && !has_gloo() && nccl)
+      ready = ready.to(at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(options.device.index)));
+    return ready.contiguous();
+  }
+};
+
+Group::Group() : impl_(std::make_unique<Impl>()) {}
+
+std::shared_ptr<Group> Group::create(const RankEnvironment& env, const GroupOptions& options) {
+  // Not make_shared: the constructor is private.
+  std::shared_ptr<Group> result(new Group());
+  Impl& self = *result->impl_;
+  self.env = env;
+  self.options = options;
+  const bool cuda = options.device.kind == DeviceKind::kCuda;
+  const CudaPlugin* plugin = cuda ? &load_cuda_plugin() : nullptr;
+
+  if (env.world_size == 1) {
+    self.store = c10::make_intrusive<c10d::HashStore>();
+  } else {
+    self.store = open_store(env, options.store_timeout);
+    self.peers = std::make_unique<Peers>(self.store, env.rank, env.restart_count);
+  }
+  try {
+    // Python's init_process_group nests its stores in this way; with the same keys C++ and Python ranks meet.
+    const auto outer = c10::make_intrusive<c10d::PrefixStore>("default_pg", self.store);
+    const auto prefix = c10::make_intrusive<c10d::PrefixStore>("0/", outer);
+    self.group = c10::make_intrusive<c10d::ProcessGroup>(prefix, env.rank, env.world_size);
+    self.group->setDefaultBackend(cuda ? c10d::ProcessGroup::NCCL : c10d::ProcessGroup::GLOO);
+    if (has_gloo() || !cuda) {
+      const auto store = c10::make_intrusive<c10d::PrefixStore>("cpu/", prefix);
+      const auto backend =
+          make_gloo_backend(store, env.rank, env.world_size, options.collective_timeout, env.one_node());
+      self.group->setBackend(at::kCPU, c10d::ProcessGroup::GLOO, backend);
+    }
+    if (cuda) {
+      const auto store = c10::make_intrusive<c10d::PrefixStore>("cuda/", prefix);
+      self.nccl =
+          plugin->make_nccl_backend(store, env.rank, env.world_size, options.collective_timeout, options.device.index);
+      self.group->setBackend(at::kCUDA, c10d::ProcessGroup::NCCL, self.nccl);
+    }
+    self.group->setGroupName("0");
+    self.group->setGroupDesc("default_pg");
+  } catch (const std::exception& problem) {
+    throw result->explain(problem, "the connection of the ranks with each other");
+  }
+  if (self.peers) self.peers->refresh();
+  return result;
+}
+
+Group::~Group() {
+  Impl& self = *impl_;
+  if (self.closed) return;
+  if (self.failure.empty() && std::uncaught_exceptions() <= self.exceptions_at_start && self.group &&
+      self.env.world_size > 1) {
+    try {
+      barrier(std::min<milliseconds>(kGoodbye, self.options.collective_timeout));
+    } catch (const std::exception& problem) {
+      log::warning("while leaving the group: {}", problem.what());
+    }
+  }
+  try {
+    if (self.nccl) self.failure.empty() ? self.nccl->shutdown() : self.nccl->abort();
+  } catch (const std::exception& problem) {
+    log::warning("while leaving the group: {}", problem.what());
+  }
+}
+
+int Group::rank() const {
+  return impl_->env.rank;
+}
+int Group::world_size() const {
+  return impl_->env.world_size;
+}
+const RankEnvironment& Group::environment() const {
+  return impl_->env;
+}
+const GroupOptions& Group::options() const {
+  return impl_->options;
+}
+bool Group::failed() const {
+  return !impl_->failure.empty();
+}
+const c10::intrusive_ptr<c10d::ProcessGroup>& Group::process_group() const {
+  return impl_->group;
+}
+
+void Group::all_reduce(at::Tensor& tensor, Reduction reduction) {
+  COHORT_CHECK(reduction != Reduction::kMean || tensor.is_floating_point(), "the mean of {} values",
+               c10::toString(tensor.scalar_type()));
+  if (world_size() == 1) return impl_->check_open("all_reduce");
+  const at::NoGradGuard no_grad;
+  at::Tensor ready = impl_->prepare(tensor);
+  impl_->run(*this, "all_reduce", [&] {
+    std::vector<at::Tensor> tensors{ready};
+    c10d::AllreduceOptions options;
+    options.reduceOp = to_c10d(reduction);
+    return impl_->group->allreduce(tensors, options);
+  });
+  if (reduction == Reduction::kMean) ready.div_(world_size());
+  if (!ready.is_alias_of(tensor)) tensor.copy_(ready);
+}
+
+void Group::broadcast(at::Tensor& tensor, int root) {
+  COHORT_CHECK(root >= 0 && root < world_size(), "root {} of {} ranks", root, world_size());
+  if (world_size() == 1) return impl_->check_open("broadcast");
+  const at::NoGradGuard no_grad;
+  at::Tensor ready = impl_->prepare(tensor);
+  impl_->run(*this, "broadcast", [&] {
+    std::vector<at::Tensor> tensors{ready};
+    c10d::BroadcastOptions options;
+    options.rootRank = root;
+    return impl_->group->broadcast(tensors, options);
+  });
+  if (!ready.is_alias_of(tensor)) tensor.copy_(ready);
+}
+
+std::vector<at::Tensor> Group::all_gather(const at::Tensor& tensor) {
+  impl_->check_open("all_gather");
+  if (world_size() == 1) return {tensor.detach().clone()};
+  const at::NoGradGuard no_grad;
+  const auto gather_equal = [&](const at::Tensor& part) {
+    std::vector<at::Tensor> inputs{impl_->prepare(part)};
+    std::vector<std::vector<at::Tensor>> outputs(1);
+    for (int i = 0; i < world_size(); ++i) outputs[0].push_back(at::empty_like(inputs[0]));
+    impl_->run(*this, "all_gather", [&] { return impl_->group->allgather(outputs, inputs); });
+    for (at::Tensor& output : outputs[0]) output = output.to(part.device());
+    return outputs[0];
+  };
+  if (tensor.dim() == 0) return gather_equal(tensor);
+  const std::vector<at::Tensor> sizes = gather_equal(at::full({1}, tensor.size(0), at::kLong));
+  std::int64_t largest = 0;
+  for (const at::Tensor& size : sizes) largest = std::max(largest, size.item<std::int64_t>());
+  at::Tensor padded = tensor.detach();
+  if (tensor.size(0) < largest) {
+    std::vector<std::int64_t> shape = tensor.sizes().vec();
+    shape[0] = largest;
+    padded = at::zeros(shape, tensor.options());
+    padded.narrow(0, 0, tensor.size(0)).copy_(tensor.detach());
+  }
+  std::vector<at::Tensor> parts = gather_equal(padded);
+  for (std::size_t i = 0; i < parts.size(); ++i) parts[i] = parts[i].narrow(0, 0, sizes[i].item<std::int64_t>());
+  return parts;
+}
+
+std::vector<std::string> Group::all_gather_bytes(const std::string& bytes) {
+  std::vector<std::string> result;
+  for (const at::Tensor& part : all_gather(bytes_to_tensor(bytes))) result.push_back(tensor_to_bytes(part));
+  return result;
+}
+
+std::vector<std::string> Group::gather_bytes(const std::string& bytes, int root) {
+  // Small objects: gathering everywhere costs no more than the latency of gathering to one, and NCCL has no gather.
+  std::vector<std::string> all = all_gather_bytes(bytes);
+  if (rank() != root) all.clear();
+  return all;
+}
+
+std::string Group::broadcast_bytes(const std::string& bytes, int root) {
+  at::Tensor size = at::full({1}, static_cast<std::int64_t>(bytes.size()), at::kLong);
+  broadcast(size, root);
+  at::Tensor content = rank() == root ? bytes_to_tensor(bytes) : at::empty({size.item<std::int64_t>()}, at::kByte);
+  broadcast(content, root);
+  return tensor_to_bytes(content);
+}
+
+void Group::barrier(std::optional<milliseconds> timeout) {
+  if (world_size() == 1) return impl_->check_open("barrier");
+  impl_->run(*this, "barrier", [&] {
+    c10d::BarrierOptions options;
+    options.device = has_gloo() ? at::Device(at::kCPU)
+                                : at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(impl_->options.device.index));
+    if (timeout) options.timeout = *timeout;
+    return impl_->group->barrier(options);
+  });
+}
+
+void Group::close() {
+  if (impl_->closed) return;
+  barrier();
+  if (impl_->nccl) impl_->nccl->shutdown();
+  impl_->closed = true;
+  impl_->nccl.reset();
+  impl_->group.reset();
+  impl_->peers.reset();
+  impl_->store.reset();
+}
+
+bool Group::is_communication_failure(const std::exception& problem) {
+  const std::string text = first_line(problem);
+  return is_lost_connection(text) || is_timeout(text);
+}
+
+Error Group::explain(const std::exception& problem, const std::string& operation) {
+  Impl& self = *impl_;
+  const std::string reason = first_line(problem);
+  std::string message = format("rank {} of {}: {} failed", self.env.rank, self.env.world_size, operation);
+  std::vector<Peer> dead;
+  if (self.peers) {
+    self.peers->refresh();
+    dead = self.peers->dead(is_lost_connection(reason) ? kLookForDead : milliseconds(0));
+  }
+  if (!dead.empty()) {
+    message += dead.size() == 1 ? " because rank " : " because ranks ";
+    for (std::size_t i = 0; i < dead.size(); ++i)
+      message += format("{}{} (pid {})", i == 0 ? "" : ", ", dead[i].rank, dead[i].pid);
+    message += dead.size() == 1 ? " has ended; its own output tells why" : " have ended; their own output tells why";
+  } else if (is_timeout(reason)) {
+    message += format(
+        ": some rank did not take part within {:.1f} s. It may hang, be much slower, have stopped earlier (unequal "
+        "numbers of "
+        "steps), or be at another collective; look at the last lines of every rank's output",
+        std::chrono::duration<double>(self.options.collective_timeout).count());
+  } else if (is_lost_connection(reason)) {
+    message +=
+        ": the connection to another rank broke, most likely because that rank failed or was killed; the rank whose "
+        "output "
+        "ends first tells why";
+  }
+  message += format(" ({})", reason);
+  if (self.failure.empty()) self.failure = message;
+  return Error(message);
+}
+
+}  // namespace cohort::dist

@@ -1,0 +1,38 @@
+/// Who the other ranks are, as far as needed to say which of them died.
+#pragma once
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+namespace cohort::dist {
+
+struct Peer {
+  int rank = 0;
+  long pid = 0;
+  std::string host;  ///< host name and boot id: equal exactly when two processes share a process table
+};
+
+class Peers {
+ public:
+  /// Publishes this process under a key of its own, beside those of the process group.
+  Peers(c10::intrusive_ptr<c10d::Store> store, int rank, int restart);
+
+  /// Reads who has published by now. Python ranks never do. Never throws; keeps what it had when the store does not
+  /// answer.
+  void refresh();
+
+  /// Ranks on this host whose process has ended (or is a zombie). Looks again for up to `patience`, since a broken
+  /// connection is seen before the process is gone.
+  std::vector<Peer> dead(std::chrono::milliseconds patience) const;
+
+ private:
+  c10::intrusive_ptr<c10d::Store> store_;
+  std::string key_;
+  int rank_;
+  std::string host_;
+  std::vector<Peer> known_;
+};
+
+}  // namespace cohort::dist

@@ -1,0 +1,319 @@
+#include "dist/rank_environment.h"
+
+#include <charconv>
+#include <cstdlib>
+
+#include "core/error.h"
+
+namespace cohort::dist {
+namespace {
+
+constexpr int kMaxPort = 65535;
+// Slurm gives no port. One in this range follows from the job (and step), below Linux's default ephemeral range (32768
+// up), so that two jobs on one node rarely meet and no outgoing connection holds it.
+constexpr int kFirstDerivedPort = 15000;
+constexpr int kDerivedPorts = 15000;
+
+int to_int(const std::string& name, const std::string& text) {
+  int value = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  COHORT_THROW_UNLESS(problem == std::errc() && end == text.data() + text.size(), "{}='{}' is not a whole number", name,
+                      text);
+  return value;
+}
+
+class Variables {
+ public:
+  explicit Variables(const VariableLookup& lookup) : lookup_(lookup) {}
+
+  std::optional<std::string> text(const std::string& name) const {
+    std::optional<std::string> value = lookup_(name);
+    if (value && value->empty()) return std::nullopt;
+    return value;
+  }
+  std::optional<int> number(const std::string& name) const {
+    const auto value = text(name);
+    if (!value) return std::nullopt;
+    return to_int(name, *value);
+  }
+  int require(const std::string& name, const char* because) const {
+    const auto value = number(name);
+    COHORT_THROW_UNLESS(value.has_value(), "{} is not set, although {}; set it, or unset the others to run one process",
+                        name, because);
+    return *value;
+  }
+
+ private:
+  const VariableLookup& lookup_;
+};
+
+bool is_loopback_name(const std::string& host) {
+  return host == "localhost" || host == "::1" || host.rfind("127.", 0) == 0;
+}
+
+void check_range(const char* rank_name, int rank, const char* size_name, int size) {
+  COHORT_THROW_UNLESS(size >= 1, "{}={}: a job has at least one process", size_name, size);
+  COHORT_THROW_UNLESS(rank >= 0 && rank < size, "{}={} does not fit {}={}: ranks run from 0 to {}", rank_name, rank,
+                      size_name, size, size - 1);
+}
+
+void check_local(const RankEnvironment& env, const char* local_rank_name, const char* local_size_name) {
+  if (env.local_world_size == 0) {
+    COHORT_THROW_UNLESS(env.local_rank >= 0 && env.local_rank < env.world_size,
+                        "{}={} does not fit a job of {} processes", local_rank_name, env.local_rank, env.world_size);
+    return;
+  }
+  check_range(local_rank_name, env.local_rank, local_size_name, env.local_world_size);
+  COHORT_THROW_UNLESS(env.local_world_size <= env.world_size, "{}={} is more than the {} processes of the job",
+                      local_size_name, env.local_world_size, env.world_size);
+}
+
+void check_port(const std::string& origin, int port) {
+  COHORT_THROW_UNLESS(port > 0 && port <= kMaxPort, "{}={} is not a TCP port (1 to {})", origin, port, kMaxPort);
+}
+
+int derived_port(unsigned long number) {
+  return kFirstDerivedPort + static_cast<int>(number % static_cast<unsigned long>(kDerivedPorts));
+}
+
+RankEnvironment from_variables(const Variables& vars) {
+  RankEnvironment env;
+  env.source = EnvironmentSource::kVariables;
+  env.rank = vars.require("RANK", "WORLD_SIZE or LOCAL_RANK is");
+  env.world_size = vars.require("WORLD_SIZE", "RANK is");
+  check_range("RANK", env.rank, "WORLD_SIZE", env.world_size);
+
+  const auto addr = vars.text("MASTER_ADDR");
+  const auto port = vars.number("MASTER_PORT");
+  COHORT_THROW_UNLESS(
+      addr.has_value(),
+      "MASTER_ADDR is not set, although RANK and WORLD_SIZE are; set it to the address of rank 0's host "
+      "(127.0.0.1 when all processes run on this one)");
+  COHORT_THROW_UNLESS(
+      port.has_value(),
+      "MASTER_PORT is not set, although RANK and WORLD_SIZE are; set it to the same free port for all ranks");
+  check_port("MASTER_PORT", *port);
+  env.master_addr = *addr;
+  env.master_port = *port;
+
+  const auto local_rank = vars.number("LOCAL_RANK");
+  const auto local_size = vars.number("LOCAL_WORLD_SIZE");
+  const bool one_node = is_loopback_name(*addr);
+  if (local_rank) {
+    env.local_rank = *local_rank;
+  } else {
+    COHORT_THROW_UNLESS(
+        one_node,
+        "LOCAL_RANK is not set, and MASTER_ADDR={} may be another host, so that this process cannot know "
+        "which of its host's devices is its own; set LOCAL_RANK to its number on this host",
+        *addr);
+    env.local_rank = env.rank;
+  }
+  env.local_world_size = local_size.value_or(one_node ? env.world_size : 0);
+  COHORT_THROW_UNLESS(!local_size || *local_size >= 1, "LOCAL_WORLD_SIZE={}: at least this process runs here",
+                      local_size.value_or(0));
+  check_local(env, "LOCAL_RANK", "LOCAL_WORLD_SIZE");
+
+  env.agent_hosts_store = vars.text("TORCHELASTIC_USE_AGENT_STORE").value_or("") == "True";
+  env.restart_count = vars.number("TORCHELASTIC_RESTART_COUNT").value_or(0);
+  env.run_id = vars.text("TORCHELASTIC_RUN_ID").value_or("");
+  if (env.rank == 0 && !env.agent_hosts_store) env.store_fd = vars.number("COHORT_STORE_FD");
+  return env;
+}
+
+RankEnvironment from_open_mpi(const Variables& vars) {
+  RankEnvironment env;
+  env.source = EnvironmentSource::kOpenMpi;
+  const char* because = "OMPI_COMM_WORLD_RANK is";
+  env.rank = vars.require("OMPI_COMM_WORLD_RANK", because);
+  env.world_size = vars.require("OMPI_COMM_WORLD_SIZE", because);
+  env.local_rank = vars.require("OMPI_COMM_WORLD_LOCAL_RANK", because);
+  env.local_world_size = vars.require("OMPI_COMM_WORLD_LOCAL_SIZE", because);
+  check_range("OMPI_COMM_WORLD_RANK", env.rank, "OMPI_COMM_WORLD_SIZE", env.world_size);
+  check_local(env, "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE");
+
+  const auto addr = vars.text("MASTER_ADDR");
+  COHORT_THROW_UNLESS(
+      addr || env.one_node(),
+      "MASTER_ADDR is not set, and Open MPI started {} processes on several nodes ({} here); pass rank 0's "
+      "host: mpirun -x MASTER_ADDR=HOST -x MASTER_PORT=PORT ...",
+      env.world_size, env.local_world_size);
+  env.master_addr = addr.value_or("127.0.0.1");
+  if (const auto port = vars.number("MASTER_PORT")) {
+    check_port("MASTER_PORT", *port);
+    env.master_port = *port;
+  } else {
+    // All processes of one mpirun share these; which of them is set depends on Open MPI's version.
+    for (const char* name : {"OMPI_MCA_ess_base_jobid", "PMIX_NAMESPACE"}) {
+      const auto job = vars.text(name);
+      if (!job) continue;
+      unsigned long number = 0;
+      for (const char c : *job) number = number * 131 + static_cast<unsigned char>(c);
+      env.master_port = derived_port(number);
+      env.port_origin = format("derived from {}={}", name, *job);
+      break;
+    }
+    COHORT_THROW_UNLESS(env.master_port != 0,
+                        "MASTER_PORT is not set, and Open MPI gave no job number to derive one from; pass a free port: "
+                        "mpirun -x MASTER_PORT=PORT ...");
+  }
+  return env;
+}
+
+RankEnvironment from_slurm(const Variables& vars) {
+  RankEnvironment env;
+  env.source = EnvironmentSource::kSlurm;
+  const char* because = "SLURM_PROCID is";
+  env.rank = vars.require("SLURM_PROCID", because);
+  const char* size_name = vars.text("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS";
+  env.world_size = vars.require(size_name, because);
+  env.local_rank = vars.require("SLURM_LOCALID", because);
+  check_range("SLURM_PROCID", env.rank, size_name, env.world_size);
+
+  std::string nodes_name;
+  std::string nodes;
+  for (const char* name : {"SLURM_STEP_NODELIST", "SLURM_NODELIST", "SLURM_JOB_NODELIST"}) {
+    if (const auto value = vars.text(name)) {
+      nodes_name = name;
+      nodes = *value;
+      break;
+    }
+  }
+  const auto addr = vars.text("MASTER_ADDR");
+  COHORT_THROW_UNLESS(
+      addr || !nodes.empty(),
+      "SLURM_STEP_NODELIST is not set, although SLURM_PROCID is; start the job with srun, or set MASTER_ADDR");
+  env.master_addr = addr ? *addr : first_host(nodes);
+
+  const char* tasks_name =
+      vars.text("SLURM_STEP_TASKS_PER_NODE") ? "SLURM_STEP_TASKS_PER_NODE" : "SLURM_TASKS_PER_NODE";
+  const auto tasks = vars.text(tasks_name);
+  const auto node = vars.number("SLURM_NODEID");
+  if (tasks && node) {
+    env.local_world_size = tasks_on_node(*tasks, *node);
+  } else {
+    const int count = vars.number("SLURM_STEP_NUM_NODES").value_or(vars.number("SLURM_NNODES").value_or(0));
+    env.local_world_size = count == 1 ? env.world_size : 0;
+  }
+  check_local(env, "SLURM_LOCALID", tasks_name);
+
+  const auto job = vars.text("SLURM_JOB_ID") ? vars.text("SLURM_JOB_ID") : vars.text("SLURM_JOBID");
+  const auto step = vars.text("SLURM_STEP_ID");
+  env.run_id = job.value_or("");
+  if (const auto port = vars.number("MASTER_PORT")) {
+    check_port("MASTER_PORT", *port);
+    env.master_port = *port;
+  } else {
+    COHORT_THROW_UNLESS(job.has_value(),
+                        "SLURM_JOB_ID is not set, although SLURM_PROCID is; set MASTER_PORT to a free port");
+    const auto number = static_cast<unsigned long>(to_int("SLURM_JOB_ID", *job));
+    const auto step_number = static_cast<unsigned long>(step ? to_int("SLURM_STEP_ID", *step) : 0);
+    // Steps of one job may run side by side; a large stride keeps them off the ports of neighbouring jobs.
+    env.master_port = derived_port(number + 1009 * step_number);
+    env.port_origin = format("derived from SLURM_JOB_ID={}{}", *job, step ? ", SLURM_STEP_ID=" + *step : "");
+  }
+  return env;
+}
+
+/// srun sets SLURM_STEP_ID in its tasks. A batch script and a shell of salloc carry SLURM_PROCID=0 and SLURM_NTASKS as
+/// well, but are one process; their step numbers, where set, are reserved ones (slurm.h: SLURM_BATCH_SCRIPT 0xfffffffb,
+/// SLURM_INTERACTIVE_STEP 0xfffffffa).
+bool inside_srun(const Variables& vars) {
+  const auto step = vars.text("SLURM_STEP_ID");
+  if (!step) return false;
+  unsigned long long number = 0;
+  const auto [end, problem] = std::from_chars(step->data(), step->data() + step->size(), number);
+  return problem == std::errc() && end == step->data() + step->size() && number < 0xfffffff0ULL;
+}
+
+}  // namespace
+
+const char* to_string(EnvironmentSource source) {
+  switch (source) {
+    case EnvironmentSource::kSingleProcess:
+      return "one process";
+    case EnvironmentSource::kVariables:
+      return "RANK and WORLD_SIZE";
+    case EnvironmentSource::kSlurm:
+      return "Slurm";
+    case EnvironmentSource::kOpenMpi:
+      return "Open MPI";
+  }
+  return "?";
+}
+
+std::string RankEnvironment::describe() const {
+  if (!launched()) return "one process (no launcher's variables are set)";
+  const std::string local = local_world_size > 0 ? format("local rank {} of {}", local_rank, local_world_size)
+                                                 : format("local rank {}", local_rank);
+  return format("rank {} of {} ({}), from {}, store at {}:{}{}", rank, world_size, local, to_string(source),
+                master_addr, master_port, agent_hosts_store ? " (hosted by the agent)" : "");
+}
+
+std::optional<std::string> process_variable(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  if (value == nullptr) return std::nullopt;
+  return std::string(value);
+}
+
+RankEnvironment read_rank_environment(const VariableLookup& lookup) {
+  const Variables vars(lookup);
+  if (vars.text("RANK") || vars.text("WORLD_SIZE") || vars.text("LOCAL_RANK")) return from_variables(vars);
+  if (vars.text("OMPI_COMM_WORLD_RANK") || vars.text("OMPI_COMM_WORLD_SIZE")) return from_open_mpi(vars);
+  const bool slurm = vars.text("SLURM_PROCID").has_value();
+  if (slurm && inside_srun(vars)) return from_slurm(vars);
+
+  RankEnvironment env;
+  if (slurm && vars.number("SLURM_NTASKS").value_or(1) > 1)
+    env.notes.push_back(format(
+        "SLURM_NTASKS={}, but this process was not started by srun (no SLURM_STEP_ID): it runs alone; start it with "
+        "srun to use all tasks",
+        *vars.text("SLURM_NTASKS")));
+  if (vars.text("MASTER_ADDR") || vars.text("MASTER_PORT"))
+    env.notes.push_back("MASTER_ADDR or MASTER_PORT is set, but RANK and WORLD_SIZE are not: this process runs alone");
+  return env;
+}
+
+std::string first_host(const std::string& node_list) {
+  const std::size_t open = node_list.find('[');
+  const std::size_t comma = node_list.find(',');
+  const std::size_t end = std::min(comma, node_list.size());
+  if (open == std::string::npos || open > end) {
+    COHORT_THROW_UNLESS(end > 0, "'{}' is not a Slurm node list", node_list);
+    return node_list.substr(0, end);
+  }
+  // prefix[first-last,...]suffix: the first number, with its leading zeros.
+  const std::size_t close = node_list.find(']', open);
+  COHORT_THROW_UNLESS(close != std::string::npos && close > open + 1, "'{}' is not a Slurm node list", node_list);
+  const std::string inside = node_list.substr(open + 1, close - open - 1);
+  const std::string number = inside.substr(0, inside.find_first_of("-,"));
+  COHORT_THROW_UNLESS(!number.empty(), "'{}' is not a Slurm node list", node_list);
+  std::string rest = node_list.substr(close + 1);
+  rest = rest.find('[') < rest.find(',') ? first_host(rest) : rest.substr(0, rest.find(','));
+  return node_list.substr(0, open) + number + rest;
+}
+
+int tasks_on_node(const std::string& tasks_per_node, int node_index) {
+  const auto bad = [&] { return Error(format("'{}' is not a list of tasks per node", tasks_per_node)); };
+  std::size_t begin = 0;
+  int node = 0;
+  while (begin < tasks_per_node.size()) {
+    std::size_t end = tasks_per_node.find(',', begin);
+    if (end == std::string::npos) end = tasks_per_node.size();
+    const std::string item = tasks_per_node.substr(begin, end - begin);
+    const std::size_t bracket = item.find("(x");
+    const int tasks = to_int("tasks per node", item.substr(0, bracket));
+    int repeat = 1;
+    if (bracket != std::string::npos) {
+      if (item.back() != ')') throw bad();
+      repeat = to_int("tasks per node", item.substr(bracket + 2, item.size() - bracket - 3));
+    }
+    if (tasks < 1 || repeat < 1) throw bad();
+    if (node_index < node + repeat) return tasks;
+    node += repeat;
+    begin = end + 1;
+  }
+  throw Error(format("node {} is not in the list of tasks per node '{}'", node_index, tasks_per_node));
+}
+
+}  // namespace cohort::dist

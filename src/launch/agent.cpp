@@ -1,0 +1,275 @@
+#include "launch/agent.h"
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstdlib>
+#include <ctime>
+#include <set>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/devices_cpu.h"
+#include "core/devices_probe.h"
+#include "core/error.h"
+#include "core/files.h"
+#include "launch/failure.h"
+#include "launch/signals.h"
+#include "launch/spawn.h"
+
+namespace cohort::launch {
+namespace fs = std::filesystem;
+namespace {
+using SteadyClock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+/// After the first failure: time for others that fail for the same cause to end by themselves, so that all causes are
+/// seen.
+constexpr milliseconds kSettle{200};
+/// Output that a blocked terminal has not taken by the end of a stopped job is dropped after this.
+constexpr milliseconds kLastWords{2000};
+
+bool asks_to_stop(int signal) {
+  return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
+}
+
+/// A temporary folder for error files when no logs are stored; removed with the object.
+class ScratchFolder {
+ public:
+  ScratchFolder() {
+    const char* base = std::getenv("TMPDIR");
+    std::string pattern = std::string(base && *base ? base : "/tmp") + "/cohort-launch-XXXXXX";
+    COHORT_THROW_UNLESS(::mkdtemp(pattern.data()), "cannot make a temporary folder {}", pattern);
+    path_ = pattern;
+  }
+  ~ScratchFolder() {
+    std::error_code ignored;
+    if (!kept_) fs::remove_all(path_, ignored);
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  const fs::path& path() const { return path_; }
+  void keep() { kept_ = true; }
+
+ private:
+  fs::path path_;
+  bool kept_ = false;
+};
+
+std::string host_name() {
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  return host.data();
+}
+
+/// The outcome of one attempt.
+struct Outcome {
+  int stop_signal = 0;  ///< the signal that asked the agent to stop, 0 for none
+  bool failed = false;
+};
+
+/// Watches one attempt to its end.
+class Watch {
+ public:
+  Watch(WorkerGroup& group, SignalPipe& signals, Console& console, const LaunchSettings& settings)
+      : group_(group), signals_(signals), console_(console), settings_(settings) {}
+
+  Outcome run() {
+    while (!group_.all_ended()) {
+      group_.poll(signals_.fd(), time_to_wait());
+      for (const int signal : signals_.take()) handle(signal);
+      if (group_.any_failed() && !stopping_ && SteadyClock::now() >= settled_at()) stop(SIGTERM, "");
+      // `cohort launch ... | head`: nobody reads any more. A job whose logs are stored goes on.
+      if (console_.reader_gone() && !stopping_ && settings_.log_dir.empty()) {
+        outcome_.stop_signal = SIGPIPE;
+        stop(SIGTERM, "");
+      }
+      if (stopping_ && !killed_ && SteadyClock::now() >= deadline_) kill();
+    }
+    group_.finish(stopping_ || group_.any_failed());
+    outcome_.failed = group_.any_failed();
+    return outcome_;
+  }
+
+ private:
+  SteadyClock::time_point settled_at() {
+    if (failed_at_ == SteadyClock::time_point{}) failed_at_ = SteadyClock::now();
+    return failed_at_ + kSettle;
+  }
+
+  milliseconds time_to_wait() {
+    constexpr milliseconds kIdle{1000};
+    SteadyClock::time_point next = SteadyClock::now() + kIdle;
+    if (group_.any_failed() && !stopping_) next = std::min(next, settled_at());
+    if (stopping_ && !killed_) next = std::min(next, deadline_);
+    const auto left = std::chrono::ceil<milliseconds>(next - SteadyClock::now());
+    return std::max(left, milliseconds(0));
+  }
+
+  void stop(int signal, const std::string& words) {
+    if (!words.empty()) console_.line(2, "", words);
+    stopping_ = true;
+    deadline_ = SteadyClock::now() + std::chrono::duration_cast<SteadyClock::duration>(
+                                         std::chrono::duration<double>(settings_.grace_period));
+    group_.send(signal, true);
+  }
+
+  void kill() {
+    killed_ = true;
+    group_.send(SIGKILL, true);
+  }
+
+  void handle(int signal) {
+    if (signal == SIGCHLD) return;
+    if (signal == SIGTSTP) {
+      group_.send(SIGSTOP, false);
+      console_.write();
+      ::raise(SIGSTOP);  // until the shell continues us
+      group_.send(SIGCONT, false);
+      return;
+    }
+    if (!asks_to_stop(signal)) {
+      group_.send(signal, false);
+      return;
+    }
+    if (stopping_ && outcome_.stop_signal != 0) {
+      console_.line(2, "", format("cohort launch: {} again: the ranks are killed", signal_name(signal)));
+      kill();
+      return;
+    }
+    outcome_.stop_signal = signal;
+    stop(signal,
+         format("cohort launch: {}: passed on to the ranks, which have {:.0f} s to end ({} kills them)",
+                signal_name(signal), settings_.grace_period, signal == SIGINT ? "Ctrl-C again" : "a second one"));
+  }
+
+  WorkerGroup& group_;
+  SignalPipe& signals_;
+  Console& console_;
+  const LaunchSettings& settings_;
+  Outcome outcome_;
+  bool stopping_ = false;
+  bool killed_ = false;
+  SteadyClock::time_point failed_at_{};
+  SteadyClock::time_point deadline_{};
+};
+
+}  // namespace
+
+JobPlan plan_job(const LaunchSettings& settings, DeviceProbe& probe, std::vector<std::string>& notes) {
+  COHORT_THROW_UNLESS(settings.ranks >= 1, "a job needs at least one rank, not {}", settings.ranks);
+  COHORT_THROW_UNLESS(!settings.command.empty(), "there is no command to run");
+  COHORT_THROW_UNLESS(settings.grace_period >= 0, "--grace-period must not be negative");
+  for (const int rank : settings.local_ranks_filter)
+    COHORT_THROW_UNLESS(rank >= 0 && rank < settings.ranks,
+                        "--local-ranks-filter names rank {}, but there are {} ranks", rank, settings.ranks);
+  JobPlan plan;
+  plan.settings = settings;
+  if (plan.settings.signals.empty()) plan.settings.signals = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
+  plan.program = find_program(settings.command.front());
+
+  const DeviceListing listing = settings.without_gpu ? DeviceListing{.absence = "the CPU was asked for"}
+                                                     : list_devices(probe, {.initialise_cuda = false});
+  DeviceListing narrowed = listing;
+  if (settings.gpu_ids) {
+    plan.settings.gpu_ids = narrow_mask(listing, *settings.gpu_ids);
+    if (plan.settings.gpu_ids) {
+      // The chosen GPUs in the order asked for; their entries become the mask that all ranks are given.
+      narrowed.mask = plan.settings.gpu_ids;
+      narrowed.visible.clear();
+      std::string rest = *narrowed.mask + ",";
+      for (std::size_t comma; (comma = rest.find(',')) != std::string::npos; rest.erase(0, comma + 1)) {
+        const std::string entry = rest.substr(0, comma);
+        for (std::size_t i = 0; i < listing.visible.size(); ++i) {
+          const auto own = device_environment(listing, DevicePolicy::kOwn, static_cast<int>(i),
+                                              static_cast<int>(listing.visible.size()));
+          if (own.variables.front().second == entry) narrowed.visible.push_back(listing.visible[i]);
+        }
+      }
+      for (std::size_t i = 0; i < narrowed.visible.size(); ++i) narrowed.visible[i].cuda_index = static_cast<int>(i);
+    }
+  }
+  if (settings.expects_gpu && listing.visible.empty())
+    notes.push_back(format("warning: no GPU, the ranks work on the CPU: {}", listing.absence));
+  for (const std::string& note : listing.notes) notes.push_back(note);
+  for (int rank = 0; rank < settings.ranks; ++rank) {
+    plan.devices.push_back(device_environment(narrowed, settings.device_policy, rank, settings.ranks));
+    if (plan.devices.back().device >= 0) notes.push_back(plan.devices.back().explanation);
+    for (const std::string& warning : plan.devices.back().warnings) notes.push_back("warning: " + warning);
+  }
+
+  plan.identity.world_size = settings.ranks;
+  plan.identity.master_addr = settings.master_addr;
+  plan.identity.run_id = settings.run_id.empty()
+                             ? format("{}-{}-{}", host_name(), static_cast<long>(std::time(nullptr)), ::getpid())
+                             : settings.run_id;
+  const char* threads = std::getenv("OMP_NUM_THREADS");
+  if (settings.threads_per_rank > 0) {
+    plan.identity.threads = settings.threads_per_rank;
+  } else if (settings.ranks > 1 && !(threads && *threads)) {
+    const int cores = available_cores();
+    plan.identity.threads = std::max(1, cores / settings.ranks);
+    notes.push_back(format("OMP_NUM_THREADS={} for each rank ({} cores, {} ranks); set it to choose otherwise",
+                           plan.identity.threads, cores, settings.ranks));
+  }
+  return plan;
+}
+
+int run_job(const LaunchSettings& settings) {
+  std::vector<std::string> notes;
+  const auto probe = system_probe();
+  JobPlan plan = plan_job(settings, *probe, notes);
+  const PortReservation port(settings.master_addr, settings.master_port);
+  plan.identity.master_port = port.port();
+
+  std::optional<ScratchFolder> scratch;
+  const bool stores = !settings.log_dir.empty() || settings.redirects.given || settings.tee.given;
+  if (settings.log_dir.empty()) {
+    scratch.emplace();
+    plan.log_dir = scratch->path();
+    if (stores) scratch->keep();
+  } else {
+    plan.log_dir = fs::absolute(settings.log_dir);
+  }
+
+  Console console(1, 2);
+  if (!settings.quiet) {
+    console.line(2, "",
+                 format("cohort launch: {} rank(s) on {}, store at {}:{}{}", settings.ranks, host_name(),
+                        settings.master_addr, port.port(), stores ? ", logs in " + plan.log_dir.string() : ""));
+    for (const std::string& note : notes) console.line(2, "", "cohort launch: " + note);
+  }
+  std::vector<int> caught = plan.settings.signals;
+  for (const int always : {SIGCHLD, SIGTSTP})
+    if (std::find(caught.begin(), caught.end(), always) == caught.end()) caught.push_back(always);
+  std::optional<SignalPipe> signals;
+  signals.emplace(caught);
+  OrphanGuard guard;
+  const OomCounts before = read_oom_counts();
+
+  // With restarts, this becomes the loop over attempts.
+  WorkerGroup group(plan, console, guard, port, 0);
+  console.write();
+  group.start();
+  const Outcome outcome = Watch(group, *signals, console, plan.settings).run();
+
+  int code = 0;
+  if (outcome.stop_signal != 0) {
+    code = 128 + outcome.stop_signal;
+    if (outcome.stop_signal != SIGPIPE)
+      console.line(2, "", format("cohort launch: stopped by {}", signal_name(outcome.stop_signal)));
+  } else if (outcome.failed) {
+    const JobFailure failure = describe_failure(group, before, read_oom_counts(), memory_limit(), stores);
+    code = failure.code;
+    std::string text = failure.text;
+    if (!text.empty() && text.back() == '\n') text.pop_back();
+    console.line(2, "", text);
+  }
+  signals.reset();  // from here on a signal ends the agent, which has no ranks any more
+  // A job that ended well waits for a slow reader as any program does; one that was stopped does not.
+  console.drain(outcome.stop_signal ? kLastWords : milliseconds(std::chrono::hours(24)));
+  return code;
+}
+
+}  // namespace cohort::launch

@@ -1,0 +1,23 @@
+/// The agent: starts a job, watches it, stops it, and says how it ended.
+#pragma once
+#include "launch/settings.h"
+#include "launch/worker_group.h"
+
+namespace cohort {
+class DeviceProbe;
+}
+
+namespace cohort::launch {
+
+/// Settles everything that does not change between attempts: program, devices of each rank, threads, run id. Throws
+/// Error for what cannot work, before anything is started. `notes` receives what a user should be told.
+JobPlan plan_job(const LaunchSettings& settings, DeviceProbe& probe, std::vector<std::string>& notes);
+
+/// Runs the job to its end and returns the exit code for the shell: 0; the code of the rank that failed first, or 128 +
+/// the signal that ended it; 128 + the signal that stopped the agent. A signal of LaunchSettings::signals is forwarded:
+/// SIGTERM, SIGINT, SIGHUP and SIGQUIT ask the ranks to stop (SIGKILL after the grace period; at once when a second one
+/// arrives), others such as SIGUSR1 are only passed on. SIGTSTP and SIGCONT suspend and resume the ranks with the
+/// agent. Throws Error when the job cannot be started.
+int run_job(const LaunchSettings& settings);
+
+}  // namespace cohort::launch

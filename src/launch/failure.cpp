@@ -1,0 +1,128 @@
+#include "launch/failure.h"
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <sstream>
+
+#include <unistd.h>
+
+#include "core/error.h"
+#include "launch/error_file.h"
+
+namespace cohort::launch {
+namespace {
+using Clock = std::chrono::system_clock;
+
+struct Cause {
+  const Worker* worker;
+  std::optional<ErrorFile> error;
+  Clock::time_point when;
+};
+
+std::string how(const Worker& worker) {
+  return worker.signal ? format("{} (signal {})", signal_name(worker.signal), worker.signal)
+                       : format("exit code {}", worker.exit_code);
+}
+
+/// When a rank with an error file or last words failed; never later than its end.
+Clock::time_point time_of(const Worker& worker, const std::optional<ErrorFile>& error) {
+  Clock::time_point when = worker.ended_at;
+  if (error) {
+    const auto age = std::filesystem::file_time_type::clock::now() - error->written;
+    when = std::min(when, Clock::now() - std::chrono::duration_cast<Clock::duration>(age));
+  } else if (worker.signal == 0 && worker.err && worker.err->last_activity() != Clock::time_point{}) {
+    when = std::min(when, worker.err->last_activity());
+  }
+  return when;
+}
+
+std::string indented(const std::string& text, const std::string& indent) {
+  std::stringstream lines(text);
+  std::string result;
+  for (std::string line; std::getline(lines, line);) result += (result.empty() ? "" : "\n" + indent) + line;
+  return result;
+}
+
+std::string last_lines(const std::string& text, std::size_t count) {
+  std::size_t at = text.size();
+  while (at > 0 && (text[at - 1] == '\n')) --at;
+  const std::size_t end = at;
+  for (std::size_t n = 0; at > 0; --at)
+    if (text[at - 1] == '\n' && ++n == count) break;
+  return text.substr(at, end - at);
+}
+
+std::string ranks_text(const std::vector<int>& ranks) {
+  std::string text;
+  for (const int rank : ranks) text += format("{}{}", text.empty() ? "" : ", ", rank);
+  return (ranks.size() == 1 ? "rank " : "ranks ") + text;
+}
+
+}  // namespace
+
+JobFailure describe_failure(const WorkerGroup& group, const OomCounts& before, const OomCounts& after,
+                            std::uint64_t memory_limit, bool logs_are_kept) {
+  constexpr std::size_t kTracebackLines = 12;
+  std::vector<Cause> causes;
+  std::vector<int> stopped;
+  std::vector<int> killed;
+  for (const Worker& worker : group.workers()) {
+    if (worker.asked_to_stop) {
+      const auto error = read_error_file(worker.folder / "error.json");
+      // Told to stop, but it had already written down a failure of its own.
+      if (error && worker.failed() && error->message.find("SignalException") == std::string::npos)
+        causes.push_back({&worker, error, time_of(worker, error)});
+      else
+        (worker.signal == SIGKILL ? killed : stopped).push_back(worker.rank);
+    } else if (worker.failed()) {
+      auto error = read_error_file(worker.folder / "error.json");
+      const auto when = time_of(worker, error);
+      causes.push_back({&worker, std::move(error), when});
+    }
+  }
+  COHORT_CHECK(!causes.empty(), "no rank failed");
+  std::stable_sort(causes.begin(), causes.end(), [](const Cause& a, const Cause& b) { return a.when < b.when; });
+  const Cause& first = causes.front();
+  const Worker& worker = *first.worker;
+
+  JobFailure failure;
+  failure.rank = worker.rank;
+  failure.code = worker.signal ? 128 + worker.signal : worker.exit_code;
+  if (failure.code == 0) failure.code = 1;
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  std::string& text = failure.text;
+  text = format("cohort launch: rank {} failed first{}\n", worker.rank,
+                group.workers().size() > 1 ? format(" of {} ranks; the job was stopped", group.workers().size()) : "");
+  text += format("  rank      {} on {}, pid {}\n  end       {}\n", worker.rank, host.data(), worker.pid, how(worker));
+  if (worker.signal == SIGKILL)
+    text += format("  why       {}\n", explain_kill(before, after, worker.peak_memory, memory_limit));
+  if (worker.signal == SIGSEGV || worker.signal == SIGBUS || worker.signal == SIGABRT || worker.signal == SIGILL)
+    text += format("  memory    peak {}\n", format_bytes(static_cast<double>(worker.peak_memory)));
+  if (first.error) {
+    text += format("  message   {}\n", indented(first.error->message, "            "));
+    if (!first.error->traceback.empty())
+      text += format("  traceback {}\n", indented(last_lines(first.error->traceback, kTracebackLines), "            "));
+  }
+  const auto& lines = worker.err && !worker.err->tail().empty() ? worker.err->tail()
+                      : worker.out                              ? worker.out->tail()
+                                                                : std::deque<std::string>{};
+  if (!lines.empty()) {
+    text +=
+        format("  its last lines on standard {}:\n", worker.err && !worker.err->tail().empty() ? "error" : "output");
+    for (const std::string& line : lines) text += format("    | {}\n", line);
+  }
+  if (logs_are_kept) text += format("  logs      {}\n", worker.folder.string());
+  for (std::size_t i = 1; i < causes.size(); ++i) {
+    const Cause& other = causes[i];
+    const double later = std::chrono::duration<double>(other.when - first.when).count();
+    text += format("  then      rank {} ({:.2f} s later): {}{}\n", other.worker->rank, later, how(*other.worker),
+                   other.error ? ": " + indented(other.error->message, "            ") : "");
+  }
+  if (!stopped.empty()) text += format("  stopped   {}\n", ranks_text(stopped));
+  if (!killed.empty()) text += format("  killed    {} after ignoring the request to stop\n", ranks_text(killed));
+  return failure;
+}
+
+}  // namespace cohort::launch

@@ -1,0 +1,101 @@
+#include "launch/guard.h"
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <map>
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#if defined(__linux__)
+#include <sys/prctl.h>
+#endif
+
+#include "core/error.h"
+
+namespace cohort::launch {
+namespace {
+
+struct Message {
+  char what;  // 'g' a process group, 'p' a process, 'r' forget it, 'q' quit
+  pid_t pid;
+};
+
+[[noreturn]] void watch(int pipe) {
+  setsid();
+  for (int signal = 1; signal < NSIG; ++signal)
+    if (signal != SIGKILL && signal != SIGSTOP && signal != SIGCHLD) ::signal(signal, SIG_IGN);
+  // Holding the agent's descriptors would keep pipes and sockets open that must close with it.
+  const int null = ::open("/dev/null", O_RDWR);
+  for (int fd = 0; fd < 3; ++fd) ::dup2(null, fd);
+  const long most = ::sysconf(_SC_OPEN_MAX);
+#if defined(__linux__)
+  prctl(PR_SET_NAME, "cohort-guard");
+  if (::dup2(pipe, 3) == 3 && ::close_range(4, ~0u, 0) == 0)
+    pipe = 3;
+  else
+#endif
+    for (int fd = 3; fd < (most > 0 && most < 65536 ? most : 65536); ++fd)
+      if (fd != pipe) ::close(fd);
+  std::map<pid_t, char> watched;
+  Message message{};
+  for (;;) {
+    const ssize_t n = ::read(pipe, &message, sizeof message);
+    if (n < 0 && errno == EINTR) continue;
+    if (n != static_cast<ssize_t>(sizeof message)) break;
+    if (message.what == 'q') _exit(0);
+    if (message.what == 'r')
+      watched.erase(message.pid);
+    else
+      watched[message.pid] = message.what;
+  }
+  for (const auto& [pid, what] : watched) ::kill(what == 'g' ? -pid : pid, SIGKILL);
+  _exit(0);
+}
+
+}  // namespace
+
+OrphanGuard::OrphanGuard() {
+  std::array<int, 2> ends{};
+  COHORT_THROW_UNLESS(::pipe(ends.data()) == 0, "cannot start the guard: {}", std::strerror(errno));
+  for (const int fd : ends) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+  guard_ = ::fork();
+  if (guard_ == 0) {
+    ::close(ends[1]);
+    watch(ends[0]);
+  }
+  const int reason = errno;
+  ::close(ends[0]);
+  pipe_ = ends[1];
+  if (guard_ < 0) {
+    ::close(pipe_);
+    throw Error(format("cannot start the guard: {}", std::strerror(reason)));
+  }
+}
+
+OrphanGuard::~OrphanGuard() {
+  tell('q', 0);
+  ::close(pipe_);
+  while (::waitpid(guard_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+void OrphanGuard::add(pid_t pid, bool group) {
+  tell(group ? 'g' : 'p', pid);
+}
+void OrphanGuard::remove(pid_t pid) {
+  tell('r', pid);
+}
+
+void OrphanGuard::tell(char what, pid_t pid) {
+  Message message{};
+  message.what = what;
+  message.pid = pid;
+  // Shorter than PIPE_BUF: written as a whole or not at all.
+  while (::write(pipe_, &message, sizeof message) < 0 && errno == EINTR) {
+  }
+}
+
+}  // namespace cohort::launch

@@ -1,0 +1,32 @@
+/// The port of the job's store: chosen atomically, and kept for the life of the job.
+#pragma once
+#include <string>
+
+namespace cohort::launch {
+
+/// Holds a port without listening on it, so that nobody else is given it, while rank 0 may still bind it: every socket
+/// involved has SO_REUSEADDR, which lets several bind one port as long as none of them listens (Linux, socket(7));
+/// c10d's stores set it.
+class PortReservation {
+ public:
+  /// port 0: the system picks one that is free on every address. Another: throws Error naming it and a free one when
+  /// somebody uses it, another `cohort launch` among them. Throws Error when `address` is none of this machine's.
+  PortReservation(const std::string& address, int port);
+  ~PortReservation();
+  PortReservation(const PortReservation&) = delete;
+  PortReservation& operator=(const PortReservation&) = delete;
+
+  int port() const { return port_; }
+
+  /// A new socket bound to address:port, not listening, close-on-exec; the caller closes it. Rank 0 gets it as
+  /// COHORT_STORE_FD and hands it to c10d::TCPStoreOptions::masterListenFd.
+  int bind_store_socket() const;
+
+ private:
+  std::string address_;
+  int port_ = 0;
+  int socket_ = -1;  ///< bound to the port on every address
+  int lock_ = -1;    ///< tells other agents on this machine that a port given by the user is taken
+};
+
+}  // namespace cohort::launch

@@ -1,0 +1,58 @@
+/// What a job is: how many ranks run which command, and how the agent treats them.
+#pragma once
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "core/device_environment.h"
+
+namespace cohort::launch {
+
+/// Streams of a rank, numbered as torchrun does: 0 none, 1 standard output, 2 standard error, 3 both.
+struct StreamChoice {
+  int all = 0;                 ///< for every rank that by_rank does not name
+  std::map<int, int> by_rank;  /// by local rank; a text "0:1,1:2" names some and leaves the others at 0
+  bool given = false;
+
+  int of(int local_rank) const {
+    const auto found = by_rank.find(local_rank);
+    return found == by_rank.end() ? all : found->second;
+  }
+};
+
+/// Reads "3" or "0:1,1:2"; throws Error naming the flag.
+StreamChoice parse_streams(const std::string& text, const std::string& flag);
+
+/// Reads "SIGTERM,SIGINT"; throws Error naming the unknown one.
+std::vector<int> parse_signals(const std::string& text);
+/// "SIGTERM"; "signal 63" where it has no name.
+std::string signal_name(int signal);
+
+struct LaunchSettings {
+  int ranks = 1;                     ///< processes on this node
+  std::vector<std::string> command;  ///< program and arguments; "${local_rank}" in an argument becomes the number
+  std::string role = "default";      ///< ROLE_NAME
+  std::string run_id;                ///< TORCHELASTIC_RUN_ID; "" makes one
+  std::string master_addr = "127.0.0.1";
+  int master_port = 0;     ///< 0: a free one, kept reserved for the life of the job
+  std::string log_dir;     ///< "" stores nothing unless redirects or tee ask for it (then in a temporary folder)
+  StreamChoice redirects;  ///< streams that go to files only
+  StreamChoice tee;        ///< streams that go to files and to the console
+  std::set<int> local_ranks_filter;  ///< ranks whose output reaches the console; empty: all
+  DevicePolicy device_policy = DevicePolicy::kShared;
+  std::optional<std::string> gpu_ids;  ///< narrows CUDA_VISIBLE_DEVICES, see narrow_mask; nothing: as it is
+  bool without_gpu = false;            ///< the ranks are told to work on the CPU: no device variables
+  bool expects_gpu = false;            ///< say so when there is none (--multi_gpu)
+  double grace_period = 30;            ///< s between SIGTERM and SIGKILL
+  std::vector<int> signals;            ///< forwarded to the ranks; empty: SIGTERM, SIGINT, SIGHUP, SIGQUIT
+  int threads_per_rank = 0;  ///< OMP_NUM_THREADS; 0: leave a set one, else cores / ranks when there are several ranks
+  std::vector<std::pair<std::string, std::string>> environment;  ///< further variables for every rank
+  bool quiet = false;                                            ///< no line about what was chosen
+};
+
+}  // namespace cohort::launch

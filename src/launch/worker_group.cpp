@@ -1,0 +1,278 @@
+#include "launch/worker_group.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/error.h"
+#include "launch/spawn.h"
+
+extern char** environ;
+
+namespace cohort::launch {
+namespace fs = std::filesystem;
+namespace {
+
+bool stored(const LaunchSettings& settings, int rank, int stream) {
+  if (!settings.redirects.given && !settings.tee.given) return !settings.log_dir.empty();
+  return ((settings.redirects.of(rank) | settings.tee.of(rank)) & stream) != 0;
+}
+
+bool shown(const LaunchSettings& settings, int rank, int stream) {
+  if (!settings.local_ranks_filter.empty() && !settings.local_ranks_filter.contains(rank)) return false;
+  return !(settings.redirects.of(rank) & stream) || (settings.tee.of(rank) & stream);
+}
+
+/// "[rank 0] ", or TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE with ${role_name}, ${rank} and ${local_rank} filled in, as
+/// torchrun does.
+std::string prefix_of(const LaunchSettings& settings, int rank) {
+  const char* pattern = std::getenv("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE");
+  std::string text = pattern ? pattern : "[rank ${rank}] ";
+  const auto fill = [&](const std::string& name, const std::string& value) {
+    for (std::size_t at; (at = text.find(name)) != std::string::npos;) text.replace(at, name.size(), value);
+  };
+  fill("${role_name}", settings.role);
+  fill("${local_rank}", std::to_string(rank));
+  fill("${rank}", std::to_string(rank));
+  return text;
+}
+
+}  // namespace
+
+bool writes_directly(const LaunchSettings& settings, int local_rank) {
+  const bool alone = settings.ranks == 1 ||
+                     (settings.local_ranks_filter.size() == 1 && settings.local_ranks_filter.contains(local_rank));
+  if (!alone || std::getenv("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE")) return false;
+  return shown(settings, local_rank, 1) && shown(settings, local_rank, 2) && !stored(settings, local_rank, 1) &&
+         !stored(settings, local_rank, 2);
+}
+
+WorkerGroup::WorkerGroup(const JobPlan& plan, Console& console, OrphanGuard& guard, const PortReservation& port,
+                         int attempt)
+    : plan_(plan), console_(console), guard_(guard), port_(port), attempt_(attempt) {
+  folder_ = plan.log_dir / format("attempt_{}", attempt);
+  // A single rank on a terminal stays in the foreground with the agent: it may read the keyboard (a debugger).
+  own_groups_ = !(plan.settings.ranks == 1 && ::isatty(0) == 1);
+}
+
+WorkerGroup::~WorkerGroup() {
+  if (finished_) return;
+  for (const Worker& worker : workers_)
+    if (worker.started) {
+      ::kill(own_groups_ ? -worker.pid : worker.pid, SIGKILL);
+      guard_.remove(worker.pid);
+      while (::waitpid(worker.pid, nullptr, 0) < 0 && errno == EINTR) {
+      }
+    }
+}
+
+void WorkerGroup::make_folders() {
+  std::error_code error;
+  if (fs::exists(folder_, error)) {
+    // The logs of an earlier job in the same folder are kept beside ours.
+    fs::path aside;
+    for (int n = 1; n == 1 || fs::exists(aside, error); ++n) aside = folder_.string() + format(".earlier-{}", n);
+    fs::rename(folder_, aside, error);
+    COHORT_THROW_UNLESS(!error, "cannot move the earlier logs {} aside: {}", folder_.string(), error.message());
+    console_.line(2, "", format("cohort launch: the logs of an earlier job were moved to {}", aside.string()));
+  }
+  for (Worker& worker : workers_) {
+    worker.folder = folder_ / format("rank_{}", worker.rank);
+    fs::create_directories(worker.folder, error);
+    COHORT_THROW_UNLESS(!error, "cannot create the log folder {}: {}", worker.folder.string(), error.message());
+  }
+}
+
+std::vector<std::string> WorkerGroup::arguments_of(int rank) const {
+  std::vector<std::string> arguments = plan_.settings.command;
+  const std::string placeholder = "${local_rank}";
+  for (std::size_t i = 1; i < arguments.size(); ++i)
+    for (std::size_t at; (at = arguments[i].find(placeholder)) != std::string::npos;)
+      arguments[i].replace(at, placeholder.size(), std::to_string(rank));
+  return arguments;
+}
+
+void WorkerGroup::start() {
+  const LaunchSettings& settings = plan_.settings;
+  workers_.clear();
+  for (int rank = 0; rank < settings.ranks; ++rank) {
+    workers_.emplace_back();
+    workers_.back().rank = rank;
+  }
+  make_folders();
+  JobIdentity identity = plan_.identity;
+  identity.attempt = attempt_;
+  const int null = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  const bool keyboard = ::isatty(0) == 1;
+  struct Close {
+    int fd;
+    ~Close() {
+      if (fd >= 0) ::close(fd);
+    }
+  };
+  const Close close_null{null};
+  // The bar of the first shown rank is drawn on a terminal; the others' bars would fight for the same line.
+  int bar_rank = settings.local_ranks_filter.empty() ? 0 : *settings.local_ranks_filter.begin();
+  for (Worker& worker : workers_) {
+    SpawnRequest request;
+    request.program = plan_.program;
+    request.arguments = arguments_of(worker.rank);
+    request.own_group = own_groups_;
+    // Rank 0 may read what is piped into the agent; a terminal only a single rank, as background groups are stopped for
+    // it.
+    request.standard_input = settings.ranks == 1 || (worker.rank == 0 && !keyboard) ? -1 : null;
+    if (!writes_directly(settings, worker.rank)) {
+      for (const int stream : {1, 2}) {
+        auto pipe = std::make_unique<RankStream>(
+            RankStream::Settings{.rank = worker.rank,
+                                 .stream = stream,
+                                 .prefix = prefix_of(settings, worker.rank),
+                                 .show = shown(settings, worker.rank, stream),
+                                 .file = stored(settings, worker.rank, stream)
+                                             ? worker.folder / (stream == 1 ? "stdout.log" : "stderr.log")
+                                             : fs::path()},
+            console_);
+        (stream == 1 ? request.standard_output : request.standard_error) = pipe->write_end();
+        (stream == 1 ? worker.out : worker.err) = std::move(pipe);
+      }
+    }
+    const Close store{worker.rank == 0 ? port_.bind_store_socket() : -1};
+    request.inherited = store.fd;
+    const int prefix_width = static_cast<int>(prefix_of(settings, worker.rank).size());
+    identity.terminal_columns =
+        worker.err && console_.terminal() && worker.rank == bar_rank && shown(settings, worker.rank, 2)
+            ? console_.columns() - 1 - prefix_width
+            : 0;
+    request.environment = merge_environment(
+        environ, rank_variables(settings, identity, worker.rank, plan_.devices[static_cast<std::size_t>(worker.rank)],
+                                (worker.folder / "error.json").string(), store.fd));
+    worker.pid = spawn(request);
+    worker.started = true;
+    guard_.add(worker.pid, own_groups_);
+    if (worker.out) worker.out->close_write_end();
+    if (worker.err) worker.err->close_write_end();
+  }
+}
+
+bool WorkerGroup::read_all() {
+  bool open = false;
+  for (Worker& worker : workers_)
+    for (RankStream* stream : {worker.out.get(), worker.err.get()})
+      if (stream && stream->read_end() >= 0) open = stream->read() || open;
+  return open;
+}
+
+void WorkerGroup::poll(int wake, std::chrono::milliseconds at_most) {
+  std::vector<pollfd> descriptors;
+  descriptors.push_back({wake, POLLIN, 0});
+  console_.add_to(descriptors);
+  const std::size_t first_stream = descriptors.size();
+  std::vector<RankStream*> streams;
+  if (console_.queued() < Console::kMostQueued)
+    for (Worker& worker : workers_)
+      for (RankStream* stream : {worker.out.get(), worker.err.get()})
+        if (stream && stream->read_end() >= 0) {
+          streams.push_back(stream);
+          descriptors.push_back({stream->read_end(), POLLIN, 0});
+        }
+  const int ready =
+      ::poll(descriptors.data(), static_cast<nfds_t>(descriptors.size()), static_cast<int>(at_most.count()));
+  if (ready > 0)
+    for (std::size_t i = 0; i < streams.size(); ++i)
+      if (descriptors[first_stream + i].revents != 0) streams[i]->read();
+  console_.write();
+  note_ended();
+}
+
+void WorkerGroup::note_ended() {
+  for (Worker& worker : workers_) {
+    if (!worker.started || worker.ended) continue;
+    siginfo_t info{};
+    // It stays a zombie until finish(), so that its number, and its group's, cannot become somebody else's.
+    if (::waitid(P_PID, static_cast<id_t>(worker.pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0)
+      continue;
+    worker.ended = true;
+    worker.ended_at = std::chrono::system_clock::now();
+    if (info.si_code == CLD_EXITED)
+      worker.exit_code = info.si_status;
+    else
+      worker.signal = info.si_status;
+  }
+}
+
+void WorkerGroup::send(int signal, bool means_stop) {
+  for (Worker& worker : workers_) {
+    if (!worker.started) continue;
+    if (means_stop && !worker.ended) worker.asked_to_stop = true;
+    const pid_t target = own_groups_ ? -worker.pid : worker.pid;
+    if (!own_groups_ && worker.ended) continue;
+    ::kill(target, signal);
+    if (means_stop && signal != SIGKILL) ::kill(target, SIGCONT);
+  }
+}
+
+bool WorkerGroup::all_ended() const {
+  return std::all_of(workers_.begin(), workers_.end(), [](const Worker& w) { return w.ended; });
+}
+
+bool WorkerGroup::any_failed() const {
+  return std::any_of(workers_.begin(), workers_.end(), [](const Worker& w) { return w.failed(); });
+}
+
+void WorkerGroup::finish(bool clean) {
+  if (clean && own_groups_)
+    for (const Worker& worker : workers_) ::kill(-worker.pid, SIGKILL);
+  // What the ranks wrote before they ended is in the pipes already; only a process they left behind can keep one open.
+  const auto end = std::chrono::steady_clock::now() + kDrainTime;
+  for (bool open = true; open;) {
+    while (console_.queued() >= Console::kMostQueued) {
+      std::vector<pollfd> waiting;
+      console_.add_to(waiting);
+      ::poll(waiting.data(), static_cast<nfds_t>(waiting.size()), 100);
+      console_.write();
+      if (console_.reader_gone()) break;
+    }
+    std::vector<pollfd> descriptors;
+    for (Worker& worker : workers_)
+      for (RankStream* stream : {worker.out.get(), worker.err.get()})
+        if (stream && stream->read_end() >= 0) descriptors.push_back({stream->read_end(), POLLIN, 0});
+    if (descriptors.empty()) break;
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
+    const int ready =
+        ::poll(descriptors.data(), static_cast<nfds_t>(descriptors.size()), static_cast<int>(std::max<long>(left, 0)));
+    if (ready == 0) break;
+    open = read_all();
+    console_.write();
+  }
+  for (Worker& worker : workers_) {
+    for (RankStream* stream : {worker.out.get(), worker.err.get()}) {
+      if (!stream) continue;
+      if (stream->read_end() >= 0)
+        console_.line(2, "",
+                      format("cohort launch: rank {} ended, but a process it started still holds its output; what that "
+                             "writes from now on is not read",
+                             worker.rank));
+      stream->finish();
+      if (!stream->file_failure().empty())
+        console_.line(
+            2, "", format("cohort launch: the log of rank {} is incomplete: {}", worker.rank, stream->file_failure()));
+    }
+    guard_.remove(worker.pid);
+    rusage usage{};
+    while (::wait4(worker.pid, nullptr, 0, &usage) < 0 && errno == EINTR) {
+    }
+    worker.peak_memory = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;  // Linux counts in KiB
+  }
+  finished_ = true;
+}
+
+}  // namespace cohort::launch

@@ -1,0 +1,102 @@
+/// One attempt at the job: its ranks from start to end. The agent runs one group after another when restarts come
+/// (elasticity); everything that must be new for each attempt lives here, what outlives it (port, console, guard) is
+/// handed in.
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "launch/console.h"
+#include "launch/guard.h"
+#include "launch/port.h"
+#include "launch/rank_stream.h"
+#include "launch/settings.h"
+#include "launch/worker_environment.h"
+
+namespace cohort::launch {
+
+/// What is fixed before the first attempt.
+struct JobPlan {
+  LaunchSettings settings;
+  std::string program;                     ///< the path behind settings.command[0]
+  JobIdentity identity;                    ///< attempt is set by the group
+  std::vector<DeviceEnvironment> devices;  ///< by local rank
+  std::filesystem::path log_dir;  ///< where attempt_<n>/rank_<r>/ are made; a temporary folder when nothing is stored
+};
+
+struct Worker {
+  int rank = 0;
+  pid_t pid = -1;
+  bool started = false;
+  bool ended = false;
+  int exit_code = 0;  ///< where it exited
+  int signal = 0;     ///< which ended it, 0 for none
+  std::chrono::system_clock::time_point ended_at{};
+  bool asked_to_stop = false;       ///< SIGTERM or the like had been sent before it ended
+  std::uint64_t peak_memory = 0;    ///< bytes, after finish()
+  std::filesystem::path folder;     ///< rank_<r>, with error.json
+  std::unique_ptr<RankStream> out;  ///< null where the rank writes to our own descriptors
+  std::unique_ptr<RankStream> err;
+  bool failed() const { return ended && (exit_code != 0 || signal != 0); }
+};
+
+class WorkerGroup {
+ public:
+  WorkerGroup(const JobPlan& plan, Console& console, OrphanGuard& guard, const PortReservation& port, int attempt);
+  /// Kills what still runs.
+  ~WorkerGroup();
+  WorkerGroup(const WorkerGroup&) = delete;
+  WorkerGroup& operator=(const WorkerGroup&) = delete;
+
+  /// Starts every rank. When one cannot be started the others are killed and Error says why.
+  void start();
+
+  /// Waits for output, for the descriptor `wake`, or for the time to pass; moves output along and notes ranks that
+  /// ended.
+  void poll(int wake, std::chrono::milliseconds at_most);
+
+  /// Sends a signal to every running rank and all its children; to ranks that ended, their children only. A stopped
+  /// process is continued, so that it can act.
+  void send(int signal, bool means_stop);
+
+  bool all_ended() const;
+  bool any_failed() const;
+
+  /// After all ranks ended: with `clean` kills what they left behind, reads the rest of their output (not longer than
+  /// kDrainTime when a left-over process holds a pipe open), and reaps them.
+  void finish(bool clean);
+
+  const std::vector<Worker>& workers() const { return workers_; }
+  int attempt() const { return attempt_; }
+  /// attempt_<n>
+  const std::filesystem::path& folder() const { return folder_; }
+
+  static constexpr std::chrono::milliseconds kDrainTime{500};
+
+ private:
+  void make_folders();
+  void note_ended();
+  bool read_all();
+  std::vector<std::string> arguments_of(int rank) const;
+
+  const JobPlan& plan_;
+  Console& console_;
+  OrphanGuard& guard_;
+  const PortReservation& port_;
+  int attempt_;
+  std::filesystem::path folder_;
+  std::vector<Worker> workers_;
+  bool own_groups_ = true;
+  bool finished_ = false;
+};
+
+/// True when a rank of these settings writes straight to the agent's own output: it is the only one shown, and nothing
+/// is stored. Bars, colours and debuggers then work as without a launcher.
+bool writes_directly(const LaunchSettings& settings, int local_rank);
+
+}  // namespace cohort::launch

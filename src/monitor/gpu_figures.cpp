@@ -1,0 +1,200 @@
+#include "monitor/gpu_figures.h"
+
+#include <dlfcn.h>
+
+#include "core/format.h"
+
+namespace cohort::monitor {
+namespace {
+
+// The part of NVML's binary interface that is used here. It is stable: functions whose structures changed carry a
+// suffix
+// (_v2, _v3), and old ones stay.
+using Return = int;
+using Device = struct DeviceHandle*;
+constexpr Return kSuccess = 0;
+constexpr int kTemperatureOfChip = 0;
+constexpr int kClockOfSm = 1;
+constexpr int kClockOfMemory = 2;
+constexpr unsigned kTextSize = 96;  // the longest text NVML writes, a UUID
+
+struct MemoryInfo {
+  unsigned long long total, free, used;
+};
+struct Utilization {
+  unsigned gpu, memory;
+};
+struct PciInfo {
+  char bus_id_legacy[16];
+  unsigned domain, bus, device, pci_device_id, pci_subsystem_id;
+  char bus_id[32];
+};
+
+struct SlowdownBit {
+  unsigned long long bit;
+  const char* name;
+};
+/// nvmlClocksEventReasons. Idle (0x1) is left out: an idle GPU is not held back.
+constexpr SlowdownBit kSlowdowns[] = {
+    {0x002, "application clocks setting"}, {0x004, "power cap"},
+    {0x008, "hardware slowdown"},          {0x010, "sync boost group"},
+    {0x020, "software thermal slowdown"},  {0x040, "hardware thermal slowdown"},
+    {0x080, "hardware power brake"},       {0x100, "display clock setting"},
+};
+
+}  // namespace
+
+struct GpuMonitor::Library {
+  void* handle = nullptr;
+  bool initialized = false;
+
+  Return (*init)() = nullptr;
+  Return (*shutdown)() = nullptr;
+  const char* (*error_string)(Return) = nullptr;
+  Return (*system_driver_version)(char*, unsigned) = nullptr;
+  Return (*device_count)(unsigned*) = nullptr;
+  Return (*device_by_index)(unsigned, Device*) = nullptr;
+  Return (*device_name)(Device, char*, unsigned) = nullptr;
+  Return (*device_uuid)(Device, char*, unsigned) = nullptr;
+  Return (*device_pci)(Device, PciInfo*) = nullptr;
+  Return (*device_memory)(Device, MemoryInfo*) = nullptr;
+  Return (*device_utilization)(Device, Utilization*) = nullptr;
+  Return (*device_power)(Device, unsigned*) = nullptr;
+  Return (*device_power_limit)(Device, unsigned*) = nullptr;
+  Return (*device_temperature)(Device, int, unsigned*) = nullptr;
+  Return (*device_clock)(Device, int, unsigned*) = nullptr;
+  Return (*device_slowdowns)(Device, unsigned long long*) = nullptr;
+
+  Library() = default;
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+  ~Library() {
+    if (initialized && shutdown) shutdown();
+    if (handle) ::dlclose(handle);
+  }
+
+  template <class Function>
+  bool find(Function& function, std::initializer_list<const char*> names) {
+    for (const char* name : names) {
+      function = reinterpret_cast<Function>(::dlsym(handle, name));
+      if (function) return true;
+    }
+    return false;
+  }
+
+  /// The name of the first function that is missing and cannot be done without, or nullptr.
+  const char* find_all() {
+    // What only some drivers have may stay null.
+    find(error_string, {"nvmlErrorString"});
+    find(system_driver_version, {"nvmlSystemGetDriverVersion"});
+    find(device_name, {"nvmlDeviceGetName"});
+    find(device_uuid, {"nvmlDeviceGetUUID"});
+    find(device_pci, {"nvmlDeviceGetPciInfo_v3"});
+    find(device_memory, {"nvmlDeviceGetMemoryInfo"});
+    find(device_utilization, {"nvmlDeviceGetUtilizationRates"});
+    find(device_power, {"nvmlDeviceGetPowerUsage"});
+    find(device_power_limit, {"nvmlDeviceGetEnforcedPowerLimit"});
+    find(device_temperature, {"nvmlDeviceGetTemperature"});
+    find(device_clock, {"nvmlDeviceGetClockInfo"});
+    find(device_slowdowns, {"nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"});
+    if (!find(init, {"nvmlInit_v2"})) return "nvmlInit_v2";
+    if (!find(shutdown, {"nvmlShutdown"})) return "nvmlShutdown";
+    if (!find(device_count, {"nvmlDeviceGetCount_v2"})) return "nvmlDeviceGetCount_v2";
+    if (!find(device_by_index, {"nvmlDeviceGetHandleByIndex_v2"})) return "nvmlDeviceGetHandleByIndex_v2";
+    return nullptr;
+  }
+
+  std::string describe(Return code) const {
+    const char* text = error_string ? error_string(code) : nullptr;
+    return text ? std::string(text) : format("NVML error {}", code);
+  }
+
+  GpuFigures figures(int index) const;
+};
+
+GpuFigures GpuMonitor::Library::figures(int index) const {
+  GpuFigures gpu;
+  gpu.index = index;
+  Device device = nullptr;
+  if (device_by_index(static_cast<unsigned>(index), &device) != kSuccess) return gpu;
+
+  char text[kTextSize] = {};
+  if (device_name && device_name(device, text, kTextSize) == kSuccess) gpu.name = text;
+  if (device_uuid && device_uuid(device, text, kTextSize) == kSuccess) gpu.uuid = text;
+  PciInfo pci{};
+  if (device_pci && device_pci(device, &pci) == kSuccess) gpu.pci_bus = pci.bus_id;
+
+  MemoryInfo memory{};
+  if (device_memory && device_memory(device, &memory) == kSuccess) {
+    gpu.memory_used = memory.used;
+    gpu.memory_total = memory.total;
+  }
+  Utilization utilization{};
+  if (device_utilization && device_utilization(device, &utilization) == kSuccess) {
+    gpu.utilization = static_cast<int>(utilization.gpu);
+    gpu.memory_utilization = static_cast<int>(utilization.memory);
+  }
+  unsigned value = 0;
+  constexpr double kMilliwatt = 1e-3;
+  if (device_power && device_power(device, &value) == kSuccess) gpu.power = value * kMilliwatt;
+  if (device_power_limit && device_power_limit(device, &value) == kSuccess) gpu.power_limit = value * kMilliwatt;
+  if (device_temperature && device_temperature(device, kTemperatureOfChip, &value) == kSuccess)
+    gpu.temperature = static_cast<int>(value);
+  if (device_clock && device_clock(device, kClockOfSm, &value) == kSuccess) gpu.sm_clock = static_cast<int>(value);
+  if (device_clock && device_clock(device, kClockOfMemory, &value) == kSuccess)
+    gpu.memory_clock = static_cast<int>(value);
+  unsigned long long bits = 0;
+  if (device_slowdowns && device_slowdowns(device, &bits) == kSuccess) {
+    gpu.slowed_by.emplace();
+    for (const SlowdownBit& slowdown : kSlowdowns)
+      if (bits & slowdown.bit) gpu.slowed_by->push_back(slowdown.name);
+  }
+  return gpu;
+}
+
+GpuMonitor::GpuMonitor(const std::string& library) {
+  auto opened = std::make_unique<Library>();
+  opened->handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!opened->handle) {
+    const char* why = ::dlerror();
+    reason_ = format("no NVIDIA driver: {}", why ? why : library);
+    return;
+  }
+  if (const char* missing = opened->find_all()) {
+    reason_ = format("{} has no {}: the NVIDIA driver is too old", library, missing);
+    return;
+  }
+  const Return code = opened->init();
+  if (code != kSuccess) {
+    reason_ = format("NVML does not start: {}", opened->describe(code));
+    return;
+  }
+  opened->initialized = true;
+  library_ = std::move(opened);
+}
+
+GpuMonitor::~GpuMonitor() = default;
+
+bool GpuMonitor::available() const {
+  return library_ != nullptr;
+}
+
+const std::string& GpuMonitor::unavailable_because() const {
+  return reason_;
+}
+
+std::string GpuMonitor::driver_version() const {
+  char text[kTextSize] = {};
+  if (!library_ || !library_->system_driver_version) return "";
+  return library_->system_driver_version(text, kTextSize) == kSuccess ? text : "";
+}
+
+std::vector<GpuFigures> GpuMonitor::read() const {
+  std::vector<GpuFigures> gpus;
+  unsigned count = 0;
+  if (!library_ || library_->device_count(&count) != kSuccess) return gpus;
+  for (unsigned i = 0; i < count; ++i) gpus.push_back(library_->figures(static_cast<int>(i)));
+  return gpus;
+}
+
+}  // namespace cohort::monitor

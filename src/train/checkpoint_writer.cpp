@@ -1,0 +1,153 @@
+#include <csignal>
+#include <nlohmann/json.hpp>
+
+#include <pthread.h>
+
+#include <ATen/DeviceAccelerator.h>
+#include <torch/torch.h>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "core/log.h"
+#include "train/checkpoint.h"
+#include "train/safetensors.h"
+
+namespace cohort::train {
+namespace fs = std::filesystem;
+
+CheckpointWriter::CheckpointWriter(CheckpointFolder folder, std::int64_t keep)
+    : folder_(std::move(folder)), keep_(keep) {
+  if (const int removed = folder_.clean(); removed > 0) {
+    log::info("{}: removed {} checkpoint(s) that a former run had not finished", folder_.path().string(), removed);
+  }
+}
+
+CheckpointWriter::~CheckpointWriter() {
+  if (thread_.joinable()) {
+    {
+      const std::scoped_lock lock(mutex_);
+      stop_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+  if (!error_.empty()) log::error("{}", error_);
+}
+
+NamedTensors CheckpointWriter::capture(const NamedTensors& live, std::map<std::string, at::Tensor>& buffers) {
+  const at::NoGradGuard no_grad;
+  NamedTensors copies;
+  copies.reserve(live.size());
+  for (const auto& [name, tensor] : live) {
+    at::Tensor& buffer = buffers[name];
+    if (!buffer.defined() || buffer.sizes() != tensor.sizes() || buffer.scalar_type() != tensor.scalar_type()) {
+      buffer =
+          at::empty(tensor.sizes(), at::TensorOptions().dtype(tensor.scalar_type()).pinned_memory(tensor.is_cuda()));
+    }
+    buffer.copy_(tensor, /*non_blocking=*/true);
+    copies_in_flight_ |= !tensor.is_cpu();
+    copies.emplace_back(name, buffer);
+  }
+  return copies;
+}
+
+void CheckpointWriter::save(const CheckpointContent& content) {
+  finish();
+  pending_.state = content.state;
+  pending_.model_aliases = content.model_aliases;
+  pending_.dataset_statistics = content.dataset_statistics;
+  pending_.is_best = content.is_best;
+  copies_in_flight_ = false;
+  pending_.model = capture(content.model, model_buffers_);
+  pending_.ema = capture(content.ema, ema_buffers_);
+  pending_.optimizer = capture(content.optimizer, optimizer_buffers_);
+  pending_.random = capture(content.random, random_buffers_);
+  if (copies_in_flight_) at::accelerator::synchronizeDevice(at::accelerator::getDeviceIndex());
+  {
+    const std::scoped_lock lock(mutex_);
+    busy_ = true;
+  }
+  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+  changed_.notify_all();
+}
+
+void CheckpointWriter::run() {
+  ::pthread_setname_np(::pthread_self(), "checkpoint");
+  sigset_t all;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_BLOCK, &all, nullptr);  // SIGTERM belongs to the thread that trains
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return busy_ || stop_; });
+    if (!busy_) return;
+    lock.unlock();
+    std::string error;
+    try {
+      write(pending_);
+    } catch (const std::exception& e) {
+      error = format("the checkpoint of step {} could not be saved: {}", pending_.state.step, e.what());
+    }
+    lock.lock();
+    if (error_.empty()) error_ = error;
+    busy_ = false;
+    changed_.notify_all();
+  }
+}
+
+void CheckpointWriter::write(const CheckpointContent& content) const {
+  const std::int64_t step = content.state.step;
+  const fs::path path = folder_.begin(step);
+  try {
+    const std::map<std::string, std::string> metadata{{"format", "pt"}, {"step", std::to_string(step)}};
+    config::Json files = config::Json::object();
+    const auto tensors = [&](const char* name, const NamedTensors& part,
+                             const std::map<std::string, std::string>& notes) {
+      auto all = metadata;
+      all.insert(notes.begin(), notes.end());
+      write_safetensors_in_place(path / name, part, all);
+      files[name] = fs::file_size(path / name);
+    };
+    tensors(kModelFile, content.model, content.model_aliases);
+    if (!content.ema.empty()) {
+      fs::create_directory(path / fs::path(kEmaFile).parent_path());
+      tensors(kEmaFile, content.ema, content.model_aliases);
+    }
+    tensors(kOptimizerFile, content.optimizer, {});
+    tensors(kRandomFile, content.random, {});
+    if (!content.dataset_statistics.empty()) {
+      write_file_atomically(path / kStatisticsFile, content.dataset_statistics);
+      files[kStatisticsFile] = fs::file_size(path / kStatisticsFile);
+    }
+    config::Json state = to_json(content.state);
+    state["files"] = files;
+    write_file_atomically(path / kStateFile, state.dump(2) + "\n");
+    folder_.commit(step, content.is_best);
+  } catch (const std::exception&) {
+    std::error_code ignored;
+    fs::remove_all(path, ignored);
+    throw;
+  }
+  folder_.prune(keep_);
+}
+
+std::string CheckpointWriter::take_error() {
+  const std::scoped_lock lock(mutex_);
+  return std::exchange(error_, {});
+}
+
+void CheckpointWriter::check() {
+  const std::string error = take_error();
+  if (!error.empty()) throw Error(error);
+}
+
+void CheckpointWriter::wait() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return !busy_; });
+}
+
+void CheckpointWriter::finish() {
+  wait();
+  check();
+}
+
+}  // namespace cohort::train

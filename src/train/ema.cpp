@@ -1,0 +1,116 @@
+#include "train/ema.h"
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+#include <unordered_set>
+
+#include <torch/torch.h>
+
+#include "core/error.h"
+
+namespace cohort::train {
+namespace {
+
+/// The parameters of all BatchNorm layers.
+std::unordered_set<const c10::TensorImpl*> batch_norm_parameters(const torch::nn::Module& module) {
+  std::unordered_set<const c10::TensorImpl*> found;
+  for (const auto& layer : module.modules(/*include_self=*/true)) {
+    if (!layer->as<torch::nn::BatchNorm1dImpl>() && !layer->as<torch::nn::BatchNorm2dImpl>() &&
+        !layer->as<torch::nn::BatchNorm3dImpl>())
+      continue;
+    for (const auto& parameter : layer->parameters(/*recurse=*/false)) found.insert(parameter.unsafeGetTensorImpl());
+  }
+  return found;
+}
+
+}  // namespace
+
+void EmaSettings::validate() const {
+  COHORT_THROW_UNLESS(counting == "diffusion_policy" || counting == "diffusers",
+                      "'{}' is no way to count updates; choose diffusion_policy or diffusers", counting);
+  COHORT_THROW_UNLESS(power > 0.0 && inv_gamma > 0.0, "ema: power = {} and inv_gamma = {} must be positive", power,
+                      inv_gamma);
+  COHORT_THROW_UNLESS(min_decay >= 0.0 && min_decay <= max_decay && max_decay <= 1.0,
+                      "ema: 0 <= min_decay ({}) <= max_decay ({}) <= 1 must hold", min_decay, max_decay);
+  COHORT_THROW_UNLESS(update_after_step >= 0, "ema: update_after_step = {} must not be negative", update_after_step);
+}
+
+void describe(config::Fields& fields, EmaSettings& s) {
+  fields.add("enabled", s.enabled, "keep an exponential moving average of the weights; evaluation uses it");
+  fields.add_choice(
+      "counting", s.counting, {"diffusion_policy", "diffusers"},
+      "how updates are counted: as Diffusion Policy, RDT and robomimic do, or as diffusers does (one earlier)");
+  fields.add("power", s.power, "exponent of the warm-up: decay = 1 - (1 + updates / inv_gamma)^-power");
+  fields.add("inv_gamma", s.inv_gamma, "updates by which the warm-up is stretched");
+  fields.add("min_decay", s.min_decay, "lower bound of the decay");
+  fields.add("max_decay", s.max_decay, "upper bound of the decay");
+  fields.add("update_after_step", s.update_after_step, "updates during which the average is a copy of the weights");
+  fields.add("copy_batch_norm", s.copy_batch_norm, "the weights of BatchNorm are copied and not averaged");
+}
+
+double ema_decay(const EmaSettings& s, std::int64_t update) {
+  const std::int64_t count = update - (s.counting == "diffusers" ? 1 : 2) - s.update_after_step;
+  if (count <= 0) return 0.0;
+  return std::clamp(1.0 - std::pow(1.0 + static_cast<double>(count) / s.inv_gamma, -s.power), s.min_decay, s.max_decay);
+}
+
+Ema::Ema(const torch::nn::Module& module, EmaSettings settings) : module_(module), settings_(std::move(settings)) {
+  settings_.validate();
+  const at::NoGradGuard no_grad;
+  const auto copied =
+      settings_.copy_batch_norm ? batch_norm_parameters(module) : std::unordered_set<const c10::TensorImpl*>();
+  for (const auto& [name, parameter] : trainable_parameters(module)) {
+    if (!parameter.is_floating_point() || copied.count(parameter.unsafeGetTensorImpl())) continue;
+    names_.push_back(name);
+    parameters_.push_back(parameter);
+    averages_.push_back(parameter.detach().clone());
+  }
+}
+
+void Ema::update() {
+  const at::NoGradGuard no_grad;
+  ++updates_;
+  const double decay = ema_decay(settings_, updates_);
+  if (decay == 0.0) {
+    at::_foreach_copy_(averages_, parameters_);
+  } else {
+    at::_foreach_lerp_(averages_, parameters_, 1.0 - decay);
+  }
+}
+
+NamedTensors Ema::state() const {
+  std::unordered_map<const c10::TensorImpl*, at::Tensor> average_of;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) average_of[parameters_[i].unsafeGetTensorImpl()] = averages_[i];
+  NamedTensors state = module_state(module_);
+  for (auto& [name, tensor] : state) {
+    // A tied weight stands under several names; all of them mean the one average.
+    if (const auto found = average_of.find(tensor.unsafeGetTensorImpl()); found != average_of.end())
+      tensor = found->second;
+  }
+  return state;
+}
+
+void Ema::load_state(const NamedTensors& state, std::int64_t updates, const std::string& source) {
+  const at::NoGradGuard no_grad;
+  const std::unordered_map<std::string, at::Tensor> by_name(state.begin(), state.end());
+  for (std::size_t i = 0; i < names_.size(); ++i) {
+    const auto found = by_name.find(names_[i]);
+    COHORT_THROW_UNLESS(found != by_name.end(), "{}: the average of {} is missing", source, names_[i]);
+    COHORT_THROW_UNLESS(found->second.sizes() == averages_[i].sizes(),
+                        "{}: the average of {} has another shape than the model's parameter", source, names_[i]);
+  }
+  for (std::size_t i = 0; i < names_.size(); ++i) averages_[i].copy_(by_name.at(names_[i]));
+  updates_ = updates;
+}
+
+void Ema::exchange() {
+  const at::NoGradGuard no_grad;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    at::Tensor own = parameters_[i].variable_data();
+    parameters_[i].set_data(averages_[i]);
+    averages_[i] = std::move(own);
+  }
+}
+
+}  // namespace cohort::train

@@ -1,0 +1,148 @@
+// Informer on a CSV file with a time axis.
+#include <torch/torch.h>
+
+#include "core/error.h"
+#include "data/csv.h"
+#include "data/forecast_windows.h"
+#include "data/split.h"
+#include "models/informer/informer.h"
+#include "train/jobs/job.h"
+#include "train/run.h"
+
+namespace cohort::train {
+namespace {
+
+class ForecastJob final : public Job {
+ public:
+  std::string name() const override { return "informer"; }
+  std::string summary() const override { return "Informer: forecast the columns of a CSV file over time"; }
+
+  void describe(config::Fields& fields, RunSettings& run) override {
+    // The reference's defaults (main_informer.py): Adam at 1e-4, halved every epoch, 6 epochs, patience 3.
+    run.train.batch_size = 32;
+    run.train.epochs = 6;
+    run.train.lr = 1e-4;
+    run.train.optimizer.kind = "adam";
+    run.train.schedule.kind = "halving";
+    run.train.early_stopping.patience = 3;
+    run.drop_last = true;
+    fields.section("data", [&] {
+      fields.add("path", path_, "the CSV file");
+      fields.section("csv", [&] { data::describe(fields, csv_); });
+      fields.section("split", [&] { data::describe(fields, split_); });
+      fields.section("windows", [&] { data::describe(fields, windows_); });
+      fields.section("scaler", [&] { data::describe(fields, scaler_); });
+    });
+    fields.section("model", [&] { models::describe(fields, model_); });
+    fields_ = &fields;
+    for (const char* key : {"seq_len", "label_len", "pred_len"})
+      fields.alias(format("model.{}", key), format("data.windows.{}", key));
+    for (const char* key : {"features", "target", "freq"})
+      fields.alias(format("data.{}", key), format("data.windows.{}", key));
+  }
+
+  void load() override {
+    COHORT_THROW_UNLESS(!path_.empty(), "which file? write data.path=FILE.csv");
+    if (model_.embed != "timeF") windows_.time_encoding = "fields";
+    const data::Table table = data::read_csv(path_, csv_);
+    const data::TimeSplit split = data::split_by_time(table.rows(), split_, table.name());
+    series_ = data::ForecastSeries::make(table, split.train, windows_, scaler_);
+    const data::RowRange ranges[] = {split.train, split.validation, split.test};
+    for (const Part part : {Part::kTrain, Part::kValidation, Part::kTest}) {
+      const data::RowRange range = ranges[static_cast<int>(part)];
+      if (range.size() > 0)
+        parts_[static_cast<int>(part)] = std::make_shared<data::ForecastWindows>(series_, range, to_string(part));
+    }
+    model_.seq_len = static_cast<int>(windows_.seq_len);
+    model_.label_len = static_cast<int>(windows_.label_len);
+    model_.pred_len = static_cast<int>(windows_.pred_len);
+    follow_data(*fields_, "model.enc_in", model_.enc_in, static_cast<int>(series_->n_columns()));
+    follow_data(*fields_, "model.dec_in", model_.dec_in, static_cast<int>(series_->n_columns()));
+    follow_data(*fields_, "model.c_out", model_.c_out, static_cast<int>(series_->n_target()));
+    COHORT_THROW_UNLESS(series_->n_mark() > 0,
+                        "{}: no date column was found; Informer embeds the time of every row: name the column with "
+                        "data.csv.date_columns, or train the regressor on tables without time",
+                        path_);
+    follow_data(*fields_, "model.freq", model_.freq, std::string(data::frequency_letter(*series_->frequency())));
+  }
+
+  std::shared_ptr<const data::Dataset> dataset(Part part) const override { return parts_[static_cast<int>(part)]; }
+
+  std::string data_summary() const override {
+    std::string text = format("{}: {} rows, {} columns, windows of {} + {} rows", path_, series_->rows(),
+                              series_->n_columns(), windows_.seq_len, windows_.pred_len);
+    for (const Part part : {Part::kTrain, Part::kValidation, Part::kTest})
+      if (dataset(part)) text += format(", {} {}", dataset(part)->size(), to_string(part));
+    return text;
+  }
+
+  config::Json statistics() const override { return series_->scaler().to_json(); }
+
+  std::shared_ptr<torch::nn::Module> make_model(std::uint64_t seed) const override {
+    return models::make_informer(model_, seed);
+  }
+
+  Prediction predict(torch::nn::Module& model, const parallel::Batch& batch) const override {
+    const at::Tensor& y = batch.at("y");
+    const at::Tensor predicted = models::informer_forward(
+        model, {.x_enc = batch.at("x"), .x_mark_enc = batch.at("x_mark"),
+                .x_dec = models::informer_decoder_input(y, model_), .x_mark_dec = batch.at("y_mark")});
+    const std::int64_t targets = series_->n_target();
+    return {predicted, y.slice(1, y.size(1) - windows_.pred_len).slice(2, y.size(2) - targets)};
+  }
+
+  std::vector<std::string> target_names() const override {
+    const auto& columns = series_->columns();
+    return {columns.end() - series_->n_target(), columns.end()};
+  }
+
+  void to_data_units(std::span<float> rows) const override { target_scaler().inverse(rows); }
+
+  std::vector<std::int64_t> example_samples() const override {
+    const std::int64_t size = parts_[static_cast<int>(Part::kTest)]->size();
+    std::vector<std::int64_t> samples;
+    for (const double place : {0.1, 0.4, 0.7, 0.95})
+      samples.push_back(static_cast<std::int64_t>(place * static_cast<double>(size - 1)));
+    return samples;
+  }
+
+  report::ForecastWindow example(std::int64_t index, std::span<const float> predicted) const override {
+    const auto& windows = *parts_[static_cast<int>(Part::kTest)];
+    const std::int64_t first = windows.first_row(index), columns = series_->n_columns(), targets = series_->n_target();
+    const auto column = static_cast<std::size_t>(columns - 1);  // the target stands last
+    const std::string& name = series_->columns()[column];
+    const auto value = [&](std::int64_t row) {
+      return series_->scaler().inverse(column, series_->values()[static_cast<std::size_t>(row * columns) + column]);
+    };
+    report::ForecastWindow window;
+    window.title = format("{}, test window {}", name, index);
+    window.y_label = name;
+    for (std::int64_t i = 0; i < windows_.seq_len; ++i) window.history.push_back(value(first + i));
+    for (std::int64_t i = 0; i < windows_.pred_len; ++i) {
+      window.truth.push_back(value(first + windows_.seq_len + i));
+      window.prediction.push_back(predicted[static_cast<std::size_t>(i * targets + targets - 1)]);
+    }
+    return window;
+  }
+
+  std::string time_label() const override { return "rows from the forecast"; }
+
+ private:
+  data::Scaler target_scaler() const { return series_->scaler().select(target_names()); }
+
+  const config::Fields* fields_ = nullptr;
+  std::string path_;
+  data::CsvSettings csv_;
+  data::SplitSettings split_;
+  data::WindowSettings windows_;
+  data::ScalerSettings scaler_;
+  models::InformerSettings model_;
+  std::shared_ptr<const data::ForecastSeries> series_;
+  std::shared_ptr<const data::ForecastWindows> parts_[3];
+};
+
+}  // namespace
+
+std::unique_ptr<Job> make_forecast_job() { return std::make_unique<ForecastJob>(); }
+
+}  // namespace cohort::train

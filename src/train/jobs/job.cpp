@@ -1,0 +1,43 @@
+#include "train/jobs/job.h"
+
+#include "core/error.h"
+
+namespace cohort::train {
+
+const char* to_string(Part part) {
+  switch (part) {
+    case Part::kTrain:
+      return "training";
+    case Part::kValidation:
+      return "validation";
+    case Part::kTest:
+      return "test";
+  }
+  return "unknown";
+}
+
+report::ForecastWindow Job::example(std::int64_t index, std::span<const float>) const {
+  throw Error(format("the job {} has no example for sample {}", name(), index));
+}
+
+std::vector<std::unique_ptr<Job>> all_jobs() {
+  std::vector<std::unique_ptr<Job>> jobs;
+  jobs.push_back(make_forecast_job());
+  jobs.push_back(make_regression_job());
+  return jobs;
+}
+
+std::unique_ptr<Job> make_job(const std::string& name) {
+  std::vector<std::string> names;
+  std::string list;
+  for (auto& job : all_jobs()) {
+    if (job->name() == name) return std::move(job);
+    names.push_back(job->name());
+    list += (list.empty() ? "" : ", ") + job->name();
+  }
+  const std::string near = config::nearest(name, names);
+  throw Error(format("there is nothing called '{}' to train{}; there are {}", name,
+                     near.empty() ? "" : format(", did you mean '{}'?", near), list));
+}
+
+}  // namespace cohort::train

@@ -1,0 +1,92 @@
+/// What is particular to one kind of training: its data, its model, its forward pass, and how its result is shown.
+/// train/run.h does the rest: devices, ranks, loop, checkpoints, test, report.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "core/config.h"
+#include "core/error.h"
+#include "data/dataset.h"
+#include "parallel/batch.h"
+#include "report/standard_figures.h"
+
+namespace torch::nn {
+class Module;
+}
+
+namespace cohort::train {
+
+struct RunSettings;
+
+enum class Part { kTrain, kValidation, kTest };
+
+/// "training", "validation", "test".
+const char* to_string(Part part);
+
+/// A forward pass and what it should have given: (n_sample, ..., n_target), scaled as the data set is.
+struct Prediction {
+  at::Tensor predicted;
+  at::Tensor truth;
+};
+
+class Job {
+ public:
+  virtual ~Job() = default;
+
+  /// The word after `cohort train`, and one line for --help.
+  virtual std::string name() const = 0;
+  virtual std::string summary() const = 0;
+
+  /// Changes the general defaults (batch size, epochs, optimizer, ...) to those of this job and binds its own settings
+  /// under data.* and model.*. Called once, before the configuration is read.
+  virtual void describe(config::Fields& fields, RunSettings& run) = 0;
+
+  /// Reads and checks the data. Throws Error naming file, row and column; nothing has been written and no device has
+  /// been touched.
+  virtual void load() = 0;
+  /// The samples of a part; null where the split leaves it empty.
+  virtual std::shared_ptr<const data::Dataset> dataset(Part part) const = 0;
+  /// A line on the data for banner and report.
+  virtual std::string data_summary() const = 0;
+  /// What dataset_statistics.json holds: the scaler, so that a checkpoint can be used without the data.
+  virtual config::Json statistics() const = 0;
+
+  /// The model with initial weights from `seed`, equal on every rank, on the CPU. Called after load().
+  virtual std::shared_ptr<torch::nn::Module> make_model(std::uint64_t seed) const = 0;
+  /// Forward pass of a batch with the fields of dataset(). The loss is the mean squared difference.
+  virtual Prediction predict(torch::nn::Module& model, const parallel::Batch& batch) const = 0;
+
+  virtual std::vector<std::string> target_names() const = 0;
+  /// In place, rows of n_target scaled values each: back to the units of the data.
+  virtual void to_data_units(std::span<float> rows) const = 0;
+
+  /// How many examples of forecasts a report shows; 0 for tables.
+  virtual std::vector<std::int64_t> example_samples() const { return {}; }
+  /// An example for the report: test sample `index`, its prediction (n_step, n_target) in the units of the data.
+  virtual report::ForecastWindow example(std::int64_t index, std::span<const float> predicted) const;
+  /// The time axis of examples.
+  virtual std::string time_label() const { return ""; }
+};
+
+/// Sets a model setting that follows from the data. Throws Error when the user has set it to something else.
+template <class T>
+void follow_data(const config::Fields& fields, const std::string& path, T& setting, const T& from_data) {
+  COHORT_THROW_UNLESS(!fields.was_set(path) || setting == from_data,
+                      "{}={} contradicts the data, from which it follows as {}; leave it out", path, setting, from_data);
+  setting = from_data;
+}
+
+/// The jobs by name; throws Error naming the nearest one.
+std::unique_ptr<Job> make_job(const std::string& name);
+/// All of them, for --help.
+std::vector<std::unique_ptr<Job>> all_jobs();
+
+std::unique_ptr<Job> make_forecast_job();    ///< "informer"
+std::unique_ptr<Job> make_regression_job();  ///< "regressor"
+
+}  // namespace cohort::train

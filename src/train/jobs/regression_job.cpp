@@ -1,0 +1,100 @@
+// The encoder-only regressor on a CSV file: some columns predict others.
+#include <torch/torch.h>
+
+#include "core/error.h"
+#include "data/csv.h"
+#include "data/regression_rows.h"
+#include "data/split.h"
+#include "models/regressor/regressor.h"
+#include "train/jobs/job.h"
+#include "train/run.h"
+
+namespace cohort::train {
+namespace {
+
+class RegressionJob final : public Job {
+ public:
+  std::string name() const override { return "regressor"; }
+  std::string summary() const override { return "encoder-only regressor: predict columns of a CSV file from others"; }
+
+  void describe(config::Fields& fields, RunSettings& run) override {
+    // The beginners' guide: AdamW at 1e-3, batch 1024, 300 epochs; 60 epochs bring nearly all of its accuracy.
+    run.train.batch_size = 1024;
+    run.train.epochs = 60;
+    run.train.lr = 1e-3;
+    run.train.optimizer.kind = "adamw";
+    run.train.schedule.kind = "cosine";
+    split_.kind = "random";
+    split_.train_fraction = 0.8;
+    split_.test_fraction = 0.1;
+    columns_.n_targets = 2;
+    fields.section("data", [&] {
+      fields.add("path", path_, "the CSV file");
+      fields.section("csv", [&] { data::describe(fields, csv_); });
+      fields.section("split", [&] { data::describe(fields, split_); });
+      fields.section("columns", [&] { data::describe(fields, columns_); });
+      fields.section("scaler", [&] { data::describe(fields, scaler_); });
+    });
+    fields.section("model", [&] { models::describe(fields, model_); });
+    fields_ = &fields;
+    for (const char* key : {"inputs", "targets", "n_inputs", "n_targets"})
+      fields.alias(format("data.{}", key), format("data.columns.{}", key));
+  }
+
+  void load() override {
+    COHORT_THROW_UNLESS(!path_.empty(), "which file? write data.path=FILE.csv");
+    const data::Table table = data::read_csv(path_, csv_);
+    data::RowSplit split = data::split_rows(table.rows(), split_, table.name());
+    table_ = data::RegressionTable::make(table, split.train, columns_, scaler_);
+    std::vector<std::int64_t>* rows[] = {&split.train, &split.validation, &split.test};
+    for (const Part part : {Part::kTrain, Part::kValidation, Part::kTest})
+      if (auto& list = *rows[static_cast<int>(part)]; !list.empty())
+        parts_[static_cast<int>(part)] =
+            std::make_shared<data::RegressionRows>(table_, std::move(list), to_string(part));
+    follow_data(*fields_, "model.inputs", model_.inputs, static_cast<int>(table_->inputs().size()));
+    follow_data(*fields_, "model.outputs", model_.outputs, static_cast<int>(table_->targets().size()));
+  }
+
+  std::shared_ptr<const data::Dataset> dataset(Part part) const override { return parts_[static_cast<int>(part)]; }
+
+  std::string data_summary() const override {
+    std::string text =
+        format("{}: {} rows, {} columns predict {}", path_, table_->rows(), model_.inputs, model_.outputs);
+    for (const Part part : {Part::kTrain, Part::kValidation, Part::kTest})
+      if (dataset(part)) text += format(", {} {}", dataset(part)->size(), to_string(part));
+    return text;
+  }
+
+  config::Json statistics() const override { return table_->scaler().to_json(); }
+
+  std::shared_ptr<torch::nn::Module> make_model(std::uint64_t seed) const override {
+    return models::make_regressor(model_, seed);
+  }
+
+  Prediction predict(torch::nn::Module& model, const parallel::Batch& batch) const override {
+    return {models::regressor_forward(model, batch.at("x")), batch.at("y")};
+  }
+
+  std::vector<std::string> target_names() const override { return table_->targets(); }
+
+  void to_data_units(std::span<float> rows) const override {
+    table_->scaler().select(table_->targets()).inverse(rows);
+  }
+
+ private:
+  const config::Fields* fields_ = nullptr;
+  std::string path_;
+  data::CsvSettings csv_;
+  data::SplitSettings split_;
+  data::RegressionSettings columns_;
+  data::ScalerSettings scaler_;
+  models::RegressorSettings model_;
+  std::shared_ptr<const data::RegressionTable> table_;
+  std::shared_ptr<const data::RegressionRows> parts_[3];
+};
+
+}  // namespace
+
+std::unique_ptr<Job> make_regression_job() { return std::make_unique<RegressionJob>(); }
+
+}  // namespace cohort::train

@@ -1,0 +1,248 @@
+#include "train/loop.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <torch/torch.h>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "models/random_context.h"
+#include "models/segment.h"
+#include "train/deterministic.h"
+#include "train/gradient_checkpoint.h"
+#include "train/loop_impl.h"
+#include "train/random_state.h"
+#include "train/stop_request.h"
+
+namespace cohort::train {
+namespace {
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+c10::Device device_of(const torch::nn::Module& module) {
+  const auto parameters = module.parameters();
+  COHORT_THROW_UNLESS(!parameters.empty(), "the model has no parameters: there is nothing to train");
+  return parameters.front().device();
+}
+
+const TrainJob& checked(const TrainJob& job) {
+  COHORT_CHECK(job.strategy && job.batches && job.loss, "a training needs a strategy, a loss and batches");
+  return job;
+}
+
+const TrainSettings& checked(const TrainSettings& settings) {
+  settings.validate();
+  return settings;
+}
+
+/// The first field of a batch that holds a NaN or an inf, with the first sample where it does; empty: none does.
+std::string describe_bad_input(const parallel::Batch& batch) {
+  for (const auto& [name, tensor] : batch.fields) {
+    if (!tensor.is_floating_point() || tensor.numel() == 0) continue;
+    const at::Tensor good = tensor.isfinite().reshape({tensor.size(0), -1}).all(1).cpu();
+    const auto* rows = good.const_data_ptr<bool>();
+    for (std::int64_t i = 0; i < good.numel(); ++i) {
+      if (rows[i]) continue;
+      const auto id = batch.sample_ids.defined() ? batch.sample_ids[i].item<std::int64_t>() : i;
+      return format(" The batch's field '{}' holds a NaN or inf in sample {}.", name, id);
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+TrainLoop::Impl::Impl(TrainSettings s, TrainJob j)
+    : settings(checked(s)),
+      job(std::move(j)),
+      strategy(*checked(job).strategy),
+      batches(*job.batches),
+      module(strategy.module()),
+      device(device_of(module)),
+      precision(parse_precision(settings.precision)),
+      writes_files(!job.checkpoints.empty() && strategy.rank() == 0),
+      optimizer(parameter_groups(module, settings.optimizer), settings.optimizer),
+      monitor(device, settings.non_finite == "skip", /*deferred=*/!device.is_cpu()),
+      in_flight(device) {
+  if (settings.deterministic) set_deterministic();
+  if (precision == Precision::kFp16) scaler.emplace(settings.scaler, device);
+  if (settings.ema.enabled) ema.emplace(module, settings.ema);
+  const std::int64_t accumulation = settings.gradient_accumulation_steps;
+  const std::int64_t per_epoch = (batches.batches_per_epoch() + accumulation - 1) / accumulation;
+  COHORT_THROW_UNLESS(per_epoch > 0, "an epoch of the training data has no batch");
+  total_steps = settings.steps > 0 ? settings.steps : settings.epochs * per_epoch;
+  base_lr = scaled_learning_rate(settings.lr, settings.learning_rate_rule,
+                                 effective_batch(settings, strategy.world_size()), settings.lr_base_batch);
+  if (base_lr != settings.lr) {
+    log::info("learning rate {:g}: {} rule from {:g} at batch {}, effective batch {}", base_lr,
+              settings.learning_rate_rule, settings.lr, settings.lr_base_batch,
+              effective_batch(settings, strategy.world_size()));
+  }
+  loss = [this](torch::nn::Module& replica, const parallel::Batch& batch) { return replica_loss(replica, batch); };
+}
+
+/// Each replica has parameters of its own.
+models::SegmentRunner TrainLoop::Impl::runner_of(torch::nn::Module& replica) {
+  const std::scoped_lock lock(runners_mutex);
+  auto& runner = runners[&replica];
+  if (!runner) runner = checkpointing_runner(replica);
+  return runner;
+}
+
+/// Runs in a replica's thread.
+at::Tensor TrainLoop::Impl::replica_loss(torch::nn::Module& replica, const parallel::Batch& batch) {
+  // Keyed by the optimizer step and not by the micro-batch: two ranks, and one process that accumulates the same two
+  // halves, draw the same numbers for the same samples.
+  const models::RandomContextGuard random(
+      {.seed = settings.seed, .step = static_cast<std::uint64_t>(state.step), .sample_ids = batch.sample_ids});
+  const models::SegmentRunnerGuard segments(settings.gradient_checkpointing ? runner_of(replica)
+                                                                            : models::SegmentRunner());
+  at::Tensor result;
+  {
+    const PrecisionGuard autocast(precision,
+                                  batch.fields.empty() ? device.type() : batch.fields[0].second.device().type());
+    result = job.loss(replica, batch);
+  }
+  COHORT_THROW_UNLESS(result.defined() && result.numel() == 1 && result.requires_grad(),
+                      "the loss function must return one number that depends on the model's parameters");
+  if (result.scalar_type() != at::kFloat && result.scalar_type() != at::kDouble) result = result.to(at::kFloat);
+  poison_gradient(result);
+  return result;
+}
+
+bool TrainLoop::Impl::done() const {
+  return early_stop || stop_agreed || state.step >= total_steps ||
+         (settings.steps == 0 && state.epoch >= settings.epochs);
+}
+
+TrainResult TrainLoop::Impl::run() {
+  if (writes_files) writer.emplace(CheckpointFolder(job.checkpoints), settings.checkpoint.keep);
+  seed_rank(settings.seed, strategy.rank(), 0);
+  resume();
+  run_begin = interval_begin = Clock::now();
+  first_step = state.step;
+  module.train();
+  bool just_resumed = resumed_from.has_value();
+  while (!done()) {
+    const std::int64_t left = batches.start_epoch(state.epoch, state.samples_in_epoch);
+    if (!just_resumed || state.samples_in_epoch == 0) monitor.begin_epoch();
+    COHORT_THROW_UNLESS(left > 0 || state.samples_in_epoch > 0, "epoch {} of the training data has no batch",
+                        state.epoch);
+    just_resumed = false;
+    if (left == 0) {  // resumed with other batches, whose last one would not be full
+      ++state.epoch;
+      state.samples_in_epoch = 0;
+      continue;
+    }
+    train_epoch(left);
+  }
+  if (interval_steps > 0) report();
+  const bool stopped = stop_agreed && !early_stop && state.step < total_steps;
+  if (job.validator && !stopped && validated_step != state.step) validate(false);
+  if (!job.checkpoints.empty() && saved_step != state.step) save_checkpoint(false);
+  if (writer) writer->wait();
+  agree_on_health(monitor.read(optimizer));  // also: has everything been saved?
+  strategy.barrier();
+  TrainResult result;
+  result.status = stopped ? TrainStatus::kStopped : early_stop ? TrainStatus::kEarlyStopped : TrainStatus::kFinished;
+  if (!stopped) restore_best();
+  result.step = state.step;
+  result.epoch = state.epoch;
+  result.skipped_steps = state.skipped_steps;
+  result.best = state.early_stopping.best;
+  result.best_step = state.early_stopping.best_step;
+  result.resumed_from = resumed_from;
+  return result;
+}
+
+void TrainLoop::Impl::train_epoch(std::int64_t batches_left) {
+  while (batches_left > 0 && !done()) {
+    const std::int64_t micro_batches = std::min(settings.gradient_accumulation_steps, batches_left);
+    train_step(micro_batches);
+    batches_left -= micro_batches;
+    after_step(/*end_of_epoch=*/batches_left == 0);
+  }
+}
+
+void TrainLoop::Impl::train_step(std::int64_t micro_batches) {
+  strategy.zero_grad();
+  const double weight = 1.0 / static_cast<double>(micro_batches);
+  for (std::int64_t i = 0; i < micro_batches; ++i) {
+    in_flight.release(1);
+    const auto before = Clock::now();
+    auto batch = batches.next();
+    interval_data_s += seconds_since(before);
+    COHORT_CHECK(batch, "the source of batches ended {} batches early", micro_batches - i);
+    const double samples = static_cast<double>(batch->size());
+    const at::Tensor micro_loss = strategy.forward_backward(*batch, loss,
+                                                            {.synchronise = i + 1 == micro_batches,
+                                                             .weight = weight,
+                                                             .loss_scale = scaler ? scaler->scale() : at::Tensor()});
+    monitor.add_loss(micro_loss, weight);
+    if (device.is_cpu() && !std::isfinite(micro_loss.item<double>())) bad_input = describe_bad_input(*batch);
+    interval_samples += samples;
+    const auto consumed = static_cast<std::int64_t>(samples) * strategy.world_size();
+    state.samples_in_epoch += consumed;
+    state.samples += consumed;
+    in_flight.hold(std::move(*batch));
+  }
+  const auto& gradients = optimizer.gradients();
+  if (scaler) scaler->unscale(gradients);
+  monitor.finish_step(state.step + 1, gradients, scaler ? &*scaler : nullptr);
+  if (settings.clip_norm > 0.0) monitor.clip(gradients, settings.clip_norm);
+  lr = base_lr * learning_rate_factor(settings.schedule, {state.step, state.epoch, total_steps});
+  if (monitor.may_update()) optimizer.step(lr, monitor.found_inf());
+  if (scaler) scaler->update();
+  if (ema) ema->update();
+  strategy.parameters_changed();
+  ++state.step;
+  ++interval_steps;
+  step_epoch = state.epoch;
+  if (!monitor.may_update() && settings.non_finite == "error") agree_on_health(monitor.read(optimizer));
+}
+
+void TrainLoop::Impl::after_step(bool end_of_epoch) {
+  if (writer && strategy.world_size() == 1) writer->check();
+  if (end_of_epoch) {
+    ++state.epoch;
+    state.samples_in_epoch = 0;
+  }
+  if (state.step % settings.log_every == 0) report();
+  if (settings.hash_every > 0 && state.step % settings.hash_every == 0) compare_parameters();
+  bool improved = false;
+  if (job.validator) {
+    const bool due = settings.validate_every > 0 ? state.step % settings.validate_every == 0 : end_of_epoch;
+    if (due) {
+      validate(end_of_epoch);
+      improved = state.early_stopping.best_step == state.step && state.early_stopping.validations_since_best == 0;
+    }
+  }
+  const auto& c = settings.checkpoint;
+  const bool due = (c.every > 0 && state.step % c.every == 0) ||
+                   (c.every_epochs > 0 && end_of_epoch && state.epoch % c.every_epochs == 0) ||
+                   (c.save_best && improved);
+  if (due && !job.checkpoints.empty()) save_checkpoint(improved);
+  agree_on_stop();
+}
+
+TrainLoop::TrainLoop(TrainSettings settings, TrainJob job)
+    : impl_(std::make_unique<Impl>(std::move(settings), std::move(job))) {}
+TrainLoop::~TrainLoop() = default;
+
+TrainResult TrainLoop::run() {
+  return impl_->run();
+}
+double TrainLoop::base_learning_rate() const {
+  return impl_->base_lr;
+}
+std::int64_t TrainLoop::total_steps() const {
+  return impl_->total_steps;
+}
+Ema* TrainLoop::ema() {
+  return impl_->ema ? &*impl_->ema : nullptr;
+}
+
+}  // namespace cohort::train

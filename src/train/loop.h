@@ -1,0 +1,77 @@
+/// The training loop: everything between a model with a loss and a trained model, on one device or on many.
+///
+///   train::TrainSettings settings;                         // or from a configuration, see describe()
+///   train::TrainJob job{.strategy = &strategy, .loss = loss, .batches = &source};
+///   job.checkpoints = run_folder / "checkpoints";
+///   job.step_observers.push_back([](const train::StepStats& s) { ... });
+///   const train::TrainResult result = train::TrainLoop(settings, std::move(job)).run();
+#pragma once
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "parallel/strategy.h"
+#include "train/batch_source.h"
+#include "train/ema.h"
+#include "train/step_stats.h"
+#include "train/train_settings.h"
+#include "train/validation.h"
+
+namespace cohort::train {
+
+/// What is trained. On every rank alike, except for what the strategy and the source make of the rank. The pointers
+/// must stay valid while the loop lives.
+struct TrainJob {
+  parallel::Strategy* strategy = nullptr;
+  parallel::LossFunction loss;
+  BatchSource* batches = nullptr;
+  Validator validator;  ///< empty: no validation
+  std::vector<StepObserver> step_observers;
+  std::vector<ValidationObserver> validation_observers;
+  std::filesystem::path checkpoints;   ///< folder of the run's checkpoints, seen by every rank; empty: none are written
+  std::string configuration = "null";  ///< JSON text of the whole job; saved in every checkpoint
+  std::string dataset_statistics;      ///< JSON text saved in every checkpoint; empty: none
+};
+
+enum class TrainStatus {
+  kFinished,      ///< all steps have been made
+  kEarlyStopped,  ///< the watched metric did not improve any more
+  kStopped,       ///< a signal or request_stop(); training can be resumed
+};
+
+struct TrainResult {
+  TrainStatus status = TrainStatus::kFinished;
+  std::int64_t step = 0;
+  std::int64_t epoch = 0;
+  std::int64_t skipped_steps = 0;
+  std::optional<double> best;  ///< of the watched metric
+  std::int64_t best_step = 0;
+  std::optional<std::int64_t> resumed_from;  ///< step of the checkpoint with which this process began
+};
+
+class TrainLoop {
+ public:
+  /// Throws Error for settings out of range.
+  TrainLoop(TrainSettings settings, TrainJob job);
+  ~TrainLoop();
+
+  /// Resumes, trains, validates, saves; once. On every rank. Throws Error on all ranks when the training cannot go on:
+  /// a NaN or inf (policy error), parameters that differ between ranks, a checkpoint that cannot be read or written;
+  /// what was saved before stays.
+  TrainResult run();
+
+  /// The learning rate that a step with factor 1 has: lr under the learning-rate rule.
+  double base_learning_rate() const;
+  /// Optimizer steps of the whole training.
+  std::int64_t total_steps() const;
+  /// The moving average, or null. EmaWeightsGuard(loop.ema()) evaluates with it.
+  Ema* ema();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace cohort::train

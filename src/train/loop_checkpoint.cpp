@@ -1,0 +1,213 @@
+#include <cstring>
+
+#include <torch/torch.h>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "train/loop_impl.h"
+#include "train/random_state.h"
+#include "train/weights.h"
+
+namespace cohort::train {
+namespace {
+
+/// One byte string from named uint8 tensors of known sizes, and back.
+at::Tensor join(const NamedTensors& parts) {
+  std::vector<at::Tensor> bytes;
+  for (const auto& [name, tensor] : parts) bytes.push_back(tensor.reshape({-1}));
+  return at::cat(bytes);
+}
+
+at::Tensor bytes_of(const LossSums& sums) {
+  at::Tensor bytes = at::empty({static_cast<std::int64_t>(sizeof sums)}, at::kByte);
+  std::memcpy(bytes.mutable_data_ptr(), &sums, sizeof sums);
+  return bytes;
+}
+
+}  // namespace
+
+TrainerState TrainLoop::Impl::present_state(const StepMonitor::Reading& reading) {
+  TrainerState present = state;
+  present.skipped_steps = earlier_skips + static_cast<std::int64_t>(reading.skipped);
+  present.ema_updates = ema ? ema->updates() : 0;
+  present.world_size = strategy.world_size();
+  present.batch_size = batch_per_process(settings, strategy.world_size());
+  present.gradient_accumulation_steps = settings.gradient_accumulation_steps;
+  present.seed = settings.seed;
+  present.optimizer = settings.optimizer.kind;
+  if (scaler) present.scaler = scaler->state();
+  present.configuration = job.configuration;
+  return present;
+}
+
+void TrainLoop::Impl::save_checkpoint(bool is_best) {
+  if (writer) writer->wait();  // so that its error, if any, is known before the ranks agree
+  const auto reading = monitor.read(optimizer);
+  agree_on_health(reading);  // nothing of a bad step is saved
+  CheckpointContent content;
+  content.state = present_state(reading);
+  // Every rank's own: sums of losses, and generator states.
+  NamedTensors own = random_state(device.is_cuda());
+  own.insert(own.begin(), {"loss_sums", bytes_of(reading.sums)});
+  const at::Tensor all = gather_over_ranks(strategy, join(own));
+  saved_step = state.step;
+  if (!writes_files) return;
+  for (int rank = 0; rank < strategy.world_size(); ++rank) {
+    std::int64_t position = 0;
+    for (const auto& [name, bytes] : own) {
+      const at::Tensor part = all[rank].narrow(0, position, bytes.numel());
+      position += bytes.numel();
+      if (name == "loss_sums") {
+        std::memcpy(&content.state.loss_sums.emplace_back(), part.const_data_ptr(), sizeof(LossSums));
+      } else {
+        content.random.emplace_back(format("rank_{}.{}", rank, name), part);
+      }
+    }
+  }
+  auto weights = distinct(module_state(module));
+  content.model = std::move(weights.tensors);
+  content.model_aliases = std::move(weights.aliases);
+  if (ema) content.ema = distinct(ema->state()).tensors;
+  content.optimizer = optimizer.state();
+  content.dataset_statistics = job.dataset_statistics;
+  content.is_best = is_best;
+  const auto before = Clock::now();
+  writer->save(content);
+  log::debug("checkpoint of step {}: training waited {:.3f} s", state.step,
+             std::chrono::duration<double>(Clock::now() - before).count());
+}
+
+void TrainLoop::Impl::resume() {
+  std::optional<ResumePoint> point;
+  std::string error;
+  double chosen = -1.0;
+  // Rank 0 chooses; everybody else reads the same checkpoint.
+  const bool decides = strategy.rank() == 0;
+  if (decides) {
+    try {
+      point = find_resume_point(settings.checkpoint.resume, job.checkpoints);
+      if (point) chosen = static_cast<double>(point->content.state.step);
+    } catch (const Error& e) {
+      error = e.what();
+    }
+  }
+  if (strategy.world_size() > 1) {
+    at::Tensor decision = torch::tensor({chosen, error.empty() ? 0.0 : 1.0}, at::kDouble);
+    strategy.max_over_ranks(decision);
+    chosen = decision.const_data_ptr<double>()[0];
+    if (!decides && chosen >= 0.0) {
+      try {
+        const bool by_path = settings.checkpoint.resume != "auto";
+        point = by_path
+                    ? find_resume_point(settings.checkpoint.resume, job.checkpoints)
+                    : ResumePoint{CheckpointFolder(job.checkpoints).checkpoint(static_cast<std::int64_t>(chosen)), {}};
+        if (!by_path) point->content = read_checkpoint(point->path);
+        COHORT_THROW_UNLESS(
+            point && static_cast<double>(point->content.state.step) == chosen,
+            "rank {} does not see the checkpoint of step {} that rank 0 resumes from; all ranks must see the "
+            "same folder",
+            strategy.rank(), chosen);
+      } catch (const Error& e) {
+        error = format("rank {}: {}", strategy.rank(), e.what());
+      }
+    }
+    at::Tensor failed = torch::tensor({error.empty() ? 0.0 : 1.0}, at::kDouble);
+    strategy.max_over_ranks(failed);
+    COHORT_THROW_UNLESS(error.empty(), "{}", error);
+    COHORT_THROW_UNLESS(failed.item<double>() == 0.0, "another rank cannot read the checkpoint; its message says why");
+  }
+  COHORT_THROW_UNLESS(error.empty(), "{}", error);
+  if (!point) {
+    if (settings.checkpoint.resume == "auto" && !job.checkpoints.empty()) log::debug("no checkpoint to resume from");
+    return;
+  }
+  const CheckpointContent& content = point->content;
+  const std::string where = point->path.string();
+  const TrainerState& saved = content.state;
+  COHORT_THROW_UNLESS(
+      saved.optimizer == settings.optimizer.kind,
+      "{} was trained with the optimizer {}, this run asks for {}; load its weights instead of resuming", where,
+      saved.optimizer, settings.optimizer.kind);
+  load_weights(module, content.model, content.model_aliases, (point->path / kModelFile).string());
+  optimizer.load_state(content.optimizer, (point->path / kOptimizerFile).string());
+  if (ema && content.ema.empty()) {
+    log::warning("{} holds no moving average of the weights; it starts from the weights", where);
+    ema.emplace(module, settings.ema);
+  } else if (ema) {
+    ema->load_state(content.ema, saved.ema_updates, (point->path / kEmaFile).string());
+  }
+  if (scaler && saved.scaler) scaler->load_state(*saved.scaler);
+  state = saved;
+  state.loss_sums.clear();
+  earlier_skips = saved.skipped_steps;
+  saved_step = saved.step;
+  resumed_from = saved.step;
+
+  const auto rank = static_cast<std::size_t>(strategy.rank());
+  const bool same_world =
+      saved.world_size == strategy.world_size() && saved.loss_sums.size() == static_cast<std::size_t>(saved.world_size);
+  LossSums mean;
+  for (const auto& sums : saved.loss_sums) {
+    const double share = 1.0 / static_cast<double>(saved.loss_sums.size());
+    mean.interval_sum += sums.interval_sum * share;
+    mean.interval_count += sums.interval_count * share;
+    mean.epoch_sum += sums.epoch_sum * share;
+    mean.epoch_count += sums.epoch_count * share;
+  }
+  monitor.restore(same_world ? saved.loss_sums[rank] : mean);
+  NamedTensors generators;
+  const std::string prefix = format("rank_{}.", rank);
+  for (const auto& [name, bytes] : content.random) {
+    if (name.starts_with(prefix)) generators.emplace_back(name.substr(prefix.size()), bytes);
+  }
+  if (generators.empty()) {
+    seed_rank(settings.seed, strategy.rank(), saved.step);
+    log::warning("{} was written by {} process(es); LibTorch's generators of rank {} start anew", where,
+                 saved.world_size, rank);
+  } else {
+    restore_random_state(generators);
+  }
+  strategy.parameters_changed();
+
+  log::info("resuming from {}: step {}, epoch {}, {} samples into it", where, saved.step, saved.epoch,
+            saved.samples_in_epoch);
+  const auto warn = [&](const char* what, auto before, auto now) {
+    if (before != now)
+      log::warning("{} was {} when {} was written and is {} now: the run will not be the same", what, before, where,
+                   now);
+  };
+  warn("the number of processes", saved.world_size, strategy.world_size());
+  warn("the batch size per process", saved.batch_size, batch_per_process(settings, strategy.world_size()));
+  warn("gradient_accumulation_steps", saved.gradient_accumulation_steps, settings.gradient_accumulation_steps);
+  warn("the seed", saved.seed, settings.seed);
+}
+
+void TrainLoop::Impl::restore_best() {
+  const auto& stopping = settings.early_stopping;
+  if (stopping.patience == 0 || !stopping.restore_best || !state.early_stopping.best) return;
+  const std::int64_t best_step = state.early_stopping.best_step;
+  if (best_step == state.step) return;
+  if (!best_weights.empty()) {
+    NamedTensors model, averages;
+    for (const auto& [name, tensor] : best_weights) {
+      if (name.starts_with("ema/")) {
+        averages.emplace_back(name.substr(4), tensor);
+      } else {
+        model.emplace_back(name, tensor);
+      }
+    }
+    load_weights(module, model, {}, "the best weights");
+    if (ema) ema->load_state(averages, ema->updates(), "the best weights");
+  } else if (const auto path = CheckpointFolder(job.checkpoints).checkpoint(best_step); std::filesystem::exists(path)) {
+    const auto content = read_checkpoint(path);
+    load_weights(module, content.model, content.model_aliases, path.string());
+    if (ema) ema->load_state(content.ema, ema->updates(), path.string());
+  } else {
+    log::warning("the weights of the best validation (step {}) are not at hand; the last ones stay", best_step);
+    return;
+  }
+  strategy.parameters_changed();
+  log::info("the model has the weights of step {}, the best validation", best_step);
+}
+
+}  // namespace cohort::train

@@ -1,0 +1,88 @@
+/// The inside of TrainLoop, shared by its source files.
+#pragma once
+#include <chrono>
+#include <map>
+#include <mutex>
+#include <optional>
+
+#include "models/segment.h"
+#include "train/batches_in_flight.h"
+#include "train/checkpoint.h"
+#include "train/grad_scaler.h"
+#include "train/loop.h"
+#include "train/optimizer.h"
+#include "train/precision.h"
+#include "train/step_monitor.h"
+
+namespace cohort::train {
+
+using Clock = std::chrono::steady_clock;
+
+struct TrainLoop::Impl {
+  Impl(TrainSettings settings, TrainJob job);
+
+  // loop.cpp
+  TrainResult run();
+  void train_epoch(std::int64_t batches_left);
+  void train_step(std::int64_t micro_batches);
+  void after_step(bool end_of_epoch);
+  bool done() const;
+  at::Tensor replica_loss(torch::nn::Module& replica, const parallel::Batch& batch);
+  models::SegmentRunner runner_of(torch::nn::Module& replica);
+
+  // loop_report.cpp: what ranks tell each other and the observers
+  void report();
+  void validate(bool end_of_epoch);
+  void agree_on_stop();
+  void agree_on_health(const StepMonitor::Reading& reading);
+  void compare_parameters();
+
+  // loop_checkpoint.cpp
+  void resume();
+  void save_checkpoint(bool is_best);
+  void restore_best();
+  TrainerState present_state(const StepMonitor::Reading& reading);
+
+  const TrainSettings settings;
+  TrainJob job;
+  parallel::Strategy& strategy;
+  BatchSource& batches;
+  torch::nn::Module& module;
+  const c10::Device device;
+  const Precision precision;
+  const bool writes_files;  // this process writes the checkpoints
+
+  Optimizer optimizer;
+  std::optional<GradScaler> scaler;
+  std::optional<Ema> ema;
+  StepMonitor monitor;
+  BatchesInFlight in_flight;
+  std::optional<CheckpointWriter> writer;
+  std::mutex runners_mutex;
+  std::map<const torch::nn::Module*, models::SegmentRunner> runners;
+  parallel::LossFunction loss;  // job.loss under precision, randomness and the guard against NaN
+
+  std::int64_t total_steps = 0;
+  double base_lr = 0.0;
+  double lr = 0.0;  // of the last step
+  TrainerState state;
+  std::int64_t step_epoch = 0;     // the epoch of the last step
+  std::int64_t earlier_skips = 0;  // before this process
+  std::optional<std::int64_t> resumed_from;
+  std::int64_t saved_step = -1;
+  std::int64_t validated_step = -1;
+  bool early_stop = false;
+  bool stop_agreed = false;
+  std::string bad_input;      // what was wrong with the batch whose loss is NaN, where that is known
+  NamedTensors best_weights;  // host copies, where no checkpoint holds them
+
+  // Since the last report.
+  Clock::time_point run_begin, interval_begin;
+  std::int64_t first_step = 0;  // of this process
+  std::int64_t interval_steps = 0;
+  double interval_data_s = 0.0;
+  double interval_samples = 0.0;  // of this process
+  double agreed_step_s = 0.0;     // of the last interval, the same on all ranks; 0: unknown
+};
+
+}  // namespace cohort::train

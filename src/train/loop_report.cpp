@@ -1,0 +1,188 @@
+#include <cmath>
+#include <fstream>
+#include <limits>
+
+#include <unistd.h>
+
+#include <ATen/DeviceAccelerator.h>
+#include <torch/torch.h>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "train/loop_impl.h"
+#include "train/parameter_hash.h"
+#include "train/stop_request.h"
+
+namespace cohort::train {
+namespace {
+
+/// A wish to stop is agreed on about this often; every step where steps are longer.
+constexpr double kStopCheckSeconds = 0.5;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+/// Resident memory of this process, in bytes.
+double resident_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  double total = 0.0, resident = 0.0;
+  statm >> total >> resident;
+  return resident * static_cast<double>(::sysconf(_SC_PAGESIZE));
+}
+
+double peak_device_bytes(c10::Device device) {
+  if (!device.is_cuda()) return 0.0;
+  const auto stats = at::accelerator::getDeviceStats(device.has_index() ? device.index() : 0);
+  return static_cast<double>(stats.allocated_bytes[0].peak);
+}
+
+}  // namespace
+
+/// Throws on all ranks when a step on one of them was bad, or when rank 0 cannot write.
+void TrainLoop::Impl::agree_on_health(const StepMonitor::Reading& reading) {
+  const std::string write_error = writer ? writer->take_error() : std::string();
+  at::Tensor flags = torch::tensor({reading.bad ? 1.0 : 0.0, write_error.empty() ? 0.0 : 1.0}, at::kDouble);
+  strategy.max_over_ranks(flags);
+  const auto* agreed = flags.const_data_ptr<double>();
+  COHORT_THROW_UNLESS(write_error.empty(), "{}", write_error);
+  COHORT_THROW_UNLESS(agreed[1] == 0.0, "rank 0 could not save a checkpoint; its message says why");
+  if (agreed[0] == 0.0) return;
+  COHORT_THROW_UNLESS(reading.bad, "another rank met a NaN or inf in its loss; its message says where");
+  const BadStep& bad = *reading.bad;
+  const double its_lr = base_lr * learning_rate_factor(settings.schedule, {bad.step - 1, step_epoch, total_steps});
+  throw Error(format(
+      "NaN or inf in step {}: loss {}, learning rate {:g}, gradient norm {}, first parameter with a non-finite "
+      "gradient: {}.{} "
+      "Nothing of this step has been saved. Lower the learning rate, clip gradients (clip_norm), look at the data, or "
+      "set non_finite=skip.",
+      bad.step, bad.loss, its_lr, bad.grad_norm, bad.parameter.empty() ? "none" : bad.parameter, bad_input));
+}
+
+void TrainLoop::Impl::report() {
+  const auto reading = monitor.read(optimizer);
+  agree_on_health(reading);
+  state.skipped_steps = earlier_skips + static_cast<std::int64_t>(reading.skipped);
+  const double steps = static_cast<double>(std::max<std::int64_t>(1, interval_steps));
+  at::Tensor means =
+      torch::tensor({reading.sums.interval_sum, reading.sums.interval_count, interval_samples}, at::kDouble);
+  at::Tensor maxima = torch::tensor({interval_data_s / steps, seconds_since(interval_begin) / steps, resident_bytes(),
+                                     peak_device_bytes(device), seconds_since(run_begin)},
+                                    at::kDouble);
+  strategy.mean_over_ranks(means);
+  strategy.max_over_ranks(maxima);
+  const auto* mean = means.const_data_ptr<double>();
+  const auto* largest = maxima.const_data_ptr<double>();
+  agreed_step_s = largest[1];
+
+  StepStats stats;
+  stats.step = state.step;
+  stats.total_steps = total_steps;
+  stats.epoch = step_epoch;
+  const std::int64_t epoch_samples = std::max<std::int64_t>(1, batches.samples_per_epoch());
+  stats.epoch_progress = static_cast<double>(state.epoch) + std::min(1.0, static_cast<double>(state.samples_in_epoch) /
+                                                                              static_cast<double>(epoch_samples));
+  stats.loss = mean[1] > 0.0 ? mean[0] / mean[1] : std::numeric_limits<double>::quiet_NaN();
+  stats.lr = lr;
+  stats.grad_norm = reading.grad_norm;
+  stats.step_time_s = largest[1];
+  stats.data_time_s = largest[0];
+  stats.iterations_per_s = largest[1] > 0.0 ? 1.0 / largest[1] : 0.0;
+  stats.samples_per_s = largest[1] > 0.0 ? mean[2] * strategy.world_size() / (largest[1] * steps) : 0.0;
+  stats.host_bytes = largest[2];
+  stats.device_bytes = largest[3];
+  stats.skipped_steps = state.skipped_steps;
+  stats.loss_scale = scaler ? scaler->scale().item<double>() : 1.0;
+  const double made = static_cast<double>(state.step - first_step);
+  stats.seconds_left = made > 0.0 ? largest[4] / made * static_cast<double>(total_steps - state.step)
+                                  : std::numeric_limits<double>::infinity();
+  for (const auto& observer : job.step_observers) observer(stats);
+
+  monitor.begin_interval();
+  interval_begin = Clock::now();
+  interval_steps = 0;
+  interval_data_s = interval_samples = 0.0;
+}
+
+void TrainLoop::Impl::validate(bool end_of_epoch) {
+  const auto begin = Clock::now();
+  const auto reading = monitor.read(optimizer);
+  agree_on_health(reading);
+  at::Tensor means = torch::tensor({reading.sums.epoch_sum, reading.sums.epoch_count}, at::kDouble);
+  strategy.mean_over_ranks(means);
+  ValidationStats stats;
+  {
+    const EmaWeightsGuard averages(ema ? &*ema : nullptr);
+    if (ema && strategy.replicas() > 1) strategy.parameters_changed();
+    const at::NoGradGuard no_grad;
+    module.eval();
+    std::vector<Metric> metrics;
+    try {
+      metrics = job.validator(module);
+    } catch (...) {
+      module.train();
+      throw;
+    }
+    module.train();
+    stats.metrics = reduce(metrics, strategy);
+  }
+  if (ema && strategy.replicas() > 1) strategy.parameters_changed();
+  stats.step = state.step;
+  stats.epoch = step_epoch;
+  stats.end_of_epoch = end_of_epoch;
+  const auto* mean = means.const_data_ptr<double>();
+  stats.train_loss = mean[1] > 0.0 ? mean[0] / mean[1] : std::numeric_limits<double>::quiet_NaN();
+  stats.improved = observe(settings.early_stopping, stats.metrics, state.step, state.early_stopping);
+  stats.validations_since_best = state.early_stopping.validations_since_best;
+  stats.seconds = seconds_since(begin);
+  early_stop = should_stop(settings.early_stopping, state.early_stopping);
+  validated_step = state.step;
+  const bool keep_here = settings.early_stopping.patience > 0 && settings.early_stopping.restore_best &&
+                         (job.checkpoints.empty() || !settings.checkpoint.save_best);
+  if (stats.improved && keep_here) {
+    best_weights.clear();
+    for (const auto& [name, tensor] : module_state(module))
+      best_weights.emplace_back(name, tensor.detach().cpu().clone());
+    if (ema) {
+      for (const auto& [name, tensor] : ema->state())
+        best_weights.emplace_back("ema/" + name, tensor.detach().cpu().clone());
+    }
+  }
+  for (const auto& observer : job.validation_observers) observer(stats);
+  if (early_stop) {
+    log::info("early stopping after step {}: no improvement over {} validations; the best was {:g} at step {}",
+              state.step, state.early_stopping.validations_since_best, state.early_stopping.best.value_or(0.0),
+              state.early_stopping.best_step);
+  }
+  // Time spent here is not the steps'.
+  interval_begin += Clock::now() - begin;
+}
+
+void TrainLoop::Impl::agree_on_stop() {
+  if (strategy.world_size() == 1) {
+    stop_agreed = stop_requested();
+  } else {
+    // The interval comes from figures that all ranks share, so that all of them ask at the same step.
+    const std::int64_t every =
+        agreed_step_s > 0.0 ? std::max<std::int64_t>(1, static_cast<std::int64_t>(kStopCheckSeconds / agreed_step_s))
+                            : 1;
+    if (state.step % every != 0) return;
+    at::Tensor flag = torch::tensor({stop_requested() ? 1.0 : 0.0}, at::kDouble);
+    strategy.max_over_ranks(flag);
+    stop_agreed = flag.item<double>() != 0.0;
+  }
+  if (stop_agreed)
+    log::info("stopping after step {}{}", state.step, stop_signal() ? format(" on signal {}", stop_signal()) : "");
+}
+
+void TrainLoop::Impl::compare_parameters() {
+  const std::uint64_t hash = hash_tensors(optimizer.parameters());
+  const bool equal = equal_on_all_ranks(strategy, hash);
+  COHORT_THROW_UNLESS(
+      equal, "the parameters of the ranks differ at step {}: rank {} has {:016x}; gradients were not synchronised",
+      state.step, strategy.rank(), hash);
+  log::info("step {}: parameters {:016x}{}", state.step, hash,
+            strategy.world_size() > 1 ? format(", equal on all {} ranks", strategy.world_size()) : "");
+}
+
+}  // namespace cohort::train

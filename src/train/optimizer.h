@@ -1,0 +1,105 @@
+/// AdamW, Adam and SGD on LibTorch's fused kernels: one kernel call per device and element type, on the CPU and on
+/// CUDA, with the results of torch.optim(fused=True).
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "core/config.h"
+#include "train/named_tensors.h"
+
+namespace cohort::train {
+
+/// Defaults are those of torch.optim.
+struct OptimizerSettings {
+  std::string kind = "adamw";  ///< adamw | adam | sgd
+  double beta1 = 0.9;          ///< adam, adamw: decay of the mean of gradients
+  double beta2 = 0.999;        ///< adam, adamw: decay of the mean of squared gradients
+  double eps = 1e-8;           ///< adam, adamw: added to the denominator
+  /// adamw: decoupled (Loshchilov and Hutter 2019); adam, sgd: added to the gradient. Unset: 0.01 for adamw, else 0.
+  std::optional<double> weight_decay;
+  bool decay_vectors = true;  ///< false: one-dimensional parameters (biases, norms) are not decayed
+  bool amsgrad = false;       ///< adam, adamw
+  double momentum = 0.0;      ///< sgd
+  bool nesterov = false;      ///< sgd; needs a momentum
+
+  /// weight_decay with its default filled in.
+  double resolved_weight_decay() const;
+  /// Throws Error for values outside their range, naming the field.
+  void validate() const;
+};
+
+void describe(config::Fields& fields, OptimizerSettings& settings);
+
+/// Parameters that share settings. Names are those under which state is saved; they are unique over all groups.
+struct ParameterGroup {
+  NamedTensors parameters;
+  double lr_factor = 1.0;  ///< multiplies the learning rate that step() is given
+  double weight_decay = 0.0;
+};
+
+/// The groups that `settings` asks for: all trainable parameters, split by decay_vectors where it is off.
+std::vector<ParameterGroup> parameter_groups(const torch::nn::Module& module, const OptimizerSettings& settings);
+
+class Optimizer {
+ public:
+  /// State is created in the first step, so that an optimizer that only loads a checkpoint allocates it once.
+  Optimizer(std::vector<ParameterGroup> groups, OptimizerSettings settings);
+
+  /// Updates every parameter that has a gradient.
+  /// found_inf: undefined, or a float32 scalar; where it is 1, nothing changes (no host synchronisation is needed).
+  /// grad_scale: undefined, or a float32 scalar by which the gradients are divided, in place.
+  void step(double lr, const at::Tensor& found_inf = {}, const at::Tensor& grad_scale = {});
+
+  /// The gradients that exist now, in the order of parameters(). The vector is reused by the next call.
+  const std::vector<at::Tensor>& gradients();
+  /// All parameters, group after group.
+  const NamedTensors& parameters() const { return parameters_; }
+
+  /// Positions in parameters() of the tensors that gradients() returned last.
+  const std::vector<std::size_t>& gradient_positions() const { return gradient_positions_; }
+
+  /// "state.<parameter>.exp_avg", ".exp_avg_sq", ".step", ".max_exp_avg_sq" or ".momentum_buffer": PyTorch's state
+  /// names in the form of torch.distributed.checkpoint's flattened optimizer state. The tensors are live. Parameters
+  /// that have never had a gradient have none.
+  NamedTensors state() const;
+
+  /// Takes over a state that state() of an optimizer of the same kind returned. Tensors are copied. `source` names the
+  /// file in messages. Throws Error naming the parameter for a missing, superfluous or misshapen tensor; then nothing
+  /// has changed.
+  void load_state(const NamedTensors& state, const std::string& source);
+
+  const OptimizerSettings& settings() const { return settings_; }
+
+ private:
+  /// Parameters that one kernel call updates: one group, one device, one element type. The lists run parallel.
+  struct Partition {
+    std::size_t group = 0;
+    std::vector<std::size_t> positions;  // in parameters_
+    std::vector<at::Tensor> parameters, gradients;
+    /// exp_avg or momentum_buffer; exp_avg_sq; max_exp_avg_sq; step. Undefined tensors until the first gradient.
+    std::vector<at::Tensor> firsts, seconds, largests, steps;
+    bool complete = false;  // all parameters have state
+    /// All entries of `steps` are one tensor: parameters that have always been stepped together count together, so that
+    /// counting costs one small kernel and not one per parameter.
+    bool counts_together = false;
+  };
+
+  void create_state(Partition& partition, std::size_t i, const at::Tensor& step) const;
+  void step_partition(Partition& partition, double lr, const at::Tensor& found_inf, const at::Tensor& grad_scale);
+  void step_part_of(Partition& partition, double lr, const at::Tensor& found_inf, const at::Tensor& grad_scale);
+  void run_kernel(const Partition& lists, double lr, at::TensorList distinct_steps, const at::Tensor& found_inf,
+                  const at::Tensor& grad_scale) const;
+
+  OptimizerSettings settings_;
+  std::vector<ParameterGroup> groups_;
+  NamedTensors parameters_;
+  std::vector<Partition> partitions_;
+  std::vector<at::Tensor> gradients_;
+  std::vector<std::size_t> gradient_positions_;
+};
+
+}  // namespace cohort::train

@@ -1,0 +1,95 @@
+#include "train/random_state.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <torch/torch.h>
+
+#include "core/error.h"
+#include "core/philox.h"
+#include "parallel/strategy.h"
+
+namespace cohort::train {
+namespace {
+
+// Six bytes fit the 53 bits of a double's mantissa, the only element type that a Strategy exchanges.
+constexpr std::int64_t kBytesPerDouble = 6;
+
+at::Tensor state_of(const at::Generator& generator) {
+  at::Generator locked = generator;
+  const std::scoped_lock lock(locked.mutex());
+  return locked.get_state();
+}
+
+void set_state_of(const at::Generator& generator, const at::Tensor& state) {
+  at::Generator locked = generator;
+  const std::scoped_lock lock(locked.mutex());
+  locked.set_state(state);
+}
+
+}  // namespace
+
+void seed_everything(std::uint64_t seed) {
+  torch::manual_seed(seed);
+}
+
+void seed_rank(std::uint64_t seed, int rank, std::int64_t step) {
+  const RandomStream stream(seed, RandomPurpose::kModelInit, static_cast<std::uint64_t>(rank),
+                            static_cast<std::uint64_t>(step));
+  // Index 2^62 lies beyond any weight that is drawn for the same purpose.
+  const Philox4 bits = stream.at(std::uint64_t{1} << 62);
+  torch::manual_seed(std::uint64_t{bits.v[0]} << 32 | bits.v[1]);
+}
+
+NamedTensors random_state(bool with_cuda) {
+  NamedTensors result;
+  result.emplace_back("cpu", state_of(at::detail::getDefaultCPUGenerator()));
+  if (with_cuda) {
+    const int devices = static_cast<int>(at::detail::getCUDAHooks().deviceCount());
+    for (int i = 0; i < devices; ++i) {
+      const auto device = c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(i));
+      result.emplace_back(format("cuda_{}", i), state_of(at::globalContext().defaultGenerator(device)));
+    }
+  }
+  return result;
+}
+
+void restore_random_state(const NamedTensors& state) {
+  for (const auto& [name, bytes] : state) {
+    const at::Tensor own = bytes.clone();  // generators keep no reference, but want memory of their own alignment
+    if (name == "cpu") {
+      set_state_of(at::detail::getDefaultCPUGenerator(), own);
+    } else if (name.starts_with("cuda_") && at::hasCUDA()) {
+      const int index = std::stoi(name.substr(5));
+      if (index >= static_cast<int>(at::detail::getCUDAHooks().deviceCount())) continue;
+      set_state_of(at::globalContext().defaultGenerator(c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(index))),
+                   own);
+    }
+  }
+}
+
+at::Tensor gather_over_ranks(parallel::Strategy& strategy, const at::Tensor& bytes) {
+  COHORT_CHECK(bytes.scalar_type() == at::kByte && bytes.is_cpu() && bytes.dim() == 1, "byte strings are gathered");
+  const std::int64_t n = bytes.numel(), world = strategy.world_size();
+  const std::int64_t doubles = (n + kBytesPerDouble - 1) / kBytesPerDouble;
+  // Everyone fills its own row and zeros elsewhere; the maximum is the table.
+  at::Tensor table = at::zeros({world, doubles}, at::kDouble);
+  const auto* in = bytes.const_data_ptr<std::uint8_t>();
+  auto* row = table.mutable_data_ptr<double>() + strategy.rank() * doubles;
+  for (std::int64_t i = 0; i < n; ++i) {
+    row[i / kBytesPerDouble] += static_cast<double>(std::uint64_t{in[i]} << 8 * (i % kBytesPerDouble));
+  }
+  strategy.max_over_ranks(table);
+  at::Tensor result = at::empty({world, n}, at::kByte);
+  auto* out = result.mutable_data_ptr<std::uint8_t>();
+  const auto* all = table.const_data_ptr<double>();
+  for (std::int64_t rank = 0; rank < world; ++rank) {
+    for (std::int64_t i = 0; i < n; ++i) {
+      const auto packed = static_cast<std::uint64_t>(all[rank * doubles + i / kBytesPerDouble]);
+      out[rank * n + i] = static_cast<std::uint8_t>(packed >> 8 * (i % kBytesPerDouble));
+    }
+  }
+  return result;
+}
+
+}  // namespace cohort::train

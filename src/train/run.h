@@ -1,0 +1,39 @@
+/// A whole training run: from settings to a folder with weights, log, metrics, charts and a report, on however many
+/// devices and processes there are. What `cohort train` does.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "core/config.h"
+#include "data/loader.h"
+#include "parallel/plan.h"
+#include "train/jobs/job.h"
+#include "train/train_settings.h"
+
+namespace cohort::train {
+
+struct RunSettings {
+  std::string name;                    ///< of the run: results go to output_dir/name/<date-time>; empty: the job's name
+  std::string output_dir = "outputs";  ///< folder of all runs
+  std::string resume;                  ///< folder of a run to continue; empty: a new run
+  std::string backend = "gpu";         ///< gpu, cuda, metal or cpu
+  std::vector<std::string> devices;    ///< of this process, e.g. cuda:0,cuda:1 or cpu,cpu; empty: all of the backend
+  int threads = 0;                     ///< CPU threads inside an operation, per process; 0: OMP_NUM_THREADS, else all
+  std::string mode = "auto";           ///< auto, single, dp or ddp
+  bool drop_last = false;              ///< leave out a last training batch that is not full
+  bool tensorboard = true;
+  bool charts = true;
+  TrainSettings train;
+  data::LoaderSettings loader;
+  parallel::StrategySettings parallel;
+};
+
+/// Binds everything but what the job adds: name, output_dir, ..., train.*, loader.*, parallel.*.
+void describe(config::Fields& fields, RunSettings& settings);
+
+/// Trains and tests. `fields` holds all settings as they were resolved; `overrides` are saved beside them. Returns the
+/// exit code of the process: 0, also after early stopping; 128 + signal when a signal ended the training after a
+/// checkpoint. Throws Error.
+int run(Job& job, RunSettings& settings, const config::Fields& fields, const std::vector<std::string>& overrides);
+
+}  // namespace cohort::train

@@ -1,0 +1,154 @@
+#include "train/step_monitor.h"
+
+#include <cmath>
+
+#include <torch/torch.h>
+
+#include "core/error.h"
+#include "train/grad_scaler.h"
+
+namespace cohort::train {
+
+void poison_gradient(const at::Tensor& loss) {
+  loss.register_hook([value = loss.detach()](const at::Tensor& gradient) {
+    // 0 x finite = 0, 0 x inf = 0 x NaN = NaN; a factor of exactly 1 changes no bit.
+    return gradient * (value * 0 + 1).to(gradient.scalar_type());
+  });
+}
+
+StepMonitor::StepMonitor(c10::Device device, bool skip_bad_steps, bool deferred)
+    : skip_(skip_bad_steps), deferred_(deferred), numbers_(at::TensorOptions().device(device)) {
+  numbers_ = numbers_.dtype(device.is_mps() ? at::kFloat : at::kDouble);
+  if (!deferred_) return;
+  step_loss_ = at::zeros({}, numbers_);
+  table_ = at::zeros({4}, numbers_);
+  is_bad_ = at::zeros({}, numbers_.dtype(at::kBool));
+  bad_record_ = at::zeros({3}, numbers_);
+  skipped_ = at::zeros({}, numbers_);
+}
+
+void StepMonitor::add_loss(const at::Tensor& loss, double weight) {
+  const at::NoGradGuard no_grad;
+  if (deferred_) {
+    step_loss_.add_(loss.to(step_loss_.options()), weight);
+  } else {
+    loss_ += loss.item<double>() * weight;
+  }
+}
+
+void StepMonitor::finish_step(std::int64_t step, const std::vector<at::Tensor>& gradients, const GradScaler* scaler) {
+  const at::NoGradGuard no_grad;
+  COHORT_THROW_UNLESS(!gradients.empty(),
+                      "no parameter received a gradient: the loss does not depend on the model's trainable parameters");
+  norms_ = at::stack(at::_foreach_norm(gradients, 2));
+  norm_ = at::linalg_vector_norm(norms_, 2);
+  if (deferred_) {
+    finish_deferred(step, gradients, scaler);
+  } else {
+    finish_at_once(step, gradients, scaler);
+  }
+}
+
+void StepMonitor::finish_at_once(std::int64_t step, const std::vector<at::Tensor>&, const GradScaler* scaler) {
+  const double norm = norm_.item<double>();
+  const double loss = std::exchange(loss_, 0.0);
+  const bool bad = scaler ? !std::isfinite(loss) : !std::isfinite(norm);
+  may_update_ = !bad;
+  found_inf_ = scaler ? scaler->found_inf() : at::Tensor();
+  if (bad || (scaler && found_inf_.item<float>() != 0.0f)) ++skipped_count_;
+  if (bad && !skip_ && !bad_) {
+    bad_ = BadStep{step, loss, norm, {}};
+    bad_norms_ = norms_;
+  }
+  if (scaler) may_update_ = true;  // one rank's own observation: the agreed found_inf decides
+  if (bad) return;
+  sums_.interval_sum += loss;
+  sums_.interval_count += 1.0;
+  sums_.epoch_sum += loss;
+  sums_.epoch_count += 1.0;
+}
+
+void StepMonitor::finish_deferred(std::int64_t step, const std::vector<at::Tensor>& gradients,
+                                  const GradScaler* scaler) {
+  const at::Tensor bad = (scaler ? step_loss_ : norm_).isfinite().logical_not();
+  if (!skip_) {
+    const at::Tensor first = bad.logical_and(is_bad_.logical_not());
+    const at::Tensor record =
+        at::stack({at::full({}, static_cast<double>(step), numbers_), step_loss_, norm_.to(numbers_)});
+    bad_record_ = at::where(first, record, bad_record_);
+    const bool comparable = bad_norms_.defined() && bad_norms_.sizes() == norms_.sizes();
+    bad_norms_ = comparable ? at::where(first, norms_, bad_norms_) : norms_;
+    is_bad_.logical_or_(bad);
+  }
+  const at::Tensor suppressed = (skip_ ? bad : is_bad_).to(gradients.front().device(), at::kFloat);
+  found_inf_ = scaler ? scaler->found_inf() : suppressed;
+  skipped_.add_(scaler ? at::maximum(found_inf_, suppressed) : suppressed);
+  const at::Tensor counts = bad.logical_not().to(numbers_);
+  const at::Tensor loss = at::where(bad, at::zeros_like(step_loss_), step_loss_);
+  table_.add_(at::stack({loss, counts, loss, counts}));
+  step_loss_.zero_();
+}
+
+void StepMonitor::clip(const std::vector<at::Tensor>& gradients, double max_norm) const {
+  const at::NoGradGuard no_grad;
+  const at::Tensor factor = (max_norm / (norm_ + 1e-6)).clamp_max(1.0);
+  if (!deferred_ && factor.item<double>() == 1.0) return;
+  at::_foreach_mul_(gradients, factor);
+}
+
+StepMonitor::Reading StepMonitor::read(const Optimizer& optimizer) {
+  const at::NoGradGuard no_grad;
+  Reading reading;
+  if (deferred_) {
+    const at::Tensor norm = norm_.defined() ? norm_.to(numbers_) : at::zeros({}, numbers_);
+    const at::Tensor all =
+        at::cat({table_, bad_record_, at::stack({skipped_, norm, is_bad_.to(numbers_)})}).cpu().to(at::kDouble);
+    const auto* v = all.const_data_ptr<double>();
+    reading.sums = {v[0], v[1], v[2], v[3]};
+    if (v[9] != 0.0) bad_ = BadStep{static_cast<std::int64_t>(v[4]), v[5], v[6], {}};
+    reading.skipped = v[7];
+    reading.grad_norm = v[8];
+  } else {
+    reading.sums = sums_;
+    reading.skipped = skipped_count_;
+    reading.grad_norm = norm_.defined() ? norm_.item<double>() : 0.0;
+  }
+  if (bad_) {
+    const at::Tensor norms = bad_norms_.cpu().to(at::kDouble);
+    const auto& positions = optimizer.gradient_positions();
+    for (std::int64_t i = 0; i < norms.numel() && i < static_cast<std::int64_t>(positions.size()); ++i) {
+      if (std::isfinite(norms.const_data_ptr<double>()[i])) continue;
+      bad_->parameter = optimizer.parameters()[positions[static_cast<std::size_t>(i)]].first;
+      break;
+    }
+    reading.bad = bad_;
+  }
+  return reading;
+}
+
+void StepMonitor::begin_interval() {
+  if (deferred_) {
+    table_.narrow(0, 0, 2).zero_();
+  } else {
+    sums_.interval_sum = sums_.interval_count = 0.0;
+  }
+}
+
+void StepMonitor::begin_epoch() {
+  if (deferred_) {
+    table_.narrow(0, 2, 2).zero_();
+  } else {
+    sums_.epoch_sum = sums_.epoch_count = 0.0;
+  }
+}
+
+void StepMonitor::restore(const LossSums& sums) {
+  if (deferred_) {
+    table_.copy_(
+        torch::tensor({sums.interval_sum, sums.interval_count, sums.epoch_sum, sums.epoch_count}, at::kDouble));
+  } else {
+    sums_ = sums;
+  }
+}
+
+}  // namespace cohort::train

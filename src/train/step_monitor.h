@@ -1,0 +1,90 @@
+/// Losses and gradient norms of a training, and the guard against NaN and inf, without a host synchronisation per step.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "train/optimizer.h"
+#include "train/trainer_state.h"
+
+namespace cohort::train {
+
+class GradScaler;
+
+/// The first step that went wrong.
+struct BadStep {
+  std::int64_t step = 0;
+  double loss = 0.0;  ///< of this rank
+  double grad_norm = 0.0;
+  std::string parameter;  ///< first one whose gradient holds a NaN or an inf; empty: none
+};
+
+/// On a device, everything stays there until read(); with error policy all updates from the bad step on are suppressed
+/// there, so that the weights are those before it. On the CPU reading costs nothing, and a bad step is known at once.
+///
+/// Ranks decide alike without talking: a bad loss on one rank makes its gradients NaN (poison_gradient), the reduction
+/// carries that to all, and only the norm of the reduced gradients decides. With a GradScaler, where overflowing
+/// gradients are an everyday matter, only the loss is bad; that is a rank's own observation, to be agreed on after
+/// read().
+class StepMonitor {
+ public:
+  /// deferred: keep everything on the device (for the CPU: as if it were one).
+  StepMonitor(c10::Device device, bool skip_bad_steps, bool deferred);
+
+  /// The loss of a micro-batch and its part of the step's loss.
+  void add_loss(const at::Tensor& loss, double weight);
+
+  /// After the last backward pass of a step (and after scaler->unscale): judges loss and gradients.
+  void finish_step(std::int64_t step, const std::vector<at::Tensor>& gradients, const GradScaler* scaler);
+
+  /// Scales the gradients down to a 2-norm of at most max_norm, as torch.nn.utils.clip_grad_norm_ does.
+  void clip(const std::vector<at::Tensor>& gradients, double max_norm) const;
+
+  /// False when the host knows that this step must not update.
+  bool may_update() const { return may_update_; }
+  /// For the optimizer: undefined, or 1 where this step must not update.
+  const at::Tensor& found_inf() const { return found_inf_; }
+
+  struct Reading {
+    LossSums sums;
+    double grad_norm = 0.0;  ///< of the last step
+    double skipped = 0.0;    ///< steps without an update since the start of this process
+    std::optional<BadStep> bad;
+  };
+  /// Waits for the device. `optimizer` names the parameters.
+  Reading read(const Optimizer& optimizer);
+
+  void begin_interval();
+  void begin_epoch();
+  void restore(const LossSums& sums);
+
+ private:
+  void finish_at_once(std::int64_t step, const std::vector<at::Tensor>& gradients, const GradScaler* scaler);
+  void finish_deferred(std::int64_t step, const std::vector<at::Tensor>& gradients, const GradScaler* scaler);
+
+  bool skip_, deferred_;
+  at::TensorOptions numbers_;  // the widest floating-point type of the device
+  bool may_update_ = true;
+  at::Tensor found_inf_;
+  at::Tensor norm_;   // of all gradients, scalar
+  at::Tensor norms_;  // of each gradient
+
+  // At once.
+  double loss_ = 0.0;
+  LossSums sums_;
+  double skipped_count_ = 0.0;
+  std::optional<BadStep> bad_;
+  at::Tensor bad_norms_;  // also when deferred
+
+  // Deferred: scalars on the device, but for the table (interval sum, interval count, epoch sum, epoch count).
+  at::Tensor step_loss_, table_, is_bad_, bad_record_, skipped_;
+};
+
+/// Makes the gradient of `loss` NaN when the loss is NaN or inf, and leaves it as it is, to the bit, when not. The loss
+/// itself is unchanged.
+void poison_gradient(const at::Tensor& loss);
+
+}  // namespace cohort::train

@@ -1,0 +1,20 @@
+/// SIGTERM and SIGINT as a wish: the training finishes its step, saves a checkpoint and returns.
+#pragma once
+
+namespace cohort::train {
+
+/// From now on the first SIGTERM or SIGINT only notes the wish; a second one, more than
+/// two seconds later, ends the process as usual. May be called often.
+void install_stop_signals();
+
+/// True once such a signal has come, or request_stop() was called.
+bool stop_requested();
+/// The signal that came, or 0.
+int stop_signal();
+
+/// The wish, from within the program.
+void request_stop();
+/// Forgets it.
+void clear_stop_request();
+
+}  // namespace cohort::train

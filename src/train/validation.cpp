@@ -1,0 +1,77 @@
+#include "train/validation.h"
+
+#include <torch/torch.h>
+
+#include "core/error.h"
+#include "models/random_context.h"
+
+namespace cohort::train {
+
+Validator loss_validator(BatchSource& source, parallel::LossFunction loss, Precision precision, c10::Device device,
+                         std::string name) {
+  return [&source, loss = std::move(loss), precision, device, name = std::move(name)](torch::nn::Module& model) {
+    Metric metric{name};
+    at::Tensor sum =
+        at::zeros({}, at::TensorOptions().dtype(device.is_mps() ? at::kFloat : at::kDouble).device(device));
+    source.start_epoch(0, 0);
+    while (auto batch = source.next()) {
+      const parallel::Batch placed = batch->to(device);
+      // Every validation meets the same noise: metrics of different steps can be compared.
+      const models::RandomContextGuard context({.seed = 0, .step = 0, .sample_ids = placed.sample_ids});
+      const PrecisionGuard autocast(precision, device.type());
+      sum.add_(loss(model, placed).detach().to(sum.scalar_type()), static_cast<double>(placed.size()));
+      metric.weight += static_cast<double>(placed.size());
+    }
+    metric.sum = sum.item<double>();
+    return std::vector<Metric>{metric};
+  };
+}
+
+std::vector<std::pair<std::string, double>> reduce(const std::vector<Metric>& metrics, parallel::Strategy& strategy) {
+  at::Tensor values = at::empty({static_cast<std::int64_t>(metrics.size()), 2}, at::kDouble);
+  auto* v = values.mutable_data_ptr<double>();
+  for (std::size_t i = 0; i < metrics.size(); ++i) {
+    v[2 * i] = metrics[i].sum;
+    v[2 * i + 1] = metrics[i].weight;
+  }
+  strategy.mean_over_ranks(values);
+  v = values.mutable_data_ptr<double>();
+  std::vector<std::pair<std::string, double>> result;
+  for (std::size_t i = 0; i < metrics.size(); ++i) {
+    COHORT_THROW_UNLESS(v[2 * i + 1] > 0.0, "validation: '{}' was measured on no sample; is the validation set empty?",
+                        metrics[i].name);
+    result.emplace_back(metrics[i].name, v[2 * i] / v[2 * i + 1]);
+  }
+  return result;
+}
+
+bool observe(const EarlyStoppingSettings& settings, const std::vector<std::pair<std::string, double>>& metrics,
+             std::int64_t step, EarlyStoppingState& state) {
+  COHORT_THROW_UNLESS(!metrics.empty(), "the validation returned no metric");
+  const std::pair<std::string, double>* watched = &metrics.front();
+  if (!settings.metric.empty()) {
+    watched = nullptr;
+    std::string names;
+    for (const auto& metric : metrics) {
+      if (metric.first == settings.metric) watched = &metric;
+      names += (names.empty() ? "" : ", ") + metric.first;
+    }
+    COHORT_THROW_UNLESS(watched, "early_stopping.metric = '{}' is none of the metrics: {}", settings.metric, names);
+  }
+  if (!state.best || watched->second <= *state.best - settings.min_delta) {
+    if (watched->second == watched->second) {
+      state.best = watched->second;
+      state.best_step = step;
+      state.validations_since_best = 0;
+      return true;
+    }
+  }
+  ++state.validations_since_best;
+  return false;
+}
+
+bool should_stop(const EarlyStoppingSettings& settings, const EarlyStoppingState& state) {
+  return settings.patience > 0 && state.validations_since_best >= settings.patience;
+}
+
+}  // namespace cohort::train

@@ -1,0 +1,43 @@
+/// Measuring a model on data that it does not train on, and deciding when to stop.
+#pragma once
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "parallel/strategy.h"
+#include "train/batch_source.h"
+#include "train/precision.h"
+#include "train/train_settings.h"
+#include "train/trainer_state.h"
+
+namespace cohort::train {
+
+/// A mean in the making: sum / weight, both added over all ranks.
+struct Metric {
+  std::string name;
+  double sum = 0.0;
+  double weight = 0.0;
+};
+
+/// Measures the model on this rank's share of the validation data. Called on every rank at the same step, with the
+/// model in evaluation mode, without gradients; returns the same names in the same order on every rank.
+using Validator = std::function<std::vector<Metric>(torch::nn::Module& model)>;
+
+/// A validator that means a loss function over a source of batches, weighted by samples, under a precision. `source`
+/// must outlive it; its epoch 0 is read from the beginning each time.
+Validator loss_validator(BatchSource& source, parallel::LossFunction loss, Precision precision, c10::Device device,
+                         std::string name = "validation_loss");
+
+/// Sums up over ranks. Collective. Throws Error for a metric without weight on any rank.
+std::vector<std::pair<std::string, double>> reduce(const std::vector<Metric>& metrics, parallel::Strategy& strategy);
+
+/// Takes notice of a validation. Returns true when the watched metric is the best so far (NaN never is). Throws Error
+/// when the metric that `settings` names does not exist.
+bool observe(const EarlyStoppingSettings& settings, const std::vector<std::pair<std::string, double>>& metrics,
+             std::int64_t step, EarlyStoppingState& state);
+
+/// True when the patience is used up.
+bool should_stop(const EarlyStoppingSettings& settings, const EarlyStoppingState& state);
+
+}  // namespace cohort::train

@@ -1,0 +1,118 @@
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include <gtest/gtest.h>
+
+#include "core/files.h"
+
+namespace cohort {
+namespace {
+namespace fs = std::filesystem;
+
+struct Module {
+  std::set<std::string> may_include;
+  bool any = false;
+  bool libtorch = false;
+};
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  std::stringstream stream(text);
+  for (std::string part; std::getline(stream, part, separator);) {
+    const auto begin = part.find_first_not_of(' ');
+    const auto end = part.find_last_not_of(' ');
+    parts.push_back(begin == std::string::npos ? "" : part.substr(begin, end - begin + 1));
+  }
+  return parts;
+}
+
+/// The table of docs/architecture.md: | module | what | may include | LibTorch |.
+std::map<std::string, Module> read_table() {
+  std::map<std::string, Module> modules;
+  std::stringstream text(read_file(fs::path(COHORT_SOURCE_DIR) / "docs" / "architecture.md"));
+  for (std::string line; std::getline(text, line);) {
+    const auto cells = split(line, '|');
+    if (cells.size() < 5 || cells[1] == "module" || cells[1].starts_with("-")) continue;
+    Module module;
+    module.libtorch = cells[4] == "yes";
+    for (const std::string& name : split(cells[3], ',')) {
+      if (name == "*") module.any = true;
+      module.may_include.insert(name);
+    }
+    modules[cells[1]] = module;
+  }
+  return modules;
+}
+
+bool is_libtorch(const std::string& header) {
+  return header.starts_with("torch/") || header.starts_with("ATen/") || header.starts_with("c10/") ||
+         header.starts_with("caffe2/");
+}
+
+struct Include {
+  fs::path file;
+  std::string header;
+};
+
+std::vector<Include> includes_under(const fs::path& folder) {
+  static const std::regex kInclude(R"(^\s*#\s*include\s*[<"]([^">]+)[">])");
+  std::vector<Include> found;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    const auto extension = entry.path().extension();
+    if (extension != ".h" && extension != ".cpp" && extension != ".cu" && extension != ".cuh") continue;
+    std::stringstream text(read_file(entry.path()));
+    std::smatch match;
+    for (std::string line; std::getline(text, line);)
+      if (std::regex_search(line, match, kInclude)) found.push_back({entry.path(), match[1]});
+  }
+  return found;
+}
+
+TEST(Architecture, EveryIncludeFollowsAnArrowOfTheTable) {
+  const auto modules = read_table();
+  ASSERT_GE(modules.size(), 17u) << "docs/architecture.md has lost its table";
+  for (const auto& entry : fs::directory_iterator(fs::path(COHORT_SOURCE_DIR) / "src")) {
+    if (!entry.is_directory()) continue;
+    const std::string name = entry.path().filename();
+    ASSERT_TRUE(modules.contains(name)) << "src/" << name << " is no module of docs/architecture.md";
+    const Module& module = modules.at(name);
+    for (const Include& include : includes_under(entry.path())) {
+      const std::string target = include.header.substr(0, include.header.find('/'));
+      if (modules.contains(target) && target != name && include.header.find('/') != std::string::npos)
+        EXPECT_TRUE(module.any || module.may_include.contains(target))
+            << include.file << " includes " << include.header << ": " << name << " may not include " << target;
+      if (is_libtorch(include.header))
+        EXPECT_TRUE(module.libtorch) << include.file << " includes " << include.header << ": " << name
+                                     << " is no LibTorch module";
+      if (include.file.extension() == ".cu")
+        EXPECT_FALSE(is_libtorch(include.header)) << include.file << ": LibTorch headers cost a minute in a .cu file";
+    }
+  }
+}
+
+TEST(Architecture, TheArrowsHaveNoCycle) {
+  const auto modules = read_table();
+  std::set<std::string> done, open;
+  const std::function<void(const std::string&)> visit = [&](const std::string& name) {
+    if (done.contains(name) || !modules.contains(name)) return;
+    ASSERT_TRUE(open.insert(name).second) << "a cycle goes through " << name;
+    for (const std::string& next : modules.at(name).may_include) visit(next);
+    open.erase(name);
+    done.insert(name);
+  };
+  for (const auto& [name, module] : modules) visit(name);
+  EXPECT_EQ(done.size(), modules.size());
+}
+
+TEST(Architecture, EverySourceIncludesByModulePath) {
+  for (const Include& include : includes_under(fs::path(COHORT_SOURCE_DIR) / "src"))
+    EXPECT_FALSE(include.header.starts_with("../") || include.header.starts_with("./"))
+        << include.file << " includes " << include.header;
+}
+
+}  // namespace
+}  // namespace cohort

@@ -1,0 +1,155 @@
+// The command line: what is refused, and what is said then.
+#include <gtest/gtest.h>
+
+#include "core/files.h"
+#include "launch/process.h"
+
+namespace cohort::testing {
+namespace {
+
+void expect_usage_error(const std::vector<std::string>& arguments, const std::string& part,
+                        const std::map<std::string, std::string>& variables = {}) {
+  const Outcome outcome = run(arguments, variables);
+  EXPECT_EQ(outcome.code, 2) << part;
+  EXPECT_TRUE(contains(outcome.err, part)) << outcome.err;
+  EXPECT_EQ(lines_of(outcome.err).size(), 1u) << "one line, no trace: " << outcome.err;
+}
+
+TEST(Cli, VersionAndHelp) {
+  EXPECT_EQ(run({cohort_path(), "--version"}).out,
+            "cohort " + lines_of(text_of(fs::path(COHORT_SOURCE_DIR) / "VERSION"))[0] + "\n");
+  const Outcome help = run({cohort_path(), "--help"});
+  EXPECT_EQ(help.code, 0);
+  for (const char* name : {"launch", "devices", "train"}) EXPECT_TRUE(contains(help.out, name)) << help.out;
+  EXPECT_EQ(run({cohort_path()}).code, 2);
+  EXPECT_TRUE(contains(run(launch({"--help"})).out, "--nproc-per-node"));
+}
+
+TEST(Cli, AnUnknownSubcommandNamesTheNearestOne) {
+  expect_usage_error({cohort_path(), "lanch"}, "there is no subcommand 'lanch', did you mean 'launch'?");
+  expect_usage_error({cohort_path(), "xyzzy"}, "there is no subcommand 'xyzzy'; `cohort --help`");
+}
+
+TEST(Cli, AMissingExecutableIsNamedWithHowToBuildIt) {
+  TemporaryFolder folder;
+  fs::copy_file(cohort_path(), folder.path() / "cohort");
+  const Outcome outcome = run({(folder.path() / "cohort").string(), "train", "informer"});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_TRUE(contains(outcome.err, "cohort-train is missing")) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "scripts/build release --target cohort-train")) << outcome.err;
+}
+
+/// A stand-in for cohort-train that prints what it was given, beside a copy of cohort.
+fs::path cohort_with_train(const TemporaryFolder& folder) {
+  fs::copy_file(cohort_path(), folder.path() / "cohort");
+  write_file_atomically(folder.path() / "cohort-train", "#!/bin/sh\necho \"pid $$ rank $RANK:\" \"$@\"\nexit 5\n");
+  fs::permissions(folder.path() / "cohort-train", fs::perms::owner_all);
+  return folder.path() / "cohort";
+}
+
+TEST(Cli, TrainBecomesItsExecutableWithTheArgumentsUnchanged) {
+  TemporaryFolder folder;
+  Process process({cohort_with_train(folder).string(), "train", "informer", "data.path=a b.csv", "--resume"},
+                  {{"RANK", ""}});
+  const pid_t pid = process.pid();
+  const Outcome outcome = process.wait();
+  EXPECT_EQ(outcome.code, 5);
+  EXPECT_EQ(outcome.out, "pid " + std::to_string(pid) + " rank : train informer data.path=a b.csv --resume\n")
+      << "the same process: a signal reaches the work itself";
+}
+
+TEST(Cli, LaunchRunsSubcommandsOfTheSameBinary) {
+  TemporaryFolder folder;
+  const Outcome outcome =
+      run({cohort_with_train(folder).string(), "launch", "--nproc_per_node=2", "train", "informer", "--tee=x"});
+  EXPECT_EQ(outcome.code, 5);
+  EXPECT_TRUE(contains(outcome.out, "rank 1: train informer --tee=x")) << outcome.out;
+}
+
+TEST(Cli, TheScriptsForOneTwoAndAllDevicesPassTheirArguments) {
+  TemporaryFolder folder;
+  const std::map<std::string, std::string> variables = {{"COHORT", cohort_with_train(folder).string()}, {"NPROC", "3"}};
+  const auto script = [&](const std::string& name) {
+    return run({COHORT_SOURCE_DIR "/scripts/" + name, "informer", "data.path=file.csv"}, variables);
+  };
+  EXPECT_TRUE(contains(script("train_1_device").out, "rank : train informer data.path=file.csv"));
+  EXPECT_TRUE(contains(script("train_2_devices").out, "rank 1: train informer data.path=file.csv"));
+  EXPECT_TRUE(contains(script("train_n_devices").out, "rank 2: train informer data.path=file.csv"));
+  const Outcome missing = run({COHORT_SOURCE_DIR "/scripts/train_2_devices"}, {{"COHORT", "/no/such/cohort"}});
+  EXPECT_EQ(missing.code, 1);
+  EXPECT_TRUE(contains(missing.err, "is not built: run scripts/setup")) << missing.err;
+}
+
+TEST(LaunchUsage, WrongFlagsAndValuesAreNamed) {
+  expect_usage_error(launch({}), "what shall the ranks run?");
+  expect_usage_error(launch({"--nproc_per_nod=2", "train"}), "did you mean '--nproc_per_node'?");
+  expect_usage_error(launch({"--nproc_per_node=two", "--", "/bin/true"}),
+                     "neither a number from 1 on nor auto, cpu or gpu");
+  expect_usage_error(launch({"--nproc_per_node=0", "--", "/bin/true"}), "neither a number");
+  expect_usage_error(launch({"--nproc_per_node"}), "--nproc_per_node needs a value");
+  expect_usage_error(launch({"--tee=7", "--", "/bin/true"}), "--tee='7'");
+  expect_usage_error(launch({"--signals-to-handle=TERM", "--", "/bin/true"}), "'TERM' is no signal");
+  expect_usage_error(launch({"--local-ranks-filter=a", "--", "/bin/true"}), "--local-ranks-filter='a'");
+  expect_usage_error(launch({"trian"}), "did you mean 'train'?");
+  expect_usage_error(launch({"--", "no-such-program"}), "'no-such-program' is no program");
+  expect_usage_error(launch({"-m", "--no-python", "x"}), "contradict");
+  expect_usage_error(launch({"launch", "train"}), "a rank cannot be another launch");
+  expect_usage_error(launch({"--mixed_precision=fp8", "train"}), "fp8 is not possible");
+  expect_usage_error(launch({"--multi_gpu", "--num_processes=1", "train"}), "at least 2 processes");
+  expect_usage_error(launch({"--nproc_per_node=2", "--num_processes=3", "train"}), "contradict");
+  expect_usage_error(launch({"--grace-period=-1", "train"}), "grace-period");
+}
+
+TEST(LaunchUsage, WhatNeedsSeveralNodesOrRestartsIsRefusedNeverIgnored) {
+  for (const auto& [flag, part] : std::vector<std::pair<std::string, std::string>>{
+           {"--nnodes=2", "--nnodes=2 is not possible: this version launches one node"},
+           {"--nnodes=1:4", "one node"},
+           {"--node_rank=1", "one node"},
+           {"--max-restarts=3", "does not restart"},
+           {"--rdzv-backend=etcd", "no rendezvous"},
+           {"--rdzv_endpoint=node7:29400", "is not on this machine"},
+           {"--num_machines=2", "one machine"},
+           {"--machine_rank=1", "one machine"},
+           {"--use_deepspeed", "DeepSpeed"},
+           {"--config_file=x.yaml", "configuration files"},
+           {"--numa-binding=node", "numactl"},
+           {"--run-path", "no Python interpreter"},
+           {"--dynamo_backend=inductor", "TorchDynamo"}})
+    expect_usage_error(launch({flag, "--", "/bin/true"}), part);
+  expect_usage_error(launch({"--", "/bin/true"}), "does not restart", {{"PET_MAX_RESTARTS", "2"}});
+}
+
+TEST(LaunchUsage, OneNodeFormsOfTheSameFlagsAreAccepted) {
+  for (const std::vector<std::string>& flags : std::vector<std::vector<std::string>>{
+           {"--nnodes=1"},
+           {"--nnodes", "1:1", "--node-rank", "0"},
+           {"--standalone"},
+           {"--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0", "--rdzv-id=7", "--nnodes=1"},
+           {"--max_restarts=0"},
+           {"--master_addr=localhost"},
+           {"--use_env"},
+           {"--main_process_ip=127.0.0.1", "--main_process_port=0"},
+           {"--cpu", "--num_processes=2"}}) {
+    std::vector<std::string> arguments = flags;
+    arguments.insert(arguments.end(), {"--", "/bin/true"});
+    const Outcome outcome = run(launch(arguments));
+    EXPECT_EQ(outcome.code, 0) << flags[0] << ": " << outcome.err;
+  }
+  const Outcome noted = run(launch({"--monitor-interval=5", "--", "/bin/true"}));
+  EXPECT_TRUE(contains(noted.err, "--monitor-interval has no effect")) << noted.err;
+}
+
+TEST(LaunchUsage, AStaticEndpointNamesTheStoresPort) {
+  const Outcome outcome = run(
+      launch({"--nproc_per_node=2", "--rdzv_endpoint=127.0.0.1:45873", "--", "/bin/sh", "-c", "echo $MASTER_PORT"}));
+  EXPECT_TRUE(contains(outcome.out, "[rank 1] 45873")) << outcome.out << outcome.err;
+}
+
+TEST(LaunchUsage, NprocWordsFollowTheMachine) {
+  const Outcome cpu = run(launch({"--nproc_per_node=cpu", "--", "/bin/sh", "-c", "echo $WORLD_SIZE"}));
+  EXPECT_EQ(cpu.code, 0) << cpu.err;
+  EXPECT_TRUE(contains(cpu.err, "one for each core")) << cpu.err;
+}
+
+}  // namespace
+}  // namespace cohort::testing

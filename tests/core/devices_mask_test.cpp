@@ -1,0 +1,59 @@
+#include "core/devices_mask.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include <gtest/gtest.h>
+
+#include "core/files.h"
+#include "core/format.h"
+
+namespace cohort {
+namespace {
+
+/// Texts that people and schedulers put into CUDA_VISIBLE_DEVICES.
+const std::vector<std::string> kMasks = {"",         "0",           "0,1",          "1,0",         "2,3,",
+                                         "0,2,-1,1", "-1",          "NoDevFiles",   "0, 1",        " 2",
+                                         "1gpu2,2",  "0,0",         "1,2,1",        "01,2",        "+1",
+                                         "3,x,1",    ",1",          "GPU-8932f937", "GPU-a,GPU-b", "GPU-a, GPU-b",
+                                         "GPU-a,1",  "GPU-a,GPU-a", "MIG-1,MIG-2",  "MIG-1,GPU-2", "MIG-GPU-1/2/3",
+                                         "0,GPU-1",  "gpu-1"};
+
+TEST(DeviceMask, NothingIsNoMaskAndEmptyShowsNothing) {
+  EXPECT_FALSE(parse_mask(std::nullopt).set);
+  EXPECT_TRUE(parse_mask("").set);
+  EXPECT_TRUE(parse_mask("").entries.empty());
+}
+
+TEST(DeviceMask, EndsAtTheFirstInvalidEntryAndSaysWhich) {
+  const DeviceMask mask = parse_mask("2,0,gpu,1");
+  EXPECT_EQ(mask.entries, (std::vector<std::string>{"2", "0"}));
+  EXPECT_NE(mask.problem.find("'gpu'"), std::string::npos);
+}
+
+/// PyTorch's reading of the same texts, by its own code.
+TEST(DeviceMaskAgainstTorch, ReadsEveryTextAsPyTorchDoes) {
+  const char* python = std::getenv("COHORT_PYTHON");
+  ASSERT_NE(python, nullptr);
+  nlohmann::json texts = kMasks;
+  setenv("COHORT_MASKS", texts.dump().c_str(), 1);
+  const std::string script =
+      "import json,os\nfrom torch.cuda import _parse_visible_devices as p\nout=[]\n"
+      "for t in json.loads(os.environ['COHORT_MASKS']):\n os.environ['CUDA_VISIBLE_DEVICES']=t\n"
+      " out.append([str(x) for x in p()])\nprint(json.dumps(out))";
+  const std::string command = format("'{}' -c \"{}\"", python, script);
+  std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), pclose);
+  ASSERT_TRUE(pipe);
+  std::string output;
+  char buffer[4096];
+  while (std::fgets(buffer, sizeof buffer, pipe.get())) output += buffer;
+  const auto expected = nlohmann::json::parse(output);
+  ASSERT_EQ(expected.size(), kMasks.size());
+  for (std::size_t i = 0; i < kMasks.size(); ++i)
+    EXPECT_EQ(parse_mask(kMasks[i]).entries, expected[i].get<std::vector<std::string>>()) << "'" << kMasks[i] << "'";
+}
+
+}  // namespace
+}  // namespace cohort

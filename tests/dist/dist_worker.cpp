@@ -1,0 +1,177 @@
+// One rank of the process-group tests: dist_worker SCENARIO [ARGUMENT]. Prints "error: ..." and returns 1 on an
+// exception.
+#include <cstdio>
+#include <fstream>
+#include <thread>
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <torch/torch.h>
+
+#include "dist/group.h"
+
+namespace cohort::dist {
+namespace {
+
+using namespace std::chrono_literals;
+
+void expect(bool condition, const char* what) {
+  if (!condition) throw Error(format("expectation failed: {}", what));
+}
+
+GroupOptions quick_options() {
+  GroupOptions options;
+  options.store_timeout = 20s;
+  options.collective_timeout = 20s;
+  return options;
+}
+
+/// Every collective with rank-dependent data against closed formulas.
+void check_collectives(Group& group) {
+  const int rank = group.rank();
+  const int n = group.world_size();
+  const int sum = n * (n + 1) / 2;  // of rank + 1
+  at::Tensor t = torch::full({3, 2}, rank + 1.0f);
+  group.all_reduce(t);
+  expect(torch::equal(t, torch::full({3, 2}, static_cast<float>(sum))), "sum");
+  t = torch::full({5}, rank + 1.0, at::kDouble);
+  group.all_reduce(t, Reduction::kMean);
+  expect(torch::equal(t, torch::full({5}, static_cast<double>(sum) / n, at::kDouble)), "mean");
+  t = torch::tensor({rank, -rank}, at::kLong);
+  group.all_reduce(t, Reduction::kMax);
+  expect(torch::equal(t, torch::tensor({n - 1, 0}, at::kLong)), "max");
+  t = torch::tensor({rank, -rank}, at::kLong);
+  group.all_reduce(t, Reduction::kMin);
+  expect(torch::equal(t, torch::tensor({0, 1 - n}, at::kLong)), "min");
+
+  // A transposed view: the values land in it, not in a copy.
+  at::Tensor base = torch::arange(6, at::kFloat).reshape({2, 3}) * (rank + 1);
+  at::Tensor view = base.t();
+  group.all_reduce(view);
+  expect(torch::equal(base, torch::arange(6, at::kFloat).reshape({2, 3}) * sum), "sum of a transposed view");
+
+  t = torch::full({4}, rank, at::kLong);
+  group.broadcast(t, n - 1);
+  expect(torch::equal(t, torch::full({4}, n - 1, at::kLong)), "broadcast from the last rank");
+
+  const auto uneven = group.all_gather(torch::full({rank, 2}, rank, at::kLong));
+  expect(static_cast<int>(uneven.size()) == n, "number of gathered tensors");
+  for (int i = 0; i < n; ++i)
+    expect(torch::equal(uneven[static_cast<std::size_t>(i)], torch::full({i, 2}, i, at::kLong)), "uneven all_gather");
+  const auto scalars = group.all_gather(torch::tensor(rank + 0.5));
+  for (int i = 0; i < n; ++i)
+    expect(scalars[static_cast<std::size_t>(i)].item<double>() == i + 0.5, "all_gather of scalars");
+
+  const auto texts =
+      group.all_gather_bytes(std::string(static_cast<std::size_t>(3 * rank), 'x') + '\0' + std::to_string(rank));
+  for (int i = 0; i < n; ++i)
+    expect(texts[static_cast<std::size_t>(i)] ==
+               std::string(static_cast<std::size_t>(3 * i), 'x') + '\0' + std::to_string(i),
+           "all_gather_bytes");
+  const auto gathered = group.gather_bytes(std::to_string(10 * rank), 1 % n);
+  expect(gathered.size() == (rank == 1 % n ? static_cast<std::size_t>(n) : 0U), "gather_bytes reaches root only");
+  expect(group.broadcast_bytes(rank == 0 ? "from zero" : "", 0) == "from zero", "broadcast_bytes");
+  group.barrier();
+}
+
+/// Same calls as tests/dist/gloo_interop.py, which a Python rank makes.
+void meet_python(Group& group) {
+  at::Tensor t = torch::arange(10, at::kFloat) * (group.rank() + 1);
+  group.all_reduce(t);
+  expect(torch::equal(t, torch::arange(10, at::kFloat) * 3), "sum with a Python rank");
+  t = torch::full({3}, group.rank(), at::kLong);
+  group.broadcast(t, 0);
+  expect(torch::equal(t, torch::zeros({3}, at::kLong)), "broadcast from rank 0");
+  t = torch::full({3}, group.rank(), at::kLong);
+  group.broadcast(t, 1);
+  expect(torch::equal(t, torch::ones({3}, at::kLong)), "broadcast from rank 1");
+  at::Tensor big = torch::full({1 << 20}, group.rank() + 1.0f);
+  group.all_reduce(big, Reduction::kMean);
+  expect(torch::equal(big, torch::full({1 << 20}, 1.5f)), "mean of a large tensor with a Python rank");
+  group.barrier();
+}
+
+/// Sockets of this process that listen on `port`, as hexadecimal local addresses from /proc/net/tcp{,6}.
+std::string listeners(int port) {
+  std::string found;
+  for (const char* path : {"/proc/net/tcp", "/proc/net/tcp6"}) {
+    std::ifstream file(path);
+    std::string line;
+    std::getline(file, line);
+    while (std::getline(file, line)) {
+      std::istringstream words(line);
+      std::string number, local, remote, state;
+      words >> number >> local >> remote >> state;
+      if (state == "0A" && local.ends_with(format(":{:04X}", port))) found += local + " ";
+    }
+  }
+  return found;
+}
+
+int run(const std::string& scenario) {
+  const RankEnvironment env = read_rank_environment();
+  GroupOptions options = quick_options();
+  if (scenario == "unreachable") options.store_timeout = 1s;
+  if (scenario == "missing_rank") options.store_timeout = 2s;
+  if (scenario == "late_rank") options.collective_timeout = 1s;
+  const auto group = Group::create(env, options);
+  std::printf("joined %s\n", env.describe().c_str());
+  std::fflush(stdout);
+
+  if (scenario == "collectives") {
+    check_collectives(*group);
+    group->close();
+  } else if (scenario == "destructor") {
+    check_collectives(*group);
+    if (env.rank == 1) std::this_thread::sleep_for(300ms);  // the others' destructors wait for this rank
+  } else if (scenario == "python") {
+    meet_python(*group);
+    group->close();
+  } else if (scenario == "listeners") {
+    if (env.rank == 0) std::printf("listening %s\n", listeners(env.master_port).c_str());
+    group->close();
+  } else if (scenario == "died_peer") {
+    at::Tensor t = torch::ones({4});
+    group->all_reduce(t);
+    if (env.rank == 1) raise(SIGKILL);
+    try {
+      group->all_reduce(t);
+    } catch (const Error& problem) {
+      std::printf("first: %s\n", problem.what());
+      group->all_reduce(t);  // says that the group has failed, at once
+    }
+  } else if (scenario == "late_rank") {
+    if (env.rank == 1) std::this_thread::sleep_for(4s);
+    at::Tensor t = torch::ones({4});
+    group->all_reduce(t);
+  } else if (scenario == "late_barrier") {
+    // The time limit of this one barrier, not the group's 20 s.
+    if (env.rank == 1) {
+      std::this_thread::sleep_for(3s);
+    } else {
+      group->barrier(500ms);
+    }
+  } else if (scenario == "throws") {
+    // The destructor runs while an exception passes: it must not wait for the others, who never come to a barrier.
+    if (env.rank == 0) throw Error("rank 0 gives up");
+    std::this_thread::sleep_for(1s);
+    _exit(0);
+  } else {
+    throw Error("unknown scenario " + scenario);
+  }
+  std::puts("done");
+  return 0;
+}
+
+}  // namespace
+}  // namespace cohort::dist
+
+int main(int argc, char** argv) {
+  try {
+    return cohort::dist::run(argc > 1 ? argv[1] : "");
+  } catch (const std::exception& problem) {
+    std::printf("error: %s\n", problem.what());
+    return 1;
+  }
+}

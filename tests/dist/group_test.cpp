@@ -1,0 +1,207 @@
+// Real processes on this machine's loopback; see dist_worker.cpp for what the ranks do.
+#include <chrono>
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/socket.h>
+
+#include "dist/worker_process.h"
+
+namespace cohort::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+const std::string kWorker = test_binary("dist_worker");
+
+TEST(Group, EveryCollectiveWithThreeRanks) {
+  for (const WorkerResult& result : run_ranks({kWorker, "collectives"}, 3))
+    EXPECT_EQ(result.exit_code, 0) << result.output;
+}
+
+TEST(Group, OneProcessNeedsNoNetwork) {
+  WorkerProcess worker({kWorker, "collectives"}, {});
+  const WorkerResult result = worker.wait();
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+}
+
+TEST(Group, DestructorsWaitForTheSlowestRank) {
+  for (const WorkerResult& result : run_ranks({kWorker, "destructor"}, 2)) {
+    EXPECT_EQ(result.exit_code, 0) << result.output;
+    EXPECT_EQ(result.output.find("leaving the group"), std::string::npos) << result.output;
+  }
+}
+
+TEST(Group, StoreListensOnLoopbackOnly) {
+  // 127.0.0.1 as /proc/net/tcp writes it; with and without a socket from the launcher.
+  const ReservedPort free;
+  const int port = free.port;
+  std::vector<WorkerProcess> workers;
+  for (int rank = 0; rank < 2; ++rank)
+    workers.emplace_back(std::vector<std::string>{kWorker, "listeners"}, rank_variables(rank, 2, port));
+  for (WorkerProcess& worker : workers) {
+    const WorkerResult result = worker.wait();
+    EXPECT_EQ(result.exit_code, 0) << result.output;
+    const std::size_t at = result.output.find("listening ");
+    if (at == std::string::npos) continue;
+    EXPECT_EQ(result.output.substr(at, 10 + 9), "listening 0100007F:") << result.output;
+    EXPECT_EQ(result.output.find("00000000:", at), std::string::npos) << result.output;
+  }
+}
+
+TEST(Group, SharesAGlooGroupWithAPythonRankThatHostsTheStore) {
+  const std::string python = python_with_torch();
+  if (python.empty()) GTEST_SKIP() << "no Python with torch (COHORT_PYTHON)";
+  const ReservedPort reserved;
+  WorkerProcess host({python, std::string(COHORT_SOURCE_DIR) + "/tests/dist/gloo_interop.py"},
+                     rank_variables(0, 2, reserved.port));
+  WorkerProcess other({kWorker, "python"}, rank_variables(1, 2, reserved.port));
+  const WorkerResult first = host.wait();
+  const WorkerResult second = other.wait();
+  EXPECT_EQ(first.exit_code, 0) << first.output;
+  EXPECT_EQ(second.exit_code, 0) << second.output;
+}
+
+TEST(Group, SharesAGlooGroupWithAPythonRankWhenItHostsTheStore) {
+  const std::string python = python_with_torch();
+  if (python.empty()) GTEST_SKIP() << "no Python with torch (COHORT_PYTHON)";
+  const ReservedPort reserved;
+  auto variables = rank_variables(0, 2, reserved.port);
+  variables["COHORT_STORE_FD"] = std::to_string(reserved.fd);
+  WorkerProcess host({kWorker, "python"}, variables, {reserved.fd});
+  WorkerProcess other({python, std::string(COHORT_SOURCE_DIR) + "/tests/dist/gloo_interop.py"},
+                      rank_variables(1, 2, reserved.port));
+  const WorkerResult first = host.wait();
+  const WorkerResult second = other.wait();
+  EXPECT_EQ(first.exit_code, 0) << first.output;
+  EXPECT_EQ(second.exit_code, 0) << second.output;
+}
+
+TEST(Group, RunsUnderTorchrunWhoseAgentHostsTheStore) {
+  const std::string python = python_with_torch();
+  if (python.empty()) GTEST_SKIP() << "no Python with torch (COHORT_PYTHON)";
+  WorkerProcess torchrun({python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "--no-python",
+                          kWorker, "collectives"},
+                         {});
+  const WorkerResult result = torchrun.wait();
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_NE(result.output.find("joined rank 1 of 2 (local rank 1 of 2), from RANK and WORLD_SIZE"), std::string::npos)
+      << result.output;
+}
+
+TEST(Group, NamesTheRankThatDied) {
+  const auto results = run_ranks({kWorker, "died_peer"}, 2);
+  EXPECT_EQ(results[1].signal, SIGKILL);
+  EXPECT_EQ(results[0].exit_code, 1) << results[0].output;
+  EXPECT_NE(results[0].output.find("first: rank 0 of 2: all_reduce failed because rank 1 (pid "), std::string::npos)
+      << results[0].output;
+  EXPECT_NE(results[0].output.find(") has ended; its own output tells why"), std::string::npos) << results[0].output;
+  EXPECT_NE(results[0].output.find("error: rank 0: all_reduce is not possible any more, since the group has failed"),
+            std::string::npos)
+      << results[0].output;
+}
+
+TEST(Group, NamesTheRankThatDiedWhenItHostedTheStore) {
+  // The victim is rank 0 this time: roles are swapped by giving the killed process number 0.
+  const ReservedPort reserved;
+  auto variables = rank_variables(0, 2, reserved.port);
+  variables["COHORT_STORE_FD"] = std::to_string(reserved.fd);
+  WorkerProcess host({kWorker, "late_rank"}, variables, {reserved.fd});
+  WorkerProcess other({kWorker, "late_rank"}, rank_variables(1, 2, reserved.port));
+  ASSERT_TRUE(host.wait_for_output("joined"));
+  ASSERT_TRUE(other.wait_for_output("joined"));
+  host.send(SIGKILL);
+  const WorkerResult result = other.wait();
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_NE(result.output.find("rank 1 of 2: all_reduce failed because rank 0 (pid "), std::string::npos)
+      << result.output;
+  host.wait();
+}
+
+TEST(Group, SaysThatARankIsLate) {
+  const auto results = run_ranks({kWorker, "late_rank"}, 2);
+  EXPECT_EQ(results[0].exit_code, 1) << results[0].output;
+  EXPECT_NE(results[0].output.find("some rank did not take part within 1.0 s"), std::string::npos) << results[0].output;
+}
+
+TEST(Group, BarrierHasATimeLimitOfItsOwn) {
+  const auto start = std::chrono::steady_clock::now();
+  const ReservedPort reserved;
+  auto variables = rank_variables(0, 2, reserved.port);
+  variables["COHORT_STORE_FD"] = std::to_string(reserved.fd);
+  WorkerProcess early({kWorker, "late_barrier"}, variables, {reserved.fd});
+  WorkerProcess late({kWorker, "late_barrier"}, rank_variables(1, 2, reserved.port));
+  const WorkerResult result = early.wait();
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_NE(result.output.find("error: rank 0 of 2: barrier failed"), std::string::npos) << result.output;
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 18s) << "the group's own limit is 20 s";
+  late.wait();
+}
+
+TEST(Group, DestructorDoesNotWaitWhileAnExceptionPasses) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto results = run_ranks({kWorker, "throws"}, 2);
+  EXPECT_NE(results[0].output.find("error: rank 0 gives up"), std::string::npos) << results[0].output;
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 15s) << "a barrier would have taken 20 s";
+}
+
+TEST(Group, UnreachableStoreNamesAddressTimeAndRemedy) {
+  const ReservedPort reserved;  // nobody listens there
+  WorkerProcess worker({kWorker, "unreachable"}, rank_variables(1, 2, reserved.port));
+  const WorkerResult result = worker.wait();
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_NE(result.output.find("rank 1 of 2 could not reach the store at 127.0.0.1:" + std::to_string(reserved.port) +
+                               " for "),
+            std::string::npos)
+      << result.output;
+  EXPECT_NE(result.output.find("Connection refused"), std::string::npos) << result.output;
+  EXPECT_NE(result.output.find("Check that rank 0 is running"), std::string::npos) << result.output;
+}
+
+TEST(Group, UnknownHostOfTheStoreIsNamed) {
+  auto variables = rank_variables(1, 2, 29500);
+  variables["MASTER_ADDR"] = "no-such-host.invalid";
+  variables["LOCAL_RANK"] = "0";
+  variables["LOCAL_WORLD_SIZE"] = "1";
+  WorkerProcess worker({kWorker, "unreachable"}, variables);
+  const WorkerResult result = worker.wait();
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_NE(result.output.find("the name 'no-such-host.invalid' cannot be resolved"), std::string::npos)
+      << result.output;
+}
+
+TEST(Group, RankZeroSaysThatOthersDidNotCome) {
+  const ReservedPort reserved;
+  auto variables = rank_variables(0, 3, reserved.port);
+  variables["COHORT_STORE_FD"] = std::to_string(reserved.fd);
+  WorkerProcess worker({kWorker, "missing_rank"}, variables, {reserved.fd});
+  const WorkerResult result = worker.wait();
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_NE(result.output.find("not all ranks joined it within 2.0 s"), std::string::npos) << result.output;
+  EXPECT_NE(result.output.find("1/3 clients joined"), std::string::npos) << result.output;
+}
+
+TEST(Group, PortInUseIsNamedAndAFreeOneOffered) {
+  const ReservedPort taken;
+  ASSERT_EQ(listen(taken.fd, 1), 0);
+  WorkerProcess worker({kWorker, "collectives"}, rank_variables(0, 2, taken.port));
+  const WorkerResult result = worker.wait();
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_NE(result.output.find("port " + std::to_string(taken.port) + " (MASTER_PORT) is in use"), std::string::npos)
+      << result.output;
+  // The offer is taken up: a job on that port works.
+  const std::size_t at = result.output.find("set MASTER_PORT=");
+  ASSERT_NE(at, std::string::npos) << result.output;
+  const int offered = std::stoi(result.output.substr(at + 16));
+  EXPECT_NE(offered, taken.port);
+  std::vector<WorkerProcess> workers;
+  for (int rank = 0; rank < 2; ++rank)
+    workers.emplace_back(std::vector<std::string>{kWorker, "collectives"}, rank_variables(rank, 2, offered));
+  for (WorkerProcess& w : workers) {
+    const WorkerResult second = w.wait();
+    EXPECT_EQ(second.exit_code, 0) << second.output;
+  }
+}
+
+}  // namespace
+}  // namespace cohort::test

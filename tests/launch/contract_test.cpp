@@ -1,0 +1,182 @@
+// Our ranks get what torchrun's get, and Python's torch.distributed works in them.
+#include <map>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "core/files.h"
+#include "launch/process.h"
+
+namespace cohort::testing {
+namespace {
+
+using Environment = std::map<std::string, std::string>;
+
+/// Variables whose names the launchers choose, as `env` printed them.
+Environment launcher_variables(const std::string& text) {
+  static const std::vector<std::string> kPrefixes = {"RANK=",       "LOCAL_",      "GROUP_",        "ROLE_",
+                                                     "WORLD_SIZE=", "MASTER_",     "TORCHELASTIC_", "TORCH_NCCL_",
+                                                     "OMP_",        "CUDA_VISIBLE"};
+  Environment found;
+  for (const std::string& line : lines_of(text))
+    for (const std::string& prefix : kPrefixes)
+      if (line.rfind(prefix, 0) == 0) found[line.substr(0, line.find('='))] = line.substr(line.find('=') + 1);
+  return found;
+}
+
+/// The environments of two ranks, which the program writes into files.
+std::vector<Environment> environments(std::vector<std::string> launcher,
+                                      const std::map<std::string, std::string>& variables = {}) {
+  TemporaryFolder folder;
+  write_file_atomically(folder.path() / "show", "#!/bin/sh\nenv > " + folder.path().string() + "/$RANK\n");
+  fs::permissions(folder.path() / "show", fs::perms::owner_all);
+  launcher.push_back((folder.path() / "show").string());
+  const Outcome outcome = run(launcher, variables);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  return {launcher_variables(text_of(folder.path() / "0")), launcher_variables(text_of(folder.path() / "1"))};
+}
+
+std::vector<std::string> torchrun(std::vector<std::string> arguments) {
+  std::vector<std::string> all = {python_path(), "-m", "torch.distributed.run"};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  return all;
+}
+
+TEST(LaunchContract, RanksGetTorchrunsVariablesWithTorchrunsValues) {
+  const std::vector<std::string> flags = {"--nproc-per-node=2", "--role=trainer", "--rdzv-id=job7",
+                                          "--master-port=45871", "--no-python"};
+  const auto theirs = environments(torchrun(flags), {{"CUDA_VISIBLE_DEVICES", "0,1"}});
+  const auto ours = environments(launch(flags), {{"CUDA_VISIBLE_DEVICES", "0,1"}});
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    ASSERT_GE(theirs[rank].size(), 18u);
+    for (const auto& [name, value] : theirs[rank]) {
+      ASSERT_TRUE(ours[rank].contains(name)) << name;
+      // Theirs: the agent's store, one thread, a temporary file. Ours: rank 0's store, cores / ranks.
+      static const std::set<std::string> kDiffer = {"TORCHELASTIC_USE_AGENT_STORE", "OMP_NUM_THREADS",
+                                                    "TORCHELASTIC_ERROR_FILE"};
+      if (!kDiffer.contains(name)) EXPECT_EQ(ours[rank].at(name), value) << name;
+    }
+    EXPECT_EQ(ours[rank].at("TORCHELASTIC_USE_AGENT_STORE"), "False");
+    EXPECT_GE(std::stoi(ours[rank].at("OMP_NUM_THREADS")), 1);
+    for (const auto& [name, value] : ours[rank]) EXPECT_TRUE(theirs[rank].contains(name)) << name << "=" << value;
+  }
+}
+
+TEST(LaunchContract, ASetThreadCountIsKept) {
+  for (const auto& rank : environments(launch({"--nproc_per_node=2", "--no-python"}), {{"OMP_NUM_THREADS", "3"}}))
+    EXPECT_EQ(rank.at("OMP_NUM_THREADS"), "3");
+  for (const auto& rank :
+       environments(launch({"--nproc_per_node=2", "--num_cpu_threads_per_process=5", "--no-python"})))
+    EXPECT_EQ(rank.at("OMP_NUM_THREADS"), "5");
+}
+
+TEST(LaunchContract, FlagsAreAlsoReadFromPetVariables) {
+  const auto ranks = environments(launch({"--no-python"}),
+                                  {{"PET_NPROC_PER_NODE", "2"}, {"PET_ROLE", "actor"}, {"PET_RDZV_ID", "r1"}});
+  EXPECT_EQ(ranks[1].at("LOCAL_WORLD_SIZE"), "2");
+  EXPECT_EQ(ranks[1].at("ROLE_NAME"), "actor");
+  EXPECT_EQ(ranks[1].at("TORCHELASTIC_RUN_ID"), "r1");
+  const auto flag_wins =
+      environments(launch({"--nproc_per_node=2", "--no_python"}), {{"PET_NPROC_PER_NODE", "7"}, {"PET_MODULE", "0"}});
+  EXPECT_EQ(flag_wins[0].at("WORLD_SIZE"), "2");
+}
+
+TEST(LaunchContract, AnOuterLaunchersRankDoesNotLeakIntoTheJob) {
+  const auto ranks = environments(launch({"--nproc_per_node=2", "--no-python"}),
+                                  {{"RANK", "5"}, {"WORLD_SIZE", "9"}, {"MASTER_PORT", "1"}, {"LOCAL_RANK", "3"}});
+  EXPECT_EQ(ranks[0].at("RANK"), "0");
+  EXPECT_EQ(ranks[1].at("WORLD_SIZE"), "2");
+  EXPECT_NE(ranks[1].at("MASTER_PORT"), "1");
+  EXPECT_EQ(ranks[0].at("MASTER_PORT"), ranks[1].at("MASTER_PORT"));
+}
+
+TEST(LaunchContract, MixedPrecisionIsExportedForAccelerateAndForCohort) {
+  const Outcome outcome =
+      run(launch({"--num_processes", "2", "--multi_gpu", "--mixed_precision", "bf16", "--dynamo_backend=no",
+                  "--num_machines=1", "--machine_rank=0", "--main_process_port", "0", "--", "/bin/sh", "-c",
+                  "echo $ACCELERATE_MIXED_PRECISION $COHORT_MIXED_PRECISION"}));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(contains(outcome.out, "[rank 0] bf16 bf16") && contains(outcome.out, "[rank 1] bf16 bf16"))
+      << outcome.out;
+}
+
+/// A script that sums rank + 1 over the ranks.
+fs::path all_reduce_script(const TemporaryFolder& folder, const std::string& set_up) {
+  const fs::path path = folder.path() / "train.py";
+  write_file_atomically(
+      path, set_up +
+                "\nimport torch, torch.distributed as dist, os\n"
+                "dist.init_process_group('gloo', **(dict(store=store, rank=int(os.environ['RANK']), world_size=2)\n"
+                "                                   if 'store' in globals() else {}))\n"
+                "t = torch.tensor([dist.get_rank() + 1.0])\n"
+                "dist.all_reduce(t)\n"
+                "print('sum', t.item(), 'local', os.environ['LOCAL_RANK'], flush=True)\n"
+                "dist.barrier()\ndist.destroy_process_group()\n");
+  return path;
+}
+
+TEST(LaunchContract, PythonRanksMeetThroughMasterAddrAndPort) {
+  for (const char* libuv : {"1", "0"}) {
+    TemporaryFolder folder;
+    const Outcome outcome = run(launch({"--nproc_per_node=2", all_reduce_script(folder, "").string()}),
+                                {{"PYTHON_EXEC", python_path()}, {"USE_LIBUV", libuv}}, 110);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_TRUE(contains(outcome.out, "[rank 0] sum 3.0 local 0")) << outcome.out;
+    EXPECT_TRUE(contains(outcome.out, "[rank 1] sum 3.0 local 1")) << outcome.out;
+  }
+}
+
+TEST(LaunchContract, RankZeroMayHostTheStoreOnTheInheritedSocket) {
+  TemporaryFolder folder;
+  const std::string store =
+      "import os, torch.distributed as d, datetime\n"
+      "fd = os.environ.get('COHORT_STORE_FD')\n"
+      "assert (fd is not None) == (os.environ['RANK'] == '0')\n"
+      "store = d.TCPStore(os.environ['MASTER_ADDR'], int(os.environ['MASTER_PORT']), 2, fd is not None,\n"
+      "                   timeout=datetime.timedelta(seconds=60), master_listen_fd=int(fd) if fd else None)";
+  const Outcome outcome = run(launch({"--nproc_per_node=2", all_reduce_script(folder, store).string()}),
+                              {{"PYTHON_EXEC", python_path()}}, 110);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(contains(outcome.out, "[rank 0] sum 3.0") && contains(outcome.out, "[rank 1] sum 3.0")) << outcome.out;
+}
+
+TEST(LaunchContract, TheFirstCauseOfAPythonJobIsItsExceptionByRecord) {
+  TemporaryFolder folder;
+  write_file_atomically(
+      folder.path() / "fails.py",
+      "import os, time\nfrom torch.distributed.elastic.multiprocessing.errors import record\n@record\ndef main():\n"
+      "  if os.environ['RANK'] == '1': raise ValueError('row 7 has no target')\n  time.sleep(60)\nmain()\n");
+  const Outcome outcome =
+      run(launch({"--nproc_per_node=2", (folder.path() / "fails.py").string()}), {{"PYTHON_EXEC", python_path()}}, 110);
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_TRUE(contains(outcome.err, "rank 1 failed first")) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "message   ValueError: row 7 has no target")) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "fails.py")) << "the traceback\n" << outcome.err;
+}
+
+TEST(LaunchContract, OurErrorFileIsShownByTorchrun) {
+  const Outcome outcome =
+      run(torchrun({"--nproc-per-node=1", "--master-port=45872", "--no-python", cohort_path(), "trian"}));
+  EXPECT_NE(outcome.code, 0);
+  EXPECT_TRUE(contains(outcome.err, "there is no subcommand 'trian', did you mean 'train'?")) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "error_file: /")) << outcome.err;
+}
+
+TEST(LaunchContract, ScriptsAndModulesRunUnderPythonAsWithTorchrun) {
+  TemporaryFolder folder;
+  write_file_atomically(folder.path() / "tool.py", "import sys\nprint(__name__, sys.argv[1:])\n");
+  const std::map<std::string, std::string> variables = {{"PYTHON_EXEC", python_path()},
+                                                        {"PYTHONPATH", folder.path().string()}};
+  const Outcome script =
+      run(launch({"--nproc_per_node=2", (folder.path() / "tool.py").string(), "--lr", "-r", "0.1"}), variables);
+  EXPECT_TRUE(contains(script.out, "[rank 1] __main__ ['--lr', '-r', '0.1']")) << script.out << script.err;
+  const Outcome module = run(launch({"--nproc_per_node=2", "-m", "tool", "--flag=1"}), variables);
+  EXPECT_TRUE(contains(module.out, "[rank 0] __main__ ['--flag=1']")) << module.out << module.err;
+  const Outcome old =
+      run(launch({"--nproc_per_node=2", "--pass-local-rank=local_rank", (folder.path() / "tool.py").string(), "x"}),
+          variables);
+  EXPECT_TRUE(contains(old.out, "[rank 1] __main__ ['--local_rank=1', 'x']")) << old.out << old.err;
+}
+
+}  // namespace
+}  // namespace cohort::testing

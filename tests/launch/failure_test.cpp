@@ -1,0 +1,217 @@
+// Jobs that end badly, with real processes.
+#include <gtest/gtest.h>
+
+#include "core/files.h"
+#include "launch/process.h"
+
+namespace cohort::testing {
+namespace {
+
+constexpr const char* kGrace = "--grace-period=1";  // s; long enough for a shell to die, short for a test
+
+std::vector<std::string> shell(int ranks, const std::string& script, std::vector<std::string> flags = {}) {
+  std::vector<std::string> arguments = {"--nproc_per_node=" + std::to_string(ranks)};
+  arguments.insert(arguments.end(), flags.begin(), flags.end());
+  arguments.insert(arguments.end(), {"--", "/bin/sh", "-c", script});
+  return launch(arguments);
+}
+
+/// Numbers that scripts append to a file, one per line.
+std::vector<pid_t> pids_in(const fs::path& file) {
+  std::vector<pid_t> pids;
+  for (const std::string& line : lines_of(text_of(file))) pids.push_back(std::stoi(line));
+  return pids;
+}
+
+TEST(LaunchFailure, TheCodeOfTheFailingRankIsReturnedAndTheOthersAreStopped) {
+  TemporaryFolder folder;
+  const std::string pids = (folder.path() / "pids").string();
+  const Outcome outcome = run(shell(3, "echo $$ >> " + pids +
+                                           "; if [ $RANK = 1 ]; then echo 'no such column' >&2; exit 7; fi; "
+                                           "exec sleep 100"));
+  EXPECT_EQ(outcome.code, 7);
+  EXPECT_TRUE(contains(outcome.err, "rank 1 failed first of 3 ranks")) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "end       exit code 7")) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "    | no such column")) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "stopped   ranks 0, 2")) << outcome.err;
+  const auto started = pids_in(pids);
+  EXPECT_EQ(started.size(), 3u);
+  for (const pid_t pid : started) EXPECT_FALSE(alive(pid));
+}
+
+TEST(LaunchFailure, DeathBySignalIsNamedAndBecomes128PlusItsNumber) {
+  const Outcome killed = run(shell(2, "if [ $RANK = 1 ]; then kill -9 $$; fi; exec sleep 100"));
+  EXPECT_EQ(killed.code, 137);
+  EXPECT_TRUE(contains(killed.err, "SIGKILL (signal 9)")) << killed.err;
+  EXPECT_TRUE(contains(killed.err, "out-of-memory")) << killed.err;
+  EXPECT_TRUE(contains(killed.err, "its memory peaked at")) << killed.err;
+  const Outcome crashed = run(shell(2, "if [ $RANK = 0 ]; then kill -SEGV $$; fi; exec sleep 100"));
+  EXPECT_EQ(crashed.code, 139);
+  EXPECT_TRUE(contains(crashed.err, "SIGSEGV (signal 11)")) << crashed.err;
+}
+
+TEST(LaunchFailure, ARankThatIgnoresSigtermIsKilledAfterTheGracePeriod) {
+  const Outcome outcome =
+      run(shell(2, "if [ $RANK = 0 ]; then trap '' TERM; while :; do sleep 0.1; done; fi; sleep 0.5; exit 3", {kGrace}),
+          {}, 30);
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_TRUE(contains(outcome.err, "killed    rank 0 after ignoring the request to stop")) << outcome.err;
+}
+
+TEST(LaunchFailure, AStoppedRankIsContinuedSoThatItCanEnd) {
+  const Outcome outcome =
+      run(shell(2,
+                "if [ $RANK = 0 ]; then trap 'echo cleaned; exit 0' TERM; kill -STOP $$; sleep 100; fi; "
+                "sleep 0.5; exit 3"),
+          {}, 30);
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_TRUE(contains(outcome.out, "[rank 0] cleaned")) << outcome.out;
+}
+
+TEST(LaunchFailure, NoChildOfARankOutlivesAFailedJob) {
+  TemporaryFolder folder;
+  const std::string pids = (folder.path() / "pids").string();
+  // Each rank starts a child that ignores SIGTERM and one whose parent is gone already.
+  const Outcome outcome = run(shell(2,
+                                    "(trap '' TERM; echo $(exec sh -c 'echo $PPID') >> " + pids +
+                                        "; while :; do sleep 0.1; done) & "
+                                        "sh -c 'sleep 1000 & echo $! >> " +
+                                        pids + "'; sleep 0.7; [ $RANK = 0 ] && exit 5; wait",
+                                    {kGrace}),
+                              {}, 30);
+  EXPECT_EQ(outcome.code, 5);
+  const auto started = pids_in(pids);
+  EXPECT_EQ(started.size(), 4u);
+  for (const pid_t pid : started) EXPECT_TRUE(eventually([&] { return !alive(pid); })) << pid;
+}
+
+TEST(LaunchFailure, WhenTheAgentIsKilledRanksAndTheirChildrenDie) {
+  TemporaryFolder folder;
+  const std::string pids = (folder.path() / "pids").string();
+  Process agent(
+      shell(2, "trap '' TERM HUP INT; echo $$ >> " + pids + "; sleep 1000 & echo $! >> " + pids + "; wait; wait"));
+  ASSERT_TRUE(eventually([&] { return pids_in(pids).size() == 4; }));
+  agent.send(SIGKILL);
+  agent.wait();
+  for (const pid_t pid : pids_in(pids)) EXPECT_TRUE(eventually([&] { return !alive(pid); })) << pid;
+}
+
+TEST(LaunchFailure, AGrandchildThatHoldsThePipeDoesNotHangTheAgent) {
+  TemporaryFolder folder;
+  const std::string pids = (folder.path() / "pids").string();
+  const Outcome outcome = run(shell(2, "setsid sleep 30 & echo $! >> " + pids + "; echo done"), {}, 15);
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_TRUE(contains(outcome.out, "[rank 0] done") && contains(outcome.out, "[rank 1] done")) << outcome.out;
+  EXPECT_TRUE(contains(outcome.err, "still holds its output")) << outcome.err;
+  for (const pid_t pid : pids_in(pids)) ::kill(pid, SIGKILL);
+}
+
+TEST(LaunchFailure, SigtermIsPassedOnAndRanksMaySaveTheirWork) {
+  TemporaryFolder folder;
+  const std::string ready = (folder.path() / "ready").string();
+  Process agent(
+      shell(2, "trap 'echo checkpoint saved; exit 0' TERM; echo x >> " + ready + "; while :; do sleep 0.05; done"));
+  ASSERT_TRUE(eventually([&] { return lines_of(text_of(ready)).size() == 2; }));
+  agent.send(SIGTERM);
+  const Outcome outcome = agent.wait(30);
+  EXPECT_EQ(outcome.code, 143);
+  EXPECT_TRUE(contains(outcome.out, "[rank 0] checkpoint saved") && contains(outcome.out, "[rank 1] checkpoint saved"))
+      << outcome.out;
+  EXPECT_TRUE(contains(outcome.err, "SIGTERM: passed on to the ranks")) << outcome.err;
+}
+
+TEST(LaunchFailure, ASecondInterruptKillsAtOnce) {
+  TemporaryFolder folder;
+  const std::string ready = (folder.path() / "ready").string();
+  Process agent(shell(2, "trap '' INT TERM; echo x >> " + ready + "; while :; do sleep 0.05; done"));
+  ASSERT_TRUE(eventually([&] { return lines_of(text_of(ready)).size() == 2; }));
+  agent.send(SIGINT);
+  ASSERT_TRUE(eventually([&] { return contains(agent.err(), "Ctrl-C again"); }));
+  agent.send(SIGINT);
+  const Outcome outcome = agent.wait(20);  // far below the grace period of 30 s
+  EXPECT_EQ(outcome.code, 130);
+  EXPECT_TRUE(contains(outcome.err, "SIGINT again: the ranks are killed")) << outcome.err;
+}
+
+TEST(LaunchFailure, OtherSignalsArePassedOnWithoutEndingTheJob) {
+  TemporaryFolder folder;
+  const std::string ready = (folder.path() / "ready").string();
+  Process agent(shell(2, "trap 'echo warned; exit 0' USR1; echo x >> " + ready + "; while :; do sleep 0.05; done",
+                      {"--signals-to-handle=SIGTERM,SIGUSR1"}));
+  ASSERT_TRUE(eventually([&] { return lines_of(text_of(ready)).size() == 2; }));
+  agent.send(SIGUSR1);
+  const Outcome outcome = agent.wait(20);
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_TRUE(contains(outcome.out, "[rank 0] warned") && contains(outcome.out, "[rank 1] warned")) << outcome.out;
+}
+
+TEST(LaunchFailure, ANohupJobIgnoresHangups) {
+  TemporaryFolder folder;
+  const std::string ready = (folder.path() / "ready").string();
+  std::vector<std::string> command = {"nohup"};
+  for (const std::string& word : shell(2, "echo x >> " + ready + "; sleep 1; echo finished")) command.push_back(word);
+  Process agent(command);
+  ASSERT_TRUE(eventually([&] { return lines_of(text_of(ready)).size() == 2; }));
+  agent.send(SIGHUP);
+  const Outcome outcome = agent.wait(20);
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_TRUE(contains(outcome.out, "[rank 1] finished")) << outcome.out;
+}
+
+TEST(LaunchFailure, TheRankThatWroteItsErrorFirstIsTheCauseEvenIfAnotherExitsBefore) {
+  // Rank 2 fails and takes its time to exit; rank 0 notices the loss at once and exits first.
+  const Outcome outcome =
+      run(shell(3,
+                "case $RANK in "
+                "2) echo '{\"message\": {\"message\": \"ValueError: row 7\", \"extraInfo\": {\"py_callstack\": "
+                "\"Traceback\\n  File train.py\\nValueError: row 7\", \"timestamp\": \"1\"}}}' > "
+                "$TORCHELASTIC_ERROR_FILE; sleep 0.6; exit 4;; "
+                "0) sleep 0.5; echo 'connection closed by peer' >&2; exit 1;; *) exec sleep 100;; esac"));
+  EXPECT_EQ(outcome.code, 4) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "rank 2 failed first")) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "message   ValueError: row 7")) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "File train.py")) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "then      rank 0")) << outcome.err;
+  EXPECT_LT(outcome.err.find("rank 2 failed first"), outcome.err.find("then      rank 0"));
+}
+
+TEST(LaunchFailure, LogsAreNamedWhenTheyAreKept) {
+  TemporaryFolder folder;
+  const std::string logs = (folder.path() / "logs").string();
+  const Outcome outcome =
+      run(shell(2, "[ $RANK = 1 ] && echo out && echo err >&2 && exit 9; exit 0", {"--log_dir=" + logs}));
+  EXPECT_EQ(outcome.code, 9);
+  EXPECT_TRUE(contains(outcome.err, "logs      " + logs + "/attempt_0/rank_1")) << outcome.err;
+  EXPECT_EQ(text_of(logs + "/attempt_0/rank_1/stdout.log"), "out\n");
+  EXPECT_EQ(text_of(logs + "/attempt_0/rank_1/stderr.log"), "err\n");
+}
+
+TEST(LaunchFailure, AProgramThatCannotBeExecutedIsAnErrorBeforeAnyRankRuns) {
+  TemporaryFolder folder;
+  write_file_atomically(folder.path() / "script", "echo no interpreter line\n");
+  fs::permissions(folder.path() / "script", fs::perms::owner_all);
+  const Outcome outcome = run(launch({"--nproc_per_node=2", "--no-python", (folder.path() / "script").string()}));
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_TRUE(contains(outcome.err, "#!/bin/sh")) << outcome.err;
+}
+
+TEST(LaunchFailure, NoTemporaryFolderIsLeftBehind) {
+  TemporaryFolder folder;
+  run(shell(2, "exit 1"), {{"TMPDIR", folder.path().string()}});
+  EXPECT_TRUE(fs::is_empty(folder.path()));
+}
+
+TEST(LaunchFailure, APortInUseNamesItAndOffersAFreeOne) {
+  TemporaryFolder folder;
+  Process holder(launch({"--nproc_per_node=1", "--master_port=45123", "--", "/bin/sleep", "30"}));
+  ASSERT_TRUE(eventually([&] { return contains(holder.err(), "127.0.0.1:45123"); }));
+  const Outcome outcome = run(launch({"--nproc_per_node=2", "--master_port=45123", "--", "/bin/true"}));
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_TRUE(contains(outcome.err, "port 45123 is in use")) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "pass --master_port=")) << outcome.err;
+  holder.send(SIGTERM);
+  EXPECT_EQ(holder.wait(20).code, 143);
+}
+
+}  // namespace
+}  // namespace cohort::testing
