@@ -103,7 +103,6 @@ void Scene::build(int n_envs, std::array<double, 2> env_spacing) {
   need_not_built();
   COHORT_THROW_UNLESS(n_envs > 0, "{} environments: at least one is needed", n_envs);
   compiled_ = compile_scene(declarations_, cameras_, options_);
-  spacing_ = env_spacing;
   if (options_.engine == EngineKind::kMujoco) {
     engine_ = make_mujoco_engine(compiled_.mjb, n_envs, {.threads = options_.threads});
   } else {
@@ -112,6 +111,28 @@ void Scene::build(int n_envs, std::array<double, 2> env_spacing) {
     engine_ = make_cpu_engine(import_model(compiled_.mjb, options_.contact_capacity), n_envs,
                               {.threads = options_.threads, .lanes = options_.lanes});
   }
+  start(env_spacing);
+}
+
+void Scene::build_from_file(const std::filesystem::path& compiled, int n_envs, std::array<double, 2> env_spacing) {
+  need_not_built();
+  COHORT_THROW_UNLESS(declarations_.empty() && cameras_.empty(), "a scene has either entities or a compiled model, {}",
+                      compiled.string());
+  COHORT_THROW_UNLESS(options_.engine == EngineKind::kBatched, "{} is a model of the engine `batched`, not of `{}`",
+                      compiled.string(), to_string(options_.engine));
+  COHORT_THROW_UNLESS(
+      !options_.timestep && !options_.gravity && !options_.integrator && !options_.solver && !options_.cone &&
+          !options_.iterations && !options_.tolerance && options_.contact_capacity == 0,
+      "{} is compiled: its timestep, gravity, integrator, solver, cone, tolerance and capacity are fixed",
+      compiled.string());
+  engine_ = make_cpu_engine(load_model(compiled), n_envs, {.threads = options_.threads, .lanes = options_.lanes});
+  start(env_spacing);
+}
+
+/// What building has in common: the engine exists.
+void Scene::start(std::array<double, 2> env_spacing) {
+  spacing_ = env_spacing;
+  const int n_envs = engine_->n_envs();
   find_members();
   find_actuators();
   const std::size_t nv = at(info().nv);

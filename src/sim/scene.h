@@ -95,6 +95,10 @@ class Scene {
   /// not fit into memory; the list of features that the batched engine lacks.
   void build(int n_envs, std::array<double, 2> env_spacing = {0, 0});
 
+  /// Instead of entities: a model that save_model (sim/model.h) wrote, for the batched engine; needs no MuJoCo and no
+  /// XML. Options that change the model (timestep, gravity, solver, ...) must not be set: they are compiled in.
+  void build_from_file(const std::filesystem::path& compiled, int n_envs, std::array<double, 2> env_spacing = {0, 0});
+
   // ---- after build()
 
   bool built() const { return engine_ != nullptr; }
@@ -171,6 +175,7 @@ class Scene {
 
   void need_built() const;
   void need_not_built() const;
+  void start(std::array<double, 2> env_spacing);
   void find_members();
   void find_actuators();
   Selection select(const Indices& items, int item_count, const char* what, const Indices& envs, int components) const;
