@@ -1,0 +1,173 @@
+// Physics steps per second and core: the batched engine against MuJoCo C (mj_step one by one, and its own batch),
+// alternating in one process pinned to one core. Random controls in range, self-collision as in the file, equal
+// timestep, solver and tolerance.
+//
+//   sim_step_bench [--envs N] [--rounds R] [--steps S] MODEL...
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <fstream>
+
+#include <mujoco/mjbatch.h>
+#include <mujoco/mujoco.h>
+#include <sched.h>
+
+#include "core/error.h"
+#include "core/philox.h"
+#include "sim/compile.h"
+#include "sim/cpu/engine.h"
+#include "sim/model.h"
+#include "sim/mujoco/handle.h"
+
+using namespace cohort;
+using namespace cohort::sim;
+
+namespace {
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+double median(std::vector<double> v) {
+  std::sort(v.begin(), v.end());
+  return v[v.size() / 2];
+}
+
+std::string cpu_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.rfind("model name", 0) == 0) return line.substr(line.find(':') + 2);
+  }
+  return "unknown";
+}
+
+float control(const ModelInfo& info, int env, long step, int u) {
+  const RandomStream random(1, RandomPurpose::kAction, static_cast<std::uint64_t>(env),
+                            static_cast<std::uint64_t>(step));
+  const float x = random.uniform(static_cast<std::uint64_t>(u));
+  for (const ActuatorInfo& a : info.actuators) {
+    if (a.ctrl == u && a.limited)
+      return static_cast<float>(a.range[0] + (a.range[1] - a.range[0]) * static_cast<double>(x));
+  }
+  return 2 * x - 1;
+}
+
+struct Sides {
+  int n, steps;
+  mj::ModelPtr model;
+  std::vector<mj::DataPtr> data;
+  mjBatch* batch;
+  std::unique_ptr<Engine> ours;
+
+  void set_controls(long step) {
+    const ModelInfo& info = ours->info();
+    int width = 0;
+    mjtNum* first = mjb_stateComponent(batch, mjSTATE_CTRL, &width);
+    const ArrayView ctrl = ours->view(Field::kCtrl);
+    for (int e = 0; e < n; ++e) {
+      for (int u = 0; u < info.nu; ++u) {
+        const float value = control(info, e, step, u);
+        data[static_cast<std::size_t>(e)]->ctrl[u] = value;
+        first[e * mjb_nstate(batch) + u] = value;
+        static_cast<float*>(ctrl.data)[e * ctrl.strides[0] + u * ctrl.strides[1]] = value;
+      }
+    }
+  }
+};
+
+void measure(const std::string& file, int n, int rounds, int steps) {
+  const EntityDeclaration entity{"model", Mjcf{file}};
+  const CompiledScene scene = compile_scene(std::span(&entity, 1), {}, {});
+  const std::vector<Unsupported> missing = find_unsupported(scene.mjb);
+  if (!missing.empty()) {
+    std::printf("%-24s not run: %s\n", file.substr(file.rfind('/') + 1).c_str(), to_string(missing).c_str());
+    return;
+  }
+  Sides s{n, steps, mj::load(scene.mjb), {}, nullptr, make_cpu_engine(import_model(scene.mjb), n, {})};
+  for (int e = 0; e < n; ++e) s.data.emplace_back(mj_makeData(s.model.get()));
+  mjBatchConfig config;
+  mjb_defaultConfig(&config);
+  config.nthread = 1;
+  char error[512];
+  s.batch = mjb_makeBatch(s.model.get(), n, &config, error, sizeof error);
+  mjb_reset(s.batch, nullptr, n, nullptr, mjSTAGE_NONE);
+  std::vector<double> single, batch, ours, ratio;
+  double contacts = 0, their_contacts = 0, iterations = 0, their_iterations = 0;
+  long step = 0;
+  for (int r = -1; r < rounds; ++r) {  // round -1 warms up
+    double t_single = 0, t_batch = 0, t_ours = 0;
+    for (int i = 0; i < steps; ++i, ++step) {
+      s.set_controls(step / 5);  // a control holds for five steps
+      double t = now();
+      for (auto& d : s.data) mj_step(s.model.get(), d.get());
+      t_single += now() - t;
+      t = now();
+      mjb_step(s.batch, nullptr, n, 1, mjSTAGE_NONE);
+      t_batch += now() - t;
+      t = now();
+      s.ours->step(1);
+      t_ours += now() - t;
+      if (r < 0) continue;
+      for (int e = 0; e < n; ++e) {
+        contacts += static_cast<int*>(s.ours->view(Field::kContactCount).data)[e];
+        iterations += static_cast<int*>(s.ours->view(Field::kSolverIterations).data)[e];
+        their_contacts += s.data[static_cast<std::size_t>(e)]->ncon;
+        int most = 0;
+        for (int k = 0; k < mjNISLAND; ++k) most = std::max(most, s.data[static_cast<std::size_t>(e)]->solver_niter[k]);
+        their_iterations += most;
+      }
+    }
+    if (r < 0) continue;
+    const double per = 1e6 / (static_cast<double>(n) * steps);
+    single.push_back(t_single * per);
+    batch.push_back(t_batch * per);
+    ours.push_back(t_ours * per);
+    ratio.push_back(std::min(t_single, t_batch) / t_ours);
+  }
+  const double count = static_cast<double>(n) * steps * rounds;
+  std::printf("%-24s %8.2f %8.2f %8.3f %7.1fx   %5.2f / %5.2f   %5.2f / %5.2f   %s\n",
+              file.substr(file.rfind('/') + 1).c_str(), median(single), median(batch), median(ours), median(ratio),
+              contacts / count, their_contacts / count, iterations / count, their_iterations / count,
+              format_bytes(s.ours->memory().bytes_per_environment()).c_str());
+  mjb_deleteBatch(s.batch);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    int n = 64, rounds = 9, steps = 100;
+    std::vector<std::string> files;
+    for (int i = 1; i < argc; ++i) {
+      const std::string word = argv[i];
+      if (word == "--envs" && i + 1 < argc)
+        n = std::atoi(argv[++i]);
+      else if (word == "--rounds" && i + 1 < argc)
+        rounds = std::atoi(argv[++i]);
+      else if (word == "--steps" && i + 1 < argc)
+        steps = std::atoi(argv[++i]);
+      else
+        files.push_back(word);
+    }
+    if (files.empty())
+      files = {COHORT_SOURCE_DIR "/tests/sim/models/walker.xml", COHORT_SOURCE_DIR "/tests/sim/models/pile.xml",
+               COHORT_SOURCE_DIR "/tests/sim/models/arm_plain.xml"};
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    sched_setaffinity(0, sizeof one, &one);
+    char date[32];
+    const std::time_t t = std::time(nullptr);
+    std::strftime(date, sizeof date, "%Y-%m-%d", std::gmtime(&t));
+    std::printf("# %s, one core, %s lanes, MuJoCo %s, %s; %d environments, %d rounds of %d steps, medians\n",
+                cpu_name().c_str(), to_string(widest_lanes()), mj_versionString(), date, n, rounds, steps);
+    std::printf("%-24s %8s %8s %8s %8s   %13s   %13s   %s\n", "us per step", "mj_step", "mjb_step", "ours", "ratio",
+                "contacts", "iterations", "bytes/env");
+    for (const std::string& file : files) measure(file, n, rounds, steps);
+  } catch (const Error& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 1;
+  }
+}

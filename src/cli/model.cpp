@@ -1,0 +1,83 @@
+// `cohort model`: what a model holds, and whether the batched engine runs it.
+#include "sim/model.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "cli/subcommand.h"
+#include "sim/compile.h"
+#include "sim/mujoco/engine.h"
+
+namespace cohort::cli {
+namespace {
+
+const char* joint_name(sim::JointType type) {
+  constexpr const char* kNames[] = {"free", "ball", "slide", "hinge"};
+  return kNames[static_cast<int>(type)];
+}
+
+int describe(const std::string& file, const std::string& compile_to, bool verbose) {
+  const bool urdf = file.ends_with(".urdf");
+  const sim::EntityDeclaration entity{"model",
+                                      urdf ? sim::Morph(sim::Urdf{.file = file}) : sim::Morph(sim::Mjcf{file})};
+  const sim::CompiledScene scene = sim::compile_scene(std::span(&entity, 1), {}, {});
+  const sim::ModelInfo m = sim::describe_mjb(scene.mjb);
+  std::puts(format("{}: {} links, {} joints, {} coordinates, {} dofs, {} actuators with {} controls, {} geoms, {} "
+                   "sensors, {} keyframes",
+                   m.name, m.links.size() - 1, m.joints.size(), m.nq, m.nv, m.actuators.size(), m.nu, m.geoms.size(),
+                   m.sensors.size(), m.keyframes.size())
+                .c_str());
+  std::puts(
+      format("timestep {} s, integrator {}, solver {}, {} cones", m.timestep, m.integrator, m.solver, m.cone).c_str());
+  for (const std::string& warning : scene.warnings) std::puts(format("warning: {}", warning).c_str());
+  if (verbose) {
+    for (const sim::JointInfo& j : m.joints) {
+      std::puts(format("  joint {:<24} {:<6} qpos {:>3} dof {:>3}{}", j.name, joint_name(j.type), j.qpos, j.dof,
+                       j.limited ? format("  range [{:.4g}, {:.4g}]", j.range[0], j.range[1]) : "")
+                    .c_str());
+    }
+    for (const sim::ActuatorInfo& a : m.actuators) {
+      std::puts(format("  actuator {:<21} ctrl {:>3}{}", a.name, a.ctrl,
+                       a.limited ? format("  range [{:.4g}, {:.4g}]", a.range[0], a.range[1]) : "")
+                    .c_str());
+    }
+  }
+  const std::vector<sim::Unsupported> missing = sim::find_unsupported(scene.mjb);
+  if (missing.empty()) {
+    std::puts("engine batched: runs it");
+  } else {
+    std::puts(format("engine batched: does not run it (engine mujoco does): {}", sim::to_string(missing)).c_str());
+  }
+  if (!compile_to.empty()) {
+    if (!compile_to.ends_with(".cohort"))
+      throw UsageError(format("--compile {}: the file ends in .cohort", compile_to));
+    sim::save_model(sim::import_model(scene.mjb), compile_to);
+    std::puts(format("compiled to {}", compile_to).c_str());
+  }
+  return 0;
+}
+
+int run_model(const std::vector<std::string>& arguments) {
+  std::string file, compile_to;
+  bool verbose = false;
+  CLI::App app("Says what a model holds and whether the batched engine runs it.", "cohort model");
+  app.add_option("MODEL", file, "MJCF or URDF file")->required();
+  app.add_flag("-v,--verbose", verbose, "joints and actuators one by one");
+  app.add_option("--compile", compile_to,
+                 "write the batched engine's model to this .cohort file, which needs no MuJoCo");
+  try {
+    std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
+    app.parse(reversed);
+  } catch (const CLI::CallForHelp&) {
+    std::puts(app.help().c_str());
+    return 0;
+  } catch (const CLI::ParseError& e) {
+    throw UsageError(format("{}; see `cohort model --help`", e.what()));
+  }
+  return describe(file, compile_to, verbose);
+}
+
+const Register kModel({"model", "what a model holds, and which engine runs it", run_model, ""});
+
+}  // namespace
+}  // namespace cohort::cli

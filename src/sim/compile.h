@@ -1,0 +1,31 @@
+/// From entities to a compiled model. The only door to MuJoCo's compiler.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/entity.h"
+#include "sim/options.h"
+
+namespace cohort::sim {
+
+struct EntityDeclaration {
+  std::string name;
+  Morph morph;
+};
+
+struct CompiledScene {
+  std::vector<std::uint8_t> mjb;  ///< MuJoCo's binary model
+  std::vector<std::vector<int>>
+      entity_links;                   ///< per entity: the links directly below the world (or the entity's frame)
+  std::vector<std::string> warnings;  ///< the compiler's
+};
+
+/// Composes the entities with mjSpec and compiles them, in a child process with the limits of `options`: a crash or a
+/// hang of the parser is an Error that names the file. Throws Error with MuJoCo's message for an invalid file or a
+/// missing mesh.
+CompiledScene compile_scene(std::span<const EntityDeclaration> entities, std::span<const CameraOptions> cameras,
+                            const SceneOptions& options);
+
+}  // namespace cohort::sim

@@ -1,0 +1,25 @@
+/// What a lane width offers to the CPU engine: sizes, and functions that run blocks. One table per build of
+/// block_runner_impl.h.
+#pragma once
+#include "sim/kernels/data_view.h"
+#include "sim/kernels/model_view.h"
+
+namespace cohort::sim {
+
+struct BlockRunner {
+  int width;  ///< environments per block
+  /// Bytes of a thread's workspace.
+  unsigned long long (*workspace_bytes)(const ModelView& m);
+  /// Steps the environments [first, last), both multiples of 16, `steps` times. workspace: 64-byte aligned.
+  void (*step)(const ModelView& m, const DataView& d, int first, int last, int steps, void* workspace);
+  /// Computes the derived fields of [first, last).
+  void (*forward)(const ModelView& m, const DataView& d, int first, int last, void* workspace);
+};
+
+const BlockRunner& scalar_block_runner();
+#if defined(__x86_64__)
+const BlockRunner& avx2_block_runner();
+const BlockRunner& avx512_block_runner();
+#endif
+
+}  // namespace cohort::sim

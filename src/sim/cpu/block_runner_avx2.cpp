@@ -1,0 +1,12 @@
+#include "sim/cpu/block_runner_impl.h"
+#include "sim/cpu/lane_avx2.h"
+
+namespace cohort::sim {
+
+const BlockRunner& avx2_block_runner() {
+  using R = RunnerOf<Float8Lane>;
+  static const BlockRunner runner{Float8Lane::kWidth, R::workspace_bytes, R::step, R::forward};
+  return runner;
+}
+
+}  // namespace cohort::sim

@@ -1,0 +1,12 @@
+#include "sim/cpu/block_runner_impl.h"
+#include "sim/cpu/lane_avx512.h"
+
+namespace cohort::sim {
+
+const BlockRunner& avx512_block_runner() {
+  using R = RunnerOf<Float16Lane>;
+  static const BlockRunner runner{Float16Lane::kWidth, R::workspace_bytes, R::step, R::forward};
+  return runner;
+}
+
+}  // namespace cohort::sim

@@ -1,0 +1,52 @@
+/// The body of a lane width's build. Included once by each of block_runner_*.cpp, which are compiled with the
+/// instructions of their width; includes nothing of the standard library (see kernels/lane.h).
+#pragma once
+#include "sim/cpu/block_runner.h"
+#include "sim/kernels/step.h"
+
+namespace cohort::sim {
+
+template <class L>
+struct RunnerOf {
+  using V = typename L::V;
+  static unsigned long long round_up(unsigned long long n) { return (n + 63) / 64 * 64; }
+
+  static unsigned long long values_bytes(const ModelView& m) {
+    BlockSpace<L> b;
+    return round_up(static_cast<unsigned long long>(lay_out<L>(m, typename L::Ptr{}, b)) * sizeof(V));
+  }
+  static unsigned long long workspace_bytes(const ModelView& m) {
+    const IntegerSizes n = integer_sizes(m);
+    return values_bytes(m) + round_up(sizeof(Group) * static_cast<unsigned long long>(n.groups)) +
+           round_up(sizeof(int) * static_cast<unsigned long long>(n.cols + n.start)) +
+           round_up(sizeof(unsigned long long) * static_cast<unsigned long long>(n.bits));
+  }
+
+  static void prepare(const ModelView& m, void* workspace, BlockSpace<L>& b) {
+    const IntegerSizes n = integer_sizes(m);
+    char* at = static_cast<char*>(workspace);
+    lay_out<L>(m, reinterpret_cast<V*>(at), b);
+    at += values_bytes(m);
+    b.c.group = reinterpret_cast<Group*>(at);
+    at += round_up(sizeof(Group) * static_cast<unsigned long long>(n.groups));
+    b.s.cols = reinterpret_cast<int*>(at);
+    b.s.start = b.s.cols + n.cols;
+    at += round_up(sizeof(int) * static_cast<unsigned long long>(n.cols + n.start));
+    b.s.bits = reinterpret_cast<unsigned long long*>(at);
+  }
+
+  static void step(const ModelView& m, const DataView& d, int first, int last, int steps, void* workspace) {
+    BlockSpace<L> b;
+    prepare(m, workspace, b);
+    for (int env = first; env < last; env += L::kWidth) {
+      for (int s = 0; s < steps; ++s) step_block<L>(m, d, env, b);
+    }
+  }
+  static void forward(const ModelView& m, const DataView& d, int first, int last, void* workspace) {
+    BlockSpace<L> b;
+    prepare(m, workspace, b);
+    for (int env = first; env < last; env += L::kWidth) forward_block<L>(m, d, env, b);
+  }
+};
+
+}  // namespace cohort::sim

@@ -1,0 +1,259 @@
+#include "sim/cpu/engine.h"
+
+#include <array>
+#include <cstdlib>
+#include <cstring>
+
+#include <unistd.h>
+
+#include "core/error.h"
+#include "sim/cpu/block_runner.h"
+#include "sim/cpu/threads.h"
+
+namespace cohort::sim {
+
+namespace {
+
+/// Environments are padded to whole blocks of the widest lanes, so that the memory is the same for every width.
+constexpr int kPadding = 16;
+
+bool runs(LaneWidth width) {
+#if defined(__x86_64__)
+  if (width == LaneWidth::kAvx2) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  if (width == LaneWidth::kAvx512) {
+    return runs(LaneWidth::kAvx2) && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw");
+  }
+#endif
+  return width == LaneWidth::kScalar || width == LaneWidth::kAuto;
+}
+
+const BlockRunner& runner_of(LaneWidth width) {
+  COHORT_THROW_UNLESS(runs(width), "this processor does not run {} lanes: take scalar{} or auto", to_string(width),
+                      runs(LaneWidth::kAvx2) ? ", avx2" : "");
+  if (width == LaneWidth::kAuto) width = widest_lanes();
+#if defined(__x86_64__)
+  if (width == LaneWidth::kAvx512) return avx512_block_runner();
+  if (width == LaneWidth::kAvx2) return avx2_block_runner();
+#endif
+  return scalar_block_runner();
+}
+
+struct FreeDeleter {
+  void operator()(void* p) const { std::free(p); }
+};
+using Memory = std::unique_ptr<void, FreeDeleter>;
+
+Memory allocate(std::size_t bytes) {
+  const std::size_t rounded = (bytes + 63) / 64 * 64 + 64;
+  Memory memory(std::aligned_alloc(64, rounded));
+  COHORT_THROW_UNLESS(memory != nullptr, "{} of memory cannot be had", format_bytes(static_cast<double>(rounded)));
+  std::memset(memory.get(), 0, rounded);
+  return memory;
+}
+
+constexpr bool is_float(Field field) {
+  return field < Field::kStatus;
+}
+
+class CpuEngine final : public Engine {
+ public:
+  CpuEngine(Model model, int n_envs, const CpuEngineOptions& options)
+      : model_(std::move(model)),
+        view_(model_.view()),
+        n_(n_envs),
+        n_pad_((n_envs + kPadding - 1) / kPadding * kPadding),
+        runner_(runner_of(options.lanes)),
+        threads_wanted_(std::min(options.threads, n_pad_ / kPadding)) {
+    check_memory();
+    for (int f = 0; f < kFieldCount; ++f) {
+      const Field field = static_cast<Field>(f);
+      fields_[static_cast<std::size_t>(f)] = allocate(field_bytes(field));
+    }
+    time_low_ = allocate(sizeof(float) * static_cast<std::size_t>(n_pad_));
+    team_ = std::make_unique<ThreadTeam>(threads_wanted_);
+    for (int t = 0; t < team_->size(); ++t) {
+      workspaces_.push_back(allocate(static_cast<std::size_t>(runner_.workspace_bytes(view_))));
+    }
+    data_ = {n_pad_,
+             floats(Field::kQpos),
+             floats(Field::kQvel),
+             floats(Field::kAct),
+             floats(Field::kWarmstart),
+             floats(Field::kTime),
+             static_cast<float*>(time_low_.get()),
+             floats(Field::kCtrl),
+             floats(Field::kQfrcApplied),
+             floats(Field::kXfrcApplied),
+             floats(Field::kMocapPos),
+             floats(Field::kMocapQuat),
+             floats(Field::kQacc),
+             floats(Field::kLinkPos),
+             floats(Field::kLinkQuat),
+             ints(Field::kStatus),
+             ints(Field::kContactCount),
+             ints(Field::kSolverIterations)};
+    for (int e = 0; e < n_pad_; ++e) reset_one(e);
+    step_work_ = [this](int t) {
+      share(t, [this](int a, int b, void* w) { runner_.step(view_, data_, a, b, steps_, w); });
+    };
+    forward_work_ = [this](int t) {
+      share(t, [this](int a, int b, void* w) { runner_.forward(view_, data_, a, b, w); });
+    };
+  }
+
+  EngineKind kind() const override { return EngineKind::kBatched; }
+  const ModelInfo& info() const override { return model_.info; }
+  int n_envs() const override { return n_; }
+
+  ArrayView view(Field field) override {
+    ArrayView v;
+    v.data = fields_[static_cast<std::size_t>(field)].get();
+    v.type = is_float(field) ? ElementType::kFloat32 : ElementType::kInt32;
+    v.rank = 2;
+    v.shape = {n_, field_size(model_.info, field)};
+    v.strides = {1, n_pad_};
+    return v;
+  }
+
+  void step(int steps) override {
+    steps_ = steps;
+    team_->run(step_work_);
+  }
+  void forward() override { team_->run(forward_work_); }
+
+  void reset(std::span<const std::int32_t> envs) override {
+    for (std::int32_t e : envs) reset_one(e);
+  }
+
+  ArrayView parameter(Parameter parameter) override {
+    throw Error(format("the batched engine does not give {} per environment: the engine `mujoco` does",
+                       parameter_name(parameter)));
+  }
+  void commit_parameters() override {}
+
+  std::vector<std::uint8_t> save_state() override {
+    std::vector<std::uint8_t> bytes;
+    for_state([&](void* data, std::size_t size) {
+      const auto* p = static_cast<const std::uint8_t*>(data);
+      bytes.insert(bytes.end(), p, p + size);
+    });
+    return bytes;
+  }
+  void load_state(std::span<const std::uint8_t> bytes) override {
+    std::size_t expected = 0;
+    for_state([&](void*, std::size_t size) { expected += size; });
+    COHORT_THROW_UNLESS(bytes.size() == expected,
+                        "a state of {} bytes was saved; {} environments of this model take {}", bytes.size(), n_,
+                        expected);
+    const std::uint8_t* from = bytes.data();
+    for_state([&](void* data, std::size_t size) {
+      if (size > 0) std::memcpy(data, from, size);
+      from += size;
+    });
+  }
+
+  MemoryPlan memory() const override {
+    MemoryPlan plan;
+    double state = sizeof(float), derived = 0;
+    for (int f = 0; f < kFieldCount; ++f) {
+      const Field field = static_cast<Field>(f);
+      (is_state(field) ? state : derived) += 4.0 * field_size(model_.info, field);
+    }
+    plan.parts = {{"state and inputs", state}, {"derived", derived}};
+    plan.fixed_bytes = static_cast<double>(runner_.workspace_bytes(view_)) * threads_wanted_;
+    return plan;
+  }
+
+  std::string error_text(int) const override { return ""; }
+
+ private:
+  std::size_t field_bytes(Field field) const {
+    return 4 * static_cast<std::size_t>(field_size(model_.info, field)) * static_cast<std::size_t>(n_pad_);
+  }
+  float* floats(Field field) { return static_cast<float*>(fields_[static_cast<std::size_t>(field)].get()); }
+  int* ints(Field field) { return static_cast<int*>(fields_[static_cast<std::size_t>(field)].get()); }
+
+  void check_memory() const {
+    const MemoryPlan plan = memory();
+    const double need = plan.total(n_pad_);
+    const double have = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
+    const double most = (have - plan.fixed_bytes) / plan.bytes_per_environment();
+    COHORT_THROW_UNLESS(
+        need <= have,
+        "{} environments need {} ({} each, {} for the model and {} threads); this machine has {}, enough for {}", n_,
+        format_bytes(need), format_bytes(plan.bytes_per_environment()), format_bytes(plan.fixed_bytes), threads_wanted_,
+        format_bytes(have), most > 0 ? static_cast<long long>(most) : 0);
+  }
+
+  /// The blocks of thread t: an equal, contiguous part.
+  template <class F>
+  void share(int t, F f) {
+    const long long blocks = n_pad_ / kPadding, n = team_->size();
+    const int first = static_cast<int>(blocks * t / n) * kPadding,
+              last = static_cast<int>(blocks * (t + 1) / n) * kPadding;
+    if (first < last) f(first, last, workspaces_[static_cast<std::size_t>(t)].get());
+  }
+
+  template <class F>
+  void for_state(F f) {
+    for (int i = 0; i < kFieldCount; ++i) {
+      const Field field = static_cast<Field>(i);
+      if (is_state(field)) f(fields_[static_cast<std::size_t>(i)].get(), field_bytes(field));
+    }
+    f(time_low_.get(), sizeof(float) * static_cast<std::size_t>(n_pad_));
+  }
+
+  void reset_one(int e) {
+    const auto clear = [&](Field field) {
+      for (int i = 0; i < field_size(model_.info, field); ++i) {
+        const std::size_t at =
+            static_cast<std::size_t>(i) * static_cast<std::size_t>(n_pad_) + static_cast<std::size_t>(e);
+        if (is_float(field)) {
+          floats(field)[at] = 0;
+        } else {
+          ints(field)[at] = 0;
+        }
+      }
+    };
+    for (int f = 0; f < kFieldCount; ++f) clear(static_cast<Field>(f));
+    data_.time_low[e] = 0;
+    const auto fill = [&](Field field, const std::vector<double>& from) {
+      for (std::size_t i = 0; i < from.size(); ++i) {
+        floats(field)[i * static_cast<std::size_t>(n_pad_) + static_cast<std::size_t>(e)] = static_cast<float>(from[i]);
+      }
+    };
+    fill(Field::kQpos, model_.info.qpos0);
+    fill(Field::kMocapPos, model_.info.mocap_pos0);
+    fill(Field::kMocapQuat, model_.info.mocap_quat0);
+  }
+
+  Model model_;
+  ModelView view_;
+  int n_, n_pad_;
+  const BlockRunner& runner_;
+  int threads_wanted_;
+  std::array<Memory, kFieldCount> fields_;
+  Memory time_low_;
+  DataView data_{};
+  std::unique_ptr<ThreadTeam> team_;
+  std::vector<Memory> workspaces_;
+  std::function<void(int)> step_work_, forward_work_;
+  int steps_ = 1;
+};
+
+}  // namespace
+
+LaneWidth widest_lanes() {
+  if (runs(LaneWidth::kAvx512)) return LaneWidth::kAvx512;
+  if (runs(LaneWidth::kAvx2)) return LaneWidth::kAvx2;
+  return LaneWidth::kScalar;
+}
+
+std::unique_ptr<Engine> make_cpu_engine(Model model, int n_envs, const CpuEngineOptions& options) {
+  COHORT_THROW_UNLESS(n_envs > 0, "{} environments: at least one is needed", n_envs);
+  COHORT_THROW_UNLESS(options.threads > 0, "{} threads: at least one is needed", options.threads);
+  return std::make_unique<CpuEngine>(std::move(model), n_envs, options);
+}
+
+}  // namespace cohort::sim

@@ -1,0 +1,108 @@
+#include "sim/engine.h"
+
+#include "core/error.h"
+
+namespace cohort::sim {
+
+namespace {
+constexpr const char* kFieldNames[kFieldCount] = {"qpos",
+                                                  "qvel",
+                                                  "act",
+                                                  "warmstart",
+                                                  "time",
+                                                  "ctrl",
+                                                  "qfrc_applied",
+                                                  "xfrc_applied",
+                                                  "mocap_pos",
+                                                  "mocap_quat",
+                                                  "qacc",
+                                                  "link_pos",
+                                                  "link_quat",
+                                                  "sensors",
+                                                  "status",
+                                                  "contact_count",
+                                                  "solver_iterations"};
+}
+
+const char* field_name(Field field) {
+  return kFieldNames[static_cast<int>(field)];
+}
+
+bool is_state(Field field) {
+  return field < Field::kQacc || field == Field::kStatus;
+}
+
+int field_size(const ModelInfo& info, Field field) {
+  const int nbody = static_cast<int>(info.links.size());
+  switch (field) {
+    case Field::kQpos:
+      return info.nq;
+    case Field::kQvel:
+    case Field::kWarmstart:
+    case Field::kQfrcApplied:
+    case Field::kQacc:
+      return info.nv;
+    case Field::kAct:
+      return info.na;
+    case Field::kCtrl:
+      return info.nu;
+    case Field::kXfrcApplied:
+      return 6 * nbody;
+    case Field::kMocapPos:
+      return 3 * info.nmocap;
+    case Field::kMocapQuat:
+      return 4 * info.nmocap;
+    case Field::kLinkPos:
+      return 3 * nbody;
+    case Field::kLinkQuat:
+      return 4 * nbody;
+    case Field::kSensors:
+      return info.nsensordata;
+    case Field::kTime:
+    case Field::kStatus:
+    case Field::kContactCount:
+    case Field::kSolverIterations:
+      return 1;
+    case Field::kFieldCount:
+      break;
+  }
+  COHORT_CHECK(false, "no such field");
+  return 0;
+}
+
+const char* parameter_name(Parameter parameter) {
+  constexpr const char* kNames[] = {"link_mass",   "geom_friction", "dof_armature",
+                                    "dof_damping", "actuator_gain", "actuator_bias"};
+  return kNames[static_cast<int>(parameter)];
+}
+
+double MemoryPlan::bytes_per_environment() const {
+  double sum = 0;
+  for (const Part& part : parts) sum += part.bytes;
+  return sum;
+}
+
+EngineKind parse_engine(const std::string& text) {
+  if (text == "batched") return EngineKind::kBatched;
+  if (text == "mujoco") return EngineKind::kMujoco;
+  throw Error(format("engine `{}` is not known: batched or mujoco", text));
+}
+
+const char* to_string(EngineKind kind) {
+  return kind == EngineKind::kBatched ? "batched" : "mujoco";
+}
+
+LaneWidth parse_lane_width(const std::string& text) {
+  if (text == "auto") return LaneWidth::kAuto;
+  if (text == "scalar") return LaneWidth::kScalar;
+  if (text == "avx2") return LaneWidth::kAvx2;
+  if (text == "avx512") return LaneWidth::kAvx512;
+  throw Error(format("lane width `{}` is not known: auto, scalar, avx2 or avx512", text));
+}
+
+const char* to_string(LaneWidth width) {
+  constexpr const char* kNames[] = {"auto", "scalar", "avx2", "avx512"};
+  return kNames[static_cast<int>(width)];
+}
+
+}  // namespace cohort::sim

@@ -1,0 +1,104 @@
+/// The interface behind which the engines stand: state as array views, a step, a reset.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/array_view.h"
+#include "sim/model_info.h"
+#include "sim/options.h"
+
+namespace cohort::sim {
+
+/// A quantity of every environment. Views have shape (n_envs, size).
+enum class Field : int {
+  // State and inputs: read and written by step(); the caller may write them between steps.
+  kQpos,         ///< (nq)
+  kQvel,         ///< (nv)
+  kAct,          ///< (na)
+  kWarmstart,    ///< (nv) acceleration the constraint solver starts from
+  kTime,         ///< (1) s
+  kCtrl,         ///< (nu)
+  kQfrcApplied,  ///< (nv) generalized forces
+  kXfrcApplied,  ///< (nbody * 6) force (N) and torque (N m) at each link's centre of mass, in the world
+  kMocapPos,     ///< (nmocap * 3)
+  kMocapQuat,    ///< (nmocap * 4)
+  // Derived from the present state by Engine::forward(): read only.
+  kQacc,      ///< (nv)
+  kLinkPos,   ///< (nbody * 3)
+  kLinkQuat,  ///< (nbody * 4)
+  kSensors,   ///< (nsensordata)
+  // Diagnostics of the last step, int32: read only.
+  kStatus,            ///< (1) bits of Status
+  kContactCount,      ///< (1)
+  kSolverIterations,  ///< (1)
+  kFieldCount,
+};
+inline constexpr int kFieldCount = static_cast<int>(Field::kFieldCount);
+const char* field_name(Field field);
+/// True for the fields that make up a state: saving and loading these continues bit for bit.
+bool is_state(Field field);
+/// Values per environment.
+int field_size(const ModelInfo& info, Field field);
+
+/// A parameter of the model that may differ between environments.
+enum class Parameter : int {
+  kLinkMass,      ///< (nbody) kg; inertia stays
+  kGeomFriction,  ///< (ngeom * 3)
+  kDofArmature,   ///< (nv)
+  kDofDamping,    ///< (nv)
+  kActuatorGain,  ///< (nactuator * 10), MuJoCo's gainprm
+  kActuatorBias,  ///< (nactuator * 10), MuJoCo's biasprm
+};
+const char* parameter_name(Parameter parameter);
+
+/// Bytes of an engine, known before anything is allocated.
+struct MemoryPlan {
+  struct Part {
+    std::string name;
+    double bytes = 0;  ///< per environment
+  };
+  std::vector<Part> parts;
+  double fixed_bytes = 0;  ///< model and the threads' workspaces: does not grow with the environments
+  double bytes_per_environment() const;
+  double total(int n_envs) const { return fixed_bytes + bytes_per_environment() * n_envs; }
+};
+
+class Engine {
+ public:
+  virtual ~Engine() = default;
+  virtual EngineKind kind() const = 0;
+  virtual const ModelInfo& info() const = 0;
+  virtual int n_envs() const = 0;
+
+  /// The field's memory; valid as long as the engine. Never copies.
+  virtual ArrayView view(Field field) = 0;
+
+  /// Advances every environment by `steps` timesteps. No allocation, no throw for a single environment's trouble (see
+  /// kStatus).
+  virtual void step(int steps) = 0;
+
+  /// Computes the derived fields from the present state; does not change the state.
+  virtual void forward() = 0;
+
+  /// Sets environments to the model's default state, clears their inputs, status and diagnostics.
+  virtual void reset(std::span<const std::int32_t> envs) = 0;
+
+  /// Per-environment values of a parameter, initialised from the model on first use. After writing, call
+  /// commit_parameters().
+  virtual ArrayView parameter(Parameter parameter) = 0;
+  virtual void commit_parameters() = 0;
+
+  /// The whole state of every environment as bytes; loading them into an engine of the same kind, model and n_envs
+  /// continues bit for bit. load_state throws Error when the bytes do not fit, and then changes nothing.
+  virtual std::vector<std::uint8_t> save_state() = 0;
+  virtual void load_state(std::span<const std::uint8_t> bytes) = 0;
+
+  virtual MemoryPlan memory() const = 0;
+  /// Why an environment has kStatusEngineError; "" otherwise.
+  virtual std::string error_text(int env) const = 0;
+};
+
+}  // namespace cohort::sim

@@ -1,0 +1,211 @@
+/// The batched engine's model as the kernels see it: plain records in float, written once when the model is imported
+/// (mujoco/import.cpp), read by every lane alike. No pointers inside records, so that the arrays are saved and uploaded
+/// as they are.
+///
+/// "Body" here is a moving body: links that are welded together are one body, the world's static links are none. Body
+/// frames are turned so that a hinge's axis is a coordinate axis where possible.
+#pragma once
+
+namespace cohort::sim {
+
+enum BodyKind : int { kBodyJoints = 0, kBodyFree = 1, kBodyBall = 2, kBodyMocap = 3 };
+
+struct BodyRecord {
+  int kind;                      ///< BodyKind; kBodyBall: one ball joint and nothing else
+  int parent;                    ///< body, or -1 for the world; parents come first
+  int root;                      ///< first body of the tree: its position is the tree's reference point
+  int first_joint, joint_count;  ///< hinge and slide joints, in order
+  int first_dof, dof_count;
+  int qpos;               ///< first coordinate of a free or ball joint
+  int mocap;              ///< kBodyMocap: which
+  float pos[3];           ///< m, in the parent's frame, at zero coordinates
+  float rot[9];           ///< likewise
+  int turned;             ///< rot is not the identity
+  float mass;             ///< kg
+  float com[3];           ///< m, in the body's frame
+  float inertia[6];       ///< kg m^2 about com, in the body's frame: xx yy zz xy xz yz
+  float gravcomp_mass;    ///< kg whose weight is compensated
+  float gravcomp_com[3];  ///< m, where
+  float anchor[3];        ///< m, position of a ball joint
+};
+
+enum JointAxis : int { kAxisX = 0, kAxisY = 1, kAxisZ = 2, kAxisAny = 3 };
+
+/// Solver parameters of a scalar constraint (docs of MuJoCo, "Solver parameters"), with what does not change worked
+/// out.
+struct SolverRecord {
+  float stiffness;      ///< K of the reference acceleration, 1/s^2
+  float damping;        ///< B, 1/s
+  float dmin, dmax;     ///< impedance
+  float inverse_width;  ///< 1/m; 0 when the impedance is constant, dmin
+  float midpoint, power;
+};
+
+struct JointRecord {
+  int hinge;  ///< 1: hinge, 0: slide
+  int body, qpos, dof;
+  int axis_kind;  ///< JointAxis
+  float sign;     ///< of a coordinate axis
+  float axis[3];  ///< unit, in the body's frame
+  float pos[3];   ///< m, in the body's frame
+  int has_pos;
+  float qpos0;  ///< coordinate at which the body stands at pos and rot
+  float stiffness, spring_qpos;
+  int force_limited;
+  float force_lower, force_upper;  ///< of all actuators together
+};
+
+struct DofRecord {
+  int body;
+  int parent;  ///< dof, or -1
+  float armature, damping;
+};
+
+/// A limit of a hinge, slide (lower and upper), ball joint, or tendon.
+struct LimitRecord {
+  int kind;                    ///< 0: scalar joint, 1: ball, 2: tendon
+  int index;                   ///< qpos of the joint, or tendon
+  int first_dof, dof_count;    ///< into row_dof
+  float lower, upper, margin;  ///< ball: upper is the greatest angle
+  float inverse_weight;
+  SolverRecord solver;
+};
+
+/// Friction loss of a dof or tendon.
+struct FrictionRecord {
+  int tendon;                ///< -1: of a dof
+  int first_dof, dof_count;  ///< into row_dof
+  float loss;                ///< N, N m
+  float inverse_weight;
+  SolverRecord solver;
+};
+
+/// One term of a fixed tendon, or of a joint transmission: coefficient times a scalar joint.
+struct WrapRecord {
+  int qpos, dof;
+  float coefficient;
+};
+
+struct TendonRecord {
+  int first_wrap, wrap_count;
+  float stiffness, damping;
+  float spring_lower, spring_upper;  ///< m; no force between them
+};
+
+enum ActuatorDynamics : int {
+  kDynamicsNone = 0,
+  kDynamicsIntegrator = 1,
+  kDynamicsFilter = 2,
+  kDynamicsFilterExact = 3
+};
+
+struct ActuatorRecord {
+  int ctrl, act;               ///< act -1: none
+  int dynamics;                ///< ActuatorDynamics
+  int first_wrap, wrap_count;  ///< of its length: gear included
+  int act_early;
+  float tau;               ///< s
+  float exact_factor;      ///< tau (1 - exp(-timestep / tau)), for kDynamicsFilterExact
+  float gain[3], bias[3];  ///< constant, times length, times velocity
+  int ctrl_limited, force_limited, act_limited;
+  float ctrl_lower, ctrl_upper, force_lower, force_upper, act_lower, act_upper;
+};
+
+/// Where a link of the file is: a frame fixed in a body (or in the world).
+struct LinkRecord {
+  int body;  ///< -1: the world
+  float pos[3];
+  float quat[4];
+  float com[3];  ///< m, the link's centre of mass in the body's frame
+};
+
+enum GeomShape : int { kPlane = 0, kSphere = 2, kCapsule = 3, kEllipsoid = 4, kCylinder = 5, kBox = 6 };
+
+struct GeomRecord {
+  int shape;     ///< GeomShape
+  int body;      ///< -1: the world
+  float pos[3];  ///< m, in the body's frame (in the world's, for a static geom)
+  float rot[9];
+  float size[3];  ///< m, as MuJoCo's geom_size
+  float radius;   ///< m, of the bounding sphere; 0 for a plane
+};
+
+/// Two geoms that may touch, with everything their contacts share.
+struct PairRecord {
+  int geom1, geom2;  ///< in the order of their shapes
+  int kernel;        ///< which narrow phase, see collide.h
+  int max_contacts;
+  int dim;            ///< 1, 3, 4, 6
+  float margin, gap;  ///< m
+  float friction[5];
+  float weight_tran, weight_rot;  ///< sums of the bodies' inverse weights
+  SolverRecord solver;
+  float friction_damping;    ///< B of the tangential rows of an elliptic contact, 1/s
+  float mu;                  ///< of the regularized cone: friction[0] / sqrt(impratio)
+  int fits;                  ///< every two dofs are on one chain: the inertia matrix has their entry
+  int first_dof, dof_count;  ///< into row_dof and row_sign
+};
+enum EqualityKind : int { kEqualityJoint = 2, kEqualityTendon = 3 };
+
+/// Couples two scalar joints or fixed tendons by a polynomial.
+struct EqualityRecord {
+  int kind;                      ///< EqualityKind
+  int first_wrap1, wrap_count1;  ///< the first coordinate
+  int first_wrap2, wrap_count2;  ///< the second; none: 0
+  float reference1, reference2;  ///< coordinates at qpos0
+  float polynomial[5];
+  float weight;              ///< sum of the inverse weights
+  int first_dof, dof_count;  ///< into row_dof: the wraps' dofs in order
+  SolverRecord solver;
+};
+
+enum IntegratorKind : int { kEuler = 0, kRk4 = 1, kImplicitFast = 3 };
+
+struct OptionRecord {
+  float timestep;    ///< s
+  float gravity[3];  ///< m/s^2, 0 when gravity is disabled
+  float impratio;
+  float tolerance, ls_tolerance;
+  float scale;     ///< 1 / (mean inertia * nv): what the solver's tolerances are relative to
+  int integrator;  ///< IntegratorKind
+  int elliptic;    ///< friction cones
+  int newton;      ///< 1: Newton, 0: conjugate gradient
+  int iterations, ls_iterations;
+  int warmstart;
+  int implicit_damping;  ///< Euler integrates joint damping implicitly
+  int clamp_ctrl, actuation;
+};
+
+/// Sizes and arrays. Everything points into memory that somebody else holds.
+struct ModelView {
+  int nq, nv, nu, na, nmocap, nbody, njnt, nlink, nlimit, nfriction, nwrap, ntendon, nact, ngeom, npair, nrowdof, neq,
+      npattern;
+  int contact_capacity;  ///< contacts per environment
+  int damped;            ///< some dof has damping
+  OptionRecord option;
+  const BodyRecord* body;
+  const JointRecord* joint;
+  const DofRecord* dof;
+  const int* pattern;        ///< columns of the inertia matrix's rows: ancestors of a dof, the dof itself last
+  const int* pattern_start;  ///< (nv + 1) where each row begins
+  const LinkRecord* link;
+  const LimitRecord* limit;
+  const FrictionRecord* friction;
+  const WrapRecord* wrap;
+  const TendonRecord* tendon;
+  const ActuatorRecord* actuator;
+  const GeomRecord* geom;
+  const PairRecord* pair;
+  const int* row_dof;     ///< dofs of constraint rows, see PairRecord, LimitRecord, FrictionRecord, EqualityRecord
+  const float* row_sign;  ///< +1: the dof moves a pair's second geom, -1: its first
+  const EqualityRecord* equality;
+  const float* qpos0;
+  const float* qpos_spring;
+};
+
+/// Entry (i, j), j <= i, of a symmetric matrix stored as its lower triangle by rows.
+inline constexpr int triangle(int i, int j) {
+  return i * (i + 1) / 2 + j;
+}
+
+}  // namespace cohort::sim

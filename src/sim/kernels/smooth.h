@@ -1,0 +1,25 @@
+/// Everything without constraints: from (q, v, act, inputs) to w.mass, w.smooth, w.acc_smooth.
+#pragma once
+#include "sim/kernels/actuation.h"
+#include "sim/kernels/dynamics.h"
+#include "sim/kernels/factor.h"
+#include "sim/kernels/kinematics.h"
+
+namespace cohort::sim {
+
+template <class L>
+COHORT_KERNEL void smooth_dynamics(const ModelView& m, Workspace<L>& w) {
+  kinematics<L>(m, w);
+  velocities<L>(m, w);
+  applied_forces<L>(m, w);
+  composite_inertia<L>(m, w);
+  passive<L>(m, w);
+  actuation<L>(m, w);
+  const Pattern p{m.pattern, m.pattern_start};
+  copy_matrix<L>(m.nv, p, w.mass, w.factor);
+  factor_in_place<L>(m.nv, p, w.factor);
+  for (int d = 0; d < m.nv; ++d) w.acc_smooth[d] = w.smooth[d];
+  solve_in_place<L>(m.nv, p, w.factor, w.acc_smooth);
+}
+
+}  // namespace cohort::sim

@@ -1,0 +1,495 @@
+/// The constraint solver: minimizes over accelerations a
+///   1/2 (a - a0)' M (a - a0) + sum over constraints of s(J a - aref)
+/// by Newton's method or conjugate gradients, with MuJoCo's costs, termination and warm start (MuJoCo's documentation,
+/// "Constraint solver"; Todorov 2014). Lanes run together; one that has converged keeps its numbers while the others go
+/// on.
+///
+/// Where single precision forces a difference: the line search ends when the slope has fallen to kSlopeTolerance of its
+/// start, if MuJoCo's own tolerance lies below; costs enter as differences along the search only.
+#pragma once
+#include "sim/kernels/factor.h"
+#include "sim/kernels/rows.h"
+
+namespace cohort::sim {
+
+/// The step length is then right to about this relative error, and the cost to its square.
+inline constexpr float kSlopeTolerance = 1e-4f;
+
+/// Workspace of the solver (nv each, hessian: triangle).
+template <class L>
+struct SolverSpace {
+  typename L::Ptr Ma, grad, search, Mv, hessian, grad_old, precond, precond_old;
+  int* cols;                 ///< nv (nv + 1) / 2
+  int* start;                ///< nv + 1
+  unsigned long long* bits;  ///< nv * words
+};
+
+/// What one group does at a point: forces of its rows and, for Newton, second derivatives, both in the Jacobian's rows.
+template <class V>
+struct GroupResponse {
+  V force[kMaxDim];
+  V weight[kMaxDim * kMaxDim];  ///< symmetric, lower triangle filled: [r * dim + c], c <= r
+};
+
+/// Forces and second derivatives at the group's present rows (piece[jar]).
+template <class L>
+COHORT_LANE void respond(const Group& g, typename L::Ptr piece, GroupResponse<typename L::V>& out) {
+  using V = typename L::V;
+  const V zero(0.0f);
+  const GroupLayout l = layout_of(g);
+  const auto jar = piece + l.jar;
+  const int dim = g.dim;
+  for (int i = 0; i < dim * dim; ++i) out.weight[i] = zero;
+  const V D = piece[l.weight];
+  if (g.kind == kGroupEquality) {
+    out.force[0] = -(D * jar[0]);
+    out.weight[0] = D;
+  } else if (g.kind == kGroupInequality) {
+    const auto active = jar[0] < zero;
+    out.force[0] = select(active, -(D * jar[0]), zero);
+    out.weight[0] = select(active, D, zero);
+  } else if (g.kind == kGroupFriction) {
+    const V loss(g.loss), f = -(D * jar[0]);
+    const auto high = f >= loss, low = f <= -loss;
+    out.force[0] = select(high, loss, select(low, -loss, f));
+    out.weight[0] = select(high | low, zero, D);
+  } else if (g.kind == kGroupPyramid) {
+    out.force[0] = zero;
+    for (int k = 1; k < dim; ++k) {
+      const V mu(g.friction[k - 1]);
+      const V w1 = select(jar[2 * k - 2] < zero, D, zero), w2 = select(jar[2 * k - 1] < zero, D, zero);
+      const V f1 = -(w1 * jar[2 * k - 2]), f2 = -(w2 * jar[2 * k - 1]);
+      out.force[0] = out.force[0] + (f1 + f2);
+      out.force[k] = mu * (f1 - f2);
+      out.weight[0] = out.weight[0] + (w1 + w2);
+      out.weight[k * dim] = mu * (w1 - w2);
+      out.weight[k * dim + k] = mu * mu * (w1 + w2);
+    }
+  } else {
+    // Elliptic cone, in coordinates U = (mu jar_0, friction_k jar_k) where it is circular with slope mu.
+    const V mu(g.mu), one(1.0f);
+    V U[kMaxDim];
+    V TT = zero;
+    for (int k = 1; k < dim; ++k) {
+      U[k] = jar[k] * V(g.friction[k - 1]);
+      TT = fma(U[k], U[k], TT);
+    }
+    const V N = mu * jar[0], T = sqrt(TT);
+    const auto flat = T <= zero;
+    const auto top = (N >= mu * T) | (flat & (N >= zero));
+    const auto bottom = flip(top) & ((fma(mu, N, T) <= zero) | flat);
+    const auto middle = flip(top) & flip(bottom) & (D > zero);
+    // In the middle N / T lies between -1 / mu and mu, so that only directions have to be kept from dividing by
+    // nothing.
+    const V inverse = one / max(T, V(1e-12f));
+    for (int k = 1; k < dim; ++k) U[k] = U[k] * inverse;
+    const V Dm = D * V(1.0f / (g.mu * g.mu * (1 + g.mu * g.mu)));
+    const V middle0 = -(Dm * fma(-mu, T, N) * mu);
+    out.force[0] = select(middle, middle0, select(bottom, -(D * jar[0]), zero));
+    out.weight[0] = select(middle, Dm * mu * mu, select(bottom, D, zero));
+    const V a = mu * (N * inverse), b = fma(mu, mu, -a);
+    for (int k = 1; k < dim; ++k) {
+      const V fk(g.friction[k - 1]), Dk = piece[l.weight + k];
+      out.force[k] = select(middle, -(middle0 * U[k] * fk), select(bottom, -(Dk * jar[k]), zero));
+      out.weight[k * dim] = select(middle, -(Dm * mu * mu * fk * U[k]), zero);
+      for (int j = 1; j < k; ++j) {
+        out.weight[k * dim + j] = select(middle, Dm * fk * V(g.friction[j - 1]) * (a * U[j] * U[k]), zero);
+      }
+      out.weight[k * dim + k] = select(middle, Dm * fk * fk * fma(a * U[k], U[k], b), select(bottom, Dk, zero));
+    }
+  }
+}
+
+/// Cost of a group's rows at x = jar + alpha jv, minus the cost at jar where `shifted`; first and second derivative by
+/// alpha.
+template <class L>
+COHORT_KERNEL void group_cost(const Group& g, typename L::Ptr piece, typename L::V alpha, bool shifted,
+                              typename L::V& cost, typename L::V& d1, typename L::V& d2) {
+  using V = typename L::V;
+  const V zero(0.0f), half(0.5f);
+  const GroupLayout l = layout_of(g);
+  const auto jar = piece + l.jar, jv = piece + l.jv;
+  const V D = piece[l.weight];
+  if (g.kind == kGroupElliptic) {
+    const V mu(g.mu), one(1.0f);
+    const V Dm = D * V(1.0f / (g.mu * g.mu * (1 + g.mu * g.mu)));
+    V UU = zero, UV = zero, VV = zero, quad1 = D * jar[0] * jv[0], quad2 = D * jv[0] * jv[0],
+      quad0 = D * jar[0] * jar[0];
+    for (int k = 1; k < g.dim; ++k) {
+      const V f(g.friction[k - 1]), Dk = piece[l.weight + k];
+      const V u = jar[k] * f, v = jv[k] * f;
+      UU = fma(u, u, UU), UV = fma(u, v, UV), VV = fma(v, v, VV);
+      quad0 = fma(Dk * jar[k], jar[k], quad0), quad1 = fma(Dk * jar[k], jv[k], quad1),
+      quad2 = fma(Dk * jv[k], jv[k], quad2);
+    }
+    const V U0 = mu * jar[0], V0 = mu * jv[0];
+    const V delta = alpha * fma(alpha, VV, V(2.0f) * UV);
+    const V TT = max(UU + delta, zero);
+    const V T = sqrt(TT), T0 = sqrt(UU), N = fma(alpha, V0, U0);
+    const auto zone = [&](V n, V t, auto& top, auto& bottom) {
+      const auto flat = t <= zero;
+      top = (n >= mu * t) | (flat & (n >= zero));
+      bottom = flip(top) & ((fma(mu, n, t) <= zero) | flat);
+    };
+    typename L::M top, bottom, top0, bottom0;
+    zone(N, T, top, bottom);
+    zone(U0, T0, top0, bottom0);
+    const auto weighs = D > zero;
+    const auto middle = flip(top) & flip(bottom) & weighs, middle0 = flip(top0) & flip(bottom0) & weighs;
+    const V r = fma(-mu, T, N), r0 = fma(-mu, T0, U0);
+    const V line = alpha * fma(alpha * half, quad2, quad1);
+    const V here = select(middle, half * Dm * r * r, select(bottom, fma(half, quad0, line), zero));
+    const V start = select(middle0, half * Dm * r0 * r0, select(bottom0, half * quad0, zero));
+    if (shifted) {
+      const V dr = fma(alpha, V0, -(mu * (delta / select(T + T0 > zero, T + T0, one))));
+      V dif = here - start;
+      dif = select(middle & middle0, half * Dm * dr * fma(V(2.0f), r0, dr), dif);
+      dif = select(bottom & bottom0, line, dif);
+      cost += dif;
+    } else {
+      cost += here;
+    }
+    const V safe = max(T, V(1e-12f));
+    const V T1 = fma(alpha, VV, UV) / safe;
+    const V T2 = VV / safe - T1 * T1 / safe;
+    const V slope = fma(-mu, T1, V0);
+    d1 += select(middle, Dm * r * slope, select(bottom, fma(alpha, quad2, quad1), zero));
+    d2 += select(middle, Dm * fma(slope, slope, -(r * mu * T2)), select(bottom, quad2, zero));
+    return;
+  }
+  for (int e = 0; e < g.edges; ++e) {
+    const V start = jar[e], v = jv[e], x = fma(alpha, v, start);
+    if (g.kind == kGroupFriction) {
+      const V loss(g.loss);
+      const V bound = loss / select(D > zero, D, V(1.0f));
+      const auto inside = abs(x) < bound, inside0 = abs(start) < bound;
+      const V here = select(inside, half * D * x * x, loss * (abs(x) - half * bound));
+      const V before = select(inside0, half * D * start * start, loss * (abs(start) - half * bound));
+      const auto up = x > zero, up0 = start > zero;
+      const auto same_side = flip(inside) & flip(inside0) & ((up & up0) | (flip(up) & flip(up0)));
+      if (shifted) {
+        V dif = select(inside & inside0, half * D * (x - start) * (x + start), here - before);
+        dif = select(same_side, loss * select(x > zero, x - start, start - x), dif);
+        cost += dif;
+      } else {
+        cost += here;
+      }
+      d1 += v * select(inside, D * x, select(x > zero, loss, -loss));
+      d2 += select(inside, D * v * v, zero);
+      continue;
+    }
+    const bool equality = g.kind == kGroupEquality;
+    const auto active = x < zero;
+    const V w = equality ? D : select(active, D, zero);
+    const V w0 = equality ? D : select(start < zero, D, zero);
+    const V wx = w * x;
+    if (shifted) {
+      const auto both = (w > zero) & (w0 > zero);
+      cost += select(both, half * D * (alpha * v) * (x + start), half * (wx * x - w0 * start * start));
+    } else {
+      cost += half * wx * x;
+    }
+    d1 = fma(wx, v, d1);
+    d2 = fma(w * v, v, d2);
+  }
+}
+
+/// piece[to] := J x, in the constraint's rows.
+template <class L>
+COHORT_KERNEL void multiply_rows(const ModelView& m, Constraints<L>& c, typename L::Ptr x, bool subtract_reference) {
+  using V = typename L::V;
+  for (int k = 0; k < c.count; ++k) {
+    const Group& g = c.group[k];
+    const auto piece = c.pool + g.at;
+    const GroupLayout l = layout_of(g);
+    V edges[kMaxEdges];
+    edges_of<L>(m, g, piece, x, edges);
+    for (int e = 0; e < g.edges; ++e) {
+      if (subtract_reference) {
+        piece[l.jar + e] = edges[e] - piece[l.aref + e];
+      } else {
+        piece[l.jv + e] = edges[e];
+      }
+    }
+  }
+}
+
+/// Sum of the groups' costs at piece[jar].
+template <class L>
+COHORT_KERNEL typename L::V constraint_cost(Constraints<L>& c) {
+  using V = typename L::V;
+  V cost(0.0f), d1(0.0f), d2(0.0f);
+  for (int k = 0; k < c.count; ++k) {
+    const Group& g = c.group[k];
+    const auto piece = c.pool + g.at;
+    for (int e = 0; e < g.edges; ++e) piece[layout_of(g).jv + e] = V(0.0f);
+    group_cost<L>(g, piece, V(0.0f), false, cost, d1, d2);
+  }
+  return cost;
+}
+
+/// Columns of the Hessian's rows: the inertia matrix's, those that groups across branches need, and the factor's
+/// fill-in.
+template <class L>
+COHORT_KERNEL Pattern hessian_pattern(const ModelView& m, Constraints<L>& c, SolverSpace<L>& s) {
+  bool fits = true;
+  for (int k = 0; k < c.count; ++k) fits = fits && c.group[k].fits;
+  if (fits) return {m.pattern, m.pattern_start};
+  using Word = unsigned long long;
+  const int words = (m.nv + 63) / 64;
+  for (int i = 0; i < m.nv * words; ++i) s.bits[i] = 0;
+  for (int i = 0; i < m.nv; ++i) {
+    for (int k = m.pattern_start[i]; k < m.pattern_start[i + 1]; ++k) {
+      s.bits[i * words + m.pattern[k] / 64] |= Word{1} << (m.pattern[k] % 64);
+    }
+  }
+  for (int k = 0; k < c.count; ++k) {
+    const Group& g = c.group[k];
+    if (g.fits) continue;
+    for (int a = 0; a < g.dofs; ++a) {
+      for (int b = 0; b < g.dofs; ++b) {
+        const int i = m.row_dof[g.first_dof + a], j = m.row_dof[g.first_dof + b];
+        if (j <= i) s.bits[i * words + j / 64] |= Word{1} << (j % 64);
+      }
+    }
+  }
+  // Eliminating row i couples all of its columns.
+  for (int i = m.nv - 1; i >= 0; --i) {
+    for (int j = i - 1; j >= 0; --j) {
+      if (!(s.bits[i * words + j / 64] >> (j % 64) & 1)) continue;
+      for (int k = 0; k <= j / 64; ++k) {
+        const Word below = k < j / 64 ? ~Word{0} : (j % 64 == 63 ? ~Word{0} : (Word{1} << (j % 64 + 1)) - 1);
+        s.bits[j * words + k] |= s.bits[i * words + k] & below;
+      }
+    }
+  }
+  int used = 0;
+  for (int i = 0; i < m.nv; ++i) {
+    s.start[i] = used;
+    for (int j = 0; j <= i; ++j) {
+      if (s.bits[i * words + j / 64] >> (j % 64) & 1) s.cols[used++] = j;
+    }
+  }
+  s.start[m.nv] = used;
+  return {s.cols, s.start};
+}
+
+/// w.constraint := J' force, and with `newton` hessian := M + J' W J.
+template <class L>
+COHORT_KERNEL void forces_and_hessian(const ModelView& m, Workspace<L>& w, Constraints<L>& c, SolverSpace<L>& s,
+                                      Pattern p, bool newton) {
+  using V = typename L::V;
+  for (int d = 0; d < m.nv; ++d) w.constraint[d] = V(0.0f);
+  if (newton) {
+    for (int i = 0; i < m.nv; ++i) {
+      const auto row = s.hessian + triangle(i, 0);
+      for (int k = p.start[i]; k < p.start[i + 1]; ++k) row[p.cols[k]] = V(0.0f);
+    }
+    copy_matrix<L>(m.nv, {m.pattern, m.pattern_start}, w.mass, s.hessian);
+  }
+  for (int k = 0; k < c.count; ++k) {
+    const Group& g = c.group[k];
+    const auto piece = c.pool + g.at;
+    GroupResponse<V> r;
+    respond<L>(g, piece, r);
+    const int* dofs = m.row_dof + g.first_dof;
+    for (int a = 0; a < g.dofs; ++a) {
+      V sum = w.constraint[dofs[a]];
+      for (int i = 0; i < g.dim; ++i) sum = fma(piece[i * g.dofs + a], r.force[i], sum);
+      w.constraint[dofs[a]] = sum;
+    }
+    if (!newton) continue;
+    for (int i = 0; i < g.dim; ++i) {
+      for (int j = 0; j < i; ++j) r.weight[j * g.dim + i] = r.weight[i * g.dim + j];
+    }
+    for (int a = 0; a < g.dofs; ++a) {
+      V t[kMaxDim];
+      for (int i = 0; i < g.dim; ++i) {
+        // A pyramid couples the normal with each tangent only.
+        V sum = r.weight[i * g.dim] * piece[a];
+        if (g.kind == kGroupPyramid) {
+          if (i > 0) {
+            sum = fma(r.weight[i * g.dim + i], piece[i * g.dofs + a], sum);
+          } else {
+            for (int j = 1; j < g.dim; ++j) sum = fma(r.weight[j], piece[j * g.dofs + a], sum);
+          }
+        } else {
+          for (int j = 1; j < g.dim; ++j) sum = fma(r.weight[i * g.dim + j], piece[j * g.dofs + a], sum);
+        }
+        t[i] = sum;
+      }
+      for (int b = 0; b <= a; ++b) {
+        V sum(0.0f);
+        for (int i = 0; i < g.dim; ++i) sum = fma(piece[i * g.dofs + b], t[i], sum);
+        const int x = dofs[a], y = dofs[b];
+        const auto entry = s.hessian + (x >= y ? triangle(x, y) : triangle(y, x));
+        // A row that names one dof twice adds both products.
+        entry[0] = entry[0] + (x == y && a != b ? sum + sum : sum);
+      }
+    }
+  }
+}
+
+template <class L>
+COHORT_LANE typename L::V dot_n(int n, typename L::Ptr a, typename L::Ptr b) {
+  using V = typename L::V;
+  V s(0.0f);
+  for (int i = 0; i < n; ++i) s = fma(a[i], b[i], s);
+  return s;
+}
+
+/// Step length along s.search for the live lanes, 0 where nothing improves; `improvement` is the fall of the cost.
+template <class L>
+COHORT_KERNEL typename L::V line_search(const ModelView& m, Workspace<L>& w, Constraints<L>& c, SolverSpace<L>& s,
+                                        typename L::M live, typename L::V& improvement) {
+  using V = typename L::V;
+  const V zero(0.0f), half(0.5f);
+  multiply_symmetric<L>(m.nv, {m.pattern, m.pattern_start}, w.mass, s.search, s.Mv);
+  multiply_rows<L>(m, c, s.search, false);
+  V gauss1(0.0f);
+  for (int d = 0; d < m.nv; ++d) gauss1 = fma(s.search[d], s.Ma[d] - w.smooth[d], gauss1);
+  const V gauss2 = dot_n<L>(m.nv, s.search, s.Mv);
+  const auto evaluate = [&](V alpha, V& cost, V& d1, V& d2) {
+    d1 = fma(alpha, gauss2, gauss1);
+    d2 = gauss2;
+    cost = alpha * fma(half * alpha, gauss2, gauss1);
+    for (int k = 0; k < c.count; ++k) group_cost<L>(c.group[k], c.pool + c.group[k].at, alpha, true, cost, d1, d2);
+  };
+  V cost, d1, d2;
+  evaluate(zero, cost, d1, d2);
+  const V norm = sqrt(dot_n<L>(m.nv, s.search, s.search));
+  const V gtol =
+      max(norm * V(m.option.tolerance * m.option.ls_tolerance / m.option.scale), abs(d1) * V(kSlopeTolerance));
+  // Newton's method on the slope, kept between lo (slope negative) and hi (positive).
+  V lo(0.0f), hi(3e38f);
+  V alpha = select(live, -d1 / max(d2, V(1e-30f)), zero);
+  V best(0.0f), best_cost(0.0f);
+  auto open = live & (alpha > zero);
+  for (int i = 1; i < m.option.ls_iterations && any(open); ++i) {
+    evaluate(alpha, cost, d1, d2);
+    const auto better = open & (cost < best_cost);
+    best = select(better, alpha, best);
+    best_cost = select(better, cost, best_cost);
+    const auto rising = d1 > zero;
+    hi = select(open & rising, alpha, hi);
+    lo = select(open & flip(rising), alpha, lo);
+    open = open & flip(abs(d1) < gtol);
+    const V newton = alpha - d1 / max(d2, V(1e-30f));
+    const auto bracketed = hi < V(1e38f);
+    const V fallback = select(bracketed, half * (lo + hi), alpha + alpha);
+    const V next = select((newton > lo) & (newton < hi), newton, fallback);
+    // An interval that single precision cannot divide any more is an answer.
+    open = open & (abs(next - alpha) > V(1e-6f) * abs(alpha));
+    alpha = select(open, next, alpha);
+  }
+  improvement = -best_cost;
+  return best;
+}
+
+/// From w.acc_smooth (and w.warm as warm start) to w.qacc and w.constraint. `iterations` per lane. w.factor holds M's
+/// factor.
+template <class L>
+COHORT_KERNEL void solve_constraints(const ModelView& m, Workspace<L>& w, Constraints<L>& c, SolverSpace<L>& s,
+                                     typename L::V& iterations) {
+  using V = typename L::V;
+  const V zero(0.0f), half(0.5f);
+  const int nv = m.nv;
+  iterations = zero;
+  if (c.count == 0) {
+    for (int d = 0; d < nv; ++d) w.qacc[d] = w.acc_smooth[d], w.constraint[d] = zero;
+    return;
+  }
+  const Pattern mass_pattern{m.pattern, m.pattern_start};
+  const bool newton = m.option.newton != 0;
+  const V scale(m.option.scale), tolerance(m.option.tolerance);
+  // The better of the last acceleration and the unconstrained one.
+  auto use_warm = c.constrained;
+  if (m.option.warmstart) {
+    multiply_rows<L>(m, c, w.acc_smooth, true);
+    const V cold = constraint_cost<L>(c);
+    multiply_rows<L>(m, c, w.warm, true);
+    V warm = constraint_cost<L>(c);
+    multiply_symmetric<L>(nv, mass_pattern, w.mass, w.warm, s.Ma);
+    for (int d = 0; d < nv; ++d) warm = fma(half * (s.Ma[d] - w.smooth[d]), w.warm[d] - w.acc_smooth[d], warm);
+    use_warm = use_warm & (warm <= cold);
+    for (int d = 0; d < nv; ++d) w.qacc[d] = select(use_warm, w.warm[d], w.acc_smooth[d]);
+  } else {
+    for (int d = 0; d < nv; ++d) w.qacc[d] = w.acc_smooth[d];
+  }
+  multiply_symmetric<L>(nv, mass_pattern, w.mass, w.qacc, s.Ma);
+  multiply_rows<L>(m, c, w.qacc, true);
+  const Pattern pattern = newton ? hessian_pattern<L>(m, c, s) : mass_pattern;
+  auto live = c.constrained;
+  V improvement = zero;
+  for (int iteration = 0;; ++iteration) {
+    forces_and_hessian<L>(m, w, c, s, pattern, newton);
+    for (int d = 0; d < nv; ++d) {
+      s.grad[d] = s.Ma[d] - w.smooth[d] - w.constraint[d];
+      s.precond[d] = s.grad[d];
+    }
+    if (iteration >= m.option.iterations) break;
+    if (newton) {
+      factor_in_place<L>(nv, pattern, s.hessian);
+      solve_in_place<L>(nv, pattern, s.hessian, s.precond);
+    } else {
+      solve_in_place<L>(nv, mass_pattern, w.factor, s.precond);
+    }
+    const V gradient = scale * sqrt(dot_n<L>(nv, s.grad, s.grad));
+    const V decrement = half * scale * dot_n<L>(nv, s.grad, s.precond);
+    // Before the first search both must be small (CG: the duality gap alone); afterwards one is enough.
+    auto done = decrement < tolerance;
+    if (iteration == 0) {
+      if (newton) done = done & (gradient < tolerance);
+    } else {
+      const auto small_gain = (improvement > zero) & (improvement * scale < tolerance);
+      done = newton ? done | (gradient < tolerance) | small_gain : (gradient < tolerance) | small_gain;
+    }
+    live = live & flip(done);
+    if (!any(live)) break;
+    if (newton || iteration == 0) {
+      for (int d = 0; d < nv; ++d) s.search[d] = select(live, -s.precond[d], zero);
+    } else {
+      // Hager and Zhang 2005, with MuJoCo's lower bound.
+      V dy = zero, yMy = zero, yMg = zero, dg = zero, dd = zero, gg = zero;
+      for (int d = 0; d < nv; ++d) {
+        const V y = s.grad[d] - s.grad_old[d], My = s.precond[d] - s.precond_old[d];
+        dy = fma(s.search[d], y, dy), yMy = fma(y, My, yMy), yMg = fma(y, s.precond[d], yMg);
+        dg = fma(s.search[d], s.grad[d], dg), dd = fma(s.search[d], s.search[d], dd),
+        gg = fma(s.grad[d], s.grad[d], gg);
+      }
+      const auto good = dy > V(1e-15f);
+      const V safe = select(good, dy, V(1.0f));
+      const V hz = (yMg - V(2.0f) * (yMy / safe) * dg) / safe;
+      const V eta = V(-1.0f) / max(V(1e-15f), sqrt(dd) * min(V(0.01f), sqrt(gg)));
+      const V beta = select(good, max(eta, hz), zero);
+      for (int d = 0; d < nv; ++d) s.search[d] = select(live, fma(beta, s.search[d], -s.precond[d]), zero);
+    }
+    if (!newton) {
+      for (int d = 0; d < nv; ++d) s.grad_old[d] = s.grad[d], s.precond_old[d] = s.precond[d];
+    }
+    const V alpha = line_search<L>(m, w, c, s, live, improvement);
+    live = live & (alpha > zero);
+    if (!any(live)) break;
+    iterations = select(live, iterations + V(1.0f), iterations);
+    const V step = select(live, alpha, zero);
+    for (int d = 0; d < nv; ++d) {
+      w.qacc[d] = select(live, fma(step, s.search[d], w.qacc[d]), w.qacc[d]);
+      s.Ma[d] = select(live, fma(step, s.Mv[d], s.Ma[d]), s.Ma[d]);
+    }
+    for (int k = 0; k < c.count; ++k) {
+      const Group& g = c.group[k];
+      const auto piece = c.pool + g.at;
+      const GroupLayout l = layout_of(g);
+      for (int e = 0; e < g.edges; ++e) {
+        piece[l.jar + e] = select(live, fma(step, piece[l.jv + e], piece[l.jar + e]), piece[l.jar + e]);
+      }
+    }
+  }
+  // Lanes without any row: exactly the unconstrained motion, whatever their neighbours did.
+  for (int d = 0; d < nv; ++d) {
+    w.qacc[d] = select(c.constrained, w.qacc[d], w.acc_smooth[d]);
+    w.constraint[d] = select(c.constrained, w.constraint[d], zero);
+  }
+}
+
+}  // namespace cohort::sim

@@ -1,0 +1,61 @@
+/// The batched engine's model: owned arrays of plain records, made from MuJoCo's compiled model once, saved and loaded
+/// without MuJoCo.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/kernels/model_view.h"
+#include "sim/model_info.h"
+
+namespace cohort::sim {
+
+/// A feature of the file that the batched engine does not run.
+struct Unsupported {
+  std::string feature;  ///< what, e.g. "muscle actuator"
+  std::string name;     ///< of the element in the file; "" for a global option
+};
+
+/// "muscle actuator `biceps`, ...": for an error.
+std::string to_string(std::span<const Unsupported> list);
+
+struct Model {
+  ModelInfo info;
+  ModelView sizes{};  ///< sizes and options; its pointers are not set, see view()
+  std::vector<BodyRecord> body;
+  std::vector<JointRecord> joint;
+  std::vector<DofRecord> dof;
+  std::vector<int> pattern, pattern_start;
+  std::vector<LinkRecord> link;
+  std::vector<LimitRecord> limit;
+  std::vector<FrictionRecord> friction;
+  std::vector<WrapRecord> wrap;
+  std::vector<TendonRecord> tendon;
+  std::vector<ActuatorRecord> actuator;
+  std::vector<GeomRecord> geom;
+  std::vector<PairRecord> pair;
+  std::vector<int> row_dof;
+  std::vector<float> row_sign;
+  std::vector<EqualityRecord> equality;
+  std::vector<float> qpos0, qpos_spring;
+
+  /// Valid as long as this model is neither changed nor moved.
+  ModelView view() const;
+};
+
+/// What `batched` lacks for this model; empty: it runs. Every setting of MuJoCo's model is either used by import_model,
+/// found to have no effect, or listed here.
+std::vector<Unsupported> find_unsupported(std::span<const std::uint8_t> mjb);
+
+/// Throws Error listing every unsupported feature with its name in the file. contact_capacity 0: all that the pairs can
+/// make, at most 256.
+Model import_model(std::span<const std::uint8_t> mjb, int contact_capacity = 0);
+
+/// Writes the model to a file that load_model reads on a machine without MuJoCo. Throws Error.
+void save_model(const Model& model, const std::filesystem::path& path);
+/// Throws Error for a file that is cut off, changed or of another version.
+Model load_model(const std::filesystem::path& path);
+
+}  // namespace cohort::sim

@@ -1,0 +1,81 @@
+/// Names, addresses and default states of a compiled model: what a user needs to address an environment, whichever
+/// engine runs it. Plain data; made from MuJoCo's model once and saved with ours.
+#pragma once
+#include <array>
+#include <string>
+#include <vector>
+
+namespace cohort::sim {
+
+enum class JointType : int { kFree = 0, kBall = 1, kSlide = 2, kHinge = 3 };
+inline constexpr int kJointQpos[4] = {7, 4, 1, 1};
+inline constexpr int kJointDofs[4] = {6, 3, 1, 1};
+
+struct LinkInfo {
+  std::string name;
+  int parent = -1;
+  int first_dof = -1, dof_count = 0;
+  int mocap = -1;   ///< index among the mocap bodies
+  double mass = 0;  ///< kg
+};
+struct JointInfo {
+  std::string name;
+  JointType type = JointType::kHinge;
+  int link = 0, qpos = 0, dof = 0;
+  bool limited = false;
+  std::array<double, 2> range{0, 0};
+};
+struct ActuatorInfo {
+  /// What control_dofs_* may use this actuator for.
+  enum class Kind : int { kOther, kMotor, kPosition, kVelocity };
+  std::string name;
+  Kind kind = Kind::kOther;
+  int ctrl = 0, ctrl_count = 1;
+  int dof = -1;  ///< the dof it drives, when it drives exactly one through a joint
+  double gear = 1;
+  bool limited = false;  ///< has a control range
+  std::array<double, 2> range{0, 0};
+};
+struct SensorInfo {
+  std::string name;
+  std::string type;
+  int address = 0, size = 1;
+};
+struct GeomInfo {
+  std::string name;
+  std::string type;
+  int link = 0;
+};
+struct KeyframeInfo {
+  std::string name;
+  double time = 0;
+  std::vector<double> qpos, qvel, act, ctrl, mocap_pos, mocap_quat;
+};
+
+struct ModelInfo {
+  std::string name;
+  int nq = 0, nv = 0, nu = 0, na = 0, nmocap = 0, nsensordata = 0;
+  double timestep = 0.002;  ///< s
+  std::string integrator, solver, cone;
+  std::vector<LinkInfo> links;  ///< link 0 is the world
+  std::vector<JointInfo> joints;
+  std::vector<ActuatorInfo> actuators;
+  std::vector<SensorInfo> sensors;
+  std::vector<GeomInfo> geoms;
+  std::vector<KeyframeInfo> keyframes;
+  std::vector<double> qpos0;
+  std::vector<double> mocap_pos0, mocap_quat0;
+
+  /// Index of the named thing; throws Error with the nearest name.
+  int link(const std::string& wanted) const;
+  int joint(const std::string& wanted) const;
+  int actuator(const std::string& wanted) const;
+  int sensor(const std::string& wanted) const;
+  int geom(const std::string& wanted) const;
+  int keyframe(const std::string& wanted) const;
+
+  /// Joint of each dof, (nv).
+  std::vector<int> joint_of_dof() const;
+};
+
+}  // namespace cohort::sim

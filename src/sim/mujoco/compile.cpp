@@ -1,0 +1,468 @@
+#include "sim/compile.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+
+#include <fcntl.h>
+#include <mujoco/mujoco.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/error.h"
+
+namespace cohort::sim {
+
+namespace {
+
+/// What a failing step says; becomes the Error of the parent.
+struct CompileFailure {
+  std::string message;
+};
+
+[[noreturn]] void fail(const std::string& message) {
+  throw CompileFailure{message};
+}
+
+void set_pose(double pos[3], double quat[4], const Pose& pose) {
+  for (int i = 0; i < 3; ++i) pos[i] = pose.pos[static_cast<std::size_t>(i)];
+  double norm = 0;
+  for (double q : pose.quat) norm += q * q;
+  if (!(norm > 1e-12) || !std::isfinite(norm)) fail("the pose's quaternion has no length");
+  for (int i = 0; i < 4; ++i) quat[i] = pose.quat[static_cast<std::size_t>(i)] / std::sqrt(norm);
+}
+
+mjSpec* parse(const std::string& file, const std::string& xml) {
+  char error[2048] = "";
+  mjSpec* spec = nullptr;
+  if (!xml.empty()) {
+    spec = mj_parseXMLString(xml.c_str(), nullptr, error, sizeof error);
+    if (!spec) fail(error);
+  } else {
+    std::error_code code;
+    if (!std::filesystem::is_regular_file(file, code)) fail(format("there is no file `{}`", file));
+    spec = mj_parseXML(file.c_str(), nullptr, error, sizeof error);
+    if (!spec) fail(format("{}: {}", file, error));
+  }
+  return spec;
+}
+
+/// Composes one scene in a spec; lives in the child process.
+class Composer {
+ public:
+  explicit Composer(std::span<const EntityDeclaration> entities) : entities_(entities) {
+    // The first model file without a pose of its own is the root: its options, defaults and keyframes stay as written.
+    for (std::size_t i = 0; i < entities.size() && root_entity_ == kNone; ++i) {
+      const auto* mjcf = std::get_if<Mjcf>(&entities[i].morph);
+      if (mjcf && !mjcf->pose) root_entity_ = i;
+    }
+    if (root_entity_ == kNone) {
+      spec_ = mj_makeSpec();
+    } else {
+      const auto& mjcf = std::get<Mjcf>(entities[root_entity_].morph);
+      spec_ = parse(mjcf.file, mjcf.xml);
+    }
+    world_ = mjs_findBody(spec_, "world");
+    roots_.resize(entities.size());
+    if (root_entity_ != kNone) roots_[root_entity_] = children();
+    for (std::size_t i = 0; i < entities.size(); ++i) {
+      if (i == root_entity_) continue;
+      const std::vector<mjsElement*> before = children();
+      current_ = i;
+      std::visit([this](const auto& morph) { add(morph); }, entities[i].morph);
+      for (mjsElement* child : children()) {
+        if (std::find(before.begin(), before.end(), child) == before.end()) roots_[i].push_back(child);
+      }
+    }
+  }
+  ~Composer() {
+    for (mjSpec* child : attached_) mj_deleteSpec(child);
+    mj_deleteSpec(spec_);
+  }
+  Composer(const Composer&) = delete;
+  Composer& operator=(const Composer&) = delete;
+
+  void add_camera(const CameraOptions& camera) {
+    mjsCamera* c = mjs_addCamera(world_, nullptr);
+    if (!camera.name.empty()) mjs_setName(c->element, camera.name.c_str());
+    double forward[3], back[3];
+    for (int i = 0; i < 3; ++i) {
+      c->pos[i] = camera.pos[static_cast<std::size_t>(i)];
+      forward[i] = camera.lookat[static_cast<std::size_t>(i)] - c->pos[i];
+      back[i] = -forward[i];
+    }
+    if (mju_normalize3(back) < 1e-9) fail(format("camera `{}` looks at its own position", camera.name));
+    double right[3], up[3] = {0, 0, 1};
+    mju_cross(right, up, back);
+    if (mju_normalize3(right) < 1e-9) right[0] = 1, right[1] = 0, right[2] = 0;
+    mju_cross(up, back, right);
+    const double rotation[9] = {right[0], up[0], back[0], right[1], up[1], back[1], right[2], up[2], back[2]};
+    mju_mat2Quat(c->quat, rotation);
+    c->fovy = camera.fov;
+    c->resolution[0] = camera.width;
+    c->resolution[1] = camera.height;
+  }
+
+  void apply(const SceneOptions& o) {
+    mjOption& opt = spec_->option;
+    if (o.timestep) {
+      if (!(*o.timestep > 0)) fail(format("timestep is {}: it has to be positive (s)", *o.timestep));
+      opt.timestep = *o.timestep;
+    }
+    if (o.gravity) std::copy(o.gravity->begin(), o.gravity->end(), opt.gravity);
+    if (o.integrator) {
+      if (*o.integrator == "Euler")
+        opt.integrator = mjINT_EULER;
+      else if (*o.integrator == "RK4")
+        opt.integrator = mjINT_RK4;
+      else if (*o.integrator == "implicit")
+        opt.integrator = mjINT_IMPLICIT;
+      else if (*o.integrator == "implicitfast")
+        opt.integrator = mjINT_IMPLICITFAST;
+      else
+        fail(format("integrator `{}` is not known: Euler, RK4, implicit or implicitfast", *o.integrator));
+    }
+    if (o.solver) {
+      if (*o.solver == "PGS")
+        opt.solver = mjSOL_PGS;
+      else if (*o.solver == "CG")
+        opt.solver = mjSOL_CG;
+      else if (*o.solver == "Newton")
+        opt.solver = mjSOL_NEWTON;
+      else
+        fail(format("solver `{}` is not known: PGS, CG or Newton", *o.solver));
+    }
+    if (o.cone) {
+      if (*o.cone == "pyramidal")
+        opt.cone = mjCONE_PYRAMIDAL;
+      else if (*o.cone == "elliptic")
+        opt.cone = mjCONE_ELLIPTIC;
+      else
+        fail(format("cone `{}` is not known: pyramidal or elliptic", *o.cone));
+    }
+    if (o.iterations) opt.iterations = *o.iterations;
+    if (o.tolerance) opt.tolerance = *o.tolerance;
+  }
+
+  CompiledScene compile() {
+    mjModel* model = mj_compile(spec_, nullptr);
+    if (!model) fail(mjs_getError(spec_));
+    CompiledScene result;
+    result.entity_links.resize(roots_.size());
+    for (std::size_t i = 0; i < roots_.size(); ++i) {
+      for (mjsElement* root : roots_[i]) result.entity_links[i].push_back(mjs_getId(root));
+    }
+    for (int i = 0; i < mjs_numWarnings(spec_); ++i) result.warnings.emplace_back(mjs_getWarning(spec_, i));
+    result.mjb.resize(static_cast<std::size_t>(mj_sizeModel(model)));
+    mj_saveModel(model, nullptr, result.mjb.data(), static_cast<mjtSize>(result.mjb.size()));
+    mj_deleteModel(model);
+    return result;
+  }
+
+ private:
+  static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+
+  std::vector<mjsElement*> children() const {
+    std::vector<mjsElement*> found;
+    for (mjsElement* e = mjs_firstChild(world_, mjOBJ_BODY, 0); e; e = mjs_nextChild(world_, e, 0)) found.push_back(e);
+    return found;
+  }
+  const std::string& name() const { return entities_[current_].name; }
+
+  void attach(mjSpec* child, mjsBody* to, const Pose& pose) {
+    attached_.push_back(child);
+    mjs_setDeepCopy(spec_, 1);
+    mjsFrame* frame = mjs_addFrame(to, nullptr);
+    set_pose(frame->pos, frame->quat, pose);
+    const std::string prefix = name() + "/";
+    if (!mjs_attach(frame->element, mjs_findBody(child, "world")->element, prefix.c_str(), "")) {
+      fail(format("entity `{}`: {}", name(), mjs_getError(spec_)));
+    }
+  }
+
+  void add(const Mjcf& m) { attach(parse(m.file, m.xml), world_, m.pose.value_or(Pose{})); }
+
+  void add(const Urdf& u) {
+    mjSpec* child = parse(u.file, u.xml);
+    if (u.fixed) {
+      attach(child, world_, u.pose);
+      return;
+    }
+    mjsBody* base = mjs_addBody(world_, nullptr);
+    mjs_setName(base->element, name().c_str());
+    set_pose(base->pos, base->quat, u.pose);
+    mjs_addFreeJoint(base);
+    attach(child, base, Pose{});
+  }
+
+  /// A body for a shape, with a free joint unless it is fixed.
+  mjsBody* body_for(const ShapeOptions& s) {
+    mjsBody* body = mjs_addBody(world_, nullptr);
+    mjs_setName(body->element, name().c_str());
+    set_pose(body->pos, body->quat, s.pose);
+    if (!s.fixed) mjs_addFreeJoint(body);
+    return body;
+  }
+
+  mjsGeom* geom_for(mjsBody* body, mjtGeom type, std::array<double, 3> size) {
+    mjsGeom* geom = mjs_addGeom(body, nullptr);
+    mjs_setName(geom->element, name().c_str());
+    geom->type = type;
+    for (int i = 0; i < 3; ++i) {
+      const double s = size[static_cast<std::size_t>(i)];
+      if (!(s >= 0) || !std::isfinite(s)) fail(format("entity `{}`: a size of {} m makes no shape", name(), s));
+      geom->size[i] = s;
+    }
+    return geom;
+  }
+
+  void add_shape(const ShapeOptions& s, mjtGeom type, std::array<double, 3> size) {
+    mjsGeom* geom = geom_for(body_for(s), type, size);
+    finish(geom, s);
+  }
+  void finish(mjsGeom* geom, const ShapeOptions& s) {
+    geom->density = s.density;
+    if (s.mass) geom->mass = *s.mass;
+    std::copy(s.friction.begin(), s.friction.end(), geom->friction);
+    std::copy(s.rgba.begin(), s.rgba.end(), geom->rgba);
+  }
+
+  void add(const Sphere& s) { add_shape(s.shape, mjGEOM_SPHERE, {s.radius, 0, 0}); }
+  void add(const Capsule& s) { add_shape(s.shape, mjGEOM_CAPSULE, {s.radius, s.length / 2, 0}); }
+  void add(const Cylinder& s) { add_shape(s.shape, mjGEOM_CYLINDER, {s.radius, s.height / 2, 0}); }
+  void add(const Box& s) { add_shape(s.shape, mjGEOM_BOX, {s.size[0] / 2, s.size[1] / 2, s.size[2] / 2}); }
+  void add(const Ellipsoid& s) { add_shape(s.shape, mjGEOM_ELLIPSOID, s.radii); }
+
+  void add(const Plane& p) {
+    mjsGeom* geom = geom_for(world_, mjGEOM_PLANE, {0, 0, 0.05});
+    set_pose(geom->pos, geom->quat, p.pose);
+    std::copy(p.friction.begin(), p.friction.end(), geom->friction);
+    std::copy(p.rgba.begin(), p.rgba.end(), geom->rgba);
+  }
+
+  void add(const Mesh& m) {
+    std::error_code code;
+    const std::filesystem::path path = std::filesystem::absolute(m.file, code);
+    if (!std::filesystem::is_regular_file(path, code))
+      fail(format("entity `{}`: there is no mesh file `{}`", name(), m.file));
+    mjsMesh* mesh = mjs_addMesh(spec_, nullptr);
+    mjs_setName(mesh->element, name().c_str());
+    mjs_setString(mesh->file, path.c_str());
+    std::copy(m.scale.begin(), m.scale.end(), mesh->scale);
+    mjsGeom* geom = geom_for(body_for(m.shape), mjGEOM_MESH, {0, 0, 0});
+    mjs_setString(geom->meshname, name().c_str());
+    finish(geom, m.shape);
+  }
+
+  void add(const Terrain& t) {
+    if (t.rows < 2 || t.cols < 2 ||
+        t.heights.size() != static_cast<std::size_t>(t.rows) * static_cast<std::size_t>(t.cols)) {
+      fail(format("entity `{}`: {} heights given for a terrain of {} rows x {} columns", name(), t.heights.size(),
+                  t.rows, t.cols));
+    }
+    mjsHField* field = mjs_addHField(spec_);
+    mjs_setName(field->element, name().c_str());
+    field->nrow = t.rows;
+    field->ncol = t.cols;
+    field->size[0] = t.size[0] / 2;
+    field->size[1] = t.size[1] / 2;
+    field->size[2] = t.height;
+    field->size[3] = t.base;
+    mjs_setFloat(field->userdata, t.heights.data(), static_cast<int>(t.heights.size()));
+    mjsGeom* geom = geom_for(world_, mjGEOM_HFIELD, {0, 0, 0});
+    set_pose(geom->pos, geom->quat, t.pose);
+    mjs_setString(geom->hfieldname, name().c_str());
+    std::copy(t.friction.begin(), t.friction.end(), geom->friction);
+  }
+
+  std::span<const EntityDeclaration> entities_;
+  std::size_t root_entity_ = kNone;
+  std::size_t current_ = 0;
+  mjSpec* spec_ = nullptr;
+  mjsBody* world_ = nullptr;
+  std::vector<mjSpec*> attached_;
+  std::vector<std::vector<mjsElement*>> roots_;
+};
+
+// ---- the child's answer: a kind byte, then length-prefixed parts.
+
+class Writer {
+ public:
+  explicit Writer(int fd) : fd_(fd) {}
+  void bytes(const void* data, std::size_t size) {
+    const char* at = static_cast<const char*>(data);
+    while (size > 0) {
+      const ssize_t n = ::write(fd_, at, size);
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) _exit(3);
+      at += n;
+      size -= static_cast<std::size_t>(n);
+    }
+  }
+  void number(std::uint64_t n) { bytes(&n, sizeof n); }
+  void text(const std::string& s) {
+    number(s.size());
+    bytes(s.data(), s.size());
+  }
+
+ private:
+  int fd_;
+};
+
+class Reader {
+ public:
+  explicit Reader(std::vector<std::uint8_t> data) : data_(std::move(data)) {}
+  void bytes(void* to, std::size_t size) {
+    COHORT_THROW_UNLESS(size <= data_.size() - at_, "the compiler's answer is cut off");
+    std::memcpy(to, data_.data() + at_, size);
+    at_ += size;
+  }
+  std::uint64_t number() {
+    std::uint64_t n = 0;
+    bytes(&n, sizeof n);
+    return n;
+  }
+  std::string text() {
+    std::string s(count(1), '\0');
+    bytes(s.data(), s.size());
+    return s;
+  }
+  /// A length that fits into what is left, in units of `unit` bytes.
+  std::size_t count(std::size_t unit) {
+    const std::uint64_t n = number();
+    COHORT_THROW_UNLESS(n <= (data_.size() - at_) / unit, "the compiler's answer is cut off");
+    return static_cast<std::size_t>(n);
+  }
+
+ private:
+  std::vector<std::uint8_t> data_;
+  std::size_t at_ = 0;
+};
+
+int answer_fd = -1;
+
+void child_error(const char* message) {
+  Writer out(answer_fd);
+  out.number(1);
+  out.text(message);
+  _exit(0);
+}
+void child_warning(const char*) {}
+
+[[noreturn]] void compile_in_child(int fd, std::span<const EntityDeclaration> entities,
+                                   std::span<const CameraOptions> cameras, const SceneOptions& options) {
+  answer_fd = fd;
+  mju_user_error = child_error;
+  mju_user_warning = child_warning;
+  for (int s : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGXCPU}) std::signal(s, SIG_DFL);
+  const rlimit none{0, 0};
+  setrlimit(RLIMIT_CORE, &none);
+  const rlimit cpu{static_cast<rlim_t>(std::ceil(options.compile_seconds)),
+                   static_cast<rlim_t>(std::ceil(options.compile_seconds)) + 1};
+  setrlimit(RLIMIT_CPU, &cpu);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  // The sanitizers reserve terabytes of address space.
+  const rlimit memory{static_cast<rlim_t>(options.compile_memory), static_cast<rlim_t>(options.compile_memory)};
+  setrlimit(RLIMIT_AS, &memory);
+#endif
+  Writer out(fd);
+  try {
+    Composer composer(entities);
+    for (const CameraOptions& camera : cameras) composer.add_camera(camera);
+    composer.apply(options);
+    const CompiledScene result = composer.compile();
+    out.number(0);
+    out.number(result.mjb.size());
+    out.bytes(result.mjb.data(), result.mjb.size());
+    out.number(result.entity_links.size());
+    for (const auto& links : result.entity_links) {
+      out.number(links.size());
+      for (int link : links) out.number(static_cast<std::uint64_t>(link));
+    }
+    out.number(result.warnings.size());
+    for (const std::string& warning : result.warnings) out.text(warning);
+  } catch (const CompileFailure& failure) {
+    out.number(1);
+    out.text(failure.message);
+  } catch (const std::bad_alloc&) {
+    out.number(1);
+    out.text(format("compiling needs more than the limit of {}", format_bytes(options.compile_memory)));
+  } catch (const std::exception& e) {
+    out.number(1);
+    out.text(e.what());
+  }
+  _exit(0);
+}
+
+std::string describe(std::span<const EntityDeclaration> entities) {
+  std::string list;
+  for (const EntityDeclaration& e : entities) {
+    std::string file = e.name;
+    if (const auto* m = std::get_if<Mjcf>(&e.morph)) file = m->file.empty() ? e.name + " (text)" : m->file;
+    if (const auto* u = std::get_if<Urdf>(&e.morph)) file = u->file.empty() ? e.name + " (text)" : u->file;
+    list += (list.empty() ? "" : ", ") + file;
+  }
+  return list;
+}
+
+}  // namespace
+
+CompiledScene compile_scene(std::span<const EntityDeclaration> entities, std::span<const CameraOptions> cameras,
+                            const SceneOptions& options) {
+  COHORT_THROW_UNLESS(!entities.empty(), "the scene has no entity: add one before build()");
+  int fds[2];
+  COHORT_THROW_UNLESS(pipe2(fds, O_CLOEXEC) == 0, "no pipe for the model compiler: {}", std::strerror(errno));
+  const pid_t child = fork();
+  if (child < 0) {
+    const int reason = errno;
+    close(fds[0]);
+    close(fds[1]);
+    throw Error(format("no process for the model compiler: {}", std::strerror(reason)));
+  }
+  if (child == 0) {
+    close(fds[0]);
+    compile_in_child(fds[1], entities, cameras, options);
+  }
+  close(fds[1]);
+  std::vector<std::uint8_t> data;
+  std::vector<std::uint8_t> chunk(1 << 16);
+  for (;;) {
+    const ssize_t n = ::read(fds[0], chunk.data(), chunk.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    data.insert(data.end(), chunk.begin(), chunk.begin() + n);
+  }
+  close(fds[0]);
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  const std::string files = describe(entities);
+  if (WIFSIGNALED(status)) {
+    const int signal = WTERMSIG(status);
+    if (signal == SIGXCPU || signal == SIGKILL) {
+      throw Error(
+          format("{}: the model compiler did not finish within {} s of CPU time", files, options.compile_seconds));
+    }
+    throw Error(format("{}: the model compiler crashed ({}); the file is malformed", files, strsignal(signal)));
+  }
+  COHORT_THROW_UNLESS(data.size() >= sizeof(std::uint64_t), "{}: the model compiler ended without an answer", files);
+  Reader in(std::move(data));
+  if (in.number() != 0) throw Error(format("{}: {}", files, in.text()));
+  CompiledScene result;
+  result.mjb.resize(in.count(1));
+  in.bytes(result.mjb.data(), result.mjb.size());
+  result.entity_links.resize(in.count(1));
+  for (auto& links : result.entity_links) {
+    links.resize(in.count(8));
+    for (int& link : links) link = static_cast<int>(in.number());
+  }
+  result.warnings.resize(in.count(1));
+  for (std::string& warning : result.warnings) warning = in.text();
+  return result;
+}
+
+}  // namespace cohort::sim

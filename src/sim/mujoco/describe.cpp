@@ -1,0 +1,193 @@
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.h"
+#include "sim/mujoco/handle.h"
+
+namespace cohort::sim::mj {
+
+namespace {
+
+std::size_t count(mjtSize n) {
+  return static_cast<std::size_t>(n);
+}
+
+std::vector<double> copy(const mjtNum* from, mjtSize n) {
+  return std::vector<double>(from, from + n);
+}
+
+ActuatorInfo describe_actuator(const mjModel& m, int i) {
+  ActuatorInfo a;
+  a.name = m.names + m.name_actuatoradr[i];
+  a.ctrl = m.actuator_ctrladr[i];
+  a.ctrl_count = m.actuator_ctrlnum[i];
+  const double* gain = m.actuator_gainprm + mjNGAIN * i;
+  const double* bias = m.actuator_biasprm + mjNBIAS * i;
+  a.gear = m.actuator_gear[6 * m.actuator_outadr[i]];
+  if (a.ctrl_count > 0) {
+    a.limited = m.actuator_ctrllimited[a.ctrl];
+    a.range = {m.actuator_ctrlrange[2 * a.ctrl], m.actuator_ctrlrange[2 * a.ctrl + 1]};
+  }
+  if (m.actuator_trntype[i] == mjTRN_JOINT) {
+    const int joint = m.actuator_trnid[2 * i];
+    if (m.jnt_type[joint] == mjJNT_HINGE || m.jnt_type[joint] == mjJNT_SLIDE) a.dof = m.jnt_dofadr[joint];
+  }
+  if (a.dof >= 0 && a.ctrl_count == 1 && m.actuator_gaintype[i] == mjGAIN_FIXED &&
+      m.actuator_dyntype[i] == mjDYN_NONE) {
+    if (m.actuator_biastype[i] == mjBIAS_NONE) a.kind = ActuatorInfo::Kind::kMotor;
+    if (m.actuator_biastype[i] == mjBIAS_AFFINE && bias[0] == 0 && gain[0] != 0) {
+      if (bias[1] == -gain[0]) a.kind = ActuatorInfo::Kind::kPosition;
+      if (bias[1] == 0 && bias[2] == -gain[0]) a.kind = ActuatorInfo::Kind::kVelocity;
+    }
+  }
+  return a;
+}
+
+const char* sensor_type(int type) {
+  switch (type) {
+    case mjSENS_TOUCH:
+      return "touch";
+    case mjSENS_ACCELEROMETER:
+      return "accelerometer";
+    case mjSENS_VELOCIMETER:
+      return "velocimeter";
+    case mjSENS_GYRO:
+      return "gyro";
+    case mjSENS_FORCE:
+      return "force";
+    case mjSENS_TORQUE:
+      return "torque";
+    case mjSENS_MAGNETOMETER:
+      return "magnetometer";
+    case mjSENS_RANGEFINDER:
+      return "rangefinder";
+    case mjSENS_CAMPROJECTION:
+      return "camprojection";
+    case mjSENS_JOINTPOS:
+      return "jointpos";
+    case mjSENS_JOINTVEL:
+      return "jointvel";
+    case mjSENS_TENDONPOS:
+      return "tendonpos";
+    case mjSENS_TENDONVEL:
+      return "tendonvel";
+    case mjSENS_ACTUATORPOS:
+      return "actuatorpos";
+    case mjSENS_ACTUATORVEL:
+      return "actuatorvel";
+    case mjSENS_ACTUATORFRC:
+      return "actuatorfrc";
+    case mjSENS_JOINTACTFRC:
+      return "jointactuatorfrc";
+    case mjSENS_TENDONACTFRC:
+      return "tendonactuatorfrc";
+    case mjSENS_BALLQUAT:
+      return "ballquat";
+    case mjSENS_BALLANGVEL:
+      return "ballangvel";
+    case mjSENS_FRAMEPOS:
+      return "framepos";
+    case mjSENS_FRAMEQUAT:
+      return "framequat";
+    case mjSENS_FRAMEXAXIS:
+      return "framexaxis";
+    case mjSENS_FRAMEYAXIS:
+      return "frameyaxis";
+    case mjSENS_FRAMEZAXIS:
+      return "framezaxis";
+    case mjSENS_FRAMELINVEL:
+      return "framelinvel";
+    case mjSENS_FRAMEANGVEL:
+      return "frameangvel";
+    case mjSENS_FRAMELINACC:
+      return "framelinacc";
+    case mjSENS_FRAMEANGACC:
+      return "frameangacc";
+    case mjSENS_SUBTREECOM:
+      return "subtreecom";
+    case mjSENS_SUBTREELINVEL:
+      return "subtreelinvel";
+    case mjSENS_SUBTREEANGMOM:
+      return "subtreeangmom";
+    case mjSENS_CONTACT:
+      return "contact";
+    case mjSENS_CLOCK:
+      return "clock";
+    default:
+      return "other";
+  }
+}
+
+const char* geom_type(int type) {
+  constexpr const char* kNames[] = {"plane",    "hfield", "sphere", "capsule", "ellipsoid",
+                                    "cylinder", "box",    "mesh",   "sdf"};
+  return type >= 0 && type < mjNGEOMTYPES ? kNames[type] : "other";
+}
+
+}  // namespace
+
+ModelPtr load(std::span<const std::uint8_t> mjb) {
+  ModelPtr model(mj_loadModelBuffer(mjb.data(), static_cast<mjtSize>(mjb.size())));
+  COHORT_THROW_UNLESS(model != nullptr, "the binary model of {} bytes cannot be read", mjb.size());
+  return model;
+}
+
+ModelInfo describe(const mjModel& m) {
+  constexpr const char* kIntegrators[] = {"Euler", "RK4", "implicit", "implicitfast", "discrete"};
+  constexpr const char* kSolvers[] = {"PGS", "CG", "Newton"};
+  ModelInfo info;
+  info.name = m.names;
+  info.nq = static_cast<int>(m.nq);
+  info.nv = static_cast<int>(m.nv);
+  info.nu = static_cast<int>(m.nu);
+  info.na = static_cast<int>(m.na);
+  info.nmocap = static_cast<int>(m.nmocap);
+  info.nsensordata = static_cast<int>(m.nsensordata);
+  info.timestep = m.opt.timestep;
+  info.integrator = kIntegrators[std::clamp(m.opt.integrator, 0, 4)];
+  info.solver = kSolvers[std::clamp(m.opt.solver, 0, 2)];
+  info.cone = m.opt.cone == mjCONE_PYRAMIDAL ? "pyramidal" : "elliptic";
+  info.qpos0 = copy(m.qpos0, m.nq);
+  info.mocap_pos0.resize(count(m.nmocap) * 3);
+  info.mocap_quat0.resize(count(m.nmocap) * 4);
+  for (int b = 0; b < m.nbody; ++b) {
+    LinkInfo link;
+    link.name = m.names + m.name_bodyadr[b];
+    link.parent = b == 0 ? -1 : m.body_parentid[b];
+    link.first_dof = m.body_dofadr[b];
+    link.dof_count = m.body_dofnum[b];
+    link.mocap = m.body_mocapid[b];
+    link.mass = m.body_mass[b];
+    if (link.mocap >= 0) {
+      std::copy_n(m.body_pos + 3 * b, 3, info.mocap_pos0.begin() + 3 * link.mocap);
+      std::copy_n(m.body_quat + 4 * b, 4, info.mocap_quat0.begin() + 4 * link.mocap);
+    }
+    info.links.push_back(std::move(link));
+  }
+  for (int j = 0; j < m.njnt; ++j) {
+    info.joints.push_back({m.names + m.name_jntadr[j],
+                           static_cast<JointType>(m.jnt_type[j]),
+                           m.jnt_bodyid[j],
+                           m.jnt_qposadr[j],
+                           m.jnt_dofadr[j],
+                           static_cast<bool>(m.jnt_limited[j]),
+                           {m.jnt_range[2 * j], m.jnt_range[2 * j + 1]}});
+  }
+  for (int i = 0; i < m.nactuator; ++i) info.actuators.push_back(describe_actuator(m, i));
+  for (int i = 0; i < m.nsensor; ++i) {
+    info.sensors.push_back(
+        {m.names + m.name_sensoradr[i], sensor_type(m.sensor_type[i]), m.sensor_adr[i], m.sensor_dim[i]});
+  }
+  for (int g = 0; g < m.ngeom; ++g) {
+    info.geoms.push_back({m.names + m.name_geomadr[g], geom_type(m.geom_type[g]), m.geom_bodyid[g]});
+  }
+  for (int k = 0; k < m.nkey; ++k) {
+    info.keyframes.push_back({m.names + m.name_keyadr[k], m.key_time[k], copy(m.key_qpos + k * m.nq, m.nq),
+                              copy(m.key_qvel + k * m.nv, m.nv), copy(m.key_act + k * m.na, m.na),
+                              copy(m.key_ctrl + k * m.nu, m.nu), copy(m.key_mpos + k * m.nmocap * 3, m.nmocap * 3),
+                              copy(m.key_mquat + k * m.nmocap * 4, m.nmocap * 4)});
+  }
+  return info;
+}
+
+}  // namespace cohort::sim::mj

@@ -1,0 +1,22 @@
+/// The `mujoco` engine: MuJoCo's batch of simulations on a thread pool; every feature, double precision, CPU.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "sim/engine.h"
+
+namespace cohort::sim {
+
+struct MujocoEngineOptions {
+  int threads = 1;  ///< including the caller's
+};
+
+/// mjb: MuJoCo's binary model. The results are the same bits for any number of threads. Throws Error.
+std::unique_ptr<Engine> make_mujoco_engine(std::span<const std::uint8_t> mjb, int n_envs,
+                                           const MujocoEngineOptions& options);
+
+/// Names and addresses of a binary model.
+ModelInfo describe_mjb(std::span<const std::uint8_t> mjb);
+
+}  // namespace cohort::sim

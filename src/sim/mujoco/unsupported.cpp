@@ -1,0 +1,245 @@
+#include "sim/mujoco/unsupported.h"
+
+#include <algorithm>
+#include <set>
+
+#include "sim/kernels/pair_kernels.h"
+
+namespace cohort::sim::mj {
+
+namespace {
+
+constexpr const char* kGeomNames[] = {"plane",    "height field", "sphere", "capsule", "ellipsoid",
+                                      "cylinder", "box",          "mesh",   "SDF"};
+
+class Finder {
+ public:
+  explicit Finder(const mjModel& m) : m_(m) {}
+
+  std::vector<Unsupported> run() {
+    options();
+    bodies();
+    joints();
+    if (!(m_.opt.disableflags & (mjDSBL_CONTACT | mjDSBL_CONSTRAINT))) contacts();
+    equalities();
+    tendons();
+    actuators();
+    if (!(m_.opt.disableflags & mjDSBL_SENSOR)) sensors();
+    return std::move(found_);
+  }
+
+ private:
+  void add(const std::string& feature, const char* name = "", int index = -1) {
+    std::string label = name;
+    if (label.empty() && index >= 0) label = "#" + std::to_string(index);
+    found_.push_back({feature, label});
+  }
+  const char* name(const int* addresses, int i) const { return m_.names + addresses[i]; }
+  static bool zero(const mjtNum* values, int n) {
+    return std::all_of(values, values + n, [](mjtNum v) { return v == 0; });
+  }
+
+  void options() {
+    const mjOption& o = m_.opt;
+    if (o.integrator == mjINT_IMPLICIT) add("integrator implicit");
+    if (o.integrator == mjINT_DISCRETE) add("integrator discrete");
+    if (o.solver == mjSOL_PGS) add("solver PGS");
+    if (o.noslip_iterations > 0) add("noslip solver");
+    if (o.density != 0 || o.viscosity != 0) add("fluid forces");
+    const struct {
+      int bit;
+      const char* text;
+    } enables[] = {{mjENBL_OVERRIDE, "contact override"},
+                   {mjENBL_SLEEP, "sleeping"},
+                   {mjENBL_DIAGEXACT, "exact diagonal of the constraint inertia"},
+                   {mjENBL_IPC, "IPC contacts"},
+                   {mjENBL_SPECULATIVE, "speculative contacts"}};
+    for (const auto& e : enables) {
+      if (o.enableflags & e.bit) add(e.text);
+    }
+    if (m_.nflex > 0) add("flex");
+    if (m_.nplugin > 0) add("plugin");
+    if (m_.flg_surfacevel) add("surface velocity");
+    if (m_.flg_adhesion) add("adhesive contact");
+    if (m_.nhistory > 0) add("delayed sensors or actuators");
+    if (o.disableactuator != 0 && m_.nactuator > 0) add("disabled actuator groups");
+  }
+
+  void bodies() {
+    for (int b = 1; b < m_.nbody; ++b) {
+      const int first = m_.body_jntadr[b];
+      bool rotating = false;
+      for (int j = first; j < first + m_.body_jntnum[b]; ++j) {
+        rotating = rotating || m_.jnt_type[j] == mjJNT_BALL;
+      }
+      if (rotating && m_.body_jntnum[b] > 1)
+        add("ball joint together with other joints in body", name(m_.name_bodyadr, b), b);
+    }
+  }
+
+  void joints() {
+    for (int j = 0; j < m_.njnt; ++j) {
+      const char* n = name(m_.name_jntadr, j);
+      const int type = m_.jnt_type[j], dof = m_.jnt_dofadr[j];
+      const int dofs = kJointDofs[type];
+      const bool rotates = type == mjJNT_FREE || type == mjJNT_BALL;
+      if (rotates && m_.jnt_stiffness[j] != 0) add("spring on a ball or free joint", n, j);
+      if (!zero(m_.jnt_stiffnesspoly + mjNPOLY * j, mjNPOLY)) add("nonlinear spring on joint", n, j);
+      if (!zero(m_.dof_dampingpoly + mjNPOLY * dof, mjNPOLY * dofs)) add("nonlinear damping on joint", n, j);
+      if (m_.jnt_plasticadr[j] >= 0) add("plastic spring on joint", n, j);
+      if (m_.jnt_actuatorid[j] >= 0) add("actuator damping or armature on joint", n, j);
+      if (m_.jnt_actgravcomp[j]) add("gravity compensation by actuators on joint", n, j);
+      if (type == mjJNT_FREE && m_.opt.integrator == mjINT_IMPLICITFAST) add("free joint under implicitfast", n, j);
+      if (rotates && m_.jnt_actfrclimited[j]) add("actuator force limit on a ball or free joint", n, j);
+    }
+  }
+
+  void contacts() {
+    // One line per combination of types: a model may have thousands of pairs.
+    std::set<std::pair<int, int>> reported;
+    for (const CandidatePair& p : candidate_pairs(m_)) {
+      const int t1 = m_.geom_type[p.geom1], t2 = m_.geom_type[p.geom2];
+      if (pair_kernel(t1, t2) >= 0 || !reported.insert({t1, t2}).second) continue;
+      const std::string a = name(m_.name_geomadr, p.geom1), b = name(m_.name_geomadr, p.geom2);
+      found_.push_back(
+          {std::string("contact of ") + kGeomNames[t1] + " and " + kGeomNames[t2],
+           (a.empty() ? "#" + std::to_string(p.geom1) : a) + " - " + (b.empty() ? "#" + std::to_string(p.geom2) : b)});
+    }
+  }
+
+  void equalities() {
+    if (m_.opt.disableflags & (mjDSBL_EQUALITY | mjDSBL_CONSTRAINT)) return;
+    for (int i = 0; i < m_.neq; ++i) {
+      const char* n = name(m_.name_eqadr, i);
+      const int type = m_.eq_type[i];
+      if (type == mjEQ_CONNECT || type == mjEQ_WELD) {
+        add(type == mjEQ_CONNECT ? "equality connect" : "equality weld", n, i);
+      } else if (type != mjEQ_JOINT && type != mjEQ_TENDON) {
+        add("equality of a flex", n, i);
+      }
+      if (!m_.eq_active0[i]) add("equality that starts inactive", n, i);
+    }
+  }
+
+  void tendons() {
+    for (int t = 0; t < m_.ntendon; ++t) {
+      const char* n = name(m_.name_tendonadr, t);
+      if (m_.tendon_type[t] == mjTENDON_SPATIAL) add("spatial tendon", n, t);
+      if (m_.tendon_armature[t] != 0) add("armature of tendon", n, t);
+      if (m_.tendon_actfrclimited[t]) add("actuator force limit of tendon", n, t);
+      if (m_.tendon_plasticadr[t] >= 0) add("plastic spring of tendon", n, t);
+      if (!zero(m_.tendon_stiffnesspoly + mjNPOLY * t, mjNPOLY) ||
+          !zero(m_.tendon_dampingpoly + mjNPOLY * t, mjNPOLY)) {
+        add("nonlinear spring or damper of tendon", n, t);
+      }
+      if (m_.tendon_actuatorid[t] >= 0) add("actuator damping or armature on tendon", n, t);
+    }
+  }
+
+  void actuators() {
+    for (int i = 0; i < m_.nactuator; ++i) {
+      const char* n = name(m_.name_actuatoradr, i);
+      const int trn = m_.actuator_trntype[i];
+      if (trn == mjTRN_JOINT || trn == mjTRN_JOINTINPARENT) {
+        const int type = m_.jnt_type[m_.actuator_trnid[2 * i]];
+        if (type == mjJNT_FREE || type == mjJNT_BALL) add("actuator on a ball or free joint", n, i);
+      } else if (trn != mjTRN_TENDON) {
+        add(trn == mjTRN_SITE          ? "actuator on a site"
+            : trn == mjTRN_SLIDERCRANK ? "slider-crank actuator"
+            : trn == mjTRN_BODY        ? "adhesion actuator"
+                                       : "actuator on a relative orientation",
+            n, i);
+      }
+      const int dyn = m_.actuator_dyntype[i], gain = m_.actuator_gaintype[i], bias = m_.actuator_biastype[i];
+      if (dyn == mjDYN_MUSCLE || gain == mjGAIN_MUSCLE || bias == mjBIAS_MUSCLE) {
+        add("muscle actuator", n, i);
+      } else if (dyn == mjDYN_DCMOTOR || gain == mjGAIN_DCMOTOR || bias == mjBIAS_DCMOTOR) {
+        add("DC motor", n, i);
+      } else if (gain == mjGAIN_PID || dyn == mjDYN_PID) {
+        add("PID actuator", n, i);
+      } else if (dyn == mjDYN_USER || gain == mjGAIN_USER || bias == mjBIAS_USER) {
+        add("user-defined actuator", n, i);
+      } else if (gain == mjGAIN_SO3 || bias == mjBIAS_SO3) {
+        add("orientation actuator", n, i);
+      } else if (m_.actuator_ctrlnum[i] != 1) {
+        add("actuator without exactly one control", n, i);
+      } else if (m_.actuator_actnum[i] > 1) {
+        add("actuator with several activations", n, i);
+      }
+    }
+  }
+
+  void sensors() {
+    for (int i = 0; i < m_.nsensor; ++i) add("sensor", name(m_.name_sensoradr, i), i);
+  }
+
+  const mjModel& m_;
+  std::vector<Unsupported> found_;
+};
+
+}  // namespace
+
+int pair_kernel(int type1, int type2) {
+  if (type1 == mjGEOM_PLANE) {
+    if (type2 == mjGEOM_SPHERE) return kPlaneSphere;
+    if (type2 == mjGEOM_CAPSULE) return kPlaneCapsule;
+    if (type2 == mjGEOM_BOX) return kPlaneBox;
+  }
+  if (type1 == mjGEOM_SPHERE && type2 == mjGEOM_SPHERE) return kSphereSphere;
+  if (type1 == mjGEOM_SPHERE && type2 == mjGEOM_CAPSULE) return kSphereCapsule;
+  if (type1 == mjGEOM_CAPSULE && type2 == mjGEOM_CAPSULE) return kCapsuleCapsule;
+  return -1;
+}
+
+int pair_contacts(int kernel) {
+  switch (kernel) {
+    case kPlaneCapsule:
+    case kCapsuleCapsule:
+      return 2;
+    case kPlaneBox:
+      return 4;
+    default:
+      return 1;
+  }
+}
+
+std::vector<CandidatePair> candidate_pairs(const mjModel& m) {
+  std::vector<CandidatePair> pairs;
+  std::set<std::pair<int, int>> explicit_pairs;
+  const auto push = [&](int g1, int g2, int pair) {
+    if (m.geom_type[g1] > m.geom_type[g2]) std::swap(g1, g2);
+    // Two planes, or a plane and a height field, never touch in MuJoCo.
+    if (m.geom_type[g2] == mjGEOM_PLANE || (m.geom_type[g1] <= mjGEOM_HFIELD && m.geom_type[g2] <= mjGEOM_HFIELD))
+      return;
+    pairs.push_back({g1, g2, pair});
+  };
+  for (int k = 0; k < m.npair; ++k) {
+    push(m.pair_geom1[k], m.pair_geom2[k], k);
+    explicit_pairs.insert(std::minmax(m.pair_geom1[k], m.pair_geom2[k]));
+  }
+  std::set<int> excluded(m.exclude_signature, m.exclude_signature + m.nexclude);
+  for (int b1 = 0; b1 < m.nbody; ++b1) {
+    for (int b2 = b1 + 1; b2 < m.nbody; ++b2) {
+      const int w1 = m.body_weldid[b1], w2 = m.body_weldid[b2];
+      const int p1 = m.body_weldid[m.body_parentid[w1]], p2 = m.body_weldid[m.body_parentid[w2]];
+      if (w1 == w2 || (m.body_dofnum[w1] == 0 && m.body_dofnum[w2] == 0)) continue;
+      if (!(m.opt.disableflags & mjDSBL_FILTERPARENT) && w1 != 0 && w2 != 0 && (w1 == p2 || w2 == p1)) continue;
+      if (excluded.count((b1 << 16) + b2)) continue;
+      for (int g1 = m.body_geomadr[b1]; g1 < m.body_geomadr[b1] + m.body_geomnum[b1]; ++g1) {
+        for (int g2 = m.body_geomadr[b2]; g2 < m.body_geomadr[b2] + m.body_geomnum[b2]; ++g2) {
+          if (!(m.geom_contype[g1] & m.geom_conaffinity[g2]) && !(m.geom_contype[g2] & m.geom_conaffinity[g1]))
+            continue;
+          if (explicit_pairs.count(std::minmax(g1, g2))) continue;
+          push(g1, g2, -1);
+        }
+      }
+    }
+  }
+  return pairs;
+}
+
+std::vector<Unsupported> find_unsupported(const mjModel& m) {
+  return Finder(m).run();
+}
+
+}  // namespace cohort::sim::mj

@@ -1,0 +1,26 @@
+/// What the batched engine lacks for a model. Part of import.cpp's contract: a setting is used there, has no effect, or
+/// is here.
+#pragma once
+#include <vector>
+
+#include <mujoco/mujoco.h>
+
+#include "sim/model.h"
+
+namespace cohort::sim::mj {
+
+std::vector<Unsupported> find_unsupported(const mjModel& m);
+
+/// Geom pairs that may touch: MuJoCo's filters by weld, parent, exclusion and bit mask, and the explicit pairs.
+struct CandidatePair {
+  int geom1, geom2;  ///< ordered by geom type
+  int pair;          ///< explicit pair, or -1
+};
+std::vector<CandidatePair> candidate_pairs(const mjModel& m);
+
+/// Narrow phase of a pair of geom types (type1 <= type2), or -1.
+int pair_kernel(int type1, int type2);
+/// Contacts that a narrow phase makes at most.
+int pair_contacts(int kernel);
+
+}  // namespace cohort::sim::mj

@@ -1,0 +1,65 @@
+/// What a scene is told before it is built.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "core/array_view.h"
+
+namespace cohort::sim {
+
+/// Which code advances the physics.
+enum class EngineKind {
+  kBatched,  ///< ours: float, one environment per SIMD lane; the features of docs/simulation.md, others are refused by
+             ///< name
+  kMujoco,   ///< MuJoCo's own thread pool: double, every feature, CPU only
+};
+
+/// "batched", "mujoco"; throws Error naming what is allowed.
+EngineKind parse_engine(const std::string& text);
+const char* to_string(EngineKind kind);
+
+/// How wide the batched engine's vectors are on a CPU. The results are the same bits for every width.
+enum class LaneWidth {
+  kAuto,    ///< the widest that this processor runs
+  kScalar,  ///< one float: what a GPU thread runs
+  kAvx2,    ///< 8 floats
+  kAvx512,  ///< 16 floats
+};
+LaneWidth parse_lane_width(const std::string& text);
+const char* to_string(LaneWidth width);
+
+/// What an environment reports after a step. Values are bits: several may be set; they stay until the environment is
+/// reset.
+enum Status : std::int32_t {
+  kStatusOk = 0,
+  kStatusContactOverflow = 1,     ///< more contacts than capacity: the environment kept its last state
+  kStatusConstraintOverflow = 2,  ///< more constraint rows than capacity: likewise
+  kStatusBadState = 4,            ///< a NaN, an infinity or a value above 1e10 appeared: likewise
+  kStatusEngineError = 8,         ///< MuJoCo raised an error; Engine::error_text says which
+};
+
+/// Empty fields keep what the model's file says.
+struct SceneOptions {
+  std::optional<double> timestep;                ///< s
+  std::optional<std::array<double, 3>> gravity;  ///< m/s^2
+  std::optional<std::string> integrator;         ///< Euler, RK4, implicit, implicitfast
+  std::optional<std::string> solver;             ///< PGS, CG, Newton
+  std::optional<std::string> cone;               ///< pyramidal, elliptic
+  std::optional<int> iterations;                 ///< of the constraint solver, at most
+  std::optional<double> tolerance;               ///< of the constraint solver, MuJoCo's scaled cost and gradient
+  EngineKind engine = EngineKind::kBatched;
+  DeviceId device{};  ///< where the batched engine runs
+  LaneWidth lanes = LaneWidth::kAuto;
+  int threads = 1;                     ///< the scene uses so many cores and no more
+  int substeps = 1;                    ///< physics steps per Scene::step()
+  std::uint64_t seed = 0;              ///< with the global environment id, the key of all randomness
+  std::int64_t first_environment = 0;  ///< global id of this scene's environment 0
+  int contact_capacity = 0;            ///< contacts per environment; 0: from the model
+  /// Compiling a file happens in a child process with these limits, so that a hostile or broken file ends as an Error.
+  double compile_seconds = 60;              ///< CPU time
+  double compile_memory = 8.0 * (1 << 30);  ///< bytes of address space
+};
+
+}  // namespace cohort::sim

@@ -1,0 +1,205 @@
+/// Scenes: entities composed into one model, simulated in many environments at once. The names are those of Genesis.
+///
+///   sim::Scene scene({.timestep = 0.005, .engine = sim::EngineKind::kMujoco, .threads = 2, .seed = 1});
+///   scene.add_entity(sim::Plane{});
+///   sim::Entity robot = scene.add_entity(sim::Mjcf{"robot.xml"}, "robot");
+///   scene.build(1024, {1.0, 1.0});
+///   robot.control_dofs_position(targets);
+///   scene.step();
+///   std::vector<float> q = robot.get_dofs_position();
+///
+/// Backend, seed and precision are part of SceneOptions: the batched engine computes in float on its device, the mujoco
+/// engine in double on the CPU. Arrays go in and out row-major, (environments, dofs or links, components); a value
+/// array may also leave out the environments and then holds for all of the selected ones.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/array_view.h"
+#include "sim/compile.h"
+#include "sim/engine.h"
+#include "sim/entity.h"
+#include "sim/options.h"
+
+namespace cohort::sim {
+
+class Scene;
+
+/// Which environments, dofs or links: indices, in the order of the values. Default: all.
+class Indices {
+ public:
+  Indices() = default;
+  Indices(std::vector<std::int32_t> indices) : all_(false), indices_(std::move(indices)) {}
+  Indices(std::initializer_list<std::int32_t> indices) : all_(false), indices_(indices) {}
+  /// The positions where mask is not 0.
+  static Indices from_mask(std::span<const std::uint8_t> mask);
+  bool all() const { return all_; }
+  /// The indices themselves, 0 .. count - 1 when all; throws Error for one outside [0, count), naming `what`.
+  std::vector<std::int32_t> resolve(int count, const char* what) const;
+
+ private:
+  bool all_ = true;
+  std::vector<std::int32_t> indices_;
+};
+
+/// One thing of a scene after build(): its links and dofs. A handle; the scene owns everything.
+class Entity {
+ public:
+  const std::string& name() const;
+  std::span<const std::int32_t> links() const;  ///< global link indices
+  std::span<const std::int32_t> dofs()
+      const;  ///< global dof indices; the local dof i of the functions below is dofs()[i]
+
+  void control_dofs_position(std::span<const float> target, const Indices& dofs = {}, const Indices& envs = {});
+  void control_dofs_velocity(std::span<const float> target, const Indices& dofs = {}, const Indices& envs = {});
+  void control_dofs_force(std::span<const float> force, const Indices& dofs = {}, const Indices& envs = {});
+  void set_dofs_kp(std::span<const float> kp, const Indices& dofs = {});
+  void set_dofs_kv(std::span<const float> kv, const Indices& dofs = {});
+  void set_dofs_force_range(std::span<const float> lower, std::span<const float> upper, const Indices& dofs = {});
+  void set_dofs_position(std::span<const float> position, const Indices& dofs = {}, const Indices& envs = {});
+  void set_dofs_velocity(std::span<const float> velocity, const Indices& dofs = {}, const Indices& envs = {});
+  std::vector<float> get_dofs_position(const Indices& dofs = {}, const Indices& envs = {}) const;
+  std::vector<float> get_dofs_velocity(const Indices& dofs = {}, const Indices& envs = {}) const;
+  std::vector<float> get_links_pos(const Indices& envs = {}) const;   ///< (envs, links, 3) m
+  std::vector<float> get_links_quat(const Indices& envs = {}) const;  ///< (envs, links, 4) w x y z
+
+ private:
+  friend class Scene;
+  Entity(Scene* scene, std::size_t index) : scene_(scene), index_(index) {}
+  Indices global_dofs(const Indices& local) const;
+  Scene* scene_;
+  std::size_t index_;
+};
+
+class Scene {
+ public:
+  explicit Scene(SceneOptions options = {});
+  ~Scene();
+  Scene(const Scene&) = delete;
+  Scene& operator=(const Scene&) = delete;
+
+  // ---- before build()
+
+  /// name: prefix of the entity's names in the model; "entity<i>" when empty. Throws Error for a name that is taken.
+  Entity add_entity(Morph morph, std::string name = "");
+  /// Returns the camera's index. Cameras are declared here and drawn by render/.
+  int add_camera(CameraOptions camera);
+
+  /// Compiles the model and allocates n_envs environments. env_spacing: distance in x and y at which a picture draws
+  /// them (m); they never touch each other. Throws Error: what the compiler says; the numbers, when the environments do
+  /// not fit into memory; the list of features that the batched engine lacks.
+  void build(int n_envs, std::array<double, 2> env_spacing = {0, 0});
+
+  /// Instead of entities: a model that save_model (sim/model.h) wrote, for the batched engine; needs no MuJoCo and no
+  /// XML. Options that change the model (timestep, gravity, solver, ...) must not be set: they are compiled in.
+  void build_from_file(const std::filesystem::path& compiled, int n_envs, std::array<double, 2> env_spacing = {0, 0});
+
+  // ---- after build()
+
+  bool built() const { return engine_ != nullptr; }
+  int n_envs() const;
+  std::int64_t global_environment_id(int env) const { return options_.first_environment + env; }
+  /// Where a picture puts an environment.
+  std::array<double, 2> environment_offset(int env) const;
+  const ModelInfo& info() const;
+  Engine& engine();
+  const SceneOptions& options() const { return options_; }
+  std::span<const std::string> warnings() const { return compiled_.warnings; }
+  std::span<const CameraOptions> cameras() const { return cameras_; }
+  std::int64_t step_count() const { return steps_; }
+
+  /// The field of every environment, in place. Derived fields are those of the present state.
+  ArrayView view(Field field);
+
+  /// Advances every environment by options().substeps timesteps.
+  void step();
+
+  /// Default state; or a keyframe of the model; or a given one, (envs, nq) and (envs, nv).
+  void reset(const Indices& envs = {});
+  void reset_to_keyframe(const std::string& name, const Indices& envs = {});
+  void reset_to_keyframe(int keyframe, const Indices& envs = {});
+  void set_qpos(std::span<const float> qpos, const Indices& envs = {});
+  void set_qvel(std::span<const float> qvel, const Indices& envs = {});
+
+  /// Controls, (envs, nu) or (nu).
+  void set_ctrl(std::span<const float> ctrl, const Indices& envs = {});
+  /// Uniform in each control's range ([-1, 1] without one), a function of (seed, global environment id, step) only.
+  void set_random_ctrl(std::int64_t step);
+
+  /// Position target (rad, m). Goes to the dof's position actuator when the model has one; otherwise a spring of
+  /// set_dofs_kp and set_dofs_kv pulls, its force held over a step. Throws Error for a dof with neither.
+  void control_dofs_position(std::span<const float> target, const Indices& dofs = {}, const Indices& envs = {});
+  /// Likewise with a velocity actuator, or set_dofs_kv.
+  void control_dofs_velocity(std::span<const float> target, const Indices& dofs = {}, const Indices& envs = {});
+  /// Generalized force (N, N m), until changed.
+  void control_dofs_force(std::span<const float> force, const Indices& dofs = {}, const Indices& envs = {});
+  void set_dofs_kp(std::span<const float> kp, const Indices& dofs = {});
+  void set_dofs_kv(std::span<const float> kv, const Indices& dofs = {});
+  void set_dofs_force_range(std::span<const float> lower, std::span<const float> upper, const Indices& dofs = {});
+
+  /// Positions of dofs: the coordinate of a hinge or slide; the translation, or the rotation vector, of free and ball
+  /// joints.
+  std::vector<float> get_dofs_position(const Indices& dofs = {}, const Indices& envs = {});
+  std::vector<float> get_dofs_velocity(const Indices& dofs = {}, const Indices& envs = {});
+  void set_dofs_position(std::span<const float> position, const Indices& dofs = {}, const Indices& envs = {});
+  void set_dofs_velocity(std::span<const float> velocity, const Indices& dofs = {}, const Indices& envs = {});
+  std::vector<float> get_links_pos(const Indices& links = {}, const Indices& envs = {});
+  std::vector<float> get_links_quat(const Indices& links = {}, const Indices& envs = {});
+  /// (envs, size of the sensor).
+  std::vector<float> get_sensor(const std::string& name, const Indices& envs = {});
+
+  /// Parameters that differ between environments, (envs, size); see Parameter.
+  void set_parameter(Parameter parameter, std::span<const float> values, const Indices& envs = {});
+  std::vector<float> get_parameter(Parameter parameter, const Indices& envs = {});
+
+  /// Everything that the next step depends on. Loading into a scene of the same model, engine and n_envs continues with
+  /// the same bits. load_state throws Error and changes nothing when the file is another scene's.
+  void save_state(const std::filesystem::path& path);
+  void load_state(const std::filesystem::path& path);
+
+ private:
+  friend class Entity;
+  /// Environments and columns of a view.
+  struct Selection {
+    std::vector<std::int32_t> envs;
+    std::vector<std::int32_t> items;
+    int components = 1;
+    std::size_t per_env() const { return items.size() * static_cast<std::size_t>(components); }
+  };
+  enum class DofMode : std::uint8_t { kForce, kPosition, kVelocity };
+
+  void need_built() const;
+  void need_not_built() const;
+  void start(std::array<double, 2> env_spacing);
+  void find_members();
+  void find_actuators();
+  Selection select(const Indices& items, int item_count, const char* what, const Indices& envs, int components) const;
+  void write(ArrayView view, const Selection& to, std::span<const float> values);
+  std::vector<float> read(ArrayView view, const Selection& from) const;
+  void control(DofMode mode, std::span<const float> target, const Indices& dofs, const Indices& envs);
+  void apply_dof_control();
+  ArrayView derived(Field field);
+
+  SceneOptions options_;
+  std::vector<EntityDeclaration> declarations_;
+  std::vector<CameraOptions> cameras_;
+  CompiledScene compiled_;
+  std::unique_ptr<Engine> engine_;
+  std::array<double, 2> spacing_{0, 0};
+  std::vector<std::vector<std::int32_t>> entity_links_, entity_dofs_;
+  std::vector<int> dof_joint_;                               ///< (nv)
+  std::vector<int> position_actuator_, velocity_actuator_;   ///< per dof: control index, or -1
+  std::vector<double> kp_, kv_, force_lower_, force_upper_;  ///< (nv)
+  std::vector<DofMode> mode_;                                ///< (n_envs, nv)
+  std::vector<double> target_;                               ///< (n_envs, nv)
+  bool any_control_ = false;                                 ///< some mode is not kForce
+  bool derived_valid_ = false;
+  std::int64_t steps_ = 0;
+};
+
+}  // namespace cohort::sim

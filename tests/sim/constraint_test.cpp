@@ -1,0 +1,259 @@
+// Constraint rows, solver and whole steps against MuJoCo C (dense Jacobian, same options), outputs poisoned first.
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "oracle.h"
+#include "sim/kernels/step.h"
+
+namespace cohort::sim {
+namespace {
+
+using test::take;
+
+/// Rows: reference accelerations carry stiffness 1/s^2 of thousands times positions of single precision.
+constexpr double kRowTolerance = 2e-4;
+/// The demanded bound on the solution's cost.
+constexpr double kCostRatio = 1.025;
+/// Accelerations: two solvers that stop at a cost difference of 1e-8 (scaled) agree to its square root, not better.
+constexpr double kAccelerationTolerance = 5e-3;
+/// Integration of one step from the same acceleration.
+constexpr double kStepTolerance = 5e-5;
+
+/// Memory for our block of one float.
+class Block {
+ public:
+  explicit Block(const ModelView& m) {
+    const IntegerSizes n = integer_sizes(m);
+    values_.assign(static_cast<std::size_t>(lay_out<ScalarLane>(m, nullptr, space)),
+                   std::numeric_limits<float>::infinity());
+    lay_out<ScalarLane>(m, values_.data(), space);
+    groups_.resize(static_cast<std::size_t>(n.groups) + 1);
+    cols_.resize(static_cast<std::size_t>(n.cols) + 1);
+    start_.resize(static_cast<std::size_t>(n.start));
+    bits_.resize(static_cast<std::size_t>(n.bits) + 1);
+    space.c.group = groups_.data();
+    space.s.cols = cols_.data();
+    space.s.start = start_.data();
+    space.s.bits = bits_.data();
+  }
+  void load(const ModelView& m, const mjData& d) {
+    std::fill(values_.begin(), values_.end(), std::numeric_limits<float>::infinity());
+    const auto copy = [](float* to, const double* from, int n) {
+      for (int i = 0; i < n; ++i) to[i] = static_cast<float>(from[i]);
+    };
+    copy(space.w.q, d.qpos, m.nq);
+    copy(space.w.v, d.qvel, m.nv);
+    copy(space.w.act, d.act, m.na);
+    copy(space.w.ctrl, d.ctrl, m.nu);
+    copy(space.w.applied, d.qfrc_applied, m.nv);
+    copy(space.w.link_force, d.xfrc_applied, 6 * m.nlink);
+    copy(space.w.mocap_pos, d.mocap_pos, 3 * m.nmocap);
+    copy(space.w.mocap_quat, d.mocap_quat, 4 * m.nmocap);
+    copy(space.w.warm, d.qacc_warmstart, m.nv);
+  }
+  BlockSpace<ScalarLane> space;
+
+ private:
+  std::vector<float> values_;
+  std::vector<Group> groups_;
+  std::vector<int> cols_, start_;
+  std::vector<unsigned long long> bits_;
+};
+
+struct Row {
+  std::vector<double> jacobian;
+  double aref, weight;
+};
+
+/// Our rows in MuJoCo's terms: one per edge of a pyramid, dense Jacobians; rows of no weight are not MuJoCo's.
+std::vector<Row> our_rows(const ModelView& m, Constraints<ScalarLane>& c) {
+  std::vector<Row> rows;
+  for (int k = 0; k < c.count; ++k) {
+    const Group& g = c.group[k];
+    const float* piece = c.pool + g.at;
+    const GroupLayout l = layout_of(g);
+    for (int e = 0; e < g.edges; ++e) {
+      Row row{std::vector<double>(static_cast<std::size_t>(m.nv)), piece[l.aref + e],
+              piece[l.weight + (g.kind == kGroupElliptic ? e : 0)]};
+      if (row.weight == 0) continue;
+      for (int d = 0; d < m.nv; ++d) {
+        std::vector<float> unit(static_cast<std::size_t>(m.nv), 0);
+        unit[static_cast<std::size_t>(d)] = 1;
+        float edges[kMaxEdges];
+        edges_of<ScalarLane>(m, g, c.pool + g.at, unit.data(), edges);
+        row.jacobian[static_cast<std::size_t>(d)] = edges[e];
+      }
+      rows.push_back(row);
+    }
+  }
+  return rows;
+}
+
+/// MuJoCo's cost of an acceleration for the constraints in d.
+double cost_of(const mjModel* m, mjData* d, const std::vector<double>& qacc) {
+  const int nv = static_cast<int>(m->nv), nefc = d->nefc;
+  std::vector<double> jar(static_cast<std::size_t>(nefc) + 1), Ma(static_cast<std::size_t>(nv));
+  mj_mulJacVec(m, d, jar.data(), qacc.data());
+  for (int i = 0; i < nefc; ++i) jar[static_cast<std::size_t>(i)] -= d->efc_aref[i];
+  double cost = 0;
+  mj_constraintUpdate(m, d, jar.data(), &cost, 0);
+  mj_mulM(m, d, Ma.data(), qacc.data());
+  for (int i = 0; i < nv; ++i) {
+    const std::size_t k = static_cast<std::size_t>(i);
+    cost += 0.5 * (Ma[k] - d->qfrc_smooth[i]) * (qacc[k] - d->qacc_smooth[i]);
+  }
+  return cost;
+}
+
+std::string model(const std::string& body, const std::string& rest = "", const std::string& option = "") {
+  return "<mujoco><option " + option +
+         "/><default><geom solref='0.02 1'/></default><worldbody>"
+         "<geom name='floor' type='plane' size='5 5 1' contype='3' conaffinity='3'/>" +
+         body + "</worldbody>" + rest + "</mujoco>";
+}
+
+const std::string kChain = R"(
+  <body pos="0 0 0.4"><freejoint/><geom type="capsule" size="0.08 0.2" euler="80 0 10"/>
+    <body pos="0.25 0 0"><joint axis="0 1 0" range="-20 30" damping="0.2"/><geom type="capsule" size="0.05 0.15" euler="0 70 0"/>
+      <body pos="0.2 0 0"><joint axis="0 0 1" range="-10 10" frictionloss="0.3"/><geom type="sphere" size="0.08"/></body></body>
+    <body pos="-0.25 0.05 0"><joint axis="0 1 0.3" range="-20 30" armature="0.01"/><geom type="capsule" size="0.05 0.15" euler="0 70 0"/>
+      <body pos="0 0.05 -0.2"><joint axis="1 0 0" range="-10 10"/><geom type="box" size="0.06 0.05 0.04" contype="2" conaffinity="2"/></body></body>
+  </body>)";
+
+std::vector<std::pair<std::string, std::string>> features() {
+  std::vector<std::pair<std::string, std::string>> list;
+  for (const char* cone : {"pyramidal", "elliptic"}) {
+    for (const char* dim : {"1", "3", "4", "6"}) {
+      std::string body = kChain;
+      const std::string with = std::string("<geom condim=\"") + dim + "\" friction=\"0.7 0.01 0.002\"";
+      for (std::size_t at = 0; (at = body.find("<geom", at)) != std::string::npos; at += with.size())
+        body.replace(at, 5, with);
+      list.push_back(
+          {std::string(cone) + " contacts of condim " + dim, model(body, "", std::string("cone='") + cone + "'")});
+    }
+  }
+  list.push_back({"elliptic with impratio", model(kChain, "", "cone='elliptic' impratio='10'")});
+  list.push_back({"pyramidal with impratio", model(kChain, "", "impratio='4'")});
+  list.push_back({"conjugate gradients", model(kChain, "", "solver='CG' iterations='400'")});
+  list.push_back(
+      {"several trees that touch",
+       model("<body pos='0 0 0.15'><freejoint/><geom size='0.15' mass='1'/></body>"
+             "<body pos='0 0.05 0.4'><freejoint/><geom type='capsule' size='0.1 0.15' euler='85 0 0'/></body>"
+             "<body pos='0.1 0 0.6'><freejoint/><geom size='0.12' priority='1' friction='0.4'/></body>")});
+  list.push_back(
+      {"margin, gap, explicit pair, direct reference",
+       model("<body pos='0 0 0.15'><freejoint/><geom name='a' size='0.15' margin='0.03' gap='0.02' solref='-2000 "
+             "-50'/></body>"
+             "<body pos='0 0.02 0.44'><freejoint/><geom name='b' size='0.15' contype='0' conaffinity='0'/></body>",
+             "<contact><pair geom1='a' geom2='b' condim='4' friction='0.5 0.3 0.02 0.001 0.001' solimp='0.8 0.95 0.01 "
+             "0.3 3'/></contact>")});
+  list.push_back({"friction loss and limits only",
+                  "<mujoco><worldbody><body><joint axis='0 1 0' frictionloss='0.5' range='-10 10'/>"
+                  "<geom size='0.1' pos='0.2 0 0'/><body pos='0.3 0 0'><joint type='ball' range='0 20'/>"
+                  "<geom type='capsule' size='0.05 0.1' pos='0.1 0 0'/></body></body></worldbody></mujoco>"});
+  const std::string pair =
+      "<body><joint name='j' axis='0 1 0'/><geom size='0.1' pos='0.2 0 0'/></body>"
+      "<body pos='0 1 0'><joint name='k' axis='0 1 0'/><geom size='0.1' pos='0.2 0 0'/></body>";
+  list.push_back({"joint and tendon equality, tendon limits and friction",
+                  "<mujoco><worldbody>" + pair +
+                      "</worldbody><tendon><fixed name='t' range='-0.1 0.1' frictionloss='0.2'>"
+                      "<joint joint='j' coef='0.5'/><joint joint='k' coef='-1'/></fixed><fixed name='s'><joint "
+                      "joint='k' coef='2'/></fixed></tendon>"
+                      "<equality><joint joint1='j' joint2='k' polycoef='0.05 0.8 0.3 -0.1 0.02'/><joint joint1='j' "
+                      "polycoef='0.1 0 0 0 0'/>"
+                      "<tendon tendon1='t' tendon2='s' polycoef='0 1.2 0 0 0'/></equality></mujoco>"});
+  return list;
+}
+
+class Constraint : public ::testing::TestWithParam<std::size_t> {};
+
+TEST_P(Constraint, RowsCostAndAccelerationEqualMujocoOnRandomStates) {
+  const auto [name, xml] = features()[GetParam()];
+  SCOPED_TRACE(name);
+  test::Pair p(test::compile_xml(xml));
+  Block block(p.view);
+  int compared = 0;
+  for (std::uint64_t sample = 0; sample < 60; ++sample) {
+    SCOPED_TRACE("sample " + std::to_string(sample));
+    p.randomize(sample, 0.1, 0.5);
+    // Free bodies keep an orientation near the model's, so that they touch what they should.
+    for (int j = 0; j < p.mj->njnt; ++j) {
+      if (p.mj->jnt_type[j] != mjJNT_FREE) continue;
+      const int a = p.mj->jnt_qposadr[j];
+      for (int k = 0; k < 4; ++k) p.data->qpos[a + 3 + k] = p.mj->qpos0[a + 3 + k];
+    }
+    mj_forward(p.mj.get(), p.data.get());
+    block.load(p.view, *p.data);
+    BlockSpace<ScalarLane>& b = block.space;
+    smooth_dynamics<ScalarLane>(p.view, b.w);
+    make_rows<ScalarLane>(p.view, b.w, b.c);
+    EXPECT_EQ(static_cast<int>(b.c.contacts), p.data->ncon);
+    const std::vector<Row> ours = our_rows(p.view, b.c);
+    // A distance within rounding of the margin may fall on either side.
+    if (static_cast<int>(ours.size()) != p.data->nefc) {
+      ADD_FAILURE() << ours.size() << " rows, MuJoCo has " << p.data->nefc;
+      continue;
+    }
+    // Every row of MuJoCo has one of ours: matched by Jacobian and reference, since the order is free.
+    const int nv = p.view.nv;
+    std::vector<bool> used(ours.size(), false);
+    for (int i = 0; i < p.data->nefc; ++i) {
+      const double* J = p.data->efc_J + i * nv;
+      double best = 1e9;
+      std::size_t which = 0;
+      for (std::size_t k = 0; k < ours.size(); ++k) {
+        if (used[k]) continue;
+        double distance = std::abs(ours[k].aref - p.data->efc_aref[i]) / (100 + std::abs(p.data->efc_aref[i]));
+        for (int d = 0; d < nv; ++d)
+          distance = std::max(distance, std::abs(ours[k].jacobian[static_cast<std::size_t>(d)] - J[d]));
+        if (distance < best) best = distance, which = k;
+      }
+      used[which] = true;
+      EXPECT_LT(best, kRowTolerance) << "row " << i << " of type " << p.data->efc_type[i];
+      EXPECT_NEAR(ours[which].weight / p.data->efc_D[i], 1, 1e-3)
+          << "weight of row " << i << " of type " << p.data->efc_type[i];
+    }
+    float iterations = 0;
+    solve_constraints<ScalarLane>(p.view, b.w, b.c, b.s, iterations);
+    const std::vector<double> qacc = take(b.w.qacc, nv), theirs = take(p.data->qacc, nv);
+    if (p.data->nefc == 0) continue;
+    ++compared;
+    const double ours_cost = cost_of(p.mj.get(), p.data.get(), qacc),
+                 their_cost = cost_of(p.mj.get(), p.data.get(), theirs);
+    const double scale = 1 / (p.mj->stat.meaninertia * nv);
+    EXPECT_LE(ours_cost * scale, their_cost * scale * kCostRatio + 1e-7) << "iterations " << iterations;
+    test::expect_near(qacc, theirs, kAccelerationTolerance, "qacc");
+  }
+  EXPECT_GE(compared, 20) << "the states hardly touch anything";
+}
+
+TEST_P(Constraint, OneStepFromTheSameStateEqualsMujoco) {
+  const auto [name, xml] = features()[GetParam()];
+  SCOPED_TRACE(name);
+  test::Pair p(test::compile_xml(xml));
+  Block block(p.view);
+  // Along a trajectory of MuJoCo's, re-synchronised at every step.
+  p.randomize(1, 0.1, 0.3);
+  for (int j = 0; j < p.mj->njnt; ++j) {
+    if (p.mj->jnt_type[j] != mjJNT_FREE) continue;
+    const int a = p.mj->jnt_qposadr[j];
+    for (int k = 0; k < 7; ++k) p.data->qpos[a + k] = p.mj->qpos0[a + k];
+  }
+  mju_zero(p.data->xfrc_applied, 6 * static_cast<int>(p.mj->nbody));
+  for (int step = 0; step < 1000; ++step) {
+    block.load(p.view, *p.data);
+    evaluate<ScalarLane>(p.view, block.space);
+    integrate<ScalarLane>(p.view, block.space.w, [&] { evaluate<ScalarLane>(p.view, block.space); });
+    mj_step(p.mj.get(), p.data.get());
+    SCOPED_TRACE("step " + std::to_string(step));
+    test::expect_near(take(block.space.w.q, p.view.nq), take(p.data->qpos, p.mj->nq), kStepTolerance, "qpos");
+    test::expect_near(take(block.space.w.v, p.view.nv), take(p.data->qvel, p.mj->nv), 1e-3, "qvel");
+    if (HasFatalFailure()) return;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Features, Constraint, ::testing::Range(std::size_t{0}, features().size()));
+
+}  // namespace
+}  // namespace cohort::sim

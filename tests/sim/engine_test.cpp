@@ -1,0 +1,385 @@
+// The batched engine as a whole: the same bits whatever runs it, isolation of broken environments, files, faults,
+// theory.
+#include "sim/cpu/engine.h"
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <limits>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "sim/scene.h"
+
+namespace cohort::sim {
+namespace {
+
+const std::string kModels = COHORT_SOURCE_DIR "/tests/sim/models/";
+
+std::string error_of(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+struct Job {
+  std::string file = "walker.xml";
+  int n = 64, threads = 1, steps = 200;
+  std::int64_t first = 0;
+  LaneWidth lanes = LaneWidth::kAuto;
+  std::function<void(Scene&, int)> before_step = [](Scene&, int) {};
+};
+
+/// qpos and qvel of every environment, one after the other.
+std::vector<float> states(Scene& scene) {
+  std::vector<float> all;
+  for (int e = 0; e < scene.n_envs(); ++e) {
+    for (Field f : {Field::kQpos, Field::kQvel, Field::kWarmstart, Field::kTime}) {
+      const ArrayView v = scene.view(f);
+      for (std::int64_t i = 0; i < v.shape[1]; ++i)
+        all.push_back(static_cast<float*>(v.data)[e * v.strides[0] + i * v.strides[1]]);
+    }
+  }
+  return all;
+}
+
+std::vector<float> simulate(const Job& run) {
+  SceneOptions o;
+  o.threads = run.threads;
+  o.lanes = run.lanes;
+  o.first_environment = run.first;
+  o.seed = 3;
+  Scene scene(o);
+  scene.add_entity(Mjcf{kModels + run.file});
+  scene.build(run.n);
+  for (int s = 0; s < run.steps; ++s) {
+    scene.set_random_ctrl(s);
+    run.before_step(scene, s);
+    scene.step();
+  }
+  return states(scene);
+}
+
+std::uint64_t hash_of(const std::vector<float>& values) {
+  std::uint64_t hash = 14695981039346656037ull;
+  for (float value : values) {
+    std::uint32_t bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    for (int i = 0; i < 4; ++i) hash = (hash ^ ((bits >> (8 * i)) & 255)) * 1099511628211ull;
+  }
+  return hash;
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+std::vector<LaneWidth> widths() {
+  std::vector<LaneWidth> list{LaneWidth::kScalar};
+  if (widest_lanes() != LaneWidth::kScalar) list.push_back(LaneWidth::kAvx2);
+  if (widest_lanes() == LaneWidth::kAvx512) list.push_back(LaneWidth::kAvx512);
+  return list;
+}
+
+class Bits : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(Bits, AreTheSameForEveryLaneWidth) {
+  Job run{.file = GetParam(), .n = 20};
+  run.lanes = LaneWidth::kScalar;
+  const std::vector<float> truth = simulate(run);
+  for (float x : truth) ASSERT_TRUE(std::isfinite(x));
+  for (LaneWidth width : widths()) {
+    run.lanes = width;
+    EXPECT_TRUE(same_bits(simulate(run), truth)) << to_string(width);
+  }
+}
+
+TEST_P(Bits, AreTheSameForEveryBatchSizeThreadCountAndSplit) {
+  const std::vector<float> truth = simulate({.file = GetParam(), .n = 64});
+  const std::size_t one = truth.size() / 64;
+  for (int n : {1, 7, 33}) {
+    const std::vector<float> some = simulate({.file = GetParam(), .n = n});
+    EXPECT_TRUE(
+        same_bits(some, std::vector<float>(truth.begin(), truth.begin() + static_cast<std::ptrdiff_t>(one) * n)))
+        << n;
+  }
+  EXPECT_TRUE(same_bits(simulate({.file = GetParam(), .n = 64, .threads = 3}), truth));
+  std::vector<float> halves = simulate({.file = GetParam(), .n = 27});
+  const std::vector<float> rest = simulate({.file = GetParam(), .n = 37, .first = 27});
+  halves.insert(halves.end(), rest.begin(), rest.end());
+  EXPECT_TRUE(same_bits(halves, truth));
+}
+
+/// Hashes of a thousand steps. A change here is a change of every user's results: say why in the commit.
+struct Committed {
+  const char* file;
+  std::uint64_t hash;
+};
+constexpr Committed kCommitted[] = {{"walker.xml", 17107155032880442400ull}, {"pile.xml", 8051777161710244389ull}, {"arm_plain.xml", 14291893145091605115ull}};
+
+TEST(BitsCommitted, AThousandStepsHashAsTheyAlwaysDid) {
+  for (const Committed& c : kCommitted) {
+    EXPECT_EQ(hash_of(simulate({.file = c.file, .n = 16, .steps = 1000})), c.hash) << c.file;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, Bits, ::testing::Values("walker.xml", "pile.xml", "arm_plain.xml"));
+
+TEST(Batched, ABrokenEnvironmentKeepsItsStateAndLeavesItsNeighboursBitsAlone) {
+  const std::vector<float> truth = simulate({.n = 20, .steps = 100});
+  for (float poison : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(), 1e30f}) {
+    std::int32_t status = 0, neighbour = 0;
+    std::vector<float> kept;
+    Job run{.n = 20, .steps = 100};
+    run.before_step = [&](Scene& scene, int s) {
+      if (s == 50) scene.set_qvel(std::vector<float>(static_cast<std::size_t>(scene.info().nv), poison), {5});
+      if (s == 51) kept = states(scene);
+      if (s == 99) {
+        status = scene.view(Field::kStatus).span<std::int32_t>()[5];
+        neighbour = scene.view(Field::kStatus).span<std::int32_t>()[6];
+        scene.reset({5});
+        EXPECT_EQ(scene.view(Field::kStatus).span<std::int32_t>()[5], kStatusOk);
+      }
+    };
+    const std::vector<float> result = simulate(run);
+    const std::size_t one = truth.size() / 20;
+    EXPECT_EQ(status, kStatusBadState);
+    EXPECT_EQ(neighbour, kStatusOk);
+    for (std::size_t e = 0; e < 20; ++e) {
+      const auto at = static_cast<std::ptrdiff_t>(e * one), end = static_cast<std::ptrdiff_t>((e + 1) * one);
+      if (e != 5) {
+        EXPECT_TRUE(same_bits({result.begin() + at, result.begin() + end}, {truth.begin() + at, truth.begin() + end}))
+            << e;
+      }
+    }
+  }
+}
+
+TEST(Batched, AnOverflowingEnvironmentKeepsItsStateAndLeavesItsNeighboursBitsAlone) {
+  // Environment 3 alone is pressed into the floor with more contacts than fit.
+  const auto run = [](bool overflow) {
+    SceneOptions o;
+    o.contact_capacity = 3;
+    Scene scene(o);
+    scene.add_entity(Mjcf{kModels + "pile.xml"});
+    scene.build(8);
+    const int nq = scene.info().nq;
+    std::vector<float> q = std::vector<float>(static_cast<std::size_t>(nq));
+    for (int i = 0; i < nq; ++i)
+      q[static_cast<std::size_t>(i)] = static_cast<float>(scene.info().qpos0[static_cast<std::size_t>(i)]);
+    for (int i = 2; i < nq; i += 7) q[static_cast<std::size_t>(i)] = 5.0f + static_cast<float>(i);
+    scene.set_qpos(q);
+    if (overflow) {
+      for (int i = 2; i < nq; i += 7) q[static_cast<std::size_t>(i)] = 0.05f;
+      scene.set_qpos(q, {3});
+    }
+    for (int s = 0; s < 20; ++s) scene.step();
+    const auto status = scene.view(Field::kStatus).span<std::int32_t>();
+    EXPECT_EQ(status[3], overflow ? kStatusContactOverflow : kStatusOk);
+    EXPECT_EQ(status[2], kStatusOk);
+    std::vector<float> all = states(scene);
+    const std::size_t one = all.size() / 8;
+    if (overflow) {
+      EXPECT_EQ(all[3 * one + 2], 0.05f);
+      EXPECT_EQ(all[4 * one - 1], 0.0f);  // its time stands still
+    }
+    all.erase(all.begin() + static_cast<std::ptrdiff_t>(3 * one), all.begin() + static_cast<std::ptrdiff_t>(4 * one));
+    return all;
+  };
+  EXPECT_TRUE(same_bits(run(true), run(false)));
+}
+
+TEST(Batched, AWholeScenesStateContinuesWithTheSameBits) {
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / format("cohort_batched_{}.state", getpid());
+  const std::vector<float> truth = simulate({.n = 20, .steps = 100});
+  Job first{.n = 20, .steps = 51};
+  first.before_step = [&](Scene& scene, int s) {
+    if (s == 50) scene.save_state(path);
+  };
+  simulate(first);
+  Job second{.n = 20, .steps = 100};
+  second.before_step = [&](Scene& scene, int s) {
+    if (s < 50) scene.reset();
+    if (s == 50) {
+      scene.load_state(path);
+      scene.set_random_ctrl(50);
+    }
+  };
+  EXPECT_TRUE(same_bits(simulate(second), truth));
+  std::filesystem::remove(path);
+}
+
+TEST(Batched, ASavedModelRunsTheSameWithoutMujoco) {
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / format("cohort_model_{}.cohort", getpid());
+  const EntityDeclaration e{"m", Mjcf{kModels + "walker.xml"}};
+  const Model model = import_model(compile_scene(std::span(&e, 1), {}, {}).mjb);
+  save_model(model, path);
+  const Model loaded = load_model(path);
+  EXPECT_EQ(loaded.info.joints.size(), model.info.joints.size());
+  const auto run = [](const Model& m) {
+    const std::unique_ptr<Engine> engine = make_cpu_engine(m, 5, {});
+    engine->step(100);
+    const ArrayView q = engine->view(Field::kQpos);
+    return std::vector<float>(static_cast<float*>(q.data), static_cast<float*>(q.data) + q.strides[1] * q.shape[1]);
+  };
+  EXPECT_TRUE(same_bits(run(loaded), run(model)));
+  std::string file = read_file(path);
+  file[file.size() / 2] = static_cast<char>(file[file.size() / 2] ^ 1);
+  write_file_atomically(path, file);
+  EXPECT_NE(error_of([&] { load_model(path); }).find("damaged"), std::string::npos);
+  write_file_atomically(path, file.substr(0, 20));
+  EXPECT_NE(error_of([&] { load_model(path); }).find("cut off"), std::string::npos);
+  std::filesystem::remove(path);
+}
+
+TEST(Batched, UnsupportedFeaturesAreListedByNameInTheFile) {
+  const EntityDeclaration e{"m",
+                            Mjcf{.file = "", .xml = R"(<mujoco><option integrator="implicit" density="1"/><worldbody>
+      <site name="s"/><body><joint name="j"/><geom name="can" type="cylinder" size="0.1 0.1"/><site name="t" pos="1 0 0"/></body>
+      <geom name="lid" type="box" size="1 1 1"/></worldbody>
+      <tendon><spatial name="cord"><site site="s"/><site site="t"/></spatial></tendon>
+      <actuator><muscle name="biceps" joint="j" lengthrange="0 1"/></actuator>
+      <sensor><gyro name="imu" site="t"/></sensor></mujoco>)"}};
+  const std::string text = error_of([&] { import_model(compile_scene(std::span(&e, 1), {}, {}).mjb); });
+  for (const char* word : {"implicit", "fluid", "can", "lid", "cord", "biceps", "imu", "mujoco"}) {
+    EXPECT_NE(text.find(word), std::string::npos) << word << " in: " << text;
+  }
+}
+
+TEST(Batched, MoreEnvironmentsThanMemoryAreRefusedWithTheNumbers) {
+  SceneOptions o;
+  Scene scene(o);
+  scene.add_entity(Mjcf{kModels + "walker.xml"});
+  const std::string text = error_of([&] { scene.build(2000000000); });
+  EXPECT_NE(text.find("2000000000"), std::string::npos) << text;
+  EXPECT_NE(text.find("enough for"), std::string::npos) << text;
+}
+
+TEST(Batched, TheMemoryPlanIsWhatIsAllocated) {
+  SceneOptions o;
+  Scene scene(o);
+  scene.add_entity(Mjcf{kModels + "walker.xml"});
+  scene.build(160);
+  double bytes = 4;
+  for (int f = 0; f < kFieldCount; ++f)
+    bytes += 4.0 * static_cast<double>(scene.engine().view(static_cast<Field>(f)).shape[1]);
+  EXPECT_EQ(scene.engine().memory().bytes_per_environment(), bytes);
+}
+
+// ---- theory
+
+Scene& build(Scene& scene, const std::string& xml, int n = 1) {
+  scene.add_entity(Mjcf{.file = "", .xml = xml});
+  scene.build(n);
+  return scene;
+}
+
+TEST(Theory, AProjectileFliesAParabola) {
+  SceneOptions o;
+  o.timestep = 0.001;
+  Scene scene(o);
+  build(scene, "<mujoco><worldbody><body><freejoint/><geom size='0.1'/></body></worldbody></mujoco>");
+  scene.set_qvel(std::vector<float>{3, 0, 5, 0, 0, 2});
+  for (int i = 0; i < 1000; ++i) scene.step();
+  const std::vector<float> x = scene.get_dofs_position();
+  EXPECT_NEAR(x[0], 3, 1e-4);
+  // Semi-implicit Euler lags the parabola by g h t / 2.
+  EXPECT_NEAR(x[2], 5 - 0.5 * 9.81 - 0.5 * 9.81 * 0.001, 1e-4);
+  EXPECT_NEAR(x[5], 2, 1e-4);
+}
+
+TEST(Theory, AContactCarriesTheWeight) {
+  for (const char* cone : {"pyramidal", "elliptic"}) {
+    SceneOptions o;
+    o.cone = cone;
+    Scene scene(o);
+    build(scene,
+          "<mujoco><worldbody><geom type='plane' size='1 1 1'/><body pos='0 0 0.0999'><joint name='z' type='slide' "
+          "axis='0 0 1'/>"
+          "<geom size='0.1' mass='2'/></body></worldbody></mujoco>");
+    for (int i = 0; i < 2000; ++i) scene.step();
+    // At rest the solver's stiffness holds m g: depth follows from aref = -K imp d and the regularization.
+    EXPECT_NEAR(scene.get_dofs_velocity()[0], 0, 1e-5);
+    const ArrayView acc = scene.view(Field::kQacc);
+    EXPECT_NEAR(static_cast<float*>(acc.data)[0], 0, 1e-3) << cone;  // the contact's force is exactly the weight
+  }
+}
+
+TEST(Theory, FrictionHoldsBelowTheConesAngleAndSlipsAboveIt) {
+  // A box-like sled (slide joints, no rotation) on a floor; gravity tilted by the angle.
+  const auto speed = [](double angle) {
+    SceneOptions o;
+    o.cone = "elliptic";
+    o.gravity = {9.81 * std::sin(angle), 0, -9.81 * std::cos(angle)};
+    Scene scene(o);
+    build(scene,
+          "<mujoco><option impratio='100'/><worldbody><geom type='plane' size='1 1 1' friction='0.5'/><body pos='0 0 "
+          "0.1'><joint type='slide' axis='1 0 0'/>"
+          "<joint type='slide' axis='0 0 1'/><geom size='0.1' friction='0.5'/></body></worldbody></mujoco>");
+    for (int i = 0; i < 500; ++i) scene.step();
+    return scene.get_dofs_velocity()[0];
+  };
+  const double limit = std::atan(0.5);
+  EXPECT_LT(std::abs(speed(limit - 0.05)), 0.01);
+  // Above, the acceleration is g (sin - mu cos), over one second.
+  EXPECT_NEAR(speed(limit + 0.1), 9.81 * (std::sin(limit + 0.1) - 0.5 * std::cos(limit + 0.1)), 0.05);
+}
+
+TEST(Theory, RungeKuttaKeepsThePendulumsEnergyAndItsPeriod) {
+  SceneOptions o;
+  o.timestep = 0.005;
+  o.integrator = "RK4";
+  Scene scene(o);
+  build(scene,
+        "<mujoco><worldbody><body><joint axis='0 1 0'/><geom size='0.001' pos='0 0 -1' "
+        "mass='1'/></body></worldbody></mujoco>");
+  scene.set_qpos(std::vector<float>{0.1f});
+  int crossings = 0;
+  float before = 0.1f;
+  double first = 0, last = 0;
+  for (int i = 0; i < 4000; ++i) {
+    scene.step();
+    const float q = scene.get_dofs_position()[0];
+    if (before > 0 && q <= 0) {
+      const double t = (i + before / (before - q)) * 0.005;
+      if (crossings++ == 0) first = t;
+      last = t;
+    }
+    before = q;
+  }
+  // T = 2 pi sqrt(l / g) (1 + theta^2 / 16 + ...)
+  const double period = 2 * M_PI * std::sqrt(1 / 9.81) * (1 + 0.1 * 0.1 / 16);
+  EXPECT_NEAR((last - first) / (crossings - 1), period, 1e-4);
+  const float q = scene.get_dofs_position()[0], v = scene.get_dofs_velocity()[0];
+  EXPECT_NEAR(0.5 * v * v + 9.81 * (1 - std::cos(q)), 9.81 * (1 - std::cos(0.1)), 1e-4);
+}
+
+TEST(Theory, MomentumOfFreeBodiesThatTouchIsConserved) {
+  SceneOptions o;
+  o.gravity = {0, 0, 0};
+  Scene scene(o);
+  build(scene,
+        "<mujoco><worldbody><body><freejoint/><geom size='0.1' mass='1'/></body><body pos='0.5 0.03 0'><freejoint/>"
+        "<geom size='0.1' mass='2'/></body></worldbody></mujoco>");
+  std::vector<float> v(12, 0);
+  v[0] = 2;
+  scene.set_qvel(v);
+  for (int i = 0; i < 500; ++i) scene.step();
+  const std::vector<float> after = scene.get_dofs_velocity();
+  EXPECT_GT(std::abs(after[6]), 0.5f) << "they never met";
+  for (int k = 0; k < 3; ++k) {
+    EXPECT_NEAR(after[static_cast<std::size_t>(k)] + 2 * after[static_cast<std::size_t>(6 + k)], k == 0 ? 2 : 0, 2e-5);
+  }
+}
+
+}  // namespace
+}  // namespace cohort::sim

@@ -1,0 +1,259 @@
+#include "sim/scene.h"
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "core/error.h"
+#include "core/files.h"
+
+namespace cohort::sim {
+namespace {
+
+const std::string kModels = COHORT_SOURCE_DIR "/tests/sim/models/";
+
+SceneOptions mujoco(int threads = 1) {
+  SceneOptions o;
+  o.engine = EngineKind::kMujoco;
+  o.threads = threads;
+  o.seed = 7;
+  return o;
+}
+
+std::string error_of(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+void run(Scene& scene, int steps, std::int64_t first = 0) {
+  for (int s = 0; s < steps; ++s) {
+    scene.set_random_ctrl(first + s);
+    scene.step();
+  }
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+TEST(Scene, SeveralEntitiesKeepTheirNamesLinksAndDofs) {
+  Scene scene(mujoco());
+  scene.add_entity(Plane{}, "floor");
+  Entity arm = scene.add_entity(Mjcf{kModels + "arm.xml"}, "arm");
+  Entity copy = scene.add_entity(Mjcf{.file = kModels + "arm.xml", .pose = Pose{{0, 2, 0}}}, "copy");
+  Entity robot = scene.add_entity(Urdf{.file = kModels + "two_link.urdf", .pose = {{0, -2, 1}}}, "robot");
+  Entity fixed = scene.add_entity(Urdf{.file = kModels + "two_link.urdf", .pose = {{3, 0, 1}}, .fixed = true}, "fixed");
+  Entity ball = scene.add_entity(Sphere{0.1, {.pose = {{1, 1, 3}}, .mass = 0.5}}, "ball");
+  scene.add_entity(Box{{1, 1, 0.1}, {.pose = {{5, 5, 0}}, .fixed = true}}, "table");
+  scene.add_entity(Capsule{0.1, 0.4, {.pose = {{2, 2, 1}}}}, "capsule");
+  scene.add_entity(Cylinder{0.1, 0.4, {.pose = {{2, 3, 1}}}}, "cylinder");
+  scene.add_entity(Ellipsoid{{0.1, 0.2, 0.3}, {.pose = {{2, 4, 1}}}}, "ellipsoid");
+  std::vector<float> heights{0, 1, 0, 1, 2, 1, 0, 1, 0};
+  scene.add_entity(Terrain{.rows = 3, .cols = 3, .heights = heights, .pose = {{20, 20, 0}}}, "hill");
+  scene.add_camera({.name = "view"});
+  scene.build(2);
+  EXPECT_EQ(arm.dofs().size(), 2u);
+  EXPECT_EQ(copy.dofs().size(), 2u);
+  EXPECT_EQ(robot.dofs().size(), 7u);  // free base and one hinge
+  EXPECT_EQ(fixed.dofs().size(), 1u);
+  EXPECT_EQ(ball.dofs().size(), 6u);
+  EXPECT_EQ(scene.info().links[static_cast<std::size_t>(ball.links()[0])].mass, 0.5);
+  EXPECT_NO_THROW(scene.info().joint("copy/shoulder"));
+  EXPECT_NO_THROW(scene.info().joint("shoulder"));
+  EXPECT_EQ(scene.info().integrator, "Euler");
+  const std::vector<float> pos = ball.get_links_pos({1});
+  EXPECT_FLOAT_EQ(pos[0], 1);
+  EXPECT_FLOAT_EQ(pos[2], 3);
+  for (int i = 0; i < 50; ++i) scene.step();
+  EXPECT_LT(ball.get_links_pos({1})[2], 2.96f);
+}
+
+TEST(Scene, TheSameBitsForAnyNumberOfThreadsAndAnySplitByGlobalIds) {
+  const auto simulate = [](int threads, int n, std::int64_t first) {
+    SceneOptions o = mujoco(threads);
+    o.first_environment = first;
+    Scene scene(o);
+    Entity arm = scene.add_entity(Mjcf{kModels + "arm.xml"});
+    scene.build(n);
+    run(scene, 100);
+    return arm.get_dofs_position();
+  };
+  const std::vector<float> whole = simulate(1, 12, 0);
+  EXPECT_TRUE(same_bits(whole, simulate(3, 12, 0)));
+  std::vector<float> halves = simulate(2, 5, 0);
+  const std::vector<float> rest = simulate(1, 7, 5);
+  halves.insert(halves.end(), rest.begin(), rest.end());
+  EXPECT_TRUE(same_bits(whole, halves));
+  EXPECT_NE(whole[0], whole[2]);  // environments do get different controls
+}
+
+TEST(Scene, ResetsOnlyTheEnvironmentsItIsTold) {
+  Scene scene(mujoco());
+  Entity arm = scene.add_entity(Mjcf{kModels + "arm.xml"});
+  scene.build(4);
+  run(scene, 20);
+  const std::vector<float> before = arm.get_dofs_position();
+  scene.reset(Indices::from_mask(std::vector<std::uint8_t>{0, 1, 0, 0}));
+  scene.reset_to_keyframe("bent", {3});
+  const std::vector<float> after = arm.get_dofs_position();
+  EXPECT_EQ(after[0], before[0]);
+  EXPECT_EQ(after[2], 0);
+  EXPECT_EQ(after[4], before[4]);
+  EXPECT_EQ(after[6], 0.5f);
+  EXPECT_EQ(after[7], -0.7f);
+  EXPECT_EQ(arm.get_dofs_velocity({}, {3})[1], 0.2f);
+}
+
+TEST(Scene, PositionTargetsUseTheModelsActuatorOrTheGivenGains) {
+  Scene scene(mujoco());
+  Entity arm = scene.add_entity(Mjcf{kModels + "arm.xml"});
+  scene.build(2);
+  const std::vector<float> target{0.4f, -0.3f};
+  EXPECT_NE(error_of([&] { arm.control_dofs_position(target); }).find("elbow"), std::string::npos);
+  arm.set_dofs_kp(std::vector<float>{60.0f}, {1});
+  arm.set_dofs_kv(std::vector<float>{3.0f}, {1});
+  arm.control_dofs_position(target);
+  for (int i = 0; i < 2000; ++i) scene.step();
+  // At rest the servo holds against gravity: kp (target - q) = torque.
+  const std::vector<float> q = arm.get_dofs_position({}, {0});
+  const ArrayView force = scene.view(Field::kQfrcApplied);
+  const double held = static_cast<double*>(force.data)[force.strides[1]];
+  EXPECT_NEAR(held, 60.0 * (-0.3 - q[1]), 1e-3);
+  EXPECT_LT(std::abs(arm.get_dofs_velocity({}, {0})[0]), 1e-3);
+}
+
+TEST(Scene, AWholeScenesStateContinuesWithTheSameBits) {
+  const std::filesystem::path path = std::filesystem::temp_directory_path() / format("cohort_scene_{}.state", getpid());
+  Scene scene(mujoco());
+  Entity arm = scene.add_entity(Mjcf{kModels + "arm.xml"});
+  scene.build(3);
+  arm.set_dofs_kp(std::vector<float>{20.0f}, {1});
+  arm.control_dofs_position(std::vector<float>{0.2f}, {1});
+  run(scene, 30);
+  scene.save_state(path);
+  run(scene, 30, 30);
+  const std::vector<float> expected = arm.get_dofs_position();
+
+  Scene other(mujoco());
+  Entity same = other.add_entity(Mjcf{kModels + "arm.xml"});
+  other.build(3);
+  other.load_state(path);
+  EXPECT_EQ(other.step_count(), 30);
+  run(other, 30, 30);
+  EXPECT_TRUE(same_bits(same.get_dofs_position(), expected));
+
+  Scene larger(mujoco());
+  larger.add_entity(Mjcf{kModels + "arm.xml"});
+  larger.build(4);
+  EXPECT_NE(error_of([&] { larger.load_state(path); }).find("another scene"), std::string::npos);
+  std::string cut = read_file(path);
+  cut.resize(cut.size() - 5);
+  write_file_atomically(path, cut);
+  EXPECT_NE(error_of([&] { other.load_state(path); }).find("cut off"), std::string::npos);
+  std::filesystem::remove(path);
+}
+
+TEST(Scene, ANanStaysInItsEnvironment) {
+  const auto simulate = [](bool poison) {
+    Scene scene(mujoco());
+    Entity arm = scene.add_entity(Mjcf{kModels + "arm.xml"});
+    scene.build(3);
+    run(scene, 10);
+    if (poison) arm.set_dofs_velocity(std::vector<float>{NAN, 0}, {}, {1});
+    run(scene, 10, 10);
+    std::vector<float> q = arm.get_dofs_position({}, {0, 2});
+    const auto status = scene.view(Field::kStatus).span<std::int32_t>();
+    q.push_back(static_cast<float>(status[0] | status[2]));
+    EXPECT_EQ(status[1], poison ? kStatusBadState : kStatusOk);
+    return q;
+  };
+  EXPECT_TRUE(same_bits(simulate(true), simulate(false)));
+}
+
+TEST(Scene, ParametersDifferBetweenEnvironments) {
+  Scene scene(mujoco());
+  scene.add_entity(Mjcf{kModels + "arm.xml"});
+  scene.build(2);
+  std::vector<float> mass = scene.get_parameter(Parameter::kLinkMass, {1});
+  mass[2] *= 3;
+  scene.set_parameter(Parameter::kLinkMass, mass, {1});
+  for (int i = 0; i < 50; ++i) scene.step();
+  const std::vector<float> q = scene.get_dofs_position();
+  EXPECT_GT(std::abs(q[0] - q[2]), 1e-4);
+}
+
+TEST(Scene, SensorsAreThoseOfThePresentState) {
+  Scene scene(mujoco());
+  Entity arm = scene.add_entity(Mjcf{kModels + "arm.xml"});
+  scene.build(2);
+  arm.set_dofs_position(std::vector<float>{0.5f}, {0});
+  EXPECT_FLOAT_EQ(scene.get_sensor("shoulder_angle", {1})[0], 0.5f);
+  EXPECT_NEAR(scene.get_sensor("tip_pos", {1})[2], 1 - 0.7 * std::sin(0.5), 1e-6);
+}
+
+TEST(Scene, FreeJointRotationsRoundTripAsRotationVectors) {
+  Scene scene(mujoco());
+  Entity ball = scene.add_entity(Sphere{0.1});
+  scene.build(1);
+  const std::vector<float> pose{1, 2, 3, 0.3f, -0.8f, 0.5f};
+  ball.set_dofs_position(pose);
+  const std::vector<float> back = ball.get_dofs_position();
+  // One by one the components are set in turn, each keeping the others: the last state is the whole vector.
+  for (std::size_t i = 0; i < 6; ++i) EXPECT_NEAR(back[i], pose[i], 1e-6);
+}
+
+TEST(SceneFaults, MessagesNameFileCauseAndRemedy) {
+  const auto build = [](const Morph& morph) {
+    return error_of([&] {
+      Scene scene(mujoco());
+      scene.add_entity(morph, "thing");
+      scene.build(1);
+    });
+  };
+  EXPECT_NE(build(Mjcf{"/nowhere/robot.xml"}).find("/nowhere/robot.xml"), std::string::npos);
+  EXPECT_NE(
+      build(Mjcf{.file = "", .xml = "<mujoco><worldbody><body><joint/></body></worldbody></mujoco>"}).find("mass"),
+      std::string::npos);
+  EXPECT_NE(build(Mjcf{.file = "", .xml = "<mujoco><oops/></mujoco>"}).find("oops"), std::string::npos);
+  EXPECT_NE(build(Urdf{.file = "", .xml = "<robot name='r'><link name='a'/><link name='b'/></robot>"}), "");
+  EXPECT_NE(build(Mesh{.file = "/nowhere/part.stl"}).find("/nowhere/part.stl"), std::string::npos);
+  EXPECT_NE(build(Sphere{-1}).find("thing"), std::string::npos);
+  EXPECT_NE(build(Terrain{.rows = 2, .cols = 2, .heights = {1}}).find("heights"), std::string::npos);
+}
+
+TEST(SceneFaults, AHangOrAFloodOfTheParserIsAnError) {
+  // A billion boxes by nested replicates: the compiler runs out of memory or of time, this process does not.
+  SceneOptions o = mujoco();
+  o.compile_seconds = 1;
+  o.compile_memory = 1.0 * (1 << 30);
+  Scene scene(o);
+  scene.add_entity(Mjcf{.file = "",
+                        .xml = "<mujoco><worldbody><replicate count='1000' offset='1 0 0'><replicate count='1000' "
+                               "offset='0 1 0'><replicate count='1000' offset='0 0 1'><geom size='1'/>"
+                               "</replicate></replicate></replicate></worldbody></mujoco>"});
+  EXPECT_NE(error_of([&] { scene.build(1); }), "");
+}
+
+TEST(SceneFaults, WrongIndicesAndShapesAreNamed) {
+  Scene scene(mujoco());
+  Entity arm = scene.add_entity(Mjcf{kModels + "arm.xml"});
+  EXPECT_NE(error_of([&] { scene.step(); }).find("build()"), std::string::npos);
+  scene.build(2);
+  EXPECT_NE(error_of([&] { scene.reset({2}); }).find("environment 2"), std::string::npos);
+  EXPECT_NE(error_of([&] { arm.set_dofs_velocity(std::vector<float>{1}, {5}); }).find("dof 5"), std::string::npos);
+  EXPECT_NE(error_of([&] { scene.set_qpos(std::vector<float>(3)); }).find("3 values"), std::string::npos);
+  EXPECT_NE(error_of([&] { scene.reset_to_keyframe("bend"); }).find("bent"), std::string::npos);
+  EXPECT_NE(error_of([&] { scene.get_sensor("tip_post"); }).find("tip_pos"), std::string::npos);
+  EXPECT_NE(error_of([&] { scene.add_entity(Plane{}); }).find("before build()"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace cohort::sim
