@@ -91,10 +91,11 @@ int lock_port(int port) {
 }
 
 [[noreturn]] void throw_in_use(int port, const std::string& by) {
+  const int unused = some_free_port();
   throw Error(format(
       "port {} is in use on this machine{}: port {} is free, pass --master_port={}, or leave the flag out and a free "
       "port is chosen (`ss -ltnp sport = :{}` shows who listens)",
-      port, by, some_free_port(), some_free_port(), port));
+      port, by, unused, unused, port));
 }
 
 }  // namespace

@@ -102,7 +102,8 @@ DeviceId device_of_rank(const PlanInputs& inputs, Plan& plan) {
 
 void set_batch(const PlanSettings& settings, Plan& plan) {
   const std::int64_t processes = plan.environment.world_size;
-  COHORT_THROW_UNLESS(settings.accumulation >= 1, "train.accumulation={}: at least one backward pass makes a step",
+  COHORT_THROW_UNLESS(settings.accumulation >= 1,
+                      "train.gradient_accumulation_steps={}: at least one backward pass makes a step",
                       settings.accumulation);
   plan.accumulation = settings.accumulation;
   if (settings.global_batch_size) {
@@ -138,7 +139,7 @@ void check_workers(const PlanInputs& inputs, const PlanSettings& settings, Plan&
   if (settings.workers * ranks <= cores) return;
   plan.warnings.push_back(
       format("{} loader threads x {} process{} on this node are more than its {} core{}: they slow each other down; "
-             "data.workers={} "
+             "loader.workers={} "
              "would fit",
              settings.workers, ranks, ranks == 1 ? "" : "es", cores, cores == 1 ? "" : "s", cores / ranks));
 }
