@@ -37,7 +37,8 @@ TEST(Ema, DecaysAndAveragesAreThoseOfDiffusers) {
                          .min_decay = c["min_decay"],
                          .max_decay = c["decay"],
                          .update_after_step = c["update_after_step"]};
-    OneWeight module(c["start"].get<std::vector<float>>());
+    const auto owner = std::make_shared<OneWeight>(c["start"].get<std::vector<float>>());
+    OneWeight& module = *owner;
     Ema ema(module, settings);
     std::int64_t update = 0;
     for (const auto& step : c["steps"]) {
@@ -63,7 +64,8 @@ TEST(Ema, DiffusionPolicysCountingLagsOneUpdateBehind) {
 }
 
 TEST(Ema, TheGuardShowsTheAveragesAndGivesTheWeightsBack) {
-  OneWeight module({1.0f, 2.0f});
+  const auto owner = std::make_shared<OneWeight>(std::vector<float>{1.0f, 2.0f});
+  OneWeight& module = *owner;
   Ema ema(module, {.max_decay = 0.5});
   for (int i = 0; i < 3; ++i) ema.update();
   set(module.weight, {3.0f, 4.0f});

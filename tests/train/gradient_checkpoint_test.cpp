@@ -74,7 +74,8 @@ struct Outcome {
 
 Outcome run(How how, Precision precision, bool input_needs_gradient, bool in_another_thread = false) {
   torch::manual_seed(3);
-  Net net;
+  const auto owner = std::make_shared<Net>();
+  Net& net = *owner;
   const at::Tensor x = torch::randn({6, 8}, torch::TensorOptions().requires_grad(input_needs_gradient));
   at::Tensor loss;
   {
@@ -199,7 +200,8 @@ TEST(GradientCheckpoint, AWeightThatIsNotListedIsAnErrorAndNoLostGradient) {
 TEST(GradientCheckpoint, EachParameterBecomesReadyOnce) {
   // DistributedDataParallel counts on its hooks running once per backward pass, when the gradient is complete.
   torch::manual_seed(3);
-  Net net;
+  const auto owner = std::make_shared<Net>();
+  Net& net = *owner;
   std::map<std::string, int> ready;
   std::vector<std::shared_ptr<torch::autograd::Node>> alive;
   for (const auto& item : net.named_parameters()) {

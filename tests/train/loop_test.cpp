@@ -22,8 +22,8 @@ namespace {
 namespace fs = std::filesystem;
 
 /// A training of the tiny model on one rank.
-struct Run {
-  explicit Run(std::int64_t samples = 96, std::int64_t batch = 8, std::uint64_t seed = 7)
+struct Training {
+  explicit Training(std::int64_t samples = 96, std::int64_t batch = 8, std::uint64_t seed = 7)
       : model(tiny_model(seed)), strategy(model), source(samples, batch) {
     job = {.strategy = &strategy, .loss = tiny_loss, .batches = &source};
     job.step_observers.push_back([this](const StepStats& stats) { reports.push_back(stats); });
@@ -72,7 +72,7 @@ Validator constant_validator(std::vector<double> values) {
 }
 
 TEST(Loop, MatchesAHandWrittenPyTorchStyleLoop) {
-  Run run;
+  Training run;
   run.settings.gradient_accumulation_steps = 3;
   run.settings.clip_norm = 0.5;
   run.settings.schedule = {.kind = "cosine", .warmup_steps = 2};
@@ -121,7 +121,7 @@ TEST(Loop, MatchesAHandWrittenPyTorchStyleLoop) {
 }
 
 TEST(Loop, ReportsSayWhereTrainingStands) {
-  Run run;
+  Training run;
   run.settings.log_every = 5;
   run.train();
   ASSERT_EQ(run.reports.size(), 5u);  // 5, 10, 15, 20, and the rest
@@ -142,7 +142,7 @@ TEST(Loop, ReportsSayWhereTrainingStands) {
 
 TEST(Loop, ResumingFromAnyCheckpointGivesTheSameBits) {
   const fs::path folder = fresh_folder("loop_resume");
-  const auto configure = [](Run& run) {
+  const auto configure = [](Training& run) {
     run.settings.gradient_accumulation_steps = 2;
     run.settings.ema.enabled = true;
     run.settings.log_every = 4;  // intervals that checkpoints cut
@@ -151,7 +151,7 @@ TEST(Loop, ResumingFromAnyCheckpointGivesTheSameBits) {
     run.job.validator = constant_validator({3.0, 2.0, 1.0});
     run.settings.checkpoint.save_best = false;
   };
-  Run whole;
+  Training whole;
   configure(whole);
   whole.job.checkpoints = folder / "whole";
   whole.train();
@@ -162,7 +162,7 @@ TEST(Loop, ResumingFromAnyCheckpointGivesTheSameBits) {
     fs::create_directories(mine);
     fs::copy(folder / "whole" / ("checkpoint-" + std::to_string(step)), mine / ("checkpoint-" + std::to_string(step)),
              fs::copy_options::recursive);
-    Run resumed(96, 8, /*seed=*/99);  // other initial weights
+    Training resumed(96, 8, /*seed=*/99);  // other initial weights
     configure(resumed);
     resumed.job.checkpoints = mine;
     const auto result = resumed.train();
@@ -190,7 +190,7 @@ TEST(Loop, ResumingFromAnyCheckpointGivesTheSameBits) {
 
 TEST(Loop, ANanInTheDataEndsTrainingWithTheStepAndTheField) {
   const fs::path folder = fresh_folder("loop_nan");
-  Run run;
+  Training run;
   run.source.poisoned = 40;
   run.settings.checkpoint = {.every = 1, .keep = 0};
   run.job.checkpoints = folder;
@@ -206,7 +206,7 @@ TEST(Loop, ANanInTheDataEndsTrainingWithTheStepAndTheField) {
 }
 
 TEST(Loop, WithPolicySkipTheBadStepIsLeftOut) {
-  Run run;
+  Training run;
   run.source.poisoned = 40;
   run.settings.non_finite = "skip";
   const auto result = run.train();
@@ -220,7 +220,7 @@ TEST(Loop, WithPolicySkipTheBadStepIsLeftOut) {
 
 TEST(Loop, EarlyStoppingEndsWithTheBestWeights) {
   for (const bool on_disk : {false, true}) {
-    Run run;
+    Training run;
     const fs::path folder = fresh_folder("loop_early");
     if (on_disk) run.job.checkpoints = folder;
     run.settings.epochs = 10;
@@ -241,7 +241,7 @@ TEST(Loop, EarlyStoppingEndsWithTheBestWeights) {
 }
 
 TEST(Loop, AnUnknownEarlyStoppingMetricNamesTheKnownOnes) {
-  Run run;
+  Training run;
   run.settings.early_stopping.metric = "mae";
   run.job.validator = constant_validator({1.0});
   const std::string message = run.error();
@@ -250,10 +250,10 @@ TEST(Loop, AnUnknownEarlyStoppingMetricNamesTheKnownOnes) {
 }
 
 TEST(Loop, ValidationSeesTheAveragesAndTrainingGoesOnWithTheWeights) {
-  Run plain, averaged;
+  Training plain, averaged;
   averaged.settings.ema.enabled = true;
   std::vector<std::vector<at::Tensor>> seen_plain, seen_averaged;
-  const auto watch = [](Run& run, std::vector<std::vector<at::Tensor>>& seen) {
+  const auto watch = [](Training& run, std::vector<std::vector<at::Tensor>>& seen) {
     run.job.validator = [&](torch::nn::Module&) {
       seen.push_back(run.weights());
       return std::vector<Metric>{{"mse", 1.0, 1.0}};
@@ -271,7 +271,7 @@ TEST(Loop, AStopRequestFinishesTheStepSavesAndCanBeResumed) {
   const fs::path folder = fresh_folder("loop_stop");
   install_stop_signals();
   clear_stop_request();
-  Run whole, stopped, resumed(96, 8, 99);
+  Training whole, stopped, resumed(96, 8, 99);
   whole.train();
   stopped.job.checkpoints = resumed.job.checkpoints = folder;
   stopped.job.step_observers.push_back([](const StepStats& stats) {
@@ -289,7 +289,7 @@ TEST(Loop, AStopRequestFinishesTheStepSavesAndCanBeResumed) {
 
 TEST(Loop, AFinishedTrainingIsNotContinued) {
   const fs::path folder = fresh_folder("loop_finished");
-  Run first, again(96, 8, 99);
+  Training first, again(96, 8, 99);
   first.job.checkpoints = again.job.checkpoints = folder;
   first.train();
   const auto result = again.train();
@@ -301,7 +301,7 @@ TEST(Loop, AFinishedTrainingIsNotContinued) {
 
 TEST(Loop, AnotherOptimizerOrModelRefusesToResume) {
   const fs::path folder = fresh_folder("loop_foreign");
-  Run first, other;
+  Training first, other;
   first.job.checkpoints = other.job.checkpoints = folder;
   first.train();
   other.settings.optimizer.kind = "sgd";
@@ -311,7 +311,7 @@ TEST(Loop, AnotherOptimizerOrModelRefusesToResume) {
 
 TEST(Loop, Fp16ScalesTheLossAndItsStateIsSaved) {
   const fs::path folder = fresh_folder("loop_fp16");
-  Run run;
+  Training run;
   run.settings.precision = "fp16";
   run.settings.scaler.init_scale = 1e30;  // overflows at first
   run.job.checkpoints = folder;
@@ -321,7 +321,7 @@ TEST(Loop, Fp16ScalesTheLossAndItsStateIsSaved) {
   EXPECT_GT(result.skipped_steps, 5);
   EXPECT_LT(run.reports.back().loss_scale, 1e30);
   EXPECT_LT(run.reports.back().loss, run.reports.front().loss);
-  Run again(96, 8, 99);
+  Training again(96, 8, 99);
   again.settings = run.settings;
   again.settings.epochs = 9;
   again.job.checkpoints = folder;
@@ -331,7 +331,7 @@ TEST(Loop, Fp16ScalesTheLossAndItsStateIsSaved) {
 }
 
 TEST(Loop, GradientCheckpointingRefusesNothingWithoutSegments) {
-  Run plain, checkpointed;
+  Training plain, checkpointed;
   checkpointed.settings.gradient_checkpointing = true;
   plain.train();
   checkpointed.train();
@@ -339,7 +339,7 @@ TEST(Loop, GradientCheckpointingRefusesNothingWithoutSegments) {
 }
 
 TEST(Loop, StepsOverruleEpochsAndMayEndInsideOne) {
-  Run run;
+  Training run;
   run.settings.steps = 29;
   const auto result = run.train();
   EXPECT_EQ(result.step, 29);
@@ -348,14 +348,14 @@ TEST(Loop, StepsOverruleEpochsAndMayEndInsideOne) {
 }
 
 TEST(Loop, ALossThatDependsOnNothingIsNamed) {
-  Run run;
+  Training run;
   run.job.loss = [](torch::nn::Module&, const parallel::Batch& batch) { return batch.at("y").mean(); };
   EXPECT_NE(run.error().find("must return one number that depends on the model's parameters"), std::string::npos);
 }
 
 TEST(Loop, SettingsOutOfRangeAreNamed) {
   const auto message = [](const std::function<void(TrainSettings&)>& change) {
-    Run run;
+    Training run;
     change(run.settings);
     return run.error();
   };
