@@ -18,6 +18,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import dataclass
 
 BLOCK_SECONDS = 120  # a block takes a few seconds; a hanging one must not use up the whole test's time
@@ -102,6 +103,7 @@ def run(guide: str, folders: list) -> int:
             ran += 1
             fails = block.words == ("sh", "fails")
             quoted = blocks[i + 1].text if i + 1 < len(blocks) and blocks[i + 1].words == ("text",) else None
+            began = time.monotonic()
             code, output = run_block(block, folder, environment)
             problem = ""
             if code is None:
@@ -114,7 +116,9 @@ def run(guide: str, folders: list) -> int:
                 problem = "fails, but the guide quotes no message in a text block behind it"
             elif quoted is not None and not pattern_of(quoted).search(without_console_marks(output)):
                 problem = "does not print what the guide quotes:\n" + quoted
-            print(f"{'FAILED' if problem else 'ok    '} {guide}:{block.line}: {block.text.strip().splitlines()[0]}")
+            seconds = time.monotonic() - began
+            print(f"{'FAILED' if problem else 'ok    '} {seconds:5.1f} s  {os.path.basename(guide)}:{block.line}: "
+                  f"{block.text.strip().splitlines()[0]}", flush=True)
             if problem:
                 failures.append(block)
                 print(f"{problem}\noutput:\n{output}")
