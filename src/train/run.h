@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/config.h"
+#include "core/devices.h"
 #include "data/loader.h"
 #include "parallel/plan.h"
 #include "train/jobs/job.h"
@@ -16,7 +17,8 @@ struct RunSettings {
   std::string name;                    ///< of the run: results go to output_dir/name/<date-time>; empty: the job's name
   std::string output_dir = "outputs";  ///< folder of all runs
   std::string resume;                  ///< folder of a run to continue; empty: a new run
-  std::string backend = "gpu";         ///< gpu, cuda, metal or cpu
+  /// gpu, cuda, metal or cpu; `cohort launch --cpu` and the like set the default through COHORT_BACKEND.
+  std::string backend = backend_name(default_backend());
   std::vector<std::string> devices;    ///< of this process, e.g. cuda:0,cuda:1 or cpu,cpu; empty: all of the backend
   int threads = 0;                     ///< CPU threads inside an operation, per process; 0: OMP_NUM_THREADS, else all
   std::string mode = "auto";           ///< auto, single, dp or ddp

@@ -45,7 +45,7 @@ std::vector<std::pair<std::string, std::string>> banner_rows(const Job& job, con
              rate == train.lr
                  ? std::string("as set; never scaled unless asked for")
                  : format("{} rule from {:g} at batch {}", train.learning_rate_rule, train.lr, train.lr_base_batch),
-             train.schedule.kind, train.steps > 0 ? format("{} steps", train.steps) : format("{} epochs", train.epochs),
+             train.schedule.kind, train.steps > 0 ? format("{} step{}", train.steps, train.steps == 1 ? "" : "s") : format("{} epoch{}", train.epochs, train.epochs == 1 ? "" : "s"),
              train.precision));
   rows.emplace_back("loader", format("{} workers per process, {} batches ahead each, at most {}",
                                      settings.loader.workers, settings.loader.prefetch_factor,

@@ -39,7 +39,9 @@ void write_report(const Job& job, const RunSettings& settings, const report::Run
                             {"test MAE, scaled", format("{:.4f}", test->scaled.overall.mae)},
                             {"samples/s", format("{:.0f}", summary.samples_per_s)}};
       content.test = test->data_units;
-      content.test_note = "The weights of the best validation; errors are in the units of the data.";
+      const auto& stopping = settings.train.early_stopping;
+      content.test_note = format("The weights of the {}; errors are in the units of the data.",
+                                 stopping.patience > 0 && stopping.restore_best ? "best validation" : "last step");
       if (test->drawn_samples > 0) {
         const auto targets = static_cast<std::int64_t>(job.target_names().size());
         results.predictions = report::Predictions{

@@ -4,11 +4,14 @@
 #include <map>
 #include <thread>
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/files.h"
+#include "core/format.h"
 #include "core/philox.h"
 #include "train/python_peer.h"
 
@@ -25,45 +28,83 @@ std::vector<std::string> lines_of(const fs::path& path) {
   return lines;
 }
 
-/// Starts the training; kills it when it has written `lines` more lines (0: never). Returns its wait status.
-int run_child(const fs::path& folder, std::size_t lines) {
+int free_port() {
+  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ::bind(socket, reinterpret_cast<sockaddr*>(&address), sizeof address);
+  socklen_t size = sizeof address;
+  ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size);
+  ::close(socket);
+  return ntohs(address.sin_port);
+}
+
+pid_t start(const fs::path& folder, int rank, int world, int port) {
+  const pid_t child = ::fork();
+  if (child != 0) return child;
+  if (world > 1) {
+    ::setenv("RANK", std::to_string(rank).c_str(), 1);
+    ::setenv("LOCAL_RANK", std::to_string(rank).c_str(), 1);
+    ::setenv("WORLD_SIZE", std::to_string(world).c_str(), 1);
+    ::setenv("LOCAL_WORLD_SIZE", std::to_string(world).c_str(), 1);
+    ::setenv("MASTER_ADDR", "127.0.0.1", 1);
+    ::setenv("MASTER_PORT", std::to_string(port).c_str(), 1);
+  }
+  const char* program = COHORT_BINARY_DIR "/tests/training_to_kill";
+  ::execl(program, program, folder.c_str(), nullptr);
+  ::_exit(127);
+}
+
+struct Outcome {
+  bool finished = false;  // all ranks ended by themselves, without an error
+  bool killed = false;
+};
+
+/// Runs a training; kills its last rank when `lines` more steps have been reported (0: never), and then the others, as
+/// a launcher does.
+Outcome run_training(const fs::path& folder, int world, std::size_t lines) {
   fs::create_directories(folder);
   const std::size_t before = lines_of(folder / "metrics").size();
-  const std::string program = COHORT_BINARY_DIR "/tests/training_to_kill";
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::execl(program.c_str(), program.c_str(), folder.c_str(), nullptr);
-    ::_exit(127);
-  }
-  int status = 0;
-  for (;;) {
-    if (::waitpid(child, &status, WNOHANG) == child) return status;
-    if (lines > 0 && lines_of(folder / "metrics").size() >= before + lines) {
-      ::kill(child, SIGKILL);
-      ::waitpid(child, &status, 0);
-      return status;
+  const int port = free_port();
+  std::vector<pid_t> ranks;
+  for (int rank = 0; rank < world; ++rank) ranks.push_back(start(folder, rank, world, port));
+  std::size_t running = ranks.size();
+  Outcome outcome{.finished = true};
+  while (running > 0) {
+    int status = 0;
+    const pid_t ended = ::waitpid(-1, &status, WNOHANG);
+    if (ended > 0) {
+      --running;
+      if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) outcome.finished = false;
+      continue;
+    }
+    if (lines > 0 && !outcome.killed && lines_of(folder / "metrics").size() >= before + lines) {
+      outcome.killed = true;
+      for (auto rank = ranks.rbegin(); rank != ranks.rend(); ++rank) ::kill(*rank, SIGKILL);
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
+  return outcome;
 }
 
-TEST(KilledTraining, ResumedAgainAndAgainItEndsWithTheBitsOfAnUndisturbedOne) {
-  const fs::path folder = fresh_folder("killed");
-  ASSERT_EQ(run_child(folder / "undisturbed", 0), 0);
+void resume_again_and_again(int world) {
+  const fs::path folder = fresh_folder("killed_" + std::to_string(world));
+  ASSERT_TRUE(run_training(folder / "undisturbed", world, 0).finished);
   const fs::path killed = folder / "killed";
   const RandomStream random(static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()),
                             RandomPurpose::kTest, 0, 0);
   int kills = 0;
-  for (std::uint64_t i = 0; i < 4; ++i) {
-    const std::size_t lines = 1 + random.below(i, 25);
-    SCOPED_TRACE(format("kill {} after {} steps", i, lines));
-    const int status = run_child(killed, lines);
-    if (WIFEXITED(status)) break;
-    ASSERT_EQ(WTERMSIG(status), SIGKILL);
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    const std::size_t lines = 1 + random.below(i, 30);
+    std::printf("kill %d after %d more steps\n", static_cast<int>(i), static_cast<int>(lines));
+    const auto outcome = run_training(killed, world, lines);
+    if (outcome.finished) break;
+    ASSERT_TRUE(outcome.killed) << "it failed by itself";
     ++kills;
   }
   EXPECT_GT(kills, 0);
-  ASSERT_EQ(run_child(killed, 0), 0);
+  ASSERT_TRUE(run_training(killed, world, 0).finished);
   const auto last = format("checkpoint-{}", kSteps);
   for (const char* file : {"model.safetensors", "ema/model.safetensors", "optimizer.safetensors", "rng.safetensors",
                            "trainer_state.json"}) {
@@ -77,14 +118,21 @@ TEST(KilledTraining, ResumedAgainAndAgainItEndsWithTheBitsOfAnUndisturbedOne) {
   const auto lines = lines_of(killed / "metrics");
   EXPECT_GE(lines.size(), static_cast<std::size_t>(kSteps));
   for (const auto& line : lines) {
-    // A line that the kill cut short ends the file of that run; the next run went on behind it.
-    if (const auto found = expected.find(line.substr(0, line.find(' '))); found != expected.end()) {
-      EXPECT_EQ(line, found->second);
-    }
+    const auto found = expected.find(line.substr(0, line.find(' ')));
+    ASSERT_NE(found, expected.end()) << line;
+    EXPECT_EQ(line, found->second);
   }
   for (const auto& entry : fs::directory_iterator(killed / "checkpoints")) {
     EXPECT_FALSE(entry.path().filename().string().starts_with(".")) << entry.path() << " was left behind";
   }
+}
+
+TEST(KilledTraining, ResumedAgainAndAgainItEndsWithTheBitsOfAnUndisturbedOne) {
+  resume_again_and_again(1);
+}
+
+TEST(KilledTraining, ThreeRanksResumeWithTheBitsOfAnUndisturbedRun) {
+  resume_again_and_again(3);
 }
 
 }  // namespace
