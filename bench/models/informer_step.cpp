@@ -147,7 +147,7 @@ int run(int argc, char** argv) {
   std::string python = environment("COHORT_PYTHON").empty() ? "python3" : environment("COHORT_PYTHON");
   std::string peer_script = std::string(COHORT_SOURCE_DIR) + "/bench/models/informer_step.py";
   int batch = 32, pairs = 12, threads = 1;
-  bool keep_heap = true;
+  bool keep_heap = false;
   CLI::App app("Informer: a training step, ours against the reference package under PyTorch");
   app.add_option("--reference", reference, "checkout of github.com/zhouhaoyi/Informer2020 (or INFORMER_REFERENCE)");
   app.add_option("--python", python, "Python with torch (or COHORT_PYTHON)");
@@ -164,7 +164,7 @@ int run(int argc, char** argv) {
   app.add_option("--batch", batch, "samples per step");
   app.add_option("--pairs", pairs, "alternated pairs of steps");
   app.add_option("--threads", threads, "threads of each side");
-  app.add_flag("--keep-heap,!--default-heap", keep_heap, "our allocator keeps freed memory instead of returning it");
+  app.add_flag("--keep-heap", keep_heap, "our process keeps freed memory instead of returning it (mallopt)");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -185,6 +185,7 @@ class KeyedDropout : public torch::autograd::Function<KeyedDropout> {
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  torch::autograd::variable_list gradients) {
+    COHORT_CHECK(!at::GradMode::is_enabled(), "dropout of the models can be differentiated once only");
     MaskKey key{static_cast<std::uint64_t>(context->saved_data["seed"].toInt()),
                 static_cast<std::uint64_t>(context->saved_data["step"].toInt()),
                 static_cast<std::uint32_t>(context->saved_data["layer"].toInt()),

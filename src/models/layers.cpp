@@ -5,6 +5,7 @@
 #include <torch/torch.h>
 
 #include "core/error.h"
+#include "models/linear.h"
 #include "models/random_context.h"
 
 namespace cohort::models {
@@ -14,12 +15,12 @@ Linear::Linear(std::int64_t in, std::int64_t out)
       bias_(register_parameter("bias", at::empty({out}))) {}
 
 at::Tensor Linear::forward(const at::Tensor& x) const {
-  return at::linear(x, weight_, bias_);
+  return linear(x, weight_, bias_);
 }
 
 at::Tensor Linear::forward_rows(const at::Tensor& x, std::int64_t first, std::int64_t count) const {
   if (first == 0 && count == weight_.size(0)) return forward(x);
-  return at::linear(x, weight_.narrow(0, first, count), bias_.narrow(0, first, count));
+  return linear(x, weight_.narrow(0, first, count), bias_.narrow(0, first, count));
 }
 
 void Linear::initialise(Initialiser& initialiser) {
@@ -32,7 +33,7 @@ PointwiseConv::PointwiseConv(std::int64_t in, std::int64_t out)
       bias_(register_parameter("bias", at::empty({out}))) {}
 
 at::Tensor PointwiseConv::forward(const at::Tensor& x_BLC) const {
-  return at::linear(x_BLC, weight_.view({weight_.size(0), weight_.size(1)}), bias_);
+  return linear(x_BLC, weight_.view({weight_.size(0), weight_.size(1)}), bias_);
 }
 
 void PointwiseConv::initialise(Initialiser& initialiser) {
@@ -50,7 +51,7 @@ at::Tensor CircularConv::flat_weight() const {
 }
 
 at::Tensor CircularConv::forward(const at::Tensor& x_BLC) const {
-  return at::linear(ring_neighbours(x_BLC), flat_weight(), bias_);
+  return linear(ring_neighbours(x_BLC), flat_weight(), bias_);
 }
 
 void CircularConv::initialise(Initialiser& initialiser) {

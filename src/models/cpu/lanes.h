@@ -6,6 +6,7 @@
 #pragma once
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #if defined(__SSE2__)
 #include <immintrin.h>
@@ -179,7 +180,18 @@ void dropout(const DropoutTiles& t) {
     dropout_residual<AsBFloat16>(t);
 }
 
-/// Dot product in 16 partial sums, added up in a fixed tree: the same bits for every vector width.
+/// Lane i + kHalf in lane i, for i below kHalf; what stands above is rubbish.
+template <int kHalf, int... kLane>
+[[gnu::always_inline]] inline F32 upper_half(F32 v, std::integer_sequence<int, kLane...>) {
+  return __builtin_shufflevector(v, v, ((kLane + kHalf) % kNarrow)...);
+}
+template <int kHalf>
+[[gnu::always_inline]] inline F32 upper_half(F32 v) {
+  return upper_half<kHalf>(v, std::make_integer_sequence<int, kNarrow>());
+}
+
+/// Dot product in 16 partial sums, added up in a fixed tree (lane j + lane j + 8, then 4, 2, 1): the same bits for
+/// every vector width.
 [[gnu::always_inline]] inline float dot(const float* a, const float* b, std::int64_t n) {
   constexpr int kSums = 16;
   constexpr int kVectors = kSums / kNarrow;
@@ -188,12 +200,18 @@ void dropout(const DropoutTiles& t) {
   for (; i + kSums <= n; i += kSums)
     for (int v = 0; v < kVectors; ++v)
       sum[v] += AsFloat32::load(a + i + v * kNarrow) * AsFloat32::load(b + i + v * kNarrow);
-  float lanes[kSums];
-  std::memcpy(lanes, sum, sizeof lanes);
-  for (int j = 0; i < n; ++i, ++j) lanes[j] += a[i] * b[i];
-  for (int half = kSums / 2; half > 0; half /= 2)
-    for (int j = 0; j < half; ++j) lanes[j] += lanes[j + half];
-  return lanes[0];
+  if (i < n) {
+    float lanes[kSums];
+    std::memcpy(lanes, sum, sizeof lanes);
+    for (int j = 0; i < n; ++i, ++j) lanes[j] += a[i] * b[i];
+    std::memcpy(sum, lanes, sizeof lanes);
+  }
+  if constexpr (kVectors == 4) sum[0] += sum[2], sum[1] += sum[3];
+  if constexpr (kVectors >= 2) sum[0] += sum[1];
+  if constexpr (kNarrow == 16) sum[0] += upper_half<8>(sum[0]);
+  if constexpr (kNarrow >= 8) sum[0] += upper_half<4>(sum[0]);
+  sum[0] += upper_half<2>(sum[0]);
+  return sum[0][0] + sum[0][1];
 }
 
 void sparsity(const SparsityRows& r) {

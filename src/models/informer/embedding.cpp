@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "models/informer/embedding_tables.h"
+#include "models/linear.h"
 
 namespace cohort::models {
 namespace {
@@ -34,8 +35,10 @@ class Table : public torch::nn::Module, public Initialised {
 
 }  // namespace
 
-DataEmbedding::DataEmbedding(std::string name, int c_in, const InformerSettings& settings, LayerIds& ids)
-    : name_(std::move(name)), linear_time_(settings.embed == "timeF"), dropout_layer_{settings.dropout, ids.next()} {
+DataEmbedding::DataEmbedding(std::string mark_name, int c_in, const InformerSettings& settings, LayerIds& ids)
+    : mark_name_(std::move(mark_name)),
+      linear_time_(settings.embed == "timeF"),
+      dropout_layer_{settings.dropout, ids.next()} {
   const int width = settings.d_model;
   auto value = register_module("value_embedding", std::make_shared<Group>());
   token_conv_ = value->register_module(
@@ -72,10 +75,10 @@ at::Tensor DataEmbedding::time_of(const at::Tensor& mark) const {
       const auto [least, most] = at::aminmax(values);
       COHORT_THROW_UNLESS(
           least.item<std::int64_t>() >= 0 && most.item<std::int64_t>() < table.rows.size(0),
-          "informer: {}_mark column {} ({}) holds values from {} to {}, but embed = fixed or learned has a table "
+          "informer: {} column {} ({}) holds values from {} to {}, but embed = fixed or learned has a table "
           "of {} rows, 0 to {}: give calendar fields, not the scaled features of embed = timeF",
-          name_, table.column, table.field, least.item<std::int64_t>(), most.item<std::int64_t>(), table.rows.size(0),
-          table.rows.size(0) - 1);
+          mark_name_, table.column, table.field, least.item<std::int64_t>(), most.item<std::int64_t>(),
+          table.rows.size(0), table.rows.size(0) - 1);
     }
     const at::Tensor rows = at::embedding(table.rows, values);
     sum = sum.defined() ? sum + rows : rows;
@@ -88,9 +91,9 @@ at::Tensor DataEmbedding::forward(const at::Tensor& x, const at::Tensor& mark) c
   at::Tensor embedded;
   if (linear_time_) {
     // Token convolution and time features are linear in the same positions: one product of (B·L, 3·c_in + features).
-    embedded = at::linear(at::cat({ring_neighbours(x), mark.to(x.scalar_type())}, -1),
-                          at::cat({token_conv_->flat_weight(), time_linear_->weight()}, 1),
-                          token_conv_->bias() + time_linear_->bias());
+    embedded = linear(at::cat({ring_neighbours(x), mark.to(x.scalar_type())}, -1),
+                      at::cat({token_conv_->flat_weight(), time_linear_->weight()}, 1),
+                      token_conv_->bias() + time_linear_->bias());
     embedded = embedded.scalar_type() == positions.scalar_type() ? embedded.add_(positions) : embedded + positions;
   } else {
     embedded = token_conv_->forward(x) + positions + time_of(mark);

@@ -17,8 +17,8 @@ namespace cohort::models {
 /// position_embedding.pe, temporal_embedding.*.
 class DataEmbedding : public torch::nn::Module {
  public:
-  /// c_in: columns of x. `name` stands in error messages: "x_enc" or "x_dec".
-  DataEmbedding(std::string name, int c_in, const InformerSettings& settings, LayerIds& ids);
+  /// c_in: columns of x. `mark_name` stands in error messages: "x_mark_enc" or "x_mark_dec".
+  DataEmbedding(std::string mark_name, int c_in, const InformerSettings& settings, LayerIds& ids);
 
   /// x (B, L, c_in) floating point; mark (B, L, time_columns): features in [-0.5, 0.5] for timeF, else calendar fields
   /// month, day, weekday, hour[, minute] in the ranges of the tables. Returns (B, L, d_model).
@@ -27,7 +27,7 @@ class DataEmbedding : public torch::nn::Module {
  private:
   at::Tensor time_of(const at::Tensor& mark) const;
 
-  std::string name_;
+  std::string mark_name_;
   bool linear_time_;
   std::shared_ptr<CircularConv> token_conv_;
   at::Tensor positions_;                 // (1, kPositions, d_model)

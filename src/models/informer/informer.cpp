@@ -63,9 +63,9 @@ class Informer : public torch::nn::Module {
   explicit Informer(const InformerSettings& settings) : torch::nn::Module("Informer"), settings_(settings) {
     LayerIds ids;
     enc_embedding_ =
-        register_module("enc_embedding", std::make_shared<DataEmbedding>("x_enc", settings.enc_in, settings, ids));
+        register_module("enc_embedding", std::make_shared<DataEmbedding>("x_mark_enc", settings.enc_in, settings, ids));
     dec_embedding_ =
-        register_module("dec_embedding", std::make_shared<DataEmbedding>("x_dec", settings.dec_in, settings, ids));
+        register_module("dec_embedding", std::make_shared<DataEmbedding>("x_mark_dec", settings.dec_in, settings, ids));
     if (settings.s_layers.empty())
       encoder_ = register_module("encoder", std::make_shared<Encoder>("encoder", encoder_settings(settings), ids));
     else

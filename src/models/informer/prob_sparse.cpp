@@ -48,25 +48,6 @@ at::Tensor measure_on_cpu(const at::Tensor& q_BLHD, const at::Tensor& k_BSHD, co
   return out;
 }
 
-/// Elsewhere the full product is taken, for as many samples at a time as fit a bound, and the sampled entries picked
-/// from it.
-at::Tensor measure_by_product(const at::Tensor& q_BLHD, const at::Tensor& k_BSHD, const at::Tensor& samples) {
-  constexpr std::int64_t kScoresAtOnce = std::int64_t{1} << 26;  // elements: 256 MiB of float32
-  const std::int64_t batch = q_BLHD.size(0), n_query = q_BLHD.size(1), heads = q_BLHD.size(2), n_key = k_BSHD.size(1);
-  const at::Tensor q = q_BLHD.transpose(1, 2), k_T = k_BSHD.permute({0, 2, 3, 1});
-  const at::Tensor index = samples.to(q.device());
-  const std::int64_t at_once =
-      std::max<std::int64_t>(1, kScoresAtOnce / std::max<std::int64_t>(1, heads * n_query * n_key));
-  std::vector<at::Tensor> parts;
-  for (std::int64_t first = 0; first < batch; first += at_once) {
-    const std::int64_t count = std::min(at_once, batch - first);
-    const at::Tensor scores = at::matmul(q.narrow(0, first, count), k_T.narrow(0, first, count)).to(at::kFloat);
-    const at::Tensor sampled = scores.gather(3, index.expand({count, heads, n_query, index.size(1)}));
-    parts.push_back(sampled.amax(3) - sampled.sum(3) / static_cast<double>(n_key));
-  }
-  return at::cat(parts, 0);
-}
-
 /// softmax(q kᵀ / sqrt(D)) v for (B, H, ., D) views, mask true where a query sees a key (undefined: everywhere).
 at::Tensor attend(const at::Tensor& q_BHUD, const at::Tensor& k_BHSD, const at::Tensor& v_BHSD,
                   const at::Tensor& mask_BHUS) {
@@ -80,10 +61,30 @@ at::Tensor in_order(const at::Tensor& context_BHLD, HeadOrder order) {
 
 }  // namespace
 
+at::Tensor sparsity_measurement_by_product(const at::Tensor& q_BLHD, const at::Tensor& k_BSHD,
+                                           const at::Tensor& samples_LU) {
+  const at::NoGradGuard no_grad;
+  // As many samples of the batch at a time as fit a bound.
+  constexpr std::int64_t kScoresAtOnce = std::int64_t{1} << 26;  // elements: 256 MiB of float32
+  const std::int64_t batch = q_BLHD.size(0), n_query = q_BLHD.size(1), heads = q_BLHD.size(2), n_key = k_BSHD.size(1);
+  const at::Tensor q = q_BLHD.transpose(1, 2), k_T = k_BSHD.permute({0, 2, 3, 1});
+  const at::Tensor index = samples_LU.to(q.device());
+  const std::int64_t at_once =
+      std::max<std::int64_t>(1, kScoresAtOnce / std::max<std::int64_t>(1, heads * n_query * n_key));
+  std::vector<at::Tensor> parts;
+  for (std::int64_t first = 0; first < batch; first += at_once) {
+    const std::int64_t count = std::min(at_once, batch - first);
+    const at::Tensor scores = at::matmul(q.narrow(0, first, count), k_T.narrow(0, first, count)).to(at::kFloat);
+    const at::Tensor sampled = scores.gather(3, index.expand({count, heads, n_query, index.size(1)}));
+    parts.push_back(sampled.amax(3) - sampled.sum(3) / static_cast<double>(n_key));
+  }
+  return at::cat(parts, 0);
+}
+
 at::Tensor sparsity_measurement(const at::Tensor& q_BLHD, const at::Tensor& k_BSHD, const at::Tensor& samples_LU) {
   const at::NoGradGuard no_grad;
   if (q_BLHD.device().is_cpu()) return measure_on_cpu(q_BLHD, k_BSHD, samples_LU);
-  return measure_by_product(q_BLHD, k_BSHD, samples_LU);
+  return sparsity_measurement_by_product(q_BLHD, k_BSHD, samples_LU);
 }
 
 at::Tensor prob_sparse_attention(const at::Tensor& q_BLHD, const at::Tensor& k_BSHD, const at::Tensor& v_BSHD,
@@ -94,7 +95,8 @@ at::Tensor prob_sparse_attention(const at::Tensor& q_BLHD, const at::Tensor& k_B
   const at::Tensor q_BHLD = q_BLHD.transpose(1, 2), k_BHSD = k_BSHD.transpose(1, 2), v_BHSD = v_BSHD.transpose(1, 2);
   const std::int64_t n_sample = prob_sparse_count(layer.factor, n_key);
   const std::int64_t n_top = prob_sparse_count(layer.factor, n_query);
-  if (n_top == n_query)  // short sequences: every query attends, whatever the measurement says
+  // Short sequences: every query attends, whatever the measurement says. A single key leaves nothing to choose.
+  if (n_top == n_query || n_key == 1)
     return in_order(at::scaled_dot_product_attention(q_BHLD, k_BHSD, v_BHSD, std::nullopt, 0.0, masked), order);
 
   const at::Tensor samples = draw_key_samples(layer, n_query, n_sample, n_key, training);

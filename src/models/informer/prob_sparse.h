@@ -13,6 +13,10 @@ namespace cohort::models {
 /// keys, not by the sampled ones). samples_LU int64 on the CPU.
 at::Tensor sparsity_measurement(const at::Tensor& q_BLHD, const at::Tensor& k_BSHD, const at::Tensor& samples_LU);
 
+/// The same by the full product of queries and keys: the way on devices for which there is no kernel.
+at::Tensor sparsity_measurement_by_product(const at::Tensor& q_BLHD, const at::Tensor& k_BSHD,
+                                           const at::Tensor& samples_LU);
+
 enum class HeadOrder {
   kInside,   ///< (B, L, H, D)
   kOutside,  ///< (B, H, L, D): what `mix` hands on
