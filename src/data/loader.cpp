@@ -1,16 +1,19 @@
 #include "data/loader.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <utility>
 
 #include "core/config.h"
 #include "core/error.h"
+#include "core/threads.h"
 
 namespace cohort::data {
 
@@ -74,10 +77,17 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
   void start_workers() {
     try {
-      for (int i = 0; i < settings_.workers; ++i) workers_.emplace_back([this] { work(); });
-    } catch (...) {
+      for (int i = 0; i < settings_.workers; ++i)
+        workers_.emplace_back([this, i] {
+          block_signals_in_this_thread();
+          set_thread_name(format("cohort-load-{}", i));
+          work();
+        });
+    } catch (const std::system_error& e) {
+      const std::size_t started = workers_.size();
       stop_workers();
-      throw;
+      throw Error(format("only {} of {} loader threads could be started ({}); lower loader.workers", started,
+                         settings_.workers, e.what()));
     }
   }
 
@@ -132,7 +142,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
       buffer = take_free();
       const std::int64_t batch = next_out_++;
       lock.unlock();
-      fill(*buffer, batch);
+      fill(*buffer, batch, generation_);
       lock.lock();
     } else {
       const auto start = std::chrono::steady_clock::now();
@@ -160,16 +170,21 @@ class Engine : public std::enable_shared_from_this<Engine> {
     LoadedBatch batch;
     batch.engine_ = shared_from_this();
     batch.buffer_ = buffer;
+    const bool wake = should_wake_worker();
+    lock.unlock();
+    if (wake) may_fill_.notify_one();
     return batch;
   }
 
   /// Takes a leased buffer back.
   void release(Buffer* buffer) {
+    bool wake = false;
     {
       std::lock_guard lock(mutex_);
       give_back(buffer);
+      wake = should_wake_worker();
     }
-    may_fill_.notify_one();
+    if (wake) may_fill_.notify_one();
   }
 
   LoaderStatistics statistics() const {
@@ -226,6 +241,14 @@ class Engine : public std::enable_shared_from_this<Engine> {
       }
   }
 
+  /// Waking a thread costs more than preparing a small batch. So workers sleep on until half of what they may be ahead
+  /// is used up, and are woken one at a time; each goes on until there is nothing left to do.
+  bool should_wake_worker() const {
+    const std::int64_t ahead = next_ticket_ - next_out_;
+    const std::int64_t most_ahead = std::max<std::int64_t>(0, static_cast<std::int64_t>(buffers_.size()) - 2);
+    return sleeping_ > 0 && next_ticket_ < batches_ && !free_.empty() && ahead <= most_ahead / 2;
+  }
+
   void throw_if_all_held() const {
     COHORT_THROW_UNLESS(!free_.empty(),
                         "all {} batches of the loader are still held by the caller; let go of earlier ones, or raise "
@@ -236,14 +259,16 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void work() {
     std::unique_lock lock(mutex_);
     for (;;) {
+      ++sleeping_;
       may_fill_.wait(lock, [this] { return stopping_ || (next_ticket_ < batches_ && !free_.empty()); });
+      --sleeping_;
       if (stopping_) return;
       Buffer* buffer = take_free();
       const std::int64_t batch = next_ticket_++;
       const std::uint64_t generation = generation_;
       ++filling_;
       lock.unlock();
-      fill(*buffer, batch);
+      fill(*buffer, batch, generation);
       lock.lock();
       --filling_;
       if (generation == generation_) {
@@ -256,24 +281,32 @@ class Engine : public std::enable_shared_from_this<Engine> {
     }
   }
 
-  /// Without the lock: indices_ and sample_ids_ change only when nobody fills.
-  void fill(Buffer& buffer, std::int64_t batch) {
+  /// Without the lock: indices_ and sample_ids_ change only when nobody fills. Gives up between samples when nobody
+  /// wants the batch any more.
+  void fill(Buffer& buffer, std::int64_t batch, std::uint64_t generation) {
     const std::int64_t begin = batch * settings_.batch_size;
     const std::int64_t count = std::min(settings_.batch_size, static_cast<std::int64_t>(indices_.size()) - begin);
     buffer.sample_ids.assign(sample_ids_.begin() + begin, sample_ids_.begin() + begin + count);
     for (ArrayView& field : buffer.fields) field.shape[0] = count;
     std::int64_t index = -1;
+    std::string cause;
     try {
       for (std::int64_t i = 0; i < count; ++i) {
+        if (stopping_.load(std::memory_order_relaxed) || generation_.load(std::memory_order_relaxed) != generation)
+          return;
         index = indices_[static_cast<std::size_t>(begin + i)];
         for (std::size_t f = 0; f < specs_.size(); ++f)
           buffer.rows[f].data =
               static_cast<std::byte*>(buffer.fields[f].data) + static_cast<std::size_t>(i) * sample_bytes_[f];
         dataset_->read(index, epoch_, buffer.rows);
       }
+      return;
     } catch (const std::exception& e) {
-      buffer.failure = std::make_exception_ptr(Error(format("sample {} could not be read: {}", index, e.what())));
+      cause = e.what();
+    } catch (...) {
+      cause = "the data set threw what is no std::exception";
     }
+    buffer.failure = std::make_exception_ptr(Error(format("sample {} could not be read: {}", index, cause)));
   }
 
   const std::shared_ptr<const Dataset> dataset_;
@@ -293,12 +326,13 @@ class Engine : public std::enable_shared_from_this<Engine> {
   std::vector<std::optional<Ready>> ready_;  // batch b at b % size: at most that many are unfinished or waiting
   std::vector<std::int64_t> indices_, sample_ids_;
   std::uint64_t epoch_ = 0;
-  std::uint64_t generation_ = 0;
+  std::atomic<std::uint64_t> generation_{0};  // of epochs; written under mutex_
   std::int64_t batches_ = 0;
   std::int64_t next_ticket_ = 0;  // the batch that a worker takes next
   std::int64_t next_out_ = 0;     // the batch that next() returns
   int filling_ = 0;
-  bool stopping_ = false;
+  int sleeping_ = 0;                   // workers that wait for may_fill_
+  std::atomic<bool> stopping_{false};  // written under mutex_
   LoaderStatistics statistics_;
 };
 
