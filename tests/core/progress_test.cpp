@@ -1,5 +1,6 @@
 #include "core/progress.h"
 
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <thread>
@@ -337,6 +338,7 @@ TEST(Progress, LogLinesAndTheBarShareATerminalWithoutGarbling) {
   ::setenv("LC_ALL", "C.UTF-8", 1);
   winsize size{24, 100, 0, 0};
   int master = -1;
+  std::fflush(nullptr);  // what is unwritten would be written again by the child
   const pid_t child = ::forkpty(&master, nullptr, nullptr, &size);
   ASSERT_GE(child, 0);
   if (child == 0) {
