@@ -3,6 +3,7 @@
 #include <thread>
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
 #include "core/error.h"
 
@@ -42,6 +43,11 @@ TEST(StoreSocket, PortInUseIsAnErrorWithAnotherThatCanBeBound) {
       EXPECT_EQ(bound_port(second.get()), other);
     }
   }
+}
+
+TEST(StoreSocket, PrivilegedPortIsExplained) {
+  if (geteuid() == 0) GTEST_SKIP() << "root may bind any port";
+  EXPECT_THROW(open_store_socket(80, true), Error);
 }
 
 TEST(StoreSocket, ListenerThatComesLaterIsWaitedFor) {

@@ -8,15 +8,10 @@
 
 #include <torch/torch.h>
 
-#include "dist/cuda_plugin.h"
 #include "dist/group.h"
-#include "parallel/data_parallel.h"
 #include "parallel/distributed_data_parallel.h"
 #include "parallel/fixture_model.h"
 #include "parallel/module_layout.h"
-#include "parallel/parameter_hash.h"
-#include "parallel/plan.h"
-#include "parallel/single_device.h"
 
 namespace cohort::test {
 namespace {
@@ -158,138 +153,6 @@ void accumulate(const std::string& folder) {
   group->close();
 }
 
-/// Fifty steps in one of three ways on the same 2 x 16 samples per step: "modes_ddp" (two ranks), "modes_dp" (two
-/// replicas of one process), "modes_accumulated" (one process, the halves one after the other), each with its state in
-/// FOLDER.
-void modes(const std::string& scenario, const std::string& folder, const std::string& optimizer_name) {
-  const auto env = dist::read_rank_environment();
-  FixtureNet net;
-  fill_parameters(*net, 0);
-  std::shared_ptr<dist::Group> group;
-  std::unique_ptr<parallel::Strategy> strategy;
-  if (scenario == "modes_ddp") {
-    group = dist::Group::create(env, quick_options());
-    strategy = std::make_unique<DistributedDataParallel>(net.ptr(), group);
-  } else if (scenario == "modes_dp") {
-    strategy = std::make_unique<parallel::DataParallel>(net.ptr(), std::vector<DeviceId>(2));
-  } else {
-    strategy = std::make_unique<parallel::SingleDevice>(net.ptr(), DeviceId{});
-  }
-  std::unique_ptr<torch::optim::Optimizer> optimizer;
-  if (optimizer_name == "adam") {
-    optimizer = std::make_unique<torch::optim::Adam>(net->parameters(), torch::optim::AdamOptions(1e-2));
-  } else {
-    optimizer = std::make_unique<torch::optim::SGD>(net->parameters(), torch::optim::SGDOptions(0.05).momentum(0.9));
-  }
-  std::vector<double> losses;
-  for (int step = 0; step < 50; ++step) {
-    strategy->zero_grad();
-    double loss = 0;
-    if (scenario == "modes_ddp") {
-      loss = strategy->forward_backward(fixture_batch(step, env.rank), mean_squared_error, {}).item<double>();
-      at::Tensor mean = torch::tensor({loss}, at::kDouble);
-      strategy->mean_over_ranks(mean);
-      loss = mean.item<double>();
-    } else if (scenario == "modes_dp") {
-      Batch both;
-      both.add("x", torch::cat({fixture_input(step, 0), fixture_input(step, 1)}));
-      both.add("y", torch::cat({fixture_target(step, 0), fixture_target(step, 1)}));
-      loss = strategy->forward_backward(both, mean_squared_error, {}).item<double>();
-    } else {
-      for (int half = 0; half < 2; ++half)
-        loss += strategy
-                    ->forward_backward(fixture_batch(step, half), mean_squared_error,
-                                       {.synchronise = half == 1, .weight = 0.5})
-                    .item<double>() /
-                2;
-    }
-    optimizer->step();
-    strategy->parameters_changed();
-    losses.push_back(loss);
-  }
-  if (group) {
-    const auto check = parallel::check_parameters_equal(*net, *group);
-    COHORT_CHECK(check.differing.empty(), "{}", check.text);
-  }
-  write_results(folder, scenario, env.rank, losses, *net);
-  if (group) group->close();
-}
-
-/// The hash that the log shows names the rank that went astray.
-void differing_rank() {
-  const auto group = dist::Group::create(dist::read_rank_environment(), quick_options());
-  FixtureNet net;
-  DistributedDataParallel ddp(net.ptr(), group);
-  const auto equal = parallel::check_parameters_equal(*net, *group);
-  COHORT_CHECK(equal.differing.empty(), "{}", equal.text);
-  if (group->rank() == 1) {
-    const torch::NoGradGuard no_grad;
-    net->c->bias[0] += 1e-3;
-  }
-  std::puts(parallel::check_parameters_equal(*net, *group).text.c_str());
-  group->close();
-}
-
-/// The banner's list of processes.
-void world() {
-  const auto env = dist::read_rank_environment();
-  const auto plan = parallel::make_plan({env, {DeviceId{}}, 2}, {});
-  const auto group = dist::Group::create(env, quick_options());
-  for (const std::string& line : parallel::world_lines(plan, *group)) std::puts(line.c_str());
-  group->close();
-}
-
-/// The scenario "sgd" with every rank's model on its GPU.
-void gpu_sgd(const std::string& folder) {
-  const auto env = dist::read_rank_environment();
-  std::string why;
-  const int count = dist::load_cuda_plugin().device_count(why);
-  dist::GroupOptions options = quick_options();
-  options.device = {DeviceKind::kCuda, env.local_rank % std::max(1, count)};
-  const auto group = dist::Group::create(env, options);
-  FixtureNet net;
-  fill_parameters(*net, env.rank);
-  net->to(parallel::to_torch(options.device));
-  DistributedDataParallel ddp(net.ptr(), group, {.gradient_as_bucket_view = true});
-  torch::optim::SGD optimizer(net->parameters(), torch::optim::SGDOptions(0.05).momentum(0.9));
-  std::vector<double> losses;
-  for (int step = 0; step < 50; ++step) {
-    ddp.zero_grad();
-    losses.push_back(ddp.forward_backward(fixture_batch(step, env.rank), mean_squared_error, {}).item<double>());
-    optimizer.step();
-  }
-  net->to(at::kCPU);
-  write_results(folder, "gpu_sgd", env.rank, losses, *net);
-  group->close();
-}
-
-/// DataParallel over all GPUs (at least one), in the three-replica form on the CPU where the numbers come from.
-void gpu_data_parallel(const std::string& folder) {
-  std::string why;
-  const int count = dist::load_cuda_plugin().device_count(why);
-  for (const bool on_gpu : {true, false}) {
-    FixtureNet net(true);
-    fill_parameters(*net, 0);
-    std::vector<DeviceId> devices;
-    for (int i = 0; i < count; ++i) devices.push_back(on_gpu ? DeviceId{DeviceKind::kCuda, i} : DeviceId{});
-    net->to(parallel::to_torch(devices[0]));
-    parallel::DataParallelSettings settings;
-    settings.reduction = "buckets";
-    settings.bucket_cap_mb = settings.first_bucket_cap_mb = 0.0005;
-    parallel::DataParallel dp(net.ptr(), devices, settings);
-    torch::optim::SGD optimizer(net->parameters(), torch::optim::SGDOptions(0.05).momentum(0.9));
-    std::vector<double> losses;
-    for (int step = 0; step < 50; ++step) {
-      dp.zero_grad();
-      losses.push_back(dp.forward_backward(fixture_batch(step, 0), mean_squared_error, {}).item<double>());
-      optimizer.step();
-      dp.parameters_changed();
-    }
-    net->to(at::kCPU);
-    write_results(folder, on_gpu ? "dp_gpu" : "dp_cpu", 0, losses, *net);
-  }
-}
-
 void different_shape() {
   const auto group = dist::Group::create(dist::read_rank_environment(), quick_options());
   FixtureNet net(false, false, group->rank() == 1 ? kHidden / 2 : kHidden);
@@ -354,17 +217,6 @@ int run(const std::string& scenario, const std::string& folder) {
   torch::set_num_threads(1);
   if (scenario == "accumulate") {
     accumulate(folder);
-  } else if (scenario.starts_with("modes_")) {
-    const std::size_t colon = scenario.find(':');
-    modes(scenario.substr(0, colon), folder, scenario.substr(colon + 1));
-  } else if (scenario == "differing_rank") {
-    differing_rank();
-  } else if (scenario == "world") {
-    world();
-  } else if (scenario == "gpu_sgd") {
-    gpu_sgd(folder);
-  } else if (scenario == "gpu_data_parallel") {
-    gpu_data_parallel(folder);
   } else if (scenario == "different_shape") {
     different_shape();
   } else if (scenario == "missing_layer") {
