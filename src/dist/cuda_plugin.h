@@ -48,6 +48,8 @@ struct CudaPlugin {
   void (*wait_for_device)(int waiting, int on);
   /// Whether `device` can read the memory of `peer` directly.
   bool (*peer_access)(int device, int peer);
+  /// What tells a physical device (or a slice of one) from all others: its UUID, as nvidia-smi writes it.
+  std::string (*device_uuid)(int device);
 };
 
 inline constexpr int kCudaPluginVersion = 1;

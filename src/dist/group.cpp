@@ -119,7 +119,8 @@ std::shared_ptr<Group> Group::create(const RankEnvironment& env, const GroupOpti
     self.store = c10::make_intrusive<c10d::HashStore>();
   } else {
     self.store = open_store(env, options.store_timeout);
-    self.peers = std::make_unique<Peers>(self.store, env.rank, env.restart_count);
+    self.peers = std::make_unique<Peers>(self.store, env.rank, env.restart_count,
+                                         cuda ? plugin->device_uuid(options.device.index) : std::string());
   }
   try {
     // Python's init_process_group nests its stores in this way; with the same keys C++ and Python ranks meet.
@@ -144,7 +145,19 @@ std::shared_ptr<Group> Group::create(const RankEnvironment& env, const GroupOpti
   } catch (const std::exception& problem) {
     throw result->explain(problem, "the connection of the ranks with each other");
   }
-  if (self.peers) self.peers->refresh();
+  if (self.peers) {
+    // Gloo's connections stand, so that every rank has published by now.
+    self.peers->refresh();
+    const std::string shared = self.peers->shared_device();
+    // NCCL_HOSTID makes NCCL believe in several hosts: the way to try several ranks on one GPU.
+    if (cuda && !shared.empty() && !process_variable("NCCL_HOSTID")) {
+      self.failure = shared;
+      throw Error(
+          format("{}, which NCCL refuses: start as many processes per node as it has GPUs, or give each its own with "
+                 "CUDA_VISIBLE_DEVICES (cohort launch does)",
+                 shared));
+    }
+  }
   return result;
 }
 

@@ -1,7 +1,9 @@
 #include "dist/peers.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <thread>
 
@@ -39,9 +41,9 @@ bool has_ended(long pid) {
 
 }  // namespace
 
-Peers::Peers(c10::intrusive_ptr<c10d::Store> store, int rank, int restart)
+Peers::Peers(c10::intrusive_ptr<c10d::Store> store, int rank, int restart, const std::string& device)
     : store_(std::move(store)), key_(format("cohort/peers/{}", restart)), rank_(rank), host_(host_identity()) {
-  const std::string entry = format("{} {} {}\n", rank, getpid(), host_);
+  const std::string entry = format("{} {} {} {}\n", rank, getpid(), host_, device.empty() ? "-" : device);
   store_->append(key_, std::vector<std::uint8_t>(entry.begin(), entry.end()));
 }
 
@@ -50,7 +52,7 @@ void Peers::refresh() {
     const c10d::StoreTimeoutGuard guard(*store_, std::chrono::seconds(2));
     std::istringstream lines(store_->get_to_str(key_));
     std::vector<Peer> found;
-    for (Peer peer; lines >> peer.rank >> peer.pid >> peer.host;) found.push_back(peer);
+    for (Peer peer; lines >> peer.rank >> peer.pid >> peer.host >> peer.device;) found.push_back(peer);
     known_ = std::move(found);
   } catch (const std::exception&) {
     // The store's host may be the one that died; what was known before still serves.
@@ -66,6 +68,18 @@ std::vector<Peer> Peers::dead(std::chrono::milliseconds patience) const {
     if (!result.empty() || std::chrono::steady_clock::now() >= end) return result;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
+}
+
+std::string Peers::shared_device() const {
+  std::map<std::string, int> owners;
+  for (const Peer& peer : known_) {
+    if (peer.device == "-") continue;
+    const auto [owner, is_new] = owners.emplace(peer.device, peer.rank);
+    if (!is_new)
+      return format("ranks {} and {} both use {}", std::min(owner->second, peer.rank),
+                    std::max(owner->second, peer.rank), peer.device);
+  }
+  return "";
 }
 
 }  // namespace cohort::dist

@@ -1,7 +1,6 @@
 #include "parallel/plan.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <thread>
 
 #include <sched.h>
@@ -10,6 +9,7 @@
 #include <torch/torch.h>
 
 #include "core/error.h"
+#include "dist/cuda_plugin.h"
 #include "dist/group.h"
 #include "parallel/module_layout.h"
 #include "parallel/single_device.h"
@@ -74,29 +74,18 @@ Mode choose_mode(const PlanInputs& inputs, const PlanSettings& settings, std::st
 }
 
 /// The device of a process that is one of several on its node.
-DeviceId device_of_rank(const PlanInputs& inputs, Plan& plan) {
+DeviceId device_of_rank(const PlanInputs& inputs) {
   const dist::RankEnvironment& env = inputs.environment;
   const auto count = static_cast<int>(inputs.devices.size());
   if (inputs.devices[0].kind == DeviceKind::kCpu) return inputs.devices[0];
-  if (count == 1) {
-    // Either the launcher has masked all but one device per rank, or there is one for all.
-    const char* mask = std::getenv("CUDA_VISIBLE_DEVICES");
-    if (env.local_world_size > 1 && (mask == nullptr || *mask == '\0'))
-      plan.warnings.push_back(
-          format("{} processes of this node see the same single device {}: they share it, and NCCL refuses that; start "
-                 "as many "
-                 "processes as there are devices, or set CUDA_VISIBLE_DEVICES per rank (cohort launch does)",
-                 env.local_world_size, to_string(inputs.devices[0])));
-    return inputs.devices[0];
-  }
-  COHORT_THROW_UNLESS(
-      env.local_rank<count,
-                     "local rank {} has no device: this node shows {} ({}) to {} processes; start at most {} per node "
-                     "(--nproc_per_node={}), or make more visible",
-                     env.local_rank, count, names_of(inputs.devices), env.local_world_size> 0
-          ? format("{}", env.local_world_size)
-          : "more",
-      count, count);
+  // One visible device: the launcher has masked the others for this rank. (Where ranks share one, the group says so.)
+  if (count == 1) return inputs.devices[0];
+  const bool has_own = env.local_rank < count;
+  COHORT_THROW_UNLESS(has_own,
+                      "local rank {} has no device: this node shows {} ({}) to {} processes; start at most {} per node "
+                      "(--nproc_per_node={}), or make more visible",
+                      env.local_rank, count, names_of(inputs.devices),
+                      env.local_world_size > 0 ? format("{}", env.local_world_size) : "more", count, count);
   return inputs.devices[static_cast<std::size_t>(env.local_rank)];
 }
 
@@ -167,7 +156,7 @@ Plan make_plan(const PlanInputs& inputs, const PlanSettings& settings) {
   const dist::RankEnvironment& env = inputs.environment;
   switch (plan.mode) {
     case Mode::kDistributedDataParallel:
-      plan.devices = {device_of_rank(inputs, plan)};
+      plan.devices = {device_of_rank(inputs)};
       break;
     case Mode::kDataParallel:
       plan.devices = inputs.devices;
@@ -212,6 +201,7 @@ std::unique_ptr<Strategy> make_strategy(const Plan& plan, std::shared_ptr<torch:
                                         std::shared_ptr<dist::Group> group, const StrategySettings& settings,
                                         const ModuleFactory& factory) {
   COHORT_CHECK(model != nullptr && !plan.devices.empty(), "a strategy needs a model and a device");
+  if (plan.devices[0].kind == DeviceKind::kCuda) dist::load_cuda_plugin();
   model->to(to_torch(plan.devices[0]));
   switch (plan.mode) {
     case Mode::kSingleDevice:

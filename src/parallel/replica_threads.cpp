@@ -56,8 +56,8 @@ struct ReplicaThreads::Impl {
   bool failed = false;
 
   void set_up(std::size_t replica, int intra_threads) {
-    // OpenMP's count is the calling thread's own. A thread's first question after it sets it to LibTorch's global number, which
-    // would undo ours; hence ask first.
+    // OpenMP's count is the calling thread's own. A thread's first question after it sets it to LibTorch's global
+    // number, which would undo ours; hence ask first.
     (void)at::get_num_threads();
     at::set_num_threads(intra_threads);
     if (devices[replica].kind == DeviceKind::kCuda) dist::load_cuda_plugin().set_device(devices[replica].index);

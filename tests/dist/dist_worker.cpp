@@ -2,6 +2,7 @@
 // exception.
 #include <cstdio>
 #include <fstream>
+#include <sstream>
 #include <thread>
 
 #include <signal.h>
@@ -9,6 +10,7 @@
 
 #include <torch/torch.h>
 
+#include "dist/cuda_plugin.h"
 #include "dist/group.h"
 
 namespace cohort::dist {
@@ -92,6 +94,24 @@ void meet_python(Group& group) {
   group.barrier();
 }
 
+/// Collectives on this rank's GPU beside those on the CPU, in one group.
+void check_gpu_collectives(Group& group) {
+  const at::Device gpu(at::kCUDA, static_cast<c10::DeviceIndex>(group.options().device.index));
+  const int rank = group.rank();
+  const int n = group.world_size();
+  at::Tensor t = torch::full({1000}, rank + 1.0f, gpu);
+  group.all_reduce(t, Reduction::kMean);
+  expect(t.is_cuda() && torch::equal(t.cpu(), torch::full({1000}, (n + 1) / 2.0f)), "mean on the GPU");
+  t = torch::full({7}, rank, at::TensorOptions(gpu).dtype(at::kLong));
+  group.broadcast(t, n - 1);
+  expect(torch::equal(t.cpu(), torch::full({7}, n - 1, at::kLong)), "broadcast on the GPU");
+  const auto parts = group.all_gather(torch::full({rank + 1, 2}, rank, at::TensorOptions(gpu).dtype(at::kLong)));
+  for (int i = 0; i < n; ++i)
+    expect(torch::equal(parts[static_cast<std::size_t>(i)].cpu(), torch::full({i + 1, 2}, i, at::kLong)),
+           "uneven all_gather on the GPU");
+  check_collectives(group);
+}
+
 /// Sockets of this process that listen on `port`, as hexadecimal local addresses from /proc/net/tcp{,6}.
 std::string listeners(int port) {
   std::string found;
@@ -109,9 +129,31 @@ std::string listeners(int port) {
   return found;
 }
 
+/// Whether a shared library of that name is in this process.
+bool is_mapped(const std::string& name) {
+  std::ifstream file("/proc/self/maps");
+  for (std::string line; std::getline(file, line);)
+    if (line.find(name) != std::string::npos) return true;
+  return false;
+}
+
 int run(const std::string& scenario) {
+  if (scenario == "cuda_devices") {
+    expect(!cuda_plugin_loaded() && !is_mapped("libtorch_cuda"), "nothing of CUDA is loaded before it is asked for");
+    std::string why;
+    const int count = load_cuda_plugin().device_count(why);
+    expect(cuda_plugin_loaded() && is_mapped("libtorch_cuda"), "the plugin brings libtorch_cuda");
+    expect((count > 0) == why.empty(), "a reason exactly when there is no device");
+    expect(torch::cuda::is_available() == (count > 0), "LibTorch sees what the plugin sees");
+    std::printf("%d CUDA devices %s\n", count, why.c_str());
+    return 0;
+  }
   const RankEnvironment env = read_rank_environment();
   GroupOptions options = quick_options();
+  if (scenario == "gpu_collectives") {
+    std::string why;
+    options.device = {DeviceKind::kCuda, env.local_rank % std::max(1, load_cuda_plugin().device_count(why))};
+  }
   if (scenario == "unreachable") options.store_timeout = 1s;
   if (scenario == "missing_rank") options.store_timeout = 2s;
   if (scenario == "late_rank") options.collective_timeout = 1s;
@@ -121,6 +163,9 @@ int run(const std::string& scenario) {
 
   if (scenario == "collectives") {
     check_collectives(*group);
+    group->close();
+  } else if (scenario == "gpu_collectives") {
+    check_gpu_collectives(*group);
     group->close();
   } else if (scenario == "destructor") {
     check_collectives(*group);
