@@ -38,6 +38,9 @@ void describe(config::Fields& fields, DdpSettings& s) {
              "the graph is the same in every iteration: unused parameters are found once");
   fields.add("broadcast_buffers", s.broadcast_buffers, "every forward pass starts with rank 0's buffers");
   fields.add("constant_buffers", s.constant_buffers, "endings of names of buffers that never change: sent once only");
+  fields.add_choice("bucket_order", s.bucket_order, {"definition", "arrival"},
+                    "parameters in buckets: the reverse of their definition, or as gradients arrived in the first step "
+                    "(a resumed run of 3 ranks or more then differs in last bits)");
   fields.add_choice("compression", s.compression, {"none", "fp16", "bf16"}, "element type in which gradients travel");
 }
 
@@ -116,9 +119,9 @@ struct DistributedDataParallel::Impl {
     const std::size_t line = text.find("did not receive grad for rank");
     if (line == std::string::npos) return "(unknown)";
     std::istringstream numbers(text.substr(text.find(':', line) + 1));
-    std::string result;
+    std::string result;  // in order of definition, which is the reverse of the reducer's
     for (std::size_t index = 0; numbers >> index;)
-      if (index < names.size()) result += (result.empty() ? "'" : ", '") + names[index] + "'";
+      if (index < names.size()) result = "'" + names[index] + (result.empty() ? "'" : "', ") + result;
     return result;
   }
 
@@ -194,11 +197,15 @@ DistributedDataParallel::DistributedDataParallel(std::shared_ptr<torch::nn::Modu
   check_on_device(*self.model, self.device);
   if (self.group->world_size() > 1) check_same_layout(*self.model, *self.group);
 
+  COHORT_THROW_UNLESS(self.settings.bucket_order == "definition" || self.settings.bucket_order == "arrival",
+                      "ddp.bucket_order='{}': it is definition or arrival", self.settings.bucket_order);
   const std::vector<NamedTensor> all = parameters_of(*self.model);
   std::vector<at::Tensor> parameters;
   std::vector<bool> sparse;
   std::vector<std::string> names;
-  for (const NamedTensor& p : all) {
+  // Gradients arrive roughly in the reverse order of definition.
+  for (auto position = all.rbegin(); position != all.rend(); ++position) {
+    const NamedTensor& p = *position;
     if (!p.tensor.requires_grad()) continue;
     parameters.push_back(p.tensor);
     sparse.push_back(p.sparse_gradient);
@@ -219,6 +226,7 @@ DistributedDataParallel::DistributedDataParallel(std::shared_ptr<torch::nn::Modu
     reducer_settings.find_unused_parameters = self.settings.find_unused_parameters;
     reducer_settings.gradient_as_bucket_view = self.settings.gradient_as_bucket_view;
     reducer_settings.static_graph = self.settings.static_graph;
+    reducer_settings.buckets_fixed_at_start = self.settings.bucket_order == "definition";
     reducer_settings.broadcast_buffers = self.settings.broadcast_buffers;
     reducer_settings.model_name = self.model->name();
     ReducerPair pair = make_reducer(parameters, sparse, names, self.group->process_group(), reducer_settings);

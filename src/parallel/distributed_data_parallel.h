@@ -37,6 +37,12 @@ struct DdpSettings {
   /// Buffers whose names end so never change (tables of positions, say): sent once at the start, not before every
   /// forward pass.
   std::vector<std::string> constant_buffers;
+  /// Order of the parameters in the buckets. definition: the reverse of their definition, always; a resumed run then
+  /// adds up in the same order as an undisturbed one, so that its bits are the same whatever the number of ranks.
+  /// arrival: as their gradients arrived in the first step after the start, as PyTorch does; more overlap for a model
+  /// that uses its parameters in quite another order than it defines them, but with three ranks or more a restart
+  /// changes last bits.
+  std::string bucket_order = "definition";
   std::string compression = "none";  ///< none, fp16 or bf16: element type in which gradients travel
 };
 

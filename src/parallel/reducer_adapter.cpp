@@ -1,25 +1,23 @@
 #include "parallel/reducer_adapter.h"
 
-#include <algorithm>
 #include <limits>
+
+#include "core/error.h"
 
 namespace cohort::parallel {
 
 ReducerPair make_reducer(const std::vector<at::Tensor>& parameters, const std::vector<bool>& sparse,
                          const std::vector<std::string>& names, const c10::intrusive_ptr<c10d::ProcessGroup>& group,
                          const ReducerSettings& settings) {
-  // Until the first backward pass has shown the order in which gradients arrive, one bucket holds all: buckets in an
-  // order that is not the real one could meet other collectives of the model in a different order on different ranks.
-  // They are rebuilt after the first iteration, except with find_unused_parameters, where they never are and sizes
-  // count from the start.
+  // Without find_unused_parameters the Reducer lays its buckets out again before its second iteration. Until then one
+  // bucket holds all: buckets in an order that is not the real one could meet other collectives of the model in a
+  // different order on different ranks.
   const bool rebuilt_later = settings.static_graph || !settings.find_unused_parameters;
   const std::vector<std::size_t> limits =
       rebuilt_later ? std::vector<std::size_t>{static_cast<std::size_t>(std::numeric_limits<std::int64_t>::max())}
                     : std::vector<std::size_t>{static_cast<std::size_t>(settings.first_bucket_bytes),
                                                static_cast<std::size_t>(settings.bucket_bytes)};
-  auto [buckets, bucket_limits] = c10d::compute_bucket_assignment_by_size(parameters, limits, sparse);
-  // Gradients arrive roughly in the reverse order of definition.
-  std::reverse(buckets.begin(), buckets.end());
+  auto buckets = std::get<0>(c10d::compute_bucket_assignment_by_size(parameters, limits, sparse));
 
   std::unordered_map<std::size_t, std::string> names_by_index;
   for (std::size_t i = 0; i < names.size(); ++i) names_by_index[i] = names[i];
@@ -41,6 +39,10 @@ ReducerPair make_reducer(const std::vector<at::Tensor>& parameters, const std::v
   if (settings.static_graph) {
     pair.reducer->set_static_graph();
     pair.logger->set_static_graph();
+  }
+  if (rebuilt_later && settings.buckets_fixed_at_start) {
+    pair.reducer->push_rebuilt_params_for_all_indices();
+    COHORT_CHECK(pair.reducer->rebuild_buckets(), "the reducer did not lay out its buckets");
   }
   return pair;
 }

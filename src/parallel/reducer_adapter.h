@@ -19,6 +19,9 @@ struct ReducerSettings {
   bool find_unused_parameters = false;
   bool gradient_as_bucket_view = false;
   bool static_graph = false;
+  /// The buckets hold the parameters in the order given from the first iteration on; false: from the second, in the
+  /// order in which gradients arrived in the first.
+  bool buckets_fixed_at_start = true;
   bool broadcast_buffers = true;  ///< for LibTorch's usage log only
   std::string model_name;         ///< likewise
 };
@@ -30,7 +33,8 @@ struct ReducerPair {
 };
 
 /// Hooks every parameter's gradient accumulator. `parameters` are leaves on one device, all requiring gradients,
-/// without duplicates; `sparse[i]` says whether parameter i gets a sparse gradient; `names[i]` is for messages.
+/// without duplicates, in the order in which their gradients are expected; `sparse[i]` says whether parameter i gets a
+/// sparse gradient; `names[i]` is for messages.
 ReducerPair make_reducer(const std::vector<at::Tensor>& parameters, const std::vector<bool>& sparse,
                          const std::vector<std::string>& names, const c10::intrusive_ptr<c10d::ProcessGroup>& group,
                          const ReducerSettings& settings);

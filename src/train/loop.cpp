@@ -70,6 +70,7 @@ TrainLoop::Impl::Impl(TrainSettings s, TrainJob j)
   if (settings.deterministic) set_deterministic();
   if (precision == Precision::kFp16) scaler.emplace(settings.scaler, device);
   if (settings.ema.enabled) ema.emplace(module, settings.ema);
+  if (settings.non_finite == "skip" || scaler) buffers.emplace(module);
   const std::int64_t accumulation = settings.gradient_accumulation_steps;
   const std::int64_t per_epoch = (batches.batches_per_epoch() + accumulation - 1) / accumulation;
   COHORT_THROW_UNLESS(per_epoch > 0, "an epoch of the training data has no batch");
@@ -174,6 +175,7 @@ void TrainLoop::Impl::train_epoch(std::int64_t batches_left) {
 
 void TrainLoop::Impl::train_step(std::int64_t micro_batches) {
   strategy.zero_grad();
+  if (buffers) buffers->keep();
   const double weight = 1.0 / static_cast<double>(micro_batches);
   for (std::int64_t i = 0; i < micro_batches; ++i) {
     in_flight.release(1);
@@ -194,6 +196,7 @@ void TrainLoop::Impl::train_step(std::int64_t micro_batches) {
     state.samples += consumed;
     in_flight.hold(std::move(*batch));
   }
+  if (buffers) buffers->restore();
   const auto& gradients = optimizer.gradients();
   if (scaler) scaler->unscale(gradients);
   monitor.finish_step(state.step + 1, gradients, scaler ? &*scaler : nullptr);

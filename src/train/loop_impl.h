@@ -8,6 +8,7 @@
 #include "models/segment.h"
 #include "train/batches_in_flight.h"
 #include "train/checkpoint.h"
+#include "train/finite_buffers.h"
 #include "train/grad_scaler.h"
 #include "train/loop.h"
 #include "train/optimizer.h"
@@ -57,6 +58,7 @@ struct TrainLoop::Impl {
   std::optional<GradScaler> scaler;
   std::optional<Ema> ema;
   StepMonitor monitor;
+  std::optional<FiniteBuffers> buffers;  // where bad steps are skipped
   BatchesInFlight in_flight;
   std::optional<CheckpointWriter> writer;
   std::mutex runners_mutex;

@@ -66,7 +66,7 @@ def run(scenario, folder):
         options["static_graph"] = True
     if scenario == "bucket_view":
         options["gradient_as_bucket_view"] = True
-    if scenario == "small_buckets":
+    if scenario in ("small_buckets", "buckets_by_arrival"):
         options["bucket_cap_mb"] = 0.0005
     ddp = DDP(model, **options)
     if scenario == "fp16":

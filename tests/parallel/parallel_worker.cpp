@@ -8,10 +8,17 @@
 
 #include <torch/torch.h>
 
+#include "dist/cuda_plugin.h"
 #include "dist/group.h"
+#include "models/informer/informer.h"
+#include "models/random_context.h"
+#include "parallel/data_parallel.h"
 #include "parallel/distributed_data_parallel.h"
 #include "parallel/fixture_model.h"
 #include "parallel/module_layout.h"
+#include "parallel/parameter_hash.h"
+#include "parallel/plan.h"
+#include "parallel/single_device.h"
 
 namespace cohort::test {
 namespace {
@@ -29,7 +36,7 @@ void write_numbers(const std::string& path, const std::vector<T>& values) {
 }
 
 void write_results(const std::string& folder, const std::string& scenario, int rank, const std::vector<double>& losses,
-                   torch::nn::Module& model) {
+                   torch::nn::Module& model, bool buffers = true) {
   write_numbers(format("{}/{}.{}.losses", folder, scenario, rank), losses);
   std::vector<float> state;
   const auto append = [&](const at::Tensor& t) {
@@ -37,8 +44,9 @@ void write_results(const std::string& folder, const std::string& scenario, int r
     state.insert(state.end(), flat.data_ptr<float>(), flat.data_ptr<float>() + flat.numel());
   };
   for (const at::Tensor& p : model.parameters()) append(p);
-  for (const at::Tensor& b : model.buffers())
-    if (b.is_floating_point()) append(b);
+  if (buffers)
+    for (const at::Tensor& b : model.buffers())
+      if (b.is_floating_point()) append(b);
   write_numbers(format("{}/{}.{}.state", folder, scenario, rank), state);
 }
 
@@ -70,7 +78,9 @@ void train(const std::shared_ptr<dist::Group>& group, const std::string& scenari
   settings.find_unused_parameters = scenario == "find_unused";
   settings.static_graph = scenario == "static_graph";
   settings.gradient_as_bucket_view = scenario == "bucket_view";
-  if (scenario == "small_buckets") settings.bucket_cap_mb = settings.first_bucket_cap_mb = 0.0005;
+  const bool small_buckets = scenario == "small_buckets" || scenario == "buckets_by_arrival";
+  if (small_buckets) settings.bucket_cap_mb = settings.first_bucket_cap_mb = 0.0005;
+  if (scenario == "buckets_by_arrival") settings.bucket_order = "arrival";
   if (scenario == "fp16" || scenario == "bf16") settings.compression = scenario;
   DistributedDataParallel ddp(net.ptr(), group, settings);
 
@@ -112,8 +122,9 @@ void train(const std::shared_ptr<dist::Group>& group, const std::string& scenari
   } else {
     for (int step = 0; step < 50; ++step) one_step(step);
   }
-  if (scenario == "small_buckets") {
-    COHORT_CHECK(ddp.buckets_were_rebuilt(), "buckets follow the order of the gradients after the first iteration");
+  if (small_buckets) {
+    COHORT_CHECK(ddp.buckets_were_rebuilt() == (scenario == "buckets_by_arrival"),
+                 "only buckets in order of arrival are laid out again after the first iteration");
     COHORT_CHECK(ddp.bucket_sizes().size() > 2, "{} buckets of half a KiB", ddp.bucket_sizes().size());
   }
   if (scenario == "bucket_view")
@@ -151,6 +162,192 @@ void accumulate(const std::string& folder) {
     write_results(folder, split ? "accumulated" : "whole", rank, losses, *net);
   }
   group->close();
+}
+
+/// What is trained in the three ways: a model, and the half of a step's samples that one rank or replica gets.
+struct Trained {
+  std::shared_ptr<torch::nn::Module> model;
+  parallel::ModuleFactory factory;
+  std::function<Batch(int step, int half)> half;
+  parallel::LossFunction loss;
+  double lr = 0;
+};
+
+Trained small_net() {
+  FixtureNet net;
+  fill_parameters(*net, 0);
+  return {net.ptr(), {}, [](int step, int half) { return fixture_batch(step, half); }, mean_squared_error, 1e-2};
+}
+
+/// ProbSparse attention draws its keys by sample id, so that every way meets the same draws.
+Trained small_informer() {
+  models::InformerSettings settings;
+  settings.enc_in = settings.dec_in = settings.c_out = 3;
+  settings.seq_len = 24;
+  settings.label_len = settings.pred_len = 8;
+  settings.factor = 2;
+  settings.d_model = 32;
+  settings.n_heads = 4;
+  settings.d_ff = 64;
+  settings.dropout = 0;
+  constexpr std::int64_t kHalf = 8;
+  Trained result;
+  result.factory = [settings] { return models::make_informer(settings, 3); };
+  result.model = result.factory();
+  result.half = [settings](int step, int half) {
+    const auto seed = static_cast<std::uint64_t>(500 + 2 * step + half);
+    const std::int64_t rows = settings.label_len + settings.pred_len, marks = models::time_columns(settings);
+    Batch batch;
+    batch.add("x", numbers(seed, {kHalf, settings.seq_len, 3}));
+    batch.add("y", numbers(seed + 200, {kHalf, rows, 3}));
+    batch.add("x_mark", numbers(seed + 400, {kHalf, settings.seq_len, marks}));
+    batch.add("y_mark", numbers(seed + 600, {kHalf, rows, marks}));
+    batch.sample_ids = torch::arange(kHalf, at::kLong) + kHalf * half;
+    return batch;
+  };
+  result.loss = [settings](torch::nn::Module& model, const Batch& batch) {
+    const models::RandomContextGuard random({.seed = 1, .step = 0, .sample_ids = batch.sample_ids});
+    const at::Tensor& y = batch.at("y");
+    const at::Tensor forecast = models::informer_forward(
+        model, {batch.at("x"), batch.at("x_mark"), models::informer_decoder_input(y, settings), batch.at("y_mark")});
+    return torch::mse_loss(forecast, y.narrow(1, settings.label_len, settings.pred_len));
+  };
+  result.lr = 1e-4;
+  return result;
+}
+
+/// Fifty steps in one of three ways on the same two halves of samples per step: "modes_ddp" (two ranks), "modes_dp"
+/// (two replicas of one process), "modes_accumulated" (one process, the halves one after the other), each with its
+/// state in FOLDER. `what` is sgd or adam (of a small net) or informer.
+void modes(const std::string& scenario, const std::string& folder, const std::string& what) {
+  const auto env = dist::read_rank_environment();
+  const Trained job = what == "informer" ? small_informer() : small_net();
+  std::shared_ptr<dist::Group> group;
+  std::unique_ptr<parallel::Strategy> strategy;
+  if (scenario == "modes_ddp") {
+    group = dist::Group::create(env, quick_options());
+    strategy = std::make_unique<DistributedDataParallel>(job.model, group);
+  } else if (scenario == "modes_dp") {
+    strategy = std::make_unique<parallel::DataParallel>(job.model, std::vector<DeviceId>(2),
+                                                        parallel::DataParallelSettings{}, job.factory);
+  } else {
+    strategy = std::make_unique<parallel::SingleDevice>(job.model, DeviceId{});
+  }
+  std::unique_ptr<torch::optim::Optimizer> optimizer;
+  if (what == "sgd") {
+    optimizer =
+        std::make_unique<torch::optim::SGD>(job.model->parameters(), torch::optim::SGDOptions(0.05).momentum(0.9));
+  } else {
+    optimizer = std::make_unique<torch::optim::Adam>(job.model->parameters(), torch::optim::AdamOptions(job.lr));
+  }
+  std::vector<double> losses;
+  for (int step = 0; step < 50; ++step) {
+    strategy->zero_grad();
+    double loss = 0;
+    if (scenario == "modes_ddp") {
+      loss = strategy->forward_backward(job.half(step, env.rank), job.loss, {}).item<double>();
+      at::Tensor mean = torch::tensor({loss}, at::kDouble);
+      strategy->mean_over_ranks(mean);
+      loss = mean.item<double>();
+    } else if (scenario == "modes_dp") {
+      const Batch halves[] = {job.half(step, 0), job.half(step, 1)};
+      Batch both;
+      for (std::size_t i = 0; i < halves[0].fields.size(); ++i)
+        both.add(halves[0].fields[i].first, torch::cat({halves[0].fields[i].second, halves[1].fields[i].second}));
+      if (halves[0].sample_ids.defined()) both.sample_ids = torch::cat({halves[0].sample_ids, halves[1].sample_ids});
+      loss = strategy->forward_backward(both, job.loss, {}).item<double>();
+    } else {
+      for (int half = 0; half < 2; ++half)
+        loss += strategy->forward_backward(job.half(step, half), job.loss, {.synchronise = half == 1, .weight = 0.5})
+                    .item<double>() /
+                2;
+    }
+    optimizer->step();
+    strategy->parameters_changed();
+    losses.push_back(loss);
+  }
+  if (group) {
+    const auto check = parallel::check_parameters_equal(*job.model, *group);
+    COHORT_CHECK(check.differing.empty(), "{}", check.text);
+  }
+  // Batch norm's running statistics are replica 0's, rank 0's, or of both halves: no part of the comparison.
+  write_results(folder, scenario, env.rank, losses, *job.model, /*buffers=*/false);
+  if (group) group->close();
+}
+
+/// The hash that the log shows names the rank that went astray.
+void differing_rank() {
+  const auto group = dist::Group::create(dist::read_rank_environment(), quick_options());
+  FixtureNet net;
+  DistributedDataParallel ddp(net.ptr(), group);
+  const auto equal = parallel::check_parameters_equal(*net, *group);
+  COHORT_CHECK(equal.differing.empty(), "{}", equal.text);
+  if (group->rank() == 1) {
+    const torch::NoGradGuard no_grad;
+    net->c->bias[0] += 1e-3;
+  }
+  std::puts(parallel::check_parameters_equal(*net, *group).text.c_str());
+  group->close();
+}
+
+/// The banner's list of processes.
+void world() {
+  const auto env = dist::read_rank_environment();
+  const auto plan = parallel::make_plan({env, {DeviceId{}}, 2}, {});
+  const auto group = dist::Group::create(env, quick_options());
+  for (const std::string& line : parallel::world_lines(plan, *group)) std::puts(line.c_str());
+  group->close();
+}
+
+/// The scenario "sgd" with every rank's model on its GPU.
+void gpu_sgd(const std::string& folder) {
+  const auto env = dist::read_rank_environment();
+  std::string why;
+  const int count = dist::load_cuda_plugin().device_count(why);
+  dist::GroupOptions options = quick_options();
+  options.device = {DeviceKind::kCuda, env.local_rank % std::max(1, count)};
+  const auto group = dist::Group::create(env, options);
+  FixtureNet net;
+  fill_parameters(*net, env.rank);
+  net->to(parallel::to_torch(options.device));
+  DistributedDataParallel ddp(net.ptr(), group, {.gradient_as_bucket_view = true});
+  torch::optim::SGD optimizer(net->parameters(), torch::optim::SGDOptions(0.05).momentum(0.9));
+  std::vector<double> losses;
+  for (int step = 0; step < 50; ++step) {
+    ddp.zero_grad();
+    losses.push_back(ddp.forward_backward(fixture_batch(step, env.rank), mean_squared_error, {}).item<double>());
+    optimizer.step();
+  }
+  net->to(at::kCPU);
+  write_results(folder, "gpu_sgd", env.rank, losses, *net);
+  group->close();
+}
+
+/// DataParallel over all GPUs (at least one), in the three-replica form on the CPU where the numbers come from.
+void gpu_data_parallel(const std::string& folder) {
+  std::string why;
+  const int count = dist::load_cuda_plugin().device_count(why);
+  for (const bool on_gpu : {true, false}) {
+    FixtureNet net(true);
+    fill_parameters(*net, 0);
+    std::vector<DeviceId> devices;
+    for (int i = 0; i < count; ++i) devices.push_back(on_gpu ? DeviceId{DeviceKind::kCuda, i} : DeviceId{});
+    net->to(parallel::to_torch(devices[0]));
+    parallel::DataParallelSettings settings;
+    settings.reduction = "buckets";
+    settings.bucket_cap_mb = settings.first_bucket_cap_mb = 0.0005;
+    parallel::DataParallel dp(net.ptr(), devices, settings);
+    torch::optim::SGD optimizer(net->parameters(), torch::optim::SGDOptions(0.05).momentum(0.9));
+    std::vector<double> losses;
+    for (int step = 0; step < 50; ++step) {
+      dp.zero_grad();
+      losses.push_back(dp.forward_backward(fixture_batch(step, 0), mean_squared_error, {}).item<double>());
+      optimizer.step();
+      dp.parameters_changed();
+    }
+    net->to(at::kCPU);
+    write_results(folder, on_gpu ? "dp_gpu" : "dp_cpu", 0, losses, *net);
+  }
 }
 
 void different_shape() {
@@ -217,6 +414,17 @@ int run(const std::string& scenario, const std::string& folder) {
   torch::set_num_threads(1);
   if (scenario == "accumulate") {
     accumulate(folder);
+  } else if (scenario.starts_with("modes_")) {
+    const std::size_t colon = scenario.find(':');
+    modes(scenario.substr(0, colon), folder, scenario.substr(colon + 1));
+  } else if (scenario == "differing_rank") {
+    differing_rank();
+  } else if (scenario == "world") {
+    world();
+  } else if (scenario == "gpu_sgd") {
+    gpu_sgd(folder);
+  } else if (scenario == "gpu_data_parallel") {
+    gpu_data_parallel(folder);
   } else if (scenario == "different_shape") {
     different_shape();
   } else if (scenario == "missing_layer") {

@@ -166,7 +166,7 @@ TEST(Plan, MoreLoaderThreadsThanCoresIsAWarningWithANumberThatFits) {
   ASSERT_EQ(plan.warnings.size(), 1U);
   EXPECT_EQ(plan.warnings[0],
             "3 loader threads x 4 processes on this node are more than its 8 cores: they slow each other down; "
-            "data.workers=2 would fit");
+            "loader.workers=2 would fit");
   settings.workers = 2;
   EXPECT_TRUE(make_plan({ranks(0, 4, 4), {kCpu}, 8}, settings).warnings.empty());
 }

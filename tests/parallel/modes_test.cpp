@@ -1,0 +1,61 @@
+// The ways to train on the same samples give the same numbers; what the log says about the ranks.
+#include <gtest/gtest.h>
+
+#include "dist/worker_process.h"
+#include "parallel/result_files.h"
+
+namespace cohort::test {
+namespace {
+
+// Relative; the demand of the issue. The ways differ in the order of float32 sums only.
+constexpr double kTolerance = 1e-5;
+
+const std::string kWorker = test_binary("parallel_worker");
+
+/// `what`: see modes() of parallel_worker.cpp.
+void expect_three_ways_agree(const std::string& what) {
+  const TemporaryFolder folder;
+  for (const WorkerResult& result : run_ranks({kWorker, "modes_ddp:" + what, folder.path}, 2))
+    ASSERT_EQ(result.exit_code, 0) << result.output;
+  for (const char* scenario : {"modes_dp:", "modes_accumulated:"}) {
+    WorkerProcess worker({kWorker, scenario + what, folder.path}, {});
+    const WorkerResult result = worker.wait();
+    ASSERT_EQ(result.exit_code, 0) << result.output;
+  }
+  expect_same_training(folder.path + "/modes_dp.0", folder.path + "/modes_ddp.0", kTolerance);
+  expect_same_training(folder.path + "/modes_accumulated.0", folder.path + "/modes_ddp.0", kTolerance);
+  EXPECT_EQ(read_file(folder.path + "/modes_ddp.0.state"), read_file(folder.path + "/modes_ddp.1.state"));
+}
+
+TEST(Modes, TwoReplicasTwoRanksAndAccumulatedHalvesAgreeWithSgd) {
+  expect_three_ways_agree("sgd");
+}
+TEST(Modes, TwoReplicasTwoRanksAndAccumulatedHalvesAgreeWithAdam) {
+  expect_three_ways_agree("adam");
+}
+
+// Dropout off; the draws of ProbSparse attention follow the samples.
+TEST(Modes, TwoReplicasTwoRanksAndAccumulatedHalvesAgreeForInformer) {
+  expect_three_ways_agree("informer");
+}
+
+TEST(Modes, HashNamesTheRankThatWentAstray) {
+  for (const WorkerResult& result : run_ranks({kWorker, "differing_rank"}, 3)) {
+    EXPECT_EQ(result.exit_code, 0) << result.output;
+    EXPECT_NE(result.output.find("parameters DIFFER: most ranks have "), std::string::npos) << result.output;
+    EXPECT_NE(result.output.find("but rank 1 has "), std::string::npos) << result.output;
+    EXPECT_EQ(result.output.find("rank 0 has"), std::string::npos) << result.output;
+    EXPECT_EQ(result.output.find("rank 2 has"), std::string::npos) << result.output;
+  }
+}
+
+TEST(Modes, EveryRankListsTheWholeWorld) {
+  for (const WorkerResult& result : run_ranks({kWorker, "world"}, 2)) {
+    EXPECT_EQ(result.exit_code, 0) << result.output;
+    EXPECT_NE(result.output.find("rank 0 on host "), std::string::npos) << result.output;
+    EXPECT_NE(result.output.find("rank 1 on host "), std::string::npos) << result.output;
+  }
+}
+
+}  // namespace
+}  // namespace cohort::test
