@@ -72,7 +72,7 @@ int main(int argc, char** argv) try {
       std::printf("epoch %d: training loss %.4f on %d rank(s)\n", epoch + 1,
                   sum.item<double>() / static_cast<double>(count), group->world_size());
   }
-  const parallel::HashCheck check = parallel::check_parameters_equal(*model, *group);
+  const parallel::HashCheck check = parallel::check_parameters_equal(ddp);
   COHORT_THROW_UNLESS(check.differing.empty(), "{}", check.text);
 
   // 5. All ranks hold the same weights: rank 0 tests them, in the units of the table.

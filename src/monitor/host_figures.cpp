@@ -93,10 +93,6 @@ HostCores host_cores(const fs::path& root) {
   return cores;
 }
 
-int usable_cores() {
-  return host_cores().usable;
-}
-
 LoadAverage load_average(const fs::path& root) {
   constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
   LoadAverage load{kUnknown, kUnknown, kUnknown};

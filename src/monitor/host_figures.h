@@ -36,9 +36,6 @@ struct HostCores {
 };
 HostCores host_cores(const std::filesystem::path& root = "/");
 
-/// host_cores().usable: how many threads can run at a time.
-int usable_cores();
-
 /// Processes that run or wait for a processor, averaged over 1, 5 and 15 minutes; NaN when unknown.
 struct LoadAverage {
   double minute1;

@@ -7,8 +7,8 @@
 #include <torch/torch.h>
 
 #include "core/error.h"
-#include "dist/group.h"
 #include "parallel/module_layout.h"
+#include "parallel/strategy.h"
 
 namespace cohort::parallel {
 namespace {
@@ -68,13 +68,20 @@ std::uint64_t parameter_hash(const torch::nn::Module& module) {
   return hash;
 }
 
-HashCheck check_parameters_equal(const torch::nn::Module& module, dist::Group& group) {
+HashCheck check_parameters_equal(Strategy& strategy) {
   HashCheck check;
-  check.hash = parameter_hash(module);
+  check.hash = parameter_hash(strategy.module());
+  // Every rank fills its own row, as halves of 32 bits, which are exact in a double; the maximum gathers them.
+  const int world = strategy.world_size();
+  at::Tensor halves = at::full({world, 2}, -1.0, at::kDouble);
+  double* const own = halves.data_ptr<double>() + 2 * strategy.rank();
+  own[0] = static_cast<double>(check.hash >> 32);
+  own[1] = static_cast<double>(check.hash & 0xFFFFFFFFU);
+  strategy.max_over_ranks(halves);
   std::vector<std::uint64_t> hashes;
-  for (const std::string& bytes :
-       group.all_gather_bytes(std::string(reinterpret_cast<const char*>(&check.hash), sizeof check.hash)))
-    hashes.push_back(load<std::uint64_t>(reinterpret_cast<const unsigned char*>(bytes.data())));
+  const double* row = halves.const_data_ptr<double>();
+  for (int rank = 0; rank < world; ++rank, row += 2)
+    hashes.push_back((static_cast<std::uint64_t>(row[0]) << 32) + static_cast<std::uint64_t>(row[1]));
   std::map<std::uint64_t, int> votes;
   for (const std::uint64_t h : hashes) ++votes[h];
   std::uint64_t common = hashes[0];

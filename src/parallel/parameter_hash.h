@@ -11,11 +11,9 @@ namespace torch::nn {
 class Module;
 }
 
-namespace cohort::dist {
-class Group;
-}
-
 namespace cohort::parallel {
+
+class Strategy;
 
 /// XXH64 of a block of bytes (https://github.com/Cyan4973/xxHash, doc/xxhash_spec.md).
 std::uint64_t xxh64(const void* data, std::size_t bytes, std::uint64_t seed = 0);
@@ -24,13 +22,13 @@ std::uint64_t xxh64(const void* data, std::size_t bytes, std::uint64_t seed = 0)
 /// one chance in 2^64). Copies parameters on a GPU to the host.
 std::uint64_t parameter_hash(const torch::nn::Module& module);
 
-/// Hashes of all ranks, compared. Collective.
 struct HashCheck {
   std::uint64_t hash = 0;      ///< this rank's
   std::vector<int> differing;  ///< ranks whose hash is not that of the majority (on a tie: of rank 0); empty: all equal
   /// "parameters a1b2c3d4e5f60718, equal on 4 ranks", or which ranks differ.
   std::string text;
 };
-HashCheck check_parameters_equal(const torch::nn::Module& module, dist::Group& group);
+/// Compares the hashes of all processes' models. Collective.
+HashCheck check_parameters_equal(Strategy& strategy);
 
 }  // namespace cohort::parallel

@@ -1,13 +1,12 @@
 #include "parallel/plan.h"
 
 #include <algorithm>
-#include <thread>
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <torch/torch.h>
 
+#include "core/devices_cpu.h"
 #include "core/error.h"
 #include "dist/cuda_plugin.h"
 #include "dist/group.h"
@@ -16,13 +15,6 @@
 
 namespace cohort::parallel {
 namespace {
-
-/// Cores that this process may run on (a container's or taskset's share of the machine).
-int usable_cores() {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-}
 
 std::string names_of(const std::vector<DeviceId>& devices) {
   std::string text;
@@ -123,7 +115,7 @@ void set_batch(const PlanSettings& settings, Plan& plan) {
 }
 
 void check_workers(const PlanInputs& inputs, const PlanSettings& settings, Plan& plan) {
-  const int cores = inputs.cores > 0 ? inputs.cores : usable_cores();
+  const int cores = inputs.cores > 0 ? inputs.cores : available_cores();
   const int ranks = std::max(1, plan.environment.local_world_size);
   if (settings.workers * ranks <= cores) return;
   plan.warnings.push_back(

@@ -11,7 +11,7 @@ struct MachineExtras {
   std::vector<std::string> gpus;  ///< names, e.g. from monitor's GpuMonitor; empty: asked from the driver's /proc files
   std::string gpu_driver;         ///< version; empty: likewise
   std::string libtorch;           ///< version; empty: this program does not use it
-  int usable_cores = 0;           ///< monitor::usable_cores(); 0: unknown
+  int usable_cores = 0;           ///< core's available_cores(); 0: unknown
 };
 
 struct Machine {

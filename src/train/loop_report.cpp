@@ -9,8 +9,8 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "parallel/parameter_hash.h"
 #include "train/loop_impl.h"
-#include "train/parameter_hash.h"
 #include "train/stop_request.h"
 
 namespace cohort::train {
@@ -176,13 +176,11 @@ void TrainLoop::Impl::agree_on_stop() {
 }
 
 void TrainLoop::Impl::compare_parameters() {
-  const std::uint64_t hash = hash_tensors(optimizer.parameters());
-  const bool equal = equal_on_all_ranks(strategy, hash);
-  COHORT_THROW_UNLESS(
-      equal, "the parameters of the ranks differ at step {}: rank {} has {:016x}; gradients were not synchronised",
-      state.step, strategy.rank(), hash);
-  log::info("step {}: parameters {:016x}{}", state.step, hash,
-            strategy.world_size() > 1 ? format(", equal on all {} ranks", strategy.world_size()) : "");
+  const auto check = parallel::check_parameters_equal(strategy);
+  COHORT_THROW_UNLESS(check.differing.empty(),
+                      "the parameters of the ranks differ at step {}, because gradients were not synchronised: {}",
+                      state.step, check.text);
+  log::info("step {}: {}", state.step, check.text);
 }
 
 }  // namespace cohort::train

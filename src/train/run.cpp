@@ -8,6 +8,7 @@
 #include <torch/torch.h>
 
 #include "core/devices.h"
+#include "core/devices_cpu.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/log.h"
@@ -15,7 +16,6 @@
 #include "dist/cuda_plugin.h"
 #include "dist/group.h"
 #include "dist/rank_environment.h"
-#include "monitor/host_figures.h"
 #include "report/metric_names.h"
 #include "report/metrics_writer.h"
 #include "report/run_folder.h"
@@ -61,7 +61,7 @@ std::vector<DeviceId> devices_of(const RunSettings& settings, const dist::RankEn
 int cpu_threads(const RunSettings& settings, const dist::RankEnvironment& environment) {
   if (settings.threads > 0) return settings.threads;
   if (std::getenv("OMP_NUM_THREADS")) return at::get_num_threads();
-  return std::max(1, monitor::usable_cores() / std::max(1, environment.local_world_size));
+  return std::max(1, available_cores() / std::max(1, environment.local_world_size));
 }
 
 /// Rank 0 makes (or opens) the folder and tells the others.

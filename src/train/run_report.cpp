@@ -2,6 +2,7 @@
 
 #include <torch/version.h>
 
+#include "core/devices_cpu.h"
 #include "core/files.h"
 #include "core/log.h"
 #include "report/run_report.h"
@@ -28,7 +29,7 @@ void write_report(const Job& job, const RunSettings& settings, const report::Run
   content.summary = {summary.banner.begin(), summary.banner.end()};
   content.summary.emplace_back("trained", format("{} steps in {}, {:.0f} samples/s", summary.result.step,
                                                  format_duration(summary.seconds), summary.samples_per_s));
-  content.machine = report::describe_machine({.libtorch = TORCH_VERSION});
+  content.machine = report::describe_machine({.libtorch = TORCH_VERSION, .usable_cores = available_cores()});
   results.loss_name = "mean squared error, scaled";
   results.time_label = job.time_label();
   try {

@@ -267,7 +267,7 @@ void modes(const std::string& scenario, const std::string& folder, const std::st
     losses.push_back(loss);
   }
   if (group) {
-    const auto check = parallel::check_parameters_equal(*job.model, *group);
+    const auto check = parallel::check_parameters_equal(*strategy);
     COHORT_CHECK(check.differing.empty(), "{}", check.text);
   }
   // Batch norm's running statistics are replica 0's, rank 0's, or of both halves: no part of the comparison.
@@ -280,13 +280,13 @@ void differing_rank() {
   const auto group = dist::Group::create(dist::read_rank_environment(), quick_options());
   FixtureNet net;
   DistributedDataParallel ddp(net.ptr(), group);
-  const auto equal = parallel::check_parameters_equal(*net, *group);
+  const auto equal = parallel::check_parameters_equal(ddp);
   COHORT_CHECK(equal.differing.empty(), "{}", equal.text);
   if (group->rank() == 1) {
     const torch::NoGradGuard no_grad;
     net->c->bias[0] += 1e-3;
   }
-  std::puts(parallel::check_parameters_equal(*net, *group).text.c_str());
+  std::puts(parallel::check_parameters_equal(ddp).text.c_str());
   group->close();
 }
 

@@ -138,9 +138,9 @@ TEST(ParameterHash, ChangesWithOneBitOfOneWeight) {
 }
 
 TEST(ParameterHash, OneProcessIsEqualToItself) {
-  const auto group = dist::Group::create({});
   FixtureNet net;
-  const HashCheck check = check_parameters_equal(*net, *group);
+  SingleDevice one(net.ptr(), DeviceId{});
+  const HashCheck check = check_parameters_equal(one);
   EXPECT_TRUE(check.differing.empty());
   EXPECT_NE(check.text.find("equal on 1 rank"), std::string::npos) << check.text;
 }
