@@ -191,6 +191,12 @@ const RankEnvironment& Group::environment() const {
 const GroupOptions& Group::options() const {
   return impl_->options;
 }
+bool Group::on_one_machine() const {
+  return impl_->peers && impl_->peers->on_one_machine(impl_->env.world_size);
+}
+bool Group::a_rank_has_ended() const {
+  return impl_->peers && !impl_->peers->dead(milliseconds(0)).empty();
+}
 bool Group::failed() const {
   return !impl_->failure.empty();
 }

@@ -70,6 +70,11 @@ std::vector<Peer> Peers::dead(std::chrono::milliseconds patience) const {
   }
 }
 
+bool Peers::on_one_machine(int world_size) const {
+  return std::ssize(known_) == world_size &&
+         std::ranges::all_of(known_, [&](const Peer& peer) { return peer.host == host_; });
+}
+
 std::string Peers::shared_device() const {
   std::map<std::string, int> owners;
   for (const Peer& peer : known_) {

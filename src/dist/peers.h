@@ -28,6 +28,9 @@ class Peers {
   /// connection is seen before the process is gone.
   std::vector<Peer> dead(std::chrono::milliseconds patience) const;
 
+  /// All `world_size` ranks have published, from one host and one process table.
+  bool on_one_machine(int world_size) const;
+
   /// Two ranks on one GPU, which NCCL refuses: "ranks 0 and 1 both use GPU-..."; empty when there are none. Containers
   /// on one host count too: a UUID is unique.
   std::string shared_device() const;

@@ -1,5 +1,6 @@
 #include "parallel/distributed_data_parallel.h"
 
+#include <algorithm>
 #include <sstream>
 
 #include <torch/csrc/distributed/c10d/comm.hpp>
@@ -8,6 +9,7 @@
 #include "core/log.h"
 #include "parallel/compression_hook.h"
 #include "parallel/module_layout.h"
+#include "parallel/node_sum.h"
 #include "parallel/reducer_adapter.h"
 #include "parallel/replica_step.h"
 
@@ -41,6 +43,8 @@ void describe(config::Fields& fields, DdpSettings& s) {
   fields.add_choice("bucket_order", s.bucket_order, {"definition", "arrival"},
                     "parameters in buckets: the reverse of their definition, or as gradients arrived in the first step "
                     "(a resumed run of 3 ranks or more then differs in last bits)");
+  fields.add_choice("cpu_reduction", s.cpu_reduction, {"auto", "shared_memory", "gloo"},
+                    "gradients on the CPU: added up in memory that the ranks of one machine share, or through sockets");
   fields.add_choice("compression", s.compression, {"none", "fp16", "bf16"}, "element type in which gradients travel");
 }
 
@@ -52,6 +56,7 @@ struct DistributedDataParallel::Impl {
   std::vector<std::string> names;  // of the reducer's parameters, in its order
   std::shared_ptr<c10d::Reducer> reducer;
   std::shared_ptr<c10d::Logger> logger;
+  std::shared_ptr<NodeSum> node_sum;  // null: gradients travel through c10d
 
   bool synchronise = true;          // false inside no_sync
   bool synchronise_buffers = true;  // false in the forward pass after one that did not synchronise
@@ -61,6 +66,9 @@ struct DistributedDataParallel::Impl {
   std::shared_ptr<bool> delayed_reduce_queued = std::make_shared<bool>(false);
   bool joining = false;
   JoinSettings join;
+  // join, when gradients are divided by the ranks that still have data: their number, once the sum is there.
+  at::Tensor ranks_in_forward;
+  c10::intrusive_ptr<c10d::Work> count_of_ranks;
 
   at::Tensor scalar(float value) const { return at::full({1}, value, at::TensorOptions().device(device)); }
 
@@ -76,6 +84,32 @@ struct DistributedDataParallel::Impl {
   }
 
   bool buffers_are_synchronised() const { return synchronise_buffers && settings.broadcast_buffers; }
+
+  /// What a rank's gradients are multiplied with before the sum.
+  float share_of_rank() const {
+    if (!joining || join.divide_by_initial_world_size || !count_of_ranks)
+      return 1.0F / static_cast<float>(group->world_size());
+    count_of_ranks->wait();
+    return 1.0F / ranks_in_forward.item<float>();
+  }
+
+  /// Sums gradients through shared memory where that is asked for and can be. Collective.
+  void use_node_sum(const std::vector<at::Tensor>& parameters, const std::vector<bool>& sparse) {
+    const std::string& wanted = settings.cpu_reduction;
+    COHORT_THROW_UNLESS(wanted == "auto" || wanted == "shared_memory" || wanted == "gloo",
+                        "ddp.cpu_reduction='{}': it is auto, shared_memory or gloo", wanted);
+    if (wanted == "gloo" || group->world_size() == 1) return;
+    const bool fits =
+        device.is_cpu() && settings.compression == "none" &&
+        std::ranges::none_of(sparse, [](bool is_sparse) { return is_sparse; }) &&
+        std::ranges::all_of(parameters, [](const at::Tensor& p) { return p.scalar_type() == at::kFloat; });
+    node_sum = fits ? NodeSum::open(*group) : nullptr;
+    COHORT_THROW_UNLESS(
+        wanted == "auto" || node_sum,
+        "ddp.cpu_reduction=shared_memory needs ranks on one machine, with float32 parameters on the CPU, dense "
+        "gradients, and no ddp.compression; write ddp.cpu_reduction=auto");
+    if (node_sum) reducer->register_comm_hook(make_node_sum_hook(node_sum, [this] { return share_of_rank(); }));
+  }
 
   /// Largest rank among those that take part.
   int common_rank(bool takes_part) {
@@ -238,6 +272,7 @@ DistributedDataParallel::DistributedDataParallel(std::shared_ptr<torch::nn::Modu
     if (compression != "none")
       self.reducer->register_comm_hook(
           make_compression_hook(self.group->process_group(), compression == "fp16" ? at::kHalf : at::kBFloat16));
+    self.use_node_sum(parameters, sparse);
   } catch (const std::exception& problem) {
     self.rethrow(problem, "the first broadcast of the parameters");
   }
@@ -284,6 +319,10 @@ bool DistributedDataParallel::buckets_were_rebuilt() const {
   return impl_->rebuilt;
 }
 
+bool DistributedDataParallel::sums_in_shared_memory() const {
+  return impl_->node_sum != nullptr;
+}
+
 void DistributedDataParallel::prepare_for_forward() {
   Impl& self = *impl_;
   const bool gradients = at::GradMode::is_enabled();
@@ -302,6 +341,8 @@ void DistributedDataParallel::prepare_for_forward() {
                             "rank {}: another rank has no more data; all ranks stop, as join was asked to", rank());
       }
       self.reducer->set_forward_pass_work_handle(work, self.join.divide_by_initial_world_size);
+      self.count_of_ranks = work;
+      self.ranks_in_forward = one;
     }
     if (gradients && self.reducer->rebuild_buckets()) self.rebuilt = true;
     self.synchronise_module_buffers(true);

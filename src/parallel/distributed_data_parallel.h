@@ -43,6 +43,9 @@ struct DdpSettings {
   /// that uses its parameters in quite another order than it defines them, but with three ranks or more a restart
   /// changes last bits.
   std::string bucket_order = "definition";
+  /// How gradients on the CPU are added up. shared_memory: through memory that the ranks share, where they all run on
+  /// one machine; gloo: through sockets; auto: the first where it can be (float32, dense, no compression).
+  std::string cpu_reduction = "auto";
   std::string compression = "none";  ///< none, fp16 or bf16: element type in which gradients travel
 };
 
@@ -118,6 +121,8 @@ class DistributedDataParallel : public Strategy {
   std::vector<std::int64_t> bucket_sizes() const;
   /// True once the buckets follow the order in which gradients really arrive (after the first iteration).
   bool buckets_were_rebuilt() const;
+  /// True when gradients are added up in memory that the ranks share (DdpSettings::cpu_reduction).
+  bool sums_in_shared_memory() const;
   dist::Group& group();
 
  private:

@@ -46,13 +46,15 @@ void expect_same_as_python(const std::vector<std::string>& scenarios) {
     // The evidence that gradients were averaged: both ranks end with the same bits, though they began with different
     // weights. Running statistics of BatchNorm are each rank's own after the last step.
     if (scenario != "norm") {
-      EXPECT_EQ(read_file(ours.path + "/" + scenario + ".0.state"), read_file(ours.path + "/" + scenario + ".1.state"));
+      EXPECT_TRUE(read_file(ours.path + "/" + scenario + ".0.state") ==
+                  read_file(ours.path + "/" + scenario + ".1.state"))
+          << "other bits";
     }
   }
 }
 
 TEST(DdpAgainstPython, FiftyStepsOfSgdAndAdam) {
-  expect_same_as_python({"sgd", "adam"});
+  expect_same_as_python({"sgd", "adam", "gloo"});
 }
 TEST(DdpAgainstPython, BucketViewsAndSmallBucketsInBothOrders) {
   expect_same_as_python({"bucket_view", "small_buckets", "buckets_by_arrival"});
@@ -89,8 +91,8 @@ TEST(Ddp, RunsUnderTorchrun) {
   ASSERT_EQ(result.exit_code, 0) << result.output;
   const TemporaryFolder plain;
   expect_all_ok(run_ranks({kWorker, "sgd", plain.path}, 2));
-  EXPECT_EQ(read_file(folder.path + "/sgd.0.state"), read_file(plain.path + "/sgd.0.state"));
-  EXPECT_EQ(read_file(folder.path + "/sgd.1.state"), read_file(plain.path + "/sgd.0.state"));
+  EXPECT_TRUE(read_file(folder.path + "/sgd.0.state") == read_file(plain.path + "/sgd.0.state")) << "other bits";
+  EXPECT_TRUE(read_file(folder.path + "/sgd.1.state") == read_file(plain.path + "/sgd.0.state")) << "other bits";
 }
 
 TEST(Ddp, DifferentShapeOnOneRankIsNamedOnEveryRank) {

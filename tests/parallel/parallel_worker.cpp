@@ -82,7 +82,10 @@ void train(const std::shared_ptr<dist::Group>& group, const std::string& scenari
   if (small_buckets) settings.bucket_cap_mb = settings.first_bucket_cap_mb = 0.0005;
   if (scenario == "buckets_by_arrival") settings.bucket_order = "arrival";
   if (scenario == "fp16" || scenario == "bf16") settings.compression = scenario;
+  if (scenario == "gloo") settings.cpu_reduction = "gloo";
   DistributedDataParallel ddp(net.ptr(), group, settings);
+  const bool through_sockets = scenario == "gloo" || settings.compression != "none";
+  COHORT_CHECK(ddp.sums_in_shared_memory() == !through_sockets, "these ranks share memory unless told otherwise");
 
   std::unique_ptr<torch::optim::Optimizer> optimizer;
   if (scenario == "adam") {

@@ -40,7 +40,7 @@ int free_port() {
   return ntohs(address.sin_port);
 }
 
-pid_t start(const fs::path& folder, int rank, int world, int port) {
+pid_t start(const fs::path& folder, int rank, int world, int port, const char* cpu_reduction) {
   const pid_t child = ::fork();
   if (child != 0) return child;
   if (world > 1) {
@@ -52,7 +52,7 @@ pid_t start(const fs::path& folder, int rank, int world, int port) {
     ::setenv("MASTER_PORT", std::to_string(port).c_str(), 1);
   }
   const char* program = COHORT_BINARY_DIR "/tests/training_to_kill";
-  ::execl(program, program, folder.c_str(), nullptr);
+  ::execl(program, program, folder.c_str(), cpu_reduction, nullptr);
   ::_exit(127);
 }
 
@@ -63,12 +63,12 @@ struct Outcome {
 
 /// Runs a training; kills its last rank when `lines` more steps have been reported (0: never), and then the others, as
 /// a launcher does.
-Outcome run_training(const fs::path& folder, int world, std::size_t lines) {
+Outcome run_training(const fs::path& folder, int world, std::size_t lines, const char* cpu_reduction) {
   fs::create_directories(folder);
   const std::size_t before = lines_of(folder / "metrics").size();
   const int port = free_port();
   std::vector<pid_t> ranks;
-  for (int rank = 0; rank < world; ++rank) ranks.push_back(start(folder, rank, world, port));
+  for (int rank = 0; rank < world; ++rank) ranks.push_back(start(folder, rank, world, port, cpu_reduction));
   std::size_t running = ranks.size();
   Outcome outcome{.finished = true};
   while (running > 0) {
@@ -88,9 +88,9 @@ Outcome run_training(const fs::path& folder, int world, std::size_t lines) {
   return outcome;
 }
 
-void resume_again_and_again(int world) {
-  const fs::path folder = fresh_folder("killed_" + std::to_string(world));
-  ASSERT_TRUE(run_training(folder / "undisturbed", world, 0).finished);
+void resume_again_and_again(int world, const char* cpu_reduction) {
+  const fs::path folder = fresh_folder(format("killed_{}_{}", world, cpu_reduction));
+  ASSERT_TRUE(run_training(folder / "undisturbed", world, 0, cpu_reduction).finished);
   const fs::path killed = folder / "killed";
   const RandomStream random(static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()),
                             RandomPurpose::kTest, 0, 0);
@@ -98,13 +98,13 @@ void resume_again_and_again(int world) {
   for (std::uint64_t i = 0; i < 3; ++i) {
     const std::size_t lines = 1 + random.below(i, 30);
     std::printf("kill %d after %d more steps\n", static_cast<int>(i), static_cast<int>(lines));
-    const auto outcome = run_training(killed, world, lines);
+    const auto outcome = run_training(killed, world, lines, cpu_reduction);
     if (outcome.finished) break;
     ASSERT_TRUE(outcome.killed) << "it failed by itself";
     ++kills;
   }
   EXPECT_GT(kills, 0);
-  ASSERT_TRUE(run_training(killed, world, 0).finished);
+  ASSERT_TRUE(run_training(killed, world, 0, cpu_reduction).finished);
   const auto last = format("checkpoint-{}", kSteps);
   for (const char* file : {"model.safetensors", "ema/model.safetensors", "optimizer.safetensors", "rng.safetensors",
                            "trainer_state.json"}) {
@@ -128,12 +128,15 @@ void resume_again_and_again(int world) {
 }
 
 TEST(KilledTraining, ResumedAgainAndAgainItEndsWithTheBitsOfAnUndisturbedOne) {
-  resume_again_and_again(1);
+  resume_again_and_again(1, "auto");
 }
 
 // Three: the sum of three gradients depends on the order in which it is taken, of two it does not.
-TEST(KilledTraining, ThreeRanksResumeWithTheBitsOfAnUndisturbedRun) {
-  resume_again_and_again(3);
+TEST(KilledTraining, ThreeRanksThatShareMemoryResumeWithTheBitsOfAnUndisturbedRun) {
+  resume_again_and_again(3, "shared_memory");
+}
+TEST(KilledTraining, ThreeRanksOnSocketsResumeWithTheBitsOfAnUndisturbedRun) {
+  resume_again_and_again(3, "gloo");
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ namespace {
 using namespace cohort;
 using namespace cohort::train;
 
-int run(const std::filesystem::path& folder) {
+int run(const std::filesystem::path& folder, const std::string& cpu_reduction) {
   at::set_num_threads(1);
   const auto environment = dist::read_rank_environment();
   // Dropout from LibTorch's own generator, whose state is another one on every rank.
@@ -26,7 +26,8 @@ int run(const std::filesystem::path& folder) {
   std::shared_ptr<dist::Group> group;
   if (environment.world_size > 1) {
     group = dist::Group::create(environment);
-    strategy = std::make_unique<parallel::DistributedDataParallel>(model, group);
+    strategy = std::make_unique<parallel::DistributedDataParallel>(
+        model, group, parallel::DdpSettings{.cpu_reduction = cpu_reduction});
   } else {
     strategy = std::make_unique<parallel::SingleDevice>(model, DeviceId{});
   }
@@ -59,12 +60,12 @@ int run(const std::filesystem::path& folder) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::fprintf(stderr, "use: training_to_kill FOLDER\n");
+  if (argc < 2) {
+    std::fprintf(stderr, "use: training_to_kill FOLDER [auto|shared_memory|gloo]\n");
     return 2;
   }
   try {
-    return run(argv[1]);
+    return run(argv[1], argc > 2 ? argv[2] : "auto");
   } catch (const std::exception& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return 1;
