@@ -166,8 +166,10 @@ at::Tensor ObservationEncoder::forward(const Observations& observations, std::in
       continue;
     }
     const at::NoGradGuard no_grad;
-    at::Tensor images = randomized(images_of(o, x, frames), camera++, frames);
-    if (settings_.channels_last) images = images.contiguous(at::MemoryFormat::ChannelsLast);
+    // Bytes come with colours last: without this their memory format would decide.
+    const at::Tensor images =
+        randomized(images_of(o, x, frames), camera++, frames)
+            .contiguous(settings_.channels_last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous);
     const VisualCore& core = *cores_.at(o.name);
     // One pass for all cameras of an encoder. Batch norm would see them together then, which the reference's does not.
     auto batch = std::find_if(batches.begin(), batches.end(), [&](const ImageBatch& b) { return b.core == &core; });

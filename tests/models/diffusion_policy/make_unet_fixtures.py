@@ -44,9 +44,8 @@ def main():
         loss = torch.nn.functional.mse_loss(prediction, target)
         loss.backward()
         out[name] = {"case": case, "parameters": sum(p.numel() for p in net.parameters()), "timesteps": timesteps.tolist(),
-                     "output": [float(f"{v:.8g}") for v in prediction.flatten().tolist()], "loss": loss.item(),
-                     "gradients": {k: [float(f"{v:.8g}") for v in f]
-                                   for k, f in reference.gradient_facts(net.named_parameters()).items()}}
+                     "output": reference.short(prediction.flatten().tolist()), "loss": loss.item(),
+                     "gradients": reference.gradient_facts(net.named_parameters())}
         print(name, out[name]["parameters"], out[name]["loss"])
     Path(sys.argv[2], "unet.json").write_text(json.dumps(out, separators=(",", ":")) + "\n")
 

@@ -54,11 +54,25 @@ def gradient_facts(named_parameters):
     """name -> [norm, inner product with uniform("probe " + name), the first four entries]."""
     facts = {}
     for name, p in named_parameters:
+        if p.numel() == 0:
+            continue
         name = plain(name)
         g = p.grad.double().flatten()
         probe = torch.from_numpy(uniform("probe " + name, g.numel())).double()
-        facts[name] = [g.norm().item(), torch.dot(g, probe).item(), *g[:4].tolist()]
+        facts[name] = short([g.norm().item(), torch.dot(g, probe).item(), *g[:4].tolist()])
     return facts
+
+
+def short(numbers):
+    """Eight significant digits: more than float32 holds."""
+    return [float(f"{n:.8g}") for n in numbers]
+
+
+def output_facts(output):
+    """Norm, inner product with uniform("probe output"), the first 60 entries."""
+    o = output.detach().double().flatten()
+    probe = torch.from_numpy(uniform("probe output", o.numel())).double()
+    return short([o.norm().item(), torch.dot(o, probe).item(), *o[:60].tolist()])
 
 
 def philox(counter, key):
