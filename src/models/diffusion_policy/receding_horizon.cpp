@@ -1,0 +1,68 @@
+#include "models/diffusion_policy/receding_horizon.h"
+
+#include <torch/torch.h>
+
+#include "core/error.h"
+
+namespace cohort::models {
+
+RecedingHorizon::RecedingHorizon(torch::nn::Module& policy, std::uint64_t seed) : policy_(policy), seed_(seed) {
+  diffusion_settings(policy);  // throws for another module
+}
+
+void RecedingHorizon::begin(std::uint64_t environment) {
+  Environment& e = environments_[environment];
+  e.frames.clear();
+  e.actions.clear();
+}
+
+at::Tensor RecedingHorizon::act(const std::vector<std::uint64_t>& environments, const Observations& frame) {
+  const at::NoGradGuard no_grad;
+  COHORT_CHECK(!policy_.is_training(), "a policy acts in evaluation mode: call eval() first");
+  const DiffusionPolicySettings& settings = diffusion_settings(policy_);
+  const auto horizon = static_cast<std::size_t>(settings.horizon.observation_horizon);
+  std::vector<Environment*> empty;
+  std::vector<SamplingKey> keys;
+  for (std::size_t i = 0; i < environments.size(); ++i) {
+    Environment& e = environments_[environments[i]];
+    Observations& seen = e.frames.emplace_back();
+    for (const ObservationSettings& o : settings.encoder.observations) {
+      const auto found = frame.find(o.name);
+      COHORT_THROW_UNLESS(found != frame.end(), "observation {} is missing", o.name);
+      COHORT_THROW_UNLESS(found->second.size(0) == static_cast<std::int64_t>(environments.size()),
+                          "observation {} is of {} environments, but {} are to act", o.name, found->second.size(0),
+                          environments.size());
+      // A copy: a simulator's buffer will hold the next frame soon.
+      seen[o.name] = found->second[static_cast<std::int64_t>(i)].clone();
+    }
+    while (e.frames.size() < horizon) e.frames.push_front(e.frames.front());
+    if (e.frames.size() > horizon) e.frames.pop_front();
+    if (!e.actions.empty()) continue;
+    empty.push_back(&e);
+    keys.push_back({.seed = seed_, .id = environments[i], .count = e.count++});
+  }
+  if (!empty.empty()) {
+    Observations observations;
+    for (const ObservationSettings& o : settings.encoder.observations) {
+      std::vector<at::Tensor> frames;
+      for (const Environment* e : empty)
+        for (const Observations& seen : e->frames) frames.push_back(seen.at(o.name));
+      observations[o.name] =
+          at::stack(frames).unflatten(0, {static_cast<std::int64_t>(empty.size()), static_cast<std::int64_t>(horizon)});
+    }
+    const at::Tensor chunks = executed_part(policy_, sample_actions(policy_, observations, keys));
+    for (std::size_t i = 0; i < empty.size(); ++i)
+      for (std::int64_t t = 0; t < chunks.size(1); ++t)
+        empty[i]->actions.push_back(chunks[static_cast<std::int64_t>(i)][t]);
+    chunks_ += empty.size();
+  }
+  std::vector<at::Tensor> actions;
+  for (const std::uint64_t environment : environments) {
+    Environment& e = environments_.at(environment);
+    actions.push_back(e.actions.front());
+    e.actions.pop_front();
+  }
+  return at::stack(actions);
+}
+
+}  // namespace cohort::models

@@ -1,0 +1,50 @@
+/// Acting with a policy that predicts chunks: keeps each environment's last observations, draws a chunk when its queue
+/// is empty, and hands out one action at a time (receding-horizon control).
+///
+///   RecedingHorizon control(*policy, /*seed=*/1);
+///   control.begin(env);                                    // a new episode
+///   at::Tensor actions = control.act({0, 1, 2}, frame);    // (3, A), frame: name -> (3, ...), one frame per
+///   environment
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "models/diffusion_policy/diffusion_policy.h"
+
+namespace cohort::models {
+
+class RecedingHorizon {
+ public:
+  /// The policy must outlive this, and be in evaluation mode when it acts. Random numbers are keyed by (seed, the
+  /// environment's id, its chunks since the first one), so that they do not depend on which environments act together.
+  RecedingHorizon(torch::nn::Module& policy, std::uint64_t seed);
+
+  /// Forgets the environment's observations and queued actions, as at the start of an episode.
+  void begin(std::uint64_t environment);
+
+  /// One normalised action for each of the environments, (n, A), on the device of the frames. `frame`: name -> (n, ...)
+  /// without a time dimension. An environment that has seen fewer frames than observation_horizon repeats its first
+  /// one.
+  at::Tensor act(const std::vector<std::uint64_t>& environments, const Observations& frame);
+
+  /// Chunks drawn so far, for all environments together.
+  std::uint64_t chunks() const { return chunks_; }
+
+ private:
+  struct Environment {
+    std::deque<Observations> frames;  // oldest first; tensors without batch and time dimension
+    std::deque<at::Tensor> actions;   // (A) each
+    std::uint64_t count = 0;
+  };
+
+  torch::nn::Module& policy_;
+  std::uint64_t seed_;
+  std::map<std::uint64_t, Environment> environments_;
+  std::uint64_t chunks_ = 0;
+};
+
+}  // namespace cohort::models

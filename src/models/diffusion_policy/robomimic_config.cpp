@@ -1,0 +1,285 @@
+#include "models/diffusion_policy/robomimic_config.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "core/error.h"
+
+namespace cohort::models {
+namespace {
+
+using config::Json;
+
+/// Reads an object key by key; what nobody asked for is refused at the end.
+class Section {
+ public:
+  Section(const Json& json, std::string path, std::vector<std::string>& refused)
+      : json_(json.is_null() ? Json::object() : json), path_(std::move(path)), refused_(refused) {
+    if (!json_.is_object()) refuse(path_, json_, "is no object");
+  }
+  Section(const Section&) = delete;
+  Section& operator=(const Section&) = delete;
+  ~Section() {
+    if (json_.is_object())
+      for (const auto& item : json_.items())
+        if (!read_.contains(item.key())) refuse(path_ + "." + item.key(), item.value(), "is unknown here");
+  }
+
+  /// The value, or null where the key is missing.
+  const Json& get(const std::string& key) {
+    static const Json kNull;
+    read_[key] = true;
+    return json_.is_object() && json_.contains(key) ? json_.at(key) : kNull;
+  }
+
+  template <class T>
+  void take(const std::string& key, T& target) {
+    const Json& value = get(key);
+    if (value.is_null()) return;
+    try {
+      target = value.get<T>();
+    } catch (const nlohmann::json::exception&) {
+      refuse(path_ + "." + key, value, "has the wrong type");
+    }
+  }
+
+  /// The key may have one of the values that mean "off" only.
+  void off(const std::string& key, const std::function<bool(const Json&)>& is_off, const std::string& why) {
+    const Json& value = get(key);
+    if (!value.is_null() && !is_off(value)) refuse(path_ + "." + key, value, why);
+  }
+
+  void in(const std::string& key, const std::function<void(Section&)>& body) {
+    Section section(get(key), path_ + "." + key, refused_);
+    body(section);
+  }
+
+  void ignore(const std::string& key) { get(key); }
+
+  void refuse(const std::string& path, const Json& value, const std::string& why) {
+    refused_.push_back(path + " = " + value.dump() + " " + why);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  Json json_;
+  std::string path_;
+  std::vector<std::string>& refused_;
+  std::map<std::string, bool> read_;
+};
+
+bool is_false(const Json& value) {
+  return value.is_boolean() && !value.get<bool>();
+}
+
+bool is_empty(const Json& value) {
+  return value.empty() || is_false(value);
+}
+
+void read_noise(Section& section, NoiseScheduleSettings& schedule, SamplerSettings& sampler) {
+  section.take("num_train_timesteps", schedule.num_train_timesteps);
+  section.take("beta_schedule", schedule.beta_schedule);
+  section.take("prediction_type", schedule.prediction_type);
+  section.take("num_inference_timesteps", sampler.num_inference_timesteps);
+  section.take("clip_sample", sampler.clip_sample);
+  section.take("set_alpha_to_one", sampler.set_alpha_to_one);
+  section.take("steps_offset", sampler.steps_offset);
+}
+
+void read_algo(Section& algo, RobomimicPolicy& policy) {
+  DiffusionPolicySettings& s = policy.settings;
+  algo.in("optim_params", [&](Section& optim) {
+    optim.in("policy", [&](Section& p) {
+      p.off(
+          "optimizer_type", [](const Json& v) { return v == "adam"; },
+          "is not supported; the policy is trained with adam");
+      p.in("learning_rate", [&](Section& rate) {
+        rate.take("initial", policy.learning_rate);
+        rate.take("decay_factor", policy.learning_rate_decay);
+        rate.take("epoch_schedule", policy.learning_rate_epochs);
+        rate.off(
+            "scheduler_type", [](const Json& v) { return v == "multistep"; }, "is not supported, only multistep is");
+      });
+      p.in("regularization", [&](Section& r) { r.take("L2", policy.weight_decay); });
+    });
+  });
+  algo.in("horizon", [&](Section& h) {
+    h.take("observation_horizon", s.horizon.observation_horizon);
+    h.take("action_horizon", s.horizon.action_horizon);
+    h.take("prediction_horizon", s.horizon.prediction_horizon);
+  });
+  bool unet = true, transformer = false, ddpm = true, ddim = false;
+  algo.in("unet", [&](Section& u) {
+    u.take("enabled", unet);
+    u.take("diffusion_step_embed_dim", s.unet.diffusion_step_embed_dim);
+    u.take("down_dims", s.unet.down_dims);
+    u.take("kernel_size", s.unet.kernel_size);
+    u.take("n_groups", s.unet.n_groups);
+  });
+  algo.in("transformer", [&](Section& t) {
+    t.take("enabled", transformer);
+    t.take("n_layer", s.transformer.n_layer);
+    t.take("n_head", s.transformer.n_head);
+    t.take("n_emb", s.transformer.n_emb);
+    t.take("p_drop_emb", s.transformer.p_drop_emb);
+    t.take("p_drop_attn", s.transformer.p_drop_attn);
+    t.take("causal_attn", s.transformer.causal_attn);
+    t.take("n_cond_layers", s.transformer.n_cond_layers);
+  });
+  // The U-Net comes first in the reference, too.
+  s.network = unet || !transformer ? "unet" : "transformer";
+  if (!unet && !transformer)
+    algo.refuse(algo.path() + ".unet.enabled", Json(false), "leaves the policy without a network");
+  algo.in("ema", [&](Section& e) {
+    e.take("enabled", policy.ema_enabled);
+    e.take("power", policy.ema_power);
+  });
+  s.noise_samples = 1;
+  algo.take("noise_samples", s.noise_samples);
+  NoiseScheduleSettings schedules[2];
+  SamplerSettings samplers[2];
+  samplers[0].kind = "ddpm";
+  samplers[0].num_inference_timesteps = 100;
+  algo.in("ddpm", [&](Section& d) {
+    d.take("enabled", ddpm);
+    read_noise(d, schedules[0], samplers[0]);
+  });
+  algo.in("ddim", [&](Section& d) {
+    d.take("enabled", ddim);
+    read_noise(d, schedules[1], samplers[1]);
+  });
+  if (!ddpm && !ddim) algo.refuse(algo.path() + ".ddim.enabled", Json(false), "leaves the policy without a sampler");
+  // DDPM comes first in the reference, too.
+  s.schedule = schedules[ddpm ? 0 : 1];
+  s.sampler = samplers[ddpm ? 0 : 1];
+}
+
+void read_randomizer(Section& rgb, const Json& kind, const Json& kwargs, ObservationEncoderSettings& encoder,
+                     std::vector<std::string>& refused) {
+  if (kind.is_null()) return;
+  const std::string path = rgb.path() + ".obs_randomizer_kwargs";
+  Section section(kwargs, path, refused);
+  if (kind == "CropRandomizer") {
+    encoder.crop.enabled = true;
+    section.take("crop_height", encoder.crop.crop_height);
+    section.take("crop_width", encoder.crop.crop_width);
+    section.take("num_crops", encoder.crop.num_crops);
+    section.off("pos_enc", is_false, "is not supported: crops have no position channels here");
+  } else if (kind == "ColorRandomizer") {
+    if (encoder.crop.enabled)
+      rgb.refuse(rgb.path() + ".obs_randomizer_class", kind, "after CropRandomizer is not supported: put it first");
+    encoder.color.enabled = true;
+    section.take("brightness", encoder.color.brightness);
+    section.take("contrast", encoder.color.contrast);
+    section.take("saturation", encoder.color.saturation);
+    section.take("hue", encoder.color.hue);
+    section.take("num_samples", encoder.color.num_samples);
+  } else {
+    rgb.refuse(rgb.path() + ".obs_randomizer_class", kind,
+               "is not supported; there are ColorRandomizer and CropRandomizer");
+  }
+}
+
+void read_rgb(Section& rgb, RobomimicPolicy& policy, std::vector<std::string>& refused) {
+  ObservationEncoderSettings& encoder = policy.settings.encoder;
+  rgb.off(
+      "core_class", [](const Json& v) { return v == "VisualCore"; }, "is not supported, only VisualCore is");
+  rgb.off("fuser", is_empty, "is not supported");
+  rgb.off("input_maps", is_empty, "is not supported");
+  rgb.in("core_kwargs", [&](Section& core) {
+    core.take("backbone_class", encoder.core.backbone_class);
+    const Json& pool = core.get("pool_class");
+    encoder.core.pool_class = pool.is_null() ? "none" : pool.is_string() ? pool.get<std::string>() : pool.dump();
+    const Json& width = core.get("feature_dimension");
+    encoder.core.feature_dimension = width.is_number_integer() ? width.get<int>() : 0;
+    core.off(
+        "flatten", [](const Json& v) { return v == true; }, "is not supported: features are flattened");
+    core.in("backbone_kwargs", [&](Section& backbone) {
+      backbone.take("pretrained", policy.pretrained_backbone);
+      backbone.off("input_coord_conv", is_false, "is not supported");
+      backbone.off("use_cam", is_false, "is not supported: the camera's intrinsics are no input");
+      backbone.off("downsample", is_false, "is not supported");
+    });
+    core.in("pool_kwargs", [&](Section& kwargs) {
+      kwargs.take("num_kp", encoder.core.pool.num_kp);
+      kwargs.take("temperature", encoder.core.pool.temperature);
+      kwargs.take("learnable_temperature", encoder.core.pool.learnable_temperature);
+      kwargs.off(
+          "noise_std", [](const Json& v) { return v == 0; }, "is not supported");
+      kwargs.off("output_variance", is_false, "is not supported");
+    });
+  });
+  const Json kinds = rgb.get("obs_randomizer_class"), kwargs = rgb.get("obs_randomizer_kwargs");
+  if (!kinds.is_array()) {
+    read_randomizer(rgb, kinds, kwargs, encoder, refused);
+  } else {
+    for (std::size_t i = 0; i < kinds.size(); ++i)
+      read_randomizer(rgb, kinds[i], kwargs.is_array() && i < kwargs.size() ? kwargs[i] : Json(), encoder, refused);
+  }
+}
+
+void read_observation(Section& observation, RobomimicPolicy& policy, std::vector<std::string>& refused) {
+  std::vector<std::string> cameras, low_dim;
+  std::vector<int> image_dim;
+  observation.take("image_dim", image_dim);
+  observation.in("modalities", [&](Section& modalities) {
+    modalities.in("obs", [&](Section& obs) {
+      obs.take("low_dim", low_dim);
+      obs.take("rgb", cameras);
+      obs.off("depth", is_empty, "is not supported");
+      obs.off("scan", is_empty, "is not supported");
+    });
+    modalities.in("goal", [&](Section& goal) {
+      for (const char* kind : {"low_dim", "rgb", "depth", "scan"})
+        goal.off(kind, is_empty, "is not supported: policies have no goal observations");
+    });
+  });
+  observation.in("encoder", [&](Section& encoder) {
+    encoder.in("low_dim", [&](Section& plain) {
+      plain.off("core_class", is_empty, "is not supported: low-dimensional observations are taken as they are");
+      plain.ignore("core_kwargs");
+      plain.off("obs_randomizer_class", is_empty, "is not supported for low-dimensional observations");
+      plain.ignore("obs_randomizer_kwargs");
+    });
+    if (cameras.empty())
+      encoder.ignore("rgb");
+    else
+      encoder.in("rgb", [&](Section& rgb) { read_rgb(rgb, policy, refused); });
+    encoder.ignore("depth");
+    encoder.ignore("scan");
+  });
+  std::vector<ObservationSettings>& observations = policy.settings.encoder.observations;
+  for (const std::string& name : low_dim) observations.push_back({name, {}, ""});
+  for (const std::string& name : cameras)
+    observations.push_back(
+        {name, image_dim.size() == 2 ? std::vector<int>{3, image_dim[0], image_dim[1]} : std::vector<int>{}, ""});
+}
+
+}  // namespace
+
+RobomimicPolicy read_robomimic_policy(const Json& algo, const Json& observation, const std::string& source,
+                                      ObservationOrder order) {
+  RobomimicPolicy policy;
+  std::vector<std::string> refused;
+  {
+    Section section(algo, "algo", refused);
+    read_algo(section, policy);
+  }
+  {
+    Section section(observation, "observation", refused);
+    read_observation(section, policy, refused);
+  }
+  std::vector<ObservationSettings>& observations = policy.settings.encoder.observations;
+  if (order == ObservationOrder::kByName)
+    std::sort(observations.begin(), observations.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  share_cameras(observations, "camera/image/varied_camera");
+  std::string list;
+  for (const std::string& line : refused) list += "\n  " + line;
+  COHORT_THROW_UNLESS(refused.empty(), "{}: {} settings cannot be honoured:{}", source, refused.size(), list);
+  return policy;
+}
+
+}  // namespace cohort::models

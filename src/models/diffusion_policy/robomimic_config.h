@@ -1,0 +1,36 @@
+/// The sections "algo" and "observation" of a robomimic configuration (diffusion_policy, as the DROID fork has it) as
+/// settings of a policy.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "core/config.h"
+#include "models/diffusion_policy/diffusion_policy.h"
+
+namespace cohort::models {
+
+struct RobomimicPolicy {
+  /// encoder.observations holds the names in the configuration's order, low-dimensional ones first. Cameras have the
+  /// shape (3, observation.image_dim) where that is given; all other shapes are empty and follow from the data.
+  DiffusionPolicySettings settings;
+  bool pretrained_backbone = false;  ///< the trunk should begin with ImageNet weights: load them from a file
+  bool ema_enabled = true;           ///< algo.ema, for train::EmaSettings
+  double ema_power = 0.75;
+  double learning_rate = 1e-4;  ///< algo.optim_params.policy, for train's optimizer (Adam)
+  double learning_rate_decay = 0.1;
+  std::vector<int> learning_rate_epochs;  ///< after each the rate is multiplied by learning_rate_decay
+  double weight_decay = 0.0;              ///< regularization.L2
+};
+
+enum class ObservationOrder {
+  kAsListed,  ///< the low-dimensional ones, then the cameras: the DROID fork on RLDS data
+  kByName,    ///< sorted: robomimic on HDF5 data
+};
+
+/// Every key is honoured, or refused by name: throws Error listing all keys that are unknown or ask for what is not
+/// there, each with its path and value. `source` names the file in messages. Keys that only concern what is switched
+/// off (depth and scan encoders without such observations, ddpm while ddim is enabled) are read and have no effect.
+RobomimicPolicy read_robomimic_policy(const config::Json& algo, const config::Json& observation,
+                                      const std::string& source, ObservationOrder order);
+
+}  // namespace cohort::models

@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""Writes the fixtures of whole policies with the reference packages.
+
+    make_policy_fixtures.py DROID_POLICY_LEARNING OUT
+
+DROID_POLICY_LEARNING is a checkout of github.com/droid-dataset/droid_policy_learning; OUT is tests/models/fixtures/diffusion.
+policy.json: 100 training steps of the package's DiffusionPolicyUNet (its train_on_batch and optimizer, a smaller U-Net, moving
+average off), then a chunk of actions by its _get_action_trajectory; and the keys of its checkpoint for two cameras that
+share an image encoder. torch.randn and torch.randint give the numbers that a run of ours draws (reference.py). In float64.
+"""
+import functools
+import json
+import sys
+from collections import OrderedDict
+from pathlib import Path
+from unittest import mock
+
+import torch
+
+import droid
+import reference
+
+SEED, STEPS, BATCH, DRAWS, LEARNING_RATE = 7, 100, 4, 2, 1e-3
+STATE, WIDTH, CHUNK, FRAMES, TIMESTEPS = 5, 3, 16, 2, 100
+CAMERA_1, CAMERA_2 = "camera/image/varied_camera_1_left_image", "camera/image/varied_camera_2_left_image"
+
+
+def policy(module, shapes, cameras, crop=None):
+    import robomimic.utils.obs_utils as obs_utils
+    from robomimic.config import config_factory
+    config = config_factory("diffusion_policy")
+    with config.unlocked():
+        config.observation.modalities.obs.low_dim = [k for k in shapes if k not in cameras]
+        config.observation.modalities.obs.rgb = cameras
+        config.observation.encoder.rgb.core_kwargs = dict(
+            feature_dimension=16, backbone_class="ResNet18Conv", backbone_kwargs=dict(pretrained=False),
+            pool_class="SpatialSoftmax", flatten=True,
+            pool_kwargs=dict(num_kp=8, learnable_temperature=False, temperature=1.0, noise_std=0.0, output_variance=False))
+        config.algo.ddpm.enabled, config.algo.ddim.enabled, config.algo.ema.enabled = False, True, False
+        config.algo.ddim.num_train_timesteps = TIMESTEPS
+        config.algo.noise_samples = DRAWS
+        config.algo.optim_params.policy.learning_rate.initial = LEARNING_RATE
+    obs_utils.initialize_obs_utils_with_config(config)
+    algorithm = module.DiffusionPolicyUNet(
+        algo_config=config.algo, obs_config=config.observation, global_config=config,
+        obs_key_shapes=OrderedDict(shapes), ac_dim=WIDTH, device=torch.device("cpu"))
+    reference.fill(algorithm.nets)
+    algorithm.nets.double()
+    # int64 timesteps times float32 frequencies would be float32.
+    algorithm.nets["policy"]["noise_pred_net"].module.diffusion_step_encoder[0].register_forward_pre_hook(
+        lambda _, inputs: (inputs[0].double(),))
+    return algorithm
+
+
+def train(algorithm):
+    losses = []
+    algorithm.set_train()
+    for step in range(STEPS):
+        samples = [step * BATCH + i for i in range(BATCH)]
+        times, noise = reference.training_noise(SEED, step, samples, DRAWS, CHUNK, WIDTH, TIMESTEPS)
+        state = reference.tensor(f"state {step}", BATCH, FRAMES, STATE).double()
+        # Actions that depend on what is seen, so that there is something to learn.
+        actions = (0.5 * reference.tensor(f"actions {step}", BATCH, CHUNK, WIDTH).double() +
+                   0.5 * state[:, -1:, :WIDTH])
+        with mock.patch.object(torch, "randn", lambda *_, **__: noise.double()), \
+                mock.patch.object(torch, "randint", lambda *_, **__: times):
+            info = algorithm.train_on_batch({"obs": {"state": state}, "actions": actions}, epoch=0)
+        losses.append(info["losses"]["l2_loss"].item())
+    return losses
+
+
+def act(algorithm):
+    algorithm.set_eval()
+    noise = torch.from_numpy(reference.normal(reference.stream(SEED, reference.SAMPLING, 3, 2, 0, CHUNK * WIDTH)))
+    state = reference.tensor("state to act on", 1, FRAMES, STATE).double()
+    with mock.patch.object(torch, "randn", lambda *_, **__: noise.double().reshape(1, CHUNK, WIDTH)), torch.no_grad():
+        return algorithm._get_action_trajectory({"state": state})
+
+
+def main():
+    module = droid.package(sys.argv[1])
+    torch.set_num_threads(1)
+    module.ConditionalUnet1D = functools.partial(module.ConditionalUnet1D, down_dims=[16, 32], diffusion_step_embed_dim=32)
+    algorithm = policy(module, {"state": [STATE]}, [])
+    result = {"seed": SEED, "batch": BATCH, "draws": DRAWS, "learning_rate": LEARNING_RATE,
+              "names": [reference.plain(k) for k, _ in algorithm.nets.named_parameters()],
+              "losses": train(algorithm)}
+    result["actions"] = reference.short(act(algorithm).flatten().tolist())
+    cameras = policy(module, {CAMERA_1: [3, 64, 64], "state": [STATE], CAMERA_2: [3, 64, 64]}, [CAMERA_1, CAMERA_2])
+    result["checkpoint_keys"] = sorted(cameras.nets.state_dict())
+    print(result["losses"][:3], result["losses"][-3:], result["actions"][:3], len(result["checkpoint_keys"]))
+    Path(sys.argv[2], "policy.json").write_text(json.dumps(result, separators=(",", ":")) + "\n")
+
+
+if __name__ == "__main__":
+    main()
