@@ -1,3 +1,5 @@
+#include <memory>
+
 #include <turbojpeg.h>
 
 #include "core/error.h"
@@ -26,28 +28,45 @@ class Handle {
   tjhandle handle_;
 };
 
-tjhandle decompressor() {
-  thread_local Handle handle(tjInitDecompress());
-  return handle.get();
+/// One decompressor per thread. After anything but success it is made anew: libjpeg-turbo keeps tables of a damaged
+/// image and then refuses sound ones.
+class Decompressor {
+ public:
+  tjhandle get() {
+    if (!handle_) handle_ = std::make_unique<Handle>(tjInitDecompress());
+    return handle_->get();
+  }
+  void renew() { handle_.reset(); }
+
+ private:
+  std::unique_ptr<Handle> handle_;
+};
+
+Decompressor& decompressor() {
+  thread_local Decompressor one;
+  return one;
+}
+
+/// Throws for errors, and for data that end early; libjpeg warns about much else that harms nothing.
+void check(int status) {
+  if (status == 0) return;
+  const tjhandle handle = decompressor().get();
+  const std::string message = tjGetErrorStr2(handle);
+  const bool harmless = tjGetErrorCode(handle) == TJERR_WARNING && message.find("remature end") == std::string::npos;
+  decompressor().renew();
+  COHORT_THROW_UNLESS(harmless, "the JPEG is damaged: {}", message);
 }
 
 const unsigned char* data_of(std::string_view bytes) {
   return reinterpret_cast<const unsigned char*>(bytes.data());
 }
 
-/// libjpeg warns about much that harms nothing; data that end early are the exception.
-bool ends_early(const std::string& message) {
-  return message.find("remature end") != std::string::npos;
-}
-
 }  // namespace
 
 Image jpeg_header(std::string_view bytes) {
   int width = 0, height = 0, subsampling = 0, colour = 0;
-  const tjhandle handle = decompressor();
-  const int status = tjDecompressHeader3(handle, data_of(bytes), bytes.size(), &width, &height, &subsampling, &colour);
-  COHORT_THROW_UNLESS(status == 0 || tjGetErrorCode(handle) == TJERR_WARNING, "the JPEG is damaged: {}",
-                      tjGetErrorStr2(handle));
+  check(
+      tjDecompressHeader3(decompressor().get(), data_of(bytes), bytes.size(), &width, &height, &subsampling, &colour));
   COHORT_THROW_UNLESS(width > 0 && height > 0 && std::int64_t{width} * height <= kMaxImagePixels,
                       "the JPEG's header says {} x {} pixels", width, height);
   Image image;
@@ -60,14 +79,9 @@ Image jpeg_header(std::string_view bytes) {
 void decode_jpeg(std::string_view bytes, std::int64_t channels, Image& out) {
   const Image header = jpeg_header(bytes);
   out.resize(header.height, header.width, channels);
-  const tjhandle handle = decompressor();
-  const int status = tjDecompress2(handle, data_of(bytes), bytes.size(), out.pixels.data(), static_cast<int>(out.width),
-                                   static_cast<int>(out.width * channels), static_cast<int>(out.height),
-                                   channels == 1 ? TJPF_GRAY : TJPF_RGB, TJFLAG_LIMITSCANS | TJFLAG_FASTDCT);
-  if (status == 0) return;
-  const std::string message = tjGetErrorStr2(handle);
-  COHORT_THROW_UNLESS(tjGetErrorCode(handle) == TJERR_WARNING && !ends_early(message), "the JPEG is damaged: {}",
-                      message);
+  check(tjDecompress2(decompressor().get(), data_of(bytes), bytes.size(), out.pixels.data(),
+                      static_cast<int>(out.width), static_cast<int>(out.width * channels), static_cast<int>(out.height),
+                      channels == 1 ? TJPF_GRAY : TJPF_RGB, TJFLAG_LIMITSCANS | TJFLAG_FASTDCT));
 }
 
 }  // namespace codec
