@@ -1,16 +1,138 @@
-// `cohort data`: making data sets.
+// `cohort data`: making, looking into, measuring and converting data sets. The executable cohort-data, which `cohort`
+// becomes: libhdf5 brings some thirty libraries, which would cost every other subcommand its quick start.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 #include "cli/subcommand.h"
+#include "core/devices_cpu.h"
+#include "core/files.h"
+#include "data/convert.h"
+#include "data/images/codec.h"
+#include "data/inspect.h"
+#include "data/open_episodes.h"
+#include "data/robot_statistics.h"
+#include "data/transforms/filter.h"
 #include "tasks/two_link_arm.h"
 
 namespace cohort::cli {
 namespace {
 
+/// What every subcommand that reads robot data asks.
+struct Source {
+  std::string path;
+  data::OpenSettings settings;
+
+  void add_to(CLI::App& app) {
+    app.add_option("path", path, "an RLDS folder, an HDF5 file or folder, or a manifest of trajectories")->required();
+    app.add_option("--format", settings.format, "auto, rlds or hdf5")->capture_default_str();
+    app.add_option("--split", settings.split, "as tfds.load takes it, train[:95%]; of HDF5 files a mask's name")
+        ->capture_default_str();
+    app.add_option("--on-corrupt", settings.on_corrupt, "error; or skip: leave damaged records out and name them")
+        ->capture_default_str();
+    app.add_option("--threads", settings.threads, "0: one per core")->capture_default_str();
+  }
+  std::unique_ptr<data::EpisodeSource> open() const { return data::open_episodes(path, settings); }
+  int threads() const { return settings.threads > 0 ? settings.threads : available_cores(); }
+};
+
+struct InspectArguments {
+  Source source;
+  data::ContactSheetSettings sheet;
+  std::string out;
+};
+
+void inspect(const InspectArguments& arguments) {
+  const auto source = arguments.source.open();
+  std::fputs(data::inspect_text(*source).c_str(), stdout);
+  if (arguments.out.empty()) return;
+  write_file_atomically(arguments.out, data::encode_png(data::contact_sheet(*source, arguments.sheet)));
+  std::printf("\ncontact sheet: %s\n", arguments.out.c_str());
+}
+
+struct StatsArguments {
+  Source source;
+  std::vector<std::string> actions, proprio, filters;
+  std::string out, cache = "auto";
+};
+
+/// The field that data sets of this kind call the action.
+std::string usual_action(const data::EpisodeSource& source) {
+  for (const char* name : {"action", "actions"})
+    for (const data::StepField& field : source.fields())
+      if (field.name == name && field.kind == data::StepKind::kNumber) return name;
+  throw UsageError("the data have no field action or actions: name the components with --action");
+}
+
+void stats(const StatsArguments& arguments) {
+  const auto source = arguments.source.open();
+  std::vector<std::string> actions = arguments.actions;
+  if (actions.empty()) actions.push_back(usual_action(*source));
+  const data::ComponentVector action(actions, *source, "actions"), proprio(arguments.proprio, *source, "proprio");
+  const auto episodes = data::filter_episodes(*source, arguments.filters, arguments.source.threads());
+  const auto statistics = data::compute_statistics(*source, episodes, action, proprio, arguments.source.path,
+                                                   {.threads = arguments.source.threads(), .cache = arguments.cache});
+  const std::string json = data::to_json(statistics).dump(2) + "\n";
+  if (arguments.out.empty())
+    std::fputs(json.c_str(), stdout);
+  else
+    write_file_atomically(arguments.out, json);
+  for (const std::string& fault : source->skipped()) std::fprintf(stderr, "left out: %s\n", fault.c_str());
+}
+
+struct ConvertArguments {
+  Source source;
+  data::ConvertSettings convert;
+  std::vector<std::string> filters;
+  std::string out;
+  bool keep_names = false;
+};
+
+void convert(ConvertArguments arguments) {
+  const auto source = arguments.source.open();
+  arguments.convert.rename = !arguments.keep_names;
+  arguments.convert.episodes = data::filter_episodes(*source, arguments.filters, arguments.source.threads());
+  const data::ConvertReport report = data::convert_episodes(*source, arguments.out, arguments.convert);
+  std::printf("%s: %lld episodes, %lld steps\n", report.path.c_str(), static_cast<long long>(report.episodes),
+              static_cast<long long>(report.steps));
+  for (const std::string& field : report.left_out) std::printf("left out %s\n", field.c_str());
+  for (const std::string& fault : source->skipped()) std::printf("left out: %s\n", fault.c_str());
+}
+
 int run_data(const std::vector<std::string>& arguments) {
-  CLI::App app("Makes data sets.", "cohort data");
+  CLI::App app("Makes, looks into, measures and converts data sets.", "cohort data");
   app.require_subcommand(1);
+
+  InspectArguments inspecting;
+  CLI::App* inspect_app =
+      app.add_subcommand("inspect", "schema, episodes and lengths of robot data; frames and curves");
+  inspecting.source.add_to(*inspect_app);
+  inspect_app->add_option("--out", inspecting.out, "PNG with a contact sheet of frames and curves of the actions");
+  inspect_app->add_option("--episodes", inspecting.sheet.episodes, "on the sheet")->capture_default_str();
+  inspect_app->add_option("--frames", inspecting.sheet.frames, "per episode and camera")->capture_default_str();
+  inspect_app->add_option("--frame-height", inspecting.sheet.frame_height, "pixels")->capture_default_str();
+  inspect_app->add_option("--curves", inspecting.sheet.curves, "number fields to draw; else those called action");
+
+  StatsArguments measuring;
+  CLI::App* stats_app = app.add_subcommand("stats", "mean, std, bounds and quantiles of actions, as JSON");
+  measuring.source.add_to(*stats_app);
+  stats_app->add_option("--action", measuring.actions, "components, e.g. 'action[3:6] | euler_xyz->rotation_6d'");
+  stats_app->add_option("--proprio", measuring.proprio, "components of the low-dimensional observation");
+  stats_app->add_option("--filter", measuring.filters, "rules for episodes, e.g. 'min_steps(16)'");
+  stats_app->add_option("--out", measuring.out, "file; else standard output");
+  stats_app->add_option("--cache", measuring.cache, "auto, never, or a folder")->capture_default_str();
+
+  ConvertArguments converting;
+  CLI::App* convert_app = app.add_subcommand("convert", "RLDS to HDF5 and back");
+  converting.source.add_to(*convert_app);
+  convert_app->add_option("--to", converting.convert.to, "rlds or hdf5")->required();
+  convert_app->add_option("--out", converting.out, "rlds: the folder that gets NAME/1.0.0; hdf5: the file")->required();
+  convert_app->add_option("--name", converting.convert.name, "of the RLDS data set")->capture_default_str();
+  convert_app->add_option("--image-encoding", converting.convert.image_encoding, "of raw frames: png (exact) or jpeg")
+      ->capture_default_str();
+  convert_app->add_option("--filter", converting.filters, "rules for episodes, e.g. 'min_steps(16)'");
+  convert_app->add_flag("--keep-names", converting.keep_names, "do not rename obs/ to observation/ and the like");
+
   tasks::TwoLinkArmSettings settings;
   std::string out = "outputs/two_link_arm.csv";
   CLI::App* arm = app.add_subcommand(
@@ -27,12 +149,23 @@ int run_data(const std::vector<std::string>& arguments) {
     if (e.get_exit_code() == 0) return app.exit(e);
     throw UsageError(e.what());
   }
-  tasks::write_two_link_arm_csv(out, settings);
-  std::printf("%s: %lld rows of a simulated two-link arm\n", out.c_str(), static_cast<long long>(settings.rows));
+  if (inspect_app->parsed()) {
+    inspect(inspecting);
+  } else if (stats_app->parsed()) {
+    stats(measuring);
+  } else if (convert_app->parsed()) {
+    convert(converting);
+  } else {
+    tasks::write_two_link_arm_csv(out, settings);
+    std::printf("%s: %lld rows of a simulated two-link arm\n", out.c_str(), static_cast<long long>(settings.rows));
+  }
   return 0;
 }
 
-const Register kData({"data", "make data sets", run_data, {}});
-
 }  // namespace
 }  // namespace cohort::cli
+
+int main(int argc, char** argv) {
+  return cohort::cli::run_program(
+      "cohort data", [&] { return cohort::cli::run_data(std::vector<std::string>(argv + 1, argv + argc)); });
+}

@@ -1,4 +1,5 @@
-// Subcommands that are executables of their own: they link LibTorch, which takes a quarter of a second to load.
+// Subcommands that are executables of their own: they link LibTorch, which takes a quarter of a second to load, or other
+// libraries that the rest can do without.
 #include "cli/subcommand.h"
 
 namespace cohort::cli {
@@ -6,6 +7,7 @@ namespace {
 
 const Register kTrain(
     {"train", "train a model on one device, on all of them, or as one rank of a job", {}, "cohort-train"});
+const Register kData({"data", "make, inspect, measure and convert data sets", {}, "cohort-data"});
 
 }  // namespace
 }  // namespace cohort::cli

@@ -1,0 +1,102 @@
+/// Episodes of robot data, whatever file they lie in: named fields per step, opened one at a time, read without copies
+/// where the file allows.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/array_view.h"
+
+namespace cohort::data {
+
+enum class StepKind : std::uint8_t { kNumber, kText, kImage };
+
+/// A field that every step of every episode has.
+struct StepField {
+  std::string name;  ///< path below the step: "observation/gripper_position"
+  StepKind kind = StepKind::kNumber;
+  ElementType type = ElementType::kFloat32;  ///< numbers: as the schema declares them
+  std::vector<std::int64_t> shape;           ///< of one step; images: height, width, channels; -1 where it varies
+  /// Elements of one step; -1 where it varies: such a field cannot be read as numbers, nor go into a batch.
+  std::int64_t elements() const;
+};
+
+/// How an image lies in the file.
+enum class ImageEncoding : std::uint8_t { kJpegOrPng, kRaw };
+
+struct StoredImage {
+  ImageEncoding encoding = ImageEncoding::kJpegOrPng;
+  /// Valid while the episode and the scratch memory that was handed in live. Empty: the step has no image.
+  std::string_view bytes;
+  std::int64_t height = 0, width = 0, channels = 0;  ///< of a raw image, uint8 (height, width, channels)
+};
+
+/// One episode, immutable. All functions may be called from several threads. Must not outlive its source.
+class Episode {
+ public:
+  virtual ~Episode() = default;
+  /// Number of steps.
+  virtual std::int64_t steps() const = 0;
+  /// Copies steps [begin, begin + count) of number field `field` as (count, elements). Throws Error on another kind of
+  /// field, on one whose size varies, and where the file is damaged.
+  virtual void read(std::size_t field, std::int64_t begin, std::int64_t count, std::span<float> out) const = 0;
+  virtual void read(std::size_t field, std::int64_t begin, std::int64_t count, std::span<double> out) const = 0;
+  /// The text of a step; valid while the episode lives.
+  virtual std::string_view text(std::size_t field, std::int64_t step) const = 0;
+  /// The image of a step, not decoded. `scratch` may be used and grown.
+  virtual StoredImage image(std::size_t field, std::int64_t step, std::string& scratch) const = 0;
+  /// What is said about the whole episode: text `name` (as metadata_names() lists it), "" where there is none.
+  virtual std::string_view metadata(std::string_view name) const = 0;
+  /// Where it comes from, for messages: "…/droid-train.tfrecord-00000-of-00002: record at offset 0".
+  virtual std::string location() const = 0;
+};
+
+class EpisodeSource {
+ public:
+  virtual ~EpisodeSource() = default;
+  /// For messages and statistics: the data set's name or path.
+  virtual const std::string& name() const = 0;
+  /// Number of episodes.
+  virtual std::int64_t size() const = 0;
+  virtual const std::vector<StepField>& fields() const = 0;
+  /// Texts known per episode, e.g. "episode_metadata/file_path".
+  virtual const std::vector<std::string>& metadata_names() const = 0;
+  /// Steps of an episode, without opening it.
+  virtual std::int64_t steps(std::int64_t episode) const = 0;
+  /// Thread-safe. Throws Error naming file and offset or group when the episode is damaged.
+  virtual std::shared_ptr<const Episode> open(std::int64_t episode) const = 0;
+  /// A number that changes when the content of the selected episodes does; keys caches.
+  virtual std::uint64_t content_hash() const = 0;
+  /// Bytes of memory that it holds now beside what opened episodes hold.
+  virtual std::int64_t bytes_held() const = 0;
+  /// Episodes left out because they are damaged, with the reason; empty unless asked for by on_corrupt=skip.
+  virtual const std::vector<std::string>& skipped() const = 0;
+
+  /// Index into fields(). Throws Error naming the nearest field, or all of this kind.
+  std::size_t field_index(std::string_view field_name) const;
+};
+
+/// FNV-1a over words: joins checksums into a content hash.
+class ContentHash {
+ public:
+  void add(std::uint64_t word) {
+    for (int shift = 0; shift < 64; shift += 8) {
+      hash_ ^= (word >> shift) & 0xFF;
+      hash_ *= 0x100000001B3ull;
+    }
+  }
+  void add(std::string_view text) {
+    for (const char c : text) add(static_cast<std::uint64_t>(static_cast<unsigned char>(c)));
+    add(text.size());
+  }
+  std::uint64_t value() const { return hash_; }
+
+ private:
+  std::uint64_t hash_ = 0xCBF29CE484222325ull;
+};
+
+}  // namespace cohort::data

@@ -1,0 +1,306 @@
+#include "data/hdf5/array.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+
+#include <zlib.h>
+
+#include "core/error.h"
+
+namespace cohort::data {
+namespace {
+
+constexpr std::int64_t kMaxChunkBytes = std::int64_t{1} << 31;
+
+std::int64_t product(std::span<const std::int64_t> extents) {
+  std::int64_t n = 1;
+  for (const std::int64_t extent : extents) n *= extent;
+  return n;
+}
+
+void inflate_chunk(std::string& bytes, std::size_t expected, const Hdf5Array& array) {
+  std::string inflated(expected, '\0');
+  uLongf length = expected;
+  const int status = ::uncompress(reinterpret_cast<Bytef*>(inflated.data()), &length,
+                                  reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
+  COHORT_THROW_UNLESS(status == Z_OK && length == expected,
+                      "{}: a chunk does not inflate to its {} bytes (zlib error {})", array.path, expected, status);
+  bytes.swap(inflated);
+}
+
+/// LZF (liblzf by M. Lehmann): runs of literals, and references of up to 264 bytes, 8 KiB back.
+void unpack_lzf(std::string& bytes, std::size_t expected, const Hdf5Array& array) {
+  std::string out;
+  out.reserve(expected);
+  std::size_t at = 0;
+  const auto next = [&]() -> std::size_t {
+    COHORT_THROW_UNLESS(at < bytes.size(), "{}: a chunk packed with lzf ends early", array.path);
+    return static_cast<unsigned char>(bytes[at++]);
+  };
+  while (at < bytes.size()) {
+    const std::size_t control = next();
+    if (control < 32) {
+      COHORT_THROW_UNLESS(control + 1 <= bytes.size() - at, "{}: a chunk packed with lzf ends early", array.path);
+      out.append(bytes, at, control + 1);
+      at += control + 1;
+    } else {
+      std::size_t length = control >> 5;
+      if (length == 7) length += next();
+      const std::size_t back = ((control & 31) << 8) + next() + 1;
+      COHORT_THROW_UNLESS(back <= out.size(), "{}: a chunk packed with lzf is damaged", array.path);
+      for (std::size_t from = out.size() - back, k = 0; k < length + 2; ++k) out.push_back(out[from + k]);
+    }
+    COHORT_THROW_UNLESS(out.size() <= expected, "{}: a chunk packed with lzf is too long", array.path);
+  }
+  COHORT_THROW_UNLESS(out.size() == expected, "{}: a chunk packed with lzf has {} bytes, not {}", array.path,
+                      out.size(), expected);
+  bytes.swap(out);
+}
+
+/// Byte k of every element lies together: put the elements together again.
+void unshuffle(std::string& bytes, std::size_t element) {
+  const std::size_t count = bytes.size() / element;
+  if (element <= 1 || count <= 1) return;
+  std::string out(bytes.size(), '\0');
+  for (std::size_t k = 0; k < element; ++k)
+    for (std::size_t i = 0; i < count; ++i) out[i * element + k] = bytes[k * count + i];
+  std::copy(bytes.begin() + static_cast<std::ptrdiff_t>(count * element), bytes.end(),
+            out.begin() + static_cast<std::ptrdiff_t>(count * element));
+  bytes.swap(out);
+}
+
+/// Fletcher's checksum over big-endian 16-bit words, as HDF5 computes it.
+std::uint32_t fletcher32(std::string_view bytes) {
+  std::uint64_t sum1 = 0, sum2 = 0;
+  for (std::size_t i = 0; i + 1 < bytes.size() + 1; i += 2) {
+    std::uint64_t word = static_cast<std::uint64_t>(static_cast<unsigned char>(bytes[i])) << 8;
+    if (i + 1 < bytes.size()) word |= static_cast<unsigned char>(bytes[i + 1]);
+    sum1 = (sum1 + word) % 65535;
+    sum2 = (sum2 + sum1) % 65535;
+  }
+  return static_cast<std::uint32_t>(sum2 << 16 | sum1);
+}
+
+void strip_checksum(std::string& bytes, const Hdf5Array& array) {
+  COHORT_THROW_UNLESS(bytes.size() >= 4, "{}: a chunk is too short for its checksum", array.path);
+  std::uint32_t stored = 0;
+  std::memcpy(&stored, bytes.data() + bytes.size() - 4, 4);
+  bytes.resize(bytes.size() - 4);
+  const std::uint32_t found = fletcher32(bytes);
+  // Sums are equal modulo 65535, where 0 and 65535 are the same.
+  const auto same = [](std::uint32_t a, std::uint32_t b) { return a % 65535 == b % 65535; };
+  COHORT_THROW_UNLESS(same(found >> 16, stored >> 16) && same(found & 0xFFFF, stored & 0xFFFF),
+                      "{}: a chunk does not have its checksum", array.path);
+}
+
+std::string_view file_bytes(const MappedFile& file, const Hdf5Array& array, std::uint64_t offset,
+                            std::uint64_t length) {
+  COHORT_THROW_UNLESS(offset <= file.size() && length <= file.size() - offset,
+                      "{}: {} lies at byte {}, behind the file's end of {}: the file was cut; copy it again",
+                      file.path(), array.path, offset + length, file.size());
+  return file.bytes().substr(offset, length);
+}
+
+/// The chunk's elements, with the filters undone.
+std::string_view chunk_bytes(const MappedFile& file, const Hdf5Array& array, const Hdf5Chunk& chunk,
+                             std::string& scratch) {
+  const std::int64_t expected = product(array.chunk_shape) * array.element.bytes;
+  COHORT_THROW_UNLESS(expected > 0 && expected <= kMaxChunkBytes, "{}: {}: a chunk of {} bytes", file.path(),
+                      array.path, expected);
+  if (chunk.bytes == 0) {
+    scratch.resize(static_cast<std::size_t>(expected));
+    for (std::size_t i = 0; i < scratch.size(); ++i)
+      scratch[i] = array.fill.empty() ? '\0' : array.fill[i % array.fill.size()];
+    return scratch;
+  }
+  const std::string_view stored = file_bytes(file, array, chunk.offset, chunk.bytes);
+  bool filtered = false;
+  for (std::size_t f = array.filters.size(); f-- > 0;) {
+    if ((chunk.skipped_filters >> f) & 1u) continue;
+    if (!filtered) scratch.assign(stored);
+    filtered = true;
+    switch (array.filters[f]) {
+      case Hdf5Filter::kDeflate:
+      case Hdf5Filter::kLzf: {
+        // What was packed may carry a checksum that was added before.
+        std::size_t size = static_cast<std::size_t>(expected);
+        for (std::size_t before = 0; before < f; ++before)
+          if (array.filters[before] == Hdf5Filter::kFletcher32 && !((chunk.skipped_filters >> before) & 1u)) size += 4;
+        if (array.filters[f] == Hdf5Filter::kDeflate)
+          inflate_chunk(scratch, size, array);
+        else
+          unpack_lzf(scratch, size, array);
+        break;
+      }
+      case Hdf5Filter::kShuffle:
+        unshuffle(scratch, static_cast<std::size_t>(array.element.bytes));
+        break;
+      case Hdf5Filter::kFletcher32:
+        strip_checksum(scratch, array);
+        break;
+    }
+  }
+  const std::string_view bytes = filtered ? std::string_view(scratch) : stored;
+  COHORT_THROW_UNLESS(bytes.size() == static_cast<std::size_t>(expected), "{}: {}: a chunk has {} bytes, not {}",
+                      file.path(), array.path, bytes.size(), expected);
+  return bytes;
+}
+
+/// Copies the part of a chunk (whose first element has the index `origin`) that lies in rows [begin, begin + count).
+void copy_chunk(const Hdf5Array& array, std::span<const std::int64_t> origin, const char* chunk, std::int64_t begin,
+                std::int64_t count, char* out) {
+  const std::size_t rank = array.shape.size();
+  std::array<std::int64_t, kMaxRank> low{}, extent{}, index{};
+  for (std::size_t d = 0; d < rank; ++d) {
+    const std::int64_t first = d == 0 ? std::max(begin, origin[0]) : origin[d];
+    const std::int64_t limit = d == 0 ? begin + count : array.shape[d];
+    low[d] = first - origin[d];
+    extent[d] = std::min(origin[d] + array.chunk_shape[d], limit) - first;
+    if (extent[d] <= 0) return;
+  }
+  const auto run = static_cast<std::size_t>(extent[rank - 1] * array.element.bytes);
+  for (;;) {
+    std::int64_t from = 0, to = 0;
+    for (std::size_t d = 0; d < rank; ++d) {
+      const std::int64_t in_chunk = low[d] + index[d];
+      from = from * array.chunk_shape[d] + in_chunk;
+      to = to * (d == 0 ? count : array.shape[d]) + origin[d] + in_chunk - (d == 0 ? begin : 0);
+    }
+    std::memcpy(out + to * array.element.bytes, chunk + from * array.element.bytes, run);
+    std::size_t d = rank - 1;  // the last dimension was copied as a run
+    do {
+      if (d == 0) return;
+      --d;
+    } while (++index[d] == extent[d] && (index[d] = 0, true));
+  }
+}
+
+template <class Stored, class Out>
+void convert_run(const char* stored, bool swap, std::span<Out> out) {
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    std::array<char, sizeof(Stored)> bytes;
+    std::memcpy(bytes.data(), stored + i * sizeof(Stored), sizeof(Stored));
+    if (swap) std::reverse(bytes.begin(), bytes.end());
+    out[i] = static_cast<Out>(std::bit_cast<Stored>(bytes));
+  }
+}
+
+template <class Out>
+void convert(const Hdf5Element& element, const char* stored, std::span<Out> out) {
+  using Kind = Hdf5Element::Kind;
+  const bool swap = element.big_endian && element.bytes > 1;
+  const auto key = [](Kind kind, int bytes) { return static_cast<int>(kind) * 16 + bytes; };
+  const int wanted = key(element.kind == Kind::kBool ? Kind::kUnsigned : element.kind, element.bytes);
+  if (wanted == key(Kind::kFloat, 4)) return convert_run<float>(stored, swap, out);
+  if (wanted == key(Kind::kFloat, 8)) return convert_run<double>(stored, swap, out);
+  if (wanted == key(Kind::kFloat, 2)) return convert_run<_Float16>(stored, swap, out);
+  if (wanted == key(Kind::kSigned, 1)) return convert_run<std::int8_t>(stored, swap, out);
+  if (wanted == key(Kind::kSigned, 2)) return convert_run<std::int16_t>(stored, swap, out);
+  if (wanted == key(Kind::kSigned, 4)) return convert_run<std::int32_t>(stored, swap, out);
+  if (wanted == key(Kind::kSigned, 8)) return convert_run<std::int64_t>(stored, swap, out);
+  if (wanted == key(Kind::kUnsigned, 1)) return convert_run<std::uint8_t>(stored, swap, out);
+  if (wanted == key(Kind::kUnsigned, 2)) return convert_run<std::uint16_t>(stored, swap, out);
+  if (wanted == key(Kind::kUnsigned, 4)) return convert_run<std::uint32_t>(stored, swap, out);
+  if (wanted == key(Kind::kUnsigned, 8)) return convert_run<std::uint64_t>(stored, swap, out);
+  throw Error(format("elements of {} bytes are not read", element.bytes));
+}
+
+}  // namespace
+
+ElementType Hdf5Element::element_type() const {
+  if (kind == Kind::kBool) return ElementType::kBool;
+  if (kind == Kind::kFloat)
+    return bytes == 8 ? ElementType::kFloat64 : bytes == 2 ? ElementType::kFloat16 : ElementType::kFloat32;
+  if (kind == Kind::kUnsigned && bytes == 1) return ElementType::kUInt8;
+  if (kind == Kind::kSigned && bytes == 4) return ElementType::kInt32;
+  if (kind == Kind::kSigned && bytes == 2) return ElementType::kInt16;
+  return ElementType::kInt64;
+}
+
+std::int64_t Hdf5Array::row_elements() const {
+  return shape.empty() ? 1 : product(std::span(shape).subspan(1));
+}
+
+std::int64_t Hdf5Array::bytes_held() const {
+  return static_cast<std::int64_t>(sizeof(*this) + path.capacity() + inline_bytes.capacity() +
+                                   chunks.capacity() * sizeof(Hdf5Chunk) +
+                                   (shape.capacity() + chunk_shape.capacity()) * sizeof(std::int64_t));
+}
+
+std::string_view rows_in_place(const MappedFile& file, const Hdf5Array& array, std::int64_t begin, std::int64_t count) {
+  if (array.element.big_endian && array.element.bytes > 1) return {};
+  const auto length = static_cast<std::uint64_t>(count * array.row_bytes());
+  const auto skip = static_cast<std::uint64_t>(begin * array.row_bytes());
+  if (array.layout == Hdf5Layout::kContiguous) return file_bytes(file, array, array.offset + skip, length);
+  // A chunk of whole rows without filters.
+  if (array.layout == Hdf5Layout::kChunked && array.filters.empty() && count > 0 &&
+      std::equal(array.shape.begin() + 1, array.shape.end(), array.chunk_shape.begin() + 1)) {
+    const std::int64_t rows = array.chunk_shape[0], chunk = begin / rows;
+    if ((begin + count - 1) / rows == chunk && array.chunks[static_cast<std::size_t>(chunk)].bytes > 0)
+      return file_bytes(file, array,
+                        array.chunks[static_cast<std::size_t>(chunk)].offset +
+                            static_cast<std::uint64_t>((begin - chunk * rows) * array.row_bytes()),
+                        length);
+  }
+  return {};
+}
+
+void read_rows(const MappedFile& file, const Hdf5Array& array, std::int64_t begin, std::int64_t count, char* out,
+               std::string& scratch) {
+  COHORT_CHECK(!array.shape.empty() && begin >= 0 && count >= 0 && begin + count <= array.shape[0],
+               "rows [{}, {}) of {} ({})", begin, begin + count, array.path, array.shape.empty() ? 0 : array.shape[0]);
+  const auto length = static_cast<std::size_t>(count * array.row_bytes());
+  if (length == 0) return;
+  const auto skip = static_cast<std::size_t>(begin * array.row_bytes());
+  switch (array.layout) {
+    case Hdf5Layout::kContiguous:
+      std::memcpy(out, file_bytes(file, array, array.offset + skip, length).data(), length);
+      return;
+    case Hdf5Layout::kInline:
+      COHORT_THROW_UNLESS(skip + length <= array.inline_bytes.size(), "{}: {} has {} bytes inline", file.path(),
+                          array.path, array.inline_bytes.size());
+      std::memcpy(out, array.inline_bytes.data() + skip, length);
+      return;
+    case Hdf5Layout::kUnwritten:
+      for (std::size_t i = 0; i < length; ++i) out[i] = array.fill.empty() ? '\0' : array.fill[i % array.fill.size()];
+      return;
+    case Hdf5Layout::kChunked:
+      break;
+  }
+  const std::size_t rank = array.shape.size();
+  std::array<std::int64_t, kMaxRank> grid{}, origin{};
+  std::int64_t chunks_per_row = 1;
+  for (std::size_t d = 0; d < rank; ++d) {
+    grid[d] = (array.shape[d] + array.chunk_shape[d] - 1) / array.chunk_shape[d];
+    if (d > 0) chunks_per_row *= grid[d];
+  }
+  const std::int64_t first = begin / array.chunk_shape[0], last = (begin + count - 1) / array.chunk_shape[0];
+  for (std::int64_t c = first * chunks_per_row; c < (last + 1) * chunks_per_row; ++c) {
+    std::int64_t rest = c;
+    for (std::size_t d = rank; d-- > 0;) {
+      origin[d] = rest % grid[d] * array.chunk_shape[d];
+      rest /= grid[d];
+    }
+    const std::string_view bytes = chunk_bytes(file, array, array.chunks[static_cast<std::size_t>(c)], scratch);
+    copy_chunk(array, std::span(origin.data(), rank), bytes.data(), begin, count, out);
+  }
+}
+
+void convert_elements(const Hdf5Element& element, const char* stored, std::span<float> out) {
+  convert(element, stored, out);
+}
+
+void convert_elements(const Hdf5Element& element, const char* stored, std::span<double> out) {
+  convert(element, stored, out);
+}
+
+void release_pages(const MappedFile& file, const Hdf5Array& array) {
+  if (array.layout == Hdf5Layout::kContiguous)
+    file.release(array.offset, static_cast<std::size_t>(product(array.shape) * array.element.bytes));
+  for (const Hdf5Chunk& chunk : array.chunks)
+    if (chunk.bytes > 0) file.release(chunk.offset, chunk.bytes);
+}
+
+}  // namespace cohort::data

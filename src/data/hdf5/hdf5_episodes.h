@@ -1,0 +1,55 @@
+/// Episodes in HDF5 files: robomimic's and LIBERO's (`data/demo_*` in one file, names of subsets in `mask`), and
+/// DROID's (one file per trajectory, listed by a manifest).
+#pragma once
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/episodes.h"
+
+namespace cohort::config {
+class Fields;
+}
+
+namespace cohort::data {
+
+struct Hdf5Settings {
+  std::string filter_key;               ///< of robomimic files: only the demos that mask/<filter_key> names; empty: all
+  std::string on_corrupt = "error";     ///< error; or skip: leave damaged episodes out, count and name them
+  std::int64_t cache_bytes = 64 << 20;  ///< memory of opened episodes that is kept for reuse
+};
+
+void describe(config::Fields& fields, Hdf5Settings& settings);
+
+/// A step has every array of numbers whose first extent is the number of steps (the attribute num_samples, else what
+/// most arrays have); arrays of uint8 (height, width, 1 or 3) are images. Attributes of the file, of `data` and of the
+/// demo are metadata; LIBERO's instruction (problem_info) is the metadata language_instruction. Demos are ordered by
+/// the number in their name.
+class Hdf5Episodes final : public EpisodeSource {
+ public:
+  /// `path`: a file; a folder (all .hdf5 and .h5 files below it, by name); or a manifest, a JSON list of paths or of
+  /// objects with `path` (relative to the manifest) whose other texts become metadata. Throws Error naming file, group
+  /// and field for what is missing.
+  explicit Hdf5Episodes(const std::filesystem::path& path, const Hdf5Settings& settings = {});
+  ~Hdf5Episodes() override;
+
+  /// "data/demo_0" of the file, or the file of a single trajectory.
+  std::string episode_name(std::int64_t episode) const;
+  const std::string& name() const override;
+  std::int64_t size() const override;
+  const std::vector<StepField>& fields() const override;
+  const std::vector<std::string>& metadata_names() const override;
+  std::int64_t steps(std::int64_t episode) const override;
+  std::shared_ptr<const Episode> open(std::int64_t episode) const override;
+  /// Of names, sizes, times of change and first MiB of the files: HDF5 holds no checksums of its content.
+  std::uint64_t content_hash() const override;
+  std::int64_t bytes_held() const override;
+  const std::vector<std::string>& skipped() const override;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace cohort::data

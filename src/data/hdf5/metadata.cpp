@@ -1,0 +1,419 @@
+#include "data/hdf5/metadata.h"
+
+#include <algorithm>
+#include <functional>
+#include <mutex>
+
+#include <hdf5.h>
+
+#include "core/error.h"
+#include "data/hdf5/library_lock.h"
+
+namespace cohort::data {
+namespace {
+
+constexpr std::size_t kMaxTextBytes = std::size_t{64} << 20;
+constexpr std::int64_t kMaxChunks = std::int64_t{1} << 22;
+constexpr std::int64_t kMaxInlineBytes = 1 << 20;  // the format allows 64 KiB
+
+/// Owns an identifier.
+class Id {
+ public:
+  Id(hid_t id, herr_t (*close)(hid_t)) : id_(id), close_(close) {}
+  Id(Id&& other) noexcept : id_(std::exchange(other.id_, -1)), close_(other.close_) {}
+  Id& operator=(Id&&) = delete;
+  ~Id() {
+    if (id_ >= 0) close_(id_);
+  }
+  bool good() const { return id_ >= 0; }
+  operator hid_t() const { return id_; }  // NOLINT: used wherever libhdf5 takes an identifier
+
+ private:
+  hid_t id_;
+  herr_t (*close_)(hid_t);
+};
+
+std::string last_error() {
+  std::string text;
+  H5Ewalk2(
+      H5E_DEFAULT, H5E_WALK_UPWARD,
+      [](unsigned, const H5E_error2_t* error, void* out) -> herr_t {
+        auto& message = *static_cast<std::string*>(out);
+        if (message.empty() && error->desc) message = error->desc;
+        return 0;
+      },
+      &text);
+  H5Eclear2(H5E_DEFAULT);
+  return text.empty() ? "unknown error" : text;
+}
+
+/// Calls back for every entry directly below a group, in ascending order of names.
+void for_each_entry(hid_t group, const std::function<void(const std::string&)>& body) {
+  std::vector<std::string> names;
+  hsize_t at = 0;
+  H5Literate(
+      group, H5_INDEX_NAME, H5_ITER_INC, &at,
+      [](hid_t, const char* name, const H5L_info_t*, void* out) -> herr_t {
+        static_cast<std::vector<std::string>*>(out)->emplace_back(name);
+        return 0;
+      },
+      &names);
+  for (const std::string& name : names) body(name);
+}
+
+/// Group, data set or anything else; a link that leads nowhere is H5I_BADID.
+H5I_type_t type_of(hid_t group, const std::string& name) {
+  const Id object(H5Oopen(group, name.c_str(), H5P_DEFAULT), H5Oclose);
+  return object.good() ? H5Iget_type(object) : H5I_BADID;
+}
+
+/// Walks over the data sets below a group; links that lead back to a group on the way are not followed twice.
+void for_each_data_set(hid_t group, const std::string& prefix, int depth,
+                       const std::function<void(const std::string&, hid_t)>& body) {
+  if (depth > 32) return;
+  for_each_entry(group, [&](const std::string& name) {
+    const std::string path = prefix.empty() ? name : prefix + "/" + name;
+    const H5I_type_t type = type_of(group, name);
+    if (type == H5I_GROUP) {
+      const Id child(H5Gopen2(group, name.c_str(), H5P_DEFAULT), H5Gclose);
+      if (child.good()) for_each_data_set(child, path, depth + 1, body);
+    } else if (type == H5I_DATASET) {
+      const Id set(H5Dopen2(group, name.c_str(), H5P_DEFAULT), H5Dclose);
+      COHORT_THROW_UNLESS(set.good(), "the data set {} cannot be opened: {}", path, last_error());
+      body(path, set);
+    }
+  });
+}
+
+std::vector<std::int64_t> extents_of(hid_t set) {
+  const Id space(H5Dget_space(set), H5Sclose);
+  std::vector<std::int64_t> shape;
+  if (!space.good() || H5Sget_simple_extent_type(space) == H5S_NULL) return shape;
+  const int rank = H5Sget_simple_extent_ndims(space);
+  if (rank <= 0) return shape;
+  std::vector<hsize_t> extents(static_cast<std::size_t>(rank));
+  H5Sget_simple_extent_dims(space, extents.data(), nullptr);
+  for (const hsize_t extent : extents) shape.push_back(static_cast<std::int64_t>(extent));
+  return shape;
+}
+
+/// False where the data set holds no numbers.
+bool element_of(hid_t type, Hdf5Element& element) {
+  const H5T_class_t type_class = H5Tget_class(type);
+  if (type_class == H5T_ENUM) {
+    const Id base(H5Tget_super(type), H5Tclose);
+    if (!base.good() || !element_of(base, element)) return false;
+    // h5py writes bools as an enumeration of FALSE and TRUE.
+    if (element.bytes == 1 && H5Tget_nmembers(type) == 2) element.kind = Hdf5Element::Kind::kBool;
+    return true;
+  }
+  if (type_class != H5T_INTEGER && type_class != H5T_FLOAT) return false;
+  const std::size_t bytes = H5Tget_size(type);
+  if (bytes != 1 && bytes != 2 && bytes != 4 && bytes != 8) return false;
+  if (type_class == H5T_FLOAT && bytes == 1) return false;
+  element.bytes = static_cast<int>(bytes);
+  element.big_endian = H5Tget_order(type) == H5T_ORDER_BE;
+  element.kind = type_class == H5T_FLOAT             ? Hdf5Element::Kind::kFloat
+                 : H5Tget_sign(type) == H5T_SGN_NONE ? Hdf5Element::Kind::kUnsigned
+                                                     : Hdf5Element::Kind::kSigned;
+  return true;
+}
+
+void read_filters(hid_t properties, Hdf5Array& array) {
+  const int count = H5Pget_nfilters(properties);
+  for (int i = 0; i < count; ++i) {
+    unsigned flags = 0, configuration = 0;
+    std::size_t parameters = 0;
+    char name[64] = "";
+    const int id = H5Pget_filter2(properties, static_cast<unsigned>(i), &flags, &parameters, nullptr, sizeof name, name,
+                                  &configuration);
+    const bool known = id == H5Z_FILTER_DEFLATE || id == H5Z_FILTER_SHUFFLE || id == H5Z_FILTER_FLETCHER32 ||
+                       id == static_cast<int>(Hdf5Filter::kLzf);
+    COHORT_THROW_UNLESS(known,
+                        "{} is packed with the filter {} ({}); only gzip, lzf, shuffle and fletcher32 are read: repack "
+                        "the file with h5repack -f GZIP=4",
+                        array.path, id, name);
+    array.filters.push_back(static_cast<Hdf5Filter>(id));
+  }
+}
+
+void read_chunks(hid_t set, hid_t properties, Hdf5Array& array) {
+  const std::size_t rank = array.shape.size();
+  std::vector<hsize_t> extents(rank), corner(rank);
+  COHORT_THROW_UNLESS(H5Pget_chunk(properties, static_cast<int>(rank), extents.data()) == static_cast<int>(rank),
+                      "{}: its chunks cannot be read: {}", array.path, last_error());
+  std::int64_t count = 1;
+  for (std::size_t d = 0; d < rank; ++d) {
+    array.chunk_shape.push_back(static_cast<std::int64_t>(extents[d]));
+    COHORT_THROW_UNLESS(array.chunk_shape[d] > 0, "{}: a chunk is empty", array.path);
+    count *= (array.shape[d] + array.chunk_shape[d] - 1) / array.chunk_shape[d];
+    COHORT_THROW_UNLESS(count <= kMaxChunks, "{}: has more than {} chunks", array.path, kMaxChunks);
+  }
+  array.chunks.resize(static_cast<std::size_t>(count));
+  for (std::int64_t c = 0; c < count; ++c) {
+    std::int64_t rest = c;
+    for (std::size_t d = rank; d-- > 0;) {
+      const std::int64_t grid = (array.shape[d] + array.chunk_shape[d] - 1) / array.chunk_shape[d];
+      corner[d] = static_cast<hsize_t>(rest % grid * array.chunk_shape[d]);
+      rest /= grid;
+    }
+    haddr_t address = HADDR_UNDEF;
+    hsize_t bytes = 0;
+    unsigned mask = 0;
+    COHORT_THROW_UNLESS(H5Dget_chunk_info_by_coord(set, corner.data(), &mask, &address, &bytes) >= 0,
+                        "{}: its chunks cannot be found: {}", array.path, last_error());
+    if (address != HADDR_UNDEF && bytes > 0) array.chunks[static_cast<std::size_t>(c)] = {address, bytes, mask};
+  }
+}
+
+bool describe_array(hid_t set, const std::string& path, Hdf5Array& array) {
+  array.path = path;
+  const Id type(H5Dget_type(set), H5Tclose);
+  if (!type.good() || !element_of(type, array.element)) return false;
+  array.shape = extents_of(set);
+  if (array.shape.empty() || array.shape.size() > kMaxRank - 2) return false;
+  std::int64_t elements = 1;
+  for (const std::int64_t extent : array.shape) {
+    COHORT_THROW_UNLESS(extent >= 0 && extent < (std::int64_t{1} << 40) && elements < (std::int64_t{1} << 48),
+                        "{}: its shape is out of all bounds", path);
+    elements *= std::max<std::int64_t>(extent, 1);
+  }
+  const Id properties(H5Dget_create_plist(set), H5Pclose);
+  COHORT_THROW_UNLESS(properties.good(), "{}: its layout cannot be read: {}", path, last_error());
+  array.fill.assign(static_cast<std::size_t>(array.element.bytes), '\0');
+  H5D_fill_value_t fill = H5D_FILL_VALUE_UNDEFINED;
+  if (H5Pfill_value_defined(properties, &fill) >= 0 && fill == H5D_FILL_VALUE_USER_DEFINED)
+    H5Pget_fill_value(properties, type, array.fill.data());
+  switch (H5Pget_layout(properties)) {
+    case H5D_CONTIGUOUS: {
+      COHORT_THROW_UNLESS(H5Pget_external_count(properties) == 0, "{}: its data lie in external files", path);
+      const haddr_t offset = H5Dget_offset(set);
+      array.layout = offset == HADDR_UNDEF ? Hdf5Layout::kUnwritten : Hdf5Layout::kContiguous;
+      array.offset = offset == HADDR_UNDEF ? 0 : offset;
+      return true;
+    }
+    case H5D_CHUNKED:
+      array.layout = Hdf5Layout::kChunked;
+      read_filters(properties, array);
+      read_chunks(set, properties, array);
+      return true;
+    case H5D_COMPACT:
+      array.layout = Hdf5Layout::kInline;
+      COHORT_THROW_UNLESS(elements * array.element.bytes <= kMaxInlineBytes, "{}: {} bytes lie inline", path,
+                          elements * array.element.bytes);
+      array.inline_bytes.resize(static_cast<std::size_t>(array.shape[0] * array.row_bytes()));
+      COHORT_THROW_UNLESS(H5Dread(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, array.inline_bytes.data()) >= 0,
+                          "{}: cannot be read: {}", path, last_error());
+      return true;
+    default:
+      throw Error(format("{}: a virtual data set is not read; copy it into a plain one", path));
+  }
+}
+
+/// Texts of an attribute or data set of strings; empty where it holds something else.
+std::vector<std::string> read_texts(hid_t type, hid_t space,
+                                    const std::function<herr_t(hid_t memory_type, void* out)>& read) {
+  std::vector<std::string> texts;
+  if (H5Tget_class(type) != H5T_STRING) return texts;
+  const hssize_t count = H5Sget_simple_extent_npoints(space);
+  if (count <= 0 || static_cast<std::size_t>(count) > kMaxTextBytes / sizeof(char*)) return texts;
+  if (H5Tis_variable_str(type) > 0) {
+    std::vector<char*> pointers(static_cast<std::size_t>(count), nullptr);
+    const Id memory(H5Tcopy(H5T_C_S1), H5Tclose);
+    H5Tset_size(memory, H5T_VARIABLE);
+    H5Tset_cset(memory, H5Tget_cset(type));
+    if (read(memory, pointers.data()) < 0) return texts;
+    for (char* text : pointers) texts.emplace_back(text ? text : "");
+    H5Dvlen_reclaim(memory, space, H5P_DEFAULT, pointers.data());
+    return texts;
+  }
+  const std::size_t size = H5Tget_size(type);
+  if (size == 0 || size > kMaxTextBytes / static_cast<std::size_t>(count)) return texts;
+  std::string bytes(size * static_cast<std::size_t>(count), '\0');
+  if (read(type, bytes.data()) < 0) return texts;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+    std::string text = bytes.substr(i * size, size);
+    text.resize(std::min(text.size(), text.find('\0')));
+    while (H5Tget_strpad(type) == H5T_STR_SPACEPAD && text.ends_with(' ')) text.pop_back();
+    texts.push_back(std::move(text));
+  }
+  return texts;
+}
+
+/// False where the attribute is neither a text nor one number.
+bool attribute_text(hid_t attribute, std::string& text) {
+  const Id type(H5Aget_type(attribute), H5Tclose);
+  const Id space(H5Aget_space(attribute), H5Sclose);
+  if (!type.good() || !space.good() || H5Sget_simple_extent_npoints(space) != 1) return false;
+  if (H5Tget_class(type) == H5T_STRING) {
+    const auto texts =
+        read_texts(type, space, [&](hid_t memory, void* out) { return H5Aread(attribute, memory, out); });
+    if (texts.size() != 1) return false;
+    text = texts.front();
+    return true;
+  }
+  Hdf5Element element;
+  if (!element_of(type, element)) return false;
+  char bytes[8] = {};
+  if (H5Aread(attribute, type, bytes) < 0) return false;
+  double value = 0;
+  convert_elements(element, bytes, std::span(&value, 1));
+  text = element.kind == Hdf5Element::Kind::kBool ? (value != 0 ? "true" : "false") : format("{}", value);
+  return true;
+}
+
+}  // namespace
+
+std::mutex& hdf5_library_lock() {
+  static std::mutex* lock = [] {
+    H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+    return new std::mutex;
+  }();
+  return *lock;
+}
+
+bool has_hdf5() {
+  return true;
+}
+
+struct Hdf5Metadata::Impl {
+  std::string path;
+  hid_t file = -1;
+  ~Impl() {
+    std::lock_guard lock(hdf5_library_lock());
+    if (file >= 0) H5Fclose(file);
+  }
+  Id open_group(const std::string& name) const {
+    Id group(H5Gopen2(file, name.c_str(), H5P_DEFAULT), H5Gclose);
+    COHORT_THROW_UNLESS(group.good(), "{}: has no group {}", path, name);
+    return group;
+  }
+  /// Adds the file's name to what `body` throws.
+  template <class Body>
+  auto naming(const Body& body) const {
+    std::lock_guard lock(hdf5_library_lock());
+    try {
+      return body();
+    } catch (const Error& e) {
+      const std::string what = e.what();
+      throw Error(what.starts_with(path) ? what : path + ": " + what);
+    }
+  }
+};
+
+Hdf5Metadata::Hdf5Metadata(const std::filesystem::path& path) : impl_(std::make_unique<Impl>()) {
+  impl_->path = path.string();
+  std::error_code error;
+  COHORT_THROW_UNLESS(std::filesystem::is_regular_file(path, error), "there is no file {}", impl_->path);
+  std::unique_lock lock(hdf5_library_lock());
+  impl_->file = H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
+  const std::string reason = impl_->file < 0 ? last_error() : "";
+  hsize_t user_block = 0;
+  if (impl_->file >= 0) {
+    const Id properties(H5Fget_create_plist(impl_->file), H5Pclose);
+    H5Pget_userblock(properties, &user_block);
+  }
+  lock.unlock();
+  COHORT_THROW_UNLESS(impl_->file >= 0, "{} cannot be opened as HDF5: {}", impl_->path, reason);
+  COHORT_THROW_UNLESS(user_block == 0, "{} begins with a user block; remove it with h5unjam", impl_->path);
+}
+
+Hdf5Metadata::~Hdf5Metadata() = default;
+Hdf5Metadata::Hdf5Metadata(Hdf5Metadata&&) noexcept = default;
+Hdf5Metadata& Hdf5Metadata::operator=(Hdf5Metadata&&) noexcept = default;
+
+bool Hdf5Metadata::has(const std::string& object) const {
+  std::lock_guard lock(hdf5_library_lock());
+  // Every part of the path must exist before the next is asked for.
+  for (std::size_t slash = object.find('/', 1);; slash = object.find('/', slash + 1)) {
+    const std::string part = object.substr(0, slash);
+    if (part != "/" && H5Lexists(impl_->file, part.c_str(), H5P_DEFAULT) <= 0) return false;
+    if (slash == std::string::npos) return true;
+  }
+}
+
+std::vector<std::string> Hdf5Metadata::groups(const std::string& group) const {
+  return impl_->naming([&] {
+    const Id id = impl_->open_group(group);
+    std::vector<std::string> names;
+    for_each_entry(id, [&](const std::string& name) {
+      if (type_of(id, name) == H5I_GROUP) names.push_back(name);
+    });
+    return names;
+  });
+}
+
+std::vector<std::string> Hdf5Metadata::data_sets(const std::string& group) const {
+  return impl_->naming([&] {
+    const Id id = impl_->open_group(group);
+    std::vector<std::string> names;
+    for_each_entry(id, [&](const std::string& name) {
+      if (type_of(id, name) == H5I_DATASET) names.push_back(name);
+    });
+    return names;
+  });
+}
+
+Hdf5Attributes Hdf5Metadata::attributes(const std::string& object) const {
+  return impl_->naming([&] {
+    const Id id(H5Oopen(impl_->file, object.c_str(), H5P_DEFAULT), H5Oclose);
+    COHORT_THROW_UNLESS(id.good(), "has no object {}", object);
+    std::vector<std::string> names;
+    hsize_t at = 0;
+    H5Aiterate2(
+        id, H5_INDEX_NAME, H5_ITER_INC, &at,
+        [](hid_t, const char* name, const H5A_info_t*, void* out) -> herr_t {
+          static_cast<std::vector<std::string>*>(out)->emplace_back(name);
+          return 0;
+        },
+        &names);
+    Hdf5Attributes attributes;
+    for (const std::string& name : names) {
+      const Id attribute(H5Aopen(id, name.c_str(), H5P_DEFAULT), H5Aclose);
+      std::string text;
+      if (attribute.good() && attribute_text(attribute, text)) attributes.emplace_back(name, std::move(text));
+    }
+    return attributes;
+  });
+}
+
+std::vector<std::pair<std::string, Hdf5Array>> Hdf5Metadata::arrays(const std::string& group) const {
+  return impl_->naming([&] {
+    const Id id = impl_->open_group(group);
+    std::vector<std::pair<std::string, Hdf5Array>> arrays;
+    for_each_data_set(id, "", 0, [&](const std::string& name, hid_t set) {
+      Hdf5Array array;
+      if (describe_array(set, (group == "/" ? "/" : group + "/") + name, array))
+        arrays.emplace_back(name, std::move(array));
+    });
+    return arrays;
+  });
+}
+
+std::vector<std::pair<std::string, std::int64_t>> Hdf5Metadata::lengths(const std::string& group) const {
+  return impl_->naming([&] {
+    const Id id = impl_->open_group(group);
+    std::vector<std::pair<std::string, std::int64_t>> lengths;
+    for_each_data_set(id, "", 0, [&](const std::string& name, hid_t set) {
+      const std::vector<std::int64_t> shape = extents_of(set);
+      const Id type(H5Dget_type(set), H5Tclose);
+      Hdf5Element element;
+      if (!shape.empty() && type.good() && element_of(type, element)) lengths.emplace_back(name, shape[0]);
+    });
+    return lengths;
+  });
+}
+
+std::vector<std::string> Hdf5Metadata::texts(const std::string& data_set) const {
+  return impl_->naming([&] {
+    const Id set(H5Dopen2(impl_->file, data_set.c_str(), H5P_DEFAULT), H5Dclose);
+    COHORT_THROW_UNLESS(set.good(), "has no data set {}", data_set);
+    const Id type(H5Dget_type(set), H5Tclose);
+    const Id space(H5Dget_space(set), H5Sclose);
+    COHORT_THROW_UNLESS(type.good() && H5Tget_class(type) == H5T_STRING, "{} holds no texts", data_set);
+    return read_texts(
+        type, space, [&](hid_t memory, void* out) { return H5Dread(set, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, out); });
+  });
+}
+
+}  // namespace cohort::data

@@ -1,0 +1,27 @@
+/// Opens episodes of whatever format lies at a path.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "data/episodes.h"
+
+namespace cohort::data {
+
+struct OpenSettings {
+  std::string format = "auto";  ///< rlds, hdf5, or auto: by what is there
+  /// RLDS: as tfds.load takes it ("train[:95%]"); HDF5: a mask of robomimic files, "" or "train" where there is none:
+  /// all
+  std::string split = "train";
+  std::string on_corrupt = "error";
+  std::string checksums = "first";
+  std::int64_t cache_bytes = 64 << 20;
+  int threads = 0;
+};
+
+/// A folder with dataset_info.json in it or in its versions is RLDS; a .hdf5 or .h5 file, a folder of such, and a .json
+/// manifest are HDF5. Throws Error saying what was looked for.
+std::unique_ptr<EpisodeSource> open_episodes(const std::filesystem::path& path, const OpenSettings& settings = {});
+
+}  // namespace cohort::data

@@ -1,0 +1,353 @@
+#include "data/rlds/rlds_episodes.h"
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+
+#include "core/config.h"
+#include "core/devices_cpu.h"
+#include "core/error.h"
+#include "core/threads.h"
+#include "data/episode_cache.h"
+
+namespace cohort::data {
+namespace {
+
+constexpr std::string_view kSteps = "steps/";
+
+/// A leaf below `steps`, and which field it is.
+struct StepLeaf {
+  FeatureLeaf leaf;
+  std::int64_t elements;  // of one step; -1 where it varies
+};
+
+class RldsEpisode final : public Episode {
+ public:
+  RldsEpisode(const RldsRecords& records, std::int64_t index, const std::vector<StepLeaf>& leaves,
+              const std::vector<FeatureLeaf>& metadata, const std::vector<StepField>& fields, std::int64_t steps)
+      : records_(records), index_(index), leaves_(leaves), fields_(fields), steps_(steps) {
+    const Example example(records.payload(index));
+    for (const StepLeaf& leaf : leaves) {
+      values_.push_back(read_leaf(example, leaf.leaf));
+      check(leaf, values_.back());
+    }
+    for (const FeatureLeaf& leaf : metadata) {
+      const LeafValues values = read_leaf(example, leaf);
+      std::string text;
+      if (!values.texts.empty())
+        text = values.texts.front();
+      else if (values.list.kind() == ListKind::kInt64 && values.list.size() > 0) {
+        std::int64_t number = 0;
+        values.list.read(0, std::span(&number, 1));
+        text = std::to_string(number);
+      } else if (values.list.kind() == ListKind::kFloat && values.list.size() > 0) {
+        float number = 0;
+        values.list.read(0, std::span(&number, 1));
+        text = format("{}", number);
+      }
+      metadata_.emplace_back(leaf.key, std::move(text));
+    }
+  }
+
+  ~RldsEpisode() override { records_.release(index_); }
+
+  std::int64_t steps() const override { return steps_; }
+
+  void read(std::size_t field, std::int64_t begin, std::int64_t count, std::span<float> out) const override {
+    const std::int64_t elements = number_elements(field, begin, count, out.size());
+    const ExampleList& list = values_[field].list;
+    if (list.kind() == ListKind::kFloat)
+      list.read(begin * elements, out);
+    else
+      read_other(field, begin, count, elements, out);
+  }
+
+  void read(std::size_t field, std::int64_t begin, std::int64_t count, std::span<double> out) const override {
+    const std::int64_t elements = number_elements(field, begin, count, out.size());
+    const ExampleList& list = values_[field].list;
+    if (list.kind() != ListKind::kFloat) return read_other(field, begin, count, elements, out);
+    float piece[256];
+    for (std::size_t done = 0; done < out.size();) {
+      const std::size_t n = std::min(out.size() - done, std::size(piece));
+      list.read(begin * elements + static_cast<std::int64_t>(done), std::span(piece, n));
+      std::copy_n(piece, n, out.data() + done);
+      done += n;
+    }
+  }
+
+  std::string_view text(std::size_t field, std::int64_t step) const override {
+    check_step(field, step, 1, StepKind::kText);
+    const std::int64_t each = std::max<std::int64_t>(1, leaves_[field].elements);  // a tensor of texts: the first one
+    return values_[field].texts[static_cast<std::size_t>(step * each)];
+  }
+
+  StoredImage image(std::size_t field, std::int64_t step, std::string&) const override {
+    check_step(field, step, 1, StepKind::kImage);
+    return {.encoding = ImageEncoding::kJpegOrPng, .bytes = values_[field].texts[static_cast<std::size_t>(step)]};
+  }
+
+  std::string_view metadata(std::string_view name) const override {
+    for (const auto& [key, text] : metadata_)
+      if (key == name) return text;
+    return "";
+  }
+
+  std::string location() const override { return records_.location(index_); }
+
+  /// Memory that it keeps: its index, and the record's pages that it maps.
+  std::int64_t bytes() const {
+    std::size_t total = sizeof(*this) + records_.payload(index_).size();
+    for (const LeafValues& values : values_)
+      total += sizeof(values) + values.texts.capacity() * sizeof(values.texts[0]);
+    return static_cast<std::int64_t>(total);
+  }
+
+ private:
+  /// Every field has one entry per step.
+  void check(const StepLeaf& leaf, const LeafValues& values) const {
+    std::int64_t found = 0, expected = steps_;
+    if (leaf.leaf.sequences.size() > 1) {
+      found = values.row_lengths.empty() ? 0 : static_cast<std::int64_t>(values.row_lengths.front().size());
+    } else if (leaf.elements < 0 || values.list.kind() == ListKind::kBytes) {
+      found = values.list.size();
+      if (leaf.leaf.kind == FeatureKind::kTensor && leaf.leaf.dtype == "string" && leaf.elements > 0)
+        expected = steps_ * leaf.elements;
+    } else {
+      found = values.list.size();
+      expected = steps_ * leaf.elements;
+    }
+    COHORT_THROW_UNLESS(found == expected, "{}: {} holds {} values, but the episode's {} steps need {}", location(),
+                        leaf.leaf.key, found, steps_, expected);
+  }
+
+  void check_step(std::size_t field, std::int64_t begin, std::int64_t count, StepKind kind) const {
+    COHORT_CHECK(field < fields_.size() && begin >= 0 && count >= 0 && begin + count <= steps_,
+                 "steps [{}, {}) of field {} are asked from an episode of {}", begin, begin + count, field, steps_);
+    COHORT_THROW_UNLESS(fields_[field].kind == kind, "{}: the field {} holds {}", location(), fields_[field].name,
+                        fields_[field].kind == StepKind::kNumber  ? "numbers"
+                        : fields_[field].kind == StepKind::kImage ? "images"
+                                                                  : "texts");
+  }
+
+  std::int64_t number_elements(std::size_t field, std::int64_t begin, std::int64_t count, std::size_t room) const {
+    check_step(field, begin, count, StepKind::kNumber);
+    const std::int64_t elements = leaves_[field].elements;
+    COHORT_THROW_UNLESS(elements >= 0, "{}: the field {} has another size in every step, so it is no array of numbers",
+                        location(), fields_[field].name);
+    COHORT_CHECK(room == static_cast<std::size_t>(count * elements), "room for {} values, not {}", room,
+                 count * elements);
+    return elements;
+  }
+
+  template <class T>
+  void read_other(std::size_t field, std::int64_t begin, std::int64_t count, std::int64_t elements,
+                  std::span<T> out) const {
+    const LeafValues& values = values_[field];
+    if (values.list.kind() == ListKind::kBytes) {  // a tensor stored as bytes, one per step
+      for (std::int64_t t = 0; t < count; ++t) {
+        const std::vector<double> numbers =
+            decode_tensor(values.texts[static_cast<std::size_t>(begin + t)], leaves_[field].leaf, elements);
+        std::transform(numbers.begin(), numbers.end(), out.begin() + t * elements,
+                       [](double v) { return static_cast<T>(v); });
+      }
+      return;
+    }
+    const bool is_unsigned = leaves_[field].leaf.dtype == "uint64";
+    std::int64_t piece[256];
+    for (std::size_t done = 0; done < out.size();) {
+      const std::size_t n = std::min(out.size() - done, std::size(piece));
+      values.list.read(begin * elements + static_cast<std::int64_t>(done), std::span(piece, n));
+      for (std::size_t i = 0; i < n; ++i)
+        out[done + i] = is_unsigned ? static_cast<T>(static_cast<std::uint64_t>(piece[i])) : static_cast<T>(piece[i]);
+      done += n;
+    }
+  }
+
+  const RldsRecords& records_;
+  const std::int64_t index_;
+  const std::vector<StepLeaf>& leaves_;
+  const std::vector<StepField>& fields_;
+  const std::int64_t steps_;
+  std::vector<LeafValues> values_;
+  std::vector<std::pair<std::string, std::string>> metadata_;
+};
+
+StepField make_field(const FeatureLeaf& leaf, std::int64_t& elements) {
+  StepField field{.name = leaf.key.substr(kSteps.size()), .shape = leaf.shape};
+  if (leaf.kind == FeatureKind::kImage)
+    field.kind = StepKind::kImage;
+  else if (leaf.kind == FeatureKind::kText || leaf.dtype == "string")
+    field.kind = StepKind::kText;
+  else
+    field.type = element_type_for(leaf.dtype);
+  if (leaf.sequences.size() > 1)
+    field.shape.insert(field.shape.begin(), leaf.sequences.begin() + 1, leaf.sequences.end());
+  elements = leaf.sequences.size() > 1 ? -1 : field.elements();
+  if (leaf.sequences.size() > 1) field.shape[0] = -1;  // stored ragged even where the length is fixed
+  return field;
+}
+
+}  // namespace
+
+struct RldsEpisodes::Impl {
+  Impl(const std::filesystem::path& path, const RldsSettings& wanted)
+      : settings(wanted), records(path, wanted), cache(wanted.cache_bytes) {
+    const std::string where = (records.folder() / "features.json").string();
+    const Feature* steps_feature = records.schema().child("steps");
+    COHORT_THROW_UNLESS(steps_feature && steps_feature->kind == FeatureKind::kSequence &&
+                            steps_feature->children.front().second.kind == FeatureKind::kDict,
+                        "{} has no feature `steps` that is a Dataset or Sequence of a dict: this is no RLDS data set",
+                        where);
+    for (FeatureLeaf& leaf : list_leaves(records.schema())) {
+      if (!leaf.key.starts_with(kSteps)) {
+        if (leaf.sequences.empty() && leaf.kind != FeatureKind::kImage && leaf.encoding == FeatureEncoding::kNone) {
+          metadata_names.push_back(leaf.key);
+          metadata.push_back(std::move(leaf));
+        }
+        continue;
+      }
+      std::int64_t elements = 0;
+      fields.push_back(make_field(leaf, elements));
+      leaves.push_back({std::move(leaf), elements});
+    }
+    COHORT_THROW_UNLESS(!leaves.empty(), "{}: the steps have no fields", where);
+    // The number of steps is told by a field with a fixed number of values per step; the smallest is the cheapest.
+    for (const StepLeaf& leaf : leaves)
+      if (leaf.elements > 0 && leaf.leaf.sequences.size() == 1 &&
+          (!counting || leaf.elements < counting->elements ||
+           (leaf.elements == counting->elements && leaf.leaf.kind == FeatureKind::kTensor &&
+            counting->leaf.kind != FeatureKind::kTensor)))
+        counting = &leaf;
+    if (!counting)
+      for (const StepLeaf& leaf : leaves)
+        if (leaf.leaf.kind == FeatureKind::kImage && leaf.leaf.sequences.size() == 1) counting = &leaf;
+    COHORT_THROW_UNLESS(counting, "{}: no field tells how many steps an episode has", where);
+    count_steps();
+  }
+
+  std::int64_t steps_of(std::int64_t record) const {
+    const Example example(records.payload(record));
+    const LeafValues values = read_leaf(example, counting->leaf);
+    const std::int64_t per_step =
+        values.list.kind() == ListKind::kBytes && counting->leaf.dtype != "string" ? 1 : counting->elements;
+    const std::int64_t n = std::max<std::int64_t>(per_step, 1);
+    COHORT_THROW_UNLESS(values.list.size() > 0, "{}: the episode is empty (field {} has no value)",
+                        records.location(record), counting->leaf.key);
+    COHORT_THROW_UNLESS(values.list.size() % n == 0, "{}: {} holds {} values, which is no multiple of {}",
+                        records.location(record), counting->leaf.key, values.list.size(), n);
+    return values.list.size() / n;
+  }
+
+  void count_steps() {
+    const std::int64_t count = records.size();
+    std::vector<std::int64_t> all(static_cast<std::size_t>(count), 0);
+    std::vector<std::string> faults(static_cast<std::size_t>(count));
+    const bool skip = settings.on_corrupt == "skip";
+    const int threads = settings.threads > 0 ? settings.threads : available_cores();
+    constexpr std::int64_t kPerTask = 64;
+    parallel_for((count + kPerTask - 1) / kPerTask, threads, [&](std::int64_t task) {
+      for (std::int64_t r = task * kPerTask; r < std::min(count, (task + 1) * kPerTask); ++r) {
+        const auto i = static_cast<std::size_t>(r);
+        try {
+          all[i] = steps_of(r);
+          if (skip) RldsEpisode(records, r, leaves, metadata, fields, all[i]);
+        } catch (const Error& e) {
+          const std::string place = records.location(r), what = e.what();
+          faults[i] = what.starts_with(place) ? what : place + ": " + what;
+          if (!skip) throw Error(faults[i] + "; set on_corrupt=skip to go on without such episodes");
+        }
+        records.release(r);
+      }
+    });
+    for (const RecordFault& fault : records.faults()) skipped.push_back(fault.message());
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (!faults[i].empty()) {
+        skipped.push_back(faults[i]);
+        continue;
+      }
+      episodes.push_back(static_cast<std::int64_t>(i));
+      steps.push_back(all[i]);
+    }
+    COHORT_THROW_UNLESS(!episodes.empty(), "{}: no sound episode is left; the first fault: {}",
+                        records.folder().string(), skipped.empty() ? "none" : skipped.front());
+    verified = std::vector<std::atomic<bool>>(episodes.size());
+  }
+
+  RldsSettings settings;
+  RldsRecords records;
+  std::vector<StepLeaf> leaves;
+  std::vector<StepField> fields;
+  std::vector<FeatureLeaf> metadata;
+  std::vector<std::string> metadata_names;
+  const StepLeaf* counting = nullptr;
+  std::vector<std::int64_t> episodes, steps;  // record number and length of each
+  std::vector<std::string> skipped;
+  mutable std::vector<std::atomic<bool>> verified;
+  mutable EpisodeCache cache;
+};
+
+RldsEpisodes::RldsEpisodes(const std::filesystem::path& path, const RldsSettings& settings)
+    : impl_(std::make_unique<Impl>(path, settings)) {}
+RldsEpisodes::~RldsEpisodes() = default;
+
+const RldsRecords& RldsEpisodes::records() const {
+  return impl_->records;
+}
+const std::string& RldsEpisodes::name() const {
+  return impl_->records.info().name;
+}
+std::int64_t RldsEpisodes::size() const {
+  return static_cast<std::int64_t>(impl_->episodes.size());
+}
+const std::vector<StepField>& RldsEpisodes::fields() const {
+  return impl_->fields;
+}
+const std::vector<std::string>& RldsEpisodes::metadata_names() const {
+  return impl_->metadata_names;
+}
+std::int64_t RldsEpisodes::steps(std::int64_t episode) const {
+  return impl_->steps[static_cast<std::size_t>(episode)];
+}
+const std::vector<std::string>& RldsEpisodes::skipped() const {
+  return impl_->skipped;
+}
+
+std::shared_ptr<const Episode> RldsEpisodes::open(std::int64_t episode) const {
+  COHORT_CHECK(episode >= 0 && episode < size(), "episode {} of {}", episode, size());
+  return impl_->cache.get(episode, [&]() -> EpisodeCache::Made {
+    const auto e = static_cast<std::size_t>(episode);
+    const std::int64_t record = impl_->episodes[e];
+    const std::string& when = impl_->settings.checksums;
+    if (when == "always" || (when == "first" && !impl_->verified[e].load(std::memory_order_relaxed))) {
+      impl_->records.verify(record);
+      impl_->verified[e].store(true, std::memory_order_relaxed);
+    }
+    try {
+      auto opened = std::make_shared<RldsEpisode>(impl_->records, record, impl_->leaves, impl_->metadata, impl_->fields,
+                                                  impl_->steps[e]);
+      const std::int64_t bytes = opened->bytes();
+      return {std::move(opened), bytes};
+    } catch (const Error& error) {
+      const std::string place = impl_->records.location(record), what = error.what();
+      throw Error(what.starts_with(place) ? what : place + ": " + what);
+    }
+  });
+}
+
+std::uint64_t RldsEpisodes::content_hash() const {
+  ContentHash hash;
+  hash.add(write_features(impl_->records.schema()));
+  for (const std::int64_t record : impl_->episodes) {
+    hash.add(impl_->records.stored_checksum(record));
+    hash.add(impl_->records.payload(record).size());
+  }
+  return hash.value();
+}
+
+std::int64_t RldsEpisodes::bytes_held() const {
+  const std::size_t tables = impl_->episodes.size() * (2 * sizeof(std::int64_t) + sizeof(bool)) +
+                             static_cast<std::size_t>(impl_->records.size()) * 24;
+  return static_cast<std::int64_t>(tables) + impl_->cache.bytes();
+}
+
+}  // namespace cohort::data

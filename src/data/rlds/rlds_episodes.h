@@ -1,0 +1,100 @@
+/// An RLDS data set: one tf.train.Example per episode, in TFRecord shards that tensorflow-datasets wrote.
+#pragma once
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/episodes.h"
+#include "data/rlds/dataset_info.h"
+#include "data/rlds/example.h"
+#include "data/rlds/schema.h"
+#include "data/rlds/tfrecord.h"
+
+namespace cohort::config {
+class Fields;
+}
+
+namespace cohort::data {
+
+struct RldsSettings {
+  std::string split = "train";          ///< as tfds.load takes it: dataset_info.h, select_split()
+  std::string on_corrupt = "error";     ///< error; or skip: leave damaged records out, count and name them
+  std::string checksums = "first";      ///< verify a record's bytes: first (when it is first opened), always, never
+  std::int64_t cache_bytes = 64 << 20;  ///< memory of opened episodes, mapped pages included, that is kept for reuse
+  int threads = 0;                      ///< that index the shards; 0: as many as the process has cores
+};
+
+void describe(config::Fields& fields, RldsSettings& settings);
+
+/// The values of one leaf of the schema in one record, with the lengths of its sequences.
+struct LeafValues {
+  ExampleList list;  ///< numbers (texts and images: `texts`)
+  std::vector<std::string_view> texts;
+  std::vector<std::vector<std::int64_t>> row_lengths;  ///< of ragged sequences, outermost first; else empty
+  std::vector<std::int64_t> dynamic_shape;             ///< of a tensor with several unknown dimensions
+};
+
+/// Finds a leaf in a record. A key that the record lacks is an empty list. Throws Error where the list holds another
+/// kind of value than the schema says.
+LeafValues read_leaf(const Example& example, const FeatureLeaf& leaf);
+
+/// The numbers of an encoded tensor (FeatureEncoding::kBytes, kZlib) from its bytes, as float64. `shape` bounds them;
+/// throws Error when their number does not fit or the bytes do not inflate.
+std::vector<double> decode_tensor(std::string_view bytes, const FeatureLeaf& leaf, std::int64_t elements);
+
+/// A data set on disk: records of any schema. RldsEpisodes gives those of the RLDS schema a meaning.
+class RldsRecords {
+ public:
+  /// `path` as find_dataset_folder() takes it. Throws Error naming a missing or truncated shard, or a shard that holds
+  /// another number of records than dataset_info.json says.
+  RldsRecords(const std::filesystem::path& path, const RldsSettings& settings);
+
+  const DatasetInfo& info() const { return info_; }
+  const Feature& schema() const { return schema_; }
+  const std::filesystem::path& folder() const { return folder_; }
+  std::int64_t size() const { return static_cast<std::int64_t>(records_.size()); }
+  std::string_view payload(std::int64_t i) const;
+  /// "…/droid-train.tfrecord-00000-of-00002: record at offset 0"
+  std::string location(std::int64_t i) const;
+  void verify(std::int64_t i) const;
+  void release(std::int64_t i) const;
+  std::uint32_t stored_checksum(std::int64_t i) const;
+  const std::vector<RecordFault>& faults() const { return faults_; }
+
+ private:
+  struct Place {
+    std::uint32_t file, record;
+  };
+  std::filesystem::path folder_;
+  DatasetInfo info_;
+  Feature schema_;
+  std::vector<TfRecordFile> files_;
+  std::vector<Place> records_;
+  std::vector<RecordFault> faults_;
+};
+
+class RldsEpisodes final : public EpisodeSource {
+ public:
+  /// Throws Error as RldsRecords does, for a schema without `steps`, and for an episode without steps or with fields of
+  /// different lengths (on_corrupt=skip leaves those out too).
+  RldsEpisodes(const std::filesystem::path& path, const RldsSettings& settings = {});
+  ~RldsEpisodes() override;
+
+  const RldsRecords& records() const;
+  const std::string& name() const override;
+  std::int64_t size() const override;
+  const std::vector<StepField>& fields() const override;
+  const std::vector<std::string>& metadata_names() const override;
+  std::int64_t steps(std::int64_t episode) const override;
+  std::shared_ptr<const Episode> open(std::int64_t episode) const override;
+  std::uint64_t content_hash() const override;
+  std::int64_t bytes_held() const override;
+  const std::vector<std::string>& skipped() const override;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace cohort::data

@@ -1,0 +1,254 @@
+#include <cstring>
+#include <numeric>
+
+#include <zlib.h>
+
+#include "core/config.h"
+#include "core/devices_cpu.h"
+#include "core/error.h"
+#include "core/files.h"
+#include "core/threads.h"
+#include "data/rlds/rlds_episodes.h"
+
+namespace cohort::data {
+namespace fs = std::filesystem;
+
+void describe(config::Fields& fields, RldsSettings& settings) {
+  fields.add("split", settings.split, "records to read, as tfds.load takes it: train, train[:95%], train[10:]+test");
+  fields.add_choice("on_corrupt", settings.on_corrupt, {"error", "skip"},
+                    "what a damaged record does: end the work, or be left out, counted and named");
+  fields.add_choice("checksums", settings.checksums, {"first", "always", "never"},
+                    "when a record's checksum is verified: the first time it is read, every time, never");
+  fields.add("cache_bytes", settings.cache_bytes, "bytes of opened episodes that are kept for reuse");
+  fields.add("threads", settings.threads, "threads that index the shards; 0: one per core");
+}
+
+RldsRecords::RldsRecords(const fs::path& path, const RldsSettings& settings) : folder_(find_dataset_folder(path)) {
+  COHORT_THROW_UNLESS(settings.on_corrupt == "error" || settings.on_corrupt == "skip",
+                      "on_corrupt is error or skip, not '{}'", settings.on_corrupt);
+  info_ = parse_dataset_info(read_file(folder_ / "dataset_info.json"), (folder_ / "dataset_info.json").string());
+  schema_ = parse_features(read_file(folder_ / "features.json"), (folder_ / "features.json").string());
+
+  // The shards that the selected ranges touch, each opened once.
+  struct Shard {
+    fs::path path;
+    std::int64_t length;  // records, as dataset_info.json says
+  };
+  struct Piece {
+    std::size_t shard;
+    std::int64_t begin, end;  // records of the shard
+  };
+  std::vector<Shard> shards;
+  std::vector<Piece> pieces;
+  for (const SplitRange& range : select_split(info_, settings.split)) {
+    const SplitInfo* split = nullptr;
+    for (const SplitInfo& candidate : info_.splits)
+      if (candidate.name == range.split) split = &candidate;
+    std::int64_t before = 0;
+    for (std::size_t s = 0; s < split->shard_lengths.size(); ++s) {
+      const std::int64_t length = split->shard_lengths[s];
+      const std::int64_t begin = std::max<std::int64_t>(range.begin - before, 0);
+      const std::int64_t end = std::min(range.end - before, length);
+      before += length;
+      if (begin >= end) continue;
+      const fs::path shard = folder_ / shard_name(info_, *split, static_cast<std::int64_t>(s));
+      std::size_t known = 0;
+      while (known < shards.size() && shards[known].path != shard) ++known;
+      if (known == shards.size()) {
+        COHORT_THROW_UNLESS(fs::exists(shard),
+                            "shard {} is missing: {} says that split {} has {}; copy the missing one, or select other "
+                            "records with split",
+                            shard.string(), (folder_ / "dataset_info.json").string(), split->name,
+                            split->shard_lengths.size());
+        shards.push_back({shard, length});
+      }
+      pieces.push_back({known, begin, end});
+    }
+  }
+
+  const int threads = settings.threads > 0 ? settings.threads : available_cores();
+  std::vector<std::unique_ptr<TfRecordFile>> opened(shards.size());
+  std::vector<std::vector<RecordFault>> faults(shards.size());
+  parallel_for(static_cast<std::int64_t>(shards.size()), threads, [&](std::int64_t i) {
+    const auto s = static_cast<std::size_t>(i);
+    if (settings.on_corrupt == "skip") {
+      opened[s] = std::make_unique<TfRecordFile>(shards[s].path, faults[s]);
+      return;
+    }
+    opened[s] = std::make_unique<TfRecordFile>(shards[s].path);
+    COHORT_THROW_UNLESS(static_cast<std::int64_t>(opened[s]->size()) == shards[s].length,
+                        "{} holds {} records, but dataset_info.json says {}: the shard was cut between two records, or "
+                        "is of another version; copy it again, or set on_corrupt=skip to go on without the rest",
+                        shards[s].path.string(), opened[s]->size(), shards[s].length);
+  });
+  files_.reserve(shards.size());
+  for (std::size_t s = 0; s < shards.size(); ++s) {
+    const auto found = static_cast<std::int64_t>(opened[s]->size() + faults[s].size());
+    if (settings.on_corrupt == "skip" && found < shards[s].length)
+      faults[s].push_back(
+          {shards[s].path.string(), fs::file_size(shards[s].path),
+           format("{} further records that dataset_info.json lists are not there", shards[s].length - found)});
+    files_.push_back(std::move(*opened[s]));
+    faults_.insert(faults_.end(), faults[s].begin(), faults[s].end());
+  }
+  for (const Piece& piece : pieces) {
+    // With records left out, a record's number is its rank by offset among the sound and the damaged ones.
+    const TfRecordFile& file = files_[piece.shard];
+    std::size_t fault = 0;
+    std::int64_t number = 0;
+    for (std::uint32_t r = 0; r < file.size(); ++r, ++number) {
+      for (; fault < faults[piece.shard].size() && faults[piece.shard][fault].offset < file.offset(r); ++fault)
+        ++number;
+      if (number >= piece.begin && number < piece.end) records_.push_back({static_cast<std::uint32_t>(piece.shard), r});
+    }
+  }
+  COHORT_THROW_UNLESS(!records_.empty(), "{}: no sound record is left in split {}", folder_.string(), settings.split);
+}
+
+std::string_view RldsRecords::payload(std::int64_t i) const {
+  const Place place = records_[static_cast<std::size_t>(i)];
+  return files_[place.file].payload(place.record);
+}
+
+std::string RldsRecords::location(std::int64_t i) const {
+  const Place place = records_[static_cast<std::size_t>(i)];
+  return format("{}: record at offset {}", files_[place.file].path(), files_[place.file].offset(place.record));
+}
+
+void RldsRecords::verify(std::int64_t i) const {
+  const Place place = records_[static_cast<std::size_t>(i)];
+  files_[place.file].verify(place.record);
+}
+
+void RldsRecords::release(std::int64_t i) const {
+  const Place place = records_[static_cast<std::size_t>(i)];
+  files_[place.file].release(place.record);
+}
+
+std::uint32_t RldsRecords::stored_checksum(std::int64_t i) const {
+  const Place place = records_[static_cast<std::size_t>(i)];
+  return files_[place.file].stored_checksum(place.record);
+}
+
+namespace {
+
+ListKind expected_kind(const FeatureLeaf& leaf) {
+  if (leaf.kind != FeatureKind::kTensor || leaf.dtype == "string" || leaf.encoding != FeatureEncoding::kNone)
+    return ListKind::kBytes;
+  return leaf.dtype.find("float") != std::string::npos ? ListKind::kFloat : ListKind::kInt64;
+}
+
+const char* kind_name(ListKind kind) {
+  switch (kind) {
+    case ListKind::kBytes:
+      return "bytes";
+    case ListKind::kFloat:
+      return "float32";
+    case ListKind::kInt64:
+      return "int64";
+    case ListKind::kEmpty:
+      break;
+  }
+  return "no";
+}
+
+std::vector<std::int64_t> read_integers(const Example& example, const std::string& key) {
+  const Example::Entry* entry = example.find(key);
+  if (!entry || entry->kind == ListKind::kEmpty) return {};
+  COHORT_THROW_UNLESS(entry->kind == ListKind::kInt64, "{} holds {} values, not int64", key, kind_name(entry->kind));
+  const ExampleList list(entry->kind, entry->message);
+  std::vector<std::int64_t> values(static_cast<std::size_t>(list.size()));
+  list.read(0, values);
+  return values;
+}
+
+}  // namespace
+
+LeafValues read_leaf(const Example& example, const FeatureLeaf& leaf) {
+  LeafValues values;
+  std::string key = leaf.key;
+  if (leaf.sequences.size() > 1) {
+    for (std::size_t level = 0; level + 1 < leaf.sequences.size(); ++level)
+      values.row_lengths.push_back(read_integers(example, format("{}/ragged_row_lengths_{}", leaf.key, level)));
+    key += "/ragged_flat_values";
+  }
+  if (leaf.dynamic_shape()) {
+    values.dynamic_shape = read_integers(example, key + "/shape");
+    key += "/value";
+  }
+  const Example::Entry* entry = example.find(key);
+  if (!entry || entry->kind == ListKind::kEmpty) return values;
+  const ListKind expected = expected_kind(leaf);
+  COHORT_THROW_UNLESS(entry->kind == expected, "{} holds {} values, but features.json says {}", key,
+                      kind_name(entry->kind), leaf.dtype);
+  values.list = ExampleList(entry->kind, entry->message);
+  if (expected == ListKind::kBytes) values.list.append_to(values.texts);
+  return values;
+}
+
+namespace {
+
+template <class T>
+void convert(std::string_view bytes, std::vector<double>& out) {
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    T value;
+    std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
+    out[i] = static_cast<double>(value);
+  }
+}
+
+std::size_t dtype_bytes(const std::string& dtype) {
+  if (dtype.ends_with("64")) return 8;
+  if (dtype.ends_with("32")) return 4;
+  if (dtype.ends_with("16")) return 2;
+  return 1;
+}
+
+}  // namespace
+
+std::vector<double> decode_tensor(std::string_view bytes, const FeatureLeaf& leaf, std::int64_t elements) {
+  const std::size_t expected = static_cast<std::size_t>(elements) * dtype_bytes(leaf.dtype);
+  std::string inflated;
+  if (leaf.encoding == FeatureEncoding::kZlib) {
+    COHORT_THROW_UNLESS(expected <= (std::size_t{1} << 31), "{}: a tensor of {} elements is too large", leaf.key,
+                        elements);
+    inflated.resize(expected + 1);  // one more, so that too long a text does not look complete
+    uLongf length = inflated.size();
+    const int status = ::uncompress(reinterpret_cast<Bytef*>(inflated.data()), &length,
+                                    reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
+    COHORT_THROW_UNLESS(status == Z_OK, "{}: the tensor's bytes do not inflate to {} bytes (zlib error {})", leaf.key,
+                        expected, status);
+    inflated.resize(length);
+    bytes = inflated;
+  }
+  COHORT_THROW_UNLESS(bytes.size() == expected, "{}: the tensor has {} bytes, but {} elements of {} need {}", leaf.key,
+                      bytes.size(), elements, leaf.dtype, expected);
+  std::vector<double> values(static_cast<std::size_t>(elements));
+  if (leaf.dtype == "float64")
+    convert<double>(bytes, values);
+  else if (leaf.dtype == "float32")
+    convert<float>(bytes, values);
+  else if (leaf.dtype == "int64")
+    convert<std::int64_t>(bytes, values);
+  else if (leaf.dtype == "uint64")
+    convert<std::uint64_t>(bytes, values);
+  else if (leaf.dtype == "int32")
+    convert<std::int32_t>(bytes, values);
+  else if (leaf.dtype == "uint32")
+    convert<std::uint32_t>(bytes, values);
+  else if (leaf.dtype == "int16")
+    convert<std::int16_t>(bytes, values);
+  else if (leaf.dtype == "uint16")
+    convert<std::uint16_t>(bytes, values);
+  else if (leaf.dtype == "int8")
+    convert<std::int8_t>(bytes, values);
+  else if (leaf.dtype == "uint8" || leaf.dtype == "bool")
+    convert<std::uint8_t>(bytes, values);
+  else if (leaf.dtype == "float16")
+    convert<_Float16>(bytes, values);
+  else
+    throw Error(format("{}: tensors of {} stored as bytes are not read", leaf.key, leaf.dtype));
+  return values;
+}
+
+}  // namespace cohort::data

@@ -1,0 +1,113 @@
+#include "data/rlds/tfrecord.h"
+
+#include <bit>
+#include <cstring>
+
+#include "core/crc32c.h"
+#include "core/error.h"
+
+namespace cohort::data {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "TFRecord's little-endian numbers are read as they lie");
+
+constexpr std::uint64_t kHeader = 12;  // length and its checksum
+constexpr std::uint64_t kFooter = 4;
+
+template <class T>
+T load(const char* at) {
+  T value;
+  std::memcpy(&value, at, sizeof value);
+  return value;
+}
+
+bool sound_header(const char* at) {
+  return mask_crc32c(crc32c(at, 8)) == load<std::uint32_t>(at + 8);
+}
+
+/// Why no whole record starts at `offset`; empty when one does.
+std::string fault_at(std::string_view bytes, std::uint64_t offset) {
+  const std::uint64_t left = bytes.size() - offset;
+  if (left < kHeader) return format("truncated: the file ends after {} of the 12 bytes of a record's header", left);
+  if (!sound_header(bytes.data() + offset)) return "the record's length does not have its checksum";
+  const auto length = load<std::uint64_t>(bytes.data() + offset);
+  if (length > left - kHeader || left - kHeader - length < kFooter)
+    return format("truncated: the record has {} bytes, but the file ends after {}", length, left - kHeader);
+  return "";
+}
+
+bool sound_payload(std::string_view bytes, std::uint64_t offset, std::uint64_t length) {
+  const char* payload = bytes.data() + offset + kHeader;
+  return mask_crc32c(crc32c(payload, length)) == load<std::uint32_t>(payload + length);
+}
+
+}  // namespace
+
+std::string RecordFault::message() const {
+  return format("{}: record at offset {}: {}", path, offset, what);
+}
+
+TfRecordFile::TfRecordFile(const std::filesystem::path& path) : file_(path) {
+  const std::string_view bytes = file_.bytes();
+  for (std::uint64_t offset = 0; offset < bytes.size();) {
+    const std::string fault = fault_at(bytes, offset);
+    COHORT_THROW_UNLESS(fault.empty(), "{}; copy the file again, or set on_corrupt=skip to go on without it",
+                        RecordFault{file_.path(), offset, fault}.message());
+    const auto length = load<std::uint64_t>(bytes.data() + offset);
+    records_.push_back({offset, length});
+    offset += kHeader + length + kFooter;
+  }
+}
+
+TfRecordFile::TfRecordFile(const std::filesystem::path& path, std::vector<RecordFault>& faults) : file_(path) {
+  const std::string_view bytes = file_.bytes();
+  for (std::uint64_t offset = 0; offset < bytes.size();) {
+    std::string fault = fault_at(bytes, offset);
+    if (fault.empty()) {
+      const auto length = load<std::uint64_t>(bytes.data() + offset);
+      if (sound_payload(bytes, offset, length))
+        records_.push_back({offset, length});
+      else
+        faults.push_back({file_.path(), offset, "the record's bytes do not have their checksum"});
+      offset += kHeader + length + kFooter;
+      continue;
+    }
+    faults.push_back({file_.path(), offset, std::move(fault)});
+    // A false find needs a 32-bit coincidence of the header and one of the bytes.
+    for (++offset; offset + kHeader + kFooter <= bytes.size(); ++offset)
+      if (fault_at(bytes, offset).empty() && sound_payload(bytes, offset, load<std::uint64_t>(bytes.data() + offset)))
+        break;
+    if (offset + kHeader + kFooter > bytes.size()) break;
+  }
+}
+
+std::string_view TfRecordFile::payload(std::size_t i) const {
+  return file_.bytes().substr(records_[i].offset + kHeader, records_[i].length);
+}
+
+std::uint32_t TfRecordFile::stored_checksum(std::size_t i) const {
+  return load<std::uint32_t>(file_.bytes().data() + records_[i].offset + kHeader + records_[i].length);
+}
+
+void TfRecordFile::verify(std::size_t i) const {
+  COHORT_THROW_UNLESS(
+      sound_payload(file_.bytes(), records_[i].offset, records_[i].length),
+      "{}; copy the file again, or set on_corrupt=skip to go on without it",
+      RecordFault{path(), records_[i].offset, "the record's bytes do not have their checksum"}.message());
+}
+
+void TfRecordFile::release(std::size_t i) const {
+  file_.release(records_[i].offset, kHeader + records_[i].length + kFooter);
+}
+
+void append_tfrecord(std::string& out, std::string_view payload) {
+  char header[kHeader];
+  const std::uint64_t length = payload.size();
+  std::memcpy(header, &length, 8);
+  const std::uint32_t header_checksum = mask_crc32c(crc32c(header, 8)), checksum = mask_crc32c(crc32c(payload));
+  std::memcpy(header + 8, &header_checksum, 4);
+  out.append(header, sizeof header).append(payload);
+  out.append(reinterpret_cast<const char*>(&checksum), 4);
+}
+
+}  // namespace cohort::data

@@ -1,0 +1,57 @@
+/// TFRecord files (TensorFlow, core/lib/io/record_writer.h): per record a little-endian u64 length, the masked CRC-32C
+/// of those 8 bytes, the bytes, and their masked CRC-32C.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/mapped_file.h"
+
+namespace cohort::data {
+
+/// A place where a file is damaged.
+struct RecordFault {
+  std::string path;
+  std::uint64_t offset = 0;  ///< byte at which the record's header starts
+  std::string what;
+  std::string message() const;
+};
+
+/// One mapped file and where its records lie.
+class TfRecordFile {
+ public:
+  /// Maps the file and walks over the headers, whose checksums are verified; the bytes themselves are not read. Throws
+  /// Error naming file and offset at the first damaged header or where the file ends inside a record.
+  explicit TfRecordFile(const std::filesystem::path& path);
+
+  /// The same, but leaves out what is damaged, bytes included (all of them are read, to verify their checksums), and
+  /// adds a fault for each gap. Behind a damaged header the next sound record is searched.
+  TfRecordFile(const std::filesystem::path& path, std::vector<RecordFault>& faults);
+
+  const std::string& path() const { return file_.path(); }
+  std::size_t size() const { return records_.size(); }
+  /// The bytes of record i, in the mapping; not verified.
+  std::string_view payload(std::size_t i) const;
+  /// Offset of record i's header in the file.
+  std::uint64_t offset(std::size_t i) const { return records_[i].offset; }
+  /// The checksum stored behind record i.
+  std::uint32_t stored_checksum(std::size_t i) const;
+  /// Throws Error naming file and offset when the bytes of record i do not have their checksum.
+  void verify(std::size_t i) const;
+  /// Lets go of the pages of record i (MappedFile::release).
+  void release(std::size_t i) const;
+
+ private:
+  struct Record {
+    std::uint64_t offset, length;
+  };
+  MappedFile file_;
+  std::vector<Record> records_;
+};
+
+/// Appends one framed record to `out`.
+void append_tfrecord(std::string& out, std::string_view payload);
+
+}  // namespace cohort::data

@@ -1,0 +1,486 @@
+#include "data/robot_windows.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "core/config.h"
+#include "core/devices_cpu.h"
+#include "core/error.h"
+#include "core/files.h"
+#include "core/threads.h"
+#include "data/images/image_pipeline.h"
+#include "data/open_episodes.h"
+#include "data/transforms/call.h"
+#include "data/transforms/filter.h"
+#include "data/transforms/permutation.h"
+
+namespace cohort::data {
+namespace {
+
+// Indices of the goal's draw in a sample's random stream, apart from those of the image transforms.
+constexpr std::uint64_t kGoalDraw = std::uint64_t{1} << 40;
+
+enum class Goal { kNone, kLast, kUniform, kSteps };
+
+struct Set {
+  std::unique_ptr<EpisodeSource> source;
+  std::vector<std::int64_t> episodes;  // that pass the filters
+  std::vector<std::int64_t> ends;      // windows in the episodes up to and including this one
+  std::unique_ptr<ComponentVector> action, proprio;
+  std::vector<std::size_t> images;
+  RobotStatistics statistics;
+  std::unique_ptr<Normalizer> normalize_action, normalize_proprio;
+  std::vector<std::int32_t> instructions;  // per kept episode
+  std::int64_t begin = 0, samples = 0;     // its part of an epoch's indices
+  std::int64_t windows() const { return ends.empty() ? 0 : ends.back(); }
+};
+
+std::vector<std::int64_t> widths_of(const ComponentVector& vector) {
+  std::vector<std::int64_t> widths;
+  for (const Component& component : vector.components()) widths.push_back(component.width());
+  return widths;
+}
+
+const std::string& of_set(const std::vector<std::string>& list, std::size_t set, std::size_t sets, const char* what) {
+  COHORT_THROW_UNLESS(list.size() == 1 || list.size() == sets, "{} {} for {} data sets; give one for all, or one each",
+                      list.size(), what, sets);
+  return list[list.size() == 1 ? 0 : set];
+}
+
+}  // namespace
+
+void describe(config::Fields& fields, RobotDataSettings& s) {
+  fields.add("paths", s.paths, "data sets: RLDS folders, HDF5 files or folders, manifests");
+  fields.add("splits", s.splits, "of each set, or one for all: train[:95%] (RLDS), a mask's name (HDF5)");
+  fields.add("weights", s.weights, "how often each set is drawn from; empty: by its number of windows");
+  fields.add_choice("format", s.format, {"auto", "rlds", "hdf5"}, "of the files");
+  fields.add_choice("on_corrupt", s.on_corrupt, {"error", "skip"}, "damaged records end the work, or are left out");
+  fields.add_choice("checksums", s.checksums, {"first", "always", "never"}, "when records are verified");
+  fields.add("filters", s.filters, "rules that episodes must pass, e.g. min_steps(16)");
+  fields.add("actions", s.actions, "components of the action, e.g. action[0:3]");
+  fields.add("action_normalization", s.action_normalization, "none, bounds, quantiles, normal: one, or per component");
+  fields.add("proprio", s.proprio, "components of the low-dimensional observation");
+  fields.add("proprio_normalization", s.proprio_normalization, "likewise");
+  fields.add_choice("constant_elements", s.constant_elements, {"error", "keep", "zero"}, "elements that never change");
+  fields.add("action_width", s.action_width, "what the action must have; 0: not checked");
+  fields.add("images", s.images, "image fields");
+  fields.add("image_transforms", s.image_transforms, "what is done to every frame, e.g. resize(128, 128)");
+  fields.add("augment", s.augment, "false leaves the random image transforms out");
+  fields.add_choice("missing_image", s.missing_image, {"error", "black"}, "a step without image");
+  fields.add("goal", s.goal, "none, last, uniform, steps(N)");
+  fields.add("instruction", s.instruction, "text field or metadata that says what to do");
+  fields.add("observation_steps", s.observation_steps, "frames that the policy sees");
+  fields.add("action_steps", s.action_steps, "actions per sample");
+  fields.add("action_begin", s.action_begin, "first action, relative to the last observation");
+  fields.add("stride", s.stride, "steps between frames and actions");
+  fields.add_choice("pad_before", s.pad_before, {"repeat", "drop"}, "windows that begin before their episode");
+  fields.add_choice("pad_after", s.pad_after, {"repeat", "zero", "drop"}, "windows that end behind their episode");
+  fields.add("windows_per_episode", s.windows_per_episode, "windows drawn per episode and epoch; 0: all");
+  fields.add("samples_per_epoch", s.samples_per_epoch, "0: as many as there are windows");
+  fields.add("shuffle_buffer_size", s.shuffle_buffer_size, "accepted; every epoch is shuffled as a whole");
+  fields.add("cache_bytes", s.cache_bytes, "bytes of opened episodes that are kept for reuse");
+  fields.add("statistics", s.statistics, "file to take the statistics from");
+  fields.add("statistics_cache", s.statistics_cache, "auto, never, or a folder");
+  fields.add("seed", s.seed, "of draws, goals and augmentation");
+  fields.add("threads", s.threads, "for opening; 0: one per core");
+}
+
+struct RobotWindows::Impl {
+  explicit Impl(const RobotDataSettings& wanted) : settings(wanted), pipeline(wanted.image_transforms) {
+    check_settings();
+    threads = settings.threads > 0 ? settings.threads : available_cores();
+    for (std::size_t d = 0; d < settings.paths.size(); ++d) open_set(d);
+    for (std::size_t d = 1; d < sets.size(); ++d)
+      for (const auto& [one, other, what] : {std::tuple(sets[0].action->width(), sets[d].action->width(), "action"),
+                                             std::tuple(sets[0].proprio->width(), sets[d].proprio->width(), "proprio")})
+        COHORT_THROW_UNLESS(one == other,
+                            "the {} of {} has {} elements, but that of {} has {}: sets that are mixed must agree", what,
+                            settings.paths[d], other, settings.paths[0], one);
+    share_out();
+  }
+
+  void check_settings() {
+    const RobotDataSettings& s = settings;
+    COHORT_THROW_UNLESS(!s.paths.empty(), "no data set is named: set paths");
+    COHORT_THROW_UNLESS(!s.actions.empty(), "no action is named: set actions, e.g. actions=[action]");
+    COHORT_THROW_UNLESS(s.observation_steps >= 1 && s.action_steps >= 1 && s.stride >= 1,
+                        "observation_steps, action_steps and stride are at least 1, not {}, {} and {}",
+                        s.observation_steps, s.action_steps, s.stride);
+    COHORT_THROW_UNLESS(s.weights.empty() || s.weights.size() == s.paths.size(), "{} weights for {} data sets",
+                        s.weights.size(), s.paths.size());
+    for (const double weight : s.weights)
+      COHORT_THROW_UNLESS(weight >= 0 && std::isfinite(weight), "a data set's weight is {}", weight);
+    const Call call = parse_call(s.goal);
+    if (call.name == "none")
+      goal = Goal::kNone;
+    else if (call.name == "last")
+      goal = Goal::kLast;
+    else if (call.name == "uniform")
+      goal = Goal::kUniform;
+    else if (call.name == "steps") {
+      call.expect_arguments(1);
+      goal = Goal::kSteps;
+      goal_steps = static_cast<std::int64_t>(call.number(0));
+      COHORT_THROW_UNLESS(goal_steps >= 1, "goal '{}': a goal lies at least one step ahead", s.goal);
+    } else {
+      throw Error(format("unknown goal '{}'; known are none, last, uniform, steps(N)", s.goal));
+    }
+  }
+
+  /// Windows stand at the steps [first, last] of an episode.
+  std::pair<std::int64_t, std::int64_t> window_range(std::int64_t steps) const {
+    std::int64_t first = 0, last = steps - 1;
+    if (settings.pad_before == "drop")
+      first = std::int64_t{std::max({settings.observation_steps - 1, -settings.action_begin, 0})} * settings.stride;
+    if (settings.pad_after == "drop")
+      last -= std::int64_t{std::max(settings.action_begin + settings.action_steps - 1, 0)} * settings.stride;
+    return {first, last};
+  }
+
+  void open_set(std::size_t d) {
+    const std::string& path = settings.paths[d];
+    Set set;
+    set.source =
+        open_episodes(path, {.format = settings.format,
+                             .split = of_set(settings.splits, d, settings.paths.size(), "splits"),
+                             .on_corrupt = settings.on_corrupt,
+                             .checksums = settings.checksums,
+                             .cache_bytes = settings.cache_bytes / static_cast<std::int64_t>(settings.paths.size()),
+                             .threads = threads});
+    for (const std::string& image : settings.images) {
+      set.images.push_back(set.source->field_index(image));
+      COHORT_THROW_UNLESS(set.source->fields()[set.images.back()].kind == StepKind::kImage,
+                          "images: the field {} of {} holds no images", image, path);
+    }
+    set.action = std::make_unique<ComponentVector>(settings.actions, *set.source, "actions");
+    set.proprio = std::make_unique<ComponentVector>(settings.proprio, *set.source, "proprio");
+    COHORT_THROW_UNLESS(
+        settings.action_width == 0 || set.action->width() == settings.action_width,
+        "the action of {} has {} elements, but action_width says {}: adapt actions to the data's fields "
+        "and slices, or action_width",
+        path, set.action->width(), settings.action_width);
+    set.episodes = filter_episodes(*set.source, settings.filters, threads);
+    std::int64_t windows = 0;
+    for (const std::int64_t episode : set.episodes) {
+      const auto [first, last] = window_range(set.source->steps(episode));
+      std::int64_t count = std::max<std::int64_t>(0, last - first + 1);
+      if (settings.windows_per_episode > 0) count = std::min(count, settings.windows_per_episode);
+      set.ends.push_back(windows += count);
+    }
+    COHORT_THROW_UNLESS(windows > 0, "{}: no episode is long enough for a window of {} observations and {} actions",
+                        path, settings.observation_steps, settings.action_steps);
+    if (settings.statistics.empty()) {
+      set.statistics = compute_statistics(*set.source, set.episodes, *set.action, *set.proprio, path,
+                                          {.threads = threads, .cache = settings.statistics_cache});
+    } else {
+      const auto json = nlohmann::ordered_json::parse(read_file(settings.statistics), nullptr, false);
+      set.statistics = statistics_from_json(json, settings.statistics);
+    }
+    set.normalize_action =
+        std::make_unique<Normalizer>(settings.action_normalization, widths_of(*set.action), set.statistics.action,
+                                     settings.constant_elements, path + ": actions");
+    if (set.proprio->width() > 0)
+      set.normalize_proprio =
+          std::make_unique<Normalizer>(settings.proprio_normalization, widths_of(*set.proprio), set.statistics.proprio,
+                                       settings.constant_elements, path + ": proprio");
+    if (!settings.instruction.empty()) read_instructions(set);
+    sets.push_back(std::move(set));
+  }
+
+  void read_instructions(Set& set) {
+    const auto& names = set.source->metadata_names();
+    const bool is_metadata = std::find(names.begin(), names.end(), settings.instruction) != names.end();
+    const std::size_t field = is_metadata ? 0 : set.source->field_index(settings.instruction);
+    std::vector<std::string> texts(set.episodes.size());
+    parallel_for(static_cast<std::int64_t>(texts.size()), threads, [&](std::int64_t i) {
+      const auto at = static_cast<std::size_t>(i);
+      const auto episode = set.source->open(set.episodes[at]);
+      texts[at] = is_metadata ? episode->metadata(settings.instruction) : episode->text(field, 0);
+    });
+    for (std::string& text : texts) {
+      const auto [known, is_new] = instruction_ids.try_emplace(text, static_cast<std::int32_t>(instructions.size()));
+      if (is_new) instructions.push_back(text);
+      set.instructions.push_back(known->second);
+    }
+  }
+
+  /// How many of an epoch's samples each set gives: by its weight, rounded by largest remainders.
+  void share_out() {
+    std::int64_t all = 0;
+    for (const Set& set : sets) all += set.windows();
+    total = settings.samples_per_epoch > 0 ? settings.samples_per_epoch : all;
+    std::vector<double> weights = settings.weights;
+    if (weights.empty())
+      for (const Set& set : sets) weights.push_back(static_cast<double>(set.windows()));
+    const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+    COHORT_THROW_UNLESS(sum > 0, "the weights of all data sets are 0");
+    std::vector<std::pair<double, std::size_t>> remainders;
+    std::int64_t given = 0;
+    for (std::size_t d = 0; d < sets.size(); ++d) {
+      const double share = weights[d] / sum * static_cast<double>(total);
+      sets[d].samples = static_cast<std::int64_t>(std::floor(share));
+      given += sets[d].samples;
+      remainders.emplace_back(-(share - std::floor(share)), d);
+    }
+    std::sort(remainders.begin(), remainders.end());
+    for (std::int64_t left = total - given; left > 0; --left)
+      ++sets[remainders[static_cast<std::size_t>(total - given - left) % sets.size()].second].samples;
+    std::int64_t begin = 0;
+    for (Set& set : sets) {
+      set.begin = begin;
+      begin += set.samples;
+    }
+  }
+
+  struct Place {
+    std::size_t set;
+    std::size_t kept;  // place among the set's episodes
+    std::int64_t step;
+  };
+
+  Place locate(std::int64_t index, std::uint64_t epoch) const {
+    std::size_t d = 0;
+    while (d + 1 < sets.size() && index >= sets[d + 1].begin) ++d;
+    const Set& set = sets[d];
+    const auto windows = static_cast<std::uint64_t>(set.windows());
+    auto place = static_cast<std::uint64_t>(index - set.begin);
+    std::uint64_t pass = epoch;
+    if (set.samples != set.windows()) {
+      // The set is gone through pass by pass, each in an order of its own, wherever epochs begin and end.
+      const std::uint64_t position = epoch * static_cast<std::uint64_t>(set.samples) + place;
+      pass = position / windows;
+      place = KeyedPermutation(windows, settings.seed, d + 1, pass).at(position % windows);
+    }
+    const auto found = std::upper_bound(set.ends.begin(), set.ends.end(), static_cast<std::int64_t>(place));
+    const auto kept = static_cast<std::size_t>(found - set.ends.begin());
+    auto window = static_cast<std::int64_t>(place) - (kept == 0 ? 0 : set.ends[kept - 1]);
+    const auto [first, last] = window_range(set.source->steps(set.episodes[kept]));
+    if (settings.windows_per_episode > 0 && last - first + 1 > settings.windows_per_episode)
+      window = static_cast<std::int64_t>(
+          KeyedPermutation(static_cast<std::uint64_t>(last - first + 1), settings.seed,
+                           (static_cast<std::uint64_t>(d) + 1) << 32 | static_cast<std::uint64_t>(kept), pass)
+              .at(static_cast<std::uint64_t>(window)));
+    return {d, kept, first + window};
+  }
+
+  std::int64_t goal_step(std::int64_t step, std::int64_t steps, const RandomStream& random) const {
+    switch (goal) {
+      case Goal::kUniform: {
+        // octo, goal_relabeling.uniform: from step + 1 on, the last step at the latest
+        const double u = static_cast<double>(random.uniform(kGoalDraw));
+        return std::min(steps - 1, static_cast<std::int64_t>(u * static_cast<double>(steps - step - 1)) + step + 1);
+      }
+      case Goal::kSteps:
+        return std::min(steps - 1, step + goal_steps);
+      case Goal::kLast:
+      case Goal::kNone:
+        break;
+    }
+    return steps - 1;
+  }
+
+  void read_image(const Set& set, const Episode& episode, std::size_t camera, std::int64_t step,
+                  const RandomStream& random, std::uint8_t* out) const {
+    thread_local std::string scratch;
+    thread_local Image decoded;
+    const std::size_t field = set.images[camera];
+    const StoredImage stored = episode.image(field, step, scratch);
+    const auto where = [&] {
+      return format("{}: {} of step {}", episode.location(), set.source->fields()[field].name, step);
+    };
+    if (stored.bytes.empty()) {
+      COHORT_THROW_UNLESS(settings.missing_image == "black",
+                          "{}: there is no image; set missing_image=black to go on with a black one", where());
+      std::memset(out, 0, static_cast<std::size_t>(pipeline.height() * pipeline.width() * 3));
+      return;
+    }
+    try {
+      if (stored.encoding == ImageEncoding::kJpegOrPng) {
+        decode_image(stored.bytes, 3, decoded);
+      } else {
+        decoded.resize(stored.height, stored.width, 3);
+        if (stored.channels == 3)
+          std::memcpy(decoded.pixels.data(), stored.bytes.data(), decoded.pixels.size());
+        else
+          for (std::size_t i = 0; i < stored.bytes.size(); ++i)
+            std::fill_n(decoded.pixels.data() + 3 * i, 3, static_cast<std::uint8_t>(stored.bytes[i]));
+      }
+      pipeline.run(decoded, settings.augment, random, camera, out);
+    } catch (const Error& e) {
+      throw Error(format("{}: {}", where(), e.what()));
+    }
+  }
+
+  void read(std::int64_t index, std::uint64_t epoch, std::span<const ArrayView> rows) const {
+    const Place place = locate(index, epoch);
+    const Set& set = sets[place.set];
+    const auto episode = set.source->open(set.episodes[place.kept]);
+    const std::int64_t steps = episode->steps(), t = place.step;
+    const RandomStream random(settings.seed, RandomPurpose::kAugmentation, static_cast<std::uint64_t>(index), epoch);
+    const std::int64_t goal_at = goal == Goal::kNone ? steps - 1 : goal_step(t, steps, random);
+    std::size_t row = 0;
+
+    // Actions: those behind the goal repeat the goal's, as octo's chunk_act_obs does.
+    const auto action = rows[row++].span<float>();
+    auto* action_mask = static_cast<bool*>(rows[row++].data);
+    const auto width = static_cast<std::size_t>(set.action->width());
+    for (std::int64_t k = 0; k < settings.action_steps; ++k) {
+      const std::int64_t at = t + (settings.action_begin + k) * settings.stride;
+      const std::int64_t real = std::clamp<std::int64_t>(at, 0, goal_at);
+      const auto out = action.subspan(static_cast<std::size_t>(k) * width, width);
+      action_mask[k] = at == real;
+      if (k > 0 && real == previous_of(t, k, goal_at)) {
+        const auto before = action.subspan(static_cast<std::size_t>(k - 1) * width, width);
+        std::copy(before.begin(), before.end(), out.begin());
+      } else {
+        set.action->read(*episode, real, 1, out);
+        set.normalize_action->normalize(out);
+      }
+    }
+    if (settings.pad_after == "zero")
+      for (std::int64_t k = 0; k < settings.action_steps; ++k)
+        if (t + (settings.action_begin + k) * settings.stride > goal_at) {
+          const auto out = action.subspan(static_cast<std::size_t>(k) * width, width);
+          std::fill(out.begin(), out.end(), 0.0f);
+        }
+
+    const auto proprio_width = static_cast<std::size_t>(set.proprio->width());
+    const std::size_t proprio_row = row;
+    if (proprio_width > 0) ++row;
+    auto* observation_mask = static_cast<bool*>(rows[row++].data);
+    const std::size_t image_row = row;
+    row += set.images.size();
+    const auto frame = static_cast<std::size_t>(pipeline.height() * pipeline.width() * 3);
+    for (std::int64_t k = 0; k < settings.observation_steps; ++k) {
+      const std::int64_t at = t - (settings.observation_steps - 1 - k) * settings.stride;
+      const std::int64_t real = std::max<std::int64_t>(at, 0);
+      observation_mask[k] = at == real;
+      if (proprio_width > 0) {
+        const auto out =
+            rows[proprio_row].span<float>().subspan(static_cast<std::size_t>(k) * proprio_width, proprio_width);
+        set.proprio->read(*episode, real, 1, out);
+        set.normalize_proprio->normalize(out);
+      }
+      for (std::size_t camera = 0; camera < set.images.size(); ++camera) {
+        auto* frames = static_cast<std::uint8_t*>(rows[image_row + camera].data);
+        if (k > 0 && real == 0)  // the first frame again
+          std::memcpy(frames + static_cast<std::size_t>(k) * frame, frames + static_cast<std::size_t>(k - 1) * frame,
+                      frame);
+        else
+          read_image(set, *episode, camera, real, random, frames + static_cast<std::size_t>(k) * frame);
+      }
+    }
+    if (goal != Goal::kNone) {
+      for (std::size_t camera = 0; camera < set.images.size(); ++camera)
+        read_image(set, *episode, camera, goal_at, random, static_cast<std::uint8_t*>(rows[row++].data));
+      if (proprio_width > 0) {
+        const auto out = rows[row++].span<float>();
+        set.proprio->read(*episode, goal_at, 1, out);
+        set.normalize_proprio->normalize(out);
+      }
+    }
+    if (!settings.instruction.empty()) rows[row++].span<std::int64_t>()[0] = set.instructions[place.kept];
+  }
+
+  /// The step that action k - 1 was read from.
+  std::int64_t previous_of(std::int64_t t, std::int64_t k, std::int64_t goal_at) const {
+    return std::clamp<std::int64_t>(t + (settings.action_begin + k - 1) * settings.stride, 0, goal_at);
+  }
+
+  RobotDataSettings settings;
+  ImagePipeline pipeline;
+  int threads = 1;
+  Goal goal = Goal::kNone;
+  std::int64_t goal_steps = 0;
+  std::vector<Set> sets;
+  std::vector<std::string> instructions;
+  std::map<std::string, std::int32_t> instruction_ids;
+  std::int64_t total = 0;
+};
+
+RobotWindows::RobotWindows(const RobotDataSettings& settings) : impl_(std::make_unique<Impl>(settings)) {}
+RobotWindows::~RobotWindows() = default;
+
+std::int64_t RobotWindows::size() const {
+  return impl_->total;
+}
+
+std::vector<FieldSpec> RobotWindows::fields() const {
+  const RobotDataSettings& s = impl_->settings;
+  const std::int64_t action = impl_->sets[0].action->width(), proprio = impl_->sets[0].proprio->width();
+  const std::int64_t height = impl_->pipeline.height(), width = impl_->pipeline.width();
+  std::vector<FieldSpec> specs{{"action", ElementType::kFloat32, {s.action_steps, action}},
+                               {"action_mask", ElementType::kBool, {s.action_steps}}};
+  if (proprio > 0) specs.push_back({"proprio", ElementType::kFloat32, {s.observation_steps, proprio}});
+  specs.push_back({"observation_mask", ElementType::kBool, {s.observation_steps}});
+  for (const std::string& image : s.images)
+    specs.push_back({"image/" + image, ElementType::kUInt8, {s.observation_steps, height, width, 3}});
+  if (impl_->goal != Goal::kNone) {
+    for (const std::string& image : s.images)
+      specs.push_back({"goal/" + image, ElementType::kUInt8, {height, width, 3}});
+    if (proprio > 0) specs.push_back({"goal_proprio", ElementType::kFloat32, {proprio}});
+  }
+  if (!s.instruction.empty()) specs.push_back({"instruction", ElementType::kInt64, {}});
+  return specs;
+}
+
+void RobotWindows::read(std::int64_t index, std::uint64_t epoch, std::span<const ArrayView> rows) const {
+  impl_->read(index, epoch, rows);
+}
+
+WindowAddress RobotWindows::address(std::int64_t index, std::uint64_t epoch) const {
+  const Impl::Place place = impl_->locate(index, epoch);
+  return {place.set, impl_->sets[place.set].episodes[place.kept], place.step};
+}
+
+const std::vector<std::string>& RobotWindows::instructions() const {
+  return impl_->instructions;
+}
+std::size_t RobotWindows::sets() const {
+  return impl_->sets.size();
+}
+const EpisodeSource& RobotWindows::source(std::size_t set) const {
+  return *impl_->sets.at(set).source;
+}
+const RobotStatistics& RobotWindows::statistics(std::size_t set) const {
+  return impl_->sets.at(set).statistics;
+}
+const Normalizer& RobotWindows::action_normalizer(std::size_t set) const {
+  return *impl_->sets.at(set).normalize_action;
+}
+const Normalizer& RobotWindows::proprio_normalizer(std::size_t set) const {
+  COHORT_CHECK(impl_->sets.at(set).normalize_proprio, "there is no proprio");
+  return *impl_->sets[set].normalize_proprio;
+}
+
+std::int64_t RobotWindows::bytes_held() const {
+  std::int64_t bytes = 0;
+  for (const Set& set : impl_->sets)
+    bytes += set.source->bytes_held() +
+             static_cast<std::int64_t>((set.episodes.capacity() + set.ends.capacity()) * sizeof(std::int64_t) +
+                                       set.instructions.capacity() * sizeof(std::int32_t));
+  return bytes;
+}
+
+std::string RobotWindows::summary() const {
+  std::string text;
+  for (std::size_t d = 0; d < impl_->sets.size(); ++d) {
+    const Set& set = impl_->sets[d];
+    text += format("{}: {} of {} episodes, {} windows, {} samples per epoch", impl_->settings.paths[d],
+                   set.episodes.size(), set.source->size(), set.windows(), set.samples);
+    if (!set.source->skipped().empty()) text += format(", {} damaged ones left out", set.source->skipped().size());
+    text += "\n";
+  }
+  text += format("memory: {} now, opened episodes at most {}\n", format_bytes(static_cast<double>(bytes_held())),
+                 format_bytes(static_cast<double>(impl_->settings.cache_bytes)));
+  if (impl_->settings.shuffle_buffer_size > 0)
+    text += format("shuffle_buffer_size {}: not needed, each epoch is a seeded permutation of all its windows\n",
+                   impl_->settings.shuffle_buffer_size);
+  return text;
+}
+
+}  // namespace cohort::data

@@ -1,0 +1,86 @@
+#include "data/transforms/normalization.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace cohort::data {
+namespace {
+
+constexpr double kEpsilon = 1e-8;  // octo, data/utils/data_utils.py, normalize_action_and_proprio
+
+}  // namespace
+
+Normalizer::Normalizer(const std::vector<std::string>& kinds, std::span<const std::int64_t> widths,
+                       const VectorStatistics& statistics, const std::string& constant, const std::string& what) {
+  COHORT_THROW_UNLESS(constant == "error" || constant == "keep" || constant == "zero",
+                      "{}: a constant element is an error, to keep or zero, not '{}'", what, constant);
+  COHORT_THROW_UNLESS(kinds.size() == 1 || kinds.size() == widths.size(),
+                      "{}: {} kinds of normalisation for {} components; give one for all, or one each", what,
+                      kinds.size(), widths.size());
+  std::size_t e = 0;
+  for (std::size_t c = 0; c < widths.size(); ++c) {
+    const std::string& kind = kinds[kinds.size() == 1 ? 0 : c];
+    COHORT_THROW_UNLESS(kind == "none" || kind == "bounds" || kind == "quantiles" || kind == "normal",
+                        "{}: unknown normalisation '{}'; known are none, bounds, quantiles, normal", what, kind);
+    for (std::int64_t i = 0; i < widths[c]; ++i, ++e) {
+      COHORT_THROW_UNLESS(e < statistics.width(),
+                          "{}: the vector is wider than its statistics, which have {} elements: they are of another "
+                          "data set or configuration; compute them again",
+                          what, statistics.width());
+      Element element;
+      if (kind != "none" && statistics.min[e] >= statistics.max[e]) {
+        COHORT_THROW_UNLESS(constant != "error",
+                            "{}: element {} (component {}) is {} in every step, so it cannot be normalised; leave it "
+                            "out, normalise it by none, or set constant_elements to keep or zero",
+                            what, e, c, statistics.min[e]);
+        if (constant == "zero") {
+          element.shift = statistics.min[e];
+          element.factor = 0;
+          element.inverted_constant = true;
+        }
+      } else if (kind == "normal") {
+        element.shift = statistics.mean[e];
+        element.factor = 1 / (statistics.std[e] + kEpsilon);
+      } else if (kind != "none") {
+        const std::vector<double>& low = kind == "bounds" ? statistics.min : statistics.q01;
+        const std::vector<double>& high = kind == "bounds" ? statistics.max : statistics.q99;
+        COHORT_THROW_UNLESS(e < low.size() && e < high.size(),
+                            "{}: the statistics have no quantiles; compute them again", what);
+        element.shift = low[e];
+        element.factor = 2 / (high[e] - low[e] + kEpsilon);
+        element.offset = -1;
+        element.clipped = true;
+      }
+      elements_.push_back(element);
+    }
+  }
+  COHORT_THROW_UNLESS(e == statistics.width(),
+                      "{}: the vector has {} elements, but its statistics have {}: they are of another data set or "
+                      "configuration; compute them again",
+                      what, e, statistics.width());
+}
+
+void Normalizer::normalize(std::span<float> rows) const {
+  if (elements_.empty()) return;
+  for (std::size_t at = 0; at < rows.size(); at += elements_.size())
+    for (std::size_t e = 0; e < elements_.size(); ++e) {
+      const Element& element = elements_[e];
+      double value = (static_cast<double>(rows[at + e]) - element.shift) * element.factor + element.offset;
+      if (element.clipped) value = std::clamp(value, -1.0, 1.0);
+      rows[at + e] = static_cast<float>(value);
+    }
+}
+
+void Normalizer::denormalize(std::span<float> rows) const {
+  if (elements_.empty()) return;
+  for (std::size_t at = 0; at < rows.size(); at += elements_.size())
+    for (std::size_t e = 0; e < elements_.size(); ++e) {
+      const Element& element = elements_[e];
+      const double value = static_cast<double>(rows[at + e]);
+      rows[at + e] = static_cast<float>(
+          element.inverted_constant ? element.shift : (value - element.offset) / element.factor + element.shift);
+    }
+}
+
+}  // namespace cohort::data

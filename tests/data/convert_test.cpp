@@ -1,0 +1,150 @@
+// Converting and looking into robot data.
+#include "data/convert.h"
+
+#include <gtest/gtest.h>
+
+#include "data/expect_error.h"
+#include "data/fixture_folder.h"
+#include "data/hdf5/metadata.h"
+#include "data/images/canvas.h"
+#include "data/inspect.h"
+#include "data/open_episodes.h"
+
+namespace cohort::data {
+namespace {
+namespace fs = std::filesystem;
+
+/// Every field of `one` is in `other` under the name that `rename` gives it, with equal values.
+void expect_equal(const EpisodeSource& one, const EpisodeSource& other,
+                  const std::vector<std::pair<std::string, std::string>>& names) {
+  ASSERT_EQ(one.size(), other.size());
+  for (std::int64_t e = 0; e < one.size(); ++e) {
+    const auto a = one.open(e), b = other.open(e);
+    ASSERT_EQ(a->steps(), b->steps());
+    for (const auto& [left, right] : names) {
+      SCOPED_TRACE(left);
+      const std::size_t f = one.field_index(left), g = other.field_index(right);
+      if (one.fields()[f].kind == StepKind::kImage) {
+        for (std::int64_t t = 0; t < a->steps(); ++t) {
+          std::string scratch_a, scratch_b;
+          Image images[2];
+          std::size_t i = 0;
+          for (const StoredImage& stored : {a->image(f, t, scratch_a), b->image(g, t, scratch_b)}) {
+            if (stored.encoding == ImageEncoding::kRaw)
+              images[i].pixels.assign(stored.bytes.begin(), stored.bytes.end());
+            else
+              decode_image(stored.bytes, 3, images[i]);
+            ++i;
+          }
+          EXPECT_EQ(images[0].pixels, images[1].pixels);
+        }
+        continue;
+      }
+      const auto count = static_cast<std::size_t>(a->steps() * one.fields()[f].elements());
+      std::vector<float> x(count), y(count);
+      a->read(f, 0, a->steps(), std::span(x));
+      b->read(g, 0, b->steps(), std::span(y));
+      EXPECT_EQ(x, y);
+    }
+  }
+}
+
+TEST(Convert, RldsToHdf5AndBackKeepsEveryValue) {
+  if (!has_hdf5()) GTEST_SKIP() << "this build has no HDF5";
+  OwnFolder folder;
+  const auto arm = open_episodes(fixture("arm"));
+  // The depth image changes its size from step to step, which HDF5 cannot hold.
+  EXPECT_ERROR(convert_episodes(*arm, folder.path() / "arm.hdf5", {.to = "hdf5"}), "change their size in step 1");
+  EXPECT_FALSE(fs::exists(folder.path() / "arm.hdf5")) << "nothing half-written";
+  EXPECT_TRUE(fs::is_empty(folder.path()));
+  const auto libero = open_episodes(fixture("libero.hdf5"));
+  const ConvertReport rlds = convert_episodes(*libero, folder.path(), {.to = "rlds", .name = "libero"});
+  EXPECT_EQ(rlds.episodes, 2);
+  EXPECT_EQ(rlds.steps, 10);
+  const auto first = open_episodes(rlds.path);
+  const std::vector<std::pair<std::string, std::string>> there{{"actions", "action"},
+                                                               {"rewards", "reward"},
+                                                               {"robot_states", "robot_states"},
+                                                               {"obs/ee_pos", "observation/ee_pos"},
+                                                               {"obs/agentview_rgb", "observation/agentview_rgb"},
+                                                               {"obs/eye_in_hand_rgb", "observation/eye_in_hand_rgb"}};
+  expect_equal(*libero, *first, there);
+  EXPECT_EQ(first->open(1)->metadata("episode_metadata/language_instruction"), "put the bowl on the plate");
+  float flags[2];
+  first->open(0)->read(first->field_index("is_last"), 2, 2, flags);
+  EXPECT_EQ(flags[0], 0.0f);
+  EXPECT_EQ(flags[1], 1.0f);
+  const ConvertReport hdf5 = convert_episodes(*first, folder.path() / "back.hdf5", {.to = "hdf5"});
+  EXPECT_EQ(hdf5.steps, 10);
+  const auto back = open_episodes(folder.path() / "back.hdf5");
+  for (const auto& [name, other] : there) expect_equal(*libero, *back, {{name, name}});
+  EXPECT_EQ(back->open(0)->metadata("language_instruction"), "put the bowl on the plate");
+  EXPECT_ERROR(convert_episodes(*libero, folder.path(), {.to = "rlds", .name = "libero"}), "exists already");
+  EXPECT_ERROR(convert_episodes(*libero, folder.path(), {.to = "rlds", .name = "My Set"}), "is no name of a data set");
+}
+
+TEST(Convert, RldsToRldsKeepsJpegBytes) {
+  OwnFolder folder;
+  const auto arm = open_episodes(fixture("arm"));
+  const ConvertReport report =
+      convert_episodes(*arm, folder.path(), {.to = "rlds", .name = "copy", .episodes = {1, 3}});
+  ASSERT_EQ(report.left_out.size(), 1u);
+  EXPECT_NE(report.left_out[0].find("touched"), std::string::npos);
+  const auto copy = open_episodes(folder.path() / "copy");
+  ASSERT_EQ(copy->size(), 2);
+  std::string scratch;
+  for (const char* name : {"observation/image", "observation/wrist", "observation/depth"})
+    EXPECT_EQ(copy->open(1)->image(copy->field_index(name), 2, scratch).bytes,
+              arm->open(3)->image(arm->field_index(name), 2, scratch).bytes);
+  EXPECT_EQ(copy->open(0)->text(copy->field_index("language_instruction"), 0),
+            arm->open(1)->text(arm->field_index("language_instruction"), 0));
+}
+
+TEST(Inspect, TheTextNamesEveryFieldAndTheSheetShowsTheFrames) {
+  const auto arm = open_episodes(fixture("arm"));
+  const std::string text = inspect_text(*arm);
+  for (const StepField& field : arm->fields()) EXPECT_NE(text.find(field.name), std::string::npos);
+  EXPECT_NE(text.find("5 episodes, 20 steps; an episode has 2 to 6, in the middle 4"), std::string::npos) << text;
+  const Image sheet = contact_sheet(*arm, {.episodes = 2, .frames = 3, .frame_height = 24});
+  // The first frame of the first camera stands at its place, untouched, for it has the sheet's frame height.
+  std::vector<std::size_t> cameras;
+  for (std::size_t f = 0; f < arm->fields().size(); ++f)
+    if (arm->fields()[f].kind == StepKind::kImage) cameras.push_back(f);
+  std::size_t place = 0;
+  while (arm->fields()[cameras[place]].name != "observation/image") ++place;
+  std::string scratch;
+  Image frame;
+  decode_image(arm->open(0)->image(cameras[place], 0, scratch).bytes, 3, frame);
+  bool found = false;
+  for (std::int64_t y = 0; y + frame.height <= sheet.height && !found; ++y) {
+    bool equal = true;
+    for (std::int64_t r = 0; r < frame.height && equal; ++r)
+      equal = std::equal(frame.row(r), frame.row(r) + frame.width * 3, sheet.row(y + r) + 12 * 3);
+    found = equal;
+  }
+  EXPECT_TRUE(found);
+  Image again;
+  decode_image(encode_png(sheet), 3, again);
+  EXPECT_EQ(again.pixels, sheet.pixels);
+  EXPECT_ERROR(contact_sheet(*arm, {.curves = {"observation/image"}}), "cannot be drawn as a curve");
+}
+
+TEST(Canvas, LinesAndLettersLieWhereTheyShould) {
+  Canvas canvas(20, 40, {0, 0, 0});
+  canvas.text(2, 3, "I", {9, 9, 9}, 1);  // three dots, a stem, three dots
+  const std::uint8_t* top = canvas.image().row(2);
+  EXPECT_EQ(top[3 * 3], 9);
+  EXPECT_EQ(top[5 * 3], 9);
+  EXPECT_EQ(canvas.image().row(4)[3 * 3], 0);
+  EXPECT_EQ(canvas.image().row(4)[4 * 3], 9);
+  canvas.line(-5, 10, 100, 10, {7, 7, 7});  // cut off at the edges
+  EXPECT_EQ(canvas.image().row(10)[0], 7);
+  EXPECT_EQ(canvas.image().row(10)[39 * 3], 7);
+  const std::vector<float> ramp{0, 1};
+  canvas.curve(0, 0, 20, 40, ramp, 0, 1, {5, 5, 5});
+  EXPECT_EQ(canvas.image().row(19)[0], 5);
+  EXPECT_EQ(canvas.image().row(0)[39 * 3], 5);
+}
+
+}  // namespace
+}  // namespace cohort::data
