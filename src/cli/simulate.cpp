@@ -123,7 +123,7 @@ int run_simulate(const std::vector<std::string>& arguments) {
   SimulateSettings s;
   CLI::App app("Simulates many environments of a model.", "cohort simulate");
   app.add_option("MODEL", s.model, "MJCF or URDF file, or a compiled .cohort model")->required();
-  app.add_option("--n-envs", s.n_envs, "environments")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--n-envs", s.n_envs, "environments")->check(CLI::Range(1, 1 << 30))->capture_default_str();
   app.add_option("--steps", s.steps, "steps of every environment")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
@@ -138,7 +138,7 @@ int run_simulate(const std::vector<std::string>& arguments) {
       ->capture_default_str();
   app.add_option("--seed", s.seed, "with the environment's id the key of all randomness")->capture_default_str();
   app.add_option("--record", s.record, "file for time, qpos, qvel, ctrl of every step: .npz or .csv");
-  app.add_option("--threads", s.threads, "cores to use")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--threads", s.threads, "cores to use")->check(CLI::Range(1, 4096))->capture_default_str();
   app.add_option("--lanes", s.lanes, "auto, scalar, avx2 or avx512: the results are the same bits")
       ->check(CLI::IsMember({"auto", "scalar", "avx2", "avx512"}))
       ->capture_default_str();

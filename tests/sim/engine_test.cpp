@@ -2,11 +2,14 @@
 // theory.
 #include "sim/cpu/engine.h"
 
+#include <atomic>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <functional>
 #include <limits>
+#include <new>
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -14,6 +17,22 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "sim/scene.h"
+
+namespace {
+std::atomic<long> allocations{0};
+}
+// Counts what the step asks for; hands on to malloc.
+void* operator new(std::size_t size) {
+  ++allocations;
+  if (void* p = std::malloc(size)) return p;
+  throw std::bad_alloc();
+}
+void operator delete(void* p) noexcept {
+  std::free(p);
+}
+void operator delete(void* p, std::size_t) noexcept {
+  std::free(p);
+}
 
 namespace cohort::sim {
 namespace {
@@ -122,7 +141,9 @@ struct Committed {
   const char* file;
   std::uint64_t hash;
 };
-constexpr Committed kCommitted[] = {{"walker.xml", 17107155032880442400ull}, {"pile.xml", 8051777161710244389ull}, {"arm_plain.xml", 14291893145091605115ull}};
+constexpr Committed kCommitted[] = {{"walker.xml", 17107155032880442400ull},
+                                    {"pile.xml", 8051777161710244389ull},
+                                    {"arm_plain.xml", 14291893145091605115ull}};
 
 TEST(BitsCommitted, AThousandStepsHashAsTheyAlwaysDid) {
   for (const Committed& c : kCommitted) {
@@ -238,6 +259,40 @@ TEST(Batched, ASavedModelRunsTheSameWithoutMujoco) {
   EXPECT_NE(error_of([&] { load_model(path); }).find("damaged"), std::string::npos);
   write_file_atomically(path, file.substr(0, 20));
   EXPECT_NE(error_of([&] { load_model(path); }).find("cut off"), std::string::npos);
+  std::filesystem::remove(path);
+}
+
+TEST(Batched, AStepAllocatesNothing) {
+  SceneOptions o;
+  o.threads = 2;
+  Scene scene(o);
+  scene.add_entity(Mjcf{kModels + "walker.xml"});
+  scene.build(64);
+  scene.set_random_ctrl(0);
+  scene.step();
+  const long before = allocations;
+  for (int s = 0; s < 100; ++s) scene.step();
+  EXPECT_EQ(allocations - before, 0);
+}
+
+TEST(Batched, ASceneOfACompiledModelEqualsOneOfItsFile) {
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / format("cohort_compiled_{}.cohort", getpid());
+  const EntityDeclaration e{"m", Mjcf{kModels + "walker.xml"}};
+  save_model(import_model(compile_scene(std::span(&e, 1), {}, {}).mjb), path);
+  SceneOptions o;
+  o.seed = 3;
+  Scene scene(o);
+  scene.build_from_file(path, 20);
+  for (int s = 0; s < 50; ++s) {
+    scene.set_random_ctrl(s);
+    scene.step();
+  }
+  EXPECT_TRUE(same_bits(states(scene), simulate({.n = 20, .steps = 50})));
+  SceneOptions changed;
+  changed.timestep = 0.1;
+  Scene other(changed);
+  EXPECT_NE(error_of([&] { other.build_from_file(path, 1); }).find("compiled"), std::string::npos);
   std::filesystem::remove(path);
 }
 

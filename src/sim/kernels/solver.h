@@ -274,10 +274,11 @@ COHORT_KERNEL Pattern hessian_pattern(const ModelView& m, Constraints<L>& c, Sol
   return {s.cols, s.start};
 }
 
-/// w.constraint := J' force, and with `newton` hessian := M + J' W J.
+/// w.constraint := J' force, and with `newton` hessian := M + J' W J. The Hessian is for the live lanes: a group that
+/// weighs nothing in any of them is left out, which adds zero to the others.
 template <class L>
 COHORT_KERNEL void forces_and_hessian(const ModelView& m, Workspace<L>& w, Constraints<L>& c, SolverSpace<L>& s,
-                                      Pattern p, bool newton) {
+                                      Pattern p, bool newton, typename L::M live) {
   using V = typename L::V;
   for (int d = 0; d < m.nv; ++d) w.constraint[d] = V(0.0f);
   if (newton) {
@@ -299,6 +300,9 @@ COHORT_KERNEL void forces_and_hessian(const ModelView& m, Workspace<L>& w, Const
       w.constraint[dofs[a]] = sum;
     }
     if (!newton) continue;
+    V heaviest = r.weight[0];
+    for (int i = 1; i < g.dim; ++i) heaviest = max(heaviest, r.weight[i * g.dim + i]);
+    if (!any(live & (heaviest > V(0.0f)))) continue;
     for (int i = 0; i < g.dim; ++i) {
       for (int j = 0; j < i; ++j) r.weight[j * g.dim + i] = r.weight[i * g.dim + j];
     }
@@ -422,7 +426,7 @@ COHORT_KERNEL void solve_constraints(const ModelView& m, Workspace<L>& w, Constr
   auto live = c.constrained;
   V improvement = zero;
   for (int iteration = 0;; ++iteration) {
-    forces_and_hessian<L>(m, w, c, s, pattern, newton);
+    forces_and_hessian<L>(m, w, c, s, pattern, newton, live);
     for (int d = 0; d < nv; ++d) {
       s.grad[d] = s.Ma[d] - w.smooth[d] - w.constraint[d];
       s.precond[d] = s.grad[d];
