@@ -46,6 +46,15 @@ class SimulateCommand : public ::testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  /// Lines of a recording behind its header, in any order.
+  std::multiset<std::string> lines(const std::string& name) const {
+    std::multiset<std::string> set;
+    const std::string text = read_file(path(name));
+    for (std::size_t at = 0, end; (end = text.find('\n', at)) != std::string::npos; at = end + 1) {
+      if (at > 0) set.insert(text.substr(at, end - at));
+    }
+    return set;
+  }
   std::filesystem::path folder_;
 };
 
@@ -69,18 +78,35 @@ TEST_F(SimulateCommand, TwoProcessesWithHalfTheEnvironmentsMakeTheWhole) {
   ASSERT_EQ(run(base + path("all.csv") + " --n-envs 6").code, 0);
   ASSERT_EQ(run(base + path("one.csv") + " --n-envs 2").code, 0);
   ASSERT_EQ(run(base + path("two.csv") + " --n-envs 4 --first-env 2").code, 0);
-  const auto lines = [&](const std::string& name) {
-    std::multiset<std::string> set;
-    const std::string text = read_file(path(name));
-    for (std::size_t at = 0, end; (end = text.find('\n', at)) != std::string::npos; at = end + 1) {
-      if (at > 0) set.insert(text.substr(at, end - at));
-    }
-    return set;
-  };
   std::multiset<std::string> halves = lines("one.csv");
   halves.merge(lines("two.csv"));
   EXPECT_EQ(lines("all.csv").size(), 6u * 31u);
   EXPECT_EQ(halves, lines("all.csv"));
+}
+
+TEST_F(SimulateCommand, AProcessPerDeviceComputesWhatOneProcessComputes) {
+  const std::string base = cohort_program() + " simulate " + kWalker + " --steps 30 --n-envs 7 --record ";
+  ASSERT_EQ(run(base + path("all.csv")).code, 0);
+  const Result shared = run(base + path("part.csv") + " --devices 0,1,2");
+  ASSERT_EQ(shared.code, 0) << shared.output;
+  EXPECT_NE(shared.output.find("3 processes together"), std::string::npos) << shared.output;
+  EXPECT_NE(shared.output.find("7 environments x 30 steps"), std::string::npos) << shared.output;
+  std::multiset<std::string> parts = lines("part.0.csv");
+  parts.merge(lines("part.1.csv"));
+  parts.merge(lines("part.2.csv"));
+  EXPECT_EQ(parts.size(), 7u * 31u);
+  EXPECT_EQ(parts, lines("all.csv"));
+  // A process that fails ends the whole run with its code.
+  const Result broken = run(cohort_program() + " simulate /nowhere/x.xml --n-envs 4 --devices 0,1");
+  EXPECT_EQ(broken.code, 1) << broken.output;
+  EXPECT_EQ(run(base + path("x.csv") + " --devices 0,0").code, 2);
+  EXPECT_EQ(run(cohort_program() + " simulate " + kWalker + " --n-envs 1 --devices 0,1").code, 2);
+}
+
+TEST_F(SimulateCommand, SurveysAFolderOfModels) {
+  const Result table = run(cohort_program() + " model " + COHORT_SOURCE_DIR + "/tests/sim/models");
+  EXPECT_EQ(table.code, 0) << table.output;
+  EXPECT_NE(table.output.find("| walker.xml | 13 | runs |"), std::string::npos) << table.output;
 }
 
 TEST_F(SimulateCommand, RunsBothEnginesAndACompiledModel) {
