@@ -11,7 +11,7 @@ namespace cohort::sim {
 namespace {
 
 constexpr char kMagic[8] = {'C', 'O', 'H', 'O', 'R', 'T', 'M', 'D'};
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 
 /// FNV-1a: finds damage, not malice.
 std::uint64_t checksum(const char* data, std::size_t size) {
@@ -126,7 +126,8 @@ void visit(Action& io, T& m) {
   io(m.sizes), io(m.body), io(m.joint), io(m.dof), io(m.pattern), io(m.pattern_start), io(m.link), io(m.limit),
       io(m.friction), io(m.wrap);
   io(m.tendon), io(m.actuator), io(m.geom), io(m.pair), io(m.row_dof), io(m.row_sign), io(m.equality), io(m.qpos0),
-      io(m.qpos_spring);
+      io(m.qpos_spring), io(m.frame), io(m.fluid), io(m.sensor), io(m.piece), io(m.sensor_match),
+      io(m.ray_geom), io(m.mesh), io(m.mesh_vertex), io(m.mesh_edge), io(m.height_field), io(m.height), io(m.geom_friction);
 }
 
 struct FileHeader {
@@ -155,6 +156,17 @@ ModelView Model::view() const {
   v.row_dof = row_dof.data();
   v.row_sign = row_sign.data();
   v.equality = equality.data();
+  v.frame = frame.data();
+  v.fluid = fluid.data();
+  v.sensor = sensor.data();
+  v.piece = piece.data();
+  v.sensor_match = sensor_match.data();
+  v.ray_geom = ray_geom.data();
+  v.mesh = mesh.data();
+  v.mesh_vertex = mesh_vertex.data();
+  v.mesh_edge = mesh_edge.data();
+  v.height_field = height_field.data();
+  v.height = height.data();
   v.qpos0 = qpos0.data();
   v.qpos_spring = qpos_spring.data();
   return v;

@@ -39,6 +39,18 @@ struct Model {
   std::vector<int> row_dof;
   std::vector<float> row_sign;
   std::vector<EqualityRecord> equality;
+  std::vector<FrameRecord> frame;
+  std::vector<FluidRecord> fluid;
+  std::vector<SensorRecord> sensor;
+  std::vector<PieceRecord> piece;
+  std::vector<int> sensor_match;
+  std::vector<GeomRecord> ray_geom;
+  std::vector<MeshRecord> mesh;
+  std::vector<float> mesh_vertex;
+  std::vector<int> mesh_edge;
+  std::vector<HeightFieldRecord> height_field;
+  std::vector<float> height;
+  std::vector<float> geom_friction;  ///< (geoms of the file, 3): what environments may change
   std::vector<float> qpos0, qpos_spring;
 
   /// Valid as long as this model is neither changed nor moved.

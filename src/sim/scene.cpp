@@ -334,16 +334,48 @@ std::vector<float> Scene::get_sensor(const std::string& name, const Indices& env
   return read(derived(Field::kSensors), select(Indices(columns), info().nsensordata, "sensor value", envs, 1));
 }
 
-void Scene::set_parameter(Parameter parameter, std::span<const float> values, const Indices& envs) {
+ArrayView Scene::parameter(Parameter parameter) {
   need_built();
   const ArrayView view = engine_->parameter(parameter);
-  write(view, select({}, static_cast<int>(view.shape[1]), "value", envs, 1), values);
-  engine_->commit_parameters();
+  std::vector<float>& defaults = parameter_defaults_[static_cast<std::size_t>(parameter)];
+  if (defaults.empty() && view.shape[1] > 0) {
+    defaults = read(view, select({}, static_cast<int>(view.shape[1]), "value", {0}, 1));
+  }
+  return view;
 }
-std::vector<float> Scene::get_parameter(Parameter parameter, const Indices& envs) {
-  need_built();
-  const ArrayView view = engine_->parameter(parameter);
+void Scene::set_parameter(Parameter which, std::span<const float> values, const Indices& envs) {
+  const ArrayView view = parameter(which);
+  const Selection to = select({}, static_cast<int>(view.shape[1]), "value", envs, 1);
+  const std::vector<float> before = read(view, to);
+  write(view, to, values);
+  try {
+    engine_->commit_parameters();
+  } catch (const Error&) {
+    write(view, to, before);
+    throw;
+  }
+  derived_valid_ = false;
+}
+std::vector<float> Scene::get_parameter(Parameter which, const Indices& envs) {
+  const ArrayView view = parameter(which);
   return read(view, select({}, static_cast<int>(view.shape[1]), "value", envs, 1));
+}
+void Scene::randomize_parameter(Parameter which, double lower, double upper, const Indices& envs, std::uint32_t draw) {
+  COHORT_THROW_UNLESS(lower <= upper, "{}: factors from {} to {}: the first is the smaller one", parameter_name(which),
+                      lower, upper);
+  parameter(which);
+  const std::vector<float>& defaults = parameter_defaults_[static_cast<std::size_t>(which)];
+  std::vector<float> values;
+  for (std::int32_t env : envs.resolve(n_envs(), "environment")) {
+    const RandomStream random(options_.seed, RandomPurpose::kEnvironment,
+                              static_cast<std::uint64_t>(global_environment_id(env)),
+                              static_cast<std::uint64_t>(which) << 32 | draw);
+    for (std::size_t i = 0; i < defaults.size(); ++i) {
+      const float share = random.uniform(static_cast<std::uint64_t>(i));
+      values.push_back(defaults[i] * (static_cast<float>(lower) + static_cast<float>(upper - lower) * share));
+    }
+  }
+  set_parameter(which, values, envs);
 }
 
 }  // namespace cohort::sim

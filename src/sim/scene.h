@@ -156,6 +156,10 @@ class Scene {
   /// Parameters that differ between environments, (envs, size); see Parameter.
   void set_parameter(Parameter parameter, std::span<const float> values, const Indices& envs = {});
   std::vector<float> get_parameter(Parameter parameter, const Indices& envs = {});
+  /// Gives every environment the model's values, each times a factor of its own, uniform in [lower, upper]: a function
+  /// of (seed, global environment id, parameter, value, draw) only, so that shares of a batch get what the whole would.
+  void randomize_parameter(Parameter parameter, double lower, double upper, const Indices& envs = {},
+                           std::uint32_t draw = 0);
 
   /// Everything that the next step depends on. Loading into a scene of the same model, engine and n_envs continues with
   /// the same bits. load_state throws Error and changes nothing when the file is another scene's.
@@ -184,6 +188,8 @@ class Scene {
   void control(DofMode mode, std::span<const float> target, const Indices& dofs, const Indices& envs);
   void apply_dof_control();
   ArrayView derived(Field field);
+  /// The engine's view; the first time the model's values are kept.
+  ArrayView parameter(Parameter parameter);
 
   SceneOptions options_;
   std::vector<EntityDeclaration> declarations_;
@@ -197,6 +203,7 @@ class Scene {
   std::vector<double> kp_, kv_, force_lower_, force_upper_;  ///< (nv)
   std::vector<DofMode> mode_;                                ///< (n_envs, nv)
   std::vector<double> target_;                               ///< (n_envs, nv)
+  std::array<std::vector<float>, 6> parameter_defaults_;     ///< the model's values of those that were asked for
   bool any_control_ = false;                                 ///< some mode is not kForce
   bool derived_valid_ = false;
   std::int64_t steps_ = 0;

@@ -3,12 +3,12 @@
 
 #include <gtest/gtest.h>
 
-#include "oracle.h"
-#include "sim/kernels/step.h"
+#include "block.h"
 
 namespace cohort::sim {
 namespace {
 
+using test::Block;
 using test::take;
 
 /// Rows: reference accelerations carry stiffness 1/s^2 of thousands times positions of single precision.
@@ -19,47 +19,6 @@ constexpr double kCostRatio = 1.025;
 constexpr double kAccelerationTolerance = 5e-3;
 /// Integration of one step from the same acceleration.
 constexpr double kStepTolerance = 5e-5;
-
-/// Memory for our block of one float.
-class Block {
- public:
-  explicit Block(const ModelView& m) {
-    const IntegerSizes n = integer_sizes(m);
-    values_.assign(static_cast<std::size_t>(lay_out<ScalarLane>(m, nullptr, space)),
-                   std::numeric_limits<float>::infinity());
-    lay_out<ScalarLane>(m, values_.data(), space);
-    groups_.resize(static_cast<std::size_t>(n.groups) + 1);
-    cols_.resize(static_cast<std::size_t>(n.cols) + 1);
-    start_.resize(static_cast<std::size_t>(n.start));
-    bits_.resize(static_cast<std::size_t>(n.bits) + 1);
-    space.c.group = groups_.data();
-    space.s.cols = cols_.data();
-    space.s.start = start_.data();
-    space.s.bits = bits_.data();
-  }
-  void load(const ModelView& m, const mjData& d) {
-    std::fill(values_.begin(), values_.end(), std::numeric_limits<float>::infinity());
-    const auto copy = [](float* to, const double* from, int n) {
-      for (int i = 0; i < n; ++i) to[i] = static_cast<float>(from[i]);
-    };
-    copy(space.w.q, d.qpos, m.nq);
-    copy(space.w.v, d.qvel, m.nv);
-    copy(space.w.act, d.act, m.na);
-    copy(space.w.ctrl, d.ctrl, m.nu);
-    copy(space.w.applied, d.qfrc_applied, m.nv);
-    copy(space.w.link_force, d.xfrc_applied, 6 * m.nlink);
-    copy(space.w.mocap_pos, d.mocap_pos, 3 * m.nmocap);
-    copy(space.w.mocap_quat, d.mocap_quat, 4 * m.nmocap);
-    copy(space.w.warm, d.qacc_warmstart, m.nv);
-  }
-  BlockSpace<ScalarLane> space;
-
- private:
-  std::vector<float> values_;
-  std::vector<Group> groups_;
-  std::vector<int> cols_, start_;
-  std::vector<unsigned long long> bits_;
-};
 
 struct Row {
   std::vector<double> jacobian;
@@ -75,7 +34,7 @@ std::vector<Row> our_rows(const ModelView& m, Constraints<ScalarLane>& c) {
     const GroupLayout l = layout_of(g);
     for (int e = 0; e < g.edges; ++e) {
       Row row{std::vector<double>(static_cast<std::size_t>(m.nv)), piece[l.aref + e],
-              piece[l.weight + (g.kind == kGroupElliptic ? e : 0)]};
+              piece[l.weight + (weights_of(g.kind, g.dim) > 1 ? e : 0)]};
       if (row.weight == 0) continue;
       for (int d = 0; d < m.nv; ++d) {
         std::vector<float> unit(static_cast<std::size_t>(m.nv), 0);
@@ -163,6 +122,33 @@ std::vector<std::pair<std::string, std::string>> features() {
                       "<equality><joint joint1='j' joint2='k' polycoef='0.05 0.8 0.3 -0.1 0.02'/><joint joint1='j' "
                       "polycoef='0.1 0 0 0 0'/>"
                       "<tendon tendon1='t' tendon2='s' polycoef='0 1.2 0 0 0'/></equality></mujoco>"});
+  const std::string loops =
+      "<body name='a' pos='0 0 1'><joint axis='0 1 0'/><geom size='0.03 0.2' type='capsule' pos='0 0 -0.2'/>"
+      "<site name='sa' pos='0.05 0.02 -0.35' euler='20 30 0'/>"
+      "<body name='a2' pos='0 0 -0.4'><joint type='ball'/><geom size='0.03 0.15' type='capsule' pos='0 0 "
+      "-0.15'/></body></body>"
+      "<body name='b' pos='0.3 0 1'><joint axis='0 1 0.2' damping='0.1'/><joint type='slide' axis='1 0 0'/>"
+      "<geom size='0.03 0.2' type='capsule' pos='0 0 -0.2'/><site name='sb' pos='0 0 -0.3' euler='0 20 50'/></body>"
+      "<body name='c' pos='0.1 0.4 1'><freejoint/><geom type='box' size='0.1 0.05 0.08'/><site name='sc' pos='0.1 0 "
+      "0'/></body>"
+      "<body name='d' mocap='true' pos='0.1 0.7 1'><geom size='0.02' contype='0' conaffinity='0'/></body>"
+      "<site name='sw' pos='0.2 0.1 0.9' euler='0 0 70'/>";
+  const auto loop = [&](const std::string& equality, const std::string& option = "") {
+    return "<mujoco><option " + option + "/><worldbody>" + loops + "</worldbody><equality>" + equality +
+           "</equality></mujoco>";
+  };
+  list.push_back({"connect of bodies", loop("<connect body1='a2' body2='b' anchor='0.02 0.03 -0.3'/>"
+                                            "<connect body1='c' anchor='-0.1 0.02 0' solref='0.05 0.8'/>")});
+  list.push_back({"connect within a chain", loop("<connect body1='a' body2='a2' anchor='0.05 0 -0.4'/>")});
+  list.push_back({"weld of bodies, to the world and to a mocap body",
+                  loop("<weld body1='a2' body2='b' relpose='0.25 0.02 0.1 0.9 0.1 0.3 0' torquescale='0.3'/>"
+                       "<weld body1='c' body2='d' solimp='0.8 0.99 0.1 0.4 3'/><weld body1='b'/>")});
+  list.push_back(
+      {"connect and weld of sites", loop("<connect site1='sa' site2='sb'/><weld site1='sc' site2='sw' torquescale='2'/>"
+                                         "<weld site1='sb' site2='sc'/>")});
+  list.push_back(
+      {"weld under conjugate gradients and one that starts inactive",
+       loop("<weld body1='a2' body2='b'/><weld body1='c' active='false'/>", "solver='CG' iterations='400'")});
   return list;
 }
 
@@ -204,9 +190,15 @@ TEST_P(Constraint, RowsCostAndAccelerationEqualMujocoOnRandomStates) {
       std::size_t which = 0;
       for (std::size_t k = 0; k < ours.size(); ++k) {
         if (used[k]) continue;
-        double distance = std::abs(ours[k].aref - p.data->efc_aref[i]) / (100 + std::abs(p.data->efc_aref[i]));
-        for (int d = 0; d < nv; ++d)
-          distance = std::max(distance, std::abs(ours[k].jacobian[static_cast<std::size_t>(d)] - J[d]));
+        // A quaternion and its opposite are one orientation, so that a weld's row may be the opposite of MuJoCo's.
+        double distance = 1e9;
+        for (double sign : {1.0, -1.0}) {
+          if (sign < 0 && p.data->efc_type[i] != mjCNSTR_EQUALITY) continue;
+          double here = std::abs(sign * ours[k].aref - p.data->efc_aref[i]) / (100 + std::abs(p.data->efc_aref[i]));
+          for (int d = 0; d < nv; ++d)
+            here = std::max(here, std::abs(sign * ours[k].jacobian[static_cast<std::size_t>(d)] - J[d]));
+          distance = std::min(distance, here);
+        }
         if (distance < best) best = distance, which = k;
       }
       used[which] = true;

@@ -1,12 +1,14 @@
-// The batched engine as a whole: the same bits whatever runs it, isolation of broken environments, files, faults,
-// theory.
+// The batched engine as a whole: the same bits whatever runs it, isolation of broken environments, files, faults.
 #include "sim/cpu/engine.h"
 
+#include <atomic>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <functional>
 #include <limits>
+#include <new>
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -14,6 +16,22 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "sim/scene.h"
+
+namespace {
+std::atomic<long> allocations{0};
+}
+// Counts what the step asks for; hands on to malloc.
+void* operator new(std::size_t size) {
+  ++allocations;
+  if (void* p = std::malloc(size)) return p;
+  throw std::bad_alloc();
+}
+void operator delete(void* p) noexcept {
+  std::free(p);
+}
+void operator delete(void* p, std::size_t) noexcept {
+  std::free(p);
+}
 
 namespace cohort::sim {
 namespace {
@@ -122,7 +140,9 @@ struct Committed {
   const char* file;
   std::uint64_t hash;
 };
-constexpr Committed kCommitted[] = {{"walker.xml", 17107155032880442400ull}, {"pile.xml", 8051777161710244389ull}, {"arm_plain.xml", 14291893145091605115ull}};
+constexpr Committed kCommitted[] = {{"walker.xml", 17107155032880442400ull},
+                                    {"pile.xml", 8051777161710244389ull},
+                                    {"arm_plain.xml", 14291893145091605115ull}};
 
 TEST(BitsCommitted, AThousandStepsHashAsTheyAlwaysDid) {
   for (const Committed& c : kCommitted) {
@@ -241,16 +261,141 @@ TEST(Batched, ASavedModelRunsTheSameWithoutMujoco) {
   std::filesystem::remove(path);
 }
 
+TEST(Parameters, TheModelsValuesGiveTheModelsBits) {
+  const std::vector<float> truth = simulate({.n = 20, .steps = 60});
+  Job run{.n = 20, .steps = 60};
+  run.before_step = [](Scene& scene, int s) {
+    if (s > 0) return;
+    for (Parameter p : {Parameter::kLinkMass, Parameter::kGeomFriction, Parameter::kDofArmature, Parameter::kDofDamping,
+                        Parameter::kActuatorGain, Parameter::kActuatorBias}) {
+      scene.set_parameter(p, scene.get_parameter(p));
+    }
+  };
+  EXPECT_TRUE(same_bits(simulate(run), truth));
+}
+
+/// Everything randomized, as a learner would.
+void randomize(Scene& scene, int s) {
+  if (s > 0) return;
+  scene.randomize_parameter(Parameter::kLinkMass, 0.7, 1.4);
+  scene.randomize_parameter(Parameter::kGeomFriction, 0.5, 1.5);
+  scene.randomize_parameter(Parameter::kDofArmature, 0.5, 2);
+  scene.randomize_parameter(Parameter::kDofDamping, 0.5, 2);
+  scene.randomize_parameter(Parameter::kActuatorGain, 0.8, 1.2);
+}
+
+TEST(Parameters, RandomizedOnesAreKeyedByTheGlobalEnvironmentAndKeepTheBits) {
+  Job whole{.n = 40, .steps = 60};
+  whole.before_step = randomize;
+  const std::vector<float> truth = simulate(whole);
+  EXPECT_FALSE(same_bits(truth, simulate({.n = 40, .steps = 60})));
+  const auto one = static_cast<std::ptrdiff_t>(truth.size() / 40);
+  Job part{.n = 17, .threads = 2, .steps = 60, .first = 23, .lanes = LaneWidth::kScalar};
+  part.before_step = randomize;
+  EXPECT_TRUE(same_bits(simulate(part), std::vector<float>(truth.begin() + 23 * one, truth.end())));
+}
+
+TEST(Parameters, EveryEnvironmentMovesAsMujocoWithItsParameters) {
+  const auto run = [](EngineKind engine) {
+    SceneOptions o;
+    o.engine = engine;
+    o.seed = 9;
+    Scene scene(o);
+    scene.add_entity(Mjcf{kModels + "walker.xml"});
+    scene.build(12);
+    randomize(scene, 0);
+    // Short, because walkers are chaotic.
+    for (int s = 0; s < 25; ++s) {
+      scene.set_random_ctrl(s);
+      scene.step();
+    }
+    return scene.get_dofs_velocity();
+  };
+  const std::vector<float> ours = run(EngineKind::kBatched), theirs = run(EngineKind::kMujoco);
+  ASSERT_EQ(ours.size(), theirs.size());
+  for (std::size_t i = 0; i < ours.size(); ++i) EXPECT_NEAR(ours[i], theirs[i], 5e-3 * (1 + std::abs(theirs[i]))) << i;
+}
+
+TEST(Parameters, ImpossibleOnesAreRefusedAndChangeNothing) {
+  SceneOptions o;
+  Scene scene(o);
+  scene.add_entity(Mjcf{kModels + "walker.xml"});
+  scene.build(3);
+  const std::vector<float> before = scene.get_parameter(Parameter::kLinkMass);
+  std::vector<float> mass = before;
+  mass[mass.size() / 2] = -1;
+  EXPECT_NE(error_of([&] { scene.set_parameter(Parameter::kLinkMass, mass); }).find("environment 1"),
+            std::string::npos);
+  EXPECT_EQ(scene.get_parameter(Parameter::kLinkMass), before);
+  scene.step();
+  EXPECT_EQ(scene.view(Field::kStatus).span<std::int32_t>()[1], kStatusOk);
+}
+
+TEST(Parameters, AStateCarriesThem) {
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / format("cohort_parameters_{}.state", getpid());
+  Job whole{.n = 20, .steps = 40};
+  whole.before_step = randomize;
+  const std::vector<float> truth = simulate(whole);
+  Job first{.n = 20, .steps = 21};
+  first.before_step = [&](Scene& scene, int s) {
+    randomize(scene, s);
+    if (s == 20) scene.save_state(path);
+  };
+  simulate(first);
+  Job second{.n = 20, .steps = 40};
+  second.before_step = [&](Scene& scene, int s) {
+    if (s == 20) {
+      scene.load_state(path);
+      scene.set_random_ctrl(20);
+    }
+  };
+  EXPECT_TRUE(same_bits(simulate(second), truth));
+  std::filesystem::remove(path);
+}
+
+TEST(Batched, AStepAllocatesNothing) {
+  SceneOptions o;
+  o.threads = 2;
+  Scene scene(o);
+  scene.add_entity(Mjcf{kModels + "walker.xml"});
+  scene.build(64);
+  scene.set_random_ctrl(0);
+  scene.step();
+  const long before = allocations;
+  for (int s = 0; s < 100; ++s) scene.step();
+  EXPECT_EQ(allocations - before, 0);
+}
+
+TEST(Batched, ASceneOfACompiledModelEqualsOneOfItsFile) {
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / format("cohort_compiled_{}.cohort", getpid());
+  const EntityDeclaration e{"m", Mjcf{kModels + "walker.xml"}};
+  save_model(import_model(compile_scene(std::span(&e, 1), {}, {}).mjb), path);
+  SceneOptions o;
+  o.seed = 3;
+  Scene scene(o);
+  scene.build_from_file(path, 20);
+  for (int s = 0; s < 50; ++s) {
+    scene.set_random_ctrl(s);
+    scene.step();
+  }
+  EXPECT_TRUE(same_bits(states(scene), simulate({.n = 20, .steps = 50})));
+  SceneOptions changed;
+  changed.timestep = 0.1;
+  Scene other(changed);
+  EXPECT_NE(error_of([&] { other.build_from_file(path, 1); }).find("compiled"), std::string::npos);
+  std::filesystem::remove(path);
+}
+
 TEST(Batched, UnsupportedFeaturesAreListedByNameInTheFile) {
-  const EntityDeclaration e{"m",
-                            Mjcf{.file = "", .xml = R"(<mujoco><option integrator="implicit" density="1"/><worldbody>
-      <site name="s"/><body><joint name="j"/><geom name="can" type="cylinder" size="0.1 0.1"/><site name="t" pos="1 0 0"/></body>
-      <geom name="lid" type="box" size="1 1 1"/></worldbody>
-      <tendon><spatial name="cord"><site site="s"/><site site="t"/></spatial></tendon>
+  const EntityDeclaration e{
+      "m", Mjcf{.file = "", .xml = R"(<mujoco><option integrator="implicit" noslip_iterations="3"/><worldbody>
+      <body><joint name="j" range="-1 1" limited="true"/><geom size="0.1"/></body></worldbody>
       <actuator><muscle name="biceps" joint="j" lengthrange="0 1"/></actuator>
-      <sensor><gyro name="imu" site="t"/></sensor></mujoco>)"}};
+      <sensor><jointlimitpos name="stop" joint="j"/></sensor></mujoco>)"}};
   const std::string text = error_of([&] { import_model(compile_scene(std::span(&e, 1), {}, {}).mjb); });
-  for (const char* word : {"implicit", "fluid", "can", "lid", "cord", "biceps", "imu", "mujoco"}) {
+  for (const char* word : {"implicit", "noslip", "biceps", "stop", "mujoco"}) {
     EXPECT_NE(text.find(word), std::string::npos) << word << " in: " << text;
   }
 }
@@ -273,112 +418,6 @@ TEST(Batched, TheMemoryPlanIsWhatIsAllocated) {
   for (int f = 0; f < kFieldCount; ++f)
     bytes += 4.0 * static_cast<double>(scene.engine().view(static_cast<Field>(f)).shape[1]);
   EXPECT_EQ(scene.engine().memory().bytes_per_environment(), bytes);
-}
-
-// ---- theory
-
-Scene& build(Scene& scene, const std::string& xml, int n = 1) {
-  scene.add_entity(Mjcf{.file = "", .xml = xml});
-  scene.build(n);
-  return scene;
-}
-
-TEST(Theory, AProjectileFliesAParabola) {
-  SceneOptions o;
-  o.timestep = 0.001;
-  Scene scene(o);
-  build(scene, "<mujoco><worldbody><body><freejoint/><geom size='0.1'/></body></worldbody></mujoco>");
-  scene.set_qvel(std::vector<float>{3, 0, 5, 0, 0, 2});
-  for (int i = 0; i < 1000; ++i) scene.step();
-  const std::vector<float> x = scene.get_dofs_position();
-  EXPECT_NEAR(x[0], 3, 1e-4);
-  // Semi-implicit Euler lags the parabola by g h t / 2.
-  EXPECT_NEAR(x[2], 5 - 0.5 * 9.81 - 0.5 * 9.81 * 0.001, 1e-4);
-  EXPECT_NEAR(x[5], 2, 1e-4);
-}
-
-TEST(Theory, AContactCarriesTheWeight) {
-  for (const char* cone : {"pyramidal", "elliptic"}) {
-    SceneOptions o;
-    o.cone = cone;
-    Scene scene(o);
-    build(scene,
-          "<mujoco><worldbody><geom type='plane' size='1 1 1'/><body pos='0 0 0.0999'><joint name='z' type='slide' "
-          "axis='0 0 1'/>"
-          "<geom size='0.1' mass='2'/></body></worldbody></mujoco>");
-    for (int i = 0; i < 2000; ++i) scene.step();
-    // At rest the solver's stiffness holds m g: depth follows from aref = -K imp d and the regularization.
-    EXPECT_NEAR(scene.get_dofs_velocity()[0], 0, 1e-5);
-    const ArrayView acc = scene.view(Field::kQacc);
-    EXPECT_NEAR(static_cast<float*>(acc.data)[0], 0, 1e-3) << cone;  // the contact's force is exactly the weight
-  }
-}
-
-TEST(Theory, FrictionHoldsBelowTheConesAngleAndSlipsAboveIt) {
-  // A box-like sled (slide joints, no rotation) on a floor; gravity tilted by the angle.
-  const auto speed = [](double angle) {
-    SceneOptions o;
-    o.cone = "elliptic";
-    o.gravity = {9.81 * std::sin(angle), 0, -9.81 * std::cos(angle)};
-    Scene scene(o);
-    build(scene,
-          "<mujoco><option impratio='100'/><worldbody><geom type='plane' size='1 1 1' friction='0.5'/><body pos='0 0 "
-          "0.1'><joint type='slide' axis='1 0 0'/>"
-          "<joint type='slide' axis='0 0 1'/><geom size='0.1' friction='0.5'/></body></worldbody></mujoco>");
-    for (int i = 0; i < 500; ++i) scene.step();
-    return scene.get_dofs_velocity()[0];
-  };
-  const double limit = std::atan(0.5);
-  EXPECT_LT(std::abs(speed(limit - 0.05)), 0.01);
-  // Above, the acceleration is g (sin - mu cos), over one second.
-  EXPECT_NEAR(speed(limit + 0.1), 9.81 * (std::sin(limit + 0.1) - 0.5 * std::cos(limit + 0.1)), 0.05);
-}
-
-TEST(Theory, RungeKuttaKeepsThePendulumsEnergyAndItsPeriod) {
-  SceneOptions o;
-  o.timestep = 0.005;
-  o.integrator = "RK4";
-  Scene scene(o);
-  build(scene,
-        "<mujoco><worldbody><body><joint axis='0 1 0'/><geom size='0.001' pos='0 0 -1' "
-        "mass='1'/></body></worldbody></mujoco>");
-  scene.set_qpos(std::vector<float>{0.1f});
-  int crossings = 0;
-  float before = 0.1f;
-  double first = 0, last = 0;
-  for (int i = 0; i < 4000; ++i) {
-    scene.step();
-    const float q = scene.get_dofs_position()[0];
-    if (before > 0 && q <= 0) {
-      const double t = (i + before / (before - q)) * 0.005;
-      if (crossings++ == 0) first = t;
-      last = t;
-    }
-    before = q;
-  }
-  // T = 2 pi sqrt(l / g) (1 + theta^2 / 16 + ...)
-  const double period = 2 * M_PI * std::sqrt(1 / 9.81) * (1 + 0.1 * 0.1 / 16);
-  EXPECT_NEAR((last - first) / (crossings - 1), period, 1e-4);
-  const float q = scene.get_dofs_position()[0], v = scene.get_dofs_velocity()[0];
-  EXPECT_NEAR(0.5 * v * v + 9.81 * (1 - std::cos(q)), 9.81 * (1 - std::cos(0.1)), 1e-4);
-}
-
-TEST(Theory, MomentumOfFreeBodiesThatTouchIsConserved) {
-  SceneOptions o;
-  o.gravity = {0, 0, 0};
-  Scene scene(o);
-  build(scene,
-        "<mujoco><worldbody><body><freejoint/><geom size='0.1' mass='1'/></body><body pos='0.5 0.03 0'><freejoint/>"
-        "<geom size='0.1' mass='2'/></body></worldbody></mujoco>");
-  std::vector<float> v(12, 0);
-  v[0] = 2;
-  scene.set_qvel(v);
-  for (int i = 0; i < 500; ++i) scene.step();
-  const std::vector<float> after = scene.get_dofs_velocity();
-  EXPECT_GT(std::abs(after[6]), 0.5f) << "they never met";
-  for (int k = 0; k < 3; ++k) {
-    EXPECT_NEAR(after[static_cast<std::size_t>(k)] + 2 * after[static_cast<std::size_t>(6 + k)], k == 0 ? 2 : 0, 2e-5);
-  }
 }
 
 }  // namespace

@@ -3,12 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include "features.h"
 #include "oracle.h"
 
 namespace cohort::sim {
 namespace {
 
 using test::expect_near;
+using test::smooth_features;
 using test::take;
 
 /// Single precision through chains of up to eight joints and one solve; the bound demanded is 5e-4.
@@ -17,81 +19,10 @@ constexpr double kInertiaTolerance = 2e-5;
 constexpr double kForceTolerance = 5e-5;
 constexpr double kAccelerationTolerance = 3e-4;
 
-struct Feature {
-  const char* name;
-  const char* xml;
-};
-
-constexpr const char* kTree = R"(
-  <body pos="0.1 0.2 0.3" euler="10 20 30"><joint type="hinge" axis="0 0 1"/><geom size="0.1 0.2 0.3" type="box" mass="1"/>
-    <body pos="0.3 0 0.1"><joint type="hinge" axis="1 2 3" pos="0.02 0.03 -0.01"/><geom size="0.05 0.2" type="capsule"/>
-      <body pos="0 0.1 0.2" euler="-30 5 60"><geom size="0.06"/>
-        <body pos="0.1 0.1 0"><joint type="slide" axis="0 1 0"/><joint type="hinge" axis="1 0 0" pos="0 0.05 0"/>
-          <joint type="hinge" axis="0 0.6 0.8"/><geom size="0.05 0.1 0.02" type="box" pos="0.1 0 0.02" euler="0 30 0"/></body>
-      </body>
-    </body>
-  </body>)";
-
-std::string model(const std::string& body, const std::string& rest = "", const std::string& option = "") {
-  return "<mujoco><option>" + option + "<flag contact='disable' constraint='disable'/></option><worldbody>" + body +
-         "</worldbody>" + rest + "</mujoco>";
-}
-
-std::vector<std::pair<std::string, std::string>> features() {
-  const std::string hinge =
-      "<body><joint name='j' axis='0 1 0' damping='0.3' stiffness='2' springref='20' armature='0.02'/>"
-      "<geom size='0.05 0.2' type='capsule' pos='0.2 0 0'/>"
-      "<body pos='0.4 0 0'><joint name='k' axis='0 1 0'/><geom size='0.05 0.1' type='capsule'/></body></body>";
-  return {
-      {"tree of hinges and slides with anchors and welded bodies", model(kTree)},
-      {"free body with children", model("<body><freejoint/><geom size='0.1 0.2 0.3' type='box' pos='0.05 0 0'/>" +
-                                        std::string(kTree) + "</body>")},
-      {"ball joints",
-       model("<body pos='1 0 1'><joint type='ball' pos='0 0 0.2'/><geom size='0.1 0.2' type='capsule'/>"
-             "<body pos='0 0 -0.4'><joint type='ball' damping='0.1'/><geom size='0.1 0.1 0.2' type='box'/></body>"
-             "</body>")},
-      {"slide at the root far away",
-       model("<body pos='100 50 2'><joint type='slide' axis='1 0 0'/><joint type='slide' axis='0 0 1'/>"
-             "<joint type='hinge' axis='0 1 0' pos='0 0 0.1'/><geom size='0.1 0.2' type='capsule'/>" +
-             std::string(kTree) + "</body>")},
-      {"several trees and a mocap body", model("<body mocap='true' pos='0 1 0'><geom size='0.1'/></body><body pos='0 0 "
-                                               "2'><freejoint/><geom size='0.1'/></body>" +
-                                               std::string(kTree))},
-      {"gravity compensation",
-       model("<body gravcomp='0.7'><joint axis='0 1 0'/><geom size='0.1' pos='0.2 0.1 0'/>"
-             "<body gravcomp='1.5' pos='0.2 0 0'><geom size='0.05' pos='0 0 0.1'/></body></body>")},
-      {"joint springs, dampers, armature", model(hinge)},
-      {"motors, position and velocity servos",
-       model(hinge,
-             "<actuator><motor joint='j' gear='3' ctrlrange='-0.5 0.5'/><position joint='k' kp='20' kv='2'/>"
-             "<velocity joint='j' kv='3' forcerange='-1 1'/><damper joint='k' kv='2' ctrlrange='0 1'/></actuator>")},
-      {"general actuators with activation",
-       model(
-           hinge,
-           "<actuator><general joint='j' dyntype='filter' dynprm='0.1' gainprm='3' biastype='affine' biasprm='0.1 -2 "
-           "-0.3'/>"
-           "<general joint='k' dyntype='filterexact' dynprm='0.02' gaintype='affine' gainprm='1 0.5 0.2'/>"
-           "<intvelocity joint='j' kp='10' actrange='-1 1'/>"
-           "<general joint='k' dyntype='integrator' actearly='true' actlimited='true' actrange='-0.2 0.2' gainprm='2'/>"
-           "</actuator>")},
-      {"joint force limits",
-       model("<body><joint name='j' axis='0 1 0' actuatorfrcrange='-0.4 0.6'/><geom size='0.1' pos='0.2 0 0'/>"
-             "</body>",
-             "<actuator><motor joint='j'/><motor joint='j' gear='2'/></actuator>")},
-      {"fixed tendons",
-       model(hinge,
-             "<tendon><fixed name='t' stiffness='3' damping='0.4' springlength='0.1 0.2'><joint joint='j' "
-             "coef='0.5'/><joint joint='k' coef='-1.2'/></fixed></tendon><actuator><motor tendon='t' gear='2'/>"
-             "</actuator>")},
-      {"reference angles",
-       model("<body euler='0 0 40'><joint axis='0 0 1' ref='30'/><geom size='0.1' pos='0.2 0 0'/></body>")},
-  };
-}
-
 class Smooth : public ::testing::TestWithParam<std::size_t> {};
 
 TEST_P(Smooth, EveryStageEqualsMujocoOnRandomStates) {
-  const auto [name, xml] = features()[GetParam()];
+  const auto [name, xml] = smooth_features()[GetParam()];
   SCOPED_TRACE(name);
   test::Pair p(test::compile_xml(xml));
   for (std::uint64_t sample = 0; sample < 20; ++sample) {
@@ -120,13 +51,19 @@ TEST_P(Smooth, EveryStageEqualsMujocoOnRandomStates) {
     expect_near(ours, theirs, kInertiaTolerance, "inertia matrix");
     expect_near(take(p.w.smooth, nv), take(p.data->qfrc_smooth, nv), kForceTolerance, "qfrc_smooth");
     expect_near(take(p.w.acc_smooth, nv), take(p.data->qacc_smooth, nv), kAccelerationTolerance, "qacc_smooth");
+    if (p.view.nact > 0) {
+      expect_near(take(p.w.actuator_length, p.view.nact), take(p.data->actuator_length, p.view.nact), kForceTolerance,
+                  "actuator_length");
+      expect_near(take(p.w.actuator_velocity, p.view.nact), take(p.data->actuator_velocity, p.view.nact),
+                  kForceTolerance, "actuator_velocity");
+    }
     if (p.view.na > 0) {
       expect_near(take(p.w.act_dot, p.view.na), take(p.data->act_dot, p.view.na), kForceTolerance, "act_dot");
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Features, Smooth, ::testing::Range(std::size_t{0}, features().size()));
+INSTANTIATE_TEST_SUITE_P(Features, Smooth, ::testing::Range(std::size_t{0}, smooth_features().size()));
 
 TEST(LaneMath, ElementaryFunctionsAreAccurate) {
   double sine = 0, cosine = 0, angle = 0, exponential = 0, logarithm = 0;

@@ -14,6 +14,9 @@ struct BlockRunner {
   void (*step)(const ModelView& m, const DataView& d, int first, int last, int steps, void* workspace);
   /// Computes the derived fields of [first, last).
   void (*forward)(const ModelView& m, const DataView& d, int first, int last, void* workspace);
+  /// Writes the inverse weights (kernels/inverse_weights.h) of one environment's parameters, one float at a time; null
+  /// for the wider ones. inverse: nv * nv values of scratch.
+  void (*inverse_weights)(const ModelView& m, const DataView& d, int env, void* workspace, float* inverse, float* out);
 };
 
 const BlockRunner& scalar_block_runner();

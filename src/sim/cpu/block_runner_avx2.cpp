@@ -5,7 +5,7 @@ namespace cohort::sim {
 
 const BlockRunner& avx2_block_runner() {
   using R = RunnerOf<Float8Lane>;
-  static const BlockRunner runner{Float8Lane::kWidth, R::workspace_bytes, R::step, R::forward};
+  static const BlockRunner runner{Float8Lane::kWidth, R::workspace_bytes, R::step, R::forward, nullptr};
   return runner;
 }
 

@@ -5,7 +5,7 @@ namespace cohort::sim {
 
 const BlockRunner& avx512_block_runner() {
   using R = RunnerOf<Float16Lane>;
-  static const BlockRunner runner{Float16Lane::kWidth, R::workspace_bytes, R::step, R::forward};
+  static const BlockRunner runner{Float16Lane::kWidth, R::workspace_bytes, R::step, R::forward, nullptr};
   return runner;
 }
 

@@ -2,6 +2,7 @@
 /// instructions of their width; includes nothing of the standard library (see kernels/lane.h).
 #pragma once
 #include "sim/cpu/block_runner.h"
+#include "sim/kernels/inverse_weights.h"
 #include "sim/kernels/step.h"
 
 namespace cohort::sim {
@@ -41,6 +42,15 @@ struct RunnerOf {
     for (int env = first; env < last; env += L::kWidth) {
       for (int s = 0; s < steps; ++s) step_block<L>(m, d, env, b);
     }
+  }
+  static void inverse_weights(const ModelView& m, const DataView& d, int env, void* workspace, float* inverse,
+                              float* out) {
+    BlockSpace<L> b;
+    prepare(m, workspace, b);
+    if (m.varies) load_parameters<L>(m, d, env, b.w);
+    for (int i = 0; i < 3 * m.nmocap; ++i) b.w.mocap_pos[i] = V(0.0f);
+    for (int i = 0; i < 4 * m.nmocap; ++i) b.w.mocap_quat[i] = V(i % 4 == 0 ? 1.0f : 0.0f);
+    sim::inverse_weights<L>(m, b.w, inverse, out);
   }
   static void forward(const ModelView& m, const DataView& d, int first, int last, void* workspace) {
     BlockSpace<L> b;

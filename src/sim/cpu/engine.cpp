@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "sim/cpu/block_runner.h"
+#include "sim/cpu/parameters.h"
 #include "sim/cpu/threads.h"
 
 namespace cohort::sim {
@@ -64,7 +65,8 @@ class CpuEngine final : public Engine {
         n_(n_envs),
         n_pad_((n_envs + kPadding - 1) / kPadding * kPadding),
         runner_(runner_of(options.lanes)),
-        threads_wanted_(std::min(options.threads, n_pad_ / kPadding)) {
+        threads_wanted_(std::min(options.threads, n_pad_ / kPadding)),
+        parameters_(model_, n_pad_) {
     check_memory();
     for (int f = 0; f < kFieldCount; ++f) {
       const Field field = static_cast<Field>(f);
@@ -90,6 +92,13 @@ class CpuEngine final : public Engine {
              floats(Field::kQacc),
              floats(Field::kLinkPos),
              floats(Field::kLinkQuat),
+             floats(Field::kSensors),
+             nullptr,
+             nullptr,
+             nullptr,
+             nullptr,
+             nullptr,
+             nullptr,
              ints(Field::kStatus),
              ints(Field::kContactCount),
              ints(Field::kSolverIterations)};
@@ -127,10 +136,28 @@ class CpuEngine final : public Engine {
   }
 
   ArrayView parameter(Parameter parameter) override {
-    throw Error(format("the batched engine does not give {} per environment: the engine `mujoco` does",
-                       parameter_name(parameter)));
+    const int before = parameters_.varies();
+    ArrayView v;
+    v.data = parameters_.values(parameter);
+    v.type = ElementType::kFloat32;
+    v.rank = 2;
+    v.shape = {n_, parameters_.size(parameter)};
+    v.strides = {1, n_pad_};
+    if (parameters_.varies() != before) commit_parameters();
+    return v;
   }
-  void commit_parameters() override {}
+  void commit_parameters() override {
+    if (!parameters_.any()) return;
+    ModelView view = view_;
+    view.varies = parameters_.varies();
+    DataView data = data_;
+    parameters_.commit(view, data);
+    view_ = view;
+    data_ = data;
+    // The lanes hold more now.
+    const auto bytes = static_cast<std::size_t>(runner_.workspace_bytes(view_));
+    for (Memory& workspace : workspaces_) workspace = allocate(bytes);
+  }
 
   std::vector<std::uint8_t> save_state() override {
     std::vector<std::uint8_t> bytes;
@@ -138,12 +165,14 @@ class CpuEngine final : public Engine {
       const auto* p = static_cast<const std::uint8_t*>(data);
       bytes.insert(bytes.end(), p, p + size);
     });
+    parameters_.save(bytes);
     return bytes;
   }
   void load_state(std::span<const std::uint8_t> bytes) override {
     std::size_t expected = 0;
     for_state([&](void*, std::size_t size) { expected += size; });
-    COHORT_THROW_UNLESS(bytes.size() == expected,
+    ParameterStore read(model_, n_pad_);
+    COHORT_THROW_UNLESS(bytes.size() >= expected && read.load(bytes.subspan(expected)) == bytes.size() - expected,
                         "a state of {} bytes was saved; {} environments of this model take {}", bytes.size(), n_,
                         expected);
     const std::uint8_t* from = bytes.data();
@@ -151,6 +180,9 @@ class CpuEngine final : public Engine {
       if (size > 0) std::memcpy(data, from, size);
       from += size;
     });
+    parameters_.load(bytes.subspan(expected));
+    view_.varies = 0;
+    commit_parameters();
   }
 
   MemoryPlan memory() const override {
@@ -161,6 +193,7 @@ class CpuEngine final : public Engine {
       (is_state(field) ? state : derived) += 4.0 * field_size(model_.info, field);
     }
     plan.parts = {{"state and inputs", state}, {"derived", derived}};
+    if (parameters_.any()) plan.parts.push_back({"parameters", parameters_.bytes_per_environment()});
     plan.fixed_bytes = static_cast<double>(runner_.workspace_bytes(view_)) * threads_wanted_;
     return plan;
   }
@@ -233,6 +266,7 @@ class CpuEngine final : public Engine {
   int n_, n_pad_;
   const BlockRunner& runner_;
   int threads_wanted_;
+  ParameterStore parameters_;
   std::array<Memory, kFieldCount> fields_;
   Memory time_low_;
   DataView data_{};

@@ -53,8 +53,7 @@ COHORT_LANE void sphere_sphere(ContactPoint<V>& c, const V* p1, V r1, const V* p
 
 /// c1 + c2 contacts of two capsules: one at the nearest points, or up to two where the axes are parallel.
 template <class V>
-COHORT_KERNEL void capsule_capsule(ContactPoint<V>* out, const PairPose<V>& p, const float* size1, const float* size2,
-                                   V reach) {
+COHORT_KERNEL void capsule_capsule(ContactPoint<V>* out, const PairPose<V>& p, const float* size1, const float* size2) {
   const V one(1.0f), minus_one(-1.0f);
   V a1[3], a2[3], d[3];
   for (int i = 0; i < 3; ++i) {
@@ -84,29 +83,24 @@ COHORT_KERNEL void capsule_capsule(ContactPoint<V>* out, const PairPose<V>& p, c
   out[1] = out[0];
   out[1].dist = V(kFarApart);
   if (!any(flip(skew))) return;
-  // Parallel: each end against the other axis; the first two that are near enough count.
-  auto have0 = skew, have1 = skew;
-  const V ends1[4] = {one, minus_one, clip((u - mb) / ma, minus_one, one), clip((u + mb) / ma, minus_one, one)};
-  const V ends2[4] = {clip((v - mb) / mc, minus_one, one), clip((v + mb) / mc, minus_one, one), one, minus_one};
-  out[0].dist = select(skew, out[0].dist, V(kFarApart));
-  for (int k = 0; k < 4; ++k) {
+  // Parallel: the two ends of the stretch that both have in common, or the two nearest ends.
+  const V h1(size1[1]), h2(size2[1]);
+  const V offset = -dot3(d, a1) / h1;  // of the second's centre along the first
+  const V same = select(mb > V(0.0f), minus_one, one);
+  const V lower = max(-h1, offset - h2), upper = min(h1, offset + h2);
+  const auto apart = lower > upper;
+  for (int k = 0; k < 2; ++k) {
+    const V s1 = select(apart, clip(offset, -h1, h1), k == 0 ? lower : upper);
+    const V s2 = clip(same * (s1 - offset), -h2, h2);
     ContactPoint<V> c;
-    place(c, ends1[k], ends2[k]);
-    const auto near = c.dist < reach;
-    const auto first = near & flip(have0);
-    const auto second = near & have0 & flip(have1);
-    const auto put = [&](ContactPoint<V>& to, auto mask) {
-      to.dist = select(mask, c.dist, to.dist);
-      for (int i = 0; i < 3; ++i) {
-        to.pos[i] = select(mask, c.pos[i], to.pos[i]);
-        to.normal[i] = select(mask, c.normal[i], to.normal[i]);
-      }
-    };
-    put(out[0], first);
-    put(out[1], second);
-    have1 = have1 | second;
-    have0 = have0 | first;
+    place(c, s1 / h1, s2 / h2);
+    out[k].dist = select(skew, out[k].dist, c.dist);
+    for (int i = 0; i < 3; ++i) {
+      out[k].pos[i] = select(skew, out[k].pos[i], c.pos[i]);
+      out[k].normal[i] = select(skew, out[k].normal[i], c.normal[i]);
+    }
   }
+  out[1].dist = select(skew | apart, V(kFarApart), out[1].dist);
 }
 
 /// The corners of a box below its centre, at most four, in MuJoCo's order.
@@ -136,46 +130,6 @@ COHORT_KERNEL void plane_box(ContactPoint<V>* out, const PairPose<V>& p, const f
       }
     }
     count = select(good, count + V(1.0f), count);
-  }
-}
-
-/// All contacts of a pair; `reach` is margin + gap.
-template <class V>
-COHORT_KERNEL void narrow_phase(ContactPoint<V>* out, int kernel, const PairPose<V>& p, const float* size1,
-                                const float* size2, V reach) {
-  V axis[3], end[3], normal[3];
-  switch (kernel) {
-    case kPlaneSphere:
-      for (int i = 0; i < 3; ++i) normal[i] = p.rot1[3 * i + 2];
-      plane_point(out[0], p.pos1, normal, p.pos2, V(size2[0]));
-      break;
-    case kPlaneCapsule:
-      for (int i = 0; i < 3; ++i) normal[i] = p.rot1[3 * i + 2], axis[i] = p.rot2[3 * i + 2];
-      for (int k = 0; k < 2; ++k) {
-        for (int i = 0; i < 3; ++i) end[i] = fma(axis[i], V(k == 0 ? size2[1] : -size2[1]), p.pos2[i]);
-        plane_point(out[k], p.pos1, normal, end, V(size2[0]));
-        for (int i = 0; i < 3; ++i) out[k].hint[i] = axis[i];
-      }
-      break;
-    case kPlaneBox:
-      plane_box(out, p, size2, reach);
-      break;
-    case kSphereSphere:
-      sphere_sphere(out[0], p.pos1, V(size1[0]), p.pos2, V(size2[0]));
-      break;
-    case kSphereCapsule: {
-      V d[3];
-      for (int i = 0; i < 3; ++i) axis[i] = p.rot2[3 * i + 2], d[i] = p.pos1[i] - p.pos2[i];
-      const V x = clip(dot3(axis, d), V(-size2[1]), V(size2[1]));
-      for (int i = 0; i < 3; ++i) end[i] = fma(axis[i], x, p.pos2[i]);
-      sphere_sphere(out[0], p.pos1, V(size1[0]), end, V(size2[0]));
-      break;
-    }
-    case kCapsuleCapsule:
-      capsule_capsule(out, p, size1, size2, reach);
-      break;
-    default:
-      break;
   }
 }
 

@@ -1,6 +1,7 @@
 /// Inertia matrix (composite rigid bodies) and bias forces (recursive Newton-Euler), Featherstone 2008, chapters 5 and
 /// 6, in world axes about one reference point per tree.
 #pragma once
+#include "sim/kernels/parameters.h"
 #include "sim/kernels/spatial.h"
 #include "sim/kernels/workspace.h"
 
@@ -8,15 +9,15 @@ namespace cohort::sim {
 
 /// Spatial inertia of a body about its tree's reference point.
 template <class V>
-COHORT_LANE void body_inertia(V* I, const BodyRecord& body, const V* R, const V* x) {
+COHORT_LANE void body_inertia(V* I, const BodyMass<V>& body, const V* R, const V* x) {
   V c[3], T[9];
   rotate(c, R, body.com);
   for (int i = 0; i < 3; ++i) c[i] += x[i];
-  const float J[9] = {body.inertia[0], body.inertia[3], body.inertia[4], body.inertia[3], body.inertia[1],
-                      body.inertia[5], body.inertia[4], body.inertia[5], body.inertia[2]};
+  const V J[9] = {body.inertia[0], body.inertia[3], body.inertia[4], body.inertia[3], body.inertia[1],
+                  body.inertia[5], body.inertia[4], body.inertia[5], body.inertia[2]};
   multiply3(T, R, J);
   const int row[6] = {0, 1, 2, 0, 0, 1}, col[6] = {0, 1, 2, 1, 2, 2};
-  const V mass(body.mass);
+  const V mass = body.mass;
   const V squared = dot3(c, c);
   for (int k = 0; k < 6; ++k) {
     const int i = row[k], j = col[k];
@@ -66,14 +67,15 @@ COHORT_KERNEL void velocities(const ModelView& m, Workspace<L>& w) {
     V R[9], x[3], I[10], momentum[6], f[6];
     read<9>(R, w.rot + 9 * b);
     read<3>(x, w.pos + 3 * b);
-    body_inertia(I, body, R, x);
+    const BodyMass<V> own = mass_of<L>(m, w, b);
+    body_inertia(I, own, R, x);
     multiply_inertia(f, I, a);
     multiply_inertia(momentum, I, v);
     add_cross_force(f, v, momentum);
     if (body.gravcomp_mass != 0) {
       V c[3], lift[3];
-      rotate(c, R, body.gravcomp_com);
-      for (int i = 0; i < 3; ++i) c[i] += x[i], lift[i] = V(body.gravcomp_mass * m.option.gravity[i]);
+      rotate(c, R, own.lifted_com);
+      for (int i = 0; i < 3; ++i) c[i] += x[i], lift[i] = own.lifted * V(m.option.gravity[i]);
       add_cross(f, c, lift);
       for (int i = 0; i < 3; ++i) f[3 + i] += lift[i];
     }
@@ -127,7 +129,7 @@ COHORT_KERNEL void composite_inertia(const ModelView& m, Workspace<L>& w) {
         read<6>(other, w.axis + 6 * e);
         row[e] = dot6(other, t);
       }
-      row[d] += V(m.dof[d].armature);
+      row[d] += armature_of<L>(m, w, d);
     }
     if (body.parent >= 0) {
       const auto parent_inertia = w.inertia + 10 * body.parent, parent_force = w.force + 6 * body.parent;

@@ -3,6 +3,7 @@
 #pragma once
 #include "sim/kernels/actuation.h"
 #include "sim/kernels/factor.h"
+#include "sim/kernels/passive.h"
 #include "sim/kernels/spatial.h"
 #include "sim/kernels/workspace.h"
 
@@ -39,12 +40,133 @@ COHORT_KERNEL void move_coordinates(const ModelView& m, typename L::Ptr q, typen
   }
 }
 
+/// Adds -h (J' b J) to w.factor for a row J with the dofs [first, first + count) of m.wrap, as far as the inertia
+/// matrix has the entries; `arm(k)` is J's entry at wrap k.
+template <class L, class Arm>
+COHORT_LANE void add_rank_one(const ModelView& m, Workspace<L>& w, int first, int count, typename L::V b, Arm arm) {
+  using V = typename L::V;
+  const V h(m.option.timestep);
+  for (int k = first; k < first + count; ++k) {
+    for (int e = first; e < first + count; ++e) {
+      const int i = m.wrap[k].dof, j = m.wrap[e].dof;
+      if (j > i) continue;
+      bool stored = false;
+      for (int c = m.pattern_start[i]; c < m.pattern_start[i + 1]; ++c) stored = stored || m.pattern[c] == j;
+      if (!stored) continue;
+      const auto entry = w.factor + triangle(i, j);
+      entry[0] = fma(-h * b, arm(k) * arm(e), entry[0]);
+    }
+  }
+}
+
+/// Adds the derivatives of the drag by the velocity, times -h, to w.factor.
+template <class L>
+COHORT_KERNEL void add_fluid_damping(const ModelView& m, Workspace<L>& w) {
+  using V = typename L::V;
+  const V h(m.option.timestep);
+  for (int f = 0; f < m.nfluid; ++f) {
+    const FluidRecord& fluid = m.fluid[f];
+    V rot[9], p[3], o[3], v[3], turn[3], drag[3];
+    fluid_velocity<L>(m, w, fluid, rot, p, o, v);
+    for (int i = 0; i < 3; ++i) {
+      turn[i] = h * fma(V(2.0f * fluid.angular_square[i]), abs(o[i]), V(fluid.angular_linear));
+      drag[i] = h * fma(V(2.0f * fluid.linear_square[i]), abs(v[i]), V(fluid.linear_linear));
+    }
+    // The last dof that moves the body: its row of the pattern is the body's chain.
+    int b = fluid.body;
+    while (b >= 0 && m.body[b].dof_count == 0) b = m.body[b].parent;
+    if (b < 0) continue;
+    const int last = m.body[b].first_dof + m.body[b].dof_count - 1;
+    for (int x = m.pattern_start[last]; x < m.pattern_start[last + 1]; ++x) {
+      const int i = m.pattern[x];
+      V a1[3], l1[3];
+      axis_at<L>(w, i, p, a1, l1);
+      rotate_back(a1, rot, a1);
+      rotate_back(l1, rot, l1);
+      for (int r = 0; r < 3; ++r) a1[r] *= turn[r], l1[r] *= drag[r];
+      for (int y = m.pattern_start[last]; y <= x; ++y) {
+        const int j = m.pattern[y];
+        V a2[3], l2[3];
+        axis_at<L>(w, j, p, a2, l2);
+        rotate_back(a2, rot, a2);
+        rotate_back(l2, rot, l2);
+        const auto entry = w.factor + triangle(i, j);
+        entry[0] += dot3(a1, a2) + dot3(l1, l2);
+      }
+    }
+  }
+}
+
+/// Free bodies without children under implicitfast: the derivative of the centrifugal and gyroscopic force by the
+/// angular velocity, which is not symmetric, joins their six rows of w.factor (M - h D, not yet factored); a solve by
+/// elimination writes w.free_acc. The matrix is the inertia plus terms of the size of h times velocity,
+/// so that no pivoting is needed.
+template <class L>
+COHORT_KERNEL void solve_free_body(const ModelView& m, Workspace<L>& w, const BodyRecord& body) {
+  using V = typename L::V;
+  const V h(m.option.timestep);
+  const int first = body.first_dof;
+  V A[6][7];
+  for (int i = 0; i < 6; ++i) {
+    for (int j = 0; j <= i; ++j) A[i][j] = A[j][i] = w.factor[triangle(first + i, first + j)];
+    A[i][6] = w.smooth[first + i] + w.constraint[first + i];
+  }
+  const int index = static_cast<int>(&body - m.body);
+  const BodyMass<V> own = mass_of<L>(m, w, index);
+  const V mass = own.mass;
+  V R[9], o[3], s[3], J[9], T[9];
+  read<9>(R, w.rot + 9 * index);
+  read<3>(o, w.v + (first + 3));
+  rotate(s, R, own.com);
+  const V local[9] = {own.inertia[0], own.inertia[3], own.inertia[4], own.inertia[3], own.inertia[1],
+                      own.inertia[5], own.inertia[4], own.inertia[5], own.inertia[2]};
+  multiply3(T, R, local);
+  for (int i = 0; i < 3; ++i) {
+    for (int j = 0; j < 3; ++j) J[3 * i + j] = dot3(T + 3 * i, R + 3 * j);
+  }
+  rotate(o, R, o);
+  V Jo[3], os[3];
+  rotate(Jo, J, o);
+  cross(os, o, s);
+  for (int c = 0; c < 3; ++c) {
+    // The force is quadratic in the angular velocity: its derivative along b is the sum of both mixed products.
+    const V b[3] = {R[c], R[3 + c], R[6 + c]};
+    V Jb[3], bs[3], pull[3], turn[3];
+    rotate(Jb, J, b);
+    cross(bs, b, s);
+    cross(pull, o, bs);
+    add_cross(pull, b, os);
+    for (int i = 0; i < 3; ++i) pull[i] *= mass;
+    cross(turn, o, Jb);
+    add_cross(turn, b, Jo);
+    add_cross(turn, s, pull);
+    rotate_back(turn, R, turn);
+    for (int i = 0; i < 3; ++i) {
+      A[i][3 + c] = fma(h, pull[i], A[i][3 + c]);
+      A[3 + i][3 + c] = fma(h, turn[i], A[3 + i][3 + c]);
+    }
+  }
+  for (int k = 0; k < 6; ++k) {
+    const V inverse = V(1.0f) / A[k][k];
+    for (int i = k + 1; i < 6; ++i) {
+      const V factor = A[i][k] * inverse;
+      for (int j = k + 1; j < 7; ++j) A[i][j] = fma(-factor, A[k][j], A[i][j]);
+    }
+  }
+  for (int k = 5; k >= 0; --k) {
+    V x = A[k][6];
+    for (int j = k + 1; j < 6; ++j) x = fma(-A[k][j], A[j][6], x);
+    A[k][6] = x / A[k][k];
+    w.free_acc[first + k] = A[k][6];
+  }
+}
+
 /// w.scratch := the acceleration that the velocity advances with, for Euler and implicitfast. Uses w.factor.
 template <class L>
 COHORT_KERNEL void implicit_acceleration(const ModelView& m, Workspace<L>& w) {
   using V = typename L::V;
   const bool fast = m.option.integrator == kImplicitFast;
-  if (!fast && !(m.option.implicit_damping && m.damped)) {
+  if (!fast && !(m.option.implicit_damping && (m.damped || (m.varies & kVariesDamping)))) {
     for (int d = 0; d < m.nv; ++d) w.scratch[d] = w.qacc[d];
     return;
   }
@@ -53,35 +175,33 @@ COHORT_KERNEL void implicit_acceleration(const ModelView& m, Workspace<L>& w) {
   copy_matrix<L>(m.nv, p, w.mass, w.factor);
   for (int d = 0; d < m.nv; ++d) {
     const auto diagonal = w.factor + triangle(d, d);
-    diagonal[0] = fma(h, V(m.dof[d].damping), diagonal[0]);
+    diagonal[0] = fma(h, damping_of<L>(m, w, d), diagonal[0]);
     w.scratch[d] = w.smooth[d] + w.constraint[d];
   }
   if (fast) {
-    // Rank-one terms J' b J of tendons and actuators, as far as the inertia matrix has the entries.
-    const auto add = [&](int first, int count, V b) {
-      for (int k = first; k < first + count; ++k) {
-        for (int e = first; e < first + count; ++e) {
-          const int i = m.wrap[k].dof, j = m.wrap[e].dof;
-          if (j > i) continue;
-          bool stored = false;
-          for (int c = m.pattern_start[i]; c < m.pattern_start[i + 1]; ++c) stored = stored || m.pattern[c] == j;
-          if (!stored) continue;
-          const auto entry = w.factor + triangle(i, j);
-          entry[0] = fma(-h * b, V(m.wrap[k].coefficient * m.wrap[e].coefficient), entry[0]);
-        }
-      }
-    };
     for (int t = 0; t < m.ntendon; ++t) {
-      if (m.tendon[t].damping != 0) add(m.tendon[t].first_wrap, m.tendon[t].wrap_count, V(-m.tendon[t].damping));
+      const TendonRecord& tendon = m.tendon[t];
+      if (tendon.damping == 0) continue;
+      add_rank_one<L>(m, w, tendon.first_wrap, tendon.wrap_count, V(-tendon.damping),
+                      [&](int k) { return V(m.wrap[k].coefficient); });
     }
     for (int i = 0; i < m.nact; ++i) {
-      if (m.actuator[i].gain[2] != 0 || m.actuator[i].bias[2] != 0) {
-        add(m.actuator[i].first_wrap, m.actuator[i].wrap_count, w.actuator_slope[i]);
-      }
+      const ActuatorRecord& a = m.actuator[i];
+      if (!(m.varies & kVariesGain) && a.gain[2] == 0 && a.bias[2] == 0) continue;
+      add_rank_one<L>(m, w, a.first_wrap, a.wrap_count, w.actuator_slope[i],
+                      [&](int k) { return arm_of<L>(m, w, a, k); });
+    }
+    if (m.nfluid > 0) add_fluid_damping<L>(m, w);
+    for (int b = 0; b < m.nbody; ++b) {
+      if (m.body[b].stands_alone) solve_free_body<L>(m, w, m.body[b]);
     }
   }
   factor_in_place<L>(m.nv, p, w.factor);
   solve_in_place<L>(m.nv, p, w.factor, w.scratch);
+  for (int b = 0; b < m.nbody && fast; ++b) {
+    if (!m.body[b].stands_alone) continue;
+    for (int d = m.body[b].first_dof; d < m.body[b].first_dof + 6; ++d) w.scratch[d] = w.free_acc[d];
+  }
 }
 
 /// Advances activations, then w.v by `acceleration`, then w.q with `velocity`, or with the new w.v where that is null.

@@ -27,6 +27,8 @@ struct BodyRecord {
   float gravcomp_mass;    ///< kg whose weight is compensated
   float gravcomp_com[3];  ///< m, where
   float anchor[3];        ///< m, position of a ball joint
+  float stiffness;        ///< of a free or ball joint's spring, N/m and N m/rad
+  int stands_alone;       ///< kBodyFree without children: implicitfast takes the whole derivative of its bias force
 };
 
 enum JointAxis : int { kAxisX = 0, kAxisY = 1, kAxisZ = 2, kAxisAny = 3 };
@@ -80,7 +82,9 @@ struct FrictionRecord {
   SolverRecord solver;
 };
 
-/// One term of a fixed tendon, or of a joint transmission: coefficient times a scalar joint.
+/// One term of a fixed tendon, or of a joint transmission: coefficient times a scalar joint. Of a computed
+/// transmission: a dof; qpos is -1, and the coefficient of a site's wrench is +1 for a dof that moves the site, -1 for
+/// one that moves the reference site.
 struct WrapRecord {
   int qpos, dof;
   float coefficient;
@@ -99,14 +103,30 @@ enum ActuatorDynamics : int {
   kDynamicsFilterExact = 3
 };
 
+/// How an actuator's force reaches the dofs. Sums have constant arms; the arms of the others are computed in every
+/// step.
+enum TransmissionKind : int {
+  kTransmissionSum = 0,   ///< scalar joint or fixed tendon: the wraps' coefficients, gear included
+  kTransmissionBall = 1,  ///< ball joint: three arms
+  kTransmissionFree = 2,  ///< free joint: six arms
+  kTransmissionSite = 3,  ///< a wrench at a site, or a force between a site and a reference site
+};
+
 struct ActuatorRecord {
   int ctrl, act;               ///< act -1: none
   int dynamics;                ///< ActuatorDynamics
-  int first_wrap, wrap_count;  ///< of its length: gear included
+  int transmission;            ///< TransmissionKind
+  int first_wrap, wrap_count;  ///< of its length
+  int target;                  ///< qpos of a ball joint's or free joint's quaternion; frame of a site
+  int reference;               ///< frame of the reference site, or -1
+  int tendon;                  ///< that it pulls, or -1
+  int in_parent;               ///< ball and free joints: the gear is given in the parent's frame
+  float gear[6];               ///< not for sums
   int act_early;
-  float tau;               ///< s
-  float exact_factor;      ///< tau (1 - exp(-timestep / tau)), for kDynamicsFilterExact
-  float gain[3], bias[3];  ///< constant, times length, times velocity
+  float tau;                     ///< s
+  float exact_factor;            ///< tau (1 - exp(-timestep / tau)), for kDynamicsFilterExact
+  float gain[3], bias[3];        ///< constant, times length, times velocity
+  int gain_values, bias_values;  ///< how many of them this kind of actuator has
   int ctrl_limited, force_limited, act_limited;
   float ctrl_lower, ctrl_upper, force_lower, force_upper, act_lower, act_upper;
 };
@@ -116,14 +136,60 @@ struct LinkRecord {
   int body;  ///< -1: the world
   float pos[3];
   float quat[4];
-  float com[3];  ///< m, the link's centre of mass in the body's frame
+  float com[3];      ///< m, the link's centre of mass in the body's frame
+  float mass;        ///< kg
+  float inertia[6];  ///< about com, along the body's axes
+  float gravcomp;    ///< share of its weight that is compensated
 };
 
-enum GeomShape : int { kPlane = 0, kSphere = 2, kCapsule = 3, kEllipsoid = 4, kCylinder = 5, kBox = 6 };
+/// A frame fixed in a body or in the world: a site, an anchor.
+struct FrameRecord {
+  int body;      ///< -1: the world
+  float pos[3];  ///< m, in the body's frame
+  float rot[9];
+  float quat[4];
+};
+
+/// Drag of a link by the box of its inertia (MuJoCo's documentation, "Fluid forces", inertia model).
+struct FluidRecord {
+  int body;
+  float pos[3];             ///< m, the link's centre of mass in the body's frame
+  float rot[9];             ///< axes of its inertia
+  float angular_linear;     ///< N m s, viscous
+  float linear_linear;      ///< N s / m, viscous
+  float angular_square[3];  ///< N m s^2
+  float linear_square[3];   ///< N s^2 / m^2
+};
+
+enum GeomShape : int {
+  kPlane = 0,
+  kHeightField = 1,
+  kSphere = 2,
+  kCapsule = 3,
+  kEllipsoid = 4,
+  kCylinder = 5,
+  kBox = 6,
+  kMesh = 7
+};
+
+/// A mesh as the narrow phases see it: the corners of its convex hull.
+struct MeshRecord {
+  int first_vertex, vertex_count;  ///< into mesh_vertex, threes
+  int first_edge;  ///< into mesh_edge: for every vertex where its neighbours begin (from there on), then lists that -1
+                   ///< ends; -1: there is no hull, every vertex is every other's neighbour
+};
+
+struct HeightFieldRecord {
+  int rows, cols, first;  ///< heights 0 to 1 by rows, into height
+  float size[4];          ///< m: half width, half depth, height of 1, thickness below 0
+};
 
 struct GeomRecord {
   int shape;     ///< GeomShape
   int body;      ///< -1: the world
+  int link;      ///< of the file
+  int data;      ///< mesh or height field, or -1
+  int id;        ///< of the file
   float pos[3];  ///< m, in the body's frame (in the world's, for a static geom)
   float rot[9];
   float size[3];  ///< m, as MuJoCo's geom_size
@@ -140,30 +206,103 @@ struct PairRecord {
   float friction[5];
   float weight_tran, weight_rot;  ///< sums of the bodies' inverse weights
   SolverRecord solver;
+  int friction_from;         ///< 0: the larger of both geoms, 1 or 2: that geom's, 3: the pair's own
   float friction_damping;    ///< B of the tangential rows of an elliptic contact, 1/s
   float mu;                  ///< of the regularized cone: friction[0] / sqrt(impratio)
   int fits;                  ///< every two dofs are on one chain: the inertia matrix has their entry
   int first_dof, dof_count;  ///< into row_dof and row_sign
 };
-enum EqualityKind : int { kEqualityJoint = 2, kEqualityTendon = 3 };
+enum EqualityKind : int { kEqualityConnect = 0, kEqualityWeld = 1, kEqualityJoint = 2, kEqualityTendon = 3 };
 
-/// Couples two scalar joints or fixed tendons by a polynomial.
+/// Couples two scalar joints or fixed tendons by a polynomial, or holds two frames together.
 struct EqualityRecord {
   int kind;                      ///< EqualityKind
   int first_wrap1, wrap_count1;  ///< the first coordinate
   int first_wrap2, wrap_count2;  ///< the second; none: 0
   float reference1, reference2;  ///< coordinates at qpos0
   float polynomial[5];
+  int object1, object2;      ///< joints or tendons
+  int frame1, frame2;        ///< connect: their positions meet; weld: their orientations as well
+  int link1, link2;          ///< of the frames
+  float torque_scale;        ///< weld: m per rad
   float weight;              ///< sum of the inverse weights
-  int first_dof, dof_count;  ///< into row_dof: the wraps' dofs in order
+  float weight_rot;          ///< likewise, rotation
+  int first_dof, dof_count;  ///< into row_dof: the wraps' dofs in order; frames: into row_sign too, +1: the dof moves
+                             ///< the first frame only, -1: the second only, 0: both
+  int fits;                  ///< the inertia matrix has an entry for every two of its dofs
   SolverRecord solver;
+};
+
+/// What a sensor measures.
+enum SensorKind : int {
+  kSensorClock,
+  kSensorJointPos,
+  kSensorJointVel,
+  kSensorBallQuat,
+  kSensorBallVel,
+  kSensorTendonPos,
+  kSensorTendonVel,
+  kSensorActuatorPos,
+  kSensorActuatorVel,
+  kSensorActuatorForce,
+  kSensorJointActuatorForce,
+  kSensorTendonActuatorForce,
+  kSensorFramePos,
+  kSensorFrameQuat,
+  kSensorFrameAxis,
+  kSensorFrameLinVel,
+  kSensorFrameAngVel,
+  kSensorFrameLinAcc,
+  kSensorFrameAngAcc,
+  kSensorAccelerometer,
+  kSensorGyro,
+  kSensorVelocimeter,
+  kSensorMagnetometer,
+  kSensorForce,
+  kSensorTorque,
+  kSensorTouch,
+  kSensorRangefinder,
+  kSensorContact,
+  kSensorSubtreeCom,
+  kSensorSubtreeLinVel,
+  kSensorSubtreeAngMom,
+};
+
+enum ContactReduce : int { kReduceNone = 0, kReduceMinDist = 1, kReduceMaxForce = 2, kReduceNetForce = 3 };
+
+struct SensorRecord {
+  int kind;          ///< SensorKind
+  int address, dim;  ///< into the sensor data
+  float cutoff;      ///< 0: none
+  int positive;      ///< the cutoff holds above only
+  int index;         ///< coordinate, dof, tendon, actuator; FrameAxis: which axis
+  int frame;         ///< -1: none
+  int reference;     ///< frame, or -1
+  int first_piece, piece_count;
+  int first_match;     ///< into sensor_match: for every pair +1 when the second geom's side counts, -1 the first's, 0
+                       ///< none; Force and Torque: then the same for every equality (+1: the first frame), then 1 for
+                       ///< every link
+  int shape;           ///< of the site that Touch and Contact look into; -1: no filter
+  float size[3];       ///< m, of that site
+  int fields, reduce;  ///< Contact: bits of the fields in MuJoCo's order, ContactReduce
+  int link;            ///< Rangefinder: geoms of this link do not count
+};
+
+/// Mass that a sensor sums over: a whole body or the welded links of one that count.
+struct PieceRecord {
+  int body;  ///< -1: part of the world
+  float mass;
+  float com[3];      ///< m, in the body's frame
+  float inertia[6];  ///< about com
 };
 
 enum IntegratorKind : int { kEuler = 0, kRk4 = 1, kImplicitFast = 3 };
 
 struct OptionRecord {
-  float timestep;    ///< s
-  float gravity[3];  ///< m/s^2, 0 when gravity is disabled
+  float timestep;     ///< s
+  float gravity[3];   ///< m/s^2, 0 when gravity is disabled
+  float wind[3];      ///< m/s
+  float magnetic[3];  ///< global magnetic flux
   float impratio;
   float tolerance, ls_tolerance;
   float scale;     ///< 1 / (mean inertia * nv): what the solver's tolerances are relative to
@@ -176,10 +315,25 @@ struct OptionRecord {
   int clamp_ctrl, actuation;
 };
 
+/// What environments have of their own, ModelView::varies.
+enum Varies : int {
+  kVariesMass = 1,      ///< masses, centres, inertias of bodies
+  kVariesFriction = 2,  ///< of contacts
+  kVariesArmature = 4,
+  kVariesDamping = 8,
+  kVariesGain = 16,  ///< gains and biases of actuators
+};
+/// Values per body (mass, centre, inertia as in BodyRecord, compensated mass and its centre), pair (friction, mu) and
+/// actuator (gain, bias).
+inline constexpr int kBodyValues = 14, kPairValues = 6, kActuatorValues = 6;
+
 /// Sizes and arrays. Everything points into memory that somebody else holds.
 struct ModelView {
   int nq, nv, nu, na, nmocap, nbody, njnt, nlink, nlimit, nfriction, nwrap, ntendon, nact, ngeom, npair, nrowdof, neq,
-      npattern;
+      npattern, nframe, nfluid, nsensor, nsensordata, npiece, nmatch, nray, nmesh, nheightfield, nfilegeom;
+  int accelerations;     ///< some sensor needs the bodies' accelerations
+  int keep_contacts;     ///< some sensor needs the contacts' places
+  int varies;            ///< bits of Varies
   int contact_capacity;  ///< contacts per environment
   int damped;            ///< some dof has damping
   OptionRecord option;
@@ -199,6 +353,17 @@ struct ModelView {
   const int* row_dof;     ///< dofs of constraint rows, see PairRecord, LimitRecord, FrictionRecord, EqualityRecord
   const float* row_sign;  ///< +1: the dof moves a pair's second geom, -1: its first
   const EqualityRecord* equality;
+  const FrameRecord* frame;
+  const FluidRecord* fluid;
+  const SensorRecord* sensor;
+  const PieceRecord* piece;
+  const int* sensor_match;
+  const MeshRecord* mesh;
+  const float* mesh_vertex;
+  const int* mesh_edge;
+  const HeightFieldRecord* height_field;
+  const float* height;
+  const GeomRecord* ray_geom;  ///< what a rangefinder sees
   const float* qpos0;
   const float* qpos_spring;
 };

@@ -4,6 +4,7 @@
 #include "sim/kernels/dynamics.h"
 #include "sim/kernels/factor.h"
 #include "sim/kernels/kinematics.h"
+#include "sim/kernels/passive.h"
 
 namespace cohort::sim {
 
@@ -12,6 +13,7 @@ COHORT_KERNEL void smooth_dynamics(const ModelView& m, Workspace<L>& w) {
   kinematics<L>(m, w);
   velocities<L>(m, w);
   applied_forces<L>(m, w);
+  if (m.nfluid > 0) fluid_forces<L>(m, w);
   composite_inertia<L>(m, w);
   passive<L>(m, w);
   actuation<L>(m, w);

@@ -42,8 +42,11 @@ COHORT_LANE void respond(const Group& g, typename L::Ptr piece, GroupResponse<ty
   for (int i = 0; i < dim * dim; ++i) out.weight[i] = zero;
   const V D = piece[l.weight];
   if (g.kind == kGroupEquality) {
-    out.force[0] = -(D * jar[0]);
-    out.weight[0] = D;
+    for (int i = 0; i < dim; ++i) {
+      const V Di = piece[l.weight + i];
+      out.force[i] = -(Di * jar[i]);
+      out.weight[i * dim + i] = Di;
+    }
   } else if (g.kind == kGroupInequality) {
     const auto active = jar[0] < zero;
     out.force[0] = select(active, -(D * jar[0]), zero);
@@ -56,7 +59,7 @@ COHORT_LANE void respond(const Group& g, typename L::Ptr piece, GroupResponse<ty
   } else if (g.kind == kGroupPyramid) {
     out.force[0] = zero;
     for (int k = 1; k < dim; ++k) {
-      const V mu(g.friction[k - 1]);
+      const V mu = friction_of<L>(g, piece, k - 1);
       const V w1 = select(jar[2 * k - 2] < zero, D, zero), w2 = select(jar[2 * k - 1] < zero, D, zero);
       const V f1 = -(w1 * jar[2 * k - 2]), f2 = -(w2 * jar[2 * k - 1]);
       out.force[0] = out.force[0] + (f1 + f2);
@@ -67,11 +70,11 @@ COHORT_LANE void respond(const Group& g, typename L::Ptr piece, GroupResponse<ty
     }
   } else {
     // Elliptic cone, in coordinates U = (mu jar_0, friction_k jar_k) where it is circular with slope mu.
-    const V mu(g.mu), one(1.0f);
+    const V mu = mu_of<L>(g, piece), one(1.0f);
     V U[kMaxDim];
     V TT = zero;
     for (int k = 1; k < dim; ++k) {
-      U[k] = jar[k] * V(g.friction[k - 1]);
+      U[k] = jar[k] * friction_of<L>(g, piece, k - 1);
       TT = fma(U[k], U[k], TT);
     }
     const V N = mu * jar[0], T = sqrt(TT);
@@ -83,17 +86,17 @@ COHORT_LANE void respond(const Group& g, typename L::Ptr piece, GroupResponse<ty
     // nothing.
     const V inverse = one / max(T, V(1e-12f));
     for (int k = 1; k < dim; ++k) U[k] = U[k] * inverse;
-    const V Dm = D * V(1.0f / (g.mu * g.mu * (1 + g.mu * g.mu)));
+    const V Dm = D * cone_share<L>(g, piece);
     const V middle0 = -(Dm * fma(-mu, T, N) * mu);
     out.force[0] = select(middle, middle0, select(bottom, -(D * jar[0]), zero));
     out.weight[0] = select(middle, Dm * mu * mu, select(bottom, D, zero));
     const V a = mu * (N * inverse), b = fma(mu, mu, -a);
     for (int k = 1; k < dim; ++k) {
-      const V fk(g.friction[k - 1]), Dk = piece[l.weight + k];
+      const V fk = friction_of<L>(g, piece, k - 1), Dk = piece[l.weight + k];
       out.force[k] = select(middle, -(middle0 * U[k] * fk), select(bottom, -(Dk * jar[k]), zero));
       out.weight[k * dim] = select(middle, -(Dm * mu * mu * fk * U[k]), zero);
       for (int j = 1; j < k; ++j) {
-        out.weight[k * dim + j] = select(middle, Dm * fk * V(g.friction[j - 1]) * (a * U[j] * U[k]), zero);
+        out.weight[k * dim + j] = select(middle, Dm * fk * friction_of<L>(g, piece, j - 1) * (a * U[j] * U[k]), zero);
       }
       out.weight[k * dim + k] = select(middle, Dm * fk * fk * fma(a * U[k], U[k], b), select(bottom, Dk, zero));
     }
@@ -109,14 +112,14 @@ COHORT_KERNEL void group_cost(const Group& g, typename L::Ptr piece, typename L:
   const V zero(0.0f), half(0.5f);
   const GroupLayout l = layout_of(g);
   const auto jar = piece + l.jar, jv = piece + l.jv;
-  const V D = piece[l.weight];
   if (g.kind == kGroupElliptic) {
-    const V mu(g.mu), one(1.0f);
-    const V Dm = D * V(1.0f / (g.mu * g.mu * (1 + g.mu * g.mu)));
+    const V D = piece[l.weight];
+    const V mu = mu_of<L>(g, piece), one(1.0f);
+    const V Dm = D * cone_share<L>(g, piece);
     V UU = zero, UV = zero, VV = zero, quad1 = D * jar[0] * jv[0], quad2 = D * jv[0] * jv[0],
       quad0 = D * jar[0] * jar[0];
     for (int k = 1; k < g.dim; ++k) {
-      const V f(g.friction[k - 1]), Dk = piece[l.weight + k];
+      const V f = friction_of<L>(g, piece, k - 1), Dk = piece[l.weight + k];
       const V u = jar[k] * f, v = jv[k] * f;
       UU = fma(u, u, UU), UV = fma(u, v, UV), VV = fma(v, v, VV);
       quad0 = fma(Dk * jar[k], jar[k], quad0), quad1 = fma(Dk * jar[k], jv[k], quad1),
@@ -159,6 +162,7 @@ COHORT_KERNEL void group_cost(const Group& g, typename L::Ptr piece, typename L:
   }
   for (int e = 0; e < g.edges; ++e) {
     const V start = jar[e], v = jv[e], x = fma(alpha, v, start);
+    const V D = piece[l.weight + (g.kind == kGroupEquality ? e : 0)];
     if (g.kind == kGroupFriction) {
       const V loss(g.loss);
       const V bound = loss / select(D > zero, D, V(1.0f));
@@ -274,10 +278,11 @@ COHORT_KERNEL Pattern hessian_pattern(const ModelView& m, Constraints<L>& c, Sol
   return {s.cols, s.start};
 }
 
-/// w.constraint := J' force, and with `newton` hessian := M + J' W J.
+/// w.constraint := J' force, and with `newton` hessian := M + J' W J. The Hessian is for the live lanes: a group that
+/// weighs nothing in any of them is left out, which adds zero to the others.
 template <class L>
 COHORT_KERNEL void forces_and_hessian(const ModelView& m, Workspace<L>& w, Constraints<L>& c, SolverSpace<L>& s,
-                                      Pattern p, bool newton) {
+                                      Pattern p, bool newton, typename L::M live) {
   using V = typename L::V;
   for (int d = 0; d < m.nv; ++d) w.constraint[d] = V(0.0f);
   if (newton) {
@@ -299,15 +304,20 @@ COHORT_KERNEL void forces_and_hessian(const ModelView& m, Workspace<L>& w, Const
       w.constraint[dofs[a]] = sum;
     }
     if (!newton) continue;
+    V heaviest = r.weight[0];
+    for (int i = 1; i < g.dim; ++i) heaviest = max(heaviest, r.weight[i * g.dim + i]);
+    if (!any(live & (heaviest > V(0.0f)))) continue;
     for (int i = 0; i < g.dim; ++i) {
       for (int j = 0; j < i; ++j) r.weight[j * g.dim + i] = r.weight[i * g.dim + j];
     }
     for (int a = 0; a < g.dofs; ++a) {
       V t[kMaxDim];
       for (int i = 0; i < g.dim; ++i) {
-        // A pyramid couples the normal with each tangent only.
+        // A pyramid couples the normal with each tangent only, an equality no two rows.
         V sum = r.weight[i * g.dim] * piece[a];
-        if (g.kind == kGroupPyramid) {
+        if (g.kind == kGroupEquality) {
+          if (i > 0) sum = r.weight[i * g.dim + i] * piece[i * g.dofs + a];
+        } else if (g.kind == kGroupPyramid) {
           if (i > 0) {
             sum = fma(r.weight[i * g.dim + i], piece[i * g.dofs + a], sum);
           } else {
@@ -338,6 +348,11 @@ COHORT_LANE typename L::V dot_n(int n, typename L::Ptr a, typename L::Ptr b) {
   return s;
 }
 
+template <class L>
+COHORT_LANE typename L::V solver_scale(const ModelView& m, const Workspace<L>& w) {
+  return weight_of<L>(m, w, m.option.scale, ratio_layout(m).scale);
+}
+
 /// Step length along s.search for the live lanes, 0 where nothing improves; `improvement` is the fall of the cost.
 template <class L>
 COHORT_KERNEL typename L::V line_search(const ModelView& m, Workspace<L>& w, Constraints<L>& c, SolverSpace<L>& s,
@@ -359,7 +374,7 @@ COHORT_KERNEL typename L::V line_search(const ModelView& m, Workspace<L>& w, Con
   evaluate(zero, cost, d1, d2);
   const V norm = sqrt(dot_n<L>(m.nv, s.search, s.search));
   const V gtol =
-      max(norm * V(m.option.tolerance * m.option.ls_tolerance / m.option.scale), abs(d1) * V(kSlopeTolerance));
+      max(norm * V(m.option.tolerance * m.option.ls_tolerance) / solver_scale<L>(m, w), abs(d1) * V(kSlopeTolerance));
   // Newton's method on the slope, kept between lo (slope negative) and hi (positive).
   V lo(0.0f), hi(3e38f);
   V alpha = select(live, -d1 / max(d2, V(1e-30f)), zero);
@@ -401,7 +416,7 @@ COHORT_KERNEL void solve_constraints(const ModelView& m, Workspace<L>& w, Constr
   }
   const Pattern mass_pattern{m.pattern, m.pattern_start};
   const bool newton = m.option.newton != 0;
-  const V scale(m.option.scale), tolerance(m.option.tolerance);
+  const V scale = solver_scale<L>(m, w), tolerance(m.option.tolerance);
   // The better of the last acceleration and the unconstrained one.
   auto use_warm = c.constrained;
   if (m.option.warmstart) {
@@ -422,7 +437,7 @@ COHORT_KERNEL void solve_constraints(const ModelView& m, Workspace<L>& w, Constr
   auto live = c.constrained;
   V improvement = zero;
   for (int iteration = 0;; ++iteration) {
-    forces_and_hessian<L>(m, w, c, s, pattern, newton);
+    forces_and_hessian<L>(m, w, c, s, pattern, newton, live);
     for (int d = 0; d < nv; ++d) {
       s.grad[d] = s.Ma[d] - w.smooth[d] - w.constraint[d];
       s.precond[d] = s.grad[d];

@@ -2,6 +2,7 @@
 #pragma once
 #include "sim/kernels/data_view.h"
 #include "sim/kernels/integrate.h"
+#include "sim/kernels/sensors.h"
 #include "sim/kernels/smooth.h"
 #include "sim/kernels/solver.h"
 
@@ -62,6 +63,18 @@ COHORT_LANE void store_rows(float* to, typename L::Ptr from, int n, int n_pad, i
 }
 
 template <class L>
+COHORT_KERNEL void load_parameters(const ModelView& m, const DataView& d, int env, Workspace<L>& w) {
+  if (m.varies & kVariesMass) load_rows<L>(w.body_values, d.body_values, kBodyValues * m.nbody, d.n_pad, env);
+  if (m.varies & kVariesFriction) load_rows<L>(w.pair_values, d.pair_values, kPairValues * m.npair, d.n_pad, env);
+  if (m.varies & kVariesArmature) load_rows<L>(w.armature, d.armature, m.nv, d.n_pad, env);
+  if (m.varies & kVariesDamping) load_rows<L>(w.damping, d.damping, m.nv, d.n_pad, env);
+  if (m.varies & kVariesGain) {
+    load_rows<L>(w.actuator_values, d.actuator_values, kActuatorValues * m.nact, d.n_pad, env);
+  }
+  if (inertia_varies(m)) load_rows<L>(w.weight_ratio, d.weight_ratio, ratio_layout(m).size, d.n_pad, env);
+}
+
+template <class L>
 COHORT_KERNEL void load_block(const ModelView& m, const DataView& d, int env, Workspace<L>& w) {
   load_rows<L>(w.q, d.qpos, m.nq, d.n_pad, env);
   load_rows<L>(w.v, d.qvel, m.nv, d.n_pad, env);
@@ -70,6 +83,7 @@ COHORT_KERNEL void load_block(const ModelView& m, const DataView& d, int env, Wo
   load_rows<L>(w.ctrl, d.ctrl, m.nu, d.n_pad, env);
   load_rows<L>(w.applied, d.applied, m.nv, d.n_pad, env);
   load_rows<L>(w.link_force, d.link_force, 6 * m.nlink, d.n_pad, env);
+  if (m.varies) load_parameters<L>(m, d, env, w);
   load_rows<L>(w.mocap_pos, d.mocap_pos, 3 * m.nmocap, d.n_pad, env);
   load_rows<L>(w.mocap_quat, d.mocap_quat, 4 * m.nmocap, d.n_pad, env);
 }
@@ -147,6 +161,10 @@ COHORT_KERNEL void forward_block(const ModelView& m, const DataView& d, int env,
   evaluate<L>(m, b);
   const auto all = V(0.0f) == V(0.0f);
   store_rows<L>(d.qacc, w.qacc, m.nv, d.n_pad, env, all);
+  if (m.nsensor > 0) {
+    sensors<L>(m, w, b.c, load(d.time + env, static_cast<V*>(nullptr)));
+    store_rows<L>(d.sensors, w.sensordata, m.nsensordata, d.n_pad, env, all);
+  }
   for (int k = 0; k < m.nlink; ++k) {
     const LinkRecord& link = m.link[k];
     V pos[3], quat[4];

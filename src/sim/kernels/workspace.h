@@ -32,8 +32,13 @@ struct Workspace {
   Ptr vel, acc, force, inertia, mass, factor, smooth, acc_smooth, qacc;
   Ptr warm;  // (nv) acceleration that the solver may start from
   // Tendons (ntendon), actuators: activation rates (na), and -d force / d velocity for implicitfast (nact).
-  Ptr ten_length, ten_velocity, act_dot, actuator_slope;
-  Ptr scratch;     // (nv)
+  Ptr ten_length, ten_velocity, act_dot, actuator_slope, actuator_length, actuator_velocity, actuator_force;
+  Ptr arm;                               // (nwrap) of the transmissions whose arms are computed
+  Ptr qfrc_actuator, scratch, free_acc;  // (nv)
+  // Parameters of the lanes, where ModelView::varies says so; see parameters.h.
+  Ptr body_values, pair_values, armature, damping, actuator_values, weight_ratio;
+  // Sensors: accelerations of the bodies with the constraints' part (nbody, 6), sensor data (nsensordata).
+  Ptr full_acc, sensordata;
   Ptr constraint;  // (nv) generalized constraint forces
   // Fourth-order Runge-Kutta: start (nq + nv + na), accumulated rates (2 nv + na).
   Ptr rk_start, rk_sum;
@@ -61,7 +66,15 @@ COHORT_LANE void carve(const ModelView& m, Carver<L>& c, Workspace<L>& w) {
   w.mass = c.take(triangle_size), w.factor = c.take(triangle_size);
   w.smooth = c.take(nv), w.acc_smooth = c.take(nv), w.qacc = c.take(nv), w.warm = c.take(nv);
   w.ten_length = c.take(m.ntendon), w.ten_velocity = c.take(m.ntendon), w.act_dot = c.take(m.na);
-  w.actuator_slope = c.take(m.nact), w.scratch = c.take(nv), w.constraint = c.take(nv);
+  w.actuator_slope = c.take(m.nact), w.actuator_length = c.take(m.nact), w.actuator_velocity = c.take(m.nact);
+  w.actuator_force = c.take(m.nact), w.arm = c.take(m.nwrap), w.qfrc_actuator = c.take(nv), w.scratch = c.take(nv),
+  w.free_acc = c.take(nv), w.constraint = c.take(nv);
+  w.full_acc = c.take(m.accelerations ? 6 * nb : 0), w.sensordata = c.take(m.nsensordata);
+  const auto own = [&](int bit, int n) { return c.take((m.varies & bit) != 0 ? n : 0); };
+  w.body_values = own(kVariesMass, kBodyValues * nb), w.pair_values = own(kVariesFriction, kPairValues * m.npair);
+  w.armature = own(kVariesArmature, nv), w.damping = own(kVariesDamping, nv);
+  w.actuator_values = own(kVariesGain, kActuatorValues * m.nact);
+  w.weight_ratio = own(kVariesMass | kVariesArmature, m.npair + m.nlimit + m.nfriction + 2 * m.neq + 1);
   const bool rk = m.option.integrator == kRk4;
   w.rk_start = c.take(rk ? m.nq + nv + m.na : 0), w.rk_sum = c.take(rk ? 2 * nv + m.na : 0);
 }

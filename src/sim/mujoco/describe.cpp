@@ -43,6 +43,14 @@ ActuatorInfo describe_actuator(const mjModel& m, int i) {
   return a;
 }
 
+const char* geom_type(int type) {
+  constexpr const char* kNames[] = {"plane",    "hfield", "sphere", "capsule", "ellipsoid",
+                                    "cylinder", "box",    "mesh",   "sdf"};
+  return type >= 0 && type < mjNGEOMTYPES ? kNames[type] : "other";
+}
+
+}  // namespace
+
 const char* sensor_type(int type) {
   switch (type) {
     case mjSENS_TOUCH:
@@ -117,14 +125,6 @@ const char* sensor_type(int type) {
       return "other";
   }
 }
-
-const char* geom_type(int type) {
-  constexpr const char* kNames[] = {"plane",    "hfield", "sphere", "capsule", "ellipsoid",
-                                    "cylinder", "box",    "mesh",   "sdf"};
-  return type >= 0 && type < mjNGEOMTYPES ? kNames[type] : "other";
-}
-
-}  // namespace
 
 ModelPtr load(std::span<const std::uint8_t> mjb) {
   ModelPtr model(mj_loadModelBuffer(mjb.data(), static_cast<mjtSize>(mjb.size())));

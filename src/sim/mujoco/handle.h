@@ -24,5 +24,7 @@ ModelPtr load(std::span<const std::uint8_t> mjb);
 
 /// Names, addresses and defaults.
 ModelInfo describe(const mjModel& m);
+/// Name of a sensor's type in the XML.
+const char* sensor_type(int type);
 
 }  // namespace cohort::sim::mj

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <set>
 
+#include "sim/collide/queued.h"
 #include "sim/kernels/pair_kernels.h"
+#include "sim/mujoco/handle.h"
 
 namespace cohort::sim::mj {
 
@@ -45,7 +47,6 @@ class Finder {
     if (o.integrator == mjINT_DISCRETE) add("integrator discrete");
     if (o.solver == mjSOL_PGS) add("solver PGS");
     if (o.noslip_iterations > 0) add("noslip solver");
-    if (o.density != 0 || o.viscosity != 0) add("fluid forces");
     const struct {
       int bit;
       const char* text;
@@ -66,6 +67,11 @@ class Finder {
   }
 
   void bodies() {
+    if (m_.opt.density != 0 || m_.opt.viscosity != 0) {
+      for (int g = 0; g < m_.ngeom; ++g) {
+        if (m_.geom_fluid[mjNFLUID * g] > 0) add("ellipsoid fluid model of geom", name(m_.name_geomadr, g), g);
+      }
+    }
     for (int b = 1; b < m_.nbody; ++b) {
       const int first = m_.body_jntadr[b];
       bool rotating = false;
@@ -83,13 +89,11 @@ class Finder {
       const int type = m_.jnt_type[j], dof = m_.jnt_dofadr[j];
       const int dofs = kJointDofs[type];
       const bool rotates = type == mjJNT_FREE || type == mjJNT_BALL;
-      if (rotates && m_.jnt_stiffness[j] != 0) add("spring on a ball or free joint", n, j);
       if (!zero(m_.jnt_stiffnesspoly + mjNPOLY * j, mjNPOLY)) add("nonlinear spring on joint", n, j);
       if (!zero(m_.dof_dampingpoly + mjNPOLY * dof, mjNPOLY * dofs)) add("nonlinear damping on joint", n, j);
       if (m_.jnt_plasticadr[j] >= 0) add("plastic spring on joint", n, j);
       if (m_.jnt_actuatorid[j] >= 0) add("actuator damping or armature on joint", n, j);
       if (m_.jnt_actgravcomp[j]) add("gravity compensation by actuators on joint", n, j);
-      if (type == mjJNT_FREE && m_.opt.integrator == mjINT_IMPLICITFAST) add("free joint under implicitfast", n, j);
       if (rotates && m_.jnt_actfrclimited[j]) add("actuator force limit on a ball or free joint", n, j);
     }
   }
@@ -112,12 +116,9 @@ class Finder {
     for (int i = 0; i < m_.neq; ++i) {
       const char* n = name(m_.name_eqadr, i);
       const int type = m_.eq_type[i];
-      if (type == mjEQ_CONNECT || type == mjEQ_WELD) {
-        add(type == mjEQ_CONNECT ? "equality connect" : "equality weld", n, i);
-      } else if (type != mjEQ_JOINT && type != mjEQ_TENDON) {
+      if (type != mjEQ_CONNECT && type != mjEQ_WELD && type != mjEQ_JOINT && type != mjEQ_TENDON) {
         add("equality of a flex", n, i);
       }
-      if (!m_.eq_active0[i]) add("equality that starts inactive", n, i);
     }
   }
 
@@ -140,15 +141,15 @@ class Finder {
     for (int i = 0; i < m_.nactuator; ++i) {
       const char* n = name(m_.name_actuatoradr, i);
       const int trn = m_.actuator_trntype[i];
-      if (trn == mjTRN_JOINT || trn == mjTRN_JOINTINPARENT) {
-        const int type = m_.jnt_type[m_.actuator_trnid[2 * i]];
-        if (type == mjJNT_FREE || type == mjJNT_BALL) add("actuator on a ball or free joint", n, i);
-      } else if (trn != mjTRN_TENDON) {
-        add(trn == mjTRN_SITE          ? "actuator on a site"
-            : trn == mjTRN_SLIDERCRANK ? "slider-crank actuator"
-            : trn == mjTRN_BODY        ? "adhesion actuator"
-                                       : "actuator on a relative orientation",
+      if (trn != mjTRN_JOINT && trn != mjTRN_JOINTINPARENT && trn != mjTRN_TENDON && trn != mjTRN_SITE) {
+        add(trn == mjTRN_SLIDERCRANK ? "slider-crank actuator"
+            : trn == mjTRN_BODY      ? "adhesion actuator"
+                                     : "actuator on a relative orientation",
             n, i);
+      }
+      if (trn == mjTRN_SITE && m_.actuator_trnid[2 * i + 1] >= 0 &&
+          !zero(m_.actuator_gear + 6 * m_.actuator_outadr[i] + 3, 3)) {
+        add("rotation of a site against a reference site", n, i);
       }
       const int dyn = m_.actuator_dyntype[i], gain = m_.actuator_gaintype[i], bias = m_.actuator_biastype[i];
       if (dyn == mjDYN_MUSCLE || gain == mjGAIN_MUSCLE || bias == mjBIAS_MUSCLE) {
@@ -170,7 +171,27 @@ class Finder {
   }
 
   void sensors() {
-    for (int i = 0; i < m_.nsensor; ++i) add("sensor", name(m_.name_sensoradr, i), i);
+    for (int i = 0; i < m_.nsensor; ++i) {
+      const char* n = name(m_.name_sensoradr, i);
+      const int type = m_.sensor_type[i], fields = m_.sensor_intprm[mjNSENS * i];
+      if (sensor_kind(type) < 0) {
+        add(std::string("sensor ") + sensor_type(type), n, i);
+      } else if (type == mjSENS_RANGEFINDER) {
+        if (m_.sensor_objtype[i] != mjOBJ_SITE || fields != 1 << mjRAYDATA_DIST) add("rangefinder of an image", n, i);
+        for (int g = 0; g < m_.ngeom; ++g) {
+          const int shape = m_.geom_type[g];
+          if ((shape == mjGEOM_MESH || shape == mjGEOM_HFIELD || shape == mjGEOM_SDF) && stops_rays(m_, g) &&
+              m_.geom_bodyid[g] != m_.site_bodyid[m_.sensor_objid[i]]) {
+            add(std::string("rangefinder that may meet a ") + kGeomNames[shape], n, i);
+            break;
+          }
+        }
+      } else if (type == mjSENS_CONTACT && (fields >> (mjCONDATA_TANGENT + 1)) != 0) {
+        add("velocities in a contact sensor", n, i);
+      } else if (m_.sensor_objtype[i] == mjOBJ_CAMERA && m_.cam_mode[m_.sensor_objid[i]] != 0) {
+        add("sensor of a camera that tracks", n, i);
+      }
+    }
   }
 
   const mjModel& m_;
@@ -180,14 +201,27 @@ class Finder {
 }  // namespace
 
 int pair_kernel(int type1, int type2) {
-  if (type1 == mjGEOM_PLANE) {
-    if (type2 == mjGEOM_SPHERE) return kPlaneSphere;
-    if (type2 == mjGEOM_CAPSULE) return kPlaneCapsule;
-    if (type2 == mjGEOM_BOX) return kPlaneBox;
+  const struct {
+    int type1, type2, kernel;
+  } known[] = {{mjGEOM_PLANE, mjGEOM_SPHERE, kPlaneSphere},
+               {mjGEOM_PLANE, mjGEOM_CAPSULE, kPlaneCapsule},
+               {mjGEOM_PLANE, mjGEOM_BOX, kPlaneBox},
+               {mjGEOM_PLANE, mjGEOM_ELLIPSOID, kPlaneEllipsoid},
+               {mjGEOM_PLANE, mjGEOM_CYLINDER, kPlaneCylinder},
+               {mjGEOM_SPHERE, mjGEOM_SPHERE, kSphereSphere},
+               {mjGEOM_SPHERE, mjGEOM_CAPSULE, kSphereCapsule},
+               {mjGEOM_SPHERE, mjGEOM_BOX, kSphereBox},
+               {mjGEOM_SPHERE, mjGEOM_CYLINDER, kSphereCylinder},
+               {mjGEOM_CAPSULE, mjGEOM_CAPSULE, kCapsuleCapsule},
+               {mjGEOM_CAPSULE, mjGEOM_BOX, kCapsuleBox},
+               {mjGEOM_BOX, mjGEOM_BOX, kBoxBox}};
+  for (const auto& k : known) {
+    if (k.type1 == type1 && k.type2 == type2) return k.kernel;
   }
-  if (type1 == mjGEOM_SPHERE && type2 == mjGEOM_SPHERE) return kSphereSphere;
-  if (type1 == mjGEOM_SPHERE && type2 == mjGEOM_CAPSULE) return kSphereCapsule;
-  if (type1 == mjGEOM_CAPSULE && type2 == mjGEOM_CAPSULE) return kCapsuleCapsule;
+  const auto convex = [](int type) { return type >= mjGEOM_SPHERE && type <= mjGEOM_MESH; };
+  if (type1 == mjGEOM_PLANE && type2 == mjGEOM_MESH) return kPlaneMesh;
+  if (type1 == mjGEOM_HFIELD && convex(type2)) return kHeightFieldConvex;
+  if (convex(type1) && convex(type2)) return kConvexConvex;
   return -1;
 }
 
@@ -195,9 +229,19 @@ int pair_contacts(int kernel) {
   switch (kernel) {
     case kPlaneCapsule:
     case kCapsuleCapsule:
+    case kCapsuleBox:
       return 2;
     case kPlaneBox:
+    case kPlaneCylinder:
       return 4;
+    case kPlaneMesh:
+      return 3;
+    case kConvexConvex:
+      return 5;
+    case kBoxBox:
+      return 8;
+    case kHeightFieldConvex:
+      return kMaxPairContacts;
     default:
       return 1;
   }
@@ -236,6 +280,82 @@ std::vector<CandidatePair> candidate_pairs(const mjModel& m) {
     }
   }
   return pairs;
+}
+
+int sensor_kind(int type) {
+  switch (type) {
+    case mjSENS_CLOCK:
+      return kSensorClock;
+    case mjSENS_JOINTPOS:
+      return kSensorJointPos;
+    case mjSENS_JOINTVEL:
+      return kSensorJointVel;
+    case mjSENS_BALLQUAT:
+      return kSensorBallQuat;
+    case mjSENS_BALLANGVEL:
+      return kSensorBallVel;
+    case mjSENS_TENDONPOS:
+      return kSensorTendonPos;
+    case mjSENS_TENDONVEL:
+      return kSensorTendonVel;
+    case mjSENS_ACTUATORPOS:
+      return kSensorActuatorPos;
+    case mjSENS_ACTUATORVEL:
+      return kSensorActuatorVel;
+    case mjSENS_ACTUATORFRC:
+      return kSensorActuatorForce;
+    case mjSENS_JOINTACTFRC:
+      return kSensorJointActuatorForce;
+    case mjSENS_TENDONACTFRC:
+      return kSensorTendonActuatorForce;
+    case mjSENS_FRAMEPOS:
+      return kSensorFramePos;
+    case mjSENS_FRAMEQUAT:
+      return kSensorFrameQuat;
+    case mjSENS_FRAMEXAXIS:
+    case mjSENS_FRAMEYAXIS:
+    case mjSENS_FRAMEZAXIS:
+      return kSensorFrameAxis;
+    case mjSENS_FRAMELINVEL:
+      return kSensorFrameLinVel;
+    case mjSENS_FRAMEANGVEL:
+      return kSensorFrameAngVel;
+    case mjSENS_FRAMELINACC:
+      return kSensorFrameLinAcc;
+    case mjSENS_FRAMEANGACC:
+      return kSensorFrameAngAcc;
+    case mjSENS_ACCELEROMETER:
+      return kSensorAccelerometer;
+    case mjSENS_GYRO:
+      return kSensorGyro;
+    case mjSENS_VELOCIMETER:
+      return kSensorVelocimeter;
+    case mjSENS_MAGNETOMETER:
+      return kSensorMagnetometer;
+    case mjSENS_FORCE:
+      return kSensorForce;
+    case mjSENS_TORQUE:
+      return kSensorTorque;
+    case mjSENS_TOUCH:
+      return kSensorTouch;
+    case mjSENS_RANGEFINDER:
+      return kSensorRangefinder;
+    case mjSENS_CONTACT:
+      return kSensorContact;
+    case mjSENS_SUBTREECOM:
+      return kSensorSubtreeCom;
+    case mjSENS_SUBTREELINVEL:
+      return kSensorSubtreeLinVel;
+    case mjSENS_SUBTREEANGMOM:
+      return kSensorSubtreeAngMom;
+    default:
+      return -1;
+  }
+}
+
+bool stops_rays(const mjModel& m, int geom) {
+  const int material = m.geom_matid[geom];
+  return (material < 0 ? m.geom_rgba[4 * geom + 3] : m.mat_rgba[4 * material + 3]) != 0;
 }
 
 std::vector<Unsupported> find_unsupported(const mjModel& m) {

@@ -20,6 +20,11 @@ std::vector<CandidatePair> candidate_pairs(const mjModel& m);
 
 /// Narrow phase of a pair of geom types (type1 <= type2), or -1.
 int pair_kernel(int type1, int type2);
+/// SensorKind of a type of MuJoCo's, or -1.
+int sensor_kind(int type);
+/// True for a geom that a ray does not pass through.
+bool stops_rays(const mjModel& m, int geom);
+
 /// Contacts that a narrow phase makes at most.
 int pair_contacts(int kernel);
 

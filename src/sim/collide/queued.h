@@ -1,0 +1,29 @@
+/// Narrow phases that one environment computes alone, in double: shapes whose contacts follow from long chains of
+/// decisions. The lanes' kernel (kernels/queue.h) takes the environments of a block that passed the bounding test one
+/// by one, so that an environment's bits cannot depend on its neighbours. Compiled once, without vector instructions.
+#pragma once
+#include "sim/kernels/model_view.h"
+
+namespace cohort::sim {
+
+/// A shape in the frame that both shapes share.
+struct QueuedShape {
+  const GeomRecord* geom;
+  double pos[3];  ///< m
+  double rot[9];
+};
+
+struct QueuedContact {
+  double dist;       ///< m, negative: depth
+  double pos[3];     ///< midway between the surfaces
+  double normal[3];  ///< from shape 1 to shape 2
+};
+
+/// Most contacts of one pair. A height field and a shape keep the deepest so many.
+inline constexpr int kMaxPairContacts = 16;
+
+/// Writes at most kMaxPairContacts contacts nearer than `reach` and returns their number. `kernel`: PairKernel.
+int queued_narrow_phase(const ModelView& m, int kernel, const QueuedShape& s1, const QueuedShape& s2, double reach,
+                        QueuedContact* out);
+
+}  // namespace cohort::sim

@@ -1,0 +1,56 @@
+/// Vectors of three doubles for the queued narrow phases.
+#pragma once
+#include <cmath>
+
+namespace cohort::sim::collide {
+
+struct Vec {
+  double x = 0, y = 0, z = 0;
+  double& operator[](int i) { return i == 0 ? x : i == 1 ? y : z; }
+  double operator[](int i) const { return i == 0 ? x : i == 1 ? y : z; }
+};
+
+inline Vec operator+(Vec a, Vec b) {
+  return {a.x + b.x, a.y + b.y, a.z + b.z};
+}
+inline Vec operator-(Vec a, Vec b) {
+  return {a.x - b.x, a.y - b.y, a.z - b.z};
+}
+inline Vec operator-(Vec a) {
+  return {-a.x, -a.y, -a.z};
+}
+inline Vec operator*(double s, Vec a) {
+  return {s * a.x, s * a.y, s * a.z};
+}
+inline double dot(Vec a, Vec b) {
+  return a.x * b.x + a.y * b.y + a.z * b.z;
+}
+inline Vec cross(Vec a, Vec b) {
+  return {a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x};
+}
+inline double norm(Vec a) {
+  return std::sqrt(dot(a, a));
+}
+inline double clamp(double v, double lower, double upper) {
+  return v < lower ? lower : v > upper ? upper : v;
+}
+inline Vec vec(const double* p) {
+  return {p[0], p[1], p[2]};
+}
+inline void put(double* to, Vec v) {
+  to[0] = v.x, to[1] = v.y, to[2] = v.z;
+}
+/// R v and R' v of a row-major matrix.
+inline Vec turn(const double* R, Vec v) {
+  return {R[0] * v.x + R[1] * v.y + R[2] * v.z, R[3] * v.x + R[4] * v.y + R[5] * v.z,
+          R[6] * v.x + R[7] * v.y + R[8] * v.z};
+}
+inline Vec turn_back(const double* R, Vec v) {
+  return {R[0] * v.x + R[3] * v.y + R[6] * v.z, R[1] * v.x + R[4] * v.y + R[7] * v.z,
+          R[2] * v.x + R[5] * v.y + R[8] * v.z};
+}
+inline Vec column(const double* R, int k) {
+  return {R[k], R[3 + k], R[6 + k]};
+}
+
+}  // namespace cohort::sim::collide

@@ -1,0 +1,322 @@
+#include "sim/cpu/parameters.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "core/error.h"
+
+namespace cohort::sim {
+
+namespace {
+
+/// MuJoCo's lengths of gainprm and biasprm.
+constexpr int kGainLength = 10;
+constexpr int kParameters = 6;
+constexpr Parameter kAll[kParameters] = {Parameter::kLinkMass,   Parameter::kGeomFriction, Parameter::kDofArmature,
+                                         Parameter::kDofDamping, Parameter::kActuatorGain, Parameter::kActuatorBias};
+constexpr int kBit[kParameters] = {kVariesMass,    kVariesFriction, kVariesArmature,
+                                   kVariesDamping, kVariesGain,     kVariesGain};
+/// MuJoCo's smallest friction.
+constexpr float kLeastFriction = 1e-5f;
+
+std::size_t index(Parameter p) {
+  return static_cast<std::size_t>(p);
+}
+
+struct FreeDeleter {
+  void operator()(void* p) const { std::free(p); }
+};
+
+}  // namespace
+
+int ParameterStore::size(Parameter parameter) const {
+  const ModelView& m = model_.sizes;
+  switch (parameter) {
+    case Parameter::kLinkMass:
+      return m.nlink;
+    case Parameter::kGeomFriction:
+      return 3 * m.nfilegeom;
+    case Parameter::kDofArmature:
+    case Parameter::kDofDamping:
+      return m.nv;
+    case Parameter::kActuatorGain:
+    case Parameter::kActuatorBias:
+      return kGainLength * m.nact;
+  }
+  return 0;
+}
+
+float ParameterStore::defaults(Parameter parameter, int i) const {
+  const auto k = static_cast<std::size_t>(i);
+  switch (parameter) {
+    case Parameter::kLinkMass:
+      return model_.link[k].mass;
+    case Parameter::kGeomFriction:
+      return model_.geom_friction[k];
+    case Parameter::kDofArmature:
+      return model_.dof[k].armature;
+    case Parameter::kDofDamping:
+      return model_.dof[k].damping;
+    case Parameter::kActuatorGain:
+    case Parameter::kActuatorBias: {
+      const ActuatorRecord& a = model_.actuator[k / kGainLength];
+      const std::size_t entry = k % kGainLength;
+      if (entry > 2) return 0;
+      return parameter == Parameter::kActuatorGain ? a.gain[entry] : a.bias[entry];
+    }
+  }
+  return 0;
+}
+
+float* ParameterStore::values(Parameter parameter) {
+  LaneValues& v = values_[index(parameter)];
+  if (!v.empty()) return v.data();
+  if (parameter == Parameter::kLinkMass) {
+    COHORT_THROW_UNLESS(model_.piece.empty(),
+                        "link_mass per environment together with a force, torque or subtree sensor is not supported by "
+                        "the batched engine: the engine `mujoco` runs it");
+    COHORT_THROW_UNLESS(model_.fluid.empty(),
+                        "link_mass per environment in a fluid is not supported by the batched engine: the engine "
+                        "`mujoco` runs it");
+  }
+  const int n = size(parameter);
+  // Padding has the model's values too, and is never empty.
+  v.resize(static_cast<std::size_t>(std::max(n, 1)) * static_cast<std::size_t>(n_pad_));
+  for (int i = 0; i < n; ++i) {
+    for (int e = 0; e < n_pad_; ++e) at(v, i, e) = defaults(parameter, i);
+  }
+  return v.data();
+}
+
+int ParameterStore::varies() const {
+  int bits = 0;
+  for (int p = 0; p < kParameters; ++p) bits |= values_[static_cast<std::size_t>(p)].empty() ? 0 : kBit[p];
+  return bits;
+}
+
+double ParameterStore::bytes_per_environment() const {
+  double bytes = 0;
+  for (Parameter p : kAll) bytes += values_[index(p)].empty() ? 0 : 4.0 * size(p);
+  const ModelView& m = model_.sizes;
+  const int bits = varies();
+  bytes += bits & kVariesMass ? 4.0 * kBodyValues * m.nbody : 0;
+  bytes += bits & kVariesFriction ? 4.0 * kPairValues * m.npair : 0;
+  bytes += bits & kVariesGain ? 4.0 * kActuatorValues * m.nact : 0;
+  bytes += bits & (kVariesMass | kVariesArmature) ? 4.0 * (m.npair + m.nlimit + m.nfriction + 2 * m.neq + 1) : 0;
+  return bytes;
+}
+
+void ParameterStore::check(Parameter parameter) {
+  LaneValues& v = values_[index(parameter)];
+  const bool gain = parameter == Parameter::kActuatorGain || parameter == Parameter::kActuatorBias;
+  for (int i = 0; i < size(parameter) && !v.empty(); ++i) {
+    for (int e = 0; e < n_pad_; ++e) {
+      const float x = at(v, i, e);
+      COHORT_THROW_UNLESS(std::isfinite(x) && (gain || x >= 0),
+                          "environment {} has impossible parameters: {}[{}] = {}, which is {}", e,
+                          parameter_name(parameter), i, x, std::isfinite(x) ? "below zero" : "no number");
+    }
+  }
+}
+
+void ParameterStore::bodies() {
+  LaneValues& masses = values_[index(Parameter::kLinkMass)];
+  const int nbody = model_.sizes.nbody;
+  body_.assign(static_cast<std::size_t>(kBodyValues * nbody) * static_cast<std::size_t>(n_pad_), 0);
+  const int row[6] = {0, 1, 2, 0, 0, 1}, col[6] = {0, 1, 2, 1, 2, 2};
+  for (int e = 0; e < n_pad_; ++e) {
+    for (int b = 0; b < nbody; ++b) {
+      const BodyRecord& record = model_.body[static_cast<std::size_t>(b)];
+      double mass = 0, lifted = 0, moment[3] = {0, 0, 0}, lift[3] = {0, 0, 0}, about[6] = {0, 0, 0, 0, 0, 0};
+      bool changed = false;
+      for (int k = 0; k < model_.sizes.nlink; ++k) {
+        const LinkRecord& link = model_.link[static_cast<std::size_t>(k)];
+        if (link.body != b) continue;
+        const double m = static_cast<double>(at(masses, k, e));
+        changed = changed || at(masses, k, e) != link.mass;
+        double c[3], squared = 0;
+        for (int i = 0; i < 3; ++i) c[i] = static_cast<double>(link.com[i]), squared += c[i] * c[i];
+        mass += m;
+        lifted += m * static_cast<double>(link.gravcomp);
+        for (int i = 0; i < 3; ++i) {
+          moment[i] += m * c[i];
+          lift[i] += m * static_cast<double>(link.gravcomp) * c[i];
+        }
+        for (int i = 0; i < 6; ++i) {
+          about[i] += static_cast<double>(link.inertia[i]) + m * ((i < 3 ? squared : 0) - c[row[i]] * c[col[i]]);
+        }
+      }
+      const auto put = [&](int i, double value) { at(body_, kBodyValues * b + i, e) = static_cast<float>(value); };
+      if (!changed) {
+        // The model's own numbers, to the last bit.
+        put(0, static_cast<double>(record.mass));
+        for (int i = 0; i < 3; ++i) put(1 + i, static_cast<double>(record.com[i]));
+        for (int i = 0; i < 6; ++i) put(4 + i, static_cast<double>(record.inertia[i]));
+        put(10, static_cast<double>(record.gravcomp_mass));
+        for (int i = 0; i < 3; ++i) put(11 + i, static_cast<double>(record.gravcomp_com[i]));
+        continue;
+      }
+      double com[3], squared = 0;
+      for (int i = 0; i < 3; ++i) com[i] = mass > 0 ? moment[i] / mass : 0, squared += com[i] * com[i];
+      put(0, mass);
+      for (int i = 0; i < 3; ++i) put(1 + i, com[i]);
+      for (int i = 0; i < 6; ++i) put(4 + i, about[i] - mass * ((i < 3 ? squared : 0) - com[row[i]] * com[col[i]]));
+      put(10, lifted);
+      for (int i = 0; i < 3; ++i) put(11 + i, lifted > 0 ? lift[i] / lifted : 0);
+    }
+  }
+}
+
+void ParameterStore::frictions() {
+  LaneValues& friction = values_[index(Parameter::kGeomFriction)];
+  const ModelView& m = model_.sizes;
+  pair_.assign(static_cast<std::size_t>(kPairValues * m.npair) * static_cast<std::size_t>(n_pad_), 0);
+  const int which[5] = {0, 0, 1, 2, 2};
+  for (int p = 0; p < m.npair; ++p) {
+    const PairRecord& pair = model_.pair[static_cast<std::size_t>(p)];
+    const int g1 = model_.geom[static_cast<std::size_t>(pair.geom1)].id,
+              g2 = model_.geom[static_cast<std::size_t>(pair.geom2)].id;
+    for (int e = 0; e < n_pad_; ++e) {
+      float first = 0;
+      for (int i = 0; i < 5; ++i) {
+        const float f1 = at(friction, 3 * g1 + which[i], e), f2 = at(friction, 3 * g2 + which[i], e);
+        float f = pair.friction_from == 1 ? f1 : pair.friction_from == 2 ? f2 : std::max(f1, f2);
+        f = pair.friction_from == 3 ? pair.friction[i] : std::max(kLeastFriction, f);
+        if (i == 0) first = f;
+        at(pair_, kPairValues * p + i, e) = f;
+      }
+      // As the import rounds it.
+      const double mu = static_cast<double>(first) / std::sqrt(std::max(1e-15, static_cast<double>(m.option.impratio)));
+      at(pair_, kPairValues * p + 5, e) = first == pair.friction[0] ? pair.mu : static_cast<float>(mu);
+    }
+  }
+}
+
+void ParameterStore::gains() {
+  const ModelView& m = model_.sizes;
+  LaneValues &gain = values_[index(Parameter::kActuatorGain)], &bias = values_[index(Parameter::kActuatorBias)];
+  actuator_.assign(static_cast<std::size_t>(kActuatorValues * m.nact) * static_cast<std::size_t>(n_pad_), 0);
+  for (int a = 0; a < m.nact; ++a) {
+    const ActuatorRecord& record = model_.actuator[static_cast<std::size_t>(a)];
+    for (int e = 0; e < n_pad_; ++e) {
+      for (int i = 0; i < 3; ++i) {
+        float& g = at(actuator_, kActuatorValues * a + i, e);
+        float& b = at(actuator_, kActuatorValues * a + 3 + i, e);
+        g = i >= record.gain_values ? 0 : gain.empty() ? record.gain[i] : at(gain, kGainLength * a + i, e);
+        b = i >= record.bias_values ? 0 : bias.empty() ? record.bias[i] : at(bias, kGainLength * a + i, e);
+      }
+    }
+  }
+}
+
+void ParameterStore::ratios(const ModelView& view, DataView& data) {
+  const int rows = view.npair + view.nlimit + view.nfriction + 2 * view.neq + 1;
+  ratio_.assign(static_cast<std::size_t>(rows) * static_cast<std::size_t>(n_pad_), 1);
+  data.weight_ratio = ratio_.data();
+  const BlockRunner& runner = scalar_block_runner();
+  const auto bytes = static_cast<std::size_t>(runner.workspace_bytes(view)) + 64;
+  const std::unique_ptr<void, FreeDeleter> workspace(std::aligned_alloc(64, (bytes + 63) / 64 * 64));
+  COHORT_THROW_UNLESS(workspace != nullptr, "there is no memory for the inverse weights");
+  std::memset(workspace.get(), 0, bytes);
+  const auto nv = static_cast<std::size_t>(view.nv);
+  const std::size_t count = nv + static_cast<std::size_t>(view.ntendon + 2 * view.nlink + 1);
+  std::vector<float> inverse(std::max<std::size_t>(nv * nv, 1)), now(count), before(count);
+  // The model's own values, by the same arithmetic: an environment with the model's parameters has the ratio one.
+  DataView own = data;
+  ModelView plain = model_.view();
+  plain.varies = 0;
+  runner.inverse_weights(plain, own, 0, workspace.get(), inverse.data(), before.data());
+  const int links = view.nv + view.ntendon;
+  for (int e = 0; e < n_pad_; ++e) {
+    std::memset(workspace.get(), 0, bytes);
+    runner.inverse_weights(view, data, e, workspace.get(), inverse.data(), now.data());
+    const auto ratio = [&](std::initializer_list<int> which) {
+      float above = 0, below = 0;
+      for (int k : which) above += now[static_cast<std::size_t>(k)], below += before[static_cast<std::size_t>(k)];
+      return below > 0 ? above / below : 1.0f;
+    };
+    const auto link_of = [&](int geom) { return model_.geom[static_cast<std::size_t>(geom)].link; };
+    int r = 0;
+    for (const PairRecord& p : model_.pair) {
+      at(ratio_, r++, e) = ratio({links + 2 * link_of(p.geom1), links + 2 * link_of(p.geom2)});
+    }
+    for (const LimitRecord& l : model_.limit) {
+      at(ratio_, r++, e) =
+          ratio({l.kind == 2 ? view.nv + l.index : model_.row_dof[static_cast<std::size_t>(l.first_dof)]});
+    }
+    for (const FrictionRecord& f : model_.friction) {
+      at(ratio_, r++, e) =
+          ratio({f.tendon >= 0 ? view.nv + f.tendon : model_.row_dof[static_cast<std::size_t>(f.first_dof)]});
+    }
+    for (const EqualityRecord& q : model_.equality) {
+      if (q.kind == kEqualityConnect || q.kind == kEqualityWeld) {
+        for (int k = 0; k < 2; ++k) at(ratio_, r++, e) = ratio({links + 2 * q.link1 + k, links + 2 * q.link2 + k});
+        continue;
+      }
+      const auto weight = [&](int object, int wrap) {
+        return q.kind == kEqualityTendon ? view.nv + object : model_.wrap[static_cast<std::size_t>(wrap)].dof;
+      };
+      const int first = weight(q.object1, q.first_wrap1);
+      at(ratio_, r++, e) = q.wrap_count2 > 0 ? ratio({first, weight(q.object2, q.first_wrap2)}) : ratio({first});
+      ++r;
+    }
+    // The solver's scale falls as the inertia grows.
+    const float mean = ratio({static_cast<int>(count) - 1});
+    at(ratio_, r, e) = mean > 0 ? 1 / mean : 1.0f;
+  }
+}
+
+void ParameterStore::commit(const ModelView& view, DataView& data) {
+  for (Parameter p : kAll) check(p);
+  const int bits = varies();
+  if (bits & kVariesMass) {
+    bodies();
+    data.body_values = body_.data();
+  }
+  if (bits & kVariesFriction) {
+    frictions();
+    data.pair_values = pair_.data();
+  }
+  if (bits & kVariesArmature) data.armature = values_[index(Parameter::kDofArmature)].data();
+  if (bits & kVariesDamping) data.damping = values_[index(Parameter::kDofDamping)].data();
+  if (bits & kVariesGain) {
+    gains();
+    data.actuator_values = actuator_.data();
+  }
+  if (bits & (kVariesMass | kVariesArmature)) ratios(view, data);
+}
+
+void ParameterStore::save(std::vector<std::uint8_t>& to) const {
+  for (Parameter p : kAll) {
+    const LaneValues& v = values_[index(p)];
+    const std::uint64_t bytes = v.size() * sizeof(float);
+    const auto* head = reinterpret_cast<const std::uint8_t*>(&bytes);
+    to.insert(to.end(), head, head + sizeof bytes);
+    const auto* body = reinterpret_cast<const std::uint8_t*>(v.data());
+    to.insert(to.end(), body, body + bytes);
+  }
+}
+
+std::size_t ParameterStore::load(std::span<const std::uint8_t> from) {
+  std::array<LaneValues, kParameters> read;
+  std::size_t used = 0;
+  for (Parameter p : kAll) {
+    std::uint64_t bytes = 0;
+    COHORT_THROW_UNLESS(from.size() - used >= sizeof bytes, "the state is cut off");
+    std::memcpy(&bytes, from.data() + used, sizeof bytes);
+    used += sizeof bytes;
+    const std::size_t whole = static_cast<std::size_t>(std::max(size(p), 1)) * static_cast<std::size_t>(n_pad_) * 4;
+    COHORT_THROW_UNLESS((bytes == 0 || bytes == whole) && from.size() - used >= bytes,
+                        "the state's {} do not fit: another model or number of environments", parameter_name(p));
+    read[index(p)].resize(bytes / sizeof(float));
+    if (bytes > 0) std::memcpy(read[index(p)].data(), from.data() + used, bytes);
+    used += bytes;
+  }
+  values_ = std::move(read);
+  return used;
+}
+
+}  // namespace cohort::sim

@@ -1,0 +1,67 @@
+/// Parameters that environments have of their own, on a CPU: what the caller writes, and what the kernels read of it.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <new>
+#include <span>
+#include <vector>
+
+#include "sim/cpu/block_runner.h"
+#include "sim/engine.h"
+#include "sim/model.h"
+
+namespace cohort::sim {
+
+/// Memory that begins where a vector register's load may begin: rows of n_pad values are whole blocks of 64 bytes.
+template <class T>
+struct BlockAligned {
+  using value_type = T;
+  BlockAligned() = default;
+  template <class U>
+  BlockAligned(const BlockAligned<U>&) {}
+  T* allocate(std::size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), std::align_val_t(64))); }
+  void deallocate(T* p, std::size_t) { ::operator delete(p, std::align_val_t(64)); }
+  friend bool operator==(const BlockAligned&, const BlockAligned&) { return true; }
+};
+using LaneValues = std::vector<float, BlockAligned<float>>;
+
+class ParameterStore {
+ public:
+  ParameterStore(const Model& model, int n_pad) : model_(model), n_pad_(n_pad) {}
+
+  /// Values per environment.
+  int size(Parameter parameter) const;
+  /// The values, [value][environment]; the model's when they are asked for the first time. Throws Error where a change
+  /// would not reach everything that depends on it.
+  float* values(Parameter parameter);
+  bool any() const { return varies() != 0; }
+  /// Bits of Varies.
+  int varies() const;
+  double bytes_per_environment() const;
+
+  /// Works out what the kernels read and points `data` at it. Throws Error, naming the environment, for a mass,
+  /// friction, armature or damping below zero or a value that is no number. view: with varies() set.
+  void commit(const ModelView& view, DataView& data);
+
+  /// Everything as bytes, and back. load returns how many bytes it took.
+  void save(std::vector<std::uint8_t>& to) const;
+  std::size_t load(std::span<const std::uint8_t> from);
+
+ private:
+  float& at(LaneValues& v, int i, int env) const {
+    return v[static_cast<std::size_t>(i) * static_cast<std::size_t>(n_pad_) + static_cast<std::size_t>(env)];
+  }
+  float defaults(Parameter parameter, int i) const;
+  void check(Parameter parameter);
+  void bodies();
+  void frictions();
+  void gains();
+  void ratios(const ModelView& view, DataView& data);
+
+  const Model& model_;
+  int n_pad_;
+  std::array<LaneValues, 6> values_;
+  LaneValues body_, pair_, actuator_, ratio_;
+};
+
+}  // namespace cohort::sim

@@ -1,0 +1,167 @@
+/// Contacts: poses of the geoms, narrow phases of the pairs, rows.
+#pragma once
+#include "sim/kernels/collide_round.h"
+#include "sim/kernels/groups.h"
+#include "sim/kernels/queue.h"
+
+namespace cohort::sim {
+
+/// Poses of the geoms that may touch.
+template <class L>
+COHORT_KERNEL void geom_poses(const ModelView& m, Workspace<L>& w, Constraints<L>& c) {
+  using V = typename L::V;
+  for (int k = 0; k < m.ngeom; ++k) {
+    const GeomRecord& geom = m.geom[k];
+    const auto pos = c.geom_pos + 3 * k, rot = c.geom_rot + 9 * k;
+    if (geom.body < 0) {
+      for (int i = 0; i < 3; ++i) pos[i] = V(geom.pos[i]);
+      for (int i = 0; i < 9; ++i) rot[i] = V(geom.rot[i]);
+      continue;
+    }
+    V R[9], x[3], p[3];
+    read<9>(R, w.rot + 9 * geom.body);
+    read<3>(x, w.pos + 3 * geom.body);
+    rotate(p, R, geom.pos);
+    for (int i = 0; i < 3; ++i) pos[i] = p[i] + x[i];
+    if (geom.shape == kCapsule) {
+      const float axis[3] = {geom.rot[2], geom.rot[5], geom.rot[8]};
+      V a[3];
+      rotate(a, R, axis);
+      for (int i = 0; i < 3; ++i) rot[3 * i + 2] = a[i];
+    } else if (geom.shape != kSphere) {
+      multiply3(R, R, geom.rot);
+      write<9>(rot, R);
+    }
+  }
+}
+
+/// One contact of a pair: Jacobian in the contact frame, weights, reference accelerations.
+template <class L>
+COHORT_KERNEL void contact_group(const ModelView& m, Workspace<L>& w, Constraints<L>& c, int pair,
+                                 const ContactPoint<typename L::V>& point, const typename L::V* shift1,
+                                 typename L::M on, typename L::M found) {
+  using V = typename L::V;
+  const PairRecord& p = m.pair[pair];
+  const bool elliptic = m.option.elliptic != 0;
+  Group g{};
+  g.kind = p.dim == 1 ? kGroupInequality : elliptic ? kGroupElliptic : kGroupPyramid;
+  g.dim = p.dim;
+  g.dofs = p.dof_count;
+  g.first_dof = p.first_dof;
+  g.edges = contact_edges(p.dim, elliptic);
+  g.friction = p.friction;
+  g.mu = p.mu;
+  g.pair = pair;
+  g.fits = p.fits;
+  const bool own = (m.varies & kVariesFriction) != 0;
+  const int kept_size = m.keep_contacts ? KeptContact::kSize : 0;
+  const GroupLayout l = layout_of(g);
+  if (own) g.own = l.size + kept_size;
+  const auto piece = open_group(g, c, kept_size + (own ? kPairValues : 0));
+  if (own) {
+    for (int i = 0; i < kPairValues; ++i) piece[g.own + i] = w.pair_values[kPairValues * pair + i];
+  }
+  V frame[9], at1[3];
+  contact_frame(frame, point);
+  if (m.keep_contacts) {
+    const auto kept = piece + l.size;
+    kept[KeptContact::kDist] = select(found, point.dist, V(kFarApart));
+    write<3>(kept + KeptContact::kPos, point.pos);
+    write<9>(kept + KeptContact::kFrame, frame);
+  }
+  for (int i = 0; i < 3; ++i) at1[i] = point.pos[i] + shift1[i];
+  for (int k = 0; k < p.dof_count; ++k) {
+    const int d = m.row_dof[p.first_dof + k];
+    const float sign = m.row_sign[p.first_dof + k];
+    V S[6];
+    read<6>(S, w.axis + 6 * d);
+    V lin[3] = {S[3], S[4], S[5]};
+    add_cross(lin, S, sign < 0 ? at1 : point.pos);
+    for (int r = 0; r < p.dim; ++r) {
+      const V value = r < 3 ? dot3(frame + 3 * r, lin) : dot3(frame + 3 * (r - 3), S);
+      piece[r * p.dof_count + k] = sign < 0 ? -value : value;
+    }
+  }
+  const V d = point.dist - V(p.margin);
+  const V imp = impedance(p.solver, d);
+  const V base = (V(1.0f) - imp) / imp;
+  V rows[kMaxDim], vel[kMaxEdges];
+  for (int r = 0; r < g.dim; ++r) rows[r] = row_times<L>(m, g, piece, r, w.v);
+  to_edges<L>(g, piece, rows, vel);
+  if (g.kind == kGroupElliptic) {
+    const V R0 = max(base * weight_of<L>(m, w, p.weight_tran, pair), V(1e-15f));
+    const V f0 = friction_of<L>(g, piece, 0), one(1.0f);
+    for (int r = 0; r < g.dim; ++r) {
+      const V f = r == 0 ? one : friction_of<L>(g, piece, r - 1);
+      const V share = r == 0 ? one : f0 * f0 / (V(m.option.impratio) * f * f);
+      piece[l.weight + r] = select(on, one / (R0 * share), V(0.0f));
+      piece[l.aref + r] = r == 0 ? -(V(p.solver.damping) * vel[r]) - V(p.solver.stiffness) * imp * d
+                                 : -(V(p.friction_damping) * vel[r]);
+    }
+  } else {
+    // A pyramid's edges share one weight that matches the elliptic cone's friction.
+    V scale(1.0f);
+    if (g.kind == kGroupPyramid) {
+      const V mu = mu_of<L>(g, piece), f = friction_of<L>(g, piece, 0);
+      scale = V(2.0f) * mu * mu * (V(1.0f) + f * f);
+    }
+    const V R = max(base * (weight_of<L>(m, w, p.weight_tran, pair) * scale), V(1e-15f));
+    piece[l.weight] = select(on, V(1.0f) / R, V(0.0f));
+    const V push = V(p.solver.stiffness) * imp * d;
+    for (int r = 0; r < g.edges; ++r) piece[l.aref + r] = -(V(p.solver.damping) * vel[r]) - push;
+  }
+  c.constrained = c.constrained | on;
+}
+
+template <class L>
+COHORT_KERNEL void contact_rows(const ModelView& m, Workspace<L>& w, Constraints<L>& c) {
+  using V = typename L::V;
+  geom_poses<L>(m, w, c);
+  for (int k = 0; k < m.npair; ++k) {
+    const PairRecord& p = m.pair[k];
+    const GeomRecord &g1 = m.geom[p.geom1], &g2 = m.geom[p.geom2];
+    const int root1 = g1.body < 0 ? -1 : m.body[g1.body].root, root2 = g2.body < 0 ? -1 : m.body[g2.body].root;
+    // shift: from the second tree's reference point to the first's.
+    V shift1[3];
+    for (int i = 0; i < 3; ++i) {
+      const V o1 = root1 < 0 ? V(0.0f) : w.origin[3 * root1 + i], o2 = root2 < 0 ? V(0.0f) : w.origin[3 * root2 + i];
+      shift1[i] = root1 == root2 ? V(0.0f) : o2 - o1;
+    }
+    PairPose<V> pose;
+    read<3>(pose.pos1, c.geom_pos + 3 * p.geom1);
+    read<3>(pose.pos2, c.geom_pos + 3 * p.geom2);
+    for (int i = 0; i < 3; ++i) pose.pos1[i] -= shift1[i];
+    const V reach(p.margin + p.gap);
+    V d[3];
+    for (int i = 0; i < 3; ++i) d[i] = pose.pos2[i] - pose.pos1[i];
+    typename L::M near;
+    if (g1.shape == kPlane) {
+      read<9>(pose.rot1, c.geom_rot + 9 * p.geom1);
+      const V height = fma(pose.rot1[8], d[2], fma(pose.rot1[5], d[1], pose.rot1[2] * d[0]));
+      near = height < V(p.margin + p.gap + g2.radius);
+      if (!any(near)) continue;
+    } else {
+      const float bound = p.margin + p.gap + g1.radius + g2.radius;
+      near = dot3(d, d) < V(bound * bound);
+      if (!any(near)) continue;
+      read<9>(pose.rot1, c.geom_rot + 9 * p.geom1);
+    }
+    read<9>(pose.rot2, c.geom_rot + 9 * p.geom2);
+    ContactPoint<V> points[kMaxPairContacts];
+    int most = p.max_contacts;
+    if (p.kernel >= kFirstQueued) {
+      most = queue_narrow_phase<L>(points, m, p, pose, near);
+    } else {
+      narrow_phase(points, p.kernel, pose, g1.size, g2.size, reach);
+    }
+    for (int i = 0; i < most; ++i) {
+      const auto found = points[i].dist < reach;
+      if (!any(found)) continue;
+      c.contacts = c.contacts + select(found, V(1.0f), V(0.0f));
+      const auto on = points[i].dist < V(p.margin);
+      if (m.keep_contacts || any(on)) contact_group<L>(m, w, c, k, points[i], shift1, on, found);
+    }
+  }
+}
+
+}  // namespace cohort::sim

@@ -1,0 +1,200 @@
+/// Constraint rows of the present state. Rows that belong together form a group with one list of dofs; a group exists
+/// in a block when any lane needs it, and lanes that do not need it give it no weight.
+#pragma once
+#include "sim/kernels/parameters.h"
+#include "sim/kernels/workspace.h"
+
+namespace cohort::sim {
+
+enum GroupKind : int {
+  kGroupEquality = 0,    ///< one row, or three or six of two frames, quadratic everywhere
+  kGroupFriction = 1,    ///< one row, Huber
+  kGroupInequality = 2,  ///< one row, quadratic below zero: limits, frictionless contacts
+  kGroupPyramid = 3,     ///< contact: normal and tangential rows, 2 (dim - 1) edges
+  kGroupElliptic = 4,    ///< contact: normal and tangential rows, one cone
+};
+
+/// What a group's lanes share. Its numbers lie in Constraints::pool from `at` on: see GroupLayout.
+struct Group {
+  int kind, dim, dofs, first_dof;  ///< dim: rows of the Jacobian
+  int edges;                       ///< rows of the constraint: 1, 2 (dim - 1) or dim
+  int at;
+  const float* friction;  ///< contacts: 5 coefficients, where own is 0
+  float loss;             ///< friction
+  float mu;               ///< elliptic: of the regularized cone
+  int pair;               ///< contacts: which, otherwise -1; equalities: -2 - which
+  int fits;               ///< the inertia matrix has an entry for every two of its dofs
+  int own = 0;            ///< contacts: where in the piece the lanes' friction and mu are, or 0: friction and mu hold
+};
+
+/// Offsets inside a group's piece of the pool, in values per lane.
+struct GroupLayout {
+  int jacobian, weight, aref, jar, jv, size;  ///< (dim, dofs); (weights); (edges) each
+};
+/// Rows that are weighed one by one, or 1: all alike.
+COHORT_LANE int weights_of(int kind, int dim) {
+  return kind == kGroupElliptic || kind == kGroupEquality ? dim : 1;
+}
+COHORT_LANE GroupLayout layout_of(int kind, int dim, int dofs, int edges) {
+  GroupLayout l{};
+  l.weight = dim * dofs;
+  l.aref = l.weight + weights_of(kind, dim);
+  l.jar = l.aref + edges;
+  l.jv = l.jar + edges;
+  l.size = l.jv + edges;
+  return l;
+}
+COHORT_LANE GroupLayout layout_of(const Group& g) {
+  return layout_of(g.kind, g.dim, g.dofs, g.edges);
+}
+COHORT_LANE int contact_edges(int dim, bool elliptic) {
+  return dim == 1 ? 1 : elliptic ? dim : 2 * (dim - 1);
+}
+
+/// A block's constraints. Capacities are the model's: every group that can exist at once.
+template <class L>
+struct Constraints {
+  Group* group;
+  int count;
+  int pool_used;
+  typename L::Ptr pool;
+  typename L::Ptr geom_pos, geom_rot;  ///< (ngeom, 3), (ngeom, 9), about each tree's reference point
+  typename L::V contacts;              ///< detected per lane
+  typename L::M constrained;           ///< lanes with any row
+};
+
+/// Rows of an equality.
+COHORT_LANE int equality_dim(const EqualityRecord& e) {
+  return e.kind == kEqualityConnect ? 3 : e.kind == kEqualityWeld ? 6 : 1;
+}
+
+/// Where a sensor finds a contact, behind its group's values: distance (kFarApart: none in this lane), position about
+/// the second geom's reference point, frame by rows.
+struct KeptContact {
+  static constexpr int kDist = 0, kPos = 1, kFrame = 4, kSize = 13;
+};
+
+/// Groups and pool values that the model can need at most.
+COHORT_LANE void constraint_capacity(const ModelView& m, int& groups, int& pool) {
+  groups = pool = 0;
+  const auto add = [&](int kind, int dim, int dofs, int edges, int times) {
+    groups += times;
+    pool += times * layout_of(kind, dim, dofs, edges).size;
+  };
+  for (int i = 0; i < m.neq; ++i) {
+    const int dim = equality_dim(m.equality[i]);
+    add(kGroupEquality, dim, m.equality[i].dof_count, dim, 1);
+  }
+  for (int i = 0; i < m.nfriction; ++i) add(kGroupFriction, 1, m.friction[i].dof_count, 1, 1);
+  for (int i = 0; i < m.nlimit; ++i) add(kGroupInequality, 1, m.limit[i].dof_count, 1, 2);
+  for (int i = 0; i < m.npair; ++i) {
+    const PairRecord& p = m.pair[i];
+    const bool elliptic = m.option.elliptic != 0;
+    const int kind = p.dim == 1 ? kGroupInequality : elliptic ? kGroupElliptic : kGroupPyramid;
+    add(kind, p.dim, p.dof_count, contact_edges(p.dim, elliptic), p.max_contacts);
+    if (m.varies & kVariesFriction) pool += p.max_contacts * kPairValues;
+    if (m.keep_contacts) pool += p.max_contacts * KeptContact::kSize;
+  }
+}
+
+/// Impedance at distance `d` = position - margin.
+template <class V>
+COHORT_LANE V impedance(const SolverRecord& s, V d) {
+  if (s.inverse_width == 0) return V(s.dmin);
+  const V one(1.0f);
+  const V x = min(abs(d) * V(s.inverse_width), one);
+  V y = x;
+  if (s.power == 2.0f) {
+    // a x^2 below the midpoint, 1 - b (1 - x)^2 above.
+    const V above = one - x;
+    y = select(x <= V(s.midpoint), x * x * V(1.0f / s.midpoint), one - above * above * V(1.0f / (1.0f - s.midpoint)));
+  } else if (s.power != 1.0f) {
+    const V a = V(1.0f) / pow(V(s.midpoint), s.power - 1), b = V(1.0f) / pow(V(1.0f - s.midpoint), s.power - 1);
+    y = select(x <= V(s.midpoint), a * pow(x, s.power), one - b * pow(one - x, s.power));
+  }
+  return fma(y, V(s.dmax - s.dmin), V(s.dmin));
+}
+
+/// Row r of a group's Jacobian times x.
+template <class L>
+COHORT_LANE typename L::V row_times(const ModelView& m, const Group& g, typename L::Ptr jacobian, int r,
+                                    typename L::Ptr x) {
+  using V = typename L::V;
+  V s(0.0f);
+  for (int k = 0; k < g.dofs; ++k) s = fma(jacobian[r * g.dofs + k], x[m.row_dof[g.first_dof + k]], s);
+  return s;
+}
+
+/// Coefficient k of a contact's friction, and mu of its cone.
+template <class L>
+COHORT_LANE typename L::V friction_of(const Group& g, typename L::Ptr piece, int k) {
+  return g.own ? typename L::V(piece[g.own + k]) : typename L::V(g.friction[k]);
+}
+template <class L>
+COHORT_LANE typename L::V mu_of(const Group& g, typename L::Ptr piece) {
+  return g.own ? typename L::V(piece[g.own + 5]) : typename L::V(g.mu);
+}
+
+/// 1 / (mu^2 (1 + mu^2)): what the middle zone of an elliptic cone weighs its normal weight with.
+template <class L>
+COHORT_LANE typename L::V cone_share(const Group& g, typename L::Ptr piece) {
+  using V = typename L::V;
+  if (!g.own) return V(1.0f / (g.mu * g.mu * (1 + g.mu * g.mu)));
+  const V mu = mu_of<L>(g, piece), one(1.0f);
+  return one / (mu * mu * (one + mu * mu));
+}
+
+/// From the Jacobian's rows to the constraint's: pyramid edges are normal +- friction * tangent.
+template <class L>
+COHORT_LANE void to_edges(const Group& g, typename L::Ptr piece, const typename L::V* rows, typename L::V* edges) {
+  using V = typename L::V;
+  if (g.kind == kGroupPyramid) {
+    for (int k = 1; k < g.dim; ++k) {
+      const V side = rows[k] * friction_of<L>(g, piece, k - 1);
+      edges[2 * k - 2] = rows[0] + side;
+      edges[2 * k - 1] = rows[0] - side;
+    }
+  } else {
+    for (int k = 0; k < g.edges; ++k) edges[k] = rows[k];
+  }
+}
+
+inline constexpr int kMaxDim = 6;
+inline constexpr int kMaxEdges = 10;
+
+template <class L>
+COHORT_LANE void edges_of(const ModelView& m, const Group& g, typename L::Ptr jacobian, typename L::Ptr x,
+                          typename L::V* edges) {
+  typename L::V rows[kMaxDim];
+  for (int r = 0; r < g.dim; ++r) rows[r] = row_times<L>(m, g, jacobian, r, x);
+  to_edges<L>(g, jacobian, rows, edges);
+}
+
+/// `extra`: further values behind the group's own.
+template <class L>
+COHORT_LANE typename L::Ptr open_group(const Group& g, Constraints<L>& c, int extra = 0) {
+  c.group[c.count] = g;
+  c.group[c.count].at = c.pool_used;
+  const auto piece = c.pool + c.pool_used;
+  c.pool_used += layout_of(g).size + extra;
+  ++c.count;
+  return piece;
+}
+
+/// Writes weight and reference acceleration of a one-row group. `position` - margin is `d`; rows where `on` is false
+/// weigh nothing.
+template <class L>
+COHORT_LANE void finish_row(const ModelView& m, Workspace<L>& w, Constraints<L>& c, const Group& g,
+                            typename L::Ptr piece, const SolverRecord& s, typename L::V inverse_weight,
+                            typename L::V impedance_at, typename L::V d, typename L::M on) {
+  using V = typename L::V;
+  const GroupLayout l = layout_of(g);
+  const V imp = impedance(s, impedance_at);
+  const V R = max((V(1.0f) - imp) * inverse_weight / imp, V(1e-15f));
+  piece[l.weight] = select(on, V(1.0f) / R, V(0.0f));
+  const V vel = row_times<L>(m, g, piece, 0, w.v);
+  piece[l.aref] = -(V(s.damping) * vel) - V(s.stiffness) * imp * d;
+  c.constrained = c.constrained | on;
+}
+
+}  // namespace cohort::sim

@@ -1,0 +1,70 @@
+/// Parameters that may differ between environments: the model's value, or the lane's own.
+#pragma once
+#include "sim/kernels/workspace.h"
+
+namespace cohort::sim {
+
+/// Ratios of the inverse weights of constraints to the model's, in this order; the last one is of the solver's scale.
+struct RatioLayout {
+  int pair, limit, friction, equality, scale, size;
+};
+COHORT_LANE RatioLayout ratio_layout(const ModelView& m) {
+  RatioLayout l{};
+  l.limit = m.npair;
+  l.friction = l.limit + m.nlimit;
+  l.equality = l.friction + m.nfriction;
+  l.scale = l.equality + 2 * m.neq;
+  l.size = l.scale + 1;
+  return l;
+}
+COHORT_LANE bool inertia_varies(const ModelView& m) {
+  return (m.varies & (kVariesMass | kVariesArmature)) != 0;
+}
+
+template <class L>
+COHORT_LANE typename L::V armature_of(const ModelView& m, const Workspace<L>& w, int dof) {
+  return m.varies & kVariesArmature ? typename L::V(w.armature[dof]) : typename L::V(m.dof[dof].armature);
+}
+template <class L>
+COHORT_LANE typename L::V damping_of(const ModelView& m, const Workspace<L>& w, int dof) {
+  return m.varies & kVariesDamping ? typename L::V(w.damping[dof]) : typename L::V(m.dof[dof].damping);
+}
+/// Entry k of gain (0..2) and bias (3..5).
+template <class L>
+COHORT_LANE typename L::V gain_of(const ModelView& m, const Workspace<L>& w, int actuator, int k) {
+  using V = typename L::V;
+  if (m.varies & kVariesGain) return w.actuator_values[kActuatorValues * actuator + k];
+  const ActuatorRecord& a = m.actuator[actuator];
+  return V(k < 3 ? a.gain[k] : a.bias[k - 3]);
+}
+/// An inverse weight; `at`: its place in the ratios.
+template <class L>
+COHORT_LANE typename L::V weight_of(const ModelView& m, const Workspace<L>& w, float weight, int at) {
+  using V = typename L::V;
+  return inertia_varies(m) ? V(weight) * w.weight_ratio[at] : V(weight);
+}
+
+/// Mass, centre of mass and inertia of a body.
+template <class V>
+struct BodyMass {
+  V mass, com[3], inertia[6], lifted, lifted_com[3];
+};
+template <class L>
+COHORT_LANE BodyMass<typename L::V> mass_of(const ModelView& m, const Workspace<L>& w, int body) {
+  using V = typename L::V;
+  BodyMass<V> b;
+  const BodyRecord& r = m.body[body];
+  if (m.varies & kVariesMass) {
+    const auto from = w.body_values + kBodyValues * body;
+    b.mass = from[0], b.lifted = from[10];
+    for (int i = 0; i < 3; ++i) b.com[i] = from[1 + i], b.lifted_com[i] = from[11 + i];
+    for (int i = 0; i < 6; ++i) b.inertia[i] = from[4 + i];
+  } else {
+    b.mass = V(r.mass), b.lifted = V(r.gravcomp_mass);
+    for (int i = 0; i < 3; ++i) b.com[i] = V(r.com[i]), b.lifted_com[i] = V(r.gravcomp_com[i]);
+    for (int i = 0; i < 6; ++i) b.inertia[i] = V(r.inertia[i]);
+  }
+  return b;
+}
+
+}  // namespace cohort::sim

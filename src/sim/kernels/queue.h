@@ -1,0 +1,52 @@
+/// The lanes' side of the queued narrow phases (collide/queued.h): environments of a block that are near are taken out
+/// of their lanes one by one, and their contacts put back.
+#pragma once
+#include "sim/collide/queued.h"
+#include "sim/kernels/collide.h"
+
+namespace cohort::sim {
+
+/// Contacts of the lanes in `near`; the other lanes get none. Returns how many contacts the fullest lane has.
+template <class L>
+COHORT_KERNEL int queue_narrow_phase(ContactPoint<typename L::V>* out, const ModelView& m, const PairRecord& p,
+                                     const PairPose<typename L::V>& pose, typename L::M near) {
+  using V = typename L::V;
+  constexpr int kLanes = 16;
+  alignas(64) float waits[kLanes], pose_of[24][kLanes], result[7][kLanes];
+  store(waits, select(near, V(1.0f), V(0.0f)));
+  for (int i = 0; i < 3; ++i) store(pose_of[i], pose.pos1[i]), store(pose_of[12 + i], pose.pos2[i]);
+  for (int i = 0; i < 9; ++i) store(pose_of[3 + i], pose.rot1[i]), store(pose_of[15 + i], pose.rot2[i]);
+  QueuedContact contacts[L::kWidth][kMaxPairContacts];
+  int counts[L::kWidth], most = 0;
+  for (int lane = 0; lane < L::kWidth; ++lane) {
+    counts[lane] = 0;
+    if (waits[lane] == 0) continue;
+    QueuedShape s1{m.geom + p.geom1, {}, {}}, s2{m.geom + p.geom2, {}, {}};
+    for (int i = 0; i < 3; ++i) s1.pos[i] = pose_of[i][lane], s2.pos[i] = pose_of[12 + i][lane];
+    for (int i = 0; i < 9; ++i) s1.rot[i] = pose_of[3 + i][lane], s2.rot[i] = pose_of[15 + i][lane];
+    counts[lane] = queued_narrow_phase(m, p.kernel, s1, s2, static_cast<double>(p.margin) + static_cast<double>(p.gap),
+                                       contacts[lane]);
+    most = counts[lane] > most ? counts[lane] : most;
+  }
+  for (int k = 0; k < most; ++k) {
+    for (int lane = 0; lane < L::kWidth; ++lane) {
+      const bool has = k < counts[lane];
+      const QueuedContact& c = contacts[lane][has ? k : 0];
+      result[0][lane] = has ? static_cast<float>(c.dist) : kFarApart;
+      for (int i = 0; i < 3; ++i) {
+        result[1 + i][lane] = has ? static_cast<float>(c.pos[i]) : 0.0f;
+        result[4 + i][lane] = has ? static_cast<float>(c.normal[i]) : i == 0 ? 1.0f : 0.0f;
+      }
+    }
+    V* const type = nullptr;
+    out[k].dist = load(result[0], type);
+    for (int i = 0; i < 3; ++i) {
+      out[k].pos[i] = load(result[1 + i], type);
+      out[k].normal[i] = load(result[4 + i], type);
+      out[k].hint[i] = V(0.0f);
+    }
+  }
+  return most;
+}
+
+}  // namespace cohort::sim

@@ -1,0 +1,168 @@
+// Geoms and the pairs of them that may touch.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <tuple>
+
+#include "sim/mujoco/handle.h"
+#include "sim/mujoco/importer.h"
+#include "sim/mujoco/unsupported.h"
+
+namespace cohort::sim::mj {
+
+int Importer::add_geom(int g) {
+  const auto found = geom_index_.find(g);
+  if (found != geom_index_.end()) return found->second;
+  GeomRecord r = geom(g);
+  if (r.shape == kMesh) r.data = add_mesh(m_.geom_dataid[g]);
+  if (r.shape == kHeightField) r.data = add_height_field(m_.geom_dataid[g]);
+  out_.geom.push_back(r);
+  return geom_index_[g] = static_cast<int>(out_.geom.size()) - 1;
+}
+
+GeomRecord Importer::geom(int g) const {
+  GeomRecord r{};
+  const int link = m_.geom_bodyid[g];
+  r.shape = m_.geom_type[g];
+  r.body = body_of_[at(link)];
+  r.link = link;
+  r.data = -1;
+  r.id = g;
+  Vec3 pos = rotate(link_rot_[at(link)], m_.geom_pos + 3 * g);
+  for (std::size_t i = 0; i < 3; ++i) pos[i] += link_pos_[at(link)][i];
+  put(r.pos, pos);
+  put(r.rot, multiply(link_rot_[at(link)], from_quat(m_.geom_quat + 4 * g)));
+  put(r.size, m_.geom_size + 3 * g, 3);
+  r.radius = f32(m_.geom_rbound[g]);
+  return r;
+}
+
+int Importer::add_mesh(int mesh) {
+  const auto found = mesh_index_.find(mesh);
+  if (found != mesh_index_.end()) return found->second;
+  MeshRecord r{};
+  const float* vertices = m_.mesh_vert + 3 * m_.mesh_vertadr[mesh];
+  r.first_vertex = static_cast<int>(out_.mesh_vertex.size()) / 3;
+  r.first_edge = -1;
+  const auto add_vertex = [&](int v) {
+    out_.mesh_vertex.insert(out_.mesh_vertex.end(), vertices + 3 * v, vertices + 3 * v + 3);
+  };
+  if (m_.mesh_graphadr[mesh] >= 0) {
+    // The hull's graph: counts, where each vertex' neighbours begin, global indices, neighbours (3 faces + vertices).
+    const int* graph = m_.mesh_graph + m_.mesh_graphadr[mesh];
+    r.vertex_count = graph[0];
+    for (int v = 0; v < r.vertex_count; ++v) add_vertex(graph[2 + r.vertex_count + v]);
+    r.first_edge = static_cast<int>(out_.mesh_edge.size());
+    for (int v = 0; v < r.vertex_count; ++v) out_.mesh_edge.push_back(r.vertex_count + graph[2 + v]);
+    const int* edges = graph + 2 + 2 * r.vertex_count;
+    out_.mesh_edge.insert(out_.mesh_edge.end(), edges, edges + r.vertex_count + 3 * graph[1]);
+  } else {
+    r.vertex_count = m_.mesh_vertnum[mesh];
+    for (int v = 0; v < r.vertex_count; ++v) add_vertex(v);
+  }
+  out_.mesh.push_back(r);
+  return mesh_index_[mesh] = static_cast<int>(out_.mesh.size()) - 1;
+}
+
+int Importer::add_height_field(int field) {
+  const auto found = field_index_.find(field);
+  if (found != field_index_.end()) return found->second;
+  HeightFieldRecord r{};
+  r.rows = m_.hfield_nrow[field];
+  r.cols = m_.hfield_ncol[field];
+  r.first = static_cast<int>(out_.height.size());
+  put(r.size, m_.hfield_size + 4 * field, 4);
+  const float* heights = m_.hfield_data + m_.hfield_adr[field];
+  out_.height.insert(out_.height.end(), heights, heights + r.rows * r.cols);
+  out_.height_field.push_back(r);
+  return field_index_[field] = static_cast<int>(out_.height_field.size()) - 1;
+}
+
+/// Dofs that move link2 against link1: the two chains without what they share.
+std::pair<int, int> Importer::relative_dofs(int link1, int link2) {
+  std::map<int, float> sign;
+  for (int d : chain_of(link1)) sign[d] = -1;
+  for (int d : chain_of(link2)) {
+    if (sign.count(d)) {
+      sign.erase(d);
+    } else {
+      sign[d] = 1;
+    }
+  }
+  const int first = static_cast<int>(out_.row_dof.size());
+  for (const auto& [dof, s] : sign) {
+    out_.row_dof.push_back(dof);
+    out_.row_sign.push_back(s);
+  }
+  return {first, static_cast<int>(sign.size())};
+}
+
+void Importer::contacts() {
+  for (const mj::CandidatePair& c : mj::candidate_pairs(m_)) {
+    const int g1 = c.geom1, g2 = c.geom2, l1 = m_.geom_bodyid[g1], l2 = m_.geom_bodyid[g2];
+    PairRecord r{};
+    std::tie(r.first_dof, r.dof_count) = relative_dofs(l1, l2);
+    if (r.dof_count == 0) continue;
+    r.geom1 = add_geom(g1);
+    r.geom2 = add_geom(g2);
+    r.kernel = mj::pair_kernel(m_.geom_type[g1], m_.geom_type[g2]);
+    r.max_contacts = mj::pair_contacts(r.kernel);
+    r.weight_tran = f32(m_.body_invweight0[2 * l1] + m_.body_invweight0[2 * l2]);
+    r.weight_rot = f32(m_.body_invweight0[2 * l1 + 1] + m_.body_invweight0[2 * l2 + 1]);
+    if (c.pair >= 0) {
+      explicit_parameters(r, c.pair);
+    } else {
+      mixed_parameters(r, g1, g2);
+    }
+    r.mu = f32(r.friction[0] / std::sqrt(std::max(mjMINVAL, m_.opt.impratio)));
+    r.fits = on_one_chain(r.first_dof, r.dof_count);
+    out_.pair.push_back(r);
+  }
+}
+
+void Importer::explicit_parameters(PairRecord& r, int p) const {
+  r.friction_from = 3;
+  r.dim = m_.pair_dim[p];
+  r.margin = f32(m_.pair_margin[p]);
+  r.gap = f32(m_.pair_gap[p]);
+  for (int i = 0; i < 5; ++i) r.friction[i] = f32(std::max(mjMINMU, m_.pair_friction[5 * p + i]));
+  r.solver = solver(m_.pair_solref + mjNREF * p, m_.pair_solimp + mjNIMP * p);
+  const mjtNum* tangential = m_.pair_solreffriction + mjNREF * p;
+  const bool own = (tangential[0] > 0) == (tangential[1] > 0) && (tangential[0] != 0 || tangential[1] != 0);
+  r.friction_damping = own ? solver(tangential, m_.pair_solimp + mjNIMP * p).damping : r.solver.damping;
+}
+
+/// Contact parameters of two geoms: priority, then solmix, as MuJoCo's documentation of contact parameters says.
+void Importer::mixed_parameters(PairRecord& r, int g1, int g2) const {
+  r.margin = f32(m_.geom_margin[g1] + m_.geom_margin[g2]);
+  r.gap = f32(m_.geom_gap[g1] + m_.geom_gap[g2]);
+  double solref[mjNREF], solimp[mjNIMP], friction[3];
+  if (m_.geom_priority[g1] != m_.geom_priority[g2]) {
+    const int g = m_.geom_priority[g1] > m_.geom_priority[g2] ? g1 : g2;
+    r.friction_from = g == g1 ? 1 : 2;
+    r.dim = m_.geom_condim[g];
+    std::copy_n(m_.geom_solref + mjNREF * g, mjNREF, solref);
+    std::copy_n(m_.geom_solimp + mjNIMP * g, mjNIMP, solimp);
+    std::copy_n(m_.geom_friction + 3 * g, 3, friction);
+  } else {
+    r.dim = std::max(m_.geom_condim[g1], m_.geom_condim[g2]);
+    const double mix1 = m_.geom_solmix[g1], mix2 = m_.geom_solmix[g2];
+    double mix = mix1 < mjMINVAL ? 0.0 : 1.0;
+    if (mix1 >= mjMINVAL && mix2 >= mjMINVAL) mix = mix1 / (mix1 + mix2);
+    if (mix1 < mjMINVAL && mix2 < mjMINVAL) mix = 0.5;
+    const mjtNum *ref1 = m_.geom_solref + mjNREF * g1, *ref2 = m_.geom_solref + mjNREF * g2;
+    for (int i = 0; i < mjNREF; ++i) {
+      solref[i] = ref1[0] > 0 && ref2[0] > 0 ? mix * ref1[i] + (1 - mix) * ref2[i] : std::min(ref1[i], ref2[i]);
+    }
+    for (int i = 0; i < mjNIMP; ++i) {
+      solimp[i] = mix * m_.geom_solimp[mjNIMP * g1 + i] + (1 - mix) * m_.geom_solimp[mjNIMP * g2 + i];
+    }
+    for (int i = 0; i < 3; ++i) friction[i] = std::max(m_.geom_friction[3 * g1 + i], m_.geom_friction[3 * g2 + i]);
+  }
+  const int which[5] = {0, 0, 1, 2, 2};
+  for (int i = 0; i < 5; ++i) r.friction[i] = f32(std::max(mjMINMU, friction[which[i]]));
+  r.solver = solver(solref, solimp);
+  r.friction_damping = r.solver.damping;
+}
+
+}  // namespace cohort::sim::mj

@@ -1,0 +1,157 @@
+// Every kind of sensor against MuJoCo C on random states, outputs poisoned first.
+#include <gtest/gtest.h>
+
+#include "block.h"
+
+namespace cohort::sim {
+namespace {
+
+using test::take;
+
+/// What depends on positions and velocities only.
+constexpr double kMotionTolerance = 2e-5;
+/// Accelerations without constraints.
+constexpr double kAccelerationTolerance = 5e-4;
+/// What depends on the constraint solver's answer: two solvers agree to the root of their cost tolerance.
+constexpr double kForceTolerance = 5e-3;
+
+const std::string kWorld = R"(
+  <geom name="floor" type="plane" size="5 5 1"/>
+  <site name="fixed" pos="0.3 0.1 0.2" euler="10 40 0"/>
+  <body name="base" pos="0 0 0.3"><freejoint name="free"/><geom name="trunk" type="capsule" size="0.08 0.2" euler="80 0 10" mass="2"/>
+    <site name="trunk_site" pos="0.1 0.02 0.05" euler="20 30 40"/>
+    <site name="trunk_touch" type="box" size="0.5 0.5 0.5" pos="0 0 -0.1"/>
+    <camera name="eye" pos="0.1 0 0.2" euler="30 20 0"/>
+    <body name="mount" pos="0.2 0 0" euler="0 20 0"><geom name="flange" size="0.05 0.05 0.02" type="box" mass="0.5" contype="0" conaffinity="0"/>
+      <site name="ft" pos="0.01 0.02 0.03" euler="0 30 10"/>
+      <body name="arm" pos="0.1 0 0"><joint name="h" axis="0 1 0.2" damping="0.2"/><geom name="fore" type="capsule" size="0.05 0.15" euler="0 70 0"/>
+        <site name="arm_site" pos="0.05 0 0.1" euler="0 90 0"/>
+        <body name="hand" pos="0.2 0 0"><joint name="b" type="ball"/><geom name="palm" type="sphere" size="0.08"/>
+          <site name="hand_touch" type="sphere" size="0.1"/><site name="hand_ray" euler="0 150 20"/></body></body>
+    </body>
+    <body name="leg" pos="-0.2 0 -0.1"><joint name="s" type="slide" axis="0 0 1"/><geom name="foot" type="sphere" size="0.07" pos="0 0 -0.1"/>
+      <site name="leg_touch" type="capsule" size="0.1 0.1"/></body>
+  </body>
+  <body name="ball" pos="0.15 0.1 0.55"><freejoint/><geom name="ball" type="sphere" size="0.1"/><site name="ball_site"/></body>
+)";
+
+std::string model(const std::string& sensors, const std::string& option = "") {
+  return "<mujoco><option magnetic='0.1 -0.5 0.3' " + option + "/><worldbody>" + kWorld +
+         "</worldbody><tendon><fixed name='t'><joint joint='h' coef='2'/><joint joint='s' coef='-1'/></fixed></tendon>"
+         "<actuator><position name='servo' joint='h' kp='10' kv='1'/><motor name='pull' tendon='t' gear='2'/>"
+         "<motor name='spin' joint='b' gear='1 2 3'/></actuator>"
+         "<equality><connect body1='ball' body2='leg' anchor='-0.2 -0.1 -0.2' solref='0.1 1'/></equality>"
+         "<sensor>" +
+         sensors + "</sensor></mujoco>";
+}
+
+struct Case {
+  const char* name;
+  std::string sensors;
+  double tolerance;
+};
+
+std::vector<Case> cases() {
+  std::vector<Case> list{
+      {"values of joints, tendons and actuators, clock",
+       "<clock/><jointpos joint='h'/><jointpos joint='s' cutoff='0.05'/><jointvel joint='h'/><ballquat joint='b'/>"
+       "<ballangvel joint='b'/><tendonpos tendon='t'/><tendonvel tendon='t' cutoff='0.3'/>"
+       "<actuatorpos actuator='servo'/><actuatorpos actuator='spin'/><actuatorvel actuator='servo'/>"
+       "<actuatorfrc actuator='servo'/><actuatorfrc actuator='spin' cutoff='0.5'/><jointactuatorfrc joint='h'/>"
+       "<tendonactuatorfrc tendon='t'/>",
+       kMotionTolerance},
+      {"inertial unit",
+       "<gyro site='arm_site'/><velocimeter site='arm_site'/><magnetometer site='arm_site'/>"
+       "<gyro site='fixed'/><velocimeter site='fixed'/><gyro site='trunk_site' cutoff='0.4'/>",
+       kMotionTolerance},
+      {"subtrees",
+       "<subtreecom body='world'/><subtreecom body='mount'/><subtreelinvel body='base'/>"
+       "<subtreelinvel body='mount'/><subtreeangmom body='base'/><subtreeangmom body='mount'/>",
+       kMotionTolerance},
+      {"accelerations",
+       "<accelerometer site='arm_site'/><accelerometer site='trunk_site'/><accelerometer site='fixed'/>"
+       "<framelinacc objtype='site' objname='hand_touch'/><frameangacc objtype='body' objname='hand'/>"
+       "<framelinacc objtype='xbody' objname='world'/>",
+       kForceTolerance},
+      {"interaction forces",
+       "<force site='ft'/><torque site='ft'/><force site='hand_touch'/><torque site='hand_touch'/>"
+       "<force site='ball_site'/><torque site='ball_site'/><force site='trunk_site'/>"
+       "<torque site='trunk_site'/><force site='leg_touch' cutoff='3'/>",
+       kForceTolerance},
+      {"touch", "<touch site='trunk_touch'/><touch site='hand_touch'/><touch site='leg_touch'/>", kForceTolerance},
+      {"rangefinder",
+       "<rangefinder site='hand_ray'/><rangefinder site='fixed'/><rangefinder site='arm_site'/>"
+       "<rangefinder site='trunk_site' cutoff='0.3'/>",
+       1e-4},
+      {"contact sensors",
+       "<contact geom1='foot' num='1' reduce='netforce' data='found force torque dist pos normal tangent'/>"
+       "<contact subtree1='base' num='1' reduce='netforce' data='found force torque pos'/>"
+       "<contact body1='base' geom2='floor' num='2' reduce='mindist' data='found dist pos normal tangent'/>"
+       "<contact geom1='floor' num='3' reduce='maxforce' data='found force'/>"
+       "<contact site='trunk_touch' subtree2='base' num='2' reduce='mindist' data='found dist'/>"
+       "<contact geom1='ball' num='1' reduce='mindist' data='found dist normal'/>",
+       kForceTolerance},
+  };
+  std::string frames;
+  for (const char* object :
+       {"objtype='site' objname='hand_ray'", "objtype='body' objname='mount'", "objtype='xbody' objname='arm'",
+        "objtype='geom' objname='trunk'", "objtype='camera' objname='eye'", "objtype='site' objname='fixed'"}) {
+    for (const char* reference : {"", "reftype='site' refname='trunk_site'", "reftype='body' refname='ball'"}) {
+      for (const char* kind :
+           {"framepos", "framequat", "framexaxis", "frameyaxis", "framezaxis", "framelinvel", "frameangvel"}) {
+        frames += std::string("<") + kind + " " + object + " " + reference + "/>";
+      }
+    }
+  }
+  list.push_back({"frames", frames, kMotionTolerance});
+  return list;
+}
+
+class Sensor : public ::testing::TestWithParam<std::tuple<std::size_t, const char*>> {};
+
+TEST_P(Sensor, EqualsMujocoOnRandomStates) {
+  const auto [index, cone] = GetParam();
+  const Case c = cases()[index];
+  SCOPED_TRACE(c.name);
+  test::Pair p(test::compile_xml(model(c.sensors, cone)));
+  test::Block block(p.view);
+  double most = 0;
+  for (std::uint64_t sample = 0; sample < 40; ++sample) {
+    p.randomize(sample, 0.05, 0.5);
+    for (int k = 0; k < 4; ++k) p.data->qpos[3 + k] = p.mj->qpos0[3 + k];
+    mj_forward(p.mj.get(), p.data.get());
+    block.load(p.view, *p.data);
+    BlockSpace<ScalarLane>& b = block.space;
+    evaluate<ScalarLane>(p.view, b);
+    sensors<ScalarLane>(p.view, b.w, b.c, static_cast<float>(p.data->time));
+    for (int i = 0; i < p.mj->nsensor; ++i) {
+      const int at = p.mj->sensor_adr[i], size = p.mj->sensor_dim[i];
+      std::vector<double> ours = take(b.w.sensordata + at, size), theirs = take(p.data->sensordata + at, size);
+      // A quaternion and its opposite are one orientation.
+      if (size == 4 && mju_dot(ours.data(), theirs.data(), 4) < 0) {
+        for (double& x : ours) x = -x;
+      }
+      for (double x : theirs) most = std::max(most, std::abs(x));
+      test::expect_near(ours, theirs, c.tolerance,
+                        "sample " + std::to_string(sample) + " sensor " + std::to_string(i) + " of type " +
+                            p.ours.info.sensors[static_cast<std::size_t>(i)].type);
+    }
+  }
+  EXPECT_GT(most, 0.05) << "the sensors see nothing";
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, Sensor,
+                         ::testing::Combine(::testing::Range(std::size_t{0}, cases().size()),
+                                            ::testing::Values("cone='pyramidal'", "cone='elliptic'")));
+
+TEST(SensorCoverage, AnUnsupportedSensorIsRefusedByItsName) {
+  const std::vector<std::uint8_t> mjb = test::compile_xml(
+      "<mujoco><worldbody><body><joint name='j' limited='true' range='-1 1'/><geom size='0.1'/></body></worldbody>"
+      "<sensor><jointlimitpos name='stop' joint='j'/></sensor></mujoco>");
+  const std::vector<Unsupported> missing = find_unsupported(mjb);
+  ASSERT_EQ(missing.size(), 1u);
+  EXPECT_EQ(missing[0].name, "stop");
+}
+
+}  // namespace
+}  // namespace cohort::sim
