@@ -18,11 +18,6 @@
 namespace cohort::launch {
 namespace {
 
-struct Message {
-  char what;  // 'g' a process group, 'p' a process, 'r' forget it, 'q' quit
-  pid_t pid;
-};
-
 [[noreturn]] void watch(int pipe) {
   setsid();
   for (int signal = 1; signal < NSIG; ++signal)
@@ -40,7 +35,7 @@ struct Message {
     for (int fd = 3; fd < (most > 0 && most < 65536 ? most : 65536); ++fd)
       if (fd != pipe) ::close(fd);
   std::map<pid_t, char> watched;
-  Message message{};
+  GuardMessage message{};
   for (;;) {
     const ssize_t n = ::read(pipe, &message, sizeof message);
     if (n < 0 && errno == EINTR) continue;
@@ -82,18 +77,14 @@ OrphanGuard::~OrphanGuard() {
   }
 }
 
-void OrphanGuard::add(pid_t pid, bool group) {
-  tell(group ? 'g' : 'p', pid);
-}
 void OrphanGuard::remove(pid_t pid) {
   tell('r', pid);
 }
 
 void OrphanGuard::tell(char what, pid_t pid) {
-  Message message{};
+  GuardMessage message{};
   message.what = what;
   message.pid = pid;
-  // Shorter than PIPE_BUF: written as a whole or not at all.
   while (::write(pipe_, &message, sizeof message) < 0 && errno == EINTR) {
   }
 }

@@ -5,6 +5,12 @@
 
 namespace cohort::launch {
 
+/// What the guard is told through its pipe; shorter than PIPE_BUF, so written as a whole or not at all.
+struct GuardMessage {
+  char what;  ///< 'g' watch a process group, 'p' watch a process, 'r' forget it, 'q' quit
+  pid_t pid;
+};
+
 /// A small process in a session of its own that waits for the agent's end of a pipe to close. PR_SET_PDEATHSIG (see
 /// spawn) ends the ranks themselves; the guard ends their process groups, which hold the loader processes and shells
 /// they started.
@@ -16,8 +22,9 @@ class OrphanGuard {
   OrphanGuard(const OrphanGuard&) = delete;
   OrphanGuard& operator=(const OrphanGuard&) = delete;
 
-  /// Watches a rank: group is true when it leads a process group.
-  void add(pid_t pid, bool group);
+  /// Where a rank writes its own GuardMessage before it becomes its program (SpawnRequest::guard): were it the agent's
+  /// task, an agent killed between the start and the message would leave the rank's children behind.
+  int descriptor() const { return pipe_; }
   /// Forgets it; to be called before its number may be used again.
   void remove(pid_t pid);
 

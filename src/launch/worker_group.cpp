@@ -156,9 +156,9 @@ void WorkerGroup::start() {
     request.environment = merge_environment(
         environ, rank_variables(settings, identity, worker.rank, plan_.devices[static_cast<std::size_t>(worker.rank)],
                                 (worker.folder / "error.json").string(), store.fd));
+    request.guard = guard_.descriptor();
     worker.pid = spawn(request);
     worker.started = true;
-    guard_.add(worker.pid, own_groups_);
     if (worker.out) worker.out->close_write_end();
     if (worker.err) worker.err->close_write_end();
   }
