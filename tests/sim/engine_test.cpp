@@ -106,10 +106,15 @@ std::vector<LaneWidth> widths() {
   return list;
 }
 
+/// Meshes and height fields take their time; the bodies of mixed.xml have fallen onto each other by then.
+int steps_of(const std::string& file) {
+  return file == "mixed.xml" ? 80 : 200;
+}
+
 class Bits : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(Bits, AreTheSameForEveryLaneWidth) {
-  Job run{.file = GetParam(), .n = 20};
+  Job run{.file = GetParam(), .n = 20, .steps = steps_of(GetParam())};
   run.lanes = LaneWidth::kScalar;
   const std::vector<float> truth = simulate(run);
   for (float x : truth) ASSERT_TRUE(std::isfinite(x));
@@ -120,17 +125,18 @@ TEST_P(Bits, AreTheSameForEveryLaneWidth) {
 }
 
 TEST_P(Bits, AreTheSameForEveryBatchSizeThreadCountAndSplit) {
-  const std::vector<float> truth = simulate({.file = GetParam(), .n = 64});
+  const int steps = steps_of(GetParam());
+  const std::vector<float> truth = simulate({.file = GetParam(), .n = 64, .steps = steps});
   const std::size_t one = truth.size() / 64;
   for (int n : {1, 7, 33}) {
-    const std::vector<float> some = simulate({.file = GetParam(), .n = n});
+    const std::vector<float> some = simulate({.file = GetParam(), .n = n, .steps = steps});
     EXPECT_TRUE(
         same_bits(some, std::vector<float>(truth.begin(), truth.begin() + static_cast<std::ptrdiff_t>(one) * n)))
         << n;
   }
-  EXPECT_TRUE(same_bits(simulate({.file = GetParam(), .n = 64, .threads = 3}), truth));
-  std::vector<float> halves = simulate({.file = GetParam(), .n = 27});
-  const std::vector<float> rest = simulate({.file = GetParam(), .n = 37, .first = 27});
+  EXPECT_TRUE(same_bits(simulate({.file = GetParam(), .n = 64, .threads = 3, .steps = steps}), truth));
+  std::vector<float> halves = simulate({.file = GetParam(), .n = 27, .steps = steps});
+  const std::vector<float> rest = simulate({.file = GetParam(), .n = 37, .steps = steps, .first = 27});
   halves.insert(halves.end(), rest.begin(), rest.end());
   EXPECT_TRUE(same_bits(halves, truth));
 }
@@ -150,7 +156,7 @@ TEST(BitsCommitted, AThousandStepsHashAsTheyAlwaysDid) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Bits, ::testing::Values("walker.xml", "pile.xml", "arm_plain.xml"));
+INSTANTIATE_TEST_SUITE_P(Models, Bits, ::testing::Values("walker.xml", "pile.xml", "arm_plain.xml", "mixed.xml"));
 
 TEST(Batched, ABrokenEnvironmentKeepsItsStateAndLeavesItsNeighboursBitsAlone) {
   const std::vector<float> truth = simulate({.n = 20, .steps = 100});
