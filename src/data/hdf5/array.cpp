@@ -163,6 +163,11 @@ void copy_chunk(const Hdf5Array& array, std::span<const std::int64_t> origin, co
     extent[d] = std::min(origin[d] + array.chunk_shape[d], limit) - first;
     if (extent[d] <= 0) return;
   }
+  if (std::equal(array.shape.begin() + 1, array.shape.end(), array.chunk_shape.begin() + 1)) {  // whole rows
+    std::memcpy(out + (origin[0] + low[0] - begin) * array.row_bytes(), chunk + low[0] * array.row_bytes(),
+                static_cast<std::size_t>(extent[0] * array.row_bytes()));
+    return;
+  }
   const auto run = static_cast<std::size_t>(extent[rank - 1] * array.element.bytes);
   for (;;) {
     std::int64_t from = 0, to = 0;
