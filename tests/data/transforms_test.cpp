@@ -31,7 +31,9 @@ constexpr int kPixelTolerance = 1;
 constexpr float kColourTolerance = 2e-6f;  // float32 through a division and a product
 
 TEST(Rotation, EveryFormConvertsToEveryOtherAsScipyDoes) {
-  for (const Json& rotation : fixture_json("transform_expected.json").at("rotations")) {
+  const Json rotations = fixture_json("transform_expected.json").at("rotations");
+  ASSERT_GE(rotations.size(), 15u);
+  for (const Json& rotation : rotations) {
     const auto expected = rotation["matrix"].get<std::vector<double>>();
     for (const std::string& from : kForms) {
       const auto values = rotation[from].get<std::vector<double>>();

@@ -4,10 +4,10 @@
 #include <array>
 #include <bit>
 #include <cstring>
-
-#include <zlib.h>
+#include <utility>
 
 #include "core/error.h"
+#include "data/hdf5/inflate.h"
 
 namespace cohort::data {
 namespace {
@@ -20,14 +20,11 @@ std::int64_t product(std::span<const std::int64_t> extents) {
   return n;
 }
 
-void inflate_chunk(std::string& bytes, std::size_t expected, const Hdf5Array& array) {
-  std::string inflated(expected, '\0');
-  uLongf length = expected;
-  const int status = ::uncompress(reinterpret_cast<Bytef*>(inflated.data()), &length,
-                                  reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
-  COHORT_THROW_UNLESS(status == Z_OK && length == expected,
-                      "{}: a chunk does not inflate to its {} bytes (zlib error {})", array.path, expected, status);
-  bytes.swap(inflated);
+/// `out` is memory of its own, so that the packed bytes may lie in the file.
+void inflate_chunk(std::string_view packed, std::string& out, std::size_t expected, const Hdf5Array& array) {
+  out.resize(expected);
+  COHORT_THROW_UNLESS(inflate_exactly(packed, out.data(), expected), "{}: a chunk does not inflate to its {} bytes",
+                      array.path, expected);
 }
 
 /// LZF (liblzf by M. Lehmann): runs of literals, and references of up to 264 bytes, 8 KiB back.
@@ -119,7 +116,9 @@ std::string_view chunk_bytes(const MappedFile& file, const Hdf5Array& array, con
   bool filtered = false;
   for (std::size_t f = array.filters.size(); f-- > 0;) {
     if ((chunk.skipped_filters >> f) & 1u) continue;
-    if (!filtered) scratch.assign(stored);
+    const bool first = !filtered;
+    // A chunk that is inflated first, as nearly all are, is inflated from where it lies.
+    if (first && array.filters[f] != Hdf5Filter::kDeflate) scratch.assign(stored);
     filtered = true;
     switch (array.filters[f]) {
       case Hdf5Filter::kDeflate:
@@ -128,10 +127,14 @@ std::string_view chunk_bytes(const MappedFile& file, const Hdf5Array& array, con
         std::size_t size = static_cast<std::size_t>(expected);
         for (std::size_t before = 0; before < f; ++before)
           if (array.filters[before] == Hdf5Filter::kFletcher32 && !((chunk.skipped_filters >> before) & 1u)) size += 4;
-        if (array.filters[f] == Hdf5Filter::kDeflate)
-          inflate_chunk(scratch, size, array);
-        else
+        if (array.filters[f] == Hdf5Filter::kLzf) {
           unpack_lzf(scratch, size, array);
+        } else if (first) {
+          inflate_chunk(stored, scratch, size, array);
+        } else {
+          const std::string packed = std::move(scratch);
+          inflate_chunk(packed, scratch, size, array);
+        }
         break;
       }
       case Hdf5Filter::kShuffle:
@@ -159,6 +162,11 @@ void copy_chunk(const Hdf5Array& array, std::span<const std::int64_t> origin, co
     low[d] = first - origin[d];
     extent[d] = std::min(origin[d] + array.chunk_shape[d], limit) - first;
     if (extent[d] <= 0) return;
+  }
+  if (std::equal(array.shape.begin() + 1, array.shape.end(), array.chunk_shape.begin() + 1)) {  // whole rows
+    std::memcpy(out + (origin[0] + low[0] - begin) * array.row_bytes(), chunk + low[0] * array.row_bytes(),
+                static_cast<std::size_t>(extent[0] * array.row_bytes()));
+    return;
   }
   const auto run = static_cast<std::size_t>(extent[rank - 1] * array.element.bytes);
   for (;;) {
