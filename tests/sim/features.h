@@ -63,7 +63,7 @@ inline std::vector<std::pair<std::string, std::string>> tendon_paths() {
       {"cylinder with a side site beyond", site("a") + geom("rod", "under") + site("b")},
       {"inside a cylinder", site("a2") + geom("rod", "within") + site("b")},
       {"a side site on another body", site("a") + geom("round", "near") + site("b")},
-      {"a free sphere between limb and world", site("w3") + geom("boulder") + site("b2")},
+      {"a free sphere between two points of the world", site("w3") + geom("boulder") + site("w2")},
       {"a free sphere that its own site is tied to", site("c") + geom("ball") + site("b2")},
       {"two geoms one after the other", site("a") + geom("rod", "side") + site("b") + geom("wrist") + site("c")},
       {"pulleys",
