@@ -1,4 +1,5 @@
 // Diffusion policies and behaviour cloning on windows of robot data.
+#include <algorithm>
 #include <cstddef>
 #include <nlohmann/json.hpp>
 
@@ -55,6 +56,7 @@ class PolicyJob final : public Job {
   void load() override {
     COHORT_THROW_UNLESS(!data_.paths.empty(), "which data? write data.paths=FOLDER (RLDS) or FILE.hdf5");
     COHORT_THROW_UNLESS(sampled_ >= 0, "validation.sampled = {} must not be negative", sampled_);
+    check_weights(model_);
     shape_windows();
     auto train = std::make_shared<data::RobotWindows>(data_);
     if (combine_statistics_ && train->sets() > 1) {

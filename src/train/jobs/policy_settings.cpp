@@ -38,9 +38,19 @@ void describe(config::Fields& fields, PolicySettings& s) {
   fields.section("bc", [&] { models::describe(fields, s.bc); });
   fields.add("initial_weights", s.initial_weights, "safetensors file to begin with, also with the reference's names");
   fields.add("backbone_weights", s.backbone_weights, "safetensors file of a torchvision ResNet for the image trunks");
+  fields.add("pretrained_backbone", s.pretrained_backbone, "image trunks must begin with weights from a file");
   fields.add("action_width", s.action_width, "numbers per action; 0: from the data");
   fields.add("low_dim_widths", s.low_dim_widths, "numbers per low-dimensional observation; empty: from the data");
   fields.add("image_size", s.image_size, "height and width of images; empty: from the data");
+}
+
+void check_weights(const PolicySettings& s) {
+  COHORT_THROW_UNLESS(!s.pretrained_backbone || s.rgb.empty() || !s.backbone_weights.empty() ||
+                          !s.initial_weights.empty(),
+                      "the image trunks are meant to begin with pretrained weights, which nothing downloads here: name "
+                      "a file of torchvision's {} with model.backbone_weights=FILE.safetensors, or begin at random with "
+                      "model.pretrained_backbone=false",
+                      s.images.core.backbone_class);
 }
 
 std::vector<models::ObservationSettings> observations_of(const PolicySettings& s) {
@@ -65,6 +75,7 @@ std::vector<models::ObservationSettings> observations_of(const PolicySettings& s
 }
 
 std::shared_ptr<torch::nn::Module> make_policy(const PolicySettings& s, std::uint64_t seed) {
+  check_weights(s);
   models::ObservationEncoderSettings encoder = s.images;
   encoder.observations = observations_of(s);
   std::shared_ptr<torch::nn::Module> policy;

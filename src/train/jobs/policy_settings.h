@@ -18,11 +18,13 @@ struct PolicySettings {
   std::vector<std::string> low_dim, rgb;
   bool sort_observations = false;            ///< joined vector by name (robomimic on HDF5) instead of low_dim, then rgb
   std::string shared_cameras;                ///< cameras whose name holds this text share one image encoder; empty: none
-  models::ObservationEncoderSettings images; ///< all but the observations themselves
+  models::ObservationEncoderSettings images;  ///< all but the observations themselves
   models::DiffusionPolicySettings diffusion;
   models::BcSettings bc;
   std::string initial_weights;   ///< safetensors file with our names or the reference's; empty: drawn from the seed
   std::string backbone_weights;  ///< safetensors file of a torchvision ResNet, for every image trunk; empty: drawn
+  /// The image trunks are meant to begin with weights that were trained before: refused without a file that holds them.
+  bool pretrained_backbone = false;
 
   /// Shapes that follow from the data; kept in the configuration so that a model can be built without them.
   int action_width = 0;
@@ -41,8 +43,11 @@ void describe(config::Fields& fields, PolicySettings& settings);
 /// The observations in the network's order. Throws Error where names and shapes do not fit each other.
 std::vector<models::ObservationSettings> observations_of(const PolicySettings& settings);
 
+/// Throws Error where pretrained_backbone is set and no file is named.
+void check_weights(const PolicySettings& settings);
+
 /// The policy in training mode on the CPU: weights from `seed`, then from backbone_weights and initial_weights where
-/// they are given. Throws Error for settings out of range, or a file that does not fit.
+/// they are given. Throws Error where pretrained_backbone has no file, for settings out of range, or for a file that does not fit.
 std::shared_ptr<torch::nn::Module> make_policy(const PolicySettings& settings, std::uint64_t seed);
 
 }  // namespace cohort::train
