@@ -7,6 +7,10 @@ namespace {
 
 const Register kTrain(
     {"train", "train a model on one device, on all of them, or as one rank of a job", {}, "cohort-train"});
+const Register kConvertWeights({"convert-weights",
+                                "weights of policies to and from the names of the Python reference",
+                                {},
+                                "cohort-convert-weights"});
 const Register kData({"data", "make, inspect, measure and convert data sets", {}, "cohort-data"});
 
 }  // namespace

@@ -318,14 +318,14 @@ void read_hdf5_sets(Reading& r, data::RobotDataSettings& data) {
     section.take("filter_key", mask);
     section.take("weight", weight);
     for (const char* key : {"horizon", "do_eval", "lang", "dataset_fingerprint"}) section.ignore(key);
-    weighted = weighted || entry.contains("weight");
     data.splits.push_back(mask);
     data.weights.push_back(weight);
   }
   // Without it the reference draws every sample alike, times its set's weight: our empty list where weights are equal.
-  const bool equal = std::all_of(data.weights.begin(), data.weights.end(), [&](double w) { return w == data.weights[0]; });
+  const bool equal = std::all_of(data.weights.begin(), data.weights.end(),
+                                 [&](double weight) { return weight == data.weights[0]; });
   if (!r.normalize_weights && !equal)
-    r.refused.push_back("train.data: different weights are supported with train.normalize_weights_by_ds_size = true only");
+    r.refused.push_back("train.data: different weights need train.normalize_weights_by_ds_size = true");
   if (!r.normalize_weights) data.weights.clear();
 }
 
@@ -373,9 +373,7 @@ RobomimicRun read_robomimic_run(const std::string& path, const std::vector<std::
     r.refused.push_back(e.what());
   }
   model.initial_weights = r.checkpoint;
-  if (rules.pretrained_backbone)
-    r.notes.push_back("observation.encoder.rgb.core_kwargs.backbone_kwargs.pretrained = true: image trunks begin with "
-                      "the weights in model.backbone_weights; without that file the run does not start");
+  model.pretrained_backbone = rules.pretrained_backbone;
 
   data::RobotDataSettings data;
   if (r.rlds())

@@ -6,6 +6,7 @@
 ///     for (const std::string& text : run.overrides) fields.apply_override(text);
 ///   }
 #pragma once
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
