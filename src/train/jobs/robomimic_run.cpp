@@ -432,7 +432,7 @@ RobomimicRun read_robomimic_run(const std::string& path, const std::vector<std::
   s["tensorboard"] = r.tensorboard;
   s["drop_last"] = !r.rlds();  // a stream has no last batch
   if (r.workers > 0) s["loader"]["workers"] = r.workers;
-  Json& t = s["train"];
+  Json t = Json::object();  // by value: a reference into `s` would not outlive the next key
   t["batch_size"] = r.batch_size;
   t["seed"] = r.seed;
   t["lr"] = rules.learning_rate;
@@ -467,6 +467,7 @@ RobomimicRun read_robomimic_run(const std::string& path, const std::vector<std::
     s["validation"]["sampled"] = r.mse ? r.mse_samples : 0;
     if (per_epoch > 0) t["validate_every"] = per_epoch * (r.validate ? 1 : std::max<std::int64_t>(1, r.mse_epochs));
   }
+  s["train"] = std::move(t);
   for (std::string& note : r.notes)
     if (note.starts_with(".")) note.erase(0, 1);
   run.notes = std::move(r.notes);
