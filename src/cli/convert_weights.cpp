@@ -1,5 +1,5 @@
-// `cohort convert-weights`: the executable cohort-convert-weights, which `cohort` becomes. Weights of a diffusion policy
-// under our names to the state dict of the Python reference, and back; both as safetensors.
+// `cohort convert-weights`: the executable cohort-convert-weights, which `cohort` becomes. Weights of a diffusion
+// policy under our names to the state dict of the Python reference, and back; both as safetensors.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -55,7 +55,8 @@ int run_convert(const std::vector<std::string>& words) {
   }
   const train::PolicySettings model = model_of(configuration);
   COHORT_THROW_UNLESS(model.is_diffusion(),
-                      "{} is of a behaviour cloning policy, whose weights bear robomimic's names already", configuration);
+                      "{} is of a behaviour cloning policy, whose weights bear robomimic's names already",
+                      configuration);
   const auto policy = train::make_policy(model, /*seed=*/0);
   const train::SafetensorsFile file = train::read_safetensors(input);
   const train::NamedTensors converted = to == "reference" ? train::to_reference(*policy, file.tensors, input)

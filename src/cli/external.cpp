@@ -1,5 +1,5 @@
-// Subcommands that are executables of their own: they link LibTorch, which takes a quarter of a second to load, or other
-// libraries that the rest can do without.
+// Subcommands that are executables of their own: they link LibTorch, which takes a quarter of a second to load, or
+// other libraries that the rest can do without.
 #include "cli/subcommand.h"
 
 namespace cohort::cli {

@@ -24,7 +24,8 @@ std::string usage() {
   return text +
          "\n`cohort train JOB --help` lists the job's settings. A setting is key.path=value (or --key.path=value); "
          "FILE is a\n"
-         "JSON file with the same keys, e.g. the config.json of an earlier run; or a robomimic configuration as it is,\n"
+         "JSON file with the same keys, e.g. the config.json of an earlier run; or a robomimic configuration as it "
+         "is,\n"
          "with its own keys on the command line.\n";
 }
 

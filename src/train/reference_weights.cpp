@@ -79,8 +79,8 @@ NamedTensors from_reference(const torch::nn::Module& policy, const NamedTensors&
       result.emplace_back(name, found->second);
   }
   COHORT_THROW_UNLESS(unknown_count == 0 && missing_count == 0,
-                      "{} does not fit this policy: {} keys that it does not know ({}), {} tensors missing ({})", source,
-                      unknown_count, unknown, missing_count, missing);
+                      "{} does not fit this policy: {} keys that it does not know ({}), {} tensors missing ({})",
+                      source, unknown_count, unknown, missing_count, missing);
   return result;
 }
 

@@ -9,9 +9,9 @@
 namespace cohort::train {
 
 void ScheduleSettings::validate() const {
-  COHORT_THROW_UNLESS(kind == "constant" || kind == "cosine" || kind == "linear" || kind == "halving" ||
-                          kind == "multistep",
-                      "'{}' is no schedule; choose constant, cosine, linear, halving or multistep", kind);
+  COHORT_THROW_UNLESS(
+      kind == "constant" || kind == "cosine" || kind == "linear" || kind == "halving" || kind == "multistep",
+      "'{}' is no schedule; choose constant, cosine, linear, halving or multistep", kind);
   COHORT_THROW_UNLESS(warmup_steps >= 0, "warmup_steps = {} must not be negative", warmup_steps);
   COHORT_THROW_UNLESS(end_factor >= 0.0 && end_factor <= 1.0, "end_factor = {} must lie in [0, 1]", end_factor);
   COHORT_THROW_UNLESS(halving_every >= 1, "halving_every = {} must be at least 1 epoch", halving_every);

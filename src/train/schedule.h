@@ -21,8 +21,8 @@ struct ScheduleSettings {
   /// halving: epochs at the full rate after the first. The reference lowers the rate at the end of an epoch, by a
   /// formula that gives the full rate after the first: epochs 0 and 1 run at the full rate, epoch 2 at half of it.
   std::int64_t halving_delay = 1;
-  std::vector<int> milestones;     ///< multistep: optimizer steps, rising, from each of which on lr is lower
-  double gamma = 0.1;              ///< multistep: the factor at each milestone (torch's MultiStepLR)
+  std::vector<int> milestones;  ///< multistep: optimizer steps, rising, from each of which on lr is lower
+  double gamma = 0.1;           ///< multistep: the factor at each milestone (torch's MultiStepLR)
 
   void validate() const;
 };

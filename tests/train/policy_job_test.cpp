@@ -86,7 +86,7 @@ TEST(PolicyJob, WindowsAndShapesFollowFromModelAndData) {
   EXPECT_EQ(resolved["data"]["action_steps"], 8);
   EXPECT_EQ(resolved["data"]["action_begin"], -1) << "chunks begin with the oldest frame";
   EXPECT_EQ(resolved["model"]["action_width"], 7);
-  EXPECT_EQ(resolved["model"]["low_dim_widths"], (std::vector<int>{6, 1}));
+  EXPECT_EQ(resolved["model"]["low_dim_widths"], config::Json(std::vector<int>{6, 1}));
   EXPECT_EQ(ready.job->dataset(Part::kTrain)->size(), 20);
   EXPECT_EQ(ready.job->dataset(Part::kValidation), nullptr);
   EXPECT_EQ(ready.job->target_names().size(), 7u);
@@ -110,8 +110,8 @@ TEST(PolicyJob, ALossIsTheMeanOfItsHalvesWithTheSameNoise) {
     const std::string name = kind;
     if (name != "diffusion") overrides.insert(overrides.end(), {"model.algorithm=bc", "model.bc.actor_layer_dims=16"});
     if (name == "rnn")
-      overrides.insert(overrides.end(), {"model.bc.rnn.enabled=true", "model.bc.rnn.horizon=3",
-                                         "model.bc.rnn.hidden_dim=8"});
+      overrides.insert(overrides.end(),
+                       {"model.bc.rnn.enabled=true", "model.bc.rnn.horizon=3", "model.bc.rnn.hidden_dim=8"});
     if (name == "gmm") overrides.push_back("model.bc.gmm.enabled=true");
     Ready ready(overrides);
     ready.job->load();
@@ -130,11 +130,11 @@ TEST(PolicyJob, ALossIsTheMeanOfItsHalvesWithTheSameNoise) {
 
 TEST(PolicyJob, ImagesReachTheEncoderUnderTheModelsNames) {
   std::vector<std::string> overrides = small_diffusion();
-  overrides.insert(overrides.end(),
-                   {"data.images=observation/image,observation/wrist", "data.image_transforms=[\"resize(32, 32)\"]",
-                    "model.rgb=camera/image/varied_camera_1,camera/image/varied_camera_2",
-                    "model.shared_cameras=varied_camera", "model.images.core.backbone_class=ResNet18Conv",
-                    "model.images.core.feature_dimension=8"});
+  overrides.insert(
+      overrides.end(),
+      {"data.images=observation/image,observation/wrist", "data.image_transforms=[\"resize(32, 32)\"]",
+       "model.rgb=camera/image/varied_camera_1,camera/image/varied_camera_2", "model.shared_cameras=varied_camera",
+       "model.images.core.backbone_class=ResNet18Conv", "model.images.core.feature_dimension=8"});
   Ready ready(overrides);
   ready.job->load();
   const auto model = ready.job->make_model(1);
@@ -151,7 +151,8 @@ TEST(PolicyJob, ImagesReachTheEncoderUnderTheModelsNames) {
 
 TEST(PolicyJob, ValidationDrawsTheSameActionsHoweverTheSamplesAreBatched) {
   std::vector<std::string> overrides = small_diffusion();
-  overrides.insert(overrides.end(), {"data.splits=train[:60%]", "validation.splits=train[60%:]", "validation.sampled=3"});
+  overrides.insert(overrides.end(),
+                   {"data.splits=train[:60%]", "validation.splits=train[60%:]", "validation.sampled=3"});
   Ready ready(overrides);
   ready.job->load();
   const auto model = ready.job->make_model(1);
@@ -213,9 +214,8 @@ TEST(PolicyJob, ReferenceWeightsComeBackToTheSameBits) {
   ready.job->load();
   const auto one = ready.job->make_model(1), two = ready.job->make_model(2);
   const NamedTensors theirs = to_reference(*one, module_state(*one), "one");
-  EXPECT_TRUE(std::any_of(theirs.begin(), theirs.end(), [](const auto& item) {
-    return item.first.find("policy.noise_pred_net.module.") == 0;
-  }));
+  EXPECT_TRUE(std::any_of(theirs.begin(), theirs.end(),
+                          [](const auto& item) { return item.first.find("policy.noise_pred_net.module.") == 0; }));
   const NamedTensors ours = from_reference(*two, theirs, "theirs");
   const NamedTensors expected = module_state(*one);
   ASSERT_EQ(ours.size(), expected.size());
@@ -269,23 +269,23 @@ TEST(RobomimicRun, TheDroidConfigurationBecomesSettingsOfTheJob) {
   const data::OwnFolder folder;
   const std::string path = written(folder, kDroid);
   ASSERT_TRUE(is_robomimic_file(path));
-  const RobomimicRun run = read_robomimic_run(
-      path, {"train.data_path=/other", "train.optim_params.policy.learning_rate.initial=0.5", "algo.noise_samples=3",
-             "train.precision=bf16", "backend=cpu"});
+  const RobomimicRun run =
+      read_robomimic_run(path, {"train.data_path=/other", "train.optim_params.policy.learning_rate.initial=0.5",
+                                "algo.noise_samples=3", "train.precision=bf16", "backend=cpu"});
   EXPECT_EQ(run.overrides, (std::vector<std::string>{"train.precision=bf16", "backend=cpu"}));
   const config::Json& s = run.settings;
   EXPECT_EQ(s["name"], "droid");
-  EXPECT_EQ(s["data"]["paths"], (std::vector<std::string>{"/other/droid"}));
-  EXPECT_EQ(s["data"]["splits"], (std::vector<std::string>{"train[:95%]"}));
+  EXPECT_EQ(s["data"]["paths"], config::Json(std::vector<std::string>{"/other/droid"}));
+  EXPECT_EQ(s["data"]["splits"], config::Json(std::vector<std::string>{"train[:95%]"}));
   EXPECT_EQ(s["data"]["actions"],
-            (std::vector<std::string>{"action_dict/cartesian_position[0:3]",
-                                      "action_dict/cartesian_position[3:6] | euler_xyz->rotation_6d",
-                                      "action_dict/gripper_position"}));
-  EXPECT_EQ(s["data"]["action_normalization"], (std::vector<std::string>{"bounds", "bounds", "bounds"}));
+            config::Json(std::vector<std::string>{"action_dict/cartesian_position[0:3]",
+                                                  "action_dict/cartesian_position[3:6] | euler_xyz->rotation_6d",
+                                                  "action_dict/gripper_position"}));
+  EXPECT_EQ(s["data"]["action_normalization"], config::Json(std::vector<std::string>{"bounds", "bounds", "bounds"}));
   EXPECT_EQ(s["data"]["action_width"], 10);
-  EXPECT_EQ(s["data"]["images"], (std::vector<std::string>{"observation/exterior_image_1_left",
-                                                           "observation/exterior_image_2_left"}));
-  EXPECT_EQ(s["data"]["image_transforms"], (std::vector<std::string>{"resize(128, 128)"}));
+  EXPECT_EQ(s["data"]["images"], config::Json(std::vector<std::string>{"observation/exterior_image_1_left",
+                                                                       "observation/exterior_image_2_left"}));
+  EXPECT_EQ(s["data"]["image_transforms"], config::Json(std::vector<std::string>{"resize(128, 128)"}));
   EXPECT_EQ(s["data"]["windows_per_episode"], 100);
   EXPECT_EQ(s["data"]["filters"].size(), 2u);
   EXPECT_EQ(s["model"]["diffusion"]["noise_samples"], 3);
@@ -295,7 +295,7 @@ TEST(RobomimicRun, TheDroidConfigurationBecomesSettingsOfTheJob) {
   EXPECT_EQ(s["train"]["lr"], 0.5);
   EXPECT_EQ(s["train"]["steps"], 3000);
   EXPECT_EQ(s["train"]["schedule"], "multistep");
-  EXPECT_EQ(s["train"]["milestones"], (std::vector<int>{1000, 2000}));
+  EXPECT_EQ(s["train"]["milestones"], config::Json(std::vector<int>{1000, 2000}));
   EXPECT_EQ(s["train"]["checkpoint"]["every"], 5000);
   EXPECT_EQ(s["train"]["validate_every"], 1000);
   EXPECT_EQ(s["train"]["ema"]["enabled"], true);
@@ -334,9 +334,8 @@ TEST(RobomimicRun, BehaviourCloningOnHdf5TrainsOnSequences) {
              "rnn": {"enabled": true, "horizon": 3, "hidden_dim": 8, "kwargs": {"bidirectional": false}},
              "gaussian": {"enabled": false}, "vae": {"enabled": false}, "transformer": {"enabled": false}},
     "observation": {"modalities": {"obs": {"low_dim": ["eef_pos", "big_endian"], "rgb": []}}}})");
-  const RobomimicRun run =
-      read_robomimic_run(path, {"train.data=" + data::fixture("robomimic.hdf5").string(),
-                                "data.statistics_cache=never", "train.num_epochs=2"});
+  const RobomimicRun run = read_robomimic_run(path, {"train.data=" + data::fixture("robomimic.hdf5").string(),
+                                                     "data.statistics_cache=never", "train.num_epochs=2"});
   Ready ready(run.overrides, run.settings);
   ready.job->load();
   EXPECT_EQ(ready.settings.train.steps, 4);

@@ -61,7 +61,8 @@ class Job {
   virtual std::shared_ptr<torch::nn::Module> make_model(std::uint64_t seed) const = 0;
   /// Forward pass of a batch with the fields of dataset().
   virtual Prediction predict(torch::nn::Module& model, const parallel::Batch& batch) const = 0;
-  /// What training lowers: a scalar with a graph. Unless a job says otherwise, the mean squared difference of predict().
+  /// What training lowers: a scalar with a graph. Unless a job says otherwise, the mean squared difference of
+  /// predict().
   virtual at::Tensor loss(torch::nn::Module& model, const parallel::Batch& batch) const;
   /// What a validation measures beside the loss: sums over the samples of a batch and how many values they are of. The
   /// same names for every batch. The model is in evaluation mode; random numbers are keyed by sample.

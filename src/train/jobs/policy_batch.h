@@ -23,8 +23,9 @@ struct ObservationLayout {
 /// Views of the batch's tensors by the policy's names.
 models::Observations observations_of(const ObservationLayout& layout, const parallel::Batch& batch);
 
-/// (B, rows, A): normalised actions that the policy draws for each sample: a chunk of a diffusion policy; one action per
-/// frame of a behaviour cloning policy. What is drawn belongs to the sample ids. The policy must be in evaluation mode.
+/// (B, rows, A): normalised actions that the policy draws for each sample: a chunk of a diffusion policy; one action
+/// per frame of a behaviour cloning policy. What is drawn belongs to the sample ids. The policy must be in evaluation
+/// mode.
 at::Tensor drawn_actions(torch::nn::Module& policy, bool is_diffusion, const models::Observations& observations,
                          const at::Tensor& sample_ids);
 

@@ -104,7 +104,8 @@ class PolicyJob final : public Job {
   config::Json statistics() const override {
     if (train_->sets() == 1 || combine_statistics_) return data::to_json(train_->statistics(0));
     config::Json json = config::Json::object();
-    for (std::size_t set = 0; set < train_->sets(); ++set) json[data_.paths[set]] = data::to_json(train_->statistics(set));
+    for (std::size_t set = 0; set < train_->sets(); ++set)
+      json[data_.paths[set]] = data::to_json(train_->statistics(set));
     return json;
   }
 
@@ -239,8 +240,8 @@ class PolicyJob final : public Job {
                                                              .checksums = data_.checksums});
     const data::StepField& field = source->fields()[source->field_index(data_.images[0])];
     COHORT_THROW_UNLESS(field.shape.size() == 3 && field.shape[0] > 0 && field.shape[1] > 0,
-                        "{}: the size of {} varies; give one: data.image_transforms=[\"resize(H, W)\"]",
-                        data_.paths[0], data_.images[0]);
+                        "{}: the size of {} varies; give one: data.image_transforms=[\"resize(H, W)\"]", data_.paths[0],
+                        data_.images[0]);
     data_.image_transforms = {format("resize({}, {})", field.shape[0], field.shape[1])};
   }
 
@@ -248,8 +249,8 @@ class PolicyJob final : public Job {
   void take_shapes() {
     const data::EpisodeSource& source = train_->source(0);
     const auto follow = [](const char* field, auto& setting, const auto& from_data, bool unset) {
-      COHORT_THROW_UNLESS(unset || setting == from_data,
-                          "{} contradicts the data, from which it follows; leave it out", field);
+      COHORT_THROW_UNLESS(unset || setting == from_data, "{} contradicts the data, from which it follows; leave it out",
+                          field);
       setting = from_data;
     };
     widths_.clear();

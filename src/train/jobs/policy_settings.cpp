@@ -45,12 +45,12 @@ void describe(config::Fields& fields, PolicySettings& s) {
 }
 
 void check_weights(const PolicySettings& s) {
-  COHORT_THROW_UNLESS(!s.pretrained_backbone || s.rgb.empty() || !s.backbone_weights.empty() ||
-                          !s.initial_weights.empty(),
-                      "the image trunks are meant to begin with pretrained weights, which nothing downloads here: name "
-                      "a file of torchvision's {} with model.backbone_weights=FILE.safetensors, or begin at random with "
-                      "model.pretrained_backbone=false",
-                      s.images.core.backbone_class);
+  COHORT_THROW_UNLESS(
+      !s.pretrained_backbone || s.rgb.empty() || !s.backbone_weights.empty() || !s.initial_weights.empty(),
+      "the image trunks are meant to begin with pretrained weights, which nothing downloads here: name "
+      "a file of torchvision's {} with model.backbone_weights=FILE.safetensors, or begin at random with "
+      "model.pretrained_backbone=false",
+      s.images.core.backbone_class);
 }
 
 std::vector<models::ObservationSettings> observations_of(const PolicySettings& s) {

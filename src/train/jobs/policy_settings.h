@@ -13,11 +13,11 @@ namespace cohort::train {
 
 struct PolicySettings {
   std::string algorithm = "diffusion_policy";  ///< or bc
-  /// What the network calls its observations, one per component of data.proprio and per field of data.images; weights of
-  /// cameras bear these names. Empty: the components and fields themselves.
+  /// What the network calls its observations, one per component of data.proprio and per field of data.images; weights
+  /// of cameras bear these names. Empty: the components and fields themselves.
   std::vector<std::string> low_dim, rgb;
-  bool sort_observations = false;            ///< joined vector by name (robomimic on HDF5) instead of low_dim, then rgb
-  std::string shared_cameras;                ///< cameras whose name holds this text share one image encoder; empty: none
+  bool sort_observations = false;  ///< joined vector by name (robomimic on HDF5) instead of low_dim, then rgb
+  std::string shared_cameras;      ///< cameras whose name holds this text share one image encoder; empty: none
   models::ObservationEncoderSettings images;  ///< all but the observations themselves
   models::DiffusionPolicySettings diffusion;
   models::BcSettings bc;
@@ -47,7 +47,8 @@ std::vector<models::ObservationSettings> observations_of(const PolicySettings& s
 void check_weights(const PolicySettings& settings);
 
 /// The policy in training mode on the CPU: weights from `seed`, then from backbone_weights and initial_weights where
-/// they are given. Throws Error where pretrained_backbone has no file, for settings out of range, or for a file that does not fit.
+/// they are given. Throws Error where pretrained_backbone has no file, for settings out of range, or for a file that
+/// does not fit.
 std::shared_ptr<torch::nn::Module> make_policy(const PolicySettings& settings, std::uint64_t seed);
 
 }  // namespace cohort::train

@@ -85,9 +85,9 @@ void read_policy(const std::string& algorithm, const Json& algo, const Json& obs
   std::vector<std::string> refused;
   models::RobomimicPolicy policy;
   try {
-    policy = models::read_robomimic_policy(is_diffusion ? algo : Json::object(), observation, source,
-                                           sorted ? models::ObservationOrder::kByName
-                                                  : models::ObservationOrder::kAsListed);
+    policy =
+        models::read_robomimic_policy(is_diffusion ? algo : Json::object(), observation, source,
+                                      sorted ? models::ObservationOrder::kByName : models::ObservationOrder::kAsListed);
   } catch (const Error& e) {
     refused.push_back(e.what());
   }
