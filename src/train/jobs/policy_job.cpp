@@ -254,10 +254,10 @@ class PolicyJob final : public Job {
       setting = from_data;
     };
     widths_.clear();
-    for (const auto& component : data::ComponentVector(data_.actions, source, "actions").components())
-      widths_.push_back(component.width());
+    const data::ComponentVector actions(data_.actions, source, "actions"), proprio(data_.proprio, source, "proprio");
+    for (const data::Component& component : actions.components()) widths_.push_back(component.width());
     std::vector<int> low_dim;
-    for (const auto& component : data::ComponentVector(data_.proprio, source, "proprio").components())
+    for (const data::Component& component : proprio.components())
       low_dim.push_back(static_cast<int>(component.width()));
     follow("model.low_dim_widths", model_.low_dim_widths, low_dim, model_.low_dim_widths.empty());
     for (const data::FieldSpec& spec : train_->fields()) {
