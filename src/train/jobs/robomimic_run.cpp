@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
 #include "core/error.h"
 #include "core/files.h"
+#include "data/rlds/dataset_info.h"
 #include "data/robot_windows.h"
 #include "models/diffusion_policy/json_section.h"
 #include "models/diffusion_policy/robomimic_config.h"
@@ -122,7 +124,7 @@ struct Reading {
   std::string checkpoint;
   // train
   std::string format = "robomimic", data_path, output_dir, filter_key, validation_filter_key;
-  std::vector<std::string> set_names, action_keys{"actions"};
+  std::vector<std::string> validation_splits, set_names, action_keys{"actions"};
   std::vector<double> weights;
   Json data, action_config = Json::object(), action_shapes;
   std::int64_t batch_size = 100, epochs = 2000, seed = 1, subsample_length = 100, shuffle_buffer = 0, workers = 0;
@@ -281,6 +283,27 @@ void read_actions(Reading& r, data::RobotDataSettings& data) {
   }
 }
 
+/// The splits that the reference takes for training and validation: train and val where the set has a split of that
+/// name, else 95 % and 5 % of train. The second is empty where that leaves no episode.
+std::pair<std::string, std::string> splits_of(const std::string& path) {
+  std::pair<std::string, std::string> splits{"train[:95%]", "train[95%:]"};
+  data::DatasetInfo info;
+  try {
+    const std::filesystem::path file = data::find_dataset_folder(path) / "dataset_info.json";
+    info = data::parse_dataset_info(read_file(file), file.string());
+  } catch (const Error&) {
+    return splits;  // what is wrong is said where the data are opened
+  }
+  if (std::any_of(info.splits.begin(), info.splits.end(), [](const auto& split) { return split.name == "val"; }))
+    return {"train", "val"};
+  try {
+    data::select_split(info, splits.second);
+  } catch (const Error&) {
+    splits.second.clear();
+  }
+  return splits;
+}
+
 void read_rlds_sets(Reading& r, data::RobotDataSettings& data) {
   if (r.data_path.empty()) r.refused.push_back("train.data_path is empty: set it to the folder of the RLDS data sets");
   if (r.set_names.empty()) r.refused.push_back("train.dataset_names is empty: name at least one data set");
@@ -299,7 +322,12 @@ void read_rlds_sets(Reading& r, data::RobotDataSettings& data) {
   if (droid > 0) data.filters.push_back("metadata_contains(episode_metadata/file_path, /success/)");
   data.filters.push_back("labeled(language_instruction)");
   data.format = "rlds";
-  data.splits = {"train[:95%]"};
+  data.splits.clear();
+  for (const std::string& path : data.paths) {
+    const auto [train, validation] = splits_of(path);
+    data.splits.push_back(train);
+    if (!validation.empty()) r.validation_splits.push_back(validation);
+  }
   data.windows_per_episode = r.subsample_length;
   data.shuffle_buffer_size = r.shuffle_buffer;
 }
@@ -482,12 +510,15 @@ RobomimicRun read_robomimic_run(const std::string& path, const std::vector<std::
     t["checkpoint"][per_epoch > 0 ? "every" : "every_epochs"] = r.save_epochs * std::max<std::int64_t>(1, per_epoch);
   if (r.mse && !r.validate && !r.rlds())
     r.notes.push_back(
-        "experiment.mse.enabled = true: drawn actions are compared on validation data, which experiment.validate = "
-        "false "
-        "leaves out");
+        "experiment.mse.enabled = true: drawn actions are compared on validation data, which "
+        "experiment.validate = false leaves out");
   if (r.validate || r.mse) {
-    if (r.rlds())
-      s["validation"]["splits"] = Json::array({"train[95%:]"});
+    if (r.rlds() && r.validation_splits.size() == r.set_names.size())
+      s["validation"]["splits"] = r.validation_splits;
+    else if (r.rlds())
+      r.notes.push_back(
+          "experiment.mse, experiment.validate: a data set is too small to leave 5 % of it for validation; "
+          "there is none, unless validation.splits names some");
     else if (r.validate)
       s["validation"]["splits"] = Json::array({r.validation_filter_key});
     COHORT_THROW_UNLESS(r.rlds() || !r.validate || !r.validation_filter_key.empty(),
