@@ -309,6 +309,27 @@ TEST(RobomimicRun, TheDroidConfigurationBecomesSettingsOfTheJob) {
   EXPECT_NE(error_of([&] { ready.job->load(); }).find("model.backbone_weights"), std::string::npos);
 }
 
+// The file that the DROID package's generator writes (make_droid_configuration.py), unchanged.
+TEST(RobomimicRun, TheGeneratedDroidFileIsReadAsItIs) {
+  const std::string path = COHORT_SOURCE_DIR "/tests/train/fixtures/droid_generated.json";
+  const RobomimicRun run = read_robomimic_run(path, {"train.data_path=/data"});
+  const config::Json& s = run.settings;
+  EXPECT_EQ(s["data"]["paths"], config::Json(std::vector<std::string>{"/data/droid"}));
+  EXPECT_EQ(s["data"]["actions"].size(), 3u);
+  EXPECT_EQ(s["data"]["action_width"], 10);
+  EXPECT_EQ(s["data"]["shuffle_buffer_size"], 500000);
+  EXPECT_EQ(s["train"]["batch_size"], 128);
+  EXPECT_EQ(s["train"]["steps"], 50'000'000);
+  EXPECT_EQ(s["train"]["checkpoint"]["every"], 25'000);
+  EXPECT_EQ(s["model"]["diffusion"]["noise_samples"], 8);
+  EXPECT_EQ(s["model"]["images"]["crop"]["crop_height"], 116);
+  EXPECT_EQ(s["model"]["images"]["color"]["enabled"], true);
+  EXPECT_EQ(s["loader"]["workers"], 4);
+  // All of it are settings of the job; what it asks for and nothing here can give is said before anything starts.
+  Ready ready(run.overrides, s);
+  EXPECT_NE(error_of([&] { ready.job->load(); }).find("model.pretrained_backbone=false"), std::string::npos);
+}
+
 TEST(RobomimicRun, EveryKeyThatCannotBeHonouredIsNamed) {
   const data::OwnFolder folder;
   const std::string path = written(folder, kDroid);

@@ -256,6 +256,8 @@ class PolicyJob final : public Job {
     widths_.clear();
     const data::ComponentVector actions(data_.actions, source, "actions"), proprio(data_.proprio, source, "proprio");
     for (const data::Component& component : actions.components()) widths_.push_back(component.width());
+    follow("model.action_widths", model_.action_widths, std::vector<int>(widths_.begin(), widths_.end()),
+           model_.action_widths.empty());
     std::vector<int> low_dim;
     for (const data::Component& component : proprio.components())
       low_dim.push_back(static_cast<int>(component.width()));

@@ -40,6 +40,7 @@ void describe(config::Fields& fields, PolicySettings& s) {
   fields.add("backbone_weights", s.backbone_weights, "safetensors file of a torchvision ResNet for the image trunks");
   fields.add("pretrained_backbone", s.pretrained_backbone, "image trunks must begin with weights from a file");
   fields.add("action_width", s.action_width, "numbers per action; 0: from the data");
+  fields.add("action_widths", s.action_widths, "numbers per component of the action; empty: from the data");
   fields.add("low_dim_widths", s.low_dim_widths, "numbers per low-dimensional observation; empty: from the data");
   fields.add("image_size", s.image_size, "height and width of images; empty: from the data");
 }

@@ -28,6 +28,7 @@ struct PolicySettings {
 
   /// Shapes that follow from the data; kept in the configuration so that a model can be built without them.
   int action_width = 0;
+  std::vector<int> action_widths;  ///< of the components of data.actions
   std::vector<int> low_dim_widths;
   std::vector<int> image_size;  ///< height, width
 

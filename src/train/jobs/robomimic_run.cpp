@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "data/rlds/dataset_info.h"
+#include "data/rlds/schema.h"
 #include "data/robot_windows.h"
 #include "models/diffusion_policy/json_section.h"
 #include "models/diffusion_policy/robomimic_config.h"
@@ -215,7 +216,10 @@ void read_train(JsonSection& s, Reading& r) {
     s.ignore(key);
   s.off("hdf5_normalize_obs", models::is_false, "is not supported: set data.proprio_normalization=[normal]");
   s.off("goal_mode", models::is_empty, "is not supported: policies have no goal observations");
-  s.off("shuffled_obs_key_groups", models::is_empty, "is not supported");
+  if (r.rlds())
+    s.ignore("shuffled_obs_key_groups");  // the reference reads it for HDF5 data only, and generates it for RLDS, too
+  else
+    s.off("shuffled_obs_key_groups", models::is_empty, "is not supported");
   s.off(
       "view_dropout_prob", [](const Json& v) { return v == 0; }, "is not supported");
   // robomimic takes the keys as a list, or as an object whose values are their action_config.
@@ -304,6 +308,18 @@ std::pair<std::string, std::string> splits_of(const std::string& path) {
   return splits;
 }
 
+/// Whether the steps of the set have instructions; true where that cannot be said, which ends in a clear error later.
+bool has_instructions(const std::string& path) {
+  try {
+    const std::filesystem::path file = data::find_dataset_folder(path) / "features.json";
+    const auto leaves = data::list_leaves(data::parse_features(read_file(file), file.string()));
+    return std::any_of(leaves.begin(), leaves.end(),
+                       [](const data::FeatureLeaf& leaf) { return leaf.key == "steps/language_instruction"; });
+  } catch (const Error&) {
+    return true;
+  }
+}
+
 void read_rlds_sets(Reading& r, data::RobotDataSettings& data) {
   if (r.data_path.empty()) r.refused.push_back("train.data_path is empty: set it to the folder of the RLDS data sets");
   if (r.set_names.empty()) r.refused.push_back("train.dataset_names is empty: name at least one data set");
@@ -320,7 +336,12 @@ void read_rlds_sets(Reading& r, data::RobotDataSettings& data) {
         "not supported; rules for episodes hold for all sets");
   // The reference's own rules: success, and an instruction (skip_unlabeled).
   if (droid > 0) data.filters.push_back("metadata_contains(episode_metadata/file_path, /success/)");
-  data.filters.push_back("labeled(language_instruction)");
+  if (droid > 0 || std::all_of(data.paths.begin(), data.paths.end(), has_instructions))
+    data.filters.push_back("labeled(language_instruction)");
+  else
+    r.notes.push_back(
+        "the data have no language_instruction: no episode is left out for lack of one, as the reference "
+        "would");
   data.format = "rlds";
   data.splits.clear();
   for (const std::string& path : data.paths) {
@@ -471,7 +492,8 @@ RobomimicRun read_robomimic_run(const std::string& path, const std::vector<std::
   run.settings = fields.to_json();
   // These follow from the model and the data.
   for (const char* key : {"observation_steps", "action_steps", "action_begin"}) run.settings["data"].erase(key);
-  for (const char* key : {"action_width", "low_dim_widths", "image_size"}) run.settings["model"].erase(key);
+  for (const char* key : {"action_width", "action_widths", "low_dim_widths", "image_size"})
+    run.settings["model"].erase(key);
   run.settings["data"]["combine_statistics"] = r.rlds();
 
   Json& s = run.settings;
