@@ -5,6 +5,7 @@
 /// "Body" here is a moving body: links that are welded together are one body, the world's static links are none. Body
 /// frames are turned so that a hinge's axis is a coordinate axis where possible.
 #pragma once
+#include "sim/kernels/device.h"
 
 namespace cohort::sim {
 
@@ -369,7 +370,7 @@ struct ModelView {
 };
 
 /// Entry (i, j), j <= i, of a symmetric matrix stored as its lower triangle by rows.
-inline constexpr int triangle(int i, int j) {
+COHORT_DEVICE inline constexpr int triangle(int i, int j) {
   return i * (i + 1) / 2 + j;
 }
 
