@@ -94,7 +94,11 @@ DeviceId device_of(const SimulateSettings& s) {
     log::warning("--backend gpu: the engine mujoco computes on the CPU only, so the CPU it is");
     return {};
   }
-  return initialise({.backend = parse_backend(s.backend), .cuda_unusable = sim::cuda_unusable()}).device;
+  try {
+    return initialise({.backend = parse_backend(s.backend), .cuda_unusable = sim::cuda_unusable()}).device;
+  } catch (const Error& e) {
+    throw Error(format("--backend {}: {}. With --backend cpu the CPU computes the physics", s.backend, e.what()));
+  }
 }
 
 int simulate(const SimulateSettings& s) {

@@ -97,7 +97,8 @@ COHORT_DEVICE inline int best_axis(const Boxes& b, double reach) {
   return best;
 }
 
-COHORT_DEVICE inline int edge_contact(const Boxes& b, const QueuedShape& s1, int i, int j, double reach, QueuedContact& out) {
+COHORT_DEVICE inline int edge_contact(const Boxes& b, const QueuedShape& s1, int i, int j, double reach,
+                                      QueuedContact& out) {
   Vec axis = edge_axis(b, i, j);
   axis = (1 / norm(axis)) * axis;
   if (dot(axis, b.centre2) < 0) axis = -axis;
@@ -142,8 +143,8 @@ COHORT_DEVICE inline int edge_contact(const Boxes& b, const QueuedShape& s1, int
   return 1;
 }
 
-COHORT_DEVICE inline int face_contacts(const Boxes& b, const QueuedShape& s1, const QueuedShape& s2, int code, double margin,
-                  QueuedContact* out) {
+COHORT_DEVICE inline int face_contacts(const Boxes& b, const QueuedShape& s1, const QueuedShape& s2, int code,
+                                       double margin, QueuedContact* out) {
   const bool first = code < 3;
   const int a = first ? code : code - 3;
   const Vec size = first ? b.size1 : b.size2, other = first ? b.size2 : b.size1;

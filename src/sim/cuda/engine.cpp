@@ -52,12 +52,12 @@ void refuse_searches(const Model& model) {
     const auto id = static_cast<std::size_t>(record.id);
     if (record.id < 0 || id >= model.info.geoms.size()) return format("geom {}", record.id);
     const GeomInfo& info = model.info.geoms[id];
-    return info.name.empty() ? format("{} (geom {})", info.type, record.id)
-                             : format("{} `{}`", info.type, info.name);
+    return info.name.empty() ? format("{} (geom {})", info.type, record.id) : format("{} `{}`", info.type, info.name);
   };
   for (const PairRecord& pair : model.pair) {
     if (pair.kernel < kFirstQueued || is_closed(pair.kernel)) continue;
-    if (count++ < kNamedPairs) named += format("{}{} with {}", named.empty() ? "" : ", ", name(pair.geom1), name(pair.geom2));
+    if (count++ < kNamedPairs)
+      named += format("{}{} with {}", named.empty() ? "" : ", ", name(pair.geom1), name(pair.geom2));
   }
   if (count > kNamedPairs) named += format(" and {} more", count - kNamedPairs);
   COHORT_THROW_UNLESS(count == 0,
@@ -151,8 +151,8 @@ class CudaEngineImpl final : public CudaEngine {
     Mirror& mirror = mirrors_[at(field)];
     if (!mirror.memory) mirror.memory = cuda::make_host_memory(device_, field_bytes(field));
     if (!mirror.dirty && (!mirror.valid || mirror.exposed)) {
-      need(cuda::download(device_, stream(), mirror.memory.get(), fields_[at(field)].get(), field_bytes(field)), device_,
-           field_name(field));
+      need(cuda::download(device_, stream(), mirror.memory.get(), fields_[at(field)].get(), field_bytes(field)),
+           device_, field_name(field));
       mirror.valid = true;
     }
     if (access == Access::kWrite) mirror.dirty = true;
@@ -180,8 +180,9 @@ class CudaEngineImpl final : public CudaEngine {
     graph_ = cuda::Graph(device_, graph);
   }
   void replay() override {
-    COHORT_CHECK(static_cast<bool>(graph_), "there is no graph to replay: capture() comes first, and after "
-                                            "commit_parameters() once more");
+    COHORT_CHECK(static_cast<bool>(graph_),
+                 "there is no graph to replay: capture() comes first, and after "
+                 "commit_parameters() once more");
     flush_all();
     need(cuda::replay(batch_, graph_.get()), device_, "the graph cannot be launched");
     state_changed();

@@ -1,5 +1,6 @@
-// The batched engine's kernels on a CUDA device: a thread computes an environment from end to end, a warp a block of 32,
-// and one launch as many steps as the caller likes. The source is the CPU's (sim/kernels), compiled without contraction
+// The batched engine's kernels on a CUDA device: a thread computes an environment from end to end, a warp a block of
+// 32, and one launch as many steps as the caller likes. The source is the CPU's (sim/kernels), compiled without
+// contraction
 // (-fmad=false), with IEEE division and square root, which are nvcc's defaults: the bits are meant to be the CPU's.
 #include <cuda_runtime.h>
 
@@ -185,7 +186,8 @@ const char* workspace_need(int device, const ModelView& m, WorkspaceNeed& out) {
   if (const char* why = text(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device))) {
     return why;
   }
-  if (const char* why = text(cudaDeviceGetAttribute(&threads, cudaDevAttrMaxThreadsPerMultiProcessor, device))) return why;
+  if (const char* why = text(cudaDeviceGetAttribute(&threads, cudaDevAttrMaxThreadsPerMultiProcessor, device)))
+    return why;
   cudaFuncAttributes step_figures, forward_figures;
   if (const char* why = text(cudaFuncGetAttributes(&step_figures, step_kernel))) return why;
   if (const char* why = text(cudaFuncGetAttributes(&forward_figures, forward_kernel))) return why;

@@ -1,10 +1,10 @@
-/// What the CUDA engine asks of the device: memory, launches, graphs. Plain pointers and numbers, so that neither CUDA's
-/// headers are needed on this side nor C++20 on the other. Where no CUDA compiler was found, cuda/absent.cpp stands in
-/// for cuda/runner.cu.
+/// What the CUDA engine asks of the device: memory, launches, graphs. Plain pointers and numbers, so that neither
+/// CUDA's headers are needed on this side nor C++20 on the other. Where no CUDA compiler was found, cuda/absent.cpp
+/// stands in for cuda/runner.cu.
 ///
-/// Every function names its device and leaves the caller's current device as it was. Those that return text return null,
-/// or why they could not; a launch is followed by a check, and what goes wrong on the device later is reported by the
-/// next wait().
+/// Every function names its device and leaves the caller's current device as it was. Those that return text return
+/// null, or why they could not; a launch is followed by a check, and what goes wrong on the device later is reported by
+/// the next wait().
 #pragma once
 #include "sim/kernels/data_view.h"
 #include "sim/kernels/model_view.h"

@@ -1,5 +1,5 @@
-/// What the kernels are marked with, so that one source compiles for a CPU and, by nvcc, for a GPU. A file that both see
-/// takes its marks from here and from nowhere else.
+/// What the kernels are marked with, so that one source compiles for a CPU and, by nvcc, for a GPU. A file that both
+/// see takes its marks from here and from nowhere else.
 #pragma once
 
 #if defined(__CUDACC__)
