@@ -231,9 +231,13 @@ ArrayView Scene::host_view(Field field) {
 
 void Scene::step() {
   need_built();
-  for (int s = 0; s < options_.substeps; ++s) {
-    if (any_control_) apply_dof_control();
-    engine_->step(1);
+  if (any_control_) {
+    for (int s = 0; s < options_.substeps; ++s) {
+      apply_dof_control();
+      engine_->step(1);
+    }
+  } else {
+    engine_->step(options_.substeps);  // on a device: one launch
   }
   derived_valid_ = false;
   ++steps_;
