@@ -123,26 +123,31 @@ bool reduce(Simplex& s, Vec& nearest) {
   return false;
 }
 
-/// Nearest points of the cores; true when they are apart by more than kTouching.
-bool gjk(const ConvexShape& a, const ConvexShape& b, bool with_radius, Simplex& s, Vec& nearest) {
+enum class Cores { kApart, kTouch, kFar };
+
+/// Nearest points of the cores; whether they are apart by more than kTouching. Ends early, with kFar, when a support
+/// plane shows that they are apart by more than `bound`.
+Cores gjk(const ConvexShape& a, const ConvexShape& b, bool with_radius, double bound, Simplex& s, Vec& nearest) {
+  const auto apart = [](bool yes) { return yes ? Cores::kApart : Cores::kTouch; };
   Vec v = a.centre() - b.centre();
   if (dot(v, v) < 1e-20) v = {1, 0, 0};
   s.count = 0;
   nearest = v;
   for (int step = 0; step < kGjkSteps; ++step) {
     const Support p = support(a, b, -nearest, with_radius);
-    const double squared = dot(nearest, nearest);
+    const double squared = dot(nearest, nearest), along = dot(nearest, p.w);
+    if (along > 0 && along * along > bound * bound * squared) return Cores::kFar;
     // The support plane is no nearer than the point found, to rounding.
-    if (s.count > 0 && squared - dot(nearest, p.w) <= 1e-12 * squared) return true;
+    if (s.count > 0 && squared - along <= 1e-12 * squared) return Cores::kApart;
     for (int i = 0; i < s.count; ++i) {
       const Vec d = s.p[i].w - p.w;
-      if (dot(d, d) < 1e-26) return squared > kTouching * kTouching;
+      if (dot(d, d) < 1e-26) return apart(squared > kTouching * kTouching);
     }
     s.p[s.count++] = p;
-    if (reduce(s, nearest)) return false;
-    if (dot(nearest, nearest) <= kTouching * kTouching) return false;
+    if (reduce(s, nearest)) return Cores::kTouch;
+    if (dot(nearest, nearest) <= kTouching * kTouching) return Cores::kTouch;
   }
-  return dot(nearest, nearest) > kTouching * kTouching;
+  return apart(dot(nearest, nearest) > kTouching * kTouching);
 }
 
 struct Face {
@@ -155,7 +160,7 @@ struct Face {
 /// The polytope of the Minkowski difference around the origin.
 class Polytope {
  public:
-  Polytope(const ConvexShape& a, const ConvexShape& b) : a_(a), b_(b) {}
+  Polytope(const ConvexShape& a, const ConvexShape& b) : a_(a), b_(b) {}  // NOLINT: the unions stay as they are
 
   bool start(const Simplex& s) {
     count_ = 0;
@@ -218,6 +223,7 @@ class Polytope {
         Face& face = face_[f];
         if (!face.alive || dot(face.normal, p.w - vertex_[face.v[0]].w) <= 1e-14) continue;
         face.alive = false;
+        dead_[dead_count_++] = f;
         for (int k = 0; k < 3; ++k) {
           const int from = face.v[k], to = face.v[(k + 1) % 3];
           bool shared = false;
@@ -265,10 +271,7 @@ class Polytope {
   }
   /// False when there is no room; a face without area is left out.
   bool attach(int i, int j, int k) {
-    int at = faces_;
-    for (int f = 0; f < faces_ && at == faces_; ++f) {
-      if (!face_[f].alive) at = f;
-    }
+    const int at = dead_count_ > 0 ? dead_[--dead_count_] : faces_;
     if (at == kMostFaces) return false;
     Face f{{i, j, k}, cross(vertex_[j].w - vertex_[i].w, vertex_[k].w - vertex_[i].w), 0, true};
     const double area = norm(f.normal);
@@ -280,9 +283,15 @@ class Polytope {
   }
 
   const ConvexShape &a_, &b_;
-  Support vertex_[kMostVertices + 4];
-  Face face_[kMostFaces];
-  int count_ = 0, faces_ = 0;
+  // Unions keep their members from being zeroed, which takes longer than most searches.
+  union {
+    Support vertex_[kMostVertices + 4];
+  };
+  union {
+    Face face_[kMostFaces];
+  };
+  int dead_[kMostFaces];
+  int count_ = 0, faces_ = 0, dead_count_ = 0;
 };
 
 /// Turns a shape by R about a point.
@@ -352,7 +361,10 @@ bool convex_distance(const ConvexShape& a, const ConvexShape& b, double reach, W
   Simplex s;
   Vec nearest;
   const double around = a.radius() + b.radius();
-  if (gjk(a, b, false, s, nearest)) {
+  // A hair more than the reach, so that rounding decides nothing here.
+  const Cores cores = gjk(a, b, false, (reach + around) * (1 + 1e-9) + kTouching, s, nearest);
+  if (cores == Cores::kFar) return false;
+  if (cores == Cores::kApart) {
     const double apart = norm(nearest);
     out.dist = apart - around;
     if (out.dist > reach) return false;
@@ -364,7 +376,7 @@ bool convex_distance(const ConvexShape& a, const ConvexShape& b, double reach, W
     return true;
   }
   // The cores overlap: the polytope of the whole shapes.
-  if (around > 0 && gjk(a, b, true, s, nearest)) return false;
+  if (around > 0 && gjk(a, b, true, 1e300, s, nearest) != Cores::kTouch) return false;
   Polytope polytope(a, b);
   if (!polytope.start(s)) return false;
   const int face = polytope.expand();

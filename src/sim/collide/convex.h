@@ -11,13 +11,14 @@ struct ConvexShape {
   int shape = 0;  ///< GeomShape
   Vec size;
   Vec pos;
+  Vec middle;  ///< a point inside, in the shape's frame
   double rot[9];
   const float* vertices = nullptr;  ///< mesh: (count, 3), in the shape's frame
   int vertex_count = 0;
   double radius() const { return shape == kSphere || shape == kCapsule ? size.x : 0; }
   /// The core's farthest point in a direction.
   Vec support(Vec direction) const;
-  Vec centre() const { return pos; }
+  Vec centre() const { return turn(rot, middle) + pos; }
 };
 
 struct Witness {

@@ -84,6 +84,11 @@ int height_field_convex(const ModelView& m, const QueuedShape& field, const Queu
     const Vec c = turn_back(field.rot, column(s.rot, i));
     for (int r = 0; r < 3; ++r) s.rot[3 * r + i] = c[r];
   }
+  const double around = static_cast<double>(shape.geom->radius) + reach;
+  if (std::abs(s.pos.x) > width + around || std::abs(s.pos.y) > depth + around || s.pos.z > top + around ||
+      s.pos.z < -bottom - around) {
+    return 0;
+  }
   Vec lower, upper;
   for (int i = 0; i < 3; ++i) {
     Vec d;
@@ -126,9 +131,18 @@ int height_field_convex(const ModelView& m, const QueuedShape& field, const Queu
           points[9 + 3 * k + 2] = static_cast<float>(z);
         }
         if (highest + reach < lower.z) continue;
+        // The prism lies below the plane of its triangle.
+        const auto corner = [&](int k) {
+          return Vec{static_cast<double>(points[9 + 3 * k]), static_cast<double>(points[10 + 3 * k]),
+                     static_cast<double>(points[11 + 3 * k])};
+        };
+        Vec up = cross(corner(1) - corner(0), corner(2) - corner(0));
+        if (up.z < 0) up = -up;
+        const double length = norm(up);
+        if (dot(up, s.support(-up) - corner(0)) > (s.radius() + reach) * length * (1 + 1e-9)) continue;
         prism.vertices = points;
-        // Its middle is where the search begins.
-        prism.pos = {};
+        // The search begins between the middles: a prism's frame is the field's.
+        prism.middle = (1.0 / 3) * (corner(0) + corner(1) + corner(2));
         Witness w;
         if (!convex_distance(prism, s, reach, w)) continue;
         int slot = count;

@@ -53,6 +53,7 @@ COHORT_KERNEL void contact_group(const ModelView& m, Workspace<L>& w, Constraint
   g.mu = p.mu;
   g.pair = pair;
   g.fits = p.fits;
+  g.lanes = lane_bits(on);
   const bool own = (m.varies & kVariesFriction) != 0;
   const int kept_size = m.keep_contacts ? KeptContact::kSize : 0;
   const GroupLayout l = layout_of(g);

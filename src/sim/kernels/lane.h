@@ -37,6 +37,10 @@ COHORT_LANE float select(bool m, float a, float b) {
 COHORT_LANE bool any(bool m) {
   return m;
 }
+/// Bit i: lane i.
+COHORT_LANE unsigned lane_bits(bool m) {
+  return m ? 1u : 0u;
+}
 /// The other lanes.
 COHORT_LANE bool flip(bool m) {
   return !m;

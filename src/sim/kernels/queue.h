@@ -14,7 +14,7 @@ template <class L>
 COHORT_KERNEL int queue_narrow_phase(ContactPoint<typename L::V>* out, const ModelView& m, const PairRecord& p,
                                      const PairPose<typename L::V>& pose, typename L::M near) {
   using V = typename L::V;
-  constexpr int kLanes = 16;
+  constexpr int kLanes = L::kWidth;
   alignas(64) float waits[kLanes], pose_of[24][kLanes], result[7][kLanes];
   store(waits, select(near, V(1.0f), V(0.0f)));
   for (int i = 0; i < 3; ++i) store(pose_of[i], pose.pos1[i]), store(pose_of[12 + i], pose.pos2[i]);
