@@ -139,6 +139,7 @@ int simulate(const SimulateSettings& s) {
     if (s.control == "random") scene.set_random_ctrl(step);
     const auto from = std::chrono::steady_clock::now();
     scene.step();
+    scene.engine().wait();
     computing += since(from);
     contacts += mean(scene.host_view(sim::Field::kContactCount));
     iterations += mean(scene.host_view(sim::Field::kSolverIterations));

@@ -84,8 +84,11 @@ class Engine {
   virtual ArrayView host_view(Field field, Access) { return view(field); }
 
   /// Advances every environment by `steps` timesteps. No allocation, no throw for a single environment's trouble (see
-  /// kStatus).
+  /// kStatus). On a device it launches only: wait() before a clock is read.
   virtual void step(int steps) = 0;
+
+  /// Returns when everything that was asked for is done; throws Error for what went wrong on a device.
+  virtual void wait() {}
 
   /// Computes the derived fields from the present state; does not change the state.
   virtual void forward() = 0;

@@ -19,8 +19,6 @@ class CudaEngine : public Engine {
  public:
   /// cudaStream_t of all of this engine's work; never the default stream.
   virtual void* stream() const = 0;
-  /// Returns when everything that was launched is done; throws Error for what went wrong on the device.
-  virtual void wait() = 0;
   /// Records `steps` timesteps into a CUDA graph, which replay() runs in their place. Committing parameters ends it.
   /// A caller who captures the stream himself calls step() and nothing else meanwhile.
   virtual void capture(int steps) = 0;
