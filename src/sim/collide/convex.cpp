@@ -10,6 +10,8 @@ namespace {
 constexpr double kTouching = 1e-9;
 /// The polytope stops growing when a new point is not farther out than its face by more than this, m.
 constexpr double kPolytopeTolerance = 1e-8;
+/// Meshes of fewer vertices are looked through; larger ones are climbed.
+constexpr int kClimbFrom = 16;
 constexpr int kGjkSteps = 100, kMostVertices = 132, kMostFaces = 264;
 
 /// A point of the Minkowski difference with the points it comes from.
@@ -294,6 +296,11 @@ class Polytope {
   int count_ = 0, faces_ = 0, dead_count_ = 0;
 };
 
+bool same_place(Vec a, Vec b) {
+  const Vec d = a - b;
+  return dot(d, d) < 1e-24;
+}
+
 /// Turns a shape by R about a point.
 ConvexShape turned(const ConvexShape& s, const double* R, Vec about) {
   ConvexShape out = s;
@@ -337,18 +344,35 @@ Vec ConvexShape::support(Vec direction) const {
       break;
     }
     case kBox:
-      for (int i = 0; i < 3; ++i) p[i] = d[i] > 0 ? size[i] : -size[i];
+      p = {d.x > 0 ? size.x : -size.x, d.y > 0 ? size.y : -size.y, d.z > 0 ? size.z : -size.z};
       break;
     case kMesh: {
-      double best = -1e300;
-      int at = 0;
-      for (int i = 0; i < vertex_count; ++i) {
+      const auto along = [&](int i) {
         const float* v = vertices + 3 * i;
-        const double along =
-            d.x * static_cast<double>(v[0]) + d.y * static_cast<double>(v[1]) + d.z * static_cast<double>(v[2]);
-        if (along > best) best = along, at = i;
+        return d.x * static_cast<double>(v[0]) + d.y * static_cast<double>(v[1]) + d.z * static_cast<double>(v[2]);
+      };
+      int at = 0;
+      if (edges != nullptr && vertex_count >= kClimbFrom) {
+        // From neighbour to farther neighbour: a convex body has no hill but the highest.
+        at = last_vertex;
+        double best = along(at);
+        for (int from = -1; from != at;) {
+          from = at;
+          for (const int* e = edges + edges[from]; *e >= 0; ++e) {
+            const double height = along(*e);
+            if (height > best) best = height, at = *e;
+          }
+        }
+        last_vertex = at;
+      } else {
+        double best = -1e300;
+        for (int i = 0; i < vertex_count; ++i) {
+          const double height = along(i);
+          if (height > best) best = height, at = i;
+        }
       }
-      for (int i = 0; i < 3; ++i) p[i] = static_cast<double>(vertices[3 * at + i]);
+      const float* v = vertices + 3 * at;
+      p = {static_cast<double>(v[0]), static_cast<double>(v[1]), static_cast<double>(v[2])};
       break;
     }
     default:
@@ -405,8 +429,15 @@ int convex_contacts(const ConvexShape& a, const ConvexShape& b, double bound, do
   t1 = (1 / norm(t1)) * t1;
   const Vec t2 = cross(n, t1);
   for (const Vec& axis : {t1, t2}) {
+    double R[9], back[9];
+    // Seen from a shape, the turned shapes' normal is at most twice the angle from the present one. A shape that
+    // touches with one corner all the while has no second contact here.
+    rotation(R, axis, 2 * kAngle);
+    if (same_place(a.support(turn(R, n)), a.support(turn_back(R, n))) ||
+        same_place(b.support(turn(R, -n)), b.support(turn_back(R, -n)))) {
+      continue;
+    }
     for (double angle : {-kAngle, kAngle}) {
-      double R[9], back[9];
       rotation(R, axis, angle);
       rotation(back, axis, -angle);
       Witness other;

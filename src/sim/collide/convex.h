@@ -15,6 +15,9 @@ struct ConvexShape {
   double rot[9];
   const float* vertices = nullptr;  ///< mesh: (count, 3), in the shape's frame
   int vertex_count = 0;
+  const int* edges =
+      nullptr;  ///< mesh: where the list of each vertex' neighbours begins, relative to here; -1 ends a list
+  mutable int last_vertex = 0;  ///< mesh with edges: where the last search ended and the next one begins
   double radius() const { return shape == kSphere || shape == kCapsule ? size.x : 0; }
   /// The core's farthest point in a direction.
   Vec support(Vec direction) const;

@@ -27,6 +27,7 @@ ConvexShape convex_shape(const ModelView& m, const QueuedShape& s) {
     const MeshRecord& mesh = m.mesh[s.geom->data];
     c.vertices = m.mesh_vertex + 3 * mesh.first_vertex;
     c.vertex_count = mesh.vertex_count;
+    if (mesh.first_edge >= 0) c.edges = m.mesh_edge + mesh.first_edge;
   }
   return c;
 }

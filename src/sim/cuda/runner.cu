@@ -4,9 +4,8 @@
 // (-fmad=false), with IEEE division and square root, which are nvcc's defaults: the bits are meant to be the CPU's.
 #include <cuda_runtime.h>
 
-#include "sim/cuda/lane.h"
+#include "sim/cuda/block.h"
 #include "sim/cuda/runner.h"
-#include "sim/kernels/step.h"
 
 namespace cohort::sim::cuda {
 namespace {
@@ -43,38 +42,6 @@ const char* text(cudaError_t status) {
 
 cudaStream_t stream_of(void* stream) {
   return static_cast<cudaStream_t>(stream);
-}
-
-COHORT_DEVICE inline unsigned long long round_up(unsigned long long n) {
-  return (n + 255) / 256 * 256;
-}
-
-/// Pieces of a block's workspace, in bytes: values interleaved over the lanes; then each lane's groups and integers.
-struct BlockBytes {
-  unsigned long long values, groups, integers, bits;
-  COHORT_DEVICE unsigned long long total() const { return values + groups + integers + bits; }
-};
-COHORT_DEVICE inline BlockBytes block_bytes(int values_per_lane, const IntegerSizes& n) {
-  BlockBytes b;
-  b.values = round_up(sizeof(float) * kLanes * static_cast<unsigned long long>(values_per_lane));
-  b.groups = round_up(sizeof(Group) * kLanes * static_cast<unsigned long long>(n.groups));
-  b.integers = round_up(sizeof(int) * kLanes * static_cast<unsigned long long>(n.cols + n.start));
-  b.bits = round_up(sizeof(unsigned long long) * kLanes * static_cast<unsigned long long>(n.bits));
-  return b;
-}
-
-/// The workspace of this thread in the block's piece of memory.
-__device__ void prepare(const ModelView& m, char* memory, int lane, BlockSpace<GpuLane>& space) {
-  const IntegerSizes n = integer_sizes(m);
-  const int values = lay_out<GpuLane>(m, LanePointer{reinterpret_cast<float*>(memory) + lane}, space);
-  const BlockBytes b = block_bytes(values, n);
-  char* at = memory + b.values;
-  space.c.group = reinterpret_cast<Group*>(at) + static_cast<long long>(lane) * n.groups;
-  at += b.groups;
-  space.s.cols = reinterpret_cast<int*>(at) + static_cast<long long>(lane) * (n.cols + n.start);
-  space.s.start = space.s.cols + n.cols;
-  at += b.integers;
-  space.s.bits = reinterpret_cast<unsigned long long*>(at) + static_cast<long long>(lane) * n.bits;
 }
 
 /// A warp works on the blocks of environments w, w + workspaces, w + 2 workspaces, ...: which workspace an environment
@@ -178,10 +145,9 @@ const char* describe_device(int device, DeviceFigures& out) {
 const char* workspace_need(int device, const ModelView& m, WorkspaceNeed& out) {
   const OnDevice on(device);
   if (on.status() != cudaSuccess) return text(on.status());
-  BlockSpace<GpuLane> space;
-  const int values = lay_out<GpuLane>(m, LanePointer{nullptr}, space);
-  out.values_per_lane = values;
-  out.bytes_per_block = block_bytes(values, integer_sizes(m)).total();
+  const BlockNeed block = block_need(m);
+  out.values_per_lane = block.values_per_lane;
+  out.bytes_per_block = block.bytes;
   int multiprocessors = 0, threads = 0, stepping = 0, deriving = 0;
   if (const char* why = text(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device))) {
     return why;

@@ -236,6 +236,22 @@ COHORT_KERNEL typename L::V constraint_cost(Constraints<L>& c) {
   return cost;
 }
 
+/// Of a word that is not zero.
+COHORT_LANE int highest_bit(unsigned long long word) {
+#if defined(__CUDA_ARCH__)
+  return 63 - __clzll(static_cast<long long>(word));
+#else
+  return 63 - __builtin_clzll(word);
+#endif
+}
+COHORT_LANE int lowest_bit(unsigned long long word) {
+#if defined(__CUDA_ARCH__)
+  return __ffsll(static_cast<long long>(word)) - 1;
+#else
+  return __builtin_ctzll(word);
+#endif
+}
+
 /// Groups across branches that weigh in a lane of `live`: what the Hessian's pattern is made from.
 template <class L>
 COHORT_LANE int groups_across(Constraints<L>& c, unsigned live) {
@@ -267,30 +283,45 @@ COHORT_KERNEL Pattern hessian_pattern(const ModelView& m, Constraints<L>& c, Sol
       }
     }
   }
-  // Eliminating row i couples all of its columns.
-  for (int i = m.nv - 1; i >= 0; --i) {
-    for (int j = i - 1; j >= 0; --j) {
-      if (!(s.bits[i * words + j / 64] >> (j % 64) & 1)) continue;
-      for (int k = 0; k <= j / 64; ++k) {
-        const Word below = k < j / 64 ? ~Word{0} : (j % 64 == 63 ? ~Word{0} : (Word{1} << (j % 64 + 1)) - 1);
-        s.bits[j * words + k] |= s.bits[i * words + k] & below;
-      }
-    }
+  // Eliminating row i couples all of its columns. It is enough to hand them to the last of these rows: which hands them
+  // on (the elimination tree; Davis 2006, section 4.1).
+  for (int i = m.nv - 1; i > 0; --i) {
+    s.bits[i * words + i / 64] &= ~(Word{1} << (i % 64));
+    int last = words - 1;
+    while (last >= 0 && s.bits[i * words + last] == 0) --last;
+    if (last < 0) continue;
+    const int j = 64 * last + highest_bit(s.bits[i * words + last]);
+    for (int k = 0; k <= last; ++k) s.bits[j * words + k] |= s.bits[i * words + k];
   }
   int used = 0;
   for (int i = 0; i < m.nv; ++i) {
     s.start[i] = used;
-    for (int j = 0; j <= i; ++j) {
-      if (s.bits[i * words + j / 64] >> (j % 64) & 1) s.cols[used++] = j;
+    for (int k = 0; k < words; ++k) {
+      for (Word left = s.bits[i * words + k]; left != 0; left &= left - 1) s.cols[used++] = 64 * k + lowest_bit(left);
     }
+    if (i > 0) s.cols[used++] = i;
   }
   s.start[m.nv] = used;
   return {s.cols, s.start};
 }
 
-/// hessian += J' weight J of a group with kDim rows: one, or a pyramid's, which couple the normal with each tangent
-/// only. Two rows of the Hessian at a time share what they read. Sums in add_any_curvature's order.
+/// total += J' force of a group with kDim rows.
 template <class L, int kDim>
+COHORT_LANE void add_forces(const Group& g, const int* dofs, typename L::Ptr jacobian, const typename L::V* force,
+                            typename L::Ptr total) {
+  using V = typename L::V;
+  const int n = g.dofs;
+  for (int a = 0; a < n; ++a) {
+    V sum = total[dofs[a]];
+    for (int i = 0; i < kDim; ++i) sum = fma(V(jacobian[i * n + a]), force[i], sum);
+    total[dofs[a]] = sum;
+  }
+}
+
+/// hessian += J' weight J of a group with kDim rows: one, or a pyramid's, which couple the normal with each tangent
+/// only. Two rows of the Hessian at a time share what they read. Sums in add_any_curvature's order. kRising: the dofs
+/// rise, as contacts' do.
+template <class L, int kDim, bool kRising>
 COHORT_LANE void add_curvature(const Group& g, const int* dofs, typename L::Ptr jacobian, const typename L::V* weight,
                                typename L::Ptr hessian) {
   using V = typename L::V;
@@ -310,9 +341,14 @@ COHORT_LANE void add_curvature(const Group& g, const int* dofs, typename L::Ptr 
     for (int i = 0; i < kDim; ++i) sum = fma(J[i], t[i], sum);
     return sum;
   };
-  const auto add = [&](int a, int b, V sum) {
-    const int x = dofs[a], y = dofs[b];
-    const auto entry = hessian + (x >= y ? triangle(x, y) : triangle(y, x));
+  const auto add = [&](typename L::Ptr row, int a, int b, V sum) {
+    const int y = dofs[b];
+    if (kRising) {
+      row[y] = row[y] + sum;
+      return;
+    }
+    const int x = dofs[a];
+    const auto entry = x >= y ? row + y : hessian + triangle(y, x);
     // A row that names one dof twice adds both products.
     entry[0] = entry[0] + (x == y && a != b ? sum + sum : sum);
   };
@@ -321,21 +357,23 @@ COHORT_LANE void add_curvature(const Group& g, const int* dofs, typename L::Ptr 
     V t1[kDim], t2[kDim], J[kDim];
     weigh(a, t1);
     weigh(a + 1, t2);
+    const auto row1 = hessian + triangle(dofs[a], 0), row2 = hessian + triangle(dofs[a + 1], 0);
     for (int b = 0; b <= a; ++b) {
       for (int i = 0; i < kDim; ++i) J[i] = jacobian[i * n + b];
-      add(a, b, times(J, t1));
-      add(a + 1, b, times(J, t2));
+      add(row1, a, b, times(J, t1));
+      add(row2, a + 1, b, times(J, t2));
     }
     for (int i = 0; i < kDim; ++i) J[i] = jacobian[i * n + a + 1];
-    add(a + 1, a + 1, times(J, t2));
+    add(row2, a + 1, a + 1, times(J, t2));
   }
   if (a == n) return;
   V t[kDim];
   weigh(a, t);
+  const auto row = hessian + triangle(dofs[a], 0);
   for (int b = 0; b <= a; ++b) {
     V J[kDim];
     for (int i = 0; i < kDim; ++i) J[i] = jacobian[i * n + b];
-    add(a, b, times(J, t));
+    add(row, a, b, times(J, t));
   }
 }
 
@@ -385,11 +423,17 @@ COHORT_KERNEL void forces_and_hessian(const ModelView& m, Workspace<L>& w, Const
   const auto total = s.precond;
   for (int d = 0; d < m.nv; ++d) total[d] = V(0.0f);
   if (newton) {
+    // Entries that the inertia matrix lacks begin with zero.
     for (int i = 0; i < m.nv; ++i) {
-      const auto row = s.hessian + triangle(i, 0);
-      for (int k = p.start[i]; k < p.start[i + 1]; ++k) row[p.cols[k]] = V(0.0f);
+      const auto row = s.hessian + triangle(i, 0), mass = w.mass + triangle(i, 0);
+      int own = m.pattern_start[i];
+      for (int k = p.start[i]; k < p.start[i + 1]; ++k) {
+        const int j = p.cols[k];
+        const bool has = m.pattern[own] == j;
+        row[j] = has ? V(mass[j]) : V(0.0f);
+        own += has ? 1 : 0;
+      }
     }
-    copy_matrix<L>(m.nv, {m.pattern, m.pattern_start}, w.mass, s.hessian);
   }
   for (int k = 0; k < c.count; ++k) {
     const Group& g = c.group[k];
@@ -398,19 +442,23 @@ COHORT_KERNEL void forces_and_hessian(const ModelView& m, Workspace<L>& w, Const
     GroupResponse<V> r;
     respond<L>(g, piece, r);
     const int* dofs = m.row_dof + g.first_dof;
-    for (int a = 0; a < g.dofs; ++a) {
-      V sum = total[dofs[a]];
-      for (int i = 0; i < g.dim; ++i) sum = fma(piece[i * g.dofs + a], r.force[i], sum);
-      total[dofs[a]] = sum;
+    if (g.dim == 3) {
+      add_forces<L, 3>(g, dofs, piece, r.force, total);
+    } else {
+      for (int a = 0; a < g.dofs; ++a) {
+        V sum = total[dofs[a]];
+        for (int i = 0; i < g.dim; ++i) sum = fma(piece[i * g.dofs + a], r.force[i], sum);
+        total[dofs[a]] = sum;
+      }
     }
     if (!newton) continue;
     V heaviest = r.weight[0];
     for (int i = 1; i < g.dim; ++i) heaviest = max(heaviest, r.weight[i * g.dim + i]);
     if (!any(live & (heaviest > V(0.0f)))) continue;
     if (g.dim == 1) {
-      add_curvature<L, 1>(g, dofs, piece, r.weight, s.hessian);
+      add_curvature<L, 1, false>(g, dofs, piece, r.weight, s.hessian);
     } else if (g.dim == 3 && g.kind == kGroupPyramid) {
-      add_curvature<L, 3>(g, dofs, piece, r.weight, s.hessian);
+      add_curvature<L, 3, true>(g, dofs, piece, r.weight, s.hessian);
     } else {
       add_any_curvature<L>(g, dofs, piece, r.weight, s.hessian);
     }
