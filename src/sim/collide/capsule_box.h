@@ -169,6 +169,9 @@ COHORT_DEVICE inline int capsule_box(const QueuedShape& s1, const QueuedShape& s
                  static_cast<double>(s2.geom->size[2])};
   const Vec axis = turn_back(s2.rot, column(s1.rot, 2));
   const Segment s{turn_back(s2.rot, vec(s1.pos) - vec(s2.pos)), length * axis};
+  for (int i = 0; i < 3; ++i) {
+    if (magnitude(s.centre[i]) - magnitude(s.half[i]) > (size[i] + radius + reach) * (1 + 1e-9)) return 0;
+  }
   const Nearest near = nearest_feature(s, size);
   if (near.kind == Nearest::kNone) return 0;
   int count = 0;

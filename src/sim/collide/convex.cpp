@@ -8,8 +8,9 @@ namespace {
 
 /// Distances below this count as touching, m.
 constexpr double kTouching = 1e-9;
-/// The polytope stops growing when a new point is not farther out than its face by more than this, m.
-constexpr double kPolytopeTolerance = 1e-8;
+/// The polytope stops growing when a new point is not farther out than its face by more than this, m: MuJoCo's default
+/// of the same tolerance (ccd_tolerance).
+constexpr double kPolytopeTolerance = 1e-6;
 /// Meshes of fewer vertices are looked through; larger ones are climbed.
 constexpr int kClimbFrom = 16;
 constexpr int kGjkSteps = 100, kMostVertices = 132, kMostFaces = 264;
@@ -36,44 +37,6 @@ struct Simplex {
   double weight[4];
   int count = 0;
 };
-
-/// Barycentric weights of the point of a triangle nearest to the origin (Ericson 2005, section 5.1.5); zero weights
-/// drop out.
-void nearest_on_triangle(Vec a, Vec b, Vec c, double* w) {
-  const Vec ab = b - a, ac = c - a;
-  const double d1 = -dot(ab, a), d2 = -dot(ac, a), d3 = -dot(ab, b), d4 = -dot(ac, b), d5 = -dot(ab, c),
-               d6 = -dot(ac, c);
-  w[0] = w[1] = w[2] = 0;
-  if (d1 <= 0 && d2 <= 0) {
-    w[0] = 1;
-    return;
-  }
-  if (d3 >= 0 && d4 <= d3) {
-    w[1] = 1;
-    return;
-  }
-  const double vc = d1 * d4 - d3 * d2;
-  if (vc <= 0 && d1 >= 0 && d3 <= 0) {
-    w[1] = d1 / (d1 - d3), w[0] = 1 - w[1];
-    return;
-  }
-  if (d6 >= 0 && d5 <= d6) {
-    w[2] = 1;
-    return;
-  }
-  const double vb = d5 * d2 - d1 * d6;
-  if (vb <= 0 && d2 >= 0 && d6 <= 0) {
-    w[2] = d2 / (d2 - d6), w[0] = 1 - w[2];
-    return;
-  }
-  const double va = d3 * d6 - d5 * d4;
-  if (va <= 0 && d4 - d3 >= 0 && d5 - d6 >= 0) {
-    w[2] = (d4 - d3) / ((d4 - d3) + (d5 - d6)), w[1] = 1 - w[2];
-    return;
-  }
-  const double inverse = 1 / (va + vb + vc);
-  w[1] = vb * inverse, w[2] = vc * inverse, w[0] = 1 - w[1] - w[2];
-}
 
 /// Reduces the simplex to the face nearest to the origin and returns that point; true when the origin is inside.
 bool reduce(Simplex& s, Vec& nearest) {
@@ -323,6 +286,42 @@ void rotation(double* R, Vec axis, double angle) {
 }
 
 }  // namespace
+
+void nearest_on_triangle(Vec a, Vec b, Vec c, double* w) {
+  const Vec ab = b - a, ac = c - a;
+  const double d1 = -dot(ab, a), d2 = -dot(ac, a), d3 = -dot(ab, b), d4 = -dot(ac, b), d5 = -dot(ab, c),
+               d6 = -dot(ac, c);
+  w[0] = w[1] = w[2] = 0;
+  if (d1 <= 0 && d2 <= 0) {
+    w[0] = 1;
+    return;
+  }
+  if (d3 >= 0 && d4 <= d3) {
+    w[1] = 1;
+    return;
+  }
+  const double vc = d1 * d4 - d3 * d2;
+  if (vc <= 0 && d1 >= 0 && d3 <= 0) {
+    w[1] = d1 / (d1 - d3), w[0] = 1 - w[1];
+    return;
+  }
+  if (d6 >= 0 && d5 <= d6) {
+    w[2] = 1;
+    return;
+  }
+  const double vb = d5 * d2 - d1 * d6;
+  if (vb <= 0 && d2 >= 0 && d6 <= 0) {
+    w[2] = d2 / (d2 - d6), w[0] = 1 - w[2];
+    return;
+  }
+  const double va = d3 * d6 - d5 * d4;
+  if (va <= 0 && d4 - d3 >= 0 && d5 - d6 >= 0) {
+    w[2] = (d4 - d3) / ((d4 - d3) + (d5 - d6)), w[1] = 1 - w[2];
+    return;
+  }
+  const double inverse = 1 / (va + vb + vc);
+  w[1] = vb * inverse, w[2] = vc * inverse, w[0] = 1 - w[1] - w[2];
+}
 
 Vec ConvexShape::support(Vec direction) const {
   const Vec d = turn_back(rot, direction);

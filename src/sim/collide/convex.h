@@ -30,6 +30,9 @@ struct Witness {
   Vec normal;       ///< unit, from shape 1 to shape 2
 };
 
+/// Barycentric weights of the point of a triangle nearest to the origin (Ericson 2005, section 5.1.5).
+void nearest_on_triangle(Vec a, Vec b, Vec c, double* w);
+
 /// False when the shapes are farther apart than `reach` or, which takes a degenerate shape, no answer is found.
 bool convex_distance(const ConvexShape& a, const ConvexShape& b, double reach, Witness& out);
 
