@@ -17,7 +17,8 @@ constexpr double kErrorFloor = 3;         // px: below, the coverage is as good 
 constexpr double kLeastGain = 0.98;       // a plan must leave less than this share of the error
 constexpr double kTravelPerStep = 15;     // px that the agent moves in a control step on its way to a push, about
 constexpr double kDetour = 100;           // px, the way around the block, about
-constexpr int kSettleSteps = 3;           // after a push's last target: the agent lags by 2 / 10 s
+constexpr int kSettleSteps = 5;           // after a push's last target: the agent, 0.2 s behind, comes to rest there
+constexpr double kSettled = 0.4;          // px from the last target that end a push sooner
 constexpr double kArrivedDistance = 2.5;  // px
 constexpr double kArrivedSpeed = 15;      // px/s
 constexpr int kLongestApproach = 80;      // control steps before another plan is made
@@ -57,7 +58,8 @@ std::vector<EdgePoint> edge_points(double spacing, double clearance, double phas
     const double length = distance(from, to);
     const Point2 along = {(to.x - from.x) / length, (to.y - from.y) / length};
     const Point2 outward = {along.y, -along.x};  // the outline runs counter-clockwise
-    const int count = std::max(1, static_cast<int>(length / spacing));
+    // An odd number: at half phase one lies in the middle, where a push through the centre of gravity is.
+    const int count = static_cast<int>(length / spacing) | 1;
     for (int k = 0; k < count; ++k) {
       const Point2 point = plus(from, along, length * (k + phase) / count);
       bool reachable = true;
@@ -305,8 +307,10 @@ void PushTExpert::restart() {
 PushTAction PushTExpert::act(const PushTSituation& now) {
   Impl& self = *impl_;
   if (self.push && self.pushing) {
-    const int last = static_cast<int>(std::ceil(self.push->travel / self.settings.push_speed)) + kSettleSteps;
-    if (self.step >= last) self.push.reset();
+    const int ramp = static_cast<int>(std::ceil(self.push->travel / self.settings.push_speed));
+    const Point2 end = plus(self.push->start, self.push->direction, self.push->travel);
+    const bool settled = self.step >= ramp && distance(now.agent, end) < kSettled;
+    if (settled || self.step >= ramp + kSettleSteps) self.push.reset();
   } else if (self.push && (self.step >= kLongestApproach || self.block_moved(now.block))) {
     self.push.reset();
   }

@@ -28,6 +28,7 @@ PushTDemonstrationSettings small_settings() {
   settings.first_seed = kSeed;
   settings.threads = 2;
   settings.expert.beam = 3;
+  settings.expert.spacing = 16;
   return settings;
 }
 
@@ -87,17 +88,16 @@ TEST(PushTDemonstrations, RecordedActionsLeadThroughTheRecordedStatesToSuccess) 
 TEST(PushTDemonstrations, BytesDoNotDependOnThreadsButOnTheSeedOfTheNoise) {
   const OwnFolder folder;
   PushTDemonstrationSettings settings = small_settings();
-  settings.episodes = 1;
   settings.noise = 1;
-  const auto hash = [&](const char* name, int threads, std::uint64_t noise_seed) {
+  const auto bytes_of = [&](const char* name, int threads, std::uint64_t noise_seed) {
     settings.name = name;
     settings.threads = threads;
     settings.noise_seed = noise_seed;
     const auto report = record_push_t(folder.path(), settings);
     const data::RldsRecords records(report.path, {});
-    return std::string(records.payload(0));
+    return std::string(records.payload(0)) + std::string(records.payload(1));
   };
-  const std::string one = hash("one", 1, 0), two = hash("two", 2, 0), other = hash("other", 2, 1);
+  const std::string one = bytes_of("one", 1, 0), two = bytes_of("two", 2, 0), other = bytes_of("other", 2, 1);
   EXPECT_EQ(one, two);
   EXPECT_NE(one, other);
 }

@@ -1,9 +1,10 @@
 """Writes push_t_fixtures.json: resets and steps of gym-pusht itself, which push_t_test.cpp compares with.
 
 Use, in a Python environment of its own (none of this is needed to build or run Cohort):
-  python3 -m venv /some/folder && /some/folder/bin/pip install gym-pusht
+  python3 -m venv /some/folder && /some/folder/bin/pip install gym-pusht 'pymunk<7'
   SDL_VIDEODRIVER=dummy /some/folder/bin/python make_push_t_fixtures.py
-gym-pusht up to 0.1.5 asks for pymunk 6, which holds the Chipmunk 7.0.3 that Debian packages; the versions go into the file.
+gym-pusht calls a function that pymunk 7 has no more; pymunk 6 holds a Chipmunk 7.0.3, the version that Debian packages. The
+versions that were used go into the file.
 """
 import importlib.metadata
 import json
