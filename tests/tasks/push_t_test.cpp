@@ -171,6 +171,20 @@ TEST(PushT, APushBesideTheCentreOfGravityTurnsTheBlockThatWay) {
   }
 }
 
+TEST(PushT, APushTurnsTheBlockByItsMomentOfInertia) {
+  // A force along an edge's normal with lever r turns a body of mass 1 by r / I per px that it moves the centre of
+  // gravity. I is twice the bar's moment about the origin of the T: 2 ((120² + 30²) / 12 + 15²).
+  constexpr double kMoment = 2 * ((120.0 * 120 + 30 * 30) / 12 + 15 * 15), kLever = 30;
+  constexpr double kShare = 0.1;  // the lever changes by 2 px while the block turns
+  PushT world;
+  world.place(upright({256 + kLever, 238}));
+  for (int t = 0; t < 15; ++t) world.step({256 + kLever, 246});  // 3 px to the edge, 5 px further
+  const PushTPose block = world.situation().block;
+  const double moved = to_world(block, {0, 45}).y - (256 + 45);
+  EXPECT_GT(moved, 3);
+  EXPECT_NEAR(block.angle / moved, kLever / kMoment, kShare * kLever / kMoment);
+}
+
 TEST(PushT, TheBlockRestsWhenTheAgentIsGone) {
   PushT world;
   world.place(upright({256, 230}));
