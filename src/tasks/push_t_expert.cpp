@@ -166,9 +166,6 @@ struct PushTExpert::Impl {
     double next_length = settings.clearance + 25;
     simulator.place({trial.start, {}, from.block});
     const int steps = static_cast<int>(std::ceil(trial.travel / settings.push_speed)) + kSettleSteps;
-    const auto keep = [&](const Outcome& outcome) {
-      if (std::isfinite(outcome.error)) outcomes.push_back(outcome);
-    };
     for (int i = 0; i < steps * kPushTSubsteps; ++i) {
       const Point2 target = push_target(trial, settings.push_speed, i / kPushTSubsteps);
       simulator.substep({target.x, target.y});
@@ -187,12 +184,13 @@ struct PushTExpert::Impl {
       now.value = value(now.error, now.steps);
       if (now.error < best.error) best = now;
       if (travel >= next_length) {
-        keep(now);
+        outcomes.push_back(now);
         next_length += 40;
       }
       if (now.error > 1.5 * std::max(best.error, from.error) + 60) break;
     }
-    keep(best);
+    // One that never gained is no result: it ended where it began, or later.
+    if (best.error < from.error) outcomes.push_back(best);
   }
 
   /// Estimate of the agent's way to a push: straight, or a detour where the block lies between.
