@@ -160,7 +160,7 @@ struct PushTExpert::Impl {
     trial.travel = std::min(settings.longest_push, way_to_border(trial.start, trial.direction));
     if (trial.travel <= settings.clearance) return;
 
-    const double approach = approach_length(from, trial.start);
+    const double way = approach_length(from, trial.start);
     Outcome best, now;
     best.error = std::numeric_limits<double>::infinity();
     double next_length = settings.clearance + 25;
@@ -180,7 +180,7 @@ struct PushTExpert::Impl {
       now.block = reached.block;
       now.agent = reached.agent;
       now.error = push_t_error(now.block);
-      now.steps = from.steps + approach / kTravelPerStep + travel / settings.push_speed + kSettleSteps;
+      now.steps = from.steps + way / kTravelPerStep + travel / settings.push_speed + kSettleSteps;
       now.value = value(now.error, now.steps);
       if (now.error < best.error) best = now;
       if (travel >= next_length) {
