@@ -21,6 +21,7 @@
 #include <torch/version.h>
 
 #include "cohort_version.h"
+#include "comparison.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "models/informer/informer.h"
@@ -29,29 +30,17 @@
 
 namespace {
 using namespace cohort;
+using bench::median;
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t n = values.size();
-  return n % 2 == 1 ? values[n / 2] : 0.5 * (values[n / 2 - 1] + values[n / 2]);
-}
-
 double peak_mib() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return static_cast<double>(usage.ru_maxrss) / 1024;
-}
-
-std::string processor() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);)
-    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
-  return "unknown processor";
 }
 
 /// torch.optim.Adam's fused step; its state starts at zero.
@@ -193,8 +182,8 @@ int run(int argc, char** argv) {
   char date[32];
   const std::time_t now = std::time(nullptr);
   std::strftime(date, sizeof date, "%Y-%m-%d", std::localtime(&now));
-  std::printf("%s, %d thread(s) a side, %s, cohort %s, LibTorch %s, reference under PyTorch %s\n", processor().c_str(),
-              threads, date, COHORT_VERSION, TORCH_VERSION, peer_version.c_str());
+  std::printf("%s, %d thread(s) a side, %s, cohort %s, LibTorch %s, reference under PyTorch %s\n",
+              bench::processor().c_str(), threads, date, COHORT_VERSION, TORCH_VERSION, peer_version.c_str());
   std::printf("seq %d label %d pred %d columns %d factor %d d_model %d d_ff %d batch %d dropout %g\n", settings.seq_len,
               settings.label_len, settings.pred_len, settings.enc_in, settings.factor, settings.d_model, settings.d_ff,
               batch, settings.dropout);

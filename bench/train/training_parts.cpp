@@ -1,5 +1,6 @@
-// What a training step costs beside the model: the fused AdamW step, the gradient norm with clipping, and how long a checkpoint
-// keeps the training waiting; against PyTorch in the same run, in alternated pairs. Shapes are those of Informer's parameters.
+// What a training step costs beside the model: the fused AdamW step, the gradient norm with clipping, and how long a
+// checkpoint keeps the training waiting; against PyTorch in the same run, in alternated pairs. Shapes are those of
+// Informer's parameters.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -16,6 +17,7 @@
 #include <torch/version.h>
 
 #include "cohort_version.h"
+#include "comparison.h"
 #include "core/error.h"
 #include "models/informer/informer.h"
 #include "models/peer.h"
@@ -25,27 +27,8 @@
 
 namespace {
 using namespace cohort;
+using bench::median;
 using Clock = std::chrono::steady_clock;
-
-double seconds(const std::function<void()>& body) {
-  const auto begin = Clock::now();
-  body();
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t n = values.size();
-  return n % 2 == 1 ? values[n / 2] : 0.5 * (values[n / 2 - 1] + values[n / 2]);
-}
-
-std::string processor() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
-  }
-  return "unknown processor";
-}
 
 /// Medians of alternated pairs and of their ratios.
 void compare(const char* what, int pairs, const std::function<double()>& ours, const std::function<double()>& theirs) {
@@ -89,32 +72,35 @@ int run(int argc, char** argv) {
     at::Tensor(parameter).mutable_grad() = at::randn_like(parameter);
   }
   std::filesystem::create_directories(folder);
-  bench::Peer peer({python, COHORT_SOURCE_DIR "/bench/train/training_parts.py", std::to_string(threads), folder,
-                    shapes.dump()});
+  bench::Peer peer(
+      {python, COHORT_SOURCE_DIR "/bench/train/training_parts.py", std::to_string(threads), folder, shapes.dump()});
   const std::string ready = peer.read_line();
   COHORT_THROW_UNLESS(ready.starts_with("ready "), "the Python peer did not start");
   char date[32];
   const std::time_t now = std::time(nullptr);
   std::strftime(date, sizeof date, "%Y-%m-%d", std::localtime(&now));
-  std::printf("%s, %u cores, %d thread(s) a side, %s, cohort %s, LibTorch %s, PyTorch %s\n", processor().c_str(),
-              std::thread::hardware_concurrency(), threads, date, COHORT_VERSION, TORCH_VERSION, ready.substr(6).c_str());
+  std::printf("%s, %u cores, %d thread(s) a side, %s, cohort %s, LibTorch %s, PyTorch %s\n", bench::processor().c_str(),
+              std::thread::hardware_concurrency(), threads, date, COHORT_VERSION, TORCH_VERSION,
+              ready.substr(6).c_str());
   std::printf("%zu tensors, %lld elements\n", optimizer.parameters().size(), static_cast<long long>(elements));
 
   const auto ask = [&](const char* what) { return [&peer, what] { return std::stod(peer.ask(what)); }; };
-  compare("AdamW step, fused", pairs, [&] { return seconds([&] { optimizer.step(1e-4); }); }, ask("adamw"));
+  compare(
+      "AdamW step, fused", pairs, [&] { return bench::seconds_of([&] { optimizer.step(1e-4); }); }, ask("adamw"));
 
   train::StepMonitor monitor(c10::kCPU, false, false);
   std::int64_t step = 0;
-  compare("gradient norm and clipping", pairs,
-          [&] {
-            return seconds([&] {
-              monitor.add_loss(at::ones({}), 1.0);
-              const auto& gradients = optimizer.gradients();
-              monitor.finish_step(++step, gradients, nullptr);
-              monitor.clip(gradients, 1e9);
-            });
-          },
-          ask("clip"));
+  compare(
+      "gradient norm and clipping", pairs,
+      [&] {
+        return bench::seconds_of([&] {
+          monitor.add_loss(at::ones({}), 1.0);
+          const auto& gradients = optimizer.gradients();
+          monitor.finish_step(++step, gradients, nullptr);
+          monitor.clip(gradients, 1e9);
+        });
+      },
+      ask("clip"));
 
   const auto checkpoints = std::filesystem::path(folder) / "checkpoints";
   std::filesystem::remove_all(checkpoints);
@@ -124,14 +110,15 @@ int run(int argc, char** argv) {
   content.optimizer = optimizer.state();
   content.random = {{"rank_0.cpu", at::zeros({5056}, at::kByte)}};
   std::vector<double> written;
-  compare("checkpoint, training waits", pairs,
-          [&] {
-            ++content.state.step;
-            const double blocked = seconds([&] { writer.save(content); });
-            written.push_back(blocked + seconds([&] { writer.finish(); }));
-            return blocked;
-          },
-          ask("save"));
+  compare(
+      "checkpoint, training waits", pairs,
+      [&] {
+        ++content.state.step;
+        const double blocked = bench::seconds_of([&] { writer.save(content); });
+        written.push_back(blocked + bench::seconds_of([&] { writer.finish(); }));
+        return blocked;
+      },
+      ask("save"));
   std::printf("%-34s ours %9.3f ms\n", "checkpoint, until it is on the disk", 1e3 * median(written));
   std::filesystem::remove_all(folder);
   return 0;

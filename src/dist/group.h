@@ -77,7 +77,7 @@ class Group {
   static bool is_communication_failure(const std::exception& problem);
   bool failed() const;
 
-  /// All ranks are processes of Cohort that see each other in one process table. The same answer on every rank.
+  /// All ranks are processes of Cohort that see each other in one process table, as far as this rank could read.
   bool on_one_machine() const;
   /// Whether a rank of this machine is seen to have ended. Not collective; takes microseconds.
   bool a_rank_has_ended() const;

@@ -78,7 +78,10 @@ struct NodeMemory::Counter {
 
 std::unique_ptr<NodeMemory> NodeMemory::open(Group& group, std::size_t bytes_per_rank) {
   static_assert(sizeof(Counter) == kLine && std::atomic<std::uint32_t>::is_always_lock_free);
-  if (group.world_size() == 1 || !group.on_one_machine()) return nullptr;
+  if (group.world_size() == 1) return nullptr;
+  // Agreed upon: a rank that could not read the others' entries must not leave them waiting.
+  for (const std::string& answer : group.all_gather_bytes(group.on_one_machine() ? "yes" : "no"))
+    if (answer != "yes") return nullptr;
   const std::size_t part = rounded(bytes_per_rank);
   const std::size_t size = static_cast<std::size_t>(group.world_size()) * (kLine + part);
   const bool make = group.rank() == 0;
@@ -120,7 +123,7 @@ NodeMemory::Counter& NodeMemory::counter(int rank) const {
   return static_cast<Counter*>(memory_)[rank];
 }
 
-void NodeMemory::meet() {
+void NodeMemory::meet(const char* operation) {
   ++meetings_;
   Counter& own = counter(group_.rank());
   own.meetings.store(meetings_, std::memory_order_seq_cst);
@@ -145,11 +148,9 @@ void NodeMemory::meet() {
       next_look = now + kBetweenLooks;
       // It may have come here and ended since: then it is not late.
       if (group_.a_rank_has_ended() && late())
-        throw group_.explain(std::runtime_error("a rank that shares memory with this one is gone"),
-                             "the all-reduce of gradients");
+        throw group_.explain(std::runtime_error("a rank that shares memory with this one is gone"), operation);
       if (now - begin > group_.options().collective_timeout)
-        throw group_.explain(std::runtime_error(format("timed out in memory that rank {} shares", rank)),
-                             "the all-reduce of gradients");
+        throw group_.explain(std::runtime_error(format("timed out in memory that rank {} shares", rank)), operation);
     }
   }
 }

@@ -11,8 +11,8 @@ class Group;
 class NodeMemory {
  public:
   /// `bytes_per_rank` for each rank, 64-byte aligned, zeroed. Collective. Null on every rank where the ranks do not all
-  /// run on one machine (and in one container), or where /dev/shm has no room; the log says which. `group` must outlive
-  /// it.
+  /// run on one machine (and in one container), or where /dev/shm has no room, of which rank 0's log warns. `group`
+  /// must outlive it.
   static std::unique_ptr<NodeMemory> open(Group& group, std::size_t bytes_per_rank);
   ~NodeMemory();
   NodeMemory(const NodeMemory&) = delete;
@@ -21,8 +21,9 @@ class NodeMemory {
   /// The part of a rank; every rank may read and write all parts.
   std::byte* part(int rank) const;
   /// Returns when all ranks have come here as often as this one: what they wrote before is visible after it. Throws
-  /// Error naming a rank that has ended, or when one is later than the group's collective_timeout.
-  void meet();
+  /// Error naming a rank that has ended, or when one is later than the group's collective_timeout; `operation` says
+  /// what for, as in Group::explain.
+  void meet(const char* operation);
 
  private:
   struct Counter;  // one per rank, on a cache line of its own

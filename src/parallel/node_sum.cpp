@@ -13,6 +13,8 @@ namespace {
 // that containers give to /dev/shm.
 constexpr std::size_t kPiece = 128 * 1024;
 
+constexpr const char* kOperation = "the all-reduce of gradients";
+
 struct State {
   std::shared_ptr<NodeSum> sum;
   std::function<float()> factor;
@@ -54,12 +56,12 @@ void NodeSum::sum(float* values, std::size_t count, float factor) {
     const auto length = [&](std::size_t share) { return first(share + 1) - first(share); };
     for (std::size_t s = 0; s < ranks; ++s)
       scale_to((s == own ? piece : terms(own)) + first(s), piece + first(s), factor, length(s));
-    memory_->meet();
+    memory_->meet(kOperation);
     // Rank s adds up share s, in the order of ranks.
     const auto term = [&](std::size_t r) { return (r == own ? piece : terms(r)) + first(own); };
     std::copy_n(term(0), length(own), total(own));
     for (std::size_t r = 1; r < ranks; ++r) add_to(total(own), term(r), length(own));
-    memory_->meet();
+    memory_->meet(kOperation);
     for (std::size_t s = 0; s < ranks; ++s) std::copy_n(total(s), length(s), piece + first(s));
     // No third meeting: terms are written before a first meeting and read before the second; totals are written before
     // a second meeting and read before the next first one.

@@ -16,6 +16,7 @@
 #include "core/files.h"
 #include "core/log.h"
 #include "core/progress_rate.h"
+#include "core/pseudo_terminal.h"
 #include "terminal_screen.h"
 
 namespace cohort {
@@ -101,6 +102,7 @@ class PlainFile {
 };
 
 TEST(Progress, OnATerminalOneLineIsRedrawnAndTheFinishedBarRemains) {
+  SKIP_WITHOUT_TERMINALS();
   Pty pty(120);
   Clock clock;
   {
@@ -121,6 +123,7 @@ TEST(Progress, OnATerminalOneLineIsRedrawnAndTheFinishedBarRemains) {
 }
 
 TEST(Progress, RedrawsAtMostTenTimesASecond) {
+  SKIP_WITHOUT_TERMINALS();
   Pty pty(100);
   Clock clock;
   Progress progress(10000, {.fd = pty.slave(), .now = clock.reader()});
@@ -136,6 +139,7 @@ TEST(Progress, RedrawsAtMostTenTimesASecond) {
 }
 
 TEST(Progress, FollowsTheWidthOfTheWindow) {
+  SKIP_WITHOUT_TERMINALS();
   Pty pty(160);
   Clock clock;
   Progress progress(100, {.label = "train", .fd = pty.slave(), .now = clock.reader()});
@@ -155,6 +159,7 @@ TEST(Progress, FollowsTheWidthOfTheWindow) {
 }
 
 TEST(Progress, NoColorAndAsciiAreHonoured) {
+  SKIP_WITHOUT_TERMINALS();
   Pty pty(100);
   ::setenv("NO_COLOR", "1", 1);
   ::setenv("LC_ALL", "C", 1);
@@ -172,6 +177,7 @@ TEST(Progress, NoColorAndAsciiAreHonoured) {
 }
 
 TEST(Progress, ADumbTerminalGetsPlainLines) {
+  SKIP_WITHOUT_TERMINALS();
   Pty pty(100);
   ::setenv("TERM", "dumb", 1);
   Clock clock;
@@ -182,6 +188,7 @@ TEST(Progress, ADumbTerminalGetsPlainLines) {
 }
 
 TEST(Progress, TimeLeftIsUnknownAtFirstAndLeavesTheWarmUpOut) {
+  SKIP_WITHOUT_TERMINALS();
   Pty pty(120);
   Clock clock;
   Progress progress(101, {.fd = pty.slave(), .now = clock.reader()});
@@ -195,6 +202,7 @@ TEST(Progress, TimeLeftIsUnknownAtFirstAndLeavesTheWarmUpOut) {
 }
 
 TEST(Progress, StepsBeforeAResumeDoNotCountIntoTheRate) {
+  SKIP_WITHOUT_TERMINALS();
   Pty pty(120);
   Clock clock;
   Progress progress(1000, {.initial = 900, .fd = pty.slave(), .now = clock.reader()});
@@ -209,6 +217,7 @@ TEST(Progress, StepsBeforeAResumeDoNotCountIntoTheRate) {
 }
 
 TEST(Progress, AnInnerBarTakesThePlaceAndGivesItBack) {
+  SKIP_WITHOUT_TERMINALS();
   Pty pty(120);
   Clock clock;
   Progress train(10, {.label = "train", .fd = pty.slave(), .now = clock.reader()});
@@ -309,6 +318,7 @@ TEST(Progress, SaysWhereAnInterruptedJobStopped) {
 }
 
 TEST(Progress, SilentWritesNothing) {
+  SKIP_WITHOUT_TERMINALS();
   Pty pty(100);
   Clock clock;
   {
@@ -333,6 +343,7 @@ TEST(Progress, AClosedTerminalDoesNotEndTheWork) {
 }
 
 TEST(Progress, LogLinesAndTheBarShareATerminalWithoutGarbling) {
+  SKIP_WITHOUT_TERMINALS();
   // A real terminal for the log's standard error too, in a process of its own.
   ::setenv("TERM", "xterm", 1);
   ::setenv("LC_ALL", "C.UTF-8", 1);

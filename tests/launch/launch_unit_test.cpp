@@ -15,6 +15,7 @@
 #include "core/devices_machine.h"
 #include "core/error.h"
 #include "core/files.h"
+#include "core/pseudo_terminal.h"
 #include "launch/agent.h"
 #include "launch/console.h"
 #include "launch/error_file.h"
@@ -234,6 +235,7 @@ std::vector<std::string> screen(const std::string& text) {
 }
 
 TEST(Console, AProgressBarStaysTheLastLineWhileOtherRanksPrint) {
+  SKIP_WITHOUT_TERMINALS();
   int master = -1, slave = -1;
   ASSERT_EQ(openpty(&master, &slave, nullptr, nullptr, nullptr), 0);
   {

@@ -5,6 +5,7 @@
 #include <pty.h>
 
 #include "core/files.h"
+#include "core/pseudo_terminal.h"
 #include "launch/process.h"
 
 namespace cohort::testing {
@@ -117,6 +118,7 @@ TEST(LaunchOutput, AReaderThatGoesAwayEndsTheJobWithoutLogs) {
 }
 
 TEST(LaunchOutput, OnATerminalRankZeroKnowsTheWidthForItsProgressBar) {
+  SKIP_WITHOUT_TERMINALS();
   TemporaryFolder folder;
   const std::string file = (folder.path() / "columns").string();
   int master = -1;

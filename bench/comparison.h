@@ -1,4 +1,4 @@
-/// Two sides that take turns, and what is said about them.
+/// What benchmarks share: two sides that take turns, and what is said about them.
 #pragma once
 #include <functional>
 #include <string>
@@ -8,6 +8,9 @@ namespace cohort::bench {
 
 /// One line: processor, cores, date, version of Cohort, and `more`.
 std::string machine_line(const std::string& more);
+
+/// The processor's name, as /proc/cpuinfo has it.
+std::string processor();
 
 double median(std::vector<double> values);
 

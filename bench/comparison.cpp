@@ -11,15 +11,18 @@
 
 namespace cohort::bench {
 
-std::string machine_line(const std::string& more) {
-  std::string processor = "unknown processor";
+std::string processor() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);)
-    if (line.starts_with("model name")) processor = line.substr(line.find(':') + 2);
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  return "unknown processor";
+}
+
+std::string machine_line(const std::string& more) {
   char date[32];
   const std::time_t now = std::time(nullptr);
   std::strftime(date, sizeof date, "%Y-%m-%d", std::localtime(&now));
-  return format("{}, {} cores, {}, cohort {}, {}", processor, available_cores(), date, COHORT_VERSION, more);
+  return format("{}, {} cores, {}, cohort {}, {}", processor(), available_cores(), date, COHORT_VERSION, more);
 }
 
 double median(std::vector<double> values) {
