@@ -56,8 +56,8 @@ Point2 to_world(const PushTPose& pose, Point2 local);
 /// Share of the goal's area (6300 px²) that a T at `pose` covers.
 double push_t_coverage(const PushTPose& pose);
 
-/// The state that gym-pusht hands to its reset for a seed: NumPy's RandomState(seed), four randint, one randn. The
-/// angle is not wrapped.
+/// The state that gym-pusht 0.1.8 draws for reset(seed=seed): agent x, y in 50 … 449, block x, y in 100 … 399, angle in
+/// [-pi, pi), from gymnasium's np_random (NumPy's PCG64). Versions before 0.1.6 drew otherwise.
 PushTState push_t_reset_state(std::uint32_t seed);
 
 /// One environment. Not for use by two threads at a time; any number may exist.

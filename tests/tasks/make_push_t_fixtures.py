@@ -1,10 +1,10 @@
 """Writes push_t_fixtures.json: resets and steps of gym-pusht itself, which push_t_test.cpp compares with.
 
 Use, in a Python environment of its own (none of this is needed to build or run Cohort):
-  python3 -m venv /some/folder && /some/folder/bin/pip install gym-pusht 'pymunk<7'
+  python3 -m venv /some/folder && /some/folder/bin/pip install gym-pusht==0.1.8 pymunk==6.11.1
   SDL_VIDEODRIVER=dummy /some/folder/bin/python make_push_t_fixtures.py
-gym-pusht calls a function that pymunk 7 has no more; pymunk 6 holds a Chipmunk 7.0.3, the version that Debian packages. The
-versions that were used go into the file.
+gym-pusht asks for pymunk 6, which holds a Chipmunk 7.0.3, the version that Debian packages. The versions that were used go
+into the file.
 """
 import importlib.metadata
 import json
@@ -14,6 +14,7 @@ import pathlib
 os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
 import numpy as np
 import pymunk
+from gymnasium.utils import seeding
 from gym_pusht.envs.pusht import PushTEnv
 
 RESET_SEEDS = [0, 1, 2, 3, 42, 1000, 100000, 123456789, 4294967295]
@@ -31,16 +32,6 @@ STEPS = 60
 def pose(env):
     return [*map(float, env.agent.position), *map(float, env.agent.velocity), *map(float, env.block.position),
             float(env.block.angle)]
-
-
-def keypoints(env):
-    """What get_keypoints gives, spelled out: it uses a NumPy function that newer versions lack."""
-    bar_first = sorted(env.block.shapes, key=lambda shape: -max(abs(v.x) for v in shape.get_vertices()))
-    out = []
-    for shape in bar_first:
-        for vertex in shape.get_vertices():
-            out += list(map(float, vertex.rotated(env.block.angle) + env.block.position))
-    return out
 
 
 def action(random, env, kind):
@@ -66,17 +57,17 @@ def episode(start, kind, number):
         observation, reward, terminated, _, info = env.step(act)
         out["steps"].append({"action": act.tolist(), "observation": observation.tolist(), "reward": float(reward),
                              "coverage": float(info["coverage"]), "terminated": bool(terminated), "pose": pose(env)})
-    out["keypoints"] = keypoints(env)
+    out["keypoints"] = env.get_keypoints(env._block_shapes).flatten().tolist()
     return out
 
 
 def main():
     resets = []
     for seed in RESET_SEEDS:
-        rs = np.random.RandomState(seed=seed)
+        rng = seeding.np_random(seed)[0]
         # The draws of PushTEnv.reset; each is also checked through the environment below.
-        state = [rs.randint(50, 450), rs.randint(50, 450), rs.randint(100, 400), rs.randint(100, 400),
-                 rs.randn() * 2 * np.pi - np.pi]
+        state = [rng.integers(50, 450), rng.integers(50, 450), rng.integers(100, 400), rng.integers(100, 400),
+                 rng.uniform(-np.pi, np.pi)]
         drawn, _ = PushTEnv(obs_type="state").reset(seed=seed)
         given, _ = PushTEnv(obs_type="state").reset(options={"reset_to_state": state})
         assert np.array_equal(drawn, given), seed
@@ -86,7 +77,7 @@ def main():
     moved = [e for e in episodes if max(abs(a - b) for a, b in zip(e["reset_observation"][2:4],
                                                                     e["steps"][-1]["observation"][2:4])) > 1]
     assert len(moved) > len(episodes) // 2, "too few episodes touch the block to compare contacts"
-    versions = {name: importlib.metadata.version(name) for name in ("gym-pusht", "pymunk", "numpy", "shapely")}
+    versions = {name: importlib.metadata.version(name) for name in ("gym-pusht", "gymnasium", "pymunk", "numpy", "shapely")}
     versions["chipmunk"] = pymunk.chipmunk_version
     path = pathlib.Path(__file__).with_name("push_t_fixtures.json")
     path.write_text(json.dumps({"versions": versions, "resets": resets, "episodes": episodes}) + "\n", encoding="utf-8")
