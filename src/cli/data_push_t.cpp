@@ -51,7 +51,7 @@ void record_demonstrations(const Arguments& arguments) {
 }
 
 void print_score(const char* name, const tasks::PushTScore& score) {
-  std::printf("%-8s %14.3f %12.3f %10.1f\n", name, score.mean_largest_reward, score.success_rate, score.mean_steps);
+  std::puts(tasks::push_t_table_row(name, score).c_str());
   std::fflush(stdout);
 }
 
@@ -63,7 +63,7 @@ void score_baselines(const Arguments& arguments) {
   std::printf("Push-T, seeds %lld to %lld, %lld steps\n", static_cast<long long>(b.first_seed),
               static_cast<long long>(b.first_seed) + static_cast<long long>(b.seeds) - 1,
               static_cast<long long>(b.max_steps));
-  std::printf("%-8s %14s %12s %10s\n", "policy", "largest reward", "success rate", "mean steps");
+  std::puts(tasks::push_t_table_header().c_str());
   if (!b.no_expert)
     print_score("expert", score([&](std::uint32_t) { return tasks::make_push_t_expert(arguments.recording.expert); }));
   print_score("random", score([&](std::uint32_t seed) { return tasks::make_push_t_random(b.random_seed, seed); }));

@@ -9,6 +9,7 @@
 #include "core/threads.h"
 #include "data/rlds/example.h"
 #include "data/rlds/rlds_writer.h"
+#include "record/push_t_fields.h"
 #include "tasks/push_t.h"
 
 namespace cohort::record {
@@ -20,7 +21,7 @@ constexpr std::int64_t kAttemptsPerEpisode = 4;
 
 /// One episode, step by step.
 struct Demonstration {
-  std::vector<float> state, keypoints, action, reward;
+  std::vector<float> state, agent, corners, action, offset, reward;
   bool success = false;
 
   std::int64_t steps() const { return static_cast<std::int64_t>(reward.size()); }
@@ -33,14 +34,16 @@ void append(std::vector<float>& out, const Values& values) {
 
 Demonstration demonstrate(std::uint32_t seed, const PushTDemonstrationSettings& settings) {
   tasks::PushT world;
-  tasks::PushTState state = world.reset(seed);
+  world.reset(seed);
   tasks::PushTExpert expert(settings.expert);
   Demonstration episode;
   while (episode.steps() < settings.max_steps && !episode.success) {
     const tasks::PushTAction action = expert.act(world.situation());
-    append(episode.state, state);
-    append(episode.keypoints, world.keypoints());
-    append(episode.action, action);
+    append(episode.state, push_t_observation(world, "observation/state"));
+    append(episode.agent, push_t_observation(world, "observation/agent_pos"));
+    append(episode.corners, push_t_observation(world, "observation/environment_state"));
+    append(episode.action, push_t_recorded_action(world, "action", action));
+    append(episode.offset, push_t_recorded_action(world, "action_offset", action));
     tasks::PushTAction executed = action;
     const RandomStream noise(settings.noise_seed, RandomPurpose::kEnvironment, seed,
                              static_cast<std::uint64_t>(episode.steps()));
@@ -49,7 +52,6 @@ Demonstration demonstrate(std::uint32_t seed, const PushTDemonstrationSettings& 
     const tasks::PushTStep result = world.step(executed);
     episode.reward.push_back(static_cast<float>(result.reward));
     episode.success = result.success;
-    state = result.observation;
   }
   return episode;
 }
@@ -66,12 +68,14 @@ std::string to_example(std::uint32_t seed, const Demonstration& episode) {
   example.add("episode_metadata/file_path", std::vector<std::string>{format("push_t/planner/success/seed_{}", seed)});
   example.add("episode_metadata/seed", std::vector<std::int64_t>{static_cast<std::int64_t>(seed)});
   example.add("steps/action", episode.action);
+  example.add("steps/action_offset", episode.offset);
   example.add("steps/discount", discount);
   example.add("steps/is_first", first);
   example.add("steps/is_last", last);
   example.add("steps/is_terminal", last);
   example.add("steps/language_instruction", std::vector<std::string>(steps, kInstruction));
-  example.add("steps/observation/keypoints", episode.keypoints);
+  example.add("steps/observation/agent_pos", episode.agent);
+  example.add("steps/observation/environment_state", episode.corners);
   example.add("steps/observation/state", episode.state);
   example.add("steps/reward", episode.reward);
   return example.finish();
@@ -82,9 +86,11 @@ std::string to_example(std::uint32_t seed, const Demonstration& episode) {
 data::Feature push_t_schema() {
   using data::make_dict;
   using data::make_tensor;
-  data::Feature observation =
-      make_dict({{"keypoints", make_tensor("float32", {16})}, {"state", make_tensor("float32", {5})}});
+  data::Feature observation = make_dict({{"agent_pos", make_tensor("float32", {2})},
+                                         {"environment_state", make_tensor("float32", {16})},
+                                         {"state", make_tensor("float32", {5})}});
   data::Feature step = make_dict({{"action", make_tensor("float32", {2})},
+                                  {"action_offset", make_tensor("float32", {2})},
                                   {"discount", make_tensor("float32", {})},
                                   {"is_first", make_tensor("bool", {})},
                                   {"is_last", make_tensor("bool", {})},

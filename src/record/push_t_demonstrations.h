@@ -30,7 +30,9 @@ struct PushTDemonstrationReport {
   std::int64_t failures = 0;             ///< episodes between them that the planner did not solve; they are left out
 };
 
-/// steps: observation/state (5), observation/keypoints (16), action (2), reward, discount (float32), is_first, is_last,
+/// steps: observation/state (5), and the same under the names that gym-pusht's observations without pixels have:
+/// observation/agent_pos (2) and observation/environment_state (16, the corners of both boxes); action (2), the agent's
+/// target; action_offset (2), the target from where the agent is; reward, discount (float32), is_first, is_last,
 /// is_terminal, language_instruction; episode_metadata: seed, file_path. A step holds the observation before its action
 /// and the reward after it; the discount of the last is 0.
 data::Feature push_t_schema();

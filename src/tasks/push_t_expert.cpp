@@ -143,7 +143,6 @@ struct PushTExpert::Impl {
   PushTPose planned_for;     ///< the block when it was planned
   bool pushing = false;      ///< else on the way to its start
   int step = 0;              ///< of the present phase
-  int plans = 0;             ///< in this episode
 
   double value(double error, double steps) const {
     return std::log(error + kErrorFloor) + settings.step_weight * steps;
@@ -204,15 +203,8 @@ struct PushTExpert::Impl {
     return straight;
   }
 
-  /// The first push of the best sequence whose start can be reached, if any.
-  std::optional<Push> plan(const PushTSituation& now) {
-    constexpr double kPhases[] = {0.5, 0.25, 0.75};
-    const auto edges = edge_points(settings.spacing, settings.clearance, kPhases[plans % 3]);
-    ++plans;
-    Outcome root;
-    root.block = now.block;
-    root.agent = now.agent;
-    root.error = push_t_error(now.block);
+  /// What sequences of pushes against these edge points lead to.
+  std::vector<Outcome> outcomes(const Outcome& root, const std::vector<EdgePoint>& edges) {
     std::vector<Outcome> all, level = {root};
     for (int depth = 0; depth < settings.depth; ++depth) {
       std::vector<Outcome> reached;
@@ -225,15 +217,34 @@ struct PushTExpert::Impl {
         reached.resize(static_cast<std::size_t>(settings.beam));
       level.swap(reached);
     }
-    // Those that bring the block nearer come first, by value; the others by error.
-    const auto gains = [&](const Outcome& o) { return o.error < kLeastGain * root.error; };
-    std::stable_sort(all.begin(), all.end(), [&](const Outcome& a, const Outcome& b) {
-      if (gains(a) != gains(b)) return gains(a);
-      return gains(a) ? a.value < b.value : a.error < b.error;
-    });
-    // Many sequences share a first push: each start is tried once.
+    return all;
+  }
+
+  /// The first push of the best sequence that brings the block nearer and whose start can be reached: by value. Edge
+  /// points between the usual ones are tried where these have none, so that the same situation gets the same push. Else
+  /// the first push of the sequence that leaves the least error. Nothing where no start can be reached.
+  std::optional<Push> plan(const PushTSituation& now) {
+    Outcome root;
+    root.block = now.block;
+    root.agent = now.agent;
+    root.error = push_t_error(now.block);
+    std::vector<Outcome> vain;
+    for (const double phase : {0.5, 0.25, 0.75}) {
+      std::vector<Outcome> gaining;
+      for (const Outcome& o : outcomes(root, edge_points(settings.spacing, settings.clearance, phase)))
+        (o.error < kLeastGain * root.error ? gaining : vain).push_back(o);
+      std::stable_sort(gaining.begin(), gaining.end(),
+                       [](const Outcome& a, const Outcome& b) { return a.value < b.value; });
+      if (const auto found = first_reachable(now, gaining)) return found;
+    }
+    std::stable_sort(vain.begin(), vain.end(), [](const Outcome& a, const Outcome& b) { return a.error < b.error; });
+    return first_reachable(now, vain);
+  }
+
+  /// Many sequences share a first push: each start is tried once.
+  static std::optional<Push> first_reachable(const PushTSituation& now, const std::vector<Outcome>& sorted) {
     std::vector<Point2> unreachable;
-    for (const Outcome& outcome : all) {
+    for (const Outcome& outcome : sorted) {
       const Point2 start = outcome.first.start;
       const bool tried = std::any_of(unreachable.begin(), unreachable.end(),
                                      [&](Point2 p) { return p.x == start.x && p.y == start.y; });
@@ -299,7 +310,6 @@ void PushTExpert::restart() {
   impl_->push.reset();
   impl_->pushing = false;
   impl_->step = 0;
-  impl_->plans = 0;
 }
 
 PushTAction PushTExpert::act(const PushTSituation& now) {
@@ -317,7 +327,7 @@ PushTAction PushTExpert::act(const PushTSituation& now) {
     self.planned_for = now.block;
     self.pushing = false;
     self.step = 0;
-    // No start can be reached: the agent stays, and the next step plans over other edge points.
+    // No start can be reached: the agent stays.
     if (!self.push) return {clamp_to_world(now.agent.x), clamp_to_world(now.agent.y)};
   }
   if (!self.pushing && distance(now.agent, self.push->start) < kArrivedDistance &&

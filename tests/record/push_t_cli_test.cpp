@@ -38,7 +38,7 @@ TEST(PushTCli, RecordedDemonstrationsAreInspectedAndReplayed) {
   EXPECT_NE(recorded.output.find("1 episodes"), std::string::npos) << recorded.output;
   const CommandOutcome inspected = run(format("inspect {}/push_t", out));
   ASSERT_EQ(inspected.code, 0) << inspected.output;
-  for (const char* part : {"observation/state", "observation/keypoints", "language_instruction"})
+  for (const char* part : {"observation/state", "observation/environment_state", "language_instruction"})
     EXPECT_NE(inspected.output.find(part), std::string::npos) << part << "\n" << inspected.output;
   const CommandOutcome scored =
       run(format("push-t-baselines --demonstrations {}/push_t --no-expert --seeds 2 --max-steps 20 --threads 1", out));

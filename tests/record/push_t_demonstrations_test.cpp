@@ -12,6 +12,7 @@
 #include "data/fixture_folder.h"
 #include "data/open_episodes.h"
 #include "data/rlds/rlds_episodes.h"
+#include "record/push_t_fields.h"
 #include "record/push_t_replay.h"
 #include "tasks/push_t.h"
 
@@ -61,7 +62,9 @@ TEST(PushTDemonstrations, RecordedActionsLeadThroughTheRecordedStatesToSuccess) 
     steps += episode->steps();
     const auto count = static_cast<std::size_t>(episode->steps());
     const auto states = read(*source, *episode, "observation/state"), actions = read(*source, *episode, "action");
-    const auto keypoints = read(*source, *episode, "observation/keypoints");
+    const auto keypoints = read(*source, *episode, "observation/environment_state");
+    const auto agents = read(*source, *episode, "observation/agent_pos"),
+               offsets = read(*source, *episode, "action_offset");
     const auto rewards = read(*source, *episode, "reward"), last = read(*source, *episode, "is_last");
     tasks::PushT world;
     tasks::PushTState state = world.reset(seed_of(*episode));
@@ -71,6 +74,8 @@ TEST(PushTDemonstrations, RecordedActionsLeadThroughTheRecordedStatesToSuccess) 
       for (std::size_t i = 0; i < corners.size(); ++i)
         ASSERT_NEAR(keypoints[16 * t + i], corners[i], 2 * kStateTolerance) << "step " << t;
       for (std::size_t i = 0; i < 2; ++i) {
+        ASSERT_EQ(agents[2 * t + i], states[5 * t + i]);
+        ASSERT_NEAR(agents[2 * t + i] + offsets[2 * t + i], actions[2 * t + i], 1e-3) << "float32";
         ASSERT_GE(actions[2 * t + i], 0);
         ASSERT_LE(actions[2 * t + i], tasks::kPushTWorld);
       }
@@ -113,6 +118,23 @@ TEST(PushTDemonstrations, AnUnsolvableSettingIsSaidAndLeavesNothing) {
     EXPECT_NE(std::string(error.what()).find("solved only 0 of 8 episodes"), std::string::npos) << error.what();
   }
   EXPECT_FALSE(std::filesystem::exists(folder.path() / "push_t" / "1.0.0"));
+}
+
+TEST(PushTFields, RecordedActionsMeanTheActionsThatWereRecorded) {
+  tasks::PushT world;
+  world.reset(kSeed);
+  const tasks::PushTAction action = {123, 456};
+  for (const char* field : {"action", "action_offset"}) {
+    const std::vector<double> recorded = push_t_recorded_action(world, field, action);
+    const std::vector<float> values(recorded.begin(), recorded.end());
+    const tasks::PushTAction meant = push_t_action(world, field, values);
+    for (std::size_t i = 0; i < 2; ++i) EXPECT_NEAR(meant[i], action[i], 1e-4) << field;
+  }
+  const std::vector<float> far = {1000, -1000};
+  EXPECT_EQ(push_t_action(world, "action_offset", far), (tasks::PushTAction{tasks::kPushTWorld, 0}));
+  EXPECT_THROW(push_t_action(world, "action", std::vector<float>(3)), Error);
+  EXPECT_THROW(push_t_action(world, "actions", far), Error);
+  EXPECT_THROW(push_t_observation(world, "observation/image"), Error);
 }
 
 TEST(PushTReplay, FromARecordedStartItPlaysTheRecordedActions) {
