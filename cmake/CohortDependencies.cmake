@@ -104,7 +104,12 @@ if(COHORT_TORCH AND torch_dir AND EXISTS "${torch_dir}/lib/libtorch_cpu.so")
   if(COHORT_GLOO_INCLUDE)
     target_include_directories(cohort_libtorch SYSTEM INTERFACE ${COHORT_GLOO_INCLUDE})
   endif()
-  target_link_libraries(cohort_libtorch INTERFACE ${torch_dir}/lib/libtorch_cpu.so ${torch_dir}/lib/libc10.so)
+  # Formatting with the fmt of that include tree (src/core/format.h).
+  add_library(cohort_torch_format STATIC ${PROJECT_SOURCE_DIR}/src/core/vformat.cpp)
+  target_link_libraries(cohort_torch_format PRIVATE cohort_compile)
+  target_include_directories(cohort_torch_format SYSTEM PRIVATE ${torch_dir}/include)
+  target_link_libraries(cohort_libtorch INTERFACE cohort_torch_format ${torch_dir}/lib/libtorch_cpu.so
+                                                  ${torch_dir}/lib/libc10.so)
   cmake_path(GET torch_dir PARENT_PATH torch_site)
   file(GLOB wheel_libs ${torch_site}/nvidia/*/lib)
   foreach(dir IN LISTS wheel_libs)
