@@ -2,12 +2,14 @@
 
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <utility>
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
 
 #include "core/error.h"
 #include "data/images/image_pipeline.h"
@@ -120,6 +122,7 @@ struct TrainedPolicy::Impl {
     models::Observations seen;
     add_low_dim(frame.low_dim, n, seen);
     add_images(frame.images, n, seen);
+    add_language(environments, seen);
     at::Tensor chosen = horizon ? horizon->act(environments, seen) : control->act(environments, seen);
     chosen = chosen.to(at::kCPU, at::kFloat).contiguous();
     const float* values = chosen.const_data_ptr<float>();
@@ -170,6 +173,30 @@ struct TrainedPolicy::Impl {
     }
   }
 
+  void instruct(std::uint64_t environment, const std::string& text) {
+    COHORT_THROW_UNLESS(model.language.enabled(), "the policy takes no instructions, but is told '{}'", text);
+    auto [known, is_new] = embeddings.try_emplace(text);
+    if (is_new) known->second = embed_instructions(model.language, {text}).at(0);
+    instructions[environment] = text;
+  }
+
+  void add_language(const std::vector<std::uint64_t>& environments, models::Observations& seen) const {
+    if (!model.language.enabled()) return;
+    std::vector<float> rows;
+    for (const std::uint64_t environment : environments) {
+      const auto told = instructions.find(environment);
+      COHORT_THROW_UNLESS(told != instructions.end(),
+                          "the policy sees instructions, and environment {} has none: begin(environment, text)",
+                          environment);
+      const std::vector<float>& row = embeddings.at(told->second);
+      rows.insert(rows.end(), row.begin(), row.end());
+    }
+    seen[model.language.name] =
+        torch::tensor(rows)
+            .reshape({static_cast<std::int64_t>(environments.size()), model.language.encoder.dim})
+            .to(device);
+  }
+
   Json configuration;
   data::RobotDataSettings data;
   PolicySettings model;
@@ -179,6 +206,8 @@ struct TrainedPolicy::Impl {
   std::optional<models::RecedingHorizon> horizon;
   std::optional<models::BcControl> control;
   c10::Device device{at::kCPU};
+  std::map<std::string, std::vector<float>> embeddings;  // by text
+  std::map<std::uint64_t, std::string> instructions;     // by environment
   bool averaged = false;
   int low_dim_width = 0;
   std::int64_t parameters = 0, step = 0;
@@ -191,7 +220,8 @@ TrainedPolicy::~TrainedPolicy() = default;
 TrainedPolicy::TrainedPolicy(TrainedPolicy&&) noexcept = default;
 TrainedPolicy& TrainedPolicy::operator=(TrainedPolicy&&) noexcept = default;
 
-void TrainedPolicy::begin(std::uint64_t environment) {
+void TrainedPolicy::begin(std::uint64_t environment, const std::string& instruction) {
+  if (!instruction.empty()) impl_->instruct(environment, instruction);
   if (impl_->horizon)
     impl_->horizon->begin(environment);
   else

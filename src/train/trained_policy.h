@@ -6,7 +6,8 @@
 ///
 /// A diffusion policy acts by receding horizon (models/diffusion_policy/receding_horizon.h), behaviour cloning by its
 /// memory; the weights are the moving average where there is one. The checkpoint holds all that is needed: neither the
-/// data nor the configuration they were trained with must be at hand.
+/// data nor the configuration they were trained with must be at hand; the language encoder of a policy that takes
+/// instructions lies where model.language says.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -50,7 +51,8 @@ class TrainedPolicy {
   TrainedPolicy& operator=(TrainedPolicy&&) noexcept;
 
   /// Forgets what the environment has seen and what it was about to do: at the start of an episode.
-  void begin(std::uint64_t environment);
+  /// `instruction`: what the environment is told to do, for policies that see it; "": as before.
+  void begin(std::uint64_t environment, const std::string& instruction = "");
   /// (n, action_width()): one action for each of the environments, whose numbers must differ, in the units of the data.
   /// Whichever environments act together, each gets the same actions. Throws Error for frames of another size, and for
   /// values that are not finite.

@@ -6,14 +6,18 @@
 
 #include <gtest/gtest.h>
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "core/allocator.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "data/fixture_folder.h"
 #include "data/robot_windows.h"
+#include "models/diffusion_policy/distilbert.h"
 #include "models/diffusion_policy/weight_names.h"
+#include "models/diffusion_policy/word_piece.h"
 #include "models/random_context.h"
 #include "train/jobs/policy_settings.h"
 #include "train/jobs/robomimic_run.h"
@@ -21,6 +25,7 @@
 #include "train/loader_source.h"
 #include "train/reference_weights.h"
 #include "train/run.h"
+#include "train/weights.h"
 
 namespace cohort::train {
 namespace {
@@ -147,6 +152,65 @@ TEST(PolicyJob, ImagesReachTheEncoderUnderTheModelsNames) {
   const at::Tensor loss = ready.job->loss(*model, batch);
   loss.backward();
   EXPECT_GT(parameters.find(cameras + "1.backbone.nets.0.weight")->grad().abs().sum().item<double>(), 0.0);
+}
+
+TEST(PolicyJob, InstructionsReachThePolicyAsTheirEmbeddings) {
+  const data::OwnFolder folder;
+  const std::string vocabulary = COHORT_SOURCE_DIR "/tests/models/fixtures/diffusion/vocab.txt";
+  LanguageSettings language;
+  language.vocabulary = vocabulary;
+  language.weights = (folder.path() / "language.safetensors").string();
+  const models::WordPiece tokenizer = models::WordPiece::from_file(vocabulary);
+  language.encoder = {.vocab_size = static_cast<int>(tokenizer.size()),
+                      .dim = 8,
+                      .n_layers = 1,
+                      .n_heads = 2,
+                      .hidden_dim = 16,
+                      .max_position_embeddings = 64};
+  models::DistilBert encoder(language.encoder);
+  {
+    const torch::NoGradGuard no_grad;
+    torch::manual_seed(5);
+    for (const at::Tensor& parameter : encoder.parameters()) at::Tensor(parameter).normal_(0.0, 0.5);
+  }
+  save_weights(encoder, language.weights);
+
+  std::vector<std::string> overrides = small_diffusion();
+  for (const std::string& text :
+       {"model.language.weights=" + language.weights, "model.language.vocabulary=" + vocabulary,
+        format("model.language.encoder.vocab_size={}", tokenizer.size()), std::string("model.language.encoder.dim=8"),
+        std::string("model.language.encoder.n_layers=1"), std::string("model.language.encoder.n_heads=2"),
+        std::string("model.language.encoder.hidden_dim=16"),
+        std::string("model.language.encoder.max_position_embeddings=64"),
+        std::string("data.filters=labeled(language_instruction)")})
+    overrides.push_back(text);
+  Ready ready(overrides);
+  ready.job->load();
+  const parallel::Batch batch = ready.batch(Part::kTrain, 11);
+  const at::Tensor& rows = batch.at("language");
+  ASSERT_EQ(rows.sizes(), (std::vector<std::int64_t>{11, 8}));
+  // Of the fixture's episodes 0 and 3 are to pick up the cup, 2 is to open the door, 1 and 4 say nothing.
+  const at::Tensor cup = models::language_embedding(encoder, tokenizer.encode({"pick up the cup"}))[0],
+                   door = models::language_embedding(encoder, tokenizer.encode({"öffne die Tür"}))[0];
+  std::int64_t of_cup = 0, of_door = 0;
+  for (std::int64_t i = 0; i < rows.size(0); ++i) {
+    of_cup += at::allclose(rows[i], cup) ? 1 : 0;
+    of_door += at::allclose(rows[i], door) ? 1 : 0;
+  }
+  EXPECT_EQ(of_cup, 2 + 5) << "steps of these episodes";
+  EXPECT_EQ(of_door, 4);
+  const auto model = ready.job->make_model(1);
+  const auto& settings = models::diffusion_settings(*model);
+  EXPECT_EQ(settings.encoder.observations.back().name, "lang_fixed/language_distilbert");
+  const models::RandomContextGuard context({.seed = 1, .step = 0, .sample_ids = batch.sample_ids});
+  EXPECT_TRUE(std::isfinite(ready.job->loss(*model, batch).item<double>()));
+  // A policy that should see instructions says what it lacks.
+  EXPECT_NE(error_of([&] {
+              std::vector<std::string> without = small_diffusion();
+              without.push_back("model.language.required=true");
+              Ready(without).job->load();
+            }).find("model.language.vocabulary"),
+            std::string::npos);
 }
 
 TEST(PolicyJob, ValidationDrawsTheSameActionsHoweverTheSamplesAreBatched) {

@@ -1,6 +1,7 @@
 #include "train/jobs/job.h"
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
 
 #include "core/error.h"
 

@@ -1,6 +1,8 @@
 #include "train/jobs/policy_batch.h"
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "core/error.h"
 #include "models/diffusion_policy/behaviour_cloning.h"
@@ -34,6 +36,8 @@ models::Observations observations_of(const ObservationLayout& layout, const para
     COHORT_CHECK(begin == proprio.size(2), "the batch has {} low-dimensional numbers, but the policy names {}",
                  proprio.size(2), begin);
   }
+  if (!layout.language.empty())
+    observations[layout.language] = batch.at("language").unsqueeze(1).expand({-1, layout.frames, -1});
   for (std::size_t i = 0; i < layout.rgb.size(); ++i)
     observations[layout.rgb[i]] = batch.at("image/" + layout.images[i]);
   return observations;

@@ -1,5 +1,6 @@
 /// Batches of robot windows as a policy takes them, and the actions that it would take.
 #pragma once
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,8 @@ struct ObservationLayout {
   std::vector<int> widths;           ///< of the slices, in order
   std::vector<std::string> rgb;      ///< names of the cameras
   std::vector<std::string> images;   ///< their fields, without "image/"
+  std::string language;              ///< name of the instruction's embedding, the field "language"; empty: none
+  std::int64_t frames = 1;           ///< of observations, each of which sees it
 };
 
 /// Views of the batch's tensors by the policy's names.

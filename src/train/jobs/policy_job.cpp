@@ -3,7 +3,8 @@
 #include <cstddef>
 #include <nlohmann/json.hpp>
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
 
 #include "core/error.h"
 #include "data/open_episodes.h"
@@ -58,6 +59,7 @@ class PolicyJob final : public Job {
     COHORT_THROW_UNLESS(sampled_ >= 0, "validation.sampled = {} must not be negative", sampled_);
     check_weights(model_);
     shape_windows();
+    if (model_.language.enabled() && data_.instruction.empty()) data_.instruction = "language_instruction";
     auto train = std::make_shared<data::RobotWindows>(data_);
     if (combine_statistics_ && train->sets() > 1) {
       data::RobotDataSettings settings = data_;
@@ -66,6 +68,7 @@ class PolicyJob final : public Job {
     }
     train_ = std::move(train);
     take_shapes();
+    train_samples_ = with_language(train_);
     if (validation_splits_.empty()) return;
     data::RobotDataSettings settings = data_;
     settings.splits = validation_splits_;
@@ -77,15 +80,16 @@ class PolicyJob final : public Job {
     } catch (const Error& e) {
       throw Error(format("validation.splits: {}; choose other splits, or none (validation.splits=[])", e.what()));
     }
-    if (sampled_ > 0) shown_ = std::make_shared<SomeSamples>(validation_, sampled_);
+    validation_samples_ = with_language(validation_);
+    if (sampled_ > 0) shown_ = std::make_shared<SomeSamples>(validation_samples_, sampled_);
   }
 
   std::shared_ptr<const data::Dataset> dataset(Part part) const override {
     switch (part) {
       case Part::kTrain:
-        return train_;
+        return train_samples_;
       case Part::kValidation:
-        return validation_;
+        return validation_samples_;
       case Part::kTest:
         return shown_;
     }
@@ -271,7 +275,18 @@ class PolicyJob final : public Job {
                std::vector<int>{static_cast<int>(spec.sample_shape[1]), static_cast<int>(spec.sample_shape[2])},
                model_.image_size.empty());
     }
-    layout_ = {.low_dim = model_.low_dim, .widths = model_.low_dim_widths, .rgb = model_.rgb, .images = data_.images};
+    layout_ = {.low_dim = model_.low_dim,
+               .widths = model_.low_dim_widths,
+               .rgb = model_.rgb,
+               .images = data_.images,
+               .language = model_.language.enabled() ? model_.language.name : "",
+               .frames = model_.observation_steps()};
+  }
+
+  /// Instructions as the policy takes them.
+  std::shared_ptr<const data::Dataset> with_language(const std::shared_ptr<const data::RobotWindows>& windows) const {
+    if (!model_.language.enabled()) return windows;
+    return std::make_shared<LanguageWindows>(windows, embed_instructions(model_.language, windows->instructions()));
   }
 
   /// The normalised actions of a shown sample, row after row.
@@ -303,6 +318,7 @@ class PolicyJob final : public Job {
   ObservationLayout layout_;
   std::vector<std::int64_t> widths_;  // of the action's components
   std::shared_ptr<const data::RobotWindows> train_, validation_;
+  std::shared_ptr<const data::Dataset> train_samples_, validation_samples_;  // these, with language where it is used
   std::shared_ptr<const SomeSamples> shown_;
 };
 

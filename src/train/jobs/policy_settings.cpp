@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
 
 #include "core/error.h"
 #include "train/reference_weights.h"
@@ -27,6 +28,7 @@ void describe(config::Fields& fields, PolicySettings& s) {
   fields.add("rgb", s.rgb, "names of the cameras that data.images lists; empty: its fields");
   fields.add("sort_observations", s.sort_observations, "join observations by name, as robomimic does on HDF5 data");
   fields.add("shared_cameras", s.shared_cameras, "cameras with this text in their name share an image encoder");
+  fields.section("language", [&] { describe(fields, s.language); });
   fields.section("images", [&] {
     fields.section("core", [&] { models::describe(fields, s.images.core); });
     fields.section("color", [&] { models::describe(fields, s.images.color); });
@@ -52,6 +54,11 @@ void check_weights(const PolicySettings& s) {
       "a file of torchvision's {} with model.backbone_weights=FILE.safetensors, or begin at random with "
       "model.pretrained_backbone=false",
       s.images.core.backbone_class);
+  COHORT_THROW_UNLESS(
+      !s.language.required || s.language.enabled(),
+      "the policy sees {}, for which a DistilBERT is needed that nothing downloads here: name its files "
+      "with model.language.weights=FILE.safetensors and model.language.vocabulary=vocab.txt",
+      s.language.name);
 }
 
 std::vector<models::ObservationSettings> observations_of(const PolicySettings& s) {
@@ -63,6 +70,8 @@ std::vector<models::ObservationSettings> observations_of(const PolicySettings& s
   std::vector<models::ObservationSettings> observations;
   for (std::size_t i = 0; i < s.low_dim.size(); ++i)
     observations.push_back({.name = s.low_dim[i], .shape = {s.low_dim_widths[i]}, .shares = ""});
+  if (s.language.enabled())
+    observations.push_back({.name = s.language.name, .shape = {s.language.encoder.dim}, .shares = ""});
   for (const std::string& camera : s.rgb)
     observations.push_back({.name = camera, .shape = {3, s.image_size[0], s.image_size[1]}, .shares = ""});
   if (s.sort_observations)

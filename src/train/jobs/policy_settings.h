@@ -8,6 +8,7 @@
 #include "core/config.h"
 #include "models/diffusion_policy/behaviour_cloning.h"
 #include "models/diffusion_policy/diffusion_policy.h"
+#include "train/jobs/language.h"
 
 namespace cohort::train {
 
@@ -16,6 +17,7 @@ struct PolicySettings {
   /// What the network calls its observations, one per component of data.proprio and per field of data.images; weights
   /// of cameras bear these names. Empty: the components and fields themselves.
   std::vector<std::string> low_dim, rgb;
+  LanguageSettings language;       ///< the instruction, one more observation behind low_dim
   bool sort_observations = false;  ///< joined vector by name (robomimic on HDF5) instead of low_dim, then rgb
   std::string shared_cameras;      ///< cameras whose name holds this text share one image encoder; empty: none
   models::ObservationEncoderSettings images;  ///< all but the observations themselves
@@ -44,7 +46,7 @@ void describe(config::Fields& fields, PolicySettings& settings);
 /// The observations in the network's order. Throws Error where names and shapes do not fit each other.
 std::vector<models::ObservationSettings> observations_of(const PolicySettings& settings);
 
-/// Throws Error where pretrained_backbone is set and no file is named.
+/// Throws Error where pretrained_backbone or language.required is set and no file is named.
 void check_weights(const PolicySettings& settings);
 
 /// The policy in training mode on the CPU: weights from `seed`, then from backbone_weights and initial_weights where

@@ -1,5 +1,6 @@
 #include "train/jobs/robomimic_policy.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
@@ -74,6 +75,17 @@ void take_names(const Json& observation, PolicySettings& model) {
   model.rgb = names("rgb");
 }
 
+/// On RLDS data the instruction's embedding is no field: it is made from the text.
+void take_language(PolicySettings& model, std::vector<std::string>& refused) {
+  const auto found = std::find(model.low_dim.begin(), model.low_dim.end(), model.language.name);
+  if (found == model.low_dim.end()) return;
+  if (found + 1 != model.low_dim.end())
+    refused.push_back(format("observation.modalities.obs.low_dim: {} before others is not supported: put it last",
+                             model.language.name));
+  model.language.required = true;
+  model.low_dim.erase(found);
+}
+
 }  // namespace
 
 void read_policy(const std::string& algorithm, const Json& algo, const Json& observation, const std::string& source,
@@ -101,6 +113,7 @@ void read_policy(const std::string& algorithm, const Json& algo, const Json& obs
     if (o.is_camera()) model.image_size = {o.shape[1], o.shape[2]};
   }
   take_names(observation, model);
+  if (!sorted) take_language(model, refused);
   rules.pretrained_backbone = policy.pretrained_backbone && !model.rgb.empty();
   if (is_diffusion) {
     rules.learning_rate = policy.learning_rate;

@@ -320,7 +320,7 @@ bool has_instructions(const std::string& path) {
   }
 }
 
-void read_rlds_sets(Reading& r, data::RobotDataSettings& data) {
+void read_rlds_sets(Reading& r, bool wants_language, data::RobotDataSettings& data) {
   if (r.data_path.empty()) r.refused.push_back("train.data_path is empty: set it to the folder of the RLDS data sets");
   if (r.set_names.empty()) r.refused.push_back("train.dataset_names is empty: name at least one data set");
   const auto droid = std::count(r.set_names.begin(), r.set_names.end(), "droid");
@@ -349,6 +349,7 @@ void read_rlds_sets(Reading& r, data::RobotDataSettings& data) {
     data.splits.push_back(train);
     if (!validation.empty()) r.validation_splits.push_back(validation);
   }
+  if (wants_language) data.instruction = "language_instruction";
   data.windows_per_episode = r.subsample_length;
   data.shuffle_buffer_size = r.shuffle_buffer;
 }
@@ -444,7 +445,7 @@ RobomimicRun read_robomimic_run(const std::string& path, const std::vector<std::
 
   data::RobotDataSettings data;
   if (r.rlds())
-    read_rlds_sets(r, data);
+    read_rlds_sets(r, model.language.required, data);
   else
     read_hdf5_sets(r, data);
   read_actions(r, data);
