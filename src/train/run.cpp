@@ -5,7 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
 
 #include "core/devices.h"
 #include "core/devices_cpu.h"
