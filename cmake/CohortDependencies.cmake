@@ -67,6 +67,15 @@ if(COHORT_LIBDEFLATE_INCLUDE AND COHORT_LIBDEFLATE_LIBRARY)
   target_link_libraries(cohort_deflate INTERFACE ${COHORT_LIBDEFLATE_LIBRARY})
 endif()
 
+# The physics of Push-T.
+find_path(COHORT_CHIPMUNK_INCLUDE chipmunk/chipmunk.h)
+find_library(COHORT_CHIPMUNK_LIBRARY chipmunk)
+if(COHORT_CHIPMUNK_INCLUDE AND COHORT_CHIPMUNK_LIBRARY)
+  add_library(cohort_chipmunk INTERFACE)
+  target_include_directories(cohort_chipmunk SYSTEM INTERFACE ${COHORT_CHIPMUNK_INCLUDE})
+  target_link_libraries(cohort_chipmunk INTERFACE ${COHORT_CHIPMUNK_LIBRARY})
+endif()
+
 if(COHORT_TESTS)
   find_package(GTest REQUIRED)
   include(GoogleTest)

@@ -11,6 +11,8 @@ const Register kConvertWeights({"convert-weights",
                                 "weights of policies to and from the names of the Python reference",
                                 {},
                                 "cohort-convert-weights"});
+const Register kEvaluate(
+    {"evaluate", "run trained policies in simulated tasks and say how often they succeed", {}, "cohort-evaluate"});
 const Register kData({"data", "make, inspect, measure and convert data sets", {}, "cohort-data"});
 
 }  // namespace
