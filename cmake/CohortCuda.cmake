@@ -1,16 +1,36 @@
 # CUDA, where a compiler for it is found (nvcc in PATH, CUDACXX or CMAKE_CUDA_COMPILER). COHORT_CUDA: AUTO takes it when there,
-# ON insists, OFF leaves it. Defines COHORT_CUDA_FOUND.
+# ON insists, OFF leaves it. COHORT_CUDA_ARCHITECTURES: what to compile for, e.g. 80 (machine code for one generation, and PTX,
+# from which the driver compiles for later ones) or native; `all`: every generation that a release serves and this nvcc knows,
+# and PTX for the last. Defines COHORT_CUDA_FOUND.
 set(COHORT_CUDA AUTO CACHE STRING "CUDA kernels: AUTO (where nvcc is found), ON (required), OFF")
+set(COHORT_CUDA_ARCHITECTURES all CACHE STRING "CUDA generations: all, native, or a list like 80;90")
 set(COHORT_CUDA_FOUND OFF)
 if(COHORT_CUDA)
   include(CheckLanguage)
   check_language(CUDA)
   if(CMAKE_CUDA_COMPILER)
+    set(choose_architectures OFF)
     if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
-      # Machine code for one generation and PTX, from which the driver compiles for later ones; a release lists all.
+      set(choose_architectures ON)
+      # For the compiler's own trial; which ones it knows is known afterwards.
       set(CMAKE_CUDA_ARCHITECTURES 80)
     endif()
     enable_language(CUDA)
+    if(choose_architectures)
+      if(COHORT_CUDA_ARCHITECTURES STREQUAL "all")
+        set(CMAKE_CUDA_ARCHITECTURES 80-real 86-real)
+        if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 12.8)
+          list(APPEND CMAKE_CUDA_ARCHITECTURES 89-real 90-real 100-real 120)
+        elseif(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 11.8)
+          list(APPEND CMAKE_CUDA_ARCHITECTURES 89-real 90)
+        else()
+          list(APPEND CMAKE_CUDA_ARCHITECTURES 86-virtual)
+        endif()
+      else()
+        set(CMAKE_CUDA_ARCHITECTURES ${COHORT_CUDA_ARCHITECTURES})
+      endif()
+    endif()
+    message(STATUS "CUDA kernels: nvcc ${CMAKE_CUDA_COMPILER_VERSION}, architectures ${CMAKE_CUDA_ARCHITECTURES}")
     set(COHORT_CUDA_FOUND ON)
   elseif(COHORT_CUDA STREQUAL "ON")
     message(FATAL_ERROR "COHORT_CUDA=ON, but no CUDA compiler was found: put nvcc into PATH or set CMAKE_CUDA_COMPILER")

@@ -4,7 +4,7 @@
 #include <benchmark/benchmark.h>
 
 #include <ATen/Parallel.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "models/random_context.h"
 

@@ -17,7 +17,9 @@
 #include <sys/resource.h>
 
 #include <ATen/Parallel.h>
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 #include <torch/version.h>
 
 #include "cohort_version.h"

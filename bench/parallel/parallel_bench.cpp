@@ -7,7 +7,9 @@
 
 #include <sys/resource.h>
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "bench_model.h"
 #include "dist/group.h"

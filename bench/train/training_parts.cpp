@@ -13,7 +13,8 @@
 #include <thread>
 
 #include <ATen/Parallel.h>
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
 #include <torch/version.h>
 
 #include "cohort_version.h"

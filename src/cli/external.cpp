@@ -1,5 +1,5 @@
-// Subcommands that are executables of their own: they link LibTorch, which takes a quarter of a second to load, or other
-// libraries that the rest can do without.
+// Subcommands that are executables of their own: they link LibTorch, which takes a quarter of a second to load, or
+// other libraries that the rest can do without.
 #include "cli/subcommand.h"
 
 namespace cohort::cli {
@@ -7,6 +7,12 @@ namespace {
 
 const Register kTrain(
     {"train", "train a model on one device, on all of them, or as one rank of a job", {}, "cohort-train"});
+const Register kConvertWeights({"convert-weights",
+                                "weights of policies to and from the names of the Python reference",
+                                {},
+                                "cohort-convert-weights"});
+const Register kEvaluate(
+    {"evaluate", "run trained policies in simulated tasks and say how often they succeed", {}, "cohort-evaluate"});
 const Register kData({"data", "make, inspect, measure and convert data sets", {}, "cohort-data"});
 
 }  // namespace

@@ -17,7 +17,7 @@ std::string usage() {
       "Cohort simulates, trains and evaluates robot policies on all the GPUs it is given.\n\n"
       "usage: cohort SUBCOMMAND [arguments]\n\nsubcommands:\n";
   for (const Subcommand& subcommand : subcommands())
-    text += format("  {:<10} {}\n", subcommand.name, subcommand.summary);
+    text += format("  {:<16} {}\n", subcommand.name, subcommand.summary);
   return text + "\n`cohort SUBCOMMAND --help` explains one. `cohort --version` prints the version.\n";
 }
 

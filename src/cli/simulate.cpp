@@ -12,11 +12,13 @@
 #include <unistd.h>
 
 #include "cli/subcommand.h"
+#include "core/devices.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/log.h"
 #include "core/progress.h"
 #include "launch/agent.h"
+#include "sim/cuda/engine.h"
 #include "sim/record.h"
 #include "sim/scene.h"
 
@@ -49,7 +51,7 @@ int report_trouble(sim::Scene& scene) {
                                                {sim::kStatusConstraintOverflow, "more constraints than fit"},
                                                {sim::kStatusBadState, "a NaN or a value above 1e10"},
                                                {sim::kStatusEngineError, "an error in MuJoCo"}};
-  const ArrayView status = scene.engine().view(sim::Field::kStatus);
+  const ArrayView status = scene.host_view(sim::Field::kStatus);
   int stopped = 0;
   for (int e = 0; e < scene.n_envs(); ++e) {
     stopped += static_cast<const std::int32_t*>(status.data)[e * status.strides[0]] != 0;
@@ -82,11 +84,26 @@ double mean(const ArrayView& view) {
   return sum / static_cast<double>(view.shape[0]);
 }
 
-int simulate(const SimulateSettings& s) {
-  if (s.backend != "cpu") {
-    throw Error(format("--backend {}: this build computes physics on the CPU only; use --backend cpu", s.backend));
+/// Where the physics runs. `gpu` takes the CPU where there is no CUDA device or no kernel for it, and says so.
+DeviceId device_of(const SimulateSettings& s) {
+  if (s.backend == "cpu") return {};
+  if (s.engine == "mujoco") {
+    if (s.backend != "gpu") {
+      throw Error(format("--backend {}: the engine mujoco computes on the CPU only; use --backend cpu", s.backend));
+    }
+    log::warning("--backend gpu: the engine mujoco computes on the CPU only, so the CPU it is");
+    return {};
   }
+  try {
+    return initialise({.backend = parse_backend(s.backend), .cuda_unusable = sim::cuda_unusable()}).device;
+  } catch (const Error& e) {
+    throw Error(format("--backend {}: {}. With --backend cpu the CPU computes the physics", s.backend, e.what()));
+  }
+}
+
+int simulate(const SimulateSettings& s) {
   sim::SceneOptions options;
+  options.device = device_of(s);
   options.engine = sim::parse_engine(s.engine);
   options.lanes = sim::parse_lane_width(s.lanes);
   options.threads = s.threads;
@@ -122,9 +139,10 @@ int simulate(const SimulateSettings& s) {
     if (s.control == "random") scene.set_random_ctrl(step);
     const auto from = std::chrono::steady_clock::now();
     scene.step();
+    scene.engine().wait();
     computing += since(from);
-    contacts += mean(scene.engine().view(sim::Field::kContactCount));
-    iterations += mean(scene.engine().view(sim::Field::kSolverIterations));
+    contacts += mean(scene.host_view(sim::Field::kContactCount));
+    iterations += mean(scene.host_view(sim::Field::kSolverIterations));
     if (recorder) recorder->add();
     progress.update(step + 1);
   }
@@ -173,9 +191,6 @@ std::string file_of(const std::string& file, std::size_t process) {
 int simulate_on(const std::vector<std::string>& devices, const SimulateSettings& s,
                 std::vector<std::string> arguments) {
   const auto count = static_cast<int>(devices.size());
-  if (s.backend != "cpu") {
-    throw Error(format("--backend {}: this build computes physics on the CPU only; use --backend cpu", s.backend));
-  }
   if (s.n_envs < count) {
     throw UsageError(
         format("--devices {}: {} environments cannot be shared among {} processes", s.devices, s.n_envs, count));
@@ -194,7 +209,11 @@ int simulate_on(const std::vector<std::string>& devices, const SimulateSettings&
   job.command = {std::filesystem::read_symlink("/proc/self/exe").string(), "simulate"};
   job.command.insert(job.command.end(), arguments.begin(), arguments.end());
   job.command.push_back("--summary=" + (folder / "${local_rank}").string());
-  job.without_gpu = true;
+  // On GPUs the ranks see the listed devices and take one each; otherwise only the number of devices counts.
+  const bool on_gpus = s.backend != "cpu" && s.engine == "batched" && sim::cuda_unusable().empty() &&
+                       !list_devices({.egl = false}).visible.empty();
+  job.without_gpu = !on_gpus;
+  if (on_gpus) job.gpu_ids = s.devices;
   job.threads_per_rank = s.threads;
   job.quiet = true;
   const auto begin = std::chrono::steady_clock::now();

@@ -3,11 +3,13 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/subcommand.h"
 #include "core/config.h"
 #include "core/log.h"
+#include "train/jobs/robomimic_run.h"
 #include "train/run.h"
 
 namespace cohort::cli {
@@ -15,13 +17,16 @@ namespace {
 
 std::string usage() {
   std::string text =
-      "usage: cohort train JOB [--config FILE | load_from=FILE] [key.path=value ...]\n\n"
+      "usage: cohort train JOB [--config FILE | load_from=FILE] [key.path=value ...]\n"
+      "       cohort train load_from=ROBOMIMIC.json [key.path=value ...]\n\n"
       "Trains on every device of this process, or as one rank of a job under `cohort launch` or torchrun.\n\njobs:\n";
   for (const auto& job : train::all_jobs()) text += format("  {:<10} {}\n", job->name(), job->summary());
   return text +
          "\n`cohort train JOB --help` lists the job's settings. A setting is key.path=value (or --key.path=value); "
          "FILE is a\n"
-         "JSON file with the same keys, e.g. the config.json of an earlier run.\n";
+         "JSON file with the same keys, e.g. the config.json of an earlier run; or a robomimic configuration as it "
+         "is,\n"
+         "with its own keys on the command line.\n";
 }
 
 struct Arguments {
@@ -71,7 +76,11 @@ void apply_launcher_precision(config::Fields& fields) {
 }
 
 int run_train(const std::vector<std::string>& words) {
-  const Arguments arguments = parse(words);
+  Arguments arguments = parse(words);
+  // A robomimic configuration says itself what is trained.
+  if (arguments.job.empty() && !arguments.help)
+    for (const std::string& file : arguments.files)
+      if (train::is_robomimic_file(file)) arguments.job = "policy";
   if (arguments.job.empty()) {
     std::fputs(usage().c_str(), arguments.help ? stdout : stderr);
     return arguments.help ? 0 : 2;
@@ -94,8 +103,20 @@ int run_train(const std::vector<std::string>& words) {
   // A run that is continued keeps its own settings; what the command line says anew goes on top.
   for (const std::string& text : arguments.overrides)
     if (text.starts_with("resume=") && text.size() > 7) fields.apply_file(text.substr(7) + "/config.json");
-  for (const std::string& file : arguments.files) fields.apply_file(file);
-  for (const std::string& override_text : arguments.overrides) fields.apply_override(override_text);
+  std::vector<std::string> overrides = arguments.overrides, notes;
+  for (const std::string& file : arguments.files) {
+    if (job->name() == "policy" && train::is_robomimic_file(file)) {
+      train::RobomimicRun run = train::read_robomimic_run(file, overrides);
+      fields.apply_json(run.settings, file);
+      overrides = std::move(run.overrides);
+      notes.insert(notes.end(), run.notes.begin(), run.notes.end());
+    } else {
+      fields.apply_file(file);
+    }
+  }
+  for (const std::string& override_text : overrides) fields.apply_override(override_text);
+  if (std::getenv("RANK") == nullptr || std::string(std::getenv("RANK")) == "0")
+    for (const std::string& note : notes) log::warning("{}", note);
   apply_launcher_precision(fields);
   return train::run(*job, settings, fields, arguments.overrides);
 }

@@ -1,19 +1,31 @@
-/// Text formatting: fmt, header-only in every target.
+/// Text formatting with fmt's syntax, checked when it is compiled.
 ///
-/// LibTorch's include tree carries a newer fmt than Debian's; header-only use keeps the two apart (their inline
-/// namespaces differ), whichever of them a source file sees.
+/// Only fmt's argument types are seen here (its whole headers cost 3 s a source file); the work is done in vformat.cpp.
+/// LibTorch's include tree carries a newer fmt than Debian's, and the LibTorch modules see that one: their vformat is a
+/// second one, compiled from the same file (cmake/CohortDependencies.cmake). fmt's inline namespaces keep the two apart.
 #pragma once
+#include <span>
 #include <string>
-#include <utility>
+#include <string_view>
 
-#include <fmt/format.h>
+#if __has_include(<fmt/base.h>)
+#include <fmt/base.h>
+#else
+#include <fmt/core.h>
+#endif
 
 namespace cohort {
 
+/// format() with its arguments erased.
+std::string vformat(fmt::string_view text, fmt::format_args arguments);
+
 template <class... Args>
 std::string format(fmt::format_string<Args...> text, Args&&... args) {
-  return fmt::format(text, std::forward<Args>(args)...);
+  return cohort::vformat(text, fmt::make_format_args(args...));
 }
+
+/// "a, b, c".
+std::string join(std::span<const std::string> texts, std::string_view separator);
 
 /// "1.5 GiB", "12.0 MiB", "512 B": a byte count for people.
 std::string format_bytes(double bytes);

@@ -39,19 +39,19 @@ void write(Level level, std::string_view message);
 
 template <class... Args>
 void debug(fmt::format_string<Args...> text, Args&&... args) {
-  write(Level::kDebug, fmt::format(text, std::forward<Args>(args)...));
+  write(Level::kDebug, cohort::format(text, std::forward<Args>(args)...));
 }
 template <class... Args>
 void info(fmt::format_string<Args...> text, Args&&... args) {
-  write(Level::kInfo, fmt::format(text, std::forward<Args>(args)...));
+  write(Level::kInfo, cohort::format(text, std::forward<Args>(args)...));
 }
 template <class... Args>
 void warning(fmt::format_string<Args...> text, Args&&... args) {
-  write(Level::kWarning, fmt::format(text, std::forward<Args>(args)...));
+  write(Level::kWarning, cohort::format(text, std::forward<Args>(args)...));
 }
 template <class... Args>
 void error(fmt::format_string<Args...> text, Args&&... args) {
-  write(Level::kError, fmt::format(text, std::forward<Args>(args)...));
+  write(Level::kError, cohort::format(text, std::forward<Args>(args)...));
 }
 
 }  // namespace cohort::log

@@ -57,7 +57,7 @@ const Column* choose_dates(const Table& table, const WindowSettings& settings) {
   COHORT_THROW_UNLESS(names.size() <= 1,
                       "{}: there are {} columns of dates ({}); name the one that orders the rows with "
                       "date_column",
-                      table.name(), names.size(), fmt::join(names, ", "));
+                      table.name(), names.size(), join(names, ", "));
   return names.empty() ? nullptr : table.find(names.front());
 }
 

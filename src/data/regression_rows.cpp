@@ -47,7 +47,7 @@ Choice choose_columns(const Table& table, const RegressionSettings& s) {
     COHORT_THROW_UNLESS(available > 0, "{}: no number column is left as input beside the targets", table.name());
     COHORT_THROW_UNLESS(s.n_inputs <= available,
                         "{}: n_inputs = {}, but beside the targets ({}) there are only {} number columns", table.name(),
-                        s.n_inputs, fmt::join(choice.targets, ", "), available);
+                        s.n_inputs, join(choice.targets, ", "), available);
     if (s.n_inputs > 0) choice.inputs.resize(static_cast<std::size_t>(s.n_inputs));
   }
   std::vector<std::string> seen;

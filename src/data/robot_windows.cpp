@@ -173,7 +173,13 @@ struct RobotWindows::Impl {
     }
     COHORT_THROW_UNLESS(windows > 0, "{}: no episode is long enough for a window of {} observations and {} actions",
                         path, settings.observation_steps, settings.action_steps);
-    if (settings.statistics.empty()) {
+    if (!settings.given_statistics.empty()) {
+      const auto& given = settings.given_statistics;
+      COHORT_THROW_UNLESS(given.size() == 1 || given.size() == settings.paths.size(),
+                          "{} statistics for {} data sets; give one for all, or one each", given.size(),
+                          settings.paths.size());
+      set.statistics = given[given.size() == 1 ? 0 : d];
+    } else if (settings.statistics.empty()) {
       set.statistics = compute_statistics(*set.source, set.episodes, *set.action, *set.proprio, path,
                                           {.threads = threads, .cache = settings.statistics_cache});
     } else {

@@ -60,6 +60,9 @@ struct RobotDataSettings {
   std::string statistics_cache = "auto";
   std::uint64_t seed = 0;  ///< of draws, goals and augmentation
   int threads = 0;         ///< for opening; 0: as many as the process has cores
+  /// One for all sets or one each, instead of computing them: those of the training data, for validation. Not part of
+  /// the configuration.
+  std::vector<RobotStatistics> given_statistics;
 };
 
 void describe(config::Fields& fields, RobotDataSettings& settings);

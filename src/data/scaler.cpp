@@ -175,7 +175,7 @@ std::size_t Scaler::index_of(std::string_view name) const {
     names.push_back(statistics_[i].name);
   }
   const std::string near = config::nearest(std::string(name), names);
-  throw Error(near.empty() ? cohort::format("the scaler has no column '{}'; it has {}", name, fmt::join(names, ", "))
+  throw Error(near.empty() ? cohort::format("the scaler has no column '{}'; it has {}", name, join(names, ", "))
                            : cohort::format("the scaler has no column '{}'; did you mean '{}'?", name, near));
 }
 

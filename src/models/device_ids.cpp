@@ -1,7 +1,7 @@
 #include "models/device_ids.h"
 
 #include <c10/core/impl/VirtualGuardImpl.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 namespace cohort::models {
 

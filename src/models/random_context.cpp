@@ -1,6 +1,6 @@
 #include "models/random_context.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "core/error.h"
 

@@ -1,6 +1,6 @@
 #include "parallel/batch.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "core/error.h"
 

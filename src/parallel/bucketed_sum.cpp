@@ -2,9 +2,11 @@
 #include <atomic>
 #include <mutex>
 
+#include <torch/autograd.h>
 #include <torch/csrc/autograd/utils/lambda_post_hook.h>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "core/error.h"
 #include "parallel/gradient_reduction.h"

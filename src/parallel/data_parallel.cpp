@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include <ATen/Parallel.h>
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "core/log.h"
 #include "dist/cuda_plugin.h"

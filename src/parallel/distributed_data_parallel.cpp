@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <sstream>
 
+#include <torch/autograd.h>
 #include <torch/csrc/distributed/c10d/comm.hpp>
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "core/log.h"
 #include "parallel/compression_hook.h"

@@ -4,7 +4,9 @@
 #include <sstream>
 #include <unordered_set>
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/embedding.h>
+#include <torch/types.h>
 
 #include "core/error.h"
 #include "dist/group.h"

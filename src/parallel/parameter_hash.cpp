@@ -4,7 +4,8 @@
 #include <cstring>
 #include <map>
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
 
 #include "core/error.h"
 #include "parallel/module_layout.h"

@@ -4,7 +4,8 @@
 
 #include <unistd.h>
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
 
 #include "core/devices_cpu.h"
 #include "core/error.h"

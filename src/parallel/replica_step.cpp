@@ -1,6 +1,7 @@
 #include "parallel/replica_step.h"
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
 
 #include "core/error.h"
 

@@ -8,7 +8,7 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/ThreadLocalState.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "dist/cuda_plugin.h"
 

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <mutex>
 
-#include <torch/torch.h>
+#include <torch/nn/cloneable.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "core/error.h"
 #include "parallel/module_layout.h"

@@ -1,7 +1,8 @@
 #include <algorithm>
 #include <mutex>
 
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "core/error.h"
 #include "parallel/gradient_reduction.h"

@@ -1,6 +1,7 @@
 #include "parallel/single_device.h"
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
 
 #include "parallel/module_layout.h"
 #include "parallel/replica_step.h"

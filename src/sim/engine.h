@@ -66,6 +66,9 @@ struct MemoryPlan {
   double total(int n_envs) const { return fixed_bytes + bytes_per_environment() * n_envs; }
 };
 
+/// What a caller does with a field in host memory.
+enum class Access { kRead, kWrite };
+
 class Engine {
  public:
   virtual ~Engine() = default;
@@ -73,12 +76,19 @@ class Engine {
   virtual const ModelInfo& info() const = 0;
   virtual int n_envs() const = 0;
 
-  /// The field's memory; valid as long as the engine. Never copies.
+  /// The field's memory, on the engine's device; valid as long as the engine. Never copies.
   virtual ArrayView view(Field field) = 0;
 
+  /// The field in host memory: the same as view() of an engine on a CPU; of an engine on a device a copy of the present
+  /// values, which with kWrite replaces the device's before the next step(), forward() or reset(). Valid until then.
+  virtual ArrayView host_view(Field field, Access) { return view(field); }
+
   /// Advances every environment by `steps` timesteps. No allocation, no throw for a single environment's trouble (see
-  /// kStatus).
+  /// kStatus). On a device it launches only: wait() before a clock is read.
   virtual void step(int steps) = 0;
+
+  /// Returns when everything that was asked for is done; throws Error for what went wrong on a device.
+  virtual void wait() {}
 
   /// Computes the derived fields from the present state; does not change the state.
   virtual void forward() = 0;

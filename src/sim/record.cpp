@@ -108,11 +108,11 @@ StateRecorder::StateRecorder(Scene& scene, std::filesystem::path path, std::int6
 }
 
 void StateRecorder::add() {
-  append_rows(time_, scene_.view(Field::kTime));
-  append_rows(qpos_, scene_.view(Field::kQpos));
-  append_rows(qvel_, scene_.view(Field::kQvel));
-  append_rows(ctrl_, scene_.view(Field::kCtrl));
-  const auto status = scene_.view(Field::kStatus).span<std::int32_t>();
+  append_rows(time_, scene_.host_view(Field::kTime));
+  append_rows(qpos_, scene_.host_view(Field::kQpos));
+  append_rows(qvel_, scene_.host_view(Field::kQvel));
+  append_rows(ctrl_, scene_.host_view(Field::kCtrl));
+  const auto status = scene_.host_view(Field::kStatus).span<std::int32_t>();
   status_.insert(status_.end(), status.begin(), status.end());
   ++frames_;
 }

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/philox.h"
 #include "sim/cpu/engine.h"
+#include "sim/cuda/engine.h"
 #include "sim/model.h"
 #include "sim/mujoco/engine.h"
 
@@ -104,12 +105,11 @@ void Scene::build(int n_envs, std::array<double, 2> env_spacing) {
   COHORT_THROW_UNLESS(n_envs > 0, "{} environments: at least one is needed", n_envs);
   compiled_ = compile_scene(declarations_, cameras_, options_);
   if (options_.engine == EngineKind::kMujoco) {
+    COHORT_THROW_UNLESS(options_.device.kind == DeviceKind::kCpu, "the engine `mujoco` runs on the CPU, not on {}",
+                        to_string(options_.device));
     engine_ = make_mujoco_engine(compiled_.mjb, n_envs, {.threads = options_.threads});
   } else {
-    COHORT_THROW_UNLESS(options_.device.kind == DeviceKind::kCpu,
-                        "the batched engine of this build runs on the CPU, not on {}", to_string(options_.device));
-    engine_ = make_cpu_engine(import_model(compiled_.mjb, options_.contact_capacity), n_envs,
-                              {.threads = options_.threads, .lanes = options_.lanes});
+    engine_ = make_batched_engine(import_model(compiled_.mjb, options_.contact_capacity), n_envs);
   }
   start(env_spacing);
 }
@@ -125,8 +125,17 @@ void Scene::build_from_file(const std::filesystem::path& compiled, int n_envs, s
           !options_.iterations && !options_.tolerance && options_.contact_capacity == 0,
       "{} is compiled: its timestep, gravity, integrator, solver, cone, tolerance and capacity are fixed",
       compiled.string());
-  engine_ = make_cpu_engine(load_model(compiled), n_envs, {.threads = options_.threads, .lanes = options_.lanes});
+  engine_ = make_batched_engine(load_model(compiled), n_envs);
   start(env_spacing);
+}
+
+std::unique_ptr<Engine> Scene::make_batched_engine(Model model, int n_envs) const {
+  if (options_.device.kind == DeviceKind::kCuda) {
+    return make_cuda_engine(std::move(model), n_envs, {.device = options_.device.index});
+  }
+  COHORT_THROW_UNLESS(options_.device.kind == DeviceKind::kCpu,
+                      "the batched engine runs on CPUs and CUDA devices, not on {}", to_string(options_.device));
+  return make_cpu_engine(std::move(model), n_envs, {.threads = options_.threads, .lanes = options_.lanes});
 }
 
 /// What building has in common: the engine exists.
@@ -192,27 +201,43 @@ std::array<double, 2> Scene::environment_offset(int env) const {
   return {(env / side - middle) * spacing_[0], (env % side - middle) * spacing_[1]};
 }
 
+void Scene::need_derived() {
+  if (derived_valid_) return;
+  engine_->forward();
+  derived_valid_ = true;
+}
+
 ArrayView Scene::derived(Field field) {
-  if (!derived_valid_) {
-    engine_->forward();
-    derived_valid_ = true;
-  }
-  return engine_->view(field);
+  need_derived();
+  return engine_->host_view(field, Access::kRead);
 }
 
 ArrayView Scene::view(Field field) {
   need_built();
-  if (field >= Field::kQacc && field <= Field::kSensors) return derived(field);
-  // The caller may write through the view.
-  derived_valid_ = false;
+  if (field >= Field::kQacc && field <= Field::kSensors) {
+    need_derived();
+  } else {
+    // The caller may write through the view.
+    derived_valid_ = false;
+  }
   return engine_->view(field);
+}
+
+ArrayView Scene::host_view(Field field) {
+  need_built();
+  if (field >= Field::kQacc && field <= Field::kSensors) need_derived();
+  return engine_->host_view(field, Access::kRead);
 }
 
 void Scene::step() {
   need_built();
-  for (int s = 0; s < options_.substeps; ++s) {
-    if (any_control_) apply_dof_control();
-    engine_->step(1);
+  if (any_control_) {
+    for (int s = 0; s < options_.substeps; ++s) {
+      apply_dof_control();
+      engine_->step(1);
+    }
+  } else {
+    engine_->step(options_.substeps);  // on a device: one launch
   }
   derived_valid_ = false;
   ++steps_;
@@ -274,7 +299,7 @@ void Scene::reset_to_keyframe(int keyframe, const Indices& envs) {
   reset(envs);
   const KeyframeInfo& k = m.keyframes[at(keyframe)];
   const auto copy = [&](Field field, const std::vector<double>& from) {
-    const ArrayView to = engine_->view(field);
+    const ArrayView to = engine_->host_view(field, Access::kWrite);
     for (std::int32_t e : envs.resolve(n_envs(), "environment")) {
       for (std::size_t i = 0; i < from.size(); ++i) store(to, e, static_cast<std::int64_t>(i), from[i]);
     }
@@ -290,20 +315,20 @@ void Scene::reset_to_keyframe(int keyframe, const Indices& envs) {
 
 void Scene::set_qpos(std::span<const float> qpos, const Indices& envs) {
   need_built();
-  write(engine_->view(Field::kQpos), select({}, info().nq, "coordinate", envs, 1), qpos);
+  write(engine_->host_view(Field::kQpos, Access::kWrite), select({}, info().nq, "coordinate", envs, 1), qpos);
 }
 void Scene::set_qvel(std::span<const float> qvel, const Indices& envs) {
   need_built();
-  write(engine_->view(Field::kQvel), select({}, info().nv, "dof", envs, 1), qvel);
+  write(engine_->host_view(Field::kQvel, Access::kWrite), select({}, info().nv, "dof", envs, 1), qvel);
 }
 void Scene::set_ctrl(std::span<const float> ctrl, const Indices& envs) {
   need_built();
-  write(engine_->view(Field::kCtrl), select({}, info().nu, "control", envs, 1), ctrl);
+  write(engine_->host_view(Field::kCtrl, Access::kWrite), select({}, info().nu, "control", envs, 1), ctrl);
 }
 
 void Scene::set_random_ctrl(std::int64_t step) {
   need_built();
-  const ArrayView ctrl = engine_->view(Field::kCtrl);
+  const ArrayView ctrl = engine_->host_view(Field::kCtrl, Access::kWrite);
   for (int e = 0; e < n_envs(); ++e) {
     const RandomStream random(options_.seed, RandomPurpose::kAction,
                               static_cast<std::uint64_t>(global_environment_id(e)), static_cast<std::uint64_t>(step));

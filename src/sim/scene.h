@@ -29,6 +29,7 @@
 namespace cohort::sim {
 
 class Scene;
+struct Model;
 
 /// Which environments, dofs or links: indices, in the order of the values. Default: all.
 class Indices {
@@ -113,8 +114,10 @@ class Scene {
   std::span<const CameraOptions> cameras() const { return cameras_; }
   std::int64_t step_count() const { return steps_; }
 
-  /// The field of every environment, in place. Derived fields are those of the present state.
+  /// The field of every environment, in place, on the engine's device. Derived fields are those of the present state.
   ArrayView view(Field field);
+  /// The field in host memory, to read: view() itself on a CPU, a copy of the present values on a device.
+  ArrayView host_view(Field field);
 
   /// Advances every environment by options().substeps timesteps.
   void step();
@@ -187,7 +190,10 @@ class Scene {
   std::vector<float> read(ArrayView view, const Selection& from) const;
   void control(DofMode mode, std::span<const float> target, const Indices& dofs, const Indices& envs);
   void apply_dof_control();
+  void need_derived();
   ArrayView derived(Field field);
+  /// On the device of the options.
+  std::unique_ptr<Engine> make_batched_engine(Model model, int n_envs) const;
   /// The engine's view; the first time the model's values are kept.
   ArrayView parameter(Parameter parameter);
 

@@ -79,7 +79,7 @@ std::vector<float> Scene::get_dofs_position(const Indices& dofs, const Indices& 
   const ModelInfo& m = info();
   const std::vector<int>& owner = dof_joint_;
   const std::vector<std::int32_t> which = dofs.resolve(m.nv, "dof");
-  const ArrayView qpos = engine_->view(Field::kQpos);
+  const ArrayView qpos = engine_->host_view(Field::kQpos, Access::kRead);
   std::vector<float> values;
   for (std::int32_t e : envs.resolve(n_envs(), "environment")) {
     const Row q(qpos, e);
@@ -104,7 +104,7 @@ void Scene::set_dofs_position(std::span<const float> position, const Indices& do
   const bool broadcast = position.size() == which.size();
   COHORT_THROW_UNLESS(broadcast || position.size() == which.size() * rows.size(),
                       "{} positions given for {} environments of {} dofs", position.size(), rows.size(), which.size());
-  const ArrayView qpos = engine_->view(Field::kQpos);
+  const ArrayView qpos = engine_->host_view(Field::kQpos, Access::kWrite);
   for (std::size_t r = 0; r < rows.size(); ++r) {
     Row q(qpos, rows[r]);
     const float* from = position.data() + (broadcast ? 0 : r * which.size());
@@ -129,11 +129,11 @@ void Scene::set_dofs_position(std::span<const float> position, const Indices& do
 
 std::vector<float> Scene::get_dofs_velocity(const Indices& dofs, const Indices& envs) {
   need_built();
-  return read(engine_->view(Field::kQvel), select(dofs, info().nv, "dof", envs, 1));
+  return read(engine_->host_view(Field::kQvel, Access::kRead), select(dofs, info().nv, "dof", envs, 1));
 }
 void Scene::set_dofs_velocity(std::span<const float> velocity, const Indices& dofs, const Indices& envs) {
   need_built();
-  write(engine_->view(Field::kQvel), select(dofs, info().nv, "dof", envs, 1), velocity);
+  write(engine_->host_view(Field::kQvel, Access::kWrite), select(dofs, info().nv, "dof", envs, 1), velocity);
 }
 
 void Scene::set_dofs_kp(std::span<const float> kp, const Indices& dofs) {
@@ -176,7 +176,8 @@ void Scene::control(DofMode mode, std::span<const float> target, const Indices& 
         mode == DofMode::kPosition ? "position" : "velocity",
         scalar ? ": give it gains with set_dofs_kp and set_dofs_kv" : " and rotates freely: use forces");
   }
-  const ArrayView ctrl = engine_->view(Field::kCtrl), applied = engine_->view(Field::kQfrcApplied);
+  const ArrayView ctrl = engine_->host_view(Field::kCtrl, Access::kWrite),
+                  applied = engine_->host_view(Field::kQfrcApplied, Access::kWrite);
   for (std::size_t r = 0; r < rows.size(); ++r) {
     Row u(ctrl, rows[r]), f(applied, rows[r]);
     const float* from = target.data() + (broadcast ? 0 : r * which.size());
@@ -211,8 +212,9 @@ void Scene::control_dofs_force(std::span<const float> force, const Indices& dofs
 void Scene::apply_dof_control() {
   const ModelInfo& m = info();
   const std::vector<int>& owner = dof_joint_;
-  const ArrayView qpos = engine_->view(Field::kQpos), qvel = engine_->view(Field::kQvel),
-                  applied = engine_->view(Field::kQfrcApplied);
+  const ArrayView qpos = engine_->host_view(Field::kQpos, Access::kRead),
+                  qvel = engine_->host_view(Field::kQvel, Access::kRead),
+                  applied = engine_->host_view(Field::kQfrcApplied, Access::kWrite);
   for (int e = 0; e < n_envs(); ++e) {
     const Row q(qpos, e), v(qvel, e);
     Row f(applied, e);

@@ -121,7 +121,7 @@ void write_two_link_arm_csv(const std::filesystem::path& path, const TwoLinkArmS
   for (const std::string& name : two_link_arm_columns()) text += (text.empty() ? "" : ",") + name;
   text += '\n';
   for (std::size_t i = 0; i < table.size(); ++i)
-    fmt::format_to(std::back_inserter(text), "{:.9g}{}", table[i], i % kColumns == kColumns - 1 ? '\n' : ',');
+    text += format("{:.9g}{}", table[i], i % kColumns == kColumns - 1 ? '\n' : ',');
   write_file_atomically(path, text);
 }
 

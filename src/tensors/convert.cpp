@@ -1,6 +1,6 @@
 #include "tensors/convert.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 namespace cohort::tensors {
 

@@ -1,6 +1,6 @@
 #include "tensors/pinned_allocator.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 namespace cohort::tensors {
 

@@ -4,7 +4,8 @@
 #include <pthread.h>
 
 #include <ATen/DeviceAccelerator.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "core/error.h"
 #include "core/files.h"

@@ -1,6 +1,7 @@
 #include "train/finite_buffers.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 namespace cohort::train {
 

@@ -6,8 +6,11 @@
 #include <unordered_set>
 
 #include <ATen/autocast_mode.h>
+#include <torch/autograd.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "core/error.h"
 #include "models/random_context.h"

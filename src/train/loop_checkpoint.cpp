@@ -1,6 +1,6 @@
 #include <cstring>
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "core/error.h"
 #include "core/log.h"

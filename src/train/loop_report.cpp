@@ -5,7 +5,8 @@
 #include <unistd.h>
 
 #include <ATen/DeviceAccelerator.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "core/error.h"
 #include "core/log.h"

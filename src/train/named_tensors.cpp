@@ -2,7 +2,8 @@
 
 #include <unordered_set>
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
 
 namespace cohort::train {
 

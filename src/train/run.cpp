@@ -5,7 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
 
 #include "core/devices.h"
 #include "core/devices_cpu.h"
@@ -21,6 +22,7 @@
 #include "report/run_folder.h"
 #include "tensors/convert.h"
 #include "tensors/pinned_allocator.h"
+#include "train/job_validator.h"
 #include "train/loader_source.h"
 #include "train/loop.h"
 #include "train/run_banner.h"
@@ -181,8 +183,7 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
   train_share.drop_last = settings.drop_last;
   LoaderSource batches(job.dataset(Part::kTrain), train_share, loader, memory);
   const parallel::LossFunction loss = [&job](torch::nn::Module& replica, const parallel::Batch& batch) {
-    const Prediction prediction = job.predict(replica, batch);
-    return torch::mse_loss(prediction.predicted.to(at::kFloat), prediction.truth);
+    return job.loss(replica, batch);
   };
 
   std::optional<LoaderSource> validation;
@@ -192,8 +193,7 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
     validation_share.shuffle = false;
     loader.drop_last = false;
     validation.emplace(job.dataset(Part::kValidation), validation_share, loader, memory);
-    train_job.validator =
-        loss_validator(*validation, loss, parse_precision(settings.train.precision), torch_device, "validation/loss");
+    train_job.validator = job_validator(job, *validation, parse_precision(settings.train.precision), torch_device);
   }
   train_job.checkpoints = folder.checkpoints();
   train_job.configuration = configuration;

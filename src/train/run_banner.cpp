@@ -1,6 +1,7 @@
 #include "train/run_banner.h"
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
 
 #include "train/named_tensors.h"
 #include "train/schedule.h"
@@ -40,13 +41,14 @@ std::vector<std::pair<std::string, std::string>> banner_rows(const Job& job, con
   const double rate =
       scaled_learning_rate(train.lr, train.learning_rate_rule, plan.effective_batch, train.lr_base_batch);
   rows.emplace_back(
-      "learning",
-      format("{} at {:g} ({}), schedule {}, {} in {}", train.optimizer.kind, rate,
-             rate == train.lr
-                 ? std::string("as set; never scaled unless asked for")
-                 : format("{} rule from {:g} at batch {}", train.learning_rate_rule, train.lr, train.lr_base_batch),
-             train.schedule.kind, train.steps > 0 ? format("{} step{}", train.steps, train.steps == 1 ? "" : "s") : format("{} epoch{}", train.epochs, train.epochs == 1 ? "" : "s"),
-             train.precision));
+      "learning", format("{} at {:g} ({}), schedule {}, {} in {}", train.optimizer.kind, rate,
+                         rate == train.lr ? std::string("as set; never scaled unless asked for")
+                                          : format("{} rule from {:g} at batch {}", train.learning_rate_rule, train.lr,
+                                                   train.lr_base_batch),
+                         train.schedule.kind,
+                         train.steps > 0 ? format("{} step{}", train.steps, train.steps == 1 ? "" : "s")
+                                         : format("{} epoch{}", train.epochs, train.epochs == 1 ? "" : "s"),
+                         train.precision));
   rows.emplace_back("loader", format("{} workers per process, {} batches ahead each, at most {}",
                                      settings.loader.workers, settings.loader.prefetch_factor,
                                      format_bytes(static_cast<double>(settings.loader.memory_budget_bytes))));

@@ -30,7 +30,7 @@ void write_report(const Job& job, const RunSettings& settings, const report::Run
   content.summary.emplace_back("trained", format("{} steps in {}, {:.0f} samples/s", summary.result.step,
                                                  format_duration(summary.seconds), summary.samples_per_s));
   content.machine = report::describe_machine({.libtorch = TORCH_VERSION, .usable_cores = available_cores()});
-  results.loss_name = "mean squared error, scaled";
+  results.loss_name = job.loss_name();
   results.time_label = job.time_label();
   try {
     if (test) {

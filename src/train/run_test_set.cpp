@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "dist/group.h"
 #include "tensors/convert.h"

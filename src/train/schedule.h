@@ -2,13 +2,14 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "core/config.h"
 
 namespace cohort::train {
 
 struct ScheduleSettings {
-  /// constant | cosine | linear | halving. The warm-up comes before any of them.
+  /// constant | cosine | linear | halving | multistep. The warm-up comes before any of them.
   ///   cosine   half a cosine wave from 1 down to end_factor at the last step (Loshchilov and Hutter 2017, without
   ///   restarts) linear   a straight line from 1 down to end_factor at the last step halving  0.5^floor(max(0, epoch -
   ///   halving_delay) / halving_every), the Informer reference's "type1"
@@ -20,6 +21,8 @@ struct ScheduleSettings {
   /// halving: epochs at the full rate after the first. The reference lowers the rate at the end of an epoch, by a
   /// formula that gives the full rate after the first: epochs 0 and 1 run at the full rate, epoch 2 at half of it.
   std::int64_t halving_delay = 1;
+  std::vector<int> milestones;  ///< multistep: optimizer steps, rising, from each of which on lr is lower
+  double gamma = 0.1;           ///< multistep: the factor at each milestone (torch's MultiStepLR)
 
   void validate() const;
 };

@@ -2,7 +2,9 @@
 
 #include <cmath>
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "core/error.h"
 #include "train/grad_scaler.h"

@@ -4,7 +4,9 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "core/error.h"
 #include "core/log.h"

@@ -8,7 +8,9 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <torch/torch.h>
+#include <torch/cuda.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "dist/cuda_plugin.h"
 #include "dist/group.h"

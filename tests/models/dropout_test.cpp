@@ -8,7 +8,8 @@
 #include <gtest/gtest.h>
 
 #include <ATen/Parallel.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "core/error.h"
 #include "models/cpu/kernels.h"

@@ -1,7 +1,9 @@
 // Informer against the reference package: fixtures/*.safetensors hold its weights, inputs, outputs and gradients.
 #include <gtest/gtest.h>
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "core/files.h"
 #include "models/fixture.h"

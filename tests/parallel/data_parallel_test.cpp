@@ -10,6 +10,8 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/autocast_mode.h>
+#include <torch/nn/modules/embedding.h>
+#include <torch/optim.h>
 
 #include "core/error.h"
 #include "parallel/fixture_model.h"

@@ -6,7 +6,10 @@
 
 #include <signal.h>
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/optim.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "dist/cuda_plugin.h"
 #include "dist/group.h"

@@ -121,7 +121,8 @@ TEST_F(SimulateCommand, RunsBothEnginesAndACompiledModel) {
 }
 
 TEST_F(SimulateCommand, RefusesWhatItCannotDoWithAClearMessage) {
-  const Result cuda = run(cohort_program() + " simulate " + kWalker + " --backend cuda");
+  // An empty mask hides every GPU, also from a build that has the kernels.
+  const Result cuda = run("CUDA_VISIBLE_DEVICES= " + cohort_program() + " simulate " + kWalker + " --backend cuda");
   EXPECT_EQ(cuda.code, 1);
   EXPECT_NE(cuda.output.find("--backend cpu"), std::string::npos) << cuda.output;
   const Result missing = run(cohort_program() + " simulate /nowhere/x.xml");

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <ATen/DLConvertor.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "core/dlpack.h"
 #include "tensors/pinned_allocator.h"

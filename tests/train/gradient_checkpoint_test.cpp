@@ -4,8 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include <torch/autograd.h>
 #include <torch/csrc/autograd/utils/lambda_post_hook.h>
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "core/error.h"
 #include "models/random_context.h"

@@ -7,7 +7,10 @@
 
 #include <gtest/gtest.h>
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/nn/utils/clip_grad.h>
+#include <torch/optim.h>
+#include <torch/types.h>
 
 #include "core/error.h"
 #include "core/files.h"

@@ -1,4 +1,5 @@
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
 
 #include "train/optimizer.h"
 #include "train/python_peer.h"

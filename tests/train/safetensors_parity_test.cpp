@@ -1,4 +1,4 @@
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "core/files.h"
 #include "train/python_peer.h"

@@ -1,6 +1,6 @@
 #include <nlohmann/json.hpp>
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "train/grad_scaler.h"
 #include "train/optimizer.h"

@@ -34,6 +34,13 @@ TEST(Schedule, CosineAndLinearEndAtTheEndFactorAndStayThere) {
   }
 }
 
+TEST(Schedule, MultistepFallsAtEveryMilestoneAsTorchsMultiStepLR) {
+  const ScheduleSettings settings{.kind = "multistep", .milestones = {3, 5}, .gamma = 0.1};
+  const double expected[] = {1.0, 1.0, 1.0, 0.1, 0.1, 0.01, 0.01};
+  for (std::int64_t step = 0; step < 7; ++step)
+    EXPECT_DOUBLE_EQ(learning_rate_factor(settings, {.step = step, .total_steps = 7}), expected[step]) << step;
+}
+
 TEST(Schedule, LearningRateRulesScaleOnlyWhenAskedFor) {
   EXPECT_EQ(scaled_learning_rate(0.1, "none", 512, 0), 0.1);
   EXPECT_DOUBLE_EQ(scaled_learning_rate(0.1, "linear", 512, 128), 0.4);

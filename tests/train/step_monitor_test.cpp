@@ -5,7 +5,9 @@
 
 #include <gtest/gtest.h>
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/nn/utils/clip_grad.h>
+#include <torch/types.h>
 
 #include "train/grad_scaler.h"
 #include "train/tiny_training.h"

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <functional>
 #include <mutex>
+#include <optional>
+#include <utility>
 
 #include <hdf5.h>
 
@@ -240,26 +242,25 @@ std::vector<std::string> read_texts(hid_t type, hid_t space,
   return texts;
 }
 
-/// False where the attribute is neither a text nor one number.
-bool attribute_text(hid_t attribute, std::string& text) {
+/// Nothing where the attribute is neither a text nor one number.
+std::optional<std::string> attribute_text(hid_t attribute) {
   const Id type(H5Aget_type(attribute), H5Tclose);
   const Id space(H5Aget_space(attribute), H5Sclose);
-  if (!type.good() || !space.good() || H5Sget_simple_extent_npoints(space) != 1) return false;
+  if (!type.good() || !space.good() || H5Sget_simple_extent_npoints(space) != 1) return std::nullopt;
   if (H5Tget_class(type) == H5T_STRING) {
-    const auto texts =
+    std::vector<std::string> texts =
         read_texts(type, space, [&](hid_t memory, void* out) { return H5Aread(attribute, memory, out); });
-    if (texts.size() != 1) return false;
-    text = texts.front();
-    return true;
+    if (texts.size() != 1) return std::nullopt;
+    return std::move(texts.front());
   }
   Hdf5Element element;
-  if (!element_of(type, element)) return false;
+  if (!element_of(type, element)) return std::nullopt;
   char bytes[8] = {};
-  if (H5Aread(attribute, type, bytes) < 0) return false;
+  if (H5Aread(attribute, type, bytes) < 0) return std::nullopt;
   double value = 0;
   convert_elements(element, bytes, std::span(&value, 1));
-  text = element.kind == Hdf5Element::Kind::kBool ? (value != 0 ? "true" : "false") : format("{}", value);
-  return true;
+  if (element.kind == Hdf5Element::Kind::kBool) return value != 0 ? "true" : "false";
+  return format("{}", value);
 }
 
 }  // namespace
@@ -370,8 +371,8 @@ Hdf5Attributes Hdf5Metadata::attributes(const std::string& object) const {
     Hdf5Attributes attributes;
     for (const std::string& name : names) {
       const Id attribute(H5Aopen(id, name.c_str(), H5P_DEFAULT), H5Aclose);
-      std::string text;
-      if (attribute.good() && attribute_text(attribute, text)) attributes.emplace_back(name, std::move(text));
+      if (!attribute.good()) continue;
+      if (std::optional<std::string> text = attribute_text(attribute)) attributes.emplace_back(name, *std::move(text));
     }
     return attributes;
   });

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "core/error.h"
 #include "models/diffusion_policy/prediction.h"

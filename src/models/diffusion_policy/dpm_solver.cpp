@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "models/diffusion_policy/prediction.h"
 #include "models/diffusion_policy/sampler.h"

@@ -1,6 +1,6 @@
 #include "models/diffusion_policy/noise.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "core/error.h"
 #include "core/philox.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "core/error.h"
 

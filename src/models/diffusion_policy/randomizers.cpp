@@ -4,7 +4,8 @@
 #include <array>
 #include <utility>
 
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "core/error.h"
 #include "core/philox.h"

@@ -1,6 +1,8 @@
 #include "models/diffusion_policy/receding_horizon.h"
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "core/error.h"
 

@@ -3,7 +3,8 @@
 #include <array>
 #include <map>
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
 
 #include "core/error.h"
 #include "models/diffusion_policy/convolution.h"

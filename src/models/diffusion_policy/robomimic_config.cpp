@@ -1,85 +1,18 @@
 #include "models/diffusion_policy/robomimic_config.h"
 
 #include <algorithm>
-#include <functional>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/error.h"
+#include "models/diffusion_policy/json_section.h"
 
 namespace cohort::models {
 namespace {
 
 using config::Json;
 
-/// Reads an object key by key; what nobody asked for is refused at the end.
-class Section {
- public:
-  Section(const Json& json, std::string path, std::vector<std::string>& refused)
-      : json_(json.is_null() ? Json::object() : json), path_(std::move(path)), refused_(refused) {
-    if (!json_.is_object()) refuse(path_, json_, "is no object");
-  }
-  Section(const Section&) = delete;
-  Section& operator=(const Section&) = delete;
-  ~Section() {
-    if (json_.is_object())
-      for (const auto& item : json_.items())
-        if (!read_.contains(item.key())) refuse(path_ + "." + item.key(), item.value(), "is unknown here");
-  }
-
-  /// The value, or null where the key is missing.
-  const Json& get(const std::string& key) {
-    static const Json kNull;
-    read_[key] = true;
-    return json_.is_object() && json_.contains(key) ? json_.at(key) : kNull;
-  }
-
-  template <class T>
-  void take(const std::string& key, T& target) {
-    const Json& value = get(key);
-    if (value.is_null()) return;
-    try {
-      target = value.get<T>();
-    } catch (const nlohmann::json::exception&) {
-      refuse(path_ + "." + key, value, "has the wrong type");
-    }
-  }
-
-  /// The key may have one of the values that mean "off" only.
-  void off(const std::string& key, const std::function<bool(const Json&)>& is_off, const std::string& why) {
-    const Json& value = get(key);
-    if (!value.is_null() && !is_off(value)) refuse(path_ + "." + key, value, why);
-  }
-
-  void in(const std::string& key, const std::function<void(Section&)>& body) {
-    Section section(get(key), path_ + "." + key, refused_);
-    body(section);
-  }
-
-  void ignore(const std::string& key) { get(key); }
-
-  void refuse(const std::string& path, const Json& value, const std::string& why) {
-    refused_.push_back(path + " = " + value.dump() + " " + why);
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  Json json_;
-  std::string path_;
-  std::vector<std::string>& refused_;
-  std::map<std::string, bool> read_;
-};
-
-bool is_false(const Json& value) {
-  return value.is_boolean() && !value.get<bool>();
-}
-
-bool is_empty(const Json& value) {
-  return value.empty() || is_false(value);
-}
-
-void read_noise(Section& section, NoiseScheduleSettings& schedule, SamplerSettings& sampler) {
+void read_noise(JsonSection& section, NoiseScheduleSettings& schedule, SamplerSettings& sampler) {
   section.take("num_train_timesteps", schedule.num_train_timesteps);
   section.take("beta_schedule", schedule.beta_schedule);
   section.take("prediction_type", schedule.prediction_type);
@@ -89,37 +22,37 @@ void read_noise(Section& section, NoiseScheduleSettings& schedule, SamplerSettin
   section.take("steps_offset", sampler.steps_offset);
 }
 
-void read_algo(Section& algo, RobomimicPolicy& policy) {
+void read_algo(JsonSection& algo, RobomimicPolicy& policy) {
   DiffusionPolicySettings& s = policy.settings;
-  algo.in("optim_params", [&](Section& optim) {
-    optim.in("policy", [&](Section& p) {
+  algo.in("optim_params", [&](JsonSection& optim) {
+    optim.in("policy", [&](JsonSection& p) {
       p.off(
           "optimizer_type", [](const Json& v) { return v == "adam"; },
           "is not supported; the policy is trained with adam");
-      p.in("learning_rate", [&](Section& rate) {
+      p.in("learning_rate", [&](JsonSection& rate) {
         rate.take("initial", policy.learning_rate);
         rate.take("decay_factor", policy.learning_rate_decay);
         rate.take("epoch_schedule", policy.learning_rate_epochs);
         rate.off(
             "scheduler_type", [](const Json& v) { return v == "multistep"; }, "is not supported, only multistep is");
       });
-      p.in("regularization", [&](Section& r) { r.take("L2", policy.weight_decay); });
+      p.in("regularization", [&](JsonSection& r) { r.take("L2", policy.weight_decay); });
     });
   });
-  algo.in("horizon", [&](Section& h) {
+  algo.in("horizon", [&](JsonSection& h) {
     h.take("observation_horizon", s.horizon.observation_horizon);
     h.take("action_horizon", s.horizon.action_horizon);
     h.take("prediction_horizon", s.horizon.prediction_horizon);
   });
   bool unet = true, transformer = false, ddpm = true, ddim = false;
-  algo.in("unet", [&](Section& u) {
+  algo.in("unet", [&](JsonSection& u) {
     u.take("enabled", unet);
     u.take("diffusion_step_embed_dim", s.unet.diffusion_step_embed_dim);
     u.take("down_dims", s.unet.down_dims);
     u.take("kernel_size", s.unet.kernel_size);
     u.take("n_groups", s.unet.n_groups);
   });
-  algo.in("transformer", [&](Section& t) {
+  algo.in("transformer", [&](JsonSection& t) {
     t.take("enabled", transformer);
     t.take("n_layer", s.transformer.n_layer);
     t.take("n_head", s.transformer.n_head);
@@ -133,7 +66,7 @@ void read_algo(Section& algo, RobomimicPolicy& policy) {
   s.network = unet || !transformer ? "unet" : "transformer";
   if (!unet && !transformer)
     algo.refuse(algo.path() + ".unet.enabled", Json(false), "leaves the policy without a network");
-  algo.in("ema", [&](Section& e) {
+  algo.in("ema", [&](JsonSection& e) {
     e.take("enabled", policy.ema_enabled);
     e.take("power", policy.ema_power);
   });
@@ -143,11 +76,11 @@ void read_algo(Section& algo, RobomimicPolicy& policy) {
   SamplerSettings samplers[2];
   samplers[0].kind = "ddpm";
   samplers[0].num_inference_timesteps = 100;
-  algo.in("ddpm", [&](Section& d) {
+  algo.in("ddpm", [&](JsonSection& d) {
     d.take("enabled", ddpm);
     read_noise(d, schedules[0], samplers[0]);
   });
-  algo.in("ddim", [&](Section& d) {
+  algo.in("ddim", [&](JsonSection& d) {
     d.take("enabled", ddim);
     read_noise(d, schedules[1], samplers[1]);
   });
@@ -157,11 +90,11 @@ void read_algo(Section& algo, RobomimicPolicy& policy) {
   s.sampler = samplers[ddpm ? 0 : 1];
 }
 
-void read_randomizer(Section& rgb, const Json& kind, const Json& kwargs, ObservationEncoderSettings& encoder,
+void read_randomizer(JsonSection& rgb, const Json& kind, const Json& kwargs, ObservationEncoderSettings& encoder,
                      std::vector<std::string>& refused) {
   if (kind.is_null()) return;
   const std::string path = rgb.path() + ".obs_randomizer_kwargs";
-  Section section(kwargs, path, refused);
+  JsonSection section(kwargs, path, refused);
   if (kind == "CropRandomizer") {
     encoder.crop.enabled = true;
     section.take("crop_height", encoder.crop.crop_height);
@@ -183,13 +116,13 @@ void read_randomizer(Section& rgb, const Json& kind, const Json& kwargs, Observa
   }
 }
 
-void read_rgb(Section& rgb, RobomimicPolicy& policy, std::vector<std::string>& refused) {
+void read_rgb(JsonSection& rgb, RobomimicPolicy& policy, std::vector<std::string>& refused) {
   ObservationEncoderSettings& encoder = policy.settings.encoder;
   rgb.off(
       "core_class", [](const Json& v) { return v == "VisualCore"; }, "is not supported, only VisualCore is");
   rgb.off("fuser", is_empty, "is not supported");
   rgb.off("input_maps", is_empty, "is not supported");
-  rgb.in("core_kwargs", [&](Section& core) {
+  rgb.in("core_kwargs", [&](JsonSection& core) {
     core.take("backbone_class", encoder.core.backbone_class);
     const Json& pool = core.get("pool_class");
     encoder.core.pool_class = pool.is_null() ? "none" : pool.is_string() ? pool.get<std::string>() : pool.dump();
@@ -197,13 +130,13 @@ void read_rgb(Section& rgb, RobomimicPolicy& policy, std::vector<std::string>& r
     encoder.core.feature_dimension = width.is_number_integer() ? width.get<int>() : 0;
     core.off(
         "flatten", [](const Json& v) { return v == true; }, "is not supported: features are flattened");
-    core.in("backbone_kwargs", [&](Section& backbone) {
+    core.in("backbone_kwargs", [&](JsonSection& backbone) {
       backbone.take("pretrained", policy.pretrained_backbone);
       backbone.off("input_coord_conv", is_false, "is not supported");
       backbone.off("use_cam", is_false, "is not supported: the camera's intrinsics are no input");
       backbone.off("downsample", is_false, "is not supported");
     });
-    core.in("pool_kwargs", [&](Section& kwargs) {
+    core.in("pool_kwargs", [&](JsonSection& kwargs) {
       kwargs.take("num_kp", encoder.core.pool.num_kp);
       kwargs.take("temperature", encoder.core.pool.temperature);
       kwargs.take("learnable_temperature", encoder.core.pool.learnable_temperature);
@@ -221,24 +154,24 @@ void read_rgb(Section& rgb, RobomimicPolicy& policy, std::vector<std::string>& r
   }
 }
 
-void read_observation(Section& observation, RobomimicPolicy& policy, std::vector<std::string>& refused) {
+void read_observation(JsonSection& observation, RobomimicPolicy& policy, std::vector<std::string>& refused) {
   std::vector<std::string> cameras, low_dim;
   std::vector<int> image_dim;
   observation.take("image_dim", image_dim);
-  observation.in("modalities", [&](Section& modalities) {
-    modalities.in("obs", [&](Section& obs) {
+  observation.in("modalities", [&](JsonSection& modalities) {
+    modalities.in("obs", [&](JsonSection& obs) {
       obs.take("low_dim", low_dim);
       obs.take("rgb", cameras);
       obs.off("depth", is_empty, "is not supported");
       obs.off("scan", is_empty, "is not supported");
     });
-    modalities.in("goal", [&](Section& goal) {
+    modalities.in("goal", [&](JsonSection& goal) {
       for (const char* kind : {"low_dim", "rgb", "depth", "scan"})
         goal.off(kind, is_empty, "is not supported: policies have no goal observations");
     });
   });
-  observation.in("encoder", [&](Section& encoder) {
-    encoder.in("low_dim", [&](Section& plain) {
+  observation.in("encoder", [&](JsonSection& encoder) {
+    encoder.in("low_dim", [&](JsonSection& plain) {
       plain.off("core_class", is_empty, "is not supported: low-dimensional observations are taken as they are");
       plain.ignore("core_kwargs");
       plain.off("obs_randomizer_class", is_empty, "is not supported for low-dimensional observations");
@@ -247,7 +180,7 @@ void read_observation(Section& observation, RobomimicPolicy& policy, std::vector
     if (cameras.empty())
       encoder.ignore("rgb");
     else
-      encoder.in("rgb", [&](Section& rgb) { read_rgb(rgb, policy, refused); });
+      encoder.in("rgb", [&](JsonSection& rgb) { read_rgb(rgb, policy, refused); });
     encoder.ignore("depth");
     encoder.ignore("scan");
   });
@@ -265,11 +198,11 @@ RobomimicPolicy read_robomimic_policy(const Json& algo, const Json& observation,
   RobomimicPolicy policy;
   std::vector<std::string> refused;
   {
-    Section section(algo, "algo", refused);
+    JsonSection section(algo, "algo", refused);
     read_algo(section, policy);
   }
   {
-    Section section(observation, "observation", refused);
+    JsonSection section(observation, "observation", refused);
     read_observation(section, policy, refused);
   }
   std::vector<ObservationSettings>& observations = policy.settings.encoder.observations;

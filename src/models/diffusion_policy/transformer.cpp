@@ -4,7 +4,8 @@
 #include <limits>
 #include <utility>
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
 
 #include "core/error.h"
 #include "models/diffusion_policy/attention_layers.h"

@@ -1,6 +1,7 @@
 #include "models/diffusion_policy/visual_core.h"
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
 
 #include "core/error.h"
 #include "models/diffusion_policy/convolution.h"

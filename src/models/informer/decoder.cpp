@@ -1,6 +1,7 @@
 #include "models/informer/decoder.h"
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
 
 #include "models/module_list.h"
 #include "models/segment.h"

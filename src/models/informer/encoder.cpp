@@ -2,7 +2,8 @@
 
 #include <utility>
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
 
 #include "models/module_list.h"
 #include "models/segment.h"

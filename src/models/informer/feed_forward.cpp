@@ -1,6 +1,6 @@
 #include "models/informer/feed_forward.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 namespace cohort::models {
 

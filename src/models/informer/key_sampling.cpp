@@ -5,7 +5,7 @@
 #include <memory>
 #include <mutex>
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "core/error.h"
 #include "core/philox.h"

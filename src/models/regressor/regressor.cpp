@@ -1,6 +1,7 @@
 #include "models/regressor/regressor.h"
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
 
 #include "core/error.h"
 #include "models/informer/encoder.h"

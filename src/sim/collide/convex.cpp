@@ -8,8 +8,11 @@ namespace {
 
 /// Distances below this count as touching, m.
 constexpr double kTouching = 1e-9;
-/// The polytope stops growing when a new point is not farther out than its face by more than this, m.
-constexpr double kPolytopeTolerance = 1e-8;
+/// The polytope stops growing when a new point is not farther out than its face by more than this, m: MuJoCo's default
+/// of the same tolerance (ccd_tolerance).
+constexpr double kPolytopeTolerance = 1e-6;
+/// Meshes of fewer vertices are looked through; larger ones are climbed.
+constexpr int kClimbFrom = 16;
 constexpr int kGjkSteps = 100, kMostVertices = 132, kMostFaces = 264;
 
 /// A point of the Minkowski difference with the points it comes from.
@@ -34,44 +37,6 @@ struct Simplex {
   double weight[4];
   int count = 0;
 };
-
-/// Barycentric weights of the point of a triangle nearest to the origin (Ericson 2005, section 5.1.5); zero weights
-/// drop out.
-void nearest_on_triangle(Vec a, Vec b, Vec c, double* w) {
-  const Vec ab = b - a, ac = c - a;
-  const double d1 = -dot(ab, a), d2 = -dot(ac, a), d3 = -dot(ab, b), d4 = -dot(ac, b), d5 = -dot(ab, c),
-               d6 = -dot(ac, c);
-  w[0] = w[1] = w[2] = 0;
-  if (d1 <= 0 && d2 <= 0) {
-    w[0] = 1;
-    return;
-  }
-  if (d3 >= 0 && d4 <= d3) {
-    w[1] = 1;
-    return;
-  }
-  const double vc = d1 * d4 - d3 * d2;
-  if (vc <= 0 && d1 >= 0 && d3 <= 0) {
-    w[1] = d1 / (d1 - d3), w[0] = 1 - w[1];
-    return;
-  }
-  if (d6 >= 0 && d5 <= d6) {
-    w[2] = 1;
-    return;
-  }
-  const double vb = d5 * d2 - d1 * d6;
-  if (vb <= 0 && d2 >= 0 && d6 <= 0) {
-    w[2] = d2 / (d2 - d6), w[0] = 1 - w[2];
-    return;
-  }
-  const double va = d3 * d6 - d5 * d4;
-  if (va <= 0 && d4 - d3 >= 0 && d5 - d6 >= 0) {
-    w[2] = (d4 - d3) / ((d4 - d3) + (d5 - d6)), w[1] = 1 - w[2];
-    return;
-  }
-  const double inverse = 1 / (va + vb + vc);
-  w[1] = vb * inverse, w[2] = vc * inverse, w[0] = 1 - w[1] - w[2];
-}
 
 /// Reduces the simplex to the face nearest to the origin and returns that point; true when the origin is inside.
 bool reduce(Simplex& s, Vec& nearest) {
@@ -123,26 +88,31 @@ bool reduce(Simplex& s, Vec& nearest) {
   return false;
 }
 
-/// Nearest points of the cores; true when they are apart by more than kTouching.
-bool gjk(const ConvexShape& a, const ConvexShape& b, bool with_radius, Simplex& s, Vec& nearest) {
+enum class Cores { kApart, kTouch, kFar };
+
+/// Nearest points of the cores; whether they are apart by more than kTouching. Ends early, with kFar, when a support
+/// plane shows that they are apart by more than `bound`.
+Cores gjk(const ConvexShape& a, const ConvexShape& b, bool with_radius, double bound, Simplex& s, Vec& nearest) {
+  const auto apart = [](bool yes) { return yes ? Cores::kApart : Cores::kTouch; };
   Vec v = a.centre() - b.centre();
   if (dot(v, v) < 1e-20) v = {1, 0, 0};
   s.count = 0;
   nearest = v;
   for (int step = 0; step < kGjkSteps; ++step) {
     const Support p = support(a, b, -nearest, with_radius);
-    const double squared = dot(nearest, nearest);
+    const double squared = dot(nearest, nearest), along = dot(nearest, p.w);
+    if (along > 0 && along * along > bound * bound * squared) return Cores::kFar;
     // The support plane is no nearer than the point found, to rounding.
-    if (s.count > 0 && squared - dot(nearest, p.w) <= 1e-12 * squared) return true;
+    if (s.count > 0 && squared - along <= 1e-12 * squared) return Cores::kApart;
     for (int i = 0; i < s.count; ++i) {
       const Vec d = s.p[i].w - p.w;
-      if (dot(d, d) < 1e-26) return squared > kTouching * kTouching;
+      if (dot(d, d) < 1e-26) return apart(squared > kTouching * kTouching);
     }
     s.p[s.count++] = p;
-    if (reduce(s, nearest)) return false;
-    if (dot(nearest, nearest) <= kTouching * kTouching) return false;
+    if (reduce(s, nearest)) return Cores::kTouch;
+    if (dot(nearest, nearest) <= kTouching * kTouching) return Cores::kTouch;
   }
-  return dot(nearest, nearest) > kTouching * kTouching;
+  return apart(dot(nearest, nearest) > kTouching * kTouching);
 }
 
 struct Face {
@@ -155,7 +125,7 @@ struct Face {
 /// The polytope of the Minkowski difference around the origin.
 class Polytope {
  public:
-  Polytope(const ConvexShape& a, const ConvexShape& b) : a_(a), b_(b) {}
+  Polytope(const ConvexShape& a, const ConvexShape& b) : a_(a), b_(b) {}  // NOLINT: the unions stay as they are
 
   bool start(const Simplex& s) {
     count_ = 0;
@@ -218,6 +188,7 @@ class Polytope {
         Face& face = face_[f];
         if (!face.alive || dot(face.normal, p.w - vertex_[face.v[0]].w) <= 1e-14) continue;
         face.alive = false;
+        dead_[dead_count_++] = f;
         for (int k = 0; k < 3; ++k) {
           const int from = face.v[k], to = face.v[(k + 1) % 3];
           bool shared = false;
@@ -265,10 +236,7 @@ class Polytope {
   }
   /// False when there is no room; a face without area is left out.
   bool attach(int i, int j, int k) {
-    int at = faces_;
-    for (int f = 0; f < faces_ && at == faces_; ++f) {
-      if (!face_[f].alive) at = f;
-    }
+    const int at = dead_count_ > 0 ? dead_[--dead_count_] : faces_;
     if (at == kMostFaces) return false;
     Face f{{i, j, k}, cross(vertex_[j].w - vertex_[i].w, vertex_[k].w - vertex_[i].w), 0, true};
     const double area = norm(f.normal);
@@ -280,10 +248,21 @@ class Polytope {
   }
 
   const ConvexShape &a_, &b_;
-  Support vertex_[kMostVertices + 4];
-  Face face_[kMostFaces];
-  int count_ = 0, faces_ = 0;
+  // Unions keep their members from being zeroed, which takes longer than most searches.
+  union {
+    Support vertex_[kMostVertices + 4];
+  };
+  union {
+    Face face_[kMostFaces];
+  };
+  int dead_[kMostFaces];
+  int count_ = 0, faces_ = 0, dead_count_ = 0;
 };
+
+bool same_place(Vec a, Vec b) {
+  const Vec d = a - b;
+  return dot(d, d) < 1e-24;
+}
 
 /// Turns a shape by R about a point.
 ConvexShape turned(const ConvexShape& s, const double* R, Vec about) {
@@ -308,6 +287,42 @@ void rotation(double* R, Vec axis, double angle) {
 
 }  // namespace
 
+void nearest_on_triangle(Vec a, Vec b, Vec c, double* w) {
+  const Vec ab = b - a, ac = c - a;
+  const double d1 = -dot(ab, a), d2 = -dot(ac, a), d3 = -dot(ab, b), d4 = -dot(ac, b), d5 = -dot(ab, c),
+               d6 = -dot(ac, c);
+  w[0] = w[1] = w[2] = 0;
+  if (d1 <= 0 && d2 <= 0) {
+    w[0] = 1;
+    return;
+  }
+  if (d3 >= 0 && d4 <= d3) {
+    w[1] = 1;
+    return;
+  }
+  const double vc = d1 * d4 - d3 * d2;
+  if (vc <= 0 && d1 >= 0 && d3 <= 0) {
+    w[1] = d1 / (d1 - d3), w[0] = 1 - w[1];
+    return;
+  }
+  if (d6 >= 0 && d5 <= d6) {
+    w[2] = 1;
+    return;
+  }
+  const double vb = d5 * d2 - d1 * d6;
+  if (vb <= 0 && d2 >= 0 && d6 <= 0) {
+    w[2] = d2 / (d2 - d6), w[0] = 1 - w[2];
+    return;
+  }
+  const double va = d3 * d6 - d5 * d4;
+  if (va <= 0 && d4 - d3 >= 0 && d5 - d6 >= 0) {
+    w[2] = (d4 - d3) / ((d4 - d3) + (d5 - d6)), w[1] = 1 - w[2];
+    return;
+  }
+  const double inverse = 1 / (va + vb + vc);
+  w[1] = vb * inverse, w[2] = vc * inverse, w[0] = 1 - w[1] - w[2];
+}
+
 Vec ConvexShape::support(Vec direction) const {
   const Vec d = turn_back(rot, direction);
   Vec p;
@@ -328,18 +343,35 @@ Vec ConvexShape::support(Vec direction) const {
       break;
     }
     case kBox:
-      for (int i = 0; i < 3; ++i) p[i] = d[i] > 0 ? size[i] : -size[i];
+      p = {d.x > 0 ? size.x : -size.x, d.y > 0 ? size.y : -size.y, d.z > 0 ? size.z : -size.z};
       break;
     case kMesh: {
-      double best = -1e300;
-      int at = 0;
-      for (int i = 0; i < vertex_count; ++i) {
+      const auto along = [&](int i) {
         const float* v = vertices + 3 * i;
-        const double along =
-            d.x * static_cast<double>(v[0]) + d.y * static_cast<double>(v[1]) + d.z * static_cast<double>(v[2]);
-        if (along > best) best = along, at = i;
+        return d.x * static_cast<double>(v[0]) + d.y * static_cast<double>(v[1]) + d.z * static_cast<double>(v[2]);
+      };
+      int at = 0;
+      if (edges != nullptr && vertex_count >= kClimbFrom) {
+        // From neighbour to farther neighbour: a convex body has no hill but the highest.
+        at = last_vertex;
+        double best = along(at);
+        for (int from = -1; from != at;) {
+          from = at;
+          for (const int* e = edges + edges[from]; *e >= 0; ++e) {
+            const double height = along(*e);
+            if (height > best) best = height, at = *e;
+          }
+        }
+        last_vertex = at;
+      } else {
+        double best = -1e300;
+        for (int i = 0; i < vertex_count; ++i) {
+          const double height = along(i);
+          if (height > best) best = height, at = i;
+        }
       }
-      for (int i = 0; i < 3; ++i) p[i] = static_cast<double>(vertices[3 * at + i]);
+      const float* v = vertices + 3 * at;
+      p = {static_cast<double>(v[0]), static_cast<double>(v[1]), static_cast<double>(v[2])};
       break;
     }
     default:
@@ -352,7 +384,10 @@ bool convex_distance(const ConvexShape& a, const ConvexShape& b, double reach, W
   Simplex s;
   Vec nearest;
   const double around = a.radius() + b.radius();
-  if (gjk(a, b, false, s, nearest)) {
+  // A hair more than the reach, so that rounding decides nothing here.
+  const Cores cores = gjk(a, b, false, (reach + around) * (1 + 1e-9) + kTouching, s, nearest);
+  if (cores == Cores::kFar) return false;
+  if (cores == Cores::kApart) {
     const double apart = norm(nearest);
     out.dist = apart - around;
     if (out.dist > reach) return false;
@@ -364,7 +399,7 @@ bool convex_distance(const ConvexShape& a, const ConvexShape& b, double reach, W
     return true;
   }
   // The cores overlap: the polytope of the whole shapes.
-  if (around > 0 && gjk(a, b, true, s, nearest)) return false;
+  if (around > 0 && gjk(a, b, true, 1e300, s, nearest) != Cores::kTouch) return false;
   Polytope polytope(a, b);
   if (!polytope.start(s)) return false;
   const int face = polytope.expand();
@@ -393,8 +428,15 @@ int convex_contacts(const ConvexShape& a, const ConvexShape& b, double bound, do
   t1 = (1 / norm(t1)) * t1;
   const Vec t2 = cross(n, t1);
   for (const Vec& axis : {t1, t2}) {
+    double R[9], back[9];
+    // Seen from a shape, the turned shapes' normal is at most twice the angle from the present one. A shape that
+    // touches with one corner all the while has no second contact here.
+    rotation(R, axis, 2 * kAngle);
+    if (same_place(a.support(turn(R, n)), a.support(turn_back(R, n))) ||
+        same_place(b.support(turn(R, -n)), b.support(turn_back(R, -n)))) {
+      continue;
+    }
     for (double angle : {-kAngle, kAngle}) {
-      double R[9], back[9];
       rotation(R, axis, angle);
       rotation(back, axis, -angle);
       Witness other;

@@ -11,13 +11,17 @@ struct ConvexShape {
   int shape = 0;  ///< GeomShape
   Vec size;
   Vec pos;
+  Vec middle;  ///< a point inside, in the shape's frame
   double rot[9];
   const float* vertices = nullptr;  ///< mesh: (count, 3), in the shape's frame
   int vertex_count = 0;
+  const int* edges =
+      nullptr;  ///< mesh: where the list of each vertex' neighbours begins, relative to here; -1 ends a list
+  mutable int last_vertex = 0;  ///< mesh with edges: where the last search ended and the next one begins
   double radius() const { return shape == kSphere || shape == kCapsule ? size.x : 0; }
   /// The core's farthest point in a direction.
   Vec support(Vec direction) const;
-  Vec centre() const { return pos; }
+  Vec centre() const { return turn(rot, middle) + pos; }
 };
 
 struct Witness {
@@ -25,6 +29,9 @@ struct Witness {
   Vec on1, on2;     ///< nearest, or deepest, points of the surfaces
   Vec normal;       ///< unit, from shape 1 to shape 2
 };
+
+/// Barycentric weights of the point of a triangle nearest to the origin (Ericson 2005, section 5.1.5).
+void nearest_on_triangle(Vec a, Vec b, Vec c, double* w);
 
 /// False when the shapes are farther apart than `reach` or, which takes a degenerate shape, no answer is found.
 bool convex_distance(const ConvexShape& a, const ConvexShape& b, double reach, Witness& out);

@@ -1,6 +1,7 @@
 #include "sim/collide/mesh.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace cohort::sim::collide {
 
@@ -9,6 +10,81 @@ namespace {
 /// Further corners of a mesh on a plane are at least this share of its bounding radius away from the lowest one.
 constexpr double kSpread = 0.3;
 constexpr int kPlaneContacts = 3;
+
+/// The corners of a height field's prism: three at the bottom, three above them.
+struct Prism {
+  Vec corner[6];
+  explicit Prism(const float* points) {
+    for (int k = 0; k < 6; ++k) {
+      corner[k] = {static_cast<double>(points[3 * k]), static_cast<double>(points[3 * k + 1]),
+                   static_cast<double>(points[3 * k + 2])};
+    }
+  }
+};
+
+/// A prism and a sphere, without a search; false when they are apart by more than `reach`.
+bool sphere_prism(const float* points, Vec centre, double radius, double reach, Witness& w) {
+  constexpr int kTop[3] = {3, 4, 5}, kBottom[3] = {0, 1, 2};
+  const Prism prism(points);
+  const auto touch = [&](Vec on, Vec away, double apart) {
+    if (apart > radius + reach) return false;
+    w.dist = apart - radius;
+    w.normal = away;
+    w.on1 = on;
+    w.on2 = centre - radius * away;
+    return true;
+  };
+  const auto nearest_on = [&](const int* f) {
+    double weight[3];
+    const Vec a = prism.corner[f[0]], b = prism.corner[f[1]], c = prism.corner[f[2]];
+    nearest_on_triangle(a - centre, b - centre, c - centre, weight);
+    return weight[0] * a + weight[1] * b + weight[2] * c;
+  };
+  // Mostly the nearest point is the top's: when no corner of the bottom lies farther towards the centre.
+  {
+    const Vec on = nearest_on(kTop), d = centre - on;
+    const double squared = dot(d, d);
+    bool nearest = d.z > 0;
+    for (const int k : kBottom) nearest = nearest && dot(d, prism.corner[k] - on) <= 0;
+    if (nearest) {
+      const double apart = std::sqrt(squared);
+      return touch(on, (1 / apart) * d, apart);
+    }
+  }
+  const Vec middle = (1.0 / 6) * (prism.corner[0] + prism.corner[1] + prism.corner[2] + prism.corner[3] +
+                                  prism.corner[4] + prism.corner[5]);
+  // Two triangles for each of the three sides, then top and bottom.
+  const int face[8][3] = {{0, 1, 4},
+                          {0, 4, 3},
+                          {1, 2, 5},
+                          {1, 5, 4},
+                          {2, 0, 3},
+                          {2, 3, 5},
+                          {kTop[0], kTop[1], kTop[2]},
+                          {kBottom[0], kBottom[1], kBottom[2]}};
+  double farthest = -1e300;
+  Vec out;
+  for (const int k : {0, 2, 4, 6, 7}) {
+    const Vec at = prism.corner[face[k][0]];
+    Vec n = cross(prism.corner[face[k][1]] - at, prism.corner[face[k][2]] - at);
+    const double length = norm(n);
+    if (length < 1e-18) continue;  // a side without height
+    n = (dot(n, at - middle) < 0 ? -1 / length : 1 / length) * n;
+    const double beyond = dot(n, centre - at);
+    if (beyond > radius + reach) return false;
+    if (beyond > farthest) farthest = beyond, out = n;
+  }
+  // The centre is inside: out through the nearest face.
+  if (farthest <= 0) return touch(centre - farthest * out, out, farthest);
+  double nearest = 1e300;
+  Vec on;
+  for (const auto& f : face) {
+    const Vec at = nearest_on(f), d = centre - at;
+    if (dot(d, d) < nearest) nearest = dot(d, d), on = at;
+  }
+  const double apart = std::sqrt(nearest);
+  return touch(on, apart > 1e-12 ? (1 / apart) * (centre - on) : out, apart);
+}
 
 }  // namespace
 
@@ -27,6 +103,7 @@ ConvexShape convex_shape(const ModelView& m, const QueuedShape& s) {
     const MeshRecord& mesh = m.mesh[s.geom->data];
     c.vertices = m.mesh_vertex + 3 * mesh.first_vertex;
     c.vertex_count = mesh.vertex_count;
+    if (mesh.first_edge >= 0) c.edges = m.mesh_edge + mesh.first_edge;
   }
   return c;
 }
@@ -84,6 +161,11 @@ int height_field_convex(const ModelView& m, const QueuedShape& field, const Queu
     const Vec c = turn_back(field.rot, column(s.rot, i));
     for (int r = 0; r < 3; ++r) s.rot[3 * r + i] = c[r];
   }
+  const double around = static_cast<double>(shape.geom->radius) + reach;
+  if (std::abs(s.pos.x) > width + around || std::abs(s.pos.y) > depth + around || s.pos.z > top + around ||
+      s.pos.z < -bottom - around) {
+    return 0;
+  }
   Vec lower, upper;
   for (int i = 0; i < 3; ++i) {
     Vec d;
@@ -108,6 +190,22 @@ int height_field_convex(const ModelView& m, const QueuedShape& field, const Queu
   const double identity[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1};
   std::copy_n(identity, 9, prism.rot);
   int count = 0;
+  const auto keep = [&](const Witness& w) {
+    int slot = count;
+    if (count == kMaxPairContacts) {
+      // The shallowest makes room for a deeper one.
+      slot = 0;
+      for (int k = 1; k < count; ++k) {
+        if (out[k].dist > out[slot].dist) slot = k;
+      }
+      if (out[slot].dist <= w.dist) return;
+    } else {
+      ++count;
+    }
+    out[slot].dist = w.dist;
+    put(out[slot].pos, turn(field.rot, 0.5 * (w.on1 + w.on2)) + vec(field.pos));
+    put(out[slot].normal, turn(field.rot, w.normal));
+  };
   for (int r = r0; r < r1; ++r) {
     for (int c = c0; c < c1; ++c) {
       // Two triangles of a cell, each over three of its corners.
@@ -126,25 +224,25 @@ int height_field_convex(const ModelView& m, const QueuedShape& field, const Queu
           points[9 + 3 * k + 2] = static_cast<float>(z);
         }
         if (highest + reach < lower.z) continue;
-        prism.vertices = points;
-        // Its middle is where the search begins.
-        prism.pos = {};
-        Witness w;
-        if (!convex_distance(prism, s, reach, w)) continue;
-        int slot = count;
-        if (count == kMaxPairContacts) {
-          // The shallowest makes room for a deeper one.
-          slot = 0;
-          for (int k = 1; k < count; ++k) {
-            if (out[k].dist > out[slot].dist) slot = k;
-          }
-          if (out[slot].dist <= w.dist) continue;
-        } else {
-          ++count;
+        // The prism lies below the plane of its triangle.
+        const auto corner = [&](int k) {
+          return Vec{static_cast<double>(points[9 + 3 * k]), static_cast<double>(points[10 + 3 * k]),
+                     static_cast<double>(points[11 + 3 * k])};
+        };
+        Vec up = cross(corner(1) - corner(0), corner(2) - corner(0));
+        if (up.z < 0) up = -up;
+        const double length = norm(up);
+        if (dot(up, s.support(-up) - corner(0)) > (s.radius() + reach) * length * (1 + 1e-9)) continue;
+        if (s.shape == kSphere) {
+          Witness w;
+          if (sphere_prism(points, s.pos, s.radius(), reach, w)) keep(w);
+          continue;
         }
-        out[slot].dist = w.dist;
-        put(out[slot].pos, turn(field.rot, 0.5 * (w.on1 + w.on2)) + vec(field.pos));
-        put(out[slot].normal, turn(field.rot, w.normal));
+        prism.vertices = points;
+        // The search begins between the middles: a prism's frame is the field's.
+        prism.middle = (1.0 / 3) * (corner(0) + corner(1) + corner(2));
+        Witness w;
+        if (convex_distance(prism, s, reach, w)) keep(w);
       }
     }
   }

@@ -1,6 +1,6 @@
 #include "sim/collide/queued.h"
 
-#include "sim/collide/box_box.h"
+#include "sim/collide/closed.h"
 #include "sim/collide/convex.h"
 #include "sim/collide/mesh.h"
 #include "sim/kernels/pair_kernels.h"
@@ -11,9 +11,8 @@ int queued_narrow_phase(const ModelView& m, int kernel, const QueuedShape& s1, c
                         QueuedContact* out) {
   switch (kernel) {
     case kCapsuleBox:
-      return collide::capsule_box(s1, s2, reach, out);
     case kBoxBox:
-      return collide::box_box(s1, s2, reach, out);
+      return closed_narrow_phase(kernel, s1, s2, reach, out);
     case kConvexConvex: {
       const double bound = static_cast<double>(s1.geom->radius < s2.geom->radius ? s1.geom->radius : s2.geom->radius);
       return collide::convex_contacts(collide::convex_shape(m, s1), collide::convex_shape(m, s2), bound, reach, out);

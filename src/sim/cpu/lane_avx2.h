@@ -23,6 +23,9 @@ COHORT_LANE Mask8 flip(Mask8 a) {
 COHORT_LANE bool any(Mask8 m) {
   return _mm256_movemask_ps(reinterpret_cast<__m256>(m.v)) != 0;
 }
+COHORT_LANE unsigned lane_bits(Mask8 m) {
+  return static_cast<unsigned>(_mm256_movemask_ps(reinterpret_cast<__m256>(m.v)));
+}
 
 struct Float8 {
   typedef float Native __attribute__((vector_size(32)));

@@ -1,5 +1,6 @@
-/// Sixteen floats: AVX-512 (F and DQ). Compiler vector extensions behind a small wrapper; only sqrt, fma and any() are
-/// intrinsics.
+/// Sixteen floats: AVX-512 (F and DQ). Compiler vector extensions behind a small wrapper; sqrt, fma and everything
+/// about masks are intrinsics, because the extensions keep a mask as sixteen integers and turn it into a mask register
+/// and back at every use.
 #pragma once
 #include <immintrin.h>
 
@@ -8,22 +9,25 @@
 namespace cohort::sim {
 
 struct Mask16 {
-  typedef int Native __attribute__((vector_size(64)));
-  Native v;
+  __mmask16 v;
 };
 COHORT_LANE Mask16 operator&(Mask16 a, Mask16 b) {
-  return {a.v & b.v};
+  return {static_cast<__mmask16>(a.v & b.v)};
 }
 COHORT_LANE Mask16 operator|(Mask16 a, Mask16 b) {
-  return {a.v | b.v};
+  return {static_cast<__mmask16>(a.v | b.v)};
 }
 COHORT_LANE Mask16 flip(Mask16 a) {
-  return {~a.v};
+  return {static_cast<__mmask16>(~a.v)};
 }
 COHORT_LANE bool any(Mask16 m) {
-  return _mm512_movepi32_mask(reinterpret_cast<__m512i>(m.v)) != 0;
+  return m.v != 0;
+}
+COHORT_LANE unsigned lane_bits(Mask16 m) {
+  return m.v;
 }
 
+typedef int Int16 __attribute__((vector_size(64)));
 struct Float16 {
   typedef float Native __attribute__((vector_size(64)));
   Native v;
@@ -56,25 +60,26 @@ COHORT_LANE Float16& operator*=(Float16& a, Float16 b) {
   return a = a * b;
 }
 COHORT_LANE Mask16 operator<(Float16 a, Float16 b) {
-  return {a.v < b.v};
+  return {_mm512_cmp_ps_mask(reinterpret_cast<__m512>(a.v), reinterpret_cast<__m512>(b.v), _CMP_LT_OS)};
 }
 COHORT_LANE Mask16 operator>(Float16 a, Float16 b) {
-  return {a.v > b.v};
+  return {_mm512_cmp_ps_mask(reinterpret_cast<__m512>(a.v), reinterpret_cast<__m512>(b.v), _CMP_GT_OS)};
 }
 COHORT_LANE Mask16 operator<=(Float16 a, Float16 b) {
-  return {a.v <= b.v};
+  return {_mm512_cmp_ps_mask(reinterpret_cast<__m512>(a.v), reinterpret_cast<__m512>(b.v), _CMP_LE_OS)};
 }
 COHORT_LANE Mask16 operator>=(Float16 a, Float16 b) {
-  return {a.v >= b.v};
+  return {_mm512_cmp_ps_mask(reinterpret_cast<__m512>(a.v), reinterpret_cast<__m512>(b.v), _CMP_GE_OS)};
 }
 COHORT_LANE Mask16 operator!=(Float16 a, Float16 b) {
-  return {a.v != b.v};
+  return {_mm512_cmp_ps_mask(reinterpret_cast<__m512>(a.v), reinterpret_cast<__m512>(b.v), _CMP_NEQ_UQ)};
 }
 COHORT_LANE Mask16 operator==(Float16 a, Float16 b) {
-  return {a.v == b.v};
+  return {_mm512_cmp_ps_mask(reinterpret_cast<__m512>(a.v), reinterpret_cast<__m512>(b.v), _CMP_EQ_OQ)};
 }
 COHORT_LANE Float16 select(Mask16 m, Float16 a, Float16 b) {
-  return m.v ? a.v : b.v;
+  return reinterpret_cast<Float16::Native>(
+      _mm512_mask_blend_ps(m.v, reinterpret_cast<__m512>(b.v), reinterpret_cast<__m512>(a.v)));
 }
 COHORT_LANE Float16 fma(Float16 a, Float16 b, Float16 c) {
   return reinterpret_cast<Float16::Native>(
@@ -92,11 +97,11 @@ COHORT_LANE void store(float* p, Float16 a) {
   _mm512_store_ps(p, reinterpret_cast<__m512>(a.v));
 }
 COHORT_LANE Float16 scale_exponent(Float16 x, Float16 n) {
-  const Mask16::Native bits = (__builtin_convertvector(n.v, Mask16::Native) + 127) << 23;
+  const Int16 bits = (__builtin_convertvector(n.v, Int16) + 127) << 23;
   return x.v * reinterpret_cast<Float16::Native>(bits);
 }
 COHORT_LANE Float16 split_exponent(Float16 x, Float16& mantissa) {
-  const Mask16::Native bits = reinterpret_cast<Mask16::Native>(x.v);
+  const Int16 bits = reinterpret_cast<Int16>(x.v);
   mantissa = reinterpret_cast<Float16::Native>((bits & 0x007fffff) | 0x3f800000);
   return __builtin_convertvector((bits >> 23) - 127, Float16::Native);
 }

@@ -53,6 +53,7 @@ COHORT_KERNEL void contact_group(const ModelView& m, Workspace<L>& w, Constraint
   g.mu = p.mu;
   g.pair = pair;
   g.fits = p.fits;
+  g.lanes = lane_bits(on);
   const bool own = (m.varies & kVariesFriction) != 0;
   const int kept_size = m.keep_contacts ? KeptContact::kSize : 0;
   const GroupLayout l = layout_of(g);
@@ -113,12 +114,61 @@ COHORT_KERNEL void contact_group(const ModelView& m, Workspace<L>& w, Constraint
   c.constrained = c.constrained | on;
 }
 
+/// Contacts of consecutive pairs that are alike: those of different lanes share a group. A lane's contacts stay in the
+/// order of its pairs, so that its sums are what they would be alone.
+template <class L>
+struct SharedContacts {
+  using V = typename L::V;
+  static constexpr int kMost = 8;  ///< groups; a fuller lane begins new ones
+  ContactPoint<V> point[kMost];
+  typename L::M on[kMost];
+  V shift1[3], count;  ///< count: of each lane
+  int used = 0, pair = 0;
+
+  COHORT_LANE void flush(const ModelView& m, Workspace<L>& w, Constraints<L>& c) {
+    for (int s = 0; s < used; ++s) contact_group<L>(m, w, c, pair, point[s], shift1, on[s], on[s]);
+    used = 0;
+  }
+  COHORT_LANE void add(const ModelView& m, Workspace<L>& w, Constraints<L>& c, int k, const ContactPoint<V>& p,
+                       const V* shift, typename L::M lanes) {
+    if (used == kMost && any(lanes & (count >= V(static_cast<float>(kMost))))) flush(m, w, c);
+    if (used == 0) {
+      pair = k, count = V(0.0f);
+      for (int i = 0; i < 3; ++i) shift1[i] = shift[i];
+    }
+    auto left = lanes;
+    for (int s = 0; any(left); ++s) {
+      const auto here = left & (count <= V(static_cast<float>(s)));
+      if (s == used) {
+        // The other lanes get numbers that are finite.
+        point[s] = p, on[s] = here, ++used;
+      } else if (any(here)) {
+        ContactPoint<V>& to = point[s];
+        to.dist = select(here, p.dist, to.dist);
+        for (int i = 0; i < 3; ++i) {
+          to.pos[i] = select(here, p.pos[i], to.pos[i]);
+          to.normal[i] = select(here, p.normal[i], to.normal[i]);
+          to.hint[i] = select(here, p.hint[i], to.hint[i]);
+        }
+        on[s] = on[s] | here;
+      }
+      left = left & flip(here);
+    }
+    count = count + select(lanes, V(1.0f), V(0.0f));
+  }
+};
+
 template <class L>
 COHORT_KERNEL void contact_rows(const ModelView& m, Workspace<L>& w, Constraints<L>& c) {
   using V = typename L::V;
   geom_poses<L>(m, w, c);
+  // Where sensors ask for a pair's contacts or environments have numbers of their own, every pair has its own groups.
+  const bool share =
+      L::kWidth > 1 && !m.keep_contacts && (m.varies & (kVariesFriction | kVariesMass | kVariesArmature)) == 0;
+  SharedContacts<L> shared;
   for (int k = 0; k < m.npair; ++k) {
     const PairRecord& p = m.pair[k];
+    if (L::kWidth > 1 && !p.as_before) shared.flush(m, w, c);
     const GeomRecord &g1 = m.geom[p.geom1], &g2 = m.geom[p.geom2];
     const int root1 = g1.body < 0 ? -1 : m.body[g1.body].root, root2 = g2.body < 0 ? -1 : m.body[g2.body].root;
     // shift: from the second tree's reference point to the first's.
@@ -159,9 +209,14 @@ COHORT_KERNEL void contact_rows(const ModelView& m, Workspace<L>& w, Constraints
       if (!any(found)) continue;
       c.contacts = c.contacts + select(found, V(1.0f), V(0.0f));
       const auto on = points[i].dist < V(p.margin);
-      if (m.keep_contacts || any(on)) contact_group<L>(m, w, c, k, points[i], shift1, on, found);
+      if (share) {
+        if (any(on)) shared.add(m, w, c, k, points[i], shift1, on);
+      } else if (m.keep_contacts || any(on)) {
+        contact_group<L>(m, w, c, k, points[i], shift1, on, found);
+      }
     }
   }
+  if (L::kWidth > 1) shared.flush(m, w, c);
 }
 
 }  // namespace cohort::sim

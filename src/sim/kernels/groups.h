@@ -25,6 +25,7 @@ struct Group {
   int pair;               ///< contacts: which, otherwise -1; equalities: -2 - which
   int fits;               ///< the inertia matrix has an entry for every two of its dofs
   int own = 0;            ///< contacts: where in the piece the lanes' friction and mu are, or 0: friction and mu hold
+  unsigned lanes = ~0u;   ///< bits of the lanes where it weighs anything; for the others it adds zeros
 };
 
 /// Offsets inside a group's piece of the pool, in values per lane.
@@ -162,11 +163,30 @@ COHORT_LANE void to_edges(const Group& g, typename L::Ptr piece, const typename 
 inline constexpr int kMaxDim = 6;
 inline constexpr int kMaxEdges = 10;
 
+/// The group's Jacobian times x: kDim rows side by side, so that their sums do not wait for each other.
+template <class L, int kDim>
+COHORT_LANE void jacobian_times(const ModelView& m, const Group& g, typename L::Ptr jacobian, typename L::Ptr x,
+                                typename L::V* rows) {
+  const int* dofs = m.row_dof + g.first_dof;
+  const int n = g.dofs;
+  for (int r = 0; r < kDim; ++r) rows[r] = typename L::V(0.0f);
+  for (int k = 0; k < n; ++k) {
+    const typename L::V xk = x[dofs[k]];
+    for (int r = 0; r < kDim; ++r) rows[r] = fma(typename L::V(jacobian[r * n + k]), xk, rows[r]);
+  }
+}
+
 template <class L>
 COHORT_LANE void edges_of(const ModelView& m, const Group& g, typename L::Ptr jacobian, typename L::Ptr x,
                           typename L::V* edges) {
   typename L::V rows[kMaxDim];
-  for (int r = 0; r < g.dim; ++r) rows[r] = row_times<L>(m, g, jacobian, r, x);
+  if (g.dim == 1) {
+    jacobian_times<L, 1>(m, g, jacobian, x, rows);
+  } else if (g.dim == 3) {
+    jacobian_times<L, 3>(m, g, jacobian, x, rows);
+  } else {
+    for (int r = 0; r < g.dim; ++r) rows[r] = row_times<L>(m, g, jacobian, r, x);
+  }
   to_edges<L>(g, jacobian, rows, edges);
 }
 
@@ -192,6 +212,7 @@ COHORT_LANE void finish_row(const ModelView& m, Workspace<L>& w, Constraints<L>&
   const V imp = impedance(s, impedance_at);
   const V R = max((V(1.0f) - imp) * inverse_weight / imp, V(1e-15f));
   piece[l.weight] = select(on, V(1.0f) / R, V(0.0f));
+  c.group[c.count - 1].lanes = lane_bits(on);
   const V vel = row_times<L>(m, g, piece, 0, w.v);
   piece[l.aref] = -(V(s.damping) * vel) - V(s.stiffness) * imp * d;
   c.constrained = c.constrained | on;

@@ -11,14 +11,7 @@
 /// the instructions of one processor, and the linker would be free to use that copy everywhere.
 #pragma once
 
-#if defined(__CUDACC__)
-#define COHORT_LANE __host__ __device__ __forceinline__
-#define COHORT_KERNEL __host__ __device__
-#else
-#define COHORT_LANE inline __attribute__((always_inline))
-/// A stage: worth a call of its own, so that it is compiled once per lane type.
-#define COHORT_KERNEL __attribute__((noinline))
-#endif
+#include "sim/kernels/device.h"
 
 namespace cohort::sim {
 
@@ -43,6 +36,10 @@ COHORT_LANE float select(bool m, float a, float b) {
 }
 COHORT_LANE bool any(bool m) {
   return m;
+}
+/// Bit i: lane i.
+COHORT_LANE unsigned lane_bits(bool m) {
+  return m ? 1u : 0u;
 }
 /// The other lanes.
 COHORT_LANE bool flip(bool m) {

@@ -5,6 +5,7 @@
 /// "Body" here is a moving body: links that are welded together are one body, the world's static links are none. Body
 /// frames are turned so that a hinge's axis is a coordinate axis where possible.
 #pragma once
+#include "sim/kernels/device.h"
 
 namespace cohort::sim {
 
@@ -248,6 +249,7 @@ struct PairRecord {
   float mu;                  ///< of the regularized cone: friction[0] / sqrt(impratio)
   int fits;                  ///< every two dofs are on one chain: the inertia matrix has their entry
   int first_dof, dof_count;  ///< into row_dof and row_sign
+  int as_before;  ///< the pair before moves the same bodies and has the same numbers: contacts may share groups
 };
 enum EqualityKind : int { kEqualityConnect = 0, kEqualityWeld = 1, kEqualityJoint = 2, kEqualityTendon = 3 };
 
@@ -414,7 +416,7 @@ struct ModelView {
 };
 
 /// Entry (i, j), j <= i, of a symmetric matrix stored as its lower triangle by rows.
-inline constexpr int triangle(int i, int j) {
+COHORT_DEVICE inline constexpr int triangle(int i, int j) {
   return i * (i + 1) / 2 + j;
 }
 

@@ -1,6 +1,9 @@
 /// The lanes' side of the queued narrow phases (collide/queued.h): environments of a block that are near are taken out
 /// of their lanes one by one, and their contacts put back.
 #pragma once
+#if defined(__CUDACC__)
+#include "sim/collide/closed.h"
+#endif
 #include "sim/collide/queued.h"
 #include "sim/kernels/collide.h"
 
@@ -11,7 +14,7 @@ template <class L>
 COHORT_KERNEL int queue_narrow_phase(ContactPoint<typename L::V>* out, const ModelView& m, const PairRecord& p,
                                      const PairPose<typename L::V>& pose, typename L::M near) {
   using V = typename L::V;
-  constexpr int kLanes = 16;
+  constexpr int kLanes = L::kWidth;
   alignas(64) float waits[kLanes], pose_of[24][kLanes], result[7][kLanes];
   store(waits, select(near, V(1.0f), V(0.0f)));
   for (int i = 0; i < 3; ++i) store(pose_of[i], pose.pos1[i]), store(pose_of[12 + i], pose.pos2[i]);
@@ -24,8 +27,12 @@ COHORT_KERNEL int queue_narrow_phase(ContactPoint<typename L::V>* out, const Mod
     QueuedShape s1{m.geom + p.geom1, {}, {}}, s2{m.geom + p.geom2, {}, {}};
     for (int i = 0; i < 3; ++i) s1.pos[i] = pose_of[i][lane], s2.pos[i] = pose_of[12 + i][lane];
     for (int i = 0; i < 9; ++i) s1.rot[i] = pose_of[3 + i][lane], s2.rot[i] = pose_of[15 + i][lane];
-    counts[lane] = queued_narrow_phase(m, p.kernel, s1, s2, static_cast<double>(p.margin) + static_cast<double>(p.gap),
-                                       contacts[lane]);
+    const double reach = static_cast<double>(p.margin) + static_cast<double>(p.gap);
+#if defined(__CUDACC__)
+    counts[lane] = closed_narrow_phase(p.kernel, s1, s2, reach, contacts[lane]);  // cuda/engine.cpp refuses the others
+#else
+    counts[lane] = queued_narrow_phase(m, p.kernel, s1, s2, reach, contacts[lane]);
+#endif
     most = counts[lane] > most ? counts[lane] : most;
   }
   for (int k = 0; k < most; ++k) {

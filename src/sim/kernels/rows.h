@@ -175,15 +175,30 @@ COHORT_KERNEL void limit_rows(const ModelView& m, Workspace<L>& w, Constraints<L
       continue;
     }
     const V value = limit.kind == 0 ? w.q[limit.index] : w.ten_length[limit.index];
+    const auto coefficient = [&](int k) {
+      return limit.kind == 0 ? V(1.0f) : wrap_arm<L>(m, w, m.tendon[limit.index].first_wrap + k);
+    };
+    if (L::kWidth > 1 && limit.upper - limit.lower > 2 * limit.margin) {
+      // No lane is at both ends: they share a group.
+      const V low = (value - V(limit.lower)) - V(limit.margin), high = (V(limit.upper) - value) - V(limit.margin);
+      const auto at_low = low < V(0.0f);
+      const V d = select(at_low, low, high);
+      const auto on = d < V(0.0f);
+      if (!any(on)) continue;
+      const auto piece = open_group(g, c);
+      for (int k = 0; k < limit.dof_count; ++k) {
+        piece[k] = select(at_low, coefficient(k), -coefficient(k));
+      }
+      finish_row(m, w, c, g, piece, limit.solver, weight_of<L>(m, w, limit.inverse_weight, ratio_layout(m).limit + i),
+                 d, d, on);
+      continue;
+    }
     for (int side = 0; side < 2; ++side) {
       const V d = (side == 0 ? value - V(limit.lower) : V(limit.upper) - value) - V(limit.margin);
       const auto on = d < V(0.0f);
       if (!any(on)) continue;
       const auto piece = open_group(g, c);
-      for (int k = 0; k < limit.dof_count; ++k) {
-        const V arm = limit.kind == 0 ? V(1.0f) : wrap_arm<L>(m, w, m.tendon[limit.index].first_wrap + k);
-        piece[k] = side == 0 ? arm : -arm;
-      }
+      for (int k = 0; k < limit.dof_count; ++k) piece[k] = side == 0 ? coefficient(k) : -coefficient(k);
       finish_row(m, w, c, g, piece, limit.solver, weight_of<L>(m, w, limit.inverse_weight, ratio_layout(m).limit + i),
                  d, d, on);
     }

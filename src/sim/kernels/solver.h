@@ -2,7 +2,7 @@
 ///   1/2 (a - a0)' M (a - a0) + sum over constraints of s(J a - aref)
 /// by Newton's method or conjugate gradients, with MuJoCo's costs, termination and warm start (MuJoCo's documentation,
 /// "Constraint solver"; Todorov 2014). Lanes run together; one that has converged keeps its numbers while the others go
-/// on.
+/// on, and a group that weighs nothing in any lane that goes on is left out: it would add zeros.
 ///
 /// Where single precision forces a difference: the line search ends when the slope has fallen to kSlopeTolerance of its
 /// start, if MuJoCo's own tolerance lies below; costs enter as differences along the search only.
@@ -198,12 +198,15 @@ COHORT_KERNEL void group_cost(const Group& g, typename L::Ptr piece, typename L:
   }
 }
 
-/// piece[to] := J x, in the constraint's rows.
+/// J x, in the constraint's rows: less the reference acceleration to piece[jar] of every group, or to piece[jv] of
+/// those that weigh in a lane of `live`.
 template <class L>
-COHORT_KERNEL void multiply_rows(const ModelView& m, Constraints<L>& c, typename L::Ptr x, bool subtract_reference) {
+COHORT_KERNEL void multiply_rows(const ModelView& m, Constraints<L>& c, typename L::Ptr x, bool subtract_reference,
+                                 unsigned live = 0) {
   using V = typename L::V;
   for (int k = 0; k < c.count; ++k) {
     const Group& g = c.group[k];
+    if (!subtract_reference && (g.lanes & live) == 0) continue;
     const auto piece = c.pool + g.at;
     const GroupLayout l = layout_of(g);
     V edges[kMaxEdges];
@@ -225,6 +228,7 @@ COHORT_KERNEL typename L::V constraint_cost(Constraints<L>& c) {
   V cost(0.0f), d1(0.0f), d2(0.0f);
   for (int k = 0; k < c.count; ++k) {
     const Group& g = c.group[k];
+    if (g.lanes == 0) continue;
     const auto piece = c.pool + g.at;
     for (int e = 0; e < g.edges; ++e) piece[layout_of(g).jv + e] = V(0.0f);
     group_cost<L>(g, piece, V(0.0f), false, cost, d1, d2);
@@ -232,13 +236,35 @@ COHORT_KERNEL typename L::V constraint_cost(Constraints<L>& c) {
   return cost;
 }
 
-/// Columns of the Hessian's rows: the inertia matrix's, those that groups across branches need, and the factor's
-/// fill-in.
+/// Of a word that is not zero.
+COHORT_LANE int highest_bit(unsigned long long word) {
+#if defined(__CUDA_ARCH__)
+  return 63 - __clzll(static_cast<long long>(word));
+#else
+  return 63 - __builtin_clzll(word);
+#endif
+}
+COHORT_LANE int lowest_bit(unsigned long long word) {
+#if defined(__CUDA_ARCH__)
+  return __ffsll(static_cast<long long>(word)) - 1;
+#else
+  return __builtin_ctzll(word);
+#endif
+}
+
+/// Groups across branches that weigh in a lane of `live`: what the Hessian's pattern is made from.
 template <class L>
-COHORT_KERNEL Pattern hessian_pattern(const ModelView& m, Constraints<L>& c, SolverSpace<L>& s) {
-  bool fits = true;
-  for (int k = 0; k < c.count; ++k) fits = fits && c.group[k].fits;
-  if (fits) return {m.pattern, m.pattern_start};
+COHORT_LANE int groups_across(Constraints<L>& c, unsigned live) {
+  int count = 0;
+  for (int k = 0; k < c.count; ++k) count += !c.group[k].fits && (c.group[k].lanes & live) != 0;
+  return count;
+}
+
+/// Columns of the Hessian's rows for the live lanes: the inertia matrix's, those that groups across branches need, and
+/// the factor's fill-in.
+template <class L>
+COHORT_KERNEL Pattern hessian_pattern(const ModelView& m, Constraints<L>& c, SolverSpace<L>& s, unsigned live) {
+  if (groups_across<L>(c, live) == 0) return {m.pattern, m.pattern_start};
   using Word = unsigned long long;
   const int words = (m.nv + 63) / 64;
   for (int i = 0; i < m.nv * words; ++i) s.bits[i] = 0;
@@ -249,7 +275,7 @@ COHORT_KERNEL Pattern hessian_pattern(const ModelView& m, Constraints<L>& c, Sol
   }
   for (int k = 0; k < c.count; ++k) {
     const Group& g = c.group[k];
-    if (g.fits) continue;
+    if (g.fits || (g.lanes & live) == 0) continue;
     for (int a = 0; a < g.dofs; ++a) {
       for (int b = 0; b < g.dofs; ++b) {
         const int i = m.row_dof[g.first_dof + a], j = m.row_dof[g.first_dof + b];
@@ -257,87 +283,187 @@ COHORT_KERNEL Pattern hessian_pattern(const ModelView& m, Constraints<L>& c, Sol
       }
     }
   }
-  // Eliminating row i couples all of its columns.
-  for (int i = m.nv - 1; i >= 0; --i) {
-    for (int j = i - 1; j >= 0; --j) {
-      if (!(s.bits[i * words + j / 64] >> (j % 64) & 1)) continue;
-      for (int k = 0; k <= j / 64; ++k) {
-        const Word below = k < j / 64 ? ~Word{0} : (j % 64 == 63 ? ~Word{0} : (Word{1} << (j % 64 + 1)) - 1);
-        s.bits[j * words + k] |= s.bits[i * words + k] & below;
-      }
-    }
+  // Eliminating row i couples all of its columns. It is enough to hand them to the last of these rows: which hands them
+  // on (the elimination tree; Davis 2006, section 4.1).
+  for (int i = m.nv - 1; i > 0; --i) {
+    s.bits[i * words + i / 64] &= ~(Word{1} << (i % 64));
+    int last = words - 1;
+    while (last >= 0 && s.bits[i * words + last] == 0) --last;
+    if (last < 0) continue;
+    const int j = 64 * last + highest_bit(s.bits[i * words + last]);
+    for (int k = 0; k <= last; ++k) s.bits[j * words + k] |= s.bits[i * words + k];
   }
   int used = 0;
   for (int i = 0; i < m.nv; ++i) {
     s.start[i] = used;
-    for (int j = 0; j <= i; ++j) {
-      if (s.bits[i * words + j / 64] >> (j % 64) & 1) s.cols[used++] = j;
+    for (int k = 0; k < words; ++k) {
+      for (Word left = s.bits[i * words + k]; left != 0; left &= left - 1) s.cols[used++] = 64 * k + lowest_bit(left);
     }
+    if (i > 0) s.cols[used++] = i;
   }
   s.start[m.nv] = used;
   return {s.cols, s.start};
 }
 
-/// w.constraint := J' force, and with `newton` hessian := M + J' W J. The Hessian is for the live lanes: a group that
-/// weighs nothing in any of them is left out, which adds zero to the others.
+/// total += J' force of a group with kDim rows.
+template <class L, int kDim>
+COHORT_LANE void add_forces(const Group& g, const int* dofs, typename L::Ptr jacobian, const typename L::V* force,
+                            typename L::Ptr total) {
+  using V = typename L::V;
+  const int n = g.dofs;
+  for (int a = 0; a < n; ++a) {
+    V sum = total[dofs[a]];
+    for (int i = 0; i < kDim; ++i) sum = fma(V(jacobian[i * n + a]), force[i], sum);
+    total[dofs[a]] = sum;
+  }
+}
+
+/// hessian += J' weight J of a group with kDim rows: one, or a pyramid's, which couple the normal with each tangent
+/// only. Two rows of the Hessian at a time share what they read. Sums in add_any_curvature's order. kRising: the dofs
+/// rise, as contacts' do.
+template <class L, int kDim, bool kRising>
+COHORT_LANE void add_curvature(const Group& g, const int* dofs, typename L::Ptr jacobian, const typename L::V* weight,
+                               typename L::Ptr hessian) {
+  using V = typename L::V;
+  const V zero(0.0f);
+  const int n = g.dofs;
+  V W[kDim], diagonal[kDim];
+  for (int i = 0; i < kDim; ++i) W[i] = weight[i * kDim], diagonal[i] = weight[i * kDim + i];
+  const auto weigh = [&](int a, V* t) {
+    V J[kDim];
+    for (int i = 0; i < kDim; ++i) J[i] = jacobian[i * n + a];
+    t[0] = W[0] * J[0];
+    for (int i = 1; i < kDim; ++i) t[0] = fma(W[i], J[i], t[0]);
+    for (int i = 1; i < kDim; ++i) t[i] = fma(diagonal[i], J[i], W[i] * J[0]);
+  };
+  const auto times = [&](const V* J, const V* t) {
+    V sum = zero;
+    for (int i = 0; i < kDim; ++i) sum = fma(J[i], t[i], sum);
+    return sum;
+  };
+  const auto add = [&](typename L::Ptr row, int a, int b, V sum) {
+    const int y = dofs[b];
+    if (kRising) {
+      row[y] = row[y] + sum;
+      return;
+    }
+    const int x = dofs[a];
+    const auto entry = x >= y ? row + y : hessian + triangle(y, x);
+    // A row that names one dof twice adds both products.
+    entry[0] = entry[0] + (x == y && a != b ? sum + sum : sum);
+  };
+  int a = 0;
+  for (; a + 1 < n; a += 2) {
+    V t1[kDim], t2[kDim], J[kDim];
+    weigh(a, t1);
+    weigh(a + 1, t2);
+    const auto row1 = hessian + triangle(dofs[a], 0), row2 = hessian + triangle(dofs[a + 1], 0);
+    for (int b = 0; b <= a; ++b) {
+      for (int i = 0; i < kDim; ++i) J[i] = jacobian[i * n + b];
+      add(row1, a, b, times(J, t1));
+      add(row2, a + 1, b, times(J, t2));
+    }
+    for (int i = 0; i < kDim; ++i) J[i] = jacobian[i * n + a + 1];
+    add(row2, a + 1, a + 1, times(J, t2));
+  }
+  if (a == n) return;
+  V t[kDim];
+  weigh(a, t);
+  const auto row = hessian + triangle(dofs[a], 0);
+  for (int b = 0; b <= a; ++b) {
+    V J[kDim];
+    for (int i = 0; i < kDim; ++i) J[i] = jacobian[i * n + b];
+    add(row, a, b, times(J, t));
+  }
+}
+
+/// The same for any group; fills in the upper triangle of `weight`.
+template <class L>
+COHORT_LANE void add_any_curvature(const Group& g, const int* dofs, typename L::Ptr piece, typename L::V* weight,
+                                   typename L::Ptr hessian) {
+  using V = typename L::V;
+  for (int i = 0; i < g.dim; ++i) {
+    for (int j = 0; j < i; ++j) weight[j * g.dim + i] = weight[i * g.dim + j];
+  }
+  for (int a = 0; a < g.dofs; ++a) {
+    V t[kMaxDim];
+    for (int i = 0; i < g.dim; ++i) {
+      // A pyramid couples the normal with each tangent only, an equality no two rows.
+      V sum = weight[i * g.dim] * piece[a];
+      if (g.kind == kGroupEquality) {
+        if (i > 0) sum = weight[i * g.dim + i] * piece[i * g.dofs + a];
+      } else if (g.kind == kGroupPyramid) {
+        if (i > 0) {
+          sum = fma(weight[i * g.dim + i], piece[i * g.dofs + a], sum);
+        } else {
+          for (int j = 1; j < g.dim; ++j) sum = fma(weight[j], piece[j * g.dofs + a], sum);
+        }
+      } else {
+        for (int j = 1; j < g.dim; ++j) sum = fma(weight[i * g.dim + j], piece[j * g.dofs + a], sum);
+      }
+      t[i] = sum;
+    }
+    for (int b = 0; b <= a; ++b) {
+      V sum(0.0f);
+      for (int i = 0; i < g.dim; ++i) sum = fma(piece[i * g.dofs + b], t[i], sum);
+      const int x = dofs[a], y = dofs[b];
+      const auto entry = hessian + (x >= y ? triangle(x, y) : triangle(y, x));
+      // A row that names one dof twice adds both products.
+      entry[0] = entry[0] + (x == y && a != b ? sum + sum : sum);
+    }
+  }
+}
+
+/// For the live lanes: w.constraint := J' force, and with `newton` hessian := M + J' W J. Uses s.precond.
 template <class L>
 COHORT_KERNEL void forces_and_hessian(const ModelView& m, Workspace<L>& w, Constraints<L>& c, SolverSpace<L>& s,
                                       Pattern p, bool newton, typename L::M live) {
   using V = typename L::V;
-  for (int d = 0; d < m.nv; ++d) w.constraint[d] = V(0.0f);
+  const unsigned live_bits = lane_bits(live);
+  const auto total = s.precond;
+  for (int d = 0; d < m.nv; ++d) total[d] = V(0.0f);
   if (newton) {
+    // Entries that the inertia matrix lacks begin with zero.
     for (int i = 0; i < m.nv; ++i) {
-      const auto row = s.hessian + triangle(i, 0);
-      for (int k = p.start[i]; k < p.start[i + 1]; ++k) row[p.cols[k]] = V(0.0f);
+      const auto row = s.hessian + triangle(i, 0), mass = w.mass + triangle(i, 0);
+      int own = m.pattern_start[i];
+      for (int k = p.start[i]; k < p.start[i + 1]; ++k) {
+        const int j = p.cols[k];
+        const bool has = m.pattern[own] == j;
+        row[j] = has ? V(mass[j]) : V(0.0f);
+        own += has ? 1 : 0;
+      }
     }
-    copy_matrix<L>(m.nv, {m.pattern, m.pattern_start}, w.mass, s.hessian);
   }
   for (int k = 0; k < c.count; ++k) {
     const Group& g = c.group[k];
+    if ((g.lanes & live_bits) == 0) continue;
     const auto piece = c.pool + g.at;
     GroupResponse<V> r;
     respond<L>(g, piece, r);
     const int* dofs = m.row_dof + g.first_dof;
-    for (int a = 0; a < g.dofs; ++a) {
-      V sum = w.constraint[dofs[a]];
-      for (int i = 0; i < g.dim; ++i) sum = fma(piece[i * g.dofs + a], r.force[i], sum);
-      w.constraint[dofs[a]] = sum;
+    if (g.dim == 3) {
+      add_forces<L, 3>(g, dofs, piece, r.force, total);
+    } else {
+      for (int a = 0; a < g.dofs; ++a) {
+        V sum = total[dofs[a]];
+        for (int i = 0; i < g.dim; ++i) sum = fma(piece[i * g.dofs + a], r.force[i], sum);
+        total[dofs[a]] = sum;
+      }
     }
     if (!newton) continue;
     V heaviest = r.weight[0];
     for (int i = 1; i < g.dim; ++i) heaviest = max(heaviest, r.weight[i * g.dim + i]);
     if (!any(live & (heaviest > V(0.0f)))) continue;
-    for (int i = 0; i < g.dim; ++i) {
-      for (int j = 0; j < i; ++j) r.weight[j * g.dim + i] = r.weight[i * g.dim + j];
-    }
-    for (int a = 0; a < g.dofs; ++a) {
-      V t[kMaxDim];
-      for (int i = 0; i < g.dim; ++i) {
-        // A pyramid couples the normal with each tangent only, an equality no two rows.
-        V sum = r.weight[i * g.dim] * piece[a];
-        if (g.kind == kGroupEquality) {
-          if (i > 0) sum = r.weight[i * g.dim + i] * piece[i * g.dofs + a];
-        } else if (g.kind == kGroupPyramid) {
-          if (i > 0) {
-            sum = fma(r.weight[i * g.dim + i], piece[i * g.dofs + a], sum);
-          } else {
-            for (int j = 1; j < g.dim; ++j) sum = fma(r.weight[j], piece[j * g.dofs + a], sum);
-          }
-        } else {
-          for (int j = 1; j < g.dim; ++j) sum = fma(r.weight[i * g.dim + j], piece[j * g.dofs + a], sum);
-        }
-        t[i] = sum;
-      }
-      for (int b = 0; b <= a; ++b) {
-        V sum(0.0f);
-        for (int i = 0; i < g.dim; ++i) sum = fma(piece[i * g.dofs + b], t[i], sum);
-        const int x = dofs[a], y = dofs[b];
-        const auto entry = s.hessian + (x >= y ? triangle(x, y) : triangle(y, x));
-        // A row that names one dof twice adds both products.
-        entry[0] = entry[0] + (x == y && a != b ? sum + sum : sum);
-      }
+    if (g.dim == 1) {
+      add_curvature<L, 1, false>(g, dofs, piece, r.weight, s.hessian);
+    } else if (g.dim == 3 && g.kind == kGroupPyramid) {
+      add_curvature<L, 3, true>(g, dofs, piece, r.weight, s.hessian);
+    } else {
+      add_any_curvature<L>(g, dofs, piece, r.weight, s.hessian);
     }
   }
+  for (int d = 0; d < m.nv; ++d) w.constraint[d] = select(live, total[d], w.constraint[d]);
 }
 
 template <class L>
@@ -360,18 +486,21 @@ COHORT_KERNEL typename L::V line_search(const ModelView& m, Workspace<L>& w, Con
   using V = typename L::V;
   const V zero(0.0f), half(0.5f);
   multiply_symmetric<L>(m.nv, {m.pattern, m.pattern_start}, w.mass, s.search, s.Mv);
-  multiply_rows<L>(m, c, s.search, false);
+  multiply_rows<L>(m, c, s.search, false, lane_bits(live));
   V gauss1(0.0f);
   for (int d = 0; d < m.nv; ++d) gauss1 = fma(s.search[d], s.Ma[d] - w.smooth[d], gauss1);
   const V gauss2 = dot_n<L>(m.nv, s.search, s.Mv);
-  const auto evaluate = [&](V alpha, V& cost, V& d1, V& d2) {
+  const auto evaluate = [&](V alpha, unsigned lanes, V& cost, V& d1, V& d2) {
     d1 = fma(alpha, gauss2, gauss1);
     d2 = gauss2;
     cost = alpha * fma(half * alpha, gauss2, gauss1);
-    for (int k = 0; k < c.count; ++k) group_cost<L>(c.group[k], c.pool + c.group[k].at, alpha, true, cost, d1, d2);
+    for (int k = 0; k < c.count; ++k) {
+      const Group& g = c.group[k];
+      if ((g.lanes & lanes) != 0) group_cost<L>(g, c.pool + g.at, alpha, true, cost, d1, d2);
+    }
   };
   V cost, d1, d2;
-  evaluate(zero, cost, d1, d2);
+  evaluate(zero, lane_bits(live), cost, d1, d2);
   const V norm = sqrt(dot_n<L>(m.nv, s.search, s.search));
   const V gtol =
       max(norm * V(m.option.tolerance * m.option.ls_tolerance) / solver_scale<L>(m, w), abs(d1) * V(kSlopeTolerance));
@@ -381,7 +510,7 @@ COHORT_KERNEL typename L::V line_search(const ModelView& m, Workspace<L>& w, Con
   V best(0.0f), best_cost(0.0f);
   auto open = live & (alpha > zero);
   for (int i = 1; i < m.option.ls_iterations && any(open); ++i) {
-    evaluate(alpha, cost, d1, d2);
+    evaluate(alpha, lane_bits(open), cost, d1, d2);
     const auto better = open & (cost < best_cost);
     best = select(better, alpha, best);
     best_cost = select(better, cost, best_cost);
@@ -433,10 +562,18 @@ COHORT_KERNEL void solve_constraints(const ModelView& m, Workspace<L>& w, Constr
   }
   multiply_symmetric<L>(nv, mass_pattern, w.mass, w.qacc, s.Ma);
   multiply_rows<L>(m, c, w.qacc, true);
-  const Pattern pattern = newton ? hessian_pattern<L>(m, c, s) : mass_pattern;
   auto live = c.constrained;
+  for (int d = 0; d < nv; ++d) w.constraint[d] = zero;
+  Pattern pattern = mass_pattern;
+  int across = 0;
   V improvement = zero;
   for (int iteration = 0;; ++iteration) {
+    if (newton) {
+      // Lanes that are done may take groups across branches with them.
+      const int now = groups_across<L>(c, lane_bits(live));
+      if (now != across) pattern = hessian_pattern<L>(m, c, s, lane_bits(live));
+      across = now;
+    }
     forces_and_hessian<L>(m, w, c, s, pattern, newton, live);
     for (int d = 0; d < nv; ++d) {
       s.grad[d] = s.Ma[d] - w.smooth[d] - w.constraint[d];
@@ -491,8 +628,10 @@ COHORT_KERNEL void solve_constraints(const ModelView& m, Workspace<L>& w, Constr
       w.qacc[d] = select(live, fma(step, s.search[d], w.qacc[d]), w.qacc[d]);
       s.Ma[d] = select(live, fma(step, s.Mv[d], s.Ma[d]), s.Ma[d]);
     }
+    const unsigned live_bits = lane_bits(live);
     for (int k = 0; k < c.count; ++k) {
       const Group& g = c.group[k];
+      if ((g.lanes & live_bits) == 0) continue;
       const auto piece = c.pool + g.at;
       const GroupLayout l = layout_of(g);
       for (int e = 0; e < g.edges; ++e) {

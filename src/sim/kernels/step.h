@@ -139,7 +139,7 @@ COHORT_KERNEL void step_block(const ModelView& m, const DataView& d, int env, Bl
   const V rest = (time - (sum - back)) + (add - back);
   store(d.time + env, select(ok, sum, time));
   store(d.time_low + env, select(ok, rest, low));
-  alignas(64) float count[16], used[16], is_good[16], is_fit[16];
+  alignas(64) float count[L::kWidth], used[L::kWidth], is_good[L::kWidth], is_fit[L::kWidth];
   store(count, contacts);
   store(used, iterations);
   store(is_good, select(good, V(1.0f), V(0.0f)));

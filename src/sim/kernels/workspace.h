@@ -50,7 +50,7 @@ template <class L>
 struct Carver {
   typename L::Ptr base;
   int used = 0;
-  typename L::Ptr take(int n) {
+  COHORT_LANE typename L::Ptr take(int n) {
     typename L::Ptr piece = base + used;
     used += n;
     return piece;

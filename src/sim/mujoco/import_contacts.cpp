@@ -116,8 +116,18 @@ void Importer::contacts() {
     }
     r.mu = f32(r.friction[0] / std::sqrt(std::max(mjMINVAL, m_.opt.impratio)));
     r.fits = on_one_chain(r.first_dof, r.dof_count);
+    r.as_before = !out_.pair.empty() && alike(out_.pair.back(), r);
     out_.pair.push_back(r);
   }
+}
+
+/// True when a contact of one pair is a contact of the other but for where it is.
+bool Importer::alike(const PairRecord& a, const PairRecord& b) const {
+  const auto body = [&](int geom) { return out_.geom[at(geom)].body; };
+  const auto same = [](const auto& x, const auto& y) { return std::memcmp(&x, &y, sizeof x) == 0; };
+  return body(a.geom1) == body(b.geom1) && body(a.geom2) == body(b.geom2) && a.dim == b.dim && a.margin == b.margin &&
+         same(a.friction, b.friction) && a.weight_tran == b.weight_tran && same(a.solver, b.solver) &&
+         a.friction_damping == b.friction_damping && a.mu == b.mu;
 }
 
 void Importer::explicit_parameters(PairRecord& r, int p) const {

@@ -163,6 +163,7 @@ class Importer {
   /// True when any two of the dofs are ancestor and descendant.
   bool on_one_chain(int first, int count) const;
   void contacts();
+  bool alike(const PairRecord& a, const PairRecord& b) const;
   void explicit_parameters(PairRecord& r, int p) const;
   /// Contact parameters of two geoms: priority, then solmix, as MuJoCo's documentation of contact parameters says.
   void mixed_parameters(PairRecord& r, int g1, int g2) const;

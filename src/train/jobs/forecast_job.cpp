@@ -1,7 +1,8 @@
 // Informer on a CSV file with a time axis.
 #include <nlohmann/json.hpp>
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
 
 #include "core/error.h"
 #include "data/csv.h"

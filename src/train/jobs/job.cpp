@@ -1,5 +1,8 @@
 #include "train/jobs/job.h"
 
+#include <torch/nn/module.h>
+#include <torch/types.h>
+
 #include "core/error.h"
 
 namespace cohort::train {
@@ -20,10 +23,20 @@ report::ForecastWindow Job::example(std::int64_t index, std::span<const float>) 
   throw Error(format("the job {} has no example for sample {}", name(), index));
 }
 
+at::Tensor Job::loss(torch::nn::Module& model, const parallel::Batch& batch) const {
+  const Prediction prediction = predict(model, batch);
+  return torch::mse_loss(prediction.predicted.to(at::kFloat), prediction.truth);
+}
+
+std::vector<Metric> Job::validation_figures(torch::nn::Module&, const parallel::Batch&) const {
+  return {};
+}
+
 std::vector<std::unique_ptr<Job>> all_jobs() {
   std::vector<std::unique_ptr<Job>> jobs;
   jobs.push_back(make_forecast_job());
   jobs.push_back(make_regression_job());
+  jobs.push_back(make_policy_job());
   return jobs;
 }
 

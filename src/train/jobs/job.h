@@ -14,6 +14,7 @@
 #include "data/dataset.h"
 #include "parallel/batch.h"
 #include "report/standard_figures.h"
+#include "train/validation.h"
 
 namespace torch::nn {
 class Module;
@@ -58,8 +59,16 @@ class Job {
 
   /// The model with initial weights from `seed`, equal on every rank, on the CPU. Called after load().
   virtual std::shared_ptr<torch::nn::Module> make_model(std::uint64_t seed) const = 0;
-  /// Forward pass of a batch with the fields of dataset(). The loss is the mean squared difference.
+  /// Forward pass of a batch with the fields of dataset().
   virtual Prediction predict(torch::nn::Module& model, const parallel::Batch& batch) const = 0;
+  /// What training lowers: a scalar with a graph. Unless a job says otherwise, the mean squared difference of
+  /// predict().
+  virtual at::Tensor loss(torch::nn::Module& model, const parallel::Batch& batch) const;
+  /// What a validation measures beside the loss: sums over the samples of a batch and how many values they are of. The
+  /// same names for every batch. The model is in evaluation mode; random numbers are keyed by sample.
+  virtual std::vector<Metric> validation_figures(torch::nn::Module& model, const parallel::Batch& batch) const;
+  /// What the loss is, for charts.
+  virtual std::string loss_name() const { return "mean squared error, scaled"; }
 
   virtual std::vector<std::string> target_names() const = 0;
   /// In place, rows of n_target scaled values each: back to the units of the data.
@@ -89,5 +98,6 @@ std::vector<std::unique_ptr<Job>> all_jobs();
 
 std::unique_ptr<Job> make_forecast_job();    ///< "informer"
 std::unique_ptr<Job> make_regression_job();  ///< "regressor"
+std::unique_ptr<Job> make_policy_job();      ///< "policy"
 
 }  // namespace cohort::train

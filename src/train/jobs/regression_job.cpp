@@ -1,7 +1,8 @@
 // The encoder-only regressor on a CSV file: some columns predict others.
 #include <nlohmann/json.hpp>
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
 
 #include "core/error.h"
 #include "data/csv.h"

@@ -1,7 +1,9 @@
 // Images and observations: the encoder against the DROID package, ResNets and colour operations against torchvision.
 #include <gtest/gtest.h>
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "core/error.h"
 #include "models/diffusion_policy/formula.h"

@@ -1,7 +1,8 @@
 // Instructions: the tokenizer against the tokenizers package, DistilBERT against transformers.
 #include <gtest/gtest.h>
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
 
 #include "core/error.h"
 #include "models/diffusion_policy/distilbert.h"

@@ -1,7 +1,7 @@
 // Noise schedules and samplers against the diffusers package (fixtures/diffusion/schedulers.json).
 #include <gtest/gtest.h>
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "models/diffusion_policy/formula.h"
 #include "models/diffusion_policy/sampler.h"

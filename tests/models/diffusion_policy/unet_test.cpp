@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "models/diffusion_policy/formula.h"
 #include "models/diffusion_policy/transformer.h"

@@ -1,15 +1,16 @@
-// A capsule and a box: one contact where the capsule's segment is nearest to the box, and a second one, chosen as
-// MuJoCo chooses it, where the segment runs along the feature that it is nearest to.
-#include "sim/collide/box_box.h"
+/// A capsule and a box: one contact where the capsule's segment is nearest to the box, and a second one, chosen as
+/// MuJoCo chooses it, where the segment runs along the feature that it is nearest to.
+#pragma once
+#include "sim/collide/queued.h"
 #include "sim/collide/vectors.h"
 
 namespace cohort::sim::collide {
 
-namespace {
+namespace segment_box {
 
 struct Segment {
   Vec centre, half;  // in the box's frame; ends at centre -+ half
-  Vec at(double t) const { return centre + t * half; }
+  COHORT_DEVICE Vec at(double t) const { return centre + t * half; }
 };
 
 /// The feature of the box that the segment is nearest to.
@@ -24,7 +25,7 @@ struct Nearest {
 };
 
 /// Sphere of radius r at c against a box, both in the box's frame; the normal points from the sphere to the box.
-bool sphere_box(Vec c, double r, Vec size, double reach, Vec& pos, Vec& normal, double& dist) {
+COHORT_DEVICE inline bool sphere_box(Vec c, double r, Vec size, double reach, Vec& pos, Vec& normal, double& dist) {
   Vec inside;
   for (int i = 0; i < 3; ++i) inside[i] = clamp(c[i], -size[i], size[i]);
   Vec d = inside - c;
@@ -41,7 +42,7 @@ bool sphere_box(Vec c, double r, Vec size, double reach, Vec& pos, Vec& normal, 
   int axis = 0;
   double side = 1;
   for (int k = 0; k < 6; ++k) {
-    const double way = std::abs((k % 2 ? 1 : -1) * size[k / 2] - c[k / 2]);
+    const double way = magnitude((k % 2 ? 1 : -1) * size[k / 2] - c[k / 2]);
     if (way < closest) closest = way, axis = k / 2, side = k % 2 ? -1 : 1;
   }
   normal = {};
@@ -51,7 +52,7 @@ bool sphere_box(Vec c, double r, Vec size, double reach, Vec& pos, Vec& normal, 
   return true;
 }
 
-Nearest nearest_feature(const Segment& s, Vec size) {
+COHORT_DEVICE inline Nearest nearest_feature(const Segment& s, Vec size) {
   Nearest best;
   for (int end = -1; end <= 1; end += 2) {
     const Vec p = s.at(end);
@@ -80,7 +81,7 @@ Nearest nearest_feature(const Segment& s, Vec size) {
       const double edge2 = size[j] * size[j], mixed = -size[j] * s.half[j];
       const double u = -size[j] * d[j], v = dot(s.half, d);
       const double det = edge2 * length2 - mixed * mixed;
-      if (std::abs(det) < 1e-15) continue;
+      if (magnitude(det) < 1e-15) continue;
       double x = (length2 * u - mixed * v) / det, t = (edge2 * v - mixed * u) / det;
       if (x > 1) {
         x = 1, t = (v - mixed) / length2;
@@ -108,7 +109,7 @@ Nearest nearest_feature(const Segment& s, Vec size) {
 }
 
 /// Where the second contact is, from the first on, in units of the half segment; 0: there is none.
-double second_contact(const Segment& s, Vec size, Vec axis, const Nearest& near) {
+COHORT_DEVICE inline double second_contact(const Segment& s, Vec size, Vec axis, const Nearest& near) {
   int rising = 0;
   for (int i = 0; i < 3; ++i) rising |= s.half[i] > 0 ? 1 << i : 0;
   const auto single = [](int bits) { return bits == 1 || bits == 2 || bits == 4; };
@@ -116,7 +117,7 @@ double second_contact(const Segment& s, Vec size, Vec axis, const Nearest& near)
   const auto shorten = [](double& way, double limit) {
     if (limit < way) way = limit;
   };
-  const auto across = [&](int i) { return 2 * size[i] / std::abs(s.half[i]); };
+  const auto across = [&](int i) { return 2 * size[i] / magnitude(s.half[i]); };
   if (near.kind == Nearest::kCorner) {
     int differ = rising ^ near.corner;
     if (differ == 0 || differ == 7) return 0;  // it points towards the corner or away from it
@@ -137,12 +138,12 @@ double second_contact(const Segment& s, Vec size, Vec axis, const Nearest& near)
     const int differ = (rising ^ near.corner) & ~(1 << near.edge) & 7;
     if (!single(differ)) return 0;
     const int a = (near.edge + 1) % 3, b = (near.edge + 2) % 3;
-    const int steep = std::abs(axis[a]) > std::abs(axis[b]) ? a : b;  // the segment runs more along this one
+    const int steep = magnitude(axis[a]) > magnitude(axis[b]) ? a : b;  // the segment runs more along this one
     const bool up = differ >> steep & 1;
     double way = up ? 1 - near.t : 1 + near.t;
     shorten(way, across(steep));
     const bool same = ((rising >> near.edge & 1) != 0) == up;
-    shorten(way, size[near.edge] * (same ? 1 - near.on_edge : 1 + near.on_edge) / std::abs(s.half[near.edge]));
+    shorten(way, size[near.edge] * (same ? 1 - near.on_edge : 1 + near.on_edge) / magnitude(s.half[near.edge]));
     return up ? way : -way;
   }
   if (near.face < 0) return 0;
@@ -159,14 +160,18 @@ double second_contact(const Segment& s, Vec size, Vec axis, const Nearest& near)
   return inwards * way;
 }
 
-}  // namespace
+}  // namespace segment_box
 
-int capsule_box(const QueuedShape& s1, const QueuedShape& s2, double reach, QueuedContact* out) {
+COHORT_DEVICE inline int capsule_box(const QueuedShape& s1, const QueuedShape& s2, double reach, QueuedContact* out) {
+  using namespace segment_box;
   const double radius = static_cast<double>(s1.geom->size[0]), length = static_cast<double>(s1.geom->size[1]);
   const Vec size{static_cast<double>(s2.geom->size[0]), static_cast<double>(s2.geom->size[1]),
                  static_cast<double>(s2.geom->size[2])};
   const Vec axis = turn_back(s2.rot, column(s1.rot, 2));
   const Segment s{turn_back(s2.rot, vec(s1.pos) - vec(s2.pos)), length * axis};
+  for (int i = 0; i < 3; ++i) {
+    if (magnitude(s.centre[i]) - magnitude(s.half[i]) > (size[i] + radius + reach) * (1 + 1e-9)) return 0;
+  }
   const Nearest near = nearest_feature(s, size);
   if (near.kind == Nearest::kNone) return 0;
   int count = 0;

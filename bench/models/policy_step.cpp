@@ -1,0 +1,183 @@
+// One training step of a diffusion policy (encoder, noise, U-Net, loss, backward, Adam) against the DROID package's
+// networks under PyTorch, in alternated pairs. See README.md.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <sstream>
+
+#include <sys/resource.h>
+
+#include <ATen/Parallel.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+#include <torch/version.h>
+
+#include "comparison.h"
+#include "core/error.h"
+#include "core/format.h"
+#include "models/diffusion_policy/diffusion_policy.h"
+#include "models/random_context.h"
+#include "peer.h"
+#include "train/optimizer.h"
+
+namespace {
+using namespace cohort;
+using bench::median;
+
+double peak_mib() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) / 1024;
+}
+
+/// Default sizes of the DROID package, its MLP after the joined vector included, as in policy_step.py.
+models::DiffusionPolicySettings settings_of(const std::string& which, int draws) {
+  models::DiffusionPolicySettings settings;
+  settings.noise_samples = draws;
+  settings.encoder.combine = true;
+  if (which == "state") {
+    settings.action_width = 2;
+    settings.encoder.observations = {{"state", {5}, ""}};
+    return settings;
+  }
+  const std::string camera = "camera/image/varied_camera_";
+  settings.encoder.observations = {{"robot_state/cartesian_position", {6}, ""},
+                                   {"robot_state/gripper_position", {1}, ""},
+                                   {camera + "1_left_image", {3, 128, 128}, ""},
+                                   {camera + "2_left_image", {3, 128, 128}, ""}};
+  models::share_cameras(settings.encoder.observations, camera);
+  settings.encoder.color.enabled = settings.encoder.crop.enabled = true;
+  return settings;
+}
+
+train::OptimizerSettings adam() {
+  train::OptimizerSettings settings;
+  settings.kind = "adam";
+  return settings;
+}
+
+class Ours {
+ public:
+  Ours(const models::DiffusionPolicySettings& settings, std::int64_t batch)
+      : policy_(models::make_diffusion_policy(settings, 0)),
+        adam_(train::parameter_groups(*policy_, adam()), adam()),
+        actions_(at::rand({batch, settings.horizon.prediction_horizon, settings.action_width}) * 2 - 1),
+        ids_(at::randperm(batch, at::kLong)) {
+    const std::int64_t frames = settings.horizon.observation_horizon;
+    for (const models::ObservationSettings& o : settings.encoder.observations)
+      observations_[o.name] = o.is_camera() ? at::randint(256, {batch, frames, o.shape[1], o.shape[2], 3}, at::kByte)
+                                            : at::randn({batch, frames, o.shape[0]});
+  }
+
+  double step() {
+    policy_->zero_grad();
+    const models::RandomContextGuard guard({.seed = 0, .step = step_++, .sample_ids = ids_});
+    const at::Tensor loss = models::diffusion_loss(*policy_, observations_, actions_);
+    loss.backward();
+    adam_.step(1e-4);
+    return loss.item<double>();
+  }
+
+  std::int64_t parameters() const {
+    std::int64_t count = 0;
+    for (const at::Tensor& p : policy_->parameters()) count += p.numel();
+    return count;
+  }
+
+ private:
+  std::shared_ptr<torch::nn::Module> policy_;
+  train::Optimizer adam_;
+  models::Observations observations_;
+  at::Tensor actions_, ids_;
+  std::uint64_t step_ = 0;
+};
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+int run(int argc, char** argv) {
+  std::string reference = environment("DROID_REFERENCE"), which = "state";
+  std::string python = environment("COHORT_PYTHON").empty() ? "python3" : environment("COHORT_PYTHON");
+  int batch = 8, draws = 8, pairs = 12, threads = 1;
+  CLI::App app("Diffusion policy: a training step, ours against the DROID package's networks under PyTorch");
+  app.add_option("--reference", reference,
+                 "checkout of github.com/droid-dataset/droid_policy_learning (or DROID_REFERENCE)");
+  app.add_option("--python", python, "Python with torch, torchvision, diffusers, transformers (or COHORT_PYTHON)");
+  app.add_option("--case", which, "state: U-Net on 5 numbers; image: the DROID configuration")
+      ->check(CLI::IsMember({"state", "image"}));
+  app.add_option("--batch", batch, "samples per step");
+  app.add_option("--draws", draws, "noise draws per sample");
+  app.add_option("--pairs", pairs, "alternated pairs of steps");
+  app.add_option("--threads", threads, "threads of each side");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error);
+  }
+  at::set_num_threads(threads);
+
+  std::optional<bench::Peer> peer;
+  std::string peer_version = "none", peer_parameters = "none";
+  if (!reference.empty()) {
+    peer.emplace(std::vector<std::string>{python, std::string(COHORT_SOURCE_DIR) + "/bench/models/policy_step.py",
+                                          reference, which, std::to_string(batch), std::to_string(draws),
+                                          std::to_string(threads)});
+    std::istringstream ready(peer->read_line());
+    std::string word;
+    ready >> word >> peer_parameters >> peer_version;
+    COHORT_THROW_UNLESS(word == "ready", "the Python peer did not start");
+  } else {
+    std::printf("no reference package (--reference or DROID_REFERENCE): our side alone\n");
+  }
+  Ours ours(settings_of(which, draws), batch);
+  std::printf("%s\n", bench::machine_line(format("LibTorch {}, reference under PyTorch {}, {} thread(s) a side",
+                                                 TORCH_VERSION, peer_version, threads))
+                          .c_str());
+  std::printf("case %s, batch %d, %d draws per sample, parameters: ours %ld, reference %s\n", which.c_str(), batch,
+              draws, static_cast<long>(ours.parameters()), peer_parameters.c_str());
+
+  double their_seconds = 0;
+  std::vector<bench::Side> sides{{"ours", [&] { return bench::seconds_of([&] { ours.step(); }); }}};
+  if (peer)
+    sides.push_back({"reference", [&] {
+                       std::istringstream answer(peer->ask("step"));
+                       answer >> their_seconds;
+                       return their_seconds;
+                     }});
+  const auto seconds = bench::take_turns(sides, pairs);
+  std::printf("training step  ours %9.1f ms", 1e3 * median(seconds[0]));
+  if (peer) {
+    std::vector<double> ratio;
+    for (std::size_t i = 0; i < seconds[0].size(); ++i) ratio.push_back(seconds[0][i] / seconds[1][i]);
+    std::printf("   reference %9.1f ms   ratio %.3f (median of %zu pairs, %.3f to %.3f)", 1e3 * median(seconds[1]),
+                median(ratio), ratio.size(), *std::min_element(ratio.begin(), ratio.end()),
+                *std::max_element(ratio.begin(), ratio.end()));
+  }
+  std::printf("\npeak memory    ours %9.0f MiB", peak_mib());
+  if (peer) {
+    std::istringstream last(peer->finish());
+    std::string word;
+    double kibibytes = 0;
+    last >> word >> kibibytes;
+    std::printf("  reference %9.0f MiB  ratio %.3f", kibibytes / 1024, peak_mib() / (kibibytes / 1024));
+  }
+  std::printf("\n");
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "policy_step: error: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,76 @@
+// `cohort convert-weights`: the executable cohort-convert-weights, which `cohort` becomes. Weights of a diffusion
+// policy under our names to the state dict of the Python reference, and back; both as safetensors.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/subcommand.h"
+#include "core/config.h"
+#include "core/files.h"
+#include "train/jobs/policy_settings.h"
+#include "train/reference_weights.h"
+#include "train/safetensors.h"
+
+namespace cohort::cli {
+namespace {
+
+/// The section "model" of a run's config.json, which holds the shapes that followed from the data.
+train::PolicySettings model_of(const std::string& path) {
+  config::Json json = config::Json::parse(read_file(path), nullptr, false);
+  COHORT_THROW_UNLESS(json.is_object() && json.contains("model") && json["model"].contains("algorithm"),
+                      "{}: is not the config.json of a run of `cohort train policy`", path);
+  train::PolicySettings model;
+  config::Fields fields;
+  fields.section("model", [&] { train::describe(fields, model); });
+  config::Json only = config::Json::object();
+  only["model"] = json["model"];
+  fields.apply_json(only, path);
+  // The weights come from the file.
+  model.initial_weights.clear();
+  model.backbone_weights.clear();
+  model.pretrained_backbone = false;
+  return model;
+}
+
+int run_convert(const std::vector<std::string>& words) {
+  std::string configuration, input, output, to;
+  CLI::App app("Weights of a policy to the names of the Python reference's checkpoints, and back.",
+               "cohort convert-weights");
+  app.add_option("INPUT", input, "safetensors file, e.g. RUN/checkpoints/last/ema/model.safetensors")->required();
+  app.add_option("OUTPUT", output, "safetensors file to write")->required();
+  app.add_option("--config", configuration, "config.json of the run whose policy it is")->required();
+  app.add_option("--to", to, "reference: its keys, .module. and repeated tensors included; cohort: ours")
+      ->required()
+      ->check(CLI::IsMember({"reference", "cohort"}));
+  try {
+    std::vector<std::string> reversed(words.rbegin(), words.rend());
+    app.parse(reversed);
+  } catch (const CLI::CallForHelp&) {
+    std::puts(app.help().c_str());
+    return 0;
+  } catch (const CLI::ParseError& e) {
+    throw UsageError(format("{}; see `cohort convert-weights --help`", e.what()));
+  }
+  const train::PolicySettings model = model_of(configuration);
+  COHORT_THROW_UNLESS(model.is_diffusion(),
+                      "{} is of a behaviour cloning policy, whose weights bear robomimic's names already",
+                      configuration);
+  const auto policy = train::make_policy(model, /*seed=*/0);
+  const train::SafetensorsFile file = train::read_safetensors(input);
+  const train::NamedTensors converted = to == "reference" ? train::to_reference(*policy, file.tensors, input)
+                                                          : train::from_reference(*policy, file.tensors, input);
+  train::write_safetensors(output, converted, {{"format", "pt"}});
+  std::puts(format("{}: {} tensors", output, converted.size()).c_str());
+  return 0;
+}
+
+}  // namespace
+}  // namespace cohort::cli
+
+int main(int argc, char** argv) {
+  return cohort::cli::run_program("cohort convert-weights", [&] {
+    return cohort::cli::run_convert(std::vector<std::string>(argv + 1, argv + argc));
+  });
+}

@@ -1,0 +1,465 @@
+#include "sim/cuda/engine.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "sim/collide/closed.h"
+#include "sim/cpu/parameters.h"
+#include "sim/cuda/memory.h"
+#include "sim/cuda/model_memory.h"
+#include "sim/cuda/runner.h"
+
+namespace cohort::sim {
+
+namespace {
+
+using cuda::need;
+
+/// Environments of a block: a warp's threads (cuda/lane.h, which only nvcc reads).
+constexpr int kBlock = 32;
+/// Left free on the device, for what the driver and graphs take besides.
+constexpr double kReserve = 64.0 * (1 << 20);
+/// A thread's offsets into its block's values are 32-bit integers.
+constexpr long long kMostValues = (1ll << 31) / kBlock - 1;
+/// Pairs that an error names.
+constexpr std::size_t kNamedPairs = 6;
+
+bool is_float(Field field) {
+  return field < Field::kStatus;
+}
+bool is_derived(Field field) {
+  return field >= Field::kQacc && field <= Field::kSensors;
+}
+/// What a step leaves as the caller wrote it.
+bool is_input(Field field) {
+  return field >= Field::kCtrl && field <= Field::kMocapQuat;
+}
+std::size_t at(Field field) {
+  return static_cast<std::size_t>(field);
+}
+
+/// Throws Error naming the geoms whose contacts only a CPU computes.
+void refuse_searches(const Model& model) {
+  std::string named;
+  std::size_t count = 0;
+  const auto name = [&](int geom) {
+    const GeomRecord& record = model.geom[static_cast<std::size_t>(geom)];
+    const auto id = static_cast<std::size_t>(record.id);
+    if (record.id < 0 || id >= model.info.geoms.size()) return format("geom {}", record.id);
+    const GeomInfo& info = model.info.geoms[id];
+    return info.name.empty() ? format("{} (geom {})", info.type, record.id) : format("{} `{}`", info.type, info.name);
+  };
+  for (const PairRecord& pair : model.pair) {
+    if (pair.kernel < kFirstQueued || is_closed(pair.kernel)) continue;
+    if (count++ < kNamedPairs)
+      named += format("{}{} with {}", named.empty() ? "" : ", ", name(pair.geom1), name(pair.geom2));
+  }
+  if (count > kNamedPairs) named += format(" and {} more", count - kNamedPairs);
+  COHORT_THROW_UNLESS(count == 0,
+                      "the batched engine does not compute these contacts on a GPU: {}. Take the CPU, or let the geoms "
+                      "not touch (contype, conaffinity)",
+                      named);
+}
+
+/// A field's copy in host memory.
+struct Mirror {
+  cuda::HostMemory memory;
+  bool valid = false;    ///< holds what the device holds
+  bool dirty = false;    ///< was written: goes to the device before the next launch
+  bool exposed = false;  ///< the caller has the device's pointer and may write through it at any time
+};
+
+class CudaEngineImpl final : public CudaEngine {
+ public:
+  CudaEngineImpl(Model model, int n_envs, const CudaEngineOptions& options)
+      : model_(std::move(model)),
+        device_(options.device),
+        n_(n_envs),
+        n_pad_((n_envs + kBlock - 1) / kBlock * kBlock),
+        limit_(options.memory_limit),
+        parameters_(model_, n_pad_) {
+    refuse_searches(model_);
+    check_device();
+    plan_workspace(model_.view(), 0);
+    stream_ = cuda::make_stream(device_);
+    model_memory_ = cuda::upload_model(model_, device_, stream(), batch_.model);
+    for (int f = 0; f < kFieldCount; ++f) {
+      const Field field = static_cast<Field>(f);
+      fields_[at(field)] = cuda::make_device_memory(device_, stream(), field_bytes(field));
+    }
+    time_low_ = cuda::make_device_memory(device_, stream(), row_bytes());
+    chosen_ = cuda::make_device_memory(device_, stream(), row_bytes());
+    workspace_ = cuda::make_device_memory(device_, stream(), workspace_bytes());
+    batch_.device = device_;
+    batch_.stream = stream();
+    batch_.data = {n_pad_,
+                   floats(Field::kQpos),
+                   floats(Field::kQvel),
+                   floats(Field::kAct),
+                   floats(Field::kWarmstart),
+                   floats(Field::kTime),
+                   static_cast<float*>(time_low_.get()),
+                   floats(Field::kCtrl),
+                   floats(Field::kQfrcApplied),
+                   floats(Field::kXfrcApplied),
+                   floats(Field::kMocapPos),
+                   floats(Field::kMocapQuat),
+                   floats(Field::kQacc),
+                   floats(Field::kLinkPos),
+                   floats(Field::kLinkQuat),
+                   floats(Field::kSensors),
+                   nullptr,
+                   nullptr,
+                   nullptr,
+                   nullptr,
+                   nullptr,
+                   nullptr,
+                   ints(Field::kStatus),
+                   ints(Field::kContactCount),
+                   ints(Field::kSolverIterations)};
+    use_workspace();
+    upload_defaults();
+    std::vector<std::int32_t> every(static_cast<std::size_t>(n_pad_));
+    std::iota(every.begin(), every.end(), 0);
+    launch_reset(every);
+    wait();
+  }
+
+  EngineKind kind() const override { return EngineKind::kBatched; }
+  const ModelInfo& info() const override { return model_.info; }
+  int n_envs() const override { return n_; }
+  void* stream() const override { return stream_.get(); }
+  void wait() override { need(cuda::wait(device_, stream()), device_, "an earlier launch failed"); }
+
+  ArrayView view(Field field) override {
+    Mirror& mirror = mirrors_[at(field)];
+    flush(field);
+    mirror.exposed = true;
+    ArrayView v = shape_of(field, fields_[at(field)].get());
+    v.device = {DeviceKind::kCuda, device_};
+    v.stream = stream();
+    return v;
+  }
+
+  ArrayView host_view(Field field, Access access) override {
+    COHORT_CHECK(access == Access::kRead || field < Field::kQacc, "{} is read only", field_name(field));
+    Mirror& mirror = mirrors_[at(field)];
+    if (!mirror.memory) mirror.memory = cuda::make_host_memory(device_, field_bytes(field));
+    if (!mirror.dirty && (!mirror.valid || mirror.exposed)) {
+      need(cuda::download(device_, stream(), mirror.memory.get(), fields_[at(field)].get(), field_bytes(field)),
+           device_, field_name(field));
+      mirror.valid = true;
+    }
+    if (access == Access::kWrite) mirror.dirty = true;
+    return shape_of(field, mirror.memory.get());
+  }
+
+  void step(int steps) override {
+    flush_all();
+    need(cuda::step(batch_, steps), device_, "the step cannot be launched");
+    state_changed();
+  }
+  void forward() override {
+    flush_all();
+    need(cuda::forward(batch_), device_, "the forward pass cannot be launched");
+    for (int f = 0; f < kFieldCount; ++f) {
+      if (is_derived(static_cast<Field>(f))) mirrors_[static_cast<std::size_t>(f)].valid = false;
+    }
+  }
+
+  void capture(int steps) override {
+    flush_all();
+    graph_ = {};
+    void* graph = nullptr;
+    need(cuda::capture(batch_, steps, &graph), device_, "the steps cannot be captured into a graph");
+    graph_ = cuda::Graph(device_, graph);
+  }
+  void replay() override {
+    COHORT_CHECK(static_cast<bool>(graph_),
+                 "there is no graph to replay: capture() comes first, and after "
+                 "commit_parameters() once more");
+    flush_all();
+    need(cuda::replay(batch_, graph_.get()), device_, "the graph cannot be launched");
+    state_changed();
+  }
+
+  void reset(std::span<const std::int32_t> envs) override {
+    for (std::int32_t e : envs) {
+      COHORT_THROW_UNLESS(e >= 0 && e < n_, "environment {} does not exist: there are {}, counted from 0", e, n_);
+    }
+    flush_all();
+    launch_reset(envs);
+    for (Mirror& mirror : mirrors_) mirror.valid = false;
+  }
+
+  ArrayView parameter(Parameter parameter) override {
+    const int before = parameters_.varies();
+    ArrayView v;
+    v.data = parameters_.values(parameter);
+    v.type = ElementType::kFloat32;
+    v.rank = 2;
+    v.shape = {n_, parameters_.size(parameter)};
+    v.strides = {1, n_pad_};
+    if (parameters_.varies() != before) commit_parameters();
+    return v;
+  }
+
+  void commit_parameters() override {
+    if (!parameters_.any()) return;
+    // What the kernels read is worked out in host memory, as for the CPU.
+    ModelView host = model_.view();
+    host.varies = parameters_.varies();
+    DataView host_data{};
+    host_data.n_pad = n_pad_;
+    parameters_.commit(host, host_data);
+    wait();
+    graph_ = {};
+    // The lanes hold more than before: the workspaces are made anew where that is so.
+    if (host.varies != batch_.model.varies) {
+      plan_workspace(host, parameters_.bytes_per_environment());
+      batch_.workspace_blocks = 0;  // no launch until there are new ones
+      workspace_ = {};
+      workspace_ = cuda::make_device_memory(device_, stream(), workspace_bytes());
+      use_workspace();
+      batch_.model.varies = host.varies;
+    }
+    const bool inertia = (host.varies & (kVariesMass | kVariesArmature)) != 0;
+    DataView& d = batch_.data;
+    copy_parameter(0, host_data.body_values, kBodyValues * host.nbody, d.body_values);
+    copy_parameter(1, host_data.pair_values, kPairValues * host.npair, d.pair_values);
+    copy_parameter(2, host_data.armature, host.nv, d.armature);
+    copy_parameter(3, host_data.damping, host.nv, d.damping);
+    copy_parameter(4, host_data.actuator_values, kActuatorValues * host.nact, d.actuator_values);
+    copy_parameter(5, inertia ? host_data.weight_ratio : nullptr,
+                   host.npair + host.nlimit + host.nfriction + 2 * host.neq + 1, d.weight_ratio);
+  }
+
+  std::vector<std::uint8_t> save_state() override {
+    flush_all();
+    std::vector<std::uint8_t> bytes(state_bytes());
+    std::size_t from = 0;
+    for_state([&](void* memory, std::size_t size) {
+      need(cuda::download(device_, stream(), bytes.data() + from, memory, size), device_, "the state cannot be read");
+      from += size;
+    });
+    parameters_.save(bytes);
+    return bytes;
+  }
+  void load_state(std::span<const std::uint8_t> bytes) override {
+    const std::size_t expected = state_bytes();
+    ParameterStore read(model_, n_pad_);
+    COHORT_THROW_UNLESS(bytes.size() >= expected && read.load(bytes.subspan(expected)) == bytes.size() - expected,
+                        "a state of {} bytes was saved; {} environments of this model take {} on a GPU", bytes.size(),
+                        n_, expected);
+    std::size_t from = 0;
+    for_state([&](void* memory, std::size_t size) {
+      need(cuda::upload(device_, stream(), memory, bytes.data() + from, size), device_, "the state cannot be written");
+      from += size;
+    });
+    for (Mirror& mirror : mirrors_) mirror.valid = mirror.dirty = false;
+    parameters_.load(bytes.subspan(expected));
+    if (parameters_.any()) {
+      commit_parameters();
+    } else if (batch_.model.varies != 0) {
+      wait();
+      graph_ = {};
+      batch_.model.varies = 0;  // the workspaces are large enough
+    }
+  }
+
+  MemoryPlan memory() const override {
+    MemoryPlan plan;
+    double state = sizeof(float) + sizeof(int), derived = 0;
+    for (int f = 0; f < kFieldCount; ++f) {
+      const Field field = static_cast<Field>(f);
+      (is_state(field) ? state : derived) += 4.0 * field_size(model_.info, field);
+    }
+    plan.parts = {{"state and inputs", state}, {"derived", derived}};
+    if (parameters_.any()) plan.parts.push_back({"parameters", parameters_.bytes_per_environment()});
+    plan.fixed_bytes = fixed_bytes(blocks_);
+    return plan;
+  }
+
+  std::string error_text(int) const override { return ""; }
+
+ private:
+  std::size_t row_bytes() const { return 4 * static_cast<std::size_t>(n_pad_); }
+  std::size_t field_bytes(Field field) const {
+    return static_cast<std::size_t>(field_size(model_.info, field)) * row_bytes();
+  }
+  std::size_t workspace_bytes() const {
+    return static_cast<std::size_t>(need_.bytes_per_block) * static_cast<std::size_t>(blocks_);
+  }
+  float* floats(Field field) { return static_cast<float*>(fields_[at(field)].get()); }
+  int* ints(Field field) { return static_cast<int*>(fields_[at(field)].get()); }
+
+  /// Bytes that do not grow with the environments: the model, the stacks, the workspaces of `blocks` blocks.
+  double fixed_bytes(int blocks) const {
+    return static_cast<double>(cuda::model_bytes(model_)) + static_cast<double>(need_.local_bytes) +
+           static_cast<double>(need_.bytes_per_block) * blocks;
+  }
+
+  ArrayView shape_of(Field field, void* data) const {
+    ArrayView v;
+    v.data = data;
+    v.type = is_float(field) ? ElementType::kFloat32 : ElementType::kInt32;
+    v.rank = 2;
+    v.shape = {n_, field_size(model_.info, field)};
+    v.strides = {1, n_pad_};
+    return v;
+  }
+
+  void check_device() const {
+    const int count = cuda::device_count();
+    COHORT_THROW_UNLESS(device_ >= 0 && device_ < count, "cuda:{} does not exist: this process sees {} CUDA devices",
+                        device_, count);
+  }
+
+  /// Decides how many workspaces there are, before they are allocated: as many as the device computes at once, fewer
+  /// where they would not fit. The results are the same for any number. Throws Error and changes nothing where not even
+  /// one fits.
+  void plan_workspace(const ModelView& view, double parameter_bytes) {
+    cuda::WorkspaceNeed asked{};
+    need(cuda::workspace_need(device_, view, asked), device_, "the kernels cannot be asked for what they need");
+    COHORT_THROW_UNLESS(asked.values_per_lane <= kMostValues,
+                        "an environment of this model needs {} values of scratch memory; a GPU's thread addresses {}",
+                        asked.values_per_lane, kMostValues);
+    cuda::DeviceFigures figures{};
+    need(cuda::describe_device(device_, figures), device_, "the device cannot be asked for its memory");
+    const std::string name = figures.name;
+    // At the first call nothing is there yet; later everything but the parameters and the new workspaces is, and the
+    // old workspaces make room.
+    const bool first = !stream_;
+    const double each = first ? memory().bytes_per_environment() : parameter_bytes;
+    const double base =
+        first ? static_cast<double>(cuda::model_bytes(model_)) + static_cast<double>(asked.local_bytes) : 0;
+    const double free_now =
+        static_cast<double>(figures.free_bytes) - kReserve + (first ? 0 : static_cast<double>(workspace_bytes()));
+    const double have = limit_ > 0 ? std::min(limit_, free_now) : free_now;
+    const double block = std::max(1.0, static_cast<double>(asked.bytes_per_block));
+    const double left = have - base - each * n_pad_;
+    const int useful = std::min(n_pad_ / kBlock, asked.blocks_at_once);
+    const int blocks = static_cast<int>(std::min(static_cast<double>(useful), std::max(1.0, left / block)));
+    const double most = (have - base - block) / std::max(1.0, each);
+    COHORT_THROW_UNLESS(left >= block,
+                        "{} environments need {} on cuda:{} ({} each, {} for the model and the threads, {} of scratch "
+                        "memory for {} environments at a time); {} of {} are free, enough for {}",
+                        n_, format_bytes(each * n_pad_ + base + block * blocks), device_, format_bytes(each),
+                        format_bytes(base), format_bytes(block * blocks), blocks * kBlock,
+                        format_bytes(std::max(0.0, have)), name, most > 0 ? static_cast<long long>(most) : 0);
+    need_ = asked;
+    blocks_ = blocks;
+  }
+  void use_workspace() {
+    batch_.workspace = workspace_.get();
+    batch_.bytes_per_block = need_.bytes_per_block;
+    batch_.workspace_blocks = blocks_;
+  }
+
+  void upload_defaults() {
+    std::vector<float> values;
+    const auto append = [&](const std::vector<double>& from) {
+      const std::size_t start = values.size();
+      for (double x : from) values.push_back(static_cast<float>(x));
+      return start;
+    };
+    const std::size_t qpos = append(model_.info.qpos0), pos = append(model_.info.mocap_pos0),
+                      quat = append(model_.info.mocap_quat0);
+    defaults_memory_ = cuda::make_device_memory(device_, stream(), values.size() * sizeof(float));
+    need(cuda::upload(device_, stream(), defaults_memory_.get(), values.data(), values.size() * sizeof(float)), device_,
+         "the default state cannot be copied");
+    const auto* base = static_cast<const float*>(defaults_memory_.get());
+    defaults_ = {base + qpos, base + pos, base + quat};
+  }
+
+  /// Indices may repeat: pieces of at most n_pad.
+  void launch_reset(std::span<const std::int32_t> envs) {
+    for (std::size_t from = 0; from < envs.size(); from += static_cast<std::size_t>(n_pad_)) {
+      const std::size_t count = std::min(envs.size() - from, static_cast<std::size_t>(n_pad_));
+      need(cuda::upload(device_, stream(), chosen_.get(), envs.data() + from, count * sizeof(std::int32_t)), device_,
+           "the environments to reset cannot be copied");
+      need(cuda::reset(batch_, defaults_, static_cast<const int*>(chosen_.get()), static_cast<int>(count)), device_,
+           "the reset cannot be launched");
+    }
+  }
+
+  void flush(Field field) {
+    Mirror& mirror = mirrors_[at(field)];
+    if (!mirror.dirty) return;
+    need(cuda::upload(device_, stream(), fields_[at(field)].get(), mirror.memory.get(), field_bytes(field)), device_,
+         field_name(field));
+    mirror.dirty = false;
+  }
+  void flush_all() {
+    for (int f = 0; f < kFieldCount; ++f) flush(static_cast<Field>(f));
+  }
+  void state_changed() {
+    for (int f = 0; f < kFieldCount; ++f) {
+      const Field field = static_cast<Field>(f);
+      if (!is_input(field) && !is_derived(field)) mirrors_[at(field)].valid = false;
+    }
+  }
+
+  /// Values of the host's parameters to the device; `to` is null where the environments have none of their own.
+  void copy_parameter(std::size_t slot, const float* from, int rows, float*& to) {
+    if (from == nullptr) {
+      to = nullptr;
+      return;
+    }
+    const std::size_t bytes = static_cast<std::size_t>(rows) * row_bytes();
+    if (!own_[slot]) own_[slot] = cuda::make_device_memory(device_, stream(), bytes);
+    need(cuda::upload(device_, stream(), own_[slot].get(), from, bytes), device_, "the parameters cannot be copied");
+    to = static_cast<float*>(own_[slot].get());
+  }
+
+  std::size_t state_bytes() const {
+    std::size_t bytes = row_bytes();
+    for (int f = 0; f < kFieldCount; ++f) {
+      if (is_state(static_cast<Field>(f))) bytes += field_bytes(static_cast<Field>(f));
+    }
+    return bytes;
+  }
+  template <class F>
+  void for_state(F f) {
+    for (int i = 0; i < kFieldCount; ++i) {
+      const Field field = static_cast<Field>(i);
+      if (is_state(field)) f(fields_[at(field)].get(), field_bytes(field));
+    }
+    f(time_low_.get(), row_bytes());
+  }
+
+  Model model_;
+  int device_, n_, n_pad_;
+  double limit_;
+  ParameterStore parameters_;
+  cuda::WorkspaceNeed need_{};
+  int blocks_ = 0;
+  // The stream outlives what is released after it.
+  cuda::Stream stream_;
+  cuda::DeviceMemory model_memory_, time_low_, chosen_, defaults_memory_, workspace_;
+  std::array<cuda::DeviceMemory, kFieldCount> fields_;
+  std::array<cuda::DeviceMemory, 6> own_;
+  std::array<Mirror, kFieldCount> mirrors_;
+  cuda::Batch batch_{};
+  cuda::Defaults defaults_{};
+  cuda::Graph graph_;
+};
+
+}  // namespace
+
+std::string cuda_unusable() {
+  return cuda::available() ? "" : "this build has no CUDA kernels (it was configured without nvcc)";
+}
+
+std::unique_ptr<CudaEngine> make_cuda_engine(Model model, int n_envs, const CudaEngineOptions& options) {
+  COHORT_THROW_UNLESS(n_envs > 0, "{} environments: at least one is needed", n_envs);
+  COHORT_THROW_UNLESS(cuda::available(), "cuda:{}: {}", options.device, cuda_unusable());
+  return std::make_unique<CudaEngineImpl>(std::move(model), n_envs, options);
+}
+
+}  // namespace cohort::sim

@@ -1,0 +1,297 @@
+// The batched engine's kernels on a CUDA device: a thread computes an environment from end to end, a warp a block of
+// 32, and one launch as many steps as the caller likes. The source is the CPU's (sim/kernels), compiled without
+// contraction
+// (-fmad=false), with IEEE division and square root, which are nvcc's defaults: the bits are meant to be the CPU's.
+#include <cuda_runtime.h>
+
+#include "sim/cuda/block.h"
+#include "sim/cuda/runner.h"
+
+namespace cohort::sim::cuda {
+namespace {
+
+/// Makes a device current as long as it lives; the caller's own comes back afterwards.
+class OnDevice {
+ public:
+  explicit OnDevice(int device) {
+    status_ = cudaGetDevice(&before_);
+    if (status_ == cudaSuccess && before_ != device) {
+      status_ = cudaSetDevice(device);
+      changed_ = status_ == cudaSuccess;
+    }
+  }
+  ~OnDevice() {
+    if (changed_) cudaSetDevice(before_);
+  }
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+  cudaError_t status() const { return status_; }
+
+ private:
+  int before_ = 0;
+  bool changed_ = false;
+  cudaError_t status_;
+};
+
+const char* text(cudaError_t status) {
+  if (status == cudaSuccess) return nullptr;
+  // A failed call, unlike a failed kernel, must not be what the next check of a launch reports.
+  cudaGetLastError();
+  return cudaGetErrorString(status);
+}
+
+cudaStream_t stream_of(void* stream) {
+  return static_cast<cudaStream_t>(stream);
+}
+
+/// A warp works on the blocks of environments w, w + workspaces, w + 2 workspaces, ...: which workspace an environment
+/// gets, and how many there are, is in no result.
+__global__ void __launch_bounds__(kLanes)
+    step_kernel(const __grid_constant__ ModelView m, const __grid_constant__ DataView d, char* workspace,
+                unsigned long long bytes_per_block, int steps) {
+  const int lane = static_cast<int>(threadIdx.x);
+  BlockSpace<GpuLane> space;
+  prepare(m, workspace + blockIdx.x * bytes_per_block, lane, space);
+  for (int block = static_cast<int>(blockIdx.x); block < d.n_pad / kLanes; block += static_cast<int>(gridDim.x)) {
+    for (int s = 0; s < steps; ++s) step_block<GpuLane>(m, d, block * kLanes + lane, space);
+  }
+}
+
+__global__ void __launch_bounds__(kLanes)
+    forward_kernel(const __grid_constant__ ModelView m, const __grid_constant__ DataView d, char* workspace,
+                   unsigned long long bytes_per_block) {
+  const int lane = static_cast<int>(threadIdx.x);
+  BlockSpace<GpuLane> space;
+  prepare(m, workspace + blockIdx.x * bytes_per_block, lane, space);
+  for (int block = static_cast<int>(blockIdx.x); block < d.n_pad / kLanes; block += static_cast<int>(gridDim.x)) {
+    forward_block<GpuLane>(m, d, block * kLanes + lane, space);
+  }
+}
+
+__device__ void clear(float* field, int n, int n_pad, int env) {
+  for (int i = 0; i < n; ++i) field[static_cast<long long>(i) * n_pad + env] = 0.0f;
+}
+__device__ void fill(float* field, const float* from, int n, int n_pad, int env) {
+  for (int i = 0; i < n; ++i) field[static_cast<long long>(i) * n_pad + env] = from[i];
+}
+
+__global__ void reset_kernel(const __grid_constant__ ModelView m, const __grid_constant__ DataView d, Defaults defaults,
+                             const int* envs, int count) {
+  const int k = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (k >= count) return;
+  const int e = envs[k];
+  fill(d.qpos, defaults.qpos, m.nq, d.n_pad, e);
+  fill(d.mocap_pos, defaults.mocap_pos, 3 * m.nmocap, d.n_pad, e);
+  fill(d.mocap_quat, defaults.mocap_quat, 4 * m.nmocap, d.n_pad, e);
+  clear(d.qvel, m.nv, d.n_pad, e);
+  clear(d.act, m.na, d.n_pad, e);
+  clear(d.warmstart, m.nv, d.n_pad, e);
+  clear(d.time, 1, d.n_pad, e);
+  clear(d.time_low, 1, d.n_pad, e);
+  clear(d.ctrl, m.nu, d.n_pad, e);
+  clear(d.applied, m.nv, d.n_pad, e);
+  clear(d.link_force, 6 * m.nlink, d.n_pad, e);
+  clear(d.qacc, m.nv, d.n_pad, e);
+  clear(d.link_pos, 3 * m.nlink, d.n_pad, e);
+  clear(d.link_quat, 4 * m.nlink, d.n_pad, e);
+  clear(d.sensors, m.nsensordata, d.n_pad, e);
+  d.status[e] = 0;
+  d.contact_count[e] = 0;
+  d.iterations[e] = 0;
+}
+
+unsigned grid_of(const Batch& batch) {
+  const int blocks = batch.data.n_pad / kLanes;
+  return static_cast<unsigned>(blocks < batch.workspace_blocks ? blocks : batch.workspace_blocks);
+}
+
+/// The launch alone: the device is current.
+cudaError_t launch_step(const Batch& batch, int steps) {
+  step_kernel<<<grid_of(batch), kLanes, 0, stream_of(batch.stream)>>>(
+      batch.model, batch.data, static_cast<char*>(batch.workspace), batch.bytes_per_block, steps);
+  return cudaGetLastError();
+}
+
+}  // namespace
+
+bool available() {
+  return true;
+}
+
+int device_count() {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) != cudaSuccess) {
+    cudaGetLastError();
+    return 0;
+  }
+  return count;
+}
+
+const char* describe_device(int device, DeviceFigures& out) {
+  const OnDevice on(device);
+  if (on.status() != cudaSuccess) return text(on.status());
+  cudaDeviceProp properties;
+  if (const char* why = text(cudaGetDeviceProperties(&properties, device))) return why;
+  for (int i = 0; i < 256; ++i) out.name[i] = properties.name[i];
+  out.name[255] = 0;
+  out.multiprocessors = properties.multiProcessorCount;
+  size_t free_bytes = 0, total_bytes = 0;
+  if (const char* why = text(cudaMemGetInfo(&free_bytes, &total_bytes))) return why;
+  out.free_bytes = free_bytes;
+  out.total_bytes = total_bytes;
+  return nullptr;
+}
+
+const char* workspace_need(int device, const ModelView& m, WorkspaceNeed& out) {
+  const OnDevice on(device);
+  if (on.status() != cudaSuccess) return text(on.status());
+  const BlockNeed block = block_need(m);
+  out.values_per_lane = block.values_per_lane;
+  out.bytes_per_block = block.bytes;
+  int multiprocessors = 0, threads = 0, stepping = 0, deriving = 0;
+  if (const char* why = text(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device))) {
+    return why;
+  }
+  if (const char* why = text(cudaDeviceGetAttribute(&threads, cudaDevAttrMaxThreadsPerMultiProcessor, device)))
+    return why;
+  cudaFuncAttributes step_figures, forward_figures;
+  if (const char* why = text(cudaFuncGetAttributes(&step_figures, step_kernel))) return why;
+  if (const char* why = text(cudaFuncGetAttributes(&forward_figures, forward_kernel))) return why;
+  const size_t local = step_figures.localSizeBytes > forward_figures.localSizeBytes ? step_figures.localSizeBytes
+                                                                                    : forward_figures.localSizeBytes;
+  // The driver reserves for as many threads as the device could hold, whatever their registers allow.
+  out.local_bytes = static_cast<unsigned long long>(local) * static_cast<unsigned long long>(threads) *
+                    static_cast<unsigned long long>(multiprocessors);
+  if (const char* why = text(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&stepping, step_kernel, kLanes, 0))) {
+    return why;
+  }
+  if (const char* why = text(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&deriving, forward_kernel, kLanes, 0))) {
+    return why;
+  }
+  const int most = stepping > deriving ? stepping : deriving;
+  out.blocks_at_once = multiprocessors * (most > 0 ? most : 1);
+  return nullptr;
+}
+
+const char* open_stream(int device, void** stream) {
+  const OnDevice on(device);
+  if (on.status() != cudaSuccess) return text(on.status());
+  cudaStream_t made = nullptr;
+  const char* why = text(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking));
+  *stream = made;
+  return why;
+}
+
+void close_stream(int device, void* stream) {
+  const OnDevice on(device);
+  if (on.status() == cudaSuccess) cudaStreamDestroy(stream_of(stream));
+}
+
+const char* allocate(int device, void* stream, unsigned long long bytes, void** out) {
+  const OnDevice on(device);
+  if (on.status() != cudaSuccess) return text(on.status());
+  *out = nullptr;
+  if (const char* why = text(cudaMalloc(out, bytes))) return why;
+  return text(cudaMemsetAsync(*out, 0, bytes, stream_of(stream)));
+}
+
+void release(int device, void* memory) {
+  const OnDevice on(device);
+  if (on.status() == cudaSuccess) cudaFree(memory);
+}
+
+const char* allocate_host(int device, unsigned long long bytes, void** out) {
+  const OnDevice on(device);
+  if (on.status() != cudaSuccess) return text(on.status());
+  *out = nullptr;
+  if (const char* why = text(cudaMallocHost(out, bytes))) return why;
+  char* at = static_cast<char*>(*out);
+  for (unsigned long long i = 0; i < bytes; ++i) at[i] = 0;
+  return nullptr;
+}
+
+void release_host(int device, void* memory) {
+  const OnDevice on(device);
+  if (on.status() == cudaSuccess) cudaFreeHost(memory);
+}
+
+const char* upload(int device, void* stream, void* to, const void* from, unsigned long long bytes) {
+  const OnDevice on(device);
+  if (on.status() != cudaSuccess) return text(on.status());
+  if (bytes == 0) return nullptr;
+  if (const char* why = text(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_of(stream)))) return why;
+  return text(cudaStreamSynchronize(stream_of(stream)));
+}
+
+const char* download(int device, void* stream, void* to, const void* from, unsigned long long bytes) {
+  const OnDevice on(device);
+  if (on.status() != cudaSuccess) return text(on.status());
+  if (bytes == 0) return nullptr;
+  if (const char* why = text(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_of(stream)))) return why;
+  return text(cudaStreamSynchronize(stream_of(stream)));
+}
+
+const char* wait(int device, void* stream) {
+  const OnDevice on(device);
+  if (on.status() != cudaSuccess) return text(on.status());
+  return text(cudaStreamSynchronize(stream_of(stream)));
+}
+
+const char* step(const Batch& batch, int steps) {
+  const OnDevice on(batch.device);
+  if (on.status() != cudaSuccess) return text(on.status());
+  return text(launch_step(batch, steps));
+}
+
+const char* forward(const Batch& batch) {
+  const OnDevice on(batch.device);
+  if (on.status() != cudaSuccess) return text(on.status());
+  forward_kernel<<<grid_of(batch), kLanes, 0, stream_of(batch.stream)>>>(
+      batch.model, batch.data, static_cast<char*>(batch.workspace), batch.bytes_per_block);
+  return text(cudaGetLastError());
+}
+
+const char* reset(const Batch& batch, const Defaults& defaults, const int* envs, int count) {
+  const OnDevice on(batch.device);
+  if (on.status() != cudaSuccess) return text(on.status());
+  if (count == 0) return nullptr;
+  constexpr int kThreads = 128;
+  const unsigned blocks = static_cast<unsigned>((count + kThreads - 1) / kThreads);
+  reset_kernel<<<blocks, kThreads, 0, stream_of(batch.stream)>>>(batch.model, batch.data, defaults, envs, count);
+  return text(cudaGetLastError());
+}
+
+const char* capture(const Batch& batch, int steps, void** graph) {
+  const OnDevice on(batch.device);
+  if (on.status() != cudaSuccess) return text(on.status());
+  *graph = nullptr;
+  const cudaStream_t stream = stream_of(batch.stream);
+  // Thread local: other threads of the process may allocate meanwhile.
+  if (const char* why = text(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal))) return why;
+  const cudaError_t launched = launch_step(batch, steps);
+  cudaGraph_t recorded = nullptr;
+  const cudaError_t ended = cudaStreamEndCapture(stream, &recorded);
+  if (launched != cudaSuccess || ended != cudaSuccess) {
+    if (recorded != nullptr) cudaGraphDestroy(recorded);
+    return text(launched != cudaSuccess ? launched : ended);
+  }
+  cudaGraphExec_t made = nullptr;
+  // The form with flags is the same in every toolkit since 11.4.
+  const cudaError_t instantiated = cudaGraphInstantiateWithFlags(&made, recorded, 0);
+  cudaGraphDestroy(recorded);
+  *graph = made;
+  return text(instantiated);
+}
+
+const char* replay(const Batch& batch, void* graph) {
+  const OnDevice on(batch.device);
+  if (on.status() != cudaSuccess) return text(on.status());
+  return text(cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph), stream_of(batch.stream)));
+}
+
+void release_graph(int device, void* graph) {
+  const OnDevice on(device);
+  if (on.status() == cudaSuccess) cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph));
+}
+
+}  // namespace cohort::sim::cuda

@@ -1,0 +1,81 @@
+/// What the CUDA engine asks of the device: memory, launches, graphs. Plain pointers and numbers, so that neither
+/// CUDA's headers are needed on this side nor C++20 on the other. Where no CUDA compiler was found, cuda/absent.cpp
+/// stands in for cuda/runner.cu.
+///
+/// Every function names its device and leaves the caller's current device as it was. Those that return text return
+/// null, or why they could not; a launch is followed by a check, and what goes wrong on the device later is reported by
+/// the next wait().
+#pragma once
+#include "sim/kernels/data_view.h"
+#include "sim/kernels/model_view.h"
+
+namespace cohort::sim::cuda {
+
+/// True when this build has the kernels.
+bool available();
+
+/// Devices visible to the process; 0 also where there is no driver.
+int device_count();
+
+struct DeviceFigures {
+  char name[256];
+  int multiprocessors;
+  unsigned long long free_bytes, total_bytes;
+};
+const char* describe_device(int device, DeviceFigures& out);
+
+/// What a block of 32 environments needs while it is computed, and how many blocks the device computes at once: more
+/// workspaces than that are of no use.
+struct WorkspaceNeed {
+  unsigned long long bytes_per_block;
+  unsigned long long local_bytes;  ///< what the driver sets aside for the threads' stacks
+  long long values_per_lane;
+  int blocks_at_once;
+};
+/// `m` in host memory.
+const char* workspace_need(int device, const ModelView& m, WorkspaceNeed& out);
+
+const char* open_stream(int device, void** stream);
+void close_stream(int device, void* stream);
+
+/// Zeros.
+const char* allocate(int device, void* stream, unsigned long long bytes, void** out);
+void release(int device, void* memory);
+/// Page-locked host memory, zeros.
+const char* allocate_host(int device, unsigned long long bytes, void** out);
+void release_host(int device, void* memory);
+
+/// Both wait until the copy is there.
+const char* upload(int device, void* stream, void* to, const void* from, unsigned long long bytes);
+const char* download(int device, void* stream, void* to, const void* from, unsigned long long bytes);
+const char* wait(int device, void* stream);
+
+/// One engine's environments on its device.
+struct Batch {
+  int device;
+  void* stream;     ///< cudaStream_t
+  ModelView model;  ///< arrays in device memory
+  DataView data;    ///< likewise; n_pad is a multiple of 32
+  void* workspace;  ///< workspace_blocks * bytes_per_block
+  unsigned long long bytes_per_block;
+  int workspace_blocks;
+};
+
+/// One launch that advances every environment by `steps` timesteps. Only launches: may be captured into a graph.
+const char* step(const Batch& batch, int steps);
+/// One launch that computes the derived fields.
+const char* forward(const Batch& batch);
+
+/// What an environment is reset to: qpos0 (nq), mocap_pos0 (3 nmocap), mocap_quat0 (4 nmocap), in device memory.
+struct Defaults {
+  const float *qpos, *mocap_pos, *mocap_quat;
+};
+/// envs: (count) in device memory.
+const char* reset(const Batch& batch, const Defaults& defaults, const int* envs, int count);
+
+/// A CUDA graph of `steps` timesteps; replay() runs it on the batch's stream.
+const char* capture(const Batch& batch, int steps, void** graph);
+const char* replay(const Batch& batch, void* graph);
+void release_graph(int device, void* graph);
+
+}  // namespace cohort::sim::cuda

@@ -1,0 +1,331 @@
+// Diffusion policies and behaviour cloning on windows of robot data.
+#include <algorithm>
+#include <cstddef>
+#include <nlohmann/json.hpp>
+
+#include <torch/nn/module.h>
+#include <torch/types.h>
+
+#include "core/error.h"
+#include "data/open_episodes.h"
+#include "data/robot_windows.h"
+#include "train/jobs/job.h"
+#include "train/jobs/policy_batch.h"
+#include "train/jobs/policy_settings.h"
+#include "train/jobs/some_samples.h"
+#include "train/jobs/statistics_of_sets.h"
+#include "train/run.h"
+
+namespace cohort::train {
+namespace {
+
+/// "action_dict/cartesian_position[3:6]" of "action_dict/cartesian_position[3:6] | euler_xyz->rotation_6d".
+std::string short_name(const std::string& component) {
+  std::string text = component.substr(0, component.find('|'));
+  while (text.ends_with(' ')) text.pop_back();
+  return text;
+}
+
+class PolicyJob final : public Job {
+ public:
+  std::string name() const override { return "policy"; }
+  std::string summary() const override {
+    return "diffusion policy or behaviour cloning from RLDS or HDF5 robot data; also load_from=ROBOMIMIC.json";
+  }
+
+  void describe(config::Fields& fields, RunSettings& run) override {
+    // The DROID configuration's: Adam at 1e-4 without a schedule, batch 128, a moving average with power 0.75.
+    run.train.batch_size = 128;
+    run.train.epochs = 100;
+    run.train.lr = 1e-4;
+    run.train.optimizer.kind = "adam";
+    run.train.ema.enabled = true;
+    fields.section("data", [&] {
+      data::describe(fields, data_);
+      fields.add("combine_statistics", combine_statistics_, "normalise all sets by statistics over all of them");
+    });
+    fields.section("validation", [&] {
+      fields.add("splits", validation_splits_, "of each data set, or one for all; empty: no validation");
+      fields.add("sampled", sampled_, "validation samples for which actions are drawn and compared; 0: none");
+    });
+    fields.section("model", [&] { train::describe(fields, model_); });
+    fields_ = &fields;
+    fields.alias("data.path", "data.paths");
+    fields.alias("data.split", "data.splits");
+  }
+
+  void load() override {
+    COHORT_THROW_UNLESS(!data_.paths.empty(), "which data? write data.paths=FOLDER (RLDS) or FILE.hdf5");
+    COHORT_THROW_UNLESS(sampled_ >= 0, "validation.sampled = {} must not be negative", sampled_);
+    check_weights(model_);
+    shape_windows();
+    if (model_.language.enabled() && data_.instruction.empty()) data_.instruction = "language_instruction";
+    auto train = std::make_shared<data::RobotWindows>(data_);
+    if (combine_statistics_ && train->sets() > 1) {
+      data::RobotDataSettings settings = data_;
+      settings.given_statistics = {combined_statistics(*train)};
+      train = std::make_shared<data::RobotWindows>(settings);
+    }
+    train_ = std::move(train);
+    take_shapes();
+    train_samples_ = with_language(train_);
+    if (validation_splits_.empty()) return;
+    data::RobotDataSettings settings = data_;
+    settings.splits = validation_splits_;
+    settings.augment = false;
+    settings.windows_per_episode = settings.samples_per_epoch = 0;
+    for (std::size_t set = 0; set < train_->sets(); ++set) settings.given_statistics.push_back(train_->statistics(set));
+    try {
+      validation_ = std::make_shared<data::RobotWindows>(settings);
+    } catch (const Error& e) {
+      throw Error(format("validation.splits: {}; choose other splits, or none (validation.splits=[])", e.what()));
+    }
+    validation_samples_ = with_language(validation_);
+    if (sampled_ > 0) shown_ = std::make_shared<SomeSamples>(validation_samples_, sampled_);
+  }
+
+  std::shared_ptr<const data::Dataset> dataset(Part part) const override {
+    switch (part) {
+      case Part::kTrain:
+        return train_samples_;
+      case Part::kValidation:
+        return validation_samples_;
+      case Part::kTest:
+        return shown_;
+    }
+    return nullptr;
+  }
+
+  std::string data_summary() const override {
+    std::string text = train_->summary();
+    while (text.ends_with('\n')) text.pop_back();
+    for (char& c : text)
+      if (c == '\n') c = ';';
+    if (validation_) text += format("; {} validation windows", validation_->size());
+    return text;
+  }
+
+  config::Json statistics() const override {
+    if (train_->sets() == 1 || combine_statistics_) return data::to_json(train_->statistics(0));
+    config::Json json = config::Json::object();
+    for (std::size_t set = 0; set < train_->sets(); ++set)
+      json[data_.paths[set]] = data::to_json(train_->statistics(set));
+    return json;
+  }
+
+  std::shared_ptr<torch::nn::Module> make_model(std::uint64_t seed) const override { return make_policy(model_, seed); }
+
+  at::Tensor loss(torch::nn::Module& model, const parallel::Batch& batch) const override {
+    const models::Observations observations = train::observations_of(layout_, batch);
+    return model_.is_diffusion() ? models::diffusion_loss(model, observations, batch.at("action"))
+                                 : models::bc_loss(model, observations, batch.at("action"));
+  }
+
+  std::string loss_name() const override {
+    if (!model_.is_diffusion()) return model_.bc.gmm.enabled ? "negative log likelihood" : "loss of actions";
+    return "mean squared error of the noise";
+  }
+
+  std::vector<Metric> validation_figures(torch::nn::Module& model, const parallel::Batch& batch) const override {
+    if (sampled_ == 0) return {};
+    std::vector<Metric> figures(1);
+    figures[0].name = "validation/action_mse";
+    for (const std::string& action : data_.actions) {
+      figures.emplace_back();
+      figures.back().name = "validation/action_mae/" + short_name(action);
+    }
+    // Places in the order of the whole set: the same samples whatever the number of ranks.
+    const at::Tensor chosen = (batch.sample_ids < sampled_).nonzero().flatten();
+    if (chosen.numel() == 0) return figures;
+    parallel::Batch part;
+    for (const auto& [field, tensor] : batch.fields)
+      part.add(field, tensor.index_select(0, chosen.to(tensor.device())));
+    part.sample_ids = batch.sample_ids.index_select(0, chosen);
+    const Prediction result = predict(model, part);
+    at::Tensor predicted = result.predicted.to(at::kCPU, at::kFloat).contiguous();
+    at::Tensor truth = result.truth.to(at::kCPU, at::kFloat).contiguous();
+    figures[0].sum = (predicted - truth).square().sum(at::kDouble).item<double>();
+    figures[0].weight = static_cast<double>(truth.numel());
+    for (at::Tensor* tensor : {&predicted, &truth}) {
+      *tensor = tensor->clone();
+      to_data_units({tensor->mutable_data_ptr<float>(), static_cast<std::size_t>(tensor->numel())});
+    }
+    const at::Tensor errors = (predicted - truth).abs();
+    std::int64_t begin = 0;
+    for (std::size_t i = 0; i < widths_.size(); ++i) {
+      const at::Tensor own = errors.narrow(2, begin, widths_[i]);
+      figures[i + 1].sum = own.sum(at::kDouble).item<double>();
+      figures[i + 1].weight = static_cast<double>(own.numel());
+      begin += widths_[i];
+    }
+    return figures;
+  }
+
+  Prediction predict(torch::nn::Module& model, const parallel::Batch& batch) const override {
+    const at::Tensor predicted =
+        drawn_actions(model, model_.is_diffusion(), train::observations_of(layout_, batch), batch.sample_ids);
+    return {predicted, batch.at("action").narrow(1, 0, predicted.size(1))};
+  }
+
+  std::vector<std::string> target_names() const override {
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < widths_.size(); ++i)
+      for (std::int64_t k = 0; k < widths_[i]; ++k)
+        names.push_back(widths_[i] == 1 ? short_name(data_.actions[i])
+                                        : format("{} {}", short_name(data_.actions[i]), k));
+    return names;
+  }
+
+  void to_data_units(std::span<float> rows) const override { train_->action_normalizer(0).denormalize(rows); }
+
+  std::vector<std::int64_t> example_samples() const override {
+    std::vector<std::int64_t> samples;
+    const std::int64_t size = shown_ ? shown_->size() : 0, wanted = std::min<std::int64_t>(size, kExamples);
+    for (std::int64_t i = 0; i < wanted; ++i) samples.push_back(i * size / wanted);
+    return samples;
+  }
+
+  report::ForecastWindow example(std::int64_t index, std::span<const float> predicted) const override {
+    std::vector<float> truth = true_actions(index);
+    to_data_units(truth);
+    const std::vector<std::string> names = target_names();
+    // Another element of the action in each example.
+    const auto samples = example_samples();
+    const auto place = static_cast<std::size_t>(std::find(samples.begin(), samples.end(), index) - samples.begin());
+    const std::size_t width = names.size(), element = place % width, rows = predicted.size() / width;
+    report::ForecastWindow window;
+    window.title = format("{}, validation sample {}", names[element], index);
+    window.y_label = names[element];
+    window.history.push_back(static_cast<double>(truth[element]));
+    for (std::size_t row = 0; row < rows; ++row) {
+      window.truth.push_back(static_cast<double>(truth[row * width + element]));
+      window.prediction.push_back(static_cast<double>(predicted[row * width + element]));
+    }
+    return window;
+  }
+
+  std::string time_label() const override { return "actions of the chunk"; }
+
+ private:
+  static constexpr std::int64_t kExamples = 4;
+
+  /// What a window holds follows from the model.
+  void shape_windows() {
+    const models::HorizonSettings& horizon = model_.diffusion.horizon;
+    const int frames = model_.observation_steps();
+    const int newest_row =
+        model_.is_diffusion() && horizon.first_action >= 0 ? horizon.first_action : model_.observation_steps() - 1;
+    const auto follow = [&](const char* field, int& setting, int wanted) {
+      COHORT_THROW_UNLESS(!fields_->was_set(field) || setting == wanted,
+                          "{}={} contradicts the model, from which it follows as {}; leave it out", field, setting,
+                          wanted);
+      setting = wanted;
+    };
+    follow("data.observation_steps", data_.observation_steps, frames);
+    follow("data.action_steps", data_.action_steps, model_.action_steps());
+    follow("data.action_begin", data_.action_begin, -newest_row);
+    if (model_.low_dim.empty()) model_.low_dim = data_.proprio;
+    if (model_.rgb.empty()) model_.rgb = data_.images;
+    COHORT_THROW_UNLESS(model_.low_dim.size() == data_.proprio.size(),
+                        "model.low_dim names {} observations, but data.proprio has {} components",
+                        model_.low_dim.size(), data_.proprio.size());
+    COHORT_THROW_UNLESS(model_.rgb.size() == data_.images.size(), "model.rgb names {} cameras, but data.images has {}",
+                        model_.rgb.size(), data_.images.size());
+    COHORT_THROW_UNLESS(!model_.rgb.empty() || !model_.low_dim.empty(),
+                        "the policy sees nothing: name data.proprio or data.images");
+    if (!data_.images.empty() && data_.image_transforms.empty()) keep_stored_size();
+  }
+
+  /// Without a transform that fixes the size, images stay as they are stored.
+  void keep_stored_size() {
+    const auto source = data::open_episodes(data_.paths[0], {.format = data_.format,
+                                                             .split = data_.splits.at(0),
+                                                             .on_corrupt = data_.on_corrupt,
+                                                             .checksums = data_.checksums});
+    const data::StepField& field = source->fields()[source->field_index(data_.images[0])];
+    COHORT_THROW_UNLESS(field.shape.size() == 3 && field.shape[0] > 0 && field.shape[1] > 0,
+                        "{}: the size of {} varies; give one: data.image_transforms=[\"resize(H, W)\"]", data_.paths[0],
+                        data_.images[0]);
+    data_.image_transforms = {format("resize({}, {})", field.shape[0], field.shape[1])};
+  }
+
+  /// What the model has to take follows from the data.
+  void take_shapes() {
+    const data::EpisodeSource& source = train_->source(0);
+    const auto follow = [](const char* field, auto& setting, const auto& from_data, bool unset) {
+      COHORT_THROW_UNLESS(unset || setting == from_data, "{} contradicts the data, from which it follows; leave it out",
+                          field);
+      setting = from_data;
+    };
+    widths_.clear();
+    const data::ComponentVector actions(data_.actions, source, "actions"), proprio(data_.proprio, source, "proprio");
+    for (const data::Component& component : actions.components()) widths_.push_back(component.width());
+    follow("model.action_widths", model_.action_widths, std::vector<int>(widths_.begin(), widths_.end()),
+           model_.action_widths.empty());
+    std::vector<int> low_dim;
+    for (const data::Component& component : proprio.components())
+      low_dim.push_back(static_cast<int>(component.width()));
+    follow("model.low_dim_widths", model_.low_dim_widths, low_dim, model_.low_dim_widths.empty());
+    for (const data::FieldSpec& spec : train_->fields()) {
+      if (spec.name == "action")
+        follow("model.action_width", model_.action_width, static_cast<int>(spec.sample_shape[1]),
+               model_.action_width == 0);
+      if (spec.name.starts_with("image/"))
+        follow("model.image_size", model_.image_size,
+               std::vector<int>{static_cast<int>(spec.sample_shape[1]), static_cast<int>(spec.sample_shape[2])},
+               model_.image_size.empty());
+    }
+    layout_ = {.low_dim = model_.low_dim,
+               .widths = model_.low_dim_widths,
+               .rgb = model_.rgb,
+               .images = data_.images,
+               .language = model_.language.enabled() ? model_.language.name : "",
+               .frames = model_.observation_steps()};
+  }
+
+  /// Instructions as the policy takes them.
+  std::shared_ptr<const data::Dataset> with_language(const std::shared_ptr<const data::RobotWindows>& windows) const {
+    if (!model_.language.enabled()) return windows;
+    return std::make_shared<LanguageWindows>(windows, embed_instructions(model_.language, windows->instructions()));
+  }
+
+  /// The normalised actions of a shown sample, row after row.
+  std::vector<float> true_actions(std::int64_t index) const {
+    const std::vector<data::FieldSpec> specs = shown_->fields();
+    std::vector<std::vector<std::byte>> memory;
+    std::vector<ArrayView> rows;
+    for (const data::FieldSpec& spec : specs) {
+      std::size_t elements = 1;
+      for (const std::int64_t extent : spec.sample_shape) elements *= static_cast<std::size_t>(extent);
+      memory.emplace_back(elements * element_size(spec.type));
+      rows.push_back(make_view(memory.back().data(), spec.type, spec.sample_shape));
+    }
+    shown_->read(index, 0, rows);
+    for (std::size_t i = 0; i < specs.size(); ++i)
+      if (specs[i].name == "action") {
+        const std::span<const float> values = rows[i].span<float>();
+        return {values.begin(), values.end()};
+      }
+    throw Error("the samples have no action");
+  }
+
+  const config::Fields* fields_ = nullptr;
+  data::RobotDataSettings data_;
+  bool combine_statistics_ = false;
+  std::vector<std::string> validation_splits_;
+  int sampled_ = 20;
+  PolicySettings model_;
+  ObservationLayout layout_;
+  std::vector<std::int64_t> widths_;  // of the action's components
+  std::shared_ptr<const data::RobotWindows> train_, validation_;
+  std::shared_ptr<const data::Dataset> train_samples_, validation_samples_;  // these, with language where it is used
+  std::shared_ptr<const SomeSamples> shown_;
+};
+
+}  // namespace
+
+std::unique_ptr<Job> make_policy_job() {
+  return std::make_unique<PolicyJob>();
+}
+
+}  // namespace cohort::train

@@ -1,0 +1,27 @@
+/// The sections "algo" and "observation" of a robomimic configuration as the model of a policy job.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "core/config.h"
+#include "train/jobs/policy_settings.h"
+
+namespace cohort::train {
+
+/// What these sections say about training.
+struct TrainingRules {
+  double learning_rate = 1e-4;
+  double learning_rate_decay = 0.1;
+  std::vector<int> learning_rate_epochs;
+  double weight_decay = 0.0;
+  bool ema_enabled = false;
+  double ema_power = 0.75;
+  bool pretrained_backbone = false;
+};
+
+/// `algorithm`: algo_name, "diffusion_policy" or "bc". `sorted`: observations are joined by name (robomimic on HDF5).
+/// Throws Error naming every key that cannot be honoured.
+void read_policy(const std::string& algorithm, const config::Json& algo, const config::Json& observation,
+                 const std::string& source, bool sorted, PolicySettings& model, TrainingRules& rules);
+
+}  // namespace cohort::train

@@ -1,0 +1,560 @@
+#include "train/jobs/robomimic_run.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "data/rlds/dataset_info.h"
+#include "data/rlds/schema.h"
+#include "data/robot_windows.h"
+#include "models/diffusion_policy/json_section.h"
+#include "models/diffusion_policy/robomimic_config.h"
+#include "train/jobs/policy_settings.h"
+#include "train/jobs/robomimic_names.h"
+#include "train/jobs/robomimic_policy.h"
+
+namespace cohort::train {
+namespace {
+
+using config::Json;
+using models::JsonSection;
+
+/// Keys of robomimic's section "train" that a command line may set though the file lacks them. What else begins with
+/// "train." is the job's own (train.lr, train.steps, ...).
+constexpr std::array<std::string_view, 24> kTrainKeys{"data",
+                                                      "data_path",
+                                                      "data_format",
+                                                      "dataset_names",
+                                                      "sample_weights",
+                                                      "output_dir",
+                                                      "num_epochs",
+                                                      "batch_size",
+                                                      "seed",
+                                                      "cuda",
+                                                      "seq_length",
+                                                      "frame_stack",
+                                                      "pad_seq_length",
+                                                      "pad_frame_stack",
+                                                      "subsample_length",
+                                                      "action_keys",
+                                                      "action_shapes",
+                                                      "hdf5_filter_key",
+                                                      "hdf5_validation_filter_key",
+                                                      "shuffle_buffer_size",
+                                                      "max_grad_norm",
+                                                      "goal_mode",
+                                                      "num_data_workers",
+                                                      "hdf5_normalize_obs"};
+
+Json read_json(const std::string& path) {
+  try {
+    return Json::parse(read_file(path), nullptr, true, true);
+  } catch (const Json::parse_error& e) {
+    throw Error(format("{}: not valid JSON: {}", path, e.what()));
+  }
+}
+
+/// A value as a command line writes it: JSON, Python's words, a list without quotation marks, or text.
+Json value_of(const std::string& text) {
+  if (text == "None") return Json(nullptr);
+  if (text == "True") return Json(true);
+  if (text == "False") return Json(false);
+  Json parsed = Json::parse(text, nullptr, false);
+  if (!parsed.is_discarded()) return parsed;
+  if (text.size() >= 2 && text.front() == '[' && text.back() == ']') {
+    Json list = Json::array();
+    const std::string inside = text.substr(1, text.size() - 2);
+    std::size_t begin = 0;
+    while (begin < inside.size()) {
+      const std::size_t comma = std::min(inside.find(',', begin), inside.size());
+      std::string item = inside.substr(begin, comma - begin);
+      while (item.starts_with(' ')) item.erase(0, 1);
+      while (item.ends_with(' ')) item.pop_back();
+      list.push_back(value_of(item));
+      begin = comma + 1;
+    }
+    return list;
+  }
+  return Json(text);
+}
+
+bool has_path(const Json& json, const std::string& path) {
+  const Json* node = &json;
+  for (std::size_t begin = 0; begin <= path.size();) {
+    const std::size_t dot = std::min(path.find('.', begin), path.size());
+    const std::string key = path.substr(begin, dot - begin);
+    if (!node->is_object() || !node->contains(key)) return false;
+    node = &node->at(key);
+    begin = dot + 1;
+  }
+  return true;
+}
+
+void set_path(Json& json, const std::string& path, Json value) {
+  Json* node = &json;
+  std::size_t begin = 0;
+  for (std::size_t dot; (dot = path.find('.', begin)) != std::string::npos; begin = dot + 1) {
+    node = &(*node)[path.substr(begin, dot - begin)];
+    if (!node->is_object()) *node = Json::object();
+  }
+  (*node)[path.substr(begin)] = std::move(value);
+}
+
+bool is_robomimic_key(const Json& json, const std::string& path) {
+  for (const char* section : {"algo.", "observation.", "experiment.", "meta."})
+    if (path.starts_with(section)) return true;
+  if (path == "algo_name" || has_path(json, path)) return true;
+  if (!path.starts_with("train.")) return false;
+  const std::string key = path.substr(6, path.find('.', 6) - 6);
+  return std::find(kTrainKeys.begin(), kTrainKeys.end(), key) != kTrainKeys.end() || key == "action_config";
+}
+
+/// What the sections say, before it becomes settings.
+struct Reading {
+  std::vector<std::string> refused, notes;
+  // experiment
+  std::string name;
+  bool validate = false, mse = false, tensorboard = true, save = true, save_best = false;
+  std::int64_t mse_epochs = 50, mse_samples = 20, save_epochs = 0, epoch_steps = 0;
+  std::string checkpoint;
+  // train
+  std::string format = "robomimic", data_path, output_dir, filter_key, validation_filter_key;
+  std::vector<std::string> validation_splits, set_names, action_keys{"actions"};
+  std::vector<double> weights;
+  Json data, action_config = Json::object(), action_shapes;
+  std::int64_t batch_size = 100, epochs = 2000, seed = 1, subsample_length = 100, shuffle_buffer = 0, workers = 0;
+  std::int64_t seq_length = 1, frame_stack = 1;
+  bool pad_seq_length = true, pad_frame_stack = true, cuda = true, normalize_weights = false;
+  double max_grad_norm = 0;
+
+  bool rlds() const { return format == "droid_rlds"; }
+};
+
+/// Reads a key whose value has no effect here; says so where it asks for something.
+void without_effect(JsonSection& section, Reading& r, const std::string& key, const std::string& reason) {
+  const Json& value = section.get(key);
+  if (value.is_null() || models::is_empty(value)) return;
+  r.notes.push_back(format("{}.{} = {}: {}", section.path(), key, value.dump(), reason));
+}
+
+void read_experiment(JsonSection& s, Reading& r) {
+  s.take("name", r.name);
+  s.take("validate", r.validate);
+  s.in("logging", [&](JsonSection& logging) {
+    logging.ignore("terminal_output_to_txt");  // there always is a training.log
+    logging.take("log_tb", r.tensorboard);
+    without_effect(logging, r, "log_wandb",
+                   "nothing is sent anywhere; metrics.jsonl and TensorBoard events hold it all");
+    logging.ignore("wandb_proj_name");
+  });
+  s.in("mse", [&](JsonSection& mse) {
+    mse.take("enabled", r.mse);
+    mse.take("every_n_epochs", r.mse_epochs);
+    mse.take("num_samples", r.mse_samples);
+    mse.ignore("on_save_ckpt");
+    mse.ignore("visualize");  // the report always shows predicted beside true actions
+  });
+  s.in("save", [&](JsonSection& save) {
+    save.take("enabled", r.save);
+    save.take("every_n_epochs", r.save_epochs);
+    save.off("every_n_seconds", models::is_empty, "is not supported: checkpoints are counted in steps and epochs");
+    save.off("epochs", models::is_empty, "is not supported: use experiment.save.every_n_epochs");
+    save.take("on_best_validation", r.save_best);
+    save.ignore("on_best_rollout_return");
+    save.ignore("on_best_rollout_success_rate");
+  });
+  s.take("epoch_every_n_steps", r.epoch_steps);
+  without_effect(s, r, "validation_epoch_every_n_steps", "a validation goes through all of its windows");
+  without_effect(s, r, "env", "there are no rollouts while training");
+  without_effect(s, r, "additional_envs", "there are no rollouts while training");
+  without_effect(s, r, "env_meta_update_dict", "there are no rollouts while training");
+  for (const char* key : {"render", "render_video", "keep_all_videos", "video_skip"}) s.ignore(key);
+  s.in("rollout", [&](JsonSection& rollout) {
+    rollout.off("enabled", models::is_false, "is not supported: there are no rollouts while training");
+    for (const char* key : {"n", "horizon", "rate", "warmstart", "terminate_on_success", "batched", "num_batch_envs"})
+      rollout.ignore(key);
+  });
+  s.take("ckpt_path", r.checkpoint);
+  if (!r.checkpoint.empty() && !r.checkpoint.ends_with(".safetensors"))
+    s.refuse("experiment.ckpt_path", Json(r.checkpoint), "is no .safetensors file: save the weights as one first");
+}
+
+void read_train(JsonSection& s, Reading& r) {
+  s.take("data_format", r.format);
+  if (r.format != "droid_rlds" && r.format != "robomimic" && r.format != "droid")
+    s.refuse("train.data_format", Json(r.format), "is not supported; there are droid_rlds, robomimic and droid");
+  r.data = s.get("data");
+  s.take("data_path", r.data_path);
+  s.take("dataset_names", r.set_names);
+  s.take("sample_weights", r.weights);
+  s.take("output_dir", r.output_dir);
+  s.take("batch_size", r.batch_size);
+  s.take("num_epochs", r.epochs);
+  s.take("seed", r.seed);
+  s.take("cuda", r.cuda);
+  s.take("max_grad_norm", r.max_grad_norm);
+  s.take("seq_length", r.seq_length);
+  s.take("frame_stack", r.frame_stack);
+  s.take("pad_seq_length", r.pad_seq_length);
+  s.take("pad_frame_stack", r.pad_frame_stack);
+  s.take("subsample_length", r.subsample_length);
+  s.take("shuffle_buffer_size", r.shuffle_buffer);
+  s.take("num_data_workers", r.workers);
+  s.take("normalize_weights_by_ds_size", r.normalize_weights);
+  s.take("hdf5_filter_key", r.filter_key);
+  s.take("hdf5_validation_filter_key", r.validation_filter_key);
+  for (const char* key : {"num_parallel_calls", "traj_transform_threads", "traj_read_threads"})
+    without_effect(s, r, key, "loader.workers says how many threads prepare batches");
+  for (const char* key :
+       {"hdf5_cache_mode", "hdf5_use_swmr", "hdf5_load_next_obs", "dataset_keys", "truncated_geom_factor"})
+    s.ignore(key);
+  s.off("hdf5_normalize_obs", models::is_false, "is not supported: set data.proprio_normalization=[normal]");
+  s.off("goal_mode", models::is_empty, "is not supported: policies have no goal observations");
+  if (r.rlds())
+    s.ignore("shuffled_obs_key_groups");  // the reference reads it for HDF5 data only, and generates it for RLDS, too
+  else
+    s.off("shuffled_obs_key_groups", models::is_empty, "is not supported");
+  s.off(
+      "view_dropout_prob", [](const Json& v) { return v == 0; }, "is not supported");
+  // robomimic takes the keys as a list, or as an object whose values are their action_config.
+  const Json& keys = s.get("action_keys");
+  if (keys.is_object()) {
+    r.action_keys.clear();
+    for (const auto& item : keys.items()) {
+      r.action_keys.push_back(item.key());
+      r.action_config[item.key()] = item.value();
+    }
+  } else {
+    s.take("action_keys", r.action_keys);
+  }
+  const Json& normalization = s.get("action_config");
+  if (normalization.is_object())
+    for (const auto& item : normalization.items()) r.action_config[item.key()] = item.value();
+  else if (!normalization.is_null())
+    s.refuse("train.action_config", normalization, "is no object");
+  r.action_shapes = s.get("action_shapes");
+}
+
+/// The components of the action, their normalisation and their width.
+void read_actions(Reading& r, data::RobotDataSettings& data) {
+  data.actions.clear();
+  data.action_normalization.clear();
+  for (const std::string& key : r.action_keys) {
+    std::string component = action_field(key, r.format);
+    Json normalization = r.rlds() ? Json("min_max") : Json(nullptr);
+    const auto refuse = [&](const std::string& name, const Json& value, const std::string& why) {
+      r.refused.push_back(format("train.action_config.{}.{} = {} {}", key, name, value.dump(), why));
+    };
+    if (r.action_config.contains(key) && r.action_config.at(key).is_object()) {
+      for (const auto& item : r.action_config.at(key).items()) {
+        if (item.key() == "normalization") {
+          normalization = item.value();
+        } else if (item.key() == "rot_conversion") {
+          if (item.value() == "axis_angle_to_6d")
+            component += " | axis_angle->rotation_6d";
+          else if (!item.value().is_null())
+            refuse(item.key(), item.value(), "is not supported; only axis_angle_to_6d is");
+        } else if (item.key() != "format" && item.key() != "convert_at_runtime") {  // these two concern rollouts
+          refuse(item.key(), item.value(), "is unknown here");
+        }
+      }
+    }
+    std::string kind = "none";
+    if (normalization == "min_max")
+      kind = "bounds";
+    else if (normalization == "gaussian")
+      kind = "normal";
+    else if (!normalization.is_null())
+      refuse("normalization", normalization, "is not supported; there are min_max, gaussian and null");
+    if (r.rlds() && kind != "bounds")
+      refuse("normalization", normalization, "contradicts the RLDS pipeline, which brings all actions to their bounds");
+    data.actions.push_back(component);
+    data.action_normalization.push_back(kind);
+  }
+  if (r.rlds() && r.action_shapes.is_array()) {
+    for (const Json& shape : r.action_shapes) {
+      if (shape.is_array() && shape.size() == 2 && shape[1].is_number_integer())
+        data.action_width += shape[1].get<std::int64_t>();
+      else
+        r.refused.push_back(format("train.action_shapes = {} is no list of (1, width)", r.action_shapes.dump()));
+    }
+  }
+}
+
+/// The splits that the reference takes for training and validation: train and val where the set has a split of that
+/// name, else 95 % and 5 % of train. The second is empty where that leaves no episode.
+std::pair<std::string, std::string> splits_of(const std::string& path) {
+  std::pair<std::string, std::string> splits{"train[:95%]", "train[95%:]"};
+  data::DatasetInfo info;
+  try {
+    const std::filesystem::path file = data::find_dataset_folder(path) / "dataset_info.json";
+    info = data::parse_dataset_info(read_file(file), file.string());
+  } catch (const Error&) {
+    return splits;  // what is wrong is said where the data are opened
+  }
+  if (std::any_of(info.splits.begin(), info.splits.end(), [](const auto& split) { return split.name == "val"; }))
+    return {"train", "val"};
+  try {
+    data::select_split(info, splits.second);
+  } catch (const Error&) {
+    splits.second.clear();
+  }
+  return splits;
+}
+
+/// Whether the steps of the set have instructions; true where that cannot be said, which ends in a clear error later.
+bool has_instructions(const std::string& path) {
+  try {
+    const std::filesystem::path file = data::find_dataset_folder(path) / "features.json";
+    const auto leaves = data::list_leaves(data::parse_features(read_file(file), file.string()));
+    return std::any_of(leaves.begin(), leaves.end(),
+                       [](const data::FeatureLeaf& leaf) { return leaf.key == "steps/language_instruction"; });
+  } catch (const Error&) {
+    return true;
+  }
+}
+
+void read_rlds_sets(Reading& r, bool wants_language, data::RobotDataSettings& data) {
+  if (r.data_path.empty()) r.refused.push_back("train.data_path is empty: set it to the folder of the RLDS data sets");
+  if (r.set_names.empty()) r.refused.push_back("train.dataset_names is empty: name at least one data set");
+  const auto droid = std::count(r.set_names.begin(), r.set_names.end(), "droid");
+  for (const std::string& name : r.set_names) data.paths.push_back(r.data_path + "/" + name);
+  if (r.weights.size() == r.set_names.size())
+    data.weights = r.weights;
+  else if (!r.weights.empty())
+    r.refused.push_back(
+        format("train.sample_weights has {} numbers for {} data sets", r.weights.size(), r.set_names.size()));
+  if (droid > 0 && static_cast<std::size_t>(droid) < r.set_names.size())
+    r.refused.push_back(
+        "train.dataset_names mixes droid, of which only successful episodes are taken, with others: is "
+        "not supported; rules for episodes hold for all sets");
+  // The reference's own rules: success, and an instruction (skip_unlabeled).
+  if (droid > 0) data.filters.push_back("metadata_contains(episode_metadata/file_path, /success/)");
+  if (droid > 0 || std::all_of(data.paths.begin(), data.paths.end(), has_instructions))
+    data.filters.push_back("labeled(language_instruction)");
+  else
+    r.notes.push_back(
+        "the data have no language_instruction: no episode is left out for lack of one, as the reference "
+        "would");
+  data.format = "rlds";
+  data.splits.clear();
+  for (const std::string& path : data.paths) {
+    const auto [train, validation] = splits_of(path);
+    data.splits.push_back(train);
+    if (!validation.empty()) r.validation_splits.push_back(validation);
+  }
+  if (wants_language) data.instruction = "language_instruction";
+  data.windows_per_episode = r.subsample_length;
+  data.shuffle_buffer_size = r.shuffle_buffer;
+}
+
+void read_hdf5_sets(Reading& r, data::RobotDataSettings& data) {
+  data.format = "hdf5";
+  data.splits.clear();
+  Json list = r.data;
+  if (list.is_null() && !r.data_path.empty()) list = Json(r.data_path);
+  if (list.is_string()) {
+    Json entry = Json::object();
+    entry["path"] = list;
+    list = Json::array();
+    list.push_back(std::move(entry));
+  }
+  if (!list.is_array() || list.empty()) {
+    r.refused.push_back(format("train.data = {} is no file and no list of {{\"path\": FILE}}", r.data.dump()));
+    return;
+  }
+  for (const Json& entry : list) {
+    if (!entry.is_object() || !entry.contains("path") || !entry.at("path").is_string()) {
+      r.refused.push_back(format("train.data: {} has no path", entry.dump()));
+      continue;
+    }
+    std::string path = entry.at("path").get<std::string>();
+    const char* home = std::getenv("HOME");
+    if (path.starts_with("~/") && home) path = home + path.substr(1);
+    data.paths.push_back(path);
+    std::string mask = r.filter_key;
+    double weight = 1.0;
+    JsonSection section(entry, "train.data", r.refused);
+    section.ignore("path");
+    section.take("filter_key", mask);
+    section.take("weight", weight);
+    for (const char* key : {"horizon", "do_eval", "lang", "dataset_fingerprint"}) section.ignore(key);
+    data.splits.push_back(mask);
+    data.weights.push_back(weight);
+  }
+  // Without it the reference draws every sample alike, times its set's weight: our empty list where weights are
+  // equal.
+  const bool equal =
+      std::all_of(data.weights.begin(), data.weights.end(), [&](double weight) { return weight == data.weights[0]; });
+  if (!r.normalize_weights && !equal)
+    r.refused.push_back("train.data: different weights need train.normalize_weights_by_ds_size = true");
+  if (!r.normalize_weights) data.weights.clear();
+}
+
+}  // namespace
+
+bool is_robomimic_file(const std::string& path) {
+  const Json json = read_json(path);
+  return json.is_object() && json.contains("algo_name");
+}
+
+RobomimicRun read_robomimic_run(const std::string& path, const std::vector<std::string>& overrides) {
+  RobomimicRun run;
+  Json json = read_json(path);
+  COHORT_THROW_UNLESS(json.is_object(), "{}: a configuration is a JSON object", path);
+  for (const std::string& text : overrides) {
+    const std::size_t equals = text.find('=');
+    std::string key = text.substr(0, equals);
+    if (key.starts_with("train.optim_params.")) key = "algo." + key.substr(6);
+    if (equals != std::string::npos && is_robomimic_key(json, key))
+      set_path(json, key, value_of(text.substr(equals + 1)));
+    else
+      run.overrides.push_back(text);
+  }
+
+  Reading r;
+  std::string algorithm;
+  Json algo, observation;
+  {
+    JsonSection root(json, "", r.refused);
+    root.take("algo_name", algorithm);
+    root.in("experiment", [&](JsonSection& s) { read_experiment(s, r); });
+    root.in("train", [&](JsonSection& s) { read_train(s, r); });
+    algo = root.get("algo");
+    observation = root.get("observation");
+    root.ignore("meta");  // notes of the generator of configurations
+  }
+  for (std::string& line : r.refused)
+    if (line.starts_with(".")) line.erase(0, 1);
+
+  PolicySettings model;
+  TrainingRules rules;
+  try {
+    read_policy(algorithm, algo, observation, path, !r.rlds(), model, rules);
+  } catch (const Error& e) {
+    r.refused.push_back(e.what());
+  }
+  model.initial_weights = r.checkpoint;
+  model.pretrained_backbone = rules.pretrained_backbone;
+
+  data::RobotDataSettings data;
+  if (r.rlds())
+    read_rlds_sets(r, model.language.required, data);
+  else
+    read_hdf5_sets(r, data);
+  read_actions(r, data);
+  for (const std::string& name : model.low_dim) data.proprio.push_back(observation_field(name, r.format));
+  for (const std::string& name : model.rgb) data.images.push_back(observation_field(name, r.format));
+  if (!model.rgb.empty()) {
+    data.image_transforms.clear();  // as they are stored
+    if (model.image_size.size() == 2)
+      data.image_transforms = {format("resize({}, {})", model.image_size[0], model.image_size[1])};
+  }
+  data.seed = static_cast<std::uint64_t>(r.seed);
+  if (r.rlds()) {
+    model.diffusion.horizon.first_action = 0;  // its chunks begin with the newest frame
+    if (algorithm == "bc")
+      r.refused.push_back(
+          "algo_name = \"bc\" on RLDS data is not supported: the pipeline is the "
+          "diffusion policy's");
+  } else {
+    const std::int64_t rows = r.frame_stack + r.seq_length - 1;
+    if (r.frame_stack != (model.is_diffusion() ? model.observation_steps() : 1))
+      r.refused.push_back(format("train.frame_stack = {} is not supported for a policy that sees {} frames",
+                                 r.frame_stack, model.is_diffusion() ? model.observation_steps() : 1));
+    if (rows < model.action_steps() || (!r.pad_seq_length && rows != model.action_steps()))
+      r.refused.push_back(format("train.seq_length = {} gives {} rows of actions, but the policy learns from {}",
+                                 r.seq_length, rows, model.action_steps()));
+    data.pad_before = r.pad_frame_stack ? "repeat" : "drop";
+    data.pad_after = r.pad_seq_length ? "repeat" : "drop";
+    if (!model.is_diffusion() && model.bc.rnn.enabled) {
+      // Sequences end at a step here and begin at one there; those that lie inside an episode are the same.
+      data.pad_before = r.pad_seq_length ? "repeat" : "drop";
+      if (r.pad_seq_length)
+        r.notes.push_back(
+            "train.pad_seq_length = true: sequences are filled up before an episode's first step, not "
+            "behind its last one");
+    }
+  }
+
+  std::string list;
+  for (const std::string& line : r.refused) list += "\n  " + line;
+  COHORT_THROW_UNLESS(r.refused.empty(), "{}: settings that cannot be honoured:{}", path, list);
+
+  config::Fields fields;
+  fields.section("data", [&] { data::describe(fields, data); });
+  fields.section("model", [&] { describe(fields, model); });
+  run.settings = fields.to_json();
+  // These follow from the model and the data.
+  for (const char* key : {"observation_steps", "action_steps", "action_begin"}) run.settings["data"].erase(key);
+  for (const char* key : {"action_width", "action_widths", "low_dim_widths", "image_size"})
+    run.settings["model"].erase(key);
+  run.settings["data"]["combine_statistics"] = r.rlds();
+
+  Json& s = run.settings;
+  if (!r.name.empty()) s["name"] = r.name;
+  if (!r.output_dir.empty()) s["output_dir"] = r.output_dir;
+  if (!r.cuda) s["backend"] = "cpu";
+  s["tensorboard"] = r.tensorboard;
+  s["drop_last"] = !r.rlds();  // a stream has no last batch
+  if (r.workers > 0) s["loader"]["workers"] = r.workers;
+  Json t = Json::object();  // by value: a reference into `s` would not outlive the next key
+  t["batch_size"] = r.batch_size;
+  t["seed"] = r.seed;
+  t["lr"] = rules.learning_rate;
+  t["optimizer"] = "adam";
+  t["weight_decay"] = rules.weight_decay;
+  t["clip_norm"] = r.max_grad_norm;
+  t["ema"]["enabled"] = rules.ema_enabled;
+  t["ema"]["power"] = rules.ema_power;
+  const std::int64_t per_epoch = r.epoch_steps;
+  if (per_epoch > 0)
+    t["steps"] = r.epochs * per_epoch;
+  else
+    t["epochs"] = r.epochs;
+  if (!rules.learning_rate_epochs.empty()) {
+    COHORT_THROW_UNLESS(per_epoch > 0,
+                        "{}: algo.optim_params.policy.learning_rate.epoch_schedule counts epochs: set "
+                        "experiment.epoch_every_n_steps, which says how many steps one has",
+                        path);
+    t["schedule"] = "multistep";
+    t["gamma"] = rules.learning_rate_decay;
+    t["milestones"] = Json::array();
+    for (const int epoch : rules.learning_rate_epochs) t["milestones"].push_back(epoch * per_epoch);
+  }
+  t["checkpoint"]["save_best"] = r.save && r.save_best;
+  if (r.save && r.save_epochs > 0)
+    t["checkpoint"][per_epoch > 0 ? "every" : "every_epochs"] = r.save_epochs * std::max<std::int64_t>(1, per_epoch);
+  if (r.mse && !r.validate && !r.rlds())
+    r.notes.push_back(
+        "experiment.mse.enabled = true: drawn actions are compared on validation data, which "
+        "experiment.validate = false leaves out");
+  if (r.validate || r.mse) {
+    if (r.rlds() && r.validation_splits.size() == r.set_names.size())
+      s["validation"]["splits"] = r.validation_splits;
+    else if (r.rlds())
+      r.notes.push_back(
+          "experiment.mse, experiment.validate: a data set is too small to leave 5 % of it for validation; "
+          "there is none, unless validation.splits names some");
+    else if (r.validate)
+      s["validation"]["splits"] = Json::array({r.validation_filter_key});
+    COHORT_THROW_UNLESS(r.rlds() || !r.validate || !r.validation_filter_key.empty(),
+                        "{}: experiment.validate = true needs train.hdf5_validation_filter_key, a mask of the file",
+                        path);
+    s["validation"]["sampled"] = r.mse ? r.mse_samples : 0;
+    if (per_epoch > 0) t["validate_every"] = per_epoch * (r.validate ? 1 : std::max<std::int64_t>(1, r.mse_epochs));
+  }
+  s["train"] = std::move(t);
+  for (std::string& note : r.notes)
+    if (note.starts_with(".")) note.erase(0, 1);
+  run.notes = std::move(r.notes);
+  return run;
+}
+
+}  // namespace cohort::train

@@ -1,0 +1,31 @@
+/// A robomimic configuration (the DROID fork's on RLDS, and robomimic's on HDF5) as settings of the job "policy".
+///
+///   if (is_robomimic_file(path)) {
+///     const RobomimicRun run = read_robomimic_run(path, overrides);
+///     fields.apply_json(run.settings, path);
+///     for (const std::string& text : run.overrides) fields.apply_override(text);
+///   }
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "core/config.h"
+
+namespace cohort::train {
+
+struct RobomimicRun {
+  config::Json settings;               ///< of the job "policy", nested as `cohort train policy --help` lists them
+  std::vector<std::string> overrides;  ///< those that are no keys of robomimic's: settings of the job
+  std::vector<std::string> notes;      ///< keys that are read and have no effect here, with the reason
+};
+
+/// True for a JSON file that says algo_name. Throws Error for one that cannot be read or is no JSON.
+bool is_robomimic_file(const std::string& path);
+
+/// Reads the file with `overrides` (key.path=value) laid over it. A key of robomimic's may be given whether or not the
+/// file has it; train.optim_params.* stands for algo.optim_params.*, as the package's guide writes it. Every key is
+/// honoured, listed in `notes`, or refused: throws Error naming every one that cannot be honoured, with its value.
+RobomimicRun read_robomimic_run(const std::string& path, const std::vector<std::string>& overrides);
+
+}  // namespace cohort::train

@@ -1,0 +1,27 @@
+/// A few samples of a data set, evenly spread over it: what a run shows of its predictions.
+#pragma once
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "data/dataset.h"
+
+namespace cohort::train {
+
+class SomeSamples final : public data::Dataset {
+ public:
+  /// At most `count` samples, at least one.
+  SomeSamples(std::shared_ptr<const data::Dataset> all, std::int64_t count)
+      : all_(std::move(all)), count_(std::clamp<std::int64_t>(count, 1, all_->size())) {}
+  std::int64_t size() const override { return count_; }
+  std::vector<data::FieldSpec> fields() const override { return all_->fields(); }
+  void read(std::int64_t index, std::uint64_t epoch, std::span<const ArrayView> rows) const override {
+    all_->read(index * all_->size() / count_, epoch, rows);
+  }
+
+ private:
+  std::shared_ptr<const data::Dataset> all_;
+  std::int64_t count_;
+};
+
+}  // namespace cohort::train

@@ -1,0 +1,267 @@
+// `cohort train load_from=…` on RLDS data: a robomimic configuration as it is, on one process, two replicas and two
+// ranks; and its weights under the reference's names.
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include <gtest/gtest.h>
+
+#include "core/files.h"
+#include "launch/process.h"
+#include "train/state_set.h"
+
+namespace cohort::testing {
+namespace {
+
+// Gradients are float32 sums in another order, over eight steps.
+constexpr double kOrderOfSums = 1e-5;
+constexpr int kSteps = 8;
+
+class TrainPolicy : public ::testing::Test {
+ protected:
+  /// A configuration of the DROID fork for the data set "arm" of tests/data.
+  std::string configuration() const {
+    nlohmann::ordered_json c = nlohmann::ordered_json::parse(R"({
+      "algo_name": "diffusion_policy",
+      "experiment": {"name": "arm", "validate": false, "logging": {"log_tb": false, "log_wandb": false},
+                     "mse": {"enabled": true, "every_n_epochs": 1, "num_samples": 3}, "save": {"enabled": true},
+                     "epoch_every_n_steps": 4, "rollout": {"enabled": false}},
+      "train": {"data_format": "droid_rlds", "data_path": "", "dataset_names": ["arm"], "sample_weights": [1],
+                "batch_size": 4, "num_epochs": 2, "seed": 1, "shuffle_buffer_size": 500000, "subsample_length": 100,
+                "action_keys": ["action"], "action_shapes": [[1, 7]],
+                "action_config": {"action": {"normalization": "min_max"}},
+                "seq_length": 15, "frame_stack": 2, "goal_mode": null, "cuda": false},
+      "algo": {"horizon": {"observation_horizon": 2, "action_horizon": 4, "prediction_horizon": 8},
+               "unet": {"enabled": true, "diffusion_step_embed_dim": 16, "down_dims": [16, 32], "kernel_size": 5,
+                        "n_groups": 8},
+               "ema": {"enabled": true, "power": 0.75}, "noise_samples": 2,
+               "ddpm": {"enabled": false}, "ddim": {"enabled": true, "num_inference_timesteps": 4}},
+      "observation": {"image_dim": [32, 32],
+                      "modalities": {"obs": {"low_dim": ["observation/pose", "observation/gripper"],
+                                             "rgb": ["observation/image"], "depth": [], "scan": []}},
+                      "encoder": {"rgb": {"core_class": "VisualCore",
+                                          "core_kwargs": {"feature_dimension": 8, "backbone_class": "ResNet18Conv",
+                                                          "backbone_kwargs": {"pretrained": false}},
+                                          "obs_randomizer_class": ["ColorRandomizer", "CropRandomizer"],
+                                          "obs_randomizer_kwargs": [{}, {"crop_height": 28, "crop_width": 28}]}}}})");
+    write_file_atomically(folder_.path() / "droid.json", c.dump(2));
+    return (folder_.path() / "droid.json").string();
+  }
+
+  std::vector<std::string> arguments(const std::string& out, const std::vector<std::string>& more) const {
+    std::vector<std::string> all{
+        "train", "load_from=" + configuration(), "train.data_path=" COHORT_SOURCE_DIR "/tests/data/fixtures",
+        "output_dir=" + (folder_.path() / out).string(), "data.statistics_cache=never",
+        // Whole batches for any number of ranks, and some data to validate on.
+        "data.samples_per_epoch=16", "validation.splits=train[:40%]", "train.log_every=1", "charts=false"};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+
+  Outcome start(const std::vector<std::string>& words) const {
+    std::vector<std::string> command{cohort_path()};
+    command.insert(command.end(), words.begin(), words.end());
+    return run(command, {{"OMP_NUM_THREADS", "1"}}, 110);
+  }
+  Outcome single(const std::string& out, const std::vector<std::string>& more) const {
+    return start(arguments(out, more));
+  }
+
+  /// On the sets in `data`: a configuration for states, written beside them.
+  std::vector<std::string> state_arguments(const std::string& out, const fs::path& data,
+                                           const std::vector<std::string>& more) const {
+    std::vector<std::string> all =
+        arguments(out, {"train.data_path=" + data.string(), "train.dataset_names=[reach]",
+                        "train.action_shapes=[[1,2]]", "validation.splits=[]",
+                        "observation.modalities.obs.low_dim=[observation/state]", "observation.modalities.obs.rgb=[]"});
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  Outcome on_states(const std::string& out, const StateSet& set, const std::vector<std::string>& more = {}) const {
+    const fs::path data = folder_.path() / (out + "_data");
+    write_state_set(data, set);
+    return start(state_arguments(out, data, more));
+  }
+  /// A copy of the fixture "arm" that may be damaged.
+  fs::path arm(const std::string& folder) const {
+    const fs::path copy = folder_.path() / folder;
+    fs::create_directories(copy);
+    fs::copy(fs::path(COHORT_SOURCE_DIR) / "tests" / "data" / "fixtures" / "arm", copy / "arm",
+             fs::copy_options::recursive);
+    return copy;
+  }
+
+  fs::path latest(const std::string& out) const { return fs::canonical(folder_.path() / out / "arm" / "latest"); }
+
+  std::vector<double> metric(const std::string& out, const std::string& name) const {
+    std::vector<double> values;
+    for (const std::string& line : lines_of(read_file(latest(out) / "metrics.jsonl"))) {
+      const auto json = nlohmann::json::parse(line);
+      if (json.contains(name)) values.push_back(json.at(name).get<double>());
+    }
+    return values;
+  }
+
+  void expect_equal(const std::string& out, const std::string& name, const std::vector<double>& expected) const {
+    const std::vector<double> values = metric(out, name);
+    ASSERT_EQ(values.size(), expected.size()) << name;
+    for (std::size_t i = 0; i < values.size(); ++i)
+      EXPECT_NEAR(values[i], expected[i], kOrderOfSums * std::max(1.0, std::abs(expected[i]))) << name << " " << i;
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(TrainPolicy, OneProcessTwoReplicasAndTwoRanksHaveTheSameLosses) {
+  const Outcome one = single("one", {"devices=cpu"});
+  ASSERT_EQ(one.code, 0) << one.err;
+  const std::vector<double> losses = metric("one", "train/loss"), drawn = metric("one", "validation/action_mse");
+  ASSERT_EQ(losses.size(), static_cast<std::size_t>(kSteps));
+  ASSERT_EQ(drawn.size(), 2u) << "after each epoch of four steps";
+  EXPECT_TRUE(std::all_of(losses.begin(), losses.end(), [](double loss) { return std::isfinite(loss) && loss > 0; }));
+
+  const Outcome two = single("replicas", {"devices=cpu,cpu"});
+  ASSERT_EQ(two.code, 0) << two.err;
+  expect_equal("replicas", "train/loss", losses);
+  expect_equal("replicas", "validation/action_mse", drawn);
+
+  std::vector<std::string> ranks{"--nproc_per_node=2"};
+  for (std::string& word : arguments("ranks", {"train.batch_size=2"})) ranks.push_back(std::move(word));
+  const Outcome both = run(launch(ranks), {{"OMP_NUM_THREADS", "1"}}, 110);
+  ASSERT_EQ(both.code, 0) << both.err;
+  expect_equal("ranks", "train/loss", losses);
+  expect_equal("ranks", "validation/action_mse", drawn);
+
+  const fs::path last = fs::canonical(latest("one") / "checkpoints" / "last");
+  const auto statistics = nlohmann::json::parse(read_file(last / "dataset_statistics.json"));
+  EXPECT_EQ(statistics.at("action").at("mean").size(), 7u);
+  EXPECT_TRUE(fs::exists(last / "ema" / "model.safetensors"));
+
+  // To the reference's names and back: the same file.
+  const std::string config = (latest("one") / "config.json").string();
+  const fs::path theirs = folder_.path() / "theirs.safetensors", ours = folder_.path() / "ours.safetensors";
+  const Outcome there = run({cohort_path(), "convert-weights", "--config", config, "--to", "reference",
+                             (last / "model.safetensors").string(), theirs.string()});
+  ASSERT_EQ(there.code, 0) << there.err;
+  EXPECT_TRUE(contains(read_file(theirs), "policy.noise_pred_net.module."));
+  const Outcome back =
+      run({cohort_path(), "convert-weights", "--config", config, "--to", "cohort", theirs.string(), ours.string()});
+  ASSERT_EQ(back.code, 0) << back.err;
+  // What the weights weigh is the same; the metadata of the two files differ.
+  const std::string a = read_file(last / "model.safetensors"), b = read_file(ours);
+  const auto payload = [](const std::string& file) {
+    std::uint64_t header = 0;
+    std::copy_n(file.data(), sizeof header, reinterpret_cast<char*>(&header));
+    return file.substr(sizeof header + header);
+  };
+  EXPECT_TRUE(payload(a) == payload(b));
+}
+
+TEST_F(TrainPolicy, ShowsDrawnBesideTrueActions) {
+  const Outcome outcome = single("shown", {"devices=cpu", "charts=true", "train.num_epochs=1"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const fs::path folder = latest("shown");
+  for (const char* chart : {"loss.svg", "forecast.svg", "forecast.png", "prediction.svg"})
+    EXPECT_GT(fs::file_size(folder / "charts" / chart), 1000u) << chart;
+  EXPECT_TRUE(contains(read_file(folder / "report.html"), "validation sample"));
+  const auto test = nlohmann::json::parse(read_file(folder / "test_metrics.json"));
+  EXPECT_TRUE(test.contains("data_units"));
+  EXPECT_EQ(metric("shown", "validation/action_mae/action").size(), 1u) << "in units of the data";
+}
+
+TEST_F(TrainPolicy, AResumedRunIsTheRunThatWasNeverStopped) {
+  const std::vector<std::string> settings{"devices=cpu", "validation.splits=[]"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.end(), settings.begin(), settings.end());
+    return more;
+  };
+  ASSERT_EQ(single("whole", with({})).code, 0);
+  const Outcome half = single("half", with({"train.num_epochs=1"}));
+  ASSERT_EQ(half.code, 0) << half.err;
+  const fs::path folder = latest("half");
+  EXPECT_EQ(metric("half", "train/loss").size(), 4u);
+  const Outcome rest = start({"train", "policy", "resume=" + folder.string(), "train.steps=8"});
+  ASSERT_EQ(rest.code, 0) << rest.err;
+  EXPECT_EQ(metric("half", "train/loss"), metric("whole", "train/loss"));
+  for (const char* file : {"model.safetensors", "ema/model.safetensors", "optimizer.safetensors"})
+    EXPECT_TRUE(read_file(folder / "checkpoints" / "last" / file) ==
+                read_file(latest("whole") / "checkpoints" / "last" / file))
+        << file;
+}
+
+// The sample in the DROID schema, with the keys of the DROID configuration and a small network.
+TEST_F(TrainPolicy, TheDroidSampleTrainsAlikeOnOneProcessTwoReplicasAndTwoRanks) {
+  const char* shared = std::getenv("COHORT_SHARED");
+  const fs::path sample = shared ? fs::path(shared) / "data" / "rlds_droid_sample" : fs::path();
+  if (!shared || !fs::exists(sample)) GTEST_SKIP() << "COHORT_SHARED names no folder with data/rlds_droid_sample";
+  const std::vector<std::string> droid{
+      "train.data_path=" + sample.string(),
+      "train.dataset_names=[droid]",
+      "train.action_keys=[action/abs_pos,action/abs_rot_6d,action/gripper_position]",
+      "train.action_shapes=[[1,3],[1,6],[1,1]]",
+      "train.action_config.action={}",
+      "observation.modalities.obs.low_dim=[robot_state/cartesian_position,robot_state/gripper_position]",
+      "observation.modalities.obs.rgb=[camera/image/varied_camera_1_left_image,camera/image/"
+      "varied_camera_2_left_image]",
+      "validation.splits=train[60%:]"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), droid.begin(), droid.end());
+    return more;
+  };
+  const Outcome one = single("one", with({"devices=cpu"}));
+  ASSERT_EQ(one.code, 0) << one.err;
+  const std::vector<double> losses = metric("one", "train/loss"), drawn = metric("one", "validation/action_mse");
+  ASSERT_EQ(losses.size(), static_cast<std::size_t>(kSteps));
+  ASSERT_EQ(drawn.size(), 2u);
+  const Outcome two = single("replicas", with({"devices=cpu,cpu"}));
+  ASSERT_EQ(two.code, 0) << two.err;
+  expect_equal("replicas", "train/loss", losses);
+  expect_equal("replicas", "validation/action_mse", drawn);
+  std::vector<std::string> ranks{"--nproc_per_node=2"};
+  for (std::string& word : arguments("ranks", with({"train.batch_size=2"}))) ranks.push_back(std::move(word));
+  const Outcome both = run(launch(ranks), {{"OMP_NUM_THREADS", "1"}}, 110);
+  ASSERT_EQ(both.code, 0) << both.err;
+  expect_equal("ranks", "train/loss", losses);
+  expect_equal("ranks", "validation/action_mse", drawn);
+}
+
+TEST_F(TrainPolicy, DataThatCannotBeUsedEndTheRunBeforeAnythingIsWritten) {
+  const auto refused = [&](const Outcome& outcome, const std::string& out, const std::vector<std::string>& parts) {
+    EXPECT_NE(outcome.code, 0) << parts[0];
+    for (const std::string& part : parts) EXPECT_TRUE(contains(outcome.err, part)) << part << "\n" << outcome.err;
+    EXPECT_FALSE(contains(outcome.err, "terminate called")) << outcome.err;
+    EXPECT_FALSE(fs::exists(folder_.path() / out)) << parts[0];
+  };
+  const fs::path missing = arm("missing_data"), cut = arm("cut_data");
+  const std::string shard = "arm-train.tfrecord-00001-of-00002";
+  fs::remove(missing / "arm" / "1.0.0" / shard);
+  refused(single("missing", {"train.data_path=" + missing.string()}), "missing", {shard, "is missing"});
+  fs::resize_file(cut / "arm" / "1.0.0" / shard, fs::file_size(cut / "arm" / "1.0.0" / shard) / 2);
+  refused(single("cut", {"train.data_path=" + cut.string()}), "cut", {shard, "offset"});
+  refused(on_states("nan", {.nan_episode = 4}), "nan", {"reach", "action", "step 3"});
+  refused(on_states("constant", {.constant_goal = true}), "constant", {"reach", "actions", "0", "constant_elements"});
+  refused(on_states("empty", {.empty_episode = 2}), "empty", {"reach", "empty"});
+  refused(on_states("width", {}, {"train.action_shapes=[[1,3]]"}), "width", {"reach", "2", "3"});
+  // And what is sound trains.
+  const Outcome sound = on_states("sound", {});
+  EXPECT_EQ(sound.code, 0) << sound.err;
+  EXPECT_TRUE(contains(sound.err, "language_instruction")) << "a note: the reference would want one\n" << sound.err;
+}
+
+TEST_F(TrainPolicy, WhatCannotBeHonouredEndsTheRunBeforeAnythingIsWritten) {
+  const auto refused = [&](const std::vector<std::string>& more, const std::vector<std::string>& parts) {
+    const Outcome outcome = single("refused", more);
+    EXPECT_NE(outcome.code, 0);
+    for (const std::string& part : parts) EXPECT_TRUE(contains(outcome.err, part)) << part << "\n" << outcome.err;
+    EXPECT_FALSE(fs::exists(folder_.path() / "refused")) << parts[0];
+  };
+  refused({"train.goal_mode=geom", "algo.unet.depth=3"}, {"train.goal_mode", "algo.unet.depth", "droid.json"});
+  refused({"train.action_shapes=[[1,6]]"}, {"action", "7", "6"});
+  refused({"observation.modalities.obs.rgb=[observation/no_such_camera]"}, {"observation/no_such_camera"});
+  refused({"observation.encoder.rgb.core_kwargs.backbone_kwargs.pretrained=true"}, {"model.backbone_weights"});
+  refused({"train.dataset_names=[no_such_set]"}, {"no_such_set"});
+  refused({"train.batchsize=3"}, {"train.batchsize", "train.batch_size"});
+}
+
+}  // namespace
+}  // namespace cohort::testing
