@@ -2,11 +2,10 @@
 #include "sim/model.h"
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <set>
 
+#include "cli/model_survey.h"
 #include "cli/subcommand.h"
 #include "core/error.h"
 #include "sim/compile.h"
@@ -61,51 +60,13 @@ int describe(const std::string& file, const std::string& compile_to, bool verbos
   return 0;
 }
 
-/// A Markdown table of the models below a folder: which the batched engine runs, and what keeps it from the others.
-int survey(const std::filesystem::path& folder) {
-  std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
-    const std::string suffix = entry.path().extension().string();
-    if (entry.is_regular_file() && (suffix == ".xml" || suffix == ".urdf")) files.push_back(entry.path());
-  }
-  std::sort(files.begin(), files.end());
-  COHORT_THROW_UNLESS(!files.empty(), "{} holds no .xml or .urdf file", folder.string());
-  std::puts("| model | dofs | batched engine |\n| --- | --- | --- |");
-  int runs = 0, compiled = 0;
-  for (const std::filesystem::path& file : files) {
-    const bool urdf = file.extension() == ".urdf";
-    const sim::EntityDeclaration entity{
-        "model", urdf ? sim::Morph(sim::Urdf{.file = file.string()}) : sim::Morph(sim::Mjcf{file.string()})};
-    std::string dofs = "-", verdict;
-    try {
-      const sim::CompiledScene scene = sim::compile_scene(std::span(&entity, 1), {}, {});
-      dofs = format("{}", sim::describe_mjb(scene.mjb).nv);
-      std::set<std::string> features;
-      for (const sim::Unsupported& u : sim::find_unsupported(scene.mjb)) features.insert(u.feature);
-      ++compiled;
-      if (features.empty()) ++runs;
-      for (const std::string& feature : features) verdict += (verdict.empty() ? "no: " : ", ") + feature;
-      if (features.empty()) verdict = "runs";
-    } catch (const Error& e) {
-      // The reason without the file's own path.
-      verdict = e.what();
-      for (std::size_t at; (at = verdict.find(folder.string())) != std::string::npos;)
-        verdict.erase(at, folder.string().size());
-      verdict = "not a model: " + verdict.substr(0, std::min(verdict.find('\n'), std::size_t{160}));
-      std::replace(verdict.begin(), verdict.end(), '|', '/');
-    }
-    std::puts(format("| {} | {} | {} |", std::filesystem::relative(file, folder).string(), dofs, verdict).c_str());
-  }
-  std::puts(format("\n{} of {} models run.", runs, compiled).c_str());
-  return 0;
-}
-
 int run_model(const std::vector<std::string>& arguments) {
   std::string file, compile_to;
-  bool verbose = false;
+  bool verbose = false, compare = false;
   CLI::App app("Says what a model holds and whether the batched engine runs it.", "cohort model");
   app.add_option("MODEL", file, "MJCF or URDF file; a folder: a table of all models below it")->required();
   app.add_flag("-v,--verbose", verbose, "joints and actuators one by one");
+  app.add_flag("--compare", compare, "with a folder: run each model beside MuJoCo and print how far they part");
   app.add_option("--compile", compile_to,
                  "write the batched engine's model to this .cohort file, which needs no MuJoCo");
   try {
@@ -117,7 +78,7 @@ int run_model(const std::vector<std::string>& arguments) {
   } catch (const CLI::ParseError& e) {
     throw UsageError(format("{}; see `cohort model --help`", e.what()));
   }
-  if (std::filesystem::is_directory(file)) return survey(file);
+  if (std::filesystem::is_directory(file)) return survey_models(file, compare);
   return describe(file, compile_to, verbose);
 }
 

@@ -11,7 +11,7 @@ namespace cohort::sim {
 namespace {
 
 constexpr char kMagic[8] = {'C', 'O', 'H', 'O', 'R', 'T', 'M', 'D'};
-constexpr std::uint32_t kVersion = 3;
+constexpr std::uint32_t kVersion = 4;
 
 /// FNV-1a: finds damage, not malice.
 std::uint64_t checksum(const char* data, std::size_t size) {
@@ -126,8 +126,9 @@ void visit(Action& io, T& m) {
   io(m.sizes), io(m.body), io(m.joint), io(m.dof), io(m.pattern), io(m.pattern_start), io(m.link), io(m.limit),
       io(m.friction), io(m.wrap);
   io(m.tendon), io(m.actuator), io(m.geom), io(m.pair), io(m.row_dof), io(m.row_sign), io(m.equality), io(m.qpos0),
-      io(m.qpos_spring), io(m.frame), io(m.fluid), io(m.sensor), io(m.piece), io(m.sensor_match),
-      io(m.ray_geom), io(m.mesh), io(m.mesh_vertex), io(m.mesh_edge), io(m.height_field), io(m.height), io(m.geom_friction);
+      io(m.qpos_spring), io(m.frame), io(m.fluid), io(m.sensor), io(m.piece), io(m.sensor_match), io(m.ray_geom),
+      io(m.mesh), io(m.mesh_vertex), io(m.mesh_edge), io(m.height_field), io(m.height), io(m.geom_friction),
+      io(m.stretch), io(m.stretch_move), io(m.ray_mesh), io(m.ray_chunk), io(m.ray_triangle);
 }
 
 struct FileHeader {
@@ -150,6 +151,8 @@ ModelView Model::view() const {
   v.friction = friction.data();
   v.wrap = wrap.data();
   v.tendon = tendon.data();
+  v.stretch = stretch.data();
+  v.stretch_move = stretch_move.data();
   v.actuator = actuator.data();
   v.geom = geom.data();
   v.pair = pair.data();
@@ -162,6 +165,9 @@ ModelView Model::view() const {
   v.piece = piece.data();
   v.sensor_match = sensor_match.data();
   v.ray_geom = ray_geom.data();
+  v.ray_mesh = ray_mesh.data();
+  v.ray_chunk = ray_chunk.data();
+  v.ray_triangle = ray_triangle.data();
   v.mesh = mesh.data();
   v.mesh_vertex = mesh_vertex.data();
   v.mesh_edge = mesh_edge.data();

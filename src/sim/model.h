@@ -33,6 +33,8 @@ struct Model {
   std::vector<FrictionRecord> friction;
   std::vector<WrapRecord> wrap;
   std::vector<TendonRecord> tendon;
+  std::vector<StretchRecord> stretch;
+  std::vector<int> stretch_move;
   std::vector<ActuatorRecord> actuator;
   std::vector<GeomRecord> geom;
   std::vector<PairRecord> pair;
@@ -45,6 +47,9 @@ struct Model {
   std::vector<PieceRecord> piece;
   std::vector<int> sensor_match;
   std::vector<GeomRecord> ray_geom;
+  std::vector<RayMeshRecord> ray_mesh;
+  std::vector<RayChunkRecord> ray_chunk;
+  std::vector<float> ray_triangle;
   std::vector<MeshRecord> mesh;
   std::vector<float> mesh_vertex;
   std::vector<int> mesh_edge;

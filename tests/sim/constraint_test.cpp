@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "block.h"
+#include "features.h"
 
 namespace cohort::sim {
 namespace {
@@ -122,6 +123,26 @@ std::vector<std::pair<std::string, std::string>> features() {
                       "<equality><joint joint1='j' joint2='k' polycoef='0.05 0.8 0.3 -0.1 0.02'/><joint joint1='j' "
                       "polycoef='0.1 0 0 0 0'/>"
                       "<tendon tendon1='t' tendon2='s' polycoef='0 1.2 0 0 0'/></equality></mujoco>"});
+  const auto limbs = [&](const std::string& rest) {
+    return "<mujoco><default><geom contype='0' conaffinity='0'/></default><worldbody>" + std::string(test::kLimbs) +
+           "</worldbody>" + rest + "</mujoco>";
+  };
+  list.push_back(
+      {"limits and friction loss of spatial tendons",
+       limbs("<tendon><spatial range='0.1 0.42' frictionloss='0.3'><site site='w'/><site site='a'/>"
+             "<geom geom='rod' sidesite='side'/><site site='b'/></spatial>"
+             "<spatial range='0.15 0.2' margin='0.02' solreflimit='0.05 1' frictionloss='0.1'><site site='a'/>"
+             "<geom geom='round'/><site site='b'/></spatial>"
+             "<spatial range='0.2 0.5' solimplimit='0.8 0.9 0.05'><site site='b2'/><site site='c'/>"
+             "<pulley divisor='2'/><site site='c'/><site site='d'/></spatial></tendon>")});
+  list.push_back(
+      {"equality of spatial tendons",
+       limbs("<tendon><spatial name='s'><site site='a'/><geom geom='rod'/><site site='b'/></spatial>"
+             "<spatial name='t'><site site='w'/><site site='a'/><site site='c'/></spatial>"
+             "<fixed name='u'><joint joint='shoulder' coef='0.3'/><joint joint='reach' coef='1'/></fixed></tendon>"
+             "<equality><joint joint1='reach'/><tendon tendon1='s' polycoef='0.02 0 0 0 0'/><tendon tendon1='t' "
+             "tendon2='s' "
+             "polycoef='0 1.2 0.5 0 0'/><tendon tendon1='u' tendon2='s' solref='0.05 1'/></equality>")});
   const std::string loops =
       "<body name='a' pos='0 0 1'><joint axis='0 1 0'/><geom size='0.03 0.2' type='capsule' pos='0 0 -0.2'/>"
       "<site name='sa' pos='0.05 0.02 -0.35' euler='20 30 0'/>"

@@ -148,7 +148,8 @@ struct Committed {
 };
 constexpr Committed kCommitted[] = {{"walker.xml", 17107155032880442400ull},
                                     {"pile.xml", 8051777161710244389ull},
-                                    {"arm_plain.xml", 14291893145091605115ull}};
+                                    {"arm_plain.xml", 14291893145091605115ull},
+                                    {"tendons.xml", 14625645030024330514ull}};
 
 TEST(BitsCommitted, AThousandStepsHashAsTheyAlwaysDid) {
   for (const Committed& c : kCommitted) {
@@ -156,7 +157,8 @@ TEST(BitsCommitted, AThousandStepsHashAsTheyAlwaysDid) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Bits, ::testing::Values("walker.xml", "pile.xml", "arm_plain.xml", "mixed.xml"));
+INSTANTIATE_TEST_SUITE_P(Models, Bits,
+                         ::testing::Values("walker.xml", "pile.xml", "arm_plain.xml", "mixed.xml", "tendons.xml"));
 
 TEST(Batched, ABrokenEnvironmentKeepsItsStateAndLeavesItsNeighboursBitsAlone) {
   const std::vector<float> truth = simulate({.n = 20, .steps = 100});

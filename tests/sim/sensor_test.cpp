@@ -37,8 +37,12 @@ const std::string kWorld = R"(
 
 std::string model(const std::string& sensors, const std::string& option = "") {
   return "<mujoco><option magnetic='0.1 -0.5 0.3' " + option + "/><worldbody>" + kWorld +
-         "</worldbody><tendon><fixed name='t'><joint joint='h' coef='2'/><joint joint='s' coef='-1'/></fixed></tendon>"
+         "</worldbody><tendon><fixed name='t'><joint joint='h' coef='2'/><joint joint='s' coef='-1'/></fixed>"
+         "<spatial name='p'><site site='fixed'/><site site='arm_site'/><geom geom='palm'/><site "
+         "site='ball_site'/></spatial>"
+         "</tendon>"
          "<actuator><position name='servo' joint='h' kp='10' kv='1'/><motor name='pull' tendon='t' gear='2'/>"
+         "<motor name='string' tendon='p' gear='-3'/><position tendon='p' kp='2'/>"
          "<motor name='spin' joint='b' gear='1 2 3'/></actuator>"
          "<equality><connect body1='ball' body2='leg' anchor='-0.2 -0.1 -0.2' solref='0.1 1'/></equality>"
          "<sensor>" +
@@ -56,6 +60,8 @@ std::vector<Case> cases() {
       {"values of joints, tendons and actuators, clock",
        "<clock/><jointpos joint='h'/><jointpos joint='s' cutoff='0.05'/><jointvel joint='h'/><ballquat joint='b'/>"
        "<ballangvel joint='b'/><tendonpos tendon='t'/><tendonvel tendon='t' cutoff='0.3'/>"
+       "<tendonpos tendon='p'/><tendonvel tendon='p'/><tendonactuatorfrc tendon='p'/><actuatorpos actuator='string'/>"
+       "<actuatorvel actuator='string'/>"
        "<actuatorpos actuator='servo'/><actuatorpos actuator='spin'/><actuatorvel actuator='servo'/>"
        "<actuatorfrc actuator='servo'/><actuatorfrc actuator='spin' cutoff='0.5'/><jointactuatorfrc joint='h'/>"
        "<tendonactuatorfrc tendon='t'/>",
@@ -143,6 +149,38 @@ TEST_P(Sensor, EqualsMujocoOnRandomStates) {
 INSTANTIATE_TEST_SUITE_P(Kinds, Sensor,
                          ::testing::Combine(::testing::Range(std::size_t{0}, cases().size()),
                                             ::testing::Values("cone='pyramidal'", "cone='elliptic'")));
+
+TEST(Rangefinder, SeesMeshesAndHeightFieldsAsMujocoDoes) {
+  test::Pair p(test::compile_xml(
+      "<mujoco><asset><mesh name='m' vertex='0 0 0 0.5 0 0 0 0.4 0 0 0 0.6 0.4 0.4 0.4'/>"
+      "<mesh name='n' vertex='0 0 0 1 0 0 1 1 0 0 1 0 0.5 0.5 -0.3 0 0 0.2 1 0 0.2' "
+      "face='0 2 1 0 3 2 0 1 4 1 2 4 2 3 4 3 0 4 0 5 1 1 5 6'/>"
+      "<hfield name='h' nrow='5' ncol='4' size='2 1.5 0.7 0.2' elevation='0 1 2 1  3 1 0 2  1 1 4 0  2 0 1 3  0 2 1 "
+      "1'/>"
+      "</asset><worldbody><geom type='hfield' hfield='h' pos='0 0 -1' euler='3 5 10'/><geom type='mesh' mesh='m' "
+      "pos='0.4 0.3 0.2'/><geom type='mesh' mesh='n' pos='-1 -0.4 -0.1' euler='20 0 40'/><geom size='0.2' pos='-0.5 "
+      "0.8 "
+      "0'/><body pos='0 0 0.6'><freejoint/><geom size='0.05'/><site name='s'/><site name='t' euler='180 0 0'/><site "
+      "name='u' pos='0.1 0 0' euler='100 30 0'/><site name='v' euler='-90 10 0'/></body></worldbody><sensor>"
+      "<rangefinder site='s'/><rangefinder site='t'/><rangefinder site='u'/><rangefinder "
+      "site='v'/></sensor></mujoco>"));
+  test::Block block(p.view);
+  int hits = 0, misses = 0;
+  for (std::uint64_t sample = 0; sample < 300; ++sample) {
+    p.randomize(sample, 0.5, 0.5);
+    mj_forward(p.mj.get(), p.data.get());
+    block.load(p.view, *p.data);
+    evaluate<ScalarLane>(p.view, block.space);
+    sensors<ScalarLane>(p.view, block.space.w, block.space.c, 0);
+    for (int i = 0; i < 4; ++i) {
+      const double ours = block.space.w.sensordata[i], theirs = p.data->sensordata[i];
+      ++(theirs >= 0 ? hits : misses);
+      EXPECT_NEAR(ours, theirs, kMotionTolerance * (1 + std::abs(theirs))) << "sample " << sample << " ray " << i;
+    }
+  }
+  EXPECT_GE(hits, 300);
+  EXPECT_GE(misses, 100);
+}
 
 TEST(SensorCoverage, AnUnsupportedSensorIsRefusedByItsName) {
   const std::vector<std::uint8_t> mjb = test::compile_xml(

@@ -13,11 +13,34 @@ using test::expect_near;
 using test::smooth_features;
 using test::take;
 
+/// Single precision of a unit vector between points decimetres apart, and of where a line touches a circle: the square
+/// root of a difference.
+constexpr double kPathTolerance = 1e-5;
 /// Single precision through chains of up to eight joints and one solve; the bound demanded is 5e-4.
 constexpr double kPoseTolerance = 2e-6;
 constexpr double kInertiaTolerance = 2e-5;
 constexpr double kForceTolerance = 5e-5;
 constexpr double kAccelerationTolerance = 3e-4;
+
+/// Rows of the tendons' Jacobian, dense.
+std::vector<double> our_arms(const ModelView& m, const Workspace<ScalarLane>& w) {
+  std::vector<double> rows(static_cast<std::size_t>(m.ntendon * m.nv));
+  for (int t = 0; t < m.ntendon; ++t) {
+    for (int k = m.tendon[t].first_wrap; k < m.tendon[t].first_wrap + m.tendon[t].wrap_count; ++k) {
+      rows[static_cast<std::size_t>(t * m.nv + m.wrap[k].dof)] += wrap_arm<ScalarLane>(m, w, k);
+    }
+  }
+  return rows;
+}
+std::vector<double> their_arms(const mjModel& m, const mjData& d) {
+  std::vector<double> rows(static_cast<std::size_t>(m.ntendon * m.nv));
+  for (int t = 0; t < m.ntendon; ++t) {
+    for (int k = m.ten_J_rowadr[t]; k < m.ten_J_rowadr[t] + m.ten_J_rownnz[t]; ++k) {
+      rows[static_cast<std::size_t>(t * m.nv + m.ten_J_colind[k])] = d.ten_J[k];
+    }
+  }
+  return rows;
+}
 
 class Smooth : public ::testing::TestWithParam<std::size_t> {};
 
@@ -51,7 +74,14 @@ TEST_P(Smooth, EveryStageEqualsMujocoOnRandomStates) {
     expect_near(ours, theirs, kInertiaTolerance, "inertia matrix");
     expect_near(take(p.w.smooth, nv), take(p.data->qfrc_smooth, nv), kForceTolerance, "qfrc_smooth");
     expect_near(take(p.w.acc_smooth, nv), take(p.data->qacc_smooth, nv), kAccelerationTolerance, "qacc_smooth");
+    if (p.view.ntendon > 0) {
+      expect_near(our_arms(p.view, p.w), their_arms(*p.mj, *p.data), kPathTolerance, "ten_J");
+      expect_near(take(p.w.ten_length, p.view.ntendon), take(p.data->ten_length, p.view.ntendon), kPathTolerance,
+                  "ten_length");
+    }
     if (p.view.nact > 0) {
+      expect_near(take(p.w.actuator_force, p.view.nact), take(p.data->actuator_force, p.view.nact), kForceTolerance,
+                  "actuator_force");
       expect_near(take(p.w.actuator_length, p.view.nact), take(p.data->actuator_length, p.view.nact), kForceTolerance,
                   "actuator_length");
       expect_near(take(p.w.actuator_velocity, p.view.nact), take(p.data->actuator_velocity, p.view.nact),
@@ -60,6 +90,33 @@ TEST_P(Smooth, EveryStageEqualsMujocoOnRandomStates) {
     if (p.view.na > 0) {
       expect_near(take(p.w.act_dot, p.view.na), take(p.data->act_dot, p.view.na), kForceTolerance, "act_dot");
     }
+  }
+}
+
+TEST(Tendon, EveryPathHasMujocosLengthRateAndArmsOnRandomStates) {
+  for (const auto& [name, path] : test::tendon_paths()) {
+    SCOPED_TRACE(name);
+    test::Pair p(test::compile_xml(test::model(test::kLimbs, "<tendon><spatial>" + path + "</spatial></tendon>")));
+    const bool wraps = path.find("<geom") != std::string::npos;
+    int touched = 0, straight = 0;
+    for (std::uint64_t sample = 0; sample < 200; ++sample) {
+      SCOPED_TRACE("sample " + std::to_string(sample));
+      p.randomize(sample);
+      mj_forward(p.mj.get(), p.data.get());
+      p.copy_state();
+      kinematics<ScalarLane>(p.view, p.w);
+      tendons<ScalarLane>(p.view, p.w);
+      bool around = false;
+      for (int k = 0; k < p.data->ten_wrapnum[0]; ++k) around = around || p.data->wrap_obj[k] >= 0;
+      ++(around ? touched : straight);
+      expect_near(take(p.w.ten_length, 1), take(p.data->ten_length, 1), kPathTolerance, "ten_length");
+      expect_near(take(p.w.ten_velocity, 1), take(p.data->ten_velocity, 1), kPathTolerance, "ten_velocity");
+      expect_near(our_arms(p.view, p.w), their_arms(*p.mj, *p.data), kPathTolerance, "ten_J");
+      if (HasFatalFailure()) return;
+    }
+    if (!wraps) continue;
+    EXPECT_GE(touched, 10) << "the path hardly ever touches its geom";
+    EXPECT_GE(straight, 5) << "the path hardly ever leaves its geom";
   }
 }
 

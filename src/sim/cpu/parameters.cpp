@@ -260,7 +260,7 @@ void ParameterStore::ratios(const ModelView& view, DataView& data) {
         return q.kind == kEqualityTendon ? view.nv + object : model_.wrap[static_cast<std::size_t>(wrap)].dof;
       };
       const int first = weight(q.object1, q.first_wrap1);
-      at(ratio_, r++, e) = q.wrap_count2 > 0 ? ratio({first, weight(q.object2, q.first_wrap2)}) : ratio({first});
+      at(ratio_, r++, e) = q.object2 >= 0 ? ratio({first, weight(q.object2, q.first_wrap2)}) : ratio({first});
       ++r;
     }
     // The solver's scale falls as the inertia grows.

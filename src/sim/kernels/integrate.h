@@ -183,13 +183,13 @@ COHORT_KERNEL void implicit_acceleration(const ModelView& m, Workspace<L>& w) {
       const TendonRecord& tendon = m.tendon[t];
       if (tendon.damping == 0) continue;
       add_rank_one<L>(m, w, tendon.first_wrap, tendon.wrap_count, V(-tendon.damping),
-                      [&](int k) { return V(m.wrap[k].coefficient); });
+                      [&](int k) { return wrap_arm<L>(m, w, k); });
     }
     for (int i = 0; i < m.nact; ++i) {
       const ActuatorRecord& a = m.actuator[i];
       if (!(m.varies & kVariesGain) && a.gain[2] == 0 && a.bias[2] == 0) continue;
       add_rank_one<L>(m, w, a.first_wrap, a.wrap_count, w.actuator_slope[i],
-                      [&](int k) { return arm_of<L>(m, w, a, k); });
+                      [&](int k) { return wrap_arm<L>(m, w, k); });
     }
     if (m.nfluid > 0) add_fluid_damping<L>(m, w);
     for (int b = 0; b < m.nbody; ++b) {
@@ -212,7 +212,9 @@ COHORT_LANE void advance(const ModelView& m, Workspace<L>& w, typename L::Ptr ra
   if (m.option.actuation) {
     for (int i = 0; i < m.nact; ++i) {
       const ActuatorRecord& a = m.actuator[i];
-      if (a.act >= 0) w.act[a.act] = next_activation<L>(m, a, w.act[a.act], rates[a.act]);
+      if (a.act < 0) continue;
+      const V next = next_activation<L>(m, a, w.act[a.act], rates[a.act]);
+      w.act[a.act] = nearest_turn<L>(m, w, i, next, w.actuator_length[i]);
     }
   }
   for (int d = 0; d < m.nv; ++d) w.v[d] = fma(V(m.option.timestep), acceleration[d], w.v[d]);

@@ -22,6 +22,8 @@ COHORT_KERNEL void inverse_weights(const ModelView& m, Workspace<L>& w, typename
   kinematics<L>(m, w);
   velocities<L>(m, w);
   composite_inertia<L>(m, w);
+  tendons<L>(m, w);
+  if (m.tendon_inertia) tendon_inertia<L>(m, w, false);
   const Pattern p{m.pattern, m.pattern_start};
   copy_matrix<L>(nv, p, w.mass, w.factor);
   V mean = zero;
@@ -47,7 +49,7 @@ COHORT_KERNEL void inverse_weights(const ModelView& m, Workspace<L>& w, typename
     V sum = zero;
     for (int a = tendon.first_wrap; a < tendon.first_wrap + tendon.wrap_count; ++a) {
       for (int b = tendon.first_wrap; b < tendon.first_wrap + tendon.wrap_count; ++b) {
-        sum = fma(V(m.wrap[a].coefficient * m.wrap[b].coefficient), inverse[m.wrap[a].dof * nv + m.wrap[b].dof], sum);
+        sum = fma(wrap_arm<L>(m, w, a) * wrap_arm<L>(m, w, b), inverse[m.wrap[a].dof * nv + m.wrap[b].dof], sum);
       }
     }
     out[nv + t] = sum;

@@ -62,6 +62,7 @@ struct DofRecord {
   int body;
   int parent;  ///< dof, or -1
   float armature, damping;
+  int lifted_by_actuators;  ///< gravity compensation counts as a force of the actuators
 };
 
 /// A limit of a hinge, slide (lower and upper), ball joint, or tendon.
@@ -69,6 +70,7 @@ struct LimitRecord {
   int kind;                    ///< 0: scalar joint, 1: ball, 2: tendon
   int index;                   ///< qpos of the joint, or tendon
   int first_dof, dof_count;    ///< into row_dof
+  int fits;                    ///< the inertia matrix has an entry for every two of its dofs
   float lower, upper, margin;  ///< ball: upper is the greatest angle
   float inverse_weight;
   SolverRecord solver;
@@ -78,6 +80,7 @@ struct LimitRecord {
 struct FrictionRecord {
   int tendon;                ///< -1: of a dof
   int first_dof, dof_count;  ///< into row_dof
+  int fits;                  ///< the inertia matrix has an entry for every two of its dofs
   float loss;                ///< N, N m
   float inverse_weight;
   SolverRecord solver;
@@ -85,17 +88,40 @@ struct FrictionRecord {
 
 /// One term of a fixed tendon, or of a joint transmission: coefficient times a scalar joint. Of a computed
 /// transmission: a dof; qpos is -1, and the coefficient of a site's wrench is +1 for a dof that moves the site, -1 for
-/// one that moves the reference site.
+/// one that moves the reference site. Of a spatial tendon likewise, or of an actuator that pulls one.
 struct WrapRecord {
   int qpos, dof;
   float coefficient;
 };
 
 struct TendonRecord {
+  int spatial;  ///< 1: a path, 0: a fixed tendon
   int first_wrap, wrap_count;
+  int first_stretch, stretch_count;  ///< of the path
   float stiffness, damping;
   float spring_lower, spring_upper;  ///< m; no force between them
+  float armature;                    ///< kg, kg m^2: inertia along its length
+  int force_limited;
+  float force_lower, force_upper;  ///< of all actuators together
 };
+
+enum StretchShape : int { kStraight = 0, kAroundSphere = 1, kAroundCylinder = 2 };
+enum StretchSide : int { kSideNone = 0, kSideOutside = 1, kSideInside = 2, kSideMoves = 3 };
+
+/// A stretch of a spatial tendon from one site to the next, straight or around a geom between them.
+struct StretchRecord {
+  int shape;                    ///< StretchShape
+  int site1, site2;             ///< frames
+  int geom;                     ///< frame of the geom, or -1
+  int link1, link2, geom_link;  ///< of the sites and the geom
+  int side;                     ///< frame of the side site, or -1
+  int side_kind;   ///< StretchSide: kSideInside: the side site lies in the geom, the path touches it from within;
+                   ///< kSideMoves: the pose decides
+  float radius;    ///< m
+  float scale;     ///< 1 / divisor of the pulley before it
+  int first_move;  ///< into stretch_move: for each of the tendon's wraps, which of its ends the dof moves, kMoves...
+};
+enum StretchMove : int { kMovesSite1 = 1, kMovesGeom = 2, kMovesSite2 = 4 };
 
 enum ActuatorDynamics : int {
   kDynamicsNone = 0,
@@ -107,10 +133,11 @@ enum ActuatorDynamics : int {
 /// How an actuator's force reaches the dofs. Sums have constant arms; the arms of the others are computed in every
 /// step.
 enum TransmissionKind : int {
-  kTransmissionSum = 0,   ///< scalar joint or fixed tendon: the wraps' coefficients, gear included
-  kTransmissionBall = 1,  ///< ball joint: three arms
-  kTransmissionFree = 2,  ///< free joint: six arms
-  kTransmissionSite = 3,  ///< a wrench at a site, or a force between a site and a reference site
+  kTransmissionSum = 0,     ///< scalar joint or fixed tendon: the wraps' coefficients, gear included
+  kTransmissionBall = 1,    ///< ball joint: three arms
+  kTransmissionFree = 2,    ///< free joint: six arms
+  kTransmissionSite = 3,    ///< a wrench at a site, or one between a site and a reference site
+  kTransmissionTendon = 4,  ///< spatial tendon: its arms times the gear
 };
 
 struct ActuatorRecord {
@@ -124,6 +151,7 @@ struct ActuatorRecord {
   int in_parent;               ///< ball and free joints: the gear is given in the parent's frame
   float gear[6];               ///< not for sums
   int act_early;
+  float period;                  ///< of the length of a position servo that turns, or 0
   float tau;                     ///< s
   float exact_factor;            ///< tau (1 - exp(-timestep / tau)), for kDynamicsFilterExact
   float gain[3], bias[3];        ///< constant, times length, times velocity
@@ -189,12 +217,21 @@ struct GeomRecord {
   int shape;     ///< GeomShape
   int body;      ///< -1: the world
   int link;      ///< of the file
-  int data;      ///< mesh or height field, or -1
+  int data;      ///< mesh or height field, of a ray_geom ray_mesh, or -1
   int id;        ///< of the file
   float pos[3];  ///< m, in the body's frame (in the world's, for a static geom)
   float rot[9];
   float size[3];  ///< m, as MuJoCo's geom_size
   float radius;   ///< m, of the bounding sphere; 0 for a plane
+};
+
+/// What a ray sees of a mesh or height field: triangles near one another, with a sphere around them.
+struct RayChunkRecord {
+  float centre[3], radius;  ///< m, in the geom's frame
+  int first, count;         ///< into ray_triangle, nines: a corner, and the edges from it to the others
+};
+struct RayMeshRecord {
+  int first, count;  ///< into ray_chunk
 };
 
 /// Two geoms that may touch, with everything their contacts share.
@@ -332,12 +369,15 @@ inline constexpr int kBodyValues = 14, kPairValues = 6, kActuatorValues = 6;
 /// Sizes and arrays. Everything points into memory that somebody else holds.
 struct ModelView {
   int nq, nv, nu, na, nmocap, nbody, njnt, nlink, nlimit, nfriction, nwrap, ntendon, nact, ngeom, npair, nrowdof, neq,
-      npattern, nframe, nfluid, nsensor, nsensordata, npiece, nmatch, nray, nmesh, nheightfield, nfilegeom;
-  int accelerations;     ///< some sensor needs the bodies' accelerations
-  int keep_contacts;     ///< some sensor needs the contacts' places
-  int varies;            ///< bits of Varies
-  int contact_capacity;  ///< contacts per environment
-  int damped;            ///< some dof has damping
+      npattern, nframe, nfluid, nsensor, nsensordata, npiece, nmatch, nray, nmesh, nheightfield, nfilegeom, nstretch;
+  int accelerations;      ///< some sensor needs the bodies' accelerations
+  int keep_contacts;      ///< some sensor needs the contacts' places
+  int varies;             ///< bits of Varies
+  int contact_capacity;   ///< contacts per environment
+  int damped;             ///< some dof has damping
+  int lifting_actuators;  ///< some dof has lifted_by_actuators
+  int tendon_inertia;     ///< some tendon has armature
+  int tendon_limits;      ///< some tendon limits its actuators' force
   OptionRecord option;
   const BodyRecord* body;
   const JointRecord* joint;
@@ -349,6 +389,8 @@ struct ModelView {
   const FrictionRecord* friction;
   const WrapRecord* wrap;
   const TendonRecord* tendon;
+  const StretchRecord* stretch;
+  const int* stretch_move;
   const ActuatorRecord* actuator;
   const GeomRecord* geom;
   const PairRecord* pair;
@@ -366,6 +408,9 @@ struct ModelView {
   const HeightFieldRecord* height_field;
   const float* height;
   const GeomRecord* ray_geom;  ///< what a rangefinder sees
+  const RayMeshRecord* ray_mesh;
+  const RayChunkRecord* ray_chunk;
+  const float* ray_triangle;
   const float* qpos0;
   const float* qpos_spring;
 };

@@ -70,7 +70,7 @@ COHORT_KERNEL void fluid_forces(const ModelView& m, Workspace<L>& w) {
   }
 }
 
-/// Adds springs, dampers and the applied forces to w.smooth; writes w.ten_length, w.ten_velocity.
+/// Adds springs, dampers and the applied forces to w.smooth.
 template <class L>
 COHORT_KERNEL void passive(const ModelView& m, Workspace<L>& w) {
   using V = typename L::V;
@@ -84,15 +84,12 @@ COHORT_KERNEL void passive(const ModelView& m, Workspace<L>& w) {
   body_springs<L>(m, w);
   for (int t = 0; t < m.ntendon; ++t) {
     const TendonRecord& tendon = m.tendon[t];
-    V length, rate;
-    transmission(m, w, tendon.first_wrap, tendon.wrap_count, length, rate);
-    w.ten_length[t] = length;
-    w.ten_velocity[t] = rate;
+    const V length = w.ten_length[t], rate = w.ten_velocity[t];
     if (tendon.stiffness == 0 && tendon.damping == 0) continue;
     const V above = max(length - V(tendon.spring_upper), zero), below = min(length - V(tendon.spring_lower), zero);
     const V force = -(V(tendon.stiffness) * (above + below)) - V(tendon.damping) * rate;
     for (int k = tendon.first_wrap; k < tendon.first_wrap + tendon.wrap_count; ++k) {
-      w.smooth[m.wrap[k].dof] = fma(V(m.wrap[k].coefficient), force, w.smooth[m.wrap[k].dof]);
+      w.smooth[m.wrap[k].dof] = fma(wrap_arm<L>(m, w, k), force, w.smooth[m.wrap[k].dof]);
     }
   }
 }

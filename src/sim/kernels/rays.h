@@ -90,6 +90,39 @@ COHORT_KERNEL V ray_shape(int shape, const float* size, const V* p, const V* d) 
   return best;
 }
 
+/// The first hit of a ray with the triangles of a mesh or height field, from either side (Moeller and Trumbore 1997).
+template <class V>
+COHORT_KERNEL V ray_triangles(const ModelView& m, const RayMeshRecord& mesh, const V* p, const V* d) {
+  // Single precision leaves gaps of this relative width between neighbours.
+  const V one(1.0f), gap(1e-6f);
+  V best(kNoHit);
+  for (int c = mesh.first; c < mesh.first + mesh.count; ++c) {
+    const RayChunkRecord& chunk = m.ray_chunk[c];
+    V to[3], off[3];
+    for (int i = 0; i < 3; ++i) to[i] = V(chunk.centre[i]) - p[i];
+    cross(off, to, d);
+    if (!any(dot3(off, off) <= V(chunk.radius * chunk.radius))) continue;
+    for (int k = chunk.first; k < chunk.first + chunk.count; ++k) {
+      const float* triangle = m.ray_triangle + 9 * k;
+      V e1[3], e2[3], from[3], h[3], q[3];
+      for (int i = 0; i < 3; ++i) {
+        from[i] = p[i] - V(triangle[i]);
+        e1[i] = V(triangle[3 + i]);
+        e2[i] = V(triangle[6 + i]);
+      }
+      cross(h, d, e2);
+      const V det = dot3(e1, h);
+      const auto meets = abs(det) > V(1e-15f);
+      const V inverse = one / select(meets, det, one);
+      const V s = dot3(from, h) * inverse;
+      cross(q, from, e1);
+      const V t = dot3(d, q) * inverse;
+      nearer_hit(best, dot3(e2, q) * inverse, meets & (s >= -gap) & (t >= -gap) & (s + t <= one + gap));
+    }
+  }
+  return best;
+}
+
 /// Where a point, in the shape's frame, lies inside.
 template <class M, class V>
 COHORT_LANE M inside_shape(int shape, const float* size, const V* p) {

@@ -108,20 +108,29 @@ COHORT_KERNEL void equality_rows(const ModelView& m, Workspace<L>& w, Constraint
     }
     const Group g{kGroupEquality, 1, e.dof_count, e.first_dof, 1, 0, nullptr, 0, 0, -1, e.fits};
     const auto piece = open_group(g, c);
+    const bool tendon = e.kind == kEqualityTendon;
     V first, second(0.0f), rate;
-    transmission(m, w, e.first_wrap1, e.wrap_count1, first, rate);
+    if (tendon) {
+      first = w.ten_length[e.object1];
+    } else {
+      transmission(m, w, e.first_wrap1, e.wrap_count1, first, rate);
+    }
     V error = first - V(e.reference1) - V(e.polynomial[0]);
     V slope(0.0f);
-    if (e.wrap_count2 > 0) {
-      transmission(m, w, e.first_wrap2, e.wrap_count2, second, rate);
+    if (e.object2 >= 0) {
+      if (tendon) {
+        second = w.ten_length[e.object2];
+      } else {
+        transmission(m, w, e.first_wrap2, e.wrap_count2, second, rate);
+      }
       const V x = second - V(e.reference2);
       const float* p = e.polynomial;
       error -= x * fma(x, fma(x, fma(x, V(p[4]), V(p[3])), V(p[2])), V(p[1]));
       slope = fma(x, fma(x, fma(x, V(4 * p[4]), V(3 * p[3])), V(2 * p[2])), V(p[1]));
     }
-    for (int k = 0; k < e.wrap_count1; ++k) piece[k] = V(m.wrap[e.first_wrap1 + k].coefficient);
+    for (int k = 0; k < e.wrap_count1; ++k) piece[k] = wrap_arm<L>(m, w, e.first_wrap1 + k);
     for (int k = 0; k < e.wrap_count2; ++k) {
-      piece[e.wrap_count1 + k] = -(slope * V(m.wrap[e.first_wrap2 + k].coefficient));
+      piece[e.wrap_count1 + k] = -(slope * wrap_arm<L>(m, w, e.first_wrap2 + k));
     }
     finish_row(m, w, c, g, piece, e.solver, weight_of<L>(m, w, e.weight, ratio_layout(m).equality + 2 * i), error,
                error, V(0.0f) == V(0.0f));
@@ -133,10 +142,10 @@ COHORT_KERNEL void friction_rows(const ModelView& m, Workspace<L>& w, Constraint
   using V = typename L::V;
   for (int i = 0; i < m.nfriction; ++i) {
     const FrictionRecord& f = m.friction[i];
-    const Group g{kGroupFriction, 1, f.dof_count, f.first_dof, 1, 0, nullptr, f.loss, 0, -1, f.dof_count == 1};
+    const Group g{kGroupFriction, 1, f.dof_count, f.first_dof, 1, 0, nullptr, f.loss, 0, -1, f.fits};
     const auto piece = open_group(g, c);
     for (int k = 0; k < f.dof_count; ++k) {
-      piece[k] = V(f.tendon < 0 ? 1.0f : m.wrap[m.tendon[f.tendon].first_wrap + k].coefficient);
+      piece[k] = f.tendon < 0 ? V(1.0f) : wrap_arm<L>(m, w, m.tendon[f.tendon].first_wrap + k);
     }
     finish_row(m, w, c, g, piece, f.solver, weight_of<L>(m, w, f.inverse_weight, ratio_layout(m).friction + i), V(0.0f),
                V(0.0f), V(0.0f) == V(0.0f));
@@ -148,17 +157,7 @@ COHORT_KERNEL void limit_rows(const ModelView& m, Workspace<L>& w, Constraints<L
   using V = typename L::V;
   for (int i = 0; i < m.nlimit; ++i) {
     const LimitRecord& limit = m.limit[i];
-    const Group g{kGroupInequality,
-                  1,
-                  limit.dof_count,
-                  limit.first_dof,
-                  1,
-                  0,
-                  nullptr,
-                  0,
-                  0,
-                  -1,
-                  limit.kind != 2 || limit.dof_count == 1};
+    const Group g{kGroupInequality, 1, limit.dof_count, limit.first_dof, 1, 0, nullptr, 0, 0, -1, limit.fits};
     if (limit.kind == 1) {
       V q[4], axis[3];
       read<4>(q, w.q + limit.index);
@@ -176,8 +175,8 @@ COHORT_KERNEL void limit_rows(const ModelView& m, Workspace<L>& w, Constraints<L
       continue;
     }
     const V value = limit.kind == 0 ? w.q[limit.index] : w.ten_length[limit.index];
-    const auto coefficient = [&](int k) {
-      return limit.kind == 0 ? 1.0f : m.wrap[m.tendon[limit.index].first_wrap + k].coefficient;
+    const auto arm = [&](int k) -> V {
+      return limit.kind == 0 ? V(1.0f) : wrap_arm<L>(m, w, m.tendon[limit.index].first_wrap + k);
     };
     if (L::kWidth > 1 && limit.upper - limit.lower > 2 * limit.margin) {
       // No lane is at both ends: they share a group.
@@ -188,7 +187,8 @@ COHORT_KERNEL void limit_rows(const ModelView& m, Workspace<L>& w, Constraints<L
       if (!any(on)) continue;
       const auto piece = open_group(g, c);
       for (int k = 0; k < limit.dof_count; ++k) {
-        piece[k] = select(at_low, V(coefficient(k)), V(-coefficient(k)));
+        const V a = arm(k);
+        piece[k] = select(at_low, a, -a);
       }
       finish_row(m, w, c, g, piece, limit.solver, weight_of<L>(m, w, limit.inverse_weight, ratio_layout(m).limit + i),
                  d, d, on);
@@ -199,7 +199,10 @@ COHORT_KERNEL void limit_rows(const ModelView& m, Workspace<L>& w, Constraints<L
       const auto on = d < V(0.0f);
       if (!any(on)) continue;
       const auto piece = open_group(g, c);
-      for (int k = 0; k < limit.dof_count; ++k) piece[k] = V(side == 0 ? coefficient(k) : -coefficient(k));
+      for (int k = 0; k < limit.dof_count; ++k) {
+        const V a = arm(k);
+        piece[k] = side == 0 ? a : -a;
+      }
       finish_row(m, w, c, g, piece, limit.solver, weight_of<L>(m, w, limit.inverse_weight, ratio_layout(m).limit + i),
                  d, d, on);
     }

@@ -5,6 +5,7 @@
 #include "sim/kernels/frames.h"
 #include "sim/kernels/rays.h"
 #include "sim/kernels/solver.h"
+#include "sim/kernels/tendon_forces.h"
 
 namespace cohort::sim {
 
@@ -136,6 +137,11 @@ COHORT_KERNEL void interaction_force(const ModelView& m, Workspace<L>& w, Constr
       outside(p, from, F, T, match < 0);
     }
   }
+  if (!pulls_links(m)) return;
+  const V none[3] = {V(0.0f), V(0.0f), V(0.0f)};
+  tendon_pulls<L>(
+      m, w, [&](int link) { return links[link] != 0; },
+      [&](const PathPoint<V>& point, const V* force) { outside(point.pos, point.origin, force, none, false); });
 }
 
 /// Centre of mass, its velocity, and angular momentum about it, of a sensor's pieces, in the world.
@@ -204,7 +210,7 @@ COHORT_KERNEL typename L::V range(const ModelView& m, Workspace<L>& w, const Sen
     for (int i = 0; i < 3; ++i) p[i] = (pos[i] - at[i]) + (origin[i] - from[i]), d[i] = rot[3 * i + 2];
     rotate_back(p, turned, p);
     rotate_back(d, turned, d);
-    const V t = ray_shape(geom.shape, geom.size, p, d);
+    const V t = geom.data >= 0 ? ray_triangles(m, m.ray_mesh[geom.data], p, d) : ray_shape(geom.shape, geom.size, p, d);
     nearer_hit(best, t, t >= V(0.0f));
   }
   return best;
@@ -268,6 +274,7 @@ template <class L>
 COHORT_KERNEL void sensors(const ModelView& m, Workspace<L>& w, Constraints<L>& c, typename L::V time) {
   using V = typename L::V;
   if (m.accelerations) body_accelerations<L>(m, w);
+  if (pulls_links(m)) tendon_forces<L>(m, w, c);
   for (int k = 0; k < m.nsensor; ++k) {
     const SensorRecord& s = m.sensor[k];
     const auto out = w.sensordata + s.address;

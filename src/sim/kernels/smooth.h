@@ -5,6 +5,7 @@
 #include "sim/kernels/factor.h"
 #include "sim/kernels/kinematics.h"
 #include "sim/kernels/passive.h"
+#include "sim/kernels/tendons.h"
 
 namespace cohort::sim {
 
@@ -15,6 +16,8 @@ COHORT_KERNEL void smooth_dynamics(const ModelView& m, Workspace<L>& w) {
   applied_forces<L>(m, w);
   if (m.nfluid > 0) fluid_forces<L>(m, w);
   composite_inertia<L>(m, w);
+  tendons<L>(m, w);
+  if (m.tendon_inertia) tendon_inertia<L>(m, w, true);
   passive<L>(m, w);
   actuation<L>(m, w);
   const Pattern p{m.pattern, m.pattern_start};

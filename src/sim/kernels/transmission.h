@@ -1,5 +1,5 @@
 /// Lengths, rates and arms of transmissions (MuJoCo's documentation, "Transmission"): constant arms of scalar joints
-/// and fixed tendons, arms of ball and free joints and of sites that the present pose decides.
+/// and fixed tendons, arms of ball and free joints, of sites and spatial tendons that the present pose decides.
 #pragma once
 #include "sim/kernels/frames.h"
 #include "sim/kernels/workspace.h"
@@ -19,14 +19,15 @@ COHORT_LANE void transmission(const ModelView& m, Workspace<L>& w, int first, in
   }
 }
 
-/// The arm of an actuator's wrap.
+/// The arm of a wrap: constant, or computed into w.arm.
 template <class L>
-COHORT_LANE typename L::V arm_of(const ModelView& m, const Workspace<L>& w, const ActuatorRecord& a, int wrap) {
+COHORT_LANE typename L::V wrap_arm(const ModelView& m, const Workspace<L>& w, int wrap) {
   using V = typename L::V;
-  return a.transmission == kTransmissionSum ? V(m.wrap[wrap].coefficient) : V(w.arm[wrap]);
+  return m.wrap[wrap].qpos >= 0 ? V(m.wrap[wrap].coefficient) : V(w.arm[wrap]);
 }
 
-/// Arms of a wrench at a site, or of a force between a site and a reference site. The dofs that move both are left out.
+/// Arms of a wrench at a site, or of one between a site and a reference site, in the latter's axes. The dofs that move
+/// both are left out.
 template <class L>
 COHORT_KERNEL typename L::V site_arms(const ModelView& m, Workspace<L>& w, const ActuatorRecord& a) {
   using V = typename L::V;
@@ -47,6 +48,18 @@ COHORT_KERNEL typename L::V site_arms(const ModelView& m, Workspace<L>& w, const
     rotate(force, rot_ref, a.gear);
     for (int i = 0; i < 3; ++i) torque[i] = V(0.0f);
     length = dot3(d, force);
+    if (a.gear[3] != 0 || a.gear[4] != 0 || a.gear[5] != 0) {
+      // The turn from the reference site to the site, as a rotation vector in the reference site's axes.
+      V q[4], q_ref[4], turn[3], gear[3];
+      frame_quat<L>(w, site, q);
+      frame_quat<L>(w, ref, q_ref);
+      for (int i = 1; i < 4; ++i) q_ref[i] = -q_ref[i];
+      multiply_quat(q, q_ref, q);
+      quat_to_rotation(turn, q);
+      for (int i = 0; i < 3; ++i) gear[i] = V(a.gear[3 + i]);
+      length += dot3(turn, gear);
+      rotate(torque, rot_ref, gear);
+    }
   }
   for (int k = a.first_wrap; k < a.first_wrap + a.wrap_count; ++k) {
     const float side = m.wrap[k].coefficient;
@@ -68,7 +81,11 @@ COHORT_LANE void actuator_transmission(const ModelView& m, Workspace<L>& w, cons
     return;
   }
   length = V(0.0f);
-  if (a.transmission == kTransmissionSite) {
+  if (a.transmission == kTransmissionTendon) {
+    const TendonRecord& tendon = m.tendon[a.tendon];
+    length = V(a.gear[0]) * w.ten_length[a.tendon];
+    for (int k = 0; k < a.wrap_count; ++k) w.arm[a.first_wrap + k] = V(a.gear[0]) * w.arm[tendon.first_wrap + k];
+  } else if (a.transmission == kTransmissionSite) {
     length = site_arms<L>(m, w, a);
   } else {
     const bool ball = a.transmission == kTransmissionBall;

@@ -37,8 +37,9 @@ struct Workspace {
   Ptr qfrc_actuator, scratch, free_acc;  // (nv)
   // Parameters of the lanes, where ModelView::varies says so; see parameters.h.
   Ptr body_values, pair_values, armature, damping, actuator_values, weight_ratio;
-  // Sensors: accelerations of the bodies with the constraints' part (nbody, 6), sensor data (nsensordata).
-  Ptr full_acc, sensordata;
+  // Sensors: accelerations of the bodies with the constraints' part (nbody, 6), forces along the tendons (ntendon),
+  // sensor data (nsensordata).
+  Ptr full_acc, ten_force, sensordata;
   Ptr constraint;  // (nv) generalized constraint forces
   // Fourth-order Runge-Kutta: start (nq + nv + na), accumulated rates (2 nv + na).
   Ptr rk_start, rk_sum;
@@ -69,7 +70,8 @@ COHORT_LANE void carve(const ModelView& m, Carver<L>& c, Workspace<L>& w) {
   w.actuator_slope = c.take(m.nact), w.actuator_length = c.take(m.nact), w.actuator_velocity = c.take(m.nact);
   w.actuator_force = c.take(m.nact), w.arm = c.take(m.nwrap), w.qfrc_actuator = c.take(nv), w.scratch = c.take(nv),
   w.free_acc = c.take(nv), w.constraint = c.take(nv);
-  w.full_acc = c.take(m.accelerations ? 6 * nb : 0), w.sensordata = c.take(m.nsensordata);
+  w.full_acc = c.take(m.accelerations ? 6 * nb : 0), w.ten_force = c.take(m.nstretch > 0 ? m.ntendon : 0);
+  w.sensordata = c.take(m.nsensordata);
   const auto own = [&](int bit, int n) { return c.take((m.varies & bit) != 0 ? n : 0); };
   w.body_values = own(kVariesMass, kBodyValues * nb), w.pair_values = own(kVariesFriction, kPairValues * m.npair);
   w.armature = own(kVariesArmature, nv), w.damping = own(kVariesDamping, nv);

@@ -65,8 +65,16 @@ void Importer::sizes(int contact_capacity) {
   v.nsensor = size(out_.sensor), v.nsensordata = static_cast<int>(m_.nsensordata), v.npiece = size(out_.piece);
   v.nmatch = size(out_.sensor_match), v.nray = size(out_.ray_geom);
   v.nfilegeom = static_cast<int>(m_.ngeom);
+  v.nstretch = size(out_.stretch);
+  const auto some_tendon = [&](auto has) { return std::any_of(out_.tendon.begin(), out_.tendon.end(), has); };
+  v.tendon_inertia = some_tendon([](const TendonRecord& t) { return t.armature > 0; });
+  v.tendon_limits = some_tendon([](const TendonRecord& t) { return t.force_limited != 0; });
   v.nmesh = size(out_.mesh), v.nheightfield = size(out_.height_field);
   v.damped = std::any_of(out_.dof.begin(), out_.dof.end(), [](const DofRecord& d) { return d.damping > 0; });
+  if (m_.flg_gravcomp && !passive_off() && !off(mjDSBL_GRAVITY)) {
+    v.lifting_actuators =
+        std::any_of(out_.dof.begin(), out_.dof.end(), [](const DofRecord& d) { return d.lifted_by_actuators != 0; });
+  }
   int most = 0;
   for (const PairRecord& p : out_.pair) most += p.max_contacts;
   v.contact_capacity = contact_capacity > 0 ? std::min(contact_capacity, most) : most;

@@ -10,9 +10,12 @@
 
 namespace cohort::sim::mj {
 
-/// Terms of a fixed tendon, times `factor`; returns (first, count).
 std::pair<int, int> Importer::tendon_wraps(int t, double factor) {
   const int first = static_cast<int>(out_.wrap.size());
+  if (m_.wrap_type[m_.tendon_adr[t]] != mjWRAP_JOINT) {
+    for (int k = 0; k < m_.ten_J_rownnz[t]; ++k) out_.wrap.push_back({-1, m_.ten_J_colind[m_.ten_J_rowadr[t] + k], 1});
+    return {first, m_.ten_J_rownnz[t]};
+  }
   for (int k = m_.tendon_adr[t]; k < m_.tendon_adr[t] + m_.tendon_num[t]; ++k) {
     const int j = m_.wrap_objid[k];
     out_.wrap.push_back({m_.jnt_qposadr[j], m_.jnt_dofadr[j], f32(m_.wrap_prm[k] * factor)});
@@ -25,16 +28,85 @@ std::pair<int, int> Importer::joint_wrap(int j, double factor) {
   return {static_cast<int>(out_.wrap.size()) - 1, 1};
 }
 
-void Importer::tendons_and_actuators() {
-  for (int t = 0; t < m_.ntendon; ++t) {
-    TendonRecord r{};
-    std::tie(r.first_wrap, r.wrap_count) = tendon_wraps(t, 1);
-    if (!off(mjDSBL_SPRING)) r.stiffness = f32(m_.tendon_stiffness[t]);
-    if (!off(mjDSBL_DAMPER)) r.damping = f32(m_.tendon_damping[t]);
-    r.spring_lower = f32(m_.tendon_lengthspring[2 * t]);
-    r.spring_upper = f32(m_.tendon_lengthspring[2 * t + 1]);
-    out_.tendon.push_back(r);
+TendonRecord Importer::tendon(int t) {
+  TendonRecord r{};
+  std::tie(r.first_wrap, r.wrap_count) = tendon_wraps(t, 1);
+  if (!off(mjDSBL_SPRING)) r.stiffness = f32(m_.tendon_stiffness[t]);
+  if (!off(mjDSBL_DAMPER)) r.damping = f32(m_.tendon_damping[t]);
+  r.spring_lower = f32(m_.tendon_lengthspring[2 * t]);
+  r.spring_upper = f32(m_.tendon_lengthspring[2 * t + 1]);
+  r.armature = f32(m_.tendon_armature[t]);
+  r.force_limited = m_.tendon_actfrclimited[t];
+  r.force_lower = f32(m_.tendon_actfrcrange[2 * t]);
+  r.force_upper = f32(m_.tendon_actfrcrange[2 * t + 1]);
+  if (m_.wrap_type[m_.tendon_adr[t]] != mjWRAP_JOINT) path(r, t);
+  return r;
+}
+
+bool Importer::moves(int dof, int link) const {
+  const std::vector<int> chain = chain_of(link);
+  return std::find(chain.begin(), chain.end(), dof) != chain.end();
+}
+
+void Importer::path(TendonRecord& r, int t) {
+  r.spatial = 1;
+  r.first_stretch = static_cast<int>(out_.stretch.size());
+  const int first = m_.tendon_adr[t], count = m_.tendon_num[t];
+  const auto type = [&](int k) { return m_.wrap_type[first + k]; };
+  double divisor = 1;
+  for (int k = 0; k + 1 < count;) {
+    if (type(k) == mjWRAP_PULLEY) divisor = m_.wrap_prm[first + k];
+    if (type(k) == mjWRAP_PULLEY || type(k + 1) == mjWRAP_PULLEY) {
+      ++k;
+      continue;
+    }
+    const bool wraps = type(k + 1) != mjWRAP_SITE;
+    const int site1 = m_.wrap_objid[first + k], site2 = m_.wrap_objid[first + k + (wraps ? 2 : 1)];
+    StretchRecord s{};
+    s.site1 = add_site(site1);
+    s.site2 = add_site(site2);
+    s.link1 = m_.site_bodyid[site1];
+    s.link2 = m_.site_bodyid[site2];
+    s.geom = s.geom_link = s.side = -1;
+    s.scale = f32(1 / divisor);
+    int geom = -1;
+    if (wraps) {
+      geom = m_.wrap_objid[first + k + 1];
+      s.shape = type(k + 1) == mjWRAP_SPHERE ? kAroundSphere : kAroundCylinder;
+      s.geom = add_frame(m_.geom_bodyid[geom], m_.geom_pos + 3 * geom, m_.geom_quat + 4 * geom);
+      s.geom_link = m_.geom_bodyid[geom];
+      s.radius = f32(m_.geom_size[3 * geom]);
+      const int side = static_cast<int>(std::lround(m_.wrap_prm[first + k + 1]));
+      if (side >= 0) {
+        s.side = add_site(side);
+        const FrameRecord &centre = out_.frame[at(s.geom)], &point = out_.frame[at(s.side)];
+        s.side_kind = kSideMoves;
+        if (centre.body == point.body) {
+          double squared = 0;
+          for (int i = 0; i < 3; ++i) {
+            const double d = static_cast<double>(point.pos[i]) - static_cast<double>(centre.pos[i]);
+            squared += d * d;
+          }
+          s.side_kind = std::sqrt(squared) < m_.geom_size[3 * geom] ? kSideInside : kSideOutside;
+        }
+      }
+    }
+    s.first_move = static_cast<int>(out_.stretch_move.size());
+    for (int i = r.first_wrap; i < r.first_wrap + r.wrap_count; ++i) {
+      const int dof = out_.wrap[at(i)].dof;
+      int bits = moves(dof, m_.site_bodyid[site1]) ? kMovesSite1 : 0;
+      if (moves(dof, m_.site_bodyid[site2])) bits |= kMovesSite2;
+      if (geom >= 0 && moves(dof, m_.geom_bodyid[geom])) bits |= kMovesGeom;
+      out_.stretch_move.push_back(bits);
+    }
+    out_.stretch.push_back(s);
+    k += wraps ? 2 : 1;
   }
+  r.stretch_count = static_cast<int>(out_.stretch.size()) - r.first_stretch;
+}
+
+void Importer::tendons_and_actuators() {
+  for (int t = 0; t < m_.ntendon; ++t) out_.tendon.push_back(tendon(t));
   for (int i = 0; i < m_.nactuator; ++i) out_.actuator.push_back(actuator(i));
 }
 
@@ -47,6 +119,7 @@ void Importer::transmission(ActuatorRecord& r, int i) {
   r.first_wrap = static_cast<int>(out_.wrap.size());
   if (kind == mjTRN_TENDON) {
     r.tendon = target;
+    if (out_.tendon[at(target)].spatial) r.transmission = kTransmissionTendon;
     std::tie(r.first_wrap, r.wrap_count) = tendon_wraps(target, gear[0]);
   } else if (kind == mjTRN_SITE) {
     const int reference = m_.actuator_trnid[2 * i + 1];
@@ -96,6 +169,16 @@ ActuatorRecord Importer::actuator(int i) {
   }
   r.tau = f32(tau);
   r.act_early = m_.actuator_actearly[i];
+  // A servo of fixed gain and affine bias: its set point means an angle, whatever whole turns it has. That its gain and
+  // its bias fit is looked up where they are used, because environments may change them.
+  if (m_.actuator_gaintype[i] == mjGAIN_FIXED && m_.actuator_biastype[i] == mjBIAS_AFFINE) {
+    const bool slides = r.gear[0] != 0 || r.gear[1] != 0 || r.gear[2] != 0;
+    const mjtNum* gear = m_.actuator_gear + 6 * m_.actuator_outadr[i];
+    if (r.transmission == kTransmissionBall) r.period = f32(2 * mjPI * mju_norm3(gear));
+    if (r.transmission == kTransmissionSite && r.reference >= 0 && !slides) {
+      r.period = f32(2 * mjPI * mju_norm3(gear + 3));
+    }
+  }
   const mjtNum* gain = m_.actuator_gainprm + mjNGAIN * i;
   const mjtNum* bias = m_.actuator_biasprm + mjNBIAS * i;
   r.gain_values = m_.actuator_gaintype[i] == mjGAIN_AFFINE ? 3 : 1;

@@ -27,8 +27,8 @@ void Importer::bodies() {
       link_rot_[at(b)] = rot;
       link_pos_[at(b)] = pos;
     } else {
-      add_body(b, body_of_[at(parent)], rot, pos);
-      sums.emplace_back();
+      add_link_bodies(b, body_of_[at(parent)], rot, pos);
+      sums.resize(out_.body.size());
     }
     if (body_of_[at(b)] >= 0) add_mass(sums[at(body_of_[at(b)])], b);
   }
@@ -54,17 +54,33 @@ void Importer::bodies() {
   }
 }
 
-void Importer::add_body(int b, int parent, const Mat3& rot, const Vec3& pos) {
+void Importer::add_link_bodies(int b, int parent, const Mat3& rot, const Vec3& pos) {
+  const int first = m_.body_jntadr[b], end = first + m_.body_jntnum[b];
+  int begin = first;
+  do {
+    const auto together = [&](int j) { return m_.jnt_type[j] == mjJNT_HINGE || m_.jnt_type[j] == mjJNT_SLIDE; };
+    int next = begin + 1;
+    while (begin < end && together(begin) && next < end && together(next)) ++next;
+    if (begin == first) {
+      add_body(b, parent, rot, pos, begin, std::min(next, end) - begin);
+    } else {
+      // The frame of the link, in which the next joints are given, as the last body carries it.
+      add_body(b, body_of_[at(b)], link_rot_[at(b)], link_pos_[at(b)], begin, next - begin);
+    }
+    begin = next;
+  } while (begin < end);
+}
+
+void Importer::add_body(int b, int parent, const Mat3& rot, const Vec3& pos, int first, int count) {
   const int index = static_cast<int>(out_.body.size());
   body_of_[at(b)] = index;
   BodyRecord r{};
   r.parent = parent;
   r.root = parent < 0 ? index : out_.body[at(parent)].root;
   r.first_joint = static_cast<int>(out_.joint.size());
-  r.first_dof = std::max(0, m_.body_dofadr[b]);
-  r.dof_count = m_.body_dofnum[b];
+  r.first_dof = count > 0 ? m_.jnt_dofadr[first] : 0;
   r.mocap = m_.body_mocapid[b];
-  const int first = m_.body_jntadr[b], count = m_.body_jntnum[b];
+  for (int j = first; j < first + count; ++j) r.dof_count += kJointDofs[m_.jnt_type[j]];
   Mat3 turn = kIdentity;  // the body's frame in the link's
   if (r.mocap >= 0) {
     r.kind = kBodyMocap;
@@ -177,6 +193,7 @@ void Importer::dofs() {
     r.body = body_of_[at(m_.dof_bodyid[d])];
     r.parent = m_.dof_parentid[d];
     r.armature = f32(m_.dof_armature[d]);
+    r.lifted_by_actuators = m_.jnt_actgravcomp[m_.dof_jntid[d]];
     if (!off(mjDSBL_DAMPER)) r.damping = f32(m_.dof_damping[d]);
     out_.pattern_start.push_back(static_cast<int>(out_.pattern.size()));
     std::vector<int> ancestors;

@@ -43,16 +43,20 @@ void Importer::limits_and_friction() {
     const TendonRecord& r = out_.tendon[at(t)];
     return row_dofs(wrap_dofs(r.first_wrap, r.wrap_count));
   };
+  const auto tendon_fits = [&](int t, int first, int count) {
+    return static_cast<int>(count == 1 || (out_.tendon[at(t)].spatial && on_one_chain(first, count)));
+  };
   for (int d = 0; d < m_.nv && friction; ++d) {
     if (m_.dof_frictionloss[d] == 0) continue;
     const auto [first, count] = row_dofs({d});
-    out_.friction.push_back({-1, first, count, f32(m_.dof_frictionloss[d]), f32(m_.dof_invweight0[d]),
+    out_.friction.push_back({-1, first, count, 1, f32(m_.dof_frictionloss[d]), f32(m_.dof_invweight0[d]),
                              solver(m_.dof_solref + mjNREF * d, m_.dof_solimp + mjNIMP * d, true)});
   }
   for (int t = 0; t < m_.ntendon && friction; ++t) {
     if (m_.tendon_frictionloss[t] <= 0) continue;
     const auto [first, count] = tendon_dofs(t);
-    out_.friction.push_back({t, first, count, f32(m_.tendon_frictionloss[t]), f32(m_.tendon_invweight0[t]),
+    out_.friction.push_back({t, first, count, tendon_fits(t, first, count), f32(m_.tendon_frictionloss[t]),
+                             f32(m_.tendon_invweight0[t]),
                              solver(m_.tendon_solref_fri + mjNREF * t, m_.tendon_solimp_fri + mjNIMP * t, true)});
   }
   for (int j = 0; j < m_.njnt && limits; ++j) {
@@ -62,6 +66,7 @@ void Importer::limits_and_friction() {
     r.kind = type == mjJNT_BALL ? 1 : 0;
     r.index = m_.jnt_qposadr[j];
     std::tie(r.first_dof, r.dof_count) = r.kind == 1 ? row_dofs({dof, dof + 1, dof + 2}) : row_dofs({dof});
+    r.fits = 1;
     r.lower = f32(m_.jnt_range[2 * j]);
     r.upper = f32(r.kind == 1 ? std::max(m_.jnt_range[2 * j], m_.jnt_range[2 * j + 1]) : m_.jnt_range[2 * j + 1]);
     r.margin = f32(m_.jnt_margin[j]);
@@ -72,8 +77,8 @@ void Importer::limits_and_friction() {
   for (int t = 0; t < m_.ntendon && limits; ++t) {
     if (!m_.tendon_limited[t]) continue;
     const auto [first, count] = tendon_dofs(t);
-    out_.limit.push_back({2, t, first, count, f32(m_.tendon_range[2 * t]), f32(m_.tendon_range[2 * t + 1]),
-                          f32(m_.tendon_margin[t]), f32(m_.tendon_invweight0[t]),
+    out_.limit.push_back({2, t, first, count, tendon_fits(t, first, count), f32(m_.tendon_range[2 * t]),
+                          f32(m_.tendon_range[2 * t + 1]), f32(m_.tendon_margin[t]), f32(m_.tendon_invweight0[t]),
                           solver(m_.tendon_solref_lim + mjNREF * t, m_.tendon_solimp_lim + mjNIMP * t)});
   }
 }
@@ -117,11 +122,15 @@ void Importer::equalities() {
     }
     const bool joint = m_.eq_type[i] == mjEQ_JOINT;
     r.kind = joint ? kEqualityJoint : kEqualityTendon;
-    std::tie(r.first_wrap1, r.wrap_count1) = joint ? joint_wrap(o1, 1) : tendon_wraps(o1, 1);
+    // A tendon's own wraps: their arms are computed once.
+    const auto of_tendon = [&](int t) {
+      return std::pair(out_.tendon[at(t)].first_wrap, out_.tendon[at(t)].wrap_count);
+    };
+    std::tie(r.first_wrap1, r.wrap_count1) = joint ? joint_wrap(o1, 1) : of_tendon(o1);
     r.reference1 = f32(joint ? m_.qpos0[m_.jnt_qposadr[o1]] : m_.tendon_length0[o1]);
     r.weight = f32(joint ? m_.dof_invweight0[m_.jnt_dofadr[o1]] : m_.tendon_invweight0[o1]);
     if (o2 >= 0) {
-      std::tie(r.first_wrap2, r.wrap_count2) = joint ? joint_wrap(o2, 1) : tendon_wraps(o2, 1);
+      std::tie(r.first_wrap2, r.wrap_count2) = joint ? joint_wrap(o2, 1) : of_tendon(o2);
       r.reference2 = f32(joint ? m_.qpos0[m_.jnt_qposadr[o2]] : m_.tendon_length0[o2]);
       r.weight += f32(joint ? m_.dof_invweight0[m_.jnt_dofadr[o2]] : m_.tendon_invweight0[o2]);
     }

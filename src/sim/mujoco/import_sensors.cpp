@@ -160,6 +160,79 @@ SensorRecord Importer::sensor(int i) {
   return r;
 }
 
+int Importer::add_ray_mesh(int g) {
+  using Corners = std::array<Vec3, 3>;
+  std::vector<Corners> triangles;
+  const int data = m_.geom_dataid[g];
+  if (m_.geom_type[g] == mjGEOM_MESH) {
+    const auto corner = [&](int v) {
+      const float* x = m_.mesh_vert + 3 * (m_.mesh_vertadr[data] + v);
+      return Vec3{x[0], x[1], x[2]};
+    };
+    for (int f = m_.mesh_faceadr[data]; f < m_.mesh_faceadr[data] + m_.mesh_facenum[data]; ++f) {
+      const int* face = m_.mesh_face + 3 * f;
+      triangles.push_back({corner(face[0]), corner(face[1]), corner(face[2])});
+    }
+  } else {
+    // The surface, the walls below its edges, and the box under it.
+    const int rows = m_.hfield_nrow[data], cols = m_.hfield_ncol[data];
+    const mjtNum* size = m_.hfield_size + 4 * data;
+    const auto top = [&](int r, int c) {
+      return Vec3{size[0] * (2.0 * c / (cols - 1) - 1), size[1] * (2.0 * r / (rows - 1) - 1),
+                  size[2] * m_.hfield_data[m_.hfield_adr[data] + r * cols + c]};
+    };
+    const auto quad = [&](const Vec3& a, const Vec3& b, const Vec3& c, const Vec3& d) {
+      triangles.push_back({a, b, c});
+      triangles.push_back({a, c, d});
+    };
+    const auto at_height = [](Vec3 x, double z) { return Vec3{x[0], x[1], z}; };
+    for (int r = 0; r + 1 < rows; ++r) {
+      for (int c = 0; c + 1 < cols; ++c) quad(top(r, c), top(r, c + 1), top(r + 1, c + 1), top(r + 1, c));
+    }
+    const auto wall = [&](const Vec3& a, const Vec3& b) { quad(at_height(a, 0), at_height(b, 0), b, a); };
+    for (int c = 0; c + 1 < cols; ++c) wall(top(0, c), top(0, c + 1)), wall(top(rows - 1, c), top(rows - 1, c + 1));
+    for (int r = 0; r + 1 < rows; ++r) wall(top(r, 0), top(r + 1, 0)), wall(top(r, cols - 1), top(r + 1, cols - 1));
+    const Vec3 corner[4] = {top(0, 0), top(0, cols - 1), top(rows - 1, cols - 1), top(rows - 1, 0)};
+    for (double z : {0.0, -size[3]}) {
+      quad(at_height(corner[0], z), at_height(corner[1], z), at_height(corner[2], z), at_height(corner[3], z));
+    }
+    for (std::size_t i = 0; i < 4; ++i) {
+      const Vec3 &a = corner[i], &b = corner[(i + 1) % 4];
+      quad(at_height(a, -size[3]), at_height(b, -size[3]), at_height(b, 0), at_height(a, 0));
+    }
+  }
+  constexpr std::size_t kChunk = 32;  // neighbours in the file are neighbours in space
+  RayMeshRecord mesh{static_cast<int>(out_.ray_chunk.size()), 0};
+  for (std::size_t first = 0; first < triangles.size(); first += kChunk) {
+    const std::size_t end = std::min(first + kChunk, triangles.size());
+    RayChunkRecord chunk{};
+    chunk.first = static_cast<int>(out_.ray_triangle.size() / 9);
+    chunk.count = static_cast<int>(end - first);
+    Vec3 low = triangles[first][0], high = low;
+    for (std::size_t k = first; k < end; ++k) {
+      for (const Vec3& x : triangles[k]) {
+        for (std::size_t i = 0; i < 3; ++i) low[i] = std::min(low[i], x[i]), high[i] = std::max(high[i], x[i]);
+      }
+      for (std::size_t c = 0; c < 3; ++c) {
+        for (std::size_t i = 0; i < 3; ++i) {
+          out_.ray_triangle.push_back(f32(triangles[k][c][i] - (c == 0 ? 0 : triangles[k][0][i])));
+        }
+      }
+    }
+    double squared = 0;
+    for (std::size_t i = 0; i < 3; ++i) {
+      chunk.centre[i] = f32((low[i] + high[i]) / 2);
+      squared += (high[i] - low[i]) * (high[i] - low[i]) / 4;
+    }
+    // A little more, so that no rounding leaves out what a lane of its own would have met.
+    chunk.radius = f32(std::sqrt(squared) * 1.001 + 1e-4);
+    out_.ray_chunk.push_back(chunk);
+    ++mesh.count;
+  }
+  out_.ray_mesh.push_back(mesh);
+  return static_cast<int>(out_.ray_mesh.size()) - 1;
+}
+
 void Importer::sensors() {
   bool range = false;
   for (int i = 0; i < m_.nsensor; ++i) {
@@ -173,9 +246,10 @@ void Importer::sensors() {
   }
   for (int g = 0; g < m_.ngeom && range; ++g) {
     const int shape = m_.geom_type[g];
-    if (stops_rays(m_, g) && shape != mjGEOM_MESH && shape != mjGEOM_HFIELD && shape != mjGEOM_SDF) {
-      out_.ray_geom.push_back(geom(g));
-    }
+    if (!stops_rays(m_, g) || shape == mjGEOM_SDF) continue;
+    GeomRecord r = geom(g);
+    if (shape == mjGEOM_MESH || shape == mjGEOM_HFIELD) r.data = add_ray_mesh(g);
+    out_.ray_geom.push_back(r);
   }
 }
 

@@ -107,7 +107,10 @@ class Importer {
 
   void options();
   void bodies();
-  void add_body(int b, int parent, const Mat3& rot, const Vec3& pos);
+  /// The bodies of a link with joints: one, or where a ball joint is among several joints, one after the other, of
+  /// which the last has the mass.
+  void add_link_bodies(int b, int parent, const Mat3& rot, const Vec3& pos);
+  void add_body(int b, int parent, const Mat3& rot, const Vec3& pos, int first, int count);
   /// Leaves the frame alone when an axis is a coordinate axis already; otherwise puts the first hinge onto z.
   Mat3 frame_for_joints(int first, int count) const;
   void add_joint(int body, int j, const Mat3& turn);
@@ -117,14 +120,21 @@ class Importer {
   /// Reference and impedance as MuJoCo's mj_makeImpedance reads them; `friction` rows have no stiffness.
   SolverRecord solver(const mjtNum* solref, const mjtNum* solimp, bool friction = false) const;
   void limits_and_friction();
-  /// Terms of a fixed tendon, times `factor`; returns (first, count).
+  /// Terms of a fixed tendon, times `factor`, or a wrap for every dof that moves a spatial one; returns (first, count).
   std::pair<int, int> tendon_wraps(int t, double factor);
   std::pair<int, int> joint_wrap(int j, double factor);
+  TendonRecord tendon(int t);
+  /// The stretches of a spatial tendon's path.
+  void path(TendonRecord& r, int t);
+  /// True when the dof moves the link.
+  bool moves(int dof, int link) const;
   void tendons_and_actuators();
   int add_geom(int g);
   GeomRecord geom(int g) const;
   int add_mesh(int mesh);
   int add_height_field(int field);
+  /// The triangles that a ray sees of a geom's mesh or height field.
+  int add_ray_mesh(int g);
   /// The frame of a sensor's object.
   int add_object_frame(int type, int id);
   void sensors();

@@ -20,7 +20,7 @@ class Finder {
 
   std::vector<Unsupported> run() {
     options();
-    bodies();
+    fluid();
     joints();
     if (!(m_.opt.disableflags & (mjDSBL_CONTACT | mjDSBL_CONSTRAINT))) contacts();
     equalities();
@@ -66,20 +66,11 @@ class Finder {
     if (o.disableactuator != 0 && m_.nactuator > 0) add("disabled actuator groups");
   }
 
-  void bodies() {
+  void fluid() {
     if (m_.opt.density != 0 || m_.opt.viscosity != 0) {
       for (int g = 0; g < m_.ngeom; ++g) {
         if (m_.geom_fluid[mjNFLUID * g] > 0) add("ellipsoid fluid model of geom", name(m_.name_geomadr, g), g);
       }
-    }
-    for (int b = 1; b < m_.nbody; ++b) {
-      const int first = m_.body_jntadr[b];
-      bool rotating = false;
-      for (int j = first; j < first + m_.body_jntnum[b]; ++j) {
-        rotating = rotating || m_.jnt_type[j] == mjJNT_BALL;
-      }
-      if (rotating && m_.body_jntnum[b] > 1)
-        add("ball joint together with other joints in body", name(m_.name_bodyadr, b), b);
     }
   }
 
@@ -93,7 +84,6 @@ class Finder {
       if (!zero(m_.dof_dampingpoly + mjNPOLY * dof, mjNPOLY * dofs)) add("nonlinear damping on joint", n, j);
       if (m_.jnt_plasticadr[j] >= 0) add("plastic spring on joint", n, j);
       if (m_.jnt_actuatorid[j] >= 0) add("actuator damping or armature on joint", n, j);
-      if (m_.jnt_actgravcomp[j]) add("gravity compensation by actuators on joint", n, j);
       if (rotates && m_.jnt_actfrclimited[j]) add("actuator force limit on a ball or free joint", n, j);
     }
   }
@@ -125,9 +115,6 @@ class Finder {
   void tendons() {
     for (int t = 0; t < m_.ntendon; ++t) {
       const char* n = name(m_.name_tendonadr, t);
-      if (m_.tendon_type[t] == mjTENDON_SPATIAL) add("spatial tendon", n, t);
-      if (m_.tendon_armature[t] != 0) add("armature of tendon", n, t);
-      if (m_.tendon_actfrclimited[t]) add("actuator force limit of tendon", n, t);
       if (m_.tendon_plasticadr[t] >= 0) add("plastic spring of tendon", n, t);
       if (!zero(m_.tendon_stiffnesspoly + mjNPOLY * t, mjNPOLY) ||
           !zero(m_.tendon_dampingpoly + mjNPOLY * t, mjNPOLY)) {
@@ -146,10 +133,6 @@ class Finder {
             : trn == mjTRN_BODY      ? "adhesion actuator"
                                      : "actuator on a relative orientation",
             n, i);
-      }
-      if (trn == mjTRN_SITE && m_.actuator_trnid[2 * i + 1] >= 0 &&
-          !zero(m_.actuator_gear + 6 * m_.actuator_outadr[i] + 3, 3)) {
-        add("rotation of a site against a reference site", n, i);
       }
       const int dyn = m_.actuator_dyntype[i], gain = m_.actuator_gaintype[i], bias = m_.actuator_biastype[i];
       if (dyn == mjDYN_MUSCLE || gain == mjGAIN_MUSCLE || bias == mjBIAS_MUSCLE) {
@@ -180,8 +163,7 @@ class Finder {
         if (m_.sensor_objtype[i] != mjOBJ_SITE || fields != 1 << mjRAYDATA_DIST) add("rangefinder of an image", n, i);
         for (int g = 0; g < m_.ngeom; ++g) {
           const int shape = m_.geom_type[g];
-          if ((shape == mjGEOM_MESH || shape == mjGEOM_HFIELD || shape == mjGEOM_SDF) && stops_rays(m_, g) &&
-              m_.geom_bodyid[g] != m_.site_bodyid[m_.sensor_objid[i]]) {
+          if (shape == mjGEOM_SDF && stops_rays(m_, g) && m_.geom_bodyid[g] != m_.site_bodyid[m_.sensor_objid[i]]) {
             add(std::string("rangefinder that may meet a ") + kGeomNames[shape], n, i);
             break;
           }

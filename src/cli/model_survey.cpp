@@ -1,0 +1,182 @@
+#include "cli/model_survey.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "core/philox.h"
+#include "sim/compile.h"
+#include "sim/model.h"
+#include "sim/mujoco/engine.h"
+#include "sim/scene.h"
+
+namespace cohort::cli {
+namespace {
+
+constexpr int kEnvironments = 4, kSteps = 5;
+/// What the engines may differ by after one step and after kSteps: single precision, and two solvers that stop at one
+/// tolerance.
+constexpr double kAfterOne = 1e-4, kAfterAll = 1e-3;
+/// A difference is put down to the model, not to us, where MuJoCo parts from itself by a tenth of it when its start is
+/// rounded to single precision.
+constexpr double kLikeRounding = 10;
+/// Start velocities, rad/s and m/s.
+constexpr float kSpeed = 0.2f;
+/// As far as a solver goes that no limit ends.
+constexpr int kMany = 500;
+constexpr double kTight = 1e-12;
+
+/// Velocities and positions of every environment after one step, then after all.
+struct Run {
+  std::vector<float> one, all;
+  bool broken = false;
+};
+
+std::vector<float> motion(sim::Scene& scene) {
+  std::vector<float> values = scene.get_dofs_velocity();
+  const std::vector<float> position = scene.get_dofs_position();
+  values.insert(values.end(), position.begin(), position.end());
+  return values;
+}
+
+struct Variant {
+  sim::EngineKind engine;
+  bool rounded = false;    ///< starts one rounding error away
+  bool converged = false;  ///< the solver goes on until it has converged
+};
+
+Run run(const sim::Morph& morph, Variant variant) {
+  sim::SceneOptions options;
+  options.engine = variant.engine;
+  if (variant.converged) options.iterations = kMany, options.tolerance = kTight;
+  sim::Scene scene(options);
+  scene.add_entity(morph, "model");
+  scene.build(kEnvironments);
+  const int nv = scene.info().nv;
+  std::vector<float> velocity, position = scene.get_dofs_position();
+  for (int e = 0; e < kEnvironments; ++e) {
+    const RandomStream random(1, RandomPurpose::kEnvironment, static_cast<std::uint64_t>(e), 0);
+    for (int d = 0; d < nv; ++d) velocity.push_back(kSpeed * random.normal(static_cast<std::uint64_t>(d)));
+  }
+  if (variant.rounded) {
+    for (std::size_t i = 0; i < velocity.size(); ++i) {
+      const float side = i % 2 == 0 ? 1e30f : -1e30f;
+      velocity[i] = std::nextafter(velocity[i], side);
+      position[i] = std::nextafter(position[i] + 1, side) - 1;
+    }
+    scene.set_dofs_position(position);
+  }
+  scene.set_dofs_velocity(velocity);
+  Run result;
+  for (int s = 0; s < kSteps; ++s) {
+    scene.set_random_ctrl(s);
+    scene.step();
+    if (s == 0) result.one = motion(scene);
+  }
+  result.all = motion(scene);
+  const ArrayView status = scene.view(sim::Field::kStatus);
+  for (int e = 0; e < kEnvironments; ++e) {
+    result.broken = result.broken || static_cast<const std::int32_t*>(status.data)[e * status.strides[0]] != 0;
+  }
+  return result;
+}
+
+/// The largest difference relative to the largest value.
+double difference(const std::vector<float>& a, const std::vector<float>& b) {
+  double most = 0, scale = 1;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    most = std::max(most, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
+    scale = std::max(scale, std::abs(static_cast<double>(b[i])));
+  }
+  return most / scale;
+}
+
+/// The columns of a model that the batched engine runs.
+std::string comparison(const sim::Morph& morph) {
+  const Run ours = run(morph, {sim::EngineKind::kBatched}), theirs = run(morph, {sim::EngineKind::kMujoco});
+  const double one = difference(ours.one, theirs.one), all = difference(ours.all, theirs.all);
+  const std::string figures = format("{:.0e} | {:.0e}", one, all);
+  if (ours.broken || theirs.broken) return figures + " | | | an environment broke";
+  if (one <= kAfterOne && all <= kAfterAll) return figures + " | | | same";
+  const Run rounded = run(morph, {sim::EngineKind::kMujoco, true, false});
+  const double own_one = difference(rounded.one, theirs.one), own_all = difference(rounded.all, theirs.all);
+  const Run ours_converged = run(morph, {sim::EngineKind::kBatched, false, true}),
+            theirs_converged = run(morph, {sim::EngineKind::kMujoco, false, true});
+  const double one_converged = difference(ours_converged.one, theirs_converged.one),
+               all_converged = difference(ours_converged.all, theirs_converged.all);
+  const char* verdict = one_converged <= kAfterOne && all_converged <= kAfterAll ? "same where the solver converges"
+                        : one <= kLikeRounding * own_one && all <= kLikeRounding * own_all
+                            ? "as far as MuJoCo from itself after rounding"
+                            : "differs";
+  return format("{} | {:.0e}, {:.0e} | {:.0e}, {:.0e} | {}", figures, own_one, own_all, one_converged, all_converged,
+                verdict);
+}
+
+}  // namespace
+
+int survey_models(const std::filesystem::path& folder, bool compare) {
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    const std::string suffix = entry.path().extension().string();
+    if (entry.is_regular_file() && (suffix == ".xml" || suffix == ".urdf")) files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  COHORT_THROW_UNLESS(!files.empty(), "{} holds no .xml or .urdf file", folder.string());
+  std::puts(
+      compare ? format("| model | dofs | batched engine | 1 step | {} steps | MuJoCo rounded, 1 and {} steps | "
+                       "converged, 1 and {} steps | beside MuJoCo |\n| --- | --- | --- | --- | --- | --- | --- | --- |",
+                       kSteps, kSteps, kSteps)
+                    .c_str()
+              : "| model | dofs | batched engine |\n| --- | --- | --- |");
+  int runs = 0, compiled = 0;
+  for (const std::filesystem::path& file : files) {
+    const bool urdf = file.extension() == ".urdf";
+    const sim::Morph morph = urdf ? sim::Morph(sim::Urdf{.file = file.string()}) : sim::Morph(sim::Mjcf{file.string()});
+    const sim::EntityDeclaration entity{"model", morph};
+    std::string dofs = "-", verdict, compared = " | | | |";
+    const auto without_folder = [&](std::string text) {
+      for (std::size_t at; (at = text.find(folder.string())) != std::string::npos;)
+        text.erase(at, folder.string().size());
+      text = text.substr(0, std::min(text.find('\n'), std::size_t{160}));
+      std::replace(text.begin(), text.end(), '|', '/');
+      return text;
+    };
+    std::optional<sim::CompiledScene> scene;
+    try {
+      scene = sim::compile_scene(std::span(&entity, 1), {}, {});
+    } catch (const Error& e) {
+      verdict = "not a model: " + without_folder(e.what());
+    }
+    if (scene) {
+      const int nv = sim::describe_mjb(scene->mjb).nv;
+      dofs = format("{}", nv);
+      std::set<std::string> features;
+      for (const sim::Unsupported& u : sim::find_unsupported(scene->mjb)) features.insert(u.feature);
+      ++compiled;
+      if (features.empty()) ++runs;
+      for (const std::string& feature : features) verdict += (verdict.empty() ? "no: " : ", ") + feature;
+      if (features.empty()) verdict = "runs";
+      if (features.empty() && compare && nv > 0) {
+        try {
+          compared = comparison(morph);
+        } catch (const Error& e) {
+          compared = " | | | | " + without_folder(e.what());
+        }
+      }
+    }
+    const std::string name = std::filesystem::relative(file, folder).string();
+    std::puts((compare ? format("| {} | {} | {} | {} |", name, dofs, verdict, compared)
+                       : format("| {} | {} | {} |", name, dofs, verdict))
+                  .c_str());
+    std::fflush(stdout);
+  }
+  std::puts(format("\n{} of {} models run.", runs, compiled).c_str());
+  return 0;
+}
+
+}  // namespace cohort::cli
