@@ -160,13 +160,14 @@ TEST_F(TrainedPolicyTest, NamesWhatDoesNotFit) {
   EXPECT_NE(error_of([&] { TrainedPolicy(run, {.data_set = "other"}); }).find("other"), std::string::npos);
 }
 
-// It learns: in closed loop from starts that were in no demonstration, with a network of 0.1 million parameters. The
-// demonstrator leaves 0.7 of the distance after a step, nothing to speak of after twelve; standing still leaves all.
+// It learns: in closed loop from starts that were in no demonstration. The demonstrator leaves 0.7 of the distance
+// after a step, nothing to speak of after twelve; standing still leaves all.
 TEST_F(TrainedPolicyTest, WalksToTheGoalAsTheDemonstratorDid) {
   constexpr int kEpisodes = 16, kWalk = 12;
-  const std::filesystem::path run = train(
-      {"train.num_epochs=30", "data.windows_per_episode=0", "train.batch_size=64", "experiment.mse.enabled=false"},
-      {.episodes = 60});
+  const std::filesystem::path run =
+      train({"train.num_epochs=40", "data.windows_per_episode=0", "train.batch_size=64", "experiment.mse.enabled=false",
+             "algo.optim_params.policy.learning_rate.initial=0.003", "algo.unet.down_dims=[32,64]"},
+            {.episodes = 60});
   TrainedPolicy policy(run);
   EXPECT_LT(policy.parameters(), 5'000'000);
   std::vector<std::uint64_t> environments;
