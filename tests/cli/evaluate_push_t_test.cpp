@@ -40,7 +40,7 @@ class EvaluatePushT : public ::testing::Test {
                                    "model.diffusion.unet.down_dims=[16,32]",
                                    "train.batch_size=16",
                                    "train.steps=4",
-                                   "train.schedule.warmup_steps=0",
+                                   "train.warmup_steps=0",
                                    "train.checkpoint.every=0",
                                    "train.validate_every=0",
                                    "charts=false"};

@@ -10,6 +10,7 @@
 #include "sim/cpu/block_runner.h"
 #include "sim/cpu/parameters.h"
 #include "sim/cpu/threads.h"
+#include "sim/data_of_fields.h"
 
 namespace cohort::sim {
 
@@ -77,31 +78,9 @@ class CpuEngine final : public Engine {
     for (int t = 0; t < team_->size(); ++t) {
       workspaces_.push_back(allocate(static_cast<std::size_t>(runner_.workspace_bytes(view_))));
     }
-    data_ = {n_pad_,
-             floats(Field::kQpos),
-             floats(Field::kQvel),
-             floats(Field::kAct),
-             floats(Field::kWarmstart),
-             floats(Field::kTime),
-             static_cast<float*>(time_low_.get()),
-             floats(Field::kCtrl),
-             floats(Field::kQfrcApplied),
-             floats(Field::kXfrcApplied),
-             floats(Field::kMocapPos),
-             floats(Field::kMocapQuat),
-             floats(Field::kQacc),
-             floats(Field::kLinkPos),
-             floats(Field::kLinkQuat),
-             floats(Field::kSensors),
-             nullptr,
-             nullptr,
-             nullptr,
-             nullptr,
-             nullptr,
-             nullptr,
-             ints(Field::kStatus),
-             ints(Field::kContactCount),
-             ints(Field::kSolverIterations)};
+    data_ = data_of_fields(
+        n_pad_, static_cast<float*>(time_low_.get()), [this](Field field) { return floats(field); },
+        [this](Field field) { return ints(field); });
     for (int e = 0; e < n_pad_; ++e) reset_one(e);
     step_work_ = [this](int t) {
       share(t, [this](int a, int b, void* w) { runner_.step(view_, data_, a, b, steps_, w); });

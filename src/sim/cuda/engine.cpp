@@ -13,6 +13,7 @@
 #include "sim/cuda/memory.h"
 #include "sim/cuda/model_memory.h"
 #include "sim/cuda/runner.h"
+#include "sim/data_of_fields.h"
 
 namespace cohort::sim {
 
@@ -97,31 +98,9 @@ class CudaEngineImpl final : public CudaEngine {
     workspace_ = cuda::make_device_memory(device_, stream(), workspace_bytes());
     batch_.device = device_;
     batch_.stream = stream();
-    batch_.data = {n_pad_,
-                   floats(Field::kQpos),
-                   floats(Field::kQvel),
-                   floats(Field::kAct),
-                   floats(Field::kWarmstart),
-                   floats(Field::kTime),
-                   static_cast<float*>(time_low_.get()),
-                   floats(Field::kCtrl),
-                   floats(Field::kQfrcApplied),
-                   floats(Field::kXfrcApplied),
-                   floats(Field::kMocapPos),
-                   floats(Field::kMocapQuat),
-                   floats(Field::kQacc),
-                   floats(Field::kLinkPos),
-                   floats(Field::kLinkQuat),
-                   floats(Field::kSensors),
-                   nullptr,
-                   nullptr,
-                   nullptr,
-                   nullptr,
-                   nullptr,
-                   nullptr,
-                   ints(Field::kStatus),
-                   ints(Field::kContactCount),
-                   ints(Field::kSolverIterations)};
+    batch_.data = data_of_fields(
+        n_pad_, static_cast<float*>(time_low_.get()), [this](Field field) { return floats(field); },
+        [this](Field field) { return ints(field); });
     use_workspace();
     upload_defaults();
     std::vector<std::int32_t> every(static_cast<std::size_t>(n_pad_));

@@ -175,7 +175,7 @@ COHORT_KERNEL void limit_rows(const ModelView& m, Workspace<L>& w, Constraints<L
       continue;
     }
     const V value = limit.kind == 0 ? w.q[limit.index] : w.ten_length[limit.index];
-    const auto coefficient = [&](int k) {
+    const auto arm = [&](int k) -> V {
       return limit.kind == 0 ? V(1.0f) : wrap_arm<L>(m, w, m.tendon[limit.index].first_wrap + k);
     };
     if (L::kWidth > 1 && limit.upper - limit.lower > 2 * limit.margin) {
@@ -187,7 +187,8 @@ COHORT_KERNEL void limit_rows(const ModelView& m, Workspace<L>& w, Constraints<L
       if (!any(on)) continue;
       const auto piece = open_group(g, c);
       for (int k = 0; k < limit.dof_count; ++k) {
-        piece[k] = select(at_low, coefficient(k), -coefficient(k));
+        const V a = arm(k);
+        piece[k] = select(at_low, a, -a);
       }
       finish_row(m, w, c, g, piece, limit.solver, weight_of<L>(m, w, limit.inverse_weight, ratio_layout(m).limit + i),
                  d, d, on);
@@ -198,7 +199,10 @@ COHORT_KERNEL void limit_rows(const ModelView& m, Workspace<L>& w, Constraints<L
       const auto on = d < V(0.0f);
       if (!any(on)) continue;
       const auto piece = open_group(g, c);
-      for (int k = 0; k < limit.dof_count; ++k) piece[k] = side == 0 ? coefficient(k) : -coefficient(k);
+      for (int k = 0; k < limit.dof_count; ++k) {
+        const V a = arm(k);
+        piece[k] = side == 0 ? a : -a;
+      }
       finish_row(m, w, c, g, piece, limit.solver, weight_of<L>(m, w, limit.inverse_weight, ratio_layout(m).limit + i),
                  d, d, on);
     }

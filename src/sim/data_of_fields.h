@@ -1,0 +1,36 @@
+/// The kernels' view of the memory in which an engine keeps its fields.
+#pragma once
+
+#include "sim/engine.h"
+#include "sim/kernels/data_view.h"
+
+namespace cohort::sim {
+
+/// floats(Field) and ints(Field) give a field's memory. Parameters of the environments are null, as in a model whose
+/// environments share them.
+template <class Floats, class Ints>
+DataView data_of_fields(int n_pad, float* time_low, const Floats& floats, const Ints& ints) {
+  DataView d{};
+  d.n_pad = n_pad;
+  d.qpos = floats(Field::kQpos);
+  d.qvel = floats(Field::kQvel);
+  d.act = floats(Field::kAct);
+  d.warmstart = floats(Field::kWarmstart);
+  d.time = floats(Field::kTime);
+  d.time_low = time_low;
+  d.ctrl = floats(Field::kCtrl);
+  d.applied = floats(Field::kQfrcApplied);
+  d.link_force = floats(Field::kXfrcApplied);
+  d.mocap_pos = floats(Field::kMocapPos);
+  d.mocap_quat = floats(Field::kMocapQuat);
+  d.qacc = floats(Field::kQacc);
+  d.link_pos = floats(Field::kLinkPos);
+  d.link_quat = floats(Field::kLinkQuat);
+  d.sensors = floats(Field::kSensors);
+  d.status = ints(Field::kStatus);
+  d.contact_count = ints(Field::kContactCount);
+  d.iterations = ints(Field::kSolverIterations);
+  return d;
+}
+
+}  // namespace cohort::sim
