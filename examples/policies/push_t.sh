@@ -1,5 +1,5 @@
 #!/bin/sh
-# Push-T from nothing to a success rate: demonstrations by the planner, a diffusion policy of 1.5 million parameters learnt
+# Push-T from nothing to a success rate: demonstrations by the planner, a diffusion policy of 2.1 million parameters learnt
 # from them, and its score over gym-pusht's resets of seeds 0 to 49, beside planner, random actions and replay.
 #
 #   examples/policies/push_t.sh [settings of the training: train.steps=5000 ...]
