@@ -14,7 +14,6 @@
 #include <sstream>
 
 #include <malloc.h>
-#include <sys/resource.h>
 
 #include <ATen/Parallel.h>
 #include <torch/nn/module.h>
@@ -37,12 +36,6 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-double peak_mib() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_maxrss) / 1024;
 }
 
 /// torch.optim.Adam's fused step; its state starts at zero.
@@ -218,15 +211,7 @@ int run(int argc, char** argv) {
     }
   print("training step", step);
   print("evaluation", evaluation);
-  std::printf("peak memory    ours %8.0f MiB", peak_mib());
-  if (peer) {
-    std::istringstream last(peer->finish());
-    std::string word;
-    double kibibytes = 0;
-    last >> word >> kibibytes;
-    std::printf("  reference %8.0f MiB  ratio %.3f", kibibytes / 1024, peak_mib() / (kibibytes / 1024));
-  }
-  std::printf("\n");
+  std::printf("%s\n", bench::peak_memory_line(peer ? &*peer : nullptr).c_str());
   return 0;
 }
 

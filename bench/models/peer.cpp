@@ -3,7 +3,9 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <sstream>
 
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -66,6 +68,20 @@ std::string Peer::finish() {
   close(to_);
   to_ = -1;
   return read_line();
+}
+
+std::string peak_memory_line(Peer* peer) {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const double ours = static_cast<double>(usage.ru_maxrss) / 1024;
+  std::string line = format("peak memory    ours {:8.0f} MiB", ours);
+  if (peer == nullptr) return line;
+  std::istringstream last(peer->finish());
+  std::string word;
+  double kibibytes = 0;
+  last >> word >> kibibytes;
+  const double theirs = kibibytes / 1024;
+  return line + format("  reference {:8.0f} MiB  ratio {:.3f}", theirs, ours / theirs);
 }
 
 }  // namespace cohort::bench

@@ -26,4 +26,8 @@ class Peer {
   std::string buffer_;
 };
 
+/// "peak memory    ours 709 MiB  reference 1590 MiB  ratio 0.446": this process's, and what the peer says when it
+/// finishes ("peak KIBIBYTES"); without a peer (null) ours alone.
+std::string peak_memory_line(Peer* peer);
+
 }  // namespace cohort::bench

@@ -8,8 +8,6 @@
 #include <optional>
 #include <sstream>
 
-#include <sys/resource.h>
-
 #include <ATen/Parallel.h>
 #include <torch/nn/module.h>
 #include <torch/types.h>
@@ -27,12 +25,6 @@
 namespace {
 using namespace cohort;
 using bench::median;
-
-double peak_mib() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_maxrss) / 1024;
-}
 
 /// Default sizes of the DROID package, its MLP after the joined vector included, as in policy_step.py.
 models::DiffusionPolicySettings settings_of(const std::string& which, int draws) {
@@ -159,15 +151,7 @@ int run(int argc, char** argv) {
                 median(ratio), ratio.size(), *std::min_element(ratio.begin(), ratio.end()),
                 *std::max_element(ratio.begin(), ratio.end()));
   }
-  std::printf("\npeak memory    ours %9.0f MiB", peak_mib());
-  if (peer) {
-    std::istringstream last(peer->finish());
-    std::string word;
-    double kibibytes = 0;
-    last >> word >> kibibytes;
-    std::printf("  reference %9.0f MiB  ratio %.3f", kibibytes / 1024, peak_mib() / (kibibytes / 1024));
-  }
-  std::printf("\n");
+  std::printf("\n%s\n", bench::peak_memory_line(peer ? &*peer : nullptr).c_str());
   return 0;
 }
 

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "core/devices_cpu.h"
@@ -60,6 +61,13 @@ void score_baselines(const Arguments& arguments) {
   const auto score = [&](const tasks::PushTPolicyMaker& maker) {
     return tasks::score_push_t(b.first_seed, b.seeds, maker, threads_of(arguments), b.max_steps);
   };
+  // Episodes take minutes: what can be wrong is found before them.
+  tasks::check_push_t_episodes(b.first_seed, b.seeds, b.max_steps);
+  std::optional<record::PushTReplay> replay;
+  if (!b.demonstrations.empty()) {
+    replay.emplace(*data::open_episodes(b.demonstrations));
+    replay->policy(b.horizon);
+  }
   std::printf("Push-T, seeds %lld to %lld, %lld steps\n", static_cast<long long>(b.first_seed),
               static_cast<long long>(b.first_seed) + static_cast<long long>(b.seeds) - 1,
               static_cast<long long>(b.max_steps));
@@ -67,10 +75,7 @@ void score_baselines(const Arguments& arguments) {
   if (!b.no_expert)
     print_score("expert", score([&](std::uint32_t) { return tasks::make_push_t_expert(arguments.recording.expert); }));
   print_score("random", score([&](std::uint32_t seed) { return tasks::make_push_t_random(b.random_seed, seed); }));
-  if (b.demonstrations.empty()) return;
-  const auto source = data::open_episodes(b.demonstrations);
-  const record::PushTReplay replay(*source);
-  print_score("replay", score([&](std::uint32_t) { return replay.policy(b.horizon); }));
+  if (replay) print_score("replay", score([&](std::uint32_t) { return replay->policy(b.horizon); }));
 }
 
 }  // namespace

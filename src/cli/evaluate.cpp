@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
-#include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -127,6 +127,13 @@ void evaluate_push_t(const PushTArguments& arguments) {
   const int threads = arguments.threads > 0 ? arguments.threads : available_cores();
   train::TrainedPolicy policy(checkpoint, settings);
   PushTActor actor(policy);
+  // Episodes take minutes: what can be wrong is found before them.
+  tasks::check_push_t_episodes(arguments.first_seed, arguments.seeds, arguments.max_steps);
+  std::optional<record::PushTReplay> replay;
+  if (!arguments.demonstrations.empty()) {
+    replay.emplace(*data::open_episodes(arguments.demonstrations));
+    replay->policy(arguments.horizon);
+  }
   std::printf("%s\nPush-T, gym-pusht's resets of seeds %lld to %lld, %lld steps\n%s\n", policy.summary().c_str(),
               static_cast<long long>(arguments.first_seed),
               static_cast<long long>(arguments.first_seed) + static_cast<long long>(arguments.seeds) - 1,
@@ -152,11 +159,7 @@ void evaluate_push_t(const PushTArguments& arguments) {
     show("expert", alone(expert));
     show("random", alone(random));
   }
-  if (!arguments.demonstrations.empty()) {
-    const auto source = data::open_episodes(arguments.demonstrations);
-    const record::PushTReplay replay(*source);
-    show("replay", alone([&](std::uint32_t) { return replay.policy(arguments.horizon); }));
-  }
+  if (replay) show("replay", alone([&](std::uint32_t) { return replay->policy(arguments.horizon); }));
   if (!arguments.json.empty()) write_file_atomically(arguments.json, json.dump(2) + "\n");
 }
 

@@ -18,12 +18,6 @@ void add(PushTEpisode& episode, const PushTStep& result) {
   episode.success = result.success;
 }
 
-void check_seeds(std::uint32_t first_seed, std::int64_t count) {
-  COHORT_THROW_UNLESS(count >= 1 && count <= std::int64_t{0xFFFFFFFF} - first_seed + 1,
-                      "Push-T: {} episodes from seed {} on; at least 1 is needed, and seeds end at 4294967295", count,
-                      first_seed);
-}
-
 /// Fills the means.
 PushTScore score_of(std::vector<PushTEpisode> episodes) {
   PushTScore score;
@@ -40,6 +34,13 @@ PushTScore score_of(std::vector<PushTEpisode> episodes) {
 
 }  // namespace
 
+void check_push_t_episodes(std::uint32_t first_seed, std::int64_t count, std::int64_t max_steps) {
+  COHORT_THROW_UNLESS(count >= 1 && count <= std::int64_t{0xFFFFFFFF} - first_seed + 1,
+                      "Push-T: {} episodes from seed {} on; at least 1 is needed, and seeds end at 4294967295", count,
+                      first_seed);
+  COHORT_THROW_UNLESS(max_steps >= 1, "Push-T: episodes of {} steps; at least 1 is needed", max_steps);
+}
+
 PushTEpisode run_push_t(std::uint32_t seed, const PushTPolicy& policy, std::int64_t max_steps) {
   PushT world;
   world.reset(seed);
@@ -51,7 +52,7 @@ PushTEpisode run_push_t(std::uint32_t seed, const PushTPolicy& policy, std::int6
 
 PushTScore score_push_t(std::uint32_t first_seed, std::int64_t count, const PushTPolicyMaker& make_policy, int threads,
                         std::int64_t max_steps) {
-  check_seeds(first_seed, count);
+  check_push_t_episodes(first_seed, count, max_steps);
   std::vector<PushTEpisode> episodes(static_cast<std::size_t>(count));
   parallel_for(count, threads, [&](std::int64_t i) {
     const auto seed = static_cast<std::uint32_t>(first_seed + i);
@@ -62,7 +63,7 @@ PushTScore score_push_t(std::uint32_t first_seed, std::int64_t count, const Push
 
 PushTScore score_push_t_together(std::uint32_t first_seed, std::int64_t count, const PushTBatchPolicy& policy,
                                  std::int64_t max_steps) {
-  check_seeds(first_seed, count);
+  check_push_t_episodes(first_seed, count, max_steps);
   std::vector<PushT> worlds(static_cast<std::size_t>(count));
   std::vector<PushTEpisode> episodes(worlds.size());
   for (std::size_t i = 0; i < worlds.size(); ++i) {

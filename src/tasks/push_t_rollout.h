@@ -34,8 +34,11 @@ struct PushTScore {
   double mean_steps = 0;
 };
 
+/// Throws Error for no episodes, seeds past 4294967295, and episodes without a step.
+void check_push_t_episodes(std::uint32_t first_seed, std::int64_t count, std::int64_t max_steps);
+
 /// Episodes of seeds first_seed, first_seed + 1, …, spread over threads; the result does not depend on their number.
-/// Throws Error for a count below 1, and what a policy throws first.
+/// Throws what check_push_t_episodes throws, and what a policy throws first.
 PushTScore score_push_t(std::uint32_t first_seed, std::int64_t count, const PushTPolicyMaker& make_policy, int threads,
                         std::int64_t max_steps = kPushTMaxSteps);
 

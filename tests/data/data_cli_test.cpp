@@ -1,37 +1,25 @@
 // `cohort data inspect|stats|convert` as a user runs it.
-#include <array>
-#include <cstdio>
 #include <cstdlib>
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
+#include "core/command.h"
 #include "data/fixture_folder.h"
 
 namespace cohort::data {
 namespace {
 
-struct Outcome {
-  int code = -1;
-  std::string output;  // standard output and error together
-};
+using test::CommandOutcome;
 
-Outcome run(const std::string& arguments) {
-  Outcome outcome;
-  const std::string command = std::string(std::getenv("COHORT_BIN")) + "/cohort data " + arguments + " 2>&1";
-  FILE* pipe = ::popen(command.c_str(), "r");
-  std::array<char, 4096> buffer;
-  for (std::size_t n; (n = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;)
-    outcome.output.append(buffer.data(), n);
-  const int status = ::pclose(pipe);
-  outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return outcome;
+CommandOutcome run(const std::string& arguments) {
+  return test::run_command(std::string(std::getenv("COHORT_BIN")) + "/cohort data " + arguments);
 }
 
 TEST(DataCli, InspectPrintsTheSchemaAndWritesASheet) {
   OwnFolder folder;
   const auto sheet = folder.path() / "sheet.png";
-  const Outcome outcome = run(format("inspect {} --out {} --episodes 2", fixture("arm").string(), sheet.string()));
+  const CommandOutcome outcome =
+      run(format("inspect {} --out {} --episodes 2", fixture("arm").string(), sheet.string()));
   EXPECT_EQ(outcome.code, 0) << outcome.output;
   for (const char* part :
        {"5 episodes, 20 steps", "observation/pose", "float64", "24 x 32 x 3", "episode_metadata/file_path"})
@@ -40,7 +28,7 @@ TEST(DataCli, InspectPrintsTheSchemaAndWritesASheet) {
 }
 
 TEST(DataCli, StatsPrintTheReferencesLayout) {
-  const Outcome outcome =
+  const CommandOutcome outcome =
       run(format("stats {} --cache never --action 'action[0:3]' --action 'action[3:6] | euler_xyz->rotation_6d' "
                  "--filter 'metadata_contains(episode_metadata/file_path, /success/)'",
                  fixture("arm").string()));
@@ -53,15 +41,15 @@ TEST(DataCli, StatsPrintTheReferencesLayout) {
 
 TEST(DataCli, ConvertWritesWhatInspectReads) {
   OwnFolder folder;
-  const Outcome converted = run(
+  const CommandOutcome converted = run(
       format("convert {} --to rlds --out {} --name libero", fixture("libero.hdf5").string(), folder.path().string()));
   EXPECT_EQ(converted.code, 0) << converted.output;
-  const Outcome inspected = run(format("inspect {}", (folder.path() / "libero").string()));
+  const CommandOutcome inspected = run(format("inspect {}", (folder.path() / "libero").string()));
   EXPECT_NE(inspected.output.find("2 episodes, 10 steps"), std::string::npos) << inspected.output;
 }
 
 TEST(DataCli, AWrongPathAndAWrongOptionSaySo) {
-  const Outcome missing = run("inspect /nowhere/at/all");
+  const CommandOutcome missing = run("inspect /nowhere/at/all");
   EXPECT_EQ(missing.code, 1);
   EXPECT_NE(missing.output.find("there is no file or folder /nowhere/at/all"), std::string::npos) << missing.output;
   EXPECT_EQ(run("inspect --sheet x").code, 2);

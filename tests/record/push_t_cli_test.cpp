@@ -1,33 +1,20 @@
 // `cohort data push-t` and `push-t-baselines` as a user runs them.
-#include <array>
-#include <cstdio>
 #include <cstdlib>
 #include <string>
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
+#include "core/command.h"
 #include "core/format.h"
 #include "data/fixture_folder.h"
 
 namespace cohort::record {
 namespace {
 
-struct CommandOutcome {
-  int code = -1;
-  std::string output;  // standard output and error together
-};
+using test::CommandOutcome;
 
 CommandOutcome run(const std::string& arguments) {
-  CommandOutcome outcome;
-  const std::string command = std::string(std::getenv("COHORT_BIN")) + "/cohort data " + arguments + " 2>&1";
-  FILE* pipe = ::popen(command.c_str(), "r");
-  std::array<char, 4096> buffer;
-  for (std::size_t n; (n = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;)
-    outcome.output.append(buffer.data(), n);
-  const int status = ::pclose(pipe);
-  outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return outcome;
+  return test::run_command(std::string(std::getenv("COHORT_BIN")) + "/cohort data " + arguments);
 }
 
 TEST(PushTCli, RecordedDemonstrationsAreInspectedAndReplayed) {

@@ -1,15 +1,13 @@
 // `cohort simulate` and `cohort model` as programs.
-#include <array>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <set>
 #include <string>
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/command.h"
 #include "core/files.h"
 #include "core/format.h"
 
@@ -18,21 +16,8 @@ namespace {
 
 const std::string kWalker = COHORT_SOURCE_DIR "/tests/sim/models/walker.xml";
 
-struct Result {
-  int code = -1;
-  std::string output;
-};
-
-Result run(const std::string& command) {
-  Result result;
-  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
-  if (!pipe) return result;
-  std::array<char, 4096> chunk;
-  while (const std::size_t n = fread(chunk.data(), 1, chunk.size(), pipe)) result.output.append(chunk.data(), n);
-  const int status = pclose(pipe);
-  result.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128;
-  return result;
-}
+using Result = test::CommandOutcome;
+using test::run_command;
 
 std::string cohort_program() {
   return std::string(std::getenv("COHORT_BIN")) + "/cohort";
@@ -60,24 +45,24 @@ class SimulateCommand : public ::testing::Test {
 
 TEST_F(SimulateCommand, RecordsWhatNumpyReadsAndTheSameBytesForAnyThreadsAndLanes) {
   const std::string base = cohort_program() + " simulate " + kWalker + " --n-envs 20 --steps 40 --seed 5 --record ";
-  const Result first = run(base + path("a.npz"));
+  const Result first = run_command(base + path("a.npz"));
   ASSERT_EQ(first.code, 0) << first.output;
   EXPECT_NE(first.output.find("steps/s"), std::string::npos) << first.output;
-  ASSERT_EQ(run(base + path("b.npz") + " --threads 2 --lanes scalar").code, 0);
+  ASSERT_EQ(run_command(base + path("b.npz") + " --threads 2 --lanes scalar").code, 0);
   EXPECT_EQ(read_file(path("a.npz")), read_file(path("b.npz")));
-  const Result shape =
-      run(std::string(std::getenv("COHORT_PYTHON")) +
-          " -c 'import numpy as n,sys; a=n.load(sys.argv[1]); print(a[\"qpos\"].shape, a[\"env\"].tolist()[-1], "
-          "abs(a[\"time\"][-1]-0.16).max()<1e-6, n.isfinite(a[\"qvel\"]).all(), a[\"status\"].any())' " +
-          path("a.npz"));
+  const Result shape = run_command(
+      std::string(std::getenv("COHORT_PYTHON")) +
+      " -c 'import numpy as n,sys; a=n.load(sys.argv[1]); print(a[\"qpos\"].shape, a[\"env\"].tolist()[-1], "
+      "abs(a[\"time\"][-1]-0.16).max()<1e-6, n.isfinite(a[\"qvel\"]).all(), a[\"status\"].any())' " +
+      path("a.npz"));
   EXPECT_EQ(shape.output, "(41, 20, 14) 19 True True False\n");
 }
 
 TEST_F(SimulateCommand, TwoProcessesWithHalfTheEnvironmentsMakeTheWhole) {
   const std::string base = cohort_program() + " simulate " + kWalker + " --steps 30 --record ";
-  ASSERT_EQ(run(base + path("all.csv") + " --n-envs 6").code, 0);
-  ASSERT_EQ(run(base + path("one.csv") + " --n-envs 2").code, 0);
-  ASSERT_EQ(run(base + path("two.csv") + " --n-envs 4 --first-env 2").code, 0);
+  ASSERT_EQ(run_command(base + path("all.csv") + " --n-envs 6").code, 0);
+  ASSERT_EQ(run_command(base + path("one.csv") + " --n-envs 2").code, 0);
+  ASSERT_EQ(run_command(base + path("two.csv") + " --n-envs 4 --first-env 2").code, 0);
   std::multiset<std::string> halves = lines("one.csv");
   halves.merge(lines("two.csv"));
   EXPECT_EQ(lines("all.csv").size(), 6u * 31u);
@@ -86,8 +71,8 @@ TEST_F(SimulateCommand, TwoProcessesWithHalfTheEnvironmentsMakeTheWhole) {
 
 TEST_F(SimulateCommand, AProcessPerDeviceComputesWhatOneProcessComputes) {
   const std::string base = cohort_program() + " simulate " + kWalker + " --steps 30 --n-envs 7 --record ";
-  ASSERT_EQ(run(base + path("all.csv")).code, 0);
-  const Result shared = run(base + path("part.csv") + " --devices 0,1,2");
+  ASSERT_EQ(run_command(base + path("all.csv")).code, 0);
+  const Result shared = run_command(base + path("part.csv") + " --devices 0,1,2");
   ASSERT_EQ(shared.code, 0) << shared.output;
   EXPECT_NE(shared.output.find("3 processes together"), std::string::npos) << shared.output;
   EXPECT_NE(shared.output.find("7 environments x 30 steps"), std::string::npos) << shared.output;
@@ -97,44 +82,45 @@ TEST_F(SimulateCommand, AProcessPerDeviceComputesWhatOneProcessComputes) {
   EXPECT_EQ(parts.size(), 7u * 31u);
   EXPECT_EQ(parts, lines("all.csv"));
   // A process that fails ends the whole run with its code.
-  const Result broken = run(cohort_program() + " simulate /nowhere/x.xml --n-envs 4 --devices 0,1");
+  const Result broken = run_command(cohort_program() + " simulate /nowhere/x.xml --n-envs 4 --devices 0,1");
   EXPECT_EQ(broken.code, 1) << broken.output;
-  EXPECT_EQ(run(base + path("x.csv") + " --devices 0,0").code, 2);
-  EXPECT_EQ(run(cohort_program() + " simulate " + kWalker + " --n-envs 1 --devices 0,1").code, 2);
+  EXPECT_EQ(run_command(base + path("x.csv") + " --devices 0,0").code, 2);
+  EXPECT_EQ(run_command(cohort_program() + " simulate " + kWalker + " --n-envs 1 --devices 0,1").code, 2);
 }
 
 TEST_F(SimulateCommand, SurveysAFolderOfModels) {
-  const Result table = run(cohort_program() + " model " + COHORT_SOURCE_DIR + "/tests/sim/models");
+  const Result table = run_command(cohort_program() + " model " + COHORT_SOURCE_DIR + "/tests/sim/models");
   EXPECT_EQ(table.code, 0) << table.output;
   EXPECT_NE(table.output.find("| walker.xml | 13 | runs |"), std::string::npos) << table.output;
 }
 
 TEST_F(SimulateCommand, RunsBothEnginesAndACompiledModel) {
   const Result mujoco =
-      run(cohort_program() + " simulate " + kWalker + " --n-envs 3 --steps 10 --engine mujoco --control hold");
+      run_command(cohort_program() + " simulate " + kWalker + " --n-envs 3 --steps 10 --engine mujoco --control hold");
   EXPECT_EQ(mujoco.code, 0) << mujoco.output;
-  const Result compiled = run(cohort_program() + " model " + kWalker + " --compile " + path("w.cohort"));
+  const Result compiled = run_command(cohort_program() + " model " + kWalker + " --compile " + path("w.cohort"));
   ASSERT_EQ(compiled.code, 0) << compiled.output;
   EXPECT_NE(compiled.output.find("engine batched: runs it"), std::string::npos) << compiled.output;
-  const Result again = run(cohort_program() + " simulate " + path("w.cohort") + " --n-envs 3 --steps 10");
+  const Result again = run_command(cohort_program() + " simulate " + path("w.cohort") + " --n-envs 3 --steps 10");
   EXPECT_EQ(again.code, 0) << again.output;
 }
 
 TEST_F(SimulateCommand, RefusesWhatItCannotDoWithAClearMessage) {
   // An empty mask hides every GPU, also from a build that has the kernels.
-  const Result cuda = run("CUDA_VISIBLE_DEVICES= " + cohort_program() + " simulate " + kWalker + " --backend cuda");
+  const Result cuda =
+      run_command("CUDA_VISIBLE_DEVICES= " + cohort_program() + " simulate " + kWalker + " --backend cuda");
   EXPECT_EQ(cuda.code, 1);
   EXPECT_NE(cuda.output.find("--backend cpu"), std::string::npos) << cuda.output;
-  const Result missing = run(cohort_program() + " simulate /nowhere/x.xml");
+  const Result missing = run_command(cohort_program() + " simulate /nowhere/x.xml");
   EXPECT_EQ(missing.code, 1);
   EXPECT_NE(missing.output.find("/nowhere/x.xml"), std::string::npos) << missing.output;
-  EXPECT_EQ(run(cohort_program() + " simulate " + kWalker + " --n-envs 0").code, 2);
-  EXPECT_EQ(run(cohort_program() + " simulate " + kWalker + " --n-envs 1000000000").code, 1);
+  EXPECT_EQ(run_command(cohort_program() + " simulate " + kWalker + " --n-envs 0").code, 2);
+  EXPECT_EQ(run_command(cohort_program() + " simulate " + kWalker + " --n-envs 1000000000").code, 1);
   write_file_atomically(
       path("muscle.xml"),
       "<mujoco><worldbody><body><joint name='j'/><geom size='1'/></body></worldbody><actuator><muscle "
       "name='biceps' joint='j' lengthrange='0 1'/></actuator></mujoco>");
-  const Result muscle = run(cohort_program() + " simulate " + path("muscle.xml"));
+  const Result muscle = run_command(cohort_program() + " simulate " + path("muscle.xml"));
   EXPECT_EQ(muscle.code, 1);
   EXPECT_NE(muscle.output.find("biceps"), std::string::npos) << muscle.output;
   EXPECT_NE(muscle.output.find("--engine mujoco"), std::string::npos) << muscle.output;

@@ -116,12 +116,7 @@ class CpuEngine final : public Engine {
 
   ArrayView parameter(Parameter parameter) override {
     const int before = parameters_.varies();
-    ArrayView v;
-    v.data = parameters_.values(parameter);
-    v.type = ElementType::kFloat32;
-    v.rank = 2;
-    v.shape = {n_, parameters_.size(parameter)};
-    v.strides = {1, n_pad_};
+    const ArrayView v = parameters_.view(parameter, n_);
     if (parameters_.varies() != before) commit_parameters();
     return v;
   }

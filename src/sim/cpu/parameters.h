@@ -34,6 +34,16 @@ class ParameterStore {
   /// The values, [value][environment]; the model's when they are asked for the first time. Throws Error where a change
   /// would not reach everything that depends on it.
   float* values(Parameter parameter);
+  /// Those of the first n environments, (n, size): what an engine shows.
+  ArrayView view(Parameter parameter, int n) {
+    ArrayView v;
+    v.data = values(parameter);
+    v.type = ElementType::kFloat32;
+    v.rank = 2;
+    v.shape = {n, size(parameter)};
+    v.strides = {1, n_pad_};
+    return v;
+  }
   bool any() const { return varies() != 0; }
   /// Bits of Varies.
   int varies() const;

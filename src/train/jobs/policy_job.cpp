@@ -123,7 +123,10 @@ class PolicyJob final : public Job {
 
   std::string loss_name() const override {
     if (!model_.is_diffusion()) return model_.bc.gmm.enabled ? "negative log likelihood" : "loss of actions";
-    return "mean squared error of the noise";
+    const std::string& predicted = model_.diffusion.schedule.prediction_type;
+    return "mean squared error of the " + (predicted == "epsilon"  ? std::string("noise")
+                                           : predicted == "sample" ? std::string("actions")
+                                                                   : std::string("velocity"));
   }
 
   std::vector<Metric> validation_figures(torch::nn::Module& model, const parallel::Batch& batch) const override {
