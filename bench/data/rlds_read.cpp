@@ -1,19 +1,17 @@
-// Reading robot data on one core against tensorflow-datasets and h5py, in alternated pairs.
+// Reading RLDS on one core against tensorflow-datasets and tf.data, in alternated pairs.
 //
-//   bench_rlds_read --rlds FOLDER [--hdf5 FILE] [--python PYTHON] [--pairs 9]
+//   taskset -c 0 bench_rlds_read --rlds FOLDER [--python PYTHON] [--pairs 9]
 //
-// PYTHON has tensorflow-cpu, tensorflow-datasets and h5py. FOLDER is a data set's version folder, e.g. one that the
-// oracle make_rlds.py wrote. Each figure is the median over the pairs of passes over the whole set, files in the
-// system's cache; checksums are verified by both.
+// PYTHON has tensorflow-cpu and tensorflow-datasets. FOLDER is a data set's version folder. A pass goes over the whole
+// set, from opening it on; files lie in the system's cache. tf.data verifies every record's checksum each time, and so
+// do we but where the line says otherwise.
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
-#include <ctime>
-#include <functional>
+#include <sstream>
 
-#include "core/devices_cpu.h"
-#include "data/hdf5/hdf5_episodes.h"
+#include "comparison.h"
+#include "core/error.h"
 #include "data/images/codec.h"
 #include "data/rlds/rlds_episodes.h"
 #include "models/peer.h"
@@ -22,12 +20,6 @@ namespace {
 
 using namespace cohort;
 using namespace cohort::data;
-
-double seconds(const std::function<void()>& body) {
-  const auto begin = std::chrono::steady_clock::now();
-  body();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
 
 /// Every number of every step; returns the steps.
 std::int64_t read_numbers(const EpisodeSource& source) {
@@ -64,56 +56,81 @@ std::int64_t read_images(const EpisodeSource& source) {
   return frames;
 }
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
+/// Whole steps: numbers, texts, and every frame decoded.
+std::int64_t read_steps(const EpisodeSource& source) {
+  std::size_t characters = 0;
+  for (std::int64_t e = 0; e < source.size(); ++e) {
+    const auto episode = source.open(e);
+    for (std::size_t f = 0; f < source.fields().size(); ++f)
+      if (source.fields()[f].kind == StepKind::kText)
+        for (std::int64_t t = 0; t < episode->steps(); ++t) characters += episode->text(f, t).size();
+  }
+  COHORT_CHECK(characters < std::size_t{1} << 40, "texts of {} bytes", characters);
+  read_images(source);
+  return read_numbers(source);
 }
 
-void compare(const char* what, const char* unit, bench::Peer& peer, const std::string& command, int pairs,
-             const std::function<std::int64_t()>& pass) {
-  std::vector<double> ours, theirs;
-  std::int64_t count = pass();
-  peer.ask(command);  // warm up both
-  for (int i = 0; i < pairs; ++i) {
-    theirs.push_back(std::stod(peer.ask(command)));
-    ours.push_back(seconds([&] { count = pass(); }));
-  }
-  const auto rate = [&](double s) { return static_cast<double>(count) / s; };
-  std::printf("%-28s ours %12.0f %s/s   peer %12.0f %s/s   ratio %.2f\n", what, rate(median(ours)), unit,
-              rate(median(theirs)), unit, median(theirs) / median(ours));
+struct Case {
+  const char* what;
+  const char* unit;
+  std::string command;  ///< of the peer
+  std::function<std::int64_t()> pass;
+};
+
+void compare(const Case& one, bench::Peer& peer, int pairs, double megabytes) {
+  std::int64_t count = 0, their_count = 0;
+  const auto ours = [&] { return bench::seconds_of([&] { count = one.pass(); }); };
+  const auto theirs = [&] {
+    std::istringstream answer(peer.ask(one.command));
+    double seconds = 0;
+    answer >> seconds >> their_count;
+    return seconds;
+  };
+  const auto seconds = bench::take_turns({{"peer", theirs}, {"ours", ours}}, pairs);
+  COHORT_THROW_UNLESS(count == their_count, "{}: the two sides saw {} and {}", one.what, count, their_count);
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < seconds[0].size(); ++i) ratios.push_back(seconds[0][i] / seconds[1][i]);
+  const double our_time = bench::median(seconds[1]), their_time = bench::median(seconds[0]);
+  const auto [low, high] = std::minmax_element(ratios.begin(), ratios.end());
+  std::printf("%-66s %9.0f %9.0f %s/s  %6.0f MB/s  %6.2f (%.2f to %.2f)\n", one.what,
+              static_cast<double>(count) / our_time, static_cast<double>(count) / their_time, one.unit,
+              megabytes / our_time, bench::median(ratios), *low, *high);
+  std::fflush(stdout);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Reading robot data against its Python peers.");
-  std::string rlds, hdf5, python = "python3";
+  CLI::App app("Reading RLDS against its Python peers.");
+  std::string rlds, python = "python3";
   int pairs = 9;
   app.add_option("--rlds", rlds, "version folder of an RLDS data set")->required();
-  app.add_option("--hdf5", hdf5, "robomimic file");
-  app.add_option("--python", python)->capture_default_str();
+  app.add_option("--python", python, "with tensorflow and tensorflow-datasets")->capture_default_str();
   app.add_option("--pairs", pairs)->capture_default_str()->check(CLI::PositiveNumber);
   CLI11_PARSE(app, argc, argv);
   try {
-    bench::Peer peer({python, std::string(COHORT_SOURCE_DIR) + "/bench/data/rlds_read.py", rlds, hdf5});
-    const std::time_t now = std::time(nullptr);
-    char date[32];
-    std::strftime(date, sizeof date, "%Y-%m-%d", std::gmtime(&now));
-    const CpuDevice cpu = host_cpu();
-    std::printf("%s, %d cores (one used), %s\npeer: %s\n", cpu.name.c_str(), cpu.cores, date, peer.read_line().c_str());
-    // Opening is part of a pass, for the peer's passes begin with it too.
-    const RldsSettings settings{.checksums = "always", .cache_bytes = 0, .threads = 1};
-    compare("RLDS, numbers of all steps", "steps", peer, "steps", pairs,
-            [&] { return read_numbers(RldsEpisodes(rlds, settings)); });
-    compare("RLDS, all frames decoded", "images", peer, "images", pairs,
-            [&] { return read_images(RldsEpisodes(rlds, settings)); });
-    if (!hdf5.empty())
-      compare("HDF5, all arrays", "steps", peer, "hdf5", pairs, [&] {
-        const Hdf5Episodes episodes(hdf5, {.cache_bytes = 0});
-        const std::int64_t steps = read_numbers(episodes);
-        read_images(episodes);
-        return steps;
-      });
+    bench::Peer peer({python, std::string(COHORT_SOURCE_DIR) + "/bench/data/rlds_read.py", rlds});
+    const std::string ready = peer.read_line();
+    COHORT_THROW_UNLESS(ready.starts_with("ready "), "the Python peer did not start");
+    std::printf("%s\n", bench::machine_line(ready.substr(6)).c_str());
+    const RldsSettings always{.checksums = "always", .cache_bytes = 0, .threads = 1};
+    const RldsEpisodes kept(rlds, {.checksums = "first", .cache_bytes = 64 << 20, .threads = 1});
+    double bytes = 0;
+    for (std::int64_t r = 0; r < kept.records().size(); ++r)
+      bytes += static_cast<double>(kept.records().payload(r).size());
+    std::printf("%lld episodes, %.1f MB; medians of %d pairs: ours, the peer's, our bytes of records, ours / theirs\n",
+                static_cast<long long>(kept.size()), bytes / 1e6, pairs);
+    const std::vector<Case> cases{{"numbers of all steps; tfds without decoding", "steps", "undecoded",
+                                   [&] { return read_numbers(RldsEpisodes(rlds, always)); }},
+                                  {"numbers of all steps; tf.data's parser, numbers alone", "steps", "parsed",
+                                   [&] { return read_numbers(RldsEpisodes(rlds, always)); }},
+                                  {"numbers, set opened and verified before; tfds without decoding", "steps",
+                                   "undecoded", [&] { return read_numbers(kept); }},
+                                  {"all frames decoded; tf.data from undecoded trajectories", "images", "frames",
+                                   [&] { return read_images(RldsEpisodes(rlds, always)); }},
+                                  {"whole steps, frames decoded; tfds as it reads by default", "steps", "decoded",
+                                   [&] { return read_steps(RldsEpisodes(rlds, always)); }}};
+    for (const Case& one : cases) compare(one, peer, pairs, bytes / 1e6);
     peer.finish();
   } catch (const std::exception& e) {
     std::fprintf(stderr, "bench_rlds_read: %s\n", e.what());

@@ -18,12 +18,30 @@ namespace {
 constexpr std::array<std::pair<const char*, const char*>, 3> kNames{
     {{"actions", "action"}, {"rewards", "reward"}, {"dones", "is_terminal"}}};
 
+/// What robomimic asks of a file from no environment that it knows.
+constexpr const char* kNoEnvironment = R"({"env_name": "", "type": 1, "env_kwargs": {}})";
+
+/// Attribute of `data`: names of the step fields, one per line, whose text became an attribute of the demo.
+constexpr const char* kStepTexts = "step_texts";
+
 std::string renamed(const std::string& name, bool to_rlds, bool rename) {
   if (!rename) return name;
   for (const auto& [hdf5, rlds] : kNames)
     if (name == (to_rlds ? hdf5 : rlds)) return to_rlds ? rlds : hdf5;
   if (to_rlds && name.starts_with("obs/")) return "observation/" + name.substr(4);
   if (!to_rlds && name.starts_with("observation/")) return "obs/" + name.substr(12);
+  return name;
+}
+
+/// What a demo's attributes say about the file, not about the episode: it is written anew.
+bool is_bookkeeping(const std::string& metadata) {
+  return metadata == "num_samples" || metadata == "data/total" || metadata == std::string("data/") + kStepTexts;
+}
+
+/// An attribute's name for a field or metadata of RLDS.
+std::string attribute_name(std::string name) {
+  if (name.starts_with("episode_metadata/")) name.erase(0, 17);
+  std::replace(name.begin(), name.end(), '/', '_');
   return name;
 }
 
@@ -95,6 +113,16 @@ class ToRlds {
       }
       fields_.push_back({f, field, name});
     }
+    // Texts of the steps that a demo's attributes hold.
+    const std::vector<std::string>& metadata_names = source.metadata_names();
+    for (const std::string& text : split_text(first->metadata(std::string("data/") + kStepTexts), '\n')) {
+      const std::string attribute = attribute_name(text);
+      if (text.empty() || step.child(text) ||
+          std::find(metadata_names.begin(), metadata_names.end(), attribute) == metadata_names.end())
+        continue;
+      insert(step, text, make_text());
+      step_texts_.emplace_back(attribute, text);
+    }
     // What RLDS readers expect of every step.
     for (const char* flag : {"is_first", "is_last", "is_terminal"})
       if (!step.child(flag)) {
@@ -107,7 +135,10 @@ class ToRlds {
       std::replace(name.begin() + 17, name.end(), '/', '_');
       bool twice = false;
       for (const auto& [known, target] : metadata_) twice = twice || target == name;
-      if (twice) continue;
+      for (const auto& [attribute, text] : step_texts_) twice = twice || attribute == metadata;
+      if (twice || is_bookkeeping(metadata) ||
+          (metadata == "data/env_args" && first->metadata(metadata) == kNoEnvironment))
+        continue;
       metadata_.emplace_back(metadata, name);
       insert(root, name, make_text());
     }
@@ -148,6 +179,9 @@ class ToRlds {
       (flag == "is_first" ? values.front() : values.back()) = 1;
       example.add("steps/" + flag, values);
     }
+    for (const auto& [attribute, text] : step_texts_)
+      example.add("steps/" + text,
+                  std::vector<std::string>(static_cast<std::size_t>(steps), std::string(episode.metadata(attribute))));
     for (const auto& [metadata, name] : metadata_)
       example.add(name, std::vector<std::string>{std::string(episode.metadata(metadata))});
     return example.finish();
@@ -177,6 +211,7 @@ class ToRlds {
   std::vector<Field> fields_;
   std::vector<std::string> flags_;
   std::vector<std::pair<std::string, std::string>> metadata_;
+  std::vector<std::pair<std::string, std::string>> step_texts_;  // attribute, field
   Feature schema_;
 };
 
@@ -192,6 +227,15 @@ class ToHdf5 {
     }
   }
 
+  /// Of the group data, before the first demo.
+  void write_head(Hdf5Writer& out) const {
+    out.attribute("env_args", kNoEnvironment);
+    std::string texts;
+    for (const Field& field : fields_)
+      if (field.field.kind == StepKind::kText) texts += (texts.empty() ? "" : "\n") + field.field.name;
+    if (!texts.empty()) out.attribute(kStepTexts, texts);
+  }
+
   void write(const Episode& episode, Hdf5Writer& out) const {
     out.begin_demo(episode.steps());
     for (const Field& field : fields_) {
@@ -203,9 +247,7 @@ class ToHdf5 {
         write_numbers(episode, field, out);
     }
     for (const std::string& name : source_.metadata_names()) {
-      std::string key = name.starts_with("episode_metadata/") ? name.substr(17) : name;
-      std::replace(key.begin(), key.end(), '/', '_');
-      if (key != "num_samples") out.attribute(key, std::string(episode.metadata(name)));
+      if (!is_bookkeeping(name)) out.attribute(attribute_name(name), std::string(episode.metadata(name)));
     }
   }
 
@@ -216,9 +258,7 @@ class ToHdf5 {
       COHORT_THROW_UNLESS(episode.text(field.index, t) == first,
                           "{}: the text {} changes within the episode, which an attribute of the demo cannot hold",
                           episode.location(), field.field.name);
-    std::string key = field.name;
-    std::replace(key.begin(), key.end(), '/', '_');
-    out.attribute(key, first);
+    out.attribute(attribute_name(field.field.name), first);
   }
 
   static void write_images(const Episode& episode, const Field& field, Hdf5Writer& out) {
@@ -227,7 +267,10 @@ class ToHdf5 {
     std::vector<std::uint8_t> frames;
     std::array<std::int64_t, 4> shape{episode.steps(), 0, 0, 0};
     for (std::int64_t t = 0; t < episode.steps(); ++t) {
-      to_image(episode.image(field.index, t, scratch), image);
+      const StoredImage stored = episode.image(field.index, t, scratch);
+      COHORT_THROW_UNLESS(!stored.bytes.empty(), "{}: {} has no image in step {}, which an HDF5 array cannot hold",
+                          episode.location(), field.field.name, t);
+      to_image(stored, image);
       if (t == 0) shape = {episode.steps(), image.height, image.width, image.channels};
       COHORT_THROW_UNLESS(image.height == shape[1] && image.width == shape[2] && image.channels == shape[3],
                           "{}: the images of {} change their size in step {}, which an HDF5 array cannot hold",
@@ -303,7 +346,7 @@ ConvertReport convert_episodes(const EpisodeSource& source, const std::filesyste
   } else {
     const ToHdf5 converter(source, settings, report);
     Hdf5Writer writer(out);
-    writer.attribute("env_args", R"({"env_name": "", "type": 1, "env_kwargs": {}})");
+    converter.write_head(writer);
     for (const std::int64_t e : episodes) {
       const auto episode = source.open(e);
       converter.write(*episode, writer);

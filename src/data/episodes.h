@@ -73,6 +73,8 @@ class EpisodeSource {
   virtual std::uint64_t content_hash() const = 0;
   /// Bytes of memory that it holds now beside what opened episodes hold.
   virtual std::int64_t bytes_held() const = 0;
+  /// Bytes of the files that it reads from; 0 where that is not known.
+  virtual std::int64_t stored_bytes() const { return 0; }
   /// Episodes left out because they are damaged, with the reason; empty unless asked for by on_corrupt=skip.
   virtual const std::vector<std::string>& skipped() const = 0;
 

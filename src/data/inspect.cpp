@@ -102,6 +102,7 @@ std::string inspect_text(const EpisodeSource& source) {
                             source.size(), total, lengths.front(), lengths.back(), lengths[lengths.size() / 2]);
   std::size_t widest = 10;
   for (const StepField& field : source.fields()) widest = std::max(widest, field.name.size());
+  for (const std::string& name : source.metadata_names()) widest = std::max(widest, name.size());
   text += format("{:<{}}  kind    type      shape of a step\n", "field", widest);
   for (const StepField& field : source.fields()) {
     const char* kind = field.kind == StepKind::kNumber ? "number" : field.kind == StepKind::kText ? "text" : "image";

@@ -1,5 +1,7 @@
 #include "data/mapped_file.h"
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -14,6 +16,8 @@
 namespace cohort::data {
 
 MappedFile::MappedFile(const std::filesystem::path& path) : path_(path.string()) {
+  static std::atomic<std::uint64_t> mappings{0};
+  id_ = ++mappings;
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   COHORT_THROW_UNLESS(file >= 0, "cannot open {}: {}", path_, std::strerror(errno));
   struct stat status {};
@@ -34,18 +38,25 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path.string())
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
-    : path_(std::move(other.path_)), data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+    : path_(std::move(other.path_)),
+      id_(other.id_),
+      data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)) {}
 
 MappedFile::~MappedFile() {
   if (data_ != nullptr) ::munmap(const_cast<char*>(data_), size_);
 }
 
 void MappedFile::release(std::size_t offset, std::size_t length) const {
-  const std::size_t page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  const std::size_t begin = (offset + page - 1) / page * page;
-  const std::size_t end = (offset + length) / page * page;
-  if (data_ == nullptr || begin >= end || end > size_) return;
-  ::madvise(const_cast<char*>(data_) + begin, end - begin, MADV_DONTNEED);  // only advice: failure costs nothing
+  if (data_ == nullptr || length == 0 || offset >= size_) return;
+  // Around a page that is read the kernel maps its neighbours, in aligned blocks of 64 KiB unless it was told
+  // otherwise.
+  constexpr std::uintptr_t kBlock = 64 << 10;
+  const auto start = reinterpret_cast<std::uintptr_t>(data_);
+  const std::uintptr_t end = start + size_;
+  const std::uintptr_t low = std::max(start, (start + offset) / kBlock * kBlock);
+  const std::uintptr_t high = std::min(end, (start + offset + length + kBlock - 1) / kBlock * kBlock);
+  ::madvise(const_cast<char*>(data_) + (low - start), high - low, MADV_DONTNEED);  // only advice: failure costs nothing
 }
 
 }  // namespace cohort::data

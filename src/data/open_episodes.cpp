@@ -38,7 +38,8 @@ std::unique_ptr<EpisodeSource> open_episodes(const fs::path& path, const OpenSet
                                                              .on_corrupt = settings.on_corrupt,
                                                              .checksums = settings.checksums,
                                                              .cache_bytes = settings.cache_bytes,
-                                                             .threads = settings.threads});
+                                                             .threads = settings.threads,
+                                                             .index_cache = settings.index_cache});
   const std::string extension = path.extension().string();
   COHORT_THROW_UNLESS(settings.format == "hdf5" || fs::is_directory(path) || extension == ".hdf5" ||
                           extension == ".h5" || extension == ".json",

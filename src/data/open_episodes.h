@@ -18,6 +18,7 @@ struct OpenSettings {
   std::string checksums = "first";
   std::int64_t cache_bytes = 64 << 20;
   int threads = 0;
+  std::string index_cache = "auto";  ///< of RLDS: RldsSettings::index_cache
 };
 
 /// A folder with dataset_info.json in it or in its versions is RLDS; a .hdf5 or .h5 file, a folder of such, and a .json

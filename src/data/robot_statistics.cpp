@@ -3,16 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdlib>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <system_error>
 
 #include "core/devices_cpu.h"
 #include "core/error.h"
-#include "core/files.h"
 #include "core/log.h"
 #include "core/threads.h"
+#include "data/kept_files.h"
 
 namespace cohort::data {
 namespace fs = std::filesystem;
@@ -98,17 +96,6 @@ std::string content_key(const EpisodeSource& source, const std::vector<std::int6
   return format("{:016x}", hash.value());
 }
 
-std::vector<fs::path> cache_folders(const fs::path& folder, const std::string& setting) {
-  if (setting == "never") return {};
-  if (setting != "auto") return {setting};
-  std::vector<fs::path> folders{fs::is_directory(folder) ? folder : folder.parent_path()};
-  if (const char* cache = std::getenv("XDG_CACHE_HOME"))
-    folders.push_back(fs::path(cache) / "cohort");
-  else if (const char* home = std::getenv("HOME"))
-    folders.push_back(fs::path(home) / ".cache" / "cohort");
-  return folders;
-}
-
 Json vector_json(const VectorStatistics& s) {
   Json json;
   const std::array lists{&s.mean, &s.std, &s.max, &s.min, &s.q01, &s.q99};
@@ -124,8 +111,9 @@ VectorStatistics vector_from_json(const Json& root, const char* which, const std
   COHORT_THROW_UNLESS(found->is_object(), "{}: {} is no object", source, which);
   const std::array lists{&s.mean, &s.std, &s.max, &s.min, &s.q01, &s.q99};
   for (std::size_t i = 0; i < lists.size(); ++i) {
-    const auto list = found->find(kNames[i]);
-    if (list == found->end() && i >= 4) continue;  // the reference has no quantiles
+    auto list = found->find(kNames[i]);
+    if (list == found->end() && i >= 4) list = found->find(i == 4 ? "p01" : "p99");  // as octo names them
+    if (list == found->end() && i >= 4) continue;  // the DROID pipeline has no quantiles
     bool good = list != found->end() && list->is_array();
     if (good)
       for (const Json& value : *list) good = good && value.is_number();
@@ -168,13 +156,11 @@ RobotStatistics compute_statistics(const EpisodeSource& source, const std::vecto
   COHORT_THROW_UNLESS(!episodes.empty(), "{}: no episode to compute statistics of", source.name());
   const std::string hash = content_key(source, episodes, action, proprio);
   const std::string file = "dataset_statistics_" + hash + ".json";
-  const std::vector<fs::path> folders = cache_folders(folder, settings.cache);
-  for (const fs::path& cache : folders) {
-    std::error_code error;
-    if (!fs::exists(cache / file, error)) continue;
-    const Json json = Json::parse(read_file(cache / file), nullptr, false);
+  const KeptFiles files(folder, settings.cache);
+  if (const auto kept = files.read(file)) {
+    const Json json = Json::parse(kept->content, nullptr, false);
     try {
-      RobotStatistics known = statistics_from_json(json, (cache / file).string());
+      RobotStatistics known = statistics_from_json(json, kept->path.string());
       known.hash = hash;
       if (known.action.width() == static_cast<std::size_t>(action.width()) &&
           known.proprio.width() == static_cast<std::size_t>(proprio.width()))
@@ -232,14 +218,7 @@ RobotStatistics compute_statistics(const EpisodeSource& source, const std::vecto
   RobotStatistics statistics{.transitions = steps, .trajectories = count, .hash = hash};
   if (action_width > 0) statistics.action = finish(total.action, total.kept_action);
   if (proprio_width > 0) statistics.proprio = finish(total.proprio, total.kept_proprio);
-  for (const fs::path& cache : folders) {
-    try {
-      write_file_atomically(cache / file, to_json(statistics).dump(2) + "\n");
-      break;
-    } catch (const Error& e) {
-      log::debug("the statistics were not kept in {}: {}", cache.string(), e.what());
-    }
-  }
+  files.write(file, to_json(statistics).dump(2) + "\n");
   return statistics;
 }
 

@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/threads.h"
+#include "data/episode_notes.h"
 #include "data/images/image_pipeline.h"
 #include "data/open_episodes.h"
 #include "data/transforms/call.h"
@@ -85,6 +86,7 @@ void describe(config::Fields& fields, RobotDataSettings& s) {
   fields.add("cache_bytes", s.cache_bytes, "bytes of opened episodes that are kept for reuse");
   fields.add("statistics", s.statistics, "file to take the statistics from");
   fields.add("statistics_cache", s.statistics_cache, "auto, never, or a folder");
+  fields.add("index_cache", s.index_cache, "where places and lengths of episodes are kept: auto, never, or a folder");
   fields.add("seed", s.seed, "of draws, goals and augmentation");
   fields.add("threads", s.threads, "for opening; 0: one per core");
 }
@@ -150,7 +152,8 @@ struct RobotWindows::Impl {
                              .on_corrupt = settings.on_corrupt,
                              .checksums = settings.checksums,
                              .cache_bytes = settings.cache_bytes / static_cast<std::int64_t>(settings.paths.size()),
-                             .threads = threads});
+                             .threads = threads,
+                             .index_cache = settings.index_cache});
     for (const std::string& image : settings.images) {
       set.images.push_back(set.source->field_index(image));
       COHORT_THROW_UNLESS(set.source->fields()[set.images.back()].kind == StepKind::kImage,
@@ -163,7 +166,8 @@ struct RobotWindows::Impl {
         "the action of {} has {} elements, but action_width says {}: adapt actions to the data's fields "
         "and slices, or action_width",
         path, set.action->width(), settings.action_width);
-    set.episodes = filter_episodes(*set.source, settings.filters, threads);
+    const EpisodeNotes notes(*set.source, path, settings.index_cache);
+    set.episodes = filter_episodes(*set.source, settings.filters, threads, &notes);
     std::int64_t windows = 0;
     for (const std::int64_t episode : set.episodes) {
       const auto [first, last] = window_range(set.source->steps(episode));
@@ -193,23 +197,33 @@ struct RobotWindows::Impl {
       set.normalize_proprio =
           std::make_unique<Normalizer>(settings.proprio_normalization, widths_of(*set.proprio), set.statistics.proprio,
                                        settings.constant_elements, path + ": proprio");
-    if (!settings.instruction.empty()) read_instructions(set);
+    if (!settings.instruction.empty()) read_instructions(set, notes);
     sets.push_back(std::move(set));
   }
 
-  void read_instructions(Set& set) {
+  void read_instructions(Set& set, const EpisodeNotes& notes) {
     const auto& names = set.source->metadata_names();
     const bool is_metadata = std::find(names.begin(), names.end(), settings.instruction) != names.end();
     const std::size_t field = is_metadata ? 0 : set.source->field_index(settings.instruction);
-    std::vector<std::string> texts(set.episodes.size());
-    parallel_for(static_cast<std::int64_t>(texts.size()), threads, [&](std::int64_t i) {
-      const auto at = static_cast<std::size_t>(i);
-      const auto episode = set.source->open(set.episodes[at]);
-      texts[at] = is_metadata ? episode->metadata(settings.instruction) : episode->text(field, 0);
+    std::string which;
+    for (const std::string& rule : settings.filters) which += ", " + rule;
+    const auto sound = [&](const nlohmann::json& answer) {
+      return answer.is_array() && answer.size() == set.episodes.size() &&
+             std::all_of(answer.begin(), answer.end(), [](const auto& text) { return text.is_string(); });
+    };
+    const auto texts = notes.answer("first " + settings.instruction + " of the episodes that pass" + which, sound, [&] {
+      std::vector<std::string> found(set.episodes.size());
+      parallel_for(static_cast<std::int64_t>(found.size()), threads, [&](std::int64_t i) {
+        const auto at = static_cast<std::size_t>(i);
+        const auto episode = set.source->open(set.episodes[at]);
+        found[at] = is_metadata ? episode->metadata(settings.instruction) : episode->text(field, 0);
+      });
+      return nlohmann::json(found);
     });
-    for (std::string& text : texts) {
-      const auto [known, is_new] = instruction_ids.try_emplace(text, static_cast<std::int32_t>(instructions.size()));
-      if (is_new) instructions.push_back(text);
+    for (const auto& text : texts) {
+      const auto [known, is_new] =
+          instruction_ids.try_emplace(text.get<std::string>(), static_cast<std::int32_t>(instructions.size()));
+      if (is_new) instructions.push_back(known->first);
       set.instructions.push_back(known->second);
     }
   }

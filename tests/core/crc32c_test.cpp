@@ -55,6 +55,18 @@ TEST(Crc32c, EveryLengthAndAlignmentAgreesWithTheDefinition) {
     }
 }
 
+TEST(Crc32c, SizesAroundTheBlocksThatAreTakenThreeAtATimeAgreeWithTheDefinition) {
+  const std::vector<unsigned char> bytes = random_bytes(2 * 3 * 4096 + 3 * 256 + 100, 4);
+  for (const std::size_t whole : {3u * 256, 2u * 3 * 256, 3u * 4096, 3u * 4096 + 3u * 256, 2u * 3 * 4096 + 3u * 256})
+    for (const std::size_t more : {0u, 1u, 8u, 77u}) {
+      const std::size_t begin = more % 3, size = whole - 4 + more;
+      const std::vector<unsigned char> part(bytes.begin() + static_cast<long>(begin),
+                                            bytes.begin() + static_cast<long>(begin + size));
+      EXPECT_EQ(crc32c(part.data(), size), by_definition(part)) << size;
+      EXPECT_EQ(crc32c(bytes.data() + begin + 5, size - 5, crc32c(bytes.data() + begin, 5)), by_definition(part));
+    }
+}
+
 TEST(Crc32c, ContinuesFromTheChecksumOfWhatCameBefore) {
   const std::vector<unsigned char> bytes = random_bytes(1000, 2);
   for (const std::size_t cut : {0u, 1u, 7u, 8u, 500u, 999u, 1000u})

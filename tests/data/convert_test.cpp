@@ -1,6 +1,8 @@
 // Converting and looking into robot data.
 #include "data/convert.h"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "data/expect_error.h"
@@ -9,6 +11,8 @@
 #include "data/images/canvas.h"
 #include "data/inspect.h"
 #include "data/open_episodes.h"
+#include "data/rlds/rlds_episodes.h"
+#include "data/rlds/rlds_writer.h"
 
 namespace cohort::data {
 namespace {
@@ -81,6 +85,92 @@ TEST(Convert, RldsToHdf5AndBackKeepsEveryValue) {
   EXPECT_EQ(back->open(0)->metadata("language_instruction"), "put the bowl on the plate");
   EXPECT_ERROR(convert_episodes(*libero, folder.path(), {.to = "rlds", .name = "libero"}), "exists already");
   EXPECT_ERROR(convert_episodes(*libero, folder.path(), {.to = "rlds", .name = "My Set"}), "is no name of a data set");
+}
+
+TEST(Convert, RldsToHdf5AndBackIsTheSameSet) {
+  if (!has_hdf5()) GTEST_SKIP() << "this build has no HDF5";
+  OwnFolder folder;
+  Feature step = make_dict({{"action", make_tensor("float32", {2})},
+                            {"discount", make_tensor("float64", {})},
+                            {"count", make_tensor("int64", {})},
+                            {"small", make_tensor("int32", {2})},
+                            {"is_first", make_tensor("bool", {})},
+                            {"is_last", make_tensor("bool", {})},
+                            {"is_terminal", make_tensor("bool", {})},
+                            {"language_instruction", make_text()},
+                            {"observation", make_dict({{"image", make_image(3, 4, 3, FeatureEncoding::kPng)},
+                                                       {"hint", make_text()},
+                                                       {"pose", make_tensor("float64", {2, 3})}})}});
+  const Feature schema =
+      make_dict({{"steps", make_steps(std::move(step))},
+                 {"episode_metadata", make_dict({{"file_path", make_text()}, {"operator", make_text()}})}});
+  RldsWriter writer(folder.path(), schema, {.name = "there"});
+  for (std::int64_t e = 0; e < 3; ++e) {
+    const std::int64_t steps = 2 + e;
+    std::vector<float> action, discount, pose;
+    std::vector<std::int64_t> count, small, first(static_cast<std::size_t>(steps)), last = first, terminal = first;
+    std::vector<std::string> images;
+    for (std::int64_t t = 0; t < steps; ++t) {
+      for (int k = 0; k < 2; ++k)
+        action.push_back(0.1f * static_cast<float>(10 * e + t) + 0.01f * static_cast<float>(k));
+      for (int k = 0; k < 6; ++k) pose.push_back(1.0f / static_cast<float>(1 + k + t));
+      discount.push_back(0.99f);
+      count.push_back((std::int64_t{1} << 40) + t);
+      for (const int k : {-1, 1}) small.push_back(k * t);
+      Image image;
+      image.resize(3, 4, 3);
+      for (std::size_t i = 0; i < image.pixels.size(); ++i)
+        image.pixels[i] = static_cast<std::uint8_t>(37 * i + static_cast<std::size_t>(100 * e + t));
+      images.push_back(encode_png(image));
+    }
+    first.front() = last.back() = 1;
+    terminal.back() = e % 2;
+    const auto all = [&](const std::string& text) {
+      return std::vector<std::string>(static_cast<std::size_t>(steps), text);
+    };
+    ExampleWriter example;
+    example.add("steps/action", action);
+    example.add("steps/discount", discount);
+    example.add("steps/count", count);
+    example.add("steps/small", small);
+    example.add("steps/is_first", first);
+    example.add("steps/is_last", last);
+    example.add("steps/is_terminal", terminal);
+    example.add("steps/language_instruction", all(e == 1 ? "" : "lift the cup"));
+    example.add("steps/observation/image", images);
+    example.add("steps/observation/hint", all(format("hint {}", e)));
+    example.add("steps/observation/pose", pose);
+    example.add("episode_metadata/file_path", std::vector<std::string>{format("lab/success/{}", e)});
+    example.add("episode_metadata/operator", std::vector<std::string>{"Ada"});
+    writer.add(example.finish());
+  }
+  const RldsRecords there(writer.finish(), {});
+  const auto source = open_episodes(folder.path() / "there");
+  convert_episodes(*source, folder.path() / "between.hdf5", {.to = "hdf5"});
+  const auto between = open_episodes(folder.path() / "between.hdf5");
+  EXPECT_EQ(between->open(2)->metadata("observation_hint"), "hint 2");
+  const ConvertReport report = convert_episodes(*between, folder.path(), {.to = "rlds", .name = "back"});
+  EXPECT_TRUE(report.left_out.empty());
+  const RldsRecords back(report.path, {});
+  ASSERT_EQ(back.size(), there.size());
+  const std::vector<FeatureLeaf> leaves = list_leaves(schema);
+  ASSERT_EQ(list_leaves(back.schema()).size(), leaves.size());
+  for (const FeatureLeaf& leaf : leaves) {
+    SCOPED_TRACE(leaf.key);
+    const std::vector<FeatureLeaf> found = list_leaves(back.schema());
+    const auto same = std::find_if(found.begin(), found.end(), [&](const FeatureLeaf& l) { return l.key == leaf.key; });
+    ASSERT_NE(same, found.end());
+    EXPECT_EQ(same->dtype, leaf.dtype);
+    EXPECT_EQ(same->shape, leaf.shape);
+    EXPECT_EQ(same->encoding, leaf.encoding);
+    for (std::int64_t r = 0; r < there.size(); ++r) {
+      const Example one(there.payload(r)), other(back.payload(r));
+      const auto *a = one.find(leaf.key), *b = other.find(leaf.key);
+      ASSERT_TRUE(a && b);
+      EXPECT_EQ(a->kind, b->kind);
+      EXPECT_EQ(a->message, b->message) << "to the byte";
+    }
+  }
 }
 
 TEST(Convert, RldsToRldsKeepsJpegBytes) {

@@ -79,6 +79,20 @@ TEST_F(Hdf5, LiberoReadsAsH5pyReadsItWithItsInstruction) {
   EXPECT_EQ(episodes.open(1)->metadata("language_instruction"), "put the bowl on the plate");
 }
 
+TEST_F(Hdf5, EveryPackingReadsAsH5pyReadsIt) {
+  const Hdf5Episodes episodes(fixture("filters.hdf5"));
+  ASSERT_EQ(episodes.size(), 2);
+  EXPECT_EQ(episodes.fields().size(), expected_["filters"]["demo_0"].size());
+  for (std::int64_t e = 0; e < episodes.size(); ++e)
+    expect_episode(episodes, *episodes.open(e), expected_["filters"][episodes.episode_name(e).substr(5)]);
+}
+
+TEST_F(Hdf5, AFilterThatIsNotReadIsNamedWithTheRemedy) {
+  const auto open = [] { Hdf5Episodes(fixture("unknown_filter.hdf5")).open(0); };
+  EXPECT_ERROR(open(), "unknown_filter.hdf5: /data/demo_0/actions is packed with the filter 6 (scaleoffset)");
+  EXPECT_ERROR(open(), "repack the file with h5repack -f GZIP=4");
+}
+
 TEST_F(Hdf5, TrajectoryFilesAreReadByManifestAndByFolder) {
   const Hdf5Episodes listed(fixture("droid_hdf5/manifest.json"));
   ASSERT_EQ(listed.size(), 2);

@@ -186,5 +186,47 @@ TEST(RobotFuzz, Hdf5FilesReadOrAreRefused) {
   EXPECT_GT(refused, 0);
 }
 
+TEST(RobotFuzz, Hdf5AttributesReadOrAreRefused) {
+  if (!has_hdf5()) GTEST_SKIP() << "this build has no HDF5";
+  OwnFolder folder;
+  const fs::path file = folder.path() / "attributes.hdf5";
+  int refused = 0;
+  for (const char* name : {"libero.hdf5", "robomimic.hdf5"}) {
+    const std::string sound = read_file(fixture(name));
+    TestRandom random(8);
+    for (int i = 0; i < rounds(60); ++i) {
+      // Around names and texts of attributes: elsewhere most of a file is pixels.
+      std::string bytes = sound;
+      const std::vector<std::string> marks{"num_samples", "problem_info", "env_args", "language_instruction",
+                                           "model_file",  "total",        "mask",     "TREE",
+                                           "HEAP",        "SNOD",         "OHDR",     "FRHP",
+                                           "demo_"};
+      std::size_t at = bytes.find(marks[static_cast<std::size_t>(random.below(static_cast<int>(marks.size())))],
+                                  static_cast<std::size_t>(random.below(static_cast<int>(bytes.size()))));
+      if (at == std::string::npos) at = static_cast<std::size_t>(random.below(static_cast<int>(bytes.size())));
+      for (int change = 1 + random.below(3); change > 0; --change) {
+        const std::size_t where =
+            std::min(bytes.size() - 1, at > 60 ? at - 60 + static_cast<std::size_t>(random.below(160))
+                                               : static_cast<std::size_t>(random.below(160)));
+        bytes[where] = static_cast<char>(random.bits());
+      }
+      std::ofstream(file, std::ios::binary) << bytes;
+      try {
+        const Hdf5Metadata metadata(file);
+        for (const std::string& demo : metadata.groups("/data")) {
+          metadata.attributes("/data/" + demo);
+          metadata.lengths("/data/" + demo);
+        }
+        metadata.attributes("/data");
+        if (metadata.has("/mask"))
+          for (const std::string& mask : metadata.data_sets("/mask")) metadata.texts("/mask/" + mask);
+      } catch (const Error&) {
+        ++refused;
+      }
+    }
+  }
+  EXPECT_GT(refused, 0);
+}
+
 }  // namespace
 }  // namespace cohort::data

@@ -15,6 +15,7 @@
 #include "data/loader.h"
 #include "data/open_episodes.h"
 #include "data/rlds/rlds_episodes.h"
+#include "data/sample_memory.h"
 #include "data/sampler.h"
 #include "data/transforms/filter.h"
 
@@ -35,35 +36,6 @@ RobotDataSettings arm_settings() {
   settings.threads = 2;
   return settings;
 }
-
-/// One sample in memory of its own; poisoned before.
-struct Sample {
-  std::vector<FieldSpec> specs;
-  std::vector<std::vector<std::byte>> memory;
-  std::vector<ArrayView> rows;
-
-  Sample(const RobotWindows& windows, std::int64_t index, std::uint64_t epoch) : specs(windows.fields()) {
-    for (const FieldSpec& spec : specs) {
-      std::int64_t elements = 1;
-      for (const std::int64_t n : spec.sample_shape) elements *= n;
-      memory.emplace_back(static_cast<std::size_t>(elements) * element_size(spec.type), std::byte{0xAA});
-    }
-    for (std::size_t f = 0; f < specs.size(); ++f)
-      rows.push_back(make_view(memory[f].data(), specs[f].type, specs[f].sample_shape));
-    windows.read(index, epoch, rows);
-  }
-  std::size_t field(const std::string& name) const {
-    for (std::size_t f = 0; f < specs.size(); ++f)
-      if (specs[f].name == name) return f;
-    throw Error("no field " + name);
-  }
-  std::span<const float> floats(const std::string& name) const { return rows[field(name)].span<float>(); }
-  std::vector<bool> mask(const std::string& name) const {
-    std::vector<bool> values;
-    for (const std::byte b : memory[field(name)]) values.push_back(b != std::byte{0});
-    return values;
-  }
-};
 
 TEST(RobotWindows, AWindowHoldsWhatTheReferencesChunkingHolds) {
   // octo, chunk_act_obs: observations at max(t - 1, 0) and t; actions at min(t + k, last); masks say which are real.

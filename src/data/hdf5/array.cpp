@@ -185,6 +185,52 @@ void copy_chunk(const Hdf5Array& array, std::span<const std::int64_t> origin, co
   }
 }
 
+/// The indices of a chunk's first element, by its place in the file's list.
+void origin_of(const Hdf5Array& array, std::int64_t chunk, std::span<std::int64_t> origin) {
+  for (std::size_t d = array.shape.size(); d-- > 0;) {
+    const std::int64_t grid = (array.shape[d] + array.chunk_shape[d] - 1) / array.chunk_shape[d];
+    origin[d] = chunk % grid * array.chunk_shape[d];
+    chunk /= grid;
+  }
+}
+
+/// Rows of packed chunks that a thread unpacked last: the frames of a window lie in the same chunks, which h5py likes
+/// to cut across several frames. Keeps at most kEntries times kMostBytes per thread.
+class UnpackedRows {
+ public:
+  static constexpr std::int64_t kMostBytes = 1 << 20;
+
+  struct Entry {
+    std::uint64_t file = 0, offset = 0;  // of the first chunk: which array and which rows of it
+    std::string rows;
+  };
+
+  /// Nothing where they are not there.
+  const std::string* find(std::uint64_t file, std::uint64_t offset) {
+    for (std::size_t i = 0; i < entries_.size(); ++i)
+      if (entries_[i].file == file && entries_[i].offset == offset) {
+        std::rotate(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(i),
+                    entries_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+        return &entries_.front().rows;
+      }
+    return nullptr;
+  }
+  /// Memory for such rows, in the place of what was not used for longest; named by keep() when it is filled.
+  std::string& oldest() {
+    std::rotate(entries_.begin(), entries_.end() - 1, entries_.end());
+    entries_.front().file = 0;
+    return entries_.front().rows;
+  }
+  void keep(std::uint64_t file, std::uint64_t offset) {
+    entries_.front().file = file;
+    entries_.front().offset = offset;
+  }
+
+ private:
+  static constexpr std::size_t kEntries = 4;
+  std::array<Entry, kEntries> entries_;
+};
+
 template <class Stored, class Out>
 void convert_run(const char* stored, bool swap, std::span<Out> out) {
   for (std::size_t i = 0; i < out.size(); ++i) {
@@ -278,21 +324,39 @@ void read_rows(const MappedFile& file, const Hdf5Array& array, std::int64_t begi
       break;
   }
   const std::size_t rank = array.shape.size();
-  std::array<std::int64_t, kMaxRank> grid{}, origin{};
+  std::array<std::int64_t, kMaxRank> origin{};
   std::int64_t chunks_per_row = 1;
-  for (std::size_t d = 0; d < rank; ++d) {
-    grid[d] = (array.shape[d] + array.chunk_shape[d] - 1) / array.chunk_shape[d];
-    if (d > 0) chunks_per_row *= grid[d];
-  }
-  const std::int64_t first = begin / array.chunk_shape[0], last = (begin + count - 1) / array.chunk_shape[0];
-  for (std::int64_t c = first * chunks_per_row; c < (last + 1) * chunks_per_row; ++c) {
-    std::int64_t rest = c;
-    for (std::size_t d = rank; d-- > 0;) {
-      origin[d] = rest % grid[d] * array.chunk_shape[d];
-      rest /= grid[d];
+  for (std::size_t d = 1; d < rank; ++d)
+    chunks_per_row *= (array.shape[d] + array.chunk_shape[d] - 1) / array.chunk_shape[d];
+  const auto copy_chunks = [&](std::int64_t chunk_row, std::int64_t first, std::int64_t rows, char* to) {
+    for (std::int64_t c = chunk_row * chunks_per_row; c < (chunk_row + 1) * chunks_per_row; ++c) {
+      origin_of(array, c, std::span(origin.data(), rank));
+      const std::string_view bytes = chunk_bytes(file, array, array.chunks[static_cast<std::size_t>(c)], scratch);
+      copy_chunk(array, std::span(origin.data(), rank), bytes.data(), first, rows, to);
     }
-    const std::string_view bytes = chunk_bytes(file, array, array.chunks[static_cast<std::size_t>(c)], scratch);
-    copy_chunk(array, std::span(origin.data(), rank), bytes.data(), begin, count, out);
+  };
+  thread_local UnpackedRows unpacked;
+  const std::int64_t rows_per_chunk = array.chunk_shape[0];
+  for (std::int64_t r = begin / rows_per_chunk; r <= (begin + count - 1) / rows_per_chunk; ++r) {
+    const std::int64_t chunk_begin = r * rows_per_chunk;
+    const std::int64_t chunk_rows = std::min(rows_per_chunk, array.shape[0] - chunk_begin);
+    const std::int64_t low = std::max(begin, chunk_begin), high = std::min(begin + count, chunk_begin + chunk_rows);
+    const Hdf5Chunk& leader = array.chunks[static_cast<std::size_t>(r * chunks_per_row)];
+    if (array.filters.empty() || leader.bytes == 0 || high - low == chunk_rows ||
+        chunk_rows * array.row_bytes() > UnpackedRows::kMostBytes) {
+      copy_chunks(r, begin, count, out);
+      continue;
+    }
+    const std::string* rows = unpacked.find(file.id(), leader.offset);
+    if (!rows || rows->size() != static_cast<std::size_t>(chunk_rows * array.row_bytes())) {
+      std::string& memory = unpacked.oldest();
+      memory.resize(static_cast<std::size_t>(chunk_rows * array.row_bytes()));
+      copy_chunks(r, chunk_begin, chunk_rows, memory.data());
+      unpacked.keep(file.id(), leader.offset);
+      rows = &memory;
+    }
+    std::memcpy(out + (low - begin) * array.row_bytes(), rows->data() + (low - chunk_begin) * array.row_bytes(),
+                static_cast<std::size_t>((high - low) * array.row_bytes()));
   }
 }
 

@@ -281,7 +281,8 @@ struct Hdf5Episodes::Impl {
         std::from_chars(value.data(), value.data() + value.size(), number);
         steps = static_cast<std::int64_t>(number);
       }
-    COHORT_THROW_UNLESS(steps > 0, "{}: {} is an empty episode", files[f].path.string(), group);
+    COHORT_THROW_UNLESS(steps > 0, "{}: {} is an empty episode; remove it, or set on_corrupt=skip to go on without it",
+                        files[f].path.string(), group);
     episodes.push_back({f, group, steps});
   }
 
@@ -314,7 +315,8 @@ struct Hdf5Episodes::Impl {
     };
     add(file.attributes(place.group), "");
     if (place.group != "/") add(file.attributes("/data"), "data/");
-    all.emplace_back("file_path", files[place.file].path.string());
+    if (std::none_of(all.begin(), all.end(), [](const auto& attribute) { return attribute.first == "file_path"; }))
+      all.emplace_back("file_path", files[place.file].path.string());
     return all;
   }
 

@@ -38,8 +38,11 @@ class Resizer {
   };
   const Spans& spans_for(std::int64_t from, std::int64_t to, ResizeMethod method);
 
+  /// Three channels: four floats at a time.
+  void resize_rgb(const Image& from, const Spans& rows, const Spans& columns, std::uint8_t* to);
+
   std::list<Spans> known_;  // of the sizes met last, those used last at the end: cameras differ in size
-  std::vector<float> line_;
+  std::vector<float> line_, floats_;
 };
 
 /// tf.image.crop_and_resize: bilinear samples of the box [y1, x1, y2, x2], in parts of height - 1 and width - 1.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <mutex>
 #include <optional>
 
 #include "core/config.h"
@@ -25,14 +26,18 @@ class RldsEpisode final : public Episode {
  public:
   RldsEpisode(const RldsRecords& records, std::int64_t index, const std::vector<StepLeaf>& leaves,
               const std::vector<FeatureLeaf>& metadata, const std::vector<StepField>& fields, std::int64_t steps)
-      : records_(records), index_(index), leaves_(leaves), fields_(fields), steps_(steps) {
-    const Example example(records.payload(index));
-    for (const StepLeaf& leaf : leaves) {
-      values_.push_back(read_leaf(example, leaf.leaf));
-      check(leaf, values_.back());
-    }
+      : records_(records),
+        index_(index),
+        leaves_(leaves),
+        fields_(fields),
+        steps_(steps),
+        example_(records.payload(index)),
+        values_(leaves.size()),
+        loaded_(leaves.size()) {
+    for (std::size_t f = 0; f < leaves.size(); ++f)
+      if (!is_late(leaves[f])) values_[f] = load(f);
     for (const FeatureLeaf& leaf : metadata) {
-      const LeafValues values = read_leaf(example, leaf);
+      const LeafValues values = read_leaf(example_, leaf);
       std::string text;
       if (!values.texts.empty())
         text = values.texts.front();
@@ -55,7 +60,7 @@ class RldsEpisode final : public Episode {
 
   void read(std::size_t field, std::int64_t begin, std::int64_t count, std::span<float> out) const override {
     const std::int64_t elements = number_elements(field, begin, count, out.size());
-    const ExampleList& list = values_[field].list;
+    const ExampleList& list = values(field).list;
     if (list.kind() == ListKind::kFloat)
       list.read(begin * elements, out);
     else
@@ -64,7 +69,7 @@ class RldsEpisode final : public Episode {
 
   void read(std::size_t field, std::int64_t begin, std::int64_t count, std::span<double> out) const override {
     const std::int64_t elements = number_elements(field, begin, count, out.size());
-    const ExampleList& list = values_[field].list;
+    const ExampleList& list = values(field).list;
     if (list.kind() != ListKind::kFloat) return read_other(field, begin, count, elements, out);
     float piece[256];
     for (std::size_t done = 0; done < out.size();) {
@@ -78,12 +83,12 @@ class RldsEpisode final : public Episode {
   std::string_view text(std::size_t field, std::int64_t step) const override {
     check_step(field, step, 1, StepKind::kText);
     const std::int64_t each = std::max<std::int64_t>(1, leaves_[field].elements);  // a tensor of texts: the first one
-    return values_[field].texts[static_cast<std::size_t>(step * each)];
+    return values(field).texts[static_cast<std::size_t>(step * each)];
   }
 
   StoredImage image(std::size_t field, std::int64_t step, std::string&) const override {
     check_step(field, step, 1, StepKind::kImage);
-    return {.encoding = ImageEncoding::kJpegOrPng, .bytes = values_[field].texts[static_cast<std::size_t>(step)]};
+    return {.encoding = ImageEncoding::kJpegOrPng, .bytes = values(field).texts[static_cast<std::size_t>(step)]};
   }
 
   std::string_view metadata(std::string_view name) const override {
@@ -94,15 +99,53 @@ class RldsEpisode final : public Episode {
 
   std::string location() const override { return records_.location(index_); }
 
-  /// Memory that it keeps: its index, and the record's pages that it maps.
+  /// Memory that it keeps or will: its index, and the record's pages that it maps.
   std::int64_t bytes() const {
-    std::size_t total = sizeof(*this) + records_.payload(index_).size();
-    for (const LeafValues& values : values_)
-      total += sizeof(values) + values.texts.capacity() * sizeof(values.texts[0]);
+    std::size_t total = sizeof(*this) + records_.payload(index_).size() +
+                        example_.entries().capacity() * sizeof(Example::Entry) +
+                        values_.size() * (sizeof(LeafValues) + sizeof(std::atomic<bool>));
+    for (const StepLeaf& leaf : leaves_)
+      if (is_late(leaf)) {
+        const std::int64_t each = leaf.leaf.dtype == "string" ? std::max<std::int64_t>(1, leaf.elements) : 1;
+        total += static_cast<std::size_t>(steps_ * each) * sizeof(std::string_view);
+      }
     return static_cast<std::int64_t>(total);
   }
 
+  /// Looks at every field. Throws Error at the first that is not sound.
+  void check_everything() const {
+    for (std::size_t f = 0; f < leaves_.size(); ++f) values(f);
+  }
+
  private:
+  /// Texts, images and packed tensors are not looked for before they are asked for: the list of a camera's frames leads
+  /// through all of the record's pages.
+  static bool is_late(const StepLeaf& leaf) {
+    return leaf.leaf.kind != FeatureKind::kTensor || leaf.leaf.dtype == "string" ||
+           leaf.leaf.encoding != FeatureEncoding::kNone;
+  }
+
+  LeafValues load(std::size_t field) const {
+    try {
+      LeafValues values = read_leaf(example_, leaves_[field].leaf);
+      check(leaves_[field], values);
+      return values;
+    } catch (const Error& error) {
+      const std::string place = location(), what = error.what();
+      throw Error(what.starts_with(place) ? what : place + ": " + what);
+    }
+  }
+
+  const LeafValues& values(std::size_t field) const {
+    if (!is_late(leaves_[field]) || loaded_[field].load(std::memory_order_acquire)) return values_[field];
+    std::lock_guard lock(mutex_);
+    if (!loaded_[field].load(std::memory_order_relaxed)) {
+      values_[field] = load(field);
+      loaded_[field].store(true, std::memory_order_release);
+    }
+    return values_[field];
+  }
+
   /// Every field has one entry per step.
   void check(const StepLeaf& leaf, const LeafValues& values) const {
     std::int64_t found = 0, expected = steps_;
@@ -142,7 +185,7 @@ class RldsEpisode final : public Episode {
   template <class T>
   void read_other(std::size_t field, std::int64_t begin, std::int64_t count, std::int64_t elements,
                   std::span<T> out) const {
-    const LeafValues& values = values_[field];
+    const LeafValues& values = this->values(field);
     if (values.list.kind() == ListKind::kBytes) {  // a tensor stored as bytes, one per step
       for (std::int64_t t = 0; t < count; ++t) {
         const std::vector<double> numbers =
@@ -168,7 +211,10 @@ class RldsEpisode final : public Episode {
   const std::vector<StepLeaf>& leaves_;
   const std::vector<StepField>& fields_;
   const std::int64_t steps_;
-  std::vector<LeafValues> values_;
+  const Example example_;
+  mutable std::mutex mutex_;  // of what is looked for late
+  mutable std::vector<LeafValues> values_;
+  mutable std::vector<std::atomic<bool>> loaded_;
   std::vector<std::pair<std::string, std::string>> metadata_;
 };
 
@@ -248,9 +294,13 @@ struct RldsEpisodes::Impl {
     parallel_for((count + kPerTask - 1) / kPerTask, threads, [&](std::int64_t task) {
       for (std::int64_t r = task * kPerTask; r < std::min(count, (task + 1) * kPerTask); ++r) {
         const auto i = static_cast<std::size_t>(r);
+        if (const auto known = records.known_steps(r)) {
+          all[i] = *known;
+          continue;
+        }
         try {
           all[i] = steps_of(r);
-          if (skip) RldsEpisode(records, r, leaves, metadata, fields, all[i]);
+          if (skip) RldsEpisode(records, r, leaves, metadata, fields, all[i]).check_everything();
         } catch (const Error& e) {
           const std::string place = records.location(r), what = e.what();
           faults[i] = what.starts_with(place) ? what : place + ": " + what;
@@ -259,6 +309,10 @@ struct RldsEpisodes::Impl {
         records.release(r);
       }
     });
+    std::vector<std::int64_t> kept = all;
+    for (std::size_t i = 0; i < kept.size(); ++i)
+      if (!faults[i].empty()) kept[i] = -1;
+    records.keep_steps(kept);
     for (const RecordFault& fault : records.faults()) skipped.push_back(fault.message());
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (!faults[i].empty()) {
@@ -339,14 +393,18 @@ std::uint64_t RldsEpisodes::content_hash() const {
   hash.add(write_features(impl_->records.schema()));
   for (const std::int64_t record : impl_->episodes) {
     hash.add(impl_->records.stored_checksum(record));
-    hash.add(impl_->records.payload(record).size());
+    hash.add(impl_->records.length(record));
   }
   return hash.value();
 }
 
+std::int64_t RldsEpisodes::stored_bytes() const {
+  return impl_->records.stored_bytes();
+}
+
 std::int64_t RldsEpisodes::bytes_held() const {
   const std::size_t tables = impl_->episodes.size() * (2 * sizeof(std::int64_t) + sizeof(bool)) +
-                             static_cast<std::size_t>(impl_->records.size()) * 24;
+                             static_cast<std::size_t>(impl_->records.size()) * 32;
   return static_cast<std::int64_t>(tables) + impl_->cache.bytes();
 }
 

@@ -2,6 +2,8 @@
 #pragma once
 #include <filesystem>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -9,6 +11,7 @@
 #include "data/rlds/dataset_info.h"
 #include "data/rlds/example.h"
 #include "data/rlds/schema.h"
+#include "data/rlds/shard_index.h"
 #include "data/rlds/tfrecord.h"
 
 namespace cohort::config {
@@ -23,6 +26,10 @@ struct RldsSettings {
   std::string checksums = "first";      ///< verify a record's bytes: first (when it is first opened), always, never
   std::int64_t cache_bytes = 64 << 20;  ///< memory of opened episodes, mapped pages included, that is kept for reuse
   int threads = 0;                      ///< that index the shards; 0: as many as the process has cores
+  /// Where it is kept where records lie and how many steps they have (shard_index.h): never; a folder; or auto: beside
+  /// the data, else in the user's cache folder, and only for selections of 64 MiB or more, for others are read in no
+  /// time.
+  std::string index_cache = "auto";
 };
 
 void describe(config::Fields& fields, RldsSettings& settings);
@@ -55,23 +62,43 @@ class RldsRecords {
   const std::filesystem::path& folder() const { return folder_; }
   std::int64_t size() const { return static_cast<std::int64_t>(records_.size()); }
   std::string_view payload(std::int64_t i) const;
+  /// Bytes of the record, without looking at it.
+  std::uint64_t length(std::int64_t i) const;
   /// "…/droid-train.tfrecord-00000-of-00002: record at offset 0"
   std::string location(std::int64_t i) const;
   void verify(std::int64_t i) const;
   void release(std::int64_t i) const;
   std::uint32_t stored_checksum(std::int64_t i) const;
   const std::vector<RecordFault>& faults() const { return faults_; }
+  /// Bytes of the shards that the selection touches.
+  std::int64_t stored_bytes() const;
+
+  /// Steps of record i as the index knows them; nothing where it does not, or where on_corrupt=skip wants the record
+  /// looked through and it has not been.
+  std::optional<std::int64_t> known_steps(std::int64_t i) const;
+  /// Keeps the steps of all records for the next time; -1 for those that are damaged.
+  void keep_steps(std::span<const std::int64_t> steps);
 
  private:
   struct Place {
     std::uint32_t file, record;
   };
+  void open_shards(const std::vector<std::filesystem::path>& paths, const std::vector<std::int64_t>& lengths,
+                   const RldsSettings& settings, std::vector<std::vector<RecordFault>>& faults);
   std::filesystem::path folder_;
   DatasetInfo info_;
   Feature schema_;
   std::vector<TfRecordFile> files_;
   std::vector<Place> records_;
   std::vector<RecordFault> faults_;
+  /// While the set is being opened: what the next opening need not find out again.
+  struct Index {
+    ShardIndex kept;
+    std::vector<FileIdentity> shards;                 ///< by file
+    std::vector<std::vector<IndexedRecord>> records;  ///< by file, all of its records; empty where damaged
+    bool look_through = false;                        ///< on_corrupt=skip
+  };
+  std::unique_ptr<Index> index_;
 };
 
 class RldsEpisodes final : public EpisodeSource {
@@ -90,6 +117,7 @@ class RldsEpisodes final : public EpisodeSource {
   std::shared_ptr<const Episode> open(std::int64_t episode) const override;
   std::uint64_t content_hash() const override;
   std::int64_t bytes_held() const override;
+  std::int64_t stored_bytes() const override;
   const std::vector<std::string>& skipped() const override;
 
  private:

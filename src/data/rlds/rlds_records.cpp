@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cstring>
+#include <limits>
 #include <numeric>
 
 #include <zlib.h>
@@ -12,6 +14,11 @@
 
 namespace cohort::data {
 namespace fs = std::filesystem;
+namespace {
+
+constexpr std::uint64_t kIndexFromBytes = 64 << 20;  // below, the shards are read faster than an index is worth
+
+}  // namespace
 
 void describe(config::Fields& fields, RldsSettings& settings) {
   fields.add("split", settings.split, "records to read, as tfds.load takes it: train, train[:95%], train[10:]+test");
@@ -21,6 +28,8 @@ void describe(config::Fields& fields, RldsSettings& settings) {
                     "when a record's checksum is verified: the first time it is read, every time, never");
   fields.add("cache_bytes", settings.cache_bytes, "bytes of opened episodes that are kept for reuse");
   fields.add("threads", settings.threads, "threads that index the shards; 0: one per core");
+  fields.add("index_cache", settings.index_cache,
+             "where the places and lengths of episodes are kept: auto, never, or a folder");
 }
 
 RldsRecords::RldsRecords(const fs::path& path, const RldsSettings& settings) : folder_(find_dataset_folder(path)) {
@@ -66,31 +75,14 @@ RldsRecords::RldsRecords(const fs::path& path, const RldsSettings& settings) : f
     }
   }
 
-  const int threads = settings.threads > 0 ? settings.threads : available_cores();
-  std::vector<std::unique_ptr<TfRecordFile>> opened(shards.size());
-  std::vector<std::vector<RecordFault>> faults(shards.size());
-  parallel_for(static_cast<std::int64_t>(shards.size()), threads, [&](std::int64_t i) {
-    const auto s = static_cast<std::size_t>(i);
-    if (settings.on_corrupt == "skip") {
-      opened[s] = std::make_unique<TfRecordFile>(shards[s].path, faults[s]);
-      return;
-    }
-    opened[s] = std::make_unique<TfRecordFile>(shards[s].path);
-    COHORT_THROW_UNLESS(static_cast<std::int64_t>(opened[s]->size()) == shards[s].length,
-                        "{} holds {} records, but dataset_info.json says {}: the shard was cut between two records, or "
-                        "is of another version; copy it again, or set on_corrupt=skip to go on without the rest",
-                        shards[s].path.string(), opened[s]->size(), shards[s].length);
-  });
-  files_.reserve(shards.size());
-  for (std::size_t s = 0; s < shards.size(); ++s) {
-    const auto found = static_cast<std::int64_t>(opened[s]->size() + faults[s].size());
-    if (settings.on_corrupt == "skip" && found < shards[s].length)
-      faults[s].push_back(
-          {shards[s].path.string(), fs::file_size(shards[s].path),
-           format("{} further records that dataset_info.json lists are not there", shards[s].length - found)});
-    files_.push_back(std::move(*opened[s]));
-    faults_.insert(faults_.end(), faults[s].begin(), faults[s].end());
+  std::vector<fs::path> paths;
+  std::vector<std::int64_t> lengths;
+  for (const Shard& shard : shards) {
+    paths.push_back(shard.path);
+    lengths.push_back(shard.length);
   }
+  std::vector<std::vector<RecordFault>> faults(shards.size());
+  open_shards(paths, lengths, settings, faults);
   for (const Piece& piece : pieces) {
     // With records left out, a record's number is its rank by offset among the sound and the damaged ones.
     const TfRecordFile& file = files_[piece.shard];
@@ -105,9 +97,89 @@ RldsRecords::RldsRecords(const fs::path& path, const RldsSettings& settings) : f
   COHORT_THROW_UNLESS(!records_.empty(), "{}: no sound record is left in split {}", folder_.string(), settings.split);
 }
 
+void RldsRecords::open_shards(const std::vector<fs::path>& paths, const std::vector<std::int64_t>& lengths,
+                              const RldsSettings& settings, std::vector<std::vector<RecordFault>>& faults) {
+  const bool skip = settings.on_corrupt == "skip";
+  std::vector<FileIdentity> identities;
+  std::uint64_t bytes = 0;
+  for (const fs::path& path : paths) bytes += identities.emplace_back(FileIdentity::of(path)).size;
+  const bool small = settings.index_cache == "auto" && bytes < kIndexFromBytes;
+  index_ = std::make_unique<Index>(Index{.kept = ShardIndex(KeptFiles(folder_, small ? "never" : settings.index_cache),
+                                                            info_.name + "\n" + write_features(schema_)),
+                                         .shards = std::move(identities),
+                                         .records = std::vector<std::vector<IndexedRecord>>(paths.size()),
+                                         .look_through = skip});
+  std::vector<std::unique_ptr<TfRecordFile>> opened(paths.size());
+  const int threads = settings.threads > 0 ? settings.threads : available_cores();
+  parallel_for(static_cast<std::int64_t>(paths.size()), threads, [&](std::int64_t i) {
+    const auto s = static_cast<std::size_t>(i);
+    std::vector<IndexedRecord>& records = index_->records[s];
+    const std::span<const IndexedRecord> known = index_->kept.find(index_->shards[s]);
+    const bool looked_through = std::all_of(known.begin(), known.end(), [](const auto& r) { return r.verified; });
+    if (!known.empty() && (!skip || looked_through)) {
+      opened[s] = std::make_unique<TfRecordFile>(paths[s], known);
+      records.assign(known.begin(), known.end());
+    } else {
+      opened[s] = skip ? std::make_unique<TfRecordFile>(paths[s], faults[s]) : std::make_unique<TfRecordFile>(paths[s]);
+      for (std::size_t r = 0; r < opened[s]->size() && faults[s].empty(); ++r)
+        records.push_back({.length = opened[s]->length(r), .checksum = opened[s]->stored_checksum(r)});
+    }
+    const auto found = static_cast<std::int64_t>(opened[s]->size() + faults[s].size());
+    COHORT_THROW_UNLESS(skip || found == lengths[s],
+                        "{} holds {} records, but dataset_info.json says {}: the shard was cut between two records, or "
+                        "is of another version; copy it again, or set on_corrupt=skip to go on without the rest",
+                        paths[s].string(), found, lengths[s]);
+    if (skip && found < lengths[s]) {
+      faults[s].push_back(
+          {paths[s].string(), fs::file_size(paths[s]),
+           format("{} further records that dataset_info.json lists are not there", lengths[s] - found)});
+      records.clear();
+    }
+  });
+  files_.reserve(paths.size());
+  for (std::size_t s = 0; s < paths.size(); ++s) {
+    files_.push_back(std::move(*opened[s]));
+    faults_.insert(faults_.end(), faults[s].begin(), faults[s].end());
+  }
+}
+
+std::optional<std::int64_t> RldsRecords::known_steps(std::int64_t i) const {
+  const Place place = records_[static_cast<std::size_t>(i)];
+  if (!index_ || index_->records[place.file].empty()) return std::nullopt;
+  const IndexedRecord& record = index_->records[place.file][place.record];
+  if (record.steps < 0 || (index_->look_through && !record.verified)) return std::nullopt;
+  return record.steps;
+}
+
+void RldsRecords::keep_steps(std::span<const std::int64_t> steps) {
+  COHORT_CHECK(index_ && steps.size() == records_.size(), "steps of {} records, but there are {}", steps.size(),
+               records_.size());
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    std::vector<IndexedRecord>& records = index_->records[records_[i].file];
+    if (records.empty() || steps[i] < 0 || steps[i] > std::numeric_limits<std::int32_t>::max()) continue;
+    records[records_[i].record].steps = static_cast<std::int32_t>(steps[i]);
+    records[records_[i].record].verified |= index_->look_through;
+  }
+  for (std::size_t s = 0; s < index_->shards.size(); ++s)
+    if (!index_->records[s].empty()) index_->kept.put(std::move(index_->shards[s]), std::move(index_->records[s]));
+  index_->kept.save();
+  index_.reset();
+}
+
+std::int64_t RldsRecords::stored_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const TfRecordFile& file : files_) bytes += file.bytes();
+  return static_cast<std::int64_t>(bytes);
+}
+
 std::string_view RldsRecords::payload(std::int64_t i) const {
   const Place place = records_[static_cast<std::size_t>(i)];
   return files_[place.file].payload(place.record);
+}
+
+std::uint64_t RldsRecords::length(std::int64_t i) const {
+  const Place place = records_[static_cast<std::size_t>(i)];
+  return files_[place.file].length(place.record);
 }
 
 std::string RldsRecords::location(std::int64_t i) const {

@@ -54,7 +54,7 @@ TfRecordFile::TfRecordFile(const std::filesystem::path& path) : file_(path) {
     COHORT_THROW_UNLESS(fault.empty(), "{}; copy the file again, or set on_corrupt=skip to go on without it",
                         RecordFault{file_.path(), offset, fault}.message());
     const auto length = load<std::uint64_t>(bytes.data() + offset);
-    records_.push_back({offset, length});
+    add(offset, length);
     offset += kHeader + length + kFooter;
   }
 }
@@ -66,7 +66,7 @@ TfRecordFile::TfRecordFile(const std::filesystem::path& path, std::vector<Record
     if (fault.empty()) {
       const auto length = load<std::uint64_t>(bytes.data() + offset);
       if (sound_payload(bytes, offset, length))
-        records_.push_back({offset, length});
+        add(offset, length);
       else
         faults.push_back({file_.path(), offset, "the record's bytes do not have their checksum"});
       offset += kHeader + length + kFooter;
@@ -81,19 +81,36 @@ TfRecordFile::TfRecordFile(const std::filesystem::path& path, std::vector<Record
   }
 }
 
+TfRecordFile::TfRecordFile(const std::filesystem::path& path, std::span<const IndexedRecord> known) : file_(path) {
+  std::uint64_t offset = 0;
+  records_.reserve(known.size());
+  for (const IndexedRecord& record : known) {
+    records_.push_back({offset, record.length, record.checksum});
+    offset += kHeader + record.length + kFooter;
+  }
+  COHORT_THROW_UNLESS(offset == file_.size(), "{} changed while it was opened; try again", file_.path());
+}
+
+void TfRecordFile::add(std::uint64_t offset, std::uint64_t length) {
+  records_.push_back({offset, length, load<std::uint32_t>(file_.bytes().data() + offset + kHeader + length)});
+}
+
 std::string_view TfRecordFile::payload(std::size_t i) const {
   return file_.bytes().substr(records_[i].offset + kHeader, records_[i].length);
 }
 
-std::uint32_t TfRecordFile::stored_checksum(std::size_t i) const {
-  return load<std::uint32_t>(file_.bytes().data() + records_[i].offset + kHeader + records_[i].length);
-}
-
 void TfRecordFile::verify(std::size_t i) const {
-  COHORT_THROW_UNLESS(
-      sound_payload(file_.bytes(), records_[i].offset, records_[i].length),
-      "{}; copy the file again, or set on_corrupt=skip to go on without it",
-      RecordFault{path(), records_[i].offset, "the record's bytes do not have their checksum"}.message());
+  const auto [offset, length, checksum] = records_[i];
+  const char* header = file_.bytes().data() + offset;
+  std::string fault;
+  if (!sound_header(header))
+    fault = "the record's length does not have its checksum";
+  else if (load<std::uint64_t>(header) != length)
+    fault = "the record has another length than when the shard was opened first";
+  else if (!sound_payload(file_.bytes(), offset, length))
+    fault = "the record's bytes do not have their checksum";
+  COHORT_THROW_UNLESS(fault.empty(), "{}; copy the file again, or set on_corrupt=skip to go on without it",
+                      RecordFault{path(), offset, fault}.message());
 }
 
 void TfRecordFile::release(std::size_t i) const {

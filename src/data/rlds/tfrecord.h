@@ -3,11 +3,13 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "data/mapped_file.h"
+#include "data/rlds/shard_index.h"
 
 namespace cohort::data {
 
@@ -30,15 +32,22 @@ class TfRecordFile {
   /// adds a fault for each gap. Behind a damaged header the next sound record is searched.
   TfRecordFile(const std::filesystem::path& path, std::vector<RecordFault>& faults);
 
+  /// A file whose records are known: nothing of it is read. Throws Error when they do not fill it.
+  TfRecordFile(const std::filesystem::path& path, std::span<const IndexedRecord> known);
+
   const std::string& path() const { return file_.path(); }
   std::size_t size() const { return records_.size(); }
+  /// Of the file.
+  std::uint64_t bytes() const { return file_.size(); }
   /// The bytes of record i, in the mapping; not verified.
   std::string_view payload(std::size_t i) const;
   /// Offset of record i's header in the file.
   std::uint64_t offset(std::size_t i) const { return records_[i].offset; }
-  /// The checksum stored behind record i.
-  std::uint32_t stored_checksum(std::size_t i) const;
-  /// Throws Error naming file and offset when the bytes of record i do not have their checksum.
+  std::uint64_t length(std::size_t i) const { return records_[i].length; }
+  /// The checksum stored behind record i when the file was opened, or when what is known of it was found out.
+  std::uint32_t stored_checksum(std::size_t i) const { return records_[i].checksum; }
+  /// Throws Error naming file and offset when the header or the bytes of record i do not have their checksum, or the
+  /// header says another length.
   void verify(std::size_t i) const;
   /// Lets go of the pages of record i (MappedFile::release).
   void release(std::size_t i) const;
@@ -46,7 +55,9 @@ class TfRecordFile {
  private:
   struct Record {
     std::uint64_t offset, length;
+    std::uint32_t checksum;
   };
+  void add(std::uint64_t offset, std::uint64_t length);
   MappedFile file_;
   std::vector<Record> records_;
 };

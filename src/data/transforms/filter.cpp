@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "core/error.h"
 #include "core/threads.h"
+#include "data/episode_notes.h"
 #include "data/transforms/call.h"
 
 namespace cohort::data {
@@ -42,7 +44,12 @@ Rule make_rule(const EpisodeSource& source, const std::string& text) {
     const std::size_t field = source.field_index(call.arguments[0]);
     COHORT_THROW_UNLESS(source.fields()[field].kind == StepKind::kText, "filter '{}': {} holds no texts", text,
                         call.arguments[0]);
-    return [&source, field](std::int64_t e) { return !source.open(e)->text(field, 0).empty(); };
+    return [&source, field](std::int64_t e) {
+      const auto episode = source.open(e);
+      for (std::int64_t t = 0; t < episode->steps(); ++t)
+        if (!episode->text(field, t).empty()) return true;
+      return false;
+    };
   }
   if (call.name == "min_steps" || call.name == "max_steps") {
     call.expect_arguments(1);
@@ -93,23 +100,45 @@ Rule make_rule(const EpisodeSource& source, const std::string& text) {
 }  // namespace
 
 std::vector<std::int64_t> filter_episodes(const EpisodeSource& source, const std::vector<std::string>& rules,
-                                          int threads) {
+                                          int threads, const EpisodeNotes* notes) {
   std::vector<std::int64_t> kept(static_cast<std::size_t>(source.size()));
   std::iota(kept.begin(), kept.end(), 0);
   if (rules.empty()) return kept;
   std::vector<Rule> made;
-  for (const std::string& rule : rules) made.push_back(make_rule(source, rule));
-  std::vector<char> good(kept.size(), 1);
-  parallel_for(source.size(), threads, [&](std::int64_t e) {
-    for (const Rule& rule : made)
-      if (!rule(e)) {
-        good[static_cast<std::size_t>(e)] = 0;
-        return;
-      }
-  });
-  std::erase_if(kept, [&](std::int64_t e) { return good[static_cast<std::size_t>(e)] == 0; });
   std::string all;
-  for (const std::string& rule : rules) all += (all.empty() ? "" : ", ") + rule;
+  bool opens = false;
+  for (const std::string& rule : rules) {
+    made.push_back(make_rule(source, rule));
+    all += (all.empty() ? "" : ", ") + rule;
+    const std::string name = parse_call(rule).name;
+    opens = opens || (name != "min_steps" && name != "max_steps");
+  }
+  const auto apply = [&] {
+    std::vector<char> good(kept.size(), 1);
+    parallel_for(source.size(), threads, [&](std::int64_t e) {
+      for (const Rule& rule : made)
+        if (!rule(e)) {
+          good[static_cast<std::size_t>(e)] = 0;
+          return;
+        }
+    });
+    std::erase_if(kept, [&](std::int64_t e) { return good[static_cast<std::size_t>(e)] == 0; });
+    return kept;
+  };
+  if (notes && opens) {
+    const auto sound = [&](const nlohmann::json& answer) {
+      std::int64_t last = -1;
+      for (const nlohmann::json& e : answer) {
+        if (!e.is_number_integer() || e.get<std::int64_t>() <= last || e.get<std::int64_t>() >= source.size())
+          return false;
+        last = e.get<std::int64_t>();
+      }
+      return answer.is_array();
+    };
+    kept = notes->answer("episodes that pass " + all, sound, apply).get<std::vector<std::int64_t>>();
+  } else {
+    apply();
+  }
   COHORT_THROW_UNLESS(!kept.empty(), "no episode of the {} in {} passes the filters {}", source.size(), source.name(),
                       all);
   return kept;

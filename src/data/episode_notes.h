@@ -1,0 +1,29 @@
+/// What was found out about the episodes of a set by opening all of them, kept for the next time: which ones pass the
+/// filters, what they are told to do. An answer is a function of the data's content hash and of the question; it lies
+/// in episode_notes_<hash>.json where KeptFiles says.
+#pragma once
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "data/episodes.h"
+#include "data/kept_files.h"
+
+namespace cohort::data {
+
+class EpisodeNotes {
+ public:
+  /// setting: as KeptFiles takes it; with auto only sets of 64 MiB or more leave notes. `data`: where they lie.
+  EpisodeNotes(const EpisodeSource& source, const std::filesystem::path& data, const std::string& setting);
+
+  /// The kept answer if `sound` takes it, else what `find_out` returns, which is then kept.
+  nlohmann::json answer(const std::string& question, const std::function<bool(const nlohmann::json&)>& sound,
+                        const std::function<nlohmann::json()>& find_out) const;
+
+ private:
+  const EpisodeSource& source_;
+  KeptFiles files_;
+};
+
+}  // namespace cohort::data
