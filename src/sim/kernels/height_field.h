@@ -138,7 +138,8 @@ COHORT_LANE V floor_of(V a) {
 #if !defined(__CUDACC__)  // cuda/engine.cpp refuses height fields
 
 /// Contacts of the spheres in `near`: one for each of the field's prisms that a lane's sphere meets; the deepest
-/// kMaxPairContacts of them. A sphere whose nearest point is not on a prism's top is left to sphere_prism, alone.
+/// kMaxPairContacts of them. A sphere that is neither nearest to a prism's top, nor in it, nor beside one of its walls
+/// (below the field, or over the edge of a higher wall) is left to sphere_and_prism, alone.
 template <class L>
 COHORT_KERNEL int height_field_sphere(ContactPoint<typename L::V>* out, const ModelView& m, const PairRecord& p,
                                       const PairPose<typename L::V>& pose, typename L::M near) {
