@@ -158,7 +158,8 @@ TEST(BitsCommitted, AThousandStepsHashAsTheyAlwaysDid) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, Bits,
-                         ::testing::Values("walker.xml", "pile.xml", "arm_plain.xml", "mixed.xml", "tendons.xml"));
+                         ::testing::Values("walker.xml", "pile.xml", "arm_plain.xml", "mixed.xml", "tendons.xml",
+                                           "terrain.xml"));
 
 TEST(Batched, ABrokenEnvironmentKeepsItsStateAndLeavesItsNeighboursBitsAlone) {
   const std::vector<float> truth = simulate({.n = 20, .steps = 100});

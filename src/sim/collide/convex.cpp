@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/collide/faces.h"
+
 namespace cohort::sim::collide {
 
 namespace {
@@ -11,19 +13,18 @@ constexpr double kTouching = 1e-9;
 /// The polytope stops growing when a new point is not farther out than its face by more than this, m: MuJoCo's default
 /// of the same tolerance (ccd_tolerance).
 constexpr double kPolytopeTolerance = 1e-6;
-/// Meshes of fewer vertices are looked through; larger ones are climbed.
-constexpr int kClimbFrom = 16;
 constexpr int kGjkSteps = 100, kMostVertices = 132, kMostFaces = 264;
 
-/// A point of the Minkowski difference with the points it comes from.
+/// A point of the Minkowski difference with the points it comes from, and which vertices they are.
 struct Support {
   Vec w, a, b;
+  int vertex1, vertex2;
 };
 
 Support support(const ConvexShape& a, const ConvexShape& b, Vec d, bool with_radius) {
   Support s;
-  s.a = a.support(d);
-  s.b = b.support(-d);
+  s.a = a.support(d, s.vertex1);
+  s.b = b.support(-d, s.vertex2);
   if (with_radius) {
     const double length = norm(d);
     if (length > 0) s.a = s.a + (a.radius() / length) * d, s.b = s.b - (b.radius() / length) * d;
@@ -115,17 +116,11 @@ Cores gjk(const ConvexShape& a, const ConvexShape& b, bool with_radius, double b
   return apart(dot(nearest, nearest) > kTouching * kTouching);
 }
 
-struct Face {
-  int v[3];
-  Vec normal;
-  double dist;
-  bool alive;
-};
-
 /// The polytope of the Minkowski difference around the origin.
 class Polytope {
  public:
-  Polytope(const ConvexShape& a, const ConvexShape& b) : a_(a), b_(b) {}  // NOLINT: the unions stay as they are
+  Polytope(const ConvexShape& a, const ConvexShape& b)
+      : a_(a), b_(b) {}  // NOLINT: the numbers are written before they are read
 
   bool start(const Simplex& s) {
     count_ = 0;
@@ -162,66 +157,76 @@ class Polytope {
     // Normals point away from the tetrahedron's middle.
     const Vec middle = 0.25 * (vertex_[0].w + vertex_[1].w + vertex_[2].w + vertex_[3].w);
     for (int f = 0; f < faces_; ++f) {
-      if (dot(face_[f].normal, vertex_[face_[f].v[0]].w - middle) < 0) {
-        std::swap(face_[f].v[1], face_[f].v[2]);
-        face_[f].normal = -face_[f].normal;
-        face_[f].dist = -face_[f].dist;
+      if (dot(normal(f), vertex_[corner_[f][0]].w - middle) < 0) {
+        std::swap(corner_[f][1], corner_[f][2]);
+        x_[f] = -x_[f], y_[f] = -y_[f], z_[f] = -z_[f];
+        dist_[f] = -dist_[f];
       }
     }
     return true;
   }
 
-  /// Index of the face nearest to the origin when no support point lies farther out; -1: none was found.
-  int expand() {
-    int best = -1;
+  /// Finds the face nearest to the origin when no support point lies farther out. False: there is none.
+  bool expand() {
     while (true) {
-      best = -1;
-      for (int f = 0; f < faces_; ++f) {
-        if (face_[f].alive && (best < 0 || face_[f].dist < face_[best].dist)) best = f;
+      int best = 0;
+      for (int f = 1; f < faces_; ++f) {
+        if (dist_[f] < dist_[best]) best = f;
       }
-      if (best < 0) return -1;
-      const Support p = support(a_, b_, face_[best].normal, true);
-      if (dot(p.w, face_[best].normal) - face_[best].dist < kPolytopeTolerance || count_ >= kMostVertices) return best;
+      if (faces_ == 0) return false;
+      nearest_normal_ = normal(best), nearest_dist_ = dist_[best];
+      std::copy_n(corner_[best], 3, nearest_corner_);
+      const Support p = support(a_, b_, nearest_normal_, true);
+      if (dot(p.w, nearest_normal_) - nearest_dist_ < kPolytopeTolerance || count_ >= kMostVertices) return true;
       // Faces that see the new point go; the edges that one of them has alone make new faces.
-      int edges[3 * kMostFaces][2], edge_count = 0;
+      int seen[kMostFaces], seen_count = 0;
       for (int f = 0; f < faces_; ++f) {
-        Face& face = face_[f];
-        if (!face.alive || dot(face.normal, p.w - vertex_[face.v[0]].w) <= 1e-14) continue;
-        face.alive = false;
-        dead_[dead_count_++] = f;
-        for (int k = 0; k < 3; ++k) {
-          const int from = face.v[k], to = face.v[(k + 1) % 3];
-          bool shared = false;
-          for (int e = 0; e < edge_count && !shared; ++e) {
-            if (edges[e][0] == to && edges[e][1] == from) {
-              edges[e][0] = edges[edge_count - 1][0], edges[e][1] = edges[edge_count - 1][1];
-              --edge_count;
-              shared = true;
-            }
+        seen[seen_count] = f;
+        seen_count += x_[f] * p.w.x + y_[f] * p.w.y + z_[f] * p.w.z - dist_[f] > 1e-14;
+      }
+      int edges[3 * kMostFaces][2], edge_count = 0;
+      for (int k = 0; k < seen_count; ++k) {
+        const int* v = corner_[seen[k]];
+        for (int from = v[2], i = 0; i < 3; from = v[i++]) {
+          int e = 0;
+          while (e < edge_count && (edges[e][0] != v[i] || edges[e][1] != from)) ++e;
+          if (e < edge_count) {
+            --edge_count;
+            edges[e][0] = edges[edge_count][0], edges[e][1] = edges[edge_count][1];
+          } else {
+            edges[edge_count][0] = from, edges[edge_count][1] = v[i], ++edge_count;
           }
-          if (!shared) edges[edge_count][0] = from, edges[edge_count][1] = to, ++edge_count;
         }
       }
-      if (edge_count == 0) return best;
+      if (edge_count == 0) return true;
+      while (seen_count > 0) remove(seen[--seen_count]);
       const int index = add(p);
       for (int e = 0; e < edge_count; ++e) {
-        if (!attach(edges[e][0], edges[e][1], index)) return best;
+        if (!attach(edges[e][0], edges[e][1], index)) return true;
       }
     }
   }
 
-  void witness(int index, Witness& out) const {
-    const Face& f = face_[index];
+  /// The vertices of both shapes that the nearest face is made of.
+  void vertices(int* of1, int* of2) const {
+    for (int k = 0; k < 3; ++k) {
+      const Support& p = vertex_[nearest_corner_[k]];
+      of1[k] = p.vertex1, of2[k] = p.vertex2;
+    }
+  }
+
+  void witness(Witness& out) const {
     double w[3];
-    const Vec foot = f.dist * f.normal;
-    nearest_on_triangle(vertex_[f.v[0]].w - foot, vertex_[f.v[1]].w - foot, vertex_[f.v[2]].w - foot, w);
+    const int* v = nearest_corner_;
+    const Vec foot = nearest_dist_ * nearest_normal_;
+    nearest_on_triangle(vertex_[v[0]].w - foot, vertex_[v[1]].w - foot, vertex_[v[2]].w - foot, w);
     out.on1 = out.on2 = {};
     for (int k = 0; k < 3; ++k) {
-      out.on1 = out.on1 + w[k] * vertex_[f.v[k]].a;
-      out.on2 = out.on2 + w[k] * vertex_[f.v[k]].b;
+      out.on1 = out.on1 + w[k] * vertex_[v[k]].a;
+      out.on2 = out.on2 + w[k] * vertex_[v[k]].b;
     }
-    out.dist = -std::max(0.0, f.dist);
-    out.normal = f.normal;
+    out.dist = -std::max(0.0, nearest_dist_);
+    out.normal = nearest_normal_;
   }
 
  private:
@@ -234,56 +239,39 @@ class Polytope {
     const Support p = support(a_, b_, direction, true);
     if (spread(p.w) > 1e-10) add(p);
   }
-  /// False when there is no room; a face without area is left out.
+  Vec normal(int f) const { return {x_[f], y_[f], z_[f]}; }
+  /// The last face takes its place.
+  void remove(int f) {
+    --faces_;
+    x_[f] = x_[faces_], y_[f] = y_[faces_], z_[f] = z_[faces_], dist_[f] = dist_[faces_];
+    std::copy_n(corner_[faces_], 3, corner_[f]);
+  }
+  /// False when there is no room. A face without area is never the nearest.
   bool attach(int i, int j, int k) {
-    const int at = dead_count_ > 0 ? dead_[--dead_count_] : faces_;
-    if (at == kMostFaces) return false;
-    Face f{{i, j, k}, cross(vertex_[j].w - vertex_[i].w, vertex_[k].w - vertex_[i].w), 0, true};
-    const double area = norm(f.normal);
-    f.normal = (area > 1e-18 ? 1 / area : 0) * f.normal;
-    f.dist = area > 1e-18 ? dot(f.normal, vertex_[i].w) : 1e300;
-    face_[at] = f;
-    faces_ = std::max(faces_, at + 1);
+    if (faces_ == kMostFaces) return false;
+    Vec n = cross(vertex_[j].w - vertex_[i].w, vertex_[k].w - vertex_[i].w);
+    const double area = norm(n);
+    n = (area > 1e-18 ? 1 / area : 0) * n;
+    x_[faces_] = n.x, y_[faces_] = n.y, z_[faces_] = n.z;
+    dist_[faces_] = area > 1e-18 ? dot(n, vertex_[i].w) : 1e300;
+    int* v = corner_[faces_++];
+    v[0] = i, v[1] = j, v[2] = k;
     return true;
   }
 
   const ConvexShape &a_, &b_;
-  // Unions keep their members from being zeroed, which takes longer than most searches.
+  // A union keeps its members from being zeroed, which takes longer than most searches.
   union {
     Support vertex_[kMostVertices + 4];
   };
-  union {
-    Face face_[kMostFaces];
-  };
-  int dead_[kMostFaces];
-  int count_ = 0, faces_ = 0, dead_count_ = 0;
+  // Faces: unit normals outwards, distances from the origin, corners.
+  double x_[kMostFaces], y_[kMostFaces], z_[kMostFaces], dist_[kMostFaces];
+  int corner_[kMostFaces][3];
+  int count_ = 0, faces_ = 0;
+  Vec nearest_normal_;
+  double nearest_dist_ = 0;
+  int nearest_corner_[3];
 };
-
-bool same_place(Vec a, Vec b) {
-  const Vec d = a - b;
-  return dot(d, d) < 1e-24;
-}
-
-/// Turns a shape by R about a point.
-ConvexShape turned(const ConvexShape& s, const double* R, Vec about) {
-  ConvexShape out = s;
-  for (int i = 0; i < 3; ++i) {
-    const Vec c = turn(R, column(s.rot, i));
-    for (int r = 0; r < 3; ++r) out.rot[3 * r + i] = c[r];
-  }
-  out.pos = about + turn(R, s.pos - about);
-  return out;
-}
-
-/// Rotation by a small angle about a unit axis (Rodrigues).
-void rotation(double* R, Vec axis, double angle) {
-  const double c = std::cos(angle), s = std::sin(angle);
-  for (int i = 0; i < 3; ++i) {
-    for (int j = 0; j < 3; ++j) R[3 * i + j] = (i == j ? c : 0) + (1 - c) * axis[i] * axis[j];
-  }
-  R[1] -= s * axis.z, R[2] += s * axis.y, R[3] += s * axis.z;
-  R[5] -= s * axis.x, R[6] -= s * axis.y, R[7] += s * axis.x;
-}
 
 }  // namespace
 
@@ -323,7 +311,14 @@ void nearest_on_triangle(Vec a, Vec b, Vec c, double* w) {
   w[1] = vb * inverse, w[2] = vc * inverse, w[0] = 1 - w[1] - w[2];
 }
 
-Vec ConvexShape::support(Vec direction) const {
+Vec ConvexShape::vertex(int i) const {
+  if (shape == kBox) return {i & 1 ? size.x : -size.x, i & 2 ? size.y : -size.y, i & 4 ? size.z : -size.z};
+  const float* v = vertices + i / kVertexBlock * 3 * kVertexBlock + i % kVertexBlock;
+  return {static_cast<double>(v[0]), static_cast<double>(v[kVertexBlock]), static_cast<double>(v[2 * kVertexBlock])};
+}
+
+Vec ConvexShape::support(Vec direction, int& which) const {
+  which = 0;
   const Vec d = turn_back(rot, direction);
   Vec p;
   switch (shape) {
@@ -343,36 +338,24 @@ Vec ConvexShape::support(Vec direction) const {
       break;
     }
     case kBox:
-      p = {d.x > 0 ? size.x : -size.x, d.y > 0 ? size.y : -size.y, d.z > 0 ? size.z : -size.z};
+      which = (d.x > 0 ? 1 : 0) | (d.y > 0 ? 2 : 0) | (d.z > 0 ? 4 : 0);
+      p = vertex(which);
       break;
-    case kMesh: {
-      const auto along = [&](int i) {
-        const float* v = vertices + 3 * i;
-        return d.x * static_cast<double>(v[0]) + d.y * static_cast<double>(v[1]) + d.z * static_cast<double>(v[2]);
-      };
-      int at = 0;
-      if (edges != nullptr && vertex_count >= kClimbFrom) {
-        // From neighbour to farther neighbour: a convex body has no hill but the highest.
-        at = last_vertex;
-        double best = along(at);
-        for (int from = -1; from != at;) {
-          from = at;
-          for (const int* e = edges + edges[from]; *e >= 0; ++e) {
-            const double height = along(*e);
-            if (height > best) best = height, at = *e;
-          }
-        }
-        last_vertex = at;
-      } else {
-        double best = -1e300;
-        for (int i = 0; i < vertex_count; ++i) {
-          const double height = along(i);
-          if (height > best) best = height, at = i;
-        }
+    case kMesh:
+      which =
+          farthest(vertices, vertex_count, static_cast<float>(d.x), static_cast<float>(d.y), static_cast<float>(d.z));
+      p = vertex(which);
+      break;
+    case kPrism: {
+      // The lower triangle or the upper one; a prism's frame is the one that the search is made in.
+      double best = -1e300;
+      for (int i = direction.z > 0 ? 3 : 0, end = i + 3; i < end; ++i) {
+        const Vec corner{static_cast<double>(vertices[3 * i]), static_cast<double>(vertices[3 * i + 1]),
+                         static_cast<double>(vertices[3 * i + 2])};
+        const double height = dot(direction, corner);
+        if (height > best) best = height, p = corner;
       }
-      const float* v = vertices + 3 * at;
-      p = {static_cast<double>(v[0]), static_cast<double>(v[1]), static_cast<double>(v[2])};
-      break;
+      return p;
     }
     default:
       break;
@@ -380,7 +363,11 @@ Vec ConvexShape::support(Vec direction) const {
   return turn(rot, p) + pos;
 }
 
-bool convex_distance(const ConvexShape& a, const ConvexShape& b, double reach, Witness& out) {
+namespace {
+
+/// As convex_distance; vertex1, vertex2: of both shapes, three each, those of the part of the Minkowski difference that
+/// is nearest.
+bool search(const ConvexShape& a, const ConvexShape& b, double reach, Witness& out, int* vertex1, int* vertex2) {
   Simplex s;
   Vec nearest;
   const double around = a.radius() + b.radius();
@@ -396,61 +383,41 @@ bool convex_distance(const ConvexShape& a, const ConvexShape& b, double reach, W
     out.normal = (-1 / apart) * nearest;
     out.on1 = on1 + a.radius() * out.normal;
     out.on2 = on2 - b.radius() * out.normal;
+    for (int k = 0; k < 3; ++k) {
+      const Support& p = s.p[std::min(k, s.count - 1)];
+      vertex1[k] = p.vertex1, vertex2[k] = p.vertex2;
+    }
     return true;
   }
   // The cores overlap: the polytope of the whole shapes.
   if (around > 0 && gjk(a, b, true, 1e300, s, nearest) != Cores::kTouch) return false;
   Polytope polytope(a, b);
   if (!polytope.start(s)) return false;
-  const int face = polytope.expand();
-  if (face < 0) return false;
-  polytope.witness(face, out);
+  if (!polytope.expand()) return false;
+  polytope.witness(out);
+  polytope.vertices(vertex1, vertex2);
   return true;
 }
 
-int convex_contacts(const ConvexShape& a, const ConvexShape& b, double bound, double reach, QueuedContact* out) {
-  constexpr double kAngle = 1e-3, kDistinct = 1e-3;
+}  // namespace
+
+bool convex_distance(const ConvexShape& a, const ConvexShape& b, double reach, Witness& out) {
+  int vertex1[3], vertex2[3];
+  return search(a, b, reach, out, vertex1, vertex2);
+}
+
+int convex_contacts(const ConvexShape& a, const ConvexShape& b, double reach, QueuedContact* out) {
   Witness w;
-  if (!convex_distance(a, b, reach, w)) return 0;
-  const auto write = [&](QueuedContact& c, const Witness& from) {
-    c.dist = from.dist;
-    put(c.pos, 0.5 * (from.on1 + from.on2));
-    put(c.normal, from.normal);
-  };
-  write(out[0], w);
-  const auto round = [](const ConvexShape& s) { return s.shape == kEllipsoid || s.shape == kSphere; };
-  if (round(a) || round(b)) return 1;
-  int count = 1;
-  const Vec n = w.normal, centre = vec(out[0].pos);
-  // The tangents of MuJoCo's default contact frame.
-  Vec t1 = std::abs(n.y) < 0.5 ? Vec{0, 1, 0} : Vec{0, 0, 1};
-  t1 = t1 - dot(n, t1) * n;
-  t1 = (1 / norm(t1)) * t1;
-  const Vec t2 = cross(n, t1);
-  for (const Vec& axis : {t1, t2}) {
-    double R[9], back[9];
-    // Seen from a shape, the turned shapes' normal is at most twice the angle from the present one. A shape that
-    // touches with one corner all the while has no second contact here.
-    rotation(R, axis, 2 * kAngle);
-    if (same_place(a.support(turn(R, n)), a.support(turn_back(R, n))) ||
-        same_place(b.support(turn(R, -n)), b.support(turn_back(R, -n)))) {
-      continue;
-    }
-    for (double angle : {-kAngle, kAngle}) {
-      rotation(R, axis, angle);
-      rotation(back, axis, -angle);
-      Witness other;
-      if (!convex_distance(turned(a, R, centre), turned(b, back, centre), reach, other)) continue;
-      write(out[count], other);
-      bool distinct = true;
-      for (int k = 0; k < count; ++k)
-        distinct = distinct && norm(vec(out[k].pos) - vec(out[count].pos)) > kDistinct * bound;
-      if (!distinct) continue;
-      out[count].dist = w.dist;
-      ++count;
-    }
+  int vertex1[3], vertex2[3];
+  if (!search(a, b, reach, w, vertex1, vertex2)) return 0;
+  if (has_features(a) && has_features(b)) {
+    const int count = face_contacts(a, b, vertex1, vertex2, w.normal, reach, out);
+    if (count > 0) return count;
   }
-  return count;
+  out[0].dist = w.dist;
+  put(out[0].pos, 0.5 * (w.on1 + w.on2));
+  put(out[0].normal, w.normal);
+  return 1;
 }
 
 }  // namespace cohort::sim::collide

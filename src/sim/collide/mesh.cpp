@@ -88,7 +88,7 @@ bool sphere_prism(const float* points, Vec centre, double radius, double reach, 
 
 }  // namespace
 
-ConvexShape convex_shape(const ModelView& m, const QueuedShape& s) {
+ConvexShape convex_shape(const ModelView& m, const QueuedShape& s, FarthestVertex farthest) {
   ConvexShape c;
   c.shape = s.geom->shape;
   c.size = {static_cast<double>(s.geom->size[0]), static_cast<double>(s.geom->size[1]),
@@ -101,31 +101,30 @@ ConvexShape convex_shape(const ModelView& m, const QueuedShape& s) {
   }
   if (c.shape == kMesh) {
     const MeshRecord& mesh = m.mesh[s.geom->data];
-    c.vertices = m.mesh_vertex + 3 * mesh.first_vertex;
+    c.vertices = m.mesh_vertex + mesh.first_vertex;
     c.vertex_count = mesh.vertex_count;
-    if (mesh.first_edge >= 0) c.edges = m.mesh_edge + mesh.first_edge;
+    c.farthest = farthest;
+    if (mesh.face_count > 0) {
+      c.faces = m.mesh_face + mesh.first_face;
+      c.indices = m.mesh_edge;
+      c.vertex_faces = m.mesh_edge + mesh.first_vertex_face;
+    }
   }
   return c;
 }
 
-int plane_mesh(const ModelView& m, const QueuedShape& plane, const QueuedShape& s, double reach, QueuedContact* out) {
+int plane_mesh(const ModelView& m, const QueuedShape& plane, const QueuedShape& s, double reach,
+               FarthestVertex farthest, QueuedContact* out) {
   const MeshRecord& mesh = m.mesh[s.geom->data];
-  const float* vertices = m.mesh_vertex + 3 * mesh.first_vertex;
   const Vec normal = column(plane.rot, 2), down = turn_back(s.rot, -normal);
-  const auto corner = [&](int v) {
-    return Vec{static_cast<double>(vertices[3 * v]), static_cast<double>(vertices[3 * v + 1]),
-               static_cast<double>(vertices[3 * v + 2])};
-  };
-  int lowest = 0;
-  double most = -1e300;
-  for (int v = 0; v < mesh.vertex_count; ++v) {
-    const double depth = dot(down, corner(v));
-    if (depth > most) most = depth, lowest = v;
-  }
+  ConvexShape shape;
+  shape.shape = kMesh, shape.vertices = m.mesh_vertex + mesh.first_vertex;
+  const int lowest = farthest(shape.vertices, mesh.vertex_count, static_cast<float>(down.x), static_cast<float>(down.y),
+                              static_cast<float>(down.z));
   int count = 0;
   Vec first;
   const auto add = [&](int v) {
-    const Vec at = turn(s.rot, corner(v)) + vec(s.pos);
+    const Vec at = turn(s.rot, shape.vertex(v)) + vec(s.pos);
     if (count > 0 && norm(at - first) < kSpread * static_cast<double>(s.geom->radius)) return;
     const double dist = dot(normal, at - vec(plane.pos));
     if (dist > reach) return;
@@ -150,12 +149,12 @@ int plane_mesh(const ModelView& m, const QueuedShape& plane, const QueuedShape& 
 }
 
 int height_field_convex(const ModelView& m, const QueuedShape& field, const QueuedShape& shape, double reach,
-                        QueuedContact* out) {
+                        FarthestVertex farthest, QueuedContact* out) {
   const HeightFieldRecord& h = m.height_field[field.geom->data];
   const double width = static_cast<double>(h.size[0]), depth = static_cast<double>(h.size[1]),
                top = static_cast<double>(h.size[2]), bottom = static_cast<double>(h.size[3]);
   // The shape in the field's frame, and its box there.
-  ConvexShape s = convex_shape(m, shape);
+  ConvexShape s = convex_shape(m, shape, farthest);
   s.pos = turn_back(field.rot, vec(shape.pos) - vec(field.pos));
   for (int i = 0; i < 3; ++i) {
     const Vec c = turn_back(field.rot, column(s.rot, i));
@@ -185,8 +184,7 @@ int height_field_convex(const ModelView& m, const QueuedShape& field, const Queu
   const int r0 = cell(lower.y - reach, depth, h.rows, false), r1 = cell(upper.y + reach, depth, h.rows, true);
   const double dx = 2 * width / (h.cols - 1), dy = 2 * depth / (h.rows - 1);
   ConvexShape prism;
-  prism.shape = kMesh;
-  prism.vertex_count = 6;
+  prism.shape = kPrism;
   const double identity[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1};
   std::copy_n(identity, 9, prism.rot);
   int count = 0;
@@ -233,11 +231,6 @@ int height_field_convex(const ModelView& m, const QueuedShape& field, const Queu
         if (up.z < 0) up = -up;
         const double length = norm(up);
         if (dot(up, s.support(-up) - corner(0)) > (s.radius() + reach) * length * (1 + 1e-9)) continue;
-        if (s.shape == kSphere) {
-          Witness w;
-          if (sphere_prism(points, s.pos, s.radius(), reach, w)) keep(w);
-          continue;
-        }
         prism.vertices = points;
         // The search begins between the middles: a prism's frame is the field's.
         prism.middle = (1.0 / 3) * (corner(0) + corner(1) + corner(2));
@@ -250,3 +243,15 @@ int height_field_convex(const ModelView& m, const QueuedShape& field, const Queu
 }
 
 }  // namespace cohort::sim::collide
+
+bool cohort::sim::sphere_and_prism(const float* prism, const float* centre, float radius, float reach, float* out) {
+  collide::Witness w;
+  const collide::Vec at{static_cast<double>(centre[0]), static_cast<double>(centre[1]), static_cast<double>(centre[2])};
+  if (!collide::sphere_prism(prism, at, static_cast<double>(radius), static_cast<double>(reach), w)) return false;
+  out[0] = static_cast<float>(w.dist);
+  for (int i = 0; i < 3; ++i) {
+    out[1 + i] = static_cast<float>(0.5 * (w.on1[i] + w.on2[i]));
+    out[4 + i] = static_cast<float>(w.normal[i]);
+  }
+  return true;
+}

@@ -8,19 +8,18 @@
 namespace cohort::sim {
 
 int queued_narrow_phase(const ModelView& m, int kernel, const QueuedShape& s1, const QueuedShape& s2, double reach,
-                        QueuedContact* out) {
+                        FarthestVertex farthest, QueuedContact* out) {
   switch (kernel) {
     case kCapsuleBox:
     case kBoxBox:
       return closed_narrow_phase(kernel, s1, s2, reach, out);
-    case kConvexConvex: {
-      const double bound = static_cast<double>(s1.geom->radius < s2.geom->radius ? s1.geom->radius : s2.geom->radius);
-      return collide::convex_contacts(collide::convex_shape(m, s1), collide::convex_shape(m, s2), bound, reach, out);
-    }
+    case kConvexConvex:
+      return collide::convex_contacts(collide::convex_shape(m, s1, farthest), collide::convex_shape(m, s2, farthest),
+                                      reach, out);
     case kPlaneMesh:
-      return collide::plane_mesh(m, s1, s2, reach, out);
+      return collide::plane_mesh(m, s1, s2, reach, farthest, out);
     case kHeightFieldConvex:
-      return collide::height_field_convex(m, s1, s2, reach, out);
+      return collide::height_field_convex(m, s1, s2, reach, farthest, out);
     default:
       return 0;
   }

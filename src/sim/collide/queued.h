@@ -22,8 +22,16 @@ struct QueuedContact {
 /// Most contacts of one pair. A height field and a shape keep the deepest so many.
 inline constexpr int kMaxPairContacts = 16;
 
+/// The first of the vertices (in blocks, see kVertexBlock) that lie farthest in a direction. The lanes look through a
+/// mesh; every lane width finds the same vertex.
+using FarthestVertex = int (*)(const float* blocks, int count, float x, float y, float z);
+
 /// Writes at most kMaxPairContacts contacts nearer than `reach` and returns their number. `kernel`: PairKernel.
 int queued_narrow_phase(const ModelView& m, int kernel, const QueuedShape& s1, const QueuedShape& s2, double reach,
-                        QueuedContact* out);
+                        FarthestVertex farthest, QueuedContact* out);
+
+/// A sphere and a height field's prism (threes: three corners at the bottom, three above them), in the field's frame.
+/// out: distance, place, normal. False: farther apart than `reach`.
+bool sphere_and_prism(const float* prism, const float* centre, float radius, float reach, float* out);
 
 }  // namespace cohort::sim

@@ -86,6 +86,9 @@ COHORT_LANE Float8 fma(Float8 a, Float8 b, Float8 c) {
 COHORT_LANE Float8 sqrt(Float8 a) {
   return reinterpret_cast<Float8::Native>(_mm256_sqrt_ps(reinterpret_cast<__m256>(a.v)));
 }
+COHORT_LANE Float8 load_anywhere(const float* p, Float8*) {
+  return reinterpret_cast<Float8::Native>(_mm256_loadu_ps(p));
+}
 COHORT_LANE Float8 load(const float* p, Float8*) {
   return reinterpret_cast<Float8::Native>(_mm256_load_ps(p));
 }

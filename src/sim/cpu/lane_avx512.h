@@ -93,6 +93,9 @@ COHORT_LANE Float16 sqrt(Float16 a) {
 COHORT_LANE Float16 load(const float* p, Float16*) {
   return reinterpret_cast<Float16::Native>(_mm512_load_ps(p));
 }
+COHORT_LANE Float16 load_anywhere(const float* p, Float16*) {
+  return reinterpret_cast<Float16::Native>(_mm512_loadu_ps(p));
+}
 COHORT_LANE void store(float* p, Float16 a) {
   _mm512_store_ps(p, reinterpret_cast<__m512>(a.v));
 }

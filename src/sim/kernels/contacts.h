@@ -1,5 +1,6 @@
 /// Contacts: poses of the geoms, narrow phases of the pairs, rows.
 #pragma once
+#include "sim/kernels/bounds.h"
 #include "sim/kernels/collide_round.h"
 #include "sim/kernels/groups.h"
 #include "sim/kernels/queue.h"
@@ -190,6 +191,11 @@ COHORT_KERNEL void contact_rows(const ModelView& m, Workspace<L>& w, Constraints
       const V height = fma(pose.rot1[8], d[2], fma(pose.rot1[5], d[1], pose.rot1[2] * d[0]));
       near = height < V(p.margin + p.gap + g2.radius);
       if (!any(near)) continue;
+      if (p.kernel == kPlaneMesh) {
+        read<9>(pose.rot2, c.geom_rot + 9 * p.geom2);
+        near = box_near_plane<L>(g2, pose, height, p.margin + p.gap, near);
+        if (!any(near)) continue;
+      }
     } else {
       const float bound = p.margin + p.gap + g1.radius + g2.radius;
       near = dot3(d, d) < V(bound * bound);
@@ -197,6 +203,10 @@ COHORT_KERNEL void contact_rows(const ModelView& m, Workspace<L>& w, Constraints
       read<9>(pose.rot1, c.geom_rot + 9 * p.geom1);
     }
     read<9>(pose.rot2, c.geom_rot + 9 * p.geom2);
+    if (p.kernel >= kFirstQueued && g1.box[3] > 0 && g2.box[3] > 0) {
+      near = boxes_near<L>(g1, g2, pose, p.margin + p.gap, near);
+      if (!any(near)) continue;
+    }
     ContactPoint<V> points[kMaxPairContacts];
     int most = p.max_contacts;
     if (p.kernel >= kFirstQueued) {

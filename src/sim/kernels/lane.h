@@ -48,6 +48,10 @@ COHORT_LANE bool flip(bool m) {
 COHORT_LANE float load(const float* p, float*) {
   return *p;
 }
+/// Of any address; load() needs one that is a multiple of the lanes' size.
+COHORT_LANE float load_anywhere(const float* p, float*) {
+  return *p;
+}
 COHORT_LANE void store(float* p, float v) {
   *p = v;
 }

@@ -201,11 +201,23 @@ enum GeomShape : int {
   kMesh = 7
 };
 
+/// Vertices of a mesh lie in blocks of so many: their x, then their y, then their z; the last block is filled up with
+/// the first vertex.
+inline constexpr int kVertexBlock = 16;
+
 /// A mesh as the narrow phases see it: the corners of its convex hull.
 struct MeshRecord {
-  int first_vertex, vertex_count;  ///< into mesh_vertex, threes
+  int first_vertex, vertex_count;  ///< first_vertex: into mesh_vertex, where the mesh's blocks begin
   int first_edge;  ///< into mesh_edge: for every vertex where its neighbours begin (from there on), then lists that -1
                    ///< ends; -1: there is no hull, every vertex is every other's neighbour
+  int first_face, face_count;  ///< into mesh_face; 0: the faces are not known
+  int first_vertex_face;       ///< into mesh_edge: as first_edge, the faces around every vertex
+};
+
+/// A flat face of a mesh.
+struct FaceRecord {
+  float normal[3];                 ///< unit, outwards
+  int first_corner, corner_count;  ///< into mesh_edge: vertices, counterclockwise seen from outside
 };
 
 struct HeightFieldRecord {
@@ -223,6 +235,7 @@ struct GeomRecord {
   float rot[9];
   float size[3];  ///< m, as MuJoCo's geom_size
   float radius;   ///< m, of the bounding sphere; 0 for a plane
+  float box[6];   ///< m, centre and half sizes of the bounding box, in the geom's frame; half sizes 0: none
 };
 
 /// What a ray sees of a mesh or height field: triangles near one another, with a sphere around them.
@@ -405,6 +418,7 @@ struct ModelView {
   const MeshRecord* mesh;
   const float* mesh_vertex;
   const int* mesh_edge;
+  const FaceRecord* mesh_face;
   const HeightFieldRecord* height_field;
   const float* height;
   const GeomRecord* ray_geom;  ///< what a rangefinder sees

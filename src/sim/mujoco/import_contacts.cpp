@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <tuple>
 
 #include "sim/mujoco/handle.h"
@@ -34,6 +35,7 @@ GeomRecord Importer::geom(int g) const {
   put(r.rot, multiply(link_rot_[at(link)], from_quat(m_.geom_quat + 4 * g)));
   put(r.size, m_.geom_size + 3 * g, 3);
   r.radius = f32(m_.geom_rbound[g]);
+  if (r.shape != kPlane && r.shape != kHeightField) put(r.box, m_.geom_aabb + 6 * g, 6);
   return r;
 }
 
@@ -41,27 +43,75 @@ int Importer::add_mesh(int mesh) {
   const auto found = mesh_index_.find(mesh);
   if (found != mesh_index_.end()) return found->second;
   MeshRecord r{};
-  const float* vertices = m_.mesh_vert + 3 * m_.mesh_vertadr[mesh];
-  r.first_vertex = static_cast<int>(out_.mesh_vertex.size()) / 3;
+  std::vector<int> ids;  // of our vertices, in the file's mesh
   r.first_edge = -1;
-  const auto add_vertex = [&](int v) {
-    out_.mesh_vertex.insert(out_.mesh_vertex.end(), vertices + 3 * v, vertices + 3 * v + 3);
-  };
   if (m_.mesh_graphadr[mesh] >= 0) {
     // The hull's graph: counts, where each vertex' neighbours begin, global indices, neighbours (3 faces + vertices).
     const int* graph = m_.mesh_graph + m_.mesh_graphadr[mesh];
     r.vertex_count = graph[0];
-    for (int v = 0; v < r.vertex_count; ++v) add_vertex(graph[2 + r.vertex_count + v]);
+    ids.assign(graph + 2 + r.vertex_count, graph + 2 + 2 * r.vertex_count);
     r.first_edge = static_cast<int>(out_.mesh_edge.size());
     for (int v = 0; v < r.vertex_count; ++v) out_.mesh_edge.push_back(r.vertex_count + graph[2 + v]);
     const int* edges = graph + 2 + 2 * r.vertex_count;
     out_.mesh_edge.insert(out_.mesh_edge.end(), edges, edges + r.vertex_count + 3 * graph[1]);
   } else {
     r.vertex_count = m_.mesh_vertnum[mesh];
-    for (int v = 0; v < r.vertex_count; ++v) add_vertex(v);
+    ids.resize(at(r.vertex_count));
+    std::iota(ids.begin(), ids.end(), 0);
   }
+  add_vertices(r, mesh, ids);
+  add_faces(r, mesh, ids);
   out_.mesh.push_back(r);
   return mesh_index_[mesh] = static_cast<int>(out_.mesh.size()) - 1;
+}
+
+void Importer::add_vertices(MeshRecord& r, int mesh, const std::vector<int>& ids) {
+  const float* vertices = m_.mesh_vert + 3 * m_.mesh_vertadr[mesh];
+  r.first_vertex = static_cast<int>(out_.mesh_vertex.size());
+  for (std::size_t block = 0; block < ids.size(); block += kVertexBlock) {
+    for (int axis = 0; axis < 3; ++axis) {
+      for (std::size_t i = block; i < block + kVertexBlock; ++i) {
+        out_.mesh_vertex.push_back(vertices[3 * ids[i < ids.size() ? i : 0] + axis]);
+      }
+    }
+  }
+}
+
+void Importer::add_faces(MeshRecord& r, int mesh, const std::vector<int>& ids) {
+  std::vector<int> index(at(m_.mesh_vertnum[mesh]), -1);
+  for (std::size_t v = 0; v < ids.size(); ++v) index[at(ids[v])] = static_cast<int>(v);
+  const int first = m_.mesh_polyadr[mesh], count = m_.mesh_polynum[mesh];
+  const auto corner = [&](int face, int k) { return m_.mesh_polyvert[m_.mesh_polyvertadr[first + face] + k]; };
+  for (int f = 0; f < count; ++f) {
+    for (int k = 0; k < m_.mesh_polyvertnum[first + f]; ++k) {
+      if (index[at(corner(f, k))] < 0) return;  // a face that is not of the hull
+    }
+  }
+  r.first_face = static_cast<int>(out_.mesh_face.size());
+  r.face_count = count;
+  std::vector<std::vector<int>> around(ids.size());
+  for (int f = 0; f < count; ++f) {
+    FaceRecord face{};
+    put(face.normal, m_.mesh_polynormal + 3 * (first + f), 3);
+    face.first_corner = static_cast<int>(out_.mesh_edge.size());
+    face.corner_count = m_.mesh_polyvertnum[first + f];
+    for (int k = 0; k < face.corner_count; ++k) {
+      const int v = index[at(corner(f, k))];
+      out_.mesh_edge.push_back(v);
+      around[at(v)].push_back(f);
+    }
+    out_.mesh_face.push_back(face);
+  }
+  r.first_vertex_face = static_cast<int>(out_.mesh_edge.size());
+  int begin = r.vertex_count;
+  for (const auto& faces : around) {
+    out_.mesh_edge.push_back(begin);
+    begin += static_cast<int>(faces.size()) + 1;
+  }
+  for (const auto& faces : around) {
+    out_.mesh_edge.insert(out_.mesh_edge.end(), faces.begin(), faces.end());
+    out_.mesh_edge.push_back(-1);
+  }
 }
 
 int Importer::add_height_field(int field) {

@@ -132,6 +132,9 @@ class Importer {
   int add_geom(int g);
   GeomRecord geom(int g) const;
   int add_mesh(int mesh);
+  /// The vertices with the given numbers in the file's mesh; its faces, whose corners they are.
+  void add_vertices(MeshRecord& r, int mesh, const std::vector<int>& ids);
+  void add_faces(MeshRecord& r, int mesh, const std::vector<int>& ids);
   int add_height_field(int field);
   /// The triangles that a ray sees of a geom's mesh or height field.
   int add_ray_mesh(int g);

@@ -215,11 +215,10 @@ int pair_contacts(int kernel) {
       return 2;
     case kPlaneBox:
     case kPlaneCylinder:
+    case kConvexConvex:
       return 4;
     case kPlaneMesh:
       return 3;
-    case kConvexConvex:
-      return 5;
     case kBoxBox:
       return 8;
     case kHeightFieldConvex:
