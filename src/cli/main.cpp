@@ -1,6 +1,7 @@
 // The front end: starts in milliseconds, because it links no LibTorch.
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include <unistd.h>
@@ -21,10 +22,19 @@ std::string usage() {
   return text + "\n`cohort SUBCOMMAND --help` explains one. `cohort --version` prints the version.\n";
 }
 
+/// OpenMP's threads wait for each other by spinning, for 300,000 rounds where they are no more than the cores
+/// (libgomp's manual, GOMP_SPINCOUNT). On cores that other work uses too, the thread that spins holds up the one that
+/// it waits for. A thousand rounds bridge the gap between two operations; then it sleeps. libgomp reads this when it is
+/// loaded.
+void keep_waiting_short() {
+  if (std::getenv("OMP_WAIT_POLICY") == nullptr) ::setenv("GOMP_SPINCOUNT", "1000", 0);
+}
+
 /// Replaces this process by the executable, so that signals reach the work itself.
 [[noreturn]] void become(const std::string& executable, char** arguments) {
   std::string path = sibling(executable);
   arguments[0] = path.data();  // what `ps` shows
+  keep_waiting_short();
   ::execv(path.c_str(), arguments);
   throw Error(format("cannot execute {}: {}", path, std::strerror(errno)));
 }

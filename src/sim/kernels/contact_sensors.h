@@ -1,8 +1,9 @@
 /// Sensors that look at contacts: touch, and the contact sensor with its fields and reductions.
 #pragma once
+#include "sim/kernels/contacts.h"
 #include "sim/kernels/frames.h"
 #include "sim/kernels/rays.h"
-#include "sim/kernels/solver.h"
+#include "sim/kernels/response.h"
 
 namespace cohort::sim {
 
@@ -12,13 +13,13 @@ template <class L>
 COHORT_LANE void contact_force(const Group& g, typename L::Ptr piece, typename L::V* force, typename L::V* torque,
                                typename L::V* local = nullptr) {
   using V = typename L::V;
-  GroupResponse<V> r{};
-  respond<L>(g, piece, r);
+  V rows[kMaxDim];
+  forces_of<L>(g, piece, rows);
   V frame[9];
   read<9>(frame, piece + (layout_of(g).size + KeptContact::kFrame));
   for (int i = 0; i < 3; ++i) force[i] = torque[i] = V(0.0f);
   for (int k = 0; k < 6; ++k) {
-    const V f = k < g.dim ? r.force[k] : V(0.0f);
+    const V f = k < g.dim ? rows[k] : V(0.0f);
     if (local) local[k] = f;
     if (k >= g.dim) continue;
     V* const to = k < 3 ? force : torque;
@@ -41,8 +42,8 @@ COHORT_KERNEL typename L::V touch(const ModelView& m, Workspace<L>& w, Constrain
     if (match == 0) continue;
     const auto piece = c.pool + g.at;
     const auto kept = piece + layout_of(g).size;
-    GroupResponse<V> r{};
-    respond<L>(g, piece, r);
+    V force[kMaxDim];
+    forces_of<L>(g, piece, force);
     V p[3], d[3], from[3];
     reference_point<L>(m, w, m.geom[m.pair[g.pair].geom2].body, from);
     for (int i = 0; i < 3; ++i) {
@@ -51,8 +52,8 @@ COHORT_KERNEL typename L::V touch(const ModelView& m, Workspace<L>& w, Constrain
     }
     rotate_back(p, rot, p);
     rotate_back(d, rot, d);
-    const auto counts = (r.force[0] > V(0.0f)) & (ray_shape(s.shape, s.size, p, d) >= V(0.0f));
-    sum += select(counts, r.force[0], V(0.0f));
+    const auto counts = (force[0] > V(0.0f)) & (ray_shape(s.shape, s.size, p, d) >= V(0.0f));
+    sum += select(counts, force[0], V(0.0f));
   }
   return sum;
 }

@@ -124,14 +124,33 @@ COHORT_KERNEL void multiply_symmetric(int n, Pattern p, typename L::Ptr a, typen
   using V = typename L::V;
   for (int i = 0; i < n; ++i) {
     const auto row = a + triangle(i, 0);
+    const int* cols = p.cols + p.start[i];
+    const int count = p.start[i + 1] - 1 - p.start[i];
     const V xi = x[i];
     V s = row[i] * xi;
-    for (int k = p.start[i]; k < p.start[i + 1] - 1; ++k) {
-      const int j = p.cols[k];
-      s = fma(row[j], x[j], s);
-      y[j] = fma(row[j], xi, y[j]);
+    if (i + 1 == n || !extends_row_before(p, i + 1)) {
+      for (int k = 0; k < count; ++k) {
+        const int j = cols[k];
+        const V entry = row[j];
+        s = fma(entry, x[j], s);
+        y[j] = fma(entry, xi, y[j]);
+      }
+      y[i] = s;
+      continue;
     }
-    y[i] = s;
+    const auto after = a + triangle(i + 1, 0);
+    const V xa = x[i + 1], between = after[i];
+    V sa = after[i + 1] * xa;
+    for (int k = 0; k < count; ++k) {
+      const int j = cols[k];
+      const V entry = row[j], entry_after = after[j], xj = x[j];
+      s = fma(entry, xj, s);
+      sa = fma(entry_after, xj, sa);
+      y[j] = fma(entry_after, xa, fma(entry, xi, y[j]));
+    }
+    y[i] = fma(between, xa, s);
+    y[i + 1] = fma(between, xi, sa);
+    ++i;
   }
 }
 

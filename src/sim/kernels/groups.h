@@ -14,6 +14,10 @@ enum GroupKind : int {
   kGroupElliptic = 4,    ///< contact: normal and tangential rows, one cone
 };
 
+/// Offsets inside a group's piece of the pool, in values per lane.
+struct GroupLayout {
+  int jacobian, weight, aref, jar, jv, size;  ///< (dim, dofs); (weights); (edges) each
+};
 /// What a group's lanes share. Its numbers lie in Constraints::pool from `at` on: see GroupLayout.
 struct Group {
   int kind, dim, dofs, first_dof;  ///< dim: rows of the Jacobian
@@ -26,12 +30,9 @@ struct Group {
   int fits;               ///< the inertia matrix has an entry for every two of its dofs
   int own = 0;            ///< contacts: where in the piece the lanes' friction and mu are, or 0: friction and mu hold
   unsigned lanes = ~0u;   ///< bits of the lanes where it weighs anything; for the others it adds zeros
+  GroupLayout layout{};   ///< of its piece; open_group sets it
 };
 
-/// Offsets inside a group's piece of the pool, in values per lane.
-struct GroupLayout {
-  int jacobian, weight, aref, jar, jv, size;  ///< (dim, dofs); (weights); (edges) each
-};
 /// Rows that are weighed one by one, or 1: all alike.
 COHORT_LANE int weights_of(int kind, int dim) {
   return kind == kGroupElliptic || kind == kGroupEquality ? dim : 1;
@@ -146,8 +147,8 @@ COHORT_LANE typename L::V cone_share(const Group& g, typename L::Ptr piece) {
 }
 
 /// From the Jacobian's rows to the constraint's: pyramid edges are normal +- friction * tangent.
-template <class L>
-COHORT_LANE void to_edges(const Group& g, typename L::Ptr piece, const typename L::V* rows, typename L::V* edges) {
+template <class L, class Edges>
+COHORT_LANE void to_edges(const Group& g, typename L::Ptr piece, const typename L::V* rows, Edges edges) {
   using V = typename L::V;
   if (g.kind == kGroupPyramid) {
     for (int k = 1; k < g.dim; ++k) {
@@ -176,9 +177,10 @@ COHORT_LANE void jacobian_times(const ModelView& m, const Group& g, typename L::
   }
 }
 
-template <class L>
+/// The group's rows times x, to edges[0 ..].
+template <class L, class Edges>
 COHORT_LANE void edges_of(const ModelView& m, const Group& g, typename L::Ptr jacobian, typename L::Ptr x,
-                          typename L::V* edges) {
+                          Edges edges) {
   typename L::V rows[kMaxDim];
   if (g.dim == 1) {
     jacobian_times<L, 1>(m, g, jacobian, x, rows);
@@ -195,6 +197,7 @@ template <class L>
 COHORT_LANE typename L::Ptr open_group(const Group& g, Constraints<L>& c, int extra = 0) {
   c.group[c.count] = g;
   c.group[c.count].at = c.pool_used;
+  c.group[c.count].layout = layout_of(g);
   const auto piece = c.pool + c.pool_used;
   c.pool_used += layout_of(g).size + extra;
   ++c.count;

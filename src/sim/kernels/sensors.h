@@ -4,7 +4,7 @@
 #include "sim/kernels/contact_sensors.h"
 #include "sim/kernels/frames.h"
 #include "sim/kernels/rays.h"
-#include "sim/kernels/solver.h"
+#include "sim/kernels/response.h"
 #include "sim/kernels/tendon_forces.h"
 
 namespace cohort::sim {
@@ -127,10 +127,10 @@ COHORT_KERNEL void interaction_force(const ModelView& m, Workspace<L>& w, Constr
       outside(p, from, F, T, match < 0);
     } else {
       const EqualityRecord& e = m.equality[-2 - g.pair];
-      GroupResponse<V> r{};
-      respond<L>(g, piece, r);
-      for (int i = 0; i < 3; ++i) F[i] = r.force[i], T[i] = V(0.0f);
-      if (g.dim == 6) weld_torque<L>(w, m.frame[e.frame1], m.frame[e.frame2], e.torque_scale, r.force + 3, T);
+      V force[kMaxDim] = {};
+      forces_of<L>(g, piece, force);
+      for (int i = 0; i < 3; ++i) F[i] = force[i], T[i] = V(0.0f);
+      if (g.dim == 6) weld_torque<L>(w, m.frame[e.frame1], m.frame[e.frame2], e.torque_scale, force + 3, T);
       const FrameRecord& f = m.frame[match > 0 ? e.frame1 : e.frame2];
       frame_pose<L>(w, f, p, rot);
       reference_point<L>(m, w, f.body, from);

@@ -1,6 +1,6 @@
 /// What spatial tendons pull at the links they pass, for force and torque sensors.
 #pragma once
-#include "sim/kernels/solver.h"
+#include "sim/kernels/response.h"
 #include "sim/kernels/tendons.h"
 
 namespace cohort::sim {
@@ -37,9 +37,9 @@ COHORT_KERNEL void tendon_forces(const ModelView& m, Workspace<L>& w, Constraint
   for (int k = 0; k < c.count; ++k) {
     const Group& g = c.group[k];
     if (g.pair != -1 || g.dofs == 0 || g.edges != 1) continue;
-    GroupResponse<V> r{};
-    respond<L>(g, c.pool + g.at, r);
-    const V force = r.force[0];
+    V rows[kMaxDim];
+    forces_of<L>(g, c.pool + g.at, rows);
+    const V force = rows[0];
     // A group's list of dofs is its record's own.
     for (int i = 0; i < m.nfriction && g.kind == kGroupFriction; ++i) {
       const FrictionRecord& f = m.friction[i];

@@ -1,0 +1,216 @@
+/// Newton's second derivatives: the inertia matrix and what every group of constraint rows adds, with the pattern of
+/// columns that the factor needs.
+#pragma once
+#include "sim/kernels/factor.h"
+#include "sim/kernels/response.h"
+
+namespace cohort::sim {
+
+/// Workspace of the solver (nv each, hessian: triangle).
+template <class L>
+struct SolverSpace {
+  typename L::Ptr Ma, grad, search, Mv, hessian, grad_old, precond, precond_old;
+  int* cols;                 ///< nv (nv + 1) / 2
+  int* start;                ///< nv + 1
+  unsigned long long* bits;  ///< nv * words
+};
+
+/// Of a word that is not zero.
+COHORT_LANE int highest_bit(unsigned long long word) {
+#if defined(__CUDA_ARCH__)
+  return 63 - __clzll(static_cast<long long>(word));
+#else
+  return 63 - __builtin_clzll(word);
+#endif
+}
+COHORT_LANE int lowest_bit(unsigned long long word) {
+#if defined(__CUDA_ARCH__)
+  return __ffsll(static_cast<long long>(word)) - 1;
+#else
+  return __builtin_ctzll(word);
+#endif
+}
+
+/// Groups across branches that weigh in a lane of `live`: what the Hessian's pattern is made from.
+template <class L>
+COHORT_LANE int groups_across(Constraints<L>& c, unsigned live) {
+  int count = 0;
+  for (int k = 0; k < c.count; ++k) count += !c.group[k].fits && (c.group[k].lanes & live) != 0;
+  return count;
+}
+
+/// Columns of the Hessian's rows for the live lanes: the inertia matrix's, those that groups across branches need, and
+/// the factor's fill-in.
+template <class L>
+COHORT_KERNEL Pattern hessian_pattern(const ModelView& m, Constraints<L>& c, SolverSpace<L>& s, unsigned live) {
+  if (groups_across<L>(c, live) == 0) return {m.pattern, m.pattern_start};
+  using Word = unsigned long long;
+  const int words = (m.nv + 63) / 64;
+  for (int i = 0; i < m.nv * words; ++i) s.bits[i] = 0;
+  for (int i = 0; i < m.nv; ++i) {
+    for (int k = m.pattern_start[i]; k < m.pattern_start[i + 1]; ++k) {
+      s.bits[i * words + m.pattern[k] / 64] |= Word{1} << (m.pattern[k] % 64);
+    }
+  }
+  for (int k = 0; k < c.count; ++k) {
+    const Group& g = c.group[k];
+    if (g.fits || (g.lanes & live) == 0) continue;
+    // All of its columns in its last row: eliminating that couples them.
+    const int* dofs = m.row_dof + g.first_dof;
+    int last = dofs[0];
+    for (int a = 1; a < g.dofs; ++a) last = dofs[a] > last ? dofs[a] : last;
+    for (int a = 0; a < g.dofs; ++a) s.bits[last * words + dofs[a] / 64] |= Word{1} << (dofs[a] % 64);
+  }
+  // Eliminating row i couples all of its columns. It is enough to hand them to the last of these rows: which hands them
+  // on (the elimination tree; Davis 2006, section 4.1).
+  for (int i = m.nv - 1; i > 0; --i) {
+    s.bits[i * words + i / 64] &= ~(Word{1} << (i % 64));
+    int last = words - 1;
+    while (last >= 0 && s.bits[i * words + last] == 0) --last;
+    if (last < 0) continue;
+    const int j = 64 * last + highest_bit(s.bits[i * words + last]);
+    for (int k = 0; k <= last; ++k) s.bits[j * words + k] |= s.bits[i * words + k];
+  }
+  int used = 0;
+  for (int i = 0; i < m.nv; ++i) {
+    s.start[i] = used;
+    for (int k = 0; k < words; ++k) {
+      for (Word left = s.bits[i * words + k]; left != 0; left &= left - 1) s.cols[used++] = 64 * k + lowest_bit(left);
+    }
+    if (i > 0) s.cols[used++] = i;
+  }
+  s.start[m.nv] = used;
+  return {s.cols, s.start};
+}
+
+/// hessian += J' weight J of a group with kDim rows: one, or a pyramid's, which couple the normal with each tangent
+/// only. Two rows of the Hessian at a time share what they read. Sums in add_any_curvature's order. kRising: the dofs
+/// rise, as contacts' do.
+template <class L, int kDim, bool kRising>
+COHORT_LANE void add_curvature(const Group& g, const int* dofs, typename L::Ptr jacobian, const typename L::V* weight,
+                               typename L::Ptr hessian) {
+  using V = typename L::V;
+  const V zero(0.0f);
+  const int n = g.dofs;
+  V W[kDim], diagonal[kDim];
+  for (int i = 0; i < kDim; ++i) W[i] = weight[i * kDim], diagonal[i] = weight[i * kDim + i];
+  const auto weigh = [&](int a, V* t) {
+    V J[kDim];
+    for (int i = 0; i < kDim; ++i) J[i] = jacobian[i * n + a];
+    t[0] = W[0] * J[0];
+    for (int i = 1; i < kDim; ++i) t[0] = fma(W[i], J[i], t[0]);
+    for (int i = 1; i < kDim; ++i) t[i] = fma(diagonal[i], J[i], W[i] * J[0]);
+  };
+  const auto times = [&](const V* J, const V* t) {
+    V sum = zero;
+    for (int i = 0; i < kDim; ++i) sum = fma(J[i], t[i], sum);
+    return sum;
+  };
+  const auto add = [&](typename L::Ptr row, int a, int b, V sum) {
+    const int y = dofs[b];
+    if (kRising) {
+      row[y] = row[y] + sum;
+      return;
+    }
+    const int x = dofs[a];
+    const auto entry = x >= y ? row + y : hessian + triangle(y, x);
+    // A row that names one dof twice adds both products.
+    entry[0] = entry[0] + (x == y && a != b ? sum + sum : sum);
+  };
+  int a = 0;
+  for (; a + 1 < n; a += 2) {
+    V t1[kDim], t2[kDim], J[kDim];
+    weigh(a, t1);
+    weigh(a + 1, t2);
+    const auto row1 = hessian + triangle(dofs[a], 0), row2 = hessian + triangle(dofs[a + 1], 0);
+    for (int b = 0; b <= a; ++b) {
+      for (int i = 0; i < kDim; ++i) J[i] = jacobian[i * n + b];
+      add(row1, a, b, times(J, t1));
+      add(row2, a + 1, b, times(J, t2));
+    }
+    for (int i = 0; i < kDim; ++i) J[i] = jacobian[i * n + a + 1];
+    add(row2, a + 1, a + 1, times(J, t2));
+  }
+  if (a == n) return;
+  V t[kDim];
+  weigh(a, t);
+  const auto row = hessian + triangle(dofs[a], 0);
+  for (int b = 0; b <= a; ++b) {
+    V J[kDim];
+    for (int i = 0; i < kDim; ++i) J[i] = jacobian[i * n + b];
+    add(row, a, b, times(J, t));
+  }
+}
+
+/// The same for any group; fills in the upper triangle of `weight`.
+template <class L>
+COHORT_LANE void add_any_curvature(const Group& g, const int* dofs, typename L::Ptr piece, typename L::V* weight,
+                                   typename L::Ptr hessian) {
+  using V = typename L::V;
+  for (int i = 0; i < g.dim; ++i) {
+    for (int j = 0; j < i; ++j) weight[j * g.dim + i] = weight[i * g.dim + j];
+  }
+  for (int a = 0; a < g.dofs; ++a) {
+    V t[kMaxDim];
+    for (int i = 0; i < g.dim; ++i) {
+      // A pyramid couples the normal with each tangent only, an equality no two rows.
+      V sum = weight[i * g.dim] * piece[a];
+      if (g.kind == kGroupEquality) {
+        if (i > 0) sum = weight[i * g.dim + i] * piece[i * g.dofs + a];
+      } else if (g.kind == kGroupPyramid) {
+        if (i > 0) {
+          sum = fma(weight[i * g.dim + i], piece[i * g.dofs + a], sum);
+        } else {
+          for (int j = 1; j < g.dim; ++j) sum = fma(weight[j], piece[j * g.dofs + a], sum);
+        }
+      } else {
+        for (int j = 1; j < g.dim; ++j) sum = fma(weight[i * g.dim + j], piece[j * g.dofs + a], sum);
+      }
+      t[i] = sum;
+    }
+    for (int b = 0; b <= a; ++b) {
+      V sum(0.0f);
+      for (int i = 0; i < g.dim; ++i) sum = fma(piece[i * g.dofs + b], t[i], sum);
+      const int x = dofs[a], y = dofs[b];
+      const auto entry = hessian + (x >= y ? triangle(x, y) : triangle(y, x));
+      // A row that names one dof twice adds both products.
+      entry[0] = entry[0] + (x == y && a != b ? sum + sum : sum);
+    }
+  }
+}
+
+/// For the live lanes: s.hessian := M + J' W J with the pattern's entries. What the others hold there means nothing.
+template <class L>
+COHORT_KERNEL void assemble_hessian(const ModelView& m, Workspace<L>& w, Constraints<L>& c, SolverSpace<L>& s,
+                                    Pattern p, typename L::M live) {
+  using V = typename L::V;
+  const unsigned live_bits = lane_bits(live);
+  for (int i = 0; i < m.nv; ++i) {
+    const auto row = s.hessian + triangle(i, 0), mass = w.mass + triangle(i, 0);
+    const int first = m.pattern_start[i], last = m.pattern_start[i + 1];
+    if (p.start[i + 1] - p.start[i] != last - first) {
+      for (int k = p.start[i]; k < p.start[i + 1]; ++k) row[p.cols[k]] = V(0.0f);
+    }
+    for (int k = first; k < last; ++k) row[m.pattern[k]] = mass[m.pattern[k]];
+  }
+  for (int k = 0; k < c.count; ++k) {
+    const Group& g = c.group[k];
+    if ((g.lanes & live_bits) == 0) continue;
+    const auto piece = c.pool + g.at;
+    const int* dofs = m.row_dof + g.first_dof;
+    V weight[kMaxDim * kMaxDim];
+    curvature_of<L>(g, piece, weight);
+    V heaviest = weight[0];
+    for (int i = 1; i < g.dim; ++i) heaviest = max(heaviest, weight[i * g.dim + i]);
+    if (!any(live & (heaviest > V(0.0f)))) continue;
+    if (g.dim == 1) {
+      add_curvature<L, 1, false>(g, dofs, piece, weight, s.hessian);
+    } else if (g.dim == 3 && g.kind == kGroupPyramid) {
+      add_curvature<L, 3, true>(g, dofs, piece, weight, s.hessian);
+    } else {
+      add_any_curvature<L>(g, dofs, piece, weight, s.hessian);
+    }
+  }
+}
+
+}  // namespace cohort::sim
