@@ -7,8 +7,11 @@
 
 #include "cli/model_survey.h"
 #include "cli/subcommand.h"
+#include "cli/unknown_arguments.h"
 #include "core/error.h"
 #include "sim/compile.h"
+#include "sim/cpu/engine.h"
+#include "sim/host_memory.h"
 #include "sim/mujoco/engine.h"
 
 namespace cohort::cli {
@@ -19,12 +22,7 @@ const char* joint_name(sim::JointType type) {
   return kNames[static_cast<int>(type)];
 }
 
-int describe(const std::string& file, const std::string& compile_to, bool verbose) {
-  const bool urdf = file.ends_with(".urdf");
-  const sim::EntityDeclaration entity{"model",
-                                      urdf ? sim::Morph(sim::Urdf{.file = file}) : sim::Morph(sim::Mjcf{file})};
-  const sim::CompiledScene scene = sim::compile_scene(std::span(&entity, 1), {}, {});
-  const sim::ModelInfo m = sim::describe_mjb(scene.mjb);
+void print(const sim::ModelInfo& m, bool verbose) {
   std::puts(format("{}: {} links, {} joints, {} coordinates, {} dofs, {} actuators with {} controls, {} geoms, {} "
                    "sensors, {} keyframes",
                    m.name, m.links.size() - 1, m.joints.size(), m.nq, m.nv, m.actuators.size(), m.nu, m.geoms.size(),
@@ -32,7 +30,6 @@ int describe(const std::string& file, const std::string& compile_to, bool verbos
                 .c_str());
   std::puts(
       format("timestep {} s, integrator {}, solver {}, {} cones", m.timestep, m.integrator, m.solver, m.cone).c_str());
-  for (const std::string& warning : scene.warnings) std::puts(format("warning: {}", warning).c_str());
   if (verbose) {
     for (const sim::JointInfo& j : m.joints) {
       std::puts(format("  joint {:<24} {:<6} qpos {:>3} dof {:>3}{}", j.name, joint_name(j.type), j.qpos, j.dof,
@@ -45,15 +42,57 @@ int describe(const std::string& file, const std::string& compile_to, bool verbos
                     .c_str());
     }
   }
+}
+
+/// Bytes of an environment on a CPU by part, and how many fit.
+void print_memory(sim::Model model) {
+  const sim::MemoryPlan plan = sim::make_cpu_engine(std::move(model), 1, {})->memory();
+  std::string parts;
+  for (const sim::MemoryPlan::Part& part : plan.parts) {
+    parts += format("{}{} {:.0f}", parts.empty() ? "" : ", ", part.name, part.bytes);
+  }
+  const double each = plan.bytes_per_environment();
+  std::puts(format("memory: {:.0f} bytes per environment ({}), {} per thread; {:.0f} environments fit here now", each,
+                   parts, format_bytes(plan.fixed_bytes), (sim::available_host_memory() - plan.fixed_bytes) / each)
+                .c_str());
+}
+
+/// A model that `--compile` or a scene wrote.
+int describe_compiled(const std::string& file, bool verbose) {
+  sim::Model model = sim::load_model(file);
+  const sim::ModelInfo m = model.info;
+  print(m, verbose);
+  print_memory(std::move(model));
+  for (const sim::EntityInfo& e : m.entities) {
+    std::puts(format("entity {}: {} links, {} geoms", e.name, e.links.size(), e.geoms.size()).c_str());
+  }
+  std::puts("compiled for the engine batched: `cohort simulate` runs it without MuJoCo's files");
+  return 0;
+}
+
+int describe(const std::string& file, const std::string& compile_to, bool verbose) {
+  if (!compile_to.empty() && !compile_to.ends_with(".cohort")) {
+    throw UsageError(format("--compile {}: the file ends in .cohort", compile_to));
+  }
+  if (file.ends_with(".cohort")) {
+    if (!compile_to.empty()) throw UsageError(format("--compile: {} is compiled already", file));
+    return describe_compiled(file, verbose);
+  }
+  const bool urdf = file.ends_with(".urdf");
+  const sim::EntityDeclaration entity{"model",
+                                      urdf ? sim::Morph(sim::Urdf{.file = file}) : sim::Morph(sim::Mjcf{file})};
+  const sim::CompiledScene scene = sim::compile_scene(std::span(&entity, 1), {}, {});
+  const sim::ModelInfo m = sim::describe_mjb(scene.mjb);
+  print(m, verbose);
+  for (const std::string& warning : scene.warnings) std::puts(format("warning: {}", warning).c_str());
   const std::vector<sim::Unsupported> missing = sim::find_unsupported(scene.mjb);
   if (missing.empty()) {
     std::puts("engine batched: runs it");
+    print_memory(sim::import_model(scene.mjb));
   } else {
     std::puts(format("engine batched: does not run it (engine mujoco does): {}", sim::to_string(missing)).c_str());
   }
   if (!compile_to.empty()) {
-    if (!compile_to.ends_with(".cohort"))
-      throw UsageError(format("--compile {}: the file ends in .cohort", compile_to));
     sim::save_model(sim::import_model(scene.mjb), compile_to);
     std::puts(format("compiled to {}", compile_to).c_str());
   }
@@ -64,7 +103,9 @@ int run_model(const std::vector<std::string>& arguments) {
   std::string file, compile_to;
   bool verbose = false, compare = false;
   CLI::App app("Says what a model holds and whether the batched engine runs it.", "cohort model");
-  app.add_option("MODEL", file, "MJCF or URDF file; a folder: a table of all models below it")->required();
+  app.add_option("MODEL", file,
+                 "MJCF or URDF file, or a compiled .cohort model; a folder: a table of all models below it")
+      ->required();
   app.add_flag("-v,--verbose", verbose, "joints and actuators one by one");
   app.add_flag("--compare", compare, "with a folder: run each model beside MuJoCo and print how far they part");
   app.add_option("--compile", compile_to,
@@ -75,6 +116,8 @@ int run_model(const std::vector<std::string>& arguments) {
   } catch (const CLI::CallForHelp&) {
     std::puts(app.help().c_str());
     return 0;
+  } catch (const CLI::ExtrasError&) {
+    throw UsageError(format("{}; see `cohort model --help`", unknown_arguments(app)));
   } catch (const CLI::ParseError& e) {
     throw UsageError(format("{}; see `cohort model --help`", e.what()));
   }

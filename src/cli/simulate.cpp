@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "cli/subcommand.h"
+#include "cli/unknown_arguments.h"
 #include "core/devices.h"
 #include "core/error.h"
 #include "core/files.h"
@@ -69,12 +70,15 @@ int report_trouble(sim::Scene& scene) {
 
 void hold_present_position(sim::Scene& scene) {
   const sim::ModelInfo& m = scene.info();
+  bool any = false;
   const std::vector<float> q = scene.get_dofs_position({}, {0});
   for (const sim::ActuatorInfo& a : m.actuators) {
     if (a.kind == sim::ActuatorInfo::Kind::kPosition && a.gear == 1) {
       scene.control_dofs_position(std::vector<float>{q[static_cast<std::size_t>(a.dof)]}, {a.dof});
+      any = true;
     }
   }
+  if (!any) log::warning("--control hold: the model has no position actuator, so nothing holds it");
 }
 
 double mean(const ArrayView& view) {
@@ -151,17 +155,32 @@ int simulate(const SimulateSettings& s) {
     recorder->save();
     log::info("recorded to {}", s.record);
   }
-  const double steps = static_cast<double>(std::max<std::int64_t>(1, s.steps));
-  log::info(
-      "{:.0f} steps/s in physics ({} environments x {} steps in {:.3f} s), {:.2f} contacts and {:.2f} solver "
-      "iterations per step",
-      s.n_envs * steps / computing, s.n_envs, s.steps, computing, contacts / steps, iterations / steps);
   const int stopped = report_trouble(scene);
+  const double steps = static_cast<double>(s.steps);
+  if (s.steps > 0) {
+    log::info(
+        "{:.0f} steps/s in physics ({} environments x {} steps in {:.3f} s), {:.2f} contacts and {:.2f} solver "
+        "iterations per step, {} environments stopped",
+        s.n_envs * steps / computing, s.n_envs, s.steps, computing, contacts / steps, iterations / steps, stopped);
+  }
   if (!s.summary.empty()) {
     write_file_atomically(s.summary, format("{} {} {} {} {}", s.n_envs * steps, computing, contacts * s.n_envs,
                                             iterations * s.n_envs, stopped));
   }
   return 0;
+}
+
+/// What the engine would not look at is an error, not ignored.
+void check_together(const SimulateSettings& s) {
+  if (s.engine == "mujoco" && s.lanes != "auto") {
+    throw UsageError(format("--lanes {}: the engine mujoco has no lanes; take it away, or --engine batched", s.lanes));
+  }
+  if (s.fixed_base && !s.model.ends_with(".urdf")) {
+    throw UsageError(format("--fixed-base: {} is no URDF file; an MJCF file says itself what is fixed", s.model));
+  }
+  if (!s.record.empty() && !s.record.ends_with(".npz") && !s.record.ends_with(".csv")) {
+    throw UsageError(format("--record {}: a recording ends in .npz or .csv", s.record));
+  }
 }
 
 /// "0,1,3" into its items; throws UsageError for an empty or repeated one.
@@ -276,10 +295,15 @@ int run_simulate(const std::vector<std::string>& arguments) {
   app.add_option("--first-env", s.first_env, "global id of the first environment")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  app.add_option("--timestep", s.timestep, "s; the model's when not given")->check(CLI::PositiveNumber);
-  app.add_option("--devices", s.devices,
-                 "0,1,...: a process for each, with a share of the environments; with --backend cpu only their number "
-                 "counts; a recording gets the process' number before its suffix");
+  app.add_option("--timestep", s.timestep, "s; the model's when not given")->check([](const std::string& text) {
+    char* end = nullptr;
+    const double value = std::strtod(text.c_str(), &end);
+    return *end == 0 && value > 0 && value < 1e3 ? "" : format("{} is no timestep: seconds, above zero", text);
+  });
+  const CLI::Option* devices_option = app.add_option(
+      "--devices", s.devices,
+      "0,1,...: a process for each, with a share of the environments; with --backend cpu only their number "
+      "counts; a recording gets the process' number before its suffix");
   app.add_option("--summary", s.summary, "")->group("");
   app.add_flag("--fixed-base", s.fixed_base, "URDF: the base link is part of the world");
   try {
@@ -288,14 +312,17 @@ int run_simulate(const std::vector<std::string>& arguments) {
   } catch (const CLI::CallForHelp&) {
     std::puts(app.help().c_str());
     return 0;
+  } catch (const CLI::ExtrasError&) {
+    throw UsageError(format("{}; see `cohort simulate --help`", unknown_arguments(app)));
   } catch (const CLI::ParseError& e) {
     throw UsageError(format("{}; see `cohort simulate --help`", e.what()));
   }
+  check_together(s);
   if (!s.summary.empty()) {
     take_share(s);
     return simulate(s);
   }
-  if (s.devices.empty()) return simulate(s);
+  if (devices_option->count() == 0) return simulate(s);
   const std::vector<std::string> devices = split_devices(s.devices);
   // What the processes are told: everything but --devices.
   std::vector<std::string> rest;

@@ -1,5 +1,6 @@
 /// The interface behind which the engines stand: state as array views, a step, a reset.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -66,6 +67,16 @@ struct MemoryPlan {
   double total(int n_envs) const { return fixed_bytes + bytes_per_environment() * n_envs; }
 };
 
+/// A contact of an environment.
+struct Contact {
+  int geom1 = 0, geom2 = 0;  ///< of the file
+  int link1 = 0, link2 = 0;
+  double distance = 0;                    ///< m, below zero where the geoms overlap
+  std::array<double, 3> pos{0, 0, 0};     ///< m, in the world, between the surfaces
+  std::array<double, 3> normal{0, 0, 0};  ///< from geom1 to geom2
+  std::array<double, 3> force{0, 0, 0};   ///< N, in the world, on geom2's link; the opposite acts on geom1's
+};
+
 /// What a caller does with a field in host memory.
 enum class Access { kRead, kWrite };
 
@@ -99,12 +110,18 @@ class Engine {
   /// Per-environment values of a parameter, initialised from the model on first use. After writing, call
   /// commit_parameters().
   virtual ArrayView parameter(Parameter parameter) = 0;
-  virtual void commit_parameters() = 0;
+  /// The model's own values of a parameter, (size), whatever the environments have.
+  virtual std::vector<float> model_values(Parameter parameter) const = 0;
+  /// envs: those whose values have changed since the last time; empty: any may have.
+  virtual void commit_parameters(std::span<const std::int32_t> envs = {}) = 0;
 
   /// The whole state of every environment as bytes; loading them into an engine of the same kind, model and n_envs
   /// continues bit for bit. load_state throws Error when the bytes do not fit, and then changes nothing.
   virtual std::vector<std::uint8_t> save_state() = 0;
   virtual void load_state(std::span<const std::uint8_t> bytes) = 0;
+
+  /// The contacts of the present state of one environment, in the order of their pairs.
+  virtual std::vector<Contact> contacts(int env) = 0;
 
   virtual MemoryPlan memory() const = 0;
   /// Why an environment has kStatusEngineError; "" otherwise.

@@ -93,6 +93,7 @@ template <class Action, class T>
 requires std::is_same_v<std::remove_const_t<T>, JointInfo>
 void visit(Action& io, T& x) {
   io(x.name), io(x.type), io(x.link), io(x.qpos), io(x.dof), io(x.limited), io(x.range);
+  io(x.axis), io(x.pos);
 }
 template <class Action, class T>
 requires std::is_same_v<std::remove_const_t<T>, ActuatorInfo>
@@ -115,6 +116,12 @@ void visit(Action& io, T& x) {
   io(x.name), io(x.time), io(x.qpos), io(x.qvel), io(x.act), io(x.ctrl), io(x.mocap_pos), io(x.mocap_quat);
 }
 
+template <class Action, class T>
+requires std::is_same_v<std::remove_const_t<T>, EntityInfo>
+void visit(Action& io, T& x) {
+  io(x.name), io(x.links), io(x.geoms);
+}
+
 /// Every member of a model, in the order of the file.
 template <class Action, class T>
 requires std::is_same_v<std::remove_const_t<T>, Model>
@@ -122,7 +129,7 @@ void visit(Action& io, T& m) {
   auto& i = m.info;
   io(i.name), io(i.nq), io(i.nv), io(i.nu), io(i.na), io(i.nmocap), io(i.nsensordata), io(i.timestep);
   io(i.integrator), io(i.solver), io(i.cone), io(i.links), io(i.joints), io(i.actuators), io(i.sensors), io(i.geoms);
-  io(i.keyframes), io(i.qpos0), io(i.mocap_pos0), io(i.mocap_quat0);
+  io(i.keyframes), io(i.entities), io(i.qpos0), io(i.mocap_pos0), io(i.mocap_quat0);
   io(m.sizes), io(m.body), io(m.joint), io(m.dof), io(m.pattern), io(m.pattern_start), io(m.link), io(m.limit),
       io(m.friction), io(m.wrap);
   io(m.tendon), io(m.actuator), io(m.geom), io(m.pair), io(m.row_dof), io(m.row_sign), io(m.equality), io(m.qpos0),

@@ -51,4 +51,23 @@ std::vector<int> ModelInfo::joint_of_dof() const {
   return owner;
 }
 
+std::uint64_t ModelInfo::fingerprint() const {
+  // FNV-1a over a text of everything: told apart, not kept secret.
+  std::string text =
+      format("{} {} {} {} {} {} {} {} {} {}", nq, nv, nu, na, nmocap, nsensordata, timestep, integrator, solver, cone);
+  const auto add = [&text](const auto&... parts) { ((text += format(" {}", parts)), ...); };
+  for (const LinkInfo& l : links) add(l.name, l.parent, l.first_dof, l.dof_count, l.mocap, l.mass);
+  for (const JointInfo& j : joints) {
+    add(j.name, static_cast<int>(j.type), j.link, j.limited, j.range[0], j.range[1]);
+    for (std::size_t i = 0; i < 3; ++i) add(j.axis[i], j.pos[i]);
+  }
+  for (const ActuatorInfo& a : actuators) add(a.name, static_cast<int>(a.kind), a.dof, a.gear, a.range[0], a.range[1]);
+  for (const SensorInfo& s : sensors) add(s.name, s.type, s.address, s.size);
+  for (const GeomInfo& g : geoms) add(g.name, g.type, g.link);
+  for (const double q : qpos0) add(q);
+  std::uint64_t hash = 14695981039346656037ull;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
+  return hash;
+}
+
 }  // namespace cohort::sim

@@ -2,6 +2,7 @@
 /// engine runs it. Plain data; made from MuJoCo's model once and saved with ours.
 #pragma once
 #include <array>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@ struct JointInfo {
   int link = 0, qpos = 0, dof = 0;
   bool limited = false;
   std::array<double, 2> range{0, 0};
+  std::array<double, 3> axis{0, 0, 1}, pos{0, 0, 0};  ///< in the link's frame
 };
 struct ActuatorInfo {
   /// What control_dofs_* may use this actuator for.
@@ -52,6 +54,12 @@ struct KeyframeInfo {
   std::vector<double> qpos, qvel, act, ctrl, mocap_pos, mocap_quat;
 };
 
+/// An entity of the scene that the model was compiled from.
+struct EntityInfo {
+  std::string name;
+  std::vector<int> links, geoms;
+};
+
 struct ModelInfo {
   std::string name;
   int nq = 0, nv = 0, nu = 0, na = 0, nmocap = 0, nsensordata = 0;
@@ -63,6 +71,7 @@ struct ModelInfo {
   std::vector<SensorInfo> sensors;
   std::vector<GeomInfo> geoms;
   std::vector<KeyframeInfo> keyframes;
+  std::vector<EntityInfo> entities;  ///< of a model that a scene saved
   std::vector<double> qpos0;
   std::vector<double> mocap_pos0, mocap_quat0;
 
@@ -76,6 +85,8 @@ struct ModelInfo {
 
   /// Joint of each dof, (nv).
   std::vector<int> joint_of_dof() const;
+  /// A number of the names, types, sizes and default state: two models that differ in one of them differ in it.
+  std::uint64_t fingerprint() const;
 };
 
 }  // namespace cohort::sim

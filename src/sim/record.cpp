@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "sim/host_memory.h"
 
 namespace cohort::sim {
 
@@ -94,11 +95,20 @@ StateRecorder::StateRecorder(Scene& scene, std::filesystem::path path, std::int6
     : scene_(scene), path_(std::move(path)) {
   const std::string ending = path_.extension().string();
   COHORT_THROW_UNLESS(ending == ".npz" || ending == ".csv", "{}: a recording ends in .npz or .csv", path_.string());
+  // Found out now, not after the last step.
+  std::error_code code;
+  const std::filesystem::path folder = path_.has_parent_path() ? path_.parent_path() : std::filesystem::path(".");
+  std::filesystem::create_directories(folder, code);
+  COHORT_THROW_UNLESS(!code && access(folder.c_str(), W_OK) == 0, "{}: the folder {} cannot be written", path_.string(),
+                      folder.string());
+  COHORT_THROW_UNLESS(!std::filesystem::is_directory(path_, code), "{} is a folder", path_.string());
   const ModelInfo& m = scene.info();
   const std::size_t rows = static_cast<std::size_t>(frames) * static_cast<std::size_t>(scene.n_envs());
   const double bytes = static_cast<double>(rows) * 4.0 * (2 + m.nq + m.nv + m.nu);
-  const double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
-  COHORT_THROW_UNLESS(bytes < memory / 2, "recording {} frames of {} environments takes {}; this machine has {}",
+  const double memory = available_host_memory();
+  COHORT_THROW_UNLESS(bytes < memory / 2,
+                      "recording {} frames of {} environments takes {}; this process can get {}: record fewer steps or "
+                      "environments",
                       frames, scene.n_envs(), format_bytes(bytes), format_bytes(memory));
   time_.reserve(rows);
   qpos_.reserve(rows * static_cast<std::size_t>(m.nq));

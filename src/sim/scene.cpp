@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 
+#include "core/config.h"
 #include "core/error.h"
 #include "core/philox.h"
 #include "sim/cpu/engine.h"
@@ -45,6 +46,11 @@ void store(const ArrayView& v, std::int64_t row, std::int64_t column, double val
   }
 }
 
+void need_field(Field field) {
+  COHORT_THROW_UNLESS(field >= Field::kQpos && field < Field::kFieldCount, "there is no field {}: fields are 0 to {}",
+                      static_cast<int>(field), kFieldCount - 1);
+}
+
 }  // namespace
 
 Indices Indices::from_mask(std::span<const std::uint8_t> mask) {
@@ -52,7 +58,9 @@ Indices Indices::from_mask(std::span<const std::uint8_t> mask) {
   for (std::size_t i = 0; i < mask.size(); ++i) {
     if (mask[i]) found.push_back(static_cast<std::int32_t>(i));
   }
-  return Indices(std::move(found));
+  Indices indices(std::move(found));
+  indices.mask_length_ = static_cast<std::int64_t>(mask.size());
+  return indices;
 }
 
 std::vector<std::int32_t> Indices::resolve(int count, const char* what) const {
@@ -61,6 +69,8 @@ std::vector<std::int32_t> Indices::resolve(int count, const char* what) const {
     std::iota(every.begin(), every.end(), 0);
     return every;
   }
+  COHORT_THROW_UNLESS(mask_length_ < 0 || mask_length_ == count, "the {} mask has {} entries: there are {}", what,
+                      mask_length_, count);
   for (std::int32_t i : indices_) {
     COHORT_THROW_UNLESS(i >= 0 && i < count, "{} {} does not exist: there are {}, counted from 0", what, i, count);
   }
@@ -90,6 +100,22 @@ Entity Scene::add_entity(Morph morph, std::string name) {
   }
   declarations_.push_back({std::move(name), std::move(morph)});
   return Entity(this, declarations_.size() - 1);
+}
+
+Entity Scene::entity(const std::string& name) {
+  std::vector<std::string> names;
+  if (built()) {
+    for (const EntityInfo& e : entities_) names.push_back(e.name);
+  } else {
+    for (const EntityDeclaration& e : declarations_) names.push_back(e.name);
+  }
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) {
+    const std::string near = config::nearest(name, names);
+    throw Error(format("the scene has no entity named `{}`{}", name,
+                       near.empty() ? format(" (it has {})", names.size()) : format("; is `{}` meant?", near)));
+  }
+  return Entity(this, static_cast<std::size_t>(found - names.begin()));
 }
 
 int Scene::add_camera(CameraOptions camera) {
@@ -141,33 +167,46 @@ std::unique_ptr<Engine> Scene::make_batched_engine(Model model, int n_envs) cons
 /// What building has in common: the engine exists.
 void Scene::start(std::array<double, 2> env_spacing) {
   spacing_ = env_spacing;
-  const int n_envs = engine_->n_envs();
   find_members();
   find_actuators();
-  const std::size_t nv = at(info().nv);
-  kp_.assign(nv, 0);
-  kv_.assign(nv, 0);
-  force_lower_.assign(nv, -std::numeric_limits<double>::infinity());
-  force_upper_.assign(nv, std::numeric_limits<double>::infinity());
-  mode_.assign(at(n_envs) * nv, DofMode::kForce);
-  target_.assign(at(n_envs) * nv, 0);
 }
 
 void Scene::find_members() {
   const ModelInfo& m = info();
   dof_joint_ = m.joint_of_dof();
-  // The entity of a link is that of its topmost ancestor below the world.
-  std::vector<int> owner(m.links.size(), -1);
-  entity_links_.assign(declarations_.size(), {});
-  entity_dofs_.assign(declarations_.size(), {});
-  for (std::size_t e = 0; e < compiled_.entity_links.size(); ++e) {
-    for (int link : compiled_.entity_links[e]) owner[at(link)] = static_cast<int>(e);
+  entities_ = m.entities;
+  if (!declarations_.empty()) {
+    entities_.clear();
+    // The entity of a link is that of its topmost ancestor below the world; of what lies in the world itself, the one
+    // whose name begins the geom's, or the model file that keeps its names.
+    std::vector<int> owner(m.links.size(), -1);
+    int root = -1;
+    for (std::size_t e = 0; e < declarations_.size(); ++e) {
+      entities_.push_back({declarations_[e].name, {}, {}});
+      for (int link : compiled_.entity_links[e]) owner[at(link)] = static_cast<int>(e);
+      const auto* mjcf = std::get_if<Mjcf>(&declarations_[e].morph);
+      if (root < 0 && mjcf && !mjcf->pose) root = static_cast<int>(e);
+    }
+    for (std::size_t b = 1; b < m.links.size(); ++b) {
+      if (owner[b] < 0) owner[b] = owner[at(m.links[b].parent)];
+      if (owner[b] >= 0) entities_[at(owner[b])].links.push_back(static_cast<int>(b));
+    }
+    for (std::size_t g = 0; g < m.geoms.size(); ++g) {
+      int of = owner[at(m.geoms[g].link)];
+      for (std::size_t e = 0; e < entities_.size() && of < 0; ++e) {
+        const std::string& name = m.geoms[g].name;
+        if (name == entities_[e].name || name.starts_with(entities_[e].name + "/")) of = static_cast<int>(e);
+      }
+      if (of < 0) of = root;
+      if (of >= 0) entities_[at(of)].geoms.push_back(static_cast<int>(g));
+    }
   }
-  for (std::size_t b = 1; b < m.links.size(); ++b) {
-    if (owner[b] < 0) owner[b] = owner[at(m.links[b].parent)];
-    if (owner[b] < 0) continue;
-    entity_links_[at(owner[b])].push_back(static_cast<std::int32_t>(b));
-    for (int d = 0; d < m.links[b].dof_count; ++d) entity_dofs_[at(owner[b])].push_back(m.links[b].first_dof + d);
+  entity_dofs_.assign(entities_.size(), {});
+  for (std::size_t e = 0; e < entities_.size(); ++e) {
+    for (int b : entities_[e].links) {
+      const LinkInfo& link = m.links[at(b)];
+      for (int d = 0; d < link.dof_count; ++d) entity_dofs_[e].push_back(link.first_dof + d);
+    }
   }
 }
 
@@ -175,10 +214,11 @@ void Scene::find_actuators() {
   const ModelInfo& m = info();
   position_actuator_.assign(at(m.nv), -1);
   velocity_actuator_.assign(at(m.nv), -1);
-  for (const ActuatorInfo& a : m.actuators) {
+  for (std::size_t i = 0; i < m.actuators.size(); ++i) {
+    const ActuatorInfo& a = m.actuators[i];
     if (a.dof < 0 || a.gear != 1) continue;
-    if (a.kind == ActuatorInfo::Kind::kPosition) position_actuator_[at(a.dof)] = a.ctrl;
-    if (a.kind == ActuatorInfo::Kind::kVelocity) velocity_actuator_[at(a.dof)] = a.ctrl;
+    if (a.kind == ActuatorInfo::Kind::kPosition) position_actuator_[at(a.dof)] = static_cast<int>(i);
+    if (a.kind == ActuatorInfo::Kind::kVelocity) velocity_actuator_[at(a.dof)] = static_cast<int>(i);
   }
 }
 
@@ -195,6 +235,15 @@ Engine& Scene::engine() {
   return *engine_;
 }
 
+MemoryPlan Scene::memory() const {
+  need_built();
+  MemoryPlan plan = engine_->memory();
+  if (!mode_.empty()) {
+    plan.parts.push_back({"dofs that the scene drives", info().nv * (5.0 * sizeof(float) + sizeof(DofMode))});
+  }
+  return plan;
+}
+
 std::array<double, 2> Scene::environment_offset(int env) const {
   const int side = static_cast<int>(std::ceil(std::sqrt(static_cast<double>(n_envs()))));
   const double middle = 0.5 * (side - 1);
@@ -202,7 +251,11 @@ std::array<double, 2> Scene::environment_offset(int env) const {
 }
 
 void Scene::need_derived() {
-  if (derived_valid_) return;
+  if (!derived_valid_ || handed_out_) forward();
+}
+
+void Scene::forward() {
+  need_built();
   engine_->forward();
   derived_valid_ = true;
 }
@@ -214,17 +267,18 @@ ArrayView Scene::derived(Field field) {
 
 ArrayView Scene::view(Field field) {
   need_built();
+  need_field(field);
   if (field >= Field::kQacc && field <= Field::kSensors) {
     need_derived();
-  } else {
-    // The caller may write through the view.
-    derived_valid_ = false;
+  } else if (field < Field::kQacc) {
+    handed_out_ = true;
   }
   return engine_->view(field);
 }
 
 ArrayView Scene::host_view(Field field) {
   need_built();
+  need_field(field);
   if (field >= Field::kQacc && field <= Field::kSensors) need_derived();
   return engine_->host_view(field, Access::kRead);
 }
@@ -248,11 +302,15 @@ Scene::Selection Scene::select(const Indices& items, int item_count, const char*
   return {envs.resolve(n_envs(), "environment"), items.resolve(item_count, what), components};
 }
 
+void Scene::need_values(const Selection& to, std::size_t count) {
+  COHORT_THROW_UNLESS(count == to.per_env() || count == to.per_env() * to.envs.size(),
+                      "{} values given for {} environments of {} (or {} for all of them)", count, to.envs.size(),
+                      to.per_env(), to.per_env());
+}
+
 void Scene::write(ArrayView view, const Selection& to, std::span<const float> values) {
+  need_values(to, values.size());
   const bool broadcast = values.size() == to.per_env();
-  COHORT_THROW_UNLESS(broadcast || values.size() == to.per_env() * to.envs.size(),
-                      "{} values given for {} environments of {} (or {} for all of them)", values.size(),
-                      to.envs.size(), to.per_env(), to.per_env());
   for (std::size_t e = 0; e < to.envs.size(); ++e) {
     const float* row = values.data() + (broadcast ? 0 : e * to.per_env());
     for (std::size_t i = 0; i < to.items.size(); ++i) {
@@ -283,6 +341,7 @@ void Scene::reset(const Indices& envs) {
   engine_->reset(which);
   const std::size_t nv = at(info().nv);
   for (std::int32_t e : which) {
+    if (mode_.empty()) break;
     std::fill_n(mode_.begin() + static_cast<std::ptrdiff_t>(at(e) * nv), nv, DofMode::kForce);
   }
   derived_valid_ = false;
@@ -313,9 +372,39 @@ void Scene::reset_to_keyframe(int keyframe, const Indices& envs) {
   copy(Field::kMocapQuat, k.mocap_quat);
 }
 
+void Scene::reset_to_state(std::span<const float> qpos, std::span<const float> qvel, const Indices& envs) {
+  need_built();
+  // Nothing is reset when one of the two does not fit.
+  need_values(select({}, info().nq, "coordinate", envs, 1), qpos.size());
+  need_values(select({}, info().nv, "dof", envs, 1), qvel.size());
+  reset(envs);
+  set_qpos(qpos, envs);
+  set_qvel(qvel, envs);
+}
+
+std::vector<float> Scene::get_field(Field field, const char* what, const Indices& envs) {
+  need_built();
+  return read(engine_->host_view(field, Access::kRead), select({}, field_size(info(), field), what, envs, 1));
+}
+std::vector<float> Scene::get_qpos(const Indices& envs) {
+  return get_field(Field::kQpos, "coordinate", envs);
+}
+std::vector<float> Scene::get_qvel(const Indices& envs) {
+  return get_field(Field::kQvel, "dof", envs);
+}
+std::vector<float> Scene::get_ctrl(const Indices& envs) {
+  return get_field(Field::kCtrl, "control", envs);
+}
+
 void Scene::set_qpos(std::span<const float> qpos, const Indices& envs) {
   need_built();
   write(engine_->host_view(Field::kQpos, Access::kWrite), select({}, info().nq, "coordinate", envs, 1), qpos);
+}
+void Scene::write_qpos(int first, int count, std::span<const float> values, const Indices& envs) {
+  std::vector<std::int32_t> columns(at(count));
+  std::iota(columns.begin(), columns.end(), first);
+  write(engine_->host_view(Field::kQpos, Access::kWrite), select(Indices(columns), info().nq, "coordinate", envs, 1),
+        values);
 }
 void Scene::set_qvel(std::span<const float> qvel, const Indices& envs) {
   need_built();
@@ -343,64 +432,11 @@ void Scene::set_random_ctrl(std::int64_t step) {
   derived_valid_ = false;
 }
 
-std::vector<float> Scene::get_links_pos(const Indices& links, const Indices& envs) {
-  need_built();
-  return read(derived(Field::kLinkPos), select(links, static_cast<int>(info().links.size()), "link", envs, 3));
-}
-std::vector<float> Scene::get_links_quat(const Indices& links, const Indices& envs) {
-  need_built();
-  return read(derived(Field::kLinkQuat), select(links, static_cast<int>(info().links.size()), "link", envs, 4));
-}
-
 std::vector<float> Scene::get_sensor(const std::string& name, const Indices& envs) {
   const SensorInfo& sensor = info().sensors[at(info().sensor(name))];
   std::vector<std::int32_t> columns(at(sensor.size));
   std::iota(columns.begin(), columns.end(), sensor.address);
   return read(derived(Field::kSensors), select(Indices(columns), info().nsensordata, "sensor value", envs, 1));
-}
-
-ArrayView Scene::parameter(Parameter parameter) {
-  need_built();
-  const ArrayView view = engine_->parameter(parameter);
-  std::vector<float>& defaults = parameter_defaults_[static_cast<std::size_t>(parameter)];
-  if (defaults.empty() && view.shape[1] > 0) {
-    defaults = read(view, select({}, static_cast<int>(view.shape[1]), "value", {0}, 1));
-  }
-  return view;
-}
-void Scene::set_parameter(Parameter which, std::span<const float> values, const Indices& envs) {
-  const ArrayView view = parameter(which);
-  const Selection to = select({}, static_cast<int>(view.shape[1]), "value", envs, 1);
-  const std::vector<float> before = read(view, to);
-  write(view, to, values);
-  try {
-    engine_->commit_parameters();
-  } catch (const Error&) {
-    write(view, to, before);
-    throw;
-  }
-  derived_valid_ = false;
-}
-std::vector<float> Scene::get_parameter(Parameter which, const Indices& envs) {
-  const ArrayView view = parameter(which);
-  return read(view, select({}, static_cast<int>(view.shape[1]), "value", envs, 1));
-}
-void Scene::randomize_parameter(Parameter which, double lower, double upper, const Indices& envs, std::uint32_t draw) {
-  COHORT_THROW_UNLESS(lower <= upper, "{}: factors from {} to {}: the first is the smaller one", parameter_name(which),
-                      lower, upper);
-  parameter(which);
-  const std::vector<float>& defaults = parameter_defaults_[static_cast<std::size_t>(which)];
-  std::vector<float> values;
-  for (std::int32_t env : envs.resolve(n_envs(), "environment")) {
-    const RandomStream random(options_.seed, RandomPurpose::kEnvironment,
-                              static_cast<std::uint64_t>(global_environment_id(env)),
-                              static_cast<std::uint64_t>(which) << 32 | draw);
-    for (std::size_t i = 0; i < defaults.size(); ++i) {
-      const float share = random.uniform(static_cast<std::uint64_t>(i));
-      values.push_back(defaults[i] * (static_cast<float>(lower) + static_cast<float>(upper - lower) * share));
-    }
-  }
-  set_parameter(which, values, envs);
 }
 
 }  // namespace cohort::sim

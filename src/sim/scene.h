@@ -37,42 +37,73 @@ class Indices {
   Indices() = default;
   Indices(std::vector<std::int32_t> indices) : all_(false), indices_(std::move(indices)) {}
   Indices(std::initializer_list<std::int32_t> indices) : all_(false), indices_(indices) {}
-  /// The positions where mask is not 0.
+  /// The positions where mask is not 0; the mask has an entry for every environment (dof, link).
   static Indices from_mask(std::span<const std::uint8_t> mask);
   bool all() const { return all_; }
-  /// The indices themselves, 0 .. count - 1 when all; throws Error for one outside [0, count), naming `what`.
+  /// The indices themselves, 0 .. count - 1 when all; throws Error for one outside [0, count) and for a mask of another
+  /// length, naming `what`.
   std::vector<std::int32_t> resolve(int count, const char* what) const;
 
  private:
   bool all_ = true;
+  std::int64_t mask_length_ = -1;  ///< -1: no mask
   std::vector<std::int32_t> indices_;
 };
 
-/// One thing of a scene after build(): its links and dofs. A handle; the scene owns everything.
+/// One thing of a scene after build(): its links, dofs and geoms. A handle; the scene owns everything. Indices of the
+/// functions below are local: dof i is dofs()[i] of the scene.
 class Entity {
  public:
   const std::string& name() const;
-  std::span<const std::int32_t> links() const;  ///< global link indices
-  std::span<const std::int32_t> dofs()
-      const;  ///< global dof indices; the local dof i of the functions below is dofs()[i]
+  std::span<const std::int32_t> links() const;  ///< global link indices; the first is the base
+  std::span<const std::int32_t> dofs() const;   ///< global dof indices
+  std::span<const std::int32_t> geoms() const;  ///< global geom indices
+  /// Local indices of what the entity's file names so; throws Error with the nearest name.
+  int link(const std::string& wanted) const;
+  int geom(const std::string& wanted) const;
+  Indices dofs_of_joint(const std::string& wanted) const;
 
   void control_dofs_position(std::span<const float> target, const Indices& dofs = {}, const Indices& envs = {});
   void control_dofs_velocity(std::span<const float> target, const Indices& dofs = {}, const Indices& envs = {});
   void control_dofs_force(std::span<const float> force, const Indices& dofs = {}, const Indices& envs = {});
-  void set_dofs_kp(std::span<const float> kp, const Indices& dofs = {});
-  void set_dofs_kv(std::span<const float> kv, const Indices& dofs = {});
-  void set_dofs_force_range(std::span<const float> lower, std::span<const float> upper, const Indices& dofs = {});
+  void set_dofs_kp(std::span<const float> kp, const Indices& dofs = {}, const Indices& envs = {});
+  void set_dofs_kv(std::span<const float> kv, const Indices& dofs = {}, const Indices& envs = {});
+  void set_dofs_force_range(std::span<const float> lower, std::span<const float> upper, const Indices& dofs = {},
+                            const Indices& envs = {});
   void set_dofs_position(std::span<const float> position, const Indices& dofs = {}, const Indices& envs = {});
   void set_dofs_velocity(std::span<const float> velocity, const Indices& dofs = {}, const Indices& envs = {});
   std::vector<float> get_dofs_position(const Indices& dofs = {}, const Indices& envs = {}) const;
   std::vector<float> get_dofs_velocity(const Indices& dofs = {}, const Indices& envs = {}) const;
+
   std::vector<float> get_links_pos(const Indices& envs = {}) const;   ///< (envs, links, 3) m
   std::vector<float> get_links_quat(const Indices& envs = {}) const;  ///< (envs, links, 4) w x y z
+  std::vector<float> get_links_vel(const Indices& envs = {}) const;   ///< (envs, links, 3) m/s, of the link's origin
+  std::vector<float> get_links_ang(const Indices& envs = {}) const;   ///< (envs, links, 3) rad/s
+  /// Of the base: pose (envs, 3), (envs, 4) and velocity (envs, 3) in the world.
+  std::vector<float> get_pos(const Indices& envs = {}) const;
+  std::vector<float> get_quat(const Indices& envs = {}) const;
+  std::vector<float> get_vel(const Indices& envs = {}) const;
+  std::vector<float> get_ang(const Indices& envs = {}) const;
+  /// Moves a base that has a free joint or is a mocap body; throws Error for another.
+  void set_pos(std::span<const float> pos, const Indices& envs = {});
+  void set_quat(std::span<const float> quat, const Indices& envs = {});
+  /// Contacts of the entity's geoms in one environment.
+  std::vector<Contact> get_contacts(int env) const;
+
+  double mass() const;  ///< kg, of the model
+  void set_links_mass(std::span<const float> mass, const Indices& links = {}, const Indices& envs = {});
+  void set_geoms_friction(std::span<const float> friction, const Indices& geoms = {}, const Indices& envs = {});
+  void set_dofs_armature(std::span<const float> armature, const Indices& dofs = {}, const Indices& envs = {});
+  void set_dofs_damping(std::span<const float> damping, const Indices& dofs = {}, const Indices& envs = {});
 
  private:
   friend class Scene;
   Entity(Scene* scene, std::size_t index) : scene_(scene), index_(index) {}
-  Indices global_dofs(const Indices& local) const;
+  Indices global(std::span<const std::int32_t> members, const Indices& local, const char* what) const;
+  Indices every_link() const;
+  int base() const;
+  /// First coordinate of the base's free joint, or -1.
+  int base_qpos() const;
   Scene* scene_;
   std::size_t index_;
 };
@@ -96,9 +127,13 @@ class Scene {
   /// not fit into memory; the list of features that the batched engine lacks.
   void build(int n_envs, std::array<double, 2> env_spacing = {0, 0});
 
-  /// Instead of entities: a model that save_model (sim/model.h) wrote, for the batched engine; needs no MuJoCo and no
-  /// XML. Options that change the model (timestep, gravity, solver, ...) must not be set: they are compiled in.
+  /// Instead of entities: a model that Scene::save_model or save_model (sim/model.h) wrote, for the batched engine;
+  /// needs no MuJoCo and no XML. The entities of the scene that saved it are found by entity(). Options that change the
+  /// model (timestep, gravity, solver, ...) must not be set: they are compiled in.
   void build_from_file(const std::filesystem::path& compiled, int n_envs, std::array<double, 2> env_spacing = {0, 0});
+
+  /// The entity of that name; throws Error with the nearest name.
+  Entity entity(const std::string& name);
 
   // ---- after build()
 
@@ -113,9 +148,16 @@ class Scene {
   std::span<const std::string> warnings() const { return compiled_.warnings; }
   std::span<const CameraOptions> cameras() const { return cameras_; }
   std::int64_t step_count() const { return steps_; }
+  /// Bytes by part: the engine's, and what the scene keeps for dofs that it controls itself.
+  MemoryPlan memory() const;
 
-  /// The field of every environment, in place, on the engine's device. Derived fields are those of the present state.
+  /// The field of every environment, in place, on the engine's device: valid as long as the scene, never a copy
+  /// (tensors::to_tensor makes a LibTorch tensor of it). Derived fields are those of the present state when asked for,
+  /// and again after forward(). A view of a state or an input may be written at any time between steps: once one was
+  /// handed out, the getters below compute what they derive from it anew, each time.
   ArrayView view(Field field);
+  /// Computes the derived fields from the present state, for views of them that were handed out before.
+  void forward();
   /// The field in host memory, to read: view() itself on a CPU, a copy of the present values on a device.
   ArrayView host_view(Field field);
 
@@ -126,8 +168,13 @@ class Scene {
   void reset(const Indices& envs = {});
   void reset_to_keyframe(const std::string& name, const Indices& envs = {});
   void reset_to_keyframe(int keyframe, const Indices& envs = {});
+  void reset_to_state(std::span<const float> qpos, std::span<const float> qvel, const Indices& envs = {});
   void set_qpos(std::span<const float> qpos, const Indices& envs = {});
   void set_qvel(std::span<const float> qvel, const Indices& envs = {});
+
+  std::vector<float> get_qpos(const Indices& envs = {});  ///< (envs, nq)
+  std::vector<float> get_qvel(const Indices& envs = {});  ///< (envs, nv)
+  std::vector<float> get_ctrl(const Indices& envs = {});  ///< (envs, nu)
 
   /// Controls, (envs, nu) or (nu).
   void set_ctrl(std::span<const float> ctrl, const Indices& envs = {});
@@ -141,9 +188,13 @@ class Scene {
   void control_dofs_velocity(std::span<const float> target, const Indices& dofs = {}, const Indices& envs = {});
   /// Generalized force (N, N m), until changed.
   void control_dofs_force(std::span<const float> force, const Indices& dofs = {}, const Indices& envs = {});
-  void set_dofs_kp(std::span<const float> kp, const Indices& dofs = {});
-  void set_dofs_kv(std::span<const float> kv, const Indices& dofs = {});
-  void set_dofs_force_range(std::span<const float> lower, std::span<const float> upper, const Indices& dofs = {});
+  /// Gains (N/m, N m/rad; N s/m, N m s/rad), (envs, dofs) or (dofs): of the dof's actuator when the model has one, as
+  /// Parameter kActuatorGain and kActuatorBias; otherwise of the spring and the damper above.
+  void set_dofs_kp(std::span<const float> kp, const Indices& dofs = {}, const Indices& envs = {});
+  void set_dofs_kv(std::span<const float> kv, const Indices& dofs = {}, const Indices& envs = {});
+  /// Limits of the spring's and damper's force.
+  void set_dofs_force_range(std::span<const float> lower, std::span<const float> upper, const Indices& dofs = {},
+                            const Indices& envs = {});
 
   /// Positions of dofs: the coordinate of a hinge or slide; the translation, or the rotation vector, of free and ball
   /// joints.
@@ -153,21 +204,41 @@ class Scene {
   void set_dofs_velocity(std::span<const float> velocity, const Indices& dofs = {}, const Indices& envs = {});
   std::vector<float> get_links_pos(const Indices& links = {}, const Indices& envs = {});
   std::vector<float> get_links_quat(const Indices& links = {}, const Indices& envs = {});
+  /// Velocities in the world, (envs, links, 3): of the link's origin (m/s), and angular (rad/s).
+  std::vector<float> get_links_vel(const Indices& links = {}, const Indices& envs = {});
+  std::vector<float> get_links_ang(const Indices& links = {}, const Indices& envs = {});
+  /// Force (N) and torque (N m) on a link at its centre of mass, in the world, (envs, links, 6) or (links, 6); until
+  /// changed or reset.
+  void set_links_force(std::span<const float> wrench, const Indices& links = {}, const Indices& envs = {});
+  /// Poses of mocap bodies, (envs, links, 3) and (envs, links, 4); throws Error for other links.
+  void set_mocap_pos(std::span<const float> pos, const Indices& links, const Indices& envs = {});
+  void set_mocap_quat(std::span<const float> quat, const Indices& links, const Indices& envs = {});
+  /// The contacts of the present state of one environment, with the forces that the solver finds for it.
+  std::vector<Contact> get_contacts(int env);
   /// (envs, size of the sensor).
   std::vector<float> get_sensor(const std::string& name, const Indices& envs = {});
 
-  /// Parameters that differ between environments, (envs, size); see Parameter.
-  void set_parameter(Parameter parameter, std::span<const float> values, const Indices& envs = {});
-  std::vector<float> get_parameter(Parameter parameter, const Indices& envs = {});
+  /// Parameters that differ between environments, (envs, size) or (size); see Parameter. items: which of an
+  /// environment's values, e.g. {3 * geom} for a geom's sliding friction; then (envs, items).
+  void set_parameter(Parameter parameter, std::span<const float> values, const Indices& envs = {},
+                     const Indices& items = {});
+  std::vector<float> get_parameter(Parameter parameter, const Indices& envs = {}, const Indices& items = {});
   /// Gives every environment the model's values, each times a factor of its own, uniform in [lower, upper]: a function
   /// of (seed, global environment id, parameter, value, draw) only, so that shares of a batch get what the whole would.
   void randomize_parameter(Parameter parameter, double lower, double upper, const Indices& envs = {},
-                           std::uint32_t draw = 0);
+                           std::uint32_t draw = 0, const Indices& items = {});
+  /// The same by links, geoms (three numbers each: sliding, torsional, rolling) and dofs, (envs, items, components).
+  void set_links_mass(std::span<const float> mass, const Indices& links = {}, const Indices& envs = {});
+  void set_geoms_friction(std::span<const float> friction, const Indices& geoms = {}, const Indices& envs = {});
+  void set_dofs_armature(std::span<const float> armature, const Indices& dofs = {}, const Indices& envs = {});
+  void set_dofs_damping(std::span<const float> damping, const Indices& dofs = {}, const Indices& envs = {});
 
   /// Everything that the next step depends on. Loading into a scene of the same model, engine and n_envs continues with
   /// the same bits. load_state throws Error and changes nothing when the file is another scene's.
   void save_state(const std::filesystem::path& path);
   void load_state(const std::filesystem::path& path);
+  /// The compiled model, for build_from_file. Throws Error for a scene of the mujoco engine.
+  void save_model(const std::filesystem::path& path) const;
 
  private:
   friend class Entity;
@@ -186,32 +257,40 @@ class Scene {
   void find_members();
   void find_actuators();
   Selection select(const Indices& items, int item_count, const char* what, const Indices& envs, int components) const;
+  /// Throws Error when there are neither values for all environments nor for each.
+  static void need_values(const Selection& to, std::size_t count);
   void write(ArrayView view, const Selection& to, std::span<const float> values);
   std::vector<float> read(ArrayView view, const Selection& from) const;
   void control(DofMode mode, std::span<const float> target, const Indices& dofs, const Indices& envs);
   void apply_dof_control();
+  void need_servos();
+  void set_gain(std::span<const float> values, const Indices& dofs, const Indices& envs, bool position);
+  std::vector<float> links_velocity(const Indices& links, const Indices& envs, bool angular);
+  void set_mocap(Field field, int components, std::span<const float> values, const Indices& links, const Indices& envs);
+  void set_items(Parameter parameter, std::span<const float> values, const Indices& items, int count, const char* what,
+                 int components, const Indices& envs);
+  void write_qpos(int first, int count, std::span<const float> values, const Indices& envs);
+  std::vector<float> get_field(Field field, const char* what, const Indices& envs);
   void need_derived();
   ArrayView derived(Field field);
   /// On the device of the options.
   std::unique_ptr<Engine> make_batched_engine(Model model, int n_envs) const;
-  /// The engine's view; the first time the model's values are kept.
-  ArrayView parameter(Parameter parameter);
-
   SceneOptions options_;
   std::vector<EntityDeclaration> declarations_;
   std::vector<CameraOptions> cameras_;
   CompiledScene compiled_;
   std::unique_ptr<Engine> engine_;
   std::array<double, 2> spacing_{0, 0};
-  std::vector<std::vector<std::int32_t>> entity_links_, entity_dofs_;
-  std::vector<int> dof_joint_;                               ///< (nv)
-  std::vector<int> position_actuator_, velocity_actuator_;   ///< per dof: control index, or -1
-  std::vector<double> kp_, kv_, force_lower_, force_upper_;  ///< (nv)
-  std::vector<DofMode> mode_;                                ///< (n_envs, nv)
-  std::vector<double> target_;                               ///< (n_envs, nv)
-  std::array<std::vector<float>, 6> parameter_defaults_;     ///< the model's values of those that were asked for
-  bool any_control_ = false;                                 ///< some mode is not kForce
+  std::vector<EntityInfo> entities_;                        ///< after build()
+  std::vector<std::vector<std::int32_t>> entity_dofs_;      ///< likewise
+  std::vector<int> dof_joint_;                              ///< (nv)
+  std::vector<int> position_actuator_, velocity_actuator_;  ///< per dof: the actuator, or -1
+  // Of the dofs that the scene itself drives, (n_envs, nv); empty until there is one.
+  std::vector<float> kp_, kv_, force_lower_, force_upper_, target_;
+  std::vector<DofMode> mode_;
+  bool any_control_ = false;  ///< some mode is not kForce
   bool derived_valid_ = false;
+  bool handed_out_ = false;  ///< a view through which the state may change unseen
   std::int64_t steps_ = 0;
 };
 

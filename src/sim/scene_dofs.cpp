@@ -1,10 +1,9 @@
-// Scene: positions, velocities and control of dofs; state files; entities.
+// Scene: positions, velocities and control of dofs.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <limits>
 
 #include "core/error.h"
-#include "core/files.h"
 #include "sim/scene.h"
 
 namespace cohort::sim {
@@ -62,16 +61,6 @@ DofPlace place(const ModelInfo& m, int dof, const std::vector<int>& owner) {
   if (j.type == JointType::kBall) return {j.qpos, k, true};
   return {j.qpos, 0, false};
 }
-
-constexpr char kStateMagic[8] = {'C', 'O', 'H', 'O', 'R', 'T', 'S', '1'};
-
-/// What stands before the engine's bytes in a state file.
-struct StateHeader {
-  char magic[8];
-  std::int32_t engine, n_envs, nq, nv, nu, na, nbody, nmocap;
-  std::int64_t steps, first_environment;
-  std::uint64_t seed, engine_bytes;
-};
 
 }  // namespace
 
@@ -136,25 +125,82 @@ void Scene::set_dofs_velocity(std::span<const float> velocity, const Indices& do
   write(engine_->host_view(Field::kQvel, Access::kWrite), select(dofs, info().nv, "dof", envs, 1), velocity);
 }
 
-void Scene::set_dofs_kp(std::span<const float> kp, const Indices& dofs) {
-  const std::vector<std::int32_t> which = dofs.resolve(info().nv, "dof");
-  COHORT_THROW_UNLESS(kp.size() == which.size(), "{} gains given for {} dofs", kp.size(), which.size());
-  for (std::size_t i = 0; i < which.size(); ++i) kp_[at(which[i])] = kp[i];
+void Scene::need_servos() {
+  if (!mode_.empty()) return;
+  const std::size_t n = at(n_envs()) * at(info().nv);
+  kp_.assign(n, 0);
+  kv_.assign(n, 0);
+  target_.assign(n, 0);
+  force_lower_.assign(n, -std::numeric_limits<float>::infinity());
+  force_upper_.assign(n, std::numeric_limits<float>::infinity());
+  mode_.assign(n, DofMode::kForce);
 }
-void Scene::set_dofs_kv(std::span<const float> kv, const Indices& dofs) {
-  const std::vector<std::int32_t> which = dofs.resolve(info().nv, "dof");
-  COHORT_THROW_UNLESS(kv.size() == which.size(), "{} gains given for {} dofs", kv.size(), which.size());
-  for (std::size_t i = 0; i < which.size(); ++i) kv_[at(which[i])] = kv[i];
+
+void Scene::set_gain(std::span<const float> values, const Indices& dofs, const Indices& envs, bool position) {
+  const Selection to = select(dofs, info().nv, "dof", envs, 1);
+  need_values(to, values.size());
+  for (float v : values) COHORT_THROW_UNLESS(std::isfinite(v) && v >= 0, "a gain of {}: not below zero", v);
+  const bool broadcast = values.size() == to.per_env();
+  // The actuator's numbers: force = gain ctrl - kp length - kv velocity.
+  constexpr int kParameterLength = 10;
+  std::vector<std::int32_t> gains, biases;
+  std::vector<std::size_t> gain_from, bias_from;
+  bool drives = false;
+  for (std::size_t i = 0; i < to.items.size(); ++i) {
+    const std::size_t d = at(to.items[i]);
+    const int servo = position_actuator_[d], damper = velocity_actuator_[d];
+    const int actuator = position ? servo : damper >= 0 ? damper : servo;
+    if (actuator >= 0) {
+      if (position || damper >= 0) gains.push_back(kParameterLength * actuator), gain_from.push_back(i);
+      biases.push_back(kParameterLength * actuator + (position ? 1 : 2)), bias_from.push_back(i);
+    }
+    // A servo's dof that is to follow a velocity is driven by the scene.
+    drives = drives || actuator < 0 || (!position && damper < 0);
+  }
+  const auto set = [&](Parameter parameter, const std::vector<std::int32_t>& items,
+                       const std::vector<std::size_t>& from, float sign) {
+    if (items.empty()) return;
+    std::vector<float> row;
+    for (std::size_t e = 0; e < to.envs.size(); ++e) {
+      for (std::size_t i : from) row.push_back(sign * values[(broadcast ? 0 : e * to.per_env()) + i]);
+    }
+    set_parameter(parameter, row, Indices(to.envs), Indices(items));
+  };
+  set(Parameter::kActuatorGain, gains, gain_from, 1);
+  set(Parameter::kActuatorBias, biases, bias_from, -1);
+  if (!drives) return;
+  need_servos();
+  std::vector<float>& own = position ? kp_ : kv_;
+  for (std::size_t e = 0; e < to.envs.size(); ++e) {
+    for (std::size_t i = 0; i < to.items.size(); ++i) {
+      own[at(to.envs[e]) * at(info().nv) + at(to.items[i])] = values[(broadcast ? 0 : e * to.per_env()) + i];
+    }
+  }
 }
-void Scene::set_dofs_force_range(std::span<const float> lower, std::span<const float> upper, const Indices& dofs) {
-  const std::vector<std::int32_t> which = dofs.resolve(info().nv, "dof");
-  COHORT_THROW_UNLESS(lower.size() == which.size() && upper.size() == which.size(),
-                      "{} and {} limits given for {} dofs", lower.size(), upper.size(), which.size());
-  for (std::size_t i = 0; i < which.size(); ++i) {
-    COHORT_THROW_UNLESS(lower[i] <= upper[i], "dof {}: the force range [{}, {}] is empty", which[i], lower[i],
-                        upper[i]);
-    force_lower_[at(which[i])] = lower[i];
-    force_upper_[at(which[i])] = upper[i];
+
+void Scene::set_dofs_kp(std::span<const float> kp, const Indices& dofs, const Indices& envs) {
+  set_gain(kp, dofs, envs, true);
+}
+void Scene::set_dofs_kv(std::span<const float> kv, const Indices& dofs, const Indices& envs) {
+  set_gain(kv, dofs, envs, false);
+}
+void Scene::set_dofs_force_range(std::span<const float> lower, std::span<const float> upper, const Indices& dofs,
+                                 const Indices& envs) {
+  const Selection to = select(dofs, info().nv, "dof", envs, 1);
+  need_values(to, lower.size());
+  COHORT_THROW_UNLESS(lower.size() == upper.size(), "{} lower and {} upper limits given", lower.size(), upper.size());
+  for (std::size_t i = 0; i < lower.size(); ++i) {
+    COHORT_THROW_UNLESS(lower[i] <= upper[i], "dof {}: the force range [{}, {}] is empty", to.items[i % to.per_env()],
+                        lower[i], upper[i]);
+  }
+  need_servos();
+  const bool broadcast = lower.size() == to.per_env();
+  for (std::size_t e = 0; e < to.envs.size(); ++e) {
+    for (std::size_t i = 0; i < to.items.size(); ++i) {
+      const std::size_t slot = at(to.envs[e]) * at(info().nv) + at(to.items[i]);
+      force_lower_[slot] = lower[(broadcast ? 0 : e * to.per_env()) + i];
+      force_upper_[slot] = upper[(broadcast ? 0 : e * to.per_env()) + i];
+    }
   }
 }
 
@@ -169,7 +215,9 @@ void Scene::control(DofMode mode, std::span<const float> target, const Indices& 
   const std::vector<int>& owner = dof_joint_;
   for (std::int32_t d : which) {
     if (mode == DofMode::kForce || actuators[at(d)] >= 0) continue;
-    const bool gains = mode == DofMode::kPosition ? kp_[at(d)] > 0 : kv_[at(d)] > 0;
+    const std::vector<float>& own = mode == DofMode::kPosition ? kp_ : kv_;
+    const bool gains = !own.empty() && std::all_of(rows.begin(), rows.end(),
+                                                   [&](std::int32_t e) { return own[at(e) * at(m.nv) + at(d)] > 0; });
     const bool scalar = !place(m, d, owner).rotation;
     COHORT_THROW_UNLESS(
         gains && scalar, "dof {} (joint `{}`) has no {} actuator{}", d, m.joints[at(owner[at(d)])].name,
@@ -184,11 +232,15 @@ void Scene::control(DofMode mode, std::span<const float> target, const Indices& 
     for (std::size_t i = 0; i < which.size(); ++i) {
       const std::int32_t d = which[i];
       const std::size_t slot = at(rows[r]) * at(m.nv) + at(d);
-      mode_[slot] = DofMode::kForce;
+      if (!mode_.empty()) {
+        // What a spring left there would pull for ever.
+        if (mode_[slot] != DofMode::kForce) f.set(d, 0);
+        mode_[slot] = DofMode::kForce;
+      }
       if (mode == DofMode::kForce) {
         f.set(d, from[i]);
       } else if (actuators[at(d)] >= 0) {
-        u.set(actuators[at(d)], from[i]);
+        u.set(m.actuators[at(actuators[at(d)])].ctrl, from[i]);
       } else {
         mode_[slot] = mode;
         target_[slot] = from[i];
@@ -221,123 +273,13 @@ void Scene::apply_dof_control() {
     for (int d = 0; d < m.nv; ++d) {
       const std::size_t slot = at(e) * at(m.nv) + at(d);
       if (mode_[slot] == DofMode::kForce) continue;
-      const double force = mode_[slot] == DofMode::kPosition
-                               ? kp_[at(d)] * (target_[slot] - q[place(m, d, owner).qpos]) - kv_[at(d)] * v[d]
-                               : kv_[at(d)] * (target_[slot] - v[d]);
-      f.set(d, std::clamp(force, force_lower_[at(d)], force_upper_[at(d)]));
+      const double kp = static_cast<double>(kp_[slot]), kv = static_cast<double>(kv_[slot]);
+      const double target = static_cast<double>(target_[slot]);
+      const double force = mode_[slot] == DofMode::kPosition ? kp * (target - q[place(m, d, owner).qpos]) - kv * v[d]
+                                                             : kv * (target - v[d]);
+      f.set(d, std::clamp(force, static_cast<double>(force_lower_[slot]), static_cast<double>(force_upper_[slot])));
     }
   }
-}
-
-// ---- state files
-
-void Scene::save_state(const std::filesystem::path& path) {
-  const ModelInfo& m = info();
-  const std::vector<std::uint8_t> engine = engine_->save_state();
-  StateHeader header{};
-  std::memcpy(header.magic, kStateMagic, sizeof header.magic);
-  header.engine = static_cast<std::int32_t>(engine_->kind());
-  header.n_envs = n_envs();
-  header.nq = m.nq, header.nv = m.nv, header.nu = m.nu, header.na = m.na, header.nmocap = m.nmocap;
-  header.nbody = static_cast<std::int32_t>(m.links.size());
-  header.steps = steps_;
-  header.first_environment = options_.first_environment;
-  header.seed = options_.seed;
-  header.engine_bytes = engine.size();
-  std::string file(reinterpret_cast<const char*>(&header), sizeof header);
-  file.append(reinterpret_cast<const char*>(engine.data()), engine.size());
-  for (const auto* numbers : {&kp_, &kv_, &force_lower_, &force_upper_, &target_}) {
-    file.append(reinterpret_cast<const char*>(numbers->data()), numbers->size() * sizeof(double));
-  }
-  file.append(reinterpret_cast<const char*>(mode_.data()), mode_.size());
-  write_file_atomically(path, file);
-}
-
-void Scene::load_state(const std::filesystem::path& path) {
-  const ModelInfo& m = info();
-  const std::string file = read_file(path);
-  StateHeader h{};
-  COHORT_THROW_UNLESS(file.size() >= sizeof h, "{} is no scene state: it is cut off", path.string());
-  std::memcpy(&h, file.data(), sizeof h);
-  COHORT_THROW_UNLESS(std::memcmp(h.magic, kStateMagic, sizeof h.magic) == 0, "{} is no scene state", path.string());
-  COHORT_THROW_UNLESS(
-      h.engine == static_cast<std::int32_t>(engine_->kind()) && h.n_envs == n_envs() && h.nq == m.nq && h.nv == m.nv &&
-          h.nu == m.nu && h.na == m.na && h.nmocap == m.nmocap && h.nbody == static_cast<std::int32_t>(m.links.size()),
-      "{} was saved by another scene: {} environments, nq {}, nv {}, nu {}; this one has {}, {}, {}, {}", path.string(),
-      h.n_envs, h.nq, h.nv, h.nu, n_envs(), m.nq, m.nv, m.nu);
-  COHORT_THROW_UNLESS(h.seed == options_.seed && h.first_environment == options_.first_environment,
-                      "{} was saved with seed {} and first environment {}; this scene has {} and {}", path.string(),
-                      h.seed, h.first_environment, options_.seed, options_.first_environment);
-  const std::size_t numbers = 4 * at(m.nv) + target_.size();
-  COHORT_THROW_UNLESS(h.engine_bytes < file.size() &&
-                          file.size() == sizeof h + h.engine_bytes + numbers * sizeof(double) + mode_.size(),
-                      "{} is cut off: {} bytes", path.string(), file.size());
-  const auto* bytes = reinterpret_cast<const std::uint8_t*>(file.data()) + sizeof h;
-  engine_->load_state({bytes, h.engine_bytes});
-  bytes += h.engine_bytes;
-  for (auto* to : {&kp_, &kv_, &force_lower_, &force_upper_, &target_}) {
-    std::memcpy(to->data(), bytes, to->size() * sizeof(double));
-    bytes += to->size() * sizeof(double);
-  }
-  std::memcpy(mode_.data(), bytes, mode_.size());
-  any_control_ = std::any_of(mode_.begin(), mode_.end(), [](DofMode mode) { return mode != DofMode::kForce; });
-  steps_ = h.steps;
-  derived_valid_ = false;
-}
-
-// ---- entities
-
-const std::string& Entity::name() const {
-  return scene_->declarations_[index_].name;
-}
-std::span<const std::int32_t> Entity::links() const {
-  scene_->need_built();
-  return scene_->entity_links_[index_];
-}
-std::span<const std::int32_t> Entity::dofs() const {
-  scene_->need_built();
-  return scene_->entity_dofs_[index_];
-}
-Indices Entity::global_dofs(const Indices& local) const {
-  std::vector<std::int32_t> which = local.resolve(static_cast<int>(dofs().size()), "dof");
-  for (std::int32_t& d : which) d = dofs()[at(d)];
-  return Indices(std::move(which));
-}
-void Entity::control_dofs_position(std::span<const float> target, const Indices& d, const Indices& envs) {
-  scene_->control_dofs_position(target, global_dofs(d), envs);
-}
-void Entity::control_dofs_velocity(std::span<const float> target, const Indices& d, const Indices& envs) {
-  scene_->control_dofs_velocity(target, global_dofs(d), envs);
-}
-void Entity::control_dofs_force(std::span<const float> force, const Indices& d, const Indices& envs) {
-  scene_->control_dofs_force(force, global_dofs(d), envs);
-}
-void Entity::set_dofs_kp(std::span<const float> kp, const Indices& d) {
-  scene_->set_dofs_kp(kp, global_dofs(d));
-}
-void Entity::set_dofs_kv(std::span<const float> kv, const Indices& d) {
-  scene_->set_dofs_kv(kv, global_dofs(d));
-}
-void Entity::set_dofs_force_range(std::span<const float> lower, std::span<const float> upper, const Indices& d) {
-  scene_->set_dofs_force_range(lower, upper, global_dofs(d));
-}
-void Entity::set_dofs_position(std::span<const float> position, const Indices& d, const Indices& envs) {
-  scene_->set_dofs_position(position, global_dofs(d), envs);
-}
-void Entity::set_dofs_velocity(std::span<const float> velocity, const Indices& d, const Indices& envs) {
-  scene_->set_dofs_velocity(velocity, global_dofs(d), envs);
-}
-std::vector<float> Entity::get_dofs_position(const Indices& d, const Indices& envs) const {
-  return scene_->get_dofs_position(global_dofs(d), envs);
-}
-std::vector<float> Entity::get_dofs_velocity(const Indices& d, const Indices& envs) const {
-  return scene_->get_dofs_velocity(global_dofs(d), envs);
-}
-std::vector<float> Entity::get_links_pos(const Indices& envs) const {
-  return scene_->get_links_pos(Indices(std::vector<std::int32_t>(links().begin(), links().end())), envs);
-}
-std::vector<float> Entity::get_links_quat(const Indices& envs) const {
-  return scene_->get_links_quat(Indices(std::vector<std::int32_t>(links().begin(), links().end())), envs);
 }
 
 }  // namespace cohort::sim

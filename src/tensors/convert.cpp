@@ -57,6 +57,19 @@ DeviceId to_device_id(c10::Device device) {
 }
 
 at::Tensor to_tensor(const ArrayView& view, std::function<void()> release) {
+  COHORT_THROW_UNLESS(view.rank >= 0 && view.rank <= kMaxRank, "a view of {} dimensions: there are 0 to {}", view.rank,
+                      kMaxRank);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(view.rank); ++i) {
+    COHORT_THROW_UNLESS(view.shape[i] >= 0 && view.strides[i] >= 0,
+                        "dimension {} of a view has {} elements, {} apart: tensors have neither below zero", i,
+                        view.shape[i], view.strides[i]);
+  }
+  COHORT_THROW_UNLESS(view.data != nullptr || view.size() == 0, "a view of {} elements without memory", view.size());
+  const bool seen = view.device.kind == DeviceKind::kCpu || (view.device.kind == DeviceKind::kCuda && at::hasCUDA()) ||
+                    (view.device.kind == DeviceKind::kMetal && at::hasMPS());
+  COHORT_THROW_UNLESS(seen,
+                      "the array lies on {}, which this LibTorch does not see: build with one that has the device",
+                      to_string(view.device));
   const auto rank = static_cast<std::size_t>(view.rank);
   const auto options = at::TensorOptions().dtype(to_scalar_type(view.type)).device(to_torch_device(view.device));
   const at::IntArrayRef shape(view.shape.data(), rank), strides(view.strides.data(), rank);

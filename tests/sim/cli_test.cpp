@@ -103,6 +103,31 @@ TEST_F(SimulateCommand, RunsBothEnginesAndACompiledModel) {
   EXPECT_NE(compiled.output.find("engine batched: runs it"), std::string::npos) << compiled.output;
   const Result again = run_command(cohort_program() + " simulate " + path("w.cohort") + " --n-envs 3 --steps 10");
   EXPECT_EQ(again.code, 0) << again.output;
+  const Result described = run_command(cohort_program() + " model " + path("w.cohort") + " -v");
+  EXPECT_EQ(described.code, 0) << described.output;
+  EXPECT_NE(described.output.find("13 dofs"), std::string::npos) << described.output;
+}
+
+TEST_F(SimulateCommand, WrongArgumentsAreNamedBeforeAnythingIsComputed) {
+  const std::string base = cohort_program() + " simulate " + kWalker;
+  const auto refused = [](const std::string& command, int code, const char* word) {
+    const Result result = run_command(command);
+    EXPECT_EQ(result.code, code) << command << "\n" << result.output;
+    EXPECT_NE(result.output.find(word), std::string::npos) << command << "\n" << result.output;
+    EXPECT_EQ(result.output.find("ready after"), std::string::npos) << command << "\n" << result.output;
+  };
+  refused(base + " --n-env 3", 2, "`--n-envs`");
+  refused(base + " --timestep -1", 2, "-1 is no timestep");
+  refused(base + " --record run.txt", 2, ".npz or .csv");
+  refused(base + " --engine mujoco --lanes avx2", 2, "no lanes");
+  refused(base + " --fixed-base", 2, "no URDF");
+  refused(base + " --devices ''", 2, "--devices");
+  refused(base + " --record /proc/run.npz", 1, "/proc");
+  refused(cohort_program() + " model " + kWalker + " --compile x.txt", 2, ".cohort");
+  refused(cohort_program() + " model " + kWalker + " --verbos", 2, "`--verbose`");
+  const Result none = run_command(base + " --steps 0");
+  EXPECT_EQ(none.code, 0) << none.output;
+  EXPECT_EQ(none.output.find("inf"), std::string::npos) << none.output;
 }
 
 TEST_F(SimulateCommand, RefusesWhatItCannotDoWithAClearMessage) {

@@ -1,79 +1,58 @@
-// Damaged MJCF and URDF: every one ends as a model or as an Error; the compiler runs in a child, so that a crash of the
-// parser is an Error too.
+// Damaged and hostile MJCF and URDF: every one ends as a model or as an Error; the compiler runs in a child, so that a
+// crash of the parser is an Error too. fuzz.py does
+// the same to any models for any time.
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "core/error.h"
 #include "core/files.h"
-#include "core/philox.h"
 #include "sim/compile.h"
+#include "sim/fuzz_models.h"
 #include "sim/model.h"
+#include "sim/scene.h"
 
 namespace cohort::sim {
 namespace {
 
-const std::string kModels = COHORT_SOURCE_DIR "/tests/sim/models/";
+const std::string kTests = COHORT_SOURCE_DIR "/tests/sim/";
 /// Mutants of every file. Each costs a child process.
 constexpr std::uint64_t kMutants = 40;
 
-/// A text with one or two injuries: flipped bits, cuts, doubled pieces, hostile numbers.
-std::string mutant(const std::string& text, std::uint64_t sample) {
-  const RandomStream random(21, RandomPurpose::kTest, sample, 0);
-  std::uint64_t next = 0;
-  const auto below = [&](std::size_t n) {
-    return static_cast<std::size_t>(static_cast<double>(random.uniform(next++)) * static_cast<double>(n)) % n;
-  };
-  const char* hostile[] = {"nan", "-1",   "1e308", "0", "99999999999999999999", "'", "<",
-                           "\\0", "&#0;", "inf",   "-", "0 0 0 0 0 0 0 0 0 0"};
-  std::string s = text;
-  const std::size_t injuries = 1 + below(2);
-  for (std::size_t k = 0; k < injuries && s.size() > 8; ++k) {
-    const std::size_t at = below(s.size() - 1), length = 1 + below(std::min<std::size_t>(40, s.size() - at - 1) + 1);
-    switch (below(5)) {
-      case 0:
-        s[at] = static_cast<char>(s[at] ^ (1 << below(7)));
-        break;
-      case 1:
-        s.erase(at, length);
-        break;
-      case 2:
-        s.insert(at, s.substr(at, length));
-        break;
-      case 3: {
-        const std::size_t digit = s.find_first_of("0123456789", at);
-        if (digit != std::string::npos) s.replace(digit, 1, hostile[below(std::size(hostile))]);
-        break;
-      }
-      default:
-        s.resize(at + 1);
-    }
-  }
-  return s;
-}
-
-void compile(const Morph& morph, int& models, int& errors) {
-  const EntityDeclaration e{"m", morph};
+SceneOptions limits() {
   SceneOptions o;
   o.compile_seconds = 5;
   o.compile_memory = 1.0 * (1 << 30);
+  return o;
+}
+
+/// The Error of compiling, importing and stepping, or "".
+std::string error_of(const Morph& morph) {
   try {
-    const CompiledScene scene = compile_scene(std::span(&e, 1), {}, o);
-    // What compiles is either imported or refused by name.
-    if (find_unsupported(scene.mjb).empty()) import_model(scene.mjb);
-    ++models;
-  } catch (const Error& error) {
-    EXPECT_FALSE(std::string(error.what()).empty());
-    ++errors;
+    Scene scene(limits());
+    scene.add_entity(morph, "m");
+    scene.build(3);
+    scene.set_random_ctrl(0);
+    for (int i = 0; i < 3; ++i) scene.step();
+  } catch (const Error& e) {
+    EXPECT_FALSE(std::string(e.what()).empty());
+    return e.what();
   }
+  return "";
+}
+
+void count(const Morph& morph, int& models, int& errors) {
+  ++(error_of(morph).empty() ? models : errors);
 }
 
 TEST(Fuzz, ADamagedMjcfIsAModelOrAnError) {
   int models = 0, errors = 0;
-  for (const char* file : {"walker.xml", "arm.xml"}) {
-    const std::string text = read_file(kModels + file);
-    for (std::uint64_t k = 0; k < kMutants; ++k) compile(Mjcf{.file = "", .xml = mutant(text, k)}, models, errors);
+  for (const char* file : {"walker.xml", "tendons.xml"}) {
+    const std::string text = read_file(kTests + "models/" + file);
+    for (std::uint64_t k = 0; k < kMutants; ++k) count(Mjcf{.file = "", .xml = mutant(text, k)}, models, errors);
   }
   EXPECT_GT(models, 2) << "the mutants are too broken to reach the compiler";
   EXPECT_GT(errors, 10) << "the mutants are hardly broken";
@@ -81,10 +60,56 @@ TEST(Fuzz, ADamagedMjcfIsAModelOrAnError) {
 
 TEST(Fuzz, ADamagedUrdfIsAModelOrAnError) {
   int models = 0, errors = 0;
-  const std::string text = read_file(kModels + "two_link.urdf");
-  for (std::uint64_t k = 0; k < kMutants; ++k) compile(Urdf{.file = "", .xml = mutant(text, k)}, models, errors);
+  const std::string text = read_file(kTests + "models/two_link.urdf");
+  for (std::uint64_t k = 0; k < kMutants; ++k) count(Urdf{.file = "", .xml = mutant(text, k)}, models, errors);
   EXPECT_GT(models, 2);
   EXPECT_GT(errors, 5);
+}
+
+// The committed corpus: hostile files, and what their error has to name. A file whose name begins with "fine" is odd,
+// but a model.
+TEST(Fuzz, EveryFileOfTheCorpusEndsAsItShould) {
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(kTests + "fuzz")) {
+    const std::string name = entry.path().filename();
+    if (name.ends_with(".stl")) continue;  // a part of another one
+    ++files;
+    const Morph morph = name.ends_with(".urdf") ? Morph(Urdf{.file = entry.path()}) : Morph(Mjcf{entry.path()});
+    const std::string error = error_of(morph);
+    if (name.starts_with("fine")) {
+      EXPECT_EQ(error, "") << name;
+    } else {
+      EXPECT_NE(error.find(name), std::string::npos) << name << ": " << error;
+    }
+  }
+  EXPECT_GE(files, 14);
+}
+
+TEST(Fuzz, DepthAndEntitiesWithoutEndAreErrors) {
+  std::string deep = "<mujoco><worldbody>";
+  for (int i = 0; i < 20000; ++i) deep += "<body><joint/><geom size='.1'/>";
+  EXPECT_NE(error_of(Mjcf{.file = "", .xml = deep}), "");
+  std::string links = "<robot name='r'><link name='l0'/>";
+  for (int i = 1; i < 3000; ++i) {
+    links +=
+        format("<link name='l{}'/><joint name='j{}' type='revolute'><parent link='l{}'/><child link='l{}'/></joint>", i,
+               i, i - 1, i);
+  }
+  EXPECT_NE(error_of(Urdf{.file = "", .xml = links + "</robot>"}), "");  // links without mass that move
+}
+
+TEST(Fuzz, ADamagedCompiledModelIsAnError) {
+  const auto path = std::filesystem::temp_directory_path() / format("cohort_fuzz_{}.cohort", getpid());
+  const EntityDeclaration e{"m", Mjcf{kTests + "models/walker.xml"}};
+  save_model(import_model(compile_scene(std::span(&e, 1), {}, limits()).mjb), path);
+  const std::string whole = read_file(path);
+  for (std::uint64_t k = 0; k < 200; ++k) {
+    const std::string broken = mutant(whole, k);
+    if (broken == whole) continue;
+    write_file_atomically(path, broken);
+    EXPECT_THROW(load_model(path), Error) << "mutant " << k;
+  }
+  std::filesystem::remove(path);
 }
 
 }  // namespace

@@ -4,13 +4,13 @@
 #include <cstdlib>
 #include <cstring>
 
-#include <unistd.h>
-
 #include "core/error.h"
 #include "sim/cpu/block_runner.h"
+#include "sim/cpu/contacts.h"
 #include "sim/cpu/parameters.h"
 #include "sim/cpu/threads.h"
 #include "sim/data_of_fields.h"
+#include "sim/host_memory.h"
 
 namespace cohort::sim {
 
@@ -120,14 +120,17 @@ class CpuEngine final : public Engine {
     if (parameters_.varies() != before) commit_parameters();
     return v;
   }
-  void commit_parameters() override {
+  std::vector<float> model_values(Parameter parameter) const override { return parameters_.defaults(parameter); }
+  void commit_parameters(std::span<const std::int32_t> envs = {}) override {
     if (!parameters_.any()) return;
     ModelView view = view_;
     view.varies = parameters_.varies();
     DataView data = data_;
-    parameters_.commit(view, data);
+    parameters_.commit(view, data, envs);
+    const bool more = view.varies != view_.varies;
     view_ = view;
     data_ = data;
+    if (!more) return;
     // The lanes hold more now.
     const auto bytes = static_cast<std::size_t>(runner_.workspace_bytes(view_));
     for (Memory& workspace : workspaces_) workspace = allocate(bytes);
@@ -159,6 +162,8 @@ class CpuEngine final : public Engine {
     commit_parameters();
   }
 
+  std::vector<Contact> contacts(int env) override { return list_contacts(model_, view_, data_, env); }
+
   MemoryPlan memory() const override {
     MemoryPlan plan;
     double state = sizeof(float), derived = 0;
@@ -184,13 +189,13 @@ class CpuEngine final : public Engine {
   void check_memory() const {
     const MemoryPlan plan = memory();
     const double need = plan.total(n_pad_);
-    const double have = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
+    const double have = available_host_memory();
     const double most = (have - plan.fixed_bytes) / plan.bytes_per_environment();
     COHORT_THROW_UNLESS(
         need <= have,
-        "{} environments need {} ({} each, {} for the model and {} threads); this machine has {}, enough for {}", n_,
-        format_bytes(need), format_bytes(plan.bytes_per_environment()), format_bytes(plan.fixed_bytes), threads_wanted_,
-        format_bytes(have), most > 0 ? static_cast<long long>(most) : 0);
+        "{} environments need {} ({} each, {} for the model and {} threads); this process can get {}, enough for {}",
+        n_, format_bytes(need), format_bytes(plan.bytes_per_environment()), format_bytes(plan.fixed_bytes),
+        threads_wanted_, format_bytes(have), most > 0 ? static_cast<long long>(most) : 0);
   }
 
   /// The blocks of thread t: an equal, contiguous part.

@@ -71,6 +71,12 @@ float ParameterStore::defaults(Parameter parameter, int i) const {
   return 0;
 }
 
+std::vector<float> ParameterStore::defaults(Parameter parameter) const {
+  std::vector<float> all;
+  for (int i = 0; i < size(parameter); ++i) all.push_back(defaults(parameter, i));
+  return all;
+}
+
 float* ParameterStore::values(Parameter parameter) {
   LaneValues& v = values_[index(parameter)];
   if (!v.empty()) return v.data();
@@ -109,11 +115,10 @@ double ParameterStore::bytes_per_environment() const {
   return bytes;
 }
 
-void ParameterStore::check(Parameter parameter) {
-  LaneValues& v = values_[index(parameter)];
+void ParameterStore::check(Parameter parameter, const LaneValues& v, std::span<const std::int32_t> envs) const {
   const bool gain = parameter == Parameter::kActuatorGain || parameter == Parameter::kActuatorBias;
   for (int i = 0; i < size(parameter) && !v.empty(); ++i) {
-    for (int e = 0; e < n_pad_; ++e) {
+    for (std::int32_t e : envs) {
       const float x = at(v, i, e);
       COHORT_THROW_UNLESS(std::isfinite(x) && (gain || x >= 0),
                           "environment {} has impossible parameters: {}[{}] = {}, which is {}", e,
@@ -122,12 +127,18 @@ void ParameterStore::check(Parameter parameter) {
   }
 }
 
-void ParameterStore::bodies() {
+std::span<const std::int32_t> ParameterStore::resize(LaneValues& v, int rows, std::span<const std::int32_t> envs) {
+  const std::size_t size = static_cast<std::size_t>(rows) * static_cast<std::size_t>(n_pad_);
+  if (v.size() == size) return envs;
+  v.assign(size, 0);
+  return every_;
+}
+
+void ParameterStore::bodies(std::span<const std::int32_t> envs) {
   LaneValues& masses = values_[index(Parameter::kLinkMass)];
   const int nbody = model_.sizes.nbody;
-  body_.assign(static_cast<std::size_t>(kBodyValues * nbody) * static_cast<std::size_t>(n_pad_), 0);
   const int row[6] = {0, 1, 2, 0, 0, 1}, col[6] = {0, 1, 2, 1, 2, 2};
-  for (int e = 0; e < n_pad_; ++e) {
+  for (std::int32_t e : resize(body_, kBodyValues * nbody, envs)) {
     for (int b = 0; b < nbody; ++b) {
       const BodyRecord& record = model_.body[static_cast<std::size_t>(b)];
       double mass = 0, lifted = 0, moment[3] = {0, 0, 0}, lift[3] = {0, 0, 0}, about[6] = {0, 0, 0, 0, 0, 0};
@@ -170,16 +181,16 @@ void ParameterStore::bodies() {
   }
 }
 
-void ParameterStore::frictions() {
+void ParameterStore::frictions(std::span<const std::int32_t> envs) {
   LaneValues& friction = values_[index(Parameter::kGeomFriction)];
   const ModelView& m = model_.sizes;
-  pair_.assign(static_cast<std::size_t>(kPairValues * m.npair) * static_cast<std::size_t>(n_pad_), 0);
+  envs = resize(pair_, kPairValues * m.npair, envs);
   const int which[5] = {0, 0, 1, 2, 2};
   for (int p = 0; p < m.npair; ++p) {
     const PairRecord& pair = model_.pair[static_cast<std::size_t>(p)];
     const int g1 = model_.geom[static_cast<std::size_t>(pair.geom1)].id,
               g2 = model_.geom[static_cast<std::size_t>(pair.geom2)].id;
-    for (int e = 0; e < n_pad_; ++e) {
+    for (std::int32_t e : envs) {
       float first = 0;
       for (int i = 0; i < 5; ++i) {
         const float f1 = at(friction, 3 * g1 + which[i], e), f2 = at(friction, 3 * g2 + which[i], e);
@@ -195,13 +206,13 @@ void ParameterStore::frictions() {
   }
 }
 
-void ParameterStore::gains() {
+void ParameterStore::gains(std::span<const std::int32_t> envs) {
   const ModelView& m = model_.sizes;
   LaneValues &gain = values_[index(Parameter::kActuatorGain)], &bias = values_[index(Parameter::kActuatorBias)];
-  actuator_.assign(static_cast<std::size_t>(kActuatorValues * m.nact) * static_cast<std::size_t>(n_pad_), 0);
+  envs = resize(actuator_, kActuatorValues * m.nact, envs);
   for (int a = 0; a < m.nact; ++a) {
     const ActuatorRecord& record = model_.actuator[static_cast<std::size_t>(a)];
-    for (int e = 0; e < n_pad_; ++e) {
+    for (std::int32_t e : envs) {
       for (int i = 0; i < 3; ++i) {
         float& g = at(actuator_, kActuatorValues * a + i, e);
         float& b = at(actuator_, kActuatorValues * a + 3 + i, e);
@@ -212,9 +223,9 @@ void ParameterStore::gains() {
   }
 }
 
-void ParameterStore::ratios(const ModelView& view, DataView& data) {
+void ParameterStore::ratios(const ModelView& view, DataView& data, std::span<const std::int32_t> envs) {
   const int rows = view.npair + view.nlimit + view.nfriction + 2 * view.neq + 1;
-  ratio_.assign(static_cast<std::size_t>(rows) * static_cast<std::size_t>(n_pad_), 1);
+  envs = resize(ratio_, rows, envs);
   data.weight_ratio = ratio_.data();
   const BlockRunner& runner = scalar_block_runner();
   const auto bytes = static_cast<std::size_t>(runner.workspace_bytes(view)) + 64;
@@ -230,7 +241,8 @@ void ParameterStore::ratios(const ModelView& view, DataView& data) {
   plain.varies = 0;
   runner.inverse_weights(plain, own, 0, workspace.get(), inverse.data(), before.data());
   const int links = view.nv + view.ntendon;
-  for (int e = 0; e < n_pad_; ++e) {
+  for (std::int32_t e : envs) {
+    for (int r = 0; r < rows; ++r) at(ratio_, r, e) = 1;
     std::memset(workspace.get(), 0, bytes);
     runner.inverse_weights(view, data, e, workspace.get(), inverse.data(), now.data());
     const auto ratio = [&](std::initializer_list<int> which) {
@@ -269,24 +281,26 @@ void ParameterStore::ratios(const ModelView& view, DataView& data) {
   }
 }
 
-void ParameterStore::commit(const ModelView& view, DataView& data) {
-  for (Parameter p : kAll) check(p);
+void ParameterStore::commit(const ModelView& view, DataView& data, std::span<const std::int32_t> envs) {
   const int bits = varies();
+  if (envs.empty() || bits != committed_) envs = every_;
+  for (Parameter p : kAll) check(p, values_[index(p)], envs);
   if (bits & kVariesMass) {
-    bodies();
+    bodies(envs);
     data.body_values = body_.data();
   }
   if (bits & kVariesFriction) {
-    frictions();
+    frictions(envs);
     data.pair_values = pair_.data();
   }
   if (bits & kVariesArmature) data.armature = values_[index(Parameter::kDofArmature)].data();
   if (bits & kVariesDamping) data.damping = values_[index(Parameter::kDofDamping)].data();
   if (bits & kVariesGain) {
-    gains();
+    gains(envs);
     data.actuator_values = actuator_.data();
   }
-  if (bits & (kVariesMass | kVariesArmature)) ratios(view, data);
+  if (bits & (kVariesMass | kVariesArmature)) ratios(view, data, envs);
+  committed_ = bits;
 }
 
 void ParameterStore::save(std::vector<std::uint8_t>& to) const {
@@ -314,6 +328,7 @@ std::size_t ParameterStore::load(std::span<const std::uint8_t> from) {
     read[index(p)].resize(bytes / sizeof(float));
     if (bytes > 0) std::memcpy(read[index(p)].data(), from.data() + used, bytes);
     used += bytes;
+    check(p, read[index(p)], every_);
   }
   values_ = std::move(read);
   return used;

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <new>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -27,10 +28,15 @@ using LaneValues = std::vector<float, BlockAligned<float>>;
 
 class ParameterStore {
  public:
-  ParameterStore(const Model& model, int n_pad) : model_(model), n_pad_(n_pad) {}
+  ParameterStore(const Model& model, int n_pad)
+      : model_(model), n_pad_(n_pad), every_(static_cast<std::size_t>(n_pad)) {
+    std::iota(every_.begin(), every_.end(), 0);
+  }
 
   /// Values per environment.
   int size(Parameter parameter) const;
+  /// The model's own values.
+  std::vector<float> defaults(Parameter parameter) const;
   /// The values, [value][environment]; the model's when they are asked for the first time. Throws Error where a change
   /// would not reach everything that depends on it.
   float* values(Parameter parameter);
@@ -50,28 +56,37 @@ class ParameterStore {
   double bytes_per_environment() const;
 
   /// Works out what the kernels read and points `data` at it. Throws Error, naming the environment, for a mass,
-  /// friction, armature or damping below zero or a value that is no number. view: with varies() set.
-  void commit(const ModelView& view, DataView& data);
+  /// friction, armature or damping below zero or a value that is no number. view: with varies() set. envs: those whose
+  /// values have changed since the last time; empty: any may have.
+  void commit(const ModelView& view, DataView& data, std::span<const std::int32_t> envs = {});
 
-  /// Everything as bytes, and back. load returns how many bytes it took.
+  /// Everything as bytes, and back. load returns how many bytes it took; it throws Error for bytes that do not fit and
+  /// for impossible values, and then changes nothing.
   void save(std::vector<std::uint8_t>& to) const;
   std::size_t load(std::span<const std::uint8_t> from);
 
  private:
+  float at(const LaneValues& v, int i, int env) const {
+    return v[static_cast<std::size_t>(i) * static_cast<std::size_t>(n_pad_) + static_cast<std::size_t>(env)];
+  }
   float& at(LaneValues& v, int i, int env) const {
     return v[static_cast<std::size_t>(i) * static_cast<std::size_t>(n_pad_) + static_cast<std::size_t>(env)];
   }
   float defaults(Parameter parameter, int i) const;
-  void check(Parameter parameter);
-  void bodies();
-  void frictions();
-  void gains();
-  void ratios(const ModelView& view, DataView& data);
+  void check(Parameter parameter, const LaneValues& values, std::span<const std::int32_t> envs) const;
+  /// Makes room for what the kernels read; the environments to work out: all of them where there was none.
+  std::span<const std::int32_t> resize(LaneValues& v, int rows, std::span<const std::int32_t> envs);
+  void bodies(std::span<const std::int32_t> envs);
+  void frictions(std::span<const std::int32_t> envs);
+  void gains(std::span<const std::int32_t> envs);
+  void ratios(const ModelView& view, DataView& data, std::span<const std::int32_t> envs);
 
   const Model& model_;
   int n_pad_;
   std::array<LaneValues, 6> values_;
   LaneValues body_, pair_, actuator_, ratio_;
+  std::vector<std::int32_t> every_;  ///< 0 to n_pad_ - 1
+  int committed_ = 0;                ///< varies() of the last commit
 };
 
 }  // namespace cohort::sim

@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "sim/collide/closed.h"
+#include "sim/cpu/contacts.h"
 #include "sim/cpu/parameters.h"
 #include "sim/cuda/memory.h"
 #include "sim/cuda/model_memory.h"
@@ -183,14 +184,16 @@ class CudaEngineImpl final : public CudaEngine {
     return v;
   }
 
-  void commit_parameters() override {
+  std::vector<float> model_values(Parameter parameter) const override { return parameters_.defaults(parameter); }
+
+  void commit_parameters(std::span<const std::int32_t> envs = {}) override {
     if (!parameters_.any()) return;
     // What the kernels read is worked out in host memory, as for the CPU.
     ModelView host = model_.view();
     host.varies = parameters_.varies();
     DataView host_data{};
     host_data.n_pad = n_pad_;
-    parameters_.commit(host, host_data);
+    parameters_.commit(host, host_data, envs);
     wait();
     graph_ = {};
     // The lanes hold more than before: the workspaces are made anew where that is so.
@@ -244,6 +247,19 @@ class CudaEngineImpl final : public CudaEngine {
       graph_ = {};
       batch_.model.varies = 0;  // the workspaces are large enough
     }
+  }
+
+  /// Computed in host memory, from a copy of the state: the same bits.
+  std::vector<Contact> contacts(int env) override {
+    std::vector<float> low(static_cast<std::size_t>(n_pad_), 0.0f);
+    const auto memory = [this](Field field) { return host_view(field, Access::kRead).data; };
+    DataView data = data_of_fields(
+        n_pad_, low.data(), [&](Field field) { return static_cast<float*>(memory(field)); },
+        [&](Field field) { return static_cast<int*>(memory(field)); });
+    ModelView host = model_.view();
+    host.varies = parameters_.varies();
+    if (host.varies != 0) parameters_.commit(host, data);
+    return list_contacts(model_, host, data, env);
   }
 
   MemoryPlan memory() const override {

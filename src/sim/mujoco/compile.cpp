@@ -151,6 +151,9 @@ class Composer {
   CompiledScene compile() {
     mjModel* model = mj_compile(spec_, nullptr);
     if (!model) fail(mjs_getError(spec_));
+    if (!(model->opt.timestep > 0) || !std::isfinite(model->opt.timestep)) {
+      fail(format("timestep is {}: it has to be positive (s), or no step advances the time", model->opt.timestep));
+    }
     CompiledScene result;
     result.entity_links.resize(roots_.size());
     for (std::size_t i = 0; i < roots_.size(); ++i) {
@@ -451,7 +454,10 @@ CompiledScene compile_scene(std::span<const EntityDeclaration> entities, std::sp
   }
   COHORT_THROW_UNLESS(data.size() >= sizeof(std::uint64_t), "{}: the model compiler ended without an answer", files);
   Reader in(std::move(data));
-  if (in.number() != 0) throw Error(format("{}: {}", files, in.text()));
+  if (in.number() != 0) {
+    const std::string message = in.text();
+    throw Error(message.starts_with(files) ? message : format("{}: {}", files, message));
+  }
   CompiledScene result;
   result.mjb.resize(in.count(1));
   in.bytes(result.mjb.data(), result.mjb.size());

@@ -9,6 +9,7 @@
 #include <mujoco/mjbatch.h>
 
 #include "core/error.h"
+#include "sim/host_memory.h"
 #include "sim/mujoco/handle.h"
 
 namespace cohort::sim {
@@ -88,13 +89,17 @@ class MujocoEngine final : public Engine {
       : model_(mj::load(mjb)), info_(mj::describe(*model_)), n_(n_envs) {
     // A world that breaks keeps its last state and says so; MuJoCo's own answer, to reset it, would hide the trouble.
     model_->opt.disableflags |= mjDSBL_AUTORESET;
+    width_ = static_cast<std::size_t>(mj_stateSize(model_.get(), mjSTATE_INTEGRATION));
+    threads_ = options.threads;
+    check_memory();
     mjBatchConfig config;
     mjb_defaultConfig(&config);
     config.nthread = options.threads;
     char error[1024] = "";
     batch_.reset(mjb_makeBatch(model_.get(), n_envs, &config, error, sizeof error));
     COHORT_THROW_UNLESS(batch_ != nullptr, "MuJoCo makes no batch of {} environments: {}", n_envs, error);
-    width_ = static_cast<std::size_t>(mjb_nstate(batch_.get()));
+    COHORT_CHECK(width_ == static_cast<std::size_t>(mjb_nstate(batch_.get())), "MuJoCo's state has {} values, not {}",
+                 mjb_nstate(batch_.get()), width_);
     // Registered once, so that step() allocates nothing and the pointers stay.
     for (int f = static_cast<int>(Field::kQacc); f < kFieldCount; ++f) {
       const char* name = output_name(static_cast<Field>(f));
@@ -150,14 +155,44 @@ class MujocoEngine final : public Engine {
     }
   }
 
+  std::vector<Contact> contacts(int env) override {
+    std::vector<Contact> found;
+    mjb_apply(batch_.get(), &env, 1, collect_contacts, &found, 0);
+    return found;
+  }
+
+  std::vector<float> model_values(Parameter parameter) const override {
+    const mjModel& m = *model_;
+    const auto copy = [](const mjtNum* from, mjtSize n) { return std::vector<float>(from, from + n); };
+    switch (parameter) {
+      case Parameter::kLinkMass:
+        return copy(m.body_mass, m.nbody);
+      case Parameter::kGeomFriction:
+        return copy(m.geom_friction, 3 * m.ngeom);
+      case Parameter::kDofArmature:
+        return copy(m.dof_armature, m.nv);
+      case Parameter::kDofDamping:
+        return copy(m.dof_damping, m.nv);
+      case Parameter::kActuatorGain:
+        return copy(m.actuator_gainprm, mjNGAIN * m.nactuator);
+      case Parameter::kActuatorBias:
+        return copy(m.actuator_biasprm, mjNBIAS * m.nactuator);
+    }
+    return {};
+  }
+
   ArrayView parameter(Parameter parameter) override {
     int size = 0, element = 0;
     void* data = mjb_expand(batch_.get(), model_field(parameter), &size, &element);
     COHORT_CHECK(data != nullptr || size == 0, "MuJoCo does not expand {}", model_field(parameter));
+    bool& known = expanded_[static_cast<std::size_t>(parameter)];
+    if (!known) expanded_bytes_ += static_cast<double>(size) * sizeof(mjtNum);
+    known = true;
     return rows(data, ElementType::kFloat64, n_, size, size);
   }
-  void commit_parameters() override {
-    const int failed = mjb_setConst(batch_.get(), nullptr, n_);
+  void commit_parameters(std::span<const std::int32_t> envs = {}) override {
+    const int failed = envs.empty() ? mjb_setConst(batch_.get(), nullptr, n_)
+                                    : mjb_setConst(batch_.get(), envs.data(), static_cast<int>(envs.size()));
     if (failed > 0) {
       for (int e = 0; e < n_; ++e) {
         if (mjb_status(batch_.get())[e]) {
@@ -168,19 +203,58 @@ class MujocoEngine final : public Engine {
   }
 
   std::vector<std::uint8_t> save_state() override {
-    const std::size_t state_bytes = before_.size() * sizeof(mjtNum);
-    std::vector<std::uint8_t> bytes(state_bytes + status_.size() * sizeof(std::int32_t));
-    std::memcpy(bytes.data(), mjb_state(batch_.get()), state_bytes);
-    std::memcpy(bytes.data() + state_bytes, status_.data(), status_.size() * sizeof(std::int32_t));
+    std::vector<std::uint8_t> bytes;
+    const auto add = [&bytes](const void* data, std::size_t size) {
+      const auto* p = static_cast<const std::uint8_t*>(data);
+      bytes.insert(bytes.end(), p, p + size);
+    };
+    add(mjb_state(batch_.get()), state_bytes());
+    add(status_.data(), status_.size() * sizeof(std::int32_t));
+    // Parameters that differ between environments: which, then their values.
+    for (std::size_t p = 0; p < expanded_.size(); ++p) {
+      const auto has = static_cast<std::uint8_t>(expanded_[p]);
+      add(&has, 1);
+    }
+    for (std::size_t p = 0; p < expanded_.size(); ++p) {
+      if (!expanded_[p]) continue;
+      const ArrayView v = parameter(static_cast<Parameter>(p));
+      add(v.data, v.bytes());
+    }
     return bytes;
   }
   void load_state(std::span<const std::uint8_t> bytes) override {
-    const std::size_t state_bytes = before_.size() * sizeof(mjtNum);
-    COHORT_THROW_UNLESS(bytes.size() == state_bytes + status_.size() * sizeof(std::int32_t),
+    const std::size_t fixed = state_bytes() + status_.size() * sizeof(std::int32_t);
+    std::size_t expected = fixed + expanded_.size();
+    for (std::size_t p = 0; p < expanded_.size() && bytes.size() > fixed + p; ++p) {
+      if (bytes[fixed + p]) {
+        expected += model_values(static_cast<Parameter>(p)).size() * static_cast<std::size_t>(n_) * sizeof(mjtNum);
+      }
+    }
+    COHORT_THROW_UNLESS(bytes.size() == expected,
                         "a state of {} bytes was saved; {} environments of this model take {}", bytes.size(), n_,
-                        state_bytes + status_.size() * sizeof(std::int32_t));
-    std::memcpy(mjb_state(batch_.get()), bytes.data(), state_bytes);
-    std::memcpy(status_.data(), bytes.data() + state_bytes, status_.size() * sizeof(std::int32_t));
+                        expected);
+    std::memcpy(mjb_state(batch_.get()), bytes.data(), state_bytes());
+    std::memcpy(status_.data(), bytes.data() + state_bytes(), status_.size() * sizeof(std::int32_t));
+    const std::uint8_t* from = bytes.data() + fixed + expanded_.size();
+    bool any = false;
+    for (std::size_t p = 0; p < expanded_.size(); ++p) {
+      const auto which = static_cast<Parameter>(p);
+      if (bytes[fixed + p]) {
+        const ArrayView v = parameter(which);
+        std::memcpy(v.data, from, v.bytes());
+        from += v.bytes();
+        any = true;
+      } else if (expanded_[p]) {
+        // What this scene changed and the saved one had not: the model's values again.
+        const ArrayView v = parameter(which);
+        const std::vector<float> own = model_values(which);
+        for (std::int64_t i = 0; i < v.size(); ++i) {
+          static_cast<mjtNum*>(v.data)[i] = model_value(which, static_cast<std::size_t>(i) % own.size());
+        }
+        any = true;
+      }
+    }
+    if (any) commit_parameters();
   }
 
   MemoryPlan memory() const override {
@@ -191,8 +265,8 @@ class MujocoEngine final : public Engine {
                                       sizeof(mjtNum) +
                                   4 * sizeof(std::int32_t))},
                   {"warnings", static_cast<double>(mjNWARNING * sizeof(mjWarningStat) + sizeof(std::string))}};
-    plan.fixed_bytes =
-        static_cast<double>(model_->nbuffer) + static_cast<double>(model_->narena) * mjb_nthread(batch_.get());
+    plan.fixed_bytes = static_cast<double>(model_->nbuffer) + static_cast<double>(model_->narena) * threads_;
+    if (expanded_bytes_ > 0) plan.parts.push_back({"parameters", expanded_bytes_});
     return plan;
   }
 
@@ -203,6 +277,46 @@ class MujocoEngine final : public Engine {
     void* data = nullptr;
     int size = 0, element = 0;
   };
+
+  std::size_t state_bytes() const { return before_.size() * sizeof(mjtNum); }
+
+  void check_memory() const {
+    const MemoryPlan plan = memory();
+    const double have = available_host_memory(), need = plan.total(n_);
+    COHORT_THROW_UNLESS(
+        need <= have,
+        "{} environments need {} ({} each, {} for the model and {} threads); this process can get {}, enough for {}",
+        n_, format_bytes(need), format_bytes(plan.bytes_per_environment()), format_bytes(plan.fixed_bytes), threads_,
+        format_bytes(have),
+        std::max(0ll, static_cast<long long>((have - plan.fixed_bytes) / plan.bytes_per_environment())));
+  }
+
+  mjtNum model_value(Parameter parameter, std::size_t i) const {
+    const mjModel& m = *model_;
+    const mjtNum* const arrays[] = {m.body_mass,   m.geom_friction,    m.dof_armature,
+                                    m.dof_damping, m.actuator_gainprm, m.actuator_biasprm};
+    return arrays[static_cast<int>(parameter)][i];
+  }
+
+  static void collect_contacts(const mjModel* m, mjData* d, int, void* to) {
+    mj_forward(m, d);
+    auto& found = *static_cast<std::vector<Contact>*>(to);
+    for (int c = 0; c < d->ncon; ++c) {
+      const mjContact& from = d->contact[c];
+      if (from.geom[0] < 0 || from.geom[1] < 0) continue;  // of flexes, which have no geoms
+      mjtNum local[6], force[3];
+      mj_contactForce(m, d, c, local);
+      mju_mulMatTVec3(force, from.frame, local);
+      found.push_back({from.geom[0],
+                       from.geom[1],
+                       m->geom_bodyid[from.geom[0]],
+                       m->geom_bodyid[from.geom[1]],
+                       from.dist,
+                       {from.pos[0], from.pos[1], from.pos[2]},
+                       {from.frame[0], from.frame[1], from.frame[2]},
+                       {force[0], force[1], force[2]}});
+    }
+  }
 
   /// Reads what the step left, and puts broken environments back to where they were.
   void inspect() {
@@ -247,6 +361,9 @@ class MujocoEngine final : public Engine {
   int n_;
   std::unique_ptr<mjBatch, BatchDeleter> batch_;
   std::size_t width_ = 0;  ///< values in a state row
+  int threads_ = 1;
+  std::array<bool, 6> expanded_{};  ///< the parameters that environments have of their own
+  double expanded_bytes_ = 0;       ///< of an environment
   std::array<Output, kFieldCount> outputs_{};
   std::vector<mjtNum> before_;
   std::vector<std::int32_t> status_, contacts_, iterations_;

@@ -1,0 +1,14 @@
+/// The contacts of one environment of the batched engine, whatever its lanes: computed anew, one float at a time.
+#pragma once
+#include <vector>
+
+#include "sim/engine.h"
+#include "sim/kernels/data_view.h"
+#include "sim/model.h"
+
+namespace cohort::sim {
+
+/// view: of the model, with what varies; data: memory of the host.
+std::vector<Contact> list_contacts(const Model& model, ModelView view, const DataView& data, int env);
+
+}  // namespace cohort::sim

@@ -1,0 +1,83 @@
+// Scene: parameters of the model that differ between environments.
+#include "core/error.h"
+#include "core/philox.h"
+#include "sim/scene.h"
+
+namespace cohort::sim {
+
+namespace {
+
+/// Values of an environment that belong to items of `components` each.
+std::vector<std::int32_t> columns(const std::vector<std::int32_t>& items, int components) {
+  std::vector<std::int32_t> all;
+  all.reserve(items.size() * static_cast<std::size_t>(components));
+  for (std::int32_t i : items) {
+    for (int c = 0; c < components; ++c) all.push_back(i * components + c);
+  }
+  return all;
+}
+
+}  // namespace
+
+void Scene::set_parameter(Parameter which, std::span<const float> values, const Indices& envs, const Indices& items) {
+  need_built();
+  const ArrayView view = engine_->parameter(which);
+  const Selection to = select(items, static_cast<int>(view.shape[1]), parameter_name(which), envs, 1);
+  need_values(to, values.size());
+  const std::vector<float> before = read(view, to);
+  write(view, to, values);
+  try {
+    engine_->commit_parameters(to.envs);
+  } catch (const Error&) {
+    write(view, to, before);
+    throw;
+  }
+  derived_valid_ = false;
+}
+
+std::vector<float> Scene::get_parameter(Parameter which, const Indices& envs, const Indices& items) {
+  need_built();
+  const ArrayView view = engine_->parameter(which);
+  return read(view, select(items, static_cast<int>(view.shape[1]), parameter_name(which), envs, 1));
+}
+
+void Scene::randomize_parameter(Parameter which, double lower, double upper, const Indices& envs, std::uint32_t draw,
+                                const Indices& items) {
+  COHORT_THROW_UNLESS(lower <= upper, "{}: factors from {} to {}: the first is the smaller one", parameter_name(which),
+                      lower, upper);
+  need_built();
+  const std::vector<float> model = engine_->model_values(which);
+  const std::vector<std::int32_t> chosen = items.resolve(static_cast<int>(model.size()), parameter_name(which));
+  std::vector<float> values;
+  for (std::int32_t env : envs.resolve(n_envs(), "environment")) {
+    const RandomStream random(options_.seed, RandomPurpose::kEnvironment,
+                              static_cast<std::uint64_t>(global_environment_id(env)),
+                              static_cast<std::uint64_t>(which) << 32 | draw);
+    for (std::int32_t i : chosen) {
+      const float share = random.uniform(static_cast<std::uint64_t>(i));
+      values.push_back(model[static_cast<std::size_t>(i)] *
+                       (static_cast<float>(lower) + static_cast<float>(upper - lower) * share));
+    }
+  }
+  set_parameter(which, values, envs, Indices(chosen));
+}
+
+void Scene::set_items(Parameter parameter, std::span<const float> values, const Indices& items, int count,
+                      const char* what, int components, const Indices& envs) {
+  set_parameter(parameter, values, envs, Indices(columns(items.resolve(count, what), components)));
+}
+
+void Scene::set_links_mass(std::span<const float> mass, const Indices& links, const Indices& envs) {
+  set_items(Parameter::kLinkMass, mass, links, static_cast<int>(info().links.size()), "link", 1, envs);
+}
+void Scene::set_geoms_friction(std::span<const float> friction, const Indices& geoms, const Indices& envs) {
+  set_items(Parameter::kGeomFriction, friction, geoms, static_cast<int>(info().geoms.size()), "geom", 3, envs);
+}
+void Scene::set_dofs_armature(std::span<const float> armature, const Indices& dofs, const Indices& envs) {
+  set_items(Parameter::kDofArmature, armature, dofs, info().nv, "dof", 1, envs);
+}
+void Scene::set_dofs_damping(std::span<const float> damping, const Indices& dofs, const Indices& envs) {
+  set_items(Parameter::kDofDamping, damping, dofs, info().nv, "dof", 1, envs);
+}
+
+}  // namespace cohort::sim

@@ -1,0 +1,110 @@
+// Scene: files of its state and of its compiled model.
+#include <algorithm>
+#include <cstring>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "sim/model.h"
+#include "sim/scene.h"
+
+namespace cohort::sim {
+
+namespace {
+
+constexpr char kStateMagic[8] = {'C', 'O', 'H', 'O', 'R', 'T', 'S', 'T'};
+constexpr std::int32_t kStateVersion = 2;
+
+/// What stands before the engine's bytes in a state file.
+struct StateHeader {
+  char magic[8];
+  std::int32_t version, engine, n_envs, nq, nv, nu;
+  std::int64_t steps, first_environment;
+  std::uint64_t seed, fingerprint, engine_bytes;
+  std::uint64_t driven;  ///< dofs of all environments that have a spring, a damper and a target: n_envs * nv, or 0
+};
+
+}  // namespace
+
+void Scene::save_state(const std::filesystem::path& path) {
+  const ModelInfo& m = info();
+  const std::vector<std::uint8_t> engine = engine_->save_state();
+  StateHeader header{};
+  std::memcpy(header.magic, kStateMagic, sizeof header.magic);
+  header.version = kStateVersion;
+  header.engine = static_cast<std::int32_t>(engine_->kind());
+  header.n_envs = n_envs();
+  header.nq = m.nq, header.nv = m.nv, header.nu = m.nu;
+  header.steps = steps_;
+  header.first_environment = options_.first_environment;
+  header.seed = options_.seed;
+  header.fingerprint = m.fingerprint();
+  header.engine_bytes = engine.size();
+  header.driven = mode_.size();
+  std::string file(reinterpret_cast<const char*>(&header), sizeof header);
+  file.append(reinterpret_cast<const char*>(engine.data()), engine.size());
+  for (const auto* numbers : {&kp_, &kv_, &force_lower_, &force_upper_, &target_}) {
+    file.append(reinterpret_cast<const char*>(numbers->data()), numbers->size() * sizeof(float));
+  }
+  file.append(reinterpret_cast<const char*>(mode_.data()), mode_.size());
+  write_file_atomically(path, file);
+}
+
+void Scene::load_state(const std::filesystem::path& path) {
+  const ModelInfo& m = info();
+  const std::string file = read_file(path);
+  StateHeader h{};
+  COHORT_THROW_UNLESS(file.size() >= sizeof h, "{} is no scene state: it is cut off", path.string());
+  std::memcpy(&h, file.data(), sizeof h);
+  COHORT_THROW_UNLESS(std::memcmp(h.magic, kStateMagic, sizeof h.magic) == 0, "{} is no scene state", path.string());
+  COHORT_THROW_UNLESS(h.version == kStateVersion,
+                      "{} was written by another version of Cohort (format {}, this one reads {})", path.string(),
+                      h.version, kStateVersion);
+  COHORT_THROW_UNLESS(
+      h.engine == static_cast<std::int32_t>(engine_->kind()) && h.n_envs == n_envs() && h.nq == m.nq && h.nv == m.nv &&
+          h.nu == m.nu,
+      "{} was saved by another scene: {} environments, nq {}, nv {}, nu {}; this one has {}, {}, {}, {}", path.string(),
+      h.n_envs, h.nq, h.nv, h.nu, n_envs(), m.nq, m.nv, m.nu);
+  COHORT_THROW_UNLESS(h.fingerprint == m.fingerprint(),
+                      "{} was saved by another scene: its names, masses, joints, options or default state differ",
+                      path.string());
+  COHORT_THROW_UNLESS(h.seed == options_.seed && h.first_environment == options_.first_environment,
+                      "{} was saved with seed {} and first environment {}; this scene has {} and {}", path.string(),
+                      h.seed, h.first_environment, options_.seed, options_.first_environment);
+  const std::size_t whole = static_cast<std::size_t>(n_envs()) * static_cast<std::size_t>(m.nv);
+  constexpr std::size_t kDrivenBytes = 5 * sizeof(float) + sizeof(DofMode);
+  COHORT_THROW_UNLESS((h.driven == 0 || h.driven == whole) && h.engine_bytes <= file.size() &&
+                          file.size() == sizeof h + h.engine_bytes + h.driven * kDrivenBytes,
+                      "{} is cut off: {} bytes", path.string(), file.size());
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(file.data()) + sizeof h;
+  const auto* modes = bytes + h.engine_bytes + h.driven * 5 * sizeof(float);
+  for (std::size_t i = 0; i < h.driven; ++i) {
+    COHORT_THROW_UNLESS(modes[i] <= static_cast<std::uint8_t>(DofMode::kVelocity), "{} is damaged: a dof's mode is {}",
+                        path.string(), modes[i]);
+  }
+  engine_->load_state({bytes, h.engine_bytes});
+  bytes += h.engine_bytes;
+  for (auto* to : {&kp_, &kv_, &force_lower_, &force_upper_, &target_}) {
+    to->resize(h.driven);
+    if (h.driven > 0) std::memcpy(to->data(), bytes, to->size() * sizeof(float));
+    bytes += to->size() * sizeof(float);
+  }
+  mode_.resize(h.driven);
+  if (h.driven > 0) std::memcpy(mode_.data(), bytes, mode_.size());
+  any_control_ = std::any_of(mode_.begin(), mode_.end(), [](DofMode mode) { return mode != DofMode::kForce; });
+  steps_ = h.steps;
+  derived_valid_ = false;
+}
+
+void Scene::save_model(const std::filesystem::path& path) const {
+  need_built();
+  COHORT_THROW_UNLESS(engine_->kind() == EngineKind::kBatched,
+                      "{}: compiled models are those of the engine `batched`, this scene has `{}`", path.string(),
+                      to_string(engine_->kind()));
+  COHORT_THROW_UNLESS(!compiled_.mjb.empty(), "{}: this scene was built from a compiled model; copy that file",
+                      path.string());
+  Model model = import_model(compiled_.mjb, options_.contact_capacity);
+  model.info.entities = entities_;
+  sim::save_model(model, path);
+}
+
+}  // namespace cohort::sim
