@@ -55,7 +55,7 @@ TEST(DroidPolicy, HundredTrainingStepsAtTheDefaultSizeAreTheReferences) {
   const auto facts = read_facts("policy_default");
   DiffusionPolicySettings settings;
   settings.action_width = kWidth;
-  settings.noise_samples = facts.at("draws");
+  settings.noise_samples = facts.at("draws").get<int>();
   settings.encoder.observations = {{"state", {kState}, ""}};
   settings.encoder.combine = true;
   const auto policy = make_diffusion_policy(settings, 1);
