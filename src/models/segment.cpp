@@ -16,11 +16,11 @@ SegmentRunnerGuard::~SegmentRunnerGuard() {
   current_runner = std::move(former_);
 }
 
-at::Tensor run_segment(const std::string& name, const Segment& segment, const std::vector<at::Tensor>& inputs) {
+at::Tensor run_segment(const torch::nn::Module& part, const Segment& segment, const std::vector<at::Tensor>& inputs) {
   if (!current_runner) return segment(inputs);
   const SegmentRunner runner = current_runner;
   const SegmentRunnerGuard inner{SegmentRunner()};
-  return runner(name, segment, inputs);
+  return runner(part, segment, inputs);
 }
 
 }  // namespace cohort::models

@@ -4,19 +4,23 @@
 /// updated twice).
 #pragma once
 #include <functional>
-#include <string>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
+namespace torch::nn {
+class Module;
+}
+
 namespace cohort::models {
 
-/// Inputs and output carry gradients; parameters are captured.
+/// Inputs and output carry gradients; parameters are captured. It may be called after the forward pass has returned: it
+/// captures by value, or what lives as long as the model.
 using Segment = std::function<at::Tensor(const std::vector<at::Tensor>& inputs)>;
 
-/// `name` is the module's path in weight files, e.g. "encoder.attn_layers.0".
-using SegmentRunner =
-    std::function<at::Tensor(const std::string& name, const Segment& segment, const std::vector<at::Tensor>& inputs)>;
+/// `part` is the module whose parameters and buffers the segment uses.
+using SegmentRunner = std::function<at::Tensor(const torch::nn::Module& part, const Segment& segment,
+                                               const std::vector<at::Tensor>& inputs)>;
 
 /// Installs a runner for this thread's forward passes; restores the former one at the end of the scope. A segment that
 /// a runner calls runs its own inner segments directly.
@@ -31,6 +35,6 @@ class SegmentRunnerGuard {
   SegmentRunner former_;
 };
 
-at::Tensor run_segment(const std::string& name, const Segment& segment, const std::vector<at::Tensor>& inputs);
+at::Tensor run_segment(const torch::nn::Module& part, const Segment& segment, const std::vector<at::Tensor>& inputs);
 
 }  // namespace cohort::models

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <unordered_map>
 #include <unordered_set>
 
 #include <ATen/autocast_mode.h>
@@ -249,19 +248,10 @@ at::Tensor gradient_checkpoint_chain(const std::vector<std::shared_ptr<torch::nn
   return x;
 }
 
-models::SegmentRunner checkpointing_runner(torch::nn::Module& model) {
-  struct Part {
-    variable_list parameters, buffers;
-  };
-  auto parts = std::make_shared<std::unordered_map<std::string, Part>>();
-  for (const auto& item : model.named_modules()) {
-    (*parts)[item.key()] = {item.value()->parameters(), item.value()->buffers()};
-  }
-  return [parts](const std::string& name, const models::Segment& segment, const std::vector<at::Tensor>& inputs) {
-    const auto part = parts->find(name);
-    COHORT_THROW_UNLESS(part != parts->end(), "gradient checkpointing: the model has no part named '{}'", name);
+models::SegmentRunner checkpointing_runner() {
+  return [](const torch::nn::Module& part, const models::Segment& segment, const std::vector<at::Tensor>& inputs) {
     const SegmentFunction run = [segment](const variable_list& in) { return variable_list{segment(in)}; };
-    return run_checkpointed(run, inputs, part->second.parameters, part->second.buffers)[0];
+    return run_checkpointed(run, inputs, part.parameters(), part.is_training() ? part.buffers() : variable_list())[0];
   };
 }
 

@@ -44,8 +44,8 @@ using LayerCall = std::function<at::Tensor(torch::nn::Module& layer, const at::T
 at::Tensor gradient_checkpoint_chain(const std::vector<std::shared_ptr<torch::nn::Module>>& layers,
                                      const LayerCall& call, const at::Tensor& input, int segments = 0);
 
-/// A runner for models::SegmentRunnerGuard that checkpoints the segments of `model`, which it finds by their names.
-/// What TrainSettings::gradient_checkpointing installs. It throws Error for a name that is no module of the model.
-models::SegmentRunner checkpointing_runner(torch::nn::Module& model);
+/// A runner for models::SegmentRunnerGuard that checkpoints every segment of a model. What
+/// TrainSettings::gradient_checkpointing installs.
+models::SegmentRunner checkpointing_runner();
 
 }  // namespace cohort::train

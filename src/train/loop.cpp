@@ -86,21 +86,13 @@ TrainLoop::Impl::Impl(TrainSettings s, TrainJob j)
   loss = [this](torch::nn::Module& replica, const parallel::Batch& batch) { return replica_loss(replica, batch); };
 }
 
-/// Each replica has parameters of its own.
-models::SegmentRunner TrainLoop::Impl::runner_of(torch::nn::Module& replica) {
-  const std::scoped_lock lock(runners_mutex);
-  auto& runner = runners[&replica];
-  if (!runner) runner = checkpointing_runner(replica);
-  return runner;
-}
-
 /// Runs in a replica's thread.
 at::Tensor TrainLoop::Impl::replica_loss(torch::nn::Module& replica, const parallel::Batch& batch) {
   // Keyed by the optimizer step and not by the micro-batch: two ranks, and one process that accumulates the same two
   // halves, draw the same numbers for the same samples.
   const models::RandomContextGuard random(
       {.seed = settings.seed, .step = static_cast<std::uint64_t>(state.step), .sample_ids = batch.sample_ids});
-  const models::SegmentRunnerGuard segments(settings.gradient_checkpointing ? runner_of(replica)
+  const models::SegmentRunnerGuard segments(settings.gradient_checkpointing ? checkpointing_runner()
                                                                             : models::SegmentRunner());
   at::Tensor result;
   {

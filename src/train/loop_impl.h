@@ -1,8 +1,6 @@
 /// The inside of TrainLoop, shared by its source files.
 #pragma once
 #include <chrono>
-#include <map>
-#include <mutex>
 #include <optional>
 
 #include "models/segment.h"
@@ -30,7 +28,6 @@ struct TrainLoop::Impl {
   bool done() const;
   bool is_best_now() const;
   at::Tensor replica_loss(torch::nn::Module& replica, const parallel::Batch& batch);
-  models::SegmentRunner runner_of(torch::nn::Module& replica);
 
   // loop_report.cpp: what ranks tell each other and the observers
   void report();
@@ -61,8 +58,6 @@ struct TrainLoop::Impl {
   std::optional<FiniteBuffers> buffers;  // where bad steps are skipped
   BatchesInFlight in_flight;
   std::optional<CheckpointWriter> writer;
-  std::mutex runners_mutex;
-  std::map<const torch::nn::Module*, models::SegmentRunner> runners;
   parallel::LossFunction loss;  // job.loss under precision, randomness and the guard against NaN
 
   std::int64_t total_steps = 0;

@@ -1,5 +1,6 @@
 #include "train/trained_policy.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -63,8 +64,14 @@ struct TrainedPolicy::Impl {
         low_dim_widths(model.low_dim_widths.begin(), model.low_dim_widths.end());
     actions.emplace(data.action_normalization, action_widths, statistics.action, data.constant_elements,
                     source + ": actions");
-    for (const int width : model.low_dim_widths) low_dim_width += width;
-    if (low_dim_width > 0)
+    for (const int width : model.low_dim_widths) network_width += width;
+    low_dim_width = network_width;
+    components = data.proprio;
+    if (text_place) {
+      low_dim_width -= model.low_dim_widths[*text_place];
+      components.erase(components.begin() + static_cast<std::ptrdiff_t>(*text_place));
+    }
+    if (network_width > 0)
       low_dim.emplace(data.proprio_normalization, low_dim_widths, statistics.proprio, data.constant_elements,
                       source + ": proprio");
     if (!model.rgb.empty()) images.emplace(data.image_transforms);
@@ -106,6 +113,17 @@ struct TrainedPolicy::Impl {
     for (const char* name : {"data", "model"}) sections[name] = configuration.at(name);
     fields.apply_json(sections, source);
     for (const std::string& text : overrides) fields.apply_override(text);
+    const auto named = std::find(model.low_dim.begin(), model.low_dim.end(), model.language.name);
+    if (model.language.enabled() && named != model.low_dim.end()) {
+      // The data held embeddings: texts stand for numbers that the network already sees, and for no observation more.
+      text_place = static_cast<std::size_t>(named - model.low_dim.begin());
+      language = std::exchange(model.language, {});
+      COHORT_THROW_UNLESS(model.low_dim_widths.at(*text_place) == language.encoder.dim,
+                          "{}: {} has {} numbers, but model.language.encoder.dim is {}", source, language.name,
+                          model.low_dim_widths[*text_place], language.encoder.dim);
+    } else {
+      language = model.language;
+    }
     // The weights come from the checkpoint.
     model.initial_weights.clear();
     model.backbone_weights.clear();
@@ -119,10 +137,21 @@ struct TrainedPolicy::Impl {
     COHORT_THROW_UNLESS(n > 0, "no environment is to act");
     COHORT_THROW_UNLESS(std::set<std::uint64_t>(environments.begin(), environments.end()).size() == environments.size(),
                         "an environment is named twice");
+    COHORT_THROW_UNLESS(frame.instructions.empty() || frame.instructions.size() == environments.size(),
+                        "{} instructions for {} environments", frame.instructions.size(), n);
+    for (std::size_t i = 0; i < frame.instructions.size(); ++i)
+      if (!frame.instructions[i].empty()) instruct(environments[i], frame.instructions[i]);
     models::Observations seen;
-    add_low_dim(frame.low_dim, n, seen);
+    add_low_dim(frame.low_dim, environments, seen);
     add_images(frame.images, n, seen);
-    add_language(environments, seen);
+    if (model.language.enabled()) {
+      std::vector<float> rows;
+      for (const std::uint64_t environment : environments) {
+        const std::vector<float>& row = embedding_of(environment);
+        rows.insert(rows.end(), row.begin(), row.end());
+      }
+      seen[model.language.name] = torch::tensor(rows).reshape({n, model.language.encoder.dim}).to(device);
+    }
     at::Tensor chosen = horizon ? horizon->act(environments, seen) : control->act(environments, seen);
     chosen = chosen.to(at::kCPU, at::kFloat).contiguous();
     const float* values = chosen.const_data_ptr<float>();
@@ -131,19 +160,27 @@ struct TrainedPolicy::Impl {
     return rows;
   }
 
-  void add_low_dim(std::span<const float> given, std::int64_t n, models::Observations& seen) const {
+  void add_low_dim(std::span<const float> given, const std::vector<std::uint64_t>& environments,
+                   models::Observations& seen) const {
+    const auto n = static_cast<std::int64_t>(environments.size());
     COHORT_THROW_UNLESS(given.size() == static_cast<std::size_t>(n) * static_cast<std::size_t>(low_dim_width),
                         "{} low-dimensional numbers for {} environments, but the policy takes {} of each", given.size(),
                         n, low_dim_width);
-    if (low_dim_width == 0) return;
-    at::Tensor rows = at::empty({n, low_dim_width}, at::kFloat);
-    const std::span<float> values(rows.mutable_data_ptr<float>(), given.size());
-    std::copy(given.begin(), given.end(), values.begin());
-    for (std::size_t i = 0; i < values.size(); ++i)
-      COHORT_THROW_UNLESS(std::isfinite(values[i]), "low-dimensional number {} of environment {} of the frame is {}",
+    if (network_width == 0) return;
+    for (std::size_t i = 0; i < given.size(); ++i)
+      COHORT_THROW_UNLESS(std::isfinite(given[i]), "low-dimensional number {} of environment {} of the frame is {}",
                           i % static_cast<std::size_t>(low_dim_width), i / static_cast<std::size_t>(low_dim_width),
-                          values[i]);
-    low_dim->normalize(values);
+                          given[i]);
+    at::Tensor rows = at::empty({n, network_width}, at::kFloat);
+    float* value = rows.mutable_data_ptr<float>();
+    const float* next = given.data();
+    for (const std::uint64_t environment : environments)
+      for (std::size_t i = 0; i < model.low_dim_widths.size(); ++i) {
+        const int width = model.low_dim_widths[i];
+        value = std::copy_n(i == text_place ? embedding_of(environment).data() : next, width, value);
+        if (i != text_place) next += width;
+      }
+    low_dim->normalize({rows.mutable_data_ptr<float>(), static_cast<std::size_t>(rows.numel())});
     rows = rows.to(device);
     std::int64_t begin = 0;
     for (std::size_t i = 0; i < model.low_dim.size(); ++i) {
@@ -174,32 +211,25 @@ struct TrainedPolicy::Impl {
   }
 
   void instruct(std::uint64_t environment, const std::string& text) {
-    COHORT_THROW_UNLESS(model.language.enabled(), "the policy takes no instructions, but is told '{}'", text);
-    auto [known, is_new] = embeddings.try_emplace(text);
-    if (is_new) known->second = embed_instructions(model.language, {text}).at(0);
+    COHORT_THROW_UNLESS(language.enabled(), "the policy takes no instructions, but is told '{}'", text);
+    if (!embeddings.contains(text)) embeddings.emplace(text, embed_instructions(language, {text}).at(0));
     instructions[environment] = text;
   }
 
-  void add_language(const std::vector<std::uint64_t>& environments, models::Observations& seen) const {
-    if (!model.language.enabled()) return;
-    std::vector<float> rows;
-    for (const std::uint64_t environment : environments) {
-      const auto told = instructions.find(environment);
-      COHORT_THROW_UNLESS(told != instructions.end(),
-                          "the policy sees instructions, and environment {} has none: begin(environment, text)",
-                          environment);
-      const std::vector<float>& row = embeddings.at(told->second);
-      rows.insert(rows.end(), row.begin(), row.end());
-    }
-    seen[model.language.name] =
-        torch::tensor(rows)
-            .reshape({static_cast<std::int64_t>(environments.size()), model.language.encoder.dim})
-            .to(device);
+  const std::vector<float>& embedding_of(std::uint64_t environment) const {
+    const auto told = instructions.find(environment);
+    COHORT_THROW_UNLESS(told != instructions.end(),
+                        "the policy sees instructions, and environment {} has none: begin(environment, text)",
+                        environment);
+    return embeddings.at(told->second);
   }
 
   Json configuration;
   data::RobotDataSettings data;
   PolicySettings model;
+  LanguageSettings language;              // of instructions
+  std::optional<std::size_t> text_place;  // among model.low_dim: the embedding that instructions give
+  std::vector<std::string> components;    // of frames
   std::optional<data::Normalizer> actions, low_dim;
   std::optional<data::ImagePipeline> images;
   std::shared_ptr<torch::nn::Module> policy;
@@ -209,7 +239,7 @@ struct TrainedPolicy::Impl {
   std::map<std::string, std::vector<float>> embeddings;  // by text
   std::map<std::uint64_t, std::string> instructions;     // by environment
   bool averaged = false;
-  int low_dim_width = 0;
+  int network_width = 0, low_dim_width = 0;  // low-dimensional numbers that the network sees; of frames
   std::int64_t parameters = 0, step = 0;
   std::string summary;
 };
@@ -239,7 +269,10 @@ int TrainedPolicy::low_dim_width() const {
   return impl_->low_dim_width;
 }
 const std::vector<std::string>& TrainedPolicy::low_dim_components() const {
-  return impl_->data.proprio;
+  return impl_->components;
+}
+bool TrainedPolicy::takes_instructions() const {
+  return impl_->language.enabled();
 }
 const std::vector<std::string>& TrainedPolicy::cameras() const {
   return impl_->data.images;

@@ -6,8 +6,15 @@
 ///
 /// A diffusion policy acts by receding horizon (models/diffusion_policy/receding_horizon.h), behaviour cloning by its
 /// memory; the weights are the moving average where there is one. The checkpoint holds all that is needed: neither the
-/// data nor the configuration they were trained with must be at hand; the language encoder of a policy that takes
-/// instructions lies where model.language says.
+/// data nor the configuration they were trained with must be at hand.
+///
+/// Instructions are texts. The language encoder of a policy that takes them lies where model.language says. A policy
+/// whose data held embeddings as one of their low-dimensional fields takes texts in place of its numbers, too, once
+/// overrides name that observation and the encoder that made them:
+///
+///   TrainedPolicy policy(run, {.overrides = {"model.language.name=lang_fixed/language_distilbert",
+///       "model.language.weights=distilbert.safetensors", "model.language.vocabulary=vocab.txt"}});
+///   policy.act({0}, {.low_dim = state, .instructions = {"close the drawer"}});
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -34,11 +41,15 @@ struct TrainedPolicySettings {
 
 /// One frame of each of n environments.
 struct PolicyFrame {
-  /// (n, low_dim_width()): the components of data.proprio side by side, in the units of the data; normalised here.
+  /// (n, low_dim_width()): the components that low_dim_components() lists, side by side, in the units of the data;
+  /// normalised here.
   std::span<const float> low_dim;
   /// One view per camera, in the order of cameras(): (n, height, width, 3) uint8 on the CPU, of any size; the image
   /// transforms of the training are done here, without their random ones.
   std::span<const ArrayView> images;
+  /// What each environment is told to do, for policies that take instructions. Empty, or a text that is empty: as
+  /// before (begin(), or an earlier frame). A text is embedded once, whoever is told it.
+  std::vector<std::string> instructions = {};
 };
 
 class TrainedPolicy {
@@ -60,9 +71,11 @@ class TrainedPolicy {
 
   int action_width() const;
   int low_dim_width() const;
-  const std::vector<std::string>& low_dim_components() const;  ///< data.proprio: what the caller has to provide
-  const std::vector<std::string>& cameras() const;             ///< data.images
-  const std::vector<std::string>& action_components() const;   ///< data.actions
+  /// Components of data.proprio that the caller has to provide: all but an embedding that instructions give.
+  const std::vector<std::string>& low_dim_components() const;
+  bool takes_instructions() const;
+  const std::vector<std::string>& cameras() const;            ///< data.images
+  const std::vector<std::string>& action_components() const;  ///< data.actions
   std::int64_t parameters() const;
   std::int64_t step() const;                  ///< of the training, when the checkpoint was written
   const config::Json& configuration() const;  ///< of the run

@@ -25,11 +25,11 @@ class EvaluatePushT : public ::testing::Test {
     ASSERT_EQ(outcome.code, 0) << outcome.err;
   }
   /// A policy of four steps: its figures are chance's, but it is saved and acts as any other.
-  void train(const std::string& run, const std::vector<std::string>& more) const {
+  void train(const std::string& run, const std::vector<std::string>& more, const std::string& file = "push_t") const {
     std::vector<std::string> words{"train",
                                    "policy",
                                    "--config",
-                                   COHORT_SOURCE_DIR "/examples/policies/push_t.json",
+                                   COHORT_SOURCE_DIR "/examples/policies/" + file + ".json",
                                    "data.paths=" + path("data") + "/push_t",
                                    "data.splits=train",
                                    "data.statistics_cache=never",
@@ -88,6 +88,15 @@ TEST_F(EvaluatePushT, APolicyOfTargetsFromTheFiveNumbersOfTheStateActsToo) {
   const Outcome outcome = evaluate("targets", {"--no-baselines"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("\npolicy "), std::string::npos) << outcome.out;
+}
+
+// The job of scripts/gpu_check, with a smaller network.
+TEST_F(EvaluatePushT, TheConfigurationOfTheReferencesSizeTrainsAndActs) {
+  record();
+  train("reference", {"model.diffusion.sampler.num_inference_timesteps=4"}, "push_t_reference");
+  const Outcome outcome = evaluate("reference", {"--no-baselines"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("of step 4"), std::string::npos) << outcome.out;
 }
 
 TEST_F(EvaluatePushT, WhatCannotActInPushTIsSaid) {

@@ -63,8 +63,8 @@ struct Net : torch::nn::Module {
       if (how == How::kModules) x = gradient_checkpoint(*block, run, {x})[0];
       if (how == How::kListed) x = gradient_checkpoint(run, {x}, block->parameters())[0];
       if (how == How::kRunner) {
-        x = models::run_segment("block" + std::to_string(i),
-                                [block](const std::vector<at::Tensor>& in) { return block->forward(in[0]); }, {x});
+        x = models::run_segment(*block, [block](const std::vector<at::Tensor>& in) { return block->forward(in[0]); },
+                                {x});
       }
     }
     return head(x);
@@ -87,7 +87,7 @@ Outcome run(How how, Precision precision, bool input_needs_gradient, bool in_ano
     const models::RandomContextGuard random(
         {.seed = 9, .step = 4, .sample_ids = torch::tensor({5, 9, 11, 2, 3, 77}, torch::kLong)});
     const PrecisionGuard autocast(precision, c10::kCPU);
-    const models::SegmentRunnerGuard runner(how == How::kRunner ? checkpointing_runner(net) : models::SegmentRunner());
+    const models::SegmentRunnerGuard runner(how == How::kRunner ? checkpointing_runner() : models::SegmentRunner());
     loss = net.forward(x, how).pow(2).mean();
   }
   // The engine may run backward in a thread that has none of this thread's surroundings.

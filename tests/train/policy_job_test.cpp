@@ -10,21 +10,18 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "core/allocator.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "data/fixture_folder.h"
 #include "data/robot_windows.h"
-#include "models/diffusion_policy/distilbert.h"
 #include "models/diffusion_policy/weight_names.h"
-#include "models/diffusion_policy/word_piece.h"
 #include "models/random_context.h"
 #include "train/jobs/policy_settings.h"
 #include "train/jobs/robomimic_run.h"
 #include "train/jobs/statistics_of_sets.h"
-#include "train/loader_source.h"
+#include "train/ready_policy.h"
 #include "train/reference_weights.h"
-#include "train/run.h"
+#include "train/small_language.h"
 #include "train/weights.h"
 
 namespace cohort::train {
@@ -34,44 +31,6 @@ namespace {
 constexpr double kOrderOfSums = 1e-5;
 // Statistics are sums of float64 over a few dozen steps.
 constexpr double kSums = 1e-9;
-
-/// A job with settings as a command line gives them.
-struct Ready {
-  std::unique_ptr<Job> job = make_job("policy");
-  RunSettings settings;
-  config::Fields fields;
-
-  explicit Ready(const std::vector<std::string>& overrides, const config::Json& json = config::Json::object()) {
-    describe(fields, settings);
-    job->describe(fields, settings);
-    fields.apply_json(json, "test");
-    for (const std::string& text : overrides) fields.apply_override(text);
-  }
-  /// The first batch of `part`, of `size` samples.
-  parallel::Batch batch(Part part, std::int64_t size) const {
-    LoaderSource source(job->dataset(part), {.shuffle = false}, {.batch_size = size, .workers = 0}, host_allocator());
-    source.start_epoch(0, 0);
-    auto first = source.next();
-    COHORT_CHECK(first.has_value(), "no batch");
-    parallel::Batch copy;
-    for (const auto& [name, tensor] : first->fields) copy.add(name, tensor.clone());
-    copy.sample_ids = first->sample_ids.clone();
-    return copy;
-  }
-};
-
-std::vector<std::string> small_diffusion() {
-  return {"data.paths=" + data::fixture("arm").string(),
-          "data.actions=action",
-          "data.proprio=observation/pose,observation/gripper",
-          "data.statistics_cache=never",
-          "model.low_dim=pose,gripper",
-          "model.diffusion.horizon.prediction_horizon=8",
-          "model.diffusion.horizon.action_horizon=4",
-          "model.diffusion.noise_samples=2",
-          "model.diffusion.unet.down_dims=16,32",
-          "model.diffusion.unet.diffusion_step_embed_dim=16"};
-}
 
 template <class Call>
 std::string error_of(const Call& call) {
@@ -84,7 +43,7 @@ std::string error_of(const Call& call) {
 }
 
 TEST(PolicyJob, WindowsAndShapesFollowFromModelAndData) {
-  Ready ready(small_diffusion());
+  ReadyPolicy ready(small_diffusion());
   ready.job->load();
   const config::Json resolved = ready.fields.to_json();
   EXPECT_EQ(resolved["data"]["observation_steps"], 2);
@@ -100,12 +59,12 @@ TEST(PolicyJob, WindowsAndShapesFollowFromModelAndData) {
   EXPECT_EQ(statistics["num_transitions"], 20);
 
   // A configuration that a run has saved is accepted again; one that contradicts the model is not.
-  Ready again({}, resolved);
+  ReadyPolicy again({}, resolved);
   again.job->load();
   EXPECT_EQ(again.fields.to_json(), resolved);
   std::vector<std::string> wrong = small_diffusion();
   wrong.push_back("data.action_steps=9");
-  EXPECT_NE(error_of([&] { Ready(wrong).job->load(); }).find("data.action_steps=9"), std::string::npos);
+  EXPECT_NE(error_of([&] { ReadyPolicy(wrong).job->load(); }).find("data.action_steps=9"), std::string::npos);
 }
 
 TEST(PolicyJob, ALossIsTheMeanOfItsHalvesWithTheSameNoise) {
@@ -118,7 +77,7 @@ TEST(PolicyJob, ALossIsTheMeanOfItsHalvesWithTheSameNoise) {
       overrides.insert(overrides.end(),
                        {"model.bc.rnn.enabled=true", "model.bc.rnn.horizon=3", "model.bc.rnn.hidden_dim=8"});
     if (name == "gmm") overrides.push_back("model.bc.gmm.enabled=true");
-    Ready ready(overrides);
+    ReadyPolicy ready(overrides);
     ready.job->load();
     const auto model = ready.job->make_model(3);
     const parallel::Batch batch = ready.batch(Part::kTrain, 4);
@@ -140,7 +99,7 @@ TEST(PolicyJob, ImagesReachTheEncoderUnderTheModelsNames) {
       {"data.images=observation/image,observation/wrist", "data.image_transforms=[\"resize(32, 32)\"]",
        "model.rgb=camera/image/varied_camera_1,camera/image/varied_camera_2", "model.shared_cameras=varied_camera",
        "model.images.core.backbone_class=ResNet18Conv", "model.images.core.feature_dimension=8"});
-  Ready ready(overrides);
+  ReadyPolicy ready(overrides);
   ready.job->load();
   const auto model = ready.job->make_model(1);
   const auto parameters = model->named_parameters();
@@ -156,42 +115,18 @@ TEST(PolicyJob, ImagesReachTheEncoderUnderTheModelsNames) {
 
 TEST(PolicyJob, InstructionsReachThePolicyAsTheirEmbeddings) {
   const data::OwnFolder folder;
-  const std::string vocabulary = COHORT_SOURCE_DIR "/tests/models/fixtures/diffusion/vocab.txt";
-  LanguageSettings language;
-  language.vocabulary = vocabulary;
-  language.weights = (folder.path() / "language.safetensors").string();
-  const models::WordPiece tokenizer = models::WordPiece::from_file(vocabulary);
-  language.encoder = {.vocab_size = static_cast<int>(tokenizer.size()),
-                      .dim = 8,
-                      .n_layers = 1,
-                      .n_heads = 2,
-                      .hidden_dim = 16,
-                      .max_position_embeddings = 64};
-  models::DistilBert encoder(language.encoder);
-  {
-    const torch::NoGradGuard no_grad;
-    torch::manual_seed(5);
-    for (const at::Tensor& parameter : encoder.parameters()) at::Tensor(parameter).normal_(0.0, 0.5);
-  }
-  save_weights(encoder, language.weights);
-
+  const LanguageSettings language = write_small_language(folder.path(), 8);
   std::vector<std::string> overrides = small_diffusion();
-  for (const std::string& text :
-       {"model.language.weights=" + language.weights, "model.language.vocabulary=" + vocabulary,
-        format("model.language.encoder.vocab_size={}", tokenizer.size()), std::string("model.language.encoder.dim=8"),
-        std::string("model.language.encoder.n_layers=1"), std::string("model.language.encoder.n_heads=2"),
-        std::string("model.language.encoder.hidden_dim=16"),
-        std::string("model.language.encoder.max_position_embeddings=64"),
-        std::string("data.filters=labeled(language_instruction)")})
-    overrides.push_back(text);
-  Ready ready(overrides);
+  for (const std::string& text : overrides_of(language)) overrides.push_back(text);
+  overrides.emplace_back("data.filters=labeled(language_instruction)");
+  ReadyPolicy ready(overrides);
   ready.job->load();
   const parallel::Batch batch = ready.batch(Part::kTrain, 11);
   const at::Tensor& rows = batch.at("language");
   ASSERT_EQ(rows.sizes(), (std::vector<std::int64_t>{11, 8}));
   // Of the fixture's episodes 0 and 3 are to pick up the cup, 2 is to open the door, 1 and 4 say nothing.
-  const at::Tensor cup = models::language_embedding(encoder, tokenizer.encode({"pick up the cup"}))[0],
-                   door = models::language_embedding(encoder, tokenizer.encode({"öffne die Tür"}))[0];
+  const std::vector<std::vector<float>> texts = embed_instructions(language, {"pick up the cup", "öffne die Tür"});
+  const at::Tensor cup = torch::tensor(texts[0]), door = torch::tensor(texts[1]);
   std::int64_t of_cup = 0, of_door = 0;
   for (std::int64_t i = 0; i < rows.size(0); ++i) {
     of_cup += at::allclose(rows[i], cup) ? 1 : 0;
@@ -208,7 +143,7 @@ TEST(PolicyJob, InstructionsReachThePolicyAsTheirEmbeddings) {
   EXPECT_NE(error_of([&] {
               std::vector<std::string> without = small_diffusion();
               without.push_back("model.language.required=true");
-              Ready(without).job->load();
+              ReadyPolicy(without).job->load();
             }).find("model.language.vocabulary"),
             std::string::npos);
 }
@@ -217,7 +152,7 @@ TEST(PolicyJob, ValidationDrawsTheSameActionsHoweverTheSamplesAreBatched) {
   std::vector<std::string> overrides = small_diffusion();
   overrides.insert(overrides.end(),
                    {"data.splits=train[:60%]", "validation.splits=train[60%:]", "validation.sampled=3"});
-  Ready ready(overrides);
+  ReadyPolicy ready(overrides);
   ready.job->load();
   const auto model = ready.job->make_model(1);
   model->eval();
@@ -244,7 +179,7 @@ TEST(PolicyJob, ValidationDrawsTheSameActionsHoweverTheSamplesAreBatched) {
   EXPECT_NE(error_of([&] {
               std::vector<std::string> empty = small_diffusion();
               empty.push_back("validation.splits=train[99%:]");
-              Ready(empty).job->load();
+              ReadyPolicy(empty).job->load();
             }).find("validation.splits"),
             std::string::npos);
 }
@@ -274,7 +209,7 @@ TEST(PolicyJob, StatisticsOfTwoSetsAreThoseOfTheirUnion) {
 
 TEST(PolicyJob, ReferenceWeightsComeBackToTheSameBits) {
   std::vector<std::string> overrides = small_diffusion();
-  Ready ready(overrides);
+  ReadyPolicy ready(overrides);
   ready.job->load();
   const auto one = ready.job->make_model(1), two = ready.job->make_model(2);
   const NamedTensors theirs = to_reference(*one, module_state(*one), "one");
@@ -368,7 +303,7 @@ TEST(RobomimicRun, TheDroidConfigurationBecomesSettingsOfTheJob) {
     return note.find("experiment.logging.log_wandb = true") == 0;
   }));
   // Every one of them is a setting of the job.
-  Ready ready(run.overrides, s);
+  ReadyPolicy ready(run.overrides, s);
   EXPECT_EQ(ready.settings.train.seed, 4u);
   EXPECT_NE(error_of([&] { ready.job->load(); }).find("model.backbone_weights"), std::string::npos);
 }
@@ -390,7 +325,7 @@ TEST(RobomimicRun, TheGeneratedDroidFileIsReadAsItIs) {
   EXPECT_EQ(s["model"]["images"]["color"]["enabled"], true);
   EXPECT_EQ(s["loader"]["workers"], 4);
   // All of it are settings of the job; what it asks for and nothing here can give is said before anything starts.
-  Ready ready(run.overrides, s);
+  ReadyPolicy ready(run.overrides, s);
   EXPECT_NE(error_of([&] { ready.job->load(); }).find("model.pretrained_backbone=false"), std::string::npos);
 }
 
@@ -421,7 +356,7 @@ TEST(RobomimicRun, BehaviourCloningOnHdf5TrainsOnSequences) {
     "observation": {"modalities": {"obs": {"low_dim": ["eef_pos", "big_endian"], "rgb": []}}}})");
   const RobomimicRun run = read_robomimic_run(path, {"train.data=" + data::fixture("robomimic.hdf5").string(),
                                                      "data.statistics_cache=never", "train.num_epochs=2"});
-  Ready ready(run.overrides, run.settings);
+  ReadyPolicy ready(run.overrides, run.settings);
   ready.job->load();
   EXPECT_EQ(ready.settings.train.steps, 4);
   const auto& windows = dynamic_cast<const data::RobotWindows&>(*ready.job->dataset(Part::kTrain));

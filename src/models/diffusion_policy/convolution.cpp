@@ -28,9 +28,13 @@ Convolution::Convolution(int dimensions, const ConvolutionSettings& settings, St
 }
 
 at::Tensor Convolution::forward(const at::Tensor& x) const {
-  const std::vector<std::int64_t> ones(stride_.size(), 1), zeros(stride_.size(), 0);
-  return at::convolution(x, weight_, bias_.defined() ? std::optional<at::Tensor>(bias_) : std::nullopt, stride_,
-                         padding_, ones, settings_.transposed, zeros, 1);
+  // By their names: autocast on the CPU knows these, but not at::convolution.
+  const std::optional<at::Tensor> bias = bias_.defined() ? std::optional<at::Tensor>(bias_) : std::nullopt;
+  if (stride_.size() == 1)
+    return settings_.transposed ? at::conv_transpose1d(x, weight_, bias, stride_, padding_)
+                                : at::conv1d(x, weight_, bias, stride_, padding_);
+  return settings_.transposed ? at::conv_transpose2d(x, weight_, bias, stride_, padding_)
+                              : at::conv2d(x, weight_, bias, stride_, padding_);
 }
 
 void Convolution::initialise(Initialiser& initialiser) {

@@ -135,14 +135,11 @@ std::int64_t ResNet::output_channels() const {
 at::Tensor ResNet::forward(const at::Tensor& x_BCHW) const {
   at::Tensor x = at::relu(layers_->stem_norm.forward(layers_->stem->forward(x_BCHW)));
   x = at::max_pool2d(x, {3, 3}, {2, 2}, {1, 1});
-  for (std::size_t g = 0; g < layers_->groups.size(); ++g)
-    x = run_segment("layer" + std::to_string(g + 1),
-                    [&group = layers_->groups[g]](const std::vector<at::Tensor>& in) {
-                      at::Tensor y = in[0];
-                      for (const auto& block : group) y = block->forward(y);
-                      return y;
-                    },
-                    {x});
+  for (const auto& group : layers_->groups)
+    for (const auto& held : group) {
+      const Block& block = *held;
+      x = run_segment(block, [&block](const std::vector<at::Tensor>& in) { return block.forward(in[0]); }, {x});
+    }
   return x;
 }
 

@@ -101,27 +101,24 @@ class ConditionMlp : public ModuleList {
 /// Weights: layers.<i>.*.
 class Stack : public torch::nn::Module {
  public:
-  Stack(std::string name, int layers, const TransformerSettings& s, bool crosses, LayerIds& ids)
-      : name_(std::move(name)) {
+  Stack(int layers, const TransformerSettings& s, bool crosses, LayerIds& ids) {
     const auto list = register_module("layers", std::make_shared<ModuleList>());
     for (int i = 0; i < layers; ++i)
       layers_.push_back(list->append(std::make_shared<AttentionBlock>(s.n_emb, s.n_head, s.p_drop_attn, crosses, ids)));
   }
   at::Tensor forward(at::Tensor x, const at::Tensor& memory, const at::Tensor& mask,
                      const at::Tensor& memory_mask) const {
-    for (std::size_t i = 0; i < layers_.size(); ++i) {
-      const AttentionBlock& layer = *layers_[i];
+    for (const auto& held : layers_) {
+      const AttentionBlock& layer = *held;
       const auto run = [&layer, mask, memory_mask](const std::vector<at::Tensor>& in) {
         return layer.forward(in[0], in.size() > 1 ? in[1] : at::Tensor(), mask, memory_mask);
       };
-      x = run_segment(name_ + ".layers." + std::to_string(i), run,
-                      memory.defined() ? std::vector<at::Tensor>{x, memory} : std::vector<at::Tensor>{x});
+      x = run_segment(layer, run, memory.defined() ? std::vector<at::Tensor>{x, memory} : std::vector<at::Tensor>{x});
     }
     return x;
   }
 
  private:
-  std::string name_;
   std::vector<std::shared_ptr<AttentionBlock>> layers_;
 };
 
@@ -139,10 +136,10 @@ class Transformer : public Denoiser, public Initialised {
     action_in_ = register_module("input_emb", std::make_shared<NormalLinear>(action_width, width_));
     observation_in_ = register_module("cond_obs_emb", std::make_shared<NormalLinear>(features, width_));
     if (s.n_cond_layers > 0)
-      encoder_ = register_module("encoder", std::make_shared<Stack>("encoder", s.n_cond_layers, s, false, ids));
+      encoder_ = register_module("encoder", std::make_shared<Stack>(s.n_cond_layers, s, false, ids));
     else
       mlp_ = register_module("encoder", std::make_shared<ConditionMlp>(width_));
-    decoder_ = register_module("decoder", std::make_shared<Stack>("decoder", s.n_layer, s, true, ids));
+    decoder_ = register_module("decoder", std::make_shared<Stack>(s.n_layer, s, true, ids));
     if (s.causal_attn) {
       const at::Tensor t = at::arange(chunk).unsqueeze(1);
       mask_ = register_buffer("mask", additive(t >= at::arange(chunk).unsqueeze(0)));

@@ -54,6 +54,18 @@ class ResidualBlock : public torch::nn::Module {
           register_module("residual_conv", std::make_shared<Convolution>(1, ConvolutionSettings{.in = in, .out = out}));
   }
 
+  /// A segment (models/segment.h) on x (B, in, T), given in parts that are joined along channels.
+  at::Tensor run(std::vector<at::Tensor> parts, const at::Tensor& condition) const {
+    parts.push_back(condition);
+    return run_segment(
+        *this,
+        [this](const std::vector<at::Tensor>& in) {
+          return in.size() == 2 ? forward(in[0], in[1]) : forward(at::cat({in[0], in[1]}, 1), in[2]);
+        },
+        parts);
+  }
+
+ private:
   /// x (B, in, T); condition (B, ...) after Mish.
   at::Tensor forward(const at::Tensor& x_BCT, const at::Tensor& condition) const {
     at::Tensor y = first_->forward(x_BCT);
@@ -63,7 +75,6 @@ class ResidualBlock : public torch::nn::Module {
     return y + (residual_ ? residual_->forward(x_BCT) : x_BCT);
   }
 
- private:
   std::int64_t out_;
   bool scales_;
   std::shared_ptr<ConvBlock> first_, second_;
@@ -91,8 +102,9 @@ class Level : public ModuleList {
         second_(append(std::make_shared<ResidualBlock>(out, out, condition, s))) {
     if (resample) resample_ = append(std::make_shared<Resample>(*resample));
   }
-  at::Tensor blocks(const at::Tensor& x, const at::Tensor& condition) const {
-    return second_->forward(first_->forward(x, condition), condition);
+  /// `parts` (B, ..., T) are joined along channels first.
+  at::Tensor blocks(const std::vector<at::Tensor>& parts, const at::Tensor& condition) const {
+    return second_->run({first_->run(parts, condition)}, condition);
   }
   at::Tensor resample(const at::Tensor& x) const { return resample_ ? resample_->forward(x) : x; }
 
@@ -149,28 +161,18 @@ class Unet : public Denoiser {
     const at::Tensor embedded = timestep_embedding(timesteps_B, settings_.diffusion_step_embed_dim);
     const at::Tensor step = contract_->forward(at::mish(expand_->forward(embedded)));
     // Every block begins its FiLM with Mish of the same vector.
-    const at::Tensor condition = at::mish(at::cat({step, seen.to(step.scalar_type())}, -1));
+    const at::Tensor condition = at::mish(at::cat({step.to(seen.scalar_type()), seen}, -1));
     at::Tensor x = actions_BTA.transpose(1, 2);
     std::vector<at::Tensor> kept;
     for (std::size_t i = 0; i < down_.size(); ++i) {
-      x = run_segment("down_modules." + std::to_string(i),
-                      [&level = *down_[i]](const std::vector<at::Tensor>& in) { return level.blocks(in[0], in[1]); },
-                      {x, condition});
+      x = down_[i]->blocks({x}, condition);
       kept.push_back(x);
       x = down_[i]->resample(x);
     }
-    for (std::size_t i = 0; i < mid_.size(); ++i)
-      x = run_segment("mid_modules." + std::to_string(i),
-                      [&block = *mid_[i]](const std::vector<at::Tensor>& in) { return block.forward(in[0], in[1]); },
-                      {x, condition});
-    for (std::size_t i = 0; i < up_.size(); ++i) {
-      x = run_segment("up_modules." + std::to_string(i),
-                      [&level = *up_[i]](const std::vector<at::Tensor>& in) {
-                        return level.blocks(at::cat({in[0], in[1]}, 1), in[2]);
-                      },
-                      {x, kept.back(), condition});
+    for (const auto& block : mid_) x = block->run({x}, condition);
+    for (const auto& level : up_) {
+      x = level->resample(level->blocks({x, kept.back()}, condition));
       kept.pop_back();
-      x = up_[i]->resample(x);
     }
     return final_conv_->forward(final_block_->forward(x)).transpose(1, 2);
   }

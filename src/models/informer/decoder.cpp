@@ -47,7 +47,7 @@ at::Tensor Decoder::forward(const at::Tensor& x_BLM, const at::Tensor& cross_BSM
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     const std::int64_t rows = i + 1 == layers_.size() ? keep : x.size(1);
     x = run_segment(
-        "decoder.layers." + std::to_string(i),
+        *layers_[i],
         [&layer = *layers_[i], rows](const std::vector<at::Tensor>& in) { return layer.forward(in[0], in[1], rows); },
         {x, cross_BSM});
   }

@@ -37,7 +37,7 @@ class DecoderLayer : public torch::nn::Module {
   FeedForwardDropout feed_forward_dropout_;
 };
 
-/// Weights: layers.*, norm.*. Segments (models/segment.h) are decoder.layers.i.
+/// Weights: layers.*, norm.*. Its layers are segments (models/segment.h).
 class Decoder : public torch::nn::Module {
  public:
   Decoder(DecoderSettings settings, LayerIds& ids);

@@ -40,7 +40,7 @@ at::Tensor DistilLayer::forward(const at::Tensor& x_BLM) const {
   return at::elu(pooled).permute({0, 2, 3, 1}).squeeze(2).contiguous();
 }
 
-Encoder::Encoder(std::string path, EncoderSettings settings, LayerIds& ids) : path_(std::move(path)) {
+Encoder::Encoder(EncoderSettings settings, LayerIds& ids) {
   auto layers = register_module("attn_layers", std::make_shared<ModuleList>());
   for (int i = 0; i < settings.layers; ++i) {
     layers_.push_back(layers->append(std::make_shared<EncoderLayer>(settings, ids)));
@@ -57,21 +57,20 @@ Encoder::Encoder(std::string path, EncoderSettings settings, LayerIds& ids) : pa
 at::Tensor Encoder::forward(const at::Tensor& x_BLM) const {
   at::Tensor x = x_BLM;
   for (std::size_t i = 0; i < layers_.size(); ++i) {
-    x = run_segment(path_ + ".attn_layers." + std::to_string(i),
+    x = run_segment(*layers_[i],
                     [&layer = *layers_[i]](const std::vector<at::Tensor>& in) { return layer.forward(in[0]); }, {x});
     if (i < distils_.size())
-      x = run_segment(path_ + ".conv_layers." + std::to_string(i),
+      x = run_segment(*distils_[i],
                       [&layer = *distils_[i]](const std::vector<at::Tensor>& in) { return layer.forward(in[0]); }, {x});
   }
   return norm_ ? norm_->forward(x) : x;
 }
 
-EncoderStack::EncoderStack(std::string path, EncoderSettings settings, const std::vector<int>& layers, LayerIds& ids) {
+EncoderStack::EncoderStack(EncoderSettings settings, const std::vector<int>& layers, LayerIds& ids) {
   auto encoders = register_module("encoders", std::make_shared<ModuleList>());
   for (std::size_t i = 0; i < layers.size(); ++i) {
     settings.layers = layers[i];
-    encoders_.push_back(
-        encoders->append(std::make_shared<Encoder>(path + ".encoders." + std::to_string(i), settings, ids)));
+    encoders_.push_back(encoders->append(std::make_shared<Encoder>(settings, ids)));
     settings.attention.prob.position += layers[i];
   }
 }

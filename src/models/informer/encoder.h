@@ -48,17 +48,14 @@ class DistilLayer : public torch::nn::Module {
   std::shared_ptr<BatchNorm> norm_;
 };
 
-/// Weights: attn_layers.*, conv_layers.* (with distil), norm.*. Segments (models/segment.h) are attn_layers.i and
-/// conv_layers.i.
+/// Weights: attn_layers.*, conv_layers.* (with distil), norm.*. Its layers are segments (models/segment.h).
 class Encoder : public torch::nn::Module {
  public:
-  /// `path` is the encoder's own path in weight files.
-  Encoder(std::string path, EncoderSettings settings, LayerIds& ids);
+  Encoder(EncoderSettings settings, LayerIds& ids);
   at::Tensor forward(const at::Tensor& x_BLM) const;
   int prob_sparse_layers() const { return static_cast<int>(layers_.size()); }
 
  private:
-  std::string path_;
   std::vector<std::shared_ptr<EncoderLayer>> layers_;
   std::vector<std::shared_ptr<DistilLayer>> distils_;
   std::shared_ptr<LayerNorm> norm_;
@@ -69,7 +66,7 @@ class Encoder : public torch::nn::Module {
 class EncoderStack : public torch::nn::Module {
  public:
   /// `settings.layers` is replaced by each element of `layers` in turn.
-  EncoderStack(std::string path, EncoderSettings settings, const std::vector<int>& layers, LayerIds& ids);
+  EncoderStack(EncoderSettings settings, const std::vector<int>& layers, LayerIds& ids);
   at::Tensor forward(const at::Tensor& x_BLM) const;
 
  private:

@@ -68,10 +68,10 @@ class Informer : public torch::nn::Module {
     dec_embedding_ =
         register_module("dec_embedding", std::make_shared<DataEmbedding>("x_mark_dec", settings.dec_in, settings, ids));
     if (settings.s_layers.empty())
-      encoder_ = register_module("encoder", std::make_shared<Encoder>("encoder", encoder_settings(settings), ids));
+      encoder_ = register_module("encoder", std::make_shared<Encoder>(encoder_settings(settings), ids));
     else
-      stack_ = register_module(
-          "encoder", std::make_shared<EncoderStack>("encoder", encoder_settings(settings), settings.s_layers, ids));
+      stack_ = register_module("encoder",
+                               std::make_shared<EncoderStack>(encoder_settings(settings), settings.s_layers, ids));
     decoder_ = register_module("decoder", std::make_shared<Decoder>(decoder_settings(settings), ids));
     projection_ = register_module("projection", std::make_shared<Linear>(settings.d_model, settings.c_out));
   }

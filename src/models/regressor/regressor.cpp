@@ -33,7 +33,7 @@ class Regressor : public torch::nn::Module {
     encoder.gelu = settings.activation == "gelu";
     encoder.final_norm = false;
     encoder.dropout = settings.dropout;
-    encoder_ = register_module("encoder", std::make_shared<Encoder>("encoder", encoder, ids));
+    encoder_ = register_module("encoder", std::make_shared<Encoder>(encoder, ids));
     auto head = register_module("head", std::make_shared<Group>());
     expand_ = head->register_module("0", std::make_shared<Linear>(settings.d_model, settings.hidden));
     contract_ = head->register_module("2", std::make_shared<Linear>(settings.hidden, settings.outputs));

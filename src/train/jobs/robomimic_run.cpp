@@ -358,7 +358,11 @@ void read_hdf5_sets(Reading& r, data::RobotDataSettings& data) {
   data.format = "hdf5";
   data.splits.clear();
   Json list = r.data;
-  if (list.is_null() && !r.data_path.empty()) list = Json(r.data_path);
+  if (!r.data_path.empty()) {
+    if (!list.is_null() && list != Json(r.data_path))
+      r.notes.push_back(format("train.data = {} is not read: train.data_path names the data", list.dump()));
+    list = Json(r.data_path);
+  }
   if (list.is_string()) {
     Json entry = Json::object();
     entry["path"] = list;

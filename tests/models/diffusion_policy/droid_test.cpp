@@ -1,15 +1,16 @@
-// The network of the DROID configuration at its full size.
+// The networks at their full sizes: that of the DROID configuration, and a training run of the U-Net on states.
 #include <cmath>
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
 #include <torch/nn/module.h>
-#include <torch/optim.h>
+#include <torch/optim/adam.h>
 #include <torch/types.h>
 
 #include "models/diffusion_policy/diffusion_policy.h"
 #include "models/diffusion_policy/formula.h"
+#include "models/diffusion_policy/reference_run.h"
 
 namespace cohort::models {
 namespace {
@@ -47,6 +48,19 @@ TEST(DroidPolicy, HasTheReferencesNumberOfParameters) {
   const auto combined = make_diffusion_policy(settings, 1);
   EXPECT_EQ(parameters_of(*combined),
             encoder.at("parameters").get<std::int64_t>() + unet.at("combined").get<std::int64_t>());
+}
+
+// The U-Net of the package's own default size, with the MLP in front of it.
+TEST(DroidPolicy, HundredTrainingStepsAtTheDefaultSizeAreTheReferences) {
+  const auto facts = read_facts("policy_default");
+  DiffusionPolicySettings settings;
+  settings.action_width = kWidth;
+  settings.noise_samples = facts.at("draws").get<int>();
+  settings.encoder.observations = {{"state", {kState}, ""}};
+  settings.encoder.combine = true;
+  const auto policy = make_diffusion_policy(settings, 1);
+  EXPECT_EQ(parameters_of(*policy), facts.at("parameters").get<std::int64_t>());
+  expect_reference_losses(*policy, facts);
 }
 
 TEST(DroidPolicy, TakesStepsAtBatchTwoWithin24GigabytesAndDrawsActions) {

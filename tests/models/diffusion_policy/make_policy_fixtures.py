@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """Writes the fixtures of whole policies with the reference packages.
 
-    make_policy_fixtures.py DROID_POLICY_LEARNING OUT
+    make_policy_fixtures.py DROID_POLICY_LEARNING OUT [small|default]
 
 DROID_POLICY_LEARNING is a checkout of github.com/droid-dataset/droid_policy_learning; OUT is tests/models/fixtures/diffusion.
 policy.json: 100 training steps of the package's DiffusionPolicyUNet (its train_on_batch and optimizer, a smaller U-Net, moving
 average off), then a chunk of actions by its _get_action_trajectory; and the keys of its checkpoint for two cameras that
-share an image encoder. torch.randn and torch.randint give the numbers that a run of ours draws (reference.py). In float64.
+share an image encoder.
+policy_default.json: 100 such steps with the package's U-Net at its own default size (80.7 million parameters with the MLP in
+front of it), its default learning rate, and small batches.
+torch.randn and torch.randint give the numbers that a run of ours draws (reference.py). In float64.
 """
 import functools
 import json
@@ -20,12 +23,12 @@ import torch
 import droid
 import reference
 
-SEED, STEPS, BATCH, DRAWS, LEARNING_RATE = 7, 100, 4, 2, 1e-3
+SEED, STEPS, DRAWS = 7, 100, 2
 STATE, WIDTH, CHUNK, FRAMES, TIMESTEPS = 5, 3, 16, 2, 100
 CAMERA_1, CAMERA_2 = "camera/image/varied_camera_1_left_image", "camera/image/varied_camera_2_left_image"
 
 
-def policy(module, shapes, cameras, crop=None):
+def policy(module, shapes, cameras, learning_rate):
     import robomimic.utils.obs_utils as obs_utils
     from robomimic.config import config_factory
     config = config_factory("diffusion_policy")
@@ -39,7 +42,7 @@ def policy(module, shapes, cameras, crop=None):
         config.algo.ddpm.enabled, config.algo.ddim.enabled, config.algo.ema.enabled = False, True, False
         config.algo.ddim.num_train_timesteps = TIMESTEPS
         config.algo.noise_samples = DRAWS
-        config.algo.optim_params.policy.learning_rate.initial = LEARNING_RATE
+        config.algo.optim_params.policy.learning_rate.initial = learning_rate
     obs_utils.initialize_obs_utils_with_config(config)
     algorithm = module.DiffusionPolicyUNet(
         algo_config=config.algo, obs_config=config.observation, global_config=config,
@@ -52,15 +55,15 @@ def policy(module, shapes, cameras, crop=None):
     return algorithm
 
 
-def train(algorithm):
+def train(algorithm, batch):
     losses = []
     algorithm.set_train()
     for step in range(STEPS):
-        samples = [step * BATCH + i for i in range(BATCH)]
+        samples = [step * batch + i for i in range(batch)]
         times, noise = reference.training_noise(SEED, step, samples, DRAWS, CHUNK, WIDTH, TIMESTEPS)
-        state = reference.tensor(f"state {step}", BATCH, FRAMES, STATE).double()
+        state = reference.tensor(f"state {step}", batch, FRAMES, STATE).double()
         # Actions that depend on what is seen, so that there is something to learn.
-        actions = (0.5 * reference.tensor(f"actions {step}", BATCH, CHUNK, WIDTH).double() +
+        actions = (0.5 * reference.tensor(f"actions {step}", batch, CHUNK, WIDTH).double() +
                    0.5 * state[:, -1:, :WIDTH])
         with mock.patch.object(torch, "randn", lambda *_, **__: noise.double()), \
                 mock.patch.object(torch, "randint", lambda *_, **__: times):
@@ -77,19 +80,36 @@ def act(algorithm):
         return algorithm._get_action_trajectory({"state": state})
 
 
+def run(module, learning_rate, batch):
+    """Facts about a training run on states, and the trained policy."""
+    algorithm = policy(module, {"state": [STATE]}, [], learning_rate)
+    return {"seed": SEED, "batch": batch, "draws": DRAWS, "learning_rate": learning_rate,
+            "parameters": sum(p.numel() for p in algorithm.nets.parameters()),
+            "names": [reference.plain(k) for k, _ in algorithm.nets.named_parameters()],
+            "losses": train(algorithm, batch)}, algorithm
+
+
+def write(folder, name, result):
+    Path(folder, name).write_text(json.dumps(result, separators=(",", ":")) + "\n")
+
+
 def main():
-    module = droid.package(sys.argv[1])
+    module, which = droid.package(sys.argv[1]), sys.argv[3:] or ["small", "default"]
     torch.set_num_threads(1)
+    if "default" in which:
+        result, _ = run(module, 1e-4, 2)
+        del result["names"]
+        print(result["parameters"], result["losses"][:3], result["losses"][-3:])
+        write(sys.argv[2], "policy_default.json", result)
+    if "small" not in which:
+        return
     module.ConditionalUnet1D = functools.partial(module.ConditionalUnet1D, down_dims=[16, 32], diffusion_step_embed_dim=32)
-    algorithm = policy(module, {"state": [STATE]}, [])
-    result = {"seed": SEED, "batch": BATCH, "draws": DRAWS, "learning_rate": LEARNING_RATE,
-              "names": [reference.plain(k) for k, _ in algorithm.nets.named_parameters()],
-              "losses": train(algorithm)}
+    result, algorithm = run(module, 1e-3, 4)
     result["actions"] = reference.short(act(algorithm).flatten().tolist())
-    cameras = policy(module, {CAMERA_1: [3, 64, 64], "state": [STATE], CAMERA_2: [3, 64, 64]}, [CAMERA_1, CAMERA_2])
+    cameras = policy(module, {CAMERA_1: [3, 64, 64], "state": [STATE], CAMERA_2: [3, 64, 64]}, [CAMERA_1, CAMERA_2], 1e-3)
     result["checkpoint_keys"] = sorted(cameras.nets.state_dict())
     print(result["losses"][:3], result["losses"][-3:], result["actions"][:3], len(result["checkpoint_keys"]))
-    Path(sys.argv[2], "policy.json").write_text(json.dumps(result, separators=(",", ":")) + "\n")
+    write(sys.argv[2], "policy.json", result)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <torch/nn/module.h>
-#include <torch/optim.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
@@ -13,19 +12,16 @@
 #include "models/diffusion_policy/diffusion_policy.h"
 #include "models/diffusion_policy/formula.h"
 #include "models/diffusion_policy/receding_horizon.h"
+#include "models/diffusion_policy/reference_run.h"
 #include "models/diffusion_policy/weight_names.h"
 #include "models/fixture.h"
 
 namespace cohort::models {
 namespace {
 
-// What the issue asks for of a training run; our float32 against the reference's float64 over 100 steps.
-constexpr double kRunTolerance = 1e-4;
 // One forward pass in float32 against float64.
 constexpr double kTolerance = 2e-5;
 constexpr double kGradientTolerance = 1e-4;
-
-constexpr int kState = 5, kWidth = 3, kChunk = 16;
 
 /// The policy of make_policy_fixtures.py.
 DiffusionPolicySettings small_policy() {
@@ -46,29 +42,10 @@ at::Tensor ids(std::int64_t first, std::int64_t count) {
 TEST(DiffusionPolicy, HundredTrainingStepsAndTheActionsAfterThemAreTheReferences) {
   const auto facts = read_facts("policy");
   const auto policy = make_diffusion_policy(small_policy(), 1);
-  fill(*policy);
   std::vector<std::string> names;
   for (const auto& item : policy->named_parameters()) names.push_back(item.key());
   EXPECT_EQ(names, facts.at("names").get<std::vector<std::string>>());
-  torch::optim::Adam adam(policy->parameters(), torch::optim::AdamOptions(facts.at("learning_rate").get<double>()));
-  const auto losses = facts.at("losses").get<std::vector<double>>();
-  ASSERT_EQ(losses.size(), 100u);
-  const std::int64_t batch = facts.at("batch");
-  for (std::size_t step = 0; step < losses.size(); ++step) {
-    const std::string number = std::to_string(step);
-    const at::Tensor state = formula("state " + number, {batch, 2, kState});
-    const at::Tensor actions =
-        0.5 * formula("actions " + number, {batch, kChunk, kWidth}) + 0.5 * state.narrow(1, 1, 1).narrow(2, 0, kWidth);
-    const RandomContextGuard guard({.seed = facts.at("seed").get<std::uint64_t>(),
-                                    .step = step,
-                                    .sample_ids = ids(static_cast<std::int64_t>(step) * batch, batch)});
-    adam.zero_grad();
-    const at::Tensor loss = diffusion_loss(*policy, {{"state", state}}, actions);
-    ASSERT_NEAR(loss.item<double>(), losses[step], kRunTolerance * losses[step]) << "step " << step;
-    loss.backward();
-    adam.step();
-  }
-  EXPECT_LT(losses.back(), 0.5 * losses.front()) << "the run learns";
+  expect_reference_losses(*policy, facts);
   policy->eval();
   const at::Tensor chunk = sample_actions(*policy, {{"state", formula("state to act on", {1, 2, kState})}},
                                           {{.seed = facts.at("seed").get<std::uint64_t>(), .id = 3, .count = 2}});
