@@ -1,5 +1,5 @@
-// `cohort train load_from=…` on RLDS data: a robomimic configuration as it is, on one process, two replicas and two
-// ranks; and its weights under the reference's names.
+// `cohort train load_from=…` on RLDS and HDF5 data: a robomimic configuration as it is, on one process, two replicas
+// and two ranks; and its weights under the reference's names.
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -223,6 +223,92 @@ TEST_F(TrainPolicy, TheDroidSampleTrainsAlikeOnOneProcessTwoReplicasAndTwoRanks)
   ASSERT_EQ(both.code, 0) << both.err;
   expect_equal("ranks", "train/loss", losses);
   expect_equal("ranks", "validation/action_mse", drawn);
+}
+
+// robomimic's HDF5: its masks are the splits, its images those of the file.
+TEST_F(TrainPolicy, RobomimicsHdf5TrainsAlikeOnOneProcessAndTwoReplicas) {
+  const auto trained = [&](const std::string& out, const std::string& devices) {
+    return single(
+        out, {"train.data_format=robomimic", "train.data_path=" COHORT_SOURCE_DIR "/tests/data/fixtures/robomimic.hdf5",
+              "train.hdf5_filter_key=train", "train.hdf5_validation_filter_key=valid", "experiment.validate=true",
+              "validation.splits=[valid]", "train.action_keys=[actions]",
+              "train.action_config={\"actions\": {\"normalization\": \"min_max\"}}",
+              "observation.modalities.obs.low_dim=[eef_pos,big_endian]",
+              "observation.modalities.obs.rgb=[agentview_image]", "devices=" + devices});
+  };
+  const Outcome one = trained("one", "cpu");
+  ASSERT_EQ(one.code, 0) << one.err;
+  const std::vector<double> losses = metric("one", "train/loss"), drawn = metric("one", "validation/action_mse");
+  ASSERT_EQ(losses.size(), static_cast<std::size_t>(kSteps));
+  ASSERT_EQ(drawn.size(), 2u);
+  EXPECT_TRUE(std::all_of(losses.begin(), losses.end(), [](double loss) { return std::isfinite(loss) && loss > 0; }));
+  const Outcome two = trained("replicas", "cpu,cpu");
+  ASSERT_EQ(two.code, 0) << two.err;
+  expect_equal("replicas", "train/loss", losses);
+  expect_equal("replicas", "validation/action_mse", drawn);
+
+  const auto config = nlohmann::json::parse(read_file(latest("one") / "config.json"));
+  EXPECT_EQ(config.at("data").at("format"), "hdf5");
+  EXPECT_EQ(config.at("data").at("images").at(0), "obs/agentview_image");
+  EXPECT_EQ(config.at("model").at("image_size"), nlohmann::json({32, 32})) << "observation.image_dim";
+  // mask/train names demo_10 with its seven steps.
+  const auto statistics =
+      nlohmann::json::parse(read_file(latest("one") / "checkpoints" / "last" / "dataset_statistics.json"));
+  EXPECT_EQ(statistics.at("num_transitions"), 7);
+}
+
+// LIBERO's file: no masks, double precision, an instruction for the whole file; behaviour cloning with a memory, as
+// robomimic's own configuration has it.
+TEST_F(TrainPolicy, LiberosHdf5TrainsWithCamerasAndAlikeOnTwoReplicas) {
+  const std::string path = (folder_.path() / "bc.json").string();
+  write_file_atomically(path, R"({
+    "algo_name": "bc",
+    "experiment": {"name": "arm", "validate": false, "epoch_every_n_steps": 4, "rollout": {"enabled": false},
+                   "logging": {"log_tb": false}},
+    "train": {"data": null, "data_path": "", "seq_length": 3, "frame_stack": 1, "batch_size": 4, "num_epochs": 2,
+              "cuda": false},
+    "algo": {"actor_layer_dims": [], "gmm": {"enabled": true, "num_modes": 2},
+             "rnn": {"enabled": true, "horizon": 3, "hidden_dim": 8, "kwargs": {"bidirectional": false}},
+             "gaussian": {"enabled": false}, "vae": {"enabled": false}, "transformer": {"enabled": false}},
+    "observation": {"modalities": {"obs": {"low_dim": ["joint_states", "gripper_states"],
+                                           "rgb": ["agentview_rgb", "eye_in_hand_rgb"]}},
+                    "encoder": {"rgb": {"core_class": "VisualCore",
+                                        "core_kwargs": {"feature_dimension": 8, "flatten": true,
+                                                        "backbone_class": "ResNet18Conv",
+                                                        "backbone_kwargs": {"pretrained": false},
+                                                        "pool_class": "SpatialSoftmax",
+                                                        "pool_kwargs": {"num_kp": 4}}}}}})");
+  const auto trained = [&](const std::string& out, const std::string& devices, const std::vector<std::string>& more) {
+    std::vector<std::string> words{"train",
+                                   "load_from=" + path,
+                                   "train.data_path=" COHORT_SOURCE_DIR "/tests/data/fixtures/libero.hdf5",
+                                   "output_dir=" + (folder_.path() / out).string(),
+                                   "data.statistics_cache=never",
+                                   "data.samples_per_epoch=16",
+                                   "train.log_every=1",
+                                   "charts=false",
+                                   "devices=" + devices};
+    words.insert(words.end(), more.begin(), more.end());
+    return start(words);
+  };
+  const auto finite_losses = [&](const std::string& out) {
+    const std::vector<double> losses = metric(out, "train/loss");
+    EXPECT_EQ(losses.size(), static_cast<std::size_t>(kSteps));
+    EXPECT_TRUE(std::all_of(losses.begin(), losses.end(), [](double loss) { return std::isfinite(loss); }));
+    return losses;
+  };
+  // With cameras there is batch norm, robomimic's, of which every replica sees its own share.
+  const Outcome cameras = trained("cameras", "cpu", {});
+  ASSERT_EQ(cameras.code, 0) << cameras.err;
+  finite_losses("cameras");
+  const std::vector<std::string> blind{"observation.modalities.obs.rgb=[]"};
+  const Outcome one = trained("one", "cpu", blind);
+  ASSERT_EQ(one.code, 0) << one.err;
+  const std::vector<double> losses = finite_losses("one");
+  const Outcome two = trained("replicas", "cpu,cpu", blind);
+  ASSERT_EQ(two.code, 0) << two.err;
+  expect_equal("replicas", "train/loss", losses);
+  EXPECT_EQ(nlohmann::json::parse(read_file(latest("one") / "config.json")).at("model").at("algorithm"), "bc");
 }
 
 TEST_F(TrainPolicy, DataThatCannotBeUsedEndTheRunBeforeAnythingIsWritten) {

@@ -108,7 +108,7 @@ TEST(PolicyTraining, TwoAccumulatedHalvesAreOneBatch) {
 }
 
 TEST(PolicyTraining, GradientCheckpointingChangesNoBit) {
-  for (const char* precision : {"fp32"}) {
+  for (const char* precision : {"fp32", "bf16"}) {
     for (const auto& policy : {with_camera({format("train.precision={}", precision)}),
                                with_transformer({format("train.precision={}", precision)})}) {
       const Trained plain = train(policy);

@@ -17,7 +17,9 @@
 #include "models/diffusion_policy/diffusion_policy.h"
 #include "train/checkpoint.h"
 #include "train/jobs/robomimic_run.h"
+#include "train/ready_policy.h"
 #include "train/run.h"
+#include "train/small_language.h"
 #include "train/state_set.h"
 #include "train/weights.h"
 
@@ -131,6 +133,101 @@ TEST_F(TrainedPolicyTest, ActsAsTheNetworkWithTheAveragesOfTheCheckpointInUnitsO
   const std::vector<float> actions = beside.act({11, 3}, {.low_dim = both});
   EXPECT_NEAR(actions[2], first[0][0].item<float>(), 512 * kOtherBatch);
   EXPECT_GT(std::abs(plain.act({3}, {.low_dim = state})[0] - actions[2]), 1e-3);
+}
+
+// Data that hold embeddings: a field of numbers that the network sees, which a robot that is told something lacks.
+TEST_F(TrainedPolicyTest, TextsStandForEmbeddingsThatTheDataHeld) {
+  const std::filesystem::path run =
+      train({"experiment.epoch_every_n_steps=2", "data.proprio=observation/state[0:1],observation/state[1:5]",
+             "data.proprio_normalization=bounds,none", "model.low_dim=where,lang_fixed/language_distilbert"});
+  const LanguageSettings language = write_small_language(folder_.path(), 4);
+  TrainedPolicy numbers(run, {.seed = 9}), texts(run, {.seed = 9, .overrides = overrides_of(language)});
+  EXPECT_FALSE(numbers.takes_instructions());
+  EXPECT_EQ(numbers.low_dim_width(), 5);
+  EXPECT_TRUE(texts.takes_instructions());
+  EXPECT_EQ(texts.low_dim_width(), 1);
+  EXPECT_EQ(texts.low_dim_components(), std::vector<std::string>{"observation/state[0:1]"});
+
+  const auto embedded = embed_instructions(language, {"pick up the cup", "öffne die Tür"});
+  const auto row = [&](float where, std::size_t text) {
+    std::vector<float> values{where};
+    values.insert(values.end(), embedded[text].begin(), embedded[text].end());
+    return values;
+  };
+  const auto both = [&](std::size_t first, std::size_t second) {
+    std::vector<float> values = row(100.0f, first), other = row(300.0f, second);
+    values.insert(values.end(), other.begin(), other.end());
+    return values;
+  };
+  const std::vector<float> where{100.0f, 300.0f};
+  const std::vector<float> expected = numbers.act({0, 1}, {.low_dim = both(0, 1)});
+  EXPECT_EQ(texts.act({0, 1}, {.low_dim = where, .instructions = {"pick up the cup", "öffne die Tür"}}), expected);
+  for (int t = 1; t < 5; ++t) {
+    // What was told holds, until something else is told; "" changes nothing. Chunks are of four actions.
+    const bool told = t == 4;
+    EXPECT_EQ(told ? texts.act({0, 1}, {.low_dim = where, .instructions = {"", "pick up the cup"}})
+                   : texts.act({0, 1}, {.low_dim = where}),
+              numbers.act({0, 1}, {.low_dim = both(0, told ? 0 : 1)}))
+        << t;
+  }
+  texts.begin(0, "öffne die Tür");
+  numbers.begin(0);
+  const std::vector<float> here{100.0f};
+  EXPECT_EQ(texts.act({0}, {.low_dim = here}), numbers.act({0}, {.low_dim = row(100.0f, 1)}));
+  EXPECT_NE(expected[0], expected[2]);
+
+  const auto error_of = [](const auto& call) -> std::string {
+    try {
+      call();
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(error_of([&] { texts.act({5}, {.low_dim = here}); }),
+            "the policy sees instructions, and environment 5 has none: begin(environment, text)");
+  EXPECT_EQ(error_of([&] {
+              texts.act({0, 1}, {.low_dim = where, .instructions = {"x"}});
+            }),
+            "1 instructions for 2 environments");
+  EXPECT_EQ(error_of([&] { numbers.act({0}, {.low_dim = row(1.0f, 0), .instructions = {"x"}}); }),
+            "the policy takes no instructions, but is told 'x'");
+  EXPECT_NE(error_of([&] {
+              const LanguageSettings wide = write_small_language(folder_.path(), 8);
+              TrainedPolicy(run, {.overrides = overrides_of(wide)});
+            }).find("lang_fixed/language_distilbert has 4 numbers, but model.language.encoder.dim is 8"),
+            std::string::npos);
+}
+
+// Data that hold texts: the policy embeds them itself, in training and when it acts.
+TEST_F(TrainedPolicyTest, ActsAsItIsTold) {
+  std::vector<std::string> overrides = small_diffusion();
+  const LanguageSettings language = write_small_language(folder_.path(), 8);
+  for (const std::string& text : overrides_of(language)) overrides.push_back(text);
+  overrides.push_back("output_dir=" + (folder_.path() / "told").string());
+  for (const char* text : {"name=told", "data.filters=labeled(language_instruction)", "train.steps=2",
+                           "train.batch_size=4", "devices=cpu", "threads=1", "charts=false", "tensorboard=false"})
+    overrides.emplace_back(text);
+  ReadyPolicy ready(overrides);
+  ASSERT_EQ(cohort::train::run(*ready.job, ready.settings, ready.fields, {}), 0);
+  const std::filesystem::path folder = std::filesystem::canonical(folder_.path() / "told" / "told" / "latest");
+  TrainedPolicy policy(folder, {.seed = 1}), again(folder, {.seed = 1});
+  EXPECT_TRUE(policy.takes_instructions());
+  EXPECT_EQ(policy.low_dim_width(), 7) << "the embedding is no part of it";
+  const std::vector<float> one(7, 0.1f), two(14, 0.1f);
+  policy.begin(0, "pick up the cup");
+  const std::vector<float> cup = policy.act({0}, {.low_dim = one});
+  const std::vector<float> rows =
+      again.act({0, 1}, {.low_dim = two, .instructions = {"pick up the cup", "öffne die Tür"}});
+  ASSERT_EQ(rows.size(), 2 * cup.size());
+  const std::size_t width = cup.size();
+  for (std::size_t i = 0; i < width; ++i) EXPECT_NEAR(rows[i], cup[i], kOtherBatch);
+  // Told something else, the same environment acts otherwise.
+  TrainedPolicy other(folder, {.seed = 1});
+  const std::vector<float> door = other.act({0}, {.low_dim = one, .instructions = {"öffne die Tür"}});
+  double difference = 0;
+  for (std::size_t i = 0; i < width; ++i) difference += std::abs(static_cast<double>(door[i] - cup[i]));
+  EXPECT_GT(difference, 1e-3);
 }
 
 TEST_F(TrainedPolicyTest, NamesWhatDoesNotFit) {
