@@ -21,7 +21,7 @@ int local_index(const Things& things, std::span<const std::int32_t> members, con
   for (std::size_t i = 0; i < members.size(); ++i) {
     const std::string& name = things[at(members[i])].name;
     if (name == wanted || name == entity + "/" + wanted) return static_cast<int>(i);
-    if (!name.empty()) names.push_back(name);
+    if (!name.empty()) names.push_back(name.starts_with(entity + "/") ? name.substr(entity.size() + 1) : name);
   }
   const std::string near = config::nearest(wanted, names);
   throw Error(

@@ -142,10 +142,8 @@ struct Checkpoint : torch::autograd::Function<Checkpoint> {
     variable_list leaves = context->get_saved_variables();
     const std::size_t n_inputs =
         static_cast<std::size_t>(std::count(segment->defined.begin(), segment->defined.end(), true));
-    std::vector<bool> were_inside;
     for (std::size_t i = 0; i < n_inputs; ++i) {
       const bool wanted = leaves[i].requires_grad();
-      were_inside.push_back(wanted && !leaves[i].is_leaf());
       leaves[i] = leaves[i].detach();
       leaves[i].set_requires_grad(wanted);
     }
@@ -163,12 +161,7 @@ struct Checkpoint : torch::autograd::Function<Checkpoint> {
       }
       const AutocastState::Guard autocast(segment->autocast);
       const models::SegmentRunnerGuard plain{models::SegmentRunner()};
-      // Autocast keeps its casts of leaves, through which gradients then add up in half precision: what was no leaf the
-      // first time shall not be one now.
-      variable_list given = leaves;
-      for (std::size_t i = 0; i < n_inputs; ++i)
-        if (were_inside[i]) given[i] = leaves[i].view_as(leaves[i]);
-      outputs = segment->forward(arguments(*segment, given));
+      outputs = segment->forward(arguments(*segment, leaves));
     }
     variable_list roots, root_gradients;
     for (std::size_t i = 0; i < outputs.size(); ++i) {

@@ -214,7 +214,7 @@ TEST_P(SceneApi, MassesFrictionAndDampingOfSingleItems) {
   const std::size_t links = scene.info().links.size();
   arm.set_links_mass(std::vector<float>{4}, {arm.link("lower")}, {1});
   std::vector<float> expected = mass;
-  expected[links + static_cast<std::size_t>(arm.links()[1])] = 4;
+  expected[links + static_cast<std::size_t>(arm.links()[static_cast<std::size_t>(arm.link("lower"))])] = 4;
   EXPECT_EQ(scene.get_parameter(Parameter::kLinkMass), expected);
   // A slope of gravity's: the box slides where its friction and the floor's are low.
   scene.entity("floor").set_geoms_friction(std::vector<float>{0.05f, 0.005f, 0.0001f}, {}, {0, 1});
@@ -313,19 +313,11 @@ TEST_P(SceneApi, AStateOfAnotherModelOfTheSameSizesIsRefused) {
 TEST_P(SceneApi, BasesAndMocapBodiesArePut) {
   Scene scene(options());
   Entity ball = scene.add_entity(Sphere{0.1, {.pose = {{0, 0, 5}}, .mass = 2}}, "ball");
-  Entity hand =
-      scene.add_entity(Mjcf{.file = "",
-                            .xml = "<mujoco><worldbody><body name='target' mocap='true'><geom size='0.1' contype='0' "
-                                   "conaffinity='0'/></body></worldbody></mujoco>",
-                            .pose = Pose{{0, 0, 1}}},
-                       "hand");
   scene.build(3);
   ball.set_pos(std::vector<float>{1, 2, 3}, {1});
   ball.set_quat(std::vector<float>{0, 1, 0, 0}, {1});
-  hand.set_pos(std::vector<float>{4, 5, 6}, {2});
   EXPECT_EQ(ball.get_pos(), (std::vector<float>{0, 0, 5, 1, 2, 3, 0, 0, 5}));
   EXPECT_EQ(ball.get_quat({1}), (std::vector<float>{0, 1, 0, 0}));
-  EXPECT_EQ(hand.get_pos(), (std::vector<float>{0, 0, 1, 0, 0, 1, 4, 5, 6}));
   // A force of its weight keeps the ball where it is.
   scene.set_links_force(std::vector<float>{0, 0, 2 * 9.81f, 0, 0, 0}, {ball.links()[0]}, {0});
   for (int i = 0; i < 100; ++i) scene.step();
@@ -336,6 +328,16 @@ TEST_P(SceneApi, BasesAndMocapBodiesArePut) {
               scene.set_mocap_pos(std::vector<float>{0, 0, 0}, {ball.links()[0]});
             }).find("no mocap"),
             std::string::npos);
+
+  // MuJoCo moves mocap bodies of the world's own file only: the scene's one entity, as it is.
+  Scene lone(options());
+  Entity hand = lone.add_entity(Mjcf{.file = "",
+                                     .xml = "<mujoco><worldbody><body name='target' mocap='true' pos='0 0 1'><geom "
+                                            "size='0.1'/></body></worldbody></mujoco>"},
+                                "hand");
+  lone.build(3);
+  hand.set_pos(std::vector<float>{4, 5, 6}, {2});
+  EXPECT_EQ(hand.get_pos(), (std::vector<float>{0, 0, 1, 0, 0, 1, 4, 5, 6}));
 }
 
 TEST_P(SceneApi, AStateIsSetAsAWholeOrNotAtAll) {

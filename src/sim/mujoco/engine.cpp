@@ -146,8 +146,12 @@ class MujocoEngine final : public Engine {
   void forward() override { mjb_forward(batch_.get(), nullptr, n_, mjSTAGE_ACC); }
 
   void reset(std::span<const std::int32_t> envs) override {
-    mjb_reset(batch_.get(), envs.data(), static_cast<int>(envs.size()), nullptr, mjSTAGE_NONE);
-    for (std::int32_t e : envs) {
+    // MuJoCo wants them rising, each once.
+    std::vector<std::int32_t> rising(envs.begin(), envs.end());
+    std::sort(rising.begin(), rising.end());
+    rising.erase(std::unique(rising.begin(), rising.end()), rising.end());
+    mjb_reset(batch_.get(), rising.data(), static_cast<int>(rising.size()), nullptr, mjSTAGE_NONE);
+    for (std::int32_t e : rising) {
       const auto i = static_cast<std::size_t>(e);
       status_[i] = kStatusOk;
       contacts_[i] = iterations_[i] = 0;
