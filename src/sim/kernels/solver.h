@@ -141,13 +141,10 @@ COHORT_KERNEL typename L::V line_search(const ModelView& m, Workspace<L>& w, Con
   V gauss1(0.0f);
   for (int d = 0; d < m.nv; ++d) gauss1 = fma(s.search[d], s.Ma[d] - w.smooth[d], gauss1);
   const V gauss2 = dot_n<L>(m.nv, s.search, s.Mv);
-  // At 0: the slope is the gradient's along the search; Newton's first step length is 1.
-  V slope = dot_n<L>(m.nv, s.search, s.grad), alpha(1.0f);
-  if (m.option.newton == 0) {
-    V cost(0.0f), d1(0.0f), d2 = gauss2;
-    costs_along<L>(c, zero, live_bits, cost, d1, d2);
-    alpha = -slope / max(d2, V(1e-30f));
-  }
+  // At 0. The slope is summed as at every other point, and not taken from the gradient: near the minimum they differ in
+  // sign, and a lane that believes the gradient goes on for nothing.
+  V none(0.0f), slope = gauss1, curvature = gauss2;
+  costs_along<L>(c, zero, live_bits, none, slope, curvature);
   const V norm = sqrt(dot_n<L>(m.nv, s.search, s.search));
   const V gtol = max(norm * V(m.option.tolerance * m.option.ls_tolerance) / solver_scale<L>(m, w),
                      abs(slope) * V(kSlopeTolerance));
@@ -155,7 +152,7 @@ COHORT_KERNEL typename L::V line_search(const ModelView& m, Workspace<L>& w, Con
   V lo(0.0f), hi(3e38f);
   V best(0.0f), best_cost(0.0f);
   auto open = live & (slope < zero);
-  alpha = select(open, alpha, zero);
+  V alpha = select(open, -slope / max(curvature, V(1e-30f)), zero);
   for (int i = 1; i < m.option.ls_iterations && any(open); ++i) {
     V cost = alpha * fma(half * alpha, gauss2, gauss1), d1 = fma(alpha, gauss2, gauss1), d2 = gauss2;
     costs_along<L>(c, alpha, lane_bits(open), cost, d1, d2);
