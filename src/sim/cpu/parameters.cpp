@@ -131,7 +131,7 @@ std::span<const std::int32_t> ParameterStore::resize(LaneValues& v, int rows, st
   const std::size_t size = static_cast<std::size_t>(rows) * static_cast<std::size_t>(n_pad_);
   if (v.size() == size) return envs;
   v.assign(size, 0);
-  return every_;
+  return every();
 }
 
 void ParameterStore::bodies(std::span<const std::int32_t> envs) {
@@ -283,7 +283,7 @@ void ParameterStore::ratios(const ModelView& view, DataView& data, std::span<con
 
 void ParameterStore::commit(const ModelView& view, DataView& data, std::span<const std::int32_t> envs) {
   const int bits = varies();
-  if (envs.empty() || bits != committed_) envs = every_;
+  if (envs.empty() || bits != committed_) envs = every();
   for (Parameter p : kAll) check(p, values_[index(p)], envs);
   if (bits & kVariesMass) {
     bodies(envs);
@@ -328,7 +328,7 @@ std::size_t ParameterStore::load(std::span<const std::uint8_t> from) {
     read[index(p)].resize(bytes / sizeof(float));
     if (bytes > 0) std::memcpy(read[index(p)].data(), from.data() + used, bytes);
     used += bytes;
-    check(p, read[index(p)], every_);
+    check(p, read[index(p)], every());
   }
   values_ = std::move(read);
   return used;

@@ -28,10 +28,8 @@ using LaneValues = std::vector<float, BlockAligned<float>>;
 
 class ParameterStore {
  public:
-  ParameterStore(const Model& model, int n_pad)
-      : model_(model), n_pad_(n_pad), every_(static_cast<std::size_t>(n_pad)) {
-    std::iota(every_.begin(), every_.end(), 0);
-  }
+  /// Takes memory only once a parameter is asked for.
+  ParameterStore(const Model& model, int n_pad) : model_(model), n_pad_(n_pad) {}
 
   /// Values per environment.
   int size(Parameter parameter) const;
@@ -72,6 +70,13 @@ class ParameterStore {
   float& at(LaneValues& v, int i, int env) const {
     return v[static_cast<std::size_t>(i) * static_cast<std::size_t>(n_pad_) + static_cast<std::size_t>(env)];
   }
+  std::span<const std::int32_t> every() {
+    if (every_.empty()) {
+      every_.resize(static_cast<std::size_t>(n_pad_));
+      std::iota(every_.begin(), every_.end(), 0);
+    }
+    return every_;
+  }
   float defaults(Parameter parameter, int i) const;
   void check(Parameter parameter, const LaneValues& values, std::span<const std::int32_t> envs) const;
   /// Makes room for what the kernels read; the environments to work out: all of them where there was none.
@@ -85,7 +90,7 @@ class ParameterStore {
   int n_pad_;
   std::array<LaneValues, 6> values_;
   LaneValues body_, pair_, actuator_, ratio_;
-  std::vector<std::int32_t> every_;  ///< 0 to n_pad_ - 1
+  std::vector<std::int32_t> every_;  ///< 0 to n_pad_ - 1, once every() was asked for
   int committed_ = 0;                ///< varies() of the last commit
 };
 
