@@ -102,11 +102,12 @@ class TrainPolicy : public ::testing::Test {
     return values;
   }
 
-  void expect_equal(const std::string& out, const std::string& name, const std::vector<double>& expected) const {
+  void expect_equal(const std::string& out, const std::string& name, const std::vector<double>& expected,
+                    double tolerance = kOrderOfSums) const {
     const std::vector<double> values = metric(out, name);
     ASSERT_EQ(values.size(), expected.size()) << name;
     for (std::size_t i = 0; i < values.size(); ++i)
-      EXPECT_NEAR(values[i], expected[i], kOrderOfSums * std::max(1.0, std::abs(expected[i]))) << name << " " << i;
+      EXPECT_NEAR(values[i], expected[i], tolerance * std::max(1.0, std::abs(expected[i]))) << name << " " << i;
   }
 
   TemporaryFolder folder_;
@@ -244,8 +245,10 @@ TEST_F(TrainPolicy, RobomimicsHdf5TrainsAlikeOnOneProcessAndTwoReplicas) {
   EXPECT_TRUE(std::all_of(losses.begin(), losses.end(), [](double loss) { return std::isfinite(loss) && loss > 0; }));
   const Outcome two = trained("replicas", "cpu,cpu");
   ASSERT_EQ(two.code, 0) << two.err;
-  expect_equal("replicas", "train/loss", losses);
-  expect_equal("replicas", "validation/action_mse", drawn);
+  // Seven windows: gradients near zero, whose signs Adam's first steps make into full steps.
+  constexpr double kFewSamples = 2e-4;
+  expect_equal("replicas", "train/loss", losses, kFewSamples);
+  expect_equal("replicas", "validation/action_mse", drawn, kFewSamples);
 
   const auto config = nlohmann::json::parse(read_file(latest("one") / "config.json"));
   EXPECT_EQ(config.at("data").at("format"), "hdf5");
