@@ -140,8 +140,8 @@ int survey_models(const std::filesystem::path& folder, bool compare) {
     const sim::EntityDeclaration entity{"model", morph};
     std::string dofs = "-", verdict, compared = " | | | |";
     const auto without_folder = [&](std::string text) {
-      for (std::size_t at; (at = text.find(folder.string())) != std::string::npos;)
-        text.erase(at, folder.string().size());
+      const std::string prefix = (folder / "").string();
+      for (std::size_t at; (at = text.find(prefix)) != std::string::npos;) text.erase(at, prefix.size());
       text = text.substr(0, std::min(text.find('\n'), std::size_t{160}));
       std::replace(text.begin(), text.end(), '|', '/');
       return text;
