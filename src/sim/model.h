@@ -38,6 +38,7 @@ struct Model {
   std::vector<ActuatorRecord> actuator;
   std::vector<GeomRecord> geom;
   std::vector<PairRecord> pair;
+  std::vector<PairBoundRecord> pair_bound;
   std::vector<int> row_dof;
   std::vector<float> row_sign;
   std::vector<EqualityRecord> equality;

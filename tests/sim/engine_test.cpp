@@ -159,7 +159,7 @@ TEST(BitsCommitted, AThousandStepsHashAsTheyAlwaysDid) {
 
 INSTANTIATE_TEST_SUITE_P(Models, Bits,
                          ::testing::Values("walker.xml", "pile.xml", "arm_plain.xml", "mixed.xml", "tendons.xml",
-                                           "terrain.xml"));
+                                           "terrain.xml", "crowd.xml"));
 
 TEST(Batched, ABrokenEnvironmentKeepsItsStateAndLeavesItsNeighboursBitsAlone) {
   const std::vector<float> truth = simulate({.n = 20, .steps = 100});
@@ -244,6 +244,26 @@ TEST(Batched, AWholeScenesStateContinuesWithTheSameBits) {
   };
   EXPECT_TRUE(same_bits(simulate(second), truth));
   std::filesystem::remove(path);
+}
+
+/// A state that is loaded remembers no directions: every pair that its box does not clear is searched again.
+TEST(Batched, RememberedSeparationsChangeNoBits) {
+  double contacts = 0;
+  Job forgetting{.file = "crowd.xml", .n = 24, .steps = 400};
+  forgetting.before_step = [&](Scene& scene, int) {
+    const std::vector<std::uint8_t> state = scene.engine().save_state();
+    scene.engine().load_state(state);
+    const ArrayView count = scene.view(Field::kContactCount);
+    for (int e = 0; e < 24; ++e) contacts += static_cast<int*>(count.data)[e * count.strides[0]];
+  };
+  const std::vector<float> truth = simulate(forgetting);
+  for (LaneWidth width : widths()) {
+    EXPECT_TRUE(same_bits(simulate({.file = "crowd.xml", .n = 24, .steps = 400, .lanes = width}), truth))
+        << to_string(width);
+  }
+  // Both happen: a pair touches, and most do not.
+  EXPECT_GT(contacts / (24 * 400), 0.3);
+  EXPECT_LT(contacts / (24 * 400), 10);
 }
 
 TEST(Batched, ASavedModelRunsTheSameWithoutMujoco) {

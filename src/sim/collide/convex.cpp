@@ -366,21 +366,23 @@ Vec ConvexShape::support(Vec direction, int& which) const {
 namespace {
 
 /// As convex_distance; vertex1, vertex2: of both shapes, three each, those of the part of the Minkowski difference that
-/// is nearest.
-bool search(const ConvexShape& a, const ConvexShape& b, double reach, Witness& out, int* vertex1, int* vertex2) {
+/// is nearest; apart: from b to a where the cores are apart, otherwise untouched.
+bool search(const ConvexShape& a, const ConvexShape& b, double reach, Witness& out, int* vertex1, int* vertex2,
+            Vec& apart) {
   Simplex s;
   Vec nearest;
   const double around = a.radius() + b.radius();
   // A hair more than the reach, so that rounding decides nothing here.
   const Cores cores = gjk(a, b, false, (reach + around) * (1 + 1e-9) + kTouching, s, nearest);
+  if (cores != Cores::kTouch) apart = nearest;
   if (cores == Cores::kFar) return false;
   if (cores == Cores::kApart) {
-    const double apart = norm(nearest);
-    out.dist = apart - around;
+    const double distance = norm(nearest);
+    out.dist = distance - around;
     if (out.dist > reach) return false;
     Vec on1, on2;
     for (int i = 0; i < s.count; ++i) on1 = on1 + s.weight[i] * s.p[i].a, on2 = on2 + s.weight[i] * s.p[i].b;
-    out.normal = (-1 / apart) * nearest;
+    out.normal = (-1 / distance) * nearest;
     out.on1 = on1 + a.radius() * out.normal;
     out.on2 = on2 - b.radius() * out.normal;
     for (int k = 0; k < 3; ++k) {
@@ -403,13 +405,19 @@ bool search(const ConvexShape& a, const ConvexShape& b, double reach, Witness& o
 
 bool convex_distance(const ConvexShape& a, const ConvexShape& b, double reach, Witness& out) {
   int vertex1[3], vertex2[3];
-  return search(a, b, reach, out, vertex1, vertex2);
+  Vec apart;
+  return search(a, b, reach, out, vertex1, vertex2, apart);
 }
 
-int convex_contacts(const ConvexShape& a, const ConvexShape& b, double reach, QueuedContact* out) {
+int convex_contacts(const ConvexShape& a, const ConvexShape& b, double reach, QueuedContact* out, double* apart) {
   Witness w;
   int vertex1[3], vertex2[3];
-  if (!search(a, b, reach, w, vertex1, vertex2)) return 0;
+  Vec between;
+  if (!search(a, b, reach, w, vertex1, vertex2, between)) {
+    const double length = norm(between);
+    if (length > 0) put(apart, turn_back(b.rot, (1 / length) * between));
+    return 0;
+  }
   if (has_features(a) && has_features(b)) {
     const int count = face_contacts(a, b, vertex1, vertex2, w.normal, reach, out);
     if (count > 0) return count;

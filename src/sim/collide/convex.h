@@ -49,7 +49,7 @@ void nearest_on_triangle(Vec a, Vec b, Vec c, double* w);
 bool convex_distance(const ConvexShape& a, const ConvexShape& b, double reach, Witness& out);
 
 /// Up to four contacts, as MuJoCo makes them: those of the faces and edges that lie on each other (faces.h), or the
-/// deepest point.
-int convex_contacts(const ConvexShape& a, const ConvexShape& b, double reach, QueuedContact* out);
+/// deepest point. apart: as queued_narrow_phase's, written when there is none and the cores are apart.
+int convex_contacts(const ConvexShape& a, const ConvexShape& b, double reach, QueuedContact* out, double* apart);
 
 }  // namespace cohort::sim::collide

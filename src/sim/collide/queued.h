@@ -26,9 +26,11 @@ inline constexpr int kMaxPairContacts = 16;
 /// mesh; every lane width finds the same vertex.
 using FarthestVertex = int (*)(const float* blocks, int count, float x, float y, float z);
 
-/// Writes at most kMaxPairContacts contacts nearer than `reach` and returns their number. `kernel`: PairKernel.
+/// Writes at most kMaxPairContacts contacts nearer than `reach` and returns their number. `kernel`: PairKernel. apart:
+/// when there is none, of kConvexConvex, a unit vector in the second shape's frame, towards the first, along which they
+/// are apart; zero where that is not known.
 int queued_narrow_phase(const ModelView& m, int kernel, const QueuedShape& s1, const QueuedShape& s2, double reach,
-                        FarthestVertex farthest, QueuedContact* out);
+                        FarthestVertex farthest, QueuedContact* out, double* apart);
 
 /// A sphere and a height field's prism (threes: three corners at the bottom, three above them), in the field's frame.
 /// out: distance, place, normal. False: farther apart than `reach`.

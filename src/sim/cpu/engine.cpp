@@ -74,6 +74,7 @@ class CpuEngine final : public Engine {
       fields_[static_cast<std::size_t>(f)] = allocate(field_bytes(field));
     }
     time_low_ = allocate(sizeof(float) * static_cast<std::size_t>(n_pad_));
+    separations_ = allocate(separation_bytes());
     team_ = std::make_unique<ThreadTeam>(threads_wanted_);
     for (int t = 0; t < team_->size(); ++t) {
       workspaces_.push_back(allocate(static_cast<std::size_t>(runner_.workspace_bytes(view_))));
@@ -81,6 +82,7 @@ class CpuEngine final : public Engine {
     data_ = data_of_fields(
         n_pad_, static_cast<float*>(time_low_.get()), [this](Field field) { return floats(field); },
         [this](Field field) { return ints(field); });
+    data_.separations = static_cast<float*>(separations_.get());
     for (int e = 0; e < n_pad_; ++e) reset_one(e);
     step_work_ = [this](int t) {
       share(t, [this](int a, int b, void* w) { runner_.step(view_, data_, a, b, steps_, w); });
@@ -157,6 +159,7 @@ class CpuEngine final : public Engine {
       if (size > 0) std::memcpy(data, from, size);
       from += size;
     });
+    std::memset(separations_.get(), 0, separation_bytes());
     parameters_.load(bytes.subspan(expected));
     view_.varies = 0;
     commit_parameters();
@@ -172,6 +175,7 @@ class CpuEngine final : public Engine {
       (is_state(field) ? state : derived) += 4.0 * field_size(model_.info, field);
     }
     plan.parts = {{"state and inputs", state}, {"derived", derived}};
+    if (view_.nseparation > 0) plan.parts.push_back({"separating directions", 12.0 * view_.nseparation});
     if (parameters_.any()) plan.parts.push_back({"parameters", parameters_.bytes_per_environment()});
     plan.fixed_bytes = static_cast<double>(runner_.workspace_bytes(view_)) * threads_wanted_;
     return plan;
@@ -182,6 +186,9 @@ class CpuEngine final : public Engine {
  private:
   std::size_t field_bytes(Field field) const {
     return 4 * static_cast<std::size_t>(field_size(model_.info, field)) * static_cast<std::size_t>(n_pad_);
+  }
+  std::size_t separation_bytes() const {
+    return 3 * sizeof(float) * static_cast<std::size_t>(view_.nseparation) * static_cast<std::size_t>(n_pad_);
   }
   float* floats(Field field) { return static_cast<float*>(fields_[static_cast<std::size_t>(field)].get()); }
   int* ints(Field field) { return static_cast<int*>(fields_[static_cast<std::size_t>(field)].get()); }
@@ -230,6 +237,7 @@ class CpuEngine final : public Engine {
     };
     for (int f = 0; f < kFieldCount; ++f) clear(static_cast<Field>(f));
     data_.time_low[e] = 0;
+    for (int i = 0; i < 3 * view_.nseparation; ++i) data_.separations[static_cast<std::ptrdiff_t>(i) * n_pad_ + e] = 0;
     const auto fill = [&](Field field, const std::vector<double>& from) {
       for (std::size_t i = 0; i < from.size(); ++i) {
         floats(field)[i * static_cast<std::size_t>(n_pad_) + static_cast<std::size_t>(e)] = static_cast<float>(from[i]);
@@ -248,6 +256,7 @@ class CpuEngine final : public Engine {
   ParameterStore parameters_;
   std::array<Memory, kFieldCount> fields_;
   Memory time_low_;
+  Memory separations_;  ///< see Separations; no part of the state
   DataView data_{};
   std::unique_ptr<ThreadTeam> team_;
   std::vector<Memory> workspaces_;

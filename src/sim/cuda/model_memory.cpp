@@ -30,6 +30,7 @@ void for_arrays(const Model& m, ModelView& v, F f) {
   f(m.actuator, v.actuator);
   f(m.geom, v.geom);
   f(m.pair, v.pair);
+  f(m.pair_bound, v.pair_bound);
   f(m.row_dof, v.row_dof);
   f(m.row_sign, v.row_sign);
   f(m.equality, v.equality);

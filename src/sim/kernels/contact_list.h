@@ -13,7 +13,7 @@ COHORT_KERNEL int list_contacts(const ModelView& m, const DataView& d, int env, 
                                 int most) {
   static_assert(L::kWidth == 1);
   using V = typename L::V;
-  load_block<L>(m, d, env, b.w);
+  load_block<L>(m, d, env, b);
   evaluate<L>(m, b);
   int count = 0;
   for (int k = 0; k < b.c.count; ++k) {

@@ -168,49 +168,60 @@ COHORT_KERNEL void contact_rows(const ModelView& m, Workspace<L>& w, Constraints
       L::kWidth > 1 && !m.keep_contacts && (m.varies & (kVariesFriction | kVariesMass | kVariesArmature)) == 0;
   SharedContacts<L> shared;
   for (int k = 0; k < m.npair; ++k) {
-    const PairRecord& p = m.pair[k];
-    if (L::kWidth > 1 && !p.as_before) shared.flush(m, w, c);
-    const GeomRecord &g1 = m.geom[p.geom1], &g2 = m.geom[p.geom2];
-    const int root1 = g1.body < 0 ? -1 : m.body[g1.body].root, root2 = g2.body < 0 ? -1 : m.body[g2.body].root;
-    // shift: from the second tree's reference point to the first's.
-    V shift1[3];
-    for (int i = 0; i < 3; ++i) {
-      const V o1 = root1 < 0 ? V(0.0f) : w.origin[3 * root1 + i], o2 = root2 < 0 ? V(0.0f) : w.origin[3 * root2 + i];
-      shift1[i] = root1 == root2 ? V(0.0f) : o2 - o1;
-    }
+    const PairBoundRecord& b = m.pair_bound[k];
+    if (L::kWidth > 1 && shared.used > 0 && !m.pair[k].as_before) shared.flush(m, w, c);
     PairPose<V> pose;
-    read<3>(pose.pos1, c.geom_pos + 3 * p.geom1);
-    read<3>(pose.pos2, c.geom_pos + 3 * p.geom2);
-    for (int i = 0; i < 3; ++i) pose.pos1[i] -= shift1[i];
-    const V reach(p.margin + p.gap);
-    V d[3];
+    read<3>(pose.pos1, c.geom_pos + 3 * b.geom1);
+    read<3>(pose.pos2, c.geom_pos + 3 * b.geom2);
+    // shift: from the second tree's reference point to the first's.
+    V shift1[3] = {V(0.0f), V(0.0f), V(0.0f)}, d[3];
+    if (b.root1 != b.root2) {
+      for (int i = 0; i < 3; ++i) {
+        if (b.root2 >= 0) shift1[i] = w.origin[3 * b.root2 + i];
+        if (b.root1 >= 0) shift1[i] -= w.origin[3 * b.root1 + i];
+        pose.pos1[i] -= shift1[i];
+      }
+    }
     for (int i = 0; i < 3; ++i) d[i] = pose.pos2[i] - pose.pos1[i];
     typename L::M near;
-    if (g1.shape == kPlane) {
-      read<9>(pose.rot1, c.geom_rot + 9 * p.geom1);
+    if (b.plane) {
+      read<9>(pose.rot1, c.geom_rot + 9 * b.geom1);
       const V height = fma(pose.rot1[8], d[2], fma(pose.rot1[5], d[1], pose.rot1[2] * d[0]));
-      near = height < V(p.margin + p.gap + g2.radius);
+      near = height < V(b.bound);
       if (!any(near)) continue;
-      if (p.kernel == kPlaneMesh) {
-        read<9>(pose.rot2, c.geom_rot + 9 * p.geom2);
-        near = box_near_plane<L>(g2, pose, height, p.margin + p.gap, near);
+      if (m.pair[k].kernel == kPlaneMesh) {
+        read<9>(pose.rot2, c.geom_rot + 9 * b.geom2);
+        near = box_near_plane<L>(m.geom[b.geom2], pose, height, b.reach, near);
         if (!any(near)) continue;
       }
     } else {
-      const float bound = p.margin + p.gap + g1.radius + g2.radius;
-      near = dot3(d, d) < V(bound * bound);
+      near = dot3(d, d) < V(b.bound * b.bound);
       if (!any(near)) continue;
-      read<9>(pose.rot1, c.geom_rot + 9 * p.geom1);
+      read<9>(pose.rot1, c.geom_rot + 9 * b.geom1);
     }
-    read<9>(pose.rot2, c.geom_rot + 9 * p.geom2);
+    read<9>(pose.rot2, c.geom_rot + 9 * b.geom2);
+    const PairRecord& p = m.pair[k];
+    const GeomRecord &g1 = m.geom[b.geom1], &g2 = m.geom[b.geom2];
+    const V reach(b.reach);
     if (p.kernel >= kFirstQueued && g1.box[3] > 0 && g2.box[3] > 0) {
-      near = boxes_near<L>(g1, g2, pose, p.margin + p.gap, near);
+      near = boxes_near<L>(g1, g2, pose, b.reach, near);
+      if (!any(near)) continue;
+    }
+    float* separation[3];
+    const bool remembers = c.separations.at && b.separation >= 0;
+    if (remembers) {
+      V local[3];
+      for (int i = 0; i < 3; ++i) {
+        separation[i] = c.separations.component(b.separation, i);
+        local[i] = load(separation[i], static_cast<V*>(nullptr));
+      }
+      near = not_separated<L>(m, g1, g2, pose, local, b.reach, near);
       if (!any(near)) continue;
     }
     ContactPoint<V> points[kMaxPairContacts];
     int most = p.max_contacts;
     if (p.kernel >= kFirstQueued) {
-      most = queue_narrow_phase<L>(points, m, p, pose, near);
+      most = queue_narrow_phase<L>(points, m, p, pose, near, remembers ? separation : nullptr);
     } else {
       narrow_phase(points, p.kernel, pose, g1.size, g2.size, reach);
     }

@@ -1,6 +1,7 @@
 /// Constraint rows of the present state. Rows that belong together form a group with one list of dofs; a group exists
 /// in a block when any lane needs it, and lanes that do not need it give it no weight.
 #pragma once
+#include "sim/kernels/data_view.h"
 #include "sim/kernels/parameters.h"
 #include "sim/kernels/workspace.h"
 
@@ -63,6 +64,7 @@ struct Constraints {
   typename L::Ptr geom_pos, geom_rot;  ///< (ngeom, 3), (ngeom, 9), about each tree's reference point
   typename L::V contacts;              ///< detected per lane
   typename L::M constrained;           ///< lanes with any row
+  Separations separations;
 };
 
 /// Rows of an equality.

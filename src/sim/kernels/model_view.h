@@ -264,6 +264,19 @@ struct PairRecord {
   int first_dof, dof_count;  ///< into row_dof and row_sign
   int as_before;  ///< the pair before moves the same bodies and has the same numbers: contacts may share groups
 };
+
+/// What a pair's bounding test needs, by itself: every step reads it for every pair, the PairRecord for few.
+struct PairBoundRecord {
+  int geom1, geom2;
+  int root1, root2;  ///< of their bodies; -1: the world
+  int plane;         ///< geom1 is one
+  float reach;       ///< m, margin + gap
+  float bound;       ///< m, reach and the radii of both bounding spheres
+  int separation;    ///< which of the remembered directions (separation.h) is this pair's, maybe others' too; -1: none
+};
+/// Most directions that an environment remembers.
+inline constexpr int kMostSeparations = 64;
+
 enum EqualityKind : int { kEqualityConnect = 0, kEqualityWeld = 1, kEqualityJoint = 2, kEqualityTendon = 3 };
 
 /// Couples two scalar joints or fixed tendons by a polynomial, or holds two frames together.
@@ -382,7 +395,8 @@ inline constexpr int kBodyValues = 14, kPairValues = 6, kActuatorValues = 6;
 /// Sizes and arrays. Everything points into memory that somebody else holds.
 struct ModelView {
   int nq, nv, nu, na, nmocap, nbody, njnt, nlink, nlimit, nfriction, nwrap, ntendon, nact, ngeom, npair, nrowdof, neq,
-      npattern, nframe, nfluid, nsensor, nsensordata, npiece, nmatch, nray, nmesh, nheightfield, nfilegeom, nstretch;
+      npattern, nframe, nfluid, nsensor, nsensordata, npiece, nmatch, nray, nmesh, nheightfield, nfilegeom, nstretch,
+      nseparation;
   int accelerations;      ///< some sensor needs the bodies' accelerations
   int keep_contacts;      ///< some sensor needs the contacts' places
   int varies;             ///< bits of Varies
@@ -407,6 +421,7 @@ struct ModelView {
   const ActuatorRecord* actuator;
   const GeomRecord* geom;
   const PairRecord* pair;
+  const PairBoundRecord* pair_bound;
   const int* row_dof;     ///< dofs of constraint rows, see PairRecord, LimitRecord, FrictionRecord, EqualityRecord
   const float* row_sign;  ///< +1: the dof moves a pair's second geom, -1: its first
   const EqualityRecord* equality;

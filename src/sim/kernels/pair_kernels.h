@@ -1,5 +1,6 @@
 /// The narrow phases that exist; the first shape of a name is PairRecord::geom1.
 #pragma once
+#include "sim/kernels/device.h"
 
 namespace cohort::sim {
 
@@ -23,5 +24,10 @@ enum PairKernel : int {
   kPlaneMesh = 23,
   kHeightFieldConvex = 24,
 };
+
+/// Whether the direction along which a pair's shapes are apart is remembered (separation.h).
+COHORT_DEVICE inline constexpr bool remembers_separation(int kernel) {
+  return kernel == kConvexConvex;
+}
 
 }  // namespace cohort::sim

@@ -6,6 +6,7 @@
 #endif
 #include "sim/collide/queued.h"
 #include "sim/kernels/height_field.h"
+#include "sim/kernels/separation.h"
 
 namespace cohort::sim {
 
@@ -40,9 +41,12 @@ COHORT_KERNEL int farthest_vertex(const float* blocks, int count, float x, float
 }
 
 /// Contacts of the lanes in `near`; the other lanes get none. Returns how many contacts the fullest lane has.
+/// separation: as Separations::component, where lanes whose shapes are apart put the direction; null where none is
+/// remembered.
 template <class L>
 COHORT_KERNEL int queue_narrow_phase(ContactPoint<typename L::V>* out, const ModelView& m, const PairRecord& p,
-                                     const PairPose<typename L::V>& pose, typename L::M near) {
+                                     const PairPose<typename L::V>& pose, typename L::M near,
+                                     float* const* separation) {
   using V = typename L::V;
   constexpr int kLanes = L::kWidth;
 #if !defined(__CUDACC__)
@@ -66,7 +70,11 @@ COHORT_KERNEL int queue_narrow_phase(ContactPoint<typename L::V>* out, const Mod
 #if defined(__CUDACC__)
     counts[lane] = closed_narrow_phase(p.kernel, s1, s2, reach, contacts[lane]);  // cuda/engine.cpp refuses the others
 #else
-    counts[lane] = queued_narrow_phase(m, p.kernel, s1, s2, reach, farthest_vertex<L>, contacts[lane]);
+    double apart[3];
+    counts[lane] = queued_narrow_phase(m, p.kernel, s1, s2, reach, farthest_vertex<L>, contacts[lane], apart);
+    if (separation && counts[lane] == 0) {
+      for (int i = 0; i < 3; ++i) separation[i][lane] = static_cast<float>(apart[i]);
+    }
 #endif
     most = counts[lane] > most ? counts[lane] : most;
   }

@@ -75,7 +75,9 @@ COHORT_KERNEL void load_parameters(const ModelView& m, const DataView& d, int en
 }
 
 template <class L>
-COHORT_KERNEL void load_block(const ModelView& m, const DataView& d, int env, Workspace<L>& w) {
+COHORT_KERNEL void load_block(const ModelView& m, const DataView& d, int env, BlockSpace<L>& b) {
+  Workspace<L>& w = b.w;
+  b.c.separations = {d.separations ? d.separations + env : nullptr, d.n_pad};
   load_rows<L>(w.q, d.qpos, m.nq, d.n_pad, env);
   load_rows<L>(w.v, d.qvel, m.nv, d.n_pad, env);
   load_rows<L>(w.act, d.act, m.na, d.n_pad, env);
@@ -109,7 +111,7 @@ template <class L>
 COHORT_KERNEL void step_block(const ModelView& m, const DataView& d, int env, BlockSpace<L>& b) {
   using V = typename L::V;
   Workspace<L>& w = b.w;
-  load_block<L>(m, d, env, w);
+  load_block<L>(m, d, env, b);
   V contacts(0.0f);
   const V first_iterations = evaluate<L>(m, b);
   V iterations = first_iterations;
@@ -157,7 +159,7 @@ template <class L>
 COHORT_KERNEL void forward_block(const ModelView& m, const DataView& d, int env, BlockSpace<L>& b) {
   using V = typename L::V;
   Workspace<L>& w = b.w;
-  load_block<L>(m, d, env, w);
+  load_block<L>(m, d, env, b);
   evaluate<L>(m, b);
   const auto all = V(0.0f) == V(0.0f);
   store_rows<L>(d.qacc, w.qacc, m.nv, d.n_pad, env, all);

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "sim/kernels/pair_kernels.h"
 #include "sim/mujoco/handle.h"
 #include "sim/mujoco/importer.h"
 #include "sim/mujoco/unsupported.h"
@@ -168,7 +169,22 @@ void Importer::contacts() {
     r.fits = on_one_chain(r.first_dof, r.dof_count);
     r.as_before = !out_.pair.empty() && alike(out_.pair.back(), r);
     out_.pair.push_back(r);
+    out_.pair_bound.push_back(bound_of(r));
   }
+}
+
+PairBoundRecord Importer::bound_of(const PairRecord& r) {
+  const auto root = [&](const GeomRecord& g) { return g.body < 0 ? -1 : out_.body[at(g.body)].root; };
+  const GeomRecord &g1 = out_.geom[at(r.geom1)], &g2 = out_.geom[at(r.geom2)];
+  PairBoundRecord b{};
+  b.geom1 = r.geom1, b.geom2 = r.geom2;
+  b.root1 = root(g1), b.root2 = root(g2);
+  b.plane = g1.shape == kPlane;
+  b.reach = r.margin + r.gap;
+  b.bound = b.reach + g1.radius + g2.radius;
+  b.separation = remembers_separation(r.kernel) ? separated_pairs_++ % kMostSeparations : -1;
+  out_.sizes.nseparation = std::min(separated_pairs_, kMostSeparations);
+  return b;
 }
 
 /// True when a contact of one pair is a contact of the other but for where it is.
