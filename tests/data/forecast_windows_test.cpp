@@ -12,10 +12,10 @@
 
 #include "core/config.h"
 #include "core/files.h"
+#include "core/message_of.h"
 #include "data/allocation_count.h"
 #include "data/csv.h"
 #include "data/date_text.h"
-#include "data/message_of.h"
 
 namespace cohort::data {
 namespace {

@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "core/config.h"
+#include "core/message_of.h"
 #include "data/allocation_count.h"
-#include "data/message_of.h"
 
 namespace cohort::data {
 namespace {

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "core/config.h"
-#include "data/message_of.h"
+#include "core/message_of.h"
 
 namespace cohort::data {
 namespace {

@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "core/files.h"
+#include "core/message_of.h"
 #include "data/date_text.h"
-#include "data/message_of.h"
 
 namespace cohort::data {
 namespace {

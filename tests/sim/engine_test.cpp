@@ -13,8 +13,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "core/error.h"
 #include "core/files.h"
+#include "core/message_of.h"
 #include "sim/scene.h"
 
 namespace {
@@ -37,15 +37,6 @@ namespace cohort::sim {
 namespace {
 
 const std::string kModels = COHORT_SOURCE_DIR "/tests/sim/models/";
-
-std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
-}
 
 struct Job {
   std::string file = "walker.xml";
@@ -284,9 +275,9 @@ TEST(Batched, ASavedModelRunsTheSameWithoutMujoco) {
   std::string file = read_file(path);
   file[file.size() / 2] = static_cast<char>(file[file.size() / 2] ^ 1);
   write_file_atomically(path, file);
-  EXPECT_NE(error_of([&] { load_model(path); }).find("damaged"), std::string::npos);
+  EXPECT_NE(message_of([&] { load_model(path); }).find("damaged"), std::string::npos);
   write_file_atomically(path, file.substr(0, 20));
-  EXPECT_NE(error_of([&] { load_model(path); }).find("cut off"), std::string::npos);
+  EXPECT_NE(message_of([&] { load_model(path); }).find("cut off"), std::string::npos);
   std::filesystem::remove(path);
 }
 
@@ -353,7 +344,7 @@ TEST(Parameters, ImpossibleOnesAreRefusedAndChangeNothing) {
   const std::vector<float> before = scene.get_parameter(Parameter::kLinkMass);
   std::vector<float> mass = before;
   mass[mass.size() / 2] = -1;
-  EXPECT_NE(error_of([&] { scene.set_parameter(Parameter::kLinkMass, mass); }).find("environment 1"),
+  EXPECT_NE(message_of([&] { scene.set_parameter(Parameter::kLinkMass, mass); }).find("environment 1"),
             std::string::npos);
   EXPECT_EQ(scene.get_parameter(Parameter::kLinkMass), before);
   scene.step();
@@ -413,7 +404,7 @@ TEST(Batched, ASceneOfACompiledModelEqualsOneOfItsFile) {
   SceneOptions changed;
   changed.timestep = 0.1;
   Scene other(changed);
-  EXPECT_NE(error_of([&] { other.build_from_file(path, 1); }).find("compiled"), std::string::npos);
+  EXPECT_NE(message_of([&] { other.build_from_file(path, 1); }).find("compiled"), std::string::npos);
   std::filesystem::remove(path);
 }
 
@@ -423,7 +414,7 @@ TEST(Batched, UnsupportedFeaturesAreListedByNameInTheFile) {
       <body><joint name="j" range="-1 1" limited="true"/><geom size="0.1"/></body></worldbody>
       <actuator><muscle name="biceps" joint="j" lengthrange="0 1"/></actuator>
       <sensor><jointlimitpos name="stop" joint="j"/></sensor></mujoco>)"}};
-  const std::string text = error_of([&] { import_model(compile_scene(std::span(&e, 1), {}, {}).mjb); });
+  const std::string text = message_of([&] { import_model(compile_scene(std::span(&e, 1), {}, {}).mjb); });
   for (const char* word : {"implicit", "noslip", "biceps", "stop", "mujoco"}) {
     EXPECT_NE(text.find(word), std::string::npos) << word << " in: " << text;
   }
@@ -433,7 +424,7 @@ TEST(Batched, MoreEnvironmentsThanMemoryAreRefusedWithTheNumbers) {
   SceneOptions o;
   Scene scene(o);
   scene.add_entity(Mjcf{kModels + "walker.xml"});
-  const std::string text = error_of([&] { scene.build(2000000000); });
+  const std::string text = message_of([&] { scene.build(2000000000); });
   EXPECT_NE(text.find("2000000000"), std::string::npos) << text;
   EXPECT_NE(text.find("enough for"), std::string::npos) << text;
 }

@@ -12,7 +12,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "core/error.h"
+#include "core/message_of.h"
 #include "sim/cuda/engine.h"
 #include "sim/cuda/runner.h"
 #include "sim/scene.h"
@@ -75,15 +75,6 @@ std::vector<float> states(Scene& scene, int n) {
 
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
-}
-
-std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
 }
 
 class SimOnGpu : public ::testing::Test {
@@ -274,24 +265,24 @@ TEST_F(SimOnGpu, WhatDoesNotFitIsRefusedWithTheNumbersAndWhatIsNotComputedByItsN
   SceneOptions o = options_on(true);
   Scene many(o);
   many.add_entity(model_of("walker.xml"));
-  const std::string memory = error_of([&] { many.build(2000000000); });
+  const std::string memory = message_of([&] { many.build(2000000000); });
   EXPECT_NE(memory.find("2000000000"), std::string::npos) << memory;
   EXPECT_NE(memory.find("enough for"), std::string::npos) << memory;
   Scene cylinders(o);
   cylinders.add_entity(Mjcf{.file = "", .xml = kCylinders});
-  const std::string searches = error_of([&] { cylinders.build(4); });
+  const std::string searches = message_of([&] { cylinders.build(4); });
   for (const char* word : {"can", "tin", "CPU"}) EXPECT_NE(searches.find(word), std::string::npos) << searches;
   o.device.index = 99;
   Scene nowhere(o);
   nowhere.add_entity(model_of("walker.xml"));
-  EXPECT_NE(error_of([&] { nowhere.build(4); }).find("cuda:99"), std::string::npos);
+  EXPECT_NE(message_of([&] { nowhere.build(4); }).find("cuda:99"), std::string::npos);
 }
 
 TEST(SimWithoutGpu, SaysThatThereIsNone) {
   if (cuda::available() && cuda::device_count() > 0) GTEST_SKIP() << "there is a CUDA device";
   Scene scene(options_on(true));
   scene.add_entity(model_of("walker.xml"));
-  EXPECT_NE(error_of([&] { scene.build(4); }).find("cuda:0"), std::string::npos);
+  EXPECT_NE(message_of([&] { scene.build(4); }).find("cuda:0"), std::string::npos);
 }
 
 }  // namespace

@@ -8,8 +8,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "core/error.h"
 #include "core/files.h"
+#include "core/message_of.h"
 #include "sim/scene.h"
 
 namespace cohort::sim {
@@ -18,15 +18,6 @@ namespace {
 const std::string kModels = COHORT_SOURCE_DIR "/tests/sim/models/";
 /// Single precision of the poses that velocities are worked out from, over arms of a metre.
 constexpr float kVelocityTolerance = 2e-5f;
-
-std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
-}
 
 class SceneApi : public ::testing::TestWithParam<EngineKind> {
  protected:
@@ -108,7 +99,7 @@ TEST_P(SceneApi, ContactsAtRestCarryTheWeight) {
   for (const Contact& corner : under_box) sum += corner.force[2];
   EXPECT_NEAR(sum, 3 * 9.81, 0.03);
   EXPECT_EQ(floor.get_contacts(0).size(), 5u);
-  EXPECT_NE(error_of([&] { scene.get_contacts(2); }).find("environment 2"), std::string::npos);
+  EXPECT_NE(message_of([&] { scene.get_contacts(2); }).find("environment 2"), std::string::npos);
 }
 
 TEST(SceneContacts, AreTheSameOnBothEngines) {
@@ -170,10 +161,10 @@ TEST_P(SceneApi, EntitiesAndTheirPartsAreFoundByName) {
   EXPECT_EQ(scene.entity("floor").geoms().size(), 1u);
   EXPECT_EQ(scene.entity("arm").geoms().size(), 2u);
   EXPECT_NEAR(copy.mass(), scene.entity("arm").mass(), 1e-12);
-  EXPECT_NE(error_of([&] { scene.entity("cpy"); }).find("`copy`"), std::string::npos);
-  EXPECT_NE(error_of([&] { copy.link("lowr"); }).find("lower"), std::string::npos);
-  EXPECT_NE(error_of([&] { scene.entity("floor").get_pos(); }).find("part of the world"), std::string::npos);
-  EXPECT_NE(error_of([&] { copy.set_pos(std::vector<float>{0, 0, 0}); }).find("stands still"), std::string::npos);
+  EXPECT_NE(message_of([&] { scene.entity("cpy"); }).find("`copy`"), std::string::npos);
+  EXPECT_NE(message_of([&] { copy.link("lowr"); }).find("lower"), std::string::npos);
+  EXPECT_NE(message_of([&] { scene.entity("floor").get_pos(); }).find("part of the world"), std::string::npos);
+  EXPECT_NE(message_of([&] { copy.set_pos(std::vector<float>{0, 0, 0}); }).find("stands still"), std::string::npos);
   // Where a picture puts the environments: about the origin.
   EXPECT_EQ(scene.environment_offset(0)[1], -1);
   EXPECT_EQ(scene.environment_offset(1)[1], 1);
@@ -186,7 +177,7 @@ TEST_P(SceneApi, GainsOfOneEnvironmentReachItsActuatorOrItsSpring) {
   // The shoulder has a position actuator, the elbow has not.
   arm.set_dofs_kp(std::vector<float>{80, 60}, {}, {1, 2});
   arm.set_dofs_kv(std::vector<float>{5, 3}, {}, {1, 2});
-  EXPECT_NE(error_of([&] { arm.control_dofs_position(std::vector<float>{0, 0}); }).find("elbow"), std::string::npos);
+  EXPECT_NE(message_of([&] { arm.control_dofs_position(std::vector<float>{0, 0}); }).find("elbow"), std::string::npos);
   const std::vector<float> gain = scene.get_parameter(Parameter::kActuatorGain, {}, {0}),
                            bias = scene.get_parameter(Parameter::kActuatorBias, {}, {1, 2});
   EXPECT_EQ(gain, (std::vector<float>{40, 80, 80}));
@@ -199,7 +190,7 @@ TEST_P(SceneApi, GainsOfOneEnvironmentReachItsActuatorOrItsSpring) {
   EXPECT_LT(std::abs(q[2] - 0.4f), std::abs(q[0] - 0.4f));
   EXPECT_EQ(q[2], q[4]);
   EXPECT_NEAR(q[3], -0.3f, 0.1f);
-  EXPECT_NE(error_of([&] { arm.set_dofs_kp(std::vector<float>{-1, 0}); }).find("not below zero"), std::string::npos);
+  EXPECT_NE(message_of([&] { arm.set_dofs_kp(std::vector<float>{-1, 0}); }).find("not below zero"), std::string::npos);
   const double driven = scene.memory().bytes_per_environment() - scene.engine().memory().bytes_per_environment();
   EXPECT_EQ(driven, 2 * 21);
 }
@@ -232,9 +223,9 @@ TEST_P(SceneApi, MassesFrictionAndDampingOfSingleItems) {
   EXPECT_EQ(scene.get_parameter(Parameter::kDofDamping, {2}, {0})[0], 50);
   EXPECT_EQ(scene.get_parameter(Parameter::kDofArmature, {2}, {1})[0], 1);
   EXPECT_FLOAT_EQ(scene.get_parameter(Parameter::kDofDamping, {0}, {0})[0], 0.2f);
-  EXPECT_NE(error_of([&] { arm.set_links_mass(std::vector<float>{1}, {7}); }).find("link 7"), std::string::npos);
-  EXPECT_NE(error_of([&] { box.set_geoms_friction(std::vector<float>{1}); }).find("1 values"), std::string::npos);
-  EXPECT_NE(error_of([&] { scene.randomize_parameter(Parameter::kLinkMass, 2, 1); }).find("smaller"),
+  EXPECT_NE(message_of([&] { arm.set_links_mass(std::vector<float>{1}, {7}); }).find("link 7"), std::string::npos);
+  EXPECT_NE(message_of([&] { box.set_geoms_friction(std::vector<float>{1}); }).find("1 values"), std::string::npos);
+  EXPECT_NE(message_of([&] { scene.randomize_parameter(Parameter::kLinkMass, 2, 1); }).find("smaller"),
             std::string::npos);
 }
 
@@ -305,7 +296,7 @@ TEST_P(SceneApi, AStateOfAnotherModelOfTheSameSizesIsRefused) {
   one.build(2);
   two.build(2);
   one.save_state(path);
-  EXPECT_NE(error_of([&] { two.load_state(path); }).find("another scene"), std::string::npos);
+  EXPECT_NE(message_of([&] { two.load_state(path); }).find("another scene"), std::string::npos);
   one.load_state(path);
   std::filesystem::remove(path);
 }
@@ -324,7 +315,7 @@ TEST_P(SceneApi, BasesAndMocapBodiesArePut) {
   EXPECT_NEAR(ball.get_pos({0})[2], 5, 1e-4);
   EXPECT_LT(ball.get_pos({2})[2], 4.9);
   EXPECT_NEAR(ball.get_vel({2})[2], -9.81 * 100 * scene.info().timestep, 1e-3);
-  EXPECT_NE(error_of([&] {
+  EXPECT_NE(message_of([&] {
               scene.set_mocap_pos(std::vector<float>{0, 0, 0}, {ball.links()[0]});
             }).find("no mocap"),
             std::string::npos);
@@ -347,7 +338,7 @@ TEST_P(SceneApi, AStateIsSetAsAWholeOrNotAtAll) {
   for (int i = 0; i < 10; ++i) scene.step();
   const std::vector<float> before = scene.get_qpos();
   const std::vector<float> q{0.1f, 0.2f, 0.3f, 0.4f}, v{1, 2, 3, 4};
-  EXPECT_NE(error_of([&] { scene.reset_to_state(q, std::vector<float>{1}, {0, 2}); }), "");
+  EXPECT_NE(message_of([&] { scene.reset_to_state(q, std::vector<float>{1}, {0, 2}); }), "");
   EXPECT_EQ(scene.get_qpos(), before);
   scene.reset_to_state(q, v, {2, 0});
   EXPECT_EQ(scene.get_qpos({0}), (std::vector<float>{0.3f, 0.4f}));
@@ -355,7 +346,7 @@ TEST_P(SceneApi, AStateIsSetAsAWholeOrNotAtAll) {
   EXPECT_EQ(scene.get_qpos({1}), (std::vector<float>{before[2], before[3]}));
   EXPECT_EQ(scene.get_ctrl({0}), (std::vector<float>{0, 0}));
   const std::vector<std::uint8_t> mask{0, 1};
-  EXPECT_NE(error_of([&] { scene.reset(Indices::from_mask(mask)); }).find("mask has 2 entries"), std::string::npos);
+  EXPECT_NE(message_of([&] { scene.reset(Indices::from_mask(mask)); }).find("mask has 2 entries"), std::string::npos);
 }
 
 TEST_P(SceneApi, AMeshAndATerrainAreEntities) {
@@ -381,7 +372,7 @@ TEST_P(SceneApi, AMeshAndATerrainAreEntities) {
 TEST_P(SceneApi, MoreEnvironmentsThanMemoryAreRefusedWithTheNumbers) {
   Scene scene(options());
   scene.add_entity(Mjcf{kModels + "walker.xml"});
-  const std::string text = error_of([&] { scene.build(2000000000); });
+  const std::string text = message_of([&] { scene.build(2000000000); });
   EXPECT_NE(text.find("2000000000"), std::string::npos) << text;
   EXPECT_NE(text.find("enough for"), std::string::npos) << text;
 }
@@ -406,7 +397,7 @@ TEST(SceneModelFile, KeepsTheEntitiesOfItsScene) {
   for (int i = 0; i < 20; ++i) scene.step(), loaded.step();
   EXPECT_EQ(scene.get_qpos(), loaded.get_qpos());
   EXPECT_EQ(arm.get_links_vel(), scene.entity("arm").get_links_vel());
-  EXPECT_NE(error_of([&] { loaded.save_model(path); }).find("copy that file"), std::string::npos);
+  EXPECT_NE(message_of([&] { loaded.save_model(path); }).find("copy that file"), std::string::npos);
   std::filesystem::remove(path);
 }
 

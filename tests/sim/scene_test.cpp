@@ -8,8 +8,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "core/error.h"
 #include "core/files.h"
+#include "core/message_of.h"
 
 namespace cohort::sim {
 namespace {
@@ -22,15 +22,6 @@ SceneOptions mujoco(int threads = 1) {
   o.threads = threads;
   o.seed = 7;
   return o;
-}
-
-std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
 }
 
 void run(Scene& scene, int steps, std::int64_t first = 0) {
@@ -117,7 +108,7 @@ TEST(Scene, PositionTargetsUseTheModelsActuatorOrTheGivenGains) {
   Entity arm = scene.add_entity(Mjcf{kModels + "arm.xml"});
   scene.build(2);
   const std::vector<float> target{0.4f, -0.3f};
-  EXPECT_NE(error_of([&] { arm.control_dofs_position(target); }).find("elbow"), std::string::npos);
+  EXPECT_NE(message_of([&] { arm.control_dofs_position(target); }).find("elbow"), std::string::npos);
   arm.set_dofs_kp(std::vector<float>{60.0f}, {1});
   arm.set_dofs_kv(std::vector<float>{3.0f}, {1});
   arm.control_dofs_position(target);
@@ -153,11 +144,11 @@ TEST(Scene, AWholeScenesStateContinuesWithTheSameBits) {
   Scene larger(mujoco());
   larger.add_entity(Mjcf{kModels + "arm.xml"});
   larger.build(4);
-  EXPECT_NE(error_of([&] { larger.load_state(path); }).find("another scene"), std::string::npos);
+  EXPECT_NE(message_of([&] { larger.load_state(path); }).find("another scene"), std::string::npos);
   std::string cut = read_file(path);
   cut.resize(cut.size() - 5);
   write_file_atomically(path, cut);
-  EXPECT_NE(error_of([&] { other.load_state(path); }).find("cut off"), std::string::npos);
+  EXPECT_NE(message_of([&] { other.load_state(path); }).find("cut off"), std::string::npos);
   std::filesystem::remove(path);
 }
 
@@ -212,7 +203,7 @@ TEST(Scene, FreeJointRotationsRoundTripAsRotationVectors) {
 
 TEST(SceneFaults, MessagesNameFileCauseAndRemedy) {
   const auto build = [](const Morph& morph) {
-    return error_of([&] {
+    return message_of([&] {
       Scene scene(mujoco());
       scene.add_entity(morph, "thing");
       scene.build(1);
@@ -239,20 +230,20 @@ TEST(SceneFaults, AHangOrAFloodOfTheParserIsAnError) {
                         .xml = "<mujoco><worldbody><replicate count='1000' offset='1 0 0'><replicate count='1000' "
                                "offset='0 1 0'><replicate count='1000' offset='0 0 1'><geom size='1'/>"
                                "</replicate></replicate></replicate></worldbody></mujoco>"});
-  EXPECT_NE(error_of([&] { scene.build(1); }), "");
+  EXPECT_NE(message_of([&] { scene.build(1); }), "");
 }
 
 TEST(SceneFaults, WrongIndicesAndShapesAreNamed) {
   Scene scene(mujoco());
   Entity arm = scene.add_entity(Mjcf{kModels + "arm.xml"});
-  EXPECT_NE(error_of([&] { scene.step(); }).find("build()"), std::string::npos);
+  EXPECT_NE(message_of([&] { scene.step(); }).find("build()"), std::string::npos);
   scene.build(2);
-  EXPECT_NE(error_of([&] { scene.reset({2}); }).find("environment 2"), std::string::npos);
-  EXPECT_NE(error_of([&] { arm.set_dofs_velocity(std::vector<float>{1}, {5}); }).find("dof 5"), std::string::npos);
-  EXPECT_NE(error_of([&] { scene.set_qpos(std::vector<float>(3)); }).find("3 values"), std::string::npos);
-  EXPECT_NE(error_of([&] { scene.reset_to_keyframe("bend"); }).find("bent"), std::string::npos);
-  EXPECT_NE(error_of([&] { scene.get_sensor("tip_post"); }).find("tip_pos"), std::string::npos);
-  EXPECT_NE(error_of([&] { scene.add_entity(Plane{}); }).find("before build()"), std::string::npos);
+  EXPECT_NE(message_of([&] { scene.reset({2}); }).find("environment 2"), std::string::npos);
+  EXPECT_NE(message_of([&] { arm.set_dofs_velocity(std::vector<float>{1}, {5}); }).find("dof 5"), std::string::npos);
+  EXPECT_NE(message_of([&] { scene.set_qpos(std::vector<float>(3)); }).find("3 values"), std::string::npos);
+  EXPECT_NE(message_of([&] { scene.reset_to_keyframe("bend"); }).find("bent"), std::string::npos);
+  EXPECT_NE(message_of([&] { scene.get_sensor("tip_post"); }).find("tip_pos"), std::string::npos);
+  EXPECT_NE(message_of([&] { scene.add_entity(Plane{}); }).find("before build()"), std::string::npos);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 #include <torch/types.h>
 
-#include "core/error.h"
+#include "core/message_of.h"
 #include "sim/scene.h"
 #include "tensors/convert.h"
 #include "tensors/stream_order.h"
@@ -28,15 +28,6 @@ class SceneTensor : public ::testing::TestWithParam<sim::EngineKind> {
     return scene;
   }
 };
-
-std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
-}
 
 TEST_P(SceneTensor, EveryFieldHasItsShapeTypeAndDevice) {
   const auto scene = make(5);
@@ -122,24 +113,24 @@ TEST_P(SceneTensor, OnACpuThereIsNothingToWaitFor) {
 
 TEST_P(SceneTensor, WrongUseIsAClearError) {
   sim::Scene unbuilt;
-  EXPECT_NE(error_of([&] { unbuilt.view(sim::Field::kQpos); }).find("build()"), std::string::npos);
+  EXPECT_NE(message_of([&] { unbuilt.view(sim::Field::kQpos); }).find("build()"), std::string::npos);
   const auto scene = make(2);
-  EXPECT_NE(error_of([&] { scene->view(static_cast<sim::Field>(99)); }).find("field 99"), std::string::npos);
+  EXPECT_NE(message_of([&] { scene->view(static_cast<sim::Field>(99)); }).find("field 99"), std::string::npos);
   ArrayView nowhere = scene->view(sim::Field::kQpos);
   nowhere.data = nullptr;
-  EXPECT_NE(error_of([&] { to_tensor(nowhere); }).find("without memory"), std::string::npos);
+  EXPECT_NE(message_of([&] { to_tensor(nowhere); }).find("without memory"), std::string::npos);
   ArrayView flat = scene->view(sim::Field::kQpos);
   flat.rank = kMaxRank + 1;
-  EXPECT_NE(error_of([&] { to_tensor(flat); }).find("9 dimensions"), std::string::npos);
+  EXPECT_NE(message_of([&] { to_tensor(flat); }).find("9 dimensions"), std::string::npos);
   ArrayView metal = scene->view(sim::Field::kQpos);
   metal.device = {DeviceKind::kMetal, 0};
-  if (!at::hasMPS()) EXPECT_NE(error_of([&] { to_tensor(metal); }).find("mps"), std::string::npos);
+  if (!at::hasMPS()) EXPECT_NE(message_of([&] { to_tensor(metal); }).find("mps"), std::string::npos);
   // A policy's output as the values of a setter: the wrong type and a transposed one are named, not read.
   const at::Tensor whole = torch::zeros({2}, c10::kLong), turned = torch::zeros({3, 2}).t();
-  EXPECT_NE(error_of([&] { scene->set_ctrl(to_view(whole).span<float>()); }).find("int64"), std::string::npos);
-  EXPECT_NE(error_of([&] { scene->set_ctrl(to_view(turned).span<float>()); }).find("contiguous"), std::string::npos);
+  EXPECT_NE(message_of([&] { scene->set_ctrl(to_view(whole).span<float>()); }).find("int64"), std::string::npos);
+  EXPECT_NE(message_of([&] { scene->set_ctrl(to_view(turned).span<float>()); }).find("contiguous"), std::string::npos);
   const at::Tensor wide = torch::zeros({2, 9});
-  EXPECT_NE(error_of([&] { scene->set_ctrl(to_view(wide).span<float>()); }).find("18 values"), std::string::npos);
+  EXPECT_NE(message_of([&] { scene->set_ctrl(to_view(wide).span<float>()); }).find("18 values"), std::string::npos);
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, SceneTensor, ::testing::Values(sim::EngineKind::kBatched, sim::EngineKind::kMujoco),

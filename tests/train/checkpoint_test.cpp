@@ -14,6 +14,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/message_of.h"
 #include "train/python_peer.h"
 #include "train/tiny_training.h"
 
@@ -48,16 +49,6 @@ void write(const fs::path& folder, const CheckpointContent& content, std::int64_
   CheckpointWriter writer{CheckpointFolder(folder), keep};
   writer.save(content);
   writer.finish();
-}
-
-std::string error_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  ADD_FAILURE() << "no error";
-  return "";
 }
 
 TEST(Checkpoint, EverythingComesBackFromTheLayoutOfTheArchitecture) {
@@ -142,7 +133,7 @@ TEST(Checkpoint, DamageIsNamedByFile) {
     fs::remove_all(folder);
     write(folder, content_of(10));
     damage(folder / "checkpoint-10");
-    return error_of([&] { read_checkpoint(folder / "checkpoint-10"); });
+    return message_of([&] { read_checkpoint(folder / "checkpoint-10"); });
   };
   const auto expect = [](const std::string& message, const char* file, const char* what) {
     EXPECT_NE(message.find(file), std::string::npos) << message;
@@ -165,7 +156,7 @@ TEST(Checkpoint, DamageIsNamedByFile) {
                          fs::copy_options::overwrite_existing);
          }),
          "rng.safetensors", "mixed");
-  expect(error_of([&] { read_checkpoint(folder / "nothing"); }), "nothing", "no checkpoint folder");
+  expect(message_of([&] { read_checkpoint(folder / "nothing"); }), "nothing", "no checkpoint folder");
 }
 
 TEST(Checkpoint, AutoFallsBackToTheLastWholeOne) {
@@ -185,7 +176,7 @@ TEST(Checkpoint, AutoFallsBackToTheLastWholeOne) {
   EXPECT_EQ(find_resume_point((folder / "checkpoint-10").string(), folder)->content.state.step, 10);
   EXPECT_THROW(find_resume_point((folder / "checkpoint-30").string(), folder), Error);
   for (const std::int64_t step : {10, 20}) fs::remove(CheckpointFolder(folder).checkpoint(step) / "trainer_state.json");
-  EXPECT_NE(error_of([&] { find_resume_point("auto", folder); }).find("no checkpoint under"), std::string::npos);
+  EXPECT_NE(message_of([&] { find_resume_point("auto", folder); }).find("no checkpoint under"), std::string::npos);
 }
 
 TEST(Checkpoint, AWriteErrorComesBackWithPathAndReasonAndLeavesTheLastOneWhole) {

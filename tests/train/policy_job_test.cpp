@@ -10,8 +10,8 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "core/error.h"
 #include "core/files.h"
+#include "core/message_of.h"
 #include "data/fixture_folder.h"
 #include "data/robot_windows.h"
 #include "models/diffusion_policy/weight_names.h"
@@ -31,16 +31,6 @@ namespace {
 constexpr double kOrderOfSums = 1e-5;
 // Statistics are sums of float64 over a few dozen steps.
 constexpr double kSums = 1e-9;
-
-template <class Call>
-std::string error_of(const Call& call) {
-  try {
-    call();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
 
 TEST(PolicyJob, WindowsAndShapesFollowFromModelAndData) {
   ReadyPolicy ready(small_diffusion());
@@ -64,7 +54,7 @@ TEST(PolicyJob, WindowsAndShapesFollowFromModelAndData) {
   EXPECT_EQ(again.fields.to_json(), resolved);
   std::vector<std::string> wrong = small_diffusion();
   wrong.push_back("data.action_steps=9");
-  EXPECT_NE(error_of([&] { ReadyPolicy(wrong).job->load(); }).find("data.action_steps=9"), std::string::npos);
+  EXPECT_NE(message_of([&] { ReadyPolicy(wrong).job->load(); }).find("data.action_steps=9"), std::string::npos);
 }
 
 TEST(PolicyJob, ALossIsTheMeanOfItsHalvesWithTheSameNoise) {
@@ -140,7 +130,7 @@ TEST(PolicyJob, InstructionsReachThePolicyAsTheirEmbeddings) {
   const models::RandomContextGuard context({.seed = 1, .step = 0, .sample_ids = batch.sample_ids});
   EXPECT_TRUE(std::isfinite(ready.job->loss(*model, batch).item<double>()));
   // A policy that should see instructions says what it lacks.
-  EXPECT_NE(error_of([&] {
+  EXPECT_NE(message_of([&] {
               std::vector<std::string> without = small_diffusion();
               without.push_back("model.language.required=true");
               ReadyPolicy(without).job->load();
@@ -176,7 +166,7 @@ TEST(PolicyJob, ValidationDrawsTheSameActionsHoweverTheSamplesAreBatched) {
   const auto& validation = dynamic_cast<const data::RobotWindows&>(*ready.job->dataset(Part::kValidation));
   EXPECT_EQ(train.statistics(0).action.max, validation.statistics(0).action.max);
   EXPECT_EQ(ready.job->dataset(Part::kTest)->size(), 3);
-  EXPECT_NE(error_of([&] {
+  EXPECT_NE(message_of([&] {
               std::vector<std::string> empty = small_diffusion();
               empty.push_back("validation.splits=train[99%:]");
               ReadyPolicy(empty).job->load();
@@ -224,7 +214,7 @@ TEST(PolicyJob, ReferenceWeightsComeBackToTheSameBits) {
   }
   NamedTensors wrong = theirs;
   wrong[0].first = "policy.surprise";
-  const std::string message = error_of([&] { from_reference(*two, wrong, "theirs.safetensors"); });
+  const std::string message = message_of([&] { from_reference(*two, wrong, "theirs.safetensors"); });
   EXPECT_NE(message.find("theirs.safetensors"), std::string::npos) << message;
   EXPECT_NE(message.find("policy.surprise"), std::string::npos) << message;
 }
@@ -305,7 +295,7 @@ TEST(RobomimicRun, TheDroidConfigurationBecomesSettingsOfTheJob) {
   // Every one of them is a setting of the job.
   ReadyPolicy ready(run.overrides, s);
   EXPECT_EQ(ready.settings.train.seed, 4u);
-  EXPECT_NE(error_of([&] { ready.job->load(); }).find("model.backbone_weights"), std::string::npos);
+  EXPECT_NE(message_of([&] { ready.job->load(); }).find("model.backbone_weights"), std::string::npos);
 }
 
 // The file that the DROID package's generator writes (make_droid_configuration.py), unchanged.
@@ -326,13 +316,13 @@ TEST(RobomimicRun, TheGeneratedDroidFileIsReadAsItIs) {
   EXPECT_EQ(s["loader"]["workers"], 4);
   // All of it are settings of the job; what it asks for and nothing here can give is said before anything starts.
   ReadyPolicy ready(run.overrides, s);
-  EXPECT_NE(error_of([&] { ready.job->load(); }).find("model.pretrained_backbone=false"), std::string::npos);
+  EXPECT_NE(message_of([&] { ready.job->load(); }).find("model.pretrained_backbone=false"), std::string::npos);
 }
 
 TEST(RobomimicRun, EveryKeyThatCannotBeHonouredIsNamed) {
   const data::OwnFolder folder;
   const std::string path = written(folder, kDroid);
-  const std::string message = error_of([&] {
+  const std::string message = message_of([&] {
     read_robomimic_run(path, {"train.goal_mode=geom", "experiment.rollout.enabled=True", "experiment.surprise=1",
                               "algo.unet.depth=3", "observation.encoder.rgb.fuser=perceiver",
                               "train.sample_weights=[1,2]", "experiment.ckpt_path=model.pth"});

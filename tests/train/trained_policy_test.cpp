@@ -12,6 +12,7 @@
 #include <torch/utils.h>
 
 #include "core/error.h"
+#include "core/message_of.h"
 #include "data/fixture_folder.h"
 #include "data/robot_windows.h"
 #include "models/diffusion_policy/diffusion_policy.h"
@@ -176,23 +177,15 @@ TEST_F(TrainedPolicyTest, TextsStandForEmbeddingsThatTheDataHeld) {
   EXPECT_EQ(texts.act({0}, {.low_dim = here}), numbers.act({0}, {.low_dim = row(100.0f, 1)}));
   EXPECT_NE(expected[0], expected[2]);
 
-  const auto error_of = [](const auto& call) -> std::string {
-    try {
-      call();
-    } catch (const Error& e) {
-      return e.what();
-    }
-    return "no error";
-  };
-  EXPECT_EQ(error_of([&] { texts.act({5}, {.low_dim = here}); }),
+  EXPECT_EQ(message_of([&] { texts.act({5}, {.low_dim = here}); }),
             "the policy sees instructions, and environment 5 has none: begin(environment, text)");
-  EXPECT_EQ(error_of([&] {
+  EXPECT_EQ(message_of([&] {
               texts.act({0, 1}, {.low_dim = where, .instructions = {"x"}});
             }),
             "1 instructions for 2 environments");
-  EXPECT_EQ(error_of([&] { numbers.act({0}, {.low_dim = row(1.0f, 0), .instructions = {"x"}}); }),
+  EXPECT_EQ(message_of([&] { numbers.act({0}, {.low_dim = row(1.0f, 0), .instructions = {"x"}}); }),
             "the policy takes no instructions, but is told 'x'");
-  EXPECT_NE(error_of([&] {
+  EXPECT_NE(message_of([&] {
               const LanguageSettings wide = write_small_language(folder_.path(), 8);
               TrainedPolicy(run, {.overrides = overrides_of(wide)});
             }).find("lang_fixed/language_distilbert has 4 numbers, but model.language.encoder.dim is 8"),
@@ -232,29 +225,21 @@ TEST_F(TrainedPolicyTest, ActsAsItIsTold) {
 
 TEST_F(TrainedPolicyTest, NamesWhatDoesNotFit) {
   const std::filesystem::path run = train({"train.num_epochs=1", "experiment.epoch_every_n_steps=2"});
-  const auto error_of = [](const auto& call) -> std::string {
-    try {
-      call();
-    } catch (const Error& e) {
-      return e.what();
-    }
-    return "no error";
-  };
   TrainedPolicy policy(run);
   const std::vector<float> state = cohort::testing::start_state(2, 0), short_state(4, 1.0f);
-  EXPECT_EQ(error_of([&] { policy.act({0}, {.low_dim = short_state}); }),
+  EXPECT_EQ(message_of([&] { policy.act({0}, {.low_dim = short_state}); }),
             "4 low-dimensional numbers for 1 environments, but the policy takes 5 of each");
   std::vector<float> nan = state;
   nan[2] = std::nanf("");
-  EXPECT_EQ(error_of([&] { policy.act({0}, {.low_dim = nan}); }),
+  EXPECT_EQ(message_of([&] { policy.act({0}, {.low_dim = nan}); }),
             "low-dimensional number 2 of environment 0 of the frame is nan");
-  EXPECT_NE(error_of([&] { TrainedPolicy(folder_.path() / "none"); }).find("no such run"), std::string::npos);
-  EXPECT_NE(error_of([&] { TrainedPolicy(folder_.path()); }).find("trainer_state.json"), std::string::npos);
-  EXPECT_NE(error_of([&] {
+  EXPECT_NE(message_of([&] { TrainedPolicy(folder_.path() / "none"); }).find("no such run"), std::string::npos);
+  EXPECT_NE(message_of([&] { TrainedPolicy(folder_.path()); }).find("trainer_state.json"), std::string::npos);
+  EXPECT_NE(message_of([&] {
               TrainedPolicy(run, {.overrides = {"model.diffusion.unet.down_dims=8,16"}});
             }).find("does not fit the model"),
             std::string::npos);
-  EXPECT_NE(error_of([&] { TrainedPolicy(run, {.data_set = "other"}); }).find("other"), std::string::npos);
+  EXPECT_NE(message_of([&] { TrainedPolicy(run, {.data_set = "other"}); }).find("other"), std::string::npos);
 }
 
 // It learns: in closed loop from starts that were in no demonstration. The demonstrator leaves 0.7 of the distance

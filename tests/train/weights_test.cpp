@@ -6,7 +6,7 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/types.h>
 
-#include "core/error.h"
+#include "core/message_of.h"
 #include "train/python_peer.h"
 #include "train/safetensors.h"
 #include "train/tiny_training.h"
@@ -22,15 +22,6 @@ struct Tied : torch::nn::Module {
   torch::nn::Linear in{nullptr};
   at::Tensor out;
 };
-
-std::string error_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
-}
 
 TEST(Weights, ParametersAndBuffersSurviveUnderTheirPyTorchNames) {
   const auto path = fresh_folder("weights_round") / "model.safetensors";
@@ -85,7 +76,7 @@ TEST(Weights, WhatDoesNotFitIsNamedAndChangesNothing) {
   NamedTensors bad = good;
   bad[0].second = torch::zeros({5, 3});
   bad[1].first = "unheard.of";
-  const std::string message = error_of([&] { load_weights(*model, bad, {}, "m.safetensors"); });
+  const std::string message = message_of([&] { load_weights(*model, bad, {}, "m.safetensors"); });
   EXPECT_NE(message.find("m.safetensors"), std::string::npos) << message;
   EXPECT_NE(message.find("one.weight is (5, 3) in the file and (16, 3) in the model"), std::string::npos) << message;
   EXPECT_NE(message.find("Missing: one.bias"), std::string::npos) << message;

@@ -183,6 +183,11 @@ int height_field_convex(const ModelView& m, const QueuedShape& field, const Queu
   const int c0 = cell(lower.x - reach, width, h.cols, false), c1 = cell(upper.x + reach, width, h.cols, true);
   const int r0 = cell(lower.y - reach, depth, h.rows, false), r1 = cell(upper.y + reach, depth, h.rows, true);
   const double dx = 2 * width / (h.cols - 1), dy = 2 * depth / (h.rows - 1);
+  // Across the cells' diagonals, which are parallel: from where to where the shape lies, with room for rounding of the
+  // corners.
+  const Vec across{-dy, dx, 0};
+  const double room = norm(across) * (s.radius() + reach + 1e-6 * (width + depth));
+  const double least = dot(across, s.support(-across)) - room, most = dot(across, s.support(across)) + room;
   ConvexShape prism;
   prism.shape = kPrism;
   const double identity[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1};
@@ -208,7 +213,10 @@ int height_field_convex(const ModelView& m, const QueuedShape& field, const Queu
     for (int c = c0; c < c1; ++c) {
       // Two triangles of a cell, each over three of its corners.
       const int corners[2][3][2] = {{{r + 1, c}, {r, c}, {r + 1, c + 1}}, {{r, c}, {r + 1, c + 1}, {r, c + 1}}};
+      const double diagonal = across.x * (dx * c - width) + across.y * (dy * r - depth);
       for (const auto& triangle : corners) {
+        // The first triangle lies on the diagonal's far side, the second on its near side.
+        if (&triangle == corners ? most < diagonal : least > diagonal) continue;
         float points[18];
         double highest = -1e300;
         for (int k = 0; k < 3; ++k) {

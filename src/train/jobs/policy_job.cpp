@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
 
 #include <torch/nn/module.h>
 #include <torch/types.h>
@@ -97,10 +99,9 @@ class PolicyJob final : public Job {
   }
 
   std::string data_summary() const override {
-    std::string text = train_->summary();
-    while (text.ends_with('\n')) text.pop_back();
-    for (char& c : text)
-      if (c == '\n') c = ';';
+    std::string text;
+    std::istringstream lines(train_->summary());
+    for (std::string line; std::getline(lines, line);) text += (text.empty() ? "" : "; ") + line;
     if (validation_) text += format("; {} validation windows", validation_->size());
     return text;
   }

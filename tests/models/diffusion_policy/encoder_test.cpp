@@ -6,6 +6,7 @@
 #include <torch/utils.h>
 
 #include "core/error.h"
+#include "core/message_of.h"
 #include "models/diffusion_policy/formula.h"
 #include "models/diffusion_policy/observation_encoder.h"
 #include "models/diffusion_policy/resnet.h"
@@ -134,7 +135,7 @@ TEST(ResNet, OutputAndGradientsAreTorchvisionsWithItsNames) {
   expect_output(output, batch_norm.at("output"));
   (output * formula("target", output.sizes().vec())).sum().backward();
   expect_gradients(net, batch_norm.at("gradients"), kGradientTolerance);
-  EXPECT_EQ(error_of([] { ResNet(101, 3, ResNetNames::kTorchvision); }),
+  EXPECT_EQ(message_of([] { ResNet(101, 3, ResNetNames::kTorchvision); }),
             "there is no ResNet-101 here, only ResNet-18, -34 and -50");
 }
 
@@ -286,22 +287,22 @@ TEST(ObservationEncoder, NamesWhatIsWrong) {
   encoder.eval();
   Observations observations = observations_of(settings, 2, 2);
   observations["side"] = at::zeros({2, 2, 3, 40, 41});
-  EXPECT_EQ(error_of([&] { encoder.forward(observations, 2); }),
+  EXPECT_EQ(message_of([&] { encoder.forward(observations, 2); }),
             "observation side has shape [2, 2, 3, 40, 41], but must be (samples, 2, 3, 40, 40): colours first");
   observations.erase("side");
-  EXPECT_EQ(error_of([&] { encoder.forward(observations, 2); }), "observation side is missing from the batch");
+  EXPECT_EQ(message_of([&] { encoder.forward(observations, 2); }), "observation side is missing from the batch");
   settings.crop.crop_height = 40;
   EXPECT_EQ(
-      error_of([&] { ObservationEncoder e(settings); }),
+      message_of([&] { ObservationEncoder e(settings); }),
       "CropRandomizer: crop_height = 40 and crop_width = 36, but must be smaller than the image's 40 x 40 pixels");
   settings = small_settings();
   settings.observations[1].shares = "rear";
-  EXPECT_EQ(error_of([&] { ObservationEncoder e(settings); }),
+  EXPECT_EQ(message_of([&] { ObservationEncoder e(settings); }),
             "side shares the image encoder of rear, which is no camera before it");
   settings = small_settings();
   settings.crop.enabled = false;
   settings.observations[1].shape[2] = 48;
-  EXPECT_EQ(error_of([&] { ObservationEncoder e(settings); }),
+  EXPECT_EQ(message_of([&] { ObservationEncoder e(settings); }),
             "side shares the image encoder of front, but its images have another size");
 }
 

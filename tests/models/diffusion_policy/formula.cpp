@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "core/error.h"
 #include "core/files.h"
+#include "core/message_of.h"
 
 namespace cohort::models {
 namespace {
@@ -87,15 +87,6 @@ void expect_gradients(const torch::nn::Module& module, const nlohmann::ordered_j
     for (std::size_t i = 2; i < expected.size(); ++i)
       EXPECT_NEAR(g[static_cast<std::int64_t>(i) - 2].item<double>(), expected[i], tolerance * norm) << item.key();
   }
-}
-
-std::string error_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 }  // namespace cohort::models

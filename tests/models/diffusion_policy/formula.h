@@ -35,7 +35,4 @@ void apply_settings(Settings& settings, const nlohmann::ordered_json& json) {
   fields.apply_json(json, "fixture");
 }
 
-/// The message of the Error that `call` throws, or "no error".
-std::string error_of(const std::function<void()>& call);
-
 }  // namespace cohort::models

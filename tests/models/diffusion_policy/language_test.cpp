@@ -5,6 +5,7 @@
 #include <torch/types.h>
 
 #include "core/error.h"
+#include "core/message_of.h"
 #include "models/diffusion_policy/distilbert.h"
 #include "models/diffusion_policy/formula.h"
 #include "models/diffusion_policy/word_piece.h"
@@ -38,11 +39,11 @@ TEST(WordPiece, CutsLongTextsAndSkipsBytesThatAreNoUtf8) {
   EXPECT_EQ(cut.size(), 5u);
   EXPECT_EQ(cut.back(), all.back()) << "[SEP] stays";
   EXPECT_EQ(tokenizer.ids("put \xff\xc3 the\xe2\x82 cup \xf8"), tokenizer.ids("put the cup"));
-  EXPECT_EQ(error_of([] {
+  EXPECT_EQ(message_of([] {
               WordPiece({"[PAD]", "[UNK]", "[CLS]"});
             }),
             "vocabulary: token [SEP] is missing; is this a BERT vocab.txt?");
-  EXPECT_EQ(error_of([] {
+  EXPECT_EQ(message_of([] {
               WordPiece({"[PAD]", "[UNK]", "[PAD]"});
             }),
             "vocabulary: token \"[PAD]\" stands on lines 1 and 3");
@@ -93,16 +94,16 @@ TEST(DistilBert, NamesWhatIsWrong) {
       .vocab_size = 10, .dim = 8, .n_layers = 1, .n_heads = 2, .hidden_dim = 8, .max_position_embeddings = 4};
   DistilBert encoder(settings);
   initialise(encoder, 1);
-  EXPECT_EQ(error_of([&] {
+  EXPECT_EQ(message_of([&] {
               encoder.forward(at::zeros({1, 5}, at::kLong), at::ones({1, 5}, at::kLong));
             }),
             "distilbert: 5 tokens, but the position table ends at 4");
-  EXPECT_EQ(error_of([&] {
+  EXPECT_EQ(message_of([&] {
               language_embedding(encoder, {at::full({1, 2}, 10, at::kLong), at::ones({1, 2}, at::kLong)});
             }),
             "distilbert: token 10, but vocab_size = 10: vocabulary and weights do not belong together");
   settings.n_heads = 3;
-  EXPECT_EQ(error_of([&] { DistilBert e(settings); }), "distilbert: n_heads = 3 does not divide dim = 8");
+  EXPECT_EQ(message_of([&] { DistilBert e(settings); }), "distilbert: n_heads = 3 does not divide dim = 8");
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <torch/utils.h>
 
 #include "core/error.h"
+#include "core/message_of.h"
 #include "models/diffusion_policy/behaviour_cloning.h"
 #include "models/diffusion_policy/diffusion_policy.h"
 #include "models/diffusion_policy/formula.h"
@@ -136,17 +137,17 @@ TEST(RecedingHorizon, ExecutesChunksAndKeepsEnvironmentsApart) {
       *policy, sample_actions(*policy, {{"state", at::stack({first, first}).unsqueeze(0)}}, {{5, 21, 2}}))[0];
   EXPECT_LE(relative_difference(actions[4][1], begun[0], 1.0), kTolerance);
   policy->train();
-  EXPECT_NE(error_of([&] { both.act({20}, frame("x", 1)); }).find("evaluation mode"), std::string::npos);
+  EXPECT_NE(message_of([&] { both.act({20}, frame("x", 1)); }).find("evaluation mode"), std::string::npos);
 }
 
 TEST(DiffusionPolicy, NamesWhatIsWrong) {
   DiffusionPolicySettings settings = small_policy();
   settings.horizon.action_horizon = 16;
-  EXPECT_EQ(error_of([&] { make_diffusion_policy(settings, 1); }),
+  EXPECT_EQ(message_of([&] { make_diffusion_policy(settings, 1); }),
             "diffusion policy: prediction_horizon = 16, but 16 actions are executed from row 1 on");
   const auto policy = make_diffusion_policy(small_policy(), 1);
   const RandomContextGuard guard({.seed = 1, .step = 0});
-  EXPECT_EQ(error_of([&] {
+  EXPECT_EQ(message_of([&] {
               diffusion_loss(*policy, {{"state", at::zeros({2, 2, kState})}}, at::zeros({2, kChunk, 4}));
             }),
             "actions have shape [2, 16, 4], but must be (samples, 16, 3): prediction_horizon rows of actions");

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "core/message_of.h"
 #include "models/diffusion_policy/formula.h"
 
 namespace cohort::models {
@@ -89,7 +90,7 @@ TEST(RobomimicConfig, NamesEveryKeyThatItCannotHonour) {
   observation["modalities"]["goal"]["rgb"] = {"camera"};
   observation["extra"] = 1;
   const std::string message =
-      error_of([&] { read_robomimic_policy(algo, observation, "c.json", ObservationOrder::kAsListed); });
+      message_of([&] { read_robomimic_policy(algo, observation, "c.json", ObservationOrder::kAsListed); });
   EXPECT_NE(message.find("c.json: 7 settings cannot be honoured:"), std::string::npos) << message;
   for (const char* line :
        {"algo.unet.depth = 3 is unknown here", "algo.horizon.action_horizon = \"eight\" has the wrong type",

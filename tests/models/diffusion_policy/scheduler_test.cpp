@@ -3,6 +3,7 @@
 
 #include <torch/types.h>
 
+#include "core/message_of.h"
 #include "models/diffusion_policy/formula.h"
 #include "models/diffusion_policy/sampler.h"
 #include "models/fixture.h"
@@ -85,16 +86,16 @@ TEST(Sampler, NamesWhatIsWrongWithItsSettings) {
   const NoiseSchedule schedule(NoiseScheduleSettings{});
   SamplerSettings settings;
   settings.num_inference_timesteps = 101;
-  EXPECT_EQ(error_of([&] { make_sampler(settings, schedule); }),
+  EXPECT_EQ(message_of([&] { make_sampler(settings, schedule); }),
             "sampler: num_inference_timesteps = 101, but must be 1 to 100, as num_train_timesteps = 100");
   settings = {};
   settings.kind = "ddpmx";
-  EXPECT_NE(error_of([&] { make_sampler(settings, schedule); }).find("kind = \"ddpmx\""), std::string::npos);
+  EXPECT_NE(message_of([&] { make_sampler(settings, schedule); }).find("kind = \"ddpmx\""), std::string::npos);
   settings = {};
   settings.steps_offset = 20;
-  EXPECT_NE(error_of([&] { make_sampler(settings, schedule); }).find("steps_offset = 20"), std::string::npos);
+  EXPECT_NE(message_of([&] { make_sampler(settings, schedule); }).find("steps_offset = 20"), std::string::npos);
   EXPECT_NE(
-      error_of([&] { NoiseSchedule(NoiseScheduleSettings{.beta_schedule = "cosine"}); }).find("squaredcos_cap_v2"),
+      message_of([&] { NoiseSchedule(NoiseScheduleSettings{.beta_schedule = "cosine"}); }).find("squaredcos_cap_v2"),
       std::string::npos);
 }
 

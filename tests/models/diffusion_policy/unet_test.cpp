@@ -7,6 +7,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "core/message_of.h"
 #include "models/diffusion_policy/formula.h"
 #include "models/diffusion_policy/transformer.h"
 #include "models/fixture.h"
@@ -69,11 +70,11 @@ TEST(Unet, EveryParameterHasARuleForItsInitialValue) {
 }
 
 TEST(Unet, NamesWhatIsWrongWithItsSettings) {
-  EXPECT_EQ(error_of([] { make_unet({}, 10, 3, 4); }),
+  EXPECT_EQ(message_of([] { make_unet({}, 10, 3, 4); }),
             "unet: an action chunk (prediction_horizon) of 10 rows cannot be halved 2 times; down_dims has 3 levels");
   UnetSettings settings;
   settings.down_dims = {12};
-  EXPECT_EQ(error_of([&] { make_unet(settings, 8, 3, 4); }),
+  EXPECT_EQ(message_of([&] { make_unet(settings, 8, 3, 4); }),
             "unet: down_dims[0] = 12, but must be a multiple of n_groups = 8");
 }
 
@@ -130,7 +131,7 @@ TEST(Transformer, DropoutBelongsToTheSampleAndItsAverageIsTheEvaluation) {
 }
 
 TEST(Transformer, NamesWhatIsWrongWithItsSettings) {
-  EXPECT_EQ(error_of([] { make_transformer({.n_head = 3, .n_emb = 256}, 8, 2, 2, 3); }),
+  EXPECT_EQ(message_of([] { make_transformer({.n_head = 3, .n_emb = 256}, 8, 2, 2, 3); }),
             "transformer: n_emb = 256, but must be even, at least 4, and a multiple of n_head = 3");
 }
 
