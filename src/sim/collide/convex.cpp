@@ -319,8 +319,19 @@ Vec ConvexShape::vertex(int i) const {
 
 Vec ConvexShape::support(Vec direction, int& which) const {
   which = 0;
-  const Vec d = turn_back(rot, direction);
   Vec p;
+  if (shape == kPrism) {
+    // The lower triangle or the upper one; a prism's frame is the one that the search is made in.
+    double best = -1e300;
+    for (int i = direction.z > 0 ? 3 : 0, end = i + 3; i < end; ++i) {
+      const Vec corner{static_cast<double>(vertices[3 * i]), static_cast<double>(vertices[3 * i + 1]),
+                       static_cast<double>(vertices[3 * i + 2])};
+      const double height = dot(direction, corner);
+      if (height > best) best = height, p = corner;
+    }
+    return p;
+  }
+  const Vec d = turn_back(rot, direction);
   switch (shape) {
     case kCapsule:
       p.z = d.z > 0 ? size.y : -size.y;
@@ -346,17 +357,6 @@ Vec ConvexShape::support(Vec direction, int& which) const {
           farthest(vertices, vertex_count, static_cast<float>(d.x), static_cast<float>(d.y), static_cast<float>(d.z));
       p = vertex(which);
       break;
-    case kPrism: {
-      // The lower triangle or the upper one; a prism's frame is the one that the search is made in.
-      double best = -1e300;
-      for (int i = direction.z > 0 ? 3 : 0, end = i + 3; i < end; ++i) {
-        const Vec corner{static_cast<double>(vertices[3 * i]), static_cast<double>(vertices[3 * i + 1]),
-                         static_cast<double>(vertices[3 * i + 2])};
-        const double height = dot(direction, corner);
-        if (height > best) best = height, p = corner;
-      }
-      return p;
-    }
     default:
       break;
   }
