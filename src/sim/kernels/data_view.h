@@ -21,8 +21,8 @@ struct DataView {
 
 /// Directions along which a block's environments were found apart (separation.h); null: nothing is remembered.
 struct Separations {
-  float* at;
-  int n_pad;
+  float* at = nullptr;
+  int n_pad = 0;
   /// Component i of direction n (PairBoundRecord::separation), in the second geom's frame, from that geom to the first;
   /// zero: none.
   COHORT_DEVICE float* component(int n, int i) const { return at + (3LL * n + i) * n_pad; }

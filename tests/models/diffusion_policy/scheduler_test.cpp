@@ -17,7 +17,8 @@ constexpr double kTolerance = 1e-5;
 const std::vector<std::int64_t> kShape{2, 4, 3};
 
 TEST(NoiseSchedule, IsThatOfDiffusers) {
-  for (const auto& expected : read_facts("schedulers").at("schedules")) {
+  const auto facts = read_facts("schedulers");
+  for (const auto& expected : facts.at("schedules")) {
     NoiseScheduleSettings settings;
     apply_settings(settings, expected.at("schedule"));
     const NoiseSchedule schedule(settings);
