@@ -208,7 +208,7 @@ COHORT_KERNEL void contact_rows(const ModelView& m, Workspace<L>& w, Constraints
       if (!any(near)) continue;
     }
     float* separation[3];
-    const bool remembers = c.separations.at && b.separation >= 0;
+    const bool remembers = kRemembersSeparations && c.separations.at && b.separation >= 0;
     if (remembers) {
       V local[3];
       for (int i = 0; i < 3; ++i) {

@@ -149,6 +149,7 @@ std::pair<int, int> Importer::relative_dofs(int link1, int link2) {
 }
 
 void Importer::contacts() {
+  int separated_pairs = 0;
   for (const mj::CandidatePair& c : mj::candidate_pairs(m_)) {
     const int g1 = c.geom1, g2 = c.geom2, l1 = m_.geom_bodyid[g1], l2 = m_.geom_bodyid[g2];
     PairRecord r{};
@@ -169,11 +170,14 @@ void Importer::contacts() {
     r.fits = on_one_chain(r.first_dof, r.dof_count);
     r.as_before = !out_.pair.empty() && alike(out_.pair.back(), r);
     out_.pair.push_back(r);
-    out_.pair_bound.push_back(bound_of(r));
+    PairBoundRecord bound = bound_of(r);
+    if (remembers_separation(r.kernel)) bound.separation = separated_pairs++ % kMostSeparations;
+    out_.pair_bound.push_back(bound);
   }
+  out_.sizes.nseparation = std::min(separated_pairs, kMostSeparations);
 }
 
-PairBoundRecord Importer::bound_of(const PairRecord& r) {
+PairBoundRecord Importer::bound_of(const PairRecord& r) const {
   const auto root = [&](const GeomRecord& g) { return g.body < 0 ? -1 : out_.body[at(g.body)].root; };
   const GeomRecord &g1 = out_.geom[at(r.geom1)], &g2 = out_.geom[at(r.geom2)];
   PairBoundRecord b{};
@@ -182,8 +186,7 @@ PairBoundRecord Importer::bound_of(const PairRecord& r) {
   b.plane = g1.shape == kPlane;
   b.reach = r.margin + r.gap;
   b.bound = b.reach + g1.radius + g2.radius;
-  b.separation = remembers_separation(r.kernel) ? separated_pairs_++ % kMostSeparations : -1;
-  out_.sizes.nseparation = std::min(separated_pairs_, kMostSeparations);
+  b.separation = -1;
   return b;
 }
 

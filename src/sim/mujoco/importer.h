@@ -166,7 +166,8 @@ class Importer {
   /// True when any two of the dofs are ancestor and descendant.
   bool on_one_chain(int first, int count) const;
   void contacts();
-  PairBoundRecord bound_of(const PairRecord& r);
+  /// Without a separation.
+  PairBoundRecord bound_of(const PairRecord& r) const;
   bool alike(const PairRecord& a, const PairRecord& b) const;
   void explicit_parameters(PairRecord& r, int p) const;
   /// Contact parameters of two geoms: priority, then solmix, as MuJoCo's documentation of contact parameters says.
@@ -181,7 +182,6 @@ class Importer {
   std::vector<Mat3> link_rot_;
   std::vector<Vec3> link_pos_;
   std::map<int, int> geom_index_, site_index_, mesh_index_, field_index_;
-  int separated_pairs_ = 0;
 };
 
 }  // namespace cohort::sim::mj
