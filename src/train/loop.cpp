@@ -7,6 +7,7 @@
 #include <torch/types.h>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "models/random_context.h"
 #include "models/segment.h"
 #include "train/deterministic.h"
@@ -77,6 +78,11 @@ TrainLoop::Impl::Impl(TrainSettings s, TrainJob j)
   total_steps = settings.steps > 0 ? settings.steps : settings.epochs * per_epoch;
   base_lr = scaled_learning_rate(settings.lr, settings.learning_rate_rule,
                                  effective_batch(settings, strategy.world_size()), settings.lr_base_batch);
+  if (base_lr != settings.lr) {
+    log::info("learning rate {:g}: {} rule from {:g} at batch {}, effective batch {}", base_lr,
+              settings.learning_rate_rule, settings.lr, settings.lr_base_batch,
+              effective_batch(settings, strategy.world_size()));
+  }
   loss = [this](torch::nn::Module& replica, const parallel::Batch& batch) { return replica_loss(replica, batch); };
 }
 
