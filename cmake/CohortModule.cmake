@@ -2,7 +2,7 @@
 #
 # Declares the static library cohort_NAME from the sources of src/NAME. USES lists the modules it may include
 # (the same arrows that tests/architecture checks). TORCH marks a module that includes LibTorch: it is left out, with a
-# message, where LibTorch is missing, and shares one precompiled header with the others.
+# message, where LibTorch is missing. Every target reuses one of three precompiled headers.
 function(cohort_module name)
   cmake_parse_arguments(M "TORCH" "" "SOURCES;USES;LINK" ${ARGN})
   if(M_TORCH AND NOT COHORT_TORCH_FOUND)
@@ -17,27 +17,43 @@ function(cohort_module name)
   target_link_libraries(cohort_${name} PUBLIC ${M_LINK})
   if(M_TORCH)
     target_link_libraries(cohort_${name} PUBLIC cohort_libtorch)
-    cohort_use_torch_pch(cohort_${name})
+    cohort_use_pch(cohort_${name} torch)
+  else()
+    cohort_use_pch(cohort_${name} plain)
   endif()
 endfunction()
 
-# LibTorch's headers cost 10 s a file and more; one precompiled header is built once and reused by every target that asks. It
-# holds what most files need, not all of torch/torch.h: templates that a header leaves to be instantiated cost every file its
-# time again (5 s for torch/torch.h, half of that for these).
-function(cohort_use_torch_pch target)
-  if(NOT TARGET cohort_torch_pch)
+# cohort_use_pch(TARGET plain|test|torch)
+#
+# Headers that most files include cost each of them 2 s (the standard library's and JSON's, GoogleTest's for tests) to 10 s
+# (LibTorch's); they are precompiled once per kind and reused by every target. Sources with options of their own, which must
+# not read the result, say SKIP_PRECOMPILE_HEADERS. LibTorch's is not all of torch/torch.h: templates that a header leaves to
+# be instantiated cost every file its time again (5 s for torch/torch.h, half of that for these).
+set(COHORT_PCH_plain <algorithm> <chrono> <filesystem> <fstream> <functional> <map> <memory> <mutex> <optional> <span> <string>
+                     <thread> <unordered_map> <variant> <vector> <nlohmann/json.hpp>)
+set(COHORT_PCH_test ${COHORT_PCH_plain} <gtest/gtest.h>)
+set(COHORT_PCH_torch ${COHORT_PCH_plain} <torch/autograd.h> <torch/nn/module.h> <torch/types.h> <torch/utils.h>)
+function(cohort_use_pch target kind)
+  set(owner cohort_${kind}_pch)
+  if(NOT TARGET ${owner})
     # CONFIGURE writes only what changed: configuring again does not build the header again.
-    file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/torch_pch.cpp CONTENT "// Owns the precompiled LibTorch header.\n")
-    add_library(cohort_torch_pch STATIC ${PROJECT_BINARY_DIR}/generated/torch_pch.cpp)
-    target_link_libraries(cohort_torch_pch PUBLIC cohort_compile cohort_libtorch)
-    target_precompile_headers(cohort_torch_pch PRIVATE <torch/autograd.h> <torch/nn/module.h> <torch/types.h> <torch/utils.h>)
+    set(source ${PROJECT_BINARY_DIR}/generated/${kind}_pch.cpp)
+    file(CONFIGURE OUTPUT ${source} CONTENT "// Owns a precompiled header.\n")
+    add_library(${owner} STATIC ${source})
+    target_link_libraries(${owner} PUBLIC cohort_compile cohort_json)
+    if(kind STREQUAL torch)
+      target_link_libraries(${owner} PUBLIC cohort_libtorch)
+    elseif(kind STREQUAL test)
+      target_link_libraries(${owner} PUBLIC GTest::gtest_main)
+    endif()
+    target_precompile_headers(${owner} PRIVATE ${COHORT_PCH_${kind}})
   endif()
-  target_precompile_headers(${target} REUSE_FROM cohort_torch_pch)
+  target_precompile_headers(${target} REUSE_FROM ${owner})
 endfunction()
 
-# cohort_executable(NAME SOURCES a.cpp ... USES module ... [LINK target ...] [TORCH])
+# cohort_executable(NAME SOURCES a.cpp ... USES module ... [LINK target ...] [TORCH] [TEST])
 function(cohort_executable name)
-  cmake_parse_arguments(E "TORCH" "" "SOURCES;USES;LINK" ${ARGN})
+  cmake_parse_arguments(E "TORCH;TEST" "" "SOURCES;USES;LINK" ${ARGN})
   if(E_TORCH AND NOT COHORT_TORCH_FOUND)
     message(STATUS "executable ${name}: left out, LibTorch is missing")
     return()
@@ -50,7 +66,11 @@ function(cohort_executable name)
   target_link_libraries(${name} PRIVATE ${E_LINK})
   if(E_TORCH)
     target_link_libraries(${name} PRIVATE cohort_libtorch)
-    cohort_use_torch_pch(${name})
+    cohort_use_pch(${name} torch)
+  elseif(E_TEST)
+    cohort_use_pch(${name} test)
+  else()
+    cohort_use_pch(${name} plain)
   endif()
 endfunction()
 
@@ -74,7 +94,7 @@ function(cohort_test name)
   if(T_TORCH)
     set(torch_flag TORCH)
   endif()
-  cohort_executable(${name} SOURCES ${T_SOURCES} USES ${T_USES} LINK GTest::gtest_main ${T_LINK} ${torch_flag})
+  cohort_executable(${name} SOURCES ${T_SOURCES} USES ${T_USES} LINK cohort_test_support GTest::gtest_main ${T_LINK} TEST ${torch_flag})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   if("unit" IN_LIST T_LABELS)

@@ -1,6 +1,5 @@
 // Reading CSV files into columns: ours against pandas (its C engine) and pyarrow in the same run, in turns. The files
 // are invented; what every side has read is compared before its time counts.
-#include <CLI/CLI.hpp>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -14,7 +13,8 @@
 #include "core/philox.h"
 #include "data/csv.h"
 #include "data/date_text.h"
-#include "models/peer.h"
+#include "peer.h"
+#include "program.h"
 
 namespace {
 using namespace cohort;
@@ -82,25 +82,20 @@ std::string summary(const data::Table& table) {
 }
 
 int run(int argc, char** argv) {
-  const char* environment = std::getenv("COHORT_PYTHON");
-  std::string python = environment != nullptr ? environment : "python3";
+  std::string python = bench::environment_or("COHORT_PYTHON", "python3");
   std::string folder = (std::filesystem::temp_directory_path() / "cohort_bench_csv").string();
   std::int64_t megabytes = 200;
   int rounds = 10;
   std::vector<int> threads{1, 2};
   std::vector<std::string> only;
-  CLI::App app("Reading CSV files: ours, pandas and pyarrow");
-  app.add_option("--python", python, "Python with pandas and pyarrow (or COHORT_PYTHON)");
-  app.add_option("--folder", folder, "where the files are written; they are read from the system's cache");
-  app.add_option("--megabytes", megabytes, "size of each file");
-  app.add_option("--rounds", rounds, "alternated rounds");
-  app.add_option("--threads", threads, "numbers of threads to measure with (pandas always has one)");
-  app.add_option("--files", only, "full, short, dated, quoted; all by default");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error);
-  }
+  bench::Options options("Reading CSV files: ours, pandas and pyarrow");
+  options.add("--python", python, "Python with pandas and pyarrow (or COHORT_PYTHON)");
+  options.add("--folder", folder, "where the files are written; they are read from the system's cache");
+  options.add("--megabytes", megabytes, "size of each file");
+  options.add("--rounds", rounds, "alternated rounds");
+  options.add("--threads", threads, "numbers of threads to measure with (pandas always has one)");
+  options.add("--files", only, "full, short, dated, quoted; all by default");
+  if (!options.parse(argc, argv)) return options.exit_code();
   std::filesystem::create_directories(folder);
   bench::Peer peer({python, COHORT_SOURCE_DIR "/bench/data/csv_read.py"});
   const std::string ready = peer.read_line();
@@ -164,10 +159,5 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
-    return run(argc, argv);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "csv_read: error: %s\n", error.what());
-    return 1;
-  }
+  return bench::run_program("csv_read", [&] { return run(argc, argv); });
 }

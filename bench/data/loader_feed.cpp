@@ -1,6 +1,5 @@
 // Samples per second that a loader feeds: ours against torch.utils.data.DataLoader with as many workers, on the same
 // sliding windows, in turns. An epoch's time holds everything from the new permutation to the last batch.
-#include <CLI/CLI.hpp>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -14,7 +13,8 @@
 #include "data/forecast_windows.h"
 #include "data/loader.h"
 #include "data/sampler.h"
-#include "models/peer.h"
+#include "peer.h"
+#include "program.h"
 
 namespace {
 using namespace cohort;
@@ -36,27 +36,22 @@ data::Table invented_table(std::int64_t rows, int columns) {
 }
 
 int run(int argc, char** argv) {
-  const char* environment = std::getenv("COHORT_PYTHON");
-  std::string python = environment != nullptr ? environment : "python3";
+  std::string python = bench::environment_or("COHORT_PYTHON", "python3");
   std::int64_t rows = 17420, seq_len = 96, label_len = 48, pred_len = 24, batch = 32;
   int columns = 7, rounds = 10, prefetch = 2;
   std::vector<int> workers{0, 1, 2};
-  CLI::App app("Samples per second of a loader: ours and torch.utils.data.DataLoader");
-  app.add_option("--python", python, "Python with torch (or COHORT_PYTHON)");
-  app.add_option("--rows", rows, "rows of the table");
-  app.add_option("--columns", columns, "columns of the table");
-  app.add_option("--seq-len", seq_len);
-  app.add_option("--label-len", label_len);
-  app.add_option("--pred-len", pred_len);
-  app.add_option("--batch", batch, "samples per batch");
-  app.add_option("--prefetch", prefetch, "batches ahead per worker, on both sides");
-  app.add_option("--workers", workers, "numbers of workers to measure with");
-  app.add_option("--rounds", rounds, "alternated rounds");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error);
-  }
+  bench::Options options("Samples per second of a loader: ours and torch.utils.data.DataLoader");
+  options.add("--python", python, "Python with torch (or COHORT_PYTHON)");
+  options.add("--rows", rows, "rows of the table");
+  options.add("--columns", columns, "columns of the table");
+  options.add("--seq-len", seq_len);
+  options.add("--label-len", label_len);
+  options.add("--pred-len", pred_len);
+  options.add("--batch", batch, "samples per batch");
+  options.add("--prefetch", prefetch, "batches ahead per worker, on both sides");
+  options.add("--workers", workers, "numbers of workers to measure with");
+  options.add("--rounds", rounds, "alternated rounds");
+  if (!options.parse(argc, argv)) return options.exit_code();
   const data::Table table = invented_table(rows, columns);
   const data::WindowSettings windows{.seq_len = seq_len, .label_len = label_len, .pred_len = pred_len, .freq = "h"};
   const auto series = data::ForecastSeries::make(table, {0, rows}, windows, {.kind = "none"});
@@ -115,10 +110,5 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
-    return run(argc, argv);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "loader_feed: error: %s\n", error.what());
-    return 1;
-  }
+  return bench::run_program("loader_feed", [&] { return run(argc, argv); });
 }

@@ -5,7 +5,6 @@
 // PYTHON has tensorflow-cpu and tensorflow-datasets. FOLDER is a data set's version folder. A pass goes over the whole
 // set, from opening it on; files lie in the system's cache. tf.data verifies every record's checksum each time, and so
 // do we but where the line says otherwise.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <sstream>
@@ -14,7 +13,8 @@
 #include "core/error.h"
 #include "data/images/codec.h"
 #include "data/rlds/rlds_episodes.h"
-#include "models/peer.h"
+#include "peer.h"
+#include "program.h"
 
 namespace {
 
@@ -98,43 +98,42 @@ void compare(const Case& one, bench::Peer& peer, int pairs, double megabytes) {
   std::fflush(stdout);
 }
 
+int run(int argc, char** argv) {
+  bench::Options options("Reading RLDS against its Python peers.");
+  std::string rlds, python = bench::environment_or("COHORT_PYTHON", "python3");
+  int pairs = 9;
+  options.add("--rlds", rlds, "version folder of an RLDS data set").required();
+  options.add("--python", python, "with tensorflow and tensorflow-datasets");
+  options.add("--pairs", pairs).at_least(1);
+  if (!options.parse(argc, argv)) return options.exit_code();
+  bench::Peer peer({python, std::string(COHORT_SOURCE_DIR) + "/bench/data/rlds_read.py", rlds});
+  const std::string ready = peer.read_line();
+  COHORT_THROW_UNLESS(ready.starts_with("ready "), "the Python peer did not start");
+  std::printf("%s\n", bench::machine_line(ready.substr(6)).c_str());
+  const RldsSettings always{.checksums = "always", .cache_bytes = 0, .threads = 1};
+  const RldsEpisodes kept(rlds, {.checksums = "first", .cache_bytes = 64 << 20, .threads = 1});
+  double bytes = 0;
+  for (std::int64_t r = 0; r < kept.records().size(); ++r)
+    bytes += static_cast<double>(kept.records().payload(r).size());
+  std::printf("%lld episodes, %.1f MB; medians of %d pairs: ours, the peer's, our bytes of records, ours / theirs\n",
+              static_cast<long long>(kept.size()), bytes / 1e6, pairs);
+  const std::vector<Case> cases{{"numbers of all steps; tfds without decoding", "steps", "undecoded",
+                                 [&] { return read_numbers(RldsEpisodes(rlds, always)); }},
+                                {"numbers of all steps; tf.data's parser, numbers alone", "steps", "parsed",
+                                 [&] { return read_numbers(RldsEpisodes(rlds, always)); }},
+                                {"numbers, set opened and verified before; tfds without decoding", "steps", "undecoded",
+                                 [&] { return read_numbers(kept); }},
+                                {"all frames decoded; tf.data from undecoded trajectories", "images", "frames",
+                                 [&] { return read_images(RldsEpisodes(rlds, always)); }},
+                                {"whole steps, frames decoded; tfds as it reads by default", "steps", "decoded",
+                                 [&] { return read_steps(RldsEpisodes(rlds, always)); }}};
+  for (const Case& one : cases) compare(one, peer, pairs, bytes / 1e6);
+  peer.finish();
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Reading RLDS against its Python peers.");
-  std::string rlds, python = "python3";
-  int pairs = 9;
-  app.add_option("--rlds", rlds, "version folder of an RLDS data set")->required();
-  app.add_option("--python", python, "with tensorflow and tensorflow-datasets")->capture_default_str();
-  app.add_option("--pairs", pairs)->capture_default_str()->check(CLI::PositiveNumber);
-  CLI11_PARSE(app, argc, argv);
-  try {
-    bench::Peer peer({python, std::string(COHORT_SOURCE_DIR) + "/bench/data/rlds_read.py", rlds});
-    const std::string ready = peer.read_line();
-    COHORT_THROW_UNLESS(ready.starts_with("ready "), "the Python peer did not start");
-    std::printf("%s\n", bench::machine_line(ready.substr(6)).c_str());
-    const RldsSettings always{.checksums = "always", .cache_bytes = 0, .threads = 1};
-    const RldsEpisodes kept(rlds, {.checksums = "first", .cache_bytes = 64 << 20, .threads = 1});
-    double bytes = 0;
-    for (std::int64_t r = 0; r < kept.records().size(); ++r)
-      bytes += static_cast<double>(kept.records().payload(r).size());
-    std::printf("%lld episodes, %.1f MB; medians of %d pairs: ours, the peer's, our bytes of records, ours / theirs\n",
-                static_cast<long long>(kept.size()), bytes / 1e6, pairs);
-    const std::vector<Case> cases{{"numbers of all steps; tfds without decoding", "steps", "undecoded",
-                                   [&] { return read_numbers(RldsEpisodes(rlds, always)); }},
-                                  {"numbers of all steps; tf.data's parser, numbers alone", "steps", "parsed",
-                                   [&] { return read_numbers(RldsEpisodes(rlds, always)); }},
-                                  {"numbers, set opened and verified before; tfds without decoding", "steps",
-                                   "undecoded", [&] { return read_numbers(kept); }},
-                                  {"all frames decoded; tf.data from undecoded trajectories", "images", "frames",
-                                   [&] { return read_images(RldsEpisodes(rlds, always)); }},
-                                  {"whole steps, frames decoded; tfds as it reads by default", "steps", "decoded",
-                                   [&] { return read_steps(RldsEpisodes(rlds, always)); }}};
-    for (const Case& one : cases) compare(one, peer, pairs, bytes / 1e6);
-    peer.finish();
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "bench_rlds_read: %s\n", e.what());
-    return 1;
-  }
-  return 0;
+  return cohort::bench::run_program("rlds_read", [&] { return run(argc, argv); });
 }

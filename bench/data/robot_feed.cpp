@@ -5,7 +5,6 @@
 //
 // PYTHON has torch, torchvision and h5py. FOLDER of --rlds gives the JPEGs: a data set's version folder; --work gets
 // the HDF5 files, made once by the peer. Neither side has worker threads, both see the same windows in the same order.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -22,7 +21,8 @@
 #include "data/open_episodes.h"
 #include "data/robot_windows.h"
 #include "data/sampler.h"
-#include "models/peer.h"
+#include "peer.h"
+#include "program.h"
 
 namespace {
 
@@ -131,39 +131,38 @@ void compare(const std::string& what, const char* unit, bench::Peer& peer, const
   std::fflush(stdout);
 }
 
+int run(int argc, char** argv) {
+  bench::Options options("HDF5 windows and JPEGs against h5py under torch's DataLoader and against torchvision.");
+  std::string rlds, work, python = bench::environment_or("COHORT_PYTHON", "python3");
+  int pairs = 9;
+  options.add("--rlds", rlds, "version folder of an RLDS data set with JPEGs").required();
+  options.add("--work", work, "folder for files that the benchmark makes").required();
+  options.add("--python", python, "with torch, torchvision and h5py");
+  options.add("--pairs", pairs).at_least(1);
+  if (!options.parse(argc, argv)) return options.exit_code();
+  bench::Peer peer({python, std::string(COHORT_SOURCE_DIR) + "/bench/data/robot_feed.py", work});
+  const std::string ready = peer.read_line();
+  COHORT_THROW_UNLESS(ready.starts_with("ready "), "the Python peer did not start");
+  std::printf("%s\n", bench::machine_line(ready.substr(6)).c_str());
+  std::printf("medians of %d pairs: ours, the peer's, ours / theirs\n", pairs);
+  const fs::path jpegs_file = fs::path(work) / "frames.jpegs";
+  const std::vector<std::string> jpegs = write_jpegs(rlds, jpegs_file);
+  // Decoders of libjpeg-turbo's family differ by a grey level in a pixel.
+  compare("JPEG decode against torchvision", "images", peer, "jpeg " + jpegs_file.string(), pairs, 0.02,
+          [&] { return jpeg_pass(jpegs); });
+  for (const char* name : {"plain", "gzip", "lzf"}) {
+    const fs::path file = fs::path(work) / (std::string(name) + ".hdf5");
+    const auto windows = windows_of(file);
+    Loader loader(windows, {.batch_size = 16, .workers = 0});
+    compare(std::string("HDF5 windows, ") + name + ", against h5py and DataLoader", "samples", peer,
+            "windows " + file.string() + " 3", pairs, 1e-6, [&] { return windows_pass(*windows, loader, 3); });
+  }
+  peer.finish();
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("HDF5 windows and JPEGs against h5py under torch's DataLoader and against torchvision.");
-  std::string rlds, work, python = "python3";
-  int pairs = 9;
-  app.add_option("--rlds", rlds, "version folder of an RLDS data set with JPEGs")->required();
-  app.add_option("--work", work, "folder for files that the benchmark makes")->required();
-  app.add_option("--python", python, "with torch, torchvision and h5py")->capture_default_str();
-  app.add_option("--pairs", pairs)->capture_default_str()->check(CLI::PositiveNumber);
-  CLI11_PARSE(app, argc, argv);
-  try {
-    bench::Peer peer({python, std::string(COHORT_SOURCE_DIR) + "/bench/data/robot_feed.py", work});
-    const std::string ready = peer.read_line();
-    COHORT_THROW_UNLESS(ready.starts_with("ready "), "the Python peer did not start");
-    std::printf("%s\n", bench::machine_line(ready.substr(6)).c_str());
-    std::printf("medians of %d pairs: ours, the peer's, ours / theirs\n", pairs);
-    const fs::path jpegs_file = fs::path(work) / "frames.jpegs";
-    const std::vector<std::string> jpegs = write_jpegs(rlds, jpegs_file);
-    // Decoders of libjpeg-turbo's family differ by a grey level in a pixel.
-    compare("JPEG decode against torchvision", "images", peer, "jpeg " + jpegs_file.string(), pairs, 0.02,
-            [&] { return jpeg_pass(jpegs); });
-    for (const char* name : {"plain", "gzip", "lzf"}) {
-      const fs::path file = fs::path(work) / (std::string(name) + ".hdf5");
-      const auto windows = windows_of(file);
-      Loader loader(windows, {.batch_size = 16, .workers = 0});
-      compare(std::string("HDF5 windows, ") + name + ", against h5py and DataLoader", "samples", peer,
-              "windows " + file.string() + " 3", pairs, 1e-6, [&] { return windows_pass(*windows, loader, 3); });
-    }
-    peer.finish();
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "bench_robot_feed: %s\n", e.what());
-    return 1;
-  }
-  return 0;
+  return cohort::bench::run_program("robot_feed", [&] { return run(argc, argv); });
 }

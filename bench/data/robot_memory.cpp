@@ -3,7 +3,6 @@
 // cache and are listed beside it.
 //
 //   bench_robot_memory --rlds FOLDER --action FIELD [--image FIELD ...] [--budget-mib 64] [--batches 200]
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -19,6 +18,7 @@
 #include "data/loader.h"
 #include "data/rlds/dataset_info.h"
 #include "data/robot_windows.h"
+#include "program.h"
 
 namespace {
 
@@ -82,52 +82,56 @@ void measure(const fs::path& folder, int times, const RobotDataSettings& wanted,
       static_cast<double>(early) / 1024, static_cast<double>(status_kib("RssFile")) / 1024, 16.0 * batches / seconds);
 }
 
-}  // namespace
+/// Where the repeated sets lie; goes away with the object.
+struct Folder {
+  fs::path path = fs::temp_directory_path() / format("cohort_robot_memory_{}", ::getpid());
+  ~Folder() {
+    std::error_code ignored;
+    fs::remove_all(path, ignored);
+  }
+};
 
-int main(int argc, char** argv) {
-  CLI::App app("Memory of the loader against the size of the set.");
+int run(int argc, char** argv) {
+  bench::Options options("Memory of the loader against the size of the set.");
   std::string rlds;
   RobotDataSettings settings;
   settings.statistics_cache = "never";
   settings.action_normalization = {"none"};
   int budget_mib = 64, batches = 200;
-  app.add_option("--rlds", rlds, "version folder of an RLDS data set")->required();
-  app.add_option("--action", settings.actions, "component of the action")->required();
-  app.add_option("--image", settings.images, "image field");
-  app.add_option("--budget-mib", budget_mib, "of the loader, and of opened episodes")->capture_default_str();
-  app.add_option("--batches", batches)->capture_default_str()->check(CLI::Range(4, 1000000));
-  CLI11_PARSE(app, argc, argv);
-  const fs::path folder = fs::temp_directory_path() / format("cohort_robot_memory_{}", ::getpid());
+  options.add("--rlds", rlds, "version folder of an RLDS data set").required();
+  options.add("--action", settings.actions, "component of the action").required();
+  options.add("--image", settings.images, "image field");
+  options.add("--budget-mib", budget_mib, "of the loader, and of opened episodes");
+  options.add("--batches", batches).at_least(4);
+  if (!options.parse(argc, argv)) return options.exit_code();
+  settings.cache_bytes = std::int64_t{budget_mib} << 20;
+  const Folder folder;
+  std::printf("%s, budget %d MiB for batches and %d MiB for opened episodes\n", host_cpu().name.c_str(), budget_mib,
+              budget_mib);
+  std::fflush(stdout);
   int status = 0;
-  try {
-    settings.cache_bytes = std::int64_t{budget_mib} << 20;
-    std::printf("%s, budget %d MiB for batches and %d MiB for opened episodes\n", host_cpu().name.c_str(), budget_mib,
-                budget_mib);
-    std::fflush(stdout);
-    for (const int times : {1, 10, 100}) {
-      repeat(rlds, folder / std::to_string(times), times);
-      const pid_t child = ::fork();  // a process each: what one frees, the next must not reuse
-      COHORT_THROW_UNLESS(child >= 0, "cannot start a process");
-      if (child == 0) {
-        int code = 0;
-        try {
-          measure(folder / std::to_string(times), times, settings, std::int64_t{budget_mib} << 20, batches);
-        } catch (const std::exception& e) {
-          std::fprintf(stderr, "bench_robot_memory: %s\n", e.what());
-          code = 1;
-        }
-        std::fflush(stdout);
-        ::_exit(code);
-      }
-      int result = 0;
-      ::waitpid(child, &result, 0);
-      if (result != 0) status = 1;
+  for (const int times : {1, 10, 100}) {
+    const fs::path repeated = folder.path / std::to_string(times);
+    repeat(rlds, repeated, times);
+    const pid_t child = ::fork();  // a process each: what one frees, the next must not reuse
+    COHORT_THROW_UNLESS(child >= 0, "cannot start a process");
+    if (child == 0) {
+      const int code = bench::run_program("robot_memory", [&] {
+        measure(repeated, times, settings, std::int64_t{budget_mib} << 20, batches);
+        return 0;
+      });
+      std::fflush(stdout);
+      ::_exit(code);
     }
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "bench_robot_memory: %s\n", e.what());
-    status = 1;
+    int result = 0;
+    ::waitpid(child, &result, 0);
+    if (result != 0) status = 1;
   }
-  std::error_code ignored;
-  fs::remove_all(folder, ignored);
   return status;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return cohort::bench::run_program("robot_memory", [&] { return run(argc, argv); });
 }

@@ -1,6 +1,5 @@
 // One training step of Informer (forward, loss, backward, Adam; dropout on) against the reference package under
 // PyTorch, in alternated pairs. See README.md.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -28,6 +27,7 @@
 #include "models/informer/informer.h"
 #include "models/random_context.h"
 #include "peer.h"
+#include "program.h"
 
 namespace {
 using namespace cohort;
@@ -120,40 +120,31 @@ void print(const char* what, const Turn& turn) {
   std::printf("\n");
 }
 
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 int run(int argc, char** argv) {
   models::InformerSettings settings;
-  std::string reference = environment("INFORMER_REFERENCE");
-  std::string python = environment("COHORT_PYTHON").empty() ? "python3" : environment("COHORT_PYTHON");
+  std::string reference = bench::environment_or("INFORMER_REFERENCE", "");
+  std::string python = bench::environment_or("COHORT_PYTHON", "python3");
   std::string peer_script = std::string(COHORT_SOURCE_DIR) + "/bench/models/informer_step.py";
   int batch = 32, pairs = 12, threads = 1;
   bool keep_heap = false;
-  CLI::App app("Informer: a training step, ours against the reference package under PyTorch");
-  app.add_option("--reference", reference, "checkout of github.com/zhouhaoyi/Informer2020 (or INFORMER_REFERENCE)");
-  app.add_option("--python", python, "Python with torch (or COHORT_PYTHON)");
-  app.add_option("--seq-len", settings.seq_len, "encoder rows");
-  app.add_option("--label-len", settings.label_len, "known decoder rows");
-  app.add_option("--pred-len", settings.pred_len, "predicted rows");
-  app.add_option("--factor", settings.factor, "ProbSparse factor");
-  app.add_option("--enc-in", settings.enc_in, "encoder columns");
-  app.add_option("--dec-in", settings.dec_in, "decoder columns");
-  app.add_option("--c-out", settings.c_out, "predicted columns");
-  app.add_option("--d-model", settings.d_model, "width");
-  app.add_option("--d-ff", settings.d_ff, "feed-forward width");
-  app.add_option("--dropout", settings.dropout, "probability");
-  app.add_option("--batch", batch, "samples per step");
-  app.add_option("--pairs", pairs, "alternated pairs of steps");
-  app.add_option("--threads", threads, "threads of each side");
-  app.add_flag("--keep-heap", keep_heap, "our process keeps freed memory instead of returning it (mallopt)");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error);
-  }
+  bench::Options options("Informer: a training step, ours against the reference package under PyTorch");
+  options.add("--reference", reference, "checkout of github.com/zhouhaoyi/Informer2020 (or INFORMER_REFERENCE)");
+  options.add("--python", python, "Python with torch (or COHORT_PYTHON)");
+  options.add("--seq-len", settings.seq_len, "encoder rows");
+  options.add("--label-len", settings.label_len, "known decoder rows");
+  options.add("--pred-len", settings.pred_len, "predicted rows");
+  options.add("--factor", settings.factor, "ProbSparse factor");
+  options.add("--enc-in", settings.enc_in, "encoder columns");
+  options.add("--dec-in", settings.dec_in, "decoder columns");
+  options.add("--c-out", settings.c_out, "predicted columns");
+  options.add("--d-model", settings.d_model, "width");
+  options.add("--d-ff", settings.d_ff, "feed-forward width");
+  options.add("--dropout", settings.dropout, "probability");
+  options.add("--batch", batch, "samples per step");
+  options.add("--pairs", pairs, "alternated pairs of steps");
+  options.add("--threads", threads, "threads of each side");
+  options.add_flag("--keep-heap", keep_heap, "our process keeps freed memory instead of returning it (mallopt)");
+  if (!options.parse(argc, argv)) return options.exit_code();
   if (keep_heap) {
     mallopt(M_MMAP_THRESHOLD, 1 << 30);
     mallopt(M_TRIM_THRESHOLD, 1 << 30);
@@ -218,10 +209,5 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
-    return run(argc, argv);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "informer_step: error: %s\n", error.what());
-    return 1;
-  }
+  return bench::run_program("informer_step", [&] { return run(argc, argv); });
 }

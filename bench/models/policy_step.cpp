@@ -1,6 +1,5 @@
 // One training step of a diffusion policy (encoder, noise, U-Net, loss, backward, Adam) against the DROID package's
 // networks under PyTorch, in alternated pairs. See README.md.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -20,6 +19,7 @@
 #include "models/diffusion_policy/diffusion_policy.h"
 #include "models/random_context.h"
 #include "peer.h"
+#include "program.h"
 #include "train/optimizer.h"
 
 namespace {
@@ -88,30 +88,20 @@ class Ours {
   std::uint64_t step_ = 0;
 };
 
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 int run(int argc, char** argv) {
-  std::string reference = environment("DROID_REFERENCE"), which = "state";
-  std::string python = environment("COHORT_PYTHON").empty() ? "python3" : environment("COHORT_PYTHON");
+  std::string reference = bench::environment_or("DROID_REFERENCE", ""), which = "state";
+  std::string python = bench::environment_or("COHORT_PYTHON", "python3");
   int batch = 8, draws = 8, pairs = 12, threads = 1;
-  CLI::App app("Diffusion policy: a training step, ours against the DROID package's networks under PyTorch");
-  app.add_option("--reference", reference,
-                 "checkout of github.com/droid-dataset/droid_policy_learning (or DROID_REFERENCE)");
-  app.add_option("--python", python, "Python with torch, torchvision, diffusers, transformers (or COHORT_PYTHON)");
-  app.add_option("--case", which, "state: U-Net on 5 numbers; image: the DROID configuration")
-      ->check(CLI::IsMember({"state", "image"}));
-  app.add_option("--batch", batch, "samples per step");
-  app.add_option("--draws", draws, "noise draws per sample");
-  app.add_option("--pairs", pairs, "alternated pairs of steps");
-  app.add_option("--threads", threads, "threads of each side");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error);
-  }
+  bench::Options options("Diffusion policy: a training step, ours against the DROID package's networks under PyTorch");
+  options.add("--reference", reference,
+              "checkout of github.com/droid-dataset/droid_policy_learning (or DROID_REFERENCE)");
+  options.add("--python", python, "Python with torch, torchvision, diffusers, transformers (or COHORT_PYTHON)");
+  options.add("--case", which, "state: U-Net on 5 numbers; image: the DROID configuration").one_of({"state", "image"});
+  options.add("--batch", batch, "samples per step");
+  options.add("--draws", draws, "noise draws per sample");
+  options.add("--pairs", pairs, "alternated pairs of steps");
+  options.add("--threads", threads, "threads of each side");
+  if (!options.parse(argc, argv)) return options.exit_code();
   at::set_num_threads(threads);
 
   std::optional<bench::Peer> peer;
@@ -158,10 +148,5 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
-    return run(argc, argv);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "policy_step: error: %s\n", error.what());
-    return 1;
-  }
+  return bench::run_program("policy_step", [&] { return run(argc, argv); });
 }

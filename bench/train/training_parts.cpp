@@ -1,7 +1,6 @@
 // What a training step costs beside the model: the fused AdamW step, the gradient norm with clipping, and how long a
 // checkpoint keeps the training waiting; against PyTorch in the same run, in alternated pairs. Shapes are those of
 // Informer's parameters.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -21,7 +20,8 @@
 #include "comparison.h"
 #include "core/error.h"
 #include "models/informer/informer.h"
-#include "models/peer.h"
+#include "peer.h"
+#include "program.h"
 #include "train/checkpoint.h"
 #include "train/optimizer.h"
 #include "train/step_monitor.h"
@@ -47,20 +47,15 @@ void compare(const char* what, int pairs, const std::function<double()>& ours, c
 }
 
 int run(int argc, char** argv) {
-  const char* environment = std::getenv("COHORT_PYTHON");
-  std::string python = environment ? environment : "python3";
+  std::string python = bench::environment_or("COHORT_PYTHON", "python3");
   std::string folder = (std::filesystem::temp_directory_path() / "cohort_bench_train").string();
   int pairs = 15, threads = 1;
-  CLI::App app("Parts of a training step, ours against PyTorch");
-  app.add_option("--python", python, "Python with torch and safetensors (or COHORT_PYTHON)");
-  app.add_option("--folder", folder, "where checkpoints are written; its disk is part of the figures");
-  app.add_option("--pairs", pairs, "alternated pairs");
-  app.add_option("--threads", threads, "threads of each side");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error);
-  }
+  bench::Options options("Parts of a training step, ours against PyTorch");
+  options.add("--python", python, "Python with torch and safetensors (or COHORT_PYTHON)");
+  options.add("--folder", folder, "where checkpoints are written; its disk is part of the figures");
+  options.add("--pairs", pairs, "alternated pairs");
+  options.add("--threads", threads, "threads of each side");
+  if (!options.parse(argc, argv)) return options.exit_code();
   at::set_num_threads(threads);
   const auto model = models::make_informer({}, 0);
   const train::OptimizerSettings settings{.kind = "adamw"};
@@ -128,10 +123,5 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
-    return run(argc, argv);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "training_parts: error: %s\n", error.what());
-    return 1;
-  }
+  return bench::run_program("training_parts", [&] { return run(argc, argv); });
 }

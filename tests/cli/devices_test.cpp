@@ -1,9 +1,8 @@
 // `cohort devices`, and the GPUs that `cohort launch` gives its ranks, on a machine whose driver is
 // tests/core/fake_driver.
-#include <nlohmann/json.hpp>
-
 #include <gtest/gtest.h>
 
+#include "core/json.h"
 #include "launch/process.h"
 
 namespace cohort::testing {
@@ -46,7 +45,7 @@ TEST(CliDevices, WithoutAGpuTheReasonIsPrintedAndTheCodeIsThree) {
   EXPECT_TRUE(contains(outcome.out, "cpu ")) << outcome.out;
   const Outcome masked = run({cohort_path(), "devices", "--json"}, four_gpus({{"CUDA_VISIBLE_DEVICES", "-1"}}));
   EXPECT_EQ(masked.code, 3);
-  const auto json = nlohmann::json::parse(masked.out);
+  const auto json = parse_json(masked.out);
   EXPECT_TRUE(json["visible"].empty());
   EXPECT_EQ(json["hidden"].size(), 4u);
   EXPECT_TRUE(contains(json["absence"], "CUDA_VISIBLE_DEVICES='-1' shows no device"));
@@ -64,7 +63,7 @@ TEST(CliDevices, EveryGpuIsListedWithWhatAUserNeeds) {
       << outcome.out;
   EXPECT_TRUE(contains(outcome.out, "hidden   NVIDIA H100")) << outcome.out;
   EXPECT_TRUE(contains(outcome.out, "driver   580.65.06, CUDA up to 13.0")) << outcome.out;
-  const auto json = nlohmann::json::parse(run({cohort_path(), "devices", "--json"}, four_gpus()).out);
+  const auto json = parse_json(run({cohort_path(), "devices", "--json"}, four_gpus()).out);
   EXPECT_EQ(json["visible"].size(), 4u);
   EXPECT_EQ(json["visible"][3]["uuid"], "GPU-33333333-d72c-4106-c12f-20bd9faed9f3");
   EXPECT_EQ(json["visible"][3]["memory_total"], 80ull << 30);

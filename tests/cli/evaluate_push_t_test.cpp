@@ -1,11 +1,11 @@
 // `cohort evaluate push-t`: from demonstrations over a policy to figures, as a user runs them.
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "core/files.h"
+#include "core/json.h"
 #include "launch/process.h"
 
 namespace cohort::testing {
@@ -69,7 +69,7 @@ TEST_F(EvaluatePushT, ATrainedPolicyIsScoredBesideTheBaselines) {
   EXPECT_NE(outcome.out.find("seeds 0 to 1, 20 steps"), std::string::npos) << outcome.out;
   for (const char* name : {"\npolicy ", "\nexpert ", "\nrandom ", "\nreplay "})
     EXPECT_NE(outcome.out.find(name), std::string::npos) << name << "\n" << outcome.out;
-  const auto json = nlohmann::json::parse(read_file(path("a.json")));
+  const auto json = parse_json(read_file(path("a.json")));
   EXPECT_EQ(json.at("step"), 4);
   ASSERT_EQ(json.at("policies").at("policy").at("episodes").size(), 2u);
   EXPECT_EQ(json.at("policies").at("policy").at("episodes").at(1).at("seed"), 1);
@@ -77,8 +77,7 @@ TEST_F(EvaluatePushT, ATrainedPolicyIsScoredBesideTheBaselines) {
   const Outcome again = evaluate(
       "offsets", {"--no-baselines", "--json", path("b.json"), "model.diffusion.sampler.num_inference_timesteps=4"});
   ASSERT_EQ(again.code, 0) << again.err;
-  EXPECT_EQ(nlohmann::json::parse(read_file(path("b.json"))).at("policies").at("policy"),
-            json.at("policies").at("policy"))
+  EXPECT_EQ(parse_json(read_file(path("b.json"))).at("policies").at("policy"), json.at("policies").at("policy"))
       << "the same policy and seeds, the same episodes";
 }
 

@@ -2,11 +2,11 @@
 // and two ranks; and its weights under the reference's names.
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include <gtest/gtest.h>
 
 #include "core/files.h"
+#include "core/json.h"
 #include "launch/process.h"
 #include "train/state_set.h"
 
@@ -21,7 +21,7 @@ class TrainPolicy : public ::testing::Test {
  protected:
   /// A configuration of the DROID fork for the data set "arm" of tests/data.
   std::string configuration() const {
-    nlohmann::ordered_json c = nlohmann::ordered_json::parse(R"({
+    nlohmann::ordered_json c = parse_ordered_json(R"({
       "algo_name": "diffusion_policy",
       "experiment": {"name": "arm", "validate": false, "logging": {"log_tb": false, "log_wandb": false},
                      "mse": {"enabled": true, "every_n_epochs": 1, "num_samples": 3}, "save": {"enabled": true},
@@ -96,7 +96,7 @@ class TrainPolicy : public ::testing::Test {
   std::vector<double> metric(const std::string& out, const std::string& name) const {
     std::vector<double> values;
     for (const std::string& line : lines_of(read_file(latest(out) / "metrics.jsonl"))) {
-      const auto json = nlohmann::json::parse(line);
+      const auto json = parse_json(line);
       if (json.contains(name)) values.push_back(json.at(name).get<double>());
     }
     return values;
@@ -134,7 +134,7 @@ TEST_F(TrainPolicy, OneProcessTwoReplicasAndTwoRanksHaveTheSameLosses) {
   expect_equal("ranks", "validation/action_mse", drawn);
 
   const fs::path last = fs::canonical(latest("one") / "checkpoints" / "last");
-  const auto statistics = nlohmann::json::parse(read_file(last / "dataset_statistics.json"));
+  const auto statistics = parse_json(read_file(last / "dataset_statistics.json"));
   EXPECT_EQ(statistics.at("action").at("mean").size(), 7u);
   EXPECT_TRUE(fs::exists(last / "ema" / "model.safetensors"));
 
@@ -165,7 +165,7 @@ TEST_F(TrainPolicy, ShowsDrawnBesideTrueActions) {
   for (const char* chart : {"loss.svg", "forecast.svg", "forecast.png", "prediction.svg"})
     EXPECT_GT(fs::file_size(folder / "charts" / chart), 1000u) << chart;
   EXPECT_TRUE(contains(read_file(folder / "report.html"), "validation sample"));
-  const auto test = nlohmann::json::parse(read_file(folder / "test_metrics.json"));
+  const auto test = parse_json(read_file(folder / "test_metrics.json"));
   EXPECT_TRUE(test.contains("data_units"));
   EXPECT_EQ(metric("shown", "validation/action_mae/action").size(), 1u) << "in units of the data";
 }
@@ -250,13 +250,12 @@ TEST_F(TrainPolicy, RobomimicsHdf5TrainsAlikeOnOneProcessAndTwoReplicas) {
   expect_equal("replicas", "train/loss", losses, kFewSamples);
   expect_equal("replicas", "validation/action_mse", drawn, kFewSamples);
 
-  const auto config = nlohmann::json::parse(read_file(latest("one") / "config.json"));
+  const auto config = parse_json(read_file(latest("one") / "config.json"));
   EXPECT_EQ(config.at("data").at("format"), "hdf5");
   EXPECT_EQ(config.at("data").at("images").at(0), "obs/agentview_image");
   EXPECT_EQ(config.at("model").at("image_size"), nlohmann::json({32, 32})) << "observation.image_dim";
   // mask/train names demo_10 with its seven steps.
-  const auto statistics =
-      nlohmann::json::parse(read_file(latest("one") / "checkpoints" / "last" / "dataset_statistics.json"));
+  const auto statistics = parse_json(read_file(latest("one") / "checkpoints" / "last" / "dataset_statistics.json"));
   EXPECT_EQ(statistics.at("num_transitions"), 7);
 }
 
@@ -311,7 +310,7 @@ TEST_F(TrainPolicy, LiberosHdf5TrainsWithCamerasAndAlikeOnTwoReplicas) {
   const Outcome two = trained("replicas", "cpu,cpu", blind);
   ASSERT_EQ(two.code, 0) << two.err;
   expect_equal("replicas", "train/loss", losses);
-  EXPECT_EQ(nlohmann::json::parse(read_file(latest("one") / "config.json")).at("model").at("algorithm"), "bc");
+  EXPECT_EQ(parse_json(read_file(latest("one") / "config.json")).at("model").at("algorithm"), "bc");
 }
 
 TEST_F(TrainPolicy, DataThatCannotBeUsedEndTheRunBeforeAnythingIsWritten) {

@@ -3,12 +3,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include <gtest/gtest.h>
 
 #include "core/files.h"
 #include "core/format.h"
+#include "core/json.h"
 
 namespace cohort {
 namespace {
@@ -49,7 +49,7 @@ TEST(DeviceMaskAgainstTorch, ReadsEveryTextAsPyTorchDoes) {
   std::string output;
   char buffer[4096];
   while (std::fgets(buffer, sizeof buffer, pipe.get())) output += buffer;
-  const auto expected = nlohmann::json::parse(output);
+  const auto expected = parse_json(output);
   ASSERT_EQ(expected.size(), kMasks.size());
   for (std::size_t i = 0; i < kMasks.size(); ++i)
     EXPECT_EQ(parse_mask(kMasks[i]).entries, expected[i].get<std::vector<std::string>>()) << "'" << kMasks[i] << "'";

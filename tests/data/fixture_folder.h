@@ -1,7 +1,6 @@
 /// The committed fixtures, and folders for a test's own files.
 #pragma once
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -9,6 +8,7 @@
 
 #include "core/files.h"
 #include "core/format.h"
+#include "core/json.h"
 
 namespace cohort::data {
 
@@ -17,7 +17,7 @@ inline std::filesystem::path fixture(const std::string& name) {
 }
 
 inline nlohmann::json fixture_json(const std::string& name) {
-  return nlohmann::json::parse(read_file(fixture(name)));
+  return parse_json(read_file(fixture(name)));
 }
 
 /// An empty folder that goes away with the object.

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <thread>
 
@@ -12,6 +11,7 @@
 
 #include "core/config.h"
 #include "core/files.h"
+#include "core/json.h"
 #include "core/message_of.h"
 #include "data/allocation_count.h"
 #include "data/csv.h"
@@ -80,7 +80,7 @@ WindowSettings settings_of(const nlohmann::json& expected, const std::string& ta
 }
 
 nlohmann::json fixture() {
-  return nlohmann::json::parse(read_file(COHORT_SOURCE_DIR "/tests/data/forecast_window_fixtures.json"));
+  return parse_json(read_file(COHORT_SOURCE_DIR "/tests/data/forecast_window_fixtures.json"));
 }
 
 // Fields of the reference are (x, y, x_mark, y_mark), as ours are.

@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/json.h"
 #include "data/allocation_count.h"
 #include "data/expect_error.h"
 #include "data/fixture_folder.h"
@@ -318,7 +319,7 @@ TEST(RobotStatistics, EqualNumpysAndComeFromTheCacheTheSecondTime) {
       compute_statistics(episodes, all, action, none, folder.path(), {.cache = cache.string()});
   const fs::path file = cache / ("dataset_statistics_" + first.hash + ".json");
   ASSERT_TRUE(fs::exists(file));
-  auto changed = nlohmann::ordered_json::parse(read_file(file));
+  auto changed = parse_ordered_json(read_file(file));
   changed["action"]["mean"][0] = 123.0;
   write_file_atomically(file, changed.dump());
   EXPECT_EQ(compute_statistics(episodes, all, action, none, folder.path(), {.cache = cache.string()}).action.mean[0],

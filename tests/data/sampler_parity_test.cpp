@@ -1,11 +1,11 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include <gtest/gtest.h>
 
+#include "core/json.h"
 #include "data/sampler.h"
 
 namespace cohort::data {
@@ -22,8 +22,7 @@ TEST(DistributedSampler, IndexListsEqualPyTorchs) {
   ASSERT_EQ(pclose(pipe), 0) << "the reference script failed: is torch in " << std::getenv("COHORT_PYTHON") << "?";
   int cases = 0;
   for (std::size_t begin = 0, end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
-    const auto line = nlohmann::json::parse(text.begin() + static_cast<std::ptrdiff_t>(begin),
-                                            text.begin() + static_cast<std::ptrdiff_t>(end));
+    const auto line = parse_json(std::string_view(text).substr(begin, end - begin));
     if (line.contains("randperm")) {
       EXPECT_EQ(torch_randperm(50000, 12345), line["randperm"].get<std::vector<std::int64_t>>());
       continue;

@@ -2,13 +2,13 @@
 
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "core/config.h"
+#include "core/json.h"
 #include "core/message_of.h"
 
 namespace cohort::data {
@@ -109,7 +109,7 @@ TEST(Scaler, JsonReturnsTheSameBits) {
   for (const char* kind : {"standard", "min_max", "none"}) {
     const Scaler scaler = Scaler::fit(table, names, RowRange{0, 4}, {.kind = kind, .low = -1});
     const std::string text = scaler.to_json().dump(2);
-    const Scaler back = Scaler::from_json(nlohmann::ordered_json::parse(text), "dataset_statistics.json");
+    const Scaler back = Scaler::from_json(parse_ordered_json(text), "dataset_statistics.json");
     for (std::size_t c = 0; c < 2; ++c) {
       EXPECT_EQ(back.statistics(c), scaler.statistics(c));
       EXPECT_EQ(back.transform(c, 0.3), scaler.transform(c, 0.3)) << kind;
@@ -120,7 +120,7 @@ TEST(Scaler, JsonReturnsTheSameBits) {
 
 TEST(Scaler, ADamagedFileIsNamedWithTheField) {
   const auto load = [](const char* text) {
-    return message_of([&] { Scaler::from_json(nlohmann::ordered_json::parse(text), "s.json"); });
+    return message_of([&] { Scaler::from_json(parse_ordered_json(text), "s.json"); });
   };
   EXPECT_THAT(load("[]"), HasSubstr("s.json: no scaler: the text 'kind' is missing"));
   EXPECT_THAT(load(R"({"kind": "standard"})"), HasSubstr("'columns' is missing"));

@@ -1,11 +1,10 @@
 #include "data/time_features.h"
 
-#include <nlohmann/json.hpp>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "core/files.h"
+#include "core/json.h"
 #include "core/message_of.h"
 #include "data/date_text.h"
 
@@ -24,7 +23,7 @@ double seconds_of(const std::string& date) {
 
 // Written by make_time_feature_fixtures.py with Informer's own package.
 TEST(TimeFeatures, EqualInformersForEveryFrequencyAndEncoding) {
-  const auto fixture = nlohmann::json::parse(read_file(COHORT_SOURCE_DIR "/tests/data/time_feature_fixtures.json"));
+  const auto fixture = parse_json(read_file(COHORT_SOURCE_DIR "/tests/data/time_feature_fixtures.json"));
   ASSERT_EQ(fixture["cases"].size(), 17u);
   for (const auto& expected : fixture["cases"]) {
     const auto freq = expected["freq"].get<std::string>();

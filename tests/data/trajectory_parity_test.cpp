@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/json.h"
 #include "data/fixture_folder.h"
 #include "data/images/image_pipeline.h"
 #include "data/rlds/rlds_episodes.h"
@@ -135,7 +136,7 @@ TEST_F(TrajectoryParity, StatisticsAreThoseOfGetDatasetStatistics) {
   const ComponentVector action({"action"}, source, "actions"), proprio({"state"}, source, "proprio");
   const RobotStatistics found = compute_statistics(source, {0, 1, 2, 3}, action, proprio, home_, {.cache = "never"});
   const RobotStatistics wanted =
-      statistics_from_json(nlohmann::ordered_json::parse(expected_["quantile_statistics"].dump()), "octo's statistics");
+      statistics_from_json(parse_ordered_json(expected_["quantile_statistics"].dump()), "octo's statistics");
   EXPECT_EQ(found.transitions, wanted.transitions);
   EXPECT_EQ(found.trajectories, wanted.trajectories);
   for (const auto& [ours, theirs] : {std::pair{found.action, wanted.action}, std::pair{found.proprio, wanted.proprio}})
@@ -153,8 +154,7 @@ TEST_F(TrajectoryParity, MaskedNormalisationIsThatOfNormalizeActionAndProprio) {
   const auto mask = expected_["mask"].get<std::vector<bool>>();
   for (const std::string name : {"normal", "bounds", "quantiles"}) {
     const RobotStatistics statistics = statistics_from_json(
-        nlohmann::ordered_json::parse(expected_[name == "quantiles" ? "quantile_statistics" : "statistics"].dump()),
-        name);
+        parse_ordered_json(expected_[name == "quantiles" ? "quantile_statistics" : "statistics"].dump()), name);
     std::vector<std::string> kinds;
     for (const bool normalised : mask) kinds.push_back(normalised ? name : "none");
     const std::vector<std::int64_t> ones(mask.size(), 1), whole{3};

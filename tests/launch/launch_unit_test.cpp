@@ -2,7 +2,6 @@
 // machines described as data.
 #include <csignal>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -15,6 +14,7 @@
 #include "core/devices_machine.h"
 #include "core/error.h"
 #include "core/files.h"
+#include "core/json.h"
 #include "core/pseudo_terminal.h"
 #include "launch/agent.h"
 #include "launch/console.h"
@@ -81,7 +81,7 @@ TEST(ErrorFile, OursIsReadBackAndTheFirstErrorStays) {
   unsetenv("RANK");
   EXPECT_TRUE(contains(read_error_file(path)->message, "data.csv, row 7"));
   EXPECT_FALSE(read_error_file(path)->host.empty());
-  EXPECT_EQ(nlohmann::json::parse(read_file(path))["rank"], "1");
+  EXPECT_EQ(parse_json(read_file(path))["rank"], "1");
 }
 
 TEST(ErrorFile, WithoutTheVariableOrTheFolderNothingHappens) {

@@ -5,6 +5,8 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/format.h"
+#include "core/json.h"
 
 namespace cohort::models {
 
@@ -26,7 +28,7 @@ Fixture read_safetensors(const std::string& path) {
   const std::string file = read_file(path);
   std::uint64_t header_bytes = 0;
   std::memcpy(&header_bytes, file.data(), sizeof header_bytes);
-  const auto header = nlohmann::ordered_json::parse(file.substr(sizeof header_bytes, header_bytes));
+  const auto header = parse_ordered_json(file.substr(sizeof header_bytes, header_bytes));
   const char* data = file.data() + sizeof header_bytes + header_bytes;
   Fixture fixture;
   for (const auto& [name, entry] : header.items()) {
@@ -48,7 +50,7 @@ Fixture read_safetensors(const std::string& path) {
 }
 
 Fixture read_fixture(const std::string& name) {
-  return read_safetensors(std::string(COHORT_SOURCE_DIR) + "/tests/models/fixtures/" + name + ".safetensors");
+  return read_safetensors(format(COHORT_SOURCE_DIR "/tests/models/fixtures/{}.safetensors", name));
 }
 
 std::map<std::string, at::Tensor> state_of(const torch::nn::Module& module) {

@@ -3,13 +3,13 @@
 #include <cmath>
 #include <fstream>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include <gtest/gtest.h>
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/json.h"
 #include "file_size_limit.h"
 #include "report/metrics_history.h"
 #include "test_folder.h"
@@ -27,7 +27,7 @@ class MetricsWriterTest : public test::TestFolder {
   std::vector<nlohmann::json> lines() const {
     std::vector<nlohmann::json> found;
     std::ifstream in(file());
-    for (std::string line; std::getline(in, line);) found.push_back(nlohmann::json::parse(line));
+    for (std::string line; std::getline(in, line);) found.push_back(parse_json(line));
     return found;
   }
 };

@@ -2,11 +2,11 @@
 
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "core/json.h"
 #include "core/philox.h"
 
 namespace cohort::report {
@@ -119,7 +119,7 @@ TEST(TestMetrics, AConstantTargetHasNoR2AndDoesNotSpoilTheOverallOne) {
   EXPECT_DOUBLE_EQ(metrics.targets[1].r2, 1 - 0.25 / 2);
   EXPECT_DOUBLE_EQ(metrics.overall.r2, metrics.targets[1].r2);
   EXPECT_NE(metrics.to_table().find("constant    constant"), std::string::npos) << metrics.to_table();
-  EXPECT_TRUE(nlohmann::json::parse(metrics.to_json())["targets"]["constant"]["r2"].is_null());
+  EXPECT_TRUE(parse_json(metrics.to_json())["targets"]["constant"]["r2"].is_null());
 }
 
 TEST(TestMetrics, OneSampleHasErrorsButNoR2) {
@@ -137,7 +137,7 @@ TEST(TestMetrics, ANanPredictionIsNotHidden) {
   const TestMetrics metrics = sum.result();
   EXPECT_TRUE(std::isnan(metrics.overall.mse));
   EXPECT_NE(metrics.to_table().find("nan"), std::string::npos);
-  EXPECT_TRUE(nlohmann::json::parse(metrics.to_json())["overall"]["mse"].is_null());
+  EXPECT_TRUE(parse_json(metrics.to_json())["overall"]["mse"].is_null());
 }
 
 TEST(TestMetrics, TheTableIsAlignedWhateverTheNames) {

@@ -1,6 +1,7 @@
-/// Our block of one float, filled from MuJoCo's state, everything else poisoned.
+/// Our block of one float, filled from MuJoCo's state, everything else poisoned; and the stages that tests run on it,
+/// compiled once for all of them (block.cpp).
 #pragma once
-#include <algorithm>
+#include <vector>
 
 #include "oracle.h"
 #include "sim/kernels/step.h"
@@ -10,35 +11,9 @@ namespace cohort::sim::test {
 /// Memory for our block of one float.
 class Block {
  public:
-  explicit Block(const ModelView& m) {
-    const IntegerSizes n = integer_sizes(m);
-    values_.assign(static_cast<std::size_t>(lay_out<ScalarLane>(m, nullptr, space)),
-                   std::numeric_limits<float>::infinity());
-    lay_out<ScalarLane>(m, values_.data(), space);
-    groups_.resize(static_cast<std::size_t>(n.groups) + 1);
-    cols_.resize(static_cast<std::size_t>(n.cols) + 1);
-    start_.resize(static_cast<std::size_t>(n.start));
-    bits_.resize(static_cast<std::size_t>(n.bits) + 1);
-    space.c.group = groups_.data();
-    space.s.cols = cols_.data();
-    space.s.start = start_.data();
-    space.s.bits = bits_.data();
-  }
-  void load(const ModelView& m, const mjData& d) {
-    std::fill(values_.begin(), values_.end(), std::numeric_limits<float>::infinity());
-    const auto copy = [](float* to, const double* from, int n) {
-      for (int i = 0; i < n; ++i) to[i] = static_cast<float>(from[i]);
-    };
-    copy(space.w.q, d.qpos, m.nq);
-    copy(space.w.v, d.qvel, m.nv);
-    copy(space.w.act, d.act, m.na);
-    copy(space.w.ctrl, d.ctrl, m.nu);
-    copy(space.w.applied, d.qfrc_applied, m.nv);
-    copy(space.w.link_force, d.xfrc_applied, 6 * m.nlink);
-    copy(space.w.mocap_pos, d.mocap_pos, 3 * m.nmocap);
-    copy(space.w.mocap_quat, d.mocap_quat, 4 * m.nmocap);
-    copy(space.w.warm, d.qacc_warmstart, m.nv);
-  }
+  explicit Block(const ModelView& m);
+  /// Poisons everything with infinity, then copies MuJoCo's state and inputs.
+  void load(const ModelView& m, const mjData& d);
   BlockSpace<ScalarLane> space;
 
  private:
@@ -47,5 +22,17 @@ class Block {
   std::vector<int> cols_, start_;
   std::vector<unsigned long long> bits_;
 };
+
+void kinematics(const ModelView& m, Workspace<ScalarLane>& w);
+void velocities(const ModelView& m, Workspace<ScalarLane>& w);
+void tendons(const ModelView& m, Workspace<ScalarLane>& w);
+void smooth_dynamics(const ModelView& m, Workspace<ScalarLane>& w);
+void make_rows(const ModelView& m, BlockSpace<ScalarLane>& b);
+/// Returns the iterations.
+float solve_constraints(const ModelView& m, BlockSpace<ScalarLane>& b);
+void evaluate(const ModelView& m, BlockSpace<ScalarLane>& b);
+void sensors(const ModelView& m, BlockSpace<ScalarLane>& b, float time);
+/// evaluate and one step of the model's integrator.
+void evaluate_and_step(const ModelView& m, BlockSpace<ScalarLane>& b);
 
 }  // namespace cohort::sim::test

@@ -85,8 +85,8 @@ TEST_P(Collision, ContactsEqualMujocosFromRandomPoses) {
     mj_forward(p.mj.get(), p.data.get());
     block.load(p.view, *p.data);
     BlockSpace<ScalarLane>& b = block.space;
-    smooth_dynamics<ScalarLane>(p.view, b.w);
-    make_rows<ScalarLane>(p.view, b.w, b.c);
+    test::smooth_dynamics(p.view, b.w);
+    test::make_rows(p.view, b);
     std::vector<const float*> ours;
     for (int k = 0; k < b.c.count; ++k) {
       const float* kept = b.c.pool + b.c.group[k].at + layout_of(b.c.group[k]).size;
@@ -169,8 +169,8 @@ TEST_P(Convex, DepthAndNormalEqualMujocosFromRandomPoses) {
     mj_forward(p.mj.get(), p.data.get());
     block.load(p.view, *p.data);
     BlockSpace<ScalarLane>& b = block.space;
-    smooth_dynamics<ScalarLane>(p.view, b.w);
-    make_rows<ScalarLane>(p.view, b.w, b.c);
+    test::smooth_dynamics(p.view, b.w);
+    test::make_rows(p.view, b);
     const float* ours = nullptr;
     for (const float* kept : kept_contacts(b.c)) ours = !ours || kept[0] < ours[0] ? kept : ours;
     const mjContact* theirs = nullptr;
@@ -259,8 +259,8 @@ TEST_P(Faces, EveryContactEqualsMujocosWhereFacesAndEdgesMeet) {
     mj_forward(p.mj.get(), p.data.get());
     block.load(p.view, *p.data);
     BlockSpace<ScalarLane>& b = block.space;
-    smooth_dynamics<ScalarLane>(p.view, b.w);
-    make_rows<ScalarLane>(p.view, b.w, b.c);
+    test::smooth_dynamics(p.view, b.w);
+    test::make_rows(p.view, b);
     const std::vector<const float*> ours = kept_contacts(b.c);
     const float* origin = b.w.origin + 3 * p.view.body[p.view.geom[p.view.pair[0].geom2].body].root;
     if (p.data->ncon == 0 && ours.empty()) continue;
@@ -310,8 +310,8 @@ TEST(HeightField, ABallMeetsThePrismsThatMujocosMeets) {
     mj_forward(p.mj.get(), p.data.get());
     block.load(p.view, *p.data);
     BlockSpace<ScalarLane>& b = block.space;
-    smooth_dynamics<ScalarLane>(p.view, b.w);
-    make_rows<ScalarLane>(p.view, b.w, b.c);
+    test::smooth_dynamics(p.view, b.w);
+    test::make_rows(p.view, b);
     if (p.data->ncon > kMaxPairContacts) continue;
     const std::vector<const float*> ours = kept_contacts(b.c);
     for (int k = 0; k < p.data->ncon; ++k) {

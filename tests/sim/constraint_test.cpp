@@ -193,8 +193,8 @@ TEST_P(Constraint, RowsCostAndAccelerationEqualMujocoOnRandomStates) {
     mj_forward(p.mj.get(), p.data.get());
     block.load(p.view, *p.data);
     BlockSpace<ScalarLane>& b = block.space;
-    smooth_dynamics<ScalarLane>(p.view, b.w);
-    make_rows<ScalarLane>(p.view, b.w, b.c);
+    test::smooth_dynamics(p.view, b.w);
+    test::make_rows(p.view, b);
     EXPECT_EQ(static_cast<int>(b.c.contacts), p.data->ncon);
     const std::vector<Row> ours = our_rows(p.view, b.c);
     // A distance within rounding of the margin may fall on either side.
@@ -227,8 +227,7 @@ TEST_P(Constraint, RowsCostAndAccelerationEqualMujocoOnRandomStates) {
       EXPECT_NEAR(ours[which].weight / p.data->efc_D[i], 1, 1e-3)
           << "weight of row " << i << " of type " << p.data->efc_type[i];
     }
-    float iterations = 0;
-    solve_constraints<ScalarLane>(p.view, b.w, b.c, b.s, iterations);
+    const float iterations = test::solve_constraints(p.view, b);
     const std::vector<double> qacc = take(b.w.qacc, nv), theirs = take(p.data->qacc, nv);
     if (p.data->nefc == 0) continue;
     ++compared;
@@ -256,8 +255,7 @@ TEST_P(Constraint, OneStepFromTheSameStateEqualsMujoco) {
   mju_zero(p.data->xfrc_applied, 6 * static_cast<int>(p.mj->nbody));
   for (int step = 0; step < 1000; ++step) {
     block.load(p.view, *p.data);
-    evaluate<ScalarLane>(p.view, block.space);
-    integrate<ScalarLane>(p.view, block.space.w, [&] { evaluate<ScalarLane>(p.view, block.space); });
+    test::evaluate_and_step(p.view, block.space);
     mj_step(p.mj.get(), p.data.get());
     SCOPED_TRACE("step " + std::to_string(step));
     test::expect_near(take(block.space.w.q, p.view.nq), take(p.data->qpos, p.mj->nq), kStepTolerance, "qpos");

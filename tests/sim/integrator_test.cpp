@@ -27,8 +27,7 @@ TEST_P(Integrator, OneStepEqualsMujocoOnRandomStates) {
     p.randomize(sample);
     block.load(p.view, *p.data);
     mj_step(p.mj.get(), p.data.get());
-    evaluate<ScalarLane>(p.view, block.space);
-    integrate<ScalarLane>(p.view, block.space.w, [&] { evaluate<ScalarLane>(p.view, block.space); });
+    test::evaluate_and_step(p.view, block.space);
     test::expect_near(take(block.space.w.v, p.view.nv), take(p.data->qvel, p.mj->nv), kVelocityTolerance, "qvel");
     test::expect_near(take(block.space.w.q, p.view.nq), take(p.data->qpos, p.mj->nq), kVelocityTolerance, "qpos");
     if (p.view.na > 0) {

@@ -128,8 +128,8 @@ TEST_P(Sensor, EqualsMujocoOnRandomStates) {
     mj_forward(p.mj.get(), p.data.get());
     block.load(p.view, *p.data);
     BlockSpace<ScalarLane>& b = block.space;
-    evaluate<ScalarLane>(p.view, b);
-    sensors<ScalarLane>(p.view, b.w, b.c, static_cast<float>(p.data->time));
+    test::evaluate(p.view, b);
+    test::sensors(p.view, b, static_cast<float>(p.data->time));
     for (int i = 0; i < p.mj->nsensor; ++i) {
       const int at = p.mj->sensor_adr[i], size = p.mj->sensor_dim[i];
       std::vector<double> ours = take(b.w.sensordata + at, size), theirs = take(p.data->sensordata + at, size);
@@ -170,8 +170,8 @@ TEST(Rangefinder, SeesMeshesAndHeightFieldsAsMujocoDoes) {
     p.randomize(sample, 0.5, 0.5);
     mj_forward(p.mj.get(), p.data.get());
     block.load(p.view, *p.data);
-    evaluate<ScalarLane>(p.view, block.space);
-    sensors<ScalarLane>(p.view, block.space.w, block.space.c, 0);
+    test::evaluate(p.view, block.space);
+    test::sensors(p.view, block.space, 0);
     for (int i = 0; i < 4; ++i) {
       const double ours = block.space.w.sensordata[i], theirs = p.data->sensordata[i];
       ++(theirs >= 0 ? hits : misses);

@@ -1,8 +1,7 @@
 // Stage by stage against MuJoCo C on random states, our outputs poisoned with infinity first.
-#include "sim/kernels/smooth.h"
-
 #include <gtest/gtest.h>
 
+#include "block.h"
 #include "features.h"
 #include "oracle.h"
 
@@ -52,8 +51,8 @@ TEST_P(Smooth, EveryStageEqualsMujocoOnRandomStates) {
     p.randomize(sample);
     mj_forward(p.mj.get(), p.data.get());
     p.copy_state();
-    kinematics<ScalarLane>(p.view, p.w);
-    velocities<ScalarLane>(p.view, p.w);
+    test::kinematics(p.view, p.w);
+    test::velocities(p.view, p.w);
     const int nv = p.view.nv;
     for (int b = 0; b < p.mj->nbody; ++b) {
       double pos[3], rot[9];
@@ -61,7 +60,7 @@ TEST_P(Smooth, EveryStageEqualsMujocoOnRandomStates) {
       expect_near(take(pos, 3), take(p.data->xpos + 3 * b, 3), kPoseTolerance, "position of link " + std::to_string(b));
       expect_near(take(rot, 9), take(p.data->xmat + 9 * b, 9), kPoseTolerance, "rotation of link " + std::to_string(b));
     }
-    smooth_dynamics<ScalarLane>(p.view, p.w);
+    test::smooth_dynamics(p.view, p.w);
     std::vector<double> full(static_cast<std::size_t>(nv * nv)), ours, theirs;
     mj_fullM(p.mj.get(), p.data.get(), full.data());
     for (int i = 0; i < nv; ++i) {
@@ -104,8 +103,8 @@ TEST(Tendon, EveryPathHasMujocosLengthRateAndArmsOnRandomStates) {
       p.randomize(sample);
       mj_forward(p.mj.get(), p.data.get());
       p.copy_state();
-      kinematics<ScalarLane>(p.view, p.w);
-      tendons<ScalarLane>(p.view, p.w);
+      test::kinematics(p.view, p.w);
+      test::tendons(p.view, p.w);
       bool around = false;
       for (int k = 0; k < p.data->ten_wrapnum[0]; ++k) around = around || p.data->wrap_obj[k] >= 0;
       ++(around ? touched : straight);

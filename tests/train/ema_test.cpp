@@ -1,7 +1,5 @@
 #include "train/ema.h"
 
-#include <nlohmann/json.hpp>
-
 #include <gtest/gtest.h>
 
 #include <torch/nn/module.h>
@@ -10,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/json.h"
 #include "train/tiny_training.h"
 
 namespace cohort::train {
@@ -29,8 +28,8 @@ void set(at::Tensor parameter, const std::vector<float>& values) {
 }
 
 TEST(Ema, DecaysAndAveragesAreThoseOfDiffusers) {
-  const auto fixture = nlohmann::json::parse(
-      read_file(std::filesystem::path(COHORT_SOURCE_DIR) / "tests/train/fixtures/ema_diffusers.json"));
+  const auto fixture =
+      parse_json(read_file(std::filesystem::path(COHORT_SOURCE_DIR) / "tests/train/fixtures/ema_diffusers.json"));
   for (const auto& c : fixture["cases"]) {
     EmaSettings settings{.enabled = true,
                          .counting = "diffusers",

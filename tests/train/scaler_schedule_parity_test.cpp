@@ -1,7 +1,7 @@
-#include <nlohmann/json.hpp>
 
 #include <torch/types.h>
 
+#include "core/json.h"
 #include "train/grad_scaler.h"
 #include "train/optimizer.h"
 #include "train/python_peer.h"
@@ -17,7 +17,7 @@ const nlohmann::json& peer() {
   static const nlohmann::json result = [] {
     std::string text;
     if (run_python("scaler_schedule_parity.py", {}, &text) != 0) return nlohmann::json();
-    return nlohmann::json::parse(text.substr(text.find('{')));
+    return parse_json(text.substr(text.find('{')));
   }();
   return result;
 }

@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include <gtest/gtest.h>
 
@@ -12,6 +11,7 @@
 #include <torch/utils.h>
 
 #include "core/error.h"
+#include "core/json.h"
 #include "core/message_of.h"
 #include "data/fixture_folder.h"
 #include "data/robot_windows.h"
@@ -98,7 +98,7 @@ TEST_F(TrainedPolicyTest, ActsAsTheNetworkWithTheAveragesOfTheCheckpointInUnitsO
   const auto network = models::make_diffusion_policy(settings, 1);
   load_weights(*network, content.ema, {}, "ema");
   network->eval();
-  const auto statistics = nlohmann::json::parse(content.dataset_statistics);
+  const auto statistics = parse_json(content.dataset_statistics);
   const auto bound = [&](const char* of, const char* which) {
     return torch::tensor(statistics.at(of).at(which).get<std::vector<double>>());
   };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "core/format.h"
 #include "sim/collide/queued.h"
 #include "sim/kernels/pair_kernels.h"
 #include "sim/mujoco/handle.h"
@@ -164,7 +165,7 @@ class Finder {
         for (int g = 0; g < m_.ngeom; ++g) {
           const int shape = m_.geom_type[g];
           if (shape == mjGEOM_SDF && stops_rays(m_, g) && m_.geom_bodyid[g] != m_.site_bodyid[m_.sensor_objid[i]]) {
-            add(std::string("rangefinder that may meet a ") + kGeomNames[shape], n, i);
+            add(format("rangefinder that may meet a {}", kGeomNames[shape]), n, i);
             break;
           }
         }

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "core/files.h"
+#include "core/format.h"
+#include "core/json.h"
 #include "core/message_of.h"
 
 namespace cohort::models {
@@ -50,8 +52,7 @@ void fill(torch::nn::Module& module) {
 }
 
 nlohmann::ordered_json read_facts(const std::string& name) {
-  return nlohmann::ordered_json::parse(
-      read_file(std::string(COHORT_SOURCE_DIR) + "/tests/models/fixtures/diffusion/" + name + ".json"));
+  return parse_ordered_json(read_file(format(COHORT_SOURCE_DIR "/tests/models/fixtures/diffusion/{}.json", name)));
 }
 
 at::Tensor tensor_of(const nlohmann::ordered_json& numbers) {

@@ -1,0 +1,58 @@
+#include "block.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace cohort::sim::test {
+
+Block::Block(const ModelView& m) {
+  const IntegerSizes n = integer_sizes(m);
+  values_.assign(static_cast<std::size_t>(lay_out<ScalarLane>(m, nullptr, space)),
+                 std::numeric_limits<float>::infinity());
+  lay_out<ScalarLane>(m, values_.data(), space);
+  groups_.resize(static_cast<std::size_t>(n.groups) + 1);
+  cols_.resize(static_cast<std::size_t>(n.cols) + 1);
+  start_.resize(static_cast<std::size_t>(n.start));
+  bits_.resize(static_cast<std::size_t>(n.bits) + 1);
+  space.c.group = groups_.data();
+  space.s.cols = cols_.data();
+  space.s.start = start_.data();
+  space.s.bits = bits_.data();
+}
+
+void Block::load(const ModelView& m, const mjData& d) {
+  std::fill(values_.begin(), values_.end(), std::numeric_limits<float>::infinity());
+  const auto copy = [](float* to, const double* from, int n) {
+    for (int i = 0; i < n; ++i) to[i] = static_cast<float>(from[i]);
+  };
+  copy(space.w.q, d.qpos, m.nq);
+  copy(space.w.v, d.qvel, m.nv);
+  copy(space.w.act, d.act, m.na);
+  copy(space.w.ctrl, d.ctrl, m.nu);
+  copy(space.w.applied, d.qfrc_applied, m.nv);
+  copy(space.w.link_force, d.xfrc_applied, 6 * m.nlink);
+  copy(space.w.mocap_pos, d.mocap_pos, 3 * m.nmocap);
+  copy(space.w.mocap_quat, d.mocap_quat, 4 * m.nmocap);
+  copy(space.w.warm, d.qacc_warmstart, m.nv);
+}
+
+void kinematics(const ModelView& m, Workspace<ScalarLane>& w) { sim::kinematics<ScalarLane>(m, w); }
+void velocities(const ModelView& m, Workspace<ScalarLane>& w) { sim::velocities<ScalarLane>(m, w); }
+void tendons(const ModelView& m, Workspace<ScalarLane>& w) { sim::tendons<ScalarLane>(m, w); }
+void smooth_dynamics(const ModelView& m, Workspace<ScalarLane>& w) { sim::smooth_dynamics<ScalarLane>(m, w); }
+void make_rows(const ModelView& m, BlockSpace<ScalarLane>& b) { sim::make_rows<ScalarLane>(m, b.w, b.c); }
+float solve_constraints(const ModelView& m, BlockSpace<ScalarLane>& b) {
+  float iterations = 0;
+  sim::solve_constraints<ScalarLane>(m, b.w, b.c, b.s, iterations);
+  return iterations;
+}
+void evaluate(const ModelView& m, BlockSpace<ScalarLane>& b) { sim::evaluate<ScalarLane>(m, b); }
+void sensors(const ModelView& m, BlockSpace<ScalarLane>& b, float time) {
+  sim::sensors<ScalarLane>(m, b.w, b.c, time);
+}
+void evaluate_and_step(const ModelView& m, BlockSpace<ScalarLane>& b) {
+  evaluate(m, b);
+  integrate<ScalarLane>(m, b.w, [&] { evaluate(m, b); });
+}
+
+}  // namespace cohort::sim::test
