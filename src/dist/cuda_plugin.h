@@ -2,6 +2,7 @@
 /// links nor loads libtorch_cuda (and the 3 GB behind it) on a machine without a GPU.
 #pragma once
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -31,6 +32,19 @@ class DeviceReducer {
   virtual void broadcast(const std::vector<at::Tensor>& buffers) = 0;
 };
 
+/// Work of one device that is recorded once and then launched as a whole (a CUDA graph). What it reads and writes must
+/// stay where it is.
+class DeviceGraph {
+ public:
+  virtual ~DeviceGraph() = default;
+  /// Runs `work`, kernel by kernel, on the stream that will record it, after and before what is on the current stream.
+  virtual void warm_up(const std::function<void()>& work) = 0;
+  /// Records what `work` launches, without running it. When `work` throws, nothing is recorded.
+  virtual void record(const std::function<void()>& work) = 0;
+  /// Launches the recording on the current stream.
+  virtual void replay() = 0;
+};
+
 /// What libcohort_cuda.so offers. The functions throw LibTorch's exceptions.
 struct CudaPlugin {
   int interface_version;
@@ -40,6 +54,7 @@ struct CudaPlugin {
   c10::intrusive_ptr<c10d::Backend> (*make_nccl_backend)(const c10::intrusive_ptr<c10d::Store>& store, int rank,
                                                          int world_size, std::chrono::milliseconds timeout, int device);
   std::unique_ptr<DeviceReducer> (*make_device_reducer)(const std::vector<int>& devices, std::size_t buckets);
+  std::unique_ptr<DeviceGraph> (*make_graph)(int device);
   /// Current device of the calling thread.
   void (*set_device)(int device);
   /// Waits for all work of the device.
@@ -52,7 +67,7 @@ struct CudaPlugin {
   std::string (*device_uuid)(int device);
 };
 
-inline constexpr int kCudaPluginVersion = 1;
+inline constexpr int kCudaPluginVersion = 2;
 
 /// Loads libcohort_cuda.so from beside the program (../lib, or the folder in COHORT_PLUGIN_DIR). Must come before
 /// anything asks LibTorch about CUDA, since LibTorch remembers the answer "there is none". Loads once; thread-safe.

@@ -15,6 +15,7 @@
 #include "models/cuda/dropout.h"
 #include "models/device_ids.h"
 #include "models/dropout_mask.h"
+#include "models/host_values.h"
 #include "models/random_context.h"
 
 namespace cohort::models {
@@ -30,6 +31,7 @@ struct MaskKey {
 };
 
 MaskKey mask_key(const at::Tensor& x, const DropoutLayer& layer) {
+  refuse_recording("dropout: its kernels take the step's number as an argument");
   const RandomContext& context = random_context();
   COHORT_CHECK(x.dim() >= 1, "dropout wants (n_sample, ...), not a scalar");
   MaskKey key{context.seed, context.step, layer.id, dropout_threshold(layer.p), context.sample_ids};

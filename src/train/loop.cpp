@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <torch/nn/module.h>
 #include <torch/types.h>
 
 #include "core/error.h"
 #include "core/log.h"
+#include "dist/cuda_plugin.h"
 #include "models/random_context.h"
 #include "models/segment.h"
 #include "train/deterministic.h"
@@ -66,7 +68,7 @@ TrainLoop::Impl::Impl(TrainSettings s, TrainJob j)
       precision(parse_precision(settings.precision)),
       writes_files(!job.checkpoints.empty() && strategy.rank() == 0),
       optimizer(parameter_groups(module, settings.optimizer), settings.optimizer),
-      monitor(device, settings.non_finite == "skip", /*deferred=*/!device.is_cpu()),
+      monitor(device, settings.non_finite == "skip", /*deferred=*/!device.is_cpu() || job.make_graph),
       in_flight(device) {
   if (settings.deterministic) set_deterministic();
   if (precision == Precision::kFp16) scaler.emplace(settings.scaler, device);
@@ -83,6 +85,7 @@ TrainLoop::Impl::Impl(TrainSettings s, TrainJob j)
               settings.learning_rate_rule, settings.lr, settings.lr_base_batch,
               effective_batch(settings, strategy.world_size()));
   }
+  if (settings.cuda_graph) prepare_graph();
   loss = [this](torch::nn::Module& replica, const parallel::Batch& batch) { return replica_loss(replica, batch); };
 }
 
@@ -118,6 +121,7 @@ TrainResult TrainLoop::Impl::run() {
   resume();
   run_begin = interval_begin = Clock::now();
   first_step = state.step;
+  monitor.begin_at(state.step);
   if (job.started) job.started(state.step);
   module.train();
   bool just_resumed = resumed_from.has_value();
@@ -167,35 +171,8 @@ void TrainLoop::Impl::train_epoch(std::int64_t batches_left) {
 }
 
 void TrainLoop::Impl::train_step(std::int64_t micro_batches) {
-  strategy.zero_grad();
-  if (buffers) buffers->keep();
-  const double weight = 1.0 / static_cast<double>(micro_batches);
-  for (std::int64_t i = 0; i < micro_batches; ++i) {
-    in_flight.release(1);
-    const auto before = Clock::now();
-    auto batch = batches.next();
-    interval_data_s += seconds_since(before);
-    COHORT_CHECK(batch, "the source of batches ended {} batches early", micro_batches - i);
-    const double samples = static_cast<double>(batch->size());
-    const at::Tensor micro_loss = strategy.forward_backward(*batch, loss,
-                                                            {.synchronise = i + 1 == micro_batches,
-                                                             .weight = weight,
-                                                             .loss_scale = scaler ? scaler->scale() : at::Tensor()});
-    monitor.add_loss(micro_loss, weight);
-    if (device.is_cpu() && !std::isfinite(micro_loss.item<double>())) bad_input = describe_bad_input(*batch);
-    interval_samples += samples;
-    const auto consumed = static_cast<std::int64_t>(samples) * strategy.world_size();
-    state.samples_in_epoch += consumed;
-    state.samples += consumed;
-    in_flight.hold(std::move(*batch));
-  }
-  if (buffers) buffers->restore();
-  const auto& gradients = optimizer.gradients();
-  if (scaler) scaler->unscale(gradients);
-  monitor.finish_step(state.step + 1, gradients, scaler ? &*scaler : nullptr);
-  if (settings.clip_norm > 0.0) monitor.clip(gradients, settings.clip_norm);
   lr = base_lr * learning_rate_factor(settings.schedule, {state.step, state.epoch, total_steps});
-  if (monitor.may_update()) optimizer.step(lr, monitor.found_inf());
+  if (!graph || !graph_step()) eager_step(micro_batches);
   if (scaler) scaler->update();
   if (ema) ema->update();
   strategy.parameters_changed();
@@ -203,6 +180,89 @@ void TrainLoop::Impl::train_step(std::int64_t micro_batches) {
   ++interval_steps;
   step_epoch = state.epoch;
   if (!monitor.may_update() && settings.non_finite == "error") agree_on_health(monitor.read(optimizer));
+}
+
+parallel::Batch TrainLoop::Impl::next_batch() {
+  if (kept_batch) return *std::exchange(kept_batch, std::nullopt);
+  in_flight.release(1);
+  const auto before = Clock::now();
+  auto batch = batches.next();
+  interval_data_s += seconds_since(before);
+  COHORT_CHECK(batch, "the source of batches ended before its epoch");
+  return std::move(*batch);
+}
+
+void TrainLoop::Impl::consumed(parallel::Batch batch) {
+  const std::int64_t samples = batch.size(), everywhere = samples * strategy.world_size();
+  interval_samples += static_cast<double>(samples);
+  state.samples_in_epoch += everywhere;
+  state.samples += everywhere;
+  in_flight.hold(std::move(batch));
+}
+
+void TrainLoop::Impl::micro_step(const parallel::Batch& batch, double weight, bool last) {
+  const at::Tensor micro_loss = strategy.forward_backward(
+      batch, loss, {.synchronise = last, .weight = weight, .loss_scale = scaler ? scaler->scale() : at::Tensor()});
+  monitor.add_loss(micro_loss, weight);
+  if (device.is_cpu() && !std::isfinite(micro_loss.item<double>())) bad_input = describe_bad_input(batch);
+}
+
+/// `rate`: a number, or a scalar on the device.
+template <class Rate>
+void TrainLoop::Impl::update(const Rate& rate) {
+  const auto& gradients = optimizer.gradients();
+  if (scaler) scaler->unscale(gradients);
+  monitor.finish_step(gradients, scaler ? &*scaler : nullptr);
+  if (settings.clip_norm > 0.0) monitor.clip(gradients, settings.clip_norm);
+  if (monitor.may_update()) optimizer.step(rate, monitor.found_inf());
+}
+
+void TrainLoop::Impl::eager_step(std::int64_t micro_batches) {
+  strategy.zero_grad();
+  if (buffers) buffers->keep();
+  for (std::int64_t i = 0; i < micro_batches; ++i) {
+    parallel::Batch batch = next_batch();
+    micro_step(batch, 1.0 / static_cast<double>(micro_batches), i + 1 == micro_batches);
+    consumed(std::move(batch));
+  }
+  if (buffers) buffers->restore();
+  update(lr);
+}
+
+/// False when this step needs another way; the batch is then kept for it.
+bool TrainLoop::Impl::graph_step() {
+  parallel::Batch batch = next_batch();
+  const models::RandomContext context{
+      .seed = settings.seed, .step = static_cast<std::uint64_t>(state.step), .sample_ids = batch.sample_ids};
+  if (!graph->step(batch, lr, context)) {
+    kept_batch = std::move(batch);
+    return false;
+  }
+  consumed(std::move(batch));
+  return true;
+}
+
+/// Why steps cannot be recorded; empty: they can.
+std::string TrainLoop::Impl::against_graph() const {
+  if (!device.is_cuda() && !job.make_graph) return "the model is not on a CUDA device";
+  if (strategy.world_size() > 1 || strategy.replicas() > 1) return "several devices take part";
+  if (settings.gradient_accumulation_steps > 1) return "gradients are accumulated over several batches";
+  if (scaler) return "in fp16 the loss is scaled";
+  if (buffers) return "train.non_finite=skip restores what bad steps changed";
+  return "";
+}
+
+void TrainLoop::Impl::prepare_graph() {
+  if (const std::string why = against_graph(); !why.empty()) {
+    log::warning("train.cuda_graph: steps are launched kernel by kernel, because {}", why);
+    return;
+  }
+  graph.emplace(job.make_graph ? job.make_graph() : dist::load_cuda_plugin().make_graph(device.index()), device,
+                [this](const parallel::Batch& batch, const at::Tensor& rate) {
+                  strategy.zero_grad();
+                  micro_step(batch, 1.0, true);
+                  update(rate);
+                });
 }
 
 void TrainLoop::Impl::after_step(bool end_of_epoch) {

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "dist/cuda_plugin.h"
 #include "parallel/strategy.h"
 #include "train/batch_source.h"
 #include "train/ema.h"
@@ -36,6 +37,8 @@ struct TrainJob {
   std::filesystem::path checkpoints;   ///< folder of the run's checkpoints, seen by every rank; empty: none are written
   std::string configuration = "null";  ///< JSON text of the whole job; saved in every checkpoint
   std::string dataset_statistics;      ///< JSON text saved in every checkpoint; empty: none
+  /// What records steps under train.cuda_graph; empty: CUDA does.
+  std::function<std::unique_ptr<dist::DeviceGraph>()> make_graph;
 };
 
 enum class TrainStatus {

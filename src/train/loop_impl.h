@@ -11,6 +11,7 @@
 #include "train/loop.h"
 #include "train/optimizer.h"
 #include "train/precision.h"
+#include "train/step_graph.h"
 #include "train/step_monitor.h"
 
 namespace cohort::train {
@@ -24,6 +25,15 @@ struct TrainLoop::Impl {
   TrainResult run();
   void train_epoch(std::int64_t batches_left);
   void train_step(std::int64_t micro_batches);
+  void eager_step(std::int64_t micro_batches);
+  bool graph_step();
+  parallel::Batch next_batch();
+  void consumed(parallel::Batch batch);
+  void micro_step(const parallel::Batch& batch, double weight, bool last);
+  template <class Rate>
+  void update(const Rate& rate);
+  std::string against_graph() const;
+  void prepare_graph();
   void after_step(bool end_of_epoch);
   bool done() const;
   bool is_best_now() const;
@@ -58,7 +68,9 @@ struct TrainLoop::Impl {
   std::optional<FiniteBuffers> buffers;  // where bad steps are skipped
   BatchesInFlight in_flight;
   std::optional<CheckpointWriter> writer;
-  parallel::LossFunction loss;  // job.loss under precision, randomness and the guard against NaN
+  std::optional<StepGraph> graph;
+  std::optional<parallel::Batch> kept_batch;  // read for a graph that could not take it
+  parallel::LossFunction loss;                // job.loss under precision, randomness and the guard against NaN
 
   std::int64_t total_steps = 0;
   double base_lr = 0.0;

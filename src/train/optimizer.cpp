@@ -35,6 +35,13 @@ std::optional<at::Tensor> optional_on(const at::Tensor& tensor, at::Device devic
   return tensor.to(device, /*non_blocking=*/true);
 }
 
+double scaled(double lr, double factor) {
+  return lr * factor;
+}
+at::Tensor scaled(const at::Tensor& lr, double factor) {
+  return factor == 1.0 ? lr : lr * factor;
+}
+
 }  // namespace
 
 double OptimizerSettings::resolved_weight_decay() const {
@@ -134,12 +141,9 @@ void Optimizer::create_state(Partition& p, std::size_t i, const at::Tensor& step
   if (!p.steps.empty()) p.steps[i] = step;
 }
 
-void Optimizer::step(double lr, const at::Tensor& found_inf, const at::Tensor& grad_scale) {
-  const at::NoGradGuard no_grad;
-  for (auto& partition : partitions_) step_partition(partition, lr, found_inf, grad_scale);
-}
-
-void Optimizer::step_partition(Partition& p, double lr, const at::Tensor& found_inf, const at::Tensor& grad_scale) {
+template <class Rate>
+void Optimizer::step_partition(Partition& p, const Rate& lr, const at::Tensor& found_inf,
+                               const at::Tensor& grad_scale) {
   p.gradients.clear();
   for (const auto& parameter : p.parameters) {
     if (const at::Tensor& gradient = parameter.grad(); gradient.defined()) p.gradients.push_back(gradient);
@@ -169,7 +173,8 @@ void Optimizer::step_partition(Partition& p, double lr, const at::Tensor& found_
   p.gradients.clear();  // a kept reference would keep AccumulateGrad from reusing or stealing buffers
 }
 
-void Optimizer::step_part_of(Partition& p, double lr, const at::Tensor& found_inf, const at::Tensor& grad_scale) {
+template <class Rate>
+void Optimizer::step_part_of(Partition& p, const Rate& lr, const at::Tensor& found_inf, const at::Tensor& grad_scale) {
   if (p.counts_together) {
     for (auto& step : p.steps) step = step.clone();
     p.counts_together = false;
@@ -190,10 +195,11 @@ void Optimizer::step_part_of(Partition& p, double lr, const at::Tensor& found_in
   run_kernel(part, lr, part.steps, found_inf, grad_scale);
 }
 
-void Optimizer::run_kernel(const Partition& p, double lr, at::TensorList distinct_steps, const at::Tensor& found_inf,
-                           const at::Tensor& grad_scale) const {
+template <class Rate>
+void Optimizer::run_kernel(const Partition& p, const Rate& lr, at::TensorList distinct_steps,
+                           const at::Tensor& found_inf, const at::Tensor& grad_scale) const {
   const auto& group = groups_[p.group];
-  const double group_lr = lr * group.lr_factor;
+  const Rate group_lr = scaled(lr, group.lr_factor);
   const at::Device device = p.parameters[0].device();
   const auto scale = optional_on(grad_scale, device);
   const auto inf = optional_on(found_inf, device);
@@ -215,6 +221,16 @@ void Optimizer::run_kernel(const Partition& p, double lr, at::TensorList distinc
   if (inf) {
     for (const auto& step : distinct_steps) step.sub_(*inf);
   }
+}
+
+void Optimizer::step(double lr, const at::Tensor& found_inf, const at::Tensor& grad_scale) {
+  const at::NoGradGuard no_grad;
+  for (auto& partition : partitions_) step_partition(partition, lr, found_inf, grad_scale);
+}
+
+void Optimizer::step(const at::Tensor& lr, const at::Tensor& found_inf, const at::Tensor& grad_scale) {
+  const at::NoGradGuard no_grad;
+  for (auto& partition : partitions_) step_partition(partition, lr, found_inf, grad_scale);
 }
 
 NamedTensors Optimizer::state() const {

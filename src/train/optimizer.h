@@ -53,6 +53,9 @@ class Optimizer {
   /// found_inf: undefined, or a float32 scalar; where it is 1, nothing changes (no host synchronisation is needed).
   /// grad_scale: undefined, or a float32 scalar by which the gradients are divided, in place.
   void step(double lr, const at::Tensor& found_inf = {}, const at::Tensor& grad_scale = {});
+  /// The same with the learning rate read on the device when the kernels run: a scalar there, float32 (on a CPU any
+  /// floating-point type), so that a recorded step follows its schedule.
+  void step(const at::Tensor& lr, const at::Tensor& found_inf = {}, const at::Tensor& grad_scale = {});
 
   /// The gradients that exist now, in the order of parameters(). The vector is reused by the next call.
   const std::vector<at::Tensor>& gradients();
@@ -88,10 +91,14 @@ class Optimizer {
     bool counts_together = false;
   };
 
+  /// Rate: double, or a scalar tensor.
   void create_state(Partition& partition, std::size_t i, const at::Tensor& step) const;
-  void step_partition(Partition& partition, double lr, const at::Tensor& found_inf, const at::Tensor& grad_scale);
-  void step_part_of(Partition& partition, double lr, const at::Tensor& found_inf, const at::Tensor& grad_scale);
-  void run_kernel(const Partition& lists, double lr, at::TensorList distinct_steps, const at::Tensor& found_inf,
+  template <class Rate>
+  void step_partition(Partition& partition, const Rate& lr, const at::Tensor& found_inf, const at::Tensor& grad_scale);
+  template <class Rate>
+  void step_part_of(Partition& partition, const Rate& lr, const at::Tensor& found_inf, const at::Tensor& grad_scale);
+  template <class Rate>
+  void run_kernel(const Partition& lists, const Rate& lr, at::TensorList distinct_steps, const at::Tensor& found_inf,
                   const at::Tensor& grad_scale) const;
 
   OptimizerSettings settings_;

@@ -22,6 +22,7 @@ StepMonitor::StepMonitor(c10::Device device, bool skip_bad_steps, bool deferred)
     : skip_(skip_bad_steps), deferred_(deferred), numbers_(at::TensorOptions().device(device)) {
   numbers_ = numbers_.dtype(device.is_mps() ? at::kFloat : at::kDouble);
   if (!deferred_) return;
+  steps_made_ = at::zeros({}, numbers_);
   step_loss_ = at::zeros({}, numbers_);
   table_ = at::zeros({4}, numbers_);
   is_bad_ = at::zeros({}, numbers_.dtype(at::kBool));
@@ -38,20 +39,22 @@ void StepMonitor::add_loss(const at::Tensor& loss, double weight) {
   }
 }
 
-void StepMonitor::finish_step(std::int64_t step, const std::vector<at::Tensor>& gradients, const GradScaler* scaler) {
+void StepMonitor::finish_step(const std::vector<at::Tensor>& gradients, const GradScaler* scaler) {
   const at::NoGradGuard no_grad;
   COHORT_THROW_UNLESS(!gradients.empty(),
                       "no parameter received a gradient: the loss does not depend on the model's trainable parameters");
-  norms_ = at::stack(at::_foreach_norm(gradients, 2));
-  norm_ = at::linalg_vector_norm(norms_, 2);
+  const at::Tensor norms = at::stack(at::_foreach_norm(gradients, 2)), norm = at::linalg_vector_norm(norms, 2);
   if (deferred_) {
-    finish_deferred(step, gradients, scaler);
+    finish_deferred(norms, norm, gradients.front(), scaler);
   } else {
-    finish_at_once(step, gradients, scaler);
+    norms_ = norms;
+    norm_ = norm;
+    finish_at_once(scaler);
   }
 }
 
-void StepMonitor::finish_at_once(std::int64_t step, const std::vector<at::Tensor>&, const GradScaler* scaler) {
+void StepMonitor::finish_at_once(const GradScaler* scaler) {
+  ++steps_;
   const double norm = norm_.item<double>();
   const double loss = std::exchange(loss_, 0.0);
   const bool bad = scaler ? !std::isfinite(loss) : !std::isfinite(norm);
@@ -59,7 +62,7 @@ void StepMonitor::finish_at_once(std::int64_t step, const std::vector<at::Tensor
   found_inf_ = scaler ? scaler->found_inf() : at::Tensor();
   if (bad || (scaler && found_inf_.item<float>() != 0.0f)) ++skipped_count_;
   if (bad && !skip_ && !bad_) {
-    bad_ = BadStep{step, loss, norm, {}};
+    bad_ = BadStep{steps_, loss, norm, {}};
     bad_norms_ = norms_;
   }
   if (scaler) may_update_ = true;  // one rank's own observation: the agreed found_inf decides
@@ -70,19 +73,24 @@ void StepMonitor::finish_at_once(std::int64_t step, const std::vector<at::Tensor
   sums_.epoch_count += 1.0;
 }
 
-void StepMonitor::finish_deferred(std::int64_t step, const std::vector<at::Tensor>& gradients,
+void StepMonitor::finish_deferred(const at::Tensor& norms, const at::Tensor& norm, const at::Tensor& gradient,
                                   const GradScaler* scaler) {
+  if (!norms_.defined() || norms_.sizes() != norms.sizes()) {  // other parameters than before have gradients
+    norms_ = at::empty_like(norms);
+    norm_ = at::empty_like(norm);
+    bad_norms_ = at::ones_like(norms);
+  }
+  norms_.copy_(norms);
+  norm_.copy_(norm);
+  steps_made_.add_(1);
   const at::Tensor bad = (scaler ? step_loss_ : norm_).isfinite().logical_not();
   if (!skip_) {
     const at::Tensor first = bad.logical_and(is_bad_.logical_not());
-    const at::Tensor record =
-        at::stack({at::full({}, static_cast<double>(step), numbers_), step_loss_, norm_.to(numbers_)});
-    bad_record_ = at::where(first, record, bad_record_);
-    const bool comparable = bad_norms_.defined() && bad_norms_.sizes() == norms_.sizes();
-    bad_norms_ = comparable ? at::where(first, norms_, bad_norms_) : norms_;
+    bad_record_.copy_(at::where(first, at::stack({steps_made_, step_loss_, norm_.to(numbers_)}), bad_record_));
+    bad_norms_.copy_(at::where(first, norms_, bad_norms_));
     is_bad_.logical_or_(bad);
   }
-  const at::Tensor suppressed = (skip_ ? bad : is_bad_).to(gradients.front().device(), at::kFloat);
+  const at::Tensor suppressed = (skip_ ? bad : is_bad_).to(gradient.device(), at::kFloat);
   found_inf_ = scaler ? scaler->found_inf() : suppressed;
   skipped_.add_(scaler ? at::maximum(found_inf_, suppressed) : suppressed);
   const at::Tensor counts = bad.logical_not().to(numbers_);
@@ -126,6 +134,11 @@ StepMonitor::Reading StepMonitor::read(const Optimizer& optimizer) {
     reading.bad = bad_;
   }
   return reading;
+}
+
+void StepMonitor::begin_at(std::int64_t step) {
+  steps_ = step;
+  if (deferred_) steps_made_.fill_(static_cast<double>(step));
 }
 
 void StepMonitor::begin_interval() {

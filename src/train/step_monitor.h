@@ -37,8 +37,9 @@ class StepMonitor {
   /// The loss of a micro-batch and its part of the step's loss.
   void add_loss(const at::Tensor& loss, double weight);
 
-  /// After the last backward pass of a step (and after scaler->unscale): judges loss and gradients.
-  void finish_step(std::int64_t step, const std::vector<at::Tensor>& gradients, const GradScaler* scaler);
+  /// After the last backward pass of a step (and after scaler->unscale): judges loss and gradients. When deferred, a
+  /// recorded step does the same again: everything that lasts stays where it is, and steps are counted on the device.
+  void finish_step(const std::vector<at::Tensor>& gradients, const GradScaler* scaler);
 
   /// Scales the gradients down to a 2-norm of at most max_norm, as torch.nn.utils.clip_grad_norm_ does.
   void clip(const std::vector<at::Tensor>& gradients, double max_norm) const;
@@ -57,13 +58,16 @@ class StepMonitor {
   /// Waits for the device. `optimizer` names the parameters.
   Reading read(const Optimizer& optimizer);
 
+  /// Steps that have been made before the next one.
+  void begin_at(std::int64_t step);
   void begin_interval();
   void begin_epoch();
   void restore(const LossSums& sums);
 
  private:
-  void finish_at_once(std::int64_t step, const std::vector<at::Tensor>& gradients, const GradScaler* scaler);
-  void finish_deferred(std::int64_t step, const std::vector<at::Tensor>& gradients, const GradScaler* scaler);
+  void finish_at_once(const GradScaler* scaler);
+  void finish_deferred(const at::Tensor& norms, const at::Tensor& norm, const at::Tensor& gradient,
+                       const GradScaler* scaler);
 
   bool skip_, deferred_;
   at::TensorOptions numbers_;  // the widest floating-point type of the device
@@ -73,6 +77,7 @@ class StepMonitor {
   at::Tensor norms_;  // of each gradient
 
   // At once.
+  std::int64_t steps_ = 0;
   double loss_ = 0.0;
   LossSums sums_;
   double skipped_count_ = 0.0;
@@ -80,7 +85,7 @@ class StepMonitor {
   at::Tensor bad_norms_;  // also when deferred
 
   // Deferred: scalars on the device, but for the table (interval sum, interval count, epoch sum, epoch count).
-  at::Tensor step_loss_, table_, is_bad_, bad_record_, skipped_;
+  at::Tensor steps_made_, step_loss_, table_, is_bad_, bad_record_, skipped_;
 };
 
 /// Makes the gradient of `loss` NaN when the loss is NaN or inf, and leaves it as it is, to the bit, when not. The loss

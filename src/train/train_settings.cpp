@@ -50,6 +50,8 @@ void describe(config::Fields& fields, TrainSettings& s) {
   fields.add("clip_norm", s.clip_norm, "gradients are scaled down to this 2-norm; 0: never");
   fields.add("gradient_checkpointing", s.gradient_checkpointing,
              "compute layers again in backward instead of keeping what they computed: less memory, more time");
+  fields.add("cuda_graph", s.cuda_graph,
+             "launch whole steps as CUDA graphs where shapes and layers allow: one GPU, no accumulation, no fp16");
   fields.section("ema", [&] { describe(fields, s.ema); });
   fields.add("validate_every", s.validate_every, "optimizer steps between validations; 0: at the end of every epoch");
   fields.section("early_stopping", [&] {

@@ -43,6 +43,8 @@ struct TrainSettings {
   GradScalerSettings scaler;            ///< fp16
   double clip_norm = 0.0;               ///< gradients are scaled down to this 2-norm; 0: never
   bool gradient_checkpointing = false;  ///< recompute layers in backward: less memory, about a third more time
+  /// Records whole steps as CUDA graphs where shapes and layers allow: one GPU in one process, no accumulation, no fp16.
+  bool cuda_graph = false;
   EmaSettings ema;
   std::int64_t validate_every = 0;  ///< optimizer steps; 0: at the end of every epoch
   EarlyStoppingSettings early_stopping;

@@ -16,6 +16,7 @@
 #include "train/loop.h"
 #include "train/precision.h"
 #include "train/ready_policy.h"
+#include "train/step_graph.h"
 #include "train/tiny_training.h"
 
 namespace cohort::train {
@@ -58,8 +59,34 @@ struct Trained {
   std::shared_ptr<torch::nn::Module> model;
 };
 
-/// A training of kSteps steps in batches of `batch`, with settings as a command line gives them.
-Trained train(std::vector<std::string> overrides, std::int64_t batch = 4) {
+/// A device's graph as the CPU can have it: what was recorded, run again.
+class Replayed final : public dist::DeviceGraph {
+ public:
+  struct Calls {
+    int warm_ups = 0, recordings = 0, replays = 0;
+  };
+  explicit Replayed(Calls& calls) : calls_(calls) {}
+  void warm_up(const std::function<void()>& work) override {
+    ++calls_.warm_ups;
+    work();
+  }
+  void record(const std::function<void()>& work) override {
+    ++calls_.recordings;
+    recorded_ = work;
+  }
+  void replay() override {
+    ++calls_.replays;
+    recorded_();
+  }
+
+ private:
+  Calls& calls_;
+  std::function<void()> recorded_;
+};
+
+/// A training of kSteps steps in batches of `batch`, with settings as a command line gives them. With `calls`, steps
+/// are recorded as a graph if they can be.
+Trained train(std::vector<std::string> overrides, std::int64_t batch = 4, Replayed::Calls* calls = nullptr) {
   for (const std::string& text : {format("train.steps={}", kSteps), format("train.batch_size={}", batch),
                                   std::string("train.lr=1e-4"), std::string("train.log_every=1")})
     overrides.insert(overrides.begin(), text);
@@ -76,6 +103,7 @@ Trained train(std::vector<std::string> overrides, std::int64_t batch = 4) {
       .loss = [&](torch::nn::Module& model, const parallel::Batch& samples) { return ready.job->loss(model, samples); },
       .batches = &source};
   job.step_observers.push_back([&](const StepStats& stats) { trained.reports.push_back(stats); });
+  if (calls) job.make_graph = [calls] { return std::make_unique<Replayed>(*calls); };
   trained.result = TrainLoop(settings, std::move(job)).run();
   return trained;
 }
@@ -97,6 +125,66 @@ bool same_weights(const Trained& a, const Trained& b) {
   return same;
 }
 
+TEST(PolicyTraining, StepsReplayedAsAGraphAreTheStepsThatWereNot) {
+  for (auto policy : {small_diffusion(), with_camera({"model.images.color.enabled=false"})}) {
+    for (const char* text : {"train.schedule=cosine", "train.clip_norm=0.5", "train.ema.enabled=true"})
+      policy.emplace_back(text);
+    const Trained plain = train(policy);
+    policy.emplace_back("train.cuda_graph=true");
+    Replayed::Calls calls;
+    const Trained replayed = train(policy, 4, &calls);
+    EXPECT_EQ(calls.warm_ups, StepGraph::kWarmUps);
+    EXPECT_EQ(calls.recordings, 1);
+    EXPECT_EQ(calls.replays, kSteps - StepGraph::kWarmUps);
+    expect_losses(replayed, plain, 0.0);
+    EXPECT_TRUE(same_weights(replayed, plain));
+    EXPECT_NE(plain.reports[3].loss, plain.reports[4].loss);
+  }
+}
+
+TEST(PolicyTraining, WhatNoGraphCanRecordIsTrainedWithoutOne) {
+  for (auto policy : {with_camera(), with_transformer()}) {  // colour jitter, dropout
+    const Trained plain = train(policy);
+    policy.emplace_back("train.cuda_graph=true");
+    Replayed::Calls calls;
+    const Trained other = train(policy, 4, &calls);
+    EXPECT_EQ(calls.warm_ups, 1);
+    EXPECT_EQ(calls.recordings, 0);
+    expect_losses(other, plain, 0.0);
+    EXPECT_TRUE(same_weights(other, plain));
+    policy.emplace_back("train.gradient_accumulation_steps=2");
+    train(policy, 2, &calls);
+    EXPECT_EQ(calls.warm_ups, 1) << "accumulation is not recorded";
+  }
+}
+
+TEST(StepGraph, ABatchOfAnotherShapeIsLeftToTheCaller) {
+  Replayed::Calls calls;
+  double sum = 0, rate = 0;
+  StepGraph graph(std::make_unique<Replayed>(calls), c10::kCPU,
+                  [&](const parallel::Batch& batch, const at::Tensor& lr) {
+                    sum = batch.at("x").sum().item<double>();
+                    rate = lr.item<double>();
+                  });
+  const auto batch = [](std::int64_t samples, float value) {
+    parallel::Batch made;
+    made.add("x", torch::full({samples, 3}, value));
+    made.sample_ids = torch::arange(samples);
+    return made;
+  };
+  for (int i = 0; i < 6; ++i) {
+    EXPECT_TRUE(graph.step(batch(4, static_cast<float>(i)), 0.1 * i, {}));
+    EXPECT_EQ(sum, 12.0 * i);
+    EXPECT_EQ(rate, 0.1 * i);
+  }
+  sum = -1;
+  EXPECT_FALSE(graph.step(batch(3, 1.0f), 0.1, {}));
+  EXPECT_EQ(sum, -1) << "nothing is done";
+  EXPECT_TRUE(graph.step(batch(4, 7.0f), 0.1, {})) << "and the graph stays";
+  EXPECT_EQ(sum, 84.0);
+  EXPECT_EQ(calls.replays, 4);
+}
+
 TEST(PolicyTraining, TwoAccumulatedHalvesAreOneBatch) {
   for (const auto& policy : {with_camera(), with_transformer()}) {
     const Trained whole = train(policy);
@@ -107,8 +195,8 @@ TEST(PolicyTraining, TwoAccumulatedHalvesAreOneBatch) {
   }
 }
 
-/// A segment's gradients are added up before they meet those of other users of its inputs; in half precision, casts that
-/// autocast keeps add to it.
+/// A segment's gradients are added up before they meet those of other users of its inputs; in half precision, casts
+/// that autocast keeps add to it.
 TEST(PolicyTraining, GradientCheckpointingChangesTheOrderOfSumsOnly) {
   const std::map<std::string, double> tolerances{{"fp32", kOrderOfSums}, {"bf16", 1e-3}};
   for (const auto& [precision, tolerance] : tolerances) {

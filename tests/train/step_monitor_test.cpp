@@ -32,9 +32,9 @@ struct Fixture {
   }
 };
 
-void one_step(StepMonitor& monitor, Fixture& fixture, std::int64_t step, double loss, double gradient) {
+void one_step(StepMonitor& monitor, Fixture& fixture, double loss, double gradient) {
   monitor.add_loss(torch::tensor(loss), 1.0);
-  monitor.finish_step(step, fixture.gradients(gradient), nullptr);
+  monitor.finish_step(fixture.gradients(gradient), nullptr);
 }
 
 TEST(StepMonitor, BothWaysOfCountingAgree) {
@@ -43,8 +43,8 @@ TEST(StepMonitor, BothWaysOfCountingAgree) {
     StepMonitor monitor(c10::kCPU, /*skip_bad_steps=*/false, deferred);
     monitor.add_loss(torch::tensor(1.0f), 0.5);
     monitor.add_loss(torch::tensor(3.0f), 0.5);
-    monitor.finish_step(1, fixture.gradients(0.5), nullptr);
-    one_step(monitor, fixture, 2, 4.0, 0.25);
+    monitor.finish_step(fixture.gradients(0.5), nullptr);
+    one_step(monitor, fixture, 4.0, 0.25);
     auto reading = monitor.read(fixture.optimizer);
     EXPECT_EQ(reading.sums.interval_sum, 6.0);
     EXPECT_EQ(reading.sums.interval_count, 2.0);
@@ -53,7 +53,7 @@ TEST(StepMonitor, BothWaysOfCountingAgree) {
     EXPECT_NEAR(reading.grad_norm, 0.25 * std::sqrt(static_cast<double>(elements)), 1e-6);
     EXPECT_FALSE(reading.bad);
     monitor.begin_interval();
-    one_step(monitor, fixture, 3, 1.0, 0.25);
+    one_step(monitor, fixture, 1.0, 0.25);
     reading = monitor.read(fixture.optimizer);
     EXPECT_EQ(reading.sums.interval_sum, 1.0);
     EXPECT_EQ(reading.sums.epoch_sum, 7.0);
@@ -65,16 +65,16 @@ TEST(StepMonitor, TheFirstBadStepIsRememberedWithItsFirstBadGradient) {
   for (const bool deferred : {false, true}) {
     Fixture fixture;
     StepMonitor monitor(c10::kCPU, false, deferred);
-    one_step(monitor, fixture, 1, 1.0, 0.5);
+    one_step(monitor, fixture, 1.0, 0.5);
     fixture.gradients(0.5);
     monitor.add_loss(torch::tensor(2.0), 1.0);
     fixture.model->two->weight.grad()[0][0] = kNan;
-    monitor.finish_step(2, fixture.optimizer.gradients(), nullptr);
+    monitor.finish_step(fixture.optimizer.gradients(), nullptr);
     if (!deferred) EXPECT_FALSE(monitor.may_update());
     if (deferred) EXPECT_EQ(monitor.found_inf().item<float>(), 1.0f);
     // Later steps are fine, but must not update after the bad one when it has not been noticed yet.
     if (deferred) {
-      one_step(monitor, fixture, 3, 1.0, 0.5);
+      one_step(monitor, fixture, 1.0, 0.5);
       EXPECT_EQ(monitor.found_inf().item<float>(), 1.0f);
     }
     const auto reading = monitor.read(fixture.optimizer);
@@ -90,9 +90,9 @@ TEST(StepMonitor, SkippedStepsAreCountedAndLeftOutOfTheMeans) {
   for (const bool deferred : {false, true}) {
     Fixture fixture;
     StepMonitor monitor(c10::kCPU, true, deferred);
-    one_step(monitor, fixture, 1, 1.0, 0.5);
-    one_step(monitor, fixture, 2, kNan, kNan);
-    one_step(monitor, fixture, 3, 3.0, 0.5);
+    one_step(monitor, fixture, 1.0, 0.5);
+    one_step(monitor, fixture, kNan, kNan);
+    one_step(monitor, fixture, 3.0, 0.5);
     if (deferred) EXPECT_EQ(monitor.found_inf().item<float>(), 0.0f) << "a later good step updates";
     EXPECT_TRUE(monitor.may_update());
     const auto reading = monitor.read(fixture.optimizer);
@@ -111,13 +111,13 @@ TEST(StepMonitor, AnOverflowUnderAScalerIsNoError) {
     monitor.add_loss(torch::tensor(1.0), 1.0);
     const auto& gradients = fixture.gradients(kInf);
     scaler.unscale(gradients);
-    monitor.finish_step(1, gradients, &scaler);
+    monitor.finish_step(gradients, &scaler);
     EXPECT_EQ(monitor.found_inf().item<float>(), 1.0f);
     EXPECT_FALSE(monitor.read(fixture.optimizer).bad);
     // A loss that is itself infinite is one: no scale will help.
     monitor.add_loss(torch::tensor(kInf), 1.0);
     scaler.unscale(gradients);
-    monitor.finish_step(2, gradients, &scaler);
+    monitor.finish_step(gradients, &scaler);
     const auto reading = monitor.read(fixture.optimizer);
     ASSERT_TRUE(reading.bad);
     EXPECT_EQ(reading.bad->step, 2);
@@ -132,7 +132,7 @@ TEST(StepMonitor, ClippingIsThatOfPyTorch) {
       StepMonitor monitor(c10::kCPU, false, deferred);
       const auto& gradients = fixture.gradients(0.5);
       monitor.add_loss(torch::tensor(1.0), 1.0);
-      monitor.finish_step(1, gradients, nullptr);
+      monitor.finish_step(gradients, nullptr);
       monitor.clip(gradients, limit);
       peer.gradients(0.5);
       torch::nn::utils::clip_grad_norm_(peer.model->parameters(), limit);

@@ -3,6 +3,7 @@
 
 #include <ATen/cuda/CUDAContext.h>
 #include <ATen/cuda/CUDAEvent.h>
+#include <ATen/cuda/CUDAGraph.h>
 #include <ATen/cuda/PeerToPeerAccess.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGuard.h>
@@ -35,6 +36,71 @@ c10::intrusive_ptr<c10d::Backend> make_nccl_backend(const c10::intrusive_ptr<c10
   options->timeout = timeout;
   options->group_name = std::string("0");
   return c10::make_intrusive<c10d::ProcessGroupNCCL>(store, rank, world_size, options);
+}
+
+class CudaGraph final : public DeviceGraph {
+ public:
+  explicit CudaGraph(int device)
+      : device_(index_of(device)), stream_(c10::cuda::getStreamFromPool(/*isHighPriority=*/false, device_)) {}
+
+  void warm_up(const std::function<void()>& work) override { on_own_stream(work); }
+
+  void record(const std::function<void()>& work) override {
+    {
+      const c10::cuda::CUDAGuard guard(device_);
+      c10::cuda::device_synchronize();
+    }
+    on_own_stream([&] {
+      // Only this thread's calls are watched: loaders may pin memory meanwhile.
+      graph_.capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
+      try {
+        work();
+      } catch (...) {
+        try {
+          graph_.capture_end();
+        } catch (const std::exception&) {
+          // The first failure is the one to tell.
+        }
+        (void)cudaGetLastError();
+        throw;
+      }
+      graph_.capture_end();
+    });
+  }
+
+  void replay() override {
+    const c10::cuda::CUDAGuard guard(device_);
+    graph_.replay();
+  }
+
+ private:
+  static void wait(const c10::cuda::CUDAStream& waiting, const c10::cuda::CUDAStream& on) {
+    at::cuda::CUDAEvent event;
+    event.record(on);
+    event.block(waiting);
+  }
+
+  void on_own_stream(const std::function<void()>& work) {
+    const c10::cuda::CUDAGuard guard(device_);
+    const c10::cuda::CUDAStream current = c10::cuda::getCurrentCUDAStream(device_);
+    wait(stream_, current);
+    try {
+      const c10::cuda::CUDAStreamGuard stream(stream_);
+      work();
+    } catch (...) {
+      wait(current, stream_);
+      throw;
+    }
+    wait(current, stream_);
+  }
+
+  c10::DeviceIndex device_;
+  c10::cuda::CUDAStream stream_;
+  at::cuda::CUDAGraph graph_;
+};
+
+std::unique_ptr<DeviceGraph> make_graph(int device) {
+  return std::make_unique<CudaGraph>(device);
 }
 
 void set_device(int device) {
@@ -74,6 +140,7 @@ constexpr CudaPlugin kPlugin{
     .device_count = device_count,
     .make_nccl_backend = make_nccl_backend,
     .make_device_reducer = make_nccl_device_reducer,
+    .make_graph = make_graph,
     .set_device = set_device,
     .synchronise = synchronise,
     .wait_for_device = wait_for_device,

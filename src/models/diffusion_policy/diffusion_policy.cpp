@@ -7,6 +7,7 @@
 #include <torch/utils.h>
 
 #include "core/error.h"
+#include "models/host_values.h"
 #include "models/initialise.h"
 
 namespace cohort::models {
@@ -14,6 +15,12 @@ namespace {
 
 /// The id under which draw number `draw` of a sample meets its own dropout masks.
 constexpr std::int64_t kDrawStride = std::int64_t{1} << 40;
+
+/// The noise of a training step with all draws of the batch one after another, n = draws x samples: noise (n, chunk,
+/// width), timesteps (n), and the schedule's factors (2, n).
+struct PlacedNoise {
+  at::Tensor noise, timesteps, factors;
+};
 
 class Parts : public torch::nn::Module {
  public:
@@ -43,21 +50,36 @@ class DiffusionPolicy : public torch::nn::Module {
     return encoder_->forward(observations, settings_.horizon.observation_horizon);
   }
 
-  at::Tensor loss(const Observations& observations, const at::Tensor& actions, const TrainingNoise& drawn) const {
+  PlacedNoise place(const TrainingNoise& drawn, at::Device device) const {
+    PlacedNoise placed = all_draws(drawn);
+    for (at::Tensor* tensor : {&placed.noise, &placed.timesteps, &placed.factors}) *tensor = tensor->to(device);
+    return placed;
+  }
+
+  /// What the calling thread's context draws.
+  PlacedNoise draw(std::int64_t samples, at::Device device) const {
+    const std::vector<at::Tensor> values = host_values(device, [this, samples](const RandomContext& context) {
+      const DiffusionPolicySettings& s = settings_;
+      const PlacedNoise drawn =
+          all_draws(draw_training_noise(context, samples, s.schedule.num_train_timesteps, s.noise_samples,
+                                        s.horizon.prediction_horizon, s.action_width));
+      return std::vector<at::Tensor>{drawn.noise, drawn.timesteps, drawn.factors};
+    });
+    return {values[0], values[1], values[2]};
+  }
+
+  at::Tensor loss(const Observations& observations, const at::Tensor& actions, const PlacedNoise& drawn) const {
     const std::int64_t rows = settings_.horizon.prediction_horizon, width = settings_.action_width;
     COHORT_THROW_UNLESS(actions.dim() == 3 && actions.size(1) >= rows && actions.size(2) == width,
                         "actions have shape {}, but must be (samples, {}, {}): prediction_horizon rows of actions",
                         c10::str(actions.sizes()), rows, width);
     const at::Tensor x0 = actions.narrow(1, 0, rows).to(at::kFloat);
-    const std::int64_t draws = drawn.noise.size(0), samples = x0.size(0);
+    const std::int64_t samples = x0.size(0), draws = drawn.noise.size(0) / samples;
     const at::Tensor features = encode(observations);
     COHORT_THROW_UNLESS(features.size(0) == samples, "{} samples of observations, but {} of actions", features.size(0),
                         samples);
-    // All draws of the batch one after another.
-    const at::Tensor noise = drawn.noise.flatten(0, 1).to(x0.device()), timesteps = drawn.timesteps.repeat({draws});
     const at::Tensor clean = x0.repeat({draws, 1, 1});
-    const at::Tensor noisy = schedule_.add_noise(clean, noise, timesteps);
-    const at::Tensor on_device = timesteps.to(x0.device(), /*non_blocking=*/true);
+    const at::Tensor noisy = NoiseSchedule::add_noise_by(drawn.factors, clean, drawn.noise);
     const at::Tensor seen = features.repeat({draws, 1, 1});
     at::Tensor predicted;
     if (draws > 1 && has_random_context()) {
@@ -65,11 +87,11 @@ class DiffusionPolicy : public torch::nn::Module {
       const at::Tensor ids = context.sample_ids.defined() ? context.sample_ids : at::arange(samples);
       context.sample_ids = (ids.unsqueeze(0) + at::arange(draws).unsqueeze(1) * kDrawStride).flatten();
       const RandomContextGuard guard(context);
-      predicted = network_->forward(noisy, on_device, seen);
+      predicted = network_->forward(noisy, drawn.timesteps, seen);
     } else {
-      predicted = network_->forward(noisy, on_device, seen);
+      predicted = network_->forward(noisy, drawn.timesteps, seen);
     }
-    return at::mse_loss(predicted.to(at::kFloat), schedule_.target(clean, noise, timesteps));
+    return at::mse_loss(predicted.to(at::kFloat), schedule_.target_by(drawn.factors, clean, drawn.noise));
   }
 
   at::Tensor sample(const Observations& observations, const std::vector<SamplingKey>& keys,
@@ -93,6 +115,11 @@ class DiffusionPolicy : public torch::nn::Module {
   }
 
  private:
+  PlacedNoise all_draws(const TrainingNoise& drawn) const {
+    const at::Tensor timesteps = drawn.timesteps.repeat({drawn.noise.size(0)});
+    return {drawn.noise.flatten(0, 1), timesteps, schedule_.factors(timesteps)};
+  }
+
   DiffusionPolicySettings settings_;
   NoiseSchedule schedule_;
   std::shared_ptr<ObservationEncoder> encoder_;
@@ -157,15 +184,14 @@ const DiffusionPolicySettings& diffusion_settings(const torch::nn::Module& polic
 }
 
 at::Tensor diffusion_loss(torch::nn::Module& policy, const Observations& observations, const at::Tensor& actions) {
-  const DiffusionPolicySettings& s = as_policy(policy).settings();
-  return diffusion_loss(policy, observations, actions,
-                        draw_training_noise(random_context(), actions.size(0), s.schedule.num_train_timesteps,
-                                            s.noise_samples, s.horizon.prediction_horizon, s.action_width));
+  const DiffusionPolicy& diffusion = as_policy(policy);
+  return diffusion.loss(observations, actions, diffusion.draw(actions.size(0), actions.device()));
 }
 
 at::Tensor diffusion_loss(torch::nn::Module& policy, const Observations& observations, const at::Tensor& actions,
                           const TrainingNoise& noise) {
-  return as_policy(policy).loss(observations, actions, noise);
+  const DiffusionPolicy& diffusion = as_policy(policy);
+  return diffusion.loss(observations, actions, diffusion.place(noise, actions.device()));
 }
 
 at::Tensor sample_actions(torch::nn::Module& policy, const Observations& observations,

@@ -35,6 +35,14 @@ at::Tensor betas_of(const NoiseScheduleSettings& s) {
   return cosine_betas(s.num_train_timesteps);
 }
 
+/// Row `which` of factors (2, B), as one number for each sample of x (B, ...).
+at::Tensor row(const at::Tensor& factors, std::int64_t which, const at::Tensor& x) {
+  COHORT_CHECK(factors.size(1) == x.size(0), "{} timesteps for {} samples", factors.size(1), x.size(0));
+  std::vector<std::int64_t> shape(static_cast<std::size_t>(x.dim()), 1);
+  shape[0] = x.size(0);
+  return factors[which].view(shape);
+}
+
 }  // namespace
 
 void describe(config::Fields& fields, NoiseScheduleSettings& s) {
@@ -68,10 +76,8 @@ NoiseSchedule::NoiseSchedule(const NoiseScheduleSettings& settings) : settings_(
   alphas_cumprod_.assign(values, values + product.numel());
 }
 
-at::Tensor NoiseSchedule::mix(const at::Tensor& first, const at::Tensor& second, const at::Tensor& timesteps,
-                              float sign) const {
-  COHORT_CHECK(timesteps.dim() == 1 && timesteps.size(0) == first.size(0) && timesteps.device().is_cpu() &&
-                   timesteps.scalar_type() == at::kLong,
+at::Tensor NoiseSchedule::factors(const at::Tensor& timesteps) const {
+  COHORT_CHECK(timesteps.dim() == 1 && timesteps.device().is_cpu() && timesteps.scalar_type() == at::kLong,
                "timesteps must be one int64 per sample on the CPU");
   const at::Tensor in_order = timesteps.contiguous();
   const std::int64_t* t = in_order.const_data_ptr<std::int64_t>();
@@ -82,26 +88,32 @@ at::Tensor NoiseSchedule::mix(const at::Tensor& first, const at::Tensor& second,
                  settings_.num_train_timesteps);
     const float alpha = alphas_cumprod_[static_cast<std::size_t>(t[i])];
     f[i] = std::sqrt(alpha);
-    f[timesteps.size(0) + i] = sign * std::sqrt(1.0f - alpha);
+    f[timesteps.size(0) + i] = std::sqrt(1.0f - alpha);
   }
-  std::vector<std::int64_t> shape(static_cast<std::size_t>(first.dim()), 1);
-  shape[0] = first.size(0);
-  factors = factors.to(first.options());
-  return factors[0].view(shape) * first + factors[1].view(shape) * second;
+  return factors;
+}
+
+at::Tensor NoiseSchedule::add_noise_by(const at::Tensor& factors, const at::Tensor& x0, const at::Tensor& noise) {
+  return row(factors, 0, x0) * x0 + row(factors, 1, x0) * noise;
+}
+
+at::Tensor NoiseSchedule::target_by(const at::Tensor& factors, const at::Tensor& x0, const at::Tensor& noise) const {
+  if (settings_.prediction_type == "epsilon") return noise;
+  if (settings_.prediction_type == "sample") return x0;
+  return row(factors, 0, x0) * noise - row(factors, 1, x0) * x0;
 }
 
 at::Tensor NoiseSchedule::add_noise(const at::Tensor& x0, const at::Tensor& noise, const at::Tensor& timesteps) const {
-  return mix(x0, noise, timesteps, 1.0f);
+  return add_noise_by(factors(timesteps).to(x0.options()), x0, noise);
 }
 
 at::Tensor NoiseSchedule::velocity(const at::Tensor& x0, const at::Tensor& noise, const at::Tensor& timesteps) const {
-  return mix(noise, x0, timesteps, -1.0f);
+  const at::Tensor f = factors(timesteps).to(x0.options());
+  return row(f, 0, x0) * noise - row(f, 1, x0) * x0;
 }
 
 at::Tensor NoiseSchedule::target(const at::Tensor& x0, const at::Tensor& noise, const at::Tensor& timesteps) const {
-  if (settings_.prediction_type == "epsilon") return noise;
-  if (settings_.prediction_type == "sample") return x0;
-  return velocity(x0, noise, timesteps);
+  return settings_.prediction_type == "v_prediction" ? velocity(x0, noise, timesteps) : target_by({}, x0, noise);
 }
 
 }  // namespace cohort::models

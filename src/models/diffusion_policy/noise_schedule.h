@@ -40,8 +40,13 @@ class NoiseSchedule {
   /// What the network should give under prediction_type.
   at::Tensor target(const at::Tensor& x0, const at::Tensor& noise, const at::Tensor& timesteps) const;
 
+  /// (2, B) float32 on the CPU: √ᾱ and √(1-ᾱ) of each timestep.
+  at::Tensor factors(const at::Tensor& timesteps) const;
+  /// add_noise and target from factors on the device of x0.
+  static at::Tensor add_noise_by(const at::Tensor& factors, const at::Tensor& x0, const at::Tensor& noise);
+  at::Tensor target_by(const at::Tensor& factors, const at::Tensor& x0, const at::Tensor& noise) const;
+
  private:
-  at::Tensor mix(const at::Tensor& first, const at::Tensor& second, const at::Tensor& timesteps, float sign) const;
 
   NoiseScheduleSettings settings_;
   std::vector<float> alphas_cumprod_;

@@ -8,6 +8,7 @@
 #include <torch/utils.h>
 
 #include "core/error.h"
+#include "models/host_values.h"
 #include "models/random_context.h"
 
 namespace cohort::models {
@@ -131,20 +132,28 @@ at::Tensor ObservationEncoder::randomized(const at::Tensor& images, int camera, 
   const CropRandomizerSettings& crops = settings_.crop;
   if (!is_training()) return crops.enabled ? center_crop(images, crops.crop_height, crops.crop_width) : images;
   if (!color.enabled && !crops.enabled) return images;
-  const RandomContext& context = random_context();
-  ImageKeys keys{.seed = context.seed,
-                 .step = context.step,
-                 .sample_ids = sample_ids(context, images.size(0) / frames),
-                 .frames = static_cast<int>(frames),
-                 .camera = camera};
+  const std::int64_t samples = images.size(0) / frames;
+  const auto keys = [samples, camera](const RandomContext& context, std::int64_t frames_per_sample) {
+    return ImageKeys{.seed = context.seed,
+                     .step = context.step,
+                     .sample_ids = sample_ids(context, samples),
+                     .frames = static_cast<int>(frames_per_sample),
+                     .camera = camera};
+  };
   at::Tensor x = images;
   if (color.enabled) {
-    x = apply_color_jitter(x.repeat_interleave(color.num_samples, 0), draw_color_jitter(color, keys));
-    keys.frames *= color.num_samples;
+    refuse_recording("colour jitter: how many images it sends through each operation differs from step to step");
+    x = apply_color_jitter(x.repeat_interleave(color.num_samples, 0),
+                           draw_color_jitter(color, keys(random_context(), frames)));
+    frames *= color.num_samples;
   }
-  if (crops.enabled)
-    x = crop(x.repeat_interleave(crops.num_crops, 0), draw_crop_corners(crops, keys, x.size(2), x.size(3)),
-             crops.crop_height, crops.crop_width);
+  if (crops.enabled) {
+    const at::Tensor corners =
+        host_values(x.device(), [=, height = x.size(2), width = x.size(3)](const RandomContext& context) {
+          return std::vector<at::Tensor>{draw_crop_corners(crops, keys(context, frames), height, width)};
+        })[0];
+    x = crop(x.repeat_interleave(crops.num_crops, 0), corners, crops.crop_height, crops.crop_width);
+  }
   return x;
 }
 

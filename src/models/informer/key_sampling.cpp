@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/philox.h"
+#include "models/host_values.h"
 #include "models/random_context.h"
 
 namespace cohort::models {
@@ -42,6 +43,7 @@ at::Tensor draw_key_samples(const ProbSparseLayer& layer, std::int64_t n_query, 
         "the key samples given for ProbSparse layer {} must lie in [0, {})", layer.position, n_key);
     return given;
   }
+  refuse_recording("ProbSparse attention: its sampled keys come from the host");
   const std::uint64_t seed = training ? random_context().seed : layer.eval_seed;
   const std::uint64_t step = training ? random_context().step : 0;
   const RandomStream stream(seed, RandomPurpose::kAttention, layer.id, step);
