@@ -46,6 +46,8 @@ struct Model {
   std::vector<FluidRecord> fluid;
   std::vector<SensorRecord> sensor;
   std::vector<PieceRecord> piece;
+  std::vector<int> piece_start, piece_link;  ///< links of piece k: piece_link[piece_start[k]] to [piece_start[k + 1] - 1]
+  std::vector<int> fluid_link;               ///< of each record of `fluid`
   std::vector<int> sensor_match;
   std::vector<GeomRecord> ray_geom;
   std::vector<RayMeshRecord> ray_mesh;

@@ -80,14 +80,6 @@ std::vector<float> ParameterStore::defaults(Parameter parameter) const {
 float* ParameterStore::values(Parameter parameter) {
   LaneValues& v = values_[index(parameter)];
   if (!v.empty()) return v.data();
-  if (parameter == Parameter::kLinkMass) {
-    COHORT_THROW_UNLESS(model_.piece.empty(),
-                        "link_mass per environment together with a force, torque or subtree sensor is not supported by "
-                        "the batched engine: the engine `mujoco` runs it");
-    COHORT_THROW_UNLESS(model_.fluid.empty(),
-                        "link_mass per environment in a fluid is not supported by the batched engine: the engine "
-                        "`mujoco` runs it");
-  }
   const int n = size(parameter);
   // Padding has the model's values too, and is never empty.
   v.resize(static_cast<std::size_t>(std::max(n, 1)) * static_cast<std::size_t>(n_pad_));
@@ -108,7 +100,7 @@ double ParameterStore::bytes_per_environment() const {
   for (Parameter p : kAll) bytes += values_[index(p)].empty() ? 0 : 4.0 * size(p);
   const ModelView& m = model_.sizes;
   const int bits = varies();
-  bytes += bits & kVariesMass ? 4.0 * kBodyValues * m.nbody : 0;
+  bytes += bits & kVariesMass ? 4.0 * mass_layout(m).size : 0;
   bytes += bits & kVariesFriction ? 4.0 * kPairValues * m.npair : 0;
   bytes += bits & kVariesGain ? 4.0 * kActuatorValues * m.nact : 0;
   bytes += bits & (kVariesMass | kVariesArmature) ? 4.0 * (m.npair + m.nlimit + m.nfriction + 2 * m.neq + 1) : 0;
@@ -134,51 +126,88 @@ std::span<const std::int32_t> ParameterStore::resize(LaneValues& v, int rows, st
   return every();
 }
 
-void ParameterStore::bodies(std::span<const std::int32_t> envs) {
-  LaneValues& masses = values_[index(Parameter::kLinkMass)];
-  const int nbody = model_.sizes.nbody;
+bool ParameterStore::mass_of(std::span<const int> links, std::int32_t env, double* sum) {
+  const LaneValues& masses = values_[index(Parameter::kLinkMass)];
   const int row[6] = {0, 1, 2, 0, 0, 1}, col[6] = {0, 1, 2, 1, 2, 2};
-  for (std::int32_t e : resize(body_, kBodyValues * nbody, envs)) {
-    for (int b = 0; b < nbody; ++b) {
-      const BodyRecord& record = model_.body[static_cast<std::size_t>(b)];
-      double mass = 0, lifted = 0, moment[3] = {0, 0, 0}, lift[3] = {0, 0, 0}, about[6] = {0, 0, 0, 0, 0, 0};
-      bool changed = false;
-      for (int k = 0; k < model_.sizes.nlink; ++k) {
-        const LinkRecord& link = model_.link[static_cast<std::size_t>(k)];
-        if (link.body != b) continue;
-        const double m = static_cast<double>(at(masses, k, e));
-        changed = changed || at(masses, k, e) != link.mass;
-        double c[3], squared = 0;
-        for (int i = 0; i < 3; ++i) c[i] = static_cast<double>(link.com[i]), squared += c[i] * c[i];
-        mass += m;
-        lifted += m * static_cast<double>(link.gravcomp);
-        for (int i = 0; i < 3; ++i) {
-          moment[i] += m * c[i];
-          lift[i] += m * static_cast<double>(link.gravcomp) * c[i];
-        }
-        for (int i = 0; i < 6; ++i) {
-          about[i] += static_cast<double>(link.inertia[i]) + m * ((i < 3 ? squared : 0) - c[row[i]] * c[col[i]]);
-        }
-      }
-      const auto put = [&](int i, double value) { at(body_, kBodyValues * b + i, e) = static_cast<float>(value); };
-      if (!changed) {
-        // The model's own numbers, to the last bit.
-        put(0, static_cast<double>(record.mass));
-        for (int i = 0; i < 3; ++i) put(1 + i, static_cast<double>(record.com[i]));
-        for (int i = 0; i < 6; ++i) put(4 + i, static_cast<double>(record.inertia[i]));
-        put(10, static_cast<double>(record.gravcomp_mass));
-        for (int i = 0; i < 3; ++i) put(11 + i, static_cast<double>(record.gravcomp_com[i]));
-        continue;
-      }
-      double com[3], squared = 0;
-      for (int i = 0; i < 3; ++i) com[i] = mass > 0 ? moment[i] / mass : 0, squared += com[i] * com[i];
-      put(0, mass);
-      for (int i = 0; i < 3; ++i) put(1 + i, com[i]);
-      for (int i = 0; i < 6; ++i) put(4 + i, about[i] - mass * ((i < 3 ? squared : 0) - com[row[i]] * com[col[i]]));
-      put(10, lifted);
-      for (int i = 0; i < 3; ++i) put(11 + i, lifted > 0 ? lift[i] / lifted : 0);
+  double mass = 0, lifted = 0, moment[3] = {0, 0, 0}, lift[3] = {0, 0, 0}, about[6] = {0, 0, 0, 0, 0, 0};
+  bool changed = false;
+  for (const int k : links) {
+    const LinkRecord& link = model_.link[static_cast<std::size_t>(k)];
+    const double m = static_cast<double>(at(masses, k, env));
+    changed = changed || at(masses, k, env) != link.mass;
+    double c[3], squared = 0;
+    for (int i = 0; i < 3; ++i) c[i] = static_cast<double>(link.com[i]), squared += c[i] * c[i];
+    mass += m;
+    lifted += m * static_cast<double>(link.gravcomp);
+    for (int i = 0; i < 3; ++i) {
+      moment[i] += m * c[i];
+      lift[i] += m * static_cast<double>(link.gravcomp) * c[i];
+    }
+    for (int i = 0; i < 6; ++i) {
+      about[i] += static_cast<double>(link.inertia[i]) + m * ((i < 3 ? squared : 0) - c[row[i]] * c[col[i]]);
     }
   }
+  if (!changed) return false;
+  double com[3], squared = 0;
+  for (int i = 0; i < 3; ++i) com[i] = mass > 0 ? moment[i] / mass : 0, squared += com[i] * com[i];
+  sum[0] = mass;
+  for (int i = 0; i < 3; ++i) sum[1 + i] = com[i];
+  for (int i = 0; i < 6; ++i) sum[4 + i] = about[i] - mass * ((i < 3 ? squared : 0) - com[row[i]] * com[col[i]]);
+  sum[10] = lifted;
+  for (int i = 0; i < 3; ++i) sum[11 + i] = lifted > 0 ? lift[i] / lifted : 0;
+  return true;
+}
+
+void ParameterStore::bodies(std::span<const std::int32_t> envs) {
+  const ModelView& m = model_.sizes;
+  const MassLayout layout = mass_layout(m);
+  if (body_links_.empty()) {
+    body_links_.resize(static_cast<std::size_t>(m.nbody));
+    for (int k = 0; k < m.nlink; ++k) {
+      const int body = model_.link[static_cast<std::size_t>(k)].body;
+      if (body >= 0) body_links_[static_cast<std::size_t>(body)].push_back(k);
+    }
+  }
+  for (std::int32_t e : resize(body_, layout.size, envs)) {
+    double sum[kBodyValues];
+    // Without a change the model's own numbers, to the last bit.
+    const auto put = [&](int first, int count, bool changed, const float* own) {
+      for (int i = 0; i < count; ++i) at(body_, first + i, e) = changed ? static_cast<float>(sum[i]) : own[i];
+    };
+    for (int b = 0; b < m.nbody; ++b) {
+      const BodyRecord& r = model_.body[static_cast<std::size_t>(b)];
+      float own[kBodyValues] = {r.mass};
+      std::copy_n(r.com, 3, own + 1), std::copy_n(r.inertia, 6, own + 4);
+      own[10] = r.gravcomp_mass, std::copy_n(r.gravcomp_com, 3, own + 11);
+      put(kBodyValues * b, kBodyValues, mass_of(body_links_[static_cast<std::size_t>(b)], e, sum), own);
+    }
+    for (int k = 0; k < m.npiece; ++k) {
+      const auto p = static_cast<std::size_t>(k);
+      const PieceRecord& r = model_.piece[p];
+      float own[kPieceValues] = {r.mass};
+      std::copy_n(r.com, 3, own + 1), std::copy_n(r.inertia, 6, own + 4);
+      const auto first = model_.piece_link.begin() + model_.piece_start[p];
+      const std::span<const int> links(first, model_.piece_link.begin() + model_.piece_start[p + 1]);
+      put(layout.piece + kPieceValues * k, kPieceValues, mass_of(links, e, sum), own);
+    }
+    for (int k = 0; k < m.nfluid; ++k) drags(k, e);
+  }
+}
+
+void ParameterStore::drags(int fluid, std::int32_t env) {
+  const FluidRecord& r = model_.fluid[static_cast<std::size_t>(fluid)];
+  const int link = model_.fluid_link[static_cast<std::size_t>(fluid)];
+  const double before = static_cast<double>(model_.link[static_cast<std::size_t>(link)].mass),
+               now = static_cast<double>(at(values_[index(Parameter::kLinkMass)], link, env));
+  // Every edge of the box of inertia changes by s, for one inertia; a link without mass has no drag.
+  const double s = now == before ? 1.0 : now > 0 ? std::sqrt(before / now) : 0.0;
+  const auto put = [&](int i, float own, double power) {
+    at(body_, mass_layout(model_.sizes).fluid + kFluidValues * fluid + i, env) =
+        s == 1.0 ? own : static_cast<float>(static_cast<double>(own) * power);
+  };
+  put(0, r.angular_linear, s * s * s);
+  put(1, r.linear_linear, s);
+  for (int i = 0; i < 3; ++i) put(2 + i, r.angular_square[i], s * s * s * s * s), put(5 + i, r.linear_square[i], s * s);
 }
 
 void ParameterStore::frictions(std::span<const std::int32_t> envs) {

@@ -35,8 +35,7 @@ class ParameterStore {
   int size(Parameter parameter) const;
   /// The model's own values.
   std::vector<float> defaults(Parameter parameter) const;
-  /// The values, [value][environment]; the model's when they are asked for the first time. Throws Error where a change
-  /// would not reach everything that depends on it.
+  /// The values, [value][environment]; the model's when they are asked for the first time.
   float* values(Parameter parameter);
   /// Those of the first n environments, (n, size): what an engine shows.
   ArrayView view(Parameter parameter, int n) {
@@ -81,7 +80,12 @@ class ParameterStore {
   void check(Parameter parameter, const LaneValues& values, std::span<const std::int32_t> envs) const;
   /// Makes room for what the kernels read; the environments to work out: all of them where there was none.
   std::span<const std::int32_t> resize(LaneValues& v, int rows, std::span<const std::int32_t> envs);
+  /// Mass, centre, inertia, lifted mass and its centre of links together; false where none has another mass than in the
+  /// model.
+  bool mass_of(std::span<const int> links, std::int32_t env, double* sum);
+  /// What follows from the links' masses.
   void bodies(std::span<const std::int32_t> envs);
+  void drags(int fluid, std::int32_t env);
   void frictions(std::span<const std::int32_t> envs);
   void gains(std::span<const std::int32_t> envs);
   void ratios(const ModelView& view, DataView& data, std::span<const std::int32_t> envs);
@@ -90,6 +94,7 @@ class ParameterStore {
   int n_pad_;
   std::array<LaneValues, 6> values_;
   LaneValues body_, pair_, actuator_, ratio_;
+  std::vector<std::vector<int>> body_links_;
   std::vector<std::int32_t> every_;  ///< 0 to n_pad_ - 1, once every() was asked for
   int committed_ = 0;                ///< varies() of the last commit
 };

@@ -207,7 +207,7 @@ class CudaEngineImpl final : public CudaEngine {
     }
     const bool inertia = (host.varies & (kVariesMass | kVariesArmature)) != 0;
     DataView& d = batch_.data;
-    copy_parameter(0, host_data.body_values, kBodyValues * host.nbody, d.body_values);
+    copy_parameter(0, host_data.body_values, mass_layout(host).size, d.body_values);
     copy_parameter(1, host_data.pair_values, kPairValues * host.npair, d.pair_values);
     copy_parameter(2, host_data.armature, host.nv, d.armature);
     copy_parameter(3, host_data.damping, host.nv, d.damping);

@@ -68,9 +68,10 @@ COHORT_KERNEL void add_fluid_damping(const ModelView& m, Workspace<L>& w) {
     const FluidRecord& fluid = m.fluid[f];
     V rot[9], p[3], o[3], v[3], turn[3], drag[3];
     fluid_velocity<L>(m, w, fluid, rot, p, o, v);
+    const Drag<V> factors = drag_of<L>(m, w, f);
     for (int i = 0; i < 3; ++i) {
-      turn[i] = h * fma(V(2.0f * fluid.angular_square[i]), abs(o[i]), V(fluid.angular_linear));
-      drag[i] = h * fma(V(2.0f * fluid.linear_square[i]), abs(v[i]), V(fluid.linear_linear));
+      turn[i] = h * fma(V(2.0f) * factors.angular_square[i], abs(o[i]), factors.angular_linear);
+      drag[i] = h * fma(V(2.0f) * factors.linear_square[i], abs(v[i]), factors.linear_linear);
     }
     // The last dof that moves the body: its row of the pattern is the body's chain.
     int b = fluid.body;

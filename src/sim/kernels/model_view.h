@@ -182,8 +182,9 @@ struct FrameRecord {
 /// Drag of a link by the box of its inertia (MuJoCo's documentation, "Fluid forces", inertia model).
 struct FluidRecord {
   int body;
-  float pos[3];             ///< m, the link's centre of mass in the body's frame
-  float rot[9];             ///< axes of its inertia
+  float pos[3];  ///< m, the link's centre of mass in the body's frame
+  float rot[9];  ///< axes of its inertia
+  // Powers of the mass, for one inertia: -3/2, -1/2, -5/2, -1.
   float angular_linear;     ///< N m s, viscous
   float linear_linear;      ///< N s / m, viscous
   float angular_square[3];  ///< N m s^2
@@ -388,9 +389,9 @@ enum Varies : int {
   kVariesDamping = 8,
   kVariesGain = 16,  ///< gains and biases of actuators
 };
-/// Values per body (mass, centre, inertia as in BodyRecord, compensated mass and its centre), pair (friction, mu) and
-/// actuator (gain, bias).
-inline constexpr int kBodyValues = 14, kPairValues = 6, kActuatorValues = 6;
+/// Values per body (mass, centre, inertia as in BodyRecord, compensated mass and its centre), piece of a sensor (mass,
+/// centre, inertia), link in a fluid (as in FluidRecord), pair (friction, mu) and actuator (gain, bias).
+inline constexpr int kBodyValues = 14, kPieceValues = 10, kFluidValues = 8, kPairValues = 6, kActuatorValues = 6;
 
 /// Sizes and arrays. Everything points into memory that somebody else holds.
 struct ModelView {
@@ -447,6 +448,15 @@ struct ModelView {
 /// Entry (i, j), j <= i, of a symmetric matrix stored as its lower triangle by rows.
 COHORT_DEVICE inline constexpr int triangle(int i, int j) {
   return i * (i + 1) / 2 + j;
+}
+
+/// Where in an environment's values of mass those of pieces and of links in a fluid begin, behind the bodies'.
+struct MassLayout {
+  int piece, fluid, size;
+};
+COHORT_LANE MassLayout mass_layout(const ModelView& m) {
+  const int piece = kBodyValues * m.nbody, fluid = piece + kPieceValues * m.npiece;
+  return {piece, fluid, fluid + kFluidValues * m.nfluid};
 }
 
 }  // namespace cohort::sim

@@ -67,4 +67,45 @@ COHORT_LANE BodyMass<typename L::V> mass_of(const ModelView& m, const Workspace<
   return b;
 }
 
+/// The same of a piece of a sensor; nothing of it is lifted.
+template <class L>
+COHORT_LANE BodyMass<typename L::V> piece_mass_of(const ModelView& m, const Workspace<L>& w, int piece) {
+  using V = typename L::V;
+  BodyMass<V> b{};
+  const PieceRecord& r = m.piece[piece];
+  if (m.varies & kVariesMass) {
+    const auto from = w.body_values + (mass_layout(m).piece + kPieceValues * piece);
+    b.mass = from[0];
+    for (int i = 0; i < 3; ++i) b.com[i] = from[1 + i];
+    for (int i = 0; i < 6; ++i) b.inertia[i] = from[4 + i];
+  } else {
+    b.mass = V(r.mass);
+    for (int i = 0; i < 3; ++i) b.com[i] = V(r.com[i]);
+    for (int i = 0; i < 6; ++i) b.inertia[i] = V(r.inertia[i]);
+  }
+  return b;
+}
+
+/// Factors of a fluid's drag on a link.
+template <class V>
+struct Drag {
+  V angular_linear, linear_linear, angular_square[3], linear_square[3];
+};
+template <class L>
+COHORT_LANE Drag<typename L::V> drag_of(const ModelView& m, const Workspace<L>& w, int fluid) {
+  using V = typename L::V;
+  Drag<V> d;
+  const FluidRecord& r = m.fluid[fluid];
+  if (m.varies & kVariesMass) {
+    const auto from = w.body_values + (mass_layout(m).fluid + kFluidValues * fluid);
+    d.angular_linear = from[0], d.linear_linear = from[1];
+    for (int i = 0; i < 3; ++i) d.angular_square[i] = from[2 + i], d.linear_square[i] = from[5 + i];
+  } else {
+    d.angular_linear = V(r.angular_linear), d.linear_linear = V(r.linear_linear);
+    for (int i = 0; i < 3; ++i)
+      d.angular_square[i] = V(r.angular_square[i]), d.linear_square[i] = V(r.linear_square[i]);
+  }
+  return d;
+}
+
 }  // namespace cohort::sim

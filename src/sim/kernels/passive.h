@@ -58,9 +58,10 @@ COHORT_KERNEL void fluid_forces(const ModelView& m, Workspace<L>& w) {
     const FluidRecord& f = m.fluid[k];
     V rot[9], p[3], o[3], v[3], torque[3], force[3];
     fluid_velocity<L>(m, w, f, rot, p, o, v);
+    const Drag<V> drag = drag_of<L>(m, w, k);
     for (int i = 0; i < 3; ++i) {
-      torque[i] = -(o[i] * fma(V(f.angular_square[i]), abs(o[i]), V(f.angular_linear)));
-      force[i] = -(v[i] * fma(V(f.linear_square[i]), abs(v[i]), V(f.linear_linear)));
+      torque[i] = -(o[i] * fma(drag.angular_square[i], abs(o[i]), drag.angular_linear));
+      force[i] = -(v[i] * fma(drag.linear_square[i], abs(v[i]), drag.linear_linear));
     }
     rotate(torque, rot, torque);
     rotate(force, rot, force);

@@ -27,20 +27,17 @@ COHORT_KERNEL void body_accelerations(const ModelView& m, Workspace<L>& w) {
 
 /// Mass of a piece and, about its tree's reference point, its centre and its spatial inertia.
 template <class L>
-COHORT_LANE void piece_inertia(const Workspace<L>& w, const PieceRecord& p, typename L::V* inertia) {
+COHORT_LANE void piece_inertia(const Workspace<L>& w, int body, const BodyMass<typename L::V>& mass,
+                               typename L::V* inertia) {
   using V = typename L::V;
-  BodyMass<V> as_body{};
-  as_body.mass = V(p.mass);
-  for (int i = 0; i < 3; ++i) as_body.com[i] = V(p.com[i]);
-  for (int i = 0; i < 6; ++i) as_body.inertia[i] = V(p.inertia[i]);
   V R[9], x[3];
   for (int i = 0; i < 9; ++i) R[i] = V(i % 4 == 0 ? 1.0f : 0.0f);
   for (int i = 0; i < 3; ++i) x[i] = V(0.0f);
-  if (p.body >= 0) {
-    read<9>(R, w.rot + 9 * p.body);
-    read<3>(x, w.pos + 3 * p.body);
+  if (body >= 0) {
+    read<9>(R, w.rot + 9 * body);
+    read<3>(x, w.pos + 3 * body);
   }
-  body_inertia(inertia, as_body, R, x);
+  body_inertia(inertia, mass, R, x);
 }
 
 /// Torque of a weld's rotation rows on its first body: the rows' rates are scale times the vector part of p (R1' a) for
@@ -75,7 +72,7 @@ COHORT_KERNEL void interaction_force(const ModelView& m, Workspace<L>& w, Constr
   for (int k = s.first_piece; k < s.first_piece + s.piece_count; ++k) {
     const PieceRecord& p = m.piece[k];
     V I[10], v[6], a[6], f[6], momentum[6], from[3];
-    piece_inertia<L>(w, p, I);
+    piece_inertia<L>(w, p.body, piece_mass_of<L>(m, w, k), I);
     for (int i = 0; i < 3; ++i) v[i] = v[3 + i] = a[i] = V(0.0f), a[3 + i] = V(-m.option.gravity[i]);
     if (p.body >= 0) {
       read<6>(v, w.vel + 6 * p.body);
@@ -149,14 +146,17 @@ template <class L>
 COHORT_KERNEL void subtree_sums(const ModelView& m, Workspace<L>& w, const SensorRecord& s, typename L::V* com,
                                 typename L::V* velocity, typename L::V* momentum) {
   using V = typename L::V;
-  const V zero(0.0f);
-  float mass = 0;
+  const V zero(0.0f), one(1.0f);
+  V mass = zero;
   for (int i = 0; i < 3; ++i) com[i] = velocity[i] = momentum[i] = zero;
   // x, v, and angular momentum about x of a piece.
-  const auto piece_of = [&](const PieceRecord& p, V* x, V* v, V* spin) {
+  const auto inverse_of = [&](V x) { return select(x > zero, one / select(x > zero, x, one), zero); };
+  const auto piece_of = [&](int k, V* x, V* v, V* spin) {
+    const PieceRecord& p = m.piece[k];
+    const BodyMass<V> own = piece_mass_of<L>(m, w, k);
     V I[10], o[3], at[3];
-    piece_inertia<L>(w, p, I);
-    const V inverse(p.mass > 0 ? 1.0f / p.mass : 0.0f);
+    piece_inertia<L>(w, p.body, own, I);
+    const V inverse = inverse_of(own.mass);
     for (int i = 0; i < 3; ++i) at[i] = I[6 + i] * inverse;
     point_velocity<L>(w, p.body, at, o, v);
     V twist[6] = {o[0], o[1], o[2], v[0], v[1], v[2]}, pv[3], h[6];
@@ -168,22 +168,21 @@ COHORT_KERNEL void subtree_sums(const ModelView& m, Workspace<L>& w, const Senso
     add_cross(h, h + 3, at);
     reference_point<L>(m, w, p.body, x);
     for (int i = 0; i < 3; ++i) x[i] += at[i], spin[i] = h[i];
+    return own.mass;
   };
   V x[3], v[3], spin[3];
   for (int k = s.first_piece; k < s.first_piece + s.piece_count; ++k) {
-    const PieceRecord& p = m.piece[k];
-    piece_of(p, x, v, spin);
-    mass += p.mass;
-    for (int i = 0; i < 3; ++i) com[i] = fma(V(p.mass), x[i], com[i]), velocity[i] = fma(V(p.mass), v[i], velocity[i]);
+    const V own = piece_of(k, x, v, spin);
+    mass += own;
+    for (int i = 0; i < 3; ++i) com[i] = fma(own, x[i], com[i]), velocity[i] = fma(own, v[i], velocity[i]);
   }
-  const V inverse(mass > 0 ? 1.0f / mass : 0.0f);
+  const V inverse = inverse_of(mass);
   for (int i = 0; i < 3; ++i) com[i] *= inverse, velocity[i] *= inverse;
   if (s.kind != kSensorSubtreeAngMom) return;
   for (int k = s.first_piece; k < s.first_piece + s.piece_count; ++k) {
-    const PieceRecord& p = m.piece[k];
-    piece_of(p, x, v, spin);
+    const V own = piece_of(k, x, v, spin);
     V arm[3], moving[3];
-    for (int i = 0; i < 3; ++i) arm[i] = x[i] - com[i], moving[i] = V(p.mass) * (v[i] - velocity[i]);
+    for (int i = 0; i < 3; ++i) arm[i] = x[i] - com[i], moving[i] = own * (v[i] - velocity[i]);
     for (int i = 0; i < 3; ++i) momentum[i] += spin[i];
     add_cross(momentum, arm, moving);
   }

@@ -64,7 +64,7 @@ COHORT_LANE void store_rows(float* to, typename L::Ptr from, int n, int n_pad, i
 
 template <class L>
 COHORT_KERNEL void load_parameters(const ModelView& m, const DataView& d, int env, Workspace<L>& w) {
-  if (m.varies & kVariesMass) load_rows<L>(w.body_values, d.body_values, kBodyValues * m.nbody, d.n_pad, env);
+  if (m.varies & kVariesMass) load_rows<L>(w.body_values, d.body_values, mass_layout(m).size, d.n_pad, env);
   if (m.varies & kVariesFriction) load_rows<L>(w.pair_values, d.pair_values, kPairValues * m.npair, d.n_pad, env);
   if (m.varies & kVariesArmature) load_rows<L>(w.armature, d.armature, m.nv, d.n_pad, env);
   if (m.varies & kVariesDamping) load_rows<L>(w.damping, d.damping, m.nv, d.n_pad, env);

@@ -73,7 +73,7 @@ COHORT_LANE void carve(const ModelView& m, Carver<L>& c, Workspace<L>& w) {
   w.full_acc = c.take(m.accelerations ? 6 * nb : 0), w.ten_force = c.take(m.nstretch > 0 ? m.ntendon : 0);
   w.sensordata = c.take(m.nsensordata);
   const auto own = [&](int bit, int n) { return c.take((m.varies & bit) != 0 ? n : 0); };
-  w.body_values = own(kVariesMass, kBodyValues * nb), w.pair_values = own(kVariesFriction, kPairValues * m.npair);
+  w.body_values = own(kVariesMass, mass_layout(m).size), w.pair_values = own(kVariesFriction, kPairValues * m.npair);
   w.armature = own(kVariesArmature, nv), w.damping = own(kVariesDamping, nv);
   w.actuator_values = own(kVariesGain, kActuatorValues * m.nact);
   w.weight_ratio = own(kVariesMass | kVariesArmature, m.npair + m.nlimit + m.nfriction + 2 * m.neq + 1);

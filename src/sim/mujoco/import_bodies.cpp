@@ -257,6 +257,7 @@ void Importer::fluid() {
       r.angular_square[i] = f32(std::max(0.0, density) * box[i] * (a * a * a * a + c * c * c * c) / 64);
     }
     out_.fluid.push_back(r);
+    out_.fluid_link.push_back(b);
   }
 }
 

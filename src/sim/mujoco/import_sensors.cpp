@@ -56,11 +56,18 @@ bool Importer::in_subtree(int link, int root) const {
 
 std::pair<int, int> Importer::subtree_pieces(int link) {
   std::map<int, MassSum> sums;
-  for (int b = link; b < m_.nbody; ++b) {
-    if (in_subtree(b, link) && m_.body_mass[b] > 0) add_mass(sums[body_of_[at(b)]], b);
+  std::map<int, std::vector<int>> links;
+  // Links without mass, too: an environment may give them one.
+  for (int b = std::max(link, 1); b < m_.nbody; ++b) {
+    if (!in_subtree(b, link)) continue;
+    add_mass(sums[body_of_[at(b)]], b);
+    links[body_of_[at(b)]].push_back(b);
   }
   const int first = static_cast<int>(out_.piece.size());
+  if (out_.piece_start.empty()) out_.piece_start.push_back(0);
   for (const auto& [body, sum] : sums) {
+    out_.piece_link.insert(out_.piece_link.end(), links[body].begin(), links[body].end());
+    out_.piece_start.push_back(static_cast<int>(out_.piece_link.size()));
     BodyRecord whole{};
     finish_mass(whole, sum);
     PieceRecord r{};
