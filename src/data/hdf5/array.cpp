@@ -27,32 +27,51 @@ void inflate_chunk(std::string_view packed, std::string& out, std::size_t expect
                       array.path, expected);
 }
 
-/// LZF (liblzf by M. Lehmann): runs of literals, and references of up to 264 bytes, 8 KiB back.
+/// LZF (liblzf by M. Lehmann): runs of up to 32 literals, and references of up to 264 bytes, 8 KiB back.
 void unpack_lzf(std::string& bytes, std::size_t expected, const Hdf5Array& array) {
-  std::string out;
-  out.reserve(expected);
-  std::size_t at = 0;
-  const auto next = [&]() -> std::size_t {
-    COHORT_THROW_UNLESS(at < bytes.size(), "{}: a chunk packed with lzf ends early", array.path);
-    return static_cast<unsigned char>(bytes[at++]);
+  constexpr std::size_t kLiterals = 32, kStep = 8;
+  std::string out(expected + kLiterals, '\0');  // with room behind the end: copies have fixed sizes where they can
+  const char* from = bytes.data();
+  const char* const end = from + bytes.size();
+  char* const begin = out.data();
+  char* to = begin;
+  const auto need = [&](std::size_t count) {
+    COHORT_THROW_UNLESS(static_cast<std::size_t>(end - from) >= count, "{}: a chunk packed with lzf ends early",
+                        array.path);
   };
-  while (at < bytes.size()) {
-    const std::size_t control = next();
-    if (control < 32) {
-      COHORT_THROW_UNLESS(control + 1 <= bytes.size() - at, "{}: a chunk packed with lzf ends early", array.path);
-      out.append(bytes, at, control + 1);
-      at += control + 1;
-    } else {
-      std::size_t length = control >> 5;
-      if (length == 7) length += next();
-      const std::size_t back = ((control & 31) << 8) + next() + 1;
-      COHORT_THROW_UNLESS(back <= out.size(), "{}: a chunk packed with lzf is damaged", array.path);
-      for (std::size_t from = out.size() - back, k = 0; k < length + 2; ++k) out.push_back(out[from + k]);
+  const auto room = [&](std::size_t count) {
+    COHORT_THROW_UNLESS(expected - static_cast<std::size_t>(to - begin) >= count,
+                        "{}: a chunk packed with lzf is too long", array.path);
+  };
+  const auto byte = [&] { return static_cast<std::size_t>(static_cast<unsigned char>(*from++)); };
+  while (from < end) {
+    const std::size_t control = byte();
+    if (control < kLiterals) {
+      const std::size_t length = control + 1;
+      need(length);
+      room(length);
+      std::memcpy(to, from, static_cast<std::size_t>(end - from) >= kLiterals ? kLiterals : length);
+      from += length, to += length;
+      continue;
     }
-    COHORT_THROW_UNLESS(out.size() <= expected, "{}: a chunk packed with lzf is too long", array.path);
+    std::size_t length = (control >> 5) + 2;
+    need(length == 9 ? 2 : 1);
+    if (length == 9) length += byte();
+    const std::size_t back = ((control & 31) << 8) + byte() + 1;
+    COHORT_THROW_UNLESS(back <= static_cast<std::size_t>(to - begin), "{}: a chunk packed with lzf is damaged",
+                        array.path);
+    room(length);
+    char* const stop = to + length;
+    if (back >= kStep) {
+      for (; to < stop; to += kStep) std::memcpy(to, to - back, kStep);
+      to = stop;
+    } else {
+      for (; to < stop; ++to) *to = *(to - back);  // a pattern that repeats
+    }
   }
-  COHORT_THROW_UNLESS(out.size() == expected, "{}: a chunk packed with lzf has {} bytes, not {}", array.path,
-                      out.size(), expected);
+  const auto size = static_cast<std::size_t>(to - begin);
+  COHORT_THROW_UNLESS(size == expected, "{}: a chunk packed with lzf has {} bytes, not {}", array.path, size, expected);
+  out.resize(expected);
   bytes.swap(out);
 }
 
@@ -151,6 +170,30 @@ std::string_view chunk_bytes(const MappedFile& file, const Hdf5Array& array, con
   return bytes;
 }
 
+/// `count` runs of bytes, each a step behind the one before. Chunks that cut through colours have runs of one or two
+/// bytes, for which a call of memcpy is dear.
+template <std::size_t kRun>
+void copy_short_runs(const char* from, std::int64_t from_step, char* to, std::int64_t to_step, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) std::memcpy(to + i * to_step, from + i * from_step, kRun);
+}
+void copy_runs(const char* from, std::int64_t from_step, char* to, std::int64_t to_step, std::int64_t count,
+               std::size_t run) {
+  switch (run) {
+    case 1:
+      return copy_short_runs<1>(from, from_step, to, to_step, count);
+    case 2:
+      return copy_short_runs<2>(from, from_step, to, to_step, count);
+    case 3:
+      return copy_short_runs<3>(from, from_step, to, to_step, count);
+    case 4:
+      return copy_short_runs<4>(from, from_step, to, to_step, count);
+    case 8:
+      return copy_short_runs<8>(from, from_step, to, to_step, count);
+    default:
+      for (std::int64_t i = 0; i < count; ++i) std::memcpy(to + i * to_step, from + i * from_step, run);
+  }
+}
+
 /// Copies the part of a chunk (whose first element has the index `origin`) that lies in rows [begin, begin + count).
 void copy_chunk(const Hdf5Array& array, std::span<const std::int64_t> origin, const char* chunk, std::int64_t begin,
                 std::int64_t count, char* out) {
@@ -169,6 +212,9 @@ void copy_chunk(const Hdf5Array& array, std::span<const std::int64_t> origin, co
     return;
   }
   const auto run = static_cast<std::size_t>(extent[rank - 1] * array.element.bytes);
+  const std::size_t inner = rank - 2;
+  const std::int64_t element = array.element.bytes, from_step = array.chunk_shape[rank - 1] * element,
+                     to_step = array.shape[rank - 1] * element;
   for (;;) {
     std::int64_t from = 0, to = 0;
     for (std::size_t d = 0; d < rank; ++d) {
@@ -176,8 +222,8 @@ void copy_chunk(const Hdf5Array& array, std::span<const std::int64_t> origin, co
       from = from * array.chunk_shape[d] + in_chunk;
       to = to * (d == 0 ? count : array.shape[d]) + origin[d] + in_chunk - (d == 0 ? begin : 0);
     }
-    std::memcpy(out + to * array.element.bytes, chunk + from * array.element.bytes, run);
-    std::size_t d = rank - 1;  // the last dimension was copied as a run
+    copy_runs(chunk + from * element, from_step, out + to * element, to_step, extent[inner], run);
+    std::size_t d = inner;  // the last two dimensions were copied as runs
     do {
       if (d == 0) return;
       --d;
