@@ -91,8 +91,8 @@ class Optimizer {
     bool counts_together = false;
   };
 
-  /// Rate: double, or a scalar tensor.
   void create_state(Partition& partition, std::size_t i, const at::Tensor& step) const;
+  /// Rate: double, or a scalar tensor.
   template <class Rate>
   void step_partition(Partition& partition, const Rate& lr, const at::Tensor& found_inf, const at::Tensor& grad_scale);
   template <class Rate>

@@ -1,4 +1,4 @@
-// libcohort_cuda.so: everything of Cohort's process groups that links libtorch_cuda. Loaded by dist/cuda_plugin.cpp.
+// libcohort_cuda.so: everything of Cohort that links libtorch_cuda: NCCL, devices, graphs. Loaded by dist/cuda_plugin.cpp.
 #include <cuda_runtime_api.h>
 
 #include <ATen/cuda/CUDAContext.h>

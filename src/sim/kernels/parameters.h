@@ -49,6 +49,19 @@ template <class V>
 struct BodyMass {
   V mass, com[3], inertia[6], lifted, lifted_com[3];
 };
+/// Mass, centre and inertia of a body's or piece's record, or of an environment's values.
+template <class V, class Record>
+COHORT_LANE void read_mass_record(BodyMass<V>& b, const Record& r) {
+  b.mass = V(r.mass);
+  for (int i = 0; i < 3; ++i) b.com[i] = V(r.com[i]);
+  for (int i = 0; i < 6; ++i) b.inertia[i] = V(r.inertia[i]);
+}
+template <class V, class Values>
+COHORT_LANE void read_mass_values(BodyMass<V>& b, Values from) {
+  b.mass = from[0];
+  for (int i = 0; i < 3; ++i) b.com[i] = from[1 + i];
+  for (int i = 0; i < 6; ++i) b.inertia[i] = from[4 + i];
+}
 template <class L>
 COHORT_LANE BodyMass<typename L::V> mass_of(const ModelView& m, const Workspace<L>& w, int body) {
   using V = typename L::V;
@@ -56,13 +69,13 @@ COHORT_LANE BodyMass<typename L::V> mass_of(const ModelView& m, const Workspace<
   const BodyRecord& r = m.body[body];
   if (m.varies & kVariesMass) {
     const auto from = w.body_values + kBodyValues * body;
-    b.mass = from[0], b.lifted = from[10];
-    for (int i = 0; i < 3; ++i) b.com[i] = from[1 + i], b.lifted_com[i] = from[11 + i];
-    for (int i = 0; i < 6; ++i) b.inertia[i] = from[4 + i];
+    read_mass_values(b, from);
+    b.lifted = from[10];
+    for (int i = 0; i < 3; ++i) b.lifted_com[i] = from[11 + i];
   } else {
-    b.mass = V(r.mass), b.lifted = V(r.gravcomp_mass);
-    for (int i = 0; i < 3; ++i) b.com[i] = V(r.com[i]), b.lifted_com[i] = V(r.gravcomp_com[i]);
-    for (int i = 0; i < 6; ++i) b.inertia[i] = V(r.inertia[i]);
+    read_mass_record(b, r);
+    b.lifted = V(r.gravcomp_mass);
+    for (int i = 0; i < 3; ++i) b.lifted_com[i] = V(r.gravcomp_com[i]);
   }
   return b;
 }
@@ -72,16 +85,10 @@ template <class L>
 COHORT_LANE BodyMass<typename L::V> piece_mass_of(const ModelView& m, const Workspace<L>& w, int piece) {
   using V = typename L::V;
   BodyMass<V> b{};
-  const PieceRecord& r = m.piece[piece];
   if (m.varies & kVariesMass) {
-    const auto from = w.body_values + (mass_layout(m).piece + kPieceValues * piece);
-    b.mass = from[0];
-    for (int i = 0; i < 3; ++i) b.com[i] = from[1 + i];
-    for (int i = 0; i < 6; ++i) b.inertia[i] = from[4 + i];
+    read_mass_values(b, w.body_values + (mass_layout(m).piece + kPieceValues * piece));
   } else {
-    b.mass = V(r.mass);
-    for (int i = 0; i < 3; ++i) b.com[i] = V(r.com[i]);
-    for (int i = 0; i < 6; ++i) b.inertia[i] = V(r.inertia[i]);
+    read_mass_record(b, m.piece[piece]);
   }
   return b;
 }
