@@ -1,10 +1,12 @@
-"""The simulation benchmarks beside bench/sim/step.cpp, as bench/sim/suite.json declares them.
+"""The simulation benchmarks, as bench/sim/suite.json declares them.
 
-    PYTHON bench/sim/run.py start|memory|scaling|genesis --models FOLDER [--cohort build/release/bin/cohort]
+    PYTHON bench/sim/run.py step|start|memory|scaling|genesis --models FOLDER [--cohort build/release/bin/cohort]
         [--mujoco-python PYTHON]
         [--genesis-python PYTHON] [--genesis-assets FOLDER] [--only MODEL]
 
 --models: a folder with the models of the wheels gymnasium, mujoco-mjx and mujoco-warp, each unpacked under its name.
+step:    processor time of a step against the faster of mj_step and MuJoCo's own batch (sim_step_bench, found beside cohort),
+         with the floor and the goals.
 start:   seconds from starting the process to its end after one step of all environments (model file, compiling,
          allocation, one step, leaving), and the same from a compiled .cohort file; of these, seconds of CPU time, which
          is what a machine with nothing else to do takes.
@@ -74,11 +76,46 @@ class Suite:
 
     def model(self, name):
         path = self.data["models"][name]
+        if path.startswith("tests/"):
+            return str(ROOT / path)
         if path.startswith("genesis/assets/"):
             if not self.arguments.genesis_assets:
                 return None
             return str(pathlib.Path(self.arguments.genesis_assets) / path.removeprefix("genesis/assets/"))
         return str(pathlib.Path(self.arguments.models) / path)
+
+
+def step(suite):
+    settings = suite.data["step"]
+    program = str(pathlib.Path(suite.arguments.cohort).with_name("sim_step_bench"))
+    print(f"# floor {settings['floor']} on every model; medians of {settings['rounds']} rounds of {settings['steps']} steps of "
+          f"{settings['n_envs']} environments, or as said")
+    print(f"{'model':<16} {'contacts':<8} {'ratio':>6} {'wanted':>9} {'':<7} {'us per step: mj_step, mjb_step, ours':<36} "
+          "contacts ours / MuJoCo's, iterations ours / MuJoCo's, memory of an environment")
+    below = []
+    for case in settings["cases"]:
+        name, contacts = case["model"], case.get("contacts", "all")
+        model = suite.model(name)
+        if suite.arguments.only not in (None, name):
+            continue
+        if model is None:
+            print(f"{name:<16} {contacts:<8} not run: no --genesis-assets")
+            continue
+        sizes = {key: case.get(key, settings[key]) for key in ("n_envs", "rounds", "steps")}
+        text = run(on_core_0([program, "--envs", str(sizes["n_envs"]), "--rounds", str(sizes["rounds"]), "--steps",
+                              str(sizes["steps"]), "--contacts", contacts, model]))[1]
+        found = re.search(r"^(?!#)\S+ +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+)x +(.*)$", text, re.MULTILINE)
+        if not found:
+            sys.exit(f"{name}: the batched engine does not run it:\n{text}")
+        ratio, wanted = float(found[4]), case.get("goal", settings["floor"])
+        reached = "" if ratio >= wanted else "missed"
+        if ratio < settings["floor"]:
+            reached = "BELOW"
+            below.append(name)
+        wish = f"{'goal' if 'goal' in case else 'floor'} {wanted}"
+        times = " ".join(f"{float(found[i]):>9.3f}" for i in (1, 2, 3))
+        print(f"{name:<16} {contacts:<8} {ratio:>5.1f}x {wish:>9} {reached:<7} {times:<36} {found[5]}", flush=True)
+    print(f"# below the floor: {', '.join(below) or 'none'}")
 
 
 def start(suite):
@@ -206,7 +243,7 @@ def genesis(suite):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("section", choices=["start", "memory", "scaling", "genesis"])
+    parser.add_argument("section", choices=["step", "start", "memory", "scaling", "genesis"])
     parser.add_argument("--models", required=True)
     parser.add_argument("--cohort", default=str(ROOT / "build/release/bin/cohort"))
     parser.add_argument("--mujoco-python", default=sys.executable)
@@ -218,7 +255,7 @@ def main():
     print(f"# {machine()}; {datetime.datetime.now().isoformat(timespec='minutes')}; {version}; load "
           f"{os.getloadavg()[0]:.2f} when started")
     suite = Suite(arguments)
-    {"start": start, "memory": memory, "scaling": scaling, "genesis": genesis}[arguments.section](suite)
+    {"step": step, "start": start, "memory": memory, "scaling": scaling, "genesis": genesis}[arguments.section](suite)
 
 
 if __name__ == "__main__":

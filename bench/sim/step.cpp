@@ -1,8 +1,11 @@
 // Physics steps per second and core: the batched engine against MuJoCo C (mj_step one by one, and its own batch),
-// alternating in one process pinned to one core, by the processor time they take. Random controls in range,
-// self-collision as in the file, equal timestep, solver and tolerance.
+// alternating in one process pinned to one core, by the processor time they take. Random controls in range, equal
+// timestep, solver and tolerance.
 //
-//   sim_step_bench [--envs N] [--rounds R] [--steps S] MODEL...
+//   sim_step_bench [--envs N] [--rounds R] [--steps S] [--contacts all|floor|none] MODEL...
+//
+// --contacts, of the models that follow it, on both sides:  all: as in the file;  floor: those of a geom that is fixed
+// to the world, without self-collision;  none: contacts switched off.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -25,8 +28,8 @@ using namespace cohort::sim;
 
 namespace {
 
-/// Time that this process has computed, all threads: what others do on the machine does not count. One thread works at a
-/// time here, ours or that of MuJoCo's batch.
+/// Time that this process has computed, all threads: what others do on the machine does not count. One thread works at
+/// a time here, ours or that of MuJoCo's batch.
 double now() {
   std::timespec t{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
@@ -80,9 +83,42 @@ struct Sides {
   }
 };
 
-void measure(const std::string& file, int n, int rounds, int steps) {
+enum class ContactChoice { kAll, kFloor, kNone };
+
+ContactChoice parse_contacts(const std::string& word) {
+  if (word == "all") return ContactChoice::kAll;
+  if (word == "floor") return ContactChoice::kFloor;
+  if (word == "none") return ContactChoice::kNone;
+  throw Error("--contacts: '" + word + "' is none of all, floor, none");
+}
+
+struct Case {
+  std::string file;
+  ContactChoice contacts;
+};
+
+/// A binary model of MuJoCo with the chosen contacts only.
+std::vector<std::uint8_t> with_contacts(std::vector<std::uint8_t> mjb, ContactChoice contacts) {
+  if (contacts == ContactChoice::kAll) return mjb;
+  const mj::ModelPtr m = mj::load(mjb);
+  if (contacts == ContactChoice::kNone) m->opt.disableflags |= mjDSBL_CONTACT;
+  for (int g = 0; g < m->ngeom && contacts == ContactChoice::kFloor; ++g) {
+    // Moving geoms keep the bits that meet the world's, and have none that meet each other's.
+    const bool fixed = m->body_weldid[m->geom_bodyid[g]] == 0;
+    const bool collides = m->geom_contype[g] != 0 || m->geom_conaffinity[g] != 0;
+    m->geom_contype[g] = collides && fixed ? 1 : 0;
+    m->geom_conaffinity[g] = collides && !fixed ? 1 : 0;
+  }
+  mjb.resize(static_cast<std::size_t>(mj_sizeModel(m.get())));
+  mj_saveModel(m.get(), nullptr, mjb.data(), static_cast<int>(mjb.size()));
+  return mjb;
+}
+
+void measure(const Case& what, int n, int rounds, int steps) {
+  const std::string& file = what.file;
   const EntityDeclaration entity{"model", Mjcf{file}};
-  const CompiledScene scene = compile_scene(std::span(&entity, 1), {}, {});
+  CompiledScene scene = compile_scene(std::span(&entity, 1), {}, {});
+  scene.mjb = with_contacts(std::move(scene.mjb), what.contacts);
   const std::vector<Unsupported> missing = find_unsupported(scene.mjb);
   if (!missing.empty()) {
     std::printf("%-24s not run: %s\n", file.substr(file.rfind('/') + 1).c_str(), to_string(missing).c_str());
@@ -142,7 +178,8 @@ void measure(const std::string& file, int n, int rounds, int steps) {
 int main(int argc, char** argv) {
   try {
     int n = 64, rounds = 9, steps = 100;
-    std::vector<std::string> files;
+    std::vector<Case> cases;
+    ContactChoice contacts = ContactChoice::kAll;
     for (int i = 1; i < argc; ++i) {
       const std::string word = argv[i];
       if (word == "--envs" && i + 1 < argc)
@@ -151,12 +188,15 @@ int main(int argc, char** argv) {
         rounds = std::atoi(argv[++i]);
       else if (word == "--steps" && i + 1 < argc)
         steps = std::atoi(argv[++i]);
+      else if (word == "--contacts" && i + 1 < argc)
+        contacts = parse_contacts(argv[++i]);
       else
-        files.push_back(word);
+        cases.push_back({word, contacts});
     }
-    if (files.empty())
-      files = {COHORT_SOURCE_DIR "/tests/sim/models/walker.xml", COHORT_SOURCE_DIR "/tests/sim/models/pile.xml",
-               COHORT_SOURCE_DIR "/tests/sim/models/arm_plain.xml"};
+    if (cases.empty()) {
+      for (const char* name : {"walker", "pile", "arm_plain"})
+        cases.push_back({std::string(COHORT_SOURCE_DIR "/tests/sim/models/") + name + ".xml", contacts});
+    }
     cpu_set_t one;
     CPU_ZERO(&one);
     CPU_SET(sched_getcpu(), &one);
@@ -168,7 +208,7 @@ int main(int argc, char** argv) {
                 cpu_name().c_str(), to_string(widest_lanes()), mj_versionString(), date, n, rounds, steps);
     std::printf("%-24s %8s %8s %8s %8s   %13s   %13s   %s\n", "us per step", "mj_step", "mjb_step", "ours", "ratio",
                 "contacts", "iterations", "bytes/env");
-    for (const std::string& file : files) measure(file, n, rounds, steps);
+    for (const Case& each : cases) measure(each, n, rounds, steps);
   } catch (const Error& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return 1;

@@ -4,8 +4,8 @@
 namespace cohort::sim {
 
 const BlockRunner& avx2_block_runner() {
-  using R = RunnerOf<Float8Lane>;
-  static const BlockRunner runner{Float8Lane::kWidth, R::workspace_bytes, R::step, R::forward, nullptr};
+  using R = RunnerOf<Avx2Lane>;
+  static const BlockRunner runner{Avx2Lane::kWidth, R::workspace_bytes, R::step, R::forward, nullptr};
   return runner;
 }
 

@@ -4,8 +4,8 @@
 namespace cohort::sim {
 
 const BlockRunner& avx512_block_runner() {
-  using R = RunnerOf<Float16Lane>;
-  static const BlockRunner runner{Float16Lane::kWidth, R::workspace_bytes, R::step, R::forward, nullptr};
+  using R = RunnerOf<Avx512Lane>;
+  static const BlockRunner runner{Avx512Lane::kWidth, R::workspace_bytes, R::step, R::forward, nullptr};
   return runner;
 }
 

@@ -219,8 +219,8 @@ COHORT_KERNEL void conjugate_direction(int nv, SolverSpace<L>& s, typename L::M 
 }
 
 /// s.precond := H^-1 s.grad for the lanes that go on. A lane that is `settled`, none of whose rows changed its piece in
-/// the last step, has the Hessian of that step: its factor is used again, and where the decrement shows that it has
-/// arrived, it leaves `live` before anything is assembled for the others.
+/// the last step, has the Hessian of that step: where all that go on are, the factor is used again. Where one is not,
+/// all are assembled, since that costs the same for one lane and for all of them; the settled ones get the same bits.
 template <class L>
 struct NewtonDirection {
   Pattern pattern;
@@ -229,13 +229,11 @@ struct NewtonDirection {
   COHORT_LANE explicit NewtonDirection(const ModelView& m) : pattern{m.pattern, m.pattern_start} {}
 
   COHORT_LANE void operator()(const ModelView& m, Workspace<L>& w, Constraints<L>& c, SolverSpace<L>& s, bool first,
-                              typename L::V least_decrement, typename L::M settled, typename L::M& live) {
+                              typename L::M settled, typename L::M live) {
     for (int d = 0; d < m.nv; ++d) s.precond[d] = s.grad[d];
-    if (any(live & settled)) {
+    if (!any(live & flip(settled))) {
       solve_in_place<L>(m.nv, pattern, s.hessian, s.precond);
-      live = live & flip(settled & (dot_n<L>(m.nv, s.grad, s.precond) < least_decrement));
-      if (!any(live & flip(settled))) return;
-      for (int d = 0; d < m.nv; ++d) s.precond[d] = s.grad[d];
+      return;
     }
     // Lanes that are done may take groups across branches with them; a new pattern pays when half of them went.
     const int now = groups_across<L>(c, lane_bits(live));
@@ -280,16 +278,15 @@ COHORT_KERNEL void solve_constraints(const ModelView& m, Workspace<L>& w, Constr
       live = live & flip(flat | ((improvement > zero) & (improvement * scale < tolerance)));
       if (!any(live)) break;
     }
-    const V least_decrement = tolerance / (half * scale);
     if (newton) {
-      newton_direction(m, w, c, s, iteration == 0, least_decrement, settled, live);
+      newton_direction(m, w, c, s, iteration == 0, settled, live);
     } else {
       for (int d = 0; d < nv; ++d) s.precond[d] = s.grad[d];
       solve_in_place<L>(nv, {m.pattern, m.pattern_start}, w.factor, s.precond);
     }
     // Before the first search Newton's gradient must be small as well; CG looks at the duality gap then, and only then.
     if (newton || iteration == 0) {
-      auto done = dot_n<L>(nv, s.grad, s.precond) < least_decrement;
+      auto done = dot_n<L>(nv, s.grad, s.precond) < tolerance / (half * scale);
       if (newton && iteration == 0) done = done & flat;
       live = live & flip(done);
       if (!any(live)) break;
