@@ -60,9 +60,7 @@ class CsvCutter::Window {
   }
   /// The first `c` in [from, to), or `to`; without loading.
   std::int64_t find_loaded(char c, std::int64_t from, std::int64_t to) const {
-    if (from >= to) return to;
-    const void* found = std::memchr(text() + from, c, static_cast<std::size_t>(to - from));
-    return found == nullptr ? to : static_cast<const char*>(found) - text();
+    return from >= to ? to : find_near(text() + from, text() + to, c) - text();
   }
 
  private:

@@ -1,7 +1,10 @@
 /// Cuts a CSV file into pieces of whole records that can be parsed at the same time.
 #pragma once
+#include <algorithm>
+#include <bit>
 #include <condition_variable>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <mutex>
 
@@ -69,6 +72,25 @@ class CsvCutter {
   std::int64_t offset_, line_, row_ = 0;
   std::int64_t given_up_ = std::numeric_limits<std::int64_t>::max();
 };
+
+/// The first `c` in [begin, end), or `end`. For text in which it is near: memchr, but without its call for the first 32
+/// bytes. Reads up to 7 bytes behind `end`.
+inline const char* find_near(const char* begin, const char* end, char c) {
+  constexpr std::uint64_t kOnes = 0x0101010101010101, kTops = 0x8080808080808080;
+  const std::uint64_t wanted = kOnes * static_cast<unsigned char>(c);
+  const char* p = begin;
+  for (int i = 0; i < 4; ++i, p += 8) {
+    if (p >= end) return end;
+    std::uint64_t word;
+    std::memcpy(&word, p, sizeof word);
+    word ^= wanted;  // a byte that was `c` is 0; the lowest top bit that the next line leaves is that of the first such
+    const std::uint64_t found = (word - kOnes) & ~word & kTops;
+    if (found != 0) return std::min(end, p + std::countr_zero(found) / 8);
+  }
+  if (p >= end) return end;
+  const void* found = std::memchr(p, c, static_cast<std::size_t>(end - p));
+  return found == nullptr ? end : static_cast<const char*>(found);
+}
 
 /// Line feeds in [begin, end).
 std::int64_t count_lines(const char* begin, const char* end);

@@ -157,13 +157,12 @@ class ChunkParser {
     bool doubled = false;
     unquoted_.clear();
     for (;;) {
-      const void* found = p < end_ ? std::memchr(p, '"', static_cast<std::size_t>(end_ - p)) : nullptr;
-      if (found == nullptr) {
+      const char* const quote = find_near(p, end_, '"');
+      if (quote == end_) {
         field.unclosed = true;
         field.next = end_;
         return field;
       }
-      const char* quote = static_cast<const char*>(found);
       if (quote + 1 < end_ && quote[1] == '"') {
         unquoted_.append(begin, quote + 1);
         begin = p = quote + 2;
@@ -175,7 +174,7 @@ class ChunkParser {
         unquoted_.append(field.content);
         field.content = unquoted_;
       }
-      field.lines = count_lines(open, quote);
+      if (find_near(open, quote, '\n') != quote) field.lines = count_lines(open, quote);
       p = quote + 1;
       break;
     }

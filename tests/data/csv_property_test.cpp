@@ -1,4 +1,5 @@
 /// Invented tables, written as CSV and read back; and invented garbage.
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cmath>
@@ -9,6 +10,7 @@
 
 #include "core/error.h"
 #include "data/csv.h"
+#include "data/csv_chunks.h"
 #include "random_text.h"
 
 namespace cohort::data {
@@ -30,7 +32,7 @@ std::string quoted(const std::string& text) {
 std::string invent_text(TestRandom& random, char separator, bool& needs_quotes) {
   const std::string alphabet = std::string("abc 0.\"\n\r,;") + separator + "\xc3\xa9";
   std::string text;
-  const int length = random.below(12);
+  const int length = random.below(random.chance(0.1) ? 90 : 12);
   for (int i = 0; i < length; ++i)
     text += alphabet[static_cast<std::size_t>(random.below(static_cast<int>(alphabet.size())))];
   needs_quotes = text.find_first_of(std::string("\n\r") + separator) != std::string::npos ||
@@ -84,6 +86,20 @@ Invented invent_table(std::uint64_t seed) {
   table.settings.header = "yes";
   table.settings.detect_dates = false;
   return table;
+}
+
+TEST(CsvProperty, FindNearFindsTheFirstByteAtAnyDistance) {
+  // Every distance across the words and the call behind them; bytes that differ from the wanted one in one bit.
+  for (int length = 0; length <= 80; ++length) {
+    for (int at = 0; at <= length + 4; ++at) {
+      std::string text(static_cast<std::size_t>(length + 16), '#');
+      for (std::size_t i = 1; i < text.size(); i += 2) text[i] = '\xa2';
+      text[static_cast<std::size_t>(at)] = '"';
+      text[static_cast<std::size_t>(at + 3)] = '"';
+      const char* begin = text.data();
+      EXPECT_EQ(find_near(begin, begin + length, '"') - begin, std::min(at, length));
+    }
+  }
 }
 
 TEST(CsvProperty, TablesAreReadAsTheyWereWrittenForAnyPiecesAndThreads) {
