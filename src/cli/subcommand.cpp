@@ -11,6 +11,7 @@
 #endif
 
 #include "core/log.h"
+#include "core/standard_descriptors.h"
 #include "launch/error_file.h"
 
 namespace cohort::cli {
@@ -66,6 +67,7 @@ int run_program(const std::string& name, const std::function<int()>& body) {
     launch::write_error_file(message);
   };
   try {
+    open_standard_descriptors();
     const int code = body();
     std::fflush(stdout);
     return code;

@@ -40,8 +40,8 @@ std::string own_path();
 std::string sibling(const std::string& executable);
 
 /// Runs `body` as a program does: its return value is the exit code; an Error becomes its message on standard error, a
-/// copy in the agent's error file (launch/error_file.h) and exit code 1, a UsageError exit code 2. For the main() of
-/// every executable.
+/// copy in the agent's error file (launch/error_file.h) and exit code 1, a UsageError exit code 2. Standard descriptors
+/// that are closed are opened first (core/standard_descriptors.h). For the main() of every executable.
 int run_program(const std::string& name, const std::function<int()>& body);
 
 }  // namespace cohort::cli
