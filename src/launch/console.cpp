@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "core/format.h"
 
 namespace cohort::launch {
 namespace {
@@ -107,20 +110,30 @@ bool Console::write_once(Queue& queue) {
   const ssize_t n = ::write(chunk.fd, chunk.text.data() + chunk.done, size);
   if (n < 0 && (errno == EINTR || errno == EAGAIN)) return errno == EINTR;
   if (n < 0) {
-    // Nobody reads any more, or the terminal or disk is gone: drop the rest of this stream.
-    const int fd = chunk.fd;
-    gone_[fd == fds_[0] ? 0 : 1] = true;
-    reader_gone_ = true;
-    std::erase_if(queue.chunks, [&](const Chunk& c) {
-      if (c.fd == fd) queued_ -= c.text.size() - c.done;
-      return c.fd == fd;
-    });
+    drop(queue, chunk.fd, errno);
     return true;
   }
   chunk.done += static_cast<std::size_t>(n);
   queued_ -= static_cast<std::size_t>(n);
   if (chunk.done == chunk.text.size()) queue.chunks.pop_front();
   return true;
+}
+
+void Console::drop(Queue& queue, int fd, int reason) {
+  const int stream = fd == fds_[0] ? 1 : 2;
+  for (const std::size_t i : {0, 1}) gone_[i] = gone_[i] || fds_[i] == fd;
+  std::erase_if(queue.chunks, [&](const Chunk& c) {
+    if (c.fd == fd) queued_ -= c.text.size() - c.done;
+    return c.fd == fd;
+  });
+  if (reason == EPIPE) {
+    reader_gone_ = true;
+    return;
+  }
+  line(3 - stream, "",
+       format("cohort launch: standard {} cannot be written: {}; what is printed there from now on is dropped, the job "
+              "and its log files go on",
+              stream == 1 ? "output" : "error", std::strerror(reason)));
 }
 
 void Console::write() {

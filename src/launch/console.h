@@ -40,7 +40,8 @@ class Console {
   /// Writes everything, waiting at most this long; what is left is dropped.
   void drain(std::chrono::milliseconds at_most);
 
-  /// True when the reader of one of the streams is gone (EPIPE): its text is dropped from then on.
+  /// True when the reader of one of the streams is gone (EPIPE): its text is dropped from then on. So is that of a
+  /// stream that cannot be written for another reason (a full disk), which the other stream then says once.
   bool reader_gone() const { return reader_gone_; }
 
  private:
@@ -61,6 +62,7 @@ class Console {
   void hide();
   void show();
   bool write_once(Queue& queue);
+  void drop(Queue& queue, int fd, int reason);
 
   int fds_[2];
   bool gone_[2] = {false, false};

@@ -117,6 +117,44 @@ TEST(LaunchOutput, AReaderThatGoesAwayEndsTheJobWithoutLogs) {
   EXPECT_EQ(text_of(code), "141\n");
 }
 
+TEST(LaunchOutput, OutputThatCannotBeWrittenIsSaidAndTheJobGoesOn) {
+  TemporaryFolder folder;
+  const std::string done = (folder.path() / "done").string();
+  const Outcome outcome = run({"/bin/sh", "-c",
+                               cohort_path() +
+                                   " launch --nproc_per_node=2 -- /bin/sh -c 'echo line; sleep 0.3; echo "
+                                   "more; echo $RANK >> " +
+                                   done + "' > /dev/full"},
+                              {}, 30);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(lines_of(text_of(done)).size(), 2u);
+  const std::string said = "standard output cannot be written: No space left on device";
+  EXPECT_TRUE(contains(outcome.err, said)) << outcome.err;
+  EXPECT_EQ(outcome.err.find(said), outcome.err.rfind(said)) << "said once: " << outcome.err;
+}
+
+TEST(LaunchOutput, WithClosedStandardDescriptorsTheJobRunsAndItsRanksHaveThem) {
+  TemporaryFolder folder;
+  const std::string program = (folder.path() / "rank").string();
+  const std::string done = (folder.path() / "done").string();
+  write_file_atomically(program,
+                        "#!/bin/sh\nfor fd in 0 1 2; do [ -e /proc/$$/fd/$fd ] || exit 9; done\n"
+                        "echo out || exit 8\necho err >&2 || exit 7\nsleep 0.3\necho again || exit 6\necho $RANK >> " +
+                            done + "\n");
+  fs::permissions(program, fs::perms::owner_all);
+  for (const char* closed : {">&-", "<&- >&- 2>&-"}) {
+    for (const char* ranks : {"1", "2"}) {
+      fs::remove(done);
+      const Outcome outcome =
+          run({"/bin/sh", "-c",
+               "exec " + cohort_path() + " launch --nproc_per_node=" + ranks + " -- " + program + " " + closed},
+              {}, 30);
+      EXPECT_EQ(outcome.code, 0) << closed << "\n" << outcome.err;
+      EXPECT_EQ(lines_of(text_of(done)).size(), static_cast<std::size_t>(std::stoi(ranks))) << closed;
+    }
+  }
+}
+
 TEST(LaunchOutput, OnATerminalRankZeroKnowsTheWidthForItsProgressBar) {
   SKIP_WITHOUT_TERMINALS();
   TemporaryFolder folder;
