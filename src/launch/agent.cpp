@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
 #include <set>
 
@@ -15,6 +17,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "launch/failure.h"
+#include "launch/port.h"
 #include "launch/signals.h"
 #include "launch/spawn.h"
 
@@ -40,7 +43,10 @@ class ScratchFolder {
   ScratchFolder() {
     const char* base = std::getenv("TMPDIR");
     std::string pattern = std::string(base && *base ? base : "/tmp") + "/cohort-launch-XXXXXX";
-    COHORT_THROW_UNLESS(::mkdtemp(pattern.data()), "cannot make a temporary folder {}", pattern);
+    COHORT_THROW_UNLESS(::mkdtemp(pattern.data()),
+                        "cannot make a temporary folder in {}: {}; set TMPDIR to a folder that can be written, or pass "
+                        "--log_dir",
+                        base && *base ? base : "/tmp", std::strerror(errno));
     path_ = pattern;
   }
   ~ScratchFolder() {
@@ -65,7 +71,7 @@ std::string host_name() {
 
 /// The outcome of one attempt.
 struct Outcome {
-  int stop_signal = 0;  ///< the signal that asked the agent to stop, 0 for none
+  int stop_signal = 0;  ///< what stopped the job; 0: nothing, or a rank had failed by itself before
   bool failed = false;
 };
 
@@ -82,7 +88,7 @@ class Watch {
       if (group_.any_failed() && !stopping_ && SteadyClock::now() >= settled_at()) stop(SIGTERM, "");
       // `cohort launch ... | head`: nobody reads any more. A job whose logs are stored goes on.
       if (console_.reader_gone() && !stopping_ && settings_.log_dir.empty()) {
-        outcome_.stop_signal = SIGPIPE;
+        if (!group_.any_failed()) outcome_.stop_signal = SIGPIPE;
         stop(SIGTERM, "");
       }
       if (stopping_ && !killed_ && SteadyClock::now() >= deadline_) kill();
@@ -133,15 +139,32 @@ class Watch {
       group_.send(signal, false);
       return;
     }
-    if (stopping_ && outcome_.stop_signal != 0) {
+    if (asked_) {
       console_.line(2, "", format("cohort launch: {} again: the ranks are killed", signal_name(signal)));
       kill();
       return;
     }
-    outcome_.stop_signal = signal;
-    stop(signal,
-         format("cohort launch: {}: passed on to the ranks, which have {:.0f} s to end ({} kills them)",
-                signal_name(signal), settings_.grace_period, signal == SIGINT ? "Ctrl-C again" : "a second one"));
+    asked_ = true;
+    const char* another = signal == SIGINT ? "Ctrl-C again" : "a second one";
+    if (stopping_) {
+      // They were told to stop already: a second signal might make them give up what they are saving.
+      const double left = std::chrono::duration<double>(deadline_ - SteadyClock::now()).count();
+      console_.line(2, "",
+                    format("cohort launch: {}: the ranks are being stopped already and have {:.0f} s left ({} kills "
+                           "them)",
+                           signal_name(signal), std::max(left, 0.0), another));
+      return;
+    }
+    if (!failed_before(signal)) outcome_.stop_signal = signal;
+    stop(signal, format("cohort launch: {}: passed on to the ranks, which have {:.0f} s to end ({} kills them)",
+                        signal_name(signal), settings_.grace_period, another));
+  }
+
+  /// True when a rank had failed by itself before this signal arrived. Whoever sends it to all processes (Ctrl-C,
+  /// scancel) may end a rank by it before the agent learns of it: such ranks did not fail.
+  bool failed_before(int signal) const {
+    return std::any_of(group_.workers().begin(), group_.workers().end(),
+                       [&](const Worker& w) { return w.failed() && !ended_by(w, signal); });
   }
 
   WorkerGroup& group_;
@@ -150,6 +173,7 @@ class Watch {
   const LaunchSettings& settings_;
   Outcome outcome_;
   bool stopping_ = false;
+  bool asked_ = false;  ///< by a signal
   bool killed_ = false;
   SteadyClock::time_point failed_at_{};
   SteadyClock::time_point deadline_{};
@@ -160,7 +184,8 @@ class Watch {
 JobPlan plan_job(const LaunchSettings& settings, DeviceProbe& probe, std::vector<std::string>& notes) {
   COHORT_THROW_UNLESS(settings.ranks >= 1, "a job needs at least one rank, not {}", settings.ranks);
   COHORT_THROW_UNLESS(!settings.command.empty(), "there is no command to run");
-  COHORT_THROW_UNLESS(settings.grace_period >= 0, "--grace-period must not be negative");
+  COHORT_THROW_UNLESS(settings.grace_period >= 0 && settings.grace_period <= kLongestGracePeriod,
+                      "--grace-period={}: give 0 to {:.0f} s (a year)", settings.grace_period, kLongestGracePeriod);
   for (const int rank : settings.local_ranks_filter)
     COHORT_THROW_UNLESS(rank >= 0 && rank < settings.ranks,
                         "--local-ranks-filter names rank {}, but there are {} ranks", rank, settings.ranks);
@@ -200,7 +225,12 @@ JobPlan plan_job(const LaunchSettings& settings, DeviceProbe& probe, std::vector
   }
 
   plan.identity.world_size = settings.ranks;
-  plan.identity.master_addr = settings.master_addr;
+  plan.identity.master_addr = kStoreAddress;
+  if (settings.master_addr != kStoreAddress && settings.master_addr != "localhost")
+    notes.push_back(
+        format("--master_addr={}: the store of a job on one node listens on {} only, which is the ranks' "
+               "MASTER_ADDR",
+               settings.master_addr, kStoreAddress));
   plan.identity.run_id = settings.run_id.empty()
                              ? format("{}-{}-{}", host_name(), static_cast<long>(std::time(nullptr)), ::getpid())
                              : settings.run_id;
@@ -236,8 +266,8 @@ int run_job(const LaunchSettings& settings) {
   Console console(1, 2);
   if (!settings.quiet) {
     console.line(2, "",
-                 format("cohort launch: {} rank(s) on {}, store at {}:{}{}", settings.ranks, host_name(),
-                        settings.master_addr, port.port(), stores ? ", logs in " + plan.log_dir.string() : ""));
+                 format("cohort launch: {} rank(s) on {}, store at {}:{}{}", settings.ranks, host_name(), kStoreAddress,
+                        port.port(), stores ? ", logs in " + plan.log_dir.string() : ""));
     for (const std::string& note : notes) console.line(2, "", "cohort launch: " + note);
   }
   std::vector<int> caught = plan.settings.signals;
@@ -257,8 +287,7 @@ int run_job(const LaunchSettings& settings) {
   int code = 0;
   if (outcome.stop_signal != 0) {
     code = 128 + outcome.stop_signal;
-    if (outcome.stop_signal != SIGPIPE)
-      console.line(2, "", format("cohort launch: stopped by {}", signal_name(outcome.stop_signal)));
+    if (outcome.stop_signal != SIGPIPE) console.line(2, "", describe_stop(group, outcome.stop_signal));
   } else if (outcome.failed) {
     const JobFailure failure = describe_failure(group, before, read_oom_counts(), memory_limit(), stores);
     code = failure.code;

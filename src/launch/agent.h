@@ -14,10 +14,10 @@ namespace cohort::launch {
 JobPlan plan_job(const LaunchSettings& settings, DeviceProbe& probe, std::vector<std::string>& notes);
 
 /// Runs the job to its end and returns the exit code for the shell: 0; the code of the rank that failed first, or 128 +
-/// the signal that ended it; 128 + the signal that stopped the agent. A signal of LaunchSettings::signals is forwarded:
-/// SIGTERM, SIGINT, SIGHUP and SIGQUIT ask the ranks to stop (SIGKILL after the grace period; at once when a second one
-/// arrives), others such as SIGUSR1 are only passed on. SIGTSTP and SIGCONT suspend and resume the ranks with the
-/// agent. Throws Error when the job cannot be started.
+/// the signal that ended it; 128 + the signal that stopped the agent, unless a rank had failed before. A signal of
+/// LaunchSettings::signals is forwarded: SIGTERM, SIGINT, SIGHUP and SIGQUIT ask the ranks to stop (SIGKILL after the
+/// grace period; at once when a second one arrives), others such as SIGUSR1 are only passed on. SIGTSTP and SIGCONT
+/// suspend and resume the ranks with the agent. Throws Error when the job cannot be started.
 int run_job(const LaunchSettings& settings);
 
 }  // namespace cohort::launch

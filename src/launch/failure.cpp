@@ -53,6 +53,11 @@ std::string last_lines(const std::string& text, std::size_t count) {
   return text.substr(at, end - at);
 }
 
+/// What torch.distributed.elastic writes for a program that a signal ended.
+bool says_it_was_stopped(const ErrorFile& error) {
+  return error.message.find("SignalException") != std::string::npos;
+}
+
 std::string ranks_text(const std::vector<int>& ranks) {
   std::string text;
   for (const int rank : ranks) text += format("{}{}", text.empty() ? "" : ", ", rank);
@@ -71,7 +76,7 @@ JobFailure describe_failure(const WorkerGroup& group, const OomCounts& before, c
     if (worker.asked_to_stop) {
       const auto error = read_error_file(worker.folder / "error.json");
       // Told to stop, but it had already written down a failure of its own.
-      if (error && worker.failed() && error->message.find("SignalException") == std::string::npos)
+      if (error && worker.failed() && !says_it_was_stopped(*error))
         causes.push_back({&worker, error, time_of(worker, error)});
       else
         (worker.signal == SIGKILL ? killed : stopped).push_back(worker.rank);
@@ -123,6 +128,29 @@ JobFailure describe_failure(const WorkerGroup& group, const OomCounts& before, c
   if (!stopped.empty()) text += format("  stopped   {}\n", ranks_text(stopped));
   if (!killed.empty()) text += format("  killed    {} after ignoring the request to stop\n", ranks_text(killed));
   return failure;
+}
+
+std::string describe_stop(const WorkerGroup& group, int signal) {
+  std::string text = format("cohort launch: stopped by {}", signal_name(signal));
+  std::vector<int> killed;
+  for (const Worker& worker : group.workers()) {
+    if (!worker.failed() || ended_by(worker, signal)) continue;
+    if (worker.signal == SIGKILL) {
+      killed.push_back(worker.rank);
+      continue;
+    }
+    const auto error = read_error_file(worker.folder / "error.json");
+    if (error && says_it_was_stopped(*error)) continue;
+    text += format("\n  failed    rank {} after it was asked to stop: {}{}", worker.rank, how(worker),
+                   error ? ": " + indented(error->message, "            ") : "");
+  }
+  if (!killed.empty())
+    text += format("\n  killed    {} before {} ended", ranks_text(killed), killed.size() == 1 ? "it" : "they");
+  return text;
+}
+
+bool ended_by(const Worker& worker, int signal) {
+  return worker.ended && (worker.signal == signal || worker.exit_code == 128 + signal);
 }
 
 }  // namespace cohort::launch

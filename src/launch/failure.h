@@ -20,4 +20,11 @@ struct JobFailure {
 JobFailure describe_failure(const WorkerGroup& group, const OomCounts& before, const OomCounts& after,
                             std::uint64_t memory_limit, bool logs_are_kept);
 
+/// How a job ended that a signal stopped: one line, and one for each rank that did not end as it was asked to (it
+/// failed while it saved its work, say). Call after WorkerGroup::finish.
+std::string describe_stop(const WorkerGroup& group, int signal);
+
+/// True when the rank ended as one does whom this signal tells to: by it, or with the exit code 128 + its number.
+bool ended_by(const Worker& worker, int signal);
+
 }  // namespace cohort::launch

@@ -73,6 +73,7 @@ int some_free_port() {
 }
 
 /// A name in the abstract namespace, which belongs to the network namespace as ports do and vanishes with the process.
+/// -1 with errno where it cannot be had; EADDRINUSE says that another agent has it.
 int lock_port(int port) {
 #if defined(__linux__)
   const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -83,11 +84,45 @@ int lock_port(int port) {
   std::memcpy(address.sun_path + 1, name.data(), name.size());
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   if (::bind(fd, reinterpret_cast<const sockaddr*>(&address), size) == 0) return fd;
+  const int reason = errno;
   ::close(fd);
+  errno = reason;
 #else
   (void)port;
+  errno = ENOTSUP;
 #endif
   return -1;
+}
+
+/// Throws Error unless the address, a number or a name, is one of this machine's.
+void check_own_address(const std::string& address) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  std::string host = address;
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+  const int error = ::getaddrinfo(host.c_str(), nullptr, &hints, &found);
+  COHORT_THROW_UNLESS(error == 0, "the address '{}' cannot be resolved: {}; with one node leave --master_addr out",
+                      address, gai_strerror(error));
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, ::freeaddrinfo);
+  int reason = EADDRNOTAVAIL;
+  for (const addrinfo* at = found; at; at = at->ai_next) {
+    const int fd = stream_socket(at->ai_family);
+    if (fd < 0) {
+      if (errno != EAFNOSUPPORT) reason = errno;
+      continue;
+    }
+    const bool own = ::bind(fd, at->ai_addr, at->ai_addrlen) == 0;  // port 0: a free one
+    if (!own) reason = errno;
+    ::close(fd);
+    if (own) return;
+  }
+  COHORT_THROW_UNLESS(
+      reason != EADDRNOTAVAIL,
+      "'{}' is not an address of this machine: with one node the store runs here; leave --master_addr out", address);
+  throw Error(format("cannot bind the address '{}': {}; with one node leave --master_addr out", address,
+                     std::strerror(reason)));
 }
 
 [[noreturn]] void throw_in_use(int port, const std::string& by) {
@@ -100,14 +135,13 @@ int lock_port(int port) {
 
 }  // namespace
 
-PortReservation::PortReservation(const std::string& address, int port) : address_(address) {
+PortReservation::PortReservation(const std::string& address, int port) {
   COHORT_THROW_UNLESS(port >= 0 && port <= 65535, "port {} is none: ports go from 1 to 65535, 0 chooses a free one",
                       port);
   if (port != 0) {
-#if defined(__linux__)
+    // Where the name cannot be had for another reason, the agents are told apart once a rank 0 listens.
     lock_ = lock_port(port);
-    if (lock_ < 0) throw_in_use(port, " by another cohort launch");
-#endif
+    if (lock_ < 0 && errno == EADDRINUSE) throw_in_use(port, " by another cohort launch");
   }
   socket_ = bind_everywhere(port);
   if (socket_ < 0) {
@@ -119,7 +153,8 @@ PortReservation::PortReservation(const std::string& address, int port) : address
   }
   port_ = port_of(socket_);
   try {
-    ::close(bind_store_socket());  // also says whether the address is this machine's
+    check_own_address(address);
+    ::close(bind_store_socket());  // rather now than when rank 0 starts
   } catch (...) {
     ::close(socket_);
     if (lock_ >= 0) ::close(lock_);
@@ -133,28 +168,15 @@ PortReservation::~PortReservation() {
 }
 
 int PortReservation::bind_store_socket() const {
-  addrinfo hints{};
-  hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  const std::string service = std::to_string(port_);
-  std::string host = address_;
-  if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
-  const int error = ::getaddrinfo(host.c_str(), service.c_str(), &hints, &found);
-  COHORT_THROW_UNLESS(error == 0, "the address '{}' cannot be resolved: {}", address_, gai_strerror(error));
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, ::freeaddrinfo);
-  int reason = EADDRNOTAVAIL;
-  for (const addrinfo* at = found; at; at = at->ai_next) {
-    const int fd = stream_socket(at->ai_family);
-    if (fd < 0) continue;
-    if (::bind(fd, at->ai_addr, at->ai_addrlen) == 0) return fd;
-    reason = errno;
-    ::close(fd);
-  }
-  COHORT_THROW_UNLESS(
-      reason != EADDRNOTAVAIL,
-      "'{}' is not an address of this machine: with one node the store runs here; leave --master_addr out", address_);
-  throw Error(format("cannot bind {}:{}: {}", address_, port_, std::strerror(reason)));
+  const int fd = stream_socket(AF_INET);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(port_));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (fd >= 0 && ::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return fd;
+  const int reason = errno;
+  if (fd >= 0) ::close(fd);
+  throw Error(format("cannot bind {}:{} for the job's store: {}", kStoreAddress, port_, std::strerror(reason)));
 }
 
 }  // namespace cohort::launch

@@ -4,6 +4,10 @@
 
 namespace cohort::launch {
 
+/// Where the store of a job on one node listens, whatever the name of the machine that the user gave: nobody outside
+/// reaches it, and every rank, whose MASTER_ADDR this is, does.
+inline constexpr const char* kStoreAddress = "127.0.0.1";
+
 /// Holds a port without listening on it, so that nobody else is given it, while rank 0 may still bind it: every socket
 /// involved has SO_REUSEADDR, which lets several bind one port as long as none of them listens (Linux, socket(7));
 /// c10d's stores set it.
@@ -18,12 +22,11 @@ class PortReservation {
 
   int port() const { return port_; }
 
-  /// A new socket bound to address:port, not listening, close-on-exec; the caller closes it. Rank 0 gets it as
-  /// COHORT_STORE_FD and hands it to c10d::TCPStoreOptions::masterListenFd.
+  /// A new socket bound to kStoreAddress and the port, not listening, close-on-exec; the caller closes it. Rank 0 gets
+  /// it as COHORT_STORE_FD and hands it to c10d::TCPStoreOptions::masterListenFd.
   int bind_store_socket() const;
 
  private:
-  std::string address_;
   int port_ = 0;
   int socket_ = -1;  ///< bound to the port on every address
   int lock_ = -1;    ///< tells other agents on this machine that a port given by the user is taken

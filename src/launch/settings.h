@@ -33,13 +33,16 @@ std::vector<int> parse_signals(const std::string& text);
 /// "SIGTERM"; "signal 63" where it has no name.
 std::string signal_name(int signal);
 
+/// s, a year: what is longer is a slip of the keyboard, and far longer no clock can count.
+inline constexpr double kLongestGracePeriod = 365.0 * 24 * 3600;
+
 struct LaunchSettings {
-  int ranks = 1;                     ///< processes on this node
-  std::vector<std::string> command;  ///< program and arguments; "${local_rank}" in an argument becomes the number
-  std::string role = "default";      ///< ROLE_NAME
-  std::string run_id;                ///< TORCHELASTIC_RUN_ID; "" makes one
-  std::string master_addr = "127.0.0.1";
-  int master_port = 0;     ///< 0: a free one, kept reserved for the life of the job
+  int ranks = 1;                          ///< processes on this node
+  std::vector<std::string> command;       ///< program and arguments; "${local_rank}" in an argument becomes the number
+  std::string role = "default";           ///< ROLE_NAME
+  std::string run_id;                     ///< TORCHELASTIC_RUN_ID; "" makes one
+  std::string master_addr = "127.0.0.1";  ///< any of this machine's; the ranks get kStoreAddress (launch/port.h)
+  int master_port = 0;                    ///< 0: a free one, kept reserved for the life of the job
   std::string log_dir;     ///< "" stores nothing unless redirects or tee ask for it (then in a temporary folder)
   StreamChoice redirects;  ///< streams that go to files only
   StreamChoice tee;        ///< streams that go to files and to the console
@@ -48,7 +51,7 @@ struct LaunchSettings {
   std::optional<std::string> gpu_ids;  ///< narrows CUDA_VISIBLE_DEVICES, see narrow_mask; nothing: as it is
   bool without_gpu = false;            ///< the ranks are told to work on the CPU: no device variables
   bool expects_gpu = false;            ///< say so when there is none (--multi_gpu)
-  double grace_period = 30;            ///< s between SIGTERM and SIGKILL
+  double grace_period = 30;            ///< s between SIGTERM and SIGKILL, at most kLongestGracePeriod
   std::vector<int> signals;            ///< forwarded to the ranks; empty: SIGTERM, SIGINT, SIGHUP, SIGQUIT
   int threads_per_rank = 0;  ///< OMP_NUM_THREADS; 0: leave a set one, else cores / ranks when there are several ranks
   std::vector<std::pair<std::string, std::string>> environment;  ///< further variables for every rank

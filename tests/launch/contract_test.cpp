@@ -140,6 +140,37 @@ TEST(LaunchContract, RankZeroMayHostTheStoreOnTheInheritedSocket) {
   EXPECT_TRUE(contains(outcome.out, "[rank 0] sum 3.0") && contains(outcome.out, "[rank 1] sum 3.0")) << outcome.out;
 }
 
+TEST(LaunchContract, RanksReachTheStoreUnderEveryNameOfThisMachine) {
+  TemporaryFolder folder;
+  write_file_atomically(
+      folder.path() / "meet.py",
+      "import os, socket, time\n"
+      "if os.environ['RANK'] == '0':\n"
+      "    store = socket.socket(fileno=int(os.environ['COHORT_STORE_FD']))\n"
+      "    store.settimeout(30)\n"
+      "    store.listen()\n"
+      "    print('heard', store.accept()[0].recv(5).decode(), 'at', store.getsockname()[0], flush=True)\n"
+      "else:\n"
+      "    for _ in range(300):\n"
+      "        try:\n"
+      "            peer = socket.create_connection((os.environ['MASTER_ADDR'], int(os.environ['MASTER_PORT'])), 1)\n"
+      "            break\n"
+      "        except OSError:\n"
+      "            time.sleep(0.1)\n"
+      "    peer.sendall(b'hello')\n");
+  std::vector<std::string> names = {"localhost", "127.0.0.2", "0.0.0.0"};
+  if (has_ipv6_loopback()) names.insert(names.end(), {"::1", "[::1]"});
+  for (const std::string& name : names) {
+    const Outcome outcome =
+        run(launch({"--nproc_per_node=2", "--master_addr=" + name, (folder.path() / "meet.py").string()}),
+            {{"PYTHON_EXEC", python_path()}}, 60);
+    EXPECT_EQ(outcome.code, 0) << name << "\n" << outcome.err;
+    EXPECT_TRUE(contains(outcome.out, "heard hello at 127.0.0.1")) << name << "\n" << outcome.out << outcome.err;
+    EXPECT_EQ(contains(outcome.err, "--master_addr=" + name + ": the store of a job on one node"), name != "localhost")
+        << outcome.err;
+  }
+}
+
 TEST(LaunchContract, TheFirstCauseOfAPythonJobIsItsExceptionByRecord) {
   TemporaryFolder folder;
   write_file_atomically(

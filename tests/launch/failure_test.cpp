@@ -132,6 +132,65 @@ TEST(LaunchFailure, ASecondInterruptKillsAtOnce) {
   const Outcome outcome = agent.wait(20);  // far below the grace period of 30 s
   EXPECT_EQ(outcome.code, 130);
   EXPECT_TRUE(contains(outcome.err, "SIGINT again: the ranks are killed")) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "killed    ranks 0, 1 before they ended")) << outcome.err;
+}
+
+/// Rank 1 fails with code 3 once rank 0 is ready; rank 0 notes in `told` that it was asked to stop, and goes on.
+std::string one_fails_one_stays(const TemporaryFolder& folder) {
+  const std::string ready = (folder.path() / "ready").string();
+  return "if [ $RANK = 1 ]; then while ! [ -e " + ready + " ]; do sleep 0.02; done; exit 3; fi; trap 'echo x >> " +
+         (folder.path() / "told").string() + "' TERM INT; echo x > " + ready + "; while :; do sleep 0.05; done";
+}
+
+TEST(LaunchFailure, ASignalWhileAFailedJobIsStoppedKeepsTheFirstCauseAndItsCode) {
+  TemporaryFolder folder;
+  Process agent(shell(2, one_fails_one_stays(folder), {"--grace-period=3"}));
+  ASSERT_TRUE(eventually([&] { return fs::exists(folder.path() / "told"); }));
+  agent.send(SIGTERM);
+  const Outcome outcome = agent.wait(30);
+  EXPECT_EQ(outcome.code, 3) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "SIGTERM: the ranks are being stopped already")) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "rank 1 failed first of 2 ranks")) << outcome.err;
+  EXPECT_FALSE(contains(outcome.err, "stopped by")) << outcome.err;
+  EXPECT_EQ(text_of(folder.path() / "told"), "x\n") << "a rank that saves its work is not disturbed again";
+}
+
+TEST(LaunchFailure, ASecondSignalKillsAFailedJobAtOnce) {
+  TemporaryFolder folder;
+  Process agent(shell(2, one_fails_one_stays(folder), {"--grace-period=600"}));
+  ASSERT_TRUE(eventually([&] { return fs::exists(folder.path() / "told"); }));
+  agent.send(SIGINT);
+  ASSERT_TRUE(eventually([&] { return contains(agent.err(), "Ctrl-C again kills them"); }));
+  agent.send(SIGINT);
+  const Outcome outcome = agent.wait(30);
+  EXPECT_EQ(outcome.code, 3) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "SIGINT again: the ranks are killed")) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "rank 1 failed first of 2 ranks")) << outcome.err;
+}
+
+TEST(LaunchFailure, ASignalRightAfterAFailureKeepsTheFirstCauseToo) {
+  TemporaryFolder folder;
+  const std::string pid = (folder.path() / "pid").string();
+  // Rank 0 signals the agent as soon as rank 1 is dead, when the agent may still wait for others to fail likewise.
+  const Outcome outcome = run(shell(2, "if [ $RANK = 1 ]; then echo $$ > " + pid + "; exit 3; fi; until [ -s " + pid +
+                                           " ] && grep -q ') Z' /proc/$(cat " + pid +
+                                           ")/stat; do sleep 0.01; done; kill -TERM $PPID; exec sleep 100"),
+                              {}, 30);
+  EXPECT_EQ(outcome.code, 3) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "rank 1 failed first of 2 ranks")) << outcome.err;
+}
+
+TEST(LaunchFailure, RanksThatFailWhileTheySaveTheirWorkAreListed) {
+  TemporaryFolder folder;
+  const std::string ready = (folder.path() / "ready").string();
+  Process agent(shell(3, "trap 'case $RANK in 0) exit 0;; 1) exit 143;; esac; exit 5' TERM; echo x >> " + ready +
+                             "; while :; do sleep 0.05; done"));
+  ASSERT_TRUE(eventually([&] { return lines_of(text_of(ready)).size() == 3; }));
+  agent.send(SIGTERM);
+  const Outcome outcome = agent.wait(30);
+  EXPECT_EQ(outcome.code, 143);
+  EXPECT_TRUE(contains(outcome.err, "stopped by SIGTERM\n  failed    rank 2 after it was asked to stop: exit code 5\n"))
+      << outcome.err;
 }
 
 TEST(LaunchFailure, OtherSignalsArePassedOnWithoutEndingTheJob) {
@@ -195,6 +254,15 @@ TEST(LaunchFailure, AProgramThatCannotBeExecutedIsAnErrorBeforeAnyRankRuns) {
   const Outcome outcome = run(launch({"--nproc_per_node=2", "--no-python", (folder.path() / "script").string()}));
   EXPECT_EQ(outcome.code, 1);
   EXPECT_TRUE(contains(outcome.err, "#!/bin/sh")) << outcome.err;
+}
+
+TEST(LaunchFailure, ATemporaryFolderThatCannotBeMadeIsExplained) {
+  const Outcome outcome = run(shell(2, "exit 0"), {{"TMPDIR", "/no/such/folder"}});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_TRUE(contains(outcome.err,
+                       "cannot make a temporary folder in /no/such/folder: No such file or directory; set "
+                       "TMPDIR"))
+      << outcome.err;
 }
 
 TEST(LaunchFailure, NoTemporaryFolderIsLeftBehind) {

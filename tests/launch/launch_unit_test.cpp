@@ -1,6 +1,7 @@
 // What can be tested inside one process: texts, files, ports, the console on a pseudo-terminal, the plan of a job on
 // machines described as data.
 #include <csignal>
+#include <cstdint>
 #include <functional>
 #include <thread>
 
@@ -8,6 +9,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pty.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -186,6 +188,43 @@ TEST(Port, AnAddressOfAnotherMachineIsRefused) {
   EXPECT_TRUE(contains(message_of([] { PortReservation("127.0.0.1", 70000); }), "ports go from 1 to 65535"));
 }
 
+/// True when somebody listens at this IPv4 address.
+bool answers(std::uint32_t address, int port) {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(static_cast<std::uint16_t>(port));
+  to.sin_addr.s_addr = htonl(address);
+  const bool connected = connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof to) == 0;
+  close(fd);
+  return connected;
+}
+
+TEST(Port, UnderAnyNameOfThisMachineTheStoreListensOnLoopbackOnly) {
+  std::vector<std::string> names = {"127.0.0.1", "localhost", "127.0.0.2", "0.0.0.0"};
+  if (cohort::testing::has_ipv6_loopback()) names.insert(names.end(), {"::1", "[::1]"});
+  for (const std::string& name : names) {
+    const PortReservation port(name, 0);
+    const int store = port.bind_store_socket();
+    ASSERT_EQ(listen(store, 8), 0) << name;
+    EXPECT_TRUE(answers(INADDR_LOOPBACK, port.port())) << name;
+    EXPECT_FALSE(answers(INADDR_LOOPBACK + 1, port.port())) << name;
+    close(store);
+  }
+}
+
+TEST(Port, WithoutDescriptorsNoOtherLauncherIsBlamed) {
+  const int number = PortReservation("127.0.0.1", 0).port();
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const std::string message = message_of([&] { PortReservation("127.0.0.1", number); });
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_TRUE(contains(message, "Too many open files")) << message;
+  EXPECT_FALSE(contains(message, "in use")) << message;
+}
+
 TEST(Console, UnfinishedTextIsCutToTheTerminalAndKeepsOnlyColours) {
   EXPECT_EQ(cut_to_columns("abcdef", 4), "abcd");
   EXPECT_EQ(cut_to_columns("\xe2\x96\x88\xe2\x96\x88\xe2\x96\x88", 2), "\xe2\x96\x88\xe2\x96\x88");
@@ -292,6 +331,39 @@ TEST(Console, ABlockedReaderDoesNotBlockTheAgent) {
   EXPECT_EQ(console.queued(), 0u);
 }
 
+TEST(Console, AStreamThatCannotBeWrittenIsSaidOnceOnTheOtherAndItsReaderIsNotGone) {
+  const int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+  ASSERT_GE(full, 0) << "/dev/full is part of every Linux";
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  Console console(full, ends[1]);
+  for (const char* text : {"one", "two"}) {
+    console.line(1, "", text);
+    console.drain(std::chrono::seconds(5));
+  }
+  console.line(2, "", "still here");
+  console.drain(std::chrono::seconds(5));
+  EXPECT_FALSE(console.reader_gone());
+  EXPECT_EQ(console.queued(), 0u);
+  char buffer[4096];
+  const ssize_t n = read(ends[0], buffer, sizeof buffer);
+  ASSERT_GT(n, 0);
+  const auto lines = cohort::testing::lines_of(std::string(buffer, static_cast<std::size_t>(n)));
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_TRUE(contains(lines[0], "standard output cannot be written: No space left on device")) << lines[0];
+  EXPECT_EQ(lines[1], "still here");
+  close(ends[0]);
+  close(ends[1]);
+  // Nobody is left to be told.
+  Console mute(full, full);
+  mute.line(1, "", "one");
+  mute.line(2, "", "two");
+  mute.drain(std::chrono::seconds(5));
+  EXPECT_FALSE(mute.reader_gone());
+  EXPECT_EQ(mute.queued(), 0u);
+  close(full);
+}
+
 TEST(RankStream, AFullDiskLosesTheLogButNotTheConsole) {
   if (access("/dev/full", W_OK) != 0) FAIL() << "/dev/full is part of every Linux";
   int ends[2];
@@ -350,6 +422,20 @@ TEST(JobPlan, EveryRanksGpuIsExplained) {
   EXPECT_TRUE(contains(notes[0], "no GPU, the ranks work on the CPU")) << notes[0];
 }
 
+TEST(JobPlan, RanksGetTheLoopbackAddressAndAnotherNameIsNoted) {
+  auto machine = Machine::without_driver();
+  LaunchSettings settings = two_ranks();
+  for (const char* name : {"127.0.0.1", "localhost", "::1"}) {
+    settings.master_addr = name;
+    std::vector<std::string> notes;
+    EXPECT_EQ(plan_job(settings, machine, notes).identity.master_addr, "127.0.0.1");
+    ASSERT_EQ(notes.size(), name == std::string("::1") ? 1u : 0u) << name;
+    if (!notes.empty())
+      EXPECT_TRUE(contains(notes[0], "--master_addr=::1: the store of a job on one node listens on 127.0.0.1 only"))
+          << notes[0];
+  }
+}
+
 TEST(JobPlan, WhatCannotWorkIsRefusedBeforeAnythingStarts) {
   auto machine = Machine::without_driver();
   std::vector<std::string> notes;
@@ -362,6 +448,8 @@ TEST(JobPlan, WhatCannotWorkIsRefusedBeforeAnythingStarts) {
   EXPECT_TRUE(contains(refused([](auto& s) { s.command = {"no-such-program-here"}; }), "there is no program"));
   EXPECT_TRUE(contains(refused([](auto& s) { s.local_ranks_filter = {2}; }), "names rank 2, but there are 2 ranks"));
   EXPECT_TRUE(contains(refused([](auto& s) { s.gpu_ids = "0"; }), "sees no GPU"));
+  EXPECT_TRUE(contains(refused([](auto& s) { s.grace_period = -1; }), "--grace-period=-1: give 0 to 31536000 s"));
+  EXPECT_TRUE(contains(refused([](auto& s) { s.grace_period = 1e12; }), "--grace-period=1"));
 }
 
 }  // namespace

@@ -161,6 +161,12 @@ inline std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
+/// True where ::1 can be bound; some containers have no IPv6.
+inline bool has_ipv6_loopback() {
+  const std::string addresses = text_of("/proc/net/if_inet6");
+  return addresses.find("00000000000000000000000000000001") != std::string::npos;
+}
+
 inline bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
