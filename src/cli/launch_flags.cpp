@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <sstream>
 
 #include <unistd.h>
@@ -130,6 +131,12 @@ bool is_local(const std::string& host) {
          host == own.data();
 }
 
+void check_port(const char* flag, int port) {
+  if (port < 0 || port > 65535)
+    throw UsageError(
+        format("launch: {}: {} is no port: they go from 1 to 65535, and 0 chooses a free one", flag, port));
+}
+
 /// Splits the arguments where the program begins, using what the flags say about taking values.
 void split_at_program(const CLI::App& app, const std::vector<std::string>& arguments, std::vector<std::string>& flags,
                       LaunchRequest& request) {
@@ -190,7 +197,8 @@ LaunchRequest parse_launch(const std::vector<std::string>& arguments) {
   option("nproc-per-node", nproc,
          "ranks: a number, gpu (one for each), cpu (one for each core), auto (gpu, else cpu); 1", true);
   option("master-addr", settings.master_addr, "address of the store, one of this machine's; 127.0.0.1", true);
-  option("master-port", master_port, "its port; a free one is chosen and kept", true);
+  const CLI::Option* master_port_flag =
+      option("master-port", master_port, "its port; a free one is chosen and kept", true);
   option("rdzv-endpoint", rdzv_endpoint, "host:port on this machine, another way to name the store", true);
   option("rdzv-id", settings.run_id, "TORCHELASTIC_RUN_ID", true);
   flag("standalone", standalone, "one node: what this launcher does in any case", true);
@@ -218,18 +226,18 @@ LaunchRequest parse_launch(const std::vector<std::string>& arguments) {
   flag("multi-gpu", multi_gpu, "ranks on several GPUs; one for each unless --num_processes says otherwise", false);
   flag("cpu", cpu, "ranks on the CPU", false);
   option("gpu-ids", gpu_ids, "GPUs to use, among those this process may use: 0,2 or all", false);
-  option("mixed-precision", mixed_precision, "no, fp16 or bf16: ACCELERATE_MIXED_PRECISION and COHORT_MIXED_PRECISION",
-         false)
-      ->check(CLI::IsMember({"no", "fp16", "bf16", "fp8"}));
+  const CLI::Option* mixed_precision_flag =
+      option("mixed-precision", mixed_precision,
+             "no, fp16 or bf16: ACCELERATE_MIXED_PRECISION and COHORT_MIXED_PRECISION", false);
   option("main-process-ip", settings.master_addr, "as --master-addr", false);
-  option("main-process-port", main_process_port, "as --master-port; 0 chooses a free one", false);
+  const CLI::Option* main_process_port_flag =
+      option("main-process-port", main_process_port, "as --master-port; 0 chooses a free one", false);
   option("num-cpu-threads-per-process", settings.threads_per_rank, "OMP_NUM_THREADS; unless set, cores / ranks", false)
       ->check(CLI::PositiveNumber);
   flag("quiet", settings.quiet, "do not say what was chosen", false, "q");
 
   group = "own flags";
-  option("grace-period", settings.grace_period, "seconds that ranks have to end before they are killed; 30", false)
-      ->check(CLI::NonNegativeNumber);
+  option("grace-period", settings.grace_period, "seconds that ranks have to end before they are killed; 30", false);
 
   std::vector<std::string> limited_values(limited_flags().size());
   std::vector<CLI::Option*> limited;
@@ -280,6 +288,11 @@ LaunchRequest parse_launch(const std::vector<std::string>& arguments) {
   else if (multi_gpu)
     request.ranks = "auto-multi-gpu";
 
+  if (!(settings.grace_period >= 0 && settings.grace_period <= launch::kLongestGracePeriod))
+    throw UsageError(format("launch: --grace-period={}: give 0 to {:.0f} seconds (a year)", settings.grace_period,
+                            launch::kLongestGracePeriod));
+  if (master_port_flag->count() > 0) check_port("--master_port", master_port);
+  if (main_process_port_flag->count() > 0) check_port("--main_process_port", main_process_port);
   if (master_port > 0 && main_process_port > 0 && master_port != main_process_port)
     throw UsageError("launch: --master_port and --main_process_port contradict each other");
   settings.master_port = std::max({master_port, main_process_port, 0});
@@ -293,18 +306,22 @@ LaunchRequest parse_launch(const std::vector<std::string>& arguments) {
                                       [](const Limited& l) { return std::string(l.name) == "rdzv-backend"; });
     const bool c10d = limited_values[static_cast<std::size_t>(backend - limited_flags().begin())] == "c10d";
     // Under c10d the endpoint is the agents' own; the ranks' store gets a port of its own there, and here.
-    if (!c10d && colon != std::string::npos && settings.master_port == 0) {
-      try {
-        settings.master_port = std::stoi(rdzv_endpoint.substr(colon + 1));
-      } catch (const std::exception&) {
-        throw UsageError(format("launch: --rdzv-endpoint={} has no port behind its colon", rdzv_endpoint));
-      }
+    if (colon != std::string::npos) {
+      const std::string text = rdzv_endpoint.substr(colon + 1);
+      int port = 0;
+      const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), port);
+      if (problem != std::errc() || end != text.data() + text.size())
+        throw UsageError(
+            format("launch: --rdzv-endpoint={} has no port behind its colon: '{}' is no number", rdzv_endpoint, text));
+      check_port("--rdzv-endpoint", port);
+      if (!c10d && settings.master_port == 0) settings.master_port = port;
     }
   }
 
-  if (mixed_precision == "fp8")
-    throw UsageError("launch: --mixed_precision=fp8 is not possible: choose no, fp16 or bf16");
-  if (!mixed_precision.empty()) {
+  if (mixed_precision_flag->count() > 0) {
+    if (mixed_precision != "no" && mixed_precision != "fp16" && mixed_precision != "bf16")
+      throw UsageError(
+          format("launch: --mixed_precision={} is not possible: choose no, fp16 or bf16", mixed_precision));
     settings.environment.emplace_back("ACCELERATE_MIXED_PRECISION", mixed_precision);
     settings.environment.emplace_back("COHORT_MIXED_PRECISION", mixed_precision);
   }

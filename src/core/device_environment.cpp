@@ -98,16 +98,22 @@ std::optional<std::string> narrow_mask(const DeviceListing& listing, const std::
   }
   std::vector<std::string> narrowed;
   for (const std::string& id : wanted.entries) {
-    std::string entry;
+    std::vector<std::string> entries;  // of the devices that the id means: a beginning of a UUID may fit several
+    std::string names;
     for (std::size_t i = 0; i < listing.visible.size(); ++i) {
       const GpuDevice& gpu = listing.visible[i];
       const std::string own = entry_of(listing, static_cast<int>(i));
       const bool same =
           is_index(id) ? (is_index(own) ? own == id : std::to_string(gpu.nvml_index) == id) : gpu.uuid.starts_with(id);
-      if (same) entry = own;
+      if (!same || std::find(entries.begin(), entries.end(), own) != entries.end()) continue;
+      entries.push_back(own);
+      names += (names.empty() ? "" : ", ") + (gpu.uuid.empty() ? own : gpu.uuid);
     }
-    COHORT_THROW_UNLESS(!entry.empty(), "--gpu_ids={}: GPU '{}' is not among those this process may use ({}{})",
+    COHORT_THROW_UNLESS(!entries.empty(), "--gpu_ids={}: GPU '{}' is not among those this process may use ({}{})",
                         gpu_ids, id, shown, listing.mask ? ", by CUDA_VISIBLE_DEVICES=" + *listing.mask : "");
+    COHORT_THROW_UNLESS(entries.size() == 1, "--gpu_ids={}: '{}' may be any of {}: give as much as names one of them",
+                        gpu_ids, id, names);
+    const std::string& entry = entries.front();
     COHORT_THROW_UNLESS(std::find(narrowed.begin(), narrowed.end(), entry) == narrowed.end(),
                         "--gpu_ids={} names GPU '{}' twice", gpu_ids, id);
     narrowed.push_back(entry);

@@ -1,6 +1,7 @@
 #include "dist/rank_environment.h"
 
 #include <charconv>
+#include <cstdint>
 #include <cstdlib>
 
 #include "core/error.h"
@@ -14,8 +15,9 @@ constexpr int kMaxPort = 65535;
 constexpr int kFirstDerivedPort = 15000;
 constexpr int kDerivedPorts = 15000;
 
-int to_int(const std::string& name, const std::string& text) {
-  int value = 0;
+template <class Integer>
+Integer to_number(const std::string& name, const std::string& text) {
+  Integer value = 0;
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
   COHORT_THROW_UNLESS(problem == std::errc() && end == text.data() + text.size(), "{}='{}' is not a whole number", name,
                       text);
@@ -34,7 +36,7 @@ class Variables {
   std::optional<int> number(const std::string& name) const {
     const auto value = text(name);
     if (!value) return std::nullopt;
-    return to_int(name, *value);
+    return to_number<int>(name, *value);
   }
   int require(const std::string& name, const char* because) const {
     const auto value = number(name);
@@ -72,8 +74,8 @@ void check_port(const std::string& origin, int port) {
   COHORT_THROW_UNLESS(port > 0 && port <= kMaxPort, "{}={} is not a TCP port (1 to {})", origin, port, kMaxPort);
 }
 
-int derived_port(unsigned long number) {
-  return kFirstDerivedPort + static_cast<int>(number % static_cast<unsigned long>(kDerivedPorts));
+int derived_port(std::uint64_t number) {
+  return kFirstDerivedPort + static_cast<int>(number % static_cast<std::uint64_t>(kDerivedPorts));
 }
 
 RankEnvironment from_variables(const Variables& vars) {
@@ -147,7 +149,7 @@ RankEnvironment from_open_mpi(const Variables& vars) {
     for (const char* name : {"OMPI_MCA_ess_base_jobid", "PMIX_NAMESPACE"}) {
       const auto job = vars.text(name);
       if (!job) continue;
-      unsigned long number = 0;
+      std::uint64_t number = 0;
       for (const char c : *job) number = number * 131 + static_cast<unsigned char>(c);
       env.master_port = derived_port(number);
       env.port_origin = format("derived from {}={}", name, *job);
@@ -206,8 +208,9 @@ RankEnvironment from_slurm(const Variables& vars) {
   } else {
     COHORT_THROW_UNLESS(job.has_value(),
                         "SLURM_JOB_ID is not set, although SLURM_PROCID is; set MASTER_PORT to a free port");
-    const auto number = static_cast<unsigned long>(to_int("SLURM_JOB_ID", *job));
-    const auto step_number = static_cast<unsigned long>(step ? to_int("SLURM_STEP_ID", *step) : 0);
+    // A federation's job numbers begin with its cluster's number and pass 2^31.
+    const auto number = to_number<std::uint64_t>("SLURM_JOB_ID", *job);
+    const auto step_number = step ? to_number<std::uint64_t>("SLURM_STEP_ID", *step) : 0;
     // Steps of one job may run side by side; a large stride keeps them off the ports of neighbouring jobs.
     env.master_port = derived_port(number + 1009 * step_number);
     env.port_origin = format("derived from SLURM_JOB_ID={}{}", *job, step ? ", SLURM_STEP_ID=" + *step : "");
@@ -302,11 +305,11 @@ int tasks_on_node(const std::string& tasks_per_node, int node_index) {
     if (end == std::string::npos) end = tasks_per_node.size();
     const std::string item = tasks_per_node.substr(begin, end - begin);
     const std::size_t bracket = item.find("(x");
-    const int tasks = to_int("tasks per node", item.substr(0, bracket));
+    const int tasks = to_number<int>("tasks per node", item.substr(0, bracket));
     int repeat = 1;
     if (bracket != std::string::npos) {
       if (item.back() != ')') throw bad();
-      repeat = to_int("tasks per node", item.substr(bracket + 2, item.size() - bracket - 3));
+      repeat = to_number<int>("tasks per node", item.substr(bracket + 2, item.size() - bracket - 3));
     }
     if (tasks < 1 || repeat < 1) throw bad();
     if (node_index < node + repeat) return tasks;

@@ -70,6 +70,18 @@ struct AddressList {
   }
 };
 
+/// False when the time passed first. A signal does not end the wait.
+bool wait_until_writable(int fd, std::chrono::milliseconds patience) {
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + patience;
+  pollfd waiting{fd, POLLOUT, 0};
+  for (auto left = patience;; left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now())) {
+    const int ready = ::poll(&waiting, 1, static_cast<int>(std::max<std::int64_t>(0, left.count())));
+    if (ready >= 0 || errno != EINTR) return ready > 0;
+    if (left.count() <= 0) return false;
+  }
+}
+
 /// One attempt at every address of the host; the reason why none answered, or "".
 std::string try_connect(const std::string& host, int port, std::chrono::milliseconds patience) {
   addrinfo hints{};
@@ -87,8 +99,7 @@ std::string try_connect(const std::string& host, int port, std::chrono::millisec
       reason = system_reason(errno);
       continue;
     }
-    pollfd waiting{socket.get(), POLLOUT, 0};
-    if (poll(&waiting, 1, static_cast<int>(std::max<std::int64_t>(1, patience.count()))) == 0) {
+    if (!wait_until_writable(socket.get(), patience)) {
       reason = "no answer";
       continue;
     }

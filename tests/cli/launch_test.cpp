@@ -22,7 +22,9 @@ TEST(Cli, VersionAndHelp) {
   EXPECT_EQ(help.code, 0);
   for (const char* name : {"launch", "devices", "train"}) EXPECT_TRUE(contains(help.out, name)) << help.out;
   EXPECT_EQ(run({cohort_path()}).code, 2);
-  EXPECT_TRUE(contains(run(launch({"--help"})).out, "--nproc-per-node"));
+  const std::string flags = run(launch({"--help"})).out;
+  EXPECT_TRUE(contains(flags, "--nproc-per-node"));
+  EXPECT_FALSE(contains(flags, "fp8")) << "what is refused is not offered: " << flags;
 }
 
 TEST(Cli, AnUnknownSubcommandNamesTheNearestOne) {
@@ -78,7 +80,8 @@ TEST(Cli, TheScriptsForOneTwoAndAllDevicesPassTheirArguments) {
   const auto script = [&](const std::string& name) {
     return run({COHORT_SOURCE_DIR "/scripts/" + name, "informer", "data.path=file.csv"}, variables);
   };
-  EXPECT_TRUE(contains(script("train_1_device").out, "rank : informer data.path=file.csv"));
+  EXPECT_TRUE(contains(script("train_1_device").out, "rank : informer data.path=file.csv parallel.mode=single\n"))
+      << "one process would take all GPUs by itself";
   EXPECT_TRUE(contains(script("train_2_devices").out, "rank 1: informer data.path=file.csv"));
   EXPECT_TRUE(contains(script("train_n_devices").out, "rank 2: informer data.path=file.csv"));
   const Outcome missing = run({COHORT_SOURCE_DIR "/scripts/train_2_devices"}, {{"COHORT", "/no/such/cohort"}});
@@ -103,7 +106,16 @@ TEST(LaunchUsage, WrongFlagsAndValuesAreNamed) {
   expect_usage_error(launch({"--mixed_precision=fp8", "train"}), "fp8 is not possible");
   expect_usage_error(launch({"--multi_gpu", "--num_processes=1", "train"}), "at least 2 processes");
   expect_usage_error(launch({"--nproc_per_node=2", "--num_processes=3", "train"}), "contradict");
-  expect_usage_error(launch({"--grace-period=-1", "train"}), "grace-period");
+  expect_usage_error(launch({"--mixed_precision=tf32", "train"}), "tf32 is not possible: choose no, fp16 or bf16");
+  expect_usage_error(launch({"--grace-period=-1", "train"}), "--grace-period=-1: give 0 to 31536000 seconds (a year)");
+  for (const char* period : {"1e12", "nan", "inf"})
+    expect_usage_error(launch({std::string("--grace-period=") + period, "train"}), "give 0 to 31536000 seconds");
+  expect_usage_error(launch({"--master_port=-5", "train"}), "--master_port: -5 is no port");
+  expect_usage_error(launch({"--main_process_port=70000", "train"}), "--main_process_port: 70000 is no port");
+  expect_usage_error(launch({"train"}), "--master_port: -1 is no port", {{"PET_MASTER_PORT", "-1"}});
+  expect_usage_error(launch({"--rdzv-endpoint=localhost:12ab", "train"}), "'12ab' is no number");
+  expect_usage_error(launch({"--rdzv-backend=c10d", "--rdzv-endpoint=localhost:", "train"}), "'' is no number");
+  expect_usage_error(launch({"--rdzv-endpoint=localhost:70000", "train"}), "--rdzv-endpoint: 70000 is no port");
 }
 
 TEST(LaunchUsage, WhatNeedsSeveralNodesOrRestartsIsRefusedNeverIgnored) {

@@ -165,6 +165,15 @@ TEST(NarrowMask, GpuIdsAndMaskMayBeOfDifferentKinds) {
   EXPECT_EQ(narrow_mask(list_devices(indices), "GPU-1000aaaa"), "1");
 }
 
+TEST(NarrowMask, ABeginningThatSeveralGpusShareIsRefused) {
+  auto machine = Machine::uniform(2);
+  const auto listing = list_devices(machine);
+  const std::string message = message_of([&] { narrow_mask(listing, "GPU-"); });
+  EXPECT_NE(message.find("'GPU-' may be any of GPU-0000aaaa"), std::string::npos) << message;
+  EXPECT_NE(message.find(", GPU-1000aaaa"), std::string::npos) << message;
+  EXPECT_EQ(narrow_mask(listing, "GPU-1"), "1");
+}
+
 TEST(NarrowMask, BadListsAreRefused) {
   auto machine = Machine::uniform(2);
   const auto listing = list_devices(machine);

@@ -150,6 +150,17 @@ TEST(RankEnvironment, AddressAndPortOverrideSlurms) {
   EXPECT_EQ(env.master_port, 4242);
 }
 
+TEST(RankEnvironment, JobNumbersOfSlurmFederationsAreLargerThanAnInt) {
+  Variables v = kSlurm;
+  v["SLURM_JOB_ID"] = "3000000007";
+  v["SLURM_STEP_ID"] = "2147483649";
+  const RankEnvironment env = read(v);
+  EXPECT_EQ(env.run_id, "3000000007");
+  EXPECT_EQ(env.master_port, 15000 + static_cast<int>((3000000007ULL + 1009ULL * 2147483649ULL) % 15000ULL));
+  v["SLURM_JOB_ID"] = "-5";
+  EXPECT_EQ(message_of(v), "SLURM_JOB_ID='-5' is not a whole number");
+}
+
 TEST(RankEnvironment, BatchScriptOfSlurmIsOneProcessAndSaysSo) {
   // What a batch script sees: rank 0's variables, but nobody started the other tasks.
   for (const char* step : {"", "4294967291", "4294967290"}) {

@@ -1,9 +1,14 @@
 #include "dist/store_socket.h"
 
+#include <csignal>
+#include <cstdint>
 #include <thread>
+#include <vector>
 
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 
 #include "core/error.h"
 
@@ -73,6 +78,39 @@ TEST(StoreSocket, NobodyListeningIsAnErrorThatNamesAddressAndTime) {
         << text;
     EXPECT_NE(text.find("Connection refused"), std::string::npos) << text;
   }
+}
+
+TEST(StoreSocket, ASignalDuringTheWaitIsNoConnection) {
+  // A listener whose queue is full answers nobody: whoever knocks waits.
+  const OwnedSocket listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(::listen(listener.get(), 0), 0);
+  const int port = bound_port(listener.get());
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  std::vector<OwnedSocket> queue;
+  for (int i = 0; i < 4; ++i) {
+    queue.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    ::connect(queue.back().get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  }
+  struct sigaction action {};
+  struct sigaction before {};
+  action.sa_handler = [](int) {};
+  ASSERT_EQ(::sigaction(SIGALRM, &action, &before), 0);
+  const itimerval often{{0, 20000}, {0, 20000}};  // s, us
+  const itimerval never{};
+  ASSERT_EQ(::setitimer(ITIMER_REAL, &often, nullptr), 0);
+  std::string text;
+  try {
+    wait_for_listener("127.0.0.1", port, 300ms, "a test");
+  } catch (const Error& problem) {
+    text = problem.what();
+  }
+  ::setitimer(ITIMER_REAL, &never, nullptr);
+  ::sigaction(SIGALRM, &before, nullptr);
+  EXPECT_NE(text.find("no answer"), std::string::npos) << (text.empty() ? "it took itself for connected" : text);
 }
 
 TEST(StoreSocket, DescriptorThatIsNoBoundSocketIsRefused) {
