@@ -59,11 +59,12 @@ struct Include {
 };
 
 std::vector<Include> includes_under(const fs::path& folder) {
-  static const std::regex kInclude(R"(^\s*#\s*include\s*[<"]([^">]+)[">])");
+  static const std::regex kInclude(R"(^\s*#\s*(?:include|import)\s*[<"]([^">]+)[">])");
   std::vector<Include> found;
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
     const auto extension = entry.path().extension();
-    if (extension != ".h" && extension != ".cpp" && extension != ".cu" && extension != ".cuh") continue;
+    static const std::set<std::string> kSources = {".h", ".cpp", ".cu", ".cuh", ".mm"};
+    if (!kSources.contains(extension.string())) continue;
     std::stringstream text(read_file(entry.path()));
     std::smatch match;
     for (std::string line; std::getline(text, line);)
