@@ -2,12 +2,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "cli/subcommand.h"
 #include "core/config.h"
+#include "core/files.h"
 #include "core/log.h"
 #include "train/jobs/robomimic_run.h"
 #include "train/run.h"
@@ -18,6 +20,7 @@ namespace {
 std::string usage() {
   std::string text =
       "usage: cohort train JOB [--config FILE | load_from=FILE] [key.path=value ...]\n"
+      "       cohort train resume=RUN [key.path=value ...]\n"
       "       cohort train load_from=ROBOMIMIC.json [key.path=value ...]\n\n"
       "Trains on every device of this process, or as one rank of a job under `cohort launch` or torchrun.\n\njobs:\n";
   for (const auto& job : train::all_jobs()) text += format("  {:<10} {}\n", job->name(), job->summary());
@@ -64,6 +67,40 @@ Arguments parse(const std::vector<std::string>& words) {
   return arguments;
 }
 
+/// The job that a file of settings is for: the one that a run's config.json names, "policy" for a robomimic
+/// configuration; empty where a file does not say it. Throws Error when it cannot be read.
+std::string job_of(const std::string& file) {
+  if (train::is_robomimic_file(file)) return "policy";
+  const config::Json json = config::Json::parse(read_file(file), nullptr, true, true);
+  return json.is_object() && json.contains("job") && json.at("job").is_string() ? json.at("job").get<std::string>()
+                                                                                : "";
+}
+
+/// The config.json of the run that is continued; empty: none is.
+std::string resumed_configuration(const Arguments& arguments) {
+  std::string run;
+  for (const std::string& text : arguments.overrides)
+    if (text.starts_with("resume=")) run = text.substr(7);
+  return run.empty() ? "" : run + "/config.json";
+}
+
+/// Completes the job from the files, which must all be for the same one. Throws UsageError.
+void take_job(Arguments& arguments, const std::string& resumed) {
+  std::vector<std::string> files = arguments.files;
+  if (!resumed.empty()) files.insert(files.begin(), resumed);
+  for (const std::string& file : files) {
+    const std::string named = job_of(file);
+    if (named.empty()) continue;
+    if (arguments.job.empty()) arguments.job = named;
+    if (arguments.job != named)
+      throw UsageError(format("{} is for `cohort train {}`, not for {}: write {} or leave the job out", file, named,
+                              arguments.job, named));
+  }
+  if (arguments.job.empty() && !files.empty())
+    throw UsageError(format("{} does not say what is trained: name the job, as in `cohort train {} ...`", files.front(),
+                            train::all_jobs().front()->name()));
+}
+
 /// A launcher's --mixed_precision holds where the user has not set a precision.
 void apply_launcher_precision(config::Fields& fields) {
   for (const char* name : {"COHORT_MIXED_PRECISION", "ACCELERATE_MIXED_PRECISION"}) {
@@ -77,10 +114,8 @@ void apply_launcher_precision(config::Fields& fields) {
 
 int run_train(const std::vector<std::string>& words) {
   Arguments arguments = parse(words);
-  // A robomimic configuration says itself what is trained.
-  if (arguments.job.empty() && !arguments.help)
-    for (const std::string& file : arguments.files)
-      if (train::is_robomimic_file(file)) arguments.job = "policy";
+  const std::string resumed = resumed_configuration(arguments);
+  if (!arguments.help) take_job(arguments, resumed);
   if (arguments.job.empty()) {
     std::fputs(usage().c_str(), arguments.help ? stdout : stderr);
     return arguments.help ? 0 : 2;
@@ -92,7 +127,9 @@ int run_train(const std::vector<std::string>& words) {
     config::Fields defaults;
     job->describe(defaults, settings);
   }
+  std::string name = job->name();
   config::Fields fields;
+  fields.add_choice("job", name, {name}, "what is trained: the word behind `cohort train`");
   train::describe(fields, settings);
   job->describe(fields, settings);
   if (arguments.help) {
@@ -101,8 +138,11 @@ int run_train(const std::vector<std::string>& words) {
     return 0;
   }
   // A run that is continued keeps its own settings; what the command line says anew goes on top.
-  for (const std::string& text : arguments.overrides)
-    if (text.starts_with("resume=") && text.size() > 7) fields.apply_file(text.substr(7) + "/config.json");
+  if (!resumed.empty()) {
+    fields.apply_file(resumed);
+    // Where it began is behind it: it goes on from its own last checkpoint.
+    settings.train.checkpoint.resume = train::CheckpointSettings().resume;
+  }
   std::vector<std::string> overrides = arguments.overrides, notes;
   for (const std::string& file : arguments.files) {
     if (job->name() == "policy" && train::is_robomimic_file(file)) {
@@ -114,6 +154,8 @@ int run_train(const std::vector<std::string>& words) {
       fields.apply_file(file);
     }
   }
+  // A file says how to train. Which run is continued, the command line alone says.
+  settings.resume.clear();
   for (const std::string& override_text : overrides) fields.apply_override(override_text);
   if (std::getenv("RANK") == nullptr || std::string(std::getenv("RANK")) == "0")
     for (const std::string& note : notes) log::warning("{}", note);

@@ -7,7 +7,9 @@ namespace cohort::report::metric {
 inline constexpr const char* kTrainLoss = "train/loss";
 inline constexpr const char* kValidationLoss = "validation/loss";
 inline constexpr const char* kLearningRate = "train/lr";
-inline constexpr const char* kGradientNorm = "train/gradient_norm";      ///< before clipping
+inline constexpr const char* kGradientNorm = "train/gradient_norm";  ///< before clipping
+inline constexpr const char* kSkippedSteps = "train/skipped_steps";  ///< since the start; where steps can be skipped
+inline constexpr const char* kLossScale = "train/loss_scale";        ///< fp16
 inline constexpr const char* kSamplesPerSecond = "speed/samples_per_s";  ///< of the whole job
 inline constexpr const char* kStepsPerSecond = "speed/steps_per_s";
 inline constexpr const char* kDataTime = "speed/data_s";  ///< s a step waited for data, the slowest rank

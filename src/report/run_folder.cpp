@@ -5,7 +5,10 @@
 #include <cstring>
 #include <ctime>
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "core/error.h"
 #include "core/files.h"
@@ -33,6 +36,19 @@ void check_name(const std::string& name) {
   COHORT_THROW_UNLESS(!name.empty() && path.is_relative() && !leaves && !control,
                       "the run's name becomes a folder and cannot be '{}': use letters, digits, '-', '_' and '/'",
                       name);
+}
+
+fs::path target_of(const fs::path& link) {
+  std::error_code error;
+  return fs::read_symlink(link, error);
+}
+
+/// Those of `path` and the folders above it that do not exist, inner ones first.
+std::vector<fs::path> missing_folders(fs::path path) {
+  std::vector<fs::path> missing;
+  std::error_code error;
+  for (; !path.empty() && !fs::exists(path, error) && !error; path = path.parent_path()) missing.push_back(path);
+  return missing;
 }
 
 }  // namespace
@@ -93,6 +109,56 @@ std::vector<fs::path> RunFolder::files() const {
     if (it->is_regular_file(error)) found.push_back(fs::relative(it->path(), path_, error));
   std::sort(found.begin(), found.end());
   return found;
+}
+
+ClaimedFolder::ClaimedFolder(const fs::path& outputs, const std::string& name)
+    : latest_before_(target_of(outputs / name / "latest")),
+      missing_before_(missing_folders(outputs / name)),
+      folder_(RunFolder::create(outputs, name)) {
+  try {
+    lock();
+  } catch (const Error&) {
+    remove();
+    throw;
+  }
+}
+
+ClaimedFolder::ClaimedFolder(const fs::path& path) : folder_(RunFolder::open(path)), keep_(true) {
+  lock();
+}
+
+ClaimedFolder::~ClaimedFolder() {
+  if (!keep_) remove();
+  ::close(lock_);
+}
+
+/// On the log, which every run has: it is written in place, and a process that is killed lets go of it.
+void ClaimedFolder::lock() {
+  const fs::path file = folder_.log_file();
+  lock_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  COHORT_THROW_UNLESS(lock_ >= 0, "cannot open {} for writing: {}", file.string(), std::strerror(errno));
+  if (::flock(lock_, LOCK_EX | LOCK_NB) == 0) return;
+  const int reason = errno;
+  if (reason == EWOULDBLOCK) {
+    ::close(lock_);
+    throw Error(
+        format("another process is training in {}: wait until it has ended, or stop it", folder_.path().string()));
+  }
+  log::warning("{} cannot be locked ({}): see to it that no other process trains in this folder", file.string(),
+               std::strerror(reason));
+}
+
+void ClaimedFolder::remove() const {
+  log::remove_file(folder_.log_file().string());
+  const fs::path parent = folder_.path().parent_path(), latest = parent / "latest";
+  std::error_code error;
+  if (target_of(latest) == folder_.path().filename()) {
+    fs::remove(latest, error);
+    if (!latest_before_.empty() && fs::exists(parent / latest_before_, error))
+      fs::create_symlink(latest_before_, latest, error);
+  }
+  fs::remove_all(folder_.path(), error);
+  for (const fs::path& folder : missing_before_) fs::remove(folder, error);  // unless something is in it by now
 }
 
 }  // namespace cohort::report

@@ -45,4 +45,34 @@ class RunFolder {
   std::filesystem::path path_;
 };
 
+/// A run's folder as the one process holds it that writes there (rank 0): nobody else can claim it meanwhile. A new
+/// folder goes again with its claim, unless keep() was called: a run that never began leaves nothing behind.
+class ClaimedFolder {
+ public:
+  /// Makes a new run's folder as RunFolder::create does. Throws Error as that does.
+  ClaimedFolder(const std::filesystem::path& outputs, const std::string& name);
+  /// The folder of a run that is resumed; it stays in any case. Throws Error when it is no folder, or when another
+  /// process trains in it.
+  explicit ClaimedFolder(const std::filesystem::path& path);
+  /// Without keep(), closes the log of a new folder, removes it and those above it that were made for it, and `latest`
+  /// points to where it pointed before.
+  ~ClaimedFolder();
+  ClaimedFolder(const ClaimedFolder&) = delete;
+  ClaimedFolder& operator=(const ClaimedFolder&) = delete;
+
+  const RunFolder& folder() const { return folder_; }
+  void keep() { keep_ = true; }
+
+ private:
+  void lock();
+  void remove() const;
+
+  // Before a new folder was made: where `latest` pointed, and which folders above it were missing, inner ones first.
+  std::filesystem::path latest_before_;
+  std::vector<std::filesystem::path> missing_before_;
+  RunFolder folder_;
+  bool keep_ = false;
+  int lock_ = -1;  // file descriptor
+};
+
 }  // namespace cohort::report

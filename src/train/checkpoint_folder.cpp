@@ -125,8 +125,9 @@ int CheckpointFolder::clean() const {
 
 void CheckpointFolder::prune(std::int64_t keep) const {
   if (keep <= 0) return;
-  const auto all = steps();
+  auto all = steps();
   const auto newest = last(), chosen = best();
+  if (newest) std::rotate(all.begin(), std::upper_bound(all.begin(), all.end(), *newest), all.end());
   std::int64_t to_remove = static_cast<std::int64_t>(all.size()) - keep;
   // A best checkpoint that is older than the kept ones is kept in addition to them.
   for (std::size_t i = 0; i < all.size() && to_remove > 0; ++i, --to_remove) {

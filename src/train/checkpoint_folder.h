@@ -44,7 +44,8 @@ class CheckpointFolder {
   /// Removes what a killed run left half-written, and finishes an exchange that it did not get to finish. Returns how
   /// many folders were removed. Only for the one process that writes here.
   int clean() const;
-  /// Removes the oldest checkpoints until `keep` are left (0: keeps all); never those to which `last` or `best` point.
+  /// Removes checkpoints until `keep` are left (0: keeps all): first those of later steps than `last`, which are of a
+  /// training that has been begun anew, then the oldest; never those to which `last` or `best` point.
   void prune(std::int64_t keep) const;
 
  private:

@@ -76,7 +76,11 @@ TrainLoop::Impl::Impl(TrainSettings s, TrainJob j)
   if (settings.non_finite == "skip" || scaler) buffers.emplace(module);
   const std::int64_t accumulation = settings.gradient_accumulation_steps;
   const std::int64_t per_epoch = (batches.batches_per_epoch() + accumulation - 1) / accumulation;
-  COHORT_THROW_UNLESS(per_epoch > 0, "an epoch of the training data has no batch");
+  COHORT_THROW_UNLESS(
+      per_epoch > 0,
+      "an epoch of the training data has no batch: {} samples for {} process(es) do not fill one of {}; "
+      "lower batch_size, or take batches that are not full, too",
+      batches.samples_per_epoch(), strategy.world_size(), batch_per_process(settings, strategy.world_size()));
   total_steps = settings.steps > 0 ? settings.steps : settings.epochs * per_epoch;
   base_lr = scaled_learning_rate(settings.lr, settings.learning_rate_rule,
                                  effective_batch(settings, strategy.world_size()), settings.lr_base_batch);
@@ -138,12 +142,15 @@ TrainResult TrainLoop::Impl::run() {
     }
     train_epoch(left);
   }
-  if (interval_steps > 0) report();
   const bool stopped = stop_agreed && !early_stop && state.step < total_steps;
+  // A run that is continued reports where an undisturbed one does: the checkpoint keeps what has been summed so far.
+  if (interval_steps > 0 && !stopped) report();
   if (job.validator && !stopped && state.step > first_step && validated_step != state.step) validate(false);
   if (!job.checkpoints.empty() && saved_step != state.step) save_checkpoint(is_best_now());
   if (writer) writer->wait();
-  agree_on_health(monitor.read(optimizer));  // also: has everything been saved?
+  const auto reading = monitor.read(optimizer);
+  agree_on_health(reading);  // also: has everything been saved?
+  state.skipped_steps = earlier_skips + static_cast<std::int64_t>(reading.skipped);
   strategy.barrier();
   TrainResult result;
   result.status = stopped ? TrainStatus::kStopped : early_stop ? TrainStatus::kEarlyStopped : TrainStatus::kFinished;

@@ -1,4 +1,5 @@
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include <torch/types.h>
 
@@ -22,6 +23,11 @@ at::Tensor bytes_of(const LossSums& sums) {
   at::Tensor bytes = at::empty({static_cast<std::int64_t>(sizeof sums)}, at::kByte);
   std::memcpy(bytes.mutable_data_ptr(), &sums, sizeof sums);
   return bytes;
+}
+
+/// The same values, however they are spelled.
+bool same_json(const std::string& a, const std::string& b) {
+  return a == b || nlohmann::json::parse(a, nullptr, false) == nlohmann::json::parse(b, nullptr, false);
 }
 
 }  // namespace
@@ -139,6 +145,7 @@ void TrainLoop::Impl::resume() {
   if (scaler && saved.scaler) scaler->load_state(*saved.scaler);
   state = saved;
   state.loss_sums.clear();
+  early_stop = should_stop(settings.early_stopping, state.early_stopping);
   earlier_skips = saved.skipped_steps;
   saved_step = saved.step;
   resumed_from = saved.step;
@@ -171,6 +178,9 @@ void TrainLoop::Impl::resume() {
 
   log::info("resuming from {}: step {}, epoch {}, {} samples into it", where, saved.step, saved.epoch,
             saved.samples_in_epoch);
+  if (early_stop)
+    log::info("{} validations without improvement have used up early_stopping.patience = {}: raise it to train on",
+              state.early_stopping.validations_since_best, settings.early_stopping.patience);
   const auto warn = [&](const char* what, auto before, auto now) {
     if (before != now)
       log::warning("{} was {} when {} was written and is {} now: the run will not be the same", what, before, where,
@@ -180,6 +190,12 @@ void TrainLoop::Impl::resume() {
   warn("the batch size per process", saved.batch_size, batch_per_process(settings, strategy.world_size()));
   warn("gradient_accumulation_steps", saved.gradient_accumulation_steps, settings.gradient_accumulation_steps);
   warn("the seed", saved.seed, settings.seed);
+  if (!content.dataset_statistics.empty() && !job.dataset_statistics.empty() &&
+      !same_json(content.dataset_statistics, job.dataset_statistics))
+    log::warning(
+        "the statistics of the training data are others than those in {}: with other data, or another split of them, "
+        "the run will not be the same, and samples are scaled otherwise than before",
+        (point->path / kStatisticsFile).string());
 }
 
 void TrainLoop::Impl::restore_best() {

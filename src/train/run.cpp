@@ -1,5 +1,6 @@
 #include "train/run.h"
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -66,35 +67,80 @@ int cpu_threads(const RunSettings& settings, const dist::RankEnvironment& enviro
   return std::max(1, available_cores() / std::max(1, environment.local_world_size));
 }
 
-/// Rank 0 makes (or opens) the folder and tells the others.
-report::RunFolder open_folder(const RunSettings& settings, dist::Group* group) {
+/// Rank 0 makes (or opens) the folder, claims it, and tells the others.
+report::RunFolder open_folder(const RunSettings& settings, dist::Group* group,
+                              std::optional<report::ClaimedFolder>& claimed) {
   std::string path;
-  if (!group || group->rank() == 0)
-    path = settings.resume.empty() ? report::RunFolder::create(settings.output_dir, settings.name).path().string()
-                                   : report::RunFolder::open(settings.resume).path().string();
+  if (!group || group->rank() == 0) {
+    if (settings.resume.empty())
+      claimed.emplace(settings.output_dir, settings.name);
+    else
+      claimed.emplace(settings.resume);
+    path = claimed->folder().path().string();
+  }
   if (group) path = group->broadcast_bytes(path, 0);
   return report::RunFolder::open(path);
 }
 
-void write_step(report::MetricsWriter& metrics, const StepStats& s) {
-  namespace metric = report::metric;
-  metrics.write(s.step, {{metric::kTrainLoss, s.loss},
-                         {metric::kLearningRate, s.lr},
-                         {metric::kGradientNorm, s.grad_norm},
-                         {metric::kSamplesPerSecond, s.samples_per_s},
-                         {metric::kStepsPerSecond, s.iterations_per_s},
-                         {metric::kDataTime, s.data_time_s},
-                         {metric::kMemory, std::max(s.host_bytes, s.device_bytes)}});
+/// Refuses, before a step is made, what only a validation would find.
+void check_watched_metric(const Job& job, const std::string& watched) {
+  if (watched.empty() || !job.dataset(Part::kValidation)) return;
+  std::vector<std::string> names = job.validation_figure_names();
+  names.insert(names.begin(), report::metric::kValidationLoss);
+  std::string list;
+  for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
+  COHORT_THROW_UNLESS(std::find(names.begin(), names.end(), watched) != names.end(),
+                      "train.early_stopping.metric = '{}' is none of the metrics: {}", watched, list);
 }
 
+/// With drop_last, a rank's share of an epoch must fill a batch.
+void check_batches(std::int64_t samples, std::int64_t batch_size, int world_size, bool drop_last) {
+  COHORT_THROW_UNLESS(!drop_last || samples / world_size >= batch_size,
+                      "{} training samples on {} process(es) do not fill a batch of {} each, and drop_last=true leaves "
+                      "out batches that are not full: lower train.batch_size, or set drop_last=false",
+                      samples, world_size, batch_size);
+}
+
+void write_step(report::MetricsWriter& metrics, const StepStats& s, const TrainSettings& settings) {
+  namespace metric = report::metric;
+  std::vector<report::TagValue> values{{metric::kTrainLoss, s.loss},
+                                       {metric::kLearningRate, s.lr},
+                                       {metric::kGradientNorm, s.grad_norm},
+                                       {metric::kSamplesPerSecond, s.samples_per_s},
+                                       {metric::kStepsPerSecond, s.iterations_per_s},
+                                       {metric::kDataTime, s.data_time_s},
+                                       {metric::kMemory, std::max(s.host_bytes, s.device_bytes)}};
+  const bool scales = parse_precision(settings.precision) == Precision::kFp16;
+  if (scales || settings.non_finite == "skip")
+    values.push_back({metric::kSkippedSteps, static_cast<double>(s.skipped_steps)});
+  if (scales) values.push_back({metric::kLossScale, s.loss_scale});
+  metrics.write(s.step, values);
+}
+
+/// Says that steps are being skipped: the first time, and whenever they have become twice as many.
+class SkipWarning {
+ public:
+  void observe(const StepStats& s) {
+    if (s.skipped_steps == 0 || s.skipped_steps < 2 * told_) return;
+    told_ = s.skipped_steps;
+    log::warning("{} of {} steps so far changed nothing, because their loss or gradients held a NaN or inf{}", told_,
+                 s.step, s.loss_scale == 1.0 ? "" : format("; the loss is now scaled by {:g}", s.loss_scale));
+  }
+
+ private:
+  std::int64_t told_ = 0;
+};
+
 std::vector<ProgressField> progress_fields(const StepStats& s) {
-  return {{"epoch", format("{:.1f}", s.epoch_progress)},
-          {"loss", format("{:.4f}", s.loss)},
-          {"lr", format("{:.2e}", s.lr)},
-          {"grad", format("{:.2f}", s.grad_norm)},
-          {"samples/s", format("{:.0f}", s.samples_per_s)},
-          {"data", format("{:.0f} ms", s.data_time_s * 1e3)},
-          {"mem", format_bytes(std::max(s.host_bytes, s.device_bytes))}};
+  std::vector<ProgressField> fields{{"epoch", format("{:.1f}", s.epoch_progress)},
+                                    {"loss", format("{:.4f}", s.loss)},
+                                    {"lr", format("{:.2e}", s.lr)},
+                                    {"grad", format("{:.2f}", s.grad_norm)},
+                                    {"samples/s", format("{:.0f}", s.samples_per_s)},
+                                    {"data", format("{:.0f} ms", s.data_time_s * 1e3)},
+                                    {"mem", format_bytes(std::max(s.host_bytes, s.device_bytes))}};
+  if (s.skipped_steps > 0) fields.push_back({"skipped", format("{}", s.skipped_steps)});
+  return fields;
 }
 
 std::string status_of(const TrainResult& result) {
@@ -114,7 +160,7 @@ std::string status_of(const TrainResult& result) {
 void describe(config::Fields& fields, RunSettings& s) {
   fields.add("name", s.name, "of the run: results go to output_dir/name/<date-time>; empty: the job's name");
   fields.add("output_dir", s.output_dir, "folder of all runs");
-  fields.add("resume", s.resume, "folder of a run to continue; empty: a new run");
+  fields.add("resume", s.resume, "folder of a run to continue, on the command line only; empty: a new run");
   fields.add_choice("backend", s.backend, {"gpu", "cuda", "metal", "cpu"},
                     "gpu: the best one present, the CPU if there is none; the others are forced");
   fields.add("devices", s.devices, "of this process, e.g. cuda:0,cuda:1 or cpu,cpu; empty: all of the backend");
@@ -142,6 +188,7 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
   // Bad input ends the run here, before a device, a port or a folder is touched.
   job.load();
   COHORT_THROW_UNLESS(job.dataset(Part::kTrain), "the split leaves no training samples");
+  check_watched_metric(job, settings.train.early_stopping.metric);
 
   const std::vector<DeviceId> devices = devices_of(settings, environment);
   at::set_num_threads(cpu_threads(settings, environment));
@@ -154,22 +201,30 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
   const DeviceId device = plan.devices.front();
   const c10::Device torch_device = tensors::to_torch_device(device);
   const std::int64_t batch_size = plan.batch_size;
+  check_batches(job.dataset(Part::kTrain)->size(), batch_size, environment.world_size, settings.drop_last);
 
   std::shared_ptr<dist::Group> group;
   if (plan.mode == parallel::Mode::kDistributedDataParallel)
     group = dist::Group::create(environment, {.device = device});
-  const report::RunFolder folder = open_folder(settings, group.get());
+  std::optional<report::ClaimedFolder> claimed;  // rank 0
+  const report::RunFolder folder = open_folder(settings, group.get(), claimed);
   if (first) log::add_file(folder.log_file().string());
 
   const std::shared_ptr<torch::nn::Module> model = job.make_model(settings.train.seed);
   const auto banner = banner_rows(job, settings, plan, *model);
   for (const auto& [label, text] : banner) log::info("{:<9} {}", label, text);
   for (const std::string& warning : plan.warnings) log::warning("{}", warning);
+  if (settings.train.early_stopping.patience > 0 && !job.dataset(Part::kValidation))
+    log::warning(
+        "train.early_stopping.patience = {} has no effect: no data are kept for a validation; change the split, or set "
+        "the patience to 0",
+        settings.train.early_stopping.patience);
   if (group)
     for (const std::string& line : parallel::world_lines(plan, *group)) log::info("{:<9} {}", "", line);
   log::info("{:<9} {}", "results", folder.path().string());
-  const std::string configuration = fields.to_json().dump(2);
-  if (first) folder.save_configuration(configuration + "\n", overrides);
+  config::Json resolved = fields.to_json();
+  resolved["resume"] = "";  // who starts from this configuration starts another run
+  const std::string configuration = resolved.dump(2);
   const std::unique_ptr<parallel::Strategy> strategy = parallel::make_strategy(
       plan, model, group, settings.parallel, [&job, &settings] { return job.make_model(settings.train.seed); });
 
@@ -206,18 +261,28 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
   std::optional<Progress> progress;
   double samples_per_s = 0;
   std::int64_t total_steps = 0;
+  SkipWarning skips;
+  // A run that cannot begin, or go on, leaves the folder as it was.
   const auto begin_output = [&](std::int64_t resumed_step) {
+    if (!settings.resume.empty() && resumed_step == 0)
+      log::warning("{}: training begins at its first step, because {}; the metrics of the earlier one are cut",
+                   folder.path().string(),
+                   settings.train.checkpoint.resume == "none" ? "train.checkpoint.resume=none says so"
+                                                              : "there is no checkpoint to continue");
+    folder.save_configuration(configuration + "\n", overrides);
     metrics.emplace(folder.path(),
                     report::MetricsSettings{
                         .tensorboard = settings.tensorboard,
                         .resumed_step = settings.resume.empty() ? std::optional<std::int64_t>() : resumed_step});
     progress.emplace(total_steps, ProgressSettings{.label = "train", .unit = "step", .initial = resumed_step});
+    claimed->keep();
   };
   if (first) {
     train_job.started = begin_output;
     train_job.step_observers.push_back([&](const StepStats& s) {
       samples_per_s = s.samples_per_s;
-      write_step(*metrics, s);
+      write_step(*metrics, s, settings.train);
+      skips.observe(s);
       progress->update(s.step, progress_fields(s));
     });
     train_job.validation_observers.push_back([&](const ValidationStats& s) {
@@ -241,6 +306,7 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
   summary.samples_per_s = samples_per_s;
   summary.status = status_of(summary.result);
   log::info("training {} after {}", summary.status, format_duration(summary.seconds));
+  if (const std::string skipped = skipped_text(summary.result); !skipped.empty()) log::warning("{}", skipped);
 
   std::optional<TestResult> test;
   if (summary.result.status != TrainStatus::kStopped && job.dataset(Part::kTest)) {

@@ -9,6 +9,12 @@
 
 namespace cohort::train {
 
+std::string skipped_text(const TrainResult& result) {
+  if (result.skipped_steps == 0) return "";
+  return format("{} of {} steps changed nothing, because their loss or gradients held a NaN or inf",
+                result.skipped_steps, result.step);
+}
+
 std::string describe_test(const TestResult& test) {
   const report::ErrorMetrics& overall = test.scaled.overall;
   std::string text =
@@ -29,6 +35,8 @@ void write_report(const Job& job, const RunSettings& settings, const report::Run
   content.summary = {summary.banner.begin(), summary.banner.end()};
   content.summary.emplace_back("trained", format("{} steps in {}, {:.0f} samples/s", summary.result.step,
                                                  format_duration(summary.seconds), summary.samples_per_s));
+  if (const std::string skipped = skipped_text(summary.result); !skipped.empty())
+    content.summary.emplace_back("skipped", skipped);
   content.machine = report::describe_machine({.libtorch = TORCH_VERSION, .usable_cores = available_cores()});
   results.loss_name = job.loss_name();
   results.time_label = job.time_label();

@@ -22,6 +22,9 @@ struct RunSummary {
   std::string world;  ///< "2 processes"
 };
 
+/// How many steps changed nothing, and why; empty: all did.
+std::string skipped_text(const TrainResult& result);
+
 /// Lines for the log: the table of errors in the units of the data and the overall ones in the units of the loss.
 std::string describe_test(const TestResult& test);
 

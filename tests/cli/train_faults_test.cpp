@@ -1,8 +1,11 @@
 // `cohort train` and bad input, as a user meets it: one clear line, a code that is not 0, and nothing written before
-// the input was found good.
+// the input was found good; runs that are continued, or cannot be; steps that change nothing.
+#include <csignal>
+
 #include <gtest/gtest.h>
 
 #include "core/files.h"
+#include "core/json.h"
 #include "launch/process.h"
 
 namespace cohort::testing {
@@ -34,7 +37,29 @@ class TrainFaults : public ::testing::Test {
     std::vector<std::string> command{cohort_path(), "train", arguments[0], "output_dir=" + out().string(),
                                      "backend=cpu"};
     command.insert(command.end(), arguments.begin() + 1, arguments.end());
-    return run(command, {{"RANK", ""}, {"WORLD_SIZE", ""}, {"OMP_NUM_THREADS", "1"}});
+    return run(command, alone());
+  }
+  static std::map<std::string, std::string> alone() {
+    return {{"RANK", ""}, {"WORLD_SIZE", ""}, {"OMP_NUM_THREADS", "1"}};
+  }
+  /// A run of five steps an epoch.
+  std::vector<std::string> small(const std::string& name, const std::vector<std::string>& more) const {
+    std::vector<std::string> arguments{"regressor",
+                                       "data.path=" + table("good.csv", 400),
+                                       "data.columns.n_targets=1",
+                                       "train.batch_size=64",
+                                       "charts=false",
+                                       "loader.workers=1",
+                                       "name=" + name};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+  fs::path latest(const std::string& name) const { return fs::canonical(out() / name / "latest"); }
+  /// Continues a run, which says itself what it trains.
+  static Outcome resume(const fs::path& run_folder, const std::vector<std::string>& more) {
+    std::vector<std::string> command{cohort_path(), "train", "resume=" + run_folder.string()};
+    command.insert(command.end(), more.begin(), more.end());
+    return run(command, alone());
   }
   /// Fails before anything is written, with all `parts` in what it says.
   void refused(const std::vector<std::string>& arguments, const std::vector<std::string>& parts) const {
@@ -100,12 +125,129 @@ TEST_F(TrainFaults, ACheckpointThatIsCutOrForeignIsNamed) {
   for (const std::string& content :
        {whole.substr(0, whole.size() / 2), std::string("PK\x03\x04 a zip file, as torch.save writes")}) {
     write_file_atomically(weights, content);
-    const Outcome outcome = run({cohort_path(), "train", "regressor", "resume=" + run_folder.string(), "train.steps=4"},
-                                {{"RANK", ""}, {"WORLD_SIZE", ""}, {"OMP_NUM_THREADS", "1"}});
+    const Outcome outcome = resume(run_folder, {"train.steps=4"});
     EXPECT_NE(outcome.code, 0);
     EXPECT_TRUE(contains(outcome.err, "model.safetensors")) << outcome.err;
     EXPECT_EQ(read_file(weights), content) << "left as it was found";
   }
+}
+
+TEST_F(TrainFaults, WhatIsFoundWhileARunIsSetUpLeavesNoFolder) {
+  const std::vector<std::pair<std::string, std::vector<std::string>>> wrong{
+      {"model.d_model=33", {"d_model = 33"}},
+      {"model.dropout=1.5", {"dropout = 1.5"}},
+      {"loader.workers=-1", {"loader.workers", "-1"}},
+      {"loader.memory_budget_bytes=10", {"loader.memory_budget_bytes is 10 B"}},
+      {"train.checkpoint.resume=no_such_folder", {"no_such_folder"}},
+      {"train.early_stopping.metric=foo", {"'foo'", "validation/loss"}}};
+  for (const auto& [setting, parts] : wrong) refused(small("wrong", {setting}), parts);
+  refused({"informer", "data.path=" + hours("hours.csv", 600), "data.features=S", "model.seq_len=24",
+           "model.label_len=12", "model.pred_len=6", "train.batch_size=1000"},
+          {"do not fill a batch of 1000", "lower train.batch_size", "drop_last=false"});
+  // And where there are runs already, the newest of them stays the newest.
+  ASSERT_EQ(train(small("runs", {"train.steps=1"})).code, 0);
+  const fs::path before = latest("runs");
+  EXPECT_NE(train(small("runs", {"loader.workers=-1"})).code, 0);
+  EXPECT_EQ(latest("runs"), before);
+  EXPECT_EQ(std::distance(fs::directory_iterator(out() / "runs"), fs::directory_iterator()), 2);
+}
+
+TEST_F(TrainFaults, ARefusedResumeLeavesTheRunAsItWas) {
+  ASSERT_EQ(train(small("poison", {"train.epochs=1"})).code, 0);
+  const fs::path folder = latest("poison");
+  const std::string configuration = read_file(folder / "config.json"), overrides = read_file(folder / "overrides.txt");
+  for (const char* wrong : {"train.optimizer=sgd", "model.d_model=32", "loader.prefetch_factor=0"}) {
+    EXPECT_NE(resume(folder, {"train.epochs=2", wrong}).code, 0) << wrong;
+    EXPECT_EQ(read_file(folder / "config.json"), configuration) << wrong;
+    EXPECT_EQ(read_file(folder / "overrides.txt"), overrides) << wrong;
+  }
+  const Outcome outcome = resume(folder, {"train.epochs=2"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "resuming from")) << outcome.err;
+  EXPECT_EQ(read_file(folder / "config.1.json"), configuration);
+}
+
+TEST_F(TrainFaults, TheConfigurationOfARunStartsARunOfItsOwn) {
+  ASSERT_EQ(train(small("first", {"train.epochs=1"})).code, 0);
+  const fs::path folder = latest("first");
+  ASSERT_EQ(resume(folder, {"train.epochs=2"}).code, 0);
+  auto configuration = parse_ordered_json(read_file(folder / "config.json"));
+  EXPECT_EQ(configuration.at("job"), "regressor");
+  EXPECT_EQ(configuration.at("resume"), "");
+  configuration["resume"] = folder.string();  // as it was saved before
+  const std::string path = file("earlier.json", configuration.dump());
+  const fs::path last = fs::canonical(folder / "checkpoints" / "last");
+  const Outcome outcome = run({cohort_path(), "train", "--config", path, "train.epochs=3", "name=second"}, alone());
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_FALSE(contains(outcome.err, "resuming from")) << outcome.err;
+  EXPECT_TRUE(fs::exists(latest("second") / "checkpoints" / "checkpoint-15"));
+  EXPECT_EQ(fs::canonical(folder / "checkpoints" / "last"), last);
+
+  const Outcome other = run({cohort_path(), "train", "informer", "resume=" + folder.string()}, alone());
+  EXPECT_EQ(other.code, 2);
+  EXPECT_TRUE(contains(other.err, "is for `cohort train regressor`, not for informer")) << other.err;
+  configuration.erase("job");
+  const Outcome unnamed =
+      run({cohort_path(), "train", "--config", file("unnamed.json", configuration.dump())}, alone());
+  EXPECT_EQ(unnamed.code, 2);
+  EXPECT_TRUE(contains(unnamed.err, "unnamed.json does not say what is trained")) << unnamed.err;
+}
+
+TEST_F(TrainFaults, ARunThatIsBeingTrainedIsNotResumedByAnother) {
+  std::vector<std::string> command{cohort_path(), "train"};
+  for (const std::string& word : small("long", {"train.steps=10000000", "output_dir=" + out().string(), "backend=cpu"}))
+    command.push_back(word);
+  Process process(command, alone());
+  ASSERT_TRUE(eventually([&] { return fs::exists(out() / "long" / "latest" / "config.json"); })) << process.err();
+  const fs::path folder = latest("long");
+  const Outcome second = resume(folder, {});
+  EXPECT_NE(second.code, 0);
+  EXPECT_TRUE(contains(second.err, "another process is training in " + folder.string())) << second.err;
+  process.send(SIGTERM);
+  EXPECT_EQ(process.wait().code, 128 + SIGTERM);
+  const Outcome third = resume(folder, {"train.steps=1"});
+  EXPECT_EQ(third.code, 0) << third.err;
+}
+
+TEST_F(TrainFaults, ATrainingThatBeginsAnewInItsFolderSaysSo) {
+  ASSERT_EQ(train(small("again", {"train.epochs=2"})).code, 0);
+  const fs::path folder = latest("again");
+  const Outcome asked = resume(folder, {"train.checkpoint.resume=none", "train.epochs=1"});
+  EXPECT_EQ(asked.code, 0) << asked.err;
+  EXPECT_TRUE(contains(asked.err, "begins at its first step, because train.checkpoint.resume=none says so"))
+      << asked.err;
+  // What was asked for once does not hold for ever.
+  const Outcome goes_on = resume(folder, {"train.epochs=2"});
+  EXPECT_EQ(goes_on.code, 0) << goes_on.err;
+  EXPECT_TRUE(contains(goes_on.err, "checkpoint-5: step 5")) << goes_on.err;
+  fs::remove_all(folder / "checkpoints");
+  const Outcome bare = resume(folder, {});
+  EXPECT_EQ(bare.code, 0) << bare.err;
+  EXPECT_TRUE(contains(bare.err, "begins at its first step, because there is no checkpoint")) << bare.err;
+}
+
+TEST_F(TrainFaults, StepsThatChangeNothingAreShown) {
+  const Outcome outcome =
+      train(small("skipped", {"train.non_finite=skip", "train.lr=1e30", "train.steps=12", "train.log_every=4"}));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "of 4 steps so far changed nothing")) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "of 12 steps changed nothing")) << outcome.err;
+  const auto lines = lines_of(read_file(latest("skipped") / "metrics.jsonl"));
+  EXPECT_TRUE(contains(lines.front(), "\"train/skipped_steps\":")) << lines.front();
+
+  const Outcome half = train(
+      small("half", {"train.precision=fp16", "train.scaler.init_scale=1e30", "train.steps=3", "train.log_every=1"}));
+  EXPECT_EQ(half.code, 0) << half.err;
+  EXPECT_TRUE(contains(half.err, "3 of 3 steps changed nothing")) << half.err;
+  EXPECT_TRUE(contains(half.err, "the loss is now scaled by")) << half.err;
+  EXPECT_TRUE(contains(read_file(latest("half") / "metrics.jsonl"), "\"train/loss_scale\":"));
+}
+
+TEST_F(TrainFaults, APatienceWithoutAValidationIsSaidToHaveNoEffect) {
+  const Outcome outcome = train(small("patient", {"train.steps=1", "train.early_stopping.patience=2",
+                                                  "data.split.train_fraction=0.75", "data.split.test_fraction=0.25"}));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "train.early_stopping.patience = 2 has no effect")) << outcome.err;
 }
 
 }  // namespace

@@ -118,5 +118,46 @@ TEST_F(RunFolderTest, SomethingCalledLatestIsLeftAlone) {
   EXPECT_TRUE(fs::is_directory(run.path()));
 }
 
+TEST_F(RunFolderTest, AFolderThatIsNotKeptGoesAgainAndLatestPointsToTheOneBefore) {
+  fs::path kept;
+  {
+    const ClaimedFolder nothing(folder_ / "outputs" / "deep", "x");
+    EXPECT_TRUE(fs::is_directory(nothing.folder().path()));
+  }
+  EXPECT_FALSE(fs::exists(folder_ / "outputs")) << "made for it";
+  {
+    ClaimedFolder first(folder_ / "outputs", "x");
+    first.keep();
+    kept = first.folder().path();
+  }
+  {
+    const ClaimedFolder second(folder_ / "outputs", "x");
+    std::ofstream(second.folder().log_file(), std::ios::app) << "a line";
+    EXPECT_EQ(fs::canonical(folder_ / "outputs" / "x" / "latest"), fs::canonical(second.folder().path()));
+  }
+  EXPECT_EQ(fs::canonical(folder_ / "outputs" / "x" / "latest"), fs::canonical(kept));
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_ / "outputs" / "x"), fs::directory_iterator()), 2);
+  { const ClaimedFolder resumed(kept); }
+  EXPECT_TRUE(fs::is_directory(kept)) << "what is resumed stays";
+}
+
+TEST_F(RunFolderTest, AFolderIsClaimedByOneAtATime) {
+  fs::path path;
+  {
+    ClaimedFolder claimed(folder_, "x");
+    claimed.keep();
+    path = claimed.folder().path();
+    try {
+      const ClaimedFolder other(path);
+      FAIL();
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find("another process is training in " + path.string()), std::string::npos)
+          << e.what();
+    }
+  }
+  const ClaimedFolder afterwards(path);
+  EXPECT_EQ(afterwards.folder().path(), path);
+}
+
 }  // namespace
 }  // namespace cohort::report

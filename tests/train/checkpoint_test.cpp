@@ -107,6 +107,19 @@ TEST(Checkpoint, TheNewestAndTheBestAreKept) {
   EXPECT_EQ(CheckpointFolder(folder).last(), 60);
 }
 
+TEST(Checkpoint, ThoseOfATrainingThatWasBegunAnewGoBeforeThoseOfThePresentOne) {
+  const fs::path folder = fresh_folder("checkpoint_anew");
+  for (const std::int64_t step : {30, 35, 40}) write(folder, content_of(step));
+  CheckpointWriter writer{CheckpointFolder(folder), 3};
+  for (const std::int64_t step : {5, 10, 15, 20}) {
+    writer.save(content_of(step));
+    writer.finish();
+    EXPECT_EQ(CheckpointFolder(folder).last(), step);
+    if (step == 10) EXPECT_EQ(CheckpointFolder(folder).steps(), (std::vector<std::int64_t>{5, 10, 40}));
+  }
+  EXPECT_EQ(CheckpointFolder(folder).steps(), (std::vector<std::int64_t>{10, 15, 20}));
+}
+
 TEST(Checkpoint, WhatAKilledRunLeftIsIgnoredAndCleaned) {
   const fs::path folder = fresh_folder("checkpoint_clean");
   write(folder, content_of(10));

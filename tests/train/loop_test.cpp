@@ -294,6 +294,79 @@ TEST(Loop, AStopRequestFinishesTheStepSavesAndCanBeResumed) {
   EXPECT_TRUE(equal(whole.weights(), resumed.weights()));
 }
 
+TEST(Loop, AStopBetweenTwoReportsChangesNoReport) {
+  const fs::path folder = fresh_folder("loop_stop_reports");
+  clear_stop_request();
+  Training whole, stopped, resumed(96, 8, 99);
+  for (Training* run : {&whole, &stopped, &resumed}) run->settings.log_every = 4;
+  stopped.job.checkpoints = resumed.job.checkpoints = folder;
+  // A validation in the middle of an interval is where this training can be told to stop.
+  stopped.settings.validate_every = 7;
+  stopped.job.validator = [](torch::nn::Module&) {
+    request_stop();
+    return std::vector<Metric>{{"mse", 1.0, 1.0}};
+  };
+  whole.train();
+  EXPECT_EQ(stopped.train().step, 7);
+  clear_stop_request();
+  resumed.train();
+  std::vector<StepStats> reports = stopped.reports;
+  reports.insert(reports.end(), resumed.reports.begin(), resumed.reports.end());
+  ASSERT_EQ(reports.size(), whole.reports.size());
+  for (std::size_t i = 0; i < reports.size(); ++i) {
+    EXPECT_EQ(reports[i].step, whole.reports[i].step);
+    EXPECT_EQ(reports[i].loss, whole.reports[i].loss) << "step " << reports[i].step;
+  }
+}
+
+TEST(Loop, AnEarlyStoppedTrainingIsNotContinuedUnlessItsPatienceIsRaised) {
+  const fs::path folder = fresh_folder("loop_early_resumed");
+  const auto configure = [&](Training& run, std::int64_t patience, std::vector<double> values) {
+    run.settings.epochs = 10;
+    run.settings.early_stopping = {.patience = patience, .min_delta = 0.1};
+    run.job.checkpoints = folder;
+    run.job.validator = constant_validator(std::move(values));
+  };
+  Training first, again(96, 8, 99), patient(96, 8, 99);
+  configure(first, 2, {3.0, 2.0, 1.95, 1.94});
+  EXPECT_EQ(first.train().step, 48);
+  configure(again, 2, {1.0});
+  const auto result = again.train();
+  EXPECT_EQ(result.status, TrainStatus::kEarlyStopped);
+  EXPECT_EQ(result.step, 48);
+  EXPECT_EQ(result.best_step, 24);
+  EXPECT_TRUE(again.source.seen.empty());
+  EXPECT_TRUE(equal(first.weights(), again.weights())) << "those of the best validation";
+  EXPECT_EQ(CheckpointFolder(folder).last(), 48);
+  configure(patient, 3, {1.95});
+  EXPECT_EQ(patient.train().step, 60) << "a third validation without improvement";
+}
+
+TEST(Loop, ResumingOnOtherDataIsSaid) {
+  const fs::path folder = fresh_folder("loop_other_data");
+  const auto said = [&](const std::string& statistics) {
+    Training run;
+    run.job.checkpoints = folder;
+    run.job.dataset_statistics = statistics;
+    testing::internal::CaptureStderr();
+    run.train();
+    return testing::internal::GetCapturedStderr();
+  };
+  const char* warning = "the statistics of the training data are others";
+  EXPECT_EQ(said(R"({"mean": [1.5], "std": [2]})").find(warning), std::string::npos);
+  EXPECT_EQ(said(R"({"std": [2.0], "mean": [1.5]})").find(warning), std::string::npos) << "another spelling";
+  const std::string other = said(R"({"mean": [1.25], "std": [2]})");
+  EXPECT_NE(other.find(warning), std::string::npos) << other;
+  EXPECT_NE(other.find("checkpoint-24/dataset_statistics.json"), std::string::npos) << other;
+}
+
+TEST(Loop, AnEpochWithoutABatchIsNamedWithItsNumbers) {
+  Training run(96, 100);
+  const std::string message = run.error();
+  EXPECT_NE(message.find("96 samples for 1 process(es) do not fill one of 100"), std::string::npos) << message;
+  EXPECT_NE(message.find("lower batch_size"), std::string::npos) << message;
+}
+
 TEST(Loop, AFinishedTrainingIsNotContinued) {
   const fs::path folder = fresh_folder("loop_finished");
   Training first, again(96, 8, 99);

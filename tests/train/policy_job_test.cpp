@@ -152,6 +152,7 @@ TEST(PolicyJob, ValidationDrawsTheSameActionsHoweverTheSamplesAreBatched) {
   ASSERT_EQ(whole.size(), 2u);
   EXPECT_EQ(whole[0].name, "validation/action_mse");
   EXPECT_EQ(whole[1].name, "validation/action_mae/action");
+  EXPECT_EQ(ready.job->validation_figure_names(), (std::vector<std::string>{whole[0].name, whole[1].name}));
   EXPECT_EQ(whole[0].weight, 3 * 8 * 7) << "the first three samples only";
   double sum = 0.0;
   for (std::int64_t i = 0; i < 4; ++i) {

@@ -64,8 +64,11 @@ class Job {
   /// What training lowers: a scalar with a graph. Unless a job says otherwise, the mean squared difference of
   /// predict().
   virtual at::Tensor loss(torch::nn::Module& model, const parallel::Batch& batch) const;
-  /// What a validation measures beside the loss: sums over the samples of a batch and how many values they are of. The
-  /// same names for every batch. The model is in evaluation mode; random numbers are keyed by sample.
+  /// The names of what a validation measures beside the loss. Called after load().
+  virtual std::vector<std::string> validation_figure_names() const { return {}; }
+  /// What a validation measures beside the loss: sums over the samples of a batch and how many values they are of.
+  /// validation_figure_names() for every batch, in their order. The model is in evaluation mode; random numbers are
+  /// keyed by sample.
   virtual std::vector<Metric> validation_figures(torch::nn::Module& model, const parallel::Batch& batch) const;
   /// What the loss is, for charts.
   virtual std::string loss_name() const { return "mean squared error, scaled"; }

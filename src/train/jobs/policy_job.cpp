@@ -130,13 +130,19 @@ class PolicyJob final : public Job {
                                                                    : std::string("velocity"));
   }
 
+  std::vector<std::string> validation_figure_names() const override {
+    if (sampled_ == 0) return {};
+    std::vector<std::string> names{"validation/action_mse"};
+    for (const std::string& action : data_.actions) names.push_back("validation/action_mae/" + short_name(action));
+    return names;
+  }
+
   std::vector<Metric> validation_figures(torch::nn::Module& model, const parallel::Batch& batch) const override {
     if (sampled_ == 0) return {};
-    std::vector<Metric> figures(1);
-    figures[0].name = "validation/action_mse";
-    for (const std::string& action : data_.actions) {
+    std::vector<Metric> figures;
+    for (const std::string& name : validation_figure_names()) {
       figures.emplace_back();
-      figures.back().name = "validation/action_mae/" + short_name(action);
+      figures.back().name = name;
     }
     // Places in the order of the whole set: the same samples whatever the number of ranks.
     const at::Tensor chosen = (batch.sample_ids < sampled_).nonzero().flatten();
