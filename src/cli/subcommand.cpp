@@ -23,6 +23,11 @@ std::map<std::string, Subcommand>& registry() {
   return all;
 }
 
+/// LibTorch's exceptions carry a C++ stack behind their message.
+std::string without_stack(const std::string& message) {
+  return message.substr(0, message.find("\nException raised from "));
+}
+
 }  // namespace
 
 Register::Register(Subcommand subcommand) {
@@ -75,7 +80,7 @@ int run_program(const std::string& name, const std::function<int()>& body) {
     tell(e.what());
     return 2;
   } catch (const std::exception& e) {
-    tell(e.what());
+    tell(without_stack(e.what()));
     return 1;
   }
 }

@@ -1,11 +1,129 @@
 #include "dist/store.h"
 
+#include <algorithm>
+#include <condition_variable>
+#include <cstdlib>
+#include <mutex>
+#include <thread>
+
+#include <poll.h>
+
+#include <c10/util/Logging.h>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "core/error.h"
+#include "core/log.h"
+#include "dist/own_address.h"
 #include "dist/store_socket.h"
 
 namespace cohort::dist {
+namespace {
+
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kFirstWarning = std::chrono::seconds(10);
+constexpr auto kBetweenWarnings = std::chrono::seconds(60);
+constexpr auto kOwnKnock = std::chrono::seconds(3);  // rank 0 asks whether MASTER_ADDR leads to it
+
+double in_seconds(Clock::duration time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+/// Warns while it lives that something is waited for: after 10 s, then every minute.
+class WaitingNotice {
+ public:
+  WaitingNotice(const std::string& what, milliseconds limit)
+      : thread_([this, what, limit] {
+          const auto start = Clock::now();
+          std::unique_lock lock(mutex_);
+          for (auto next = start + kFirstWarning; !changed_.wait_until(lock, next, [this] { return over_; });
+               next += kBetweenWarnings)
+            log::warning("{}; waiting for {:.0f} s by now, and for {:.0f} s at most", what,
+                         in_seconds(Clock::now() - start), in_seconds(limit));
+        }) {}
+  ~WaitingNotice() {
+    {
+      const std::scoped_lock lock(mutex_);
+      over_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+  WaitingNotice(const WaitingNotice&) = delete;
+  WaitingNotice& operator=(const WaitingNotice&) = delete;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool over_ = false;
+  std::thread thread_;  // last: it uses the others
+};
+
+/// Keeps LibTorch's log back while it lives: the store's lines carry a C++ stack for every attempt, and what they say
+/// is told here. Where TORCH_CPP_LOG_LEVEL is set, it holds; LibTorch reads it by itself under Python only.
+class QuietLibTorch {
+ public:
+  QuietLibTorch() : before_(FLAGS_caffe2_log_level) {
+    constexpr int kFatal = 3;  // of TORCH_CPP_LOG_LEVEL
+    if (std::getenv("TORCH_CPP_LOG_LEVEL") != nullptr) {
+      static std::once_flag once;
+      std::call_once(once, [] { c10::initLogging(); });
+      before_ = FLAGS_caffe2_log_level;
+    } else {
+      FLAGS_caffe2_log_level = kFatal;
+    }
+  }
+  ~QuietLibTorch() { FLAGS_caffe2_log_level = before_; }
+  QuietLibTorch(const QuietLibTorch&) = delete;
+  QuietLibTorch& operator=(const QuietLibTorch&) = delete;
+
+ private:
+  int before_;
+};
+
+/// wait_for_listener with warnings on the way.
+void wait_with_warnings(const std::string& host, int port, milliseconds timeout, const std::string& who) {
+  const auto start = Clock::now();
+  for (milliseconds patience = kFirstWarning;; patience = kBetweenWarnings) {
+    const auto left = timeout - std::chrono::duration_cast<milliseconds>(Clock::now() - start);
+    const bool last = left <= patience;
+    try {
+      return wait_for_listener(host, port, std::min(patience, left), who);
+    } catch (const Error& problem) {
+      const double waited = in_seconds(Clock::now() - start);
+      if (last && waited < in_seconds(kFirstWarning)) throw;
+      if (last) throw Error(format("{}; it waited for {:.0f} s in all", problem.what(), waited));
+      log::warning("{}; waiting for {:.0f} s by now, and for {:.0f} s at most", problem.what(), waited,
+                   in_seconds(timeout));
+    }
+  }
+}
+
+/// Where MASTER_ADDR is another machine's, the other ranks look for the store there, and rank 0 would wait in vain.
+/// `listening`: the store's socket, on all addresses of this machine.
+void check_leads_here(const RankEnvironment& env, const std::string& host, int listening, milliseconds timeout) {
+  const AddressOwner owner = owner_of(host);
+  if (owner == AddressOwner::kThisMachine) return;
+  // A name that is made known later than this process starts (a service of Kubernetes) is waited for.
+  if (owner == AddressOwner::kUnknown)
+    return wait_with_warnings(host, env.master_port, timeout, format("rank 0 of {}", env.world_size));
+  std::string answer = "something else answers there";
+  try {
+    wait_for_listener(host, env.master_port, std::min<milliseconds>(kOwnKnock, timeout), "rank 0");
+    // A router may translate the address to this machine's: then the knock is in the socket's queue.
+    pollfd knock{listening, POLLIN, 0};
+    if (poll(&knock, 1, 1000) > 0) return;
+  } catch (const Error&) {
+    answer = "nothing answers there";
+  }
+  throw Error(format(
+      "rank 0 of {} hosts the store on this machine, but MASTER_ADDR={} is another machine's address (port {}: "
+      "{}). Set MASTER_ADDR of all ranks to an address of the machine on which rank 0 runs, or start rank 0 on {}",
+      env.world_size, host, env.master_port, answer, host));
+}
+
+}  // namespace
 
 std::string store_host(const RankEnvironment& env) {
   return env.one_node() && !env.agent_hosts_store ? "127.0.0.1" : env.master_addr;
@@ -30,12 +148,19 @@ c10::intrusive_ptr<c10d::Store> open_store(const RankEnvironment& env, std::chro
       socket = OwnedSocket(*env.store_fd);
     } else {
       socket = open_store_socket(env.master_port, env.one_node(), env.port_origin);
+      if (!env.one_node()) check_leads_here(env, host, socket.get(), timeout);
     }
     options.masterListenFd = socket.get();
   } else {
-    wait_for_listener(host, env.master_port, timeout, who);
+    wait_with_warnings(host, env.master_port, timeout, who);
   }
   try {
+    const QuietLibTorch quiet;
+    const WaitingNotice notice(
+        hosts ? format("{} hosts the store at {}:{}, but not all ranks have joined it", who, host, env.master_port)
+              : format("{} reached {}:{}, but no store answers there: is it another service's port?", who, host,
+                       env.master_port),
+        timeout);
     auto store = c10::make_intrusive<c10d::TCPStore>(host, options);
     socket.release();
     return store;

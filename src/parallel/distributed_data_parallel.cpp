@@ -252,8 +252,7 @@ DistributedDataParallel::DistributedDataParallel(std::shared_ptr<torch::nn::Modu
 
   try {
     self.broadcast_from(detached(all), 0);
-    // Once even without broadcast_buffers: training starts from one state, as in PyTorch's constructor with init_sync,
-    // which broadcasts buffers only when broadcast_buffers is on.
+    // Without broadcast_buffers every rank keeps its own buffers from the start, as with PyTorch's constructor.
     if (self.settings.broadcast_buffers) self.broadcast_from(detached(buffers_of(*self.model)), 0);
 
     self.names = names;

@@ -82,6 +82,18 @@ DeviceId device_of_rank(const PlanInputs& inputs) {
   return inputs.devices[static_cast<std::size_t>(env.local_rank)];
 }
 
+/// What no process of this node takes, as far as this one can tell.
+std::vector<DeviceId> idle_devices(const PlanInputs& inputs, const Plan& plan) {
+  std::size_t used = plan.devices.size();
+  if (plan.mode == Mode::kDistributedDataParallel && inputs.devices[0].kind != DeviceKind::kCpu) {
+    // A single one is what a launcher's mask shows of several; of more, each local rank takes the one of its number.
+    const auto processes = static_cast<std::size_t>(inputs.environment.local_world_size);
+    if (inputs.devices.size() == 1 || processes == 0) return {};
+    used = std::min(processes, inputs.devices.size());
+  }
+  return {inputs.devices.begin() + static_cast<std::ptrdiff_t>(used), inputs.devices.end()};
+}
+
 void set_batch(const PlanSettings& settings, Plan& plan) {
   const std::int64_t processes = plan.environment.world_size;
   COHORT_THROW_UNLESS(settings.accumulation >= 1,
@@ -175,10 +187,9 @@ Plan make_plan(const PlanInputs& inputs, const PlanSettings& settings) {
                               plan.effective_batch, plan.batch_size, env.world_size, env.world_size == 1 ? "" : "es",
                               plan.accumulation,
                               settings.global_batch_size ? " (train.global_batch_size, divided)" : ""));
-  if (plan.mode == Mode::kSingleDevice && inputs.devices.size() > 1)
-    plan.lines.push_back(format("{} other device{} not used: {}", inputs.devices.size() - 1,
-                                inputs.devices.size() == 2 ? " is" : "s are",
-                                names_of({inputs.devices.begin() + 1, inputs.devices.end()})));
+  if (const std::vector<DeviceId> idle = idle_devices(inputs, plan); !idle.empty())
+    plan.lines.push_back(format("{} other device{} not used: {}{}", idle.size(), idle.size() == 1 ? " is" : "s are",
+                                names_of(idle), env.world_size > 1 ? " (each process of a job takes one)" : ""));
   for (const std::string& note : env.notes) plan.warnings.push_back(note);
   return plan;
 }

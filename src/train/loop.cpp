@@ -142,6 +142,8 @@ TrainResult TrainLoop::Impl::run() {
     }
     train_epoch(left);
   }
+  // Before anything of the last steps is validated or saved.
+  if (compares_ranks() && state.step > first_step && compared_step != state.step) compare_parameters();
   const bool stopped = stop_agreed && !early_stop && state.step < total_steps;
   // A run that is continued reports where an undisturbed one does: the checkpoint keeps what has been summed so far.
   if (interval_steps > 0 && !stopped) report();
@@ -162,6 +164,11 @@ TrainResult TrainLoop::Impl::run() {
   result.best_step = state.early_stopping.best_step;
   result.resumed_from = resumed_from;
   return result;
+}
+
+/// Short trainings are compared too: after the first step of this process and at the end.
+bool TrainLoop::Impl::compares_ranks() const {
+  return settings.hash_every > 0 && strategy.world_size() > 1;
 }
 
 bool TrainLoop::Impl::is_best_now() const {
@@ -279,7 +286,8 @@ void TrainLoop::Impl::after_step(bool end_of_epoch) {
     state.samples_in_epoch = 0;
   }
   if (state.step % settings.log_every == 0) report();
-  if (settings.hash_every > 0 && state.step % settings.hash_every == 0) compare_parameters();
+  const bool first_of_ranks = compares_ranks() && state.step == first_step + 1;
+  if (first_of_ranks || (settings.hash_every > 0 && state.step % settings.hash_every == 0)) compare_parameters();
   bool improved = false;
   if (job.validator) {
     const bool due = settings.validate_every > 0 ? state.step % settings.validate_every == 0 : end_of_epoch;

@@ -37,6 +37,7 @@ struct TrainLoop::Impl {
   void after_step(bool end_of_epoch);
   bool done() const;
   bool is_best_now() const;
+  bool compares_ranks() const;
   at::Tensor replica_loss(torch::nn::Module& replica, const parallel::Batch& batch);
 
   // loop_report.cpp: what ranks tell each other and the observers
@@ -81,6 +82,7 @@ struct TrainLoop::Impl {
   std::optional<std::int64_t> resumed_from;
   std::int64_t saved_step = -1;
   std::int64_t validated_step = -1;
+  std::int64_t compared_step = -1;  // when all ranks' parameters were last found equal
   bool early_stop = false;
   bool stop_agreed = false;
   std::string bad_input;      // what was wrong with the batch whose loss is NaN, where that is known

@@ -181,6 +181,7 @@ void TrainLoop::Impl::compare_parameters() {
   COHORT_THROW_UNLESS(check.differing.empty(),
                       "the parameters of the ranks differ at step {}, because gradients were not synchronised: {}",
                       state.step, check.text);
+  compared_step = state.step;
   log::info("step {}: {}", state.step, check.text);
 }
 

@@ -9,13 +9,11 @@
 #include <torch/nn/module.h>
 #include <torch/types.h>
 
-#include "core/devices.h"
 #include "core/devices_cpu.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/log.h"
 #include "core/progress.h"
-#include "dist/cuda_plugin.h"
 #include "dist/group.h"
 #include "dist/rank_environment.h"
 #include "report/metric_names.h"
@@ -29,42 +27,36 @@
 #include "train/run_banner.h"
 #include "train/run_report.h"
 #include "train/run_test_set.h"
+#include "train/same_settings.h"
 #include "train/stop_request.h"
+#include "train/usable_devices.h"
 
 namespace cohort::train {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// The devices that this process may use: those that were named, or all of the backend.
-std::vector<DeviceId> devices_of(const RunSettings& settings, const dist::RankEnvironment& environment) {
-  std::vector<DeviceId> devices;
-  for (const std::string& name : settings.devices) devices.push_back(parse_device(name));
-  if (devices.empty()) {
-    const DeviceListing listing = list_devices();
-    const DeviceChoice choice =
-        choose_device(listing, {.backend = parse_backend(settings.backend),
-                                .local_rank = environment.launched() ? environment.local_rank : 0});
-    (choice.fell_back ? log::warning<const std::string&> : log::info<const std::string&>)("{}", choice.explanation);
-    if (choice.backend == Backend::kCuda) {
-      for (std::size_t i = 0; i < listing.visible.size(); ++i)
-        devices.push_back({DeviceKind::kCuda, static_cast<int>(i)});
-    } else {
-      devices.push_back(choice.device);
-    }
-  }
-  for (const DeviceId& device : devices)
-    if (device.kind == DeviceKind::kCuda) {
-      dist::load_cuda_plugin();  // before anything asks LibTorch about CUDA
-      break;
-    }
-  return devices;
+constexpr double kLongestTimeout = 7 * 24 * 3600;  // s
+
+std::chrono::milliseconds timeout_of(const char* setting, double seconds) {
+  COHORT_THROW_UNLESS(seconds >= 1 && seconds <= kLongestTimeout, "{}={:g} must be between 1 and {:g} seconds (a week)",
+                      setting, seconds, kLongestTimeout);
+  return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1e3));
 }
 
 int cpu_threads(const RunSettings& settings, const dist::RankEnvironment& environment) {
   if (settings.threads > 0) return settings.threads;
   if (std::getenv("OMP_NUM_THREADS")) return at::get_num_threads();
   return std::max(1, available_cores() / std::max(1, environment.local_world_size));
+}
+
+/// The settings as they were resolved, and what the ranks' data and job must have in common beside them.
+void check_ranks_agree(const Job& job, const config::Fields& fields, dist::Group& group) {
+  config::Json common = config::Json::object();
+  common["job"] = job.name();
+  common.update(fields.to_json());
+  common["number of training samples"] = job.dataset(Part::kTrain)->size();
+  check_same_settings(common, group);
 }
 
 /// Rank 0 makes (or opens) the folder, claims it, and tells the others.
@@ -175,6 +167,11 @@ void describe(config::Fields& fields, RunSettings& s) {
     fields.section("ddp", [&] { parallel::describe(fields, s.parallel.ddp); });
     fields.section("dp", [&] { parallel::describe(fields, s.parallel.dp); });
   });
+  fields.section("dist", [&] {
+    fields.add("store_timeout_s", s.store_timeout_s, "seconds that ranks wait for each other at the start");
+    fields.add("collective_timeout_s", s.collective_timeout_s,
+               "seconds that one collective may take; a rank that is later counts as lost");
+  });
 }
 
 int run(Job& job, RunSettings& settings, const config::Fields& fields, const std::vector<std::string>& overrides) {
@@ -182,15 +179,19 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
   const dist::RankEnvironment environment = dist::read_rank_environment();
   const bool first = environment.rank == 0;
   log::set_console(first);
-  for (const std::string& note : environment.notes) log::info("{}", note);
   settings.train.validate();
+  const auto store_timeout = timeout_of("dist.store_timeout_s", settings.store_timeout_s);
+  const auto collective_timeout = timeout_of("dist.collective_timeout_s", settings.collective_timeout_s);
 
   // Bad input ends the run here, before a device, a port or a folder is touched.
   job.load();
   COHORT_THROW_UNLESS(job.dataset(Part::kTrain), "the split leaves no training samples");
   check_watched_metric(job, settings.train.early_stopping.metric);
 
-  const std::vector<DeviceId> devices = devices_of(settings, environment);
+  const std::vector<DeviceId> devices =
+      usable_devices({.backend = parse_backend(settings.backend),
+                      .names = settings.devices,
+                      .local_rank = environment.launched() ? environment.local_rank : 0});
   at::set_num_threads(cpu_threads(settings, environment));
   parallel::Plan plan = parallel::make_plan({.environment = environment, .devices = devices},
                                             {.mode = settings.mode,
@@ -204,27 +205,13 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
   check_batches(job.dataset(Part::kTrain)->size(), batch_size, environment.world_size, settings.drop_last);
 
   std::shared_ptr<dist::Group> group;
-  if (plan.mode == parallel::Mode::kDistributedDataParallel)
-    group = dist::Group::create(environment, {.device = device});
-  std::optional<report::ClaimedFolder> claimed;  // rank 0
-  const report::RunFolder folder = open_folder(settings, group.get(), claimed);
-  if (first) log::add_file(folder.log_file().string());
-
+  if (plan.mode == parallel::Mode::kDistributedDataParallel) {
+    group = dist::Group::create(
+        environment, {.store_timeout = store_timeout, .collective_timeout = collective_timeout, .device = device});
+    check_ranks_agree(job, fields, *group);
+  }
+  std::optional<report::ClaimedFolder> claimed;  // rank 0; outlives everything that writes into it
   const std::shared_ptr<torch::nn::Module> model = job.make_model(settings.train.seed);
-  const auto banner = banner_rows(job, settings, plan, *model);
-  for (const auto& [label, text] : banner) log::info("{:<9} {}", label, text);
-  for (const std::string& warning : plan.warnings) log::warning("{}", warning);
-  if (settings.train.early_stopping.patience > 0 && !job.dataset(Part::kValidation))
-    log::warning(
-        "train.early_stopping.patience = {} has no effect: no data are kept for a validation; change the split, or set "
-        "the patience to 0",
-        settings.train.early_stopping.patience);
-  if (group)
-    for (const std::string& line : parallel::world_lines(plan, *group)) log::info("{:<9} {}", "", line);
-  log::info("{:<9} {}", "results", folder.path().string());
-  config::Json resolved = fields.to_json();
-  resolved["resume"] = "";  // who starts from this configuration starts another run
-  const std::string configuration = resolved.dump(2);
   const std::unique_ptr<parallel::Strategy> strategy = parallel::make_strategy(
       plan, model, group, settings.parallel, [&job, &settings] { return job.make_model(settings.train.seed); });
 
@@ -250,6 +237,24 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
     validation.emplace(job.dataset(Part::kValidation), validation_share, loader, memory);
     train_job.validator = job_validator(job, *validation, parse_precision(settings.train.precision), torch_device);
   }
+
+  // Models, strategy and loaders stand: from here on the run has a folder.
+  const report::RunFolder folder = open_folder(settings, group.get(), claimed);
+  if (first) log::add_file(folder.log_file().string());
+  const auto banner = banner_rows(job, settings, plan, *model);
+  for (const auto& [label, text] : banner) log::info("{:<9} {}", label, text);
+  for (const std::string& warning : plan.warnings) log::warning("{}", warning);
+  if (settings.train.early_stopping.patience > 0 && !job.dataset(Part::kValidation))
+    log::warning(
+        "train.early_stopping.patience = {} has no effect: no data are kept for a validation; change the split, or set "
+        "the patience to 0",
+        settings.train.early_stopping.patience);
+  if (group)
+    for (const std::string& line : parallel::world_lines(plan, *group)) log::info("{:<9} {}", "", line);
+  log::info("{:<9} {}", "results", folder.path().string());
+  config::Json resolved = fields.to_json();
+  resolved["resume"] = "";  // who starts from this configuration starts another run
+  const std::string configuration = resolved.dump(2);
   train_job.checkpoints = folder.checkpoints();
   train_job.configuration = configuration;
   train_job.dataset_statistics = job.statistics().dump(2);

@@ -19,18 +19,20 @@ struct RunSettings {
   std::string resume;                  ///< folder of a run to continue; empty: a new run
   /// gpu, cuda, metal or cpu; `cohort launch --cpu` and the like set the default through COHORT_BACKEND.
   std::string backend = backend_name(default_backend());
-  std::vector<std::string> devices;    ///< of this process, e.g. cuda:0,cuda:1 or cpu,cpu; empty: all of the backend
-  int threads = 0;                     ///< CPU threads inside an operation, per process; 0: OMP_NUM_THREADS, else all
-  std::string mode = "auto";           ///< auto, single, dp or ddp
-  bool drop_last = false;              ///< leave out a last training batch that is not full
+  std::vector<std::string> devices;  ///< of this process, e.g. cuda:0,cuda:1 or cpu,cpu; empty: all of the backend
+  int threads = 0;                   ///< CPU threads inside an operation, per process; 0: OMP_NUM_THREADS, else all
+  std::string mode = "auto";         ///< auto, single, dp or ddp
+  bool drop_last = false;            ///< leave out a last training batch that is not full
   bool tensorboard = true;
   bool charts = true;
+  double store_timeout_s = 300;        ///< s; ranks that have not found each other by then end with an error
+  double collective_timeout_s = 1800;  ///< s; a rank that is later than this at a collective counts as lost
   TrainSettings train;
   data::LoaderSettings loader;
   parallel::StrategySettings parallel;
 };
 
-/// Binds everything but what the job adds: name, output_dir, ..., train.*, loader.*, parallel.*.
+/// Binds everything but what the job adds: name, output_dir, ..., train.*, loader.*, parallel.*, dist.*.
 void describe(config::Fields& fields, RunSettings& settings);
 
 /// Trains and tests. `fields` holds all settings as they were resolved; `overrides` are saved beside them. Returns the

@@ -68,7 +68,9 @@ void describe(config::Fields& fields, TrainSettings& s) {
     fields.add("resume", s.checkpoint.resume, "none, auto (the run's last whole checkpoint), or the path of one");
   });
   fields.add("log_every", s.log_every, "optimizer steps between reports");
-  fields.add("hash_every", s.hash_every, "optimizer steps between comparisons of all ranks' parameters; 0: never");
+  fields.add(
+      "hash_every", s.hash_every,
+      "optimizer steps between comparisons of all ranks' parameters, beside the first and the last step; 0: never");
   fields.add_choice("non_finite", s.non_finite, {"error", "skip"},
                     "what a NaN or inf in loss or gradients does: end the training, or skip the update");
   fields.add("seed", s.seed, "of initial weights, data order and dropout");

@@ -17,12 +17,12 @@
 #include "data/robot_statistics.h"
 #include "data/robot_windows.h"
 #include "data/transforms/normalization.h"
-#include "dist/cuda_plugin.h"
 #include "models/diffusion_policy/behaviour_cloning.h"
 #include "models/diffusion_policy/receding_horizon.h"
 #include "tensors/convert.h"
 #include "train/checkpoint.h"
 #include "train/jobs/policy_settings.h"
+#include "train/usable_devices.h"
 #include "train/weights.h"
 
 namespace cohort::train {
@@ -51,6 +51,9 @@ data::RobotStatistics statistics_of(const std::string& text, const std::string& 
 struct TrainedPolicy::Impl {
   Impl(const std::filesystem::path& path, const TrainedPolicySettings& wanted) {
     COHORT_THROW_UNLESS(std::filesystem::exists(path), "{}: there is no such run or checkpoint", path.string());
+    const DeviceId device_id = parse_device(wanted.device);
+    check_device(device_id);
+    device = tensors::to_torch_device(device_id);
     const ResumePoint point = find_resume_point(path.string(), {}).value();
     const std::string source = point.path.string();
     const CheckpointContent& content = point.content;
@@ -80,9 +83,6 @@ struct TrainedPolicy::Impl {
     averaged = wanted.averaged && !content.ema.empty();
     load_weights(*policy, averaged ? content.ema : content.model, content.model_aliases,
                  source + "/" + (averaged ? kEmaFile : kModelFile));
-    const DeviceId device_id = parse_device(wanted.device);
-    if (device_id.kind == DeviceKind::kCuda) dist::load_cuda_plugin();
-    device = tensors::to_torch_device(device_id);
     policy->to(device);
     policy->eval();
     for (const at::Tensor& parameter : policy->parameters()) {

@@ -112,6 +112,7 @@ TEST_F(EvaluatePushT, WhatCannotActInPushTIsSaid) {
   train("wrong_action", {"data.actions=observation/agent_pos"});
   expect_refused(evaluate("wrong_action"), 1, "no action 'observation/agent_pos'");
   expect_refused(evaluate("rewards", {"model.no_such_key=1"}), 1, "no_such_key");
+  expect_refused(evaluate("rewards", {"--device", "mps:0"}), 1, "device mps:0 cannot be used");
 }
 
 }  // namespace

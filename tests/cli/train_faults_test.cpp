@@ -67,6 +67,7 @@ class TrainFaults : public ::testing::Test {
     EXPECT_NE(outcome.code, 0) << arguments[1];
     for (const std::string& part : parts) EXPECT_TRUE(contains(outcome.err, part)) << part << "\n" << outcome.err;
     EXPECT_FALSE(contains(outcome.err, "terminate called")) << outcome.err;
+    EXPECT_FALSE(contains(outcome.err, "frame #")) << outcome.err;
     EXPECT_FALSE(fs::exists(out())) << "written before the input was found good: " << parts[0];
   }
 
@@ -98,6 +99,41 @@ TEST_F(TrainFaults, SettingsThatCannotBe) {
   refused({"regressor", "data.path=" + path, "train.lr=fast"}, {"train.lr", "fast"});
   refused({"regressor", "data.path=" + path, "train.batch_size=1", "devices=cpu,cpu"}, {"batch", "2 devices"});
   refused({"regressor", "data.path=" + path, "backend=cuda"}, {"cuda"});
+}
+
+TEST_F(TrainFaults, WhatFailsWhileModelAndLoadersAreMade) {
+  refused({"regressor", "data.path=" + table("good.csv", 400), "loader.memory_budget_bytes=1"},
+          {"loader.memory_budget_bytes is 1 B"});
+}
+
+TEST_F(TrainFaults, DevicesThatCannotBe) {
+  const std::string data = "data.path=" + table("good.csv", 400);
+  refused({"regressor", data, "devices=mps:0"}, {"devices=mps:0 contradicts backend=cpu"});
+  refused({"regressor", data, "backend=gpu", "devices=mps:0"}, {"device mps:0 cannot be used", "`cohort devices`"});
+  refused({"regressor", data, "backend=gpu", "devices=cuda:99"}, {"device cuda:99 cannot be used", "`cohort devices`"});
+  refused({"regressor", data, "backend=gpu", "devices=tpu:0"}, {"'tpu:0' is no device"});
+}
+
+TEST_F(TrainFaults, AGpuThatLibTorchCannotUseGivesWayToTheCpuWithALine) {
+  // A machine with a GPU (tests/core/fake_driver), and a build without the CUDA plug-in.
+  const auto train_there = [&](const std::string& backend) {
+    return run({cohort_path(), "train", "regressor", "data.path=" + table("good.csv", 400), "data.columns.n_targets=1",
+                "train.steps=1", "charts=false", "output_dir=" + out().string(), "backend=" + backend},
+               {{"RANK", ""},
+                {"WORLD_SIZE", ""},
+                {"OMP_NUM_THREADS", "1"},
+                {"LD_LIBRARY_PATH", std::getenv("COHORT_FAKE_DRIVER")},
+                {"COHORT_FAKE_GPUS", "NVIDIA H100|GPU-00000000-d72c-4106-c12f-20bd9faed9f0|0000:19:00.0|80|9.0"},
+                {"COHORT_PLUGIN_DIR", folder_.path().string()}});
+  };
+  const Outcome forced = train_there("cuda");
+  EXPECT_EQ(forced.code, 1);
+  EXPECT_TRUE(contains(forced.err, "backend cuda cannot be used: this build has no CUDA support")) << forced.err;
+  EXPECT_FALSE(fs::exists(out()));
+  const Outcome best = train_there("gpu");
+  EXPECT_EQ(best.code, 0) << best.err;
+  EXPECT_TRUE(contains(best.err, "backend gpu: falling back to the CPU")) << best.err;
+  EXPECT_TRUE(contains(best.err, "because this build has no CUDA support")) << best.err;
 }
 
 TEST_F(TrainFaults, ANanAfterTheFirstStepsEndsTrainingAndLeavesAWholeCheckpoint) {

@@ -158,6 +158,7 @@ int run(const std::string& scenario) {
   }
   if (scenario == "unreachable") options.store_timeout = 1s;
   if (scenario == "missing_rank") options.store_timeout = 2s;
+  if (scenario == "patient") options.store_timeout = 12s;
   if (scenario == "late_rank") options.collective_timeout = 1s;
   const auto group = Group::create(env, options);
   std::printf("joined %s\n", env.describe().c_str());

@@ -1,9 +1,13 @@
 // Real processes on this machine's loopback; see dist_worker.cpp for what the ranks do.
+#include <atomic>
 #include <chrono>
+#include <thread>
 
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "dist/worker_process.h"
 
@@ -179,6 +183,61 @@ TEST(Group, RankZeroSaysThatOthersDidNotCome) {
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_NE(result.output.find("not all ranks joined it within 2.0 s"), std::string::npos) << result.output;
   EXPECT_NE(result.output.find("1/3 clients joined"), std::string::npos) << result.output;
+}
+
+TEST(Group, WhoWaitsForTheStoreSaysSoBeforeTheTimeIsOver) {
+  const ReservedPort silent, reserved;
+  WorkerProcess other({kWorker, "patient"}, rank_variables(1, 2, silent.port));  // nobody listens there
+  auto variables = rank_variables(0, 2, reserved.port);
+  variables["COHORT_STORE_FD"] = std::to_string(reserved.fd);
+  WorkerProcess host({kWorker, "patient"}, variables, {reserved.fd});  // nobody else comes
+  const WorkerResult left_out = other.wait();
+  EXPECT_EQ(left_out.exit_code, 1);
+  const std::size_t warning =
+      left_out.output.find("warning rank 1 of 2 could not reach the store at 127.0.0.1:" + std::to_string(silent.port));
+  ASSERT_NE(warning, std::string::npos) << left_out.output;
+  EXPECT_NE(left_out.output.find("Connection refused", warning), std::string::npos) << left_out.output;
+  EXPECT_NE(left_out.output.find("s by now, and for 12 s at most", warning), std::string::npos) << left_out.output;
+  EXPECT_NE(left_out.output.find("; it waited for 12 s in all", warning), std::string::npos) << left_out.output;
+  const WorkerResult alone = host.wait();
+  EXPECT_EQ(alone.exit_code, 1);
+  EXPECT_NE(alone.output.find("warning rank 0 of 2 hosts the store at 127.0.0.1:" + std::to_string(reserved.port) +
+                              ", but not all ranks have joined it; waiting for 10 s by now, and for 12 s at most"),
+            std::string::npos)
+      << alone.output;
+}
+
+TEST(Group, AnotherServiceOnThePortIsNamedWithoutStacksOfLibTorch) {
+  const ReservedPort taken;
+  ASSERT_EQ(listen(taken.fd, 16), 0);
+  std::atomic<bool> over{false};
+  std::thread service([&] {  // hangs up on everybody
+    while (!over) {
+      pollfd waiting{taken.fd, POLLIN, 0};
+      if (poll(&waiting, 1, 50) > 0) ::close(accept(taken.fd, nullptr, nullptr));
+    }
+  });
+  WorkerProcess worker({kWorker, "missing_rank"}, rank_variables(1, 2, taken.port));
+  const WorkerResult result = worker.wait();
+  over = true;
+  service.join();
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_NE(result.output.find("did not get through to a store there"), std::string::npos) << result.output;
+  EXPECT_EQ(result.output.find("frame #"), std::string::npos) << result.output;
+}
+
+TEST(Group, RankZeroRefusesAnAddressOfAnotherMachine) {
+  const auto start = std::chrono::steady_clock::now();
+  const ReservedPort reserved;
+  auto variables = rank_variables(0, 2, reserved.port);
+  variables["MASTER_ADDR"] = "192.0.2.1";  // RFC 5737: nobody's
+  variables["LOCAL_WORLD_SIZE"] = "1";
+  WorkerProcess worker({kWorker, "collectives"}, variables);
+  const WorkerResult result = worker.wait();
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_NE(result.output.find("MASTER_ADDR=192.0.2.1 is another machine's address"), std::string::npos)
+      << result.output;
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 15s) << "the store's own limit is 20 s";
 }
 
 TEST(Group, PortInUseIsNamedAndAFreeOneOffered) {

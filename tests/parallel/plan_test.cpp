@@ -105,6 +105,19 @@ TEST(Plan, LauncherWithOneProcessMeansOneDeviceAndNamesTheIdleOnes) {
   EXPECT_NE(all_lines(plan).find("1 other device is not used: cuda:1"), std::string::npos) << all_lines(plan);
 }
 
+TEST(Plan, DevicesThatNoProcessOfAJobTakesAreNamed) {
+  EXPECT_NE(all_lines(make_plan({ranks(1, 2, 2), {kCpu, kCpu}, 8}, {}))
+                .find("1 other device is not used: cpu (each process of a job takes one)"),
+            std::string::npos);
+  EXPECT_NE(all_lines(make_plan({ranks(1, 2, 2), gpus(4), 8}, {}))
+                .find("2 other devices are not used: cuda:2, cuda:3 (each process of a job takes one)"),
+            std::string::npos);
+  dist::RankEnvironment unknown = ranks(1, 2, 2);
+  unknown.local_world_size = 0;
+  for (const Plan& plan : {make_plan({ranks(1, 2, 2), gpus(1), 8}, {}), make_plan({unknown, gpus(4), 8}, {})})
+    EXPECT_EQ(all_lines(plan).find("not used"), std::string::npos) << all_lines(plan);
+}
+
 TEST(Plan, ModeThatContradictsTheEnvironmentIsAnError) {
   PlanSettings settings;
   settings.mode = "dp";

@@ -205,20 +205,79 @@ TEST(LoopRanks, AnFp16OverflowOnOneRankShrinksTheScaleOnBoth) {
   for (std::size_t i = 0; i < 4; ++i) EXPECT_TRUE(same_bits(results[0].weights[i], results[1].weights[i]));
 }
 
-TEST(LoopRanks, ParametersThatDifferAreNoticed) {
+/// Trains 12 steps on two ranks, of which rank 1 leaves the other after step `leaves_after`; the errors of both.
+std::vector<std::string> errors_of_two(std::int64_t hash_every, std::int64_t leaves_after) {
+  std::vector<RankResult> results;
+  return train_ranks(
+      2, 96, 8,
+      [&](int rank, TrainSettings& s, TrainJob& job, TinySource&) {
+        s.hash_every = hash_every;
+        const auto leave = [module = &job.strategy->module()] {
+          const at::NoGradGuard no_grad;
+          module->parameters()[0][0][0].add_(1e-3);
+        };
+        if (rank != 1) return;
+        if (leaves_after == 0) leave();
+        job.step_observers.push_back([=](const StepStats& stats) {
+          if (stats.step == leaves_after) leave();
+        });
+      },
+      results);
+}
+
+TEST(LoopRanks, ParametersThatDifferAreNoticedAfterTheFirstStepOnTheWayAndAtTheEnd) {
+  struct Case {
+    std::int64_t hash_every, leaves_after;
+    const char* noticed;
+  };
+  for (const Case& c : {Case{500, 0, "step 1,"}, Case{4, 5, "step 8,"}, Case{500, 9, "step 12,"}})
+    for (const auto& error : errors_of_two(c.hash_every, c.leaves_after))
+      EXPECT_NE(error.find(std::string("parameters of the ranks differ at ") + c.noticed), std::string::npos) << error;
+  for (const auto& error : errors_of_two(/*hash_every=*/0, /*leaves_after=*/0)) EXPECT_EQ(error, "");
+}
+
+TEST(LoopRanks, AResumedRunIsComparedAfterItsOwnFirstStep) {
+  const fs::path folder = fresh_folder("ranks_resumed");
+  std::vector<RankResult> results;
+  expect_no_error(train_ranks(
+      2, 96, 8,
+      [&](int, TrainSettings& s, TrainJob& job, TinySource&) {
+        s.steps = 6;
+        job.checkpoints = folder;
+      },
+      results));
+  const auto errors = train_ranks(
+      2, 96, 8,
+      [&](int rank, TrainSettings& s, TrainJob& job, TinySource&) {
+        s.hash_every = 500;
+        job.checkpoints = folder;
+        if (rank != 1) return;
+        job.started = [module = &job.strategy->module()](std::int64_t) {
+          const at::NoGradGuard no_grad;
+          module->parameters()[0][0][0].add_(1e-3);
+        };
+      },
+      results);
+  for (const auto& error : errors) EXPECT_NE(error.find("differ at step 7,"), std::string::npos) << error;
+}
+
+TEST(LoopRanks, RanksThatDifferSaveNothingOfTheLastSteps) {
+  const fs::path folder = fresh_folder("ranks_differ");
   std::vector<RankResult> results;
   const auto errors = train_ranks(
       2, 96, 8,
       [&](int rank, TrainSettings& s, TrainJob& job, TinySource&) {
-        s.hash_every = 2;
-        if (rank == 1) {
+        s.hash_every = 500;
+        job.checkpoints = folder;
+        if (rank != 1) return;
+        job.step_observers.push_back([module = &job.strategy->module()](const StepStats& stats) {
           const at::NoGradGuard no_grad;
-          job.strategy->module().parameters()[0][0][0].add_(1e-7);
-        }
+          if (stats.step == 9) module->parameters()[0][0][0].add_(1e-3);
+        });
       },
       results);
-  for (const auto& error : errors)
-    EXPECT_NE(error.find("parameters of the ranks differ at step 2"), std::string::npos) << error;
+  for (const auto& error : errors) EXPECT_NE(error.find("differ at step 12,"), std::string::npos) << error;
+  EXPECT_TRUE(CheckpointFolder(folder).steps().empty());
 }
 
 TEST(LoopRanks, AStopWishOfOneRankStopsAllAtOneStep) {

@@ -1,0 +1,39 @@
+#include "dist/own_address.h"
+
+#include <cerrno>
+
+#include <netdb.h>
+#include <sys/socket.h>
+
+#include "dist/store_socket.h"
+
+namespace cohort::dist {
+namespace {
+
+struct AddressList {
+  addrinfo* first = nullptr;
+  ~AddressList() {
+    if (first != nullptr) freeaddrinfo(first);
+  }
+};
+
+}  // namespace
+
+AddressOwner owner_of(const std::string& host) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_DGRAM;
+  AddressList list;
+  // Without a service the port is 0: any that is free.
+  if (getaddrinfo(host.c_str(), nullptr, &hints, &list.first) != 0) return AddressOwner::kUnknown;
+  AddressOwner owner = AddressOwner::kUnknown;
+  for (const addrinfo* entry = list.first; entry != nullptr; entry = entry->ai_next) {
+    const OwnedSocket socket(::socket(entry->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    if (socket.get() < 0) continue;
+    if (::bind(socket.get(), entry->ai_addr, entry->ai_addrlen) == 0) return AddressOwner::kThisMachine;
+    if (errno == EADDRNOTAVAIL) owner = AddressOwner::kAnother;
+  }
+  return owner;
+}
+
+}  // namespace cohort::dist
