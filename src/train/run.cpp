@@ -138,6 +138,8 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
   log::set_console(first);
   for (const std::string& note : environment.notes) log::info("{}", note);
   settings.train.validate();
+  COHORT_THROW_UNLESS(settings.threads >= 0, "threads = {} must not be negative; 0 leaves their number open",
+                      settings.threads);
 
   // Bad input ends the run here, before a device, a port or a folder is touched.
   job.load();
@@ -168,6 +170,8 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
   if (group)
     for (const std::string& line : parallel::world_lines(plan, *group)) log::info("{:<9} {}", "", line);
   log::info("{:<9} {}", "results", folder.path().string());
+  log::info("{:<9} all of them, as in {}:", "settings", folder.config_file().string());
+  for (const std::string& line : settings_lines(fields.to_json())) log::info("{:<9} {}", "", line);
   const std::string configuration = fields.to_json().dump(2);
   if (first) folder.save_configuration(configuration + "\n", overrides);
   const std::unique_ptr<parallel::Strategy> strategy = parallel::make_strategy(
@@ -204,9 +208,10 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
   train.global_batch_size.reset();
   std::optional<report::MetricsWriter> metrics;
   std::optional<Progress> progress;
-  double samples_per_s = 0;
+  RunSummary summary{.banner = banner};
   std::int64_t total_steps = 0;
   const auto begin_output = [&](std::int64_t resumed_step) {
+    if (!settings.resume.empty()) remove_test_results(folder);
     metrics.emplace(folder.path(),
                     report::MetricsSettings{
                         .tensorboard = settings.tensorboard,
@@ -216,7 +221,8 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
   if (first) {
     train_job.started = begin_output;
     train_job.step_observers.push_back([&](const StepStats& s) {
-      samples_per_s = s.samples_per_s;
+      summary.samples_per_s = s.samples_per_s;
+      summary.result.step = s.step;
       write_step(*metrics, s);
       progress->update(s.step, progress_fields(s));
     });
@@ -234,11 +240,20 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
   TrainLoop loop(train, std::move(train_job));
   total_steps = loop.total_steps();
   const auto begin = std::chrono::steady_clock::now();
-  RunSummary summary{.banner = banner};
-  summary.result = loop.run();
-  summary.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
+  try {
+    summary.result = loop.run();
+  } catch (const std::exception& e) {
+    if (progress) progress->finish();
+    summary.status = format("failed: {}", e.what());
+    summary.failed = true;
+    summary.seconds = seconds();
+    // Not among several ranks: the launcher should hear of the failure first, and may end this process at any time.
+    if (metrics && !group && settings.charts) write_report(job, settings, folder, summary, nullptr, *metrics);
+    throw;
+  }
+  summary.seconds = seconds();
   if (progress) progress->finish();
-  summary.samples_per_s = samples_per_s;
   summary.status = status_of(summary.result);
   log::info("training {} after {}", summary.status, format_duration(summary.seconds));
 
@@ -253,11 +268,14 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
   }
   if (first) {
     if (test) log::info("{}", describe_test(*test));
+    if (test) write_test_metrics(folder, *test);
     if (settings.charts) write_report(job, settings, folder, summary, test ? &*test : nullptr, *metrics);
     log::info("log      {}", folder.log_file().string());
-    log::info("weights  {}", (folder.checkpoints() / "last" / "model.safetensors").string());
+    log::info("weights  {}", (folder.path() / tested_weights(settings.train, summary.result)).string());
+    log::info("{:<8} {}", "", describe_weights(settings.train, summary.result));
     if (settings.charts) {
-      log::info("charts   {}", folder.charts().string());
+      // Without gnuplot there are none, which a warning has said.
+      if (fs::exists(folder.charts())) log::info("charts   {}", folder.charts().string());
       log::info("report   {}", folder.report_file().string());
     }
   }
