@@ -25,7 +25,7 @@ void collect_settings(const config::Json& json, const std::string& path, std::ve
     out.push_back(path + "=" + (json.is_string() ? json.get<std::string>() : json.dump()));
     return;
   }
-  for (const auto& [key, value] : json.items()) collect_settings(value, path.empty() ? key : path + "." + key, out);
+  for (const auto& [key, value] : json.items()) collect_settings(value, path + "." + key, out);
 }
 
 }  // namespace

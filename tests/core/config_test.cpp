@@ -104,7 +104,8 @@ TEST(Config, AnOverrideIsToldFromASavedValue) {
   Settings s;
   Fields fields;
   bind(fields, s);
-  fields.apply_json({{"train", {{"batch_size", 64}, {"lr", 0.5}}}}, "c.json");
+  const Json saved = {{"train", {{"batch_size", 64}, {"lr", 0.5}}}};
+  fields.apply_json(saved, "c.json");
   fields.apply_override("train.learning_rate=0.25");
   EXPECT_TRUE(fields.was_set("train.batch_size"));
   EXPECT_FALSE(fields.was_overridden("train.batch_size"));
