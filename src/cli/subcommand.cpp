@@ -67,6 +67,7 @@ std::string sibling(const std::string& executable) {
 
 int run_program(const std::string& name, const std::function<int()>& body) {
   const auto tell = [&](const std::string& message) {
+    log::write_to_files(log::Level::kError, message);
     log::flush();
     std::fprintf(stderr, "%s: %s\n", name.c_str(), message.c_str());
     launch::write_error_file(message);

@@ -22,6 +22,7 @@ struct Field {
   bool is_text = false;
   bool is_list = false;
   bool was_set = false;
+  bool was_overridden = false;
 };
 
 std::size_t edit_distance(const std::string& a, const std::string& b) {
@@ -125,21 +126,53 @@ Field list_field(std::vector<T>& value) {
   return f;
 }
 
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+/// JSON, or a number as people write it and JSON does not: .5, 5., +5. What is neither is text.
+Json parse_value(const std::string& text) {
+  Json parsed = Json::parse(text, nullptr, false);
+  if (!parsed.is_discarded()) return parsed;
+  std::string number = text.starts_with('+') && !text.starts_with("+-") ? text.substr(1) : text;
+  const std::size_t begin = number.starts_with('-') ? 1 : 0;
+  if (number.size() > begin + 1 && number[begin] == '.' && is_digit(number[begin + 1])) number.insert(begin, "0");
+  const std::size_t dot = number.find('.');
+  if (dot != std::string::npos && dot > 0 && is_digit(number[dot - 1]) &&
+      (dot + 1 == number.size() || !is_digit(number[dot + 1])))
+    number.insert(dot + 1, "0");
+  parsed = Json::parse(number, nullptr, false);
+  return parsed.is_number() ? parsed : Json(text);
+}
+
+std::string without_blanks_around(const std::string& text) {
+  const std::size_t begin = text.find_first_not_of(' ');
+  return begin == std::string::npos ? "" : text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
+}
+
+/// "1,2", and "[a, b]" where that is no JSON: the texts of a list need no quotes.
+Json parse_list(std::string text, bool is_text) {
+  const bool bracketed = text.size() >= 2 && text.front() == '[' && text.find_first_of("[]", 1) == text.size() - 1;
+  if (bracketed) text = text.substr(1, text.size() - 2);
+  Json list = Json::array();
+  std::size_t begin = 0;
+  while (begin <= text.size() && !text.empty()) {
+    const std::size_t comma = std::min(text.find(',', begin), text.size());
+    std::string item = text.substr(begin, comma - begin);
+    if (bracketed) item = without_blanks_around(item);
+    list.push_back(is_text ? Json(item) : parse_value(item));
+    begin = comma + 1;
+  }
+  return list;
+}
+
 /// The text right of '=' as JSON: as it stands where it is valid JSON of the field's kind, else as text.
 Json parse_text_value(const std::string& text, const Field& field) {
-  if (field.is_list && (text.empty() || text.front() != '[')) {
-    Json list = Json::array();
-    std::size_t begin = 0;
-    while (begin <= text.size() && !text.empty()) {
-      const std::size_t comma = std::min(text.find(',', begin), text.size());
-      const std::string item = text.substr(begin, comma - begin);
-      Json parsed = field.is_text ? Json(item) : Json::parse(item, nullptr, false);
-      list.push_back(parsed.is_discarded() ? Json(item) : parsed);
-      begin = comma + 1;
-    }
-    return list;
+  if (field.is_list) {
+    Json list = text.starts_with('[') ? Json::parse(text, nullptr, false) : Json();
+    return list.is_array() ? list : parse_list(text, field.is_text);
   }
-  if (field.is_text && !field.is_list) {
+  if (field.is_text) {
     if (text.size() >= 2 && text.front() == '"' && text.back() == '"') {
       Json quoted = Json::parse(text, nullptr, false);
       if (!quoted.is_discarded()) return quoted;
@@ -149,8 +182,7 @@ Json parse_text_value(const std::string& text, const Field& field) {
   if (text == "True") return Json(true);
   if (text == "False") return Json(false);
   if (text == "None") return Json(nullptr);
-  Json parsed = Json::parse(text, nullptr, false);
-  return parsed.is_discarded() ? Json(text) : parsed;
+  return parse_value(text);
 }
 
 }  // namespace
@@ -307,6 +339,7 @@ void Fields::apply_override(std::string_view assignment) {
   const std::string path(assignment.substr(0, equals));
   Field& field = impl_->find(path, "override");
   impl_->set(field, parse_text_value(std::string(assignment.substr(equals + 1)), field), "override");
+  field.was_overridden = true;
 }
 
 Json Fields::to_json() const {
@@ -331,6 +364,11 @@ std::string Fields::help() const {
 bool Fields::was_set(const std::string& path) const {
   const auto found = impl_->index.find(path);
   return found != impl_->index.end() && impl_->fields[found->second].was_set;
+}
+
+bool Fields::was_overridden(const std::string& path) const {
+  const auto found = impl_->index.find(path);
+  return found != impl_->index.end() && impl_->fields[found->second].was_overridden;
 }
 
 std::string nearest(const std::string& word, const std::vector<std::string>& candidates) {

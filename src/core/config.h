@@ -60,7 +60,8 @@ class Fields {
   /// Reads and applies a JSON file (comments allowed).
   void apply_file(const std::string& path);
 
-  /// Sets one field from "path=value". Lists are written [1,2] or 1,2. Throws Error as apply_json does.
+  /// Sets one field from "path=value". Lists are written [1,2] or 1,2, of texts [a,b] or a,b. Throws Error as
+  /// apply_json does.
   void apply_override(std::string_view assignment);
 
   /// All fields with their present values, nested.
@@ -71,6 +72,8 @@ class Fields {
 
   /// True when apply_json or apply_override has set this path.
   bool was_set(const std::string& path) const;
+  /// True when apply_override has set this path: somebody wants this value now, unlike one from a saved configuration.
+  bool was_overridden(const std::string& path) const;
 
  private:
   struct Impl;

@@ -24,6 +24,16 @@ struct LogFile {
   bool failed = false;  ///< said once on the console
 };
 
+/// A line from before there was a file.
+struct EarlyLine {
+  spdlog::log_clock::time_point time;
+  Level level;
+  std::string text;
+};
+
+/// More lines than programs write before they open a file; the first ones are kept.
+constexpr std::size_t kMostEarlyLines = 1000;
+
 /// Colours only on a terminal that has them, and not against the user's wish (https://no-color.org).
 std::unique_ptr<spdlog::sinks::sink> make_console() {
   const char* no_color = std::getenv("NO_COLOR");
@@ -35,6 +45,8 @@ struct State {
   std::mutex mutex;
   std::unique_ptr<spdlog::sinks::sink> console = make_console();
   std::vector<LogFile> files;
+  std::vector<EarlyLine> early;
+  bool had_file = false;  ///< early lines are kept until then
   Level level = Level::kInfo;
   bool console_on = true;
   std::string prefix;
@@ -63,6 +75,10 @@ spdlog::level::level_enum to_spdlog(Level level) {
   return spdlog::level::info;
 }
 
+spdlog::details::log_msg log_line(spdlog::log_clock::time_point time, Level level, const std::string& text) {
+  return {time, spdlog::source_loc(), spdlog::string_view_t(), to_spdlog(level), spdlog::string_view_t(text)};
+}
+
 /// Call with the lock held.
 void to_console(const spdlog::details::log_msg& line) {
   State& s = state();
@@ -89,6 +105,15 @@ void guarded(LogFile& file, Write&& do_write) {
   }
 }
 
+/// Call with the lock held.
+void to_files(const spdlog::details::log_msg& line) {
+  for (LogFile& file : state().files)
+    guarded(file, [&] {
+      file.sink->log(line);
+      file.sink->flush();
+    });
+}
+
 }  // namespace
 
 void set_level(Level level) {
@@ -107,16 +132,19 @@ void set_console(bool on) {
 }
 
 void add_file(const std::string& path) {
-  std::lock_guard lock(state().mutex);
-  for (const LogFile& file : state().files)
+  State& s = state();
+  std::lock_guard lock(s.mutex);
+  for (const LogFile& file : s.files)
     if (file.path == path) return;
   try {
     auto sink = std::make_unique<spdlog::sinks::basic_file_sink_st>(path);
     sink->set_pattern(kPattern);
-    state().files.push_back({path, std::move(sink)});
+    s.files.push_back({path, std::move(sink)});
   } catch (const spdlog::spdlog_ex& e) {
     throw Error(format("cannot open the log file {}: {}", path, e.what()));
   }
+  s.had_file = true;
+  for (const EarlyLine& early : std::exchange(s.early, {})) to_files(log_line(early.time, early.level, early.text));
 }
 
 void remove_file(const std::string& path) {
@@ -141,13 +169,17 @@ void write(Level level, std::string_view message) {
   std::lock_guard lock(s.mutex);
   if (level < s.level) return;
   const std::string text = s.prefix + std::string(message);
-  const spdlog::details::log_msg line(spdlog::string_view_t(), to_spdlog(level), spdlog::string_view_t(text));
-  for (LogFile& file : s.files)
-    guarded(file, [&] {
-      file.sink->log(line);
-      file.sink->flush();
-    });
+  const spdlog::details::log_msg line = log_line(spdlog::log_clock::now(), level, text);
+  to_files(line);
+  if (!s.had_file && s.early.size() < kMostEarlyLines) s.early.push_back({line.time, level, text});
   if (s.console_on || level >= Level::kWarning) to_console(line);
+}
+
+void write_to_files(Level level, std::string_view message) {
+  State& s = state();
+  std::lock_guard lock(s.mutex);
+  const std::string text = s.prefix + std::string(message);
+  to_files(log_line(spdlog::log_clock::now(), level, text));
 }
 
 }  // namespace cohort::log

@@ -21,7 +21,8 @@ void set_prefix(std::string prefix);
 /// still get all. Default on.
 void set_console(bool on);
 
-/// Also appends every message to this file (created with its parent folders). A file that is already among the log's
+/// Also appends every message to this file (created with its parent folders). The process's first file also gets what
+/// was written before (up to a thousand lines, with their own times). A file that is already among the log's
 /// files is not added again. Throws Error when it cannot be opened.
 void add_file(const std::string& path);
 
@@ -36,6 +37,9 @@ void flush();
 void set_console_guard(void (*before)(), void (*after)());
 
 void write(Level level, std::string_view message);
+
+/// To the files only: for what the program tells the user in its own way.
+void write_to_files(Level level, std::string_view message);
 
 template <class... Args>
 void debug(fmt::format_string<Args...> text, Args&&... args) {

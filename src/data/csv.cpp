@@ -45,6 +45,8 @@ void check_choices(const CsvSettings& settings) {
                       "'{}' is no value of header; write auto, yes or no", settings.header);
   COHORT_THROW_UNLESS(settings.precision == "float64" || settings.precision == "float32",
                       "'{}' is no precision; write float64 or float32", settings.precision);
+  COHORT_THROW_UNLESS(settings.threads >= 0, "threads = {} must not be negative; 0 takes as many as there are cores",
+                      settings.threads);
   COHORT_THROW_UNLESS(settings.chunk_bytes > 0, "chunk_bytes is {}, not above 0", settings.chunk_bytes);
 }
 
@@ -256,7 +258,8 @@ void describe(config::Fields& fields, CsvSettings& s) {
   fields.add("detect_dates", s.detect_dates, "a column whose first value is a date holds dates");
   fields.add_choice("date_order", s.date_order, {"ymd", "dmy", "mdy"}, "order of day, month and year in dates");
   fields.add_choice("missing", s.missing, {"error", "drop_row", "forward_fill", "keep"},
-                    "what to do with a missing value: stop; leave its row out; take the value above; keep NaN");
+                    "what to do with a missing value: stop; leave its row out; take the value above; keep NaN, which "
+                    "training refuses");
   fields.add("missing_values", s.missing_values, "further texts that stand for a missing value, e.g. ? or -9999");
   fields.add_choice("precision", s.precision, {"float64", "float32"}, "of numbers in memory");
   fields.add("threads", s.threads, "threads that read; 0 = as many as the process may use cores");

@@ -238,8 +238,8 @@ class ChunkParser {
     if (policy_ == MissingPolicy::kError || date) {
       const std::string what = text.empty() ? "the value is missing" : format("the value is missing ({})", shown(text));
       fault(c, what + (date ? "; a date cannot be filled: set missing to drop_row"
-                            : "; set missing to drop_row, forward_fill or keep, or leave the column out (columns lists "
-                              "those to read)"));
+                            : "; set missing to drop_row or forward_fill, or leave the column out (columns lists those "
+                              "to read)"));
       return false;
     }
     ++result_.missing[c];

@@ -33,6 +33,13 @@ void with_values(const Column& column, const Body& body) {
     body(column.float64());
 }
 
+/// What to do about a value that is not finite once it is scaled. Only a NaN is what the reader takes for missing.
+std::string remedy_for(double value) {
+  const std::string drop = "drop or fill such rows (missing=drop_row or forward_fill)";
+  if (std::isnan(value)) return drop;
+  return format("name it, as it is written in the file, as a missing value (missing_values={}), and {}", value, drop);
+}
+
 /// row_of(i) is the table's row of training row i of n.
 template <class RowOf>
 ColumnStatistics measure(const Table& table, const Column& column, std::int64_t n, const RowOf& row_of) {
@@ -44,11 +51,9 @@ ColumnStatistics measure(const Table& table, const Column& column, std::int64_t 
     CompensatedSum sum, squares;
     for (std::int64_t i = 0; i < n; ++i) {
       const auto value = static_cast<double>(values[static_cast<std::size_t>(row_of(i))]);
-      COHORT_THROW_UNLESS(
-          std::isfinite(value),
-          "{}: column '{}' holds {} in row {} (the first row is 1), and no statistics can be taken; drop "
-          "or fill such rows (missing=drop_row or forward_fill)",
-          table.name(), column.name(), value, row_of(i) + 1);
+      COHORT_THROW_UNLESS(std::isfinite(value),
+                          "{}: column '{}' holds {} in row {} (the first row is 1), and no statistics can be taken; {}",
+                          table.name(), column.name(), value, row_of(i) + 1, remedy_for(value));
       sum.add(value);
       s.min = std::min(s.min, value);
       s.max = std::max(s.max, value);
@@ -202,10 +207,8 @@ void Scaler::transform_column(const Table& table, const Column& from, std::size_
     for (std::size_t row = 0; row < values.size(); ++row, out += stride) {
       *out = static_cast<float>((static_cast<double>(values[row]) - f.shift) / f.scale);
       COHORT_THROW_UNLESS(
-          std::isfinite(*out),
-          "{}: column '{}' holds {} in row {} (the first row is 1), which is {} after scaling; drop or fill "
-          "such rows (missing=drop_row or forward_fill)",
-          table.name(), from.name(), values[row], row + 1, *out);
+          std::isfinite(*out), "{}: column '{}' holds {} in row {} (the first row is 1), which is {} after scaling; {}",
+          table.name(), from.name(), values[row], row + 1, *out, remedy_for(static_cast<double>(values[row])));
     }
   });
 }

@@ -37,12 +37,24 @@ void check(const Predictions& p) {
   COHORT_CHECK(
       p.truth.shape == p.prediction.shape && p.truth.rank == p.prediction.rank && p.truth.type == p.prediction.type,
       "truth and prediction differ in shape or type");
-  COHORT_CHECK(!p.targets.empty() && p.truth.size() % std::ssize(p.targets) == 0, "{} values of {} targets",
+  COHORT_CHECK(p.first < p.targets.size() && p.truth.size() % std::ssize(p.targets) == 0, "{} values of {} targets",
                p.truth.size(), p.targets.size());
 }
 
-std::string first_of(std::size_t shown, std::size_t all, const char* what) {
-  return shown < all ? format(" The first {} of {} {}.", shown, all, what) : "";
+/// At most `most` of the targets, in the order in which they are shown.
+std::vector<std::size_t> shown_targets(const Predictions& p, std::size_t most) {
+  std::vector<std::size_t> shown{p.first};
+  for (std::size_t t = 0; t < p.targets.size() && shown.size() < most; ++t)
+    if (t != p.first) shown.push_back(t);
+  return shown;
+}
+
+/// What a caption says where targets are left out.
+std::string which_targets(const Predictions& p, std::size_t shown) {
+  const std::size_t all = p.targets.size();
+  if (shown == all) return "";
+  if (p.first == 0) return format(" The first {} of {} targets.", shown, all);
+  return format(" {} and the first {} of {} other targets.", p.targets[p.first], shown - 1, all - 1);
 }
 
 /// A line, and behind it the raw values when there are many.
@@ -148,12 +160,13 @@ Figure speed_figure(const MetricsHistory& history) {
 
 Figure prediction_figure(const Predictions& predictions) {
   check(predictions);
-  const std::size_t n = predictions.targets.size(), shown = std::min(n, kMostClouds);
+  const std::size_t n = predictions.targets.size();
+  const std::vector<std::size_t> shown = shown_targets(predictions, kMostClouds);
   Figure figure{.name = "prediction",
                 .caption = "Prediction against truth on the test set. On the dashed line, both are equal." +
-                           first_of(shown, n, "targets"),
-                .columns = columns_for(shown)};
-  for (std::size_t t = 0; t < shown; ++t) {
+                           which_targets(predictions, shown.size()),
+                .columns = columns_for(shown.size())};
+  for (const std::size_t t : shown) {
     Series cloud{.xs = column(predictions.truth, t, n),
                  .ys = column(predictions.prediction, t, n),
                  .style = SeriesStyle::kPoints};
@@ -172,15 +185,16 @@ Figure prediction_figure(const Predictions& predictions) {
 
 Figure residual_figure(const Predictions& predictions) {
   check(predictions);
-  const std::size_t n = predictions.targets.size(), shown = std::min(n, kMostResidualTargets);
+  const std::size_t n = predictions.targets.size();
+  const std::vector<std::size_t> shown = shown_targets(predictions, kMostResidualTargets);
   Figure figure{
       .name = "residuals",
       .caption =
           "Residuals, truth minus prediction, on the test set: how they are spread, and whether they depend on "
           "the prediction." +
-          first_of(shown, n, "targets"),
+          which_targets(predictions, shown.size()),
       .columns = 2};
-  for (std::size_t t = 0; t < shown; ++t) {
+  for (const std::size_t t : shown) {
     const std::vector<double> truth = column(predictions.truth, t, n);
     std::vector<double> prediction = column(predictions.prediction, t, n);
     std::vector<double> residual(truth.size());

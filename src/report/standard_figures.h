@@ -15,6 +15,7 @@ struct Predictions {
   std::vector<std::string> targets;  ///< names, best with unit: "elbow torque (N m)"
   ArrayView truth;                   ///< (..., n_target) float32 or float64, contiguous, host memory
   ArrayView prediction;              ///< of the same shape and type
+  std::size_t first = 0;             ///< the target that is shown before all others
 };
 
 /// One window of a forecast: what was known, what came, what was predicted. All in the data's own units.
@@ -33,10 +34,10 @@ Figure loss_figure(const MetricsHistory& history, const std::string& loss_name);
 /// "speed": learning rate, throughput and gradient norm by step, as far as they were recorded.
 Figure speed_figure(const MetricsHistory& history);
 
-/// "prediction": a cloud per target with the line of perfect prediction; the first six targets.
+/// "prediction": a cloud per target with the line of perfect prediction; `first` and the five first of the others.
 Figure prediction_figure(const Predictions& predictions);
 
-/// "residuals": per target (the first four) their histogram, and residual against prediction.
+/// "residuals": per target (`first` and three others) their histogram, and residual against prediction.
 Figure residual_figure(const Predictions& predictions);
 
 /// "forecast": windows with history, truth and prediction (the first six). time_label: "hours from the forecast".

@@ -16,16 +16,20 @@ Validator job_validator(const Job& job, BatchSource& source, Precision precision
         at::zeros({}, at::TensorOptions().dtype(device.is_mps() ? at::kFloat : at::kDouble).device(device));
     source.start_epoch(0, 0);
     while (auto batch = source.next()) {
-      const parallel::Batch placed = batch->to(device);
+      const parallel::Batch own = without_padding(*batch, source.samples_per_epoch());
+      // A rank that has nothing but padding measures it for the names of the figures, and counts none of it.
+      const bool counts = own.size() > 0;
+      const parallel::Batch placed = (counts ? own : *batch).to(device);
       const models::RandomContextGuard context({.seed = 0, .step = 0, .sample_ids = placed.sample_ids});
       const PrecisionGuard autocast(precision, device.type());
-      const auto samples = static_cast<double>(placed.size());
-      sum.add_(job.loss(model, placed).detach().to(sum.scalar_type()), samples);
-      metrics[0].weight += samples;
       const std::vector<Metric> figures = job.validation_figures(model, placed);
       if (metrics.size() == 1)
         for (const Metric& figure : figures) metrics.push_back(Metric{.name = figure.name, .sum = 0.0, .weight = 0.0});
       COHORT_CHECK(metrics.size() == figures.size() + 1, "a validation measures the same figures of every batch");
+      if (!counts) continue;
+      const auto samples = static_cast<double>(placed.size());
+      sum.add_(job.loss(model, placed).detach().to(sum.scalar_type()), samples);
+      metrics[0].weight += samples;
       for (std::size_t i = 0; i < figures.size(); ++i) {
         metrics[i + 1].sum += figures[i].sum;
         metrics[i + 1].weight += figures[i].weight;

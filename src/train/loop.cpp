@@ -156,8 +156,9 @@ TrainResult TrainLoop::Impl::run() {
   strategy.barrier();
   TrainResult result;
   result.status = stopped ? TrainStatus::kStopped : early_stop ? TrainStatus::kEarlyStopped : TrainStatus::kFinished;
-  if (!stopped) restore_best();
+  const bool restored = !stopped && restore_best();
   result.step = state.step;
+  result.weights_step = restored ? state.early_stopping.best_step : state.step;
   result.epoch = state.epoch;
   result.skipped_steps = state.skipped_steps;
   result.best = state.early_stopping.best;
@@ -299,7 +300,7 @@ void TrainLoop::Impl::after_step(bool end_of_epoch) {
   const auto& c = settings.checkpoint;
   const bool due = (c.every > 0 && state.step % c.every == 0) ||
                    (c.every_epochs > 0 && end_of_epoch && state.epoch % c.every_epochs == 0) ||
-                   (c.save_best && improved);
+                   ((c.save_best || settings.early_stopping.restores()) && improved);
   if (due && !job.checkpoints.empty()) save_checkpoint(improved);
   agree_on_stop();
 }

@@ -54,6 +54,7 @@ struct TrainResult {
   std::int64_t skipped_steps = 0;
   std::optional<double> best;  ///< of the watched metric
   std::int64_t best_step = 0;
+  std::int64_t weights_step = 0;  ///< whose weights the model has now: best_step where they were restored, else step
   std::optional<std::int64_t> resumed_from;  ///< step of the checkpoint with which this process began
 };
 

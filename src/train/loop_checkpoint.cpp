@@ -198,11 +198,11 @@ void TrainLoop::Impl::resume() {
         (point->path / kStatisticsFile).string());
 }
 
-void TrainLoop::Impl::restore_best() {
-  const auto& stopping = settings.early_stopping;
-  if (stopping.patience == 0 || !stopping.restore_best || !state.early_stopping.best) return;
+/// False where the last weights stay: nothing is to be restored, they are the best ones, or the best are not at hand.
+bool TrainLoop::Impl::restore_best() {
+  if (!settings.early_stopping.restores() || !state.early_stopping.best) return false;
   const std::int64_t best_step = state.early_stopping.best_step;
-  if (best_step == state.step) return;
+  if (best_step == state.step) return false;
   if (!best_weights.empty()) {
     NamedTensors model, averages;
     for (const auto& [name, tensor] : best_weights) {
@@ -220,10 +220,11 @@ void TrainLoop::Impl::restore_best() {
     if (ema && !content.ema.empty()) ema->load_state(content.ema, ema->updates(), path.string());
   } else {
     log::warning("the weights of the best validation (step {}) are not at hand; the last ones stay", best_step);
-    return;
+    return false;
   }
   strategy.parameters_changed();
   log::info("the model has the weights of step {}, the best validation", best_step);
+  return true;
 }
 
 }  // namespace cohort::train

@@ -50,7 +50,7 @@ struct TrainLoop::Impl {
   // loop_checkpoint.cpp
   void resume();
   void save_checkpoint(bool is_best);
-  void restore_best();
+  bool restore_best();
   TrainerState present_state(const StepMonitor::Reading& reading);
 
   const TrainSettings settings;
@@ -86,7 +86,7 @@ struct TrainLoop::Impl {
   bool early_stop = false;
   bool stop_agreed = false;
   std::string bad_input;      // what was wrong with the batch whose loss is NaN, where that is known
-  NamedTensors best_weights;  // host copies, where no checkpoint holds them
+  NamedTensors best_weights;  // host copies, where there are no checkpoints
 
   // Since the last report.
   Clock::time_point run_begin, interval_begin;

@@ -138,8 +138,7 @@ void TrainLoop::Impl::validate(bool end_of_epoch) {
   stats.seconds = seconds_since(begin);
   early_stop = should_stop(settings.early_stopping, state.early_stopping);
   validated_step = state.step;
-  const bool keep_here = settings.early_stopping.patience > 0 && settings.early_stopping.restore_best &&
-                         (job.checkpoints.empty() || !settings.checkpoint.save_best);
+  const bool keep_here = settings.early_stopping.restores() && job.checkpoints.empty();
   if (stats.improved && keep_here) {
     best_weights.clear();
     for (const auto& [name, tensor] : module_state(module))

@@ -180,6 +180,8 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
   const bool first = environment.rank == 0;
   log::set_console(first);
   settings.train.validate();
+  COHORT_THROW_UNLESS(settings.threads >= 0, "threads = {} must not be negative; 0 leaves their number open",
+                      settings.threads);
   const auto store_timeout = timeout_of("dist.store_timeout_s", settings.store_timeout_s);
   const auto collective_timeout = timeout_of("dist.collective_timeout_s", settings.collective_timeout_s);
 
@@ -255,6 +257,8 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
   config::Json resolved = fields.to_json();
   resolved["resume"] = "";  // who starts from this configuration starts another run
   const std::string configuration = resolved.dump(2);
+  log::info("{:<9} all of them, as in {}:", "settings", folder.config_file().string());
+  for (const std::string& line : settings_lines(resolved)) log::info("{:<9} {}", "", line);
   train_job.checkpoints = folder.checkpoints();
   train_job.configuration = configuration;
   train_job.dataset_statistics = job.statistics().dump(2);
@@ -264,7 +268,7 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
   train.global_batch_size.reset();
   std::optional<report::MetricsWriter> metrics;
   std::optional<Progress> progress;
-  double samples_per_s = 0;
+  RunSummary summary{.banner = banner};
   std::int64_t total_steps = 0;
   SkipWarning skips;
   // A run that cannot begin, or go on, leaves the folder as it was.
@@ -274,6 +278,7 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
                    folder.path().string(),
                    settings.train.checkpoint.resume == "none" ? "train.checkpoint.resume=none says so"
                                                               : "there is no checkpoint to continue");
+    if (!settings.resume.empty()) remove_test_results(folder);
     folder.save_configuration(configuration + "\n", overrides);
     metrics.emplace(folder.path(),
                     report::MetricsSettings{
@@ -285,7 +290,8 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
   if (first) {
     train_job.started = begin_output;
     train_job.step_observers.push_back([&](const StepStats& s) {
-      samples_per_s = s.samples_per_s;
+      summary.samples_per_s = s.samples_per_s;
+      summary.result.step = s.step;
       write_step(*metrics, s, settings.train);
       skips.observe(s);
       progress->update(s.step, progress_fields(s));
@@ -304,11 +310,20 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
   TrainLoop loop(train, std::move(train_job));
   total_steps = loop.total_steps();
   const auto begin = std::chrono::steady_clock::now();
-  RunSummary summary{.banner = banner};
-  summary.result = loop.run();
-  summary.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
+  try {
+    summary.result = loop.run();
+  } catch (const std::exception& e) {
+    if (progress) progress->finish();
+    summary.status = format("failed: {}", e.what());
+    summary.failed = true;
+    summary.seconds = seconds();
+    // Not among several ranks: the launcher should hear of the failure first, and may end this process at any time.
+    if (metrics && !group && settings.charts) write_report(job, settings, folder, summary, nullptr, *metrics);
+    throw;
+  }
+  summary.seconds = seconds();
   if (progress) progress->finish();
-  summary.samples_per_s = samples_per_s;
   summary.status = status_of(summary.result);
   log::info("training {} after {}", summary.status, format_duration(summary.seconds));
   if (const std::string skipped = skipped_text(summary.result); !skipped.empty()) log::warning("{}", skipped);
@@ -324,11 +339,14 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
   }
   if (first) {
     if (test) log::info("{}", describe_test(*test));
+    if (test) write_test_metrics(folder, *test);
     if (settings.charts) write_report(job, settings, folder, summary, test ? &*test : nullptr, *metrics);
     log::info("log      {}", folder.log_file().string());
-    log::info("weights  {}", (folder.checkpoints() / "last" / "model.safetensors").string());
+    log::info("weights  {}", (folder.path() / tested_weights(settings.train, summary.result)).string());
+    log::info("{:<8} {}", "", describe_weights(settings.train, summary.result));
     if (settings.charts) {
-      log::info("charts   {}", folder.charts().string());
+      // Without gnuplot there are none, which a warning has said.
+      if (fs::exists(folder.charts())) log::info("charts   {}", folder.charts().string());
       log::info("report   {}", folder.report_file().string());
     }
   }

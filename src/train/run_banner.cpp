@@ -1,5 +1,7 @@
 #include "train/run_banner.h"
 
+#include <nlohmann/json.hpp>
+
 #include <torch/nn/module.h>
 #include <torch/types.h>
 
@@ -17,7 +19,38 @@ std::string with_commas(std::int64_t number) {
   return digits;
 }
 
+/// "train.lr=0.001", "data.columns.inputs=[\"a\",\"b\"]", ... of a section, in its order.
+void collect_settings(const config::Json& json, const std::string& path, std::vector<std::string>& out) {
+  if (!json.is_object()) {
+    out.push_back(path + "=" + (json.is_string() ? json.get<std::string>() : json.dump()));
+    return;
+  }
+  for (const auto& [key, value] : json.items()) collect_settings(value, path + "." + key, out);
+}
+
 }  // namespace
+
+std::vector<std::string> settings_lines(const config::Json& configuration) {
+  constexpr std::size_t kWidth = 110;
+  std::vector<std::string> lines;
+  bool in_section = true;  // settings of the top level share lines
+  for (const auto& [key, value] : configuration.items()) {
+    std::vector<std::string> words;
+    collect_settings(value, key, words);
+    bool new_line = lines.empty() || value.is_object() || in_section;
+    in_section = value.is_object();
+    for (const std::string& word : words) {
+      new_line = new_line || lines.back().size() + 1 + word.size() > kWidth;
+      if (new_line) {
+        lines.push_back(word);
+      } else {
+        lines.back() += " " + word;
+      }
+      new_line = false;
+    }
+  }
+  return lines;
+}
 
 std::string describe_model(const torch::nn::Module& model) {
   std::int64_t count = 0;

@@ -20,4 +20,7 @@ std::vector<std::pair<std::string, std::string>> banner_rows(const Job& job, con
                                                              const parallel::Plan& plan,
                                                              const torch::nn::Module& model);
 
+/// All settings as the command line would say them, several on a line and every section on lines of its own.
+std::vector<std::string> settings_lines(const config::Json& configuration);
+
 }  // namespace cohort::train

@@ -6,6 +6,7 @@
 #include "core/files.h"
 #include "core/log.h"
 #include "report/run_report.h"
+#include "train/checkpoint_folder.h"
 
 namespace cohort::train {
 
@@ -26,12 +27,45 @@ std::string describe_test(const TestResult& test) {
   return text;
 }
 
+std::filesystem::path tested_weights(const TrainSettings& settings, const TrainResult& result) {
+  const auto checkpoint = std::filesystem::path("checkpoints") / (result.weights_step == result.step ? "last" : "best");
+  return checkpoint / (settings.ema.enabled ? kEmaFile : kModelFile);
+}
+
+std::string describe_weights(const TrainSettings& settings, const TrainResult& result) {
+  return format("the {} of step {}, the {}", settings.ema.enabled ? "moving average of the weights" : "weights",
+                result.weights_step, result.weights_step == result.step ? "last" : "best validation");
+}
+
+void write_test_metrics(const report::RunFolder& folder, const TestResult& test) {
+  try {
+    write_file_atomically(
+        folder.path() / "test_metrics.json",
+        format("{{\"data_units\":{},\n\"scaled\":{},\n\"scaled_full_batches\":{}}}\n", test.data_units.to_json(),
+               test.scaled.to_json(),
+               test.scaled_full_batches.targets.empty() ? std::string("null") : test.scaled_full_batches.to_json()));
+    write_file_atomically(folder.path() / "test_metrics.txt", describe_test(test) + "\n");
+  } catch (const std::exception& e) {
+    log::warning("the figures of the test set could not be written: {}", e.what());
+  }
+}
+
+void remove_test_results(const report::RunFolder& folder) {
+  std::error_code ignored;
+  for (const char* file : {"test_metrics.json", "test_metrics.txt"})
+    std::filesystem::remove(folder.path() / file, ignored);
+  for (const char* chart : {"prediction", "residuals", "forecast"})
+    for (const char* type : {".svg", ".png"})
+      std::filesystem::remove(folder.charts() / (std::string(chart) + type), ignored);
+}
+
 void write_report(const Job& job, const RunSettings& settings, const report::RunFolder& folder,
                   const RunSummary& summary, const TestResult* test, report::MetricsWriter& metrics) {
   report::RunResults results;
   report::ReportContent& content = results.content;
   content.title = format("{}: {}", job.name(), settings.name);
   content.status = summary.status;
+  content.failed = summary.failed;
   content.summary = {summary.banner.begin(), summary.banner.end()};
   content.summary.emplace_back("trained", format("{} steps in {}, {:.0f} samples/s", summary.result.step,
                                                  format_duration(summary.seconds), summary.samples_per_s));
@@ -48,23 +82,18 @@ void write_report(const Job& job, const RunSettings& settings, const report::Run
                             {"test MAE, scaled", format("{:.4f}", test->scaled.overall.mae)},
                             {"samples/s", format("{:.0f}", summary.samples_per_s)}};
       content.test = test->data_units;
-      const auto& stopping = settings.train.early_stopping;
-      content.test_note = format("The weights of the {}; errors are in the units of the data.",
-                                 stopping.patience > 0 && stopping.restore_best ? "best validation" : "last step");
+      content.test_note = format("Tested were {} ({}); errors are in the units of the data.",
+                                 describe_weights(settings.train, summary.result),
+                                 tested_weights(settings.train, summary.result).string());
       if (test->drawn_samples > 0) {
         const auto targets = static_cast<std::int64_t>(job.target_names().size());
         results.predictions = report::Predictions{
             .targets = job.target_names(),
             .truth = make_view(test->truth.data(), {test->drawn_samples, test->steps, targets}),
-            .prediction = make_view(test->predicted.data(), {test->drawn_samples, test->steps, targets})};
+            .prediction = make_view(test->predicted.data(), {test->drawn_samples, test->steps, targets}),
+            .first = job.main_target()};
       }
       results.windows = test->examples;
-      write_file_atomically(folder.path() / "test_metrics.json",
-                            format("{{\"data_units\":{},\n\"scaled\":{},\n\"scaled_full_batches\":{}}}\n",
-                                   test->data_units.to_json(), test->scaled.to_json(),
-                                   test->scaled_full_batches.targets.empty() ? std::string("null")
-                                                                             : test->scaled_full_batches.to_json()));
-      write_file_atomically(folder.path() / "test_metrics.txt", describe_test(*test) + "\n");
     }
     report::write_run_report(folder, std::move(results), summary.result.step, &metrics);
   } catch (const std::exception& e) {

@@ -64,7 +64,8 @@ void describe(config::Fields& fields, TrainSettings& s) {
     fields.add("every", s.checkpoint.every, "optimizer steps between checkpoints; 0: none in between");
     fields.add("every_epochs", s.checkpoint.every_epochs, "epochs between checkpoints; 0: none in between");
     fields.add("keep", s.checkpoint.keep, "newest checkpoints that are kept, besides the best; 0: all");
-    fields.add("save_best", s.checkpoint.save_best, "a checkpoint whenever the watched metric is the best so far");
+    fields.add("save_best", s.checkpoint.save_best,
+               "a checkpoint whenever the watched metric is the best so far; always with restore_best and a patience");
     fields.add("resume", s.checkpoint.resume, "none, auto (the run's last whole checkpoint), or the path of one");
   });
   fields.add("log_every", s.log_every, "optimizer steps between reports");

@@ -17,6 +17,9 @@ struct EarlyStoppingSettings {
   double min_delta = 0.0;     ///< an improvement lowers the metric by at least this much
   std::string metric;         ///< name of the watched metric, the smaller the better; empty: the first one
   bool restore_best = true;   ///< with a patience: the model ends with the weights of the best validation
+
+  /// The best validation's weights are wanted at the end: a checkpoint keeps them, whatever save_best says.
+  bool restores() const { return patience > 0 && restore_best; }
 };
 
 struct CheckpointSettings {
@@ -43,7 +46,8 @@ struct TrainSettings {
   GradScalerSettings scaler;            ///< fp16
   double clip_norm = 0.0;               ///< gradients are scaled down to this 2-norm; 0: never
   bool gradient_checkpointing = false;  ///< recompute layers in backward: less memory, about a third more time
-  /// Records whole steps as CUDA graphs where shapes and layers allow: one GPU in one process, no accumulation, no fp16.
+  /// Records whole steps as CUDA graphs where shapes and layers allow: one GPU in one process, no accumulation, no
+  /// fp16.
   bool cuda_graph = false;
   EmaSettings ema;
   std::int64_t validate_every = 0;  ///< optimizer steps; 0: at the end of every epoch

@@ -1,5 +1,7 @@
 #include "train/validation.h"
 
+#include <algorithm>
+
 #include <torch/nn/module.h>
 #include <torch/types.h>
 
@@ -7,6 +9,13 @@
 #include "models/random_context.h"
 
 namespace cohort::train {
+
+parallel::Batch without_padding(const parallel::Batch& batch, std::int64_t samples) {
+  if (!batch.sample_ids.defined()) return batch;
+  // Ids are places in the order of the whole epoch, which rise within a rank's share.
+  const auto* ids = batch.sample_ids.const_data_ptr<std::int64_t>();
+  return batch.slice(0, std::count_if(ids, ids + batch.size(), [&](std::int64_t id) { return id < samples; }));
+}
 
 Validator loss_validator(BatchSource& source, parallel::LossFunction loss, Precision precision, c10::Device device,
                          std::string name) {
@@ -16,7 +25,8 @@ Validator loss_validator(BatchSource& source, parallel::LossFunction loss, Preci
         at::zeros({}, at::TensorOptions().dtype(device.is_mps() ? at::kFloat : at::kDouble).device(device));
     source.start_epoch(0, 0);
     while (auto batch = source.next()) {
-      const parallel::Batch placed = batch->to(device);
+      const parallel::Batch placed = without_padding(*batch, source.samples_per_epoch()).to(device);
+      if (placed.size() == 0) continue;
       // Every validation meets the same noise: metrics of different steps can be compared.
       const models::RandomContextGuard context({.seed = 0, .step = 0, .sample_ids = placed.sample_ids});
       const PrecisionGuard autocast(precision, device.type());

@@ -1,5 +1,6 @@
 /// Measuring a model on data that it does not train on, and deciding when to stop.
 #pragma once
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <utility>
@@ -23,6 +24,10 @@ struct Metric {
 /// Measures the model on this rank's share of the validation data. Called on every rank at the same step, with the
 /// model in evaluation mode, without gradients; returns the same names in the same order on every rank.
 using Validator = std::function<std::vector<Metric>(torch::nn::Module& model)>;
+
+/// The samples of a validation's batch (epoch 0 of a source of `samples` samples, in order) without those at its end
+/// that repeat earlier ones to fill up a rank's share; perhaps none is left.
+parallel::Batch without_padding(const parallel::Batch& batch, std::int64_t samples);
 
 /// A validator that means a loss function over a source of batches, weighted by samples, under a precision. `source`
 /// must outlive it; its epoch 0 is read from the beginning each time.

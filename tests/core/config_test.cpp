@@ -62,6 +62,56 @@ TEST(Config, OverridesSetEveryKindOfField) {
   EXPECT_FALSE(Fields().was_set("train.lr"));
 }
 
+TEST(Config, ListsOfTextsNeedNoQuotesInTheirBrackets) {
+  const auto columns = [](const std::string& text) {
+    Settings s;
+    Fields fields;
+    bind(fields, s);
+    fields.apply_override("columns=" + text);
+    return s.columns;
+  };
+  using Texts = std::vector<std::string>;
+  for (const char* text : {"[a,b]", "[a, b]", "a,b", R"(["a","b"])"})
+    EXPECT_EQ(columns(text), (Texts{"a", "b"})) << text;
+  EXPECT_EQ(columns("[1st,2nd]"), (Texts{"1st", "2nd"}));
+  EXPECT_EQ(columns("[]"), Texts());
+  EXPECT_EQ(columns("[deg],[rad]"), (Texts{"[deg]", "[rad]"})) << "names that hold brackets themselves";
+  EXPECT_EQ(columns(R"(["a,b"])"), Texts{"a,b"});
+}
+
+TEST(Config, NumbersMayBeWrittenAsPeopleDo) {
+  Settings s;
+  Fields fields;
+  bind(fields, s);
+  const auto clip = [&](const std::string& text) {
+    fields.apply_override("train.clip=" + text);
+    return s.clip.value();
+  };
+  EXPECT_EQ(clip(".5"), 0.5);
+  EXPECT_EQ(clip("-.5"), -0.5);
+  EXPECT_EQ(clip("5."), 5.0);
+  EXPECT_EQ(clip("+5"), 5.0);
+  EXPECT_EQ(clip("5.e-1"), 0.5);
+  fields.apply_override("train.batch_size=+8");
+  EXPECT_EQ(s.batch_size, 8);
+  fields.apply_override("model.widths=[+3, 4]");
+  EXPECT_EQ(s.widths, (std::vector<int>{3, 4}));
+  for (const char* text : {".", "+", "-", ".e5", "1.2.3", "nan", "+-5", ""})
+    EXPECT_NE(message_of([&] { clip(text); }), "") << text;
+}
+
+TEST(Config, AnOverrideIsToldFromASavedValue) {
+  Settings s;
+  Fields fields;
+  bind(fields, s);
+  const Json saved = {{"train", {{"batch_size", 64}, {"lr", 0.5}}}};
+  fields.apply_json(saved, "c.json");
+  fields.apply_override("train.learning_rate=0.25");
+  EXPECT_TRUE(fields.was_set("train.batch_size"));
+  EXPECT_FALSE(fields.was_overridden("train.batch_size"));
+  EXPECT_TRUE(fields.was_overridden("train.lr"));
+}
+
 TEST(Config, AnUnknownKeyNamesTheNearestKnownOne) {
   Settings s;
   Fields fields;

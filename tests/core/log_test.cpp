@@ -45,6 +45,17 @@ class StandardError {
 
 class Log : public testing::Test {
  protected:
+  /// The first file of this process: what it gets is looked at by one of the tests, and the others begin without it.
+  static void SetUpTestSuite() {
+    const fs::path first = fs::path(testing::TempDir()) / format("cohort_log_first_{}", ::getpid());
+    log::warning("before any file");
+    log::debug("too quiet before any file");
+    log::add_file(first.string());
+    log::info("behind it");
+    log::remove_file(first.string());
+    first_file_ = read_file(first);
+    fs::remove(first);
+  }
   void SetUp() override {
     folder_ = fs::path(testing::TempDir()) / format("cohort_log_{}", ::getpid());
     fs::remove_all(folder_);
@@ -60,6 +71,7 @@ class Log : public testing::Test {
   }
   std::string file() const { return (folder_ / "deep" / "training.log").string(); }
   fs::path folder_;
+  static inline std::string first_file_;
 };
 
 int lines_in(const std::string& text) {
@@ -75,6 +87,22 @@ TEST_F(Log, LinesGoToStandardErrorAndToTheFile) {
   const std::string console = error.text();
   EXPECT_TRUE(console.ends_with(" info [rank 1] loss 0.50\n")) << console;
   EXPECT_EQ(read_file(file()), console);
+}
+
+TEST_F(Log, TheFirstFileAlsoGetsWhatWasWrittenBeforeIt) {
+  const auto before = first_file_.find(" warning before any file\n"), behind = first_file_.find(" info behind it\n");
+  EXPECT_NE(before, std::string::npos) << first_file_;
+  EXPECT_NE(behind, std::string::npos) << first_file_;
+  EXPECT_LT(before, behind);
+  EXPECT_EQ(first_file_.find("too quiet"), std::string::npos) << first_file_;
+}
+
+TEST_F(Log, WhatIsForTheFilesAloneIsNotOnStandardError) {
+  StandardError error(folder_ / "stderr");
+  log::add_file(file());
+  log::write_to_files(log::Level::kError, "said in another way");
+  EXPECT_EQ(error.text(), "");
+  EXPECT_TRUE(read_file(file()).ends_with(" error said in another way\n")) << read_file(file());
 }
 
 TEST_F(Log, AFileAddedTwiceGetsEveryLineOnceAndAResumedOneIsAppendedTo) {

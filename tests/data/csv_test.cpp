@@ -425,6 +425,7 @@ TEST(Csv, SettingsAreBoundAndChecked) {
                "separator and decimal mark are both ','");
   EXPECT_ERROR(parse("a\n1\n", with([](CsvSettings& s) { s.decimal = "x"; })), "decimal mark 'x' is neither . nor ,");
   EXPECT_ERROR(parse("a\n1\n", with([](CsvSettings& s) { s.comment = "//"; })), "the comment mark '//' is longer");
+  EXPECT_ERROR(parse("a\n1\n", with([](CsvSettings& s) { s.threads = -4; })), "threads = -4 must not be negative");
   EXPECT_ERROR(parse("a\n1\n", with([](CsvSettings& s) { s.header = "x"; })), "'x' is no value of header");
   EXPECT_ERROR(parse("a\n1\n", with([](CsvSettings& s) { s.precision = "half"; })), "'half' is no precision");
   EXPECT_ERROR(parse("a\n1\n", with([](CsvSettings& s) { s.date_order = "ydm"; })), "'ydm' is no order of a date");

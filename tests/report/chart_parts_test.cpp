@@ -255,6 +255,24 @@ TEST(StandardFigures, ManyTargetsAreCutAndTheCaptionSaysSo) {
   EXPECT_NE(prediction_figure(p).caption.find("The first 6 of 21 targets."), std::string::npos);
 }
 
+TEST(StandardFigures, TheTargetThatMattersMostIsShownThoughItStandsLast) {
+  std::vector<float> values = {0, 1, 2, 3, 4, 5, 6, 0, 1, 2, 3, 4, 5, 6};
+  const Predictions p{{"a", "b", "c", "d", "e", "f", "OT"},
+                      make_view(values.data(), {2, 7}),
+                      make_view(values.data(), {2, 7}),
+                      /*first=*/6};
+  const Figure clouds = prediction_figure(p);
+  ASSERT_EQ(clouds.panels.size(), 6u);
+  EXPECT_EQ(clouds.panels[0].title, "OT");
+  EXPECT_EQ(clouds.panels[0].series[0].xs, (std::vector<double>{6, 6}));
+  EXPECT_EQ(clouds.panels[1].title, "a");
+  EXPECT_NE(clouds.caption.find("OT and the first 5 of 6 other targets."), std::string::npos) << clouds.caption;
+  const Figure residuals = residual_figure(p);
+  ASSERT_EQ(residuals.panels.size(), 8u);
+  EXPECT_EQ(residuals.panels[0].title, "OT");
+  EXPECT_EQ(residuals.panels[2].title, "a");
+}
+
 TEST(StandardFigures, AForecastContinuesFromTheLastKnownValue) {
   const std::vector<ForecastWindow> windows = {
       {.title = "w", .y_label = "y", .history = {1, 2, 3}, .truth = {4, 5}, .prediction = {4.5, 5.5}}};

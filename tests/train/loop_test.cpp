@@ -226,10 +226,15 @@ TEST(Loop, WithPolicySkipTheBadStepIsLeftOut) {
 }
 
 TEST(Loop, EarlyStoppingEndsWithTheBestWeights) {
-  for (const bool on_disk : {false, true}) {
+  struct Way {
+    bool on_disk, save_best;
+  };
+  // Without save_best, a checkpoint keeps the best weights all the same: what is tested can be found afterwards.
+  for (const auto& [on_disk, save_best] : {Way{false, true}, Way{true, true}, Way{true, false}}) {
     Training run;
     const fs::path folder = fresh_folder("loop_early");
     if (on_disk) run.job.checkpoints = folder;
+    run.settings.checkpoint.save_best = save_best;
     run.settings.epochs = 10;
     run.settings.early_stopping = {.patience = 2, .min_delta = 0.1};
     run.job.validator = constant_validator({3.0, 2.0, 1.95, 1.94, 1.0});
@@ -242,6 +247,7 @@ TEST(Loop, EarlyStoppingEndsWithTheBestWeights) {
     EXPECT_EQ(result.epoch, 4);
     EXPECT_EQ(result.best, 2.0);
     EXPECT_EQ(result.best_step, 24);
+    EXPECT_EQ(result.weights_step, 24);
     EXPECT_TRUE(equal(run.weights(), at_best)) << on_disk;
     if (on_disk) EXPECT_EQ(CheckpointFolder(folder).best(), 24);
   }

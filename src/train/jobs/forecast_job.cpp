@@ -62,10 +62,11 @@ class ForecastJob final : public Job {
     follow_data(*fields_, "model.enc_in", model_.enc_in, static_cast<int>(series_->n_columns()));
     follow_data(*fields_, "model.dec_in", model_.dec_in, static_cast<int>(series_->n_columns()));
     follow_data(*fields_, "model.c_out", model_.c_out, static_cast<int>(series_->n_target()));
-    COHORT_THROW_UNLESS(series_->n_mark() > 0,
+    COHORT_THROW_UNLESS(series_->frequency(),
                         "{}: no date column was found; Informer embeds the time of every row: name the column with "
                         "data.csv.date_columns, or train the regressor on tables without time",
                         path_);
+    check_time_features();
     follow_data(*fields_, "model.freq", model_.freq, std::string(data::frequency_letter(*series_->frequency())));
   }
 
@@ -100,6 +101,8 @@ class ForecastJob final : public Job {
     return {columns.end() - series_->n_target(), columns.end()};
   }
 
+  std::size_t main_target() const override { return static_cast<std::size_t>(series_->n_target() - 1); }
+
   void to_data_units(std::span<float> rows) const override { target_scaler().inverse(rows); }
 
   std::vector<std::int64_t> example_samples() const override {
@@ -132,6 +135,22 @@ class ForecastJob final : public Job {
   std::string time_label() const override { return "rows from the forecast"; }
 
  private:
+  /// Informer embeds what the frequency of the rows gives it; some frequencies give it too little.
+  void check_time_features() const {
+    const std::string letter = data::frequency_letter(*series_->frequency());
+    COHORT_THROW_UNLESS(letter != "y",
+                        "{}: its rows are a year apart, and yearly dates give no time features, which Informer embeds; "
+                        "set data.freq=m (the month), or train the regressor",
+                        path_);
+    if (model_.embed == "timeF") return;
+    models::InformerSettings wanted = model_;
+    wanted.freq = letter;
+    COHORT_THROW_UNLESS(series_->n_mark() == models::time_columns(wanted),
+                        "{}: model.embed={} looks up month, day, weekday and hour, and rows of data.freq={} give {} of "
+                        "them; set model.embed=timeF, or data.freq=h",
+                        path_, model_.embed, letter, series_->n_mark());
+  }
+
   data::Scaler target_scaler() const { return series_->scaler().select(target_names()); }
 
   const config::Fields* fields_ = nullptr;

@@ -11,6 +11,7 @@
 
 #include "core/config.h"
 #include "core/error.h"
+#include "core/log.h"
 #include "data/dataset.h"
 #include "parallel/batch.h"
 #include "report/standard_figures.h"
@@ -74,6 +75,8 @@ class Job {
   virtual std::string loss_name() const { return "mean squared error, scaled"; }
 
   virtual std::vector<std::string> target_names() const = 0;
+  /// Which of them matters most: charts that cannot show all show it first.
+  virtual std::size_t main_target() const { return 0; }
   /// In place, rows of n_target scaled values each: back to the units of the data.
   virtual void to_data_units(std::span<float> rows) const = 0;
 
@@ -85,12 +88,15 @@ class Job {
   virtual std::string time_label() const { return ""; }
 };
 
-/// Sets a model setting that follows from the data. Throws Error when the user has set it to something else.
+/// Sets a model setting that follows from the data. Throws Error when the command line says something else; a saved
+/// configuration holds what followed from its own data, and a difference is a line of the log.
 template <class T>
 void follow_data(const config::Fields& fields, const std::string& path, T& setting, const T& from_data) {
-  COHORT_THROW_UNLESS(!fields.was_set(path) || setting == from_data,
+  COHORT_THROW_UNLESS(!fields.was_overridden(path) || setting == from_data,
                       "{}={} contradicts the data, from which it follows as {}; leave it out", path, setting,
                       from_data);
+  if (fields.was_set(path) && setting != from_data)
+    log::info("{} is {} as the data has it, not {} as the configuration file says", path, from_data, setting);
   setting = from_data;
 }
 
