@@ -9,6 +9,7 @@
 
 #include "cli/subcommand.h"
 #include "core/config.h"
+#include "core/error.h"
 #include "core/files.h"
 #include "core/log.h"
 #include "train/jobs/robomimic_run.h"
@@ -132,6 +133,10 @@ int run_train(const std::vector<std::string>& words) {
   fields.add_choice("job", name, {name}, "what is trained: the word behind `cohort train`");
   train::describe(fields, settings);
   job->describe(fields, settings);
+  // robomimic's name for it, also where a run is continued without its file.
+  if (job->name() == "policy")
+    for (const char* section : {"train", "algo"})
+      fields.alias(format("{}.optim_params.policy.learning_rate.initial", section), "train.lr");
   if (arguments.help) {
     std::printf("%s\nsettings of `cohort train %s` with their defaults:\n%s", usage().c_str(), job->name().c_str(),
                 fields.help().c_str());
@@ -156,7 +161,14 @@ int run_train(const std::vector<std::string>& words) {
   }
   // A file says how to train. Which run is continued, the command line alone says.
   settings.resume.clear();
-  for (const std::string& override_text : overrides) fields.apply_override(override_text);
+  for (const std::string& override_text : overrides) {
+    COHORT_THROW_UNLESS(job->name() != "policy" || !override_text.starts_with("train.num_epochs="),
+                        "{}: how many steps such an epoch has only a robomimic configuration says (load_from=FILE); "
+                        "say train.steps=N{}",
+                        override_text,
+                        settings.train.steps > 0 ? format(", which is {} now", settings.train.steps) : "");
+    fields.apply_override(override_text);
+  }
   if (std::getenv("RANK") == nullptr || std::string(std::getenv("RANK")) == "0")
     for (const std::string& note : notes) log::warning("{}", note);
   apply_launcher_precision(fields);

@@ -41,7 +41,7 @@ class TrainPolicy : public ::testing::Test {
                                              "rgb": ["observation/image"], "depth": [], "scan": []}},
                       "encoder": {"rgb": {"core_class": "VisualCore",
                                           "core_kwargs": {"feature_dimension": 8, "backbone_class": "ResNet18Conv",
-                                                          "backbone_kwargs": {"pretrained": false}},
+                                                          "pool_class": null, "backbone_kwargs": {"pretrained": false}},
                                           "obs_randomizer_class": ["ColorRandomizer", "CropRandomizer"],
                                           "obs_randomizer_kwargs": [{}, {"crop_height": 28, "crop_width": 28}]}}}})");
     write_file_atomically(folder_.path() / "droid.json", c.dump(2));
@@ -181,7 +181,12 @@ TEST_F(TrainPolicy, AResumedRunIsTheRunThatWasNeverStopped) {
   ASSERT_EQ(half.code, 0) << half.err;
   const fs::path folder = latest("half");
   EXPECT_EQ(metric("half", "train/loss").size(), 4u);
-  const Outcome rest = start({"train", "policy", "resume=" + folder.string(), "train.steps=8"});
+  const Outcome epochs = start({"train", "policy", "resume=" + folder.string(), "train.num_epochs=2"});
+  EXPECT_NE(epochs.code, 0);
+  EXPECT_TRUE(contains(epochs.err, "train.steps=N, which is 4 now")) << epochs.err;
+  // robomimic's name of the rate, with the value that the run has.
+  const Outcome rest = start({"train", "policy", "resume=" + folder.string(), "train.steps=8",
+                              "train.optim_params.policy.learning_rate.initial=0.0001"});
   ASSERT_EQ(rest.code, 0) << rest.err;
   EXPECT_EQ(metric("half", "train/loss"), metric("whole", "train/loss"));
   for (const char* file : {"model.safetensors", "ema/model.safetensors", "optimizer.safetensors"})
@@ -257,6 +262,24 @@ TEST_F(TrainPolicy, RobomimicsHdf5TrainsAlikeOnOneProcessAndTwoReplicas) {
   // mask/train names demo_10 with its seven steps.
   const auto statistics = parse_json(read_file(latest("one") / "checkpoints" / "last" / "dataset_statistics.json"));
   EXPECT_EQ(statistics.at("num_transitions"), 7);
+}
+
+// Two subsets as two entries of train.data: one normalisation for both, and either is drawn from as often.
+TEST_F(TrainPolicy, Hdf5FilesThatAreMixedShareTheirStatistics) {
+  const std::string robomimic = COHORT_SOURCE_DIR "/tests/data/fixtures/robomimic.hdf5";
+  const Outcome outcome = single(
+      "mixed", {"train.data_format=robomimic", "train.data_path=null",
+                "train.data=[{\"path\": \"" + robomimic + "\", \"filter_key\": \"train\"}, {\"path\": \"" + robomimic +
+                    "\", \"filter_key\": \"valid\"}]",
+                "train.action_keys=[actions]", "train.action_config={\"actions\": {\"normalization\": \"min_max\"}}",
+                "observation.modalities.obs.low_dim=[eef_pos]", "observation.modalities.obs.rgb=[]",
+                "validation.splits=[]", "devices=cpu"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto statistics = parse_json(read_file(latest("mixed") / "checkpoints" / "last" / "dataset_statistics.json"));
+  EXPECT_EQ(statistics.at("num_transitions"), 5 + 7);
+  EXPECT_EQ(statistics.at("action").at("min").size(), 7u);
+  EXPECT_EQ(parse_json(read_file(latest("mixed") / "config.json")).at("data").at("weights"),
+            nlohmann::json({1.0, 1.0}));
 }
 
 // LIBERO's file: no masks, double precision, an instruction for the whole file; behaviour cloning with a memory, as

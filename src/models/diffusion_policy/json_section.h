@@ -1,15 +1,56 @@
 /// Reading a foreign JSON object key by key, so that every key is honoured or refused by name.
 #pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "core/config.h"
 
 namespace cohort::models {
+
+/// Whether the value is one of T's: a switch, a text, a finite number, a whole number that T can hold (5 or 5.0), or a
+/// list of such. Then the target has it.
+template <class T>
+bool read_value(const config::Json& value, T& target) {
+  if constexpr (std::is_same_v<T, bool>) {
+    if (!value.is_boolean()) return false;
+    target = value.get<bool>();
+  } else if constexpr (std::is_integral_v<T>) {
+    static_assert(std::is_signed_v<T>);
+    if (!value.is_number()) return false;
+    if (value.is_number_float()) {
+      const double number = value.get<double>(), end = std::ldexp(1.0, std::numeric_limits<T>::digits);
+      if (!(number >= -end && number < end) || number != std::floor(number)) return false;
+      target = static_cast<T>(number);
+    } else {
+      const bool fits = value.is_number_unsigned() ? std::in_range<T>(value.get<std::uint64_t>())
+                                                   : std::in_range<T>(value.get<std::int64_t>());
+      if (!fits) return false;
+      target = value.get<T>();
+    }
+  } else if constexpr (std::is_floating_point_v<T>) {
+    if (!value.is_number()) return false;
+    target = value.get<T>();
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    if (!value.is_string()) return false;
+    target = value.get<std::string>();
+  } else {
+    if (!value.is_array()) return false;
+    T items;
+    for (const config::Json& item : value)
+      if (!read_value(item, items.emplace_back())) return false;
+    target = std::move(items);
+  }
+  return true;
+}
 
 /// Reads an object key by key; what nobody asked for is refused at the end.
 class JsonSection {
@@ -33,14 +74,46 @@ class JsonSection {
     return json_.is_object() && json_.contains(key) ? json_.at(key) : kNull;
   }
 
+  bool has(const std::string& key) const { return json_.is_object() && json_.contains(key); }
+
+  /// A missing key leaves the target as it is. Null switches off what is a switch, as in Python, and is refused
+  /// elsewhere.
   template <class T>
   void take(const std::string& key, T& target) {
     const config::Json& value = get(key);
-    if (value.is_null()) return;
-    try {
-      target = value.get<T>();
-    } catch (const nlohmann::json::exception&) {
+    if (!has(key)) return;
+    if constexpr (std::is_same_v<T, bool>)
+      if (value.is_null()) {
+        target = false;
+        return;
+      }
+    if (value.is_null())
+      refuse(path_ + "." + key, value, "is no value here: give one, or leave the key out");
+    else if (!read_value(value, target))
       refuse(path_ + "." + key, value, "has the wrong type");
+  }
+
+  /// The same for a key that may be null, which stands for `when_null`.
+  template <class T>
+  void take_or_null(const std::string& key, T& target, const T& when_null) {
+    if (has(key) && get(key).is_null())
+      target = when_null;
+    else
+      take(key, target);
+  }
+
+  /// A text that is one of `choices`.
+  void take_choice(const std::string& key, std::string& target, const std::vector<std::string>& choices) {
+    const std::size_t before = refused_.size();
+    std::string chosen = target;
+    take(key, chosen);
+    if (refused_.size() > before) return;
+    if (has(key) && std::find(choices.begin(), choices.end(), chosen) == choices.end()) {
+      std::string known;
+      for (const std::string& choice : choices) known += (known.empty() ? "" : ", ") + choice;
+      refuse(path_ + "." + key, get(key), "is not supported; there are " + known);
+    } else {
+      target = std::move(chosen);
     }
   }
 

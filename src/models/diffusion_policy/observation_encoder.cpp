@@ -76,6 +76,14 @@ void share_cameras(std::vector<ObservationSettings>& observations, const std::st
   }
 }
 
+void put_first(std::vector<ObservationSettings>& observations, const std::vector<std::string>& first) {
+  const auto place = [&](const ObservationSettings& observation) {
+    return std::find(first.begin(), first.end(), observation.name) - first.begin();
+  };
+  std::stable_sort(observations.begin(), observations.end(),
+                   [&](const auto& a, const auto& b) { return place(a) < place(b); });
+}
+
 void to_channels_last(torch::nn::Module& module) {
   const at::NoGradGuard no_grad;
   for (at::Tensor& p : module.parameters())

@@ -44,6 +44,9 @@ struct ObservationEncoderSettings {
 /// for "camera/image/varied_camera".
 void share_cameras(std::vector<ObservationSettings>& observations, const std::string& part);
 
+/// Brings the observations that `first` names to the front, in its order; the others stay as they are.
+void put_first(std::vector<ObservationSettings>& observations, const std::vector<std::string>& first);
+
 /// Weights: nets.obs.obs_nets.<camera>.*, of cameras with an encoder of their own; combine.{0,2,4}.*.
 class ObservationEncoder : public torch::nn::Module {
  public:

@@ -12,10 +12,16 @@ namespace {
 
 using config::Json;
 
-void read_noise(JsonSection& section, NoiseScheduleSettings& schedule, SamplerSettings& sampler) {
+/// Of a sampler that is not `enabled`, names may be any.
+void read_noise(JsonSection& section, bool enabled, NoiseScheduleSettings& schedule, SamplerSettings& sampler) {
   section.take("num_train_timesteps", schedule.num_train_timesteps);
-  section.take("beta_schedule", schedule.beta_schedule);
-  section.take("prediction_type", schedule.prediction_type);
+  if (enabled) {
+    section.take_choice("beta_schedule", schedule.beta_schedule, {"squaredcos_cap_v2", "linear", "scaled_linear"});
+    section.take_choice("prediction_type", schedule.prediction_type, {"epsilon", "sample", "v_prediction"});
+  } else {
+    section.ignore("beta_schedule");
+    section.ignore("prediction_type");
+  }
   section.take("num_inference_timesteps", sampler.num_inference_timesteps);
   section.take("clip_sample", sampler.clip_sample);
   section.take("set_alpha_to_one", sampler.set_alpha_to_one);
@@ -32,7 +38,7 @@ void read_algo(JsonSection& algo, RobomimicPolicy& policy) {
       p.in("learning_rate", [&](JsonSection& rate) {
         rate.take("initial", policy.learning_rate);
         rate.take("decay_factor", policy.learning_rate_decay);
-        rate.take("epoch_schedule", policy.learning_rate_epochs);
+        rate.take_or_null("epoch_schedule", policy.learning_rate_epochs, {});
         rate.off(
             "scheduler_type", [](const Json& v) { return v == "multistep"; }, "is not supported, only multistep is");
       });
@@ -76,13 +82,14 @@ void read_algo(JsonSection& algo, RobomimicPolicy& policy) {
   SamplerSettings samplers[2];
   samplers[0].kind = "ddpm";
   samplers[0].num_inference_timesteps = 100;
+  schedules[1].num_train_timesteps = 50;
   algo.in("ddpm", [&](JsonSection& d) {
     d.take("enabled", ddpm);
-    read_noise(d, schedules[0], samplers[0]);
+    read_noise(d, ddpm, schedules[0], samplers[0]);
   });
   algo.in("ddim", [&](JsonSection& d) {
     d.take("enabled", ddim);
-    read_noise(d, schedules[1], samplers[1]);
+    read_noise(d, ddim, schedules[1], samplers[1]);
   });
   if (!ddpm && !ddim) algo.refuse(algo.path() + ".ddim.enabled", Json(false), "leaves the policy without a sampler");
   // DDPM comes first in the reference, too.
@@ -97,6 +104,7 @@ void read_randomizer(JsonSection& rgb, const Json& kind, const Json& kwargs, Obs
   JsonSection section(kwargs, path, refused);
   if (kind == "CropRandomizer") {
     encoder.crop.enabled = true;
+    encoder.crop.crop_height = encoder.crop.crop_width = 76;
     section.take("crop_height", encoder.crop.crop_height);
     section.take("crop_width", encoder.crop.crop_width);
     section.take("num_crops", encoder.crop.num_crops);
@@ -105,10 +113,11 @@ void read_randomizer(JsonSection& rgb, const Json& kind, const Json& kwargs, Obs
     if (encoder.crop.enabled)
       rgb.refuse(rgb.path() + ".obs_randomizer_class", kind, "after CropRandomizer is not supported: put it first");
     encoder.color.enabled = true;
-    section.take("brightness", encoder.color.brightness);
-    section.take("contrast", encoder.color.contrast);
-    section.take("saturation", encoder.color.saturation);
-    section.take("hue", encoder.color.hue);
+    // Null leaves an operation out: a factor of 1, a hue that stays.
+    section.take_or_null("brightness", encoder.color.brightness, 0.0);
+    section.take_or_null("contrast", encoder.color.contrast, 0.0);
+    section.take_or_null("saturation", encoder.color.saturation, 0.0);
+    section.take_or_null("hue", encoder.color.hue, 0.0);
     section.take("num_samples", encoder.color.num_samples);
   } else {
     rgb.refuse(rgb.path() + ".obs_randomizer_class", kind,
@@ -122,46 +131,68 @@ void read_rgb(JsonSection& rgb, RobomimicPolicy& policy, std::vector<std::string
       "core_class", [](const Json& v) { return v == "VisualCore"; }, "is not supported, only VisualCore is");
   rgb.off("fuser", is_empty, "is not supported");
   rgb.off("input_maps", is_empty, "is not supported");
+  // VisualCore's own defaults.
+  encoder.core.backbone_class = "ResNet18Conv";
+  encoder.core.pool_class = "SpatialSoftmax";
+  encoder.core.feature_dimension = 64;
   rgb.in("core_kwargs", [&](JsonSection& core) {
-    core.take("backbone_class", encoder.core.backbone_class);
-    const Json& pool = core.get("pool_class");
-    encoder.core.pool_class = pool.is_null() ? "none" : pool.is_string() ? pool.get<std::string>() : pool.dump();
+    core.take_choice("backbone_class", encoder.core.backbone_class, {"ResNet18Conv", "ResNet34Conv", "ResNet50Conv"});
+    if (core.has("pool_class") && core.get("pool_class").is_null())
+      encoder.core.pool_class = "none";
+    else
+      core.take_choice("pool_class", encoder.core.pool_class, {"SpatialSoftmax"});
+    core.take_or_null("feature_dimension", encoder.core.feature_dimension, 0);
     const Json& width = core.get("feature_dimension");
-    encoder.core.feature_dimension = width.is_number_integer() ? width.get<int>() : 0;
-    core.off(
-        "flatten", [](const Json& v) { return v == true; }, "is not supported: features are flattened");
+    if (!width.is_null() && encoder.core.feature_dimension < 1)
+      core.refuse(core.path() + ".feature_dimension", width, "is no width; null leaves the linear layer out");
+    bool flatten = true;
+    core.take("flatten", flatten);
+    if (!flatten)
+      core.refuse(core.path() + ".flatten", core.get("flatten"), "is not supported: features are flattened");
     core.in("backbone_kwargs", [&](JsonSection& backbone) {
       backbone.take("pretrained", policy.pretrained_backbone);
       backbone.off("input_coord_conv", is_false, "is not supported");
       backbone.off("use_cam", is_false, "is not supported: the camera's intrinsics are no input");
       backbone.off("downsample", is_false, "is not supported");
     });
-    core.in("pool_kwargs", [&](JsonSection& kwargs) {
-      kwargs.take("num_kp", encoder.core.pool.num_kp);
-      kwargs.take("temperature", encoder.core.pool.temperature);
-      kwargs.take("learnable_temperature", encoder.core.pool.learnable_temperature);
-      kwargs.off(
-          "noise_std", [](const Json& v) { return v == 0; }, "is not supported");
-      kwargs.off("output_variance", is_false, "is not supported");
-    });
+    if (encoder.core.pool_class == "none")
+      core.ignore("pool_kwargs");
+    else
+      core.in("pool_kwargs", [&](JsonSection& kwargs) {
+        kwargs.take("num_kp", encoder.core.pool.num_kp);
+        kwargs.take("temperature", encoder.core.pool.temperature);
+        kwargs.take("learnable_temperature", encoder.core.pool.learnable_temperature);
+        kwargs.off(
+            "noise_std", [](const Json& v) { return v == 0; }, "is not supported");
+        kwargs.off("output_variance", is_false, "is not supported");
+      });
   });
   const Json kinds = rgb.get("obs_randomizer_class"), kwargs = rgb.get("obs_randomizer_kwargs");
-  if (!kinds.is_array()) {
-    read_randomizer(rgb, kinds, kwargs, encoder, refused);
+  if (!kinds.is_array() || (kinds.size() == 1 && !kwargs.is_array())) {
+    read_randomizer(rgb, kinds.is_array() ? kinds[0] : kinds, kwargs, encoder, refused);
+  } else if (!kinds.empty() && (!kwargs.is_array() || kwargs.size() != kinds.size())) {
+    rgb.refuse(rgb.path() + ".obs_randomizer_kwargs", kwargs,
+               format("is no list of {} objects, one for each of obs_randomizer_class", kinds.size()));
   } else {
-    for (std::size_t i = 0; i < kinds.size(); ++i)
-      read_randomizer(rgb, kinds[i], kwargs.is_array() && i < kwargs.size() ? kwargs[i] : Json(), encoder, refused);
+    for (std::size_t i = 0; i < kinds.size(); ++i) read_randomizer(rgb, kinds[i], kwargs[i], encoder, refused);
   }
 }
 
 void read_observation(JsonSection& observation, RobomimicPolicy& policy, std::vector<std::string>& refused) {
-  std::vector<std::string> cameras, low_dim;
+  std::vector<std::string>& cameras = policy.rgb;
+  std::vector<std::string>& low_dim = policy.low_dim;
+  low_dim = {"robot0_eef_pos", "robot0_eef_quat", "robot0_gripper_qpos", "object"};
   std::vector<int> image_dim;
-  observation.take("image_dim", image_dim);
+  observation.take_or_null("image_dim", image_dim, {});
+  if (!image_dim.empty() && (image_dim.size() != 2 || image_dim[0] < 1 || image_dim[1] < 1)) {
+    observation.refuse(observation.path() + ".image_dim", observation.get("image_dim"),
+                       "is no height and width in pixels; [] takes images as they are stored");
+    image_dim.clear();
+  }
   observation.in("modalities", [&](JsonSection& modalities) {
     modalities.in("obs", [&](JsonSection& obs) {
-      obs.take("low_dim", low_dim);
-      obs.take("rgb", cameras);
+      obs.take_or_null("low_dim", low_dim, {});
+      obs.take_or_null("rgb", cameras, {});
       obs.off("depth", is_empty, "is not supported");
       obs.off("scan", is_empty, "is not supported");
     });
@@ -193,6 +224,14 @@ void read_observation(JsonSection& observation, RobomimicPolicy& policy, std::ve
 
 }  // namespace
 
+const std::vector<std::string>& droid_observation_order() {
+  static const std::vector<std::string> kOrder{
+      "robot_state/cartesian_position",          "robot_state/gripper_position",
+      "camera/image/hand_camera_left_image",     "camera/image/varied_camera_1_left_image",
+      "camera/image/varied_camera_2_left_image", "lang_fixed/language_distilbert"};
+  return kOrder;
+}
+
 RobomimicPolicy read_robomimic_policy(const Json& algo, const Json& observation, const std::string& source,
                                       ObservationOrder order) {
   RobomimicPolicy policy;
@@ -208,6 +247,7 @@ RobomimicPolicy read_robomimic_policy(const Json& algo, const Json& observation,
   std::vector<ObservationSettings>& observations = policy.settings.encoder.observations;
   if (order == ObservationOrder::kByName)
     std::sort(observations.begin(), observations.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  if (order == ObservationOrder::kDroid) put_first(observations, droid_observation_order());
   share_cameras(observations, "camera/image/varied_camera");
   std::string list;
   for (const std::string& line : refused) list += "\n  " + line;

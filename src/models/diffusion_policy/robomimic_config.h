@@ -13,8 +13,9 @@ struct RobomimicPolicy {
   /// encoder.observations holds the names in the configuration's order, low-dimensional ones first. Cameras have the
   /// shape (3, observation.image_dim) where that is given; all other shapes are empty and follow from the data.
   DiffusionPolicySettings settings;
-  bool pretrained_backbone = false;  ///< the trunk should begin with ImageNet weights: load them from a file
-  bool ema_enabled = true;           ///< algo.ema, for train::EmaSettings
+  std::vector<std::string> low_dim, rgb;  ///< names of the observations by kind, as the configuration lists them
+  bool pretrained_backbone = false;       ///< the trunk should begin with ImageNet weights: load them from a file
+  bool ema_enabled = true;                ///< algo.ema, for train::EmaSettings
   double ema_power = 0.75;
   double learning_rate = 1e-4;  ///< algo.optim_params.policy, for train's optimizer (Adam)
   double learning_rate_decay = 0.1;
@@ -25,8 +26,16 @@ struct RobomimicPolicy {
 enum class ObservationOrder {
   kAsListed,  ///< the low-dimensional ones, then the cameras: the DROID fork on RLDS data
   kByName,    ///< sorted: robomimic on HDF5 data
+  kDroid,     ///< droid_observation_order(), then others as listed: the DROID fork on its own HDF5 data
 };
 
+/// How the DROID fork joins the observations of its HDF5 data, however they are listed (utils/file_utils.py,
+/// get_shape_metadata_from_dataset).
+const std::vector<std::string>& droid_observation_order();
+
+/// A missing key has the fork's default (its config/*.py, and the constructors of its VisualCore and randomizers); null
+/// means what it means there, and is refused where the fork would fail.
+///
 /// Every key is honoured, or refused by name: throws Error listing all keys that are unknown or ask for what is not
 /// there, each with its path and value. `source` names the file in messages. Keys that only concern what is switched
 /// off (depth and scan encoders without such observations, ddpm while ddim is enabled) are read and have no effect.

@@ -1,5 +1,6 @@
 // Diffusion policies and behaviour cloning on windows of robot data.
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -62,19 +63,22 @@ class PolicyJob final : public Job {
     check_weights(model_);
     shape_windows();
     if (model_.language.enabled() && data_.instruction.empty()) data_.instruction = "language_instruction";
-    auto train = std::make_shared<data::RobotWindows>(data_);
-    if (combine_statistics_ && train->sets() > 1) {
-      data::RobotDataSettings settings = data_;
-      settings.given_statistics = {combined_statistics(*train)};
-      train = std::make_shared<data::RobotWindows>(settings);
+    data::RobotDataSettings combined = data_;
+    if (combine_statistics_ && data_.paths.size() > 1 && data_.statistics.empty()) {
+      // What never changes in one set may change over all of them.
+      data::RobotDataSettings apart = data_;
+      apart.constant_elements = "keep";
+      combined.given_statistics = {combined_statistics(data::RobotWindows(apart))};
     }
-    train_ = std::move(train);
+    train_ = std::make_shared<data::RobotWindows>(combined);
     take_shapes();
+    check_reach();
     train_samples_ = with_language(train_);
     if (validation_splits_.empty()) return;
     data::RobotDataSettings settings = data_;
     settings.splits = validation_splits_;
     settings.augment = false;
+    settings.weights.clear();  // every window once, however often training draws from its set
     settings.windows_per_episode = settings.samples_per_epoch = 0;
     for (std::size_t set = 0; set < train_->sets(); ++set) settings.given_statistics.push_back(train_->statistics(set));
     try {
@@ -291,6 +295,33 @@ class PolicyJob final : public Job {
                .images = data_.images,
                .language = model_.language.enabled() ? model_.language.name : "",
                .frames = model_.observation_steps()};
+  }
+
+  /// A sampler that clamps what it draws must be able to draw every action of the data.
+  void check_reach() const {
+    const models::SamplerSettings& sampler = model_.diffusion.sampler;
+    if (!model_.is_diffusion() || !sampler.clip_sample || (sampler.kind != "ddpm" && sampler.kind != "ddim")) return;
+    constexpr double kRounding = 1e-5;  // of a normalisation in float32
+    for (std::size_t set = 0; set < train_->sets(); ++set) {
+      const data::VectorStatistics& actions = train_->statistics(set).action;
+      std::vector<float> low(actions.min.begin(), actions.min.end()), high(actions.max.begin(), actions.max.end());
+      train_->action_normalizer(set).normalize(low);
+      train_->action_normalizer(set).normalize(high);
+      std::size_t element = 0;
+      for (std::size_t i = 0; i < widths_.size(); ++i)
+        for (std::int64_t k = 0; k < widths_[i]; ++k, ++element) {
+          const bool reached = std::max(std::abs(low[element]), std::abs(high[element])) <=
+                               static_cast<float>(sampler.clip_sample_range + kRounding);
+          const auto& kinds = data_.action_normalization;
+          COHORT_THROW_UNLESS(
+              reached,
+              "{}: actions: {}, element {}, lies in [{}, {}] with data.action_normalization={}, but what the policy "
+              "draws is clamped to +-{}: set data.action_normalization=bounds (in train.action_config: "
+              "\"normalization\": \"min_max\"){}, or model.diffusion.sampler.clip_sample=false",
+              data_.paths[set], data_.actions[i], k, low[element], high[element], kinds[kinds.size() == 1 ? 0 : i],
+              sampler.clip_sample_range, low[element] == high[element] ? " and data.constant_elements=zero" : "");
+        }
+    }
   }
 
   /// Instructions as the policy takes them.

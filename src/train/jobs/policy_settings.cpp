@@ -27,6 +27,7 @@ void describe(config::Fields& fields, PolicySettings& s) {
   fields.add("low_dim", s.low_dim, "names of the observations that data.proprio lists; empty: its components");
   fields.add("rgb", s.rgb, "names of the cameras that data.images lists; empty: its fields");
   fields.add("sort_observations", s.sort_observations, "join observations by name, as robomimic does on HDF5 data");
+  fields.add("first_observations", s.first_observations, "names that begin the joined vector, in this order");
   fields.add("shared_cameras", s.shared_cameras, "cameras with this text in their name share an image encoder");
   fields.section("language", [&] { describe(fields, s.language); });
   fields.section("images", [&] {
@@ -76,6 +77,7 @@ std::vector<models::ObservationSettings> observations_of(const PolicySettings& s
     observations.push_back({.name = camera, .shape = {3, s.image_size[0], s.image_size[1]}, .shares = ""});
   if (s.sort_observations)
     std::sort(observations.begin(), observations.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  models::put_first(observations, s.first_observations);
   for (std::size_t i = 0; i < observations.size(); ++i)
     for (std::size_t j = 0; j < i; ++j)
       COHORT_THROW_UNLESS(observations[i].name != observations[j].name, "two observations are called '{}'",

@@ -19,7 +19,9 @@ struct PolicySettings {
   std::vector<std::string> low_dim, rgb;
   LanguageSettings language;       ///< the instruction, one more observation behind low_dim
   bool sort_observations = false;  ///< joined vector by name (robomimic on HDF5) instead of low_dim, then rgb
-  std::string shared_cameras;      ///< cameras whose name holds this text share one image encoder; empty: none
+  /// These begin the joined vector, in this order (the DROID fork's on its HDF5 data); the others follow.
+  std::vector<std::string> first_observations;
+  std::string shared_cameras;  ///< cameras whose name holds this text share one image encoder; empty: none
   models::ObservationEncoderSettings images;  ///< all but the observations themselves
   models::DiffusionPolicySettings diffusion;
   models::BcSettings bc;

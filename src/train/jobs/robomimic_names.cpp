@@ -1,5 +1,6 @@
 #include "train/jobs/robomimic_names.h"
 
+#include <algorithm>
 #include <map>
 
 namespace cohort::train {
@@ -19,15 +20,19 @@ std::string observation_field(const std::string& name, const std::string& format
   return found == kFields.end() ? name : found->second;
 }
 
-std::string action_field(const std::string& key, const std::string& format) {
+std::string action_field(const std::string& key, const std::string& format, const std::vector<std::string>& stored) {
   if (format == "robomimic" || !key.starts_with("action/")) return key;
-  const std::string folder = format == "droid_rlds" ? "action_dict/" : "action/", name = key.substr(7);
-  // The DROID scripts derive these from the pose and its velocity: position, and fixed Euler angles in x, y, z.
+  const bool rlds = format == "droid_rlds";
+  if (!rlds && std::find(stored.begin(), stored.end(), key) != stored.end()) return key;
+  const std::string folder = rlds ? "action_dict/" : "action/", name = key.substr(7);
+  // Position and Euler angles of pose and velocity. The RLDS pipeline turns the angles about fixed axes x, y, z; the
+  // script that adds these fields to HDF5 files (convert_droid.py, convention "XYZ") about axes that move along.
+  const std::string to_6d = rlds ? " | euler_xyz->rotation_6d" : " | euler_XYZ->rotation_6d";
   if (name == "abs_pos") return folder + "cartesian_position[0:3]";
-  if (name == "abs_rot_6d") return folder + "cartesian_position[3:6] | euler_xyz->rotation_6d";
+  if (name == "abs_rot_6d") return folder + "cartesian_position[3:6]" + to_6d;
   if (name == "abs_rot_euler") return folder + "cartesian_position[3:6]";
   if (name == "rel_pos") return folder + "cartesian_velocity[0:3]";
-  if (name == "rel_rot_6d") return folder + "cartesian_velocity[3:6] | euler_xyz->rotation_6d";
+  if (name == "rel_rot_6d") return folder + "cartesian_velocity[3:6]" + to_6d;
   if (name == "rel_rot_euler") return folder + "cartesian_velocity[3:6]";
   return folder + name;
 }

@@ -1,6 +1,7 @@
 /// What robomimic's configurations call the fields of data sets.
 #pragma once
 #include <string>
+#include <vector>
 
 namespace cohort::train {
 
@@ -9,7 +10,8 @@ namespace cohort::train {
 std::string observation_field(const std::string& name, const std::string& format);
 
 /// The component (data/transforms/component.h) for an entry of train.action_keys. In robomimic's files keys are fields
-/// themselves.
-std::string action_field(const std::string& key, const std::string& format);
+/// themselves; in the DROID fork's those are that are among `stored`, the fields of the data, and the others follow
+/// from pose and velocity.
+std::string action_field(const std::string& key, const std::string& format, const std::vector<std::string>& stored);
 
 }  // namespace cohort::train

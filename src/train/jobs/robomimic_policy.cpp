@@ -24,7 +24,7 @@ void read_bc(const Json& algo, models::BcSettings& bc, TrainingRules& rules, std
       p.in("learning_rate", [&](JsonSection& rate) {
         rate.take("initial", rules.learning_rate);
         rate.take("decay_factor", rules.learning_rate_decay);
-        rate.take("epoch_schedule", rules.learning_rate_epochs);
+        rate.take_or_null("epoch_schedule", rules.learning_rate_epochs, {});
         rate.off(
             "scheduler_type", [](const Json& v) { return v == "multistep"; }, "is not supported, only multistep is");
       });
@@ -36,43 +36,35 @@ void read_bc(const Json& algo, models::BcSettings& bc, TrainingRules& rules, std
     loss.take("l1_weight", bc.loss.l1_weight);
     loss.take("cos_weight", bc.loss.cos_weight);
   });
-  root.take("actor_layer_dims", bc.actor_layer_dims);
+  root.take_or_null("actor_layer_dims", bc.actor_layer_dims, {});
   // Variants that are not here: whatever else their sections say is without meaning while they are off.
   for (const char* variant : {"gaussian", "vae", "transformer"}) {
     const Json& section = root.get(variant);
-    if (section.is_object() && section.contains("enabled") && section.at("enabled") != false)
+    if (section.is_object() && section.contains("enabled") && !models::is_empty(section.at("enabled")))
       root.refuse(format("algo.{}.enabled", variant), section.at("enabled"), "is not supported");
   }
   root.in("gmm", [&](JsonSection& gmm) {
     gmm.take("enabled", bc.gmm.enabled);
     gmm.take("num_modes", bc.gmm.num_modes);
     gmm.take("min_std", bc.gmm.min_std);
-    gmm.take("std_activation", bc.gmm.std_activation);
+    if (bc.gmm.enabled)
+      gmm.take_choice("std_activation", bc.gmm.std_activation, {"softplus", "exp"});
+    else
+      gmm.ignore("std_activation");
     gmm.take("low_noise_eval", bc.gmm.low_noise_eval);
   });
   root.in("rnn", [&](JsonSection& rnn) {
     rnn.take("enabled", bc.rnn.enabled);
     rnn.take("horizon", bc.rnn.horizon);
     rnn.take("hidden_dim", bc.rnn.hidden_dim);
-    rnn.take("rnn_type", bc.rnn.rnn_type);
+    if (bc.rnn.enabled)
+      rnn.take_choice("rnn_type", bc.rnn.rnn_type, {"LSTM", "GRU"});
+    else
+      rnn.ignore("rnn_type");
     rnn.take("num_layers", bc.rnn.num_layers);
     rnn.off("open_loop", models::is_false, "is not supported");
     rnn.in("kwargs", [&](JsonSection& kwargs) { kwargs.off("bidirectional", models::is_false, "is not supported"); });
   });
-}
-
-/// Names by kind, as listed; their order in the joined vector is sort_observations' matter. Wrong types were refused.
-void take_names(const Json& observation, PolicySettings& model) {
-  const auto names = [&](const char* kind) {
-    std::vector<std::string> list;
-    const Json::json_pointer place(std::string("/modalities/obs/") + kind);
-    if (observation.is_object() && observation.contains(place) && observation.at(place).is_array())
-      for (const Json& name : observation.at(place))
-        if (name.is_string()) list.push_back(name.get<std::string>());
-    return list;
-  };
-  model.low_dim = names("low_dim");
-  model.rgb = names("rgb");
 }
 
 /// On RLDS data the instruction's embedding is no field: it is made from the text.
@@ -89,7 +81,7 @@ void take_language(PolicySettings& model, std::vector<std::string>& refused) {
 }  // namespace
 
 void read_policy(const std::string& algorithm, const Json& algo, const Json& observation, const std::string& source,
-                 bool sorted, PolicySettings& model, TrainingRules& rules) {
+                 models::ObservationOrder order, PolicySettings& model, TrainingRules& rules) {
   COHORT_THROW_UNLESS(algorithm == "diffusion_policy" || algorithm == "bc",
                       "algo_name = \"{}\" is not supported; there are diffusion_policy and bc", algorithm);
   const bool is_diffusion = algorithm == "diffusion_policy";
@@ -97,14 +89,13 @@ void read_policy(const std::string& algorithm, const Json& algo, const Json& obs
   std::vector<std::string> refused;
   models::RobomimicPolicy policy;
   try {
-    policy =
-        models::read_robomimic_policy(is_diffusion ? algo : Json::object(), observation, source,
-                                      sorted ? models::ObservationOrder::kByName : models::ObservationOrder::kAsListed);
+    policy = models::read_robomimic_policy(is_diffusion ? algo : Json::object(), observation, source, order);
   } catch (const Error& e) {
     refused.push_back(e.what());
   }
   model.algorithm = algorithm;
-  model.sort_observations = sorted;
+  model.sort_observations = order == models::ObservationOrder::kByName;
+  if (order == models::ObservationOrder::kDroid) model.first_observations = models::droid_observation_order();
   model.diffusion = policy.settings;
   model.images = policy.settings.encoder;
   model.images.observations.clear();
@@ -112,8 +103,9 @@ void read_policy(const std::string& algorithm, const Json& algo, const Json& obs
   for (const models::ObservationSettings& o : policy.settings.encoder.observations) {
     if (o.is_camera()) model.image_size = {o.shape[1], o.shape[2]};
   }
-  take_names(observation, model);
-  if (!sorted) take_language(model, refused);
+  model.low_dim = policy.low_dim;
+  model.rgb = policy.rgb;
+  if (order == models::ObservationOrder::kAsListed) take_language(model, refused);
   rules.pretrained_backbone = policy.pretrained_backbone && !model.rgb.empty();
   if (is_diffusion) {
     rules.learning_rate = policy.learning_rate;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/config.h"
+#include "models/diffusion_policy/robomimic_config.h"
 #include "train/jobs/policy_settings.h"
 
 namespace cohort::train {
@@ -19,9 +20,10 @@ struct TrainingRules {
   bool pretrained_backbone = false;
 };
 
-/// `algorithm`: algo_name, "diffusion_policy" or "bc". `sorted`: observations are joined by name (robomimic on HDF5).
-/// Throws Error naming every key that cannot be honoured.
+/// `algorithm`: algo_name, "diffusion_policy" or "bc". `order`: how observations are joined; kAsListed is RLDS, where
+/// an instruction's embedding is no field. Throws Error naming every key that cannot be honoured.
 void read_policy(const std::string& algorithm, const config::Json& algo, const config::Json& observation,
-                 const std::string& source, bool sorted, PolicySettings& model, TrainingRules& rules);
+                 const std::string& source, models::ObservationOrder order, PolicySettings& model,
+                 TrainingRules& rules);
 
 }  // namespace cohort::train

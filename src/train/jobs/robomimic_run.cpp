@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "data/open_episodes.h"
 #include "data/rlds/dataset_info.h"
 #include "data/rlds/schema.h"
 #include "data/robot_windows.h"
@@ -121,7 +122,7 @@ struct Reading {
   // experiment
   std::string name;
   bool validate = false, mse = false, tensorboard = true, save = true, save_best = false;
-  std::int64_t mse_epochs = 50, mse_samples = 20, save_epochs = 0, epoch_steps = 0;
+  std::int64_t mse_epochs = 50, mse_samples = 20, save_epochs = 50, epoch_steps = 100;
   std::string checkpoint;
   // train
   std::string format = "robomimic", data_path, output_dir, filter_key, validation_filter_key;
@@ -130,10 +131,16 @@ struct Reading {
   Json data, action_config = Json::object(), action_shapes;
   std::int64_t batch_size = 100, epochs = 2000, seed = 1, subsample_length = 100, shuffle_buffer = 0, workers = 0;
   std::int64_t seq_length = 1, frame_stack = 1;
-  bool pad_seq_length = true, pad_frame_stack = true, cuda = true, normalize_weights = false;
+  bool pad_seq_length = true, pad_frame_stack = true, cuda = true;
+  bool weights_of_windows = false;  // train.data's weights: of every window of a file, not of the file
   double max_grad_norm = 0;
 
   bool rlds() const { return format == "droid_rlds"; }
+  models::ObservationOrder order() const {
+    return rlds()              ? models::ObservationOrder::kAsListed
+           : format == "droid" ? models::ObservationOrder::kDroid
+                               : models::ObservationOrder::kByName;
+  }
 };
 
 /// Reads a key whose value has no effect here; says so where it asks for something.
@@ -144,7 +151,7 @@ void without_effect(JsonSection& section, Reading& r, const std::string& key, co
 }
 
 void read_experiment(JsonSection& s, Reading& r) {
-  s.take("name", r.name);
+  s.take_or_null("name", r.name, {});
   s.take("validate", r.validate);
   s.in("logging", [&](JsonSection& logging) {
     logging.ignore("terminal_output_to_txt");  // there always is a training.log
@@ -155,32 +162,38 @@ void read_experiment(JsonSection& s, Reading& r) {
   });
   s.in("mse", [&](JsonSection& mse) {
     mse.take("enabled", r.mse);
-    mse.take("every_n_epochs", r.mse_epochs);
+    mse.take_or_null("every_n_epochs", r.mse_epochs, std::int64_t{0});
     mse.take("num_samples", r.mse_samples);
     mse.ignore("on_save_ckpt");
     mse.ignore("visualize");  // the report always shows predicted beside true actions
   });
   s.in("save", [&](JsonSection& save) {
     save.take("enabled", r.save);
-    save.take("every_n_epochs", r.save_epochs);
+    save.take_or_null("every_n_epochs", r.save_epochs, std::int64_t{0});
     save.off("every_n_seconds", models::is_empty, "is not supported: checkpoints are counted in steps and epochs");
     save.off("epochs", models::is_empty, "is not supported: use experiment.save.every_n_epochs");
     save.take("on_best_validation", r.save_best);
     save.ignore("on_best_rollout_return");
     save.ignore("on_best_rollout_success_rate");
   });
-  s.take("epoch_every_n_steps", r.epoch_steps);
+  s.take_or_null("epoch_every_n_steps", r.epoch_steps, std::int64_t{0});
+  if (s.has("epoch_every_n_steps") && !s.get("epoch_every_n_steps").is_null() && r.epoch_steps < 1)
+    s.refuse("experiment.epoch_every_n_steps", s.get("epoch_every_n_steps"),
+             "is no number of steps; null makes an epoch a pass over the data");
   without_effect(s, r, "validation_epoch_every_n_steps", "a validation goes through all of its windows");
   without_effect(s, r, "env", "there are no rollouts while training");
   without_effect(s, r, "additional_envs", "there are no rollouts while training");
   without_effect(s, r, "env_meta_update_dict", "there are no rollouts while training");
   for (const char* key : {"render", "render_video", "keep_all_videos", "video_skip"}) s.ignore(key);
   s.in("rollout", [&](JsonSection& rollout) {
+    if (!rollout.has("enabled"))
+      r.notes.push_back(
+          "experiment.rollout.enabled is missing, which means true: there are no rollouts while training");
     rollout.off("enabled", models::is_false, "is not supported: there are no rollouts while training");
     for (const char* key : {"n", "horizon", "rate", "warmstart", "terminate_on_success", "batched", "num_batch_envs"})
       rollout.ignore(key);
   });
-  s.take("ckpt_path", r.checkpoint);
+  s.take_or_null("ckpt_path", r.checkpoint, {});
   if (!r.checkpoint.empty() && !r.checkpoint.ends_with(".safetensors"))
     s.refuse("experiment.ckpt_path", Json(r.checkpoint), "is no .safetensors file: save the weights as one first");
 }
@@ -190,15 +203,15 @@ void read_train(JsonSection& s, Reading& r) {
   if (r.format != "droid_rlds" && r.format != "robomimic" && r.format != "droid")
     s.refuse("train.data_format", Json(r.format), "is not supported; there are droid_rlds, robomimic and droid");
   r.data = s.get("data");
-  s.take("data_path", r.data_path);
-  s.take("dataset_names", r.set_names);
-  s.take("sample_weights", r.weights);
-  s.take("output_dir", r.output_dir);
+  s.take_or_null("data_path", r.data_path, {});
+  s.take_or_null("dataset_names", r.set_names, {});
+  s.take_or_null("sample_weights", r.weights, {});
+  s.take_or_null("output_dir", r.output_dir, {});
   s.take("batch_size", r.batch_size);
   s.take("num_epochs", r.epochs);
   s.take("seed", r.seed);
   s.take("cuda", r.cuda);
-  s.take("max_grad_norm", r.max_grad_norm);
+  s.take_or_null("max_grad_norm", r.max_grad_norm, 0.0);
   s.take("seq_length", r.seq_length);
   s.take("frame_stack", r.frame_stack);
   s.take("pad_seq_length", r.pad_seq_length);
@@ -206,9 +219,13 @@ void read_train(JsonSection& s, Reading& r) {
   s.take("subsample_length", r.subsample_length);
   s.take("shuffle_buffer_size", r.shuffle_buffer);
   s.take("num_data_workers", r.workers);
-  s.take("normalize_weights_by_ds_size", r.normalize_weights);
-  s.take("hdf5_filter_key", r.filter_key);
-  s.take("hdf5_validation_filter_key", r.validation_filter_key);
+  if (s.has("normalize_weights_by_ds_size")) {  // robomimic's; the fork always does so
+    bool normalize = true;
+    s.take("normalize_weights_by_ds_size", normalize);
+    r.weights_of_windows = !normalize;
+  }
+  s.take_or_null("hdf5_filter_key", r.filter_key, {});
+  s.take_or_null("hdf5_validation_filter_key", r.validation_filter_key, {});
   for (const char* key : {"num_parallel_calls", "traj_transform_threads", "traj_read_threads"})
     without_effect(s, r, key, "loader.workers says how many threads prepare batches");
   for (const char* key :
@@ -241,16 +258,35 @@ void read_train(JsonSection& s, Reading& r) {
   r.action_shapes = s.get("action_shapes");
 }
 
+/// The fields of the first data set; none where that cannot be said, which ends in a clear error later.
+std::vector<std::string> stored_fields(const data::RobotDataSettings& data) {
+  std::vector<std::string> names;
+  if (data.paths.empty()) return names;
+  try {
+    const auto source = data::open_episodes(data.paths[0], {.format = data.format, .split = data.splits.at(0)});
+    for (const data::StepField& field : source->fields()) names.push_back(field.name);
+  } catch (const Error&) {
+    return names;
+  }
+  return names;
+}
+
 /// The components of the action, their normalisation and their width.
 void read_actions(Reading& r, data::RobotDataSettings& data) {
   data.actions.clear();
   data.action_normalization.clear();
+  const std::vector<std::string> stored = r.format == "droid" ? stored_fields(data) : std::vector<std::string>{};
   for (const std::string& key : r.action_keys) {
-    std::string component = action_field(key, r.format);
+    std::string component = action_field(key, r.format, stored);
     Json normalization = r.rlds() ? Json("min_max") : Json(nullptr);
     const auto refuse = [&](const std::string& name, const Json& value, const std::string& why) {
       r.refused.push_back(format("train.action_config.{}.{} = {} {}", key, name, value.dump(), why));
     };
+    if (!r.rlds() && !r.action_config.empty() && !r.action_config.contains(key))
+      r.refused.push_back(
+          format("train.action_keys: {} has no entry in train.action_config: say how it is normalised, "
+                 "{{\"normalization\": \"min_max\"}}, or null in its place to take it as it is",
+                 key));
     if (r.action_config.contains(key) && r.action_config.at(key).is_object()) {
       for (const auto& item : r.action_config.at(key).items()) {
         if (item.key() == "normalization") {
@@ -386,19 +422,23 @@ void read_hdf5_sets(Reading& r, data::RobotDataSettings& data) {
     double weight = 1.0;
     JsonSection section(entry, "train.data", r.refused);
     section.ignore("path");
-    section.take("filter_key", mask);
+    section.take_or_null("filter_key", mask, r.filter_key);
     section.take("weight", weight);
     for (const char* key : {"horizon", "do_eval", "lang", "dataset_fingerprint"}) section.ignore(key);
     data.splits.push_back(mask);
     data.weights.push_back(weight);
   }
-  // Without it the reference draws every sample alike, times its set's weight: our empty list where weights are
-  // equal.
-  const bool equal =
-      std::all_of(data.weights.begin(), data.weights.end(), [&](double weight) { return weight == data.weights[0]; });
-  if (!r.normalize_weights && !equal)
-    r.refused.push_back("train.data: different weights need train.normalize_weights_by_ds_size = true");
-  if (!r.normalize_weights) data.weights.clear();
+  // Weights are of whole files (the fork's MetaDataset.get_dataset_sampler): equal ones draw from a short file as often
+  // as from a long one. robomimic's own, where they are not normalised, are of windows: our empty list where equal.
+  if (r.weights_of_windows) {
+    const bool equal =
+        std::all_of(data.weights.begin(), data.weights.end(), [&](double weight) { return weight == data.weights[0]; });
+    if (!equal)
+      r.refused.push_back(
+          "train.data: different weights with train.normalize_weights_by_ds_size = false are not supported; with true, "
+          "a weight says how often its file is drawn from");
+  }
+  if (r.weights_of_windows || data.paths.size() == 1) data.weights.clear();
 }
 
 }  // namespace
@@ -440,7 +480,7 @@ RobomimicRun read_robomimic_run(const std::string& path, const std::vector<std::
   PolicySettings model;
   TrainingRules rules;
   try {
-    read_policy(algorithm, algo, observation, path, !r.rlds(), model, rules);
+    read_policy(algorithm, algo, observation, path, r.order(), model, rules);
   } catch (const Error& e) {
     r.refused.push_back(e.what());
   }
@@ -499,7 +539,7 @@ RobomimicRun read_robomimic_run(const std::string& path, const std::vector<std::
   for (const char* key : {"observation_steps", "action_steps", "action_begin"}) run.settings["data"].erase(key);
   for (const char* key : {"action_width", "action_widths", "low_dim_widths", "image_size"})
     run.settings["model"].erase(key);
-  run.settings["data"]["combine_statistics"] = r.rlds();
+  run.settings["data"]["combine_statistics"] = true;
 
   Json& s = run.settings;
   if (!r.name.empty()) s["name"] = r.name;
@@ -533,6 +573,10 @@ RobomimicRun read_robomimic_run(const std::string& path, const std::vector<std::
     for (const int epoch : rules.learning_rate_epochs) t["milestones"].push_back(epoch * per_epoch);
   }
   t["checkpoint"]["save_best"] = r.save && r.save_best;
+  if (r.save)
+    t["checkpoint"]["keep"] = 0;  // all, as the reference does
+  else
+    r.notes.push_back("experiment.save.enabled = false: a run ends in a checkpoint all the same");
   if (r.save && r.save_epochs > 0)
     t["checkpoint"][per_epoch > 0 ? "every" : "every_epochs"] = r.save_epochs * std::max<std::int64_t>(1, per_epoch);
   if (r.mse && !r.validate && !r.rlds())
@@ -552,7 +596,11 @@ RobomimicRun read_robomimic_run(const std::string& path, const std::vector<std::
                         "{}: experiment.validate = true needs train.hdf5_validation_filter_key, a mask of the file",
                         path);
     s["validation"]["sampled"] = r.mse ? r.mse_samples : 0;
-    if (per_epoch > 0) t["validate_every"] = per_epoch * (r.validate ? 1 : std::max<std::int64_t>(1, r.mse_epochs));
+    if (per_epoch > 0) {
+      // Without a number of its own, at every checkpoint.
+      const std::int64_t drawn = r.mse_epochs > 0 ? r.mse_epochs : r.save_epochs;
+      t["validate_every"] = per_epoch * (r.validate ? 1 : std::max<std::int64_t>(1, drawn));
+    }
   }
   s["train"] = std::move(t);
   for (std::string& note : r.notes)

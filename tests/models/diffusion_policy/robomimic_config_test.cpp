@@ -101,5 +101,96 @@ TEST(RobomimicConfig, NamesEveryKeyThatItCannotHonour) {
     EXPECT_NE(message.find(line), std::string::npos) << line << "\n" << message;
 }
 
+// The defaults of the fork's config/*.py, VisualCore, CropRandomizer: what a template leaves out is not ours to choose.
+TEST(RobomimicConfig, MissingKeysHaveTheForksDefaults) {
+  config::Json observation = droid_observation();
+  observation["encoder"]["rgb"] =
+      config::Json::parse(R"({"core_kwargs": {}, "obs_randomizer_class": "CropRandomizer"})");
+  observation["modalities"]["obs"].erase("low_dim");
+  config::Json algo = config::Json::parse(R"({"ddpm": {"enabled": false}, "ddim": {"enabled": true}})");
+  const RobomimicPolicy policy = read_robomimic_policy(algo, observation, "c.json", ObservationOrder::kAsListed);
+  const DiffusionPolicySettings& s = policy.settings;
+  EXPECT_EQ(s.encoder.core.backbone_class, "ResNet18Conv");
+  EXPECT_EQ(s.encoder.core.pool_class, "SpatialSoftmax");
+  EXPECT_EQ(s.encoder.core.pool.num_kp, 32);
+  EXPECT_EQ(s.encoder.core.feature_dimension, 64);
+  EXPECT_EQ(s.encoder.crop.crop_height, 76);
+  EXPECT_EQ(s.encoder.crop.crop_width, 76);
+  EXPECT_EQ(s.schedule.num_train_timesteps, 50);
+  EXPECT_EQ(s.sampler.num_inference_timesteps, 10);
+  EXPECT_EQ(s.noise_samples, 1);
+  EXPECT_EQ(policy.low_dim,
+            (std::vector<std::string>{"robot0_eef_pos", "robot0_eef_quat", "robot0_gripper_qpos", "object"}));
+  EXPECT_EQ(policy.rgb.size(), 2u);
+}
+
+TEST(RobomimicConfig, NullMeansWhatItMeansThereOrIsRefused) {
+  config::Json observation = droid_observation();
+  config::Json& rgb = observation["encoder"]["rgb"];
+  rgb["core_kwargs"]["feature_dimension"] = nullptr;
+  rgb["obs_randomizer_kwargs"][0]["brightness"] = nullptr;
+  rgb["obs_randomizer_kwargs"][0]["hue"] = nullptr;
+  const auto read = [&] {
+    return read_robomimic_policy(droid_algo(), observation, "c.json", ObservationOrder::kAsListed);
+  };
+  const ObservationEncoderSettings encoder = read().settings.encoder;
+  EXPECT_EQ(encoder.core.feature_dimension, 0) << "no linear layer";
+  EXPECT_EQ(encoder.color.brightness, 0.0) << "the operation is left out";
+  EXPECT_EQ(encoder.color.hue, 0.0);
+  EXPECT_EQ(encoder.color.contrast, 0.3);
+  rgb["core_kwargs"]["pool_class"] = "SpatialSoftmax";
+  rgb["core_kwargs"]["pool_kwargs"]["num_kp"] = nullptr;
+  rgb["core_kwargs"]["flatten"] = nullptr;
+  rgb["obs_randomizer_kwargs"][1]["crop_width"] = nullptr;
+  const std::string message = message_of(read);
+  for (const char* line : {"pool_kwargs.num_kp = null is no value here", "core_kwargs.flatten = null is not supported",
+                           "obs_randomizer_kwargs.crop_width = null is no value here"})
+    EXPECT_NE(message.find(line), std::string::npos) << line << "\n" << message;
+}
+
+TEST(RobomimicConfig, RefusesOtherTypesAndNamesBesideEverythingElse) {
+  config::Json algo = droid_algo(), observation = droid_observation();
+  algo["horizon"]["prediction_horizon"] = 16.5;
+  algo["horizon"]["action_horizon"] = true;
+  algo["noise_samples"] = 1e20;
+  algo["ddim"]["beta_schedule"] = "cosine";
+  algo["ddpm"]["beta_schedule"] = "of what is switched off";
+  observation["image_dim"] = {128};
+  config::Json& rgb = observation["encoder"]["rgb"];
+  rgb["core_kwargs"]["feature_dimension"] = "512";
+  rgb["core_kwargs"]["pool_class"] = "SpatialMeanPool";
+  rgb["core_kwargs"]["backbone_class"] = "ShallowConv";
+  rgb["obs_randomizer_kwargs"].erase(1);
+  const auto read = [&] { return read_robomimic_policy(algo, observation, "c.json", ObservationOrder::kAsListed); };
+  const std::string message = message_of(read);
+  for (const char* line :
+       {"c.json: 9 settings", "prediction_horizon = 16.5 has the wrong type",
+        "action_horizon = true has the wrong type", "algo.noise_samples = 1e+20 has the wrong type",
+        "algo.ddim.beta_schedule = \"cosine\" is not supported; there are squaredcos_cap_v2, linear, scaled_linear",
+        "observation.image_dim = [128] is no height and width", "feature_dimension = \"512\" has the wrong type",
+        "observation.encoder.rgb.core_kwargs.pool_class = \"SpatialMeanPool\" is not supported",
+        "backbone_class = \"ShallowConv\" is not supported", "obs_randomizer_kwargs = [{}] is no list of 2 objects"})
+    EXPECT_NE(message.find(line), std::string::npos) << line << "\n" << message;
+  // A whole number is one however it is written.
+  algo = droid_algo();
+  observation = droid_observation();
+  observation["encoder"]["rgb"]["core_kwargs"]["feature_dimension"] = 256.0;
+  EXPECT_EQ(read().settings.encoder.core.feature_dimension, 256);
+}
+
+TEST(RobomimicConfig, DroidHdf5HasAnOrderOfItsOwn) {
+  config::Json observation = droid_observation();
+  observation["modalities"]["obs"]["low_dim"] = {"lang_fixed/language_distilbert", "robot_state/gripper_position",
+                                                 "robot_state/cartesian_position"};
+  observation["modalities"]["obs"]["rgb"] = {"camera/image/varied_camera_2_left_image",
+                                             "camera/image/hand_camera_left_image",
+                                             "camera/image/varied_camera_1_left_image"};
+  const RobomimicPolicy policy = read_robomimic_policy(droid_algo(), observation, "c.json", ObservationOrder::kDroid);
+  const auto& observations = policy.settings.encoder.observations;
+  ASSERT_EQ(observations.size(), droid_observation_order().size());
+  for (std::size_t i = 0; i < observations.size(); ++i) EXPECT_EQ(observations[i].name, droid_observation_order()[i]);
+  EXPECT_EQ(observations[4].shares, "camera/image/varied_camera_1_left_image");
+}
+
 }  // namespace
 }  // namespace cohort::models
