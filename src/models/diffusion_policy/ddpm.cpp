@@ -31,9 +31,8 @@ class AncestralSampler : public Sampler {
  protected:
   AncestralSampler(const SamplerSettings& settings, const NoiseSchedule& schedule)
       : settings_(settings), prediction_type_(schedule.settings().prediction_type), alphas_(schedule.alphas_cumprod()) {
-    timesteps_ = spaced_timesteps(settings.timestep_spacing == "default" ? "leading" : settings.timestep_spacing,
-                                  schedule.settings().num_train_timesteps, settings.num_inference_timesteps,
-                                  settings.steps_offset, false);
+    timesteps_ = spaced_timesteps(spacing_of(settings), schedule.settings().num_train_timesteps,
+                                  settings.num_inference_timesteps, settings.steps_offset, false);
   }
 
   float alpha_at(std::int64_t timestep, float beyond) const {
