@@ -188,7 +188,7 @@ std::string html_report(const RunFolder& run, const ReportContent& content) {
                  html_escape(run.path().lexically_normal().string()), now_text());
   html += tiles(content.highlights) + "</header>\n";
   html += section("summary", "Summary", name_table(content.summary));
-  html += section("test", "Errors on the test set", test_table(content));
+  html += section("test", "Errors on the " + content.test_name, test_table(content));
   html += section("charts", "Charts", charts(run, content));
   html += section("settings", "Settings", settings(run));
   html += section("environment", "Environment", name_table(content.machine.rows()));

@@ -21,7 +21,8 @@ struct ReportContent {
   bool failed = false;              ///< shows the status as a failure
   NamedTexts highlights;  ///< the three to six figures that people look for, in large type: {"test R2", "0.987"}
   NamedTexts summary;     ///< model, data, devices, world, effective batch, duration, throughput, ...
-  std::optional<TestMetrics> test;  ///< errors on the test set
+  std::string test_name = "test set";
+  std::optional<TestMetrics> test;  ///< errors on it
   std::string test_note;            ///< which weights were tested, and in which unit the errors are
   std::vector<DrawnFigure> figures;
   Machine machine;

@@ -13,10 +13,11 @@ bool write_run_report(const RunFolder& run, RunResults results, std::int64_t ste
     if (history.damaged_lines > 0)
       log::warning("{}: {} lines cannot be read and are left out of the charts", run.metrics_file().string(),
                    history.damaged_lines);
+    const std::string& of = results.content.test_name;
     std::vector<Figure> figures = {loss_figure(history, results.loss_name)};
-    if (results.predictions) figures.push_back(prediction_figure(*results.predictions));
-    if (!results.windows.empty()) figures.push_back(forecast_figure(results.windows, results.time_label));
-    if (results.predictions) figures.push_back(residual_figure(*results.predictions));
+    if (results.predictions) figures.push_back(prediction_figure(*results.predictions, of));
+    if (!results.windows.empty()) figures.push_back(forecast_figure(results.windows, results.time_label, of));
+    if (results.predictions) figures.push_back(residual_figure(*results.predictions, of));
     figures.push_back(speed_figure(history));
     results.content.figures = draw_all(figures, run.charts(), gnuplot);
     if (writer != nullptr)

@@ -158,12 +158,12 @@ Figure speed_figure(const MetricsHistory& history) {
   return figure;
 }
 
-Figure prediction_figure(const Predictions& predictions) {
+Figure prediction_figure(const Predictions& predictions, const std::string& of) {
   check(predictions);
   const std::size_t n = predictions.targets.size();
   const std::vector<std::size_t> shown = shown_targets(predictions, kMostClouds);
   Figure figure{.name = "prediction",
-                .caption = "Prediction against truth on the test set. On the dashed line, both are equal." +
+                .caption = "Prediction against truth on the " + of + ". On the dashed line, both are equal." +
                            which_targets(predictions, shown.size()),
                 .columns = columns_for(shown.size())};
   for (const std::size_t t : shown) {
@@ -183,17 +183,15 @@ Figure prediction_figure(const Predictions& predictions) {
   return figure;
 }
 
-Figure residual_figure(const Predictions& predictions) {
+Figure residual_figure(const Predictions& predictions, const std::string& of) {
   check(predictions);
   const std::size_t n = predictions.targets.size();
   const std::vector<std::size_t> shown = shown_targets(predictions, kMostResidualTargets);
-  Figure figure{
-      .name = "residuals",
-      .caption =
-          "Residuals, truth minus prediction, on the test set: how they are spread, and whether they depend on "
-          "the prediction." +
-          which_targets(predictions, shown.size()),
-      .columns = 2};
+  Figure figure{.name = "residuals",
+                .caption = "Residuals, truth minus prediction, on the " + of +
+                           ": how they are spread, and whether they depend on the prediction." +
+                           which_targets(predictions, shown.size()),
+                .columns = 2};
   for (const std::size_t t : shown) {
     const std::vector<double> truth = column(predictions.truth, t, n);
     std::vector<double> prediction = column(predictions.prediction, t, n);
@@ -217,10 +215,13 @@ Figure residual_figure(const Predictions& predictions) {
   return figure;
 }
 
-Figure forecast_figure(std::span<const ForecastWindow> windows, const std::string& time_label) {
+Figure forecast_figure(std::span<const ForecastWindow> windows, const std::string& time_label, const std::string& of) {
   const std::size_t shown = std::min(windows.size(), kMostWindows);
+  const bool continued =
+      std::any_of(windows.begin(), windows.end(), [](const ForecastWindow& w) { return !w.history.empty(); });
   Figure figure{.name = "forecast",
-                .caption = "Forecasts from the test set. The dashed line is the moment of the forecast.",
+                .caption = continued ? "Forecasts from the " + of + ". The dashed line is the moment of the forecast."
+                                     : "Predicted and true courses from the " + of + ".",
                 .columns = shown == 1 ? 1 : 2,
                 .shared_legend = true};
   for (const ForecastWindow& w : windows.first(shown)) {
@@ -248,7 +249,9 @@ Figure forecast_figure(std::span<const ForecastWindow> windows, const std::strin
     figure.panels.push_back({.title = w.title,
                              .x_label = time_label,
                              .y_label = w.y_label,
-                             .series = {std::move(history), std::move(truth), std::move(prediction), std::move(now)}});
+                             .series = continued ? std::vector<Series>{std::move(history), std::move(truth),
+                                                                       std::move(prediction), std::move(now)}
+                                                 : std::vector<Series>{std::move(truth), std::move(prediction)}});
   }
   return figure;
 }

@@ -1,4 +1,4 @@
-/// The figures of every training run.
+/// The figures of every training run. `of`: what predictions and windows were taken from, in captions.
 #pragma once
 #include <span>
 #include <string>
@@ -22,7 +22,7 @@ struct Predictions {
 struct ForecastWindow {
   std::string title;               ///< "OT, 2018-02-20 23:00"
   std::string y_label;             ///< "OT (°C)"
-  std::vector<double> history;     ///< the last value is the newest
+  std::vector<double> history;     ///< the last value is the newest; empty: truth and prediction stand alone
   std::vector<double> truth;       ///< the first value follows the history
   std::vector<double> prediction;  ///< as many as truth
 };
@@ -35,13 +35,14 @@ Figure loss_figure(const MetricsHistory& history, const std::string& loss_name);
 Figure speed_figure(const MetricsHistory& history);
 
 /// "prediction": a cloud per target with the line of perfect prediction; `first` and the five first of the others.
-Figure prediction_figure(const Predictions& predictions);
+Figure prediction_figure(const Predictions& predictions, const std::string& of = "test set");
 
 /// "residuals": per target (`first` and three others) their histogram, and residual against prediction.
-Figure residual_figure(const Predictions& predictions);
+Figure residual_figure(const Predictions& predictions, const std::string& of = "test set");
 
 /// "forecast": windows with history, truth and prediction (the first six). time_label: "hours from the forecast".
-Figure forecast_figure(std::span<const ForecastWindow> windows, const std::string& time_label);
+Figure forecast_figure(std::span<const ForecastWindow> windows, const std::string& time_label,
+                       const std::string& of = "test set");
 
 /// Exponential moving average over about `window` values, without the pull of a start value; values that are not
 /// drawable stay gaps and do not enter it.

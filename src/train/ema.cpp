@@ -11,16 +11,17 @@
 #include <torch/utils.h>
 
 #include "core/error.h"
+#include "models/layers.h"
 
 namespace cohort::train {
 namespace {
 
-/// The parameters of all BatchNorm layers.
+/// The parameters of all BatchNorm layers, LibTorch's and those of models/layers.h.
 std::unordered_set<const c10::TensorImpl*> batch_norm_parameters(const torch::nn::Module& module) {
   std::unordered_set<const c10::TensorImpl*> found;
   for (const auto& layer : module.modules(/*include_self=*/true)) {
     if (!layer->as<torch::nn::BatchNorm1dImpl>() && !layer->as<torch::nn::BatchNorm2dImpl>() &&
-        !layer->as<torch::nn::BatchNorm3dImpl>())
+        !layer->as<torch::nn::BatchNorm3dImpl>() && !layer->as<models::BatchNorm>())
       continue;
     for (const auto& parameter : layer->parameters(/*recurse=*/false)) found.insert(parameter.unsafeGetTensorImpl());
   }

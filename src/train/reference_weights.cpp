@@ -23,6 +23,23 @@ std::map<std::string, at::Tensor> by_name(const NamedTensors& tensors) {
   return {tensors.begin(), tensors.end()};
 }
 
+/// Adds the tensor to the list where the policy's has another shape.
+void compare(std::string& list, std::size_t& count, const std::string& name, const at::Tensor& given,
+             const at::Tensor& own) {
+  if (given.sizes() != own.sizes())
+    add(list, count, format("{} is {}, not {}", name, c10::str(given.sizes()), c10::str(own.sizes())));
+}
+
+/// Whether the names of the file and of the policy differ in the DROID package's MLP over the joined vector.
+std::string hint(const std::string& unknown, const std::string& missing) {
+  const std::string mlp = ".combine.";
+  if (unknown.find(mlp) != std::string::npos)
+    return "; this is a checkpoint of the DROID package, which needs model.images.combine=true";
+  if (missing.find(mlp) != std::string::npos)
+    return "; robomimic's checkpoints, which lack combine.*, need model.images.combine=false";
+  return "";
+}
+
 /// robomimic counts the children of a ResNet (0, 1, 4, ..., 7); torchvision names them. `inside` is what follows the
 /// trunk's prefix: "4.0.conv1.weight".
 std::string torchvision_name(const std::string& inside) {
@@ -43,8 +60,11 @@ bool is_norm(const std::string& name) {
 NamedTensors to_reference(const torch::nn::Module& policy, const NamedTensors& tensors, const std::string& source) {
   const auto ours = by_name(tensors);
   NamedTensors result;
-  std::string missing;
-  std::size_t count = 0;
+  std::string missing, other;
+  std::size_t count = 0, other_count = 0;
+  for (const auto& [name, tensor] : module_state(policy))
+    if (const auto found = ours.find(name); found != ours.end())
+      compare(other, other_count, name, found->second, tensor);
   for (const auto& [key, name] : models::reference_keys(policy)) {
     const auto found = ours.find(name);
     if (found == ours.end())
@@ -52,7 +72,10 @@ NamedTensors to_reference(const torch::nn::Module& policy, const NamedTensors& t
     else
       result.emplace_back(key, found->second);
   }
-  COHORT_THROW_UNLESS(count == 0, "{}: {} tensors of the policy are missing: {}", source, count, missing);
+  COHORT_THROW_UNLESS(count == 0, "{}: {} tensors of the policy are missing: {}{}", source, count, missing,
+                      hint("", missing));
+  COHORT_THROW_UNLESS(other_count == 0, "{}: {} tensors have other shapes than the policy's: {}", source, other_count,
+                      other);
   return result;
 }
 
@@ -73,16 +96,22 @@ NamedTensors from_reference(const torch::nn::Module& policy, const NamedTensors&
       ours.emplace(found->second, tensor);
   }
   NamedTensors result;
+  std::string other;
+  std::size_t other_count = 0;
   for (const auto& [name, tensor] : module_state(policy)) {
     const auto found = ours.find(name);
-    if (found == ours.end())
+    if (found == ours.end()) {
       add(missing, missing_count, name);
-    else
-      result.emplace_back(name, found->second);
+      continue;
+    }
+    compare(other, other_count, name, found->second, tensor);
+    result.emplace_back(name, found->second);
   }
   COHORT_THROW_UNLESS(unknown_count == 0 && missing_count == 0,
-                      "{} does not fit this policy: {} keys that it does not know ({}), {} tensors missing ({})",
-                      source, unknown_count, unknown, missing_count, missing);
+                      "{} does not fit this policy: {} keys that it does not know ({}), {} tensors missing ({}){}",
+                      source, unknown_count, unknown, missing_count, missing, hint(unknown, missing));
+  COHORT_THROW_UNLESS(other_count == 0, "{} does not fit this policy: {} tensors have other shapes: {}", source,
+                      other_count, other);
   return result;
 }
 

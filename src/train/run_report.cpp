@@ -19,7 +19,7 @@ std::string skipped_text(const TrainResult& result) {
 std::string describe_test(const TestResult& test) {
   const report::ErrorMetrics& overall = test.scaled.overall;
   std::string text =
-      format("test set, {} samples, in the units of the data:\n{}\nscaled as in training: MSE {:.4f}, MAE {:.4f}",
+      format("{}, {} samples, in the units of the data:\n{}\nscaled as in training: MSE {:.4f}, MAE {:.4f}", test.name,
              test.samples, test.data_units.to_table(), overall.mse, overall.mae);
   if (!test.scaled_full_batches.targets.empty() && test.scaled_full_batches.overall.count != overall.count)
     text += format(" (without a last batch that is not full: MSE {:.4f}, MAE {:.4f})",
@@ -77,9 +77,11 @@ void write_report(const Job& job, const RunSettings& settings, const report::Run
   try {
     if (test) {
       const report::ErrorMetrics& overall = test->data_units.overall;
-      content.highlights = {{"test R2", format("{:.4f}", overall.r2)},
-                            {"test MSE, scaled", format("{:.4f}", test->scaled.overall.mse)},
-                            {"test MAE, scaled", format("{:.4f}", test->scaled.overall.mae)},
+      content.test_name = test->name;
+      const std::string part = test->name.substr(0, test->name.find(' '));
+      content.highlights = {{part + " R2", format("{:.4f}", overall.r2)},
+                            {part + " MSE, scaled", format("{:.4f}", test->scaled.overall.mse)},
+                            {part + " MAE, scaled", format("{:.4f}", test->scaled.overall.mae)},
                             {"samples/s", format("{:.0f}", summary.samples_per_s)}};
       content.test = test->data_units;
       content.test_note = format("Tested were {} ({}); errors are in the units of the data.",

@@ -109,6 +109,7 @@ TestResult run_test_set(const Job& job, torch::nn::Module& model, c10::Device de
   model.train(was_training);
 
   TestResult result;
+  result.name = job.test_name();
   result.samples = samples;
   result.steps = steps;
   result.scaled = merged(scaled, targets, group);

@@ -16,6 +16,7 @@ class Group;
 namespace cohort::train {
 
 struct TestResult {
+  std::string name = "test set";  ///< Job::test_name()
   std::int64_t samples = 0;
   report::TestMetrics data_units;
   report::TestMetrics scaled;  ///< in the units of the loss

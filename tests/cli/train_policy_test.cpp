@@ -164,7 +164,10 @@ TEST_F(TrainPolicy, ShowsDrawnBesideTrueActions) {
   const fs::path folder = latest("shown");
   for (const char* chart : {"loss.svg", "forecast.svg", "forecast.png", "prediction.svg"})
     EXPECT_GT(fs::file_size(folder / "charts" / chart), 1000u) << chart;
-  EXPECT_TRUE(contains(read_file(folder / "report.html"), "validation sample"));
+  const std::string report = read_file(folder / "report.html");
+  EXPECT_TRUE(contains(report, "validation sample"));
+  EXPECT_TRUE(contains(report, "Errors on the validation data"));
+  EXPECT_FALSE(contains(report, "on the test set")) << "there is none";
   const auto test = parse_json(read_file(folder / "test_metrics.json"));
   EXPECT_TRUE(test.contains("data_units"));
   EXPECT_EQ(metric("shown", "validation/action_mae/action").size(), 1u) << "in units of the data";
@@ -371,6 +374,12 @@ TEST_F(TrainPolicy, WhatCannotBeHonouredEndsTheRunBeforeAnythingIsWritten) {
   refused({"observation.modalities.obs.rgb=[observation/no_such_camera]"}, {"observation/no_such_camera"});
   refused({"observation.encoder.rgb.core_kwargs.backbone_kwargs.pretrained=true"}, {"model.backbone_weights"});
   refused({"train.dataset_names=[no_such_set]"}, {"no_such_set"});
+  refused({"algo.unet.n_groups=7"}, {"model.diffusion (robomimic: algo)", "n_groups = 7"});
+  refused({"algo.horizon.action_horizon=9"}, {"robomimic: algo", "9 actions"});
+  refused({"experiment.ckpt_path=/nowhere/theirs.safetensors"}, {"experiment.ckpt_path", "no such file"});
+  refused({"observation.encoder.rgb.obs_randomizer_kwargs=[{}, {\"crop_height\": 40, \"crop_width\": 28}]"},
+          {"observation.encoder.rgb", "crop_height = 40"});
+  refused({"drop_last=true", "train.batch_size=17"}, {"train.batch_size = 17", "drop_last"});
   refused({"train.batchsize=3"}, {"train.batchsize", "train.batch_size"});
 }
 

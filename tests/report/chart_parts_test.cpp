@@ -282,6 +282,18 @@ TEST(StandardFigures, AForecastContinuesFromTheLastKnownValue) {
   EXPECT_EQ(series[1].xs, (std::vector<double>{0, 1, 2}));
   EXPECT_EQ(series[1].ys, (std::vector<double>{3, 4, 5}));
   EXPECT_EQ(series[2].ys, (std::vector<double>{3, 4.5, 5.5}));
+  EXPECT_NE(figure.caption.find("Forecasts from the test set."), std::string::npos);
+}
+
+TEST(StandardFigures, ACourseWithoutAPastShowsWhatThereIs) {
+  const std::vector<ForecastWindow> windows = {
+      {.title = "w", .y_label = "y", .history = {}, .truth = {4, 5}, .prediction = {4.5, 5.5}}};
+  const Figure figure = forecast_figure(windows, "actions of the chunk", "validation data");
+  const std::vector<Series>& series = figure.panels[0].series;
+  ASSERT_EQ(series.size(), 2u) << "no history, no moment of a forecast";
+  EXPECT_EQ(series[0].xs, (std::vector<double>{1, 2}));
+  EXPECT_EQ(series[1].ys, (std::vector<double>{4.5, 5.5}));
+  EXPECT_NE(figure.caption.find("from the validation data."), std::string::npos);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/json.h"
+#include "models/layers.h"
 #include "train/tiny_training.h"
 
 namespace cohort::train {
@@ -98,6 +99,40 @@ TEST(Ema, StateHoldsEveryNameOfTheModelAndBatchNormAsItIs) {
     EXPECT_EQ(state[i].first, own[i].first);
     const bool averaged = own[i].first.starts_with("one") || own[i].first.starts_with("two");
     EXPECT_EQ(at::equal(state[i].second, own[i].second), !averaged) << own[i].first;
+  }
+}
+
+/// A layer and the batch norm that our networks have, which is not LibTorch's.
+struct OwnNorm : torch::nn::Module {
+  OwnNorm()
+      : linear(register_module("linear", std::make_shared<models::Linear>(2, 3))),
+        norm(register_module("norm", std::make_shared<models::BatchNorm>(3))) {
+    const at::NoGradGuard no_grad;
+    for (auto& parameter : parameters()) parameter.fill_(1.0);
+  }
+  std::shared_ptr<models::Linear> linear;
+  std::shared_ptr<models::BatchNorm> norm;
+};
+
+TEST(Ema, TheBatchNormOfOurNetworksIsCopiedUnlessItIsToBeAveraged) {
+  for (const bool copied : {true, false}) {
+    const auto model = std::make_shared<OwnNorm>();
+    Ema ema(*model, {.max_decay = 0.5, .copy_batch_norm = copied});
+    for (int i = 0; i < 3; ++i) ema.update();
+    {
+      const at::NoGradGuard no_grad;
+      for (auto& parameter : model->parameters()) parameter.fill_(3.0);
+    }
+    ema.update();
+    const NamedTensors state = ema.state();
+    std::size_t seen = 0;
+    for (const auto& [name, tensor] : state) {
+      if (!name.ends_with(".weight") && !name.ends_with(".bias")) continue;  // the running statistics
+      ++seen;
+      const double expected = name.starts_with("norm.") && copied ? 3.0 : 2.0;
+      EXPECT_TRUE(at::allclose(tensor, at::full_like(tensor, expected), kRoundings, kRoundings)) << name << copied;
+    }
+    EXPECT_EQ(seen, 4u);
   }
 }
 

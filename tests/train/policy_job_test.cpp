@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include <gtest/gtest.h>
 
@@ -152,19 +153,22 @@ TEST(PolicyJob, ValidationDrawsTheSameActionsHoweverTheSamplesAreBatched) {
   const auto model = ready.job->make_model(1);
   model->eval();
   const torch::NoGradGuard no_grad;
-  const parallel::Batch batch = ready.batch(Part::kValidation, 4);
+  const std::int64_t samples = ready.job->dataset(Part::kValidation)->size();
+  ASSERT_GT(samples, 6) << "of two episodes";
+  const parallel::Batch batch = ready.batch(Part::kValidation, samples);
   const std::vector<Metric> whole = ready.job->validation_figures(*model, batch);
   ASSERT_EQ(whole.size(), 2u);
   EXPECT_EQ(whole[0].name, "validation/action_mse");
   EXPECT_EQ(whole[1].name, "validation/action_mae/action");
   EXPECT_EQ(ready.job->validation_figure_names(), (std::vector<std::string>{whole[0].name, whole[1].name}));
-  EXPECT_EQ(whole[0].weight, 3 * 8 * 7) << "the first three samples only";
+  EXPECT_EQ(whole[0].weight, 3 * 8 * 7) << "three samples only";
   double sum = 0.0;
-  for (std::int64_t i = 0; i < 4; ++i) {
+  const std::set<std::int64_t> spread{0, samples / 3, 2 * samples / 3};
+  for (std::int64_t i = 0; i < samples; ++i) {
     const std::vector<Metric> one = ready.job->validation_figures(*model, batch.slice(i, 1));
     ASSERT_EQ(one.size(), whole.size());
     sum += one[0].sum;
-    EXPECT_EQ(one[0].weight, i < 3 ? 8 * 7 : 0);
+    EXPECT_EQ(one[0].weight, spread.contains(i) ? 8 * 7 : 0) << "those of the report, from all episodes";
   }
   EXPECT_NEAR(whole[0].sum, sum, kOrderOfSums * whole[0].sum);
   // Normalised by the statistics of the training data, not by its own.
@@ -178,6 +182,33 @@ TEST(PolicyJob, ValidationDrawsTheSameActionsHoweverTheSamplesAreBatched) {
               ReadyPolicy(empty).job->load();
             }).find("validation.splits"),
             std::string::npos);
+}
+
+TEST(PolicyJob, ExamplesShowEveryPartOfAnActionOnceAndNothingBeforeIt) {
+  std::vector<std::string> overrides = small_diffusion();
+  overrides.insert(overrides.end(),
+                   {"data.actions=observation/pose[0:3],observation/pose[3:6] | "
+                    "euler_xyz->rotation_6d,observation/gripper",
+                    "data.splits=train[:60%]", "validation.splits=train[60%:]", "data.constant_elements=keep"});
+  ReadyPolicy ready(overrides);
+  ready.job->load();
+  const std::vector<std::string> names = ready.job->target_names();
+  ASSERT_EQ(names.size(), 10u);
+  EXPECT_EQ(names[2], "pose[0:3] 2");
+  EXPECT_EQ(names[8], "pose[3:6]->rotation_6d 5") << "not one of the three angles";
+  EXPECT_EQ(names[9], "gripper");
+  EXPECT_EQ(ready.job->test_name(), "validation data");
+  std::vector<std::string> shown;
+  const std::vector<std::int64_t> samples = ready.job->example_samples();
+  ASSERT_EQ(samples.size(), 6u);
+  for (const std::int64_t sample : samples) {
+    const report::ForecastWindow window = ready.job->example(sample, std::vector<float>(8 * 10, 0.5f));
+    EXPECT_TRUE(window.history.empty());
+    EXPECT_EQ(window.truth.size(), 8u) << "each row once";
+    EXPECT_EQ(window.prediction, std::vector<double>(8, 0.5));
+    shown.push_back(window.y_label);
+  }
+  EXPECT_EQ(shown, (std::vector<std::string>{names[0], names[1], names[3], names[5], names[7], names[9]}));
 }
 
 TEST(PolicyJob, StatisticsOfTwoSetsAreThoseOfTheirUnion) {
@@ -223,6 +254,76 @@ TEST(PolicyJob, ReferenceWeightsComeBackToTheSameBits) {
   const std::string message = message_of([&] { from_reference(*two, wrong, "theirs.safetensors"); });
   EXPECT_NE(message.find("theirs.safetensors"), std::string::npos) << message;
   EXPECT_NE(message.find("policy.surprise"), std::string::npos) << message;
+}
+
+TEST(PolicyJob, WeightsOfAnotherPolicyAreRefusedWithWhatMayBeMeant) {
+  const auto policy = [](const std::vector<std::string>& more) {
+    std::vector<std::string> overrides = small_diffusion();
+    overrides.insert(overrides.end(), more.begin(), more.end());
+    ReadyPolicy ready(overrides);
+    ready.job->load();
+    return ready.job->make_model(1);
+  };
+  const auto plain = policy({}), combined = policy({"model.images.combine=true"}),
+             wider = policy({"model.diffusion.unet.down_dims=24,32"});
+  const auto message = [](const torch::nn::Module& asked, const torch::nn::Module& given) {
+    const NamedTensors theirs = to_reference(given, module_state(given), "given");
+    return message_of([&] { from_reference(asked, theirs, "theirs.safetensors"); });
+  };
+  EXPECT_NE(message(*plain, *combined).find("model.images.combine=true"), std::string::npos);
+  EXPECT_NE(message(*combined, *plain).find("model.images.combine=false"), std::string::npos);
+  for (const std::string& text : {message(*plain, *wider), message_of([&] {
+                                    to_reference(*plain, module_state(*wider), "theirs.safetensors");
+                                  })}) {
+    EXPECT_NE(text.find("theirs.safetensors"), std::string::npos) << text;
+    EXPECT_NE(text.find("other shapes"), std::string::npos) << text;
+    EXPECT_NE(text.find("policy.noise_pred_net."), std::string::npos) << text;
+    EXPECT_NE(text.find("[24"), std::string::npos) << text;
+  }
+}
+
+TEST(PolicyJob, WhatNoPolicyCanBeMadeOfIsSaidByLoad) {
+  const auto refused = [](const std::vector<std::string>& more, const std::vector<std::string>& parts) {
+    std::vector<std::string> overrides = small_diffusion();
+    overrides.insert(overrides.end(), more.begin(), more.end());
+    ReadyPolicy ready(overrides);
+    const std::string message = message_of([&] { ready.job->load(); });
+    for (const std::string& part : parts) EXPECT_NE(message.find(part), std::string::npos) << part << "\n" << message;
+  };
+  const std::string diffusion = "model.diffusion (robomimic: algo)";
+  refused({"model.diffusion.unet.n_groups=7"}, {diffusion, "n_groups = 7"});
+  refused({"model.diffusion.unet.down_dims=12,24", "model.diffusion.unet.n_groups=4"},
+          {diffusion, "down_dims[0] = 12"});
+  refused({"model.diffusion.unet.diffusion_step_embed_dim=15"}, {diffusion, "diffusion_step_embed_dim = 15"});
+  refused({"model.diffusion.horizon.prediction_horizon=7"}, {diffusion, "7 rows"});
+  refused({"model.diffusion.horizon.action_horizon=9"}, {diffusion, "9 actions"});
+  refused({"model.diffusion.sampler.num_inference_timesteps=1000"}, {diffusion, "num_inference_timesteps = 1000"});
+  refused({"model.diffusion.sampler.steps_offset=50"}, {diffusion, "steps_offset = 50"});
+  refused({"model.diffusion.network=transformer", "model.diffusion.transformer.n_emb=15"}, {diffusion, "n_emb = 15"});
+  refused({"model.algorithm=bc", "model.bc.actor_layer_dims=[]"}, {"model.bc (robomimic: algo)", "actor_layer_dims"});
+  refused({"data.images=observation/image", "data.image_transforms=[\"resize(32, 32)\"]", "model.rgb=camera",
+           "model.images.crop.enabled=true", "model.images.crop.crop_height=40"},
+          {"model.images (robomimic: observation.encoder.rgb)", "crop_height = 40", "32 x 32"});
+  refused({"model.initial_weights=/nowhere/theirs.safetensors"},
+          {"model.initial_weights", "experiment.ckpt_path", "/nowhere/theirs.safetensors", "no such file"});
+  refused({"model.backbone_weights=/nowhere/resnet.safetensors"}, {"model.backbone_weights=/nowhere"});
+  refused({"drop_last=true", "train.batch_size=21"}, {"train.batch_size = 21", "20 windows", "drop_last=false"});
+}
+
+TEST(PolicyJob, AResumedRunDoesWithoutTheFilesThatItBeganWith) {
+  const data::OwnFolder folder;
+  std::vector<std::string> overrides = small_diffusion();
+  overrides.insert(overrides.end(),
+                   {"model.initial_weights=/nowhere/theirs.safetensors",
+                    "model.backbone_weights=/nowhere/resnet.safetensors", "resume=" + folder.path().string()});
+  // Without a checkpoint it begins anew, for which it needs them.
+  EXPECT_NE(message_of([&] { ReadyPolicy(overrides).job->load(); }).find("/nowhere/theirs"), std::string::npos);
+  std::filesystem::create_directories(folder.path() / "checkpoints" / "checkpoint-4");
+  ReadyPolicy resumed(overrides);
+  resumed.job->load();
+  EXPECT_NE(resumed.job->make_model(1), nullptr);
+  EXPECT_EQ(resumed.fields.to_json()["model"]["initial_weights"], "/nowhere/theirs.safetensors")
+      << "the run still says what it began with";
 }
 
 /// The DROID package's configuration, shortened to what differs from one run to another.

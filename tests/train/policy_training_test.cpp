@@ -290,6 +290,24 @@ TEST(PolicyTraining, Fp16FollowsFp32AndRecoversFromOverflow) {
   }
 }
 
+TEST(PolicyTraining, Fp16TrainsPoliciesWithAMemory) {
+  for (const char* type : {"LSTM", "GRU"}) {
+    SCOPED_TRACE(type);
+    std::vector<std::string> memory = small_diffusion();
+    for (const std::string& text : {std::string("model.algorithm=bc"), std::string("model.bc.actor_layer_dims=16"),
+                                    std::string("model.bc.rnn.enabled=true"), std::string("model.bc.rnn.horizon=3"),
+                                    std::string("model.bc.rnn.hidden_dim=8"), format("model.bc.rnn.rnn_type={}", type)})
+      memory.push_back(text);
+    const Trained full = train(memory);
+    memory.emplace_back("train.precision=fp16");
+    memory.emplace_back("train.scaler.init_scale=256");
+    const Trained low = train(memory);
+    EXPECT_EQ(low.result.skipped_steps, 0);
+    expect_losses(low, full, kFp16Tolerance);
+    EXPECT_NE(low.reports[0].loss, full.reports[0].loss) << "the layers behind the memory are in fp16";
+  }
+}
+
 TEST(PolicyTraining, LearningRateRulesAndSchedulesHold) {
   const auto rates = [](const std::vector<std::string>& more) {
     std::vector<std::string> overrides = small_diffusion();

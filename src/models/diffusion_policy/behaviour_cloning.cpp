@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <optional>
 #include <tuple>
 #include <utility>
 
+#include <ATen/autocast_mode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/nn/module.h>
 #include <torch/types.h>
 #include <torch/utils.h>
@@ -43,13 +46,19 @@ class Recurrent : public torch::nn::Module, public Initialised {
   /// (rows of every step, hidden, cell); undefined states are zeros. States (layers, B, hidden).
   std::tuple<at::Tensor, at::Tensor, at::Tensor> forward(const at::Tensor& x_BTF, at::Tensor hidden,
                                                          at::Tensor cell) const {
+    // oneDNN has no LSTM in fp16: on the CPU these layers stay in float32 then.
+    const bool widened = x_BTF.is_cpu() && at::autocast::is_autocast_enabled(at::kCPU) &&
+                         at::autocast::get_autocast_dtype(at::kCPU) == at::kHalf;
+    std::optional<c10::impl::ExcludeDispatchKeyGuard> no_autocast;
+    if (widened) no_autocast.emplace(c10::DispatchKey::AutocastCPU);
+    const at::Tensor x = widened ? x_BTF.to(at::kFloat) : x_BTF;
     if (!hidden.defined()) {
-      hidden = at::zeros({settings_.num_layers, x_BTF.size(0), settings_.hidden_dim}, x_BTF.options());
+      hidden = at::zeros({settings_.num_layers, x.size(0), settings_.hidden_dim}, x.options());
       cell = at::zeros_like(hidden);
     }
     if (settings_.rnn_type == "LSTM")
-      return at::lstm(x_BTF, {hidden, cell}, weights_, true, settings_.num_layers, 0.0, is_training(), false, true);
-    auto [rows, last] = at::gru(x_BTF, hidden, weights_, true, settings_.num_layers, 0.0, is_training(), false, true);
+      return at::lstm(x, {hidden, cell}, weights_, true, settings_.num_layers, 0.0, is_training(), false, true);
+    auto [rows, last] = at::gru(x, hidden, weights_, true, settings_.num_layers, 0.0, is_training(), false, true);
     return {rows, last, cell};
   }
 

@@ -30,13 +30,9 @@ namespace {
 class AncestralSampler : public Sampler {
  protected:
   AncestralSampler(const SamplerSettings& settings, const NoiseSchedule& schedule)
-      : settings_(settings),
-        prediction_type_(schedule.settings().prediction_type),
-        alphas_(schedule.alphas_cumprod()),
-        interval_(schedule.settings().num_train_timesteps / settings.num_inference_timesteps) {
-    timesteps_ = spaced_timesteps(settings.timestep_spacing == "default" ? "leading" : settings.timestep_spacing,
-                                  schedule.settings().num_train_timesteps, settings.num_inference_timesteps,
-                                  settings.steps_offset, false);
+      : settings_(settings), prediction_type_(schedule.settings().prediction_type), alphas_(schedule.alphas_cumprod()) {
+    timesteps_ = spaced_timesteps(spacing_of(settings), schedule.settings().num_train_timesteps,
+                                  settings.num_inference_timesteps, settings.steps_offset, false);
   }
 
   float alpha_at(std::int64_t timestep, float beyond) const {
@@ -50,7 +46,6 @@ class AncestralSampler : public Sampler {
   SamplerSettings settings_;
   std::string prediction_type_;
   std::vector<float> alphas_;
-  std::int64_t interval_;
 };
 
 class Ddpm : public AncestralSampler {
@@ -62,7 +57,9 @@ class Ddpm : public AncestralSampler {
   at::Tensor step(std::size_t i, const at::Tensor& model_output, const at::Tensor& x,
                   const at::Tensor& noise) override {
     const std::int64_t t = timesteps_[i];
-    const float alpha = alpha_at(t, 1.0f), alpha_prev = alpha_at(t - interval_, 1.0f);
+    // To the next timestep, which the spacings "linspace" and "trailing" do not place at equal distances.
+    const std::int64_t next = i + 1 < timesteps_.size() ? timesteps_[i + 1] : -1;
+    const float alpha = alpha_at(t, 1.0f), alpha_prev = alpha_at(next, 1.0f);
     const float beta = 1.0f - alpha, beta_prev = 1.0f - alpha_prev;
     const float ratio = alpha / alpha_prev, current_beta = 1.0f - ratio;
     const at::Tensor clean =
@@ -81,13 +78,16 @@ class Ddpm : public AncestralSampler {
 class Ddim : public AncestralSampler {
  public:
   Ddim(const SamplerSettings& settings, const NoiseSchedule& schedule)
-      : AncestralSampler(settings, schedule), final_alpha_(settings.set_alpha_to_one ? 1.0f : alphas_[0]) {}
+      : AncestralSampler(settings, schedule),
+        interval_(schedule.settings().num_train_timesteps / settings.num_inference_timesteps),
+        final_alpha_(settings.set_alpha_to_one ? 1.0f : alphas_[0]) {}
 
   bool needs_noise(std::size_t) const override { return settings_.eta > 0; }
 
   at::Tensor step(std::size_t i, const at::Tensor& model_output, const at::Tensor& x,
                   const at::Tensor& noise) override {
     const std::int64_t t = timesteps_[i];
+    // The same interval whatever the spacing: here diffusers does not look at the next timestep.
     const float alpha = alpha_at(t, final_alpha_), alpha_prev = alpha_at(t - interval_, final_alpha_);
     const SignalAndNoise level{std::sqrt(alpha), std::sqrt(1.0f - alpha)};
     at::Tensor clean = clean_sample(prediction_type_, model_output, x, level);
@@ -104,6 +104,7 @@ class Ddim : public AncestralSampler {
   }
 
  private:
+  std::int64_t interval_;  // timesteps per step
   float final_alpha_;
 };
 

@@ -168,6 +168,10 @@ void check(const DiffusionPolicySettings& s) {
                       s.noise_samples);
   COHORT_THROW_UNLESS(s.network == "unet" || s.network == "transformer",
                       "diffusion policy: network = \"{}\", but must be unet or transformer", s.network);
+  if (s.network == "unet")
+    check(s.unet, h.prediction_horizon);
+  else
+    check(s.transformer);
   check(s.schedule);
   check(s.sampler, s.schedule);
 }

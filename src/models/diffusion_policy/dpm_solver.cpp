@@ -58,9 +58,8 @@ class DpmSolver : public Sampler {
         sigmas_.push_back(static_cast<float>(sigma));
       }
     } else {
-      timesteps_ = spaced_timesteps(settings.timestep_spacing == "default" ? "linspace" : settings.timestep_spacing,
-                                    schedule.settings().num_train_timesteps, settings.num_inference_timesteps,
-                                    settings.steps_offset, true);
+      timesteps_ = spaced_timesteps(spacing_of(settings), schedule.settings().num_train_timesteps,
+                                    settings.num_inference_timesteps, settings.steps_offset, true);
       for (const std::int64_t t : timesteps_) sigmas_.push_back(training[static_cast<std::size_t>(t)]);
     }
     sigmas_.push_back(settings.final_sigmas_type == "zero" ? 0.0f : training.front());

@@ -90,29 +90,35 @@ void to_channels_last(torch::nn::Module& module) {
     if (p.dim() == 4) p.set_data(p.contiguous(at::MemoryFormat::ChannelsLast));
 }
 
-ObservationEncoder::ObservationEncoder(ObservationEncoderSettings settings) : settings_(std::move(settings)) {
-  COHORT_THROW_UNLESS(!settings_.observations.empty(),
+void check(const ObservationEncoderSettings& settings) {
+  COHORT_THROW_UNLESS(!settings.observations.empty(),
                       "the policy has no observations; name at least one under observation.modalities.obs");
-  const auto group = register_module("nets", std::make_shared<Names>());
-  const auto nets = group->hold("obs", std::make_shared<Names>())->hold("obs_nets", std::make_shared<Names>());
-  for (const ObservationSettings& o : settings_.observations) {
+  for (const ObservationSettings& o : settings.observations) {
     COHORT_THROW_UNLESS(!o.name.empty() && (o.shape.size() == 1 || o.shape.size() == 3) &&
                             std::all_of(o.shape.begin(), o.shape.end(), [](int n) { return n >= 1; }),
                         "observation \"{}\" has shape ({}), but must be (width) or (channels, height, width)", o.name,
                         o.shape.empty() ? "" : shape_text(o.shape).substr(2));
+    if (!o.is_camera()) continue;
+    check(settings.core);
+    if (settings.color.enabled) {
+      check(settings.color);
+      COHORT_THROW_UNLESS(o.shape[0] == 3, "ColorRandomizer: {} has {} channels, but must have 3", o.name, o.shape[0]);
+    }
+    if (settings.crop.enabled) check(settings.crop, o.shape[1], o.shape[2]);
+  }
+}
+
+ObservationEncoder::ObservationEncoder(ObservationEncoderSettings settings) : settings_(std::move(settings)) {
+  check(settings_);
+  const auto group = register_module("nets", std::make_shared<Names>());
+  const auto nets = group->hold("obs", std::make_shared<Names>())->hold("obs_nets", std::make_shared<Names>());
+  for (const ObservationSettings& o : settings_.observations) {
     if (!o.is_camera()) {
       width_ += o.shape[0];
       continue;
     }
     std::array<std::int64_t, 3> image{o.shape[0], o.shape[1], o.shape[2]};
-    if (settings_.color.enabled) {
-      check(settings_.color);
-      COHORT_THROW_UNLESS(image[0] == 3, "ColorRandomizer: {} has {} channels, but must have 3", o.name, image[0]);
-    }
-    if (settings_.crop.enabled) {
-      check(settings_.crop, image[1], image[2]);
-      image = {image[0], settings_.crop.crop_height, settings_.crop.crop_width};
-    }
+    if (settings_.crop.enabled) image = {image[0], settings_.crop.crop_height, settings_.crop.crop_width};
     if (o.shares.empty()) {
       cores_[o.name] = nets->hold(o.name, std::make_shared<VisualCore>(settings_.core, image));
     } else {

@@ -40,6 +40,9 @@ struct ObservationEncoderSettings {
   bool channels_last = false;  ///< memory format of images and image weights: faster on tensor cores
 };
 
+/// Throws Error naming the observation or the setting that is wrong.
+void check(const ObservationEncoderSettings& settings);
+
 /// The cameras whose name contains `part` share the image encoder of the first of them: the DROID configuration's rule
 /// for "camera/image/varied_camera".
 void share_cameras(std::vector<ObservationSettings>& observations, const std::string& part);

@@ -7,6 +7,25 @@
 #include "core/error.h"
 
 namespace cohort::models {
+namespace {
+
+/// Throws Error where the frame lacks an observation of the policy or has one of another shape.
+void check_frame(const std::vector<ObservationSettings>& observations, const Observations& frame, std::int64_t n) {
+  for (const ObservationSettings& o : observations) {
+    const auto found = frame.find(o.name);
+    COHORT_THROW_UNLESS(found != frame.end(), "observation {} is missing", o.name);
+    const at::Tensor& x = found->second;
+    COHORT_THROW_UNLESS(x.dim() >= 1 && x.size(0) == n, "observation {} is of {} environments, but {} are to act",
+                        o.name, x.dim() >= 1 ? x.size(0) : 0, n);
+    std::vector<std::int64_t> wanted{n};
+    wanted.insert(wanted.end(), o.shape.begin(), o.shape.end());
+    if (o.is_camera() && x.scalar_type() == at::kByte) wanted = {n, o.shape[1], o.shape[2], o.shape[0]};
+    COHORT_THROW_UNLESS(x.sizes() == at::IntArrayRef(wanted), "observation {} has shape {}, but must be {}", o.name,
+                        c10::str(x.sizes()), c10::str(at::IntArrayRef(wanted)));
+  }
+}
+
+}  // namespace
 
 RecedingHorizon::RecedingHorizon(torch::nn::Module& policy, std::uint64_t seed) : policy_(policy), seed_(seed) {
   diffusion_settings(policy);  // throws for another module
@@ -23,20 +42,16 @@ at::Tensor RecedingHorizon::act(const std::vector<std::uint64_t>& environments, 
   COHORT_CHECK(!policy_.is_training(), "a policy acts in evaluation mode: call eval() first");
   const DiffusionPolicySettings& settings = diffusion_settings(policy_);
   const auto horizon = static_cast<std::size_t>(settings.horizon.observation_horizon);
+  // Before anything is remembered: after an error, the same frame made good goes on.
+  check_frame(settings.encoder.observations, frame, static_cast<std::int64_t>(environments.size()));
   std::vector<Environment*> empty;
   std::vector<SamplingKey> keys;
   for (std::size_t i = 0; i < environments.size(); ++i) {
     Environment& e = environments_[environments[i]];
     Observations& seen = e.frames.emplace_back();
-    for (const ObservationSettings& o : settings.encoder.observations) {
-      const auto found = frame.find(o.name);
-      COHORT_THROW_UNLESS(found != frame.end(), "observation {} is missing", o.name);
-      COHORT_THROW_UNLESS(found->second.size(0) == static_cast<std::int64_t>(environments.size()),
-                          "observation {} is of {} environments, but {} are to act", o.name, found->second.size(0),
-                          environments.size());
-      // A copy: a simulator's buffer will hold the next frame soon.
-      seen[o.name] = found->second[static_cast<std::int64_t>(i)].clone();
-    }
+    // A copy: a simulator's buffer will hold the next frame soon.
+    for (const ObservationSettings& o : settings.encoder.observations)
+      seen[o.name] = frame.at(o.name)[static_cast<std::int64_t>(i)].clone();
     while (e.frames.size() < horizon) e.frames.push_front(e.frames.front());
     if (e.frames.size() > horizon) e.frames.pop_front();
     if (!e.actions.empty()) continue;

@@ -28,7 +28,7 @@ class RecedingHorizon {
 
   /// One normalised action for each of the environments, (n, A), on the device of the frames. `frame`: name -> (n, ...)
   /// without a time dimension. An environment that has seen fewer frames than observation_horizon repeats its first
-  /// one.
+  /// one. Throws Error naming a missing or misshapen observation; then nothing has changed.
   at::Tensor act(const std::vector<std::uint64_t>& environments, const Observations& frame);
 
   /// Chunks drawn so far, for all environments together.

@@ -30,6 +30,11 @@ void describe(config::Fields& fields, SamplerSettings& s) {
                     "dpm_solver++: the noise level after the last step");
 }
 
+std::string spacing_of(const SamplerSettings& s) {
+  if (s.timestep_spacing != "default") return s.timestep_spacing;
+  return s.kind == "dpm_solver++" ? "linspace" : "leading";
+}
+
 void check(const SamplerSettings& s, const NoiseScheduleSettings& schedule) {
   const auto choice = [](const char* name, const std::string& value, const std::vector<std::string>& allowed) {
     std::string list;
@@ -43,11 +48,14 @@ void check(const SamplerSettings& s, const NoiseScheduleSettings& schedule) {
   choice("solver_type", s.solver_type, {"midpoint", "heun"});
   choice("final_sigmas_type", s.final_sigmas_type, {"zero", "sigma_min"});
   const int train = schedule.num_train_timesteps;
-  const int most = s.kind == "dpm_solver++" ? train - 1 : train;
+  const bool solver = s.kind == "dpm_solver++";
+  const int most = solver ? train - 1 : train;
   COHORT_THROW_UNLESS(s.num_inference_timesteps >= 1 && s.num_inference_timesteps <= most,
                       "sampler: num_inference_timesteps = {}, but must be 1 to {}, as num_train_timesteps = {}",
                       s.num_inference_timesteps, most, train);
   COHORT_THROW_UNLESS(s.steps_offset >= 0, "sampler: steps_offset = {}, but must not be negative", s.steps_offset);
+  if (!solver || !s.use_karras_sigmas)
+    spaced_timesteps(spacing_of(s), train, s.num_inference_timesteps, s.steps_offset, solver);
   COHORT_THROW_UNLESS(s.clip_sample_range > 0, "sampler: clip_sample_range = {}, but must be positive",
                       s.clip_sample_range);
   COHORT_THROW_UNLESS(s.eta >= 0 && s.eta <= 1, "sampler: eta = {}, but must be in [0, 1]", s.eta);

@@ -65,6 +65,9 @@ class Sampler {
 /// Throws Error for settings that check() refuses.
 std::unique_ptr<Sampler> make_sampler(const SamplerSettings& settings, const NoiseSchedule& schedule);
 
+/// The spacing of timesteps: what timestep_spacing says, or the kind's default.
+std::string spacing_of(const SamplerSettings& settings);
+
 /// `count` timesteps below `end`, falling. For a spacing whose last interval ends at 0 (`open`, DPM-Solver++) the
 /// timestep 0 itself is left out.
 std::vector<std::int64_t> spaced_timesteps(const std::string& spacing, int end, int count, int offset, bool open);

@@ -196,8 +196,7 @@ void describe(config::Fields& fields, TransformerSettings& s) {
   fields.add("n_cond_layers", s.n_cond_layers, "encoder layers over timestep and observations; 0: a small MLP instead");
 }
 
-std::shared_ptr<Denoiser> make_transformer(const TransformerSettings& s, int chunk, int action_width, int observations,
-                                           int features) {
+void check(const TransformerSettings& s) {
   COHORT_THROW_UNLESS(s.n_layer >= 1 && s.n_cond_layers >= 0,
                       "transformer: n_layer = {} and n_cond_layers = {}, but must be at least 1 and 0", s.n_layer,
                       s.n_cond_layers);
@@ -207,6 +206,11 @@ std::shared_ptr<Denoiser> make_transformer(const TransformerSettings& s, int chu
   const std::pair<const char*, double> rates[] = {{"p_drop_emb", s.p_drop_emb}, {"p_drop_attn", s.p_drop_attn}};
   for (const auto& [name, p] : rates)
     COHORT_THROW_UNLESS(p >= 0.0 && p < 1.0, "transformer: {} = {}, but must be in [0, 1)", name, p);
+}
+
+std::shared_ptr<Denoiser> make_transformer(const TransformerSettings& s, int chunk, int action_width, int observations,
+                                           int features) {
+  check(s);
   COHORT_THROW_UNLESS(chunk >= 1 && action_width >= 1 && observations >= 1 && features >= 1,
                       "transformer: chunks of {} x {} from {} observations of {} numbers: none of these may be zero",
                       chunk, action_width, observations, features);

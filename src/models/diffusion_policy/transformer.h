@@ -21,6 +21,8 @@ struct TransformerSettings {
 };
 
 void describe(config::Fields& fields, TransformerSettings& settings);
+/// Throws Error naming the field, its value and what is allowed.
+void check(const TransformerSettings& settings);
 
 /// `chunk`: rows of an action chunk; `observations`: how many condition it, each `features` numbers wide. In training
 /// with dropout a RandomContext must be set. Throws Error for settings out of range.

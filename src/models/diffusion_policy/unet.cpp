@@ -14,6 +14,8 @@
 namespace cohort::models {
 namespace {
 
+constexpr int kFinalGroups = 8;  // the reference's last block takes its default, not n_groups
+
 /// A module without weights, to hold its place in a list: torch.nn.Mish, Identity, Unflatten, ...
 class Weightless : public torch::nn::Module {};
 
@@ -178,8 +180,6 @@ class Unet : public Denoiser {
   }
 
  private:
-  static constexpr int kFinalGroups = 8;  // the reference's last block takes its default, not n_groups
-
   UnetSettings settings_;
   int chunk_, action_width_, condition_width_;
   std::shared_ptr<Linear> expand_, contract_;
@@ -209,12 +209,18 @@ void describe(config::Fields& fields, UnetSettings& s) {
   fields.add("cond_predict_scale", s.cond_predict_scale, "observations scale and shift channels; false: shift only");
 }
 
-std::shared_ptr<Denoiser> make_unet(const UnetSettings& s, int chunk, int action_width, int condition) {
+void check(const UnetSettings& s, int chunk) {
+  COHORT_THROW_UNLESS(s.diffusion_step_embed_dim >= 4 && s.diffusion_step_embed_dim % 2 == 0,
+                      "unet: diffusion_step_embed_dim = {}, but must be even and at least 4",
+                      s.diffusion_step_embed_dim);
   COHORT_THROW_UNLESS(!s.down_dims.empty(), "unet: down_dims is empty, but must name the channels of each level");
   for (std::size_t i = 0; i < s.down_dims.size(); ++i)
     COHORT_THROW_UNLESS(s.down_dims[i] >= 1 && s.n_groups >= 1 && s.down_dims[i] % s.n_groups == 0,
                         "unet: down_dims[{}] = {}, but must be a multiple of n_groups = {}", i, s.down_dims[i],
                         s.n_groups);
+  COHORT_THROW_UNLESS(s.down_dims[0] % kFinalGroups == 0,
+                      "unet: down_dims[0] = {}, but must be a multiple of {}, the groups of the last block's norm",
+                      s.down_dims[0], kFinalGroups);
   COHORT_THROW_UNLESS(s.kernel_size >= 1 && s.kernel_size % 2 == 1, "unet: kernel_size = {}, but must be odd",
                       s.kernel_size);
   const int halvings = static_cast<int>(s.down_dims.size()) - 1;
@@ -223,6 +229,10 @@ std::shared_ptr<Denoiser> make_unet(const UnetSettings& s, int chunk, int action
       "unet: an action chunk (prediction_horizon) of {} rows cannot be halved {} times; down_dims has {} "
       "levels",
       chunk, halvings, s.down_dims.size());
+}
+
+std::shared_ptr<Denoiser> make_unet(const UnetSettings& s, int chunk, int action_width, int condition) {
+  check(s, chunk);
   COHORT_THROW_UNLESS(action_width >= 1 && condition >= 0, "unet: {} action columns and {} observed numbers",
                       action_width, condition);
   return std::make_shared<Unet>(s, chunk, action_width, condition);

@@ -19,6 +19,8 @@ struct UnetSettings {
 };
 
 void describe(config::Fields& fields, UnetSettings& settings);
+/// For chunks of so many rows. Throws Error naming the field, its value and what is allowed.
+void check(const UnetSettings& settings, int chunk);
 
 /// `chunk`: rows of an action chunk, a multiple of 2^(levels - 1). `condition`: numbers of all observations together.
 /// Weights have the names of the reference's ConditionalUnet1D. Throws Error for settings out of range.

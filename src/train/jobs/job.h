@@ -80,6 +80,8 @@ class Job {
   /// In place, rows of n_target scaled values each: back to the units of the data.
   virtual void to_data_units(std::span<float> rows) const = 0;
 
+  /// What dataset(Part::kTest) is taken from, for log and report.
+  virtual std::string test_name() const { return "test set"; }
   /// How many examples of forecasts a report shows; 0 for tables.
   virtual std::vector<std::int64_t> example_samples() const { return {}; }
   /// An example for the report: test sample `index`, its prediction (n_step, n_target) in the units of the data.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -12,6 +13,7 @@
 #include "core/error.h"
 #include "data/open_episodes.h"
 #include "data/robot_windows.h"
+#include "train/checkpoint_folder.h"
 #include "train/jobs/job.h"
 #include "train/jobs/policy_batch.h"
 #include "train/jobs/policy_settings.h"
@@ -22,11 +24,20 @@
 namespace cohort::train {
 namespace {
 
-/// "action_dict/cartesian_position[3:6]" of "action_dict/cartesian_position[3:6] | euler_xyz->rotation_6d".
+/// "action_dict/cartesian_position[3:6]->rotation_6d" of "action_dict/cartesian_position[3:6] |
+/// euler_xyz->rotation_6d".
 std::string short_name(const std::string& component) {
-  std::string text = component.substr(0, component.find('|'));
+  const std::size_t bar = component.find('|');
+  std::string text = component.substr(0, bar);
   while (text.ends_with(' ')) text.pop_back();
-  return text;
+  const std::size_t arrow = component.rfind("->");
+  return bar == std::string::npos || arrow == std::string::npos || arrow < bar ? text : text + component.substr(arrow);
+}
+
+/// Without the folders of the field, which charts have no room for: "cartesian_position[3:6]->rotation_6d".
+std::string leaf_name(const std::string& name) {
+  const std::size_t slash = name.rfind('/');
+  return slash == std::string::npos ? name : name.substr(slash + 1);
 }
 
 class PolicyJob final : public Job {
@@ -53,6 +64,7 @@ class PolicyJob final : public Job {
     });
     fields.section("model", [&] { train::describe(fields, model_); });
     fields_ = &fields;
+    run_ = &run;
     fields.alias("data.path", "data.paths");
     fields.alias("data.split", "data.splits");
   }
@@ -60,7 +72,7 @@ class PolicyJob final : public Job {
   void load() override {
     COHORT_THROW_UNLESS(!data_.paths.empty(), "which data? write data.paths=FOLDER (RLDS) or FILE.hdf5");
     COHORT_THROW_UNLESS(sampled_ >= 0, "validation.sampled = {} must not be negative", sampled_);
-    check_weights(model_);
+    train::check(resumes() ? without_files(model_) : model_);
     shape_windows();
     if (model_.language.enabled() && data_.instruction.empty()) data_.instruction = "language_instruction";
     data::RobotDataSettings combined = data_;
@@ -72,6 +84,8 @@ class PolicyJob final : public Job {
     }
     train_ = std::make_shared<data::RobotWindows>(combined);
     take_shapes();
+    train::check(resumes() ? without_files(model_) : model_);
+    check_batch_size();
     check_reach();
     train_samples_ = with_language(train_);
     if (validation_splits_.empty()) return;
@@ -118,7 +132,9 @@ class PolicyJob final : public Job {
     return json;
   }
 
-  std::shared_ptr<torch::nn::Module> make_model(std::uint64_t seed) const override { return make_policy(model_, seed); }
+  std::shared_ptr<torch::nn::Module> make_model(std::uint64_t seed) const override {
+    return make_policy(resumes() ? without_files(model_) : model_, seed);
+  }
 
   at::Tensor loss(torch::nn::Module& model, const parallel::Batch& batch) const override {
     const models::Observations observations = train::observations_of(layout_, batch);
@@ -148,9 +164,14 @@ class PolicyJob final : public Job {
       figures.emplace_back();
       figures.back().name = name;
     }
-    // Places in the order of the whole set: the same samples whatever the number of ranks.
-    const at::Tensor chosen = (batch.sample_ids < sampled_).nonzero().flatten();
-    if (chosen.numel() == 0) return figures;
+    // Places in the order of the whole set: the same samples whatever the number of ranks. They are those of the
+    // report, spread over all episodes.
+    std::vector<std::int64_t> held;
+    const at::Tensor ids = batch.sample_ids.contiguous();
+    for (std::int64_t i = 0; i < ids.numel(); ++i)
+      if (shown_->holds(ids.const_data_ptr<std::int64_t>()[i])) held.push_back(i);
+    if (held.empty()) return figures;
+    const at::Tensor chosen = torch::tensor(held, at::kLong);
     parallel::Batch part;
     for (const auto& [field, tensor] : batch.fields)
       part.add(field, tensor.index_select(0, chosen.to(tensor.device())));
@@ -182,13 +203,17 @@ class PolicyJob final : public Job {
   }
 
   std::vector<std::string> target_names() const override {
-    std::vector<std::string> names;
-    for (std::size_t i = 0; i < widths_.size(); ++i)
-      for (std::int64_t k = 0; k < widths_[i]; ++k)
-        names.push_back(widths_[i] == 1 ? short_name(data_.actions[i])
-                                        : format("{} {}", short_name(data_.actions[i]), k));
+    std::vector<std::string> leaves, names;
+    for (const std::string& action : data_.actions) leaves.push_back(leaf_name(short_name(action)));
+    for (std::size_t i = 0; i < widths_.size(); ++i) {
+      const bool unique = std::count(leaves.begin(), leaves.end(), leaves[i]) == 1;
+      const std::string name = unique ? leaves[i] : short_name(data_.actions[i]);
+      for (std::int64_t k = 0; k < widths_[i]; ++k) names.push_back(widths_[i] == 1 ? name : format("{} {}", name, k));
+    }
     return names;
   }
+
+  std::string test_name() const override { return "validation data"; }
 
   void to_data_units(std::span<float> rows) const override { train_->action_normalizer(0).denormalize(rows); }
 
@@ -203,14 +228,15 @@ class PolicyJob final : public Job {
     std::vector<float> truth = true_actions(index);
     to_data_units(truth);
     const std::vector<std::string> names = target_names();
-    // Another element of the action in each example.
+    // Another element of the action in each example, from the first to the last, which often is the gripper's.
     const auto samples = example_samples();
     const auto place = static_cast<std::size_t>(std::find(samples.begin(), samples.end(), index) - samples.begin());
-    const std::size_t width = names.size(), element = place % width, rows = predicted.size() / width;
+    const std::size_t width = names.size(), rows = predicted.size() / width;
+    const std::size_t element =
+        width > samples.size() && samples.size() > 1 ? place * (width - 1) / (samples.size() - 1) : place % width;
     report::ForecastWindow window;
-    window.title = format("{}, validation sample {}", names[element], index);
+    window.title = format("validation sample {}", index);
     window.y_label = names[element];
-    window.history.push_back(static_cast<double>(truth[element]));
     for (std::size_t row = 0; row < rows; ++row) {
       window.truth.push_back(static_cast<double>(truth[row * width + element]));
       window.prediction.push_back(static_cast<double>(predicted[row * width + element]));
@@ -221,7 +247,26 @@ class PolicyJob final : public Job {
   std::string time_label() const override { return "actions of the chunk"; }
 
  private:
-  static constexpr std::int64_t kExamples = 4;
+  static constexpr std::int64_t kExamples = 6;
+
+  /// Whether all weights come from a checkpoint: files to begin with are not read then, and need not be there any more.
+  bool resumes() const {
+    const std::string& checkpoint = run_->train.checkpoint.resume;
+    if (checkpoint != "auto") return checkpoint != "none";
+    // A run that ended before its first checkpoint begins anew.
+    return !run_->resume.empty() &&
+           !CheckpointFolder(std::filesystem::path(run_->resume) / "checkpoints").steps().empty();
+  }
+
+  /// Whether there is a batch at all; with several ranks, each of which has a share, the loop says it.
+  void check_batch_size() const {
+    const std::int64_t batch = run_->train.batch_size, samples = train_->size();
+    COHORT_THROW_UNLESS(
+        !run_->drop_last || run_->train.global_batch_size || batch <= samples,
+        "train.batch_size = {}, but an epoch of the data has {} windows, and drop_last leaves out a batch "
+        "that is not full: lower train.batch_size, or set drop_last=false",
+        batch, samples);
+  }
 
   /// What a window holds follows from the model.
   void shape_windows() {
@@ -351,6 +396,7 @@ class PolicyJob final : public Job {
   }
 
   const config::Fields* fields_ = nullptr;
+  const RunSettings* run_ = nullptr;
   data::RobotDataSettings data_;
   bool combine_statistics_ = false;
   std::vector<std::string> validation_splits_;

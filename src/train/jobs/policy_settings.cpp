@@ -1,6 +1,7 @@
 #include "train/jobs/policy_settings.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include <torch/nn/module.h>
 #include <torch/types.h>
@@ -84,6 +85,53 @@ std::vector<models::ObservationSettings> observations_of(const PolicySettings& s
                           observations[i].name);
   if (!s.shared_cameras.empty()) models::share_cameras(observations, s.shared_cameras);
   return observations;
+}
+
+void check(const PolicySettings& s) {
+  check_weights(s);
+  const auto file = [](const std::string& setting, const std::string& path) {
+    std::error_code unreadable;
+    COHORT_THROW_UNLESS(path.empty() || std::filesystem::is_regular_file(path, unreadable),
+                        "{}={}: there is no such file", setting, path);
+  };
+  file("model.initial_weights (robomimic: experiment.ckpt_path)", s.initial_weights);
+  file("model.backbone_weights", s.backbone_weights);
+  if (s.language.enabled()) {
+    file("model.language.weights", s.language.weights);
+    file("model.language.vocabulary", s.language.vocabulary);
+  }
+  const auto section = [](const char* name, const auto& check_it) {
+    try {
+      check_it();
+    } catch (const Error& e) {
+      throw Error(format("{}: {}", name, e.what()));
+    }
+  };
+  section(s.is_diffusion() ? "model.diffusion (robomimic: algo)" : "model.bc (robomimic: algo)", [&] {
+    // A width of 0 will come from the data.
+    models::DiffusionPolicySettings diffusion = s.diffusion;
+    models::BcSettings bc = s.bc;
+    diffusion.action_width = bc.action_width = std::max(1, s.action_width);
+    if (s.is_diffusion())
+      models::check(diffusion);
+    else
+      models::check(bc);
+  });
+  models::ObservationEncoderSettings encoder = s.images;
+  if (s.low_dim_widths.size() == s.low_dim.size() && (s.rgb.empty() || !s.image_size.empty()))
+    encoder.observations = observations_of(s);
+  section("model.images (robomimic: observation.encoder.rgb)", [&] {
+    if (!s.rgb.empty()) models::check(s.images.core);
+    if (!s.rgb.empty() && s.images.color.enabled) models::check(s.images.color);
+    if (!encoder.observations.empty()) models::check(encoder);
+  });
+}
+
+PolicySettings without_files(PolicySettings settings) {
+  settings.initial_weights.clear();
+  settings.backbone_weights.clear();
+  settings.pretrained_backbone = false;
+  return settings;
 }
 
 std::shared_ptr<torch::nn::Module> make_policy(const PolicySettings& s, std::uint64_t seed) {

@@ -51,6 +51,14 @@ std::vector<models::ObservationSettings> observations_of(const PolicySettings& s
 /// Throws Error where pretrained_backbone or language.required is set and no file is named.
 void check_weights(const PolicySettings& settings);
 
+/// What make_policy() would refuse, and files that are not there, without making anything. What follows from the data
+/// (widths, sizes of images) is left out as long as it is not set. Throws Error naming the section of the settings, and
+/// that of a robomimic configuration from which it may have come.
+void check(const PolicySettings& settings);
+
+/// The same policy without files to begin with: for weights that come from a checkpoint.
+PolicySettings without_files(PolicySettings settings);
+
 /// The policy in training mode on the CPU: weights from `seed`, then from backbone_weights and initial_weights where
 /// they are given. Throws Error where pretrained_backbone has no file, for settings out of range, or for a file that
 /// does not fit.

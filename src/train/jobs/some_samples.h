@@ -14,6 +14,11 @@ class SomeSamples final : public data::Dataset {
   SomeSamples(std::shared_ptr<const data::Dataset> all, std::int64_t count)
       : all_(std::move(all)), count_(std::clamp<std::int64_t>(count, 1, all_->size())) {}
   std::int64_t size() const override { return count_; }
+  /// Whether sample `index` of the whole set is one of them.
+  bool holds(std::int64_t index) const {
+    const std::int64_t place = (index * count_ + all_->size() - 1) / all_->size();
+    return place < count_ && place * all_->size() / count_ == index;
+  }
   std::vector<data::FieldSpec> fields() const override { return all_->fields(); }
   void read(std::int64_t index, std::uint64_t epoch, std::span<const ArrayView> rows) const override {
     all_->read(index * all_->size() / count_, epoch, rows);

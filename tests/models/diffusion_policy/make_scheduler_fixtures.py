@@ -43,6 +43,8 @@ case("ddpm", num_inference_timesteps=10, variance_type="fixed_large", clip_sampl
 case("ddpm", LINEAR, num_inference_timesteps=20, variance_type="fixed_small_log")
 case("ddpm", dict(prediction_type="sample"), num_inference_timesteps=25)
 case("ddpm", dict(prediction_type="v_prediction"), num_inference_timesteps=25, clip_sample_range=0.5)
+case("ddpm", LINEAR, timestep_spacing="linspace", num_inference_timesteps=7)
+case("ddpm", timestep_spacing="trailing", num_inference_timesteps=7, variance_type="fixed_large")
 case("dpm_solver++", num_inference_timesteps=10)
 case("dpm_solver++", dict(THOUSAND, prediction_type="sample"), num_inference_timesteps=5)
 case("dpm_solver++", num_inference_timesteps=20)

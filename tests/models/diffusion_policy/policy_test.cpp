@@ -140,6 +140,26 @@ TEST(RecedingHorizon, ExecutesChunksAndKeepsEnvironmentsApart) {
   EXPECT_NE(message_of([&] { both.act({20}, frame("x", 1)); }).find("evaluation mode"), std::string::npos);
 }
 
+TEST(RecedingHorizon, AfterAFrameThatItRefusedItGoesOnAsIfThereHadBeenNone) {
+  const auto policy = make_diffusion_policy(small_policy(), 1);
+  policy->eval();
+  RecedingHorizon disturbed(*policy, 5), plain(*policy, 5);
+  for (int t = 0; t < 10; ++t) {  // a chunk of eight and the next
+    EXPECT_EQ(message_of([&] { disturbed.act({3}, {}); }), "observation state is missing");
+    EXPECT_EQ(message_of([&] {
+                disturbed.act({3}, {{"state", at::zeros({2, kState})}});
+              }),
+              "observation state is of 2 environments, but 1 are to act");
+    EXPECT_EQ(message_of([&] {
+                disturbed.act({3}, {{"state", at::zeros({1, kState + 1})}});
+              }),
+              format("observation state has shape [1, {}], but must be [1, {}]", kState + 1, kState));
+    const Observations frame{{"state", formula("frame " + std::to_string(t), {1, kState})}};
+    EXPECT_TRUE(at::equal(disturbed.act({3}, frame), plain.act({3}, frame))) << t;
+  }
+  EXPECT_EQ(disturbed.chunks(), 2u);
+}
+
 TEST(DiffusionPolicy, NamesWhatIsWrong) {
   DiffusionPolicySettings settings = small_policy();
   settings.horizon.action_horizon = 16;
