@@ -158,6 +158,9 @@ struct RobotWindows::Impl {
       set.images.push_back(set.source->field_index(image));
       COHORT_THROW_UNLESS(set.source->fields()[set.images.back()].kind == StepKind::kImage,
                           "images: the field {} of {} holds no images", image, path);
+      const std::string fault = set.source->fields()[set.images.back()].fault();
+      COHORT_THROW_UNLESS(fault.empty(), "images: the field {} of {} {}, so it is no camera to train from", image, path,
+                          fault);
     }
     set.action = std::make_unique<ComponentVector>(settings.actions, *set.source, "actions");
     set.proprio = std::make_unique<ComponentVector>(settings.proprio, *set.source, "proprio");
@@ -205,6 +208,11 @@ struct RobotWindows::Impl {
     const auto& names = set.source->metadata_names();
     const bool is_metadata = std::find(names.begin(), names.end(), settings.instruction) != names.end();
     const std::size_t field = is_metadata ? 0 : set.source->field_index(settings.instruction);
+    if (!is_metadata) {
+      const StepField& spec = set.source->fields()[field];
+      const std::string fault = spec.kind == StepKind::kText ? spec.fault() : "holds no texts";
+      COHORT_THROW_UNLESS(fault.empty(), "instruction: the field {} of {} {}", spec.name, set.source->name(), fault);
+    }
     std::string which;
     for (const std::string& rule : settings.filters) which += ", " + rule;
     const auto sound = [&](const nlohmann::json& answer) {
@@ -492,7 +500,7 @@ std::string RobotWindows::summary() const {
     const Set& set = impl_->sets[d];
     text += format("{}: {} of {} episodes, {} windows, {} samples per epoch", impl_->settings.paths[d],
                    set.episodes.size(), set.source->size(), set.windows(), set.samples);
-    if (!set.source->skipped().empty()) text += format(", {} damaged ones left out", set.source->skipped().size());
+    if (!set.source->skipped().empty()) text += format(", {} damaged ones left out", set.source->skipped_count());
     text += "\n";
   }
   text += format("memory: {} now, opened episodes at most {}\n", format_bytes(static_cast<double>(bytes_held())),

@@ -165,6 +165,52 @@ TEST(Rlds, StepsOfEpisodesAreReadOneByOne) {
   }
 }
 
+// fixtures/make_corner_fixture.py
+TEST(Rlds, SequencesAndSeveralTextsInAStepAreRefusedByName) {
+  const RldsEpisodes episodes(fixture("corners"));
+  const auto field = [&](const char* name) { return episodes.field_index(name); };
+  EXPECT_TRUE(episodes.fields()[field("words")].ragged);
+  EXPECT_EQ(episodes.fields()[field("depth")].stored_type, "uint16");
+  EXPECT_EQ(episodes.fields()[field("metres")].fault(), "has pixels of float32, not uint8");
+  EXPECT_EQ(episodes.fields()[field("view")].fault(), "");
+  for (std::int64_t e = 0; e < episodes.size(); ++e) {
+    const auto episode = episodes.open(e);
+    std::string scratch;
+    for (std::int64_t t = 0; t < episode->steps(); ++t) {
+      EXPECT_ERROR(episode->text(field("words"), t), "the field words holds a sequence in every step");
+      EXPECT_ERROR(episode->text(field("pair"), t), "the field pair holds 2 texts in a step");
+      EXPECT_ERROR(episode->image(field("views"), t, scratch), "the field views holds a sequence in every step");
+      EXPECT_EQ(episode->text(field("language_instruction"), t), "lift");
+    }
+  }
+  for (const char* name : {"episode_metadata/origin", "episode_metadata/tags"})
+    EXPECT_EQ(std::count(episodes.metadata_names().begin(), episodes.metadata_names().end(), name), 0)
+        << name << " is not one value per episode";
+}
+
+TEST(Rlds, IntegersAreReadExactly) {
+  constexpr std::int64_t kLarge = (std::int64_t{1} << 53) + 1;  // no float64
+  const RldsEpisodes episodes(fixture("corners"));
+  const std::size_t stamp = episodes.field_index("stamp"), serial = episodes.field_index("serial"),
+                    packed = episodes.field_index("packed");
+  for (std::int64_t e = 0; e < episodes.size(); ++e) {
+    const auto episode = episodes.open(e);
+    for (std::int64_t t = 0; t < episode->steps(); ++t) {
+      std::int64_t one = 0, two[2] = {};
+      episode->read(stamp, t, 1, std::span(&one, 1));
+      EXPECT_EQ(one, kLarge + 2 * t);
+      episode->read(serial, t, 1, std::span(&one, 1));
+      EXPECT_EQ(static_cast<std::uint64_t>(one), ~std::uint64_t{0} - static_cast<std::uint64_t>(t));
+      episode->read(packed, t, 1, two);
+      EXPECT_EQ(two[0], kLarge + 2 * t);
+      EXPECT_EQ(two[1], -kLarge);
+      EXPECT_ERROR(episode->read(episodes.field_index("action"), t, 1, std::span(two)), "no integers");
+    }
+    // The fixture's episode k has 2 + k steps.
+    EXPECT_EQ(episode->metadata("episode_metadata/number"), std::to_string(kLarge + 2 * (episode->steps() - 2)));
+  }
+}
+
 TEST(Rlds, AJpegDecodesToThePixelsThatTensorflowMakesOfIt) {
   const std::vector<int> expected = fixture_json("rlds_expected.json").at("arm_first_image").get<std::vector<int>>();
   const RldsEpisodes episodes(fixture("arm"));
@@ -352,7 +398,8 @@ TEST(Rlds, TheDroidSampleHasTheSumsThatTensorflowDatasetsFound) {
     const auto episode = episodes.open(e);
     EXPECT_EQ(episode->steps(), row["steps"].get<std::int64_t>());
     EXPECT_EQ(episode->metadata("episode_metadata/file_path"), row["file_path"].get<std::string>());
-    EXPECT_EQ(episode->text(episodes.field_index("language_instruction"), 0), row["language_instruction"].get<std::string>());
+    EXPECT_EQ(episode->text(episodes.field_index("language_instruction"), 0),
+              row["language_instruction"].get<std::string>());
     for (const auto& [name, sum] : row["sums"].items()) {
       const std::size_t field = episodes.field_index(name);
       std::vector<double> values(static_cast<std::size_t>(episode->steps() * episodes.fields()[field].elements()));

@@ -362,6 +362,32 @@ TEST(RobotWindows, BadInputIsNamedBeforeTrainingStarts) {
     EXPECT_NE(message.find(part), std::string::npos) << message << "\n" << part;
 }
 
+TEST(RobotWindows, FieldsThatHoldNoSingleTextOrFrameOfBytesAreRefusedByName) {
+  const auto with = [](const auto& change) {
+    RobotDataSettings settings = arm_settings();
+    settings.paths = {fixture("corners").string()};
+    settings.proprio.clear();
+    settings.images = {"view"};
+    settings.instruction = "language_instruction";
+    change(settings);
+    return message_of([&] { RobotWindows windows(settings); });
+  };
+  using S = RobotDataSettings&;
+  EXPECT_EQ(with([](S) {}), "");
+  const std::vector<std::pair<std::string, std::string>> messages{
+      {with([](S s) { s.images = {"views"}; }), "images: the field views of"},
+      {with([](S s) { s.images = {"views"}; }), "holds a sequence in every step"},
+      {with([](S s) { s.images = {"depth"}; }), "has pixels of uint16, not uint8"},
+      {with([](S s) { s.images = {"metres"}; }), "has pixels of float32, not uint8"},
+      {with([](S s) { s.instruction = "words"; }), "instruction: the field words of corners holds a sequence"},
+      {with([](S s) { s.instruction = "pair"; }), "holds 2 texts in a step"},
+      {with([](S s) { s.instruction = "stamp"; }), "instruction: the field stamp of corners holds no texts"},
+      {with([](S s) { s.filters = {"labeled(words)"}; }), "filter 'labeled(words)': words holds a sequence"},
+  };
+  for (const auto& [message, part] : messages)
+    EXPECT_NE(message.find(part), std::string::npos) << message << "\n" << part;
+}
+
 TEST(RobotWindows, TheDroidFilterKeepsSuccessesOnly) {
   const RldsEpisodes episodes(fixture("arm"));
   const auto kept = filter_episodes(episodes, {"metadata_contains(episode_metadata/file_path, /success/)"}, 2);

@@ -189,6 +189,9 @@ class MemoryEpisode final : public Episode {
     const std::size_t width = fields_[field].size() / static_cast<std::size_t>(steps_);
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = fields_[field][static_cast<std::size_t>(begin) * width + i];
   }
+  void read(std::size_t, std::int64_t, std::int64_t, std::span<std::int64_t>) const override {
+    throw Error("these are no integers");
+  }
   std::string_view text(std::size_t, std::int64_t) const override { return ""; }
   StoredImage image(std::size_t, std::int64_t, std::string&) const override { return {}; }
   std::string_view metadata(std::string_view) const override { return ""; }

@@ -32,7 +32,8 @@ void describe(config::Fields& fields, RldsSettings& settings) {
              "where the places and lengths of episodes are kept: auto, never, or a folder");
 }
 
-RldsRecords::RldsRecords(const fs::path& path, const RldsSettings& settings) : folder_(find_dataset_folder(path)) {
+RldsRecords::RldsRecords(const fs::path& path, const RldsSettings& settings)
+    : folder_(find_dataset_folder(path)), split_(settings.split) {
   COHORT_THROW_UNLESS(settings.on_corrupt == "error" || settings.on_corrupt == "skip",
                       "on_corrupt is error or skip, not '{}'", settings.on_corrupt);
   info_ = parse_dataset_info(read_file(folder_ / "dataset_info.json"), (folder_ / "dataset_info.json").string());
@@ -260,12 +261,12 @@ LeafValues read_leaf(const Example& example, const FeatureLeaf& leaf) {
 
 namespace {
 
-template <class T>
-void convert(std::string_view bytes, std::vector<double>& out) {
+template <class T, class Out>
+void convert(std::string_view bytes, std::span<Out> out) {
   for (std::size_t i = 0; i < out.size(); ++i) {
     T value;
     std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
-    out[i] = static_cast<double>(value);
+    out[i] = static_cast<Out>(value);
   }
 }
 
@@ -276,11 +277,10 @@ std::size_t dtype_bytes(const std::string& dtype) {
   return 1;
 }
 
-}  // namespace
-
-std::vector<double> decode_tensor(std::string_view bytes, const FeatureLeaf& leaf, std::int64_t elements) {
-  const std::size_t expected = static_cast<std::size_t>(elements) * dtype_bytes(leaf.dtype);
-  std::string inflated;
+/// The tensor's bytes, inflated into `inflated` where they are packed; as many as its elements need.
+std::string_view tensor_bytes(std::string_view bytes, const FeatureLeaf& leaf, std::size_t elements,
+                              std::string& inflated) {
+  const std::size_t expected = elements * dtype_bytes(leaf.dtype);
   if (leaf.encoding == FeatureEncoding::kZlib) {
     COHORT_THROW_UNLESS(expected <= (std::size_t{1} << 31), "{}: a tensor of {} elements is too large", leaf.key,
                         elements);
@@ -295,32 +295,55 @@ std::vector<double> decode_tensor(std::string_view bytes, const FeatureLeaf& lea
   }
   COHORT_THROW_UNLESS(bytes.size() == expected, "{}: the tensor has {} bytes, but {} elements of {} need {}", leaf.key,
                       bytes.size(), elements, leaf.dtype, expected);
+  return bytes;
+}
+
+/// False where the dtype is none of integers or bools.
+template <class Out>
+bool convert_integers(const std::string& dtype, std::string_view bytes, std::span<Out> out) {
+  if (dtype == "int64")
+    convert<std::int64_t>(bytes, out);
+  else if (dtype == "uint64")
+    convert<std::uint64_t>(bytes, out);
+  else if (dtype == "int32")
+    convert<std::int32_t>(bytes, out);
+  else if (dtype == "uint32")
+    convert<std::uint32_t>(bytes, out);
+  else if (dtype == "int16")
+    convert<std::int16_t>(bytes, out);
+  else if (dtype == "uint16")
+    convert<std::uint16_t>(bytes, out);
+  else if (dtype == "int8")
+    convert<std::int8_t>(bytes, out);
+  else if (dtype == "uint8" || dtype == "bool")
+    convert<std::uint8_t>(bytes, out);
+  else
+    return false;
+  return true;
+}
+
+}  // namespace
+
+std::vector<double> decode_tensor(std::string_view bytes, const FeatureLeaf& leaf, std::int64_t elements) {
+  std::string inflated;
+  bytes = tensor_bytes(bytes, leaf, static_cast<std::size_t>(elements), inflated);
   std::vector<double> values(static_cast<std::size_t>(elements));
   if (leaf.dtype == "float64")
-    convert<double>(bytes, values);
+    convert<double>(bytes, std::span(values));
   else if (leaf.dtype == "float32")
-    convert<float>(bytes, values);
-  else if (leaf.dtype == "int64")
-    convert<std::int64_t>(bytes, values);
-  else if (leaf.dtype == "uint64")
-    convert<std::uint64_t>(bytes, values);
-  else if (leaf.dtype == "int32")
-    convert<std::int32_t>(bytes, values);
-  else if (leaf.dtype == "uint32")
-    convert<std::uint32_t>(bytes, values);
-  else if (leaf.dtype == "int16")
-    convert<std::int16_t>(bytes, values);
-  else if (leaf.dtype == "uint16")
-    convert<std::uint16_t>(bytes, values);
-  else if (leaf.dtype == "int8")
-    convert<std::int8_t>(bytes, values);
-  else if (leaf.dtype == "uint8" || leaf.dtype == "bool")
-    convert<std::uint8_t>(bytes, values);
+    convert<float>(bytes, std::span(values));
   else if (leaf.dtype == "float16")
-    convert<_Float16>(bytes, values);
-  else
+    convert<_Float16>(bytes, std::span(values));
+  else if (!convert_integers(leaf.dtype, bytes, std::span(values)))
     throw Error(format("{}: tensors of {} stored as bytes are not read", leaf.key, leaf.dtype));
   return values;
+}
+
+void decode_tensor(std::string_view bytes, const FeatureLeaf& leaf, std::span<std::int64_t> out) {
+  std::string inflated;
+  bytes = tensor_bytes(bytes, leaf, out.size(), inflated);
+  COHORT_THROW_UNLESS(convert_integers(leaf.dtype, bytes, out), "{}: a tensor of {} holds no integers", leaf.key,
+                      leaf.dtype);
 }
 
 }  // namespace cohort::data
