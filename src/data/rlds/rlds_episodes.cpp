@@ -344,10 +344,14 @@ struct RldsEpisodes::Impl {
     for (std::size_t i = 0; i < kept.size(); ++i)
       if (!faults[i].empty()) kept[i] = -1;
     records.keep_steps(kept);
-    for (const RecordFault& fault : records.faults()) skipped.push_back(fault.message());
+    for (const RecordFault& fault : records.faults()) {
+      skipped.push_back(fault.message());
+      skipped_records += fault.records;
+    }
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (!faults[i].empty()) {
         skipped.push_back(faults[i]);
+        ++skipped_records;
         continue;
       }
       episodes.push_back(static_cast<std::int64_t>(i));
@@ -367,6 +371,7 @@ struct RldsEpisodes::Impl {
   const StepLeaf* counting = nullptr;
   std::vector<std::int64_t> episodes, steps;  // record number and length of each
   std::vector<std::string> skipped;
+  std::int64_t skipped_records = 0;
   mutable std::vector<std::atomic<bool>> verified;
   mutable EpisodeCache cache;
 };
@@ -395,6 +400,10 @@ std::int64_t RldsEpisodes::steps(std::int64_t episode) const {
 }
 const std::vector<std::string>& RldsEpisodes::skipped() const {
   return impl_->skipped;
+}
+
+std::int64_t RldsEpisodes::skipped_count() const {
+  return impl_->skipped_records;
 }
 
 std::string_view RldsEpisodes::record(std::int64_t episode) const {

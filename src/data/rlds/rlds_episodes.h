@@ -126,6 +126,7 @@ class RldsEpisodes final : public EpisodeSource {
   std::int64_t bytes_held() const override;
   std::int64_t stored_bytes() const override;
   const std::vector<std::string>& skipped() const override;
+  std::int64_t skipped_count() const override;
 
  private:
   struct Impl;
