@@ -169,8 +169,10 @@ std::vector<Metadata> list_metadata(const EpisodeSource& source, std::int64_t ep
     const Hdf5Metadata file(path);
     const auto add = [&](const std::string& object, const std::string& prefix) {
       for (const auto& [name, type] : file.attribute_types(object))
-        if (type.empty() || !set_type(prefix + name, type))
+        if (type.empty())
           report.left_out.push_back(format("the attribute {}{}: neither a text nor one number", prefix, name));
+        else if (!set_type(prefix + name, type))
+          report.left_out.push_back(format("the attribute {}{}: the first episode of the set lacks it", prefix, name));
     };
     add(group, "");
     if (group != "/") add("/data", "data/");
