@@ -23,12 +23,14 @@ struct ConvertSettings {
 struct ConvertReport {
   std::filesystem::path path;
   std::int64_t episodes = 0, steps = 0;
-  std::vector<std::string> left_out;  ///< fields that the other format cannot hold, with the reason
+  /// What the source has and the other format cannot hold, or does not hold as it was, with the reason.
+  std::vector<std::string> left_out;
 };
 
-/// Writes to `out`: for rlds the folder that gets name/1.0.0, for hdf5 the file. JPEG and PNG frames go to RLDS as they
-/// are, to HDF5 decoded. RLDS holds float64 as float32, as tensorflow-datasets stores it. A text of the steps becomes
-/// an attribute of the demo. Nothing is at the destination unless all of it is.
+/// Writes to `out`: for rlds the folder that gets name/1.0.0, for hdf5 the file. From RLDS to RLDS records are copied
+/// as they are. To HDF5 frames are decoded, and a text of the steps becomes an attribute of the demo, or a data set of
+/// texts where it changes within an episode. RLDS holds float64 as float32, as tensorflow-datasets stores it, and the
+/// flags is_first, is_last and is_terminal as bools. Nothing is at the destination unless all of it is.
 ConvertReport convert_episodes(const EpisodeSource& source, const std::filesystem::path& out,
                                const ConvertSettings& settings);
 

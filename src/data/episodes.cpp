@@ -14,6 +14,19 @@ std::int64_t StepField::elements() const {
   return n;
 }
 
+std::string StepField::type_name() const {
+  if (!stored_type.empty()) return stored_type;
+  return kind == StepKind::kImage ? "uint8" : kind == StepKind::kText ? "utf-8" : element_name(type);
+}
+
+std::string StepField::fault() const {
+  if (ragged) return "holds a sequence in every step";
+  if (kind == StepKind::kText && elements() != 1)
+    return elements() < 0 ? "holds any number of texts in a step" : format("holds {} texts in a step", elements());
+  if (kind == StepKind::kImage && type_name() != "uint8") return format("has pixels of {}, not uint8", type_name());
+  return "";
+}
+
 std::size_t EpisodeSource::field_index(std::string_view field_name) const {
   std::vector<std::string> names;
   for (std::size_t i = 0; i < fields().size(); ++i) {

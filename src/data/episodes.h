@@ -21,8 +21,15 @@ struct StepField {
   StepKind kind = StepKind::kNumber;
   ElementType type = ElementType::kFloat32;  ///< numbers: as the schema declares them
   std::vector<std::int64_t> shape;           ///< of one step; images: height, width, channels; -1 where it varies
+  std::string stored_type;  ///< of numbers and pixels, as the file names it: "uint16"; empty: `type`, of images uint8
+  bool ragged = false;      ///< a sequence in every step, of another length each
   /// Elements of one step; -1 where it varies: such a field cannot be read as numbers, nor go into a batch.
   std::int64_t elements() const;
+  /// stored_type, or what stands for it: "float32".
+  std::string type_name() const;
+  /// Why a text or an image cannot be taken from every step, to be put behind the field's name: "holds a sequence in
+  /// every step"; empty where it can. Pixels must be uint8: others do not survive decoding.
+  std::string fault() const;
 };
 
 /// How an image lies in the file.
@@ -45,9 +52,11 @@ class Episode {
   /// field, on one whose size varies, and where the file is damaged.
   virtual void read(std::size_t field, std::int64_t begin, std::int64_t count, std::span<float> out) const = 0;
   virtual void read(std::size_t field, std::int64_t begin, std::int64_t count, std::span<double> out) const = 0;
-  /// The text of a step; valid while the episode lives.
+  /// Likewise of a field of integers or bools, exactly; uint64 as the same 64 bits. Throws Error on other numbers too.
+  virtual void read(std::size_t field, std::int64_t begin, std::int64_t count, std::span<std::int64_t> out) const = 0;
+  /// The text of a step; valid while the episode lives. Throws Error where a step has none or several (fault()).
   virtual std::string_view text(std::size_t field, std::int64_t step) const = 0;
-  /// The image of a step, not decoded. `scratch` may be used and grown.
+  /// The image of a step, not decoded. `scratch` may be used and grown. Throws Error where a step has several.
   virtual StoredImage image(std::size_t field, std::int64_t step, std::string& scratch) const = 0;
   /// What is said about the whole episode: text `name` (as metadata_names() lists it), "" where there is none.
   virtual std::string_view metadata(std::string_view name) const = 0;
@@ -77,6 +86,8 @@ class EpisodeSource {
   virtual std::int64_t stored_bytes() const { return 0; }
   /// Episodes left out because they are damaged, with the reason; empty unless asked for by on_corrupt=skip.
   virtual const std::vector<std::string>& skipped() const = 0;
+  /// How many those are: one fault may have taken several.
+  virtual std::int64_t skipped_count() const { return static_cast<std::int64_t>(skipped().size()); }
 
   /// Index into fields(). Throws Error naming the nearest field, or all of this kind.
   std::size_t field_index(std::string_view field_name) const;

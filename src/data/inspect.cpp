@@ -106,11 +106,7 @@ std::string inspect_text(const EpisodeSource& source) {
   text += format("{:<{}}  kind    type      shape of a step\n", "field", widest);
   for (const StepField& field : source.fields()) {
     const char* kind = field.kind == StepKind::kNumber ? "number" : field.kind == StepKind::kText ? "text" : "image";
-    text += format("{:<{}}  {:<6}  {:<8}  {}\n", field.name, widest, kind,
-                   field.kind == StepKind::kNumber ? element_name(field.type)
-                   : field.kind == StepKind::kText ? "utf-8"
-                                                   : "uint8",
-                   shape_text(field.shape));
+    text += format("{:<{}}  {:<6}  {:<8}  {}\n", field.name, widest, kind, field.type_name(), shape_text(field.shape));
   }
   const auto first = source.open(0);
   if (!source.metadata_names().empty()) text += "\nmetadata of an episode (the first one's)\n";
@@ -119,7 +115,7 @@ std::string inspect_text(const EpisodeSource& source) {
     std::replace(example.begin(), example.end(), '\n', ' ');
     text += format("{:<{}}  {}{}\n", name, widest, example, first->metadata(name).size() > 100 ? "…" : "");
   }
-  if (!source.skipped().empty()) text += format("\n{} damaged ones left out:\n", source.skipped().size());
+  if (!source.skipped().empty()) text += format("\n{} damaged ones left out:\n", source.skipped_count());
   for (const std::string& fault : source.skipped()) text += "  " + fault + "\n";
   return text;
 }
@@ -131,7 +127,7 @@ Image contact_sheet(const EpisodeSource& source, const ContactSheetSettings& set
   const std::int64_t episodes = std::min(settings.episodes, source.size());
   std::vector<std::size_t> cameras;
   for (std::size_t f = 0; f < source.fields().size(); ++f)
-    if (source.fields()[f].kind == StepKind::kImage) cameras.push_back(f);
+    if (source.fields()[f].kind == StepKind::kImage && source.fields()[f].fault().empty()) cameras.push_back(f);
   const std::vector<std::size_t> curves = chosen_curves(source, settings);
   // Frames keep the proportions of the first one of their camera.
   std::vector<std::int64_t> widths;
@@ -162,7 +158,8 @@ Image contact_sheet(const EpisodeSource& source, const ContactSheetSettings& set
     const auto episode = source.open(number);
     std::string title = format("episode {} of {}: {} steps", number, source.size(), episode->steps());
     for (std::size_t f = 0; f < source.fields().size(); ++f)
-      if (source.fields()[f].kind == StepKind::kText && !episode->text(f, 0).empty()) {
+      if (source.fields()[f].kind == StepKind::kText && source.fields()[f].fault().empty() &&
+          !episode->text(f, 0).empty()) {
         title += format(": {}", episode->text(f, 0));
         break;
       }

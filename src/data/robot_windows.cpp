@@ -1,6 +1,7 @@
 #include "data/robot_windows.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -29,6 +30,7 @@ enum class Goal { kNone, kLast, kUniform, kSteps };
 
 struct Set {
   std::unique_ptr<EpisodeSource> source;
+  std::vector<std::string> rules;      // for its episodes
   std::vector<std::int64_t> episodes;  // that pass the filters
   std::vector<std::int64_t> ends;      // windows in the episodes up to and including this one
   std::unique_ptr<ComponentVector> action, proprio;
@@ -52,6 +54,25 @@ const std::string& of_set(const std::vector<std::string>& list, std::size_t set,
   return list[list.size() == 1 ? 0 : set];
 }
 
+/// The rules that hold for a set: those without a number and those with its own, "0: min_steps(16)".
+std::vector<std::string> rules_of_set(const std::vector<std::string>& filters, std::size_t set, std::size_t sets) {
+  std::vector<std::string> rules;
+  for (const std::string& filter : filters) {
+    const std::size_t colon = filter.find_first_not_of("0123456789");
+    if (colon == 0 || colon == std::string::npos || filter[colon] != ':') {
+      rules.push_back(filter);
+      continue;
+    }
+    std::size_t wanted = sets;
+    std::from_chars(filter.data(), filter.data() + colon, wanted);
+    COHORT_THROW_UNLESS(wanted < sets, "filter '{}' is for set {}, but there are {}, counted from 0", filter,
+                        filter.substr(0, colon), sets);
+    const std::size_t rule = std::min(filter.find_first_not_of(' ', colon + 1), filter.size());
+    if (wanted == set) rules.push_back(filter.substr(rule));
+  }
+  return rules;
+}
+
 }  // namespace
 
 void describe(config::Fields& fields, RobotDataSettings& s) {
@@ -61,7 +82,8 @@ void describe(config::Fields& fields, RobotDataSettings& s) {
   fields.add_choice("format", s.format, {"auto", "rlds", "hdf5"}, "of the files");
   fields.add_choice("on_corrupt", s.on_corrupt, {"error", "skip"}, "damaged records end the work, or are left out");
   fields.add_choice("checksums", s.checksums, {"first", "always", "never"}, "when records are verified");
-  fields.add("filters", s.filters, "rules that episodes must pass, e.g. min_steps(16)");
+  fields.add("filters", s.filters,
+             "rules that episodes must pass, e.g. min_steps(16); of set 0 only: 0: min_steps(16)");
   fields.add("actions", s.actions, "components of the action, e.g. action[0:3]");
   fields.add("action_normalization", s.action_normalization, "none, bounds, quantiles, normal: one, or per component");
   fields.add("proprio", s.proprio, "components of the low-dimensional observation");
@@ -158,6 +180,9 @@ struct RobotWindows::Impl {
       set.images.push_back(set.source->field_index(image));
       COHORT_THROW_UNLESS(set.source->fields()[set.images.back()].kind == StepKind::kImage,
                           "images: the field {} of {} holds no images", image, path);
+      const std::string fault = set.source->fields()[set.images.back()].fault();
+      COHORT_THROW_UNLESS(fault.empty(), "images: the field {} of {} {}, so it is no camera to train from", image, path,
+                          fault);
     }
     set.action = std::make_unique<ComponentVector>(settings.actions, *set.source, "actions");
     set.proprio = std::make_unique<ComponentVector>(settings.proprio, *set.source, "proprio");
@@ -167,7 +192,8 @@ struct RobotWindows::Impl {
         "and slices, or action_width",
         path, set.action->width(), settings.action_width);
     const EpisodeNotes notes(*set.source, path, settings.index_cache);
-    set.episodes = filter_episodes(*set.source, settings.filters, threads, &notes);
+    set.rules = rules_of_set(settings.filters, d, settings.paths.size());
+    set.episodes = filter_episodes(*set.source, set.rules, threads, &notes);
     std::int64_t windows = 0;
     for (const std::int64_t episode : set.episodes) {
       const auto [first, last] = window_range(set.source->steps(episode));
@@ -205,8 +231,13 @@ struct RobotWindows::Impl {
     const auto& names = set.source->metadata_names();
     const bool is_metadata = std::find(names.begin(), names.end(), settings.instruction) != names.end();
     const std::size_t field = is_metadata ? 0 : set.source->field_index(settings.instruction);
+    if (!is_metadata) {
+      const StepField& spec = set.source->fields()[field];
+      const std::string fault = spec.kind == StepKind::kText ? spec.fault() : "holds no texts";
+      COHORT_THROW_UNLESS(fault.empty(), "instruction: the field {} of {} {}", spec.name, set.source->name(), fault);
+    }
     std::string which;
-    for (const std::string& rule : settings.filters) which += ", " + rule;
+    for (const std::string& rule : set.rules) which += ", " + rule;
     const auto sound = [&](const nlohmann::json& answer) {
       return answer.is_array() && answer.size() == set.episodes.size() &&
              std::all_of(answer.begin(), answer.end(), [](const auto& text) { return text.is_string(); });
@@ -348,19 +379,16 @@ struct RobotWindows::Impl {
     const auto action = rows[row++].span<float>();
     auto* action_mask = static_cast<bool*>(rows[row++].data);
     const auto width = static_cast<std::size_t>(set.action->width());
+    thread_local std::vector<std::int64_t> real_steps;
+    real_steps.clear();
     for (std::int64_t k = 0; k < settings.action_steps; ++k) {
       const std::int64_t at = t + (settings.action_begin + k) * settings.stride;
-      const std::int64_t real = std::clamp<std::int64_t>(at, 0, goal_at);
-      const auto out = action.subspan(static_cast<std::size_t>(k) * width, width);
-      action_mask[k] = at == real;
-      if (k > 0 && real == previous_of(t, k, goal_at)) {
-        const auto before = action.subspan(static_cast<std::size_t>(k - 1) * width, width);
-        std::copy(before.begin(), before.end(), out.begin());
-      } else {
-        set.action->read(*episode, real, 1, out);
-        set.normalize_action->normalize(out);
-      }
+      real_steps.push_back(std::clamp<std::int64_t>(at, 0, goal_at));
+      action_mask[k] = at == real_steps.back();
     }
+    set.action->read_at(*episode, real_steps, action);
+    for (std::size_t k = 0; k < real_steps.size(); ++k)
+      set.normalize_action->normalize(action.subspan(k * width, width));
     if (settings.pad_after == "zero")
       for (std::int64_t k = 0; k < settings.action_steps; ++k)
         if (t + (settings.action_begin + k) * settings.stride > goal_at) {
@@ -375,16 +403,18 @@ struct RobotWindows::Impl {
     const std::size_t image_row = row;
     row += set.images.size();
     const auto frame = static_cast<std::size_t>(pipeline.height() * pipeline.width() * 3);
+    real_steps.clear();
+    for (std::int64_t k = 0; k < settings.observation_steps; ++k)
+      real_steps.push_back(std::max<std::int64_t>(t - (settings.observation_steps - 1 - k) * settings.stride, 0));
+    if (proprio_width > 0) {
+      const auto proprio = rows[proprio_row].span<float>();
+      set.proprio->read_at(*episode, real_steps, proprio);
+      for (std::size_t k = 0; k < real_steps.size(); ++k)
+        set.normalize_proprio->normalize(proprio.subspan(k * proprio_width, proprio_width));
+    }
     for (std::int64_t k = 0; k < settings.observation_steps; ++k) {
-      const std::int64_t at = t - (settings.observation_steps - 1 - k) * settings.stride;
-      const std::int64_t real = std::max<std::int64_t>(at, 0);
-      observation_mask[k] = at == real;
-      if (proprio_width > 0) {
-        const auto out =
-            rows[proprio_row].span<float>().subspan(static_cast<std::size_t>(k) * proprio_width, proprio_width);
-        set.proprio->read(*episode, real, 1, out);
-        set.normalize_proprio->normalize(out);
-      }
+      const std::int64_t real = real_steps[static_cast<std::size_t>(k)];
+      observation_mask[k] = t - (settings.observation_steps - 1 - k) * settings.stride == real;
       for (std::size_t camera = 0; camera < set.images.size(); ++camera) {
         auto* frames = static_cast<std::uint8_t*>(rows[image_row + camera].data);
         if (k > 0 && real == 0)  // the first frame again
@@ -404,11 +434,6 @@ struct RobotWindows::Impl {
       }
     }
     if (!settings.instruction.empty()) rows[row++].span<std::int64_t>()[0] = set.instructions[place.kept];
-  }
-
-  /// The step that action k - 1 was read from.
-  std::int64_t previous_of(std::int64_t t, std::int64_t k, std::int64_t goal_at) const {
-    return std::clamp<std::int64_t>(t + (settings.action_begin + k - 1) * settings.stride, 0, goal_at);
   }
 
   RobotDataSettings settings;
@@ -492,7 +517,7 @@ std::string RobotWindows::summary() const {
     const Set& set = impl_->sets[d];
     text += format("{}: {} of {} episodes, {} windows, {} samples per epoch", impl_->settings.paths[d],
                    set.episodes.size(), set.source->size(), set.windows(), set.samples);
-    if (!set.source->skipped().empty()) text += format(", {} damaged ones left out", set.source->skipped().size());
+    if (!set.source->skipped().empty()) text += format(", {} damaged ones left out", set.source->skipped_count());
     text += "\n";
   }
   text += format("memory: {} now, opened episodes at most {}\n", format_bytes(static_cast<double>(bytes_held())),

@@ -33,7 +33,7 @@ struct RobotDataSettings {
   std::string format = "auto";                              ///< auto, rlds, hdf5
   std::string on_corrupt = "error";                         ///< error, skip
   std::string checksums = "first";                          ///< first, always, never
-  std::vector<std::string> filters;                         ///< transforms/filter.h
+  std::vector<std::string> filters;                         ///< transforms/filter.h; "0: RULE" is for set 0 only
   std::vector<std::string> actions;                         ///< transforms/component.h
   std::vector<std::string> action_normalization{"bounds"};  ///< one for all or one per component: normalization.h
   std::vector<std::string> proprio;                         ///< components of the low-dimensional observation

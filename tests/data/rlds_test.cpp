@@ -165,6 +165,52 @@ TEST(Rlds, StepsOfEpisodesAreReadOneByOne) {
   }
 }
 
+// fixtures/make_corner_fixture.py
+TEST(Rlds, SequencesAndSeveralTextsInAStepAreRefusedByName) {
+  const RldsEpisodes episodes(fixture("corners"));
+  const auto field = [&](const char* name) { return episodes.field_index(name); };
+  EXPECT_TRUE(episodes.fields()[field("words")].ragged);
+  EXPECT_EQ(episodes.fields()[field("depth")].stored_type, "uint16");
+  EXPECT_EQ(episodes.fields()[field("metres")].fault(), "has pixels of float32, not uint8");
+  EXPECT_EQ(episodes.fields()[field("view")].fault(), "");
+  for (std::int64_t e = 0; e < episodes.size(); ++e) {
+    const auto episode = episodes.open(e);
+    std::string scratch;
+    for (std::int64_t t = 0; t < episode->steps(); ++t) {
+      EXPECT_ERROR(episode->text(field("words"), t), "the field words holds a sequence in every step");
+      EXPECT_ERROR(episode->text(field("pair"), t), "the field pair holds 2 texts in a step");
+      EXPECT_ERROR(episode->image(field("views"), t, scratch), "the field views holds a sequence in every step");
+      EXPECT_EQ(episode->text(field("language_instruction"), t), "lift");
+    }
+  }
+  for (const char* name : {"episode_metadata/origin", "episode_metadata/tags"})
+    EXPECT_EQ(std::count(episodes.metadata_names().begin(), episodes.metadata_names().end(), name), 0)
+        << name << " is not one value per episode";
+}
+
+TEST(Rlds, IntegersAreReadExactly) {
+  constexpr std::int64_t kLarge = (std::int64_t{1} << 53) + 1;  // no float64
+  const RldsEpisodes episodes(fixture("corners"));
+  const std::size_t stamp = episodes.field_index("stamp"), serial = episodes.field_index("serial"),
+                    packed = episodes.field_index("packed");
+  for (std::int64_t e = 0; e < episodes.size(); ++e) {
+    const auto episode = episodes.open(e);
+    for (std::int64_t t = 0; t < episode->steps(); ++t) {
+      std::int64_t one = 0, two[2] = {};
+      episode->read(stamp, t, 1, std::span(&one, 1));
+      EXPECT_EQ(one, kLarge + 2 * t);
+      episode->read(serial, t, 1, std::span(&one, 1));
+      EXPECT_EQ(static_cast<std::uint64_t>(one), ~std::uint64_t{0} - static_cast<std::uint64_t>(t));
+      episode->read(packed, t, 1, two);
+      EXPECT_EQ(two[0], kLarge + 2 * t);
+      EXPECT_EQ(two[1], -kLarge);
+      EXPECT_ERROR(episode->read(episodes.field_index("action"), t, 1, std::span(two)), "no integers");
+    }
+    // The fixture's episode k has 2 + k steps.
+    EXPECT_EQ(episode->metadata("episode_metadata/number"), std::to_string(kLarge + 2 * (episode->steps() - 2)));
+  }
+}
+
 TEST(Rlds, AJpegDecodesToThePixelsThatTensorflowMakesOfIt) {
   const std::vector<int> expected = fixture_json("rlds_expected.json").at("arm_first_image").get<std::vector<int>>();
   const RldsEpisodes episodes(fixture("arm"));
@@ -276,6 +322,59 @@ TEST_F(DamagedRlds, ATruncatedShardIsNamedWithTheOffsetOfItsLastRecord) {
   EXPECT_EQ(RldsEpisodes(root(), {.on_corrupt = "skip"}).skipped().size(), 1u);
 }
 
+/// The ids that a slice of the set `slices` still gives (26 records in its first shard).
+std::vector<std::int64_t> ids_of(const fs::path& root, const std::string& split, std::int64_t* lost = nullptr) {
+  const RldsRecords records(root, {.split = split, .on_corrupt = "skip"});
+  std::vector<std::int64_t> ids;
+  for (std::int64_t i = 0; i < records.size(); ++i) {
+    const Example example(records.payload(i));
+    const Example::Entry* entry = example.find("id");
+    ExampleList(entry->kind, entry->message).read(0, std::span(&ids.emplace_back(), 1));
+  }
+  if (lost)
+    for (const RecordFault& fault : records.faults()) *lost += fault.records;
+  return ids;
+}
+
+TEST(Rlds, RecordsBehindAGapKeepTheirNumbersAndAllLostOnesAreCounted) {
+  OwnFolder folder;
+  fs::copy(fixture("slices"), folder.path() / "slices", fs::copy_options::recursive);
+  const fs::path root = folder.path() / "slices", shard = root / "1.0.0" / "slices-train.tfrecord-00000-of-00004";
+  const std::string sound = read_file(shard);
+  const TfRecordFile file(shard);
+  const std::vector<std::int64_t> before = ids_of(root, "train[:10]");
+  ASSERT_GE(file.size(), 12u);
+  const auto damage = [&](const std::vector<std::size_t>& zeroed, std::size_t cut_to) {
+    std::string bytes = sound;
+    for (const std::size_t r : zeroed)
+      std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(file.offset(r)), file.offset(r + 1) - file.offset(r),
+                  '\0');
+    if (cut_to > 0) bytes.resize(file.offset(cut_to) + 3);
+    std::ofstream(shard, std::ios::binary) << bytes;
+  };
+  const auto part = [&](std::size_t begin, std::size_t end) {
+    return std::vector<std::int64_t>(before.begin() + static_cast<std::ptrdiff_t>(begin),
+                                     before.begin() + static_cast<std::ptrdiff_t>(end));
+  };
+  damage({0, 1}, 0);
+  std::int64_t lost = 0;
+  EXPECT_ERROR(ids_of(root, "train[:2]"), "no sound record is left");
+  EXPECT_EQ(ids_of(root, "train[:10]", &lost), part(2, 10));
+  EXPECT_EQ(lost, 2);
+  EXPECT_EQ(ids_of(root, "train[2:5]"), part(2, 5));
+  damage({}, 1);  // all but the first record are gone, the second one's header cut
+  lost = 0;
+  EXPECT_EQ(ids_of(root, "train[:10]", &lost), part(0, 1));
+  EXPECT_EQ(lost, static_cast<std::int64_t>(file.size()) - 1);
+  damage({2, 3, 6}, 0);  // two gaps: one took two records, but which?
+  lost = 0;
+  EXPECT_EQ(ids_of(root, "train[:10]", &lost),
+            (std::vector<std::int64_t>{before[0], before[1], before[4], before[5], before[7], before[8], before[9]}));
+  EXPECT_EQ(lost, 3);
+  EXPECT_EQ(ids_of(root, "train[:4]"), part(0, 2)) << "record 4 may be the third or the fourth";
+  EXPECT_EQ(ids_of(root, "train[7:10]"), part(7, 10)) << "those behind are counted from the end";
+}
+
 TEST_F(DamagedRlds, AMissingShardIsNamed) {
   fs::remove(shard(1));
   EXPECT_ERROR(RldsEpisodes{root()}, format("shard {} is missing", shard(1).string()));
@@ -352,7 +451,8 @@ TEST(Rlds, TheDroidSampleHasTheSumsThatTensorflowDatasetsFound) {
     const auto episode = episodes.open(e);
     EXPECT_EQ(episode->steps(), row["steps"].get<std::int64_t>());
     EXPECT_EQ(episode->metadata("episode_metadata/file_path"), row["file_path"].get<std::string>());
-    EXPECT_EQ(episode->text(episodes.field_index("language_instruction"), 0), row["language_instruction"].get<std::string>());
+    EXPECT_EQ(episode->text(episodes.field_index("language_instruction"), 0),
+              row["language_instruction"].get<std::string>());
     for (const auto& [name, sum] : row["sums"].items()) {
       const std::size_t field = episodes.field_index(name);
       std::vector<double> values(static_cast<std::size_t>(episode->steps() * episodes.fields()[field].elements()));

@@ -1,5 +1,6 @@
 // Damaged bytes never crash a reader: keyed mutations of sound input either read or throw Error. Run under the
 // sanitizers.
+#include <algorithm>
 #include <fstream>
 #include <functional>
 
@@ -12,6 +13,7 @@
 #include "data/images/codec.h"
 #include "data/random_text.h"
 #include "data/rlds/rlds_episodes.h"
+#include "data/rlds/rlds_writer.h"
 
 namespace cohort::data {
 namespace {
@@ -89,6 +91,40 @@ TEST(RobotFuzz, ExamplesReadOrAreRefused) {
     }
   });
   EXPECT_GT(refused, 0);
+}
+
+TEST(RobotFuzz, EpisodesReadOrAreRefused) {
+  for (const char* name : {"arm", "corners"}) {
+    OwnFolder folder;
+    const RldsEpisodes sound(fixture(name));
+    RldsWriter writer(folder.path(), sound.records().schema(), {.name = name});
+    writer.add(sound.record(0));
+    const fs::path home = writer.finish();
+    const fs::path shard = home / format("{}-train.tfrecord-00000-of-00001", name);
+    const int refused = fuzz(std::string(sound.record(0)), rounds(400), 9, [&](const std::string& bytes) {
+      std::string framed;
+      append_tfrecord(framed, bytes);  // with a checksum that is right: the damage reaches the reader
+      std::ofstream(shard, std::ios::binary) << framed;
+      const RldsEpisodes episodes(home, {.threads = 1});
+      const auto episode = episodes.open(0);
+      if (episode->steps() > 1 << 16) return;
+      std::string scratch;
+      for (std::size_t f = 0; f < episodes.fields().size(); ++f) try {
+          const StepField& field = episodes.fields()[f];
+          const auto count = static_cast<std::size_t>(std::max<std::int64_t>(0, field.elements()) * episode->steps());
+          std::vector<double> numbers(field.kind == StepKind::kNumber ? count : 0);
+          std::vector<std::int64_t> integers(numbers.size());
+          if (field.kind == StepKind::kNumber) episode->read(f, 0, episode->steps(), std::span(numbers));
+          if (field.kind == StepKind::kNumber) episode->read(f, 0, episode->steps(), std::span(integers));
+          for (std::int64_t t = 0; t < episode->steps() && field.kind != StepKind::kNumber; ++t)
+            scratch = field.kind == StepKind::kText ? episode->text(f, t) : episode->image(f, t, scratch).bytes;
+        } catch (const Error&) {  // the other fields are asked for all the same
+          continue;
+        }
+      for (const std::string& metadata : episodes.metadata_names()) scratch = episode->metadata(metadata);
+    });
+    EXPECT_GT(refused, 0) << name;
+  }
 }
 
 TEST(RobotFuzz, ShardsReadOrAreRefusedAndSkippingFindsWhatIsSound) {

@@ -362,6 +362,56 @@ TEST(RobotWindows, BadInputIsNamedBeforeTrainingStarts) {
     EXPECT_NE(message.find(part), std::string::npos) << message << "\n" << part;
 }
 
+TEST(RobotWindows, FieldsThatHoldNoSingleTextOrFrameOfBytesAreRefusedByName) {
+  const auto with = [](const auto& change) {
+    RobotDataSettings settings = arm_settings();
+    settings.paths = {fixture("corners").string()};
+    settings.proprio.clear();
+    settings.images = {"view"};
+    settings.instruction = "language_instruction";
+    change(settings);
+    return message_of([&] { RobotWindows windows(settings); });
+  };
+  using S = RobotDataSettings&;
+  EXPECT_EQ(with([](S) {}), "");
+  const std::vector<std::pair<std::string, std::string>> messages{
+      {with([](S s) { s.images = {"views"}; }), "images: the field views of"},
+      {with([](S s) { s.images = {"views"}; }), "holds a sequence in every step"},
+      {with([](S s) { s.images = {"depth"}; }), "has pixels of uint16, not uint8"},
+      {with([](S s) { s.images = {"metres"}; }), "has pixels of float32, not uint8"},
+      {with([](S s) { s.instruction = "words"; }), "instruction: the field words of corners holds a sequence"},
+      {with([](S s) { s.instruction = "pair"; }), "holds 2 texts in a step"},
+      {with([](S s) { s.instruction = "stamp"; }), "instruction: the field stamp of corners holds no texts"},
+      {with([](S s) { s.filters = {"labeled(words)"}; }), "filter 'labeled(words)': words holds a sequence"},
+  };
+  for (const auto& [message, part] : messages)
+    EXPECT_NE(message.find(part), std::string::npos) << message << "\n" << part;
+}
+
+TEST(RobotWindows, ARuleMayHoldForOneSetOnly) {
+  RobotDataSettings settings = arm_settings();
+  settings.paths = {fixture("arm").string(), fixture("arm").string()};
+  settings.images.clear();
+  settings.instruction = "language_instruction";
+  settings.filters = {"1: metadata_contains(episode_metadata/file_path, /success/)", "min_steps(3)"};
+  const RobotWindows windows(settings);
+  const auto episodes_of = [&](std::size_t set) {
+    std::set<std::int64_t> episodes;
+    for (std::int64_t i = 0; i < windows.size(); ++i)
+      if (const WindowAddress at = windows.address(i, 0); at.set == set) episodes.insert(at.episode);
+    return episodes;
+  };
+  const auto expect = [&](std::size_t set, const std::vector<std::string>& rules) {
+    const auto kept = filter_episodes(windows.source(set), rules, 1);
+    EXPECT_EQ(episodes_of(set), std::set<std::int64_t>(kept.begin(), kept.end()));
+  };
+  expect(0, {"min_steps(3)"});
+  expect(1, {"metadata_contains(episode_metadata/file_path, /success/)", "min_steps(3)"});
+  EXPECT_EQ(episodes_of(0).size(), episodes_of(1).size() + 1) << "one long episode of the set failed";
+  settings.filters = {"2: min_steps(3)"};
+  EXPECT_ERROR(RobotWindows{settings}, "filter '2: min_steps(3)' is for set 2, but there are 2, counted from 0");
+}
+
 TEST(RobotWindows, TheDroidFilterKeepsSuccessesOnly) {
   const RldsEpisodes episodes(fixture("arm"));
   const auto kept = filter_episodes(episodes, {"metadata_contains(episode_metadata/file_path, /success/)"}, 2);

@@ -189,6 +189,9 @@ class MemoryEpisode final : public Episode {
     const std::size_t width = fields_[field].size() / static_cast<std::size_t>(steps_);
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = fields_[field][static_cast<std::size_t>(begin) * width + i];
   }
+  void read(std::size_t, std::int64_t, std::int64_t, std::span<std::int64_t>) const override {
+    throw Error("these are no integers");
+  }
   std::string_view text(std::size_t, std::int64_t) const override { return ""; }
   StoredImage image(std::size_t, std::int64_t, std::string&) const override { return {}; }
   std::string_view metadata(std::string_view) const override { return ""; }
@@ -224,6 +227,13 @@ std::vector<float> compute(const std::string& text, const std::vector<double>& x
   const MemoryEpisode episode({x, gripper}, 5);
   std::vector<float> whole(static_cast<std::size_t>(5 * component.width()));
   component.read(episode, 0, 5, whole.data(), component.width());
+  const std::vector<std::int64_t> some{0, 0, 1, 2, 4, 4, 4, 3};
+  std::vector<float> picked(some.size() * static_cast<std::size_t>(component.width()));
+  component.read_at(episode, some, picked.data(), component.width());
+  for (std::size_t i = 0; i < some.size(); ++i)  // nor does it matter which steps are asked for together
+    for (std::size_t d = 0; d < static_cast<std::size_t>(component.width()); ++d)
+      EXPECT_EQ(picked[i * static_cast<std::size_t>(component.width()) + d],
+                whole[static_cast<std::size_t>(some[i] * component.width()) + d]);
   for (std::int64_t t = 0; t < 5; ++t) {  // step by step it is the same
     std::vector<float> row(static_cast<std::size_t>(component.width()));
     component.read(episode, t, 1, row.data(), component.width());

@@ -426,6 +426,18 @@ TEST(RobomimicRun, TheGeneratedDroidFileIsReadAsItIs) {
   EXPECT_NE(message_of([&] { ready.job->load(); }).find("model.pretrained_backbone=false"), std::string::npos);
 }
 
+// What the reference recommends for data of one's own (train.py: filter_success for droid only).
+TEST(RobomimicRun, DroidTrainsTogetherWithOtherSets) {
+  const std::string path = COHORT_SOURCE_DIR "/tests/train/fixtures/droid_generated.json";
+  const RobomimicRun run = read_robomimic_run(
+      path, {"train.data_path=/data", "train.dataset_names=[\"droid\",\"my_lab\"]", "train.sample_weights=[0.5,0.5]"});
+  EXPECT_EQ(run.settings["data"]["paths"], config::Json(std::vector<std::string>{"/data/droid", "/data/my_lab"}));
+  EXPECT_EQ(
+      run.settings["data"]["filters"],
+      config::Json(std::vector<std::string>{"0: metadata_contains(episode_metadata/file_path, /success/)",
+                                            "0: labeled(language_instruction)", "1: labeled(language_instruction)"}));
+}
+
 TEST(RobomimicRun, EveryKeyThatCannotBeHonouredIsNamed) {
   const data::OwnFolder folder;
   const std::string path = written(folder, kDroid);

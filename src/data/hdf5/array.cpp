@@ -414,6 +414,11 @@ void convert_elements(const Hdf5Element& element, const char* stored, std::span<
   convert(element, stored, out);
 }
 
+void convert_elements(const Hdf5Element& element, const char* stored, std::span<std::int64_t> out) {
+  COHORT_CHECK(element.kind != Hdf5Element::Kind::kFloat, "floating-point numbers are asked for as integers");
+  convert(element, stored, out);
+}
+
 void release_pages(const MappedFile& file, const Hdf5Array& array) {
   if (array.layout == Hdf5Layout::kContiguous)
     file.release(array.offset, static_cast<std::size_t>(product(array.shape) * array.element.bytes));

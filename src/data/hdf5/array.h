@@ -62,6 +62,8 @@ std::string_view rows_in_place(const MappedFile& file, const Hdf5Array& array, s
 /// Converts stored elements.
 void convert_elements(const Hdf5Element& element, const char* stored, std::span<float> out);
 void convert_elements(const Hdf5Element& element, const char* stored, std::span<double> out);
+/// Of integers and bools; uint64 as the same 64 bits.
+void convert_elements(const Hdf5Element& element, const char* stored, std::span<std::int64_t> out);
 
 /// Lets go of the pages that the array's bytes lie on.
 void release_pages(const MappedFile& file, const Hdf5Array& array);

@@ -36,6 +36,7 @@ StepField make_field(const std::string& name, const Hdf5Array& array) {
   StepField field{.name = name, .type = array.element.element_type()};
   field.shape.assign(array.shape.begin() + 1, array.shape.end());
   if (is_image(array)) field.kind = StepKind::kImage;
+  if (array.element.kind == Hdf5Element::Kind::kUnsigned && array.element.bytes == 8) field.stored_type = "uint64";
   return field;
 }
 
@@ -73,6 +74,12 @@ class Hdf5Episode final : public Episode {
     read_numbers(field, begin, count, out);
   }
   void read(std::size_t field, std::int64_t begin, std::int64_t count, std::span<double> out) const override {
+    read_numbers(field, begin, count, out);
+  }
+
+  void read(std::size_t field, std::int64_t begin, std::int64_t count, std::span<std::int64_t> out) const override {
+    COHORT_THROW_UNLESS(field >= arrays_.size() || arrays_[field].element.kind != Hdf5Element::Kind::kFloat,
+                        "{}: the field {} holds floating-point numbers, no integers", location_, fields_[field].name);
     read_numbers(field, begin, count, out);
   }
 
@@ -356,6 +363,10 @@ Hdf5Episodes::~Hdf5Episodes() = default;
 std::string Hdf5Episodes::episode_name(std::int64_t episode) const {
   const Impl::Place& place = impl_->episodes[static_cast<std::size_t>(episode)];
   return place.group == "/" ? impl_->files[place.file].path.string() : place.group.substr(1);
+}
+std::pair<fs::path, std::string> Hdf5Episodes::place(std::int64_t episode) const {
+  const Impl::Place& place = impl_->episodes[static_cast<std::size_t>(episode)];
+  return {impl_->files[place.file].path, place.group};
 }
 const std::string& Hdf5Episodes::name() const {
   return impl_->name;

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "data/episodes.h"
@@ -36,6 +37,8 @@ class Hdf5Episodes final : public EpisodeSource {
 
   /// "data/demo_0" of the file, or the file of a single trajectory.
   std::string episode_name(std::int64_t episode) const;
+  /// The file and the group in it: "/data/demo_0", or "/" of a single trajectory.
+  std::pair<std::filesystem::path, std::string> place(std::int64_t episode) const;
   const std::string& name() const override;
   std::int64_t size() const override;
   const std::vector<StepField>& fields() const override;

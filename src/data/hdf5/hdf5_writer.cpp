@@ -1,7 +1,10 @@
 #include "data/hdf5/hdf5_writer.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <mutex>
+#include <utility>
 
 #include <hdf5.h>
 #include <unistd.h>
@@ -40,6 +43,31 @@ hid_t make_type(ElementType type) {
   }
 }
 
+/// UTF-8 of variable length, as h5py writes texts.
+hid_t make_text_type() {
+  const hid_t type = H5Tcopy(H5T_C_S1);
+  H5Tset_size(type, H5T_VARIABLE);
+  H5Tset_cset(type, H5T_CSET_UTF8);
+  return type;
+}
+
+/// Writes one element to a new attribute; false where the library refuses it.
+bool write_attribute(hid_t object, const std::string& name, hid_t stored, hid_t memory, const void* value) {
+  const hid_t space = H5Screate(H5S_SCALAR);
+  const hid_t attribute = H5Acreate2(object, name.c_str(), stored, space, H5P_DEFAULT, H5P_DEFAULT);
+  const herr_t status = attribute >= 0 ? H5Awrite(attribute, memory, value) : -1;
+  if (attribute >= 0) H5Aclose(attribute);
+  H5Sclose(space);
+  return status >= 0;
+}
+
+/// The whole text as a number.
+template <class T>
+bool parse_number(const std::string& text, T& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
 }  // namespace
 
 struct Hdf5Writer::Impl {
@@ -65,12 +93,7 @@ struct Hdf5Writer::Impl {
   }
 
   void write_number(hid_t object, const char* name, std::int64_t value) const {
-    const hid_t space = H5Screate(H5S_SCALAR);
-    const hid_t attribute = H5Acreate2(object, name, H5T_STD_I64LE, space, H5P_DEFAULT, H5P_DEFAULT);
-    const herr_t status = attribute >= 0 ? H5Awrite(attribute, H5T_NATIVE_INT64, &value) : -1;
-    if (attribute >= 0) H5Aclose(attribute);
-    H5Sclose(space);
-    check(status >= 0, std::string("the attribute ") + name);
+    check(write_attribute(object, name, H5T_STD_I64LE, H5T_NATIVE_INT64, &value), std::string("the attribute ") + name);
   }
 };
 
@@ -104,9 +127,10 @@ void Hdf5Writer::begin_demo(std::int64_t steps) {
   impl_->total += steps;
 }
 
-void Hdf5Writer::add(const std::string& name, const ArrayView& values, bool compress) {
+void Hdf5Writer::add(const std::string& name, const ArrayView& values, bool compress, bool is_unsigned) {
   COHORT_CHECK(impl_->demo >= 0 && values.contiguous() && values.rank >= 1,
                "an array is added to a demo that has begun");
+  COHORT_CHECK(!is_unsigned || values.type == ElementType::kInt64, "only int64 are the bits of uint64");
   std::lock_guard lock(hdf5_library_lock());
   hsize_t shape[kMaxRank], chunk[kMaxRank];
   for (int d = 0; d < values.rank; ++d) {
@@ -114,7 +138,8 @@ void Hdf5Writer::add(const std::string& name, const ArrayView& values, bool comp
     shape[at] = static_cast<hsize_t>(values.shape[at]);
     chunk[at] = d == 0 ? 1 : std::max<hsize_t>(shape[at], 1);
   }
-  const hid_t type = make_type(values.type), space = H5Screate_simple(values.rank, shape, nullptr);
+  const hid_t type = is_unsigned ? H5Tcopy(H5T_STD_U64LE) : make_type(values.type);
+  const hid_t space = H5Screate_simple(values.rank, shape, nullptr);
   const hid_t links = H5Pcreate(H5P_LINK_CREATE), creation = H5Pcreate(H5P_DATASET_CREATE);
   H5Pset_create_intermediate_group(links, 1);
   if (compress) {
@@ -131,19 +156,88 @@ void Hdf5Writer::add(const std::string& name, const ArrayView& values, bool comp
   impl_->check(status >= 0, name);
 }
 
-void Hdf5Writer::attribute(const std::string& name, const std::string& text) {
+void Hdf5Writer::add_texts(const std::string& name, const std::vector<std::string>& texts) {
+  COHORT_CHECK(impl_->demo >= 0, "texts are added to a demo that has begun");
+  std::vector<const char*> pointers;
+  for (const std::string& text : texts) {
+    COHORT_THROW_UNLESS(text.find('\0') == std::string::npos,
+                        "cannot write {} to {}: a text holds a zero byte, which ends a text in HDF5", name,
+                        impl_->target.string());
+    pointers.push_back(text.c_str());
+  }
   std::lock_guard lock(hdf5_library_lock());
-  const hid_t object = impl_->demo >= 0 ? impl_->demo : impl_->data;
-  const hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate(H5S_SCALAR);
-  H5Tset_size(type, std::max<std::size_t>(text.size(), 1));
-  H5Tset_cset(type, H5T_CSET_UTF8);
-  H5Tset_strpad(type, H5T_STR_NULLPAD);
-  const hid_t attribute = H5Acreate2(object, name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT);
-  const herr_t status = attribute >= 0 ? H5Awrite(attribute, type, text.empty() ? "" : text.data()) : -1;
-  if (attribute >= 0) H5Aclose(attribute);
+  const hsize_t count = texts.size();
+  const hid_t type = make_text_type(), space = H5Screate_simple(1, &count, nullptr);
+  const hid_t links = H5Pcreate(H5P_LINK_CREATE);
+  H5Pset_create_intermediate_group(links, 1);
+  const hid_t set = H5Dcreate2(impl_->demo, name.c_str(), type, space, links, H5P_DEFAULT, H5P_DEFAULT);
+  const herr_t status = set >= 0 ? H5Dwrite(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, pointers.data()) : -1;
+  if (set >= 0) H5Dclose(set);
+  H5Pclose(links);
   H5Sclose(space);
   H5Tclose(type);
-  impl_->check(status >= 0, "the attribute " + name);
+  impl_->check(status >= 0, name);
+}
+
+void Hdf5Writer::attribute(const std::string& name, const std::string& text, const std::string& type) {
+  std::lock_guard lock(hdf5_library_lock());
+  const hid_t object = impl_->demo >= 0 ? impl_->demo : impl_->data;
+  const std::string what = "the attribute " + name;
+  COHORT_THROW_UNLESS(H5Aexists(object, name.c_str()) <= 0, "cannot write {} to {}: it is there already", what,
+                      impl_->target.string());
+  const auto number = [&](bool good) {
+    COHORT_THROW_UNLESS(good, "cannot write {} to {}: '{}' is no {}", what, impl_->target.string(), text, type);
+  };
+  if (type == "string") {
+    // An attribute of fixed length lies in the object's header, which has room for 64 KiB; but only there may a text
+    // hold zero bytes.
+    if (text.find('\0') == std::string::npos) {
+      const hid_t variable = make_text_type();
+      const char* const pointer = text.c_str();
+      const bool good = write_attribute(object, name, variable, variable, &pointer);
+      H5Tclose(variable);
+      impl_->check(good, what);
+      return;
+    }
+    const hid_t fixed = H5Tcopy(H5T_C_S1);
+    H5Tset_size(fixed, text.size());
+    H5Tset_cset(fixed, H5T_CSET_UTF8);
+    H5Tset_strpad(fixed, H5T_STR_NULLPAD);
+    const bool good = write_attribute(object, name, fixed, fixed, text.data());
+    H5Tclose(fixed);
+    impl_->check(good, what);
+  } else if (type == "bool") {
+    number(text == "true" || text == "false" || text == "1" || text == "0");
+    const signed char value = text == "true" || text == "1" ? 1 : 0;
+    const hid_t boolean = make_type(ElementType::kBool);
+    const bool good = write_attribute(object, name, boolean, boolean, &value);
+    H5Tclose(boolean);
+    impl_->check(good, what);
+  } else if (type == "float32" || type == "float64") {
+    double value = 0;
+    number(parse_number(text, value));
+    impl_->check(
+        write_attribute(object, name, type == "float32" ? H5T_IEEE_F32LE : H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, &value),
+        what);
+  } else if (type == "uint64") {
+    std::uint64_t value = 0;
+    number(parse_number(text, value));
+    impl_->check(write_attribute(object, name, H5T_STD_U64LE, H5T_NATIVE_UINT64, &value), what);
+  } else {
+    const std::array<std::pair<const char*, hid_t>, 7> integers{{{"int8", H5T_STD_I8LE},
+                                                                 {"int16", H5T_STD_I16LE},
+                                                                 {"int32", H5T_STD_I32LE},
+                                                                 {"int64", H5T_STD_I64LE},
+                                                                 {"uint8", H5T_STD_U8LE},
+                                                                 {"uint16", H5T_STD_U16LE},
+                                                                 {"uint32", H5T_STD_U32LE}}};
+    const auto stored =
+        std::find_if(integers.begin(), integers.end(), [&](const auto& known) { return type == known.first; });
+    COHORT_CHECK(stored != integers.end(), "attributes of {} are not written to HDF5", type);
+    std::int64_t value = 0;
+    number(parse_number(text, value));
+    impl_->check(write_attribute(object, name, stored->second, H5T_NATIVE_INT64, &value), what);
+  }
 }
 
 void Hdf5Writer::finish() {

@@ -257,10 +257,45 @@ std::optional<std::string> attribute_text(hid_t attribute) {
   if (!element_of(type, element)) return std::nullopt;
   char bytes[8] = {};
   if (H5Aread(attribute, type, bytes) < 0) return std::nullopt;
-  double value = 0;
+  if (element.kind == Hdf5Element::Kind::kFloat) {
+    double value = 0;
+    convert_elements(element, bytes, std::span(&value, 1));
+    return element.bytes == 4 ? format("{}", static_cast<float>(value)) : format("{}", value);
+  }
+  std::int64_t value = 0;
   convert_elements(element, bytes, std::span(&value, 1));
   if (element.kind == Hdf5Element::Kind::kBool) return value != 0 ? "true" : "false";
-  return format("{}", value);
+  if (element.kind == Hdf5Element::Kind::kUnsigned) return std::to_string(static_cast<std::uint64_t>(value));
+  return std::to_string(value);
+}
+
+/// The type of an attribute that attribute_text() reads; empty for any other.
+std::string attribute_type(hid_t attribute) {
+  const Id type(H5Aget_type(attribute), H5Tclose);
+  const Id space(H5Aget_space(attribute), H5Sclose);
+  if (!type.good() || !space.good() || H5Sget_simple_extent_npoints(space) != 1) return "";
+  if (H5Tget_class(type) == H5T_STRING) return "string";
+  Hdf5Element element;
+  if (!element_of(type, element)) return "";
+  if (element.kind == Hdf5Element::Kind::kBool) return "bool";
+  return format("{}{}",
+                element.kind == Hdf5Element::Kind::kFloat      ? "float"
+                : element.kind == Hdf5Element::Kind::kUnsigned ? "uint"
+                                                               : "int",
+                8 * element.bytes);
+}
+
+std::vector<std::string> attribute_names(hid_t object) {
+  std::vector<std::string> names;
+  hsize_t at = 0;
+  H5Aiterate2(
+      object, H5_INDEX_NAME, H5_ITER_INC, &at,
+      [](hid_t, const char* name, const H5A_info_t*, void* out) -> herr_t {
+        static_cast<std::vector<std::string>*>(out)->emplace_back(name);
+        return 0;
+      },
+      &names);
+  return names;
 }
 
 }  // namespace
@@ -359,22 +394,26 @@ Hdf5Attributes Hdf5Metadata::attributes(const std::string& object) const {
   return impl_->naming([&] {
     const Id id(H5Oopen(impl_->file, object.c_str(), H5P_DEFAULT), H5Oclose);
     COHORT_THROW_UNLESS(id.good(), "has no object {}", object);
-    std::vector<std::string> names;
-    hsize_t at = 0;
-    H5Aiterate2(
-        id, H5_INDEX_NAME, H5_ITER_INC, &at,
-        [](hid_t, const char* name, const H5A_info_t*, void* out) -> herr_t {
-          static_cast<std::vector<std::string>*>(out)->emplace_back(name);
-          return 0;
-        },
-        &names);
     Hdf5Attributes attributes;
-    for (const std::string& name : names) {
+    for (const std::string& name : attribute_names(id)) {
       const Id attribute(H5Aopen(id, name.c_str(), H5P_DEFAULT), H5Aclose);
       if (!attribute.good()) continue;
       if (std::optional<std::string> text = attribute_text(attribute)) attributes.emplace_back(name, *std::move(text));
     }
     return attributes;
+  });
+}
+
+std::vector<std::pair<std::string, std::string>> Hdf5Metadata::attribute_types(const std::string& object) const {
+  return impl_->naming([&] {
+    const Id id(H5Oopen(impl_->file, object.c_str(), H5P_DEFAULT), H5Oclose);
+    COHORT_THROW_UNLESS(id.good(), "has no object {}", object);
+    std::vector<std::pair<std::string, std::string>> types;
+    for (const std::string& name : attribute_names(id)) {
+      const Id attribute(H5Aopen(id, name.c_str(), H5P_DEFAULT), H5Aclose);
+      types.emplace_back(name, attribute.good() ? attribute_type(attribute) : "");
+    }
+    return types;
   });
 }
 

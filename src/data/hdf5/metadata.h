@@ -32,6 +32,8 @@ class Hdf5Metadata {
   /// Likewise of the data sets.
   std::vector<std::string> data_sets(const std::string& group) const;
   Hdf5Attributes attributes(const std::string& object) const;
+  /// The types of all attributes: "string", "bool", "int64", "float32", …; empty where attributes() leaves one out.
+  std::vector<std::pair<std::string, std::string>> attribute_types(const std::string& object) const;
   /// All arrays of numbers below a group, with their path relative to it; arrays of anything else are left out. Throws
   /// Error naming the data set for a filter or element type that cannot be read.
   std::vector<std::pair<std::string, Hdf5Array>> arrays(const std::string& group) const;

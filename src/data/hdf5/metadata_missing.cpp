@@ -27,6 +27,9 @@ std::vector<std::string> Hdf5Metadata::data_sets(const std::string&) const {
 Hdf5Attributes Hdf5Metadata::attributes(const std::string&) const {
   return {};
 }
+std::vector<std::pair<std::string, std::string>> Hdf5Metadata::attribute_types(const std::string&) const {
+  return {};
+}
 std::vector<std::pair<std::string, Hdf5Array>> Hdf5Metadata::arrays(const std::string&) const {
   return {};
 }
@@ -43,8 +46,9 @@ Hdf5Writer::Hdf5Writer(const std::filesystem::path& path) {
 }
 Hdf5Writer::~Hdf5Writer() = default;
 void Hdf5Writer::begin_demo(std::int64_t) {}
-void Hdf5Writer::add(const std::string&, const ArrayView&, bool) {}
-void Hdf5Writer::attribute(const std::string&, const std::string&) {}
+void Hdf5Writer::add(const std::string&, const ArrayView&, bool, bool) {}
+void Hdf5Writer::add_texts(const std::string&, const std::vector<std::string>&) {}
+void Hdf5Writer::attribute(const std::string&, const std::string&, const std::string&) {}
 void Hdf5Writer::finish() {}
 
 }  // namespace cohort::data

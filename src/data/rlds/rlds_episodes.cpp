@@ -44,7 +44,7 @@ class RldsEpisode final : public Episode {
       else if (values.list.kind() == ListKind::kInt64 && values.list.size() > 0) {
         std::int64_t number = 0;
         values.list.read(0, std::span(&number, 1));
-        text = std::to_string(number);
+        text = leaf.dtype == "uint64" ? std::to_string(static_cast<std::uint64_t>(number)) : std::to_string(number);
       } else if (values.list.kind() == ListKind::kFloat && values.list.size() > 0) {
         float number = 0;
         values.list.read(0, std::span(&number, 1));
@@ -80,15 +80,33 @@ class RldsEpisode final : public Episode {
     }
   }
 
+  void read(std::size_t field, std::int64_t begin, std::int64_t count, std::span<std::int64_t> out) const override {
+    const std::int64_t elements = number_elements(field, begin, count, out.size());
+    const FeatureLeaf& leaf = leaves_[field].leaf;
+    const LeafValues& values = this->values(field);
+    COHORT_THROW_UNLESS(leaf.dtype.find("float") == std::string::npos, "{}: the field {} holds {}, no integers",
+                        location(), fields_[field].name, leaf.dtype);
+    if (values.list.kind() != ListKind::kBytes) {
+      if (!out.empty()) values.list.read(begin * elements, out);
+      return;
+    }
+    for (std::int64_t t = 0; t < count; ++t)
+      decode_tensor(text_at(values, field, begin + t), leaf,
+                    out.subspan(static_cast<std::size_t>(t * elements), static_cast<std::size_t>(elements)));
+  }
+
   std::string_view text(std::size_t field, std::int64_t step) const override {
     check_step(field, step, 1, StepKind::kText);
-    const std::int64_t each = std::max<std::int64_t>(1, leaves_[field].elements);  // a tensor of texts: the first one
-    return values(field).texts[static_cast<std::size_t>(step * each)];
+    const std::string fault = fields_[field].fault();
+    COHORT_THROW_UNLESS(fault.empty(), "{}: the field {} {}", location(), fields_[field].name, fault);
+    return text_at(values(field), field, step);
   }
 
   StoredImage image(std::size_t field, std::int64_t step, std::string&) const override {
     check_step(field, step, 1, StepKind::kImage);
-    return {.encoding = ImageEncoding::kJpegOrPng, .bytes = values(field).texts[static_cast<std::size_t>(step)]};
+    COHORT_THROW_UNLESS(!fields_[field].ragged, "{}: the field {} {}", location(), fields_[field].name,
+                        fields_[field].fault());
+    return {.encoding = ImageEncoding::kJpegOrPng, .bytes = text_at(values(field), field, step)};
   }
 
   std::string_view metadata(std::string_view name) const override {
@@ -172,6 +190,14 @@ class RldsEpisode final : public Episode {
                                                                   : "texts");
   }
 
+  /// One of a list of bytes that has one per step.
+  std::string_view text_at(const LeafValues& values, std::size_t field, std::int64_t step) const {
+    COHORT_THROW_UNLESS(static_cast<std::size_t>(step) < values.texts.size(),
+                        "{}: {} holds {} values, but step {} is asked for", location(), leaves_[field].leaf.key,
+                        values.texts.size(), step);
+    return values.texts[static_cast<std::size_t>(step)];
+  }
+
   std::int64_t number_elements(std::size_t field, std::int64_t begin, std::int64_t count, std::size_t room) const {
     check_step(field, begin, count, StepKind::kNumber);
     const std::int64_t elements = leaves_[field].elements;
@@ -189,7 +215,7 @@ class RldsEpisode final : public Episode {
     if (values.list.kind() == ListKind::kBytes) {  // a tensor stored as bytes, one per step
       for (std::int64_t t = 0; t < count; ++t) {
         const std::vector<double> numbers =
-            decode_tensor(values.texts[static_cast<std::size_t>(begin + t)], leaves_[field].leaf, elements);
+            decode_tensor(text_at(values, field, begin + t), leaves_[field].leaf, elements);
         std::transform(numbers.begin(), numbers.end(), out.begin() + t * elements,
                        [](double v) { return static_cast<T>(v); });
       }
@@ -230,6 +256,8 @@ StepField make_field(const FeatureLeaf& leaf, std::int64_t& elements) {
     field.shape.insert(field.shape.begin(), leaf.sequences.begin() + 1, leaf.sequences.end());
   elements = leaf.sequences.size() > 1 ? -1 : field.elements();
   if (leaf.sequences.size() > 1) field.shape[0] = -1;  // stored ragged even where the length is fixed
+  field.ragged = leaf.sequences.size() > 1;
+  if (field.kind != StepKind::kText) field.stored_type = leaf.dtype;
   return field;
 }
 
@@ -246,7 +274,10 @@ struct RldsEpisodes::Impl {
                         where);
     for (FeatureLeaf& leaf : list_leaves(records.schema())) {
       if (!leaf.key.starts_with(kSteps)) {
-        if (leaf.sequences.empty() && leaf.kind != FeatureKind::kImage && leaf.encoding == FeatureEncoding::kNone) {
+        // One value per episode; what is left out of it convert_episodes() names.
+        const bool one = leaf.sequences.empty() && std::all_of(leaf.shape.begin(), leaf.shape.end(),
+                                                               [](std::int64_t extent) { return extent == 1; });
+        if (one && leaf.kind != FeatureKind::kImage && leaf.encoding == FeatureEncoding::kNone) {
           metadata_names.push_back(leaf.key);
           metadata.push_back(std::move(leaf));
         }
@@ -313,10 +344,14 @@ struct RldsEpisodes::Impl {
     for (std::size_t i = 0; i < kept.size(); ++i)
       if (!faults[i].empty()) kept[i] = -1;
     records.keep_steps(kept);
-    for (const RecordFault& fault : records.faults()) skipped.push_back(fault.message());
+    for (const RecordFault& fault : records.faults()) {
+      skipped.push_back(fault.message());
+      skipped_records += fault.records;
+    }
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (!faults[i].empty()) {
         skipped.push_back(faults[i]);
+        ++skipped_records;
         continue;
       }
       episodes.push_back(static_cast<std::int64_t>(i));
@@ -336,6 +371,7 @@ struct RldsEpisodes::Impl {
   const StepLeaf* counting = nullptr;
   std::vector<std::int64_t> episodes, steps;  // record number and length of each
   std::vector<std::string> skipped;
+  std::int64_t skipped_records = 0;
   mutable std::vector<std::atomic<bool>> verified;
   mutable EpisodeCache cache;
 };
@@ -364,6 +400,17 @@ std::int64_t RldsEpisodes::steps(std::int64_t episode) const {
 }
 const std::vector<std::string>& RldsEpisodes::skipped() const {
   return impl_->skipped;
+}
+
+std::int64_t RldsEpisodes::skipped_count() const {
+  return impl_->skipped_records;
+}
+
+std::string_view RldsEpisodes::record(std::int64_t episode) const {
+  COHORT_CHECK(episode >= 0 && episode < size(), "episode {} of {}", episode, size());
+  const std::int64_t number = impl_->episodes[static_cast<std::size_t>(episode)];
+  impl_->records.verify(number);
+  return impl_->records.payload(number);
 }
 
 std::shared_ptr<const Episode> RldsEpisodes::open(std::int64_t episode) const {

@@ -49,6 +49,8 @@ LeafValues read_leaf(const Example& example, const FeatureLeaf& leaf);
 /// The numbers of an encoded tensor (FeatureEncoding::kBytes, kZlib) from its bytes, as float64. `shape` bounds them;
 /// throws Error when their number does not fit or the bytes do not inflate.
 std::vector<double> decode_tensor(std::string_view bytes, const FeatureLeaf& leaf, std::int64_t elements);
+/// Likewise the integers or bools of one, exactly (uint64 as the same 64 bits), out.size() of them.
+void decode_tensor(std::string_view bytes, const FeatureLeaf& leaf, std::span<std::int64_t> out);
 
 /// A data set on disk: records of any schema. RldsEpisodes gives those of the RLDS schema a meaning.
 class RldsRecords {
@@ -60,6 +62,8 @@ class RldsRecords {
   const DatasetInfo& info() const { return info_; }
   const Feature& schema() const { return schema_; }
   const std::filesystem::path& folder() const { return folder_; }
+  /// The expression that the records were selected with.
+  const std::string& split() const { return split_; }
   std::int64_t size() const { return static_cast<std::int64_t>(records_.size()); }
   std::string_view payload(std::int64_t i) const;
   /// Bytes of the record, without looking at it.
@@ -86,6 +90,7 @@ class RldsRecords {
   void open_shards(const std::vector<std::filesystem::path>& paths, const std::vector<std::int64_t>& lengths,
                    const RldsSettings& settings, std::vector<std::vector<RecordFault>>& faults);
   std::filesystem::path folder_;
+  std::string split_;
   DatasetInfo info_;
   Feature schema_;
   std::vector<TfRecordFile> files_;
@@ -115,10 +120,13 @@ class RldsEpisodes final : public EpisodeSource {
   const std::vector<std::string>& metadata_names() const override;
   std::int64_t steps(std::int64_t episode) const override;
   std::shared_ptr<const Episode> open(std::int64_t episode) const override;
+  /// The tf.train.Example as it is stored, in the mapping. Throws Error where its bytes do not have their checksum.
+  std::string_view record(std::int64_t episode) const;
   std::uint64_t content_hash() const override;
   std::int64_t bytes_held() const override;
   std::int64_t stored_bytes() const override;
   const std::vector<std::string>& skipped() const override;
+  std::int64_t skipped_count() const override;
 
  private:
   struct Impl;

@@ -18,6 +18,45 @@ namespace {
 
 constexpr std::uint64_t kIndexFromBytes = 64 << 20;  // below, the shards are read faster than an index is worth
 
+/// What a sound record's number in its shard may be: one number, but for those between two gaps of unknown size.
+struct RecordNumber {
+  std::int64_t lowest, highest;
+};
+
+/// A record's number is its rank by offset among the sound ones and those that faults took. `length`: records of the
+/// shard, as dataset_info.json says; those that no fault is said to have taken lie in one of the gaps.
+std::vector<RecordNumber> number_records(const TfRecordFile& file, const std::vector<RecordFault>& faults,
+                                         std::int64_t length) {
+  std::int64_t spare = length - static_cast<std::int64_t>(file.size()), gaps = 0;
+  for (const RecordFault& fault : faults) {
+    spare -= fault.records;
+    gaps += fault.is_gap ? 1 : 0;
+  }
+  spare = std::max<std::int64_t>(spare, 0);
+  std::vector<RecordNumber> numbers(file.size());
+  std::int64_t number = 0, gaps_before = 0;
+  std::size_t fault = 0;
+  for (std::size_t r = 0; r < file.size(); ++r, ++number) {
+    for (; fault < faults.size() && faults[fault].offset < file.offset(r); ++fault) {
+      number += faults[fault].records;
+      gaps_before += faults[fault].is_gap ? 1 : 0;
+    }
+    numbers[r] = {number + (gaps_before == gaps ? spare : 0), number + (gaps_before > 0 ? spare : 0)};
+  }
+  return numbers;
+}
+
+/// Says what each gap of a shard took, as far as that can be told. `lost`: records that are neither sound nor damaged
+/// by themselves. Returns how many of them no gap can be said to have taken.
+std::int64_t share_among_gaps(std::vector<RecordFault>& faults, std::int64_t lost) {
+  const auto gaps = std::count_if(faults.begin(), faults.end(), [](const RecordFault& f) { return f.is_gap; });
+  // The only gap took all of them; one of several at least one, if there are enough.
+  const std::int64_t each = gaps == 1 ? lost : lost >= gaps ? 1 : 0;
+  for (RecordFault& fault : faults)
+    if (fault.is_gap) fault.records = each;
+  return lost - gaps * each;
+}
+
 }  // namespace
 
 void describe(config::Fields& fields, RldsSettings& settings) {
@@ -32,7 +71,8 @@ void describe(config::Fields& fields, RldsSettings& settings) {
              "where the places and lengths of episodes are kept: auto, never, or a folder");
 }
 
-RldsRecords::RldsRecords(const fs::path& path, const RldsSettings& settings) : folder_(find_dataset_folder(path)) {
+RldsRecords::RldsRecords(const fs::path& path, const RldsSettings& settings)
+    : folder_(find_dataset_folder(path)), split_(settings.split) {
   COHORT_THROW_UNLESS(settings.on_corrupt == "error" || settings.on_corrupt == "skip",
                       "on_corrupt is error or skip, not '{}'", settings.on_corrupt);
   info_ = parse_dataset_info(read_file(folder_ / "dataset_info.json"), (folder_ / "dataset_info.json").string());
@@ -84,15 +124,11 @@ RldsRecords::RldsRecords(const fs::path& path, const RldsSettings& settings) : f
   std::vector<std::vector<RecordFault>> faults(shards.size());
   open_shards(paths, lengths, settings, faults);
   for (const Piece& piece : pieces) {
-    // With records left out, a record's number is its rank by offset among the sound and the damaged ones.
-    const TfRecordFile& file = files_[piece.shard];
-    std::size_t fault = 0;
-    std::int64_t number = 0;
-    for (std::uint32_t r = 0; r < file.size(); ++r, ++number) {
-      for (; fault < faults[piece.shard].size() && faults[piece.shard][fault].offset < file.offset(r); ++fault)
-        ++number;
-      if (number >= piece.begin && number < piece.end) records_.push_back({static_cast<std::uint32_t>(piece.shard), r});
-    }
+    const std::vector<RecordNumber> numbers =
+        number_records(files_[piece.shard], faults[piece.shard], lengths[piece.shard]);
+    for (std::uint32_t r = 0; r < numbers.size(); ++r)
+      if (numbers[r].lowest >= piece.begin && numbers[r].highest < piece.end)
+        records_.push_back({static_cast<std::uint32_t>(piece.shard), r});
   }
   COHORT_THROW_UNLESS(!records_.empty(), "{}: no sound record is left in split {}", folder_.string(), settings.split);
 }
@@ -110,6 +146,7 @@ void RldsRecords::open_shards(const std::vector<fs::path>& paths, const std::vec
                                          .records = std::vector<std::vector<IndexedRecord>>(paths.size()),
                                          .look_through = skip});
   std::vector<std::unique_ptr<TfRecordFile>> opened(paths.size());
+  std::vector<std::optional<RecordFault>> between_gaps(paths.size());
   const int threads = settings.threads > 0 ? settings.threads : available_cores();
   parallel_for(static_cast<std::int64_t>(paths.size()), threads, [&](std::int64_t i) {
     const auto s = static_cast<std::size_t>(i);
@@ -124,22 +161,36 @@ void RldsRecords::open_shards(const std::vector<fs::path>& paths, const std::vec
       for (std::size_t r = 0; r < opened[s]->size() && faults[s].empty(); ++r)
         records.push_back({.length = opened[s]->length(r), .checksum = opened[s]->stored_checksum(r)});
     }
-    const auto found = static_cast<std::int64_t>(opened[s]->size() + faults[s].size());
+    const auto gaps =
+        std::count_if(faults[s].begin(), faults[s].end(), [](const RecordFault& fault) { return fault.is_gap; });
+    const auto found = static_cast<std::int64_t>(opened[s]->size() + faults[s].size()) - gaps;
     COHORT_THROW_UNLESS(skip || found == lengths[s],
                         "{} holds {} records, but dataset_info.json says {}: the shard was cut between two records, or "
                         "is of another version; copy it again, or set on_corrupt=skip to go on without the rest",
                         paths[s].string(), found, lengths[s]);
-    if (skip && found < lengths[s]) {
-      faults[s].push_back(
-          {paths[s].string(), fs::file_size(paths[s]),
-           format("{} further records that dataset_info.json lists are not there", lengths[s] - found)});
+    const std::int64_t unplaced = skip ? share_among_gaps(faults[s], std::max<std::int64_t>(0, lengths[s] - found)) : 0;
+    if (unplaced > 0 && gaps == 0) {
+      faults[s].push_back({.path = paths[s].string(),
+                           .offset = fs::file_size(paths[s]),
+                           .what = "dataset_info.json lists more records than are there",
+                           .records = unplaced});
       records.clear();
+    } else if (unplaced > 0) {
+      const auto first =
+          std::find_if(faults[s].begin(), faults[s].end(), [](const auto& fault) { return fault.is_gap; });
+      between_gaps[s] = {.path = paths[s].string(),
+                         .offset = first->offset,
+                         .what = format("which of the shard's {} damaged places took how many records cannot be told; "
+                                        "slices that end among them leave out what lies between",
+                                        gaps),
+                         .records = unplaced};
     }
   });
   files_.reserve(paths.size());
   for (std::size_t s = 0; s < paths.size(); ++s) {
     files_.push_back(std::move(*opened[s]));
     faults_.insert(faults_.end(), faults[s].begin(), faults[s].end());
+    if (between_gaps[s]) faults_.push_back(*std::move(between_gaps[s]));
   }
 }
 
@@ -260,12 +311,12 @@ LeafValues read_leaf(const Example& example, const FeatureLeaf& leaf) {
 
 namespace {
 
-template <class T>
-void convert(std::string_view bytes, std::vector<double>& out) {
+template <class T, class Out>
+void convert(std::string_view bytes, std::span<Out> out) {
   for (std::size_t i = 0; i < out.size(); ++i) {
     T value;
     std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
-    out[i] = static_cast<double>(value);
+    out[i] = static_cast<Out>(value);
   }
 }
 
@@ -276,11 +327,10 @@ std::size_t dtype_bytes(const std::string& dtype) {
   return 1;
 }
 
-}  // namespace
-
-std::vector<double> decode_tensor(std::string_view bytes, const FeatureLeaf& leaf, std::int64_t elements) {
-  const std::size_t expected = static_cast<std::size_t>(elements) * dtype_bytes(leaf.dtype);
-  std::string inflated;
+/// The tensor's bytes, inflated into `inflated` where they are packed; as many as its elements need.
+std::string_view tensor_bytes(std::string_view bytes, const FeatureLeaf& leaf, std::size_t elements,
+                              std::string& inflated) {
+  const std::size_t expected = elements * dtype_bytes(leaf.dtype);
   if (leaf.encoding == FeatureEncoding::kZlib) {
     COHORT_THROW_UNLESS(expected <= (std::size_t{1} << 31), "{}: a tensor of {} elements is too large", leaf.key,
                         elements);
@@ -295,32 +345,55 @@ std::vector<double> decode_tensor(std::string_view bytes, const FeatureLeaf& lea
   }
   COHORT_THROW_UNLESS(bytes.size() == expected, "{}: the tensor has {} bytes, but {} elements of {} need {}", leaf.key,
                       bytes.size(), elements, leaf.dtype, expected);
+  return bytes;
+}
+
+/// False where the dtype is none of integers or bools.
+template <class Out>
+bool convert_integers(const std::string& dtype, std::string_view bytes, std::span<Out> out) {
+  if (dtype == "int64")
+    convert<std::int64_t>(bytes, out);
+  else if (dtype == "uint64")
+    convert<std::uint64_t>(bytes, out);
+  else if (dtype == "int32")
+    convert<std::int32_t>(bytes, out);
+  else if (dtype == "uint32")
+    convert<std::uint32_t>(bytes, out);
+  else if (dtype == "int16")
+    convert<std::int16_t>(bytes, out);
+  else if (dtype == "uint16")
+    convert<std::uint16_t>(bytes, out);
+  else if (dtype == "int8")
+    convert<std::int8_t>(bytes, out);
+  else if (dtype == "uint8" || dtype == "bool")
+    convert<std::uint8_t>(bytes, out);
+  else
+    return false;
+  return true;
+}
+
+}  // namespace
+
+std::vector<double> decode_tensor(std::string_view bytes, const FeatureLeaf& leaf, std::int64_t elements) {
+  std::string inflated;
+  bytes = tensor_bytes(bytes, leaf, static_cast<std::size_t>(elements), inflated);
   std::vector<double> values(static_cast<std::size_t>(elements));
   if (leaf.dtype == "float64")
-    convert<double>(bytes, values);
+    convert<double>(bytes, std::span(values));
   else if (leaf.dtype == "float32")
-    convert<float>(bytes, values);
-  else if (leaf.dtype == "int64")
-    convert<std::int64_t>(bytes, values);
-  else if (leaf.dtype == "uint64")
-    convert<std::uint64_t>(bytes, values);
-  else if (leaf.dtype == "int32")
-    convert<std::int32_t>(bytes, values);
-  else if (leaf.dtype == "uint32")
-    convert<std::uint32_t>(bytes, values);
-  else if (leaf.dtype == "int16")
-    convert<std::int16_t>(bytes, values);
-  else if (leaf.dtype == "uint16")
-    convert<std::uint16_t>(bytes, values);
-  else if (leaf.dtype == "int8")
-    convert<std::int8_t>(bytes, values);
-  else if (leaf.dtype == "uint8" || leaf.dtype == "bool")
-    convert<std::uint8_t>(bytes, values);
+    convert<float>(bytes, std::span(values));
   else if (leaf.dtype == "float16")
-    convert<_Float16>(bytes, values);
-  else
+    convert<_Float16>(bytes, std::span(values));
+  else if (!convert_integers(leaf.dtype, bytes, std::span(values)))
     throw Error(format("{}: tensors of {} stored as bytes are not read", leaf.key, leaf.dtype));
   return values;
+}
+
+void decode_tensor(std::string_view bytes, const FeatureLeaf& leaf, std::span<std::int64_t> out) {
+  std::string inflated;
+  bytes = tensor_bytes(bytes, leaf, out.size(), inflated);
+  COHORT_THROW_UNLESS(convert_integers(leaf.dtype, bytes, out), "{}: a tensor of {} holds no integers", leaf.key,
+                      leaf.dtype);
 }
 
 }  // namespace cohort::data

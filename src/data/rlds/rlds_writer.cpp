@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <vector>
 
 #include <unistd.h>
 
@@ -21,6 +22,7 @@ struct RldsWriter::Impl {
   SplitInfo split;
   std::ofstream shard;
   std::int64_t shard_size = 0;
+  std::vector<fs::path> created;  // folders that were not there before, outermost first
   bool finished = false;
 
   fs::path shard_path(std::size_t i) const { return work / format("shard-{}", i); }
@@ -48,6 +50,10 @@ RldsWriter::RldsWriter(const fs::path& folder, Feature schema, RldsWriterSetting
   impl_->split.name = settings.split;
   impl_->settings = std::move(settings);
   std::error_code error;
+  for (fs::path above = impl_->work.parent_path(); !above.empty() && !fs::exists(above, error);
+       above = above.parent_path())
+    impl_->created.insert(impl_->created.begin(), above);
+  error.clear();
   fs::create_directories(impl_->work, error);
   COHORT_THROW_UNLESS(!error, "cannot create {}: {}", impl_->work.string(), error.message());
 }
@@ -57,6 +63,8 @@ RldsWriter::~RldsWriter() {
   impl_->shard.close();
   std::error_code ignored;
   fs::remove_all(impl_->work, ignored);
+  for (auto above = impl_->created.rbegin(); above != impl_->created.rend(); ++above)
+    fs::remove(*above, ignored);  // empty ones only
 }
 
 void RldsWriter::add(std::string_view example) {
@@ -77,6 +85,12 @@ void RldsWriter::add(std::string_view example) {
   ++impl.split.shard_lengths.back();
 }
 
+void RldsWriter::add_file(const fs::path& file) {
+  std::error_code error;
+  fs::copy_file(file, impl_->work / file.filename(), error);
+  COHORT_THROW_UNLESS(!error, "cannot copy {} to {}: {}", file.string(), impl_->work.string(), error.message());
+}
+
 fs::path RldsWriter::finish() {
   Impl& impl = *impl_;
   COHORT_THROW_UNLESS(!impl.split.shard_lengths.empty(), "no episode was written to {}", impl.target.string());
@@ -87,7 +101,8 @@ fs::path RldsWriter::finish() {
                    .splits = {impl.split}};
   for (std::size_t i = 0; i < impl.split.shard_lengths.size(); ++i)
     fs::rename(impl.shard_path(i), impl.work / shard_name(info, impl.split, static_cast<std::int64_t>(i)));
-  write_file_atomically(impl.work / "features.json", write_features(impl.schema));
+  write_file_atomically(impl.work / "features.json", impl.settings.features_json.empty() ? write_features(impl.schema)
+                                                                                         : impl.settings.features_json);
   write_file_atomically(impl.work / "dataset_info.json", write_dataset_info(info));
   std::error_code error;
   fs::rename(impl.work, impl.target, error);

@@ -17,6 +17,7 @@ struct RldsWriterSettings {
   std::string version = "1.0.0";
   std::string split = "train";
   std::string description;
+  std::string features_json;             ///< text of features.json; empty: written from the schema
   std::int64_t shard_bytes = 256 << 20;  ///< a shard is closed when it has so many
 };
 
@@ -31,6 +32,8 @@ class RldsWriter {
 
   /// Appends one serialised tf.train.Example (rlds/example.h); its keys must be the schema's leaves.
   void add(std::string_view example);
+  /// Copies a file that belongs to the set beside its shards.
+  void add_file(const std::filesystem::path& file);
   /// Writes what remains and moves everything into place. Returns the folder. Throws Error for a data set without
   /// records.
   std::filesystem::path finish();

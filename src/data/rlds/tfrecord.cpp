@@ -44,7 +44,8 @@ bool sound_payload(std::string_view bytes, std::uint64_t offset, std::uint64_t l
 }  // namespace
 
 std::string RecordFault::message() const {
-  return format("{}: record at offset {}: {}", path, offset, what);
+  return format("{}: record at offset {}: {}{}", path, offset, what,
+                records > 1 ? format("; {} records are lost", records) : "");
 }
 
 TfRecordFile::TfRecordFile(const std::filesystem::path& path) : file_(path) {
@@ -52,7 +53,7 @@ TfRecordFile::TfRecordFile(const std::filesystem::path& path) : file_(path) {
   for (std::uint64_t offset = 0; offset < bytes.size();) {
     const std::string fault = fault_at(bytes, offset);
     COHORT_THROW_UNLESS(fault.empty(), "{}; copy the file again, or set on_corrupt=skip to go on without it",
-                        RecordFault{file_.path(), offset, fault}.message());
+                        (RecordFault{.path = file_.path(), .offset = offset, .what = fault}.message()));
     const auto length = load<std::uint64_t>(bytes.data() + offset);
     add(offset, length);
     offset += kHeader + length + kFooter;
@@ -68,11 +69,12 @@ TfRecordFile::TfRecordFile(const std::filesystem::path& path, std::vector<Record
       if (sound_payload(bytes, offset, length))
         add(offset, length);
       else
-        faults.push_back({file_.path(), offset, "the record's bytes do not have their checksum"});
+        faults.push_back(
+            {.path = file_.path(), .offset = offset, .what = "the record's bytes do not have their checksum"});
       offset += kHeader + length + kFooter;
       continue;
     }
-    faults.push_back({file_.path(), offset, std::move(fault)});
+    faults.push_back({.path = file_.path(), .offset = offset, .what = std::move(fault), .is_gap = true});
     // A false find needs a 32-bit coincidence of the header and one of the bytes.
     for (++offset; offset + kHeader + kFooter <= bytes.size(); ++offset)
       if (fault_at(bytes, offset).empty() && sound_payload(bytes, offset, load<std::uint64_t>(bytes.data() + offset)))
@@ -110,7 +112,7 @@ void TfRecordFile::verify(std::size_t i) const {
   else if (!sound_payload(file_.bytes(), offset, length))
     fault = "the record's bytes do not have their checksum";
   COHORT_THROW_UNLESS(fault.empty(), "{}; copy the file again, or set on_corrupt=skip to go on without it",
-                      RecordFault{path(), offset, fault}.message());
+                      (RecordFault{.path = path(), .offset = offset, .what = fault}.message()));
 }
 
 void TfRecordFile::release(std::size_t i) const {

@@ -18,6 +18,8 @@ struct RecordFault {
   std::string path;
   std::uint64_t offset = 0;  ///< byte at which the record's header starts
   std::string what;
+  std::int64_t records = 1;  ///< that it took
+  bool is_gap = false;       ///< a damaged header: the file does not say how many records lie up to the next sound one
   std::string message() const;
 };
 

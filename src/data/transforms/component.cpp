@@ -10,22 +10,23 @@
 #include "data/transforms/rotation.h"
 
 namespace cohort::data {
-namespace {
 
 /// Values of consecutive steps, row-major (steps, width).
-struct Rows {
+struct StepRows {
   std::vector<double> values;
   std::int64_t steps = 0, width = 0;
   double* row(std::int64_t t) { return values.data() + t * width; }
 };
 
+namespace {
+
 constexpr double kPi = 3.14159265358979323846;
 
-void map_elements(Rows& rows, const std::function<double(double)>& f) {
+void map_elements(StepRows& rows, const std::function<double(double)>& f) {
   for (double& value : rows.values) value = f(value);
 }
 
-void binarize(Rows& rows) {
+void binarize(StepRows& rows) {
   for (std::int64_t d = 0; d < rows.width; ++d) {
     double carry = rows.row(rows.steps - 1)[d];
     for (std::int64_t t = rows.steps - 1; t >= 0; --t) {
@@ -39,7 +40,7 @@ void binarize(Rows& rows) {
   }
 }
 
-void relative_to_absolute(Rows& rows) {
+void relative_to_absolute(StepRows& rows) {
   for (std::int64_t d = 0; d < rows.width; ++d) {
     // -1 closes, +1 opens, 0 holds; before the first command the opposite of what it asks for.
     const auto command = [&](std::int64_t t) {
@@ -59,7 +60,7 @@ void relative_to_absolute(Rows& rows) {
 }  // namespace
 
 struct Component::Stage {
-  std::function<void(Rows&)> apply;
+  std::function<void(StepRows&)> apply;
   bool needs_episode = false;
 };
 
@@ -114,10 +115,10 @@ Component::Component(const std::string& text, const EpisodeSource& source) : tex
       COHORT_THROW_UNLESS(static_cast<std::int64_t>(from.width()) == width_,
                           "'{}': {} takes {} numbers, but there are {}", text, parts[i], from.width(), width_);
       width_ = static_cast<std::int64_t>(to.width());
-      stage->apply = [from, to](Rows& rows) {
-        Rows out{.values = std::vector<double>(static_cast<std::size_t>(rows.steps) * to.width()),
-                 .steps = rows.steps,
-                 .width = static_cast<std::int64_t>(to.width())};
+      stage->apply = [from, to](StepRows& rows) {
+        StepRows out{.values = std::vector<double>(static_cast<std::size_t>(rows.steps) * to.width()),
+                     .steps = rows.steps,
+                     .width = static_cast<std::int64_t>(to.width())};
         for (std::int64_t t = 0; t < rows.steps; ++t)
           to.from_matrix(from.to_matrix({rows.row(t), from.width()}), {out.row(t), to.width()});
         rows = std::move(out);
@@ -127,33 +128,33 @@ Component::Component(const std::string& text, const EpisodeSource& source) : tex
     }
     const Call call = parse_call(parts[i]);
     if (call.name == "negate") {
-      stage->apply = [](Rows& rows) { map_elements(rows, [](double x) { return -x; }); };
+      stage->apply = [](StepRows& rows) { map_elements(rows, [](double x) { return -x; }); };
     } else if (call.name == "invert") {
-      stage->apply = [](Rows& rows) { map_elements(rows, [](double x) { return 1 - x; }); };
+      stage->apply = [](StepRows& rows) { map_elements(rows, [](double x) { return 1 - x; }); };
     } else if (call.name == "wrap") {
-      stage->apply = [](Rows& rows) {
+      stage->apply = [](StepRows& rows) {
         map_elements(rows, [](double x) { return x - 2 * kPi * std::floor((x + kPi) / (2 * kPi)); });
       };
     } else if (call.name == "scale" || call.name == "offset" || call.name == "threshold") {
       call.expect_arguments(1);
       const double a = call.number(0);
       if (call.name == "scale")
-        stage->apply = [a](Rows& rows) { map_elements(rows, [a](double x) { return x * a; }); };
+        stage->apply = [a](StepRows& rows) { map_elements(rows, [a](double x) { return x * a; }); };
       else if (call.name == "offset")
-        stage->apply = [a](Rows& rows) { map_elements(rows, [a](double x) { return x + a; }); };
+        stage->apply = [a](StepRows& rows) { map_elements(rows, [a](double x) { return x + a; }); };
       else
-        stage->apply = [a](Rows& rows) { map_elements(rows, [a](double x) { return x > a ? 1.0 : 0.0; }); };
+        stage->apply = [a](StepRows& rows) { map_elements(rows, [a](double x) { return x > a ? 1.0 : 0.0; }); };
     } else if (call.name == "clip") {
       call.expect_arguments(2);
       const double low = call.number(0), high = call.number(1);
       COHORT_THROW_UNLESS(low <= high, "'{}': {} is above {}", text, low, high);
-      stage->apply = [low, high](Rows& rows) {
+      stage->apply = [low, high](StepRows& rows) {
         map_elements(rows, [low, high](double x) { return std::clamp(x, low, high); });
       };
     } else if (call.name == "next" || call.name == "delta") {
       stage->needs_episode = true;
       const double keep = call.name == "delta" ? 1 : 0;
-      stage->apply = [keep](Rows& rows) {
+      stage->apply = [keep](StepRows& rows) {
         for (std::int64_t t = 0; t < rows.steps; ++t)
           for (std::int64_t d = 0; d < rows.width; ++d)
             rows.row(t)[d] = rows.row(std::min(t + 1, rows.steps - 1))[d] - keep * rows.row(t)[d];
@@ -175,15 +176,13 @@ Component::Component(const std::string& text, const EpisodeSource& source) : tex
   }
 }
 
-void Component::read(const Episode& episode, std::int64_t begin, std::int64_t count, float* out,
-                     std::int64_t stride) const {
-  const std::int64_t first = needs_episode_ ? 0 : begin;
-  thread_local Rows rows;
+StepRows& Component::compute(const Episode& episode, std::int64_t begin, std::int64_t count) const {
+  thread_local StepRows rows;
   thread_local std::vector<double> stored;
-  rows.steps = needs_episode_ ? episode.steps() : count;
+  rows.steps = count;
   rows.width = high_ - low_;
   stored.resize(static_cast<std::size_t>(rows.steps * field_width_));
-  episode.read(field_, first, rows.steps, std::span(stored));
+  episode.read(field_, begin, rows.steps, std::span(stored));
   rows.values.resize(static_cast<std::size_t>(rows.steps * rows.width));
   for (std::int64_t t = 0; t < rows.steps; ++t) {
     const double* from = stored.data() + t * field_width_ + low_;
@@ -191,14 +190,41 @@ void Component::read(const Episode& episode, std::int64_t begin, std::int64_t co
       COHORT_THROW_UNLESS(std::isfinite(from[d]),
                           "{}: the field {} holds {} in step {}, element {}; leave such episodes out with the filter "
                           "finite({})",
-                          episode.location(), field_name_, from[d], first + t, low_ + d, field_name_);
+                          episode.location(), field_name_, from[d], begin + t, low_ + d, field_name_);
       rows.row(t)[d] = from[d];
     }
   }
   for (const auto& stage : stages_) stage->apply(rows);
+  return rows;
+}
+
+void Component::read(const Episode& episode, std::int64_t begin, std::int64_t count, float* out,
+                     std::int64_t stride) const {
+  const std::int64_t first = needs_episode_ ? 0 : begin;
+  StepRows& rows = compute(episode, first, needs_episode_ ? episode.steps() : count);
   const std::int64_t skip = begin - first;
   for (std::int64_t t = 0; t < count; ++t)
     for (std::int64_t d = 0; d < width_; ++d) out[t * stride + d] = static_cast<float>(rows.row(skip + t)[d]);
+}
+
+void Component::read_at(const Episode& episode, std::span<const std::int64_t> steps, float* out,
+                        std::int64_t stride) const {
+  if (needs_episode_) {
+    StepRows& rows = compute(episode, 0, episode.steps());
+    for (const std::int64_t t : steps) {
+      for (std::int64_t d = 0; d < width_; ++d) out[d] = static_cast<float>(rows.row(t)[d]);
+      out += stride;
+    }
+    return;
+  }
+  for (std::size_t begin = 0, end; begin < steps.size(); begin = end) {
+    // Steps that follow one another are read together, one that comes again is copied.
+    for (end = begin + 1; end < steps.size() && steps[end] == steps[end - 1] + 1;) ++end;
+    read(episode, steps[begin], static_cast<std::int64_t>(end - begin), out, stride);
+    out += static_cast<std::int64_t>(end - begin) * stride;
+    for (; end < steps.size() && steps[end] == steps[end - 1]; ++end, out += stride)
+      std::copy_n(out - stride, width_, out);
+  }
 }
 
 ComponentVector::ComponentVector(const std::vector<std::string>& texts, const EpisodeSource& source,
@@ -219,6 +245,16 @@ void ComponentVector::read(const Episode& episode, std::int64_t begin, std::int6
   float* at = out.data();
   for (const Component& component : components_) {
     component.read(episode, begin, count, at, width_);
+    at += component.width();
+  }
+}
+
+void ComponentVector::read_at(const Episode& episode, std::span<const std::int64_t> steps, std::span<float> out) const {
+  COHORT_CHECK(out.size() == steps.size() * static_cast<std::size_t>(width_), "room for {} values, not {}", out.size(),
+               steps.size() * static_cast<std::size_t>(width_));
+  float* at = out.data();
+  for (const Component& component : components_) {
+    component.read_at(episode, steps, at, width_);
     at += component.width();
   }
 }

@@ -27,6 +27,8 @@
 
 namespace cohort::data {
 
+struct StepRows;  // values of consecutive steps
+
 class Component {
  public:
   /// Throws Error naming the text at fault: an unknown field, a slice beyond it, an unknown transform.
@@ -40,9 +42,14 @@ class Component {
   /// Writes steps [begin, begin + count) to out[i * stride .. + width()). Throws Error naming episode, field and step
   /// where a value is not finite.
   void read(const Episode& episode, std::int64_t begin, std::int64_t count, float* out, std::int64_t stride) const;
+  /// The same for single steps, in any order: row i is steps[i]. Transforms that need the whole episode run once.
+  void read_at(const Episode& episode, std::span<const std::int64_t> steps, float* out, std::int64_t stride) const;
 
  private:
   struct Stage;
+  /// All transforms over steps [begin, begin + count), which are the whole episode where one needs it. Valid until the
+  /// thread's next call.
+  StepRows& compute(const Episode& episode, std::int64_t begin, std::int64_t count) const;
   std::string text_;
   std::string field_name_;
   std::size_t field_ = 0;
@@ -60,6 +67,8 @@ class ComponentVector {
   const std::vector<Component>& components() const { return components_; }
   /// (count, width())
   void read(const Episode& episode, std::int64_t begin, std::int64_t count, std::span<float> out) const;
+  /// (steps.size(), width()), as Component::read_at
+  void read_at(const Episode& episode, std::span<const std::int64_t> steps, std::span<float> out) const;
   /// The texts, joined: a key for caches.
   std::string text() const;
 

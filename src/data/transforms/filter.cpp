@@ -44,6 +44,8 @@ Rule make_rule(const EpisodeSource& source, const std::string& text) {
     const std::size_t field = source.field_index(call.arguments[0]);
     COHORT_THROW_UNLESS(source.fields()[field].kind == StepKind::kText, "filter '{}': {} holds no texts", text,
                         call.arguments[0]);
+    const std::string fault = source.fields()[field].fault();
+    COHORT_THROW_UNLESS(fault.empty(), "filter '{}': {} {}, not one text", text, call.arguments[0], fault);
     return [&source, field](std::int64_t e) {
       const auto episode = source.open(e);
       for (std::int64_t t = 0; t < episode->steps(); ++t)

@@ -360,25 +360,24 @@ bool has_instructions(const std::string& path) {
 void read_rlds_sets(Reading& r, bool wants_language, data::RobotDataSettings& data) {
   if (r.data_path.empty()) r.refused.push_back("train.data_path is empty: set it to the folder of the RLDS data sets");
   if (r.set_names.empty()) r.refused.push_back("train.dataset_names is empty: name at least one data set");
-  const auto droid = std::count(r.set_names.begin(), r.set_names.end(), "droid");
   for (const std::string& name : r.set_names) data.paths.push_back(r.data_path + "/" + name);
   if (r.weights.size() == r.set_names.size())
     data.weights = r.weights;
   else if (!r.weights.empty())
     r.refused.push_back(
         format("train.sample_weights has {} numbers for {} data sets", r.weights.size(), r.set_names.size()));
-  if (droid > 0 && static_cast<std::size_t>(droid) < r.set_names.size())
-    r.refused.push_back(
-        "train.dataset_names mixes droid, of which only successful episodes are taken, with others: is "
-        "not supported; rules for episodes hold for all sets");
-  // The reference's own rules: success, and an instruction (skip_unlabeled).
-  if (droid > 0) data.filters.push_back("metadata_contains(episode_metadata/file_path, /success/)");
-  if (droid > 0 || std::all_of(data.paths.begin(), data.paths.end(), has_instructions))
-    data.filters.push_back("labeled(language_instruction)");
-  else
-    r.notes.push_back(
-        "the data have no language_instruction: no episode is left out for lack of one, as the reference "
-        "would");
+  // The reference's own rules: success for droid only, and an instruction (skip_unlabeled).
+  for (std::size_t d = 0; d < r.set_names.size(); ++d) {
+    const std::string of_set = r.set_names.size() == 1 ? "" : format("{}: ", d);
+    const bool droid = r.set_names[d] == "droid";
+    if (droid) data.filters.push_back(of_set + "metadata_contains(episode_metadata/file_path, /success/)");
+    if (droid || has_instructions(data.paths[d]))
+      data.filters.push_back(of_set + "labeled(language_instruction)");
+    else
+      r.notes.push_back(
+          format("{} has no language_instruction: no episode is left out for lack of one, as the reference would",
+                 data.paths[d]));
+  }
   data.format = "rlds";
   data.splits.clear();
   for (const std::string& path : data.paths) {
