@@ -30,7 +30,10 @@ Hdf5Attributes Hdf5Metadata::attributes(const std::string&) const {
 std::vector<std::pair<std::string, Hdf5Array>> Hdf5Metadata::arrays(const std::string&) const {
   return {};
 }
-std::vector<std::pair<std::string, std::int64_t>> Hdf5Metadata::lengths(const std::string&) const {
+Hdf5Array Hdf5Metadata::array(const std::string&) const {
+  return {};
+}
+std::vector<std::pair<std::string, std::vector<std::int64_t>>> Hdf5Metadata::shapes(const std::string&) const {
   return {};
 }
 std::vector<std::string> Hdf5Metadata::texts(const std::string&) const {

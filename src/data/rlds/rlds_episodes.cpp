@@ -368,9 +368,10 @@ const std::vector<std::string>& RldsEpisodes::skipped() const {
 
 std::shared_ptr<const Episode> RldsEpisodes::open(std::int64_t episode) const {
   COHORT_CHECK(episode >= 0 && episode < size(), "episode {} of {}", episode, size());
-  return impl_->cache.get(episode, [&]() -> EpisodeCache::Made {
-    const auto e = static_cast<std::size_t>(episode);
-    const std::int64_t record = impl_->episodes[e];
+  const auto e = static_cast<std::size_t>(episode);
+  const std::int64_t record = impl_->episodes[e];
+  const auto expected = static_cast<std::int64_t>(impl_->records.length(record));
+  return impl_->cache.get(episode, expected, [&]() -> EpisodeCache::Made {
     const std::string& when = impl_->settings.checksums;
     if (when == "always" || (when == "first" && !impl_->verified[e].load(std::memory_order_relaxed))) {
       impl_->records.verify(record);
