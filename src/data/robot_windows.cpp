@@ -527,7 +527,8 @@ std::string RobotWindows::summary() const {
     if (!set.source->skipped().empty()) text += format(", {} damaged ones left out", set.source->skipped().size());
     text += "\n";
   }
-  text += format("memory: {} now, opened episodes at most {}\n", format_bytes(static_cast<double>(bytes_held())),
+  text += format("memory: {} now, opened episodes at most {}, or as many as are in use\n",
+                 format_bytes(static_cast<double>(bytes_held())),
                  format_bytes(static_cast<double>(impl_->settings.cache_bytes)));
   if (impl_->settings.shuffle_buffer_size > 0)
     text += format("shuffle_buffer_size {}: not needed, each epoch is a seeded permutation of all its windows\n",

@@ -586,7 +586,7 @@ const std::vector<std::string>& Hdf5Episodes::skipped() const {
 
 std::shared_ptr<const Episode> Hdf5Episodes::open(std::int64_t episode) const {
   COHORT_CHECK(episode >= 0 && episode < size(), "episode {} of {}", episode, size());
-  return impl_->cache.get(episode, 0, [&]() -> EpisodeCache::Made {
+  return impl_->cache.get(episode, 0, [this, episode]() -> EpisodeCache::Made {
     auto opened = impl_->make(episode);
     const std::int64_t bytes = opened->bytes();
     return {std::move(opened), bytes};
