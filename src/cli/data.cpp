@@ -23,6 +23,7 @@ namespace {
 struct Source {
   std::string path;
   data::OpenSettings settings;
+  CLI::Option* index_cache = nullptr;
 
   void add_to(CLI::App& app) {
     app.add_option("path", path, "an RLDS folder, an HDF5 file or folder, or a manifest of trajectories")->required();
@@ -32,6 +33,9 @@ struct Source {
     app.add_option("--on-corrupt", settings.on_corrupt, "error; or skip: leave damaged records out and name them")
         ->capture_default_str();
     app.add_option("--threads", settings.threads, "0: one per core")->capture_default_str();
+    index_cache = app.add_option("--index-cache", settings.index_cache,
+                                 "where places, lengths and faults of episodes are kept: auto, never, or a folder")
+                      ->capture_default_str();
   }
   std::unique_ptr<data::EpisodeSource> open() const { return data::open_episodes(path, settings); }
   int threads() const { return settings.threads > 0 ? settings.threads : available_cores(); }
@@ -65,7 +69,9 @@ std::string usual_action(const data::EpisodeSource& source) {
   throw UsageError("the data have no field action or actions: name the components with --action");
 }
 
-void stats(const StatsArguments& arguments) {
+void stats(StatsArguments arguments) {
+  // Who wants no statistics beside the data wants no index there either.
+  if (arguments.source.index_cache->count() == 0) arguments.source.settings.index_cache = arguments.cache;
   const auto source = arguments.source.open();
   std::vector<std::string> actions = arguments.actions;
   if (actions.empty()) actions.push_back(usual_action(*source));
@@ -78,6 +84,7 @@ void stats(const StatsArguments& arguments) {
     std::fputs(json.c_str(), stdout);
   else
     write_file_atomically(arguments.out, json);
+  if (!source->selection().empty()) std::fprintf(stderr, "%s\n", source->selection().c_str());
   for (const std::string& fault : source->skipped()) std::fprintf(stderr, "left out: %s\n", fault.c_str());
 }
 
@@ -96,6 +103,7 @@ void convert(ConvertArguments arguments) {
   const data::ConvertReport report = data::convert_episodes(*source, arguments.out, arguments.convert);
   std::printf("%s: %lld episodes, %lld steps\n", report.path.c_str(), static_cast<long long>(report.episodes),
               static_cast<long long>(report.steps));
+  if (!source->selection().empty()) std::printf("%s\n", source->selection().c_str());
   for (const std::string& field : report.left_out) std::printf("left out %s\n", field.c_str());
   for (const std::string& fault : source->skipped()) std::printf("left out: %s\n", fault.c_str());
 }
@@ -121,7 +129,10 @@ int run_data(const std::vector<std::string>& arguments) {
   stats_app->add_option("--proprio", measuring.proprio, "components of the low-dimensional observation");
   stats_app->add_option("--filter", measuring.filters, "rules for episodes, e.g. 'min_steps(16)'");
   stats_app->add_option("--out", measuring.out, "file; else standard output");
-  stats_app->add_option("--cache", measuring.cache, "auto, never, or a folder")->capture_default_str();
+  stats_app
+      ->add_option("--cache", measuring.cache,
+                   "of statistics, and of --index-cache where that is not given: auto, never, or a folder")
+      ->capture_default_str();
 
   ConvertArguments converting;
   CLI::App* convert_app = app.add_subcommand("convert", "RLDS to HDF5 and back");

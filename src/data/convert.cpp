@@ -129,22 +129,23 @@ struct Metadata {
 
 /// Data sets below a group that are none of the source's fields, with the reason.
 void list_unread(const Hdf5Metadata& file, const std::string& group, const std::string& prefix,
-                 const EpisodeSource& source, const std::vector<std::pair<std::string, std::int64_t>>& lengths,
+                 const EpisodeSource& source,
+                 const std::vector<std::pair<std::string, std::vector<std::int64_t>>>& shapes,
                  std::vector<std::string>& left_out) {
   const auto below = [&](const std::string& name) { return (group == "/" ? "" : group) + "/" + name; };
   for (const std::string& name : file.data_sets(group)) {
     const std::string path = prefix + name;
     if (std::any_of(source.fields().begin(), source.fields().end(), [&](const StepField& f) { return f.name == path; }))
       continue;
-    const auto length = std::find_if(lengths.begin(), lengths.end(), [&](const auto& l) { return l.first == path; });
-    left_out.push_back(length == lengths.end()
+    const auto found = std::find_if(shapes.begin(), shapes.end(), [&](const auto& s) { return s.first == path; });
+    left_out.push_back(found == shapes.end()
                            ? path + ": no array of numbers"
-                           : format("{}: its {} rows are not one per step of every episode", path, length->second));
+                           : format("{}: its {} rows are not one per step of every episode", path, found->second[0]));
   }
   constexpr std::ptrdiff_t kDeepest = 8;
   if (std::count(prefix.begin(), prefix.end(), '/') >= kDeepest) return;
   for (const std::string& name : file.groups(group))
-    list_unread(file, below(name), prefix + name + "/", source, lengths, left_out);
+    list_unread(file, below(name), prefix + name + "/", source, shapes, left_out);
 }
 
 /// Metadata with their types, without bookkeeping; names what the source has beyond what it gives.
@@ -176,7 +177,7 @@ std::vector<Metadata> list_metadata(const EpisodeSource& source, std::int64_t ep
     };
     add(group, "");
     if (group != "/") add("/data", "data/");
-    list_unread(file, group, "", source, file.lengths(group), report.left_out);
+    list_unread(file, group, "", source, file.shapes(group), report.left_out);
     if (file.has("/mask"))
       for (const std::string& mask : file.data_sets("/mask"))
         report.left_out.push_back(format("mask/{}: convert its demos by themselves, with --split {}", mask, mask));

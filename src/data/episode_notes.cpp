@@ -1,6 +1,7 @@
 #include "data/episode_notes.h"
 
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "core/error.h"
 #include "core/log.h"
@@ -21,15 +22,22 @@ nlohmann::json EpisodeNotes::answer(const std::string& question,
   if (!files_.any()) return find_out();
   ContentHash hash;
   hash.add(source_.content_hash());
+  hash.add(source_.name());  // of HDF5 the path, which rules for file_path look at
   hash.add(question);
   const std::string name = format("episode_notes_{:016x}.json", hash.value());
-  if (const auto kept = files_.read(name)) {
+  const auto known = [&]() -> std::optional<nlohmann::json> {
+    const auto kept = files_.read(name);
+    if (!kept) return std::nullopt;
     nlohmann::json note = nlohmann::json::parse(kept->content, nullptr, false);
     if (note.is_object() && note.value("question", nlohmann::json()) == question && note.contains("answer") &&
         sound(note["answer"]))
       return std::move(note["answer"]);
     log::debug("{} holds no answer to: {}; it is made anew", kept->path.string(), question);
-  }
+    return std::nullopt;
+  };
+  if (auto answer = known()) return *std::move(answer);
+  const auto turn = files_.turn(name);
+  if (auto answer = known()) return *std::move(answer);
   nlohmann::json found = find_out();
   try {
     files_.write(name, nlohmann::json{{"question", question}, {"answer", found}}.dump() + "\n");

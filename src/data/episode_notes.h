@@ -1,6 +1,6 @@
 /// What was found out about the episodes of a set by opening all of them, kept for the next time: which ones pass the
-/// filters, what they are told to do. An answer is a function of the data's content hash and of the question; it lies
-/// in episode_notes_<hash>.json where KeptFiles says.
+/// filters, what they are told to do. An answer is a function of the data's content hash and name and of the
+/// question; one process of a machine finds it out. It lies in episode_notes_<hash>.json where KeptFiles says.
 #pragma once
 #include <filesystem>
 #include <functional>

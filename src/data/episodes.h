@@ -84,6 +84,9 @@ class EpisodeSource {
   virtual std::int64_t bytes_held() const = 0;
   /// Bytes of the files that it reads from; 0 where that is not known.
   virtual std::int64_t stored_bytes() const { return 0; }
+  /// Which part of the data it is, where something other than the caller's choice of files decides that, for people:
+  /// "mask/train: 4 of 5 demos"; else empty.
+  virtual std::string selection() const { return ""; }
   /// Episodes left out because they are damaged, with the reason; empty unless asked for by on_corrupt=skip.
   virtual const std::vector<std::string>& skipped() const = 0;
   /// How many those are: one fault may have taken several.

@@ -100,6 +100,7 @@ std::string inspect_text(const EpisodeSource& source) {
   std::sort(lengths.begin(), lengths.end());
   std::string text = format("{}\n{} episodes, {} steps; an episode has {} to {}, in the middle {}\n\n", source.name(),
                             source.size(), total, lengths.front(), lengths.back(), lengths[lengths.size() / 2]);
+  if (!source.selection().empty()) text.insert(text.size() - 1, source.selection() + "\n");
   std::size_t widest = 10;
   for (const StepField& field : source.fields()) widest = std::max(widest, field.name.size());
   for (const std::string& name : source.metadata_names()) widest = std::max(widest, name.size());

@@ -1,7 +1,12 @@
 #include "data/kept_files.h"
 
+#include <cerrno>
 #include <cstdlib>
 #include <system_error>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include "core/error.h"
 #include "core/files.h"
@@ -46,6 +51,26 @@ void KeptFiles::write(const std::string& name, std::string_view content) const {
       log::debug("{} was not kept in {}: {}", name, folder.string(), e.what());
     }
   }
+}
+
+KeptFiles::Turn::Turn(const std::string& name) {
+  std::error_code error;
+  const fs::path folder = fs::temp_directory_path(error);  // not beside the data, which may not be writable
+  if (error) return;
+  path_ = folder / format("cohort_{}_{}.lock", ::getuid(), name);
+  file_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (file_ < 0) return;
+  if (::flock(file_, LOCK_EX | LOCK_NB) == 0) return;
+  log::debug("waiting for another process that makes {}", name);
+  while (::flock(file_, LOCK_EX) != 0 && errno == EINTR) {
+  }
+}
+
+KeptFiles::Turn::~Turn() {
+  if (file_ < 0) return;
+  // Who waits for a file that is gone gets its turn as well, beside one who makes the file again; both find the answer.
+  ::unlink(path_.c_str());
+  ::close(file_);
 }
 
 }  // namespace cohort::data

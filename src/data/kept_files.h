@@ -2,6 +2,7 @@
 /// which episodes pass the filters.
 #pragma once
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,6 +27,23 @@ class KeptFiles {
   /// To the first folder that takes it, whole or not at all. That none does costs the next run time, nothing else: it
   /// is only logged.
   void write(const std::string& name, std::string_view content) const;
+
+  /// One process of this machine at a time finds out what belongs into a file: the ranks of a run ask for the same, and
+  /// those who come later find the file there. Lasts as long as the object.
+  class Turn {
+   public:
+    explicit Turn(const std::string& name);
+    ~Turn();
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+   private:
+    std::filesystem::path path_;
+    int file_ = -1;
+  };
+  /// Waits for a turn; look again with read() before finding out. Where no lock can be had, or nothing is kept, nobody
+  /// waits.
+  std::unique_ptr<Turn> turn(const std::string& name) const { return any() ? std::make_unique<Turn>(name) : nullptr; }
 
  private:
   std::vector<std::filesystem::path> folders_;

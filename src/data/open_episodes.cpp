@@ -2,7 +2,6 @@
 
 #include "core/error.h"
 #include "data/hdf5/hdf5_episodes.h"
-#include "data/hdf5/metadata.h"
 #include "data/rlds/rlds_episodes.h"
 
 namespace cohort::data {
@@ -17,13 +16,6 @@ bool looks_like_rlds(const fs::path& path) {
   } catch (const Error&) {
     return false;
   }
-}
-
-/// "train" is every RLDS set's first split, but in HDF5 a mask that a file need not have.
-std::string mask_of(const fs::path& path, const std::string& split) {
-  if (split != "train" && split != "all") return split;
-  if (split == "all" || fs::is_directory(path) || path.extension() == ".json") return "";
-  return Hdf5Metadata(path).has("/mask/train") ? split : "";
 }
 
 }  // namespace
@@ -46,9 +38,13 @@ std::unique_ptr<EpisodeSource> open_episodes(const fs::path& path, const OpenSet
                       "{} is no robot data that is known: a folder with dataset_info.json (RLDS), a .hdf5 or .h5 file, "
                       "a folder of such, or a .json manifest",
                       path.string());
-  return std::make_unique<Hdf5Episodes>(path, Hdf5Settings{.filter_key = mask_of(path, settings.split),
+  // "train" is every RLDS set's first split, but in HDF5 a mask that a file need not have.
+  return std::make_unique<Hdf5Episodes>(path, Hdf5Settings{.filter_key = settings.split == "all" ? "" : settings.split,
+                                                           .filter_key_optional = settings.split == "train",
                                                            .on_corrupt = settings.on_corrupt,
-                                                           .cache_bytes = settings.cache_bytes});
+                                                           .cache_bytes = settings.cache_bytes,
+                                                           .threads = settings.threads,
+                                                           .index_cache = settings.index_cache});
 }
 
 }  // namespace cohort::data

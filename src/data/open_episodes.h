@@ -11,14 +11,14 @@ namespace cohort::data {
 
 struct OpenSettings {
   std::string format = "auto";  ///< rlds, hdf5, or auto: by what is there
-  /// RLDS: as tfds.load takes it ("train[:95%]"); HDF5: a mask of robomimic files, "" or "train" where there is none:
-  /// all
+  /// RLDS: as tfds.load takes it ("train[:95%]"); HDF5: a mask of robomimic files, which each of them must have; of
+  /// those without mask/train, train is all demos; "" or "all": all
   std::string split = "train";
   std::string on_corrupt = "error";
   std::string checksums = "first";
   std::int64_t cache_bytes = 64 << 20;
   int threads = 0;
-  std::string index_cache = "auto";  ///< of RLDS: RldsSettings::index_cache
+  std::string index_cache = "auto";  ///< RldsSettings::index_cache, Hdf5Settings::index_cache
 };
 
 /// A folder with dataset_info.json in it or in its versions is RLDS; a .hdf5 or .h5 file, a folder of such, and a .json

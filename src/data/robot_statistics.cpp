@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "core/devices_cpu.h"
 #include "core/error.h"
@@ -87,12 +88,13 @@ VectorStatistics finish(const Moments& moments, const std::vector<float>& kept) 
 }
 
 std::string content_key(const EpisodeSource& source, const std::vector<std::int64_t>& episodes,
-                        const ComponentVector& action, const ComponentVector& proprio) {
+                        const ComponentVector& action, const ComponentVector& proprio, std::int64_t stride) {
   ContentHash hash;
   hash.add(source.content_hash());
   hash.add(action.text());
   hash.add(proprio.text());
   for (const std::int64_t episode : episodes) hash.add(static_cast<std::uint64_t>(episode));
+  if (stride > 1) hash.add(static_cast<std::uint64_t>(stride));
   return format("{:016x}", hash.value());
 }
 
@@ -154,31 +156,35 @@ RobotStatistics compute_statistics(const EpisodeSource& source, const std::vecto
                                    const ComponentVector& action, const ComponentVector& proprio,
                                    const fs::path& folder, const StatisticsSettings& settings) {
   COHORT_THROW_UNLESS(!episodes.empty(), "{}: no episode to compute statistics of", source.name());
-  const std::string hash = content_key(source, episodes, action, proprio);
-  const std::string file = "dataset_statistics_" + hash + ".json";
-  const KeptFiles files(folder, settings.cache);
-  if (const auto kept = files.read(file)) {
-    const Json json = Json::parse(kept->content, nullptr, false);
-    try {
-      RobotStatistics known = statistics_from_json(json, kept->path.string());
-      known.hash = hash;
-      if (known.action.width() == static_cast<std::size_t>(action.width()) &&
-          known.proprio.width() == static_cast<std::size_t>(proprio.width()))
-        return known;
-    } catch (const Error& e) {
-      log::warning("{}; computing the statistics again", e.what());
-    }
-  }
-
-  const auto count = static_cast<std::int64_t>(episodes.size());
-  const std::int64_t tasks = (count + kEpisodesPerTask - 1) / kEpisodesPerTask;
   const auto action_width = static_cast<std::size_t>(action.width()),
              proprio_width = static_cast<std::size_t>(proprio.width());
   std::int64_t steps = 0;
   for (const std::int64_t episode : episodes) steps += source.steps(episode);
   const std::int64_t all_bytes = steps * static_cast<std::int64_t>((action_width + proprio_width) * sizeof(float));
-  const std::int64_t stride = std::max<std::int64_t>(
-      1, (all_bytes + settings.quantile_bytes - 1) / std::max<std::int64_t>(settings.quantile_bytes, 1));
+  const std::int64_t room = std::max<std::int64_t>(settings.quantile_bytes, 1);
+  const std::int64_t stride = std::max<std::int64_t>(1, (all_bytes + room - 1) / room);
+  const std::string hash = content_key(source, episodes, action, proprio, stride);
+  const std::string file = "dataset_statistics_" + hash + ".json";
+  const KeptFiles files(folder, settings.cache);
+  const auto known = [&]() -> std::optional<RobotStatistics> {
+    const auto kept = files.read(file);
+    if (!kept) return std::nullopt;
+    const Json json = Json::parse(kept->content, nullptr, false);
+    try {
+      RobotStatistics statistics = statistics_from_json(json, kept->path.string());
+      statistics.hash = hash;
+      if (statistics.action.width() == action_width && statistics.proprio.width() == proprio_width) return statistics;
+    } catch (const Error& e) {
+      log::warning("{}; computing the statistics again", e.what());
+    }
+    return std::nullopt;
+  };
+  if (auto statistics = known()) return *std::move(statistics);
+  const auto turn = files.turn(file);
+  if (auto statistics = known()) return *std::move(statistics);
+
+  const auto count = static_cast<std::int64_t>(episodes.size());
+  const std::int64_t tasks = (count + kEpisodesPerTask - 1) / kEpisodesPerTask;
   if (stride > 1)
     log::info("statistics of {}: the quantiles are taken from every {}th of {} steps", source.name(), stride, steps);
   struct Part {
@@ -208,6 +214,13 @@ RobotStatistics compute_statistics(const EpisodeSource& source, const std::vecto
     }
   });
   Part total{Moments(action_width), Moments(proprio_width), {}, {}};
+  std::size_t action_values = 0, proprio_values = 0;
+  for (const Part& part : parts) {
+    action_values += part.kept_action.size();
+    proprio_values += part.kept_proprio.size();
+  }
+  total.kept_action.reserve(action_values);  // memory that is taken as the parts give theirs back
+  total.kept_proprio.reserve(proprio_values);
   for (Part& part : parts) {
     total.action.add(part.action);
     total.proprio.add(part.proprio);

@@ -23,14 +23,15 @@ struct RobotStatistics {
 
 struct StatisticsSettings {
   int threads = 0;  ///< 0: as many as the process has cores
-  /// Bytes of values kept for exact quantiles; beyond, every k-th step counts for them (log says so).
+  /// Bytes of values kept for exact quantiles while they are computed; beyond, every k-th step counts for them (log
+  /// says so).
   std::int64_t quantile_bytes = 256 << 20;
   std::string cache = "auto";  ///< auto: beside the data, else in the user's cache folder; never; or a folder
 };
 
 /// Statistics over `episodes`, computed in parallel (the result does not depend on the threads), or read from the cache
-/// file dataset_statistics_<hash>.json when there is one of the same data, episodes and components. `proprio` may be
-/// empty. `folder`: where the data lie.
+/// file dataset_statistics_<hash>.json when there is one of the same data, episodes and components; of the processes of
+/// a machine one computes them. `proprio` may be empty. `folder`: where the data lie.
 RobotStatistics compute_statistics(const EpisodeSource& source, const std::vector<std::int64_t>& episodes,
                                    const ComponentVector& action, const ComponentVector& proprio,
                                    const std::filesystem::path& folder, const StatisticsSettings& settings = {});

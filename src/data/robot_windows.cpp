@@ -108,6 +108,7 @@ void describe(config::Fields& fields, RobotDataSettings& s) {
   fields.add("cache_bytes", s.cache_bytes, "bytes of opened episodes that are kept for reuse");
   fields.add("statistics", s.statistics, "file to take the statistics from");
   fields.add("statistics_cache", s.statistics_cache, "auto, never, or a folder");
+  fields.add("quantile_bytes", s.quantile_bytes, "of values kept for exact quantiles; beyond, every k-th step counts");
   fields.add("index_cache", s.index_cache, "where places and lengths of episodes are kept: auto, never, or a folder");
   fields.add("seed", s.seed, "of draws, goals and augmentation");
   fields.add("threads", s.threads, "for opening; 0: one per core");
@@ -210,12 +211,15 @@ struct RobotWindows::Impl {
                           settings.paths.size());
       set.statistics = given[given.size() == 1 ? 0 : d];
     } else if (settings.statistics.empty()) {
-      set.statistics = compute_statistics(*set.source, set.episodes, *set.action, *set.proprio, path,
-                                          {.threads = threads, .cache = settings.statistics_cache});
+      set.statistics = compute_statistics(
+          *set.source, set.episodes, *set.action, *set.proprio, path,
+          {.threads = threads, .quantile_bytes = settings.quantile_bytes, .cache = settings.statistics_cache});
     } else {
       const auto json = nlohmann::ordered_json::parse(read_file(settings.statistics), nullptr, false);
       set.statistics = statistics_from_json(json, settings.statistics);
     }
+    // Computing statistics reads every value; so does this, where they are given.
+    if (!settings.given_statistics.empty() || !settings.statistics.empty()) check_values(set, notes);
     set.normalize_action =
         std::make_unique<Normalizer>(settings.action_normalization, widths_of(*set.action), set.statistics.action,
                                      settings.constant_elements, path + ": actions");
@@ -227,6 +231,34 @@ struct RobotWindows::Impl {
     sets.push_back(std::move(set));
   }
 
+  /// Reads the vectors of all episodes once. Throws Error at a value that is not finite or that gives no rotation,
+  /// which would end the work when its window comes.
+  void check_values(const Set& set, const EpisodeNotes& notes) const {
+    const std::string question =
+        "values of " + set.action->text() + " and " + set.proprio->text() + " in the episodes that pass" + rules(set);
+    notes.answer(
+        question, [](const nlohmann::json& answer) { return answer == "sound"; },
+        [&] {
+          parallel_for(static_cast<std::int64_t>(set.episodes.size()), threads, [&](std::int64_t i) {
+            thread_local std::vector<float> rows;
+            const auto episode = set.source->open(set.episodes[static_cast<std::size_t>(i)]);
+            for (const ComponentVector* vector : {set.action.get(), set.proprio.get()}) {
+              if (vector->width() == 0) continue;
+              rows.resize(static_cast<std::size_t>(episode->steps() * vector->width()));
+              vector->read(*episode, 0, episode->steps(), rows);
+            }
+          });
+          return nlohmann::json("sound");
+        });
+  }
+
+  /// Of questions about the episodes that pass the set's filters.
+  static std::string rules(const Set& set) {
+    std::string which;
+    for (const std::string& rule : set.rules) which += ", " + rule;
+    return which;
+  }
+
   void read_instructions(Set& set, const EpisodeNotes& notes) {
     const auto& names = set.source->metadata_names();
     const bool is_metadata = std::find(names.begin(), names.end(), settings.instruction) != names.end();
@@ -236,21 +268,20 @@ struct RobotWindows::Impl {
       const std::string fault = spec.kind == StepKind::kText ? spec.fault() : "holds no texts";
       COHORT_THROW_UNLESS(fault.empty(), "instruction: the field {} of {} {}", spec.name, set.source->name(), fault);
     }
-    std::string which;
-    for (const std::string& rule : set.rules) which += ", " + rule;
     const auto sound = [&](const nlohmann::json& answer) {
       return answer.is_array() && answer.size() == set.episodes.size() &&
              std::all_of(answer.begin(), answer.end(), [](const auto& text) { return text.is_string(); });
     };
-    const auto texts = notes.answer("first " + settings.instruction + " of the episodes that pass" + which, sound, [&] {
-      std::vector<std::string> found(set.episodes.size());
-      parallel_for(static_cast<std::int64_t>(found.size()), threads, [&](std::int64_t i) {
-        const auto at = static_cast<std::size_t>(i);
-        const auto episode = set.source->open(set.episodes[at]);
-        found[at] = is_metadata ? episode->metadata(settings.instruction) : episode->text(field, 0);
-      });
-      return nlohmann::json(found);
-    });
+    const auto texts =
+        notes.answer("first " + settings.instruction + " of the episodes that pass" + rules(set), sound, [&] {
+          std::vector<std::string> found(set.episodes.size());
+          parallel_for(static_cast<std::int64_t>(found.size()), threads, [&](std::int64_t i) {
+            const auto at = static_cast<std::size_t>(i);
+            const auto episode = set.source->open(set.episodes[at]);
+            found[at] = is_metadata ? episode->metadata(settings.instruction) : episode->text(field, 0);
+          });
+          return nlohmann::json(found);
+        });
     for (const auto& text : texts) {
       const auto [known, is_new] =
           instruction_ids.try_emplace(text.get<std::string>(), static_cast<std::int32_t>(instructions.size()));
@@ -517,10 +548,12 @@ std::string RobotWindows::summary() const {
     const Set& set = impl_->sets[d];
     text += format("{}: {} of {} episodes, {} windows, {} samples per epoch", impl_->settings.paths[d],
                    set.episodes.size(), set.source->size(), set.windows(), set.samples);
+    if (!set.source->selection().empty()) text += ", " + set.source->selection();
     if (!set.source->skipped().empty()) text += format(", {} damaged ones left out", set.source->skipped_count());
     text += "\n";
   }
-  text += format("memory: {} now, opened episodes at most {}\n", format_bytes(static_cast<double>(bytes_held())),
+  text += format("memory: {} now, opened episodes at most {}, or as many as are in use\n",
+                 format_bytes(static_cast<double>(bytes_held())),
                  format_bytes(static_cast<double>(impl_->settings.cache_bytes)));
   if (impl_->settings.shuffle_buffer_size > 0)
     text += format("shuffle_buffer_size {}: not needed, each epoch is a seeded permutation of all its windows\n",

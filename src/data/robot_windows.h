@@ -58,8 +58,11 @@ struct RobotDataSettings {
   std::int64_t cache_bytes = 64 << 20;   ///< of opened episodes, over all sets
   std::string statistics;                ///< file to take the statistics from instead of computing them
   std::string statistics_cache = "auto";
-  /// Where it is kept where episodes lie, how long they are, which pass the filters and what they are told to do, so
-  /// that a large set is opened again without reading it: auto (sets of 64 MiB or more), never, or a folder.
+  std::int64_t quantile_bytes =
+      256 << 20;  ///< memory while statistics are computed: StatisticsSettings::quantile_bytes
+  /// Where it is kept where episodes lie, how long they are, which are damaged, which pass the filters, that their
+  /// numbers are finite and what they are told to do, so that a large set is opened again without reading it: auto
+  /// (sets of 64 MiB or more), never, or a folder.
   std::string index_cache = "auto";
   std::uint64_t seed = 0;  ///< of draws, goals and augmentation
   int threads = 0;         ///< for opening; 0: as many as the process has cores

@@ -40,6 +40,17 @@ TEST(DataCli, StatsPrintTheReferencesLayout) {
   for (const char* name : {"mean", "std", "max", "min"}) EXPECT_TRUE(json["action"].contains(name));
 }
 
+TEST(DataCli, WhatAMaskChoseIsSaid) {
+  OwnFolder folder;
+  const std::string path = fixture("robomimic.hdf5").string();
+  for (const std::string& arguments : {"inspect " + path + " --index-cache never", "stats " + path + " --cache never",
+                                       format("convert {} --to rlds --out {}", path, folder.path().string())}) {
+    const CommandOutcome outcome = run(arguments);
+    EXPECT_EQ(outcome.code, 0) << outcome.output;
+    EXPECT_NE(outcome.output.find("mask/train: 1 of 2 demos"), std::string::npos) << arguments << outcome.output;
+  }
+}
+
 TEST(DataCli, ConvertWritesWhatInspectReads) {
   OwnFolder folder;
   const CommandOutcome converted = run(

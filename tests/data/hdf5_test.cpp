@@ -8,7 +8,9 @@
 #include "data/expect_error.h"
 #include "data/fixture_folder.h"
 #include "data/hdf5/hdf5_episodes.h"
+#include "data/hdf5/hdf5_writer.h"
 #include "data/hdf5/metadata.h"
+#include "data/open_episodes.h"
 
 namespace cohort::data {
 namespace {
@@ -155,6 +157,167 @@ TEST_F(Hdf5, AFlippedBitInACheckedChunkIsFound) {
   std::vector<double> values(10);
   EXPECT_ERROR(episodes.open(0)->read(episodes.field_index("obs/short"), 0, 5, values),
                "/data/demo_2/obs/short: a chunk does not have its checksum");
+}
+
+TEST_F(Hdf5, TrainIsTheMaskOfEveryFileThatHasOne) {
+  OwnFolder folder;
+  for (const char* name : {"a.hdf5", "b.hdf5"}) fs::copy_file(fixture("robomimic.hdf5"), folder.path() / name);
+  const auto open = [&](const std::string& split) { return open_episodes(folder.path(), {.split = split}); };
+  const auto train = open("train");
+  ASSERT_EQ(train->size(), 2);
+  for (std::int64_t e = 0; e < 2; ++e) EXPECT_TRUE(train->open(e)->location().ends_with("/data/demo_10"));
+  EXPECT_EQ(train->selection(), "mask/train: 2 of 4 demos");
+  const auto valid = open("valid");
+  ASSERT_EQ(valid->size(), 2);
+  for (std::int64_t e = 0; e < 2; ++e) EXPECT_TRUE(valid->open(e)->location().ends_with("/data/demo_2"));
+  EXPECT_EQ(open("all")->size(), 4);
+  EXPECT_EQ(open("all")->selection(), "");
+  const fs::path manifest = folder.path() / "list.json";
+  std::ofstream(manifest) << R"(["a.hdf5", "b.hdf5"])";
+  EXPECT_EQ(open_episodes(manifest)->size(), 2);
+
+  fs::copy_file(fixture("libero.hdf5"), folder.path() / "c.hdf5");  // without masks
+  EXPECT_EQ(open("train")->size(), 4);
+  EXPECT_EQ(open("train")->selection(), "mask/train: 2 of 4 demos, and all of 1 files that have no such mask");
+  EXPECT_ERROR(open("valid"), "c.hdf5 has no /mask/valid");
+  EXPECT_ERROR(open("train[:50%]"), "slices such as train[:50%] are for RLDS only");
+}
+
+TEST_F(Hdf5, DataOfAnotherFileAreRefusedWithTheRemedy) {
+  // Their place in the other file would be looked up in this one.
+  const auto open = [] { Hdf5Episodes{fixture("linked.hdf5")}; };
+  EXPECT_ERROR(open(), "linked.hdf5: /data/demo_0/");
+  EXPECT_ERROR(open(), "robomimic.hdf5, to which a link leads");
+  EXPECT_ERROR(open(), "h5copy -f ext");
+  const Hdf5Episodes rest(fixture("linked.hdf5"), {.on_corrupt = "skip"});
+  ASSERT_EQ(rest.size(), 1);
+  EXPECT_EQ(rest.episode_name(0), "data/demo_1");
+  ASSERT_EQ(rest.skipped().size(), 2u);
+  EXPECT_NE(rest.skipped()[0].find("to which a link leads"), std::string::npos) << rest.skipped()[0];
+  EXPECT_NE(rest.skipped()[1].find("has no group /data/demo_2, or a link that leads nowhere"), std::string::npos)
+      << rest.skipped()[1];
+}
+
+TEST_F(Hdf5, GroupsThatAreTheirOwnMembersEnd) {
+  const Hdf5Episodes episodes(fixture("loops.hdf5"));
+  std::vector<std::string> names;
+  for (const StepField& field : episodes.fields()) names.push_back(field.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"actions", "next_obs/x", "obs/x"}));
+  std::vector<double> values(4);
+  episodes.open(0)->read(episodes.field_index("next_obs/x"), 0, 4, values);
+  EXPECT_EQ(values, (std::vector<double>{0, 1, 2, 3}));
+}
+
+/// Four demos of 5 steps: the first lacks obs/state, the second has a damaged frame.
+fs::path write_damaged(const fs::path& path) {
+  {
+    Hdf5Writer writer(path);
+    for (int demo = 0; demo < 4; ++demo) {
+      std::vector<float> rows(10, static_cast<float>(demo));
+      std::vector<std::uint8_t> frames(std::size_t{5} * 6 * 6 * 3);
+      for (std::size_t i = 0; i < frames.size(); ++i) frames[i] = static_cast<std::uint8_t>(i * 7 % 251);
+      writer.begin_demo(5);
+      writer.add("actions", make_view(rows.data(), {5, 2}), false);
+      if (demo > 0) writer.add("obs/state", make_view(rows.data(), {5, 2}), false);
+      writer.add("obs/image", make_view(frames.data(), {5, 6, 6, 3}), true);
+    }
+    writer.finish();
+  }
+  const Hdf5Chunk chunk = Hdf5Metadata(path).array("/data/demo_1/obs/image").chunks[3];
+  std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+  file.seekp(static_cast<std::streamoff>(chunk.offset));
+  file << std::string(chunk.bytes, '\x55');
+  return path;
+}
+
+TEST_F(Hdf5, DamagedEpisodesAreLeftOutCountedAndNamed) {
+  OwnFolder folder;
+  const fs::path path = write_damaged(folder.path() / "damaged.hdf5");
+  const fs::path kept = folder.path() / "kept";
+  for (const bool again : {false, true}) {
+    SCOPED_TRACE(again ? "again" : "for the first time");
+    const Hdf5Episodes episodes(path, {.on_corrupt = "skip", .threads = 2, .index_cache = kept.string()});
+    ASSERT_EQ(episodes.size(), 2);
+    EXPECT_EQ(episodes.episode_name(0), "data/demo_2");
+    EXPECT_EQ(episodes.fields().size(), 3u) << "the fields are those of most episodes, not of the first";
+    ASSERT_EQ(episodes.skipped().size(), 2u);
+    const std::string where = path.string() + ": /data/demo_";
+    EXPECT_TRUE(episodes.skipped()[0].starts_with(where + "0: lacks the field obs/state")) << episodes.skipped()[0];
+    EXPECT_TRUE(episodes.skipped()[1].starts_with(where + "1/obs/image: a chunk does not inflate"))
+        << episodes.skipped()[1];
+    std::vector<float> rows(10);
+    episodes.open(1)->read(episodes.field_index("obs/state"), 0, 5, rows);
+    EXPECT_EQ(rows, std::vector<float>(10, 3.0f));
+    EXPECT_EQ(std::distance(fs::directory_iterator(kept), {}), 1) << "what was found is kept";
+  }
+}
+
+TEST_F(Hdf5, WithoutSkipADamagedEpisodeIsNamedWhenItIsRead) {
+  OwnFolder folder;
+  const fs::path path = write_damaged(folder.path() / "damaged.hdf5");
+  const Hdf5Episodes episodes(path);
+  ASSERT_EQ(episodes.size(), 4);
+  std::string scratch;
+  EXPECT_ERROR(episodes.open(1)->image(episodes.field_index("obs/image"), 3, scratch),
+               path.string() + ": /data/demo_1/obs/image: a chunk does not inflate");
+}
+
+TEST_F(Hdf5, AFieldThatOneEpisodeLacksIsNamedWhenItIsRead) {
+  OwnFolder folder;
+  const fs::path path = folder.path() / "lacking.hdf5";
+  {
+    Hdf5Writer writer(path);
+    std::vector<float> rows(10, 1.0f);
+    for (int demo = 0; demo < 3; ++demo) {
+      writer.begin_demo(5);
+      writer.add("actions", make_view(rows.data(), {5, 2}), false);
+      if (demo != 1) writer.add("obs/state", make_view(rows.data(), {5, 2}), false);
+    }
+    writer.finish();
+  }
+  const Hdf5Episodes episodes(path);
+  std::vector<float> rows(10);
+  episodes.open(1)->read(episodes.field_index("actions"), 0, 5, rows);
+  EXPECT_EQ(rows, std::vector<float>(10, 1.0f));
+  EXPECT_ERROR(episodes.open(1)->read(episodes.field_index("obs/state"), 0, 5, rows),
+               "/data/demo_1: lacks the field obs/state that other episodes have");
+}
+
+TEST_F(Hdf5, AManifestsTextsAndTheFilesNamesBelongToTheContent) {
+  OwnFolder folder;
+  fs::copy(fixture("droid_hdf5"), folder.path() / "set", fs::copy_options::recursive);
+  const fs::path manifest = folder.path() / "set/manifest.json";
+  const auto hash = [&](const std::string& list) {
+    std::ofstream(manifest) << list;
+    return Hdf5Episodes(manifest).content_hash();
+  };
+  const std::string success = R"([{"path": "a/trajectory.h5", "outcome": "success"}])";
+  const std::uint64_t first = hash(success);
+  EXPECT_EQ(hash(success), first);
+  EXPECT_NE(hash(R"([{"path": "a/trajectory.h5", "outcome": "failure"}])"), first);
+  fs::rename(folder.path() / "set/a", folder.path() / "set/c");
+  EXPECT_NE(hash(R"([{"path": "c/trajectory.h5", "outcome": "success"}])"), first);
+  fs::rename(folder.path() / "set/c", folder.path() / "set/a");
+  std::ofstream(manifest) << success;
+  fs::rename(folder.path() / "set", folder.path() / "elsewhere");
+  EXPECT_EQ(Hdf5Episodes(folder.path() / "elsewhere/manifest.json").content_hash(), first)
+      << "where the whole set lies does not";
+}
+
+TEST_F(Hdf5, OnlyWhatIsReadCountsAsHeld) {
+  const Hdf5Episodes episodes(fixture("robomimic.hdf5"));
+  const auto episode = episodes.open(0);
+  const std::int64_t frames =
+      Hdf5Metadata(fixture("robomimic.hdf5")).array("/data/demo_2/obs/agentview_image").stored_bytes();
+  std::vector<double> rows(35);
+  episode->read(episodes.field_index("actions"), 0, 5, rows);
+  const std::int64_t before = episodes.bytes_held();
+  std::string scratch;
+  episode->image(episodes.field_index("obs/agentview_image"), 0, scratch);
+  EXPECT_GE(episodes.bytes_held(), before + frames);
+  const std::int64_t after = episodes.bytes_held();
+  episode->image(episodes.field_index("obs/agentview_image"), 1, scratch);
+  EXPECT_EQ(episodes.bytes_held(), after) << "once";
 }
 
 }  // namespace

@@ -251,7 +251,7 @@ TEST(RobotFuzz, Hdf5AttributesReadOrAreRefused) {
         const Hdf5Metadata metadata(file);
         for (const std::string& demo : metadata.groups("/data")) {
           metadata.attributes("/data/" + demo);
-          metadata.lengths("/data/" + demo);
+          metadata.shapes("/data/" + demo);
         }
         metadata.attributes("/data");
         if (metadata.has("/mask"))

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -18,6 +19,7 @@
 #include "data/rlds/rlds_episodes.h"
 #include "data/sample_memory.h"
 #include "data/sampler.h"
+#include "data/toy_set.h"
 #include "data/transforms/filter.h"
 
 namespace cohort::data {
@@ -329,6 +331,50 @@ TEST(RobotStatistics, EqualNumpysAndComeFromTheCacheTheSecondTime) {
   EXPECT_NE(compute_statistics(episodes, all, action, none, folder.path(), {.cache = cache.string()}).action.mean[0],
             123.0)
       << "but not for other episodes";
+}
+
+TEST(RobotWindows, ValuesThatAreNotFiniteAreNamedThoughStatisticsAreGiven) {
+  // As for validation, which takes the statistics of the training data.
+  OwnFolder folder;
+  std::vector<ToyEpisode> sound(2);
+  for (ToyEpisode& episode : sound) episode.fields["action"] = {0, 1, 2, 3};
+  std::vector<ToyEpisode> faulty = sound;
+  faulty[1].fields["action"][2] = std::numeric_limits<float>::quiet_NaN();
+  RobotDataSettings settings;
+  settings.actions = {"action"};
+  settings.statistics_cache = "never";
+  settings.threads = 1;
+  settings.paths = {write_toy_set(folder.path() / "sound", sound, {{"action", 1}}).string()};
+  const RobotWindows train(settings);
+  settings.given_statistics = {train.statistics(0)};
+  RobotWindows(settings).size();
+  settings.paths = {write_toy_set(folder.path() / "faulty", faulty, {{"action", 1}}).string()};
+  EXPECT_ERROR(RobotWindows{settings}, "the field action holds nan in step 2");
+  const fs::path file = folder.path() / "statistics.json";
+  write_file_atomically(file, to_json(train.statistics(0)).dump());
+  settings.given_statistics.clear();
+  settings.statistics = file.string();
+  EXPECT_ERROR(RobotWindows{settings}, "leave such episodes out with the filter finite(action)");
+  settings.filters = {"finite(action)"};
+  EXPECT_EQ(RobotWindows(settings).size(), 4);
+}
+
+TEST(RobotWindows, QuantilesFromEveryKthStepAreKeptApart) {
+  OwnFolder folder;
+  std::vector<ToyEpisode> episodes(1);
+  for (int t = 0; t < 100; ++t) episodes[0].fields["action"].push_back(static_cast<float>(t % 2 == 0 ? 0 : t));
+  const fs::path home = write_toy_set(folder.path(), episodes, {{"action", 1}});
+  const RldsEpisodes source(home);
+  const ComponentVector action({"action"}, source, "actions"), none({}, source, "proprio");
+  const std::string cache = (folder.path() / "cache").string();
+  const auto statistics = [&](std::int64_t bytes) {
+    return compute_statistics(source, {0}, action, none, home, {.quantile_bytes = bytes, .cache = cache});
+  };
+  const RobotStatistics all = statistics(400), half = statistics(200);
+  EXPECT_GT(all.action.q99[0], 90);
+  EXPECT_EQ(half.action.q99[0], 0) << "every second step";
+  EXPECT_EQ(half.action.max[0], 99);
+  EXPECT_EQ(statistics(400).action.q99[0], all.action.q99[0]) << "from its own file";
 }
 
 TEST(RobotWindows, BadInputIsNamedBeforeTrainingStarts) {

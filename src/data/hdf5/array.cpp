@@ -21,14 +21,15 @@ std::int64_t product(std::span<const std::int64_t> extents) {
 }
 
 /// `out` is memory of its own, so that the packed bytes may lie in the file.
-void inflate_chunk(std::string_view packed, std::string& out, std::size_t expected, const Hdf5Array& array) {
+void inflate_chunk(std::string_view packed, std::string& out, std::size_t expected, const MappedFile& file,
+                   const Hdf5Array& array) {
   out.resize(expected);
-  COHORT_THROW_UNLESS(inflate_exactly(packed, out.data(), expected), "{}: a chunk does not inflate to its {} bytes",
-                      array.path, expected);
+  COHORT_THROW_UNLESS(inflate_exactly(packed, out.data(), expected), "{}: {}: a chunk does not inflate to its {} bytes",
+                      file.path(), array.path, expected);
 }
 
 /// LZF (liblzf by M. Lehmann): runs of up to 32 literals, and references of up to 264 bytes, 8 KiB back.
-void unpack_lzf(std::string& bytes, std::size_t expected, const Hdf5Array& array) {
+void unpack_lzf(std::string& bytes, std::size_t expected, const MappedFile& file, const Hdf5Array& array) {
   constexpr std::size_t kLiterals = 32, kStep = 8;
   std::string out(expected + kLiterals, '\0');  // with room behind the end: copies have fixed sizes where they can
   const char* from = bytes.data();
@@ -36,12 +37,12 @@ void unpack_lzf(std::string& bytes, std::size_t expected, const Hdf5Array& array
   char* const begin = out.data();
   char* to = begin;
   const auto need = [&](std::size_t count) {
-    COHORT_THROW_UNLESS(static_cast<std::size_t>(end - from) >= count, "{}: a chunk packed with lzf ends early",
-                        array.path);
+    COHORT_THROW_UNLESS(static_cast<std::size_t>(end - from) >= count, "{}: {}: a chunk packed with lzf ends early",
+                        file.path(), array.path);
   };
   const auto room = [&](std::size_t count) {
     COHORT_THROW_UNLESS(expected - static_cast<std::size_t>(to - begin) >= count,
-                        "{}: a chunk packed with lzf is too long", array.path);
+                        "{}: {}: a chunk packed with lzf is too long", file.path(), array.path);
   };
   const auto byte = [&] { return static_cast<std::size_t>(static_cast<unsigned char>(*from++)); };
   while (from < end) {
@@ -58,8 +59,8 @@ void unpack_lzf(std::string& bytes, std::size_t expected, const Hdf5Array& array
     need(length == 9 ? 2 : 1);
     if (length == 9) length += byte();
     const std::size_t back = ((control & 31) << 8) + byte() + 1;
-    COHORT_THROW_UNLESS(back <= static_cast<std::size_t>(to - begin), "{}: a chunk packed with lzf is damaged",
-                        array.path);
+    COHORT_THROW_UNLESS(back <= static_cast<std::size_t>(to - begin), "{}: {}: a chunk packed with lzf is damaged",
+                        file.path(), array.path);
     room(length);
     char* const stop = to + length;
     if (back >= kStep) {
@@ -70,7 +71,8 @@ void unpack_lzf(std::string& bytes, std::size_t expected, const Hdf5Array& array
     }
   }
   const auto size = static_cast<std::size_t>(to - begin);
-  COHORT_THROW_UNLESS(size == expected, "{}: a chunk packed with lzf has {} bytes, not {}", array.path, size, expected);
+  COHORT_THROW_UNLESS(size == expected, "{}: {}: a chunk packed with lzf has {} bytes, not {}", file.path(), array.path,
+                      size, expected);
   out.resize(expected);
   bytes.swap(out);
 }
@@ -99,8 +101,8 @@ std::uint32_t fletcher32(std::string_view bytes) {
   return static_cast<std::uint32_t>(sum2 << 16 | sum1);
 }
 
-void strip_checksum(std::string& bytes, const Hdf5Array& array) {
-  COHORT_THROW_UNLESS(bytes.size() >= 4, "{}: a chunk is too short for its checksum", array.path);
+void strip_checksum(std::string& bytes, const MappedFile& file, const Hdf5Array& array) {
+  COHORT_THROW_UNLESS(bytes.size() >= 4, "{}: {}: a chunk is too short for its checksum", file.path(), array.path);
   std::uint32_t stored = 0;
   std::memcpy(&stored, bytes.data() + bytes.size() - 4, 4);
   bytes.resize(bytes.size() - 4);
@@ -108,7 +110,7 @@ void strip_checksum(std::string& bytes, const Hdf5Array& array) {
   // Sums are equal modulo 65535, where 0 and 65535 are the same.
   const auto same = [](std::uint32_t a, std::uint32_t b) { return a % 65535 == b % 65535; };
   COHORT_THROW_UNLESS(same(found >> 16, stored >> 16) && same(found & 0xFFFF, stored & 0xFFFF),
-                      "{}: a chunk does not have its checksum", array.path);
+                      "{}: {}: a chunk does not have its checksum", file.path(), array.path);
 }
 
 std::string_view file_bytes(const MappedFile& file, const Hdf5Array& array, std::uint64_t offset,
@@ -147,12 +149,12 @@ std::string_view chunk_bytes(const MappedFile& file, const Hdf5Array& array, con
         for (std::size_t before = 0; before < f; ++before)
           if (array.filters[before] == Hdf5Filter::kFletcher32 && !((chunk.skipped_filters >> before) & 1u)) size += 4;
         if (array.filters[f] == Hdf5Filter::kLzf) {
-          unpack_lzf(scratch, size, array);
+          unpack_lzf(scratch, size, file, array);
         } else if (first) {
-          inflate_chunk(stored, scratch, size, array);
+          inflate_chunk(stored, scratch, size, file, array);
         } else {
           const std::string packed = std::move(scratch);
-          inflate_chunk(packed, scratch, size, array);
+          inflate_chunk(packed, scratch, size, file, array);
         }
         break;
       }
@@ -160,7 +162,7 @@ std::string_view chunk_bytes(const MappedFile& file, const Hdf5Array& array, con
         unshuffle(scratch, static_cast<std::size_t>(array.element.bytes));
         break;
       case Hdf5Filter::kFletcher32:
-        strip_checksum(scratch, array);
+        strip_checksum(scratch, file, array);
         break;
     }
   }
@@ -329,6 +331,13 @@ std::int64_t Hdf5Array::bytes_held() const {
                                    (shape.capacity() + chunk_shape.capacity()) * sizeof(std::int64_t));
 }
 
+std::int64_t Hdf5Array::stored_bytes() const {
+  if (layout == Hdf5Layout::kContiguous) return shape[0] * row_bytes();
+  std::int64_t bytes = 0;
+  for (const Hdf5Chunk& chunk : chunks) bytes += static_cast<std::int64_t>(chunk.bytes);
+  return bytes;
+}
+
 std::string_view rows_in_place(const MappedFile& file, const Hdf5Array& array, std::int64_t begin, std::int64_t count) {
   if (array.element.big_endian && array.element.bytes > 1) return {};
   const auto length = static_cast<std::uint64_t>(count * array.row_bytes());
@@ -406,6 +415,24 @@ void read_rows(const MappedFile& file, const Hdf5Array& array, std::int64_t begi
   }
 }
 
+void check_rows(const MappedFile& file, const Hdf5Array& array, std::string& scratch) {
+  switch (array.layout) {
+    case Hdf5Layout::kContiguous:
+      file_bytes(file, array, array.offset, static_cast<std::uint64_t>(array.stored_bytes()));
+      return;
+    case Hdf5Layout::kInline:
+      COHORT_THROW_UNLESS(array.inline_bytes.size() == static_cast<std::size_t>(array.shape[0] * array.row_bytes()),
+                          "{}: {} has {} bytes inline", file.path(), array.path, array.inline_bytes.size());
+      return;
+    case Hdf5Layout::kUnwritten:
+      return;
+    case Hdf5Layout::kChunked:
+      for (const Hdf5Chunk& chunk : array.chunks)
+        if (chunk.bytes > 0) chunk_bytes(file, array, chunk, scratch);
+      return;
+  }
+}
+
 void convert_elements(const Hdf5Element& element, const char* stored, std::span<float> out) {
   convert(element, stored, out);
 }
@@ -421,9 +448,21 @@ void convert_elements(const Hdf5Element& element, const char* stored, std::span<
 
 void release_pages(const MappedFile& file, const Hdf5Array& array) {
   if (array.layout == Hdf5Layout::kContiguous)
-    file.release(array.offset, static_cast<std::size_t>(product(array.shape) * array.element.bytes));
-  for (const Hdf5Chunk& chunk : array.chunks)
-    if (chunk.bytes > 0) file.release(chunk.offset, chunk.bytes);
+    file.release(array.offset, static_cast<std::size_t>(array.stored_bytes()));
+  // Chunks that lie near each other go together: one call of the system for each of a thousand frames is dear.
+  constexpr std::uint64_t kNear = 64 << 10;
+  std::uint64_t begin = 0, end = 0;
+  for (const Hdf5Chunk& chunk : array.chunks) {
+    if (chunk.bytes == 0 || chunk.offset > file.size() || chunk.bytes > file.size() - chunk.offset) continue;
+    if (chunk.offset >= begin && chunk.offset <= end + kNear) {
+      end = std::max(end, chunk.offset + chunk.bytes);
+      continue;
+    }
+    file.release(begin, end - begin);
+    begin = chunk.offset;
+    end = chunk.offset + chunk.bytes;
+  }
+  file.release(begin, end - begin);
 }
 
 }  // namespace cohort::data

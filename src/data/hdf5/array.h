@@ -47,7 +47,8 @@ struct Hdf5Array {
 
   std::int64_t row_elements() const;  ///< elements per index of the first dimension
   std::int64_t row_bytes() const { return row_elements() * element.bytes; }
-  std::int64_t bytes_held() const;  ///< by this description
+  std::int64_t bytes_held() const;    ///< by this description
+  std::int64_t stored_bytes() const;  ///< of the file
 };
 
 /// Copies rows [begin, begin + count) of the first dimension as they are stored (byte order included) to `out`,
@@ -58,6 +59,9 @@ void read_rows(const MappedFile& file, const Hdf5Array& array, std::int64_t begi
 
 /// The same rows where they lie, when they lie in one piece in the file and need no conversion; empty otherwise.
 std::string_view rows_in_place(const MappedFile& file, const Hdf5Array& array, std::int64_t begin, std::int64_t count);
+
+/// Goes through everything that read_rows would read, and throws what it would throw. `scratch` as there.
+void check_rows(const MappedFile& file, const Hdf5Array& array, std::string& scratch);
 
 /// Converts stored elements.
 void convert_elements(const Hdf5Element& element, const char* stored, std::span<float> out);

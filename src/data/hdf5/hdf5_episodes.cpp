@@ -1,6 +1,7 @@
 #include "data/hdf5/hdf5_episodes.h"
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <map>
 #include <mutex>
@@ -9,9 +10,13 @@
 
 #include "core/config.h"
 #include "core/crc32c.h"
+#include "core/devices_cpu.h"
 #include "core/error.h"
 #include "core/files.h"
+#include "core/threads.h"
 #include "data/episode_cache.h"
+#include "data/episode_notes.h"
+#include "data/hdf5/array_cache.h"
 #include "data/hdf5/metadata.h"
 
 namespace cohort::data {
@@ -20,9 +25,12 @@ using Json = nlohmann::json;
 
 void describe(config::Fields& fields, Hdf5Settings& settings) {
   fields.add("filter_key", settings.filter_key, "of robomimic files: only the demos that mask/<filter_key> names");
+  fields.add("filter_key_optional", settings.filter_key_optional, "a file without that mask gives all its demos");
   fields.add_choice("on_corrupt", settings.on_corrupt, {"error", "skip"},
                     "what a damaged episode does: end the work, or be left out, counted and named");
   fields.add("cache_bytes", settings.cache_bytes, "bytes of opened episodes that are kept for reuse");
+  fields.add("threads", settings.threads, "for on_corrupt=skip; 0: one per core");
+  fields.add("index_cache", settings.index_cache, "where it is kept what is damaged: auto, never, or a folder");
 }
 
 namespace {
@@ -40,32 +48,50 @@ StepField make_field(const std::string& name, const Hdf5Array& array) {
   return field;
 }
 
+/// What most others have as this field, in one episode. Throws Error where it is not the same there.
+Hdf5Array find_array(const Hdf5Metadata& file, const std::string& group, const std::string& location,
+                     std::int64_t steps, const StepField& field) {
+  constexpr const char* kRemedy = "mend or remove it, or set on_corrupt=skip to go on without such episodes";
+  const std::string path = (group == "/" ? "/" : group + "/") + field.name;
+  COHORT_THROW_UNLESS(file.has(path), "{}: lacks the field {} that other episodes have; {}", location, field.name,
+                      kRemedy);
+  Hdf5Array array = file.array(path);
+  COHORT_THROW_UNLESS(array.shape[0] == steps, "{}: {} has {} rows, but the episode has {} steps; {}", location,
+                      field.name, array.shape[0], steps, kRemedy);
+  const StepField here = make_field(field.name, array);
+  COHORT_THROW_UNLESS(here.kind == field.kind && (here.shape == field.shape || field.kind == StepKind::kImage),
+                      "{}: {} has another shape than in other episodes; {}", location, field.name, kRemedy);
+  return array;
+}
+
+/// What opened episodes ask of their source when something is wanted for the first time.
+class EpisodeDetails {
+ public:
+  virtual ~EpisodeDetails() = default;
+  virtual std::shared_ptr<const Hdf5Array> array(std::int64_t episode, std::size_t field) const = 0;
+  virtual Hdf5Attributes metadata(std::int64_t episode) const = 0;
+  /// Counts memory that an opened episode came to hold.
+  virtual void count_bytes(std::int64_t episode, std::int64_t bytes) const = 0;
+};
+
+/// Arrays and metadata are looked up when they are used, so that windows of a few numbers neither cost the look-up of a
+/// thousand frames nor count their bytes.
 class Hdf5Episode final : public Episode {
  public:
-  Hdf5Episode(std::shared_ptr<const MappedFile> file, std::string location, std::int64_t steps,
-              const std::vector<StepField>& fields, std::vector<std::pair<std::string, Hdf5Array>> arrays,
-              Hdf5Attributes metadata)
-      : file_(std::move(file)),
+  Hdf5Episode(const EpisodeDetails& details, std::int64_t number, std::shared_ptr<const MappedFile> file,
+              std::string location, std::int64_t steps, const std::vector<StepField>& fields)
+      : details_(details),
+        number_(number),
+        file_(std::move(file)),
         location_(std::move(location)),
         steps_(steps),
         fields_(fields),
-        metadata_(std::move(metadata)) {
-    for (const StepField& field : fields) {
-      const auto found =
-          std::find_if(arrays.begin(), arrays.end(), [&](const auto& a) { return a.first == field.name; });
-      COHORT_THROW_UNLESS(found != arrays.end(), "{}: lacks the field {} that other episodes have", location_,
-                          field.name);
-      const StepField here = make_field(field.name, found->second);
-      COHORT_THROW_UNLESS(found->second.shape[0] == steps, "{}: {} has {} rows, but the episode has {} steps",
-                          location_, field.name, found->second.shape[0], steps);
-      COHORT_THROW_UNLESS(here.kind == field.kind && (here.shape == field.shape || field.kind == StepKind::kImage),
-                          "{}: {} has another shape than in the first episode", location_, field.name);
-      arrays_.push_back(std::move(found->second));
-    }
-  }
+        arrays_(fields.size()),
+        known_(fields.size()) {}
 
   ~Hdf5Episode() override {
-    for (const Hdf5Array& array : arrays_) release_pages(*file_, array);
+    for (const auto& array : arrays_)
+      if (array) release_pages(*file_, *array);
   }
 
   std::int64_t steps() const override { return steps_; }
@@ -78,7 +104,7 @@ class Hdf5Episode final : public Episode {
   }
 
   void read(std::size_t field, std::int64_t begin, std::int64_t count, std::span<std::int64_t> out) const override {
-    COHORT_THROW_UNLESS(field >= arrays_.size() || arrays_[field].element.kind != Hdf5Element::Kind::kFloat,
+    COHORT_THROW_UNLESS(field >= fields_.size() || array_of(field).element.kind != Hdf5Element::Kind::kFloat,
                         "{}: the field {} holds floating-point numbers, no integers", location_, fields_[field].name);
     read_numbers(field, begin, count, out);
   }
@@ -91,7 +117,7 @@ class Hdf5Episode final : public Episode {
     check_steps(field, step, 1);
     COHORT_THROW_UNLESS(fields_[field].kind == StepKind::kImage, "{}: the field {} holds no images", location_,
                         fields_[field].name);
-    const Hdf5Array& array = arrays_[field];
+    const Hdf5Array& array = array_of(field);
     StoredImage image{
         .encoding = ImageEncoding::kRaw, .height = array.shape[1], .width = array.shape[2], .channels = array.shape[3]};
     image.bytes = rows_in_place(*file_, array, step, 1);
@@ -105,23 +131,17 @@ class Hdf5Episode final : public Episode {
   }
 
   std::string_view metadata(std::string_view name) const override {
-    for (const auto& [key, text] : metadata_)
+    for (const auto& [key, text] : all_metadata())
       if (key == name) return text;
     return "";
   }
 
   std::string location() const override { return location_; }
 
+  /// Without what is looked up later.
   std::int64_t bytes() const {
-    std::size_t total = sizeof(*this) + location_.capacity();
-    for (const auto& [key, text] : metadata_) total += key.capacity() + text.capacity();
-    auto held = static_cast<std::int64_t>(total);
-    for (const Hdf5Array& array : arrays_) {
-      held += array.bytes_held();
-      if (array.layout == Hdf5Layout::kContiguous) held += array.shape[0] * array.row_bytes();
-      for (const Hdf5Chunk& chunk : array.chunks) held += static_cast<std::int64_t>(chunk.bytes);
-    }
-    return held;
+    return static_cast<std::int64_t>(sizeof(*this) + location_.capacity() +
+                                     fields_.size() * (sizeof(arrays_[0]) + sizeof(known_[0])));
   }
 
  private:
@@ -130,12 +150,36 @@ class Hdf5Episode final : public Episode {
                  "steps [{}, {}) of field {} are asked from an episode of {}", begin, begin + count, field, steps_);
   }
 
+  const Hdf5Array& array_of(std::size_t field) const {
+    if (const Hdf5Array* known = known_[field].load(std::memory_order_acquire)) return *known;
+    std::unique_lock lock(mutex_);
+    if (!arrays_[field]) {
+      arrays_[field] = details_.array(number_, field);
+      known_[field].store(arrays_[field].get(), std::memory_order_release);
+      lock.unlock();
+      details_.count_bytes(number_, arrays_[field]->stored_bytes());
+    }
+    return *arrays_[field];
+  }
+
+  const Hdf5Attributes& all_metadata() const {
+    std::unique_lock lock(mutex_);
+    if (!metadata_) {
+      metadata_ = details_.metadata(number_);
+      std::size_t bytes = 0;
+      for (const auto& [key, text] : *metadata_) bytes += sizeof(key) + sizeof(text) + key.capacity() + text.capacity();
+      lock.unlock();
+      details_.count_bytes(number_, static_cast<std::int64_t>(bytes));
+    }
+    return *metadata_;
+  }
+
   template <class T>
   void read_numbers(std::size_t field, std::int64_t begin, std::int64_t count, std::span<T> out) const {
     check_steps(field, begin, count);
     COHORT_THROW_UNLESS(fields_[field].kind == StepKind::kNumber, "{}: the field {} holds images", location_,
                         fields_[field].name);
-    const Hdf5Array& array = arrays_[field];
+    const Hdf5Array& array = array_of(field);
     COHORT_CHECK(out.size() == static_cast<std::size_t>(count * array.row_elements()), "room for {} values, not {}",
                  out.size(), count * array.row_elements());
     thread_local std::string rows, inflating;
@@ -144,12 +188,16 @@ class Hdf5Episode final : public Episode {
     convert_elements(array.element, rows.data(), out);
   }
 
+  const EpisodeDetails& details_;
+  const std::int64_t number_;  // in the source
   const std::shared_ptr<const MappedFile> file_;
   const std::string location_;
   const std::int64_t steps_;
   const std::vector<StepField>& fields_;
-  std::vector<Hdf5Array> arrays_;
-  const Hdf5Attributes metadata_;
+  mutable std::mutex mutex_;  // of what is looked up late; set once, then only read
+  mutable std::vector<std::shared_ptr<const Hdf5Array>> arrays_;
+  mutable std::vector<std::atomic<const Hdf5Array*>> known_;  // the same, to be found without the lock
+  mutable std::optional<Hdf5Attributes> metadata_;
 };
 
 /// demo_2 stands before demo_10.
@@ -163,10 +211,12 @@ bool by_number(const std::string& a, const std::string& b) {
   return number(a) < number(b);
 }
 
+using Shapes = std::vector<std::pair<std::string, std::vector<std::int64_t>>>;
+
 /// What most arrays have as their first extent.
-std::int64_t usual_length(const std::vector<std::pair<std::string, std::int64_t>>& lengths) {
+std::int64_t usual_length(const Shapes& shapes) {
   std::map<std::int64_t, int> votes;
-  for (const auto& [name, length] : lengths) ++votes[length];
+  for (const auto& [name, shape] : shapes) ++votes[shape[0]];
   std::int64_t best = 0;
   int most = 0;
   for (const auto& [length, count] : votes)
@@ -175,6 +225,18 @@ std::int64_t usual_length(const std::vector<std::pair<std::string, std::int64_t>
       best = length;
     }
   return best;
+}
+
+/// Names and shapes of what has a row per step: the same text for episodes that are alike.
+std::string layout_of(const Shapes& shapes, std::int64_t steps) {
+  std::string layout;
+  for (const auto& [name, shape] : shapes) {
+    if (shape[0] != steps) continue;
+    layout += name;
+    for (std::size_t d = 1; d < shape.size(); ++d) layout += format(" {}", shape[d]);
+    layout += '\n';
+  }
+  return layout;
 }
 
 std::vector<fs::path> files_below(const fs::path& folder) {
@@ -190,7 +252,7 @@ std::vector<fs::path> files_below(const fs::path& folder) {
 
 }  // namespace
 
-struct Hdf5Episodes::Impl {
+struct Hdf5Episodes::Impl final : EpisodeDetails {
   struct File {
     fs::path path;
     Hdf5Attributes metadata;  // from the manifest
@@ -200,15 +262,33 @@ struct Hdf5Episodes::Impl {
     std::size_t file;
     std::string group;
     std::int64_t steps;
+    std::size_t layout = 0;  // of `layouts`
+  };
+  /// How many demos a mask chose.
+  struct Mask {
+    std::size_t files = 0, chosen = 0, demos = 0, files_without = 0;
   };
 
   Impl(const fs::path& path, const Hdf5Settings& wanted)
-      : settings(wanted), name(path.string()), cache(wanted.cache_bytes) {
+      : settings(wanted),
+        root(fs::is_directory(path) ? path : path.parent_path()),
+        name(path.string()),
+        places(wanted.cache_bytes / 4),
+        cache(wanted.cache_bytes - wanted.cache_bytes / 4) {
     find_files(path);
     for (std::size_t f = 0; f < files.size(); ++f) skipping(files[f].path.string(), [&] { list_episodes(f); });
+    check_that_some_are_left();
+    if (settings.on_corrupt == "skip")
+      find_usual_fields();
+    else
+      find_fields(episodes.front(), episodes.back());
+    layouts.clear();
+    used = std::vector<std::atomic<bool>>(fields.size());
+  }
+
+  void check_that_some_are_left() const {
     COHORT_THROW_UNLESS(!episodes.empty(), "{} holds no sound episode{}", name,
                         skipped.empty() ? "" : "; the first fault: " + skipped.front());
-    find_fields();
   }
 
   template <class Body>
@@ -220,6 +300,13 @@ struct Hdf5Episodes::Impl {
       const std::string what = e.what();
       skipped.push_back(what.starts_with(where) ? what : where + ": " + what);
     }
+  }
+
+  /// What a wrong mask's name may have been meant as.
+  std::string about_slices() const {
+    return settings.filter_key.find_first_of("[+") == std::string::npos
+               ? ""
+               : "; slices such as train[:50%] are for RLDS only, an HDF5 set takes a mask's name, or all";
   }
 
   void find_files(const fs::path& path) {
@@ -253,24 +340,29 @@ struct Hdf5Episodes::Impl {
     const Hdf5Metadata file(files[f].path);
     const std::string where = files[f].path.string();
     if (!file.has("/data")) {
-      COHORT_THROW_UNLESS(settings.filter_key.empty(),
-                          "{} has no group data with demos, so filter_key={} selects nothing", where,
-                          settings.filter_key);
+      COHORT_THROW_UNLESS(settings.filter_key.empty() || settings.filter_key_optional,
+                          "{} has no group data with demos, so the mask {} selects nothing{}", where,
+                          settings.filter_key, about_slices());
       add_episode(f, file, "/");
       return;
     }
     std::vector<std::string> demos = file.groups("/data");
-    if (!settings.filter_key.empty()) {
-      const std::string mask = "/mask/" + settings.filter_key;
+    const std::string mask = "/mask/" + settings.filter_key;
+    if (!settings.filter_key.empty() && settings.filter_key_optional && !file.has(mask)) {
+      ++masked.files_without;
+    } else if (!settings.filter_key.empty()) {
       std::string masks;
       if (file.has("/mask"))
         for (const std::string& key : file.data_sets("/mask")) masks += (masks.empty() ? "" : ", ") + key;
-      COHORT_THROW_UNLESS(file.has(mask), "{} has no {}; its masks are {}", where, mask,
-                          masks.empty() ? "not there" : masks);
+      COHORT_THROW_UNLESS(file.has(mask), "{} has no {}; its masks are {}{}", where, mask,
+                          masks.empty() ? "not there" : masks, about_slices());
       const std::vector<std::string> chosen = file.texts(mask);
       for (const std::string& demo : chosen)
         COHORT_THROW_UNLESS(std::find(demos.begin(), demos.end(), demo) != demos.end(),
                             "{}: {} names {}, which is not in the file", where, mask, demo);
+      ++masked.files;
+      masked.chosen += chosen.size();
+      masked.demos += demos.size();
       demos = chosen;
     }
     std::sort(demos.begin(), demos.end(), by_number);
@@ -280,8 +372,8 @@ struct Hdf5Episodes::Impl {
   }
 
   void add_episode(std::size_t f, const Hdf5Metadata& file, const std::string& group) {
-    const auto lengths = file.lengths(group);
-    std::int64_t steps = usual_length(lengths);
+    const Shapes shapes = file.shapes(group);
+    std::int64_t steps = usual_length(shapes);
     for (const auto& [key, value] : file.attributes(group))
       if (key == "num_samples") {
         double number = 0;
@@ -290,23 +382,101 @@ struct Hdf5Episodes::Impl {
       }
     COHORT_THROW_UNLESS(steps > 0, "{}: {} is an empty episode; remove it, or set on_corrupt=skip to go on without it",
                         files[f].path.string(), group);
-    episodes.push_back({f, group, steps});
+    const std::size_t layout =
+        settings.on_corrupt == "skip" ? layouts.try_emplace(layout_of(shapes, steps), layouts.size()).first->second : 0;
+    episodes.push_back({f, group, steps, layout});
   }
 
-  void find_fields() {
-    // A field has a row per step in the first and in the last episode: in one of them an array may have as many rows by
-    // chance.
+  /// The fields are those of the first of the episodes that most are like. One that cannot be described is left out.
+  void find_usual_fields() {
+    for (;; check_that_some_are_left()) {
+      std::vector<std::int64_t> alike(layouts.size(), 0);
+      for (const Place& place : episodes) ++alike[place.layout];
+      // Of two that are as frequent, the one with fewer fields leaves fewer episodes out.
+      const std::pair<const std::string, std::size_t>* usual = nullptr;
+      for (const auto& layout : layouts) {
+        const auto more = [&] { return alike[layout.second] - alike[usual->second]; };
+        if (!usual || more() > 0 || (more() == 0 && layout.first.size() < usual->first.size())) usual = &layout;
+      }
+      const auto first = std::find_if(episodes.begin(), episodes.end(),
+                                      [&](const Place& place) { return place.layout == usual->second; });
+      const std::size_t faults = skipped.size();
+      skipping(location(*first), [&] { find_fields(*first, *first); });
+      if (skipped.size() == faults) return;
+      episodes.erase(first);
+    }
+  }
+
+  /// A field has a row per step in both episodes: in one of them an array may have as many rows by chance.
+  void find_fields(const Place& first, const Place& last) {
+    fields.clear();
     std::map<std::string, int> rows;
-    for (const Place* place : {&episodes.front(), &episodes.back()})
-      for (const auto& [key, length] : Hdf5Metadata(files[place->file].path).lengths(place->group))
-        if (length == place->steps) ++rows[key];
-    const Place& first = episodes.front();
+    for (const Place* place : {&first, &last})
+      for (const auto& [key, shape] : Hdf5Metadata(files[place->file].path).shapes(place->group))
+        if (shape[0] == place->steps) ++rows[key];
     for (const auto& [key, array] : Hdf5Metadata(files[first.file].path).arrays(first.group))
       if (rows[key] == 2) fields.push_back(make_field(key, array));
     COHORT_THROW_UNLESS(!fields.empty(), "{}: {} has no array with a row per step", files[first.file].path.string(),
                         first.group);
     for (const auto& [key, text] : all_metadata(Hdf5Metadata(files[first.file].path), first))
       metadata_names.push_back(key);
+  }
+
+  /// Reads everything once: which episodes are damaged is kept in `notes`.
+  void leave_damaged_out(const EpisodeNotes& notes) {
+    const auto sound = [&](const Json& answer) {
+      std::int64_t last = -1;
+      for (const Json& fault : answer) {
+        if (!fault.is_array() || fault.size() != 2 || !fault[0].is_number_integer() || !fault[1].is_string())
+          return false;
+        const auto episode = fault[0].get<std::int64_t>();
+        if (episode <= last || episode >= static_cast<std::int64_t>(episodes.size())) return false;
+        last = episode;
+      }
+      return answer.is_array();
+    };
+    const Json faults = notes.answer("episodes that are damaged", sound, [&] {
+      std::vector<std::string> found(episodes.size());
+      parallel_for(static_cast<std::int64_t>(episodes.size()),
+                   settings.threads > 0 ? settings.threads : available_cores(), [&](std::int64_t e) {
+                     const auto at = static_cast<std::size_t>(e);
+                     const std::string where = location(episodes[at]);
+                     try {
+                       check_episode(episodes[at]);
+                     } catch (const Error& error) {
+                       const std::string what = error.what();
+                       found[at] =
+                           what.starts_with(files[episodes[at].file].path.string()) ? what : where + ": " + what;
+                     }
+                   });
+      Json list = Json::array();
+      for (std::size_t e = 0; e < found.size(); ++e)
+        if (!found[e].empty()) list.push_back({e, found[e]});
+      return list;
+    });
+    std::vector<Place> kept;
+    auto fault = faults.begin();
+    for (std::size_t e = 0; e < episodes.size(); ++e) {
+      if (fault != faults.end() && (*fault)[0].get<std::size_t>() == e) {
+        skipped.push_back((*fault)[1].get<std::string>());
+        ++fault;
+      } else {
+        kept.push_back(std::move(episodes[e]));
+      }
+    }
+    episodes = std::move(kept);
+    check_that_some_are_left();
+  }
+
+  void check_episode(const Place& place) const {
+    const Hdf5Metadata file(files[place.file].path);
+    const auto mapping = map(place.file);
+    std::string scratch;
+    for (const StepField& field : fields) {
+      const Hdf5Array array = find_array(file, place.group, location(place), place.steps, field);
+      check_rows(*mapping, array, scratch);
+      release_pages(*mapping, array);
+    }
   }
 
   Hdf5Attributes all_metadata(const Hdf5Metadata& file, const Place& place) const {
@@ -341,23 +511,61 @@ struct Hdf5Episodes::Impl {
 
   std::shared_ptr<const Hdf5Episode> make(std::int64_t episode) const {
     const Place& place = episodes[static_cast<std::size_t>(episode)];
-    const Hdf5Metadata file(files[place.file].path);
-    return std::make_shared<const Hdf5Episode>(map(place.file), location(place), place.steps, fields,
-                                               file.arrays(place.group), all_metadata(file, place));
+    return std::make_shared<const Hdf5Episode>(*this, episode, map(place.file), location(place), place.steps, fields);
   }
 
+  std::shared_ptr<const Hdf5Array> array(std::int64_t episode, std::size_t field) const override {
+    const auto key = [&](std::size_t f) {
+      return episode * static_cast<std::int64_t>(fields.size()) + static_cast<std::int64_t>(f);
+    };
+    if (auto known = places.find(key(field))) return known;
+    const Place& place = episodes[static_cast<std::size_t>(episode)];
+    const Hdf5Metadata file(files[place.file].path);
+    const auto look_up = [&](std::size_t f) {
+      auto found =
+          std::make_shared<const Hdf5Array>(find_array(file, place.group, location(place), place.steps, fields[f]));
+      places.keep(key(f), found);
+      return found;
+    };
+    auto found = look_up(field);
+    // While the file is open: what was read of other episodes will be read of this one too.
+    used[field].store(true, std::memory_order_relaxed);
+    for (std::size_t f = 0; f < fields.size(); ++f) {
+      if (f == field || !used[f].load(std::memory_order_relaxed) || places.find(key(f))) continue;
+      try {
+        look_up(f);
+      } catch (const Error&) {  // said when that field is read
+      }
+    }
+    return found;
+  }
+
+  Hdf5Attributes metadata(std::int64_t episode) const override {
+    const Place& place = episodes[static_cast<std::size_t>(episode)];
+    return all_metadata(Hdf5Metadata(files[place.file].path), place);
+  }
+
+  void count_bytes(std::int64_t episode, std::int64_t bytes) const override { cache.grow(episode, bytes); }
+
   Hdf5Settings settings;
+  fs::path root;  // of the files' names
   std::string name;
   mutable std::mutex mutex;  // of the mappings
   mutable std::vector<File> files;
   std::vector<Place> episodes;
+  std::map<std::string, std::size_t> layouts;  // while the fields are looked for, with on_corrupt=skip
+  Mask masked;
   std::vector<StepField> fields;
   std::vector<std::string> metadata_names, skipped;
+  mutable std::vector<std::atomic<bool>> used;  // fields that were read
+  mutable Hdf5ArrayCache places;
   mutable EpisodeCache cache;
 };
 
 Hdf5Episodes::Hdf5Episodes(const fs::path& path, const Hdf5Settings& settings)
-    : impl_(std::make_unique<Impl>(path, settings)) {}
+    : impl_(std::make_unique<Impl>(path, settings)) {
+  if (settings.on_corrupt == "skip") impl_->leave_damaged_out(EpisodeNotes(*this, path, settings.index_cache));
+}
 Hdf5Episodes::~Hdf5Episodes() = default;
 
 std::string Hdf5Episodes::episode_name(std::int64_t episode) const {
@@ -389,7 +597,7 @@ const std::vector<std::string>& Hdf5Episodes::skipped() const {
 
 std::shared_ptr<const Episode> Hdf5Episodes::open(std::int64_t episode) const {
   COHORT_CHECK(episode >= 0 && episode < size(), "episode {} of {}", episode, size());
-  return impl_->cache.get(episode, [&]() -> EpisodeCache::Made {
+  return impl_->cache.get(episode, 0, [this, episode]() -> EpisodeCache::Made {
     auto opened = impl_->make(episode);
     const std::int64_t bytes = opened->bytes();
     return {std::move(opened), bytes};
@@ -399,7 +607,16 @@ std::shared_ptr<const Episode> Hdf5Episodes::open(std::int64_t episode) const {
 std::uint64_t Hdf5Episodes::content_hash() const {
   ContentHash hash;
   for (const Impl::File& file : impl_->files) {
+    std::error_code error;
+    if (!fs::is_regular_file(file.path, error)) continue;  // left out, as on_corrupt=skip said
     const MappedFile bytes(file.path);
+    const fs::path below = file.path.lexically_relative(impl_->root);
+    hash.add((below.empty() ? file.path : below).string());
+    for (const auto& [key, text] : file.metadata) {
+      hash.add(key);
+      hash.add(text);
+    }
+    hash.add(file.metadata.size());
     hash.add(bytes.size());
     hash.add(crc32c(bytes.bytes().substr(0, std::size_t{1} << 20)));
     hash.add(static_cast<std::uint64_t>(fs::last_write_time(file.path).time_since_epoch().count()));
@@ -415,7 +632,23 @@ std::int64_t Hdf5Episodes::bytes_held() const {
   std::size_t tables = 0;
   for (const Impl::File& file : impl_->files) tables += sizeof(file) + file.path.native().capacity();
   for (const Impl::Place& place : impl_->episodes) tables += sizeof(place) + place.group.capacity();
-  return static_cast<std::int64_t>(tables) + impl_->cache.bytes();
+  return static_cast<std::int64_t>(tables) + impl_->places.bytes() + impl_->cache.bytes();
+}
+
+std::int64_t Hdf5Episodes::stored_bytes() const {
+  std::int64_t bytes = 0;
+  std::error_code error;
+  for (const Impl::File& file : impl_->files)
+    if (const std::uintmax_t size = fs::file_size(file.path, error); !error) bytes += static_cast<std::int64_t>(size);
+  return bytes;
+}
+
+std::string Hdf5Episodes::selection() const {
+  const Impl::Mask& mask = impl_->masked;
+  if (mask.files == 0) return "";
+  std::string text = format("mask/{}: {} of {} demos", impl_->settings.filter_key, mask.chosen, mask.demos);
+  if (mask.files_without > 0) text += format(", and all of {} files that have no such mask", mask.files_without);
+  return text;
 }
 
 }  // namespace cohort::data

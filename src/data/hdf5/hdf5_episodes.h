@@ -16,17 +16,23 @@ class Fields;
 namespace cohort::data {
 
 struct Hdf5Settings {
-  std::string filter_key;               ///< of robomimic files: only the demos that mask/<filter_key> names; empty: all
-  std::string on_corrupt = "error";     ///< error; or skip: leave damaged episodes out, count and name them
-  std::int64_t cache_bytes = 64 << 20;  ///< memory of opened episodes that is kept for reuse
+  std::string filter_key;            ///< of robomimic files: only the demos that mask/<filter_key> names; empty: all
+  bool filter_key_optional = false;  ///< a file without this mask gives all its demos; else that is an error
+  /// error; or skip: read everything once, leave episodes out that are damaged or lack what most have, and name them
+  std::string on_corrupt = "error";
+  /// Memory of opened episodes that is kept for reuse, a quarter of it for what is known of where their arrays lie.
+  std::int64_t cache_bytes = 64 << 20;
+  int threads = 0;                    ///< for on_corrupt=skip; 0: as many as the process has cores
+  std::string index_cache = "never";  ///< where it is kept which episodes are damaged: as EpisodeNotes takes it
 };
 
 void describe(config::Fields& fields, Hdf5Settings& settings);
 
 /// A step has every array of numbers whose first extent is the number of steps (the attribute num_samples, else what
-/// most arrays have); arrays of uint8 (height, width, 1 or 3) are images. Attributes of the file, of `data` and of the
-/// demo are metadata; LIBERO's instruction (problem_info) is the metadata language_instruction. Demos are ordered by
-/// the number in their name.
+/// most arrays have) in the first and in the last episode; with on_corrupt=skip in those episodes that most are like;
+/// arrays of uint8 (height, width, 1 or 3) are images. Attributes of the file, of `data` and of the demo are metadata;
+/// LIBERO's instruction (problem_info) is the metadata language_instruction. Demos are ordered by the number in their
+/// name.
 class Hdf5Episodes final : public EpisodeSource {
  public:
   /// `path`: a file; a folder (all .hdf5 and .h5 files below it, by name); or a manifest, a JSON list of paths or of
@@ -45,9 +51,12 @@ class Hdf5Episodes final : public EpisodeSource {
   const std::vector<std::string>& metadata_names() const override;
   std::int64_t steps(std::int64_t episode) const override;
   std::shared_ptr<const Episode> open(std::int64_t episode) const override;
-  /// Of names, sizes, times of change and first MiB of the files: HDF5 holds no checksums of its content.
+  /// Of names (below the folder or beside the manifest), sizes, times of change and first MiB of the files, and of the
+  /// manifest's texts: HDF5 holds no checksums of its content.
   std::uint64_t content_hash() const override;
   std::int64_t bytes_held() const override;
+  std::int64_t stored_bytes() const override;
+  std::string selection() const override;
   const std::vector<std::string>& skipped() const override;
 
  private:

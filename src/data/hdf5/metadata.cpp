@@ -1,6 +1,8 @@
 #include "data/hdf5/metadata.h"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -17,6 +19,8 @@ namespace {
 constexpr std::size_t kMaxTextBytes = std::size_t{64} << 20;
 constexpr std::int64_t kMaxChunks = std::int64_t{1} << 22;
 constexpr std::int64_t kMaxInlineBytes = 1 << 20;  // the format allows 64 KiB
+constexpr int kMaxDepth = 32;
+constexpr int kMaxGroups = 1 << 16;  // below one episode
 
 /// Owns an identifier.
 class Id {
@@ -69,23 +73,72 @@ H5I_type_t type_of(hid_t group, const std::string& name) {
   return object.good() ? H5Iget_type(object) : H5I_BADID;
 }
 
-/// Walks over the data sets below a group; links that lead back to a group on the way are not followed twice.
-void for_each_data_set(hid_t group, const std::string& prefix, int depth,
-                       const std::function<void(const std::string&, hid_t)>& body) {
-  if (depth > 32) return;
-  for_each_entry(group, [&](const std::string& name) {
-    const std::string path = prefix.empty() ? name : prefix + "/" + name;
-    const H5I_type_t type = type_of(group, name);
-    if (type == H5I_GROUP) {
-      const Id child(H5Gopen2(group, name.c_str(), H5P_DEFAULT), H5Gclose);
-      if (child.good()) for_each_data_set(child, path, depth + 1, body);
-    } else if (type == H5I_DATASET) {
-      const Id set(H5Dopen2(group, name.c_str(), H5P_DEFAULT), H5Dclose);
-      COHORT_THROW_UNLESS(set.good(), "the data set {} cannot be opened: {}", path, last_error());
-      body(path, set);
-    }
-  });
+/// Which object it is, whatever link led to it.
+struct Identity {
+  unsigned long file = 0;  // libhdf5's number of an open file
+  std::array<unsigned char, 16> place{};
+  bool operator==(const Identity&) const = default;
+};
+
+Identity identity_of(hid_t object) {
+  Identity identity;
+#if H5_VERSION_GE(1, 12, 0)
+  H5O_info2_t info;
+  COHORT_THROW_UNLESS(H5Oget_info3(object, &info, H5O_INFO_BASIC) >= 0, "an object cannot be read: {}", last_error());
+  static_assert(sizeof info.token == sizeof identity.place);
+  std::memcpy(identity.place.data(), &info.token, sizeof info.token);
+#else
+  H5O_info_t info;
+  COHORT_THROW_UNLESS(H5Oget_info2(object, &info, H5O_INFO_BASIC) >= 0, "an object cannot be read: {}", last_error());
+  static_assert(sizeof info.addr <= sizeof identity.place);
+  std::memcpy(identity.place.data(), &info.addr, sizeof info.addr);
+#endif
+  identity.file = info.fileno;
+  return identity;
 }
+
+std::string file_name_of(hid_t object) {
+  const ssize_t size = H5Fget_name(object, nullptr, 0);
+  if (size <= 0) return "another file";
+  std::string name(static_cast<std::size_t>(size) + 1, '\0');
+  H5Fget_name(object, name.data(), name.size());
+  name.pop_back();
+  return name;
+}
+
+/// Walks over the data sets below a group. A link that leads back to a group on the way to it is not followed.
+class DataSetWalk {
+ public:
+  using Body = std::function<void(const std::string&, hid_t)>;
+
+  DataSetWalk(hid_t group, const Body& body) : body_(body) { enter(group, ""); }
+
+ private:
+  void enter(hid_t group, const std::string& prefix) {
+    const Identity identity = identity_of(group);
+    if (way_.size() > kMaxDepth || std::find(way_.begin(), way_.end(), identity) != way_.end()) return;
+    COHORT_THROW_UNLESS(++groups_ <= kMaxGroups, "has more than {} groups below one another: do links lead in circles?",
+                        kMaxGroups);
+    way_.push_back(identity);
+    for_each_entry(group, [&](const std::string& name) {
+      const std::string path = prefix.empty() ? name : prefix + "/" + name;
+      const H5I_type_t type = type_of(group, name);
+      if (type == H5I_GROUP) {
+        const Id child(H5Gopen2(group, name.c_str(), H5P_DEFAULT), H5Gclose);
+        if (child.good()) enter(child, path);
+      } else if (type == H5I_DATASET) {
+        const Id set(H5Dopen2(group, name.c_str(), H5P_DEFAULT), H5Dclose);
+        COHORT_THROW_UNLESS(set.good(), "the data set {} cannot be opened: {}", path, last_error());
+        body_(path, set);
+      }
+    });
+    way_.pop_back();
+  }
+
+  const Body& body_;
+  std::vector<Identity> way_;  // the groups from the first to the present one
+  int groups_ = 0;
+};
 
 std::vector<std::int64_t> extents_of(hid_t set) {
   const Id space(H5Dget_space(set), H5Sclose);
@@ -321,8 +374,16 @@ struct Hdf5Metadata::Impl {
   }
   Id open_group(const std::string& name) const {
     Id group(H5Gopen2(file, name.c_str(), H5P_DEFAULT), H5Gclose);
-    COHORT_THROW_UNLESS(group.good(), "{}: has no group {}", path, name);
+    COHORT_THROW_UNLESS(group.good(), "{}: has no group {}, or a link that leads nowhere", path, name);
     return group;
+  }
+  /// Where the bytes of a data set lie is looked up in this file: one that a link takes from another is refused.
+  void check_file(hid_t set, const std::string& name) const {
+    if (identity_of(set).file == identity_of(file).file) return;
+    throw Error(format(
+        "{} lies in another file, {}, to which a link leads: copy what is linked to into one file, with h5copy -f ext "
+        "-i {} -o COPY.hdf5 -s /data -d /data, or name the files that hold the data by a folder or a manifest",
+        name, file_name_of(set), path));
   }
   /// Adds the file's name to what `body` throws.
   template <class Body>
@@ -373,7 +434,8 @@ std::vector<std::string> Hdf5Metadata::groups(const std::string& group) const {
     const Id id = impl_->open_group(group);
     std::vector<std::string> names;
     for_each_entry(id, [&](const std::string& name) {
-      if (type_of(id, name) == H5I_GROUP) names.push_back(name);
+      const H5I_type_t type = type_of(id, name);
+      if (type == H5I_GROUP || type == H5I_BADID) names.push_back(name);
     });
     return names;
   });
@@ -421,26 +483,39 @@ std::vector<std::pair<std::string, Hdf5Array>> Hdf5Metadata::arrays(const std::s
   return impl_->naming([&] {
     const Id id = impl_->open_group(group);
     std::vector<std::pair<std::string, Hdf5Array>> arrays;
-    for_each_data_set(id, "", 0, [&](const std::string& name, hid_t set) {
+    DataSetWalk(id, [&](const std::string& name, hid_t set) {
+      const std::string path = (group == "/" ? "/" : group + "/") + name;
+      impl_->check_file(set, path);
       Hdf5Array array;
-      if (describe_array(set, (group == "/" ? "/" : group + "/") + name, array))
-        arrays.emplace_back(name, std::move(array));
+      if (describe_array(set, path, array)) arrays.emplace_back(name, std::move(array));
     });
     return arrays;
   });
 }
 
-std::vector<std::pair<std::string, std::int64_t>> Hdf5Metadata::lengths(const std::string& group) const {
+Hdf5Array Hdf5Metadata::array(const std::string& data_set) const {
+  return impl_->naming([&] {
+    const Id set(H5Dopen2(impl_->file, data_set.c_str(), H5P_DEFAULT), H5Dclose);
+    COHORT_THROW_UNLESS(set.good(), "the data set {} cannot be opened: {}", data_set, last_error());
+    impl_->check_file(set, data_set);
+    Hdf5Array array;
+    COHORT_THROW_UNLESS(describe_array(set, data_set, array), "{} is no array of numbers", data_set);
+    return array;
+  });
+}
+
+std::vector<std::pair<std::string, std::vector<std::int64_t>>> Hdf5Metadata::shapes(const std::string& group) const {
   return impl_->naming([&] {
     const Id id = impl_->open_group(group);
-    std::vector<std::pair<std::string, std::int64_t>> lengths;
-    for_each_data_set(id, "", 0, [&](const std::string& name, hid_t set) {
-      const std::vector<std::int64_t> shape = extents_of(set);
+    std::vector<std::pair<std::string, std::vector<std::int64_t>>> shapes;
+    DataSetWalk(id, [&](const std::string& name, hid_t set) {
+      impl_->check_file(set, (group == "/" ? "/" : group + "/") + name);
+      std::vector<std::int64_t> shape = extents_of(set);
       const Id type(H5Dget_type(set), H5Tclose);
       Hdf5Element element;
-      if (!shape.empty() && type.good() && element_of(type, element)) lengths.emplace_back(name, shape[0]);
+      if (!shape.empty() && type.good() && element_of(type, element)) shapes.emplace_back(name, std::move(shape));
     });
-    return lengths;
+    return shapes;
   });
 }
 

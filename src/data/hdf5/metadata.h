@@ -27,7 +27,8 @@ class Hdf5Metadata {
   Hdf5Metadata& operator=(Hdf5Metadata&&) noexcept;
 
   bool has(const std::string& object) const;
-  /// Names of the groups directly below a group, in the order of the file's index.
+  /// Names of the groups directly below a group, in the order of the file's index; links that lead nowhere are named
+  /// too, so that what they stood for is not missed without a word.
   std::vector<std::string> groups(const std::string& group) const;
   /// Likewise of the data sets.
   std::vector<std::string> data_sets(const std::string& group) const;
@@ -35,10 +36,12 @@ class Hdf5Metadata {
   /// The types of all attributes: "string", "bool", "int64", "float32", …; empty where attributes() leaves one out.
   std::vector<std::pair<std::string, std::string>> attribute_types(const std::string& object) const;
   /// All arrays of numbers below a group, with their path relative to it; arrays of anything else are left out. Throws
-  /// Error naming the data set for a filter or element type that cannot be read.
+  /// Error naming the data set for a filter or element type that cannot be read, and for one that lies in another file.
   std::vector<std::pair<std::string, Hdf5Array>> arrays(const std::string& group) const;
-  /// The first extents of the arrays of numbers below a group, likewise, without looking for their bytes.
-  std::vector<std::pair<std::string, std::int64_t>> lengths(const std::string& group) const;
+  /// One of them, by its path in the file.
+  Hdf5Array array(const std::string& data_set) const;
+  /// The extents of the arrays of numbers below a group, likewise, without looking for their bytes.
+  std::vector<std::pair<std::string, std::vector<std::int64_t>>> shapes(const std::string& group) const;
   /// A one-dimensional array of texts (a robomimic mask).
   std::vector<std::string> texts(const std::string& data_set) const;
 

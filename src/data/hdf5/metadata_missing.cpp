@@ -33,7 +33,10 @@ std::vector<std::pair<std::string, std::string>> Hdf5Metadata::attribute_types(c
 std::vector<std::pair<std::string, Hdf5Array>> Hdf5Metadata::arrays(const std::string&) const {
   return {};
 }
-std::vector<std::pair<std::string, std::int64_t>> Hdf5Metadata::lengths(const std::string&) const {
+Hdf5Array Hdf5Metadata::array(const std::string&) const {
+  return {};
+}
+std::vector<std::pair<std::string, std::vector<std::int64_t>>> Hdf5Metadata::shapes(const std::string&) const {
   return {};
 }
 std::vector<std::string> Hdf5Metadata::texts(const std::string&) const {

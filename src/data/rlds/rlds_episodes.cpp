@@ -415,8 +415,10 @@ std::string_view RldsEpisodes::record(std::int64_t episode) const {
 
 std::shared_ptr<const Episode> RldsEpisodes::open(std::int64_t episode) const {
   COHORT_CHECK(episode >= 0 && episode < size(), "episode {} of {}", episode, size());
-  return impl_->cache.get(episode, [&]() -> EpisodeCache::Made {
-    const auto e = static_cast<std::size_t>(episode);
+  const auto e = static_cast<std::size_t>(episode);
+  const auto expected = static_cast<std::int64_t>(impl_->records.length(impl_->episodes[e]));
+  // Captures no more than std::function holds without memory of its own.
+  return impl_->cache.get(episode, expected, [this, e]() -> EpisodeCache::Made {
     const std::int64_t record = impl_->episodes[e];
     const std::string& when = impl_->settings.checksums;
     if (when == "always" || (when == "first" && !impl_->verified[e].load(std::memory_order_relaxed))) {

@@ -300,7 +300,8 @@ class PolicyJob final : public Job {
     const auto source = data::open_episodes(data_.paths[0], {.format = data_.format,
                                                              .split = data_.splits.at(0),
                                                              .on_corrupt = data_.on_corrupt,
-                                                             .checksums = data_.checksums});
+                                                             .checksums = data_.checksums,
+                                                             .index_cache = data_.index_cache});
     const data::StepField& field = source->fields()[source->field_index(data_.images[0])];
     COHORT_THROW_UNLESS(field.shape.size() == 3 && field.shape[0] > 0 && field.shape[1] > 0,
                         "{}: the size of {} varies; give one: data.image_transforms=[\"resize(H, W)\"]", data_.paths[0],
