@@ -29,6 +29,7 @@ class Weighed final : public Episode {
   std::int64_t steps() const override { return 1; }
   void read(std::size_t, std::int64_t, std::int64_t, std::span<float>) const override {}
   void read(std::size_t, std::int64_t, std::int64_t, std::span<double>) const override {}
+  void read(std::size_t, std::int64_t, std::int64_t, std::span<std::int64_t>) const override {}
   std::string_view text(std::size_t, std::int64_t) const override { return ""; }
   StoredImage image(std::size_t, std::int64_t, std::string&) const override { return {}; }
   std::string_view metadata(std::string_view) const override { return ""; }

@@ -561,11 +561,11 @@ TEST(RobomimicRun, Hdf5FilesAreOneDataSetWithOneNormalisation) {
   c["train"]["data"][1]["weight"] = 0.3;
   EXPECT_EQ(read_robomimic_run(written(folder, c.dump()), {}).settings["data"]["weights"],
             config::Json(std::vector<double>{0.7, 0.3}));
-  const std::string of_windows = "train.normalize_weights_by_ds_size=false";
-  EXPECT_NE(message_of([&] { read_robomimic_run(path, {of_windows}); }).find("normalize_weights_by_ds_size"),
+  c["train"]["normalize_weights_by_ds_size"] = false;
+  EXPECT_NE(message_of([&] { read_robomimic_run(written(folder, c.dump()), {}); }).find("normalize_weights_by_ds_size"),
             std::string::npos);
   c["train"]["data"][1]["weight"] = 0.7;
-  EXPECT_TRUE(read_robomimic_run(written(folder, c.dump()), {of_windows}).settings["data"]["weights"].empty());
+  EXPECT_TRUE(read_robomimic_run(written(folder, c.dump()), {}).settings["data"]["weights"].empty());
 
   // An element that no file changes is still named.
   c = hdf5_configuration("robomimic", {file("c.hdf5", 5, -1, 1, 0), file("d.hdf5", 5, 4, 6, 0)});
