@@ -6,13 +6,13 @@
 #
 # COHORT names the program (default: cohort); CONFIG the policy: push_t (default, 2.1 million parameters, for two cores)
 # or push_t_reference (65.7 million, the size of the Diffusion Policy paper's; for a GPU); DEVICE where it acts (cpu);
-# EPISODES how many demonstrations are recorded (1000), NOISE what disturbs them (px).
+# EPISODES how many demonstrations are recorded (4000), NOISE what disturbs them (px).
 set -eu
 here=$(dirname "$0")
 cohort=${COHORT:-cohort}
 config=${CONFIG:-push_t}
 case $config in push_t) run=outputs/push_t_policy ;; *) run=outputs/$config ;; esac
-[ -d outputs/push_t/push_t ] || "$cohort" data push-t --out outputs/push_t --episodes "${EPISODES:-1000}" --noise "${NOISE:-5}"
+[ -d outputs/push_t/push_t ] || "$cohort" data push-t --out outputs/push_t --episodes "${EPISODES:-4000}" --noise "${NOISE:-5}"
 "$cohort" train policy --config "$here/$config.json" "$@"
 "$cohort" evaluate push-t "checkpoint=$run/latest" --demonstrations outputs/push_t/push_t \
   --device "${DEVICE:-cpu}" --json "$run/latest/evaluation.json"
