@@ -213,6 +213,9 @@ TEST(Port, UnderAnyNameOfThisMachineTheStoreListensOnLoopbackOnly) {
   }
 }
 
+// Not under GCC's undefined-behaviour sanitizer: it opens a pipe to see whether an object's memory can be read, and
+// takes a pipe that it cannot have for a bad object.
+#if !defined(__SANITIZE_ADDRESS__)
 TEST(Port, WithoutDescriptorsNoOtherLauncherIsBlamed) {
   const int number = PortReservation("127.0.0.1", 0).port();
   rlimit before{};
@@ -224,6 +227,7 @@ TEST(Port, WithoutDescriptorsNoOtherLauncherIsBlamed) {
   EXPECT_TRUE(contains(message, "Too many open files")) << message;
   EXPECT_FALSE(contains(message, "in use")) << message;
 }
+#endif
 
 TEST(Console, UnfinishedTextIsCutToTheTerminalAndKeepsOnlyColours) {
   EXPECT_EQ(cut_to_columns("abcdef", 4), "abcd");
