@@ -150,14 +150,14 @@ for path in sys.argv[1:]:
     d = mujoco.MjData(m)
     for _ in range(100):
         mujoco.mj_step(m, d)
-    print(m.nv, d.nbuffer, d.narena, d.maxuse_arena, mujoco.mj_stateSize(m, mujoco.mjtState.mjSTATE_INTEGRATION.value))
+    print("mjdata", m.nv, d.nbuffer, d.narena, d.maxuse_arena, mujoco.mj_stateSize(m, mujoco.mjtState.mjSTATE_INTEGRATION.value))
 """
 
 
 def memory(suite):
     names = [name for name in suite.cases("memory") if suite.model(name)]
     text = run([suite.arguments.mujoco_python, "-c", MJDATA, *(suite.model(name) for name in names)])[1]
-    peers = [[int(word) for word in line.split()] for line in text.strip().splitlines()]
+    peers = [[int(word) for word in line.split()[1:]] for line in text.splitlines() if line.startswith("mjdata ")]
     print("# bytes of an environment; mjData: its buffer and the arena that it reserves, and the part of the arena in use at "
           "most in a hundred steps; mjBatch: MuJoCo's own batch keeps a state row of doubles")
     print(f"{'model':<18} {'dofs':>4} {'ours':>7} {'by part':<42} {'mjData':>10} {'ratio':>6} {'in use':>8} {'ratio':>6} "

@@ -1,6 +1,7 @@
 /// Opened episodes kept for reuse under a budget of bytes; the least recently used one goes first. Episodes that are in
 /// use and those that are being opened count too: before one more is opened, those that nobody uses make room for it.
-/// Nobody is made to wait, so episodes that are in use at the same time may be more than the budget.
+/// Nobody is made to wait, so episodes that are in use at the same time may be more than the budget: a ByteGate before
+/// the cache bounds those.
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -78,6 +78,8 @@ class EpisodeSource {
   virtual std::int64_t steps(std::int64_t episode) const = 0;
   /// Thread-safe. Throws Error naming file and offset or group when the episode is damaged.
   virtual std::shared_ptr<const Episode> open(std::int64_t episode) const = 0;
+  /// About the bytes that an opened episode comes to hold when these of its fields are read; 0 where that is not known.
+  virtual std::int64_t bytes_when_open(std::int64_t episode, std::span<const std::size_t> fields) const = 0;
   /// A number that changes when the content of the selected episodes does; keys caches.
   virtual std::uint64_t content_hash() const = 0;
   /// Bytes of memory that it holds now beside what opened episodes hold.

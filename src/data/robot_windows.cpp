@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/threads.h"
+#include "data/byte_gate.h"
 #include "data/episode_notes.h"
 #include "data/images/image_pipeline.h"
 #include "data/open_episodes.h"
@@ -35,6 +36,8 @@ struct Set {
   std::vector<std::int64_t> ends;      // windows in the episodes up to and including this one
   std::unique_ptr<ComponentVector> action, proprio;
   std::vector<std::size_t> images;
+  std::vector<std::size_t> read_fields;  // all of these and those of the vectors
+  std::unique_ptr<ByteGate> gate;        // before episodes that samples are read from
   RobotStatistics statistics;
   std::unique_ptr<Normalizer> normalize_action, normalize_proprio;
   std::vector<std::int32_t> instructions;  // per kept episode
@@ -168,13 +171,15 @@ struct RobotWindows::Impl {
 
   void open_set(std::size_t d) {
     const std::string& path = settings.paths[d];
+    const std::int64_t cache_bytes = settings.cache_bytes / static_cast<std::int64_t>(settings.paths.size());
     Set set;
+    set.gate = std::make_unique<ByteGate>(cache_bytes);
     set.source =
         open_episodes(path, {.format = settings.format,
                              .split = of_set(settings.splits, d, settings.paths.size(), "splits"),
                              .on_corrupt = settings.on_corrupt,
                              .checksums = settings.checksums,
-                             .cache_bytes = settings.cache_bytes / static_cast<std::int64_t>(settings.paths.size()),
+                             .cache_bytes = cache_bytes,
                              .threads = threads,
                              .index_cache = settings.index_cache});
     for (const std::string& image : settings.images) {
@@ -187,6 +192,11 @@ struct RobotWindows::Impl {
     }
     set.action = std::make_unique<ComponentVector>(settings.actions, *set.source, "actions");
     set.proprio = std::make_unique<ComponentVector>(settings.proprio, *set.source, "proprio");
+    set.read_fields = set.images;
+    for (const ComponentVector* vector : {set.action.get(), set.proprio.get()})
+      for (const Component& component : vector->components()) set.read_fields.push_back(component.field());
+    std::sort(set.read_fields.begin(), set.read_fields.end());
+    set.read_fields.erase(std::unique(set.read_fields.begin(), set.read_fields.end()), set.read_fields.end());
     COHORT_THROW_UNLESS(
         settings.action_width == 0 || set.action->width() == settings.action_width,
         "the action of {} has {} elements, but action_width says {}: adapt actions to the data's fields "
@@ -400,7 +410,9 @@ struct RobotWindows::Impl {
   void read(std::int64_t index, std::uint64_t epoch, std::span<const ArrayView> rows) const {
     const Place place = locate(index, epoch);
     const Set& set = sets[place.set];
-    const auto episode = set.source->open(set.episodes[place.kept]);
+    const std::int64_t number = set.episodes[place.kept];
+    const auto pass = set.gate->enter(number, set.source->bytes_when_open(number, set.read_fields));
+    const auto episode = set.source->open(number);
     const std::int64_t steps = episode->steps(), t = place.step;
     const RandomStream random(settings.seed, RandomPurpose::kAugmentation, static_cast<std::uint64_t>(index), epoch);
     const std::int64_t goal_at = goal == Goal::kNone ? steps - 1 : goal_step(t, steps, random);
@@ -552,7 +564,7 @@ std::string RobotWindows::summary() const {
     if (!set.source->skipped().empty()) text += format(", {} damaged ones left out", set.source->skipped_count());
     text += "\n";
   }
-  text += format("memory: {} now, opened episodes at most {}, or as many as are in use\n",
+  text += format("memory: {} now, opened episodes at most {}, or the largest one\n",
                  format_bytes(static_cast<double>(bytes_held())),
                  format_bytes(static_cast<double>(impl_->settings.cache_bytes)));
   if (impl_->settings.shuffle_buffer_size > 0)

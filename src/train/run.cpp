@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -13,19 +12,16 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/log.h"
-#include "core/progress.h"
 #include "dist/group.h"
 #include "dist/rank_environment.h"
 #include "report/metric_names.h"
-#include "report/metrics_writer.h"
 #include "report/run_folder.h"
 #include "tensors/convert.h"
 #include "tensors/pinned_allocator.h"
 #include "train/job_validator.h"
 #include "train/loader_source.h"
 #include "train/loop.h"
-#include "train/run_banner.h"
-#include "train/run_report.h"
+#include "train/run_output.h"
 #include "train/run_test_set.h"
 #include "train/same_settings.h"
 #include "train/stop_request.h"
@@ -33,8 +29,6 @@
 
 namespace cohort::train {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr double kLongestTimeout = 7 * 24 * 3600;  // s
 
@@ -93,59 +87,48 @@ void check_batches(std::int64_t samples, std::int64_t batch_size, int world_size
                       samples, world_size, batch_size);
 }
 
-void write_step(report::MetricsWriter& metrics, const StepStats& s, const TrainSettings& settings) {
-  namespace metric = report::metric;
-  std::vector<report::TagValue> values{{metric::kTrainLoss, s.loss},
-                                       {metric::kLearningRate, s.lr},
-                                       {metric::kGradientNorm, s.grad_norm},
-                                       {metric::kSamplesPerSecond, s.samples_per_s},
-                                       {metric::kStepsPerSecond, s.iterations_per_s},
-                                       {metric::kDataTime, s.data_time_s},
-                                       {metric::kMemory, std::max(s.host_bytes, s.device_bytes)}};
-  const bool scales = parse_precision(settings.precision) == Precision::kFp16;
-  if (scales || settings.non_finite == "skip")
-    values.push_back({metric::kSkippedSteps, static_cast<double>(s.skipped_steps)});
-  if (scales) values.push_back({metric::kLossScale, s.loss_scale});
-  metrics.write(s.step, values);
+/// The devices of this process, and how the run uses them.
+parallel::Plan plan_devices(const RunSettings& settings, const dist::RankEnvironment& environment) {
+  const std::vector<DeviceId> devices =
+      usable_devices({.backend = parse_backend(settings.backend),
+                      .names = settings.devices,
+                      .local_rank = environment.launched() ? environment.local_rank : 0});
+  return parallel::make_plan({.environment = environment, .devices = devices},
+                             {.mode = settings.mode,
+                              .batch_size = settings.train.batch_size,
+                              .global_batch_size = settings.train.global_batch_size,
+                              .accumulation = settings.train.gradient_accumulation_steps,
+                              .workers = settings.loader.workers});
 }
 
-/// Says that steps are being skipped: the first time, and whenever they have become twice as many.
-class SkipWarning {
- public:
-  void observe(const StepStats& s) {
-    if (s.skipped_steps == 0 || s.skipped_steps < 2 * told_) return;
-    told_ = s.skipped_steps;
-    log::warning("{} of {} steps so far changed nothing, because their loss or gradients held a NaN or inf{}", told_,
-                 s.step, s.loss_scale == 1.0 ? "" : format("; the loss is now scaled by {:g}", s.loss_scale));
+/// This rank's batches: for training in the seed's order, for validation in that of the data.
+struct Feed {
+  LoaderSource train;
+  std::optional<LoaderSource> validation;
+
+  Feed(Job& job, const RunSettings& settings, std::int64_t batch_size, const dist::RankEnvironment& environment,
+       c10::Device device)
+      : train(job.dataset(Part::kTrain),
+              {.world_size = environment.world_size,
+               .rank = environment.rank,
+               .drop_last = settings.drop_last,
+               .seed = settings.train.seed},
+              loader(settings, batch_size, settings.drop_last), tensors::host_allocator_for(device.type())) {
+    if (!job.dataset(Part::kValidation)) return;
+    validation.emplace(
+        job.dataset(Part::kValidation),
+        data::SamplerSettings{.world_size = environment.world_size, .rank = environment.rank, .shuffle = false},
+        loader(settings, batch_size, false), tensors::host_allocator_for(device.type()));
   }
 
  private:
-  std::int64_t told_ = 0;
-};
-
-std::vector<ProgressField> progress_fields(const StepStats& s) {
-  std::vector<ProgressField> fields{{"epoch", format("{:.1f}", s.epoch_progress)},
-                                    {"loss", format("{:.4f}", s.loss)},
-                                    {"lr", format("{:.2e}", s.lr)},
-                                    {"grad", format("{:.2f}", s.grad_norm)},
-                                    {"samples/s", format("{:.0f}", s.samples_per_s)},
-                                    {"data", format("{:.0f} ms", s.data_time_s * 1e3)},
-                                    {"mem", format_bytes(std::max(s.host_bytes, s.device_bytes))}};
-  if (s.skipped_steps > 0) fields.push_back({"skipped", format("{}", s.skipped_steps)});
-  return fields;
-}
-
-std::string status_of(const TrainResult& result) {
-  switch (result.status) {
-    case TrainStatus::kFinished:
-      return "finished";
-    case TrainStatus::kEarlyStopped:
-      return format("stopped early at step {}, best at step {}", result.step, result.best_step);
-    case TrainStatus::kStopped:
-      return format("stopped by a signal at step {}; continue with resume=<this folder>", result.step);
+  static data::LoaderSettings loader(const RunSettings& settings, std::int64_t batch_size, bool drop_last) {
+    data::LoaderSettings loader = settings.loader;
+    loader.batch_size = batch_size;
+    loader.drop_last = drop_last;
+    return loader;
   }
-  return "unknown";
-}
+};
 
 }  // namespace
 
@@ -189,22 +172,11 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
   job.load();
   COHORT_THROW_UNLESS(job.dataset(Part::kTrain), "the split leaves no training samples");
   check_watched_metric(job, settings.train.early_stopping.metric);
-
-  const std::vector<DeviceId> devices =
-      usable_devices({.backend = parse_backend(settings.backend),
-                      .names = settings.devices,
-                      .local_rank = environment.launched() ? environment.local_rank : 0});
+  const parallel::Plan plan = plan_devices(settings, environment);
+  check_batches(job.dataset(Part::kTrain)->size(), plan.batch_size, environment.world_size, settings.drop_last);
   at::set_num_threads(cpu_threads(settings, environment));
-  parallel::Plan plan = parallel::make_plan({.environment = environment, .devices = devices},
-                                            {.mode = settings.mode,
-                                             .batch_size = settings.train.batch_size,
-                                             .global_batch_size = settings.train.global_batch_size,
-                                             .accumulation = settings.train.gradient_accumulation_steps,
-                                             .workers = settings.loader.workers});
   const DeviceId device = plan.devices.front();
   const c10::Device torch_device = tensors::to_torch_device(device);
-  const std::int64_t batch_size = plan.batch_size;
-  check_batches(job.dataset(Part::kTrain)->size(), batch_size, environment.world_size, settings.drop_last);
 
   std::shared_ptr<dist::Group> group;
   if (plan.mode == parallel::Mode::kDistributedDataParallel) {
@@ -216,142 +188,50 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
   const std::shared_ptr<torch::nn::Module> model = job.make_model(settings.train.seed);
   const std::unique_ptr<parallel::Strategy> strategy = parallel::make_strategy(
       plan, model, group, settings.parallel, [&job, &settings] { return job.make_model(settings.train.seed); });
-
-  Allocator& memory = tensors::host_allocator_for(torch_device.type());
-  const data::SamplerSettings share{.world_size = environment.world_size, .rank = environment.rank};
-  data::LoaderSettings loader = settings.loader;
-  loader.batch_size = batch_size;
-  loader.drop_last = settings.drop_last;
-  data::SamplerSettings train_share = share;
-  train_share.seed = settings.train.seed;
-  train_share.drop_last = settings.drop_last;
-  LoaderSource batches(job.dataset(Part::kTrain), train_share, loader, memory);
-  const parallel::LossFunction loss = [&job](torch::nn::Module& replica, const parallel::Batch& batch) {
-    return job.loss(replica, batch);
-  };
-
-  std::optional<LoaderSource> validation;
-  TrainJob train_job{.strategy = strategy.get(), .loss = loss, .batches = &batches};
-  if (job.dataset(Part::kValidation)) {
-    data::SamplerSettings validation_share = share;
-    validation_share.shuffle = false;
-    loader.drop_last = false;
-    validation.emplace(job.dataset(Part::kValidation), validation_share, loader, memory);
-    train_job.validator = job_validator(job, *validation, parse_precision(settings.train.precision), torch_device);
-  }
+  Feed feed(job, settings, plan.batch_size, environment, torch_device);
+  TrainJob train_job{
+      .strategy = strategy.get(),
+      .loss = [&job](torch::nn::Module& replica, const parallel::Batch& batch) { return job.loss(replica, batch); },
+      .batches = &feed.train};
+  if (feed.validation)
+    train_job.validator = job_validator(job, *feed.validation, parse_precision(settings.train.precision), torch_device);
 
   // Models, strategy and loaders stand: from here on the run has a folder.
   const report::RunFolder folder = open_folder(settings, group.get(), claimed);
-  if (first) log::add_file(folder.log_file().string());
-  const auto banner = banner_rows(job, settings, plan, *model);
-  for (const auto& [label, text] : banner) log::info("{:<9} {}", label, text);
-  for (const std::string& warning : plan.warnings) log::warning("{}", warning);
-  if (settings.train.early_stopping.patience > 0 && !job.dataset(Part::kValidation))
-    log::warning(
-        "train.early_stopping.patience = {} has no effect: no data are kept for a validation; change the split, or set "
-        "the patience to 0",
-        settings.train.early_stopping.patience);
-  if (group)
-    for (const std::string& line : parallel::world_lines(plan, *group)) log::info("{:<9} {}", "", line);
-  log::info("{:<9} {}", "results", folder.path().string());
-  config::Json resolved = fields.to_json();
-  resolved["resume"] = "";  // who starts from this configuration starts another run
-  const std::string configuration = resolved.dump(2);
-  log::info("{:<9} all of them, as in {}:", "settings", folder.config_file().string());
-  for (const std::string& line : settings_lines(resolved)) log::info("{:<9} {}", "", line);
-  train_job.checkpoints = folder.checkpoints();
-  train_job.configuration = configuration;
-  train_job.dataset_statistics = job.statistics().dump(2);
-
-  TrainSettings train = settings.train;
-  train.batch_size = batch_size;
-  train.global_batch_size.reset();
-  std::optional<report::MetricsWriter> metrics;
-  std::optional<Progress> progress;
-  RunSummary summary{.banner = banner};
-  std::int64_t total_steps = 0;
-  SkipWarning skips;
-  // A run that cannot begin, or go on, leaves the folder as it was.
-  const auto begin_output = [&](std::int64_t resumed_step) {
-    if (!settings.resume.empty() && resumed_step == 0)
-      log::warning("{}: training begins at its first step, because {}; the metrics of the earlier one are cut",
-                   folder.path().string(),
-                   settings.train.checkpoint.resume == "none" ? "train.checkpoint.resume=none says so"
-                                                              : "there is no checkpoint to continue");
-    if (!settings.resume.empty()) remove_test_results(folder);
-    folder.save_configuration(configuration + "\n", overrides);
-    metrics.emplace(folder.path(),
-                    report::MetricsSettings{
-                        .tensorboard = settings.tensorboard,
-                        .resumed_step = settings.resume.empty() ? std::optional<std::int64_t>() : resumed_step});
-    progress.emplace(total_steps, ProgressSettings{.label = "train", .unit = "step", .initial = resumed_step});
-    claimed->keep();
-  };
-  if (first) {
-    train_job.started = begin_output;
-    train_job.step_observers.push_back([&](const StepStats& s) {
-      summary.samples_per_s = s.samples_per_s;
-      summary.result.step = s.step;
-      write_step(*metrics, s, settings.train);
-      skips.observe(s);
-      progress->update(s.step, progress_fields(s));
-    });
-    train_job.validation_observers.push_back([&](const ValidationStats& s) {
-      std::vector<report::TagValue> values;
-      for (const auto& [name, value] : s.metrics) values.push_back({name, value});
-      metrics->write(s.step, values);
-      log::info("step {} (epoch {}): training loss {:.5f}, validation loss {:.5f}{}", s.step, s.epoch + 1, s.train_loss,
-                s.metrics.front().second,
-                s.improved ? ", the best so far" : format(", {} since the best", s.validations_since_best));
-    });
-  }
+  RunOutput output(job, settings, folder, first ? &*claimed : nullptr, fields, overrides);
+  output.announce(plan, *model, group.get());
+  output.attach(train_job);
 
   install_stop_signals();
+  TrainSettings train = settings.train;
+  train.batch_size = plan.batch_size;
+  train.global_batch_size.reset();
   TrainLoop loop(train, std::move(train_job));
-  total_steps = loop.total_steps();
+  output.set_total_steps(loop.total_steps());
   const auto begin = std::chrono::steady_clock::now();
   const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
+  TrainResult result;
   try {
-    summary.result = loop.run();
+    result = loop.run();
   } catch (const std::exception& e) {
-    if (progress) progress->finish();
-    summary.status = format("failed: {}", e.what());
-    summary.failed = true;
-    summary.seconds = seconds();
-    // Not among several ranks: the launcher should hear of the failure first, and may end this process at any time.
-    if (metrics && !group && settings.charts) write_report(job, settings, folder, summary, nullptr, *metrics);
+    // No report among several ranks: the launcher should hear of the failure first, and may end this process any time.
+    output.failed(e.what(), seconds(), !group);
     throw;
   }
-  summary.seconds = seconds();
-  if (progress) progress->finish();
-  summary.status = status_of(summary.result);
-  log::info("training {} after {}", summary.status, format_duration(summary.seconds));
-  if (const std::string skipped = skipped_text(summary.result); !skipped.empty()) log::warning("{}", skipped);
+  output.trained(result, seconds());
 
   std::optional<TestResult> test;
-  if (summary.result.status != TrainStatus::kStopped && job.dataset(Part::kTest)) {
+  if (result.status != TrainStatus::kStopped && job.dataset(Part::kTest)) {
     const EmaWeightsGuard averaged(loop.ema());
     test = run_test_set(job, strategy->module(), torch_device, group.get(),
-                        {.batch_size = batch_size,
+                        {.batch_size = plan.batch_size,
                          .workers = std::min(1, settings.loader.workers),
                          .memory_budget_bytes = settings.loader.memory_budget_bytes,
                          .precision = parse_precision(settings.train.precision)});
   }
-  if (first) {
-    if (test) log::info("{}", describe_test(*test));
-    if (test) write_test_metrics(folder, *test);
-    if (settings.charts) write_report(job, settings, folder, summary, test ? &*test : nullptr, *metrics);
-    log::info("log      {}", folder.log_file().string());
-    log::info("weights  {}", (folder.path() / tested_weights(settings.train, summary.result)).string());
-    log::info("{:<8} {}", "", describe_weights(settings.train, summary.result));
-    if (settings.charts) {
-      // Without gnuplot there are none, which a warning has said.
-      if (fs::exists(folder.charts())) log::info("charts   {}", folder.charts().string());
-      log::info("report   {}", folder.report_file().string());
-    }
-  }
+  output.finish(test ? &*test : nullptr);
   if (group) group->close();
-  if (summary.result.status == TrainStatus::kStopped && stop_signal() != 0) return 128 + stop_signal();
+  if (result.status == TrainStatus::kStopped && stop_signal() != 0) return 128 + stop_signal();
   return 0;
 }
 

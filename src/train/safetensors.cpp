@@ -146,14 +146,16 @@ Entry parse_entry(const fs::path& path, const std::string& name, const nlohmann:
   entry.type = kind->type;
   if (!value["shape"].is_array()) throw fail("its shape is no list");
   std::uint64_t bytes = c10::elementSize(entry.type);
+  std::int64_t reach = static_cast<std::int64_t>(bytes);  // of the strides: as if no extent were 0
   bool overflow = false;
   for (const auto& extent : value["shape"]) {
     if (!extent.is_number_unsigned()) throw fail("its shape holds something else than sizes");
     const auto n = extent.get<std::uint64_t>();
-    overflow |= n > static_cast<std::uint64_t>(INT64_MAX) || __builtin_mul_overflow(bytes, n, &bytes);
+    overflow |= __builtin_mul_overflow(reach, std::max<std::uint64_t>(n, 1), &reach);
+    bytes *= n;
     entry.shape.push_back(static_cast<std::int64_t>(n));
   }
-  // A shape such as [0, 2^63] has no bytes, but no tensor either.
+  // A shape such as [0, 2^62, 2^62] has no bytes, but no tensor either.
   if (overflow) throw fail(format("its shape {} overflows", value["shape"].dump()));
   const auto& offsets = value["data_offsets"];
   if (!offsets.is_array() || offsets.size() != 2 || !offsets[0].is_number_unsigned() ||

@@ -2,9 +2,11 @@
 #include "data/episode_cache.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <vector>
@@ -12,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "data/byte_gate.h"
 #include "data/episode_notes.h"
 #include "data/expect_error.h"
 #include "data/fixture_folder.h"
@@ -96,6 +99,44 @@ TEST(EpisodeCache, ReservedRoomIsGivenBackWhereOpeningFails) {
   open(cache, 2, 60, most);
   open(cache, 3, 40, most);
   EXPECT_EQ(cache.bytes(), kBudget);
+}
+
+TEST(ByteGate, WhatIsInUseAtOnceFitsIntoTheBudgetOrIsAlone) {
+  // Thing k weighs 30 + 10 k, the last one more than the budget.
+  constexpr int kThings = 8;
+  constexpr int kRounds = 400;
+  ByteGate gate(kBudget);
+  std::mutex mutex;
+  std::array<int, kThings> users{};
+  std::atomic<std::int64_t> faults{0}, shared{0}, beside{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 6; ++t)
+    threads.emplace_back([&, t] {
+      for (int round = 0; round < kRounds; ++round) {
+        const int key = (round * 5 + t * 3 + round / 7) % kThings;
+        const auto pass = gate.enter(key, 30 + 10 * key);
+        {
+          std::lock_guard lock(mutex);
+          ++users[static_cast<std::size_t>(key)];
+          std::int64_t bytes = 0;
+          int things = 0;
+          for (int k = 0; k < kThings; ++k) {
+            if (users[static_cast<std::size_t>(k)] == 0) continue;
+            bytes += 30 + 10 * k, ++things;
+            if (users[static_cast<std::size_t>(k)] > 1) ++shared;
+          }
+          if (bytes > kBudget && things > 1) ++faults;
+          if (things > 1) ++beside;
+        }
+        std::this_thread::yield();
+        std::lock_guard lock(mutex);
+        --users[static_cast<std::size_t>(key)];
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(faults, 0);
+  EXPECT_GT(shared, 0) << "one thing may have several users";
+  EXPECT_GT(beside, 0) << "small things are used at the same time";
 }
 
 TEST(EpisodeNotes, OneAtATimeFindsOut) {

@@ -2,11 +2,14 @@
 #include "data/robot_windows.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <fstream>
 #include <limits>
 #include <map>
 #include <set>
+#include <thread>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -200,6 +203,36 @@ TEST(RobotWindows, TwoRanksShareAnEpochWithoutOverlapAndResumeAtTheNextSample) {
   }
   EXPECT_EQ(static_cast<std::int64_t>(seen.size()), windows.size());
   EXPECT_LE(padded, 1);
+}
+
+TEST(RobotWindows, EpisodesThatThreadsReadAtTheSameTimeFitIntoTheBudget) {
+  RobotDataSettings settings = arm_settings();
+  std::int64_t largest = 0, all = 0;
+  {
+    const RldsEpisodes episodes(fixture("arm"));
+    for (std::int64_t e = 0; e < episodes.size(); ++e) {
+      largest = std::max(largest, episodes.bytes_when_open(e, {}));
+      all += episodes.bytes_when_open(e, {});
+    }
+  }
+  settings.cache_bytes = largest + largest / 4;
+  ASSERT_GT(all, 2 * settings.cache_bytes) << "else nothing has to wait";
+  const RobotWindows windows(settings);
+  // Without any opened episode; every record of these is held as it lies in the file, and little beside.
+  const std::int64_t tables = RobotWindows(settings).bytes_held();
+  std::atomic<std::int64_t> most{0};
+  std::vector<std::thread> threads;
+  for (std::int64_t t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      for (std::int64_t i = 0; i < 30 * windows.size(); ++i) {
+        const Sample sample(windows, (i * 7 + t * 11) % windows.size(), 0);
+        const std::int64_t now = windows.bytes_held();
+        for (std::int64_t known = most; now > known && !most.compare_exchange_weak(known, now);) {
+        }
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_LE(most, tables + settings.cache_bytes);
 }
 
 TEST(RobotWindows, BatchesAreEqualForAnyNumberOfWorkersAndTheSteadyStateAllocatesNothing) {

@@ -212,6 +212,7 @@ class MemorySource final : public EpisodeSource {
   std::shared_ptr<const Episode> open(std::int64_t) const override { return nullptr; }
   std::uint64_t content_hash() const override { return 1; }
   std::int64_t bytes_held() const override { return 0; }
+  std::int64_t bytes_when_open(std::int64_t, std::span<const std::size_t>) const override { return 0; }
   const std::vector<std::string>& skipped() const override { return none_; }
 
  private:

@@ -320,7 +320,6 @@ TEST_P(SceneApi, BasesAndMocapBodiesArePut) {
             }).find("no mocap"),
             std::string::npos);
 
-  // MuJoCo moves mocap bodies of the world's own file only: the scene's one entity, as it is.
   Scene lone(options());
   Entity hand = lone.add_entity(Mjcf{.file = "",
                                      .xml = "<mujoco><worldbody><body name='target' mocap='true' pos='0 0 1'><geom "
@@ -329,6 +328,38 @@ TEST_P(SceneApi, BasesAndMocapBodiesArePut) {
   lone.build(3);
   hand.set_pos(std::vector<float>{4, 5, 6}, {2});
   EXPECT_EQ(hand.get_pos(), (std::vector<float>{0, 0, 1, 0, 0, 1, 4, 5, 6}));
+}
+
+TEST_P(SceneApi, MocapBodiesOfSeveralFilesStandWhereTheirFilesArePut) {
+  // Half a turn about z. The file's floor and the frame around the box are put with it.
+  const Pose pose{{1, 6, 0}, {0, 0, 0, 1}};
+  const std::string xml =
+      "<mujoco><worldbody><geom type='plane' size='1 1 0.1' pos='0 0 -1'/>"
+      "<body name='target' mocap='true' pos='0.5 0 1'><geom size='0.1' contype='0' conaffinity='0'/></body>"
+      "<frame pos='0 1 0'><body name='box' pos='0.5 0 1'><freejoint/><geom size='0.1'/></body></frame>"
+      "</worldbody><equality><weld body1='target' body2='box'/></equality></mujoco>";
+  SceneOptions without_gravity = options();
+  without_gravity.gravity = {0, 0, 0};
+  Scene scene(without_gravity);
+  Entity here = scene.add_entity(Mjcf{.file = "", .xml = xml}, "here");
+  Entity there = scene.add_entity(Mjcf{.file = "", .xml = xml, .pose = pose}, "there");
+  scene.build(2);
+  ASSERT_EQ(here.links().size(), 2u);
+  ASSERT_EQ(there.links().size(), 2u);
+  const auto expect_at = [&](Entity& entity, std::vector<float> target, std::vector<float> box, int env) {
+    const std::vector<float> pos = entity.get_links_pos({env});
+    for (std::size_t i = 0; i < 3; ++i) {
+      EXPECT_NEAR(pos[i], target[i], 2e-3) << i;
+      EXPECT_NEAR(pos[3 + i], box[i], 2e-3) << i;
+    }
+  };
+  expect_at(here, {0.5f, 0, 1}, {0.5f, 1, 1}, 0);
+  expect_at(there, {0.5f, 6, 1}, {0.5f, 5, 1}, 0);
+  // The weld takes the box along, in the environment whose target moves.
+  scene.set_mocap_pos(std::vector<float>{0.5f, 6, 1.2f}, {there.links()[0]}, {1});
+  for (int i = 0; i < 500; ++i) scene.step();
+  expect_at(there, {0.5f, 6, 1.2f}, {0.5f, 5, 1.2f}, 1);
+  expect_at(there, {0.5f, 6, 1}, {0.5f, 5, 1}, 0);
 }
 
 TEST_P(SceneApi, AStateIsSetAsAWholeOrNotAtAll) {

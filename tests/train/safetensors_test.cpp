@@ -134,6 +134,10 @@ TEST(Safetensors, BadFilesAreNamedWithWhatIsWrong) {
        "something else than sizes");
   says(crafted("overflow", R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}})", 0),
        "overflows");
+  // Found by SafetensorsFuzz, at its mutation 21,789.
+  says(crafted("zero",
+               R"({"a":{"dtype":"F16","shape":[0,9223372036854775807,9223372036854775807],"data_offsets":[0,0]}})", 0),
+       "overflows");
   says(crafted("cut", R"({"a":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}})", 15), "truncated");
   says(crafted("size", R"({"a":{"dtype":"F32","shape":[4],"data_offsets":[0,12]}})", 12), "takes 16 bytes");
   says(crafted("reversed", R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[1,0]}})", 1), "before they begin");

@@ -604,6 +604,16 @@ std::shared_ptr<const Episode> Hdf5Episodes::open(std::int64_t episode) const {
   });
 }
 
+std::int64_t Hdf5Episodes::bytes_when_open(std::int64_t episode, std::span<const std::size_t> fields) const {
+  std::int64_t bytes = 0;
+  for (const std::size_t f : fields) {
+    const StepField& field = impl_->fields[f];
+    const auto one = static_cast<std::int64_t>(field.kind == StepKind::kImage ? 1 : element_size(field.type));
+    bytes += steps(episode) * one * std::max<std::int64_t>(field.elements(), 0);
+  }
+  return bytes;
+}
+
 std::uint64_t Hdf5Episodes::content_hash() const {
   ContentHash hash;
   for (const Impl::File& file : impl_->files) {

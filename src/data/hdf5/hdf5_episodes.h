@@ -51,6 +51,7 @@ class Hdf5Episodes final : public EpisodeSource {
   const std::vector<std::string>& metadata_names() const override;
   std::int64_t steps(std::int64_t episode) const override;
   std::shared_ptr<const Episode> open(std::int64_t episode) const override;
+  std::int64_t bytes_when_open(std::int64_t episode, std::span<const std::size_t> fields) const override;
   /// Of names (below the folder or beside the manifest), sizes, times of change and first MiB of the files, and of the
   /// manifest's texts: HDF5 holds no checksums of its content.
   std::uint64_t content_hash() const override;

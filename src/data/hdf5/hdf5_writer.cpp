@@ -70,6 +70,14 @@ bool parse_number(const std::string& text, T& value) {
 
 }  // namespace
 
+std::mutex& hdf5_library_lock() {
+  static std::mutex* lock = [] {
+    H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+    return new std::mutex;
+  }();
+  return *lock;
+}
+
 struct Hdf5Writer::Impl {
   fs::path target, work;
   hid_t file = -1, data = -1, demo = -1;

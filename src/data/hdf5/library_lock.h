@@ -1,4 +1,4 @@
-/// The one lock under which libhdf5 is called.
+/// The one lock under which libhdf5 is called by writers, and under which the process that reads is started.
 #pragma once
 #include <mutex>
 

@@ -1,5 +1,6 @@
-/// What libhdf5 is used for: to say what a file holds and where. One lock serves the whole process; no data are read
-/// under it but texts and arrays that lie in the metadata themselves.
+/// What a file holds and where, as libhdf5 says: in a process of its own (metadata_process.h), because damaged files
+/// can make it crash. One file is looked at after the other; no data are read there but texts and arrays that lie in
+/// the metadata themselves.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -20,7 +21,8 @@ using Hdf5Attributes = std::vector<std::pair<std::string, std::string>>;
 
 class Hdf5Metadata {
  public:
-  /// Throws Error naming the file when it is no HDF5 file, or has a user block.
+  /// Throws Error naming the file when it is no HDF5 file, or has a user block. So do all functions when libhdf5
+  /// crashes over the file.
   explicit Hdf5Metadata(const std::filesystem::path& path);
   ~Hdf5Metadata();
   Hdf5Metadata(Hdf5Metadata&&) noexcept;

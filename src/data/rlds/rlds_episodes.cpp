@@ -416,7 +416,7 @@ std::string_view RldsEpisodes::record(std::int64_t episode) const {
 std::shared_ptr<const Episode> RldsEpisodes::open(std::int64_t episode) const {
   COHORT_CHECK(episode >= 0 && episode < size(), "episode {} of {}", episode, size());
   const auto e = static_cast<std::size_t>(episode);
-  const auto expected = static_cast<std::int64_t>(impl_->records.length(impl_->episodes[e]));
+  const std::int64_t expected = bytes_when_open(episode, {});
   // Captures no more than std::function holds without memory of its own.
   return impl_->cache.get(episode, expected, [this, e]() -> EpisodeCache::Made {
     const std::int64_t record = impl_->episodes[e];
@@ -435,6 +435,10 @@ std::shared_ptr<const Episode> RldsEpisodes::open(std::int64_t episode) const {
       throw Error(what.starts_with(place) ? what : place + ": " + what);
     }
   });
+}
+
+std::int64_t RldsEpisodes::bytes_when_open(std::int64_t episode, std::span<const std::size_t>) const {
+  return static_cast<std::int64_t>(impl_->records.length(impl_->episodes[static_cast<std::size_t>(episode)]));
 }
 
 std::uint64_t RldsEpisodes::content_hash() const {

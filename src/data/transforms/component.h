@@ -39,6 +39,8 @@ class Component {
 
   const std::string& text() const { return text_; }
   std::int64_t width() const { return width_; }
+  /// Index of the field that it reads.
+  std::size_t field() const { return field_; }
   /// Writes steps [begin, begin + count) to out[i * stride .. + width()). Throws Error naming episode, field and step
   /// where a value is not finite.
   void read(const Episode& episode, std::int64_t begin, std::int64_t count, float* out, std::int64_t stride) const;

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/byte_stream.h"
 #include "core/error.h"
 
 namespace cohort::sim {
@@ -179,12 +180,39 @@ class Composer {
   void attach(mjSpec* child, mjsBody* to, const Pose& pose) {
     attached_.push_back(child);
     mjs_setDeepCopy(spec_, 1);
-    mjsFrame* frame = mjs_addFrame(to, nullptr);
-    set_pose(frame->pos, frame->quat, pose);
     const std::string prefix = name() + "/";
-    if (!mjs_attach(frame->element, mjs_findBody(child, "world")->element, prefix.c_str(), "")) {
-      fail(format("entity `{}`: {}", name(), mjs_getError(spec_)));
+    mjsBody* world = mjs_findBody(child, "world");
+    const mjsElement* attached = nullptr;
+    if (to == world_ && holds_mocap(world)) {
+      attached = mjs_attach(to->element, in_one_frame(world, pose)->element, prefix.c_str(), "");
+    } else {
+      mjsFrame* frame = mjs_addFrame(to, nullptr);
+      set_pose(frame->pos, frame->quat, pose);
+      attached = mjs_attach(frame->element, world->element, prefix.c_str(), "");
     }
+    if (!attached) fail(format("entity `{}`: {}", name(), mjs_getError(spec_)));
+  }
+
+  static bool holds_mocap(mjsBody* world) {
+    for (mjsElement* e = mjs_firstChild(world, mjOBJ_BODY, 0); e; e = mjs_nextChild(world, e, 0)) {
+      if (mjs_asBody(e)->mocap) return true;
+    }
+    return false;
+  }
+
+  /// Puts all that a file's world holds into a frame. Attached as a body, as otherwise, that world would lie between
+  /// the scene's and its mocap bodies, which MuJoCo wants directly below the scene's.
+  static mjsFrame* in_one_frame(mjsBody* world, const Pose& pose) {
+    std::vector<mjsElement*> inside;
+    for (const mjtObj type : {mjOBJ_FRAME, mjOBJ_BODY, mjOBJ_GEOM, mjOBJ_SITE, mjOBJ_CAMERA, mjOBJ_LIGHT}) {
+      for (mjsElement* e = mjs_firstChild(world, type, 0); e; e = mjs_nextChild(world, e, 0)) {
+        if (!mjs_getFrame(e)) inside.push_back(e);
+      }
+    }
+    mjsFrame* frame = mjs_addFrame(world, nullptr);
+    set_pose(frame->pos, frame->quat, pose);
+    for (mjsElement* e : inside) mjs_setFrame(e, frame);
+    return frame;
   }
 
   void add(const Mjcf& m) { attach(parse(m.file, m.xml), world_, m.pose.value_or(Pose{})); }
@@ -291,7 +319,7 @@ class Composer {
   std::vector<std::vector<mjsElement*>> roots_;
 };
 
-// ---- the child's answer: a kind byte, then length-prefixed parts.
+// ---- the child's answer: a number for its kind, then parts behind their lengths, which a ByteReader reads.
 
 class Writer {
  public:
@@ -314,36 +342,6 @@ class Writer {
 
  private:
   int fd_;
-};
-
-class Reader {
- public:
-  explicit Reader(std::vector<std::uint8_t> data) : data_(std::move(data)) {}
-  void bytes(void* to, std::size_t size) {
-    COHORT_THROW_UNLESS(size <= data_.size() - at_, "the compiler's answer is cut off");
-    std::memcpy(to, data_.data() + at_, size);
-    at_ += size;
-  }
-  std::uint64_t number() {
-    std::uint64_t n = 0;
-    bytes(&n, sizeof n);
-    return n;
-  }
-  std::string text() {
-    std::string s(count(1), '\0');
-    bytes(s.data(), s.size());
-    return s;
-  }
-  /// A length that fits into what is left, in units of `unit` bytes.
-  std::size_t count(std::size_t unit) {
-    const std::uint64_t n = number();
-    COHORT_THROW_UNLESS(n <= (data_.size() - at_) / unit, "the compiler's answer is cut off");
-    return static_cast<std::size_t>(n);
-  }
-
- private:
-  std::vector<std::uint8_t> data_;
-  std::size_t at_ = 0;
 };
 
 int answer_fd = -1;
@@ -431,13 +429,12 @@ CompiledScene compile_scene(std::span<const EntityDeclaration> entities, std::sp
     compile_in_child(fds[1], entities, cameras, options);
   }
   close(fds[1]);
-  std::vector<std::uint8_t> data;
-  std::vector<std::uint8_t> chunk(1 << 16);
+  std::string data, chunk(1 << 16, '\0');
   for (;;) {
     const ssize_t n = ::read(fds[0], chunk.data(), chunk.size());
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) break;
-    data.insert(data.end(), chunk.begin(), chunk.begin() + n);
+    data.append(chunk, 0, static_cast<std::size_t>(n));
   }
   close(fds[0]);
   int status = 0;
@@ -453,7 +450,7 @@ CompiledScene compile_scene(std::span<const EntityDeclaration> entities, std::sp
     throw Error(format("{}: the model compiler crashed ({}); the file is malformed", files, strsignal(signal)));
   }
   COHORT_THROW_UNLESS(data.size() >= sizeof(std::uint64_t), "{}: the model compiler ended without an answer", files);
-  Reader in(std::move(data));
+  ByteReader in(std::move(data));
   if (in.number() != 0) {
     const std::string message = in.text();
     throw Error(message.starts_with(files) ? message : format("{}: {}", files, message));

@@ -1,0 +1,172 @@
+#include "train/run_output.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include <torch/nn/module.h>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "report/metric_names.h"
+#include "train/run_banner.h"
+
+namespace cohort::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+void write_step(report::MetricsWriter& metrics, const StepStats& s, const TrainSettings& settings) {
+  namespace metric = report::metric;
+  std::vector<report::TagValue> values{{metric::kTrainLoss, s.loss},
+                                       {metric::kLearningRate, s.lr},
+                                       {metric::kGradientNorm, s.grad_norm},
+                                       {metric::kSamplesPerSecond, s.samples_per_s},
+                                       {metric::kStepsPerSecond, s.iterations_per_s},
+                                       {metric::kDataTime, s.data_time_s},
+                                       {metric::kMemory, std::max(s.host_bytes, s.device_bytes)}};
+  const bool scales = parse_precision(settings.precision) == Precision::kFp16;
+  if (scales || settings.non_finite == "skip")
+    values.push_back({metric::kSkippedSteps, static_cast<double>(s.skipped_steps)});
+  if (scales) values.push_back({metric::kLossScale, s.loss_scale});
+  metrics.write(s.step, values);
+}
+
+std::vector<ProgressField> progress_fields(const StepStats& s) {
+  std::vector<ProgressField> fields{{"epoch", format("{:.1f}", s.epoch_progress)},
+                                    {"loss", format("{:.4f}", s.loss)},
+                                    {"lr", format("{:.2e}", s.lr)},
+                                    {"grad", format("{:.2f}", s.grad_norm)},
+                                    {"samples/s", format("{:.0f}", s.samples_per_s)},
+                                    {"data", format("{:.0f} ms", s.data_time_s * 1e3)},
+                                    {"mem", format_bytes(std::max(s.host_bytes, s.device_bytes))}};
+  if (s.skipped_steps > 0) fields.push_back({"skipped", format("{}", s.skipped_steps)});
+  return fields;
+}
+
+std::string status_of(const TrainResult& result) {
+  switch (result.status) {
+    case TrainStatus::kFinished:
+      return "finished";
+    case TrainStatus::kEarlyStopped:
+      return format("stopped early at step {}, best at step {}", result.step, result.best_step);
+    case TrainStatus::kStopped:
+      return format("stopped by a signal at step {}; continue with resume=<this folder>", result.step);
+  }
+  return "unknown";
+}
+
+}  // namespace
+
+void RunOutput::SkipWarning::observe(const StepStats& s) {
+  if (s.skipped_steps == 0 || s.skipped_steps < 2 * told_) return;
+  told_ = s.skipped_steps;
+  log::warning("{} of {} steps so far changed nothing, because their loss or gradients held a NaN or inf{}", told_,
+               s.step, s.loss_scale == 1.0 ? "" : format("; the loss is now scaled by {:g}", s.loss_scale));
+}
+
+RunOutput::RunOutput(const Job& job, const RunSettings& settings, const report::RunFolder& folder,
+                     report::ClaimedFolder* claimed, const config::Fields& fields,
+                     const std::vector<std::string>& overrides)
+    : job_(job),
+      settings_(settings),
+      folder_(folder),
+      claimed_(claimed),
+      overrides_(overrides),
+      resolved_(fields.to_json()) {
+  resolved_["resume"] = "";  // who starts from this configuration starts another run
+  if (claimed_) log::add_file(folder_.log_file().string());
+}
+
+void RunOutput::announce(const parallel::Plan& plan, const torch::nn::Module& model, dist::Group* group) {
+  summary_.banner = banner_rows(job_, settings_, plan, model);
+  for (const auto& [label, text] : summary_.banner) log::info("{:<9} {}", label, text);
+  for (const std::string& warning : plan.warnings) log::warning("{}", warning);
+  if (settings_.train.early_stopping.patience > 0 && !job_.dataset(Part::kValidation))
+    log::warning(
+        "train.early_stopping.patience = {} has no effect: no data are kept for a validation; change the split, or set "
+        "the patience to 0",
+        settings_.train.early_stopping.patience);
+  if (group)
+    for (const std::string& line : parallel::world_lines(plan, *group)) log::info("{:<9} {}", "", line);
+  log::info("{:<9} {}", "results", folder_.path().string());
+  log::info("{:<9} all of them, as in {}:", "settings", folder_.config_file().string());
+  for (const std::string& line : settings_lines(resolved_)) log::info("{:<9} {}", "", line);
+}
+
+void RunOutput::attach(TrainJob& train_job) {
+  train_job.checkpoints = folder_.checkpoints();
+  train_job.configuration = resolved_.dump(2);
+  train_job.dataset_statistics = job_.statistics().dump(2);
+  if (!claimed_) return;
+  train_job.started = [this](std::int64_t resumed_step) { begin(resumed_step); };
+  train_job.step_observers.push_back([this](const StepStats& s) { observe_step(s); });
+  train_job.validation_observers.push_back([this](const ValidationStats& s) { observe_validation(s); });
+}
+
+/// A run that cannot begin, or go on, has left the folder as it was.
+void RunOutput::begin(std::int64_t resumed_step) {
+  const bool resumes = !settings_.resume.empty();
+  if (resumes && resumed_step == 0)
+    log::warning("{}: training begins at its first step, because {}; the metrics of the earlier one are cut",
+                 folder_.path().string(),
+                 settings_.train.checkpoint.resume == "none" ? "train.checkpoint.resume=none says so"
+                                                             : "there is no checkpoint to continue");
+  if (resumes) remove_test_results(folder_);
+  folder_.save_configuration(resolved_.dump(2) + "\n", overrides_);
+  metrics_.emplace(folder_.path(),
+                   report::MetricsSettings{.tensorboard = settings_.tensorboard,
+                                           .resumed_step = resumes ? resumed_step : std::optional<std::int64_t>()});
+  progress_.emplace(total_steps_, ProgressSettings{.label = "train", .unit = "step", .initial = resumed_step});
+  claimed_->keep();
+}
+
+void RunOutput::observe_step(const StepStats& s) {
+  summary_.samples_per_s = s.samples_per_s;
+  summary_.result.step = s.step;
+  write_step(*metrics_, s, settings_.train);
+  skips_.observe(s);
+  progress_->update(s.step, progress_fields(s));
+}
+
+void RunOutput::observe_validation(const ValidationStats& s) {
+  std::vector<report::TagValue> values;
+  for (const auto& [name, value] : s.metrics) values.push_back({name, value});
+  metrics_->write(s.step, values);
+  log::info("step {} (epoch {}): training loss {:.5f}, validation loss {:.5f}{}", s.step, s.epoch + 1, s.train_loss,
+            s.metrics.front().second,
+            s.improved ? ", the best so far" : format(", {} since the best", s.validations_since_best));
+}
+
+void RunOutput::trained(const TrainResult& result, double seconds) {
+  if (progress_) progress_->finish();
+  summary_.result = result;
+  summary_.seconds = seconds;
+  summary_.status = status_of(result);
+  log::info("training {} after {}", summary_.status, format_duration(seconds));
+  if (const std::string skipped = skipped_text(result); !skipped.empty()) log::warning("{}", skipped);
+}
+
+void RunOutput::failed(const std::string& what, double seconds, bool with_report) {
+  if (progress_) progress_->finish();
+  summary_.status = format("failed: {}", what);
+  summary_.failed = true;
+  summary_.seconds = seconds;
+  if (with_report && metrics_ && settings_.charts) write_report(job_, settings_, folder_, summary_, nullptr, *metrics_);
+}
+
+void RunOutput::finish(const TestResult* test) {
+  if (!claimed_) return;
+  if (test) log::info("{}", describe_test(*test));
+  if (test) write_test_metrics(folder_, *test);
+  if (settings_.charts) write_report(job_, settings_, folder_, summary_, test, *metrics_);
+  log::info("log      {}", folder_.log_file().string());
+  log::info("weights  {}", (folder_.path() / tested_weights(settings_.train, summary_.result)).string());
+  log::info("{:<8} {}", "", describe_weights(settings_.train, summary_.result));
+  if (!settings_.charts) return;
+  // Without gnuplot there are none, which a warning has said.
+  if (fs::exists(folder_.charts())) log::info("charts   {}", folder_.charts().string());
+  log::info("report   {}", folder_.report_file().string());
+}
+
+}  // namespace cohort::train
