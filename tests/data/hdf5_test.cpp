@@ -332,11 +332,11 @@ TEST_F(Hdf5, FilesOverWhichTheLibraryCrashesOrNeverEndsAreRefusedAndTheNextOneIs
   };
   const Hdf5Metadata sound(fixture("robomimic.hdf5"));
   const auto demos = sound.groups("/data");
-  ::setenv("COHORT_HDF5_SECONDS", "1", 1);
+  // Where a build checks every copy, the crash comes late: the question ends by its time.
+  ::setenv("COHORT_HDF5_SECONDS", "2", 1);
   EXPECT_ERROR(walk(crashes), "crashes.hdf5");
   EXPECT_EQ(sound.groups("/data"), demos) << "a file that was open before is opened again";
   EXPECT_ERROR(walk(turns), "turns.hdf5");
-  ::unsetenv("COHORT_HDF5_SECONDS");
   EXPECT_EQ(sound.groups("/data"), demos);
   // One of them among others: left out on request.
   fs::copy_file(fixture("robomimic.hdf5"), folder.path() / "sound.hdf5");
@@ -346,6 +346,7 @@ TEST_F(Hdf5, FilesOverWhichTheLibraryCrashesOrNeverEndsAreRefusedAndTheNextOneIs
   EXPECT_EQ(rest.size(), Hdf5Episodes(fixture("robomimic.hdf5")).size());
   ASSERT_FALSE(rest.skipped().empty());
   EXPECT_NE(rest.skipped()[0].find("crashes.hdf5"), std::string::npos) << rest.skipped()[0];
+  ::unsetenv("COHORT_HDF5_SECONDS");
 }
 
 TEST_F(Hdf5, RelativePathsHoldInTheWorkingDirectoryOfTheQuestion) {

@@ -61,11 +61,18 @@ bool receive_message(int socket, std::string& message) {
   return receive_all(socket, message.data(), message.size());
 }
 
+/// Seconds of processor time that one question may take: damaged files can make the library go round in circles.
+int seconds_per_question() {
+  const char* wanted = std::getenv("COHORT_HDF5_SECONDS");
+  const int seconds = wanted ? std::atoi(wanted) : 0;
+  return seconds > 0 ? seconds : 60;
+}
+
 // ---- in the child
 
 using OpenFiles = std::map<std::uint64_t, Hdf5MetadataReader>;
 
-void answer(ByteReader in, OpenFiles& files, ByteWriter& out) {
+void answer(ByteReader& in, OpenFiles& files, ByteWriter& out) {
   const auto question = static_cast<Hdf5Question>(in.number());
   const std::uint64_t number = in.number();
   const std::string path = in.text(), name = in.text(), object = in.text();
@@ -122,13 +129,6 @@ int keep_only(int socket) {
   return kept;
 }
 
-/// Seconds of processor time that one question may take: damaged files can make the library go round in circles.
-int seconds_per_question() {
-  const char* wanted = std::getenv("COHORT_HDF5_SECONDS");
-  const int seconds = wanted ? std::atoi(wanted) : 0;
-  return seconds > 0 ? seconds : 60;
-}
-
 /// From now on; SIGPROF then ends the process.
 void allow_seconds(int seconds) {
   const itimerval limit{{0, 0}, {seconds, 0}};
@@ -142,14 +142,14 @@ void allow_seconds(int seconds) {
   for (const int s : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGPROF}) std::signal(s, SIG_DFL);
   const rlimit none{0, 0};
   setrlimit(RLIMIT_CORE, &none);
-  const int seconds = seconds_per_question();
   OpenFiles files;
   for (std::string message; receive_message(socket, message);) {
-    allow_seconds(seconds);
+    ByteReader request(std::move(message));
+    allow_seconds(static_cast<int>(request.number()));
     ByteWriter out;
     try {
       ByteWriter found;
-      answer(ByteReader(std::move(message)), files, found);
+      answer(request, files, found);
       out.number(0);
       out.bytes(found.data().data(), found.data().size());
     } catch (const std::exception& e) {
@@ -194,20 +194,22 @@ void Hdf5Process::start() {
   throw Error(format("no process for libhdf5: {}", std::strerror(reason)));
 }
 
-std::string Hdf5Process::end() {
+std::string Hdf5Process::end(int seconds) {
   ::close(std::exchange(socket_, -1));
   int status = 0;
   while (::waitpid(child_, &status, 0) < 0 && errno == EINTR) {
   }
   child_ = -1;
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGPROF)
-    return format("no answer within {} s of processor time", seconds_per_question());
+    return format("no answer within {} s of processor time", seconds);
   return WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : format("code {}", WEXITSTATUS(status));
 }
 
 ByteReader Hdf5Process::ask(Hdf5Question question, std::uint64_t number, const std::string& path,
                             const std::string& object) {
+  const int seconds = seconds_per_question();
   ByteWriter request;
+  request.number(static_cast<std::uint64_t>(seconds));
   request.number(static_cast<std::uint64_t>(question));
   request.number(number);
   // The process may have been started in another working directory.
@@ -221,13 +223,13 @@ ByteReader Hdf5Process::ask(Hdf5Question question, std::uint64_t number, const s
     start();
     if (!send_message(socket_, request.data())) {
       // Something else ended it since the last question.
-      end();
+      end(seconds);
       start();
       COHORT_THROW_UNLESS(send_message(socket_, request.data()), "{}: the process for libhdf5 does not answer", path);
     }
     if (!receive_message(socket_, reply))
-      throw Error(
-          format("{}: libhdf5 ends over this file ({}): it is damaged; leave it out, or make it anew", path, end()));
+      throw Error(format("{}: libhdf5 ends over this file ({}): it is damaged; leave it out, or make it anew", path,
+                         end(seconds)));
   }
   ByteReader answer(std::move(reply));
   if (answer.number() != 0) throw Error(answer.text());

@@ -39,8 +39,8 @@ class Hdf5Process {
  private:
   bool runs() const;
   void start();
-  /// Why the process ended: "Segmentation fault".
-  std::string end();
+  /// Why the process ended, where a question had `seconds`: "Segmentation fault".
+  std::string end(int seconds);
 
   std::mutex mutex_;
   pid_t owner_ = -1;  // who started it
