@@ -2,10 +2,10 @@
 // alternating in one process pinned to one core, by the processor time they take. Random controls in range, equal
 // timestep, solver and tolerance.
 //
-//   sim_step_bench [--envs N] [--rounds R] [--steps S] [--contacts all|floor|none] MODEL...
+//   sim_step_bench [--envs N] [--rounds R] [--steps S] [--contacts all|floor|none] [--row-space ROWS] MODEL...
 //
 // --contacts, of the models that follow it, on both sides:  all: as in the file;  floor: those of a geom that is fixed
-// to the world, without self-collision;  none: contacts switched off.
+// to the world, without self-collision;  none: contacts switched off. --row-space: SceneOptions::row_space.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -95,6 +95,7 @@ ContactChoice parse_contacts(const std::string& word) {
 struct Case {
   std::string file;
   ContactChoice contacts;
+  int row_space;
 };
 
 /// A binary model of MuJoCo with the chosen contacts only.
@@ -124,7 +125,8 @@ void measure(const Case& what, int n, int rounds, int steps) {
     std::printf("%-24s not run: %s\n", file.substr(file.rfind('/') + 1).c_str(), to_string(missing).c_str());
     return;
   }
-  Sides s{n, steps, mj::load(scene.mjb), {}, nullptr, make_cpu_engine(import_model(scene.mjb), n, {})};
+  Sides s{n,  steps,   mj::load(scene.mjb),
+          {}, nullptr, make_cpu_engine(import_model(scene.mjb, 0, what.row_space), n, {})};
   for (int e = 0; e < n; ++e) s.data.emplace_back(mj_makeData(s.model.get()));
   mjBatchConfig config;
   mjb_defaultConfig(&config);
@@ -177,7 +179,7 @@ void measure(const Case& what, int n, int rounds, int steps) {
 
 int main(int argc, char** argv) {
   try {
-    int n = 64, rounds = 9, steps = 100;
+    int n = 64, rounds = 9, steps = 100, row_space = -1;
     std::vector<Case> cases;
     ContactChoice contacts = ContactChoice::kAll;
     for (int i = 1; i < argc; ++i) {
@@ -190,12 +192,14 @@ int main(int argc, char** argv) {
         steps = std::atoi(argv[++i]);
       else if (word == "--contacts" && i + 1 < argc)
         contacts = parse_contacts(argv[++i]);
+      else if (word == "--row-space" && i + 1 < argc)
+        row_space = std::atoi(argv[++i]);
       else
-        cases.push_back({word, contacts});
+        cases.push_back({word, contacts, row_space});
     }
     if (cases.empty()) {
       for (const char* name : {"walker", "pile", "arm_plain"})
-        cases.push_back({std::string(COHORT_SOURCE_DIR "/tests/sim/models/") + name + ".xml", contacts});
+        cases.push_back({std::string(COHORT_SOURCE_DIR "/tests/sim/models/") + name + ".xml", contacts, row_space});
     }
     cpu_set_t one;
     CPU_ZERO(&one);

@@ -35,6 +35,7 @@ struct SimulateSettings {
   int threads = 1;
   std::int64_t first_env = 0;
   double timestep = 0;
+  int row_space = -1;
   bool fixed_base = false;
   std::string devices;  ///< a process for each
   std::string summary;  ///< of such a process: where it leaves its figures
@@ -114,6 +115,7 @@ int simulate(const SimulateSettings& s) {
   options.seed = s.seed;
   options.first_environment = s.first_env;
   if (s.timestep > 0) options.timestep = s.timestep;
+  options.row_space = s.row_space;
   const auto begin = std::chrono::steady_clock::now();
   const auto since = [](auto from) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count();
@@ -300,6 +302,12 @@ int run_simulate(const std::vector<std::string>& arguments) {
     const double value = std::strtod(text.c_str(), &end);
     return *end == 0 && value > 0 && value < 1e3 ? "" : format("{} is no timestep: seconds, above zero", text);
   });
+  app.add_option(
+         "--row-space", s.row_space,
+         "environments with at most so many constraint rows are solved for the rows' forces: the same solution, "
+         "other rounding and speed; -1: chosen from the model")
+      ->check(CLI::Range(-1, 64))
+      ->capture_default_str();
   const CLI::Option* devices_option = app.add_option(
       "--devices", s.devices,
       "0,1,...: a process for each, with a share of the environments; with --backend cpu only their number "

@@ -11,7 +11,7 @@ namespace cohort::sim {
 namespace {
 
 constexpr char kMagic[8] = {'C', 'O', 'H', 'O', 'R', 'T', 'M', 'D'};
-constexpr std::uint32_t kVersion = 7;
+constexpr std::uint32_t kVersion = 8;
 
 /// FNV-1a: finds damage, not malice.
 std::uint64_t checksum(const char* data, std::size_t size) {
@@ -130,8 +130,8 @@ void visit(Action& io, T& m) {
   io(i.name), io(i.nq), io(i.nv), io(i.nu), io(i.na), io(i.nmocap), io(i.nsensordata), io(i.timestep);
   io(i.integrator), io(i.solver), io(i.cone), io(i.links), io(i.joints), io(i.actuators), io(i.sensors), io(i.geoms);
   io(i.keyframes), io(i.entities), io(i.qpos0), io(i.mocap_pos0), io(i.mocap_quat0);
-  io(m.sizes), io(m.body), io(m.joint), io(m.dof), io(m.pattern), io(m.pattern_start), io(m.link), io(m.limit),
-      io(m.friction), io(m.wrap);
+  io(m.sizes), io(m.body), io(m.joint), io(m.dof), io(m.pattern), io(m.pattern_start), io(m.below), io(m.below_start);
+  io(m.link), io(m.limit), io(m.friction), io(m.wrap);
   io(m.tendon), io(m.actuator), io(m.geom), io(m.pair), io(m.pair_bound), io(m.row_dof), io(m.row_sign), io(m.equality),
       io(m.qpos0), io(m.qpos_spring), io(m.frame), io(m.fluid), io(m.sensor), io(m.piece), io(m.sensor_match),
       io(m.ray_geom), io(m.mesh), io(m.mesh_vertex), io(m.mesh_edge), io(m.mesh_face), io(m.height_field), io(m.height),
@@ -154,6 +154,8 @@ ModelView Model::view() const {
   v.dof = dof.data();
   v.pattern = pattern.data();
   v.pattern_start = pattern_start.data();
+  v.below = below.data();
+  v.below_start = below_start.data();
   v.link = link.data();
   v.limit = limit.data();
   v.friction = friction.data();

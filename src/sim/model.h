@@ -27,7 +27,7 @@ struct Model {
   std::vector<BodyRecord> body;
   std::vector<JointRecord> joint;
   std::vector<DofRecord> dof;
-  std::vector<int> pattern, pattern_start;
+  std::vector<int> pattern, pattern_start, below, below_start;
   std::vector<LinkRecord> link;
   std::vector<LimitRecord> limit;
   std::vector<FrictionRecord> friction;
@@ -46,8 +46,9 @@ struct Model {
   std::vector<FluidRecord> fluid;
   std::vector<SensorRecord> sensor;
   std::vector<PieceRecord> piece;
-  std::vector<int> piece_start, piece_link;  ///< links of piece k: piece_link[piece_start[k]] to [piece_start[k + 1] - 1]
-  std::vector<int> fluid_link;               ///< of each record of `fluid`
+  std::vector<int> piece_start,
+      piece_link;               ///< links of piece k: piece_link[piece_start[k]] to [piece_start[k + 1] - 1]
+  std::vector<int> fluid_link;  ///< of each record of `fluid`
   std::vector<int> sensor_match;
   std::vector<GeomRecord> ray_geom;
   std::vector<RayMeshRecord> ray_mesh;
@@ -71,8 +72,8 @@ struct Model {
 std::vector<Unsupported> find_unsupported(std::span<const std::uint8_t> mjb);
 
 /// Throws Error listing every unsupported feature with its name in the file. contact_capacity 0: all that the pairs can
-/// make, at most 256.
-Model import_model(std::span<const std::uint8_t> mjb, int contact_capacity = 0);
+/// make, at most 256. row_space: of SceneOptions.
+Model import_model(std::span<const std::uint8_t> mjb, int contact_capacity = 0, int row_space = -1);
 
 /// Writes the model to a file that load_model reads on a machine without MuJoCo. Throws Error.
 void save_model(const Model& model, const std::filesystem::path& path);

@@ -135,7 +135,7 @@ void Scene::build(int n_envs, std::array<double, 2> env_spacing) {
                         to_string(options_.device));
     engine_ = make_mujoco_engine(compiled_.mjb, n_envs, {.threads = options_.threads});
   } else {
-    engine_ = make_batched_engine(import_model(compiled_.mjb, options_.contact_capacity), n_envs);
+    engine_ = make_batched_engine(import_model(compiled_.mjb, options_.contact_capacity, options_.row_space), n_envs);
   }
   start(env_spacing);
 }
@@ -148,8 +148,8 @@ void Scene::build_from_file(const std::filesystem::path& compiled, int n_envs, s
                       compiled.string(), to_string(options_.engine));
   COHORT_THROW_UNLESS(
       !options_.timestep && !options_.gravity && !options_.integrator && !options_.solver && !options_.cone &&
-          !options_.iterations && !options_.tolerance && options_.contact_capacity == 0,
-      "{} is compiled: its timestep, gravity, integrator, solver, cone, tolerance and capacity are fixed",
+          !options_.iterations && !options_.tolerance && options_.contact_capacity == 0 && options_.row_space < 0,
+      "{} is compiled: its timestep, gravity, integrator, solver, cone, tolerance, capacity and row space are fixed",
       compiled.string());
   engine_ = make_batched_engine(load_model(compiled), n_envs);
   start(env_spacing);

@@ -43,7 +43,7 @@ void smooth_dynamics(const ModelView& m, Workspace<ScalarLane>& w) { sim::smooth
 void make_rows(const ModelView& m, BlockSpace<ScalarLane>& b) { sim::make_rows<ScalarLane>(m, b.w, b.c); }
 float solve_constraints(const ModelView& m, BlockSpace<ScalarLane>& b) {
   float iterations = 0;
-  sim::solve_constraints<ScalarLane>(m, b.w, b.c, b.s, iterations);
+  sim::solve_constraints<ScalarLane>(m, b.w, b.c, b.s, b.r, iterations);
   return iterations;
 }
 void evaluate(const ModelView& m, BlockSpace<ScalarLane>& b) { sim::evaluate<ScalarLane>(m, b); }

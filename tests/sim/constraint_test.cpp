@@ -1,5 +1,6 @@
 // Constraint rows, solver and whole steps against MuJoCo C (dense Jacobian, same options), outputs poisoned first.
 #include <algorithm>
+#include <tuple>
 
 #include <gtest/gtest.h>
 
@@ -173,12 +174,13 @@ std::vector<std::pair<std::string, std::string>> features() {
   return list;
 }
 
-class Constraint : public ::testing::TestWithParam<std::size_t> {};
+/// A feature's number, and the rows up to which the row space is used.
+class Constraint : public ::testing::TestWithParam<std::tuple<std::size_t, int>> {};
 
 TEST_P(Constraint, RowsCostAndAccelerationEqualMujocoOnRandomStates) {
-  const auto [name, xml] = features()[GetParam()];
+  const auto [name, xml] = features()[std::get<0>(GetParam())];
   SCOPED_TRACE(name);
-  test::Pair p(test::compile_xml(xml));
+  test::Pair p(test::compile_xml(xml), std::get<1>(GetParam()));
   Block block(p.view);
   int compared = 0;
   for (std::uint64_t sample = 0; sample < 60; ++sample) {
@@ -241,9 +243,9 @@ TEST_P(Constraint, RowsCostAndAccelerationEqualMujocoOnRandomStates) {
 }
 
 TEST_P(Constraint, OneStepFromTheSameStateEqualsMujoco) {
-  const auto [name, xml] = features()[GetParam()];
+  const auto [name, xml] = features()[std::get<0>(GetParam())];
   SCOPED_TRACE(name);
-  test::Pair p(test::compile_xml(xml));
+  test::Pair p(test::compile_xml(xml), std::get<1>(GetParam()));
   Block block(p.view);
   // Along a trajectory of MuJoCo's, re-synchronised at every step.
   p.randomize(1, 0.1, 0.3);
@@ -264,7 +266,9 @@ TEST_P(Constraint, OneStepFromTheSameStateEqualsMujoco) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Features, Constraint, ::testing::Range(std::size_t{0}, features().size()));
+INSTANTIATE_TEST_SUITE_P(Features, Constraint,
+                         ::testing::Combine(::testing::Range(std::size_t{0}, features().size()),
+                                            ::testing::Values(0, kMostRowSpaceRows)));
 
 }  // namespace
 }  // namespace cohort::sim

@@ -43,6 +43,7 @@ struct Job {
   int n = 64, threads = 1, steps = 200;
   std::int64_t first = 0;
   LaneWidth lanes = LaneWidth::kAuto;
+  int row_space = -1;
   std::function<void(Scene&, int)> before_step = [](Scene&, int) {};
 };
 
@@ -63,6 +64,7 @@ std::vector<float> simulate(const Job& run) {
   SceneOptions o;
   o.threads = run.threads;
   o.lanes = run.lanes;
+  o.row_space = run.row_space;
   o.first_environment = run.first;
   o.seed = 3;
   Scene scene(o);
@@ -140,7 +142,8 @@ struct Committed {
 constexpr Committed kCommitted[] = {{"walker.xml", 1822473276589241690ull},
                                     {"pile.xml", 18140436626795610341ull},
                                     {"arm_plain.xml", 9795391856252723786ull},
-                                    {"tendons.xml", 17496520122314697473ull}};
+                                    {"tendons.xml", 17496520122314697473ull},
+                                    {"biped.xml", 10921126699369160557ull}};
 
 TEST(BitsCommitted, AThousandStepsHashAsTheyAlwaysDid) {
   for (const Committed& c : kCommitted) {
@@ -150,7 +153,42 @@ TEST(BitsCommitted, AThousandStepsHashAsTheyAlwaysDid) {
 
 INSTANTIATE_TEST_SUITE_P(Models, Bits,
                          ::testing::Values("walker.xml", "pile.xml", "arm_plain.xml", "mixed.xml", "tendons.xml",
-                                           "terrain.xml", "crowd.xml"));
+                                           "terrain.xml", "crowd.xml", "biped.xml"));
+
+/// 8 rows: environments of one block are solved in both ways.
+TEST(BitsOfRowSpaces, AreTheSameForEveryLaneWidthAndLessThanRoundingApart) {
+  for (const char* file : {"walker.xml", "tendons.xml", "crowd.xml", "biped.xml"}) {
+    for (int row_space : {8, 64}) {
+      SCOPED_TRACE(format("{}, {} rows", file, row_space));
+      Job run{.file = file, .n = 20, .steps = 100, .lanes = LaneWidth::kScalar, .row_space = row_space};
+      const std::vector<float> truth = simulate(run);
+      for (float x : truth) ASSERT_TRUE(std::isfinite(x));
+      for (LaneWidth width : widths()) {
+        run.lanes = width;
+        EXPECT_TRUE(same_bits(simulate(run), truth)) << to_string(width);
+      }
+      // A few steps: no chaos yet.
+      run.steps = 10;
+      const std::vector<float> here = simulate(run);
+      run.row_space = 0;
+      const std::vector<float> there = simulate(run);
+      EXPECT_FALSE(same_bits(here, there)) << "the row space is not used";
+      double apart = 0;
+      for (std::size_t i = 0; i < here.size(); ++i) {
+        apart = std::max(apart, std::abs(double{here[i]} - there[i]) / (1 + std::abs(double{there[i]})));
+      }
+      EXPECT_LT(apart, 1e-2);
+    }
+  }
+}
+
+TEST(Batched, ARowSpaceOfMoreRowsThanThereAreIsRefused) {
+  SceneOptions o;
+  o.row_space = 65;
+  Scene scene(o);
+  scene.add_entity(Mjcf{kModels + "walker.xml"});
+  EXPECT_NE(message_of([&] { scene.build(1); }).find("64 is the most"), std::string::npos);
+}
 
 TEST(Batched, ABrokenEnvironmentKeepsItsStateAndLeavesItsNeighboursBitsAlone) {
   const std::vector<float> truth = simulate({.n = 20, .steps = 100});

@@ -116,7 +116,7 @@ TEST_P(GpuThreadOnTheHost, ComputesTheLanesBits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, GpuThreadOnTheHost,
-                         ::testing::Values("walker.xml", "pile.xml", "arm.xml", "tendons.xml"));
+                         ::testing::Values("walker.xml", "pile.xml", "arm.xml", "tendons.xml", "biped.xml"));
 
 }  // namespace
 }  // namespace cohort::sim

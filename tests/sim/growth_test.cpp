@@ -43,6 +43,7 @@ std::vector<System> systems() {
        0.5},
       {"spatial tendons, limits, friction loss, equality", models + "tendons.xml", "", 0.3},
       {"four-legged walker on a floor", models + "walker.xml", "", 0.3},
+      {"biped on a floor", models + "biped.xml", "", 0.3},
       {"arm with servos", models + "arm_plain.xml", "", 0.1},
   };
 }

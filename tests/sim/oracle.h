@@ -28,8 +28,8 @@ inline std::vector<std::uint8_t> compile_file(const std::string& file, SceneOpti
 /// A model in MuJoCo and in ours, one state in both.
 class Pair {
  public:
-  explicit Pair(const std::vector<std::uint8_t>& mjb)
-      : mj(mj::load(mjb)), data(mj_makeData(mj.get())), ours(import_model(mjb)) {
+  explicit Pair(const std::vector<std::uint8_t>& mjb, int row_space = -1)
+      : mj(mj::load(mjb)), data(mj_makeData(mj.get())), ours(import_model(mjb, 0, row_space)) {
     mj->opt.jacobian = mjJAC_DENSE;
     view = ours.view();
     Carver<ScalarLane> count{nullptr};

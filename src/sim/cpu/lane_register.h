@@ -54,6 +54,9 @@ struct Register {
   COHORT_LANE friend Register load(const float* p, Register*) { return I::load(p); }
   COHORT_LANE friend Register load_anywhere(const float* p, Register*) { return I::load_anywhere(p); }
   COHORT_LANE friend void store(float* p, Register a) { I::store(p, a.v); }
+  COHORT_LANE friend float get_lane(const Register& a, int lane) { return a.v[lane]; }
+  COHORT_LANE friend void set_lane(Register& a, int lane, float x) { a.v[lane] = x; }
+  COHORT_LANE friend void add_to_lane(Register& a, int lane, float x) { a.v[lane] += x; }
   COHORT_LANE friend Register scale_exponent(Register x, Register n) {
     const Integers bits = (__builtin_convertvector(n.v, Integers) + 127) << 23;
     return x.v * reinterpret_cast<Native>(bits);

@@ -20,6 +20,8 @@ void for_arrays(const Model& m, ModelView& v, F f) {
   f(m.dof, v.dof);
   f(m.pattern, v.pattern);
   f(m.pattern_start, v.pattern_start);
+  f(m.below, v.below);
+  f(m.below_start, v.below_start);
   f(m.link, v.link);
   f(m.limit, v.limit);
   f(m.friction, v.friction);

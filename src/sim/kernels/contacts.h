@@ -87,9 +87,8 @@ COHORT_KERNEL void contact_group(const ModelView& m, Workspace<L>& w, Constraint
   const V d = point.dist - V(p.margin);
   const V imp = impedance(p.solver, d);
   const V base = (V(1.0f) - imp) / imp;
-  V rows[kMaxDim], vel[kMaxEdges];
-  for (int r = 0; r < g.dim; ++r) rows[r] = row_times<L>(m, g, piece, r, w.v);
-  to_edges<L>(g, piece, rows, vel);
+  V vel[kMaxEdges];
+  edges_of<L>(m, g, piece, w.v, vel);
   if (g.kind == kGroupElliptic) {
     const V R0 = max(base * weight_of<L>(m, w, p.weight_tran, pair), V(1e-15f));
     const V f0 = friction_of<L>(g, piece, 0), one(1.0f);

@@ -50,9 +50,6 @@ COHORT_LANE GroupLayout layout_of(int kind, int dim, int dofs, int edges) {
 COHORT_LANE GroupLayout layout_of(const Group& g) {
   return layout_of(g.kind, g.dim, g.dofs, g.edges);
 }
-COHORT_LANE int contact_edges(int dim, bool elliptic) {
-  return dim == 1 ? 1 : elliptic ? dim : 2 * (dim - 1);
-}
 
 /// A block's constraints. Capacities are the model's: every group that can exist at once.
 template <class L>
@@ -66,11 +63,6 @@ struct Constraints {
   typename L::M constrained;           ///< lanes with any row
   Separations separations;
 };
-
-/// Rows of an equality.
-COHORT_LANE int equality_dim(const EqualityRecord& e) {
-  return e.kind == kEqualityConnect ? 3 : e.kind == kEqualityWeld ? 6 : 1;
-}
 
 /// Where a sensor finds a contact, behind its group's values: distance (kFarApart: none in this lane), position about
 /// the second geom's reference point, frame by rows.

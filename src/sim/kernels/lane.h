@@ -55,6 +55,16 @@ COHORT_LANE float load_anywhere(const float* p, float*) {
 COHORT_LANE void store(float* p, float v) {
   *p = v;
 }
+/// One lane of a value.
+COHORT_LANE float get_lane(float v, int) {
+  return v;
+}
+COHORT_LANE void set_lane(float& v, int, float x) {
+  v = x;
+}
+COHORT_LANE void add_to_lane(float& v, int, float x) {
+  v += x;
+}
 /// x * 2^n for a whole number n with |n| < 126.
 COHORT_LANE float scale_exponent(float x, float n) {
   union {

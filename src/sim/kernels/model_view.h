@@ -393,11 +393,15 @@ enum Varies : int {
 /// centre, inertia), link in a fluid (as in FluidRecord), pair (friction, mu) and actuator (gain, bias).
 inline constexpr int kBodyValues = 14, kPieceValues = 10, kFluidValues = 8, kPairValues = 6, kActuatorValues = 6;
 
+/// The most that ModelView::row_space may be.
+inline constexpr int kMostRowSpaceRows = 64;
+
 /// Sizes and arrays. Everything points into memory that somebody else holds.
 struct ModelView {
   int nq, nv, nu, na, nmocap, nbody, njnt, nlink, nlimit, nfriction, nwrap, ntendon, nact, ngeom, npair, nrowdof, neq,
       npattern, nframe, nfluid, nsensor, nsensordata, npiece, nmatch, nray, nmesh, nheightfield, nfilegeom, nstretch,
       nseparation;
+  int row_space;          ///< environments with at most so many constraint rows are solved in row_space.h
   int accelerations;      ///< some sensor needs the bodies' accelerations
   int keep_contacts;      ///< some sensor needs the contacts' places
   int varies;             ///< bits of Varies
@@ -412,6 +416,8 @@ struct ModelView {
   const DofRecord* dof;
   const int* pattern;        ///< columns of the inertia matrix's rows: ancestors of a dof, the dof itself last
   const int* pattern_start;  ///< (nv + 1) where each row begins
+  const int* below;          ///< the same by columns: dofs below a dof, rising
+  const int* below_start;    ///< (nv + 1) where each column begins
   const LinkRecord* link;
   const LimitRecord* limit;
   const FrictionRecord* friction;
@@ -448,6 +454,16 @@ struct ModelView {
 /// Entry (i, j), j <= i, of a symmetric matrix stored as its lower triangle by rows.
 COHORT_DEVICE inline constexpr int triangle(int i, int j) {
   return i * (i + 1) / 2 + j;
+}
+
+/// Rows of an equality.
+COHORT_LANE int equality_dim(const EqualityRecord& e) {
+  return e.kind == kEqualityConnect ? 3 : e.kind == kEqualityWeld ? 6 : 1;
+}
+
+/// Rows of a contact's constraint.
+COHORT_LANE int contact_edges(int dim, bool elliptic) {
+  return dim == 1 ? 1 : elliptic ? dim : 2 * (dim - 1);
 }
 
 /// Where in an environment's values of mass those of pieces and of links in a fluid begin, behind the bodies'.

@@ -8,12 +8,10 @@
 /// start, if MuJoCo's own tolerance lies below; costs enter as differences along the search only.
 #pragma once
 #include "sim/kernels/hessian.h"
+#include "sim/kernels/row_space.h"
 #include "sim/kernels/rows.h"
 
 namespace cohort::sim {
-
-/// The step length is then right to about this relative error, and the cost to its square.
-inline constexpr float kSlopeTolerance = 1e-4f;
 
 /// The start: w.qacc, s.Ma and the rows piece[jar] at the better of the last acceleration and the unconstrained one.
 template <class L>
@@ -247,19 +245,13 @@ struct NewtonDirection {
   }
 };
 
-/// From w.acc_smooth (and w.warm as warm start) to w.qacc and w.constraint. `iterations` per lane. w.factor holds M's
-/// factor.
+/// The same for `lanes`, in accelerations; what the others get means nothing.
 template <class L>
-COHORT_KERNEL void solve_constraints(const ModelView& m, Workspace<L>& w, Constraints<L>& c, SolverSpace<L>& s,
-                                     typename L::V& iterations) {
+COHORT_KERNEL void solve_in_accelerations(const ModelView& m, Workspace<L>& w, Constraints<L>& c, SolverSpace<L>& s,
+                                          typename L::M lanes, typename L::V& iterations) {
   using V = typename L::V;
   const V zero(0.0f), half(0.5f);
   const int nv = m.nv;
-  iterations = zero;
-  if (c.count == 0) {
-    for (int d = 0; d < nv; ++d) w.qacc[d] = w.acc_smooth[d], w.constraint[d] = zero;
-    return;
-  }
   const bool newton = m.option.newton != 0;
   const V scale = solver_scale<L>(m, w), tolerance(m.option.tolerance);
   start_solver<L>(m, w, c, s);
@@ -267,7 +259,7 @@ COHORT_KERNEL void solve_constraints(const ModelView& m, Workspace<L>& w, Constr
   NewtonDirection<L> newton_direction(m);
   // Lanes that go on; those of them whose rows moved in the last step, which need new forces; of these, those whose
   // rows all stayed on their pieces.
-  typename L::M live = c.constrained, moved = live, settled = live & flip(live);
+  typename L::M live = lanes, moved = live, settled = live & flip(live);
   V improvement = zero;
   for (int iteration = 0;; ++iteration) {
     constraint_forces<L>(m, w, c, s, moved);
@@ -303,6 +295,33 @@ COHORT_KERNEL void solve_constraints(const ModelView& m, Workspace<L>& w, Constr
     iterations = select(live, iterations + V(1.0f), iterations);
     moved = live;
     settled = take_step<L>(m, w, c, s, live, select(live, alpha, zero));
+  }
+}
+
+/// From w.acc_smooth (and w.warm as warm start) to w.qacc and w.constraint. `iterations` per lane. w.factor holds M's
+/// factor.
+template <class L>
+COHORT_KERNEL void solve_constraints(const ModelView& m, Workspace<L>& w, Constraints<L>& c, SolverSpace<L>& s,
+                                     RowSpace<L>& r, typename L::V& iterations) {
+  using V = typename L::V;
+  const V zero(0.0f);
+  const int nv = m.nv;
+  iterations = zero;
+  auto few = flip(c.constrained) & c.constrained;
+  if (any(c.constrained)) {
+    const RowCounts<L> rows(c);
+    few = c.constrained & rows.at_most(m.row_space);
+    const auto many = c.constrained & flip(few);
+    if (any(many)) {
+      solve_in_accelerations<L>(m, w, c, s, many, iterations);
+      iterations = select(many, iterations, zero);
+    } else {
+      for (int k = 0; k < c.count; ++k) {
+        const Group& g = c.group[k];
+        for (int e = 0; e < g.edges; ++e) c.pool[g.at + g.layout.jar + e] = zero;
+      }
+    }
+    if (any(few)) solve_in_row_space<L>(m, w, c, s, r, rows, few, solver_scale<L>(m, w), iterations);
   }
   // Lanes without any row: exactly the unconstrained motion, whatever their neighbours did.
   for (int d = 0; d < nv; ++d) {

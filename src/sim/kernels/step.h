@@ -19,6 +19,7 @@ struct BlockSpace {
   Workspace<L> w;
   Constraints<L> c;
   SolverSpace<L> s;
+  RowSpace<L> r;
 };
 
 /// Bytes of integers that lay_out wants.
@@ -44,6 +45,7 @@ COHORT_LANE int lay_out(const ModelView& m, typename L::Ptr base, BlockSpace<L>&
   s.Ma = values.take(m.nv), s.grad = values.take(m.nv), s.search = values.take(m.nv), s.Mv = values.take(m.nv);
   s.grad_old = values.take(m.nv), s.precond = values.take(m.nv), s.precond_old = values.take(m.nv);
   s.hessian = values.take(m.nv * (m.nv + 1) / 2);
+  carve<L>(m, values, b.r);
   return values.used;
 }
 
@@ -96,7 +98,7 @@ COHORT_KERNEL typename L::V evaluate(const ModelView& m, BlockSpace<L>& b) {
   typename L::V iterations;
   smooth_dynamics<L>(m, b.w);
   make_rows<L>(m, b.w, b.c);
-  solve_constraints<L>(m, b.w, b.c, b.s, iterations);
+  solve_constraints<L>(m, b.w, b.c, b.s, b.r, iterations);
   return iterations;
 }
 

@@ -16,7 +16,7 @@ Importer::Importer(const mjModel& m) : m_(m) {
   disabled_ = m.opt.disableflags;
 }
 
-Model Importer::run(int contact_capacity) {
+Model Importer::run(int contact_capacity, int row_space) {
   options();
   bodies();
   fluid();
@@ -28,6 +28,7 @@ Model Importer::run(int contact_capacity) {
   for (int k = 0; k < 3 * m_.ngeom; ++k) out_.geom_friction.push_back(f32(m_.geom_friction[k]));
   if (!off(mjDSBL_SENSOR)) sensors();
   sizes(contact_capacity);
+  out_.sizes.row_space = this->row_space(row_space);
   return std::move(out_);
 }
 
@@ -80,6 +81,27 @@ void Importer::sizes(int contact_capacity) {
   v.contact_capacity = contact_capacity > 0 ? std::min(contact_capacity, most) : most;
 }
 
+int Importer::row_space(int wanted) const {
+  // Where the trees are small, so is the factor of their inertia, and contacts make more rows than there are dofs: then
+  // the accelerations are the smaller unknown. Measured: docs/decisions/row-space.md.
+  constexpr long kLeastProducts = 500;
+  const ModelView& v = out_.sizes;
+  if (v.option.newton == 0) return 0;
+  long products = 0;
+  for (std::size_t d = 0; d + 1 < out_.pattern_start.size(); ++d) {
+    const long above = out_.pattern_start[d + 1] - out_.pattern_start[d] - 1;
+    products += above * (above + 1) / 2;
+  }
+  if (wanted < 0 && products < kLeastProducts) return 0;
+  int rows = v.nfriction + 2 * v.nlimit;
+  for (const EqualityRecord& e : out_.equality) rows += equality_dim(e);
+  for (const PairRecord& p : out_.pair) {
+    if (v.option.elliptic != 0 && p.dim > 1) return 0;
+    rows += contact_edges(p.dim, false) * p.max_contacts;
+  }
+  return std::min({rows, wanted < 0 ? v.nv : wanted, kMostRowSpaceRows});
+}
+
 }  // namespace cohort::sim::mj
 
 namespace cohort::sim {
@@ -88,7 +110,9 @@ std::vector<Unsupported> find_unsupported(std::span<const std::uint8_t> mjb) {
   return mj::find_unsupported(*mj::load(mjb));
 }
 
-Model import_model(std::span<const std::uint8_t> mjb, int contact_capacity) {
+Model import_model(std::span<const std::uint8_t> mjb, int contact_capacity, int row_space) {
+  COHORT_THROW_UNLESS(row_space <= kMostRowSpaceRows, "a row space of {} rows: {} is the most", row_space,
+                      kMostRowSpaceRows);
   const mj::ModelPtr model = mj::load(mjb);
   const std::vector<Unsupported> missing = mj::find_unsupported(*model);
   COHORT_THROW_UNLESS(
@@ -96,7 +120,7 @@ Model import_model(std::span<const std::uint8_t> mjb, int contact_capacity) {
       "the batched engine does not run this model: {}. The engine `mujoco` runs it (SceneOptions::engine, "
       "--engine mujoco)",
       to_string(missing));
-  return mj::Importer(*model).run(contact_capacity);
+  return mj::Importer(*model).run(contact_capacity, row_space);
 }
 
 }  // namespace cohort::sim

@@ -202,6 +202,15 @@ void Importer::dofs() {
     out_.dof.push_back(r);
   }
   out_.pattern_start.push_back(static_cast<int>(out_.pattern.size()));
+  std::vector<std::vector<int>> below(at(m_.nv));
+  for (int d = 0; d < m_.nv; ++d) {
+    for (int a = m_.dof_parentid[d]; a >= 0; a = m_.dof_parentid[a]) below[at(a)].push_back(d);
+  }
+  for (const std::vector<int>& dofs : below) {
+    out_.below_start.push_back(static_cast<int>(out_.below.size()));
+    out_.below.insert(out_.below.end(), dofs.begin(), dofs.end());
+  }
+  out_.below_start.push_back(static_cast<int>(out_.below.size()));
   for (int i = 0; i < m_.nq; ++i) {
     out_.qpos0.push_back(f32(m_.qpos0[i]));
     out_.qpos_spring.push_back(f32(m_.qpos_spring[i]));

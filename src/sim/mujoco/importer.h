@@ -99,7 +99,7 @@ struct MassSum {
 class Importer {
  public:
   explicit Importer(const mjModel& m);
-  Model run(int contact_capacity);
+  Model run(int contact_capacity, int row_space);
 
  private:
   bool off(int bit) const { return (disabled_ & bit) != 0; }
@@ -174,6 +174,8 @@ class Importer {
   void mixed_parameters(PairRecord& r, int g1, int g2) const;
   void equalities();
   void sizes(int contact_capacity);
+  /// ModelView::row_space; `wanted`: SceneOptions::row_space.
+  int row_space(int wanted) const;
 
   const mjModel& m_;
   Model out_;

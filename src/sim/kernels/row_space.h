@@ -1,0 +1,574 @@
+/// Newton's method on the constraint rows themselves, for environments with few of them.
+///
+/// With accelerations a = a0 + M^-1 J' f, forces f determine all rows: J a - aref = b + A f with b = J a0 - aref and
+/// A = J M^-1 J'. A row's force is -D x, limited to [low, high]: [0, inf) for limits and edges of pyramids, everything
+/// for equalities, the loss for friction. Newton's target for the present pieces solves (A + 1 / D) f = -b over the
+/// rows whose force is not at its limit; the search from the present rows to the target's is the one in the
+/// accelerations (solver.h), since both are affine. An iteration then costs the cube of the rows that an environment
+/// has instead of that of its dofs, and environments of a block whose constraints differ share rows all the same: each
+/// numbers its own.
+///
+/// Elliptic cones are not piecewise quadratic: solver.h solves them, and environments with more rows than
+/// ModelView::row_space.
+#pragma once
+#include "sim/kernels/hessian.h"
+
+namespace cohort::sim {
+
+/// A line search ends where the slope has fallen to this share: the step length is then right to about this relative
+/// error, and the cost to its square.
+inline constexpr float kSlopeTolerance = 1e-4f;
+/// Instead of infinity.
+inline constexpr float kNoLimit = 3e38f;
+
+/// Sizes in values per lane; n is ModelView::row_space.
+template <class L>
+struct RowSpace {
+  using Ptr = typename L::Ptr;
+  Ptr halves;                         ///< (nv, rows) columns: J L^-1 D^-1/2 with M = L' D L, whose rows' products are A
+  Ptr inner, factor;                  ///< (rows, rows) A; (n, n) lower triangle: what Newton's target solves
+  Ptr weight, compliance, low, high;  ///< (n) D and 1 / D, limits of the force
+  Ptr start, warm;                    ///< (n) b, and J (warm - a0)
+  Ptr x, along;                       ///< (n) rows, and their change along the search
+  Ptr force, target, search;          ///< (n) forces that make the acceleration, Newton's, their difference
+  Ptr present;                        ///< (n) forces at the rows x
+  Ptr root;                           ///< (nv) D^-1/2
+};
+
+template <class L>
+COHORT_LANE void carve(const ModelView& m, Carver<L>& c, RowSpace<L>& r) {
+  const int n = m.row_space, dofs = n > 0 ? m.nv : 0;
+  r.halves = c.take(n * m.nv);
+  r.inner = c.take(n * n), r.factor = c.take(n * (n + 1) / 2);
+  r.weight = c.take(n), r.compliance = c.take(n), r.low = c.take(n), r.high = c.take(n), r.start = c.take(n),
+  r.warm = c.take(n);
+  r.x = c.take(n), r.along = c.take(n), r.force = c.take(n), r.target = c.take(n), r.search = c.take(n);
+  r.present = c.take(n);
+  r.root = c.take(dofs);
+}
+
+/// Rows of every lane.
+template <class L>
+struct RowCounts {
+  int of[L::kWidth];
+  COHORT_LANE explicit RowCounts(const Constraints<L>& c) {
+    for (int lane = 0; lane < L::kWidth; ++lane) of[lane] = 0;
+    for (int k = 0; k < c.count; ++k) {
+      const Group& g = c.group[k];
+      for (int lane = 0; lane < L::kWidth; ++lane) of[lane] += (g.lanes >> lane & 1u) != 0 ? g.edges : 0;
+    }
+  }
+  /// The most that a lane of `lanes` has.
+  COHORT_LANE int most(unsigned lanes) const {
+    int most = 0;
+    for (int lane = 0; lane < L::kWidth; ++lane) {
+      if ((lanes >> lane & 1u) != 0 && of[lane] > most) most = of[lane];
+    }
+    return most;
+  }
+  /// Lanes with at most n rows.
+  COHORT_LANE typename L::M at_most(int n) const {
+    alignas(64) float fits[L::kWidth];
+    for (int lane = 0; lane < L::kWidth; ++lane) fits[lane] = of[lane] <= n ? 1.0f : 0.0f;
+    return load(fits, static_cast<typename L::V*>(nullptr)) > typename L::V(0.0f);
+  }
+};
+
+/// Lanes that have rows of a group, and where they number them.
+template <class L>
+struct RowsOfLanes {
+  int count = 0;
+  int lane[L::kWidth], row[L::kWidth];  ///< row: the first
+  int next[L::kWidth];                  ///< of every lane
+
+  COHORT_LANE RowsOfLanes() {
+    for (int i = 0; i < L::kWidth; ++i) next[i] = 0;
+  }
+  /// Goes on to group g of which `lanes` want rows.
+  COHORT_LANE void take(const Group& g, unsigned lanes) {
+    count = 0;
+    for (unsigned left = g.lanes & lanes; left != 0; left &= left - 1) {
+      const int one = lowest_bit(left);
+      lane[count] = one, row[count] = next[one];
+      next[one] += g.edges;
+      ++count;
+    }
+  }
+};
+
+/// The Jacobian of a group with kDim rows, as columns of n rows, for one lane whose first row there is `row`; kDim 0:
+/// any group. A group may name one dof twice, but a pyramid's does not.
+template <class L, int kDim>
+COHORT_LANE void number_jacobian(const Group& g, const int* dofs, typename L::Ptr piece, int lane, int row, int n,
+                                 typename L::Ptr columns) {
+  const auto entry = [&](int i, int a) { return get_lane(piece[i * g.dofs + a], lane); };
+  if (kDim > 1 || g.kind == kGroupPyramid) {
+    const int dim = kDim > 1 ? kDim : g.dim;
+    float friction[kMaxDim];
+    for (int k = 1; k < dim; ++k) friction[k] = g.own ? get_lane(piece[g.own + k - 1], lane) : g.friction[k - 1];
+    for (int a = 0; a < g.dofs; ++a) {
+      const auto to = columns + (dofs[a] * n + row);
+      const float normal = entry(0, a);
+      for (int k = 1; k < dim; ++k) {
+        const float side = entry(k, a) * friction[k];
+        set_lane(to[2 * k - 2], lane, normal + side);
+        set_lane(to[2 * k - 1], lane, normal - side);
+      }
+    }
+    return;
+  }
+  const int dim = kDim > 0 ? kDim : g.dim;
+  for (int a = 0; a < g.dofs; ++a) {
+    const auto to = columns + (dofs[a] * n + row);
+    for (int i = 0; i < dim; ++i) add_to_lane(to[i], lane, entry(i, a));
+  }
+}
+
+/// From the groups to the lanes' own rows: r.halves := J, r.weight, r.low, r.high, r.start := aref, for `lanes`, none
+/// of which has more than n rows. Rows that a lane does not have weigh nothing.
+template <class L>
+COHORT_KERNEL void number_rows(const ModelView& m, Constraints<L>& c, RowSpace<L>& r, unsigned lanes, int n) {
+  using V = typename L::V;
+  const V zero(0.0f);
+  for (int i = 0; i < n * m.nv; ++i) r.halves[i] = zero;
+  for (int i = 0; i < n; ++i) r.weight[i] = r.low[i] = r.high[i] = r.start[i] = zero;
+  RowsOfLanes<L> rows;
+  for (int k = 0; k < c.count; ++k) {
+    const Group& g = c.group[k];
+    if ((g.lanes & lanes) == 0) continue;
+    rows.take(g, lanes);
+    const auto piece = c.pool + g.at;
+    const int* dofs = m.row_dof + g.first_dof;
+    const float low = g.kind == kGroupEquality ? -kNoLimit : g.kind == kGroupFriction ? -g.loss : 0.0f;
+    const float high = g.kind == kGroupFriction ? g.loss : kNoLimit;
+    const bool alike = weights_of(g.kind, g.dim) == 1;
+    for (int i = 0; i < rows.count; ++i) {
+      const int lane = rows.lane[i], first = rows.row[i];
+      if (g.kind == kGroupPyramid && g.dim == 3) {
+        number_jacobian<L, 3>(g, dofs, piece, lane, first, n, r.halves);
+      } else if (g.dim == 1) {
+        number_jacobian<L, 1>(g, dofs, piece, lane, first, n, r.halves);
+      } else {
+        number_jacobian<L, 0>(g, dofs, piece, lane, first, n, r.halves);
+      }
+      for (int e = 0; e < g.edges; ++e) {
+        set_lane(r.weight[first + e], lane, get_lane(piece[g.layout.weight + (alike ? 0 : e)], lane));
+        set_lane(r.start[first + e], lane, get_lane(piece[g.layout.aref + e], lane));
+        set_lane(r.low[first + e], lane, low);
+        set_lane(r.high[first + e], lane, high);
+      }
+    }
+  }
+  for (int i = 0; i < n; ++i) r.compliance[i] = V(1.0f) / select(V(r.weight[i]) > zero, r.weight[i], V(1.0f));
+}
+
+/// The lanes' rows back to piece[jar], where sensors look.
+template <class L>
+COHORT_KERNEL void return_rows(Constraints<L>& c, RowSpace<L>& r, unsigned lanes) {
+  RowsOfLanes<L> rows;
+  for (int k = 0; k < c.count; ++k) {
+    const Group& g = c.group[k];
+    const auto jar = c.pool + (g.at + g.layout.jar);
+    rows.take(g, lanes);
+    for (int i = 0; i < rows.count; ++i) {
+      for (int e = 0; e < g.edges; ++e) set_lane(jar[e], rows.lane[i], get_lane(r.x[rows.row[i] + e], rows.lane[i]));
+    }
+  }
+}
+
+/// r.start := b, r.warm := J `difference`, of n rows in r.halves = J and r.start = aref.
+template <class L>
+COHORT_KERNEL void begin_rows(int n, int nv, RowSpace<L>& r, typename L::Ptr unconstrained,
+                              typename L::Ptr difference) {
+  using V = typename L::V;
+  for (int i = 0; i < n; ++i) {
+    V b(0.0f), w(0.0f);
+    for (int d = 0; d < nv; ++d) {
+      const V J = r.halves[d * n + i];
+      b = fma(J, unconstrained[d], b);
+      w = fma(J, difference[d], w);
+    }
+    r.start[i] = b - r.start[i];
+    r.warm[i] = w;
+  }
+}
+
+/// r.halves := J L^-1 of r.halves = J, kRows of n rows. `rows`: the first column's.
+template <class L, int kRows>
+COHORT_LANE void halve_rows(const ModelView& m, typename L::Ptr factor, int n, typename L::Ptr rows) {
+  using V = typename L::V;
+  for (int j = m.nv - 1; j >= 0; --j) {
+    const auto own = rows + j * n;
+    const int first = m.below_start[j], last = m.below_start[j + 1];
+    if (first == last) continue;
+    V x[kRows];
+    for (int s = 0; s < kRows; ++s) x[s] = own[s];
+    for (int k = first; k < last; ++k) {
+      const int i = m.below[k];
+      const V l = -factor[triangle(i, j)];
+      const auto other = rows + i * n;
+      for (int s = 0; s < kRows; ++s) x[s] = fma(l, other[s], x[s]);
+    }
+    for (int s = 0; s < kRows; ++s) own[s] = x[s];
+  }
+}
+
+/// Products of the kRows rows from i on and the kCols rows from j on, of n rows.
+template <class L, int kRows, int kCols>
+COHORT_LANE void inner_products(int nv, int n, typename L::Ptr halves, int i, int j, typename L::Ptr inner) {
+  using V = typename L::V;
+  V sum[kRows][kCols];
+  for (int a = 0; a < kRows; ++a) {
+    for (int b = 0; b < kCols; ++b) sum[a][b] = V(0.0f);
+  }
+  auto left = halves + i, right = halves + j;
+  for (int d = 0; d < nv; ++d) {
+    V y[kCols];
+    for (int b = 0; b < kCols; ++b) y[b] = right[b];
+    for (int a = 0; a < kRows; ++a) {
+      const V x = left[a];
+      for (int b = 0; b < kCols; ++b) sum[a][b] = fma(x, y[b], sum[a][b]);
+    }
+    left = left + n, right = right + n;
+  }
+  for (int a = 0; a < kRows; ++a) {
+    for (int b = 0; b < kCols; ++b) {
+      inner[(i + a) * n + j + b] = inner[(j + b) * n + i + a] = sum[a][b];
+    }
+  }
+}
+
+/// r.halves and r.inner of n rows from r.halves = J.
+template <class L>
+COHORT_KERNEL void products_of_rows(const ModelView& m, typename L::Ptr factor, RowSpace<L>& r, int n) {
+  using V = typename L::V;
+  const int nv = m.nv;
+  int i = 0;
+  for (; i + 8 <= n; i += 8) halve_rows<L, 8>(m, factor, n, r.halves + i);
+  for (; i + 4 <= n; i += 4) halve_rows<L, 4>(m, factor, n, r.halves + i);
+  for (; i + 2 <= n; i += 2) halve_rows<L, 2>(m, factor, n, r.halves + i);
+  for (; i < n; ++i) halve_rows<L, 1>(m, factor, n, r.halves + i);
+  for (int d = 0; d < nv; ++d) {
+    const V root = sqrt(V(factor[triangle(d, d)]));
+    r.root[d] = root;
+    const auto column = r.halves + d * n;
+    for (i = 0; i < n; ++i) column[i] = column[i] * root;
+  }
+  for (i = 0; i + 3 <= n; i += 3) {
+    for (int j = 0; j <= i; j += 3) inner_products<L, 3, 3>(nv, n, r.halves, i, j, r.inner);
+  }
+  for (; i < n; ++i) {
+    int j = 0;
+    for (; j + 3 <= i; j += 3) inner_products<L, 1, 3>(nv, n, r.halves, i, j, r.inner);
+    for (; j <= i; ++j) inner_products<L, 1, 1>(nv, n, r.halves, i, j, r.inner);
+  }
+}
+
+/// A row's force at x.
+template <class L>
+COHORT_LANE typename L::V row_force(const RowSpace<L>& r, int i, typename L::V x) {
+  using V = typename L::V;
+  return clip(-(V(r.weight[i]) * x), V(r.low[i]), V(r.high[i]));
+}
+/// Where it is -D x.
+template <class L>
+COHORT_LANE typename L::M row_is_quadratic(const RowSpace<L>& r, int i, typename L::V force) {
+  return (force > typename L::V(r.low[i])) & (force < typename L::V(r.high[i]));
+}
+
+/// Cost of a row at x1 above that at x0; `moved`: x1 - x0 before rounding.
+template <class L>
+COHORT_LANE typename L::V row_cost_change(const RowSpace<L>& r, int i, typename L::V x0, typename L::V x1,
+                                          typename L::V moved) {
+  using V = typename L::V;
+  const V half(0.5f), D = r.weight[i];
+  const V f0 = row_force<L>(r, i, x0), f1 = row_force<L>(r, i, x1);
+  const auto in0 = row_is_quadratic<L>(r, i, f0), in1 = row_is_quadratic<L>(r, i, f1);
+  const V R = r.compliance[i];
+  // Outside it grows with the force that it has reached, from where it meets the parabola.
+  const V c0 = select(in0, half * D * x0 * x0, -(f0 * fma(half * f0, R, x0)));
+  const V c1 = select(in1, half * D * x1 * x1, -(f1 * fma(half * f1, R, x1)));
+  V change = select(in0 & in1, half * D * moved * (x0 + x1), c1 - c0);
+  return select(flip(in0) & flip(in1) & (f0 == f1), -(f0 * moved), change);
+}
+
+/// sum := halves' f of n rows.
+template <class L>
+COHORT_KERNEL void sum_of_rows(int n, int nv, RowSpace<L>& r, typename L::Ptr f, typename L::Ptr sum) {
+  using V = typename L::V;
+  for (int d = 0; d < nv; ++d) {
+    const auto column = r.halves + d * n;
+    V total(0.0f);
+    for (int i = 0; i < n; ++i) total = fma(column[i], f[i], total);
+    sum[d] = total;
+  }
+}
+
+/// y := y + A x for the first n of `rows` rows, over the `count` rows `used`; x[a] belongs to used[a].
+template <class L>
+COHORT_KERNEL void add_products(int n, int rows, typename L::Ptr inner, int count, const int* used, typename L::Ptr x,
+                                typename L::Ptr y) {
+  using V = typename L::V;
+  int i = 0;
+  for (; i + 4 <= n; i += 4) {
+    V y0 = y[i], y1 = y[i + 1], y2 = y[i + 2], y3 = y[i + 3];
+    for (int a = 0; a < count; ++a) {
+      const auto row = inner + (used[a] * rows + i);
+      const V xa = x[a];
+      y0 = fma(row[0], xa, y0), y1 = fma(row[1], xa, y1), y2 = fma(row[2], xa, y2), y3 = fma(row[3], xa, y3);
+    }
+    y[i] = y0, y[i + 1] = y1, y[i + 2] = y2, y[i + 3] = y3;
+  }
+  for (; i < n; ++i) {
+    V sum = y[i];
+    for (int a = 0; a < count; ++a) sum = fma(inner[used[a] * rows + i], x[a], sum);
+    y[i] = sum;
+  }
+}
+
+/// x := K^-1 x of n rows with K's lower triangle, which is overwritten. Two columns at a time; every entry gets the
+/// sums of one at a time.
+template <class L>
+COHORT_KERNEL void solve_rows(int n, typename L::Ptr K, typename L::Ptr x) {
+  using V = typename L::V;
+  V first[kMostRowSpaceRows], second[kMostRowSpaceRows];
+  int j = 0;
+  for (; j + 1 < n; j += 2) {
+    const auto pivot = K + triangle(j + 1, 0);
+    const V inverse1 = V(1.0f) / K[triangle(j, j)], below = pivot[j], between = below * inverse1;
+    const V inverse2 = V(1.0f) / fma(-between, below, pivot[j + 1]);
+    const V x1 = x[j], x2 = fma(-between, x1, x[j + 1]);
+    K[triangle(j, j)] = inverse1;
+    pivot[j] = between, pivot[j + 1] = inverse2;
+    for (int i = j + 2; i < n; ++i) {
+      const auto row = K + triangle(i, 0);
+      const V a = row[j], s1 = a * inverse1, b = fma(-s1, below, row[j + 1]), s2 = b * inverse2;
+      first[i] = a, second[i] = b;
+      for (int k = j + 2; k <= i; ++k) row[k] = fma(-s2, second[k], fma(-s1, first[k], row[k]));
+      row[j] = s1, row[j + 1] = s2;
+      x[i] = fma(-s2, x2, fma(-s1, x1, x[i]));
+    }
+    x[j] = x1 * inverse1, x[j + 1] = x2 * inverse2;
+  }
+  if (j < n) x[j] = x[j] * (V(1.0f) / K[triangle(j, j)]);
+  for (int i = n - 1; i > 0; --i) {
+    const auto row = K + triangle(i, 0);
+    const V known = x[i];
+    for (int k = 0; k < i; ++k) x[k] = fma(-row[k], known, x[k]);
+  }
+}
+
+/// Where the lanes' search is. The acceleration is a0 + rest (a_warm - a0) + M^-1 J' r.force, its rows are r.x.
+template <class L>
+struct RowSearch {
+  typename L::V rest;         ///< share of the warm start that is left: 0 or 1 at first
+  typename L::V energy;       ///< (a_warm - a0)' M (a_warm - a0)
+  typename L::M live, exact;  ///< lanes that go on; that have reached the minimum of the pieces where their rows are
+  int rows;                   ///< the most that a lane has
+  int n;                      ///< that a live lane has
+  // Along the search, from 0 to Newton's target at 1: the cost's second derivative without the rows' part and, at 0,
+  // with it, which is minus its slope there; lanes none of whose rows changes its piece on the way.
+  typename L::V kept, curvature;
+  typename L::M same;
+};
+
+/// The start: the last acceleration, or the unconstrained one where that costs less. `difference`: a_warm - a0.
+template <class L>
+COHORT_KERNEL void start_rows(const ModelView& m, Workspace<L>& w, SolverSpace<L>& s, RowSpace<L>& r, RowSearch<L>& at,
+                              typename L::Ptr difference) {
+  using V = typename L::V;
+  const V zero(0.0f), half(0.5f);
+  const int nv = m.nv;
+  const bool may_be_warm = m.option.warmstart != 0;
+  for (int d = 0; d < nv; ++d) difference[d] = may_be_warm ? w.warm[d] - w.acc_smooth[d] : zero;
+  begin_rows<L>(at.rows, nv, r, w.acc_smooth, difference);
+  at.rest = at.energy = zero;
+  if (may_be_warm) {
+    multiply_symmetric<L>(nv, {m.pattern, m.pattern_start}, w.mass, difference, s.Mv);
+    for (int d = 0; d < nv; ++d) at.energy = fma(s.Mv[d], difference[d], at.energy);
+    V change = half * at.energy;
+    for (int i = 0; i < at.rows; ++i) {
+      change += row_cost_change<L>(r, i, r.start[i], r.start[i] + r.warm[i], r.warm[i]);
+    }
+    at.rest = select(change <= zero, V(1.0f), zero);
+  }
+  for (int i = 0; i < at.rows; ++i) {
+    r.x[i] = fma(at.rest, r.warm[i], r.start[i]);
+    r.force[i] = zero;
+  }
+}
+
+/// Newton's target for the pieces where the rows are: its rows and forces, to r.target and r.search as differences to
+/// the present ones: r.along. Forces at the rows to r.present.
+template <class L>
+COHORT_KERNEL void newton_target(RowSpace<L>& r, RowSearch<L>& at) {
+  using V = typename L::V;
+  using M = typename L::M;
+  const V zero(0.0f), one(1.0f);
+  const int n = at.n;
+  // Rows whose force is not at its limit in some lane, and rows whose force is at a limit that pushes.
+  M quadratic[kMostRowSpaceRows];
+  int used[kMostRowSpaceRows], pushing[kMostRowSpaceRows];
+  int count = 0, pushing_count = 0;
+  used[0] = 0;
+  const auto goal = r.along;
+  for (int i = 0; i < n; ++i) {
+    const V f = row_force<L>(r, i, r.x[i]);
+    quadratic[i] = row_is_quadratic<L>(r, i, f);
+    if (any(quadratic[i] & at.live)) used[count++] = i;
+    if (any(at.live & flip(quadratic[i]) & (f != zero))) pushing[pushing_count++] = i;
+    r.present[i] = f;
+    goal[i] = r.start[i];
+  }
+  if (pushing_count > 0) {
+    for (int a = 0; a < pushing_count; ++a) r.target[a] = select(quadratic[pushing[a]], zero, r.present[pushing[a]]);
+    add_products<L>(n, at.rows, r.inner, pushing_count, pushing, r.target, goal);
+  }
+  for (int a = 0; a < count; ++a) {
+    const int i = used[a];
+    const auto from = r.inner + i * at.rows, to = r.factor + triangle(a, 0);
+    for (int b = 0; b < a; ++b) to[b] = select(quadratic[i] & quadratic[used[b]], from[used[b]], zero);
+    to[a] = select(quadratic[i], from[i] + r.compliance[i], one);
+    r.target[a] = select(quadratic[i], -V(goal[i]), zero);
+  }
+  solve_rows<L>(count, r.factor, r.target);
+  add_products<L>(n, at.rows, r.inner, count, used, r.target, goal);
+  for (int a = count - 1, i = n - 1; i >= 0; --i) {
+    const bool is_used = a >= 0 && used[a] == i;
+    r.target[i] = is_used ? V(r.target[a]) : zero;
+    a -= is_used ? 1 : 0;
+  }
+  V kept = at.rest * at.rest * at.energy, quadratic_part = zero;
+  M same = at.live;
+  for (int i = 0; i < n; ++i) {
+    const V f = r.present[i], x = r.x[i], aim = select(quadratic[i], r.target[i], f);
+    // Of rows whose force is the solution, the rounding is that of the force.
+    const V reached = select(quadratic[i], -(aim * r.compliance[i]), goal[i]);
+    const V change = aim - r.force[i], v = reached - x, force = row_force<L>(r, i, reached);
+    const M inside = row_is_quadratic<L>(r, i, force);
+    same = same & ((quadratic[i] & inside) | (flip(quadratic[i]) & flip(inside) & (force == f)));
+    kept = fma(change, fma(-at.rest, r.warm[i], v), kept);
+    quadratic_part = fma(select(quadratic[i], r.weight[i], zero) * v, v, quadratic_part);
+    r.target[i] = reached, r.search[i] = change, r.along[i] = v;
+  }
+  at.kept = max(kept, zero);
+  at.curvature = quadratic_part + at.kept;
+  at.same = same;
+}
+
+/// How far to go along the search. Where no row changes its piece on the way, the target is the minimum. Elsewhere the
+/// slope's zero is searched with Newton's method between lo (slope negative) and hi (positive): the slope only rises.
+template <class L>
+COHORT_KERNEL typename L::V search_rows(const ModelView& m, RowSpace<L>& r, const RowSearch<L>& at) {
+  using V = typename L::V;
+  const V zero(0.0f);
+  V alpha(1.0f), lo(0.0f), hi(kNoLimit);
+  auto open = at.live & flip(at.same);
+  const V enough = at.curvature * V(kSlopeTolerance);
+  for (int i = 0; i < m.option.ls_iterations && any(open); ++i) {
+    V slope = fma(alpha, at.kept, -at.curvature), curvature = at.kept;
+    for (int k = 0; k < at.n; ++k) {
+      const V v = r.along[k], f = row_force<L>(r, k, fma(alpha, v, r.x[k]));
+      slope = fma(r.present[k] - f, v, slope);
+      curvature = fma(select(row_is_quadratic<L>(r, k, f), r.weight[k], zero) * v, v, curvature);
+    }
+    const auto rising = slope > zero;
+    hi = select(open & rising, alpha, hi);
+    lo = select(open & flip(rising), alpha, lo);
+    open = open & flip(abs(slope) < enough);
+    const V newton = alpha - slope / max(curvature, V(1e-30f));
+    const V fallback = select(hi < V(1e38f), V(0.5f) * (lo + hi), alpha + alpha);
+    const V next = select((newton > lo) & (newton < hi), newton, fallback);
+    // An interval that single precision cannot divide any more ends where the cost has fallen.
+    const auto on = open & (abs(next - alpha) > V(1e-6f) * abs(alpha));
+    alpha = select(on, next, select(open, lo, alpha));
+    open = on;
+  }
+  return select(open, lo, alpha);
+}
+
+/// Moves the live lanes along the search by `alpha` and decides which go on.
+template <class L>
+COHORT_KERNEL typename L::M move_rows(RowSpace<L>& r, RowSearch<L>& at, typename L::V alpha, typename L::V enough) {
+  using V = typename L::V;
+  const typename L::M moved = at.live & (alpha > V(0.0f)), stays = flip(moved);
+  at.live = moved & flip(at.same);
+  if (any(at.live)) {
+    V change = alpha * fma(V(0.5f) * alpha, at.kept, -at.curvature);
+    for (int i = 0; i < at.n; ++i) {
+      const V v = r.along[i], x = r.x[i];
+      change = fma(alpha * r.present[i], v, change) + row_cost_change<L>(r, i, x, fma(alpha, v, x), alpha * v);
+    }
+    at.live = at.live & flip(-change < enough);
+  }
+  for (int i = 0; i < at.n; ++i) {
+    const V x = r.x[i], f = r.force[i];
+    r.x[i] = select(stays, x, select(at.same, r.target[i], fma(alpha, r.along[i], x)));
+    r.force[i] = select(stays, f, fma(alpha, r.search[i], f));
+  }
+  at.rest = select(stays, at.rest, at.rest * (V(1.0f) - alpha));
+  at.exact = at.exact | (moved & at.same);
+  return moved;
+}
+
+/// Back to accelerations and generalized forces, of `lanes`: sum = halves' f = D^-1/2 L'^-1 J' f.
+template <class L>
+COHORT_KERNEL void end_rows(const ModelView& m, Workspace<L>& w, SolverSpace<L>& s, RowSpace<L>& r,
+                            const RowSearch<L>& at, typename L::Ptr difference, typename L::M lanes) {
+  using V = typename L::V;
+  const int nv = m.nv;
+  const Pattern p{m.pattern, m.pattern_start};
+  const auto sum = s.grad, out = s.precond;
+  sum_of_rows<L>(at.rows, nv, r, r.force, sum);
+  for (int d = 0; d < nv; ++d) {
+    V a = sum[d] * r.root[d];
+    const auto row = w.factor + triangle(d, 0);
+    const int last = p.start[d + 1] - 1;
+    for (int k = p.start[d]; k < last; ++k) a = fma(-row[p.cols[k]], out[p.cols[k]], a);
+    out[d] = a;
+    w.qacc[d] = select(lanes, fma(at.rest, difference[d], w.acc_smooth[d]) + a, w.qacc[d]);
+  }
+  // Where the search has ended before, MuJoCo's forces are those at the rows.
+  if (any(lanes & flip(at.exact))) {
+    for (int i = 0; i < at.rows; ++i) r.target[i] = select(at.exact, r.force[i], row_force<L>(r, i, r.x[i]));
+    sum_of_rows<L>(at.rows, nv, r, r.target, sum);
+  }
+  for (int d = 0; d < nv; ++d) {
+    const V own = sum[d] / r.root[d];
+    const auto row = w.factor + triangle(d, 0);
+    const int last = p.start[d + 1] - 1;
+    for (int k = p.start[d]; k < last; ++k) out[p.cols[k]] = fma(row[p.cols[k]], own, out[p.cols[k]]);
+    out[d] = own;
+  }
+  for (int d = 0; d < nv; ++d) w.constraint[d] = select(lanes, out[d], w.constraint[d]);
+}
+
+/// From w.acc_smooth (and w.warm as warm start) to w.qacc and w.constraint for `lanes`, none of which has more rows
+/// than m.row_space; adds to their `iterations`. w.factor holds M's factor, and the rows end in the groups' pieces.
+/// `scale`: what the tolerance is relative to.
+template <class L>
+COHORT_KERNEL void solve_in_row_space(const ModelView& m, Workspace<L>& w, Constraints<L>& c, SolverSpace<L>& s,
+                                      RowSpace<L>& r, const RowCounts<L>& rows, typename L::M lanes,
+                                      typename L::V scale, typename L::V& iterations) {
+  using V = typename L::V;
+  const unsigned lane_set = lane_bits(lanes);
+  const auto difference = s.search;
+  RowSearch<L> at;
+  at.rows = rows.most(lane_set);
+  number_rows<L>(m, c, r, lane_set, at.rows);
+  start_rows<L>(m, w, s, r, at, difference);
+  products_of_rows<L>(m, w.factor, r, at.rows);
+  const V enough = V(m.option.tolerance) / scale;
+  at.live = lanes, at.exact = lanes & flip(lanes);
+  for (int i = 0; i < m.option.iterations && any(at.live); ++i) {
+    at.n = rows.most(lane_bits(at.live));
+    newton_target<L>(r, at);
+    const V alpha = search_rows<L>(m, r, at);
+    const auto moved = move_rows<L>(r, at, alpha, enough);
+    iterations = select(moved, iterations + V(1.0f), iterations);
+  }
+  end_rows<L>(m, w, s, r, at, difference, lanes);
+  return_rows<L>(c, r, lane_set);
+}
+
+}  // namespace cohort::sim
