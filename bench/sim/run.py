@@ -103,7 +103,8 @@ def step(suite):
             continue
         sizes = {key: case.get(key, settings[key]) for key in ("n_envs", "rounds", "steps")}
         text = run(on_core_0([program, "--envs", str(sizes["n_envs"]), "--rounds", str(sizes["rounds"]), "--steps",
-                              str(sizes["steps"]), "--contacts", contacts, model]))[1]
+                              str(sizes["steps"]), "--contacts", contacts, "--row-space",
+                              str(case.get("row_space", -1)), model]))[1]
         found = re.search(r"^(?!#)\S+ +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+)x +(.*)$", text, re.MULTILINE)
         if not found:
             sys.exit(f"{name}: the batched engine does not run it:\n{text}")
@@ -114,7 +115,9 @@ def step(suite):
             below.append(name)
         wish = f"{'goal' if 'goal' in case else 'floor'} {wanted}"
         times = " ".join(f"{float(found[i]):>9.3f}" for i in (1, 2, 3))
-        print(f"{name:<16} {contacts:<8} {ratio:>5.1f}x {wish:>9} {reached:<7} {times:<36} {found[5]}", flush=True)
+        setting = f"; --row-space {case['row_space']}" if "row_space" in case else ""
+        print(f"{name:<16} {contacts:<8} {ratio:>5.1f}x {wish:>9} {reached:<7} {times:<36} {found[5]}{setting}",
+              flush=True)
     print(f"# below the floor: {', '.join(below) or 'none'}")
 
 

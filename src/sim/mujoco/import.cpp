@@ -83,8 +83,10 @@ void Importer::sizes(int contact_capacity) {
 
 int Importer::row_space(int wanted) const {
   // Where the trees are small, so is the factor of their inertia, and contacts make more rows than there are dofs: then
-  // the accelerations are the smaller unknown. Measured: docs/decisions/row-space.md.
+  // the accelerations are the smaller unknown. A pair of iterations does not pay for the products of the rows.
+  // Measured: docs/decisions/row-space.md.
   constexpr long kLeastProducts = 500;
+  constexpr int kLeastIterations = 3;
   const ModelView& v = out_.sizes;
   if (v.option.newton == 0) return 0;
   long products = 0;
@@ -92,14 +94,14 @@ int Importer::row_space(int wanted) const {
     const long above = out_.pattern_start[d + 1] - out_.pattern_start[d] - 1;
     products += above * (above + 1) / 2;
   }
-  if (wanted < 0 && products < kLeastProducts) return 0;
+  if (wanted < 0 && (products < kLeastProducts || v.option.iterations < kLeastIterations)) return 0;
   int rows = v.nfriction + 2 * v.nlimit;
   for (const EqualityRecord& e : out_.equality) rows += equality_dim(e);
   for (const PairRecord& p : out_.pair) {
     if (v.option.elliptic != 0 && p.dim > 1) return 0;
     rows += contact_edges(p.dim, false) * p.max_contacts;
   }
-  return std::min({rows, wanted < 0 ? v.nv : wanted, kMostRowSpaceRows});
+  return std::min({rows, wanted < 0 ? kMostRowSpaceRows : wanted, kMostRowSpaceRows});
 }
 
 }  // namespace cohort::sim::mj
