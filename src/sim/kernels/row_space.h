@@ -30,8 +30,9 @@ struct RowSpace {
   Ptr weight, compliance, low, high;  ///< (n) D and 1 / D, limits of the force
   Ptr start, warm;                    ///< (n) b, and J (warm - a0)
   Ptr x, along;                       ///< (n) rows, and their change along the search
-  Ptr force, target, search;          ///< (n) forces that make the acceleration, Newton's, their difference
+  Ptr force, search;                  ///< (n) forces that make the acceleration, and their change along the search
   Ptr present;                        ///< (n) forces at the rows x
+  Ptr target;                         ///< (n) x at Newton's target
   Ptr root;                           ///< (nv) D^-1/2
 };
 
@@ -176,20 +177,26 @@ COHORT_KERNEL void return_rows(Constraints<L>& c, RowSpace<L>& r, unsigned lanes
   }
 }
 
-/// r.start := b, r.warm := J `difference`, of n rows in r.halves = J and r.start = aref.
-template <class L>
-COHORT_KERNEL void begin_rows(int n, int nv, RowSpace<L>& r, typename L::Ptr unconstrained,
-                              typename L::Ptr difference) {
+/// r.start := b, r.warm := J `difference`, of kRows of n rows from the first on; r.halves = J and r.start = aref.
+template <class L, int kRows>
+COHORT_LANE void begin_rows(int n, int nv, RowSpace<L>& r, int first, typename L::Ptr unconstrained,
+                            typename L::Ptr difference) {
   using V = typename L::V;
-  for (int i = 0; i < n; ++i) {
-    V b(0.0f), w(0.0f);
-    for (int d = 0; d < nv; ++d) {
-      const V J = r.halves[d * n + i];
-      b = fma(J, unconstrained[d], b);
-      w = fma(J, difference[d], w);
+  V b[kRows], w[kRows];
+  for (int s = 0; s < kRows; ++s) b[s] = w[s] = V(0.0f);
+  auto column = r.halves + first;
+  for (int d = 0; d < nv; ++d) {
+    const V a = unconstrained[d], change = difference[d];
+    for (int s = 0; s < kRows; ++s) {
+      const V J = column[s];
+      b[s] = fma(J, a, b[s]);
+      w[s] = fma(J, change, w[s]);
     }
-    r.start[i] = b - r.start[i];
-    r.warm[i] = w;
+    column = column + n;
+  }
+  for (int s = 0; s < kRows; ++s) {
+    r.start[first + s] = b[s] - r.start[first + s];
+    r.warm[first + s] = w[s];
   }
 }
 
@@ -296,10 +303,21 @@ COHORT_LANE typename L::V row_cost_change(const RowSpace<L>& r, int i, typename 
 template <class L>
 COHORT_KERNEL void sum_of_rows(int n, int nv, RowSpace<L>& r, typename L::Ptr f, typename L::Ptr sum) {
   using V = typename L::V;
-  for (int d = 0; d < nv; ++d) {
+  const V zero(0.0f);
+  int d = 0;
+  for (; d + 4 <= nv; d += 4) {
     const auto column = r.halves + d * n;
-    V total(0.0f);
-    for (int i = 0; i < n; ++i) total = fma(column[i], f[i], total);
+    V s0 = zero, s1 = zero, s2 = zero, s3 = zero;
+    for (int i = 0; i < n; ++i) {
+      const V fi = f[i];
+      s0 = fma(column[i], fi, s0), s1 = fma(column[n + i], fi, s1);
+      s2 = fma(column[2 * n + i], fi, s2), s3 = fma(column[3 * n + i], fi, s3);
+    }
+    sum[d] = s0, sum[d + 1] = s1, sum[d + 2] = s2, sum[d + 3] = s3;
+  }
+  for (; d < nv; ++d) {
+    V total = zero;
+    for (int i = 0; i < n; ++i) total = fma(r.halves[d * n + i], f[i], total);
     sum[d] = total;
   }
 }
@@ -381,7 +399,9 @@ COHORT_KERNEL void start_rows(const ModelView& m, Workspace<L>& w, SolverSpace<L
   const int nv = m.nv;
   const bool may_be_warm = m.option.warmstart != 0;
   for (int d = 0; d < nv; ++d) difference[d] = may_be_warm ? w.warm[d] - w.acc_smooth[d] : zero;
-  begin_rows<L>(at.rows, nv, r, w.acc_smooth, difference);
+  int first = 0;
+  for (; first + 4 <= at.rows; first += 4) begin_rows<L, 4>(at.rows, nv, r, first, w.acc_smooth, difference);
+  for (; first < at.rows; ++first) begin_rows<L, 1>(at.rows, nv, r, first, w.acc_smooth, difference);
   at.rest = at.energy = zero;
   if (may_be_warm) {
     multiply_symmetric<L>(nv, {m.pattern, m.pattern_start}, w.mass, difference, s.Mv);
@@ -398,8 +418,8 @@ COHORT_KERNEL void start_rows(const ModelView& m, Workspace<L>& w, SolverSpace<L
   }
 }
 
-/// Newton's target for the pieces where the rows are: its rows and forces, to r.target and r.search as differences to
-/// the present ones: r.along. Forces at the rows to r.present.
+/// Newton's target for the pieces where the rows are: its rows to r.target, and as differences to the present ones to
+/// r.along; the differences of its forces to r.search. The forces at the present rows go to r.present.
 template <class L>
 COHORT_KERNEL void newton_target(RowSpace<L>& r, RowSearch<L>& at) {
   using V = typename L::V;
@@ -487,7 +507,8 @@ COHORT_KERNEL typename L::V search_rows(const ModelView& m, RowSpace<L>& r, cons
   return select(open, lo, alpha);
 }
 
-/// Moves the live lanes along the search by `alpha` and decides which go on.
+/// Moves the live lanes along the search by `alpha`, decides which go on, and returns those that moved. `enough`: a
+/// fall of the cost below it is the last.
 template <class L>
 COHORT_KERNEL typename L::M move_rows(RowSpace<L>& r, RowSearch<L>& at, typename L::V alpha, typename L::V enough) {
   using V = typename L::V;
@@ -499,7 +520,7 @@ COHORT_KERNEL typename L::M move_rows(RowSpace<L>& r, RowSearch<L>& at, typename
       const V v = r.along[i], x = r.x[i];
       change = fma(alpha * r.present[i], v, change) + row_cost_change<L>(r, i, x, fma(alpha, v, x), alpha * v);
     }
-    at.live = at.live & flip(-change < enough);
+    at.live = at.live & (-change >= enough);
   }
   for (int i = 0; i < at.n; ++i) {
     const V x = r.x[i], f = r.force[i];
