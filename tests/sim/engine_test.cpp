@@ -99,9 +99,10 @@ std::vector<LaneWidth> widths() {
   return list;
 }
 
-/// Meshes and height fields take their time; the bodies of mixed.xml have fallen onto each other by then.
+/// Meshes and height fields take their time, as do 27 dofs; the bodies of mixed.xml have fallen onto each other by
+/// then, and the biped onto the floor.
 int steps_of(const std::string& file) {
-  return file == "mixed.xml" ? 80 : 200;
+  return file == "mixed.xml" || file == "biped.xml" ? 80 : 200;
 }
 
 class Bits : public ::testing::TestWithParam<const char*> {};
@@ -157,10 +158,10 @@ INSTANTIATE_TEST_SUITE_P(Models, Bits,
 
 /// 8 rows: environments of one block are solved in both ways.
 TEST(BitsOfRowSpaces, AreTheSameForEveryLaneWidthAndLessThanRoundingApart) {
-  for (const char* file : {"walker.xml", "tendons.xml", "crowd.xml", "biped.xml"}) {
+  for (const char* file : {"walker.xml", "crowd.xml", "biped.xml"}) {
     for (int row_space : {8, 64}) {
       SCOPED_TRACE(format("{}, {} rows", file, row_space));
-      Job run{.file = file, .n = 20, .steps = 100, .lanes = LaneWidth::kScalar, .row_space = row_space};
+      Job run{.file = file, .n = 20, .steps = 60, .lanes = LaneWidth::kScalar, .row_space = row_space};
       const std::vector<float> truth = simulate(run);
       for (float x : truth) ASSERT_TRUE(std::isfinite(x));
       for (LaneWidth width : widths()) {
