@@ -177,6 +177,10 @@ void check_together(const SimulateSettings& s) {
   if (s.engine == "mujoco" && s.lanes != "auto") {
     throw UsageError(format("--lanes {}: the engine mujoco has no lanes; take it away, or --engine batched", s.lanes));
   }
+  if (s.engine == "mujoco" && s.row_space >= 0) {
+    throw UsageError(format("--row-space {}: the engine mujoco has its own solvers; take it away, or --engine batched",
+                            s.row_space));
+  }
   if (s.fixed_base && !s.model.ends_with(".urdf")) {
     throw UsageError(format("--fixed-base: {} is no URDF file; an MJCF file says itself what is fixed", s.model));
   }
@@ -305,7 +309,7 @@ int run_simulate(const std::vector<std::string>& arguments) {
   app.add_option(
          "--row-space", s.row_space,
          "environments with at most so many constraint rows are solved for the rows' forces: the same solution, "
-         "other rounding and speed; -1: chosen from the model")
+         "other rounding and speed (Newton's solver, pyramidal cones); -1: chosen from the model")
       ->check(CLI::Range(-1, 64))
       ->capture_default_str();
   const CLI::Option* devices_option = app.add_option(
