@@ -52,7 +52,7 @@ COHORT_LANE void carve(const ModelView& m, Carver<L>& c, RowSpace<L>& r) {
 template <class L>
 struct RowCounts {
   int of[L::kWidth];
-  COHORT_LANE explicit RowCounts(const Constraints<L>& c) {
+  COHORT_LANE void count(const Constraints<L>& c) {
     for (int lane = 0; lane < L::kWidth; ++lane) of[lane] = 0;
     for (int k = 0; k < c.count; ++k) {
       const Group& g = c.group[k];

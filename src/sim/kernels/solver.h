@@ -309,8 +309,11 @@ COHORT_KERNEL void solve_constraints(const ModelView& m, Workspace<L>& w, Constr
   iterations = zero;
   auto few = flip(c.constrained) & c.constrained;
   if (any(c.constrained)) {
-    const RowCounts<L> rows(c);
-    few = c.constrained & rows.at_most(m.row_space);
+    RowCounts<L> rows;
+    if (m.row_space > 0) {
+      rows.count(c);
+      few = c.constrained & rows.at_most(m.row_space);
+    }
     const auto many = c.constrained & flip(few);
     if (any(many)) {
       solve_in_accelerations<L>(m, w, c, s, many, iterations);
