@@ -1,5 +1,8 @@
 // What a GPU thread runs, compiled for the host: the lane of one float in a warp's interleaved memory. Launches, copies
 // and graphs are in gpu_test.cpp; the maths is tested here, where there is no GPU.
+// The searches over convex shapes as a GPU's thread makes them: in the memory of its workspace.
+#define COHORT_SEARCHES_IN_PLACE
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -56,6 +59,8 @@ class Warp {
     d_.status = status_.data(), d_.contact_count = contacts_.data(), d_.iterations = iterations_.data();
     // The scratch memory of a device holds whatever was there before.
     memory_.assign(need_.bytes / sizeof(float), std::numeric_limits<float>::quiet_NaN());
+    separations_.assign(static_cast<std::size_t>(3 * view_.nseparation) * cuda::kLanes, 0.0f);
+    d_.separations = separations_.data();
   }
   float* at(Field f) { return fields_[static_cast<int>(f)].data(); }
   void step() {
@@ -76,7 +81,7 @@ class Warp {
   }
   ModelView view_;
   cuda::BlockNeed need_;
-  std::vector<float> fields_[kFieldCount], time_low_, memory_;
+  std::vector<float> fields_[kFieldCount], time_low_, separations_, memory_;
   std::vector<int> status_, contacts_, iterations_;
   DataView d_;
 };
@@ -118,7 +123,8 @@ TEST_P(GpuThreadOnTheHost, ComputesTheLanesBits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, GpuThreadOnTheHost,
-                         ::testing::Values("walker.xml", "pile.xml", "arm.xml", "tendons.xml", "biped.xml"));
+                         ::testing::Values("walker.xml", "pile.xml", "arm.xml", "tendons.xml", "biped.xml", "mixed.xml",
+                                           "terrain.xml", "crowd.xml"));
 
 }  // namespace
 }  // namespace cohort::sim

@@ -1,55 +1,74 @@
-/// Convex shapes by their support functions: distance (Gilbert, Johnson and Keerthi 1988) and penetration by the
-/// expanding polytope (van den Bergen 2001).
+/// Contacts of any two convex shapes: their distance, or their depth where they overlap.
 #pragma once
-#include "sim/collide/queued.h"
-#include "sim/collide/vectors.h"
+#include "sim/collide/faces.h"
+#include "sim/collide/polytope.h"
 
 namespace cohort::sim::collide {
 
-/// ConvexShape::shape of a height field's prism: six corners, three at the bottom, three above them.
-inline constexpr int kPrism = 100;
-
-/// A shape as a core and a radius around it: a sphere is a point, a capsule a segment.
-struct ConvexShape {
-  int shape = 0;  ///< GeomShape or kPrism
-  Vec size;
-  Vec pos;
-  Vec middle;  ///< a point inside, in the shape's frame
-  double rot[9];
-  const float* vertices = nullptr;  ///< mesh: in blocks of kVertexBlock, in the shape's frame; prism: (6, 3)
-  int vertex_count = 0;
-  FarthestVertex farthest = nullptr;  ///< mesh
-  // Mesh whose faces are known: the faces, what their first_corner counts from, and where the list of the faces around
-  // each vertex begins, relative to here; -1 ends a list.
-  const FaceRecord* faces = nullptr;
-  const int *indices = nullptr, *vertex_faces = nullptr;
-  double radius() const { return shape == kSphere || shape == kCapsule ? size.x : 0; }
-  /// The core's farthest point in a direction; which vertex of a box (bit i: on the positive side of axis i) or mesh it
-  /// is.
-  Vec support(Vec direction, int& vertex) const;
-  Vec support(Vec direction) const {
-    int vertex;
-    return support(direction, vertex);
+/// As convex_distance; vertex1, vertex2: of both shapes, three each, those of the part of the Minkowski difference that
+/// is nearest; apart: from b to a where the cores are apart, otherwise untouched.
+COHORT_SEARCH inline bool search(const ConvexShape& a, const ConvexShape& b, double reach, Witness& out, int* vertex1,
+                                 int* vertex2, Vec& apart, SearchSpace& space) {
+  Simplex s;
+  Vec nearest;
+  const double around = a.radius() + b.radius();
+  // A hair more than the reach, so that rounding decides nothing here.
+  const Cores cores = gjk(a, b, false, (reach + around) * (1 + 1e-9) + kTouching, s, nearest);
+  if (cores != Cores::kTouch) apart = nearest;
+  if (cores == Cores::kFar) return false;
+  if (cores == Cores::kApart) {
+    const double distance = norm(nearest);
+    out.dist = distance - around;
+    if (out.dist > reach) return false;
+    Vec on1, on2;
+    for (int i = 0; i < s.count; ++i) on1 = on1 + s.weight[i] * s.p[i].a, on2 = on2 + s.weight[i] * s.p[i].b;
+    out.normal = (-1 / distance) * nearest;
+    out.on1 = on1 + a.radius() * out.normal;
+    out.on2 = on2 - b.radius() * out.normal;
+    for (int k = 0; k < 3; ++k) {
+      const Support& p = s.p[k < s.count ? k : s.count - 1];
+      vertex1[k] = p.vertex1, vertex2[k] = p.vertex2;
+    }
+    return true;
   }
-  /// A vertex of a box or mesh, in the shape's frame.
-  Vec vertex(int i) const;
-  Vec centre() const { return turn(rot, middle) + pos; }
-};
-
-struct Witness {
-  double dist = 0;  ///< negative: depth
-  Vec on1, on2;     ///< nearest, or deepest, points of the surfaces
-  Vec normal;       ///< unit, from shape 1 to shape 2
-};
-
-/// Barycentric weights of the point of a triangle nearest to the origin (Ericson 2005, section 5.1.5).
-void nearest_on_triangle(Vec a, Vec b, Vec c, double* w);
+  // The cores overlap: the polytope of the whole shapes.
+  if (around > 0 && gjk(a, b, true, 1e300, s, nearest) != Cores::kTouch) return false;
+  Polytope polytope(a, b, space.polytope);
+  if (!polytope.start(s)) return false;
+  if (!polytope.expand()) return false;
+  polytope.witness(out);
+  polytope.vertices(vertex1, vertex2);
+  return true;
+}
 
 /// False when the shapes are farther apart than `reach` or, which takes a degenerate shape, no answer is found.
-bool convex_distance(const ConvexShape& a, const ConvexShape& b, double reach, Witness& out);
+COHORT_DEVICE inline bool convex_distance(const ConvexShape& a, const ConvexShape& b, double reach, Witness& out,
+                                          SearchSpace& space) {
+  int vertex1[3], vertex2[3];
+  Vec apart;
+  return search(a, b, reach, out, vertex1, vertex2, apart, space);
+}
 
 /// Up to four contacts, as MuJoCo makes them: those of the faces and edges that lie on each other (faces.h), or the
 /// deepest point. apart: as queued_narrow_phase's, written when there is none and the cores are apart.
-int convex_contacts(const ConvexShape& a, const ConvexShape& b, double reach, QueuedContact* out, double* apart);
+COHORT_DEVICE inline int convex_contacts(const ConvexShape& a, const ConvexShape& b, double reach, QueuedContact* out,
+                                         double* apart, SearchSpace& space) {
+  Witness w;
+  int vertex1[3], vertex2[3];
+  Vec between;
+  if (!search(a, b, reach, w, vertex1, vertex2, between, space)) {
+    const double length = norm(between);
+    if (length > 0) put(apart, turn_back(b.rot, (1 / length) * between));
+    return 0;
+  }
+  if (has_features(a) && has_features(b)) {
+    const int count = face_contacts(a, b, vertex1, vertex2, w.normal, reach, out, space.faces);
+    if (count > 0) return count;
+  }
+  out[0].dist = w.dist;
+  put(out[0].pos, 0.5 * (w.on1 + w.on2));
+  put(out[0].normal, w.normal);
+  return 1;
+}
 
 }  // namespace cohort::sim::collide

@@ -53,6 +53,9 @@ COHORT_DEVICE inline double norm(Vec a) {
 COHORT_DEVICE inline double clamp(double v, double lower, double upper) {
   return v < lower ? lower : v > upper ? upper : v;
 }
+COHORT_DEVICE inline double greater(double a, double b) {
+  return a > b ? a : b;
+}
 COHORT_DEVICE inline Vec vec(const double* p) {
   return {p[0], p[1], p[2]};
 }

@@ -1,6 +1,7 @@
 /// The memory in which a warp computes a block of 32 environments, and each thread's part of it. Also compiled for the
 /// host: tests/sim/gpu_lane_test.cpp runs what a GPU thread runs.
 #pragma once
+#include "sim/collide/search_space.h"
 #include "sim/cuda/lane.h"
 #include "sim/kernels/step.h"
 
@@ -10,17 +11,29 @@ COHORT_DEVICE inline unsigned long long round_up(unsigned long long n) {
   return (n + 255) / 256 * 256;
 }
 
-/// Pieces of a block's workspace, in bytes: values interleaved over the lanes; then each lane's groups and integers.
+/// Memory of a thread that searches over convex shapes; none for models without such pairs.
+COHORT_DEVICE inline unsigned long long search_bytes(const ModelView& m) {
+  for (int i = 0; i < m.npair; ++i) {
+    const int kernel = m.pair[i].kernel;
+    if (kernel == kConvexConvex || kernel == kHeightFieldConvex) return (sizeof(collide::SearchSpace) + 15) / 16 * 16;
+  }
+  return 0;
+}
+
+/// Pieces of a block's workspace, in bytes: values interleaved over the lanes; then each lane's groups, integers and
+/// search.
 struct BlockBytes {
-  unsigned long long values, groups, integers, bits;
-  COHORT_DEVICE unsigned long long total() const { return values + groups + integers + bits; }
+  unsigned long long values, groups, integers, bits, search;
+  COHORT_DEVICE unsigned long long total() const { return values + groups + integers + bits + search; }
 };
-COHORT_DEVICE inline BlockBytes block_bytes(int values_per_lane, const IntegerSizes& n) {
+COHORT_DEVICE inline BlockBytes block_bytes(int values_per_lane, const IntegerSizes& n,
+                                            unsigned long long search_of_lane) {
   BlockBytes b;
   b.values = round_up(sizeof(float) * kLanes * static_cast<unsigned long long>(values_per_lane));
   b.groups = round_up(sizeof(Group) * kLanes * static_cast<unsigned long long>(n.groups));
   b.integers = round_up(sizeof(int) * kLanes * static_cast<unsigned long long>(n.cols + n.start));
   b.bits = round_up(sizeof(unsigned long long) * kLanes * static_cast<unsigned long long>(n.bits));
+  b.search = round_up(kLanes * search_of_lane);
   return b;
 }
 
@@ -32,14 +45,15 @@ struct BlockNeed {
 COHORT_DEVICE inline BlockNeed block_need(const ModelView& m) {
   BlockSpace<GpuLane> space;
   const int values = lay_out<GpuLane>(m, LanePointer{nullptr}, space);
-  return {values, block_bytes(values, integer_sizes(m)).total()};
+  return {values, block_bytes(values, integer_sizes(m), search_bytes(m)).total()};
 }
 
 /// The workspace of thread `lane` in the block's piece of memory.
 COHORT_DEVICE inline void prepare(const ModelView& m, char* memory, int lane, BlockSpace<GpuLane>& space) {
   const IntegerSizes n = integer_sizes(m);
   const int values = lay_out<GpuLane>(m, LanePointer{reinterpret_cast<float*>(memory) + lane}, space);
-  const BlockBytes b = block_bytes(values, n);
+  const unsigned long long search = search_bytes(m);
+  const BlockBytes b = block_bytes(values, n, search);
   char* at = memory + b.values;
   space.c.group = reinterpret_cast<Group*>(at) + static_cast<long long>(lane) * n.groups;
   at += b.groups;
@@ -47,6 +61,8 @@ COHORT_DEVICE inline void prepare(const ModelView& m, char* memory, int lane, Bl
   space.s.start = space.s.cols + n.cols;
   at += b.integers;
   space.s.bits = reinterpret_cast<unsigned long long*>(at) + static_cast<long long>(lane) * n.bits;
+  at += b.bits;
+  space.c.search = at + static_cast<unsigned long long>(lane) * search;
 }
 
 }  // namespace cohort::sim::cuda

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "core/error.h"
-#include "sim/collide/closed.h"
 #include "sim/cpu/contacts.h"
 #include "sim/cpu/parameters.h"
 #include "sim/cuda/memory.h"
@@ -28,8 +27,6 @@ constexpr int kBlock = 32;
 constexpr double kReserve = 64.0 * (1 << 20);
 /// A thread's offsets into its block's values are 32-bit integers.
 constexpr long long kMostValues = (1ll << 31) / kBlock - 1;
-/// Pairs that an error names.
-constexpr std::size_t kNamedPairs = 6;
 
 bool is_float(Field field) {
   return field < Field::kStatus;
@@ -43,29 +40,6 @@ bool is_input(Field field) {
 }
 std::size_t at(Field field) {
   return static_cast<std::size_t>(field);
-}
-
-/// Throws Error naming the geoms whose contacts only a CPU computes.
-void refuse_searches(const Model& model) {
-  std::string named;
-  std::size_t count = 0;
-  const auto name = [&](int geom) {
-    const GeomRecord& record = model.geom[static_cast<std::size_t>(geom)];
-    const auto id = static_cast<std::size_t>(record.id);
-    if (record.id < 0 || id >= model.info.geoms.size()) return format("geom {}", record.id);
-    const GeomInfo& info = model.info.geoms[id];
-    return info.name.empty() ? format("{} (geom {})", info.type, record.id) : format("{} `{}`", info.type, info.name);
-  };
-  for (const PairRecord& pair : model.pair) {
-    if (pair.kernel < kFirstQueued || is_closed(pair.kernel)) continue;
-    if (count++ < kNamedPairs)
-      named += format("{}{} with {}", named.empty() ? "" : ", ", name(pair.geom1), name(pair.geom2));
-  }
-  if (count > kNamedPairs) named += format(" and {} more", count - kNamedPairs);
-  COHORT_THROW_UNLESS(count == 0,
-                      "the batched engine does not compute these contacts on a GPU: {}. Take the CPU, or let the geoms "
-                      "not touch (contype, conaffinity)",
-                      named);
 }
 
 /// A field's copy in host memory.
@@ -85,7 +59,6 @@ class CudaEngineImpl final : public CudaEngine {
         n_pad_((n_envs + kBlock - 1) / kBlock * kBlock),
         limit_(options.memory_limit),
         parameters_(model_, n_pad_) {
-    refuse_searches(model_);
     check_device();
     plan_workspace(model_.view(), 0);
     stream_ = cuda::make_stream(device_);
@@ -96,12 +69,14 @@ class CudaEngineImpl final : public CudaEngine {
     }
     time_low_ = cuda::make_device_memory(device_, stream(), row_bytes());
     chosen_ = cuda::make_device_memory(device_, stream(), row_bytes());
+    separations_ = cuda::make_device_memory(device_, stream(), separation_values() * row_bytes());
     workspace_ = cuda::make_device_memory(device_, stream(), workspace_bytes());
     batch_.device = device_;
     batch_.stream = stream();
     batch_.data = data_of_fields(
         n_pad_, static_cast<float*>(time_low_.get()), [this](Field field) { return floats(field); },
         [this](Field field) { return ints(field); });
+    batch_.data.separations = separation_values() > 0 ? static_cast<float*>(separations_.get()) : nullptr;
     use_workspace();
     upload_defaults();
     std::vector<std::int32_t> every(static_cast<std::size_t>(n_pad_));
@@ -270,6 +245,9 @@ class CudaEngineImpl final : public CudaEngine {
       (is_state(field) ? state : derived) += 4.0 * field_size(model_.info, field);
     }
     plan.parts = {{"state and inputs", state}, {"derived", derived}};
+    if (separation_values() > 0) {
+      plan.parts.push_back({"separating directions", 4.0 * static_cast<double>(separation_values())});
+    }
     if (parameters_.any()) plan.parts.push_back({"parameters", parameters_.bytes_per_environment()});
     plan.fixed_bytes = fixed_bytes(blocks_);
     return plan;
@@ -285,6 +263,8 @@ class CudaEngineImpl final : public CudaEngine {
   std::size_t workspace_bytes() const {
     return static_cast<std::size_t>(need_.bytes_per_block) * static_cast<std::size_t>(blocks_);
   }
+  /// Of an environment (Separations): they are in no result, so they stay when a state is loaded.
+  std::size_t separation_values() const { return 3 * static_cast<std::size_t>(model_.sizes.nseparation); }
   float* floats(Field field) { return static_cast<float*>(fields_[at(field)].get()); }
   int* ints(Field field) { return static_cast<int*>(fields_[at(field)].get()); }
 
@@ -431,7 +411,7 @@ class CudaEngineImpl final : public CudaEngine {
   int blocks_ = 0;
   // The stream outlives what is released after it.
   cuda::Stream stream_;
-  cuda::DeviceMemory model_memory_, time_low_, chosen_, defaults_memory_, workspace_;
+  cuda::DeviceMemory model_memory_, time_low_, chosen_, separations_, defaults_memory_, workspace_;
   std::array<cuda::DeviceMemory, kFieldCount> fields_;
   std::array<cuda::DeviceMemory, 6> own_;
   std::array<Mirror, kFieldCount> mirrors_;

@@ -44,9 +44,13 @@ cudaStream_t stream_of(void* stream) {
   return static_cast<cudaStream_t>(stream);
 }
 
+/// Warps that a multiprocessor of 65,536 registers is to hold: 128 registers each thread. The searches over convex
+/// shapes would take all 255 otherwise, from the models that have none, too.
+constexpr int kWarpsAtOnce = 16;
+
 /// A warp works on the blocks of environments w, w + workspaces, w + 2 workspaces, ...: which workspace an environment
 /// gets, and how many there are, is in no result.
-__global__ void __launch_bounds__(kLanes)
+__global__ void __launch_bounds__(kLanes, kWarpsAtOnce)
     step_kernel(const __grid_constant__ ModelView m, const __grid_constant__ DataView d, char* workspace,
                 unsigned long long bytes_per_block, int steps) {
   const int lane = static_cast<int>(threadIdx.x);
@@ -57,7 +61,7 @@ __global__ void __launch_bounds__(kLanes)
   }
 }
 
-__global__ void __launch_bounds__(kLanes)
+__global__ void __launch_bounds__(kLanes, kWarpsAtOnce)
     forward_kernel(const __grid_constant__ ModelView m, const __grid_constant__ DataView d, char* workspace,
                    unsigned long long bytes_per_block) {
   const int lane = static_cast<int>(threadIdx.x);
@@ -91,6 +95,7 @@ __global__ void reset_kernel(const __grid_constant__ ModelView m, const __grid_c
   clear(d.ctrl, m.nu, d.n_pad, e);
   clear(d.applied, m.nv, d.n_pad, e);
   clear(d.link_force, 6 * m.nlink, d.n_pad, e);
+  clear(d.separations, 3 * m.nseparation, d.n_pad, e);
   clear(d.qacc, m.nv, d.n_pad, e);
   clear(d.link_pos, 3 * m.nlink, d.n_pad, e);
   clear(d.link_quat, 4 * m.nlink, d.n_pad, e);

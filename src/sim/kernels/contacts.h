@@ -207,7 +207,7 @@ COHORT_KERNEL void contact_rows(const ModelView& m, Workspace<L>& w, Constraints
       if (!any(near)) continue;
     }
     float* separation[3];
-    const bool remembers = kRemembersSeparations && c.separations.at && b.separation >= 0;
+    const bool remembers = c.separations.at && b.separation >= 0;
     if (remembers) {
       V local[3];
       for (int i = 0; i < 3; ++i) {
@@ -220,7 +220,7 @@ COHORT_KERNEL void contact_rows(const ModelView& m, Workspace<L>& w, Constraints
     ContactPoint<V> points[kMaxPairContacts];
     int most = p.max_contacts;
     if (p.kernel >= kFirstQueued) {
-      most = queue_narrow_phase<L>(points, m, p, pose, near, remembers ? separation : nullptr);
+      most = queue_narrow_phase<L>(points, m, p, pose, near, remembers ? separation : nullptr, c.search);
     } else {
       narrow_phase(points, p.kernel, pose, g1.size, g2.size, reach);
     }

@@ -3,12 +3,17 @@
 #pragma once
 
 #if defined(__CUDACC__)
+/// A GPU's thread computes the narrow phases of collide/ in its own workspace.
+#define COHORT_SEARCHES_IN_PLACE
 /// A function that both may call.
 #define COHORT_DEVICE __host__ __device__
 #define COHORT_LANE __host__ __device__ __forceinline__
 #define COHORT_KERNEL __host__ __device__
+/// A part of a search over shapes, worth a call of its own: few threads of a warp come there at a time.
+#define COHORT_SEARCH __host__ __device__ __noinline__
 #else
 #define COHORT_DEVICE
+#define COHORT_SEARCH
 /// A few operations that are part of their caller.
 #define COHORT_LANE inline __attribute__((always_inline))
 /// A stage: worth a call of its own, so that it is compiled once per lane type.

@@ -62,6 +62,7 @@ struct Constraints {
   typename L::V contacts;              ///< detected per lane
   typename L::M constrained;           ///< lanes with any row
   Separations separations;
+  void* search = nullptr;  ///< on a GPU, and for models that are searched: memory of collide/search_space.h
 };
 
 /// Where a sensor finds a contact, behind its group's values: distance (kFarApart: none in this lane), position about

@@ -2,6 +2,9 @@
 #pragma once
 #include "sim/collide/queued.h"
 #include "sim/kernels/collide.h"
+#if defined(COHORT_SEARCHES_IN_PLACE)
+#include "sim/collide/sphere_prism.h"
+#endif
 
 namespace cohort::sim {
 
@@ -135,8 +138,6 @@ COHORT_LANE V floor_of(V a) {
   return select(r > a, r - V(1.0f), r);
 }
 
-#if !defined(__CUDACC__)  // cuda/engine.cpp refuses height fields
-
 /// Contacts of the spheres in `near`: one for each of the field's prisms that a lane's sphere meets; the deepest
 /// kMaxPairContacts of them. A sphere that is neither nearest to a prism's top, nor in it, nor beside one of its walls
 /// (below the field, or over the edge of a higher wall) is left to sphere_and_prism, alone.
@@ -259,7 +260,11 @@ COHORT_KERNEL int height_field_sphere(ContactPoint<typename L::V>* out, const Mo
           float prism[18], in_field[7], point[3], normal[3];
           for (int k = 0; k < 9; ++k) prism[9 + k] = points[k][lane], prism[k] = k % 3 == 2 ? -bottom : points[k][lane];
           const float from[3] = {centre[0][lane], centre[1][lane], centre[2][lane]};
+#if defined(COHORT_SEARCHES_IN_PLACE)
+          if (!collide::near_prism(prism, from, radius, reach, in_field)) continue;
+#else
           if (!sphere_and_prism(prism, from, radius, reach, in_field)) continue;
+#endif
           for (int i = 0; i < 3; ++i) {
             point[i] = place[i][lane], normal[i] = 0.0f;
             for (int k = 0; k < 3; ++k) {
@@ -274,7 +279,5 @@ COHORT_KERNEL int height_field_sphere(ContactPoint<typename L::V>* out, const Mo
   }
   return found.write(out);
 }
-
-#endif
 
 }  // namespace cohort::sim

@@ -8,12 +8,6 @@
 
 namespace cohort::sim {
 
-#if defined(__CUDACC__)
-inline constexpr bool kRemembersSeparations = false;  // cuda/engine.cpp refuses shapes that are searched
-#else
-inline constexpr bool kRemembersSeparations = true;
-#endif
-
 /// How far a shape reaches from its origin in a direction of its own frame.
 template <class L>
 COHORT_KERNEL typename L::V extent(const ModelView& m, const GeomRecord& g, const typename L::V* d) {

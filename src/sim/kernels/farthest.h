@@ -1,0 +1,49 @@
+/// The vertex of a mesh that lies farthest in a direction, for one environment: as many vertices at once as there are
+/// lanes.
+#pragma once
+#include "sim/collide/queued.h"
+#include "sim/kernels/lane.h"
+
+namespace cohort::sim {
+
+/// FarthestVertex (collide/queued.h).
+template <class L>
+COHORT_KERNEL int farthest_vertex(const float* blocks, int count, float x, float y, float z) {
+  using V = typename L::V;
+  const V dx(x), dy(y), dz(z), step(static_cast<float>(L::kWidth));
+  alignas(64) float first[L::kWidth];
+  for (int i = 0; i < L::kWidth; ++i) first[i] = static_cast<float>(i);
+  V index = load(first, static_cast<V*>(nullptr)), best(-3e38f), at(0.0f);
+  // A block is filled up with its first vertex: the padding never wins against it.
+  for (int block = 0; block < count; block += kVertexBlock, blocks += 3 * kVertexBlock) {
+    for (int i = 0; i < kVertexBlock; i += L::kWidth) {
+      const V px = load_anywhere(blocks + i, static_cast<V*>(nullptr));
+      const V py = load_anywhere(blocks + kVertexBlock + i, static_cast<V*>(nullptr));
+      const V pz = load_anywhere(blocks + 2 * kVertexBlock + i, static_cast<V*>(nullptr));
+      const V height = fma(px, dx, fma(py, dy, pz * dz));
+      const auto higher = height > best;
+      best = select(higher, height, best);
+      at = select(higher, index, at);
+      index = index + step;
+    }
+  }
+  alignas(64) float heights[L::kWidth], places[L::kWidth];
+  store(heights, best), store(places, at);
+  float most = heights[0], where = places[0];
+  for (int i = 1; i < L::kWidth; ++i) {
+    if (heights[i] > most || (heights[i] == most && places[i] < where)) most = heights[i], where = places[i];
+  }
+  return static_cast<int>(where);
+}
+
+/// The same as a pointer; null in a GPU's code, which calls it by name.
+template <class L>
+COHORT_LANE FarthestVertex farthest_function() {
+#if defined(__CUDA_ARCH__)
+  return nullptr;
+#else
+  return farthest_vertex<L>;
+#endif
+}
+
+}  // namespace cohort::sim
