@@ -196,6 +196,44 @@ TEST_P(Convex, DepthAndNormalEqualMujocosFromRandomPoses) {
   EXPECT_LE(differing, compared / 8);
 }
 
+/// MuJoCo searches the way out to 1e-6 m, ours is the nearest face: place and direction equal the search's.
+TEST(ConvexSphere, WhoseCentreIsInAMeshLeavesItAsMujocosDoes) {
+  test::Pair p(
+      test::compile_xml(std::string("<mujoco>") + kMeshAsset + "<worldbody><body><freejoint/><geom size='0.04'/>" +
+                        "</body><body><freejoint/><geom " + kMeshShape.xml + "/></body></worldbody></mujoco>"));
+  p.view.keep_contacts = 1;
+  test::Block block(p.view);
+  int inside = 0, differing = 0;
+  for (std::uint64_t sample = 0; sample < 300; ++sample) {
+    const RandomStream random(7, RandomPurpose::kTest, sample, 0);
+    p.randomize(sample, 0, 0.1);
+    for (int i = 0; i < 3; ++i) {
+      p.data->qpos[7 + i] = p.data->qpos[i] + static_cast<double>(0.05f * random.normal(static_cast<std::uint64_t>(i)));
+    }
+    mj_forward(p.mj.get(), p.data.get());
+    block.load(p.view, *p.data);
+    BlockSpace<ScalarLane>& b = block.space;
+    test::smooth_dynamics(p.view, b.w);
+    test::make_rows(p.view, b);
+    const std::vector<const float*> ours = kept_contacts(b.c);
+    ASSERT_EQ(static_cast<int>(ours.size()), p.data->ncon) << "sample " << sample;
+    if (ours.empty()) continue;
+    const mjContact& theirs = p.data->contact[0];
+    inside += theirs.dist < -0.04;
+    double error = std::abs(static_cast<double>(ours[0][0]) - theirs.dist), turned = 0;
+    for (int i = 0; i < 3; ++i) {
+      error = std::max(
+          error, std::abs(static_cast<double>(ours[0][KeptContact::kPos + i] + b.w.origin[3 + i]) - theirs.pos[i]));
+      turned = std::max(turned, std::abs(static_cast<double>(ours[0][KeptContact::kFrame + i]) - theirs.frame[i]));
+    }
+    EXPECT_LT(std::abs(static_cast<double>(ours[0][0]) - theirs.dist), kDepthTolerance) << "sample " << sample;
+    // A sphere's search ends on one of many small faces: its direction is that of the way out to 1e-2.
+    differing += error > 1e-3 || turned > kSearchedNormalTolerance;
+  }
+  EXPECT_GE(inside, 100) << "few centres are in the mesh";
+  EXPECT_LE(differing, 6) << "of " << inside;
+}
+
 INSTANTIATE_TEST_SUITE_P(Shapes, Convex, ::testing::Range(std::size_t{0}, convex_pairs().size()));
 
 /// A brick with a chamfered side: faces of four, five and seven corners.

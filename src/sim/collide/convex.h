@@ -5,6 +5,34 @@
 
 namespace cohort::sim::collide {
 
+/// A sphere and a mesh whose faces are known: where the centre is inside, it leaves through the nearest face. 1: met,
+/// -1: apart by more than `reach`, 0: it takes a search. apart: as search's.
+COHORT_SEARCH inline int sphere_in_mesh(const ConvexShape& sphere, const ConvexShape& mesh, double reach, Witness& out,
+                                        Vec& apart) {
+  const Vec centre = turn_back(mesh.rot, sphere.pos - mesh.pos);
+  double farthest = -1e300;
+  Vec outwards;
+  for (int f = 0; f < mesh.face_count; ++f) {
+    const FaceRecord& face = mesh.faces[f];
+    const Vec n{static_cast<double>(face.normal[0]), static_cast<double>(face.normal[1]),
+                static_cast<double>(face.normal[2])};
+    const double beyond = dot(n, centre - mesh.vertex(mesh.indices[face.first_corner]));
+    if (beyond > farthest) farthest = beyond, outwards = n;
+  }
+  const double radius = sphere.radius();
+  outwards = turn(mesh.rot, outwards);
+  if (farthest > reach + radius) {
+    apart = outwards;
+    return -1;
+  }
+  if (farthest > 0) return 0;
+  out.dist = farthest - radius;
+  out.normal = -outwards;
+  out.on1 = sphere.pos - radius * outwards;
+  out.on2 = sphere.pos - farthest * outwards;
+  return 1;
+}
+
 /// As convex_distance; vertex1, vertex2: of both shapes, three each, those of the part of the Minkowski difference that
 /// is nearest; apart: from b to a where the cores are apart, otherwise untouched.
 COHORT_SEARCH inline bool search(const ConvexShape& a, const ConvexShape& b, double reach, Witness& out, int* vertex1,
@@ -56,7 +84,8 @@ COHORT_DEVICE inline int convex_contacts(const ConvexShape& a, const ConvexShape
   Witness w;
   int vertex1[3], vertex2[3];
   Vec between;
-  if (!search(a, b, reach, w, vertex1, vertex2, between, space)) {
+  const int direct = a.shape == kSphere && b.face_count > 0 ? sphere_in_mesh(a, b, reach, w, between) : 0;
+  if (direct < 0 || (direct == 0 && !search(a, b, reach, w, vertex1, vertex2, between, space))) {
     const double length = norm(between);
     if (length > 0) put(apart, turn_back(b.rot, (1 / length) * between));
     return 0;

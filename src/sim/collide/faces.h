@@ -146,8 +146,10 @@ class Features {
   double steep_ = 0;   // its part along the axis
 };
 
+/// Four times the square of a quadrilateral's area.
 COHORT_DEVICE inline double area(Vec a, Vec b, Vec c, Vec d) {
-  return 0.5 * norm(cross(c - a, d - b));
+  const Vec across = cross(c - a, d - b);
+  return dot(across, across);
 }
 
 /// The corners of a large quadrilateral of a convex polygon: from every first corner the others move on while the area
@@ -197,9 +199,11 @@ COHORT_SEARCH inline int clip(const Features& shape, int face, Vec normal, doubl
     const double length = norm(inwards);
     if (length > 0) inwards = (1 / length) * inwards;
     int kept = 0;
+    double next = count > 0 ? dot(from[0] - begin, inwards) : 0;
     for (int i = 0; i < count; ++i) {
       const Vec p = from[i], q = from[i + 1 == count ? 0 : i + 1];
-      const double at_p = dot(p - begin, inwards), at_q = dot(q - begin, inwards);
+      const double at_p = next, at_q = dot(q - begin, inwards);
+      next = at_q;
       const bool p_inside = at_p > -kInside, q_inside = at_q > -kInside;
       if (!p_inside && !q_inside) continue;
       if (p_inside != q_inside) {
