@@ -3,6 +3,7 @@
 #pragma once
 #include "sim/kernels/factor.h"
 #include "sim/kernels/response.h"
+#include "sim/kernels/row_blocks.h"
 
 namespace cohort::sim {
 
@@ -23,14 +24,6 @@ COHORT_LANE int highest_bit(unsigned long long word) {
   return 63 - __builtin_clzll(word);
 #endif
 }
-COHORT_LANE int lowest_bit(unsigned long long word) {
-#if defined(__CUDA_ARCH__)
-  return __ffsll(static_cast<long long>(word)) - 1;
-#else
-  return __builtin_ctzll(word);
-#endif
-}
-
 /// Groups across branches that weigh in a lane of `live`: what the Hessian's pattern is made from.
 template <class L>
 COHORT_LANE int groups_across(Constraints<L>& c, unsigned live) {

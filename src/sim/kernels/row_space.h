@@ -12,6 +12,7 @@
 /// ModelView::row_space.
 #pragma once
 #include "sim/kernels/hessian.h"
+#include "sim/kernels/row_blocks.h"
 
 namespace cohort::sim {
 
@@ -48,55 +49,6 @@ COHORT_LANE void carve(const ModelView& m, Carver<L>& c, RowSpace<L>& r) {
   r.root = c.take(dofs);
 }
 
-/// Rows of every lane.
-template <class L>
-struct RowCounts {
-  int of[L::kWidth];
-  COHORT_LANE void count(const Constraints<L>& c) {
-    for (int lane = 0; lane < L::kWidth; ++lane) of[lane] = 0;
-    for (int k = 0; k < c.count; ++k) {
-      const Group& g = c.group[k];
-      for (int lane = 0; lane < L::kWidth; ++lane) of[lane] += (g.lanes >> lane & 1u) != 0 ? g.edges : 0;
-    }
-  }
-  /// The most that a lane of `lanes` has.
-  COHORT_LANE int most(unsigned lanes) const {
-    int most = 0;
-    for (int lane = 0; lane < L::kWidth; ++lane) {
-      if ((lanes >> lane & 1u) != 0 && of[lane] > most) most = of[lane];
-    }
-    return most;
-  }
-  /// Lanes with at most n rows.
-  COHORT_LANE typename L::M at_most(int n) const {
-    alignas(64) float fits[L::kWidth];
-    for (int lane = 0; lane < L::kWidth; ++lane) fits[lane] = of[lane] <= n ? 1.0f : 0.0f;
-    return load(fits, static_cast<typename L::V*>(nullptr)) > typename L::V(0.0f);
-  }
-};
-
-/// Lanes that have rows of a group, and where they number them.
-template <class L>
-struct RowsOfLanes {
-  int count = 0;
-  int lane[L::kWidth], row[L::kWidth];  ///< row: the first
-  int next[L::kWidth];                  ///< of every lane
-
-  COHORT_LANE RowsOfLanes() {
-    for (int i = 0; i < L::kWidth; ++i) next[i] = 0;
-  }
-  /// Goes on to group g of which `lanes` want rows.
-  COHORT_LANE void take(const Group& g, unsigned lanes) {
-    count = 0;
-    for (unsigned left = g.lanes & lanes; left != 0; left &= left - 1) {
-      const int one = lowest_bit(left);
-      lane[count] = one, row[count] = next[one];
-      next[one] += g.edges;
-      ++count;
-    }
-  }
-};
-
 /// The Jacobian of a group with kDim rows, as columns of n rows, for one lane whose first row there is `row`; kDim 0:
 /// any group. A group may name one dof twice, but a pyramid's does not.
 template <class L, int kDim>
@@ -125,19 +77,31 @@ COHORT_LANE void number_jacobian(const Group& g, const int* dofs, typename L::Pt
   }
 }
 
-/// From the groups to the lanes' own rows: r.halves := J, r.weight, r.low, r.high, r.start := aref, for `lanes`, none
-/// of which has more than n rows. Rows that a lane does not have weigh nothing.
+/// Calls f(first row, end, first dof, end) for the rows of each tree and for those that couple trees.
+template <class F>
+COHORT_LANE void for_blocks(const RowBlocks& blocks, F f) {
+  for (int b = 0; b < blocks.count; ++b) f(blocks.row[b], blocks.row[b + 1], blocks.dof[b], blocks.dof[b + 1]);
+  if (blocks.across < blocks.rows) f(blocks.across, blocks.rows, 0, blocks.dof[blocks.count]);
+}
+
+/// From the groups to the lanes' own rows: r.halves := J, r.weight, r.low, r.high, r.start := aref, for `lanes`. Rows
+/// that a lane does not have weigh nothing.
 template <class L>
-COHORT_KERNEL void number_rows(const ModelView& m, Constraints<L>& c, RowSpace<L>& r, unsigned lanes, int n) {
+COHORT_KERNEL void number_rows(const ModelView& m, Constraints<L>& c, RowSpace<L>& r, const RowTrees& trees,
+                               RowsOfLanes<L> rows, const RowBlocks& blocks, unsigned lanes) {
   using V = typename L::V;
   const V zero(0.0f);
-  for (int i = 0; i < n * m.nv; ++i) r.halves[i] = zero;
+  const int n = blocks.rows;
+  for_blocks(blocks, [&](int row, int end, int dof, int dof_end) {
+    for (int d = dof; d < dof_end; ++d) {
+      for (int i = row; i < end; ++i) r.halves[d * n + i] = zero;
+    }
+  });
   for (int i = 0; i < n; ++i) r.weight[i] = r.low[i] = r.high[i] = r.start[i] = zero;
-  RowsOfLanes<L> rows;
   for (int k = 0; k < c.count; ++k) {
     const Group& g = c.group[k];
     if ((g.lanes & lanes) == 0) continue;
-    rows.take(g, lanes);
+    rows.take(g, trees.of(m, g), lanes);
     const auto piece = c.pool + g.at;
     const int* dofs = m.row_dof + g.first_dof;
     const float low = g.kind == kGroupEquality ? -kNoLimit : g.kind == kGroupFriction ? -g.loss : 0.0f;
@@ -165,27 +129,28 @@ COHORT_KERNEL void number_rows(const ModelView& m, Constraints<L>& c, RowSpace<L
 
 /// The lanes' rows back to piece[jar], where sensors look.
 template <class L>
-COHORT_KERNEL void return_rows(Constraints<L>& c, RowSpace<L>& r, unsigned lanes) {
-  RowsOfLanes<L> rows;
+COHORT_KERNEL void return_rows(const ModelView& m, Constraints<L>& c, RowSpace<L>& r, const RowTrees& trees,
+                               RowsOfLanes<L> rows, unsigned lanes) {
   for (int k = 0; k < c.count; ++k) {
     const Group& g = c.group[k];
     const auto jar = c.pool + (g.at + g.layout.jar);
-    rows.take(g, lanes);
+    rows.take(g, trees.of(m, g), lanes);
     for (int i = 0; i < rows.count; ++i) {
       for (int e = 0; e < g.edges; ++e) set_lane(jar[e], rows.lane[i], get_lane(r.x[rows.row[i] + e], rows.lane[i]));
     }
   }
 }
 
-/// r.start := b, r.warm := J `difference`, of kRows of n rows from the first on; r.halves = J and r.start = aref.
+/// r.start := b, r.warm := J `difference`, of kRows of n rows from the first on, whose dofs are [dof, dof_end);
+/// r.halves = J and r.start = aref.
 template <class L, int kRows>
-COHORT_LANE void begin_rows(int n, int nv, RowSpace<L>& r, int first, typename L::Ptr unconstrained,
+COHORT_LANE void begin_rows(int n, int dof, int dof_end, RowSpace<L>& r, int first, typename L::Ptr unconstrained,
                             typename L::Ptr difference) {
   using V = typename L::V;
   V b[kRows], w[kRows];
   for (int s = 0; s < kRows; ++s) b[s] = w[s] = V(0.0f);
-  auto column = r.halves + first;
-  for (int d = 0; d < nv; ++d) {
+  auto column = r.halves + (dof * n + first);
+  for (int d = dof; d < dof_end; ++d) {
     const V a = unconstrained[d], change = difference[d];
     for (int s = 0; s < kRows; ++s) {
       const V J = column[s];
@@ -200,11 +165,12 @@ COHORT_LANE void begin_rows(int n, int nv, RowSpace<L>& r, int first, typename L
   }
 }
 
-/// r.halves := J L^-1 of r.halves = J, kRows of n rows. `rows`: the first column's.
+/// r.halves := J L^-1 of r.halves = J, kRows of n rows, whose dofs are [dof, dof_end). `rows`: the first column's.
 template <class L, int kRows>
-COHORT_LANE void halve_rows(const ModelView& m, typename L::Ptr factor, int n, typename L::Ptr rows) {
+COHORT_LANE void halve_rows(const ModelView& m, typename L::Ptr factor, int n, int dof, int dof_end,
+                            typename L::Ptr rows) {
   using V = typename L::V;
-  for (int j = m.nv - 1; j >= 0; --j) {
+  for (int j = dof_end - 1; j >= dof; --j) {
     const auto own = rows + j * n;
     const int first = m.below_start[j], last = m.below_start[j + 1];
     if (first == last) continue;
@@ -220,16 +186,17 @@ COHORT_LANE void halve_rows(const ModelView& m, typename L::Ptr factor, int n, t
   }
 }
 
-/// Products of the kRows rows from i on and the kCols rows from j on, of n rows.
+/// Products of the kRows rows from i on and the kCols rows from j on, of n rows, that share the dofs [dof, dof_end).
 template <class L, int kRows, int kCols>
-COHORT_LANE void inner_products(int nv, int n, typename L::Ptr halves, int i, int j, typename L::Ptr inner) {
+COHORT_LANE void inner_products(int dof, int dof_end, int n, typename L::Ptr halves, int i, int j,
+                                typename L::Ptr inner) {
   using V = typename L::V;
   V sum[kRows][kCols];
   for (int a = 0; a < kRows; ++a) {
     for (int b = 0; b < kCols; ++b) sum[a][b] = V(0.0f);
   }
-  auto left = halves + i, right = halves + j;
-  for (int d = 0; d < nv; ++d) {
+  auto left = halves + (dof * n + i), right = halves + (dof * n + j);
+  for (int d = dof; d < dof_end; ++d) {
     V y[kCols];
     for (int b = 0; b < kCols; ++b) y[b] = right[b];
     for (int a = 0; a < kRows; ++a) {
@@ -245,30 +212,53 @@ COHORT_LANE void inner_products(int nv, int n, typename L::Ptr halves, int i, in
   }
 }
 
-/// r.halves and r.inner of n rows from r.halves = J.
+/// Products of the rows [row, end) with the rows [other, min(other_end, own number]), that share the dofs [dof,
+/// dof_end).
 template <class L>
-COHORT_KERNEL void products_of_rows(const ModelView& m, typename L::Ptr factor, RowSpace<L>& r, int n) {
+COHORT_LANE void products_of_blocks(int n, RowSpace<L>& r, int row, int end, int other, int other_end, int dof,
+                                    int dof_end) {
+  int i = row;
+  for (; i + 3 <= end; i += 3) {
+    int j = other;
+    for (; j + 3 <= other_end && j <= i; j += 3) inner_products<L, 3, 3>(dof, dof_end, n, r.halves, i, j, r.inner);
+    for (; j < other_end && j <= i; ++j) inner_products<L, 3, 1>(dof, dof_end, n, r.halves, i, j, r.inner);
+  }
+  for (; i < end; ++i) {
+    int j = other;
+    for (; j + 3 <= other_end && j + 3 <= i; j += 3) {
+      inner_products<L, 1, 3>(dof, dof_end, n, r.halves, i, j, r.inner);
+    }
+    for (; j < other_end && j <= i; ++j) inner_products<L, 1, 1>(dof, dof_end, n, r.halves, i, j, r.inner);
+  }
+}
+
+/// r.halves and r.inner from r.halves = J. Products of rows of different trees are not written, nor are they read.
+template <class L>
+COHORT_KERNEL void products_of_rows(const ModelView& m, typename L::Ptr factor, RowSpace<L>& r,
+                                    const RowBlocks& blocks) {
   using V = typename L::V;
-  const int nv = m.nv;
-  int i = 0;
-  for (; i + 8 <= n; i += 8) halve_rows<L, 8>(m, factor, n, r.halves + i);
-  for (; i + 4 <= n; i += 4) halve_rows<L, 4>(m, factor, n, r.halves + i);
-  for (; i + 2 <= n; i += 2) halve_rows<L, 2>(m, factor, n, r.halves + i);
-  for (; i < n; ++i) halve_rows<L, 1>(m, factor, n, r.halves + i);
-  for (int d = 0; d < nv; ++d) {
-    const V root = sqrt(V(factor[triangle(d, d)]));
-    r.root[d] = root;
-    const auto column = r.halves + d * n;
-    for (i = 0; i < n; ++i) column[i] = column[i] * root;
+  const int n = blocks.rows;
+  for_blocks(blocks, [&](int row, int end, int dof, int dof_end) {
+    int i = row;
+    for (; i + 8 <= end; i += 8) halve_rows<L, 8>(m, factor, n, dof, dof_end, r.halves + i);
+    for (; i + 4 <= end; i += 4) halve_rows<L, 4>(m, factor, n, dof, dof_end, r.halves + i);
+    for (; i + 2 <= end; i += 2) halve_rows<L, 2>(m, factor, n, dof, dof_end, r.halves + i);
+    for (; i < end; ++i) halve_rows<L, 1>(m, factor, n, dof, dof_end, r.halves + i);
+  });
+  for (int d = 0; d < m.nv; ++d) r.root[d] = sqrt(V(factor[triangle(d, d)]));
+  for_blocks(blocks, [&](int row, int end, int dof, int dof_end) {
+    for (int d = dof; d < dof_end; ++d) {
+      const V root = r.root[d];
+      const auto column = r.halves + d * n;
+      for (int i = row; i < end; ++i) column[i] = column[i] * root;
+    }
+  });
+  for (int b = 0; b < blocks.count; ++b) {
+    const int first = blocks.row[b], end = blocks.row[b + 1], dof = blocks.dof[b], dof_end = blocks.dof[b + 1];
+    products_of_blocks<L>(n, r, first, end, first, end, dof, dof_end);
+    products_of_blocks<L>(n, r, blocks.across, n, first, end, dof, dof_end);
   }
-  for (i = 0; i + 3 <= n; i += 3) {
-    for (int j = 0; j <= i; j += 3) inner_products<L, 3, 3>(nv, n, r.halves, i, j, r.inner);
-  }
-  for (; i < n; ++i) {
-    int j = 0;
-    for (; j + 3 <= i; j += 3) inner_products<L, 1, 3>(nv, n, r.halves, i, j, r.inner);
-    for (; j <= i; ++j) inner_products<L, 1, 1>(nv, n, r.halves, i, j, r.inner);
-  }
+  products_of_blocks<L>(n, r, blocks.across, n, blocks.across, n, 0, m.nv);
 }
 
 /// A row's force at x.
@@ -299,36 +289,44 @@ COHORT_LANE typename L::V row_cost_change(const RowSpace<L>& r, int i, typename 
   return select(flip(in0) & flip(in1) & (f0 == f1), -(f0 * moved), change);
 }
 
-/// sum := halves' f of n rows.
+/// sum := halves' f.
 template <class L>
-COHORT_KERNEL void sum_of_rows(int n, int nv, RowSpace<L>& r, typename L::Ptr f, typename L::Ptr sum) {
+COHORT_KERNEL void sum_of_rows(const RowBlocks& blocks, RowSpace<L>& r, typename L::Ptr f, typename L::Ptr sum) {
   using V = typename L::V;
   const V zero(0.0f);
-  int d = 0;
-  for (; d + 4 <= nv; d += 4) {
-    const auto column = r.halves + d * n;
-    V s0 = zero, s1 = zero, s2 = zero, s3 = zero;
-    for (int i = 0; i < n; ++i) {
-      const V fi = f[i];
-      s0 = fma(column[i], fi, s0), s1 = fma(column[n + i], fi, s1);
-      s2 = fma(column[2 * n + i], fi, s2), s3 = fma(column[3 * n + i], fi, s3);
+  const int n = blocks.rows;
+  for (int b = 0; b < blocks.count; ++b) {
+    const int row = blocks.row[b], end = blocks.row[b + 1], dof_end = blocks.dof[b + 1];
+    int d = blocks.dof[b];
+    for (; d + 4 <= dof_end; d += 4) {
+      const auto column = r.halves + d * n;
+      V s0 = zero, s1 = zero, s2 = zero, s3 = zero;
+      const auto add = [&](int i, int last) {
+        for (; i < last; ++i) {
+          const V fi = f[i];
+          s0 = fma(column[i], fi, s0), s1 = fma(column[n + i], fi, s1);
+          s2 = fma(column[2 * n + i], fi, s2), s3 = fma(column[3 * n + i], fi, s3);
+        }
+      };
+      add(row, end);
+      add(blocks.across, n);
+      sum[d] = s0, sum[d + 1] = s1, sum[d + 2] = s2, sum[d + 3] = s3;
     }
-    sum[d] = s0, sum[d + 1] = s1, sum[d + 2] = s2, sum[d + 3] = s3;
-  }
-  for (; d < nv; ++d) {
-    V total = zero;
-    for (int i = 0; i < n; ++i) total = fma(r.halves[d * n + i], f[i], total);
-    sum[d] = total;
+    for (; d < dof_end; ++d) {
+      V total = zero;
+      for (int i = row; i < end; ++i) total = fma(r.halves[d * n + i], f[i], total);
+      for (int i = blocks.across; i < n; ++i) total = fma(r.halves[d * n + i], f[i], total);
+      sum[d] = total;
+    }
   }
 }
 
-/// y := y + A x for the first n of `rows` rows, over the `count` rows `used`; x[a] belongs to used[a].
+/// y := y + A x for the rows [i, end) of `rows` rows, over the `count` rows `used`; x[a] belongs to used[a].
 template <class L>
-COHORT_KERNEL void add_products(int n, int rows, typename L::Ptr inner, int count, const int* used, typename L::Ptr x,
-                                typename L::Ptr y) {
+COHORT_LANE void add_products(int i, int end, int rows, typename L::Ptr inner, int count, const int* used,
+                              typename L::Ptr x, typename L::Ptr y) {
   using V = typename L::V;
-  int i = 0;
-  for (; i + 4 <= n; i += 4) {
+  for (; i + 4 <= end; i += 4) {
     V y0 = y[i], y1 = y[i + 1], y2 = y[i + 2], y3 = y[i + 3];
     for (int a = 0; a < count; ++a) {
       const auto row = inner + (used[a] * rows + i);
@@ -337,42 +335,86 @@ COHORT_KERNEL void add_products(int n, int rows, typename L::Ptr inner, int coun
     }
     y[i] = y0, y[i + 1] = y1, y[i + 2] = y2, y[i + 3] = y3;
   }
-  for (; i < n; ++i) {
+  for (; i < end; ++i) {
     V sum = y[i];
     for (int a = 0; a < count; ++a) sum = fma(inner[used[a] * rows + i], x[a], sum);
     y[i] = sum;
   }
 }
 
-/// x := K^-1 x of n rows with K's lower triangle, which is overwritten. Two columns at a time; every entry gets the
-/// sums of one at a time.
+/// y := y + A x, over the rows of `list`; x[a] belongs to its row a. Of a single block only the first n rows of y.
 template <class L>
-COHORT_KERNEL void solve_rows(int n, typename L::Ptr K, typename L::Ptr x) {
+COHORT_KERNEL void add_list(int n, const RowBlocks& blocks, typename L::Ptr inner, const RowList& list,
+                            typename L::Ptr x, typename L::Ptr y) {
+  const int rows = blocks.rows, across = list.begin[blocks.count];
+  if (blocks.count == 1 && blocks.across == rows) {
+    add_products<L>(0, n, rows, inner, list.count, list.row, x, y);
+    return;
+  }
+  for (int b = 0; b < blocks.count; ++b) {
+    const int from = list.begin[b], row = blocks.row[b], end = blocks.row[b + 1];
+    add_products<L>(row, end, rows, inner, list.begin[b + 1] - from, list.row + from, x + from, y);
+    add_products<L>(row, end, rows, inner, list.count - across, list.row + across, x + across, y);
+  }
+  add_products<L>(blocks.across, rows, rows, inner, list.count, list.row, x, y);
+}
+
+/// Eliminates the rows [j, end) from those behind them that they are coupled with: up to `end`, and [across, n). Two
+/// columns at a time; every entry gets the sums of one at a time.
+template <class L>
+COHORT_LANE void eliminate_rows(int j, int end, int across, int n, typename L::Ptr K, typename L::Ptr x) {
   using V = typename L::V;
   V first[kMostRowSpaceRows], second[kMostRowSpaceRows];
-  int j = 0;
-  for (; j + 1 < n; j += 2) {
+  for (; j + 1 < end; j += 2) {
     const auto pivot = K + triangle(j + 1, 0);
     const V inverse1 = V(1.0f) / K[triangle(j, j)], below = pivot[j], between = below * inverse1;
     const V inverse2 = V(1.0f) / fma(-between, below, pivot[j + 1]);
     const V x1 = x[j], x2 = fma(-between, x1, x[j + 1]);
     K[triangle(j, j)] = inverse1;
     pivot[j] = between, pivot[j + 1] = inverse2;
-    for (int i = j + 2; i < n; ++i) {
+    const auto update = [&](int i, bool behind) {
       const auto row = K + triangle(i, 0);
       const V a = row[j], s1 = a * inverse1, b = fma(-s1, below, row[j + 1]), s2 = b * inverse2;
       first[i] = a, second[i] = b;
-      for (int k = j + 2; k <= i; ++k) row[k] = fma(-s2, second[k], fma(-s1, first[k], row[k]));
+      for (int k = j + 2; k <= (behind ? end - 1 : i); ++k) row[k] = fma(-s2, second[k], fma(-s1, first[k], row[k]));
+      if (behind) {
+        for (int k = across; k <= i; ++k) row[k] = fma(-s2, second[k], fma(-s1, first[k], row[k]));
+      }
       row[j] = s1, row[j + 1] = s2;
       x[i] = fma(-s2, x2, fma(-s1, x1, x[i]));
-    }
+    };
+    for (int i = j + 2; i < end; ++i) update(i, false);
+    for (int i = across; i < n; ++i) update(i, true);
     x[j] = x1 * inverse1, x[j + 1] = x2 * inverse2;
   }
-  if (j < n) x[j] = x[j] * (V(1.0f) / K[triangle(j, j)]);
-  for (int i = n - 1; i > 0; --i) {
+  if (j >= end) return;
+  const V inverse = V(1.0f) / K[triangle(j, j)], own = x[j];
+  for (int i = across; i < n; ++i) {
+    const auto row = K + triangle(i, 0);
+    const V a = row[j], s = a * inverse;
+    first[i] = a;
+    for (int k = across; k <= i; ++k) row[k] = fma(-s, first[k], row[k]);
+    row[j] = s;
+    x[i] = fma(-s, own, x[i]);
+  }
+  x[j] = own * inverse;
+}
+
+/// x := K^-1 x of the list's rows with K's lower triangle, which is overwritten.
+template <class L>
+COHORT_KERNEL void solve_rows(const RowBlocks& blocks, const RowList& list, typename L::Ptr K, typename L::Ptr x) {
+  using V = typename L::V;
+  const int n = list.count, across = list.begin[blocks.count];
+  for (int b = 0; b < blocks.count; ++b) eliminate_rows<L>(list.begin[b], list.begin[b + 1], across, n, K, x);
+  eliminate_rows<L>(across, n, n, n, K, x);
+  const auto substitute = [&](int i, int first) {
     const auto row = K + triangle(i, 0);
     const V known = x[i];
-    for (int k = 0; k < i; ++k) x[k] = fma(-row[k], known, x[k]);
+    for (int k = first; k < i; ++k) x[k] = fma(-row[k], known, x[k]);
+  };
+  for (int i = n - 1; i >= across; --i) substitute(i, 0);
+  for (int b = blocks.count - 1; b >= 0; --b) {
+    for (int i = list.begin[b + 1] - 1; i > list.begin[b]; --i) substitute(i, list.begin[b]);
   }
 }
 
@@ -382,8 +424,8 @@ struct RowSearch {
   typename L::V rest;         ///< share of the warm start that is left: 0 or 1 at first
   typename L::V energy;       ///< (a_warm - a0)' M (a_warm - a0)
   typename L::M live, exact;  ///< lanes that go on; that have reached the minimum of the pieces where their rows are
-  int rows;                   ///< the most that a lane has
-  int n;                      ///< that a live lane has
+  RowBlocks blocks;
+  int n;  ///< rows that a live lane has
   // Along the search, from 0 to Newton's target at 1: the cost's second derivative without the rows' part and, at 0,
   // with it, which is minus its slope there; lanes none of whose rows changes its piece on the way.
   typename L::V kept, curvature;
@@ -399,20 +441,22 @@ COHORT_KERNEL void start_rows(const ModelView& m, Workspace<L>& w, SolverSpace<L
   const int nv = m.nv;
   const bool may_be_warm = m.option.warmstart != 0;
   for (int d = 0; d < nv; ++d) difference[d] = may_be_warm ? w.warm[d] - w.acc_smooth[d] : zero;
-  int first = 0;
-  for (; first + 4 <= at.rows; first += 4) begin_rows<L, 4>(at.rows, nv, r, first, w.acc_smooth, difference);
-  for (; first < at.rows; ++first) begin_rows<L, 1>(at.rows, nv, r, first, w.acc_smooth, difference);
+  const int rows = at.blocks.rows;
+  for_blocks(at.blocks, [&](int first, int end, int dof, int dof_end) {
+    for (; first + 4 <= end; first += 4) begin_rows<L, 4>(rows, dof, dof_end, r, first, w.acc_smooth, difference);
+    for (; first < end; ++first) begin_rows<L, 1>(rows, dof, dof_end, r, first, w.acc_smooth, difference);
+  });
   at.rest = at.energy = zero;
   if (may_be_warm) {
     multiply_symmetric<L>(nv, {m.pattern, m.pattern_start}, w.mass, difference, s.Mv);
     for (int d = 0; d < nv; ++d) at.energy = fma(s.Mv[d], difference[d], at.energy);
     V change = half * at.energy;
-    for (int i = 0; i < at.rows; ++i) {
+    for (int i = 0; i < rows; ++i) {
       change += row_cost_change<L>(r, i, r.start[i], r.start[i] + r.warm[i], r.warm[i]);
     }
     at.rest = select(change <= zero, V(1.0f), zero);
   }
-  for (int i = 0; i < at.rows; ++i) {
+  for (int i = 0; i < rows; ++i) {
     r.x[i] = fma(at.rest, r.warm[i], r.start[i]);
     r.force[i] = zero;
   }
@@ -428,33 +472,43 @@ COHORT_KERNEL void newton_target(RowSpace<L>& r, RowSearch<L>& at) {
   const int n = at.n;
   // Rows whose force is not at its limit in some lane, and rows whose force is at a limit that pushes.
   M quadratic[kMostRowSpaceRows];
-  int used[kMostRowSpaceRows], pushing[kMostRowSpaceRows];
-  int count = 0, pushing_count = 0;
-  used[0] = 0;
+  RowList used, pushing;
   const auto goal = r.along;
   for (int i = 0; i < n; ++i) {
     const V f = row_force<L>(r, i, r.x[i]);
     quadratic[i] = row_is_quadratic<L>(r, i, f);
-    if (any(quadratic[i] & at.live)) used[count++] = i;
-    if (any(at.live & flip(quadratic[i]) & (f != zero))) pushing[pushing_count++] = i;
+    if (any(quadratic[i] & at.live)) used.row[used.count++] = i;
+    if (any(at.live & flip(quadratic[i]) & (f != zero))) pushing.row[pushing.count++] = i;
     r.present[i] = f;
     goal[i] = r.start[i];
   }
-  if (pushing_count > 0) {
-    for (int a = 0; a < pushing_count; ++a) r.target[a] = select(quadratic[pushing[a]], zero, r.present[pushing[a]]);
-    add_products<L>(n, at.rows, r.inner, pushing_count, pushing, r.target, goal);
+  used.split(at.blocks);
+  if (pushing.count > 0) {
+    pushing.split(at.blocks);
+    for (int a = 0; a < pushing.count; ++a) {
+      const int i = pushing.row[a];
+      r.target[a] = select(quadratic[i], zero, r.present[i]);
+    }
+    add_list<L>(n, at.blocks, r.inner, pushing, r.target, goal);
   }
-  for (int a = 0; a < count; ++a) {
-    const int i = used[a];
-    const auto from = r.inner + i * at.rows, to = r.factor + triangle(a, 0);
-    for (int b = 0; b < a; ++b) to[b] = select(quadratic[i] & quadratic[used[b]], from[used[b]], zero);
-    to[a] = select(quadratic[i], from[i] + r.compliance[i], one);
-    r.target[a] = select(quadratic[i], -V(goal[i]), zero);
+  for (int b = 0; b <= at.blocks.count; ++b) {
+    const bool across = b == at.blocks.count;
+    const int first = across ? 0 : used.begin[b], end = across ? used.count : used.begin[b + 1];
+    for (int a = used.begin[b]; a < end; ++a) {
+      const int i = used.row[a];
+      const auto from = r.inner + i * at.blocks.rows, to = r.factor + triangle(a, 0);
+      for (int k = first; k < a; ++k) {
+        const int j = used.row[k];
+        to[k] = select(quadratic[i] & quadratic[j], from[j], zero);
+      }
+      to[a] = select(quadratic[i], from[i] + r.compliance[i], one);
+      r.target[a] = select(quadratic[i], -V(goal[i]), zero);
+    }
   }
-  solve_rows<L>(count, r.factor, r.target);
-  add_products<L>(n, at.rows, r.inner, count, used, r.target, goal);
-  for (int a = count - 1, i = n - 1; i >= 0; --i) {
-    const bool is_used = a >= 0 && used[a] == i;
+  solve_rows<L>(at.blocks, used, r.factor, r.target);
+  add_list<L>(n, at.blocks, r.inner, used, r.target, goal);
+  for (int a = used.count - 1, i = n - 1; i >= 0; --i) {
+    const bool is_used = a >= 0 && used.row[a] == i;
     r.target[i] = is_used ? V(r.target[a]) : zero;
     a -= is_used ? 1 : 0;
   }
@@ -540,7 +594,7 @@ COHORT_KERNEL void end_rows(const ModelView& m, Workspace<L>& w, SolverSpace<L>&
   const int nv = m.nv;
   const Pattern p{m.pattern, m.pattern_start};
   const auto sum = s.grad, out = s.precond;
-  sum_of_rows<L>(at.rows, nv, r, r.force, sum);
+  sum_of_rows<L>(at.blocks, r, r.force, sum);
   for (int d = 0; d < nv; ++d) {
     V a = sum[d] * r.root[d];
     const auto row = w.factor + triangle(d, 0);
@@ -551,8 +605,8 @@ COHORT_KERNEL void end_rows(const ModelView& m, Workspace<L>& w, SolverSpace<L>&
   }
   // Where the search has ended before, MuJoCo's forces are those at the rows.
   if (any(lanes & flip(at.exact))) {
-    for (int i = 0; i < at.rows; ++i) r.target[i] = select(at.exact, r.force[i], row_force<L>(r, i, r.x[i]));
-    sum_of_rows<L>(at.rows, nv, r, r.target, sum);
+    for (int i = 0; i < at.blocks.rows; ++i) r.target[i] = select(at.exact, r.force[i], row_force<L>(r, i, r.x[i]));
+    sum_of_rows<L>(at.blocks, r, r.target, sum);
   }
   for (int d = 0; d < nv; ++d) {
     const V own = sum[d] / r.root[d];
@@ -569,27 +623,27 @@ COHORT_KERNEL void end_rows(const ModelView& m, Workspace<L>& w, SolverSpace<L>&
 /// `scale`: what the tolerance is relative to.
 template <class L>
 COHORT_KERNEL void solve_in_row_space(const ModelView& m, Workspace<L>& w, Constraints<L>& c, SolverSpace<L>& s,
-                                      RowSpace<L>& r, const RowCounts<L>& rows, typename L::M lanes,
-                                      typename L::V scale, typename L::V& iterations) {
+                                      RowSpace<L>& r, const RowTrees& trees, const RowCounts<L>& rows,
+                                      typename L::M lanes, typename L::V scale, typename L::V& iterations) {
   using V = typename L::V;
   const unsigned lane_set = lane_bits(lanes);
   const auto difference = s.search;
   RowSearch<L> at;
-  at.rows = rows.most(lane_set);
-  number_rows<L>(m, c, r, lane_set, at.rows);
+  const RowsOfLanes<L> numbers(trees, rows, lane_set, m.row_space, at.blocks);
+  number_rows<L>(m, c, r, trees, numbers, at.blocks, lane_set);
   start_rows<L>(m, w, s, r, at, difference);
-  products_of_rows<L>(m, w.factor, r, at.rows);
+  products_of_rows<L>(m, w.factor, r, at.blocks);
   const V enough = V(m.option.tolerance) / scale;
   at.live = lanes, at.exact = lanes & flip(lanes);
   for (int i = 0; i < m.option.iterations && any(at.live); ++i) {
-    at.n = rows.most(lane_bits(at.live));
+    at.n = at.blocks.count > 1 ? at.blocks.rows : RowCounts<L>::most(rows.of, lane_bits(at.live));
     newton_target<L>(r, at);
     const V alpha = search_rows<L>(m, r, at);
     const auto moved = move_rows<L>(r, at, alpha, enough);
     iterations = select(moved, iterations + V(1.0f), iterations);
   }
   end_rows<L>(m, w, s, r, at, difference, lanes);
-  return_rows<L>(c, r, lane_set);
+  return_rows<L>(m, c, r, trees, numbers, lane_set);
 }
 
 }  // namespace cohort::sim

@@ -309,9 +309,10 @@ COHORT_KERNEL void solve_constraints(const ModelView& m, Workspace<L>& w, Constr
   iterations = zero;
   auto few = flip(c.constrained) & c.constrained;
   if (any(c.constrained)) {
+    const RowTrees trees(m);
     RowCounts<L> rows;
     if (m.row_space > 0) {
-      rows.count(c);
+      rows.count(m, trees, c);
       few = c.constrained & rows.at_most(m.row_space);
     }
     const auto many = c.constrained & flip(few);
@@ -324,7 +325,7 @@ COHORT_KERNEL void solve_constraints(const ModelView& m, Workspace<L>& w, Constr
         for (int e = 0; e < g.edges; ++e) c.pool[g.at + g.layout.jar + e] = zero;
       }
     }
-    if (any(few)) solve_in_row_space<L>(m, w, c, s, r, rows, few, solver_scale<L>(m, w), iterations);
+    if (any(few)) solve_in_row_space<L>(m, w, c, s, r, trees, rows, few, solver_scale<L>(m, w), iterations);
   }
   // Lanes without any row: exactly the unconstrained motion, whatever their neighbours did.
   for (int d = 0; d < nv; ++d) {

@@ -1,0 +1,149 @@
+/// How the rows of a block of environments are numbered (row_space.h). Each environment numbers its own: those of its
+/// first tree, of its second, ..., then those that couple trees. Rows of different trees have no product, so that most
+/// numbers of a scene of several robots are zeros; where the trees' rows begin at the same places in every lane, the
+/// kernels leave them out.
+#pragma once
+#include "sim/kernels/groups.h"
+
+namespace cohort::sim {
+
+/// Of a word that is not zero.
+COHORT_LANE int lowest_bit(unsigned long long word) {
+#if defined(__CUDA_ARCH__)
+  return __ffsll(static_cast<long long>(word)) - 1;
+#else
+  return __builtin_ctzll(word);
+#endif
+}
+
+/// Trees that are told apart; the last one takes those beyond.
+inline constexpr int kMostRowTrees = 8;
+
+/// The trees' dofs: tree t has those from dof[t] to dof[t + 1].
+struct RowTrees {
+  int count = 0;
+  int dof[kMostRowTrees + 1];
+
+  COHORT_LANE explicit RowTrees(const ModelView& m) {
+    // A tree's first dof has no ancestors.
+    for (int d = 0; d < m.nv && count < kMostRowTrees; ++d) {
+      if (m.pattern_start[d + 1] - m.pattern_start[d] == 1) dof[count++] = d;
+    }
+    dof[count] = m.nv;
+  }
+  /// The tree that has all of a group's dofs, or `count`.
+  COHORT_LANE int of(const ModelView& m, const Group& g) const {
+    if (count == 1) return 0;
+    const int* dofs = m.row_dof + g.first_dof;
+    int tree = 0;
+    while (tree + 1 < count && dofs[0] >= dof[tree + 1]) ++tree;
+    for (int a = 0; a < g.dofs; ++a) {
+      if (dofs[a] < dof[tree] || dofs[a] >= dof[tree + 1]) return count;
+    }
+    return tree;
+  }
+};
+
+/// Rows of every lane, by trees; the last ones are those that couple trees.
+template <class L>
+struct RowCounts {
+  int of[L::kWidth], in_tree[kMostRowTrees + 1][L::kWidth];
+
+  COHORT_LANE void count(const ModelView& m, const RowTrees& trees, const Constraints<L>& c) {
+    for (int lane = 0; lane < L::kWidth; ++lane) {
+      of[lane] = 0;
+      for (int t = 0; t <= trees.count; ++t) in_tree[t][lane] = 0;
+    }
+    for (int k = 0; k < c.count; ++k) {
+      const Group& g = c.group[k];
+      int* const tree = in_tree[trees.of(m, g)];
+      for (int lane = 0; lane < L::kWidth; ++lane) tree[lane] += (g.lanes >> lane & 1u) != 0 ? g.edges : 0;
+    }
+    for (int t = 0; t <= trees.count; ++t) {
+      for (int lane = 0; lane < L::kWidth; ++lane) of[lane] += in_tree[t][lane];
+    }
+  }
+  /// The most that a lane of `lanes` has.
+  COHORT_LANE static int most(const int* rows, unsigned lanes) {
+    int most = 0;
+    for (int lane = 0; lane < L::kWidth; ++lane) {
+      if ((lanes >> lane & 1u) != 0 && rows[lane] > most) most = rows[lane];
+    }
+    return most;
+  }
+  /// Lanes with at most n rows.
+  COHORT_LANE typename L::M at_most(int n) const {
+    alignas(64) float fits[L::kWidth];
+    for (int lane = 0; lane < L::kWidth; ++lane) fits[lane] = of[lane] <= n ? 1.0f : 0.0f;
+    return load(fits, static_cast<typename L::V*>(nullptr)) > typename L::V(0.0f);
+  }
+};
+
+/// Where the rows of a tree begin, and its dofs; the rows from `across` on couple trees.
+struct RowBlocks {
+  int count, rows, across;
+  int row[kMostRowTrees + 1], dof[kMostRowTrees + 1];
+};
+
+/// Numbers rows of the groups one after the other.
+template <class L>
+struct RowsOfLanes {
+  int count = 0;
+  int lane[L::kWidth], row[L::kWidth];  ///< row: the first
+  int next[kMostRowTrees + 1][L::kWidth];
+
+  /// A lane's rows lie one after the other where all blocks together would be more than `capacity`: then there is one
+  /// block. Which of both it is changes no bit: the rows keep their order, and what is left out are zeros.
+  COHORT_LANE RowsOfLanes(const RowTrees& trees, const RowCounts<L>& rows, unsigned lanes, int capacity,
+                          RowBlocks& blocks) {
+    blocks.count = trees.count, blocks.row[0] = 0;
+    for (int t = 0; t < trees.count; ++t) {
+      blocks.row[t + 1] = blocks.row[t] + RowCounts<L>::most(rows.in_tree[t], lanes);
+      blocks.dof[t] = trees.dof[t], blocks.dof[t + 1] = trees.dof[t + 1];
+    }
+    blocks.across = blocks.row[trees.count];
+    blocks.rows = blocks.across + RowCounts<L>::most(rows.in_tree[trees.count], lanes);
+    const bool apart = trees.count > 1 && blocks.rows <= capacity;
+    if (!apart) {
+      blocks.count = 1;
+      blocks.dof[1] = trees.dof[trees.count];
+      blocks.row[1] = blocks.across = blocks.rows = RowCounts<L>::most(rows.of, lanes);
+    }
+    for (int i = 0; i < L::kWidth; ++i) {
+      int first = 0;
+      for (int t = 0; t <= trees.count; ++t) {
+        next[t][i] = apart ? blocks.row[t] : first;
+        first += rows.in_tree[t][i];
+      }
+    }
+  }
+  /// Goes on to a group of `tree` of which `lanes` want rows.
+  COHORT_LANE void take(const Group& g, int tree, unsigned lanes) {
+    count = 0;
+    for (unsigned left = g.lanes & lanes; left != 0; left &= left - 1) {
+      const int one = lowest_bit(left);
+      lane[count] = one, row[count] = next[tree][one];
+      next[tree][one] += g.edges;
+      ++count;
+    }
+  }
+};
+
+/// Rows of a list that rises, by blocks: those of block b are from begin[b] to begin[b + 1], those that couple trees
+/// from begin[blocks.count] on.
+struct RowList {
+  int count = 0;
+  int row[kMostRowSpaceRows];
+  int begin[kMostRowTrees + 1];
+
+  COHORT_LANE void split(const RowBlocks& blocks) {
+    int k = 0;
+    for (int b = 0; b < blocks.count; ++b) {
+      begin[b] = k;
+      while (k < count && row[k] < blocks.row[b + 1]) ++k;
+    }
+    begin[blocks.count] = k;
+  }
+};
+
+}  // namespace cohort::sim
