@@ -58,7 +58,7 @@ struct SceneOptions {
   std::int64_t first_environment = 0;  ///< global id of this scene's environment 0
   int contact_capacity = 0;            ///< contacts per environment; 0: from the model
   /// Environments with at most so many constraint rows, 64 at most, are solved for the rows' forces instead of the
-  /// accelerations: the same solution, other rounding. -1: chosen from the model, which is 0 where its trees are small.
+  /// accelerations: the same solution, other rounding. -1: chosen from the model, 64 for large trees, 24 or 0 else.
   /// Newton's solver and pyramidal cones only. docs/decisions/row-space.md
   int row_space = -1;
   /// Compiling a file happens in a child process with these limits, so that a hostile or broken file ends as an Error.

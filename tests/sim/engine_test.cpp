@@ -15,6 +15,8 @@
 
 #include "core/files.h"
 #include "core/message_of.h"
+#include "sim/compile.h"
+#include "sim/model.h"
 #include "sim/scene.h"
 
 namespace {
@@ -140,7 +142,7 @@ struct Committed {
   const char* file;
   std::uint64_t hash;
 };
-constexpr Committed kCommitted[] = {{"walker.xml", 1822473276589241690ull},
+constexpr Committed kCommitted[] = {{"walker.xml", 2099736195373260307ull},
                                     {"pile.xml", 18140436626795610341ull},
                                     {"arm_plain.xml", 9795391856252723786ull},
                                     {"tendons.xml", 17496520122314697473ull},
@@ -181,6 +183,47 @@ TEST(BitsOfRowSpaces, AreTheSameForEveryLaneWidthAndLessThanRoundingApart) {
       EXPECT_LT(apart, 1e-2);
     }
   }
+}
+
+/// docs/decisions/row-space.md
+TEST(RowSpace, IsChosenForLargeTreesAndForSmallOnesWithManyPairsOfGeoms) {
+  const auto chosen = [](const Mjcf& file, SceneOptions options = {}) {
+    const EntityDeclaration e{"model", file};
+    return import_model(compile_scene(std::span(&e, 1), {}, options).mjb).sizes.row_space;
+  };
+  const auto walker = [&](SceneOptions options) { return chosen(Mjcf{kModels + "walker.xml"}, options); };
+  EXPECT_EQ(chosen(Mjcf{kModels + "biped.xml"}), 64);
+  EXPECT_EQ(walker({}), 24);
+  for (const char* bodies : {"pile.xml", "mixed.xml", "crowd.xml", "terrain.xml", "arm_plain.xml", "tendons.xml"}) {
+    EXPECT_EQ(chosen(Mjcf{kModels + bodies}), 0) << bodies;
+  }
+  SceneOptions other;
+  other.iterations = 2;
+  EXPECT_EQ(walker(other), 0);
+  other = {};
+  other.solver = "CG";
+  EXPECT_EQ(walker(other), 0);
+  other = {};
+  other.cone = "elliptic";
+  EXPECT_EQ(walker(other), 0);
+  // Four legs of two hinges each: feet that touch the floor are four pairs, everything that touches it is nine.
+  const auto quadruped = [&](int contype) {
+    const std::string bits = format("contype='{}' conaffinity='0'", contype);
+    std::string legs;
+    for (const char* place : {"1 1 0", "1 -1 0", "-1 1 0", "-1 -1 0"}) {
+      legs += format(
+          "<body pos='{}'><joint axis='1 0 0'/><geom size='.1' {}/><body pos='0 0 -1'><joint axis='0 1 0'/>"
+          "<geom size='.1' contype='1' conaffinity='0'/></body></body>",
+          place, bits);
+    }
+    return chosen(
+        Mjcf{.file = "",
+             .xml = format("<mujoco><worldbody><geom type='plane' size='9 9 1'/><body pos='0 0 2'><freejoint/>"
+                           "<geom size='.3' {}/>{}</body></worldbody></mujoco>",
+                           bits, legs)});
+  };
+  EXPECT_EQ(quadruped(0), 0);
+  EXPECT_EQ(quadruped(1), 24);
 }
 
 TEST(Batched, ARowSpaceOfMoreRowsThanThereAreIsRefused) {

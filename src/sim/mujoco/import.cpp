@@ -82,11 +82,13 @@ void Importer::sizes(int contact_capacity) {
 }
 
 int Importer::row_space(int wanted) const {
-  // Where the trees are small, so is the factor of their inertia, and contacts make more rows than there are dofs: then
-  // the accelerations are the smaller unknown. A pair of iterations does not pay for the products of the rows.
-  // Measured: docs/decisions/row-space.md.
-  constexpr long kLeastProducts = 500;
-  constexpr int kLeastIterations = 3;
+  // The accelerations are the smaller unknown where the factor of the inertia matrix is cheap and environments of a
+  // block have the same constraints. Trees of six dofs, a single free body, are always better off with them; larger
+  // ones up to kLeastProducts are where environments differ, which takes many pairs of geoms that may touch (a
+  // quadruped's feet are four), and have few rows. Two iterations do not pay for the products of the rows. Measured:
+  // docs/decisions/row-space.md.
+  constexpr long kLeastProducts = 500, kLeastProductsPerDof = 7;
+  constexpr int kLeastIterations = 3, kRowsOfSmallTrees = 24;
   const ModelView& v = out_.sizes;
   if (v.option.newton == 0) return 0;
   long products = 0;
@@ -94,14 +96,19 @@ int Importer::row_space(int wanted) const {
     const long above = out_.pattern_start[d + 1] - out_.pattern_start[d] - 1;
     products += above * (above + 1) / 2;
   }
-  if (wanted < 0 && (products < kLeastProducts || v.option.iterations < kLeastIterations)) return 0;
+  if (wanted < 0) {
+    const bool large = products >= kLeastProducts;
+    const bool differ = products >= kLeastProductsPerDof * v.nv && 2 * v.npair >= v.nv;
+    if (v.option.iterations < kLeastIterations || !(large || differ)) return 0;
+    wanted = large ? kMostRowSpaceRows : kRowsOfSmallTrees;
+  }
   int rows = v.nfriction + 2 * v.nlimit;
   for (const EqualityRecord& e : out_.equality) rows += equality_dim(e);
   for (const PairRecord& p : out_.pair) {
     if (v.option.elliptic != 0 && p.dim > 1) return 0;
     rows += contact_edges(p.dim, false) * p.max_contacts;
   }
-  return std::min({rows, wanted < 0 ? kMostRowSpaceRows : wanted, kMostRowSpaceRows});
+  return std::min({rows, wanted, kMostRowSpaceRows});
 }
 
 }  // namespace cohort::sim::mj
