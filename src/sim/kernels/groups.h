@@ -17,7 +17,7 @@ enum GroupKind : int {
 
 /// Offsets inside a group's piece of the pool, in values per lane.
 struct GroupLayout {
-  int jacobian, weight, aref, jar, jv, size;  ///< (dim, dofs); (weights); (edges) each
+  int jacobian, weight, aref, jar, jv, size;  ///< (dim, dofs); (weights); (edges) each, jv: of elliptic cones only
 };
 /// What a group's lanes share. Its numbers lie in Constraints::pool from `at` on: see GroupLayout.
 struct Group {
@@ -44,7 +44,7 @@ COHORT_LANE GroupLayout layout_of(int kind, int dim, int dofs, int edges) {
   l.aref = l.weight + weights_of(kind, dim);
   l.jar = l.aref + edges;
   l.jv = l.jar + edges;
-  l.size = l.jv + edges;
+  l.size = l.jv + (kind == kGroupElliptic ? edges : 0);
   return l;
 }
 COHORT_LANE GroupLayout layout_of(const Group& g) {
@@ -58,6 +58,7 @@ struct Constraints {
   int count;
   int pool_used;
   typename L::Ptr pool;
+  typename L::Ptr rows, cones;         ///< for the line search, see line_search.h; cones follow the rows
   typename L::Ptr geom_pos, geom_rot;  ///< (ngeom, 3), (ngeom, 9), about each tree's reference point
   typename L::V contacts;              ///< detected per lane
   typename L::M constrained;           ///< lanes with any row
@@ -71,12 +72,23 @@ struct KeptContact {
   static constexpr int kDist = 0, kPos = 1, kFrame = 4, kSize = 13;
 };
 
-/// Groups and pool values that the model can need at most.
-COHORT_LANE void constraint_capacity(const ModelView& m, int& groups, int& pool) {
-  groups = pool = 0;
+/// Values of a row in Constraints::rows, of friction and others, and of a cone in Constraints::cones.
+inline constexpr int kFrictionRowValues = 5, kRowValues = 3, kConeValues = 13;
+
+/// What the model can need at most: groups, and values of Constraints::pool, rows and cones.
+struct ConstraintCapacity {
+  int groups = 0, pool = 0, rows = 0, cones = 0;
+};
+COHORT_LANE ConstraintCapacity constraint_capacity(const ModelView& m) {
+  ConstraintCapacity n;
   const auto add = [&](int kind, int dim, int dofs, int edges, int times) {
-    groups += times;
-    pool += times * layout_of(kind, dim, dofs, edges).size;
+    n.groups += times;
+    n.pool += times * layout_of(kind, dim, dofs, edges).size;
+    if (kind == kGroupElliptic) {
+      n.cones += times * kConeValues;
+    } else {
+      n.rows += times * edges * (kind == kGroupFriction ? kFrictionRowValues : kRowValues);
+    }
   };
   for (int i = 0; i < m.neq; ++i) {
     const int dim = equality_dim(m.equality[i]);
@@ -89,9 +101,10 @@ COHORT_LANE void constraint_capacity(const ModelView& m, int& groups, int& pool)
     const bool elliptic = m.option.elliptic != 0;
     const int kind = p.dim == 1 ? kGroupInequality : elliptic ? kGroupElliptic : kGroupPyramid;
     add(kind, p.dim, p.dof_count, contact_edges(p.dim, elliptic), p.max_contacts);
-    if (m.varies & kVariesFriction) pool += p.max_contacts * kPairValues;
-    if (m.keep_contacts) pool += p.max_contacts * KeptContact::kSize;
+    if (m.varies & kVariesFriction) n.pool += p.max_contacts * kPairValues;
+    if (m.keep_contacts) n.pool += p.max_contacts * KeptContact::kSize;
   }
+  return n;
 }
 
 /// Impedance at distance `d` = position - margin.
@@ -110,6 +123,24 @@ COHORT_LANE V impedance(const SolverRecord& s, V d) {
     y = select(x <= V(s.midpoint), a * pow(x, s.power), one - b * pow(one - x, s.power));
   }
   return fma(y, V(s.dmax - s.dmin), V(s.dmin));
+}
+
+/// f with a group's number of rows as a constant, so that its loops over them unroll.
+template <int kRows>
+struct Dim {
+  static constexpr int kDim = kRows;
+};
+template <class F>
+COHORT_LANE void with_dim(int dim, F f) {
+  if (dim == 1) {
+    f(Dim<1>{});
+  } else if (dim == 3) {
+    f(Dim<3>{});
+  } else if (dim == 4) {
+    f(Dim<4>{});
+  } else {
+    f(Dim<6>{});
+  }
 }
 
 /// Row r of a group's Jacobian times x.
@@ -177,13 +208,7 @@ template <class L, class Edges>
 COHORT_LANE void edges_of(const ModelView& m, const Group& g, typename L::Ptr jacobian, typename L::Ptr x,
                           Edges edges) {
   typename L::V rows[kMaxDim];
-  if (g.dim == 1) {
-    jacobian_times<L, 1>(m, g, jacobian, x, rows);
-  } else if (g.dim == 3) {
-    jacobian_times<L, 3>(m, g, jacobian, x, rows);
-  } else {
-    for (int r = 0; r < g.dim; ++r) rows[r] = row_times<L>(m, g, jacobian, r, x);
-  }
+  with_dim(g.dim, [&](auto dim) { jacobian_times<L, decltype(dim)::kDim>(m, g, jacobian, x, rows); });
   to_edges<L>(g, jacobian, rows, edges);
 }
 

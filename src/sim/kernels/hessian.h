@@ -76,27 +76,41 @@ COHORT_KERNEL Pattern hessian_pattern(const ModelView& m, Constraints<L>& c, Sol
   return {s.cols, s.start};
 }
 
-/// hessian += J' weight J of a group with kDim rows: one, or a pyramid's, which couple the normal with each tangent
-/// only. Two rows of the Hessian at a time share what they read. Sums in add_any_curvature's order. kRising: the dofs
-/// rise, as contacts' do.
-template <class L, int kDim, bool kRising>
+/// Which rows a group's weights couple.
+enum class Coupling {
+  kNone,    ///< no two: equalities
+  kNormal,  ///< the normal with each tangent: pyramids
+  kAll,     ///< elliptic cones
+};
+
+/// hessian += J' weight J of a group with kDim rows. Two rows of the Hessian at a time share what they read. kRising:
+/// the dofs rise, as contacts' do.
+template <class L, int kDim, bool kRising, Coupling kCoupling>
 COHORT_LANE void add_curvature(const Group& g, const int* dofs, typename L::Ptr jacobian, const typename L::V* weight,
                                typename L::Ptr hessian) {
   using V = typename L::V;
-  const V zero(0.0f);
   const int n = g.dofs;
-  V W[kDim], diagonal[kDim];
-  for (int i = 0; i < kDim; ++i) W[i] = weight[i * kDim], diagonal[i] = weight[i * kDim + i];
+  V W[kDim * kDim];
+  for (int i = 0; i < kDim; ++i) {
+    for (int j = 0; j <= i; ++j) W[j * kDim + i] = W[i * kDim + j] = weight[i * kDim + j];
+  }
   const auto weigh = [&](int a, V* t) {
     V J[kDim];
     for (int i = 0; i < kDim; ++i) J[i] = jacobian[i * n + a];
-    t[0] = W[0] * J[0];
-    for (int i = 1; i < kDim; ++i) t[0] = fma(W[i], J[i], t[0]);
-    for (int i = 1; i < kDim; ++i) t[i] = fma(diagonal[i], J[i], W[i] * J[0]);
+    for (int i = 0; i < kDim; ++i) {
+      if (kCoupling == Coupling::kNone) {
+        t[i] = W[i * kDim + i] * J[i];
+        continue;
+      }
+      t[i] = W[i * kDim] * J[0];
+      for (int j = 1; j < kDim; ++j) {
+        if (kCoupling == Coupling::kAll || i == 0 || i == j) t[i] = fma(W[i * kDim + j], J[j], t[i]);
+      }
+    }
   };
   const auto times = [&](const V* J, const V* t) {
-    V sum = zero;
-    for (int i = 0; i < kDim; ++i) sum = fma(J[i], t[i], sum);
+    V sum = J[0] * t[0];
+    for (int i = 1; i < kDim; ++i) sum = fma(J[i], t[i], sum);
     return sum;
   };
   const auto add = [&](typename L::Ptr row, int a, int b, V sum) {
@@ -135,43 +149,6 @@ COHORT_LANE void add_curvature(const Group& g, const int* dofs, typename L::Ptr 
   }
 }
 
-/// The same for any group; fills in the upper triangle of `weight`.
-template <class L>
-COHORT_LANE void add_any_curvature(const Group& g, const int* dofs, typename L::Ptr piece, typename L::V* weight,
-                                   typename L::Ptr hessian) {
-  using V = typename L::V;
-  for (int i = 0; i < g.dim; ++i) {
-    for (int j = 0; j < i; ++j) weight[j * g.dim + i] = weight[i * g.dim + j];
-  }
-  for (int a = 0; a < g.dofs; ++a) {
-    V t[kMaxDim];
-    for (int i = 0; i < g.dim; ++i) {
-      // A pyramid couples the normal with each tangent only, an equality no two rows.
-      V sum = weight[i * g.dim] * piece[a];
-      if (g.kind == kGroupEquality) {
-        if (i > 0) sum = weight[i * g.dim + i] * piece[i * g.dofs + a];
-      } else if (g.kind == kGroupPyramid) {
-        if (i > 0) {
-          sum = fma(weight[i * g.dim + i], piece[i * g.dofs + a], sum);
-        } else {
-          for (int j = 1; j < g.dim; ++j) sum = fma(weight[j], piece[j * g.dofs + a], sum);
-        }
-      } else {
-        for (int j = 1; j < g.dim; ++j) sum = fma(weight[i * g.dim + j], piece[j * g.dofs + a], sum);
-      }
-      t[i] = sum;
-    }
-    for (int b = 0; b <= a; ++b) {
-      V sum(0.0f);
-      for (int i = 0; i < g.dim; ++i) sum = fma(piece[i * g.dofs + b], t[i], sum);
-      const int x = dofs[a], y = dofs[b];
-      const auto entry = hessian + (x >= y ? triangle(x, y) : triangle(y, x));
-      // A row that names one dof twice adds both products.
-      entry[0] = entry[0] + (x == y && a != b ? sum + sum : sum);
-    }
-  }
-}
-
 /// For the live lanes: s.hessian := M + J' W J with the pattern's entries. What the others hold there means nothing.
 template <class L>
 COHORT_KERNEL void assemble_hessian(const ModelView& m, Workspace<L>& w, Constraints<L>& c, SolverSpace<L>& s,
@@ -196,13 +173,16 @@ COHORT_KERNEL void assemble_hessian(const ModelView& m, Workspace<L>& w, Constra
     V heaviest = weight[0];
     for (int i = 1; i < g.dim; ++i) heaviest = max(heaviest, weight[i * g.dim + i]);
     if (!any(live & (heaviest > V(0.0f)))) continue;
-    if (g.dim == 1) {
-      add_curvature<L, 1, false>(g, dofs, piece, weight, s.hessian);
-    } else if (g.dim == 3 && g.kind == kGroupPyramid) {
-      add_curvature<L, 3, true>(g, dofs, piece, weight, s.hessian);
-    } else {
-      add_any_curvature<L>(g, dofs, piece, weight, s.hessian);
-    }
+    with_dim(g.dim, [&](auto dim) {
+      constexpr int kDim = decltype(dim)::kDim;
+      if (g.kind == kGroupElliptic) {
+        add_curvature<L, kDim, true, Coupling::kAll>(g, dofs, piece, weight, s.hessian);
+      } else if (g.kind == kGroupPyramid) {
+        add_curvature<L, kDim, true, Coupling::kNormal>(g, dofs, piece, weight, s.hessian);
+      } else {
+        add_curvature<L, kDim, false, Coupling::kNone>(g, dofs, piece, weight, s.hessian);
+      }
+    });
   }
 }
 

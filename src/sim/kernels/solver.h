@@ -7,7 +7,7 @@
 /// Where single precision forces a difference: the line search ends when the slope has fallen to kSlopeTolerance of its
 /// start, if MuJoCo's own tolerance lies below; costs enter as differences along the search only.
 #pragma once
-#include "sim/kernels/hessian.h"
+#include "sim/kernels/line_search.h"
 #include "sim/kernels/row_space.h"
 #include "sim/kernels/rows.h"
 
@@ -20,6 +20,7 @@ COHORT_KERNEL void start_solver(const ModelView& m, Workspace<L>& w, Constraints
   const V half(0.5f);
   const bool may_be_warm = m.option.warmstart != 0;
   V cold(0.0f), warm(0.0f);
+  auto warm_rows = c.rows;  // and on into the cones, which have more values than rows
   for (int k = 0; k < c.count; ++k) {
     const Group& g = c.group[k];
     const auto piece = c.pool + g.at;
@@ -29,9 +30,10 @@ COHORT_KERNEL void start_solver(const ModelView& m, Workspace<L>& w, Constraints
     for (int e = 0; e < g.edges; ++e) piece[l.jar + e] = edges[e] - piece[l.aref + e];
     if (!may_be_warm) continue;
     edges_of<L>(m, g, piece, w.warm, edges);
-    for (int e = 0; e < g.edges; ++e) piece[l.jv + e] = edges[e] - piece[l.aref + e];
+    for (int e = 0; e < g.edges; ++e) warm_rows[e] = edges[e] - piece[l.aref + e];
     cold += cost_at<L>(g, piece, piece + l.jar);
-    warm += cost_at<L>(g, piece, piece + l.jv);
+    warm += cost_at<L>(g, piece, warm_rows);
+    warm_rows = warm_rows + g.edges;
   }
   // M times the unconstrained acceleration is the force that makes it.
   for (int d = 0; d < m.nv; ++d) w.qacc[d] = w.acc_smooth[d], s.Ma[d] = w.smooth[d];
@@ -44,13 +46,12 @@ COHORT_KERNEL void start_solver(const ModelView& m, Workspace<L>& w, Constraints
     w.qacc[d] = select(use_warm, w.warm[d], w.qacc[d]);
     s.Ma[d] = select(use_warm, s.Mv[d], s.Ma[d]);
   }
-  const unsigned warm_bits = lane_bits(use_warm);
+  warm_rows = c.rows;
   for (int k = 0; k < c.count; ++k) {
     const Group& g = c.group[k];
-    if ((g.lanes & warm_bits) == 0) continue;
-    const auto piece = c.pool + g.at;
-    const GroupLayout& l = g.layout;
-    for (int e = 0; e < g.edges; ++e) piece[l.jar + e] = select(use_warm, piece[l.jv + e], piece[l.jar + e]);
+    const auto jar = c.pool + (g.at + g.layout.jar);
+    for (int e = 0; e < g.edges; ++e) jar[e] = select(use_warm, warm_rows[e], jar[e]);
+    warm_rows = warm_rows + g.edges;
   }
 }
 
@@ -82,17 +83,7 @@ COHORT_KERNEL void constraint_forces(const ModelView& m, Workspace<L>& w, Constr
     const int* dofs = m.row_dof + g.first_dof;
     V force[kMaxDim];
     forces_of<L>(g, piece, force);
-    if (g.dim == 3) {
-      add_forces<L, 3>(g, dofs, piece, force, total);
-    } else if (g.dim == 1) {
-      add_forces<L, 1>(g, dofs, piece, force, total);
-    } else {
-      for (int a = 0; a < g.dofs; ++a) {
-        V sum = total[dofs[a]];
-        for (int i = 0; i < g.dim; ++i) sum = fma(piece[i * g.dofs + a], force[i], sum);
-        total[dofs[a]] = sum;
-      }
-    }
+    with_dim(g.dim, [&](auto dim) { add_forces<L, decltype(dim)::kDim>(g, dofs, piece, force, total); });
   }
   for (int d = 0; d < m.nv; ++d) w.constraint[d] = select(where, total[d], w.constraint[d]);
 }
@@ -110,39 +101,22 @@ COHORT_LANE typename L::V solver_scale(const ModelView& m, const Workspace<L>& w
   return weight_of<L>(m, w, m.option.scale, ratio_layout(m).scale);
 }
 
-/// The groups' part of the cost along the search, for groups that weigh in a lane of `lanes`.
-template <class L>
-COHORT_KERNEL void costs_along(Constraints<L>& c, typename L::V alpha, unsigned lanes, typename L::V& cost,
-                               typename L::V& d1, typename L::V& d2) {
-  typename L::V cost_sum = cost, d1_sum = d1, d2_sum = d2;
-  for (int k = 0; k < c.count; ++k) {
-    const Group& g = c.group[k];
-    if ((g.lanes & lanes) != 0) add_cost_along<L>(g, c.pool + g.at, alpha, cost_sum, d1_sum, d2_sum);
-  }
-  cost = cost_sum, d1 = d1_sum, d2 = d2_sum;
-}
-
-/// Step length along s.search for the live lanes, 0 where nothing improves; `improvement` is the fall of the cost.
+/// Step length along s.search for the live lanes, 0 where nothing improves; `improvement` is the fall of the cost,
+/// `line` what it looked at.
 template <class L>
 COHORT_KERNEL typename L::V line_search(const ModelView& m, Workspace<L>& w, Constraints<L>& c, SolverSpace<L>& s,
-                                        typename L::M live, typename L::V& improvement) {
+                                        typename L::M live, SearchLine<L>& line, typename L::V& improvement) {
   using V = typename L::V;
   const V zero(0.0f), half(0.5f);
   multiply_symmetric<L>(m.nv, {m.pattern, m.pattern_start}, w.mass, s.search, s.Mv);
-  const unsigned live_bits = lane_bits(live);
-  for (int k = 0; k < c.count; ++k) {
-    const Group& g = c.group[k];
-    if ((g.lanes & live_bits) == 0) continue;
-    const auto piece = c.pool + g.at;
-    edges_of<L>(m, g, piece, s.search, piece + g.layout.jv);
-  }
+  line = begin_line<L>(m, c, s.search, lane_bits(live));
   V gauss1(0.0f);
   for (int d = 0; d < m.nv; ++d) gauss1 = fma(s.search[d], s.Ma[d] - w.smooth[d], gauss1);
   const V gauss2 = dot_n<L>(m.nv, s.search, s.Mv);
   // At 0. The slope is summed as at every other point, and not taken from the gradient: near the minimum they differ in
   // sign, and a lane that believes the gradient goes on for nothing.
   V none(0.0f), slope = gauss1, curvature = gauss2;
-  costs_along<L>(c, zero, live_bits, none, slope, curvature);
+  costs_along<L>(c, line, zero, none, slope, curvature);
   const V norm = sqrt(dot_n<L>(m.nv, s.search, s.search));
   const V gtol = max(norm * V(m.option.tolerance * m.option.ls_tolerance) / solver_scale<L>(m, w),
                      abs(slope) * V(kSlopeTolerance));
@@ -153,7 +127,7 @@ COHORT_KERNEL typename L::V line_search(const ModelView& m, Workspace<L>& w, Con
   V alpha = select(open, -slope / max(curvature, V(1e-30f)), zero);
   for (int i = 1; i < m.option.ls_iterations && any(open); ++i) {
     V cost = alpha * fma(half * alpha, gauss2, gauss1), d1 = fma(alpha, gauss2, gauss1), d2 = gauss2;
-    costs_along<L>(c, alpha, lane_bits(open), cost, d1, d2);
+    costs_along<L>(c, line, alpha, cost, d1, d2);
     const auto better = open & (cost < best_cost);
     best = select(better, alpha, best);
     best_cost = select(better, cost, best_cost);
@@ -171,29 +145,6 @@ COHORT_KERNEL typename L::V line_search(const ModelView& m, Workspace<L>& w, Con
   }
   improvement = -best_cost;
   return best;
-}
-
-/// Moves the live lanes along s.search by `step`; returns those in which no row changed its piece.
-template <class L>
-COHORT_KERNEL typename L::M take_step(const ModelView& m, Workspace<L>& w, Constraints<L>& c, SolverSpace<L>& s,
-                                      typename L::M live, typename L::V step) {
-  for (int d = 0; d < m.nv; ++d) {
-    w.qacc[d] = select(live, fma(step, s.search[d], w.qacc[d]), w.qacc[d]);
-    s.Ma[d] = select(live, fma(step, s.Mv[d], s.Ma[d]), s.Ma[d]);
-  }
-  const unsigned live_bits = lane_bits(live);
-  auto same = live;
-  for (int k = 0; k < c.count; ++k) {
-    const Group& g = c.group[k];
-    if ((g.lanes & live_bits) == 0) continue;
-    const auto piece = c.pool + g.at;
-    const GroupLayout& l = g.layout;
-    same = same & same_piece<L>(g, piece, step);
-    for (int e = 0; e < g.edges; ++e) {
-      piece[l.jar + e] = select(live, fma(step, piece[l.jv + e], piece[l.jar + e]), piece[l.jar + e]);
-    }
-  }
-  return same;
 }
 
 /// Conjugate gradients' next direction from s.grad, s.precond and the last ones: Hager and Zhang 2005, with MuJoCo's
@@ -289,12 +240,17 @@ COHORT_KERNEL void solve_in_accelerations(const ModelView& m, Workspace<L>& w, C
     if (!newton) {
       for (int d = 0; d < nv; ++d) s.grad_old[d] = s.grad[d], s.precond_old[d] = s.precond[d];
     }
-    const V alpha = line_search<L>(m, w, c, s, live, improvement);
+    SearchLine<L> line;
+    const V alpha = line_search<L>(m, w, c, s, live, line, improvement);
     live = live & (alpha > zero);
     if (!any(live)) break;
     iterations = select(live, iterations + V(1.0f), iterations);
     moved = live;
-    settled = take_step<L>(m, w, c, s, live, select(live, alpha, zero));
+    for (int d = 0; d < nv; ++d) {
+      w.qacc[d] = select(live, fma(alpha, s.search[d], w.qacc[d]), w.qacc[d]);
+      s.Ma[d] = select(live, fma(alpha, s.Mv[d], s.Ma[d]), s.Ma[d]);
+    }
+    settled = move_along<L>(c, line, live, alpha);
   }
 }
 

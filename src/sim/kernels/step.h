@@ -27,9 +27,7 @@ struct IntegerSizes {
   int groups, cols, start, bits;
 };
 COHORT_LANE IntegerSizes integer_sizes(const ModelView& m) {
-  int groups, pool;
-  constraint_capacity(m, groups, pool);
-  return {groups, m.nv * (m.nv + 1) / 2, m.nv + 1, m.nv * ((m.nv + 63) / 64)};
+  return {constraint_capacity(m).groups, m.nv * (m.nv + 1) / 2, m.nv + 1, m.nv * ((m.nv + 63) / 64)};
 }
 
 /// Lays a block's space out; returns the number of values per lane. With a null base it only counts.
@@ -37,9 +35,8 @@ template <class L>
 COHORT_LANE int lay_out(const ModelView& m, typename L::Ptr base, BlockSpace<L>& b) {
   Carver<L> values{base};
   carve<L>(m, values, b.w);
-  int groups, pool;
-  constraint_capacity(m, groups, pool);
-  b.c.pool = values.take(pool);
+  const ConstraintCapacity most = constraint_capacity(m);
+  b.c.pool = values.take(most.pool), b.c.rows = values.take(most.rows), b.c.cones = values.take(most.cones);
   b.c.geom_pos = values.take(3 * m.ngeom), b.c.geom_rot = values.take(9 * m.ngeom);
   SolverSpace<L>& s = b.s;
   s.Ma = values.take(m.nv), s.grad = values.take(m.nv), s.search = values.take(m.nv), s.Mv = values.take(m.nv);
