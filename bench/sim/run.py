@@ -87,9 +87,10 @@ class Suite:
 
 def step(suite):
     settings = suite.data["step"]
+    turn = suite.arguments.turn or settings["turn"]
     program = str(pathlib.Path(suite.arguments.cohort).with_name("sim_step_bench"))
     print(f"# floor {settings['floor']} on every model; medians of {settings['rounds']} rounds of {settings['steps']} steps of "
-          f"{settings['n_envs']} environments, or as said")
+          f"{settings['n_envs']} environments, or as said; an engine takes {turn} steps before it is the next one's turn")
     print(f"{'model':<16} {'contacts':<8} {'ratio':>6} {'wanted':>9} {'':<7} {'us per step: mj_step, mjb_step, ours':<36} "
           "contacts ours / MuJoCo's, iterations ours / MuJoCo's, memory of an environment")
     below = []
@@ -103,7 +104,7 @@ def step(suite):
             continue
         sizes = {key: case.get(key, settings[key]) for key in ("n_envs", "rounds", "steps")}
         text = run(on_core_0([program, "--envs", str(sizes["n_envs"]), "--rounds", str(sizes["rounds"]), "--steps",
-                              str(sizes["steps"]), "--contacts", contacts, "--row-space",
+                              str(sizes["steps"]), "--turn", str(turn), "--contacts", contacts, "--row-space",
                               str(case.get("row_space", -1)), model]))[1]
         found = re.search(r"^(?!#)\S+ +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+)x +(.*)$", text, re.MULTILINE)
         if not found:
@@ -247,6 +248,7 @@ def genesis(suite):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("section", choices=["step", "start", "memory", "scaling", "genesis"])
+    parser.add_argument("--turn", type=int, help="step: steps that an engine takes before the next one's turn")
     parser.add_argument("--models", required=True)
     parser.add_argument("--cohort", default=str(ROOT / "build/release/bin/cohort"))
     parser.add_argument("--mujoco-python", default=sys.executable)

@@ -1,9 +1,12 @@
 // Physics steps per second and core: the batched engine against MuJoCo C (mj_step one by one, and its own batch),
-// alternating in one process pinned to one core, by the processor time they take. Random controls in range, equal
-// timestep, solver and tolerance.
+// in one process pinned to one core, by turns of so many steps, by the processor time they take. Random controls in
+// range, equal timestep, solver and tolerance.
 //
-//   sim_step_bench [--envs N] [--rounds R] [--steps S] [--contacts all|floor|none] [--row-space ROWS] MODEL...
+//   sim_step_bench [--envs N] [--rounds R] [--steps S] [--turn T] [--contacts all|floor|none] [--row-space ROWS]
+//                  MODEL...
 //
+// --turn: an engine takes so many steps before it is the next one's turn, a whole round without it. With 1 it begins
+// every step of all environments with its code and data out of the caches, which nobody's simulation does.
 // --contacts, of the models that follow it, on both sides:  all: as in the file;  floor: those of a geom that is fixed
 // to the world, without self-collision;  none: contacts switched off. --row-space: SceneOptions::row_space.
 #include <algorithm>
@@ -67,18 +70,12 @@ struct Sides {
   mjBatch* batch;
   std::unique_ptr<Engine> ours;
 
-  void set_controls(long step) {
+  /// Calls set(environment, control, value) for the controls of a step; each holds for five.
+  template <class Set>
+  void controls(long step, Set set) const {
     const ModelInfo& info = ours->info();
-    int width = 0;
-    mjtNum* first = mjb_stateComponent(batch, mjSTATE_CTRL, &width);
-    const ArrayView ctrl = ours->view(Field::kCtrl);
     for (int e = 0; e < n; ++e) {
-      for (int u = 0; u < info.nu; ++u) {
-        const float value = control(info, e, step, u);
-        data[static_cast<std::size_t>(e)]->ctrl[u] = value;
-        first[e * mjb_nstate(batch) + u] = value;
-        static_cast<float*>(ctrl.data)[e * ctrl.strides[0] + u * ctrl.strides[1]] = value;
-      }
+      for (int u = 0; u < info.nu; ++u) set(e, u, control(info, e, step / 5, u));
     }
   }
 };
@@ -115,7 +112,7 @@ std::vector<std::uint8_t> with_contacts(std::vector<std::uint8_t> mjb, ContactCh
   return mjb;
 }
 
-void measure(const Case& what, int n, int rounds, int steps) {
+void measure(const Case& what, int n, int rounds, int steps, int turn) {
   const std::string& file = what.file;
   const EntityDeclaration entity{"model", Mjcf{file}};
   CompiledScene scene = compile_scene(std::span(&entity, 1), {}, {});
@@ -139,26 +136,43 @@ void measure(const Case& what, int n, int rounds, int steps) {
   long step = 0;
   for (int r = -1; r < rounds; ++r) {  // round -1 warms up
     double t_single = 0, t_batch = 0, t_ours = 0;
-    for (int i = 0; i < steps; ++i, ++step) {
-      s.set_controls(step / 5);  // a control holds for five steps
-      double t = now();
-      for (auto& d : s.data) mj_step(s.model.get(), d.get());
-      t_single += now() - t;
-      t = now();
-      mjb_step(s.batch, nullptr, n, 1, mjSTAGE_NONE);
-      t_batch += now() - t;
-      t = now();
-      s.ours->step(1);
-      t_ours += now() - t;
-      if (r < 0) continue;
-      for (int e = 0; e < n; ++e) {
-        contacts += static_cast<int*>(s.ours->view(Field::kContactCount).data)[e];
-        iterations += static_cast<int*>(s.ours->view(Field::kSolverIterations).data)[e];
-        their_contacts += s.data[static_cast<std::size_t>(e)]->ncon;
-        int most = 0;
-        for (int k = 0; k < mjNISLAND; ++k) most = std::max(most, s.data[static_cast<std::size_t>(e)]->solver_niter[k]);
-        their_iterations += most;
+    for (long end = step + steps; step < end;) {
+      const long last = std::min(end, step + turn);
+      for (long i = step; i < last; ++i) {
+        s.controls(i, [&](int e, int u, float x) { s.data[static_cast<std::size_t>(e)]->ctrl[u] = x; });
+        const double t = now();
+        for (auto& d : s.data) mj_step(s.model.get(), d.get());
+        t_single += now() - t;
+        if (r < 0) continue;
+        for (const auto& d : s.data) {
+          their_contacts += d->ncon;
+          their_iterations += *std::max_element(d->solver_niter, d->solver_niter + mjNISLAND);
+        }
       }
+      for (long i = step; i < last; ++i) {
+        int width = 0;
+        mjtNum* const first = mjb_stateComponent(s.batch, mjSTATE_CTRL, &width);
+        s.controls(i, [&](int e, int u, float x) { first[e * mjb_nstate(s.batch) + u] = x; });
+        const double t = now();
+        mjb_step(s.batch, nullptr, n, 1, mjSTAGE_NONE);
+        t_batch += now() - t;
+      }
+      for (long i = step; i < last; ++i) {
+        const ArrayView ctrl = s.ours->view(Field::kCtrl);
+        s.controls(i, [&](int e, int u, float x) {
+          static_cast<float*>(ctrl.data)[e * ctrl.strides[0] + u * ctrl.strides[1]] = x;
+        });
+        const double t = now();
+        s.ours->step(1);
+        t_ours += now() - t;
+        if (r < 0) continue;
+        const ArrayView found = s.ours->view(Field::kContactCount), used = s.ours->view(Field::kSolverIterations);
+        for (int e = 0; e < n; ++e) {
+          contacts += static_cast<int*>(found.data)[e];
+          iterations += static_cast<int*>(used.data)[e];
+        }
+      }
+      step = last;
     }
     if (r < 0) continue;
     const double per = 1e6 / (static_cast<double>(n) * steps);
@@ -179,7 +193,7 @@ void measure(const Case& what, int n, int rounds, int steps) {
 
 int main(int argc, char** argv) {
   try {
-    int n = 64, rounds = 9, steps = 100, row_space = -1;
+    int n = 64, rounds = 15, steps = 100, turn = 0, row_space = -1;
     std::vector<Case> cases;
     ContactChoice contacts = ContactChoice::kAll;
     for (int i = 1; i < argc; ++i) {
@@ -190,6 +204,8 @@ int main(int argc, char** argv) {
         rounds = std::atoi(argv[++i]);
       else if (word == "--steps" && i + 1 < argc)
         steps = std::atoi(argv[++i]);
+      else if (word == "--turn" && i + 1 < argc)
+        turn = std::atoi(argv[++i]);
       else if (word == "--contacts" && i + 1 < argc)
         contacts = parse_contacts(argv[++i]);
       else if (word == "--row-space" && i + 1 < argc)
@@ -208,11 +224,12 @@ int main(int argc, char** argv) {
     char date[32];
     const std::time_t t = std::time(nullptr);
     std::strftime(date, sizeof date, "%Y-%m-%d", std::gmtime(&t));
-    std::printf("# %s, one core, %s lanes, MuJoCo %s, %s; %d environments, %d rounds of %d steps, medians\n",
-                cpu_name().c_str(), to_string(widest_lanes()), mj_versionString(), date, n, rounds, steps);
+    std::printf("# %s, one core, %s lanes, MuJoCo %s, %s; %d environments, %d rounds of %d steps, %d a turn, medians\n",
+                cpu_name().c_str(), to_string(widest_lanes()), mj_versionString(), date, n, rounds, steps,
+                turn > 0 ? turn : steps);
     std::printf("%-24s %8s %8s %8s %8s   %13s   %13s   %s\n", "us per step", "mj_step", "mjb_step", "ours", "ratio",
                 "contacts", "iterations", "bytes/env");
-    for (const Case& each : cases) measure(each, n, rounds, steps);
+    for (const Case& each : cases) measure(each, n, rounds, steps, turn > 0 ? turn : steps);
   } catch (const Error& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return 1;
