@@ -158,82 +158,129 @@ struct SharedContacts {
   }
 };
 
+/// From the second tree's reference point to the first's; roots are of PairBoundRecord.
+template <class L>
+COHORT_LANE void tree_shift(const Workspace<L>& w, int root1, int root2, typename L::V* shift) {
+  using V = typename L::V;
+  for (int i = 0; i < 3; ++i) shift[i] = V(0.0f);
+  if (root1 == root2) return;
+  for (int i = 0; i < 3; ++i) {
+    if (root2 >= 0) shift[i] = w.origin[3 * root2 + i];
+    if (root1 >= 0) shift[i] -= w.origin[3 * root1 + i];
+  }
+}
+
+/// Bit k: the bounding spheres of pair `first` + k are near in some lane, or it is a plane's. A short loop of its own:
+/// most pairs end here.
+template <class L>
+COHORT_KERNEL unsigned long long near_pairs(const ModelView& m, const Workspace<L>& w, const Constraints<L>& c,
+                                            int first, int count) {
+  using V = typename L::V;
+  unsigned long long found = 0;
+  int root1 = -1, root2 = -1;
+  V shift[3] = {V(0.0f), V(0.0f), V(0.0f)};
+  for (int k = 0; k < count; ++k) {
+    const PairBoundRecord& b = m.pair_bound[first + k];
+    if (b.root1 != root1 || b.root2 != root2) {
+      root1 = b.root1, root2 = b.root2;
+      tree_shift<L>(w, root1, root2, shift);
+    }
+    const auto pos1 = c.geom_pos + 3 * b.geom1, pos2 = c.geom_pos + 3 * b.geom2;
+    V d[3];
+    for (int i = 0; i < 3; ++i) d[i] = pos2[i] - (pos1[i] - shift[i]);
+    const bool near = b.plane != 0 || any(dot3(d, d) < V(b.bound * b.bound));
+    found |= static_cast<unsigned long long>(near) << k;
+  }
+  return found;
+}
+
+/// Contacts of pair k, whose bounding spheres are near in some lane.
+template <class L>
+COHORT_LANE void pair_rows(const ModelView& m, Workspace<L>& w, Constraints<L>& c, int k, bool share,
+                           SharedContacts<L>& shared) {
+  using V = typename L::V;
+  const PairBoundRecord& b = m.pair_bound[k];
+  PairPose<V> pose;
+  read<3>(pose.pos1, c.geom_pos + 3 * b.geom1);
+  read<3>(pose.pos2, c.geom_pos + 3 * b.geom2);
+  V shift1[3], d[3];
+  tree_shift<L>(w, b.root1, b.root2, shift1);
+  for (int i = 0; i < 3; ++i) pose.pos1[i] -= shift1[i];
+  for (int i = 0; i < 3; ++i) d[i] = pose.pos2[i] - pose.pos1[i];
+  typename L::M near;
+  if (b.plane) {
+    read<9>(pose.rot1, c.geom_rot + 9 * b.geom1);
+    const V height = fma(pose.rot1[8], d[2], fma(pose.rot1[5], d[1], pose.rot1[2] * d[0]));
+    near = height < V(b.bound);
+    if (!any(near)) return;
+    if (m.pair[k].kernel == kPlaneMesh) {
+      read<9>(pose.rot2, c.geom_rot + 9 * b.geom2);
+      near = box_near_plane<L>(m.geom[b.geom2], pose, height, b.reach, near);
+      if (!any(near)) return;
+    }
+  } else {
+    near = dot3(d, d) < V(b.bound * b.bound);
+    if (!any(near)) return;
+    read<9>(pose.rot1, c.geom_rot + 9 * b.geom1);
+  }
+  read<9>(pose.rot2, c.geom_rot + 9 * b.geom2);
+  const PairRecord& p = m.pair[k];
+  const GeomRecord &g1 = m.geom[b.geom1], &g2 = m.geom[b.geom2];
+  const V reach(b.reach);
+  if (p.kernel >= kFirstQueued && g1.box[3] > 0 && g2.box[3] > 0) {
+    near = boxes_near<L>(g1, g2, pose, b.reach, near);
+    if (!any(near)) return;
+  }
+  float* separation[3];
+  const bool remembers = c.separations.at && b.separation >= 0;
+  if (remembers) {
+    V local[3];
+    for (int i = 0; i < 3; ++i) {
+      separation[i] = c.separations.component(b.separation, i);
+      local[i] = load(separation[i], static_cast<V*>(nullptr));
+    }
+    near = not_separated<L>(m, g1, g2, pose, local, b.reach, near);
+    if (!any(near)) return;
+  }
+  ContactPoint<V> points[kMaxPairContacts];
+  int most = p.max_contacts;
+  if (p.kernel >= kFirstQueued) {
+    most = queue_narrow_phase<L>(points, m, p, pose, near, remembers ? separation : nullptr, c.search);
+  } else {
+    narrow_phase(points, p.kernel, pose, g1.size, g2.size, reach);
+  }
+  for (int i = 0; i < most; ++i) {
+    const auto found = points[i].dist < reach;
+    if (!any(found)) continue;
+    c.contacts = c.contacts + select(found, V(1.0f), V(0.0f));
+    const auto on = points[i].dist < V(p.margin);
+    if (share) {
+      if (any(on)) shared.add(m, w, c, k, points[i], shift1, on);
+    } else if (m.keep_contacts || any(on)) {
+      contact_group<L>(m, w, c, k, points[i], shift1, on, found);
+    }
+  }
+}
+
 template <class L>
 COHORT_KERNEL void contact_rows(const ModelView& m, Workspace<L>& w, Constraints<L>& c) {
-  using V = typename L::V;
   geom_poses<L>(m, w, c);
   // Where sensors ask for a pair's contacts or environments have numbers of their own, every pair has its own groups.
   const bool share =
       L::kWidth > 1 && !m.keep_contacts && (m.varies & (kVariesFriction | kVariesMass | kVariesArmature)) == 0;
   SharedContacts<L> shared;
-  for (int k = 0; k < m.npair; ++k) {
-    const PairBoundRecord& b = m.pair_bound[k];
-    if (L::kWidth > 1 && shared.used > 0 && !m.pair[k].as_before) shared.flush(m, w, c);
-    PairPose<V> pose;
-    read<3>(pose.pos1, c.geom_pos + 3 * b.geom1);
-    read<3>(pose.pos2, c.geom_pos + 3 * b.geom2);
-    // shift: from the second tree's reference point to the first's.
-    V shift1[3] = {V(0.0f), V(0.0f), V(0.0f)}, d[3];
-    if (b.root1 != b.root2) {
-      for (int i = 0; i < 3; ++i) {
-        if (b.root2 >= 0) shift1[i] = w.origin[3 * b.root2 + i];
-        if (b.root1 >= 0) shift1[i] -= w.origin[3 * b.root1 + i];
-        pose.pos1[i] -= shift1[i];
+  constexpr int kAtOnce = 64;
+  int looked_at = -1;
+  for (int first = 0; first < m.npair; first += kAtOnce) {
+    const int some = m.npair - first < kAtOnce ? m.npair - first : kAtOnce;
+    for (unsigned long long left = near_pairs<L>(m, w, c, first, some); left != 0; left &= left - 1) {
+      const int k = first + lowest_bit(left);
+      // Contacts are shared by pairs that are all alike from the first to the last.
+      while (L::kWidth > 1 && shared.used > 0 && looked_at < k) {
+        if (!m.pair[++looked_at].as_before) shared.flush(m, w, c);
       }
-    }
-    for (int i = 0; i < 3; ++i) d[i] = pose.pos2[i] - pose.pos1[i];
-    typename L::M near;
-    if (b.plane) {
-      read<9>(pose.rot1, c.geom_rot + 9 * b.geom1);
-      const V height = fma(pose.rot1[8], d[2], fma(pose.rot1[5], d[1], pose.rot1[2] * d[0]));
-      near = height < V(b.bound);
-      if (!any(near)) continue;
-      if (m.pair[k].kernel == kPlaneMesh) {
-        read<9>(pose.rot2, c.geom_rot + 9 * b.geom2);
-        near = box_near_plane<L>(m.geom[b.geom2], pose, height, b.reach, near);
-        if (!any(near)) continue;
-      }
-    } else {
-      near = dot3(d, d) < V(b.bound * b.bound);
-      if (!any(near)) continue;
-      read<9>(pose.rot1, c.geom_rot + 9 * b.geom1);
-    }
-    read<9>(pose.rot2, c.geom_rot + 9 * b.geom2);
-    const PairRecord& p = m.pair[k];
-    const GeomRecord &g1 = m.geom[b.geom1], &g2 = m.geom[b.geom2];
-    const V reach(b.reach);
-    if (p.kernel >= kFirstQueued && g1.box[3] > 0 && g2.box[3] > 0) {
-      near = boxes_near<L>(g1, g2, pose, b.reach, near);
-      if (!any(near)) continue;
-    }
-    float* separation[3];
-    const bool remembers = c.separations.at && b.separation >= 0;
-    if (remembers) {
-      V local[3];
-      for (int i = 0; i < 3; ++i) {
-        separation[i] = c.separations.component(b.separation, i);
-        local[i] = load(separation[i], static_cast<V*>(nullptr));
-      }
-      near = not_separated<L>(m, g1, g2, pose, local, b.reach, near);
-      if (!any(near)) continue;
-    }
-    ContactPoint<V> points[kMaxPairContacts];
-    int most = p.max_contacts;
-    if (p.kernel >= kFirstQueued) {
-      most = queue_narrow_phase<L>(points, m, p, pose, near, remembers ? separation : nullptr, c.search);
-    } else {
-      narrow_phase(points, p.kernel, pose, g1.size, g2.size, reach);
-    }
-    for (int i = 0; i < most; ++i) {
-      const auto found = points[i].dist < reach;
-      if (!any(found)) continue;
-      c.contacts = c.contacts + select(found, V(1.0f), V(0.0f));
-      const auto on = points[i].dist < V(p.margin);
-      if (share) {
-        if (any(on)) shared.add(m, w, c, k, points[i], shift1, on);
-      } else if (m.keep_contacts || any(on)) {
-        contact_group<L>(m, w, c, k, points[i], shift1, on, found);
-      }
+      looked_at = k;
+      pair_rows<L>(m, w, c, k, share, shared);
     }
   }
   if (L::kWidth > 1) shared.flush(m, w, c);

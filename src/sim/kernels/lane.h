@@ -15,6 +15,15 @@
 
 namespace cohort::sim {
 
+/// Which bit, of a word that is not zero.
+COHORT_LANE int lowest_bit(unsigned long long word) {
+#if defined(__CUDA_ARCH__)
+  return __ffsll(static_cast<long long>(word)) - 1;
+#else
+  return __builtin_ctzll(word);
+#endif
+}
+
 // ---- one float: what a GPU thread computes
 
 COHORT_LANE float fma(float a, float b, float c) {

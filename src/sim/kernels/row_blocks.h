@@ -7,15 +7,6 @@
 
 namespace cohort::sim {
 
-/// Of a word that is not zero.
-COHORT_LANE int lowest_bit(unsigned long long word) {
-#if defined(__CUDA_ARCH__)
-  return __ffsll(static_cast<long long>(word)) - 1;
-#else
-  return __builtin_ctzll(word);
-#endif
-}
-
 /// Trees that are told apart; the last one takes those beyond.
 inline constexpr int kMostRowTrees = 8;
 
