@@ -47,6 +47,21 @@ const std::vector<ShapePair>& pairs() {
   return list;
 }
 
+/// Unit.
+void random_direction(const RandomStream& random, double* out) {
+  for (int i = 0; i < 3; ++i) out[i] = static_cast<double>(random.normal(static_cast<std::uint64_t>(i)));
+  mju_normalize3(out);
+}
+
+/// Contacts of the state in p.data, MuJoCo's and ours.
+BlockSpace<ScalarLane>& contacts_of_both(test::Pair& p, test::Block& block) {
+  mj_forward(p.mj.get(), p.data.get());
+  block.load(p.view, *p.data);
+  test::smooth_dynamics(p.view, block.space.w);
+  test::make_rows(p.view, block.space);
+  return block.space;
+}
+
 class Collision : public ::testing::TestWithParam<std::size_t> {};
 
 TEST_P(Collision, ContactsEqualMujocosFromRandomPoses) {
@@ -66,8 +81,7 @@ TEST_P(Collision, ContactsEqualMujocosFromRandomPoses) {
     p.randomize(sample, 0, 0.1);
     const int second = plane ? 0 : 7;
     double direction[3];
-    for (int i = 0; i < 3; ++i) direction[i] = random.normal(static_cast<std::uint64_t>(i));
-    mju_normalize3(direction);
+    random_direction(random, direction);
     const double distance =
         shapes.nearest + (shapes.farthest - shapes.nearest) * static_cast<double>(random.uniform(3));
     for (int i = 0; i < 3; ++i) {
@@ -82,11 +96,7 @@ TEST_P(Collision, ContactsEqualMujocosFromRandomPoses) {
       mju_normalize4(q);
       for (int i = 0; i < 4; ++i) q[i] = static_cast<float>(q[i]);
     }
-    mj_forward(p.mj.get(), p.data.get());
-    block.load(p.view, *p.data);
-    BlockSpace<ScalarLane>& b = block.space;
-    test::smooth_dynamics(p.view, b.w);
-    test::make_rows(p.view, b);
+    BlockSpace<ScalarLane>& b = contacts_of_both(p, block);
     std::vector<const float*> ours;
     for (int k = 0; k < b.c.count; ++k) {
       const float* kept = b.c.pool + b.c.group[k].at + layout_of(b.c.group[k]).size;
@@ -162,15 +172,10 @@ TEST_P(Convex, DepthAndNormalEqualMujocosFromRandomPoses) {
     const RandomStream random(6, RandomPurpose::kTest, sample, 0);
     p.randomize(sample, 0, 0.1);
     double direction[3];
-    for (int i = 0; i < 3; ++i) direction[i] = static_cast<double>(random.normal(static_cast<std::uint64_t>(i)));
-    mju_normalize3(direction);
+    random_direction(random, direction);
     const double distance = 0.22 + 0.12 * static_cast<double>(random.uniform(3));
     for (int i = 0; i < 3; ++i) p.data->qpos[7 + i] = static_cast<float>(distance * direction[i]);
-    mj_forward(p.mj.get(), p.data.get());
-    block.load(p.view, *p.data);
-    BlockSpace<ScalarLane>& b = block.space;
-    test::smooth_dynamics(p.view, b.w);
-    test::make_rows(p.view, b);
+    BlockSpace<ScalarLane>& b = contacts_of_both(p, block);
     const float* ours = nullptr;
     for (const float* kept : kept_contacts(b.c)) ours = !ours || kept[0] < ours[0] ? kept : ours;
     const mjContact* theirs = nullptr;
@@ -210,11 +215,7 @@ TEST(ConvexSphere, WhoseCentreIsInAMeshLeavesItAsMujocosDoes) {
     for (int i = 0; i < 3; ++i) {
       p.data->qpos[7 + i] = p.data->qpos[i] + static_cast<double>(0.05f * random.normal(static_cast<std::uint64_t>(i)));
     }
-    mj_forward(p.mj.get(), p.data.get());
-    block.load(p.view, *p.data);
-    BlockSpace<ScalarLane>& b = block.space;
-    test::smooth_dynamics(p.view, b.w);
-    test::make_rows(p.view, b);
+    BlockSpace<ScalarLane>& b = contacts_of_both(p, block);
     const std::vector<const float*> ours = kept_contacts(b.c);
     ASSERT_EQ(static_cast<int>(ours.size()), p.data->ncon) << "sample " << sample;
     if (ours.empty()) continue;
@@ -294,11 +295,7 @@ TEST_P(Faces, EveryContactEqualsMujocosWhereFacesAndEdgesMeet) {
       for (int i = 0; i < 4; ++i) q[3 + i] = static_cast<float>(both[i]);
     }
     p.data->qpos[9] = static_cast<float>(height - 0.02 + 0.025 * static_cast<double>(random.uniform(20)));
-    mj_forward(p.mj.get(), p.data.get());
-    block.load(p.view, *p.data);
-    BlockSpace<ScalarLane>& b = block.space;
-    test::smooth_dynamics(p.view, b.w);
-    test::make_rows(p.view, b);
+    BlockSpace<ScalarLane>& b = contacts_of_both(p, block);
     const std::vector<const float*> ours = kept_contacts(b.c);
     const float* origin = b.w.origin + 3 * p.view.body[p.view.geom[p.view.pair[0].geom2].body].root;
     if (p.data->ncon == 0 && ours.empty()) continue;
@@ -345,11 +342,7 @@ TEST(HeightField, ABallMeetsThePrismsThatMujocosMeets) {
       p.data->qpos[i] = static_cast<double>(random.uniform(static_cast<std::uint64_t>(i)) - 0.5f);
     }
     p.data->qpos[2] = static_cast<double>(0.2f + 0.25f * random.uniform(2));
-    mj_forward(p.mj.get(), p.data.get());
-    block.load(p.view, *p.data);
-    BlockSpace<ScalarLane>& b = block.space;
-    test::smooth_dynamics(p.view, b.w);
-    test::make_rows(p.view, b);
+    BlockSpace<ScalarLane>& b = contacts_of_both(p, block);
     if (p.data->ncon > kMaxPairContacts) continue;
     const std::vector<const float*> ours = kept_contacts(b.c);
     for (int k = 0; k < p.data->ncon; ++k) {
