@@ -194,9 +194,13 @@ TEST(RowSpace, IsChosenForLargeTreesAndForSmallOnesWithManyPairsOfGeoms) {
   const auto walker = [&](SceneOptions options) { return chosen(Mjcf{kModels + "walker.xml"}, options); };
   EXPECT_EQ(chosen(Mjcf{kModels + "biped.xml"}), 64);
   EXPECT_EQ(walker({}), 24);
-  for (const char* bodies : {"pile.xml", "mixed.xml", "crowd.xml", "terrain.xml", "arm_plain.xml", "tendons.xml"}) {
-    EXPECT_EQ(chosen(Mjcf{kModels + bodies}), 0) << bodies;
+  for (const char* free : {"pile.xml", "mixed.xml", "crowd.xml", "terrain.xml", "arm_plain.xml", "tendons.xml"}) {
+    EXPECT_EQ(chosen(Mjcf{kModels + free}), 0) << free;
   }
+  // Many free bodies are not a large tree.
+  std::string bodies;
+  for (int i = 0; i < 20; ++i) bodies += format("<body pos='{} 0 1'><freejoint/><geom size='.1'/></body>", i);
+  EXPECT_EQ(chosen(Mjcf{.file = "", .xml = format("<mujoco><worldbody>{}</worldbody></mujoco>", bodies)}), 0);
   SceneOptions other;
   other.iterations = 2;
   EXPECT_EQ(walker(other), 0);

@@ -91,13 +91,15 @@ int Importer::row_space(int wanted) const {
   constexpr int kLeastIterations = 3, kRowsOfSmallTrees = 24;
   const ModelView& v = out_.sizes;
   if (v.option.newton == 0) return 0;
-  long products = 0;
+  long products = 0, of_tree = 0, of_largest = 0;
   for (std::size_t d = 0; d + 1 < out_.pattern_start.size(); ++d) {
-    const long above = out_.pattern_start[d + 1] - out_.pattern_start[d] - 1;
-    products += above * (above + 1) / 2;
+    const long above = out_.pattern_start[d + 1] - out_.pattern_start[d] - 1, own = above * (above + 1) / 2;
+    products += own;
+    of_tree = above == 0 ? own : of_tree + own;
+    of_largest = std::max(of_largest, of_tree);
   }
   if (wanted < 0) {
-    const bool large = products >= kLeastProducts;
+    const bool large = of_largest >= kLeastProducts;
     const bool differ = products >= kLeastProductsPerDof * v.nv && 2 * v.npair >= v.nv;
     if (v.option.iterations < kLeastIterations || !(large || differ)) return 0;
     wanted = large ? kMostRowSpaceRows : kRowsOfSmallTrees;
