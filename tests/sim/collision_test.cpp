@@ -62,6 +62,24 @@ BlockSpace<ScalarLane>& contacts_of_both(test::Pair& p, test::Block& block) {
   return block.space;
 }
 
+/// Largest difference of the normals' components. kept: as KeptContact.
+double normal_difference(const float* kept, const mjContact& theirs) {
+  double most = 0;
+  for (int i = 0; i < 3; ++i) {
+    most = std::max(most, std::abs(static_cast<double>(kept[KeptContact::kFrame + i]) - theirs.frame[i]));
+  }
+  return most;
+}
+
+/// Of the distances and the places' coordinates, m. origin: the second geom's reference point.
+double place_difference(const float* kept, const float* origin, const mjContact& theirs) {
+  double most = std::abs(static_cast<double>(kept[0]) - theirs.dist);
+  for (int i = 0; i < 3; ++i) {
+    most = std::max(most, std::abs(static_cast<double>(kept[KeptContact::kPos + i] + origin[i]) - theirs.pos[i]));
+  }
+  return most;
+}
+
 class Collision : public ::testing::TestWithParam<std::size_t> {};
 
 TEST_P(Collision, ContactsEqualMujocosFromRandomPoses) {
@@ -116,12 +134,8 @@ TEST_P(Collision, ContactsEqualMujocosFromRandomPoses) {
       const mjContact& c = p.data->contact[k];
       double best = 1e9, normal = 0;
       for (const float* kept : ours) {
-        double error = std::abs(static_cast<double>(kept[0]) - c.dist), turned = 0;
-        for (int i = 0; i < 3; ++i) {
-          error = std::max(error, std::abs(static_cast<double>(kept[KeptContact::kPos + i] + origin[i]) - c.pos[i]));
-          turned = std::max(turned, std::abs(static_cast<double>(kept[KeptContact::kFrame + i]) - c.frame[i]));
-        }
-        if (error < best) best = error, normal = turned;
+        const double error = place_difference(kept, origin, c);
+        if (error < best) best = error, normal = normal_difference(kept, c);
       }
       worst = std::max(worst, best);
       worst_normal = std::max(worst_normal, normal);
@@ -190,10 +204,7 @@ TEST_P(Convex, DepthAndNormalEqualMujocosFromRandomPoses) {
     if (!ours) continue;
     ++compared;
     // A shape that is deep inside another may leave it along two ways of nearly one length.
-    double turned = 0;
-    for (int i = 0; i < 3; ++i) {
-      turned = std::max(turned, std::abs(static_cast<double>(ours[KeptContact::kFrame + i]) - theirs->frame[i]));
-    }
+    const double turned = normal_difference(ours, *theirs);
     differing +=
         std::abs(static_cast<double>(ours[0]) - theirs->dist) > kDepthTolerance || turned > kSearchedNormalTolerance;
   }
@@ -221,15 +232,11 @@ TEST(ConvexSphere, WhoseCentreIsInAMeshLeavesItAsMujocosDoes) {
     if (ours.empty()) continue;
     const mjContact& theirs = p.data->contact[0];
     inside += theirs.dist < -0.04;
-    double error = std::abs(static_cast<double>(ours[0][0]) - theirs.dist), turned = 0;
-    for (int i = 0; i < 3; ++i) {
-      error = std::max(
-          error, std::abs(static_cast<double>(ours[0][KeptContact::kPos + i] + b.w.origin[3 + i]) - theirs.pos[i]));
-      turned = std::max(turned, std::abs(static_cast<double>(ours[0][KeptContact::kFrame + i]) - theirs.frame[i]));
-    }
+    const float origin[3] = {b.w.origin[3], b.w.origin[4], b.w.origin[5]};
     EXPECT_LT(std::abs(static_cast<double>(ours[0][0]) - theirs.dist), kDepthTolerance) << "sample " << sample;
     // A sphere's search ends on one of many small faces: its direction is that of the way out to 1e-2.
-    differing += error > 1e-3 || turned > kSearchedNormalTolerance;
+    differing += place_difference(ours[0], origin, theirs) > 1e-3 ||
+                 normal_difference(ours[0], theirs) > kSearchedNormalTolerance;
   }
   EXPECT_GE(inside, 100) << "few centres are in the mesh";
   EXPECT_LE(differing, 6) << "of " << inside;

@@ -1,6 +1,7 @@
 /// Narrow phases that one environment computes alone, in double: shapes whose contacts follow from long chains of
 /// decisions. The lanes' kernel (kernels/queue.h) takes the environments of a block that passed the bounding test one
-/// by one, so that an environment's bits cannot depend on its neighbours. Compiled once, without vector instructions.
+/// by one, so that an environment's bits cannot depend on its neighbours. On a CPU compiled once, without vector
+/// instructions; a GPU's thread computes them in place.
 #pragma once
 #include "sim/kernels/model_view.h"
 

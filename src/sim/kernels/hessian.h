@@ -3,7 +3,6 @@
 #pragma once
 #include "sim/kernels/factor.h"
 #include "sim/kernels/response.h"
-#include "sim/kernels/row_blocks.h"
 
 namespace cohort::sim {
 

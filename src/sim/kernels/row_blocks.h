@@ -22,9 +22,9 @@ struct RowTrees {
     }
     dof[count] = m.nv;
   }
-  /// The tree that has all of a group's dofs, or `count`.
+  /// The tree that has all of a group's dofs, or `count`; a group without dofs counts to the first.
   COHORT_LANE int of(const ModelView& m, const Group& g) const {
-    if (count == 1) return 0;
+    if (count == 1 || g.dofs == 0) return 0;
     const int* dofs = m.row_dof + g.first_dof;
     int tree = 0;
     while (tree + 1 < count && dofs[0] >= dof[tree + 1]) ++tree;
