@@ -259,6 +259,55 @@ struct Stack {
   double height;  ///< m, of the upper one's centre where they just touch
 };
 
+/// What the lanes see along a polytope's axes, a search finds too.
+TEST(Axes, ShowWhatASearchFinds) {
+  const std::pair<Shape, Shape> list[] = {{kBoxShape, kMeshShape},
+                                          {kMeshShape, kMeshShape},
+                                          {kBoxShape, kBrickShape},
+                                          {kBrickShape, kMeshShape},
+                                          {kSphereShape, kMeshShape}};
+  for (const auto& [first, second] : list) {
+    SCOPED_TRACE(std::string(first.name) + " and " + second.name);
+    test::Pair p(test::compile_xml(
+        std::string("<mujoco>") + kMeshAsset + kBrickAsset + "<worldbody><body><freejoint/><geom " + first.xml +
+        "/></body><body><freejoint/><geom " + second.xml + " margin='0.02'/></body></worldbody></mujoco>"));
+    p.view.keep_contacts = 1;
+    ASSERT_EQ(p.view.npair, 1);
+    ASSERT_EQ(p.view.pair[0].by_axes, 1);
+    PairRecord searched = p.view.pair[0];
+    searched.by_axes = 0;
+    const PairRecord* const seen = p.view.pair;
+    test::Block block(p.view);
+    int met = 0, apart = 0;
+    for (std::uint64_t sample = 0; sample < 400; ++sample) {
+      const RandomStream random(8, RandomPurpose::kTest, sample, 0);
+      p.randomize(sample, 0, 0.1);
+      double direction[3];
+      random_direction(random, direction);
+      const double distance = 0.1 + 0.3 * static_cast<double>(random.uniform(3));
+      for (int i = 0; i < 3; ++i) p.data->qpos[7 + i] = static_cast<float>(distance * direction[i]);
+      std::vector<float> distances[2];
+      for (int k = 0; k < 2; ++k) {
+        p.view.pair = k == 0 ? seen : &searched;
+        for (const float* kept : kept_contacts(contacts_of_both(p, block).c)) distances[k].push_back(kept[0]);
+        std::sort(distances[k].begin(), distances[k].end());
+      }
+      EXPECT_EQ(distances[0].empty(), distances[1].empty()) << "sample " << sample;
+      if (distances[0].empty() || distances[1].empty()) {
+        ++apart;
+        continue;
+      }
+      ++met;
+      ASSERT_EQ(distances[0].size(), distances[1].size()) << "sample " << sample;
+      for (std::size_t k = 0; k < distances[0].size(); ++k) {
+        EXPECT_NEAR(distances[0][k], distances[1][k], 1e-5) << "sample " << sample;
+      }
+    }
+    EXPECT_GE(met, 100);
+    EXPECT_GE(apart, 20);
+  }
+}
+
 /// The line along a round side lies where the search's normal points, which a depth to 1e-6 m knows to 4e-3 rad.
 constexpr double kFeatureTolerance = 5e-4;
 

@@ -142,11 +142,9 @@ struct Committed {
   const char* file;
   std::uint64_t hash;
 };
-constexpr Committed kCommitted[] = {{"walker.xml", 2099736195373260307ull},
-                                    {"pile.xml", 3601841632384671397ull},
-                                    {"arm_plain.xml", 9795391856252723786ull},
-                                    {"tendons.xml", 17496520122314697473ull},
-                                    {"biped.xml", 395675740876866399ull}};
+constexpr Committed kCommitted[] = {{"walker.xml", 2099736195373260307ull},    {"pile.xml", 3601841632384671397ull},
+                                    {"arm_plain.xml", 9795391856252723786ull}, {"tendons.xml", 17496520122314697473ull},
+                                    {"biped.xml", 395675740876866399ull},      {"rubble.xml", 3906062419738836479ull}};
 
 TEST(BitsCommitted, AThousandStepsHashAsTheyAlwaysDid) {
   for (const Committed& c : kCommitted) {
@@ -156,7 +154,7 @@ TEST(BitsCommitted, AThousandStepsHashAsTheyAlwaysDid) {
 
 INSTANTIATE_TEST_SUITE_P(Models, Bits,
                          ::testing::Values("walker.xml", "pile.xml", "arm_plain.xml", "mixed.xml", "tendons.xml",
-                                           "terrain.xml", "crowd.xml", "biped.xml"));
+                                           "terrain.xml", "crowd.xml", "biped.xml", "rubble.xml"));
 
 /// 8 rows: environments of one block are solved in both ways.
 TEST(BitsOfRowSpaces, AreTheSameForEveryLaneWidthAndLessThanRoundingApart) {

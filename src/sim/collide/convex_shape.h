@@ -16,6 +16,7 @@ struct ConvexShape {
   Vec pos;
   Vec middle;  ///< a point inside, in the shape's frame
   double rot[9];
+  bool unturned = false;            ///< its frame is the one that the shapes share: rot is 1, pos is 0
   const float* vertices = nullptr;  ///< mesh: in blocks of kVertexBlock, in the shape's frame; prism: (6, 3)
   int vertex_count = 0;
   FarthestVertex farthest = nullptr;  ///< mesh, on a CPU
@@ -26,7 +27,11 @@ struct ConvexShape {
   const int *indices = nullptr, *vertex_faces = nullptr;
 
   COHORT_DEVICE double radius() const { return shape == kSphere || shape == kCapsule ? size.x : 0; }
-  COHORT_DEVICE Vec centre() const { return turn(rot, middle) + pos; }
+  COHORT_DEVICE Vec centre() const { return to_shared(middle); }
+  /// A point and a direction of the shape's frame in the shared one, and a direction of the shared one in the shape's.
+  COHORT_DEVICE Vec to_shared(Vec p) const { return unturned ? p : turn(rot, p) + pos; }
+  COHORT_DEVICE Vec along_shared(Vec d) const { return unturned ? d : turn(rot, d); }
+  COHORT_DEVICE Vec along_own(Vec d) const { return unturned ? d : turn_back(rot, d); }
 
   /// A vertex of a box or mesh, in the shape's frame.
   COHORT_DEVICE Vec vertex(int i) const {
@@ -60,7 +65,7 @@ struct ConvexShape {
       }
       return p;
     }
-    const Vec d = turn_back(rot, direction);
+    const Vec d = along_own(direction);
     switch (shape) {
       case kCapsule:
         p.z = d.z > 0 ? size.y : -size.y;
@@ -88,7 +93,7 @@ struct ConvexShape {
       default:
         break;
     }
-    return turn(rot, p) + pos;
+    return to_shared(p);
   }
   COHORT_DEVICE Vec support(Vec direction) const {
     int vertex;

@@ -9,8 +9,8 @@ namespace cohort::sim::collide {
 /// Cosine between normals of faces that lie on each other, and between an edge and the normal of its face.
 inline constexpr double kFacing = 0.996, kAlong = 0.0888;
 inline constexpr int kMostContacts = 8, kFewContacts = 4;
-/// A point this much outside an edge of the clipping face counts as inside, m.
-inline constexpr double kInside = 1e-15;
+/// A point this much outside an edge of the clipping face, times its length, counts as inside, m^2.
+inline constexpr double kInside = 1e-16;
 
 /// A cylinder's cap counts as a polygon of so many corners.
 inline constexpr int kRim = 16;
@@ -37,6 +37,7 @@ class Features {
  public:
   /// outward: unit, from this shape to the other.
   COHORT_DEVICE Features(const ConvexShape& s, Vec outward) : s_(s) {
+    if (!round()) return;
     // Of a capsule only the axis is known.
     const Vec axis = column(s.rot, 2);
     const double along = dot(axis, outward);
@@ -62,10 +63,10 @@ class Features {
     return v[2] == v[0] || v[2] == v[1] ? 2 : 3;
   }
   COHORT_DEVICE Vec corner(int v) const {
-    if (!round()) return turn(s_.rot, s_.vertex(v)) + s_.pos;
+    if (!round()) return s_.to_shared(s_.vertex(v));
     if (v >= kSideBelow) return s_.pos + side_ + (v == kSideBelow ? -s_.size.y : s_.size.y) * column(s_.rot, 2);
     const Vec local{cosine(v) * s_.size.x, cosine(v - kRim / 4) * s_.size.x, v < kRim ? s_.size.y : -s_.size.y};
-    return turn(s_.rot, local) + s_.pos;
+    return s_.to_shared(local);
   }
   COHORT_DEVICE Vec normal(int f) const {
     if (s_.shape == kCylinder) return f == 0 ? column(s_.rot, 2) : -column(s_.rot, 2);
@@ -74,8 +75,9 @@ class Features {
       return f % 2 == 0 ? n : -n;
     }
     const float* n = s_.faces[f].normal;
-    return turn(s_.rot, {static_cast<double>(n[0]), static_cast<double>(n[1]), static_cast<double>(n[2])});
+    return s_.along_shared({static_cast<double>(n[0]), static_cast<double>(n[1]), static_cast<double>(n[2])});
   }
+  COHORT_DEVICE int face_count() const { return s_.shape == kCylinder ? 2 : s_.shape == kBox ? 6 : s_.face_count; }
   COHORT_DEVICE int corner_count(int f) const {
     return s_.shape == kCylinder ? kRim : s_.shape == kBox ? 4 : s_.faces[f].corner_count;
   }
@@ -110,6 +112,33 @@ class Features {
       }
     }
     return count;
+  }
+  /// Of a box's or mesh's edges at v[0], the one most across a direction; its other end to v[1] and v[2].
+  COHORT_DEVICE Vec edge_across(Vec direction, int* v) const {
+    const Vec from = corner(v[0]);
+    Vec found;
+    double least = 2, length = 1;
+    // Slopes are compared as squares, without a quotient.
+    const auto look = [&](int end) {
+      const Vec along = corner(end) - from;
+      const double slope = dot(along, direction), squared = dot(along, along);
+      if (slope * slope * length < least * squared) {
+        least = slope * slope, length = squared, found = along, v[1] = v[2] = end;
+      }
+    };
+    v[1] = v[2] = v[0];
+    if (s_.shape == kBox) {
+      for (int i = 0; i < 3; ++i) look(v[0] ^ (1 << i));
+      return found;
+    }
+    for (const int* f = s_.vertex_faces + s_.vertex_faces[v[0]]; *f >= 0; ++f) {
+      // Every edge at the vertex is some face's edge towards it.
+      const int n = corner_count(*f);
+      int k = 0;
+      while (k + 1 < n && corner_of(*f, k) != v[0]) ++k;
+      look(corner_of(*f, k == 0 ? n - 1 : k - 1));
+    }
+    return found;
   }
   /// The other ends of the edges at a vertex.
   COHORT_DEVICE int neighbours(int v, int* list, int* around) const {
@@ -195,9 +224,8 @@ COHORT_SEARCH inline int clip(const Features& shape, int face, Vec normal, doubl
   for (int e = 0; e < edges; ++e) {
     const Vec begin = end;
     end = e + 1 == edges ? first : shape.corner(shape.corner_of(face, edges - 2 - e));
-    Vec inwards = cross(end - begin, normal);
-    const double length = norm(inwards);
-    if (length > 0) inwards = (1 / length) * inwards;
+    // Of the edge's length: only signs and quotients count.
+    const Vec inwards = cross(end - begin, normal);
     int kept = 0;
     double next = count > 0 ? dot(from[0] - begin, inwards) : 0;
     for (int i = 0; i < count; ++i) {

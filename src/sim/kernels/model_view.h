@@ -211,13 +211,15 @@ struct MeshRecord {
   int first_vertex, vertex_count;  ///< first_vertex: into mesh_vertex, where the mesh's blocks begin
   int first_edge;  ///< into mesh_edge: for every vertex where its neighbours begin (from there on), then lists that -1
                    ///< ends; -1: there is no hull, every vertex is every other's neighbour
-  int first_face, face_count;  ///< into mesh_face; 0: the faces are not known
-  int first_vertex_face;       ///< into mesh_edge: as first_edge, the faces around every vertex
+  int first_face, face_count;            ///< into mesh_face; 0: the faces are not known
+  int first_vertex_face;                 ///< into mesh_edge: as first_edge, the faces around every vertex
+  int first_direction, direction_count;  ///< into mesh_direction, threes: unit, of the edges between known faces
 };
 
 /// A flat face of a mesh.
 struct FaceRecord {
   float normal[3];                 ///< unit, outwards
+  float offset;                    ///< m, of its plane from the mesh's origin
   int first_corner, corner_count;  ///< into mesh_edge: vertices, counterclockwise seen from outside
 };
 
@@ -263,6 +265,7 @@ struct PairRecord {
   float mu;                  ///< of the regularized cone: friction[0] / sqrt(impratio)
   int fits;                  ///< every two dofs are on one chain: the inertia matrix has their entry
   int first_dof, dof_count;  ///< into row_dof and row_sign
+  int by_axes;               ///< kConvexConvex: the lanes look along all axes first (kernels/polytopes.h)
   int as_before;  ///< the pair before moves the same bodies and has the same numbers: contacts may share groups
 };
 
@@ -441,6 +444,7 @@ struct ModelView {
   const float* mesh_vertex;
   const int* mesh_edge;
   const FaceRecord* mesh_face;
+  const float* mesh_direction;
   const HeightFieldRecord* height_field;
   const float* height;
   const GeomRecord* ray_geom;  ///< what a rangefinder sees

@@ -4,6 +4,7 @@
 #include "sim/collide/queued.h"
 #include "sim/kernels/farthest.h"
 #include "sim/kernels/height_field.h"
+#include "sim/kernels/polytopes.h"
 #include "sim/kernels/separation.h"
 #if defined(COHORT_SEARCHES_IN_PLACE)
 #include "sim/collide/narrow_phases.h"
@@ -23,7 +24,28 @@ COHORT_KERNEL int queue_narrow_phase(ContactPoint<typename L::V>* out, const Mod
   if (p.kernel == kHeightFieldConvex && m.geom[p.geom2].shape == kSphere) {
     return height_field_sphere<L>(out, m, p, pose, near);
   }
-  alignas(64) float waits[kLanes], pose_of[24][kLanes], result[7][kLanes];
+  alignas(64) float waits[kLanes], pose_of[24][kLanes], result[7][kLanes], axis_of[4][kLanes];
+  if (p.by_axes) {
+    const GeomRecord &g1 = m.geom[p.geom1], &g2 = m.geom[p.geom2];
+    const float rounding = kAxisRounding * (g1.radius + g2.radius);
+    LeastOverlap<V> least;
+    least_overlap<L>(least, m, p, pose, near);
+    const typename L::M apart = near & (least.apart > V(p.margin + p.gap + rounding));
+    if (separation && any(apart)) {
+      V local[3];
+      rotate_back(local, pose.rot2, least.axis);
+      for (int i = 0; i < 3; ++i) {
+        store(separation[i], select(apart, -local[i], load(separation[i], static_cast<V*>(nullptr))));
+      }
+    }
+    near = near & flip(apart);
+    if (!any(near)) return 0;
+    // The nearest points of shapes that are apart, but within the margin, are searched; so are those of a sphere whose
+    // centre is outside.
+    const V known(g1.shape == kSphere ? -g1.size[0] : rounding);
+    store(axis_of[0], select(least.apart <= known, least.face, V(static_cast<float>(kUnknownAxis))));
+    for (int i = 0; i < 3; ++i) store(axis_of[1 + i], least.axis[i]);
+  }
   store(waits, select(near, V(1.0f), V(0.0f)));
   for (int i = 0; i < 3; ++i) store(pose_of[i], pose.pos1[i]), store(pose_of[12 + i], pose.pos2[i]);
   for (int i = 0; i < 9; ++i) store(pose_of[3 + i], pose.rot1[i]), store(pose_of[15 + i], pose.rot2[i]);
@@ -37,11 +59,16 @@ COHORT_KERNEL int queue_narrow_phase(ContactPoint<typename L::V>* out, const Mod
     for (int i = 0; i < 9; ++i) s1.rot[i] = pose_of[3 + i][lane], s2.rot[i] = pose_of[15 + i][lane];
     const double reach = static_cast<double>(p.margin) + static_cast<double>(p.gap);
     double apart[3];
+    QueuedAxis axis{kUnknownAxis, {}};
+    if (p.by_axes) {
+      axis.face = static_cast<int>(axis_of[0][lane]);
+      for (int i = 0; i < 3; ++i) axis.direction[i] = axis_of[1 + i][lane];
+    }
 #if defined(COHORT_SEARCHES_IN_PLACE)
-    counts[lane] = collide::narrow_phase(m, p.kernel, s1, s2, reach, farthest_function<L>(), contacts[lane], apart,
-                                         *static_cast<collide::SearchSpace*>(search));
+    counts[lane] = collide::narrow_phase(m, p.kernel, s1, s2, reach, axis, farthest_function<L>(), contacts[lane],
+                                         apart, *static_cast<collide::SearchSpace*>(search));
 #else
-    counts[lane] = queued_narrow_phase(m, p.kernel, s1, s2, reach, farthest_function<L>(), contacts[lane], apart);
+    counts[lane] = queued_narrow_phase(m, p.kernel, s1, s2, reach, axis, farthest_function<L>(), contacts[lane], apart);
 #endif
     if (separation && counts[lane] == 0) {
       for (int i = 0; i < 3; ++i) separation[i][lane] = static_cast<float>(apart[i]);

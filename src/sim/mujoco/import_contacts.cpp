@@ -62,6 +62,7 @@ int Importer::add_mesh(int mesh) {
   }
   add_vertices(r, mesh, ids);
   add_faces(r, mesh, ids);
+  add_directions(r);
   out_.mesh.push_back(r);
   return mesh_index_[mesh] = static_cast<int>(out_.mesh.size()) - 1;
 }
@@ -93,7 +94,10 @@ void Importer::add_faces(MeshRecord& r, int mesh, const std::vector<int>& ids) {
   std::vector<std::vector<int>> around(ids.size());
   for (int f = 0; f < count; ++f) {
     FaceRecord face{};
-    put(face.normal, m_.mesh_polynormal + 3 * (first + f), 3);
+    const double* normal = m_.mesh_polynormal + 3 * (first + f);
+    const float* on = m_.mesh_vert + 3 * (m_.mesh_vertadr[mesh] + corner(f, 0));
+    put(face.normal, normal, 3);
+    face.offset = f32(normal[0] * double{on[0]} + normal[1] * double{on[1]} + normal[2] * double{on[2]});
     face.first_corner = static_cast<int>(out_.mesh_edge.size());
     face.corner_count = m_.mesh_polyvertnum[first + f];
     for (int k = 0; k < face.corner_count; ++k) {
@@ -112,6 +116,38 @@ void Importer::add_faces(MeshRecord& r, int mesh, const std::vector<int>& ids) {
   for (const auto& faces : around) {
     out_.mesh_edge.insert(out_.mesh_edge.end(), faces.begin(), faces.end());
     out_.mesh_edge.push_back(-1);
+  }
+}
+
+/// Of edges that are parallel, one.
+void Importer::add_directions(MeshRecord& r) {
+  constexpr double kParallel = 1e-5;  // rad
+  std::vector<Vec3> directions;
+  const auto vertex = [&](int v) {
+    const float* p = out_.mesh_vertex.data() + r.first_vertex + v / kVertexBlock * 3 * kVertexBlock + v % kVertexBlock;
+    return Vec3{double{p[0]}, double{p[kVertexBlock]}, double{p[2 * kVertexBlock]}};
+  };
+  const auto length = [](const Vec3& v) { return std::hypot(v[0], v[1], v[2]); };
+  for (int f = r.first_face; f < r.first_face + r.face_count; ++f) {
+    const FaceRecord& face = out_.mesh_face[at(f)];
+    const int* corner = out_.mesh_edge.data() + face.first_corner;
+    for (int k = 0; k < face.corner_count; ++k) {
+      const Vec3 from = vertex(corner[k]), to = vertex(corner[(k + 1) % face.corner_count]);
+      Vec3 along{to[0] - from[0], to[1] - from[1], to[2] - from[2]};
+      const double size = length(along);
+      if (size == 0) continue;
+      for (double& x : along) x /= size;
+      const bool known = std::any_of(directions.begin(), directions.end(), [&](const Vec3& d) {
+        return length({along[1] * d[2] - along[2] * d[1], along[2] * d[0] - along[0] * d[2],
+                       along[0] * d[1] - along[1] * d[0]}) < kParallel;
+      });
+      if (!known) directions.push_back(along);
+    }
+  }
+  r.first_direction = static_cast<int>(out_.mesh_direction.size());
+  r.direction_count = static_cast<int>(directions.size());
+  for (const Vec3& d : directions) {
+    for (double x : d) out_.mesh_direction.push_back(f32(x));
   }
 }
 
@@ -168,6 +204,7 @@ void Importer::contacts() {
     }
     r.mu = f32(r.friction[0] / std::sqrt(std::max(mjMINVAL, m_.opt.impratio)));
     r.fits = on_one_chain(r.first_dof, r.dof_count);
+    r.by_axes = by_axes(r);
     r.as_before = !out_.pair.empty() && alike(out_.pair.back(), r);
     out_.pair.push_back(r);
     PairBoundRecord bound = bound_of(r);
@@ -175,6 +212,29 @@ void Importer::contacts() {
     out_.pair_bound.push_back(bound);
   }
   out_.sizes.nseparation = std::min(separated_pairs, kMostSeparations);
+}
+
+/// Whether the axes of two polytopes are so few that all are looked along (kernels/polytopes.h) rather than searched.
+/// The bound is in operations of the lanes: about what the searches of four environments take.
+bool Importer::by_axes(const PairRecord& r) const {
+  constexpr int kMostOperations = 16000, kOfABox = 6, kOfAnAxis = 30, kOfAVertex = 5;
+  struct Polytope {
+    int faces, directions, span;  // span: operations to find how far it reaches along an axis
+  };
+  const auto polytope = [&](int geom) {
+    const GeomRecord& g = out_.geom[at(geom)];
+    if (g.shape == kBox) return Polytope{3, 3, kOfABox};
+    if (g.shape != kMesh) return Polytope{0, 0, 0};
+    const MeshRecord& mesh = out_.mesh[at(g.data)];
+    return Polytope{mesh.face_count, mesh.direction_count, kOfAVertex * mesh.vertex_count};
+  };
+  const Polytope a = polytope(r.geom1), b = polytope(r.geom2);
+  if (r.kernel != kConvexConvex || b.faces == 0) return false;
+  if (out_.geom[at(r.geom1)].shape == kSphere) return true;
+  if (a.faces == 0) return false;
+  const double operations = double(a.faces) * (kOfAnAxis + b.span) + double(b.faces) * (kOfAnAxis + a.span) +
+                            double(a.directions) * b.directions * (kOfAnAxis + a.span + b.span);
+  return operations <= kMostOperations;
 }
 
 PairBoundRecord Importer::bound_of(const PairRecord& r) const {

@@ -135,6 +135,7 @@ class Importer {
   /// The vertices with the given numbers in the file's mesh; its faces, whose corners they are.
   void add_vertices(MeshRecord& r, int mesh, const std::vector<int>& ids);
   void add_faces(MeshRecord& r, int mesh, const std::vector<int>& ids);
+  void add_directions(MeshRecord& r);
   int add_height_field(int field);
   /// The triangles that a ray sees of a geom's mesh or height field.
   int add_ray_mesh(int g);
@@ -167,6 +168,7 @@ class Importer {
   bool on_one_chain(int first, int count) const;
   void contacts();
   /// Without a separation.
+  bool by_axes(const PairRecord& r) const;
   PairBoundRecord bound_of(const PairRecord& r) const;
   bool alike(const PairRecord& a, const PairRecord& b) const;
   void explicit_parameters(PairRecord& r, int p) const;
