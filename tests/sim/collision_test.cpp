@@ -148,6 +148,26 @@ TEST_P(Collision, ContactsEqualMujocosFromRandomPoses) {
   EXPECT_LE(differing, 4);
 }
 
+/// MuJoCo looks at the ends of both capsules: two that face each other make two contacts in one place.
+TEST(Capsules, EndToEndMeetTwice) {
+  test::Pair p(
+      test::compile_xml("<mujoco><worldbody><body><freejoint/><geom type='capsule' size='0.1 0.2'/></body><body pos='0 "
+                        "0 0.59'><freejoint/>"
+                        "<geom type='capsule' size='0.1 0.2'/></body></worldbody></mujoco>"));
+  p.view.keep_contacts = 1;
+  test::Block block(p.view);
+  int found = 0;
+  const BlockSpace<ScalarLane>& b = contacts_of_both(p, block);
+  for (int k = 0; k < b.c.count; ++k) {
+    const float* kept = b.c.pool + b.c.group[k].at + layout_of(b.c.group[k]).size;
+    if (b.c.group[k].pair < 0 || kept[0] > 1e8f) continue;
+    EXPECT_NEAR(kept[0], -0.01, kPlaceTolerance);
+    ++found;
+  }
+  EXPECT_EQ(p.data->ncon, 2);
+  EXPECT_EQ(found, 2);
+}
+
 /// Shapes without a closed form: both search, MuJoCo to 1e-6 of distance. Of the contacts the deepest one counts,
 /// because where flat parts meet the places are a matter of choice.
 constexpr double kDepthTolerance = 2e-5, kSearchedNormalTolerance = 2e-2;

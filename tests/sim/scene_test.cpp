@@ -159,7 +159,17 @@ TEST(Scene, ANanStaysInItsEnvironment) {
     scene.build(3);
     run(scene, 10);
     if (poison) arm.set_dofs_velocity(std::vector<float>{NAN, 0}, {}, {1});
-    run(scene, 10, 10);
+    run(scene, 5, 10);
+    if (poison) {
+      // Put right, it stands still until it is reset.
+      arm.set_dofs_velocity(std::vector<float>{0, 0}, {}, {1});
+      const std::vector<float> kept = arm.get_dofs_position({}, {1});
+      run(scene, 2, 15);
+      EXPECT_TRUE(same_bits(arm.get_dofs_position({}, {1}), kept));
+      run(scene, 3, 17);
+    } else {
+      run(scene, 5, 15);
+    }
     std::vector<float> q = arm.get_dofs_position({}, {0, 2});
     const auto status = scene.view(Field::kStatus).span<std::int32_t>();
     q.push_back(static_cast<float>(status[0] | status[2]));

@@ -100,7 +100,8 @@ COHORT_KERNEL void capsule_capsule(ContactPoint<V>* out, const PairPose<V>& p, c
       out[k].normal[i] = select(skew, out[k].normal[i], c.normal[i]);
     }
   }
-  out[1].dist = select(skew | apart, V(kFarApart), out[1].dist);
+  // Ends that face each other meet twice, once as the end of each, as MuJoCo has it.
+  out[1].dist = select(skew, V(kFarApart), out[1].dist);
 }
 
 /// The corners of a box below its centre, at most four, in MuJoCo's order.

@@ -211,7 +211,7 @@ COHORT_LANE void pair_rows(const ModelView& m, Workspace<L>& w, Constraints<L>& 
   if (b.plane) {
     read<9>(pose.rot1, c.geom_rot + 9 * b.geom1);
     const V height = fma(pose.rot1[8], d[2], fma(pose.rot1[5], d[1], pose.rot1[2] * d[0]));
-    near = height < V(b.bound);
+    near = c.live & (height < V(b.bound));
     if (!any(near)) return;
     if (m.pair[k].kernel == kPlaneMesh) {
       read<9>(pose.rot2, c.geom_rot + 9 * b.geom2);
@@ -219,7 +219,7 @@ COHORT_LANE void pair_rows(const ModelView& m, Workspace<L>& w, Constraints<L>& 
       if (!any(near)) return;
     }
   } else {
-    near = dot3(d, d) < V(b.bound * b.bound);
+    near = c.live & (dot3(d, d) < V(b.bound * b.bound));
     if (!any(near)) return;
     read<9>(pose.rot1, c.geom_rot + 9 * b.geom1);
   }

@@ -61,7 +61,9 @@ struct Constraints {
   typename L::Ptr rows, cones;         ///< for the line search, see line_search.h; cones follow the rows
   typename L::Ptr geom_pos, geom_rot;  ///< (ngeom, 3), (ngeom, 9), about each tree's reference point
   typename L::V contacts;              ///< detected per lane
-  typename L::M constrained;           ///< lanes with any row
+  /// Lanes whose answer counts: no work is done for the others.
+  typename L::M live = typename L::V(0.0f) == typename L::V(0.0f);
+  typename L::M constrained;  ///< lanes with any row
   Separations separations;
   void* search = nullptr;  ///< on a GPU, and for models that are searched: memory of collide/search_space.h
 };

@@ -263,6 +263,7 @@ COHORT_KERNEL void solve_constraints(const ModelView& m, Workspace<L>& w, Constr
   const V zero(0.0f);
   const int nv = m.nv;
   iterations = zero;
+  c.constrained = c.constrained & c.live;
   auto few = flip(c.constrained) & c.constrained;
   if (any(c.constrained)) {
     const RowTrees trees(m);

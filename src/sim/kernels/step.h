@@ -105,11 +105,16 @@ COHORT_LANE typename L::M sound(typename L::Ptr x, int n, typename L::M ok) {
   return ok;
 }
 
-/// Advances a block by one timestep. A lane that breaks or overflows keeps its state and gets a status bit.
+/// Advances a block by one timestep. A lane that breaks or overflows keeps its state and gets a status bit; from then
+/// on it stands still, and no work is done for it.
 template <class L>
 COHORT_KERNEL void step_block(const ModelView& m, const DataView& d, int env, BlockSpace<L>& b) {
   using V = typename L::V;
   Workspace<L>& w = b.w;
+  alignas(64) float is_live[L::kWidth];
+  for (int lane = 0; lane < L::kWidth; ++lane) is_live[lane] = d.status[env + lane] == 0 ? 1.0f : 0.0f;
+  b.c.live = load(is_live, static_cast<V*>(nullptr)) > V(0.0f);
+  if (!any(b.c.live)) return;
   load_block<L>(m, d, env, b);
   V contacts(0.0f);
   const V first_iterations = evaluate<L>(m, b);
@@ -126,7 +131,7 @@ COHORT_KERNEL void step_block(const ModelView& m, const DataView& d, int env, Bl
   good = sound<L>(w.v, m.nv, good);
   good = sound<L>(w.act, m.na, good);
   good = sound<L>(w.qacc, m.nv, good);
-  const auto ok = good & fits;
+  const typename L::M ok = good & fits & b.c.live;
   store_rows<L>(d.qpos, w.q, m.nq, d.n_pad, env, ok);
   store_rows<L>(d.qvel, w.v, m.nv, d.n_pad, env, ok);
   store_rows<L>(d.act, w.act, m.na, d.n_pad, env, ok);
@@ -146,6 +151,7 @@ COHORT_KERNEL void step_block(const ModelView& m, const DataView& d, int env, Bl
   store(is_good, select(good, V(1.0f), V(0.0f)));
   store(is_fit, select(fits, V(1.0f), V(0.0f)));
   for (int lane = 0; lane < L::kWidth; ++lane) {
+    if (is_live[lane] == 0) continue;
     d.contact_count[env + lane] = static_cast<int>(count[lane]);
     d.iterations[env + lane] = static_cast<int>(used[lane]);
     if (is_good[lane] == 0) d.status[env + lane] |= kBadStateBit;
@@ -158,9 +164,10 @@ template <class L>
 COHORT_KERNEL void forward_block(const ModelView& m, const DataView& d, int env, BlockSpace<L>& b) {
   using V = typename L::V;
   Workspace<L>& w = b.w;
+  const typename L::M all = V(0.0f) == V(0.0f);
+  b.c.live = all;
   load_block<L>(m, d, env, b);
   evaluate<L>(m, b);
-  const auto all = V(0.0f) == V(0.0f);
   store_rows<L>(d.qacc, w.qacc, m.nv, d.n_pad, env, all);
   if (m.nsensor > 0) {
     sensors<L>(m, w, b.c, load(d.time + env, static_cast<V*>(nullptr)));

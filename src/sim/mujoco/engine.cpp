@@ -332,6 +332,14 @@ class MujocoEngine final : public Engine {
     for (int e = 0; e < n_; ++e) {
       const auto i = static_cast<std::size_t>(e);
       mjWarningStat* w = warnings + i * mjNWARNING;
+      const auto keep_state = [&] {
+        std::memcpy(state + i * width_, before_.data() + i * width_, width_ * sizeof(mjtNum));
+        for (int k = 0; k < mjNWARNING; ++k) w[k] = {0, 0};
+      };
+      if (status_[i] != kStatusOk) {  // it stands still until it is reset
+        keep_state();
+        continue;
+      }
       contacts_[i] = contacts[e];
       const auto* islands = static_cast<const int*>(niter.data) + i * static_cast<std::size_t>(niter.size);
       iterations_[i] = *std::max_element(islands, islands + niter.size);
@@ -346,11 +354,8 @@ class MujocoEngine final : public Engine {
           !finite(state + i * width_)) {
         trouble |= kStatusBadState;
       }
-      for (int k = 0; k < mjNWARNING; ++k) w[k] = {0, 0};
-      if (trouble) {
-        status_[i] |= trouble;
-        std::memcpy(state + i * width_, before_.data() + i * width_, width_ * sizeof(mjtNum));
-      }
+      status_[i] = trouble;
+      if (trouble) keep_state();
     }
   }
   bool finite(const mjtNum* row) const {
