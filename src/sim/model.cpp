@@ -11,7 +11,7 @@ namespace cohort::sim {
 namespace {
 
 constexpr char kMagic[8] = {'C', 'O', 'H', 'O', 'R', 'T', 'M', 'D'};
-constexpr std::uint32_t kVersion = 9;
+constexpr std::uint32_t kVersion = 10;
 
 /// FNV-1a: finds damage, not malice.
 std::uint64_t checksum(const char* data, std::size_t size) {
@@ -99,6 +99,7 @@ template <class Action, class T>
 requires std::is_same_v<std::remove_const_t<T>, ActuatorInfo>
 void visit(Action& io, T& x) {
   io(x.name), io(x.kind), io(x.ctrl), io(x.ctrl_count), io(x.dof), io(x.gear), io(x.limited), io(x.range);
+  io(x.servo), io(x.hold), io(x.holds_at_once);
 }
 template <class Action, class T>
 requires std::is_same_v<std::remove_const_t<T>, SensorInfo>

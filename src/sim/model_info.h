@@ -37,6 +37,9 @@ struct ActuatorInfo {
   double gear = 1;
   bool limited = false;  ///< has a control range
   std::array<double, 2> range{0, 0};
+  bool servo = false;          ///< its force follows its length, as that of a position servo does, whatever it pulls at
+  double hold = 0;             ///< of a servo: the control with which its force becomes zero in qpos0 at rest
+  bool holds_at_once = false;  ///< likewise: from the first step; false where an activation has to get there from zero
 };
 struct SensorInfo {
   std::string name;

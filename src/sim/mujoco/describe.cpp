@@ -40,6 +40,17 @@ ActuatorInfo describe_actuator(const mjModel& m, int i) {
       if (bias[1] == 0 && bias[2] == -gain[0]) a.kind = ActuatorInfo::Kind::kVelocity;
     }
   }
+  const bool affine_gain = m.actuator_gaintype[i] == mjGAIN_AFFINE;
+  if (a.ctrl_count == 1 && m.actuator_outnum[i] == 1 && (affine_gain || m.actuator_gaintype[i] == mjGAIN_FIXED) &&
+      m.actuator_biastype[i] == mjBIAS_AFFINE && bias[1] != 0) {
+    const double length = m.actuator_length0[m.actuator_outadr[i]];
+    const double factor = gain[0] + (affine_gain ? gain[1] * length : 0), offset = bias[0] + bias[1] * length;
+    const int dynamics = m.actuator_dyntype[i];
+    a.servo = factor != 0;
+    a.holds_at_once = a.servo && (offset == 0 || dynamics == mjDYN_NONE);
+    // The control is what the activation goes to, but for an integrator, whose activation stays where no control is.
+    if (a.servo && offset != 0 && dynamics != mjDYN_INTEGRATOR) a.hold = -offset / factor;
+  }
   return a;
 }
 
