@@ -5,13 +5,14 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "sim/model_check.h"
 
 namespace cohort::sim {
 
 namespace {
 
 constexpr char kMagic[8] = {'C', 'O', 'H', 'O', 'R', 'T', 'M', 'D'};
-constexpr std::uint32_t kVersion = 9;
+constexpr std::uint32_t kVersion = 10;
 
 /// FNV-1a: finds damage, not malice.
 std::uint64_t checksum(const char* data, std::size_t size) {
@@ -226,6 +227,11 @@ Model load_model(const std::filesystem::path& path) {
   Loader loader(body, path.string());
   visit(loader, model);
   COHORT_THROW_UNLESS(loader.at_end(), "{} is damaged: {} bytes", path.string(), file.size());
+  try {
+    check_model(model);
+  } catch (const Error& e) {
+    throw Error(format("{} is damaged: {}; compile the model again", path.string(), e.what()));
+  }
   return model;
 }
 
