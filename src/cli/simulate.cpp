@@ -14,6 +14,7 @@
 #include <optional>
 #include <sstream>
 
+#include "cli/model_morph.h"
 #include "cli/subcommand.h"
 #include "cli/unknown_arguments.h"
 #include "core/devices.h"
@@ -25,6 +26,7 @@
 #include "launch/signals.h"
 #include "sim/cuda/engine.h"
 #include "sim/host_memory.h"
+#include "sim/model_file.h"
 #include "sim/record.h"
 #include "sim/scene.h"
 
@@ -199,11 +201,7 @@ int simulate(const SimulateSettings& s) {
   if (s.model.ends_with(".cohort")) {
     scene.build_from_file(s.model, s.n_envs);
   } else {
-    if (s.model.ends_with(".urdf")) {
-      scene.add_entity(sim::Urdf{.file = s.model, .fixed = s.fixed_base});
-    } else {
-      scene.add_entity(sim::Mjcf{s.model});
-    }
+    scene.add_entity(morph_of(s.model, s.fixed_base));
     scene.build(s.n_envs);
   }
   for (const std::string& warning : scene.warnings()) log::warning("{}", warning);
@@ -280,7 +278,7 @@ void check_together(const SimulateSettings& s) {
     throw UsageError(format("--row-space {}: the engine mujoco has its own solvers; take it away, or --engine batched",
                             s.row_space));
   }
-  if (s.fixed_base && !s.model.ends_with(".urdf")) {
+  if (s.fixed_base && (s.model.ends_with(".cohort") || !sim::is_urdf(s.model))) {
     throw UsageError(format("--fixed-base: {} is no URDF file; an MJCF file says itself what is fixed", s.model));
   }
   if (s.model.empty()) {

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "sim/model_check.h"
 
 namespace cohort::sim {
 
@@ -227,6 +228,11 @@ Model load_model(const std::filesystem::path& path) {
   Loader loader(body, path.string());
   visit(loader, model);
   COHORT_THROW_UNLESS(loader.at_end(), "{} is damaged: {} bytes", path.string(), file.size());
+  try {
+    check_model(model);
+  } catch (const Error& e) {
+    throw Error(format("{} is damaged: {}; compile the model again", path.string(), e.what()));
+  }
   return model;
 }
 

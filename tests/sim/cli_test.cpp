@@ -95,6 +95,33 @@ TEST_F(SimulateCommand, SurveysAFolderOfModels) {
   EXPECT_NE(table.output.find("| walker.xml | 13 | runs |"), std::string::npos) << table.output;
 }
 
+TEST_F(SimulateCommand, ASurveyTellsUrdfByItsContentAndKeepsNamesAndColumns) {
+  const std::string arm = read_file(COHORT_SOURCE_DIR "/tests/sim/models/two_link.urdf");
+  write_file_atomically(path("UP.XML"), read_file(kWalker));
+  write_file_atomically(path("a|b.URDF"), arm);
+  write_file_atomically(path("arm.xml"), arm);
+  std::filesystem::create_symlink(kWalker, path("link.xml"));
+  const Result table = run_command(cohort_program() + " model " + folder_.string());
+  EXPECT_EQ(table.code, 0) << table.output;
+  for (const char* row :
+       {"| UP.XML | 13 | runs |", "| a\\|b.URDF | 7 | runs |", "| arm.xml | 7 | runs |", "| link.xml | 13 | runs |"}) {
+    EXPECT_NE(table.output.find(row), std::string::npos) << row << " in\n" << table.output;
+  }
+}
+
+TEST_F(SimulateCommand, AUrdfHasItsFreeBaseWhateverItsNameUnlessItIsFixed) {
+  const std::string arm = path("arm.URDF");
+  write_file_atomically(arm, read_file(COHORT_SOURCE_DIR "/tests/sim/models/two_link.urdf"));
+  EXPECT_NE(run_command(cohort_program() + " model " + arm).output.find(" 7 dofs"), std::string::npos);
+  EXPECT_NE(run_command(cohort_program() + " model " + arm + " --fixed-base").output.find(" 1 dofs"),
+            std::string::npos);
+  EXPECT_EQ(run_command(cohort_program() + " simulate " + arm + " --fixed-base --steps 1").code, 0);
+  const Result compiled =
+      run_command(cohort_program() + " model " + arm + " --fixed-base --compile " + path("arm.cohort"));
+  EXPECT_EQ(compiled.code, 0) << compiled.output;
+  EXPECT_NE(run_command(cohort_program() + " model " + path("arm.cohort")).output.find(" 1 dofs"), std::string::npos);
+}
+
 TEST_F(SimulateCommand, RunsBothEnginesAndACompiledModel) {
   const Result mujoco =
       run_command(cohort_program() + " simulate " + kWalker + " --n-envs 3 --steps 10 --engine mujoco --control hold");
@@ -127,6 +154,14 @@ TEST_F(SimulateCommand, WrongArgumentsAreNamedBeforeAnythingIsComputed) {
   refused(base + " --devices ''", 2, "--devices");
   refused(cohort_program() + " model " + kWalker + " --compile x.txt", 2, ".cohort");
   refused(cohort_program() + " model " + kWalker + " --verbos", 2, "`--verbose`");
+  refused(cohort_program() + " model " + kWalker + " --compile ''", 2, ".cohort");
+  refused(cohort_program() + " model " + kWalker + " --compare", 2, "no folder");
+  refused(cohort_program() + " model " + kWalker + " --fixed-base", 2, "no URDF");
+  refused(cohort_program() + " model " + folder_.string() + " -v", 2, "is a folder");
+  refused(cohort_program() + " model " + folder_.string() + " --compile x.cohort", 2, "is a folder");
+  refused(cohort_program() + " model ''", 2, "empty");
+  refused(cohort_program() + " simulate ''", 2, "empty");
+  refused(cohort_program() + " simulate " + folder_.string(), 1, "is a folder");
   const Result none = run_command(base + " --steps 0");
   EXPECT_EQ(none.code, 0) << none.output;
   EXPECT_EQ(none.output.find("inf step"), std::string::npos) << none.output;

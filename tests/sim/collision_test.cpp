@@ -436,6 +436,38 @@ TEST_P(Faces, EveryContactEqualsMujocosWhereFacesAndEdgesMeet) {
 
 INSTANTIATE_TEST_SUITE_P(Shapes, Faces, ::testing::Range(std::size_t{0}, stacks().size()));
 
+/// multiccd="disable": of shapes that are searched the deepest contact alone, of the others all.
+TEST(WithoutMulticcd, PairsMakeAsManyContactsAsMujocos) {
+  const Shape field{"field", "type='hfield' hfield='flat'"};
+  const std::string asset =
+      std::string(kBrickAsset) + "<asset><hfield name='flat' nrow='4' ncol='4' size='1 1 1 1'/></asset>";
+  std::vector<Stack> list = stacks();
+  list.push_back({kSlabShape, kSlabShape, 0.2});
+  list.push_back({kSlabShape, kLogShape, 0.18});
+  list.push_back({field, kBrickShape, 0.1});
+  list.push_back({{"plane", "type='plane' size='1 1 1'"}, kCylinderShape, 0.15});
+  for (const auto& [first, second, height] : list) {
+    SCOPED_TRACE(std::string(first.name) + " and " + second.name);
+    test::Pair p(test::compile_xml("<mujoco><option><flag multiccd='disable'/></option>" + asset + "<worldbody><geom " +
+                                   first.xml + "/><body><freejoint/><geom " + second.xml +
+                                   "/></body></worldbody></mujoco>"));
+    p.view.keep_contacts = 1;
+    test::Block block(p.view);
+    for (int sample = 0; sample < 20; ++sample) {
+      const double turn = 0.3 * sample + 0.05,
+                   place[7] = {0.01 * sample, 0.02, height - 0.005, std::cos(turn / 2), 0, 0, std::sin(turn / 2)};
+      for (int i = 0; i < 7; ++i) p.data->qpos[i] = static_cast<float>(place[i]);
+      const std::vector<const float*> ours = kept_contacts(contacts_of_both(p, block).c);
+      ASSERT_GT(p.data->ncon, 0);
+      ASSERT_EQ(static_cast<int>(ours.size()), p.data->ncon) << "sample " << sample;
+      double deepest[2] = {1, 1};
+      for (const float* kept : ours) deepest[0] = std::min(deepest[0], static_cast<double>(kept[0]));
+      for (int k = 0; k < p.data->ncon; ++k) deepest[1] = std::min(deepest[1], p.data->contact[k].dist);
+      EXPECT_NEAR(deepest[0], deepest[1], kDepthTolerance) << "sample " << sample;
+    }
+  }
+}
+
 TEST(HeightField, ABallMeetsThePrismsThatMujocosMeets) {
   test::Pair p(test::compile_xml(
       "<mujoco><asset><hfield name='h' nrow='5' ncol='6' size='1 0.8 0.3 0.1' elevation='0 1 0 0 1 0 0 0 1 0 0 0 1 0 1 "

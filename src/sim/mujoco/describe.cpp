@@ -132,12 +132,43 @@ const char* sensor_type(int type) {
       return "contact";
     case mjSENS_CLOCK:
       return "clock";
+    case mjSENS_JOINTLIMITPOS:
+      return "jointlimitpos";
+    case mjSENS_JOINTLIMITVEL:
+      return "jointlimitvel";
+    case mjSENS_JOINTLIMITFRC:
+      return "jointlimitfrc";
+    case mjSENS_TENDONLIMITPOS:
+      return "tendonlimitpos";
+    case mjSENS_TENDONLIMITVEL:
+      return "tendonlimitvel";
+    case mjSENS_TENDONLIMITFRC:
+      return "tendonlimitfrc";
+    case mjSENS_INSIDESITE:
+      return "insidesite";
+    case mjSENS_GEOMDIST:
+      return "distance";
+    case mjSENS_GEOMNORMAL:
+      return "normal";
+    case mjSENS_GEOMFROMTO:
+      return "fromto";
+    case mjSENS_E_POTENTIAL:
+      return "e_potential";
+    case mjSENS_E_KINETIC:
+      return "e_kinetic";
+    case mjSENS_TACTILE:
+      return "tactile";
+    case mjSENS_PLUGIN:
+      return "plugin";
+    case mjSENS_USER:
+      return "user";
     default:
       return "other";
   }
 }
 
 ModelPtr load(std::span<const std::uint8_t> mjb) {
+  load_plugins();
   ModelPtr model(mj_loadModelBuffer(mjb.data(), static_cast<mjtSize>(mjb.size())));
   COHORT_THROW_UNLESS(model != nullptr, "the binary model of {} bytes cannot be read", mjb.size());
   return model;
