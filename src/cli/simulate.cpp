@@ -159,11 +159,23 @@ void hold_start(sim::Scene& scene) {
   if (!any) log::warning("--control hold: the model has no position servo, so nothing holds it");
 }
 
-double mean(const ArrayView& view) {
-  double sum = 0;
-  for (std::int64_t e = 0; e < view.shape[0]; ++e)
-    sum += static_cast<const std::int32_t*>(view.data)[e * view.strides[0]];
-  return sum / static_cast<double>(view.shape[0]);
+std::int32_t value_of(const ArrayView& view, std::int64_t env) {
+  return static_cast<const std::int32_t*>(view.data)[env * view.strides[0]];
+}
+
+/// Adds a step of the environments that were live before it. live: one each; those that stopped in it leave.
+void count_step(sim::Scene& scene, std::vector<bool>& live, Figures& figures) {
+  const ArrayView contacts = scene.host_view(sim::Field::kContactCount);
+  const ArrayView iterations = scene.host_view(sim::Field::kSolverIterations);
+  const ArrayView status = scene.host_view(sim::Field::kStatus);
+  for (std::size_t e = 0; e < live.size(); ++e) {
+    if (!live[e]) continue;
+    const auto env = static_cast<std::int64_t>(e);
+    figures.steps += 1;
+    figures.contacts += value_of(contacts, env);
+    figures.iterations += value_of(iterations, env);
+    live[e] = value_of(status, env) == sim::kStatusOk;
+  }
 }
 
 /// Where the physics runs. `gpu` takes the CPU where there is no CUDA device or no kernel for it, and says so.
@@ -217,7 +229,7 @@ int simulate(const SimulateSettings& s) {
   log::info("{}: {} environments, engine {}, {} thread{}, {} per environment, ready after {:.2f} s", s.model, s.n_envs,
             s.engine, s.threads, s.threads == 1 ? "" : "s", format_bytes(memory.bytes_per_environment()), since(begin));
   Figures figures;
-  double contacts = 0, iterations = 0;  // means over the environments, added up
+  std::vector<bool> live(static_cast<std::size_t>(s.n_envs), true);  // environments that stand still take no steps
   std::exception_ptr not_recorded;
   {
     Progress progress(s.steps,
@@ -228,8 +240,7 @@ int simulate(const SimulateSettings& s) {
       scene.step();
       scene.engine().wait();
       figures.seconds += since(from);
-      contacts += mean(scene.host_view(sim::Field::kContactCount));
-      iterations += mean(scene.host_view(sim::Field::kSolverIterations));
+      count_step(scene, live, figures);
       ++figures.done;
       try {
         if (recorder) recorder->add();
@@ -243,18 +254,15 @@ int simulate(const SimulateSettings& s) {
   if (interrupt.signal() != 0) {
     log::warning("stopped after {} of {} steps by {}", figures.done, s.steps, launch::signal_name(interrupt.signal()));
   }
-  figures.steps = static_cast<double>(s.n_envs) * static_cast<double>(figures.done);
-  figures.contacts = contacts * s.n_envs;
-  figures.iterations = iterations * s.n_envs;
   const int stopped = report_trouble(scene);
   figures.stopped = stopped;
   if (figures.done > 0) {
-    const auto steps = static_cast<double>(figures.done);
     log::info(
         "{:.0f} steps/s in physics ({} environments x {} steps in {:.3f} s), {:.2f} contacts and {:.2f} solver "
-        "iterations per step, {} environments stopped",
-        figures.steps / figures.seconds, s.n_envs, figures.done, figures.seconds, contacts / steps, iterations / steps,
-        stopped);
+        "iterations per step, {} environments stopped{}",
+        figures.steps / figures.seconds, s.n_envs, figures.done, figures.seconds, figures.contacts / figures.steps,
+        figures.iterations / figures.steps, stopped,
+        stopped > 0 ? format("; the {:.0f} steps before that are counted", figures.steps) : "");
   }
   if (!s.summary.empty()) {
     write_file_atomically(s.summary, format("{} {} {} {} {} {}", figures.done, figures.steps, figures.seconds,

@@ -126,7 +126,7 @@ COHORT_KERNEL void actuation(const ModelView& m, Workspace<L>& w) {
     V length, rate;
     actuator_transmission<L>(m, w, a, length, rate);
     w.actuator_length[i] = length;
-    w.actuator_velocity[i] = rate;
+    w.actuator_velocity[i] = m.option.actuation ? rate : zero;
     if (!m.option.actuation) continue;
     V input = w.ctrl[a.ctrl];
     if (a.ctrl_limited) input = clip(input, V(a.ctrl_lower), V(a.ctrl_upper));

@@ -140,6 +140,7 @@ COHORT_KERNEL void contact_sensor(const ModelView& m, Workspace<L>& w, Constrain
       if (!(s.fields >> f & 1)) continue;
       for (int i = 0; i < sizes[f]; ++i) out[at++] = select(found > zero, chosen[starts[f] + i], zero);
     }
+    while (at < s.dim) out[at++] = zero;
     return;
   }
   for (int k = 0; k < c.count; ++k) {

@@ -155,7 +155,8 @@ SensorRecord Importer::sensor(int i) {
   }
   if (r.kind == kSensorForce || r.kind == kSensorTorque) {
     std::tie(r.first_piece, r.piece_count) = subtree_pieces(r.link);
-    const auto inside = [&](int link) { return in_subtree(link, r.link) ? 1 : 0; };
+    if (r.link == 0) r.piece_count = 0;  // nothing pulls at the world
+    const auto inside = [&](int link) { return r.link > 0 && in_subtree(link, r.link) ? 1 : 0; };
     r.first_match =
         pair_matches([&](int g1, int g2) { return inside(m_.geom_bodyid[g2]) - inside(m_.geom_bodyid[g1]); });
     for (const EqualityRecord& e : out_.equality) {
