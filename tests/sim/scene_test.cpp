@@ -6,6 +6,7 @@
 #include <functional>
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "core/files.h"
@@ -242,6 +243,19 @@ TEST(SceneFaults, AHangOrAFloodOfTheParserIsAnError) {
                                "</replicate></replicate></replicate></worldbody></mujoco>"});
   EXPECT_NE(message_of([&] { scene.build(1); }), "");
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they reserve terabytes: no limit then
+TEST(SceneFaults, WhatTheProcessHasMappedIsNoneOfTheCompilersMemory) {
+  // As a CUDA context or LibTorch does.
+  constexpr std::size_t kReserved = std::size_t{10} << 30;
+  void* reserved = mmap(nullptr, kReserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(reserved, MAP_FAILED);
+  Scene scene(mujoco());
+  scene.add_entity(Mjcf{kModels + "arm.xml"});
+  EXPECT_EQ(message_of([&] { scene.build(1); }), "");
+  munmap(reserved, kReserved);
+}
+#endif
 
 TEST(SceneFaults, WrongIndicesAndShapesAreNamed) {
   Scene scene(mujoco());
