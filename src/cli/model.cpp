@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "cli/model_morph.h"
 #include "cli/model_survey.h"
 #include "cli/subcommand.h"
 #include "cli/unknown_arguments.h"
@@ -12,6 +13,7 @@
 #include "sim/compile.h"
 #include "sim/cpu/engine.h"
 #include "sim/host_memory.h"
+#include "sim/model_file.h"
 #include "sim/mujoco/engine.h"
 
 namespace cohort::cli {
@@ -70,20 +72,17 @@ int describe_compiled(const std::string& file, bool verbose) {
   return 0;
 }
 
-int describe(const std::string& file, const std::string& compile_to, bool verbose) {
-  if (!compile_to.empty() && !compile_to.ends_with(".cohort")) {
-    throw UsageError(format("--compile {}: the file ends in .cohort", compile_to));
-  }
-  if (file.ends_with(".cohort")) {
-    if (!compile_to.empty()) throw UsageError(format("--compile: {} is compiled already", file));
-    return describe_compiled(file, verbose);
-  }
-  const bool urdf = file.ends_with(".urdf");
-  const sim::EntityDeclaration entity{"model",
-                                      urdf ? sim::Morph(sim::Urdf{.file = file}) : sim::Morph(sim::Mjcf{file})};
+struct ModelSettings {
+  std::string file, compile_to;
+  bool verbose = false, compare = false, fixed_base = false;
+};
+
+int describe(const ModelSettings& s) {
+  if (s.file.ends_with(".cohort")) return describe_compiled(s.file, s.verbose);
+  const sim::EntityDeclaration entity{"model", morph_of(s.file, s.fixed_base)};
   const sim::CompiledScene scene = sim::compile_scene(std::span(&entity, 1), {}, {});
   const sim::ModelInfo m = sim::describe_mjb(scene.mjb);
-  print(m, verbose);
+  print(m, s.verbose);
   for (const std::string& warning : scene.warnings) std::puts(format("warning: {}", warning).c_str());
   const std::vector<sim::Unsupported> missing = sim::find_unsupported(scene.mjb);
   if (missing.empty()) {
@@ -92,24 +91,43 @@ int describe(const std::string& file, const std::string& compile_to, bool verbos
   } else {
     std::puts(format("engine batched: does not run it (engine mujoco does): {}", sim::to_string(missing)).c_str());
   }
-  if (!compile_to.empty()) {
-    sim::save_model(sim::import_model(scene.mjb), compile_to);
-    std::puts(format("compiled to {}", compile_to).c_str());
+  if (!s.compile_to.empty()) {
+    sim::save_model(sim::import_model(scene.mjb), s.compile_to);
+    std::puts(format("compiled to {}", s.compile_to).c_str());
   }
   return 0;
 }
 
+/// An option that would not be looked at is an error, not ignored.
+void check_together(const ModelSettings& s, bool folder, bool compile) {
+  if (s.file.empty()) throw UsageError("MODEL is empty: name a file or a folder");
+  if (folder && (compile || s.verbose || s.fixed_base)) {
+    throw UsageError(format("{} is a folder: --compile, --verbose and --fixed-base are for one model", s.file));
+  }
+  if (!folder && s.compare) {
+    throw UsageError(format("--compare: {} is no folder; name the folder of the models to compare", s.file));
+  }
+  if (compile && !s.compile_to.ends_with(".cohort")) {
+    throw UsageError(format("--compile {}: the file ends in .cohort", s.compile_to));
+  }
+  const bool compiled = s.file.ends_with(".cohort");
+  if (compile && compiled && !folder) throw UsageError(format("--compile: {} is compiled already", s.file));
+  if (s.fixed_base && (compiled || !sim::is_urdf(s.file))) {
+    throw UsageError(format("--fixed-base: {} is no URDF file; an MJCF file says itself what is fixed", s.file));
+  }
+}
+
 int run_model(const std::vector<std::string>& arguments) {
-  std::string file, compile_to;
-  bool verbose = false, compare = false;
+  ModelSettings s;
   CLI::App app("Says what a model holds and whether the batched engine runs it.", "cohort model");
-  app.add_option("MODEL", file,
+  app.add_option("MODEL", s.file,
                  "MJCF or URDF file, or a compiled .cohort model; a folder: a table of all models below it")
       ->required();
-  app.add_flag("-v,--verbose", verbose, "joints and actuators one by one");
-  app.add_flag("--compare", compare, "with a folder: run each model beside MuJoCo and print how far they part");
-  app.add_option("--compile", compile_to,
-                 "write the batched engine's model to this .cohort file, which needs no MuJoCo");
+  app.add_flag("-v,--verbose", s.verbose, "joints and actuators one by one");
+  app.add_flag("--compare", s.compare, "with a folder: run each model beside MuJoCo and print how far they part");
+  app.add_flag("--fixed-base", s.fixed_base, "URDF: the base link is part of the world");
+  const CLI::Option* compile = app.add_option(
+      "--compile", s.compile_to, "write the batched engine's model to this .cohort file, which needs no MuJoCo");
   try {
     std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
     app.parse(reversed);
@@ -121,8 +139,10 @@ int run_model(const std::vector<std::string>& arguments) {
   } catch (const CLI::ParseError& e) {
     throw UsageError(format("{}; see `cohort model --help`", e.what()));
   }
-  if (std::filesystem::is_directory(file)) return survey_models(file, compare);
-  return describe(file, compile_to, verbose);
+  std::error_code ignored;
+  const bool folder = std::filesystem::is_directory(s.file, ignored);
+  check_together(s, folder, compile->count() > 0);
+  return folder ? survey_models(s.file, s.compare) : describe(s);
 }
 
 const Register kModel({"model", "what a model holds, and which engine runs it", run_model, ""});

@@ -1,6 +1,7 @@
 #include "cli/model_survey.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdio>
 #include <optional>
@@ -8,7 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "cli/model_morph.h"
 #include "core/error.h"
+#include "core/log.h"
 #include "core/philox.h"
 #include "sim/compile.h"
 #include "sim/model.h"
@@ -117,15 +120,39 @@ std::string comparison(const sim::Morph& morph) {
                 verdict);
 }
 
+/// Below a folder, all .xml and .urdf files, in capitals too, and the folders that cannot be opened.
+void find_models(const std::filesystem::path& folder, std::vector<std::filesystem::path>& files,
+                 std::vector<std::filesystem::path>& closed) {
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    std::error_code ignored;
+    if (at->is_directory(ignored) && !at->is_symlink(ignored)) {
+      find_models(at->path(), files, closed);
+      continue;
+    }
+    std::string suffix = at->path().extension().string();
+    std::transform(suffix.begin(), suffix.end(), suffix.begin(), [](unsigned char c) { return std::tolower(c); });
+    if (at->is_regular_file(ignored) && (suffix == ".xml" || suffix == ".urdf")) files.push_back(at->path());
+  }
+  if (error) closed.push_back(folder);
+}
+
+/// A bar would end the column, a line break the row.
+std::string in_table(std::string text) {
+  for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2) text.insert(at, 1, '\\');
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
 }  // namespace
 
 int survey_models(const std::filesystem::path& folder, bool compare) {
-  std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
-    const std::string suffix = entry.path().extension().string();
-    if (entry.is_regular_file() && (suffix == ".xml" || suffix == ".urdf")) files.push_back(entry.path());
-  }
+  std::vector<std::filesystem::path> files, closed;
+  find_models(folder, files, closed);
   std::sort(files.begin(), files.end());
+  for (const std::filesystem::path& skipped : closed) {
+    log::warning("{} is left out: it cannot be read", skipped.string());
+  }
   COHORT_THROW_UNLESS(!files.empty(), "{} holds no .xml or .urdf file", folder.string());
   std::puts(
       compare ? format("| model | dofs | batched engine | 1 step | {} steps | MuJoCo rounded, 1 and {} steps | "
@@ -135,16 +162,13 @@ int survey_models(const std::filesystem::path& folder, bool compare) {
               : "| model | dofs | batched engine |\n| --- | --- | --- |");
   int runs = 0, compiled = 0;
   for (const std::filesystem::path& file : files) {
-    const bool urdf = file.extension() == ".urdf";
-    const sim::Morph morph = urdf ? sim::Morph(sim::Urdf{.file = file.string()}) : sim::Morph(sim::Mjcf{file.string()});
+    const sim::Morph morph = morph_of(file.string(), false);
     const sim::EntityDeclaration entity{"model", morph};
     std::string dofs = "-", verdict, compared = " | | | |";
     const auto without_folder = [&](std::string text) {
       const std::string prefix = (folder / "").string();
       for (std::size_t at; (at = text.find(prefix)) != std::string::npos;) text.erase(at, prefix.size());
-      text = text.substr(0, std::min(text.find('\n'), std::size_t{160}));
-      std::replace(text.begin(), text.end(), '|', '/');
-      return text;
+      return in_table(text.substr(0, std::min(text.find('\n'), std::size_t{160})));
     };
     std::optional<sim::CompiledScene> scene;
     try {
@@ -169,7 +193,7 @@ int survey_models(const std::filesystem::path& folder, bool compare) {
         }
       }
     }
-    const std::string name = std::filesystem::relative(file, folder).string();
+    const std::string name = in_table(file.lexically_relative(folder).string());
     std::puts((compare ? format("| {} | {} | {} | {} |", name, dofs, verdict, compared)
                        : format("| {} | {} | {} |", name, dofs, verdict))
                   .c_str());

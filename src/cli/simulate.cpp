@@ -1,16 +1,20 @@
 // `cohort simulate`: many environments of one model, with progress, figures and a recording.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <chrono>
+#include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
-#include <map>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <sstream>
 
-#include <unistd.h>
-
+#include "cli/model_morph.h"
 #include "cli/subcommand.h"
 #include "cli/unknown_arguments.h"
 #include "core/devices.h"
@@ -19,7 +23,10 @@
 #include "core/log.h"
 #include "core/progress.h"
 #include "launch/agent.h"
+#include "launch/signals.h"
 #include "sim/cuda/engine.h"
+#include "sim/host_memory.h"
+#include "sim/model_file.h"
 #include "sim/record.h"
 #include "sim/scene.h"
 
@@ -38,16 +45,66 @@ struct SimulateSettings {
   int row_space = -1;
   bool fixed_base = false;
   std::string devices;  ///< a process for each
-  std::string summary;  ///< of such a process: where it leaves its figures
+  std::string summary;  ///< of such a process: the file of its figures; of the command line: the folder of those files
 };
 
 /// What one process did; the figures of several add up, times and means aside.
 struct Figures {
+  std::int64_t done = 0;                                        ///< steps of each environment
   double steps = 0, seconds = 0, contacts = 0, iterations = 0;  ///< steps of environments; sums over them
   double stopped = 0;                                           ///< environments with trouble
 };
 
-/// Environments with trouble, in words: "3 environments: bad state (first: 17)".
+/// s. MuJoCo takes what is smaller for zero (mjMINVAL).
+constexpr double kLeastTimestep = 1e-15;
+/// More than a processor counts in thirty years.
+constexpr std::int64_t kMostSteps = 1'000'000'000'000'000;
+
+/// A check for a decimal number from low to high, which a conversion would clamp, wrap or read in another base.
+template <class T>
+auto whole_number(T low, T high) {
+  return [=](const std::string& text) -> std::string {
+    T value{};
+    const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const std::size_t first_digit = text.starts_with('-') ? 1 : 0;
+    const bool octal = text.size() > first_digit + 1 && text[first_digit] == '0';
+    const bool plain = problem == std::errc() && end == text.data() + text.size() && !octal;
+    return plain && value >= low && value <= high ? ""
+                                                  : format("`{}` is no whole number from {} to {}", text, low, high);
+  };
+}
+
+/// "3, 9, 12", at most five of them: "3, 9, 12, 20, 21 and 4 more".
+template <class T>
+std::string some_of(const std::vector<T>& all) {
+  constexpr std::size_t kMost = 5;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(all.size(), kMost); ++i) text += format("{}{}", i == 0 ? "" : ", ", all[i]);
+  return all.size() <= kMost ? text : text + format(" and {} more", all.size() - kMost);
+}
+
+/// Ctrl-C and kin end the loop while this lives, so that what was computed is kept; a second one ends the program.
+class Interrupt {
+ public:
+  Interrupt() { pipe_.emplace(std::vector<int>{SIGINT, SIGTERM, SIGHUP}); }
+  /// Whether one arrived.
+  bool asked() {
+    if (!pipe_) return true;
+    const std::vector<int> arrived = pipe_->take();
+    if (arrived.empty()) return false;
+    signal_ = arrived.front();
+    pipe_.reset();
+    return true;
+  }
+  int signal() const { return signal_; }
+
+ private:
+  std::optional<launch::SignalPipe> pipe_;
+  int signal_ = 0;  ///< 0: none
+};
+
+/// Environments with trouble, in words: "3 environments stopped: a NaN or a value above 1e10 (environments 17, 20,
+/// 21)".
 int report_trouble(sim::Scene& scene) {
   const std::pair<int, const char*> kinds[] = {{sim::kStatusContactOverflow, "more contacts than fit"},
                                                {sim::kStatusConstraintOverflow, "more constraints than fit"},
@@ -59,27 +116,47 @@ int report_trouble(sim::Scene& scene) {
     stopped += static_cast<const std::int32_t*>(status.data)[e * status.strides[0]] != 0;
   }
   for (const auto& [bit, text] : kinds) {
-    std::int64_t count = 0, first = -1;
+    std::vector<std::int64_t> ids;
+    std::string reason;
     for (int e = 0; e < scene.n_envs(); ++e) {
       if (!(static_cast<const std::int32_t*>(status.data)[e * status.strides[0]] & bit)) continue;
-      if (count++ == 0) first = scene.global_environment_id(e);
+      if (ids.empty() && bit == sim::kStatusEngineError) reason = ": " + scene.engine().error_text(e);
+      ids.push_back(scene.global_environment_id(e));
     }
-    if (count > 0) log::warning("{} environments stopped: {} (first: environment {})", count, text, first);
+    if (!ids.empty()) {
+      log::warning("{} environments stopped: {} (environment{} {}){}", ids.size(), text, ids.size() == 1 ? "" : "s",
+                   some_of(ids), reason);
+    }
   }
   return stopped;
 }
 
-void hold_present_position(sim::Scene& scene) {
+/// Controls with which the servos' forces are zero where the environments start, which is qpos0. Names those whose are
+/// not.
+void hold_start(sim::Scene& scene) {
   const sim::ModelInfo& m = scene.info();
+  std::vector<float> ctrl(static_cast<std::size_t>(m.nu), 0.0f);
+  std::vector<std::string> lost;
   bool any = false;
-  const std::vector<float> q = scene.get_dofs_position({}, {0});
-  for (const sim::ActuatorInfo& a : m.actuators) {
-    if (a.kind == sim::ActuatorInfo::Kind::kPosition && a.gear == 1) {
-      scene.control_dofs_position(std::vector<float>{q[static_cast<std::size_t>(a.dof)]}, {a.dof});
-      any = true;
+  for (std::size_t i = 0; i < m.actuators.size(); ++i) {
+    const sim::ActuatorInfo& a = m.actuators[i];
+    if (!a.servo) continue;
+    any = true;
+    const std::string name = a.name.empty() ? format("actuator {}", i) : format("`{}`", a.name);
+    constexpr double kRounding = 1e-6;
+    double control = a.hold;
+    if (a.limited) control = std::clamp(control, a.range[0], a.range[1]);
+    if (!a.holds_at_once) {
+      lost.push_back(name + " (its activation begins at zero)");
+    } else if (std::abs(control - a.hold) > kRounding) {
+      lost.push_back(format("{} (the start asks for {:.4g}, its controls end at {:.4g} and {:.4g})", name, a.hold,
+                            a.range[0], a.range[1]));
     }
+    ctrl[static_cast<std::size_t>(a.ctrl)] = static_cast<float>(control);
   }
-  if (!any) log::warning("--control hold: the model has no position actuator, so nothing holds it");
+  if (m.nu > 0) scene.set_ctrl(ctrl);
+  if (!lost.empty()) log::warning("--control hold: what does not hold the start: {}", some_of(lost));
+  if (!any) log::warning("--control hold: the model has no position servo, so nothing holds it");
 }
 
 double mean(const ArrayView& view) {
@@ -124,52 +201,72 @@ int simulate(const SimulateSettings& s) {
   if (s.model.ends_with(".cohort")) {
     scene.build_from_file(s.model, s.n_envs);
   } else {
-    if (s.model.ends_with(".urdf")) {
-      scene.add_entity(sim::Urdf{.file = s.model, .fixed = s.fixed_base});
-    } else {
-      scene.add_entity(sim::Mjcf{s.model});
-    }
+    scene.add_entity(morph_of(s.model, s.fixed_base));
     scene.build(s.n_envs);
   }
   for (const std::string& warning : scene.warnings()) log::warning("{}", warning);
+  COHORT_THROW_UNLESS(scene.info().timestep >= kLeastTimestep,
+                      "{}: its timestep is {} s, with which no step advances the time: at least {}", s.model,
+                      scene.info().timestep, kLeastTimestep);
+  Interrupt interrupt;
   std::unique_ptr<sim::StateRecorder> recorder;
   if (!s.record.empty()) recorder = std::make_unique<sim::StateRecorder>(scene, s.record, s.steps + 1);
   if (recorder) recorder->add();
-  if (s.control == "hold") hold_present_position(scene);
+  if (s.control == "hold") hold_start(scene);
   const sim::MemoryPlan memory = scene.engine().memory();
   log::info("{}: {} environments, engine {}, {} thread{}, {} per environment, ready after {:.2f} s", s.model, s.n_envs,
             s.engine, s.threads, s.threads == 1 ? "" : "s", format_bytes(memory.bytes_per_environment()), since(begin));
-  Progress progress(s.steps, {.label = "simulate", .unit = "step", .samples_per_unit = static_cast<double>(s.n_envs)});
-  double contacts = 0, iterations = 0, computing = 0;
-  for (std::int64_t step = 0; step < s.steps; ++step) {
-    if (s.control == "random") scene.set_random_ctrl(step);
-    const auto from = std::chrono::steady_clock::now();
-    scene.step();
-    scene.engine().wait();
-    computing += since(from);
-    contacts += mean(scene.host_view(sim::Field::kContactCount));
-    iterations += mean(scene.host_view(sim::Field::kSolverIterations));
-    if (recorder) recorder->add();
-    progress.update(step + 1);
+  Figures figures;
+  double contacts = 0, iterations = 0;  // means over the environments, added up
+  std::exception_ptr not_recorded;
+  {
+    Progress progress(s.steps,
+                      {.label = "simulate", .unit = "step", .samples_per_unit = static_cast<double>(s.n_envs)});
+    while (figures.done < s.steps && !not_recorded && !interrupt.asked()) {
+      if (s.control == "random") scene.set_random_ctrl(figures.done);
+      const auto from = std::chrono::steady_clock::now();
+      scene.step();
+      scene.engine().wait();
+      figures.seconds += since(from);
+      contacts += mean(scene.host_view(sim::Field::kContactCount));
+      iterations += mean(scene.host_view(sim::Field::kSolverIterations));
+      ++figures.done;
+      try {
+        if (recorder) recorder->add();
+      } catch (const Error&) {
+        not_recorded = std::current_exception();  // the figures first
+      }
+      progress.update(figures.done);
+    }
+    if (figures.done == s.steps) progress.finish();
   }
-  progress.finish();
-  if (recorder) {
-    recorder->save();
-    log::info("recorded to {}", s.record);
+  if (interrupt.signal() != 0) {
+    log::warning("stopped after {} of {} steps by {}", figures.done, s.steps, launch::signal_name(interrupt.signal()));
   }
+  figures.steps = static_cast<double>(s.n_envs) * static_cast<double>(figures.done);
+  figures.contacts = contacts * s.n_envs;
+  figures.iterations = iterations * s.n_envs;
   const int stopped = report_trouble(scene);
-  const double steps = static_cast<double>(s.steps);
-  if (s.steps > 0) {
+  figures.stopped = stopped;
+  if (figures.done > 0) {
+    const auto steps = static_cast<double>(figures.done);
     log::info(
         "{:.0f} steps/s in physics ({} environments x {} steps in {:.3f} s), {:.2f} contacts and {:.2f} solver "
         "iterations per step, {} environments stopped",
-        s.n_envs * steps / computing, s.n_envs, s.steps, computing, contacts / steps, iterations / steps, stopped);
+        figures.steps / figures.seconds, s.n_envs, figures.done, figures.seconds, contacts / steps, iterations / steps,
+        stopped);
   }
   if (!s.summary.empty()) {
-    write_file_atomically(s.summary, format("{} {} {} {} {}", s.n_envs * steps, computing, contacts * s.n_envs,
-                                            iterations * s.n_envs, stopped));
+    write_file_atomically(s.summary, format("{} {} {} {} {} {}", figures.done, figures.steps, figures.seconds,
+                                            figures.contacts, figures.iterations, figures.stopped));
   }
-  return 0;
+  if (not_recorded) std::rethrow_exception(not_recorded);
+  if (recorder) {
+    recorder->save();
+    log::info("recorded {} frames to {}", recorder->frames(), s.record);
+  }
+  interrupt.asked();  // while the recording was saved
+  return interrupt.signal() != 0 ? 128 + interrupt.signal() : 0;
 }
 
 /// What the engine would not look at is an error, not ignored.
@@ -181,28 +278,36 @@ void check_together(const SimulateSettings& s) {
     throw UsageError(format("--row-space {}: the engine mujoco has its own solvers; take it away, or --engine batched",
                             s.row_space));
   }
-  if (s.fixed_base && !s.model.ends_with(".urdf")) {
+  if (s.fixed_base && (s.model.ends_with(".cohort") || !sim::is_urdf(s.model))) {
     throw UsageError(format("--fixed-base: {} is no URDF file; an MJCF file says itself what is fixed", s.model));
+  }
+  if (s.model.empty()) {
+    throw UsageError("MODEL is empty: name an MJCF or URDF file, or a compiled .cohort model");
+  }
+  if (s.first_env > std::numeric_limits<std::int64_t>::max() - s.n_envs) {
+    throw UsageError(
+        format("--first-env {}: the ids of {} environments from there are no 64-bit numbers", s.first_env, s.n_envs));
   }
   if (!s.record.empty() && !s.record.ends_with(".npz") && !s.record.ends_with(".csv")) {
     throw UsageError(format("--record {}: a recording ends in .npz or .csv", s.record));
   }
 }
 
-/// "0,1,3" into its items; throws UsageError for an empty or repeated one.
-std::vector<std::string> split_devices(const std::string& text) {
-  std::vector<std::string> items;
+/// "0,1,3" into its numbers; throws UsageError for what is none or repeated.
+std::vector<int> split_devices(const std::string& text) {
+  std::vector<int> devices;
   for (std::size_t at = 0; at <= text.size();) {
     const std::size_t end = std::min(text.find(',', at), text.size());
-    const std::string item = text.substr(at, end - at);
-    if (item.empty() || item.find_first_not_of("0123456789") != std::string::npos ||
-        std::find(items.begin(), items.end(), item) != items.end()) {
+    int device = -1;
+    const auto [stop, problem] = std::from_chars(text.data() + at, text.data() + end, device);
+    if (problem != std::errc() || stop != text.data() + end || device < 0 ||
+        std::find(devices.begin(), devices.end(), device) != devices.end()) {
       throw UsageError(format("--devices {}: numbers with commas between them, each once, e.g. 0,1", text));
     }
-    items.push_back(item);
+    devices.push_back(device);
     at = end + 1;
   }
-  return items;
+  return devices;
 }
 
 /// "run.npz" of process 2: "run.2.npz".
@@ -213,53 +318,60 @@ std::string file_of(const std::string& file, std::size_t process) {
 
 /// A process per device through the agent, each with a contiguous share of the environments by their global ids, so
 /// that together they compute what one process computes.
-int simulate_on(const std::vector<std::string>& devices, const SimulateSettings& s,
-                std::vector<std::string> arguments) {
+int simulate_on(const std::vector<int>& devices, const SimulateSettings& s, const std::vector<std::string>& arguments) {
   const auto count = static_cast<int>(devices.size());
   if (s.n_envs < count) {
     throw UsageError(
         format("--devices {}: {} environments cannot be shared among {} processes", s.devices, s.n_envs, count));
   }
-  const std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / format("cohort_simulate_{}", static_cast<int>(::getpid()));
-  std::filesystem::create_directories(folder);
-  const auto clean = [](const std::filesystem::path* p) {
-    std::error_code ignored;
-    std::filesystem::remove_all(*p, ignored);
-  };
-  const std::unique_ptr<const std::filesystem::path, decltype(clean)> guard(&folder, clean);
-  // Every process is told the same and finds its share by its rank.
+  const TemporaryFolder folder("cohort-simulate");
+  // Every process is told the same and finds its share by its rank. --summary makes it such a process, whatever
+  // --devices says; it stands first, because behind a `--` it would be a file's name.
   launch::LaunchSettings job;
   job.ranks = count;
-  job.command = {std::filesystem::read_symlink("/proc/self/exe").string(), "simulate"};
+  job.command = {own_path(), "simulate", "--summary=" + folder.path().string()};
   job.command.insert(job.command.end(), arguments.begin(), arguments.end());
-  job.command.push_back("--summary=" + (folder / "${local_rank}").string());
+  job.fill_local_rank = false;  // the arguments mean here what they mean to one process
+  job.environment = {
+      {sim::kHostMemoryVariable, format("{:.0f}", sim::available_host_memory() / static_cast<double>(count))}};
   // On GPUs the ranks see the listed devices and take one each; otherwise only the number of devices counts.
   const bool on_gpus = s.backend != "cpu" && s.engine == "batched" && sim::cuda_unusable().empty() &&
                        !list_devices({.egl = false}).visible.empty();
   job.without_gpu = !on_gpus;
-  if (on_gpus) job.gpu_ids = s.devices;
+  if (on_gpus) {
+    std::string ids;
+    for (const int device : devices) ids += format("{}{}", ids.empty() ? "" : ",", device);
+    job.gpu_ids = ids;
+  }
   job.threads_per_rank = s.threads;
   job.quiet = true;
   const auto begin = std::chrono::steady_clock::now();
-  if (const int code = launch::run_job(job)) return code;
+  const int code = launch::run_job(job);
   const double wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   Figures total;
+  std::int64_t least = s.steps;
   for (int rank = 0; rank < count; ++rank) {
-    std::istringstream text(read_file(folder / format("{}", rank)));
+    const std::filesystem::path file = folder.path() / format("{}", rank);
+    std::error_code unknown;
+    // A process that failed or was killed; the agent has said how.
+    if (code != 0 && !std::filesystem::exists(file, unknown)) return code;
+    std::istringstream text(read_file(file));
     Figures one;
-    text >> one.steps >> one.seconds >> one.contacts >> one.iterations >> one.stopped;
+    text >> one.done >> one.steps >> one.seconds >> one.contacts >> one.iterations >> one.stopped;
     COHORT_THROW_UNLESS(!text.fail(), "process {} left no figures", rank);
     total.steps += one.steps, total.contacts += one.contacts, total.iterations += one.iterations;
     total.stopped += one.stopped;
     total.seconds = std::max(total.seconds, one.seconds);
+    total.done = std::max(total.done, one.done);
+    least = std::min(least, one.done);
   }
   log::info(
       "{} processes together: {:.0f} steps/s in physics ({} environments x {} steps, {:.3f} s in the slowest process, "
       "{:.2f} s from start to end), {:.2f} contacts and {:.2f} solver iterations per step, {:.0f} environments stopped",
-      count, total.steps / std::max(1e-9, total.seconds), s.n_envs, s.steps, total.seconds, wall,
+      count, total.steps / std::max(1e-9, total.seconds), s.n_envs,
+      least == total.done ? format("{}", least) : format("{} to {}", least, total.done), total.seconds, wall,
       total.contacts / std::max(1.0, total.steps), total.iterations / std::max(1.0, total.steps), total.stopped);
-  return 0;
+  return code;
 }
 
 /// Takes a process' share: by RANK and WORLD_SIZE, which the agent sets.
@@ -272,6 +384,7 @@ void take_share(SimulateSettings& s) {
   const auto first_of = [&](int r) { return static_cast<std::int64_t>(whole) * r / size; };
   s.first_env += first_of(rank);
   s.n_envs = static_cast<int>(first_of(rank + 1) - first_of(rank));
+  s.summary = (std::filesystem::path(s.summary) / format("{}", rank)).string();
   if (!s.record.empty()) s.record = file_of(s.record, static_cast<std::size_t>(rank));
 }
 
@@ -279,9 +392,9 @@ int run_simulate(const std::vector<std::string>& arguments) {
   SimulateSettings s;
   CLI::App app("Simulates many environments of a model.", "cohort simulate");
   app.add_option("MODEL", s.model, "MJCF or URDF file, or a compiled .cohort model")->required();
-  app.add_option("--n-envs", s.n_envs, "environments")->check(CLI::Range(1, 1 << 30))->capture_default_str();
+  app.add_option("--n-envs", s.n_envs, "environments")->check(whole_number(1, 1 << 30))->capture_default_str();
   app.add_option("--steps", s.steps, "steps of every environment")
-      ->check(CLI::NonNegativeNumber)
+      ->check(whole_number(std::int64_t{0}, kMostSteps))
       ->capture_default_str();
   app.add_option("--backend", s.backend, "gpu, cuda, metal or cpu")
       ->check(CLI::IsMember({"gpu", "cuda", "metal", "cpu"}))
@@ -289,28 +402,36 @@ int run_simulate(const std::vector<std::string>& arguments) {
   app.add_option("--engine", s.engine, "batched (float, SIMD lanes) or mujoco (double, every feature)")
       ->check(CLI::IsMember({"batched", "mujoco"}))
       ->capture_default_str();
-  app.add_option("--control", s.control, "random: uniform in range; zero; hold: position servos hold the start")
+  app.add_option("--control", s.control,
+                 "random: uniform in each actuator's range of control, [-1, 1] where it has none; zero; hold: position "
+                 "servos hold the start")
       ->check(CLI::IsMember({"random", "zero", "hold"}))
       ->capture_default_str();
-  app.add_option("--seed", s.seed, "with the environment's id the key of all randomness")->capture_default_str();
-  app.add_option("--record", s.record, "file for time, qpos, qvel, ctrl of every step: .npz or .csv");
-  app.add_option("--threads", s.threads, "cores to use")->check(CLI::Range(1, 4096))->capture_default_str();
+  app.add_option("--seed", s.seed, "with the environment's id the key of all randomness")
+      ->check(whole_number(std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max()))
+      ->capture_default_str();
+  app.add_option("--record", s.record,
+                 "file for time, qpos, qvel, ctrl of every step, as float32 with both engines: .npz or .csv")
+      ->check([](const std::string& text) { return text.empty() ? "the name of the file is empty" : ""; });
+  app.add_option("--threads", s.threads, "cores to use")->check(whole_number(1, 4096))->capture_default_str();
   app.add_option("--lanes", s.lanes, "auto, scalar, avx2 or avx512: the results are the same bits")
       ->check(CLI::IsMember({"auto", "scalar", "avx2", "avx512"}))
       ->capture_default_str();
   app.add_option("--first-env", s.first_env, "global id of the first environment")
-      ->check(CLI::NonNegativeNumber)
+      ->check(whole_number(std::int64_t{0}, std::numeric_limits<std::int64_t>::max()))
       ->capture_default_str();
   app.add_option("--timestep", s.timestep, "s; the model's when not given")->check([](const std::string& text) {
     char* end = nullptr;
     const double value = std::strtod(text.c_str(), &end);
-    return *end == 0 && value > 0 && value < 1e3 ? "" : format("{} is no timestep: seconds, above zero", text);
+    return *end == 0 && value >= kLeastTimestep && value < 1e3
+               ? ""
+               : format("{} is no timestep: seconds, from {} to 1000", text, kLeastTimestep);
   });
   app.add_option(
          "--row-space", s.row_space,
          "environments with at most so many constraint rows are solved for the rows' forces: the same solution, "
          "other rounding and speed (Newton's solver, pyramidal cones); -1: chosen from the model")
-      ->check(CLI::Range(-1, 64))
+      ->check(whole_number(-1, 64))
       ->capture_default_str();
   const CLI::Option* devices_option = app.add_option(
       "--devices", s.devices,
@@ -335,17 +456,7 @@ int run_simulate(const std::vector<std::string>& arguments) {
     return simulate(s);
   }
   if (devices_option->count() == 0) return simulate(s);
-  const std::vector<std::string> devices = split_devices(s.devices);
-  // What the processes are told: everything but --devices.
-  std::vector<std::string> rest;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i] == "--devices") {
-      ++i;
-    } else if (!arguments[i].starts_with("--devices=")) {
-      rest.push_back(arguments[i]);
-    }
-  }
-  return simulate_on(devices, s, rest);
+  return simulate_on(split_devices(s.devices), s, arguments);
 }
 
 const Register kSimulate({"simulate", "simulate many environments of a model", run_simulate, ""});

@@ -1,6 +1,8 @@
 #include "cli/subcommand.h"
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <filesystem>
 #include <map>
@@ -75,7 +77,10 @@ int run_program(const std::string& name, const std::function<int()>& body) {
   try {
     open_standard_descriptors();
     const int code = body();
-    std::fflush(stdout);
+    // A full disk behind `>` shows here at the earliest.
+    const bool flushed = std::fflush(stdout) == 0;
+    const std::string reason = flushed ? "a part of it was lost before" : std::strerror(errno);
+    if (code == 0 && (!flushed || std::ferror(stdout))) throw Error("cannot write standard output: " + reason);
     return code;
   } catch (const UsageError& e) {
     tell(e.what());

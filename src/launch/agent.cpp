@@ -2,14 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <csignal>
 #include <cstdlib>
-#include <cstring>
 #include <ctime>
 #include <set>
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/devices_cpu.h"
@@ -36,32 +33,6 @@ constexpr milliseconds kLastWords{2000};
 bool asks_to_stop(int signal) {
   return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
 }
-
-/// A temporary folder for error files when no logs are stored; removed with the object.
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    const char* base = std::getenv("TMPDIR");
-    std::string pattern = std::string(base && *base ? base : "/tmp") + "/cohort-launch-XXXXXX";
-    COHORT_THROW_UNLESS(::mkdtemp(pattern.data()),
-                        "cannot make a temporary folder in {}: {}; set TMPDIR to a folder that can be written, or pass "
-                        "--log_dir",
-                        base && *base ? base : "/tmp", std::strerror(errno));
-    path_ = pattern;
-  }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    if (!kept_) fs::remove_all(path_, ignored);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  const fs::path& path() const { return path_; }
-  void keep() { kept_ = true; }
-
- private:
-  fs::path path_;
-  bool kept_ = false;
-};
 
 std::string host_name() {
   std::array<char, 256> host{};
@@ -253,10 +224,10 @@ int run_job(const LaunchSettings& settings) {
   const PortReservation port(settings.master_addr, settings.master_port);
   plan.identity.master_port = port.port();
 
-  std::optional<ScratchFolder> scratch;
+  std::optional<TemporaryFolder> scratch;  // for error files when no logs are stored
   const bool stores = !settings.log_dir.empty() || settings.redirects.given || settings.tee.given;
   if (settings.log_dir.empty()) {
-    scratch.emplace();
+    scratch.emplace("cohort-launch", ", or pass --log_dir");
     plan.log_dir = scratch->path();
     if (stores) scratch->keep();
   } else {

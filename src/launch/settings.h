@@ -38,7 +38,8 @@ inline constexpr double kLongestGracePeriod = 365.0 * 24 * 3600;
 
 struct LaunchSettings {
   int ranks = 1;                          ///< processes on this node
-  std::vector<std::string> command;       ///< program and arguments; "${local_rank}" in an argument becomes the number
+  std::vector<std::string> command;       ///< program and arguments
+  bool fill_local_rank = true;            ///< "${local_rank}" in an argument becomes the rank's number
   std::string role = "default";           ///< ROLE_NAME
   std::string run_id;                     ///< TORCHELASTIC_RUN_ID; "" makes one
   std::string master_addr = "127.0.0.1";  ///< any of this machine's; the ranks get kStoreAddress (launch/port.h)

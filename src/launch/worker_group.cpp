@@ -95,6 +95,7 @@ void WorkerGroup::make_folders() {
 
 std::vector<std::string> WorkerGroup::arguments_of(int rank) const {
   std::vector<std::string> arguments = plan_.settings.command;
+  if (!plan_.settings.fill_local_rank) return arguments;
   const std::string placeholder = "${local_rank}";
   for (std::size_t i = 1; i < arguments.size(); ++i)
     for (std::size_t at; (at = arguments[i].find(placeholder)) != std::string::npos;)

@@ -23,8 +23,8 @@ struct CompiledScene {
 };
 
 /// Composes the entities with mjSpec and compiles them, in a child process with the limits of `options`: a crash or a
-/// hang of the parser is an Error that names the file. Throws Error with MuJoCo's message for an invalid file or a
-/// missing mesh.
+/// hang of the parser, or a file that gives nothing for 20 s, is an Error that names the model. Throws Error with
+/// MuJoCo's message for an invalid file or a missing mesh, and for a URDF file given as Mjcf.
 CompiledScene compile_scene(std::span<const EntityDeclaration> entities, std::span<const CameraOptions> cameras,
                             const SceneOptions& options);
 

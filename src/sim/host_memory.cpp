@@ -1,6 +1,7 @@
 #include "sim/host_memory.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -8,6 +9,8 @@
 #include <string>
 
 #include <unistd.h>
+
+#include "core/error.h"
 
 namespace cohort::sim {
 
@@ -62,6 +65,13 @@ double available_host_memory() {
                                                   folder / "memory.stat", "total_inactive_file"));
       if (group.empty()) break;
     }
+  }
+  if (const char* limit = std::getenv(kHostMemoryVariable); limit && *limit) {
+    char* end = nullptr;
+    const double most = std::strtod(limit, &end);
+    COHORT_THROW_UNLESS(*end == 0 && most >= 0, "{}={}: a number of bytes is expected", kHostMemoryVariable, limit);
+    const double own = number_in("/proc/self/status", "RssAnon:").value_or(0) * kKibibyte;
+    bytes = std::min(bytes, std::max(0.0, most - own));
   }
   return bytes;
 }

@@ -5,13 +5,14 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "sim/model_check.h"
 
 namespace cohort::sim {
 
 namespace {
 
 constexpr char kMagic[8] = {'C', 'O', 'H', 'O', 'R', 'T', 'M', 'D'};
-constexpr std::uint32_t kVersion = 10;
+constexpr std::uint32_t kVersion = 11;
 
 /// FNV-1a: finds damage, not malice.
 std::uint64_t checksum(const char* data, std::size_t size) {
@@ -100,6 +101,7 @@ requires std::is_same_v<std::remove_const_t<T>, ActuatorInfo>
 void visit(Action& io, T& x) {
   io(x.name), io(x.kind), io(x.ctrl), io(x.ctrl_count), io(x.dof), io(x.gear), io(x.limited), io(x.range);
   io(x.moves), io(x.restoring), io(x.force_range);
+  io(x.servo), io(x.hold), io(x.holds_at_once);
 }
 template <class Action, class T>
 requires std::is_same_v<std::remove_const_t<T>, SensorInfo>
@@ -233,6 +235,11 @@ Model load_model(const std::filesystem::path& path) {
   Loader loader(body, path.string());
   visit(loader, model);
   COHORT_THROW_UNLESS(loader.at_end(), "{} is damaged: {} bytes", path.string(), file.size());
+  try {
+    check_model(model);
+  } catch (const Error& e) {
+    throw Error(format("{} is damaged: {}; compile the model again", path.string(), e.what()));
+  }
   return model;
 }
 

@@ -72,13 +72,13 @@ struct Model {
 /// found to have no effect, or listed here.
 std::vector<Unsupported> find_unsupported(std::span<const std::uint8_t> mjb);
 
-/// Throws Error listing every unsupported feature with its name in the file. contact_capacity 0: all that the pairs can
-/// make, at most 256. row_space: of SceneOptions.
+/// Throws Error listing every unsupported feature with its name in the file, or saying how large a model is whose pairs
+/// of geoms do not fit into the memory. contact_capacity 0: all that the pairs can make. row_space: of SceneOptions.
 Model import_model(std::span<const std::uint8_t> mjb, int contact_capacity = 0, int row_space = -1);
 
 /// Writes the model to a file that load_model reads on a machine without MuJoCo. Throws Error.
 void save_model(const Model& model, const std::filesystem::path& path);
-/// Throws Error for a file that is cut off, changed or of another version.
+/// Throws Error for a file that is cut off, changed or of another version, or whose indices point nowhere.
 Model load_model(const std::filesystem::path& path);
 
 }  // namespace cohort::sim

@@ -44,6 +44,9 @@ struct ActuatorInfo {
   bool restoring = false;  ///< its force depends on where those dofs are, or on how fast: a motor's does not
   std::array<double, 2> force_range{-std::numeric_limits<double>::infinity(),
                                     std::numeric_limits<double>::infinity()};  ///< N, N m; before the gear
+  bool servo = false;          ///< its force follows its length, as that of a position servo does, whatever it pulls at
+  double hold = 0;             ///< of a servo: the control with which its force becomes zero in qpos0 at rest
+  bool holds_at_once = false;  ///< likewise: from the first step; false where an activation has to get there from zero
 };
 struct SensorInfo {
   std::string name;

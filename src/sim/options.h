@@ -62,7 +62,7 @@ struct SceneOptions {
   /// Newton's solver and pyramidal cones only, of the batched engine. docs/decisions/row-space.md
   int row_space = -1;
   /// Compiling a file happens in a child process with these limits, so that a hostile or broken file ends as an Error.
-  double compile_seconds = 60;              ///< CPU time
+  double compile_seconds = 60;              ///< CPU time; a file that gives nothing is waited for as long, 20 s at most
   double compile_memory = 8.0 * (1 << 30);  ///< bytes of address space, above what this process has mapped
 };
 

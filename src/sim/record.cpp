@@ -1,173 +1,263 @@
 #include "sim/record.h"
 
-#include <array>
+#include <algorithm>
 #include <cstring>
-
-#include <unistd.h>
+#include <string>
+#include <vector>
 
 #include "core/error.h"
 #include "core/files.h"
-#include "sim/host_memory.h"
+#include "sim/zip_archive.h"
 
 namespace cohort::sim {
 
+/// A format: takes frames one after the other.
+class StateRecorder::Output {
+ public:
+  virtual ~Output() = default;
+  virtual void add(std::int64_t frame, Scene& scene) = 0;
+  virtual void save(std::int64_t frames) = 0;
+};
+
 namespace {
 
-void append_rows(std::vector<float>& to, const ArrayView& view) {
-  for (std::int64_t e = 0; e < view.shape[0]; ++e) {
-    for (std::int64_t i = 0; i < view.shape[1]; ++i) {
-      const std::int64_t at = e * view.strides[0] + i * view.strides[1];
-      to.push_back(view.type == ElementType::kFloat64 ? static_cast<float>(static_cast<const double*>(view.data)[at])
-                                                      : static_cast<const float*>(view.data)[at]);
-    }
-  }
+/// Writes go to the system in pieces of about this many bytes.
+constexpr std::size_t kPiece = std::size_t{1} << 20;
+
+struct Recorded {
+  const char* name;
+  Field field;
+  const char* type;  ///< NumPy's
+};
+constexpr Recorded kRecorded[] = {{"time", Field::kTime, "<f4"},
+                                  {"qpos", Field::kQpos, "<f4"},
+                                  {"qvel", Field::kQvel, "<f4"},
+                                  {"ctrl", Field::kCtrl, "<f4"},
+                                  {"status", Field::kStatus, "<i4"}};
+
+float float_at(const ArrayView& view, std::int64_t row, std::int64_t column) {
+  const std::int64_t at = row * view.strides[0] + column * view.strides[1];
+  return view.type == ElementType::kFloat64 ? static_cast<float>(static_cast<const double*>(view.data)[at])
+                                            : static_cast<const float*>(view.data)[at];
+}
+std::int32_t int_at(const ArrayView& view, std::int64_t row) {
+  return static_cast<const std::int32_t*>(view.data)[row * view.strides[0]];
 }
 
-/// CRC-32 of ISO 3309, which the zip format uses.
-std::uint32_t crc32(const std::string& data) {
-  static const std::array<std::uint32_t, 256> table = [] {
-    std::array<std::uint32_t, 256> t{};
-    for (std::uint32_t i = 0; i < 256; ++i) {
-      std::uint32_t c = i;
-      for (int k = 0; k < 8; ++k) c = c & 1 ? 0xEDB88320u ^ (c >> 1) : c >> 1;
-      t[i] = c;
-    }
-    return t;
-  }();
-  std::uint32_t crc = 0xFFFFFFFFu;
-  for (unsigned char byte : data) crc = table[(crc ^ byte) & 255] ^ (crc >> 8);
-  return crc ^ 0xFFFFFFFFu;
+/// Throws Error when the disk has not so many bytes left. What else is written there meanwhile is found by add().
+void need_room(const AtomicFile& file, const std::filesystem::path& path, double bytes, const Scene& scene,
+               std::int64_t frames) {
+  constexpr double kLargestFile = 9e18;  // offsets are signed
+  const double room = std::min(static_cast<double>(file.room()), kLargestFile);
+  COHORT_THROW_UNLESS(
+      bytes <= room,
+      "{}: recording {} frames of {} environments takes {}; the disk has {} left: record fewer steps or "
+      "environments, or to another disk",
+      path.string(), frames, scene.n_envs(), format_bytes(bytes), format_bytes(room));
 }
 
-void put(std::string& to, std::uint64_t value, int bytes) {
-  for (int i = 0; i < bytes; ++i) to += static_cast<char>(value >> (8 * i) & 255);
-}
-
-/// One array in NumPy's format 1.0 (numpy.lib.format).
-std::string npy(const char* type, const std::vector<std::int64_t>& shape, const void* data, std::size_t bytes) {
-  std::string dims;
-  for (std::int64_t d : shape) dims += format("{}, ", d);
-  std::string header = format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", type, dims);
-  header.append(63 - (10 + header.size()) % 64, ' ');
-  header += '\n';
-  std::string out("\x93NUMPY\x01\x00", 8);
-  put(out, header.size(), 2);
-  out += header;
-  out.append(static_cast<const char*>(data), bytes);
-  return out;
-}
-
-/// An archive of stored (uncompressed) files (PKWARE APPNOTE 6.3.10, sections 4.3.7, 4.3.12, 4.3.16).
-class Zip {
+/// A row per frame and environment.
+class CsvOutput final : public StateRecorder::Output {
  public:
-  void add(const std::string& name, const std::string& content) {
-    COHORT_THROW_UNLESS(out_.size() + content.size() < 0xFFFFFFFFull,
-                        "the recording is larger than 4 GiB: record fewer steps or environments");
-    std::string entry;
-    put(entry, 20, 2), put(entry, 0, 2), put(entry, 0, 2), put(entry, 0, 2), put(entry, 0x21, 2);
-    put(entry, crc32(content), 4), put(entry, content.size(), 4), put(entry, content.size(), 4);
-    put(entry, name.size(), 2), put(entry, 0, 2);
-    put(directory_, 0x02014b50, 4), put(directory_, 20, 2);
-    directory_ += entry;
-    put(directory_, 0, 2), put(directory_, 0, 2), put(directory_, 0, 2), put(directory_, 0, 4),
-        put(directory_, out_.size(), 4);
-    directory_ += name;
-    put(out_, 0x04034b50, 4);
-    out_ += entry + name + content;
-    ++count_;
+  CsvOutput(const Scene& scene, const std::filesystem::path& path, std::int64_t frames) : file_(path) {
+    const ModelInfo& m = scene.info();
+    // At least: a digit and what parts it from the next.
+    need_room(file_, path, 2.0 * (4 + m.nq + m.nv + m.nu) * scene.n_envs() * static_cast<double>(frames), scene,
+              frames);
+    text_ = "frame,env,time,status";
+    for (int i = 0; i < m.nq; ++i) text_ += format(",qpos{}", i);
+    for (int i = 0; i < m.nv; ++i) text_ += format(",qvel{}", i);
+    for (int i = 0; i < m.nu; ++i) text_ += format(",ctrl{}", i);
+    text_ += '\n';
   }
-  std::string finish() && {
-    const std::size_t start = out_.size();
-    out_ += directory_;
-    put(out_, 0x06054b50, 4), put(out_, 0, 2), put(out_, 0, 2), put(out_, count_, 2), put(out_, count_, 2);
-    put(out_, directory_.size(), 4), put(out_, start, 4), put(out_, 0, 2);
-    return std::move(out_);
+
+  void add(std::int64_t frame, Scene& scene) override {
+    const ArrayView time = scene.host_view(Field::kTime), status = scene.host_view(Field::kStatus);
+    const ArrayView numbers[] = {scene.host_view(Field::kQpos), scene.host_view(Field::kQvel),
+                                 scene.host_view(Field::kCtrl)};
+    for (int e = 0; e < scene.n_envs(); ++e) {
+      text_ +=
+          format("{},{},{:.9g},{}", frame, scene.global_environment_id(e), float_at(time, e, 0), int_at(status, e));
+      for (const ArrayView& view : numbers) {
+        for (std::int64_t i = 0; i < view.shape[1]; ++i) text_ += format(",{:.9g}", float_at(view, e, i));
+      }
+      text_ += '\n';
+      if (text_.size() >= kPiece) flush();
+    }
+  }
+
+  void save(std::int64_t) override {
+    flush();
+    file_.commit();
   }
 
  private:
-  std::string out_, directory_;
-  std::uint64_t count_ = 0;
+  void flush() {
+    file_.write(written_, text_);
+    written_ += text_.size();
+    text_.clear();
+  }
+
+  AtomicFile file_;
+  std::string text_;
+  std::uint64_t written_ = 0;
+};
+
+/// What stands before an array's numbers in NumPy's format 1.0 (numpy.lib.format).
+std::string npy_header(const char* type, const std::vector<std::int64_t>& shape) {
+  std::string dims;
+  for (const std::int64_t d : shape) dims += format("{}, ", d);
+  std::string text = format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", type, dims);
+  text.append(63 - (10 + text.size()) % 64, ' ');
+  text += '\n';
+  std::string out("\x93NUMPY\x01\x00", 8);
+  out += static_cast<char>(text.size() & 255);
+  out += static_cast<char>(text.size() >> 8);
+  return out + text;
+}
+
+/// An archive of arrays. Each has its place from the beginning, for as many frames as were announced; with fewer in the
+/// end, the arrays move together.
+class NpzOutput final : public StateRecorder::Output {
+ public:
+  NpzOutput(const Scene& scene, const std::filesystem::path& path, std::int64_t frames)
+      : file_(path), planned_(frames), n_(scene.n_envs()) {
+    const ModelInfo& m = scene.info();
+    double bytes = 8.0 * static_cast<double>(n_);
+    for (const Recorded& r : kRecorded) {
+      Array a{.recorded = r, .width = field_size(m, r.field)};
+      bytes += 4.0 * static_cast<double>(a.width) * static_cast<double>(n_) * static_cast<double>(frames);
+      arrays_.push_back(std::move(a));
+    }
+    // Before the sizes are computed as integers, which they then fit.
+    need_room(file_, path, bytes, scene, frames);
+    for (std::int64_t e = 0; e < n_; ++e) {
+      const std::int64_t id = scene.global_environment_id(static_cast<int>(e));
+      ids_.append(reinterpret_cast<const char*>(&id), sizeof id);
+    }
+    lay_out(frames);
+    for (Array& a : arrays_) a.entry.crc = zip_crc(0, a.header);
+  }
+
+  void add(std::int64_t, Scene& scene) override {
+    for (Array& a : arrays_) {
+      const ArrayView view = scene.host_view(a.recorded.field);
+      for (std::int64_t e = 0; e < n_; ++e) {
+        for (std::int64_t i = 0; i < a.width; ++i) {
+          char bytes[4];
+          if (a.recorded.field == Field::kStatus) {
+            const std::int32_t value = int_at(view, e);
+            std::memcpy(bytes, &value, sizeof bytes);
+          } else {
+            const float value = float_at(view, e, i);
+            std::memcpy(bytes, &value, sizeof bytes);
+          }
+          a.waiting.append(bytes, sizeof bytes);
+        }
+        if (a.waiting.size() >= kPiece) flush(a);
+      }
+    }
+  }
+
+  void save(std::int64_t frames) override {
+    for (Array& a : arrays_) flush(a);
+    if (frames != planned_) move_together(frames);
+    std::vector<ZipEntry> entries;
+    for (const Array& a : arrays_) {
+      file_.write(a.entry.offset, zip_local_header(a.entry) + a.header);
+      entries.push_back(a.entry);
+    }
+    const std::string ids = npy_header("<i8", {n_}) + ids_;
+    entries.push_back({"env.npy", ids.size(), end_, zip_crc(0, ids)});
+    const std::string last = zip_local_header(entries.back()) + ids;
+    const std::string directory = zip_directory(entries, end_ + last.size());
+    file_.write(end_, last + directory);
+    file_.resize(end_ + last.size() + directory.size());
+    file_.commit();
+  }
+
+ private:
+  struct Array {
+    Recorded recorded;
+    std::int64_t width;       ///< values per environment
+    std::string header{};     ///< NumPy's
+    ZipEntry entry{};         ///< header and numbers
+    std::uint64_t data = 0;   ///< offset of the numbers
+    std::uint64_t bytes = 0;  ///< of them that are written
+    std::string waiting{};    ///< to be written behind those
+  };
+
+  /// Sets headers, entries (all but their checksums) and offsets.
+  void lay_out(std::int64_t frames) {
+    end_ = 0;
+    for (Array& a : arrays_) {
+      std::vector<std::int64_t> shape{frames, n_};
+      const bool one = a.recorded.field == Field::kTime || a.recorded.field == Field::kStatus;
+      if (!one) shape.push_back(a.width);
+      a.header = npy_header(a.recorded.type, shape);
+      a.entry.name = format("{}.npy", a.recorded.name);
+      a.entry.size = a.header.size() + static_cast<std::uint64_t>(frames * n_ * a.width) * 4;
+      a.entry.offset = end_;
+      a.data = end_ + zip_local_header(a.entry).size() + a.header.size();
+      end_ = a.data + a.entry.size - a.header.size();
+    }
+  }
+
+  void flush(Array& a) {
+    file_.write(a.data + a.bytes, a.waiting);
+    a.entry.crc = zip_crc(a.entry.crc, a.waiting);
+    a.bytes += a.waiting.size();
+    a.waiting.clear();
+  }
+
+  /// No array begins later in the shorter layout, so that moving them in their order loses nothing.
+  void move_together(std::int64_t frames) {
+    std::vector<std::uint64_t> before;
+    for (const Array& a : arrays_) before.push_back(a.data);
+    lay_out(frames);
+    std::string piece;
+    for (std::size_t i = 0; i < arrays_.size(); ++i) {
+      Array& a = arrays_[i];
+      a.entry.crc = zip_crc(0, a.header);
+      for (std::uint64_t done = 0; done < a.bytes; done += piece.size()) {
+        piece.resize(std::min<std::uint64_t>(kPiece, a.bytes - done));
+        file_.read(before[i] + done, piece);
+        file_.write(a.data + done, piece);
+        a.entry.crc = zip_crc(a.entry.crc, piece);
+      }
+    }
+  }
+
+  AtomicFile file_;
+  std::int64_t planned_, n_;
+  std::string ids_;
+  std::vector<Array> arrays_;
+  std::uint64_t end_ = 0;  ///< behind the arrays
 };
 
 }  // namespace
 
 StateRecorder::StateRecorder(Scene& scene, std::filesystem::path path, std::int64_t frames)
-    : scene_(scene), path_(std::move(path)) {
-  const std::string ending = path_.extension().string();
-  COHORT_THROW_UNLESS(ending == ".npz" || ending == ".csv", "{}: a recording ends in .npz or .csv", path_.string());
-  // Found out now, not after the last step.
-  std::error_code code;
-  const std::filesystem::path folder = path_.has_parent_path() ? path_.parent_path() : std::filesystem::path(".");
-  std::filesystem::create_directories(folder, code);
-  COHORT_THROW_UNLESS(!code && access(folder.c_str(), W_OK) == 0, "{}: the folder {} cannot be written", path_.string(),
-                      folder.string());
-  COHORT_THROW_UNLESS(!std::filesystem::is_directory(path_, code), "{} is a folder", path_.string());
-  const ModelInfo& m = scene.info();
-  const std::size_t rows = static_cast<std::size_t>(frames) * static_cast<std::size_t>(scene.n_envs());
-  const double bytes = static_cast<double>(rows) * 4.0 * (2 + m.nq + m.nv + m.nu);
-  const double memory = available_host_memory();
-  COHORT_THROW_UNLESS(bytes < memory / 2,
-                      "recording {} frames of {} environments takes {}; this process can get {}: record fewer steps or "
-                      "environments",
-                      frames, scene.n_envs(), format_bytes(bytes), format_bytes(memory));
-  time_.reserve(rows);
-  qpos_.reserve(rows * static_cast<std::size_t>(m.nq));
-  qvel_.reserve(rows * static_cast<std::size_t>(m.nv));
-  ctrl_.reserve(rows * static_cast<std::size_t>(m.nu));
-  status_.reserve(rows);
+    : scene_(scene), most_frames_(frames) {
+  const std::string ending = path.extension().string();
+  COHORT_THROW_UNLESS(ending == ".npz" || ending == ".csv", "{}: a recording ends in .npz or .csv", path.string());
+  if (ending == ".npz") {
+    output_ = std::make_unique<NpzOutput>(scene, path, frames);
+  } else {
+    output_ = std::make_unique<CsvOutput>(scene, path, frames);
+  }
 }
 
+StateRecorder::~StateRecorder() = default;
+
 void StateRecorder::add() {
-  append_rows(time_, scene_.host_view(Field::kTime));
-  append_rows(qpos_, scene_.host_view(Field::kQpos));
-  append_rows(qvel_, scene_.host_view(Field::kQvel));
-  append_rows(ctrl_, scene_.host_view(Field::kCtrl));
-  const auto status = scene_.host_view(Field::kStatus).span<std::int32_t>();
-  status_.insert(status_.end(), status.begin(), status.end());
+  COHORT_CHECK(frames_ < most_frames_, "a frame more than the {} that were announced", most_frames_);
+  output_->add(frames_, scene_);
   ++frames_;
 }
 
-void StateRecorder::save() const {
-  write_file_atomically(path_, path_.extension() == ".npz" ? npz() : csv());
-}
-
-std::string StateRecorder::npz() const {
-  const ModelInfo& m = scene_.info();
-  const std::int64_t n = scene_.n_envs();
-  std::vector<std::int64_t> ids;
-  for (int e = 0; e < n; ++e) ids.push_back(scene_.global_environment_id(e));
-  Zip zip;
-  zip.add("time.npy", npy("<f4", {frames_, n}, time_.data(), time_.size() * 4));
-  zip.add("qpos.npy", npy("<f4", {frames_, n, m.nq}, qpos_.data(), qpos_.size() * 4));
-  zip.add("qvel.npy", npy("<f4", {frames_, n, m.nv}, qvel_.data(), qvel_.size() * 4));
-  zip.add("ctrl.npy", npy("<f4", {frames_, n, m.nu}, ctrl_.data(), ctrl_.size() * 4));
-  zip.add("status.npy", npy("<i4", {frames_, n}, status_.data(), status_.size() * 4));
-  zip.add("env.npy", npy("<i8", {n}, ids.data(), ids.size() * 8));
-  return std::move(zip).finish();
-}
-
-std::string StateRecorder::csv() const {
-  const ModelInfo& m = scene_.info();
-  std::string text = "frame,env,time,status";
-  for (int i = 0; i < m.nq; ++i) text += format(",qpos{}", i);
-  for (int i = 0; i < m.nv; ++i) text += format(",qvel{}", i);
-  for (int i = 0; i < m.nu; ++i) text += format(",ctrl{}", i);
-  text += '\n';
-  const std::size_t n = static_cast<std::size_t>(scene_.n_envs());
-  const auto numbers = [&](const std::vector<float>& from, std::size_t row, int width) {
-    for (std::size_t i = 0; i < static_cast<std::size_t>(width); ++i) {
-      text += format(",{:.9g}", from[row * static_cast<std::size_t>(width) + i]);
-    }
-  };
-  for (std::size_t row = 0; row < time_.size(); ++row) {
-    text += format("{},{},{:.9g},{}", row / n, scene_.global_environment_id(static_cast<int>(row % n)), time_[row],
-                   status_[row]);
-    numbers(qpos_, row, m.nq);
-    numbers(qvel_, row, m.nv);
-    numbers(ctrl_, row, m.nu);
-    text += '\n';
-  }
-  return text;
+void StateRecorder::save() {
+  output_->save(frames_);
 }
 
 }  // namespace cohort::sim

@@ -2,35 +2,41 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
-#include <vector>
+#include <memory>
 
 #include "sim/scene.h"
 
 namespace cohort::sim {
 
-/// Collects time, qpos, qvel, ctrl and status of every environment; keeps them in memory until save().
+/// Writes time, qpos, qvel, ctrl and status of every environment to a file while the scene runs, so that a recording
+/// takes room on the disk and not in memory. The file appears under its name with save(), whole; without it, nothing
+/// remains.
 class StateRecorder {
  public:
   /// path ends in .npz (arrays time (T, n), qpos (T, n, nq), qvel, ctrl float32, status int32, env global ids) or .csv
-  /// (a row per frame and environment). Throws Error for another ending, or when `frames` frames would not fit into
-  /// half of the memory.
+  /// (a row per frame and environment). float32 also for the engine that computes in double. frames: how many there
+  /// will be at most. Throws Error for another ending, a file that cannot be written, or, with the numbers, when so
+  /// many frames do not fit onto the disk.
   StateRecorder(Scene& scene, std::filesystem::path path, std::int64_t frames);
+  ~StateRecorder();
+  StateRecorder(const StateRecorder&) = delete;
+  StateRecorder& operator=(const StateRecorder&) = delete;
 
-  /// Adds the present state.
+  /// Adds the present state. Throws Error when it cannot be written (a full disk, say); the recording is lost then.
   void add();
 
-  /// Writes the file, whole or not at all.
-  void save() const;
+  /// Puts the file in place with the frames that were added, be they fewer than announced. Throws Error. Nothing may be
+  /// called after it.
+  void save();
+
+  std::int64_t frames() const { return frames_; }
+
+  class Output;
 
  private:
-  std::string npz() const;
-  std::string csv() const;
-
   Scene& scene_;
-  std::filesystem::path path_;
-  std::vector<float> time_, qpos_, qvel_, ctrl_;
-  std::vector<std::int32_t> status_;
-  std::int64_t frames_ = 0;
+  std::unique_ptr<Output> output_;
+  std::int64_t most_frames_, frames_ = 0;
 };
 
 }  // namespace cohort::sim

@@ -51,8 +51,8 @@ void sensors(const ModelView& m, BlockSpace<ScalarLane>& b, float time) {
   sim::sensors<ScalarLane>(m, b.w, b.c, time);
 }
 void evaluate_and_step(const ModelView& m, BlockSpace<ScalarLane>& b) {
-  evaluate(m, b);
-  integrate<ScalarLane>(m, b.w, [&] { evaluate(m, b); });
+  const float iterations = sim::evaluate<ScalarLane>(m, b);
+  integrate<ScalarLane>(m, b.w, solved<ScalarLane>(m, b.c, iterations), [&] { evaluate(m, b); });
 }
 
 }  // namespace cohort::sim::test

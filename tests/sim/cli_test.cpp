@@ -1,4 +1,5 @@
 // `cohort simulate` and `cohort model` as programs.
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <set>
@@ -94,6 +95,33 @@ TEST_F(SimulateCommand, SurveysAFolderOfModels) {
   EXPECT_NE(table.output.find("| walker.xml | 13 | runs |"), std::string::npos) << table.output;
 }
 
+TEST_F(SimulateCommand, ASurveyTellsUrdfByItsContentAndKeepsNamesAndColumns) {
+  const std::string arm = read_file(COHORT_SOURCE_DIR "/tests/sim/models/two_link.urdf");
+  write_file_atomically(path("UP.XML"), read_file(kWalker));
+  write_file_atomically(path("a|b.URDF"), arm);
+  write_file_atomically(path("arm.xml"), arm);
+  std::filesystem::create_symlink(kWalker, path("link.xml"));
+  const Result table = run_command(cohort_program() + " model " + folder_.string());
+  EXPECT_EQ(table.code, 0) << table.output;
+  for (const char* row :
+       {"| UP.XML | 13 | runs |", "| a\\|b.URDF | 7 | runs |", "| arm.xml | 7 | runs |", "| link.xml | 13 | runs |"}) {
+    EXPECT_NE(table.output.find(row), std::string::npos) << row << " in\n" << table.output;
+  }
+}
+
+TEST_F(SimulateCommand, AUrdfHasItsFreeBaseWhateverItsNameUnlessItIsFixed) {
+  const std::string arm = path("arm.URDF");
+  write_file_atomically(arm, read_file(COHORT_SOURCE_DIR "/tests/sim/models/two_link.urdf"));
+  EXPECT_NE(run_command(cohort_program() + " model " + arm).output.find(" 7 dofs"), std::string::npos);
+  EXPECT_NE(run_command(cohort_program() + " model " + arm + " --fixed-base").output.find(" 1 dofs"),
+            std::string::npos);
+  EXPECT_EQ(run_command(cohort_program() + " simulate " + arm + " --fixed-base --steps 1").code, 0);
+  const Result compiled =
+      run_command(cohort_program() + " model " + arm + " --fixed-base --compile " + path("arm.cohort"));
+  EXPECT_EQ(compiled.code, 0) << compiled.output;
+  EXPECT_NE(run_command(cohort_program() + " model " + path("arm.cohort")).output.find(" 1 dofs"), std::string::npos);
+}
+
 TEST_F(SimulateCommand, RunsBothEnginesAndACompiledModel) {
   const Result mujoco =
       run_command(cohort_program() + " simulate " + kWalker + " --n-envs 3 --steps 10 --engine mujoco --control hold");
@@ -126,9 +154,163 @@ TEST_F(SimulateCommand, WrongArgumentsAreNamedBeforeAnythingIsComputed) {
   refused(base + " --devices ''", 2, "--devices");
   refused(cohort_program() + " model " + kWalker + " --compile x.txt", 2, ".cohort");
   refused(cohort_program() + " model " + kWalker + " --verbos", 2, "`--verbose`");
+  refused(cohort_program() + " model " + kWalker + " --compile ''", 2, ".cohort");
+  refused(cohort_program() + " model " + kWalker + " --compare", 2, "no folder");
+  refused(cohort_program() + " model " + kWalker + " --fixed-base", 2, "no URDF");
+  refused(cohort_program() + " model " + folder_.string() + " -v", 2, "is a folder");
+  refused(cohort_program() + " model " + folder_.string() + " --compile x.cohort", 2, "is a folder");
+  refused(cohort_program() + " model ''", 2, "empty");
+  refused(cohort_program() + " simulate ''", 2, "empty");
+  refused(cohort_program() + " simulate " + folder_.string(), 1, "is a folder");
   const Result none = run_command(base + " --steps 0");
   EXPECT_EQ(none.code, 0) << none.output;
   EXPECT_EQ(none.output.find("inf step"), std::string::npos) << none.output;
+}
+
+TEST_F(SimulateCommand, NumbersThatNoConversionMayClampOrWrapAreRefused) {
+  const std::string base = cohort_program() + " simulate " + kWalker + " --steps 1 ";
+  for (const char* wrong :
+       {"--seed -1", "--seed 18446744073709551616", "--seed ''", "--steps -1", "--steps 1000000000000001",
+        "--first-env 9223372036854775808", "--first-env 9223372036854775806 --n-envs 3", "--n-envs 0x10",
+        "--n-envs 010", "--timestep 1e-50", "--record ''", "--devices 0,00"}) {
+    const Result result = run_command(base + wrong);
+    EXPECT_EQ(result.code, 2) << wrong << "\n" << result.output;
+    EXPECT_LT(result.output.size(), 200u) << result.output;
+  }
+  EXPECT_EQ(run_command(base + "--seed 18446744073709551615").code, 0);
+  const Result unnamed = run_command(cohort_program() + " simulate ''");
+  EXPECT_EQ(unnamed.code, 2);
+  EXPECT_NE(unnamed.output.find("MODEL is empty"), std::string::npos) << unnamed.output;
+  write_file_atomically(path("still.xml"),
+                        "<mujoco><option timestep='1e-50'/><worldbody><body><joint/><geom size='1'/></body></worldbody>"
+                        "</mujoco>");
+  for (const char* engine : {"batched", "mujoco"}) {
+    const Result still = run_command(cohort_program() + " simulate " + path("still.xml") + " --engine " + engine);
+    EXPECT_EQ(still.code, 1) << still.output;
+    EXPECT_NE(still.output.find("timestep is 1e-50 s"), std::string::npos) << still.output;
+  }
+}
+
+TEST_F(SimulateCommand, OutputThatCannotBeWrittenIsAnError) {
+  for (const std::string& command : {std::string(" --help"), std::string(" simulate --help"), " model " + kWalker}) {
+    const Result full = run_command("{ " + cohort_program() + command + " > /dev/full; }");
+    EXPECT_EQ(full.code, 1) << command;
+    EXPECT_NE(full.output.find("No space left"), std::string::npos) << full.output;
+  }
+}
+
+TEST_F(SimulateCommand, HoldKeepsServosOfEveryTransmissionAtTheStart) {
+  write_file_atomically(path("held.xml"), R"(
+<mujoco>
+  <option gravity="0 0 0"/>
+  <compiler autolimits="true"/>
+  <worldbody>
+    <body pos="0 0 1"><joint name="geared" axis="0 1 0" ref="40"/><geom size=".1"/></body>
+    <body pos="1 0 1"><joint name="bent" axis="0 1 0" ref="20"/><geom size=".1"/></body>
+    <body pos="2 0 1"><joint name="pulled" type="slide" axis="0 0 1" ref="0.3"/><geom size=".1"/></body>
+    <body pos="3 0 1"><joint name="slow" type="slide" axis="0 0 1" ref="0.3"/><geom size=".1"/></body>
+    <body pos="4 0 1"><joint name="far" type="slide" axis="0 0 1" ref="0.3"/><geom size=".1"/></body>
+    <body pos="5 0 1"><joint name="ball" type="ball"/><geom size=".1" pos=".1 0 0"/></body>
+  </worldbody>
+  <tendon><fixed name="string"><joint joint="pulled" coef="3"/></fixed></tendon>
+  <actuator>
+    <position joint="geared" kp="50" gear="2"/>
+    <general joint="bent" biastype="affine" gaintype="affine" gainprm="20 3 0" biasprm="1 -40 -1"/>
+    <position tendon="string" kp="50"/>
+    <position name="lazy" joint="slow" kp="50" kv="30" timeconst="0.1"/>
+    <position name="short" joint="far" kp="50" ctrlrange="-0.2 0.2"/>
+    <position joint="ball" kp="10" gear="1 0 0 0 0 0"/>
+  </actuator>
+</mujoco>)");
+  for (const char* engine : {"batched", "mujoco"}) {
+    const Result held = run_command(cohort_program() + " simulate " + path("held.xml") +
+                                    " --control hold --steps 500 --record " + path("held.npz") + " --engine " + engine);
+    ASSERT_EQ(held.code, 0) << held.output;
+    EXPECT_NE(held.output.find("`lazy` (its activation begins at zero), `short` (the start asks for 0.3"),
+              std::string::npos)
+        << held.output;
+    EXPECT_EQ(held.output.find("no position servo"), std::string::npos) << held.output;
+    // Nothing but the control's rounding to single precision moves the others; the slow one comes back.
+    const Result moved = run_command(
+        std::string(std::getenv("COHORT_PYTHON")) +
+        " -c 'import numpy as n,sys; q=n.load(sys.argv[1])[\"qpos\"][:,0]; "
+        "d=abs(q-q[0]).max(0); print((d[[0,1,2,5,6,7,8]]<1e-5).all(), (d[3:5]>0.01).all(), abs(q[-1]-q[0])[3]<0.02)' " +
+        path("held.npz"));
+    EXPECT_EQ(moved.output, "True True True\n") << engine;
+  }
+}
+
+TEST_F(SimulateCommand, ASignalEndsTheRunWithItsFiguresAndTheRecordingUpToThere) {
+  // Waits until the steps begin; 200,000 of them take long enough for the signal to come first.
+  const auto stopped = [&](const std::string& more, int processes) {
+    return run_command(cohort_program() + " simulate " + kWalker + " --n-envs 2 --steps 200000 --record " +
+                       path("run.npz") + more + " > " + path("log") + " 2>&1 & p=$!; until [ $(grep -c 'ready after' " +
+                       path("log") + ") = " + format("{}", processes) + " ]; do :; done; kill -TERM $p; wait $p; " +
+                       "code=$?; cat " + path("log") + "; exit $code");
+  };
+  const auto frames = [&](const std::string& name) {
+    return run_command(std::string(std::getenv("COHORT_PYTHON")) +
+                       " -c 'import numpy as n,sys; print(0 < len(n.load(sys.argv[1])[\"qpos\"]) < 200001)' " +
+                       path(name))
+        .output;
+  };
+  const Result one = stopped("", 1);
+  EXPECT_EQ(one.code, 128 + SIGTERM) << one.output;
+  EXPECT_NE(one.output.find("of 200000 steps by SIGTERM"), std::string::npos) << one.output;
+  EXPECT_NE(one.output.find("steps/s in physics"), std::string::npos) << one.output;
+  EXPECT_EQ(frames("run.npz"), "True\n");
+  const Result two = stopped(" --devices 0,1", 2);
+  EXPECT_EQ(two.code, 128 + SIGTERM) << two.output;
+  EXPECT_NE(two.output.find("2 processes together"), std::string::npos) << two.output;
+  EXPECT_EQ(frames("run.0.npz"), "True\n");
+  EXPECT_EQ(frames("run.1.npz"), "True\n");
+}
+
+TEST_F(SimulateCommand, ARecordingThatCannotBeWrittenIsFoundAtTheStartOrCostsNoFigures) {
+  const std::string base = cohort_program() + " simulate " + kWalker + " --n-envs 100 ";
+  const Result nowhere = run_command(base + "--record /proc/x.npz");
+  EXPECT_EQ(nowhere.code, 1);
+  EXPECT_NE(nowhere.output.find("/proc/x.npz"), std::string::npos) << nowhere.output;
+  EXPECT_EQ(nowhere.output.find("ready after"), std::string::npos) << nowhere.output;
+  // A limit of files' size stands for a disk that becomes full meanwhile.
+  const Result full =
+      run_command("trap '' XFSZ; ulimit -f 100; " + base + "--steps 2000 --record " + path("new/full.npz"));
+  EXPECT_EQ(full.code, 1);
+  EXPECT_NE(full.output.find("steps/s in physics"), std::string::npos) << full.output;
+  EXPECT_NE(full.output.find("cannot write " + path("new/full.npz")), std::string::npos) << full.output;
+  EXPECT_TRUE(std::filesystem::is_empty(folder_));
+}
+
+TEST_F(SimulateCommand, ProcessesUnderstandTheArgumentsAsOneProcessDoes) {
+  std::filesystem::create_directories(path("p${local_rank}"));
+  std::filesystem::copy_file(kWalker, path("p${local_rank}/m.xml"));
+  const Result result = run_command(cohort_program() + " simulate --steps 5 --n-envs 4 --devices 0,1 -- '" +
+                                    path("p${local_rank}/m.xml") + "'");
+  EXPECT_EQ(result.code, 0) << result.output;
+  EXPECT_NE(result.output.find("2 processes together"), std::string::npos) << result.output;
+}
+
+TEST_F(SimulateCommand, ProcessesShareTheMemoryThatIsThere) {
+  // Half of the environments fit into the limit, all of them do not: each process alone would not see that.
+  const std::string base = "COHORT_HOST_MEMORY=128e6 " + cohort_program() + " simulate " + kWalker + " --steps 1 ";
+  EXPECT_EQ(run_command(base + "--n-envs 120000").code, 0);
+  const Result both = run_command(base + "--n-envs 240000 --devices 0,1");
+  EXPECT_EQ(both.code, 1) << both.output;
+  EXPECT_NE(both.output.find("this process can get"), std::string::npos) << both.output;
+}
+
+TEST_F(SimulateCommand, StoppedEnvironmentsAreListedWithMujocosReason) {
+  std::string model = read_file(COHORT_SOURCE_DIR "/tests/sim/models/pile.xml");
+  model.insert(model.find('>') + 1, "<size memory='20K'/>");
+  write_file_atomically(path("tight.xml"), model);
+  const Result result = run_command(cohort_program() + " simulate " + path("tight.xml") +
+                                    " --engine mujoco --n-envs 7 --first-env 40 --steps 100");
+  EXPECT_EQ(result.code, 0) << result.output;
+  EXPECT_NE(
+      result.output.find("7 environments stopped: an error in MuJoCo (environments 40, 41, 42, 43, 44 and 2 more): "),
+      std::string::npos)
+      << result.output;
+  EXPECT_NE(result.output.find("mj_stackAlloc: out of memory"), std::string::npos) << result.output;
 }
 
 TEST_F(SimulateCommand, RefusesWhatItCannotDoWithAClearMessage) {

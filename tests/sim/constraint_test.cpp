@@ -266,6 +266,70 @@ TEST_P(Constraint, OneStepFromTheSameStateEqualsMujoco) {
   }
 }
 
+/// `steps` steps of MuJoCo's, ours from the same state before each: largest difference of a velocity, relative to 1 and
+/// it.
+double worst_velocity(const char* xml, int row_space, int steps, double spread) {
+  test::Pair p(test::compile_xml(xml), row_space);
+  Block block(p.view);
+  if (spread > 0) p.randomize(1, spread, spread);
+  double worst = 0;
+  for (int step = 0; step < steps; ++step) {
+    block.load(p.view, *p.data);
+    test::evaluate_and_step(p.view, block.space);
+    mj_step(p.mj.get(), p.data.get());
+    for (int d = 0; d < p.view.nv; ++d) {
+      const double theirs = p.data->qvel[d], ours = static_cast<double>(block.space.w.v[d]);
+      worst = std::max(worst, std::abs(ours - theirs) / (1 + std::abs(theirs)));
+    }
+  }
+  return worst;
+}
+
+/// A paddle that turns about its centre of mass has no inverse weight of translation: its contacts are as stiff as can
+/// be, and with damping the velocity does not come from the acceleration alone.
+TEST(StiffRows, MoveWithDampingAsTheAccelerationSays) {
+  const char* xml =
+      "<mujoco><worldbody><geom type='box' size='.05 .05 .05' pos='0.3 0.1 0.05'/><body pos='0 0 0.05'>"
+      "<joint axis='0 0 1' damping='0.01'/><geom type='box' size='0.3 0.051 0.01'/></body></worldbody></mujoco>";
+  for (int rows : {0, 64}) EXPECT_LT(worst_velocity(xml, rows, 100, 0), 5e-3) << rows;
+}
+
+/// The edges of a flat pyramid push almost along the normal: stiffer by 1 / (2 mu^2) than a contact that grips.
+TEST(StiffRows, OfLittleFrictionStaySolvable) {
+  for (const char* friction : {"0.02", "0.005", "0.0005"}) {
+    const std::string xml =
+        std::string(
+            "<mujoco><worldbody><geom type='plane' size='5 5 1' priority='1' solimp='0.99 0.999 0.001' "
+            "friction='") +
+        friction +
+        "'/><body pos='0 0 0.11' euler='3 4 0'><freejoint/><geom type='box' size='.2 .15 "
+        ".1'/></body></worldbody></mujoco>";
+    for (int rows : {0, 64}) {
+      SCOPED_TRACE(std::string(friction) + ", rows " + std::to_string(rows));
+      // The impedance rises within a millimetre, of which single precision knows the ten-thousandth.
+      EXPECT_LT(worst_velocity(xml.c_str(), rows, 300, 0), 0.1);
+      // And on its own.
+      test::Pair p(test::compile_xml(xml), rows);
+      Block block(p.view);
+      block.load(p.view, *p.data);
+      for (int step = 0; step < 300; ++step) {
+        for (int d = 0; d < p.view.nv; ++d) block.space.w.warm[d] = step > 0 ? block.space.w.qacc[d] : 0.0f;
+        test::evaluate_and_step(p.view, block.space);
+      }
+      EXPECT_NEAR(block.space.w.q[2], 0.1, 0.02);
+    }
+  }
+}
+
+TEST(LineSearch, OfOneIterationLooksAtAPoint) {
+  const char* xml =
+      "<mujoco><option ls_iterations='1'/><worldbody><geom type='plane' size='2 2 1'/><body pos='0 0 0.09'><freejoint/>"
+      "<geom size='0.1' margin='0.01' friction='0.5 0.1 0.1' condim='6'/><body pos='0.3 0 0'><joint axis='0 1 0' "
+      "range='-1 0.2' limited='true' ref='0.3' stiffness='3' damping='0.4' frictionloss='0.1'/><geom type='capsule' "
+      "size='0.05 0.1'/></body></body></worldbody></mujoco>";
+  EXPECT_LT(worst_velocity(xml, 0, 100, 0.3), 0.1);
+}
+
 INSTANTIATE_TEST_SUITE_P(Features, Constraint,
                          ::testing::Combine(::testing::Range(std::size_t{0}, features().size()),
                                             ::testing::Values(0, kMostRowSpaceRows)));

@@ -8,6 +8,7 @@
 
 #include "sim/compile.h"
 #include "sim/model.h"
+#include "sim/model_check.h"
 
 namespace cohort::sim {
 namespace {
@@ -239,6 +240,7 @@ TEST(Coverage, TheBatchedEngineTakesAModelOfEveryFeatureOfItsList) {
     const EntityDeclaration entity{"model", Mjcf{.file = "", .xml = xml}};
     const CompiledScene scene = compile_scene(std::span(&entity, 1), {}, {});
     EXPECT_EQ(to_string(find_unsupported(scene.mjb)), "") << name;
+    EXPECT_NO_THROW(check_model(import_model(scene.mjb))) << name;
   }
 }
 

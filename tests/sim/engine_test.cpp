@@ -11,11 +11,13 @@
 #include <new>
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "core/files.h"
 #include "core/message_of.h"
 #include "sim/compile.h"
+#include "sim/cpu/threads.h"
 #include "sim/model.h"
 #include "sim/scene.h"
 
@@ -142,9 +144,10 @@ struct Committed {
   const char* file;
   std::uint64_t hash;
 };
-constexpr Committed kCommitted[] = {{"walker.xml", 2099736195373260307ull},    {"pile.xml", 3601841632384671397ull},
-                                    {"arm_plain.xml", 9795391856252723786ull}, {"tendons.xml", 17496520122314697473ull},
-                                    {"biped.xml", 395675740876866399ull},      {"rubble.xml", 3906062419738836479ull}};
+constexpr Committed kCommitted[] = {
+    {"walker.xml", 10583980642691601289ull},    {"pile.xml", 3601841632384671397ull},
+    {"arm_plain.xml", 13488832984654158083ull}, {"tendons.xml", 11521925835609478746ull},
+    {"biped.xml", 5592265428701748508ull},      {"rubble.xml", 9508139937982508411ull}};
 
 TEST(BitsCommitted, AThousandStepsHashAsTheyAlwaysDid) {
   for (const Committed& c : kCommitted) {
@@ -561,6 +564,116 @@ TEST(Batched, UnsupportedFeaturesAreListedByNameInTheFile) {
     EXPECT_NE(text.find(word), std::string::npos) << word << " in: " << text;
   }
 }
+
+TEST(Batched, EveryRefusalNamesTheElementAndWhatNothingUsesIsNone) {
+  const auto refusal = [](const std::string& option, const std::string& world, const std::string& rest) {
+    const EntityDeclaration e{
+        "m", Mjcf{.file = "",
+                  .xml = "<mujoco>" + option + R"(<asset><mesh name="m" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/></asset>
+        <worldbody>)" + world +
+                         R"(<body name="b"><joint name="j"/><geom name="g" type="mesh" mesh="m"/><site name="s"/></body>
+        </worldbody>)" + rest +
+                         "</mujoco>"}};
+    return to_string(find_unsupported(compile_scene(std::span(&e, 1), {}, {}).mjb));
+  };
+  const std::string box = "<geom name='floor' type='box' size='1 1 1' pos='0 0 -1'/>",
+                    plane = "<geom type='plane' size='1 1 1'/>";
+  const auto option = [](const char* attributes) { return std::string("<option ") + attributes + "/>"; };
+  const std::string libccd = "<option><flag nativeccd='disable'/></option>";
+  // What a search would need matters where something is searched: a mesh on a plane is not.
+  for (const std::string& o : {libccd, option("ccd_iterations='20'"), option("ccd_tolerance='1e-3'")}) {
+    EXPECT_NE(refusal(o, box, ""), "") << o;
+    EXPECT_EQ(refusal(o, plane, ""), "") << o;
+  }
+  EXPECT_EQ(refusal(option("ccd_iterations='100' ccd_tolerance='1e-8'"), box, ""), "");
+  const std::string motor = "<actuator><motor name='pull' joint='j' group='2'/></actuator>";
+  EXPECT_EQ(refusal(option("actuatorgroupdisable='3'"), "", motor), "");
+  EXPECT_NE(refusal(option("actuatorgroupdisable='2'"), "", motor).find("`pull`"), std::string::npos);
+  EXPECT_NE(
+      refusal("", "", "<actuator><motor name='late' joint='j' nsample='4' delay='0.004'/></actuator>").find("`late`"),
+      std::string::npos);
+  EXPECT_NE(
+      refusal("", "", "<sensor><jointpos name='echo' joint='j' nsample='4' delay='0.004'/></sensor>").find("`echo`"),
+      std::string::npos);
+  EXPECT_NE(refusal("", "<geom name='belt' type='plane' size='1 1 1' surfacevel='1 0 0 0 0 0'/>", "").find("`belt`"),
+            std::string::npos);
+  const std::pair<const char*, const char*> sensors[] = {
+      {"<e_kinetic name='x'/>", "e_kinetic"},
+      {"<e_potential name='x'/>", "e_potential"},
+      {"<user name='x' dim='1'/>", "user"},
+      {"<insidesite name='x' site='s' objtype='body' objname='b'/>", "insidesite"},
+      {"<distance name='x' geom1='g' geom2='floor'/>", "distance"}};
+  for (const auto& [sensor, type] : sensors) {
+    EXPECT_EQ(refusal("", box, std::string("<sensor>") + sensor + "</sensor>"), format("sensor {} `x`", type));
+  }
+}
+
+TEST(Batched, AModelTooLargeIsRefusedWithItsNumbers) {
+  // Chains of links, so that every pair of their last geoms has hundreds of dofs.
+  const auto chain = [](const char* place) {
+    std::string open, close;
+    for (int i = 0; i < 300; ++i) {
+      open += std::string("<body") + (i == 0 ? place : "") +
+              "><joint/><inertial pos='0 0 0' mass='1' diaginertia='1 1 1'/>";
+      close += "</body>";
+    }
+    return open + "<replicate count='2000' offset='0 0 1'><geom size='0.1'/></replicate>" + close;
+  };
+  const EntityDeclaration e{
+      "m",
+      Mjcf{.file = "", .xml = "<mujoco><worldbody>" + chain("") + chain(" pos='9 0 0'") + "</worldbody></mujoco>"}};
+  const CompiledScene scene = compile_scene(std::span(&e, 1), {}, {});
+  const std::string text = message_of([&] { import_model(scene.mjb); });
+  EXPECT_NE(text.find("4000000 pairs of 4000 geoms"), std::string::npos) << text;
+  EXPECT_NE(text.find("contype"), std::string::npos) << text;
+}
+
+TEST(Batched, ASavedModelWithAnIndexThatPointsNowhereIsRefused) {
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / format("cohort_indices_{}.cohort", getpid());
+  const EntityDeclaration e{"m", Mjcf{kModels + "walker.xml"}};
+  const Model good = import_model(compile_scene(std::span(&e, 1), {}, {}).mjb);
+  const auto refusal = [&](const std::function<void(Model&)>& change) {
+    Model model = good;
+    change(model);
+    save_model(model, path);
+    return message_of([&] { load_model(path); });
+  };
+  EXPECT_EQ(refusal([](Model&) {}), "");
+  const std::pair<const char*, std::function<void(Model&)>> changes[] = {
+      {"hinge or slide 0: dof is 1000", [](Model& m) { m.joint[0].dof = 1000; }},
+      {"body 1: parent is 7", [](Model& m) { m.body[1].parent = 7; }},
+      {"nv is", [](Model& m) { m.sizes.nv += 1; }},
+      {"pair of geoms 0: geom2 is -1", [](Model& m) { m.pair[0].geom2 = -1; }},
+      {"pair of geoms 0: first_dof", [](Model& m) { m.pair[0].first_dof = std::numeric_limits<int>::max(); }},
+      {"pair of geoms 0: kernel", [](Model& m) { m.pair[0].kernel = 12; }},
+      {"actuator 0: ctrl is", [](Model& m) { m.actuator[0].ctrl = 99; }},
+      {"row 0: dof", [](Model& m) { m.row_dof[0] = -5; }},
+      {"keyframe 0: size of qpos", [](Model& m) { m.info.keyframes.resize(1), m.info.keyframes[0].qpos = {1}; }},
+      {"link 2: parent", [](Model& m) { m.info.links[2].parent = 2; }}};
+  for (const auto& [words, change] : changes) {
+    const std::string text = refusal(change);
+    EXPECT_NE(text.find(words), std::string::npos) << words << " in: " << text;
+    EXPECT_NE(text.find(path.filename()), std::string::npos) << text;
+  }
+  std::filesystem::remove(path);
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // these reserve terabytes of address space
+TEST(Batched, ThreadsThatCannotBeStartedAreAnError) {
+  // Address space for the stacks of some of the threads.
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+  const rlim_t used = std::stoull(read_file("/proc/self/statm")) * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
+  const rlimit little{used + (rlim_t{1} << 28), before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &little), 0);
+  const std::string text = message_of([] { ThreadTeam team(1000); });
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &before), 0);
+  EXPECT_NE(text.find("1000 threads were asked for"), std::string::npos) << text;
+  EXPECT_EQ(text.find("gets 1:"), std::string::npos) << text;
+  EXPECT_NE(text.find("--threads"), std::string::npos) << text;
+}
+#endif
 
 TEST(Batched, MoreEnvironmentsThanMemoryAreRefusedWithTheNumbers) {
   SceneOptions o;

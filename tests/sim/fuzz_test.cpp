@@ -1,5 +1,6 @@
 // Damaged and hostile MJCF and URDF: every one ends as a model or as an Error; the compiler runs in a child, so that a
 // crash of the parser is an Error too. fuzz.py does the same to any models for any time.
+#include <cstring>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/philox.h"
 #include "sim/compile.h"
 #include "sim/fuzz_models.h"
 #include "sim/model.h"
@@ -109,6 +111,44 @@ TEST(Fuzz, ADamagedCompiledModelIsAnError) {
     EXPECT_THROW(load_model(path), Error) << "mutant " << k;
   }
   std::filesystem::remove(path);
+}
+
+// Somebody's own tool may write a wrong model with a right checksum. What is taken is stepped: an index that points
+// nowhere would end the process.
+TEST(Fuzz, ACompiledModelOfWrongNumbersWithARightChecksumIsAModelOrAnError) {
+  constexpr std::size_t kHeader = 32, kChecksum = 24;
+  constexpr std::uint32_t kWrong[] = {0x7fffffff, 0xffffffff, 0x10000, 0x7fc00000, 64, 5, 1};
+  const auto path = std::filesystem::temp_directory_path() / format("cohort_fuzz_numbers_{}.cohort", getpid());
+  int models = 0, errors = 0;
+  for (const char* file : {"walker.xml", "tendons.xml", "terrain.xml"}) {
+    const EntityDeclaration e{"m", Mjcf{kTests + "models/" + file}};
+    save_model(import_model(compile_scene(std::span(&e, 1), {}, limits()).mjb), path);
+    const std::string whole = read_file(path);
+    for (std::uint64_t k = 0; k < 150; ++k) {
+      const RandomStream random(13, RandomPurpose::kTest, k, 0);
+      std::string changed = whole;
+      const std::size_t at = kHeader + random.below(0, static_cast<std::uint32_t>(changed.size() - kHeader - 4));
+      std::memcpy(changed.data() + at, &kWrong[k % std::size(kWrong)], 4);
+      std::uint64_t hash = 14695981039346656037ull;
+      for (std::size_t i = kHeader; i < changed.size(); ++i) {
+        hash = (hash ^ static_cast<unsigned char>(changed[i])) * 1099511628211ull;
+      }
+      std::memcpy(changed.data() + kChecksum, &hash, sizeof hash);
+      write_file_atomically(path, changed);
+      try {
+        Scene scene(limits());
+        scene.build_from_file(path, 2);
+        for (int i = 0; i < 2; ++i) scene.step();
+        ++models;
+      } catch (const Error& error) {
+        EXPECT_EQ(std::string(error.what()).find("checksum"), std::string::npos) << error.what();
+        ++errors;
+      }
+    }
+  }
+  std::filesystem::remove(path);
+  EXPECT_GT(models, 50);
+  EXPECT_GT(errors, 50);
 }
 
 }  // namespace

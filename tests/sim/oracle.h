@@ -12,6 +12,7 @@
 #include "sim/compile.h"
 #include "sim/kernels/workspace.h"
 #include "sim/model.h"
+#include "sim/model_check.h"
 #include "sim/mujoco/handle.h"
 
 namespace cohort::sim::test {
@@ -30,6 +31,7 @@ class Pair {
  public:
   explicit Pair(const std::vector<std::uint8_t>& mjb, int row_space = -1)
       : mj(mj::load(mjb)), data(mj_makeData(mj.get())), ours(import_model(mjb, 0, row_space)) {
+    check_model(ours);  // what a file may not hold, an import must not make
     mj->opt.jacobian = mjJAC_DENSE;
     view = ours.view();
     Carver<ScalarLane> count{nullptr};

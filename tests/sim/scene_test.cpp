@@ -1,16 +1,22 @@
 #include "sim/scene.h"
 
 #include <cmath>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <functional>
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/files.h"
 #include "core/message_of.h"
+#include "sim/compile.h"
+#include "sim/model_file.h"
 
 namespace cohort::sim {
 namespace {
@@ -256,6 +262,145 @@ TEST(SceneFaults, WhatTheProcessHasMappedIsNoneOfTheCompilersMemory) {
   munmap(reserved, kReserved);
 }
 #endif
+
+/// A folder of this process that goes with the test.
+class Folder {
+ public:
+  Folder() : path_(std::filesystem::temp_directory_path() / format("cohort_scene_{}", getpid())) {
+    std::filesystem::create_directories(path_);
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  std::string write(const std::string& name, const std::string& text) const {
+    std::filesystem::create_directories((path_ / name).parent_path());
+    write_file_atomically(path_ / name, text);
+    return (path_ / name).string();
+  }
+  std::string pipe(const std::string& name) const {
+    EXPECT_EQ(mkfifo((path_ / name).c_str(), 0600), 0);
+    return (path_ / name).string();
+  }
+  std::filesystem::path path_;
+};
+
+TEST(SceneFaults, AFileThatGivesNothingEndsTheCompiler) {
+  const Folder folder;
+  folder.pipe("pipe.xml");
+  SceneOptions o = mujoco();
+  o.compile_seconds = 0.3;
+  Scene scene(o);
+  scene.add_entity(Mjcf{folder.write("m.xml", "<mujoco><include file='pipe.xml'/></mujoco>")});
+  const std::string text = message_of([&] { scene.build(1); });
+  EXPECT_NE(text.find("m.xml"), std::string::npos) << text;
+  EXPECT_NE(text.find("a pipe"), std::string::npos) << text;
+}
+
+TEST(SceneFaults, TheCompilerEndsWithItsParent) {
+  const Folder folder;
+  folder.pipe("pipe.xml");
+  const std::string model = folder.write("m.xml", "<mujoco><include file='pipe.xml'/></mujoco>");
+  prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans become this process' children
+  const pid_t parent = fork();
+  ASSERT_GE(parent, 0);
+  if (parent == 0) {
+    const EntityDeclaration e{"m", Mjcf{model}};
+    message_of([&] { compile_scene(std::span(&e, 1), {}, {}); });
+    _exit(0);
+  }
+  const std::string children = format("/proc/{}/task/{}/children", parent, parent);
+  while (read_file(children).empty()) {
+  }
+  kill(parent, SIGKILL);
+  ASSERT_EQ(waitpid(parent, nullptr, 0), parent);
+  int status = 0;
+  EXPECT_GT(waitpid(-1, &status, 0), 0);  // of the compiler, which would wait for the pipe for ever
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+  prctl(PR_SET_CHILD_SUBREAPER, 0);
+}
+
+TEST(SceneFaults, AModelsKindIsToldByItsContent) {
+  const Folder folder;
+  const std::string robot = read_file(kModels + "two_link.urdf");
+  EXPECT_TRUE(is_urdf(folder.write("ARM.URDF", robot)));
+  EXPECT_TRUE(
+      is_urdf(folder.write("arm.xml", "\xEF\xBB\xBF<?xml version='1.0'?><!-- <mujoco> --><!DOCTYPE robot>\n" + robot)));
+  EXPECT_FALSE(is_urdf(folder.write("m.urdf", "<mujoco/>")));
+  EXPECT_FALSE(is_urdf(folder.write("empty.xml", "")));
+  EXPECT_TRUE(is_urdf("/nowhere/ARM.Urdf"));
+  const auto build = [](const Morph& morph) {
+    return message_of([&] {
+      Scene scene(mujoco());
+      scene.add_entity(morph, "thing");
+      scene.build(1);
+    });
+  };
+  EXPECT_NE(build(Mjcf{folder.write("arm.xml", robot)}).find("add it as a Urdf"), std::string::npos);
+  EXPECT_NE(build(Mjcf{.file = "", .xml = robot}).find("add it as a Urdf"), std::string::npos);
+  EXPECT_NE(build(Urdf{folder.write("arm.xacro", "<robot name='r'><xacro:arm/></robot>")}).find("xacro"),
+            std::string::npos);
+  EXPECT_NE(build(Mjcf{folder.path_.string()}).find("is a folder"), std::string::npos);
+  EXPECT_NE(build(Urdf{folder.path_.string()}).find("is a folder"), std::string::npos);
+  const std::string light =
+      build(Urdf{.file = "",
+                 .xml = "<robot name='r'><link name='base'/><link name='a'><inertial>"
+                        "<mass value='1'/><inertia ixx='1' iyy='1' izz='1' ixy='0' ixz='0' "
+                        "iyz='0'/></inertial></link><joint name='j' "
+                        "type='continuous'><parent link='base'/><child link='a'/></joint></robot>"});
+  EXPECT_NE(light.find("--fixed-base"), std::string::npos) << light;
+}
+
+TEST(SceneFaults, MeshesOfARosPackageAreFoundAboveTheirUrdf) {
+  const Folder folder;
+  const auto robot = [](const char* mesh) {
+    return format(
+        "<robot name='r'><link name='base'><inertial><mass value='1'/><inertia ixx='1' iyy='1' izz='1' ixy='0' "
+        "ixz='0' iyz='0'/></inertial><collision><geometry><mesh filename='{}'/></geometry></collision></link></robot>",
+        mesh);
+  };
+  const std::string rock = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n";
+  folder.write("arm_description/meshes/rock.obj", rock);
+  folder.write("arm_description/urdf/near.obj", rock);
+  const auto build = [&](const char* mesh) {
+    return message_of([&] {
+      Scene scene(mujoco());
+      scene.add_entity(Urdf{folder.write("arm_description/urdf/arm.urdf", robot(mesh))});
+      scene.build(1);
+    });
+  };
+  EXPECT_EQ(build("package://arm_description/meshes/rock.obj"), "");
+  EXPECT_EQ(build("package://near.obj"), "");
+  const std::string missing = build("package://other/meshes/rock.obj");
+  EXPECT_NE(missing.find("package://other/meshes/rock.obj"), std::string::npos) << missing;
+  EXPECT_NE(missing.find("relative to the URDF file"), std::string::npos) << missing;
+}
+
+TEST(SceneFaults, NumbersThatNoStepOrMemoryHoldsAreNamed) {
+  const auto build = [](const std::string& inside) {
+    return message_of([&] {
+      Scene scene(mujoco());
+      scene.add_entity(
+          Mjcf{.file = "", .xml = "<mujoco>" + inside + "<worldbody><geom size='1'/></worldbody></mujoco>"});
+      scene.build(1);
+    });
+  };
+  EXPECT_NE(build("<option timestep='1e-50'/>").find("timestep"), std::string::npos);
+  const std::string field = build("<asset><hfield name='dunes' nrow='65537' ncol='65537' size='1 1 1 1'/></asset>");
+  EXPECT_NE(field.find("dunes"), std::string::npos) << field;
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  const std::string arena = build("<size memory='15G'/>");
+  EXPECT_NE(arena.find("8.0 GiB"), std::string::npos) << arena;
+#endif
+}
+
+TEST(Scene, TheEngineMujocoRunsItsOwnPlugins) {
+  Scene scene(mujoco());
+  scene.add_entity(
+      Mjcf{.file = "", .xml = R"(<mujoco><extension><plugin plugin="mujoco.sdf.torus"><instance name="ring">
+    <config key="radius1" value="0.35"/><config key="radius2" value="0.15"/></instance></plugin></extension>
+    <asset><mesh name="ring"><plugin instance="ring"/></mesh></asset>
+    <worldbody><body><freejoint/><geom type="sdf" mesh="ring"><plugin instance="ring"/></geom></body></worldbody></mujoco>)"});
+  ASSERT_EQ(message_of([&] { scene.build(1); }), "");
+  scene.step();
+}
 
 TEST(SceneFaults, WrongIndicesAndShapesAreNamed) {
   Scene scene(mujoco());

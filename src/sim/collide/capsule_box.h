@@ -108,7 +108,10 @@ COHORT_DEVICE inline Nearest nearest_feature(const Segment& s, Vec size) {
   return best;
 }
 
-/// Where the second contact is, from the first on, in units of the half segment; 0: there is none.
+inline constexpr double kNoSecond = -4;
+
+/// Where the second contact is, from the first on, in units of the half segment, or kNoSecond.
+/// It may be where the first is: MuJoCo counts it all the same.
 COHORT_DEVICE inline double second_contact(const Segment& s, Vec size, Vec axis, const Nearest& near) {
   int rising = 0;
   for (int i = 0; i < 3; ++i) rising |= s.half[i] > 0 ? 1 << i : 0;
@@ -120,7 +123,7 @@ COHORT_DEVICE inline double second_contact(const Segment& s, Vec size, Vec axis,
   const auto across = [&](int i) { return 2 * size[i] / magnitude(s.half[i]); };
   if (near.kind == Nearest::kCorner) {
     int differ = rising ^ near.corner;
-    if (differ == 0 || differ == 7) return 0;  // it points towards the corner or away from it
+    if (differ == 0 || differ == 7) return kNoSecond;  // it points towards the corner or away from it
     const double sign = single(differ) ? 1 : -1;
     if (!single(differ)) differ = 7 - differ;
     const int i = index(differ);
@@ -136,7 +139,7 @@ COHORT_DEVICE inline double second_contact(const Segment& s, Vec size, Vec axis,
   }
   if (near.kind == Nearest::kEdge) {
     const int differ = (rising ^ near.corner) & ~(1 << near.edge) & 7;
-    if (!single(differ)) return 0;
+    if (!single(differ)) return kNoSecond;
     const int a = (near.edge + 1) % 3, b = (near.edge + 2) % 3;
     const int steep = magnitude(axis[a]) > magnitude(axis[b]) ? a : b;  // the segment runs more along this one
     const bool up = differ >> steep & 1;
@@ -146,7 +149,7 @@ COHORT_DEVICE inline double second_contact(const Segment& s, Vec size, Vec axis,
     shorten(way, size[near.edge] * (same ? 1 - near.on_edge : 1 + near.on_edge) / magnitude(s.half[near.edge]));
     return up ? way : -way;
   }
-  if (near.face < 0) return 0;
+  if (near.face < 0) return kNoSecond;
   const double inwards = near.t < 0 ? 1 : -1;
   const Vec end = s.at(near.t);
   double way = 2;
@@ -185,7 +188,7 @@ COHORT_DEVICE inline int capsule_box(const QueuedShape& s1, const QueuedShape& s
   };
   touch(near.t);
   const double second = second_contact(s, size, axis, near);
-  if (second != 0) touch(near.t + second);
+  if (second != kNoSecond) touch(near.t + second);
   return count;
 }
 

@@ -97,10 +97,10 @@ COHORT_SEARCH inline bool along_axis(const ConvexShape& a, const ConvexShape& b,
 }
 
 /// Up to four contacts, as MuJoCo makes them: those of the faces and edges that lie on each other (faces.h), or the
-/// deepest point. axis: of polytopes that are known to overlap. apart: as queued_narrow_phase's, written when there is
-/// none and the cores are apart.
+/// deepest point. deepest_only: that alone. axis: of polytopes that are known to overlap. apart: as
+/// queued_narrow_phase's, written when there is none and the cores are apart.
 COHORT_DEVICE inline int convex_contacts(const ConvexShape& a, const ConvexShape& b, double reach,
-                                         const QueuedAxis& axis, QueuedContact* out, double* apart,
+                                         const QueuedAxis& axis, bool deepest_only, QueuedContact* out, double* apart,
                                          SearchSpace& space) {
   Witness w;
   int vertex1[3], vertex2[3];
@@ -112,7 +112,7 @@ COHORT_DEVICE inline int convex_contacts(const ConvexShape& a, const ConvexShape
     if (length > 0) put(apart, b.along_own((1 / length) * between));
     return 0;
   }
-  if (has_features(a) && has_features(b)) {
+  if (!deepest_only && has_features(a) && has_features(b)) {
     const int count = face_contacts(a, b, vertex1, vertex2, w.normal, reach, out, space.faces);
     if (count > 0) return count;
   }
@@ -137,7 +137,7 @@ COHORT_DEVICE inline int convex_pair(const ModelView& m, const QueuedShape& s1, 
   b.unturned = true;
   QueuedAxis turned{axis.face, {}};
   put(turned.direction, turn_back(s2.rot, vec(axis.direction)));
-  const int count = convex_contacts(a, b, reach, turned, out, apart, space);
+  const int count = convex_contacts(a, b, reach, turned, m.option.deepest_only != 0, out, apart, space);
   for (int i = 0; i < count; ++i) {
     put(out[i].pos, turn(s2.rot, vec(out[i].pos)) + vec(s2.pos));
     put(out[i].normal, turn(s2.rot, vec(out[i].normal)));

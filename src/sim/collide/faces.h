@@ -8,6 +8,8 @@ namespace cohort::sim::collide {
 
 /// Cosine between normals of faces that lie on each other, and between an edge and the normal of its face.
 inline constexpr double kFacing = 0.996, kAlong = 0.0888;
+/// Cosine between the contact's normal and that of a face that lies on the other shape: ten degrees.
+inline constexpr double kTowards = 0.985;
 inline constexpr int kMostContacts = 8, kFewContacts = 4;
 /// A point this much outside an edge of the clipping face, times its length, counts as inside, m^2.
 inline constexpr double kInside = 1e-16;
@@ -276,12 +278,13 @@ COHORT_SEARCH inline int face_contacts(const ConvexShape& a, const ConvexShape& 
   int face1 = -1, face2 = -1, end = -1;
   for (int i = 0; i < count1 && face1 < 0; ++i) {
     const Vec n = first.normal(f1[i]);
+    if (dot(n, normal) < kTowards) continue;
     for (int j = 0; j < count2 && face1 < 0; ++j) {
       if (dot(n, second.normal(f2[j])) < -kFacing) face1 = f1[i], face2 = f2[j];
     }
   }
   const auto edge_on_face = [&](const Features& edges, const int* v, int dim, const Features& faces, const int* f,
-                                int count, int& face) {
+                                int count, Vec outward, int& face) {
     int* const ends = space.end;
     ends[0] = v[1];
     const int edge_count = dim == 2 ? 1 : edges.neighbours(v[0], ends, space.around);
@@ -292,6 +295,7 @@ COHORT_SEARCH inline int face_contacts(const ConvexShape& a, const ConvexShape& 
     }
     for (int i = 0; i < count && face < 0; ++i) {
       const Vec n = faces.normal(f[i]);
+      if (dot(n, outward) < kTowards) continue;
       for (int j = 0; j < edge_count && face < 0; ++j) {
         if (magnitude(dot(vec(space.along[j]), n)) < kAlong) face = f[i], end = ends[j];
       }
@@ -301,9 +305,9 @@ COHORT_SEARCH inline int face_contacts(const ConvexShape& a, const ConvexShape& 
   if (face1 < 0) {
     edge1 = dim1 < 3 && dim1 <= dim2;
     if (edge1) {
-      edge_on_face(first, v1, dim1, second, f2, count2, face2);
+      edge_on_face(first, v1, dim1, second, f2, count2, -normal, face2);
     } else if (dim2 < 3) {
-      edge_on_face(second, v2, dim2, first, f1, count1, face1);
+      edge_on_face(second, v2, dim2, first, f1, count1, normal, face1);
     }
     if (end < 0) return 0;
   }

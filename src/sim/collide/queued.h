@@ -4,6 +4,7 @@
 /// instructions; a GPU's thread computes them in place.
 #pragma once
 #include "sim/kernels/model_view.h"
+#include "sim/kernels/pair_kernels.h"
 
 namespace cohort::sim {
 
@@ -26,9 +27,6 @@ struct QueuedAxis {
   int face;             ///< as LeastOverlap::face, or kUnknownAxis
   double direction[3];  ///< unit, from shape 1 to shape 2, in single precision
 };
-
-/// Most contacts of one pair. A height field and a shape keep the deepest so many.
-inline constexpr int kMaxPairContacts = 16;
 
 /// The first of the vertices (in blocks, see kVertexBlock) that lie farthest in a direction. The lanes look through a
 /// mesh; every lane width finds the same vertex.

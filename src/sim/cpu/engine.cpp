@@ -42,18 +42,26 @@ const BlockRunner& runner_of(LaneWidth width) {
   return scalar_block_runner();
 }
 
-struct FreeDeleter {
-  void operator()(void* p) const { std::free(p); }
-};
-using Memory = std::unique_ptr<void, FreeDeleter>;
+/// Zeros, on a boundary of the lanes' width. Pages that nobody touches take no memory: of a large model's scratch,
+/// which has room for every pair of geoms at once, a step touches little.
+class Memory {
+ public:
+  Memory() = default;
+  explicit Memory(std::size_t bytes) : block_(std::calloc(bytes + 2 * kAlignment, 1)) {
+    COHORT_THROW_UNLESS(block_ != nullptr, "{} of memory cannot be had", format_bytes(static_cast<double>(bytes)));
+    const auto address = reinterpret_cast<std::uintptr_t>(block_.get());
+    start_ = static_cast<char*>(block_.get()) + (kAlignment - address % kAlignment) % kAlignment;
+  }
+  void* get() const { return start_; }
 
-Memory allocate(std::size_t bytes) {
-  const std::size_t rounded = (bytes + 63) / 64 * 64 + 64;
-  Memory memory(std::aligned_alloc(64, rounded));
-  COHORT_THROW_UNLESS(memory != nullptr, "{} of memory cannot be had", format_bytes(static_cast<double>(rounded)));
-  std::memset(memory.get(), 0, rounded);
-  return memory;
-}
+ private:
+  static constexpr std::size_t kAlignment = 64;
+  struct FreeDeleter {
+    void operator()(void* p) const { std::free(p); }
+  };
+  std::unique_ptr<void, FreeDeleter> block_;
+  void* start_ = nullptr;
+};
 
 /// The greatest number of environments is rounded down, so that it stays an int: check_memory() refuses it.
 int padded(int n_envs) {
@@ -78,13 +86,13 @@ class CpuEngine final : public Engine {
     check_memory();
     for (int f = 0; f < kFieldCount; ++f) {
       const Field field = static_cast<Field>(f);
-      fields_[static_cast<std::size_t>(f)] = allocate(field_bytes(field));
+      fields_[static_cast<std::size_t>(f)] = Memory(field_bytes(field));
     }
-    time_low_ = allocate(sizeof(float) * static_cast<std::size_t>(n_pad_));
-    separations_ = allocate(separation_bytes());
+    time_low_ = Memory(sizeof(float) * static_cast<std::size_t>(n_pad_));
+    separations_ = Memory(separation_bytes());
     team_ = std::make_unique<ThreadTeam>(threads_wanted_);
     for (int t = 0; t < team_->size(); ++t) {
-      workspaces_.push_back(allocate(static_cast<std::size_t>(runner_.workspace_bytes(view_))));
+      workspaces_.emplace_back(static_cast<std::size_t>(runner_.workspace_bytes(view_)));
     }
     data_ = data_of_fields(
         n_pad_, static_cast<float*>(time_low_.get()), [this](Field field) { return floats(field); },
@@ -142,7 +150,7 @@ class CpuEngine final : public Engine {
     if (!more) return;
     // The lanes hold more now.
     const auto bytes = static_cast<std::size_t>(runner_.workspace_bytes(view_));
-    for (Memory& workspace : workspaces_) workspace = allocate(bytes);
+    for (Memory& workspace : workspaces_) workspace = Memory(bytes);
   }
 
   std::vector<std::uint8_t> save_state() override {

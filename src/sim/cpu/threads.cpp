@@ -1,12 +1,29 @@
 #include "sim/cpu/threads.h"
 
+#include <system_error>
+
+#include "core/error.h"
+
 namespace cohort::sim {
 
 ThreadTeam::ThreadTeam(int size) {
-  for (int i = 1; i < size; ++i) workers_.emplace_back([this, i] { loop(i); });
+  try {
+    for (int i = 1; i < size; ++i) workers_.emplace_back([this, i] { loop(i); });
+  } catch (const std::system_error& e) {
+    const int started = this->size();
+    stop();
+    throw Error(
+        format("{} threads were asked for, this process gets {}: {}. Ask for fewer (--threads), or raise its "
+               "limits (ulimit -u, the group's pids.max)",
+               size, started, e.code().message()));
+  }
 }
 
 ThreadTeam::~ThreadTeam() {
+  stop();
+}
+
+void ThreadTeam::stop() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     stop_ = true;

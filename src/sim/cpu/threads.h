@@ -11,7 +11,7 @@ namespace cohort::sim {
 
 class ThreadTeam {
  public:
-  /// `size` counts the caller's thread.
+  /// `size` counts the caller's thread. Throws Error, saying how many there are, where the system starts fewer.
   explicit ThreadTeam(int size);
   ~ThreadTeam();
   ThreadTeam(const ThreadTeam&) = delete;
@@ -25,6 +25,7 @@ class ThreadTeam {
 
  private:
   void loop(int index);
+  void stop();
   std::mutex mutex_;
   std::condition_variable start_, done_;
   const std::function<void(int)>* work_ = nullptr;

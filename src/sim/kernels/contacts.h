@@ -72,6 +72,7 @@ COHORT_KERNEL void contact_group(const ModelView& m, Workspace<L>& w, Constraint
     write<9>(kept + KeptContact::kFrame, frame);
   }
   for (int i = 0; i < 3; ++i) at1[i] = point.pos[i] + shift1[i];
+  V yields(0.0f);
   for (int k = 0; k < p.dof_count; ++k) {
     const int d = m.row_dof[p.first_dof + k];
     const float sign = m.row_sign[p.first_dof + k];
@@ -82,15 +83,17 @@ COHORT_KERNEL void contact_group(const ModelView& m, Workspace<L>& w, Constraint
     for (int r = 0; r < p.dim; ++r) {
       const V value = r < 3 ? dot3(frame + 3 * r, lin) : dot3(frame + 3 * (r - 3), S);
       piece[r * p.dof_count + k] = sign < 0 ? -value : value;
+      if (r == 0) yields = fma(value * value, V(w.factor[triangle(d, d)]), yields);
     }
   }
+  const V least = max(yields * V(kLeastCompliance), V(1e-15f));
   const V d = point.dist - V(p.margin);
   const V imp = impedance(p.solver, d);
   const V base = (V(1.0f) - imp) / imp;
   V vel[kMaxEdges];
   edges_of<L>(m, g, piece, w.v, vel);
   if (g.kind == kGroupElliptic) {
-    const V R0 = max(base * weight_of<L>(m, w, p.weight_tran, pair), V(1e-15f));
+    const V R0 = max(base * weight_of<L>(m, w, p.weight_tran, pair), least);
     const V f0 = friction_of<L>(g, piece, 0), one(1.0f);
     for (int r = 0; r < g.dim; ++r) {
       const V f = r == 0 ? one : friction_of<L>(g, piece, r - 1);
@@ -106,7 +109,7 @@ COHORT_KERNEL void contact_group(const ModelView& m, Workspace<L>& w, Constraint
       const V mu = mu_of<L>(g, piece), f = friction_of<L>(g, piece, 0);
       scale = V(2.0f) * mu * mu * (V(1.0f) + f * f);
     }
-    const V R = max(base * (weight_of<L>(m, w, p.weight_tran, pair) * scale), V(1e-15f));
+    const V R = max(base * (weight_of<L>(m, w, p.weight_tran, pair) * scale), least);
     piece[l.weight] = select(on, V(1.0f) / R, V(0.0f));
     const V push = V(p.solver.stiffness) * imp * d;
     for (int r = 0; r < g.edges; ++r) piece[l.aref + r] = -(V(p.solver.damping) * vel[r]) - push;

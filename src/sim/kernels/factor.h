@@ -18,16 +18,16 @@ COHORT_LANE bool extends_row_before(Pattern p, int i) {
   return i > 0 && p.start[i + 1] - p.start[i] == p.start[i] - p.start[i - 1] + 1 && p.cols[p.start[i + 1] - 2] == i - 1;
 }
 
-/// In place; the diagonal becomes its inverse.
-template <class L>
-COHORT_KERNEL void factor_in_place(int n, Pattern p, typename L::Ptr a) {
+/// In place; the diagonal becomes its inverse: inverse(i, pivot).
+template <class L, class Inverse>
+COHORT_LANE void factor_with(int n, Pattern p, typename L::Ptr a, Inverse inverse_of) {
   using V = typename L::V;
   for (int i = n - 1; i >= 0; --i) {
     const auto row = a + triangle(i, 0);
     const int first = p.start[i], last = p.start[i + 1] - 1;
     const int* cols = p.cols + first;
     const int count = last - first;
-    const V inverse = V(1.0f) / row[i];
+    const V inverse = inverse_of(i, row[i]);
     row[i] = inverse;
     if (!extends_row_before(p, i)) {
       for (int k = count - 1; k >= 0; --k) {
@@ -44,7 +44,7 @@ COHORT_KERNEL void factor_in_place(int n, Pattern p, typename L::Ptr a) {
     const V share = row[i - 1] * inverse;
     for (int e = 0; e < count; ++e) before[cols[e]] = fma(-share, row[cols[e]], before[cols[e]]);
     row[i - 1] = share;
-    const V inverse_before = V(1.0f) / before[i - 1];
+    const V inverse_before = inverse_of(i - 1, before[i - 1]);
     before[i - 1] = inverse_before;
     int k = count - 2;
     for (; k >= 1; k -= 2) {
@@ -70,6 +70,23 @@ COHORT_KERNEL void factor_in_place(int n, Pattern p, typename L::Ptr a) {
     }
     --i;
   }
+}
+
+template <class L>
+COHORT_KERNEL void factor_in_place(int n, Pattern p, typename L::Ptr a) {
+  factor_with<L>(n, p, a, [](int, typename L::V pivot) { return typename L::V(1.0f) / pivot; });
+}
+
+/// The same for a = M + J' D J, where `mass` is M's factor. No pivot is less than M's; where rounding says so, because
+/// the rows are stiffer by far than what they move, M's is taken: the matrix stays positive definite, and what it gives
+/// is a direction of descent.
+template <class L>
+COHORT_KERNEL void factor_hessian(int n, Pattern p, typename L::Ptr a, typename L::Ptr mass) {
+  using V = typename L::V;
+  factor_with<L>(n, p, a, [&](int i, V pivot) {
+    const V most = mass[triangle(i, i)];
+    return select(pivot * most > V(0.5f), V(1.0f) / pivot, most);
+  });
 }
 
 /// x := H^-1 x

@@ -110,7 +110,7 @@ COHORT_KERNEL void solve_free_body(const ModelView& m, Workspace<L>& w, const Bo
   V A[6][7];
   for (int i = 0; i < 6; ++i) {
     for (int j = 0; j <= i; ++j) A[i][j] = A[j][i] = w.factor[triangle(first + i, first + j)];
-    A[i][6] = w.smooth[first + i] + w.constraint[first + i];
+    A[i][6] = w.scratch[first + i];
   }
   const int index = static_cast<int>(&body - m.body);
   const BodyMass<V> own = mass_of<L>(m, w, index);
@@ -162,9 +162,10 @@ COHORT_KERNEL void solve_free_body(const ModelView& m, Workspace<L>& w, const Bo
   }
 }
 
-/// w.scratch := the acceleration that the velocity advances with, for Euler and implicitfast. Uses w.factor.
+/// w.scratch := the acceleration that the velocity advances with, for Euler and implicitfast. Uses w.factor. solved:
+/// lanes whose constraints were solved to the tolerance.
 template <class L>
-COHORT_KERNEL void implicit_acceleration(const ModelView& m, Workspace<L>& w) {
+COHORT_KERNEL void implicit_acceleration(const ModelView& m, Workspace<L>& w, typename L::M solved) {
   using V = typename L::V;
   const bool fast = m.option.integrator == kImplicitFast;
   if (!fast && !(m.option.implicit_damping && (m.damped || (m.varies & kVariesDamping)))) {
@@ -173,11 +174,13 @@ COHORT_KERNEL void implicit_acceleration(const ModelView& m, Workspace<L>& w) {
   }
   const Pattern p{m.pattern, m.pattern_start};
   const V h(m.option.timestep);
+  // The force: M qacc. The forces of stiff rows, which are differences of large numbers, would lose digits.
+  if (any(solved)) multiply_symmetric<L>(m.nv, p, w.mass, w.qacc, w.scratch);
   copy_matrix<L>(m.nv, p, w.mass, w.factor);
   for (int d = 0; d < m.nv; ++d) {
     const auto diagonal = w.factor + triangle(d, d);
     diagonal[0] = fma(h, damping_of<L>(m, w, d), diagonal[0]);
-    w.scratch[d] = w.smooth[d] + w.constraint[d];
+    w.scratch[d] = select(solved, w.scratch[d], w.smooth[d] + w.constraint[d]);
   }
   if (fast) {
     for (int t = 0; t < m.ntendon; ++t) {
@@ -222,12 +225,13 @@ COHORT_LANE void advance(const ModelView& m, Workspace<L>& w, typename L::Ptr ra
   move_coordinates<L>(m, w.q, own_velocity ? velocity : w.v, m.option.timestep);
 }
 
-/// One step from the state whose w.qacc, w.act_dot are computed. `evaluate` computes them for the state in w.
+/// One step from the state whose w.qacc, w.act_dot are computed. `evaluate` computes them for the state in w. solved:
+/// as for implicit_acceleration.
 template <class L, class Evaluate>
-COHORT_KERNEL void integrate(const ModelView& m, Workspace<L>& w, Evaluate evaluate) {
+COHORT_KERNEL void integrate(const ModelView& m, Workspace<L>& w, typename L::M solved, Evaluate evaluate) {
   using V = typename L::V;
   if (m.option.integrator != kRk4) {
-    implicit_acceleration<L>(m, w);
+    implicit_acceleration<L>(m, w, solved);
     advance<L>(m, w, w.act_dot, w.scratch, false, w.v);
     return;
   }

@@ -382,6 +382,7 @@ struct OptionRecord {
   int warmstart;
   int implicit_damping;  ///< Euler integrates joint damping implicitly
   int clamp_ctrl, actuation;
+  int deepest_only;  ///< kConvexConvex: one contact, not those of faces that lie on each other
 };
 
 /// What environments have of their own, ModelView::varies.

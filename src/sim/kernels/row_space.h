@@ -539,7 +539,7 @@ COHORT_KERNEL typename L::V search_rows(const ModelView& m, RowSpace<L>& r, cons
   V alpha(1.0f), lo(0.0f), hi(kNoLimit);
   auto open = at.live & flip(at.same);
   const V enough = at.curvature * V(kSlopeTolerance);
-  for (int i = 0; i < m.option.ls_iterations && any(open); ++i) {
+  for (int i = 0; (i == 0 || i < m.option.ls_iterations) && any(open); ++i) {
     V slope = fma(alpha, at.kept, -at.curvature), curvature = at.kept;
     for (int k = 0; k < at.n; ++k) {
       const V v = r.along[k], f = row_force<L>(r, k, fma(alpha, v, r.x[k]));

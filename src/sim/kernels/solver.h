@@ -125,7 +125,8 @@ COHORT_KERNEL typename L::V line_search(const ModelView& m, Workspace<L>& w, Con
   V best(0.0f), best_cost(0.0f);
   auto open = live & (slope < zero);
   V alpha = select(open, -slope / max(curvature, V(1e-30f)), zero);
-  for (int i = 1; i < m.option.ls_iterations && any(open); ++i) {
+  // At least one point is looked at, as by MuJoCo.
+  for (int i = 1; (i == 1 || i < m.option.ls_iterations) && any(open); ++i) {
     V cost = alpha * fma(half * alpha, gauss2, gauss1), d1 = fma(alpha, gauss2, gauss1), d2 = gauss2;
     costs_along<L>(c, line, alpha, cost, d1, d2);
     const auto better = open & (cost < best_cost);
@@ -191,7 +192,7 @@ struct NewtonDirection {
       across = now;
     }
     assemble_hessian<L>(m, w, c, s, pattern, live);
-    factor_in_place<L>(m.nv, pattern, s.hessian);
+    factor_hessian<L>(m.nv, pattern, s.hessian, w.factor);
     solve_in_place<L>(m.nv, pattern, s.hessian, s.precond);
   }
 };

@@ -99,6 +99,12 @@ COHORT_KERNEL typename L::V evaluate(const ModelView& m, BlockSpace<L>& b) {
   return iterations;
 }
 
+/// Lanes with constraints whose solver did not end for want of iterations.
+template <class L>
+COHORT_LANE typename L::M solved(const ModelView& m, const Constraints<L>& c, typename L::V iterations) {
+  return c.constrained & (iterations < typename L::V(static_cast<float>(m.option.iterations)));
+}
+
 template <class L>
 COHORT_LANE typename L::M sound(typename L::Ptr x, int n, typename L::M ok) {
   for (int i = 0; i < n; ++i) ok = ok & (abs(x[i]) <= typename L::V(kMaxValue));
@@ -121,7 +127,7 @@ COHORT_KERNEL void step_block(const ModelView& m, const DataView& d, int env, Bl
   V iterations = first_iterations;
   contacts = b.c.contacts;
   V most = contacts;
-  integrate<L>(m, w, [&] {
+  integrate<L>(m, w, solved<L>(m, b.c, first_iterations), [&] {
     iterations = iterations + evaluate<L>(m, b);
     most = max(most, b.c.contacts);
   });

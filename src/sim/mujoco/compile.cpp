@@ -6,21 +6,28 @@
 #include <cmath>
 #include <csignal>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <set>
 #include <utility>
 
 #include <fcntl.h>
 #include <mujoco/mujoco.h>
+#include <poll.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/byte_stream.h"
 #include "core/error.h"
+#include "core/files.h"
+#include "sim/model_file.h"
 #include "sim/model_info.h"
+#include "sim/mujoco/handle.h"
 
 namespace cohort::sim {
 
@@ -57,8 +64,8 @@ mjSpec* parse(const std::string& file, const std::string& xml) {
     spec = mj_parseXMLString(xml.c_str(), nullptr, error, sizeof error);
     if (!spec) fail(error);
   } else {
-    std::error_code code;
-    if (!std::filesystem::is_regular_file(file, code)) fail(format("there is no file `{}`", file));
+    const std::string trouble = why_unreadable(file);
+    if (!trouble.empty()) fail(trouble);
     spec = mj_parseXML(file.c_str(), nullptr, error, sizeof error);
     if (!spec) fail(format("{}: {}", file, error));
   }
@@ -78,6 +85,41 @@ std::vector<mjsElement*> without(const std::vector<mjsElement*>& all, const std:
   return rest;
 }
 
+mjSpec* parse(const Mjcf& m) {
+  if (m.xml.empty() ? is_urdf(m.file) : root_element(m.xml) == "robot") {
+    fail(
+        "this is a URDF model (its root element is <robot>), given as MJCF: add it as a Urdf, which says whether its "
+        "base is fixed");
+  }
+  return parse(m.file, m.xml);
+}
+
+/// MuJoCo knows neither ROS' packages nor its macros.
+mjSpec* parse(const Urdf& u) {
+  namespace fs = std::filesystem;
+  const std::string trouble = u.xml.empty() ? why_unreadable(u.file) : "";
+  if (!trouble.empty()) fail(trouble);
+  if ((u.xml.empty() ? read_file(u.file) : u.xml).find("<xacro:") != std::string::npos) {
+    fail("this URDF has xacro macros, which are not known here: write them out first (`xacro FILE > robot.urdf`)");
+  }
+  mjSpec* spec = parse(u.file, u.xml);
+  const fs::path folder = fs::absolute(u.file.empty() ? "here" : u.file).parent_path();
+  for (mjsElement* e = mjs_firstElement(spec, mjOBJ_MESH); e; e = mjs_nextElement(spec, e)) {
+    mjsMesh* mesh = mjs_asMesh(e);
+    const std::string uri = mjs_getString(mesh->file);
+    if (spec->strippath || !uri.starts_with("package://")) continue;
+    const fs::path found = find_in_package(uri, folder);
+    if (found.empty()) {
+      fail(
+          format("mesh `{}`: neither {} nor a folder above it is this package or holds it; write the path of the mesh "
+                 "relative to the URDF file",
+                 uri, folder.string()));
+    }
+    mjs_setString(mesh->file, found.c_str());
+  }
+  return spec;
+}
+
 /// Composes one scene in a spec; lives in the child process.
 class Composer {
  public:
@@ -92,7 +134,7 @@ class Composer {
       takes_options_ = true;
     } else {
       const auto& mjcf = std::get<Mjcf>(entities[root_entity_].morph);
-      spec_ = parse(mjcf.file, mjcf.xml);
+      spec_ = parse(mjcf);
     }
     world_ = mjs_findBody(spec_, "world");
     bodies_.resize(entities.size());
@@ -179,10 +221,14 @@ class Composer {
   }
 
   CompiledScene compile() {
+    check_height_fields();
     mjModel* model = mj_compile(spec_, nullptr);
     if (!model) fail(mjs_getError(spec_));
-    if (!(model->opt.timestep > 0) || !std::isfinite(model->opt.timestep)) {
-      fail(format("timestep is {}: it has to be positive (s), or no step advances the time", model->opt.timestep));
+    // Below the least float the batched engine would step by zero.
+    const double timestep = model->opt.timestep, least = std::numeric_limits<float>::min();
+    if (!(timestep >= least) || !std::isfinite(timestep)) {
+      fail(format("timestep is {}: it has to be positive (s) and at least {:.1e}, or no step advances the time",
+                  timestep, least));
     }
     CompiledScene result;
     result.entity_links = ids(bodies_, mjOBJ_BODY);
@@ -209,6 +255,18 @@ class Composer {
         for (mjsElement* e = mjs_firstChild(body, type, 1); e; e = mjs_nextChild(body, e, 1)) {
           (*to)[entity].push_back(e);
         }
+      }
+    }
+  }
+
+  /// MuJoCo multiplies the two numbers as ints.
+  void check_height_fields() const {
+    for (mjsElement* e = mjs_firstElement(spec_, mjOBJ_HFIELD); e; e = mjs_nextElement(spec_, e)) {
+      const mjsHField* field = mjs_asHField(e);
+      const double points = static_cast<double>(field->nrow) * field->ncol;
+      if (points > std::numeric_limits<int>::max()) {
+        fail(format("height field `{}` has {} x {} points: {} are the most", mjs_getString(mjs_getName(e)), field->nrow,
+                    field->ncol, std::numeric_limits<int>::max()));
       }
     }
   }
@@ -326,14 +384,14 @@ class Composer {
   }
 
   void add(const Mjcf& m) {
-    mjSpec* child = parse(m.file, m.xml);
+    mjSpec* child = parse(m);
     if (takes_options_) spec_->option = child->option;
     takes_options_ = false;
     attach(child, world_, m.pose.value_or(Pose{}));
   }
 
   void add(const Urdf& u) {
-    mjSpec* child = parse(u.file, u.xml);
+    mjSpec* child = parse(u);
     const std::vector<mjsElement*> bodies = children(mjs_findBody(child, "world"), mjOBJ_BODY);
     // A file may say itself that its base moves freely (a joint `floating`).
     if (u.fixed || std::any_of(bodies.begin(), bodies.end(), [](auto* e) { return has_free_joint(mjs_asBody(e)); })) {
@@ -402,8 +460,8 @@ class Composer {
   void add(const Mesh& m) {
     std::error_code code;
     const std::filesystem::path path = std::filesystem::absolute(m.file, code);
-    if (!std::filesystem::is_regular_file(path, code))
-      fail(format("entity `{}`: there is no mesh file `{}`", name(), m.file));
+    const std::string trouble = why_unreadable(m.file);
+    if (!trouble.empty()) fail(format("entity `{}`, mesh: {}", name(), trouble));
     mjsMesh* mesh = mjs_addMesh(spec_, mjs_getSpecDefault(plain_));
     give_name(mesh->element, "mesh");
     mjs_setString(mesh->file, path.c_str());
@@ -491,8 +549,11 @@ void child_error(const char* message) {
 }
 void child_warning(const char*) {}
 
-[[noreturn]] void compile_in_child(int fd, std::span<const EntityDeclaration> entities,
+[[noreturn]] void compile_in_child(int fd, pid_t parent, std::span<const EntityDeclaration> entities,
                                    std::span<const CameraOptions> cameras, const SceneOptions& options) {
+  // No parent, no answer: it may have ended before the first line.
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(3);
   answer_fd = fd;
   mju_user_error = child_error;
   mju_user_warning = child_warning;
@@ -511,6 +572,7 @@ void child_warning(const char*) {}
 #endif
   Writer out(fd);
   try {
+    mj::load_plugins();
     Composer composer(entities);
     for (const CameraOptions& camera : cameras) composer.add_camera(camera);
     composer.apply(options);
@@ -552,6 +614,59 @@ std::string describe(std::span<const EntityDeclaration> entities) {
   return list;
 }
 
+/// Seconds of CPU time that a process has used; 0 when it has ended.
+double cpu_seconds(pid_t process) {
+  clockid_t clock{};
+  timespec used{};
+  if (clock_getcpuclockid(process, &clock) != 0 || clock_gettime(clock, &used) != 0) return 0;
+  return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
+}
+
+/// Reads all that the child writes. Ends it when it neither writes nor computes for so many seconds: it waits for a
+/// file that gives nothing, which its limit of CPU time does not see. Returns false then.
+bool read_answer(int fd, pid_t child, double idle_seconds, std::string& data) {
+  constexpr int kLook = 100;  // ms
+  std::string chunk(1 << 16, '\0');
+  double used = 0;
+  // Turns are counted, not time: while both processes are stopped none passes.
+  for (double idle = 0; idle < idle_seconds;) {
+    pollfd ready{fd, POLLIN, 0};
+    const int n_ready = poll(&ready, 1, kLook);
+    if (n_ready < 0 && errno == EINTR) continue;
+    if (n_ready == 0) {
+      const double now = cpu_seconds(child);
+      idle = now > used ? 0 : idle + 1e-3 * kLook;
+      used = now;
+      continue;
+    }
+    const ssize_t n = ::read(fd, chunk.data(), chunk.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return true;
+    data.append(chunk, 0, static_cast<std::size_t>(n));
+    idle = 0;
+  }
+  kill(child, SIGKILL);
+  return false;
+}
+
+/// What to do about a message of MuJoCo's that does not say it.
+std::string remedy(const std::string& message, std::span<const EntityDeclaration> entities,
+                   const SceneOptions& options) {
+  const auto says = [&](const char* words) { return message.find(words) != std::string::npos; };
+  if (says("allocate memory")) {
+    return format(". The limit is {}, with what <size memory=\"...\"/> asks for (SceneOptions::compile_memory)",
+                  format_bytes(options.compile_memory));
+  }
+  const bool free_urdf = std::any_of(entities.begin(), entities.end(), [](const EntityDeclaration& e) {
+    const auto* u = std::get_if<Urdf>(&e.morph);
+    return u && !u->fixed;
+  });
+  if (free_urdf && says("mass and inertia of moving bodies")) {
+    return ". A URDF whose base link has no mass is meant to stand fixed: Urdf::fixed, --fixed-base";
+  }
+  return "";
+}
+
 }  // namespace
 
 CompiledScene compile_scene(std::span<const EntityDeclaration> entities, std::span<const CameraOptions> cameras,
@@ -559,6 +674,7 @@ CompiledScene compile_scene(std::span<const EntityDeclaration> entities, std::sp
   COHORT_THROW_UNLESS(!entities.empty(), "the scene has no entity: add one before build()");
   int fds[2];
   COHORT_THROW_UNLESS(pipe2(fds, O_CLOEXEC) == 0, "no pipe for the model compiler: {}", std::strerror(errno));
+  const pid_t parent = getpid();
   const pid_t child = fork();
   if (child < 0) {
     const int reason = errno;
@@ -568,36 +684,37 @@ CompiledScene compile_scene(std::span<const EntityDeclaration> entities, std::sp
   }
   if (child == 0) {
     close(fds[0]);
-    compile_in_child(fds[1], entities, cameras, options);
+    compile_in_child(fds[1], parent, entities, cameras, options);
   }
   close(fds[1]);
-  std::string data, chunk(1 << 16, '\0');
-  for (;;) {
-    const ssize_t n = ::read(fds[0], chunk.data(), chunk.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) break;
-    data.append(chunk, 0, static_cast<std::size_t>(n));
-  }
+  constexpr double kIdle = 20;  // s: a network's file may hang as long
+  std::string data;
+  const bool answered = read_answer(fds[0], child, std::min(kIdle, options.compile_seconds), data);
   close(fds[0]);
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   const std::string files = describe(entities);
+  COHORT_THROW_UNLESS(answered,
+                      "{}: the model compiler waited {} s for a file that gives nothing; is one that it names, an "
+                      "<include> or a mesh, a pipe or a device?",
+                      files, std::min(kIdle, options.compile_seconds));
   if (WIFSIGNALED(status)) {
     const int signal = WTERMSIG(status);
     if (signal == SIGXCPU || signal == SIGKILL) {
       throw Error(
           format("{}: the model compiler did not finish within {} s of CPU time", files, options.compile_seconds));
     }
-    throw Error(format("{}: the model compiler crashed ({}); the file is malformed", files, strsignal(signal)));
+    throw Error(format(
+        "{}: the model compiler crashed ({}): the file is damaged, or a size in it (rows, columns, a count) needs "
+        "more than the limit of {} of memory",
+        files, strsignal(signal), format_bytes(options.compile_memory)));
   }
   COHORT_THROW_UNLESS(data.size() >= sizeof(std::uint64_t), "{}: the model compiler ended without an answer", files);
   ByteReader in(std::move(data));
   if (in.number() != 0) {
     std::string message = in.text();
-    if (message.find("allocate memory") != std::string::npos) {
-      message += format(" (SceneOptions::compile_memory allows {})", format_bytes(options.compile_memory));
-    }
+    message += remedy(message, entities, options);
     throw Error(message.starts_with(files) ? message : format("{}: {}", files, message));
   }
   CompiledScene result;

@@ -60,6 +60,16 @@ ActuatorInfo describe_actuator(const mjModel& m, int i) {
       if (bias[1] == 0 && bias[2] == -gain[0]) a.kind = ActuatorInfo::Kind::kVelocity;
     }
   }
+  const bool affine_gain = m.actuator_gaintype[i] == mjGAIN_AFFINE;
+  if (a.ctrl_count == 1 && m.actuator_outnum[i] == 1 && (affine_gain || m.actuator_gaintype[i] == mjGAIN_FIXED) &&
+      m.actuator_biastype[i] == mjBIAS_AFFINE && bias[1] != 0) {
+    const double length = m.actuator_length0[m.actuator_outadr[i]];
+    const double factor = gain[0] + (affine_gain ? gain[1] * length : 0), offset = bias[0] + bias[1] * length;
+    a.servo = factor != 0;
+    a.holds_at_once = a.servo && (offset == 0 || dynamics == mjDYN_NONE);
+    // The control is what the activation goes to, but for an integrator, whose activation stays where no control is.
+    if (a.servo && offset != 0 && dynamics != mjDYN_INTEGRATOR) a.hold = -offset / factor;
+  }
   return a;
 }
 
@@ -205,12 +215,43 @@ const char* sensor_type(int type) {
       return "contact";
     case mjSENS_CLOCK:
       return "clock";
+    case mjSENS_JOINTLIMITPOS:
+      return "jointlimitpos";
+    case mjSENS_JOINTLIMITVEL:
+      return "jointlimitvel";
+    case mjSENS_JOINTLIMITFRC:
+      return "jointlimitfrc";
+    case mjSENS_TENDONLIMITPOS:
+      return "tendonlimitpos";
+    case mjSENS_TENDONLIMITVEL:
+      return "tendonlimitvel";
+    case mjSENS_TENDONLIMITFRC:
+      return "tendonlimitfrc";
+    case mjSENS_INSIDESITE:
+      return "insidesite";
+    case mjSENS_GEOMDIST:
+      return "distance";
+    case mjSENS_GEOMNORMAL:
+      return "normal";
+    case mjSENS_GEOMFROMTO:
+      return "fromto";
+    case mjSENS_E_POTENTIAL:
+      return "e_potential";
+    case mjSENS_E_KINETIC:
+      return "e_kinetic";
+    case mjSENS_TACTILE:
+      return "tactile";
+    case mjSENS_PLUGIN:
+      return "plugin";
+    case mjSENS_USER:
+      return "user";
     default:
       return "other";
   }
 }
 
 ModelPtr load(std::span<const std::uint8_t> mjb) {
+  load_plugins();
   ModelPtr model(mj_loadModelBuffer(mjb.data(), static_cast<mjtSize>(mjb.size())));
   COHORT_THROW_UNLESS(model != nullptr, "the binary model of {} bytes cannot be read", mjb.size());
   return model;

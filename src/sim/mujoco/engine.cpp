@@ -9,6 +9,7 @@
 #include <mujoco/mjbatch.h>
 
 #include "core/error.h"
+#include "sim/cpu/threads.h"
 #include "sim/host_memory.h"
 #include "sim/mujoco/handle.h"
 
@@ -95,6 +96,8 @@ class MujocoEngine final : public Engine {
     mjBatchConfig config;
     mjb_defaultConfig(&config);
     config.nthread = options.threads;
+    // A thread that MuJoCo's own pool cannot start ends the process: an Error comes from here.
+    { const ThreadTeam probe(options.threads); }
     char error[1024] = "";
     batch_.reset(mjb_makeBatch(model_.get(), n_envs, &config, error, sizeof error));
     COHORT_THROW_UNLESS(batch_ != nullptr, "MuJoCo makes no batch of {} environments: {}", n_envs, error);

@@ -19,6 +19,10 @@ struct DataDeleter {
 using ModelPtr = std::unique_ptr<mjModel, ModelDeleter>;
 using DataPtr = std::unique_ptr<mjData, DataDeleter>;
 
+/// Registers MuJoCo's own plugins, which lie in the folder `plugin` beside its library; does nothing where there is
+/// none.
+void load_plugins();
+
 /// Reads a binary model; throws Error.
 ModelPtr load(std::span<const std::uint8_t> mjb);
 

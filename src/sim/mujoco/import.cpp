@@ -2,9 +2,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <tuple>
 
 #include "core/error.h"
+#include "sim/kernels/groups.h"
 #include "sim/mujoco/handle.h"
 #include "sim/mujoco/importer.h"
 #include "sim/mujoco/unsupported.h"
@@ -51,6 +53,7 @@ void Importer::options() {
   r.implicit_damping = !off(mjDSBL_EULERDAMP) && !off(mjDSBL_DAMPER);
   r.clamp_ctrl = !off(mjDSBL_CLAMPCTRL);
   r.actuation = !off(mjDSBL_ACTUATION);
+  r.deepest_only = off(mjDSBL_MULTICCD);
 }
 
 void Importer::sizes(int contact_capacity) {
@@ -76,9 +79,28 @@ void Importer::sizes(int contact_capacity) {
     v.lifting_actuators =
         std::any_of(out_.dof.begin(), out_.dof.end(), [](const DofRecord& d) { return d.lifted_by_actuators != 0; });
   }
+  check_scratch();
   int most = 0;
   for (const PairRecord& p : out_.pair) most += p.max_contacts;
   v.contact_capacity = contact_capacity > 0 ? std::min(contact_capacity, most) : most;
+}
+
+void Importer::check_scratch() const {
+  // Of what grows with the square of the model: the triangles of workspace.h and step.h, twice for the integrators' own
+  // copy, and the constraints of groups.h.
+  const double nv = out_.sizes.nv, triangles = 5 * nv * (nv + 1) / 2;
+  const bool elliptic = out_.sizes.option.elliptic != 0;
+  double constraints = 0;
+  for (const PairRecord& p : out_.pair) {
+    const int kind = p.dim == 1 ? kGroupInequality : elliptic ? kGroupElliptic : kGroupPyramid;
+    constraints += static_cast<double>(p.max_contacts) *
+                   (layout_of(kind, p.dim, p.dof_count, contact_edges(p.dim, elliptic)).size + KeptContact::kSize);
+  }
+  COHORT_THROW_UNLESS(triangles + constraints < std::numeric_limits<int>::max() / 2.0,
+                      "the batched engine does not step a model of this size: {} dofs and {} pairs of geoms that may "
+                      "touch take {} of scratch memory for a single environment. The engine `mujoco` keeps only what "
+                      "touches (SceneOptions::engine, --engine mujoco)",
+                      out_.sizes.nv, out_.sizes.npair, format_bytes(sizeof(float) * (triangles + constraints)));
 }
 
 int Importer::row_space(int wanted) const {

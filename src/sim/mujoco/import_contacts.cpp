@@ -2,9 +2,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <numeric>
 #include <tuple>
 
+#include "core/error.h"
+#include "sim/host_memory.h"
 #include "sim/kernels/pair_kernels.h"
 #include "sim/mujoco/handle.h"
 #include "sim/mujoco/importer.h"
@@ -165,36 +168,61 @@ int Importer::add_height_field(int field) {
   return field_index_[field] = static_cast<int>(out_.height_field.size()) - 1;
 }
 
-/// Dofs that move link2 against link1: the two chains without what they share.
-std::pair<int, int> Importer::relative_dofs(int link1, int link2) {
-  std::map<int, float> sign;
-  for (int d : chain_of(link1)) sign[d] = -1;
-  for (int d : chain_of(link2)) {
-    if (sign.count(d)) {
-      sign.erase(d);
+/// Dofs that move link2 against link1: the two chains, which rise, without what they share.
+std::pair<int, int> Importer::relative_dofs(const std::vector<int>& chain1, const std::vector<int>& chain2) {
+  const int first = static_cast<int>(out_.row_dof.size());
+  const auto add = [&](int dof, float sign) {
+    out_.row_dof.push_back(dof);
+    out_.row_sign.push_back(sign);
+  };
+  auto a = chain1.begin(), b = chain2.begin();
+  while (a != chain1.end() || b != chain2.end()) {
+    if (b == chain2.end() || (a != chain1.end() && *a < *b)) {
+      add(*a++, -1);
+    } else if (a == chain1.end() || *b < *a) {
+      add(*b++, 1);
     } else {
-      sign[d] = 1;
+      ++a, ++b;
     }
   }
-  const int first = static_cast<int>(out_.row_dof.size());
-  for (const auto& [dof, s] : sign) {
-    out_.row_dof.push_back(dof);
-    out_.row_sign.push_back(s);
-  }
-  return {first, static_cast<int>(sign.size())};
+  return {first, static_cast<int>(out_.row_dof.size()) - first};
+}
+
+/// Refuses pairs whose records would not fit, before any is made, and makes room for them.
+void Importer::reserve_pairs(const std::vector<std::vector<int>>& chains) {
+  double pairs = 0, dofs = 0;
+  mj::for_each_candidate_pair(m_, [&](const mj::CandidatePair& c) {
+    ++pairs;
+    dofs +=
+        static_cast<double>(chains[at(m_.geom_bodyid[c.geom1])].size() + chains[at(m_.geom_bodyid[c.geom2])].size());
+  });
+  const double bytes = pairs * (sizeof(PairRecord) + sizeof(PairBoundRecord)) + dofs * (sizeof(int) + sizeof(float));
+  const double have = available_host_memory();
+  COHORT_THROW_UNLESS(bytes <= have && dofs <= std::numeric_limits<int>::max(),
+                      "the batched engine keeps every pair of geoms that may touch: {:.0f} pairs of {} geoms take {}, "
+                      "this process can get {}. contype, conaffinity and <exclude> leave out pairs that never touch; "
+                      "the engine `mujoco` keeps only what touches (SceneOptions::engine, --engine mujoco)",
+                      pairs, m_.ngeom, format_bytes(bytes), format_bytes(have));
+  out_.pair.reserve(static_cast<std::size_t>(pairs));
+  out_.pair_bound.reserve(static_cast<std::size_t>(pairs));
+  out_.row_dof.reserve(out_.row_dof.size() + static_cast<std::size_t>(dofs));
+  out_.row_sign.reserve(out_.row_sign.size() + static_cast<std::size_t>(dofs));
 }
 
 void Importer::contacts() {
+  std::vector<std::vector<int>> chains;  // of each link
+  for (int b = 0; b < m_.nbody; ++b) chains.push_back(chain_of(b));
+  reserve_pairs(chains);
   int separated_pairs = 0;
-  for (const mj::CandidatePair& c : mj::candidate_pairs(m_)) {
+  mj::for_each_candidate_pair(m_, [&](const mj::CandidatePair& c) {
     const int g1 = c.geom1, g2 = c.geom2, l1 = m_.geom_bodyid[g1], l2 = m_.geom_bodyid[g2];
     PairRecord r{};
-    std::tie(r.first_dof, r.dof_count) = relative_dofs(l1, l2);
-    if (r.dof_count == 0) continue;
+    std::tie(r.first_dof, r.dof_count) = relative_dofs(chains[at(l1)], chains[at(l2)]);
+    if (r.dof_count == 0) return;
     r.geom1 = add_geom(g1);
     r.geom2 = add_geom(g2);
     r.kernel = mj::pair_kernel(m_.geom_type[g1], m_.geom_type[g2]);
-    r.max_contacts = mj::pair_contacts(r.kernel);
+    r.max_contacts = most_contacts(r.kernel, off(mjDSBL_MULTICCD));
     r.weight_tran = f32(m_.body_invweight0[2 * l1] + m_.body_invweight0[2 * l2]);
     r.weight_rot = f32(m_.body_invweight0[2 * l1 + 1] + m_.body_invweight0[2 * l2 + 1]);
     if (c.pair >= 0) {
@@ -210,7 +238,7 @@ void Importer::contacts() {
     PairBoundRecord bound = bound_of(r);
     if (remembers_separation(r.kernel)) bound.separation = separated_pairs++ % kMostSeparations;
     out_.pair_bound.push_back(bound);
-  }
+  });
   out_.sizes.nseparation = std::min(separated_pairs, kMostSeparations);
 }
 

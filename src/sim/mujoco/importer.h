@@ -160,7 +160,8 @@ class Importer {
   /// Dofs that move a link, root first.
   std::vector<int> chain_of(int link) const;
   /// Dofs that move link2 against link1: the two chains without what they share.
-  std::pair<int, int> relative_dofs(int link1, int link2);
+  std::pair<int, int> relative_dofs(const std::vector<int>& chain1, const std::vector<int>& chain2);
+  void reserve_pairs(const std::vector<std::vector<int>>& chains);
   /// Dofs of a row that is not a contact's.
   std::pair<int, int> row_dofs(const std::vector<int>& dofs);
   std::vector<int> wrap_dofs(int first, int count) const;
@@ -176,6 +177,8 @@ class Importer {
   void mixed_parameters(PairRecord& r, int g1, int g2) const;
   void equalities();
   void sizes(int contact_capacity);
+  /// Refuses a model whose scratch of one lane has more values than an int counts.
+  void check_scratch() const;
   /// ModelView::row_space; `wanted`: SceneOptions::row_space.
   int row_space(int wanted) const;
 

@@ -4,7 +4,6 @@
 #include <set>
 
 #include "core/format.h"
-#include "sim/collide/queued.h"
 #include "sim/kernels/pair_kernels.h"
 #include "sim/mujoco/handle.h"
 
@@ -21,6 +20,7 @@ class Finder {
 
   std::vector<Unsupported> run() {
     options();
+    elements_of_options();
     fluid();
     joints();
     if (!(m_.opt.disableflags & (mjDSBL_CONTACT | mjDSBL_CONSTRAINT))) contacts();
@@ -59,12 +59,32 @@ class Finder {
     for (const auto& e : enables) {
       if (o.enableflags & e.bit) add(e.text);
     }
-    if (m_.nflex > 0) add("flex");
-    if (m_.nplugin > 0) add("plugin");
-    if (m_.flg_surfacevel) add("surface velocity");
-    if (m_.flg_adhesion) add("adhesive contact");
-    if (m_.nhistory > 0) add("delayed sensors or actuators");
-    if (o.disableactuator != 0 && m_.nactuator > 0) add("disabled actuator groups");
+  }
+
+  /// Elements with a setting that a flag or a count of the whole model tells of.
+  void elements_of_options() {
+    for (int i = 0; i < m_.nflex; ++i) add("flex", name(m_.name_flexadr, i), i);
+    for (int i = 0; i < m_.nplugin; ++i) {
+      const mjpPlugin* plugin = mjp_getPluginAtSlot(m_.plugin[i]);
+      add(std::string("plugin ") + (plugin ? plugin->name : ""), name(m_.name_pluginadr, i), i);
+    }
+    for (int g = 0; g < m_.ngeom; ++g) {
+      if (!zero(m_.geom_surfacevel + 6 * g, 6)) add("surface velocity of geom", name(m_.name_geomadr, g), g);
+      if (m_.geom_adhesion[g] != 0) add("adhesive contact of geom", name(m_.name_geomadr, g), g);
+    }
+    for (int i = 0; i < m_.npair; ++i) {
+      if (m_.pair_adhesion[i] != 0) add("adhesive contact of pair", name(m_.name_pairadr, i), i);
+    }
+    for (int i = 0; i < m_.nsensor; ++i) {
+      if (m_.sensor_historyadr[i] >= 0) add("delayed sensor", name(m_.name_sensoradr, i), i);
+    }
+    for (int i = 0; i < m_.nactuator; ++i) {
+      if (m_.actuator_historyadr[i] >= 0) add("delayed actuator", name(m_.name_actuatoradr, i), i);
+      const int group = m_.actuator_group[i];
+      if (group >= 0 && group < 31 && (m_.opt.disableactuator >> group & 1) != 0) {
+        add(format("disabled actuator group {}, of actuator", group), name(m_.name_actuatoradr, i), i);
+      }
+    }
   }
 
   void fluid() {
@@ -91,14 +111,33 @@ class Finder {
 
   void contacts() {
     // One line per combination of types: a model may have thousands of pairs.
-    std::set<std::pair<int, int>> reported;
-    for (const CandidatePair& p : candidate_pairs(m_)) {
+    std::set<std::pair<int, int>> seen;
+    bool searched = false;
+    for_each_candidate_pair(m_, [&](const CandidatePair& p) {
       const int t1 = m_.geom_type[p.geom1], t2 = m_.geom_type[p.geom2];
-      if (pair_kernel(t1, t2) >= 0 || !reported.insert({t1, t2}).second) continue;
+      if (!seen.insert({t1, t2}).second) return;
+      const int kernel = pair_kernel(t1, t2);
+      searched = searched || kernel == kConvexConvex || kernel == kHeightFieldConvex;
+      if (kernel >= 0) return;
       const std::string a = name(m_.name_geomadr, p.geom1), b = name(m_.name_geomadr, p.geom2);
       found_.push_back(
           {std::string("contact of ") + kGeomNames[t1] + " and " + kGeomNames[t2],
            (a.empty() ? "#" + std::to_string(p.geom1) : a) + " - " + (b.empty() ? "#" + std::to_string(p.geom2) : b)});
+    });
+    if (searched) search_options();
+  }
+
+  /// Our search goes as far as MuJoCo's does by default; farther it need not go in single precision.
+  void search_options() {
+    constexpr double kTolerance = 1e-6;
+    constexpr int kIterations = 35;
+    const mjOption& o = m_.opt;
+    if (o.disableflags & mjDSBL_NATIVECCD) add("convex collisions of libccd (nativeccd=\"disable\")");
+    if (o.ccd_tolerance > kTolerance) {
+      add(format("ccd_tolerance {}, larger than the default {}", o.ccd_tolerance, kTolerance));
+    }
+    if (o.ccd_iterations < kIterations) {
+      add(format("ccd_iterations {}, fewer than the default {}", o.ccd_iterations, kIterations));
     }
   }
 
@@ -208,36 +247,14 @@ int pair_kernel(int type1, int type2) {
   return -1;
 }
 
-int pair_contacts(int kernel) {
-  switch (kernel) {
-    case kPlaneCapsule:
-    case kCapsuleCapsule:
-    case kCapsuleBox:
-      return 2;
-    case kPlaneBox:
-    case kPlaneCylinder:
-    case kConvexConvex:
-      return 4;
-    case kPlaneMesh:
-      return 3;
-    case kBoxBox:
-      return 8;
-    case kHeightFieldConvex:
-      return kMaxPairContacts;
-    default:
-      return 1;
-  }
-}
-
-std::vector<CandidatePair> candidate_pairs(const mjModel& m) {
-  std::vector<CandidatePair> pairs;
+void for_each_candidate_pair(const mjModel& m, const std::function<void(const CandidatePair&)>& take) {
   std::set<std::pair<int, int>> explicit_pairs;
   const auto push = [&](int g1, int g2, int pair) {
     if (m.geom_type[g1] > m.geom_type[g2]) std::swap(g1, g2);
     // Two planes, or a plane and a height field, never touch in MuJoCo.
     if (m.geom_type[g2] == mjGEOM_PLANE || (m.geom_type[g1] <= mjGEOM_HFIELD && m.geom_type[g2] <= mjGEOM_HFIELD))
       return;
-    pairs.push_back({g1, g2, pair});
+    take({g1, g2, pair});
   };
   for (int k = 0; k < m.npair; ++k) {
     push(m.pair_geom1[k], m.pair_geom2[k], k);
@@ -261,7 +278,6 @@ std::vector<CandidatePair> candidate_pairs(const mjModel& m) {
       }
     }
   }
-  return pairs;
 }
 
 int sensor_kind(int type) {

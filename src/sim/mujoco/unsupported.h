@@ -1,6 +1,7 @@
 /// What the batched engine lacks for a model. Part of import.cpp's contract: a setting is used there, has no effect, or
 /// is here.
 #pragma once
+#include <functional>
 #include <vector>
 
 #include <mujoco/mujoco.h>
@@ -11,12 +12,14 @@ namespace cohort::sim::mj {
 
 std::vector<Unsupported> find_unsupported(const mjModel& m);
 
-/// Geom pairs that may touch: MuJoCo's filters by weld, parent, exclusion and bit mask, and the explicit pairs.
+/// Two geoms that may touch.
 struct CandidatePair {
   int geom1, geom2;  ///< ordered by geom type
   int pair;          ///< explicit pair, or -1
 };
-std::vector<CandidatePair> candidate_pairs(const mjModel& m);
+/// Every pair that MuJoCo's filters by weld, parent, exclusion and bit mask leave, and the explicit pairs; always in
+/// the same order.
+void for_each_candidate_pair(const mjModel& m, const std::function<void(const CandidatePair&)>& take);
 
 /// Narrow phase of a pair of geom types (type1 <= type2), or -1.
 int pair_kernel(int type1, int type2);
@@ -24,8 +27,5 @@ int pair_kernel(int type1, int type2);
 int sensor_kind(int type);
 /// True for a geom that a ray does not pass through.
 bool stops_rays(const mjModel& m, int geom);
-
-/// Contacts that a narrow phase makes at most.
-int pair_contacts(int kernel);
 
 }  // namespace cohort::sim::mj

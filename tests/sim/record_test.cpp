@@ -1,0 +1,113 @@
+// Recordings, and the archives that hold them.
+#include "sim/record.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <limits>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "core/command.h"
+#include "core/files.h"
+#include "core/message_of.h"
+#include "sim/host_memory.h"
+#include "sim/zip_archive.h"
+
+namespace cohort::sim {
+namespace {
+namespace fs = std::filesystem;
+
+class Recording : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    fs::create_directories(folder_);
+    scene_.add_entity(Mjcf{COHORT_SOURCE_DIR "/tests/sim/models/walker.xml"});
+    scene_.build(3);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  /// Records `frames` frames of the same motion, and announces more or fewer.
+  void record(const std::string& name, int frames, std::int64_t announced) {
+    scene_.reset();
+    StateRecorder recorder(scene_, folder_ / name, announced);
+    for (int i = 0; i < frames; ++i) {
+      recorder.add();
+      scene_.set_random_ctrl(i);
+      scene_.step();
+    }
+    recorder.save();
+  }
+  fs::path folder_ = fs::temp_directory_path() / format("cohort_recording_{}", ::getpid());
+  Scene scene_;
+};
+
+TEST_F(Recording, FewerFramesThanAnnouncedMakeTheSameFile) {
+  // Enough that the arrays are copied in several pieces.
+  constexpr int kFrames = 8000;
+  record("exact.npz", kFrames, kFrames);
+  record("fewer.npz", kFrames, 10 * kFrames + 1);
+  EXPECT_GT(fs::file_size(folder_ / "exact.npz"), 3'000'000u);
+  EXPECT_TRUE(read_file(folder_ / "exact.npz") == read_file(folder_ / "fewer.npz"));
+  record("none.npz", 0, 5);
+  const test::CommandOutcome read =
+      test::run_command(std::string(std::getenv("COHORT_PYTHON")) +
+                        " -c 'import numpy as n,sys,zipfile as z; print([z.ZipFile(f).testzip() for f in "
+                        "sys.argv[1:]], [n.load(f)[\"qvel\"].shape for f in sys.argv[1:]])' " +
+                        (folder_ / "fewer.npz").string() + " " + (folder_ / "none.npz").string());
+  EXPECT_EQ(read.output, "[None, None] [(8000, 3, 13), (0, 3, 13)]\n");
+}
+
+TEST_F(Recording, WithoutSavingNothingRemains) {
+  {
+    StateRecorder recorder(scene_, folder_ / "new" / "run.npz", 4);
+    recorder.add();
+  }
+  EXPECT_TRUE(fs::is_empty(folder_));
+}
+
+TEST_F(Recording, WhatTheDiskCannotHoldIsRefusedBeforehand) {
+  for (const char* name : {"new/run.npz", "new/run.csv"}) {
+    // Numbers whose product is no 64-bit number.
+    const std::string message = message_of(
+        [&] { const StateRecorder recorder(scene_, folder_ / name, std::numeric_limits<std::int64_t>::max()); });
+    EXPECT_NE(message.find("the disk has"), std::string::npos) << message;
+  }
+  EXPECT_TRUE(fs::is_empty(folder_));
+}
+
+TEST(ZipArchive, SizesBeyondFourGibibytesAreThoseThatPythonReads) {
+  const fs::path path = fs::temp_directory_path() / format("cohort_zip_{}.zip", ::getpid());
+  {
+    // What is not written takes no room on the disk.
+    ZipEntry large{"large", 5'000'000'000, 0, 0}, small{"small", 5, 0, zip_crc(0, "hello")};
+    AtomicFile file(path);
+    const std::string first = zip_local_header(large);
+    file.write(0, first);
+    small.offset = first.size() + large.size;
+    const std::string second = zip_local_header(small) + "hello";
+    const ZipEntry entries[] = {large, small};
+    file.write(small.offset, second + zip_directory(entries, small.offset + second.size()));
+    file.commit();
+  }
+  const test::CommandOutcome read = test::run_command(
+      std::string(std::getenv("COHORT_PYTHON")) +
+      " -c 'import zipfile,sys; z=zipfile.ZipFile(sys.argv[1]); print([i.file_size for i in z.infolist()], "
+      "z.read(\"small\"), z.open(\"large\").read(3))' " +
+      path.string());
+  fs::remove(path);
+  EXPECT_EQ(read.output, "[5000000000, 5] b'hello' b'\\x00\\x00\\x00'\n");
+}
+
+TEST(HostMemory, AVariableLimitsAProcess) {
+  constexpr double kLimit = 1e9;
+  ::setenv(kHostMemoryVariable, "1e9", 1);
+  const double limited = available_host_memory();
+  ::setenv(kHostMemoryVariable, "much", 1);
+  const std::string message = message_of([] { available_host_memory(); });
+  ::unsetenv(kHostMemoryVariable);
+  EXPECT_LT(limited, kLimit);
+  EXPECT_NE(message.find("COHORT_HOST_MEMORY=much"), std::string::npos) << message;
+}
+
+}  // namespace
+}  // namespace cohort::sim
