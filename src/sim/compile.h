@@ -16,10 +16,10 @@ struct EntityDeclaration {
 };
 
 struct CompiledScene {
-  std::vector<std::uint8_t> mjb;  ///< MuJoCo's binary model
-  std::vector<std::vector<int>>
-      entity_links;                   ///< per entity: the links directly below the world (or the entity's frame)
-  std::vector<std::string> warnings;  ///< the compiler's
+  std::vector<std::uint8_t> mjb;               ///< MuJoCo's binary model
+  std::vector<std::vector<int>> entity_links;  ///< per entity: its links, rising
+  std::vector<std::vector<int>> entity_geoms;  ///< per entity: its geoms, those in the world itself too
+  std::vector<std::string> warnings;           ///< the compiler's
 };
 
 /// Composes the entities with mjSpec and compiles them, in a child process with the limits of `options`: a crash or a

@@ -1,5 +1,7 @@
 #include "sim/engine.h"
 
+#include <cmath>
+
 #include "core/error.h"
 
 namespace cohort::sim {
@@ -74,6 +76,13 @@ const char* parameter_name(Parameter parameter) {
   constexpr const char* kNames[] = {"link_mass",   "geom_friction", "dof_armature",
                                     "dof_damping", "actuator_gain", "actuator_bias"};
   return kNames[static_cast<int>(parameter)];
+}
+
+void check_parameter(Parameter parameter, std::int64_t env, std::int64_t item, float value) {
+  const bool gain = parameter == Parameter::kActuatorGain || parameter == Parameter::kActuatorBias;
+  COHORT_THROW_UNLESS(std::isfinite(value) && (gain || value >= 0),
+                      "environment {} has impossible parameters: {}[{}] = {}, which is {}", env,
+                      parameter_name(parameter), item, value, std::isfinite(value) ? "below zero" : "no number");
 }
 
 double MemoryPlan::bytes_per_environment() const {

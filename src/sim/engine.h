@@ -54,6 +54,9 @@ enum class Parameter : int {
   kActuatorBias,  ///< (nactuator * 10), MuJoCo's biasprm
 };
 const char* parameter_name(Parameter parameter);
+/// Throws Error for a value that the parameter cannot have in an environment: no number, or, gains and biases excepted,
+/// below zero. item: which of the environment's values.
+void check_parameter(Parameter parameter, std::int64_t env, std::int64_t item, float value);
 
 /// Bytes of an engine, known before anything is allocated.
 struct MemoryPlan {

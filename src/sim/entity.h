@@ -23,17 +23,20 @@ struct ShapeOptions {
   std::array<float, 4> rgba{0.5f, 0.5f, 0.5f, 1.0f};
 };
 
-/// A model file. The first MJCF entity without a pose gives the scene its options, keyframes and defaults.
+/// A model file. The first MJCF entity without a pose keeps its names; where all have one, the first gives the scene
+/// its options (timestep, integrator, ...). The names of all others begin with their entity's: bodies, joints, sensors,
+/// keyframes ("robot/home"). What a file puts into its world frame itself goes into the scene's world.
 struct Mjcf {
   std::string file;            ///< path; or
   std::string xml{};           ///< the text itself
-  std::optional<Pose> pose{};  ///< where its world frame goes
+  std::optional<Pose> pose{};  ///< where its world frame goes, that of its keyframes too
 };
 struct Urdf {
   std::string file;
   std::string xml{};
   Pose pose{};
-  bool fixed = false;  ///< true: the base link is part of the world; false: it moves freely
+  /// true: the base link is part of the world; false: it moves freely. A file with a `floating` joint says so itself.
+  bool fixed = false;
 };
 struct Plane {
   Pose pose{};

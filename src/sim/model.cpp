@@ -12,7 +12,7 @@ namespace cohort::sim {
 namespace {
 
 constexpr char kMagic[8] = {'C', 'O', 'H', 'O', 'R', 'T', 'M', 'D'};
-constexpr std::uint32_t kVersion = 10;
+constexpr std::uint32_t kVersion = 11;
 
 /// FNV-1a: finds damage, not malice.
 std::uint64_t checksum(const char* data, std::size_t size) {
@@ -100,6 +100,7 @@ template <class Action, class T>
 requires std::is_same_v<std::remove_const_t<T>, ActuatorInfo>
 void visit(Action& io, T& x) {
   io(x.name), io(x.kind), io(x.ctrl), io(x.ctrl_count), io(x.dof), io(x.gear), io(x.limited), io(x.range);
+  io(x.moves), io(x.restoring), io(x.force_range);
   io(x.servo), io(x.hold), io(x.holds_at_once);
 }
 template <class Action, class T>
@@ -124,6 +125,12 @@ void visit(Action& io, T& x) {
   io(x.name), io(x.links), io(x.geoms);
 }
 
+template <class Action, class T>
+requires std::is_same_v<std::remove_const_t<T>, CameraOptions>
+void visit(Action& io, T& x) {
+  io(x.name), io(x.pos), io(x.lookat), io(x.fov), io(x.width), io(x.height);
+}
+
 /// Every member of a model, in the order of the file.
 template <class Action, class T>
 requires std::is_same_v<std::remove_const_t<T>, Model>
@@ -131,7 +138,7 @@ void visit(Action& io, T& m) {
   auto& i = m.info;
   io(i.name), io(i.nq), io(i.nv), io(i.nu), io(i.na), io(i.nmocap), io(i.nsensordata), io(i.timestep);
   io(i.integrator), io(i.solver), io(i.cone), io(i.links), io(i.joints), io(i.actuators), io(i.sensors), io(i.geoms);
-  io(i.keyframes), io(i.entities), io(i.qpos0), io(i.mocap_pos0), io(i.mocap_quat0);
+  io(i.keyframes), io(i.entities), io(i.qpos0), io(i.mocap_pos0), io(i.mocap_quat0), io(i.content), io(i.cameras);
   io(m.sizes), io(m.body), io(m.joint), io(m.dof), io(m.pattern), io(m.pattern_start), io(m.below), io(m.below_start);
   io(m.link), io(m.limit), io(m.friction), io(m.wrap);
   io(m.tendon), io(m.actuator), io(m.geom), io(m.pair), io(m.pair_bound), io(m.row_dof), io(m.row_sign), io(m.equality),

@@ -139,6 +139,7 @@ class Checker {
       index("kind", static_cast<int>(a.kind), 4);
       if (a.ctrl_count != 0) range("ctrl", a.ctrl, a.ctrl_count, v_.nu);
       index("dof", a.dof, v_.nv, -1);
+      for (const int dof : a.moves) index("moves", dof, v_.nv);
     }
     for (std::size_t i = 0; i < info.sensors.size(); ++i) {
       at("sensor", i);

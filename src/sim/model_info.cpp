@@ -53,8 +53,8 @@ std::vector<int> ModelInfo::joint_of_dof() const {
 
 std::uint64_t ModelInfo::fingerprint() const {
   // FNV-1a over a text of everything: told apart, not kept secret.
-  std::string text =
-      format("{} {} {} {} {} {} {} {} {} {}", nq, nv, nu, na, nmocap, nsensordata, timestep, integrator, solver, cone);
+  std::string text = format("{} {} {} {} {} {} {} {} {} {} {}", content, nq, nv, nu, na, nmocap, nsensordata, timestep,
+                            integrator, solver, cone);
   const auto add = [&text](const auto&... parts) { ((text += format(" {}", parts)), ...); };
   for (const LinkInfo& l : links) add(l.name, l.parent, l.first_dof, l.dof_count, l.mocap, l.mass);
   for (const JointInfo& j : joints) {

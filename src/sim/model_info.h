@@ -3,8 +3,11 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
+
+#include "sim/entity.h"
 
 namespace cohort::sim {
 
@@ -37,6 +40,10 @@ struct ActuatorInfo {
   double gear = 1;
   bool limited = false;  ///< has a control range
   std::array<double, 2> range{0, 0};
+  std::vector<int> moves;  ///< the dofs of its joint, or of its tendon's joints
+  bool restoring = false;  ///< its force depends on where those dofs are, or on how fast: a motor's does not
+  std::array<double, 2> force_range{-std::numeric_limits<double>::infinity(),
+                                    std::numeric_limits<double>::infinity()};  ///< N, N m; before the gear
   bool servo = false;          ///< its force follows its length, as that of a position servo does, whatever it pulls at
   double hold = 0;             ///< of a servo: the control with which its force becomes zero in qpos0 at rest
   bool holds_at_once = false;  ///< likewise: from the first step; false where an activation has to get there from zero
@@ -74,9 +81,11 @@ struct ModelInfo {
   std::vector<SensorInfo> sensors;
   std::vector<GeomInfo> geoms;
   std::vector<KeyframeInfo> keyframes;
-  std::vector<EntityInfo> entities;  ///< of a model that a scene saved
+  std::vector<EntityInfo> entities;    ///< of a model that a scene saved
+  std::vector<CameraOptions> cameras;  ///< likewise
   std::vector<double> qpos0;
   std::vector<double> mocap_pos0, mocap_quat0;
+  std::uint64_t content = 0;  ///< a number of MuJoCo's whole compiled model: options, inertias, shapes, gains, ...
 
   /// Index of the named thing; throws Error with the nearest name.
   int link(const std::string& wanted) const;
@@ -88,7 +97,8 @@ struct ModelInfo {
 
   /// Joint of each dof, (nv).
   std::vector<int> joint_of_dof() const;
-  /// A number of the names, types, sizes and default state: two models that differ in one of them differ in it.
+  /// A number of the names, types, sizes, default state and content: two models that differ in one of them differ in
+  /// it.
   std::uint64_t fingerprint() const;
 };
 

@@ -56,14 +56,14 @@ struct SceneOptions {
   int substeps = 1;                    ///< physics steps per Scene::step()
   std::uint64_t seed = 0;              ///< with the global environment id, the key of all randomness
   std::int64_t first_environment = 0;  ///< global id of this scene's environment 0
-  int contact_capacity = 0;            ///< contacts per environment; 0: from the model
+  int contact_capacity = 0;            ///< contacts per environment of the batched engine; 0: from the model
   /// Environments with at most so many constraint rows, 64 at most, are solved for the rows' forces instead of the
   /// accelerations: the same solution, other rounding. -1: chosen from the model, 64 for large trees, 24 or 0 else.
-  /// Newton's solver and pyramidal cones only. docs/decisions/row-space.md
+  /// Newton's solver and pyramidal cones only, of the batched engine. docs/decisions/row-space.md
   int row_space = -1;
   /// Compiling a file happens in a child process with these limits, so that a hostile or broken file ends as an Error.
   double compile_seconds = 60;              ///< CPU time; a file that gives nothing is waited for as long, 20 s at most
-  double compile_memory = 8.0 * (1 << 30);  ///< bytes of address space
+  double compile_memory = 8.0 * (1 << 30);  ///< bytes of address space, above what this process has mapped
 };
 
 }  // namespace cohort::sim

@@ -46,6 +46,33 @@ void store(const ArrayView& v, std::int64_t row, std::int64_t column, double val
   }
 }
 
+/// Throws Error for what no model can have. Names of solvers and the like are the compiler's to know.
+void check(const SceneOptions& o) {
+  COHORT_THROW_UNLESS(o.substeps >= 1, "substeps is {}: at least 1", o.substeps);
+  COHORT_THROW_UNLESS(o.threads >= 1, "threads is {}: at least 1", o.threads);
+  COHORT_THROW_UNLESS(o.first_environment >= 0, "first_environment is {}: not negative", o.first_environment);
+  COHORT_THROW_UNLESS(!o.timestep || (*o.timestep > 0 && std::isfinite(*o.timestep)),
+                      "timestep is {}: it has to be positive (s)", *o.timestep);
+  if (o.gravity) {
+    for (const double g : *o.gravity) COHORT_THROW_UNLESS(std::isfinite(g), "gravity has a component of {}", g);
+  }
+  COHORT_THROW_UNLESS(!o.iterations || *o.iterations >= 0, "iterations is {}: not below zero", *o.iterations);
+  COHORT_THROW_UNLESS(!o.tolerance || (*o.tolerance >= 0 && std::isfinite(*o.tolerance)),
+                      "tolerance is {}: not below zero", *o.tolerance);
+  COHORT_THROW_UNLESS(o.contact_capacity >= 0, "contact_capacity is {}: 0 (from the model) or more",
+                      o.contact_capacity);
+  COHORT_THROW_UNLESS(o.row_space >= -1, "row_space is {}: -1 (from the model) to 64", o.row_space);
+  COHORT_THROW_UNLESS(o.compile_seconds > 0, "compile_seconds is {}: positive", o.compile_seconds);
+  COHORT_THROW_UNLESS(o.compile_memory > 0, "compile_memory is {}: positive (bytes)", o.compile_memory);
+  if (o.engine == EngineKind::kMujoco) {
+    COHORT_THROW_UNLESS(
+        o.contact_capacity == 0 && o.row_space < 0,
+        "contact_capacity is {} and row_space {}: the engine mujoco has its own memory for contacts and "
+        "its own solvers; leave both out, or take the engine batched",
+        o.contact_capacity, o.row_space);
+  }
+}
+
 void need_field(Field field) {
   COHORT_THROW_UNLESS(field >= Field::kQpos && field < Field::kFieldCount, "there is no field {}: fields are 0 to {}",
                       static_cast<int>(field), kFieldCount - 1);
@@ -78,18 +105,15 @@ std::vector<std::int32_t> Indices::resolve(int count, const char* what) const {
 }
 
 Scene::Scene(SceneOptions options) : options_(std::move(options)) {
-  COHORT_THROW_UNLESS(options_.substeps >= 1, "substeps is {}: at least 1", options_.substeps);
-  COHORT_THROW_UNLESS(options_.threads >= 1, "threads is {}: at least 1", options_.threads);
-  COHORT_THROW_UNLESS(options_.first_environment >= 0, "first_environment is {}: not negative",
-                      options_.first_environment);
+  check(options_);
 }
 Scene::~Scene() = default;
 
 void Scene::need_built() const {
-  COHORT_CHECK(engine_ != nullptr, "the scene is not built yet: call build() first");
+  COHORT_THROW_UNLESS(engine_ != nullptr, "the scene is not built yet: call build() first");
 }
 void Scene::need_not_built() const {
-  COHORT_CHECK(engine_ == nullptr, "the scene is built already: entities and cameras are added before build()");
+  COHORT_THROW_UNLESS(engine_ == nullptr, "the scene is built already: entities and cameras are added before build()");
 }
 
 Entity Scene::add_entity(Morph morph, std::string name) {
@@ -122,6 +146,16 @@ int Scene::add_camera(CameraOptions camera) {
   need_not_built();
   COHORT_THROW_UNLESS(camera.width > 0 && camera.height > 0, "camera `{}` has {} x {} pixels", camera.name,
                       camera.width, camera.height);
+  COHORT_THROW_UNLESS(camera.fov > 0 && camera.fov < 180, "camera `{}` has a field of view of {} degrees: 0 to 180",
+                      camera.name, camera.fov);
+  for (std::size_t i = 0; i < 3; ++i) {
+    COHORT_THROW_UNLESS(std::isfinite(camera.pos[i]) && std::isfinite(camera.lookat[i]),
+                        "camera `{}` stands at ({}, {}, {}) and looks at ({}, {}, {})", camera.name, camera.pos[0],
+                        camera.pos[1], camera.pos[2], camera.lookat[0], camera.lookat[1], camera.lookat[2]);
+  }
+  for (const CameraOptions& other : cameras_) {
+    COHORT_THROW_UNLESS(camera.name.empty() || other.name != camera.name, "two cameras are named `{}`", camera.name);
+  }
   cameras_.push_back(std::move(camera));
   return static_cast<int>(cameras_.size()) - 1;
 }
@@ -142,8 +176,7 @@ void Scene::build(int n_envs, std::array<double, 2> env_spacing) {
 
 void Scene::build_from_file(const std::filesystem::path& compiled, int n_envs, std::array<double, 2> env_spacing) {
   need_not_built();
-  COHORT_THROW_UNLESS(declarations_.empty() && cameras_.empty(), "a scene has either entities or a compiled model, {}",
-                      compiled.string());
+  COHORT_THROW_UNLESS(declarations_.empty(), "a scene has either entities or a compiled model, {}", compiled.string());
   COHORT_THROW_UNLESS(options_.engine == EngineKind::kBatched, "{} is a model of the engine `batched`, not of `{}`",
                       compiled.string(), to_string(options_.engine));
   COHORT_THROW_UNLESS(
@@ -151,11 +184,21 @@ void Scene::build_from_file(const std::filesystem::path& compiled, int n_envs, s
           !options_.iterations && !options_.tolerance && options_.contact_capacity == 0 && options_.row_space < 0,
       "{} is compiled: its timestep, gravity, integrator, solver, cone, tolerance, capacity and row space are fixed",
       compiled.string());
-  engine_ = make_batched_engine(load_model(compiled), n_envs);
+  Model model = load_model(compiled);
+  for (const CameraOptions& saved : model.info.cameras) {
+    for (const CameraOptions& own : cameras_) {
+      COHORT_THROW_UNLESS(own.name.empty() || own.name != saved.name,
+                          "{} has a camera named `{}` of its own: give this scene's another name", compiled.string(),
+                          own.name);
+    }
+  }
+  engine_ = make_batched_engine(std::move(model), n_envs);
+  cameras_.insert(cameras_.end(), info().cameras.begin(), info().cameras.end());
   start(env_spacing);
 }
 
-std::unique_ptr<Engine> Scene::make_batched_engine(Model model, int n_envs) const {
+std::unique_ptr<Engine> Scene::make_batched_engine(Model model, int n_envs) {
+  contact_capacity_ = model.sizes.contact_capacity;
   if (options_.device.kind == DeviceKind::kCuda) {
     return make_cuda_engine(std::move(model), n_envs, {.device = options_.device.index});
   }
@@ -177,28 +220,8 @@ void Scene::find_members() {
   entities_ = m.entities;
   if (!declarations_.empty()) {
     entities_.clear();
-    // The entity of a link is that of its topmost ancestor below the world; of what lies in the world itself, the one
-    // whose name begins the geom's, or the model file that keeps its names.
-    std::vector<int> owner(m.links.size(), -1);
-    int root = -1;
     for (std::size_t e = 0; e < declarations_.size(); ++e) {
-      entities_.push_back({declarations_[e].name, {}, {}});
-      for (int link : compiled_.entity_links[e]) owner[at(link)] = static_cast<int>(e);
-      const auto* mjcf = std::get_if<Mjcf>(&declarations_[e].morph);
-      if (root < 0 && mjcf && !mjcf->pose) root = static_cast<int>(e);
-    }
-    for (std::size_t b = 1; b < m.links.size(); ++b) {
-      if (owner[b] < 0) owner[b] = owner[at(m.links[b].parent)];
-      if (owner[b] >= 0) entities_[at(owner[b])].links.push_back(static_cast<int>(b));
-    }
-    for (std::size_t g = 0; g < m.geoms.size(); ++g) {
-      int of = owner[at(m.geoms[g].link)];
-      for (std::size_t e = 0; e < entities_.size() && of < 0; ++e) {
-        const std::string& name = m.geoms[g].name;
-        if (name == entities_[e].name || name.starts_with(entities_[e].name + "/")) of = static_cast<int>(e);
-      }
-      if (of < 0) of = root;
-      if (of >= 0) entities_[at(of)].geoms.push_back(static_cast<int>(g));
+      entities_.push_back({declarations_[e].name, compiled_.entity_links[e], compiled_.entity_geoms[e]});
     }
   }
   entity_dofs_.assign(entities_.size(), {});
@@ -216,7 +239,8 @@ void Scene::find_actuators() {
   velocity_actuator_.assign(at(m.nv), -1);
   for (std::size_t i = 0; i < m.actuators.size(); ++i) {
     const ActuatorInfo& a = m.actuators[i];
-    if (a.dof < 0 || a.gear != 1) continue;
+    if (a.restoring) restoring_.push_back(static_cast<int>(i));
+    if (a.dof < 0 || a.gear == 0) continue;
     if (a.kind == ActuatorInfo::Kind::kPosition) position_actuator_[at(a.dof)] = static_cast<int>(i);
     if (a.kind == ActuatorInfo::Kind::kVelocity) velocity_actuator_[at(a.dof)] = static_cast<int>(i);
   }
@@ -241,10 +265,16 @@ MemoryPlan Scene::memory() const {
   if (!mode_.empty()) {
     plan.parts.push_back({"dofs that the scene drives", info().nv * (5.0 * sizeof(float) + sizeof(DofMode))});
   }
+  if (!is_idle_.empty()) {
+    plan.parts.push_back(
+        {"gains of idle actuators", static_cast<double>(restoring_.size()) * (6.0 * sizeof(double) + 1)});
+  }
   return plan;
 }
 
 std::array<double, 2> Scene::environment_offset(int env) const {
+  COHORT_THROW_UNLESS(env >= 0 && env < n_envs(), "environment {} does not exist: there are {}, counted from 0", env,
+                      n_envs());
   const int side = static_cast<int>(std::ceil(std::sqrt(static_cast<double>(n_envs()))));
   const double middle = 0.5 * (side - 1);
   return {(env / side - middle) * spacing_[0], (env % side - middle) * spacing_[1]};
@@ -299,13 +329,13 @@ void Scene::step() {
 
 Scene::Selection Scene::select(const Indices& items, int item_count, const char* what, const Indices& envs,
                                int components) const {
-  return {envs.resolve(n_envs(), "environment"), items.resolve(item_count, what), components};
+  return {envs.resolve(n_envs(), "environment"), items.resolve(item_count, what), components, what};
 }
 
 void Scene::need_values(const Selection& to, std::size_t count) {
   COHORT_THROW_UNLESS(count == to.per_env() || count == to.per_env() * to.envs.size(),
-                      "{} values given for {} environments of {} (or {} for all of them)", count, to.envs.size(),
-                      to.per_env(), to.per_env());
+                      "{}: {} values given for {} environments of {} (or {} for all of them)", to.what, count,
+                      to.envs.size(), to.per_env(), to.per_env());
 }
 
 void Scene::write(ArrayView view, const Selection& to, std::span<const float> values) {
@@ -342,8 +372,9 @@ void Scene::reset(const Indices& envs) {
   const std::size_t nv = at(info().nv);
   for (std::int32_t e : which) {
     if (mode_.empty()) break;
-    std::fill_n(mode_.begin() + static_cast<std::ptrdiff_t>(at(e) * nv), nv, DofMode::kForce);
+    std::fill_n(mode_.begin() + static_cast<std::ptrdiff_t>(at(e) * nv), nv, DofMode::kModel);
   }
+  settle_actuators(which);
   derived_valid_ = false;
 }
 

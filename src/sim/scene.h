@@ -55,7 +55,10 @@ class Indices {
 class Entity {
  public:
   const std::string& name() const;
-  std::span<const std::int32_t> links() const;  ///< global link indices; the first is the base
+  /// Global link indices. The first is the base: of a file the first body that it names below its world (of a URDF its
+  /// root link, or with Urdf::fixed false the free body that bears it). What a file puts into its world itself is part
+  /// of the scene's world and has no link.
+  std::span<const std::int32_t> links() const;
   std::span<const std::int32_t> dofs() const;   ///< global dof indices
   std::span<const std::int32_t> geoms() const;  ///< global geom indices
   /// Local indices of what the entity's file names so; throws Error with the nearest name.
@@ -117,9 +120,11 @@ class Scene {
 
   // ---- before build()
 
-  /// name: prefix of the entity's names in the model; "entity<i>" when empty. Throws Error for a name that is taken.
+  /// name: prefix of the entity's names in the model; "entity<i>" when empty. Throws Error for a name that is taken;
+  /// build() does for one that a model file gave to a body, geom, mesh or height field of its own.
   Entity add_entity(Morph morph, std::string name = "");
-  /// Returns the camera's index. Cameras are declared here and drawn by render/.
+  /// Returns the camera's index. Cameras are declared here and drawn by render/. Throws Error for a name that is taken
+  /// and for a camera that cannot look.
   int add_camera(CameraOptions camera);
 
   /// Compiles the model and allocates n_envs environments. env_spacing: distance in x and y at which a picture draws
@@ -128,8 +133,9 @@ class Scene {
   void build(int n_envs, std::array<double, 2> env_spacing = {0, 0});
 
   /// Instead of entities: a model that Scene::save_model or save_model (sim/model.h) wrote, for the batched engine;
-  /// needs no MuJoCo and no XML. The entities of the scene that saved it are found by entity(). Options that change the
-  /// model (timestep, gravity, solver, ...) must not be set: they are compiled in.
+  /// needs no MuJoCo and no XML. The entities of the scene that saved it are found by entity(); its cameras come after
+  /// those that were added here. Options that change the model (timestep, gravity, solver, ...) must not be set: they
+  /// are compiled in.
   void build_from_file(const std::filesystem::path& compiled, int n_envs, std::array<double, 2> env_spacing = {0, 0});
 
   /// The entity of that name; throws Error with the nearest name.
@@ -145,6 +151,7 @@ class Scene {
   const ModelInfo& info() const;
   Engine& engine();
   const SceneOptions& options() const { return options_; }
+  /// What the model compiler remarked.
   std::span<const std::string> warnings() const { return compiled_.warnings; }
   std::span<const CameraOptions> cameras() const { return cameras_; }
   std::int64_t step_count() const { return steps_; }
@@ -181,10 +188,15 @@ class Scene {
   /// Uniform in each control's range ([-1, 1] without one), a function of (seed, global environment id, step) only.
   void set_random_ctrl(std::int64_t step);
 
+  // A dof follows the last of these three that was called for it, until its environment is reset: then the model's
+  // actuators have it again, as at the beginning. While a dof follows anything but its own actuator, all actuators that
+  // pull at it by where it is or how fast (position, velocity, those of its tendons) have no gains in that environment;
+  // motors go on. set_parameter and get_parameter show their gains as they will be afterwards.
+
   /// Position target (rad, m). Goes to the dof's position actuator when the model has one; otherwise a spring of
   /// set_dofs_kp and set_dofs_kv pulls, its force held over a step. Throws Error for a dof with neither.
   void control_dofs_position(std::span<const float> target, const Indices& dofs = {}, const Indices& envs = {});
-  /// Likewise with a velocity actuator, or set_dofs_kv.
+  /// Target (rad/s, m/s); likewise with a velocity actuator, or set_dofs_kv.
   void control_dofs_velocity(std::span<const float> target, const Indices& dofs = {}, const Indices& envs = {});
   /// Generalized force (N, N m), until changed.
   void control_dofs_force(std::span<const float> force, const Indices& dofs = {}, const Indices& envs = {});
@@ -192,7 +204,8 @@ class Scene {
   /// Parameter kActuatorGain and kActuatorBias; otherwise of the spring and the damper above.
   void set_dofs_kp(std::span<const float> kp, const Indices& dofs = {}, const Indices& envs = {});
   void set_dofs_kv(std::span<const float> kv, const Indices& dofs = {}, const Indices& envs = {});
-  /// Limits of the spring's and damper's force.
+  /// Limits of the spring's and damper's force (N, N m). Throws Error for a dof with a position or velocity actuator,
+  /// whose own limits hold for all environments, unless they are those.
   void set_dofs_force_range(std::span<const float> lower, std::span<const float> upper, const Indices& dofs = {},
                             const Indices& envs = {});
 
@@ -233,8 +246,8 @@ class Scene {
   void set_dofs_armature(std::span<const float> armature, const Indices& dofs = {}, const Indices& envs = {});
   void set_dofs_damping(std::span<const float> damping, const Indices& dofs = {}, const Indices& envs = {});
 
-  /// Everything that the next step depends on. Loading into a scene of the same model, engine and n_envs continues with
-  /// the same bits. load_state throws Error and changes nothing when the file is another scene's.
+  /// Everything that the next step depends on. Loading into a scene of the same model, engine, substeps, seed and
+  /// n_envs continues with the same bits. load_state throws Error and changes nothing when the file is another scene's.
   void save_state(const std::filesystem::path& path);
   void load_state(const std::filesystem::path& path);
   /// The compiled model, for build_from_file. Throws Error for a scene of the mujoco engine.
@@ -247,9 +260,11 @@ class Scene {
     std::vector<std::int32_t> envs;
     std::vector<std::int32_t> items;
     int components = 1;
+    const char* what = "";  ///< an item
     std::size_t per_env() const { return items.size() * static_cast<std::size_t>(components); }
   };
-  enum class DofMode : std::uint8_t { kForce, kPosition, kVelocity };
+  /// What a dof follows. kModel: the model's own actuators; the others: see control_dofs_position.
+  enum class DofMode : std::uint8_t { kModel, kForce, kPosition, kVelocity };
 
   void need_built() const;
   void need_not_built() const;
@@ -264,6 +279,14 @@ class Scene {
   void control(DofMode mode, std::span<const float> target, const Indices& dofs, const Indices& envs);
   void apply_dof_control();
   void need_servos();
+  /// True when the mode of one of its dofs takes an actuator's gains away.
+  bool idle(int env, const ActuatorInfo& actuator, int index) const;
+  /// Takes gains away and gives them back, as the modes of these environments' dofs say.
+  void settle_actuators(std::span<const std::int32_t> envs);
+  /// Where is_idle_ has a 1, in these environments.
+  std::vector<std::size_t> idle_slots(std::span<const std::int32_t> envs) const;
+  /// Exchanges gains with idle_gains_: what the engine has and what stands there change places.
+  void exchange_gains(std::span<const std::size_t> slots);
   void set_gain(std::span<const float> values, const Indices& dofs, const Indices& envs, bool position);
   std::vector<float> links_velocity(const Indices& links, const Indices& envs, bool angular);
   void set_mocap(Field field, int components, std::span<const float> values, const Indices& links, const Indices& envs);
@@ -274,12 +297,13 @@ class Scene {
   void need_derived();
   ArrayView derived(Field field);
   /// On the device of the options.
-  std::unique_ptr<Engine> make_batched_engine(Model model, int n_envs) const;
+  std::unique_ptr<Engine> make_batched_engine(Model model, int n_envs);
   SceneOptions options_;
   std::vector<EntityDeclaration> declarations_;
   std::vector<CameraOptions> cameras_;
   CompiledScene compiled_;
   std::unique_ptr<Engine> engine_;
+  int contact_capacity_ = 0;  ///< of the batched engine's model
   std::array<double, 2> spacing_{0, 0};
   std::vector<EntityInfo> entities_;                        ///< after build()
   std::vector<std::vector<std::int32_t>> entity_dofs_;      ///< likewise
@@ -288,7 +312,11 @@ class Scene {
   // Of the dofs that the scene itself drives, (n_envs, nv); empty until there is one.
   std::vector<float> kp_, kv_, force_lower_, force_upper_, target_;
   std::vector<DofMode> mode_;
-  bool any_control_ = false;  ///< some mode is not kForce
+  bool any_control_ = false;  ///< some dof follows a spring or a damper of the scene's
+  // Of the actuators that may be idle, (n_envs, restoring_); empty until one is.
+  std::vector<int> restoring_;         ///< their indices
+  std::vector<std::uint8_t> is_idle_;  ///< 1: its gains are in idle_gains_
+  std::vector<double> idle_gains_;     ///< three of gainprm, three of biasprm
   bool derived_valid_ = false;
   bool handed_out_ = false;  ///< a view through which the state may change unseen
   std::int64_t steps_ = 0;

@@ -37,6 +37,9 @@ class Row {
   std::int64_t start_;
 };
 
+/// MuJoCo's lengths of gainprm and biasprm.
+constexpr int kParameterLength = 10;
+
 struct Rotation {
   double x, y, z;
 };
@@ -93,20 +96,36 @@ void Scene::set_dofs_position(std::span<const float> position, const Indices& do
   const bool broadcast = position.size() == which.size();
   COHORT_THROW_UNLESS(broadcast || position.size() == which.size() * rows.size(),
                       "{} positions given for {} environments of {} dofs", position.size(), rows.size(), which.size());
+  // A rotation's components are set together: one by one the others would come from a vector that passes pi on the way.
+  struct Part {
+    DofPlace place;
+    std::vector<std::pair<int, std::size_t>> given;  ///< component, and which of the values
+  };
+  std::vector<Part> parts;
+  for (std::size_t i = 0; i < which.size(); ++i) {
+    const DofPlace p = place(m, which[i], owner);
+    const auto same =
+        std::find_if(parts.begin(), parts.end(), [&](const Part& x) { return p.rotation && x.place.qpos == p.qpos; });
+    if (same == parts.end()) {
+      parts.push_back({p, {{p.component, i}}});
+    } else {
+      same->given.push_back({p.component, i});
+    }
+  }
   const ArrayView qpos = engine_->host_view(Field::kQpos, Access::kWrite);
   for (std::size_t r = 0; r < rows.size(); ++r) {
     Row q(qpos, rows[r]);
     const float* from = position.data() + (broadcast ? 0 : r * which.size());
-    for (std::size_t i = 0; i < which.size(); ++i) {
-      const DofPlace p = place(m, which[i], owner);
+    for (const Part& part : parts) {
+      const DofPlace& p = part.place;
       if (!p.rotation) {
-        q.set(p.qpos, from[i]);
+        q.set(p.qpos, from[part.given[0].second]);
         continue;
       }
-      // The other two components keep their value, so that dofs can be set one by one.
+      // Components that are not given keep their value.
       const Rotation now = log_quat(q[p.qpos], q[p.qpos + 1], q[p.qpos + 2], q[p.qpos + 3]);
       double v[3] = {now.x, now.y, now.z};
-      v[p.component] = from[i];
+      for (const auto& [component, i] : part.given) v[component] = static_cast<double>(from[i]);
       const double angle = std::sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]);
       const double scale = angle < 1e-12 ? 0.5 : std::sin(angle / 2) / angle;
       q.set(p.qpos, std::cos(angle / 2));
@@ -133,7 +152,69 @@ void Scene::need_servos() {
   target_.assign(n, 0);
   force_lower_.assign(n, -std::numeric_limits<float>::infinity());
   force_upper_.assign(n, std::numeric_limits<float>::infinity());
-  mode_.assign(n, DofMode::kForce);
+  mode_.assign(n, DofMode::kModel);
+}
+
+bool Scene::idle(int env, const ActuatorInfo& actuator, int index) const {
+  return std::any_of(actuator.moves.begin(), actuator.moves.end(), [&](int d) {
+    const DofMode mode = mode_[at(env) * at(info().nv) + at(d)];
+    return mode != DofMode::kModel && !(mode == DofMode::kVelocity && velocity_actuator_[at(d)] == index);
+  });
+}
+
+void Scene::settle_actuators(std::span<const std::int32_t> envs) {
+  if (mode_.empty() || restoring_.empty()) return;
+  std::vector<std::int32_t> changed;
+  std::vector<std::size_t> slots;
+  for (const std::int32_t e : envs) {
+    const std::size_t before = slots.size();
+    for (std::size_t k = 0; k < restoring_.size(); ++k) {
+      const std::size_t slot = at(e) * restoring_.size() + k;
+      const bool now = idle(e, info().actuators[at(restoring_[k])], restoring_[k]);
+      if (is_idle_.empty() && now) {
+        is_idle_.assign(at(n_envs()) * restoring_.size(), 0);
+        idle_gains_.assign(6 * is_idle_.size(), 0);
+      }
+      if (is_idle_.empty() || is_idle_[slot] == static_cast<std::uint8_t>(now)) continue;
+      is_idle_[slot] = static_cast<std::uint8_t>(now);
+      slots.push_back(slot);
+    }
+    if (slots.size() > before) changed.push_back(e);
+  }
+  if (changed.empty()) return;
+  exchange_gains(slots);
+  engine_->commit_parameters(changed);
+}
+
+std::vector<std::size_t> Scene::idle_slots(std::span<const std::int32_t> envs) const {
+  std::vector<std::size_t> slots;
+  for (const std::int32_t e : envs) {
+    for (std::size_t k = 0; k < restoring_.size() && !is_idle_.empty(); ++k) {
+      const std::size_t slot = at(e) * restoring_.size() + k;
+      if (is_idle_[slot]) slots.push_back(slot);
+    }
+  }
+  // An environment may be named twice; exchanged twice its gains would be where they were.
+  std::sort(slots.begin(), slots.end());
+  slots.erase(std::unique(slots.begin(), slots.end()), slots.end());
+  return slots;
+}
+
+void Scene::exchange_gains(std::span<const std::size_t> slots) {
+  if (slots.empty()) return;
+  const ArrayView gain = engine_->parameter(Parameter::kActuatorGain),
+                  bias = engine_->parameter(Parameter::kActuatorBias);
+  for (const std::size_t slot : slots) {
+    const auto env = static_cast<int>(slot / restoring_.size());
+    const int first = kParameterLength * restoring_[slot % restoring_.size()];
+    Row rows[2] = {Row(gain, env), Row(bias, env)};
+    for (int i = 0; i < 6; ++i) {
+      double& kept = idle_gains_[6 * slot + at(i)];
+      const double was = rows[i / 3][first + i % 3];
+      rows[i / 3].set(first + i % 3, kept);
+      kept = was;
+    }
+  }
 }
 
 void Scene::set_gain(std::span<const float> values, const Indices& dofs, const Indices& envs, bool position) {
@@ -141,16 +222,18 @@ void Scene::set_gain(std::span<const float> values, const Indices& dofs, const I
   need_values(to, values.size());
   for (float v : values) COHORT_THROW_UNLESS(std::isfinite(v) && v >= 0, "a gain of {}: not below zero", v);
   const bool broadcast = values.size() == to.per_env();
-  // The actuator's numbers: force = gain ctrl - kp length - kv velocity.
-  constexpr int kParameterLength = 10;
+  // The actuator's numbers: force = gain ctrl - kp length - kv velocity. The gear multiplies length and force.
   std::vector<std::int32_t> gains, biases;
   std::vector<std::size_t> gain_from, bias_from;
+  std::vector<float> gear_squared(to.items.size(), 1);
   bool drives = false;
   for (std::size_t i = 0; i < to.items.size(); ++i) {
     const std::size_t d = at(to.items[i]);
     const int servo = position_actuator_[d], damper = velocity_actuator_[d];
     const int actuator = position ? servo : damper >= 0 ? damper : servo;
     if (actuator >= 0) {
+      const double gear = info().actuators[at(actuator)].gear;
+      gear_squared[i] = static_cast<float>(gear * gear);
       if (position || damper >= 0) gains.push_back(kParameterLength * actuator), gain_from.push_back(i);
       biases.push_back(kParameterLength * actuator + (position ? 1 : 2)), bias_from.push_back(i);
     }
@@ -162,7 +245,9 @@ void Scene::set_gain(std::span<const float> values, const Indices& dofs, const I
     if (items.empty()) return;
     std::vector<float> row;
     for (std::size_t e = 0; e < to.envs.size(); ++e) {
-      for (std::size_t i : from) row.push_back(sign * values[(broadcast ? 0 : e * to.per_env()) + i]);
+      for (std::size_t i : from) {
+        row.push_back(sign * values[(broadcast ? 0 : e * to.per_env()) + i] / gear_squared[i]);
+      }
     }
     set_parameter(parameter, row, Indices(to.envs), Indices(items));
   };
@@ -193,6 +278,20 @@ void Scene::set_dofs_force_range(std::span<const float> lower, std::span<const f
     COHORT_THROW_UNLESS(lower[i] <= upper[i], "dof {}: the force range [{}, {}] is empty", to.items[i % to.per_env()],
                         lower[i], upper[i]);
   }
+  for (std::size_t i = 0; i < lower.size(); ++i) {
+    const std::int32_t d = to.items[i % to.per_env()];
+    const int actuator = position_actuator_[at(d)] >= 0 ? position_actuator_[at(d)] : velocity_actuator_[at(d)];
+    if (actuator < 0) continue;
+    const ActuatorInfo& a = info().actuators[at(actuator)];
+    const double one = a.gear * a.force_range[0], other = a.gear * a.force_range[1];
+    const auto own_lower = static_cast<float>(std::min(one, other)),
+               own_upper = static_cast<float>(std::max(one, other));
+    COHORT_THROW_UNLESS(
+        lower[i] == own_lower && upper[i] == own_upper,
+        "dof {} (joint `{}`) is driven by the actuator `{}`, whose own force range, [{}, {}], holds for "
+        "all environments: set `forcerange` in the model's file",
+        d, info().joints[at(dof_joint_[at(d)])].name, a.name, own_lower, own_upper);
+  }
   need_servos();
   const bool broadcast = lower.size() == to.per_env();
   for (std::size_t e = 0; e < to.envs.size(); ++e) {
@@ -213,41 +312,56 @@ void Scene::control(DofMode mode, std::span<const float> target, const Indices& 
                       "{} targets given for {} environments of {} dofs", target.size(), rows.size(), which.size());
   const std::vector<int>& actuators = mode == DofMode::kPosition ? position_actuator_ : velocity_actuator_;
   const std::vector<int>& owner = dof_joint_;
+  bool takes_over = false;  // from the model's actuators
   for (std::int32_t d : which) {
+    takes_over =
+        takes_over || (mode != DofMode::kPosition && std::any_of(restoring_.begin(), restoring_.end(), [&](int a) {
+                         const std::vector<int>& moves = m.actuators[at(a)].moves;
+                         const bool follows = mode == DofMode::kVelocity && a == actuators[at(d)];
+                         return !follows && std::find(moves.begin(), moves.end(), d) != moves.end();
+                       }));
     if (mode == DofMode::kForce || actuators[at(d)] >= 0) continue;
+    const char* kind = mode == DofMode::kPosition ? "position" : "velocity";
+    const std::string& joint = m.joints[at(owner[at(d)])].name;
+    COHORT_THROW_UNLESS(!place(m, d, owner).rotation,
+                        "dof {} (joint `{}`) has no {} actuator and rotates freely: use forces", d, joint, kind);
     const std::vector<float>& own = mode == DofMode::kPosition ? kp_ : kv_;
-    const bool gains = !own.empty() && std::all_of(rows.begin(), rows.end(),
-                                                   [&](std::int32_t e) { return own[at(e) * at(m.nv) + at(d)] > 0; });
-    const bool scalar = !place(m, d, owner).rotation;
-    COHORT_THROW_UNLESS(
-        gains && scalar, "dof {} (joint `{}`) has no {} actuator{}", d, m.joints[at(owner[at(d)])].name,
-        mode == DofMode::kPosition ? "position" : "velocity",
-        scalar ? ": give it gains with set_dofs_kp and set_dofs_kv" : " and rotates freely: use forces");
+    for (std::int32_t e : rows) {
+      COHORT_THROW_UNLESS(!own.empty() && own[at(e) * at(m.nv) + at(d)] > 0,
+                          "dof {} (joint `{}`) has no {} actuator{}: give it gains with set_dofs_kp and set_dofs_kv", d,
+                          joint, kind, own.empty() ? "" : format(", and no gain in environment {}", e));
+    }
   }
+  if (takes_over) need_servos();
   const ArrayView ctrl = engine_->host_view(Field::kCtrl, Access::kWrite),
                   applied = engine_->host_view(Field::kQfrcApplied, Access::kWrite);
+  bool changed = false;
   for (std::size_t r = 0; r < rows.size(); ++r) {
     Row u(ctrl, rows[r]), f(applied, rows[r]);
     const float* from = target.data() + (broadcast ? 0 : r * which.size());
     for (std::size_t i = 0; i < which.size(); ++i) {
       const std::int32_t d = which[i];
       const std::size_t slot = at(rows[r]) * at(m.nv) + at(d);
+      const int actuator = mode == DofMode::kForce ? -1 : actuators[at(d)];
       if (!mode_.empty()) {
-        // What a spring left there would pull for ever.
-        if (mode_[slot] != DofMode::kForce) f.set(d, 0);
-        mode_[slot] = DofMode::kForce;
+        // What a spring or a force left there would pull for ever.
+        if (mode_[slot] != DofMode::kModel) f.set(d, 0);
+        const DofMode now = mode == DofMode::kPosition && actuator >= 0 ? DofMode::kModel : mode;
+        changed = changed || mode_[slot] != now;
+        mode_[slot] = now;
       }
       if (mode == DofMode::kForce) {
         f.set(d, from[i]);
-      } else if (actuators[at(d)] >= 0) {
-        u.set(m.actuators[at(actuators[at(d)])].ctrl, from[i]);
+      } else if (actuator >= 0) {
+        const ActuatorInfo& a = m.actuators[at(actuator)];
+        u.set(a.ctrl, a.gear * static_cast<double>(from[i]));
       } else {
-        mode_[slot] = mode;
         target_[slot] = from[i];
         any_control_ = true;
       }
     }
   }
+  if (changed) settle_actuators(rows);
   derived_valid_ = false;
 }
 
@@ -272,7 +386,8 @@ void Scene::apply_dof_control() {
     Row f(applied, e);
     for (int d = 0; d < m.nv; ++d) {
       const std::size_t slot = at(e) * at(m.nv) + at(d);
-      if (mode_[slot] == DofMode::kForce) continue;
+      if (mode_[slot] <= DofMode::kForce) continue;
+      if (mode_[slot] == DofMode::kVelocity && velocity_actuator_[at(d)] >= 0) continue;
       const double kp = static_cast<double>(kp_[slot]), kv = static_cast<double>(kv_[slot]);
       const double target = static_cast<double>(target_[slot]);
       const double force = mode_[slot] == DofMode::kPosition ? kp * (target - q[place(m, d, owner).qpos]) - kv * v[d]

@@ -17,19 +17,40 @@ std::vector<std::int32_t> columns(const std::vector<std::int32_t>& items, int co
   return all;
 }
 
+void need_parameter(Parameter which) {
+  COHORT_THROW_UNLESS(which >= Parameter::kLinkMass && which <= Parameter::kActuatorBias,
+                      "there is no parameter {}: they are 0 to {}", static_cast<int>(which),
+                      static_cast<int>(Parameter::kActuatorBias));
+}
+
+bool is_gain(Parameter which) {
+  return which == Parameter::kActuatorGain || which == Parameter::kActuatorBias;
+}
+
 }  // namespace
 
 void Scene::set_parameter(Parameter which, std::span<const float> values, const Indices& envs, const Indices& items) {
   need_built();
+  need_parameter(which);
   const ArrayView view = engine_->parameter(which);
   const Selection to = select(items, static_cast<int>(view.shape[1]), parameter_name(which), envs, 1);
   need_values(to, values.size());
-  const std::vector<float> before = read(view, to);
-  write(view, to, values);
-  try {
+  for (std::size_t i = 0; i < values.size() && !to.envs.empty(); ++i) {
+    check_parameter(which, to.envs[i / to.per_env()], to.items[i % to.per_env()], values[i]);
+  }
+  if (to.envs.empty() || to.items.empty()) return;  // to the engine no list means every environment
+  const auto put = [&](std::span<const float> from) {
+    const std::vector<std::size_t> idle = is_gain(which) ? idle_slots(to.envs) : std::vector<std::size_t>();
+    exchange_gains(idle);
+    write(view, to, from);
+    exchange_gains(idle);
     engine_->commit_parameters(to.envs);
+  };
+  const std::vector<float> before = get_parameter(which, envs, items);
+  try {
+    put(values);
   } catch (const Error&) {
-    write(view, to, before);
+    put(before);
     throw;
   }
   derived_valid_ = false;
@@ -37,12 +58,19 @@ void Scene::set_parameter(Parameter which, std::span<const float> values, const 
 
 std::vector<float> Scene::get_parameter(Parameter which, const Indices& envs, const Indices& items) {
   need_built();
+  need_parameter(which);
   const ArrayView view = engine_->parameter(which);
-  return read(view, select(items, static_cast<int>(view.shape[1]), parameter_name(which), envs, 1));
+  const Selection from = select(items, static_cast<int>(view.shape[1]), parameter_name(which), envs, 1);
+  const std::vector<std::size_t> idle = is_gain(which) ? idle_slots(from.envs) : std::vector<std::size_t>();
+  exchange_gains(idle);
+  std::vector<float> values = read(view, from);
+  exchange_gains(idle);
+  return values;
 }
 
 void Scene::randomize_parameter(Parameter which, double lower, double upper, const Indices& envs, std::uint32_t draw,
                                 const Indices& items) {
+  need_parameter(which);
   COHORT_THROW_UNLESS(lower <= upper, "{}: factors from {} to {}: the first is the smaller one", parameter_name(which),
                       lower, upper);
   need_built();

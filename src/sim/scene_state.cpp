@@ -12,7 +12,7 @@ namespace cohort::sim {
 namespace {
 
 constexpr char kStateMagic[8] = {'C', 'O', 'H', 'O', 'R', 'T', 'S', 'T'};
-constexpr std::int32_t kStateVersion = 2;
+constexpr std::int32_t kStateVersion = 3;
 
 /// What stands before the engine's bytes in a state file.
 struct StateHeader {
@@ -20,7 +20,9 @@ struct StateHeader {
   std::int32_t version, engine, n_envs, nq, nv, nu;
   std::int64_t steps, first_environment;
   std::uint64_t seed, fingerprint, engine_bytes;
+  std::int32_t substeps, contact_capacity;
   std::uint64_t driven;  ///< dofs of all environments that have a spring, a damper and a target: n_envs * nv, or 0
+  std::uint64_t idle;    ///< actuators of all environments that may be idle: n_envs * how many, or 0
 };
 
 }  // namespace
@@ -38,14 +40,19 @@ void Scene::save_state(const std::filesystem::path& path) {
   header.first_environment = options_.first_environment;
   header.seed = options_.seed;
   header.fingerprint = m.fingerprint();
+  header.substeps = options_.substeps;
+  header.contact_capacity = contact_capacity_;
   header.engine_bytes = engine.size();
   header.driven = mode_.size();
+  header.idle = is_idle_.size();
   std::string file(reinterpret_cast<const char*>(&header), sizeof header);
   file.append(reinterpret_cast<const char*>(engine.data()), engine.size());
   for (const auto* numbers : {&kp_, &kv_, &force_lower_, &force_upper_, &target_}) {
     file.append(reinterpret_cast<const char*>(numbers->data()), numbers->size() * sizeof(float));
   }
+  file.append(reinterpret_cast<const char*>(idle_gains_.data()), idle_gains_.size() * sizeof(double));
   file.append(reinterpret_cast<const char*>(mode_.data()), mode_.size());
+  file.append(reinterpret_cast<const char*>(is_idle_.data()), is_idle_.size());
   write_file_atomically(path, file);
 }
 
@@ -64,19 +71,25 @@ void Scene::load_state(const std::filesystem::path& path) {
           h.nu == m.nu,
       "{} was saved by another scene: {} environments, nq {}, nv {}, nu {}; this one has {}, {}, {}, {}", path.string(),
       h.n_envs, h.nq, h.nv, h.nu, n_envs(), m.nq, m.nv, m.nu);
-  COHORT_THROW_UNLESS(h.fingerprint == m.fingerprint(),
-                      "{} was saved by another scene: its names, masses, joints, options or default state differ",
-                      path.string());
+  COHORT_THROW_UNLESS(
+      h.fingerprint == m.fingerprint(),
+      "{} was saved by another scene: its names, joints, masses, shapes, gains, options or default state differ",
+      path.string());
+  COHORT_THROW_UNLESS(h.substeps == options_.substeps && h.contact_capacity == contact_capacity_,
+                      "{} was saved by a scene of {} substeps and room for {} contacts; this one has {} and {}",
+                      path.string(), h.substeps, h.contact_capacity, options_.substeps, contact_capacity_);
   COHORT_THROW_UNLESS(h.seed == options_.seed && h.first_environment == options_.first_environment,
                       "{} was saved with seed {} and first environment {}; this scene has {} and {}", path.string(),
                       h.seed, h.first_environment, options_.seed, options_.first_environment);
   const std::size_t whole = static_cast<std::size_t>(n_envs()) * static_cast<std::size_t>(m.nv);
-  constexpr std::size_t kDrivenBytes = 5 * sizeof(float) + sizeof(DofMode);
-  COHORT_THROW_UNLESS((h.driven == 0 || h.driven == whole) && h.engine_bytes <= file.size() &&
-                          file.size() == sizeof h + h.engine_bytes + h.driven * kDrivenBytes,
+  const std::size_t every_idle = static_cast<std::size_t>(n_envs()) * restoring_.size();
+  constexpr std::size_t kDrivenBytes = 5 * sizeof(float) + sizeof(DofMode), kIdleBytes = 6 * sizeof(double) + 1;
+  COHORT_THROW_UNLESS((h.driven == 0 || h.driven == whole) && (h.idle == 0 || (h.idle == every_idle && h.driven > 0)) &&
+                          h.engine_bytes <= file.size() &&
+                          file.size() == sizeof h + h.engine_bytes + h.driven * kDrivenBytes + h.idle * kIdleBytes,
                       "{} is cut off: {} bytes", path.string(), file.size());
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(file.data()) + sizeof h;
-  const auto* modes = bytes + h.engine_bytes + h.driven * 5 * sizeof(float);
+  const auto* modes = bytes + h.engine_bytes + h.driven * 5 * sizeof(float) + h.idle * 6 * sizeof(double);
   for (std::size_t i = 0; i < h.driven; ++i) {
     COHORT_THROW_UNLESS(modes[i] <= static_cast<std::uint8_t>(DofMode::kVelocity), "{} is damaged: a dof's mode is {}",
                         path.string(), modes[i]);
@@ -88,9 +101,13 @@ void Scene::load_state(const std::filesystem::path& path) {
     if (h.driven > 0) std::memcpy(to->data(), bytes, to->size() * sizeof(float));
     bytes += to->size() * sizeof(float);
   }
+  idle_gains_.resize(6 * h.idle);
+  if (h.idle > 0) std::memcpy(idle_gains_.data(), bytes, idle_gains_.size() * sizeof(double));
   mode_.resize(h.driven);
-  if (h.driven > 0) std::memcpy(mode_.data(), bytes, mode_.size());
-  any_control_ = std::any_of(mode_.begin(), mode_.end(), [](DofMode mode) { return mode != DofMode::kForce; });
+  if (h.driven > 0) std::memcpy(mode_.data(), modes, mode_.size());
+  is_idle_.resize(h.idle);
+  if (h.idle > 0) std::memcpy(is_idle_.data(), modes + h.driven, is_idle_.size());
+  any_control_ = std::any_of(mode_.begin(), mode_.end(), [](DofMode mode) { return mode > DofMode::kForce; });
   steps_ = h.steps;
   derived_valid_ = false;
 }
@@ -104,6 +121,7 @@ void Scene::save_model(const std::filesystem::path& path) const {
                       path.string());
   Model model = import_model(compiled_.mjb, options_.contact_capacity, options_.row_space);
   model.info.entities = entities_;
+  model.info.cameras = cameras_;
   sim::save_model(model, path);
 }
 

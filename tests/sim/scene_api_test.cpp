@@ -4,6 +4,8 @@
 #include <cmath>
 #include <filesystem>
 #include <functional>
+#include <limits>
+#include <memory>
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -362,6 +364,510 @@ TEST_P(SceneApi, MocapBodiesOfSeveralFilesStandWhereTheirFilesArePut) {
   expect_at(there, {0.5f, 6, 1}, {0.5f, 5, 1}, 0);
 }
 
+/// A robot that moves, with everything that refers to its parts.
+const char* const kRover = R"(<mujoco>
+  <option timestep="0.004" integrator="implicitfast"/>
+  <default><geom density="500"/><default class="light"><geom density="100"/></default></default>
+  <worldbody>
+    <geom name="ground" type="plane" size="5 5 0.1"/><geom type="box" size="0.1 0.1 0.1" pos="0 3 0.1"/>
+    <site name="mark" pos="0 0 2"/>
+    <body name="cart" pos="1 0 0.5"><freejoint name="root"/><geom name="hull" size="0.2"/><site name="deck"/>
+      <body name="arm" pos="0.3 0 0"><joint name="swing" axis="0 1 0"/><geom name="bar" class="light" size="0.1"/></body>
+    </body>
+    <body name="crate" pos="1 1 0.5"><freejoint/><geom name="lid" size="0.1"/></body>
+  </worldbody>
+  <contact><exclude body1="cart" body2="crate"/><exclude body1="world" body2="crate"/></contact>
+  <tendon><fixed name="cable"><joint joint="swing" coef="2"/></fixed>
+    <spatial name="rope"><site site="mark"/><site site="deck"/></spatial></tendon>
+  <equality><connect name="hinge" body1="crate" body2="cart" anchor="0 0 0"/>
+    <weld name="nail" body1="crate" body2="world" active="false"/></equality>
+  <actuator><position name="servo" joint="swing" kp="5"/><motor name="winch" tendon="cable"/></actuator>
+  <sensor><framepos name="where" objtype="body" objname="cart"/><jointpos name="angle" joint="swing"/>
+    <tendonpos name="length" tendon="rope"/>
+    <framepos name="from" objtype="body" objname="crate" reftype="body" refname="world"/></sensor>
+  <keyframe><key name="away" time="3" qpos="2 0 0.5 1 0 0 0 0.4 2 1 0.5 1 0 0 0" qvel="1 0 0 0 0 0 0 0 1 0 0 0 0"
+    ctrl="0.4 0"/><key name="aim" ctrl="0.1 0"/></keyframe></mujoco>)";
+
+TEST_P(SceneApi, AMovingRobotIsAddedTwiceAndStandsWhereItIsPut) {
+  Scene scene(options());
+  Entity here = scene.add_entity(Mjcf{.file = "", .xml = kRover}, "here");
+  // A quarter of a turn about z.
+  Entity there = scene.add_entity(Mjcf{.file = "", .xml = kRover, .pose = Pose{{10, 0, 0}, {0.5, 0, 0, 0.5}}}, "there");
+  scene.build(2);
+  const ModelInfo& m = scene.info();
+  ASSERT_EQ(there.links().size(), 3u);
+  EXPECT_EQ(m.links[static_cast<std::size_t>(there.links()[0])].name, "there/cart");  // the base
+  EXPECT_EQ(there.links().size(), here.links().size());
+  EXPECT_EQ(there.dofs().size(), here.dofs().size());
+  EXPECT_EQ(there.geoms().size(), 5u);  // those of its world too, also without a name
+  EXPECT_EQ(here.geoms().size(), 5u);
+  EXPECT_DOUBLE_EQ(there.mass(), here.mass());  // its default classes
+  const auto expect_near = [](const std::vector<float>& is, const std::vector<float>& wanted) {
+    ASSERT_EQ(is.size(), wanted.size());
+    for (std::size_t i = 0; i < is.size(); ++i) EXPECT_NEAR(is[i], wanted[i], 1e-5) << i;
+  };
+  expect_near(there.get_pos({1}), {10, 1, 0.5f});
+  expect_near(scene.get_sensor("there/where", {1}), {10, 1, 0.5f});
+  expect_near(scene.get_sensor("there/from", {1}), {9, 1, 0.5f});
+  expect_near(scene.get_sensor("there/length"), scene.get_sensor("length"));
+  for (const char* name : {"servo", "winch"}) {
+    EXPECT_EQ(m.actuators[static_cast<std::size_t>(m.actuator(format("there/{}", name)))].moves,
+              (std::vector<int>{there.dofs()[6]}));
+  }
+  // The same motion, apart from the turn: of one connected to the other, without a contact of the excluded.
+  scene.reset_to_keyframe("away", {0});
+  expect_near(here.get_pos({0}), {2, 0, 0.5f});
+  scene.reset_to_keyframe("there/away", {1});
+  expect_near(there.get_pos({1}), {10, 2, 0.5f});
+  expect_near(there.get_vel({1}), {0, 1, 0});
+  expect_near(there.get_dofs_position(there.dofs_of_joint("swing"), {1}), {0.4f});
+  expect_near(there.get_quat({1}), {std::sqrt(0.5f), 0, 0, std::sqrt(0.5f)});
+  for (int i = 0; i < 100; ++i) scene.step();
+  const std::vector<float> a = here.get_pos({0}), b = there.get_pos({1});
+  EXPECT_GT(a[0], 2.05f);
+  expect_near({b[1], 10 - b[0], b[2]}, a);
+  EXPECT_EQ(here.get_contacts(0).size(), there.get_contacts(1).size());
+  // A keyframe that says no more than controls leaves the file's place.
+  scene.reset_to_keyframe("there/aim", {1});
+  expect_near(there.get_pos({1}), {10, 1, 0.5f});
+  there.set_pos(std::vector<float>{4, 5, 6}, {1});
+  expect_near(there.get_pos({1}), {4, 5, 6});
+}
+
+TEST_P(SceneApi, AMappedFileKeepsItsMocapKeyframesAndTheOnlyFileItsOptions) {
+  const std::string xml =
+      "<mujoco><option timestep='0.005' integrator='RK4'/><worldbody><body name='hand' mocap='true'/>"
+      "<body name='ball' pos='0 0 1'><freejoint/><geom size='0.1'/></body></worldbody>"
+      "<keyframe><key name='up' mpos='1 0 2' mquat='1 0 0 0'/></keyframe></mujoco>";
+  Scene scene(options());
+  Entity file = scene.add_entity(Mjcf{.file = "", .xml = xml, .pose = Pose{{5, 0, 0}, {0, 0, 0, 1}}}, "file");
+  scene.build(1);
+  EXPECT_EQ(scene.info().timestep, 0.005);
+  EXPECT_EQ(scene.info().integrator, "RK4");
+  scene.reset_to_keyframe("file/up");
+  EXPECT_EQ(file.get_pos(), (std::vector<float>{4, 0, 2}));
+  EXPECT_EQ(file.get_quat(), (std::vector<float>{0, 0, 0, 1}));
+}
+
+TEST_P(SceneApi, AUrdfMayMoveFreelyByItsOwnJoint) {
+  const std::string xml =
+      "<robot name='r'><link name='world'/><link name='base'><inertial><mass value='3'/><inertia ixx='.1' iyy='.1' "
+      "izz='.1' ixy='0' ixz='0' iyz='0'/></inertial></link><joint name='j' type='floating'><parent link='world'/>"
+      "<child link='base'/></joint></robot>";
+  for (const bool fixed : {true, false}) {
+    Scene scene(options());
+    Entity robot = scene.add_entity(Urdf{.file = "", .xml = xml, .pose = {{0, 0, 2}}, .fixed = fixed}, "robot");
+    scene.build(1);
+    EXPECT_EQ(robot.dofs().size(), 6u);
+    EXPECT_EQ(robot.mass(), 3);
+    EXPECT_EQ(robot.get_pos(), (std::vector<float>{0, 0, 2}));
+  }
+}
+
+TEST_P(SceneApi, NamesThatAModelFileTookAreRefused) {
+  const std::string xml =
+      "<mujoco><asset><mesh name='part' vertex='0 0 0 .1 0 0 0 .1 0 0 0 .1'/><hfield name='hill' nrow='2' ncol='2' "
+      "size='1 1 1 .1' elevation='0 0 0 0'/></asset><worldbody><geom name='floor' type='plane' size='1 1 1'/>"
+      "<camera name='eye'/><body name='torso' pos='0 0 .5'><freejoint/><geom size='.1'/></body></worldbody>"
+      "<sensor><subtreecom name='centre' body='world'/></sensor></mujoco>";
+  const auto build = [&](const Morph& morph, const std::string& name, const std::string& camera) {
+    return message_of([&] {
+      Scene scene(options());
+      scene.add_entity(Mjcf{.file = "", .xml = xml}, "robot");
+      scene.add_entity(morph, name);
+      scene.add_camera({.name = camera});
+      scene.build(1);
+    });
+  };
+  const auto path = file("clash.obj");
+  write_file_atomically(path, "v 0 0 0\nv 0.2 0 0\nv 0 0.2 0\nv 0 0 0.2\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n");
+  EXPECT_NE(build(Plane{}, "floor", "").find("entity `floor`: the scene has a geom"), std::string::npos);
+  EXPECT_NE(build(Sphere{}, "torso", "").find("entity `torso`: the scene has a body"), std::string::npos);
+  EXPECT_NE(build(Mesh{.file = path.string()}, "part", "").find("entity `part`: the scene has a mesh"),
+            std::string::npos);
+  EXPECT_NE(build(Terrain{.rows = 2, .cols = 2, .heights = {0, 0, 0, 1}}, "hill", "").find("a height field"),
+            std::string::npos);
+  EXPECT_NE(build(Plane{}, "plane", "eye").find("camera `eye`"), std::string::npos);
+  // One file's world is the whole scene's: MuJoCo would leave its sensors out without a word.
+  EXPECT_NE(build(Mjcf{.file = "", .xml = xml, .pose = Pose{}}, "second", "").find("sensor `centre`"),
+            std::string::npos);
+  std::filesystem::remove(path);
+  Scene scene(options());
+  Entity outer = scene.add_entity(Plane{}, "a"), inner = scene.add_entity(Plane{.pose = {{0, 0, -1}}}, "a/b");
+  scene.add_entity(Sphere{});
+  scene.build(1);
+  EXPECT_EQ(outer.geoms().size(), 1u);
+  EXPECT_EQ(inner.geoms().size(), 1u);
+}
+
+TEST_P(SceneApi, ShapesAreWhatTheyAreGivenWhateverAFilesDefaultsSay) {
+  Scene scene(options());
+  Entity robot = scene.add_entity(
+      Mjcf{.file = "",
+           .xml =
+               "<mujoco><default><geom conaffinity='0' contype='1' solref='0.5 1' margin='0.1'/><mesh scale='3 3 3'/>"
+               "<joint armature='9'/></default><worldbody><body name='ball' pos='0 0 1'><freejoint/>"
+               "<geom size='0.1'/></body></worldbody></mujoco>"},
+      "robot");
+  scene.add_entity(Plane{.pose = {{0, 0, 0.3}}}, "ground");
+  Entity box = scene.add_entity(Box{{0.2, 0.2, 0.2}, {.pose = {{1, 0, 0.45}}}}, "box");
+  scene.build(1);
+  EXPECT_EQ(scene.get_parameter(Parameter::kDofArmature), std::vector<float>(12, 0.0f));
+  for (int i = 0; i < 700; ++i) scene.step();
+  EXPECT_NEAR(robot.get_pos()[2], 0.4, 0.15);  // soft by its own solref
+  EXPECT_NEAR(box.get_pos()[2], 0.4, 0.001);
+}
+
+TEST_P(SceneApi, NoEnvironmentIsNotEveryEnvironment) {
+  Scene scene(options());
+  Entity arm = scene.add_entity(Mjcf{kModels + "arm.xml"});
+  scene.build(4);
+  arm.set_dofs_kp(std::vector<float>{50}, {1});
+  arm.control_dofs_position(std::vector<float>{0.3f}, {1});
+  scene.randomize_parameter(Parameter::kLinkMass, 0.8, 1.2);
+  for (int s = 0; s < 10; ++s) {
+    scene.set_random_ctrl(s);
+    scene.step();
+  }
+  const auto everything = [&] {
+    std::vector<float> all = scene.get_qpos();
+    for (const std::vector<float>& more :
+         {scene.get_qvel(), scene.get_ctrl(), scene.get_parameter(Parameter::kLinkMass),
+          scene.get_parameter(Parameter::kGeomFriction), scene.get_parameter(Parameter::kDofArmature),
+          scene.get_parameter(Parameter::kDofDamping), scene.get_parameter(Parameter::kActuatorGain)}) {
+      all.insert(all.end(), more.begin(), more.end());
+    }
+    const ArrayView time = scene.host_view(Field::kTime);
+    for (int e = 0; e < 4; ++e) {
+      const std::int64_t i = e * time.strides[0];
+      all.push_back(time.type == ElementType::kFloat64 ? static_cast<float>(static_cast<double*>(time.data)[i])
+                                                       : static_cast<float*>(time.data)[i]);
+    }
+    return all;
+  };
+  const std::vector<float> before = everything();
+  const std::vector<float> two{1, 2}, links(scene.info().links.size(), 1);
+  for (const Indices& none :
+       {Indices::from_mask(std::vector<std::uint8_t>(4, 0)), Indices(std::vector<std::int32_t>{})}) {
+    scene.reset(none);
+    scene.reset_to_keyframe("bent", none);
+    scene.reset_to_state(two, two, none);
+    scene.set_qpos(two, none), scene.set_qvel(two, none), scene.set_ctrl(two, none);
+    arm.set_dofs_position(two, {}, none), arm.set_dofs_velocity(two, {}, none);
+    arm.set_dofs_kp(two, {}, none), arm.set_dofs_kv(two, {}, none);
+    arm.control_dofs_position(two, {}, none), arm.control_dofs_force(two, {}, none);
+    scene.set_links_mass(links, {}, none), scene.set_dofs_armature(two, {}, none);
+    scene.set_dofs_damping(two, {}, none);
+    scene.set_links_force(std::vector<float>(6, 1), {1}, none);
+    scene.randomize_parameter(Parameter::kGeomFriction, 2, 3, none);
+    EXPECT_EQ(everything(), before);
+  }
+}
+
+TEST_P(SceneApi, EnvironmentsComeInAnyOrderAndMayRepeat) {
+  Scene scene(options());
+  Entity arm = scene.add_entity(Mjcf{kModels + "arm.xml"});
+  scene.build(3);
+  arm.set_links_mass(std::vector<float>{5, 6}, {1}, {2, 0});
+  arm.set_links_mass(std::vector<float>{7, 8}, {0}, {2, 2});
+  const std::size_t links = scene.info().links.size();
+  const std::vector<float> mass = scene.get_parameter(Parameter::kLinkMass);
+  const auto of = [&](std::size_t env, std::size_t local) {
+    return mass[env * links + static_cast<std::size_t>(arm.links()[local])];
+  };
+  EXPECT_EQ(of(2, 1), 5);
+  EXPECT_EQ(of(0, 1), 6);
+  EXPECT_EQ(of(2, 0), 8);
+  arm.set_dofs_kp(std::vector<float>{50}, {0}, {2, 0});
+  EXPECT_EQ(scene.get_parameter(Parameter::kActuatorGain, {}, {0}), (std::vector<float>{50, 40, 50}));
+  arm.control_dofs_force(std::vector<float>{0}, {0}, {2, 0, 2});
+  EXPECT_EQ(scene.get_parameter(Parameter::kActuatorGain, {2, 0, 2}, {0}), (std::vector<float>{50, 50, 50}));
+  Scene other(options());
+  other.add_entity(Mjcf{kModels + "arm.xml"});
+  other.build(3);
+  scene.randomize_parameter(Parameter::kLinkMass, 0.5, 1.5, {2, 0});
+  other.randomize_parameter(Parameter::kLinkMass, 0.5, 1.5);
+  EXPECT_EQ(scene.get_parameter(Parameter::kLinkMass, {0, 2}), other.get_parameter(Parameter::kLinkMass, {0, 2}));
+  scene.reset({2, 0, 2});
+  scene.step();
+}
+
+TEST_P(SceneApi, ImpossibleParametersAreRefusedAndChangeNothing) {
+  Scene scene(options());
+  scene.add_entity(Mjcf{kModels + "arm.xml"});
+  scene.build(3);
+  for (Parameter p :
+       {Parameter::kLinkMass, Parameter::kGeomFriction, Parameter::kDofArmature, Parameter::kDofDamping}) {
+    const std::vector<float> before = scene.get_parameter(p);
+    for (const float bad : {-1.0f, NAN, INFINITY}) {
+      EXPECT_NE(message_of([&] {
+                  scene.set_parameter(p, std::vector<float>{bad}, {1}, {0});
+                }).find(format("environment 1 has impossible parameters: {}[0]", parameter_name(p))),
+                std::string::npos);
+    }
+    if (p != Parameter::kDofArmature) {  // the model's is zero
+      EXPECT_NE(message_of([&] { scene.randomize_parameter(p, -2, -1); }), "");
+    }
+    EXPECT_EQ(scene.get_parameter(p), before);
+  }
+  // Also past the scene: whoever writes the engine's memory commits it.
+  const ArrayView mass = scene.engine().parameter(Parameter::kLinkMass);
+  const std::int64_t at = 2 * mass.strides[0] + mass.strides[1];
+  if (mass.type == ElementType::kFloat64) {
+    static_cast<double*>(mass.data)[at] = -1;
+  } else {
+    static_cast<float*>(mass.data)[at] = -1;
+  }
+  EXPECT_NE(message_of([&] { scene.engine().commit_parameters(); }).find("environment 2"), std::string::npos);
+  EXPECT_NE(message_of([&] { scene.get_parameter(static_cast<Parameter>(9)); }).find("no parameter 9"),
+            std::string::npos);
+}
+
+TEST_P(SceneApi, ADofThatFollowsAVelocityOrAForceIsLetGoByItsServo) {
+  const auto path = file("idle.state");
+  const auto make = [&](Scene& scene) {
+    Entity arm = scene.add_entity(
+        Mjcf{.file = "",
+             .xml = "<mujoco><option gravity='0 0 0'/><worldbody><body><joint name='a' axis='0 0 1'/>"
+                    "<geom size='0.1' pos='0.5 0 0' mass='1'/></body></worldbody>"
+                    "<actuator><position name='servo' joint='a' kp='40.1' kv='2'/></actuator></mujoco>"},
+        "arm");
+    scene.build(3);
+    return arm;
+  };
+  Scene scene(options());
+  Entity arm = make(scene);
+  arm.set_dofs_kv(std::vector<float>{5});
+  arm.control_dofs_position(std::vector<float>{0.5f});
+  for (int i = 0; i < 50; ++i) scene.step();
+  arm.control_dofs_velocity(std::vector<float>{1}, {}, {1});
+  arm.control_dofs_force(std::vector<float>{0}, {}, {2});
+  // What is shown, and set, are the gains that it will have again.
+  EXPECT_EQ(scene.get_parameter(Parameter::kActuatorGain, {}, {0}), (std::vector<float>(3, 40.1f)));
+  const float coasting = arm.get_dofs_velocity({}, {2})[0];
+  EXPECT_GT(coasting, 0.1f);
+  for (int i = 0; i < 700; ++i) scene.step();
+  scene.save_state(path);
+  EXPECT_NEAR(arm.get_dofs_position({}, {0})[0], 0.5, 1e-3);
+  EXPECT_NEAR(arm.get_dofs_velocity({}, {1})[0], 1, 1e-3);
+  EXPECT_NEAR(arm.get_dofs_velocity({}, {2})[0], coasting, 1e-4);
+  // A loaded state goes on with the same dofs let go, and gives the gains back as well.
+  Scene other(options());
+  make(other);
+  other.load_state(path);
+  for (Scene* each : {&scene, &other}) {
+    Entity its = each->entity("arm");
+    for (int i = 0; i < 20; ++i) each->step();
+    its.set_dofs_kp(std::vector<float>{50}, {}, {2});
+    its.control_dofs_position(std::vector<float>{-0.2f}, {}, {1, 2});
+    EXPECT_EQ(each->get_parameter(Parameter::kActuatorGain, {}, {0}), (std::vector<float>{40.1f, 40.1f, 50}));
+    for (int i = 0; i < 1500; ++i) each->step();
+    EXPECT_NEAR(its.get_dofs_position({}, {1})[0], -0.2, 1e-3);
+    EXPECT_NEAR(its.get_dofs_position({}, {2})[0], -0.2, 1e-3);
+  }
+  EXPECT_EQ(scene.get_qpos(), other.get_qpos());
+  // A reset gives a dof back to its actuator, bit for bit as if nothing had been.
+  Scene fresh(options());
+  Entity untouched = make(fresh);
+  untouched.set_dofs_kv(std::vector<float>{5});
+  arm.control_dofs_force(std::vector<float>{3}, {}, {1});
+  scene.step();
+  scene.reset({1});
+  arm.control_dofs_position(std::vector<float>{0.5f}, {}, {1});
+  untouched.control_dofs_position(std::vector<float>{0.5f}, {}, {1});
+  for (int i = 0; i < 100; ++i) scene.step(), fresh.step();
+  EXPECT_EQ(arm.get_dofs_position({}, {1}), untouched.get_dofs_position({}, {1}));
+  std::filesystem::remove(path);
+}
+
+TEST_P(SceneApi, ServosWithAGearOrAFilterAndDofsOfATendonReachTheirTargets) {
+  Scene scene(options());
+  Entity hand = scene.add_entity(
+      Mjcf{.file = "",
+           .xml =
+               "<mujoco><option gravity='0 0 0'/><default><joint damping='1'/><geom contype='0'/></default><worldbody>"
+               "<body><joint name='geared' axis='0 0 1'/><geom size='0.1' mass='1'/></body>"
+               "<body><joint name='filtered' axis='0 0 1'/><geom size='0.1' mass='1'/></body>"
+               "<body><joint name='left' type='slide' axis='0 0 1'/><geom size='0.1' mass='1'/></body>"
+               "<body><joint name='right' type='slide' axis='0 0 1'/><geom size='0.1' mass='1'/></body></worldbody>"
+               "<tendon><fixed name='both'><joint joint='left' coef='0.5'/><joint joint='right' coef='0.5'/></fixed>"
+               "</tendon><actuator><position joint='geared' kp='1' gear='-3'/>"
+               "<position joint='filtered' kp='9' timeconst='0.05'/><position name='grip' tendon='both' kp='50'/>"
+               "</actuator></mujoco>"},
+      "hand");
+  scene.build(2);
+  EXPECT_NE(message_of([&] { hand.control_dofs_position(std::vector<float>{0.1f}, {2}); }).find("left"),
+            std::string::npos);
+  hand.set_dofs_kp(std::vector<float>{18, 12, 40, 40});
+  EXPECT_EQ(scene.get_parameter(Parameter::kActuatorGain, {1}, {0, 10, 20}), (std::vector<float>{2, 12, 50}));
+  hand.set_dofs_kv(std::vector<float>{12, 12}, {2, 3});
+  const std::vector<float> target{0.3f, -0.2f, 0.04f, 0.02f};
+  hand.control_dofs_position(target);
+  for (int i = 0; i < 2500; ++i) scene.step();
+  const std::vector<float> q = hand.get_dofs_position({}, {1});
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_NEAR(q[i], target[i], 1e-4) << i;
+}
+
+TEST_P(SceneApi, AForceRangeThatAnActuatorWouldNotKeepIsRefused) {
+  Scene scene(options());
+  Entity arm = scene.add_entity(
+      Mjcf{.file = "",
+           .xml = "<mujoco><worldbody><body><joint name='a' axis='0 1 0'/><geom size='0.1' pos='0.5 0 0'/><body>"
+                  "<joint name='b' axis='0 1 0'/><geom size='0.1' pos='0.9 0 0'/></body></body></worldbody><actuator>"
+                  "<position name='servo' joint='a' kp='40' gear='2' forcerange='-8 8'/></actuator></mujoco>"});
+  scene.build(2);
+  const std::string text = message_of([&] {
+    arm.set_dofs_force_range(std::vector<float>{-0.1f, -1}, std::vector<float>{0.1f, 1});
+  });
+  EXPECT_NE(text.find("servo"), std::string::npos) << text;
+  EXPECT_NE(text.find("[-16, 16]"), std::string::npos) << text;
+  arm.set_dofs_force_range(std::vector<float>{-16, -1}, std::vector<float>{16, 1});
+}
+
+TEST_P(SceneApi, ARotationIsSetAsOneVector) {
+  Scene scene(options());
+  Entity ball = scene.add_entity(Sphere{0.1}, "ball");
+  scene.build(2);
+  ball.set_dofs_position(std::vector<float>{0, 0, 0, 2.5f, 2.5f, 2.5f}, {}, {1});
+  const std::vector<float> q = ball.get_quat({1});
+  const double angle = 2.5 * std::sqrt(3.0);
+  const float sign = q[0] < 0 ? 1 : -1;  // a quaternion and its opposite are one rotation; this one's first is negative
+  EXPECT_NEAR(sign * q[0], std::cos(angle / 2), 1e-6);
+  for (std::size_t i = 1; i < 4; ++i) EXPECT_NEAR(sign * q[i], std::sin(angle / 2) / std::sqrt(3.0), 1e-6);
+  ball.set_dofs_position(std::vector<float>{0.2f, 0.1f, 0.3f}, {4, 3, 5}, {0});
+  const std::vector<float> v = ball.get_dofs_position({3, 4, 5}, {0});
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(v[i], 0.1 * (static_cast<double>(i) + 1), 1e-6);
+}
+
+TEST_P(SceneApi, OptionsThatNoModelHasAreRefused) {
+  const auto with = [](const std::function<void(SceneOptions&)>& change) {
+    SceneOptions o = options();
+    change(o);
+    return message_of([&] { Scene scene(o); });
+  };
+  EXPECT_NE(with([](auto& o) { o.gravity = {0, NAN, 0}; }).find("gravity"), std::string::npos);
+  EXPECT_NE(with([](auto& o) { o.timestep = INFINITY; }).find("timestep"), std::string::npos);
+  for (const double bad : {-1.0, std::nan("")}) {
+    EXPECT_NE(with([&](auto& o) { o.tolerance = bad; }).find("tolerance"), std::string::npos);
+    EXPECT_NE(with([&](auto& o) { o.compile_seconds = bad; }).find("compile_seconds"), std::string::npos);
+    EXPECT_NE(with([&](auto& o) { o.compile_memory = bad; }).find("compile_memory"), std::string::npos);
+  }
+  EXPECT_NE(with([](auto& o) { o.iterations = -3; }).find("iterations"), std::string::npos);
+  EXPECT_NE(with([](auto& o) { o.contact_capacity = -5; }).find("contact_capacity"), std::string::npos);
+  const bool refuses = GetParam() == EngineKind::kMujoco;  // what it would not look at
+  EXPECT_EQ(with([](auto& o) { o.contact_capacity = 40; }).find("engine batched") != std::string::npos, refuses);
+  EXPECT_EQ(with([](auto& o) { o.row_space = 24; }).find("engine batched") != std::string::npos, refuses);
+  Scene scene(options());
+  scene.add_camera({.name = "eye"});
+  EXPECT_NE(message_of([&] { scene.add_camera({.name = "eye"}); }).find("`eye`"), std::string::npos);
+  for (const double fov : {0.0, -5.0, 180.0, std::nan("")}) {
+    EXPECT_NE(message_of([&] { scene.add_camera({.name = "wide", .fov = fov}); }).find("field of view"),
+              std::string::npos);
+  }
+  EXPECT_NE(message_of([&] { scene.add_camera({.pos = {NAN, 0, 0}}); }), "");
+}
+
+TEST_P(SceneApi, ShapesThatCannotBeAreRefused) {
+  const auto build = [](const Morph& morph) {
+    return message_of([&] {
+      Scene scene(options());
+      scene.add_entity(morph, "thing");
+      scene.build(1);
+    });
+  };
+  for (const double bad : {-1.0, std::nan("")}) {
+    EXPECT_NE(build(Sphere{.shape = {.friction = {bad, 0, 0}}}).find("friction"), std::string::npos);
+    EXPECT_NE(build(Plane{.friction = {1, bad, 0}}).find("friction"), std::string::npos);
+  }
+  for (const double bad : {1e11, std::nan("")}) {
+    EXPECT_NE(build(Sphere{.shape = {.pose = {{bad, 0, 0}}}}).find("position"), std::string::npos);
+  }
+  EXPECT_NE(build(Terrain{.rows = 2, .cols = 2, .heights = {0, NAN, 0, 1}}).find("height"), std::string::npos);
+}
+
+TEST_P(SceneApi, AStateOfOtherOptionsIsRefused) {
+  const auto path = file("options.state");
+  const auto make = [&](const std::function<void(SceneOptions&)>& change) {
+    SceneOptions o = options();
+    change(o);
+    auto scene = std::make_unique<Scene>(o);
+    scene->add_entity(Mjcf{kModels + "arm.xml"});
+    scene->build(2);
+    return scene;
+  };
+  make([](auto&) {})->save_state(path);
+  EXPECT_EQ(message_of([&] { make([](auto&) {})->load_state(path); }), "");
+  const std::vector<std::function<void(SceneOptions&)>> changes{
+      [](auto& o) {
+        o.gravity = {0, 0, -1};
+      },
+      [](auto& o) { o.iterations = 7; }, [](auto& o) { o.tolerance = 1e-3; }, [](auto& o) { o.substeps = 2; }};
+  for (const auto& change : changes) {
+    EXPECT_NE(message_of([&] { make(change)->load_state(path); }).find("was saved by"), std::string::npos);
+  }
+  std::filesystem::remove(path);
+}
+
+TEST_P(SceneApi, ALookAtABrokenStateDoesNotStopTheNextStep) {
+  Scene scene(options());
+  Entity arm = scene.add_entity(Mjcf{kModels + "arm.xml"});
+  scene.build(2);
+  arm.set_dofs_position(std::vector<float>{NAN, 0}, {}, {1});
+  arm.get_links_pos();
+  scene.get_contacts(1);
+  arm.set_dofs_position(std::vector<float>{0, 0}, {}, {1});
+  scene.step();
+  EXPECT_EQ(scene.host_view(Field::kStatus).span<std::int32_t>()[1], kStatusOk);
+}
+
+TEST_P(SceneApi, AControlAboveWhatAStateMayHoldStopsItsEnvironment) {
+  Scene scene(options());
+  scene.add_entity(Mjcf{.file = "",
+                        .xml = "<mujoco><worldbody><body><joint name='a'/><geom size='0.1'/></body></worldbody>"
+                               "<actuator><motor joint='a'/></actuator></mujoco>"});
+  scene.build(2);
+  scene.set_ctrl(std::vector<float>{2e10f}, {1});
+  scene.step();
+  const auto status = scene.host_view(Field::kStatus).span<std::int32_t>();
+  EXPECT_EQ(status[0], kStatusOk);
+  EXPECT_EQ(status[1], kStatusBadState);
+}
+
+TEST_P(SceneApi, EntitiesKnowTheirPartsAlsoWhenTheCompilerFusesBodies) {
+  const std::string xml =
+      "<mujoco><compiler fusestatic='true'/><worldbody><body name='table'><geom size='0.1'/><body name='wheel'>"
+      "<joint/><geom size='0.1'/></body></body><body name='cart'><freejoint/><geom size='0.1'/><body name='box'>"
+      "<geom size='0.1'/></body></body></worldbody></mujoco>";
+  for (const bool posed : {false, true}) {
+    Scene scene(options());
+    Mjcf file{.file = "", .xml = xml};
+    if (posed) file.pose = Pose{{0, 0, 3}};
+    Entity robot = scene.add_entity(file, "robot");
+    Entity ball = scene.add_entity(Sphere{}, "ball");
+    scene.build(1);
+    EXPECT_EQ(robot.geoms().size(), 4u);
+    EXPECT_EQ(robot.dofs().size(), 7u);
+    EXPECT_EQ(ball.geoms().size(), 1u);
+    EXPECT_EQ(robot.links().size() + ball.links().size() + 1, scene.info().links.size());
+    EXPECT_NO_THROW(robot.link("wheel"));
+  }
+}
+
+TEST_P(SceneApi, MisuseIsSaidWithoutPlacesInTheSource) {
+  Scene scene(options());
+  scene.add_entity(Mjcf{kModels + "arm.xml"});
+  const std::string early = message_of([&] { scene.step(); });
+  EXPECT_NE(early.find("build()"), std::string::npos);
+  EXPECT_EQ(early.find(".cpp"), std::string::npos) << early;
+  scene.build(3);
+  EXPECT_EQ(message_of([&] { scene.add_entity(Plane{}); }).find(".cpp"), std::string::npos);
+  EXPECT_NE(message_of([&] { scene.set_qpos(std::vector<float>(5)); }).find("coordinate: 5 values"), std::string::npos);
+  EXPECT_NE(message_of([&] { scene.environment_offset(99); }).find("environment 99"), std::string::npos);
+  scene.set_dofs_kp(std::vector<float>{30}, {1}, {0});
+  EXPECT_NE(message_of([&] { scene.control_dofs_position(std::vector<float>{0.1f}, {1}); }).find("environment 1"),
+            std::string::npos);
+}
+
 TEST_P(SceneApi, AStateIsSetAsAWholeOrNotAtAll) {
   Scene scene(options());
   scene.add_entity(Mjcf{kModels + "arm.xml"});
@@ -403,9 +909,11 @@ TEST_P(SceneApi, AMeshAndATerrainAreEntities) {
 TEST_P(SceneApi, MoreEnvironmentsThanMemoryAreRefusedWithTheNumbers) {
   Scene scene(options());
   scene.add_entity(Mjcf{kModels + "walker.xml"});
-  const std::string text = message_of([&] { scene.build(2000000000); });
-  EXPECT_NE(text.find("2000000000"), std::string::npos) << text;
-  EXPECT_NE(text.find("enough for"), std::string::npos) << text;
+  for (const int n : {2000000000, std::numeric_limits<int>::max()}) {
+    const std::string text = message_of([&] { scene.build(n); });
+    EXPECT_NE(text.find(format("{} environments need", n)), std::string::npos) << text;
+    EXPECT_NE(text.find("enough for"), std::string::npos) << text;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, SceneApi, ::testing::Values(EngineKind::kBatched, EngineKind::kMujoco),
@@ -417,10 +925,21 @@ TEST(SceneModelFile, KeepsTheEntitiesOfItsScene) {
   Scene scene(o);
   scene.add_entity(Plane{.pose = {{0, 0, -3}}}, "floor");
   scene.add_entity(Mjcf{.file = kModels + "arm.xml", .pose = Pose{{0, 1, 0}}}, "arm");
+  scene.add_camera({.name = "wall", .pos = {1, 2, 3}, .fov = 60});
   scene.build(2);
   scene.save_model(path);
   Scene loaded(o);
+  loaded.add_camera({.name = "hand"});
   loaded.build_from_file(path, 2);
+  ASSERT_EQ(loaded.cameras().size(), 2u);
+  EXPECT_EQ(loaded.cameras()[0].name, "hand");
+  EXPECT_EQ(loaded.cameras()[1].name, "wall");
+  EXPECT_EQ(loaded.cameras()[1].pos, (std::array<double, 3>{1, 2, 3}));
+  EXPECT_EQ(loaded.cameras()[1].fov, 60);
+  Scene clash(o);
+  clash.add_camera({.name = "wall"});
+  EXPECT_NE(message_of([&] { clash.build_from_file(path, 2); }).find("`wall`"), std::string::npos);
+  EXPECT_FALSE(clash.built());
   Entity arm = loaded.entity("arm");
   EXPECT_EQ(arm.dofs().size(), 2u);
   arm.set_dofs_position(std::vector<float>{0.4f}, arm.dofs_of_joint("elbow"));

@@ -7,6 +7,7 @@
 #include <functional>
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -248,6 +249,19 @@ TEST(SceneFaults, AHangOrAFloodOfTheParserIsAnError) {
                                "</replicate></replicate></replicate></worldbody></mujoco>"});
   EXPECT_NE(message_of([&] { scene.build(1); }), "");
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they reserve terabytes: no limit then
+TEST(SceneFaults, WhatTheProcessHasMappedIsNoneOfTheCompilersMemory) {
+  // As a CUDA context or LibTorch does.
+  constexpr std::size_t kReserved = std::size_t{10} << 30;
+  void* reserved = mmap(nullptr, kReserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(reserved, MAP_FAILED);
+  Scene scene(mujoco());
+  scene.add_entity(Mjcf{kModels + "arm.xml"});
+  EXPECT_EQ(message_of([&] { scene.build(1); }), "");
+  munmap(reserved, kReserved);
+}
+#endif
 
 /// A folder of this process that goes with the test.
 class Folder {

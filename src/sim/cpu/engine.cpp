@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 
 #include "core/error.h"
 #include "sim/cpu/block_runner.h"
@@ -62,6 +63,12 @@ class Memory {
   void* start_ = nullptr;
 };
 
+/// The greatest number of environments is rounded down, so that it stays an int: check_memory() refuses it.
+int padded(int n_envs) {
+  constexpr int kMost = std::numeric_limits<int>::max() / kPadding * kPadding;
+  return n_envs > kMost ? kMost : (n_envs + kPadding - 1) / kPadding * kPadding;
+}
+
 constexpr bool is_float(Field field) {
   return field < Field::kStatus;
 }
@@ -72,7 +79,7 @@ class CpuEngine final : public Engine {
       : model_(std::move(model)),
         view_(model_.view()),
         n_(n_envs),
-        n_pad_((n_envs + kPadding - 1) / kPadding * kPadding),
+        n_pad_(padded(n_envs)),
         runner_(runner_of(options.lanes)),
         threads_wanted_(std::min(options.threads, n_pad_ / kPadding)),
         parameters_(model_, n_pad_) {
@@ -207,7 +214,7 @@ class CpuEngine final : public Engine {
     const double have = available_host_memory();
     const double most = (have - plan.fixed_bytes) / plan.bytes_per_environment();
     COHORT_THROW_UNLESS(
-        need <= have,
+        need <= have && n_ <= n_pad_,
         "{} environments need {} ({} each, {} for the model and {} threads); this process can get {}, enough for {}",
         n_, format_bytes(need), format_bytes(plan.bytes_per_environment()), format_bytes(plan.fixed_bytes),
         threads_wanted_, format_bytes(have), most > 0 ? static_cast<long long>(most) : 0);

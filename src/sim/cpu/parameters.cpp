@@ -108,14 +108,8 @@ double ParameterStore::bytes_per_environment() const {
 }
 
 void ParameterStore::check(Parameter parameter, const LaneValues& v, std::span<const std::int32_t> envs) const {
-  const bool gain = parameter == Parameter::kActuatorGain || parameter == Parameter::kActuatorBias;
   for (int i = 0; i < size(parameter) && !v.empty(); ++i) {
-    for (std::int32_t e : envs) {
-      const float x = at(v, i, e);
-      COHORT_THROW_UNLESS(std::isfinite(x) && (gain || x >= 0),
-                          "environment {} has impossible parameters: {}[{}] = {}, which is {}", e,
-                          parameter_name(parameter), i, x, std::isfinite(x) ? "below zero" : "no number");
-    }
+    for (std::int32_t e : envs) check_parameter(parameter, e, i, at(v, i, e));
   }
 }
 

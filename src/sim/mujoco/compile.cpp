@@ -1,13 +1,18 @@
 #include "sim/compile.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cmath>
 #include <csignal>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <limits>
+#include <set>
+#include <utility>
 
 #include <fcntl.h>
 #include <mujoco/mujoco.h>
@@ -21,6 +26,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "sim/model_file.h"
+#include "sim/model_info.h"
 #include "sim/mujoco/handle.h"
 
 namespace cohort::sim {
@@ -32,12 +38,19 @@ struct CompileFailure {
   std::string message;
 };
 
+/// What a simulation takes for a broken state begins here (MuJoCo's mjMAXVAL).
+constexpr double kFarthest = 1e10;
+
 [[noreturn]] void fail(const std::string& message) {
   throw CompileFailure{message};
 }
 
 void set_pose(double pos[3], double quat[4], const Pose& pose) {
-  for (int i = 0; i < 3; ++i) pos[i] = pose.pos[static_cast<std::size_t>(i)];
+  for (int i = 0; i < 3; ++i) {
+    pos[i] = pose.pos[static_cast<std::size_t>(i)];
+    if (!(std::abs(pos[i]) <= kFarthest))
+      fail(format("the pose's position is {} m: no more than {}", pos[i], kFarthest));
+  }
   double norm = 0;
   for (double q : pose.quat) norm += q * q;
   if (!(norm > 1e-12) || !std::isfinite(norm)) fail("the pose's quaternion has no length");
@@ -57,6 +70,19 @@ mjSpec* parse(const std::string& file, const std::string& xml) {
     if (!spec) fail(format("{}: {}", file, error));
   }
   return spec;
+}
+
+/// The elements of a type directly in a body.
+std::vector<mjsElement*> children(const mjsBody* of, mjtObj type) {
+  std::vector<mjsElement*> found;
+  for (mjsElement* e = mjs_firstChild(of, type, 0); e; e = mjs_nextChild(of, e, 0)) found.push_back(e);
+  return found;
+}
+std::vector<mjsElement*> without(const std::vector<mjsElement*>& all, const std::vector<mjsElement*>& some) {
+  std::vector<mjsElement*> rest;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(rest),
+               [&](mjsElement* e) { return std::find(some.begin(), some.end(), e) == some.end(); });
+  return rest;
 }
 
 mjSpec* parse(const Mjcf& m) {
@@ -105,33 +131,36 @@ class Composer {
     }
     if (root_entity_ == kNone) {
       spec_ = mj_makeSpec();
+      takes_options_ = true;
     } else {
       const auto& mjcf = std::get<Mjcf>(entities[root_entity_].morph);
       spec_ = parse(mjcf);
     }
     world_ = mjs_findBody(spec_, "world");
-    roots_.resize(entities.size());
-    if (root_entity_ != kNone) roots_[root_entity_] = children();
+    bodies_.resize(entities.size());
+    geoms_.resize(entities.size());
+    if (root_entity_ != kNone) note_members(root_entity_, {}, {});
     for (std::size_t i = 0; i < entities.size(); ++i) {
       if (i == root_entity_) continue;
-      const std::vector<mjsElement*> before = children();
+      const std::vector<mjsElement*> bodies = children(world_, mjOBJ_BODY), geoms = children(world_, mjOBJ_GEOM);
       current_ = i;
       std::visit([this](const auto& morph) { add(morph); }, entities[i].morph);
-      for (mjsElement* child : children()) {
-        if (std::find(before.begin(), before.end(), child) == before.end()) roots_[i].push_back(child);
-      }
+      note_members(i, bodies, geoms);
     }
   }
   ~Composer() {
     for (mjSpec* child : attached_) mj_deleteSpec(child);
+    mj_deleteSpec(plain_);
     mj_deleteSpec(spec_);
   }
   Composer(const Composer&) = delete;
   Composer& operator=(const Composer&) = delete;
 
   void add_camera(const CameraOptions& camera) {
-    mjsCamera* c = mjs_addCamera(world_, nullptr);
-    if (!camera.name.empty()) mjs_setName(c->element, camera.name.c_str());
+    mjsCamera* c = mjs_addCamera(world_, mjs_getSpecDefault(plain_));
+    if (!camera.name.empty() && mjs_setName(c->element, camera.name.c_str()) != 0) {
+      fail(format("camera `{}`: the scene has a camera of that name already: give this one another", camera.name));
+    }
     double forward[3], back[3];
     for (int i = 0; i < 3; ++i) {
       c->pos[i] = camera.pos[static_cast<std::size_t>(i)];
@@ -202,10 +231,8 @@ class Composer {
                   timestep, least));
     }
     CompiledScene result;
-    result.entity_links.resize(roots_.size());
-    for (std::size_t i = 0; i < roots_.size(); ++i) {
-      for (mjsElement* root : roots_[i]) result.entity_links[i].push_back(mjs_getId(root));
-    }
+    result.entity_links = ids(bodies_, mjOBJ_BODY);
+    result.entity_geoms = ids(geoms_, mjOBJ_GEOM);
     for (int i = 0; i < mjs_numWarnings(spec_); ++i) result.warnings.emplace_back(mjs_getWarning(spec_, i));
     result.mjb.resize(static_cast<std::size_t>(mj_sizeModel(model)));
     mj_saveModel(model, nullptr, result.mjb.data(), static_cast<mjtSize>(result.mjb.size()));
@@ -216,12 +243,21 @@ class Composer {
  private:
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
-  std::vector<mjsElement*> children() const {
-    std::vector<mjsElement*> found;
-    for (mjsElement* e = mjs_firstChild(world_, mjOBJ_BODY, 0); e; e = mjs_nextChild(world_, e, 0)) found.push_back(e);
-    return found;
-  }
   const std::string& name() const { return entities_[current_].name; }
+
+  /// Notes what an entity has brought: `bodies` and `geoms` were in the world before it.
+  void note_members(std::size_t entity, const std::vector<mjsElement*>& bodies, const std::vector<mjsElement*>& geoms) {
+    geoms_[entity] = without(children(world_, mjOBJ_GEOM), geoms);
+    for (mjsElement* root : without(children(world_, mjOBJ_BODY), bodies)) {
+      bodies_[entity].push_back(root);
+      for (const auto& [type, to] : {std::pair{mjOBJ_BODY, &bodies_}, std::pair{mjOBJ_GEOM, &geoms_}}) {
+        const mjsBody* body = mjs_asBody(root);
+        for (mjsElement* e = mjs_firstChild(body, type, 1); e; e = mjs_nextChild(body, e, 1)) {
+          (*to)[entity].push_back(e);
+        }
+      }
+    }
+  }
 
   /// MuJoCo multiplies the two numbers as ints.
   void check_height_fields() const {
@@ -235,35 +271,64 @@ class Composer {
     }
   }
 
+  /// Rising indices in the compiled model of the elements that are left: the compiler fuses bodies (`fusestatic`) and
+  /// leaves out geoms (`discardvisual`).
+  std::vector<std::vector<int>> ids(const std::vector<std::vector<mjsElement*>>& of, mjtObj type) const {
+    std::set<mjsElement*> left;
+    for (mjsElement* e = mjs_firstElement(spec_, type); e; e = mjs_nextElement(spec_, e)) left.insert(e);
+    std::vector<std::vector<int>> all(of.size());
+    for (std::size_t i = 0; i < of.size(); ++i) {
+      for (mjsElement* e : of[i]) {
+        if (left.count(e)) all[i].push_back(mjs_getId(e));
+      }
+      std::sort(all[i].begin(), all[i].end());
+    }
+    return all;
+  }
+
+  /// Gives an element the entity's name. Two elements of a kind and a name cannot be told apart, also not by entity().
+  void give_name(mjsElement* element, const char* kind) {
+    if (mjs_setName(element, name().c_str()) == 0) return;
+    fail(format("entity `{}`: the scene has a {} of that name already: give the entity another", name(), kind));
+  }
+
+  /// Puts what a file's world holds into `to` (the scene's world, or a body), with the entity's name before its names.
   void attach(mjSpec* child, mjsBody* to, const Pose& pose) {
     attached_.push_back(child);
     mjs_setDeepCopy(spec_, 1);
+    if (to == world_) put_keyframes(child, pose);
     const std::string prefix = name() + "/";
-    mjsBody* world = mjs_findBody(child, "world");
-    const mjsElement* attached = nullptr;
-    if (to == world_ && holds_mocap(world)) {
-      attached = mjs_attach(to->element, in_one_frame(world, pose)->element, prefix.c_str(), "");
-    } else {
-      mjsFrame* frame = mjs_addFrame(to, nullptr);
-      set_pose(frame->pos, frame->quat, pose);
-      attached = mjs_attach(frame->element, world->element, prefix.c_str(), "");
+    const std::size_t sensors = count(spec_, mjOBJ_SENSOR);
+    mjsFrame* frame = in_one_frame(mjs_findBody(child, "world"), pose);
+    if (!mjs_attach(to->element, frame->element, prefix.c_str(), "")) {
+      fail(format("entity `{}`: {}", name(), mjs_getError(spec_)));
     }
-    if (!attached) fail(format("entity `{}`: {}", name(), mjs_getError(spec_)));
+    // MuJoCo leaves out a sensor of something that is not in the frame: of the world.
+    const std::size_t lost = sensors + count(child, mjOBJ_SENSOR) - count(spec_, mjOBJ_SENSOR);
+    for (mjsElement* e = mjs_firstElement(child, mjOBJ_SENSOR); e && lost > 0; e = mjs_nextElement(child, e)) {
+      const mjsSensor* sensor = mjs_asSensor(e);
+      const std::string own = mjs_getString(mjs_getName(e));
+      if (mjs_getString(sensor->objname) != std::string("world")) continue;
+      fail(
+          format("entity `{}`: its sensor `{}` is one of the whole world, which the scene's entities share: take it "
+                 "away, or give this file no pose and add it first",
+                 name(), own));
+    }
+    if (lost > 0) fail(format("entity `{}`: MuJoCo leaves out {} of its sensors", name(), lost));
   }
 
-  static bool holds_mocap(mjsBody* world) {
-    for (mjsElement* e = mjs_firstChild(world, mjOBJ_BODY, 0); e; e = mjs_nextChild(world, e, 0)) {
-      if (mjs_asBody(e)->mocap) return true;
-    }
-    return false;
+  static std::size_t count(mjSpec* spec, mjtObj type) {
+    std::size_t n = 0;
+    for (mjsElement* e = mjs_firstElement(spec, type); e; e = mjs_nextElement(spec, e)) ++n;
+    return n;
   }
 
-  /// Puts all that a file's world holds into a frame. Attached as a body, as otherwise, that world would lie between
-  /// the scene's and its mocap bodies, which MuJoCo wants directly below the scene's.
+  /// Puts all that a file's world holds into a frame: attached as a body, that world would lie between the scene's and
+  /// its bodies with free joints and mocap bodies, which MuJoCo wants directly below the scene's.
   static mjsFrame* in_one_frame(mjsBody* world, const Pose& pose) {
     std::vector<mjsElement*> inside;
     for (const mjtObj type : {mjOBJ_FRAME, mjOBJ_BODY, mjOBJ_GEOM, mjOBJ_SITE, mjOBJ_CAMERA, mjOBJ_LIGHT}) {
-      for (mjsElement* e = mjs_firstChild(world, type, 0); e; e = mjs_nextChild(world, e, 0)) {
+      for (mjsElement* e : children(world, type)) {
         if (!mjs_getFrame(e)) inside.push_back(e);
       }
     }
@@ -273,16 +338,68 @@ class Composer {
     return frame;
   }
 
-  void add(const Mjcf& m) { attach(parse(m), world_, m.pose.value_or(Pose{})); }
+  static bool has_free_joint(const mjsBody* body) {
+    const std::vector<mjsElement*> joints = children(body, mjOBJ_JOINT);
+    return std::any_of(joints.begin(), joints.end(), [](mjsElement* e) { return mjs_asJoint(e)->type == mjJNT_FREE; });
+  }
+
+  /// The keyframes of a file hold free joints and mocap bodies in its world: puts those with it.
+  static void put_keyframes(mjSpec* file, const Pose& pose) {
+    double pos[3], quat[4];
+    set_pose(pos, quat, pose);
+    const auto place = [&](double* at, double* orientation) {
+      if (at) mju_rotVecQuat(at, std::array<double, 3>{at[0], at[1], at[2]}.data(), quat), mju_addTo3(at, pos);
+      if (!orientation) return;
+      double turned[4];
+      mju_mulQuat(turned, quat, orientation);
+      std::copy_n(turned, 4, orientation);
+    };
+    for (mjsElement* e = mjs_firstElement(file, mjOBJ_KEY); e; e = mjs_nextElement(file, e)) {
+      mjsKey* key = mjs_asKey(e);
+      const auto values = [](mjDoubleVec* all) {
+        int n = 0;
+        const double* first = mjs_getDouble(all, &n);
+        return std::vector<double>(first, first + n);
+      };
+      std::vector<double> qpos = values(key->qpos), qvel = values(key->qvel), mpos = values(key->mpos),
+                          mquat = values(key->mquat);
+      // Coordinates are in the order of the bodies, the outer one first.
+      std::size_t q = 0, v = 0;
+      const mjsBody* world = mjs_findBody(file, "world");
+      for (mjsElement* j = mjs_firstChild(world, mjOBJ_JOINT, 1); j; j = mjs_nextChild(world, j, 1)) {
+        const auto type = static_cast<std::size_t>(mjs_asJoint(j)->type);
+        if (type == mjJNT_FREE && q + 7 <= qpos.size()) place(&qpos[q], &qpos[q + 3]);
+        if (type == mjJNT_FREE && v + 3 <= qvel.size()) {
+          mju_rotVecQuat(&qvel[v], std::array<double, 3>{qvel[v], qvel[v + 1], qvel[v + 2]}.data(), quat);
+        }
+        q += kJointQpos[type], v += kJointDofs[type];
+      }
+      for (std::size_t i = 0; i + 3 <= mpos.size(); i += 3) place(&mpos[i], nullptr);
+      for (std::size_t i = 0; i + 4 <= mquat.size(); i += 4) place(nullptr, &mquat[i]);
+      const auto write = [](mjDoubleVec* to, const std::vector<double>& from) {
+        if (!from.empty()) mjs_setDouble(to, from.data(), static_cast<int>(from.size()));
+      };
+      write(key->qpos, qpos), write(key->qvel, qvel), write(key->mpos, mpos), write(key->mquat, mquat);
+    }
+  }
+
+  void add(const Mjcf& m) {
+    mjSpec* child = parse(m);
+    if (takes_options_) spec_->option = child->option;
+    takes_options_ = false;
+    attach(child, world_, m.pose.value_or(Pose{}));
+  }
 
   void add(const Urdf& u) {
     mjSpec* child = parse(u);
-    if (u.fixed) {
+    const std::vector<mjsElement*> bodies = children(mjs_findBody(child, "world"), mjOBJ_BODY);
+    // A file may say itself that its base moves freely (a joint `floating`).
+    if (u.fixed || std::any_of(bodies.begin(), bodies.end(), [](auto* e) { return has_free_joint(mjs_asBody(e)); })) {
       attach(child, world_, u.pose);
       return;
     }
     mjsBody* base = mjs_addBody(world_, nullptr);
-    mjs_setName(base->element, name().c_str());
+    give_name(base->element, "body");
     set_pose(base->pos, base->quat, u.pose);
     mjs_addFreeJoint(base);
     attach(child, base, Pose{});
@@ -291,15 +408,15 @@ class Composer {
   /// A body for a shape, with a free joint unless it is fixed.
   mjsBody* body_for(const ShapeOptions& s) {
     mjsBody* body = mjs_addBody(world_, nullptr);
-    mjs_setName(body->element, name().c_str());
+    give_name(body->element, "body");
     set_pose(body->pos, body->quat, s.pose);
     if (!s.fixed) mjs_addFreeJoint(body);
     return body;
   }
 
   mjsGeom* geom_for(mjsBody* body, mjtGeom type, std::array<double, 3> size) {
-    mjsGeom* geom = mjs_addGeom(body, nullptr);
-    mjs_setName(geom->element, name().c_str());
+    mjsGeom* geom = mjs_addGeom(body, mjs_getSpecDefault(plain_));
+    give_name(geom->element, "geom");
     geom->type = type;
     for (int i = 0; i < 3; ++i) {
       const double s = size[static_cast<std::size_t>(i)];
@@ -316,8 +433,15 @@ class Composer {
   void finish(mjsGeom* geom, const ShapeOptions& s) {
     geom->density = s.density;
     if (s.mass) geom->mass = *s.mass;
-    std::copy(s.friction.begin(), s.friction.end(), geom->friction);
+    set_friction(geom, s.friction);
     std::copy(s.rgba.begin(), s.rgba.end(), geom->rgba);
+  }
+
+  void set_friction(mjsGeom* geom, const std::array<double, 3>& friction) {
+    for (const double f : friction) {
+      if (!(f >= 0) || !std::isfinite(f)) fail(format("entity `{}`: a friction of {}: not below zero", name(), f));
+    }
+    std::copy(friction.begin(), friction.end(), geom->friction);
   }
 
   void add(const Sphere& s) { add_shape(s.shape, mjGEOM_SPHERE, {s.radius, 0, 0}); }
@@ -329,7 +453,7 @@ class Composer {
   void add(const Plane& p) {
     mjsGeom* geom = geom_for(world_, mjGEOM_PLANE, {0, 0, 0.05});
     set_pose(geom->pos, geom->quat, p.pose);
-    std::copy(p.friction.begin(), p.friction.end(), geom->friction);
+    set_friction(geom, p.friction);
     std::copy(p.rgba.begin(), p.rgba.end(), geom->rgba);
   }
 
@@ -338,8 +462,8 @@ class Composer {
     const std::filesystem::path path = std::filesystem::absolute(m.file, code);
     const std::string trouble = why_unreadable(m.file);
     if (!trouble.empty()) fail(format("entity `{}`, mesh: {}", name(), trouble));
-    mjsMesh* mesh = mjs_addMesh(spec_, nullptr);
-    mjs_setName(mesh->element, name().c_str());
+    mjsMesh* mesh = mjs_addMesh(spec_, mjs_getSpecDefault(plain_));
+    give_name(mesh->element, "mesh");
     mjs_setString(mesh->file, path.c_str());
     std::copy(m.scale.begin(), m.scale.end(), mesh->scale);
     mjsGeom* geom = geom_for(body_for(m.shape), mjGEOM_MESH, {0, 0, 0});
@@ -353,8 +477,11 @@ class Composer {
       fail(format("entity `{}`: {} heights given for a terrain of {} rows x {} columns", name(), t.heights.size(),
                   t.rows, t.cols));
     }
+    for (const float h : t.heights) {
+      if (!std::isfinite(h)) fail(format("entity `{}`: a height of {} m", name(), h));
+    }
     mjsHField* field = mjs_addHField(spec_);
-    mjs_setName(field->element, name().c_str());
+    give_name(field->element, "height field");
     field->nrow = t.rows;
     field->ncol = t.cols;
     field->size[0] = t.size[0] / 2;
@@ -365,16 +492,19 @@ class Composer {
     mjsGeom* geom = geom_for(world_, mjGEOM_HFIELD, {0, 0, 0});
     set_pose(geom->pos, geom->quat, t.pose);
     mjs_setString(geom->hfieldname, name().c_str());
-    std::copy(t.friction.begin(), t.friction.end(), geom->friction);
+    set_friction(geom, t.friction);
   }
 
   std::span<const EntityDeclaration> entities_;
   std::size_t root_entity_ = kNone;
   std::size_t current_ = 0;
   mjSpec* spec_ = nullptr;
+  /// Empty. A shape, mesh or camera is what its options say: the defaults of the model file in spec_ are that file's.
+  mjSpec* plain_ = mj_makeSpec();
   mjsBody* world_ = nullptr;
   std::vector<mjSpec*> attached_;
-  std::vector<std::vector<mjsElement*>> roots_;
+  bool takes_options_ = false;                            ///< no file is the root: the next gives its options
+  std::vector<std::vector<mjsElement*>> bodies_, geoms_;  ///< per entity
 };
 
 // ---- the child's answer: a number for its kind, then parts behind their lengths, which a ByteReader reads.
@@ -402,6 +532,13 @@ class Writer {
   int fd_;
 };
 
+/// Address space that this process uses.
+double mapped_bytes() {
+  double pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * static_cast<double>(sysconf(_SC_PAGE_SIZE));
+}
+
 int answer_fd = -1;
 
 void child_error(const char* message) {
@@ -428,7 +565,9 @@ void child_warning(const char*) {}
   setrlimit(RLIMIT_CPU, &cpu);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   // The sanitizers reserve terabytes of address space.
-  const rlimit memory{static_cast<rlim_t>(options.compile_memory), static_cast<rlim_t>(options.compile_memory)};
+  // Above what this process has mapped already: a CUDA context or LibTorch alone may reserve more than the limit.
+  const auto most = static_cast<rlim_t>(options.compile_memory + mapped_bytes());
+  const rlimit memory{most, most};
   setrlimit(RLIMIT_AS, &memory);
 #endif
   Writer out(fd);
@@ -441,10 +580,12 @@ void child_warning(const char*) {}
     out.number(0);
     out.number(result.mjb.size());
     out.bytes(result.mjb.data(), result.mjb.size());
-    out.number(result.entity_links.size());
-    for (const auto& links : result.entity_links) {
-      out.number(links.size());
-      for (int link : links) out.number(static_cast<std::uint64_t>(link));
+    for (const auto* members : {&result.entity_links, &result.entity_geoms}) {
+      out.number(members->size());
+      for (const auto& ids : *members) {
+        out.number(ids.size());
+        for (int id : ids) out.number(static_cast<std::uint64_t>(id));
+      }
     }
     out.number(result.warnings.size());
     for (const std::string& warning : result.warnings) out.text(warning);
@@ -453,7 +594,8 @@ void child_warning(const char*) {}
     out.text(failure.message);
   } catch (const std::bad_alloc&) {
     out.number(1);
-    out.text(format("compiling needs more than the limit of {}", format_bytes(options.compile_memory)));
+    out.text(format("compiling needs more memory than SceneOptions::compile_memory allows, {}",
+                    format_bytes(options.compile_memory)));
   } catch (const std::exception& e) {
     out.number(1);
     out.text(e.what());
@@ -578,10 +720,12 @@ CompiledScene compile_scene(std::span<const EntityDeclaration> entities, std::sp
   CompiledScene result;
   result.mjb.resize(in.count(1));
   in.bytes(result.mjb.data(), result.mjb.size());
-  result.entity_links.resize(in.count(1));
-  for (auto& links : result.entity_links) {
-    links.resize(in.count(8));
-    for (int& link : links) link = static_cast<int>(in.number());
+  for (auto* members : {&result.entity_links, &result.entity_geoms}) {
+    members->resize(in.count(1));
+    for (auto& ids : *members) {
+      ids.resize(in.count(8));
+      for (int& id : ids) id = static_cast<int>(in.number());
+    }
   }
   result.warnings.resize(in.count(1));
   for (std::string& warning : result.warnings) warning = in.text();

@@ -1,5 +1,10 @@
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <string_view>
+#include <type_traits>
+
+#include <mujoco/mjxmacro.h>
 
 #include "core/error.h"
 #include "sim/mujoco/handle.h"
@@ -32,9 +37,24 @@ ActuatorInfo describe_actuator(const mjModel& m, int i) {
     const int joint = m.actuator_trnid[2 * i];
     if (m.jnt_type[joint] == mjJNT_HINGE || m.jnt_type[joint] == mjJNT_SLIDE) a.dof = m.jnt_dofadr[joint];
   }
+  if (m.actuator_trntype[i] == mjTRN_JOINT || m.actuator_trntype[i] == mjTRN_JOINTINPARENT) {
+    const int joint = m.actuator_trnid[2 * i];
+    for (int k = 0; k < kJointDofs[m.jnt_type[joint]]; ++k) a.moves.push_back(m.jnt_dofadr[joint] + k);
+  }
+  if (m.actuator_trntype[i] == mjTRN_TENDON) {
+    const int tendon = m.actuator_trnid[2 * i];
+    for (int k = m.tendon_adr[tendon]; k < m.tendon_adr[tendon] + m.tendon_num[tendon]; ++k) {
+      if (m.wrap_type[k] == mjWRAP_JOINT && m.wrap_prm[k] != 0) a.moves.push_back(m.jnt_dofadr[m.wrap_objid[k]]);
+    }
+  }
+  a.restoring = m.actuator_biastype[i] == mjBIAS_AFFINE && (bias[1] != 0 || bias[2] != 0);
+  if (m.actuator_forcelimited[i]) a.force_range = {m.actuator_forcerange[2 * i], m.actuator_forcerange[2 * i + 1]};
+  const int dynamics = m.actuator_dyntype[i];
+  // Behind a filter the target arrives later, and is a target all the same.
+  const bool filtered = dynamics == mjDYN_FILTER || dynamics == mjDYN_FILTEREXACT;
   if (a.dof >= 0 && a.ctrl_count == 1 && m.actuator_gaintype[i] == mjGAIN_FIXED &&
-      m.actuator_dyntype[i] == mjDYN_NONE) {
-    if (m.actuator_biastype[i] == mjBIAS_NONE) a.kind = ActuatorInfo::Kind::kMotor;
+      (dynamics == mjDYN_NONE || filtered)) {
+    if (m.actuator_biastype[i] == mjBIAS_NONE && !filtered) a.kind = ActuatorInfo::Kind::kMotor;
     if (m.actuator_biastype[i] == mjBIAS_AFFINE && bias[0] == 0 && gain[0] != 0) {
       if (bias[1] == -gain[0]) a.kind = ActuatorInfo::Kind::kPosition;
       if (bias[1] == 0 && bias[2] == -gain[0]) a.kind = ActuatorInfo::Kind::kVelocity;
@@ -45,13 +65,76 @@ ActuatorInfo describe_actuator(const mjModel& m, int i) {
       m.actuator_biastype[i] == mjBIAS_AFFINE && bias[1] != 0) {
     const double length = m.actuator_length0[m.actuator_outadr[i]];
     const double factor = gain[0] + (affine_gain ? gain[1] * length : 0), offset = bias[0] + bias[1] * length;
-    const int dynamics = m.actuator_dyntype[i];
     a.servo = factor != 0;
     a.holds_at_once = a.servo && (offset == 0 || dynamics == mjDYN_NONE);
     // The control is what the activation goes to, but for an integrator, whose activation stays where no control is.
     if (a.servo && offset != 0 && dynamics != mjDYN_INTEGRATOR) a.hold = -offset / factor;
   }
   return a;
+}
+
+/// FNV-1a over all that moves anything: options and arrays, without pictures, names and paths. Single precision, so
+/// that another processor's last digit of a sine makes no other model of the same file.
+class Content {
+ public:
+  template <class T>
+  void add(const char* name, const T* values, std::size_t n) {
+    const std::string_view field(name);
+    if (field.ends_with("pathadr") || field.ends_with("rgba")) return;
+    for (std::size_t i = 0; i < n; ++i) {
+      if constexpr (std::is_same_v<T, double>) {
+        put(static_cast<float>(values[i]));
+      } else {
+        put(values[i]);
+      }
+    }
+  }
+  std::uint64_t hash() const { return hash_; }
+
+ private:
+  template <class T>
+  void put(T value) {
+    unsigned char bytes[sizeof(T)];
+    std::memcpy(bytes, &value, sizeof value);
+    for (const unsigned char byte : bytes) hash_ = (hash_ ^ byte) * 1099511628211ull;
+  }
+  std::uint64_t hash_ = 14695981039346656037ull;
+};
+
+std::uint64_t content_of(const mjModel& model) {
+  Content content;
+#define X(type, name, n) content.add(#name, &model.opt.name, 1);
+#define XVEC(type, name, n) content.add(#name, model.opt.name, n);
+  MJOPTION_FIELDS
+#undef X
+#undef XVEC
+  [[maybe_unused]] const mjModel* m = &model;
+  MJMODEL_POINTERS_PREAMBLE(m)
+#define X(type, name, rows, columns) \
+  content.add(#name, model.name, static_cast<std::size_t>(model.rows) * static_cast<std::size_t>(columns));
+#define XNV X
+  X(mjtNum, qpos0, nq, 1)
+  X(mjtNum, qpos_spring, nq, 1)
+  MJMODEL_POINTERS_BODY
+  MJMODEL_POINTERS_JOINT
+  MJMODEL_POINTERS_DOF
+  MJMODEL_POINTERS_GEOM
+  MJMODEL_POINTERS_SITE
+  MJMODEL_POINTERS_FLEX
+  MJMODEL_POINTERS_MESH
+  MJMODEL_POINTERS_HFIELD
+  MJMODEL_POINTERS_PAIR
+  MJMODEL_POINTERS_EXCLUDE
+  MJMODEL_POINTERS_EQUALITY
+  MJMODEL_POINTERS_TENDON
+  X(int, wrap_type, nwrap, 1)
+  X(int, wrap_objid, nwrap, 1)
+  X(mjtNum, wrap_prm, nwrap, 1)
+  MJMODEL_POINTERS_ACTUATOR
+  MJMODEL_POINTERS_SENSOR
+#undef XNV
+#undef X
+  return content.hash();
 }
 
 const char* geom_type(int type) {
@@ -189,6 +272,7 @@ ModelInfo describe(const mjModel& m) {
   info.integrator = kIntegrators[std::clamp(m.opt.integrator, 0, 4)];
   info.solver = kSolvers[std::clamp(m.opt.solver, 0, 2)];
   info.cone = m.opt.cone == mjCONE_PYRAMIDAL ? "pyramidal" : "elliptic";
+  info.content = content_of(m);
   info.qpos0 = copy(m.qpos0, m.nq);
   info.mocap_pos0.resize(count(m.nmocap) * 3);
   info.mocap_quat0.resize(count(m.nmocap) * 4);

@@ -141,6 +141,8 @@ class MujocoEngine final : public Engine {
   void step(int steps) override {
     for (int s = 0; s < steps; ++s) {
       std::memcpy(before_.data(), mjb_state(batch_.get()), before_.size() * sizeof(mjtNum));
+      // What forward() or contacts() met is no trouble of this step.
+      std::fill_n(mjb_warning(batch_.get()), static_cast<std::size_t>(n_) * mjNWARNING, mjWarningStat{0, 0});
       mjb_step(batch_.get(), nullptr, n_, 1, mjSTAGE_NONE);
       inspect();
     }
@@ -149,10 +151,8 @@ class MujocoEngine final : public Engine {
   void forward() override { mjb_forward(batch_.get(), nullptr, n_, mjSTAGE_ACC); }
 
   void reset(std::span<const std::int32_t> envs) override {
-    // MuJoCo wants them rising, each once.
-    std::vector<std::int32_t> rising(envs.begin(), envs.end());
-    std::sort(rising.begin(), rising.end());
-    rising.erase(std::unique(rising.begin(), rising.end()), rising.end());
+    const std::vector<std::int32_t> rising = in_mujocos_order(envs);
+    if (rising.empty()) return;  // without a list MuJoCo takes all
     mjb_reset(batch_.get(), rising.data(), static_cast<int>(rising.size()), nullptr, mjSTAGE_NONE);
     for (std::int32_t e : rising) {
       const auto i = static_cast<std::size_t>(e);
@@ -198,8 +198,19 @@ class MujocoEngine final : public Engine {
     return rows(data, ElementType::kFloat64, n_, size, size);
   }
   void commit_parameters(std::span<const std::int32_t> envs = {}) override {
-    const int failed = envs.empty() ? mjb_setConst(batch_.get(), nullptr, n_)
-                                    : mjb_setConst(batch_.get(), envs.data(), static_cast<int>(envs.size()));
+    const std::vector<std::int32_t> rising = in_mujocos_order(envs);
+    for (std::size_t p = 0; p < expanded_.size(); ++p) {
+      if (!expanded_[p]) continue;
+      const auto which = static_cast<Parameter>(p);
+      const ArrayView v = parameter(which);
+      for (int k = 0; k < (rising.empty() ? n_ : static_cast<int>(rising.size())); ++k) {
+        const std::int32_t e = rising.empty() ? k : rising[static_cast<std::size_t>(k)];
+        const mjtNum* row = static_cast<const mjtNum*>(v.data) + e * v.strides[0];
+        for (std::int64_t i = 0; i < v.shape[1]; ++i) check_parameter(which, e, i, static_cast<float>(row[i]));
+      }
+    }
+    const int failed = rising.empty() ? mjb_setConst(batch_.get(), nullptr, n_)
+                                      : mjb_setConst(batch_.get(), rising.data(), static_cast<int>(rising.size()));
     if (failed > 0) {
       for (int e = 0; e < n_; ++e) {
         if (mjb_status(batch_.get())[e]) {
@@ -285,6 +296,14 @@ class MujocoEngine final : public Engine {
     int size = 0, element = 0;
   };
 
+  /// MuJoCo wants environments rising, each once; for others it ends the process.
+  static std::vector<std::int32_t> in_mujocos_order(std::span<const std::int32_t> envs) {
+    std::vector<std::int32_t> rising(envs.begin(), envs.end());
+    std::sort(rising.begin(), rising.end());
+    rising.erase(std::unique(rising.begin(), rising.end()), rising.end());
+    return rising;
+  }
+
   std::size_t state_bytes() const { return before_.size() * sizeof(mjtNum); }
 
   void check_memory() const {
@@ -328,16 +347,15 @@ class MujocoEngine final : public Engine {
   /// Reads what the step left, and puts broken environments back to where they were.
   void inspect() {
     mjtNum* state = mjb_state(batch_.get());
-    mjWarningStat* warnings = mjb_warning(batch_.get());
+    const mjWarningStat* warnings = mjb_warning(batch_.get());
     const int* failed = mjb_status(batch_.get());
     const auto* contacts = static_cast<const int*>(outputs_[static_cast<std::size_t>(Field::kContactCount)].data);
     const Output& niter = outputs_[static_cast<std::size_t>(Field::kSolverIterations)];
     for (int e = 0; e < n_; ++e) {
       const auto i = static_cast<std::size_t>(e);
-      mjWarningStat* w = warnings + i * mjNWARNING;
+      const mjWarningStat* w = warnings + i * mjNWARNING;
       const auto keep_state = [&] {
         std::memcpy(state + i * width_, before_.data() + i * width_, width_ * sizeof(mjtNum));
-        for (int k = 0; k < mjNWARNING; ++k) w[k] = {0, 0};
       };
       if (status_[i] != kStatusOk) {  // it stands still until it is reset
         keep_state();
@@ -354,7 +372,7 @@ class MujocoEngine final : public Engine {
       if (w[mjWARN_CONTACTFULL].number) trouble |= kStatusContactOverflow;
       if (w[mjWARN_CNSTRFULL].number) trouble |= kStatusConstraintOverflow;
       if (w[mjWARN_BADQPOS].number || w[mjWARN_BADQVEL].number || w[mjWARN_BADQACC].number ||
-          !finite(state + i * width_)) {
+          w[mjWARN_BADCTRL].number || !finite(state + i * width_)) {
         trouble |= kStatusBadState;
       }
       status_[i] = trouble;
