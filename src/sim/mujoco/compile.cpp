@@ -532,8 +532,8 @@ class Writer {
   int fd_;
 };
 
-/// Address space that this process uses.
-double mapped_bytes() {
+/// Address space that this process uses; not asked under the sanitizers.
+[[maybe_unused]] double mapped_bytes() {
   double pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
   return pages * static_cast<double>(sysconf(_SC_PAGE_SIZE));
