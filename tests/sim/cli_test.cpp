@@ -187,7 +187,7 @@ TEST_F(SimulateCommand, NumbersThatNoConversionMayClampOrWrapAreRefused) {
   for (const char* engine : {"batched", "mujoco"}) {
     const Result still = run_command(cohort_program() + " simulate " + path("still.xml") + " --engine " + engine);
     EXPECT_EQ(still.code, 1) << still.output;
-    EXPECT_NE(still.output.find("timestep is 1e-50 s"), std::string::npos) << still.output;
+    EXPECT_NE(still.output.find("timestep is 1e-50"), std::string::npos) << still.output;
   }
 }
 
