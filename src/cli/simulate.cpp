@@ -55,8 +55,6 @@ struct Figures {
   double stopped = 0;                                           ///< environments with trouble
 };
 
-/// s. MuJoCo takes what is smaller for zero (mjMINVAL).
-constexpr double kLeastTimestep = 1e-15;
 /// More than a processor counts in thirty years.
 constexpr std::int64_t kMostSteps = 1'000'000'000'000'000;
 
@@ -217,9 +215,6 @@ int simulate(const SimulateSettings& s) {
     scene.build(s.n_envs);
   }
   for (const std::string& warning : scene.warnings()) log::warning("{}", warning);
-  COHORT_THROW_UNLESS(scene.info().timestep >= kLeastTimestep,
-                      "{}: its timestep is {} s, with which no step advances the time: at least {}", s.model,
-                      scene.info().timestep, kLeastTimestep);
   Interrupt interrupt;
   std::unique_ptr<sim::StateRecorder> recorder;
   if (!s.record.empty()) recorder = std::make_unique<sim::StateRecorder>(scene, s.record, s.steps + 1);
@@ -431,9 +426,9 @@ int run_simulate(const std::vector<std::string>& arguments) {
   app.add_option("--timestep", s.timestep, "s; the model's when not given")->check([](const std::string& text) {
     char* end = nullptr;
     const double value = std::strtod(text.c_str(), &end);
-    return *end == 0 && value >= kLeastTimestep && value < 1e3
+    return *end == 0 && value >= sim::kLeastTimestep && value < 1e3
                ? ""
-               : format("{} is no timestep: seconds, from {} to 1000", text, kLeastTimestep);
+               : format("{} is no timestep: seconds, from {} to 1000", text, sim::kLeastTimestep);
   });
   app.add_option(
          "--row-space", s.row_space,

@@ -40,6 +40,9 @@ enum Status : std::int32_t {
   kStatusEngineError = 8,         ///< MuJoCo raised an error; Engine::error_text says which
 };
 
+/// s. MuJoCo takes smaller numbers for zero (mjMINVAL).
+inline constexpr double kLeastTimestep = 1e-15;
+
 /// Empty fields keep what the model's file says.
 struct SceneOptions {
   std::optional<double> timestep;                ///< s

@@ -51,8 +51,8 @@ void check(const SceneOptions& o) {
   COHORT_THROW_UNLESS(o.substeps >= 1, "substeps is {}: at least 1", o.substeps);
   COHORT_THROW_UNLESS(o.threads >= 1, "threads is {}: at least 1", o.threads);
   COHORT_THROW_UNLESS(o.first_environment >= 0, "first_environment is {}: not negative", o.first_environment);
-  COHORT_THROW_UNLESS(!o.timestep || (*o.timestep > 0 && std::isfinite(*o.timestep)),
-                      "timestep is {}: it has to be positive (s)", *o.timestep);
+  COHORT_THROW_UNLESS(!o.timestep || (*o.timestep >= kLeastTimestep && std::isfinite(*o.timestep)),
+                      "timestep is {}: it has to be positive (s) and at least {}", *o.timestep, kLeastTimestep);
   if (o.gravity) {
     for (const double g : *o.gravity) COHORT_THROW_UNLESS(std::isfinite(g), "gravity has a component of {}", g);
   }

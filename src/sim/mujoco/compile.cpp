@@ -224,11 +224,10 @@ class Composer {
     check_height_fields();
     mjModel* model = mj_compile(spec_, nullptr);
     if (!model) fail(mjs_getError(spec_));
-    // Below the least float the batched engine would step by zero.
-    const double timestep = model->opt.timestep, least = std::numeric_limits<float>::min();
-    if (!(timestep >= least) || !std::isfinite(timestep)) {
-      fail(format("timestep is {}: it has to be positive (s) and at least {:.1e}, or no step advances the time",
-                  timestep, least));
+    const double timestep = model->opt.timestep;
+    if (!(timestep >= kLeastTimestep) || !std::isfinite(timestep)) {
+      fail(format("timestep is {}: it has to be positive (s) and at least {}, or no step advances the time", timestep,
+                  kLeastTimestep));
     }
     CompiledScene result;
     result.entity_links = ids(bodies_, mjOBJ_BODY);
