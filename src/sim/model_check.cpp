@@ -382,8 +382,9 @@ class Checker {
         const auto polytope = [&](const GeomRecord& g) {
           return g.shape == kBox || (g.shape == kMesh && m_.mesh[static_cast<std::size_t>(g.data)].face_count > 0);
         };
-        require(p.kernel == kConvexConvex && polytope(g2) && (g1.shape == kSphere || polytope(g1)), "by_axes",
-                p.by_axes);
+        require(polytope(g2) && (p.kernel == kHeightFieldConvex ||
+                                 (p.kernel == kConvexConvex && (g1.shape == kSphere || polytope(g1)))),
+                "by_axes", p.by_axes);
       }
       if (p.as_before != 0) {
         require(i > 0, "as_before", p.as_before);

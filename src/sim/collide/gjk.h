@@ -8,6 +8,8 @@ namespace cohort::sim::collide {
 /// Distances below this count as touching, m.
 inline constexpr double kTouching = 1e-9;
 inline constexpr int kGjkSteps = 100;
+/// The search ends when the squared distance is known to this share, and looks out for rounding from kGjkClose on.
+inline constexpr double kGjkTolerance = 1e-11, kGjkClose = 1e-4;
 
 /// Barycentric weights of the point of a triangle nearest to the origin (Ericson 2005, section 5.1.5).
 COHORT_SEARCH inline void nearest_on_triangle(Vec a, Vec b, Vec c, double* w) {
@@ -127,18 +129,27 @@ COHORT_SEARCH inline Cores gjk(const ConvexShape& a, const ConvexShape& b, bool 
   if (dot(v, v) < 1e-20) v = {1, 0, 0};
   s.count = 0;
   nearest = v;
+  Simplex last;
   for (int step = 0; step < kGjkSteps; ++step) {
     const Support p = support(a, b, -nearest, with_radius);
     const double squared = dot(nearest, nearest), along = dot(nearest, p.w);
     if (along > 0 && along * along > bound * bound * squared) return Cores::kFar;
     // The support plane is no nearer than the point found, to rounding.
-    if (s.count > 0 && squared - along <= 1e-12 * squared) return Cores::kApart;
+    if (s.count > 0 && squared - along <= kGjkTolerance * squared) return Cores::kApart;
+    const bool close = s.count > 0 && squared - along <= kGjkClose * squared;
+    const Vec before = nearest;
+    if (close) last = s;
     for (int i = 0; i < s.count; ++i) {
       const Vec d = s.p[i].w - p.w;
       if (dot(d, d) < 1e-26) return apart(squared > kTouching * kTouching);
     }
     s.p[s.count++] = p;
     if (reduce(s, nearest)) return Cores::kTouch;
+    if (close && dot(nearest, nearest) >= squared) {
+      // Rounding leads away from here: of a slim triangle it moves the nearest point.
+      s = last, nearest = before;
+      return Cores::kApart;
+    }
     if (dot(nearest, nearest) <= kTouching * kTouching) return Cores::kTouch;
   }
   return apart(dot(nearest, nearest) > kTouching * kTouching);

@@ -4,6 +4,33 @@
 
 namespace cohort::sim::collide {
 
+/// The prism that stands on the lower three of its corners, in the frame that the search is made in.
+COHORT_DEVICE inline ConvexShape prism_of(const float* corners) {
+  ConvexShape prism;
+  prism.shape = kPrism;
+  for (int i = 0; i < 9; ++i) prism.rot[i] = i % 4 == 0 ? 1 : 0;
+  prism.vertices = corners;
+  // The search begins between the middles: a prism's frame is the field's.
+  const auto top = [&](int k) { return ConvexShape::prism_corner(corners, 3 + k); };
+  prism.middle = (1.0 / 3) * (top(0) + top(1) + top(2));
+  return prism;
+}
+
+/// As cohort::sim::prism_and_shape.
+COHORT_DEVICE inline bool prism_and_shape(const ModelView& m, const float* corners, const QueuedShape& shape,
+                                          float reach, FarthestVertex farthest, float* out, SearchSpace& space) {
+  Witness w;
+  if (!convex_distance(prism_of(corners), convex_shape(m, shape, farthest), static_cast<double>(reach), w, space)) {
+    return false;
+  }
+  out[0] = static_cast<float>(w.dist);
+  for (int i = 0; i < 3; ++i) {
+    out[1 + i] = static_cast<float>(0.5 * (w.on1[i] + w.on2[i]));
+    out[4 + i] = static_cast<float>(w.normal[i]);
+  }
+  return true;
+}
+
 /// One contact for each of the field's prisms that the shape meets; the deepest kMaxPairContacts of them.
 COHORT_SEARCH inline int height_field_convex(const ModelView& m, const QueuedShape& field, const QueuedShape& shape,
                                              double reach, FarthestVertex farthest, QueuedContact* out,
@@ -47,9 +74,6 @@ COHORT_SEARCH inline int height_field_convex(const ModelView& m, const QueuedSha
   const Vec across{-dy, dx, 0};
   const double room = norm(across) * (s.radius() + reach + 1e-6 * (width + depth));
   const double least = dot(across, s.support(-across)) - room, most = dot(across, s.support(across)) + room;
-  ConvexShape prism;
-  prism.shape = kPrism;
-  for (int i = 0; i < 9; ++i) prism.rot[i] = i % 4 == 0 ? 1 : 0;
   int count = 0;
   const auto keep = [&](const Witness& w) {
     int slot = count;
@@ -95,11 +119,8 @@ COHORT_SEARCH inline int height_field_convex(const ModelView& m, const QueuedSha
         if (up.z < 0) up = -up;
         const double length = norm(up);
         if (dot(up, s.support(-up) - corner(0)) > (s.radius() + reach) * length * (1 + 1e-9)) continue;
-        prism.vertices = points;
-        // The search begins between the middles: a prism's frame is the field's.
-        prism.middle = (1.0 / 3) * (corner(0) + corner(1) + corner(2));
         Witness w;
-        if (convex_distance(prism, s, reach, w, space)) keep(w);
+        if (convex_distance(prism_of(points), s, reach, w, space)) keep(w);
       }
     }
   }

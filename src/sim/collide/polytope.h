@@ -8,6 +8,9 @@ namespace cohort::sim::collide {
 /// of the same tolerance (ccd_tolerance).
 inline constexpr double kPolytopeTolerance = 1e-6;
 
+/// Faces whose distances differ by no more are one flat part, m.
+inline constexpr double kCoplanar = 1e-10;
+
 struct Witness {
   double dist = 0;  ///< negative: depth
   Vec on1, on2;     ///< nearest, or deepest, points of the surfaces
@@ -67,6 +70,35 @@ class Polytope {
 
   /// Finds the face nearest to the origin when no support point lies farther out. False: there is none.
   COHORT_SEARCH bool expand() {
+    if (!grow()) return false;
+    choose_among_coplanar();
+    return true;
+  }
+
+  /// The vertices of both shapes that the nearest face is made of.
+  COHORT_DEVICE void vertices(int* of1, int* of2) const {
+    for (int k = 0; k < 3; ++k) {
+      const Support& s = p_.vertex[nearest_corner_[k]];
+      of1[k] = s.vertex1, of2[k] = s.vertex2;
+    }
+  }
+
+  COHORT_DEVICE void witness(Witness& out) const {
+    double w[3];
+    const int* v = nearest_corner_;
+    const Vec foot = nearest_dist_ * nearest_normal_;
+    nearest_on_triangle(p_.vertex[v[0]].w - foot, p_.vertex[v[1]].w - foot, p_.vertex[v[2]].w - foot, w);
+    out.on1 = out.on2 = {};
+    for (int k = 0; k < 3; ++k) {
+      out.on1 = out.on1 + w[k] * p_.vertex[v[k]].a;
+      out.on2 = out.on2 + w[k] * p_.vertex[v[k]].b;
+    }
+    out.dist = -(nearest_dist_ > 0 ? nearest_dist_ : 0.0);
+    out.normal = nearest_normal_;
+  }
+
+ private:
+  COHORT_SEARCH bool grow() {
     while (true) {
       int best = 0;
       for (int f = 1; f < faces_; ++f) {
@@ -108,29 +140,23 @@ class Polytope {
     }
   }
 
-  /// The vertices of both shapes that the nearest face is made of.
-  COHORT_DEVICE void vertices(int* of1, int* of2) const {
-    for (int k = 0; k < 3; ++k) {
-      const Support& s = p_.vertex[nearest_corner_[k]];
-      of1[k] = s.vertex1, of2[k] = s.vertex2;
-    }
-  }
-
-  COHORT_DEVICE void witness(Witness& out) const {
-    double w[3];
-    const int* v = nearest_corner_;
+  /// A flat part of the difference may be several triangles: the one that the origin is over.
+  COHORT_SEARCH void choose_among_coplanar() {
     const Vec foot = nearest_dist_ * nearest_normal_;
-    nearest_on_triangle(p_.vertex[v[0]].w - foot, p_.vertex[v[1]].w - foot, p_.vertex[v[2]].w - foot, w);
-    out.on1 = out.on2 = {};
-    for (int k = 0; k < 3; ++k) {
-      out.on1 = out.on1 + w[k] * p_.vertex[v[k]].a;
-      out.on2 = out.on2 + w[k] * p_.vertex[v[k]].b;
+    double inside = -1e300;
+    for (int f = 0; f < faces_; ++f) {
+      if (p_.dist[f] > nearest_dist_ + kCoplanar) continue;
+      const Vec a = p_.vertex[p_.corner[f][0]].w - foot, b = p_.vertex[p_.corner[f][1]].w - foot,
+                c = p_.vertex[p_.corner[f][2]].w - foot, n = normal(f);
+      // Twice the areas over the three sides, as shares of the whole.
+      const double over_a = dot(cross(b, c), n), over_b = dot(cross(c, a), n), over_c = dot(cross(a, b), n);
+      double least = over_a < over_b ? over_a : over_b;
+      least = (over_c < least ? over_c : least) / (over_a + over_b + over_c);
+      if (least <= inside) continue;
+      inside = least;
+      for (int k = 0; k < 3; ++k) nearest_corner_[k] = p_.corner[f][k];
     }
-    out.dist = -(nearest_dist_ > 0 ? nearest_dist_ : 0.0);
-    out.normal = nearest_normal_;
   }
-
- private:
   COHORT_DEVICE int add(const Support& p) {
     p_.vertex[count_] = p;
     return count_++;

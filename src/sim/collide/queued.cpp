@@ -14,4 +14,10 @@ bool sphere_and_prism(const float* prism, const float* centre, float radius, flo
   return collide::near_prism(prism, centre, radius, reach, out);
 }
 
+bool prism_and_shape(const ModelView& m, const float* prism, const QueuedShape& shape, float reach,
+                     FarthestVertex farthest, float* out) {
+  collide::SearchSpace space;
+  return collide::prism_and_shape(m, prism, shape, reach, farthest, out, space);
+}
+
 }  // namespace cohort::sim

@@ -42,4 +42,8 @@ int queued_narrow_phase(const ModelView& m, int kernel, const QueuedShape& s1, c
 /// out: distance, place, normal. False: farther apart than `reach`.
 bool sphere_and_prism(const float* prism, const float* centre, float radius, float reach, float* out);
 
+/// The same of any other shape.
+bool prism_and_shape(const ModelView& m, const float* prism, const QueuedShape& shape, float reach,
+                     FarthestVertex farthest, float* out);
+
 }  // namespace cohort::sim

@@ -265,7 +265,7 @@ struct PairRecord {
   float mu;                  ///< of the regularized cone: friction[0] / sqrt(impratio)
   int fits;                  ///< every two dofs are on one chain: the inertia matrix has their entry
   int first_dof, dof_count;  ///< into row_dof and row_sign
-  int by_axes;               ///< kConvexConvex: the lanes look along all axes first (kernels/polytopes.h)
+  int by_axes;               ///< of polytopes: the lanes look along all axes (kernels/polytopes.h, height_field_shapes.h)
   int as_before;  ///< the pair before moves the same bodies and has the same numbers: contacts may share groups
 };
 

@@ -3,7 +3,7 @@
 #pragma once
 #include "sim/collide/queued.h"
 #include "sim/kernels/farthest.h"
-#include "sim/kernels/height_field.h"
+#include "sim/kernels/height_field_shapes.h"
 #include "sim/kernels/polytopes.h"
 #include "sim/kernels/separation.h"
 #if defined(COHORT_SEARCHES_IN_PLACE)
@@ -21,11 +21,12 @@ COHORT_KERNEL int queue_narrow_phase(ContactPoint<typename L::V>* out, const Mod
                                      [[maybe_unused]] void* search) {
   using V = typename L::V;
   constexpr int kLanes = L::kWidth;
-  if (p.kernel == kHeightFieldConvex && m.geom[p.geom2].shape == kSphere) {
-    return height_field_sphere<L>(out, m, p, pose, near);
+  if (p.kernel == kHeightFieldConvex && (m.geom[p.geom2].shape != kMesh || p.by_axes != 0)) {
+    return height_field_shape<L>(out, m, p, pose, near, search);
   }
   alignas(64) float waits[kLanes], pose_of[24][kLanes], result[7][kLanes], axis_of[4][kLanes];
-  if (p.by_axes) {
+  const bool by_axes = p.by_axes != 0;
+  if (by_axes) {
     const GeomRecord &g1 = m.geom[p.geom1], &g2 = m.geom[p.geom2];
     const float rounding = kAxisRounding * (g1.radius + g2.radius);
     LeastOverlap<V> least;
@@ -60,7 +61,7 @@ COHORT_KERNEL int queue_narrow_phase(ContactPoint<typename L::V>* out, const Mod
     const double reach = static_cast<double>(p.margin) + static_cast<double>(p.gap);
     double apart[3];
     QueuedAxis axis{kUnknownAxis, {}};
-    if (p.by_axes) {
+    if (by_axes) {
       axis.face = static_cast<int>(axis_of[0][lane]);
       for (int i = 0; i < 3; ++i) axis.direction[i] = axis_of[1 + i][lane];
     }

@@ -257,6 +257,13 @@ bool Importer::by_axes(const PairRecord& r) const {
     return Polytope{mesh.face_count, mesh.direction_count, kOfAVertex * mesh.vertex_count};
   };
   const Polytope a = polytope(r.geom1), b = polytope(r.geom2);
+  // A prism of a field has a slope, four edges that can meet others, and normals that take no time.
+  constexpr int kEdgesOfPrism = 4, kOfAPrism = 12;
+  if (r.kernel == kHeightFieldConvex) {
+    return b.faces > 0 && double(b.faces) * (kOfAnAxis + kOfAPrism) +
+                                  double(b.directions) * kEdgesOfPrism * (kOfAnAxis + kOfAPrism + b.span) <=
+                              kMostOperations;
+  }
   if (r.kernel != kConvexConvex || b.faces == 0) return false;
   if (out_.geom[at(r.geom1)].shape == kSphere) return true;
   if (a.faces == 0) return false;
