@@ -25,8 +25,9 @@ COHORT_KERNEL int queue_narrow_phase(ContactPoint<typename L::V>* out, const Mod
     return height_field_shape<L>(out, m, p, pose, near, search);
   }
   alignas(64) float waits[kLanes], pose_of[24][kLanes], result[7][kLanes], axis_of[4][kLanes];
-  const bool by_axes = p.by_axes != 0;
-  if (by_axes) {
+  store(axis_of[0], V(static_cast<float>(kUnknownAxis)));
+  for (int i = 0; i < 3; ++i) store(axis_of[1 + i], V(0.0f));
+  if (p.by_axes) {
     const GeomRecord &g1 = m.geom[p.geom1], &g2 = m.geom[p.geom2];
     const float rounding = kAxisRounding * (g1.radius + g2.radius);
     LeastOverlap<V> least;
@@ -60,11 +61,8 @@ COHORT_KERNEL int queue_narrow_phase(ContactPoint<typename L::V>* out, const Mod
     for (int i = 0; i < 9; ++i) s1.rot[i] = pose_of[3 + i][lane], s2.rot[i] = pose_of[15 + i][lane];
     const double reach = static_cast<double>(p.margin) + static_cast<double>(p.gap);
     double apart[3];
-    QueuedAxis axis{kUnknownAxis, {}};
-    if (by_axes) {
-      axis.face = static_cast<int>(axis_of[0][lane]);
-      for (int i = 0; i < 3; ++i) axis.direction[i] = axis_of[1 + i][lane];
-    }
+    QueuedAxis axis{static_cast<int>(axis_of[0][lane]), {}};
+    for (int i = 0; i < 3; ++i) axis.direction[i] = axis_of[1 + i][lane];
 #if defined(COHORT_SEARCHES_IN_PLACE)
     counts[lane] = collide::narrow_phase(m, p.kernel, s1, s2, reach, axis, farthest_function<L>(), contacts[lane],
                                          apart, *static_cast<collide::SearchSpace*>(search));
