@@ -173,21 +173,66 @@ COHORT_LANE void tree_shift(const Workspace<L>& w, int root1, int root2, typenam
   }
 }
 
+/// So many pairs of two trees are worth a look at the boxes around both.
+inline constexpr int kLongRun = 24;
+
+/// How far apart the boxes around two trees' geoms are, along the axis where that is most, in the live lane where it is
+/// least, m.
+template <class L>
+COHORT_KERNEL float gap_of_trees(const ModelView& m, const Constraints<L>& c, int root1, int root2,
+                                 const typename L::V* shift) {
+  using V = typename L::V;
+  V low[2][3], high[2][3];
+  for (int t = 0; t < 2; ++t) {
+    for (int i = 0; i < 3; ++i) low[t][i] = V(kFarApart), high[t][i] = V(-kFarApart);
+  }
+  for (int k = 0; k < m.ngeom; ++k) {
+    const GeomRecord& g = m.geom[k];
+    const int root = g.body < 0 ? -1 : m.body[g.body].root;
+    if (root != root1 && root != root2) continue;
+    const int t = root == root1 ? 0 : 1;
+    for (int i = 0; i < 3; ++i) {
+      low[t][i] = min(low[t][i], c.geom_pos[3 * k + i] - V(g.radius));
+      high[t][i] = max(high[t][i], c.geom_pos[3 * k + i] + V(g.radius));
+    }
+  }
+  V apart(-kFarApart);
+  for (int i = 0; i < 3; ++i) {
+    apart = max(apart, max(low[1][i] - (high[0][i] - shift[i]), (low[0][i] - shift[i]) - high[1][i]));
+  }
+  // A lane whose numbers are none is nowhere near.
+  alignas(64) float gap[L::kWidth];
+  store(gap, select(c.live & (apart < V(kFarApart)), apart, V(kFarApart)));
+  float least = gap[0];
+  for (int lane = 1; lane < L::kWidth; ++lane) least = gap[lane] < least ? gap[lane] : least;
+  return least;
+}
+
+/// The trees that the last pair looked at belongs to.
+template <class L>
+struct TreesApart {
+  int root1 = -1, root2 = -1;
+  typename L::V shift[3] = {typename L::V(0.0f), typename L::V(0.0f), typename L::V(0.0f)};
+  float gap = -kFarApart;  ///< at least so far apart, m
+};
+
 /// Bit k: the bounding spheres of pair `first` + k are near in some lane, or it is a plane's. A short loop of its own:
 /// most pairs end here.
 template <class L>
 COHORT_KERNEL unsigned long long near_pairs(const ModelView& m, const Workspace<L>& w, const Constraints<L>& c,
-                                            int first, int count) {
+                                            int first, int count, TreesApart<L>& trees) {
   using V = typename L::V;
   unsigned long long found = 0;
-  int root1 = -1, root2 = -1;
-  V shift[3] = {V(0.0f), V(0.0f), V(0.0f)};
+  V* const shift = trees.shift;
   for (int k = 0; k < count; ++k) {
     const PairBoundRecord& b = m.pair_bound[first + k];
-    if (b.root1 != root1 || b.root2 != root2) {
-      root1 = b.root1, root2 = b.root2;
-      tree_shift<L>(w, root1, root2, shift);
+    if (b.root1 != trees.root1 || b.root2 != trees.root2) {
+      trees.root1 = b.root1, trees.root2 = b.root2;
+      tree_shift<L>(w, b.root1, b.root2, shift);
+      const bool apart = b.run >= kLongRun && b.root1 >= 0 && b.root2 >= 0 && b.root1 != b.root2;
+      trees.gap = apart ? gap_of_trees<L>(m, c, b.root1, b.root2, shift) : -kFarApart;
     }
+    if (trees.gap > b.reach) continue;
     const auto pos1 = c.geom_pos + 3 * b.geom1, pos2 = c.geom_pos + 3 * b.geom2;
     V d[3];
     for (int i = 0; i < 3; ++i) d[i] = pos2[i] - (pos1[i] - shift[i]);
@@ -195,6 +240,21 @@ COHORT_KERNEL unsigned long long near_pairs(const ModelView& m, const Workspace<
     found |= static_cast<unsigned long long>(near) << k;
   }
   return found;
+}
+
+/// Whether each capsule's segment is near the other's bounding sphere.
+template <class L>
+COHORT_LANE typename L::M capsules_near(const GeomRecord& g1, const GeomRecord& g2, const typename L::Ptr axis1,
+                                        const typename L::Ptr axis2, const typename L::V* d, float reach) {
+  using V = typename L::V;
+  const auto near = [&](const GeomRecord& g, float other, typename L::Ptr rot) {
+    const V a[3] = {rot[2], rot[5], rot[8]}, along = clip(dot3(a, d), V(-g.size[1]), V(g.size[1]));
+    V off[3];
+    for (int i = 0; i < 3; ++i) off[i] = fma(-along, a[i], d[i]);
+    const float bound = g.size[0] + other + reach;
+    return dot3(off, off) < V(bound * bound);
+  };
+  return near(g1, g2.radius, axis1) & near(g2, g1.radius, axis2);
 }
 
 /// Contacts of pair k, whose bounding spheres are near in some lane.
@@ -224,6 +284,11 @@ COHORT_LANE void pair_rows(const ModelView& m, Workspace<L>& w, Constraints<L>& 
   } else {
     near = c.live & (dot3(d, d) < V(b.bound * b.bound));
     if (!any(near)) return;
+    if (m.pair[k].kernel == kCapsuleCapsule) {
+      near = near & capsules_near<L>(m.geom[b.geom1], m.geom[b.geom2], c.geom_rot + 9 * b.geom1,
+                                     c.geom_rot + 9 * b.geom2, d, b.reach);
+      if (!any(near)) return;
+    }
     read<9>(pose.rot1, c.geom_rot + 9 * b.geom1);
   }
   read<9>(pose.rot2, c.geom_rot + 9 * b.geom2);
@@ -253,10 +318,10 @@ COHORT_LANE void pair_rows(const ModelView& m, Workspace<L>& w, Constraints<L>& 
     narrow_phase(points, p.kernel, pose, g1.size, g2.size, reach);
   }
   for (int i = 0; i < most; ++i) {
-    const auto found = points[i].dist < reach;
+    const auto found = near & (points[i].dist < reach);
     if (!any(found)) continue;
     c.contacts = c.contacts + select(found, V(1.0f), V(0.0f));
-    const auto on = points[i].dist < V(p.margin);
+    const auto on = near & (points[i].dist < V(p.margin));
     if (share) {
       if (any(on)) shared.add(m, w, c, k, points[i], shift1, on);
     } else if (m.keep_contacts || any(on)) {
@@ -272,11 +337,12 @@ COHORT_KERNEL void contact_rows(const ModelView& m, Workspace<L>& w, Constraints
   const bool share =
       L::kWidth > 1 && !m.keep_contacts && (m.varies & (kVariesFriction | kVariesMass | kVariesArmature)) == 0;
   SharedContacts<L> shared;
+  TreesApart<L> trees;
   constexpr int kAtOnce = 64;
   int looked_at = -1;
   for (int first = 0; first < m.npair; first += kAtOnce) {
     const int some = m.npair - first < kAtOnce ? m.npair - first : kAtOnce;
-    for (unsigned long long left = near_pairs<L>(m, w, c, first, some); left != 0; left &= left - 1) {
+    for (unsigned long long left = near_pairs<L>(m, w, c, first, some, trees); left != 0; left &= left - 1) {
       const int k = first + lowest_bit(left);
       // Contacts are shared by pairs that are all alike from the first to the last.
       while (L::kWidth > 1 && shared.used > 0 && looked_at < k) {

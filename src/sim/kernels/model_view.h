@@ -265,7 +265,7 @@ struct PairRecord {
   float mu;                  ///< of the regularized cone: friction[0] / sqrt(impratio)
   int fits;                  ///< every two dofs are on one chain: the inertia matrix has their entry
   int first_dof, dof_count;  ///< into row_dof and row_sign
-  int by_axes;               ///< of polytopes: the lanes look along all axes (kernels/polytopes.h, height_field_shapes.h)
+  int by_axes;    ///< of polytopes: the lanes look along all axes (kernels/polytopes.h, height_field_shapes.h)
   int as_before;  ///< the pair before moves the same bodies and has the same numbers: contacts may share groups
 };
 
@@ -277,6 +277,7 @@ struct PairBoundRecord {
   float reach;       ///< m, margin + gap
   float bound;       ///< m, reach and the radii of both bounding spheres
   int separation;    ///< which of the remembered directions (separation.h) is this pair's, maybe others' too; -1: none
+  int run;           ///< of the first pair of two trees: how many follow one another with it, it included; otherwise 0
 };
 /// Most directions that an environment remembers.
 inline constexpr int kMostSeparations = 64;

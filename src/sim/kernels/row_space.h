@@ -586,10 +586,11 @@ COHORT_KERNEL typename L::M move_rows(RowSpace<L>& r, RowSearch<L>& at, typename
   return moved;
 }
 
-/// Back to accelerations and generalized forces, of `lanes`: sum = halves' f = D^-1/2 L'^-1 J' f.
+/// Back to accelerations of `lanes` and, where with_force says so, to generalized forces: sum = halves' f =
+/// D^-1/2 L'^-1 J' f.
 template <class L>
 COHORT_KERNEL void end_rows(const ModelView& m, Workspace<L>& w, SolverSpace<L>& s, RowSpace<L>& r,
-                            const RowSearch<L>& at, typename L::Ptr difference, typename L::M lanes) {
+                            const RowSearch<L>& at, typename L::Ptr difference, typename L::M lanes, bool with_force) {
   using V = typename L::V;
   const int nv = m.nv;
   const Pattern p{m.pattern, m.pattern_start};
@@ -603,6 +604,7 @@ COHORT_KERNEL void end_rows(const ModelView& m, Workspace<L>& w, SolverSpace<L>&
     out[d] = a;
     w.qacc[d] = select(lanes, fma(at.rest, difference[d], w.acc_smooth[d]) + a, w.qacc[d]);
   }
+  if (!with_force) return;
   // Where the search has ended before, MuJoCo's forces are those at the rows.
   if (any(lanes & flip(at.exact))) {
     for (int i = 0; i < at.blocks.rows; ++i) r.target[i] = select(at.exact, r.force[i], row_force<L>(r, i, r.x[i]));
@@ -618,8 +620,9 @@ COHORT_KERNEL void end_rows(const ModelView& m, Workspace<L>& w, SolverSpace<L>&
   for (int d = 0; d < nv; ++d) w.constraint[d] = select(lanes, out[d], w.constraint[d]);
 }
 
-/// From w.acc_smooth (and w.warm as warm start) to w.qacc and w.constraint for `lanes`, none of which has more rows
-/// than m.row_space; adds to their `iterations`. w.factor holds M's factor, and the rows end in the groups' pieces.
+/// From w.acc_smooth (and w.warm as warm start) to w.qacc (and w.constraint, as solve_constraints) for `lanes`, none of
+/// which has more rows than m.row_space; adds to their `iterations`. w.factor holds M's factor, and the rows end in the
+/// groups' pieces where they are read.
 /// `scale`: what the tolerance is relative to.
 template <class L>
 COHORT_KERNEL void solve_in_row_space(const ModelView& m, Workspace<L>& w, Constraints<L>& c, SolverSpace<L>& s,
@@ -642,8 +645,9 @@ COHORT_KERNEL void solve_in_row_space(const ModelView& m, Workspace<L>& w, Const
     const auto moved = move_rows<L>(r, at, alpha, enough);
     iterations = select(moved, iterations + V(1.0f), iterations);
   }
-  end_rows<L>(m, w, s, r, at, difference, lanes);
-  return_rows<L>(m, c, r, trees, numbers, lane_set);
+  const bool ended = !any(lanes & (iterations >= V(static_cast<float>(m.option.iterations))));
+  end_rows<L>(m, w, s, r, at, difference, lanes, c.rows_are_read || !ended);
+  if (c.rows_are_read) return_rows<L>(m, c, r, trees, numbers, lane_set);
 }
 
 }  // namespace cohort::sim

@@ -255,8 +255,8 @@ COHORT_KERNEL void solve_in_accelerations(const ModelView& m, Workspace<L>& w, C
   }
 }
 
-/// From w.acc_smooth (and w.warm as warm start) to w.qacc and w.constraint. `iterations` per lane. w.factor holds M's
-/// factor.
+/// From w.acc_smooth (and w.warm as warm start) to w.qacc and, where the solver ran out of iterations or the rows are
+/// read, w.constraint. `iterations` per lane. w.factor holds M's factor.
 template <class L>
 COHORT_KERNEL void solve_constraints(const ModelView& m, Workspace<L>& w, Constraints<L>& c, SolverSpace<L>& s,
                                      RowSpace<L>& r, typename L::V& iterations) {
@@ -277,7 +277,7 @@ COHORT_KERNEL void solve_constraints(const ModelView& m, Workspace<L>& w, Constr
     if (any(many)) {
       solve_in_accelerations<L>(m, w, c, s, many, iterations);
       iterations = select(many, iterations, zero);
-    } else {
+    } else if (c.rows_are_read) {
       for (int k = 0; k < c.count; ++k) {
         const Group& g = c.group[k];
         for (int e = 0; e < g.edges; ++e) c.pool[g.at + g.layout.jar + e] = zero;

@@ -120,6 +120,7 @@ COHORT_KERNEL void step_block(const ModelView& m, const DataView& d, int env, Bl
   alignas(64) float is_live[L::kWidth];
   for (int lane = 0; lane < L::kWidth; ++lane) is_live[lane] = d.status[env + lane] == 0 ? 1.0f : 0.0f;
   b.c.live = load(is_live, static_cast<V*>(nullptr)) > V(0.0f);
+  b.c.rows_are_read = false;
   if (!any(b.c.live)) return;
   load_block<L>(m, d, env, b);
   V contacts(0.0f);
@@ -172,6 +173,7 @@ COHORT_KERNEL void forward_block(const ModelView& m, const DataView& d, int env,
   Workspace<L>& w = b.w;
   const typename L::M all = V(0.0f) == V(0.0f);
   b.c.live = all;
+  b.c.rows_are_read = true;
   load_block<L>(m, d, env, b);
   evaluate<L>(m, b);
   store_rows<L>(d.qacc, w.qacc, m.nv, d.n_pad, env, all);
