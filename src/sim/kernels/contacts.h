@@ -36,6 +36,10 @@ COHORT_KERNEL void geom_poses(const ModelView& m, Workspace<L>& w, Constraints<L
   }
 }
 
+/// A row yields to its force by at least this share of what the bodies do: stiffer ones leave nothing of the bodies'
+/// inertia in single precision. Only rows of a friction below about 0.01, or whose inverse weights are 0, are stiffer.
+inline constexpr float kLeastCompliance = 1e-5f;
+
 /// One contact of a pair: Jacobian in the contact frame, weights, reference accelerations.
 template <class L>
 COHORT_KERNEL void contact_group(const ModelView& m, Workspace<L>& w, Constraints<L>& c, int pair,

@@ -214,10 +214,6 @@ COHORT_LANE void edges_of(const ModelView& m, const Group& g, typename L::Ptr ja
   to_edges<L>(g, jacobian, rows, edges);
 }
 
-/// A row yields to its force by at least this share of what the bodies do: stiffer ones leave nothing of the bodies'
-/// inertia in single precision. Only rows of a friction below about 0.01, or whose inverse weights are 0, are stiffer.
-inline constexpr float kLeastCompliance = 1e-5f;
-
 /// `extra`: further values behind the group's own.
 template <class L>
 COHORT_LANE typename L::Ptr open_group(const Group& g, Constraints<L>& c, int extra = 0) {
