@@ -147,6 +147,54 @@ TEST(SceneContacts, AreTheSameOnBothEngines) {
   }
 }
 
+TEST_P(SceneApi, ContactsOfGeomsThatCannotMoveAgainstEachOtherAreListedWithoutForce) {
+  Scene scene(options());
+  scene.add_entity(Mjcf{.file = "", .xml = R"(<mujoco><worldbody>
+      <geom name="floor" type="plane" size="1 1 1"/><body><geom name="rock" size="0.2"/></body>
+      <body pos="0 0 1"><freejoint/><geom name="a" size="0.1"/><geom name="b" size="0.1" pos="0.15 0 0"/></body>
+    </worldbody><contact><pair geom1="floor" geom2="rock"/><pair geom1="a" geom2="b"/></contact></mujoco>)"});
+  scene.build(2);
+  const std::vector<float> before = scene.get_qvel();
+  std::vector<Contact> found = scene.get_contacts(1);
+  ASSERT_EQ(found.size(), 2u);
+  std::sort(found.begin(), found.end(), [](const Contact& x, const Contact& y) { return x.geom1 < y.geom1; });
+  EXPECT_NEAR(found[0].distance, -0.2, 1e-6);
+  EXPECT_NEAR(found[1].distance, -0.05, 1e-6);
+  for (const Contact& c : found) EXPECT_EQ(c.force, (std::array<double, 3>{0, 0, 0}));
+  scene.step();
+  EXPECT_EQ(scene.view(Field::kContactCount).span<std::int32_t>()[1], 2);
+  // Nothing but gravity moves the body.
+  const std::vector<float> velocity = scene.get_qvel();
+  for (std::size_t i = 0; i < 6; ++i) EXPECT_NEAR(velocity[i] - before[i], i == 2 ? -9.81 * 0.002 : 0, 1e-6) << i;
+}
+
+TEST_P(SceneApi, ANanInTheTimeOrTheWarmStartStopsItsEnvironment) {
+  for (const Field field : {Field::kTime, Field::kWarmstart}) {
+    SCOPED_TRACE(field_name(field));
+    Scene scene(options());
+    scene.add_entity(Mjcf{kModels + "walker.xml"});
+    scene.build(3);
+    scene.step();
+    const std::vector<float> before = scene.get_qpos({1});
+    const ArrayView view = scene.view(field);
+    const std::int64_t at = view.strides[0];
+    if (view.type == ElementType::kFloat64) {
+      static_cast<double*>(view.data)[at] = NAN;
+    } else {
+      static_cast<float*>(view.data)[at] = NAN;
+    }
+    scene.step();
+    const auto status = scene.view(Field::kStatus).span<std::int32_t>();
+    EXPECT_EQ(status[1], kStatusBadState);
+    EXPECT_EQ(status[0], kStatusOk);
+    EXPECT_EQ(status[2], kStatusOk);
+    EXPECT_EQ(scene.get_qpos({1}), before);
+    scene.reset({1});
+    scene.step();
+    EXPECT_EQ(scene.view(Field::kStatus).span<std::int32_t>()[1], kStatusOk);
+  }
+}
+
 TEST_P(SceneApi, EntitiesAndTheirPartsAreFoundByName) {
   Scene scene(options());
   scene.add_entity(Mjcf{kModels + "arm.xml"}, "arm");

@@ -256,11 +256,14 @@ COHORT_LANE void pair_rows(const ModelView& m, Workspace<L>& w, Constraints<L>& 
   } else {
     narrow_phase(points, p.kernel, pose, g1.size, g2.size, reach);
   }
+  // Geoms that nothing moves against each other (an explicit pair of one body, or of the world) have contacts without
+  // rows.
+  const V acts_below(p.dof_count > 0 ? p.margin : -kFarApart);
   for (int i = 0; i < most; ++i) {
     const auto found = points[i].dist < reach;
     if (!any(found)) continue;
     c.contacts = c.contacts + select(found, V(1.0f), V(0.0f));
-    const auto on = points[i].dist < V(p.margin);
+    const auto on = points[i].dist < acts_below;
     if (share) {
       if (any(on)) shared.add(m, w, c, k, points[i], shift1, on);
     } else if (m.keep_contacts || any(on)) {

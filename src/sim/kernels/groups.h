@@ -100,6 +100,7 @@ COHORT_LANE ConstraintCapacity constraint_capacity(const ModelView& m) {
   for (int i = 0; i < m.nlimit; ++i) add(kGroupInequality, 1, m.limit[i].dof_count, 1, 2);
   for (int i = 0; i < m.npair; ++i) {
     const PairRecord& p = m.pair[i];
+    if (p.dof_count == 0 && !m.keep_contacts) continue;  // no rows
     const bool elliptic = m.option.elliptic != 0;
     const int kind = p.dim == 1 ? kGroupInequality : elliptic ? kGroupElliptic : kGroupPyramid;
     add(kind, p.dim, p.dof_count, contact_edges(p.dim, elliptic), p.max_contacts);
