@@ -68,11 +68,31 @@ std::vector<mjsElement*> without(const std::vector<mjsElement*>& all, const std:
   return rest;
 }
 
-mjSpec* parse(const Mjcf& m) {
+/// Refuses a height field that MuJoCo's parser would crash over: it multiplies the sizes as ints, and takes memory
+/// before anything else looks at them.
+void check_size(const std::string& name, double rows, double cols, double memory) {
+  constexpr double kBytesPerPoint = 20;  // in the spec, the model and its copy
+  const double points = rows * cols;
+  if (points > std::numeric_limits<int>::max()) {
+    fail(format("height field `{}` has {} x {} points: {} are the most", name, rows, cols,
+                std::numeric_limits<int>::max()));
+  }
+  if (points * kBytesPerPoint > memory) {
+    fail(format("height field `{}` has {} x {} points: compiling them takes {}, and SceneOptions::compile_memory is {}",
+                name, rows, cols, format_bytes(points * kBytesPerPoint), format_bytes(memory)));
+  }
+}
+
+mjSpec* parse(const Mjcf& m, double memory) {
   if (m.xml.empty() ? is_urdf(m.file) : root_element(m.xml) == "robot") {
     fail(
         "this is a URDF model (its root element is <robot>), given as MJCF: add it as a Urdf, which says whether its "
         "base is fixed");
+  }
+  const std::string text = !m.xml.empty() ? m.xml : why_unreadable(m.file).empty() ? read_file(m.file) : "";
+  const std::filesystem::path file = m.file;
+  for (const HeightFieldSize& field : height_field_sizes(text, file.parent_path())) {
+    check_size(field.name, field.rows, field.cols, memory);
   }
   return parse(m.file, m.xml);
 }
@@ -106,7 +126,8 @@ mjSpec* parse(const Urdf& u) {
 /// Composes one scene in a spec; lives in the child process.
 class Composer {
  public:
-  explicit Composer(std::span<const EntityDeclaration> entities) : entities_(entities) {
+  /// memory: bytes that compiling may take.
+  Composer(std::span<const EntityDeclaration> entities, double memory) : entities_(entities), memory_(memory) {
     // The first model file without a pose of its own is the root: its options, defaults and keyframes stay as written.
     for (std::size_t i = 0; i < entities.size() && root_entity_ == kNone; ++i) {
       const auto* mjcf = std::get_if<Mjcf>(&entities[i].morph);
@@ -117,7 +138,7 @@ class Composer {
       takes_options_ = true;
     } else {
       const auto& mjcf = std::get<Mjcf>(entities[root_entity_].morph);
-      spec_ = parse(mjcf);
+      spec_ = parse(mjcf, memory_);
     }
     world_ = mjs_findBody(spec_, "world");
     bodies_.resize(entities.size());
@@ -241,15 +262,11 @@ class Composer {
     }
   }
 
-  /// MuJoCo multiplies the two numbers as ints.
+  /// Of files too, whose sizes the parser finds.
   void check_height_fields() const {
     for (mjsElement* e = mjs_firstElement(spec_, mjOBJ_HFIELD); e; e = mjs_nextElement(spec_, e)) {
       const mjsHField* field = mjs_asHField(e);
-      const double points = static_cast<double>(field->nrow) * field->ncol;
-      if (points > std::numeric_limits<int>::max()) {
-        fail(format("height field `{}` has {} x {} points: {} are the most", mjs_getString(mjs_getName(e)), field->nrow,
-                    field->ncol, std::numeric_limits<int>::max()));
-      }
+      check_size(mjs_getString(mjs_getName(e)), field->nrow, field->ncol, memory_);
     }
   }
 
@@ -366,7 +383,7 @@ class Composer {
   }
 
   void add(const Mjcf& m) {
-    mjSpec* child = parse(m);
+    mjSpec* child = parse(m, memory_);
     if (takes_options_) spec_->option = child->option;
     takes_options_ = false;
     attach(child, world_, m.pose.value_or(Pose{}));
@@ -462,6 +479,7 @@ class Composer {
     for (const float h : t.heights) {
       if (!std::isfinite(h)) fail(format("entity `{}`: a height of {} m", name(), h));
     }
+    check_size(name(), t.rows, t.cols, memory_);
     mjsHField* field = mjs_addHField(spec_);
     give_name(field->element, "height field");
     field->nrow = t.rows;
@@ -478,6 +496,7 @@ class Composer {
   }
 
   std::span<const EntityDeclaration> entities_;
+  double memory_;
   std::size_t root_entity_ = kNone;
   std::size_t current_ = 0;
   mjSpec* spec_ = nullptr;
@@ -493,7 +512,7 @@ class Composer {
 
 CompiledScene compose_scene(std::span<const EntityDeclaration> entities, std::span<const CameraOptions> cameras,
                             const SceneOptions& options) {
-  Composer composer(entities);
+  Composer composer(entities, options.compile_memory);
   for (const CameraOptions& camera : cameras) composer.add_camera(camera);
   composer.apply(options);
   return composer.compile();
