@@ -170,7 +170,15 @@ void Scene::build(int n_envs, std::array<double, 2> env_spacing) {
     engine_ = make_mujoco_engine(compiled_.mjb, n_envs,
                                  {.threads = options_.threads, .parameters = set_of(options_.parameters)});
   } else {
-    engine_ = make_batched_engine(import_model(compiled_.mjb, options_.contact_capacity, options_.row_space), n_envs);
+    Model model = import_model(compiled_.mjb, options_.contact_capacity, options_.row_space);
+    if (options_.row_space > 0 && model.sizes.row_space == 0) {
+      const OptionRecord& solver = model.sizes.option;
+      compiled_.warnings.push_back(format("row_space {} has no effect: {}", options_.row_space,
+                                          !solver.newton    ? "the solver is not Newton's"
+                                          : solver.elliptic ? "its contacts have elliptic cones"
+                                                            : "the model has no constraints"));
+    }
+    engine_ = make_batched_engine(std::move(model), n_envs);
   }
   start(env_spacing);
 }

@@ -157,7 +157,7 @@ class Scene {
   const ModelInfo& info() const;
   Engine& engine();
   const SceneOptions& options() const { return options_; }
-  /// What the model compiler remarked.
+  /// What the model compiler remarked, and which options have no effect on this model.
   std::span<const std::string> warnings() const { return compiled_.warnings; }
   std::span<const CameraOptions> cameras() const { return cameras_; }
   std::int64_t step_count() const { return steps_; }
