@@ -12,7 +12,6 @@
 #include "core/error.h"
 #include "sim/compile.h"
 #include "sim/cpu/engine.h"
-#include "sim/host_memory.h"
 #include "sim/model_file.h"
 #include "sim/mujoco/engine.h"
 
@@ -47,24 +46,23 @@ void print(const sim::ModelInfo& m, bool verbose) {
 }
 
 /// Bytes of an environment on a CPU by part, and how many fit.
-void print_memory(sim::Model model) {
-  const sim::MemoryPlan plan = sim::make_cpu_engine(std::move(model), 1, {})->memory();
+void print_memory(const sim::Model& model) {
+  const sim::MemoryPlan plan = sim::plan_cpu_engine(model, {});
   std::string parts;
   for (const sim::MemoryPlan::Part& part : plan.parts) {
     parts += format("{}{} {:.0f}", parts.empty() ? "" : ", ", part.name, part.bytes);
   }
-  const double each = plan.bytes_per_environment();
-  std::puts(format("memory: {:.0f} bytes per environment ({}), {} per thread; {:.0f} environments fit here now", each,
-                   parts, format_bytes(plan.fixed_bytes), (sim::available_host_memory() - plan.fixed_bytes) / each)
+  std::puts(format("memory: {:.0f} bytes per environment ({}), {} per thread; {} environments fit here now",
+                   plan.bytes_per_environment(), parts, format_bytes(plan.thread_bytes), plan.most_environments())
                 .c_str());
 }
 
 /// A model that `--compile` or a scene wrote.
 int describe_compiled(const std::string& file, bool verbose) {
-  sim::Model model = sim::load_model(file);
-  const sim::ModelInfo m = model.info;
+  const sim::Model model = sim::load_model(file);
+  const sim::ModelInfo& m = model.info;
   print(m, verbose);
-  print_memory(std::move(model));
+  print_memory(model);
   for (const sim::EntityInfo& e : m.entities) {
     std::puts(format("entity {}: {} links, {} geoms", e.name, e.links.size(), e.geoms.size()).c_str());
   }

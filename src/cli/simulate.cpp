@@ -53,6 +53,7 @@ struct Figures {
   std::int64_t done = 0;                                        ///< steps of each environment
   double steps = 0, seconds = 0, contacts = 0, iterations = 0;  ///< steps of environments; sums over them
   double stopped = 0;                                           ///< environments with trouble
+  std::int64_t stop_step = -1, stop_env = 0, stop_status = 0;   ///< of the first of them: its step, counted from 1
 };
 
 /// More than a processor counts in thirty years.
@@ -101,19 +102,30 @@ class Interrupt {
   int signal_ = 0;  ///< 0: none
 };
 
+constexpr std::pair<int, const char*> kTroubles[] = {{sim::kStatusContactOverflow, "more contacts than fit"},
+                                                     {sim::kStatusConstraintOverflow, "more constraints than fit"},
+                                                     {sim::kStatusBadState, "a NaN or a value above 1e10"},
+                                                     {sim::kStatusEngineError, "an error in MuJoCo"}};
+
+/// Throws Error where no environment is left: what follows is no simulation.
+void need_one_left(const Figures& f, int n_envs) {
+  if (n_envs < 1 || f.stopped < n_envs) return;
+  std::string reason;
+  for (const auto& [bit, text] : kTroubles) {
+    if (f.stop_status & bit) reason += (reason.empty() ? "" : ", ") + std::string(text);
+  }
+  throw Error(format("every environment stopped, the first, {}, in step {}: {}", f.stop_env, f.stop_step, reason));
+}
+
 /// Environments with trouble, in words: "3 environments stopped: a NaN or a value above 1e10 (environments 17, 20,
 /// 21)".
 int report_trouble(sim::Scene& scene) {
-  const std::pair<int, const char*> kinds[] = {{sim::kStatusContactOverflow, "more contacts than fit"},
-                                               {sim::kStatusConstraintOverflow, "more constraints than fit"},
-                                               {sim::kStatusBadState, "a NaN or a value above 1e10"},
-                                               {sim::kStatusEngineError, "an error in MuJoCo"}};
   const ArrayView status = scene.host_view(sim::Field::kStatus);
   int stopped = 0;
   for (int e = 0; e < scene.n_envs(); ++e) {
     stopped += static_cast<const std::int32_t*>(status.data)[e * status.strides[0]] != 0;
   }
-  for (const auto& [bit, text] : kinds) {
+  for (const auto& [bit, text] : kTroubles) {
     std::vector<std::int64_t> ids;
     std::string reason;
     for (int e = 0; e < scene.n_envs(); ++e) {
@@ -173,6 +185,10 @@ void count_step(sim::Scene& scene, std::vector<bool>& live, Figures& figures) {
     figures.contacts += value_of(contacts, env);
     figures.iterations += value_of(iterations, env);
     live[e] = value_of(status, env) == sim::kStatusOk;
+    if (live[e] || figures.stop_step >= 0) continue;
+    figures.stop_step = figures.done + 1;
+    figures.stop_env = scene.global_environment_id(static_cast<int>(env));
+    figures.stop_status = value_of(status, env);
   }
 }
 
@@ -221,8 +237,11 @@ int simulate(const SimulateSettings& s) {
   if (recorder) recorder->add();
   if (s.control == "hold") hold_start(scene);
   const sim::MemoryPlan memory = scene.engine().memory();
-  log::info("{}: {} environments, engine {}, {} thread{}, {} per environment, ready after {:.2f} s", s.model, s.n_envs,
-            s.engine, s.threads, s.threads == 1 ? "" : "s", format_bytes(memory.bytes_per_environment()), since(begin));
+  log::info("{}: {} environments, engine {}, {} thread{}, {} per environment, {}, ready after {:.2f} s", s.model,
+            s.n_envs, s.engine, s.threads, s.threads == 1 ? "" : "s", format_bytes(memory.bytes_per_environment()),
+            memory.thread_bytes > 0 ? format("{} per thread", format_bytes(memory.thread_bytes))
+                                    : format("{} besides", format_bytes(memory.fixed_bytes)),
+            since(begin));
   Figures figures;
   std::vector<bool> live(static_cast<std::size_t>(s.n_envs), true);  // environments that stand still take no steps
   std::exception_ptr not_recorded;
@@ -260,8 +279,9 @@ int simulate(const SimulateSettings& s) {
         stopped > 0 ? format("; the {:.0f} steps before that are counted", figures.steps) : "");
   }
   if (!s.summary.empty()) {
-    write_file_atomically(s.summary, format("{} {} {} {} {} {}", figures.done, figures.steps, figures.seconds,
-                                            figures.contacts, figures.iterations, figures.stopped));
+    write_file_atomically(s.summary, format("{} {} {} {} {} {} {} {} {}", figures.done, figures.steps, figures.seconds,
+                                            figures.contacts, figures.iterations, figures.stopped, figures.stop_step,
+                                            figures.stop_env, figures.stop_status));
   }
   if (not_recorded) std::rethrow_exception(not_recorded);
   if (recorder) {
@@ -269,6 +289,8 @@ int simulate(const SimulateSettings& s) {
     log::info("recorded {} frames to {}", recorder->frames(), s.record);
   }
   interrupt.asked();  // while the recording was saved
+  // Of a share of the environments the whole knows.
+  if (interrupt.signal() == 0 && s.summary.empty()) need_one_left(figures, s.n_envs);
   return interrupt.signal() != 0 ? 128 + interrupt.signal() : 0;
 }
 
@@ -360,10 +382,14 @@ int simulate_on(const std::vector<int>& devices, const SimulateSettings& s, cons
     if (code != 0 && !std::filesystem::exists(file, unknown)) return code;
     std::istringstream text(read_file(file));
     Figures one;
-    text >> one.done >> one.steps >> one.seconds >> one.contacts >> one.iterations >> one.stopped;
+    text >> one.done >> one.steps >> one.seconds >> one.contacts >> one.iterations >> one.stopped >> one.stop_step >>
+        one.stop_env >> one.stop_status;
     COHORT_THROW_UNLESS(!text.fail(), "process {} left no figures", rank);
     total.steps += one.steps, total.contacts += one.contacts, total.iterations += one.iterations;
     total.stopped += one.stopped;
+    if (one.stop_step >= 0 && (total.stop_step < 0 || one.stop_step < total.stop_step)) {
+      total.stop_step = one.stop_step, total.stop_env = one.stop_env, total.stop_status = one.stop_status;
+    }
     total.seconds = std::max(total.seconds, one.seconds);
     total.done = std::max(total.done, one.done);
     least = std::min(least, one.done);
@@ -374,6 +400,7 @@ int simulate_on(const std::vector<int>& devices, const SimulateSettings& s, cons
       count, total.steps / std::max(1e-9, total.seconds), s.n_envs,
       least == total.done ? format("{}", least) : format("{} to {}", least, total.done), total.seconds, wall,
       total.contacts / std::max(1.0, total.steps), total.iterations / std::max(1.0, total.steps), total.stopped);
+  if (code == 0) need_one_left(total, s.n_envs);
   return code;
 }
 

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/error.h"
@@ -137,6 +139,26 @@ void AtomicFile::resize(std::uint64_t bytes) {
                       std::strerror(errno));
 }
 
+void AtomicFile::reserve(std::uint64_t bytes) {
+#if defined(__linux__)
+  int result = 0;
+  do {
+    result = bytes > 0 ? ::fallocate(fd_, 0, 0, static_cast<off_t>(bytes)) : 0;
+  } while (result != 0 && errno == EINTR);
+  COHORT_THROW_UNLESS(result == 0 || errno == EOPNOTSUPP || errno == ENOSYS, "cannot write {}: {} of room: {}",
+                      path_.string(), format_bytes(static_cast<double>(bytes)), std::strerror(errno));
+#else
+  (void)bytes;
+#endif
+}
+
+std::uint64_t AtomicFile::size() const {
+  struct stat status {};
+  COHORT_THROW_UNLESS(::fstat(fd_, &status) == 0, "cannot ask for the size of {}: {}", path_.string(),
+                      std::strerror(errno));
+  return static_cast<std::uint64_t>(status.st_size);
+}
+
 std::uintmax_t AtomicFile::room() const {
   std::error_code unknown;
   return fs::space(target_.parent_path(), unknown).available;  // -1 where unknown
@@ -178,19 +200,87 @@ void replace_symlink(const fs::path& target, const fs::path& link) {
   COHORT_THROW_UNLESS(!error, "cannot set the link {}: {}", link.string(), error.message());
 }
 
-TemporaryFolder::TemporaryFolder(const std::string& prefix, const std::string& or_else) {
+namespace {
+
+fs::path temporary_base() {
   const char* set = std::getenv("TMPDIR");
-  const std::string base = set && *set ? set : "/tmp";
-  std::string pattern = base + "/" + prefix + "-XXXXXX";
+  return set && *set ? set : "/tmp";
+}
+
+/// A folder of this user's, open and locked. -1 with errno otherwise: EWOULDBLOCK says that another process has the
+/// lock or has removed the folder.
+int lock_folder(const fs::path& folder) {
+  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) {
+    if (errno == ENOENT) errno = EWOULDBLOCK;
+    return -1;
+  }
+  struct stat opened {
+  }, named{};
+  int reason = 0;
+  if (::fstat(fd, &opened) != 0 || ::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    reason = errno;
+  } else if (opened.st_uid != ::geteuid()) {
+    reason = EACCES;
+  } else if (::lstat(folder.c_str(), &named) != 0 || named.st_ino != opened.st_ino || named.st_dev != opened.st_dev) {
+    reason = EWOULDBLOCK;
+  }
+  if (reason == 0) return fd;
+  ::close(fd);
+  errno = reason;
+  return -1;
+}
+
+/// What mkdtemp fills in.
+constexpr std::string_view kRandomPart = "XXXXXX";
+
+/// Removes the folders of this prefix that no process has locked.
+void remove_left_behind(const std::string& prefix) {
+  std::error_code error;
+  for (fs::directory_iterator at(temporary_base(), error), end; !error && at != end; at.increment(error)) {
+    const fs::path folder = at->path();
+    const std::string name = folder.filename().string();
+    if (!name.starts_with(prefix) || name.size() != prefix.size() + kRandomPart.size()) continue;
+    const int lock = lock_folder(folder);
+    if (lock < 0) continue;
+    std::error_code ignored;
+    fs::remove_all(folder, ignored);
+    ::close(lock);
+  }
+}
+
+}  // namespace
+
+fs::path make_folder_in_tmp(const std::string& prefix, const std::string& or_else) {
+  const std::string base = temporary_base().string();
+  std::string pattern = format("{}/{}-{}", base, prefix, kRandomPart);
   COHORT_THROW_UNLESS(::mkdtemp(pattern.data()),
                       "cannot make a temporary folder in {}: {}; set TMPDIR to a folder that can be written{}", base,
                       std::strerror(errno), or_else);
-  path_ = pattern;
+  return pattern;
+}
+
+TemporaryFolder::TemporaryFolder(const std::string& prefix, const std::string& or_else) {
+  // Several machines may share the folder by a network's file system, whose locks need not reach the others.
+  char machine[64] = "";
+  ::gethostname(machine, sizeof machine - 1);
+  const std::string whole = format("{}-{}", prefix, machine);
+  remove_left_behind(whole + "-");
+  // Another process may take a folder for left behind before it is locked: then it is gone, and a new one is made.
+  constexpr int kMostAttempts = 100;
+  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+    path_ = make_folder_in_tmp(whole, or_else);
+    lock_ = lock_folder(path_);
+    if (lock_ >= 0 || errno != EWOULDBLOCK) return;
+  }
+  throw Error(format("cannot make a temporary folder {}: another process removes it each time; set TMPDIR to another{}",
+                     path_.string(), or_else));
 }
 
 TemporaryFolder::~TemporaryFolder() {
   std::error_code ignored;
-  if (!kept_) fs::remove_all(path_, ignored);
+  fs::remove_all(path_, ignored);
+  if (lock_ >= 0) ::close(lock_);
 }
 
 }  // namespace cohort

@@ -32,6 +32,11 @@ class AtomicFile {
   /// Exactly to.size() bytes, which must have been written.
   void read(std::uint64_t offset, std::span<char> to);
   void resize(std::uint64_t bytes);
+  /// Takes room on the disk for so many bytes from the beginning, so that writing them does not fail for want of it. A
+  /// file system that cannot promise that does nothing.
+  void reserve(std::uint64_t bytes);
+  /// Up to the last byte that was written or reserved.
+  std::uint64_t size() const;
   /// Bytes that its disk has left; the greatest number where the system does not tell.
   std::uintmax_t room() const;
 
@@ -57,20 +62,24 @@ void sync_path(const std::filesystem::path& path);
 /// Replaces the symbolic link `link` by one to `target` (relative) in one step.
 void replace_symlink(const std::filesystem::path& target, const std::filesystem::path& link);
 
-/// A folder in TMPDIR (/tmp without it) under a name of its own, removed with the object. Throws Error naming TMPDIR.
+/// Makes a folder in TMPDIR (/tmp without it) under a name of its own that begins with `prefix`, for the caller to
+/// keep. or_else: what else the user may do when it cannot be made, e.g. ", or ...". Throws Error naming TMPDIR.
+std::filesystem::path make_folder_in_tmp(const std::string& prefix, const std::string& or_else = "");
+
+/// Such a folder, removed with the object. One whose process was killed is removed by the next of its prefix: a folder
+/// in use is locked (flock) by its process, and only the same user's on the same machine is looked at, by its name.
 class TemporaryFolder {
  public:
-  /// prefix: the beginning of its name; or_else: what else the user may do when it cannot be made, e.g. ", or ...".
+  /// Throws Error as make_folder_in_tmp.
   explicit TemporaryFolder(const std::string& prefix, const std::string& or_else = "");
   ~TemporaryFolder();
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
   const std::filesystem::path& path() const { return path_; }
-  void keep() { kept_ = true; }
 
  private:
   std::filesystem::path path_;
-  bool kept_ = false;
+  int lock_ = -1;  ///< the folder, open; -1 where its file system has no locks: then it may stay behind
 };
 
 }  // namespace cohort

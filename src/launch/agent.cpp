@@ -227,9 +227,9 @@ int run_job(const LaunchSettings& settings) {
   std::optional<TemporaryFolder> scratch;  // for error files when no logs are stored
   const bool stores = !settings.log_dir.empty() || settings.redirects.given || settings.tee.given;
   if (settings.log_dir.empty()) {
-    scratch.emplace("cohort-launch", ", or pass --log_dir");
-    plan.log_dir = scratch->path();
-    if (stores) scratch->keep();
+    const char* const or_else = ", or pass --log_dir";
+    if (!stores) scratch.emplace("cohort-launch", or_else);
+    plan.log_dir = stores ? make_folder_in_tmp("cohort-logs", or_else) : scratch->path();
   } else {
     plan.log_dir = fs::absolute(settings.log_dir);
   }

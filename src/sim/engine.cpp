@@ -1,6 +1,8 @@
 #include "sim/engine.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/error.h"
 
@@ -85,10 +87,58 @@ void check_parameter(Parameter parameter, std::int64_t env, std::int64_t item, f
                       parameter_name(parameter), item, value, std::isfinite(value) ? "below zero" : "no number");
 }
 
+ParameterSet set_of(std::span<const Parameter> parameters) {
+  ParameterSet set;
+  for (const Parameter p : parameters) {
+    const int number = static_cast<int>(p);
+    COHORT_THROW_UNLESS(number >= 0 && number < kParameterCount, "there is no parameter {}: they are 0 to {}", number,
+                        kParameterCount - 1);
+    set.set(static_cast<std::size_t>(number));
+  }
+  return set;
+}
+
 double MemoryPlan::bytes_per_environment() const {
   double sum = 0;
   for (const Part& part : parts) sum += part.bytes;
   return sum;
+}
+
+double MemoryPlan::total(int n_envs) const {
+  return fixed_bytes + bytes_per_environment() * std::ceil(static_cast<double>(n_envs) / block) * block;
+}
+
+int MemoryPlan::most_environments() const {
+  // The last block ends before the greatest int.
+  const double most = std::floor(double{std::numeric_limits<int>::max()} / block);
+  const double blocks = std::floor((available_bytes - fixed_bytes) / bytes_per_environment() / block);
+  return static_cast<int>(std::clamp(blocks, 0.0, most)) * block;
+}
+
+void need_memory(const MemoryPlan& plan, int n_envs, int threads) {
+  if (n_envs <= plan.most_environments()) return;
+  const double need = plan.total(n_envs);
+  std::string parameters;
+  for (const MemoryPlan::Part& part : plan.parts) {
+    if (part.name == "parameters") parameters = format(", parameters {} of it", format_bytes(part.bytes));
+  }
+  throw Error(
+      format("{} environments need {} ({} each{}, {} for the model and {} threads); this process can get {}, enough "
+             "for {}",
+             n_envs, format_bytes(need), format_bytes(plan.bytes_per_environment()), parameters,
+             format_bytes(plan.fixed_bytes), threads, format_bytes(plan.available_bytes), plan.most_environments()));
+}
+
+void need_memory(const LaterMemory& later, int n_envs, double available) {
+  const double need = later.fixed + (later.each + later.copies) * n_envs;
+  if (need <= available) return;
+  throw Error(
+      format("{} of {} environments: {} more memory is needed ({} each{}{}); this process can get {}. Take fewer "
+             "environments; SceneOptions::parameters counts such memory when a scene is built",
+             later.what, n_envs, format_bytes(need), format_bytes(later.each),
+             later.fixed > 0 ? format(", {} for the threads", format_bytes(later.fixed)) : "",
+             later.copies > 0 ? format(", {} each while they are written", format_bytes(later.copies)) : "",
+             format_bytes(available)));
 }
 
 EngineKind parse_engine(const std::string& text) {

@@ -1,6 +1,7 @@
 /// The interface behind which the engines stand: state as array views, a step, a reset.
 #pragma once
 #include <array>
+#include <bitset>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -44,16 +45,11 @@ bool is_state(Field field);
 /// Values per environment.
 int field_size(const ModelInfo& info, Field field);
 
-/// A parameter of the model that may differ between environments.
-enum class Parameter : int {
-  kLinkMass,      ///< (nbody) kg; inertia stays
-  kGeomFriction,  ///< (ngeom * 3)
-  kDofArmature,   ///< (nv)
-  kDofDamping,    ///< (nv)
-  kActuatorGain,  ///< (nactuator * 10), MuJoCo's gainprm
-  kActuatorBias,  ///< (nactuator * 10), MuJoCo's biasprm
-};
 const char* parameter_name(Parameter parameter);
+/// By the parameters' numbers.
+using ParameterSet = std::bitset<kParameterCount>;
+/// Throws Error for a number that is no parameter's.
+ParameterSet set_of(std::span<const Parameter> parameters);
 /// Throws Error for a value that the parameter cannot have in an environment: no number, or, gains and biases excepted,
 /// below zero. item: which of the environment's values.
 void check_parameter(Parameter parameter, std::int64_t env, std::int64_t item, float value);
@@ -65,10 +61,28 @@ struct MemoryPlan {
     double bytes = 0;  ///< per environment
   };
   std::vector<Part> parts;
-  double fixed_bytes = 0;  ///< model and the threads' workspaces: does not grow with the environments
+  double fixed_bytes = 0;   ///< model and the threads' workspaces: does not grow with the environments
+  double thread_bytes = 0;  ///< of these, each thread's; 0 on a device
+  int block = 1;            ///< environments take memory in multiples of so many
+  /// What this process, or the device, could get when the plan was made; 0 in the plan of an engine that stands.
+  double available_bytes = 0;
   double bytes_per_environment() const;
-  double total(int n_envs) const { return fixed_bytes + bytes_per_environment() * n_envs; }
+  double total(int n_envs) const;
+  /// As many as fit into available_bytes, at most the greatest int; 0: not one.
+  int most_environments() const;
 };
+/// Throws Error with the numbers where n_envs environments do not fit into the plan's available_bytes.
+void need_memory(const MemoryPlan& plan, int n_envs, int threads);
+
+/// Bytes that are taken after the build.
+struct LaterMemory {
+  std::string what;   ///< "link_mass", say
+  double each = 0;    ///< of an environment
+  double fixed = 0;   ///< besides
+  double copies = 0;  ///< of an environment, while values are written
+};
+/// Throws Error with the numbers where it does not fit into `available` bytes.
+void need_memory(const LaterMemory& later, int n_envs, double available);
 
 /// A contact of an environment.
 struct Contact {
@@ -111,7 +125,8 @@ class Engine {
   virtual void reset(std::span<const std::int32_t> envs) = 0;
 
   /// Per-environment values of a parameter, initialised from the model on first use. After writing, call
-  /// commit_parameters().
+  /// commit_parameters(). Throws Error with the numbers, and changes nothing, where the first use needs more memory
+  /// than can be had.
   virtual ArrayView parameter(Parameter parameter) = 0;
   /// The model's own values of a parameter, (size), whatever the environments have.
   virtual std::vector<float> model_values(Parameter parameter) const = 0;

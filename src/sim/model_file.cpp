@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <map>
+#include <set>
 
 #include <unistd.h>
 
+#include "core/files.h"
 #include "core/format.h"
 
 namespace cohort::sim {
@@ -61,6 +65,60 @@ std::string why_unreadable(const fs::path& file) {
   if (!fs::is_regular_file(status)) return format("`{}` is no regular file", file.string());
   if (access(file.c_str(), R_OK) != 0) return format("`{}` cannot be read: {}", file.string(), std::strerror(errno));
   return "";
+}
+
+namespace {
+
+/// A tag's attributes; `tag` begins behind its name.
+std::map<std::string, std::string> attributes_of(std::string_view tag) {
+  std::map<std::string, std::string> all;
+  for (;;) {
+    const std::size_t equals = tag.find_first_of("=>");
+    if (equals == std::string_view::npos || tag[equals] == '>') return all;
+    std::string_view name = tag.substr(0, equals);
+    const std::size_t first = name.find_last_of(" \t\r\n", name.find_last_not_of(" \t\r\n"));
+    name.remove_prefix(first == std::string_view::npos ? 0 : first + 1);
+    name = name.substr(0, name.find_first_of(" \t\r\n"));
+    const std::size_t open = tag.find_first_of("'\"", equals);
+    const std::size_t close = open == std::string_view::npos ? open : tag.find(tag[open], open + 1);
+    if (close == std::string_view::npos) return all;
+    all.emplace(name, tag.substr(open + 1, close - open - 1));
+    tag.remove_prefix(close + 1);
+  }
+}
+
+void add_height_fields(std::string_view xml, const fs::path& folder, std::set<fs::path>& seen,
+                       std::vector<HeightFieldSize>& to) {
+  for (std::size_t at = xml.find('<'); at != std::string_view::npos; at = xml.find('<', at + 1)) {
+    const std::string_view here = xml.substr(at);
+    if (here.starts_with("<!--")) {
+      at = xml.find("-->", at);
+      if (at == std::string_view::npos) return;
+      continue;
+    }
+    const std::string_view name = here.substr(1, here.find_first_of(" \t\r\n/>") - 1);
+    if (name != "hfield" && name != "include") continue;
+    const std::map<std::string, std::string> found = attributes_of(here.substr(1 + name.size()));
+    const auto value = [&](const char* key) { return found.count(key) ? found.at(key) : ""; };
+    if (name == "hfield") {
+      const auto number = [&](const char* key) { return std::strtod(value(key).c_str(), nullptr); };
+      to.push_back({value("name"), number("nrow"), number("ncol")});
+      continue;
+    }
+    const fs::path file = folder / value("file");
+    if (seen.insert(file).second && why_unreadable(file).empty()) {
+      add_height_fields(read_file(file), folder, seen, to);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<HeightFieldSize> height_field_sizes(std::string_view xml, const fs::path& folder) {
+  std::set<fs::path> seen;
+  std::vector<HeightFieldSize> sizes;
+  add_height_fields(xml, folder, seen, sizes);
+  return sizes;
 }
 
 fs::path find_in_package(const std::string& uri, const fs::path& folder) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/array_view.h"
 
@@ -40,6 +41,17 @@ enum Status : std::int32_t {
   kStatusEngineError = 8,         ///< MuJoCo raised an error; Engine::error_text says which
 };
 
+/// A parameter of the model that may differ between environments.
+enum class Parameter : int {
+  kLinkMass,      ///< (nbody) kg; inertia stays
+  kGeomFriction,  ///< (ngeom * 3)
+  kDofArmature,   ///< (nv)
+  kDofDamping,    ///< (nv)
+  kActuatorGain,  ///< (nactuator * 10), MuJoCo's gainprm
+  kActuatorBias,  ///< (nactuator * 10), MuJoCo's biasprm
+};
+inline constexpr int kParameterCount = 6;
+
 /// s. MuJoCo takes smaller numbers for zero (mjMINVAL).
 inline constexpr double kLeastTimestep = 1e-15;
 
@@ -64,6 +76,9 @@ struct SceneOptions {
   /// accelerations: the same solution, other rounding. -1: chosen from the model, 64 for large trees, 24 or 0 else.
   /// Newton's solver and pyramidal cones only, of the batched engine. docs/decisions/row-space.md
   int row_space = -1;
+  /// Parameters that environments will have of their own: build() counts their memory before it takes any, and takes
+  /// it. Others take theirs when they are first asked for.
+  std::vector<Parameter> parameters{};
   /// Compiling a file happens in a child process with these limits, so that a hostile or broken file ends as an Error.
   double compile_seconds = 60;              ///< CPU time; a file that gives nothing is waited for as long, 20 s at most
   double compile_memory = 8.0 * (1 << 30);  ///< bytes of address space, above what this process has mapped

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -17,6 +18,8 @@ class StateRecorder::Output {
   virtual ~Output() = default;
   virtual void add(std::int64_t frame, Scene& scene) = 0;
   virtual void save(std::int64_t frames) = 0;
+  /// After an error: puts in place what whole frames there are; how many.
+  virtual std::int64_t keep() { return 0; }
 };
 
 namespace {
@@ -84,23 +87,43 @@ class CsvOutput final : public StateRecorder::Output {
       text_ += '\n';
       if (text_.size() >= kPiece) flush();
     }
+    ends_.push_back({frame + 1, written_ + text_.size()});
   }
 
   void save(std::int64_t) override {
     flush();
+    saved_ = true;
     file_.commit();
   }
 
+  std::int64_t keep() override {
+    if (saved_) return 0;  // what the disk made of it is not known
+    const std::uint64_t size = file_.size();
+    while (!ends_.empty() && ends_.back().bytes > size) ends_.pop_back();
+    if (ends_.empty()) return 0;
+    file_.resize(ends_.back().bytes);
+    file_.commit();
+    return ends_.back().frames;
+  }
+
  private:
+  struct End {
+    std::int64_t frames;  ///< so many
+    std::uint64_t bytes;  ///< end here
+  };
+
   void flush() {
     file_.write(written_, text_);
     written_ += text_.size();
     text_.clear();
+    if (ends_.size() > 1) ends_.erase(ends_.begin(), ends_.end() - 1);
   }
 
   AtomicFile file_;
   std::string text_;
   std::uint64_t written_ = 0;
+  std::vector<End> ends_;  ///< of the last frame that is written whole, and of those that wait
+  bool saved_ = false;
 };
 
 /// What stands before an array's numbers in NumPy's format 1.0 (numpy.lib.format).
@@ -137,6 +160,8 @@ class NpzOutput final : public StateRecorder::Output {
     }
     lay_out(frames);
     for (Array& a : arrays_) a.entry.crc = zip_crc(0, a.header);
+    // An archive without its last array is none: a disk that others fill meanwhile must not cost the recording.
+    file_.reserve(end_);
   }
 
   void add(std::int64_t, Scene& scene) override {
@@ -238,13 +263,13 @@ class NpzOutput final : public StateRecorder::Output {
 }  // namespace
 
 StateRecorder::StateRecorder(Scene& scene, std::filesystem::path path, std::int64_t frames)
-    : scene_(scene), most_frames_(frames) {
-  const std::string ending = path.extension().string();
-  COHORT_THROW_UNLESS(ending == ".npz" || ending == ".csv", "{}: a recording ends in .npz or .csv", path.string());
+    : scene_(scene), path_(std::move(path)), most_frames_(frames) {
+  const std::string ending = path_.extension().string();
+  COHORT_THROW_UNLESS(ending == ".npz" || ending == ".csv", "{}: a recording ends in .npz or .csv", path_.string());
   if (ending == ".npz") {
-    output_ = std::make_unique<NpzOutput>(scene, path, frames);
+    output_ = std::make_unique<NpzOutput>(scene, path_, frames);
   } else {
-    output_ = std::make_unique<CsvOutput>(scene, path, frames);
+    output_ = std::make_unique<CsvOutput>(scene, path_, frames);
   }
 }
 
@@ -252,12 +277,28 @@ StateRecorder::~StateRecorder() = default;
 
 void StateRecorder::add() {
   COHORT_CHECK(frames_ < most_frames_, "a frame more than the {} that were announced", most_frames_);
-  output_->add(frames_, scene_);
+  or_keep(frames_ + 1, [&] { output_->add(frames_, scene_); });
   ++frames_;
 }
 
 void StateRecorder::save() {
-  output_->save(frames_);
+  or_keep(frames_, [&] { output_->save(frames_); });
+}
+
+template <class Write>
+void StateRecorder::or_keep(std::int64_t frames, Write write) {
+  try {
+    write();
+  } catch (const Error& error) {
+    std::int64_t kept = 0;
+    try {
+      kept = output_->keep();
+    } catch (const Error&) {  // the first error is the one to tell
+    }
+    throw Error(format("{}; {}", error.what(),
+                       kept > 0 ? format("{} holds the first {} of {} frames", path_.string(), kept, frames)
+                                : "nothing of the recording is kept"));
+  }
 }
 
 }  // namespace cohort::sim

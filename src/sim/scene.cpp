@@ -62,6 +62,7 @@ void check(const SceneOptions& o) {
   COHORT_THROW_UNLESS(o.contact_capacity >= 0, "contact_capacity is {}: 0 (from the model) or more",
                       o.contact_capacity);
   COHORT_THROW_UNLESS(o.row_space >= -1, "row_space is {}: -1 (from the model) to 64", o.row_space);
+  set_of(o.parameters);
   COHORT_THROW_UNLESS(o.compile_seconds > 0, "compile_seconds is {}: positive", o.compile_seconds);
   COHORT_THROW_UNLESS(o.compile_memory > 0, "compile_memory is {}: positive (bytes)", o.compile_memory);
   if (o.engine == EngineKind::kMujoco) {
@@ -165,16 +166,44 @@ void Scene::build(int n_envs, std::array<double, 2> env_spacing) {
   COHORT_THROW_UNLESS(n_envs > 0, "{} environments: at least one is needed", n_envs);
   compiled_ = compile_scene(declarations_, cameras_, options_);
   if (options_.engine == EngineKind::kMujoco) {
-    COHORT_THROW_UNLESS(options_.device.kind == DeviceKind::kCpu, "the engine `mujoco` runs on the CPU, not on {}",
-                        to_string(options_.device));
-    engine_ = make_mujoco_engine(compiled_.mjb, n_envs, {.threads = options_.threads});
+    need_cpu_for_mujoco();
+    engine_ = make_mujoco_engine(compiled_.mjb, n_envs,
+                                 {.threads = options_.threads, .parameters = set_of(options_.parameters)});
   } else {
-    engine_ = make_batched_engine(import_model(compiled_.mjb, options_.contact_capacity, options_.row_space), n_envs);
+    Model model = import_model(compiled_.mjb, options_.contact_capacity, options_.row_space);
+    if (options_.row_space > 0 && model.sizes.row_space == 0) {
+      const OptionRecord& solver = model.sizes.option;
+      compiled_.warnings.push_back(format("row_space {} has no effect: {}", options_.row_space,
+                                          !solver.newton    ? "the solver is not Newton's"
+                                          : solver.elliptic ? "its contacts have elliptic cones"
+                                                            : "the model has no constraints"));
+    }
+    engine_ = make_batched_engine(std::move(model), n_envs);
   }
   start(env_spacing);
 }
 
+MemoryPlan Scene::plan() const {
+  need_not_built();
+  const CompiledScene compiled = compile_scene(declarations_, cameras_, options_);
+  if (options_.engine == EngineKind::kMujoco) {
+    need_cpu_for_mujoco();
+    return plan_mujoco_engine(compiled.mjb, {.threads = options_.threads, .parameters = set_of(options_.parameters)});
+  }
+  return plan_batched_engine(import_model(compiled.mjb, options_.contact_capacity, options_.row_space));
+}
+
+MemoryPlan Scene::plan_from_file(const std::filesystem::path& compiled) const {
+  return plan_batched_engine(load_for_build(compiled));
+}
+
 void Scene::build_from_file(const std::filesystem::path& compiled, int n_envs, std::array<double, 2> env_spacing) {
+  engine_ = make_batched_engine(load_for_build(compiled), n_envs);
+  cameras_.insert(cameras_.end(), info().cameras.begin(), info().cameras.end());
+  start(env_spacing);
+}
+
+Model Scene::load_for_build(const std::filesystem::path& compiled) const {
   need_not_built();
   COHORT_THROW_UNLESS(declarations_.empty(), "a scene has either entities or a compiled model, {}", compiled.string());
   COHORT_THROW_UNLESS(options_.engine == EngineKind::kBatched, "{} is a model of the engine `batched`, not of `{}`",
@@ -192,19 +221,32 @@ void Scene::build_from_file(const std::filesystem::path& compiled, int n_envs, s
                           own.name);
     }
   }
-  engine_ = make_batched_engine(std::move(model), n_envs);
-  cameras_.insert(cameras_.end(), info().cameras.begin(), info().cameras.end());
-  start(env_spacing);
+  return model;
+}
+
+void Scene::need_cpu_for_mujoco() const {
+  COHORT_THROW_UNLESS(options_.device.kind == DeviceKind::kCpu, "the engine `mujoco` runs on the CPU, not on {}",
+                      to_string(options_.device));
+}
+
+MemoryPlan Scene::plan_batched_engine(const Model& model) const {
+  const ParameterSet parameters = set_of(options_.parameters);
+  if (options_.device.kind == DeviceKind::kCuda) {
+    return plan_cuda_engine(model, {.device = options_.device.index, .parameters = parameters});
+  }
+  return plan_cpu_engine(model, {.threads = options_.threads, .lanes = options_.lanes, .parameters = parameters});
 }
 
 std::unique_ptr<Engine> Scene::make_batched_engine(Model model, int n_envs) {
   contact_capacity_ = model.sizes.contact_capacity;
+  const ParameterSet parameters = set_of(options_.parameters);
   if (options_.device.kind == DeviceKind::kCuda) {
-    return make_cuda_engine(std::move(model), n_envs, {.device = options_.device.index});
+    return make_cuda_engine(std::move(model), n_envs, {.device = options_.device.index, .parameters = parameters});
   }
   COHORT_THROW_UNLESS(options_.device.kind == DeviceKind::kCpu,
                       "the batched engine runs on CPUs and CUDA devices, not on {}", to_string(options_.device));
-  return make_cpu_engine(std::move(model), n_envs, {.threads = options_.threads, .lanes = options_.lanes});
+  return make_cpu_engine(std::move(model), n_envs,
+                         {.threads = options_.threads, .lanes = options_.lanes, .parameters = parameters});
 }
 
 /// What building has in common: the engine exists.
@@ -262,14 +304,16 @@ Engine& Scene::engine() {
 MemoryPlan Scene::memory() const {
   need_built();
   MemoryPlan plan = engine_->memory();
-  if (!mode_.empty()) {
-    plan.parts.push_back({"dofs that the scene drives", info().nv * (5.0 * sizeof(float) + sizeof(DofMode))});
-  }
-  if (!is_idle_.empty()) {
-    plan.parts.push_back(
-        {"gains of idle actuators", static_cast<double>(restoring_.size()) * (6.0 * sizeof(double) + 1)});
-  }
+  if (!mode_.empty()) plan.parts.push_back({"dofs that the scene drives", servo_bytes()});
+  if (!is_idle_.empty()) plan.parts.push_back({"gains of idle actuators", idle_bytes()});
   return plan;
+}
+
+double Scene::servo_bytes() const {
+  return info().nv * (5.0 * sizeof(float) + sizeof(DofMode));
+}
+double Scene::idle_bytes() const {
+  return static_cast<double>(restoring_.size()) * (6.0 * sizeof(double) + 1);
 }
 
 std::array<double, 2> Scene::environment_offset(int env) const {

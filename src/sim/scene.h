@@ -132,6 +132,12 @@ class Scene {
   /// not fit into memory; the list of features that the batched engine lacks.
   void build(int n_envs, std::array<double, 2> env_spacing = {0, 0});
 
+  /// What build() would take of the memory, by part and with the options' parameters, and how many environments would
+  /// fit (MemoryPlan::most_environments()) into what this process, or the device, can get now. Compiles the model as
+  /// build() does, and takes nothing. Throws Error as build() does. plan_from_file(): for build_from_file().
+  MemoryPlan plan() const;
+  MemoryPlan plan_from_file(const std::filesystem::path& compiled) const;
+
   /// Instead of entities: a model that Scene::save_model or save_model (sim/model.h) wrote, for the batched engine;
   /// needs no MuJoCo and no XML. The entities of the scene that saved it are found by entity(); its cameras come after
   /// those that were added here. Options that change the model (timestep, gravity, solver, ...) must not be set: they
@@ -151,7 +157,7 @@ class Scene {
   const ModelInfo& info() const;
   Engine& engine();
   const SceneOptions& options() const { return options_; }
-  /// What the model compiler remarked.
+  /// What the model compiler remarked, and which options have no effect on this model.
   std::span<const std::string> warnings() const { return compiled_.warnings; }
   std::span<const CameraOptions> cameras() const { return cameras_; }
   std::int64_t step_count() const { return steps_; }
@@ -233,6 +239,8 @@ class Scene {
 
   /// Parameters that differ between environments, (envs, size) or (size); see Parameter. items: which of an
   /// environment's values, e.g. {3 * geom} for a geom's sliding friction; then (envs, items).
+  /// The first use takes memory for all environments (SceneOptions::parameters: at build()); throws Error with the
+  /// numbers, and changes nothing, where that is too much.
   void set_parameter(Parameter parameter, std::span<const float> values, const Indices& envs = {},
                      const Indices& items = {});
   std::vector<float> get_parameter(Parameter parameter, const Indices& envs = {}, const Indices& items = {});
@@ -278,9 +286,16 @@ class Scene {
   std::vector<float> read(ArrayView view, const Selection& from) const;
   void control(DofMode mode, std::span<const float> target, const Indices& dofs, const Indices& envs);
   void apply_dof_control();
-  void need_servos();
+  /// Makes room for dofs that the scene drives, and, when `idles`, for actuators that rest meanwhile. Throws Error with
+  /// the numbers, and changes nothing, where there is too little memory.
+  void need_servos(bool idles);
   /// True when the mode of one of its dofs takes an actuator's gains away.
   bool idle(int env, const ActuatorInfo& actuator, int index) const;
+  /// True when dofs that follow so take an actuator's gains away.
+  bool idles_some(DofMode mode, std::span<const std::int32_t> dofs) const;
+  /// Bytes of an environment: of dofs that the scene drives, of the gains of actuators that may be idle.
+  double servo_bytes() const;
+  double idle_bytes() const;
   /// Takes gains away and gives them back, as the modes of these environments' dofs say.
   void settle_actuators(std::span<const std::int32_t> envs);
   /// Where is_idle_ has a 1, in these environments.
@@ -298,6 +313,10 @@ class Scene {
   ArrayView derived(Field field);
   /// On the device of the options.
   std::unique_ptr<Engine> make_batched_engine(Model model, int n_envs);
+  MemoryPlan plan_batched_engine(const Model& model) const;
+  void need_cpu_for_mujoco() const;
+  /// Reads the file; throws Error where the options or the cameras do not go with it.
+  Model load_for_build(const std::filesystem::path& compiled) const;
   SceneOptions options_;
   std::vector<EntityDeclaration> declarations_;
   std::vector<CameraOptions> cameras_;

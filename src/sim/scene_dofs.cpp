@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "core/error.h"
+#include "sim/host_memory.h"
 #include "sim/scene.h"
 
 namespace cohort::sim {
@@ -144,8 +145,15 @@ void Scene::set_dofs_velocity(std::span<const float> velocity, const Indices& do
   write(engine_->host_view(Field::kQvel, Access::kWrite), select(dofs, info().nv, "dof", envs, 1), velocity);
 }
 
-void Scene::need_servos() {
+void Scene::need_servos(bool idles) {
+  if (idles && is_idle_.empty()) {
+    // First what may be refused: then nothing has changed.
+    engine_->parameter(Parameter::kActuatorGain);
+    engine_->parameter(Parameter::kActuatorBias);
+    need_memory({.what = "gains of idle actuators", .each = idle_bytes()}, n_envs(), available_host_memory());
+  }
   if (!mode_.empty()) return;
+  need_memory({.what = "dofs that the scene drives", .each = servo_bytes()}, n_envs(), available_host_memory());
   const std::size_t n = at(n_envs()) * at(info().nv);
   kp_.assign(n, 0);
   kv_.assign(n, 0);
@@ -159,6 +167,17 @@ bool Scene::idle(int env, const ActuatorInfo& actuator, int index) const {
   return std::any_of(actuator.moves.begin(), actuator.moves.end(), [&](int d) {
     const DofMode mode = mode_[at(env) * at(info().nv) + at(d)];
     return mode != DofMode::kModel && !(mode == DofMode::kVelocity && velocity_actuator_[at(d)] == index);
+  });
+}
+
+bool Scene::idles_some(DofMode mode, std::span<const std::int32_t> dofs) const {
+  return std::any_of(restoring_.begin(), restoring_.end(), [&](int actuator) {
+    const std::vector<int>& moves = info().actuators[at(actuator)].moves;
+    return std::any_of(dofs.begin(), dofs.end(), [&](std::int32_t d) {
+      if (mode == DofMode::kPosition && position_actuator_[at(d)] >= 0) return false;
+      if (mode == DofMode::kVelocity && velocity_actuator_[at(d)] == actuator) return false;
+      return std::find(moves.begin(), moves.end(), d) != moves.end();
+    });
   });
 }
 
@@ -240,6 +259,10 @@ void Scene::set_gain(std::span<const float> values, const Indices& dofs, const I
     // A servo's dof that is to follow a velocity is driven by the scene.
     drives = drives || actuator < 0 || (!position && damper < 0);
   }
+  // First what may be refused for its memory.
+  if (!gains.empty()) engine_->parameter(Parameter::kActuatorGain);
+  if (!biases.empty()) engine_->parameter(Parameter::kActuatorBias);
+  if (drives) need_servos(false);
   const auto set = [&](Parameter parameter, const std::vector<std::int32_t>& items,
                        const std::vector<std::size_t>& from, float sign) {
     if (items.empty()) return;
@@ -254,7 +277,6 @@ void Scene::set_gain(std::span<const float> values, const Indices& dofs, const I
   set(Parameter::kActuatorGain, gains, gain_from, 1);
   set(Parameter::kActuatorBias, biases, bias_from, -1);
   if (!drives) return;
-  need_servos();
   std::vector<float>& own = position ? kp_ : kv_;
   for (std::size_t e = 0; e < to.envs.size(); ++e) {
     for (std::size_t i = 0; i < to.items.size(); ++i) {
@@ -292,7 +314,7 @@ void Scene::set_dofs_force_range(std::span<const float> lower, std::span<const f
         "all environments: set `forcerange` in the model's file",
         d, info().joints[at(dof_joint_[at(d)])].name, a.name, own_lower, own_upper);
   }
-  need_servos();
+  need_servos(false);
   const bool broadcast = lower.size() == to.per_env();
   for (std::size_t e = 0; e < to.envs.size(); ++e) {
     for (std::size_t i = 0; i < to.items.size(); ++i) {
@@ -332,7 +354,8 @@ void Scene::control(DofMode mode, std::span<const float> target, const Indices& 
                           joint, kind, own.empty() ? "" : format(", and no gain in environment {}", e));
     }
   }
-  if (takes_over) need_servos();
+  const bool idles = is_idle_.empty() && !rows.empty() && idles_some(mode, which);
+  if (takes_over || idles) need_servos(idles);
   const ArrayView ctrl = engine_->host_view(Field::kCtrl, Access::kWrite),
                   applied = engine_->host_view(Field::kQfrcApplied, Access::kWrite);
   bool changed = false;

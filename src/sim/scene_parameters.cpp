@@ -74,6 +74,7 @@ void Scene::randomize_parameter(Parameter which, double lower, double upper, con
   COHORT_THROW_UNLESS(lower <= upper, "{}: factors from {} to {}: the first is the smaller one", parameter_name(which),
                       lower, upper);
   need_built();
+  engine_->parameter(which);  // before the values: it may be refused for its memory
   const std::vector<float> model = engine_->model_values(which);
   const std::vector<std::int32_t> chosen = items.resolve(static_cast<int>(model.size()), parameter_name(which));
   std::vector<float> values;

@@ -1,10 +1,19 @@
 #include "core/files.h"
 
+#include <atomic>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "core/error.h"
 #include "core/message_of.h"
@@ -85,6 +94,68 @@ TEST(Files, TheLongestNameIsWrittenAndALongerOneIsRefusedAtOnce) {
   EXPECT_EQ(read_file(folder / std::string(255, 'n')), "2");
   const std::string message = message_of([&] { const AtomicFile file(folder / std::string(256, 'n')); });
   EXPECT_NE(message.find("too long"), std::string::npos) << message;
+}
+
+class TemporaryFolders : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    base_ = make_folder_in_tmp("cohort-files-test");
+    if (const char* set = std::getenv("TMPDIR")) before_ = set;
+    ::setenv("TMPDIR", base_.c_str(), 1);
+  }
+  void TearDown() override {
+    before_ ? ::setenv("TMPDIR", before_->c_str(), 1) : ::unsetenv("TMPDIR");
+    fs::remove_all(base_);
+  }
+  fs::path base_;
+  std::optional<std::string> before_;
+};
+
+TEST_F(TemporaryFolders, OfAKilledProcessAreRemovedByTheNextAndOthersStay) {
+  fs::create_directory(base_ / "cohort-test-other");
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const TemporaryFolder folder("cohort-test");
+    write_file_atomically(folder.path() / "inside" / "file", "x");
+    const std::string path = folder.path().string();
+    if (::write(ends[1], path.data(), path.size()) < 0) ::_exit(1);
+    for (;;) ::pause();
+  }
+  char path[4096] = "";
+  ASSERT_GT(::read(ends[0], path, sizeof path - 1), 0);
+  ::close(ends[0]), ::close(ends[1]);
+  { const TemporaryFolder next("cohort-test"); }
+  EXPECT_TRUE(fs::exists(path)) << "its process lives";
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  {
+    const TemporaryFolder another("cohort-tes");
+    EXPECT_TRUE(fs::exists(path)) << "of another prefix";
+    const TemporaryFolder next("cohort-test");
+    EXPECT_FALSE(fs::exists(path));
+    EXPECT_TRUE(fs::exists(next.path()));
+  }
+  EXPECT_TRUE(fs::exists(base_ / "cohort-test-other"));
+  fs::remove(base_ / "cohort-test-other");
+  EXPECT_TRUE(fs::is_empty(base_));
+}
+
+TEST_F(TemporaryFolders, AreNeverTakenFromThoseWhoJustMadeThem) {
+  std::vector<std::thread> threads;
+  std::atomic<int> lost = 0;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 100; ++i) {
+        const TemporaryFolder folder("cohort-test");
+        lost += !std::ofstream(folder.path() / "file").is_open();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(lost, 0);
+  EXPECT_TRUE(fs::is_empty(base_));
 }
 
 TEST(Files, ATemporaryFolderThatCannotBeMadeNamesTheVariable) {

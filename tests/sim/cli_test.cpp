@@ -273,11 +273,19 @@ TEST_F(SimulateCommand, ARecordingThatCannotBeWrittenIsFoundAtTheStartOrCostsNoF
   EXPECT_NE(nowhere.output.find("/proc/x.npz"), std::string::npos) << nowhere.output;
   EXPECT_EQ(nowhere.output.find("ready after"), std::string::npos) << nowhere.output;
   // A limit of files' size stands for a disk that becomes full meanwhile.
-  const Result full =
-      run_command("trap '' XFSZ; ulimit -f 100; " + base + "--steps 2000 --record " + path("new/full.npz"));
+  const std::string limited = "trap '' XFSZ; ulimit -f 100; " + base + "--steps 2000 --record ";
+  const Result full = run_command(limited + path("new/full.csv"));
   EXPECT_EQ(full.code, 1);
   EXPECT_NE(full.output.find("steps/s in physics"), std::string::npos) << full.output;
-  EXPECT_NE(full.output.find("cannot write " + path("new/full.npz")), std::string::npos) << full.output;
+  EXPECT_NE(full.output.find("cannot write " + path("new/full.csv")), std::string::npos) << full.output;
+  EXPECT_NE(full.output.find("full.csv holds the first "), std::string::npos) << full.output;
+  EXPECT_GE(lines("new/full.csv").size(), 100u);
+  std::filesystem::remove_all(path("new"));
+  // An archive is found too large at the start.
+  const Result archive = run_command(limited + path("new/full.npz"));
+  EXPECT_EQ(archive.code, 1);
+  EXPECT_NE(archive.output.find("cannot write " + path("new/full.npz")), std::string::npos) << archive.output;
+  EXPECT_EQ(archive.output.find("ready after"), std::string::npos) << archive.output;
   EXPECT_TRUE(std::filesystem::is_empty(folder_));
 }
 
@@ -305,12 +313,53 @@ TEST_F(SimulateCommand, StoppedEnvironmentsAreListedWithMujocosReason) {
   write_file_atomically(path("tight.xml"), model);
   const Result result = run_command(cohort_program() + " simulate " + path("tight.xml") +
                                     " --engine mujoco --n-envs 7 --first-env 40 --steps 100");
-  EXPECT_EQ(result.code, 0) << result.output;
+  EXPECT_EQ(result.code, 1) << result.output;
   EXPECT_NE(
       result.output.find("7 environments stopped: an error in MuJoCo (environments 40, 41, 42, 43, 44 and 2 more): "),
       std::string::npos)
       << result.output;
   EXPECT_NE(result.output.find("mj_stackAlloc: out of memory"), std::string::npos) << result.output;
+}
+
+TEST_F(SimulateCommand, ARunInWhichEveryEnvironmentStoppedFailsWithTheFirstReason) {
+  // A joint that pushes itself away ever faster.
+  write_file_atomically(path("run.xml"),
+                        "<mujoco><option gravity='0 0 0'/><worldbody><body><joint name='j' stiffness='-1e6'/><geom "
+                        "size='.1' pos='.1 0 0'/></body></worldbody><actuator><motor joint='j'/></actuator></mujoco>");
+  const std::string base =
+      cohort_program() + " simulate " + path("run.xml") + " --n-envs 4 --first-env 10 --steps 500 --record ";
+  for (const char* engine : {" --engine batched", " --engine mujoco", " --devices 0,1"}) {
+    const Result all = run_command(base + path("run.csv") + engine);
+    EXPECT_EQ(all.code, 1) << all.output;
+    EXPECT_NE(all.output.find("every environment stopped, the first, 1"), std::string::npos) << all.output;
+    EXPECT_NE(all.output.find(": a NaN or a value above 1e10"), std::string::npos) << all.output;
+    EXPECT_NE(all.output.find("4 environments stopped"), std::string::npos) << all.output;
+  }
+  EXPECT_EQ(lines("run.csv").size(), 4u * 501u) << "what was computed is kept";
+  // One that goes on is a result.
+  const Result some = run_command(base + path("some.csv") + " --control zero");
+  EXPECT_EQ(some.code, 0) << some.output;
+}
+
+TEST_F(SimulateCommand, SaysTheMemoryOfEnvironmentsAndThreadsAndWhatHasNoEffect) {
+  const std::string base = cohort_program() + " simulate " + kWalker + " --steps 1 ";
+  for (const char* engine : {"batched", "mujoco"}) {
+    const Result said = run_command(base + "--threads 2 --n-envs 40 --engine " + engine);
+    EXPECT_NE(said.output.find("B per environment, "), std::string::npos) << said.output;
+    EXPECT_NE(said.output.find("B per thread, ready after"), std::string::npos) << said.output;
+  }
+  EXPECT_EQ(run_command(base + "--row-space 24").output.find("no effect"), std::string::npos);
+  for (const auto& [option, reason] :
+       {std::pair{"solver='CG'", "not Newton's"}, std::pair{"cone='elliptic'", "elliptic cones"}}) {
+    std::string model = read_file(kWalker);
+    model.insert(model.find('>', model.find("<option")) - 1, std::string(" ") + option);
+    write_file_atomically(path("other.xml"), model);
+    const Result warned =
+        run_command(cohort_program() + " simulate " + path("other.xml") + " --steps 1 --row-space 24");
+    EXPECT_EQ(warned.code, 0) << warned.output;
+    EXPECT_NE(warned.output.find("row_space 24 has no effect: "), std::string::npos) << warned.output;
+    EXPECT_NE(warned.output.find(reason), std::string::npos) << warned.output;
+  }
 }
 
 TEST_F(SimulateCommand, RefusesWhatItCannotDoWithAClearMessage) {

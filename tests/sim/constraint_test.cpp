@@ -321,6 +321,19 @@ TEST(StiffRows, OfLittleFrictionStaySolvable) {
   }
 }
 
+/// An impratio that is not positive counts as MuJoCo's smallest number: no friction to speak of.
+TEST(Impratio, NotAboveZeroIsTakenAsMujocoTakesIt) {
+  for (const char* cone : {"elliptic", "pyramidal"}) {
+    for (const char* impratio : {"0", "-1"}) {
+      const std::string xml = format(
+          "<mujoco><option cone='{}' impratio='{}'/><worldbody><geom type='plane' size='1 1 1' euler='0 10 0'/>"
+          "<body pos='0 0 .1'><freejoint/><geom size='.1'/></body></worldbody></mujoco>",
+          cone, impratio);
+      EXPECT_LT(worst_velocity(xml.c_str(), 0, 100, 0), 1e-3) << cone << impratio;
+    }
+  }
+}
+
 TEST(LineSearch, OfOneIterationLooksAtAPoint) {
   const char* xml =
       "<mujoco><option ls_iterations='1'/><worldbody><geom type='plane' size='2 2 1'/><body pos='0 0 0.09'><freejoint/>"

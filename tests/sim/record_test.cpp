@@ -1,11 +1,15 @@
 // Recordings, and the archives that hold them.
 #include "sim/record.h"
 
+#include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <limits>
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/command.h"
@@ -72,6 +76,68 @@ TEST_F(Recording, WhatTheDiskCannotHoldIsRefusedBeforehand) {
         [&] { const StateRecorder recorder(scene_, folder_ / name, std::numeric_limits<std::int64_t>::max()); });
     EXPECT_NE(message.find("the disk has"), std::string::npos) << message;
   }
+  EXPECT_TRUE(fs::is_empty(folder_));
+}
+
+/// While it lives, files end at so many bytes: a disk that is full there.
+class FileLimit {
+ public:
+  explicit FileLimit(rlim_t bytes) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    handler_ = std::signal(SIGXFSZ, SIG_IGN);
+  }
+  ~FileLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+  FileLimit(const FileLimit&) = delete;
+  FileLimit& operator=(const FileLimit&) = delete;
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int) = nullptr;
+};
+
+TEST_F(Recording, ADiskThatBecomesFullLeavesTheFirstFramesOfACsv) {
+  // In the first piece that is written, in a later one, and when the last is.
+  record("whole.csv", 6000, 6000);
+  const std::string whole = read_file(folder_ / "whole.csv");
+  ASSERT_GT(whole.size(), 3'000'000u);
+  for (const std::size_t limit : {std::size_t{100'000}, std::size_t{2'500'000}, whole.size() - 1000}) {
+    std::string message;
+    {
+      const FileLimit full(limit);
+      message = message_of([&] { record("cut.csv", 6000, 6000); });
+    }
+    const std::string cut = read_file(folder_ / "cut.csv");
+    EXPECT_LE(cut.size(), limit);
+    EXPECT_GT(cut.size(), limit - 2000) << "all whole frames are kept";
+    EXPECT_TRUE(whole.starts_with(cut));
+    const auto rows = std::count(cut.begin(), cut.end(), '\n') - 1;
+    EXPECT_EQ(rows % 3, 0);
+    EXPECT_NE(message.find(format("cut.csv holds the first {} of ", rows / 3)), std::string::npos) << message;
+    fs::remove(folder_ / "cut.csv");
+  }
+  // Not even one frame.
+  const FileLimit full(100);
+  const std::string message = message_of([&] { record("none.csv", 6000, 6000); });
+  EXPECT_NE(message.find("nothing of the recording is kept"), std::string::npos) << message;
+  EXPECT_FALSE(fs::exists(folder_ / "none.csv"));
+}
+
+TEST_F(Recording, AnNpzTakesItsRoomAtTheBeginning) {
+  {
+    const StateRecorder recorder(scene_, folder_ / "run.npz", 5000);
+    struct stat status {};
+    const fs::path aside = fs::directory_iterator(folder_)->path();
+    ASSERT_EQ(::stat(aside.c_str(), &status), 0);
+    EXPECT_GE(status.st_blocks * 512, 5000 * 3 * 4 * scene_.info().nq);
+  }
+  const FileLimit full(100'000);
+  const std::string message = message_of([&] { const StateRecorder recorder(scene_, folder_ / "run.npz", 5000); });
+  EXPECT_NE(message.find("run.npz"), std::string::npos) << message;
   EXPECT_TRUE(fs::is_empty(folder_));
 }
 

@@ -12,6 +12,7 @@
 
 #include "core/files.h"
 #include "core/message_of.h"
+#include "sim/host_memory.h"
 #include "sim/scene.h"
 
 namespace cohort::sim {
@@ -144,6 +145,54 @@ TEST(SceneContacts, AreTheSameOnBothEngines) {
       EXPECT_NEAR(theirs.normal[i], ours.normal[i], 1e-4) << k;
       EXPECT_NEAR(theirs.force[i], ours.force[i], 0.01 * scale) << k;
     }
+  }
+}
+
+TEST_P(SceneApi, ContactsOfGeomsThatCannotMoveAgainstEachOtherAreListedWithoutForce) {
+  Scene scene(options());
+  scene.add_entity(Mjcf{.file = "", .xml = R"(<mujoco><worldbody>
+      <geom name="floor" type="plane" size="1 1 1"/><body><geom name="rock" size="0.2"/></body>
+      <body pos="0 0 1"><freejoint/><geom name="a" size="0.1"/><geom name="b" size="0.1" pos="0.15 0 0"/></body>
+    </worldbody><contact><pair geom1="floor" geom2="rock"/><pair geom1="a" geom2="b"/></contact></mujoco>)"});
+  scene.build(2);
+  const std::vector<float> before = scene.get_qvel();
+  std::vector<Contact> found = scene.get_contacts(1);
+  ASSERT_EQ(found.size(), 2u);
+  std::sort(found.begin(), found.end(), [](const Contact& x, const Contact& y) { return x.geom1 < y.geom1; });
+  EXPECT_NEAR(found[0].distance, -0.2, 1e-6);
+  EXPECT_NEAR(found[1].distance, -0.05, 1e-6);
+  for (const Contact& c : found) EXPECT_EQ(c.force, (std::array<double, 3>{0, 0, 0}));
+  scene.step();
+  EXPECT_EQ(scene.view(Field::kContactCount).span<std::int32_t>()[1], 2);
+  // Nothing but gravity moves the body.
+  const std::vector<float> velocity = scene.get_qvel();
+  for (std::size_t i = 0; i < 6; ++i) EXPECT_NEAR(velocity[i] - before[i], i == 2 ? -9.81 * 0.002 : 0, 1e-6) << i;
+}
+
+TEST_P(SceneApi, ANanInTheTimeOrTheWarmStartStopsItsEnvironment) {
+  for (const Field field : {Field::kTime, Field::kWarmstart}) {
+    SCOPED_TRACE(field_name(field));
+    Scene scene(options());
+    scene.add_entity(Mjcf{kModels + "walker.xml"});
+    scene.build(3);
+    scene.step();
+    const std::vector<float> before = scene.get_qpos({1});
+    const ArrayView view = scene.view(field);
+    const std::int64_t at = view.strides[0];
+    if (view.type == ElementType::kFloat64) {
+      static_cast<double*>(view.data)[at] = NAN;
+    } else {
+      static_cast<float*>(view.data)[at] = NAN;
+    }
+    scene.step();
+    const auto status = scene.view(Field::kStatus).span<std::int32_t>();
+    EXPECT_EQ(status[1], kStatusBadState);
+    EXPECT_EQ(status[0], kStatusOk);
+    EXPECT_EQ(status[2], kStatusOk);
+    EXPECT_EQ(scene.get_qpos({1}), before);
+    scene.reset({1});
+    scene.step();
+    EXPECT_EQ(scene.view(Field::kStatus).span<std::int32_t>()[1], kStatusOk);
   }
 }
 
@@ -914,6 +963,117 @@ TEST_P(SceneApi, MoreEnvironmentsThanMemoryAreRefusedWithTheNumbers) {
     EXPECT_NE(text.find(format("{} environments need", n)), std::string::npos) << text;
     EXPECT_NE(text.find("enough for"), std::string::npos) << text;
   }
+}
+
+/// While it lives, this process gets so many more bytes of its own and no others.
+class HostMemory {
+ public:
+  explicit HostMemory(double more) {
+    const std::string status = read_file("/proc/self/status");
+    const double own = 1024 * std::stod(status.substr(status.find("RssAnon:") + 8));
+    ::setenv(kHostMemoryVariable, format("{:.0f}", own + more).c_str(), 1);
+  }
+  ~HostMemory() { ::unsetenv(kHostMemoryVariable); }
+  HostMemory(const HostMemory&) = delete;
+  HostMemory& operator=(const HostMemory&) = delete;
+};
+
+TEST_P(SceneApi, ThePlanBeforeTheBuildIsWhatTheBuildTakes) {
+  SceneOptions o = options();
+  const auto total = [](const MemoryPlan& plan) { return plan.bytes_per_environment(); };
+  double plain = 0;
+  for (const bool own : {false, true}) {
+    if (own) o.parameters = {Parameter::kLinkMass, Parameter::kGeomFriction, Parameter::kActuatorGain};
+    Scene scene(o);
+    scene.add_entity(Mjcf{kModels + "walker.xml"});
+    MemoryPlan plan = scene.plan();
+    EXPECT_FALSE(scene.built());
+    EXPECT_GT(plan.most_environments(), 1000);
+    {
+      const HostMemory limit(plan.fixed_bytes + 300 * total(plan));
+      plan = scene.plan();
+      EXPECT_GT(plan.most_environments(), 100);
+      EXPECT_LE(plan.most_environments(), 300);
+      const std::string refused = message_of([&] { scene.build(600); });
+      EXPECT_NE(refused.find("600 environments need"), std::string::npos) << refused;
+      EXPECT_EQ(refused.find(", parameters ") != std::string::npos, own) << refused;
+      EXPECT_FALSE(scene.built());
+    }
+    scene.build(16);
+    const MemoryPlan taken = scene.memory();
+    ASSERT_EQ(plan.parts.size(), taken.parts.size());
+    for (std::size_t i = 0; i < plan.parts.size(); ++i) {
+      EXPECT_EQ(plan.parts[i].name, taken.parts[i].name);
+      EXPECT_EQ(plan.parts[i].bytes, taken.parts[i].bytes) << plan.parts[i].name;
+    }
+    EXPECT_EQ(plan.fixed_bytes, taken.fixed_bytes);
+    if (!own) {
+      plain = total(plan);
+    } else {
+      EXPECT_GT(total(plan), plain);
+      scene.randomize_parameter(Parameter::kLinkMass, 0.5, 1.5);
+      EXPECT_EQ(scene.memory().bytes_per_environment(), total(taken)) << "what was taken at the build is used";
+      EXPECT_NE(message_of([&] { scene.plan(); }), "");
+    }
+  }
+  o.parameters = {static_cast<Parameter>(6)};
+  EXPECT_NE(message_of([&] { Scene{o}; }).find("no parameter 6"), std::string::npos);
+}
+
+TEST_P(SceneApi, ParametersThatDoNotFitLaterAreRefusedAndChangeNothing) {
+  constexpr int kEnvs = 4000;
+  const auto file = SceneApi::file("state");
+  const auto built = [&](Scene& scene, const char* model) {
+    scene.add_entity(Mjcf{kModels + model});
+    scene.build(kEnvs);
+    scene.step();
+  };
+  Scene scene(options()), twin(options());
+  built(scene, "walker.xml"), built(twin, "walker.xml");
+  twin.randomize_parameter(Parameter::kGeomFriction, 0.5, 0.6);
+  twin.save_state(file);
+  const double before = scene.memory().bytes_per_environment();
+  {
+    const HostMemory limit(2e5);
+    const auto refused = [&](const char* what, const std::function<void()>& take) {
+      const std::string message = message_of(take);
+      EXPECT_NE(message.find(format("{} of {} environments", what, kEnvs)), std::string::npos) << message;
+      EXPECT_NE(message.find("this process can get"), std::string::npos) << message;
+      EXPECT_EQ(scene.memory().bytes_per_environment(), before) << what;
+    };
+    for (int repeated = 0; repeated < 2; ++repeated) {
+      refused("geom_friction", [&] { scene.randomize_parameter(Parameter::kGeomFriction, 0.5, 0.6); });
+    }
+    refused("link_mass", [&] { scene.set_links_mass(std::vector<float>{2}, {1}, {7}); });
+    refused("the state's parameters", [&] { scene.load_state(file); });
+  }
+  // As one that was never asked.
+  Scene other(options());
+  built(other, "walker.xml");
+  scene.step(), other.step();
+  EXPECT_EQ(scene.get_qpos(), other.get_qpos());
+  // And with more memory it can be had.
+  scene.load_state(file);
+  EXPECT_EQ(scene.get_parameter(Parameter::kGeomFriction), twin.get_parameter(Parameter::kGeomFriction));
+  std::filesystem::remove(file);
+  Scene driven(options());
+  built(driven, "arm_plain.xml");
+  const double plain = driven.memory().bytes_per_environment();
+  {
+    const HostMemory limit(5e4);
+    const auto refused = [&](const char* what, const std::function<void()>& take) {
+      const std::string message = message_of(take);
+      EXPECT_NE(message.find(what), std::string::npos) << message;
+      EXPECT_EQ(driven.memory().bytes_per_environment(), plain) << what;
+    };
+    refused("actuator_gain of 4000", [&] { driven.set_dofs_kp(std::vector<float>{50}, {0}); });
+    refused("actuator_gain of 4000", [&] { driven.control_dofs_force(std::vector<float>{0}, {0}); });
+    refused("dofs that the scene drives of 4000", [&] { driven.set_dofs_kp(std::vector<float>{50}, {1}); });
+  }
+  driven.control_dofs_force(std::vector<float>{0}, {0});
+  driven.set_dofs_kp(std::vector<float>{50}, {1});
+  driven.control_dofs_position(std::vector<float>{0.2f}, {1});
+  driven.step();
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, SceneApi, ::testing::Values(EngineKind::kBatched, EngineKind::kMujoco),

@@ -1,4 +1,6 @@
 // Every kind of sensor against MuJoCo C on random states, outputs poisoned first.
+#include <cstdio>
+
 #include <gtest/gtest.h>
 
 #include "block.h"
@@ -180,6 +182,72 @@ TEST(Rangefinder, SeesMeshesAndHeightFieldsAsMujocoDoes) {
   }
   EXPECT_GE(hits, 300);
   EXPECT_GE(misses, 100);
+}
+
+TEST(Sensors, SeeContactsOfGeomsThatCannotMoveAgainstEachOtherAsMujocoDoes) {
+  const char* const shapes = R"(
+    <geom name="wall" size="0.2 0.2 0.2" type="box"/><site name="wall_site" size="0.5"/>
+    <body name="post" pos="0.3 0 0"><geom name="post" size="0.15"/></body>
+    <body name="robot" pos="0 0 %s"><joint type="slide" axis="0 0 1"/><joint axis="1 0 0"/>
+      <geom name="trunk" size="0.1"/><site name="trunk_site" size="0.4"/>
+      <body name="head" pos="0 0.15 0"><geom name="head" size="0.1"/><geom name="hat" size="0.05" pos="0 0 0.2"/></body>
+    </body>)";
+  const char* const rest = R"(
+    <contact><pair geom1="wall" geom2="post"/><pair geom1="trunk" geom2="head" condim="1"/>
+      <pair geom1="head" geom2="hat" margin="0.1"/><pair geom1="hat" geom2="trunk"/></contact>
+    <sensor><contact geom1="wall" num="3" data="found force torque dist pos normal tangent"/>
+      <contact geom1="wall" num="1" reduce="netforce" data="found force torque pos"/>
+      <contact body1="robot" num="4" reduce="mindist" data="found force dist pos normal"/>
+      <contact subtree1="robot" num="4" reduce="maxforce" data="found force"/>
+      <contact geom1="head" geom2="hat" num="2" data="found force dist"/>
+      <touch site="wall_site"/><touch site="trunk_site"/></sensor>)";
+  for (const char* cone : {"pyramidal", "elliptic"}) {
+    for (const char* height : {"1.5", "0.25"}) {  // in the air; on the wall
+      for (const int row_space : {0, 24}) {
+        SCOPED_TRACE(format("{} {} {}", cone, height, row_space));
+        char bodies[2000];
+        std::snprintf(bodies, sizeof bodies, shapes, height);
+        test::Pair p(test::compile_xml(
+                         format("<mujoco><option cone='{}'/><worldbody>{}</worldbody>{}</mujoco>", cone, bodies, rest)),
+                     row_space);
+        test::Block block(p.view);
+        for (std::uint64_t sample = 0; sample < 10; ++sample) {
+          p.randomize(sample, 0.02, 0.5);
+          mj_forward(p.mj.get(), p.data.get());
+          block.load(p.view, *p.data);
+          test::evaluate(p.view, block.space);
+          test::sensors(p.view, block.space, 0);
+          ASSERT_GE(p.data->ncon, 3);
+          EXPECT_EQ(static_cast<int>(block.space.c.contacts), p.data->ncon);
+          test::expect_near(take(block.space.w.qacc, p.mj->nv), take(p.data->qacc, p.mj->nv), kForceTolerance, "qacc");
+          for (int i = 0; i < p.mj->nsensor; ++i) {
+            const int at = p.mj->sensor_adr[i], size = p.mj->sensor_dim[i];
+            test::expect_near(take(block.space.w.sensordata + at, size), take(p.data->sensordata + at, size),
+                              kForceTolerance, format("sample {} sensor {}", sample, i));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Sensors, OfForceSeeWhatPullsAtAStaticBody) {
+  test::Pair p(test::compile_xml(
+      "<mujoco><worldbody><body name='post' pos='0.3 0.2 1' euler='10 20 30'><geom size='0.1' mass='2' pos='0.1 0 0'/>"
+      "<site name='foot' pos='0 0.1 -0.2' euler='0 40 5'/><body pos='0.2 0 0.1'><geom size='0.05' mass='0.5'/>"
+      "<body pos='0 0.3 0'><joint/><geom size='0.05' pos='0.1 0 0'/></body></body></body></worldbody>"
+      "<sensor><force site='foot'/><torque site='foot'/></sensor></mujoco>"));
+  test::Block block(p.view);
+  for (std::uint64_t sample = 0; sample < 10; ++sample) {
+    p.randomize(sample);
+    for (int i = 6; i < 6 * p.mj->nbody; ++i) p.data->xfrc_applied[i] *= 20;
+    mj_forward(p.mj.get(), p.data.get());
+    block.load(p.view, *p.data);
+    test::evaluate(p.view, block.space);
+    test::sensors(p.view, block.space, 0);
+    test::expect_near(take(block.space.w.sensordata, 6), take(p.data->sensordata, 6), kAccelerationTolerance,
+                      format("sample {}", sample));
+  }
 }
 
 TEST(SensorCoverage, AnUnsupportedSensorIsRefusedByItsName) {

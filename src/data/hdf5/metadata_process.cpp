@@ -18,7 +18,6 @@
 #include "core/error.h"
 #include "data/hdf5/library_lock.h"
 #include "data/hdf5/metadata_reader.h"
-#include "data/hdf5/metadata_wire.h"
 
 namespace cohort::data {
 namespace {
@@ -80,39 +79,7 @@ void answer(ByteReader& in, OpenFiles& files, ByteWriter& out) {
     files.erase(number);
     return;
   }
-  const Hdf5MetadataReader& file = files.try_emplace(number, path, name).first->second;
-  switch (question) {
-    case Hdf5Question::kOpen:
-    case Hdf5Question::kClose:
-      break;
-    case Hdf5Question::kHas:
-      put(out, file.has(object));
-      break;
-    case Hdf5Question::kGroups:
-      put(out, file.groups(object));
-      break;
-    case Hdf5Question::kDataSets:
-      put(out, file.data_sets(object));
-      break;
-    case Hdf5Question::kAttributes:
-      put(out, file.attributes(object));
-      break;
-    case Hdf5Question::kAttributeTypes:
-      put(out, file.attribute_types(object));
-      break;
-    case Hdf5Question::kArrays:
-      put(out, file.arrays(object));
-      break;
-    case Hdf5Question::kArray:
-      put(out, file.array(object));
-      break;
-    case Hdf5Question::kShapes:
-      put(out, file.shapes(object));
-      break;
-    case Hdf5Question::kTexts:
-      put(out, file.texts(object));
-      break;
-  }
+  files.try_emplace(number, path, name).first->second.answer(question, object, out);
 }
 
 /// Closes every descriptor but the socket: locks, ports and pipes of the parent must not live on here.

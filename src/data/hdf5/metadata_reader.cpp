@@ -10,6 +10,8 @@
 #include <hdf5.h>
 
 #include "core/error.h"
+#include "data/hdf5/metadata.h"
+#include "data/hdf5/metadata_wire.h"
 
 namespace cohort::data {
 namespace {
@@ -380,6 +382,121 @@ struct Hdf5MetadataReader::Impl {
       throw Error(what.starts_with(path) ? what : path + ": " + what);
     }
   }
+
+  // The functions of Hdf5Metadata, with the same errors.
+
+  bool has(const std::string& object) const {
+    // Every part of the path must exist before the next is asked for.
+    for (std::size_t slash = object.find('/', 1);; slash = object.find('/', slash + 1)) {
+      const std::string part = object.substr(0, slash);
+      if (part != "/" && H5Lexists(file, part.c_str(), H5P_DEFAULT) <= 0) return false;
+      if (slash == std::string::npos) return true;
+    }
+  }
+
+  std::vector<std::string> groups(const std::string& group) const {
+    return naming([&] {
+      const Id id = open_group(group);
+      std::vector<std::string> names;
+      for_each_entry(id, [&](const std::string& name) {
+        const H5I_type_t type = type_of(id, name);
+        if (type == H5I_GROUP || type == H5I_BADID) names.push_back(name);
+      });
+      return names;
+    });
+  }
+
+  std::vector<std::string> data_sets(const std::string& group) const {
+    return naming([&] {
+      const Id id = open_group(group);
+      std::vector<std::string> names;
+      for_each_entry(id, [&](const std::string& name) {
+        if (type_of(id, name) == H5I_DATASET) names.push_back(name);
+      });
+      return names;
+    });
+  }
+
+  Hdf5Attributes attributes(const std::string& object) const {
+    return naming([&] {
+      const Id id(H5Oopen(file, object.c_str(), H5P_DEFAULT), H5Oclose);
+      COHORT_THROW_UNLESS(id.good(), "has no object {}", object);
+      Hdf5Attributes attributes;
+      for (const std::string& name : attribute_names(id)) {
+        const Id attribute(H5Aopen(id, name.c_str(), H5P_DEFAULT), H5Aclose);
+        if (!attribute.good()) continue;
+        if (std::optional<std::string> text = attribute_text(attribute))
+          attributes.emplace_back(name, *std::move(text));
+      }
+      return attributes;
+    });
+  }
+
+  std::vector<std::pair<std::string, std::string>> attribute_types(const std::string& object) const {
+    return naming([&] {
+      const Id id(H5Oopen(file, object.c_str(), H5P_DEFAULT), H5Oclose);
+      COHORT_THROW_UNLESS(id.good(), "has no object {}", object);
+      std::vector<std::pair<std::string, std::string>> types;
+      for (const std::string& name : attribute_names(id)) {
+        const Id attribute(H5Aopen(id, name.c_str(), H5P_DEFAULT), H5Aclose);
+        types.emplace_back(name, attribute.good() ? attribute_type(attribute) : "");
+      }
+      return types;
+    });
+  }
+
+  std::vector<std::pair<std::string, Hdf5Array>> arrays(const std::string& group) const {
+    return naming([&] {
+      const Id id = open_group(group);
+      std::vector<std::pair<std::string, Hdf5Array>> arrays;
+      DataSetWalk(id, [&](const std::string& name, hid_t set) {
+        const std::string whole = (group == "/" ? "/" : group + "/") + name;
+        check_file(set, whole);
+        Hdf5Array array;
+        if (describe_array(set, whole, array)) arrays.emplace_back(name, std::move(array));
+      });
+      return arrays;
+    });
+  }
+
+  Hdf5Array array(const std::string& data_set) const {
+    return naming([&] {
+      const Id set(H5Dopen2(file, data_set.c_str(), H5P_DEFAULT), H5Dclose);
+      COHORT_THROW_UNLESS(set.good(), "the data set {} cannot be opened: {}", data_set, last_error());
+      check_file(set, data_set);
+      Hdf5Array array;
+      COHORT_THROW_UNLESS(describe_array(set, data_set, array), "{} is no array of numbers", data_set);
+      return array;
+    });
+  }
+
+  std::vector<std::pair<std::string, std::vector<std::int64_t>>> shapes(const std::string& group) const {
+    return naming([&] {
+      const Id id = open_group(group);
+      std::vector<std::pair<std::string, std::vector<std::int64_t>>> shapes;
+      DataSetWalk(id, [&](const std::string& name, hid_t set) {
+        check_file(set, (group == "/" ? "/" : group + "/") + name);
+        std::vector<std::int64_t> shape = extents_of(set);
+        const Id type(H5Dget_type(set), H5Tclose);
+        Hdf5Element element;
+        if (!shape.empty() && type.good() && element_of(type, element)) shapes.emplace_back(name, std::move(shape));
+      });
+      return shapes;
+    });
+  }
+
+  std::vector<std::string> texts(const std::string& data_set) const {
+    return naming([&] {
+      const Id set(H5Dopen2(file, data_set.c_str(), H5P_DEFAULT), H5Dclose);
+      COHORT_THROW_UNLESS(set.good(), "has no data set {}", data_set);
+      const Id type(H5Dget_type(set), H5Tclose);
+      const Id space(H5Dget_space(set), H5Sclose);
+      COHORT_THROW_UNLESS(type.good() && H5Tget_class(type) == H5T_STRING, "{} holds no texts", data_set);
+      return read_texts(type, space, [&](hid_t memory, void* out) {
+        return H5Dread(set, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, out);
+      });
+    });
+  }
 };
 
 Hdf5MetadataReader::Hdf5MetadataReader(const std::filesystem::path& path, std::string name)
@@ -402,116 +519,39 @@ Hdf5MetadataReader::~Hdf5MetadataReader() = default;
 Hdf5MetadataReader::Hdf5MetadataReader(Hdf5MetadataReader&&) noexcept = default;
 Hdf5MetadataReader& Hdf5MetadataReader::operator=(Hdf5MetadataReader&&) noexcept = default;
 
-bool Hdf5MetadataReader::has(const std::string& object) const {
-  // Every part of the path must exist before the next is asked for.
-  for (std::size_t slash = object.find('/', 1);; slash = object.find('/', slash + 1)) {
-    const std::string part = object.substr(0, slash);
-    if (part != "/" && H5Lexists(impl_->file, part.c_str(), H5P_DEFAULT) <= 0) return false;
-    if (slash == std::string::npos) return true;
+void Hdf5MetadataReader::answer(Hdf5Question question, const std::string& object, ByteWriter& out) const {
+  switch (question) {
+    case Hdf5Question::kOpen:
+    case Hdf5Question::kClose:
+      break;
+    case Hdf5Question::kHas:
+      put(out, impl_->has(object));
+      break;
+    case Hdf5Question::kGroups:
+      put(out, impl_->groups(object));
+      break;
+    case Hdf5Question::kDataSets:
+      put(out, impl_->data_sets(object));
+      break;
+    case Hdf5Question::kAttributes:
+      put(out, impl_->attributes(object));
+      break;
+    case Hdf5Question::kAttributeTypes:
+      put(out, impl_->attribute_types(object));
+      break;
+    case Hdf5Question::kArrays:
+      put(out, impl_->arrays(object));
+      break;
+    case Hdf5Question::kArray:
+      put(out, impl_->array(object));
+      break;
+    case Hdf5Question::kShapes:
+      put(out, impl_->shapes(object));
+      break;
+    case Hdf5Question::kTexts:
+      put(out, impl_->texts(object));
+      break;
   }
-}
-
-std::vector<std::string> Hdf5MetadataReader::groups(const std::string& group) const {
-  return impl_->naming([&] {
-    const Id id = impl_->open_group(group);
-    std::vector<std::string> names;
-    for_each_entry(id, [&](const std::string& name) {
-      const H5I_type_t type = type_of(id, name);
-      if (type == H5I_GROUP || type == H5I_BADID) names.push_back(name);
-    });
-    return names;
-  });
-}
-
-std::vector<std::string> Hdf5MetadataReader::data_sets(const std::string& group) const {
-  return impl_->naming([&] {
-    const Id id = impl_->open_group(group);
-    std::vector<std::string> names;
-    for_each_entry(id, [&](const std::string& name) {
-      if (type_of(id, name) == H5I_DATASET) names.push_back(name);
-    });
-    return names;
-  });
-}
-
-Hdf5Attributes Hdf5MetadataReader::attributes(const std::string& object) const {
-  return impl_->naming([&] {
-    const Id id(H5Oopen(impl_->file, object.c_str(), H5P_DEFAULT), H5Oclose);
-    COHORT_THROW_UNLESS(id.good(), "has no object {}", object);
-    Hdf5Attributes attributes;
-    for (const std::string& name : attribute_names(id)) {
-      const Id attribute(H5Aopen(id, name.c_str(), H5P_DEFAULT), H5Aclose);
-      if (!attribute.good()) continue;
-      if (std::optional<std::string> text = attribute_text(attribute)) attributes.emplace_back(name, *std::move(text));
-    }
-    return attributes;
-  });
-}
-
-std::vector<std::pair<std::string, std::string>> Hdf5MetadataReader::attribute_types(const std::string& object) const {
-  return impl_->naming([&] {
-    const Id id(H5Oopen(impl_->file, object.c_str(), H5P_DEFAULT), H5Oclose);
-    COHORT_THROW_UNLESS(id.good(), "has no object {}", object);
-    std::vector<std::pair<std::string, std::string>> types;
-    for (const std::string& name : attribute_names(id)) {
-      const Id attribute(H5Aopen(id, name.c_str(), H5P_DEFAULT), H5Aclose);
-      types.emplace_back(name, attribute.good() ? attribute_type(attribute) : "");
-    }
-    return types;
-  });
-}
-
-std::vector<std::pair<std::string, Hdf5Array>> Hdf5MetadataReader::arrays(const std::string& group) const {
-  return impl_->naming([&] {
-    const Id id = impl_->open_group(group);
-    std::vector<std::pair<std::string, Hdf5Array>> arrays;
-    DataSetWalk(id, [&](const std::string& name, hid_t set) {
-      const std::string path = (group == "/" ? "/" : group + "/") + name;
-      impl_->check_file(set, path);
-      Hdf5Array array;
-      if (describe_array(set, path, array)) arrays.emplace_back(name, std::move(array));
-    });
-    return arrays;
-  });
-}
-
-Hdf5Array Hdf5MetadataReader::array(const std::string& data_set) const {
-  return impl_->naming([&] {
-    const Id set(H5Dopen2(impl_->file, data_set.c_str(), H5P_DEFAULT), H5Dclose);
-    COHORT_THROW_UNLESS(set.good(), "the data set {} cannot be opened: {}", data_set, last_error());
-    impl_->check_file(set, data_set);
-    Hdf5Array array;
-    COHORT_THROW_UNLESS(describe_array(set, data_set, array), "{} is no array of numbers", data_set);
-    return array;
-  });
-}
-
-std::vector<std::pair<std::string, std::vector<std::int64_t>>> Hdf5MetadataReader::shapes(
-    const std::string& group) const {
-  return impl_->naming([&] {
-    const Id id = impl_->open_group(group);
-    std::vector<std::pair<std::string, std::vector<std::int64_t>>> shapes;
-    DataSetWalk(id, [&](const std::string& name, hid_t set) {
-      impl_->check_file(set, (group == "/" ? "/" : group + "/") + name);
-      std::vector<std::int64_t> shape = extents_of(set);
-      const Id type(H5Dget_type(set), H5Tclose);
-      Hdf5Element element;
-      if (!shape.empty() && type.good() && element_of(type, element)) shapes.emplace_back(name, std::move(shape));
-    });
-    return shapes;
-  });
-}
-
-std::vector<std::string> Hdf5MetadataReader::texts(const std::string& data_set) const {
-  return impl_->naming([&] {
-    const Id set(H5Dopen2(impl_->file, data_set.c_str(), H5P_DEFAULT), H5Dclose);
-    COHORT_THROW_UNLESS(set.good(), "has no data set {}", data_set);
-    const Id type(H5Dget_type(set), H5Tclose);
-    const Id space(H5Dget_space(set), H5Sclose);
-    COHORT_THROW_UNLESS(type.good() && H5Tget_class(type) == H5T_STRING, "{} holds no texts", data_set);
-    return read_texts(
-        type, space, [&](hid_t memory, void* out) { return H5Dread(set, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, out); });
-  });
 }
 
 }  // namespace cohort::data

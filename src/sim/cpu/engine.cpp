@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <new>
 
 #include "core/error.h"
 #include "sim/cpu/block_runner.h"
@@ -63,7 +64,7 @@ class Memory {
   void* start_ = nullptr;
 };
 
-/// The greatest number of environments is rounded down, so that it stays an int: check_memory() refuses it.
+/// The greatest number of environments is rounded down, so that it stays an int: need_memory() refuses it.
 int padded(int n_envs) {
   constexpr int kMost = std::numeric_limits<int>::max() / kPadding * kPadding;
   return n_envs > kMost ? kMost : (n_envs + kPadding - 1) / kPadding * kPadding;
@@ -71,6 +72,27 @@ int padded(int n_envs) {
 
 constexpr bool is_float(Field field) {
   return field < Field::kStatus;
+}
+
+/// All but available_bytes.
+MemoryPlan plan_of(const Model& model, const BlockRunner& runner, int threads, const ParameterSet& parameters) {
+  MemoryPlan plan;
+  double state = sizeof(float), derived = 0;
+  for (int f = 0; f < kFieldCount; ++f) {
+    const Field field = static_cast<Field>(f);
+    (is_state(field) ? state : derived) += 4.0 * field_size(model.info, field);
+  }
+  plan.parts = {{"state and inputs", state}, {"derived", derived}};
+  ModelView view = model.view();
+  if (view.nseparation > 0) plan.parts.push_back({"separating directions", 12.0 * view.nseparation});
+  if (parameters.any()) {
+    plan.parts.push_back({"parameters", ParameterStore::bytes_per_environment(model, parameters)});
+  }
+  view.varies = ParameterStore::varies(parameters);
+  plan.thread_bytes = static_cast<double>(runner.workspace_bytes(view));
+  plan.fixed_bytes = plan.thread_bytes * threads;
+  plan.block = kPadding;
+  return plan;
 }
 
 class CpuEngine final : public Engine {
@@ -83,7 +105,9 @@ class CpuEngine final : public Engine {
         runner_(runner_of(options.lanes)),
         threads_wanted_(std::min(options.threads, n_pad_ / kPadding)),
         parameters_(model_, n_pad_) {
-    check_memory();
+    MemoryPlan plan = plan_of(model_, runner_, threads_wanted_, options.parameters);
+    plan.available_bytes = available_host_memory();
+    need_memory(plan, n_, threads_wanted_);
     for (int f = 0; f < kFieldCount; ++f) {
       const Field field = static_cast<Field>(f);
       fields_[static_cast<std::size_t>(f)] = Memory(field_bytes(field));
@@ -105,6 +129,7 @@ class CpuEngine final : public Engine {
     forward_work_ = [this](int t) {
       share(t, [this](int a, int b, void* w) { runner_.forward(view_, data_, a, b, w); });
     };
+    take(options.parameters);
   }
 
   EngineKind kind() const override { return EngineKind::kBatched; }
@@ -132,10 +157,14 @@ class CpuEngine final : public Engine {
   }
 
   ArrayView parameter(Parameter parameter) override {
-    const int before = parameters_.varies();
-    const ArrayView v = parameters_.view(parameter, n_);
-    if (parameters_.varies() != before) commit_parameters();
-    return v;
+    ParameterSet wanted;
+    wanted.set(static_cast<std::size_t>(parameter));
+    if ((wanted & ~parameters_.taken()).any()) {
+      // The caller keeps what was there until the new values are in place.
+      need_room(wanted, parameter_name(parameter), 2.0 * sizeof(float) * parameters_.size(parameter));
+      take(wanted);
+    }
+    return parameters_.view(parameter, n_);
   }
   std::vector<float> model_values(Parameter parameter) const override { return parameters_.defaults(parameter); }
   void commit_parameters(std::span<const std::int32_t> envs = {}) override {
@@ -144,13 +173,16 @@ class CpuEngine final : public Engine {
     view.varies = parameters_.varies();
     DataView data = data_;
     parameters_.commit(view, data, envs);
-    const bool more = view.varies != view_.varies;
+    if (view.varies != view_.varies) {
+      // The lanes hold more now.
+      std::vector<Memory> workspaces;
+      for (int t = 0; t < team_->size(); ++t) {
+        workspaces.emplace_back(static_cast<std::size_t>(runner_.workspace_bytes(view)));
+      }
+      workspaces_ = std::move(workspaces);
+    }
     view_ = view;
     data_ = data;
-    if (!more) return;
-    // The lanes hold more now.
-    const auto bytes = static_cast<std::size_t>(runner_.workspace_bytes(view_));
-    for (Memory& workspace : workspaces_) workspace = Memory(bytes);
   }
 
   std::vector<std::uint8_t> save_state() override {
@@ -165,36 +197,28 @@ class CpuEngine final : public Engine {
   void load_state(std::span<const std::uint8_t> bytes) override {
     std::size_t expected = 0;
     for_state([&](void*, std::size_t size) { expected += size; });
+    const auto other = [&] {
+      return Error(
+          format("a state of {} bytes was saved; {} environments of this model take {}", bytes.size(), n_, expected));
+    };
+    if (bytes.size() < expected) throw other();
+    need_room(ParameterStore::saved_in(bytes.subspan(expected)), "the state's parameters", 0);
     ParameterStore read(model_, n_pad_);
-    COHORT_THROW_UNLESS(bytes.size() >= expected && read.load(bytes.subspan(expected)) == bytes.size() - expected,
-                        "a state of {} bytes was saved; {} environments of this model take {}", bytes.size(), n_,
-                        expected);
+    if (read.load(bytes.subspan(expected)) != bytes.size() - expected) throw other();
     const std::uint8_t* from = bytes.data();
     for_state([&](void* data, std::size_t size) {
       if (size > 0) std::memcpy(data, from, size);
       from += size;
     });
     std::memset(separations_.get(), 0, separation_bytes());
-    parameters_.load(bytes.subspan(expected));
+    parameters_.exchange_values(read);
     view_.varies = 0;
     commit_parameters();
   }
 
   std::vector<Contact> contacts(int env) override { return list_contacts(model_, view_, data_, env); }
 
-  MemoryPlan memory() const override {
-    MemoryPlan plan;
-    double state = sizeof(float), derived = 0;
-    for (int f = 0; f < kFieldCount; ++f) {
-      const Field field = static_cast<Field>(f);
-      (is_state(field) ? state : derived) += 4.0 * field_size(model_.info, field);
-    }
-    plan.parts = {{"state and inputs", state}, {"derived", derived}};
-    if (view_.nseparation > 0) plan.parts.push_back({"separating directions", 12.0 * view_.nseparation});
-    if (parameters_.any()) plan.parts.push_back({"parameters", parameters_.bytes_per_environment()});
-    plan.fixed_bytes = static_cast<double>(runner_.workspace_bytes(view_)) * threads_wanted_;
-    return plan;
-  }
+  MemoryPlan memory() const override { return plan_of(model_, runner_, threads_wanted_, parameters_.taken()); }
 
   std::string error_text(int) const override { return ""; }
 
@@ -208,16 +232,34 @@ class CpuEngine final : public Engine {
   float* floats(Field field) { return static_cast<float*>(fields_[static_cast<std::size_t>(field)].get()); }
   int* ints(Field field) { return static_cast<int*>(fields_[static_cast<std::size_t>(field)].get()); }
 
-  void check_memory() const {
-    const MemoryPlan plan = memory();
-    const double need = plan.total(n_pad_);
-    const double have = available_host_memory();
-    const double most = (have - plan.fixed_bytes) / plan.bytes_per_environment();
-    COHORT_THROW_UNLESS(
-        need <= have && n_ <= n_pad_,
-        "{} environments need {} ({} each, {} for the model and {} threads); this process can get {}, enough for {}",
-        n_, format_bytes(need), format_bytes(plan.bytes_per_environment()), format_bytes(plan.fixed_bytes),
-        threads_wanted_, format_bytes(have), most > 0 ? static_cast<long long>(most) : 0);
+  /// Throws Error with the numbers where these parameters, those that environments have left out, do not fit beside
+  /// what is taken.
+  void need_room(const ParameterSet& wanted, const std::string& what, double copies) const {
+    const ParameterSet more = wanted & ~parameters_.taken();
+    if (more.none()) return;
+    const MemoryPlan now = memory(), then = plan_of(model_, runner_, threads_wanted_, parameters_.taken() | more);
+    need_memory({.what = what,
+                 .each = then.bytes_per_environment() - now.bytes_per_environment(),
+                 .fixed = then.fixed_bytes,  // before the old ones are given back
+                 .copies = copies},
+                n_, available_host_memory());
+  }
+
+  /// Gives the environments these parameters, with the model's values; nothing changes where that fails.
+  void take(const ParameterSet& wanted) {
+    const ParameterSet before = parameters_.taken();
+    try {
+      for (int p = 0; p < kParameterCount; ++p) {
+        if (wanted.test(static_cast<std::size_t>(p))) parameters_.values(static_cast<Parameter>(p));
+      }
+      commit_parameters();
+    } catch (const std::bad_alloc&) {
+      parameters_.keep_only(before);
+      throw Error(format("there is no memory for parameters of {} environments", n_));
+    } catch (...) {
+      parameters_.keep_only(before);
+      throw;
+    }
   }
 
   /// The blocks of thread t: an equal, contiguous part.
@@ -285,6 +327,12 @@ LaneWidth widest_lanes() {
   if (runs(LaneWidth::kAvx512)) return LaneWidth::kAvx512;
   if (runs(LaneWidth::kAvx2)) return LaneWidth::kAvx2;
   return LaneWidth::kScalar;
+}
+
+MemoryPlan plan_cpu_engine(const Model& model, const CpuEngineOptions& options) {
+  MemoryPlan plan = plan_of(model, runner_of(options.lanes), options.threads, options.parameters);
+  plan.available_bytes = available_host_memory();
+  return plan;
 }
 
 std::unique_ptr<Engine> make_cpu_engine(Model model, int n_envs, const CpuEngineOptions& options) {

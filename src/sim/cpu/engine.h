@@ -11,7 +11,11 @@ namespace cohort::sim {
 struct CpuEngineOptions {
   int threads = 1;  ///< including the caller's
   LaneWidth lanes = LaneWidth::kAuto;
+  ParameterSet parameters{};  ///< that environments have of their own from the beginning
 };
+
+/// What make_cpu_engine would take of this process' memory, and how many environments would fit. Takes nothing.
+MemoryPlan plan_cpu_engine(const Model& model, const CpuEngineOptions& options);
 
 /// The results are the same bits for any number of threads and any lane width. Throws Error: with the numbers, when the
 /// environments do not fit into the machine's memory; when this processor lacks the asked lane width.

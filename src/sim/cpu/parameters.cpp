@@ -14,11 +14,11 @@ namespace {
 
 /// MuJoCo's lengths of gainprm and biasprm.
 constexpr int kGainLength = 10;
-constexpr int kParameters = 6;
-constexpr Parameter kAll[kParameters] = {Parameter::kLinkMass,   Parameter::kGeomFriction, Parameter::kDofArmature,
-                                         Parameter::kDofDamping, Parameter::kActuatorGain, Parameter::kActuatorBias};
-constexpr int kBit[kParameters] = {kVariesMass,    kVariesFriction, kVariesArmature,
-                                   kVariesDamping, kVariesGain,     kVariesGain};
+constexpr Parameter kAll[kParameterCount] = {Parameter::kLinkMass,     Parameter::kGeomFriction,
+                                             Parameter::kDofArmature,  Parameter::kDofDamping,
+                                             Parameter::kActuatorGain, Parameter::kActuatorBias};
+constexpr int kBit[kParameterCount] = {kVariesMass,    kVariesFriction, kVariesArmature,
+                                       kVariesDamping, kVariesGain,     kVariesGain};
 /// MuJoCo's smallest friction.
 constexpr float kLeastFriction = 1e-5f;
 
@@ -32,8 +32,7 @@ struct FreeDeleter {
 
 }  // namespace
 
-int ParameterStore::size(Parameter parameter) const {
-  const ModelView& m = model_.sizes;
+int ParameterStore::size(const ModelView& m, Parameter parameter) {
   switch (parameter) {
     case Parameter::kLinkMass:
       return m.nlink;
@@ -89,22 +88,47 @@ float* ParameterStore::values(Parameter parameter) {
   return v.data();
 }
 
-int ParameterStore::varies() const {
+ParameterSet ParameterStore::taken() const {
+  ParameterSet set;
+  for (Parameter p : kAll) set.set(index(p), !values_[index(p)].empty());
+  return set;
+}
+
+void ParameterStore::keep_only(const ParameterSet& kept) {
+  for (Parameter p : kAll) {
+    if (!kept.test(index(p))) values_[index(p)] = LaneValues();
+  }
+}
+
+int ParameterStore::varies(const ParameterSet& parameters) {
   int bits = 0;
-  for (int p = 0; p < kParameters; ++p) bits |= values_[static_cast<std::size_t>(p)].empty() ? 0 : kBit[p];
+  for (Parameter p : kAll) bits |= parameters.test(index(p)) ? kBit[index(p)] : 0;
   return bits;
 }
 
-double ParameterStore::bytes_per_environment() const {
-  double bytes = 0;
-  for (Parameter p : kAll) bytes += values_[index(p)].empty() ? 0 : 4.0 * size(p);
-  const ModelView& m = model_.sizes;
-  const int bits = varies();
-  bytes += bits & kVariesMass ? 4.0 * mass_layout(m).size : 0;
-  bytes += bits & kVariesFriction ? 4.0 * kPairValues * m.npair : 0;
-  bytes += bits & kVariesGain ? 4.0 * kActuatorValues * m.nact : 0;
-  bytes += bits & (kVariesMass | kVariesArmature) ? 4.0 * (m.npair + m.nlimit + m.nfriction + 2 * m.neq + 1) : 0;
+double ParameterStore::bytes_per_environment(const Model& model, const ParameterSet& parameters) {
+  double bytes = bytes_for_kernels(model.sizes, varies(parameters));
+  // Armature and damping are read as they are.
+  for (Parameter p : kAll) {
+    const bool counted = p == Parameter::kDofArmature || p == Parameter::kDofDamping;
+    if (parameters.test(index(p)) && !counted) bytes += 4.0 * size(model.sizes, p);
+  }
   return bytes;
+}
+
+int ParameterStore::ratio_rows(const ModelView& m) {
+  return m.npair + m.nlimit + m.nfriction + 2 * m.neq + 1;
+}
+
+double ParameterStore::bytes_for_kernels(const ModelView& m, int varies) {
+  double values = 0;
+  if (varies & kVariesMass) values += mass_layout(m).size;
+  if (varies & kVariesFriction) values += double{kPairValues} * m.npair;
+  if (varies & kVariesArmature) values += m.nv;
+  if (varies & kVariesDamping) values += m.nv;
+  if (varies & kVariesGain) values += double{kActuatorValues} * m.nact;
+  if (varies & (kVariesMass | kVariesArmature)) values += ratio_rows(m);
+  return sizeof(float) * values;
 }
 
 void ParameterStore::check(Parameter parameter, const LaneValues& v, std::span<const std::int32_t> envs) const {
@@ -247,7 +271,7 @@ void ParameterStore::gains(std::span<const std::int32_t> envs) {
 }
 
 void ParameterStore::ratios(const ModelView& view, DataView& data, std::span<const std::int32_t> envs) {
-  const int rows = view.npair + view.nlimit + view.nfriction + 2 * view.neq + 1;
+  const int rows = ratio_rows(view);
   envs = resize(ratio_, rows, envs);
   data.weight_ratio = ratio_.data();
   const BlockRunner& runner = scalar_block_runner();
@@ -337,8 +361,22 @@ void ParameterStore::save(std::vector<std::uint8_t>& to) const {
   }
 }
 
+ParameterSet ParameterStore::saved_in(std::span<const std::uint8_t> bytes) {
+  ParameterSet set;
+  for (Parameter p : kAll) {
+    std::uint64_t size = 0;
+    COHORT_THROW_UNLESS(bytes.size() >= sizeof size, "the state is cut off");
+    std::memcpy(&size, bytes.data(), sizeof size);
+    bytes = bytes.subspan(sizeof size);
+    COHORT_THROW_UNLESS(bytes.size() >= size, "the state is cut off");
+    bytes = bytes.subspan(size);
+    set.set(index(p), size > 0);
+  }
+  return set;
+}
+
 std::size_t ParameterStore::load(std::span<const std::uint8_t> from) {
-  std::array<LaneValues, kParameters> read;
+  std::array<LaneValues, kParameterCount> read;
   std::size_t used = 0;
   for (Parameter p : kAll) {
     std::uint64_t bytes = 0;

@@ -32,7 +32,8 @@ class ParameterStore {
   ParameterStore(const Model& model, int n_pad) : model_(model), n_pad_(n_pad) {}
 
   /// Values per environment.
-  int size(Parameter parameter) const;
+  static int size(const ModelView& sizes, Parameter parameter);
+  int size(Parameter parameter) const { return size(model_.sizes, parameter); }
   /// The model's own values.
   std::vector<float> defaults(Parameter parameter) const;
   /// The values, [value][environment]; the model's when they are asked for the first time.
@@ -47,10 +48,20 @@ class ParameterStore {
     v.strides = {1, n_pad_};
     return v;
   }
-  bool any() const { return varies() != 0; }
+  bool any() const { return taken().any(); }
+  /// Those that have values.
+  ParameterSet taken() const;
+  /// Takes the values of the others away.
+  void keep_only(const ParameterSet& kept);
   /// Bits of Varies.
-  int varies() const;
-  double bytes_per_environment() const;
+  static int varies(const ParameterSet& parameters);
+  int varies() const { return varies(taken()); }
+  /// Of an environment: values, and what the kernels read of them.
+  static double bytes_per_environment(const Model& model, const ParameterSet& parameters);
+  /// Values of an environment in DataView::weight_ratio.
+  static int ratio_rows(const ModelView& sizes);
+  /// What the kernels read alone.
+  static double bytes_for_kernels(const ModelView& sizes, int varies);
 
   /// Works out what the kernels read and points `data` at it. Throws Error, naming the environment, for a mass,
   /// friction, armature or damping below zero or a value that is no number. view: with varies() set. envs: those whose
@@ -61,6 +72,10 @@ class ParameterStore {
   /// for impossible values, and then changes nothing.
   void save(std::vector<std::uint8_t>& to) const;
   std::size_t load(std::span<const std::uint8_t> from);
+  /// The parameters that such bytes hold. Throws Error for bytes that are cut off.
+  static ParameterSet saved_in(std::span<const std::uint8_t> bytes);
+  /// Takes another's values, of the same model, and gives it its own.
+  void exchange_values(ParameterStore& other) { values_.swap(other.values_); }
 
  private:
   float at(const LaneValues& v, int i, int env) const {
@@ -92,7 +107,7 @@ class ParameterStore {
 
   const Model& model_;
   int n_pad_;
-  std::array<LaneValues, 6> values_;
+  std::array<LaneValues, kParameterCount> values_;
   LaneValues body_, pair_, actuator_, ratio_;
   std::vector<std::vector<int>> body_links_;
   std::vector<std::int32_t> every_;  ///< 0 to n_pad_ - 1, once every() was asked for

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <new>
 #include <numeric>
 #include <span>
 #include <string>
@@ -14,6 +15,7 @@
 #include "sim/cuda/model_memory.h"
 #include "sim/cuda/runner.h"
 #include "sim/data_of_fields.h"
+#include "sim/host_memory.h"
 
 namespace cohort::sim {
 
@@ -50,6 +52,39 @@ struct Mirror {
   bool exposed = false;  ///< the caller has the device's pointer and may write through it at any time
 };
 
+void check_device(int device) {
+  const int count = cuda::device_count();
+  COHORT_THROW_UNLESS(device >= 0 && device < count, "cuda:{} does not exist: this process sees {} CUDA devices",
+                      device, count);
+}
+
+cuda::WorkspaceNeed workspace_need_of(int device, const ModelView& view) {
+  cuda::WorkspaceNeed asked{};
+  need(cuda::workspace_need(device, view, asked), device, "the kernels cannot be asked for what they need");
+  COHORT_THROW_UNLESS(asked.values_per_lane <= kMostValues,
+                      "an environment of this model needs {} values of scratch memory; a GPU's thread addresses {}",
+                      asked.values_per_lane, kMostValues);
+  return asked;
+}
+
+/// Bytes of an environment on the device.
+MemoryPlan plan_of(const Model& model, const ParameterSet& parameters) {
+  MemoryPlan plan;
+  double state = sizeof(float) + sizeof(int), derived = 0;
+  for (int f = 0; f < kFieldCount; ++f) {
+    const Field field = static_cast<Field>(f);
+    (is_state(field) ? state : derived) += 4.0 * field_size(model.info, field);
+  }
+  plan.parts = {{"state and inputs", state}, {"derived", derived}};
+  if (model.sizes.nseparation > 0) plan.parts.push_back({"separating directions", 12.0 * model.sizes.nseparation});
+  if (parameters.any()) {
+    plan.parts.push_back(
+        {"parameters", ParameterStore::bytes_for_kernels(model.sizes, ParameterStore::varies(parameters))});
+  }
+  plan.block = kBlock;
+  return plan;
+}
+
 class CudaEngineImpl final : public CudaEngine {
  public:
   CudaEngineImpl(Model model, int n_envs, const CudaEngineOptions& options)
@@ -59,8 +94,8 @@ class CudaEngineImpl final : public CudaEngine {
         n_pad_((n_envs + kBlock - 1) / kBlock * kBlock),
         limit_(options.memory_limit),
         parameters_(model_, n_pad_) {
-    check_device();
-    plan_workspace(model_.view(), 0);
+    check_device(device_);
+    plan_workspace(options.parameters, true);
     stream_ = cuda::make_stream(device_);
     model_memory_ = cuda::upload_model(model_, device_, stream(), batch_.model);
     for (int f = 0; f < kFieldCount; ++f) {
@@ -83,6 +118,7 @@ class CudaEngineImpl final : public CudaEngine {
     std::iota(every.begin(), every.end(), 0);
     launch_reset(every);
     wait();
+    take(options.parameters);
   }
 
   EngineKind kind() const override { return EngineKind::kBatched; }
@@ -153,10 +189,14 @@ class CudaEngineImpl final : public CudaEngine {
   }
 
   ArrayView parameter(Parameter parameter) override {
-    const int before = parameters_.varies();
-    const ArrayView v = parameters_.view(parameter, n_);
-    if (parameters_.varies() != before) commit_parameters();
-    return v;
+    ParameterSet wanted;
+    wanted.set(static_cast<std::size_t>(parameter));
+    if ((wanted & ~parameters_.taken()).any()) {
+      // The caller keeps what was there until the new values are in place.
+      need_host_memory(wanted, parameter_name(parameter), 2.0 * sizeof(float) * parameters_.size(parameter));
+      take(wanted);
+    }
+    return parameters_.view(parameter, n_);
   }
 
   std::vector<float> model_values(Parameter parameter) const override { return parameters_.defaults(parameter); }
@@ -170,10 +210,11 @@ class CudaEngineImpl final : public CudaEngine {
     host_data.n_pad = n_pad_;
     parameters_.commit(host, host_data, envs);
     wait();
+    const bool more = host.varies != batch_.model.varies;
+    if (more) plan_workspace(parameters_.taken(), false);  // where that does not fit all stays
     graph_ = {};
     // The lanes hold more than before: the workspaces are made anew where that is so.
-    if (host.varies != batch_.model.varies) {
-      plan_workspace(host, parameters_.bytes_per_environment());
+    if (more) {
       batch_.workspace_blocks = 0;  // no launch until there are new ones
       workspace_ = {};
       workspace_ = cuda::make_device_memory(device_, stream(), workspace_bytes());
@@ -187,8 +228,7 @@ class CudaEngineImpl final : public CudaEngine {
     copy_parameter(2, host_data.armature, host.nv, d.armature);
     copy_parameter(3, host_data.damping, host.nv, d.damping);
     copy_parameter(4, host_data.actuator_values, kActuatorValues * host.nact, d.actuator_values);
-    copy_parameter(5, inertia ? host_data.weight_ratio : nullptr,
-                   host.npair + host.nlimit + host.nfriction + 2 * host.neq + 1, d.weight_ratio);
+    copy_parameter(5, inertia ? host_data.weight_ratio : nullptr, ParameterStore::ratio_rows(host), d.weight_ratio);
   }
 
   std::vector<std::uint8_t> save_state() override {
@@ -204,17 +244,21 @@ class CudaEngineImpl final : public CudaEngine {
   }
   void load_state(std::span<const std::uint8_t> bytes) override {
     const std::size_t expected = state_bytes();
+    const auto other = [&] {
+      return Error(format("a state of {} bytes was saved; {} environments of this model take {} on a GPU", bytes.size(),
+                          n_, expected));
+    };
+    if (bytes.size() < expected) throw other();
+    need_host_memory(ParameterStore::saved_in(bytes.subspan(expected)), "the state's parameters", 0);
     ParameterStore read(model_, n_pad_);
-    COHORT_THROW_UNLESS(bytes.size() >= expected && read.load(bytes.subspan(expected)) == bytes.size() - expected,
-                        "a state of {} bytes was saved; {} environments of this model take {} on a GPU", bytes.size(),
-                        n_, expected);
+    if (read.load(bytes.subspan(expected)) != bytes.size() - expected) throw other();
     std::size_t from = 0;
     for_state([&](void* memory, std::size_t size) {
       need(cuda::upload(device_, stream(), memory, bytes.data() + from, size), device_, "the state cannot be written");
       from += size;
     });
     for (Mirror& mirror : mirrors_) mirror.valid = mirror.dirty = false;
-    parameters_.load(bytes.subspan(expected));
+    parameters_.exchange_values(read);
     if (parameters_.any()) {
       commit_parameters();
     } else if (batch_.model.varies != 0) {
@@ -238,17 +282,7 @@ class CudaEngineImpl final : public CudaEngine {
   }
 
   MemoryPlan memory() const override {
-    MemoryPlan plan;
-    double state = sizeof(float) + sizeof(int), derived = 0;
-    for (int f = 0; f < kFieldCount; ++f) {
-      const Field field = static_cast<Field>(f);
-      (is_state(field) ? state : derived) += 4.0 * field_size(model_.info, field);
-    }
-    plan.parts = {{"state and inputs", state}, {"derived", derived}};
-    if (separation_values() > 0) {
-      plan.parts.push_back({"separating directions", 4.0 * static_cast<double>(separation_values())});
-    }
-    if (parameters_.any()) plan.parts.push_back({"parameters", parameters_.bytes_per_environment()});
+    MemoryPlan plan = plan_of(model_, parameters_.taken());
     plan.fixed_bytes = fixed_bytes(blocks_);
     return plan;
   }
@@ -284,28 +318,45 @@ class CudaEngineImpl final : public CudaEngine {
     return v;
   }
 
-  void check_device() const {
-    const int count = cuda::device_count();
-    COHORT_THROW_UNLESS(device_ >= 0 && device_ < count, "cuda:{} does not exist: this process sees {} CUDA devices",
-                        device_, count);
+  /// Throws Error with the numbers where the host's copy of these parameters does not fit beside what is taken.
+  void need_host_memory(const ParameterSet& wanted, const std::string& what, double copies) const {
+    const ParameterSet now = parameters_.taken(), more = wanted & ~now;
+    if (more.none()) return;
+    const double each =
+        ParameterStore::bytes_per_environment(model_, now | more) - ParameterStore::bytes_per_environment(model_, now);
+    need_memory({.what = what, .each = each, .copies = copies}, n_, available_host_memory());
+  }
+
+  /// Gives the environments these parameters, with the model's values; nothing changes where they do not fit.
+  void take(const ParameterSet& wanted) {
+    const ParameterSet before = parameters_.taken();
+    try {
+      for (int p = 0; p < kParameterCount; ++p) {
+        if (wanted.test(static_cast<std::size_t>(p))) parameters_.values(static_cast<Parameter>(p));
+      }
+      commit_parameters();
+    } catch (const std::bad_alloc&) {
+      parameters_.keep_only(before);
+      throw Error(format("there is no memory for parameters of {} environments", n_));
+    } catch (...) {
+      parameters_.keep_only(before);
+      throw;
+    }
   }
 
   /// Decides how many workspaces there are, before they are allocated: as many as the device computes at once, fewer
   /// where they would not fit. The results are the same for any number. Throws Error and changes nothing where not even
-  /// one fits.
-  void plan_workspace(const ModelView& view, double parameter_bytes) {
-    cuda::WorkspaceNeed asked{};
-    need(cuda::workspace_need(device_, view, asked), device_, "the kernels cannot be asked for what they need");
-    COHORT_THROW_UNLESS(asked.values_per_lane <= kMostValues,
-                        "an environment of this model needs {} values of scratch memory; a GPU's thread addresses {}",
-                        asked.values_per_lane, kMostValues);
+  /// one fits. first: nothing is there yet.
+  void plan_workspace(const ParameterSet& parameters, bool first) {
+    ModelView view = model_.view();
+    view.varies = ParameterStore::varies(parameters);
+    const cuda::WorkspaceNeed asked = workspace_need_of(device_, view);
     cuda::DeviceFigures figures{};
     need(cuda::describe_device(device_, figures), device_, "the device cannot be asked for its memory");
     const std::string name = figures.name;
-    // At the first call nothing is there yet; later everything but the parameters and the new workspaces is, and the
-    // old workspaces make room.
-    const bool first = !stream_;
-    const double each = first ? memory().bytes_per_environment() : parameter_bytes;
+    // Later everything but the further parameters and the new workspaces is there, and the old workspaces make room.
+    const double each = first ? plan_of(model_, parameters).bytes_per_environment()
+                              : ParameterStore::bytes_for_kernels(view, view.varies & ~batch_.model.varies);
     const double base =
         first ? static_cast<double>(cuda::model_bytes(model_)) + static_cast<double>(asked.local_bytes) : 0;
     const double free_now =
@@ -316,12 +367,13 @@ class CudaEngineImpl final : public CudaEngine {
     const int useful = std::min(n_pad_ / kBlock, asked.blocks_at_once);
     const int blocks = static_cast<int>(std::min(static_cast<double>(useful), std::max(1.0, left / block)));
     const double most = (have - base - block) / std::max(1.0, each);
-    COHORT_THROW_UNLESS(left >= block,
-                        "{} environments need {} on cuda:{} ({} each, {} for the model and the threads, {} of scratch "
-                        "memory for {} environments at a time); {} of {} are free, enough for {}",
-                        n_, format_bytes(each * n_pad_ + base + block * blocks), device_, format_bytes(each),
-                        format_bytes(base), format_bytes(block * blocks), blocks * kBlock,
-                        format_bytes(std::max(0.0, have)), name, most > 0 ? static_cast<long long>(most) : 0);
+    COHORT_THROW_UNLESS(
+        left >= block,
+        "{} environments need {}{} on cuda:{} ({} each, {} for the model and the threads, {} of scratch "
+        "memory for {} environments at a time); {} of {} are free, enough for {}",
+        n_, format_bytes(each * n_pad_ + base + block * blocks), first ? "" : " for their parameters", device_,
+        format_bytes(each), format_bytes(base), format_bytes(block * blocks), blocks * kBlock,
+        format_bytes(std::max(0.0, have)), name, most > 0 ? static_cast<long long>(most) : 0);
     need_ = asked;
     blocks_ = blocks;
   }
@@ -424,6 +476,22 @@ class CudaEngineImpl final : public CudaEngine {
 
 std::string cuda_unusable() {
   return cuda::available() ? "" : "this build has no CUDA kernels (it was configured without nvcc)";
+}
+
+MemoryPlan plan_cuda_engine(const Model& model, const CudaEngineOptions& options) {
+  COHORT_THROW_UNLESS(cuda::available(), "cuda:{}: {}", options.device, cuda_unusable());
+  check_device(options.device);
+  ModelView view = model.view();
+  view.varies = ParameterStore::varies(options.parameters);
+  const cuda::WorkspaceNeed asked = workspace_need_of(options.device, view);
+  cuda::DeviceFigures figures{};
+  need(cuda::describe_device(options.device, figures), options.device, "the device cannot be asked for its memory");
+  MemoryPlan plan = plan_of(model, options.parameters);
+  plan.fixed_bytes = static_cast<double>(cuda::model_bytes(model)) + static_cast<double>(asked.local_bytes) +
+                     static_cast<double>(asked.bytes_per_block);
+  const double free_now = static_cast<double>(figures.free_bytes) - kReserve;
+  plan.available_bytes = options.memory_limit > 0 ? std::min(options.memory_limit, free_now) : free_now;
+  return plan;
 }
 
 std::unique_ptr<CudaEngine> make_cuda_engine(Model model, int n_envs, const CudaEngineOptions& options) {

@@ -8,9 +8,14 @@
 namespace cohort::sim {
 
 struct CudaEngineOptions {
-  int device = 0;           ///< among the devices visible to the process
-  double memory_limit = 0;  ///< bytes of the device that may be used; 0: what is free
+  int device = 0;             ///< among the devices visible to the process
+  double memory_limit = 0;    ///< bytes of the device that may be used; 0: what is free
+  ParameterSet parameters{};  ///< that environments have of their own from the beginning
 };
+
+/// What make_cuda_engine would take of the device at least, and how many environments would fit. Takes nothing. Throws
+/// Error where this build or this machine has no CUDA.
+MemoryPlan plan_cuda_engine(const Model& model, const CudaEngineOptions& options);
 
 /// view() is memory of the device, valid on stream(); host_view() is a copy in host memory that is written back before
 /// the next step. Parameters (Engine::parameter) are written in host memory and reach the device with

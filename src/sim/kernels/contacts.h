@@ -36,6 +36,10 @@ COHORT_KERNEL void geom_poses(const ModelView& m, Workspace<L>& w, Constraints<L
   }
 }
 
+/// A row yields to its force by at least this share of what the bodies do: stiffer ones leave nothing of the bodies'
+/// inertia in single precision. Only rows of a friction below about 0.01, or whose inverse weights are 0, are stiffer.
+inline constexpr float kLeastCompliance = 1e-5f;
+
 /// One contact of a pair: Jacobian in the contact frame, weights, reference accelerations.
 template <class L>
 COHORT_KERNEL void contact_group(const ModelView& m, Workspace<L>& w, Constraints<L>& c, int pair,
@@ -317,11 +321,14 @@ COHORT_LANE void pair_rows(const ModelView& m, Workspace<L>& w, Constraints<L>& 
   } else {
     narrow_phase(points, p.kernel, pose, g1.size, g2.size, reach);
   }
+  // Geoms that nothing moves against each other (an explicit pair of one body, or of the world) have contacts without
+  // rows.
+  const V acts_below(p.dof_count > 0 ? p.margin : -kFarApart);
   for (int i = 0; i < most; ++i) {
     const auto found = near & (points[i].dist < reach);
     if (!any(found)) continue;
     c.contacts = c.contacts + select(found, V(1.0f), V(0.0f));
-    const auto on = near & (points[i].dist < V(p.margin));
+    const auto on = near & (points[i].dist < acts_below);
     if (share) {
       if (any(on)) shared.add(m, w, c, k, points[i], shift1, on);
     } else if (m.keep_contacts || any(on)) {

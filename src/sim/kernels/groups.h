@@ -102,6 +102,7 @@ COHORT_LANE ConstraintCapacity constraint_capacity(const ModelView& m) {
   for (int i = 0; i < m.nlimit; ++i) add(kGroupInequality, 1, m.limit[i].dof_count, 1, 2);
   for (int i = 0; i < m.npair; ++i) {
     const PairRecord& p = m.pair[i];
+    if (p.dof_count == 0 && !m.keep_contacts) continue;  // no rows
     const bool elliptic = m.option.elliptic != 0;
     const int kind = p.dim == 1 ? kGroupInequality : elliptic ? kGroupElliptic : kGroupPyramid;
     add(kind, p.dim, p.dof_count, contact_edges(p.dim, elliptic), p.max_contacts);
@@ -215,10 +216,6 @@ COHORT_LANE void edges_of(const ModelView& m, const Group& g, typename L::Ptr ja
   with_dim(g.dim, [&](auto dim) { jacobian_times<L, decltype(dim)::kDim>(m, g, jacobian, x, rows); });
   to_edges<L>(g, jacobian, rows, edges);
 }
-
-/// A row yields to its force by at least this share of what the bodies do: stiffer ones leave nothing of the bodies'
-/// inertia in single precision. Only rows of a friction below about 0.01, or whose inverse weights are 0, are stiffer.
-inline constexpr float kLeastCompliance = 1e-5f;
 
 /// `extra`: further values behind the group's own.
 template <class L>

@@ -100,14 +100,19 @@ COHORT_KERNEL void interaction_force(const ModelView& m, Workspace<L>& w, Constr
   const int* equalities = pairs + m.npair;
   const int* links = equalities + m.neq;
   for (int k = 0; k < m.nlink; ++k) {
-    if (!links[k] || m.link[k].body < 0) continue;
-    V F[6], R[9], x[3], at[3], from[3];
+    if (!links[k]) continue;
+    const LinkRecord& link = m.link[k];
+    V F[6], at[3], from[3];
     read<6>(F, w.link_force + 6 * k);
-    read<9>(R, w.rot + 9 * m.link[k].body);
-    read<3>(x, w.pos + 3 * m.link[k].body);
-    rotate(at, R, m.link[k].com);
-    for (int i = 0; i < 3; ++i) at[i] += x[i];
-    reference_point<L>(m, w, m.link[k].body, from);
+    for (int i = 0; i < 3; ++i) at[i] = V(link.com[i]);
+    if (link.body >= 0) {
+      V R[9], x[3];
+      read<9>(R, w.rot + 9 * link.body);
+      read<3>(x, w.pos + 3 * link.body);
+      rotate(at, R, link.com);
+      for (int i = 0; i < 3; ++i) at[i] += x[i];
+    }
+    reference_point<L>(m, w, link.body, from);
     outside(at, from, F, F + 3, false);
   }
   for (int k = 0; k < c.count; ++k) {

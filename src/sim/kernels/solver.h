@@ -255,6 +255,16 @@ COHORT_KERNEL void solve_in_accelerations(const ModelView& m, Workspace<L>& w, C
   }
 }
 
+/// piece[jar] := 0, where the rows are read.
+template <class L>
+COHORT_LANE void rest_rows(Constraints<L>& c) {
+  if (!c.rows_are_read) return;
+  for (int k = 0; k < c.count; ++k) {
+    const Group& g = c.group[k];
+    for (int e = 0; e < g.edges; ++e) c.pool[g.at + g.layout.jar + e] = typename L::V(0.0f);
+  }
+}
+
 /// From w.acc_smooth (and w.warm as warm start) to w.qacc and, where the solver ran out of iterations or the rows are
 /// read, w.constraint. `iterations` per lane. w.factor holds M's factor.
 template <class L>
@@ -277,13 +287,12 @@ COHORT_KERNEL void solve_constraints(const ModelView& m, Workspace<L>& w, Constr
     if (any(many)) {
       solve_in_accelerations<L>(m, w, c, s, many, iterations);
       iterations = select(many, iterations, zero);
-    } else if (c.rows_are_read) {
-      for (int k = 0; k < c.count; ++k) {
-        const Group& g = c.group[k];
-        for (int e = 0; e < g.edges; ++e) c.pool[g.at + g.layout.jar + e] = zero;
-      }
+    } else {
+      rest_rows<L>(c);
     }
     if (any(few)) solve_in_row_space<L>(m, w, c, s, r, trees, rows, few, solver_scale<L>(m, w), iterations);
+  } else {
+    rest_rows<L>(c);  // of contacts that are kept and act on nothing
   }
   // Lanes without any row: exactly the unconstrained motion, whatever their neighbours did.
   for (int d = 0; d < nv; ++d) {

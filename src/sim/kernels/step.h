@@ -123,6 +123,8 @@ COHORT_KERNEL void step_block(const ModelView& m, const DataView& d, int env, Bl
   b.c.rows_are_read = false;
   if (!any(b.c.live)) return;
   load_block<L>(m, d, env, b);
+  // The solver would not take a broken start, nor does the motion depend on the time: both are states all the same.
+  auto good = sound<L>(w.warm, m.nv, V(0.0f) == V(0.0f));
   V contacts(0.0f);
   const V first_iterations = evaluate<L>(m, b);
   V iterations = first_iterations;
@@ -133,16 +135,10 @@ COHORT_KERNEL void step_block(const ModelView& m, const DataView& d, int env, Bl
     most = max(most, b.c.contacts);
   });
   const auto fits = most <= V(static_cast<float>(m.contact_capacity));
-  auto good = V(0.0f) == V(0.0f);
   good = sound<L>(w.q, m.nq, good);
   good = sound<L>(w.v, m.nv, good);
   good = sound<L>(w.act, m.na, good);
   good = sound<L>(w.qacc, m.nv, good);
-  const typename L::M ok = good & fits & b.c.live;
-  store_rows<L>(d.qpos, w.q, m.nq, d.n_pad, env, ok);
-  store_rows<L>(d.qvel, w.v, m.nv, d.n_pad, env, ok);
-  store_rows<L>(d.act, w.act, m.na, d.n_pad, env, ok);
-  store_rows<L>(d.warmstart, w.qacc, m.nv, d.n_pad, env, ok);
   // Time as a sum of two floats (Knuth's two-sum), so that it does not stop after hours.
   V* const type = nullptr;
   const V time = load(d.time + env, type), low = load(d.time_low + env, type);
@@ -150,6 +146,12 @@ COHORT_KERNEL void step_block(const ModelView& m, const DataView& d, int env, Bl
   const V sum = time + add;
   const V back = sum - time;
   const V rest = (time - (sum - back)) + (add - back);
+  good = good & (abs(sum) <= V(kMaxValue));
+  const typename L::M ok = good & fits & b.c.live;
+  store_rows<L>(d.qpos, w.q, m.nq, d.n_pad, env, ok);
+  store_rows<L>(d.qvel, w.v, m.nv, d.n_pad, env, ok);
+  store_rows<L>(d.act, w.act, m.na, d.n_pad, env, ok);
+  store_rows<L>(d.warmstart, w.qacc, m.nv, d.n_pad, env, ok);
   store(d.time + env, select(ok, sum, time));
   store(d.time_low + env, select(ok, rest, low));
   alignas(64) float count[L::kWidth], used[L::kWidth], is_good[L::kWidth], is_fit[L::kWidth];

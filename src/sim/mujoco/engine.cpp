@@ -84,6 +84,56 @@ ArrayView rows(void* data, ElementType type, int n, int width, std::int64_t stri
   return view;
 }
 
+/// What mj_setConst derives from the inertia: body_invweight0, dof_invweight0, dof_M0, tendon_invweight0,
+/// actuator_acc0.
+double bytes_of_inertia(const mjModel& m) {
+  return sizeof(mjtNum) * (2.0 * m.nbody + 2.0 * m.nv + m.ntendon + m.nactuator);
+}
+
+/// Bytes of an environment's own values of a parameter, and of what MuJoCo derives from them.
+double bytes_of(const mjModel& m, Parameter parameter) {
+  switch (parameter) {
+    case Parameter::kLinkMass:  // body_subtreemass, and as below
+      return sizeof(mjtNum) * (2.0 * m.nbody) + bytes_of_inertia(m);
+    case Parameter::kDofArmature:
+      return sizeof(mjtNum) * double(m.nv) + bytes_of_inertia(m);
+    case Parameter::kGeomFriction:
+      return sizeof(mjtNum) * 3.0 * m.ngeom;
+    case Parameter::kDofDamping:
+      return sizeof(mjtNum) * double(m.nv);
+    case Parameter::kActuatorGain:
+      return sizeof(mjtNum) * double{mjNGAIN} * m.nactuator;
+    case Parameter::kActuatorBias:
+      return sizeof(mjtNum) * double{mjNBIAS} * m.nactuator;
+  }
+  return 0;
+}
+
+/// All but available_bytes.
+MemoryPlan plan_of(const mjModel& m, const ModelInfo& info, int threads, const ParameterSet& parameters) {
+  MemoryPlan plan;
+  const auto width = static_cast<std::size_t>(mj_stateSize(&m, mjSTATE_INTEGRATION));
+  plan.parts = {
+      {"state", static_cast<double>(width * 2 * sizeof(mjtNum))},
+      {"outputs", static_cast<double>((info.nv + 7 * info.links.size() + static_cast<std::size_t>(info.nsensordata)) *
+                                          sizeof(mjtNum) +
+                                      4 * sizeof(std::int32_t))},
+      {"warnings", static_cast<double>(mjNWARNING * sizeof(mjWarningStat) + sizeof(std::string))}};
+  double own = 0;
+  for (int p = 0; p < kParameterCount; ++p) {
+    if (parameters.test(static_cast<std::size_t>(p))) own += bytes_of(m, static_cast<Parameter>(p));
+  }
+  // Mass and armature change the same.
+  if (parameters.test(static_cast<std::size_t>(Parameter::kLinkMass)) &&
+      parameters.test(static_cast<std::size_t>(Parameter::kDofArmature))) {
+    own -= bytes_of_inertia(m);
+  }
+  if (own > 0) plan.parts.push_back({"parameters", own});
+  plan.thread_bytes = static_cast<double>(m.narena);
+  plan.fixed_bytes = static_cast<double>(m.nbuffer) + plan.thread_bytes * threads;
+  return plan;
+}
+
 class MujocoEngine final : public Engine {
  public:
   MujocoEngine(std::span<const std::uint8_t> mjb, int n_envs, const MujocoEngineOptions& options)
@@ -92,7 +142,9 @@ class MujocoEngine final : public Engine {
     model_->opt.disableflags |= mjDSBL_AUTORESET;
     width_ = static_cast<std::size_t>(mj_stateSize(model_.get(), mjSTATE_INTEGRATION));
     threads_ = options.threads;
-    check_memory();
+    MemoryPlan plan = plan_of(*model_, info_, threads_, options.parameters);
+    plan.available_bytes = available_host_memory();
+    need_memory(plan, n_, threads_);
     mjBatchConfig config;
     mjb_defaultConfig(&config);
     config.nthread = options.threads;
@@ -117,6 +169,9 @@ class MujocoEngine final : public Engine {
     iterations_.assign(static_cast<std::size_t>(n_), 0);
     errors_.resize(static_cast<std::size_t>(n_));
     mjb_reset(batch_.get(), nullptr, n_, nullptr, mjSTAGE_NONE);
+    for (int p = 0; p < kParameterCount; ++p) {
+      if (options.parameters.test(static_cast<std::size_t>(p))) expand(static_cast<Parameter>(p));
+    }
   }
 
   EngineKind kind() const override { return EngineKind::kMujoco; }
@@ -189,20 +244,21 @@ class MujocoEngine final : public Engine {
   }
 
   ArrayView parameter(Parameter parameter) override {
-    int size = 0, element = 0;
-    void* data = mjb_expand(batch_.get(), model_field(parameter), &size, &element);
-    COHORT_CHECK(data != nullptr || size == 0, "MuJoCo does not expand {}", model_field(parameter));
-    bool& known = expanded_[static_cast<std::size_t>(parameter)];
-    if (!known) expanded_bytes_ += static_cast<double>(size) * sizeof(mjtNum);
-    known = true;
-    return rows(data, ElementType::kFloat64, n_, size, size);
+    ParameterSet wanted;
+    wanted.set(static_cast<std::size_t>(parameter));
+    if ((wanted & ~expanded_).any()) {
+      // The caller keeps what was there, as floats, until the new values are in place.
+      const std::size_t copies = 2 * sizeof(float) * model_values(parameter).size();
+      need_room(wanted, parameter_name(parameter), static_cast<double>(copies));
+    }
+    return expand(parameter);
   }
   void commit_parameters(std::span<const std::int32_t> envs = {}) override {
     const std::vector<std::int32_t> rising = in_mujocos_order(envs);
     for (std::size_t p = 0; p < expanded_.size(); ++p) {
       if (!expanded_[p]) continue;
       const auto which = static_cast<Parameter>(p);
-      const ArrayView v = parameter(which);
+      const ArrayView v = expand(which);
       for (int k = 0; k < (rising.empty() ? n_ : static_cast<int>(rising.size())); ++k) {
         const std::int32_t e = rising.empty() ? k : rising[static_cast<std::size_t>(k)];
         const mjtNum* row = static_cast<const mjtNum*>(v.data) + e * v.strides[0];
@@ -230,12 +286,12 @@ class MujocoEngine final : public Engine {
     add(status_.data(), status_.size() * sizeof(std::int32_t));
     // Parameters that differ between environments: which, then their values.
     for (std::size_t p = 0; p < expanded_.size(); ++p) {
-      const auto has = static_cast<std::uint8_t>(expanded_[p]);
+      const auto has = static_cast<std::uint8_t>(expanded_.test(p));
       add(&has, 1);
     }
     for (std::size_t p = 0; p < expanded_.size(); ++p) {
       if (!expanded_[p]) continue;
-      const ArrayView v = parameter(static_cast<Parameter>(p));
+      const ArrayView v = expand(static_cast<Parameter>(p));
       add(v.data, v.bytes());
     }
     return bytes;
@@ -243,14 +299,17 @@ class MujocoEngine final : public Engine {
   void load_state(std::span<const std::uint8_t> bytes) override {
     const std::size_t fixed = state_bytes() + status_.size() * sizeof(std::int32_t);
     std::size_t expected = fixed + expanded_.size();
+    ParameterSet saved;
     for (std::size_t p = 0; p < expanded_.size() && bytes.size() > fixed + p; ++p) {
       if (bytes[fixed + p]) {
+        saved.set(p);
         expected += model_values(static_cast<Parameter>(p)).size() * static_cast<std::size_t>(n_) * sizeof(mjtNum);
       }
     }
     COHORT_THROW_UNLESS(bytes.size() == expected,
                         "a state of {} bytes was saved; {} environments of this model take {}", bytes.size(), n_,
                         expected);
+    need_room(saved, "the state's parameters", 0);
     std::memcpy(mjb_state(batch_.get()), bytes.data(), state_bytes());
     std::memcpy(status_.data(), bytes.data() + state_bytes(), status_.size() * sizeof(std::int32_t));
     const std::uint8_t* from = bytes.data() + fixed + expanded_.size();
@@ -258,13 +317,13 @@ class MujocoEngine final : public Engine {
     for (std::size_t p = 0; p < expanded_.size(); ++p) {
       const auto which = static_cast<Parameter>(p);
       if (bytes[fixed + p]) {
-        const ArrayView v = parameter(which);
+        const ArrayView v = expand(which);
         std::memcpy(v.data, from, v.bytes());
         from += v.bytes();
         any = true;
       } else if (expanded_[p]) {
         // What this scene changed and the saved one had not: the model's values again.
-        const ArrayView v = parameter(which);
+        const ArrayView v = expand(which);
         const std::vector<float> own = model_values(which);
         for (std::int64_t i = 0; i < v.size(); ++i) {
           static_cast<mjtNum*>(v.data)[i] = model_value(which, static_cast<std::size_t>(i) % own.size());
@@ -275,18 +334,7 @@ class MujocoEngine final : public Engine {
     if (any) commit_parameters();
   }
 
-  MemoryPlan memory() const override {
-    MemoryPlan plan;
-    plan.parts = {{"state", static_cast<double>(width_ * 2 * sizeof(mjtNum))},
-                  {"outputs", static_cast<double>(
-                                  (info_.nv + 7 * info_.links.size() + static_cast<std::size_t>(info_.nsensordata)) *
-                                      sizeof(mjtNum) +
-                                  4 * sizeof(std::int32_t))},
-                  {"warnings", static_cast<double>(mjNWARNING * sizeof(mjWarningStat) + sizeof(std::string))}};
-    plan.fixed_bytes = static_cast<double>(model_->nbuffer) + static_cast<double>(model_->narena) * threads_;
-    if (expanded_bytes_ > 0) plan.parts.push_back({"parameters", expanded_bytes_});
-    return plan;
-  }
+  MemoryPlan memory() const override { return plan_of(*model_, info_, threads_, expanded_); }
 
   std::string error_text(int env) const override { return errors_.at(static_cast<std::size_t>(env)); }
 
@@ -304,18 +352,26 @@ class MujocoEngine final : public Engine {
     return rising;
   }
 
-  std::size_t state_bytes() const { return before_.size() * sizeof(mjtNum); }
-
-  void check_memory() const {
-    const MemoryPlan plan = memory();
-    const double have = available_host_memory(), need = plan.total(n_);
-    COHORT_THROW_UNLESS(
-        need <= have,
-        "{} environments need {} ({} each, {} for the model and {} threads); this process can get {}, enough for {}",
-        n_, format_bytes(need), format_bytes(plan.bytes_per_environment()), format_bytes(plan.fixed_bytes), threads_,
-        format_bytes(have),
-        std::max(0ll, static_cast<long long>((have - plan.fixed_bytes) / plan.bytes_per_environment())));
+  /// The parameter's memory in MuJoCo's batch, taken at the first use.
+  ArrayView expand(Parameter parameter) {
+    int size = 0, element = 0;
+    void* data = mjb_expand(batch_.get(), model_field(parameter), &size, &element);
+    COHORT_CHECK(data != nullptr || size == 0, "MuJoCo does not expand {}", model_field(parameter));
+    expanded_.set(static_cast<std::size_t>(parameter));
+    return rows(data, ElementType::kFloat64, n_, size, size);
   }
+
+  /// Throws Error with the numbers where these parameters, those that environments have left out, do not fit beside
+  /// what is taken: MuJoCo would end the process.
+  void need_room(const ParameterSet& wanted, const std::string& what, double copies) const {
+    const ParameterSet more = wanted & ~expanded_;
+    if (more.none()) return;
+    const MemoryPlan then = plan_of(*model_, info_, threads_, expanded_ | more);
+    const double each = then.bytes_per_environment() - memory().bytes_per_environment();
+    need_memory({.what = what, .each = each, .copies = copies}, n_, available_host_memory());
+  }
+
+  std::size_t state_bytes() const { return before_.size() * sizeof(mjtNum); }
 
   mjtNum model_value(Parameter parameter, std::size_t i) const {
     const mjModel& m = *model_;
@@ -392,8 +448,7 @@ class MujocoEngine final : public Engine {
   std::unique_ptr<mjBatch, BatchDeleter> batch_;
   std::size_t width_ = 0;  ///< values in a state row
   int threads_ = 1;
-  std::array<bool, 6> expanded_{};  ///< the parameters that environments have of their own
-  double expanded_bytes_ = 0;       ///< of an environment
+  ParameterSet expanded_;  ///< the parameters that environments have of their own
   std::array<Output, kFieldCount> outputs_{};
   std::vector<mjtNum> before_;
   std::vector<std::int32_t> status_, contacts_, iterations_;
@@ -410,6 +465,13 @@ std::unique_ptr<Engine> make_mujoco_engine(std::span<const std::uint8_t> mjb, in
   mju_user_warning = [](const char*) {};
   COHORT_THROW_UNLESS(options.threads > 0, "{} threads: at least one is needed", options.threads);
   return std::make_unique<MujocoEngine>(mjb, n_envs, options);
+}
+
+MemoryPlan plan_mujoco_engine(std::span<const std::uint8_t> mjb, const MujocoEngineOptions& options) {
+  const mj::ModelPtr model = mj::load(mjb);
+  MemoryPlan plan = plan_of(*model, mj::describe(*model), options.threads, options.parameters);
+  plan.available_bytes = available_host_memory();
+  return plan;
 }
 
 ModelInfo describe_mjb(std::span<const std::uint8_t> mjb) {

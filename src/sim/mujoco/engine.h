@@ -9,8 +9,12 @@
 namespace cohort::sim {
 
 struct MujocoEngineOptions {
-  int threads = 1;  ///< including the caller's
+  int threads = 1;            ///< including the caller's
+  ParameterSet parameters{};  ///< that environments have of their own from the beginning
 };
+
+/// What make_mujoco_engine would take of this process' memory, and how many environments would fit. Takes nothing.
+MemoryPlan plan_mujoco_engine(std::span<const std::uint8_t> mjb, const MujocoEngineOptions& options);
 
 /// mjb: MuJoCo's binary model. The results are the same bits for any number of threads. Throws Error.
 std::unique_ptr<Engine> make_mujoco_engine(std::span<const std::uint8_t> mjb, int n_envs,

@@ -40,7 +40,7 @@ void Importer::options() {
   r.timestep = f32(o.timestep);
   if (!off(mjDSBL_GRAVITY)) put(r.gravity, o.gravity, 3);
   put(r.magnetic, o.magnetic, 3);
-  r.impratio = f32(o.impratio);
+  r.impratio = f32(std::max(mjMINVAL, o.impratio));  // as MuJoCo takes it
   r.tolerance = f32(o.tolerance);
   r.ls_tolerance = f32(o.ls_tolerance);
   r.scale = f32(1.0 / (m_.stat.meaninertia * std::max<double>(1, static_cast<double>(m_.nv))));
@@ -129,6 +129,7 @@ int Importer::row_space(int wanted) const {
   int rows = v.nfriction + 2 * v.nlimit;
   for (const EqualityRecord& e : out_.equality) rows += equality_dim(e);
   for (const PairRecord& p : out_.pair) {
+    if (p.dof_count == 0) continue;  // no rows
     if (v.option.elliptic != 0 && p.dim > 1) return 0;
     rows += contact_edges(p.dim, false) * p.max_contacts;
   }

@@ -219,7 +219,6 @@ void Importer::contacts() {
     const int g1 = c.geom1, g2 = c.geom2, l1 = m_.geom_bodyid[g1], l2 = m_.geom_bodyid[g2];
     PairRecord r{};
     std::tie(r.first_dof, r.dof_count) = relative_dofs(chains[at(l1)], chains[at(l2)]);
-    if (r.dof_count == 0) return;
     r.geom1 = add_geom(g1);
     r.geom2 = add_geom(g2);
     r.kernel = mj::pair_kernel(m_.geom_type[g1], m_.geom_type[g2]);
