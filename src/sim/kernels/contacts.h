@@ -177,66 +177,21 @@ COHORT_LANE void tree_shift(const Workspace<L>& w, int root1, int root2, typenam
   }
 }
 
-/// So many pairs of two trees are worth a look at the boxes around both.
-inline constexpr int kLongRun = 24;
-
-/// How far apart the boxes around two trees' geoms are, along the axis where that is most, in the live lane where it is
-/// least, m.
-template <class L>
-COHORT_KERNEL float gap_of_trees(const ModelView& m, const Constraints<L>& c, int root1, int root2,
-                                 const typename L::V* shift) {
-  using V = typename L::V;
-  V low[2][3], high[2][3];
-  for (int t = 0; t < 2; ++t) {
-    for (int i = 0; i < 3; ++i) low[t][i] = V(kFarApart), high[t][i] = V(-kFarApart);
-  }
-  for (int k = 0; k < m.ngeom; ++k) {
-    const GeomRecord& g = m.geom[k];
-    const int root = g.body < 0 ? -1 : m.body[g.body].root;
-    if (root != root1 && root != root2) continue;
-    const int t = root == root1 ? 0 : 1;
-    for (int i = 0; i < 3; ++i) {
-      low[t][i] = min(low[t][i], c.geom_pos[3 * k + i] - V(g.radius));
-      high[t][i] = max(high[t][i], c.geom_pos[3 * k + i] + V(g.radius));
-    }
-  }
-  V apart(-kFarApart);
-  for (int i = 0; i < 3; ++i) {
-    apart = max(apart, max(low[1][i] - (high[0][i] - shift[i]), (low[0][i] - shift[i]) - high[1][i]));
-  }
-  // A lane whose numbers are none is nowhere near.
-  alignas(64) float gap[L::kWidth];
-  store(gap, select(c.live & (apart < V(kFarApart)), apart, V(kFarApart)));
-  float least = gap[0];
-  for (int lane = 1; lane < L::kWidth; ++lane) least = gap[lane] < least ? gap[lane] : least;
-  return least;
-}
-
-/// The trees that the last pair looked at belongs to.
-template <class L>
-struct TreesApart {
-  int root1 = -1, root2 = -1;
-  typename L::V shift[3] = {typename L::V(0.0f), typename L::V(0.0f), typename L::V(0.0f)};
-  float gap = -kFarApart;  ///< at least so far apart, m
-};
-
 /// Bit k: the bounding spheres of pair `first` + k are near in some lane, or it is a plane's. A short loop of its own:
 /// most pairs end here.
 template <class L>
 COHORT_KERNEL unsigned long long near_pairs(const ModelView& m, const Workspace<L>& w, const Constraints<L>& c,
-                                            int first, int count, TreesApart<L>& trees) {
+                                            int first, int count) {
   using V = typename L::V;
   unsigned long long found = 0;
-  V* const shift = trees.shift;
+  int root1 = -1, root2 = -1;
+  V shift[3] = {V(0.0f), V(0.0f), V(0.0f)};
   for (int k = 0; k < count; ++k) {
     const PairBoundRecord& b = m.pair_bound[first + k];
-    if (b.root1 != trees.root1 || b.root2 != trees.root2) {
-      trees.root1 = b.root1, trees.root2 = b.root2;
-      tree_shift<L>(w, b.root1, b.root2, shift);
-      const bool apart = b.run >= kLongRun && b.root1 >= 0 && b.root2 >= 0 && b.root1 != b.root2;
-      trees.gap = apart ? gap_of_trees<L>(m, c, b.root1, b.root2, shift) : -kFarApart;
+    if (b.root1 != root1 || b.root2 != root2) {
+      root1 = b.root1, root2 = b.root2;
+      tree_shift<L>(w, root1, root2, shift);
     }
-    if (trees.gap > b.reach) continue;
     const auto pos1 = c.geom_pos + 3 * b.geom1, pos2 = c.geom_pos + 3 * b.geom2;
     V d[3];
     for (int i = 0; i < 3; ++i) d[i] = pos2[i] - (pos1[i] - shift[i]);
@@ -344,12 +299,11 @@ COHORT_KERNEL void contact_rows(const ModelView& m, Workspace<L>& w, Constraints
   const bool share =
       L::kWidth > 1 && !m.keep_contacts && (m.varies & (kVariesFriction | kVariesMass | kVariesArmature)) == 0;
   SharedContacts<L> shared;
-  TreesApart<L> trees;
   constexpr int kAtOnce = 64;
   int looked_at = -1;
   for (int first = 0; first < m.npair; first += kAtOnce) {
     const int some = m.npair - first < kAtOnce ? m.npair - first : kAtOnce;
-    for (unsigned long long left = near_pairs<L>(m, w, c, first, some, trees); left != 0; left &= left - 1) {
+    for (unsigned long long left = near_pairs<L>(m, w, c, first, some); left != 0; left &= left - 1) {
       const int k = first + lowest_bit(left);
       // Contacts are shared by pairs that are all alike from the first to the last.
       while (L::kWidth > 1 && shared.used > 0 && looked_at < k) {

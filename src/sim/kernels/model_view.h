@@ -277,7 +277,6 @@ struct PairBoundRecord {
   float reach;       ///< m, margin + gap
   float bound;       ///< m, reach and the radii of both bounding spheres
   int separation;    ///< which of the remembered directions (separation.h) is this pair's, maybe others' too; -1: none
-  int run;           ///< of the first pair of two trees: how many follow one another with it, it included; otherwise 0
 };
 /// Most directions that an environment remembers.
 inline constexpr int kMostSeparations = 64;

@@ -214,7 +214,6 @@ void Importer::contacts() {
   for (int b = 0; b < m_.nbody; ++b) chains.push_back(chain_of(b));
   reserve_pairs(chains);
   int separated_pairs = 0;
-  std::size_t first_of_run = 0;
   mj::for_each_candidate_pair(m_, [&](const mj::CandidatePair& c) {
     const int g1 = c.geom1, g2 = c.geom2, l1 = m_.geom_bodyid[g1], l2 = m_.geom_bodyid[g2];
     PairRecord r{};
@@ -237,13 +236,6 @@ void Importer::contacts() {
     out_.pair.push_back(r);
     PairBoundRecord bound = bound_of(r);
     if (remembers_separation(r.kernel)) bound.separation = separated_pairs++ % kMostSeparations;
-    if (first_of_run < out_.pair_bound.size() && out_.pair_bound[first_of_run].root1 == bound.root1 &&
-        out_.pair_bound[first_of_run].root2 == bound.root2) {
-      ++out_.pair_bound[first_of_run].run;
-    } else {
-      first_of_run = out_.pair_bound.size();
-      bound.run = 1;
-    }
     out_.pair_bound.push_back(bound);
   });
   out_.sizes.nseparation = std::min(separated_pairs, kMostSeparations);
