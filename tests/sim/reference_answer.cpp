@@ -32,9 +32,11 @@ bool warned(const mjData& d) {
 /// Of the inertia matrix scaled to a diagonal of ones; by inverse iteration.
 double smallest_eigenvalue(const mjModel& m, mjData& d) {
   const std::size_t n = static_cast<std::size_t>(m.nv);
-  std::vector<double> M(n * n), scale(n), x(n, 1.0), solved(n);
+  std::vector<double> M(n * n), scale(n), x(n), solved(n);
   mj_fullM(&m, &d, M.data());
   for (std::size_t i = 0; i < n; ++i) scale[i] = std::sqrt(M[i * n + i]);
+  // Along no symmetry of two equal joints, which is where the matrix is singular.
+  for (std::size_t i = 0; i < n; ++i) x[i] = 1 + 0.1 * static_cast<double>(i * i % 11);
   double inverse = 0;
   for (int iteration = 0; iteration < 25; ++iteration) {
     for (std::size_t i = 0; i < n; ++i) x[i] *= scale[i];
