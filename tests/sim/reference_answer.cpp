@@ -140,7 +140,7 @@ ReferenceAnswer reference_answer(mjModel& m, mj::DataPtr state) {
     answer.useless = "MuJoCo warns";
     return answer;
   }
-  if (smallest_eigenvalue(m, *answer.forward) < kSingular) {
+  if (!(smallest_eigenvalue(m, *answer.forward) >= kSingular)) {  // nor not a number
     answer.useless = "the inertia matrix is nearly singular";
     return answer;
   }
