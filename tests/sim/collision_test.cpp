@@ -178,6 +178,34 @@ std::vector<const float*> kept_contacts(const Constraints<ScalarLane>& c) {
   return list;
 }
 
+/// Also where the nearest point of an edge was first beyond its end and then within: MuJoCo goes on from a corner
+/// there.
+TEST(CapsuleBox, HasTheSecondContactOfMujoco) {
+  test::Pair p(
+      test::compile_xml("<mujoco><worldbody><body><freejoint/><geom margin='0.05' type='capsule' size='0.05 "
+                        "0.1'/></body><body><freejoint/>"
+                        "<geom type='box' size='0.06 0.05 0.08'/></body></worldbody></mujoco>"));
+  p.view.keep_contacts = 1;
+  test::Block block(p.view);
+  int two = 0;
+  for (std::uint64_t sample = 0; sample < 3000; ++sample) {
+    const RandomStream random(7, RandomPurpose::kTest, sample, 0);
+    p.randomize(sample, 0, 0.1);
+    double direction[3];
+    random_direction(random, direction);
+    const double distance = 0.02 + 0.15 * static_cast<double>(random.uniform(3));
+    for (int i = 0; i < 3; ++i) p.data->qpos[7 + i] = static_cast<float>(distance * direction[i]);
+    BlockSpace<ScalarLane>& b = contacts_of_both(p, block);
+    ASSERT_EQ(static_cast<int>(b.c.contacts), p.data->ncon) << "sample " << sample;
+    double theirs = 0, ours = 0;
+    for (int k = 0; k < p.data->ncon; ++k) theirs += p.data->contact[k].dist;
+    for (const float* kept : kept_contacts(b.c)) ours += static_cast<double>(kept[0]);
+    EXPECT_NEAR(ours, theirs, kPlaceTolerance) << "sample " << sample;
+    two += p.data->ncon == 2;
+  }
+  EXPECT_GE(two, 300) << "the shapes hardly meet";
+}
+
 /// A cylinder touched on its side: nothing of its cap is a contact.
 TEST(Cylinder, TouchedOnItsSideHasNoContactOfItsCap) {
   const char* touching[] = {"type='capsule' size='0.02 0.05' pos='-0.0595 0 0.03' quat='0.7071068 0.7071068 0 0'",

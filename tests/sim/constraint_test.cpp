@@ -4,13 +4,16 @@
 
 #include <gtest/gtest.h>
 
-#include "block.h"
+#include "constraint_rows.h"
 #include "features.h"
 
 namespace cohort::sim {
 namespace {
 
 using test::Block;
+using test::cost_of;
+using test::our_rows;
+using test::Row;
 using test::take;
 
 /// Rows: reference accelerations carry stiffness 1/s^2 of thousands times positions of single precision.
@@ -21,51 +24,6 @@ constexpr double kCostRatio = 1.025;
 constexpr double kAccelerationTolerance = 5e-3;
 /// Integration of one step from the same acceleration.
 constexpr double kStepTolerance = 5e-5;
-
-struct Row {
-  std::vector<double> jacobian;
-  double aref, weight;
-};
-
-/// Our rows in MuJoCo's terms: one per edge of a pyramid, dense Jacobians; rows of no weight are not MuJoCo's.
-std::vector<Row> our_rows(const ModelView& m, Constraints<ScalarLane>& c) {
-  std::vector<Row> rows;
-  for (int k = 0; k < c.count; ++k) {
-    const Group& g = c.group[k];
-    const float* piece = c.pool + g.at;
-    const GroupLayout l = layout_of(g);
-    for (int e = 0; e < g.edges; ++e) {
-      Row row{std::vector<double>(static_cast<std::size_t>(m.nv)), piece[l.aref + e],
-              piece[l.weight + (weights_of(g.kind, g.dim) > 1 ? e : 0)]};
-      if (row.weight == 0) continue;
-      for (int d = 0; d < m.nv; ++d) {
-        std::vector<float> unit(static_cast<std::size_t>(m.nv), 0);
-        unit[static_cast<std::size_t>(d)] = 1;
-        float edges[kMaxEdges];
-        edges_of<ScalarLane>(m, g, c.pool + g.at, unit.data(), edges);
-        row.jacobian[static_cast<std::size_t>(d)] = edges[e];
-      }
-      rows.push_back(row);
-    }
-  }
-  return rows;
-}
-
-/// MuJoCo's cost of an acceleration for the constraints in d.
-double cost_of(const mjModel* m, mjData* d, const std::vector<double>& qacc) {
-  const int nv = static_cast<int>(m->nv), nefc = d->nefc;
-  std::vector<double> jar(static_cast<std::size_t>(nefc) + 1), Ma(static_cast<std::size_t>(nv));
-  mj_mulJacVec(m, d, jar.data(), qacc.data());
-  for (int i = 0; i < nefc; ++i) jar[static_cast<std::size_t>(i)] -= d->efc_aref[i];
-  double cost = 0;
-  mj_constraintUpdate(m, d, jar.data(), &cost, 0);
-  mj_mulM(m, d, Ma.data(), qacc.data());
-  for (int i = 0; i < nv; ++i) {
-    const std::size_t k = static_cast<std::size_t>(i);
-    cost += 0.5 * (Ma[k] - d->qfrc_smooth[i]) * (qacc[k] - d->qacc_smooth[i]);
-  }
-  return cost;
-}
 
 std::string model(const std::string& body, const std::string& rest = "", const std::string& option = "") {
   return "<mujoco><option " + option +

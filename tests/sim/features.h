@@ -217,6 +217,11 @@ inline std::vector<std::pair<std::string, std::string>> smooth_features() {
       {"fluid drag by inertia box",
        model("<body><freejoint/><geom size='0.1 0.2 0.3' type='box' pos='0.05 0 0'/>" + std::string(kTree) + "</body>",
              "", "density='120' viscosity='0.7' wind='1 -2 0.5'")},
+      {"a free body with welded children",
+       model(
+           "<body><freejoint/><geom type='box' size='0.1 0.2 0.3' pos='0.1 0.05 -0.1'/><body pos='0.2 0.3 0' euler='10 "
+           "20 30'><geom size='0.1'/><body pos='0 0.2 0.1'><geom type='box' size='0.1 0.05 "
+           "0.02'/></body></body></body>")},
       {"free bodies alone",
        model("<body><freejoint/><geom type='box' size='0.1 0.2 0.3' pos='0.1 0.05 -0.1'/></body><body pos='1 0 "
              "0'><joint name='f' type='free' damping='0.3'/><geom type='ellipsoid' size='0.1 0.2 0.05'/>"

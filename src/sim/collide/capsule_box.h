@@ -83,25 +83,28 @@ COHORT_DEVICE inline Nearest nearest_feature(const Segment& s, Vec size) {
       const double det = edge2 * length2 - mixed * mixed;
       if (magnitude(det) < 1e-15) continue;
       double x = (length2 * u - mixed * v) / det, t = (edge2 * v - mixed * u) / det;
+      int side = 0;  // the end of the edge at which it was last held, also when it has left it again, as in MuJoCo
       if (x > 1) {
-        x = 1, t = (v - mixed) / length2;
+        x = 1, side = 1, t = (v - mixed) / length2;
       } else if (x < -1) {
-        x = -1, t = (v + mixed) / length2;
+        x = -1, side = -1, t = (v + mixed) / length2;
       }
       if (t > 1) {
-        t = 1, x = clamp((u - mixed) / edge2, -1, 1);
+        t = 1, x = (u - mixed) / edge2;
       } else if (t < -1) {
-        t = -1, x = clamp((u + mixed) / edge2, -1, 1);
+        t = -1, x = (u + mixed) / edge2;
       }
+      if (x > 1) x = 1, side = 1;
+      if (x < -1) x = -1, side = -1;
       Vec gap = d - t * s.half;
       gap[j] += size[j] * x;
       if (dot(gap, gap) < best.squared - 1e-15) {
-        best.kind = x > -1 && x < 1 ? Nearest::kEdge : Nearest::kCorner;
+        best.kind = side == 0 ? Nearest::kEdge : Nearest::kCorner;
         best.squared = dot(gap, gap);
         best.t = t;
         best.edge = j;
         best.on_edge = x;
-        best.corner = corner + (x >= 1 ? 1 << j : 0);
+        best.corner = corner + (side > 0 ? 1 << j : 0);
       }
     }
   }

@@ -40,6 +40,33 @@ COHORT_KERNEL void move_coordinates(const ModelView& m, typename L::Ptr q, typen
   }
 }
 
+/// v := the rates by which the orientations of q move in the frames of `start`, from which they have turned by r:
+/// v + r x v / 2 + r x (r x v) (1 / 12 + |r|^2 / 720) (Munthe-Kaas 1998, "Runge-Kutta methods on Lie groups"), as
+/// MuJoCo has it since 4.0. Without it ball and free joints would lose RK4's order. Other coordinates' rates are their
+/// velocities.
+template <class L>
+COHORT_KERNEL void turn_rates(const ModelView& m, typename L::Ptr start, typename L::Ptr q, typename L::Ptr v) {
+  using V = typename L::V;
+  for (int b = 0; b < m.nbody; ++b) {
+    const BodyRecord& body = m.body[b];
+    if (body.kind != kBodyFree && body.kind != kBodyBall) continue;
+    const int skip = body.kind == kBodyFree ? 3 : 0, at = body.qpos + skip, dof = body.first_dof + skip;
+    V from[4], to[4], turned[4], r[3], o[3], first[3], second[3];
+    read<4>(from, start + at);
+    read<4>(to, q + at);
+    normalize_quat(from);
+    for (int i = 1; i < 4; ++i) from[i] = -from[i];
+    multiply_quat(turned, from, to);
+    quat_to_rotation(r, turned);
+    read<3>(o, v + dof);
+    for (int i = 0; i < 3; ++i) first[i] = second[i] = V(0.0f);
+    add_cross(first, r, o);
+    add_cross(second, r, first);
+    const V share = fma(V(1.0f / 720.0f), dot3(r, r), V(1.0f / 12.0f));
+    for (int i = 0; i < 3; ++i) v[dof + i] = fma(share, second[i], fma(V(0.5f), first[i], o[i]));
+  }
+}
+
 /// Adds -h (J' b J) to w.factor for a row J with the dofs [first, first + count) of m.wrap, as far as the inertia
 /// matrix has the entries; `arm(k)` is J's entry at wrap k.
 template <class L, class Arm>
@@ -98,7 +125,7 @@ COHORT_KERNEL void add_fluid_damping(const ModelView& m, Workspace<L>& w) {
   }
 }
 
-/// Free bodies without children under implicitfast: the derivative of the centrifugal and gyroscopic force by the
+/// Free bodies that no joint hangs on under implicitfast: the derivative of the centrifugal and gyroscopic force by the
 /// angular velocity, which is not symmetric, joins their six rows of w.factor (M - h D, not yet factored); a solve by
 /// elimination writes w.free_acc. The matrix is the inertia plus terms of the size of h times velocity,
 /// so that no pivoting is needed.
@@ -247,15 +274,16 @@ COHORT_KERNEL void integrate(const ModelView& m, Workspace<L>& w, typename L::M 
   for (int i = 0; i < 2 * nv + na; ++i) sum[i] = V(0.0f);
   for (int stage = 0; stage < 4; ++stage) {
     const V b(weight[stage]);
+    for (int i = 0; i < nv; ++i) w.scratch[i] = w.v[i];
+    if (stage > 0) turn_rates<L>(m, start, w.q, w.scratch);
     for (int i = 0; i < nv; ++i) {
-      sum[i] = fma(b, w.v[i], sum[i]);
+      sum[i] = fma(b, w.scratch[i], sum[i]);
       rate_v[i] = fma(b, w.qacc[i], rate_v[i]);
     }
     for (int i = 0; i < na; ++i) rate_act[i] = fma(b, w.act_dot[i], rate_act[i]);
     if (stage == 3) break;
     // The next evaluation point: start moved along this stage's rates.
     const float step = h * inner[stage];
-    for (int i = 0; i < nv; ++i) w.scratch[i] = w.v[i];
     for (int i = 0; i < nq; ++i) w.q[i] = start[i];
     move_coordinates<L>(m, w.q, w.scratch, step);
     for (int i = 0; i < nv; ++i) w.v[i] = fma(V(step), w.qacc[i], start[nq + i]);

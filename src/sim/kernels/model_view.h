@@ -29,7 +29,7 @@ struct BodyRecord {
   float gravcomp_com[3];  ///< m, where
   float anchor[3];        ///< m, position of a ball joint
   float stiffness;        ///< of a free or ball joint's spring, N/m and N m/rad
-  int stands_alone;       ///< kBodyFree without children: implicitfast takes the whole derivative of its bias force
+  int stands_alone;  ///< kBodyFree that no joint hangs on: implicitfast takes the whole derivative of its bias force
 };
 
 enum JointAxis : int { kAxisX = 0, kAxisY = 1, kAxisZ = 2, kAxisAny = 3 };
@@ -339,6 +339,9 @@ enum SensorKind : int {
 
 enum ContactReduce : int { kReduceNone = 0, kReduceMinDist = 1, kReduceMaxForce = 2, kReduceNetForce = 3 };
 
+/// In sensor_match: both ends of an equality count.
+inline constexpr int kMatchBoth = 2;
+
 struct SensorRecord {
   int kind;          ///< SensorKind
   int address, dim;  ///< into the sensor data
@@ -349,8 +352,8 @@ struct SensorRecord {
   int reference;     ///< frame, or -1
   int first_piece, piece_count;
   int first_match;     ///< into sensor_match: for every pair +1 when the second geom's side counts, -1 the first's, 0
-                       ///< none; Force and Torque: then the same for every equality (+1: the first frame), then 1 for
-                       ///< every link
+                       ///< none; Force and Torque: then the same for every equality (+1: the first frame, kMatchBoth),
+                       ///< then 1 for every link
   int shape;           ///< of the site that Touch and Contact look into; -1: no filter
   float size[3];       ///< m, of that site
   int fields, reduce;  ///< Contact: bits of the fields in MuJoCo's order, ContactReduce

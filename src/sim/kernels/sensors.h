@@ -102,10 +102,9 @@ COHORT_KERNEL void interaction_force(const ModelView& m, Workspace<L>& w, Constr
   for (int k = 0; k < m.nlink; ++k) {
     if (!links[k]) continue;
     const LinkRecord& link = m.link[k];
-    V F[6], at[3], from[3];
+    V F[6], at[3] = {V(link.com[0]), V(link.com[1]), V(link.com[2])}, from[3];
     read<6>(F, w.link_force + 6 * k);
-    for (int i = 0; i < 3; ++i) at[i] = V(link.com[i]);
-    if (link.body >= 0) {
+    if (link.body >= 0) {  // else it is part of the world, to which what pulls at it is passed on all the same
       V R[9], x[3];
       read<9>(R, w.rot + 9 * link.body);
       read<3>(x, w.pos + 3 * link.body);
@@ -133,10 +132,15 @@ COHORT_KERNEL void interaction_force(const ModelView& m, Workspace<L>& w, Constr
       forces_of<L>(g, piece, force);
       for (int i = 0; i < 3; ++i) F[i] = force[i], T[i] = V(0.0f);
       if (g.dim == 6) weld_torque<L>(w, m.frame[e.frame1], m.frame[e.frame2], e.torque_scale, force + 3, T);
-      const FrameRecord& f = m.frame[match > 0 ? e.frame1 : e.frame2];
-      frame_pose<L>(w, f, p, rot);
-      reference_point<L>(m, w, f.body, from);
-      outside(p, from, F, T, match < 0);
+      const auto pull_at = [&](int frame, bool opposite) {
+        const FrameRecord& f = m.frame[frame];
+        frame_pose<L>(w, f, p, rot);
+        reference_point<L>(m, w, f.body, from);
+        outside(p, from, F, T, opposite);
+      };
+      // As long as the ends are apart, opposite forces at both of them make a torque.
+      if (match > 0) pull_at(e.frame1, false);
+      if (match < 0 || match == kMatchBoth) pull_at(e.frame2, true);
     }
   }
   if (!pulls_links(m)) return;

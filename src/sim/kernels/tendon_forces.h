@@ -48,9 +48,13 @@ COHORT_KERNEL void tendon_forces(const ModelView& m, Workspace<L>& w, Constraint
     for (int i = 0; i < m.nlimit && g.kind == kGroupInequality; ++i) {
       const LimitRecord& limit = m.limit[i];
       if (limit.kind != 2 || limit.first_dof != g.first_dof) continue;
-      const V length = w.ten_length[limit.index];
-      const auto lower = length - V(limit.lower) < V(limit.upper) - length;
-      w.ten_force[limit.index] += select(lower, force, -force);
+      // At which end: both hold where the margin is wider than half of the range. A row that moves nothing pulls
+      // nothing.
+      V along = zero;
+      for (int d = 0; d < g.dofs; ++d) {
+        along = fma(c.pool[g.at + d], wrap_arm<L>(m, w, m.tendon[limit.index].first_wrap + d), along);
+      }
+      w.ten_force[limit.index] += select(along > zero, force, select(along < zero, -force, zero));
     }
     for (int i = 0; i < m.neq && g.kind == kGroupEquality; ++i) {
       const EqualityRecord& e = m.equality[i];

@@ -88,7 +88,7 @@ void Importer::add_body(int b, int parent, const Mat3& rot, const Vec3& pos, int
     r.kind = kBodyFree;
     r.qpos = m_.jnt_qposadr[first];
     if (!off(mjDSBL_SPRING)) r.stiffness = f32(m_.jnt_stiffness[first]);
-    r.stands_alone = m_.tree_dofnum[m_.dof_treeid[r.first_dof]] == 6 && m_.body_subtreemass[b] == m_.body_mass[b];
+    r.stands_alone = m_.tree_dofnum[m_.dof_treeid[r.first_dof]] == 6;
   } else if (m_.jnt_type[first] == mjJNT_BALL) {
     r.kind = kBodyBall;
     r.qpos = m_.jnt_qposadr[first];

@@ -161,7 +161,8 @@ SensorRecord Importer::sensor(int i) {
         pair_matches([&](int g1, int g2) { return inside(m_.geom_bodyid[g2]) - inside(m_.geom_bodyid[g1]); });
     for (const EqualityRecord& e : out_.equality) {
       const bool frames = e.kind == kEqualityConnect || e.kind == kEqualityWeld;
-      out_.sensor_match.push_back(frames ? inside(e.link1) - inside(e.link2) : 0);
+      const int end1 = inside(e.link1), end2 = inside(e.link2);
+      out_.sensor_match.push_back(!frames ? 0 : end1 + end2 == 2 ? kMatchBoth : end1 - end2);
     }
     for (int b = 0; b < m_.nbody; ++b) out_.sensor_match.push_back(inside(b));
   }
