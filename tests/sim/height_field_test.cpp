@@ -151,6 +151,20 @@ TEST_P(OnHeightField, TheLanesFindWhatTheSearchFinds) {
 
 INSTANTIATE_TEST_SUITE_P(Shapes, OnHeightField, ::testing::Range(std::size_t{0}, std::size(kShapes)));
 
+/// Deep beside the walls of several prisms, many sides of the polytope between both are nearly coplanar.
+TEST(HeightField, AnUprightCylinderInLevelGroundIsNotFoundShallow) {
+  test::Pair p(test::compile_xml(scene(kShapes[3], false, "0")));
+  const double place[] = {-0.776171684,  0.559905052,  0.0741954073, 0.997222185,
+                          0.00182601158, 0.0697325692, 0.0261131823};
+  std::copy(std::begin(place), std::end(place), p.data->qpos);
+  mj_forward(p.mj.get(), p.data.get());
+  const Contacts found = searched(p);
+  ASSERT_EQ(found.count, 6);
+  for (const QueuedContact& c : found.contact) {
+    if (&c < found.contact + found.count) EXPECT_NEAR(c.dist, -0.119, 1.5e-3);
+  }
+}
+
 TEST(HeightField, ABallMeetsThePrismsThatMujocosMeets) {
   test::Pair p(test::compile_xml(
       "<mujoco><asset><hfield name='h' nrow='5' ncol='6' size='1 0.8 0.3 0.1' elevation='0 1 0 0 1 0 0 0 1 0 0 0 1 0 1 "

@@ -116,22 +116,14 @@ class Polytope {
         p_.seen[seen_count] = static_cast<short>(f);
         seen_count += p_.x[f] * p.w.x + p_.y[f] * p.w.y + p_.z[f] * p.w.z - p_.dist[f] > 1e-14;
       }
-      int edge_count = 0;
-      for (int k = 0; k < seen_count; ++k) {
-        const unsigned char* v = p_.corner[p_.seen[k]];
-        unsigned char from = v[2];
-        for (int i = 0; i < 3; from = v[i++]) {
-          int e = 0;
-          while (e < edge_count && (p_.edge[e][0] != v[i] || p_.edge[e][1] != from)) ++e;
-          if (e < edge_count) {
-            --edge_count;
-            p_.edge[e][0] = p_.edge[edge_count][0], p_.edge[e][1] = p_.edge[edge_count][1];
-          } else {
-            p_.edge[edge_count][0] = from, p_.edge[edge_count][1] = v[i], ++edge_count;
-          }
-        }
+      // They are one piece without a hole, which has two edges more than faces; where faces are nearly coplanar,
+      // rounding may see some elsewhere as well.
+      int edge_count = border(seen_count);
+      if (edge_count != seen_count + 2) {
+        seen_count = piece_around(best, seen_count);
+        edge_count = border(seen_count);
+        if (edge_count != seen_count + 2) return true;  // the nearest face is known as well as it can be
       }
-      if (edge_count == 0) return true;
       while (seen_count > 0) remove(p_.seen[--seen_count]);
       const int index = add(p);
       for (int e = 0; e < edge_count; ++e) {
@@ -140,6 +132,49 @@ class Polytope {
     }
   }
 
+  /// The edges that one of the faces in p_.seen has alone, to p_.edge; returns their number.
+  COHORT_SEARCH int border(int seen_count) {
+    int edge_count = 0;
+    for (int k = 0; k < seen_count; ++k) {
+      const unsigned char* v = p_.corner[p_.seen[k]];
+      unsigned char from = v[2];
+      for (int i = 0; i < 3; from = v[i++]) {
+        int e = 0;
+        while (e < edge_count && (p_.edge[e][0] != v[i] || p_.edge[e][1] != from)) ++e;
+        if (e < edge_count) {
+          --edge_count;
+          p_.edge[e][0] = p_.edge[edge_count][0], p_.edge[e][1] = p_.edge[edge_count][1];
+        } else {
+          p_.edge[edge_count][0] = from, p_.edge[edge_count][1] = v[i], ++edge_count;
+        }
+      }
+    }
+    return edge_count;
+  }
+  /// Leaves those faces in p_.seen that edges connect with one of them, in their order; returns their number.
+  COHORT_SEARCH int piece_around(int face, int seen_count) {
+    const auto touch = [&](int f, int g) {
+      int same = 0;
+      for (int i = 0; i < 9; ++i) same += p_.corner[f][i / 3] == p_.corner[g][i % 3];
+      return same >= 2;
+    };
+    // A face that belongs to the piece is marked by its complement.
+    for (bool grows = true; grows;) {
+      grows = false;
+      for (int k = 0; k < seen_count; ++k) {
+        const int f = p_.seen[k];
+        if (f < 0) continue;
+        bool belongs = f == face;
+        for (int j = 0; j < seen_count && !belongs; ++j) belongs = p_.seen[j] < 0 && touch(f, ~p_.seen[j]);
+        if (belongs) p_.seen[k] = static_cast<short>(~f), grows = true;
+      }
+    }
+    int kept = 0;
+    for (int k = 0; k < seen_count; ++k) {
+      if (p_.seen[k] < 0) p_.seen[kept++] = static_cast<short>(~p_.seen[k]);
+    }
+    return kept;
+  }
   /// A flat part of the difference may be several triangles: the one that the origin is over.
   COHORT_SEARCH void choose_among_coplanar() {
     const Vec foot = nearest_dist_ * nearest_normal_;
