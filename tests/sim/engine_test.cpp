@@ -157,7 +157,7 @@ TEST(BitsCommitted, AThousandStepsHashAsTheyAlwaysDid) {
 
 INSTANTIATE_TEST_SUITE_P(Models, Bits,
                          ::testing::Values("walker.xml", "pile.xml", "arm_plain.xml", "mixed.xml", "tendons.xml",
-                                           "terrain.xml", "crowd.xml", "biped.xml", "rubble.xml"));
+                                           "terrain.xml", "crowd.xml", "biped.xml", "rubble.xml", "hills.xml"));
 
 /// 8 rows: environments of one block are solved in both ways.
 TEST(BitsOfRowSpaces, AreTheSameForEveryLaneWidthAndLessThanRoundingApart) {

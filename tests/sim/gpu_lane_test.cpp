@@ -124,7 +124,7 @@ TEST_P(GpuThreadOnTheHost, ComputesTheLanesBits) {
 
 INSTANTIATE_TEST_SUITE_P(Models, GpuThreadOnTheHost,
                          ::testing::Values("walker.xml", "pile.xml", "arm.xml", "tendons.xml", "biped.xml", "mixed.xml",
-                                           "terrain.xml", "crowd.xml", "rubble.xml"));
+                                           "terrain.xml", "crowd.xml", "rubble.xml", "hills.xml"));
 
 }  // namespace
 }  // namespace cohort::sim
