@@ -990,12 +990,12 @@ TEST_P(SceneApi, ThePlanBeforeTheBuildIsWhatTheBuildTakes) {
     EXPECT_FALSE(scene.built());
     EXPECT_GT(plan.most_environments(), 1000);
     {
-      const HostMemory limit(plan.fixed_bytes + 300 * total(plan));
+      const HostMemory limit(plan.fixed_bytes + 3000 * total(plan));
       plan = scene.plan();
-      EXPECT_GT(plan.most_environments(), 100);
-      EXPECT_LE(plan.most_environments(), 300);
-      const std::string refused = message_of([&] { scene.build(600); });
-      EXPECT_NE(refused.find("600 environments need"), std::string::npos) << refused;
+      EXPECT_GT(plan.most_environments(), 1000);
+      EXPECT_LE(plan.most_environments(), 3000);
+      const std::string refused = message_of([&] { scene.build(6000); });
+      EXPECT_NE(refused.find("6000 environments need"), std::string::npos) << refused;
       EXPECT_EQ(refused.find(", parameters ") != std::string::npos, own) << refused;
       EXPECT_FALSE(scene.built());
     }
