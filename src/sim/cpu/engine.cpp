@@ -129,7 +129,7 @@ class CpuEngine final : public Engine {
     forward_work_ = [this](int t) {
       share(t, [this](int a, int b, void* w) { runner_.forward(view_, data_, a, b, w); });
     };
-    take(options.parameters);
+    parameters_.take(options.parameters, n_, [&] { commit_parameters(); });
   }
 
   EngineKind kind() const override { return EngineKind::kBatched; }
@@ -162,7 +162,7 @@ class CpuEngine final : public Engine {
     if ((wanted & ~parameters_.taken()).any()) {
       // The caller keeps what was there until the new values are in place.
       need_room(wanted, parameter_name(parameter), 2.0 * sizeof(float) * parameters_.size(parameter));
-      take(wanted);
+      parameters_.take(wanted, n_, [&] { commit_parameters(); });
     }
     return parameters_.view(parameter, n_);
   }
@@ -243,23 +243,6 @@ class CpuEngine final : public Engine {
                  .fixed = then.fixed_bytes,  // before the old ones are given back
                  .copies = copies},
                 n_, available_host_memory());
-  }
-
-  /// Gives the environments these parameters, with the model's values; nothing changes where that fails.
-  void take(const ParameterSet& wanted) {
-    const ParameterSet before = parameters_.taken();
-    try {
-      for (int p = 0; p < kParameterCount; ++p) {
-        if (wanted.test(static_cast<std::size_t>(p))) parameters_.values(static_cast<Parameter>(p));
-      }
-      commit_parameters();
-    } catch (const std::bad_alloc&) {
-      parameters_.keep_only(before);
-      throw Error(format("there is no memory for parameters of {} environments", n_));
-    } catch (...) {
-      parameters_.keep_only(before);
-      throw;
-    }
   }
 
   /// The blocks of thread t: an equal, contiguous part.

@@ -100,6 +100,22 @@ void ParameterStore::keep_only(const ParameterSet& kept) {
   }
 }
 
+void ParameterStore::take(const ParameterSet& wanted, int n, const std::function<void()>& commit) {
+  const ParameterSet before = taken();
+  try {
+    for (Parameter p : kAll) {
+      if (wanted.test(index(p))) values(p);
+    }
+    commit();
+  } catch (const std::bad_alloc&) {
+    keep_only(before);
+    throw Error(format("there is no memory for parameters of {} environments", n));
+  } catch (...) {
+    keep_only(before);
+    throw;
+  }
+}
+
 int ParameterStore::varies(const ParameterSet& parameters) {
   int bits = 0;
   for (Parameter p : kAll) bits |= parameters.test(index(p)) ? kBit[index(p)] : 0;

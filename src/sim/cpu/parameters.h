@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <new>
 #include <numeric>
 #include <span>
@@ -51,8 +52,9 @@ class ParameterStore {
   bool any() const { return taken().any(); }
   /// Those that have values.
   ParameterSet taken() const;
-  /// Takes the values of the others away.
-  void keep_only(const ParameterSet& kept);
+  /// Gives the n environments these parameters, with the model's values, and commits them by `commit`. Where that
+  /// throws or there is no memory (Error), nothing has changed.
+  void take(const ParameterSet& wanted, int n, const std::function<void()>& commit);
   /// Bits of Varies.
   static int varies(const ParameterSet& parameters);
   int varies() const { return varies(taken()); }
@@ -91,6 +93,8 @@ class ParameterStore {
     }
     return every_;
   }
+  /// Takes the values of the others away.
+  void keep_only(const ParameterSet& kept);
   float defaults(Parameter parameter, int i) const;
   void check(Parameter parameter, const LaneValues& values, std::span<const std::int32_t> envs) const;
   /// Makes room for what the kernels read; the environments to work out: all of them where there was none.

@@ -118,7 +118,7 @@ class CudaEngineImpl final : public CudaEngine {
     std::iota(every.begin(), every.end(), 0);
     launch_reset(every);
     wait();
-    take(options.parameters);
+    parameters_.take(options.parameters, n_, [&] { commit_parameters(); });
   }
 
   EngineKind kind() const override { return EngineKind::kBatched; }
@@ -194,7 +194,7 @@ class CudaEngineImpl final : public CudaEngine {
     if ((wanted & ~parameters_.taken()).any()) {
       // The caller keeps what was there until the new values are in place.
       need_host_memory(wanted, parameter_name(parameter), 2.0 * sizeof(float) * parameters_.size(parameter));
-      take(wanted);
+      parameters_.take(wanted, n_, [&] { commit_parameters(); });
     }
     return parameters_.view(parameter, n_);
   }
@@ -325,23 +325,6 @@ class CudaEngineImpl final : public CudaEngine {
     const double each =
         ParameterStore::bytes_per_environment(model_, now | more) - ParameterStore::bytes_per_environment(model_, now);
     need_memory({.what = what, .each = each, .copies = copies}, n_, available_host_memory());
-  }
-
-  /// Gives the environments these parameters, with the model's values; nothing changes where they do not fit.
-  void take(const ParameterSet& wanted) {
-    const ParameterSet before = parameters_.taken();
-    try {
-      for (int p = 0; p < kParameterCount; ++p) {
-        if (wanted.test(static_cast<std::size_t>(p))) parameters_.values(static_cast<Parameter>(p));
-      }
-      commit_parameters();
-    } catch (const std::bad_alloc&) {
-      parameters_.keep_only(before);
-      throw Error(format("there is no memory for parameters of {} environments", n_));
-    } catch (...) {
-      parameters_.keep_only(before);
-      throw;
-    }
   }
 
   /// Decides how many workspaces there are, before they are allocated: as many as the device computes at once, fewer

@@ -29,6 +29,36 @@ struct LaneContacts {
     dist[slot][lane] = d;
     for (int i = 0; i < 3; ++i) pos[slot][i][lane] = p[i], normal[slot][i][lane] = n[i];
   }
+  /// The contacts of the lanes in `hit`: distance, and place and normal in the field's frame, which turns by `turn`;
+  /// the place is about `centre`.
+  COHORT_LANE void keep_all(unsigned hit, typename L::V d, const typename L::V* place, const typename L::V* direction,
+                            const typename L::V* turn, const typename L::V* centre) {
+    typename L::V p[3], n[3];
+    rotate(n, turn, direction);
+    rotate(p, turn, place);
+    alignas(64) float result[7][L::kWidth];
+    store(result[0], d);
+    for (int i = 0; i < 3; ++i) store(result[1 + i], p[i] + centre[i]), store(result[4 + i], n[i]);
+    for (int lane = 0; lane < L::kWidth; ++lane) {
+      if ((hit >> lane & 1u) == 0) continue;
+      const float at_lane[3] = {result[1][lane], result[2][lane], result[3][lane]};
+      const float normal_lane[3] = {result[4][lane], result[5][lane], result[6][lane]};
+      keep(lane, result[0][lane], at_lane, normal_lane);
+    }
+  }
+  /// One lane's, by the same rule. contact: distance, place, normal.
+  COHORT_LANE void keep_one(int lane, const float* contact, const float (*turn)[L::kWidth],
+                            const float (*centre)[L::kWidth]) {
+    float p[3], n[3];
+    for (int i = 0; i < 3; ++i) {
+      p[i] = centre[i][lane], n[i] = 0.0f;
+      for (int k = 0; k < 3; ++k) {
+        p[i] += turn[3 * i + k][lane] * contact[1 + k];
+        n[i] += turn[3 * i + k][lane] * contact[4 + k];
+      }
+    }
+    keep(lane, contact[0], p, n);
+  }
   /// The contacts as the other narrow phases give them; returns how many the fullest lane has.
   COHORT_LANE int write(ContactPoint<typename L::V>* out) {
     using V = typename L::V;

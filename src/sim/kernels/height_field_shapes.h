@@ -58,7 +58,7 @@ COHORT_KERNEL int height_field_core(ContactPoint<typename L::V>* out, const Mode
   for (int i = 0; i < 3; ++i) whole.low[i] -= r, whole.high[i] += r;
   whole.low_across -= r, whole.high_across += r;
   LaneContacts<L> found;
-  alignas(64) float result[7][kLanes], points[9][kLanes], place[3][kLanes], turn[9][kLanes], axes[9][kLanes];
+  alignas(64) float floor[kLanes], points[9][kLanes], place[3][kLanes], turn[9][kLanes], axes[9][kLanes];
   bool stored = false;
   each_prism<L>(m, h, s, whole, reach, near, [&](const Prism<L>& prism, M met) {
     met = met & (core.lowest(prism.up) - prism.top_at <= enough);
@@ -84,18 +84,9 @@ COHORT_KERNEL int height_field_core(ContactPoint<typename L::V>* out, const Mode
     met = met & (touch.apart <= enough);
     const unsigned hit = lane_bits(met & touch.known), odd = lane_bits(met & flip(touch.known));
     if (hit != 0) {
-      V normal[3], point[3];
+      V point[3];
       for (int i = 0; i < 3; ++i) point[i] = V(0.5f) * (touch.on1[i] + fma(-touch.axis[i], r, touch.on2[i]));
-      rotate(normal, pose.rot1, touch.axis);
-      rotate(point, pose.rot1, point);
-      store(result[0], touch.apart - r);
-      for (int i = 0; i < 3; ++i) store(result[1 + i], point[i] + pose.pos2[i]), store(result[4 + i], normal[i]);
-      for (int lane = 0; lane < kLanes; ++lane) {
-        if ((hit >> lane & 1u) == 0) continue;
-        const float at_lane[3] = {result[1][lane], result[2][lane], result[3][lane]};
-        const float normal_lane[3] = {result[4][lane], result[5][lane], result[6][lane]};
-        found.keep(lane, result[0][lane], at_lane, normal_lane);
-      }
+      found.keep_all(hit, touch.apart - r, point, touch.axis, pose.rot1, pose.pos2);
     }
     if (odd == 0) return;
     if (!stored) {
@@ -109,13 +100,13 @@ COHORT_KERNEL int height_field_core(ContactPoint<typename L::V>* out, const Mode
     for (int k = 0; k < 3; ++k) {
       for (int i = 0; i < 3; ++i) store(points[3 * k + i], prism.corner[k][i]);
     }
-    store(result[0], prism.floor);
+    store(floor, prism.floor);
     for (int lane = 0; lane < kLanes; ++lane) {
       if ((odd >> lane & 1u) == 0) continue;
       // About the shape's centre, in the field's axes.
-      float corners[18], in_field[7], point[3], normal[3];
+      float corners[18], in_field[7];
       for (int k = 0; k < 9; ++k) {
-        corners[9 + k] = points[k][lane], corners[k] = k % 3 == 2 ? result[0][lane] : points[k][lane];
+        corners[9 + k] = points[k][lane], corners[k] = k % 3 == 2 ? floor[lane] : points[k][lane];
       }
       QueuedShape shape{&g, {0, 0, 0}, {}};
       for (int i = 0; i < 9; ++i) shape.rot[i] = axes[i][lane];
@@ -127,14 +118,7 @@ COHORT_KERNEL int height_field_core(ContactPoint<typename L::V>* out, const Mode
 #else
       if (!prism_and_shape(m, corners, shape, reach, farthest_function<L>(), in_field)) continue;
 #endif
-      for (int i = 0; i < 3; ++i) {
-        point[i] = place[i][lane], normal[i] = 0.0f;
-        for (int k = 0; k < 3; ++k) {
-          point[i] += turn[3 * i + k][lane] * in_field[1 + k];
-          normal[i] += turn[3 * i + k][lane] * in_field[4 + k];
-        }
-      }
-      found.keep(lane, in_field[0], point, normal);
+      found.keep_one(lane, in_field, turn, place);
     }
   });
   return found.write(out);

@@ -99,7 +99,6 @@ COHORT_KERNEL int height_field_sphere(ContactPoint<typename L::V>* out, const Mo
   const V r(radius);
   const FieldExtent<V> extent{{-r, -r, -r}, {r, r, r}, -r, r};
   LaneContacts<L> found;
-  alignas(64) float result[7][kLanes];
   each_prism<L>(m, h, s, extent, reach, near, [&](const Prism<L>& prism, M met) {
     // Not above the plane of the triangle by more than the radius.
     met = met & (-prism.top_at <= V(around));
@@ -119,19 +118,10 @@ COHORT_KERNEL int height_field_sphere(ContactPoint<typename L::V>* out, const Mo
     const M touches = met & known & (apart <= V(around));
     const unsigned hit = lane_bits(touches), odd = lane_bits(met & flip(known));
     if (hit != 0) {
-      V normal[3], point[3];
+      V point[3];
       // Midway between the surfaces, about the sphere's centre.
       for (int i = 0; i < 3; ++i) point[i] = V(0.5f) * fma(-away[i], r, on[i]);
-      rotate(normal, pose.rot1, away);
-      rotate(point, pose.rot1, point);
-      store(result[0], apart - r);
-      for (int i = 0; i < 3; ++i) store(result[1 + i], point[i] + pose.pos2[i]), store(result[4 + i], normal[i]);
-      for (int lane = 0; lane < kLanes; ++lane) {
-        if ((hit >> lane & 1u) == 0) continue;
-        const float at_lane[3] = {result[1][lane], result[2][lane], result[3][lane]};
-        const float normal_lane[3] = {result[4][lane], result[5][lane], result[6][lane]};
-        found.keep(lane, result[0][lane], at_lane, normal_lane);
-      }
+      found.keep_all(hit, apart - r, point, away, pose.rot1, pose.pos2);
     }
     if (odd == 0) return;
     alignas(64) float centre[3][kLanes], points[9][kLanes], turn[9][kLanes], place[3][kLanes];
@@ -142,7 +132,7 @@ COHORT_KERNEL int height_field_sphere(ContactPoint<typename L::V>* out, const Mo
     for (int i = 0; i < 9; ++i) store(turn[i], pose.rot1[i]);
     for (int lane = 0; lane < kLanes; ++lane) {
       if ((odd >> lane & 1u) == 0) continue;
-      float corners[18], in_field[7], point[3], normal[3];
+      float corners[18], in_field[7];
       for (int k = 0; k < 9; ++k) corners[9 + k] = points[k][lane], corners[k] = k % 3 == 2 ? -bottom : points[k][lane];
       const float from[3] = {centre[0][lane], centre[1][lane], centre[2][lane]};
 #if defined(COHORT_SEARCHES_IN_PLACE)
@@ -150,14 +140,7 @@ COHORT_KERNEL int height_field_sphere(ContactPoint<typename L::V>* out, const Mo
 #else
       if (!sphere_and_prism(corners, from, radius, reach, in_field)) continue;
 #endif
-      for (int i = 0; i < 3; ++i) {
-        point[i] = place[i][lane], normal[i] = 0.0f;
-        for (int k = 0; k < 3; ++k) {
-          point[i] += turn[3 * i + k][lane] * in_field[1 + k];
-          normal[i] += turn[3 * i + k][lane] * in_field[4 + k];
-        }
-      }
-      found.keep(lane, in_field[0], point, normal);
+      found.keep_one(lane, in_field, turn, place);
     }
   });
   return found.write(out);
