@@ -16,9 +16,9 @@
 
 namespace cohort::sim {
 
-/// A line search ends where the slope has fallen to this share: the step length is then right to about this relative
-/// error, and the cost to its square.
-inline constexpr float kSlopeTolerance = 1e-4f;
+/// Newton's line search ends where the slope has fallen to this share: the step length is then right to about this
+/// relative error, and the cost to its square.
+inline constexpr float kSlopeTolerance = 1e-2f;
 /// Instead of infinity.
 inline constexpr float kNoLimit = 3e38f;
 

@@ -5,7 +5,8 @@
 /// on, and a group that weighs nothing in any lane that goes on is left out: it would add zeros.
 ///
 /// Where single precision forces a difference: the line search ends when the slope has fallen to kSlopeTolerance of its
-/// start, if MuJoCo's own tolerance lies below; costs enter as differences along the search only.
+/// start, or no more than that share of the improvement is left to gain, if MuJoCo's own tolerance lies below; costs
+/// enter as differences along the search only.
 #pragma once
 #include "sim/kernels/line_search.h"
 #include "sim/kernels/row_space.h"
@@ -101,6 +102,9 @@ COHORT_LANE typename L::V solver_scale(const ModelView& m, const Workspace<L>& w
   return weight_of<L>(m, w, m.option.scale, ratio_layout(m).scale);
 }
 
+/// Directions of conjugate gradients are only conjugate after a line search this exact.
+inline constexpr float kConjugateSlopeTolerance = 1e-4f;
+
 /// Step length along s.search for the live lanes, 0 where nothing improves; `improvement` is the fall of the cost,
 /// `line` what it looked at.
 template <class L>
@@ -118,8 +122,9 @@ COHORT_KERNEL typename L::V line_search(const ModelView& m, Workspace<L>& w, Con
   V none(0.0f), slope = gauss1, curvature = gauss2;
   costs_along<L>(c, line, zero, none, slope, curvature);
   const V norm = sqrt(dot_n<L>(m.nv, s.search, s.search));
-  const V gtol = max(norm * V(m.option.tolerance * m.option.ls_tolerance) / solver_scale<L>(m, w),
-                     abs(slope) * V(kSlopeTolerance));
+  const V share(m.option.newton != 0 ? kSlopeTolerance : kConjugateSlopeTolerance);
+  const V gtol =
+      max(norm * V(m.option.tolerance * m.option.ls_tolerance) / solver_scale<L>(m, w), abs(slope) * share);
   // Newton's method on the slope, kept between lo (slope negative) and hi (positive).
   V lo(0.0f), hi(3e38f);
   V best(0.0f), best_cost(0.0f);
@@ -136,8 +141,11 @@ COHORT_KERNEL typename L::V line_search(const ModelView& m, Workspace<L>& w, Con
     hi = select(open & rising, alpha, hi);
     lo = select(open & flip(rising), alpha, lo);
     open = open & flip(abs(d1) < gtol);
-    const V newton = alpha - d1 / max(d2, V(1e-30f));
     const auto bracketed = hi < V(1e38f);
+    // The cost is convex: what is left to gain is less than the slope over the rest of the interval.
+    const V left = abs(d1) * select(rising, alpha - lo, hi - alpha);
+    open = open & flip(bracketed & better & (left < share * abs(best_cost)));
+    const V newton = alpha - d1 / max(d2, V(1e-30f));
     const V fallback = select(bracketed, half * (lo + hi), alpha + alpha);
     const V next = select((newton > lo) & (newton < hi), newton, fallback);
     // An interval that single precision cannot divide any more is an answer.
