@@ -61,6 +61,8 @@ class Warp {
     memory_.assign(need_.bytes / sizeof(float), std::numeric_limits<float>::quiet_NaN());
     separations_.assign(static_cast<std::size_t>(3 * view_.nseparation) * cuda::kLanes, 0.0f);
     d_.separations = separations_.data();
+    starts_.assign(static_cast<std::size_t>(view_.nstart) * cuda::kLanes, SearchStart{});
+    d_.starts = view_.nstart > 0 ? starts_.data() : nullptr;
   }
   float* at(Field f) { return fields_[static_cast<int>(f)].data(); }
   void step() {
@@ -82,6 +84,7 @@ class Warp {
   ModelView view_;
   cuda::BlockNeed need_;
   std::vector<float> fields_[kFieldCount], time_low_, separations_, memory_;
+  std::vector<SearchStart> starts_;
   std::vector<int> status_, contacts_, iterations_;
   DataView d_;
 };

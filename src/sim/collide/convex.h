@@ -5,10 +5,77 @@
 
 namespace cohort::sim::collide {
 
+/// A face of one polytope and the other's vertex that lies farthest behind it, or the centre of the sphere a. of1: the
+/// face is a's.
+COHORT_SEARCH inline void face_and_vertex(const ConvexShape& a, const ConvexShape& b, bool of1, int face, Witness& out,
+                                          int* vertex1, int* vertex2) {
+  const Features faces(of1 ? a : b, {});
+  const Vec n = faces.normal(face);
+  int vertex;
+  const Vec point = (of1 ? b : a).support(-n, vertex);
+  const double height = dot(n, point - faces.corner(faces.corner_of(face, 0))), radius = of1 ? 0 : a.radius();
+  out.dist = height - radius;
+  out.normal = of1 ? n : -n;
+  const Vec on_face = point - height * n, on_other = point - radius * n;
+  out.on1 = of1 ? on_face : on_other, out.on2 = of1 ? on_other : on_face;
+  for (int k = 0; k < 3; ++k) {
+    (of1 ? vertex1 : vertex2)[k] = faces.corner_of(face, k);
+    (of1 ? vertex2 : vertex1)[k] = vertex;
+  }
+}
+
+/// Two edges that begin at p1 and p2; direction: roughly from shape 1 to shape 2.
+COHORT_SEARCH inline void two_edges(Vec p1, Vec along1, Vec p2, Vec along2, Vec direction, Witness& out) {
+  Vec n = cross(along1, along2);
+  const double length = norm(n);
+  n = length > 0 ? (dot(n, direction) < 0 ? -1 / length : 1 / length) * n : direction;
+  const Vec between = p2 - p1;
+  out.dist = dot(n, between);
+  out.normal = n;
+  // The lines' nearest points.
+  const double aa = dot(along1, along1), ab = dot(along1, along2), bb = dot(along2, along2);
+  const double da = dot(along1, between), db = dot(along2, between), det = aa * bb - ab * ab;
+  const double share1 = det > 0 ? clamp((da * bb - ab * db) / det, 0, 1) : 0;
+  const double share2 = det > 0 ? clamp((ab * da - aa * db) / det, 0, 1) : 0;
+  out.on1 = p1 + share1 * along1;
+  out.on2 = p2 + share2 * along2;
+}
+
+/// As search, of what touches along a face of the difference; normal: its normal but for rounding.
+COHORT_SEARCH inline void of_face(const ConvexShape& a, const ConvexShape& b, const DifferenceFace& face, Vec normal,
+                                  Witness& out, int* vertex1, int* vertex2) {
+  if (face.face1 >= 0 || face.face2 >= 0) {
+    const bool of1 = face.face1 >= 0;
+    face_and_vertex(a, b, of1, of1 ? face.face1 : face.face2, out, vertex1, vertex2);
+    return;
+  }
+  for (int k = 0; k < 3; ++k) vertex1[k] = face.edge1[k > 0], vertex2[k] = face.edge2[k > 0];
+  const Vec p1 = a.to_shared(a.vertex(vertex1[0])), p2 = b.to_shared(b.vertex(vertex2[0]));
+  two_edges(p1, a.to_shared(a.vertex(vertex1[1])) - p1, p2, b.to_shared(b.vertex(vertex2[1])) - p2, normal, out);
+}
+
+/// As search, from a start. False: it leads nowhere, or not to one face alone.
+COHORT_SEARCH inline bool search_from(const ConvexShape& a, const ConvexShape& b, SearchStart& start, Witness& out,
+                                      int* vertex1, int* vertex2, SearchSpace& space) {
+  if (start.point[0] == kNoPoint) return false;
+  Polytope polytope(a, b, space.polytope);
+  DifferenceFace face;
+  if (!polytope.restart(start) || !polytope.expand() || !polytope.nearest_face(face)) {
+    start.point[0] = kNoPoint;
+    return false;
+  }
+  polytope.remember(start);
+  of_face(a, b, face, polytope.normal(), out, vertex1, vertex2);
+  return true;
+}
+
 /// As convex_distance; vertex1, vertex2: of both shapes, three each, those of the part of the Minkowski difference that
-/// is nearest; apart: from b to a where the cores are apart, otherwise untouched.
+/// is nearest; apart: from b to a where the cores are apart, otherwise untouched. start: of two polytopes; where it
+/// leads to one face of the difference that is nearer than all others, its contact depends on the face alone and not on
+/// how it was found.
 COHORT_SEARCH inline bool search(const ConvexShape& a, const ConvexShape& b, double reach, Witness& out, int* vertex1,
-                                 int* vertex2, Vec& apart, SearchSpace& space) {
+                                 int* vertex2, Vec& apart, SearchStart* start, SearchSpace& space) {
+  if (start && search_from(a, b, *start, out, vertex1, vertex2, space)) return true;
   Simplex s;
   Vec nearest;
   const double around = a.radius() + b.radius();
@@ -36,6 +103,12 @@ COHORT_SEARCH inline bool search(const ConvexShape& a, const ConvexShape& b, dou
   Polytope polytope(a, b, space.polytope);
   if (!polytope.start(s)) return false;
   if (!polytope.expand()) return false;
+  DifferenceFace face;
+  if (polytope.nearest_face(face)) {
+    if (start) polytope.remember(*start);
+    of_face(a, b, face, polytope.normal(), out, vertex1, vertex2);
+    return true;
+  }
   polytope.witness(out);
   polytope.vertices(vertex1, vertex2);
   return true;
@@ -46,7 +119,7 @@ COHORT_DEVICE inline bool convex_distance(const ConvexShape& a, const ConvexShap
                                           SearchSpace& space) {
   int vertex1[3], vertex2[3];
   Vec apart;
-  return search(a, b, reach, out, vertex1, vertex2, apart, space);
+  return search(a, b, reach, out, vertex1, vertex2, apart, nullptr, space);
 }
 
 /// As search, of polytopes that overlap least along an axis that is known but for rounding, or are about to touch; the
@@ -57,39 +130,13 @@ COHORT_SEARCH inline bool along_axis(const ConvexShape& a, const ConvexShape& b,
   const Features first(a, direction), second(b, -direction);
   const int faces1 = first.face_count();
   if (axis.face >= 0) {
-    // A face of one and a vertex of the other, or a sphere's centre.
     const bool of1 = axis.face < faces1;
-    const Features& faces = of1 ? first : second;
-    const int face = of1 ? axis.face : axis.face - faces1;
-    const Vec n = faces.normal(face);
-    int vertex;
-    const Vec point = (of1 ? b : a).support(-n, vertex);
-    const double height = dot(n, point - faces.corner(faces.corner_of(face, 0))), radius = of1 ? 0 : a.radius();
-    out.dist = height - radius;
-    out.normal = of1 ? n : -n;
-    const Vec on_face = point - height * n, on_other = point - radius * n;
-    out.on1 = of1 ? on_face : on_other, out.on2 = of1 ? on_other : on_face;
-    for (int k = 0; k < 3; ++k) {
-      (of1 ? vertex1 : vertex2)[k] = faces.corner_of(face, k);
-      (of1 ? vertex2 : vertex1)[k] = vertex;
-    }
+    face_and_vertex(a, b, of1, of1 ? axis.face : axis.face - faces1, out, vertex1, vertex2);
   } else {
-    // An edge of each: of the edges at the vertices farthest along the axis, those most across it.
-    const Vec p1 = a.support(direction, vertex1[0]), p2 = b.support(-direction, vertex2[0]);
+    // Of the edges at the vertices farthest along the axis, those most across it.
+    a.support(direction, vertex1[0]), b.support(-direction, vertex2[0]);
     const Vec along1 = first.edge_across(direction, vertex1), along2 = second.edge_across(direction, vertex2);
-    Vec n = cross(along1, along2);
-    const double length = norm(n);
-    n = length > 0 ? (dot(n, direction) < 0 ? -1 / length : 1 / length) * n : direction;
-    const Vec between = p2 - p1;
-    out.dist = dot(n, between);
-    out.normal = n;
-    // The lines' nearest points.
-    const double aa = dot(along1, along1), ab = dot(along1, along2), bb = dot(along2, along2);
-    const double da = dot(along1, between), db = dot(along2, between), det = aa * bb - ab * ab;
-    const double share1 = det > 0 ? clamp((da * bb - ab * db) / det, 0, 1) : 0;
-    const double share2 = det > 0 ? clamp((ab * da - aa * db) / det, 0, 1) : 0;
-    out.on1 = p1 + share1 * along1;
-    out.on2 = p2 + share2 * along2;
+    two_edges(first.corner(vertex1[0]), along1, second.corner(vertex2[0]), along2, direction, out);
   }
   if (out.dist <= reach) return true;
   apart = -out.normal;
@@ -101,12 +148,12 @@ COHORT_SEARCH inline bool along_axis(const ConvexShape& a, const ConvexShape& b,
 /// queued_narrow_phase's, written when there is none and the cores are apart.
 COHORT_DEVICE inline int convex_contacts(const ConvexShape& a, const ConvexShape& b, double reach,
                                          const QueuedAxis& axis, bool deepest_only, QueuedContact* out, double* apart,
-                                         SearchSpace& space) {
+                                         SearchStart* start, SearchSpace& space) {
   Witness w;
   int vertex1[3], vertex2[3];
   Vec between;
   const bool met = axis.face != kUnknownAxis ? along_axis(a, b, axis, reach, w, vertex1, vertex2, between)
-                                             : search(a, b, reach, w, vertex1, vertex2, between, space);
+                                             : search(a, b, reach, w, vertex1, vertex2, between, start, space);
   if (!met) {
     const double length = norm(between);
     if (length > 0) put(apart, b.along_own((1 / length) * between));
@@ -125,7 +172,7 @@ COHORT_DEVICE inline int convex_contacts(const ConvexShape& a, const ConvexShape
 /// The same of a pair's shapes. Their contacts are computed in the second one's frame.
 COHORT_DEVICE inline int convex_pair(const ModelView& m, const QueuedShape& s1, const QueuedShape& s2, double reach,
                                      const QueuedAxis& axis, FarthestVertex farthest, QueuedContact* out, double* apart,
-                                     SearchSpace& space) {
+                                     SearchStart* start, SearchSpace& space) {
   ConvexShape a = convex_shape(m, s1, farthest), b = convex_shape(m, s2, farthest);
   a.pos = turn_back(b.rot, a.pos - b.pos);
   for (int k = 0; k < 3; ++k) {
@@ -137,7 +184,7 @@ COHORT_DEVICE inline int convex_pair(const ModelView& m, const QueuedShape& s1, 
   b.unturned = true;
   QueuedAxis turned{axis.face, {}};
   put(turned.direction, turn_back(s2.rot, vec(axis.direction)));
-  const int count = convex_contacts(a, b, reach, turned, m.option.deepest_only != 0, out, apart, space);
+  const int count = convex_contacts(a, b, reach, turned, m.option.deepest_only != 0, out, apart, start, space);
   for (int i = 0; i < count; ++i) {
     put(out[i].pos, turn(s2.rot, vec(out[i].pos)) + vec(s2.pos));
     put(out[i].normal, turn(s2.rot, vec(out[i].normal)));

@@ -33,6 +33,8 @@ struct ConvexShape {
   COHORT_DEVICE Vec along_shared(Vec d) const { return unturned ? d : turn(rot, d); }
   COHORT_DEVICE Vec along_own(Vec d) const { return unturned ? d : turn_back(rot, d); }
 
+  /// Vertices of a box or mesh.
+  COHORT_DEVICE int corners() const { return shape == kBox ? 8 : vertex_count; }
   /// A vertex of a box or mesh, in the shape's frame.
   COHORT_DEVICE Vec vertex(int i) const {
     if (shape == kBox) return {i & 1 ? size.x : -size.x, i & 2 ? size.y : -size.y, i & 4 ? size.z : -size.z};

@@ -50,6 +50,7 @@ class Features {
   }
 
   COHORT_DEVICE bool round() const { return s_.shape == kCylinder || s_.shape == kCapsule; }
+  COHORT_DEVICE bool known() const { return s_.shape != kMesh || s_.faces != nullptr; }
   /// How many corners the part that touches has, at most three. v: vertices of a box or mesh; the different ones come
   /// to the front.
   COHORT_DEVICE int dimension(int* v) const {
@@ -115,6 +116,43 @@ class Features {
     }
     return count;
   }
+  /// The face that has three vertices of a box or mesh, or -1.
+  COHORT_SEARCH int face_with(const int* v) const {
+    int list[3];
+    const auto has = [&](int f, int vertex) {
+      const int n = corner_count(f);
+      int k = 0;
+      while (k < n && corner_of(f, k) != vertex) ++k;
+      return k < n;
+    };
+    if (s_.shape == kBox) {
+      faces_at(v[0], list);
+      for (int i = 0; i < 3; ++i) {
+        if (has(list[i], v[1]) && has(list[i], v[2])) return list[i];
+      }
+      return -1;
+    }
+    if (s_.faces == nullptr) return -1;
+    for (const int* f = s_.vertex_faces + s_.vertex_faces[v[0]]; *f >= 0; ++f) {
+      if (has(*f, v[1]) && has(*f, v[2])) return *f;
+    }
+    return -1;
+  }
+  /// Whether a vertex of a box or mesh, or the two of an edge, lie farther in a direction than all around them by more
+  /// than `slack`: then they alone are what touches there.
+  COHORT_SEARCH bool alone(const int* v, int count, Vec direction, double slack) const {
+    const Vec d = s_.along_own(direction);
+    for (int k = 0; k < count; ++k) {
+      const double height = dot(d, s_.vertex(v[k])) - slack;
+      bool above = true;
+      each_neighbour(v[k], [&](int end) {
+        const bool ours = count == 2 && end == v[1 - k];
+        if (!ours && dot(d, s_.vertex(end)) >= height) above = false;
+      });
+      if (!above) return false;
+    }
+    return true;
+  }
   /// Of a box's or mesh's edges at v[0], the one most across a direction; its other end to v[1] and v[2].
   COHORT_DEVICE Vec edge_across(Vec direction, int* v) const {
     const Vec from = corner(v[0]);
@@ -129,17 +167,7 @@ class Features {
       }
     };
     v[1] = v[2] = v[0];
-    if (s_.shape == kBox) {
-      for (int i = 0; i < 3; ++i) look(v[0] ^ (1 << i));
-      return found;
-    }
-    for (const int* f = s_.vertex_faces + s_.vertex_faces[v[0]]; *f >= 0; ++f) {
-      // Every edge at the vertex is some face's edge towards it.
-      const int n = corner_count(*f);
-      int k = 0;
-      while (k + 1 < n && corner_of(*f, k) != v[0]) ++k;
-      look(corner_of(*f, k == 0 ? n - 1 : k - 1));
-    }
+    each_neighbour(v[0], look);
     return found;
   }
   /// The other ends of the edges at a vertex.
@@ -159,6 +187,21 @@ class Features {
   }
 
  private:
+  /// look(the other end of an edge) for the edges at a vertex of a box or mesh.
+  template <class Look>
+  COHORT_DEVICE void each_neighbour(int v, Look look) const {
+    if (s_.shape == kBox) {
+      for (int i = 0; i < 3; ++i) look(v ^ (1 << i));
+      return;
+    }
+    for (const int* f = s_.vertex_faces + s_.vertex_faces[v]; *f >= 0; ++f) {
+      // Every edge at the vertex is some face's edge towards it.
+      const int n = corner_count(*f);
+      int k = 0;
+      while (k + 1 < n && corner_of(*f, k) != v) ++k;
+      look(corner_of(*f, k == 0 ? n - 1 : k - 1));
+    }
+  }
   static constexpr int kSideBelow = 2 * kRim, kSideAbove = 2 * kRim + 1;
 
   COHORT_DEVICE int faces_at(int v, int* list) const {

@@ -12,7 +12,7 @@ namespace cohort::sim::collide {
 /// As queued_narrow_phase.
 COHORT_DEVICE inline int narrow_phase(const ModelView& m, int kernel, const QueuedShape& s1, const QueuedShape& s2,
                                       double reach, const QueuedAxis& axis, FarthestVertex farthest, QueuedContact* out,
-                                      double* apart, SearchSpace& space) {
+                                      double* apart, SearchStart* start, SearchSpace& space) {
   for (int i = 0; i < 3; ++i) apart[i] = 0;
   switch (kernel) {
     case kCapsuleBox:
@@ -20,7 +20,7 @@ COHORT_DEVICE inline int narrow_phase(const ModelView& m, int kernel, const Queu
     case kBoxBox:
       return box_box(s1, s2, reach, out);
     case kConvexConvex:
-      return convex_pair(m, s1, s2, reach, axis, farthest, out, apart, space);
+      return convex_pair(m, s1, s2, reach, axis, farthest, out, apart, start, space);
     case kPlaneMesh:
       return plane_mesh(m, s1, s2, reach, farthest, out);
     case kHeightFieldConvex:

@@ -1,11 +1,12 @@
 /// Depth of convex shapes that overlap: the expanding polytope (van den Bergen 2001).
 #pragma once
+#include "sim/collide/faces.h"
 #include "sim/collide/gjk.h"
 
 namespace cohort::sim::collide {
 
 /// The polytope stops growing when a new point is not farther out than its face by more than this, m: MuJoCo's default
-/// of the same tolerance (ccd_tolerance).
+/// of the same tolerance (ccd_tolerance). Polytopes' faces are found exactly.
 inline constexpr double kPolytopeTolerance = 1e-6;
 
 /// Faces whose distances differ by no more are one flat part, m.
@@ -17,10 +18,24 @@ struct Witness {
   Vec normal;       ///< unit, from shape 1 to shape 2
 };
 
+/// A face of the Minkowski difference of two polytopes: a face of one and a vertex of the other (edge2[0] or edge1[0]),
+/// or an edge of each, by its vertices in rising order.
+struct DifferenceFace {
+  int face1 = -1, face2 = -1;
+  int edge1[2] = {-1, -1}, edge2[2] = {-1, -1};
+  COHORT_DEVICE bool operator==(const DifferenceFace& o) const {
+    return face1 == o.face1 && face2 == o.face2 && edge1[0] == o.edge1[0] && edge1[1] == o.edge1[1] &&
+           edge2[0] == o.edge2[0] && edge2[1] == o.edge2[1];
+  }
+};
+
 /// The polytope of the Minkowski difference around the origin.
 class Polytope {
  public:
-  COHORT_DEVICE Polytope(const ConvexShape& a, const ConvexShape& b, PolytopeSpace& space) : a_(a), b_(b), p_(space) {}
+  COHORT_DEVICE Polytope(const ConvexShape& a, const ConvexShape& b, PolytopeSpace& space) : a_(a), b_(b), p_(space) {
+    const auto flat = [](const ConvexShape& s) { return s.shape == kBox || s.shape == kMesh; };
+    flat_ = flat(a) && flat(b);
+  }
 
   COHORT_SEARCH bool start(const Simplex& s) {
     count_ = 0;
@@ -53,19 +68,23 @@ class Polytope {
       }
     }
     if (count_ < 4) return false;
-    const int corners[4][3] = {{0, 1, 2}, {0, 3, 1}, {0, 2, 3}, {1, 3, 2}};
-    for (int k = 0; k < 4; ++k) attach(corners[k][0], corners[k][1], corners[k][2]);
-    // Normals point away from the tetrahedron's middle.
-    const Vec middle = 0.25 * (p_.vertex[0].w + p_.vertex[1].w + p_.vertex[2].w + p_.vertex[3].w);
-    for (int f = 0; f < faces_; ++f) {
-      if (dot(normal(f), p_.vertex[p_.corner[f][0]].w - middle) < 0) {
-        const unsigned char second = p_.corner[f][1];
-        p_.corner[f][1] = p_.corner[f][2], p_.corner[f][2] = second;
-        p_.x[f] = -p_.x[f], p_.y[f] = -p_.y[f], p_.z[f] = -p_.z[f];
-        p_.dist[f] = -p_.dist[f];
-      }
-    }
+    make_tetrahedron();
     return true;
+  }
+
+  /// Starts from what `remember` kept, as it lies now. False: the origin is not inside.
+  COHORT_SEARCH bool restart(const SearchStart& from) {
+    for (int k = 0; k < kStartPoints && from.point[k] != kNoPoint; ++k) {
+      Support s;
+      s.vertex1 = static_cast<int>(from.point[k] & 0xffffu), s.vertex2 = static_cast<int>(from.point[k] >> 16);
+      if (s.vertex1 >= a_.corners() || s.vertex2 >= b_.corners()) return false;  // a state of other shapes
+      s.a = a_.to_shared(a_.vertex(s.vertex1)), s.b = b_.to_shared(b_.vertex(s.vertex2));
+      s.w = s.a - s.b;
+      add(s);
+    }
+    if (count_ < 4) return false;
+    surface_ = read_surface(from) && around_origin() ? Surface::kRemembered : Surface::kHull;
+    return surface_ == Surface::kRemembered || build();
   }
 
   /// Finds the face nearest to the origin when no support point lies farther out. False: there is none.
@@ -97,7 +116,103 @@ class Polytope {
     out.normal = nearest_normal_;
   }
 
+  /// Keeps the points that the polytope began with and those of its surface, the latest where there are too many.
+  COHORT_SEARCH void remember(SearchStart& to) const {
+    if (surface_ == Surface::kRemembered) return;
+    to.point[0] = kNoPoint;
+    bool on_surface[kMostPolytopeVertices + 4];
+    for (int i = 0; i < count_; ++i) on_surface[i] = i < 4;
+    for (int f = 0; f < faces_; ++f) {
+      for (int k = 0; k < 3; ++k) on_surface[p_.corner[f][k]] = true;
+    }
+    int used = 0;
+    for (int i = 0; i < count_; ++i) used += on_surface[i];
+    const bool all = used <= kStartPoints;
+    unsigned point[kStartPoints];
+    unsigned char place[kMostPolytopeVertices + 4];
+    int kept = 0;
+    for (int i = 0; i < count_; ++i) {
+      const Support& s = p_.vertex[i];
+      if (!on_surface[i] || (i >= 4 && used > kStartPoints && used-- > 0)) continue;
+      if (s.vertex1 >= kNoVertex || s.vertex2 >= kNoVertex) return;
+      place[i] = static_cast<unsigned char>(kept);
+      point[kept++] = static_cast<unsigned>(s.vertex1) | static_cast<unsigned>(s.vertex2) << 16;
+    }
+    for (int k = 0; k < kStartPoints; ++k) to.point[k] = k < kept ? point[k] : kNoPoint;
+    to.face_count = static_cast<unsigned short>(all && faces_ <= kStartFaces ? faces_ : 0);
+    for (int f = 0; f < to.face_count; ++f) {
+      const unsigned char* v = p_.corner[f];
+      to.face[f] = static_cast<unsigned short>(place[v[0]] | place[v[1]] << 4 | place[v[2]] << 8);
+    }
+  }
+
+  /// The only face of the difference that is nearest to the origin: all triangles that are as near are parts of it.
+  /// False: there are several, or it is not known to be one.
+  COHORT_SEARCH bool nearest_face(DifferenceFace& out) const {
+    if (!flat_ || !known_ || !face_of(nearest_corner_, out)) return false;
+    for (int f = 0; f < faces_; ++f) {
+      if (p_.dist[f] > nearest_dist_ + kCoplanar) continue;
+      const int corner[3] = {p_.corner[f][0], p_.corner[f][1], p_.corner[f][2]};
+      DifferenceFace other;
+      if (!face_of(corner, other) || !(other == out)) return false;
+    }
+    return is_whole(out);
+  }
+  COHORT_DEVICE Vec normal() const { return nearest_normal_; }
+
  private:
+  /// What the faces are: the convex hull of the points, or the remembered one of the points as they lay then. That is
+  /// still a surface inside the difference; where all of it looks away from the origin, nothing of the difference's own
+  /// surface is nearer than the nearest face of it.
+  enum class Surface { kHull, kRemembered };
+
+  COHORT_SEARCH bool read_surface(const SearchStart& from) {
+    if (from.face_count < 4 || from.face_count > kStartFaces) return false;
+    for (int f = 0; f < from.face_count; ++f) {
+      const int corner[3] = {from.face[f] & 15, from.face[f] >> 4 & 15, from.face[f] >> 8 & 15};
+      if (corner[0] >= count_ || corner[1] >= count_ || corner[2] >= count_) return false;
+      attach(corner[0], corner[1], corner[2]);
+    }
+    return true;
+  }
+  COHORT_SEARCH bool around_origin() const {
+    for (int f = 0; f < faces_; ++f) {
+      if (!(p_.dist[f] > kTouching) || p_.dist[f] > 1e299) return false;
+    }
+    return true;
+  }
+
+  /// The hull of all points. False: the origin is not inside.
+  COHORT_SEARCH bool build() {
+    surface_ = Surface::kHull;
+    faces_ = 0;
+    make_tetrahedron();
+    for (int f = 0; f < 4; ++f) {
+      const Vec fourth = p_.vertex[6 - p_.corner[f][0] - p_.corner[f][1] - p_.corner[f][2]].w;
+      if (!(p_.dist[f] - dot(normal(f), fourth) > kTouching) || p_.dist[f] > 1e299) return false;
+    }
+    for (int k = 4; k < count_; ++k) {
+      if (!insert(k, -1)) return false;
+    }
+    return around_origin();
+  }
+
+  /// Four points.
+  COHORT_SEARCH void make_tetrahedron() {
+    const int corners[4][3] = {{0, 1, 2}, {0, 3, 1}, {0, 2, 3}, {1, 3, 2}};
+    for (int k = 0; k < 4; ++k) attach(corners[k][0], corners[k][1], corners[k][2]);
+    // Normals point away from the tetrahedron's middle.
+    const Vec middle = 0.25 * (p_.vertex[0].w + p_.vertex[1].w + p_.vertex[2].w + p_.vertex[3].w);
+    for (int f = 0; f < faces_; ++f) {
+      if (dot(normal(f), p_.vertex[p_.corner[f][0]].w - middle) < 0) {
+        const unsigned char second = p_.corner[f][1];
+        p_.corner[f][1] = p_.corner[f][2], p_.corner[f][2] = second;
+        p_.x[f] = -p_.x[f], p_.y[f] = -p_.y[f], p_.z[f] = -p_.z[f];
+        p_.dist[f] = -p_.dist[f];
+      }
+    }
+  }
+
   COHORT_SEARCH bool grow() {
     while (true) {
       int best = 0;
@@ -108,28 +223,75 @@ class Polytope {
       nearest_normal_ = normal(best), nearest_dist_ = p_.dist[best];
       for (int k = 0; k < 3; ++k) nearest_corner_[k] = p_.corner[best][k];
       const Support p = support(a_, b_, nearest_normal_, true);
-      if (dot(p.w, nearest_normal_) - nearest_dist_ < kPolytopeTolerance || count_ >= kMostPolytopeVertices)
-        return true;
-      // Faces that see the new point go; the edges that one of them has alone make new faces.
-      int seen_count = 0;
-      for (int f = 0; f < faces_; ++f) {
-        p_.seen[seen_count] = static_cast<short>(f);
-        seen_count += p_.x[f] * p.w.x + p_.y[f] * p.w.y + p_.z[f] * p.w.z - p_.dist[f] > 1e-14;
+      known_ = dot(p.w, nearest_normal_) - nearest_dist_ < (flat_ ? kCoplanar : kPolytopeTolerance);
+      if (known_ || count_ >= kMostPolytopeVertices) return true;
+      if (surface_ == Surface::kRemembered) {
+        // It grows only if it is a hull.
+        if (!build()) return false;
+        continue;
       }
-      // They are one piece without a hole, which has two edges more than faces; where faces are nearly coplanar,
-      // rounding may see some elsewhere as well.
-      int edge_count = border(seen_count);
-      if (edge_count != seen_count + 2) {
-        seen_count = piece_around(best, seen_count);
-        edge_count = border(seen_count);
-        if (edge_count != seen_count + 2) return true;  // the nearest face is known as well as it can be
-      }
-      while (seen_count > 0) remove(p_.seen[--seen_count]);
-      const int index = add(p);
-      for (int e = 0; e < edge_count; ++e) {
-        if (!attach(p_.edge[e][0], p_.edge[e][1], index)) return true;
-      }
+      if (!insert(add(p), best)) return true;  // the nearest face is known as well as it can be
     }
+  }
+
+  /// Takes point `index` in: from the faces that see it new ones lead to it. nearest: the nearest face, which sees it;
+  /// -1: none may. False where rounding tears the surface.
+  COHORT_SEARCH bool insert(int index, int nearest) {
+    const Support& p = p_.vertex[index];
+    // Faces that see the new point go; the edges that one of them has alone make new faces.
+    int seen_count = 0;
+    for (int f = 0; f < faces_; ++f) {
+      p_.seen[seen_count] = static_cast<short>(f);
+      seen_count += p_.x[f] * p.w.x + p_.y[f] * p.w.y + p_.z[f] * p.w.z - p_.dist[f] > 1e-14;
+    }
+    if (seen_count == 0 && nearest < 0) return true;
+    // They are one piece without a hole, which has two edges more than faces; where faces are nearly coplanar, rounding
+    // may see some elsewhere as well.
+    int edge_count = border(seen_count);
+    if (edge_count != seen_count + 2) {
+      if (nearest < 0) return false;
+      seen_count = piece_around(nearest, seen_count);
+      edge_count = border(seen_count);
+      if (edge_count != seen_count + 2) return false;
+    }
+    while (seen_count > 0) remove(p_.seen[--seen_count]);
+    for (int e = 0; e < edge_count; ++e) {
+      if (!attach(p_.edge[e][0], p_.edge[e][1], index)) return false;
+    }
+    return true;
+  }
+
+  /// Whether what touches along a face of the difference is as small as it seems. Parallel parts of both shapes make a
+  /// larger face, of which a polytope may know any triangle.
+  COHORT_SEARCH bool is_whole(const DifferenceFace& face) const {
+    const Features first(a_, {}), second(b_, {});
+    const bool edges = face.face1 < 0 && face.face2 < 0;
+    const bool whole1 = face.face1 >= 0 || first.alone(face.edge1, edges ? 2 : 1, nearest_normal_, kCoplanar);
+    return whole1 && (face.face2 >= 0 || second.alone(face.edge2, edges ? 2 : 1, -nearest_normal_, kCoplanar));
+  }
+
+  /// Which face of the difference a triangle of these vertices is a part of. False: that is not clear.
+  COHORT_SEARCH bool face_of(const int* corner, DifferenceFace& out) const {
+    int of1[3], of2[3];
+    for (int k = 0; k < 3; ++k) of1[k] = p_.vertex[corner[k]].vertex1, of2[k] = p_.vertex[corner[k]].vertex2;
+    const Features first(a_, {}), second(b_, {});
+    const int dim1 = first.dimension(of1), dim2 = second.dimension(of2);
+    out = {};
+    if (dim1 == 3 && dim2 == 1) {
+      out.face1 = first.face_with(of1);
+      out.edge2[0] = of2[0];
+      return out.face1 >= 0;
+    }
+    if (dim1 == 1 && dim2 == 3) {
+      out.face2 = second.face_with(of2);
+      out.edge1[0] = of1[0];
+      return out.face2 >= 0;
+    }
+    if (dim1 != 2 || dim2 != 2 || !first.known() || !second.known()) return false;
+    const bool rises1 = of1[0] < of1[1], rises2 = of2[0] < of2[1];
+    out.edge1[0] = of1[!rises1], out.edge1[1] = of1[rises1];
+    out.edge2[0] = of2[!rises2], out.edge2[1] = of2[rises2];
+    return true;
   }
 
   /// The edges that one of the faces in p_.seen has alone, to p_.edge; returns their number.
@@ -226,6 +388,9 @@ class Polytope {
   int count_ = 0, faces_ = 0;
   Vec nearest_normal_;
   double nearest_dist_ = 0;
+  Surface surface_ = Surface::kHull;
+  bool flat_;           // both shapes are polytopes
+  bool known_ = false;  // the nearest face lies on the surface
   int nearest_corner_[3];
 };
 

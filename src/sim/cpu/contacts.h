@@ -9,6 +9,6 @@
 namespace cohort::sim {
 
 /// view: of the model, with what varies; data: memory of the host.
-std::vector<Contact> list_contacts(const Model& model, ModelView view, const DataView& data, int env);
+std::vector<Contact> list_contacts(const Model& model, ModelView view, DataView data, int env);
 
 }  // namespace cohort::sim

@@ -74,6 +74,10 @@ constexpr bool is_float(Field field) {
   return field < Field::kStatus;
 }
 
+std::size_t start_bytes(const ModelView& m) {
+  return sizeof(SearchStart) * static_cast<std::size_t>(m.nstart);
+}
+
 /// All but available_bytes.
 MemoryPlan plan_of(const Model& model, const BlockRunner& runner, int threads, const ParameterSet& parameters) {
   MemoryPlan plan;
@@ -85,6 +89,7 @@ MemoryPlan plan_of(const Model& model, const BlockRunner& runner, int threads, c
   plan.parts = {{"state and inputs", state}, {"derived", derived}};
   ModelView view = model.view();
   if (view.nseparation > 0) plan.parts.push_back({"separating directions", 12.0 * view.nseparation});
+  if (view.nstart > 0) plan.parts.push_back({"starts of searches", static_cast<double>(start_bytes(view))});
   if (parameters.any()) {
     plan.parts.push_back({"parameters", ParameterStore::bytes_per_environment(model, parameters)});
   }
@@ -114,6 +119,7 @@ class CpuEngine final : public Engine {
     }
     time_low_ = Memory(sizeof(float) * static_cast<std::size_t>(n_pad_));
     separations_ = Memory(separation_bytes());
+    starts_ = Memory(start_bytes(view_) * static_cast<std::size_t>(n_pad_));
     team_ = std::make_unique<ThreadTeam>(threads_wanted_);
     for (int t = 0; t < team_->size(); ++t) {
       workspaces_.emplace_back(static_cast<std::size_t>(runner_.workspace_bytes(view_)));
@@ -122,6 +128,7 @@ class CpuEngine final : public Engine {
         n_pad_, static_cast<float*>(time_low_.get()), [this](Field field) { return floats(field); },
         [this](Field field) { return ints(field); });
     data_.separations = static_cast<float*>(separations_.get());
+    data_.starts = view_.nstart > 0 ? static_cast<SearchStart*>(starts_.get()) : nullptr;
     for (int e = 0; e < n_pad_; ++e) reset_one(e);
     step_work_ = [this](int t) {
       share(t, [this](int a, int b, void* w) { runner_.step(view_, data_, a, b, steps_, w); });
@@ -261,6 +268,7 @@ class CpuEngine final : public Engine {
       if (is_state(field)) f(fields_[static_cast<std::size_t>(i)].get(), field_bytes(field));
     }
     f(time_low_.get(), sizeof(float) * static_cast<std::size_t>(n_pad_));
+    f(starts_.get(), start_bytes(view_) * static_cast<std::size_t>(n_pad_));
   }
 
   void reset_one(int e) {
@@ -277,6 +285,7 @@ class CpuEngine final : public Engine {
     };
     for (int f = 0; f < kFieldCount; ++f) clear(static_cast<Field>(f));
     data_.time_low[e] = 0;
+    for (int i = 0; i < view_.nstart; ++i) data_.starts[static_cast<std::ptrdiff_t>(e) * view_.nstart + i].pair = 0;
     for (int i = 0; i < 3 * view_.nseparation; ++i) data_.separations[static_cast<std::ptrdiff_t>(i) * n_pad_ + e] = 0;
     const auto fill = [&](Field field, const std::vector<double>& from) {
       for (std::size_t i = 0; i < from.size(); ++i) {
@@ -297,6 +306,7 @@ class CpuEngine final : public Engine {
   std::array<Memory, kFieldCount> fields_;
   Memory time_low_;
   Memory separations_;  ///< see Separations; no part of the state
+  Memory starts_;       ///< see SearchStarts
   DataView data_{};
   std::unique_ptr<ThreadTeam> team_;
   std::vector<Memory> workspaces_;

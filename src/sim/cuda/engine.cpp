@@ -67,6 +67,10 @@ cuda::WorkspaceNeed workspace_need_of(int device, const ModelView& view) {
   return asked;
 }
 
+std::size_t start_bytes(const Model& model) {
+  return sizeof(SearchStart) * static_cast<std::size_t>(model.sizes.nstart);
+}
+
 /// Bytes of an environment on the device.
 MemoryPlan plan_of(const Model& model, const ParameterSet& parameters) {
   MemoryPlan plan;
@@ -77,6 +81,7 @@ MemoryPlan plan_of(const Model& model, const ParameterSet& parameters) {
   }
   plan.parts = {{"state and inputs", state}, {"derived", derived}};
   if (model.sizes.nseparation > 0) plan.parts.push_back({"separating directions", 12.0 * model.sizes.nseparation});
+  if (model.sizes.nstart > 0) plan.parts.push_back({"starts of searches", static_cast<double>(start_bytes(model))});
   if (parameters.any()) {
     plan.parts.push_back(
         {"parameters", ParameterStore::bytes_for_kernels(model.sizes, ParameterStore::varies(parameters))});
@@ -105,6 +110,7 @@ class CudaEngineImpl final : public CudaEngine {
     time_low_ = cuda::make_device_memory(device_, stream(), row_bytes());
     chosen_ = cuda::make_device_memory(device_, stream(), row_bytes());
     separations_ = cuda::make_device_memory(device_, stream(), separation_values() * row_bytes());
+    starts_ = cuda::make_device_memory(device_, stream(), all_start_bytes());
     workspace_ = cuda::make_device_memory(device_, stream(), workspace_bytes());
     batch_.device = device_;
     batch_.stream = stream();
@@ -112,6 +118,7 @@ class CudaEngineImpl final : public CudaEngine {
         n_pad_, static_cast<float*>(time_low_.get()), [this](Field field) { return floats(field); },
         [this](Field field) { return ints(field); });
     batch_.data.separations = separation_values() > 0 ? static_cast<float*>(separations_.get()) : nullptr;
+    batch_.data.starts = model_.sizes.nstart > 0 ? static_cast<SearchStart*>(starts_.get()) : nullptr;
     use_workspace();
     upload_defaults();
     std::vector<std::int32_t> every(static_cast<std::size_t>(n_pad_));
@@ -299,6 +306,7 @@ class CudaEngineImpl final : public CudaEngine {
   }
   /// Of an environment (Separations): they are in no result, so they stay when a state is loaded.
   std::size_t separation_values() const { return 3 * static_cast<std::size_t>(model_.sizes.nseparation); }
+  std::size_t all_start_bytes() const { return start_bytes(model_) * static_cast<std::size_t>(n_pad_); }
   float* floats(Field field) { return static_cast<float*>(fields_[at(field)].get()); }
   int* ints(Field field) { return static_cast<int*>(fields_[at(field)].get()); }
 
@@ -423,7 +431,7 @@ class CudaEngineImpl final : public CudaEngine {
   }
 
   std::size_t state_bytes() const {
-    std::size_t bytes = row_bytes();
+    std::size_t bytes = row_bytes() + all_start_bytes();
     for (int f = 0; f < kFieldCount; ++f) {
       if (is_state(static_cast<Field>(f))) bytes += field_bytes(static_cast<Field>(f));
     }
@@ -436,6 +444,7 @@ class CudaEngineImpl final : public CudaEngine {
       if (is_state(field)) f(fields_[at(field)].get(), field_bytes(field));
     }
     f(time_low_.get(), row_bytes());
+    if (all_start_bytes() > 0) f(starts_.get(), all_start_bytes());
   }
 
   Model model_;
@@ -446,7 +455,7 @@ class CudaEngineImpl final : public CudaEngine {
   int blocks_ = 0;
   // The stream outlives what is released after it.
   cuda::Stream stream_;
-  cuda::DeviceMemory model_memory_, time_low_, chosen_, separations_, defaults_memory_, workspace_;
+  cuda::DeviceMemory model_memory_, time_low_, chosen_, separations_, starts_, defaults_memory_, workspace_;
   std::array<cuda::DeviceMemory, kFieldCount> fields_;
   std::array<cuda::DeviceMemory, 6> own_;
   std::array<Mirror, kFieldCount> mirrors_;

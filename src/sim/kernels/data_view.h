@@ -1,9 +1,21 @@
 /// The environments' memory as the kernels see it. Every array is [value][environment], environments padded to n_pad (a
-/// multiple of 16), so that it is [value][block][lane] for every lane width at once.
+/// multiple of 16), so that it is [value][block][lane] for every lane width at once; starts alone lie environment by environment.
 #pragma once
-#include "sim/kernels/device.h"
+#include "sim/kernels/model_view.h"
 
 namespace cohort::sim {
+
+/// Where a search over two polytopes begins (collide/polytope.h): points of their Minkowski difference around the
+/// origin, by the vertices that they come from, and the triangles of their convex hull.
+inline constexpr int kStartPoints = 11, kStartFaces = 2 * kStartPoints - 4;
+struct SearchStart {
+  unsigned pair;                 ///< which, counted from 1; 0: none
+  unsigned point[kStartPoints];  ///< vertex of the first shape, and of the second from bit 16 on; kNoPoint ends them
+  unsigned short face_count;     ///< 0: only the points are known
+  unsigned short face[kStartFaces];  ///< three points, four bits each
+};
+inline constexpr unsigned kNoPoint = 0xffffffffu;
+inline constexpr int kNoVertex = 0xffff;
 
 struct DataView {
   int n_pad;
@@ -15,6 +27,8 @@ struct DataView {
   float *body_values, *pair_values, *armature, *damping, *actuator_values, *weight_ratio;
   // Separations::at of the first environment.
   float* separations;
+  // SearchStarts::at of the first environment.
+  SearchStart* starts;
   // Diagnostics.
   int *status, *contact_count, *iterations;
 };
@@ -26,6 +40,27 @@ struct Separations {
   /// Component i of direction n (PairBoundRecord::separation), in the second geom's frame, from that geom to the first;
   /// zero: none.
   COHORT_DEVICE float* component(int n, int i) const { return at + (3LL * n + i) * n_pad; }
+};
+
+/// What searches found in a block's environments; null: nothing is remembered.
+struct SearchStarts {
+  SearchStart* at = nullptr;
+  int count = 0;  ///< of an environment
+  /// The place of a pair; n: its PairBoundRecord::separation. One that is free or another's holds no start.
+  COHORT_DEVICE SearchStart* place(int lane, int n, int pair) const {
+    const int sets = count / kStartWays, set = n % sets;
+    SearchStart* const places = at + static_cast<long long>(lane) * count + set * kStartWays;
+    const unsigned wanted = static_cast<unsigned>(pair) + 1;
+    SearchStart* chosen = places + n / sets % kStartWays;
+    for (int k = kStartWays - 1; k >= 0; --k) {
+      if (places[k].pair == 0) chosen = places + k;
+    }
+    for (int k = 0; k < kStartWays; ++k) {
+      if (places[k].pair == wanted) chosen = places + k;
+    }
+    if (chosen->pair != wanted) chosen->pair = wanted, chosen->point[0] = kNoPoint;
+    return chosen;
+  }
 };
 
 }  // namespace cohort::sim

@@ -278,8 +278,10 @@ struct PairBoundRecord {
   float bound;       ///< m, reach and the radii of both bounding spheres
   int separation;    ///< which of the remembered directions (separation.h) is this pair's, maybe others' too; -1: none
 };
-/// Most directions that an environment remembers.
+/// Most directions, and most starts of searches (SearchStart), that an environment remembers.
 inline constexpr int kMostSeparations = 64;
+/// SearchStarts' places for pairs that share them.
+inline constexpr int kStartWays = 4;
 
 enum EqualityKind : int { kEqualityConnect = 0, kEqualityWeld = 1, kEqualityJoint = 2, kEqualityTendon = 3 };
 
@@ -407,7 +409,7 @@ inline constexpr int kMostRowSpaceRows = 64;
 struct ModelView {
   int nq, nv, nu, na, nmocap, nbody, njnt, nlink, nlimit, nfriction, nwrap, ntendon, nact, ngeom, npair, nrowdof, neq,
       npattern, nframe, nfluid, nsensor, nsensordata, npiece, nmatch, nray, nmesh, nheightfield, nfilegeom, nstretch,
-      nseparation;
+      nseparation, nstart;
   int row_space;          ///< environments with at most so many constraint rows are solved in row_space.h
   int accelerations;      ///< some sensor needs the bodies' accelerations
   int keep_contacts;      ///< some sensor needs the contacts' places

@@ -14,11 +14,11 @@ namespace cohort::sim {
 
 /// Contacts of the lanes in `near`; the other lanes get none. Returns how many contacts the fullest lane has.
 /// separation: as Separations::component, where lanes whose shapes are apart put the direction; null where none is
-/// remembered. search: as Constraints::search.
+/// remembered. starts: of searches over polytopes, at `place`. search: as Constraints::search.
 template <class L>
 COHORT_KERNEL int queue_narrow_phase(ContactPoint<typename L::V>* out, const ModelView& m, const PairRecord& p,
                                      const PairPose<typename L::V>& pose, typename L::M near, float* const* separation,
-                                     [[maybe_unused]] void* search) {
+                                     const SearchStarts& starts, int place, [[maybe_unused]] void* search) {
   using V = typename L::V;
   constexpr int kLanes = L::kWidth;
   if (p.kernel == kHeightFieldConvex && (m.geom[p.geom2].shape != kMesh || p.by_axes != 0)) {
@@ -48,6 +48,7 @@ COHORT_KERNEL int queue_narrow_phase(ContactPoint<typename L::V>* out, const Mod
     store(axis_of[0], select(least.apart <= known, least.face, V(static_cast<float>(kUnknownAxis))));
     for (int i = 0; i < 3; ++i) store(axis_of[1 + i], least.axis[i]);
   }
+  const bool remembers = starts.at && remembers_start(m.geom[p.geom1], m.geom[p.geom2], p);
   store(waits, select(near, V(1.0f), V(0.0f)));
   for (int i = 0; i < 3; ++i) store(pose_of[i], pose.pos1[i]), store(pose_of[12 + i], pose.pos2[i]);
   for (int i = 0; i < 9; ++i) store(pose_of[3 + i], pose.rot1[i]), store(pose_of[15 + i], pose.rot2[i]);
@@ -63,11 +64,13 @@ COHORT_KERNEL int queue_narrow_phase(ContactPoint<typename L::V>* out, const Mod
     double apart[3];
     QueuedAxis axis{static_cast<int>(axis_of[0][lane]), {}};
     for (int i = 0; i < 3; ++i) axis.direction[i] = axis_of[1 + i][lane];
+    SearchStart* const start = remembers ? starts.place(lane, place, static_cast<int>(&p - m.pair)) : nullptr;
 #if defined(COHORT_SEARCHES_IN_PLACE)
     counts[lane] = collide::narrow_phase(m, p.kernel, s1, s2, reach, axis, farthest_function<L>(), contacts[lane],
-                                         apart, *static_cast<collide::SearchSpace*>(search));
+                                         apart, start, *static_cast<collide::SearchSpace*>(search));
 #else
-    counts[lane] = queued_narrow_phase(m, p.kernel, s1, s2, reach, axis, farthest_function<L>(), contacts[lane], apart);
+    counts[lane] =
+        queued_narrow_phase(m, p.kernel, s1, s2, reach, axis, farthest_function<L>(), contacts[lane], apart, start);
 #endif
     if (separation && counts[lane] == 0) {
       for (int i = 0; i < 3; ++i) separation[i][lane] = static_cast<float>(apart[i]);

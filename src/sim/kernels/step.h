@@ -77,6 +77,7 @@ template <class L>
 COHORT_KERNEL void load_block(const ModelView& m, const DataView& d, int env, BlockSpace<L>& b) {
   Workspace<L>& w = b.w;
   b.c.separations = {d.separations ? d.separations + env : nullptr, d.n_pad};
+  b.c.starts = {d.starts ? d.starts + static_cast<long long>(env) * m.nstart : nullptr, m.nstart};
   load_rows<L>(w.q, d.qpos, m.nq, d.n_pad, env);
   load_rows<L>(w.v, d.qvel, m.nv, d.n_pad, env);
   load_rows<L>(w.act, d.act, m.na, d.n_pad, env);

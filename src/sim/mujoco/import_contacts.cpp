@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "core/error.h"
+#include "sim/collide/queued.h"
 #include "sim/host_memory.h"
 #include "sim/kernels/pair_kernels.h"
 #include "sim/mujoco/handle.h"
@@ -214,6 +215,7 @@ void Importer::contacts() {
   for (int b = 0; b < m_.nbody; ++b) chains.push_back(chain_of(b));
   reserve_pairs(chains);
   int separated_pairs = 0;
+  bool starts = false;
   mj::for_each_candidate_pair(m_, [&](const mj::CandidatePair& c) {
     const int g1 = c.geom1, g2 = c.geom2, l1 = m_.geom_bodyid[g1], l2 = m_.geom_bodyid[g2];
     PairRecord r{};
@@ -237,8 +239,11 @@ void Importer::contacts() {
     PairBoundRecord bound = bound_of(r);
     if (remembers_separation(r.kernel)) bound.separation = separated_pairs++ % kMostSeparations;
     out_.pair_bound.push_back(bound);
+    starts = starts || remembers_start(out_.geom[static_cast<std::size_t>(r.geom1)],
+                                       out_.geom[static_cast<std::size_t>(r.geom2)], r);
   });
   out_.sizes.nseparation = std::min(separated_pairs, kMostSeparations);
+  if (starts) out_.sizes.nstart = (out_.sizes.nseparation + kStartWays - 1) / kStartWays * kStartWays;
 }
 
 /// Whether the axes of two polytopes are so few that all are looked along (kernels/polytopes.h) rather than searched.
