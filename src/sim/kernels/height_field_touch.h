@@ -17,6 +17,8 @@ inline constexpr float kPointRounding = 2e-5f;
 inline constexpr float kLevel = 5e-5f;
 /// A round core's depth up to this share of its least half size is found by axes.
 inline constexpr float kShallow = 0.4f;
+/// An arc's best axis is known when the slope is that of a turn by so much, rad.
+inline constexpr float kArcTolerance = 2e-6f;
 /// What an axis must be better by to displace one found before, likewise.
 inline constexpr float kOverlapRounding = 1e-6f;
 
@@ -52,15 +54,17 @@ struct BestAxis {
 
 /// Where an axis turned from a to b about an edge through `from` is best for a round core: the depth's slope over the
 /// arc is that of the lines from the core's lowest point to the edge. There may be two places, one of them a face's: of
-/// those inside some quarter of the arc the least deep counts.
+/// those inside some quarter of the arc the least deep counts. apart: along the best axis so far; lanes where no axis
+/// of the arc can be better are left out.
 template <class L, class Core>
 COHORT_LANE typename L::M best_between(const Core& core, const typename L::V* a, const typename L::V* b,
-                                       const typename L::V* from, typename L::M lanes, typename L::V* d) {
+                                       const typename L::V* from, typename L::V apart, typename L::M lanes,
+                                       typename L::V* d) {
   using V = typename L::V;
   using M = typename L::M;
   constexpr int kParts = 4;
   const V zero(0.0f), one(1.0f), half(0.5f);
-  V turn[3], depth;
+  V turn[3], over[3], depth;
   for (int i = 0; i < 3; ++i) turn[i] = b[i] - a[i];
   const auto slope = [&](V share) {
     for (int i = 0; i < 3; ++i) d[i] = fma(share, turn[i], a[i]);
@@ -72,17 +76,26 @@ COHORT_LANE typename L::M best_between(const Core& core, const typename L::V* a,
     V sum = zero;
     depth = zero;
     for (int i = 0; i < 3; ++i) {
-      const V over = from[i] - p[i];
-      depth = fma(over, d[i], depth);
-      sum = fma(over, fma(-along, d[i], turn[i]), sum);
+      over[i] = from[i] - p[i];
+      depth = fma(over[i], d[i], depth);
+      sum = fma(over[i], fma(-along, d[i], turn[i]), sum);
     }
     return sum;
   };
+  // The lowest points of both ends say how deep the shapes are at least anywhere on the arc: as deep as both points are
+  // where that is the same.
+  const V at_end = slope(one), depth_at_end = depth, end_at_begin = dot3(over, a);
   V low = zero, high = one, at_low = -one, at_high = one, least(3e38f), last_share = zero, last = slope(zero);
+  const V fall = depth - end_at_begin, rise = depth_at_end - dot3(over, b);
+  const V where = fall / max(fall + rise, V(1e-30f));
+  const V shallowest = fma(where, dot3(over, turn), depth);
+  lanes = lanes & ((shallowest < zero) | (shallowest < -apart));
   M between = lanes & (zero > one);
+  if (!any(lanes)) return between;
   for (int part = 1; part <= kParts; ++part) {
     const V share(static_cast<float>(part) / kParts);
-    const V before = depth, at = slope(share);
+    const V before = depth, at = part == kParts ? at_end : slope(share);
+    if (part == kParts) depth = depth_at_end;
     const M here = lanes & (last < zero) & (at > zero) & (min(before, depth) < least);
     low = select(here, last_share, low), high = select(here, share, high);
     at_low = select(here, last, at_low), at_high = select(here, at, at_high);
@@ -92,11 +105,15 @@ COHORT_LANE typename L::M best_between(const Core& core, const typename L::V* a,
   }
   if (!any(between)) return between;
   // Halving, then false position, where an end that stays twice counts half (Dowell and Jarratt 1971).
-  V kept = zero;
-  for (int step = 0; step < Core::kHalvings + 8; ++step) {
+  V kept = zero, share = zero;
+  const V turned = dot3(turn, turn) * V(kArcTolerance * kArcTolerance);
+  M open = between;
+  for (int step = 0; step < Core::kHalvings + 8 && any(open); ++step) {
     const bool halve = step < Core::kHalvings;
-    const V share = halve ? half * (low + high) : low - at_low * ((high - low) / (at_high - at_low));
+    const V next = halve ? half * (low + high) : low - at_low * ((high - low) / (at_high - at_low));
+    share = select(open, next, share);
     const V at = slope(share);
+    open = open & (at * at > turned * dot3(over, over));
     const M below = at < zero;
     const V weight_low = select(kept > zero, half, one), weight_high = select(kept < zero, half, one);
     at_high = select(below, at_high * weight_high, at);
@@ -122,13 +139,13 @@ COHORT_LANE void round_axes(BestAxis<L>& best, const Prism<L>& prism, const Core
     // corner.
     V wall[3], next[3];
     beside(k, wall);
-    auto found = best_between<L>(core, prism.up, wall, prism.corner[k], left, d);
+    auto found = best_between<L>(core, prism.up, wall, prism.corner[k], best.apart, left, d);
     if (any(found)) best.look(core.lowest(d) - prism.highest(d), d, BestAxis<L>::kPointOfCore, more, found);
     beside(k == 0 ? 2 : k - 1, next);
     // Both are level: where the core is lowest along them is compared with the edge at that height.
     const V* const corner = prism.corner[k];
     const V level[3] = {corner[0], corner[1], zero};
-    found = best_between<L>(core, next, wall, level, left, d);
+    found = best_between<L>(core, next, wall, level, best.apart, left, d);
     if (any(found)) best.look(core.lowest(d) - prism.highest(d), d, BestAxis<L>::kPointOfCore, more, found);
     const auto inside = left & core.inside(corner, zero);
     if (!any(inside)) continue;
