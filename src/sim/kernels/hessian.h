@@ -167,13 +167,14 @@ COHORT_KERNEL void assemble_hessian(const ModelView& m, Workspace<L>& w, Constra
     if ((g.lanes & live_bits) == 0) continue;
     const auto piece = c.pool + g.at;
     const int* dofs = m.row_dof + g.first_dof;
-    V weight[kMaxDim * kMaxDim];
-    curvature_of<L>(g, piece, weight);
-    V heaviest = weight[0];
-    for (int i = 1; i < g.dim; ++i) heaviest = max(heaviest, weight[i * g.dim + i]);
-    if (!any(live & (heaviest > V(0.0f)))) continue;
     with_dim(g.dim, [&](auto dim) {
       constexpr int kDim = decltype(dim)::kDim;
+      V weight[kDim * kDim];
+      for (V& x : weight) x = V(0.0f);
+      curvature_of<L, kDim>(g, piece, weight);
+      V heaviest = weight[0];
+      for (int i = 1; i < kDim; ++i) heaviest = max(heaviest, weight[i * kDim + i]);
+      if (!any(live & (heaviest > V(0.0f)))) return;
       if (g.kind == kGroupElliptic) {
         add_curvature<L, kDim, true, Coupling::kAll>(g, dofs, piece, weight, s.hessian);
       } else if (g.kind == kGroupPyramid) {

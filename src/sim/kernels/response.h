@@ -20,12 +20,14 @@ struct ConeZone {
   }
 };
 
-/// The tangential part of `rows` in the cone's coordinates (1 .. dim - 1), and the square of its length.
-template <class L, class Rows>
+/// The tangential part of `rows` in the cone's coordinates (1 .. dim - 1), and the square of its length. kDim, here and
+/// below: the group's number of rows where the caller knows it, so that loops unroll; 0: it does not.
+template <class L, int kDim = 0, class Rows>
 COHORT_LANE typename L::V tangent_in_cone(const Group& g, typename L::Ptr piece, Rows rows, typename L::V* U) {
   using V = typename L::V;
+  const int dim = kDim > 0 ? kDim : g.dim;
   V TT(0.0f);
-  for (int k = 1; k < g.dim; ++k) {
+  for (int k = 1; k < dim; ++k) {
     U[k] = rows[k] * friction_of<L>(g, piece, k - 1);
     TT = fma(U[k], U[k], TT);
   }
@@ -40,10 +42,11 @@ COHORT_LANE void friction_ends(const Group& g, typename L::V force, typename L::
 }
 
 /// Forces at the group's present rows (piece[jar]), in the Jacobian's rows.
-template <class L>
+template <class L, int kDim = 0>
 COHORT_LANE void forces_of(const Group& g, typename L::Ptr piece, typename L::V* force) {
   using V = typename L::V;
   const V zero(0.0f);
+  const int dim = kDim > 0 ? kDim : g.dim;
   const GroupLayout& l = g.layout;
   const auto jar = piece + l.jar;
   const V D = piece[l.weight];
@@ -51,14 +54,14 @@ COHORT_LANE void forces_of(const Group& g, typename L::Ptr piece, typename L::V*
   if (g.kind == kGroupInequality) {
     force[0] = select(jar[0] < zero, -(D * jar[0]), zero);
   } else if (g.kind == kGroupPyramid) {
-    for (int k = 1; k < g.dim; ++k) {
+    for (int k = 1; k < dim; ++k) {
       const V f1 = select(jar[2 * k - 2] < zero, -(D * jar[2 * k - 2]), zero);
       const V f2 = select(jar[2 * k - 1] < zero, -(D * jar[2 * k - 1]), zero);
       force[0] = force[0] + (f1 + f2);
       force[k] = friction_of<L>(g, piece, k - 1) * (f1 - f2);
     }
   } else if (g.kind == kGroupEquality) {
-    for (int i = 0; i < g.dim; ++i) force[i] = -(piece[l.weight + i] * jar[i]);
+    for (int i = 0; i < dim; ++i) force[i] = -(piece[l.weight + i] * jar[i]);
   } else if (g.kind == kGroupFriction) {
     const V f = -(D * jar[0]);
     typename L::M high, low;
@@ -67,14 +70,14 @@ COHORT_LANE void forces_of(const Group& g, typename L::Ptr piece, typename L::V*
   } else {
     const V mu = mu_of<L>(g, piece);
     V U[kMaxDim];
-    const V T = sqrt(tangent_in_cone<L>(g, piece, jar, U)), N = mu * jar[0];
+    const V T = sqrt(tangent_in_cone<L, kDim>(g, piece, jar, U)), N = mu * jar[0];
     const ConeZone<L> zone(mu, N, T, D);
     // In the middle N / T lies between -1 / mu and mu, so that only directions have to be kept from dividing by
     // nothing.
     const V inverse = V(1.0f) / max(T, V(1e-12f));
     const V middle = -(D * cone_share<L>(g, piece) * (fma(-mu, T, N) * mu));
     force[0] = select(zone.middle, middle, select(zone.bottom, -(D * jar[0]), zero));
-    for (int k = 1; k < g.dim; ++k) {
+    for (int k = 1; k < dim; ++k) {
       const V pushed = -(middle * (U[k] * inverse) * friction_of<L>(g, piece, k - 1));
       force[k] = select(zone.middle, pushed, select(zone.bottom, -(piece[l.weight + k] * jar[k]), zero));
     }
@@ -83,13 +86,13 @@ COHORT_LANE void forces_of(const Group& g, typename L::Ptr piece, typename L::V*
 
 /// Second derivatives at the group's present rows, in the Jacobian's rows: symmetric, lower triangle, [r * dim + c],
 /// c <= r; what no kind of its size writes is left as it is.
-template <class L>
+template <class L, int kDim = 0>
 COHORT_LANE void curvature_of(const Group& g, typename L::Ptr piece, typename L::V* weight) {
   using V = typename L::V;
   const V zero(0.0f);
   const GroupLayout& l = g.layout;
   const auto jar = piece + l.jar;
-  const int dim = g.dim;
+  const int dim = kDim > 0 ? kDim : g.dim;
   const V D = piece[l.weight];
   weight[0] = zero;
   if (g.kind == kGroupInequality) {
@@ -111,7 +114,7 @@ COHORT_LANE void curvature_of(const Group& g, typename L::Ptr piece, typename L:
   } else {
     const V mu = mu_of<L>(g, piece);
     V U[kMaxDim];
-    const V T = sqrt(tangent_in_cone<L>(g, piece, jar, U)), N = mu * jar[0];
+    const V T = sqrt(tangent_in_cone<L, kDim>(g, piece, jar, U)), N = mu * jar[0];
     const ConeZone<L> zone(mu, N, T, D);
     const V inverse = V(1.0f) / max(T, V(1e-12f));
     for (int k = 1; k < dim; ++k) U[k] = U[k] * inverse;

@@ -82,9 +82,13 @@ COHORT_KERNEL void constraint_forces(const ModelView& m, Workspace<L>& w, Constr
     if ((g.lanes & bits) == 0) continue;
     const auto piece = c.pool + g.at;
     const int* dofs = m.row_dof + g.first_dof;
-    V force[kMaxDim];
-    forces_of<L>(g, piece, force);
-    with_dim(g.dim, [&](auto dim) { add_forces<L, decltype(dim)::kDim>(g, dofs, piece, force, total); });
+    with_dim(g.dim, [&](auto dim) {
+      constexpr int kDim = decltype(dim)::kDim;
+      V force[kDim];
+      for (V& f : force) f = V(0.0f);
+      forces_of<L, kDim>(g, piece, force);
+      add_forces<L, kDim>(g, dofs, piece, force, total);
+    });
   }
   for (int d = 0; d < m.nv; ++d) w.constraint[d] = select(where, total[d], w.constraint[d]);
 }
@@ -123,8 +127,7 @@ COHORT_KERNEL typename L::V line_search(const ModelView& m, Workspace<L>& w, Con
   costs_along<L>(c, line, zero, none, slope, curvature);
   const V norm = sqrt(dot_n<L>(m.nv, s.search, s.search));
   const V share(m.option.newton != 0 ? kSlopeTolerance : kConjugateSlopeTolerance);
-  const V gtol =
-      max(norm * V(m.option.tolerance * m.option.ls_tolerance) / solver_scale<L>(m, w), abs(slope) * share);
+  const V gtol = max(norm * V(m.option.tolerance * m.option.ls_tolerance) / solver_scale<L>(m, w), abs(slope) * share);
   // Newton's method on the slope, kept between lo (slope negative) and hi (positive).
   V lo(0.0f), hi(3e38f);
   V best(0.0f), best_cost(0.0f);
