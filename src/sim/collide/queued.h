@@ -21,13 +21,6 @@ struct QueuedContact {
   double normal[3];  ///< from shape 1 to shape 2
 };
 
-/// What the lanes know of two polytopes (kernels/polytopes.h): along which axis they overlap least.
-inline constexpr int kUnknownAxis = -2;
-struct QueuedAxis {
-  int face;             ///< as LeastOverlap::face, or kUnknownAxis
-  double direction[3];  ///< unit, from shape 1 to shape 2, in single precision
-};
-
 /// The first of the vertices (in blocks, see kVertexBlock) that lie farthest in a direction. The lanes look through a
 /// mesh; every lane width finds the same vertex.
 using FarthestVertex = int (*)(const float* blocks, int count, float x, float y, float z);
@@ -36,7 +29,7 @@ using FarthestVertex = int (*)(const float* blocks, int count, float x, float y,
 /// when there is none, of kConvexConvex, a unit vector in the second shape's frame, towards the first, along which they
 /// are apart; zero where that is not known.
 int queued_narrow_phase(const ModelView& m, int kernel, const QueuedShape& s1, const QueuedShape& s2, double reach,
-                        const QueuedAxis& axis, FarthestVertex farthest, QueuedContact* out, double* apart);
+                        FarthestVertex farthest, QueuedContact* out, double* apart);
 
 /// A sphere and a height field's prism (threes: three corners at the bottom, three above them), in the field's frame.
 /// out: distance, place, normal. False: farther apart than `reach`.
