@@ -277,7 +277,7 @@ void Importer::contacts() {
 /// Whether the axes of two polytopes are so few that all are looked along (kernels/polytopes.h) rather than searched.
 /// The bound is in operations of the lanes: about what the searches of four environments take.
 bool Importer::by_axes(const PairRecord& r) const {
-  constexpr int kMostOperations = 16000, kOfABox = 6, kOfAnAxis = 30, kOfAVertex = 5, kOfTwoEdges = 16;
+  constexpr int kMostOperations = 16000, kOfABox = 6, kOfAnAxis = 30, kOfAVertex = 5, kOfTwoEdges = 12;
   struct Polytope {
     int faces, directions, sides, span;  // span: operations to find how far it reaches along an axis
   };
