@@ -322,6 +322,14 @@ class Checker {
         for (int k = 0; k < face.corner_count; ++k) index("corner", value(face.first_corner + k), r.vertex_count);
       }
       range("first_direction", r.first_direction, 3 * Number{r.direction_count}, size(m_.mesh_direction));
+      range("first_side", r.first_side, r.side_count, size(m_.mesh_side));
+      for (int s = r.first_side; s < r.first_side + r.side_count; ++s) {
+        const SideRecord& side = m_.mesh_side[static_cast<std::size_t>(s)];
+        index("begin", side.begin, r.vertex_count);
+        index("end", side.end, r.vertex_count);
+        index("left", side.left, r.face_count);
+        index("right", side.right, r.face_count);
+      }
     }
     for (std::size_t i = 0; i < m_.height_field.size(); ++i) {
       const HeightFieldRecord& h = m_.height_field[i];
@@ -381,11 +389,12 @@ class Checker {
       index("friction_from", p.friction_from, 4);
       rows(p.first_dof, p.dof_count);
       if (p.by_axes != 0) {
-        const auto polytope = [&](const GeomRecord& g) {
-          return g.shape == kBox || (g.shape == kMesh && m_.mesh[static_cast<std::size_t>(g.data)].face_count > 0);
+        const auto faces = [&](const GeomRecord& g) {
+          return g.shape == kMesh && m_.mesh[static_cast<std::size_t>(g.data)].face_count > 0;
         };
-        require(polytope(g2) && (p.kernel == kHeightFieldConvex ||
-                                 (p.kernel == kConvexConvex && (g1.shape == kSphere || polytope(g1)))),
+        const bool field = p.kernel == kHeightFieldConvex && (faces(g2) || g2.shape == kBox);
+        const auto few = [&](const GeomRecord& g) { return is_lane_polytope(g, m_.mesh.data(), m_.mesh_face.data()); };
+        require(field || (p.kernel == kConvexConvex && faces(g2) && (g1.shape == kSphere || (few(g1) && few(g2)))),
                 "by_axes", p.by_axes);
       }
       if (p.as_before != 0) {

@@ -53,8 +53,8 @@ class SearchStarts : public ::testing::TestWithParam<Scene> {
     Found out{};
     double apart[3];
     const PairRecord& pair = pair_.view.pair[0];
-    out.count = queued_narrow_phase(pair_.view, pair.kernel, shape_[0], shape_[1], 0.0, {kUnknownAxis, {}},
-                                    farthest_function<ScalarLane>(), out.contact, apart, start);
+    out.count = queued_narrow_phase(pair_.view, pair.kernel, shape_[0], shape_[1], 0.0, farthest_function<ScalarLane>(),
+                                    out.contact, apart, start);
     return out;
   }
   /// Positions and rotations in single precision, as the lanes give them.

@@ -5,19 +5,17 @@
 
 namespace cohort::sim::collide {
 
-/// A face of one polytope and the other's vertex that lies farthest behind it, or the centre of the sphere a. of1: the
-/// face is a's.
+/// A face of one polytope and the other's vertex that lies farthest behind it. of1: the face is a's.
 COHORT_SEARCH inline void face_and_vertex(const ConvexShape& a, const ConvexShape& b, bool of1, int face, Witness& out,
                                           int* vertex1, int* vertex2) {
   const Features faces(of1 ? a : b, {});
   const Vec n = faces.normal(face);
   int vertex;
   const Vec point = (of1 ? b : a).support(-n, vertex);
-  const double height = dot(n, point - faces.corner(faces.corner_of(face, 0))), radius = of1 ? 0 : a.radius();
-  out.dist = height - radius;
+  out.dist = dot(n, point - faces.corner(faces.corner_of(face, 0)));
   out.normal = of1 ? n : -n;
-  const Vec on_face = point - height * n, on_other = point - radius * n;
-  out.on1 = of1 ? on_face : on_other, out.on2 = of1 ? on_other : on_face;
+  const Vec on_face = point - out.dist * n;
+  out.on1 = of1 ? on_face : point, out.on2 = of1 ? point : on_face;
   for (int k = 0; k < 3; ++k) {
     (of1 ? vertex1 : vertex2)[k] = faces.corner_of(face, k);
     (of1 ? vertex2 : vertex1)[k] = vertex;
@@ -122,39 +120,15 @@ COHORT_DEVICE inline bool convex_distance(const ConvexShape& a, const ConvexShap
   return search(a, b, reach, out, vertex1, vertex2, apart, nullptr, space);
 }
 
-/// As search, of polytopes that overlap least along an axis that is known but for rounding, or are about to touch; the
-/// first may be a sphere.
-COHORT_SEARCH inline bool along_axis(const ConvexShape& a, const ConvexShape& b, const QueuedAxis& axis, double reach,
-                                     Witness& out, int* vertex1, int* vertex2, Vec& apart) {
-  const Vec direction = vec(axis.direction);
-  const Features first(a, direction), second(b, -direction);
-  const int faces1 = first.face_count();
-  if (axis.face >= 0) {
-    const bool of1 = axis.face < faces1;
-    face_and_vertex(a, b, of1, of1 ? axis.face : axis.face - faces1, out, vertex1, vertex2);
-  } else {
-    // Of the edges at the vertices farthest along the axis, those most across it.
-    a.support(direction, vertex1[0]), b.support(-direction, vertex2[0]);
-    const Vec along1 = first.edge_across(direction, vertex1), along2 = second.edge_across(direction, vertex2);
-    two_edges(first.corner(vertex1[0]), along1, second.corner(vertex2[0]), along2, direction, out);
-  }
-  if (out.dist <= reach) return true;
-  apart = -out.normal;
-  return false;
-}
-
 /// Up to four contacts, as MuJoCo makes them: those of the faces and edges that lie on each other (faces.h), or the
-/// deepest point. deepest_only: that alone. axis: of polytopes that are known to overlap. apart: as
-/// queued_narrow_phase's, written when there is none and the cores are apart.
-COHORT_DEVICE inline int convex_contacts(const ConvexShape& a, const ConvexShape& b, double reach,
-                                         const QueuedAxis& axis, bool deepest_only, QueuedContact* out, double* apart,
-                                         SearchStart* start, SearchSpace& space) {
+/// deepest point. deepest_only: that alone. apart: as queued_narrow_phase's, written when there is none and the cores
+/// are apart.
+COHORT_DEVICE inline int convex_contacts(const ConvexShape& a, const ConvexShape& b, double reach, bool deepest_only,
+                                         QueuedContact* out, double* apart, SearchStart* start, SearchSpace& space) {
   Witness w;
   int vertex1[3], vertex2[3];
   Vec between;
-  const bool met = axis.face != kUnknownAxis ? along_axis(a, b, axis, reach, w, vertex1, vertex2, between)
-                                             : search(a, b, reach, w, vertex1, vertex2, between, start, space);
-  if (!met) {
+  if (!search(a, b, reach, w, vertex1, vertex2, between, start, space)) {
     const double length = norm(between);
     if (length > 0) put(apart, b.along_own((1 / length) * between));
     return 0;
@@ -171,8 +145,8 @@ COHORT_DEVICE inline int convex_contacts(const ConvexShape& a, const ConvexShape
 
 /// The same of a pair's shapes. Their contacts are computed in the second one's frame.
 COHORT_DEVICE inline int convex_pair(const ModelView& m, const QueuedShape& s1, const QueuedShape& s2, double reach,
-                                     const QueuedAxis& axis, FarthestVertex farthest, QueuedContact* out, double* apart,
-                                     SearchStart* start, SearchSpace& space) {
+                                     FarthestVertex farthest, QueuedContact* out, double* apart, SearchStart* start,
+                                     SearchSpace& space) {
   ConvexShape a = convex_shape(m, s1, farthest), b = convex_shape(m, s2, farthest);
   a.pos = turn_back(b.rot, a.pos - b.pos);
   for (int k = 0; k < 3; ++k) {
@@ -182,9 +156,7 @@ COHORT_DEVICE inline int convex_pair(const ModelView& m, const QueuedShape& s1, 
   b.pos = {};
   for (int i = 0; i < 9; ++i) b.rot[i] = i % 4 == 0 ? 1 : 0;
   b.unturned = true;
-  QueuedAxis turned{axis.face, {}};
-  put(turned.direction, turn_back(s2.rot, vec(axis.direction)));
-  const int count = convex_contacts(a, b, reach, turned, m.option.deepest_only != 0, out, apart, start, space);
+  const int count = convex_contacts(a, b, reach, m.option.deepest_only != 0, out, apart, start, space);
   for (int i = 0; i < count; ++i) {
     put(out[i].pos, turn(s2.rot, vec(out[i].pos)) + vec(s2.pos));
     put(out[i].normal, turn(s2.rot, vec(out[i].normal)));

@@ -3,14 +3,12 @@
 #pragma once
 #include "sim/collide/convex_shape.h"
 #include "sim/collide/search_space.h"
+#include "sim/kernels/pair_kernels.h"
+#include "sim/kernels/pick_four.h"
 
 namespace cohort::sim::collide {
 
-/// Cosine between normals of faces that lie on each other, and between an edge and the normal of its face.
-inline constexpr double kFacing = 0.996, kAlong = 0.0888;
-/// Cosine between the contact's normal and that of a face that lies on the other shape: ten degrees.
-inline constexpr double kTowards = 0.985;
-inline constexpr int kMostContacts = 8, kFewContacts = 4;
+inline constexpr int kMostContacts = 8;
 /// A point this much outside an edge of the clipping face, times its length, counts as inside, m^2.
 inline constexpr double kInside = 1e-16;
 
@@ -23,14 +21,6 @@ COHORT_DEVICE inline double cosine(int k) {
   k &= kRim - 1;
   if (k > kRim / 2) k = kRim - k;
   return k <= kRim / 4 ? cosines[k] : -cosines[kRim / 2 - k];
-}
-
-/// Corner k of a box's face: +x, -x, +y, -y, +z, -z, counterclockwise seen from outside. Bit i of a corner: on the
-/// positive side of axis i.
-COHORT_DEVICE inline int box_corner(int face, int k) {
-  const unsigned char corner[6][4] = {{5, 1, 3, 7}, {0, 4, 6, 2}, {6, 7, 3, 2},
-                                      {0, 1, 5, 4}, {4, 5, 7, 6}, {1, 0, 2, 3}};
-  return corner[face][k];
 }
 
 /// The edges and faces of a box or mesh, of a cylinder (caps, and the line along its side that looks where the contact
@@ -153,23 +143,6 @@ class Features {
     }
     return true;
   }
-  /// Of a box's or mesh's edges at v[0], the one most across a direction; its other end to v[1] and v[2].
-  COHORT_DEVICE Vec edge_across(Vec direction, int* v) const {
-    const Vec from = corner(v[0]);
-    Vec found;
-    double least = 2, length = 1;
-    // Slopes are compared as squares, without a quotient.
-    const auto look = [&](int end) {
-      const Vec along = corner(end) - from;
-      const double slope = dot(along, direction), squared = dot(along, along);
-      if (slope * slope * length < least * squared) {
-        least = slope * slope, length = squared, found = along, v[1] = v[2] = end;
-      }
-    };
-    v[1] = v[2] = v[0];
-    each_neighbour(v[0], look);
-    return found;
-  }
   /// The other ends of the edges at a vertex.
   COHORT_DEVICE int neighbours(int v, int* list, int* around) const {
     if (s_.shape == kBox) {
@@ -224,34 +197,6 @@ class Features {
 COHORT_DEVICE inline double area(Vec a, Vec b, Vec c, Vec d) {
   const Vec across = cross(c - a, d - b);
   return dot(across, across);
-}
-
-/// The corners of a large quadrilateral of a convex polygon: from every first corner the others move on while the area
-/// grows.
-COHORT_SEARCH inline void pick_four(const Vec* corner, int count, int* picked) {
-  int a = 0, b = 1, c = 2, d = 3;
-  const auto next = [&](int i) { return i + 1 == count ? 0 : i + 1; };
-  double most = area(corner[a], corner[b], corner[c], corner[d]);
-  const auto keep = [&] { picked[0] = a, picked[1] = b, picked[2] = c, picked[3] = d; };
-  keep();
-  const auto grows = [&](int p, int q, int r, int s) {
-    const double larger = area(corner[p], corner[q], corner[r], corner[s]);
-    if (larger <= most) return false;
-    most = larger;
-    return true;
-  };
-  for (; a < count; ++a) {
-    while (grows(a, b, c, next(d))) {
-      d = next(d), keep();
-      while (grows(a, b, next(c), d)) c = next(c), keep();
-      while (grows(a, next(b), c, d)) b = next(b), keep();
-    }
-    if (b != a) continue;
-    b = next(b);
-    if (c != b) continue;
-    c = next(c);
-    if (d == c) d = next(d);
-  }
 }
 
 /// The part of a face or an edge of one shape (in space.corner[0], clockwise) that lies over a face of the other and
@@ -375,7 +320,7 @@ COHORT_SEARCH inline int face_contacts(const ConvexShape& a, const ConvexShape& 
   for (int i = 0; i < contacts; ++i) picked[i] = i;
   if (points > kFewContacts) {
     contacts = kFewContacts;
-    pick_four(point, points, picked);
+    pick_four(points, picked, [&](int p, int q, int r, int s) { return area(point[p], point[q], point[r], point[s]); });
   } else if (end >= 0 && points > 2) {
     // An edge has two ends.
     contacts = 2;

@@ -1,9 +1,7 @@
 /// The choice among the queued narrow phases, for a CPU and a GPU alike.
 #pragma once
-#include "sim/collide/box_box.h"
 #include "sim/collide/capsule_box.h"
 #include "sim/collide/height_field_prisms.h"
-#include "sim/collide/plane_mesh.h"
 #include "sim/collide/sphere_prism.h"
 #include "sim/kernels/pair_kernels.h"
 
@@ -11,18 +9,14 @@ namespace cohort::sim::collide {
 
 /// As queued_narrow_phase.
 COHORT_DEVICE inline int narrow_phase(const ModelView& m, int kernel, const QueuedShape& s1, const QueuedShape& s2,
-                                      double reach, const QueuedAxis& axis, FarthestVertex farthest, QueuedContact* out,
-                                      double* apart, SearchStart* start, SearchSpace& space) {
+                                      double reach, FarthestVertex farthest, QueuedContact* out, double* apart,
+                                      SearchStart* start, SearchSpace& space) {
   for (int i = 0; i < 3; ++i) apart[i] = 0;
   switch (kernel) {
     case kCapsuleBox:
       return capsule_box(s1, s2, reach, out);
-    case kBoxBox:
-      return box_box(s1, s2, reach, out);
     case kConvexConvex:
-      return convex_pair(m, s1, s2, reach, axis, farthest, out, apart, start, space);
-    case kPlaneMesh:
-      return plane_mesh(m, s1, s2, reach, farthest, out);
+      return convex_pair(m, s1, s2, reach, farthest, out, apart, start, space);
     case kHeightFieldConvex:
       return height_field_convex(m, s1, s2, reach, farthest, out, space);
     default:

@@ -28,13 +28,6 @@ struct QueuedContact {
   double normal[3];  ///< from shape 1 to shape 2
 };
 
-/// What the lanes know of two polytopes (kernels/polytopes.h): along which axis they overlap least.
-inline constexpr int kUnknownAxis = -2;
-struct QueuedAxis {
-  int face;             ///< as LeastOverlap::face, or kUnknownAxis
-  double direction[3];  ///< unit, from shape 1 to shape 2, in single precision
-};
-
 /// The first of the vertices (in blocks, see kVertexBlock) that lie farthest in a direction. The lanes look through a
 /// mesh; every lane width finds the same vertex.
 using FarthestVertex = int (*)(const float* blocks, int count, float x, float y, float z);
@@ -44,8 +37,7 @@ using FarthestVertex = int (*)(const float* blocks, int count, float x, float y,
 /// are apart; zero where that is not known. start: of a search over two polytopes, and for the next one; changes no
 /// result; null: nothing is remembered.
 int queued_narrow_phase(const ModelView& m, int kernel, const QueuedShape& s1, const QueuedShape& s2, double reach,
-                        const QueuedAxis& axis, FarthestVertex farthest, QueuedContact* out, double* apart,
-                        SearchStart* start);
+                        FarthestVertex farthest, QueuedContact* out, double* apart, SearchStart* start);
 
 /// A sphere and a height field's prism (threes: three corners at the bottom, three above them), in the field's frame.
 /// out: distance, place, normal. False: farther apart than `reach`.

@@ -117,6 +117,12 @@ template <class V>
 COHORT_LANE V abs(V a) {
   return select(a < V(0.0f), -a, a);
 }
+/// Calls f with every lane of a mask.
+template <class M, class F>
+COHORT_LANE void each_lane(M lanes, F f) {
+  for (unsigned left = lane_bits(lanes); left != 0; left &= left - 1) f(lowest_bit(left));
+}
+
 /// a clipped to [lo, hi].
 template <class V>
 COHORT_LANE V clip(V a, V lo, V hi) {

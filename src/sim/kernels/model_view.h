@@ -214,6 +214,14 @@ struct MeshRecord {
   int first_face, face_count;            ///< into mesh_face; 0: the faces are not known
   int first_vertex_face;                 ///< into mesh_edge: as first_edge, the faces around every vertex
   int first_direction, direction_count;  ///< into mesh_direction, threes: unit, of the edges between known faces
+  int first_side, side_count;            ///< into mesh_side: the edges between known faces; 0: they do not close
+};
+
+/// An edge between two flat faces of a mesh.
+struct SideRecord {
+  float along[3];   ///< m, from begin to end
+  int begin, end;   ///< vertices
+  int left, right;  ///< faces; seen from outside, with the edge pointing up
 };
 
 /// A flat face of a mesh.
@@ -265,7 +273,7 @@ struct PairRecord {
   float mu;                  ///< of the regularized cone: friction[0] / sqrt(impratio)
   int fits;                  ///< every two dofs are on one chain: the inertia matrix has their entry
   int first_dof, dof_count;  ///< into row_dof and row_sign
-  int by_axes;    ///< of polytopes: the lanes look along all axes (kernels/polytopes.h, height_field_shapes.h)
+  int by_axes;    ///< of polytopes: the lanes look along all axes (kernels/polytope_contacts.h, height_field_shapes.h)
   int as_before;  ///< the pair before moves the same bodies and has the same numbers: contacts may share groups
 };
 
@@ -451,6 +459,7 @@ struct ModelView {
   const int* mesh_edge;
   const FaceRecord* mesh_face;
   const float* mesh_direction;
+  const SideRecord* mesh_side;
   const HeightFieldRecord* height_field;
   const float* height;
   const GeomRecord* ray_geom;  ///< what a rangefinder sees
@@ -474,6 +483,29 @@ COHORT_LANE int equality_dim(const EqualityRecord& e) {
 /// Rows of a contact's constraint.
 COHORT_LANE int contact_edges(int dim, bool elliptic) {
   return dim == 1 ? 1 : elliptic ? dim : 2 * (dim - 1);
+}
+
+/// A vertex of a mesh, in its frame.
+COHORT_LANE void mesh_vertex(float* at, const ModelView& m, const MeshRecord& mesh, int v) {
+  const float* p = m.mesh_vertex + mesh.first_vertex + v / kVertexBlock * 3 * kVertexBlock + v % kVertexBlock;
+  for (int i = 0; i < 3; ++i) at[i] = p[i * kVertexBlock];
+}
+
+/// Most vertices, faces, and corners of a face, of a mesh whose contacts with another polytope the lanes compute.
+inline constexpr int kMostLaneVertices = 32, kMostLaneFaces = 32, kMostLaneCorners = 16;
+/// Its edges then (Euler's formula).
+inline constexpr int kMostLaneSides = kMostLaneVertices + kMostLaneFaces - 2;
+
+/// Whether a geom is such a mesh, or a box.
+COHORT_DEVICE inline bool is_lane_polytope(const GeomRecord& g, const MeshRecord* meshes, const FaceRecord* faces) {
+  if (g.shape != kMesh) return g.shape == kBox;
+  const MeshRecord& mesh = meshes[g.data];
+  bool few = mesh.side_count > 0 && mesh.side_count <= kMostLaneSides && mesh.vertex_count <= kMostLaneVertices &&
+             mesh.face_count <= kMostLaneFaces;
+  for (int f = 0; few && f < mesh.face_count; ++f) {
+    few = faces[mesh.first_face + f].corner_count <= kMostLaneCorners;
+  }
+  return few;
 }
 
 /// Where in an environment's values of mass those of pieces and of links in a fluid begin, behind the bodies'.

@@ -16,7 +16,7 @@ enum PairKernel : int {
   kPlaneCylinder = 7,
   kSphereBox = 8,
   kSphereCylinder = 9,
-  // Computed for one environment at a time, collide/queued.h.
+  // By kernels/queue.h: in the lanes as far as they can, otherwise for one environment at a time, collide/queued.h.
   kFirstQueued = 20,
   kCapsuleBox = 20,
   kBoxBox = 21,
@@ -55,6 +55,22 @@ inline constexpr int most_contacts(int kernel, bool deepest_only) {
       return 1;
   }
 }
+
+/// Corner k of a box's face: +x, -x, +y, -y, +z, -z, counterclockwise seen from outside. Bit i of a corner: on the
+/// positive side of axis i.
+COHORT_DEVICE inline int box_corner(int face, int k) {
+  const unsigned char corner[6][4] = {{5, 1, 3, 7}, {0, 4, 6, 2}, {6, 7, 3, 2},
+                                      {0, 1, 5, 4}, {4, 5, 7, 6}, {1, 0, 2, 3}};
+  return corner[face][k];
+}
+
+/// Cosine between normals of faces that lie on each other, and between an edge and the normal of its face: five
+/// degrees.
+inline constexpr double kFacing = 0.996, kAlong = 0.0888;
+/// Cosine between the contact's normal and that of a face that lies on the other shape: ten degrees.
+inline constexpr double kTowards = 0.985;
+/// Most contacts of faces, or an edge and a face, that lie on each other.
+inline constexpr int kFewContacts = 4;
 
 /// Whether the direction along which a pair's shapes are apart is remembered (separation.h).
 COHORT_DEVICE inline constexpr bool remembers_separation(int kernel) {

@@ -9,12 +9,37 @@ namespace cohort::sim {
 
 /// The axis is known so well, in terms of the bounding spheres' radii: what the lanes' rounding can leave undecided.
 inline constexpr float kAxisRounding = 1e-6f;
+/// Edges with a smaller sine between them count as parallel.
+inline constexpr float kLeastSine = 1e-3f;
 
 template <class V>
 struct LeastOverlap {
   V apart;  ///< m, along the axis; negative: overlap
   V face;   ///< a face of the first shape, or of the second, counted after the first's; -1: it stands across two edges
-  V axis[3];  ///< unit, from the first shape to the second
+  V axis[3];       ///< unit, from the first shape to the second, in the first's frame
+  V edge1, edge2;  ///< where it stands across two edges: which side of a mesh; which axis of a box
+};
+
+/// The second shape in the first's frame, and the other way round.
+template <class V>
+struct RelativePose {
+  V rot1[9];             ///< the first's; a sphere's is 1
+  V R[9], to[3];         ///< of the second in the first's
+  V turned[9], back[3];  ///< of the first in the second's
+  COHORT_LANE RelativePose(const PairPose<V>& pose, bool sphere) {
+    V d[3];
+    for (int i = 0; i < 9; ++i) rot1[i] = sphere ? V(i % 4 == 0 ? 1.0f : 0.0f) : pose.rot1[i];
+    for (int i = 0; i < 3; ++i) d[i] = pose.pos2[i] - pose.pos1[i];
+    rotate_back(to, rot1, d);
+    for (int i = 0; i < 3; ++i) d[i] = -d[i];
+    rotate_back(back, pose.rot2, d);
+    for (int i = 0; i < 3; ++i) {
+      for (int j = 0; j < 3; ++j) {
+        turned[3 * j + i] = R[3 * i + j] =
+            fma(rot1[i], pose.rot2[j], fma(rot1[3 + i], pose.rot2[3 + j], rot1[6 + i] * pose.rot2[6 + j]));
+      }
+    }
+  }
 };
 
 /// How far a polytope reaches along a direction of its own frame, both ways.
@@ -51,20 +76,6 @@ COHORT_LANE void span(const ModelView& m, const GeomRecord& g, const typename L:
   highest = max(high[0], high[1]);
 }
 
-/// Edge directions of a polytope.
-struct EdgeDirections {
-  const float* of_mesh;
-  int count;
-  COHORT_LANE EdgeDirections(const ModelView& m, const GeomRecord& g)
-      : of_mesh(nullptr), count(g.shape == kBox ? 3 : 0) {
-    if (g.shape != kMesh) return;
-    const MeshRecord& mesh = m.mesh[g.data];
-    of_mesh = m.mesh_direction + mesh.first_direction;
-    count = mesh.direction_count;
-  }
-  COHORT_LANE float component(int k, int i) const { return of_mesh ? of_mesh[3 * k + i] : k == i ? 1.0f : 0.0f; }
-};
-
 COHORT_LANE int face_count_of(const ModelView& m, const GeomRecord& g) {
   return g.shape == kBox ? 6 : g.shape == kMesh ? m.mesh[g.data].face_count : 0;
 }
@@ -98,75 +109,151 @@ COHORT_LANE void along_faces(const ModelView& m, const GeomRecord& g, const Geom
   }
 }
 
+/// Axes across an edge of each: those whose arcs, between the normals of the faces beside them, cross on the sphere of
+/// directions (Gregorius 2013), because only they are faces of the Minkowski difference. The second shape is a mesh.
+template <class L>
+struct EdgeSearch {
+  using V = typename L::V;
+  using M = typename L::M;
+  const ModelView& m;
+  const GeomRecord &g1, &g2;
+  const RelativePose<V>& relative;
+  V enough, more;  ///< m: who is farther apart needs no axis; what an axis must be better by
+  LeastOverlap<V>& best;
+
+  /// A side of the second shape in the first's frame.
+  struct Side {
+    V along[3], begin[3];  ///< m
+    V right[3], left[3];   ///< inward normals of its faces
+    float squared;         ///< m^2, of its length
+  };
+
+  COHORT_LANE void all(M near) {
+    const MeshRecord& mesh = m.mesh[g2.data];
+    Side side;
+    for (int j = 0; j < mesh.side_count; ++j) {
+      const M left = near & (best.apart <= enough);
+      if (!any(left)) return;
+      const SideRecord& record = m.mesh_side[mesh.first_side + j];
+      float begin[3];
+      mesh_vertex(begin, m, mesh, record.begin);
+      const float* const e = record.along;
+      side.squared = e[0] * e[0] + e[1] * e[1] + e[2] * e[2];
+      rotate(side.along, relative.R, e);
+      rotate(side.begin, relative.R, begin);
+      rotate(side.right, relative.R, m.mesh_face[mesh.first_face + record.right].normal);
+      rotate(side.left, relative.R, m.mesh_face[mesh.first_face + record.left].normal);
+      for (int i = 0; i < 3; ++i) {
+        side.begin[i] += relative.to[i], side.right[i] = -side.right[i], side.left[i] = -side.left[i];
+      }
+      if (g1.shape == kBox) {
+        of_box(side, j, left);
+      } else {
+        of_mesh(side, j, left);
+      }
+    }
+  }
+
+ private:
+  /// u: across edges i and j; sign: 1 where it leads from the first shape to the second, or -1; apart: how far they are
+  /// apart along it, times its length.
+  COHORT_LANE void look(const V* u, V squared, V sign, V apart, M crosses, int i, int j) {
+    const V one(1.0f), length = sqrt(select(crosses, squared, one));
+    const M better = crosses & (apart > (best.apart + more) * length);
+    if (!any(better)) return;
+    const V inverse = one / length, scale = sign * inverse;
+    best.apart = select(better, apart * inverse, best.apart);
+    best.face = select(better, V(-1.0f), best.face);
+    best.edge1 = select(better, V(static_cast<float>(i)), best.edge1);
+    best.edge2 = select(better, V(static_cast<float>(j)), best.edge2);
+    for (int k = 0; k < 3; ++k) best.axis[k] = select(better, u[k] * scale, best.axis[k]);
+  }
+
+  /// A box's edges along one axis have arcs that close a circle: the corner farthest along the axis tells which it is.
+  COHORT_LANE void of_box(const Side& side, int j, M near) {
+    for (int i = 0; i < 3; ++i) {
+      const int k = i == 2 ? 0 : i + 1, l = i == 0 ? 2 : i - 1;
+      M crosses = near & (side.right[i] * side.left[i] < V(0.0f));
+      if (!any(crosses)) continue;
+      V u[3];
+      u[i] = V(0.0f), u[k] = -side.along[l], u[l] = side.along[k];
+      const V squared = fma(u[k], u[k], u[l] * u[l]);
+      crosses = crosses & (squared > V(kLeastSine * kLeastSine * side.squared));
+      const V sign = select(side.right[i] > V(0.0f), V(1.0f), V(-1.0f));
+      const V reach = fma(abs(u[k]), V(g1.size[k]), abs(u[l]) * V(g1.size[l]));
+      look(u, squared, sign, sign * fma(u[k], side.begin[k], u[l] * side.begin[l]) - reach, crosses, i, j);
+    }
+  }
+
+  COHORT_LANE void of_mesh(const Side& side, int j, M near) {
+    const V zero(0.0f);
+    const MeshRecord& mesh = m.mesh[g1.data];
+    const SideRecord* const sides = m.mesh_side + mesh.first_side;
+    V along[kMostLaneFaces];  // the side's part along the normals of the first shape's faces
+    for (int f = 0; f < mesh.face_count; ++f) {
+      const float* const n = m.mesh_face[mesh.first_face + f].normal;
+      along[f] = fma(side.along[0], V(n[0]), fma(side.along[1], V(n[1]), side.along[2] * V(n[2])));
+    }
+    const auto crossing = [&](const SideRecord& s, V& right) {
+      const V e[3] = {V(s.along[0]), V(s.along[1]), V(s.along[2])};
+      const V left = dot3(side.left, e);
+      right = dot3(side.right, e);
+      const M turns = right * left < zero, passes = along[s.left] * along[s.right] < zero;
+      return near & turns & passes & (right * along[s.left] > zero);
+    };
+    // First which, then their axes: a branch for each would mostly be guessed wrong.
+    int met[kMostLaneSides], count = 0;
+    V right;
+    for (int i = 0; i < mesh.side_count; ++i) {
+      met[count] = i;
+      count += any(crossing(sides[i], right)) ? 1 : 0;
+    }
+    for (int k = 0; k < count; ++k) {
+      const SideRecord& s = sides[met[k]];
+      M crosses = crossing(s, right);
+      const V e[3] = {V(s.along[0]), V(s.along[1]), V(s.along[2])};
+      V u[3];
+      cross(u, e, side.along);
+      const V squared = dot3(u, u);
+      const float own = s.along[0] * s.along[0] + s.along[1] * s.along[1] + s.along[2] * s.along[2];
+      crosses = crosses & (squared > V(kLeastSine * kLeastSine * side.squared * own));
+      float begin[3];
+      mesh_vertex(begin, m, mesh, s.begin);
+      const V between[3] = {side.begin[0] - V(begin[0]), side.begin[1] - V(begin[1]), side.begin[2] - V(begin[2])};
+      const V sign = select(right > zero, V(1.0f), V(-1.0f));
+      look(u, squared, sign, sign * dot3(u, between), crosses, met[k], j);
+    }
+  }
+};
+
 /// near: lanes that need an answer.
 template <class L>
 COHORT_KERNEL void least_overlap(LeastOverlap<typename L::V>& out, const ModelView& m, const PairRecord& p,
-                                 const PairPose<typename L::V>& pose, typename L::M near) {
+                                 const RelativePose<typename L::V>& relative, typename L::M near) {
   using V = typename L::V;
+  using M = typename L::M;
   const GeomRecord &g1 = m.geom[p.geom1], &g2 = m.geom[p.geom2];
-  // The second shape in the first's frame, and the other way round.
-  V d[3], to[3], back[3], rot1[9], R[9], turned[9], axis[3];
-  // A sphere has no axes.
-  for (int i = 0; i < 9; ++i) rot1[i] = g1.shape == kSphere ? V(i % 4 == 0 ? 1.0f : 0.0f) : pose.rot1[i];
-  for (int i = 0; i < 3; ++i) d[i] = pose.pos2[i] - pose.pos1[i], axis[i] = V(0.0f);
-  rotate_back(to, rot1, d);
-  for (int i = 0; i < 3; ++i) d[i] = -d[i];
-  rotate_back(back, pose.rot2, d);
-  for (int i = 0; i < 3; ++i) {
-    for (int j = 0; j < 3; ++j) {
-      turned[3 * j + i] = R[3 * i + j] =
-          fma(rot1[i], pose.rot2[j], fma(rot1[3 + i], pose.rot2[3 + j], rot1[6 + i] * pose.rot2[6 + j]));
-    }
-  }
-  V most(-1e9f), which(0.0f);
-  along_faces<L>(m, g1, g2, R, to, [&](V apart, int face, const float* n) {
-    const auto better = apart > most;
-    most = select(better, apart, most);
-    which = select(better, V(static_cast<float>(face)), which);
-    for (int i = 0; i < 3; ++i) axis[i] = select(better, V(n[i]), axis[i]);
+  out.apart = V(-1e9f), out.face = out.edge1 = out.edge2 = V(0.0f);
+  for (int i = 0; i < 3; ++i) out.axis[i] = V(0.0f);
+  along_faces<L>(m, g1, g2, relative.R, relative.to, [&](V apart, int face, const float* n) {
+    const M better = apart > out.apart;
+    out.apart = select(better, apart, out.apart);
+    out.face = select(better, V(static_cast<float>(face)), out.face);
+    for (int i = 0; i < 3; ++i) out.axis[i] = select(better, V(n[i]), out.axis[i]);
   });
   const int faces1 = face_count_of(m, g1);
-  along_faces<L>(m, g2, g1, turned, back, [&](V apart, int face, const float* n) {
-    const auto better = apart > most;
-    most = select(better, apart, most);
-    which = select(better, V(static_cast<float>(faces1 + face)), which);
+  along_faces<L>(m, g2, g1, relative.turned, relative.back, [&](V apart, int face, const float* n) {
+    const M better = apart > out.apart;
+    out.apart = select(better, apart, out.apart);
+    out.face = select(better, V(static_cast<float>(faces1 + face)), out.face);
     V inwards[3];
-    rotate(inwards, R, n);
-    for (int i = 0; i < 3; ++i) axis[i] = select(better, -inwards[i], axis[i]);
+    rotate(inwards, relative.R, n);
+    for (int i = 0; i < 3; ++i) out.axis[i] = select(better, -inwards[i], out.axis[i]);
   });
+  if (g1.shape == kSphere) return;
   // Two edges must show more than rounding, and an axis across nearly parallel ones is the normal of a face.
-  const V enough(p.margin + p.gap + kAxisRounding * (g1.radius + g2.radius)),
-      more(kAxisRounding * (g1.radius + g2.radius));
-  const EdgeDirections edges1(m, g1), edges2(m, g2);
-  for (int j = 0; j < edges2.count; ++j) {
-    if (!any(near & (most <= enough))) break;
-    const float along2[3] = {edges2.component(j, 0), edges2.component(j, 1), edges2.component(j, 2)};
-    V e[3];
-    rotate(e, R, along2);
-    for (int i = 0; i < edges1.count; ++i) {
-      const V along1[3] = {V(edges1.component(i, 0)), V(edges1.component(i, 1)), V(edges1.component(i, 2))};
-      V u[3], of2[3], low1, high1, low2, high2;
-      cross(u, along1, e);
-      const V squared = dot3(u, u);
-      const auto across = squared > V(1e-6f);
-      rotate_back(of2, R, u);
-      span<L>(m, g1, u, low1, high1);
-      span<L>(m, g2, of2, low2, high2);
-      const V at = dot3(u, to);
-      const V above = (low2 + at) - high1, below = low1 - (high2 + at);
-      const auto upwards = above > below;
-      const V scale = V(1.0f) / sqrt(select(across, squared, V(1.0f)));
-      const V apart = select(upwards, above, below) * scale;
-      const auto better = across & (apart > most + more);
-      most = select(better, apart, most);
-      which = select(better, V(-1.0f), which);
-      const V sign = select(upwards, scale, -scale);
-      for (int k = 0; k < 3; ++k) axis[k] = select(better, u[k] * sign, axis[k]);
-    }
-  }
-  out.apart = most;
-  out.face = which;
-  rotate(out.axis, rot1, axis);
+  const float rounding = kAxisRounding * (g1.radius + g2.radius);
+  EdgeSearch<L>{m, g1, g2, relative, V(p.margin + p.gap + rounding), V(rounding), out}.all(near);
 }
 
 }  // namespace cohort::sim

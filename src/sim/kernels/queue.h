@@ -1,16 +1,50 @@
-/// The lanes' side of the queued narrow phases (collide/queued.h): environments of a block that are near are taken out
-/// of their lanes one by one, and their contacts put back.
+/// The lanes' side of the queued narrow phases (collide/queued.h): environments of a block that are near, and whose
+/// contacts the lanes do not have by themselves, are taken out of their lanes one by one, and their contacts put back.
 #pragma once
 #include "sim/collide/queued.h"
+#include "sim/kernels/box_box.h"
 #include "sim/kernels/farthest.h"
 #include "sim/kernels/height_field_shapes.h"
-#include "sim/kernels/polytopes.h"
+#include "sim/kernels/plane_mesh.h"
+#include "sim/kernels/polytope_contacts.h"
 #include "sim/kernels/separation.h"
 #if defined(COHORT_SEARCHES_IN_PLACE)
 #include "sim/collide/narrow_phases.h"
 #endif
 
 namespace cohort::sim {
+
+/// Contacts of two polytopes, or a sphere and one, as far as the lanes have them: takes the lanes out of `near` that
+/// are complete. Returns how many the fullest of those has.
+template <class L>
+COHORT_LANE int by_axes(ContactPoint<typename L::V>* out, const ModelView& m, const PairRecord& p,
+                        const PairPose<typename L::V>& pose, typename L::M& near, float* const* separation) {
+  using V = typename L::V;
+  using M = typename L::M;
+  const GeomRecord &g1 = m.geom[p.geom1], &g2 = m.geom[p.geom2];
+  const float rounding = kAxisRounding * (g1.radius + g2.radius);
+  const RelativePose<V> relative(pose, g1.shape == kSphere);
+  LeastOverlap<V> least;
+  least_overlap<L>(least, m, p, relative, near);
+  V axis[3];
+  rotate(axis, relative.rot1, least.axis);
+  const M apart = near & (least.apart > V(p.margin + p.gap + rounding));
+  if (separation && any(apart)) {
+    V local[3];
+    rotate_back(local, pose.rot2, axis);
+    for (int i = 0; i < 3; ++i) {
+      store(separation[i], select(apart, -local[i], load(separation[i], static_cast<V*>(nullptr))));
+    }
+  }
+  // The nearest points of shapes that are apart, but within the margin, are searched; so are those of a sphere whose
+  // centre is outside.
+  const V known(g1.shape == kSphere ? -g1.size[0] : rounding);
+  const M overlap = near & flip(apart) & (least.apart <= known);
+  near = near & flip(apart | overlap);
+  if (!any(overlap)) return 0;
+  return g1.shape == kSphere ? sphere_in_polytope<L>(out, m, p, pose, least, axis, overlap)
+                             : polytope_contacts<L>(out, m, p, pose, relative, least, overlap);
+}
 
 /// Contacts of the lanes in `near`; the other lanes get none. Returns how many contacts the fullest lane has.
 /// separation: as Separations::component, where lanes whose shapes are apart put the direction; null where none is
@@ -24,31 +58,15 @@ COHORT_KERNEL int queue_narrow_phase(ContactPoint<typename L::V>* out, const Mod
   if (p.kernel == kHeightFieldConvex && (m.geom[p.geom2].shape != kMesh || p.by_axes != 0)) {
     return height_field_shape<L>(out, m, p, pose, near, search);
   }
-  alignas(64) float waits[kLanes], pose_of[24][kLanes], result[7][kLanes], axis_of[4][kLanes];
-  store(axis_of[0], V(static_cast<float>(kUnknownAxis)));
-  for (int i = 0; i < 3; ++i) store(axis_of[1 + i], V(0.0f));
+  if (p.kernel == kPlaneMesh) return plane_mesh<L>(out, m, p, pose, near);
+  if (p.kernel == kBoxBox) return box_box<L>(out, m, p, pose, near);
+  int in_lanes = 0;  // contacts that the lanes have found
   if (p.by_axes) {
-    const GeomRecord &g1 = m.geom[p.geom1], &g2 = m.geom[p.geom2];
-    const float rounding = kAxisRounding * (g1.radius + g2.radius);
-    LeastOverlap<V> least;
-    least_overlap<L>(least, m, p, pose, near);
-    const typename L::M apart = near & (least.apart > V(p.margin + p.gap + rounding));
-    if (separation && any(apart)) {
-      V local[3];
-      rotate_back(local, pose.rot2, least.axis);
-      for (int i = 0; i < 3; ++i) {
-        store(separation[i], select(apart, -local[i], load(separation[i], static_cast<V*>(nullptr))));
-      }
-    }
-    near = near & flip(apart);
-    if (!any(near)) return 0;
-    // The nearest points of shapes that are apart, but within the margin, are searched; so are those of a sphere whose
-    // centre is outside.
-    const V known(g1.shape == kSphere ? -g1.size[0] : rounding);
-    store(axis_of[0], select(least.apart <= known, least.face, V(static_cast<float>(kUnknownAxis))));
-    for (int i = 0; i < 3; ++i) store(axis_of[1 + i], least.axis[i]);
+    in_lanes = by_axes<L>(out, m, p, pose, near, separation);
+    if (!any(near)) return in_lanes;
   }
   const bool remembers = starts.at && remembers_start(m.geom[p.geom1], m.geom[p.geom2], p);
+  alignas(64) float waits[kLanes], pose_of[24][kLanes], result[7][kLanes];
   store(waits, select(near, V(1.0f), V(0.0f)));
   for (int i = 0; i < 3; ++i) store(pose_of[i], pose.pos1[i]), store(pose_of[12 + i], pose.pos2[i]);
   for (int i = 0; i < 9; ++i) store(pose_of[3 + i], pose.rot1[i]), store(pose_of[15 + i], pose.rot2[i]);
@@ -62,15 +80,13 @@ COHORT_KERNEL int queue_narrow_phase(ContactPoint<typename L::V>* out, const Mod
     for (int i = 0; i < 9; ++i) s1.rot[i] = pose_of[3 + i][lane], s2.rot[i] = pose_of[15 + i][lane];
     const double reach = static_cast<double>(p.margin) + static_cast<double>(p.gap);
     double apart[3];
-    QueuedAxis axis{static_cast<int>(axis_of[0][lane]), {}};
-    for (int i = 0; i < 3; ++i) axis.direction[i] = axis_of[1 + i][lane];
     SearchStart* const start = remembers ? starts.place(lane, place, static_cast<int>(&p - m.pair)) : nullptr;
 #if defined(COHORT_SEARCHES_IN_PLACE)
-    counts[lane] = collide::narrow_phase(m, p.kernel, s1, s2, reach, axis, farthest_function<L>(), contacts[lane],
-                                         apart, start, *static_cast<collide::SearchSpace*>(search));
+    counts[lane] = collide::narrow_phase(m, p.kernel, s1, s2, reach, farthest_function<L>(), contacts[lane], apart,
+                                         start, *static_cast<collide::SearchSpace*>(search));
 #else
     counts[lane] =
-        queued_narrow_phase(m, p.kernel, s1, s2, reach, axis, farthest_function<L>(), contacts[lane], apart, start);
+        queued_narrow_phase(m, p.kernel, s1, s2, reach, farthest_function<L>(), contacts[lane], apart, start);
 #endif
     if (separation && counts[lane] == 0) {
       for (int i = 0; i < 3; ++i) separation[i][lane] = static_cast<float>(apart[i]);
@@ -88,14 +104,18 @@ COHORT_KERNEL int queue_narrow_phase(ContactPoint<typename L::V>* out, const Mod
       }
     }
     V* const type = nullptr;
-    out[k].dist = load(result[0], type);
+    // Beside what the lanes have found.
+    const auto put = [&](V& to, const float* from) {
+      to = k < in_lanes ? select(near, load(from, type), to) : load(from, type);
+    };
+    put(out[k].dist, result[0]);
     for (int i = 0; i < 3; ++i) {
-      out[k].pos[i] = load(result[1 + i], type);
-      out[k].normal[i] = load(result[4 + i], type);
+      put(out[k].pos[i], result[1 + i]);
+      put(out[k].normal[i], result[4 + i]);
       out[k].hint[i] = V(0.0f);
     }
   }
-  return most;
+  return most > in_lanes ? most : in_lanes;
 }
 
 }  // namespace cohort::sim

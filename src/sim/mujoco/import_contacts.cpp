@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <tuple>
 
@@ -67,6 +68,7 @@ int Importer::add_mesh(int mesh) {
   add_vertices(r, mesh, ids);
   add_faces(r, mesh, ids);
   add_directions(r);
+  add_sides(r);
   out_.mesh.push_back(r);
   return mesh_index_[mesh] = static_cast<int>(out_.mesh.size()) - 1;
 }
@@ -153,6 +155,37 @@ void Importer::add_directions(MeshRecord& r) {
   for (const Vec3& d : directions) {
     for (double x : d) out_.mesh_direction.push_back(f32(x));
   }
+}
+
+/// Every edge between two faces. None where the faces do not close: an edge that is not once of one face and once, the
+/// other way round, of another.
+void Importer::add_sides(MeshRecord& r) {
+  r.first_side = static_cast<int>(out_.mesh_side.size());
+  std::map<std::pair<int, int>, int> face_left_of;
+  for (int f = 0; f < r.face_count; ++f) {
+    const FaceRecord& face = out_.mesh_face[at(r.first_face + f)];
+    const int* corner = out_.mesh_edge.data() + face.first_corner;
+    for (int k = 0; k < face.corner_count; ++k) {
+      if (!face_left_of.emplace(std::pair(corner[k], corner[(k + 1) % face.corner_count]), f).second) return;
+    }
+  }
+  std::vector<SideRecord> sides;
+  for (const auto& [ends, left] : face_left_of) {
+    const auto [begin, end] = ends;
+    const auto other = face_left_of.find({end, begin});
+    if (other == face_left_of.end() || begin == end) return;
+    if (end < begin) continue;
+    SideRecord side{{}, begin, end, left, other->second};
+    for (int axis = 0; axis < 3; ++axis) {
+      const auto coordinate = [&](int v) {
+        return out_.mesh_vertex[at(r.first_vertex + (v / kVertexBlock * 3 + axis) * kVertexBlock + v % kVertexBlock)];
+      };
+      side.along[axis] = coordinate(end) - coordinate(begin);
+    }
+    sides.push_back(side);
+  }
+  out_.mesh_side.insert(out_.mesh_side.end(), sides.begin(), sides.end());
+  r.side_count = static_cast<int>(sides.size());
 }
 
 int Importer::add_height_field(int field) {
@@ -249,16 +282,16 @@ void Importer::contacts() {
 /// Whether the axes of two polytopes are so few that all are looked along (kernels/polytopes.h) rather than searched.
 /// The bound is in operations of the lanes: about what the searches of four environments take.
 bool Importer::by_axes(const PairRecord& r) const {
-  constexpr int kMostOperations = 16000, kOfABox = 6, kOfAnAxis = 30, kOfAVertex = 5;
+  constexpr int kMostOperations = 16000, kOfABox = 6, kOfAnAxis = 30, kOfAVertex = 5, kOfTwoEdges = 12;
   struct Polytope {
-    int faces, directions, span;  // span: operations to find how far it reaches along an axis
+    int faces, directions, sides, span;  // span: operations to find how far it reaches along an axis
   };
   const auto polytope = [&](int geom) {
     const GeomRecord& g = out_.geom[at(geom)];
-    if (g.shape == kBox) return Polytope{3, 3, kOfABox};
-    if (g.shape != kMesh) return Polytope{0, 0, 0};
+    if (g.shape == kBox) return Polytope{3, 3, 3, kOfABox};
+    if (g.shape != kMesh) return Polytope{0, 0, 0, 0};
     const MeshRecord& mesh = out_.mesh[at(g.data)];
-    return Polytope{mesh.face_count, mesh.direction_count, kOfAVertex * mesh.vertex_count};
+    return Polytope{mesh.face_count, mesh.direction_count, mesh.side_count, kOfAVertex * mesh.vertex_count};
   };
   const Polytope a = polytope(r.geom1), b = polytope(r.geom2);
   // A prism of a field has a slope, four edges that can meet others, and normals that take no time.
@@ -270,9 +303,11 @@ bool Importer::by_axes(const PairRecord& r) const {
   }
   if (r.kernel != kConvexConvex || b.faces == 0) return false;
   if (out_.geom[at(r.geom1)].shape == kSphere) return true;
-  if (a.faces == 0) return false;
+  for (int geom : {r.geom1, r.geom2}) {
+    if (!is_lane_polytope(out_.geom[at(geom)], out_.mesh.data(), out_.mesh_face.data())) return false;
+  }
   const double operations = double(a.faces) * (kOfAnAxis + b.span) + double(b.faces) * (kOfAnAxis + a.span) +
-                            double(a.directions) * b.directions * (kOfAnAxis + a.span + b.span);
+                            double(a.sides) * b.sides * kOfTwoEdges;
   return operations <= kMostOperations;
 }
 

@@ -136,6 +136,7 @@ class Importer {
   void add_vertices(MeshRecord& r, int mesh, const std::vector<int>& ids);
   void add_faces(MeshRecord& r, int mesh, const std::vector<int>& ids);
   void add_directions(MeshRecord& r);
+  void add_sides(MeshRecord& r);
   int add_height_field(int field);
   /// The triangles that a ray sees of a geom's mesh or height field.
   int add_ray_mesh(int g);
