@@ -411,7 +411,21 @@ class Checker {
       index("root1", b.root1, v_.nbody, -1);
       index("root2", b.root2, v_.nbody, -1);
       index("separation", b.separation, v_.nseparation, -1);
+      index("look", b.look, kLookAtRound + 1);
+      run_of_pairs(i);
     }
+  }
+
+  void run_of_pairs(std::size_t i) {
+    const PairBoundRecord& b = m_.pair_bound[i];
+    const bool last = i + 1 == m_.pair_bound.size();
+    require(b.run == 1 || (!last && b.run == Number{m_.pair_bound[i + 1].run} + 1), "run", b.run);
+    if (b.run > 1) {
+      const PairBoundRecord& next = m_.pair_bound[i + 1];
+      require(std::minmax(next.root1, next.root2) == std::minmax(b.root1, b.root2), "root2 of its run", next.root2);
+      equal("look of its run", next.look == kLookAtPlane, b.look == kLookAtPlane);
+    }
+    require(!(b.run_bound > 0) || (v_.tree_boxes != 0 && b.root1 >= 0 && b.root2 >= 0), "run_bound", b.run_bound);
   }
 
   void constraints() {

@@ -12,22 +12,24 @@ struct RunnerOf {
   using V = typename L::V;
   static unsigned long long round_up(unsigned long long n) { return (n + 63) / 64 * 64; }
 
-  static unsigned long long values_bytes(const ModelView& m) {
-    BlockSpace<L> b;
-    return round_up(static_cast<unsigned long long>(lay_out<L>(m, typename L::Ptr{}, b)) * sizeof(V));
+  static unsigned long long bytes_of(int values) {
+    return round_up(static_cast<unsigned long long>(values) * sizeof(V));
   }
   static unsigned long long workspace_bytes(const ModelView& m) {
+    BlockSpace<L> b;
     const IntegerSizes n = integer_sizes(m);
-    return values_bytes(m) + round_up(sizeof(Group) * static_cast<unsigned long long>(n.groups)) +
+    return bytes_of(lay_out<L>(m, typename L::Ptr{}, b)) +
+           round_up(sizeof(Group) * static_cast<unsigned long long>(n.groups)) +
            round_up(sizeof(int) * static_cast<unsigned long long>(n.cols + n.start)) +
            round_up(sizeof(unsigned long long) * static_cast<unsigned long long>(n.bits));
   }
 
   static void prepare(const ModelView& m, void* workspace, BlockSpace<L>& b) {
-    const IntegerSizes n = integer_sizes(m);
+    // A look at every pair, which every call takes: once.
+    const ConstraintCapacity most = constraint_capacity(m);
+    const IntegerSizes n = integer_sizes(m, most);
     char* at = static_cast<char*>(workspace);
-    lay_out<L>(m, reinterpret_cast<V*>(at), b);
-    at += values_bytes(m);
+    at += bytes_of(lay_out<L>(m, most, reinterpret_cast<V*>(at), b));
     b.c.group = reinterpret_cast<Group*>(at);
     at += round_up(sizeof(Group) * static_cast<unsigned long long>(n.groups));
     b.s.cols = reinterpret_cast<int*>(at);

@@ -2,7 +2,7 @@
 #pragma once
 #include "sim/kernels/bounds.h"
 #include "sim/kernels/collide_round.h"
-#include "sim/kernels/groups.h"
+#include "sim/kernels/near_pairs.h"
 #include "sim/kernels/queue.h"
 
 namespace cohort::sim {
@@ -29,7 +29,9 @@ COHORT_KERNEL void geom_poses(const ModelView& m, Workspace<L>& w, Constraints<L
       V a[3];
       rotate(a, R, axis);
       for (int i = 0; i < 3; ++i) rot[3 * i + 2] = a[i];
-    } else if (geom.shape != kSphere) {
+    } else if (geom.shape == kSphere) {
+      for (int i = 0; i < 3; ++i) rot[3 * i + 2] = V(0.0f);  // a capsule without length
+    } else {
       multiply3(R, R, geom.rot);
       write<9>(rot, R);
     }
@@ -39,6 +41,34 @@ COHORT_KERNEL void geom_poses(const ModelView& m, Workspace<L>& w, Constraints<L
 /// A row yields to its force by at least this share of what the bodies do: stiffer ones leave nothing of the bodies'
 /// inertia in single precision. Only rows of a friction below about 0.01, or whose inverse weights are 0, are stiffer.
 inline constexpr float kLeastCompliance = 1e-5f;
+
+/// The Jacobian of a contact with kDim rows in the contact frame, to jacobian (kDim, dofs), and the rows' velocities,
+/// to vel; returns how much the first row yields to its force. at1: the contact about the first geom's reference point.
+template <class L, int kDim>
+COHORT_LANE typename L::V contact_jacobian(const ModelView& m, const Workspace<L>& w, const PairRecord& p,
+                                           const typename L::V* frame, const typename L::V* pos,
+                                           const typename L::V* at1, typename L::Ptr jacobian, typename L::V* vel) {
+  using V = typename L::V;
+  V yields(0.0f);
+  for (int r = 0; r < kDim; ++r) vel[r] = V(0.0f);
+  for (int k = 0; k < p.dof_count; ++k) {
+    const int d = m.row_dof[p.first_dof + k];
+    const bool first = m.row_sign[p.first_dof + k] < 0;
+    V S[6];
+    read<6>(S, w.axis + 6 * d);
+    V lin[3] = {S[3], S[4], S[5]};
+    add_cross(lin, S, first ? at1 : pos);
+    const V v = w.v[d];
+    for (int r = 0; r < kDim; ++r) {
+      const V value = r < 3 ? dot3(frame + 3 * r, lin) : dot3(frame + 3 * (r - 3), S);
+      const V entry = first ? -value : value;
+      jacobian[r * p.dof_count + k] = entry;
+      vel[r] = fma(entry, v, vel[r]);
+      if (r == 0) yields = fma(value * value, V(w.factor[triangle(d, d)]), yields);
+    }
+  }
+  return yields;
+}
 
 /// One contact of a pair: Jacobian in the contact frame, weights, reference accelerations.
 template <class L>
@@ -76,26 +106,16 @@ COHORT_KERNEL void contact_group(const ModelView& m, Workspace<L>& w, Constraint
     write<9>(kept + KeptContact::kFrame, frame);
   }
   for (int i = 0; i < 3; ++i) at1[i] = point.pos[i] + shift1[i];
-  V yields(0.0f);
-  for (int k = 0; k < p.dof_count; ++k) {
-    const int d = m.row_dof[p.first_dof + k];
-    const float sign = m.row_sign[p.first_dof + k];
-    V S[6];
-    read<6>(S, w.axis + 6 * d);
-    V lin[3] = {S[3], S[4], S[5]};
-    add_cross(lin, S, sign < 0 ? at1 : point.pos);
-    for (int r = 0; r < p.dim; ++r) {
-      const V value = r < 3 ? dot3(frame + 3 * r, lin) : dot3(frame + 3 * (r - 3), S);
-      piece[r * p.dof_count + k] = sign < 0 ? -value : value;
-      if (r == 0) yields = fma(value * value, V(w.factor[triangle(d, d)]), yields);
-    }
-  }
+  V yields, rows[kMaxDim];
+  with_dim(p.dim, [&](auto dim) {
+    yields = contact_jacobian<L, decltype(dim)::kDim>(m, w, p, frame, point.pos, at1, piece, rows);
+  });
   const V least = max(yields * V(kLeastCompliance), V(1e-15f));
   const V d = point.dist - V(p.margin);
   const V imp = impedance(p.solver, d);
   const V base = (V(1.0f) - imp) / imp;
   V vel[kMaxEdges];
-  edges_of<L>(m, g, piece, w.v, vel);
+  to_edges<L>(g, piece, rows, vel);
   if (g.kind == kGroupElliptic) {
     const V R0 = max(base * weight_of<L>(m, w, p.weight_tran, pair), least);
     const V f0 = friction_of<L>(g, piece, 0), one(1.0f);
@@ -165,58 +185,7 @@ struct SharedContacts {
   }
 };
 
-/// From the second tree's reference point to the first's; roots are of PairBoundRecord.
-template <class L>
-COHORT_LANE void tree_shift(const Workspace<L>& w, int root1, int root2, typename L::V* shift) {
-  using V = typename L::V;
-  for (int i = 0; i < 3; ++i) shift[i] = V(0.0f);
-  if (root1 == root2) return;
-  for (int i = 0; i < 3; ++i) {
-    if (root2 >= 0) shift[i] = w.origin[3 * root2 + i];
-    if (root1 >= 0) shift[i] -= w.origin[3 * root1 + i];
-  }
-}
-
-/// Bit k: the bounding spheres of pair `first` + k are near in some lane, or it is a plane's. A short loop of its own:
-/// most pairs end here.
-template <class L>
-COHORT_KERNEL unsigned long long near_pairs(const ModelView& m, const Workspace<L>& w, const Constraints<L>& c,
-                                            int first, int count) {
-  using V = typename L::V;
-  unsigned long long found = 0;
-  int root1 = -1, root2 = -1;
-  V shift[3] = {V(0.0f), V(0.0f), V(0.0f)};
-  for (int k = 0; k < count; ++k) {
-    const PairBoundRecord& b = m.pair_bound[first + k];
-    if (b.root1 != root1 || b.root2 != root2) {
-      root1 = b.root1, root2 = b.root2;
-      tree_shift<L>(w, root1, root2, shift);
-    }
-    const auto pos1 = c.geom_pos + 3 * b.geom1, pos2 = c.geom_pos + 3 * b.geom2;
-    V d[3];
-    for (int i = 0; i < 3; ++i) d[i] = pos2[i] - (pos1[i] - shift[i]);
-    const bool near = b.plane != 0 || any(dot3(d, d) < V(b.bound * b.bound));
-    found |= static_cast<unsigned long long>(near) << k;
-  }
-  return found;
-}
-
-/// Whether each capsule's segment is near the other's bounding sphere.
-template <class L>
-COHORT_LANE typename L::M capsules_near(const GeomRecord& g1, const GeomRecord& g2, const typename L::Ptr axis1,
-                                        const typename L::Ptr axis2, const typename L::V* d, float reach) {
-  using V = typename L::V;
-  const auto near = [&](const GeomRecord& g, float other, typename L::Ptr rot) {
-    const V a[3] = {rot[2], rot[5], rot[8]}, along = clip(dot3(a, d), V(-g.size[1]), V(g.size[1]));
-    V off[3];
-    for (int i = 0; i < 3; ++i) off[i] = fma(-along, a[i], d[i]);
-    const float bound = g.size[0] + other + reach;
-    return dot3(off, off) < V(bound * bound);
-  };
-  return near(g1, g2.radius, axis1) & near(g2, g1.radius, axis2);
-}
-
-/// Contacts of pair k, whose bounding spheres are near in some lane.
+/// Contacts of pair k, which is near in some lane.
 template <class L>
 COHORT_LANE void pair_rows(const ModelView& m, Workspace<L>& w, Constraints<L>& c, int k, bool share,
                            SharedContacts<L>& shared) {
@@ -229,28 +198,23 @@ COHORT_LANE void pair_rows(const ModelView& m, Workspace<L>& w, Constraints<L>& 
   tree_shift<L>(w, b.root1, b.root2, shift1);
   for (int i = 0; i < 3; ++i) pose.pos1[i] -= shift1[i];
   for (int i = 0; i < 3; ++i) d[i] = pose.pos2[i] - pose.pos1[i];
+  const auto rot1 = c.geom_rot + 9 * b.geom1, rot2 = c.geom_rot + 9 * b.geom2;
   typename L::M near;
-  if (b.plane) {
-    read<9>(pose.rot1, c.geom_rot + 9 * b.geom1);
-    const V height = fma(pose.rot1[8], d[2], fma(pose.rot1[5], d[1], pose.rot1[2] * d[0]));
-    near = c.live & (height < V(b.bound));
-    if (!any(near)) return;
+  if (b.look == kLookAtPlane) {
+    V height;
+    near = c.live & plane_near<L>(b, rot1, d, height);
+    read<9>(pose.rot1, rot1);
     if (m.pair[k].kernel == kPlaneMesh) {
-      read<9>(pose.rot2, c.geom_rot + 9 * b.geom2);
+      read<9>(pose.rot2, rot2);
       near = box_near_plane<L>(m.geom[b.geom2], pose, height, b.reach, near);
       if (!any(near)) return;
     }
   } else {
-    near = c.live & (dot3(d, d) < V(b.bound * b.bound));
-    if (!any(near)) return;
-    if (m.pair[k].kernel == kCapsuleCapsule) {
-      near = near & capsules_near<L>(m.geom[b.geom1], m.geom[b.geom2], c.geom_rot + 9 * b.geom1,
-                                     c.geom_rot + 9 * b.geom2, d, b.reach);
-      if (!any(near)) return;
-    }
-    read<9>(pose.rot1, c.geom_rot + 9 * b.geom1);
+    near = c.live & spheres_near<L>(b, d);
+    if (b.look == kLookAtRound) near = near & round_near<L>(m.geom[b.geom1], m.geom[b.geom2], rot1, rot2, b.reach, d);
+    read<9>(pose.rot1, rot1);
   }
-  read<9>(pose.rot2, c.geom_rot + 9 * b.geom2);
+  read<9>(pose.rot2, rot2);
   const PairRecord& p = m.pair[k];
   const GeomRecord &g1 = m.geom[b.geom1], &g2 = m.geom[b.geom2];
   const V reach(b.reach);
@@ -296,6 +260,7 @@ COHORT_LANE void pair_rows(const ModelView& m, Workspace<L>& w, Constraints<L>& 
 template <class L>
 COHORT_KERNEL void contact_rows(const ModelView& m, Workspace<L>& w, Constraints<L>& c) {
   geom_poses<L>(m, w, c);
+  if (m.tree_boxes) tree_boxes<L>(m, c);
   // Where sensors ask for a pair's contacts or environments have numbers of their own, every pair has its own groups.
   const bool share =
       L::kWidth > 1 && !m.keep_contacts && (m.varies & (kVariesFriction | kVariesMass | kVariesArmature)) == 0;
@@ -304,7 +269,8 @@ COHORT_KERNEL void contact_rows(const ModelView& m, Workspace<L>& w, Constraints
   int looked_at = -1;
   for (int first = 0; first < m.npair; first += kAtOnce) {
     const int some = m.npair - first < kAtOnce ? m.npair - first : kAtOnce;
-    for (unsigned long long left = near_pairs<L>(m, w, c, first, some); left != 0; left &= left - 1) {
+    const unsigned long long near = near_shapes<L>(m, w, c, first, near_spheres<L>(m, w, c, first, some));
+    for (unsigned long long left = near; left != 0; left &= left - 1) {
       const int k = first + lowest_bit(left);
       // Contacts are shared by pairs that are all alike from the first to the last.
       while (L::kWidth > 1 && shared.used > 0 && looked_at < k) {

@@ -60,6 +60,7 @@ struct Constraints {
   typename L::Ptr pool;
   typename L::Ptr rows, cones;         ///< for the line search, see line_search.h; cones follow the rows
   typename L::Ptr geom_pos, geom_rot;  ///< (ngeom, 3), (ngeom, 9), about each tree's reference point
+  typename L::Ptr tree_box;            ///< (nbody, 6) of a tree's root: least and greatest corner around its geoms
   typename L::V contacts;              ///< detected per lane
   /// Lanes whose answer counts: no work is done for the others.
   typename L::M live = typename L::V(0.0f) == typename L::V(0.0f);

@@ -277,14 +277,27 @@ struct PairRecord {
   int as_before;  ///< the pair before moves the same bodies and has the same numbers: contacts may share groups
 };
 
+/// How a pair is looked at after its bounding spheres (kernels/near_pairs.h).
+enum PairLook : int {
+  kLookAtSpheres = 0,  ///< no further
+  kLookAtPlane = 1,    ///< geom1 is one: it has no bounding sphere
+  kLookAtRound = 2,    ///< both are spheres or capsules
+};
+
 /// What a pair's bounding test needs, by itself: every step reads it for every pair, the PairRecord for few.
 struct PairBoundRecord {
   int geom1, geom2;
   int root1, root2;  ///< of their bodies; -1: the world
-  int plane;         ///< geom1 is one
+  int look;          ///< PairLook
   float reach;       ///< m, margin + gap
   float bound;       ///< m, reach and the radii of both bounding spheres
   int separation;    ///< which of the remembered directions (separation.h) is this pair's, maybe others' too; -1: none
+  /// Pairs from this one on, itself included, of one body with one tree, the body's or a later one; all of planes, or
+  /// none.
+  int run;
+  /// m, around the position of the body's geom: what is farther from it touches none of the body's geoms. 0: the run is
+  /// too short to ask, or its tree is the body's.
+  float run_bound;
 };
 /// Most directions, and most starts of searches (SearchStart), that an environment remembers.
 inline constexpr int kMostSeparations = 64;
@@ -421,6 +434,7 @@ struct ModelView {
   int row_space;          ///< environments with at most so many constraint rows are solved in row_space.h
   int accelerations;      ///< some sensor needs the bodies' accelerations
   int keep_contacts;      ///< some sensor needs the contacts' places
+  int tree_boxes;         ///< some pair has a run_bound
   int varies;             ///< bits of Varies
   int contact_capacity;   ///< contacts per environment
   int damped;             ///< some dof has damping

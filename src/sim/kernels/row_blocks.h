@@ -28,6 +28,7 @@ struct RowTrees {
     const int* dofs = m.row_dof + g.first_dof;
     int tree = 0;
     while (tree + 1 < count && dofs[0] >= dof[tree + 1]) ++tree;
+    if (g.pair >= 0) return dofs[g.dofs - 1] < dof[tree + 1] ? tree : count;  // a contact's dofs rise
     for (int a = 0; a < g.dofs; ++a) {
       if (dofs[a] < dof[tree] || dofs[a] >= dof[tree + 1]) return count;
     }

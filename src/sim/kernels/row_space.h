@@ -477,8 +477,10 @@ COHORT_KERNEL void newton_target(RowSpace<L>& r, RowSearch<L>& at) {
   for (int i = 0; i < n; ++i) {
     const V f = row_force<L>(r, i, r.x[i]);
     quadratic[i] = row_is_quadratic<L>(r, i, f);
-    if (any(quadratic[i] & at.live)) used.row[used.count++] = i;
-    if (any(at.live & flip(quadratic[i]) & (f != zero))) pushing.row[pushing.count++] = i;
+    // Without branches, which would be predicted badly.
+    used.row[used.count] = pushing.row[pushing.count] = i;
+    used.count += any(quadratic[i] & at.live) ? 1 : 0;
+    pushing.count += any(at.live & flip(quadratic[i]) & (f != zero)) ? 1 : 0;
     r.present[i] = f;
     goal[i] = r.start[i];
   }
@@ -507,11 +509,8 @@ COHORT_KERNEL void newton_target(RowSpace<L>& r, RowSearch<L>& at) {
   }
   solve_rows<L>(at.blocks, used, r.factor, r.target);
   add_list<L>(n, at.blocks, r.inner, used, r.target, goal);
-  for (int a = used.count - 1, i = n - 1; i >= 0; --i) {
-    const bool is_used = a >= 0 && used.row[a] == i;
-    r.target[i] = is_used ? V(r.target[a]) : zero;
-    a -= is_used ? 1 : 0;
-  }
+  // To the rows' own places; those of the others are not looked at in a live lane.
+  for (int a = used.count - 1; a >= 0; --a) r.target[used.row[a]] = r.target[a];
   V kept = at.rest * at.rest * at.energy, quadratic_part = zero;
   M same = at.live;
   for (int i = 0; i < n; ++i) {

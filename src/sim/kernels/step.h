@@ -26,24 +26,32 @@ struct BlockSpace {
 struct IntegerSizes {
   int groups, cols, start, bits;
 };
+COHORT_LANE IntegerSizes integer_sizes(const ModelView& m, const ConstraintCapacity& most) {
+  return {most.groups, m.nv * (m.nv + 1) / 2, m.nv + 1, m.nv * ((m.nv + 63) / 64)};
+}
 COHORT_LANE IntegerSizes integer_sizes(const ModelView& m) {
-  return {constraint_capacity(m).groups, m.nv * (m.nv + 1) / 2, m.nv + 1, m.nv * ((m.nv + 63) / 64)};
+  return integer_sizes(m, constraint_capacity(m));
 }
 
-/// Lays a block's space out; returns the number of values per lane. With a null base it only counts.
+/// Lays a block's space out; returns the number of values per lane. With a null base it only counts. most: the model's
+/// constraint_capacity.
 template <class L>
-COHORT_LANE int lay_out(const ModelView& m, typename L::Ptr base, BlockSpace<L>& b) {
+COHORT_LANE int lay_out(const ModelView& m, const ConstraintCapacity& most, typename L::Ptr base, BlockSpace<L>& b) {
   Carver<L> values{base};
   carve<L>(m, values, b.w);
-  const ConstraintCapacity most = constraint_capacity(m);
   b.c.pool = values.take(most.pool), b.c.rows = values.take(most.rows), b.c.cones = values.take(most.cones);
   b.c.geom_pos = values.take(3 * m.ngeom), b.c.geom_rot = values.take(9 * m.ngeom);
+  b.c.tree_box = values.take(m.tree_boxes != 0 ? 6 * m.nbody : 0);
   SolverSpace<L>& s = b.s;
   s.Ma = values.take(m.nv), s.grad = values.take(m.nv), s.search = values.take(m.nv), s.Mv = values.take(m.nv);
   s.grad_old = values.take(m.nv), s.precond = values.take(m.nv), s.precond_old = values.take(m.nv);
   s.hessian = values.take(m.nv * (m.nv + 1) / 2);
   carve<L>(m, values, b.r);
   return values.used;
+}
+template <class L>
+COHORT_LANE int lay_out(const ModelView& m, typename L::Ptr base, BlockSpace<L>& b) {
+  return lay_out<L>(m, constraint_capacity(m), base, b);
 }
 
 template <class L>

@@ -277,6 +277,39 @@ void Importer::contacts() {
   });
   out_.sizes.nseparation = std::min(separated_pairs, kMostSeparations);
   if (starts) out_.sizes.nstart = (out_.sizes.nseparation + kStartWays - 1) / kStartWays * kStartWays;
+  runs_of_pairs();
+}
+
+/// The runs of pairs that are one body's with one tree, and what they are bounded by.
+void Importer::runs_of_pairs() {
+  constexpr int kWorthABox = 6;                    // pairs: their spheres take longer than a look at a tree's box
+  std::vector<float> radius(out_.geom.size(), 0);  // m, around each geom: where its body's geoms are
+  for (std::size_t i = 0; i < radius.size(); ++i) {
+    const GeomRecord& g = out_.geom[i];
+    for (const GeomRecord& other : out_.geom) {
+      if (g.body < 0 || other.body != g.body) continue;
+      const double distance =
+          std::hypot(other.pos[0] - g.pos[0], other.pos[1] - g.pos[1], other.pos[2] - g.pos[2]) + other.radius;
+      radius[i] = std::max(radius[i], f32(distance));
+    }
+  }
+  // The body of a pair is the one that comes first; so do its tree's bodies.
+  const auto geom_of = [&](const PairBoundRecord& b) { return b.root1 > b.root2 ? b.geom2 : b.geom1; };
+  const auto goes_on = [&](const PairBoundRecord& b, const PairBoundRecord& next) {
+    return out_.geom[at(geom_of(next))].body == out_.geom[at(geom_of(b))].body &&
+           std::minmax(next.root1, next.root2) == std::minmax(b.root1, b.root2) &&
+           (next.look == kLookAtPlane) == (b.look == kLookAtPlane);
+  };
+  float reach = 0;
+  for (std::size_t i = out_.pair_bound.size(); i-- > 0;) {
+    PairBoundRecord& b = out_.pair_bound[i];
+    const bool last = i + 1 == out_.pair_bound.size() || !goes_on(b, out_.pair_bound[i + 1]);
+    b.run = last ? 1 : out_.pair_bound[i + 1].run + 1;
+    reach = last ? b.reach : std::max(reach, b.reach);
+    if (b.run < kWorthABox || b.root1 == b.root2 || b.root1 < 0 || b.root2 < 0) continue;
+    b.run_bound = 1.001f * (radius[at(geom_of(b))] + reach) + 1e-4f;  // with room for rounding
+    out_.sizes.tree_boxes = 1;
+  }
 }
 
 /// Whether the axes of two polytopes are so few that all are looked along (kernels/polytopes.h) rather than searched.
@@ -317,7 +350,8 @@ PairBoundRecord Importer::bound_of(const PairRecord& r) const {
   PairBoundRecord b{};
   b.geom1 = r.geom1, b.geom2 = r.geom2;
   b.root1 = root(g1), b.root2 = root(g2);
-  b.plane = g1.shape == kPlane;
+  const auto round = [](const GeomRecord& g) { return g.shape == kSphere || g.shape == kCapsule; };
+  b.look = g1.shape == kPlane ? kLookAtPlane : round(g1) && round(g2) ? kLookAtRound : kLookAtSpheres;
   b.reach = r.margin + r.gap;
   b.bound = b.reach + g1.radius + g2.radius;
   b.separation = -1;
