@@ -202,7 +202,7 @@ std::vector<Contact> alone(const ModelView& m, const PairPose<float>& pose) {
 std::vector<Contact> of_lanes(const ModelView& m, const PairPose<float>& pose) {
   const PairRecord& p = m.pair[0];
   ContactPoint<float> points[kMaxPairContacts];
-  const int most = queue_narrow_phase<ScalarLane>(points, m, p, pose, true, nullptr, nullptr);
+  const int most = queue_narrow_phase<ScalarLane>(points, m, p, pose, true, nullptr, SearchStarts{}, 0, nullptr);
   std::vector<Contact> all;
   for (int k = 0; k < most; ++k) {
     const ContactPoint<float>& c = points[k];
