@@ -47,6 +47,13 @@ COHORT_SEARCH inline void of_face(const ConvexShape& a, const ConvexShape& b, co
     face_and_vertex(a, b, of1, of1 ? face.face1 : face.face2, out, vertex1, vertex2);
     return;
   }
+  // Edges of a face that lies flat on the other's edge say less of what touches than the face does.
+  const int flat1 = Features(a, {}).face_along(face.edge1, normal),
+            flat2 = Features(b, {}).face_along(face.edge2, -normal);
+  if (flat1 >= 0 || flat2 >= 0) {
+    face_and_vertex(a, b, flat1 >= 0, flat1 >= 0 ? flat1 : flat2, out, vertex1, vertex2);
+    return;
+  }
   for (int k = 0; k < 3; ++k) vertex1[k] = face.edge1[k > 0], vertex2[k] = face.edge2[k > 0];
   const Vec p1 = a.to_shared(a.vertex(vertex1[0])), p2 = b.to_shared(b.vertex(vertex2[0]));
   two_edges(p1, a.to_shared(a.vertex(vertex1[1])) - p1, p2, b.to_shared(b.vertex(vertex2[1])) - p2, normal, out);

@@ -9,6 +9,8 @@
 namespace cohort::sim::collide {
 
 inline constexpr int kMostContacts = 8;
+/// Cosine between directions that are one in single precision: 1.4e-5.
+inline constexpr double kSameNormal = 1 - 1e-10;
 /// A point this much outside an edge of the clipping face, times its length, counts as inside, m^2.
 inline constexpr double kInside = 1e-16;
 
@@ -108,25 +110,12 @@ class Features {
   }
   /// The face that has three vertices of a box or mesh, or -1.
   COHORT_SEARCH int face_with(const int* v) const {
-    int list[3];
-    const auto has = [&](int f, int vertex) {
-      const int n = corner_count(f);
-      int k = 0;
-      while (k < n && corner_of(f, k) != vertex) ++k;
-      return k < n;
-    };
-    if (s_.shape == kBox) {
-      faces_at(v[0], list);
-      for (int i = 0; i < 3; ++i) {
-        if (has(list[i], v[1]) && has(list[i], v[2])) return list[i];
-      }
-      return -1;
-    }
-    if (s_.faces == nullptr) return -1;
-    for (const int* f = s_.vertex_faces + s_.vertex_faces[v[0]]; *f >= 0; ++f) {
-      if (has(*f, v[1]) && has(*f, v[2])) return *f;
-    }
-    return -1;
+    return first_face(v[0], [&](int f) { return has(f, v[1]) && has(f, v[2]); });
+  }
+  /// A face at an edge of a box or mesh whose normal is a direction but for what single precision leaves of parallel
+  /// ones, or -1.
+  COHORT_SEARCH int face_along(const int* v, Vec direction) const {
+    return first_face(v[0], [&](int f) { return has(f, v[1]) && dot(normal(f), direction) > kSameNormal; });
   }
   /// Whether a vertex of a box or mesh, or the two of an edge, lie farther in a direction than all around them by more
   /// than `slack`: then they alone are what touches there.
@@ -160,6 +149,29 @@ class Features {
   }
 
  private:
+  COHORT_DEVICE bool has(int f, int vertex) const {
+    const int n = corner_count(f);
+    int k = 0;
+    while (k < n && corner_of(f, k) != vertex) ++k;
+    return k < n;
+  }
+  /// The first face at a vertex of a box or mesh that is wanted, or -1.
+  template <class Wanted>
+  COHORT_DEVICE int first_face(int v, Wanted wanted) const {
+    if (s_.shape == kBox) {
+      int list[3];
+      faces_at(v, list);
+      for (int f : list) {
+        if (wanted(f)) return f;
+      }
+      return -1;
+    }
+    if (s_.faces == nullptr) return -1;
+    for (const int* f = s_.vertex_faces + s_.vertex_faces[v]; *f >= 0; ++f) {
+      if (wanted(*f)) return *f;
+    }
+    return -1;
+  }
   /// look(the other end of an edge) for the edges at a vertex of a box or mesh.
   template <class Look>
   COHORT_DEVICE void each_neighbour(int v, Look look) const {
