@@ -9,8 +9,8 @@
 namespace cohort::sim::collide {
 
 inline constexpr int kMostContacts = 8;
-/// Cosine between directions that are one in single precision: 1.4e-5.
-inline constexpr double kSameNormal = 1 - 1e-10;
+/// Directions that a shape's motion in single precision does not tell apart, rad.
+inline constexpr double kSameNormal = 1e-5;
 /// A point this much outside an edge of the clipping face, times its length, counts as inside, m^2.
 inline constexpr double kInside = 1e-16;
 
@@ -115,7 +115,12 @@ class Features {
   /// A face at an edge of a box or mesh whose normal is a direction but for what single precision leaves of parallel
   /// ones, or -1.
   COHORT_SEARCH int face_along(const int* v, Vec direction) const {
-    return first_face(v[0], [&](int f) { return has(f, v[1]) && dot(normal(f), direction) > kSameNormal; });
+    // The length of a mesh's normal is 1 to single precision only, so that a cosine does not tell.
+    const auto same = [&](Vec n) {
+      const Vec off = cross(n, direction);
+      return dot(off, off) < kSameNormal * kSameNormal && dot(n, direction) > 0;
+    };
+    return first_face(v[0], [&](int f) { return has(f, v[1]) && same(normal(f)); });
   }
   /// Whether a vertex of a box or mesh, or the two of an edge, lie farther in a direction than all around them by more
   /// than `slack`: then they alone are what touches there.

@@ -1,5 +1,6 @@
 /// The environments' memory as the kernels see it. Every array is [value][environment], environments padded to n_pad (a
-/// multiple of 16), so that it is [value][block][lane] for every lane width at once; starts alone lie environment by environment.
+/// multiple of 16), so that it is [value][block][lane] for every lane width at once; starts alone lie environment by
+/// environment.
 #pragma once
 #include "sim/kernels/model_view.h"
 
