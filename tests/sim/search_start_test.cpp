@@ -137,7 +137,7 @@ TEST_P(SearchStarts, OfAnotherStateLeadNowhere) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, SearchStarts, ::testing::ValuesIn(kScenes),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& scene) { return scene.param.name; });
 
 }  // namespace
 }  // namespace cohort::sim
