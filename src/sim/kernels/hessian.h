@@ -170,7 +170,6 @@ COHORT_KERNEL void assemble_hessian(const ModelView& m, Workspace<L>& w, Constra
     with_dim(g.dim, [&](auto dim) {
       constexpr int kDim = decltype(dim)::kDim;
       V weight[kDim * kDim];
-      for (V& x : weight) x = V(0.0f);
       curvature_of<L, kDim>(g, piece, weight);
       V heaviest = weight[0];
       for (int i = 1; i < kDim; ++i) heaviest = max(heaviest, weight[i * kDim + i]);

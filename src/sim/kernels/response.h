@@ -41,6 +41,12 @@ COHORT_LANE void friction_ends(const Group& g, typename L::V force, typename L::
   low = force <= -typename L::V(g.loss);
 }
 
+/// Which kinds a group of kDim rows may be of, as far as the caller knows: those of one row, those of several.
+template <int kDim>
+struct OfDim {
+  static constexpr bool kOne = kDim <= 1, kMore = kDim != 1;
+};
+
 /// Forces at the group's present rows (piece[jar]), in the Jacobian's rows.
 template <class L, int kDim = 0>
 COHORT_LANE void forces_of(const Group& g, typename L::Ptr piece, typename L::V* force) {
@@ -51,9 +57,9 @@ COHORT_LANE void forces_of(const Group& g, typename L::Ptr piece, typename L::V*
   const auto jar = piece + l.jar;
   const V D = piece[l.weight];
   force[0] = zero;
-  if (g.kind == kGroupInequality) {
+  if (OfDim<kDim>::kOne && g.kind == kGroupInequality) {
     force[0] = select(jar[0] < zero, -(D * jar[0]), zero);
-  } else if (g.kind == kGroupPyramid) {
+  } else if (OfDim<kDim>::kMore && g.kind == kGroupPyramid) {
     for (int k = 1; k < dim; ++k) {
       const V f1 = select(jar[2 * k - 2] < zero, -(D * jar[2 * k - 2]), zero);
       const V f2 = select(jar[2 * k - 1] < zero, -(D * jar[2 * k - 1]), zero);
@@ -62,7 +68,7 @@ COHORT_LANE void forces_of(const Group& g, typename L::Ptr piece, typename L::V*
     }
   } else if (g.kind == kGroupEquality) {
     for (int i = 0; i < dim; ++i) force[i] = -(piece[l.weight + i] * jar[i]);
-  } else if (g.kind == kGroupFriction) {
+  } else if (OfDim<kDim>::kOne && g.kind == kGroupFriction) {
     const V f = -(D * jar[0]);
     typename L::M high, low;
     friction_ends<L>(g, f, high, low);
@@ -95,9 +101,9 @@ COHORT_LANE void curvature_of(const Group& g, typename L::Ptr piece, typename L:
   const int dim = kDim > 0 ? kDim : g.dim;
   const V D = piece[l.weight];
   weight[0] = zero;
-  if (g.kind == kGroupInequality) {
+  if (OfDim<kDim>::kOne && g.kind == kGroupInequality) {
     weight[0] = select(jar[0] < zero, D, zero);
-  } else if (g.kind == kGroupPyramid) {
+  } else if (OfDim<kDim>::kMore && g.kind == kGroupPyramid) {
     for (int k = 1; k < dim; ++k) {
       const V mu = friction_of<L>(g, piece, k - 1);
       const V w1 = select(jar[2 * k - 2] < zero, D, zero), w2 = select(jar[2 * k - 1] < zero, D, zero);
@@ -107,7 +113,7 @@ COHORT_LANE void curvature_of(const Group& g, typename L::Ptr piece, typename L:
     }
   } else if (g.kind == kGroupEquality) {
     for (int i = 0; i < dim; ++i) weight[i * dim + i] = piece[l.weight + i];
-  } else if (g.kind == kGroupFriction) {
+  } else if (OfDim<kDim>::kOne && g.kind == kGroupFriction) {
     typename L::M high, low;
     friction_ends<L>(g, -(D * jar[0]), high, low);
     weight[0] = select(high | low, zero, D);

@@ -85,7 +85,6 @@ COHORT_KERNEL void constraint_forces(const ModelView& m, Workspace<L>& w, Constr
     with_dim(g.dim, [&](auto dim) {
       constexpr int kDim = decltype(dim)::kDim;
       V force[kDim];
-      for (V& f : force) f = V(0.0f);
       forces_of<L, kDim>(g, piece, force);
       add_forces<L, kDim>(g, dofs, piece, force, total);
     });
