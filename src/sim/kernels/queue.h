@@ -65,7 +65,7 @@ COHORT_KERNEL int queue_narrow_phase(ContactPoint<typename L::V>* out, const Mod
     in_lanes = by_axes<L>(out, m, p, pose, near, separation);
     if (!any(near)) return in_lanes;
   }
-  const bool remembers = starts.at && remembers_start(m.geom[p.geom1], m.geom[p.geom2], p);
+  const bool remembers = starts.at && place >= 0 && remembers_start(m.geom[p.geom1], m.geom[p.geom2], p);
   alignas(64) float waits[kLanes], pose_of[24][kLanes], result[7][kLanes];
   store(waits, select(near, V(1.0f), V(0.0f)));
   for (int i = 0; i < 3; ++i) store(pose_of[i], pose.pos1[i]), store(pose_of[12 + i], pose.pos2[i]);
