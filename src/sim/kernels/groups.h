@@ -219,6 +219,29 @@ COHORT_LANE void edges_of(const ModelView& m, const Group& g, typename L::Ptr ja
   to_edges<L>(g, jacobian, rows, edges);
 }
 
+/// The same for x and y, which share what is read.
+template <class L, class Edges>
+COHORT_LANE void edges_of_two(const ModelView& m, const Group& g, typename L::Ptr jacobian, typename L::Ptr x,
+                              typename L::Ptr y, Edges edges_x, Edges edges_y) {
+  using V = typename L::V;
+  V rows_x[kMaxDim], rows_y[kMaxDim];
+  with_dim(g.dim, [&](auto dim) {
+    constexpr int kDim = decltype(dim)::kDim;
+    const int* dofs = m.row_dof + g.first_dof;
+    const int n = g.dofs;
+    for (int r = 0; r < kDim; ++r) rows_x[r] = rows_y[r] = V(0.0f);
+    for (int k = 0; k < n; ++k) {
+      const V xk = x[dofs[k]], yk = y[dofs[k]];
+      for (int r = 0; r < kDim; ++r) {
+        const V entry = jacobian[r * n + k];
+        rows_x[r] = fma(entry, xk, rows_x[r]), rows_y[r] = fma(entry, yk, rows_y[r]);
+      }
+    }
+  });
+  to_edges<L>(g, jacobian, rows_x, edges_x);
+  to_edges<L>(g, jacobian, rows_y, edges_y);
+}
+
 /// `extra`: further values behind the group's own.
 template <class L>
 COHORT_LANE typename L::Ptr open_group(const Group& g, Constraints<L>& c, int extra = 0) {

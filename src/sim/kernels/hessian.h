@@ -83,7 +83,7 @@ enum class Coupling {
 };
 
 /// hessian += J' weight J of a group with kDim rows. Two rows of the Hessian at a time share what they read. kRising:
-/// the dofs rise, as contacts' do.
+/// the dofs rise.
 template <class L, int kDim, bool kRising, Coupling kCoupling>
 COHORT_LANE void add_curvature(const Group& g, const int* dofs, typename L::Ptr jacobian, const typename L::V* weight,
                                typename L::Ptr hessian) {
@@ -156,11 +156,12 @@ COHORT_KERNEL void assemble_hessian(const ModelView& m, Workspace<L>& w, Constra
   const unsigned live_bits = lane_bits(live);
   for (int i = 0; i < m.nv; ++i) {
     const auto row = s.hessian + triangle(i, 0), mass = w.mass + triangle(i, 0);
-    const int first = m.pattern_start[i], last = m.pattern_start[i + 1];
-    if (p.start[i + 1] - p.start[i] != last - first) {
-      for (int k = p.start[i]; k < p.start[i + 1]; ++k) row[p.cols[k]] = V(0.0f);
+    int k = p.start[i];
+    for (int own = m.pattern_start[i]; own < m.pattern_start[i + 1]; ++own, ++k) {
+      const int j = m.pattern[own];
+      for (; p.cols[k] < j; ++k) row[p.cols[k]] = V(0.0f);
+      row[j] = mass[j];
     }
-    for (int k = first; k < last; ++k) row[m.pattern[k]] = mass[m.pattern[k]];
   }
   for (int k = 0; k < c.count; ++k) {
     const Group& g = c.group[k];
@@ -179,7 +180,8 @@ COHORT_KERNEL void assemble_hessian(const ModelView& m, Workspace<L>& w, Constra
       } else if (g.kind == kGroupPyramid) {
         add_curvature<L, kDim, true, Coupling::kNormal>(g, dofs, piece, weight, s.hessian);
       } else {
-        add_curvature<L, kDim, false, Coupling::kNone>(g, dofs, piece, weight, s.hessian);
+        // Only single rows may name dofs in any order, or one of them twice.
+        add_curvature<L, kDim, (kDim > 1), Coupling::kNone>(g, dofs, piece, weight, s.hessian);
       }
     });
   }

@@ -30,7 +30,10 @@ static_assert(kConeZone + 1 == kConeValues);
 template <class L>
 struct SearchLine {
   unsigned lanes;
-  int equalities, frictions, one_sided, cones;  ///< rows; cones
+  int equalities = 0, frictions = 0, one_sided = 0, cones = 0;  ///< rows; cones
+  /// First and second derivative at 0: of the inertia's part and the equalities, which are quadratic all along; of the
+  /// others.
+  typename L::V slope, curvature, slope_now, curvature_now;
 };
 
 /// One cone of begin_line.
@@ -61,11 +64,70 @@ COHORT_LANE void put_cone(const Group& g, typename L::Ptr piece, typename L::Ptr
   to[kConeZone] = select(zone.middle, one, select(zone.bottom, -one, zero));
 }
 
-/// Lays out the search along `search` from piece[jar], for groups that weigh in a lane of `lanes`.
+/// Where a cone of c.cones is at `alpha`.
 template <class L>
-COHORT_KERNEL SearchLine<L> begin_line(const ModelView& m, Constraints<L>& c, typename L::Ptr search, unsigned lanes) {
+struct ConeAlong {
   using V = typename L::V;
-  SearchLine<L> line{lanes, 0, 0, 0, 0};
+  V mu, N, T, UV, moved;  ///< UV: product of the tangential part there and its rate; moved: T^2 above that at 0
+  typename L::M top, middle;
+  COHORT_LANE ConeAlong(typename L::Ptr cone, V alpha) {
+    const V zero(0.0f), before = cone[kConeUV];
+    mu = cone[kConeMu];
+    UV = fma(alpha, V(cone[kConeVV]), before);
+    moved = alpha * (UV + before);
+    T = sqrt(max(cone[kConeUU] + moved, zero));
+    N = fma(alpha, V(cone[kConeV0]), cone[kConeU0]);
+    top = N >= mu * T;
+    middle = flip(top | (fma(mu, N, T) <= zero));
+  }
+};
+
+/// slopes_along for one cone.
+template <class L>
+COHORT_LANE void add_cone_slope(typename L::Ptr cone, typename L::V alpha, typename L::V& d1, typename L::V& d2) {
+  using V = typename L::V;
+  const V zero(0.0f);
+  const ConeAlong<L> at(cone, alpha);
+  const V quad2 = cone[kConeQuad2];
+  V slope = select(at.top, zero, fma(alpha, quad2, cone[kConeQuad1])), curvature = select(at.top, zero, quad2);
+  if (any(at.middle)) {
+    const V Dm = cone[kConeWeight], inverse = V(1.0f) / max(at.T, V(1e-12f)), r = fma(-at.mu, at.T, at.N);
+    const V T1 = at.UV * inverse, T2 = fma(-T1, T1, cone[kConeVV]) * inverse;
+    const V rate = fma(-at.mu, T1, cone[kConeV0]), push = Dm * r;
+    slope = select(at.middle, push * rate, slope);
+    curvature = select(at.middle, fma(Dm * rate, rate, -(push * (at.mu * T2))), curvature);
+  }
+  d1 += slope;
+  d2 += curvature;
+}
+
+/// The derivatives of a friction's row at x, whose rate is v.
+template <class L>
+COHORT_LANE void add_friction_slope(typename L::Ptr row, typename L::V x, typename L::V& d1, typename L::V& d2) {
+  using V = typename L::V;
+  const V zero(0.0f), v = row[kRowRate], D = row[kRowWeight], loss = row[kRowLoss];
+  const auto inside = abs(x) < row[kRowBound];
+  d1 = fma(v, select(inside, D * x, select(x > zero, loss, -loss)), d1);
+  d2 = fma(select(inside, D, zero) * v, v, d2);
+}
+
+/// The derivatives of a row that counts below 0, at x; v: its rate, D: its weight.
+template <class V>
+COHORT_LANE void add_one_sided_slope(V x, V v, V D, V& d1, V& d2) {
+  const V zero(0.0f);
+  d1 = fma(D * min(x, zero), v, d1);
+  d2 = fma(select(x < zero, D, zero) * v, v, d2);
+}
+
+/// Lays out the search along `search` from piece[jar], for groups that weigh in a lane of `lanes`. slope, curvature:
+/// those of the inertia's part at 0.
+template <class L>
+COHORT_KERNEL SearchLine<L> begin_line(const ModelView& m, Constraints<L>& c, typename L::Ptr search, unsigned lanes,
+                                       typename L::V slope, typename L::V curvature) {
+  using V = typename L::V;
+  SearchLine<L> line;
+  line.lanes = lanes;
+  V slope_now(0.0f), curvature_now(0.0f);
   auto row = c.rows, cone = c.cones;
   for (int k = 0; k < c.count; ++k) {
     const Group& g = c.group[k];
@@ -75,6 +137,7 @@ COHORT_KERNEL SearchLine<L> begin_line(const ModelView& m, Constraints<L>& c, ty
     if (g.kind == kGroupElliptic) {
       edges_of<L>(m, g, piece, search, piece + g.layout.jv);
       put_cone<L>(g, piece, cone);
+      add_cone_slope<L>(cone, V(0.0f), slope_now, curvature_now);
       cone = cone + kConeValues;
       ++line.cones;
       continue;
@@ -84,12 +147,16 @@ COHORT_KERNEL SearchLine<L> begin_line(const ModelView& m, Constraints<L>& c, ty
     if (g.kind == kGroupInequality || g.kind == kGroupPyramid) {
       const V D = weight[0];
       for (int e = 0; e < g.edges; ++e, row = row + kRowValues) {
-        row[kRowNow] = jar[e], row[kRowRate] = rate[e], row[kRowWeight] = D;
+        const V now = jar[e];
+        row[kRowNow] = now, row[kRowRate] = rate[e], row[kRowWeight] = D;
+        add_one_sided_slope(now, rate[e], D, slope_now, curvature_now);
       }
       line.one_sided += g.edges;
     } else if (g.kind == kGroupEquality) {
       for (int e = 0; e < g.edges; ++e, row = row + kRowValues) {
-        row[kRowNow] = jar[e], row[kRowRate] = rate[e], row[kRowWeight] = weight[e];
+        const V now = jar[e], D = weight[e], v = rate[e];
+        row[kRowNow] = now, row[kRowRate] = v, row[kRowWeight] = D;
+        slope = fma(D * now, v, slope), curvature = fma(D * v, v, curvature);
       }
       line.equalities += g.edges;
     } else {
@@ -97,62 +164,61 @@ COHORT_KERNEL SearchLine<L> begin_line(const ModelView& m, Constraints<L>& c, ty
       row[kRowNow] = jar[0], row[kRowRate] = rate[0], row[kRowWeight] = D;
       row[kRowBound] = loss / select(D > V(0.0f), D, V(1.0f));
       row[kRowLoss] = loss;
+      add_friction_slope<L>(row, jar[0], slope_now, curvature_now);
       row = row + kFrictionRowValues;
       ++line.frictions;
     }
   }
+  line.slope = slope, line.curvature = curvature;
+  line.slope_now = slope_now, line.curvature_now = curvature_now;
   return line;
+}
+
+/// First and second derivative of the cost at `alpha`.
+template <class L>
+COHORT_KERNEL void slopes_along(const Constraints<L>& c, const SearchLine<L>& line, typename L::V alpha,
+                                typename L::V& d1, typename L::V& d2) {
+  using V = typename L::V;
+  V slope(0.0f), curvature(0.0f);
+  auto row = c.rows + kRowValues * line.equalities;
+  for (int k = 0; k < line.frictions; ++k, row = row + kFrictionRowValues) {
+    add_friction_slope<L>(row, fma(alpha, V(row[kRowRate]), row[kRowNow]), slope, curvature);
+  }
+  for (int k = 0; k < line.one_sided; ++k, row = row + kRowValues) {
+    const V v = row[kRowRate];
+    add_one_sided_slope(fma(alpha, v, row[kRowNow]), v, V(row[kRowWeight]), slope, curvature);
+  }
+  auto cone = c.cones;
+  for (int k = 0; k < line.cones; ++k, cone = cone + kConeValues) add_cone_slope<L>(cone, alpha, slope, curvature);
+  d1 = fma(alpha, line.curvature, line.slope) + slope;
+  d2 = line.curvature + curvature;
 }
 
 /// costs_along for one cone.
 template <class L>
-COHORT_LANE void add_cone_along(typename L::Ptr cone, typename L::V alpha, typename L::V& cost, typename L::V& d1,
-                                typename L::V& d2) {
+COHORT_LANE typename L::V cone_cost_along(typename L::Ptr cone, typename L::V alpha) {
   using V = typename L::V;
-  using M = typename L::M;
   const V zero(0.0f), half(0.5f), tiny(1e-12f);
-  const V mu = cone[kConeMu], UV = cone[kConeUV], VV = cone[kConeVV], V0 = cone[kConeV0], start = cone[kConeCost];
-  const V UV_here = fma(alpha, VV, UV), delta = alpha * (UV_here + UV);
-  const V T = sqrt(max(cone[kConeUU] + delta, zero)), N = fma(alpha, V0, cone[kConeU0]);
-  const M top = N >= mu * T, bottom = fma(mu, N, T) <= zero, middle = flip(top | bottom);
-  const V quad1 = cone[kConeQuad1], quad2 = cone[kConeQuad2];
-  const V change = alpha * fma(alpha * half, quad2, quad1);
+  const ConeAlong<L> at(cone, alpha);
+  const V start = cone[kConeCost], change = alpha * fma(alpha * half, V(cone[kConeQuad2]), cone[kConeQuad1]);
   // Where it was below the cone as well, without what was there.
   const V below = select(cone[kConeZone] < zero, change, (cone[kConeQuad0] + change) - start);
-  V dif = select(top, -start, below);
-  V slope = select(top, zero, fma(alpha, quad2, quad1)), curvature = select(top, zero, quad2);
-  if (any(middle)) {
-    // Both quotients from one division.
-    const V T0 = cone[kConeLength], Dm = cone[kConeWeight], half_Dm = half * Dm;
-    const V sum = max(T + T0, tiny), safe = max(T, tiny), share = V(1.0f) / (sum * safe), inverse = share * sum;
-    const V r = fma(-mu, T, N), r0 = fma(-mu, T0, cone[kConeU0]);
-    const V dr = fma(alpha, V0, -(mu * (delta * (share * safe))));
-    const V near = half_Dm * dr * fma(V(2.0f), r0, dr);
-    dif = select(middle, select(cone[kConeZone] > zero, near, fma(half_Dm * r, r, -start)), dif);
-    const V T1 = UV_here * inverse, T2 = fma(-T1, T1, VV) * inverse, rate = fma(-mu, T1, V0), push = Dm * r;
-    slope = select(middle, push * rate, slope);
-    curvature = select(middle, fma(Dm * rate, rate, -(push * (mu * T2))), curvature);
-  }
-  cost += dif;
-  d1 += slope;
-  d2 += curvature;
+  const V T0 = cone[kConeLength], half_Dm = half * cone[kConeWeight];
+  const V r = fma(-at.mu, at.T, at.N), r0 = fma(-at.mu, T0, cone[kConeU0]);
+  const V dr = fma(alpha, cone[kConeV0], -(at.mu * (at.moved / max(at.T + T0, tiny))));
+  const V near = half_Dm * dr * fma(V(2.0f), r0, dr);
+  const V middle = select(cone[kConeZone] > zero, near, fma(half_Dm * r, r, -start));
+  return select(at.top, -start, select(at.middle, middle, below));
 }
 
-/// Adds what the rows' cost is at `alpha` above that at 0, and its first and second derivative.
+/// What the cost at `alpha` is above that at 0.
 template <class L>
-COHORT_KERNEL void costs_along(const Constraints<L>& c, const SearchLine<L>& line, typename L::V alpha,
-                               typename L::V& cost, typename L::V& d1, typename L::V& d2) {
+COHORT_KERNEL typename L::V cost_along(const Constraints<L>& c, const SearchLine<L>& line, typename L::V alpha) {
   using V = typename L::V;
   using M = typename L::M;
   const V zero(0.0f), half(0.5f);
-  V cost_sum = cost, d1_sum = d1, d2_sum = d2;
-  auto row = c.rows;
-  for (int k = 0; k < line.equalities; ++k, row = row + kRowValues) {
-    const V start = row[kRowNow], v = row[kRowRate], D = row[kRowWeight], x = fma(alpha, v, start);
-    cost_sum = fma(half * D * (alpha * v), x + start, cost_sum);
-    d1_sum = fma(D * x, v, d1_sum);
-    d2_sum = fma(D * v, v, d2_sum);
-  }
+  V cost = alpha * fma(half * alpha, line.curvature, line.slope);
+  auto row = c.rows + kRowValues * line.equalities;
   for (int k = 0; k < line.frictions; ++k, row = row + kFrictionRowValues) {
     const V start = row[kRowNow], v = row[kRowRate], D = row[kRowWeight], bound = row[kRowBound], loss = row[kRowLoss];
     const V x = fma(alpha, v, start);
@@ -163,26 +229,18 @@ COHORT_KERNEL void costs_along(const Constraints<L>& c, const SearchLine<L>& lin
     const M same_side = flip(inside) & flip(inside0) & ((up & up0) | (flip(up) & flip(up0)));
     V dif = select(inside & inside0, half * D * (x - start) * (x + start), here - before);
     dif = select(same_side, loss * select(up, x - start, start - x), dif);
-    cost_sum += dif;
-    d1_sum += v * select(inside, D * x, select(up, loss, -loss));
-    d2_sum += select(inside, D * v * v, zero);
+    cost += dif;
   }
   for (int k = 0; k < line.one_sided; ++k, row = row + kRowValues) {
-    const V start = row[kRowNow], v = row[kRowRate], D = row[kRowWeight], x = fma(alpha, v, start);
-    const M active = x < zero;
-    const V y = select(active, x, zero), y0 = min(start, zero);
+    const V start = row[kRowNow], v = row[kRowRate], x = fma(alpha, v, start);
+    const V y = min(x, zero), y0 = min(start, zero);
     // Where both count, x - start as it is before rounding.
-    const V moved = select(active & (start < zero), alpha * v, y - y0);
-    cost_sum = fma(half * D * moved, y + y0, cost_sum);
-    d1_sum = fma(D * y, v, d1_sum);
-    d2_sum = fma(select(active, D, zero) * v, v, d2_sum);
+    const V moved = select((x < zero) & (start < zero), alpha * v, y - y0);
+    cost = fma(half * row[kRowWeight] * moved, y + y0, cost);
   }
   auto cone = c.cones;
-  for (int k = 0; k < line.cones; ++k) {
-    add_cone_along<L>(cone, alpha, cost_sum, d1_sum, d2_sum);
-    cone = cone + kConeValues;
-  }
-  cost = cost_sum, d1 = d1_sum, d2 = d2_sum;
+  for (int k = 0; k < line.cones; ++k, cone = cone + kConeValues) cost += cone_cost_along<L>(cone, alpha);
+  return cost;
 }
 
 /// Lanes in which a piecewise quadratic row stays on its piece from x to x_new.

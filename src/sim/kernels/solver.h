@@ -14,6 +14,22 @@
 
 namespace cohort::sim {
 
+/// The sum over i < n of what add(i, sum) adds, in four parts that do not wait for each other.
+template <class L, class Add>
+COHORT_LANE typename L::V sum_of(int n, Add add) {
+  using V = typename L::V;
+  V s0(0.0f), s1(0.0f), s2(0.0f), s3(0.0f);
+  int i = 0;
+  for (; i + 4 <= n; i += 4) s0 = add(i, s0), s1 = add(i + 1, s1), s2 = add(i + 2, s2), s3 = add(i + 3, s3);
+  for (; i < n; ++i) s0 = add(i, s0);
+  return (s0 + s1) + (s2 + s3);
+}
+template <class L>
+COHORT_LANE typename L::V dot_n(int n, typename L::Ptr a, typename L::Ptr b) {
+  using V = typename L::V;
+  return sum_of<L>(n, [&](int i, V sum) { return fma(V(a[i]), b[i], sum); });
+}
+
 /// The start: w.qacc, s.Ma and the rows piece[jar] at the better of the last acceleration and the unconstrained one.
 template <class L>
 COHORT_KERNEL void start_solver(const ModelView& m, Workspace<L>& w, Constraints<L>& c, SolverSpace<L>& s) {
@@ -26,12 +42,17 @@ COHORT_KERNEL void start_solver(const ModelView& m, Workspace<L>& w, Constraints
     const Group& g = c.group[k];
     const auto piece = c.pool + g.at;
     const GroupLayout& l = g.layout;
-    V edges[kMaxEdges];
-    edges_of<L>(m, g, piece, w.acc_smooth, edges);
-    for (int e = 0; e < g.edges; ++e) piece[l.jar + e] = edges[e] - piece[l.aref + e];
-    if (!may_be_warm) continue;
-    edges_of<L>(m, g, piece, w.warm, edges);
-    for (int e = 0; e < g.edges; ++e) warm_rows[e] = edges[e] - piece[l.aref + e];
+    V edges[kMaxEdges], warm_edges[kMaxEdges];
+    if (!may_be_warm) {
+      edges_of<L>(m, g, piece, w.acc_smooth, edges);
+      for (int e = 0; e < g.edges; ++e) piece[l.jar + e] = edges[e] - piece[l.aref + e];
+      continue;
+    }
+    edges_of_two<L>(m, g, piece, w.acc_smooth, w.warm, edges, warm_edges);
+    for (int e = 0; e < g.edges; ++e) {
+      const V aref = piece[l.aref + e];
+      piece[l.jar + e] = edges[e] - aref, warm_rows[e] = warm_edges[e] - aref;
+    }
     cold += cost_at<L>(g, piece, piece + l.jar);
     warm += cost_at<L>(g, piece, warm_rows);
     warm_rows = warm_rows + g.edges;
@@ -40,7 +61,8 @@ COHORT_KERNEL void start_solver(const ModelView& m, Workspace<L>& w, Constraints
   for (int d = 0; d < m.nv; ++d) w.qacc[d] = w.acc_smooth[d], s.Ma[d] = w.smooth[d];
   if (!may_be_warm) return;
   multiply_symmetric<L>(m.nv, {m.pattern, m.pattern_start}, w.mass, w.warm, s.Mv);
-  for (int d = 0; d < m.nv; ++d) warm = fma(half * (s.Mv[d] - w.smooth[d]), w.warm[d] - w.acc_smooth[d], warm);
+  warm += half *
+          sum_of<L>(m.nv, [&](int d, V sum) { return fma(s.Mv[d] - w.smooth[d], w.warm[d] - w.acc_smooth[d], sum); });
   const auto use_warm = c.constrained & (warm <= cold);
   if (!any(use_warm)) return;
   for (int d = 0; d < m.nv; ++d) {
@@ -93,14 +115,6 @@ COHORT_KERNEL void constraint_forces(const ModelView& m, Workspace<L>& w, Constr
 }
 
 template <class L>
-COHORT_LANE typename L::V dot_n(int n, typename L::Ptr a, typename L::Ptr b) {
-  using V = typename L::V;
-  V s(0.0f);
-  for (int i = 0; i < n; ++i) s = fma(a[i], b[i], s);
-  return s;
-}
-
-template <class L>
 COHORT_LANE typename L::V solver_scale(const ModelView& m, const Workspace<L>& w) {
   return weight_of<L>(m, w, m.option.scale, ratio_layout(m).scale);
 }
@@ -114,48 +128,51 @@ template <class L>
 COHORT_KERNEL typename L::V line_search(const ModelView& m, Workspace<L>& w, Constraints<L>& c, SolverSpace<L>& s,
                                         typename L::M live, SearchLine<L>& line, typename L::V& improvement) {
   using V = typename L::V;
-  const V zero(0.0f), half(0.5f);
+  const V zero(0.0f);
   multiply_symmetric<L>(m.nv, {m.pattern, m.pattern_start}, w.mass, s.search, s.Mv);
-  line = begin_line<L>(m, c, s.search, lane_bits(live));
-  V gauss1(0.0f);
-  for (int d = 0; d < m.nv; ++d) gauss1 = fma(s.search[d], s.Ma[d] - w.smooth[d], gauss1);
-  const V gauss2 = dot_n<L>(m.nv, s.search, s.Mv);
-  // At 0. The slope is summed as at every other point, and not taken from the gradient: near the minimum they differ in
+  const V gauss = sum_of<L>(m.nv, [&](int d, V sum) { return fma(s.search[d], s.Ma[d] - w.smooth[d], sum); });
+  // The slope at 0 is summed as at every other point, and not taken from the gradient: near the minimum they differ in
   // sign, and a lane that believes the gradient goes on for nothing.
-  V none(0.0f), slope = gauss1, curvature = gauss2;
-  costs_along<L>(c, line, zero, none, slope, curvature);
+  line = begin_line<L>(m, c, s.search, lane_bits(live), gauss, dot_n<L>(m.nv, s.search, s.Mv));
+  const V slope = line.slope + line.slope_now, curvature = line.curvature + line.curvature_now;
   const V norm = sqrt(dot_n<L>(m.nv, s.search, s.search));
   const V share(m.option.newton != 0 ? kSlopeTolerance : kConjugateSlopeTolerance);
   const V gtol = max(norm * V(m.option.tolerance * m.option.ls_tolerance) / solver_scale<L>(m, w), abs(slope) * share);
-  // Newton's method on the slope, kept between lo (slope negative) and hi (positive).
-  V lo(0.0f), hi(3e38f);
-  V best(0.0f), best_cost(0.0f);
+  // Newton's method on the slope, kept between lo (slope negative) and hi (positive). `gained`: the cost at lo has
+  // fallen at least so much, since the slope only rises.
+  V lo(0.0f), hi(3e38f), gained(0.0f);
   auto open = live & (slope < zero);
   V alpha = select(open, -slope / max(curvature, V(1e-30f)), zero);
   // At least one point is looked at, as by MuJoCo.
   for (int i = 1; (i == 1 || i < m.option.ls_iterations) && any(open); ++i) {
-    V cost = alpha * fma(half * alpha, gauss2, gauss1), d1 = fma(alpha, gauss2, gauss1), d2 = gauss2;
-    costs_along<L>(c, line, alpha, cost, d1, d2);
-    const auto better = open & (cost < best_cost);
-    best = select(better, alpha, best);
-    best_cost = select(better, cost, best_cost);
-    const auto rising = d1 > zero;
-    hi = select(open & rising, alpha, hi);
-    lo = select(open & flip(rising), alpha, lo);
-    open = open & flip(abs(d1) < gtol);
-    const auto bracketed = hi < V(1e38f);
-    // The cost is convex: what is left to gain is less than the slope over the rest of the interval.
+    V d1, d2;
+    slopes_along<L>(c, line, alpha, d1, d2);
+    const auto rising = d1 > zero, falling = open & flip(rising);
+    // What is left to gain is less than the slope over the rest of the interval.
     const V left = abs(d1) * select(rising, alpha - lo, hi - alpha);
-    open = open & flip(bracketed & better & (left < share * abs(best_cost)));
+    gained = select(falling, fma(-d1, alpha - lo, gained), gained);
+    hi = select(open & rising, alpha, hi);
+    lo = select(falling, alpha, lo);
+    const auto bracketed = hi < V(1e38f);
+    open = open & flip((abs(d1) < gtol) | (bracketed & (left < share * gained)));
     const V newton = alpha - d1 / max(d2, V(1e-30f));
-    const V fallback = select(bracketed, half * (lo + hi), alpha + alpha);
+    const V fallback = select(bracketed, V(0.5f) * (lo + hi), alpha + alpha);
     const V next = select((newton > lo) & (newton < hi), newton, fallback);
-    // An interval that single precision cannot divide any more is an answer.
-    open = open & (abs(next - alpha) > V(1e-6f) * abs(alpha));
-    alpha = select(open, next, alpha);
+    // An interval that single precision cannot divide any more ends where the cost has fallen.
+    const auto on = open & (abs(next - alpha) > V(1e-6f) * abs(alpha));
+    alpha = select(on, next, select(open, lo, alpha));
+    open = on;
   }
-  improvement = -best_cost;
-  return best;
+  // Out of iterations: the end of the interval that costs less.
+  alpha = select(open, lo, alpha);
+  improvement = -cost_along<L>(c, line, alpha);
+  const auto beyond = open & (hi < V(1e38f));
+  if (any(beyond)) {
+    const V further = select(beyond, hi, alpha), gain = -cost_along<L>(c, line, further);
+    const auto better = gain > improvement;
+    alpha = select(better, further, alpha), improvement = select(better, gain, improvement);
+  }
+  return select(improvement > zero, alpha, zero);
 }
 
 /// Conjugate gradients' next direction from s.grad, s.precond and the last ones: Hager and Zhang 2005, with MuJoCo's
@@ -178,9 +195,10 @@ COHORT_KERNEL void conjugate_direction(int nv, SolverSpace<L>& s, typename L::M 
   for (int d = 0; d < nv; ++d) s.search[d] = select(live, fma(beta, s.search[d], -s.precond[d]), zero);
 }
 
-/// s.precond := H^-1 s.grad for the lanes that go on. A lane that is `settled`, none of whose rows changed its piece in
-/// the last step, has the Hessian of that step: where all that go on are, the factor is used again. Where one is not,
-/// all are assembled, since that costs the same for one lane and for all of them; the settled ones get the same bits.
+/// s.precond := H^-1 s.precond for the lanes that go on. A lane that is `settled`, none of whose rows changed its piece
+/// in the last step, has the Hessian of that step: where all that go on are, the factor is used again. Where one is
+/// not, all are assembled, since that costs the same for one lane and for all of them; the settled ones get the same
+/// bits.
 template <class L>
 struct NewtonDirection {
   Pattern pattern;
@@ -190,7 +208,6 @@ struct NewtonDirection {
 
   COHORT_LANE void operator()(const ModelView& m, Workspace<L>& w, Constraints<L>& c, SolverSpace<L>& s, bool first,
                               typename L::M settled, typename L::M live) {
-    for (int d = 0; d < m.nv; ++d) s.precond[d] = s.grad[d];
     if (!any(live & flip(settled))) {
       solve_in_place<L>(m.nv, pattern, s.hessian, s.precond);
       return;
@@ -226,8 +243,12 @@ COHORT_KERNEL void solve_in_accelerations(const ModelView& m, Workspace<L>& w, C
   for (int iteration = 0;; ++iteration) {
     constraint_forces<L>(m, w, c, s, moved);
     if (iteration >= m.option.iterations) break;
-    for (int d = 0; d < nv; ++d) s.grad[d] = s.Ma[d] - w.smooth[d] - w.constraint[d];
-    const auto flat = scale * sqrt(dot_n<L>(nv, s.grad, s.grad)) < tolerance;
+    const V squared = sum_of<L>(nv, [&](int d, V sum) {
+      const V slope = s.Ma[d] - w.smooth[d] - w.constraint[d];
+      s.grad[d] = s.precond[d] = slope;
+      return fma(slope, slope, sum);
+    });
+    const auto flat = scale * sqrt(squared) < tolerance;
     if (iteration > 0) {
       live = live & flip(flat | ((improvement > zero) & (improvement * scale < tolerance)));
       if (!any(live)) break;
@@ -235,7 +256,6 @@ COHORT_KERNEL void solve_in_accelerations(const ModelView& m, Workspace<L>& w, C
     if (newton) {
       newton_direction(m, w, c, s, iteration == 0, settled, live);
     } else {
-      for (int d = 0; d < nv; ++d) s.precond[d] = s.grad[d];
       solve_in_place<L>(nv, {m.pattern, m.pattern_start}, w.factor, s.precond);
     }
     // Before the first search Newton's gradient must be small as well; CG looks at the duality gap then, and only then.
