@@ -5,20 +5,20 @@
 
 namespace cohort::sim::collide {
 
-/// A face of one polytope and the other's vertex that lies farthest behind it. of1: the face is a's.
-COHORT_SEARCH inline void face_and_vertex(const ConvexShape& a, const ConvexShape& b, bool of1, int face, Witness& out,
-                                          int* vertex1, int* vertex2) {
+/// A face of one polytope and a vertex of the other. of1: the face is a's.
+COHORT_SEARCH inline void face_and_vertex(const ConvexShape& a, const ConvexShape& b, bool of1, int face, int vertex,
+                                          Witness& out, NearestPart& part) {
+  const ConvexShape& other = of1 ? b : a;
   const Features faces(of1 ? a : b, {});
-  const Vec n = faces.normal(face);
-  int vertex;
-  const Vec point = (of1 ? b : a).support(-n, vertex);
+  const Vec n = faces.normal(face), point = other.to_shared(other.vertex(vertex));
   out.dist = dot(n, point - faces.corner(faces.corner_of(face, 0)));
   out.normal = of1 ? n : -n;
   const Vec on_face = point - out.dist * n;
   out.on1 = of1 ? on_face : point, out.on2 = of1 ? point : on_face;
+  (of1 ? part.face1 : part.face2) = face;
   for (int k = 0; k < 3; ++k) {
-    (of1 ? vertex1 : vertex2)[k] = faces.corner_of(face, k);
-    (of1 ? vertex2 : vertex1)[k] = vertex;
+    (of1 ? part.vertex1 : part.vertex2)[k] = faces.corner_of(face, k);
+    (of1 ? part.vertex2 : part.vertex1)[k] = vertex;
   }
 }
 
@@ -41,46 +41,47 @@ COHORT_SEARCH inline void two_edges(Vec p1, Vec along1, Vec p2, Vec along2, Vec 
 
 /// As search, of what touches along a face of the difference; normal: its normal but for rounding.
 COHORT_SEARCH inline void of_face(const ConvexShape& a, const ConvexShape& b, const DifferenceFace& face, Vec normal,
-                                  Witness& out, int* vertex1, int* vertex2) {
-  if (face.face1 >= 0 || face.face2 >= 0) {
-    const bool of1 = face.face1 >= 0;
-    face_and_vertex(a, b, of1, of1 ? face.face1 : face.face2, out, vertex1, vertex2);
-    return;
-  }
+                                  Witness& out, NearestPart& part) {
+  if (face.face1 >= 0) return face_and_vertex(a, b, true, face.face1, face.edge2[0], out, part);
+  if (face.face2 >= 0) return face_and_vertex(a, b, false, face.face2, face.edge1[0], out, part);
   // Edges of a face that lies flat on the other's edge say less of what touches than the face does.
-  const int flat1 = Features(a, {}).face_along(face.edge1, normal),
-            flat2 = Features(b, {}).face_along(face.edge2, -normal);
-  if (flat1 >= 0 || flat2 >= 0) {
-    face_and_vertex(a, b, flat1 >= 0, flat1 >= 0 ? flat1 : flat2, out, vertex1, vertex2);
-    return;
+  const Features first(a, {}), second(b, {});
+  int flat = first.face_along(face.edge1, normal), vertex;
+  const bool of1 = flat >= 0;
+  if (!of1) flat = second.face_along(face.edge2, -normal);
+  if (flat >= 0) {
+    (of1 ? b : a).support(-(of1 ? first : second).normal(flat), vertex);
+    return face_and_vertex(a, b, of1, flat, vertex, out, part);
   }
-  for (int k = 0; k < 3; ++k) vertex1[k] = face.edge1[k > 0], vertex2[k] = face.edge2[k > 0];
-  const Vec p1 = a.to_shared(a.vertex(vertex1[0])), p2 = b.to_shared(b.vertex(vertex2[0]));
-  two_edges(p1, a.to_shared(a.vertex(vertex1[1])) - p1, p2, b.to_shared(b.vertex(vertex2[1])) - p2, normal, out);
+  for (int k = 0; k < 3; ++k) part.vertex1[k] = face.edge1[k > 0], part.vertex2[k] = face.edge2[k > 0];
+  const Vec p1 = a.to_shared(a.vertex(face.edge1[0])), p2 = b.to_shared(b.vertex(face.edge2[0]));
+  two_edges(p1, a.to_shared(a.vertex(face.edge1[1])) - p1, p2, b.to_shared(b.vertex(face.edge2[1])) - p2, normal, out);
 }
 
 /// As search, from a start. False: it leads nowhere, or not to one face alone.
 COHORT_SEARCH inline bool search_from(const ConvexShape& a, const ConvexShape& b, SearchStart& start, Witness& out,
-                                      int* vertex1, int* vertex2, SearchSpace& space) {
+                                      NearestPart& part, SearchSpace& space) {
   if (start.point[0] == kNoPoint) return false;
   Polytope polytope(a, b, space.polytope);
   DifferenceFace face;
-  if (!polytope.restart(start) || !polytope.expand() || !polytope.nearest_face(face)) {
-    start.point[0] = kNoPoint;
-    return false;
+  const bool inside = polytope.restart(start);
+  if (!inside || !polytope.is_nearest_face(face)) {
+    if (!inside || !polytope.expand() || !polytope.nearest_face(face)) {
+      start.point[0] = kNoPoint;
+      return false;
+    }
+    polytope.remember(start);
   }
-  polytope.remember(start);
-  of_face(a, b, face, polytope.normal(), out, vertex1, vertex2);
+  of_face(a, b, face, polytope.normal(), out, part);
   return true;
 }
 
-/// As convex_distance; vertex1, vertex2: of both shapes, three each, those of the part of the Minkowski difference that
-/// is nearest; apart: from b to a where the cores are apart, otherwise untouched. start: of two polytopes; where it
-/// leads to one face of the difference that is nearer than all others, its contact depends on the face alone and not on
-/// how it was found.
-COHORT_SEARCH inline bool search(const ConvexShape& a, const ConvexShape& b, double reach, Witness& out, int* vertex1,
-                                 int* vertex2, Vec& apart, SearchStart* start, SearchSpace& space) {
-  if (start && search_from(a, b, *start, out, vertex1, vertex2, space)) return true;
+/// As convex_distance; apart: from b to a where the cores are apart, otherwise untouched. start: of two polytopes;
+/// where it leads to one face of the difference that is nearer than all others, its contact depends on the face alone
+/// and not on how it was found.
+COHORT_SEARCH inline bool search(const ConvexShape& a, const ConvexShape& b, double reach, Witness& out,
+                                 NearestPart& part, Vec& apart, SearchStart* start, SearchSpace& space) {
+  if (start && search_from(a, b, *start, out, part, space)) return true;
   Simplex s;
   Vec nearest;
   const double around = a.radius() + b.radius();
@@ -99,7 +100,7 @@ COHORT_SEARCH inline bool search(const ConvexShape& a, const ConvexShape& b, dou
     out.on2 = on2 - b.radius() * out.normal;
     for (int k = 0; k < 3; ++k) {
       const Support& p = s.p[k < s.count ? k : s.count - 1];
-      vertex1[k] = p.vertex1, vertex2[k] = p.vertex2;
+      part.vertex1[k] = p.vertex1, part.vertex2[k] = p.vertex2;
     }
     return true;
   }
@@ -111,20 +112,20 @@ COHORT_SEARCH inline bool search(const ConvexShape& a, const ConvexShape& b, dou
   DifferenceFace face;
   if (polytope.nearest_face(face)) {
     if (start) polytope.remember(*start);
-    of_face(a, b, face, polytope.normal(), out, vertex1, vertex2);
+    of_face(a, b, face, polytope.normal(), out, part);
     return true;
   }
   polytope.witness(out);
-  polytope.vertices(vertex1, vertex2);
+  polytope.vertices(part.vertex1, part.vertex2);
   return true;
 }
 
 /// False when the shapes are farther apart than `reach` or, which takes a degenerate shape, no answer is found.
 COHORT_DEVICE inline bool convex_distance(const ConvexShape& a, const ConvexShape& b, double reach, Witness& out,
                                           SearchSpace& space) {
-  int vertex1[3], vertex2[3];
+  NearestPart part;
   Vec apart;
-  return search(a, b, reach, out, vertex1, vertex2, apart, nullptr, space);
+  return search(a, b, reach, out, part, apart, nullptr, space);
 }
 
 /// Up to four contacts, as MuJoCo makes them: those of the faces and edges that lie on each other (faces.h), or the
@@ -133,15 +134,15 @@ COHORT_DEVICE inline bool convex_distance(const ConvexShape& a, const ConvexShap
 COHORT_DEVICE inline int convex_contacts(const ConvexShape& a, const ConvexShape& b, double reach, bool deepest_only,
                                          QueuedContact* out, double* apart, SearchStart* start, SearchSpace& space) {
   Witness w;
-  int vertex1[3], vertex2[3];
+  NearestPart part;
   Vec between;
-  if (!search(a, b, reach, w, vertex1, vertex2, between, start, space)) {
+  if (!search(a, b, reach, w, part, between, start, space)) {
     const double length = norm(between);
     if (length > 0) put(apart, b.along_own((1 / length) * between));
     return 0;
   }
   if (!deepest_only && has_features(a) && has_features(b)) {
-    const int count = face_contacts(a, b, vertex1, vertex2, w.normal, reach, out, space.faces);
+    const int count = face_contacts(a, b, part, w.normal, reach, out, space.faces);
     if (count > 0) return count;
   }
   out[0].dist = w.dist;

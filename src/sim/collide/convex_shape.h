@@ -25,6 +25,8 @@ struct ConvexShape {
   const FaceRecord* faces = nullptr;
   int face_count = 0;
   const int *indices = nullptr, *vertex_faces = nullptr;
+  const int* neighbours =
+      nullptr;  ///< mesh: as vertex_faces, of the vertices that edges connect with each; null: not known
 
   COHORT_DEVICE double radius() const { return shape == kSphere || shape == kCapsule ? size.x : 0; }
   COHORT_DEVICE Vec centre() const { return to_shared(middle); }
@@ -33,6 +35,8 @@ struct ConvexShape {
   COHORT_DEVICE Vec along_shared(Vec d) const { return unturned ? d : turn(rot, d); }
   COHORT_DEVICE Vec along_own(Vec d) const { return unturned ? d : turn_back(rot, d); }
 
+  /// Whether a box's or mesh's edges are known.
+  COHORT_DEVICE bool known_neighbours() const { return shape == kBox || neighbours != nullptr; }
   /// Vertices of a box or mesh.
   COHORT_DEVICE int corners() const { return shape == kBox ? 8 : vertex_count; }
   /// A vertex of a box or mesh, in the shape's frame.
@@ -125,6 +129,7 @@ COHORT_DEVICE inline ConvexShape convex_shape(const ModelView& m, const QueuedSh
     c.vertices = m.mesh_vertex + mesh.first_vertex;
     c.vertex_count = mesh.vertex_count;
     c.farthest = farthest;
+    if (mesh.first_edge >= 0) c.neighbours = m.mesh_edge + mesh.first_edge;
     if (mesh.face_count > 0) {
       c.faces = m.mesh_face + mesh.first_face;
       c.face_count = mesh.face_count;

@@ -128,12 +128,8 @@ class Features {
     const Vec d = s_.along_own(direction);
     for (int k = 0; k < count; ++k) {
       const double height = dot(d, s_.vertex(v[k])) - slack;
-      bool above = true;
-      each_neighbour(v[k], [&](int end) {
-        const bool ours = count == 2 && end == v[1 - k];
-        if (!ours && dot(d, s_.vertex(end)) >= height) above = false;
-      });
-      if (!above) return false;
+      const auto below = [&](int end) { return (count == 2 && end == v[1 - k]) || dot(d, s_.vertex(end)) < height; };
+      if (!all_neighbours(v[k], below)) return false;
     }
     return true;
   }
@@ -177,20 +173,23 @@ class Features {
     }
     return -1;
   }
-  /// look(the other end of an edge) for the edges at a vertex of a box or mesh.
-  template <class Look>
-  COHORT_DEVICE void each_neighbour(int v, Look look) const {
-    if (s_.shape == kBox) {
-      for (int i = 0; i < 3; ++i) look(v ^ (1 << i));
-      return;
+  /// Whether ok(the other end of an edge) for all edges at a vertex of a box or mesh.
+  template <class Ok>
+  COHORT_DEVICE bool all_neighbours(int v, Ok ok) const {
+    if (s_.shape == kBox) return ok(v ^ 1) && ok(v ^ 2) && ok(v ^ 4);
+    if (s_.neighbours != nullptr) {
+      const int* end = s_.neighbours + s_.neighbours[v];
+      while (*end >= 0 && ok(*end)) ++end;
+      return *end < 0;
     }
     for (const int* f = s_.vertex_faces + s_.vertex_faces[v]; *f >= 0; ++f) {
       // Every edge at the vertex is some face's edge towards it.
       const int n = corner_count(*f);
       int k = 0;
       while (k + 1 < n && corner_of(*f, k) != v) ++k;
-      look(corner_of(*f, k == 0 ? n - 1 : k - 1));
+      if (!ok(corner_of(*f, k == 0 ? n - 1 : k - 1))) return false;
     }
+    return true;
   }
   static constexpr int kSideBelow = 2 * kRim, kSideAbove = 2 * kRim + 1;
 
@@ -224,6 +223,7 @@ COHORT_SEARCH inline int clip(const Features& shape, int face, Vec normal, doubl
   if (edges < 3 || edges + count > kMostCorners) return 0;
   Vec* from = space.corner[0];
   Vec* to = space.corner[1];
+  int begins = 0;  // of the polygon's corners
   // From the last corner on.
   const Vec first = shape.corner(shape.corner_of(face, edges - 1));
   Vec end = first;
@@ -233,30 +233,40 @@ COHORT_SEARCH inline int clip(const Features& shape, int face, Vec normal, doubl
     end = e + 1 == edges ? first : shape.corner(shape.corner_of(face, edges - 2 - e));
     // Of the edge's length: only signs and quotients count.
     const Vec inwards = cross(end - begin, normal);
-    int kept = 0;
-    double next = count > 0 ? dot(from[0] - begin, inwards) : 0;
+    double* const at = space.inside;
+    int outside = 0;
     for (int i = 0; i < count; ++i) {
-      const Vec p = from[i], q = from[i + 1 == count ? 0 : i + 1];
-      const double at_p = next, at_q = dot(q - begin, inwards);
-      next = at_q;
-      const bool p_inside = at_p > -kInside, q_inside = at_q > -kInside;
+      at[i] = dot(from[i] - begin, inwards);
+      outside += !(at[i] > -kInside);
+    }
+    if (outside == count) return 0;
+    if (outside == 0) {
+      // As most edges, it cuts nothing off: the polygon begins a corner later, as it does where an edge cuts.
+      begins = begins + 1 == count ? 0 : begins + 1;
+      continue;
+    }
+    int kept = 0;
+    for (int k = 0, i = begins; k < count; ++k, i = i + 1 == count ? 0 : i + 1) {
+      const int after = i + 1 == count ? 0 : i + 1;
+      const Vec p = from[i], q = from[after];
+      const bool p_inside = at[i] > -kInside, q_inside = at[after] > -kInside;
       if (!p_inside && !q_inside) continue;
       if (p_inside != q_inside) {
         const double along = dot(inwards, q - p);
-        const double share = along != 0 ? -at_p / along : -1;
+        const double share = along != 0 ? -at[i] / along : -1;
         if (share >= 0 && share <= 1 && kept < kMostCorners) to[kept++] = p + share * (q - p);
       }
       if (q_inside && kept < kMostCorners) to[kept++] = q;
     }
     Vec* const filled = to;
     to = from, from = filled;
-    count = kept;
+    count = kept, begins = 0;
   }
   int below = 0;
-  for (int i = 0; i < count; ++i) {
-    if (dot(from[i] - first, normal) <= reach) from[below++] = from[i];
+  for (int k = 0, i = begins; k < count; ++k, i = i + 1 == count ? 0 : i + 1) {
+    if (dot(from[i] - first, normal) <= reach) to[below++] = from[i];
   }
-  points = from;
+  points = to;
   return below;
 }
 
@@ -265,20 +275,27 @@ COHORT_DEVICE inline bool has_features(const ConvexShape& s) {
   return s.shape == kBox || s.shape == kCylinder || s.shape == kCapsule || (s.shape == kMesh && s.faces != nullptr);
 }
 
-/// Contacts where the shapes' features around the deepest point meet. vertex1, vertex2: of the shapes, three each,
-/// those of the face of the Minkowski difference that the depth belongs to; normal: from shape 1 to shape 2. At most
+/// The part of the Minkowski difference that is nearest: the vertices of both shapes that it is made of, three each,
+/// and a face of a shape where they are known to be of one.
+struct NearestPart {
+  int vertex1[3], vertex2[3];
+  int face1 = -1, face2 = -1;
+};
+
+/// Contacts where the shapes' features around the deepest point meet. normal: from shape 1 to shape 2. At most
 /// eight contacts, each with its own depth, at most four of more; 0: the features do not lie on each other, the deepest
 /// point is the only contact.
-COHORT_SEARCH inline int face_contacts(const ConvexShape& a, const ConvexShape& b, const int* vertex1,
-                                       const int* vertex2, Vec normal, double reach, QueuedContact* out,
-                                       FaceSpace& space) {
+COHORT_SEARCH inline int face_contacts(const ConvexShape& a, const ConvexShape& b, const NearestPart& part, Vec normal,
+                                       double reach, QueuedContact* out, FaceSpace& space) {
   const Features first(a, normal), second(b, -normal);
   int *const f1 = space.face1, *const f2 = space.face2;
   int v1[3], v2[3];
-  for (int k = 0; k < 3; ++k) v1[k] = vertex1[k], v2[k] = vertex2[k];
+  for (int k = 0; k < 3; ++k) v1[k] = part.vertex1[k], v2[k] = part.vertex2[k];
   const int dim1 = first.dimension(v1), dim2 = second.dimension(v2);
-  const int count1 = first.faces(v1, dim1, normal, f1, space.other),
-            count2 = second.faces(v2, dim2, -normal, f2, space.other);
+  int count1 = 1, count2 = 1;
+  f1[0] = part.face1, f2[0] = part.face2;
+  if (part.face1 < 0) count1 = first.faces(v1, dim1, normal, f1, space.other);
+  if (part.face2 < 0) count2 = second.faces(v2, dim2, -normal, f2, space.other);
   // The faces, or the edge and the face, that lie on each other.
   int face1 = -1, face2 = -1, end = -1;
   for (int i = 0; i < count1 && face1 < 0; ++i) {

@@ -12,6 +12,9 @@ inline constexpr double kPolytopeTolerance = 1e-6;
 /// Faces whose distances differ by no more are one flat part, m.
 inline constexpr double kCoplanar = 1e-10;
 
+/// What is kept of a polytope leaves so much room around the origin, in terms of the nearest face's distance.
+inline constexpr double kRoom = 2;
+
 struct Witness {
   double dist = 0;  ///< negative: depth
   Vec on1, on2;     ///< nearest, or deepest, points of the surfaces
@@ -87,6 +90,18 @@ class Polytope {
     return surface_ == Surface::kRemembered || build();
   }
 
+  /// Whether the nearest triangle is a part of the only face of the difference that is nearest to the origin, without a
+  /// search: where no vertex lies farther out than those around it, none does anywhere.
+  COHORT_SEARCH bool is_nearest_face(DifferenceFace& out) {
+    if (!flat_ || !a_.known_neighbours() || !b_.known_neighbours()) return false;
+    look_at(nearest());
+    known_ = true;
+    if (!nearest_face(out)) return false;
+    // Else it is a face on the far side.
+    return (out.face1 < 0 || dot(Features(a_, {}).normal(out.face1), nearest_normal_) > 0) &&
+           (out.face2 < 0 || dot(Features(b_, {}).normal(out.face2), nearest_normal_) < 0);
+  }
+
   /// Finds the face nearest to the origin when no support point lies farther out. False: there is none.
   COHORT_SEARCH bool expand() {
     if (!grow()) return false;
@@ -116,33 +131,38 @@ class Polytope {
     out.normal = nearest_normal_;
   }
 
-  /// Keeps the points that the polytope began with and those of its surface, the latest where there are too many.
-  COHORT_SEARCH void remember(SearchStart& to) const {
+  /// Keeps few points around the origin, the nearest face's among them, whose hull leaves room around that face. Uses
+  /// the polytope up.
+  COHORT_SEARCH void remember(SearchStart& to) {
     if (surface_ == Surface::kRemembered) return;
+    const int all = count_;
     to.point[0] = kNoPoint;
-    bool on_surface[kMostPolytopeVertices + 4];
-    for (int i = 0; i < count_; ++i) on_surface[i] = i < 4;
-    for (int f = 0; f < faces_; ++f) {
-      for (int k = 0; k < 3; ++k) on_surface[p_.corner[f][k]] = true;
+    if (!few_around_origin()) return;
+    for (; count_ < kStartPoints; ++count_) {
+      int close = -1;
+      for (int f = 0; f < faces_; ++f) {
+        if (magnitude(p_.dist[f] - nearest_dist_) > kCoplanar && (close < 0 || p_.dist[f] < p_.dist[close])) close = f;
+      }
+      if (close < 0 || p_.dist[close] > kRoom * nearest_dist_) break;
+      int farthest = count_;
+      for (int i = count_ + 1; i < all; ++i) {
+        if (dot(p_.vertex[i].w - p_.vertex[farthest].w, normal(close)) > 0) farthest = i;
+      }
+      if (count_ == all || dot(p_.vertex[farthest].w, normal(close)) < p_.dist[close] + kCoplanar) break;
+      bring(farthest, count_);
+      if (!insert(count_, close)) break;
     }
-    int used = 0;
-    for (int i = 0; i < count_; ++i) used += on_surface[i];
-    const bool all = used <= kStartPoints;
-    unsigned point[kStartPoints];
-    unsigned char place[kMostPolytopeVertices + 4];
-    int kept = 0;
     for (int i = 0; i < count_; ++i) {
-      const Support& s = p_.vertex[i];
-      if (!on_surface[i] || (i >= 4 && used > kStartPoints && used-- > 0)) continue;
-      if (s.vertex1 >= kNoVertex || s.vertex2 >= kNoVertex) return;
-      place[i] = static_cast<unsigned char>(kept);
-      point[kept++] = static_cast<unsigned>(s.vertex1) | static_cast<unsigned>(s.vertex2) << 16;
+      if (p_.vertex[i].vertex1 >= kNoVertex || p_.vertex[i].vertex2 >= kNoVertex) return;
     }
-    for (int k = 0; k < kStartPoints; ++k) to.point[k] = k < kept ? point[k] : kNoPoint;
-    to.face_count = static_cast<unsigned short>(all && faces_ <= kStartFaces ? faces_ : 0);
+    for (int i = 0; i < kStartPoints; ++i) {
+      const Support& s = p_.vertex[i];
+      to.point[i] = i < count_ ? static_cast<unsigned>(s.vertex1) | static_cast<unsigned>(s.vertex2) << 16 : kNoPoint;
+    }
+    to.face_count = static_cast<unsigned short>(faces_ <= kStartFaces ? faces_ : 0);
     for (int f = 0; f < to.face_count; ++f) {
       const unsigned char* v = p_.corner[f];
-      to.face[f] = static_cast<unsigned short>(place[v[0]] | place[v[1]] << 4 | place[v[2]] << 8);
+      to.face[f] = static_cast<unsigned short>(v[0] | v[1] << 4 | v[2] << 8);
     }
   }
 
@@ -213,15 +233,73 @@ class Polytope {
     }
   }
 
+  COHORT_DEVICE int nearest() const {
+    int best = 0;
+    for (int f = 1; f < faces_; ++f) {
+      if (p_.dist[f] < p_.dist[best]) best = f;
+    }
+    return best;
+  }
+  COHORT_DEVICE void look_at(int face) {
+    nearest_normal_ = normal(face), nearest_dist_ = p_.dist[face];
+    for (int k = 0; k < 3; ++k) nearest_corner_[k] = p_.corner[face][k];
+  }
+
+  /// Makes a hull around the origin that has the nearest face's corners, and puts its points first: a tetrahedron of
+  /// these and the point that leaves most room, or where none has the origin inside, of them and the four that the
+  /// polytope began with. False: there is none.
+  COHORT_SEARCH bool few_around_origin() {
+    const int all = count_;
+    // In rising order nothing that was brought to its place is moved again.
+    int* const c = nearest_corner_;
+    for (int i = 0; i < 3; ++i) {
+      for (int k = i + 1; k < 3; ++k) {
+        if (c[k] >= c[i]) continue;
+        const int lower = c[k];
+        c[k] = c[i], c[i] = lower;
+      }
+    }
+    int apex = -1;
+    double most = kTouching;
+    for (int k = 0; k < all; ++k) {
+      const double least = room(k);
+      if (least > most) most = least, apex = k;
+    }
+    count_ = 4;
+    for (int i = 0; i < 3; ++i) {
+      if (apex < 0 && c[i] < 4) continue;
+      const int place = apex < 0 ? count_++ : i;
+      if (apex == place) apex = c[i];
+      bring(c[i], place);
+    }
+    if (apex >= 0) bring(apex, 3);
+    return build();
+  }
+  /// How far the sides of the tetrahedron over the nearest face are from the origin, the nearest of them.
+  COHORT_SEARCH double room(int apex) const {
+    // On the other side of the origin.
+    if (!(dot(p_.vertex[apex].w, nearest_normal_) < -kTouching)) return 0;
+    double least = 1e300;
+    for (int i = 0; i < 3; ++i) {
+      const Vec from = p_.vertex[nearest_corner_[i]].w, other = p_.vertex[nearest_corner_[i == 0 ? 2 : i - 1]].w;
+      const Vec n = cross(p_.vertex[nearest_corner_[i == 2 ? 0 : i + 1]].w - from, p_.vertex[apex].w - from);
+      const double length = norm(n);
+      if (!(length > 1e-18)) return 0;
+      const double out = dot(n, from) / (dot(n, other - from) < 0 ? length : -length);
+      least = out < least ? out : least;
+    }
+    return least;
+  }
+  COHORT_DEVICE void bring(int from, int to) {
+    const Support s = p_.vertex[from];
+    p_.vertex[from] = p_.vertex[to], p_.vertex[to] = s;
+  }
+
   COHORT_SEARCH bool grow() {
     while (true) {
-      int best = 0;
-      for (int f = 1; f < faces_; ++f) {
-        if (p_.dist[f] < p_.dist[best]) best = f;
-      }
       if (faces_ == 0) return false;
-      nearest_normal_ = normal(best), nearest_dist_ = p_.dist[best];
-      for (int k = 0; k < 3; ++k) nearest_corner_[k] = p_.corner[best][k];
+      const int best = nearest();
+      look_at(best);
       const Support p = support(a_, b_, nearest_normal_, true);
       known_ = dot(p.w, nearest_normal_) - nearest_dist_ < (flat_ ? kCoplanar : kPolytopeTolerance);
       if (known_ || count_ >= kMostPolytopeVertices) return true;

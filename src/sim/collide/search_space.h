@@ -29,6 +29,7 @@ struct PolytopeSpace {
 /// Of face_contacts.
 struct FaceSpace {
   Vec corner[2][kMostCorners];
+  double inside[kMostCorners];
   double along[kMostAround][3];
   int face1[kMostAround], face2[kMostAround], other[kMostAround], around[kMostAround], end[kMostAround];
 };

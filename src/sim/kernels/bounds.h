@@ -18,6 +18,23 @@ COHORT_LANE typename L::M box_near_plane(const GeomRecord& g, const PairPose<typ
   return near & (lowest <= V(reach + 1e-5f * g.radius));
 }
 
+/// Lanes where the box around a geom may be nearer to a sphere around another than `reach`. rot: of the box's geom,
+/// which is neither a sphere nor a capsule; d: from it to the other, in any axes that both share.
+template <class L>
+COHORT_LANE typename L::M box_near_sphere(const GeomRecord& box, const typename L::V* rot, const typename L::V* d,
+                                          const GeomRecord& other, float reach, typename L::M near) {
+  using V = typename L::V;
+  V local[3], out[3];
+  rotate_back(local, rot, d);
+  for (int i = 0; i < 3; ++i) {
+    const V at = local[i] - V(box.box[i]), half(box.box[3 + i]);
+    out[i] = at - clip(at, -half, half);
+  }
+  // Rounding is a hundredth of what is added.
+  const float bound = other.radius + reach + 1e-5f * (box.radius + other.radius);
+  return near & (dot3(out, out) <= V(bound * bound));
+}
+
 /// Lanes where the boxes around two geoms may be nearer than `reach`: the separating axes of two oriented boxes
 /// (Gottschalk 1996). `near`: lanes that need an answer.
 template <class L>
@@ -44,25 +61,26 @@ COHORT_KERNEL typename L::M boxes_near(const GeomRecord& g1, const GeomRecord& g
       for (int i = 0; i < 9; ++i) R[i] = rot[i];
     }
   };
-  V R1[9], R2[9], c1[3], c2[3], d[3], t[3];
+  V R1[9], R2[9], c2[3], d[3], t[3];
   read_axes(R1, g1, pose.rot1);
   read_axes(R2, g2, pose.rot2);
-  rotate(c1, R1, g1.box);
   rotate(c2, R2, g2.box);
-  for (int i = 0; i < 3; ++i) d[i] = (pose.pos2[i] + c2[i]) - (pose.pos1[i] + c1[i]);
+  for (int i = 0; i < 3; ++i) d[i] = (pose.pos2[i] + c2[i]) - pose.pos1[i];
   rotate_back(t, R1, d);
-  // The second box's axes in the first's frame, and their sizes.
+  for (int i = 0; i < 3; ++i) t[i] = t[i] - V(g1.box[i]);
+  // The second box's axes in the first's frame, and their sizes. Most pairs end at the first's axes.
   V C[9], size[9];
+  const float *h1 = g1.box + 3, *h2 = g2.box + 3;
   for (int i = 0; i < 3; ++i) {
     for (int j = 0; j < 3; ++j) {
       C[3 * i + j] = fma(R1[i], R2[j], fma(R1[3 + i], R2[3 + j], R1[6 + i] * R2[6 + j]));
       size[3 * i + j] = abs(C[3 * i + j]);
     }
-  }
-  const float *h1 = g1.box + 3, *h2 = g2.box + 3;
-  for (int i = 0; i < 3; ++i) {
     const V other = fma(size[3 * i], V(h2[0]), fma(size[3 * i + 1], V(h2[1]), size[3 * i + 2] * V(h2[2])));
     near = near & (abs(t[i]) - other <= slack + V(h1[i]));
+  }
+  if (!any(near)) return near;
+  for (int i = 0; i < 3; ++i) {
     const V s = fma(t[0], C[i], fma(t[1], C[3 + i], t[2] * C[6 + i]));
     const V mine = fma(size[i], V(h1[0]), fma(size[3 + i], V(h1[1]), size[6 + i] * V(h1[2])));
     near = near & (abs(s) - mine <= slack + V(h2[i]));

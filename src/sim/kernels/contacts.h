@@ -219,6 +219,13 @@ COHORT_LANE void pair_rows(const ModelView& m, Workspace<L>& w, Constraints<L>& 
   const GeomRecord &g1 = m.geom[b.geom1], &g2 = m.geom[b.geom2];
   const V reach(b.reach);
   if (p.kernel >= kFirstQueued && g1.box[3] > 0 && g2.box[3] > 0) {
+    const bool larger1 = g1.radius > g2.radius;
+    const GeomRecord& larger = larger1 ? g1 : g2;
+    if (larger.shape != kSphere && larger.shape != kCapsule) {
+      for (int i = 0; i < 3; ++i) d[i] = larger1 ? d[i] : -d[i];
+      near = box_near_sphere<L>(larger, larger1 ? pose.rot1 : pose.rot2, d, larger1 ? g2 : g1, b.reach, near);
+      if (!any(near)) return;
+    }
     near = boxes_near<L>(g1, g2, pose, b.reach, near);
     if (!any(near)) return;
   }
