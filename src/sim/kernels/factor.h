@@ -18,11 +18,12 @@ COHORT_LANE bool extends_row_before(Pattern p, int i) {
   return i > 0 && p.start[i + 1] - p.start[i] == p.start[i] - p.start[i - 1] + 1 && p.cols[p.start[i + 1] - 2] == i - 1;
 }
 
-/// In place; the diagonal becomes its inverse: inverse(i, pivot).
+/// In place; the diagonal becomes its inverse: inverse(i, pivot). Of the rows from `begin` on, which have no columns
+/// before it, to n.
 template <class L, class Inverse>
-COHORT_LANE void factor_with(int n, Pattern p, typename L::Ptr a, Inverse inverse_of) {
+COHORT_LANE void factor_with(int begin, int n, Pattern p, typename L::Ptr a, Inverse inverse_of) {
   using V = typename L::V;
-  for (int i = n - 1; i >= 0; --i) {
+  for (int i = n - 1; i >= begin; --i) {
     const auto row = a + triangle(i, 0);
     const int first = p.start[i], last = p.start[i + 1] - 1;
     const int* cols = p.cols + first;
@@ -73,8 +74,8 @@ COHORT_LANE void factor_with(int n, Pattern p, typename L::Ptr a, Inverse invers
 }
 
 template <class L>
-COHORT_KERNEL void factor_in_place(int n, Pattern p, typename L::Ptr a) {
-  factor_with<L>(n, p, a, [](int, typename L::V pivot) { return typename L::V(1.0f) / pivot; });
+COHORT_KERNEL void factor_in_place(int n, Pattern p, typename L::Ptr a, int begin = 0) {
+  factor_with<L>(begin, n, p, a, [](int, typename L::V pivot) { return typename L::V(1.0f) / pivot; });
 }
 
 /// The same for a = M + J' D J, where `mass` is M's factor. No pivot is less than M's; where rounding says so, because
@@ -83,17 +84,17 @@ COHORT_KERNEL void factor_in_place(int n, Pattern p, typename L::Ptr a) {
 template <class L>
 COHORT_KERNEL void factor_hessian(int n, Pattern p, typename L::Ptr a, typename L::Ptr mass) {
   using V = typename L::V;
-  factor_with<L>(n, p, a, [&](int i, V pivot) {
+  factor_with<L>(0, n, p, a, [&](int i, V pivot) {
     const V most = mass[triangle(i, i)];
     return select(pivot * most > V(0.5f), V(1.0f) / pivot, most);
   });
 }
 
-/// x := H^-1 x
+/// x := H^-1 x; of the rows that were factored.
 template <class L>
-COHORT_KERNEL void solve_in_place(int n, Pattern p, typename L::Ptr a, typename L::Ptr x) {
+COHORT_KERNEL void solve_in_place(int n, Pattern p, typename L::Ptr a, typename L::Ptr x, int begin = 0) {
   using V = typename L::V;
-  for (int i = n - 1; i >= 0; --i) {
+  for (int i = n - 1; i >= begin; --i) {
     const auto row = a + triangle(i, 0);
     const int* cols = p.cols + p.start[i];
     const int count = p.start[i + 1] - 1 - p.start[i];
@@ -112,7 +113,7 @@ COHORT_KERNEL void solve_in_place(int n, Pattern p, typename L::Ptr a, typename 
     }
     --i;
   }
-  for (int i = 0; i < n; ++i) {
+  for (int i = begin; i < n; ++i) {
     const auto row = a + triangle(i, 0);
     const int* cols = p.cols + p.start[i];
     const int count = p.start[i + 1] - 1 - p.start[i];

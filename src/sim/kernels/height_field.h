@@ -39,8 +39,8 @@ struct LaneContacts {
     alignas(64) float result[7][L::kWidth];
     store(result[0], d);
     for (int i = 0; i < 3; ++i) store(result[1 + i], p[i] + centre[i]), store(result[4 + i], n[i]);
-    for (int lane = 0; lane < L::kWidth; ++lane) {
-      if ((hit >> lane & 1u) == 0) continue;
+    for (unsigned left = hit; left != 0; left &= left - 1) {
+      const int lane = lowest_bit(left);
       const float at_lane[3] = {result[1][lane], result[2][lane], result[3][lane]};
       const float normal_lane[3] = {result[4][lane], result[5][lane], result[6][lane]};
       keep(lane, result[0][lane], at_lane, normal_lane);

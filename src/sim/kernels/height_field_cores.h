@@ -1,6 +1,6 @@
 /// The shapes that meet a height field's prisms (height_field_touch.h), each without the radius around it, about its
 /// centre, in the field's frame. A core tells how far down it reaches along a direction and with which point, whether a
-/// point is inside, and its faces and straight edges.
+/// point is inside, and its faces and straight edges; a round one how it reaches along an axis that is turned (Arc).
 #pragma once
 #include "sim/kernels/farthest.h"
 #include "sim/kernels/spatial.h"
@@ -24,6 +24,7 @@ struct BoxCore {
     for (int k = 0; k < 3; ++k) sum = fma(abs(dot3(axis[k], d)), V(-size[k]), sum);
     return sum;
   }
+  COHORT_LANE void span(V& low, V& high, const V* d) const { low = lowest(d), high = -low; }
   COHORT_LANE void lowest_point(V* p, const V* d) const {
     for (int i = 0; i < 3; ++i) p[i] = V(0.0f);
     for (int k = 0; k < 3; ++k) {
@@ -94,6 +95,12 @@ struct MeshCore {
     heights(own, [&](V height, const float*) { low = min(low, height); });
     return low;
   }
+  COHORT_LANE void span(V& low, V& high, const V* d) const {
+    V own[3];
+    rotate_back(own, R, d);
+    low = V(3e38f), high = V(-3e38f);
+    heights(own, [&](V height, const float*) { low = min(low, height), high = max(high, height); });
+  }
   COHORT_LANE void lowest_point(V* p, const V* d) const {
     V own[3], low(3e38f), found[3] = {V(0.0f), V(0.0f), V(0.0f)};
     rotate_back(own, R, d);
@@ -159,6 +166,7 @@ struct SegmentCore {
     for (int i = 0; i < 3; ++i) end[i] = R[3 * i + 2] * length;
   }
   COHORT_LANE V lowest(const V* d) const { return -abs(dot3(end, d)); }
+  COHORT_LANE void span(V& low, V& high, const V* d) const { low = lowest(d), high = -low; }
   COHORT_LANE void lowest_point(V* p, const V* d) const {
     const auto back = dot3(end, d) > V(0.0f);
     for (int i = 0; i < 3; ++i) p[i] = select(back, -end[i], end[i]);
@@ -185,8 +193,7 @@ struct SegmentCore {
 template <class L>
 struct CylinderCore {
   using V = typename L::V;
-  static constexpr bool kRound = true, kSegment = false;
-  static constexpr int kHalvings = 8;  ///< near its axis, the lowest point goes around the rim at once
+  static constexpr bool kRound = true, kSegment = false, kCaps = true;
   V axis[3];
   float radius, height;  ///< height: half
 
@@ -205,6 +212,7 @@ struct CylinderCore {
     const V along = across(side, d);
     return fma(abs(along), V(-height), V(-radius) * sqrt(dot3(side, side)));
   }
+  COHORT_LANE void span(V& low, V& high, const V* d) const { low = lowest(d), high = -low; }
   COHORT_LANE void lowest_point(V* p, const V* d) const {
     V side[3];
     const V along = across(side, d);
@@ -241,6 +249,11 @@ struct CylinderCore {
   COHORT_LANE void edges(F f) const {
     f(axis);
   }
+  COHORT_LANE V tilt(const V* d) const { return V(height) * dot3(axis, d); }
+  COHORT_LANE void stretch(V* out, const V* d) const {
+    across(out, d);
+    for (int i = 0; i < 3; ++i) out[i] *= V(radius);
+  }
   /// From a corner inside towards where it leaves through the side, opposite.
   COHORT_LANE typename L::M out_of(V* d, const V* corner) const {
     across(d, corner);
@@ -254,8 +267,7 @@ struct CylinderCore {
 template <class L>
 struct EllipsoidCore {
   using V = typename L::V;
-  static constexpr bool kRound = true, kSegment = false;
-  static constexpr int kHalvings = 0;
+  static constexpr bool kRound = true, kSegment = false, kCaps = false;
   V axis[3][3];
   const float* size;
 
@@ -276,6 +288,7 @@ struct EllipsoidCore {
     }
     return -sqrt(squared);
   }
+  COHORT_LANE void span(V& low, V& high, const V* d) const { low = lowest(d), high = -low; }
   COHORT_LANE void lowest_point(V* p, const V* d) const {
     V along[3], squared(0.0f);
     for (int k = 0; k < 3; ++k) {
@@ -303,6 +316,10 @@ struct EllipsoidCore {
   COHORT_LANE void faces(F) const {}
   template <class F>
   COHORT_LANE void edges(F) const {}
+  COHORT_LANE V tilt(const V*) const { return V(0.0f); }
+  COHORT_LANE void stretch(V* out, const V* d) const {
+    for (int k = 0; k < 3; ++k) out[k] = dot3(axis[k], d) * V(size[k]);
+  }
   /// From a corner inside towards where it leaves, opposite: the nearest point x of the surface has x - corner = t
   /// times its normal there (Eberly 2013, Distance from a point to an ellipsoid); t is found by halving.
   COHORT_LANE typename L::M out_of(V* d, const V* corner) const {

@@ -15,18 +15,14 @@ template <class L, class Core>
 COHORT_LANE FieldExtent<typename L::V> extent_of(const Core& core, const CellGrid& grid) {
   using V = typename L::V;
   FieldExtent<V> e;
-  const V zero(0.0f), one(1.0f);
+  const V zero(0.0f);
   for (int i = 0; i < 3; ++i) {
     V d[3] = {zero, zero, zero};
-    d[i] = one;
-    e.low[i] = core.lowest(d);
-    d[i] = -one;
-    e.high[i] = -core.lowest(d);
+    d[i] = V(1.0f);
+    core.span(e.low[i], e.high[i], d);
   }
   const V across[3] = {V(grid.across[0]), V(grid.across[1]), zero};
-  const V back[3] = {-across[0], -across[1], zero};
-  e.low_across = core.lowest(across);
-  e.high_across = -core.lowest(back);
+  core.span(e.low_across, e.high_across, across);
   return e;
 }
 
@@ -52,8 +48,14 @@ COHORT_KERNEL int height_field_core(ContactPoint<typename L::V>* out, const Mode
     for (int i = 0; i < 3; ++i) R[3 * i + j] = turned[i];
   }
   const Core core(m, g, R);
-  const FieldExtent<V> extent = extent_of<L>(core, grid);
-  FieldExtent<V> whole = extent;
+  CoreReach<L> around;
+  around.extent = extent_of<L>(core, grid);
+  if constexpr (Core::kRound) {
+    const V zero(0.0f), one(1.0f);
+    const V wall[3][3] = {{-one, zero, zero}, {V(grid.across[0]), V(grid.across[1]), zero}, {zero, one, zero}};
+    for (int k = 0; k < 3; ++k) core.lowest_point(around.at_wall[k], wall[k]);
+  }
+  FieldExtent<V> whole = around.extent;
   const V r(radius), enough(radius + reach);
   for (int i = 0; i < 3; ++i) whole.low[i] -= r, whole.high[i] += r;
   whole.low_across -= r, whole.high_across += r;
@@ -69,7 +71,7 @@ COHORT_KERNEL int height_field_core(ContactPoint<typename L::V>* out, const Mode
       const M left = met & flip(over);
       if (any(left)) {
         PrismTouch<L> other;
-        touch_prism<L>(other, prism, core, extent, g.radius, enough, left);
+        touch_prism<L>(other, prism, core, around, g.radius, enough, left);
         touch.apart = select(left, other.apart, touch.apart);
         for (int i = 0; i < 3; ++i) {
           touch.axis[i] = select(left, other.axis[i], touch.axis[i]);
@@ -79,7 +81,7 @@ COHORT_KERNEL int height_field_core(ContactPoint<typename L::V>* out, const Mode
         touch.known = over | (left & other.known);
       }
     } else {
-      touch_prism<L>(touch, prism, core, extent, g.radius, enough, met);
+      touch_prism<L>(touch, prism, core, around, g.radius, enough, met);
     }
     met = met & (touch.apart <= enough);
     const unsigned hit = lane_bits(met & touch.known), odd = lane_bits(met & flip(touch.known));

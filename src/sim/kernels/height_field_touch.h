@@ -5,7 +5,7 @@
 /// that part ends at. The points found on both shapes tell that it is the right one: each lies on its shape, one over
 /// the other along the axis.
 #pragma once
-#include "sim/kernels/height_field_cores.h"
+#include "sim/kernels/height_field_arcs.h"
 #include "sim/kernels/height_field_sphere.h"
 
 namespace cohort::sim {
@@ -17,9 +17,7 @@ inline constexpr float kPointRounding = 2e-5f;
 inline constexpr float kLevel = 5e-5f;
 /// A round core's depth up to this share of its least half size is found by axes.
 inline constexpr float kShallow = 0.4f;
-/// An arc's best axis is known when the slope is that of a turn by so much, rad.
-inline constexpr float kArcTolerance = 2e-6f;
-/// What an axis must be better by to displace one found before, likewise.
+/// What an axis must be better by to displace one found before, in terms of the bounding sphere's radius.
 inline constexpr float kOverlapRounding = 1e-6f;
 
 /// Where a prism and a shape's core meet, in the field's frame about the shape's centre.
@@ -31,128 +29,6 @@ struct PrismTouch {
   V on1[3], on2[3];  ///< points of the prism and of the core
   typename L::M known;
 };
-
-/// The best axis so far, and which parts it belongs to.
-template <class L>
-struct BestAxis {
-  using V = typename L::V;
-  using M = typename L::M;
-  /// The prism's face (or edge) and a point of the core; a face of the core and a corner; an edge of each.
-  static constexpr float kPointOfCore = 0, kCorner = 1, kEdges = 2;
-  V apart = V(-1e9f), axis[3] = {V(0.0f), V(0.0f), V(1.0f)}, parts = V(kPointOfCore);
-  V from[3] = {V(0.0f), V(0.0f), V(0.0f)};  ///< kEdges: a point of the prism's edge, and along both
-  V edge1[3] = {V(1.0f), V(0.0f), V(0.0f)}, edge2[3] = {V(0.0f), V(1.0f), V(0.0f)};
-
-  COHORT_LANE M look(V at, const V* along, float which, V more, M lanes) {
-    const M better = lanes & (at > apart + more);
-    apart = select(better, at, apart);
-    parts = select(better, V(which), parts);
-    for (int i = 0; i < 3; ++i) axis[i] = select(better, along[i], axis[i]);
-    return better;
-  }
-};
-
-/// Where an axis turned from a to b about an edge through `from` is best for a round core: the depth's slope over the
-/// arc is that of the lines from the core's lowest point to the edge. There may be two places, one of them a face's: of
-/// those inside some quarter of the arc the least deep counts. apart: along the best axis so far; lanes where no axis
-/// of the arc can be better are left out.
-template <class L, class Core>
-COHORT_LANE typename L::M best_between(const Core& core, const typename L::V* a, const typename L::V* b,
-                                       const typename L::V* from, typename L::V apart, typename L::M lanes,
-                                       typename L::V* d) {
-  using V = typename L::V;
-  using M = typename L::M;
-  constexpr int kParts = 4;
-  const V zero(0.0f), one(1.0f), half(0.5f);
-  V turn[3], over[3], depth;
-  for (int i = 0; i < 3; ++i) turn[i] = b[i] - a[i];
-  const auto slope = [&](V share) {
-    for (int i = 0; i < 3; ++i) d[i] = fma(share, turn[i], a[i]);
-    const V inverse = one / sqrt(max(dot3(d, d), V(1e-30f)));
-    for (int i = 0; i < 3; ++i) d[i] *= inverse;
-    V p[3];
-    core.lowest_point(p, d);
-    const V along = dot3(d, turn);
-    V sum = zero;
-    depth = zero;
-    for (int i = 0; i < 3; ++i) {
-      over[i] = from[i] - p[i];
-      depth = fma(over[i], d[i], depth);
-      sum = fma(over[i], fma(-along, d[i], turn[i]), sum);
-    }
-    return sum;
-  };
-  // The lowest points of both ends say how deep the shapes are at least anywhere on the arc: as deep as both points are
-  // where that is the same.
-  const V at_end = slope(one), depth_at_end = depth, end_at_begin = dot3(over, a);
-  V low = zero, high = one, at_low = -one, at_high = one, least(3e38f), last_share = zero, last = slope(zero);
-  const V fall = depth - end_at_begin, rise = depth_at_end - dot3(over, b);
-  const V where = fall / max(fall + rise, V(1e-30f));
-  const V shallowest = fma(where, dot3(over, turn), depth);
-  lanes = lanes & ((shallowest < zero) | (shallowest < -apart));
-  M between = lanes & (zero > one);
-  if (!any(lanes)) return between;
-  for (int part = 1; part <= kParts; ++part) {
-    const V share(static_cast<float>(part) / kParts);
-    const V before = depth, at = part == kParts ? at_end : slope(share);
-    if (part == kParts) depth = depth_at_end;
-    const M here = lanes & (last < zero) & (at > zero) & (min(before, depth) < least);
-    low = select(here, last_share, low), high = select(here, share, high);
-    at_low = select(here, last, at_low), at_high = select(here, at, at_high);
-    least = select(here, min(before, depth), least);
-    between = between | here;
-    last = at, last_share = share;
-  }
-  if (!any(between)) return between;
-  // Halving, then false position, where an end that stays twice counts half (Dowell and Jarratt 1971).
-  V kept = zero, share = zero;
-  const V turned = dot3(turn, turn) * V(kArcTolerance * kArcTolerance);
-  M open = between;
-  for (int step = 0; step < Core::kHalvings + 8 && any(open); ++step) {
-    const bool halve = step < Core::kHalvings;
-    const V next = halve ? half * (low + high) : low - at_low * ((high - low) / (at_high - at_low));
-    share = select(open, next, share);
-    const V at = slope(share);
-    open = open & (at * at > turned * dot3(over, over));
-    const M below = at < zero;
-    const V weight_low = select(kept > zero, half, one), weight_high = select(kept < zero, half, one);
-    at_high = select(below, at_high * weight_high, at);
-    at_low = select(below, at, at_low * weight_low);
-    low = select(below, share, low), high = select(below, high, share);
-    if (!halve) kept = select(below, -one, one);
-  }
-  return between;
-}
-
-/// Axes of a round core that are no normals of faces and across no straight edges.
-template <class L, class Core>
-COHORT_LANE void round_axes(BestAxis<L>& best, const Prism<L>& prism, const Core& core, typename L::V enough,
-                            typename L::V more, typename L::M near) {
-  using V = typename L::V;
-  const V zero(0.0f);
-  V d[3];
-  const auto beside = [&](int k, V* n) { n[0] = V(prism.wall[k][0]), n[1] = V(prism.wall[k][1]), n[2] = zero; };
-  for (int k = 0; k < 3; ++k) {
-    const auto left = near & (best.apart <= enough);
-    if (!any(left)) return;
-    // About the top's edge, between the top and the wall under the edge; about the edge between two walls; out of a
-    // corner.
-    V wall[3], next[3];
-    beside(k, wall);
-    auto found = best_between<L>(core, prism.up, wall, prism.corner[k], best.apart, left, d);
-    if (any(found)) best.look(core.lowest(d) - prism.highest(d), d, BestAxis<L>::kPointOfCore, more, found);
-    beside(k == 0 ? 2 : k - 1, next);
-    // Both are level: where the core is lowest along them is compared with the edge at that height.
-    const V* const corner = prism.corner[k];
-    const V level[3] = {corner[0], corner[1], zero};
-    found = best_between<L>(core, next, wall, level, best.apart, left, d);
-    if (any(found)) best.look(core.lowest(d) - prism.highest(d), d, BestAxis<L>::kPointOfCore, more, found);
-    const auto inside = left & core.inside(corner, zero);
-    if (!any(inside)) continue;
-    found = inside & core.out_of(d, corner);
-    best.look(core.lowest(d) - prism.highest(d), d, BestAxis<L>::kCorner, more, found);
-  }
-}
 
 /// Fills in what `best` is, where its parts lie on each other. size: of the core's bounding sphere, m.
 template <class L, class Core>
@@ -227,16 +103,16 @@ COHORT_LANE void points_of(PrismTouch<L>& out, const BestAxis<L>& best, const Pr
   }
 }
 
-/// Of the lanes in `near`; those whose `apart` is beyond `enough` have no contact, whatever else they say. extent: of
-/// the core; size: its bounding sphere's radius, m.
+/// Of the lanes in `near`; those whose `apart` is beyond `enough` have no contact, whatever else they say. reach: the
+/// core's; size: its bounding sphere's radius, m.
 template <class L, class Core>
-COHORT_KERNEL void touch_prism(PrismTouch<L>& out, const Prism<L>& prism, const Core& core,
-                               const FieldExtent<typename L::V>& extent, float size, typename L::V enough,
-                               typename L::M near) {
+COHORT_KERNEL void touch_prism(PrismTouch<L>& out, const Prism<L>& prism, const Core& core, const CoreReach<L>& reach,
+                               float size, typename L::V enough, typename L::M near) {
   using V = typename L::V;
-  const V zero(0.0f), one(1.0f), more(kOverlapRounding * size);
+  const V zero(0.0f), more(kOverlapRounding * size);
   BestAxis<L> best;
   best.look(core.lowest(prism.up) - prism.top_at, prism.up, BestAxis<L>::kPointOfCore, zero, near);
+  const FieldExtent<V>& extent = reach.extent;
   const V walls[2][3] = {{-extent.high[0], extent.low_across, extent.low[1]},
                          {-extent.high_across, extent.low[0], -extent.high[1]}};
   for (int k = 0; k < 3; ++k) {
@@ -251,45 +127,8 @@ COHORT_KERNEL void touch_prism(PrismTouch<L>& out, const Prism<L>& prism, const 
       best.look(V(-offset) - prism.highest(d), d, BestAxis<L>::kCorner, more, near);
     });
   }
-  if (any(near & (best.apart <= enough))) {
-    core.edges([&](const V* e) {
-      for (int k = 0; k < 3; ++k) {
-        // An edge of the top, whose own axes look up.
-        const V *from = prism.corner[k], *to = prism.corner[k == 2 ? 0 : k + 1];
-        V along[3], d[3];
-        for (int i = 0; i < 3; ++i) along[i] = to[i] - from[i];
-        cross(d, along, e);
-        const V squared = dot3(d, d);
-        const V inverse = select(d[2] < zero, -one, one) / sqrt(max(squared, V(1e-30f)));
-        for (V& x : d) x *= inverse;
-        const auto own = near & (squared > V(1e-6f) * dot3(along, along) * dot3(e, e));
-        const auto better = best.look(core.lowest(d) - prism.highest(d), d, BestAxis<L>::kEdges, more, own);
-        for (int i = 0; i < 3; ++i) {
-          best.from[i] = select(better, from[i], best.from[i]);
-          best.edge1[i] = select(better, along[i], best.edge1[i]);
-          best.edge2[i] = select(better, e[i], best.edge2[i]);
-        }
-      }
-      // The upright ones, both ways.
-      const V squared = fma(e[0], e[0], e[1] * e[1]);
-      const auto own = near & (squared > V(1e-6f) * dot3(e, e));
-      const V inverse = one / sqrt(max(squared, V(1e-30f)));
-      const V upright[3] = {zero, zero, one};
-      for (int k = 0; k < 2; ++k) {
-        const V side = k == 0 ? inverse : -inverse;
-        const V d[3] = {e[1] * side, -(e[0] * side), zero};
-        const auto better = best.look(core.lowest(d) - prism.highest(d), d, BestAxis<L>::kEdges, more, own);
-        V corner[3] = {zero, zero, zero};
-        prism.highest_point(corner, d);
-        for (int i = 0; i < 3; ++i) {
-          best.from[i] = select(better, corner[i], best.from[i]);
-          best.edge1[i] = select(better, upright[i], best.edge1[i]);
-          best.edge2[i] = select(better, e[i], best.edge2[i]);
-        }
-      }
-    });
-  }
-  if constexpr (Core::kRound) round_axes<L>(best, prism, core, enough, more, near);
+  edge_axes<L>(best, prism, core, more, near & (best.apart <= enough));
+  if constexpr (Core::kRound) round_axes<L>(best, prism, core, reach, size, enough, more, near);
   points_of<L>(out, best, prism, core, size, near & (best.apart <= enough));
   // Of a round core that is deep in the prism, an axis may be best among those near it only.
   if constexpr (Core::kRound) out.known = out.known & (out.apart >= V(-kShallow * core.thinnest()));

@@ -86,6 +86,15 @@ COHORT_LANE void add_rank_one(const ModelView& m, Workspace<L>& w, int first, in
   }
 }
 
+/// out = R diag(scale) R', symmetric.
+template <class V>
+COHORT_LANE void scaled_axes(V* out, const V* R, const V* scale) {
+  for (int i = 0; i < 3; ++i) {
+    const V row[3] = {R[3 * i] * scale[0], R[3 * i + 1] * scale[1], R[3 * i + 2] * scale[2]};
+    for (int j = 0; j <= i; ++j) out[3 * i + j] = out[3 * j + i] = dot3(row, R + 3 * j);
+  }
+}
+
 /// Adds the derivatives of the drag by the velocity, times -h, to w.factor.
 template <class L>
 COHORT_KERNEL void add_fluid_damping(const ModelView& m, Workspace<L>& w) {
@@ -100,6 +109,10 @@ COHORT_KERNEL void add_fluid_damping(const ModelView& m, Workspace<L>& w) {
       turn[i] = h * fma(V(2.0f) * factors.angular_square[i], abs(o[i]), factors.angular_linear);
       drag[i] = h * fma(V(2.0f) * factors.linear_square[i], abs(v[i]), factors.linear_linear);
     }
+    // Both in the world's axes: what a turn and a motion of the link's middle are met with.
+    V against_turn[9], against_motion[9];
+    scaled_axes(against_turn, rot, turn);
+    scaled_axes(against_motion, rot, drag);
     // The last dof that moves the body: its row of the pattern is the body's chain.
     int b = fluid.body;
     while (b >= 0 && m.body[b].dof_count == 0) b = m.body[b].parent;
@@ -107,28 +120,27 @@ COHORT_KERNEL void add_fluid_damping(const ModelView& m, Workspace<L>& w) {
     const int last = m.body[b].first_dof + m.body[b].dof_count - 1;
     for (int x = m.pattern_start[last]; x < m.pattern_start[last + 1]; ++x) {
       const int i = m.pattern[x];
-      V a1[3], l1[3];
-      axis_at<L>(w, i, p, a1, l1);
-      rotate_back(a1, rot, a1);
-      rotate_back(l1, rot, l1);
-      for (int r = 0; r < 3; ++r) a1[r] *= turn[r], l1[r] *= drag[r];
+      V a[3], l[3], torque[3], force[3];
+      axis_at<L>(w, i, p, a, l);
+      rotate(torque, against_turn, a);
+      rotate(force, against_motion, l);
+      add_cross(torque, p, force);
       for (int y = m.pattern_start[last]; y <= x; ++y) {
         const int j = m.pattern[y];
-        V a2[3], l2[3];
-        axis_at<L>(w, j, p, a2, l2);
-        rotate_back(a2, rot, a2);
-        rotate_back(l2, rot, l2);
+        const auto axis = w.axis + 6 * j;
         const auto entry = w.factor + triangle(i, j);
-        entry[0] += dot3(a1, a2) + dot3(l1, l2);
+        V sum = entry[0];
+        for (int k = 0; k < 3; ++k) sum = fma(axis[3 + k], force[k], fma(axis[k], torque[k], sum));
+        entry[0] = sum;
       }
     }
   }
 }
 
 /// Free bodies that no joint hangs on under implicitfast: the derivative of the centrifugal and gyroscopic force by the
-/// angular velocity, which is not symmetric, joins their six rows of w.factor (M - h D, not yet factored); a solve by
-/// elimination writes w.free_acc. The matrix is the inertia plus terms of the size of h times velocity,
-/// so that no pivoting is needed.
+/// angular velocity, which is not symmetric, joins their six rows of w.factor (M - h D, not yet factored); their six
+/// of w.scratch are solved for by elimination. The matrix is the inertia plus terms of the size of h times velocity, so
+/// that no pivoting is needed.
 template <class L>
 COHORT_KERNEL void solve_free_body(const ModelView& m, Workspace<L>& w, const BodyRecord& body) {
   using V = typename L::V;
@@ -141,51 +153,48 @@ COHORT_KERNEL void solve_free_body(const ModelView& m, Workspace<L>& w, const Bo
   }
   const int index = static_cast<int>(&body - m.body);
   const BodyMass<V> own = mass_of<L>(m, w, index);
-  const V mass = own.mass;
-  V R[9], o[3], s[3], J[9], T[9];
-  read<9>(R, w.rot + 9 * index);
+  // In the body's axes, as the angular velocity is.
+  const V(&I)[6] = own.inertia;
+  const V J[9] = {I[0], I[3], I[4], I[3], I[1], I[5], I[4], I[5], I[2]};
+  const V* const s = own.com;
+  V o[3], Jo[3], os[3], R[9];
   read<3>(o, w.v + (first + 3));
-  rotate(s, R, own.com);
-  const V local[9] = {own.inertia[0], own.inertia[3], own.inertia[4], own.inertia[3], own.inertia[1],
-                      own.inertia[5], own.inertia[4], own.inertia[5], own.inertia[2]};
-  multiply3(T, R, local);
-  for (int i = 0; i < 3; ++i) {
-    for (int j = 0; j < 3; ++j) J[3 * i + j] = dot3(T + 3 * i, R + 3 * j);
-  }
-  rotate(o, R, o);
-  V Jo[3], os[3];
   rotate(Jo, J, o);
   cross(os, o, s);
+  read<9>(R, w.rot + 9 * index);
+  const float* com = body.com;
+  const bool centred = !(m.varies & kVariesMass) && com[0] == 0 && com[1] == 0 && com[2] == 0;
   for (int c = 0; c < 3; ++c) {
-    // The force is quadratic in the angular velocity: its derivative along b is the sum of both mixed products.
-    const V b[3] = {R[c], R[3 + c], R[6 + c]};
-    V Jb[3], bs[3], pull[3], turn[3];
-    rotate(Jb, J, b);
-    cross(bs, b, s);
-    cross(pull, o, bs);
-    add_cross(pull, b, os);
-    for (int i = 0; i < 3; ++i) pull[i] *= mass;
-    cross(turn, o, Jb);
-    add_cross(turn, b, Jo);
-    add_cross(turn, s, pull);
-    rotate_back(turn, R, turn);
-    for (int i = 0; i < 3; ++i) {
-      A[i][3 + c] = fma(h, pull[i], A[i][3 + c]);
-      A[3 + i][3 + c] = fma(h, turn[i], A[3 + i][3 + c]);
+    // The force is quadratic in the angular velocity: its derivative along the axis c is the sum of both mixed
+    // products.
+    const V zero(0.0f), axis[3] = {V(c == 0 ? 1.0f : 0.0f), V(c == 1 ? 1.0f : 0.0f), V(c == 2 ? 1.0f : 0.0f)};
+    V turn[3] = {zero, zero, zero};
+    add_cross(turn, o, J + 3 * c);
+    add_cross(turn, axis, Jo);
+    if (!centred) {
+      V lever[3], pull[3];
+      cross(lever, axis, s);
+      cross(pull, o, lever);
+      add_cross(pull, axis, os);
+      for (V& x : pull) x *= own.mass;
+      add_cross(turn, s, pull);
+      rotate(pull, R, pull);
+      for (int i = 0; i < 3; ++i) A[i][3 + c] = fma(h, pull[i], A[i][3 + c]);
     }
+    for (int i = 0; i < 3; ++i) A[3 + i][3 + c] = fma(h, turn[i], A[3 + i][3 + c]);
   }
+  V inverse[6], x[6];
   for (int k = 0; k < 6; ++k) {
-    const V inverse = V(1.0f) / A[k][k];
+    inverse[k] = V(1.0f) / A[k][k];
     for (int i = k + 1; i < 6; ++i) {
-      const V factor = A[i][k] * inverse;
+      const V factor = A[i][k] * inverse[k];
       for (int j = k + 1; j < 7; ++j) A[i][j] = fma(-factor, A[k][j], A[i][j]);
     }
   }
   for (int k = 5; k >= 0; --k) {
-    V x = A[k][6];
-    for (int j = k + 1; j < 6; ++j) x = fma(-A[k][j], A[j][6], x);
-    A[k][6] = x / A[k][k];
-    w.free_acc[first + k] = A[k][6];
+    V sum = A[k][6];
+    for (int j = k + 1; j < 6; ++j) sum = fma(-A[k][j], x[j], sum);
+    w.scratch[first + k] = x[k] = sum * inverse[k];
   }
 }
 
@@ -223,16 +232,22 @@ COHORT_KERNEL void implicit_acceleration(const ModelView& m, Workspace<L>& w, ty
                       [&](int k) { return wrap_arm<L>(m, w, k); });
     }
     if (m.nfluid > 0) add_fluid_damping<L>(m, w);
-    for (int b = 0; b < m.nbody; ++b) {
-      if (m.body[b].stands_alone) solve_free_body<L>(m, w, m.body[b]);
-    }
   }
-  factor_in_place<L>(m.nv, p, w.factor);
-  solve_in_place<L>(m.nv, p, w.factor, w.scratch);
+  // What lies between the bodies that are solved alone.
+  int begin = 0;
+  const auto solve_to = [&](int end) {
+    if (begin >= end) return;
+    factor_in_place<L>(end, p, w.factor, begin);
+    solve_in_place<L>(end, p, w.factor, w.scratch, begin);
+  };
   for (int b = 0; b < m.nbody && fast; ++b) {
-    if (!m.body[b].stands_alone) continue;
-    for (int d = m.body[b].first_dof; d < m.body[b].first_dof + 6; ++d) w.scratch[d] = w.free_acc[d];
+    const BodyRecord& body = m.body[b];
+    if (!body.stands_alone) continue;
+    solve_free_body<L>(m, w, body);
+    solve_to(body.first_dof);
+    begin = body.first_dof + 6;
   }
+  solve_to(m.nv);
 }
 
 /// Advances activations, then w.v by `acceleration`, then w.q with `velocity`, or with the new w.v where that is null.

@@ -33,8 +33,8 @@ struct Workspace {
   Ptr warm;  // (nv) acceleration that the solver may start from
   // Tendons (ntendon), actuators: activation rates (na), and -d force / d velocity for implicitfast (nact).
   Ptr ten_length, ten_velocity, act_dot, actuator_slope, actuator_length, actuator_velocity, actuator_force;
-  Ptr arm;                               // (nwrap) of the transmissions whose arms are computed
-  Ptr qfrc_actuator, scratch, free_acc;  // (nv)
+  Ptr arm;                     // (nwrap) of the transmissions whose arms are computed
+  Ptr qfrc_actuator, scratch;  // (nv)
   // Parameters of the lanes, where ModelView::varies says so; see parameters.h.
   Ptr body_values, pair_values, armature, damping, actuator_values, weight_ratio;
   // Sensors: accelerations of the bodies with the constraints' part (nbody, 6), forces along the tendons (ntendon),
@@ -69,7 +69,7 @@ COHORT_LANE void carve(const ModelView& m, Carver<L>& c, Workspace<L>& w) {
   w.ten_length = c.take(m.ntendon), w.ten_velocity = c.take(m.ntendon), w.act_dot = c.take(m.na);
   w.actuator_slope = c.take(m.nact), w.actuator_length = c.take(m.nact), w.actuator_velocity = c.take(m.nact);
   w.actuator_force = c.take(m.nact), w.arm = c.take(m.nwrap), w.qfrc_actuator = c.take(nv), w.scratch = c.take(nv),
-  w.free_acc = c.take(nv), w.constraint = c.take(nv);
+  w.constraint = c.take(nv);
   w.full_acc = c.take(m.accelerations ? 6 * nb : 0), w.ten_force = c.take(m.nstretch > 0 ? m.ntendon : 0);
   w.sensordata = c.take(m.nsensordata);
   const auto own = [&](int bit, int n) { return c.take((m.varies & bit) != 0 ? n : 0); };
