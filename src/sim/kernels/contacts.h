@@ -167,8 +167,12 @@ struct SharedContacts {
     for (int s = 0; any(left); ++s) {
       const auto here = left & (count <= V(static_cast<float>(s)));
       if (s == used) {
-        // The other lanes get numbers that are finite.
-        point[s] = p, on[s] = here, ++used;
+        // The other lanes get numbers that are finite. Copied one by one: compilers copy the whole by a slow
+        // instruction.
+        ContactPoint<V>& to = point[s];
+        to.dist = p.dist;
+        for (int i = 0; i < 3; ++i) to.pos[i] = p.pos[i], to.normal[i] = p.normal[i], to.hint[i] = p.hint[i];
+        on[s] = here, ++used;
       } else if (any(here)) {
         ContactPoint<V>& to = point[s];
         to.dist = select(here, p.dist, to.dist);

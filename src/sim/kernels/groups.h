@@ -32,6 +32,7 @@ struct Group {
   int own = 0;            ///< contacts: where in the piece the lanes' friction and mu are, or 0: friction and mu hold
   unsigned lanes = ~0u;   ///< bits of the lanes where it weighs anything; for the others it adds zeros
   GroupLayout layout{};   ///< of its piece; open_group sets it
+  int next_of_tree = -1;  ///< the next group with dofs of the same tree, or -1; see RowCounts
 };
 
 /// Rows that are weighed one by one, or 1: all alike.
@@ -245,9 +246,12 @@ COHORT_LANE void edges_of_two(const ModelView& m, const Group& g, typename L::Pt
 /// `extra`: further values behind the group's own.
 template <class L>
 COHORT_LANE typename L::Ptr open_group(const Group& g, Constraints<L>& c, int extra = 0) {
-  c.group[c.count] = g;
-  c.group[c.count].at = c.pool_used;
-  c.group[c.count].layout = layout_of(g);
+  // Copied one by one: compilers copy the whole by a slow instruction.
+  Group& to = c.group[c.count];
+  to.kind = g.kind, to.dim = g.dim, to.dofs = g.dofs, to.first_dof = g.first_dof, to.edges = g.edges;
+  to.friction = g.friction, to.loss = g.loss, to.mu = g.mu;
+  to.pair = g.pair, to.fits = g.fits, to.own = g.own, to.lanes = g.lanes;
+  to.at = c.pool_used, to.layout = layout_of(g);
   const auto piece = c.pool + c.pool_used;
   c.pool_used += layout_of(g).size + extra;
   ++c.count;

@@ -40,16 +40,20 @@ struct RowTrees {
 template <class L>
 struct RowCounts {
   int of[L::kWidth], in_tree[kMostRowTrees + 1][L::kWidth];
+  int first_group[kMostRowTrees + 1];  ///< of each tree, or -1; Group::next_of_tree leads on
 
   COHORT_LANE void count(const ModelView& m, const RowTrees& trees, const Constraints<L>& c) {
     for (int lane = 0; lane < L::kWidth; ++lane) {
       of[lane] = 0;
       for (int t = 0; t <= trees.count; ++t) in_tree[t][lane] = 0;
     }
-    for (int k = 0; k < c.count; ++k) {
-      const Group& g = c.group[k];
-      int* const tree = in_tree[trees.of(m, g)];
+    for (int t = 0; t <= trees.count; ++t) first_group[t] = -1;
+    for (int k = c.count - 1; k >= 0; --k) {
+      Group& g = c.group[k];
+      const int t = trees.of(m, g);
+      int* const tree = in_tree[t];
       for (int lane = 0; lane < L::kWidth; ++lane) tree[lane] += (g.lanes >> lane & 1u) != 0 ? g.edges : 0;
+      g.next_of_tree = first_group[t], first_group[t] = k;
     }
     for (int t = 0; t <= trees.count; ++t) {
       for (int lane = 0; lane < L::kWidth; ++lane) of[lane] += in_tree[t][lane];
@@ -71,40 +75,68 @@ struct RowCounts {
   }
 };
 
-/// Where the rows of a tree begin, and its dofs; the rows from `across` on couple trees.
+/// Rows [row, end) with the dofs [dof, dof_end) that they may have. Row i of dof d is entry at + d * stride + i of
+/// RowSpace::halves.
+struct RowBlock {
+  int row, end, dof, dof_end;
+  int at, stride;
+
+  COHORT_LANE int entry(int d, int i) const { return at + d * stride + i; }
+};
+
+/// A block per tree, and behind them block[count]: the rows from `across` on, which couple trees.
 struct RowBlocks {
   int count, rows, across;
-  int row[kMostRowTrees + 1], dof[kMostRowTrees + 1];
+  RowBlock block[kMostRowTrees + 1];
+
+  /// Where the blocks' entries lie, one block behind the other.
+  COHORT_LANE void place() {
+    int used = 0;
+    for (int b = 0; b <= count; ++b) {
+      RowBlock& block_b = block[b];
+      block_b.stride = block_b.end - block_b.row;
+      block_b.at = used - block_b.dof * block_b.stride - block_b.row;
+      used += (block_b.dof_end - block_b.dof) * block_b.stride;
+    }
+  }
 };
 
 /// Numbers rows of the groups one after the other.
 template <class L>
 struct RowsOfLanes {
   int count = 0;
+  int trees;
+  bool apart;                           ///< every tree has a block of its own
   int lane[L::kWidth], row[L::kWidth];  ///< row: the first
   int next[kMostRowTrees + 1][L::kWidth];
 
   /// A lane's rows lie one after the other where all blocks together would be more than `capacity`: then there is one
   /// block. Which of both it is changes no bit: the rows keep their order, and what is left out are zeros.
-  COHORT_LANE RowsOfLanes(const RowTrees& trees, const RowCounts<L>& rows, unsigned lanes, int capacity,
+  COHORT_LANE RowsOfLanes(const RowTrees& row_trees, const RowCounts<L>& rows, unsigned lanes, int capacity,
                           RowBlocks& blocks) {
-    blocks.count = trees.count, blocks.row[0] = 0;
-    for (int t = 0; t < trees.count; ++t) {
-      blocks.row[t + 1] = blocks.row[t] + RowCounts<L>::most(rows.in_tree[t], lanes);
-      blocks.dof[t] = trees.dof[t], blocks.dof[t + 1] = trees.dof[t + 1];
+    trees = row_trees.count;
+    const int dofs = row_trees.dof[trees];
+    blocks.rows = 0;
+    for (int t = 0; t <= trees; ++t) {
+      const bool coupling = t == trees;
+      blocks.across = blocks.rows;
+      blocks.rows += RowCounts<L>::most(rows.in_tree[t], lanes);
+      blocks.block[t] = {
+          blocks.across, blocks.rows, coupling ? 0 : row_trees.dof[t], coupling ? dofs : row_trees.dof[t + 1], 0, 0};
     }
-    blocks.across = blocks.row[trees.count];
-    blocks.rows = blocks.across + RowCounts<L>::most(rows.in_tree[trees.count], lanes);
-    const bool apart = trees.count > 1 && blocks.rows <= capacity;
+    blocks.count = trees;
+    apart = trees > 1 && blocks.rows <= capacity;
     if (!apart) {
-      blocks.count = 1;
-      blocks.dof[1] = trees.dof[trees.count];
-      blocks.row[1] = blocks.across = blocks.rows = RowCounts<L>::most(rows.of, lanes);
+      const int most = RowCounts<L>::most(rows.of, lanes);
+      blocks.count = 1, blocks.across = blocks.rows = most;
+      blocks.block[0] = {0, most, 0, dofs, 0, 0};
+      blocks.block[1] = {most, most, 0, dofs, 0, 0};
     }
+    blocks.place();
     for (int i = 0; i < L::kWidth; ++i) {
       int first = 0;
-      for (int t = 0; t <= trees.count; ++t) {
-        next[t][i] = apart ? blocks.row[t] : first;
+      for (int t = 0; t <= trees; ++t) {
+        next[t][i] = apart ? blocks.block[t].row : first;
         first += rows.in_tree[t][i];
       }
     }
@@ -132,7 +164,7 @@ struct RowList {
     int k = 0;
     for (int b = 0; b < blocks.count; ++b) {
       begin[b] = k;
-      while (k < count && row[k] < blocks.row[b + 1]) ++k;
+      while (k < count && row[k] < blocks.block[b].end) ++k;
     }
     begin[blocks.count] = k;
   }

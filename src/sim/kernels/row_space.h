@@ -12,253 +12,27 @@
 /// ModelView::row_space.
 #pragma once
 #include "sim/kernels/hessian.h"
-#include "sim/kernels/row_blocks.h"
+#include "sim/kernels/row_products.h"
 
 namespace cohort::sim {
 
 /// Newton's line search ends where the slope has fallen to this share: the step length is then right to about this
 /// relative error, and the cost to its square.
 inline constexpr float kSlopeTolerance = 1e-2f;
-/// Instead of infinity.
-inline constexpr float kNoLimit = 3e38f;
-
-/// Sizes in values per lane; n is ModelView::row_space.
+/// The lanes' rows, numbered by `rows`, back to piece[jar], where sensors look.
 template <class L>
-struct RowSpace {
-  using Ptr = typename L::Ptr;
-  Ptr halves;                         ///< (nv, rows) columns: J L^-1 D^-1/2 with M = L' D L, whose rows' products are A
-  Ptr inner, factor;                  ///< (rows, rows) A; (n, n) lower triangle: what Newton's target solves
-  Ptr weight, compliance, low, high;  ///< (n) D and 1 / D, limits of the force
-  Ptr start, warm;                    ///< (n) b, and J (warm - a0)
-  Ptr x, along;                       ///< (n) rows, and their change along the search
-  Ptr force, search;                  ///< (n) forces that make the acceleration, and their change along the search
-  Ptr present;                        ///< (n) forces at the rows x
-  Ptr target;                         ///< (n) x at Newton's target
-  Ptr root;                           ///< (nv) D^-1/2
-};
-
-template <class L>
-COHORT_LANE void carve(const ModelView& m, Carver<L>& c, RowSpace<L>& r) {
-  const int n = m.row_space, dofs = n > 0 ? m.nv : 0;
-  r.halves = c.take(n * m.nv);
-  r.inner = c.take(n * n), r.factor = c.take(n * (n + 1) / 2);
-  r.weight = c.take(n), r.compliance = c.take(n), r.low = c.take(n), r.high = c.take(n), r.start = c.take(n),
-  r.warm = c.take(n);
-  r.x = c.take(n), r.along = c.take(n), r.force = c.take(n), r.target = c.take(n), r.search = c.take(n);
-  r.present = c.take(n);
-  r.root = c.take(dofs);
-}
-
-/// The Jacobian of a group with kDim rows, as columns of n rows, for one lane whose first row there is `row`; kDim 0:
-/// any group. A group may name one dof twice, but a pyramid's does not.
-template <class L, int kDim>
-COHORT_LANE void number_jacobian(const Group& g, const int* dofs, typename L::Ptr piece, int lane, int row, int n,
-                                 typename L::Ptr columns) {
-  const auto entry = [&](int i, int a) { return get_lane(piece[i * g.dofs + a], lane); };
-  if (kDim > 1 || g.kind == kGroupPyramid) {
-    const int dim = kDim > 1 ? kDim : g.dim;
-    float friction[kMaxDim];
-    for (int k = 1; k < dim; ++k) friction[k] = g.own ? get_lane(piece[g.own + k - 1], lane) : g.friction[k - 1];
-    for (int a = 0; a < g.dofs; ++a) {
-      const auto to = columns + (dofs[a] * n + row);
-      const float normal = entry(0, a);
-      for (int k = 1; k < dim; ++k) {
-        const float side = entry(k, a) * friction[k];
-        set_lane(to[2 * k - 2], lane, normal + side);
-        set_lane(to[2 * k - 1], lane, normal - side);
-      }
-    }
-    return;
-  }
-  const int dim = kDim > 0 ? kDim : g.dim;
-  for (int a = 0; a < g.dofs; ++a) {
-    const auto to = columns + (dofs[a] * n + row);
-    for (int i = 0; i < dim; ++i) add_to_lane(to[i], lane, entry(i, a));
-  }
-}
-
-/// Calls f(first row, end, first dof, end) for the rows of each tree and for those that couple trees.
-template <class F>
-COHORT_LANE void for_blocks(const RowBlocks& blocks, F f) {
-  for (int b = 0; b < blocks.count; ++b) f(blocks.row[b], blocks.row[b + 1], blocks.dof[b], blocks.dof[b + 1]);
-  if (blocks.across < blocks.rows) f(blocks.across, blocks.rows, 0, blocks.dof[blocks.count]);
-}
-
-/// From the groups to the lanes' own rows: r.halves := J, r.weight, r.low, r.high, r.start := aref, for `lanes`. Rows
-/// that a lane does not have weigh nothing.
-template <class L>
-COHORT_KERNEL void number_rows(const ModelView& m, Constraints<L>& c, RowSpace<L>& r, const RowTrees& trees,
-                               RowsOfLanes<L> rows, const RowBlocks& blocks, unsigned lanes) {
-  using V = typename L::V;
-  const V zero(0.0f);
-  const int n = blocks.rows;
-  for_blocks(blocks, [&](int row, int end, int dof, int dof_end) {
-    for (int d = dof; d < dof_end; ++d) {
-      for (int i = row; i < end; ++i) r.halves[d * n + i] = zero;
-    }
-  });
-  for (int i = 0; i < n; ++i) r.weight[i] = r.low[i] = r.high[i] = r.start[i] = zero;
-  for (int k = 0; k < c.count; ++k) {
-    const Group& g = c.group[k];
-    if ((g.lanes & lanes) == 0) continue;
-    rows.take(g, trees.of(m, g), lanes);
-    const auto piece = c.pool + g.at;
-    const int* dofs = m.row_dof + g.first_dof;
-    const float low = g.kind == kGroupEquality ? -kNoLimit : g.kind == kGroupFriction ? -g.loss : 0.0f;
-    const float high = g.kind == kGroupFriction ? g.loss : kNoLimit;
-    const bool alike = weights_of(g.kind, g.dim) == 1;
-    for (int i = 0; i < rows.count; ++i) {
-      const int lane = rows.lane[i], first = rows.row[i];
-      if (g.kind == kGroupPyramid && g.dim == 3) {
-        number_jacobian<L, 3>(g, dofs, piece, lane, first, n, r.halves);
-      } else if (g.dim == 1) {
-        number_jacobian<L, 1>(g, dofs, piece, lane, first, n, r.halves);
-      } else {
-        number_jacobian<L, 0>(g, dofs, piece, lane, first, n, r.halves);
-      }
-      for (int e = 0; e < g.edges; ++e) {
-        set_lane(r.weight[first + e], lane, get_lane(piece[g.layout.weight + (alike ? 0 : e)], lane));
-        set_lane(r.start[first + e], lane, get_lane(piece[g.layout.aref + e], lane));
-        set_lane(r.low[first + e], lane, low);
-        set_lane(r.high[first + e], lane, high);
+COHORT_KERNEL void return_rows(Constraints<L>& c, RowSpace<L>& r, const RowCounts<L>& counts, RowsOfLanes<L>& rows,
+                               unsigned lanes) {
+  for (int t = 0; t <= rows.trees; ++t) {
+    for (int k = counts.first_group[t]; k >= 0; k = c.group[k].next_of_tree) {
+      const Group& g = c.group[k];
+      const auto jar = c.pool + (g.at + g.layout.jar);
+      rows.take(g, t, lanes);
+      for (int i = 0; i < rows.count; ++i) {
+        for (int e = 0; e < g.edges; ++e) set_lane(jar[e], rows.lane[i], get_lane(r.x[rows.row[i] + e], rows.lane[i]));
       }
     }
   }
-  for (int i = 0; i < n; ++i) r.compliance[i] = V(1.0f) / select(V(r.weight[i]) > zero, r.weight[i], V(1.0f));
-}
-
-/// The lanes' rows back to piece[jar], where sensors look.
-template <class L>
-COHORT_KERNEL void return_rows(const ModelView& m, Constraints<L>& c, RowSpace<L>& r, const RowTrees& trees,
-                               RowsOfLanes<L> rows, unsigned lanes) {
-  for (int k = 0; k < c.count; ++k) {
-    const Group& g = c.group[k];
-    const auto jar = c.pool + (g.at + g.layout.jar);
-    rows.take(g, trees.of(m, g), lanes);
-    for (int i = 0; i < rows.count; ++i) {
-      for (int e = 0; e < g.edges; ++e) set_lane(jar[e], rows.lane[i], get_lane(r.x[rows.row[i] + e], rows.lane[i]));
-    }
-  }
-}
-
-/// r.start := b, r.warm := J `difference`, of kRows of n rows from the first on, whose dofs are [dof, dof_end);
-/// r.halves = J and r.start = aref.
-template <class L, int kRows>
-COHORT_LANE void begin_rows(int n, int dof, int dof_end, RowSpace<L>& r, int first, typename L::Ptr unconstrained,
-                            typename L::Ptr difference) {
-  using V = typename L::V;
-  V b[kRows], w[kRows];
-  for (int s = 0; s < kRows; ++s) b[s] = w[s] = V(0.0f);
-  auto column = r.halves + (dof * n + first);
-  for (int d = dof; d < dof_end; ++d) {
-    const V a = unconstrained[d], change = difference[d];
-    for (int s = 0; s < kRows; ++s) {
-      const V J = column[s];
-      b[s] = fma(J, a, b[s]);
-      w[s] = fma(J, change, w[s]);
-    }
-    column = column + n;
-  }
-  for (int s = 0; s < kRows; ++s) {
-    r.start[first + s] = b[s] - r.start[first + s];
-    r.warm[first + s] = w[s];
-  }
-}
-
-/// r.halves := J L^-1 of r.halves = J, kRows of n rows, whose dofs are [dof, dof_end). `rows`: the first column's.
-template <class L, int kRows>
-COHORT_LANE void halve_rows(const ModelView& m, typename L::Ptr factor, int n, int dof, int dof_end,
-                            typename L::Ptr rows) {
-  using V = typename L::V;
-  for (int j = dof_end - 1; j >= dof; --j) {
-    const auto own = rows + j * n;
-    const int first = m.below_start[j], last = m.below_start[j + 1];
-    if (first == last) continue;
-    V x[kRows];
-    for (int s = 0; s < kRows; ++s) x[s] = own[s];
-    for (int k = first; k < last; ++k) {
-      const int i = m.below[k];
-      const V l = -factor[triangle(i, j)];
-      const auto other = rows + i * n;
-      for (int s = 0; s < kRows; ++s) x[s] = fma(l, other[s], x[s]);
-    }
-    for (int s = 0; s < kRows; ++s) own[s] = x[s];
-  }
-}
-
-/// Products of the kRows rows from i on and the kCols rows from j on, of n rows, that share the dofs [dof, dof_end).
-template <class L, int kRows, int kCols>
-COHORT_LANE void inner_products(int dof, int dof_end, int n, typename L::Ptr halves, int i, int j,
-                                typename L::Ptr inner) {
-  using V = typename L::V;
-  V sum[kRows][kCols];
-  for (int a = 0; a < kRows; ++a) {
-    for (int b = 0; b < kCols; ++b) sum[a][b] = V(0.0f);
-  }
-  auto left = halves + (dof * n + i), right = halves + (dof * n + j);
-  for (int d = dof; d < dof_end; ++d) {
-    V y[kCols];
-    for (int b = 0; b < kCols; ++b) y[b] = right[b];
-    for (int a = 0; a < kRows; ++a) {
-      const V x = left[a];
-      for (int b = 0; b < kCols; ++b) sum[a][b] = fma(x, y[b], sum[a][b]);
-    }
-    left = left + n, right = right + n;
-  }
-  for (int a = 0; a < kRows; ++a) {
-    for (int b = 0; b < kCols; ++b) {
-      inner[(i + a) * n + j + b] = inner[(j + b) * n + i + a] = sum[a][b];
-    }
-  }
-}
-
-/// Products of the rows [row, end) with the rows [other, min(other_end, own number]), that share the dofs [dof,
-/// dof_end).
-template <class L>
-COHORT_LANE void products_of_blocks(int n, RowSpace<L>& r, int row, int end, int other, int other_end, int dof,
-                                    int dof_end) {
-  int i = row;
-  for (; i + 3 <= end; i += 3) {
-    int j = other;
-    for (; j + 3 <= other_end && j <= i; j += 3) inner_products<L, 3, 3>(dof, dof_end, n, r.halves, i, j, r.inner);
-    for (; j < other_end && j <= i; ++j) inner_products<L, 3, 1>(dof, dof_end, n, r.halves, i, j, r.inner);
-  }
-  for (; i < end; ++i) {
-    int j = other;
-    for (; j + 3 <= other_end && j + 3 <= i; j += 3) {
-      inner_products<L, 1, 3>(dof, dof_end, n, r.halves, i, j, r.inner);
-    }
-    for (; j < other_end && j <= i; ++j) inner_products<L, 1, 1>(dof, dof_end, n, r.halves, i, j, r.inner);
-  }
-}
-
-/// r.halves and r.inner from r.halves = J. Products of rows of different trees are not written, nor are they read.
-template <class L>
-COHORT_KERNEL void products_of_rows(const ModelView& m, typename L::Ptr factor, RowSpace<L>& r,
-                                    const RowBlocks& blocks) {
-  using V = typename L::V;
-  const int n = blocks.rows;
-  for_blocks(blocks, [&](int row, int end, int dof, int dof_end) {
-    int i = row;
-    for (; i + 8 <= end; i += 8) halve_rows<L, 8>(m, factor, n, dof, dof_end, r.halves + i);
-    for (; i + 4 <= end; i += 4) halve_rows<L, 4>(m, factor, n, dof, dof_end, r.halves + i);
-    for (; i + 2 <= end; i += 2) halve_rows<L, 2>(m, factor, n, dof, dof_end, r.halves + i);
-    for (; i < end; ++i) halve_rows<L, 1>(m, factor, n, dof, dof_end, r.halves + i);
-  });
-  for (int d = 0; d < m.nv; ++d) r.root[d] = sqrt(V(factor[triangle(d, d)]));
-  for_blocks(blocks, [&](int row, int end, int dof, int dof_end) {
-    for (int d = dof; d < dof_end; ++d) {
-      const V root = r.root[d];
-      const auto column = r.halves + d * n;
-      for (int i = row; i < end; ++i) column[i] = column[i] * root;
-    }
-  });
-  for (int b = 0; b < blocks.count; ++b) {
-    const int first = blocks.row[b], end = blocks.row[b + 1], dof = blocks.dof[b], dof_end = blocks.dof[b + 1];
-    products_of_blocks<L>(n, r, first, end, first, end, dof, dof_end);
-    products_of_blocks<L>(n, r, blocks.across, n, first, end, dof, dof_end);
-  }
-  products_of_blocks<L>(n, r, blocks.across, n, blocks.across, n, 0, m.nv);
 }
 
 /// A row's force at x.
@@ -294,28 +68,29 @@ template <class L>
 COHORT_KERNEL void sum_of_rows(const RowBlocks& blocks, RowSpace<L>& r, typename L::Ptr f, typename L::Ptr sum) {
   using V = typename L::V;
   const V zero(0.0f);
-  const int n = blocks.rows;
   for (int b = 0; b < blocks.count; ++b) {
-    const int row = blocks.row[b], end = blocks.row[b + 1], dof_end = blocks.dof[b + 1];
-    int d = blocks.dof[b];
-    for (; d + 4 <= dof_end; d += 4) {
-      const auto column = r.halves + d * n;
+    const RowBlock &own = blocks.block[b], &across = blocks.block[blocks.count];
+    int d = own.dof;
+    for (; d + 4 <= own.dof_end; d += 4) {
       V s0 = zero, s1 = zero, s2 = zero, s3 = zero;
-      const auto add = [&](int i, int last) {
-        for (; i < last; ++i) {
+      const auto add = [&](const RowBlock& rows) {
+        auto column = r.halves + rows.entry(d, rows.row);
+        const int n = rows.stride;
+        for (int i = rows.row; i < rows.end; ++i) {
           const V fi = f[i];
-          s0 = fma(column[i], fi, s0), s1 = fma(column[n + i], fi, s1);
-          s2 = fma(column[2 * n + i], fi, s2), s3 = fma(column[3 * n + i], fi, s3);
+          s0 = fma(column[0], fi, s0), s1 = fma(column[n], fi, s1);
+          s2 = fma(column[2 * n], fi, s2), s3 = fma(column[3 * n], fi, s3);
+          column = column + 1;
         }
       };
-      add(row, end);
-      add(blocks.across, n);
+      add(own);
+      add(across);
       sum[d] = s0, sum[d + 1] = s1, sum[d + 2] = s2, sum[d + 3] = s3;
     }
-    for (; d < dof_end; ++d) {
+    for (; d < own.dof_end; ++d) {
       V total = zero;
-      for (int i = row; i < end; ++i) total = fma(r.halves[d * n + i], f[i], total);
-      for (int i = blocks.across; i < n; ++i) total = fma(r.halves[d * n + i], f[i], total);
+      for (int i = own.row; i < own.end; ++i) total = fma(r.halves[own.entry(d, i)], f[i], total);
+      for (int i = across.row; i < across.end; ++i) total = fma(r.halves[across.entry(d, i)], f[i], total);
       sum[d] = total;
     }
   }
@@ -352,7 +127,7 @@ COHORT_KERNEL void add_list(int n, const RowBlocks& blocks, typename L::Ptr inne
     return;
   }
   for (int b = 0; b < blocks.count; ++b) {
-    const int from = list.begin[b], row = blocks.row[b], end = blocks.row[b + 1];
+    const int from = list.begin[b], row = blocks.block[b].row, end = blocks.block[b].end;
     add_products<L>(row, end, rows, inner, list.begin[b + 1] - from, list.row + from, x + from, y);
     add_products<L>(row, end, rows, inner, list.count - across, list.row + across, x + across, y);
   }
@@ -372,19 +147,36 @@ COHORT_LANE void eliminate_rows(int j, int end, int across, int n, typename L::P
     const V x1 = x[j], x2 = fma(-between, x1, x[j + 1]);
     K[triangle(j, j)] = inverse1;
     pivot[j] = between, pivot[j + 1] = inverse2;
-    const auto update = [&](int i, bool behind) {
-      const auto row = K + triangle(i, 0);
-      const V a = row[j], s1 = a * inverse1, b = fma(-s1, below, row[j + 1]), s2 = b * inverse2;
-      first[i] = a, second[i] = b;
-      for (int k = j + 2; k <= (behind ? end - 1 : i); ++k) row[k] = fma(-s2, second[k], fma(-s1, first[k], row[k]));
-      if (behind) {
-        for (int k = across; k <= i; ++k) row[k] = fma(-s2, second[k], fma(-s1, first[k], row[k]));
+    // kRows rows from i on: what is read of the columns serves them all, and short loops are few.
+    const auto update = [&](int i, bool behind, auto rows) {
+      constexpr int kRows = decltype(rows)::kDim;
+      typename L::Ptr row[kRows];
+      V s1[kRows], s2[kRows];
+      for (int q = 0; q < kRows; ++q) {
+        row[q] = K + triangle(i + q, 0);
+        const V a = row[q][j];
+        s1[q] = a * inverse1;
+        const V b = fma(-s1[q], below, row[q][j + 1]);
+        s2[q] = b * inverse2;
+        first[i + q] = a, second[i + q] = b;
+        row[q][j] = s1[q], row[q][j + 1] = s2[q];
+        x[i + q] = fma(-s2[q], x2, fma(-s1[q], x1, x[i + q]));
       }
-      row[j] = s1, row[j + 1] = s2;
-      x[i] = fma(-s2, x2, fma(-s1, x1, x[i]));
+      const auto subtract = [&](int k, int from) {
+        for (int q = from; q < kRows; ++q) {
+          row[q][k] = fma(-s2[q], second[k], fma(-s1[q], first[k], row[q][k]));
+        }
+      };
+      for (int k = j + 2; k <= (behind ? end - 1 : i); ++k) subtract(k, 0);
+      if (behind) {
+        for (int k = across; k <= i; ++k) subtract(k, 0);
+      }
+      for (int q = 1; q < kRows; ++q) subtract(i + q, q);
     };
-    for (int i = j + 2; i < end; ++i) update(i, false);
-    for (int i = across; i < n; ++i) update(i, true);
+    int i = j + 2;
+    for (; i + 1 < end; i += 2) update(i, false, Dim<2>{});
+    if (i < end) update(i, false, Dim<1>{});
+    for (i = across; i < n; ++i) update(i, true, Dim<1>{});
     x[j] = x1 * inverse1, x[j + 1] = x2 * inverse2;
   }
   if (j >= end) return;
@@ -433,21 +225,15 @@ struct RowSearch {
 };
 
 /// The start: the last acceleration, or the unconstrained one where that costs less. `difference`: a_warm - a0.
+/// Reads r.start, r.warm.
 template <class L>
 COHORT_KERNEL void start_rows(const ModelView& m, Workspace<L>& w, SolverSpace<L>& s, RowSpace<L>& r, RowSearch<L>& at,
                               typename L::Ptr difference) {
   using V = typename L::V;
   const V zero(0.0f), half(0.5f);
-  const int nv = m.nv;
-  const bool may_be_warm = m.option.warmstart != 0;
-  for (int d = 0; d < nv; ++d) difference[d] = may_be_warm ? w.warm[d] - w.acc_smooth[d] : zero;
-  const int rows = at.blocks.rows;
-  for_blocks(at.blocks, [&](int first, int end, int dof, int dof_end) {
-    for (; first + 4 <= end; first += 4) begin_rows<L, 4>(rows, dof, dof_end, r, first, w.acc_smooth, difference);
-    for (; first < end; ++first) begin_rows<L, 1>(rows, dof, dof_end, r, first, w.acc_smooth, difference);
-  });
+  const int nv = m.nv, rows = at.blocks.rows;
   at.rest = at.energy = zero;
-  if (may_be_warm) {
+  if (m.option.warmstart != 0) {
     multiply_symmetric<L>(nv, {m.pattern, m.pattern_start}, w.mass, difference, s.Mv);
     for (int d = 0; d < nv; ++d) at.energy = fma(s.Mv[d], difference[d], at.energy);
     V change = half * at.energy;
@@ -631,10 +417,11 @@ COHORT_KERNEL void solve_in_row_space(const ModelView& m, Workspace<L>& w, Const
   const unsigned lane_set = lane_bits(lanes);
   const auto difference = s.search;
   RowSearch<L> at;
-  const RowsOfLanes<L> numbers(trees, rows, lane_set, m.row_space, at.blocks);
-  number_rows<L>(m, c, r, trees, numbers, at.blocks, lane_set);
+  RowsOfLanes<L> numbers(trees, rows, lane_set, m.row_space, at.blocks);
+  const bool may_be_warm = m.option.warmstart != 0;
+  for (int d = 0; d < m.nv; ++d) difference[d] = may_be_warm ? w.warm[d] - w.acc_smooth[d] : V(0.0f);
+  make_rows<L>(m, w, c, r, rows, numbers, at.blocks, lane_set, difference);
   start_rows<L>(m, w, s, r, at, difference);
-  products_of_rows<L>(m, w.factor, r, at.blocks);
   const V enough = V(m.option.tolerance) / scale;
   at.live = lanes, at.exact = lanes & flip(lanes);
   for (int i = 0; i < m.option.iterations && any(at.live); ++i) {
@@ -646,7 +433,10 @@ COHORT_KERNEL void solve_in_row_space(const ModelView& m, Workspace<L>& w, Const
   }
   const bool ended = !any(lanes & (iterations >= V(static_cast<float>(m.option.iterations))));
   end_rows<L>(m, w, s, r, at, difference, lanes, c.rows_are_read || !ended);
-  if (c.rows_are_read) return_rows<L>(m, c, r, trees, numbers, lane_set);
+  if (c.rows_are_read) {
+    numbers = RowsOfLanes<L>(trees, rows, lane_set, m.row_space, at.blocks);
+    return_rows<L>(c, r, rows, numbers, lane_set);
+  }
 }
 
 }  // namespace cohort::sim
