@@ -25,6 +25,7 @@ class Checker {
     actuators();
     meshes();
     geoms();
+    stems();
     pairs();
     constraints();
     sensors();
@@ -82,6 +83,7 @@ class Checker {
                 {"nrowdof", v_.nrowdof, size(m_.row_dof)},
                 {"nrowdof", v_.nrowdof, size(m_.row_sign)},
                 {"neq", v_.neq, size(m_.equality)},
+                {"nstem", v_.nstem, size(m_.stem)},
                 {"npattern", v_.npattern, size(m_.pattern)},
                 {"pattern_start", size(m_.pattern_start), Number{v_.nv} + 1},
                 {"below_start", size(m_.below_start), Number{v_.nv} + 1},
@@ -104,7 +106,8 @@ class Checker {
                 {"na", v_.na, m_.info.na},
                 {"nmocap", v_.nmocap, m_.info.nmocap},
                 {"nsensordata", v_.nsensordata, m_.info.nsensordata},
-                {"varies", v_.varies, 0}};
+                {"varies", v_.varies, 0},
+                {"counted", v_.counted, 0}};
     for (const auto& s : same) equal(s.name, s.value, s.wanted);
     for (const int n : {v_.nu, v_.na, v_.nsensordata, v_.contact_capacity}) require(n >= 0, "a number", n);
     index("nseparation", v_.nseparation, kMostSeparations + 1);
@@ -369,6 +372,43 @@ class Checker {
     }
   }
 
+  void stems() {
+    at("size", 0);
+    index("nstem", v_.nstem, kMostStems + 1);
+    if (v_.nstem > 0) {
+      equal("row_space", v_.row_space, 0);
+      rows(v_.stem_columns, kStemRows);
+      for (int i = 0; i < kStemRows; ++i) {
+        equal("a stem's column", m_.row_dof[static_cast<std::size_t>(v_.stem_columns + i)], i);
+      }
+    }
+    Number used = 0;
+    for (std::size_t i = 0; i < m_.stem.size(); ++i) {
+      const StemRecord& s = m_.stem[i];
+      at("stem", i);
+      index("body1", s.body1, v_.nbody, -1);
+      index("body2", s.body2, v_.nbody);
+      rows(s.first_dof, s.dof_count);
+      equal("at", s.at, used);
+      used += stem_layout(s.dof_count).size;
+    }
+    at("size", 0);
+    equal("stem_values", v_.stem_values, used);
+  }
+
+  /// A pair's stem is of its bodies, and of its dofs.
+  void stem_of(const PairRecord& p, int body1, int body2) const {
+    index("stem", p.stem, v_.nstem, -1);
+    if (p.stem < 0) return;
+    const StemRecord& s = m_.stem[static_cast<std::size_t>(p.stem)];
+    require(std::minmax(body1, body2) == std::minmax(s.body1, s.body2) && s.dof_count == p.dof_count, "stem", p.stem);
+    for (int k = 0; k < p.dof_count; ++k) {
+      require(m_.row_dof[static_cast<std::size_t>(s.first_dof + k)] ==
+                  m_.row_dof[static_cast<std::size_t>(p.first_dof + k)],
+              "stem", p.stem);
+    }
+  }
+
   void pairs() {
     for (std::size_t i = 0; i < m_.pair.size(); ++i) {
       const PairRecord& p = m_.pair[i];
@@ -388,6 +428,7 @@ class Checker {
       require(p.dim == 1 || p.dim == 3 || p.dim == 4 || p.dim == 6, "dim", p.dim);
       index("friction_from", p.friction_from, 4);
       rows(p.first_dof, p.dof_count);
+      stem_of(p, g1.body, g2.body);
       if (p.by_axes != 0) {
         const auto faces = [&](const GeomRecord& g) {
           return g.shape == kMesh && m_.mesh[static_cast<std::size_t>(g.data)].face_count > 0;
@@ -400,7 +441,7 @@ class Checker {
       if (p.as_before != 0) {
         require(i > 0, "as_before", p.as_before);
         const PairRecord& q = m_.pair[i - 1];
-        require(q.dof_count == p.dof_count && q.dim == p.dim &&
+        require(q.dof_count == p.dof_count && q.dim == p.dim && q.stem == p.stem &&
                     m_.geom[static_cast<std::size_t>(q.geom1)].body == g1.body &&
                     m_.geom[static_cast<std::size_t>(q.geom2)].body == g2.body,
                 "as_before", p.as_before);

@@ -40,6 +40,25 @@ const std::string kChain = R"(
       <body pos="0 0.05 -0.2"><joint axis="1 0 0" range="-10 10"/><geom type="box" size="0.06 0.05 0.04" contype="2" conaffinity="2"/></body></body>
   </body>)";
 
+/// A finger of four hinges and a free body with a lever, whose geoms touch at many places; `all`: how a geom ends.
+std::string many_contacts(const std::string& all, const std::string& option) {
+  const auto capsule = [&](const char* pos) {
+    return std::string("<geom type='capsule' size='0.04 0.1' euler='0 90 0' pos='") + pos + "'" + all;
+  };
+  const auto across = [&](const char* pos) {
+    return std::string("<geom type='capsule' size='0.04 0.12' euler='80 0 5' pos='") + pos + "'" + all;
+  };
+  const auto ball = [&](const char* pos) { return std::string("<geom size='0.05' pos='") + pos + "'" + all; };
+  return "<mujoco><option " + option +
+         "/><worldbody><body pos='0 0 0.8'><joint axis='0 1 0'/><geom type='capsule' fromto='0 0 0 0.2 0 0' "
+         "size='0.03' contype='0' conaffinity='0'/><body pos='0.2 0 0'><joint axis='0 0 1' damping='0.1'/><joint "
+         "axis='0 1 0.1'/><geom size='0.03' contype='0' conaffinity='0'/><body name='finger' pos='0.15 0 0'><joint "
+         "axis='1 0 0'/>" +
+         capsule("0 0 0") + capsule("0 0.1 0.01") + capsule("0.02 -0.1 0") + ball("0.1 0.05 0.02") +
+         "</body></body></body><body name='thing' pos='0.36 0.02 0.87'><freejoint/>" + across("-0.06 0 0") +
+         across("0.03 0.01 0.01") + across("0.1 0 0") + ball("-0.02 0.14 0.02") + "</body></worldbody></mujoco>";
+}
+
 std::vector<std::pair<std::string, std::string>> features() {
   std::vector<std::pair<std::string, std::string>> list;
   for (const char* cone : {"pyramidal", "elliptic"}) {
@@ -50,6 +69,13 @@ std::vector<std::pair<std::string, std::string>> features() {
         body.replace(at, 5, with);
       list.push_back(
           {std::string(cone) + " contacts of condim " + dim, model(body, "", std::string("cone='") + cone + "'")});
+    }
+  }
+  for (const char* cone : {"pyramidal", "elliptic"}) {
+    for (const char* dim : {"1", "3", "4", "6"}) {
+      const std::string all = std::string(" condim='") + dim + "' friction='0.6 0.02 0.01'/>";
+      list.push_back({std::string(cone) + " contacts of a stem, condim " + dim,
+                      many_contacts(all, std::string("cone='") + cone + "'")});
     }
   }
   list.push_back({"elliptic with impratio", model(kChain, "", "cone='elliptic' impratio='10'")});
@@ -299,6 +325,13 @@ TEST(LineSearch, OfOneIterationLooksAtAPoint) {
       "range='-1 0.2' limited='true' ref='0.3' stiffness='3' damping='0.4' frictionloss='0.1'/><geom type='capsule' "
       "size='0.05 0.1'/></body></body></worldbody></mujoco>";
   EXPECT_LT(worst_velocity(xml, 0, 100, 0.3), 0.1);
+}
+
+TEST(Stems, AreOfBodiesWithManyContactsAndDofsWhereThereIsNoRowSpace) {
+  const std::string xml = many_contacts("/>", "");
+  EXPECT_EQ(test::Pair(test::compile_xml(xml), 0).view.nstem, 1);
+  EXPECT_EQ(test::Pair(test::compile_xml(xml), kMostRowSpaceRows).view.nstem, 0);
+  EXPECT_EQ(test::Pair(test::compile_xml(model(kChain)), 0).view.nstem, 0) << "few contacts between two bodies";
 }
 
 INSTANTIATE_TEST_SUITE_P(Features, Constraint,

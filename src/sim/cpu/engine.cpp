@@ -13,6 +13,7 @@
 #include "sim/cpu/threads.h"
 #include "sim/data_of_fields.h"
 #include "sim/host_memory.h"
+#include "sim/kernels/groups.h"
 
 namespace cohort::sim {
 
@@ -155,9 +156,13 @@ class CpuEngine final : public Engine {
 
   void step(int steps) override {
     steps_ = steps;
+    count_constraints();
     team_->run(step_work_);
   }
-  void forward() override { team_->run(forward_work_); }
+  void forward() override {
+    count_constraints();
+    team_->run(forward_work_);
+  }
 
   void reset(std::span<const std::int32_t> envs) override {
     for (std::int32_t e : envs) reset_one(e);
@@ -305,6 +310,13 @@ class CpuEngine final : public Engine {
   ParameterStore parameters_;
   std::array<Memory, kFieldCount> fields_;
   Memory time_low_;
+  /// A look at every pair, which every thread of every step would take.
+  void count_constraints() {
+    if (view_.counted == capacity_key(view_)) return;
+    view_.capacity = count_capacity(view_);
+    view_.counted = capacity_key(view_);
+  }
+
   Memory separations_;  ///< see Separations; no part of the state
   Memory starts_;       ///< see SearchStarts
   DataView data_{};

@@ -30,6 +30,7 @@ struct Group {
   int pair;               ///< contacts: which, otherwise -1; equalities: -2 - which
   int fits;               ///< the inertia matrix has an entry for every two of its dofs
   int own = 0;            ///< contacts: where in the piece the lanes' friction and mu are, or 0: friction and mu hold
+  int stem = -1;          ///< contacts: whose columns the Jacobian has (stems.h), or -1: it has the dofs'
   unsigned lanes = ~0u;   ///< bits of the lanes where it weighs anything; for the others it adds zeros
   GroupLayout layout{};   ///< of its piece; open_group sets it
   int next_of_tree = -1;  ///< the next group with dofs of the same tree, or -1; see RowCounts
@@ -39,17 +40,24 @@ struct Group {
 COHORT_LANE int weights_of(int kind, int dim) {
   return kind == kGroupElliptic || kind == kGroupEquality ? dim : 1;
 }
-COHORT_LANE GroupLayout layout_of(int kind, int dim, int dofs, int edges) {
+COHORT_LANE GroupLayout layout_of(int kind, int dim, int columns, int edges) {
   GroupLayout l{};
-  l.weight = dim * dofs;
+  l.weight = dim * columns;
   l.aref = l.weight + weights_of(kind, dim);
   l.jar = l.aref + edges;
   l.jv = l.jar + edges;
   l.size = l.jv + (kind == kGroupElliptic ? edges : 0);
   return l;
 }
+/// Columns of the Jacobian as it lies in the pool: how many, and where what they multiply is.
+COHORT_LANE int columns_of(const Group& g) {
+  return g.stem < 0 ? g.dofs : kStemRows;
+}
+COHORT_LANE const int* columns_of(const ModelView& m, const Group& g) {
+  return m.row_dof + (g.stem < 0 ? g.first_dof : m.stem_columns);
+}
 COHORT_LANE GroupLayout layout_of(const Group& g) {
-  return layout_of(g.kind, g.dim, g.dofs, g.edges);
+  return layout_of(g.kind, g.dim, columns_of(g), g.edges);
 }
 
 /// A block's constraints. Capacities are the model's: every group that can exist at once.
@@ -59,6 +67,8 @@ struct Constraints {
   int count;
   int pool_used;
   typename L::Ptr pool;
+  typename L::Ptr stems;               ///< (ModelView::stem_values)
+  unsigned long long stems_open;       ///< bits of the stems that have values
   typename L::Ptr rows, cones;         ///< for the line search, see line_search.h; cones follow the rows
   typename L::Ptr geom_pos, geom_rot;  ///< (ngeom, 3), (ngeom, 9), about each tree's reference point
   typename L::Ptr tree_box;            ///< (nbody, 6) of a tree's root: least and greatest corner around its geoms
@@ -82,15 +92,12 @@ struct KeptContact {
 /// Values of a row in Constraints::rows, of friction and others, and of a cone in Constraints::cones.
 inline constexpr int kFrictionRowValues = 5, kRowValues = 3, kConeValues = 13;
 
-/// What the model can need at most: groups, and values of Constraints::pool, rows and cones.
-struct ConstraintCapacity {
-  int groups = 0, pool = 0, rows = 0, cones = 0;
-};
-COHORT_LANE ConstraintCapacity constraint_capacity(const ModelView& m) {
+/// Looks at every pair.
+COHORT_LANE ConstraintCapacity count_capacity(const ModelView& m) {
   ConstraintCapacity n;
-  const auto add = [&](int kind, int dim, int dofs, int edges, int times) {
+  const auto add = [&](int kind, int dim, int columns, int edges, int times) {
     n.groups += times;
-    n.pool += times * layout_of(kind, dim, dofs, edges).size;
+    n.pool += times * layout_of(kind, dim, columns, edges).size;
     if (kind == kGroupElliptic) {
       n.cones += times * kConeValues;
     } else {
@@ -108,11 +115,19 @@ COHORT_LANE ConstraintCapacity constraint_capacity(const ModelView& m) {
     if (p.dof_count == 0 && !m.keep_contacts) continue;  // no rows
     const bool elliptic = m.option.elliptic != 0;
     const int kind = p.dim == 1 ? kGroupInequality : elliptic ? kGroupElliptic : kGroupPyramid;
-    add(kind, p.dim, p.dof_count, contact_edges(p.dim, elliptic), p.max_contacts);
+    const int columns = p.stem < 0 ? p.dof_count : kStemRows;
+    add(kind, p.dim, columns, contact_edges(p.dim, elliptic), p.max_contacts);
     if (m.varies & kVariesFriction) n.pool += p.max_contacts * kPairValues;
     if (m.keep_contacts) n.pool += p.max_contacts * KeptContact::kSize;
   }
   return n;
+}
+/// What a model's capacity depends on besides its records; never 0.
+COHORT_LANE int capacity_key(const ModelView& m) {
+  return 1 + 2 * m.varies + (m.keep_contacts != 0 ? 256 : 0);
+}
+COHORT_LANE ConstraintCapacity constraint_capacity(const ModelView& m) {
+  return m.counted == capacity_key(m) ? m.capacity : count_capacity(m);
 }
 
 /// Impedance at distance `d` = position - margin.
@@ -198,25 +213,26 @@ COHORT_LANE void to_edges(const Group& g, typename L::Ptr piece, const typename 
 inline constexpr int kMaxDim = 6;
 inline constexpr int kMaxEdges = 10;
 
-/// The group's Jacobian times x: kDim rows side by side, so that their sums do not wait for each other.
+/// A matrix (kDim, n) times the elements of x that its columns stand for: kDim rows side by side, so that their sums do
+/// not wait for each other.
 template <class L, int kDim>
-COHORT_LANE void jacobian_times(const ModelView& m, const Group& g, typename L::Ptr jacobian, typename L::Ptr x,
-                                typename L::V* rows) {
-  const int* dofs = m.row_dof + g.first_dof;
-  const int n = g.dofs;
+COHORT_LANE void columns_times(int n, const int* columns, typename L::Ptr matrix, typename L::Ptr x,
+                               typename L::V* rows) {
   for (int r = 0; r < kDim; ++r) rows[r] = typename L::V(0.0f);
   for (int k = 0; k < n; ++k) {
-    const typename L::V xk = x[dofs[k]];
-    for (int r = 0; r < kDim; ++r) rows[r] = fma(typename L::V(jacobian[r * n + k]), xk, rows[r]);
+    const typename L::V xk = x[columns[k]];
+    for (int r = 0; r < kDim; ++r) rows[r] = fma(typename L::V(matrix[r * n + k]), xk, rows[r]);
   }
 }
 
-/// The group's rows times x, to edges[0 ..].
+/// The group's rows times x, to edges[0 ..]; x: of on_stem, where the group has one.
 template <class L, class Edges>
 COHORT_LANE void edges_of(const ModelView& m, const Group& g, typename L::Ptr jacobian, typename L::Ptr x,
                           Edges edges) {
   typename L::V rows[kMaxDim];
-  with_dim(g.dim, [&](auto dim) { jacobian_times<L, decltype(dim)::kDim>(m, g, jacobian, x, rows); });
+  with_dim(g.dim, [&](auto dim) {
+    columns_times<L, decltype(dim)::kDim>(columns_of(g), columns_of(m, g), jacobian, x, rows);
+  });
   to_edges<L>(g, jacobian, rows, edges);
 }
 
@@ -228,11 +244,11 @@ COHORT_LANE void edges_of_two(const ModelView& m, const Group& g, typename L::Pt
   V rows_x[kMaxDim], rows_y[kMaxDim];
   with_dim(g.dim, [&](auto dim) {
     constexpr int kDim = decltype(dim)::kDim;
-    const int* dofs = m.row_dof + g.first_dof;
-    const int n = g.dofs;
+    const int* columns = columns_of(m, g);
+    const int n = columns_of(g);
     for (int r = 0; r < kDim; ++r) rows_x[r] = rows_y[r] = V(0.0f);
     for (int k = 0; k < n; ++k) {
-      const V xk = x[dofs[k]], yk = y[dofs[k]];
+      const V xk = x[columns[k]], yk = y[columns[k]];
       for (int r = 0; r < kDim; ++r) {
         const V entry = jacobian[r * n + k];
         rows_x[r] = fma(entry, xk, rows_x[r]), rows_y[r] = fma(entry, yk, rows_y[r]);
@@ -250,7 +266,7 @@ COHORT_LANE typename L::Ptr open_group(const Group& g, Constraints<L>& c, int ex
   Group& to = c.group[c.count];
   to.kind = g.kind, to.dim = g.dim, to.dofs = g.dofs, to.first_dof = g.first_dof, to.edges = g.edges;
   to.friction = g.friction, to.loss = g.loss, to.mu = g.mu;
-  to.pair = g.pair, to.fits = g.fits, to.own = g.own, to.lanes = g.lanes;
+  to.pair = g.pair, to.fits = g.fits, to.own = g.own, to.stem = g.stem, to.lanes = g.lanes;
   to.at = c.pool_used, to.layout = layout_of(g);
   const auto piece = c.pool + c.pool_used;
   c.pool_used += layout_of(g).size + extra;

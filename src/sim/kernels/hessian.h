@@ -3,6 +3,7 @@
 #pragma once
 #include "sim/kernels/factor.h"
 #include "sim/kernels/response.h"
+#include "sim/kernels/stems.h"
 
 namespace cohort::sim {
 
@@ -82,13 +83,12 @@ enum class Coupling {
   kAll,     ///< elliptic cones
 };
 
-/// hessian += J' weight J of a group with kDim rows. Two rows of the Hessian at a time share what they read. kRising:
-/// the dofs rise.
+/// hessian += J' weight J of a Jacobian with kDim rows and n columns. Two rows of the Hessian at a time share what they
+/// read. kRising: the dofs rise.
 template <class L, int kDim, bool kRising, Coupling kCoupling>
-COHORT_LANE void add_curvature(const Group& g, const int* dofs, typename L::Ptr jacobian, const typename L::V* weight,
+COHORT_LANE void add_curvature(int n, const int* dofs, typename L::Ptr jacobian, const typename L::V* weight,
                                typename L::Ptr hessian) {
   using V = typename L::V;
-  const int n = g.dofs;
   V W[kDim * kDim];
   for (int i = 0; i < kDim; ++i) {
     for (int j = 0; j <= i; ++j) W[j * kDim + i] = W[i * kDim + j] = weight[i * kDim + j];
@@ -163,11 +163,22 @@ COHORT_KERNEL void assemble_hessian(const ModelView& m, Workspace<L>& w, Constra
       row[j] = mass[j];
     }
   }
+  unsigned long long curved = 0;  // stems that have second derivatives
   for (int k = 0; k < c.count; ++k) {
     const Group& g = c.group[k];
     if ((g.lanes & live_bits) == 0) continue;
     const auto piece = c.pool + g.at;
-    const int* dofs = m.row_dof + g.first_dof;
+    const int* dofs = columns_of(m, g);
+    const int n = columns_of(g);
+    auto to = s.hessian;
+    if (g.stem >= 0) {
+      const StemRecord& stem = m.stem[g.stem];
+      to = c.stems + (stem.at + stem_layout(stem.dof_count).square);
+      if ((curved >> g.stem & 1u) == 0) {
+        for (int i = 0; i < triangle(kStemRows, 0); ++i) to[i] = V(0.0f);
+        curved |= 1ull << g.stem;
+      }
+    }
     with_dim(g.dim, [&](auto dim) {
       constexpr int kDim = decltype(dim)::kDim;
       V weight[kDim * kDim];
@@ -176,15 +187,23 @@ COHORT_KERNEL void assemble_hessian(const ModelView& m, Workspace<L>& w, Constra
       for (int i = 1; i < kDim; ++i) heaviest = max(heaviest, weight[i * kDim + i]);
       if (!any(live & (heaviest > V(0.0f)))) return;
       if (g.kind == kGroupElliptic) {
-        add_curvature<L, kDim, true, Coupling::kAll>(g, dofs, piece, weight, s.hessian);
+        add_curvature<L, kDim, true, Coupling::kAll>(n, dofs, piece, weight, to);
       } else if (g.kind == kGroupPyramid) {
-        add_curvature<L, kDim, true, Coupling::kNormal>(g, dofs, piece, weight, s.hessian);
+        add_curvature<L, kDim, true, Coupling::kNormal>(n, dofs, piece, weight, to);
       } else {
         // Only single rows may name dofs in any order, or one of them twice.
-        add_curvature<L, kDim, (kDim > 1), Coupling::kNone>(g, dofs, piece, weight, s.hessian);
+        add_curvature<L, kDim, (kDim > 1), Coupling::kNone>(n, dofs, piece, weight, to);
       }
     });
   }
+  for_stems<L>(m, c, curved, [&](const StemRecord& stem, typename L::Ptr S, const StemLayout& l) {
+    V weight[kStemRows * kStemRows];
+    for (int i = 0; i < kStemRows; ++i) {
+      for (int j = 0; j <= i; ++j) weight[kStemRows * i + j] = S[l.square + triangle(i, j)];
+    }
+    const int* dofs = m.row_dof + stem.first_dof;
+    add_curvature<L, kStemRows, true, Coupling::kAll>(stem.dof_count, dofs, S, weight, s.hessian);
+  });
 }
 
 }  // namespace cohort::sim

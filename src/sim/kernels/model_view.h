@@ -274,8 +274,20 @@ struct PairRecord {
   int fits;                  ///< every two dofs are on one chain: the inertia matrix has their entry
   int first_dof, dof_count;  ///< into row_dof and row_sign
   int by_axes;    ///< of polytopes: the lanes look along all axes (kernels/polytope_contacts.h, height_field_shapes.h)
+  int stem;       ///< of its bodies, or -1
   int as_before;  ///< the pair before moves the same bodies and has the same numbers: contacts may share groups
 };
+
+/// Two bodies between which there may be many contacts, and their dofs (kernels/stems.h).
+struct StemRecord {
+  int body1, body2;          ///< body1 -1: the world
+  int first_dof, dof_count;  ///< into row_dof and row_sign, +1: the dof moves body2
+  int at;                    ///< where its values begin among the stems' values
+};
+/// Rows of a stem: angular and linear motion of its bodies against each other.
+inline constexpr int kStemRows = 6;
+/// The most that a model has.
+inline constexpr int kMostStems = 64;
 
 /// How a pair is looked at after its bounding spheres (kernels/near_pairs.h).
 enum PairLook : int {
@@ -426,17 +438,26 @@ inline constexpr int kBodyValues = 14, kPieceValues = 10, kFluidValues = 8, kPai
 /// The most that ModelView::row_space may be.
 inline constexpr int kMostRowSpaceRows = 64;
 
+/// What a model's constraints can need at most: groups, and values of Constraints::pool, rows and cones.
+struct ConstraintCapacity {
+  int groups = 0, pool = 0, rows = 0, cones = 0;
+};
+
 /// Sizes and arrays. Everything points into memory that somebody else holds.
 struct ModelView {
   int nq, nv, nu, na, nmocap, nbody, njnt, nlink, nlimit, nfriction, nwrap, ntendon, nact, ngeom, npair, nrowdof, neq,
       npattern, nframe, nfluid, nsensor, nsensordata, npiece, nmatch, nray, nmesh, nheightfield, nfilegeom, nstretch,
-      nseparation, nstart;
-  int row_space;          ///< environments with at most so many constraint rows are solved in row_space.h
-  int accelerations;      ///< some sensor needs the bodies' accelerations
-  int keep_contacts;      ///< some sensor needs the contacts' places
-  int tree_boxes;         ///< some pair has a run_bound
-  int varies;             ///< bits of Varies
-  int contact_capacity;   ///< contacts per environment
+      nseparation, nstart, nstem;
+  int stem_values;       ///< of all stems
+  int stem_columns;      ///< into row_dof: 0 to 5, the columns of a contact on a stem
+  int row_space;         ///< environments with at most so many constraint rows are solved in row_space.h
+  int accelerations;     ///< some sensor needs the bodies' accelerations
+  int keep_contacts;     ///< some sensor needs the contacts' places
+  int tree_boxes;        ///< some pair has a run_bound
+  int varies;            ///< bits of Varies
+  int contact_capacity;  ///< contacts per environment
+  int counted;           ///< capacity_key of `capacity`, which an engine may have counted; 0: it has not
+  ConstraintCapacity capacity;
   int damped;             ///< some dof has damping
   int lifting_actuators;  ///< some dof has lifted_by_actuators
   int tendon_inertia;     ///< some tendon has armature
@@ -460,6 +481,7 @@ struct ModelView {
   const GeomRecord* geom;
   const PairRecord* pair;
   const PairBoundRecord* pair_bound;
+  const StemRecord* stem;
   const int* row_dof;     ///< dofs of constraint rows, see PairRecord, LimitRecord, FrictionRecord, EqualityRecord
   const float* row_sign;  ///< +1: the dof moves a pair's second geom, -1: its first
   const EqualityRecord* equality;
@@ -520,6 +542,15 @@ COHORT_DEVICE inline bool is_lane_polytope(const GeomRecord& g, const MeshRecord
     few = faces[mesh.first_face + f].corner_count <= kMostLaneCorners;
   }
   return few;
+}
+
+/// Where a stem's values are, behind S.
+struct StemLayout {
+  int now, other, square, size;  ///< two vectors of 6; a symmetric matrix as lower triangle
+};
+COHORT_LANE StemLayout stem_layout(int dofs) {
+  const int n = kStemRows;
+  return {n * dofs, n * dofs + n, n * dofs + 2 * n, n * dofs + 2 * n + n * (n + 1) / 2};
 }
 
 /// Where in an environment's values of mass those of pieces and of links in a fluid begin, behind the bodies'.

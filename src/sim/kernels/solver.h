@@ -37,6 +37,8 @@ COHORT_KERNEL void start_solver(const ModelView& m, Workspace<L>& w, Constraints
   const V half(0.5f);
   const bool may_be_warm = m.option.warmstart != 0;
   V cold(0.0f), warm(0.0f);
+  to_stems<L>(m, c, w.acc_smooth);
+  if (may_be_warm) to_stems<L>(m, c, w.warm, true);
   auto warm_rows = c.rows;  // and on into the cones, which have more values than rows
   for (int k = 0; k < c.count; ++k) {
     const Group& g = c.group[k];
@@ -44,11 +46,12 @@ COHORT_KERNEL void start_solver(const ModelView& m, Workspace<L>& w, Constraints
     const GroupLayout& l = g.layout;
     V edges[kMaxEdges], warm_edges[kMaxEdges];
     if (!may_be_warm) {
-      edges_of<L>(m, g, piece, w.acc_smooth, edges);
+      edges_of<L>(m, g, piece, on_stem<L>(m, c, g, w.acc_smooth), edges);
       for (int e = 0; e < g.edges; ++e) piece[l.jar + e] = edges[e] - piece[l.aref + e];
       continue;
     }
-    edges_of_two<L>(m, g, piece, w.acc_smooth, w.warm, edges, warm_edges);
+    edges_of_two<L>(m, g, piece, on_stem<L>(m, c, g, w.acc_smooth), on_stem<L>(m, c, g, w.warm, true), edges,
+                    warm_edges);
     for (int e = 0; e < g.edges; ++e) {
       const V aref = piece[l.aref + e];
       piece[l.jar + e] = edges[e] - aref, warm_rows[e] = warm_edges[e] - aref;
@@ -78,12 +81,11 @@ COHORT_KERNEL void start_solver(const ModelView& m, Workspace<L>& w, Constraints
   }
 }
 
-/// total += J' force of a group with kDim rows.
+/// total += J' force of a Jacobian with kDim rows and n columns.
 template <class L, int kDim>
-COHORT_LANE void add_forces(const Group& g, const int* dofs, typename L::Ptr jacobian, const typename L::V* force,
+COHORT_LANE void add_forces(int n, const int* dofs, typename L::Ptr jacobian, const typename L::V* force,
                             typename L::Ptr total) {
   using V = typename L::V;
-  const int n = g.dofs;
   for (int a = 0; a < n; ++a) {
     V sum = total[dofs[a]];
     for (int i = 0; i < kDim; ++i) sum = fma(V(jacobian[i * n + a]), force[i], sum);
@@ -99,18 +101,25 @@ COHORT_KERNEL void constraint_forces(const ModelView& m, Workspace<L>& w, Constr
   const unsigned bits = lane_bits(where);
   const auto total = s.precond;
   for (int d = 0; d < m.nv; ++d) total[d] = V(0.0f);
+  for_stems<L>(m, c, c.stems_open, [](const StemRecord&, typename L::Ptr piece, const StemLayout& l) {
+    for (int i = 0; i < kStemRows; ++i) piece[l.now + i] = V(0.0f);
+  });
   for (int k = 0; k < c.count; ++k) {
     const Group& g = c.group[k];
     if ((g.lanes & bits) == 0) continue;
     const auto piece = c.pool + g.at;
-    const int* dofs = m.row_dof + g.first_dof;
     with_dim(g.dim, [&](auto dim) {
       constexpr int kDim = decltype(dim)::kDim;
       V force[kDim];
       forces_of<L, kDim>(g, piece, force);
-      add_forces<L, kDim>(g, dofs, piece, force, total);
+      add_forces<L, kDim>(columns_of(g), columns_of(m, g), piece, force, on_stem<L>(m, c, g, total));
     });
   }
+  for_stems<L>(m, c, c.stems_open, [&](const StemRecord& stem, typename L::Ptr S, const StemLayout& l) {
+    V force[kStemRows];
+    read<kStemRows>(force, S + l.now);
+    add_forces<L, kStemRows>(stem.dof_count, m.row_dof + stem.first_dof, S, force, total);
+  });
   for (int d = 0; d < m.nv; ++d) w.constraint[d] = select(where, total[d], w.constraint[d]);
 }
 
@@ -147,7 +156,7 @@ COHORT_KERNEL typename L::V line_search(const ModelView& m, Workspace<L>& w, Con
   for (int i = 1; (i == 1 || i < m.option.ls_iterations) && any(open); ++i) {
     V d1, d2;
     slopes_along<L>(c, line, alpha, d1, d2);
-    const auto rising = d1 > zero, falling = open & flip(rising);
+    const typename L::M rising = d1 > zero, falling = open & flip(rising);
     // What is left to gain is less than the slope over the rest of the interval.
     const V left = abs(d1) * select(rising, alpha - lo, hi - alpha);
     gained = select(falling, fma(-d1, alpha - lo, gained), gained);

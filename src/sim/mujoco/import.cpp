@@ -31,6 +31,8 @@ Model Importer::run(int contact_capacity, int row_space) {
   if (!off(mjDSBL_SENSOR)) sensors();
   sizes(contact_capacity);
   out_.sizes.row_space = this->row_space(row_space);
+  stems();
+  check_scratch();
   return std::move(out_);
 }
 
@@ -79,7 +81,6 @@ void Importer::sizes(int contact_capacity) {
     v.lifting_actuators =
         std::any_of(out_.dof.begin(), out_.dof.end(), [](const DofRecord& d) { return d.lifted_by_actuators != 0; });
   }
-  check_scratch();
   int most = 0;
   for (const PairRecord& p : out_.pair) most += p.max_contacts;
   v.contact_capacity = contact_capacity > 0 ? std::min(contact_capacity, most) : most;
@@ -94,8 +95,10 @@ void Importer::check_scratch() const {
   for (const PairRecord& p : out_.pair) {
     const int kind = p.dim == 1 ? kGroupInequality : elliptic ? kGroupElliptic : kGroupPyramid;
     constraints += static_cast<double>(p.max_contacts) *
-                   (layout_of(kind, p.dim, p.dof_count, contact_edges(p.dim, elliptic)).size + KeptContact::kSize);
+                   (layout_of(kind, p.dim, p.stem < 0 ? p.dof_count : kStemRows, contact_edges(p.dim, elliptic)).size +
+                    KeptContact::kSize);
   }
+  for (const StemRecord& s : out_.stem) constraints += stem_layout(s.dof_count).size;
   COHORT_THROW_UNLESS(triangles + constraints < std::numeric_limits<int>::max() / 2.0,
                       "the batched engine does not step a model of this size: {} dofs and {} pairs of geoms that may "
                       "touch take {} of scratch memory for a single environment. The engine `mujoco` keeps only what "

@@ -267,6 +267,7 @@ void Importer::contacts() {
     r.mu = f32(r.friction[0] / std::sqrt(std::max(mjMINVAL, m_.opt.impratio)));
     r.fits = on_one_chain(r.first_dof, r.dof_count);
     r.by_axes = by_axes(r);
+    r.stem = -1;
     r.as_before = !out_.pair.empty() && alike(out_.pair.back(), r);
     out_.pair.push_back(r);
     PairBoundRecord bound = bound_of(r);
@@ -278,6 +279,47 @@ void Importer::contacts() {
   out_.sizes.nseparation = std::min(separated_pairs, kMostSeparations);
   if (starts) out_.sizes.nstart = (out_.sizes.nseparation + kStartWays - 1) / kStartWays * kStartWays;
   runs_of_pairs();
+}
+
+/// The stems: of bodies that many dofs move, and that may touch at so many places that a stem takes less time than the
+/// columns of all dofs. The row space looks at the dofs' columns.
+void Importer::stems() {
+  constexpr int kFewestDofs = 10, kFewestContacts = 16;
+  if (out_.sizes.row_space > 0) return;
+  using Bodies = std::pair<int, int>;
+  const auto bodies_of = [&](const PairRecord& p) -> Bodies {
+    return std::minmax({out_.geom[at(p.geom1)].body, out_.geom[at(p.geom2)].body});
+  };
+  std::map<Bodies, int> contacts, stems;
+  for (const PairRecord& p : out_.pair) contacts[bodies_of(p)] += p.dof_count >= kFewestDofs ? p.max_contacts : 0;
+  for (PairRecord& p : out_.pair) {
+    const Bodies bodies = bodies_of(p);
+    if (contacts[bodies] < kFewestContacts) continue;
+    if (!stems.count(bodies)) {
+      if (out_.stem.size() == kMostStems) continue;
+      stems[bodies] = static_cast<int>(out_.stem.size());
+      StemRecord stem{bodies.first, bodies.second, static_cast<int>(out_.row_dof.size()), p.dof_count,
+                      out_.sizes.stem_values};
+      const bool turned = out_.geom[at(p.geom2)].body != bodies.second;
+      for (int k = p.first_dof; k < p.first_dof + p.dof_count; ++k) {
+        const int dof = out_.row_dof[at(k)];
+        const float sign = out_.row_sign[at(k)];
+        out_.row_dof.push_back(dof);
+        out_.row_sign.push_back(turned ? -sign : sign);
+      }
+      out_.sizes.stem_values += stem_layout(stem.dof_count).size;
+      out_.stem.push_back(stem);
+    }
+    p.stem = stems[bodies];
+  }
+  if (out_.stem.empty()) return;
+  out_.sizes.stem_columns = static_cast<int>(out_.row_dof.size());
+  for (int i = 0; i < kStemRows; ++i) {
+    out_.row_dof.push_back(i);
+    out_.row_sign.push_back(1);
+  }
+  out_.sizes.nstem = static_cast<int>(out_.stem.size());
+  out_.sizes.nrowdof = static_cast<int>(out_.row_dof.size());
 }
 
 /// The runs of pairs that are one body's with one tree, and what they are bounded by.
