@@ -144,9 +144,10 @@ struct Committed {
   const char* file;
   std::uint64_t hash;
 };
-constexpr Committed kCommitted[] = {{"walker.xml", 15079994520857655425ull},     {"pile.xml", 68538054105317125ull},
+constexpr Committed kCommitted[] = {{"walker.xml", 15079994520857655425ull},    {"pile.xml", 68538054105317125ull},
                                     {"arm_plain.xml", 10147326907061092989ull}, {"tendons.xml", 1745700572264993884ull},
-                                    {"biped.xml", 14006211161228260684ull},     {"rubble.xml", 11406900683451613795ull}};
+                                    {"biped.xml", 14006211161228260684ull},     {"rubble.xml", 11406900683451613795ull},
+                                    {"grip.xml", 10666561634095085424ull}};
 
 TEST(BitsCommitted, AThousandStepsHashAsTheyAlwaysDid) {
   for (const Committed& c : kCommitted) {
@@ -156,7 +157,44 @@ TEST(BitsCommitted, AThousandStepsHashAsTheyAlwaysDid) {
 
 INSTANTIATE_TEST_SUITE_P(Models, Bits,
                          ::testing::Values("walker.xml", "pile.xml", "arm_plain.xml", "mixed.xml", "tendons.xml",
-                                           "terrain.xml", "crowd.xml", "biped.xml", "rubble.xml", "hills.xml"));
+                                           "terrain.xml", "crowd.xml", "biped.xml", "rubble.xml", "hills.xml",
+                                           "grip.xml"));
+
+/// What loading a saved model says after `change`; "": nothing.
+std::string refusal_after(const Model& good, const std::filesystem::path& path,
+                          const std::function<void(Model&)>& change) {
+  Model model = good;
+  change(model);
+  save_model(model, path);
+  const std::string text = message_of([&] { load_model(path); });
+  std::filesystem::remove(path);
+  return text;
+}
+
+TEST(Stems, OfADamagedModelAreRefused) {
+  const EntityDeclaration e{"m", Mjcf{kModels + "grip.xml"}};
+  const Model good = import_model(compile_scene(std::span(&e, 1), {}, {}).mjb);
+  ASSERT_EQ(good.stem.size(), 2u) << "one for each finger and what they hold";
+  const auto path = std::filesystem::temp_directory_path() / format("cohort_stems_{}.cohort", getpid());
+  const auto refusal = [&](const std::function<void(Model&)>& change) { return refusal_after(good, path, change); };
+  const auto with_stem =
+      std::find_if(good.pair.begin(), good.pair.end(), [](const PairRecord& p) { return p.stem >= 0; });
+  const auto at = static_cast<std::size_t>(with_stem - good.pair.begin());
+  EXPECT_EQ(refusal([](Model&) {}), "");
+  const std::pair<const char*, std::function<void(Model&)>> changes[] = {
+      {"stem 0: body2", [](Model& m) { m.stem[0].body2 = 99; }},
+      {"stem 1: at", [](Model& m) { m.stem[1].at = 0; }},
+      {"stem_values", [](Model& m) { m.sizes.stem_values = 1; }},
+      {"a stem's column", [](Model& m) { m.sizes.stem_columns = m.stem[0].first_dof; }},
+      {"row_space", [](Model& m) { m.sizes.row_space = 8; }},
+      {"counted", [](Model& m) { m.sizes.counted = 1; }},
+      {": stem is", [&](Model& m) { m.pair[at].stem = 1 - m.pair[at].stem; }},
+      {": stem is 2", [&](Model& m) { m.pair[at].stem = 2; }}};
+  for (const auto& [words, change] : changes) {
+    const std::string text = refusal(change);
+    EXPECT_NE(text.find(words), std::string::npos) << words << " in: " << text;
+  }
+}
 
 /// 8 rows: environments of one block are solved in both ways.
 TEST(BitsOfRowSpaces, AreTheSameForEveryLaneWidthAndLessThanRoundingApart) {
@@ -632,12 +670,7 @@ TEST(Batched, ASavedModelWithAnIndexThatPointsNowhereIsRefused) {
       std::filesystem::temp_directory_path() / format("cohort_indices_{}.cohort", getpid());
   const EntityDeclaration e{"m", Mjcf{kModels + "walker.xml"}};
   const Model good = import_model(compile_scene(std::span(&e, 1), {}, {}).mjb);
-  const auto refusal = [&](const std::function<void(Model&)>& change) {
-    Model model = good;
-    change(model);
-    save_model(model, path);
-    return message_of([&] { load_model(path); });
-  };
+  const auto refusal = [&](const std::function<void(Model&)>& change) { return refusal_after(good, path, change); };
   EXPECT_EQ(refusal([](Model&) {}), "");
   const std::pair<const char*, std::function<void(Model&)>> changes[] = {
       {"hinge or slide 0: dof is 1000", [](Model& m) { m.joint[0].dof = 1000; }},
@@ -655,7 +688,6 @@ TEST(Batched, ASavedModelWithAnIndexThatPointsNowhereIsRefused) {
     EXPECT_NE(text.find(words), std::string::npos) << words << " in: " << text;
     EXPECT_NE(text.find(path.filename()), std::string::npos) << text;
   }
-  std::filesystem::remove(path);
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // these reserve terabytes of address space
