@@ -25,8 +25,8 @@ struct ConvexShape {
   const FaceRecord* faces = nullptr;
   int face_count = 0;
   const int *indices = nullptr, *vertex_faces = nullptr;
-  const int* neighbours =
-      nullptr;  ///< mesh: as vertex_faces, of the vertices that edges connect with each; null: not known
+  /// Mesh: as vertex_faces, of the vertices that edges connect with each; null: not known.
+  const int* neighbours = nullptr;
 
   COHORT_DEVICE double radius() const { return shape == kSphere || shape == kCapsule ? size.x : 0; }
   COHORT_DEVICE Vec centre() const { return to_shared(middle); }

@@ -302,6 +302,13 @@ class CpuEngine final : public Engine {
     fill(Field::kMocapQuat, model_.info.mocap_quat0);
   }
 
+  /// A look at every pair, which every thread of every step would take.
+  void count_constraints() {
+    if (view_.counted == capacity_key(view_)) return;
+    view_.capacity = count_capacity(view_);
+    view_.counted = capacity_key(view_);
+  }
+
   Model model_;
   ModelView view_;
   int n_, n_pad_;
@@ -310,13 +317,6 @@ class CpuEngine final : public Engine {
   ParameterStore parameters_;
   std::array<Memory, kFieldCount> fields_;
   Memory time_low_;
-  /// A look at every pair, which every thread of every step would take.
-  void count_constraints() {
-    if (view_.counted == capacity_key(view_)) return;
-    view_.capacity = count_capacity(view_);
-    view_.counted = capacity_key(view_);
-  }
-
   Memory separations_;  ///< see Separations; no part of the state
   Memory starts_;       ///< see SearchStarts
   DataView data_{};

@@ -282,7 +282,7 @@ void Importer::contacts() {
 }
 
 /// The stems: of bodies that many dofs move, and that may touch at so many places that a stem takes less time than the
-/// columns of all dofs. The row space looks at the dofs' columns.
+/// columns of all dofs: by a count of operations, not by measurements. The row space looks at the dofs' columns.
 void Importer::stems() {
   constexpr int kFewestDofs = 10, kFewestContacts = 16;
   if (out_.sizes.row_space > 0) return;
