@@ -111,7 +111,7 @@ class Checker {
     for (const auto& s : same) equal(s.name, s.value, s.wanted);
     for (const int n : {v_.nu, v_.na, v_.nsensordata, v_.contact_capacity}) require(n >= 0, "a number", n);
     index("nseparation", v_.nseparation, kMostSeparations + 1);
-    index("nstart", v_.nstart, kMostSeparations + 1);
+    index("nstart", v_.nstart, kMostStarts + 1);
     require(v_.nstart % kStartWays == 0, "nstart", v_.nstart);
     index("row_space", v_.row_space, kMostRowSpaceRows + 1);
     const int integrator = v_.option.integrator;
@@ -377,10 +377,6 @@ class Checker {
     index("nstem", v_.nstem, kMostStems + 1);
     if (v_.nstem > 0) {
       equal("row_space", v_.row_space, 0);
-      rows(v_.stem_columns, kStemRows);
-      for (int i = 0; i < kStemRows; ++i) {
-        equal("a stem's column", m_.row_dof[static_cast<std::size_t>(v_.stem_columns + i)], i);
-      }
     }
     Number used = 0;
     for (std::size_t i = 0; i < m_.stem.size(); ++i) {
@@ -390,10 +386,28 @@ class Checker {
       index("body2", s.body2, v_.nbody);
       rows(s.first_dof, s.dof_count);
       equal("at", s.at, used);
+      parent_of(s, i);
       used += stem_layout(s.dof_count).size;
     }
     at("size", 0);
     equal("stem_values", v_.stem_values, used);
+  }
+
+  /// A stem's parent comes first, and its dofs are the stem's without the own ones.
+  void parent_of(const StemRecord& s, std::size_t i) const {
+    index("parent", s.parent, static_cast<int>(i), -1);
+    const int rest = s.parent < 0 ? 0 : m_.stem[static_cast<std::size_t>(s.parent)].dof_count;
+    index("first_own", s.first_own, rest + 1);
+    equal("own_count", s.own_count, s.dof_count - rest);
+    if (s.parent < 0) return;
+    const StemRecord& parent = m_.stem[static_cast<std::size_t>(s.parent)];
+    require(parent.body2 == s.body2 && s.own_count >= 0, "parent", s.parent);
+    for (int k = 0; k < rest; ++k) {
+      const int here = s.first_dof + (k < s.first_own ? k : k + s.own_count), there = parent.first_dof + k;
+      require(m_.row_dof[static_cast<std::size_t>(here)] == m_.row_dof[static_cast<std::size_t>(there)] &&
+                  m_.row_sign[static_cast<std::size_t>(here)] == m_.row_sign[static_cast<std::size_t>(there)],
+              "parent", s.parent);
+    }
   }
 
   /// A pair's stem is of its bodies, and of its dofs.

@@ -36,17 +36,43 @@ void Block::load(const ModelView& m, const mjData& d) {
   copy(space.w.warm, d.qacc_warmstart, m.nv);
 }
 
-void kinematics(const ModelView& m, Workspace<ScalarLane>& w) { sim::kinematics<ScalarLane>(m, w); }
-void velocities(const ModelView& m, Workspace<ScalarLane>& w) { sim::velocities<ScalarLane>(m, w); }
-void tendons(const ModelView& m, Workspace<ScalarLane>& w) { sim::tendons<ScalarLane>(m, w); }
-void smooth_dynamics(const ModelView& m, Workspace<ScalarLane>& w) { sim::smooth_dynamics<ScalarLane>(m, w); }
-void make_rows(const ModelView& m, BlockSpace<ScalarLane>& b) { sim::make_rows<ScalarLane>(m, b.w, b.c); }
+void kinematics(const ModelView& m, Workspace<ScalarLane>& w) {
+  sim::kinematics<ScalarLane>(m, w);
+}
+void velocities(const ModelView& m, Workspace<ScalarLane>& w) {
+  sim::velocities<ScalarLane>(m, w);
+}
+void tendons(const ModelView& m, Workspace<ScalarLane>& w) {
+  sim::tendons<ScalarLane>(m, w);
+}
+void smooth_dynamics(const ModelView& m, Workspace<ScalarLane>& w) {
+  sim::smooth_dynamics<ScalarLane>(m, w);
+}
+void make_rows(const ModelView& m, BlockSpace<ScalarLane>& b) {
+  sim::make_rows<ScalarLane>(m, b.w, b.c);
+}
 float solve_constraints(const ModelView& m, BlockSpace<ScalarLane>& b) {
   float iterations = 0;
   sim::solve_constraints<ScalarLane>(m, b.w, b.c, b.s, b.r, iterations);
   return iterations;
 }
-void evaluate(const ModelView& m, BlockSpace<ScalarLane>& b) { sim::evaluate<ScalarLane>(m, b); }
+std::vector<float> second_derivatives(const ModelView& m, BlockSpace<ScalarLane>& b) {
+  start_solver<ScalarLane>(m, b.w, b.c, b.s);
+  const Pattern pattern = hessian_pattern<ScalarLane>(m, b.c, b.s, 1u);
+  assemble_hessian<ScalarLane>(m, b.w, b.c, b.s, pattern, true);
+  std::vector<float> dense(static_cast<std::size_t>(m.nv * m.nv), 0.0f);
+  for (int i = 0; i < m.nv; ++i) {
+    for (int k = pattern.start[i]; k < pattern.start[i + 1]; ++k) {
+      const int j = pattern.cols[k];
+      dense[static_cast<std::size_t>(i * m.nv + j)] = dense[static_cast<std::size_t>(j * m.nv + i)] =
+          b.s.hessian[triangle(i, j)];
+    }
+  }
+  return dense;
+}
+void evaluate(const ModelView& m, BlockSpace<ScalarLane>& b) {
+  sim::evaluate<ScalarLane>(m, b);
+}
 void sensors(const ModelView& m, BlockSpace<ScalarLane>& b, float time) {
   sim::sensors<ScalarLane>(m, b.w, b.c, time);
 }

@@ -30,6 +30,8 @@ void smooth_dynamics(const ModelView& m, Workspace<ScalarLane>& w);
 void make_rows(const ModelView& m, BlockSpace<ScalarLane>& b);
 /// Returns the iterations.
 float solve_constraints(const ModelView& m, BlockSpace<ScalarLane>& b);
+/// Newton's first second derivatives, of the rows that make_rows made: (nv, nv), symmetric.
+std::vector<float> second_derivatives(const ModelView& m, BlockSpace<ScalarLane>& b);
 void evaluate(const ModelView& m, BlockSpace<ScalarLane>& b);
 void sensors(const ModelView& m, BlockSpace<ScalarLane>& b, float time);
 /// evaluate and one step of the model's integrator.

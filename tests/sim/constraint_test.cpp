@@ -40,11 +40,13 @@ const std::string kChain = R"(
       <body pos="0 0.05 -0.2"><joint axis="1 0 0" range="-10 10"/><geom type="box" size="0.06 0.05 0.04" contype="2" conaffinity="2"/></body></body>
   </body>)";
 
-/// A finger of four hinges and a free body with a lever, whose geoms touch at many places; `all`: how a geom ends.
+/// A finger of four hinges with a tip on a fifth, and a free body with a lever; the geoms of all three touch at many
+/// places. `all`: how a geom ends.
 std::string many_contacts(const std::string& all, const std::string& option) {
-  const auto capsule = [&](const char* pos) {
-    return std::string("<geom type='capsule' size='0.04 0.1' euler='0 90 0' pos='") + pos + "'" + all;
+  const auto turned = [&](const char* euler, const char* pos) {
+    return std::string("<geom type='capsule' size='0.04 0.1' euler='") + euler + "' pos='" + pos + "'" + all;
   };
+  const auto capsule = [&](const char* pos) { return turned("0 90 0", pos); };
   const auto across = [&](const char* pos) {
     return std::string("<geom type='capsule' size='0.04 0.12' euler='80 0 5' pos='") + pos + "'" + all;
   };
@@ -55,7 +57,9 @@ std::string many_contacts(const std::string& all, const std::string& option) {
          "axis='0 1 0.1'/><geom size='0.03' contype='0' conaffinity='0'/><body name='finger' pos='0.15 0 0'><joint "
          "axis='1 0 0'/>" +
          capsule("0 0 0") + capsule("0 0.1 0.01") + capsule("0.02 -0.1 0") + ball("0.1 0.05 0.02") +
-         "</body></body></body><body name='thing' pos='0.36 0.02 0.87'><freejoint/>" + across("-0.06 0 0") +
+         "<body pos='0.09 0 0.01'><joint axis='0 1 0' damping='0.05'/>" + turned("12 80 0", "0.06 0.06 0.01") +
+         turned("-10 85 20", "0.05 -0.06 0.02") + ball("0.08 0 0.05") + ball("0 0 0.05") +
+         "</body></body></body></body><body name='thing' pos='0.36 0.02 0.87'><freejoint/>" + across("-0.06 0 0") +
          across("0.03 0.01 0.01") + across("0.1 0 0") + ball("-0.02 0.14 0.02") + "</body></worldbody></mujoco>";
 }
 
@@ -204,6 +208,8 @@ TEST_P(Constraint, RowsCostAndAccelerationEqualMujocoOnRandomStates) {
           double here = std::abs(sign * ours[k].aref - p.data->efc_aref[i]) / (100 + std::abs(p.data->efc_aref[i]));
           for (int d = 0; d < nv; ++d)
             here = std::max(here, std::abs(sign * ours[k].jacobian[static_cast<std::size_t>(d)] - J[d]));
+          // Contacts with one normal have the same rows about it: their weights tell them apart.
+          here = std::max(here, 1e-3 * std::abs(ours[k].weight / p.data->efc_D[i] - 1));
           distance = std::min(distance, here);
         }
         if (distance < best) best = distance, which = k;
@@ -329,9 +335,55 @@ TEST(LineSearch, OfOneIterationLooksAtAPoint) {
 
 TEST(Stems, AreOfBodiesWithManyContactsAndDofsWhereThereIsNoRowSpace) {
   const std::string xml = many_contacts("/>", "");
-  EXPECT_EQ(test::Pair(test::compile_xml(xml), 0).view.nstem, 1);
+  const test::Pair pair(test::compile_xml(xml), 0);
+  ASSERT_EQ(pair.view.nstem, 2);
+  EXPECT_EQ(pair.view.stem[0].parent, -1);
+  const StemRecord& tip = pair.view.stem[1];
+  EXPECT_EQ(tip.parent, 0);
+  EXPECT_EQ(tip.own_count, 1);
+  EXPECT_EQ(pair.view.row_dof[tip.first_dof + tip.first_own], 4) << "the tip's joint";
   EXPECT_EQ(test::Pair(test::compile_xml(xml), kMostRowSpaceRows).view.nstem, 0);
   EXPECT_EQ(test::Pair(test::compile_xml(model(kChain)), 0).view.nstem, 0) << "few contacts between two bodies";
+}
+
+/// Newton's method would find the same answer with second derivatives that are somewhat wrong.
+TEST(Stems, SecondDerivativesAreThoseOfTheDofsColumns) {
+  for (const auto& [cone, dim] :
+       {std::pair{"elliptic", "3"}, {"elliptic", "6"}, {"pyramidal", "1"}, {"pyramidal", "4"}}) {
+    SCOPED_TRACE(format("{}, condim {}", cone, dim));
+    const std::string all = format(" condim='{}' friction='0.6 0.02 0.01'/>", dim);
+    test::Pair on_stems(test::compile_xml(many_contacts(all, format("cone='{}'", cone))), 0);
+    ASSERT_EQ(on_stems.view.nstem, 2);
+    Model model = on_stems.ours;
+    for (PairRecord& p : model.pair) p.stem = -1;
+    model.sizes.counted = 0;
+    const ModelView plain = model.view();
+    Block with(on_stems.view), without(plain);
+    const int nv = plain.nv;
+    int of_children = 0;
+    for (std::uint64_t sample = 0; sample < 40; ++sample) {
+      on_stems.randomize(sample, 0.1, 0.5);
+      const int free = 5;  // the thing keeps its orientation, so that they touch
+      for (int k = 0; k < 4; ++k) on_stems.data->qpos[free + 3 + k] = on_stems.mj->qpos0[free + 3 + k];
+      mj_forward(on_stems.mj.get(), on_stems.data.get());
+      const auto second_derivatives = [&](const ModelView& view, Block& block) {
+        block.load(view, *on_stems.data);
+        test::smooth_dynamics(view, block.space.w);
+        test::make_rows(view, block.space);
+        return test::second_derivatives(view, block.space);
+      };
+      const std::vector<float> H = second_derivatives(on_stems.view, with), truth = second_derivatives(plain, without);
+      for (int k = 0; k < with.space.c.count; ++k) of_children += with.space.c.group[k].stem == 1;
+      for (int i = 0; i < nv; ++i) {
+        for (int j = 0; j < nv; ++j) {
+          const auto at = [&](int r, int c) { return static_cast<std::size_t>(r * nv + c); };
+          const float scale = std::sqrt(truth[at(i, i)] * truth[at(j, j)]);
+          EXPECT_NEAR(H[at(i, j)] / scale, truth[at(i, j)] / scale, 1e-5) << i << " " << j << " in sample " << sample;
+        }
+      }
+    }
+    EXPECT_GT(of_children, 20);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Features, Constraint,

@@ -147,7 +147,7 @@ struct Committed {
 constexpr Committed kCommitted[] = {{"walker.xml", 15079994520857655425ull},    {"pile.xml", 68538054105317125ull},
                                     {"arm_plain.xml", 10147326907061092989ull}, {"tendons.xml", 1745700572264993884ull},
                                     {"biped.xml", 14006211161228260684ull},     {"rubble.xml", 11406900683451613795ull},
-                                    {"grip.xml", 10666561634095085424ull}};
+                                    {"grip.xml", 13207877132333830342ull}};
 
 TEST(BitsCommitted, AThousandStepsHashAsTheyAlwaysDid) {
   for (const Committed& c : kCommitted) {
@@ -174,7 +174,10 @@ std::string refusal_after(const Model& good, const std::filesystem::path& path,
 TEST(Stems, OfADamagedModelAreRefused) {
   const EntityDeclaration e{"m", Mjcf{kModels + "grip.xml"}};
   const Model good = import_model(compile_scene(std::span(&e, 1), {}, {}).mjb);
-  ASSERT_EQ(good.stem.size(), 2u) << "one for each finger and what they hold";
+  const auto child =
+      std::find_if(good.stem.begin(), good.stem.end(), [](const StemRecord& s) { return s.parent >= 0; });
+  ASSERT_NE(child, good.stem.end()) << "a finger's tip and the link above it touch the same thing";
+  const auto tip = static_cast<std::size_t>(child - good.stem.begin());
   const auto path = std::filesystem::temp_directory_path() / format("cohort_stems_{}.cohort", getpid());
   const auto refusal = [&](const std::function<void(Model&)>& change) { return refusal_after(good, path, change); };
   const auto with_stem =
@@ -185,11 +188,15 @@ TEST(Stems, OfADamagedModelAreRefused) {
       {"stem 0: body2", [](Model& m) { m.stem[0].body2 = 99; }},
       {"stem 1: at", [](Model& m) { m.stem[1].at = 0; }},
       {"stem_values", [](Model& m) { m.sizes.stem_values = 1; }},
-      {"a stem's column", [](Model& m) { m.sizes.stem_columns = m.stem[0].first_dof; }},
+      {": parent", [&](Model& m) { m.stem[tip].parent = static_cast<int>(tip); }},
+      {": parent", [&](Model& m) { m.stem[tip].first_own = 0; }},
+      {": first_own", [&](Model& m) { m.stem[tip].first_own = 99; }},
+      {": own_count", [&](Model& m) { m.stem[tip].own_count = 2; }},
+      {": first_own", [&](Model& m) { m.stem[tip].parent = -1; }},
       {"row_space", [](Model& m) { m.sizes.row_space = 8; }},
       {"counted", [](Model& m) { m.sizes.counted = 1; }},
       {": stem is", [&](Model& m) { m.pair[at].stem = 1 - m.pair[at].stem; }},
-      {": stem is 2", [&](Model& m) { m.pair[at].stem = 2; }}};
+      {": stem is 5", [&](Model& m) { m.pair[at].stem = 5; }}};
   for (const auto& [words, change] : changes) {
     const std::string text = refusal(change);
     EXPECT_NE(text.find(words), std::string::npos) << words << " in: " << text;

@@ -139,5 +139,27 @@ TEST_P(SearchStarts, OfAnotherStateLeadNowhere) {
 INSTANTIATE_TEST_SUITE_P(Of, SearchStarts, ::testing::ValuesIn(kScenes),
                          [](const auto& scene) { return scene.param.name; });
 
+/// Of a set's pairs, those that are asked for in every step keep their starts, whatever came before them; and of one
+/// pair more than there are places, most do.
+TEST(StartPlaces, OfPairsThatAreSearchedInEveryStepAreTheirs) {
+  for (const int live : {kStartWays, kStartWays + 1}) {
+    std::vector<SearchStart> places(2 * kStartWays);
+    const sim::SearchStarts starts{places.data(), 2 * kStartWays};
+    const auto ask = [&](int pair) {
+      SearchStart* const start = starts.place(0, pair % kMostSeparations, pair);
+      const bool kept = start->point[0] == static_cast<unsigned>(pair);
+      start->point[0] = static_cast<unsigned>(pair);
+      return kept;
+    };
+    for (int pair = 1000; pair < 1200; ++pair) ask(pair);  // once, and never again
+    int kept = 0;
+    constexpr int kSteps = 20, kSettled = 4;
+    for (int step = 0; step < kSteps; ++step) {
+      for (int k = 0; k < live; ++k) kept += ask(2 * k) && step >= kSettled;
+    }
+    EXPECT_GE(kept, (kSteps - kSettled) * (live == kStartWays ? live : live - 2)) << live;
+  }
+}
+
 }  // namespace
 }  // namespace cohort::sim

@@ -14,6 +14,7 @@ struct SearchStart {
   unsigned point[kStartPoints];  ///< vertex of the first shape, and of the second from bit 16 on; kNoPoint ends them
   unsigned short face_count;     ///< 0: only the points are known
   unsigned short face[kStartFaces];  ///< three points, four bits each
+  unsigned short age;                ///< how often places of its set were asked for since this one was
 };
 inline constexpr unsigned kNoPoint = 0xffffffffu;
 inline constexpr int kNoVertex = 0xffff;
@@ -52,13 +53,20 @@ struct SearchStarts {
     const int sets = count / kStartWays, set = n % sets;
     SearchStart* const places = at + static_cast<long long>(lane) * count + set * kStartWays;
     const unsigned wanted = static_cast<unsigned>(pair) + 1;
-    SearchStart* chosen = places + n / sets % kStartWays;
-    for (int k = kStartWays - 1; k >= 0; --k) {
+    SearchStart* chosen = places;
+    for (int k = 1; k < kStartWays; ++k) {
+      if (places[k].age > chosen->age) chosen = places + k;
+    }
+    // Where all are in use, one pair has no lasting place, and not each in its turn.
+    if (chosen->age < 2 * kStartWays) chosen = places + pair / sets % kStartWays;
+    for (int k = 0; k < kStartWays; ++k) {
       if (places[k].pair == 0) chosen = places + k;
     }
     for (int k = 0; k < kStartWays; ++k) {
       if (places[k].pair == wanted) chosen = places + k;
+      places[k].age += places[k].age < 0xffff;
     }
+    chosen->age = 0;
     if (chosen->pair != wanted) chosen->pair = wanted, chosen->point[0] = kNoPoint;
     return chosen;
   }

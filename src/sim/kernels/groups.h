@@ -3,7 +3,7 @@
 #pragma once
 #include "sim/kernels/data_view.h"
 #include "sim/kernels/parameters.h"
-#include "sim/kernels/workspace.h"
+#include "sim/kernels/stem_contact.h"
 
 namespace cohort::sim {
 
@@ -17,7 +17,7 @@ enum GroupKind : int {
 
 /// Offsets inside a group's piece of the pool, in values per lane.
 struct GroupLayout {
-  int jacobian, weight, aref, jar, jv, size;  ///< (dim, dofs); (weights); (edges) each, jv: of elliptic cones only
+  int jacobian, weight, aref, jar, jv, size;  ///< jacobian_size; (weights); (edges) each, jv: of elliptic cones only
 };
 /// What a group's lanes share. Its numbers lie in Constraints::pool from `at` on: see GroupLayout.
 struct Group {
@@ -30,7 +30,7 @@ struct Group {
   int pair;               ///< contacts: which, otherwise -1; equalities: -2 - which
   int fits;               ///< the inertia matrix has an entry for every two of its dofs
   int own = 0;            ///< contacts: where in the piece the lanes' friction and mu are, or 0: friction and mu hold
-  int stem = -1;          ///< contacts: whose columns the Jacobian has (stems.h), or -1: it has the dofs'
+  int stem = -1;          ///< contacts: on which stem the Jacobian is (stems.h), or -1: it has the dofs' columns
   unsigned lanes = ~0u;   ///< bits of the lanes where it weighs anything; for the others it adds zeros
   GroupLayout layout{};   ///< of its piece; open_group sets it
   int next_of_tree = -1;  ///< the next group with dofs of the same tree, or -1; see RowCounts
@@ -40,24 +40,22 @@ struct Group {
 COHORT_LANE int weights_of(int kind, int dim) {
   return kind == kGroupElliptic || kind == kGroupEquality ? dim : 1;
 }
-COHORT_LANE GroupLayout layout_of(int kind, int dim, int columns, int edges) {
+/// Values of a group's Jacobian: (dim, dofs), or where the contact is on the stem.
+COHORT_LANE int jacobian_size(int dim, int dofs, int stem) {
+  return stem < 0 ? dim * dofs : stem_contact_size(dim);
+}
+/// jacobian: its size.
+COHORT_LANE GroupLayout layout_of(int kind, int dim, int jacobian, int edges) {
   GroupLayout l{};
-  l.weight = dim * columns;
+  l.weight = jacobian;
   l.aref = l.weight + weights_of(kind, dim);
   l.jar = l.aref + edges;
   l.jv = l.jar + edges;
   l.size = l.jv + (kind == kGroupElliptic ? edges : 0);
   return l;
 }
-/// Columns of the Jacobian as it lies in the pool: how many, and where what they multiply is.
-COHORT_LANE int columns_of(const Group& g) {
-  return g.stem < 0 ? g.dofs : kStemRows;
-}
-COHORT_LANE const int* columns_of(const ModelView& m, const Group& g) {
-  return m.row_dof + (g.stem < 0 ? g.first_dof : m.stem_columns);
-}
 COHORT_LANE GroupLayout layout_of(const Group& g) {
-  return layout_of(g.kind, g.dim, columns_of(g), g.edges);
+  return layout_of(g.kind, g.dim, jacobian_size(g.dim, g.dofs, g.stem), g.edges);
 }
 
 /// A block's constraints. Capacities are the model's: every group that can exist at once.
@@ -95,9 +93,9 @@ inline constexpr int kFrictionRowValues = 5, kRowValues = 3, kConeValues = 13;
 /// Looks at every pair.
 COHORT_LANE ConstraintCapacity count_capacity(const ModelView& m) {
   ConstraintCapacity n;
-  const auto add = [&](int kind, int dim, int columns, int edges, int times) {
+  const auto add = [&](int kind, int dim, int jacobian, int edges, int times) {
     n.groups += times;
-    n.pool += times * layout_of(kind, dim, columns, edges).size;
+    n.pool += times * layout_of(kind, dim, jacobian, edges).size;
     if (kind == kGroupElliptic) {
       n.cones += times * kConeValues;
     } else {
@@ -106,7 +104,7 @@ COHORT_LANE ConstraintCapacity count_capacity(const ModelView& m) {
   };
   for (int i = 0; i < m.neq; ++i) {
     const int dim = equality_dim(m.equality[i]);
-    add(kGroupEquality, dim, m.equality[i].dof_count, dim, 1);
+    add(kGroupEquality, dim, dim * m.equality[i].dof_count, dim, 1);
   }
   for (int i = 0; i < m.nfriction; ++i) add(kGroupFriction, 1, m.friction[i].dof_count, 1, 1);
   for (int i = 0; i < m.nlimit; ++i) add(kGroupInequality, 1, m.limit[i].dof_count, 1, 2);
@@ -115,8 +113,7 @@ COHORT_LANE ConstraintCapacity count_capacity(const ModelView& m) {
     if (p.dof_count == 0 && !m.keep_contacts) continue;  // no rows
     const bool elliptic = m.option.elliptic != 0;
     const int kind = p.dim == 1 ? kGroupInequality : elliptic ? kGroupElliptic : kGroupPyramid;
-    const int columns = p.stem < 0 ? p.dof_count : kStemRows;
-    add(kind, p.dim, columns, contact_edges(p.dim, elliptic), p.max_contacts);
+    add(kind, p.dim, jacobian_size(p.dim, p.dof_count, p.stem), contact_edges(p.dim, elliptic), p.max_contacts);
     if (m.varies & kVariesFriction) n.pool += p.max_contacts * kPairValues;
     if (m.keep_contacts) n.pool += p.max_contacts * KeptContact::kSize;
   }
@@ -225,14 +222,23 @@ COHORT_LANE void columns_times(int n, const int* columns, typename L::Ptr matrix
   }
 }
 
-/// The group's rows times x, to edges[0 ..]; x: of on_stem, where the group has one.
+/// The group's Jacobian times x; x: of on_stem, where the group is on one.
+template <class L, int kDim>
+COHORT_LANE void jacobian_times(const ModelView& m, const Group& g, typename L::Ptr piece, typename L::Ptr x,
+                                typename L::V* rows) {
+  if (g.stem >= 0) {
+    StemContact<L, kDim>(piece).rows(x, rows);
+  } else {
+    columns_times<L, kDim>(g.dofs, m.row_dof + g.first_dof, piece, x, rows);
+  }
+}
+
+/// The group's rows times x, to edges[0 ..]; x: as jacobian_times.
 template <class L, class Edges>
 COHORT_LANE void edges_of(const ModelView& m, const Group& g, typename L::Ptr jacobian, typename L::Ptr x,
                           Edges edges) {
   typename L::V rows[kMaxDim];
-  with_dim(g.dim, [&](auto dim) {
-    columns_times<L, decltype(dim)::kDim>(columns_of(g), columns_of(m, g), jacobian, x, rows);
-  });
+  with_dim(g.dim, [&](auto dim) { jacobian_times<L, decltype(dim)::kDim>(m, g, jacobian, x, rows); });
   to_edges<L>(g, jacobian, rows, edges);
 }
 
@@ -244,8 +250,14 @@ COHORT_LANE void edges_of_two(const ModelView& m, const Group& g, typename L::Pt
   V rows_x[kMaxDim], rows_y[kMaxDim];
   with_dim(g.dim, [&](auto dim) {
     constexpr int kDim = decltype(dim)::kDim;
-    const int* columns = columns_of(m, g);
-    const int n = columns_of(g);
+    if (g.stem >= 0) {
+      const StemContact<L, kDim> contact(jacobian);
+      contact.rows(x, rows_x);
+      contact.rows(y, rows_y);
+      return;
+    }
+    const int* columns = m.row_dof + g.first_dof;
+    const int n = g.dofs;
     for (int r = 0; r < kDim; ++r) rows_x[r] = rows_y[r] = V(0.0f);
     for (int k = 0; k < n; ++k) {
       const V xk = x[columns[k]], yk = y[columns[k]];

@@ -16,14 +16,6 @@ struct SolverSpace {
   unsigned long long* bits;  ///< nv * words
 };
 
-/// Of a word that is not zero.
-COHORT_LANE int highest_bit(unsigned long long word) {
-#if defined(__CUDA_ARCH__)
-  return 63 - __clzll(static_cast<long long>(word));
-#else
-  return 63 - __builtin_clzll(word);
-#endif
-}
 /// Groups across branches that weigh in a lane of `live`: what the Hessian's pattern is made from.
 template <class L>
 COHORT_LANE int groups_across(Constraints<L>& c, unsigned live) {
@@ -76,13 +68,6 @@ COHORT_KERNEL Pattern hessian_pattern(const ModelView& m, Constraints<L>& c, Sol
   return {s.cols, s.start};
 }
 
-/// Which rows a group's weights couple.
-enum class Coupling {
-  kNone,    ///< no two: equalities
-  kNormal,  ///< the normal with each tangent: pyramids
-  kAll,     ///< elliptic cones
-};
-
 /// hessian += J' weight J of a Jacobian with kDim rows and n columns. Two rows of the Hessian at a time share what they
 /// read. kRising: the dofs rise.
 template <class L, int kDim, bool kRising, Coupling kCoupling>
@@ -103,7 +88,7 @@ COHORT_LANE void add_curvature(int n, const int* dofs, typename L::Ptr jacobian,
       }
       t[i] = W[i * kDim] * J[0];
       for (int j = 1; j < kDim; ++j) {
-        if (kCoupling == Coupling::kAll || i == 0 || i == j) t[i] = fma(W[i * kDim + j], J[j], t[i]);
+        if (couples(kCoupling, i, j)) t[i] = fma(W[i * kDim + j], J[j], t[i]);
       }
     }
   };
@@ -148,6 +133,54 @@ COHORT_LANE void add_curvature(int n, const int* dofs, typename L::Ptr jacobian,
   }
 }
 
+/// square += C' weight C of a contact on a stem.
+template <class L, int kDim>
+COHORT_LANE void add_on_stem(const Group& g, typename L::Ptr piece, const typename L::V* weight,
+                             typename L::Ptr square) {
+  const StemContact<L, kDim> contact(piece);
+  if (g.kind == kGroupPyramid) {
+    contact.template add_curvature<Coupling::kNormal>(weight, square);
+  } else {
+    contact.template add_curvature<Coupling::kAll>(weight, square);
+  }
+}
+
+/// hessian += S' K S with K of layout.square, for the pairs of dofs of which one is the stem's own; those of two others
+/// are the parent's, to whose K it is added.
+template <class L>
+COHORT_LANE void add_stem(const ModelView& m, const Constraints<L>& c, const StemRecord& stem, typename L::Ptr S,
+                          const StemLayout& l, typename L::Ptr hessian) {
+  using V = typename L::V;
+  const int n = stem.dof_count, end = stem.first_own + stem.own_count;
+  const int* dofs = m.row_dof + stem.first_dof;
+  V weight[kStemRows * kStemRows];
+  for (int i = 0; i < kStemRows; ++i) {
+    for (int j = 0; j <= i; ++j) {
+      weight[kStemRows * i + j] = weight[kStemRows * j + i] = S[l.square + triangle(i, j)];
+    }
+  }
+  if (stem.parent < 0) {
+    add_curvature<L, kStemRows, true, Coupling::kAll>(n, dofs, S, weight, hessian);
+    return;
+  }
+  for (int a = stem.first_own; a < end; ++a) {
+    V t[kStemRows];
+    for (int i = 0; i < kStemRows; ++i) t[i] = weight[i] * S[a];
+    for (int j = 1; j < kStemRows; ++j) {
+      for (int i = 0; i < kStemRows; ++i) t[i] = fma(weight[kStemRows * j + i], S[j * n + a], t[i]);
+    }
+    const auto add = [&](int b, int entry) {
+      V sum = S[b] * t[0];
+      for (int i = 1; i < kStemRows; ++i) sum = fma(S[i * n + b], t[i], sum);
+      hessian[entry] = hessian[entry] + sum;
+    };
+    for (int b = 0; b <= a; ++b) add(b, triangle(dofs[a], dofs[b]));
+    for (int b = end; b < n; ++b) add(b, triangle(dofs[b], dofs[a]));
+  }
+  const auto up = parent_of<L>(m, c, stem, stem_layout(m.stem[stem.parent].dof_count).square);
+  for (int i = 0; i < triangle(kStemRows, 0); ++i) up[i] = up[i] + S[l.square + i];
+}
+
 /// For the live lanes: s.hessian := M + J' W J with the pattern's entries. What the others hold there means nothing.
 template <class L>
 COHORT_KERNEL void assemble_hessian(const ModelView& m, Workspace<L>& w, Constraints<L>& c, SolverSpace<L>& s,
@@ -168,15 +201,14 @@ COHORT_KERNEL void assemble_hessian(const ModelView& m, Workspace<L>& w, Constra
     const Group& g = c.group[k];
     if ((g.lanes & live_bits) == 0) continue;
     const auto piece = c.pool + g.at;
-    const int* dofs = columns_of(m, g);
-    const int n = columns_of(g);
     auto to = s.hessian;
     if (g.stem >= 0) {
       const StemRecord& stem = m.stem[g.stem];
       to = c.stems + (stem.at + stem_layout(stem.dof_count).square);
-      if ((curved >> g.stem & 1u) == 0) {
-        for (int i = 0; i < triangle(kStemRows, 0); ++i) to[i] = V(0.0f);
-        curved |= 1ull << g.stem;
+      for (int at = g.stem; at >= 0 && (curved >> at & 1u) == 0; at = m.stem[at].parent) {
+        const auto square = c.stems + (m.stem[at].at + stem_layout(m.stem[at].dof_count).square);
+        for (int i = 0; i < triangle(kStemRows, 0); ++i) square[i] = V(0.0f);
+        curved |= 1ull << at;
       }
     }
     with_dim(g.dim, [&](auto dim) {
@@ -186,23 +218,21 @@ COHORT_KERNEL void assemble_hessian(const ModelView& m, Workspace<L>& w, Constra
       V heaviest = weight[0];
       for (int i = 1; i < kDim; ++i) heaviest = max(heaviest, weight[i * kDim + i]);
       if (!any(live & (heaviest > V(0.0f)))) return;
-      if (g.kind == kGroupElliptic) {
-        add_curvature<L, kDim, true, Coupling::kAll>(n, dofs, piece, weight, to);
+      const int* dofs = m.row_dof + g.first_dof;
+      if (g.stem >= 0) {
+        add_on_stem<L, kDim>(g, piece, weight, to);
+      } else if (g.kind == kGroupElliptic) {
+        add_curvature<L, kDim, true, Coupling::kAll>(g.dofs, dofs, piece, weight, to);
       } else if (g.kind == kGroupPyramid) {
-        add_curvature<L, kDim, true, Coupling::kNormal>(n, dofs, piece, weight, to);
+        add_curvature<L, kDim, true, Coupling::kNormal>(g.dofs, dofs, piece, weight, to);
       } else {
         // Only single rows may name dofs in any order, or one of them twice.
-        add_curvature<L, kDim, (kDim > 1), Coupling::kNone>(n, dofs, piece, weight, to);
+        add_curvature<L, kDim, (kDim > 1), Coupling::kNone>(g.dofs, dofs, piece, weight, to);
       }
     });
   }
-  for_stems<L>(m, c, curved, [&](const StemRecord& stem, typename L::Ptr S, const StemLayout& l) {
-    V weight[kStemRows * kStemRows];
-    for (int i = 0; i < kStemRows; ++i) {
-      for (int j = 0; j <= i; ++j) weight[kStemRows * i + j] = S[l.square + triangle(i, j)];
-    }
-    const int* dofs = m.row_dof + stem.first_dof;
-    add_curvature<L, kStemRows, true, Coupling::kAll>(stem.dof_count, dofs, S, weight, s.hessian);
+  from_children<L>(m, c, curved, [&](const StemRecord& stem, typename L::Ptr S, const StemLayout& l) {
+    add_stem<L>(m, c, stem, S, l, s.hessian);
   });
 }
 

@@ -24,6 +24,15 @@ COHORT_LANE int lowest_bit(unsigned long long word) {
 #endif
 }
 
+/// The highest one.
+COHORT_LANE int highest_bit(unsigned long long word) {
+#if defined(__CUDA_ARCH__)
+  return 63 - __clzll(static_cast<long long>(word));
+#else
+  return 63 - __builtin_clzll(word);
+#endif
+}
+
 // ---- one float: what a GPU thread computes
 
 COHORT_LANE float fma(float a, float b, float c) {

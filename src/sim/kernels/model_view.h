@@ -283,6 +283,9 @@ struct StemRecord {
   int body1, body2;          ///< body1 -1: the world
   int first_dof, dof_count;  ///< into row_dof and row_sign, +1: the dof moves body2
   int at;                    ///< where its values begin among the stems' values
+  /// The stem of body2 and of the nearest body above body1 that has one, or -1; it comes first. It has the same dofs
+  /// but for this one's own, which are own_count from the one numbered first_own here on; without a parent all are.
+  int parent, first_own, own_count;
 };
 /// Rows of a stem: angular and linear motion of its bodies against each other.
 inline constexpr int kStemRows = 6;
@@ -312,9 +315,9 @@ struct PairBoundRecord {
   float run_bound;
 };
 /// Most directions, and most starts of searches (SearchStart), that an environment remembers.
-inline constexpr int kMostSeparations = 64;
+inline constexpr int kMostSeparations = 64, kMostStarts = 128;
 /// SearchStarts' places for pairs that share them.
-inline constexpr int kStartWays = 4;
+inline constexpr int kStartWays = 8;
 
 enum EqualityKind : int { kEqualityConnect = 0, kEqualityWeld = 1, kEqualityJoint = 2, kEqualityTendon = 3 };
 
@@ -449,7 +452,6 @@ struct ModelView {
       npattern, nframe, nfluid, nsensor, nsensordata, npiece, nmatch, nray, nmesh, nheightfield, nfilegeom, nstretch,
       nseparation, nstart, nstem;
   int stem_values;       ///< of all stems
-  int stem_columns;      ///< into row_dof: 0 to 5, the columns of a contact on a stem
   int row_space;         ///< environments with at most so many constraint rows are solved in row_space.h
   int accelerations;     ///< some sensor needs the bodies' accelerations
   int keep_contacts;     ///< some sensor needs the contacts' places

@@ -101,7 +101,7 @@ COHORT_KERNEL void constraint_forces(const ModelView& m, Workspace<L>& w, Constr
   const unsigned bits = lane_bits(where);
   const auto total = s.precond;
   for (int d = 0; d < m.nv; ++d) total[d] = V(0.0f);
-  for_stems<L>(m, c, c.stems_open, [](const StemRecord&, typename L::Ptr piece, const StemLayout& l) {
+  from_parents<L>(m, c, c.stems_open, [](const StemRecord&, typename L::Ptr piece, const StemLayout& l) {
     for (int i = 0; i < kStemRows; ++i) piece[l.now + i] = V(0.0f);
   });
   for (int k = 0; k < c.count; ++k) {
@@ -112,14 +112,14 @@ COHORT_KERNEL void constraint_forces(const ModelView& m, Workspace<L>& w, Constr
       constexpr int kDim = decltype(dim)::kDim;
       V force[kDim];
       forces_of<L, kDim>(g, piece, force);
-      add_forces<L, kDim>(columns_of(g), columns_of(m, g), piece, force, on_stem<L>(m, c, g, total));
+      if (g.stem >= 0) {
+        StemContact<L, kDim>(piece).add_forces(force, on_stem<L>(m, c, g, total));
+      } else {
+        add_forces<L, kDim>(g.dofs, m.row_dof + g.first_dof, piece, force, total);
+      }
     });
   }
-  for_stems<L>(m, c, c.stems_open, [&](const StemRecord& stem, typename L::Ptr S, const StemLayout& l) {
-    V force[kStemRows];
-    read<kStemRows>(force, S + l.now);
-    add_forces<L, kStemRows>(stem.dof_count, m.row_dof + stem.first_dof, S, force, total);
-  });
+  from_stems<L>(m, c, total);
   for (int d = 0; d < m.nv; ++d) w.constraint[d] = select(where, total[d], w.constraint[d]);
 }
 

@@ -1,29 +1,43 @@
 /// Two bodies that many dofs move, and that may touch at many places: a hand's finger and what it holds. The Jacobians
 /// of all their contacts are products of a contact's own rows, which see how the bodies move against each other, and
-/// the stem, which is how each dof moves them: J = C S with C (dim, 6) and S (6, dofs). S is computed once in a step;
-/// products with J cost six columns a contact instead of one per dof, and second derivatives are summed in 6 x 6 before
-/// they go to the dofs. Which contacts have one is the model's, so that sums do not depend on the other lanes.
+/// the stem, which is how each dof moves them: J = C S with C (dim, 6; stem_contact.h) and S (6, dofs). S is computed
+/// once in a step; products with J cost a contact the few of C, and second derivatives are summed in 6 x 6 before they
+/// go to the dofs. Stems of one body with the bodies of a branch share their dofs but for a few: products go from the
+/// parent to its children, and sums from the children to the parent. Which contacts have a stem, and which is whose
+/// parent, is the model's, so that sums do not depend on the other lanes.
 #pragma once
 #include "sim/kernels/near_pairs.h"
 
 namespace cohort::sim {
 
-/// Calls f(record, piece, layout) for the stems of the present contacts.
+/// Calls f(record, piece, layout) for stems, parents first.
 template <class L, class F>
-COHORT_LANE void for_stems(const ModelView& m, const Constraints<L>& c, unsigned long long which, F f) {
+COHORT_LANE void from_parents(const ModelView& m, const Constraints<L>& c, unsigned long long which, F f) {
   for (unsigned long long left = which; left != 0; left &= left - 1) {
     const StemRecord& stem = m.stem[lowest_bit(left)];
     f(stem, c.stems + stem.at, stem_layout(stem.dof_count));
   }
 }
+/// The same, children first.
+template <class L, class F>
+COHORT_LANE void from_children(const ModelView& m, const Constraints<L>& c, unsigned long long which, F f) {
+  for (unsigned long long left = which; left != 0;) {
+    const int k = highest_bit(left);
+    left &= ~(1ull << k);
+    f(m.stem[k], c.stems + m.stem[k].at, stem_layout(m.stem[k].dof_count));
+  }
+}
+/// Where values of the parent begin.
+template <class L>
+COHORT_LANE typename L::Ptr parent_of(const ModelView& m, const Constraints<L>& c, const StemRecord& stem, int value) {
+  return c.stems + (m.stem[stem.parent].at + value);
+}
 
 /// S of a stem about its second body's position, its product with the velocities (layout.now), and S D^-1 S' with D
-/// from M = L' D L (layout.square). Does nothing where it has been done.
+/// from M = L' D L (layout.square).
 template <class L>
-COHORT_KERNEL void open_stem(const ModelView& m, const Workspace<L>& w, Constraints<L>& c, int which) {
+COHORT_KERNEL void make_stem(const ModelView& m, const Workspace<L>& w, Constraints<L>& c, int which) {
   using V = typename L::V;
-  if ((c.stems_open >> which & 1u) != 0) return;
-  c.stems_open |= 1ull << which;
   const StemRecord& stem = m.stem[which];
   const auto S = c.stems + stem.at;
   const int n = stem.dof_count;
@@ -54,40 +68,40 @@ COHORT_KERNEL void open_stem(const ModelView& m, const Workspace<L>& w, Constrai
   write<kStemRows>(S + l.now, moves);
 }
 
-/// C of a contact with kDim rows in the contact frame to `rows` (kDim, 6), and the rows' velocities, to vel; returns
-/// how much the first row yields to its force. pos, at1: the contact about the second and the first geom's reference
-/// point.
+/// Makes a stem and those above it, as far as they have not been made.
+template <class L>
+COHORT_LANE void open_stem(const ModelView& m, const Workspace<L>& w, Constraints<L>& c, int which) {
+  for (int k = which; k >= 0 && (c.stems_open >> k & 1u) == 0; k = m.stem[k].parent) {
+    c.stems_open |= 1ull << k;
+    make_stem<L>(m, w, c, k);
+  }
+}
+
+/// C of a contact with kDim rows in the contact frame to `to`, and the rows' velocities, to vel; returns how much the
+/// first row yields to its force. pos, at1: the contact about the second and the first geom's reference point.
 template <class L, int kDim>
 COHORT_LANE typename L::V contact_on_stem(const ModelView& m, const Workspace<L>& w, const Constraints<L>& c,
                                           const PairRecord& p, const typename L::V* frame, const typename L::V* pos,
-                                          const typename L::V* at1, typename L::Ptr rows, typename L::V* vel) {
+                                          const typename L::V* at1, typename L::Ptr to, typename L::V* vel) {
   using V = typename L::V;
   const StemRecord& stem = m.stem[p.stem];
   const auto piece = c.stems + stem.at;
   const StemLayout l = stem_layout(stem.dof_count);
   // The pair may have the stem's bodies the other way round.
   const bool turned = m.geom[p.geom2].body != stem.body2;
-  V arm[3], C[kStemRows], yields(0.0f);
+  V arm[3], first[kStemRows], yields(0.0f);
   for (int i = 0; i < 3; ++i) arm[i] = (turned ? at1[i] : pos[i]) - w.pos[3 * stem.body2 + i];
-  for (int r = 0; r < kDim; ++r) {
-    V axis[3];
-    for (int i = 0; i < 3; ++i) axis[i] = turned ? -frame[3 * (r % 3) + i] : frame[3 * (r % 3) + i];
-    if (r < 3) {
-      cross(C, arm, axis);
-      for (int i = 0; i < 3; ++i) C[3 + i] = axis[i];
-    } else {
-      for (int i = 0; i < 3; ++i) C[i] = axis[i], C[3 + i] = V(0.0f);
+  write<3>(to, arm);
+  for (int i = 3; i < stem_contact_size(kDim); ++i) to[i] = turned ? -frame[i - 3] : frame[i - 3];
+  StemContact<L, kDim>(to).rows(piece + l.now, vel);
+  read<3>(first + 3, to + 3);
+  cross(first, arm, first + 3);
+  for (int i = 0; i < kStemRows; ++i) {
+    V sum(0.0f);
+    for (int j = 0; j < kStemRows; ++j) {
+      sum = fma(V(piece[l.square + (i >= j ? triangle(i, j) : triangle(j, i))]), first[j], sum);
     }
-    write<kStemRows>(rows + kStemRows * r, C);
-    vel[r] = V(0.0f);
-    for (int i = 0; i < kStemRows; ++i) vel[r] = fma(C[i], V(piece[l.now + i]), vel[r]);
-    for (int i = 0; r == 0 && i < kStemRows; ++i) {
-      V sum(0.0f);
-      for (int j = 0; j < kStemRows; ++j) {
-        sum = fma(V(piece[l.square + (i >= j ? triangle(i, j) : triangle(j, i))]), C[j], sum);
-      }
-      yields = fma(sum, C[i], yields);
-    }
+    yields = fma(sum, first[i], yields);
   }
   return yields;
 }
@@ -95,10 +109,20 @@ COHORT_LANE typename L::V contact_on_stem(const ModelView& m, const Workspace<L>
 /// S x of the present stems to layout.now, or to layout.other.
 template <class L>
 COHORT_LANE void to_stems(const ModelView& m, const Constraints<L>& c, typename L::Ptr x, bool other = false) {
-  for_stems<L>(m, c, c.stems_open, [&](const StemRecord& stem, typename L::Ptr piece, const StemLayout& l) {
-    typename L::V moves[kStemRows];
-    columns_times<L, kStemRows>(stem.dof_count, m.row_dof + stem.first_dof, piece, x, moves);
-    write<kStemRows>(piece + (other ? l.other : l.now), moves);
+  from_parents<L>(m, c, c.stems_open, [&](const StemRecord& stem, typename L::Ptr S, const StemLayout& l) {
+    using V = typename L::V;
+    V moves[kStemRows];
+    for (V& row : moves) row = V(0.0f);
+    if (stem.parent >= 0) {
+      const StemLayout of_parent = stem_layout(m.stem[stem.parent].dof_count);
+      read<kStemRows>(moves, parent_of<L>(m, c, stem, other ? of_parent.other : of_parent.now));
+    }
+    const int* dofs = m.row_dof + stem.first_dof;
+    for (int k = stem.first_own; k < stem.first_own + stem.own_count; ++k) {
+      const V xk = x[dofs[k]];
+      for (int i = 0; i < kStemRows; ++i) moves[i] = fma(S[i * stem.dof_count + k], xk, moves[i]);
+    }
+    write<kStemRows>(S + (other ? l.other : l.now), moves);
   });
 }
 
@@ -110,6 +134,25 @@ COHORT_LANE typename L::Ptr on_stem(const ModelView& m, const Constraints<L>& c,
   const StemRecord& stem = m.stem[g.stem];
   const StemLayout l = stem_layout(stem.dof_count);
   return c.stems + (stem.at + (other ? l.other : l.now));
+}
+
+/// total += S' of what is at layout.now of the open stems, which is used up.
+template <class L>
+COHORT_LANE void from_stems(const ModelView& m, const Constraints<L>& c, typename L::Ptr total) {
+  using V = typename L::V;
+  from_children<L>(m, c, c.stems_open, [&](const StemRecord& stem, typename L::Ptr S, const StemLayout& l) {
+    V force[kStemRows];
+    read<kStemRows>(force, S + l.now);
+    const int* dofs = m.row_dof + stem.first_dof;
+    for (int k = stem.first_own; k < stem.first_own + stem.own_count; ++k) {
+      V sum = total[dofs[k]];
+      for (int i = 0; i < kStemRows; ++i) sum = fma(V(S[i * stem.dof_count + k]), force[i], sum);
+      total[dofs[k]] = sum;
+    }
+    if (stem.parent < 0) return;
+    const auto up = parent_of<L>(m, c, stem, stem_layout(m.stem[stem.parent].dof_count).now);
+    for (int i = 0; i < kStemRows; ++i) up[i] = up[i] + force[i];
+  });
 }
 
 }  // namespace cohort::sim

@@ -94,9 +94,10 @@ void Importer::check_scratch() const {
   double constraints = 0;
   for (const PairRecord& p : out_.pair) {
     const int kind = p.dim == 1 ? kGroupInequality : elliptic ? kGroupElliptic : kGroupPyramid;
-    constraints += static_cast<double>(p.max_contacts) *
-                   (layout_of(kind, p.dim, p.stem < 0 ? p.dof_count : kStemRows, contact_edges(p.dim, elliptic)).size +
-                    KeptContact::kSize);
+    constraints +=
+        static_cast<double>(p.max_contacts) *
+        (layout_of(kind, p.dim, jacobian_size(p.dim, p.dof_count, p.stem), contact_edges(p.dim, elliptic)).size +
+         KeptContact::kSize);
   }
   for (const StemRecord& s : out_.stem) constraints += stem_layout(s.dof_count).size;
   COHORT_THROW_UNLESS(triangles + constraints < std::numeric_limits<int>::max() / 2.0,

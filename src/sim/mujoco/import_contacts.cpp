@@ -277,8 +277,32 @@ void Importer::contacts() {
                                        out_.geom[static_cast<std::size_t>(r.geom2)], r);
   });
   out_.sizes.nseparation = std::min(separated_pairs, kMostSeparations);
-  if (starts) out_.sizes.nstart = (out_.sizes.nseparation + kStartWays - 1) / kStartWays * kStartWays;
+  if (starts) {
+    out_.sizes.nstart = (std::min(separated_pairs, kMostStarts) + kStartWays - 1) / kStartWays * kStartWays;
+  }
   runs_of_pairs();
+}
+
+/// The parent of a stem among those that there are: of body1's nearest ancestor.
+void Importer::stem_parent(StemRecord& stem) const {
+  for (int body = stem.body1 < 0 ? -1 : out_.body[at(stem.body1)].parent; stem.parent < 0 && body >= 0;
+       body = out_.body[at(body)].parent) {
+    for (std::size_t k = 0; k < out_.stem.size(); ++k) {
+      const StemRecord& other = out_.stem[k];
+      if (other.body1 != body || other.body2 != stem.body2 || other.dof_count > stem.dof_count) continue;
+      // The other's dofs are this one's without a run of them.
+      const auto same = [&](int here, int there) {
+        const std::size_t i = at(stem.first_dof + here), j = at(other.first_dof + there);
+        return out_.row_dof[i] == out_.row_dof[j] && out_.row_sign[i] == out_.row_sign[j];
+      };
+      const int own = stem.dof_count - other.dof_count;
+      int first = 0;
+      while (first < other.dof_count && same(first, first)) ++first;
+      int left = first;
+      while (left < other.dof_count && same(left + own, left)) ++left;
+      if (left == other.dof_count) stem.parent = static_cast<int>(k), stem.first_own = first, stem.own_count = own;
+    }
+  }
 }
 
 /// The stems: of bodies that many dofs move, and that may touch at so many places that a stem takes less time than the
@@ -298,8 +322,14 @@ void Importer::stems() {
     if (!stems.count(bodies)) {
       if (out_.stem.size() == kMostStems) continue;
       stems[bodies] = static_cast<int>(out_.stem.size());
-      StemRecord stem{bodies.first, bodies.second, static_cast<int>(out_.row_dof.size()), p.dof_count,
-                      out_.sizes.stem_values};
+      StemRecord stem{bodies.first,
+                      bodies.second,
+                      static_cast<int>(out_.row_dof.size()),
+                      p.dof_count,
+                      out_.sizes.stem_values,
+                      -1,
+                      0,
+                      p.dof_count};
       const bool turned = out_.geom[at(p.geom2)].body != bodies.second;
       for (int k = p.first_dof; k < p.first_dof + p.dof_count; ++k) {
         const int dof = out_.row_dof[at(k)];
@@ -307,17 +337,13 @@ void Importer::stems() {
         out_.row_dof.push_back(dof);
         out_.row_sign.push_back(turned ? -sign : sign);
       }
+      stem_parent(stem);
       out_.sizes.stem_values += stem_layout(stem.dof_count).size;
       out_.stem.push_back(stem);
     }
     p.stem = stems[bodies];
   }
   if (out_.stem.empty()) return;
-  out_.sizes.stem_columns = static_cast<int>(out_.row_dof.size());
-  for (int i = 0; i < kStemRows; ++i) {
-    out_.row_dof.push_back(i);
-    out_.row_sign.push_back(1);
-  }
   out_.sizes.nstem = static_cast<int>(out_.stem.size());
   out_.sizes.nrowdof = static_cast<int>(out_.row_dof.size());
 }
