@@ -7,10 +7,11 @@
 
 namespace cohort::sim {
 
-/// Workspace of the solver (nv each, hessian: triangle).
+/// Workspace of the solver (nv each; hessian, constant: triangle).
 template <class L>
 struct SolverSpace {
   typename L::Ptr Ma, grad, search, Mv, hessian, grad_old, precond, precond_old;
+  typename L::Ptr constant;  ///< of constant_hessian; models with equalities have it
   int* cols;                 ///< nv (nv + 1) / 2
   int* start;                ///< nv + 1
   unsigned long long* bits;  ///< nv * words
@@ -31,15 +32,18 @@ COHORT_KERNEL Pattern hessian_pattern(const ModelView& m, Constraints<L>& c, Sol
   if (groups_across<L>(c, live) == 0) return {m.pattern, m.pattern_start};
   using Word = unsigned long long;
   const int words = (m.nv + 63) / 64;
-  for (int i = 0; i < m.nv * words; ++i) s.bits[i] = 0;
+  // A row of the inertia matrix has the columns of the parent's row, which is the last one before its own.
   for (int i = 0; i < m.nv; ++i) {
-    for (int k = m.pattern_start[i]; k < m.pattern_start[i + 1]; ++k) {
-      s.bits[i * words + m.pattern[k] / 64] |= Word{1} << (m.pattern[k] % 64);
-    }
+    const int end = m.pattern_start[i + 1];
+    const int parent = end - m.pattern_start[i] > 1 ? m.pattern[end - 2] : -1;
+    for (int k = 0; k < words; ++k) s.bits[i * words + k] = parent >= 0 ? s.bits[parent * words + k] : 0;
+    s.bits[i * words + i / 64] |= Word{1} << (i % 64);
   }
+  int before = -1;  // dofs of the last group: contacts of a pair have the same
   for (int k = 0; k < c.count; ++k) {
     const Group& g = c.group[k];
-    if (g.fits || (g.lanes & live) == 0) continue;
+    if (g.fits || (g.lanes & live) == 0 || g.first_dof == before) continue;
+    before = g.first_dof;
     // All of its columns in its last row: eliminating that couples them.
     const int* dofs = m.row_dof + g.first_dof;
     int last = dofs[0];
@@ -181,14 +185,42 @@ COHORT_LANE void add_stem(const ModelView& m, const Constraints<L>& c, const Ste
   for (int i = 0; i < triangle(kStemRows, 0); ++i) up[i] = up[i] + S[l.square + i];
 }
 
-/// For the live lanes: s.hessian := M + J' W J with the pattern's entries. What the others hold there means nothing.
+/// Adds a group's second derivatives to those of the dofs, or of its stem, where there are any in a lane of `live`.
 template <class L>
-COHORT_KERNEL void assemble_hessian(const ModelView& m, Workspace<L>& w, Constraints<L>& c, SolverSpace<L>& s,
-                                    Pattern p, typename L::M live) {
+COHORT_LANE void add_group(const ModelView& m, const Group& g, typename L::Ptr piece, typename L::M live,
+                           typename L::Ptr to) {
   using V = typename L::V;
-  const unsigned live_bits = lane_bits(live);
+  const int* dofs = m.row_dof + g.first_dof;
+  with_dim(g.dim, [&](auto dim) {
+    constexpr int kDim = decltype(dim)::kDim;
+    V weight[kDim * kDim];
+    curvature_of<L, kDim>(g, piece, weight);
+    V heaviest = weight[0];
+    for (int i = 1; i < kDim; ++i) heaviest = max(heaviest, weight[i * kDim + i]);
+    if (!any(live & (heaviest > V(0.0f)))) return;
+    if (g.stem >= 0) {
+      add_on_stem<L, kDim>(g, piece, weight, to);
+    } else if (g.kind == kGroupElliptic) {
+      add_curvature<L, kDim, true, Coupling::kAll>(g.dofs, dofs, piece, weight, to);
+    } else if (g.kind == kGroupPyramid) {
+      add_curvature<L, kDim, true, Coupling::kNormal>(g.dofs, dofs, piece, weight, to);
+    } else {
+      // Only single rows may name dofs in any order, or one of them twice.
+      add_curvature<L, kDim, (kDim > 1), Coupling::kNone>(g.dofs, dofs, piece, weight, to);
+    }
+  });
+}
+
+/// Returns the second derivatives that do not change within a step, with the pattern's entries: the inertia matrix and
+/// the equalities, which come first among the groups. Without equalities that is w.mass, whose entries outside its own
+/// pattern nobody else looks at.
+template <class L>
+COHORT_KERNEL typename L::Ptr constant_hessian(const ModelView& m, Workspace<L>& w, Constraints<L>& c,
+                                               SolverSpace<L>& s, Pattern p, typename L::M live) {
+  using V = typename L::V;
+  const auto to = m.neq > 0 ? s.constant : w.mass;
   for (int i = 0; i < m.nv; ++i) {
-    const auto row = s.hessian + triangle(i, 0), mass = w.mass + triangle(i, 0);
+    const auto row = to + triangle(i, 0), mass = w.mass + triangle(i, 0);
     int k = p.start[i];
     for (int own = m.pattern_start[i]; own < m.pattern_start[i + 1]; ++own, ++k) {
       const int j = m.pattern[own];
@@ -196,11 +228,25 @@ COHORT_KERNEL void assemble_hessian(const ModelView& m, Workspace<L>& w, Constra
       row[j] = mass[j];
     }
   }
+  for (int k = 0; k < c.count && c.group[k].kind == kGroupEquality; ++k) {
+    const Group& g = c.group[k];
+    if ((g.lanes & lane_bits(live)) != 0) add_group<L>(m, g, c.pool + g.at, live, to);
+  }
+  return to;
+}
+
+/// For the live lanes: s.hessian := constant + J' W J of the other groups, with the pattern's entries. What the other
+/// lanes hold there means nothing. constant: of constant_hessian.
+template <class L>
+COHORT_KERNEL void assemble_hessian(const ModelView& m, Constraints<L>& c, SolverSpace<L>& s, Pattern p,
+                                    typename L::Ptr constant, typename L::M live) {
+  using V = typename L::V;
+  const unsigned live_bits = lane_bits(live);
+  copy_matrix<L>(m.nv, p, constant, s.hessian);
   unsigned long long curved = 0;  // stems that have second derivatives
   for (int k = 0; k < c.count; ++k) {
     const Group& g = c.group[k];
-    if ((g.lanes & live_bits) == 0) continue;
-    const auto piece = c.pool + g.at;
+    if ((g.lanes & live_bits) == 0 || g.kind == kGroupEquality) continue;
     auto to = s.hessian;
     if (g.stem >= 0) {
       const StemRecord& stem = m.stem[g.stem];
@@ -211,25 +257,7 @@ COHORT_KERNEL void assemble_hessian(const ModelView& m, Workspace<L>& w, Constra
         curved |= 1ull << at;
       }
     }
-    with_dim(g.dim, [&](auto dim) {
-      constexpr int kDim = decltype(dim)::kDim;
-      V weight[kDim * kDim];
-      curvature_of<L, kDim>(g, piece, weight);
-      V heaviest = weight[0];
-      for (int i = 1; i < kDim; ++i) heaviest = max(heaviest, weight[i * kDim + i]);
-      if (!any(live & (heaviest > V(0.0f)))) return;
-      const int* dofs = m.row_dof + g.first_dof;
-      if (g.stem >= 0) {
-        add_on_stem<L, kDim>(g, piece, weight, to);
-      } else if (g.kind == kGroupElliptic) {
-        add_curvature<L, kDim, true, Coupling::kAll>(g.dofs, dofs, piece, weight, to);
-      } else if (g.kind == kGroupPyramid) {
-        add_curvature<L, kDim, true, Coupling::kNormal>(g.dofs, dofs, piece, weight, to);
-      } else {
-        // Only single rows may name dofs in any order, or one of them twice.
-        add_curvature<L, kDim, (kDim > 1), Coupling::kNone>(g.dofs, dofs, piece, weight, to);
-      }
-    });
+    add_group<L>(m, g, c.pool + g.at, live, to);
   }
   from_children<L>(m, c, curved, [&](const StemRecord& stem, typename L::Ptr S, const StemLayout& l) {
     add_stem<L>(m, c, stem, S, l, s.hessian);

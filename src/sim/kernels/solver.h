@@ -211,6 +211,7 @@ COHORT_KERNEL void conjugate_direction(int nv, SolverSpace<L>& s, typename L::M 
 template <class L>
 struct NewtonDirection {
   Pattern pattern;
+  typename L::Ptr constant{};
   int across = 0;
 
   COHORT_LANE explicit NewtonDirection(const ModelView& m) : pattern{m.pattern, m.pattern_start} {}
@@ -227,7 +228,9 @@ struct NewtonDirection {
       pattern = hessian_pattern<L>(m, c, s, lane_bits(live));
       across = now;
     }
-    assemble_hessian<L>(m, w, c, s, pattern, live);
+    // Later patterns have no entries that the first one lacks.
+    if (first) constant = constant_hessian<L>(m, w, c, s, pattern, live);
+    assemble_hessian<L>(m, c, s, pattern, constant, live);
     factor_hessian<L>(m.nv, pattern, s.hessian, w.factor);
     solve_in_place<L>(m.nv, pattern, s.hessian, s.precond);
   }
