@@ -222,7 +222,9 @@ class Checker {
         index("pattern", m_.pattern[static_cast<std::size_t>(k)], d + 1);
       }
       for (int k = m_.below_start[i]; k < m_.below_start[i + 1]; ++k) {
-        index("below", m_.below[static_cast<std::size_t>(k)], v_.nv, d + 1);
+        const int below = m_.below[static_cast<std::size_t>(k)];
+        index("below", below, v_.nv, d + 1);
+        require(below == d + 1 + (k - m_.below_start[i]), "below", below);
       }
     }
     at("row", 0);

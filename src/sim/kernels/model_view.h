@@ -470,7 +470,7 @@ struct ModelView {
   const DofRecord* dof;
   const int* pattern;        ///< columns of the inertia matrix's rows: ancestors of a dof, the dof itself last
   const int* pattern_start;  ///< (nv + 1) where each row begins
-  const int* below;          ///< the same by columns: dofs below a dof, rising
+  const int* below;          ///< the same by columns: dofs below a dof, those that follow it
   const int* below_start;    ///< (nv + 1) where each column begins
   const LinkRecord* link;
   const LimitRecord* limit;

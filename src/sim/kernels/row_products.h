@@ -147,15 +147,16 @@ COHORT_LANE void halve_rows(const ModelView& m, typename L::Ptr factor, const Ro
   const auto rows = r.halves + block.entry(block.dof, first);
   for (int j = block.dof_end - 1; j >= block.dof; --j) {
     const auto own = rows + (j - block.dof) * block.stride;
-    const int from = m.below_start[j], to = m.below_start[j + 1];
-    if (from == to) continue;
+    const int below = m.below_start[j + 1] - m.below_start[j];
+    if (below == 0) continue;
     V x[kRows];
     for (int s = 0; s < kRows; ++s) x[s] = own[s];
-    for (int k = from; k < to; ++k) {
-      const int i = m.below[k];
-      const V l = -factor[triangle(i, j)];
-      const auto other = rows + (i - block.dof) * block.stride;
+    // The dofs i below j follow it, so that nothing is multiplied to find where their numbers are.
+    auto other = own + block.stride, entry = factor + triangle(j + 1, j);
+    for (int i = j + 1; i <= j + below; ++i) {
+      const V l = -V(entry[0]);
       for (int s = 0; s < kRows; ++s) x[s] = fma(l, other[s], x[s]);
+      other = other + block.stride, entry = entry + (i + 1);
     }
     for (int s = 0; s < kRows; ++s) own[s] = x[s];
   }

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <tuple>
 
+#include "core/error.h"
 #include "sim/mujoco/handle.h"
 #include "sim/mujoco/importer.h"
 #include "sim/mujoco/unsupported.h"
@@ -204,7 +205,11 @@ void Importer::dofs() {
   out_.pattern_start.push_back(static_cast<int>(out_.pattern.size()));
   std::vector<std::vector<int>> below(at(m_.nv));
   for (int d = 0; d < m_.nv; ++d) {
-    for (int a = m_.dof_parentid[d]; a >= 0; a = m_.dof_parentid[a]) below[at(a)].push_back(d);
+    for (int a = m_.dof_parentid[d]; a >= 0; a = m_.dof_parentid[a]) {
+      COHORT_CHECK(d == a + 1 + static_cast<int>(below[at(a)].size()), "dof {} is not next to those below dof {}", d,
+                   a);
+      below[at(a)].push_back(d);
+    }
   }
   for (const std::vector<int>& dofs : below) {
     out_.below_start.push_back(static_cast<int>(out_.below.size()));
