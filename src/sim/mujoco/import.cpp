@@ -89,7 +89,7 @@ void Importer::sizes(int contact_capacity) {
 void Importer::check_scratch() const {
   // Of what grows with the square of the model: the triangles of workspace.h and step.h, twice for the integrators' own
   // copy, and the constraints of groups.h.
-  const double nv = out_.sizes.nv, triangles = 5 * nv * (nv + 1) / 2;
+  const double nv = out_.sizes.nv, triangles = (out_.sizes.neq > 0 ? 6 : 5) * nv * (nv + 1) / 2;
   const bool elliptic = out_.sizes.option.elliptic != 0;
   double constraints = 0;
   for (const PairRecord& p : out_.pair) {
