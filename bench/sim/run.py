@@ -2,7 +2,7 @@
 
     PYTHON bench/sim/run.py step|start|memory|scaling|genesis --models FOLDER [--cohort build/release/bin/cohort]
         [--mujoco-python PYTHON]
-        [--genesis-python PYTHON] [--genesis-assets FOLDER] [--only MODEL]
+        [--genesis-python PYTHON] [--genesis-assets FOLDER] [--only MODEL] [--lanes avx2]
 
 --models: a folder with the models of the wheels gymnasium, mujoco-mjx and mujoco-warp, each unpacked under its name.
 step:    processor time of a step against the faster of mj_step and MuJoCo's own batch (sim_step_bench, found beside cohort),
@@ -90,7 +90,7 @@ def step(suite):
     turn = suite.arguments.turn or settings["turn"]
     program = str(pathlib.Path(suite.arguments.cohort).with_name("sim_step_bench"))
     print(f"# floor {settings['floor']} on every model; medians of {settings['rounds']} rounds of {settings['steps']} steps of "
-          f"{settings['n_envs']} environments, or as said; an engine takes {turn} steps before it is the next one's turn")
+          f"{settings['n_envs']} environments, or as said; an engine takes {turn} steps before it is the next one's turn; {suite.arguments.lanes} lanes")
     print(f"{'model':<16} {'contacts':<8} {'ratio':>6} {'wanted':>9} {'':<7} {'us per step: mj_step, mjb_step, ours':<36} "
           "contacts ours / MuJoCo's, iterations ours / MuJoCo's, memory of an environment")
     below = []
@@ -105,7 +105,7 @@ def step(suite):
         sizes = {key: case.get(key, settings[key]) for key in ("n_envs", "rounds", "steps")}
         text = run(on_core_0([program, "--envs", str(sizes["n_envs"]), "--rounds", str(sizes["rounds"]), "--steps",
                               str(sizes["steps"]), "--turn", str(turn), "--contacts", contacts, "--row-space",
-                              str(case.get("row_space", -1)), model]))[1]
+                              str(case.get("row_space", -1)), "--lanes", suite.arguments.lanes, model]))[1]
         found = re.search(r"^(?!#)\S+ +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+)x +(.*)$", text, re.MULTILINE)
         if not found:
             sys.exit(f"{name}: the batched engine does not run it:\n{text}")
@@ -248,6 +248,7 @@ def genesis(suite):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("section", choices=["step", "start", "memory", "scaling", "genesis"])
+    parser.add_argument("--lanes", default="auto", help="step: auto, scalar, avx2 or avx512")
     parser.add_argument("--turn", type=int, help="step: steps that an engine takes before the next one's turn")
     parser.add_argument("--models", required=True)
     parser.add_argument("--cohort", default=str(ROOT / "build/release/bin/cohort"))

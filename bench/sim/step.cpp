@@ -2,8 +2,8 @@
 // in one process pinned to one core, by turns of so many steps, by the processor time they take. Random controls in
 // range, equal timestep, solver and tolerance.
 //
-//   sim_step_bench [--envs N] [--rounds R] [--steps S] [--turn T] [--contacts all|floor|none] [--row-space ROWS]
-//                  MODEL...
+//   sim_step_bench [--envs N] [--rounds R] [--steps S] [--turn T] [--lanes auto|scalar|avx2|avx512]
+//                  [--contacts all|floor|none] [--row-space ROWS] MODEL...
 //
 // --turn: an engine takes so many steps before it is the next one's turn, a whole round without it. With 1 it begins
 // every step of all environments with its code and data out of the caches, which nobody's simulation does.
@@ -112,7 +112,7 @@ std::vector<std::uint8_t> with_contacts(std::vector<std::uint8_t> mjb, ContactCh
   return mjb;
 }
 
-void measure(const Case& what, int n, int rounds, int steps, int turn) {
+void measure(const Case& what, int n, int rounds, int steps, int turn, LaneWidth lanes) {
   const std::string& file = what.file;
   const EntityDeclaration entity{"model", Mjcf{file}};
   CompiledScene scene = compile_scene(std::span(&entity, 1), {}, {});
@@ -122,8 +122,10 @@ void measure(const Case& what, int n, int rounds, int steps, int turn) {
     std::printf("%-24s not run: %s\n", file.substr(file.rfind('/') + 1).c_str(), to_string(missing).c_str());
     return;
   }
+  CpuEngineOptions options;
+  options.lanes = lanes;
   Sides s{n,  steps,   mj::load(scene.mjb),
-          {}, nullptr, make_cpu_engine(import_model(scene.mjb, 0, what.row_space), n, {})};
+          {}, nullptr, make_cpu_engine(import_model(scene.mjb, 0, what.row_space), n, options)};
   for (int e = 0; e < n; ++e) s.data.emplace_back(mj_makeData(s.model.get()));
   mjBatchConfig config;
   mjb_defaultConfig(&config);
@@ -194,6 +196,7 @@ void measure(const Case& what, int n, int rounds, int steps, int turn) {
 int main(int argc, char** argv) {
   try {
     int n = 64, rounds = 15, steps = 100, turn = 0, row_space = -1;
+    LaneWidth lanes = LaneWidth::kAuto;
     std::vector<Case> cases;
     ContactChoice contacts = ContactChoice::kAll;
     for (int i = 1; i < argc; ++i) {
@@ -206,6 +209,8 @@ int main(int argc, char** argv) {
         steps = std::atoi(argv[++i]);
       else if (word == "--turn" && i + 1 < argc)
         turn = std::atoi(argv[++i]);
+      else if (word == "--lanes" && i + 1 < argc)
+        lanes = parse_lane_width(argv[++i]);
       else if (word == "--contacts" && i + 1 < argc)
         contacts = parse_contacts(argv[++i]);
       else if (word == "--row-space" && i + 1 < argc)
@@ -225,11 +230,11 @@ int main(int argc, char** argv) {
     const std::time_t t = std::time(nullptr);
     std::strftime(date, sizeof date, "%Y-%m-%d", std::gmtime(&t));
     std::printf("# %s, one core, %s lanes, MuJoCo %s, %s; %d environments, %d rounds of %d steps, %d a turn, medians\n",
-                cpu_name().c_str(), to_string(widest_lanes()), mj_versionString(), date, n, rounds, steps,
+                cpu_name().c_str(), to_string(lanes == LaneWidth::kAuto ? widest_lanes() : lanes), mj_versionString(), date, n, rounds, steps,
                 turn > 0 ? turn : steps);
     std::printf("%-24s %8s %8s %8s %8s   %13s   %13s   %s\n", "us per step", "mj_step", "mjb_step", "ours", "ratio",
                 "contacts", "iterations", "bytes/env");
-    for (const Case& each : cases) measure(each, n, rounds, steps, turn > 0 ? turn : steps);
+    for (const Case& each : cases) measure(each, n, rounds, steps, turn > 0 ? turn : steps, lanes);
   } catch (const Error& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return 1;
