@@ -31,6 +31,13 @@ struct Avx2 {
   COHORT_LANE static Native load(const float* p) { return _mm256_load_ps(p); }
   COHORT_LANE static Native load_anywhere(const float* p) { return _mm256_loadu_ps(p); }
   COHORT_LANE static void store(float* p, Native a) { _mm256_store_ps(p, a); }
+  COHORT_LANE static Native pick(Native a, Native b, const int* from) {
+    const __m256i at = _mm256_load_si256(reinterpret_cast<const __m256i*>(from));
+    // Permuting looks at the lowest three bits, blending at the highest.
+    const __m256i of_b = _mm256_slli_epi32(at, 28);
+    return _mm256_blendv_ps(_mm256_permutevar8x32_ps(a, at), _mm256_permutevar8x32_ps(b, at),
+                            _mm256_castsi256_ps(of_b));
+  }
 };
 
 using Avx2Lane = RegisterLane<Avx2>;

@@ -32,6 +32,9 @@ struct Avx512 {
   COHORT_LANE static Native load(const float* p) { return _mm512_load_ps(p); }
   COHORT_LANE static Native load_anywhere(const float* p) { return _mm512_loadu_ps(p); }
   COHORT_LANE static void store(float* p, Native a) { _mm512_store_ps(p, a); }
+  COHORT_LANE static Native pick(Native a, Native b, const int* from) {
+    return _mm512_permutex2var_ps(a, _mm512_load_si512(from), b);
+  }
 };
 
 using Avx512Lane = RegisterLane<Avx512>;

@@ -5,7 +5,7 @@
 ///   I::Native, I::Integers        the vector of floats, and of as many ints
 ///   I::Mask                       one bit or one int per lane: I::both, either, flip, bits
 ///   I::less, greater, ..., equal  comparisons to a Mask; I::blend(mask, where_set, elsewhere)
-///   I::broadcast, fma, sqrt, load, load_anywhere, store
+///   I::broadcast, fma, sqrt, load, load_anywhere, store, pick
 #pragma once
 
 #include "sim/kernels/lane.h"
@@ -57,6 +57,7 @@ struct Register {
   COHORT_LANE friend float get_lane(const Register& a, int lane) { return a.v[lane]; }
   COHORT_LANE friend void set_lane(Register& a, int lane, float x) { a.v[lane] = x; }
   COHORT_LANE friend void add_to_lane(Register& a, int lane, float x) { a.v[lane] += x; }
+  COHORT_LANE friend Register pick(Register a, Register b, const int* from) { return I::pick(a.v, b.v, from); }
   COHORT_LANE friend Register scale_exponent(Register x, Register n) {
     const Integers bits = (__builtin_convertvector(n.v, Integers) + 127) << 23;
     return x.v * reinterpret_cast<Native>(bits);
@@ -67,6 +68,11 @@ struct Register {
     return __builtin_convertvector((bits >> 23) - 127, Native);
   }
 };
+
+template <class I>
+COHORT_LANE float* floats_of_lane(Register<I>* p, int n, int lane) {
+  return reinterpret_cast<float*>(p) + static_cast<long long>(n) * lane;
+}
 
 template <class I>
 struct RegisterLane {

@@ -65,9 +65,11 @@ struct Constraints {
   int count;
   int pool_used;
   typename L::Ptr pool;
-  typename L::Ptr stems;               ///< (ModelView::stem_values)
-  unsigned long long stems_open;       ///< bits of the stems that have values
-  typename L::Ptr rows, cones;         ///< for the line search, see line_search.h; cones follow the rows
+  typename L::Ptr stems;          ///< (ModelView::stem_values)
+  unsigned long long stems_open;  ///< bits of the stems that have values
+  typename L::Ptr rows, cones;    ///< for the line search, see line_search.h; cones follow the rows
+  typename L::Ptr records;        ///< (record_floats), see row_records.h
+  int record_floats;
   typename L::Ptr geom_pos, geom_rot;  ///< (ngeom, 3), (ngeom, 9), about each tree's reference point
   typename L::Ptr tree_box;            ///< (nbody, 6) of a tree's root: least and greatest corner around its geoms
   typename L::V contacts;              ///< detected per lane
@@ -93,8 +95,9 @@ inline constexpr int kFrictionRowValues = 5, kRowValues = 3, kConeValues = 13;
 /// Looks at every pair.
 COHORT_LANE ConstraintCapacity count_capacity(const ModelView& m) {
   ConstraintCapacity n;
-  const auto add = [&](int kind, int dim, int jacobian, int edges, int times) {
+  const auto add = [&](int kind, int dim, int dofs, int jacobian, int edges, int times) {
     n.groups += times;
+    n.row_dofs = dofs > n.row_dofs ? dofs : n.row_dofs;
     n.pool += times * layout_of(kind, dim, jacobian, edges).size;
     if (kind == kGroupElliptic) {
       n.cones += times * kConeValues;
@@ -104,16 +107,17 @@ COHORT_LANE ConstraintCapacity count_capacity(const ModelView& m) {
   };
   for (int i = 0; i < m.neq; ++i) {
     const int dim = equality_dim(m.equality[i]);
-    add(kGroupEquality, dim, dim * m.equality[i].dof_count, dim, 1);
+    add(kGroupEquality, dim, m.equality[i].dof_count, dim * m.equality[i].dof_count, dim, 1);
   }
-  for (int i = 0; i < m.nfriction; ++i) add(kGroupFriction, 1, m.friction[i].dof_count, 1, 1);
-  for (int i = 0; i < m.nlimit; ++i) add(kGroupInequality, 1, m.limit[i].dof_count, 1, 2);
+  for (int i = 0; i < m.nfriction; ++i) add(kGroupFriction, 1, m.friction[i].dof_count, m.friction[i].dof_count, 1, 1);
+  for (int i = 0; i < m.nlimit; ++i) add(kGroupInequality, 1, m.limit[i].dof_count, m.limit[i].dof_count, 1, 2);
   for (int i = 0; i < m.npair; ++i) {
     const PairRecord& p = m.pair[i];
     if (p.dof_count == 0 && !m.keep_contacts) continue;  // no rows
     const bool elliptic = m.option.elliptic != 0;
     const int kind = p.dim == 1 ? kGroupInequality : elliptic ? kGroupElliptic : kGroupPyramid;
-    add(kind, p.dim, jacobian_size(p.dim, p.dof_count, p.stem), contact_edges(p.dim, elliptic), p.max_contacts);
+    add(kind, p.dim, p.dof_count, jacobian_size(p.dim, p.dof_count, p.stem), contact_edges(p.dim, elliptic),
+        p.max_contacts);
     if (m.varies & kVariesFriction) n.pool += p.max_contacts * kPairValues;
     if (m.keep_contacts) n.pool += p.max_contacts * KeptContact::kSize;
   }

@@ -83,6 +83,10 @@ COHORT_LANE void set_lane(float& v, int, float x) {
 COHORT_LANE void add_to_lane(float& v, int, float x) {
   v += x;
 }
+/// Lane i of the result: lane from[i] of a and b, one behind the other. `from`: aligned as a register of as many ints.
+COHORT_LANE float pick(float a, float, const int*) {
+  return a;
+}
 /// x * 2^n for a whole number n with |n| < 126.
 COHORT_LANE float scale_exponent(float x, float n) {
   union {
@@ -103,6 +107,13 @@ COHORT_LANE float split_exponent(float x, float& mantissa) {
   u.i = (u.i & 0x007fffff) | 0x3f800000;
   mantissa = u.f;
   return static_cast<float>(exponent);
+}
+
+/// The memory of n values at p, which hold n floats of every lane, as n floats of lane 0, n of lane 1, ...: those of
+/// `lane`. Of a width of one it is what it was.
+template <class Ptr>
+COHORT_LANE Ptr floats_of_lane(Ptr p, int, int) {
+  return p;
 }
 
 struct ScalarLane {

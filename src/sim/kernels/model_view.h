@@ -441,9 +441,10 @@ inline constexpr int kBodyValues = 14, kPieceValues = 10, kFluidValues = 8, kPai
 /// The most that ModelView::row_space may be.
 inline constexpr int kMostRowSpaceRows = 64;
 
-/// What a model's constraints can need at most: groups, and values of Constraints::pool, rows and cones.
+/// What a model's constraints can need at most: groups, values of Constraints::pool, rows and cones, and dofs that a row
+/// names.
 struct ConstraintCapacity {
-  int groups = 0, pool = 0, rows = 0, cones = 0;
+  int groups = 0, pool = 0, rows = 0, cones = 0, row_dofs = 0;
 };
 
 /// Sizes and arrays. Everything points into memory that somebody else holds.

@@ -1,4 +1,4 @@
-/// How the rows of a block of environments are numbered (row_space.h). Each environment numbers its own: those of its
+/// How the rows of a pack of environments (row_packs.h) are numbered. Each environment numbers its own: those of its
 /// first tree, of its second, ..., then those that couple trees. Rows of different trees have no product, so that most
 /// numbers of a scene of several robots are zeros; where the trees' rows begin at the same places in every lane, the
 /// kernels leave them out.
@@ -22,6 +22,9 @@ struct RowTrees {
     }
     dof[count] = m.nv;
   }
+  /// Tree t alone.
+  COHORT_LANE RowTrees(const RowTrees& all, int t) : count(1) { dof[0] = all.dof[t], dof[1] = all.dof[t + 1]; }
+
   /// The tree that has all of a group's dofs, or `count`; a group without dofs counts to the first.
   COHORT_LANE int of(const ModelView& m, const Group& g) const {
     if (count == 1 || g.dofs == 0) return 0;
@@ -36,11 +39,12 @@ struct RowTrees {
   }
 };
 
-/// Rows of every lane, by trees; the last ones are those that couple trees.
+/// Rows of every lane of a block, by trees; the last ones are those that couple trees.
 template <class L>
 struct RowCounts {
   int of[L::kWidth], in_tree[kMostRowTrees + 1][L::kWidth];
-  int first_group[kMostRowTrees + 1];  ///< of each tree, or -1; Group::next_of_tree leads on
+  int first_group[kMostRowTrees + 1];         ///< of each tree, or -1; Group::next_of_tree leads on
+  int records[kMostRowTrees + 2][L::kWidth];  ///< where a lane's records of each tree begin (row_records.h), and end
 
   COHORT_LANE void count(const ModelView& m, const RowTrees& trees, const Constraints<L>& c) {
     for (int lane = 0; lane < L::kWidth; ++lane) {
@@ -59,20 +63,20 @@ struct RowCounts {
       for (int lane = 0; lane < L::kWidth; ++lane) of[lane] += in_tree[t][lane];
     }
   }
-  /// The most that a lane of `lanes` has.
-  COHORT_LANE static int most(const int* rows, unsigned lanes) {
-    int most = 0;
-    for (int lane = 0; lane < L::kWidth; ++lane) {
-      if ((lanes >> lane & 1u) != 0 && rows[lane] > most) most = rows[lane];
-    }
-    return most;
-  }
   /// Lanes with at most n rows.
   COHORT_LANE typename L::M at_most(int n) const {
     alignas(64) float fits[L::kWidth];
     for (int lane = 0; lane < L::kWidth; ++lane) fits[lane] = of[lane] <= n ? 1.0f : 0.0f;
     return load(fits, static_cast<typename L::V*>(nullptr)) > typename L::V(0.0f);
   }
+};
+
+/// How a block's constraints are solved.
+template <class L>
+struct SolverPlan {
+  RowCounts<L> rows;
+  typename L::M few;  ///< lanes that the row space takes
+  typename L::V iterations;
 };
 
 /// Rows [row, end) with the dofs [dof, dof_end) that they may have. Row i of dof d is entry at + d * stride + i of
@@ -97,58 +101,6 @@ struct RowBlocks {
       block_b.stride = block_b.end - block_b.row;
       block_b.at = used - block_b.dof * block_b.stride - block_b.row;
       used += (block_b.dof_end - block_b.dof) * block_b.stride;
-    }
-  }
-};
-
-/// Numbers rows of the groups one after the other.
-template <class L>
-struct RowsOfLanes {
-  int count = 0;
-  int trees;
-  bool apart;                           ///< every tree has a block of its own
-  int lane[L::kWidth], row[L::kWidth];  ///< row: the first
-  int next[kMostRowTrees + 1][L::kWidth];
-
-  /// A lane's rows lie one after the other where all blocks together would be more than `capacity`: then there is one
-  /// block. Which of both it is changes no bit: the rows keep their order, and what is left out are zeros.
-  COHORT_LANE RowsOfLanes(const RowTrees& row_trees, const RowCounts<L>& rows, unsigned lanes, int capacity,
-                          RowBlocks& blocks) {
-    trees = row_trees.count;
-    const int dofs = row_trees.dof[trees];
-    blocks.rows = 0;
-    for (int t = 0; t <= trees; ++t) {
-      const bool coupling = t == trees;
-      blocks.across = blocks.rows;
-      blocks.rows += RowCounts<L>::most(rows.in_tree[t], lanes);
-      blocks.block[t] = {
-          blocks.across, blocks.rows, coupling ? 0 : row_trees.dof[t], coupling ? dofs : row_trees.dof[t + 1], 0, 0};
-    }
-    blocks.count = trees;
-    apart = trees > 1 && blocks.rows <= capacity;
-    if (!apart) {
-      const int most = RowCounts<L>::most(rows.of, lanes);
-      blocks.count = 1, blocks.across = blocks.rows = most;
-      blocks.block[0] = {0, most, 0, dofs, 0, 0};
-      blocks.block[1] = {most, most, 0, dofs, 0, 0};
-    }
-    blocks.place();
-    for (int i = 0; i < L::kWidth; ++i) {
-      int first = 0;
-      for (int t = 0; t <= trees; ++t) {
-        next[t][i] = apart ? blocks.block[t].row : first;
-        first += rows.in_tree[t][i];
-      }
-    }
-  }
-  /// Goes on to a group of `tree` of which `lanes` want rows.
-  COHORT_LANE void take(const Group& g, int tree, unsigned lanes) {
-    count = 0;
-    for (unsigned left = g.lanes & lanes; left != 0; left &= left - 1) {
-      const int one = lowest_bit(left);
-      lane[count] = one, row[count] = next[tree][one];
-      next[tree][one] += g.edges;
-      ++count;
     }
   }
 };

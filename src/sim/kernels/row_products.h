@@ -1,12 +1,9 @@
-/// From groups of constraint rows to the rows of the lanes (row_space.h): their Jacobian J, and A = J M^-1 J'. Tree by
-/// tree, from the first to the last of it, so that a tree's numbers stay in the cache.
+/// From groups of constraint rows to the rows of a pack's lanes (row_space.h): their Jacobian J, and A = J M^-1 J'.
+/// Tree by tree, from the first to the last of it, so that a tree's numbers stay in the cache.
 #pragma once
-#include "sim/kernels/row_blocks.h"
+#include "sim/kernels/row_packs.h"
 
 namespace cohort::sim {
-
-/// Instead of infinity.
-inline constexpr float kNoLimit = 3e38f;
 
 /// Sizes in values per lane; n is ModelView::row_space.
 template <class L>
@@ -21,10 +18,13 @@ struct RowSpace {
   Ptr present;                        ///< (n) forces at the rows x
   Ptr target;                         ///< (n) x at Newton's target
   Ptr root;                           ///< (nv) D^-1/2
+  // Of a pack whose lanes are not a block's: M's factor (triangle), a0 and the warm start (nv).
+  Ptr mass_factor, smooth, last;
 };
 
+/// packs: several blocks share packs.
 template <class L>
-COHORT_LANE void carve(const ModelView& m, Carver<L>& c, RowSpace<L>& r) {
+COHORT_LANE void carve(const ModelView& m, Carver<L>& c, bool packs, RowSpace<L>& r) {
   const int n = m.row_space, dofs = n > 0 ? m.nv : 0;
   r.halves = c.take(n * m.nv);
   r.inner = c.take(n * n), r.factor = c.take(n * (n + 1) / 2);
@@ -33,83 +33,80 @@ COHORT_LANE void carve(const ModelView& m, Carver<L>& c, RowSpace<L>& r) {
   r.x = c.take(n), r.along = c.take(n), r.force = c.take(n), r.target = c.take(n), r.search = c.take(n);
   r.present = c.take(n);
   r.root = c.take(dofs);
+  r.mass_factor = c.take(packs ? triangle(dofs, 0) : 0), r.smooth = c.take(packs ? dofs : 0);
+  r.last = c.take(packs ? dofs : 0);
 }
 
-/// The Jacobian of a group with kDim rows to r.halves, for one lane whose first row is `row`; kDim 0: any group. A
-/// group may name one dof twice, but a pyramid's does not.
-template <class L, int kDim>
-COHORT_LANE void number_jacobian(const Group& g, const int* dofs, typename L::Ptr piece, int lane,
-                                 const RowBlock& block, int row, typename L::Ptr halves) {
-  const auto entry = [&](int i, int a) { return get_lane(piece[i * g.dofs + a], lane); };
-  if (kDim > 1 || g.kind == kGroupPyramid) {
-    const int dim = kDim > 1 ? kDim : g.dim;
-    float friction[kMaxDim];
-    for (int k = 1; k < dim; ++k) friction[k] = g.own ? get_lane(piece[g.own + k - 1], lane) : g.friction[k - 1];
-    for (int a = 0; a < g.dofs; ++a) {
-      const auto to = halves + block.entry(dofs[a], row);
-      const float normal = entry(0, a);
-      for (int k = 1; k < dim; ++k) {
-        const float side = entry(k, a) * friction[k];
-        set_lane(to[2 * k - 2], lane, normal + side);
-        set_lane(to[2 * k - 1], lane, normal - side);
-      }
-    }
-    return;
-  }
-  const int dim = kDim > 0 ? kDim : g.dim;
-  for (int a = 0; a < g.dofs; ++a) {
-    const auto to = halves + block.entry(dofs[a], row);
-    for (int i = 0; i < dim; ++i) add_to_lane(to[i], lane, entry(i, a));
-  }
-}
-
-/// From the groups of tree t to the lanes' own rows: J to r.halves, r.weight, r.low, r.high, aref to r.start, for
-/// `lanes`.
+/// What a pack's lanes have of their environments, over the problem's dofs.
 template <class L>
-COHORT_LANE void number_tree(const ModelView& m, const Constraints<L>& c, RowSpace<L>& r, const RowBlock& block,
-                             int first_group, int t, RowsOfLanes<L>& rows, unsigned lanes) {
-  for (int k = first_group; k >= 0; k = c.group[k].next_of_tree) {
-    const Group& g = c.group[k];
-    if ((g.lanes & lanes) == 0) continue;
-    rows.take(g, t, lanes);
-    const auto piece = c.pool + g.at;
-    const int* dofs = m.row_dof + g.first_dof;
-    const float low = g.kind == kGroupEquality ? -kNoLimit : g.kind == kGroupFriction ? -g.loss : 0.0f;
-    const float high = g.kind == kGroupFriction ? g.loss : kNoLimit;
-    const bool alike = weights_of(g.kind, g.dim) == 1;
-    for (int i = 0; i < rows.count; ++i) {
-      const int lane = rows.lane[i], first = rows.row[i];
-      if (g.kind == kGroupPyramid && g.dim == 3) {
-        number_jacobian<L, 3>(g, dofs, piece, lane, block, first, r.halves);
-      } else if (g.dim == 1) {
-        number_jacobian<L, 1>(g, dofs, piece, lane, block, first, r.halves);
+struct PackedDofs {
+  typename L::Ptr factor, smooth, difference;  ///< of M (triangle); a0, a_warm - a0 (nv)
+  typename L::V energy;                        ///< (a_warm - a0)' M (a_warm - a0)
+  typename L::V scale;                         ///< what the tolerance is relative to
+};
+
+/// A record's rows, from `row` on, of lane `place` of the pack: J to r.halves, r.weight, r.low, r.high, aref to
+/// r.start. Returns the record's edges; kEdges: as many, or 0: any. A record of a row may name a dof twice, a pyramid's
+/// does not.
+template <class L, int kEdges, class From>
+COHORT_LANE void number_record(const ModelView& m, From from, RowSpace<L>& r, const RowBlock& block, int row,
+                               int place) {
+  const int edges = kEdges > 0 ? kEdges : static_cast<int>(from[RowRecord::kEdges]);
+  const int n = static_cast<int>(from[RowRecord::kDofs]);
+  const int* dofs = m.row_dof + static_cast<int>(from[RowRecord::kFirstDof]);
+  const float low = from[RowRecord::kLow], high = from[RowRecord::kHigh];
+  int at = RowRecord::kHead;
+  for (int e = 0; e < edges; ++e) {
+    set_lane(r.weight[row + e], place, from[at++]);
+    set_lane(r.start[row + e], place, from[at++]);
+    set_lane(r.low[row + e], place, low);
+    set_lane(r.high[row + e], place, high);
+  }
+  for (int a = 0; a < n; ++a) {
+    const auto to = r.halves + block.entry(dofs[a], row);
+    for (int e = 0; e < edges; ++e) {
+      if (kEdges == 4) {
+        set_lane(to[e], place, from[at++]);
       } else {
-        number_jacobian<L, 0>(g, dofs, piece, lane, block, first, r.halves);
-      }
-      for (int e = 0; e < g.edges; ++e) {
-        set_lane(r.weight[first + e], lane, get_lane(piece[g.layout.weight + (alike ? 0 : e)], lane));
-        set_lane(r.start[first + e], lane, get_lane(piece[g.layout.aref + e], lane));
-        set_lane(r.low[first + e], lane, low);
-        set_lane(r.high[first + e], lane, high);
+        add_to_lane(to[e], place, from[at++]);
       }
     }
   }
 }
 
-/// The rows of block b as the lanes number them; rows that a lane does not have weigh nothing.
-template <class L>
-COHORT_KERNEL void number_rows(const ModelView& m, const Constraints<L>& c, RowSpace<L>& r, const RowCounts<L>& counts,
-                               RowsOfLanes<L>& rows, const RowBlocks& blocks, int b, unsigned lanes) {
+/// The rows of block b of the pack, as its lanes number them; rows that a lane does not have weigh nothing. records(s):
+/// those of source s, `floats` to a lane.
+template <class L, class Of>
+COHORT_LANE void number_rows(const ModelView& m, Of records, int floats, RowSpace<L>& r, const SolverPlan<L>* plans,
+                             const RowProblem& problem, const RowPack<L>& pack, const RowsOfLanes<L>& rows,
+                             const RowBlocks& blocks, int b) {
   using V = typename L::V;
   const V zero(0.0f);
   const RowBlock& block = blocks.block[b];
   const auto entries = r.halves + block.entry(block.dof, block.row);
   for (int i = 0; i < (block.dof_end - block.dof) * block.stride; ++i) entries[i] = zero;
   for (int i = block.row; i < block.end; ++i) r.weight[i] = r.low[i] = r.high[i] = r.start[i] = zero;
-  if (rows.apart) {
-    number_tree<L>(m, c, r, block, counts.first_group[b], b, rows, lanes);
-  } else {
-    for (int t = 0; t <= rows.trees; ++t) number_tree<L>(m, c, r, block, counts.first_group[t], t, rows, lanes);
+  // Trees whose rows are in the block.
+  const int lists = problem.trees.count > 1 ? problem.trees.count + 1 : 1;
+  const int begin = rows.apart ? b : 0, end = rows.apart ? b + 1 : lists;
+  for (unsigned left = pack.lanes; left != 0; left &= left - 1) {
+    const int place = lowest_bit(left), lane = pack.lane_of[place], source = pack.source[place];
+    const auto own = floats_of_lane(records(source), floats, lane);
+    int row = rows.first[begin][place];
+    const int last = plans[source].rows.records[problem.first + end][lane];
+    for (int at = plans[source].rows.records[problem.first + begin][lane]; at < last;) {
+      const auto from = own + at;
+      const int edges = static_cast<int>(from[RowRecord::kEdges]);
+      if (edges == 1) {
+        number_record<L, 1>(m, from, r, block, row, place);
+      } else if (edges == 4) {
+        number_record<L, 4>(m, from, r, block, row, place);
+      } else {
+        number_record<L, 0>(m, from, r, block, row, place);
+      }
+      row += edges;
+      at += RowRecord::size(static_cast<int>(from[RowRecord::kDofs]), edges);
+    }
   }
   for (int i = block.row; i < block.end; ++i) {
     r.compliance[i] = V(1.0f) / select(V(r.weight[i]) > zero, r.weight[i], V(1.0f));
@@ -249,32 +246,18 @@ COHORT_LANE void in_parts(const RowBlock& block, F f) {
 
 /// Block b's part of r.start, r.warm, r.halves and r.inner, from its J in r.halves.
 template <class L>
-COHORT_KERNEL void products_of_rows(const ModelView& m, const Workspace<L>& w, RowSpace<L>& r, const RowBlocks& blocks,
-                                    int b, typename L::Ptr difference) {
+COHORT_KERNEL void products_of_rows(const ModelView& m, const PackedDofs<L>& dofs, RowSpace<L>& r,
+                                    const RowBlocks& blocks, int b) {
   const RowBlock& own = blocks.block[b];
   const int n = blocks.rows;
-  in_parts<6>(
-      own, [&](int first, auto rows) { begin_rows<L, decltype(rows)::kDim>(own, r, first, w.acc_smooth, difference); });
-  in_parts<12>(own, [&](int first, auto rows) { halve_rows<L, decltype(rows)::kDim>(m, w.factor, own, r, first); });
+  in_parts<6>(own, [&](int first, auto rows) {
+    begin_rows<L, decltype(rows)::kDim>(own, r, first, dofs.smooth, dofs.difference);
+  });
+  in_parts<12>(own, [&](int first, auto rows) { halve_rows<L, decltype(rows)::kDim>(m, dofs.factor, own, r, first); });
   for (int other = 0; b == blocks.count && other < b; ++other) {
     products_of_blocks<L>(n, r, own, blocks.block[other]);
   }
   products_of_blocks<L>(n, r, own, own);
-}
-
-/// The rows of `lanes`: r.start := b, r.warm := J `difference`, weights and limits, r.halves and r.inner. Products of
-/// rows of different trees are not written, nor are they read.
-template <class L>
-COHORT_LANE void make_rows(const ModelView& m, const Workspace<L>& w, const Constraints<L>& c, RowSpace<L>& r,
-                           const RowCounts<L>& counts, RowsOfLanes<L>& rows, const RowBlocks& blocks, unsigned lanes,
-                           typename L::Ptr difference) {
-  using V = typename L::V;
-  for (int d = 0; d < m.nv; ++d) r.root[d] = sqrt(V(w.factor[triangle(d, d)]));
-  for (int b = 0; b <= blocks.count; ++b) {
-    if (blocks.block[b].stride == 0) continue;
-    number_rows<L>(m, c, r, counts, rows, blocks, b, lanes);
-    products_of_rows<L>(m, w, r, blocks, b, difference);
-  }
 }
 
 }  // namespace cohort::sim

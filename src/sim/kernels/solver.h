@@ -123,11 +123,6 @@ COHORT_KERNEL void constraint_forces(const ModelView& m, Workspace<L>& w, Constr
   for (int d = 0; d < m.nv; ++d) w.constraint[d] = select(where, total[d], w.constraint[d]);
 }
 
-template <class L>
-COHORT_LANE typename L::V solver_scale(const ModelView& m, const Workspace<L>& w) {
-  return weight_of<L>(m, w, m.option.scale, ratio_layout(m).scale);
-}
-
 /// Directions of conjugate gradients are only conjugate after a line search this exact.
 inline constexpr float kConjugateSlopeTolerance = 1e-4f;
 
@@ -307,39 +302,46 @@ COHORT_LANE void rest_rows(Constraints<L>& c) {
   }
 }
 
-/// From w.acc_smooth (and w.warm as warm start) to w.qacc and, where the solver ran out of iterations or the rows are
-/// read, w.constraint. `iterations` per lane. w.factor holds M's factor.
+/// Solves what the row space does not take, and records what it takes: from then on another block may have the memory
+/// of this one's constraints.
 template <class L>
-COHORT_KERNEL void solve_constraints(const ModelView& m, Workspace<L>& w, Constraints<L>& c, SolverSpace<L>& s,
-                                     RowSpace<L>& r, typename L::V& iterations) {
+COHORT_KERNEL void begin_constraints(const ModelView& m, BlockSpace<L>& b, const RowTrees& trees, SolverPlan<L>& plan) {
   using V = typename L::V;
-  const V zero(0.0f);
-  const int nv = m.nv;
-  iterations = zero;
+  Constraints<L>& c = b.c;
+  plan.iterations = V(0.0f);
   c.constrained = c.constrained & c.live;
-  auto few = flip(c.constrained) & c.constrained;
-  if (any(c.constrained)) {
-    const RowTrees trees(m);
-    RowCounts<L> rows;
-    if (m.row_space > 0) {
-      rows.count(m, trees, c);
-      few = c.constrained & rows.at_most(m.row_space);
-    }
-    const auto many = c.constrained & flip(few);
-    if (any(many)) {
-      solve_in_accelerations<L>(m, w, c, s, many, iterations);
-      iterations = select(many, iterations, zero);
-    } else {
-      rest_rows<L>(c);
-    }
-    if (any(few)) solve_in_row_space<L>(m, w, c, s, r, trees, rows, few, solver_scale<L>(m, w), iterations);
-  } else {
-    rest_rows<L>(c);  // of contacts that are kept and act on nothing
+  plan.few = flip(c.constrained) & c.constrained;
+  if (m.row_space > 0 && any(c.constrained)) {
+    plan.rows.count(m, trees, c);
+    plan.few = c.constrained & plan.rows.at_most(m.row_space);
   }
+  if (any(plan.few)) record_rows<L>(c, trees.count, lane_bits(plan.few), c.records, c.record_floats, plan.rows);
+  const auto many = c.constrained & flip(plan.few);
+  if (any(many)) {
+    solve_in_accelerations<L>(m, b.w, c, b.s, many, plan.iterations);
+    plan.iterations = select(many, plan.iterations, V(0.0f));
+  } else {
+    rest_rows<L>(c);  // of contacts that are kept and act on nothing, too
+  }
+}
+
+/// Of n blocks that have begun, from w.acc_smooth (and w.warm as warm start) to w.qacc and, where the solver ran out of
+/// iterations or the rows are read, w.constraint. w.factor holds M's factor.
+template <class L>
+COHORT_KERNEL void end_constraints(const ModelView& m, BlockSpace<L>* blocks, int n, const RowTrees& trees,
+                                   SolverPlan<L>* plans) {
+  using V = typename L::V;
+  bool few = false;
+  for (int i = 0; i < n; ++i) few = few || any(plans[i].few);
+  if (few) solve_in_row_space<L>(m, blocks, n, trees, plans);
   // Lanes without any row: exactly the unconstrained motion, whatever their neighbours did.
-  for (int d = 0; d < nv; ++d) {
-    w.qacc[d] = select(c.constrained, w.qacc[d], w.acc_smooth[d]);
-    w.constraint[d] = select(c.constrained, w.constraint[d], zero);
+  for (int i = 0; i < n; ++i) {
+    Workspace<L>& w = blocks[i].w;
+    const auto constrained = blocks[i].c.constrained;
+    for (int d = 0; d < m.nv; ++d) {
+      w.qacc[d] = select(constrained, w.qacc[d], w.acc_smooth[d]);
+      w.constraint[d] = select(constrained, w.constraint[d], V(0.0f));
+    }
   }
 }
 
