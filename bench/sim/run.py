@@ -90,7 +90,8 @@ def step(suite):
     turn = suite.arguments.turn or settings["turn"]
     program = str(pathlib.Path(suite.arguments.cohort).with_name("sim_step_bench"))
     print(f"# floor {settings['floor']} on every model; medians of {settings['rounds']} rounds of {settings['steps']} steps of "
-          f"{settings['n_envs']} environments, or as said; an engine takes {turn} steps before it is the next one's turn; {suite.arguments.lanes} lanes")
+          f"{settings['n_envs']} environments, or as said; an engine takes {turn} steps before it is the next one's turn; "
+          f"lanes: {suite.arguments.lanes}")
     print(f"{'model':<16} {'contacts':<8} {'ratio':>6} {'wanted':>9} {'':<7} {'us per step: mj_step, mjb_step, ours':<36} "
           "contacts ours / MuJoCo's, iterations ours / MuJoCo's, memory of an environment")
     below = []

@@ -230,8 +230,8 @@ int main(int argc, char** argv) {
     const std::time_t t = std::time(nullptr);
     std::strftime(date, sizeof date, "%Y-%m-%d", std::gmtime(&t));
     std::printf("# %s, one core, %s lanes, MuJoCo %s, %s; %d environments, %d rounds of %d steps, %d a turn, medians\n",
-                cpu_name().c_str(), to_string(lanes == LaneWidth::kAuto ? widest_lanes() : lanes), mj_versionString(), date, n, rounds, steps,
-                turn > 0 ? turn : steps);
+                cpu_name().c_str(), to_string(lanes == LaneWidth::kAuto ? widest_lanes() : lanes), mj_versionString(),
+                date, n, rounds, steps, turn > 0 ? turn : steps);
     std::printf("%-24s %8s %8s %8s %8s   %13s   %13s   %s\n", "us per step", "mj_step", "mjb_step", "ours", "ratio",
                 "contacts", "iterations", "bytes/env");
     for (const Case& each : cases) measure(each, n, rounds, steps, turn > 0 ? turn : steps, lanes);
