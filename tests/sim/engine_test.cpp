@@ -147,7 +147,7 @@ struct Committed {
 constexpr Committed kCommitted[] = {{"walker.xml", 15079994520857655425ull},    {"pile.xml", 68538054105317125ull},
                                     {"arm_plain.xml", 10147326907061092989ull}, {"tendons.xml", 1745700572264993884ull},
                                     {"biped.xml", 14006211161228260684ull},     {"rubble.xml", 11406900683451613795ull},
-                                    {"grip.xml", 13207877132333830342ull}};
+                                    {"grip.xml", 13207877132333830342ull},      {"troop.xml", 1ull}};
 
 TEST(BitsCommitted, AThousandStepsHashAsTheyAlwaysDid) {
   for (const Committed& c : kCommitted) {
@@ -158,11 +158,11 @@ TEST(BitsCommitted, AThousandStepsHashAsTheyAlwaysDid) {
 INSTANTIATE_TEST_SUITE_P(Models, Bits,
                          ::testing::Values("walker.xml", "pile.xml", "arm_plain.xml", "mixed.xml", "tendons.xml",
                                            "terrain.xml", "crowd.xml", "biped.xml", "rubble.xml", "hills.xml",
-                                           "grip.xml"));
+                                           "grip.xml", "troop.xml"));
 
 /// 8 rows: environments of one block are solved in both ways.
 TEST(BitsOfRowSpaces, AreTheSameForEveryLaneWidthAndLessThanRoundingApart) {
-  for (const char* file : {"walker.xml", "crowd.xml", "biped.xml"}) {
+  for (const char* file : {"walker.xml", "crowd.xml", "biped.xml", "troop.xml"}) {
     for (int row_space : {8, 64}) {
       SCOPED_TRACE(format("{}, {} rows", file, row_space));
       Job run{.file = file, .n = 20, .steps = 60, .lanes = LaneWidth::kScalar, .row_space = row_space};
@@ -187,6 +187,53 @@ TEST(BitsOfRowSpaces, AreTheSameForEveryLaneWidthAndLessThanRoundingApart) {
   }
 }
 
+/// Two boxes of one kind are two problems of an environment. One rests, the other tumbles and wants more iterations
+/// than there are: the forces on the first one are as if it were alone. Environments of both kinds lie beside each
+/// other.
+TEST(RowSpace, ATreeThatHasEndedKeepsItsForcesWhereAnotherLacksIterations) {
+  const auto box = [](double x) {
+    return format("<body pos='{} 0 0.0999'><freejoint/><geom type='box' size='.1 .1 .1'/></body>", x);
+  };
+  const auto heights = [&](const std::string& bodies, int nq, float speed, std::vector<std::int32_t>& most) {
+    SceneOptions o;
+    o.row_space = 64;
+    o.iterations = 2;
+    Scene scene(o);
+    scene.add_entity(
+        Mjcf{.file = "",
+             .xml = format("<mujoco><option timestep='0.002'/><worldbody><geom type='plane' size='99 99 1'/>{}"
+                           "</worldbody></mujoco>",
+                           bodies)});
+    scene.build(20);
+    const auto nv = static_cast<std::size_t>(scene.info().nv);
+    most.assign(20, 0);
+    std::vector<float> trace;
+    for (int s = 0; s < 400; ++s) {
+      // Time to come to rest, then a push on the last box of every second environment.
+      if (s == 200 && speed != 0) {
+        std::vector<float> v(nv, 0.0f);
+        v[nv - 6] = speed, v[nv - 4] = -speed / 4, v[nv - 3] = 3 * speed, v[nv - 2] = 2 * speed;
+        for (int e = 0; e < 20; e += 2) scene.set_qvel(v, {e});
+      }
+      scene.step();
+      if (s < 200) continue;
+      const auto iterations = scene.view(Field::kSolverIterations).span<std::int32_t>();
+      for (std::size_t i = 0; i < 20; ++i) most[i] = std::max(most[i], iterations[i]);
+      const ArrayView q = scene.view(Field::kQpos);
+      for (int e = 0; e < 20; ++e) trace.push_back(static_cast<float*>(q.data)[e * q.strides[0] + 2 * q.strides[1]]);
+    }
+    EXPECT_EQ(nq, scene.info().nq);
+    return trace;
+  };
+  std::vector<std::int32_t> alone, beside;
+  const std::vector<float> truth = heights(box(0), 7, 0, alone), seen = heights(box(0) + box(3), 14, 3, beside);
+  for (std::size_t e = 0; e < 20; ++e) {
+    EXPECT_LT(alone[e], 2);
+    EXPECT_EQ(beside[e], e % 2 == 0 ? 2 : alone[e]) << e;
+  }
+  for (std::size_t i = 0; i < truth.size(); ++i) ASSERT_NEAR(seen[i], truth[i], 1e-6) << i;
+}
+
 /// docs/decisions/row-space.md
 TEST(RowSpace, IsChosenForLargeTreesAndForSmallOnesWithManyPairsOfGeoms) {
   const auto chosen = [](const Mjcf& file, SceneOptions options = {}) {
@@ -196,6 +243,7 @@ TEST(RowSpace, IsChosenForLargeTreesAndForSmallOnesWithManyPairsOfGeoms) {
   const auto walker = [&](SceneOptions options) { return chosen(Mjcf{kModels + "walker.xml"}, options); };
   EXPECT_EQ(chosen(Mjcf{kModels + "biped.xml"}), 64);
   EXPECT_EQ(walker({}), 24);
+  EXPECT_GT(chosen(Mjcf{kModels + "troop.xml"}), 0);
   for (const char* free : {"pile.xml", "mixed.xml", "crowd.xml", "terrain.xml", "arm_plain.xml", "tendons.xml"}) {
     EXPECT_EQ(chosen(Mjcf{kModels + free}), 0) << free;
   }

@@ -127,7 +127,8 @@ TEST_P(GpuThreadOnTheHost, ComputesTheLanesBits) {
 
 INSTANTIATE_TEST_SUITE_P(Models, GpuThreadOnTheHost,
                          ::testing::Values("walker.xml", "pile.xml", "arm.xml", "tendons.xml", "biped.xml", "mixed.xml",
-                                           "terrain.xml", "crowd.xml", "rubble.xml", "hills.xml", "grip.xml"));
+                                           "terrain.xml", "crowd.xml", "rubble.xml", "hills.xml", "grip.xml",
+                                           "troop.xml"));
 
 }  // namespace
 }  // namespace cohort::sim

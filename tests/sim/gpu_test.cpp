@@ -131,7 +131,7 @@ TEST_P(BitsOnGpu, OfDerivedFieldsAreTheScalarEngines) {
 INSTANTIATE_TEST_SUITE_P(Models, BitsOnGpu,
                          ::testing::Values("walker.xml", "pile.xml", "arm.xml", "arm_plain.xml", "tendons.xml",
                                            "crates", "mixed.xml", "terrain.xml", "crowd.xml", "rubble.xml", "hills.xml",
-                                           "grip.xml"));
+                                           "grip.xml", "troop.xml"));
 
 TEST_F(SimOnGpu, ManyStepsInOneLaunchAreAsManyLaunchesAndAGraph) {
   std::vector<float> result[3];

@@ -31,6 +31,9 @@ struct Avx2 {
   COHORT_LANE static Native load(const float* p) { return _mm256_load_ps(p); }
   COHORT_LANE static Native load_anywhere(const float* p) { return _mm256_loadu_ps(p); }
   COHORT_LANE static void store(float* p, Native a) { _mm256_store_ps(p, a); }
+  COHORT_LANE static Native permute(Native a, const int* from) {
+    return _mm256_permutevar8x32_ps(a, _mm256_load_si256(reinterpret_cast<const __m256i*>(from)));
+  }
 };
 
 using Avx2Lane = RegisterLane<Avx2>;

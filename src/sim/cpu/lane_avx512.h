@@ -32,6 +32,10 @@ struct Avx512 {
   COHORT_LANE static Native load(const float* p) { return _mm512_load_ps(p); }
   COHORT_LANE static Native load_anywhere(const float* p) { return _mm512_loadu_ps(p); }
   COHORT_LANE static void store(float* p, Native a) { _mm512_store_ps(p, a); }
+  /// The masked form: see sqrt.
+  COHORT_LANE static Native permute(Native a, const int* from) {
+    return _mm512_maskz_permutexvar_ps(0xffff, _mm512_load_si512(from), a);
+  }
 };
 
 using Avx512Lane = RegisterLane<Avx512>;

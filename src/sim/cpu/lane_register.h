@@ -5,7 +5,7 @@
 ///   I::Native, I::Integers        the vector of floats, and of as many ints
 ///   I::Mask                       one bit or one int per lane: I::both, either, flip, bits
 ///   I::less, greater, ..., equal  comparisons to a Mask; I::blend(mask, where_set, elsewhere)
-///   I::broadcast, fma, sqrt, load, load_anywhere, store
+///   I::broadcast, fma, sqrt, load, load_anywhere, store, permute
 #pragma once
 
 #include "sim/kernels/lane.h"
@@ -57,6 +57,7 @@ struct Register {
   COHORT_LANE friend float get_lane(const Register& a, int lane) { return a.v[lane]; }
   COHORT_LANE friend void set_lane(Register& a, int lane, float x) { a.v[lane] = x; }
   COHORT_LANE friend void add_to_lane(Register& a, int lane, float x) { a.v[lane] += x; }
+  COHORT_LANE friend Register permute(Register a, const int* from) { return I::permute(a.v, from); }
   COHORT_LANE friend Register scale_exponent(Register x, Register n) {
     const Integers bits = (__builtin_convertvector(n.v, Integers) + 127) << 23;
     return x.v * reinterpret_cast<Native>(bits);

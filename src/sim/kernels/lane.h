@@ -83,6 +83,10 @@ COHORT_LANE void set_lane(float& v, int, float x) {
 COHORT_LANE void add_to_lane(float& v, int, float x) {
   v += x;
 }
+/// Lane i of the result is lane from[i] of a. `from`: aligned as a register of as many ints.
+COHORT_LANE float permute(float a, const int*) {
+  return a;
+}
 /// x * 2^n for a whole number n with |n| < 126.
 COHORT_LANE float scale_exponent(float x, float n) {
   union {

@@ -1,7 +1,7 @@
-/// How the rows of a block of environments are numbered (row_space.h). Each environment numbers its own: those of its
-/// first tree, of its second, ..., then those that couple trees. Rows of different trees have no product, so that most
-/// numbers of a scene of several robots are zeros; where the trees' rows begin at the same places in every lane, the
-/// kernels leave them out.
+/// How the rows of environments that are solved side by side are numbered (row_space.h). Each numbers its own: those of
+/// its first tree, of its second, ..., then those that couple trees. Rows of different trees have no product, so that
+/// most numbers of a scene of several robots are zeros; where the trees' rows begin at the same places in every lane,
+/// the kernels leave them out.
 #pragma once
 #include "sim/kernels/groups.h"
 
@@ -21,6 +21,19 @@ struct RowTrees {
       if (m.pattern_start[d + 1] - m.pattern_start[d] == 1) dof[count++] = d;
     }
     dof[count] = m.nv;
+  }
+  /// Tree t alone.
+  COHORT_LANE RowTrees(const RowTrees& all, int t) : count(1) { dof[0] = all.dof[t], dof[1] = all.dof[t + 1]; }
+
+  /// Whether the dofs of tree u hang together as those of tree t do, so that M has its entries at the same places.
+  COHORT_LANE bool alike(const ModelView& m, int t, int u) const {
+    const int first = m.pattern_start[dof[t]], entries = m.pattern_start[dof[t + 1]] - first;
+    const int other = m.pattern_start[dof[u]], shift = dof[u] - dof[t];
+    if (dof[u + 1] - dof[u] != dof[t + 1] - dof[t] || m.pattern_start[dof[u + 1]] - other != entries) return false;
+    for (int k = 0; k < entries; ++k) {
+      if (m.pattern[other + k] != m.pattern[first + k] + shift) return false;
+    }
+    return true;
   }
   /// The tree that has all of a group's dofs, or `count`; a group without dofs counts to the first.
   COHORT_LANE int of(const ModelView& m, const Group& g) const {
@@ -67,6 +80,12 @@ struct RowCounts {
     }
     return most;
   }
+  /// Those of `lanes` with rows in tree t.
+  COHORT_LANE unsigned with_rows(int t, unsigned lanes) const {
+    unsigned some = 0;
+    for (int lane = 0; lane < L::kWidth; ++lane) some |= (in_tree[t][lane] > 0 ? 1u : 0u) << lane;
+    return some & lanes;
+  }
   /// Lanes with at most n rows.
   COHORT_LANE typename L::M at_most(int n) const {
     alignas(64) float fits[L::kWidth];
@@ -82,6 +101,12 @@ struct RowBlock {
   int at, stride;
 
   COHORT_LANE int entry(int d, int i) const { return at + d * stride + i; }
+  /// The same rows, whose dofs are called `shift` more.
+  COHORT_LANE RowBlock shifted(int shift) const {
+    RowBlock b = *this;
+    b.at -= shift * stride;
+    return b;
+  }
 };
 
 /// A block per tree, and behind them block[count]: the rows from `across` on, which couple trees.
@@ -97,58 +122,6 @@ struct RowBlocks {
       block_b.stride = block_b.end - block_b.row;
       block_b.at = used - block_b.dof * block_b.stride - block_b.row;
       used += (block_b.dof_end - block_b.dof) * block_b.stride;
-    }
-  }
-};
-
-/// Numbers rows of the groups one after the other.
-template <class L>
-struct RowsOfLanes {
-  int count = 0;
-  int trees;
-  bool apart;                           ///< every tree has a block of its own
-  int lane[L::kWidth], row[L::kWidth];  ///< row: the first
-  int next[kMostRowTrees + 1][L::kWidth];
-
-  /// A lane's rows lie one after the other where all blocks together would be more than `capacity`: then there is one
-  /// block. Which of both it is changes no bit: the rows keep their order, and what is left out are zeros.
-  COHORT_LANE RowsOfLanes(const RowTrees& row_trees, const RowCounts<L>& rows, unsigned lanes, int capacity,
-                          RowBlocks& blocks) {
-    trees = row_trees.count;
-    const int dofs = row_trees.dof[trees];
-    blocks.rows = 0;
-    for (int t = 0; t <= trees; ++t) {
-      const bool coupling = t == trees;
-      blocks.across = blocks.rows;
-      blocks.rows += RowCounts<L>::most(rows.in_tree[t], lanes);
-      blocks.block[t] = {
-          blocks.across, blocks.rows, coupling ? 0 : row_trees.dof[t], coupling ? dofs : row_trees.dof[t + 1], 0, 0};
-    }
-    blocks.count = trees;
-    apart = trees > 1 && blocks.rows <= capacity;
-    if (!apart) {
-      const int most = RowCounts<L>::most(rows.of, lanes);
-      blocks.count = 1, blocks.across = blocks.rows = most;
-      blocks.block[0] = {0, most, 0, dofs, 0, 0};
-      blocks.block[1] = {most, most, 0, dofs, 0, 0};
-    }
-    blocks.place();
-    for (int i = 0; i < L::kWidth; ++i) {
-      int first = 0;
-      for (int t = 0; t <= trees; ++t) {
-        next[t][i] = apart ? blocks.block[t].row : first;
-        first += rows.in_tree[t][i];
-      }
-    }
-  }
-  /// Goes on to a group of `tree` of which `lanes` want rows.
-  COHORT_LANE void take(const Group& g, int tree, unsigned lanes) {
-    count = 0;
-    for (unsigned left = g.lanes & lanes; left != 0; left &= left - 1) {
-      const int one = lowest_bit(left);
-      lane[count] = one, row[count] = next[tree][one];
-      next[tree][one] += g.edges;
-      ++count;
     }
   }
 };

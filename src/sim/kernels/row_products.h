@@ -1,7 +1,7 @@
-/// From groups of constraint rows to the rows of the lanes (row_space.h): their Jacobian J, and A = J M^-1 J'. Tree by
+/// From groups of constraint rows to the rows of a pack (row_space.h): their Jacobian J, and A = J M^-1 J'. Tree by
 /// tree, from the first to the last of it, so that a tree's numbers stay in the cache.
 #pragma once
-#include "sim/kernels/row_blocks.h"
+#include "sim/kernels/row_packs.h"
 
 namespace cohort::sim {
 
@@ -21,6 +21,8 @@ struct RowSpace {
   Ptr present;                        ///< (n) forces at the rows x
   Ptr target;                         ///< (n) x at Newton's target
   Ptr root;                           ///< (nv) D^-1/2
+  // Of problems that left their lanes: M's factor (triangle), a0 and the difference of the warm start to it (nv).
+  Ptr mass_factor, smooth, difference;
 };
 
 template <class L>
@@ -33,13 +35,23 @@ COHORT_LANE void carve(const ModelView& m, Carver<L>& c, RowSpace<L>& r) {
   r.x = c.take(n), r.along = c.take(n), r.force = c.take(n), r.target = c.take(n), r.search = c.take(n);
   r.present = c.take(n);
   r.root = c.take(dofs);
+  const int gathered = n > 0 && trees_may_share<L>(m) ? m.nv : 0;
+  r.mass_factor = c.take(triangle(gathered, 0)), r.smooth = c.take(gathered), r.difference = c.take(gathered);
 }
 
-/// The Jacobian of a group with kDim rows to r.halves, for one lane whose first row is `row`; kDim 0: any group. A
+/// What the problems of a pack have of their environments, over the pack's dofs.
+template <class L>
+struct PackedDofs {
+  typename L::Ptr factor, smooth, difference;  ///< of M (triangle); a0, a_warm - a0 (nv)
+  typename L::V energy;                        ///< (a_warm - a0)' M (a_warm - a0)
+  typename L::V scale;                         ///< what the tolerance is relative to
+};
+
+/// The Jacobian of a group with kDim rows to r.halves: of one lane, to its place, from `row` on; kDim 0: any group. A
 /// group may name one dof twice, but a pyramid's does not.
 template <class L, int kDim>
 COHORT_LANE void number_jacobian(const Group& g, const int* dofs, typename L::Ptr piece, int lane,
-                                 const RowBlock& block, int row, typename L::Ptr halves) {
+                                 const RowBlock& block, int row, int place, typename L::Ptr halves) {
   const auto entry = [&](int i, int a) { return get_lane(piece[i * g.dofs + a], lane); };
   if (kDim > 1 || g.kind == kGroupPyramid) {
     const int dim = kDim > 1 ? kDim : g.dim;
@@ -50,8 +62,8 @@ COHORT_LANE void number_jacobian(const Group& g, const int* dofs, typename L::Pt
       const float normal = entry(0, a);
       for (int k = 1; k < dim; ++k) {
         const float side = entry(k, a) * friction[k];
-        set_lane(to[2 * k - 2], lane, normal + side);
-        set_lane(to[2 * k - 1], lane, normal - side);
+        set_lane(to[2 * k - 2], place, normal + side);
+        set_lane(to[2 * k - 1], place, normal - side);
       }
     }
     return;
@@ -59,58 +71,53 @@ COHORT_LANE void number_jacobian(const Group& g, const int* dofs, typename L::Pt
   const int dim = kDim > 0 ? kDim : g.dim;
   for (int a = 0; a < g.dofs; ++a) {
     const auto to = halves + block.entry(dofs[a], row);
-    for (int i = 0; i < dim; ++i) add_to_lane(to[i], lane, entry(i, a));
+    for (int i = 0; i < dim; ++i) add_to_lane(to[i], place, entry(i, a));
   }
 }
 
-/// From the groups of tree t to the lanes' own rows: J to r.halves, r.weight, r.low, r.high, aref to r.start, for
-/// `lanes`.
+/// A group's rows of one lane, to its place, from `row` on: J to r.halves, r.weight, r.low, r.high, aref to r.start.
 template <class L>
-COHORT_LANE void number_tree(const ModelView& m, const Constraints<L>& c, RowSpace<L>& r, const RowBlock& block,
-                             int first_group, int t, RowsOfLanes<L>& rows, unsigned lanes) {
-  for (int k = first_group; k >= 0; k = c.group[k].next_of_tree) {
-    const Group& g = c.group[k];
-    if ((g.lanes & lanes) == 0) continue;
-    rows.take(g, t, lanes);
-    const auto piece = c.pool + g.at;
-    const int* dofs = m.row_dof + g.first_dof;
-    const float low = g.kind == kGroupEquality ? -kNoLimit : g.kind == kGroupFriction ? -g.loss : 0.0f;
-    const float high = g.kind == kGroupFriction ? g.loss : kNoLimit;
-    const bool alike = weights_of(g.kind, g.dim) == 1;
-    for (int i = 0; i < rows.count; ++i) {
-      const int lane = rows.lane[i], first = rows.row[i];
-      if (g.kind == kGroupPyramid && g.dim == 3) {
-        number_jacobian<L, 3>(g, dofs, piece, lane, block, first, r.halves);
-      } else if (g.dim == 1) {
-        number_jacobian<L, 1>(g, dofs, piece, lane, block, first, r.halves);
-      } else {
-        number_jacobian<L, 0>(g, dofs, piece, lane, block, first, r.halves);
-      }
-      for (int e = 0; e < g.edges; ++e) {
-        set_lane(r.weight[first + e], lane, get_lane(piece[g.layout.weight + (alike ? 0 : e)], lane));
-        set_lane(r.start[first + e], lane, get_lane(piece[g.layout.aref + e], lane));
-        set_lane(r.low[first + e], lane, low);
-        set_lane(r.high[first + e], lane, high);
-      }
-    }
+COHORT_LANE void number_group(const ModelView& m, const Constraints<L>& c, RowSpace<L>& r, const RowBlock& block,
+                              const Group& g, int lane, int row, int place) {
+  const auto piece = c.pool + g.at;
+  const int* dofs = m.row_dof + g.first_dof;
+  const float low = g.kind == kGroupEquality ? -kNoLimit : g.kind == kGroupFriction ? -g.loss : 0.0f;
+  const float high = g.kind == kGroupFriction ? g.loss : kNoLimit;
+  const bool alike = weights_of(g.kind, g.dim) == 1;
+  if (g.kind == kGroupPyramid && g.dim == 3) {
+    number_jacobian<L, 3>(g, dofs, piece, lane, block, row, place, r.halves);
+  } else if (g.dim == 1) {
+    number_jacobian<L, 1>(g, dofs, piece, lane, block, row, place, r.halves);
+  } else {
+    number_jacobian<L, 0>(g, dofs, piece, lane, block, row, place, r.halves);
+  }
+  for (int e = 0; e < g.edges; ++e) {
+    set_lane(r.weight[row + e], place, get_lane(piece[g.layout.weight + (alike ? 0 : e)], lane));
+    set_lane(r.start[row + e], place, get_lane(piece[g.layout.aref + e], lane));
+    set_lane(r.low[row + e], place, low);
+    set_lane(r.high[row + e], place, high);
   }
 }
 
-/// The rows of block b as the lanes number them; rows that a lane does not have weigh nothing.
+/// The rows of block b as the problems number them; rows that a problem does not have weigh nothing.
 template <class L>
 COHORT_KERNEL void number_rows(const ModelView& m, const Constraints<L>& c, RowSpace<L>& r, const RowCounts<L>& counts,
-                               RowsOfLanes<L>& rows, const RowBlocks& blocks, int b, unsigned lanes) {
+                               const RowPack<L>& pack, RowsOfLanes<L>& rows, const RowBlocks& blocks, int b) {
   using V = typename L::V;
   const V zero(0.0f);
   const RowBlock& block = blocks.block[b];
   const auto entries = r.halves + block.entry(block.dof, block.row);
   for (int i = 0; i < (block.dof_end - block.dof) * block.stride; ++i) entries[i] = zero;
   for (int i = block.row; i < block.end; ++i) r.weight[i] = r.low[i] = r.high[i] = r.start[i] = zero;
-  if (rows.apart) {
-    number_tree<L>(m, c, r, block, counts.first_group[b], b, rows, lanes);
-  } else {
-    for (int t = 0; t <= rows.trees; ++t) number_tree<L>(m, c, r, block, counts.first_group[t], t, rows, lanes);
-  }
+  const int begin = rows.apart ? b : 0, end = rows.apart ? b + 1 : pack.lists;
+  each_group<L>(c, counts, pack, begin, end, [&](int s, int t, const Group& g) {
+    const RowBlock own = block.shifted(pack.shift[s]);
+    for (unsigned left = g.lanes & pack.of[s]; left != 0; left &= left - 1) {
+      const int lane = lowest_bit(left), place = pack.place[s][lane];
+      number_group<L>(m, c, r, own, g, lane, rows.next[t][place], place);
+      rows.next[t][place] += g.edges;
+    }
+  });
   for (int i = block.row; i < block.end; ++i) {
     r.compliance[i] = V(1.0f) / select(V(r.weight[i]) > zero, r.weight[i], V(1.0f));
   }
@@ -247,34 +254,21 @@ COHORT_LANE void in_parts(const RowBlock& block, F f) {
   }
 }
 
-/// Block b's part of r.start, r.warm, r.halves and r.inner, from its J in r.halves.
+/// Block b's part of r.start, r.warm, r.halves and r.inner, from its J in r.halves. Products of rows of different trees
+/// are not written, nor are they read.
 template <class L>
-COHORT_KERNEL void products_of_rows(const ModelView& m, const Workspace<L>& w, RowSpace<L>& r, const RowBlocks& blocks,
-                                    int b, typename L::Ptr difference) {
+COHORT_KERNEL void products_of_rows(const ModelView& m, const PackedDofs<L>& dofs, RowSpace<L>& r,
+                                    const RowBlocks& blocks, int b) {
   const RowBlock& own = blocks.block[b];
   const int n = blocks.rows;
-  in_parts<6>(
-      own, [&](int first, auto rows) { begin_rows<L, decltype(rows)::kDim>(own, r, first, w.acc_smooth, difference); });
-  in_parts<12>(own, [&](int first, auto rows) { halve_rows<L, decltype(rows)::kDim>(m, w.factor, own, r, first); });
+  in_parts<6>(own, [&](int first, auto rows) {
+    begin_rows<L, decltype(rows)::kDim>(own, r, first, dofs.smooth, dofs.difference);
+  });
+  in_parts<12>(own, [&](int first, auto rows) { halve_rows<L, decltype(rows)::kDim>(m, dofs.factor, own, r, first); });
   for (int other = 0; b == blocks.count && other < b; ++other) {
     products_of_blocks<L>(n, r, own, blocks.block[other]);
   }
   products_of_blocks<L>(n, r, own, own);
-}
-
-/// The rows of `lanes`: r.start := b, r.warm := J `difference`, weights and limits, r.halves and r.inner. Products of
-/// rows of different trees are not written, nor are they read.
-template <class L>
-COHORT_LANE void make_rows(const ModelView& m, const Workspace<L>& w, const Constraints<L>& c, RowSpace<L>& r,
-                           const RowCounts<L>& counts, RowsOfLanes<L>& rows, const RowBlocks& blocks, unsigned lanes,
-                           typename L::Ptr difference) {
-  using V = typename L::V;
-  for (int d = 0; d < m.nv; ++d) r.root[d] = sqrt(V(w.factor[triangle(d, d)]));
-  for (int b = 0; b <= blocks.count; ++b) {
-    if (blocks.block[b].stride == 0) continue;
-    number_rows<L>(m, c, r, counts, rows, blocks, b, lanes);
-    products_of_rows<L>(m, w, r, blocks, b, difference);
-  }
 }
 
 }  // namespace cohort::sim

@@ -5,62 +5,30 @@
 /// for equalities, the loss for friction. Newton's target for the present pieces solves (A + 1 / D) f = -b over the
 /// rows whose force is not at its limit; the search from the present rows to the target's is the one in the
 /// accelerations (solver.h), since both are affine. An iteration then costs the cube of the rows that an environment
-/// has instead of that of its dofs, and environments of a block whose constraints differ share rows all the same: each
-/// numbers its own.
+/// has instead of that of its dofs, and environments whose constraints differ are solved side by side all the same:
+/// each numbers its own, and who is solved beside whom is row_packs.h's.
 ///
 /// Elliptic cones are not piecewise quadratic: solver.h solves them, and environments with more rows than
 /// ModelView::row_space.
 #pragma once
 #include "sim/kernels/hessian.h"
-#include "sim/kernels/row_products.h"
+#include "sim/kernels/row_newton.h"
 
 namespace cohort::sim {
 
-/// Newton's line search ends where the slope has fallen to this share: the step length is then right to about this
-/// relative error, and the cost to its square.
-inline constexpr float kSlopeTolerance = 1e-2f;
-/// The lanes' rows, numbered by `rows`, back to piece[jar], where sensors look.
+/// The pack's rows back to piece[jar], where sensors look. `rows` as they were at the start.
 template <class L>
-COHORT_KERNEL void return_rows(Constraints<L>& c, RowSpace<L>& r, const RowCounts<L>& counts, RowsOfLanes<L>& rows,
-                               unsigned lanes) {
-  for (int t = 0; t <= rows.trees; ++t) {
-    for (int k = counts.first_group[t]; k >= 0; k = c.group[k].next_of_tree) {
-      const Group& g = c.group[k];
-      const auto jar = c.pool + (g.at + g.layout.jar);
-      rows.take(g, t, lanes);
-      for (int i = 0; i < rows.count; ++i) {
-        for (int e = 0; e < g.edges; ++e) set_lane(jar[e], rows.lane[i], get_lane(r.x[rows.row[i] + e], rows.lane[i]));
-      }
+COHORT_KERNEL void return_rows(const Constraints<L>& c, RowSpace<L>& r, const RowCounts<L>& counts,
+                               const RowPack<L>& pack, RowsOfLanes<L>& rows) {
+  each_group<L>(c, counts, pack, 0, pack.lists, [&](int s, int t, const Group& g) {
+    const auto jar = c.pool + (g.at + g.layout.jar);
+    for (unsigned left = g.lanes & pack.of[s]; left != 0; left &= left - 1) {
+      const int lane = lowest_bit(left), place = pack.place[s][lane];
+      const auto x = r.x + rows.next[t][place];
+      rows.next[t][place] += g.edges;
+      for (int e = 0; e < g.edges; ++e) set_lane(jar[e], lane, get_lane(x[e], place));
     }
-  }
-}
-
-/// A row's force at x.
-template <class L>
-COHORT_LANE typename L::V row_force(const RowSpace<L>& r, int i, typename L::V x) {
-  using V = typename L::V;
-  return clip(-(V(r.weight[i]) * x), V(r.low[i]), V(r.high[i]));
-}
-/// Where it is -D x.
-template <class L>
-COHORT_LANE typename L::M row_is_quadratic(const RowSpace<L>& r, int i, typename L::V force) {
-  return (force > typename L::V(r.low[i])) & (force < typename L::V(r.high[i]));
-}
-
-/// Cost of a row at x1 above that at x0; `moved`: x1 - x0 before rounding.
-template <class L>
-COHORT_LANE typename L::V row_cost_change(const RowSpace<L>& r, int i, typename L::V x0, typename L::V x1,
-                                          typename L::V moved) {
-  using V = typename L::V;
-  const V half(0.5f), D = r.weight[i];
-  const V f0 = row_force<L>(r, i, x0), f1 = row_force<L>(r, i, x1);
-  const auto in0 = row_is_quadratic<L>(r, i, f0), in1 = row_is_quadratic<L>(r, i, f1);
-  const V R = r.compliance[i];
-  // Outside it grows with the force that it has reached, from where it meets the parabola.
-  const V c0 = select(in0, half * D * x0 * x0, -(f0 * fma(half * f0, R, x0)));
-  const V c1 = select(in1, half * D * x1 * x1, -(f1 * fma(half * f1, R, x1)));
-  V change = select(in0 & in1, half * D * moved * (x0 + x1), c1 - c0);
-  return select(flip(in0) & flip(in1) & (f0 == f1), -(f0 * moved), change);
+  });
 }
 
 /// sum := halves' f.
@@ -96,347 +64,225 @@ COHORT_KERNEL void sum_of_rows(const RowBlocks& blocks, RowSpace<L>& r, typename
   }
 }
 
-/// y := y + A x for the rows [i, end) of `rows` rows, over the `count` rows `used`; x[a] belongs to used[a].
+/// What the solver of a block's environments shares between their problems.
 template <class L>
-COHORT_LANE void add_products(int i, int end, int rows, typename L::Ptr inner, int count, const int* used,
-                              typename L::Ptr x, typename L::Ptr y) {
-  using V = typename L::V;
-  for (; i + 4 <= end; i += 4) {
-    V y0 = y[i], y1 = y[i + 1], y2 = y[i + 2], y3 = y[i + 3];
-    for (int a = 0; a < count; ++a) {
-      const auto row = inner + (used[a] * rows + i);
-      const V xa = x[a];
-      y0 = fma(row[0], xa, y0), y1 = fma(row[1], xa, y1), y2 = fma(row[2], xa, y2), y3 = fma(row[3], xa, y3);
-    }
-    y[i] = y0, y[i + 1] = y1, y[i + 2] = y2, y[i + 3] = y3;
-  }
-  for (; i < end; ++i) {
-    V sum = y[i];
-    for (int a = 0; a < count; ++a) sum = fma(inner[used[a] * rows + i], x[a], sum);
-    y[i] = sum;
-  }
-}
-
-/// y := y + A x, over the rows of `list`; x[a] belongs to its row a. Of a single block only the first n rows of y.
-template <class L>
-COHORT_KERNEL void add_list(int n, const RowBlocks& blocks, typename L::Ptr inner, const RowList& list,
-                            typename L::Ptr x, typename L::Ptr y) {
-  const int rows = blocks.rows, across = list.begin[blocks.count];
-  if (blocks.count == 1 && blocks.across == rows) {
-    add_products<L>(0, n, rows, inner, list.count, list.row, x, y);
-    return;
-  }
-  for (int b = 0; b < blocks.count; ++b) {
-    const int from = list.begin[b], row = blocks.block[b].row, end = blocks.block[b].end;
-    add_products<L>(row, end, rows, inner, list.begin[b + 1] - from, list.row + from, x + from, y);
-    add_products<L>(row, end, rows, inner, list.count - across, list.row + across, x + across, y);
-  }
-  add_products<L>(blocks.across, rows, rows, inner, list.count, list.row, x, y);
-}
-
-/// Eliminates the rows [j, end) from those behind them that they are coupled with: up to `end`, and [across, n). Two
-/// columns at a time; every entry gets the sums of one at a time.
-template <class L>
-COHORT_LANE void eliminate_rows(int j, int end, int across, int n, typename L::Ptr K, typename L::Ptr x) {
-  using V = typename L::V;
-  V first[kMostRowSpaceRows], second[kMostRowSpaceRows];
-  for (; j + 1 < end; j += 2) {
-    const auto pivot = K + triangle(j + 1, 0);
-    const V inverse1 = V(1.0f) / K[triangle(j, j)], below = pivot[j], between = below * inverse1;
-    const V inverse2 = V(1.0f) / fma(-between, below, pivot[j + 1]);
-    const V x1 = x[j], x2 = fma(-between, x1, x[j + 1]);
-    K[triangle(j, j)] = inverse1;
-    pivot[j] = between, pivot[j + 1] = inverse2;
-    // kRows rows from i on: what is read of the columns serves them all, and short loops are few.
-    const auto update = [&](int i, bool behind, auto rows) {
-      constexpr int kRows = decltype(rows)::kDim;
-      typename L::Ptr row[kRows];
-      V s1[kRows], s2[kRows];
-      for (int q = 0; q < kRows; ++q) {
-        row[q] = K + triangle(i + q, 0);
-        const V a = row[q][j];
-        s1[q] = a * inverse1;
-        const V b = fma(-s1[q], below, row[q][j + 1]);
-        s2[q] = b * inverse2;
-        first[i + q] = a, second[i + q] = b;
-        row[q][j] = s1[q], row[q][j + 1] = s2[q];
-        x[i + q] = fma(-s2[q], x2, fma(-s1[q], x1, x[i + q]));
-      }
-      const auto subtract = [&](int k, int from) {
-        for (int q = from; q < kRows; ++q) {
-          row[q][k] = fma(-s2[q], second[k], fma(-s1[q], first[k], row[q][k]));
-        }
-      };
-      for (int k = j + 2; k <= (behind ? end - 1 : i); ++k) subtract(k, 0);
-      if (behind) {
-        for (int k = across; k <= i; ++k) subtract(k, 0);
-      }
-      for (int q = 1; q < kRows; ++q) subtract(i + q, q);
-    };
-    int i = j + 2;
-    for (; i + 1 < end; i += 2) update(i, false, Dim<2>{});
-    if (i < end) update(i, false, Dim<1>{});
-    for (i = across; i < n; ++i) update(i, true, Dim<1>{});
-    x[j] = x1 * inverse1, x[j + 1] = x2 * inverse2;
-  }
-  if (j >= end) return;
-  const V inverse = V(1.0f) / K[triangle(j, j)], own = x[j];
-  for (int i = across; i < n; ++i) {
-    const auto row = K + triangle(i, 0);
-    const V a = row[j], s = a * inverse;
-    first[i] = a;
-    for (int k = across; k <= i; ++k) row[k] = fma(-s, first[k], row[k]);
-    row[j] = s;
-    x[i] = fma(-s, own, x[i]);
-  }
-  x[j] = own * inverse;
-}
-
-/// x := K^-1 x of the list's rows with K's lower triangle, which is overwritten.
-template <class L>
-COHORT_KERNEL void solve_rows(const RowBlocks& blocks, const RowList& list, typename L::Ptr K, typename L::Ptr x) {
-  using V = typename L::V;
-  const int n = list.count, across = list.begin[blocks.count];
-  for (int b = 0; b < blocks.count; ++b) eliminate_rows<L>(list.begin[b], list.begin[b + 1], across, n, K, x);
-  eliminate_rows<L>(across, n, n, n, K, x);
-  const auto substitute = [&](int i, int first) {
-    const auto row = K + triangle(i, 0);
-    const V known = x[i];
-    for (int k = first; k < i; ++k) x[k] = fma(-row[k], known, x[k]);
-  };
-  for (int i = n - 1; i >= across; --i) substitute(i, 0);
-  for (int b = blocks.count - 1; b >= 0; --b) {
-    for (int i = list.begin[b + 1] - 1; i > list.begin[b]; --i) substitute(i, list.begin[b]);
-  }
-}
-
-/// Where the lanes' search is. The acceleration is a0 + rest (a_warm - a0) + M^-1 J' r.force, its rows are r.x.
-template <class L>
-struct RowSearch {
-  typename L::V rest;         ///< share of the warm start that is left: 0 or 1 at first
-  typename L::V energy;       ///< (a_warm - a0)' M (a_warm - a0)
-  typename L::M live, exact;  ///< lanes that go on; that have reached the minimum of the pieces where their rows are
-  RowBlocks blocks;
-  int n;  ///< rows that a live lane has
-  // Along the search, from 0 to Newton's target at 1: the cost's second derivative without the rows' part and, at 0,
-  // with it, which is minus its slope there; lanes none of whose rows changes its piece on the way.
-  typename L::V kept, curvature;
-  typename L::M same;
+struct RowSolver {
+  Workspace<L>& w;
+  const Constraints<L>& c;
+  SolverSpace<L>& s;
+  RowSpace<L>& r;
+  const RowCounts<L>& counts;
+  typename L::V scale;                      ///< what the tolerance is relative to
+  typename L::V& iterations;                ///< of the problem of a lane that takes most
+  typename L::V energy[kMostRowTrees + 1];  ///< (a_warm - a0)' M (a_warm - a0) of every tree, and of all
+  /// Lanes whose problem of a tree did not end before the iterations did; they have their forces in w.constraint.
+  unsigned open[kMostRowTrees];
 };
 
-/// The start: the last acceleration, or the unconstrained one where that costs less. `difference`: a_warm - a0.
-/// Reads r.start, r.warm.
+/// s.search := a_warm - a0, and its energies.
 template <class L>
-COHORT_KERNEL void start_rows(const ModelView& m, Workspace<L>& w, SolverSpace<L>& s, RowSpace<L>& r, RowSearch<L>& at,
-                              typename L::Ptr difference) {
+COHORT_KERNEL void begin_trees(const ModelView& m, const RowTrees& trees, RowSolver<L>& solver) {
   using V = typename L::V;
-  const V zero(0.0f), half(0.5f);
-  const int nv = m.nv, rows = at.blocks.rows;
-  at.rest = at.energy = zero;
-  if (m.option.warmstart != 0) {
-    multiply_symmetric<L>(nv, {m.pattern, m.pattern_start}, w.mass, difference, s.Mv);
-    for (int d = 0; d < nv; ++d) at.energy = fma(s.Mv[d], difference[d], at.energy);
-    V change = half * at.energy;
-    for (int i = 0; i < rows; ++i) {
-      change += row_cost_change<L>(r, i, r.start[i], r.start[i] + r.warm[i], r.warm[i]);
-    }
-    at.rest = select(change <= zero, V(1.0f), zero);
+  Workspace<L>& w = solver.w;
+  const auto difference = solver.s.search, product = solver.s.Mv;
+  for (V& e : solver.energy) e = V(0.0f);
+  for (unsigned& lanes : solver.open) lanes = 0;
+  if (m.option.warmstart == 0) {
+    for (int d = 0; d < m.nv; ++d) difference[d] = V(0.0f);
+    return;
   }
-  for (int i = 0; i < rows; ++i) {
-    r.x[i] = fma(at.rest, r.warm[i], r.start[i]);
-    r.force[i] = zero;
+  for (int d = 0; d < m.nv; ++d) difference[d] = w.warm[d] - w.acc_smooth[d];
+  multiply_symmetric<L>(m.nv, {m.pattern, m.pattern_start}, w.mass, difference, product);
+  V &all = solver.energy[trees.count], *own = solver.energy;
+  for (int t = 0; t < trees.count; ++t) {
+    for (int d = trees.dof[t]; d < trees.dof[t + 1]; ++d) {
+      own[t] = fma(V(product[d]), difference[d], own[t]);
+      all = fma(V(product[d]), difference[d], all);
+    }
   }
 }
 
-/// Newton's target for the pieces where the rows are: its rows to r.target, and as differences to the present ones to
-/// r.along; the differences of its forces to r.search. The forces at the present rows go to r.present.
+/// A pack's numbers over its dofs: where they are, or gathered.
 template <class L>
-COHORT_KERNEL void newton_target(RowSpace<L>& r, RowSearch<L>& at) {
+COHORT_KERNEL PackedDofs<L> packed_dofs(const ModelView& m, const RowSolver<L>& solver, const RowPack<L>& pack) {
   using V = typename L::V;
-  using M = typename L::M;
-  const V zero(0.0f), one(1.0f);
-  const int n = at.n;
-  // Rows whose force is not at its limit in some lane, and rows whose force is at a limit that pushes.
-  M quadratic[kMostRowSpaceRows];
-  RowList used, pushing;
-  const auto goal = r.along;
-  for (int i = 0; i < n; ++i) {
-    const V f = row_force<L>(r, i, r.x[i]);
-    quadratic[i] = row_is_quadratic<L>(r, i, f);
-    // Without branches, which would be predicted badly.
-    used.row[used.count] = pushing.row[pushing.count] = i;
-    used.count += any(quadratic[i] & at.live) ? 1 : 0;
-    pushing.count += any(at.live & flip(quadratic[i]) & (f != zero)) ? 1 : 0;
-    r.present[i] = f;
-    goal[i] = r.start[i];
-  }
-  used.split(at.blocks);
-  if (pushing.count > 0) {
-    pushing.split(at.blocks);
-    for (int a = 0; a < pushing.count; ++a) {
-      const int i = pushing.row[a];
-      r.target[a] = select(quadratic[i], zero, r.present[i]);
-    }
-    add_list<L>(n, at.blocks, r.inner, pushing, r.target, goal);
-  }
-  for (int b = 0; b <= at.blocks.count; ++b) {
-    const bool across = b == at.blocks.count;
-    const int first = across ? 0 : used.begin[b], end = across ? used.count : used.begin[b + 1];
-    for (int a = used.begin[b]; a < end; ++a) {
-      const int i = used.row[a];
-      const auto from = r.inner + i * at.blocks.rows, to = r.factor + triangle(a, 0);
-      for (int k = first; k < a; ++k) {
-        const int j = used.row[k];
-        to[k] = select(quadratic[i] & quadratic[j], from[j], zero);
+  const Workspace<L>& w = solver.w;
+  RowSpace<L>& r = solver.r;
+  const int begin = pack.trees.dof[0], end = pack.trees.dof[pack.trees.count];
+  PackedDofs<L> dofs{w.factor, w.acc_smooth, solver.s.search, V(0.0f), V(0.0f)};
+  dofs.scale = pack.gather([&](int) { return solver.scale; });
+  // Of a whole environment that of all trees, which stands behind theirs.
+  dofs.energy = pack.gather([&](int s) { return solver.energy[pack.lists > 1 ? pack.trees.count : pack.tree[s]]; });
+  if (pack.moved) {
+    dofs.factor = r.mass_factor, dofs.smooth = r.smooth, dofs.difference = r.difference;
+    const auto gather = [&](typename L::Ptr from, int d) {
+      return pack.gather([&](int s) { return V(from[d + pack.shift[s]]); });
+    };
+    for (int d = begin; d < end; ++d) {
+      for (int k = m.pattern_start[d]; k < m.pattern_start[d + 1]; ++k) {
+        const int j = m.pattern[k];
+        dofs.factor[triangle(d, j)] =
+            pack.gather([&](int s) { return V(w.factor[triangle(d + pack.shift[s], j + pack.shift[s])]); });
       }
-      to[a] = select(quadratic[i], from[i] + r.compliance[i], one);
-      r.target[a] = select(quadratic[i], -V(goal[i]), zero);
+      dofs.smooth[d] = gather(w.acc_smooth, d), dofs.difference[d] = gather(solver.s.search, d);
     }
   }
-  solve_rows<L>(at.blocks, used, r.factor, r.target);
-  add_list<L>(n, at.blocks, r.inner, used, r.target, goal);
-  // To the rows' own places; those of the others are not looked at in a live lane.
-  for (int a = used.count - 1; a >= 0; --a) r.target[used.row[a]] = r.target[a];
-  V kept = at.rest * at.rest * at.energy, quadratic_part = zero;
-  M same = at.live;
-  for (int i = 0; i < n; ++i) {
-    const V f = r.present[i], x = r.x[i], aim = select(quadratic[i], r.target[i], f);
-    // Of rows whose force is the solution, the rounding is that of the force.
-    const V reached = select(quadratic[i], -(aim * r.compliance[i]), goal[i]);
-    const V change = aim - r.force[i], v = reached - x, force = row_force<L>(r, i, reached);
-    const M inside = row_is_quadratic<L>(r, i, force);
-    same = same & ((quadratic[i] & inside) | (flip(quadratic[i]) & flip(inside) & (force == f)));
-    kept = fma(change, fma(-at.rest, r.warm[i], v), kept);
-    quadratic_part = fma(select(quadratic[i], r.weight[i], zero) * v, v, quadratic_part);
-    r.target[i] = reached, r.search[i] = change, r.along[i] = v;
-  }
-  at.kept = max(kept, zero);
-  at.curvature = quadratic_part + at.kept;
-  at.same = same;
+  for (int d = begin; d < end; ++d) r.root[d] = sqrt(V(dofs.factor[triangle(d, d)]));
+  return dofs;
 }
 
-/// How far to go along the search. Where no row changes its piece on the way, the target is the minimum. Elsewhere the
-/// slope's zero is searched with Newton's method between lo (slope negative) and hi (positive): the slope only rises.
+/// Back to accelerations of the pack's environments and, for the lanes of `forces` of every source, to generalized
+/// forces: sum = halves' f = D^-1/2 L'^-1 J' f.
 template <class L>
-COHORT_KERNEL typename L::V search_rows(const ModelView& m, RowSpace<L>& r, const RowSearch<L>& at) {
+COHORT_KERNEL void end_rows(const ModelView& m, const RowSolver<L>& solver, const RowPack<L>& pack,
+                            const RowSearch<L>& at, const PackedDofs<L>& dofs, const unsigned* forces) {
   using V = typename L::V;
-  const V zero(0.0f);
-  V alpha(1.0f), lo(0.0f), hi(kNoLimit);
-  auto open = at.live & flip(at.same);
-  const V enough = at.curvature * V(kSlopeTolerance);
-  for (int i = 0; (i == 0 || i < m.option.ls_iterations) && any(open); ++i) {
-    V slope = fma(alpha, at.kept, -at.curvature), curvature = at.kept;
-    for (int k = 0; k < at.n; ++k) {
-      const V v = r.along[k], f = row_force<L>(r, k, fma(alpha, v, r.x[k]));
-      slope = fma(r.present[k] - f, v, slope);
-      curvature = fma(select(row_is_quadratic<L>(r, k, f), r.weight[k], zero) * v, v, curvature);
-    }
-    const auto rising = slope > zero;
-    hi = select(open & rising, alpha, hi);
-    lo = select(open & flip(rising), alpha, lo);
-    open = open & flip(abs(slope) < enough);
-    const V newton = alpha - slope / max(curvature, V(1e-30f));
-    const V fallback = select(hi < V(1e38f), V(0.5f) * (lo + hi), alpha + alpha);
-    const V next = select((newton > lo) & (newton < hi), newton, fallback);
-    // An interval that single precision cannot divide any more ends where the cost has fallen.
-    const auto on = open & (abs(next - alpha) > V(1e-6f) * abs(alpha));
-    alpha = select(on, next, select(open, lo, alpha));
-    open = on;
-  }
-  return select(open, lo, alpha);
-}
-
-/// Moves the live lanes along the search by `alpha`, decides which go on, and returns those that moved. `enough`: a
-/// fall of the cost below it is the last.
-template <class L>
-COHORT_KERNEL typename L::M move_rows(RowSpace<L>& r, RowSearch<L>& at, typename L::V alpha, typename L::V enough) {
-  using V = typename L::V;
-  const typename L::M moved = at.live & (alpha > V(0.0f)), stays = flip(moved);
-  at.live = moved & flip(at.same);
-  if (any(at.live)) {
-    V change = alpha * fma(V(0.5f) * alpha, at.kept, -at.curvature);
-    for (int i = 0; i < at.n; ++i) {
-      const V v = r.along[i], x = r.x[i];
-      change = fma(alpha * r.present[i], v, change) + row_cost_change<L>(r, i, x, fma(alpha, v, x), alpha * v);
-    }
-    at.live = at.live & (-change >= enough);
-  }
-  for (int i = 0; i < at.n; ++i) {
-    const V x = r.x[i], f = r.force[i];
-    r.x[i] = select(stays, x, select(at.same, r.target[i], fma(alpha, r.along[i], x)));
-    r.force[i] = select(stays, f, fma(alpha, r.search[i], f));
-  }
-  at.rest = select(stays, at.rest, at.rest * (V(1.0f) - alpha));
-  at.exact = at.exact | (moved & at.same);
-  return moved;
-}
-
-/// Back to accelerations of `lanes` and, where with_force says so, to generalized forces: sum = halves' f =
-/// D^-1/2 L'^-1 J' f.
-template <class L>
-COHORT_KERNEL void end_rows(const ModelView& m, Workspace<L>& w, SolverSpace<L>& s, RowSpace<L>& r,
-                            const RowSearch<L>& at, typename L::Ptr difference, typename L::M lanes, bool with_force) {
-  using V = typename L::V;
-  const int nv = m.nv;
+  const int begin = pack.trees.dof[0], end = pack.trees.dof[pack.trees.count];
+  RowSpace<L>& r = solver.r;
   const Pattern p{m.pattern, m.pattern_start};
-  const auto sum = s.grad, out = s.precond;
+  const auto sum = solver.s.grad, out = solver.s.precond;
+  // What a dof has at the pack's places, to the lanes that have the mask.
+  const auto give = [&](typename L::Ptr to, int d, const typename L::M* lanes, V value) {
+    for (int s = 0; s < pack.sources; ++s) {
+      V& own = to[d + pack.shift[s]];
+      own = select(lanes[s], pack.moved ? permute(value, pack.place[s]) : value, own);
+    }
+  };
+  typename L::M lanes[kMostSources<L>];
+  for (int s = 0; s < pack.sources; ++s) lanes[s] = mask_of<L>(pack.of[s]);
   sum_of_rows<L>(at.blocks, r, r.force, sum);
-  for (int d = 0; d < nv; ++d) {
+  for (int d = begin; d < end; ++d) {
     V a = sum[d] * r.root[d];
-    const auto row = w.factor + triangle(d, 0);
+    const auto row = dofs.factor + triangle(d, 0);
     const int last = p.start[d + 1] - 1;
     for (int k = p.start[d]; k < last; ++k) a = fma(-row[p.cols[k]], out[p.cols[k]], a);
     out[d] = a;
-    w.qacc[d] = select(lanes, fma(at.rest, difference[d], w.acc_smooth[d]) + a, w.qacc[d]);
+    give(solver.w.qacc, d, lanes, fma(at.rest, dofs.difference[d], dofs.smooth[d]) + a);
   }
-  if (!with_force) return;
+  unsigned some = 0;
+  for (int s = 0; s < pack.sources; ++s) some |= forces[s], lanes[s] = mask_of<L>(forces[s]);
+  if (some == 0) return;
   // Where the search has ended before, MuJoCo's forces are those at the rows.
-  if (any(lanes & flip(at.exact))) {
-    for (int i = 0; i < at.blocks.rows; ++i) r.target[i] = select(at.exact, r.force[i], row_force<L>(r, i, r.x[i]));
-    sum_of_rows<L>(at.blocks, r, r.target, sum);
-  }
-  for (int d = 0; d < nv; ++d) {
+  for (int i = 0; i < at.blocks.rows; ++i) r.target[i] = select(at.exact, r.force[i], row_force<L>(r, i, r.x[i]));
+  sum_of_rows<L>(at.blocks, r, r.target, sum);
+  for (int d = begin; d < end; ++d) {
     const V own = sum[d] / r.root[d];
-    const auto row = w.factor + triangle(d, 0);
+    const auto row = dofs.factor + triangle(d, 0);
     const int last = p.start[d + 1] - 1;
     for (int k = p.start[d]; k < last; ++k) out[p.cols[k]] = fma(row[p.cols[k]], own, out[p.cols[k]]);
     out[d] = own;
   }
-  for (int d = 0; d < nv; ++d) w.constraint[d] = select(lanes, out[d], w.constraint[d]);
+  for (int d = begin; d < end; ++d) give(solver.w.constraint, d, lanes, out[d]);
 }
 
-/// From w.acc_smooth (and w.warm as warm start) to w.qacc (and w.constraint, as solve_constraints) for `lanes`, none of
-/// which has more rows than m.row_space; adds to their `iterations`. w.factor holds M's factor, and the rows end in the
-/// groups' pieces where they are read.
-/// `scale`: what the tolerance is relative to.
+/// Solves a pack's problems: accelerations and iterations to their lanes, forces where the iterations were too few or
+/// the rows are read.
 template <class L>
-COHORT_KERNEL void solve_in_row_space(const ModelView& m, Workspace<L>& w, Constraints<L>& c, SolverSpace<L>& s,
-                                      RowSpace<L>& r, const RowTrees& trees, const RowCounts<L>& rows,
-                                      typename L::M lanes, typename L::V scale, typename L::V& iterations) {
+COHORT_KERNEL void solve_pack(const ModelView& m, RowSolver<L>& solver, const RowPack<L>& pack) {
   using V = typename L::V;
-  const unsigned lane_set = lane_bits(lanes);
-  const auto difference = s.search;
+  RowSpace<L>& r = solver.r;
+  const typename L::M places = mask_of<L>(pack.places);
+  const PackedDofs<L> dofs = packed_dofs<L>(m, solver, pack);
   RowSearch<L> at;
-  RowsOfLanes<L> numbers(trees, rows, lane_set, m.row_space, at.blocks);
-  const bool may_be_warm = m.option.warmstart != 0;
-  for (int d = 0; d < m.nv; ++d) difference[d] = may_be_warm ? w.warm[d] - w.acc_smooth[d] : V(0.0f);
-  make_rows<L>(m, w, c, r, rows, numbers, at.blocks, lane_set, difference);
-  start_rows<L>(m, w, s, r, at, difference);
-  const V enough = V(m.option.tolerance) / scale;
-  at.live = lanes, at.exact = lanes & flip(lanes);
+  RowsOfLanes<L> numbers(pack, m.row_space, at.blocks);
+  for (int b = 0; b <= at.blocks.count; ++b) {
+    if (at.blocks.block[b].stride == 0) continue;
+    number_rows<L>(m, solver.c, r, solver.counts, pack, numbers, at.blocks, b);
+    products_of_rows<L>(m, dofs, r, at.blocks, b);
+  }
+  at.energy = dofs.energy;
+  start_rows<L>(m, r, at);
+  const V enough = V(m.option.tolerance) / dofs.scale, most(static_cast<float>(m.option.iterations));
+  at.live = places, at.exact = places & flip(places);
+  V used(0.0f);
   for (int i = 0; i < m.option.iterations && any(at.live); ++i) {
-    at.n = at.blocks.count > 1 ? at.blocks.rows : RowCounts<L>::most(rows.of, lane_bits(at.live));
+    at.n = at.blocks.count > 1 ? at.blocks.rows : RowCounts<L>::most(pack.all, lane_bits(at.live));
     newton_target<L>(r, at);
     const V alpha = search_rows<L>(m, r, at);
     const auto moved = move_rows<L>(r, at, alpha, enough);
-    iterations = select(moved, iterations + V(1.0f), iterations);
+    used = select(moved, used + V(1.0f), used);
   }
-  const bool ended = !any(lanes & (iterations >= V(static_cast<float>(m.option.iterations))));
-  end_rows<L>(m, w, s, r, at, difference, lanes, c.rows_are_read || !ended);
-  if (c.rows_are_read) {
-    numbers = RowsOfLanes<L>(trees, rows, lane_set, m.row_space, at.blocks);
-    return_rows<L>(c, r, rows, numbers, lane_set);
+  unsigned forces[kMostSources<L>];
+  for (int s = 0; s < pack.sources; ++s) {
+    const V own = pack.moved ? permute(used, pack.place[s]) : used;
+    const auto lanes = mask_of<L>(pack.of[s]);
+    solver.iterations = select(lanes & (own > solver.iterations), own, solver.iterations);
+    const unsigned open = lane_bits(lanes & (own >= most));
+    for (int t = 0; t < pack.trees.count; ++t) solver.open[pack.tree[s] + t] |= open;
+    forces[s] = solver.c.rows_are_read ? pack.of[s] : open;
   }
+  end_rows<L>(m, solver, pack, at, dofs, forces);
+  if (!solver.c.rows_are_read) return;
+  numbers = RowsOfLanes<L>(pack, m.row_space, at.blocks);
+  return_rows<L>(solver.c, r, solver.counts, pack, numbers);
+}
+
+/// Solves the trees of `lanes`, none of whose rows couples them.
+template <class L>
+COHORT_KERNEL void solve_trees(const ModelView& m, const RowTrees& trees, RowSolver<L>& solver, unsigned lanes) {
+  unsigned done = 0;  // bits of trees
+  for (int first = 0; first < trees.count; ++first) {
+    if ((done >> first & 1u) != 0) continue;
+    int n = 0, tree[kMostSources<L>];
+    unsigned wanted[kMostSources<L>];
+    for (int t = first; t < trees.count && n < kMostSources<L>; ++t) {
+      if (t > first && !trees.alike(m, first, t)) continue;
+      done |= 1u << t;
+      const unsigned some = solver.counts.with_rows(t, lanes);
+      if (some != 0) tree[n] = t, wanted[n] = some, ++n;
+    }
+    if (n == 1) solve_pack<L>(m, solver, RowPack<L>(trees, solver.counts, wanted[0], tree[0]));
+    if (n <= 1) continue;
+    const RowOrder<L> order(solver.counts, n, tree, wanted);
+    for (int i = 0; i < order.count; i += L::kWidth) {
+      RowPack<L> pack(trees, n, tree);
+      order.take(i, solver.counts, pack);
+      solve_pack<L>(m, solver, pack);
+    }
+  }
+}
+
+/// Where one tree of a lane has ended and another has not: w.constraint := M (a - a0) of the former.
+template <class L>
+COHORT_KERNEL void forces_of_ended_trees(const ModelView& m, const RowTrees& trees, const RowSolver<L>& solver,
+                                         unsigned lanes) {
+  unsigned open = 0;
+  for (int t = 0; t < trees.count; ++t) open |= solver.open[t];
+  lanes &= open;
+  if (lanes == 0) return;
+  Workspace<L>& w = solver.w;
+  for (int d = 0; d < m.nv; ++d) solver.s.search[d] = w.qacc[d] - w.acc_smooth[d];
+  multiply_symmetric<L>(m.nv, {m.pattern, m.pattern_start}, w.mass, solver.s.search, solver.s.Mv);
+  for (int t = 0; t < trees.count; ++t) {
+    const auto ended = mask_of<L>(lanes & ~solver.open[t]);
+    for (int d = trees.dof[t]; d < trees.dof[t + 1]; ++d) {
+      w.constraint[d] = select(ended, solver.s.Mv[d], w.constraint[d]);
+    }
+  }
+}
+
+/// From w.acc_smooth (and w.warm as warm start) to w.qacc (and w.constraint, as solve_constraints) for `lanes`, none of
+/// which has more rows than m.row_space, and to their `iterations`, which are 0. w.factor holds M's factor, and the
+/// rows end in the groups' pieces where they are read. `scale`: what the tolerance is relative to.
+template <class L>
+COHORT_KERNEL void solve_in_row_space(const ModelView& m, Workspace<L>& w, const Constraints<L>& c, SolverSpace<L>& s,
+                                      RowSpace<L>& r, const RowTrees& trees, const RowCounts<L>& counts,
+                                      typename L::M lanes, typename L::V scale, typename L::V& iterations) {
+  using V = typename L::V;
+  RowSolver<L> solver{w, c, s, r, counts, scale, iterations, {}, {}};
+  begin_trees<L>(m, trees, solver);
+  const unsigned all = lane_bits(lanes), whole = trees.count > 1 ? counts.with_rows(trees.count, all) : all;
+  if (whole != 0) solve_pack<L>(m, solver, RowPack<L>(trees, counts, whole));
+  const unsigned apart = all & ~whole;
+  if (apart == 0) return;
+  // Trees without rows.
+  const auto some = mask_of<L>(apart);
+  for (int d = 0; d < m.nv; ++d) {
+    w.qacc[d] = select(some, w.acc_smooth[d], w.qacc[d]);
+    w.constraint[d] = select(some, V(0.0f), w.constraint[d]);
+  }
+  solve_trees<L>(m, trees, solver, apart);
+  if (!c.rows_are_read) forces_of_ended_trees<L>(m, trees, solver, apart);
 }
 
 }  // namespace cohort::sim
