@@ -192,7 +192,8 @@ TEST(BitsOfRowSpaces, AreTheSameForEveryLaneWidthAndLessThanRoundingApart) {
 /// other.
 TEST(RowSpace, ATreeThatHasEndedKeepsItsForcesWhereAnotherLacksIterations) {
   const auto box = [](double x) {
-    return format("<body pos='{} 0 0.0999'><freejoint/><geom type='box' size='.1 .1 .1'/></body>", x);
+    return format("<body pos='{} 0 0.0999'><joint type='free' damping='.01'/><geom type='box' size='.1 .1 .1'/></body>",
+                  x);
   };
   const auto heights = [&](const std::string& bodies, int nq, float speed, std::vector<std::int32_t>& most) {
     SceneOptions o;
