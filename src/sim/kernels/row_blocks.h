@@ -35,12 +35,17 @@ struct RowTrees {
     }
     return true;
   }
+  /// The tree of dof d.
+  COHORT_LANE int of(int d) const {
+    int tree = 0;
+    while (tree + 1 < count && d >= dof[tree + 1]) ++tree;
+    return tree;
+  }
   /// The tree that has all of a group's dofs, or `count`; a group without dofs counts to the first.
   COHORT_LANE int of(const ModelView& m, const Group& g) const {
     if (count == 1 || g.dofs == 0) return 0;
     const int* dofs = m.row_dof + g.first_dof;
-    int tree = 0;
-    while (tree + 1 < count && dofs[0] >= dof[tree + 1]) ++tree;
+    const int tree = of(dofs[0]);
     if (g.pair >= 0) return dofs[g.dofs - 1] < dof[tree + 1] ? tree : count;  // a contact's dofs rise
     for (int a = 0; a < g.dofs; ++a) {
       if (dofs[a] < dof[tree] || dofs[a] >= dof[tree + 1]) return count;
@@ -53,20 +58,26 @@ struct RowTrees {
 template <class L>
 struct RowCounts {
   int of[L::kWidth], in_tree[kMostRowTrees + 1][L::kWidth];
-  int first_group[kMostRowTrees + 1];  ///< of each tree, or -1; Group::next_of_tree leads on
+  int first_group[kMostRowTrees + 1];     ///< of each tree, or -1; Group::next_of_tree leads on
+  unsigned with_rows[kMostRowTrees + 1];  ///< lanes that have any
+  unsigned coupled[kMostRowTrees];        ///< lanes where some row couples the tree with another
 
   COHORT_LANE void count(const ModelView& m, const RowTrees& trees, const Constraints<L>& c) {
     for (int lane = 0; lane < L::kWidth; ++lane) {
       of[lane] = 0;
       for (int t = 0; t <= trees.count; ++t) in_tree[t][lane] = 0;
     }
-    for (int t = 0; t <= trees.count; ++t) first_group[t] = -1;
+    for (int t = 0; t <= trees.count; ++t) first_group[t] = -1, with_rows[t] = 0;
+    for (unsigned& lanes : coupled) lanes = 0;
     for (int k = c.count - 1; k >= 0; --k) {
       Group& g = c.group[k];
       const int t = trees.of(m, g);
       int* const tree = in_tree[t];
       for (int lane = 0; lane < L::kWidth; ++lane) tree[lane] += (g.lanes >> lane & 1u) != 0 ? g.edges : 0;
       g.next_of_tree = first_group[t], first_group[t] = k;
+      if (g.edges > 0) with_rows[t] |= g.lanes;
+      const int* dofs = m.row_dof + g.first_dof;
+      for (int a = 0; t == trees.count && a < g.dofs; ++a) coupled[trees.of(dofs[a])] |= g.lanes;
     }
     for (int t = 0; t <= trees.count; ++t) {
       for (int lane = 0; lane < L::kWidth; ++lane) of[lane] += in_tree[t][lane];
@@ -79,12 +90,6 @@ struct RowCounts {
       if ((lanes >> lane & 1u) != 0 && rows[lane] > most) most = rows[lane];
     }
     return most;
-  }
-  /// Those of `lanes` with rows in tree t.
-  COHORT_LANE unsigned with_rows(int t, unsigned lanes) const {
-    unsigned some = 0;
-    for (int lane = 0; lane < L::kWidth; ++lane) some |= (in_tree[t][lane] > 0 ? 1u : 0u) << lane;
-    return some & lanes;
   }
   /// Lanes with at most n rows.
   COHORT_LANE typename L::M at_most(int n) const {

@@ -1,5 +1,5 @@
-/// Which problems are solved side by side in the row space. An environment none of whose rows couples trees is a
-/// problem per tree, as MuJoCo's islands are; another is one as a whole. What a lane of a solve costs is the rows of
+/// Which problems are solved side by side in the row space. The trees of an environment that rows couple are one
+/// problem, each of the others is one of its own, as MuJoCo's islands are. What a lane of a solve costs is the rows of
 /// the fullest lane beside it: so problems of trees whose dofs hang together alike, several robots of one kind, leave
 /// their environments' lanes and share packs with those that have about as many rows. Who is beside whom changes no
 /// bit: a problem's rows and their order are its own.
@@ -42,6 +42,7 @@ struct RowPack {
   int tree[kMostSources<L>];                          ///< of a source
   int shift[kMostSources<L>];                         ///< what its dofs are called more than those of the first
   unsigned of[kMostSources<L>];                       ///< its lanes that are in the pack
+  unsigned part[kMostRowTrees + 1];                   ///< where there are several lists: lanes that have them
   typename L::M at[kMostSources<L>];                  ///< their places
   unsigned places;                                    ///< that are taken
   alignas(64) int lane[L::kWidth];                    ///< at a place
@@ -49,14 +50,22 @@ struct RowPack {
   /// Rows of the places by lists of groups (RowCounts::first_group), and of all.
   int rows[kMostRowTrees + 1][L::kWidth], all[L::kWidth];
 
-  /// `lanes` at their own places: whole environments or, where `one` is a tree, its problems.
+  /// `lanes` at their own places: their trees that rows couple or, where `one` is a tree, its problems. Of a model with
+  /// one tree all is the tree's.
   COHORT_LANE RowPack(const RowTrees& row_trees, const RowCounts<L>& counts, unsigned lanes, int one = -1)
       : trees(one < 0 ? row_trees : RowTrees(row_trees, one)), lists(one < 0 ? row_trees.count + 1 : 1), places(lanes) {
     tree[0] = one < 0 ? 0 : one, shift[0] = 0, of[0] = lanes;
     for (int i = 0; i < L::kWidth; ++i) {
       lane[i] = place[0][i] = i;
-      rows[trees.count][i] = all[i] = 0;
-      for (int t = 0; t < lists; ++t) all[i] += rows[t][i] = counts.in_tree[tree[0] + t][i];
+      for (int t = 0; t <= trees.count; ++t) rows[t][i] = 0;
+      all[i] = 0;
+    }
+    for (int t = 0; t < lists; ++t) {
+      part[t] = lists == 1 || trees.count == 1 || t == trees.count ? lanes : lanes & counts.coupled[t];
+      for (unsigned left = part[t]; left != 0; left &= left - 1) {
+        const int i = lowest_bit(left);
+        all[i] += rows[t][i] = counts.in_tree[tree[0] + t][i];
+      }
     }
   }
   /// Nobody yet; sources are trees like the first one.
@@ -68,6 +77,9 @@ struct RowPack {
     }
     for (int i = 0; i < L::kWidth; ++i) lane[i] = rows[0][i] = rows[1][i] = all[i] = 0;
   }
+
+  /// The lanes of source s that have the groups of list t, and of whole environments the dofs of tree t.
+  COHORT_LANE unsigned lanes_of(int s, int t) const { return lists > 1 ? part[t] : of[s]; }
 
   /// The values at the pack's places; value(s): those of source s, in the block's lanes.
   template <class Of>
@@ -165,7 +177,7 @@ COHORT_LANE void each_group(const Constraints<L>& c, const RowCounts<L>& counts,
   for (int s = 0; s < pack.sources; ++s) {
     for (int t = begin; t < end; ++t) {
       for (int k = counts.first_group[pack.tree[s] + t]; k >= 0; k = c.group[k].next_of_tree) {
-        if ((c.group[k].lanes & pack.of[s]) != 0) f(s, t, c.group[k]);
+        if ((c.group[k].lanes & pack.lanes_of(s, t)) != 0) f(s, t, c.group[k]);
       }
     }
   }

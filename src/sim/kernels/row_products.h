@@ -112,7 +112,7 @@ COHORT_KERNEL void number_rows(const ModelView& m, const Constraints<L>& c, RowS
   const int begin = rows.apart ? b : 0, end = rows.apart ? b + 1 : pack.lists;
   each_group<L>(c, counts, pack, begin, end, [&](int s, int t, const Group& g) {
     const RowBlock own = block.shifted(pack.shift[s]);
-    for (unsigned left = g.lanes & pack.of[s]; left != 0; left &= left - 1) {
+    for (unsigned left = g.lanes & pack.lanes_of(s, t); left != 0; left &= left - 1) {
       const int lane = lowest_bit(left), place = pack.place[s][lane];
       number_group<L>(m, c, r, own, g, lane, rows.next[t][place], place);
       rows.next[t][place] += g.edges;

@@ -22,7 +22,7 @@ COHORT_KERNEL void return_rows(const Constraints<L>& c, RowSpace<L>& r, const Ro
                                const RowPack<L>& pack, RowsOfLanes<L>& rows) {
   each_group<L>(c, counts, pack, 0, pack.lists, [&](int s, int t, const Group& g) {
     const auto jar = c.pool + (g.at + g.layout.jar);
-    for (unsigned left = g.lanes & pack.of[s]; left != 0; left &= left - 1) {
+    for (unsigned left = g.lanes & pack.lanes_of(s, t); left != 0; left &= left - 1) {
       const int lane = lowest_bit(left), place = pack.place[s][lane];
       const auto x = r.x + rows.next[t][place];
       rows.next[t][place] += g.edges;
@@ -74,7 +74,7 @@ struct RowSolver {
   const RowCounts<L>& counts;
   typename L::V scale;                      ///< what the tolerance is relative to
   typename L::V& iterations;                ///< of the problem of a lane that takes most
-  typename L::V energy[kMostRowTrees + 1];  ///< (a_warm - a0)' M (a_warm - a0) of every tree, and of all
+  typename L::V energy[kMostRowTrees + 1];  ///< (a_warm - a0)' M (a_warm - a0) of every tree, and of the coupled ones
   /// Lanes whose problem of a tree did not end before the iterations did; they have their forces in w.constraint.
   unsigned open[kMostRowTrees];
 };
@@ -93,12 +93,11 @@ COHORT_KERNEL void begin_trees(const ModelView& m, const RowTrees& trees, RowSol
   }
   for (int d = 0; d < m.nv; ++d) difference[d] = w.warm[d] - w.acc_smooth[d];
   multiply_symmetric<L>(m.nv, {m.pattern, m.pattern_start}, w.mass, difference, product);
-  V &all = solver.energy[trees.count], *own = solver.energy;
+  V &coupled = solver.energy[trees.count], *own = solver.energy;
   for (int t = 0; t < trees.count; ++t) {
-    for (int d = trees.dof[t]; d < trees.dof[t + 1]; ++d) {
-      own[t] = fma(V(product[d]), difference[d], own[t]);
-      all = fma(V(product[d]), difference[d], all);
-    }
+    for (int d = trees.dof[t]; d < trees.dof[t + 1]; ++d) own[t] = fma(V(product[d]), difference[d], own[t]);
+    const auto lanes = mask_of<L>(trees.count == 1 ? ~0u : solver.counts.coupled[t]);
+    coupled = select(lanes, coupled + own[t], coupled);
   }
 }
 
@@ -111,7 +110,7 @@ COHORT_KERNEL PackedDofs<L> packed_dofs(const ModelView& m, const RowSolver<L>& 
   const int begin = pack.trees.dof[0], end = pack.trees.dof[pack.trees.count];
   PackedDofs<L> dofs{w.factor, w.acc_smooth, solver.s.search, V(0.0f), V(0.0f)};
   dofs.scale = pack.gather([&](int) { return solver.scale; });
-  // Of a whole environment that of all trees, which stands behind theirs.
+  // That of coupled trees stands behind the others.
   dofs.energy = pack.gather([&](int s) { return solver.energy[pack.lists > 1 ? pack.trees.count : pack.tree[s]]; });
   if (pack.moved) {
     dofs.factor = r.mass_factor, dofs.smooth = r.smooth, dofs.difference = r.difference;
@@ -141,26 +140,32 @@ COHORT_KERNEL void end_rows(const ModelView& m, const RowSolver<L>& solver, cons
   RowSpace<L>& r = solver.r;
   const Pattern p{m.pattern, m.pattern_start};
   const auto sum = solver.s.grad, out = solver.s.precond;
-  // What a dof has at the pack's places, to the lanes that have the mask.
-  const auto give = [&](typename L::Ptr to, int d, const typename L::M* lanes, V value) {
-    for (int s = 0; s < pack.sources; ++s) {
-      V& own = to[d + pack.shift[s]];
-      own = select(lanes[s], pack.moved ? permute(value, pack.place[s]) : value, own);
+  // Tree by tree what its dofs have at the pack's places, value(d), to those of `some` lanes of every source that are
+  // in the pack.
+  const auto give = [&](typename L::Ptr to, const unsigned* some, auto value) {
+    for (int t = 0; t < pack.trees.count; ++t) {
+      typename L::M lanes[kMostSources<L>];
+      for (int s = 0; s < pack.sources; ++s) lanes[s] = mask_of<L>(some[s] & pack.lanes_of(s, t));
+      for (int d = pack.trees.dof[t]; d < pack.trees.dof[t + 1]; ++d) {
+        const V own = value(d);
+        for (int s = 0; s < pack.sources; ++s) {
+          V& place = to[d + pack.shift[s]];
+          place = select(lanes[s], pack.moved ? permute(own, pack.place[s]) : own, place);
+        }
+      }
     }
   };
-  typename L::M lanes[kMostSources<L>];
-  for (int s = 0; s < pack.sources; ++s) lanes[s] = mask_of<L>(pack.of[s]);
   sum_of_rows<L>(at.blocks, r, r.force, sum);
-  for (int d = begin; d < end; ++d) {
+  give(solver.w.qacc, pack.of, [&](int d) {
     V a = sum[d] * r.root[d];
     const auto row = dofs.factor + triangle(d, 0);
     const int last = p.start[d + 1] - 1;
     for (int k = p.start[d]; k < last; ++k) a = fma(-row[p.cols[k]], out[p.cols[k]], a);
     out[d] = a;
-    give(solver.w.qacc, d, lanes, fma(at.rest, dofs.difference[d], dofs.smooth[d]) + a);
-  }
+    return fma(at.rest, dofs.difference[d], dofs.smooth[d]) + a;
+  });
   unsigned some = 0;
-  for (int s = 0; s < pack.sources; ++s) some |= forces[s], lanes[s] = mask_of<L>(forces[s]);
+  for (int s = 0; s < pack.sources; ++s) some |= forces[s];
   if (some == 0) return;
   // Where the search has ended before, MuJoCo's forces are those at the rows.
   for (int i = 0; i < at.blocks.rows; ++i) r.target[i] = select(at.exact, r.force[i], row_force<L>(r, i, r.x[i]));
@@ -172,7 +177,7 @@ COHORT_KERNEL void end_rows(const ModelView& m, const RowSolver<L>& solver, cons
     for (int k = p.start[d]; k < last; ++k) out[p.cols[k]] = fma(row[p.cols[k]], own, out[p.cols[k]]);
     out[d] = own;
   }
-  for (int d = begin; d < end; ++d) give(solver.w.constraint, d, lanes, out[d]);
+  give(solver.w.constraint, forces, [&](int d) { return V(out[d]); });
 }
 
 /// Solves a pack's problems: accelerations and iterations to their lanes, forces where the iterations were too few or
@@ -208,7 +213,7 @@ COHORT_KERNEL void solve_pack(const ModelView& m, RowSolver<L>& solver, const Ro
     const auto lanes = mask_of<L>(pack.of[s]);
     solver.iterations = select(lanes & (own > solver.iterations), own, solver.iterations);
     const unsigned open = lane_bits(lanes & (own >= most));
-    for (int t = 0; t < pack.trees.count; ++t) solver.open[pack.tree[s] + t] |= open;
+    for (int t = 0; t < pack.trees.count; ++t) solver.open[pack.tree[s] + t] |= open & pack.lanes_of(s, t);
     forces[s] = solver.c.rows_are_read ? pack.of[s] : open;
   }
   end_rows<L>(m, solver, pack, at, dofs, forces);
@@ -217,7 +222,7 @@ COHORT_KERNEL void solve_pack(const ModelView& m, RowSolver<L>& solver, const Ro
   return_rows<L>(solver.c, r, solver.counts, pack, numbers);
 }
 
-/// Solves the trees of `lanes`, none of whose rows couples them.
+/// Solves the trees of `lanes` that no row couples.
 template <class L>
 COHORT_KERNEL void solve_trees(const ModelView& m, const RowTrees& trees, RowSolver<L>& solver, unsigned lanes) {
   unsigned done = 0;  // bits of trees
@@ -228,7 +233,7 @@ COHORT_KERNEL void solve_trees(const ModelView& m, const RowTrees& trees, RowSol
     for (int t = first; t < trees.count && n < kMostSources<L>; ++t) {
       if (t > first && !trees.alike(m, first, t)) continue;
       done |= 1u << t;
-      const unsigned some = solver.counts.with_rows(t, lanes);
+      const unsigned some = lanes & solver.counts.with_rows[t] & ~solver.counts.coupled[t];
       if (some != 0) tree[n] = t, wanted[n] = some, ++n;
     }
     if (n == 1) solve_pack<L>(m, solver, RowPack<L>(trees, solver.counts, wanted[0], tree[0]));
@@ -271,18 +276,20 @@ COHORT_KERNEL void solve_in_row_space(const ModelView& m, Workspace<L>& w, const
   using V = typename L::V;
   RowSolver<L> solver{w, c, s, r, counts, scale, iterations, {}, {}};
   begin_trees<L>(m, trees, solver);
-  const unsigned all = lane_bits(lanes), whole = trees.count > 1 ? counts.with_rows(trees.count, all) : all;
-  if (whole != 0) solve_pack<L>(m, solver, RowPack<L>(trees, counts, whole));
-  const unsigned apart = all & ~whole;
-  if (apart == 0) return;
-  // Trees without rows.
-  const auto some = mask_of<L>(apart);
-  for (int d = 0; d < m.nv; ++d) {
-    w.qacc[d] = select(some, w.acc_smooth[d], w.qacc[d]);
-    w.constraint[d] = select(some, V(0.0f), w.constraint[d]);
+  const unsigned all = lane_bits(lanes);
+  if (trees.count == 1) {
+    solve_pack<L>(m, solver, RowPack<L>(trees, counts, all));
+    return;
   }
-  solve_trees<L>(m, trees, solver, apart);
-  if (!c.rows_are_read) forces_of_ended_trees<L>(m, trees, solver, apart);
+  // Trees without rows.
+  for (int d = 0; d < m.nv; ++d) {
+    w.qacc[d] = select(lanes, w.acc_smooth[d], w.qacc[d]);
+    w.constraint[d] = select(lanes, V(0.0f), w.constraint[d]);
+  }
+  const unsigned coupled = all & counts.with_rows[trees.count];
+  if (coupled != 0) solve_pack<L>(m, solver, RowPack<L>(trees, counts, coupled));
+  solve_trees<L>(m, trees, solver, all);
+  if (!c.rows_are_read) forces_of_ended_trees<L>(m, trees, solver, all);
 }
 
 }  // namespace cohort::sim
