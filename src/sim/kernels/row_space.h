@@ -144,7 +144,7 @@ COHORT_KERNEL void end_rows(const ModelView& m, const RowSolver<L>& solver, cons
   // in the pack.
   const auto give = [&](typename L::Ptr to, const unsigned* some, auto value) {
     for (int t = 0; t < pack.trees.count; ++t) {
-      typename L::M lanes[kMostSources<L>];
+      typename L::M lanes[kMostSources<L>] = {};
       for (int s = 0; s < pack.sources; ++s) lanes[s] = mask_of<L>(some[s] & pack.lanes_of(s, t));
       for (int d = pack.trees.dof[t]; d < pack.trees.dof[t + 1]; ++d) {
         const V own = value(d);
