@@ -1,4 +1,4 @@
-// The batched engine as a whole: the same bits whatever runs it, isolation of broken environments, files, faults.
+// The batched engine as a whole: the same bits whatever runs it, isolation of broken environments, files, memory.
 #include "sim/cpu/engine.h"
 
 #include <atomic>
@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <functional>
 #include <limits>
 #include <new>
 
@@ -19,7 +18,7 @@
 #include "sim/compile.h"
 #include "sim/cpu/threads.h"
 #include "sim/model.h"
-#include "sim/scene.h"
+#include "sim/simulate.h"
 
 namespace {
 std::atomic<long> allocations{0};
@@ -40,48 +39,6 @@ void operator delete(void* p, std::size_t) noexcept {
 namespace cohort::sim {
 namespace {
 
-const std::string kModels = COHORT_SOURCE_DIR "/tests/sim/models/";
-
-struct Job {
-  std::string file = "walker.xml";
-  int n = 64, threads = 1, steps = 200;
-  std::int64_t first = 0;
-  LaneWidth lanes = LaneWidth::kAuto;
-  int row_space = -1;
-  std::function<void(Scene&, int)> before_step = [](Scene&, int) {};
-};
-
-/// qpos and qvel of every environment, one after the other.
-std::vector<float> states(Scene& scene) {
-  std::vector<float> all;
-  for (int e = 0; e < scene.n_envs(); ++e) {
-    for (Field f : {Field::kQpos, Field::kQvel, Field::kWarmstart, Field::kTime}) {
-      const ArrayView v = scene.view(f);
-      for (std::int64_t i = 0; i < v.shape[1]; ++i)
-        all.push_back(static_cast<float*>(v.data)[e * v.strides[0] + i * v.strides[1]]);
-    }
-  }
-  return all;
-}
-
-std::vector<float> simulate(const Job& run) {
-  SceneOptions o;
-  o.threads = run.threads;
-  o.lanes = run.lanes;
-  o.row_space = run.row_space;
-  o.first_environment = run.first;
-  o.seed = 3;
-  Scene scene(o);
-  scene.add_entity(Mjcf{kModels + run.file});
-  scene.build(run.n);
-  for (int s = 0; s < run.steps; ++s) {
-    scene.set_random_ctrl(s);
-    run.before_step(scene, s);
-    scene.step();
-  }
-  return states(scene);
-}
-
 std::uint64_t hash_of(const std::vector<float>& values) {
   std::uint64_t hash = 14695981039346656037ull;
   for (float value : values) {
@@ -90,17 +47,6 @@ std::uint64_t hash_of(const std::vector<float>& values) {
     for (int i = 0; i < 4; ++i) hash = (hash ^ ((bits >> (8 * i)) & 255)) * 1099511628211ull;
   }
   return hash;
-}
-
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
-}
-
-std::vector<LaneWidth> widths() {
-  std::vector<LaneWidth> list{LaneWidth::kScalar};
-  if (widest_lanes() != LaneWidth::kScalar) list.push_back(LaneWidth::kAvx2);
-  if (widest_lanes() == LaneWidth::kAvx512) list.push_back(LaneWidth::kAvx512);
-  return list;
 }
 
 /// Meshes and height fields take their time, as do 27 dofs; the bodies of mixed.xml have fallen onto each other by
@@ -159,170 +105,6 @@ INSTANTIATE_TEST_SUITE_P(Models, Bits,
                          ::testing::Values("walker.xml", "pile.xml", "arm_plain.xml", "mixed.xml", "tendons.xml",
                                            "terrain.xml", "crowd.xml", "biped.xml", "rubble.xml", "hills.xml",
                                            "grip.xml", "troop.xml"));
-
-/// 8 rows: environments of one block are solved in both ways.
-TEST(BitsOfRowSpaces, AreTheSameForEveryLaneWidthAndLessThanRoundingApart) {
-  for (const char* file : {"walker.xml", "crowd.xml", "biped.xml", "troop.xml"}) {
-    for (int row_space : {8, 64}) {
-      SCOPED_TRACE(format("{}, {} rows", file, row_space));
-      Job run{.file = file, .n = 20, .steps = 60, .lanes = LaneWidth::kScalar, .row_space = row_space};
-      const std::vector<float> truth = simulate(run);
-      for (float x : truth) ASSERT_TRUE(std::isfinite(x));
-      for (LaneWidth width : widths()) {
-        run.lanes = width;
-        EXPECT_TRUE(same_bits(simulate(run), truth)) << to_string(width);
-      }
-      // A few steps: no chaos yet.
-      run.steps = 10;
-      const std::vector<float> here = simulate(run);
-      run.row_space = 0;
-      const std::vector<float> there = simulate(run);
-      EXPECT_FALSE(same_bits(here, there)) << "the row space is not used";
-      double apart = 0;
-      for (std::size_t i = 0; i < here.size(); ++i) {
-        apart = std::max(apart, std::abs(double{here[i]} - there[i]) / (1 + std::abs(double{there[i]})));
-      }
-      EXPECT_LT(apart, 1e-2);
-    }
-  }
-}
-
-/// Two boxes of one kind are two problems of an environment. One rests, the other tumbles and wants more iterations
-/// than there are: the forces on the first one are as if it were alone. Environments of both kinds lie beside each
-/// other.
-TEST(RowSpace, ATreeThatHasEndedKeepsItsForcesWhereAnotherLacksIterations) {
-  const auto box = [](double x) {
-    return format("<body pos='{} 0 0.0999'><joint type='free' damping='.01'/><geom type='box' size='.1 .1 .1'/></body>",
-                  x);
-  };
-  const auto heights = [&](const std::string& bodies, int nq, float speed, std::vector<std::int32_t>& most) {
-    SceneOptions o;
-    o.row_space = 64;
-    o.iterations = 2;
-    Scene scene(o);
-    scene.add_entity(
-        Mjcf{.file = "",
-             .xml = format("<mujoco><option timestep='0.002'/><worldbody><geom type='plane' size='99 99 1'/>{}"
-                           "</worldbody></mujoco>",
-                           bodies)});
-    scene.build(20);
-    const auto nv = static_cast<std::size_t>(scene.info().nv);
-    most.assign(20, 0);
-    std::vector<float> trace;
-    for (int s = 0; s < 400; ++s) {
-      // Time to come to rest, then a push on the last box of every second environment.
-      if (s == 200 && speed != 0) {
-        std::vector<float> v(nv, 0.0f);
-        v[nv - 6] = speed, v[nv - 4] = -speed / 4, v[nv - 3] = 3 * speed, v[nv - 2] = 2 * speed;
-        for (int e = 0; e < 20; e += 2) scene.set_qvel(v, {e});
-      }
-      scene.step();
-      if (s < 200) continue;
-      const auto iterations = scene.view(Field::kSolverIterations).span<std::int32_t>();
-      for (std::size_t i = 0; i < 20; ++i) most[i] = std::max(most[i], iterations[i]);
-      const ArrayView q = scene.view(Field::kQpos);
-      for (int e = 0; e < 20; ++e) trace.push_back(static_cast<float*>(q.data)[e * q.strides[0] + 2 * q.strides[1]]);
-    }
-    EXPECT_EQ(nq, scene.info().nq);
-    return trace;
-  };
-  std::vector<std::int32_t> alone, beside;
-  const std::vector<float> truth = heights(box(0), 7, 0, alone), seen = heights(box(0) + box(3), 14, 3, beside);
-  for (std::size_t e = 0; e < 20; ++e) {
-    EXPECT_LT(alone[e], 2);
-    EXPECT_EQ(beside[e], e % 2 == 0 ? 2 : alone[e]) << e;
-  }
-  for (std::size_t i = 0; i < truth.size(); ++i) ASSERT_NEAR(seen[i], truth[i], 1e-6) << i;
-}
-
-/// What two bodies do that lie on each other is nothing to a third: to the last bit, whether its neighbours in the
-/// block are alike or not.
-TEST(RowSpace, TreesThatNoRowCouplesAreSolvedAsIfAlone) {
-  const auto box = [](double x, double z) {
-    return format("<body pos='{} 0 {}'><freejoint/><geom type='box' size='.1 .1 .1'/></body>", x, z);
-  };
-  const auto first = [](const std::string& bodies) {
-    SceneOptions o;
-    o.row_space = 64;
-    Scene scene(o);
-    scene.add_entity(Mjcf{.file = "",
-                          .xml = format("<mujoco><option timestep='0.002' tolerance='0'/><worldbody>"
-                                        "<geom type='plane' size='99 99 1'/>{}</worldbody></mujoco>",
-                                        bodies)});
-    scene.build(20);
-    std::vector<float> trace;
-    for (int e = 0; e < 20; ++e) {
-      std::vector<float> v(static_cast<std::size_t>(scene.info().nv), 0.0f);
-      for (std::size_t i = 0; i < v.size(); ++i)
-        v[i] = 0.1f * static_cast<float>((e + 3 * static_cast<int>(i)) % 7 - 3);
-      scene.set_qvel(v, {e});
-    }
-    for (int s = 0; s < 200; ++s) {
-      scene.step();
-      const ArrayView q = scene.view(Field::kQpos);
-      for (int e = 0; e < 20; ++e) {
-        for (int i = 0; i < 7; ++i) trace.push_back(static_cast<float*>(q.data)[e * q.strides[0] + i * q.strides[1]]);
-      }
-    }
-    return trace;
-  };
-  const std::vector<float> alone = first(box(0, 0.12));
-  EXPECT_TRUE(same_bits(alone, first(box(0, 0.12) + box(3, 0.0999) + box(3, 0.2997))));
-}
-
-/// docs/decisions/row-space.md
-TEST(RowSpace, IsChosenForLargeTreesAndForSmallOnesWithManyPairsOfGeoms) {
-  const auto chosen = [](const Mjcf& file, SceneOptions options = {}) {
-    const EntityDeclaration e{"model", file};
-    return import_model(compile_scene(std::span(&e, 1), {}, options).mjb).sizes.row_space;
-  };
-  const auto walker = [&](SceneOptions options) { return chosen(Mjcf{kModels + "walker.xml"}, options); };
-  EXPECT_EQ(chosen(Mjcf{kModels + "biped.xml"}), 64);
-  EXPECT_EQ(walker({}), 24);
-  EXPECT_GT(chosen(Mjcf{kModels + "troop.xml"}), 0);
-  for (const char* free : {"pile.xml", "mixed.xml", "crowd.xml", "terrain.xml", "arm_plain.xml", "tendons.xml"}) {
-    EXPECT_EQ(chosen(Mjcf{kModels + free}), 0) << free;
-  }
-  // Many free bodies are not a large tree.
-  std::string bodies;
-  for (int i = 0; i < 20; ++i) bodies += format("<body pos='{} 0 1'><freejoint/><geom size='.1'/></body>", i);
-  EXPECT_EQ(chosen(Mjcf{.file = "", .xml = format("<mujoco><worldbody>{}</worldbody></mujoco>", bodies)}), 0);
-  SceneOptions other;
-  other.iterations = 2;
-  EXPECT_EQ(walker(other), 0);
-  other = {};
-  other.solver = "CG";
-  EXPECT_EQ(walker(other), 0);
-  other = {};
-  other.cone = "elliptic";
-  EXPECT_EQ(walker(other), 0);
-  // Four legs of two hinges each: feet that touch the floor are four pairs, everything that touches it is nine.
-  const auto quadruped = [&](int contype) {
-    const std::string bits = format("contype='{}' conaffinity='0'", contype);
-    std::string legs;
-    for (const char* place : {"1 1 0", "1 -1 0", "-1 1 0", "-1 -1 0"}) {
-      legs += format(
-          "<body pos='{}'><joint axis='1 0 0'/><geom size='.1' {}/><body pos='0 0 -1'><joint axis='0 1 0'/>"
-          "<geom size='.1' contype='1' conaffinity='0'/></body></body>",
-          place, bits);
-    }
-    return chosen(
-        Mjcf{.file = "",
-             .xml = format("<mujoco><worldbody><geom type='plane' size='9 9 1'/><body pos='0 0 2'><freejoint/>"
-                           "<geom size='.3' {}/>{}</body></worldbody></mujoco>",
-                           bits, legs)});
-  };
-  EXPECT_EQ(quadruped(0), 0);
-  EXPECT_EQ(quadruped(1), 24);
-}
-
-TEST(Batched, ARowSpaceOfMoreRowsThanThereAreIsRefused) {
-  SceneOptions o;
-  o.row_space = 65;
-  Scene scene(o);
-  scene.add_entity(Mjcf{kModels + "walker.xml"});
-  EXPECT_NE(message_of([&] { scene.build(1); }).find("64 is the most"), std::string::npos);
-}
 
 TEST(Batched, ABrokenEnvironmentKeepsItsStateAndLeavesItsNeighboursBitsAlone) {
   const std::vector<float> truth = simulate({.n = 20, .steps = 100});
@@ -459,151 +241,6 @@ TEST(Batched, ASavedModelRunsTheSameWithoutMujoco) {
   std::filesystem::remove(path);
 }
 
-TEST(Parameters, TheModelsValuesGiveTheModelsBits) {
-  const std::vector<float> truth = simulate({.n = 20, .steps = 60});
-  Job run{.n = 20, .steps = 60};
-  run.before_step = [](Scene& scene, int s) {
-    if (s > 0) return;
-    for (Parameter p : {Parameter::kLinkMass, Parameter::kGeomFriction, Parameter::kDofArmature, Parameter::kDofDamping,
-                        Parameter::kActuatorGain, Parameter::kActuatorBias}) {
-      scene.set_parameter(p, scene.get_parameter(p));
-    }
-  };
-  EXPECT_TRUE(same_bits(simulate(run), truth));
-}
-
-/// Everything randomized, as a learner would.
-void randomize(Scene& scene, int s) {
-  if (s > 0) return;
-  scene.randomize_parameter(Parameter::kLinkMass, 0.7, 1.4);
-  scene.randomize_parameter(Parameter::kGeomFriction, 0.5, 1.5);
-  scene.randomize_parameter(Parameter::kDofArmature, 0.5, 2);
-  scene.randomize_parameter(Parameter::kDofDamping, 0.5, 2);
-  scene.randomize_parameter(Parameter::kActuatorGain, 0.8, 1.2);
-}
-
-TEST(Parameters, RandomizedOnesAreKeyedByTheGlobalEnvironmentAndKeepTheBits) {
-  Job whole{.n = 40, .steps = 60};
-  whole.before_step = randomize;
-  const std::vector<float> truth = simulate(whole);
-  EXPECT_FALSE(same_bits(truth, simulate({.n = 40, .steps = 60})));
-  const auto one = static_cast<std::ptrdiff_t>(truth.size() / 40);
-  Job part{.n = 17, .threads = 2, .steps = 60, .first = 23, .lanes = LaneWidth::kScalar};
-  part.before_step = randomize;
-  EXPECT_TRUE(same_bits(simulate(part), std::vector<float>(truth.begin() + 23 * one, truth.end())));
-}
-
-TEST(Parameters, EveryEnvironmentMovesAsMujocoWithItsParameters) {
-  const auto run = [](EngineKind engine) {
-    SceneOptions o;
-    o.engine = engine;
-    o.seed = 9;
-    Scene scene(o);
-    scene.add_entity(Mjcf{kModels + "walker.xml"});
-    scene.build(12);
-    randomize(scene, 0);
-    // Short, because walkers are chaotic.
-    for (int s = 0; s < 25; ++s) {
-      scene.set_random_ctrl(s);
-      scene.step();
-    }
-    return scene.get_dofs_velocity();
-  };
-  const std::vector<float> ours = run(EngineKind::kBatched), theirs = run(EngineKind::kMujoco);
-  ASSERT_EQ(ours.size(), theirs.size());
-  for (std::size_t i = 0; i < ours.size(); ++i) EXPECT_NEAR(ours[i], theirs[i], 5e-3 * (1 + std::abs(theirs[i]))) << i;
-}
-
-TEST(Parameters, MassesOfLinksReachSensorsOfForceAndSubtreesAndDrag) {
-  // Links welded into a body and into the world among them, one without mass.
-  const std::string xml = R"(<mujoco><option density='900' viscosity='0.4' wind='0.3 -0.2 0.1' timestep='0.002'/>
-    <default><geom contype='0' conaffinity='0'/></default><worldbody><body name='post' pos='0 0 1'><geom size='0.1' mass='2'/><site name='base'/>
-      <body name='upper'><joint type='ball' damping='0.05'/><geom type='box' size='0.05 0.08 0.2' pos='0 0 -0.2'/>
-        <site name='shoulder'/>
-        <body name='plate' pos='0.05 0 -0.3' euler='20 10 0'><geom type='box' size='0.1 0.02 0.05'/></body>
-        <body name='lower' pos='0 0 -0.4'><joint axis='0 1 0'/><joint axis='1 0 0'/>
-          <geom type='capsule' size='0.04 0.15' pos='0 0 -0.15'/><site name='elbow' euler='0 30 0'/>
-          <body name='bare' pos='0 0.1 -0.3'/></body></body></body>
-      <body name='drop' pos='1 0 1'><freejoint/><geom type='ellipsoid' size='0.1 0.2 0.05'/></body></worldbody>
-    <sensor><force site='shoulder' name='s0'/><torque site='shoulder' name='s1'/><force site='elbow' name='s2'/><torque site='elbow' name='s3'/><force site='base' name='s4'/>
-      <subtreecom body='post' name='s5'/><subtreelinvel body='post' name='s6'/><subtreeangmom body='post' name='s7'/><subtreecom body='lower' name='s8'/>
-      <subtreeangmom body='lower' name='s9'/><subtreecom body='drop' name='s10'/></sensor></mujoco>)";
-  for (const char* integrator : {"Euler", "implicitfast"}) {
-    const auto run = [&](EngineKind engine) {
-      SceneOptions o;
-      o.engine = engine;
-      o.seed = 4;
-      Scene scene(o);
-      std::string text = xml;
-      text.replace(text.find("<option"), 7, std::string("<option integrator='") + integrator + "'");
-      scene.add_entity(Mjcf{.file = "", .xml = text});
-      scene.build(8);
-      std::vector<float> mass = scene.get_parameter(Parameter::kLinkMass);
-      const std::size_t links = mass.size() / 8;
-      for (std::size_t e = 1; e < 8; ++e) {  // the first environment keeps the model's
-        for (std::size_t k = 1; k < links; ++k) {
-          float& m = mass[e * links + k];
-          m = m * (0.5f + 0.25f * static_cast<float>((e * 3 + k) % 7)) + (m > 0 ? 0.0f : 0.1f * static_cast<float>(e));
-        }
-      }
-      scene.set_parameter(Parameter::kLinkMass, mass);
-      std::vector<float> velocity = scene.get_dofs_velocity();
-      for (std::size_t i = 0; i < velocity.size(); ++i) velocity[i] = 0.6f * static_cast<float>(i % 11 % 5) - 1.2f;
-      scene.set_dofs_velocity(velocity);
-      for (int s = 0; s < 50; ++s) scene.step();
-      std::vector<float> seen = scene.get_dofs_velocity();
-      for (int k = 0; k < 11; ++k) {
-        const std::vector<float> sensor = scene.get_sensor(format("s{}", k));
-        seen.insert(seen.end(), sensor.begin(), sensor.end());
-      }
-      return seen;
-    };
-    const std::vector<float> ours = run(EngineKind::kBatched), theirs = run(EngineKind::kMujoco);
-    ASSERT_EQ(ours.size(), theirs.size());
-    for (std::size_t i = 0; i < ours.size(); ++i)
-      EXPECT_NEAR(ours[i], theirs[i], 1e-3 * (1 + std::abs(theirs[i]))) << integrator << ' ' << i;
-    EXPECT_GT(std::abs(theirs[0] - theirs[11]), 1e-2f) << "the masses change nothing";
-  }
-}
-
-TEST(Parameters, ImpossibleOnesAreRefusedAndChangeNothing) {
-  SceneOptions o;
-  Scene scene(o);
-  scene.add_entity(Mjcf{kModels + "walker.xml"});
-  scene.build(3);
-  const std::vector<float> before = scene.get_parameter(Parameter::kLinkMass);
-  std::vector<float> mass = before;
-  mass[mass.size() / 2] = -1;
-  EXPECT_NE(message_of([&] { scene.set_parameter(Parameter::kLinkMass, mass); }).find("environment 1"),
-            std::string::npos);
-  EXPECT_EQ(scene.get_parameter(Parameter::kLinkMass), before);
-  scene.step();
-  EXPECT_EQ(scene.view(Field::kStatus).span<std::int32_t>()[1], kStatusOk);
-}
-
-TEST(Parameters, AStateCarriesThem) {
-  const std::filesystem::path path =
-      std::filesystem::temp_directory_path() / format("cohort_parameters_{}.state", getpid());
-  Job whole{.n = 20, .steps = 40};
-  whole.before_step = randomize;
-  const std::vector<float> truth = simulate(whole);
-  Job first{.n = 20, .steps = 21};
-  first.before_step = [&](Scene& scene, int s) {
-    randomize(scene, s);
-    if (s == 20) scene.save_state(path);
-  };
-  simulate(first);
-  Job second{.n = 20, .steps = 40};
-  second.before_step = [&](Scene& scene, int s) {
-    if (s == 20) {
-      scene.load_state(path);
-      scene.set_random_ctrl(20);
-    }
-  };
-  EXPECT_TRUE(same_bits(simulate(second), truth));
-  std::filesystem::remove(path);
-}
-
 TEST(Batched, AStepAllocatesNothing) {
   SceneOptions o;
   o.threads = 2;
@@ -636,81 +273,6 @@ TEST(Batched, ASceneOfACompiledModelEqualsOneOfItsFile) {
   Scene other(changed);
   EXPECT_NE(message_of([&] { other.build_from_file(path, 1); }).find("compiled"), std::string::npos);
   std::filesystem::remove(path);
-}
-
-TEST(Batched, UnsupportedFeaturesAreListedByNameInTheFile) {
-  const EntityDeclaration e{
-      "m", Mjcf{.file = "", .xml = R"(<mujoco><option integrator="implicit" noslip_iterations="3"/><worldbody>
-      <body><joint name="j" range="-1 1" limited="true"/><geom size="0.1"/></body></worldbody>
-      <actuator><muscle name="biceps" joint="j" lengthrange="0 1"/></actuator>
-      <sensor><jointlimitpos name="stop" joint="j"/></sensor></mujoco>)"}};
-  const std::string text = message_of([&] { import_model(compile_scene(std::span(&e, 1), {}, {}).mjb); });
-  for (const char* word : {"implicit", "noslip", "biceps", "stop", "mujoco"}) {
-    EXPECT_NE(text.find(word), std::string::npos) << word << " in: " << text;
-  }
-}
-
-TEST(Batched, EveryRefusalNamesTheElementAndWhatNothingUsesIsNone) {
-  const auto refusal = [](const std::string& option, const std::string& world, const std::string& rest) {
-    const EntityDeclaration e{
-        "m", Mjcf{.file = "",
-                  .xml = "<mujoco>" + option + R"(<asset><mesh name="m" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/></asset>
-        <worldbody>)" + world +
-                         R"(<body name="b"><joint name="j"/><geom name="g" type="mesh" mesh="m"/><site name="s"/></body>
-        </worldbody>)" + rest +
-                         "</mujoco>"}};
-    return to_string(find_unsupported(compile_scene(std::span(&e, 1), {}, {}).mjb));
-  };
-  const std::string box = "<geom name='floor' type='box' size='1 1 1' pos='0 0 -1'/>",
-                    plane = "<geom type='plane' size='1 1 1'/>";
-  const auto option = [](const char* attributes) { return std::string("<option ") + attributes + "/>"; };
-  const std::string libccd = "<option><flag nativeccd='disable'/></option>";
-  // What a search would need matters where something is searched: a mesh on a plane is not.
-  for (const std::string& o : {libccd, option("ccd_iterations='20'"), option("ccd_tolerance='1e-3'")}) {
-    EXPECT_NE(refusal(o, box, ""), "") << o;
-    EXPECT_EQ(refusal(o, plane, ""), "") << o;
-  }
-  EXPECT_EQ(refusal(option("ccd_iterations='100' ccd_tolerance='1e-8'"), box, ""), "");
-  const std::string motor = "<actuator><motor name='pull' joint='j' group='2'/></actuator>";
-  EXPECT_EQ(refusal(option("actuatorgroupdisable='3'"), "", motor), "");
-  EXPECT_NE(refusal(option("actuatorgroupdisable='2'"), "", motor).find("`pull`"), std::string::npos);
-  EXPECT_NE(
-      refusal("", "", "<actuator><motor name='late' joint='j' nsample='4' delay='0.004'/></actuator>").find("`late`"),
-      std::string::npos);
-  EXPECT_NE(
-      refusal("", "", "<sensor><jointpos name='echo' joint='j' nsample='4' delay='0.004'/></sensor>").find("`echo`"),
-      std::string::npos);
-  EXPECT_NE(refusal("", "<geom name='belt' type='plane' size='1 1 1' surfacevel='1 0 0 0 0 0'/>", "").find("`belt`"),
-            std::string::npos);
-  const std::pair<const char*, const char*> sensors[] = {
-      {"<e_kinetic name='x'/>", "e_kinetic"},
-      {"<e_potential name='x'/>", "e_potential"},
-      {"<user name='x' dim='1'/>", "user"},
-      {"<insidesite name='x' site='s' objtype='body' objname='b'/>", "insidesite"},
-      {"<distance name='x' geom1='g' geom2='floor'/>", "distance"}};
-  for (const auto& [sensor, type] : sensors) {
-    EXPECT_EQ(refusal("", box, std::string("<sensor>") + sensor + "</sensor>"), format("sensor {} `x`", type));
-  }
-}
-
-TEST(Batched, AModelTooLargeIsRefusedWithItsNumbers) {
-  // Chains of links, so that every pair of their last geoms has hundreds of dofs.
-  const auto chain = [](const char* place) {
-    std::string open, close;
-    for (int i = 0; i < 300; ++i) {
-      open += std::string("<body") + (i == 0 ? place : "") +
-              "><joint/><inertial pos='0 0 0' mass='1' diaginertia='1 1 1'/>";
-      close += "</body>";
-    }
-    return open + "<replicate count='2000' offset='0 0 1'><geom size='0.1'/></replicate>" + close;
-  };
-  const EntityDeclaration e{
-      "m",
-      Mjcf{.file = "", .xml = "<mujoco><worldbody>" + chain("") + chain(" pos='9 0 0'") + "</worldbody></mujoco>"}};
-  const CompiledScene scene = compile_scene(std::span(&e, 1), {}, {});
-  const std::string text = message_of([&] { import_model(scene.mjb); });
-  EXPECT_NE(text.find("4000000 pairs of 4000 geoms"), std::string::npos) << text;
-  EXPECT_NE(text.find("contype"), std::string::npos) << text;
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // these reserve terabytes of address space

@@ -2,9 +2,7 @@
 // and use operations only that IEEE 754 rounds in one way: nothing but the same bits is right.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
-#include <functional>
 #include <limits>
 #include <string>
 #include <vector>
@@ -15,12 +13,11 @@
 #include "core/message_of.h"
 #include "sim/cuda/engine.h"
 #include "sim/cuda/runner.h"
+#include "sim/models.h"
 #include "sim/scene.h"
 
 namespace cohort::sim {
 namespace {
-
-const std::string kModels = COHORT_SOURCE_DIR "/tests/sim/models/";
 
 /// Boxes and capsules on each other: the narrow phases in double that a device computes too.
 const char* const kCrates = R"(<mujoco model="crates"><option timestep="0.004"/><worldbody>
@@ -66,10 +63,6 @@ std::vector<float> states(Scene& scene, int n) {
     all.insert(all.end(), some.begin(), some.end());
   }
   return all;
-}
-
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
 class SimOnGpu : public ::testing::Test {

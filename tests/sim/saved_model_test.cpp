@@ -13,11 +13,10 @@
 #include "core/message_of.h"
 #include "sim/compile.h"
 #include "sim/model.h"
+#include "sim/models.h"
 
 namespace cohort::sim {
 namespace {
-
-const std::string kModels = COHORT_SOURCE_DIR "/tests/sim/models/";
 
 /// What loading a saved model says after `change`; "": nothing.
 std::string refusal_after(const Model& good, const std::filesystem::path& path,

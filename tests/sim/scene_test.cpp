@@ -2,9 +2,7 @@
 
 #include <cmath>
 #include <csignal>
-#include <cstring>
 #include <filesystem>
-#include <functional>
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -17,11 +15,10 @@
 #include "core/message_of.h"
 #include "sim/compile.h"
 #include "sim/model_file.h"
+#include "sim/models.h"
 
 namespace cohort::sim {
 namespace {
-
-const std::string kModels = COHORT_SOURCE_DIR "/tests/sim/models/";
 
 SceneOptions mujoco(int threads = 1) {
   SceneOptions o;
@@ -36,10 +33,6 @@ void run(Scene& scene, int steps, std::int64_t first = 0) {
     scene.set_random_ctrl(first + s);
     scene.step();
   }
-}
-
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
 TEST(Scene, SeveralEntitiesKeepTheirNamesLinksAndDofs) {

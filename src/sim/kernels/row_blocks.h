@@ -60,7 +60,7 @@ struct RowCounts {
   int of[L::kWidth], in_tree[kMostRowTrees + 1][L::kWidth];
   int first_group[kMostRowTrees + 1];     ///< of each tree, or -1; Group::next_of_tree leads on
   unsigned with_rows[kMostRowTrees + 1];  ///< lanes that have any
-  unsigned coupled[kMostRowTrees];        ///< lanes where some row couples the tree with another
+  unsigned coupled[kMostRowTrees];        ///< lanes where some row couples the tree with another; of an only tree all
 
   COHORT_LANE void count(const ModelView& m, const RowTrees& trees, const Constraints<L>& c) {
     for (int lane = 0; lane < L::kWidth; ++lane) {
@@ -68,7 +68,7 @@ struct RowCounts {
       for (int t = 0; t <= trees.count; ++t) in_tree[t][lane] = 0;
     }
     for (int t = 0; t <= trees.count; ++t) first_group[t] = -1, with_rows[t] = 0;
-    for (unsigned& lanes : coupled) lanes = 0;
+    for (unsigned& lanes : coupled) lanes = trees.count == 1 ? ~0u : 0;
     for (int k = c.count - 1; k >= 0; --k) {
       Group& g = c.group[k];
       const int t = trees.of(m, g);

@@ -61,7 +61,7 @@ struct RowPack {
       all[i] = 0;
     }
     for (int t = 0; t < lists; ++t) {
-      part[t] = lists == 1 || trees.count == 1 || t == trees.count ? lanes : lanes & counts.coupled[t];
+      part[t] = lists == 1 || t == trees.count ? lanes : lanes & counts.coupled[t];
       for (unsigned left = part[t]; left != 0; left &= left - 1) {
         const int i = lowest_bit(left);
         all[i] += rows[t][i] = counts.in_tree[tree[0] + t][i];

@@ -96,8 +96,7 @@ COHORT_KERNEL void begin_trees(const ModelView& m, const RowTrees& trees, RowSol
   V &coupled = solver.energy[trees.count], *own = solver.energy;
   for (int t = 0; t < trees.count; ++t) {
     for (int d = trees.dof[t]; d < trees.dof[t + 1]; ++d) own[t] = fma(V(product[d]), difference[d], own[t]);
-    const auto lanes = mask_of<L>(trees.count == 1 ? ~0u : solver.counts.coupled[t]);
-    coupled = select(lanes, coupled + own[t], coupled);
+    coupled = select(mask_of<L>(solver.counts.coupled[t]), coupled + own[t], coupled);
   }
 }
 

@@ -1,0 +1,27 @@
+/// Tests of what a user of the scene's interface does, run on both engines.
+#pragma once
+#include <filesystem>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "core/format.h"
+#include "sim/scene.h"
+
+namespace cohort::sim {
+
+class SceneApi : public ::testing::TestWithParam<EngineKind> {
+ protected:
+  static SceneOptions options() {
+    SceneOptions o;
+    o.engine = GetParam();
+    o.seed = 11;
+    return o;
+  }
+  static std::filesystem::path file(const std::string& ending) {
+    return std::filesystem::temp_directory_path() / format("cohort_api_{}.{}", getpid(), ending);
+  }
+};
+
+}  // namespace cohort::sim

@@ -1,0 +1,143 @@
+// Memory of a scene, on both engines: planned before it is taken, refused where there is too little.
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "core/files.h"
+#include "core/format.h"
+#include "core/message_of.h"
+#include "sim/host_memory.h"
+#include "sim/models.h"
+#include "sim/scene_api.h"
+
+namespace cohort::sim {
+namespace {
+
+TEST_P(SceneApi, MoreEnvironmentsThanMemoryAreRefusedWithTheNumbers) {
+  Scene scene(options());
+  scene.add_entity(Mjcf{kModels + "walker.xml"});
+  for (const int n : {2000000000, std::numeric_limits<int>::max()}) {
+    const std::string text = message_of([&] { scene.build(n); });
+    EXPECT_NE(text.find(format("{} environments need", n)), std::string::npos) << text;
+    EXPECT_NE(text.find("enough for"), std::string::npos) << text;
+  }
+}
+
+/// While it lives, this process gets so many more bytes of its own and no others.
+class HostMemory {
+ public:
+  explicit HostMemory(double more) {
+    const std::string status = read_file("/proc/self/status");
+    const double own = 1024 * std::stod(status.substr(status.find("RssAnon:") + 8));
+    ::setenv(kHostMemoryVariable, format("{:.0f}", own + more).c_str(), 1);
+  }
+  ~HostMemory() { ::unsetenv(kHostMemoryVariable); }
+  HostMemory(const HostMemory&) = delete;
+  HostMemory& operator=(const HostMemory&) = delete;
+};
+
+TEST_P(SceneApi, ThePlanBeforeTheBuildIsWhatTheBuildTakes) {
+  SceneOptions o = options();
+  const auto total = [](const MemoryPlan& plan) { return plan.bytes_per_environment(); };
+  double plain = 0;
+  for (const bool own : {false, true}) {
+    if (own) o.parameters = {Parameter::kLinkMass, Parameter::kGeomFriction, Parameter::kActuatorGain};
+    Scene scene(o);
+    scene.add_entity(Mjcf{kModels + "walker.xml"});
+    MemoryPlan plan = scene.plan();
+    EXPECT_FALSE(scene.built());
+    EXPECT_GT(plan.most_environments(), 1000);
+    {
+      const HostMemory limit(plan.fixed_bytes + 3000 * total(plan));
+      plan = scene.plan();
+      EXPECT_GT(plan.most_environments(), 1000);
+      EXPECT_LE(plan.most_environments(), 3000);
+      const std::string refused = message_of([&] { scene.build(6000); });
+      EXPECT_NE(refused.find("6000 environments need"), std::string::npos) << refused;
+      EXPECT_EQ(refused.find(", parameters ") != std::string::npos, own) << refused;
+      EXPECT_FALSE(scene.built());
+    }
+    scene.build(16);
+    const MemoryPlan taken = scene.memory();
+    ASSERT_EQ(plan.parts.size(), taken.parts.size());
+    for (std::size_t i = 0; i < plan.parts.size(); ++i) {
+      EXPECT_EQ(plan.parts[i].name, taken.parts[i].name);
+      EXPECT_EQ(plan.parts[i].bytes, taken.parts[i].bytes) << plan.parts[i].name;
+    }
+    EXPECT_EQ(plan.fixed_bytes, taken.fixed_bytes);
+    if (!own) {
+      plain = total(plan);
+    } else {
+      EXPECT_GT(total(plan), plain);
+      scene.randomize_parameter(Parameter::kLinkMass, 0.5, 1.5);
+      EXPECT_EQ(scene.memory().bytes_per_environment(), total(taken)) << "what was taken at the build is used";
+      EXPECT_NE(message_of([&] { scene.plan(); }), "");
+    }
+  }
+  o.parameters = {static_cast<Parameter>(6)};
+  EXPECT_NE(message_of([&] { Scene{o}; }).find("no parameter 6"), std::string::npos);
+}
+
+TEST_P(SceneApi, ParametersThatDoNotFitLaterAreRefusedAndChangeNothing) {
+  constexpr int kEnvs = 4000;
+  const auto file = SceneApi::file("state");
+  const auto built = [&](Scene& scene, const char* model) {
+    scene.add_entity(Mjcf{kModels + model});
+    scene.build(kEnvs);
+    scene.step();
+  };
+  Scene scene(options()), twin(options());
+  built(scene, "walker.xml"), built(twin, "walker.xml");
+  twin.randomize_parameter(Parameter::kGeomFriction, 0.5, 0.6);
+  twin.save_state(file);
+  const double before = scene.memory().bytes_per_environment();
+  {
+    const HostMemory limit(2e5);
+    const auto refused = [&](const char* what, const std::function<void()>& take) {
+      const std::string message = message_of(take);
+      EXPECT_NE(message.find(format("{} of {} environments", what, kEnvs)), std::string::npos) << message;
+      EXPECT_NE(message.find("this process can get"), std::string::npos) << message;
+      EXPECT_EQ(scene.memory().bytes_per_environment(), before) << what;
+    };
+    for (int repeated = 0; repeated < 2; ++repeated) {
+      refused("geom_friction", [&] { scene.randomize_parameter(Parameter::kGeomFriction, 0.5, 0.6); });
+    }
+    refused("link_mass", [&] { scene.set_links_mass(std::vector<float>{2}, {1}, {7}); });
+    refused("the state's parameters", [&] { scene.load_state(file); });
+  }
+  // As one that was never asked.
+  Scene other(options());
+  built(other, "walker.xml");
+  scene.step(), other.step();
+  EXPECT_EQ(scene.get_qpos(), other.get_qpos());
+  // And with more memory it can be had.
+  scene.load_state(file);
+  EXPECT_EQ(scene.get_parameter(Parameter::kGeomFriction), twin.get_parameter(Parameter::kGeomFriction));
+  std::filesystem::remove(file);
+  Scene driven(options());
+  built(driven, "arm_plain.xml");
+  const double plain = driven.memory().bytes_per_environment();
+  {
+    const HostMemory limit(5e4);
+    const auto refused = [&](const char* what, const std::function<void()>& take) {
+      const std::string message = message_of(take);
+      EXPECT_NE(message.find(what), std::string::npos) << message;
+      EXPECT_EQ(driven.memory().bytes_per_environment(), plain) << what;
+    };
+    refused("actuator_gain of 4000", [&] { driven.set_dofs_kp(std::vector<float>{50}, {0}); });
+    refused("actuator_gain of 4000", [&] { driven.control_dofs_force(std::vector<float>{0}, {0}); });
+    refused("dofs that the scene drives of 4000", [&] { driven.set_dofs_kp(std::vector<float>{50}, {1}); });
+  }
+  driven.control_dofs_force(std::vector<float>{0}, {0});
+  driven.set_dofs_kp(std::vector<float>{50}, {1});
+  driven.control_dofs_position(std::vector<float>{0.2f}, {1});
+  driven.step();
+}
+
+}  // namespace
+}  // namespace cohort::sim

@@ -1,0 +1,159 @@
+// States of a scene and misuse, on both engines: set, looked at, saved, and what is refused.
+#include <cmath>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "core/files.h"
+#include "core/message_of.h"
+#include "sim/models.h"
+#include "sim/scene_api.h"
+
+namespace cohort::sim {
+namespace {
+
+TEST_P(SceneApi, ANanInTheTimeOrTheWarmStartStopsItsEnvironment) {
+  for (const Field field : {Field::kTime, Field::kWarmstart}) {
+    SCOPED_TRACE(field_name(field));
+    Scene scene(options());
+    scene.add_entity(Mjcf{kModels + "walker.xml"});
+    scene.build(3);
+    scene.step();
+    const std::vector<float> before = scene.get_qpos({1});
+    const ArrayView view = scene.view(field);
+    const std::int64_t at = view.strides[0];
+    if (view.type == ElementType::kFloat64) {
+      static_cast<double*>(view.data)[at] = NAN;
+    } else {
+      static_cast<float*>(view.data)[at] = NAN;
+    }
+    scene.step();
+    const auto status = scene.view(Field::kStatus).span<std::int32_t>();
+    EXPECT_EQ(status[1], kStatusBadState);
+    EXPECT_EQ(status[0], kStatusOk);
+    EXPECT_EQ(status[2], kStatusOk);
+    EXPECT_EQ(scene.get_qpos({1}), before);
+    scene.reset({1});
+    scene.step();
+    EXPECT_EQ(scene.view(Field::kStatus).span<std::int32_t>()[1], kStatusOk);
+  }
+}
+
+TEST_P(SceneApi, AStateOfAnotherModelOfTheSameSizesIsRefused) {
+  const auto path = file("other.state");
+  const std::string xml = read_file(kModels + "arm.xml");
+  std::string other = xml;
+  other.replace(other.find("0.4 0 0\" size"), 3, "0.5");
+  Scene one(options()), two(options());
+  one.add_entity(Mjcf{.file = "", .xml = xml});
+  two.add_entity(Mjcf{.file = "", .xml = other});
+  one.build(2);
+  two.build(2);
+  one.save_state(path);
+  EXPECT_NE(message_of([&] { two.load_state(path); }).find("another scene"), std::string::npos);
+  one.load_state(path);
+  std::filesystem::remove(path);
+}
+
+TEST_P(SceneApi, OptionsThatNoModelHasAreRefused) {
+  const auto with = [](const std::function<void(SceneOptions&)>& change) {
+    SceneOptions o = options();
+    change(o);
+    return message_of([&] { Scene scene(o); });
+  };
+  EXPECT_NE(with([](auto& o) { o.gravity = {0, NAN, 0}; }).find("gravity"), std::string::npos);
+  EXPECT_NE(with([](auto& o) { o.timestep = INFINITY; }).find("timestep"), std::string::npos);
+  for (const double bad : {-1.0, std::nan("")}) {
+    EXPECT_NE(with([&](auto& o) { o.tolerance = bad; }).find("tolerance"), std::string::npos);
+    EXPECT_NE(with([&](auto& o) { o.compile_seconds = bad; }).find("compile_seconds"), std::string::npos);
+    EXPECT_NE(with([&](auto& o) { o.compile_memory = bad; }).find("compile_memory"), std::string::npos);
+  }
+  EXPECT_NE(with([](auto& o) { o.iterations = -3; }).find("iterations"), std::string::npos);
+  EXPECT_NE(with([](auto& o) { o.contact_capacity = -5; }).find("contact_capacity"), std::string::npos);
+  const bool refuses = GetParam() == EngineKind::kMujoco;  // what it would not look at
+  EXPECT_EQ(with([](auto& o) { o.contact_capacity = 40; }).find("engine batched") != std::string::npos, refuses);
+  EXPECT_EQ(with([](auto& o) { o.row_space = 24; }).find("engine batched") != std::string::npos, refuses);
+  Scene scene(options());
+  scene.add_camera({.name = "eye"});
+  EXPECT_NE(message_of([&] { scene.add_camera({.name = "eye"}); }).find("`eye`"), std::string::npos);
+  for (const double fov : {0.0, -5.0, 180.0, std::nan("")}) {
+    EXPECT_NE(message_of([&] { scene.add_camera({.name = "wide", .fov = fov}); }).find("field of view"),
+              std::string::npos);
+  }
+  EXPECT_NE(message_of([&] { scene.add_camera({.pos = {NAN, 0, 0}}); }), "");
+}
+
+TEST_P(SceneApi, AStateOfOtherOptionsIsRefused) {
+  const auto path = file("options.state");
+  const auto make = [&](const std::function<void(SceneOptions&)>& change) {
+    SceneOptions o = options();
+    change(o);
+    auto scene = std::make_unique<Scene>(o);
+    scene->add_entity(Mjcf{kModels + "arm.xml"});
+    scene->build(2);
+    return scene;
+  };
+  make([](auto&) {})->save_state(path);
+  EXPECT_EQ(message_of([&] { make([](auto&) {})->load_state(path); }), "");
+  const std::vector<std::function<void(SceneOptions&)>> changes{
+      [](auto& o) {
+        o.gravity = {0, 0, -1};
+      },
+      [](auto& o) { o.iterations = 7; }, [](auto& o) { o.tolerance = 1e-3; }, [](auto& o) { o.substeps = 2; }};
+  for (const auto& change : changes) {
+    EXPECT_NE(message_of([&] { make(change)->load_state(path); }).find("was saved by"), std::string::npos);
+  }
+  std::filesystem::remove(path);
+}
+
+TEST_P(SceneApi, ALookAtABrokenStateDoesNotStopTheNextStep) {
+  Scene scene(options());
+  Entity arm = scene.add_entity(Mjcf{kModels + "arm.xml"});
+  scene.build(2);
+  arm.set_dofs_position(std::vector<float>{NAN, 0}, {}, {1});
+  arm.get_links_pos();
+  scene.get_contacts(1);
+  arm.set_dofs_position(std::vector<float>{0, 0}, {}, {1});
+  scene.step();
+  EXPECT_EQ(scene.host_view(Field::kStatus).span<std::int32_t>()[1], kStatusOk);
+}
+
+TEST_P(SceneApi, MisuseIsSaidWithoutPlacesInTheSource) {
+  Scene scene(options());
+  scene.add_entity(Mjcf{kModels + "arm.xml"});
+  const std::string early = message_of([&] { scene.step(); });
+  EXPECT_NE(early.find("build()"), std::string::npos);
+  EXPECT_EQ(early.find(".cpp"), std::string::npos) << early;
+  scene.build(3);
+  EXPECT_EQ(message_of([&] { scene.add_entity(Plane{}); }).find(".cpp"), std::string::npos);
+  EXPECT_NE(message_of([&] { scene.set_qpos(std::vector<float>(5)); }).find("coordinate: 5 values"), std::string::npos);
+  EXPECT_NE(message_of([&] { scene.environment_offset(99); }).find("environment 99"), std::string::npos);
+  scene.set_dofs_kp(std::vector<float>{30}, {1}, {0});
+  EXPECT_NE(message_of([&] { scene.control_dofs_position(std::vector<float>{0.1f}, {1}); }).find("environment 1"),
+            std::string::npos);
+}
+
+TEST_P(SceneApi, AStateIsSetAsAWholeOrNotAtAll) {
+  Scene scene(options());
+  scene.add_entity(Mjcf{kModels + "arm.xml"});
+  scene.build(3);
+  for (int i = 0; i < 10; ++i) scene.step();
+  const std::vector<float> before = scene.get_qpos();
+  const std::vector<float> q{0.1f, 0.2f, 0.3f, 0.4f}, v{1, 2, 3, 4};
+  EXPECT_NE(message_of([&] { scene.reset_to_state(q, std::vector<float>{1}, {0, 2}); }), "");
+  EXPECT_EQ(scene.get_qpos(), before);
+  scene.reset_to_state(q, v, {2, 0});
+  EXPECT_EQ(scene.get_qpos({0}), (std::vector<float>{0.3f, 0.4f}));
+  EXPECT_EQ(scene.get_qvel({2}), (std::vector<float>{1, 2}));
+  EXPECT_EQ(scene.get_qpos({1}), (std::vector<float>{before[2], before[3]}));
+  EXPECT_EQ(scene.get_ctrl({0}), (std::vector<float>{0, 0}));
+  const std::vector<std::uint8_t> mask{0, 1};
+  EXPECT_NE(message_of([&] { scene.reset(Indices::from_mask(mask)); }).find("mask has 2 entries"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace cohort::sim
