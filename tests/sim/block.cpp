@@ -52,9 +52,11 @@ void make_rows(const ModelView& m, BlockSpace<ScalarLane>& b) {
   sim::make_rows<ScalarLane>(m, b.w, b.c);
 }
 float solve_constraints(const ModelView& m, BlockSpace<ScalarLane>& b) {
-  float iterations = 0;
-  sim::solve_constraints<ScalarLane>(m, b.w, b.c, b.s, b.r, iterations);
-  return iterations;
+  const RowTrees trees(m);
+  RowPart<ScalarLane> part;
+  begin_constraints<ScalarLane>(m, b, trees, &part, 0);
+  end_constraints<ScalarLane>(m, &b, 1, trees, &part);
+  return part.iterations;
 }
 std::vector<float> second_derivatives(const ModelView& m, BlockSpace<ScalarLane>& b) {
   start_solver<ScalarLane>(m, b.w, b.c, b.s);
@@ -72,14 +74,15 @@ std::vector<float> second_derivatives(const ModelView& m, BlockSpace<ScalarLane>
   return dense;
 }
 void evaluate(const ModelView& m, BlockSpace<ScalarLane>& b) {
-  sim::evaluate<ScalarLane>(m, b);
+  float iterations = 0;
+  sim::evaluate<ScalarLane>(m, &b, 1, &iterations);
 }
 void sensors(const ModelView& m, BlockSpace<ScalarLane>& b, float time) {
   sim::sensors<ScalarLane>(m, b.w, b.c, time);
 }
 void evaluate_and_step(const ModelView& m, BlockSpace<ScalarLane>& b) {
-  const float iterations = sim::evaluate<ScalarLane>(m, b);
-  integrate<ScalarLane>(m, b.w, solved<ScalarLane>(m, b.c, iterations), [&] { evaluate(m, b); });
+  StepCounts<ScalarLane> counts;
+  step_states<ScalarLane>(m, &b, 1, counts);
 }
 
 }  // namespace cohort::sim::test

@@ -69,7 +69,7 @@ class Warp {
     for (int lane = 0; lane < cuda::kLanes; ++lane) {
       BlockSpace<cuda::GpuLane> space;
       cuda::prepare(view_, reinterpret_cast<char*>(memory_.data()), lane, space);
-      step_block<cuda::GpuLane>(view_, d_, lane, space);
+      step_blocks<cuda::GpuLane>(view_, d_, lane, lane + 1, &space);
     }
   }
 

@@ -15,49 +15,66 @@ struct RunnerOf {
   static unsigned long long bytes_of(int values) {
     return round_up(static_cast<unsigned long long>(values) * sizeof(V));
   }
+  /// Blocks that are stepped together: where trees may be coupled, whose packs they share. Each has room for all
+  /// constraints that there can be, which for models beyond any robots' is too much for several.
+  static int blocks_at_once(const ModelView& m, const ConstraintCapacity& most) {
+    const bool small = m.nv < 1024 && most.pool < (1 << 24);
+    return m.row_space > 0 && L::kWidth > 1 && small && RowTrees(m).count > 1 ? kMostBlocks<L> : 1;
+  }
   static unsigned long long workspace_bytes(const ModelView& m) {
-    BlockSpace<L> b;
-    const IntegerSizes n = integer_sizes(m);
-    return bytes_of(lay_out<L>(m, typename L::Ptr{}, b)) +
-           round_up(sizeof(Group) * static_cast<unsigned long long>(n.groups)) +
+    BlockSpace<L> b[kMostBlocks<L>];
+    const ConstraintCapacity most = constraint_capacity(m);
+    const IntegerSizes n = integer_sizes(m, most);
+    const int blocks = blocks_at_once(m, most);
+    return bytes_of(lay_out<L>(m, most, typename L::Ptr{}, b, blocks)) +
+           round_up(sizeof(Group) * static_cast<unsigned long long>(n.groups)) *
+               static_cast<unsigned long long>(blocks) +
            round_up(sizeof(int) * static_cast<unsigned long long>(n.cols + n.start)) +
            round_up(sizeof(unsigned long long) * static_cast<unsigned long long>(n.bits));
   }
 
-  static void prepare(const ModelView& m, void* workspace, BlockSpace<L>& b) {
+  /// Lays out the blocks that are stepped together; the first one alone does for what takes one.
+  static void prepare(const ModelView& m, void* workspace, BlockSpace<L>* b) {
     // A look at every pair, which every call takes: once.
     const ConstraintCapacity most = constraint_capacity(m);
     const IntegerSizes n = integer_sizes(m, most);
+    const int blocks = blocks_at_once(m, most);
     char* at = static_cast<char*>(workspace);
-    at += bytes_of(lay_out<L>(m, most, reinterpret_cast<V*>(at), b));
-    b.c.group = reinterpret_cast<Group*>(at);
-    at += round_up(sizeof(Group) * static_cast<unsigned long long>(n.groups));
-    b.s.cols = reinterpret_cast<int*>(at);
-    b.s.start = b.s.cols + n.cols;
-    at += round_up(sizeof(int) * static_cast<unsigned long long>(n.cols + n.start));
-    b.s.bits = reinterpret_cast<unsigned long long*>(at);
+    at += bytes_of(lay_out<L>(m, most, reinterpret_cast<V*>(at), b, blocks));
+    for (int i = 0; i < blocks; ++i) {
+      b[i].c.group = reinterpret_cast<Group*>(at);
+      at += round_up(sizeof(Group) * static_cast<unsigned long long>(n.groups));
+    }
+    for (int i = 0; i < blocks; ++i) {
+      b[i].s.cols = reinterpret_cast<int*>(at), b[i].s.start = b[i].s.cols + n.cols;
+      b[i].s.bits = reinterpret_cast<unsigned long long*>(
+          at + round_up(sizeof(int) * static_cast<unsigned long long>(n.cols + n.start)));
+    }
   }
 
   static void step(const ModelView& m, const DataView& d, int first, int last, int steps, void* workspace) {
-    BlockSpace<L> b;
+    BlockSpace<L> b[kMostBlocks<L>];
     prepare(m, workspace, b);
-    for (int env = first; env < last; env += L::kWidth) {
-      for (int s = 0; s < steps; ++s) step_block<L>(m, d, env, b);
+    const int together = blocks_at_once(m, constraint_capacity(m)) * L::kWidth;
+    for (int env = first; env < last; env += together) {
+      const int end = env + together < last ? env + together : last;
+      for (int s = 0; s < steps; ++s) step_blocks<L>(m, d, env, end, b);
     }
   }
   static void inverse_weights(const ModelView& m, const DataView& d, int env, void* workspace, float* inverse,
                               float* out) {
-    BlockSpace<L> b;
+    BlockSpace<L> b[kMostBlocks<L>];
     prepare(m, workspace, b);
-    if (m.varies) load_parameters<L>(m, d, env, b.w);
-    for (int i = 0; i < 3 * m.nmocap; ++i) b.w.mocap_pos[i] = V(0.0f);
-    for (int i = 0; i < 4 * m.nmocap; ++i) b.w.mocap_quat[i] = V(i % 4 == 0 ? 1.0f : 0.0f);
-    sim::inverse_weights<L>(m, b.w, inverse, out);
+    Workspace<L>& w = b[0].w;
+    if (m.varies) load_parameters<L>(m, d, env, w);
+    for (int i = 0; i < 3 * m.nmocap; ++i) w.mocap_pos[i] = V(0.0f);
+    for (int i = 0; i < 4 * m.nmocap; ++i) w.mocap_quat[i] = V(i % 4 == 0 ? 1.0f : 0.0f);
+    sim::inverse_weights<L>(m, w, inverse, out);
   }
   static void forward(const ModelView& m, const DataView& d, int first, int last, void* workspace) {
-    BlockSpace<L> b;
+    BlockSpace<L> b[kMostBlocks<L>];
     prepare(m, workspace, b);
-    for (int env = first; env < last; env += L::kWidth) forward_block<L>(m, d, env, b);
+    for (int env = first; env < last; env += L::kWidth) forward_block<L>(m, d, env, b[0]);
   }
 };
 

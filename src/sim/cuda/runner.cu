@@ -57,7 +57,8 @@ __global__ void __launch_bounds__(kLanes, kWarpsAtOnce)
   BlockSpace<GpuLane> space;
   prepare(m, workspace + blockIdx.x * bytes_per_block, lane, space);
   for (int block = static_cast<int>(blockIdx.x); block < d.n_pad / kLanes; block += static_cast<int>(gridDim.x)) {
-    for (int s = 0; s < steps; ++s) step_block<GpuLane>(m, d, block * kLanes + lane, space);
+    const int env = block * kLanes + lane;
+    for (int s = 0; s < steps; ++s) step_blocks<GpuLane>(m, d, env, env + 1, &space);
   }
 }
 

@@ -14,7 +14,8 @@ COHORT_KERNEL int list_contacts(const ModelView& m, const DataView& d, int env, 
   static_assert(L::kWidth == 1);
   using V = typename L::V;
   load_block<L>(m, d, env, b);
-  evaluate<L>(m, b);
+  V iterations;
+  evaluate<L>(m, &b, 1, &iterations);
   int count = 0;
   for (int k = 0; k < b.c.count; ++k) {
     const Group& g = b.c.group[k];

@@ -267,48 +267,61 @@ COHORT_LANE void advance(const ModelView& m, Workspace<L>& w, typename L::Ptr ra
   move_coordinates<L>(m, w.q, own_velocity ? velocity : w.v, m.option.timestep);
 }
 
-/// One step from the state whose w.qacc, w.act_dot are computed. `evaluate` computes them for the state in w. solved:
-/// as for implicit_acceleration.
-template <class L, class Evaluate>
-COHORT_KERNEL void integrate(const ModelView& m, Workspace<L>& w, typename L::M solved, Evaluate evaluate) {
+/// A fourth-order Runge-Kutta step begins.
+template <class L>
+COHORT_KERNEL void begin_stages(const ModelView& m, Workspace<L>& w) {
   using V = typename L::V;
-  if (m.option.integrator != kRk4) {
-    implicit_acceleration<L>(m, w, solved);
-    advance<L>(m, w, w.act_dot, w.scratch, false, w.v);
-    return;
-  }
   const int nq = m.nq, nv = m.nv, na = m.na;
-  const float h = m.option.timestep;
-  const auto start = w.rk_start, sum = w.rk_sum;
-  const auto rate_v = sum + nv, rate_act = sum + 2 * nv;
+  const auto start = w.rk_start;
   for (int i = 0; i < nq; ++i) start[i] = w.q[i];
   for (int i = 0; i < nv; ++i) start[nq + i] = w.v[i];
   for (int i = 0; i < na; ++i) start[nq + nv + i] = w.act[i];
+  for (int i = 0; i < 2 * nv + na; ++i) w.rk_sum[i] = V(0.0f);
+}
+
+/// Adds the rates of `stage` (0 .. 3), whose w.qacc, w.act_dot are computed; before the last one, goes on to the next
+/// one's state.
+template <class L>
+COHORT_KERNEL void add_stage(const ModelView& m, Workspace<L>& w, int stage) {
+  using V = typename L::V;
+  const int nq = m.nq, nv = m.nv, na = m.na;
+  const auto start = w.rk_start, sum = w.rk_sum, rate_v = sum + nv, rate_act = sum + 2 * nv;
   const float inner[3] = {0.5f, 0.5f, 1.0f};
   const float weight[4] = {1.0f / 6.0f, 1.0f / 3.0f, 1.0f / 3.0f, 1.0f / 6.0f};
-  for (int i = 0; i < 2 * nv + na; ++i) sum[i] = V(0.0f);
-  for (int stage = 0; stage < 4; ++stage) {
-    const V b(weight[stage]);
-    for (int i = 0; i < nv; ++i) w.scratch[i] = w.v[i];
-    if (stage > 0) turn_rates<L>(m, start, w.q, w.scratch);
-    for (int i = 0; i < nv; ++i) {
-      sum[i] = fma(b, w.scratch[i], sum[i]);
-      rate_v[i] = fma(b, w.qacc[i], rate_v[i]);
-    }
-    for (int i = 0; i < na; ++i) rate_act[i] = fma(b, w.act_dot[i], rate_act[i]);
-    if (stage == 3) break;
-    // The next evaluation point: start moved along this stage's rates.
-    const float step = h * inner[stage];
-    for (int i = 0; i < nq; ++i) w.q[i] = start[i];
-    move_coordinates<L>(m, w.q, w.scratch, step);
-    for (int i = 0; i < nv; ++i) w.v[i] = fma(V(step), w.qacc[i], start[nq + i]);
-    for (int i = 0; i < na; ++i) w.act[i] = fma(V(step), w.act_dot[i], start[nq + nv + i]);
-    evaluate();
+  const V b(weight[stage]);
+  for (int i = 0; i < nv; ++i) w.scratch[i] = w.v[i];
+  if (stage > 0) turn_rates<L>(m, start, w.q, w.scratch);
+  for (int i = 0; i < nv; ++i) {
+    sum[i] = fma(b, w.scratch[i], sum[i]);
+    rate_v[i] = fma(b, w.qacc[i], rate_v[i]);
   }
+  for (int i = 0; i < na; ++i) rate_act[i] = fma(b, w.act_dot[i], rate_act[i]);
+  if (stage == 3) return;
+  // Start moved along this stage's rates.
+  const float step = m.option.timestep * inner[stage];
+  for (int i = 0; i < nq; ++i) w.q[i] = start[i];
+  move_coordinates<L>(m, w.q, w.scratch, step);
+  for (int i = 0; i < nv; ++i) w.v[i] = fma(V(step), w.qacc[i], start[nq + i]);
+  for (int i = 0; i < na; ++i) w.act[i] = fma(V(step), w.act_dot[i], start[nq + nv + i]);
+}
+
+/// Steps along the sum of the stages' rates.
+template <class L>
+COHORT_KERNEL void end_stages(const ModelView& m, Workspace<L>& w) {
+  const int nq = m.nq, nv = m.nv, na = m.na;
+  const auto start = w.rk_start, sum = w.rk_sum;
   for (int i = 0; i < nq; ++i) w.q[i] = start[i];
   for (int i = 0; i < nv; ++i) w.v[i] = start[nq + i];
   for (int i = 0; i < na; ++i) w.act[i] = start[nq + nv + i];
-  advance<L>(m, w, rate_act, rate_v, true, sum);
+  advance<L>(m, w, sum + 2 * nv, sum + nv, true, sum);
+}
+
+/// One step by Euler or implicitfast from the state whose w.qacc, w.act_dot are computed. solved: as for
+/// implicit_acceleration.
+template <class L>
+COHORT_KERNEL void integrate(const ModelView& m, Workspace<L>& w, typename L::M solved) {
+  implicit_acceleration<L>(m, w, solved);
+  advance<L>(m, w, w.act_dot, w.scratch, false, w.v);
 }
 
 }  // namespace cohort::sim

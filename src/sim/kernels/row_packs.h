@@ -1,16 +1,21 @@
 /// Which problems are solved side by side in the row space. The trees of an environment that rows couple are one
 /// problem, each of the others is one of its own, as MuJoCo's islands are. What a lane of a solve costs is the rows of
 /// the fullest lane beside it: so problems of trees whose dofs hang together alike, several robots of one kind, leave
-/// their environments' lanes and share packs with those that have about as many rows. Who is beside whom changes no
+/// their environments' lanes and share packs with those that have about as many rows. Few environments of a block have
+/// coupled trees, as a rule: those of the blocks that are stepped together share packs. Who is beside whom changes no
 /// bit: a problem's rows and their order are its own.
 #pragma once
 #include "sim/kernels/row_blocks.h"
 
 namespace cohort::sim {
 
-/// Trees that may share packs. A single lane has nobody to share with.
+/// Blocks that may be stepped together. A single lane has nobody to share with.
+template <class L>
+inline constexpr int kMostBlocks = L::kWidth == 1 ? 1 : 4;
+/// Trees or blocks that may share packs.
 template <class L>
 inline constexpr int kMostSources = L::kWidth == 1 ? 1 : kMostRowTrees;
+static_assert(kMostRowTrees >= 4, "a source per block");
 
 /// A mask of the lanes whose bits are set.
 template <class L>
@@ -32,56 +37,94 @@ COHORT_LANE bool trees_may_share(const ModelView& m) {
   return false;
 }
 
-/// Problems, one per lane. A place is a lane of the pack, a lane one of the block of environments.
+/// What a block has its environments solved with in the row space.
+template <class L>
+struct RowPart {
+  Workspace<L>* w;
+  const Constraints<L>* c;
+  typename L::Ptr difference;  ///< (nv) a_warm - a0
+  RowCounts<L> counts;
+  unsigned lanes;                           ///< that are solved in the row space
+  typename L::V scale;                      ///< what the tolerance is relative to
+  typename L::V iterations;                 ///< of the problem of a lane that takes most
+  typename L::V energy[kMostRowTrees + 1];  ///< (a_warm - a0)' M (a_warm - a0) of every tree, and of the coupled ones
+  /// Lanes whose problem of a tree did not end before the iterations did; they have their forces in w.constraint.
+  unsigned open[kMostRowTrees];
+};
+
+/// Where problems come from: trees of a block, or the coupled trees of blocks.
+template <class L>
+struct RowSources {
+  bool coupled = false;
+  int count = 0;
+  int part[kMostSources<L>], tree[kMostSources<L>];
+  unsigned wanted[kMostSources<L>];  ///< lanes
+
+  COHORT_LANE void add(int of_part, int of_tree, unsigned lanes) {
+    if (lanes == 0) return;
+    part[count] = of_part, tree[count] = of_tree, wanted[count] = lanes;
+    ++count;
+  }
+};
+
+/// Problems, one per lane. A place is a lane of the pack, a lane one of a block of environments.
 template <class L>
 struct RowPack {
-  RowTrees trees;                                     ///< whose rows are solved; of trees that share packs, the first
-  int lists = 1;                                      ///< of groups per source (RowCounts::first_group)
-  int sources = 1;                                    ///< trees that problems may be of
-  bool moved = false;                                 ///< places differ from lanes
-  int tree[kMostSources<L>];                          ///< of a source
-  int shift[kMostSources<L>];                         ///< what its dofs are called more than those of the first
-  unsigned of[kMostSources<L>];                       ///< its lanes that are in the pack
-  unsigned part[kMostRowTrees + 1];                   ///< where there are several lists: lanes that have them
-  typename L::M at[kMostSources<L>];                  ///< their places
-  unsigned places;                                    ///< that are taken
-  alignas(64) int lane[L::kWidth];                    ///< at a place
-  alignas(64) int place[kMostSources<L>][L::kWidth];  ///< of a source's lane
+  RowTrees trees;                                       ///< whose rows are solved; of trees that share packs, the first
+  int lists;                                            ///< of groups per source (RowCounts::first_group)
+  int sources = 0;                                      ///< that problems are of
+  bool moved;                                           ///< places differ from lanes
+  int part[kMostSources<L>], tree[kMostSources<L>];     ///< of a source
+  int shift[kMostSources<L>];                           ///< what its dofs are called more than those of the first
+  unsigned of[kMostSources<L>];                         ///< its lanes that are in the pack
+  unsigned having[kMostSources<L>][kMostRowTrees + 1];  ///< where there are several lists: its lanes that have them
+  typename L::M at[kMostSources<L>];                    ///< their places
+  unsigned places = 0;                                  ///< that are taken
+  alignas(64) int lane[L::kWidth];                      ///< at a place
+  alignas(64) int place[kMostSources<L>][L::kWidth];    ///< of a source's lane
   /// Rows of the places by lists of groups (RowCounts::first_group), and of all.
   int rows[kMostRowTrees + 1][L::kWidth], all[L::kWidth];
 
-  /// `lanes` at their own places: their trees that rows couple or, where `one` is a tree, its problems. Of a model with
-  /// one tree all is the tree's.
-  COHORT_LANE RowPack(const RowTrees& row_trees, const RowCounts<L>& counts, unsigned lanes, int one = -1)
-      : trees(one < 0 ? row_trees : RowTrees(row_trees, one)), lists(one < 0 ? row_trees.count + 1 : 1), places(lanes) {
-    tree[0] = one < 0 ? 0 : one, shift[0] = 0, of[0] = lanes;
+  /// Nobody yet. all_trees: the model's.
+  COHORT_LANE RowPack(const RowTrees& all_trees, const RowSources<L>& wanted, bool moves)
+      : trees(wanted.coupled ? all_trees : RowTrees(all_trees, wanted.tree[0])),
+        lists(wanted.coupled ? all_trees.count + 1 : 1),
+        moved(moves) {
     for (int i = 0; i < L::kWidth; ++i) {
-      lane[i] = place[0][i] = i;
+      lane[i] = i, all[i] = 0;
       for (int t = 0; t <= trees.count; ++t) rows[t][i] = 0;
-      all[i] = 0;
     }
+  }
+  /// Source i of `wanted` joins, with nobody yet.
+  COHORT_LANE int join(const RowTrees& all_trees, const RowSources<L>& wanted, int i) {
+    const int s = sources++;
+    part[s] = wanted.part[i], tree[s] = wanted.tree[i], of[s] = 0;
+    shift[s] = wanted.coupled ? 0 : all_trees.dof[tree[s]] - trees.dof[0];
+    for (int k = 0; k < L::kWidth; ++k) place[s][k] = moved ? 0 : k;
+    for (int t = 0; t <= kMostRowTrees; ++t) having[s][t] = 0;
+    return s;
+  }
+  /// Lane `one` of source s takes a place.
+  COHORT_LANE void take(const RowCounts<L>& counts, int s, int one, int at_place) {
+    of[s] |= 1u << one, places |= 1u << at_place;
+    lane[at_place] = one, place[s][one] = at_place;
     for (int t = 0; t < lists; ++t) {
-      part[t] = lists == 1 || t == trees.count ? lanes : lanes & counts.coupled[t];
-      for (unsigned left = part[t]; left != 0; left &= left - 1) {
-        const int i = lowest_bit(left);
-        all[i] += rows[t][i] = counts.in_tree[tree[0] + t][i];
-      }
+      if (t + 1 < lists && (counts.coupled[t] >> one & 1u) == 0) continue;  // of several lists the last couples
+      having[s][t] |= 1u << one;
+      all[at_place] += rows[t][at_place] = counts.in_tree[tree[s] + t][one];
     }
   }
-  /// Nobody yet; sources are trees like the first one.
-  COHORT_LANE RowPack(const RowTrees& row_trees, int n, const int* tree_of)
-      : trees(row_trees, tree_of[0]), sources(n), moved(true), places(0) {
-    for (int s = 0; s < n; ++s) {
-      tree[s] = tree_of[s], shift[s] = row_trees.dof[tree_of[s]] - row_trees.dof[tree_of[0]], of[s] = 0;
-      for (int i = 0; i < L::kWidth; ++i) place[s][i] = 0;
-    }
-    for (int i = 0; i < L::kWidth; ++i) lane[i] = rows[0][i] = rows[1][i] = all[i] = 0;
+
+  /// The lanes of source s that have the groups of list t and, where there are several, the dofs of tree t.
+  COHORT_LANE unsigned lanes_of(int s, int t) const { return having[s][t]; }
+  /// Whether a problem has the dofs of tree t.
+  COHORT_LANE bool has(int t) const {
+    unsigned lanes = 0;
+    for (int s = 0; s < sources; ++s) lanes |= having[s][t];
+    return lanes != 0;
   }
 
-  /// The lanes of source s that have the groups of list t, and of whole environments the dofs of tree t.
-  COHORT_LANE unsigned lanes_of(int s, int t) const { return lists > 1 ? part[t] : of[s]; }
-
-  /// The values at the pack's places; value(s): those of source s, in the block's lanes.
+  /// The values at the pack's places; value(s): those of source s, in its block's lanes.
   template <class Of>
   COHORT_LANE typename L::V gather(Of value) const {
     using V = typename L::V;
@@ -92,43 +135,54 @@ struct RowPack {
   }
 };
 
-/// The problems of trees that may share packs, those with the most rows first.
+/// The problems of several sources, those with the most rows first.
 template <class L>
 struct RowOrder {
   int count = 0;
   short source[kMostSources<L> * L::kWidth], lane[kMostSources<L> * L::kWidth];
 
-  /// wanted: lanes of each of the n trees.
-  COHORT_LANE RowOrder(const RowCounts<L>& counts, int n, const int* tree, const unsigned* wanted) {
+  COHORT_LANE RowOrder(const RowTrees& trees, const RowPart<L>* parts, const RowSources<L>& wanted) {
+    const auto rows_of = [&](int s, int one) {
+      const RowCounts<L>& counts = parts[wanted.part[s]].counts;
+      if (!wanted.coupled) return counts.in_tree[wanted.tree[s]][one];
+      int n = counts.in_tree[trees.count][one];
+      for (int t = 0; t < trees.count; ++t) n += (counts.coupled[t] >> one & 1u) != 0 ? counts.in_tree[t][one] : 0;
+      return n;
+    };
     // Counted, then put where they belong.
     int begin[kMostRowSpaceRows + 1];
     for (int& i : begin) i = 0;
-    for (int s = 0; s < n; ++s) {
-      for (unsigned left = wanted[s]; left != 0; left &= left - 1) ++begin[counts.in_tree[tree[s]][lowest_bit(left)]];
+    for (int s = 0; s < wanted.count; ++s) {
+      for (unsigned left = wanted.wanted[s]; left != 0; left &= left - 1) ++begin[rows_of(s, lowest_bit(left))];
     }
     for (int rows = kMostRowSpaceRows; rows >= 0; --rows) {
       const int some = begin[rows];
       begin[rows] = count;
       count += some;
     }
-    for (int s = 0; s < n; ++s) {
-      for (unsigned left = wanted[s]; left != 0; left &= left - 1) {
-        const int one = lowest_bit(left), i = begin[counts.in_tree[tree[s]][one]]++;
+    for (int s = 0; s < wanted.count; ++s) {
+      for (unsigned left = wanted.wanted[s]; left != 0; left &= left - 1) {
+        const int one = lowest_bit(left), i = begin[rows_of(s, one)]++;
         source[i] = static_cast<short>(s), lane[i] = static_cast<short>(one);
       }
     }
   }
   /// Those from the first on, as many as there are places, into a pack that has nobody yet.
-  COHORT_LANE void take(int first, const RowCounts<L>& counts, RowPack<L>& p) const {
+  COHORT_LANE void take(int first, const RowTrees& trees, const RowPart<L>* parts, const RowSources<L>& wanted,
+                        RowPack<L>& pack) const {
+    int own[kMostSources<L>];  // what a source is called in the pack
     unsigned at[kMostSources<L>];
-    for (int s = 0; s < p.sources; ++s) at[s] = 0;
+    for (int i = 0; i < wanted.count; ++i) own[i] = -1;
     for (int i = 0; i < L::kWidth && first + i < count; ++i) {
-      const int s = source[first + i], one = lane[first + i];
-      p.lane[i] = one, p.place[s][one] = i;
-      p.of[s] |= 1u << one, at[s] |= 1u << i, p.places |= 1u << i;
-      p.rows[0][i] = p.all[i] = counts.in_tree[p.tree[s]][one];
+      const int from = source[first + i];
+      if (own[from] < 0) {
+        own[from] = pack.join(trees, wanted, from);
+        at[own[from]] = 0;
+      }
+      pack.take(parts[wanted.part[from]].counts, own[from], lane[first + i], i);
+      at[own[from]] |= 1u << i;
     }
-    for (int s = 0; s < p.sources; ++s) p.at[s] = mask_of<L>(at[s]);
+    for (int s = 0; s < pack.sources; ++s) pack.at[s] = mask_of<L>(at[s]);
   }
 };
 
@@ -170,14 +224,16 @@ struct RowsOfLanes {
   }
 };
 
-/// f(source, list, group) for the groups of every source's lists from `begin` to `end`, in the order of the rows.
+/// f(source, list, constraints, group) for the groups of every source's lists from `begin` to `end`, in the order of
+/// the rows.
 template <class L, class F>
-COHORT_LANE void each_group(const Constraints<L>& c, const RowCounts<L>& counts, const RowPack<L>& pack, int begin,
-                            int end, F f) {
+COHORT_LANE void each_group(const RowPart<L>* parts, const RowPack<L>& pack, int begin, int end, F f) {
   for (int s = 0; s < pack.sources; ++s) {
+    const RowPart<L>& part = parts[pack.part[s]];
+    const Constraints<L>& c = *part.c;
     for (int t = begin; t < end; ++t) {
-      for (int k = counts.first_group[pack.tree[s] + t]; k >= 0; k = c.group[k].next_of_tree) {
-        if ((c.group[k].lanes & pack.lanes_of(s, t)) != 0) f(s, t, c.group[k]);
+      for (int k = part.counts.first_group[pack.tree[s] + t]; k >= 0; k = c.group[k].next_of_tree) {
+        if ((c.group[k].lanes & pack.lanes_of(s, t)) != 0) f(s, t, c, c.group[k]);
       }
     }
   }

@@ -25,8 +25,9 @@ struct RowSpace {
   Ptr mass_factor, smooth, difference;
 };
 
+/// blocks: that are stepped together.
 template <class L>
-COHORT_LANE void carve(const ModelView& m, Carver<L>& c, RowSpace<L>& r) {
+COHORT_LANE void carve(const ModelView& m, Carver<L>& c, int blocks, RowSpace<L>& r) {
   const int n = m.row_space, dofs = n > 0 ? m.nv : 0;
   r.halves = c.take(n * m.nv);
   r.inner = c.take(n * n), r.factor = c.take(n * (n + 1) / 2);
@@ -35,7 +36,7 @@ COHORT_LANE void carve(const ModelView& m, Carver<L>& c, RowSpace<L>& r) {
   r.x = c.take(n), r.along = c.take(n), r.force = c.take(n), r.target = c.take(n), r.search = c.take(n);
   r.present = c.take(n);
   r.root = c.take(dofs);
-  const int gathered = n > 0 && trees_may_share<L>(m) ? m.nv : 0;
+  const int gathered = n > 0 && (blocks > 1 || trees_may_share<L>(m)) ? m.nv : 0;
   r.mass_factor = c.take(triangle(gathered, 0)), r.smooth = c.take(gathered), r.difference = c.take(gathered);
 }
 
@@ -101,8 +102,8 @@ COHORT_LANE void number_group(const ModelView& m, const Constraints<L>& c, RowSp
 
 /// The rows of block b as the problems number them; rows that a problem does not have weigh nothing.
 template <class L>
-COHORT_KERNEL void number_rows(const ModelView& m, const Constraints<L>& c, RowSpace<L>& r, const RowCounts<L>& counts,
-                               const RowPack<L>& pack, RowsOfLanes<L>& rows, const RowBlocks& blocks, int b) {
+COHORT_KERNEL void number_rows(const ModelView& m, RowSpace<L>& r, const RowPart<L>* parts, const RowPack<L>& pack,
+                               RowsOfLanes<L>& rows, const RowBlocks& blocks, int b) {
   using V = typename L::V;
   const V zero(0.0f);
   const RowBlock& block = blocks.block[b];
@@ -110,7 +111,7 @@ COHORT_KERNEL void number_rows(const ModelView& m, const Constraints<L>& c, RowS
   for (int i = 0; i < (block.dof_end - block.dof) * block.stride; ++i) entries[i] = zero;
   for (int i = block.row; i < block.end; ++i) r.weight[i] = r.low[i] = r.high[i] = r.start[i] = zero;
   const int begin = rows.apart ? b : 0, end = rows.apart ? b + 1 : pack.lists;
-  each_group<L>(c, counts, pack, begin, end, [&](int s, int t, const Group& g) {
+  each_group<L>(parts, pack, begin, end, [&](int s, int t, const Constraints<L>& c, const Group& g) {
     const RowBlock own = block.shifted(pack.shift[s]);
     for (unsigned left = g.lanes & pack.lanes_of(s, t); left != 0; left &= left - 1) {
       const int lane = lowest_bit(left), place = pack.place[s][lane];

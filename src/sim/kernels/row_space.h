@@ -18,9 +18,8 @@ namespace cohort::sim {
 
 /// The pack's rows back to piece[jar], where sensors look. `rows` as they were at the start.
 template <class L>
-COHORT_KERNEL void return_rows(const Constraints<L>& c, RowSpace<L>& r, const RowCounts<L>& counts,
-                               const RowPack<L>& pack, RowsOfLanes<L>& rows) {
-  each_group<L>(c, counts, pack, 0, pack.lists, [&](int s, int t, const Group& g) {
+COHORT_KERNEL void return_rows(RowSpace<L>& r, const RowPart<L>* parts, const RowPack<L>& pack, RowsOfLanes<L>& rows) {
+  each_group<L>(parts, pack, 0, pack.lists, [&](int s, int t, const Constraints<L>& c, const Group& g) {
     const auto jar = c.pool + (g.at + g.layout.jar);
     for (unsigned left = g.lanes & pack.lanes_of(s, t); left != 0; left &= left - 1) {
       const int lane = lowest_bit(left), place = pack.place[s][lane];
@@ -64,39 +63,64 @@ COHORT_KERNEL void sum_of_rows(const RowBlocks& blocks, RowSpace<L>& r, typename
   }
 }
 
-/// What the solver of a block's environments shares between their problems.
+/// What the blocks' problems are solved with.
 template <class L>
 struct RowSolver {
-  Workspace<L>& w;
-  const Constraints<L>& c;
-  SolverSpace<L>& s;
   RowSpace<L>& r;
-  const RowCounts<L>& counts;
-  typename L::V scale;                      ///< what the tolerance is relative to
-  typename L::V& iterations;                ///< of the problem of a lane that takes most
-  typename L::V energy[kMostRowTrees + 1];  ///< (a_warm - a0)' M (a_warm - a0) of every tree, and of the coupled ones
-  /// Lanes whose problem of a tree did not end before the iterations did; they have their forces in w.constraint.
-  unsigned open[kMostRowTrees];
+  typename L::Ptr sum, out;  ///< (nv) of a pack
+  RowPart<L>* parts;         ///< of the blocks
 };
 
-/// s.search := a_warm - a0, and its energies.
+/// The warm start's difference, and its energies. Uses `product`.
 template <class L>
-COHORT_KERNEL void begin_trees(const ModelView& m, const RowTrees& trees, RowSolver<L>& solver) {
+COHORT_KERNEL void begin_part(const ModelView& m, const RowTrees& trees, typename L::Ptr product, RowPart<L>& part) {
   using V = typename L::V;
-  Workspace<L>& w = solver.w;
-  const auto difference = solver.s.search, product = solver.s.Mv;
-  for (V& e : solver.energy) e = V(0.0f);
-  for (unsigned& lanes : solver.open) lanes = 0;
+  const Workspace<L>& w = *part.w;
+  const auto difference = part.difference;
+  for (V& e : part.energy) e = V(0.0f);
   if (m.option.warmstart == 0) {
     for (int d = 0; d < m.nv; ++d) difference[d] = V(0.0f);
     return;
   }
   for (int d = 0; d < m.nv; ++d) difference[d] = w.warm[d] - w.acc_smooth[d];
   multiply_symmetric<L>(m.nv, {m.pattern, m.pattern_start}, w.mass, difference, product);
-  V &coupled = solver.energy[trees.count], *own = solver.energy;
+  V &coupled = part.energy[trees.count], *own = part.energy;
   for (int t = 0; t < trees.count; ++t) {
     for (int d = trees.dof[t]; d < trees.dof[t + 1]; ++d) own[t] = fma(V(product[d]), difference[d], own[t]);
-    coupled = select(mask_of<L>(solver.counts.coupled[t]), coupled + own[t], coupled);
+    coupled = select(mask_of<L>(part.counts.coupled[t]), coupled + own[t], coupled);
+  }
+}
+
+/// Gathers M's factor, a0 and the difference of the warm start from the lanes of kSources sources to a pack's places;
+/// of a tree that no problem has, zeros.
+template <class L, int kSources>
+COHORT_LANE void gather_dofs(const ModelView& m, const RowPart<L>* parts, const RowPack<L>& pack, RowSpace<L>& r) {
+  using V = typename L::V;
+  int shift[kSources];
+  typename L::M at[kSources];
+  const RowPart<L>* part[kSources];
+  for (int s = 0; s < kSources; ++s) shift[s] = pack.shift[s], at[s] = pack.at[s], part[s] = parts + pack.part[s];
+  const int* const lane = pack.lane;
+  for (int t = 0; t < pack.trees.count; ++t) {
+    const bool none = !pack.has(t);
+    const auto join = [&](auto value) {
+      if (none) return V(0.0f);
+      V v = permute(V(value(0)), lane);
+      for (int s = 1; s < kSources; ++s) v = select(at[s], permute(V(value(s)), lane), v);
+      return v;
+    };
+    for (int d = pack.trees.dof[t]; d < pack.trees.dof[t + 1]; ++d) {
+      // The rows begin at the trees' first dofs: their entries have the same columns then.
+      typename L::Ptr row[kSources];
+      for (int s = 0; s < kSources; ++s) row[s] = part[s]->w->factor + (triangle(d + shift[s], 0) + shift[s]);
+      const auto to = r.mass_factor + triangle(d, 0);
+      for (int k = m.pattern_start[d]; k < m.pattern_start[d + 1]; ++k) {
+        const int j = m.pattern[k];
+        to[j] = join([&](int s) { return row[s][j]; });
+      }
+      r.smooth[d] = join([&](int s) { return part[s]->w->acc_smooth[d + shift[s]]; });
+      r.difference[d] = join([&](int s) { return part[s]->difference[d + shift[s]]; });
+    }
   }
 }
 
@@ -104,26 +128,18 @@ COHORT_KERNEL void begin_trees(const ModelView& m, const RowTrees& trees, RowSol
 template <class L>
 COHORT_KERNEL PackedDofs<L> packed_dofs(const ModelView& m, const RowSolver<L>& solver, const RowPack<L>& pack) {
   using V = typename L::V;
-  const Workspace<L>& w = solver.w;
+  const RowPart<L>* const parts = solver.parts;
+  const RowPart<L>& first = parts[pack.part[0]];
   RowSpace<L>& r = solver.r;
   const int begin = pack.trees.dof[0], end = pack.trees.dof[pack.trees.count];
-  PackedDofs<L> dofs{w.factor, w.acc_smooth, solver.s.search, V(0.0f), V(0.0f)};
-  dofs.scale = pack.gather([&](int) { return solver.scale; });
+  PackedDofs<L> dofs{first.w->factor, first.w->acc_smooth, first.difference, V(0.0f), V(0.0f)};
+  dofs.scale = pack.gather([&](int s) { return parts[pack.part[s]].scale; });
   // That of coupled trees stands behind the others.
-  dofs.energy = pack.gather([&](int s) { return solver.energy[pack.lists > 1 ? pack.trees.count : pack.tree[s]]; });
-  if (pack.moved) {
+  dofs.energy =
+      pack.gather([&](int s) { return parts[pack.part[s]].energy[pack.lists > 1 ? pack.trees.count : pack.tree[s]]; });
+  if (L::kWidth > 1 && pack.moved) {
     dofs.factor = r.mass_factor, dofs.smooth = r.smooth, dofs.difference = r.difference;
-    const auto gather = [&](typename L::Ptr from, int d) {
-      return pack.gather([&](int s) { return V(from[d + pack.shift[s]]); });
-    };
-    for (int d = begin; d < end; ++d) {
-      for (int k = m.pattern_start[d]; k < m.pattern_start[d + 1]; ++k) {
-        const int j = m.pattern[k];
-        dofs.factor[triangle(d, j)] =
-            pack.gather([&](int s) { return V(w.factor[triangle(d + pack.shift[s], j + pack.shift[s])]); });
-      }
-      dofs.smooth[d] = gather(w.acc_smooth, d), dofs.difference[d] = gather(solver.s.search, d);
-    }
+    with_count<kMostSources<L>>(pack.sources, [&](auto n) { gather_dofs<L, decltype(n)::kDim>(m, parts, pack, r); });
   }
   for (int d = begin; d < end; ++d) r.root[d] = sqrt(V(dofs.factor[triangle(d, d)]));
   return dofs;
@@ -138,31 +154,33 @@ COHORT_KERNEL void end_rows(const ModelView& m, const RowSolver<L>& solver, cons
   const int begin = pack.trees.dof[0], end = pack.trees.dof[pack.trees.count];
   RowSpace<L>& r = solver.r;
   const Pattern p{m.pattern, m.pattern_start};
-  const auto sum = solver.s.grad, out = solver.s.precond;
+  const auto sum = solver.sum, out = solver.out;
+  const RowPart<L>* const parts = solver.parts;
   // Tree by tree what its dofs have at the pack's places, value(d), to those of `some` lanes of every source that are
-  // in the pack.
-  const auto give = [&](typename L::Ptr to, const unsigned* some, auto value) {
+  // in the pack; to(workspace): where its block has them.
+  const auto give = [&](auto to, const unsigned* some, auto value) {
     for (int t = 0; t < pack.trees.count; ++t) {
       typename L::M lanes[kMostSources<L>] = {};
       for (int s = 0; s < pack.sources; ++s) lanes[s] = mask_of<L>(some[s] & pack.lanes_of(s, t));
       for (int d = pack.trees.dof[t]; d < pack.trees.dof[t + 1]; ++d) {
         const V own = value(d);
         for (int s = 0; s < pack.sources; ++s) {
-          V& place = to[d + pack.shift[s]];
+          V& place = to(*parts[pack.part[s]].w)[d + pack.shift[s]];
           place = select(lanes[s], pack.moved ? permute(own, pack.place[s]) : own, place);
         }
       }
     }
   };
   sum_of_rows<L>(at.blocks, r, r.force, sum);
-  give(solver.w.qacc, pack.of, [&](int d) {
-    V a = sum[d] * r.root[d];
-    const auto row = dofs.factor + triangle(d, 0);
-    const int last = p.start[d + 1] - 1;
-    for (int k = p.start[d]; k < last; ++k) a = fma(-row[p.cols[k]], out[p.cols[k]], a);
-    out[d] = a;
-    return fma(at.rest, dofs.difference[d], dofs.smooth[d]) + a;
-  });
+  give([](const Workspace<L>& w) { return w.qacc; }, pack.of,
+       [&](int d) {
+         V a = sum[d] * r.root[d];
+         const auto row = dofs.factor + triangle(d, 0);
+         const int last = p.start[d + 1] - 1;
+         for (int k = p.start[d]; k < last; ++k) a = fma(-row[p.cols[k]], out[p.cols[k]], a);
+         out[d] = a;
+         return fma(at.rest, dofs.difference[d], dofs.smooth[d]) + a;
+       });
   unsigned some = 0;
   for (int s = 0; s < pack.sources; ++s) some |= forces[s];
   if (some == 0) return;
@@ -176,7 +194,7 @@ COHORT_KERNEL void end_rows(const ModelView& m, const RowSolver<L>& solver, cons
     for (int k = p.start[d]; k < last; ++k) out[p.cols[k]] = fma(row[p.cols[k]], own, out[p.cols[k]]);
     out[d] = own;
   }
-  give(solver.w.constraint, forces, [&](int d) { return V(out[d]); });
+  give([](const Workspace<L>& w) { return w.constraint; }, forces, [&](int d) { return V(out[d]); });
 }
 
 /// Solves a pack's problems: accelerations and iterations to their lanes, forces where the iterations were too few or
@@ -185,13 +203,14 @@ template <class L>
 COHORT_KERNEL void solve_pack(const ModelView& m, RowSolver<L>& solver, const RowPack<L>& pack) {
   using V = typename L::V;
   RowSpace<L>& r = solver.r;
+  RowPart<L>* const parts = solver.parts;
   const typename L::M places = mask_of<L>(pack.places);
   const PackedDofs<L> dofs = packed_dofs<L>(m, solver, pack);
   RowSearch<L> at;
   RowsOfLanes<L> numbers(pack, m.row_space, at.blocks);
   for (int b = 0; b <= at.blocks.count; ++b) {
     if (at.blocks.block[b].stride == 0) continue;
-    number_rows<L>(m, solver.c, r, solver.counts, pack, numbers, at.blocks, b);
+    number_rows<L>(m, r, parts, pack, numbers, at.blocks, b);
     products_of_rows<L>(m, dofs, r, at.blocks, b);
   }
   at.energy = dofs.energy;
@@ -206,89 +225,125 @@ COHORT_KERNEL void solve_pack(const ModelView& m, RowSolver<L>& solver, const Ro
     const auto moved = move_rows<L>(r, at, alpha, enough);
     used = select(moved, used + V(1.0f), used);
   }
+  const bool read = parts[pack.part[0]].c->rows_are_read;
   unsigned forces[kMostSources<L>];
   for (int s = 0; s < pack.sources; ++s) {
+    RowPart<L>& part = parts[pack.part[s]];
     const V own = pack.moved ? permute(used, pack.place[s]) : used;
     const auto lanes = mask_of<L>(pack.of[s]);
-    solver.iterations = select(lanes & (own > solver.iterations), own, solver.iterations);
+    part.iterations = select(lanes & (own > part.iterations), own, part.iterations);
     const unsigned open = lane_bits(lanes & (own >= most));
-    for (int t = 0; t < pack.trees.count; ++t) solver.open[pack.tree[s] + t] |= open & pack.lanes_of(s, t);
-    forces[s] = solver.c.rows_are_read ? pack.of[s] : open;
+    for (int t = 0; t < pack.trees.count; ++t) part.open[pack.tree[s] + t] |= open & pack.lanes_of(s, t);
+    forces[s] = read ? pack.of[s] : open;
   }
   end_rows<L>(m, solver, pack, at, dofs, forces);
-  if (!solver.c.rows_are_read) return;
+  if (!read) return;
   numbers = RowsOfLanes<L>(pack, m.row_space, at.blocks);
-  return_rows<L>(solver.c, r, solver.counts, pack, numbers);
+  return_rows<L>(r, parts, pack, numbers);
 }
 
-/// Solves the trees of `lanes` that no row couples.
+/// Solves the problems of `wanted`: those of one source in their own lanes.
 template <class L>
-COHORT_KERNEL void solve_trees(const ModelView& m, const RowTrees& trees, RowSolver<L>& solver, unsigned lanes) {
+COHORT_KERNEL void solve_sources(const ModelView& m, const RowTrees& trees, RowSolver<L>& solver,
+                                 const RowSources<L>& wanted) {
+  if (wanted.count == 0) return;
+  if (wanted.count == 1) {
+    RowPack<L> pack(trees, wanted, false);
+    pack.join(trees, wanted, 0);
+    for (unsigned left = wanted.wanted[0]; left != 0; left &= left - 1) {
+      const int lane = lowest_bit(left);
+      pack.take(solver.parts[wanted.part[0]].counts, 0, lane, lane);
+    }
+    solve_pack<L>(m, solver, pack);
+    return;
+  }
+  const RowOrder<L> order(trees, solver.parts, wanted);
+  for (int i = 0; i < order.count; i += L::kWidth) {
+    RowPack<L> pack(trees, wanted, true);
+    order.take(i, trees, solver.parts, wanted, pack);
+    solve_pack<L>(m, solver, pack);
+  }
+}
+
+/// Solves the trees of a block that no row couples: those that are alike together.
+template <class L>
+COHORT_KERNEL void solve_trees(const ModelView& m, const RowTrees& trees, RowSolver<L>& solver, int of_part) {
+  const RowPart<L>& part = solver.parts[of_part];
   unsigned done = 0;  // bits of trees
   for (int first = 0; first < trees.count; ++first) {
     if ((done >> first & 1u) != 0) continue;
-    int n = 0, tree[kMostSources<L>];
-    unsigned wanted[kMostSources<L>];
-    for (int t = first; t < trees.count && n < kMostSources<L>; ++t) {
+    RowSources<L> wanted;
+    for (int t = first; t < trees.count && wanted.count < kMostSources<L>; ++t) {
       if (t > first && !trees.alike(m, first, t)) continue;
       done |= 1u << t;
-      const unsigned some = lanes & solver.counts.with_rows[t] & ~solver.counts.coupled[t];
-      if (some != 0) tree[n] = t, wanted[n] = some, ++n;
+      wanted.add(of_part, t, part.lanes & part.counts.with_rows[t] & ~part.counts.coupled[t]);
     }
-    if (n == 1) solve_pack<L>(m, solver, RowPack<L>(trees, solver.counts, wanted[0], tree[0]));
-    if (n <= 1) continue;
-    const RowOrder<L> order(solver.counts, n, tree, wanted);
-    for (int i = 0; i < order.count; i += L::kWidth) {
-      RowPack<L> pack(trees, n, tree);
-      order.take(i, solver.counts, pack);
-      solve_pack<L>(m, solver, pack);
-    }
+    solve_sources<L>(m, trees, solver, wanted);
   }
 }
 
-/// Where one tree of a lane has ended and another has not: w.constraint := M (a - a0) of the former.
+/// Where one tree of a lane has ended and another has not: w.constraint := M (a - a0) of the former. Uses the part's
+/// difference, and `product`.
 template <class L>
-COHORT_KERNEL void forces_of_ended_trees(const ModelView& m, const RowTrees& trees, const RowSolver<L>& solver,
-                                         unsigned lanes) {
+COHORT_KERNEL void forces_of_ended_trees(const ModelView& m, const RowTrees& trees, typename L::Ptr product,
+                                         const RowPart<L>& part) {
   unsigned open = 0;
-  for (int t = 0; t < trees.count; ++t) open |= solver.open[t];
-  lanes &= open;
+  for (int t = 0; t < trees.count; ++t) open |= part.open[t];
+  const unsigned lanes = part.lanes & open;
   if (lanes == 0) return;
-  Workspace<L>& w = solver.w;
-  for (int d = 0; d < m.nv; ++d) solver.s.search[d] = w.qacc[d] - w.acc_smooth[d];
-  multiply_symmetric<L>(m.nv, {m.pattern, m.pattern_start}, w.mass, solver.s.search, solver.s.Mv);
+  Workspace<L>& w = *part.w;
+  for (int d = 0; d < m.nv; ++d) part.difference[d] = w.qacc[d] - w.acc_smooth[d];
+  multiply_symmetric<L>(m.nv, {m.pattern, m.pattern_start}, w.mass, part.difference, product);
   for (int t = 0; t < trees.count; ++t) {
-    const auto ended = mask_of<L>(lanes & ~solver.open[t]);
+    const auto ended = mask_of<L>(lanes & ~part.open[t]);
     for (int d = trees.dof[t]; d < trees.dof[t + 1]; ++d) {
-      w.constraint[d] = select(ended, solver.s.Mv[d], w.constraint[d]);
+      w.constraint[d] = select(ended, product[d], w.constraint[d]);
     }
   }
 }
 
-/// From w.acc_smooth (and w.warm as warm start) to w.qacc (and w.constraint, as solve_constraints) for `lanes`, none of
-/// which has more rows than m.row_space, and to their `iterations`, which are 0. w.factor holds M's factor, and the
-/// rows end in the groups' pieces where they are read. `scale`: what the tolerance is relative to.
+/// Part i of the blocks': from w.acc_smooth (and w.warm as warm start) to w.qacc (and w.constraint, as
+/// begin_constraints) for part.lanes, none of which has more rows than m.row_space, and to their part.iterations, which
+/// are 0; but for trees that rows couple, which wait for solve_coupled. w.factor holds M's factor, and the rows end in
+/// the groups' pieces where they are read.
 template <class L>
-COHORT_KERNEL void solve_in_row_space(const ModelView& m, Workspace<L>& w, const Constraints<L>& c, SolverSpace<L>& s,
-                                      RowSpace<L>& r, const RowTrees& trees, const RowCounts<L>& counts,
-                                      typename L::M lanes, typename L::V scale, typename L::V& iterations) {
+COHORT_KERNEL void solve_uncoupled(const ModelView& m, const RowTrees& trees, const SolverSpace<L>& s, RowSpace<L>& r,
+                                   RowPart<L>* parts, int i) {
   using V = typename L::V;
-  RowSolver<L> solver{w, c, s, r, counts, scale, iterations, {}, {}};
-  begin_trees<L>(m, trees, solver);
-  const unsigned all = lane_bits(lanes);
+  RowPart<L>& part = parts[i];
+  RowSolver<L> solver{r, s.grad, s.precond, parts};
+  begin_part<L>(m, trees, s.Mv, part);
   if (trees.count == 1) {
-    solve_pack<L>(m, solver, RowPack<L>(trees, counts, all));
+    RowSources<L> wanted;
+    wanted.add(i, 0, part.lanes);
+    solve_sources<L>(m, trees, solver, wanted);
     return;
   }
   // Trees without rows.
+  Workspace<L>& w = *part.w;
+  const auto lanes = mask_of<L>(part.lanes);
   for (int d = 0; d < m.nv; ++d) {
     w.qacc[d] = select(lanes, w.acc_smooth[d], w.qacc[d]);
     w.constraint[d] = select(lanes, V(0.0f), w.constraint[d]);
   }
-  const unsigned coupled = all & counts.with_rows[trees.count];
-  if (coupled != 0) solve_pack<L>(m, solver, RowPack<L>(trees, counts, coupled));
-  solve_trees<L>(m, trees, solver, all);
-  if (!c.rows_are_read) forces_of_ended_trees<L>(m, trees, solver, all);
+  solve_trees<L>(m, trees, solver, i);
+}
+
+/// The coupled trees of `count` parts, which then are solved.
+template <class L>
+COHORT_KERNEL void solve_coupled(const ModelView& m, const RowTrees& trees, const SolverSpace<L>& s, RowSpace<L>& r,
+                                 RowPart<L>* parts, int count) {
+  if (trees.count == 1) return;
+  RowSolver<L> solver{r, s.grad, s.precond, parts};
+  RowSources<L> wanted;
+  wanted.coupled = true;
+  for (int i = 0; i < count; ++i) {
+    if (parts[i].lanes != 0) wanted.add(i, 0, parts[i].lanes & parts[i].counts.with_rows[trees.count]);
+  }
+  solve_sources<L>(m, trees, solver, wanted);
+  for (int i = 0; i < count; ++i) {
+    if (parts[i].lanes != 0 && !parts[i].c->rows_are_read) forces_of_ended_trees<L>(m, trees, s.Mv, parts[i]);
+  }
 }
 
 }  // namespace cohort::sim

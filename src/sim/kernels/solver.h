@@ -8,6 +8,7 @@
 /// start, or no more than that share of the improvement is left to gain, if MuJoCo's own tolerance lies below; costs
 /// enter as differences along the search only.
 #pragma once
+#include "sim/kernels/block_space.h"
 #include "sim/kernels/line_search.h"
 #include "sim/kernels/row_space.h"
 #include "sim/kernels/rows.h"
@@ -308,38 +309,50 @@ COHORT_LANE void rest_rows(Constraints<L>& c) {
 }
 
 /// From w.acc_smooth (and w.warm as warm start) to w.qacc and, where the solver ran out of iterations or the rows are
-/// read, w.constraint. `iterations` per lane. w.factor holds M's factor.
+/// read, w.constraint, for block i of those that are stepped together; but for what its part leaves to end_constraints.
+/// w.factor holds M's factor.
 template <class L>
-COHORT_KERNEL void solve_constraints(const ModelView& m, Workspace<L>& w, Constraints<L>& c, SolverSpace<L>& s,
-                                     RowSpace<L>& r, typename L::V& iterations) {
+COHORT_KERNEL void begin_constraints(const ModelView& m, BlockSpace<L>& b, const RowTrees& trees, RowPart<L>* parts,
+                                     int i) {
   using V = typename L::V;
-  const V zero(0.0f);
-  const int nv = m.nv;
-  iterations = zero;
+  Constraints<L>& c = b.c;
+  RowPart<L>& part = parts[i];
+  part.w = &b.w, part.c = &c, part.difference = b.difference;
+  part.iterations = V(0.0f), part.lanes = 0;
+  for (unsigned& lanes : part.open) lanes = 0;
   c.constrained = c.constrained & c.live;
-  auto few = flip(c.constrained) & c.constrained;
-  if (any(c.constrained)) {
-    const RowTrees trees(m);
-    RowCounts<L> rows;
-    if (m.row_space > 0) {
-      rows.count(m, trees, c);
-      few = c.constrained & rows.at_most(m.row_space);
-    }
-    const auto many = c.constrained & flip(few);
-    if (any(many)) {
-      solve_in_accelerations<L>(m, w, c, s, many, iterations);
-      iterations = select(many, iterations, zero);
-    } else {
-      rest_rows<L>(c);
-    }
-    if (any(few)) solve_in_row_space<L>(m, w, c, s, r, trees, rows, few, solver_scale<L>(m, w), iterations);
-  } else {
-    rest_rows<L>(c);  // of contacts that are kept and act on nothing
+  auto many = c.constrained;
+  if (m.row_space > 0 && any(c.constrained)) {
+    part.counts.count(m, trees, c);
+    const auto few = c.constrained & part.counts.at_most(m.row_space);
+    part.lanes = lane_bits(few);
+    many = c.constrained & flip(few);
   }
-  // Lanes without any row: exactly the unconstrained motion, whatever their neighbours did.
-  for (int d = 0; d < nv; ++d) {
-    w.qacc[d] = select(c.constrained, w.qacc[d], w.acc_smooth[d]);
-    w.constraint[d] = select(c.constrained, w.constraint[d], zero);
+  if (any(many)) {
+    solve_in_accelerations<L>(m, b.w, c, b.s, many, part.iterations);
+    part.iterations = select(many, part.iterations, V(0.0f));
+  } else {
+    rest_rows<L>(c);  // of contacts that are kept and act on nothing, too
+  }
+  if (part.lanes == 0) return;
+  part.scale = solver_scale<L>(m, b.w);
+  solve_uncoupled<L>(m, trees, b.s, b.r, parts, i);
+}
+
+/// Of n blocks that have begun, what they left.
+template <class L>
+COHORT_KERNEL void end_constraints(const ModelView& m, BlockSpace<L>* blocks, int n, const RowTrees& trees,
+                                   RowPart<L>* parts) {
+  using V = typename L::V;
+  solve_coupled<L>(m, trees, blocks[0].s, blocks[0].r, parts, n);
+  for (int i = 0; i < n; ++i) {
+    // Lanes without any row: exactly the unconstrained motion, whatever their neighbours did.
+    Workspace<L>& w = blocks[i].w;
+    const auto constrained = blocks[i].c.constrained;
+    for (int d = 0; d < m.nv; ++d) {
+      w.qacc[d] = select(constrained, w.qacc[d], w.acc_smooth[d]);
+      w.constraint[d] = select(constrained, w.constraint[d], V(0.0f));
+    }
   }
 }
 

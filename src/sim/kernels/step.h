@@ -1,4 +1,4 @@
-/// One block of environments: loads its state, computes, stores. What the CPU's threads and the GPU's threads call.
+/// Blocks of environments: loads their states, computes, stores. What the CPU's threads and the GPU's threads call.
 #pragma once
 #include "sim/kernels/data_view.h"
 #include "sim/kernels/integrate.h"
@@ -12,48 +12,6 @@ namespace cohort::sim {
 inline constexpr int kContactOverflowBit = 1, kBadStateBit = 4;
 /// Beyond this a coordinate, velocity or acceleration is broken (MuJoCo's mjMAXVAL).
 inline constexpr float kMaxValue = 1e10f;
-
-/// Everything a block needs, laid out in memory of values and memory of integers.
-template <class L>
-struct BlockSpace {
-  Workspace<L> w;
-  Constraints<L> c;
-  SolverSpace<L> s;
-  RowSpace<L> r;
-};
-
-/// Bytes of integers that lay_out wants.
-struct IntegerSizes {
-  int groups, cols, start, bits;
-};
-COHORT_LANE IntegerSizes integer_sizes(const ModelView& m, const ConstraintCapacity& most) {
-  return {most.groups, m.nv * (m.nv + 1) / 2, m.nv + 1, m.nv * ((m.nv + 63) / 64)};
-}
-COHORT_LANE IntegerSizes integer_sizes(const ModelView& m) {
-  return integer_sizes(m, constraint_capacity(m));
-}
-
-/// Lays a block's space out; returns the number of values per lane. With a null base it only counts. most: the model's
-/// constraint_capacity.
-template <class L>
-COHORT_LANE int lay_out(const ModelView& m, const ConstraintCapacity& most, typename L::Ptr base, BlockSpace<L>& b) {
-  Carver<L> values{base};
-  carve<L>(m, values, b.w);
-  b.c.pool = values.take(most.pool), b.c.rows = values.take(most.rows), b.c.cones = values.take(most.cones);
-  b.c.geom_pos = values.take(3 * m.ngeom), b.c.geom_rot = values.take(9 * m.ngeom);
-  b.c.stems = values.take(m.stem_values);
-  b.c.tree_box = values.take(m.tree_boxes != 0 ? 6 * m.nbody : 0);
-  SolverSpace<L>& s = b.s;
-  s.Ma = values.take(m.nv), s.grad = values.take(m.nv), s.search = values.take(m.nv), s.Mv = values.take(m.nv);
-  s.grad_old = values.take(m.nv), s.precond = values.take(m.nv), s.precond_old = values.take(m.nv);
-  s.hessian = values.take(triangle(m.nv, 0)), s.constant = values.take(m.neq > 0 ? triangle(m.nv, 0) : 0);
-  carve<L>(m, values, b.r);
-  return values.used;
-}
-template <class L>
-COHORT_LANE int lay_out(const ModelView& m, typename L::Ptr base, BlockSpace<L>& b) {
-  return lay_out<L>(m, constraint_capacity(m), base, b);
-}
 
 template <class L>
 COHORT_LANE void load_rows(typename L::Ptr to, const float* from, int n, int n_pad, int env) {
@@ -99,14 +57,18 @@ COHORT_KERNEL void load_block(const ModelView& m, const DataView& d, int env, Bl
   load_rows<L>(w.mocap_quat, d.mocap_quat, 4 * m.nmocap, d.n_pad, env);
 }
 
-/// From the state in b.w to b.w.qacc; returns the solver's iterations per lane.
+/// From the states in the n blocks' w to their w.qacc, and the solver's iterations per block and lane.
 template <class L>
-COHORT_KERNEL typename L::V evaluate(const ModelView& m, BlockSpace<L>& b) {
-  typename L::V iterations;
-  smooth_dynamics<L>(m, b.w);
-  make_rows<L>(m, b.w, b.c);
-  solve_constraints<L>(m, b.w, b.c, b.s, b.r, iterations);
-  return iterations;
+COHORT_KERNEL void evaluate(const ModelView& m, BlockSpace<L>* blocks, int n, typename L::V* iterations) {
+  const RowTrees trees(m);
+  RowPart<L> parts[kMostBlocks<L>];
+  for (int i = 0; i < n; ++i) {
+    smooth_dynamics<L>(m, blocks[i].w);
+    make_rows<L>(m, blocks[i].w, blocks[i].c);
+    begin_constraints<L>(m, blocks[i], trees, parts, i);
+  }
+  end_constraints<L>(m, blocks, n, trees, parts);
+  for (int i = 0; i < n; ++i) iterations[i] = parts[i].iterations;
 }
 
 /// Lanes with constraints whose solver did not end for want of iterations.
@@ -115,36 +77,54 @@ COHORT_LANE typename L::M solved(const ModelView& m, const Constraints<L>& c, ty
   return c.constrained & (iterations < typename L::V(static_cast<float>(m.option.iterations)));
 }
 
+/// What n blocks found on the way through a step.
+template <class L>
+struct StepCounts {
+  typename L::V contacts[kMostBlocks<L>];    ///< at its start
+  typename L::V most[kMostBlocks<L>];        ///< at any evaluation
+  typename L::V iterations[kMostBlocks<L>];  ///< of all evaluations
+};
+
+/// Steps the states in the n blocks' w.
+template <class L>
+COHORT_KERNEL void step_states(const ModelView& m, BlockSpace<L>* blocks, int n, StepCounts<L>& counts) {
+  using V = typename L::V;
+  evaluate<L>(m, blocks, n, counts.iterations);
+  for (int i = 0; i < n; ++i) counts.contacts[i] = counts.most[i] = blocks[i].c.contacts;
+  if (m.option.integrator != kRk4) {
+    for (int i = 0; i < n; ++i) integrate<L>(m, blocks[i].w, solved<L>(m, blocks[i].c, counts.iterations[i]));
+    return;
+  }
+  for (int i = 0; i < n; ++i) begin_stages<L>(m, blocks[i].w);
+  for (int stage = 0; stage < 4; ++stage) {
+    for (int i = 0; i < n; ++i) add_stage<L>(m, blocks[i].w, stage);
+    if (stage == 3) break;
+    V iterations[kMostBlocks<L>];
+    evaluate<L>(m, blocks, n, iterations);
+    for (int i = 0; i < n; ++i) {
+      counts.iterations[i] = counts.iterations[i] + iterations[i];
+      counts.most[i] = max(counts.most[i], V(blocks[i].c.contacts));
+    }
+  }
+  for (int i = 0; i < n; ++i) end_stages<L>(m, blocks[i].w);
+}
+
 template <class L>
 COHORT_LANE typename L::M sound(typename L::Ptr x, int n, typename L::M ok) {
   for (int i = 0; i < n; ++i) ok = ok & (abs(x[i]) <= typename L::V(kMaxValue));
   return ok;
 }
 
-/// Advances a block by one timestep. A lane that breaks or overflows keeps its state and gets a status bit; from then
-/// on it stands still, and no work is done for it.
+/// Stores the state of the lanes whose step is good. A lane that breaks or overflows keeps its state and gets a status
+/// bit; from then on it stands still, and no work is done for it.
 template <class L>
-COHORT_KERNEL void step_block(const ModelView& m, const DataView& d, int env, BlockSpace<L>& b) {
+COHORT_KERNEL void end_step(const ModelView& m, const DataView& d, int env, BlockSpace<L>& b, typename L::V contacts,
+                            typename L::V most, typename L::V iterations) {
   using V = typename L::V;
   Workspace<L>& w = b.w;
-  alignas(64) float is_live[L::kWidth];
-  for (int lane = 0; lane < L::kWidth; ++lane) is_live[lane] = d.status[env + lane] == 0 ? 1.0f : 0.0f;
-  b.c.live = load(is_live, static_cast<V*>(nullptr)) > V(0.0f);
-  b.c.rows_are_read = false;
-  if (!any(b.c.live)) return;
-  load_block<L>(m, d, env, b);
+  const auto fits = most <= V(static_cast<float>(m.contact_capacity));
   // The solver would not take a broken start, nor does the motion depend on the time: both are states all the same.
   auto good = sound<L>(w.warm, m.nv, V(0.0f) == V(0.0f));
-  V contacts(0.0f);
-  const V first_iterations = evaluate<L>(m, b);
-  V iterations = first_iterations;
-  contacts = b.c.contacts;
-  V most = contacts;
-  integrate<L>(m, w, solved<L>(m, b.c, first_iterations), [&] {
-    iterations = iterations + evaluate<L>(m, b);
-    most = max(most, b.c.contacts);
-  });
-  const auto fits = most <= V(static_cast<float>(m.contact_capacity));
   good = sound<L>(w.q, m.nq, good);
   good = sound<L>(w.v, m.nv, good);
   good = sound<L>(w.act, m.na, good);
@@ -169,12 +149,35 @@ COHORT_KERNEL void step_block(const ModelView& m, const DataView& d, int env, Bl
   store(used, iterations);
   store(is_good, select(good, V(1.0f), V(0.0f)));
   store(is_fit, select(fits, V(1.0f), V(0.0f)));
-  for (int lane = 0; lane < L::kWidth; ++lane) {
-    if (is_live[lane] == 0) continue;
+  for (unsigned left = lane_bits(b.c.live); left != 0; left &= left - 1) {
+    const int lane = lowest_bit(left);
     d.contact_count[env + lane] = static_cast<int>(count[lane]);
     d.iterations[env + lane] = static_cast<int>(used[lane]);
     if (is_good[lane] == 0) d.status[env + lane] |= kBadStateBit;
     if (is_fit[lane] == 0) d.status[env + lane] |= kContactOverflowBit;
+  }
+}
+
+/// Advances the environments from env to end, at most kMostBlocks blocks, by one timestep.
+template <class L>
+COHORT_KERNEL void step_blocks(const ModelView& m, const DataView& d, int env, int end, BlockSpace<L>* blocks) {
+  using V = typename L::V;
+  int n = 0, first[kMostBlocks<L>];
+  for (; env < end; env += L::kWidth) {
+    alignas(64) float is_live[L::kWidth];
+    for (int lane = 0; lane < L::kWidth; ++lane) is_live[lane] = d.status[env + lane] == 0 ? 1.0f : 0.0f;
+    BlockSpace<L>& b = blocks[n];
+    b.c.live = load(is_live, static_cast<V*>(nullptr)) > V(0.0f);
+    b.c.rows_are_read = false;
+    if (!any(b.c.live)) continue;
+    load_block<L>(m, d, env, b);
+    first[n++] = env;
+  }
+  if (n == 0) return;
+  StepCounts<L> counts;
+  step_states<L>(m, blocks, n, counts);
+  for (int i = 0; i < n; ++i) {
+    end_step<L>(m, d, first[i], blocks[i], counts.contacts[i], counts.most[i], counts.iterations[i]);
   }
 }
 
@@ -187,7 +190,8 @@ COHORT_KERNEL void forward_block(const ModelView& m, const DataView& d, int env,
   b.c.live = all;
   b.c.rows_are_read = true;
   load_block<L>(m, d, env, b);
-  evaluate<L>(m, b);
+  V iterations;
+  evaluate<L>(m, &b, 1, &iterations);
   store_rows<L>(d.qacc, w.qacc, m.nv, d.n_pad, env, all);
   if (m.nsensor > 0) {
     sensors<L>(m, w, b.c, load(d.time + env, static_cast<V*>(nullptr)));

@@ -1,0 +1,59 @@
+/// Everything that a block of environments, one per lane, is computed in, and how it lies in memory of values and
+/// memory of integers.
+#pragma once
+#include "sim/kernels/hessian.h"
+#include "sim/kernels/row_products.h"
+
+namespace cohort::sim {
+
+template <class L>
+struct BlockSpace {
+  Workspace<L> w;
+  Constraints<L> c;
+  SolverSpace<L> s;
+  RowSpace<L> r;
+  typename L::Ptr difference;  ///< see RowPart
+};
+
+/// Integers that lay_out wants: the groups are of every block.
+struct IntegerSizes {
+  int groups, cols, start, bits;
+};
+COHORT_LANE IntegerSizes integer_sizes(const ModelView& m, const ConstraintCapacity& most) {
+  return {most.groups, m.nv * (m.nv + 1) / 2, m.nv + 1, m.nv * ((m.nv + 63) / 64)};
+}
+COHORT_LANE IntegerSizes integer_sizes(const ModelView& m) {
+  return integer_sizes(m, constraint_capacity(m));
+}
+
+/// Lays out n blocks that are stepped together; returns the number of values per lane. With a null base it only counts.
+/// They share what a block needs only until it has begun to be solved. most: the model's constraint_capacity.
+template <class L>
+COHORT_LANE int lay_out(const ModelView& m, const ConstraintCapacity& most, typename L::Ptr base, BlockSpace<L>* blocks,
+                        int n) {
+  Carver<L> values{base};
+  for (int i = 0; i < n; ++i) {
+    BlockSpace<L>& b = blocks[i];
+    carve<L>(m, values, i > 0 ? &blocks[0].w : nullptr, b.w);
+    if (i > 0) b.c = blocks[0].c, b.s = blocks[0].s, b.r = blocks[0].r;
+    b.difference = values.take(m.row_space > 0 ? m.nv : 0);
+    b.c.pool = values.take(most.pool);
+    if (i > 0) continue;
+    b.c.rows = values.take(most.rows), b.c.cones = values.take(most.cones);
+    b.c.geom_pos = values.take(3 * m.ngeom), b.c.geom_rot = values.take(9 * m.ngeom);
+    b.c.stems = values.take(m.stem_values);
+    b.c.tree_box = values.take(m.tree_boxes != 0 ? 6 * m.nbody : 0);
+    SolverSpace<L>& s = b.s;
+    s.Ma = values.take(m.nv), s.grad = values.take(m.nv), s.search = values.take(m.nv), s.Mv = values.take(m.nv);
+    s.grad_old = values.take(m.nv), s.precond = values.take(m.nv), s.precond_old = values.take(m.nv);
+    s.hessian = values.take(triangle(m.nv, 0)), s.constant = values.take(m.neq > 0 ? triangle(m.nv, 0) : 0);
+    carve<L>(m, values, n, b.r);
+  }
+  return values.used;
+}
+template <class L>
+COHORT_LANE int lay_out(const ModelView& m, typename L::Ptr base, BlockSpace<L>& b) {
+  return lay_out<L>(m, constraint_capacity(m), base, &b, 1);
+}
+
+}  // namespace cohort::sim
