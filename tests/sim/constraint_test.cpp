@@ -184,10 +184,10 @@ void near_the_model(test::Pair& p) {
   }
 }
 
-/// Of 60 states of a feature of contacts.
-void expect_touching(const std::string& feature, int states) {
+/// Half of the states of a feature of contacts have some.
+void expect_touching(const std::string& feature, int touching, int states) {
   if (feature.find("contacts") != std::string::npos) {
-    EXPECT_GE(states, 30) << "the bodies hardly touch";
+    EXPECT_GE(2 * touching, states) << "the bodies hardly touch";
   }
 }
 
@@ -255,7 +255,7 @@ TEST_P(Constraint, RowsCostAndAccelerationEqualMujocoOnRandomStates) {
     test::expect_near(qacc, theirs, kAccelerationTolerance, "qacc");
   }
   EXPECT_GE(compared, 20) << "the states hardly touch anything";
-  expect_touching(name, touching);
+  expect_touching(name, touching, 60);
 }
 
 TEST_P(Constraint, SolutionEqualsMujocosWhereBothSolversConverge) {
@@ -268,7 +268,7 @@ TEST_P(Constraint, SolutionEqualsMujocosWhereBothSolversConverge) {
   p.view.option.tolerance = 1e-14f;
   Block block(p.view);
   int touching = 0;
-  for (std::uint64_t sample = 0; sample < 60; ++sample) {
+  for (std::uint64_t sample = 0; sample < 30; ++sample) {
     p.randomize(sample, 0.1, 0.5);
     near_the_model(p);
     mj_forward(p.mj.get(), p.data.get());
@@ -279,7 +279,7 @@ TEST_P(Constraint, SolutionEqualsMujocosWhereBothSolversConverge) {
     test::expect_near(take(block.space.w.qacc, p.view.nv), take(p.data->qacc, p.view.nv), kConvergedTolerance,
                       format("qacc of sample {}", sample));
   }
-  expect_touching(name, touching);
+  expect_touching(name, touching, 30);
 }
 
 TEST_P(Constraint, OneStepFromTheSameStateEqualsMujoco) {
