@@ -7,7 +7,6 @@
 
 #include "core/config.h"
 #include "core/error.h"
-#include "core/philox.h"
 #include "sim/cpu/engine.h"
 #include "sim/cuda/engine.h"
 #include "sim/model.h"
@@ -254,6 +253,7 @@ void Scene::start(std::array<double, 2> env_spacing) {
   spacing_ = env_spacing;
   find_members();
   find_actuators();
+  random_controls_ = RandomControls(info().actuators);
 }
 
 void Scene::find_members() {
@@ -492,18 +492,8 @@ void Scene::set_ctrl(std::span<const float> ctrl, const Indices& envs) {
 
 void Scene::set_random_ctrl(std::int64_t step) {
   need_built();
-  const ArrayView ctrl = engine_->host_view(Field::kCtrl, Access::kWrite);
-  for (int e = 0; e < n_envs(); ++e) {
-    const RandomStream random(options_.seed, RandomPurpose::kAction,
-                              static_cast<std::uint64_t>(global_environment_id(e)), static_cast<std::uint64_t>(step));
-    for (const ActuatorInfo& a : info().actuators) {
-      for (int c = 0; c < a.ctrl_count; ++c) {
-        const float lower = a.limited ? static_cast<float>(a.range[0]) : -1.0f;
-        const float upper = a.limited ? static_cast<float>(a.range[1]) : 1.0f;
-        store(ctrl, e, a.ctrl + c, lower + (upper - lower) * random.uniform(static_cast<std::uint64_t>(a.ctrl + c)));
-      }
-    }
-  }
+  random_controls_.draw(engine_->host_view(Field::kCtrl, Access::kWrite), options_.seed, options_.first_environment,
+                        step);
   derived_valid_ = false;
 }
 

@@ -25,6 +25,7 @@
 #include "sim/engine.h"
 #include "sim/entity.h"
 #include "sim/options.h"
+#include "sim/random_controls.h"
 
 namespace cohort::sim {
 
@@ -328,6 +329,7 @@ class Scene {
   std::vector<std::vector<std::int32_t>> entity_dofs_;      ///< likewise
   std::vector<int> dof_joint_;                              ///< (nv)
   std::vector<int> position_actuator_, velocity_actuator_;  ///< per dof: the actuator, or -1
+  RandomControls random_controls_;
   // Of the dofs that the scene itself drives, (n_envs, nv); empty until there is one.
   std::vector<float> kp_, kv_, force_lower_, force_upper_, target_;
   std::vector<DofMode> mode_;

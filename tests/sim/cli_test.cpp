@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <set>
+#include <sstream>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -134,6 +135,40 @@ TEST_F(SimulateCommand, RunsBothEnginesAndACompiledModel) {
   const Result described = run_command(cohort_program() + " model " + path("w.cohort") + " -v");
   EXPECT_EQ(described.code, 0) << described.output;
   EXPECT_NE(described.output.find("13 dofs"), std::string::npos) << described.output;
+}
+
+/// Which of MuJoCo's functions a program calls, the dynamic linker says when it binds them at their first call.
+TEST_F(SimulateCommand, ACompiledModelRunsWithoutACallOfMujoco) {
+#if defined(__GLIBC__)
+  ASSERT_EQ(run_command(cohort_program() + " model " + kWalker + " --compile " + path("w.cohort")).code, 0);
+  const auto calls = [&](const std::string& model) {
+    const std::string log = path("bindings");
+    const Result run = run_command("LD_BIND_NOW= LD_DEBUG=bindings LD_DEBUG_OUTPUT=" + log + " " + cohort_program() +
+                                   " simulate " + model + " --n-envs 3 --steps 5");
+    EXPECT_EQ(run.code, 0) << run.output;
+    std::set<std::string> symbols;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+      if (entry.path().string().rfind(log, 0) != 0) continue;
+      std::istringstream text(read_file(entry.path()));
+      for (std::string line; std::getline(text, line);) {
+        // binding file A [0] to B [0]: normal symbol `name'
+        const std::size_t to = line.find(" to "), symbol = line.find('`');
+        if (to == std::string::npos || symbol == std::string::npos) continue;
+        if (line.find("libmujoco") < to || line.find("libmujoco", to) == std::string::npos) continue;
+        symbols.insert(line.substr(symbol + 1, line.find('\'', symbol) - symbol - 1));
+      }
+      std::filesystem::remove(entry.path());
+    }
+    return symbols;
+  };
+  EXPECT_EQ(calls(kWalker).count("mj_compile"), 1u) << "the linker's log is not understood";
+  for (const std::string& symbol : calls(path("w.cohort"))) {
+    // Where the library lies is told by that function's address, and the message handlers are variables.
+    EXPECT_TRUE(symbol == "mj_version" || symbol.rfind("mju_user_", 0) == 0) << symbol;
+  }
+#else
+  GTEST_SKIP() << "needs glibc's dynamic linker";
+#endif
 }
 
 TEST_F(SimulateCommand, WrongArgumentsAreNamedBeforeAnythingIsComputed) {
@@ -368,6 +403,15 @@ TEST_F(SimulateCommand, RefusesWhatItCannotDoWithAClearMessage) {
       run_command("CUDA_VISIBLE_DEVICES= " + cohort_program() + " simulate " + kWalker + " --backend cuda");
   EXPECT_EQ(cuda.code, 1);
   EXPECT_NE(cuda.output.find("--backend cpu"), std::string::npos) << cuda.output;
+  const Result gpu =
+      run_command("CUDA_VISIBLE_DEVICES= " + cohort_program() + " simulate " + kWalker + " --backend gpu --steps 1");
+  EXPECT_EQ(gpu.code, 0) << gpu.output;
+  EXPECT_NE(gpu.output.find("falling back to the CPU"), std::string::npos) << gpu.output;
+#if !defined(__APPLE__)
+  const Result metal = run_command(cohort_program() + " simulate " + kWalker + " --backend metal");
+  EXPECT_EQ(metal.code, 1);
+  EXPECT_NE(metal.output.find("macOS"), std::string::npos) << metal.output;
+#endif
   const Result missing = run_command(cohort_program() + " simulate /nowhere/x.xml");
   EXPECT_EQ(missing.code, 1);
   EXPECT_NE(missing.output.find("/nowhere/x.xml"), std::string::npos) << missing.output;

@@ -161,10 +161,13 @@ class Convex : public ::testing::TestWithParam<std::size_t> {};
 
 const std::vector<std::pair<Shape, Shape>>& convex_pairs() {
   static const std::vector<std::pair<Shape, Shape>> list{
-      {kSphereShape, kEllipsoidShape},    {kCapsuleShape, kEllipsoidShape},  {kCapsuleShape, kCylinderShape},
-      {kEllipsoidShape, kEllipsoidShape}, {kEllipsoidShape, kCylinderShape}, {kEllipsoidShape, kBoxShape},
-      {kCylinderShape, kCylinderShape},   {kCylinderShape, kBoxShape},       {kSphereShape, kMeshShape},
-      {kCapsuleShape, kMeshShape},        {kBoxShape, kMeshShape},           {kMeshShape, kMeshShape}};
+      {kSphereShape, kEllipsoidShape},   {kCapsuleShape, kEllipsoidShape},
+      {kCapsuleShape, kCylinderShape},   {kEllipsoidShape, kEllipsoidShape},
+      {kEllipsoidShape, kCylinderShape}, {kEllipsoidShape, kBoxShape},
+      {kCylinderShape, kCylinderShape},  {kCylinderShape, kBoxShape},
+      {kSphereShape, kMeshShape},        {kCapsuleShape, kMeshShape},
+      {kEllipsoidShape, kMeshShape},     {kCylinderShape, kMeshShape},
+      {kBoxShape, kMeshShape},           {kMeshShape, kMeshShape}};
   return list;
 }
 

@@ -22,18 +22,20 @@ constexpr double kRowTolerance = 2e-4;
 constexpr double kCostRatio = 1.025;
 /// Accelerations: two solvers that stop at a cost difference of 1e-8 (scaled) agree to its square root, not better.
 constexpr double kAccelerationTolerance = 5e-3;
+/// The demanded bound, where both go on until nothing is to be gained.
+constexpr double kConvergedTolerance = 5e-4;
 /// Integration of one step from the same acceleration.
 constexpr double kStepTolerance = 5e-5;
 
 std::string model(const std::string& body, const std::string& rest = "", const std::string& option = "") {
   return "<mujoco><option " + option +
          "/><default><geom solref='0.02 1'/></default><worldbody>"
-         "<geom name='floor' type='plane' size='5 5 1' contype='3' conaffinity='3'/>" +
+         "<geom name='floor' type='plane' size='5 5 1' contype='3' conaffinity='3' condim='1'/>" +
          body + "</worldbody>" + rest + "</mujoco>";
 }
 
 const std::string kChain = R"(
-  <body pos="0 0 0.4"><freejoint/><geom type="capsule" size="0.08 0.2" euler="80 0 10"/>
+  <body pos="0 0 0.22"><freejoint/><geom type="capsule" size="0.08 0.2" euler="80 0 10"/>
     <body pos="0.25 0 0"><joint axis="0 1 0" range="-20 30" damping="0.2"/><geom type="capsule" size="0.05 0.15" euler="0 70 0"/>
       <body pos="0.2 0 0"><joint axis="0 0 1" range="-10 10" frictionloss="0.3"/><geom type="sphere" size="0.08"/></body></body>
     <body pos="-0.25 0.05 0"><joint axis="0 1 0.3" range="-20 30" armature="0.01"/><geom type="capsule" size="0.05 0.15" euler="0 70 0"/>
@@ -159,7 +161,34 @@ std::vector<std::pair<std::string, std::string>> features() {
   list.push_back(
       {"weld under conjugate gradients and one that starts inactive",
        loop("<weld body1='a2' body2='b'/><weld body1='c' active='false'/>", "solver='CG' iterations='400'")});
+  list.push_back(
+      {"conjugate gradients and elliptic cones", model(kChain, "", "solver='CG' cone='elliptic' iterations='400'")});
+  for (const char* integrator : {"implicitfast", "RK4"}) {
+    list.push_back({std::string("contacts and limits under ") + integrator,
+                    model(kChain, "", std::string("integrator='") + integrator + "'")});
+    list.push_back({std::string("elliptic contacts and limits under ") + integrator,
+                    model(kChain, "", std::string("cone='elliptic' integrator='") + integrator + "'")});
+    list.push_back({std::string("equalities under ") + integrator,
+                    loop("<connect body1='a2' body2='b' anchor='0.02 0.03 -0.3'/><weld body1='c' body2='d'/>",
+                         std::string("integrator='") + integrator + "'")});
+  }
   return list;
+}
+
+/// Free bodies keep the model's orientation, so that they touch what they should.
+void near_the_model(test::Pair& p) {
+  for (int j = 0; j < p.mj->njnt; ++j) {
+    if (p.mj->jnt_type[j] != mjJNT_FREE) continue;
+    const int a = p.mj->jnt_qposadr[j];
+    for (int k = 0; k < 4; ++k) p.data->qpos[a + 3 + k] = p.mj->qpos0[a + 3 + k];
+  }
+}
+
+/// Half of the states of a feature of contacts have some.
+void expect_touching(const std::string& feature, int touching, int states) {
+  if (feature.find("contacts") != std::string::npos) {
+    EXPECT_GE(2 * touching, states) << "the bodies hardly touch";
+  }
 }
 
 /// A feature's number, and the rows up to which the row space is used.
@@ -170,16 +199,11 @@ TEST_P(Constraint, RowsCostAndAccelerationEqualMujocoOnRandomStates) {
   SCOPED_TRACE(name);
   test::Pair p(test::compile_xml(xml), std::get<1>(GetParam()));
   Block block(p.view);
-  int compared = 0;
+  int compared = 0, touching = 0;
   for (std::uint64_t sample = 0; sample < 60; ++sample) {
     SCOPED_TRACE("sample " + std::to_string(sample));
     p.randomize(sample, 0.1, 0.5);
-    // Free bodies keep an orientation near the model's, so that they touch what they should.
-    for (int j = 0; j < p.mj->njnt; ++j) {
-      if (p.mj->jnt_type[j] != mjJNT_FREE) continue;
-      const int a = p.mj->jnt_qposadr[j];
-      for (int k = 0; k < 4; ++k) p.data->qpos[a + 3 + k] = p.mj->qpos0[a + 3 + k];
-    }
+    near_the_model(p);
     mj_forward(p.mj.get(), p.data.get());
     block.load(p.view, *p.data);
     BlockSpace<ScalarLane>& b = block.space;
@@ -223,6 +247,7 @@ TEST_P(Constraint, RowsCostAndAccelerationEqualMujocoOnRandomStates) {
     const std::vector<double> qacc = take(b.w.qacc, nv), theirs = take(p.data->qacc, nv);
     if (p.data->nefc == 0) continue;
     ++compared;
+    touching += p.data->ncon > 0;
     const double ours_cost = cost_of(p.mj.get(), p.data.get(), qacc),
                  their_cost = cost_of(p.mj.get(), p.data.get(), theirs);
     const double scale = 1 / (p.mj->stat.meaninertia * nv);
@@ -230,6 +255,31 @@ TEST_P(Constraint, RowsCostAndAccelerationEqualMujocoOnRandomStates) {
     test::expect_near(qacc, theirs, kAccelerationTolerance, "qacc");
   }
   EXPECT_GE(compared, 20) << "the states hardly touch anything";
+  expect_touching(name, touching, 60);
+}
+
+TEST_P(Constraint, SolutionEqualsMujocosWhereBothSolversConverge) {
+  const auto [name, xml] = features()[std::get<0>(GetParam())];
+  SCOPED_TRACE(name);
+  test::Pair p(test::compile_xml(xml), std::get<1>(GetParam()));
+  p.mj->opt.iterations = p.view.option.iterations = 1000;
+  p.mj->opt.ls_iterations = p.view.option.ls_iterations = 200;
+  p.mj->opt.tolerance = 1e-14;
+  p.view.option.tolerance = 1e-14f;
+  Block block(p.view);
+  int touching = 0;
+  for (std::uint64_t sample = 0; sample < 30; ++sample) {
+    p.randomize(sample, 0.1, 0.5);
+    near_the_model(p);
+    mj_forward(p.mj.get(), p.data.get());
+    if (p.data->nefc == 0) continue;
+    touching += p.data->ncon > 0;
+    block.load(p.view, *p.data);
+    test::evaluate(p.view, block.space);
+    test::expect_near(take(block.space.w.qacc, p.view.nv), take(p.data->qacc, p.view.nv), kConvergedTolerance,
+                      format("qacc of sample {}", sample));
+  }
+  expect_touching(name, touching, 30);
 }
 
 TEST_P(Constraint, OneStepFromTheSameStateEqualsMujoco) {

@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 
 #include "core/message_of.h"
+#include "core/philox.h"
+#include "sim/models.h"
 #include "sim/scene_api.h"
 
 namespace cohort::sim {
@@ -139,6 +141,39 @@ TEST_P(SceneApi, AControlAboveWhatAStateMayHoldStopsItsEnvironment) {
   const auto status = scene.host_view(Field::kStatus).span<std::int32_t>();
   EXPECT_EQ(status[0], kStatusOk);
   EXPECT_EQ(status[1], kStatusBadState);
+}
+
+/// Ids on both sides of 2^32, where the stream's key changes; more environments than are drawn side by side, and not a
+/// multiple of them; controls with a range and without, more than a call of Philox makes.
+TEST_P(SceneApi, RandomControlsAreAFunctionOfSeedEnvironmentAndStep) {
+  SceneOptions o = options();
+  o.seed = (std::uint64_t{5} << 32) + 9;
+  o.first_environment = (std::int64_t{1} << 32) - 20;
+  Scene scene(o);
+  std::string joints, motors;
+  for (int i = 0; i < 9; ++i) {
+    joints += format("<body><joint name='j{}'/><geom size='0.1'/></body>", i);
+    motors += format("<motor joint='j{}'{}/>", i, i % 3 == 1 ? format(" ctrlrange='{} 2.{}'", -0.1 * i, i) : "");
+  }
+  scene.add_entity(Mjcf{
+      .file = "", .xml = format("<mujoco><worldbody>{}</worldbody><actuator>{}</actuator></mujoco>", joints, motors)});
+  scene.build(37);
+  for (const std::int64_t step : {std::int64_t{0}, std::int64_t{7}, std::int64_t{1} << 33}) {
+    scene.set_random_ctrl(step);
+    std::vector<float> expected;
+    for (std::uint64_t e = 0; e < 37; ++e) {
+      const RandomStream random(o.seed, RandomPurpose::kAction, static_cast<std::uint64_t>(o.first_environment) + e,
+                                static_cast<std::uint64_t>(step));
+      for (int i = 0; i < 9; ++i) {
+        const ActuatorInfo& motor = scene.info().actuators[static_cast<std::size_t>(i)];
+        ASSERT_EQ(motor.limited, i % 3 == 1);
+        const float lower = motor.limited ? static_cast<float>(motor.range[0]) : -1.0f;
+        const float upper = motor.limited ? static_cast<float>(motor.range[1]) : 1.0f;
+        expected.push_back(lower + (upper - lower) * random.uniform(static_cast<std::uint64_t>(i)));
+      }
+    }
+    EXPECT_TRUE(same_bits(scene.get_ctrl(), expected)) << "step " << step;
+  }
 }
 
 }  // namespace

@@ -315,6 +315,107 @@ TEST_P(SceneApi, AMeshAndATerrainAreEntities) {
   std::filesystem::remove(path);
 }
 
+TEST_P(SceneApi, EveryKindOfEntityMayBeAddedSeveralTimes) {
+  const auto path = file("stl.obj");
+  write_file_atomically(path, "v 0 0 0\nv 0.2 0 0\nv 0 0.2 0\nv 0 0 0.2\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n");
+  const std::string hinge =
+      "<mujoco><worldbody><body name='arm'><joint name='j'/><geom size='0.1' pos='0.2 0 0'/></body></worldbody>"
+      "<actuator><motor name='m' joint='j'/></actuator><sensor><jointpos name='s' joint='j'/></sensor></mujoco>";
+  const auto at = [](double x, double y) { return ShapeOptions{.pose = {{x, y, 3}}}; };
+  Scene scene(options());
+  std::vector<Entity> list;
+  // Thrice each, in rows along x; the third of a kind is larger.
+  for (int k = 0; k < 3; ++k) {
+    const double x = 3 * k, size = k == 2 ? 0.2 : 0.1;
+    const auto name = [&](const char* kind) { return format("{}{}", kind, k); };
+    list.push_back(scene.add_entity(Mjcf{.file = "", .xml = hinge, .pose = Pose{{x, 0, 3}}}, name("mjcf")));
+    list.push_back(scene.add_entity(Urdf{.file = kModels + "two_link.urdf", .pose = {{x, 3, 3}}}, name("urdf")));
+    list.push_back(scene.add_entity(Plane{.pose = {{0, 0, -1.0 - k}}}, name("plane")));
+    list.push_back(scene.add_entity(Box{{2 * size, 2 * size, 2 * size}, at(x, 6)}, name("box")));
+    list.push_back(scene.add_entity(Sphere{size, at(x, 9)}, name("sphere")));
+    list.push_back(scene.add_entity(Capsule{size, 0.3, at(x, 12)}, name("capsule")));
+    list.push_back(scene.add_entity(Cylinder{size, 0.3, at(x, 15)}, name("cylinder")));
+    list.push_back(scene.add_entity(Ellipsoid{{size, size, 2 * size}, at(x, 18)}, name("ellipsoid")));
+    list.push_back(scene.add_entity(
+        Mesh{.file = path.string(), .scale = {10 * size, 10 * size, 10 * size}, .shape = at(x, 21)}, name("mesh")));
+    const float top = static_cast<float>(k + 1);
+    list.push_back(scene.add_entity(
+        Terrain{.rows = 2, .cols = 2, .heights = {0, 0, 0, top}, .size = {2, 2}, .height = size, .pose = {{x, 24, 0}}},
+        name("terrain")));
+  }
+  scene.build(2);
+  constexpr std::size_t kKinds = 10;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    Entity& e = list[i];
+    SCOPED_TRACE(e.name());
+    EXPECT_EQ(scene.entity(e.name()).geoms().size(), e.geoms().size());
+    const std::size_t kind = i % kKinds;
+    EXPECT_EQ(e.geoms().size(), 1u);
+    EXPECT_EQ(e.dofs().size(), kind == 0 ? 1u : kind == 1 ? 7u : kind == 2 || kind == 9 ? 0u : 6u);
+    // Nothing is shared: each has its own place, the third of a kind its own size.
+    for (std::size_t other = 0; other < i; ++other) {
+      for (std::int32_t g : list[other].geoms()) EXPECT_NE(g, e.geoms()[0]);
+    }
+    if (kind >= 3 && kind != 9) {
+      EXPECT_FLOAT_EQ(e.get_pos({1})[0], 3 * static_cast<float>(i / kKinds));
+      const double ratio = e.mass() / list[kind].mass();
+      if (i / kKinds < 2) {
+        EXPECT_NEAR(ratio, 1, 1e-9);
+      } else {
+        EXPECT_GT(ratio, 2);
+      }
+    }
+  }
+  // Dofs, controls and sensors of the copies are their own.
+  list[kKinds].control_dofs_force(std::vector<float>{0.5f}, {}, {1});
+  scene.step();
+  EXPECT_NE(list[kKinds].get_dofs_velocity({}, {1}), list[kKinds].get_dofs_velocity({}, {0}));
+  EXPECT_EQ(list[0].get_dofs_velocity({}, {1}), list[2 * kKinds].get_dofs_velocity({}, {1}));
+  list[0].set_dofs_position(std::vector<float>{0.25f}, {}, {1});
+  EXPECT_FLOAT_EQ(scene.get_sensor("mjcf0/s", {1})[0], 0.25f);
+  EXPECT_LT(std::abs(scene.get_sensor("mjcf2/s", {1})[0]), 0.01f);
+  std::filesystem::remove(path);
+}
+
+TEST_P(SceneApi, PartsOfLinksDofsAndEnvironmentsAreThoseOfTheWhole) {
+  Scene scene(options());
+  scene.add_entity(Mjcf{.file = "", .xml = kRover}, "rover");
+  scene.build(3);
+  std::vector<float> velocity;
+  for (int i = 0; i < 3 * scene.info().nv; ++i) velocity.push_back(std::sin(1.3f * static_cast<float>(i)));
+  scene.set_qvel(velocity);
+  for (int i = 0; i < 20; ++i) scene.step();
+  // Neither in order nor all of them, and one twice.
+  const std::vector<std::int32_t> envs{2, 0, 2}, links{3, 1}, dofs{6, 2, 11};
+  const auto expect_part = [&](const std::vector<float>& some, const std::vector<float>& whole,
+                               const std::vector<std::int32_t>& items, std::size_t count, std::size_t components) {
+    ASSERT_EQ(whole.size(), 3 * count * components);
+    ASSERT_EQ(some.size(), envs.size() * items.size() * components);
+    std::size_t k = 0;
+    for (std::int32_t e : envs) {
+      for (std::int32_t i : items) {
+        for (std::size_t c = 0; c < components; ++c) {
+          EXPECT_EQ(some[k++],
+                    whole[(static_cast<std::size_t>(e) * count + static_cast<std::size_t>(i)) * components + c]);
+        }
+      }
+    }
+  };
+  const std::size_t nlink = scene.info().links.size(), nv = static_cast<std::size_t>(scene.info().nv);
+  expect_part(scene.get_links_pos(links, envs), scene.get_links_pos(), links, nlink, 3);
+  expect_part(scene.get_links_quat(links, envs), scene.get_links_quat(), links, nlink, 4);
+  expect_part(scene.get_links_vel(links, envs), scene.get_links_vel(), links, nlink, 3);
+  expect_part(scene.get_links_ang(links, envs), scene.get_links_ang(), links, nlink, 3);
+  expect_part(scene.get_dofs_position(dofs, envs), scene.get_dofs_position(), dofs, nv, 1);
+  expect_part(scene.get_dofs_velocity(dofs, envs), scene.get_dofs_velocity(), dofs, nv, 1);
+  expect_part(scene.get_sensor("where", envs), scene.get_sensor("where"), {0}, 1, 3);
+  // And what is written to a part leaves the rest alone.
+  std::vector<float> before = scene.get_dofs_velocity();
+  scene.set_dofs_velocity(std::vector<float>{7, 8}, {11, 6}, {1});
+  before[nv + 11] = 7, before[nv + 6] = 8;
+  EXPECT_EQ(scene.get_dofs_velocity(), before);
+}
+
 TEST(SceneModelFile, KeepsTheEntitiesOfItsScene) {
   const auto path = std::filesystem::temp_directory_path() / format("cohort_api_{}.cohort", getpid());
   SceneOptions o;

@@ -139,5 +139,27 @@ TEST_P(SceneApi, ParametersThatDoNotFitLaterAreRefusedAndChangeNothing) {
   driven.step();
 }
 
+/// Of this process.
+int thread_count() {
+  const std::string status = read_file("/proc/self/status");
+  return std::stoi(status.substr(status.find("Threads:") + 8));
+}
+
+TEST_P(SceneApi, TakesTheThreadsItIsToldToAndNoMore) {
+  const int before = thread_count();
+  for (const int threads : {1, 3}) {
+    SceneOptions o = options();
+    o.threads = threads;
+    Scene scene(o);
+    scene.add_entity(Mjcf{kModels + "walker.xml"});
+    scene.build(64);
+    scene.step();
+    // The caller is one of the batched engine's; MuJoCo's pool has all of its own, and the caller waits.
+    EXPECT_LE(thread_count() - before, o.engine == EngineKind::kBatched ? threads - 1 : threads);
+    EXPECT_GE(thread_count() - before, threads - 1);
+  }
+  EXPECT_EQ(thread_count(), before) << "threads outlive their scene";
+}
+
 }  // namespace
 }  // namespace cohort::sim

@@ -66,6 +66,71 @@ TEST(Theory, FrictionHoldsBelowTheConesAngleAndSlipsAboveIt) {
   EXPECT_NEAR(speed(limit + 0.1), 9.81 * (std::sin(limit + 0.1) - 0.5 * std::cos(limit + 0.1)), 0.05);
 }
 
+TEST(Theory, APyramidHoldsLessBetweenItsEdgesThanAlongThem) {
+  // The same sled, free to slide in both directions, on a slope that falls along `heading` (rad).
+  const auto speed = [](double angle, double heading) {
+    SceneOptions o;
+    o.cone = "pyramidal";
+    o.gravity = {9.81 * std::sin(angle) * std::cos(heading), 9.81 * std::sin(angle) * std::sin(heading),
+                 -9.81 * std::cos(angle)};
+    Scene scene(o);
+    build(scene,
+          "<mujoco><option impratio='100'/><worldbody><geom type='plane' size='1 1 1' friction='0.5'/><body pos='0 0 "
+          "0.1'><joint type='slide' axis='1 0 0'/><joint type='slide' axis='0 1 0'/>"
+          "<joint type='slide' axis='0 0 1'/><geom size='0.1' friction='0.5'/></body></worldbody></mujoco>");
+    for (int i = 0; i < 500; ++i) scene.step();
+    const std::vector<float> v = scene.get_dofs_velocity();
+    return std::hypot(v[0], v[1]);
+  };
+  // Along an edge |f| <= mu n; halfway between two, f_x + f_y <= mu n.
+  const double along = std::atan(0.5), between = std::atan(0.5 / std::sqrt(2.0)), half = std::atan(1.0);
+  EXPECT_LT(speed(along - 0.05, 0), 0.01);
+  EXPECT_NEAR(speed(along + 0.1, 0), 9.81 * (std::sin(along + 0.1) - 0.5 * std::cos(along + 0.1)), 0.05);
+  EXPECT_LT(speed(between - 0.05, half), 0.01);
+  EXPECT_NEAR(speed(between + 0.1, half),
+              9.81 * (std::sin(between + 0.1) - 0.5 / std::sqrt(2.0) * std::cos(between + 0.1)), 0.05);
+}
+
+TEST(Theory, ADoublePendulumAcceleratesAsLagrangesEquationsSay) {
+  // Points of 1.5 and 0.7 kg on rods of 0.8 and 0.6 m.
+  constexpr double kUpper = 1.5, kLower = 0.7, kFirst = 0.8, kSecond = 0.6, kG = 9.81;
+  Scene scene;
+  build(scene,
+        format("<mujoco><option gravity='0 0 -{}'/><worldbody><body><joint axis='0 1 0'/><geom size='0.001' pos='0 0 "
+               "-{}' mass='{}'/><body pos='0 0 -{}'><joint axis='0 1 0'/><geom size='0.001' pos='0 0 -{}' "
+               "mass='{}'/></body></body></worldbody></mujoco>",
+               kG, kFirst, kUpper, kFirst, kSecond, kLower),
+        64);
+  std::vector<float> q, v;
+  for (int e = 0; e < 64; ++e) {
+    for (int i = 0; i < 2; ++i) {
+      q.push_back(3 * std::sin(1.3f * static_cast<float>(2 * e + i)));
+      v.push_back(4 * std::cos(0.7f * static_cast<float>(2 * e + i)));
+    }
+  }
+  scene.set_qpos(q);
+  scene.set_qvel(v);
+  const ArrayView acc = scene.view(Field::kQacc);
+  for (std::size_t e = 0; e < 64; ++e) {
+    const double a = q[2 * e], b = q[2 * e + 1], va = v[2 * e], vb = v[2 * e + 1];
+    const double mixed = kLower * kFirst * kSecond;
+    const double m22 = kLower * kSecond * kSecond, m12 = m22 + mixed * std::cos(b),
+                 m11 = (kUpper + kLower) * kFirst * kFirst + m22 + 2 * mixed * std::cos(b);
+    const double below = kLower * kG * kSecond * std::sin(a + b);
+    const double f1 = mixed * std::sin(b) * (2 * va * vb + vb * vb) - (kUpper + kLower) * kG * kFirst * std::sin(a) -
+                      below,
+                 f2 = -mixed * std::sin(b) * va * va - below;
+    const double det = m11 * m22 - m12 * m12;
+    const double truth[] = {(m22 * f1 - m12 * f2) / det, (m11 * f2 - m12 * f1) / det};
+    for (std::int64_t i = 0; i < 2; ++i) {
+      const float ours =
+          static_cast<float*>(acc.data)[static_cast<std::int64_t>(e) * acc.strides[0] + i * acc.strides[1]];
+      // Single precision; the spheres' own inertia is 4e-7 of the pendulum's.
+      EXPECT_NEAR(ours, truth[i], 2e-5 * (10 + std::abs(truth[i]))) << e;
+    }
+  }
+}
+
 TEST(Theory, RungeKuttaKeepsThePendulumsEnergyAndItsPeriod) {
   SceneOptions o;
   o.timestep = 0.005;
@@ -110,6 +175,51 @@ TEST(Theory, MomentumOfFreeBodiesThatTouchIsConserved) {
   EXPECT_GT(std::abs(after[6]), 0.5f) << "they never met";
   for (int k = 0; k < 3; ++k) {
     EXPECT_NEAR(after[static_cast<std::size_t>(k)] + 2 * after[static_cast<std::size_t>(6 + k)], k == 0 ? 2 : 0, 2e-5);
+  }
+}
+
+TEST(Theory, MomentaOfAFloatingChainDriftAsItsIntegratorsOrderSays) {
+  // A free body with a ball joint and a hinge on it, whose motor works: inner forces change neither momentum.
+  struct Drift {
+    double linear, angular;  ///< kg m/s and kg m^2/s, largest in a second
+  };
+  const auto drift = [](const char* integrator, double timestep) {
+    SceneOptions o;
+    o.timestep = timestep;
+    o.integrator = integrator;
+    o.gravity = {0, 0, 0};
+    Scene scene(o);
+    build(scene,
+          "<mujoco><worldbody><body name='trunk'><freejoint/><geom type='box' size='0.1 0.2 0.05' mass='2'/>"
+          "<body pos='0.1 0.2 0'><joint type='ball'/><geom type='capsule' size='0.03 0.2' pos='0.1 0 0.2' mass='1'/>"
+          "<body pos='0.1 0 0.4'><joint name='elbow' axis='0 1 0'/><geom type='capsule' size='0.03 0.2' pos='0 0 0.2' "
+          "mass='0.5'/></body></body></body></worldbody><actuator><motor joint='elbow'/></actuator><sensor>"
+          "<subtreelinvel name='p' body='trunk'/><subtreeangmom name='L' body='trunk'/></sensor></mujoco>");
+    scene.set_qvel(std::vector<float>{0.5f, -0.3f, 0.2f, 1, -2, 0.5f, 2, 1, -1, 3});
+    scene.set_ctrl(std::vector<float>{0.1f});
+    const std::vector<float> p = scene.get_sensor("p"), L = scene.get_sensor("L");
+    Drift most{0, 0};
+    for (int i = 0; i < static_cast<int>(std::lround(1 / timestep)); ++i) {
+      scene.step();
+      const std::vector<float> now_p = scene.get_sensor("p"), now_L = scene.get_sensor("L");
+      for (std::size_t k = 0; k < 3; ++k) {
+        most.linear = std::max(most.linear, 3.5 * std::abs(static_cast<double>(now_p[k]) - p[k]));
+        most.angular = std::max(most.angular, std::abs(static_cast<double>(now_L[k]) - L[k]));
+      }
+    }
+    return most;
+  };
+  // Rounding of 250 steps.
+  const Drift fourth = drift("RK4", 0.004);
+  EXPECT_LT(fourth.linear, 2e-5);
+  EXPECT_LT(fourth.angular, 2e-5);
+  // First order: half the timestep, half the drift.
+  for (const char* integrator : {"Euler", "implicitfast"}) {
+    SCOPED_TRACE(integrator);
+    const Drift whole = drift(integrator, 0.004), half = drift(integrator, 0.002);
+    EXPECT_LT(whole.linear, 0.1);
+    EXPECT_NEAR(half.linear / whole.linear, 0.5, 0.05);
+    EXPECT_NEAR(half.angular / whole.angular, 0.5, 0.05);
   }
 }
 
