@@ -235,14 +235,27 @@ COHORT_LANE void add_group(const ModelView& m, const Group& g, typename L::Ptr p
   });
 }
 
-/// Returns the second derivatives that do not change within a step, with the pattern's entries: the inertia matrix and
+/// Whether all groups are summed in every iteration: of elliptic cones everything changes, and with one iteration there
+/// is no other.
+COHORT_LANE bool sums_anew(const ModelView& m) {
+  return m.option.elliptic != 0 || m.option.iterations < 2;
+}
+
+/// Where the second derivatives stand that assemble_hessian begins with. What is summed anew and has no equalities
+/// begins with w.mass, whose entries outside its own pattern nobody else looks at.
+template <class L>
+COHORT_LANE typename L::Ptr sum_of_hessian(const ModelView& m, const Workspace<L>& w, const SolverSpace<L>& s) {
+  return sums_anew(m) && m.neq == 0 ? w.mass : s.sum;
+}
+
+/// to := the second derivatives that do not change within a step, with the pattern's entries: the inertia matrix and
 /// the equalities, which come first among the groups.
 template <class L>
-COHORT_KERNEL void constant_hessian(const ModelView& m, Workspace<L>& w, Constraints<L>& c, SolverSpace<L>& s,
-                                    Pattern p, typename L::M live) {
+COHORT_KERNEL void constant_hessian(const ModelView& m, Workspace<L>& w, Constraints<L>& c, Pattern p,
+                                    typename L::M live, typename L::Ptr to) {
   using V = typename L::V;
   for (int i = 0; i < m.nv; ++i) {
-    const auto row = s.sum + triangle(i, 0), mass = w.mass + triangle(i, 0);
+    const auto row = to + triangle(i, 0), mass = w.mass + triangle(i, 0);
     int k = p.start[i];
     for (int own = m.pattern_start[i]; own < m.pattern_start[i + 1]; ++own, ++k) {
       const int j = m.pattern[own];
@@ -252,7 +265,7 @@ COHORT_KERNEL void constant_hessian(const ModelView& m, Workspace<L>& w, Constra
   }
   for (int k = 0; k < c.count && c.group[k].kind == kGroupEquality; ++k) {
     const Group& g = c.group[k];
-    if ((g.lanes & lane_bits(live)) != 0) add_group<L>(m, g, c.pool + g.at, live, s.sum);
+    if ((g.lanes & lane_bits(live)) != 0) add_group<L>(m, g, c.pool + g.at, live, to);
   }
 }
 
@@ -297,10 +310,11 @@ COHORT_KERNEL void add_groups(const ModelView& m, Constraints<L>& c, typename L:
 template <class L>
 COHORT_KERNEL void assemble_hessian(const ModelView& m, Workspace<L>& w, Constraints<L>& c, SolverSpace<L>& s,
                                     Pattern p, typename L::M live, unsigned since) {
-  const bool again = m.option.elliptic != 0;
-  if (since == 0) constant_hessian<L>(m, w, c, s, p, live);
-  if (!again) add_groups<L>(m, c, live, since, s.sum);
-  copy_matrix<L>(m.nv, p, s.sum, s.hessian);
+  const bool again = sums_anew(m);
+  const auto sum = sum_of_hessian<L>(m, w, s);
+  if (since == 0) constant_hessian<L>(m, w, c, p, live, sum);
+  if (!again) add_groups<L>(m, c, live, since, sum);
+  copy_matrix<L>(m.nv, p, sum, s.hessian);
   if (again) add_groups<L>(m, c, live, 0, s.hessian);
 }
 
