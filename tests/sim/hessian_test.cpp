@@ -1,4 +1,5 @@
-// Newton's second derivatives against sums over dense rows: the part that stays through a step and what is added to it.
+// Newton's second derivatives against sums over dense rows: all of them, and what a step of the line search changes.
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -40,14 +41,17 @@ std::vector<double> dense_hessian(const ModelView& m, BlockSpace<ScalarLane>& b)
   return sum;
 }
 
-/// Every entry below the diagonal, zero where the pattern has none.
-void expect_hessian(const ModelView& m, const SolverSpace<ScalarLane>& s, Pattern p, const std::vector<double>& dense) {
+/// Every entry below the diagonal, zero where the pattern has none; summed: with the diagonal of all that was summed
+/// up.
+void expect_hessian(const ModelView& m, const SolverSpace<ScalarLane>& s, Pattern p, const std::vector<double>& dense,
+                    const std::vector<double>& summed) {
   const auto entry = [&](int i, int j) { return dense[static_cast<std::size_t>(i * m.nv + j)]; };
+  const auto most = [&](int i) { return summed[static_cast<std::size_t>(i * m.nv + i)]; };
   for (int i = 0; i < m.nv; ++i) {
     int k = p.start[i];
     for (int j = 0; j <= i; ++j) {
       const bool present = p.cols[k] == j;
-      const double bound = kTolerance * std::sqrt(entry(i, i) * entry(j, j));
+      const double bound = kTolerance * std::sqrt(most(i) * most(j));
       ASSERT_NEAR(present ? s.hessian[triangle(i, j)] : 0.0, entry(i, j), bound) << "row " << i << ", column " << j;
       if (present && j < i) ++k;
     }
@@ -61,7 +65,7 @@ void compare(const std::vector<std::uint8_t>& mjb) {
   const ModelView& m = pair.view;
   test::Block block(m);
   BlockSpace<ScalarLane>& b = block.space;
-  int across = 0;
+  int across = 0, changed = 0;
   for (std::uint64_t sample = 0; sample < 40; ++sample) {
     SCOPED_TRACE("sample " + std::to_string(sample));
     pair.randomize(sample, 0.1, 0.5);
@@ -70,19 +74,27 @@ void compare(const std::vector<std::uint8_t>& mjb) {
     test::smooth_dynamics(m, b.w);
     test::make_rows(m, b);
     start_solver<ScalarLane>(m, b.w, b.c, b.s);
-    const std::vector<double> dense = dense_hessian(m, b);
+    std::vector<double> dense = dense_hessian(m, b), summed = dense;
     const Pattern p = hessian_pattern<ScalarLane>(m, b.c, b.s, 1);
     across += p.cols != m.pattern;
-    const auto constant = constant_hessian<ScalarLane>(m, b.w, b.c, b.s, p, true);
-    for (int iteration = 0; iteration < 2; ++iteration) {
-      assemble_hessian<ScalarLane>(m, b.c, b.s, p, constant, true);
-      expect_hessian(m, b.s, p, dense);
-      if (testing::Test::HasFatalFailure()) return;
-      // What follows in place leaves the constant part alone.
+    assemble_hessian<ScalarLane>(m, b.w, b.c, b.s, p, true, 0);
+    expect_hessian(m, b.s, p, dense, summed);
+    // Away from the start and back: rows begin and cease to count.
+    for (float step : {10.0f, 100.0f, -110.0f}) {
+      // What follows in place leaves the sum alone.
       factor_hessian<ScalarLane>(m.nv, p, b.s.hessian, b.w.factor);
+      for (int d = 0; d < m.nv; ++d) b.s.search[d] = (d % 3 == 1 ? -1.0f : 1.0f) * (1.0f + std::abs(b.w.acc_smooth[d]));
+      const SearchLine<ScalarLane> line = begin_line<ScalarLane>(m, b.c, b.s.search, 1, 0.0f, 0.0f);
+      changed += !move_along<ScalarLane>(b.c, line, true, step);
+      assemble_hessian<ScalarLane>(m, b.w, b.c, b.s, p, true, line.lanes);
+      dense = dense_hessian(m, b);
+      for (std::size_t k = 0; k < dense.size(); ++k) summed[k] = std::max(summed[k], dense[k]);
+      expect_hessian(m, b.s, p, dense, summed);
+      if (testing::Test::HasFatalFailure()) return;
     }
   }
   EXPECT_GT(across, 0);
+  EXPECT_GT(changed, 40);
 }
 
 TEST(Hessian, IsTheSumOfInertiaEqualitiesAndContacts) {

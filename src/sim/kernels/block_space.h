@@ -46,7 +46,8 @@ COHORT_LANE int lay_out(const ModelView& m, const ConstraintCapacity& most, type
     SolverSpace<L>& s = b.s;
     s.Ma = values.take(m.nv), s.grad = values.take(m.nv), s.search = values.take(m.nv), s.Mv = values.take(m.nv);
     s.grad_old = values.take(m.nv), s.precond = values.take(m.nv), s.precond_old = values.take(m.nv);
-    s.hessian = values.take(triangle(m.nv, 0)), s.constant = values.take(m.neq > 0 ? triangle(m.nv, 0) : 0);
+    s.hessian = values.take(triangle(m.nv, 0));
+    s.sum = values.take(m.option.newton != 0 && (m.neq > 0 || !sums_anew(m)) ? triangle(m.nv, 0) : 0);
     carve<L>(m, values, n, b.r);
   }
   return values.used;

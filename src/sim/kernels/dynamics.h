@@ -45,27 +45,34 @@ COHORT_KERNEL void velocities(const ModelView& m, Workspace<L>& w) {
       // Gravity as an acceleration of the world upwards.
       for (int i = 0; i < 3; ++i) v[i] = v[3 + i] = a[i] = zero, a[3 + i] = V(-m.option.gravity[i]);
     }
-    const bool together = body.kind == kBodyFree || body.kind == kBodyBall;  // three axes that turn with the body
-    const int first_turn = body.first_dof + (body.kind == kBodyFree ? 3 : 0);
+    V R[9], x[3], I[10], momentum[6], f[6];
+    read<9>(R, w.rot + 9 * b);
+    const bool together = body.kind == kBodyBall;  // three axes that turn with the body
     V before[6] = {v[0], v[1], v[2], v[3], v[4], v[5]};
-    for (int d = body.first_dof; d < body.first_dof + body.dof_count; ++d) {
+    for (int d = body.first_dof; body.kind != kBodyFree && d < body.first_dof + body.dof_count; ++d) {
       V S[6];
       read<6>(S, w.axis + 6 * d);
       const V rate = w.v[d];
-      if (d >= first_turn) {
-        if (!together || d == first_turn) {
-          for (int i = 0; i < 6; ++i) before[i] = v[i];
-        }
-        V turn[6] = {zero, zero, zero, zero, zero, zero};
-        add_cross_motion(turn, before, S);
-        for (int i = 0; i < 6; ++i) a[i] = fma(turn[i], rate, a[i]);
+      if (!together || d == body.first_dof) {
+        for (int i = 0; i < 6; ++i) before[i] = v[i];
       }
+      V turn[6] = {zero, zero, zero, zero, zero, zero};
+      add_cross_motion(turn, before, S);
+      for (int i = 0; i < 6; ++i) a[i] = fma(turn[i], rate, a[i]);
       for (int i = 0; i < 6; ++i) v[i] = fma(S[i], rate, v[i]);
+    }
+    if (body.kind == kBodyFree) {
+      // Its axes are the world's and then its own, through the reference point.
+      read<3>(v + 3, w.v + body.first_dof);
+      for (int k = 0; k < 3; ++k) {
+        const V axis[3] = {R[k], R[3 + k], R[6 + k]}, rate = w.v[body.first_dof + 3 + k];
+        V turn[3];
+        cross(turn, v + 3, axis);
+        for (int i = 0; i < 3; ++i) a[3 + i] = fma(turn[i], rate, a[3 + i]), v[i] = fma(axis[i], rate, v[i]);
+      }
     }
     write<6>(w.vel + 6 * b, v);
     write<6>(w.acc + 6 * b, a);
-    V R[9], x[3], I[10], momentum[6], f[6];
-    read<9>(R, w.rot + 9 * b);
     read<3>(x, w.pos + 3 * b);
     const BodyMass<V> own = mass_of<L>(m, w, b);
     body_inertia(I, own, R, x);
@@ -108,6 +115,36 @@ COHORT_KERNEL void applied_forces(const ModelView& m, Workspace<L>& w) {
   }
 }
 
+/// composite_inertia for a free body, whose axes are the world's and then its own, through the reference point.
+template <class L>
+COHORT_LANE void free_inertia(const ModelView& m, Workspace<L>& w, int b, const typename L::V* I,
+                              const typename L::V* f) {
+  using V = typename L::V;
+  const V zero(0.0f);
+  const int first = m.body[b].first_dof;
+  V R[9];
+  read<9>(R, w.rot + 9 * b);
+  for (int k = 0; k < 3; ++k) {
+    const auto row = w.mass + triangle(first + k, first), turn = w.mass + triangle(first + 3 + k, first);
+    const V axis[3] = {R[k], R[3 + k], R[6 + k]};
+    const V momentum[3] = {fma(I[4], axis[2], fma(I[3], axis[1], I[0] * axis[0])),
+                           fma(I[5], axis[2], fma(I[1], axis[1], I[3] * axis[0])),
+                           fma(I[2], axis[2], fma(I[5], axis[1], I[4] * axis[0]))};
+    V push[3];
+    cross(push, axis, I + 6);
+    w.smooth[first + k] = -f[3 + k];
+    w.smooth[first + 3 + k] = -dot3(axis, f);
+    for (int j = 0; j < k; ++j) {
+      const V other[3] = {R[j], R[3 + j], R[6 + j]};
+      row[j] = zero;
+      turn[3 + j] = dot3(other, momentum);
+    }
+    for (int j = 0; j < 3; ++j) turn[j] = push[j];
+    row[k] = I[9] + armature_of<L>(m, w, first + k);
+    turn[3 + k] = dot3(axis, momentum) + armature_of<L>(m, w, first + 3 + k);
+  }
+}
+
 /// Up the tree: w.mass (inertia matrix with armature, pattern entries only), w.smooth = - bias forces.
 template <class L>
 COHORT_KERNEL void composite_inertia(const ModelView& m, Workspace<L>& w) {
@@ -117,6 +154,10 @@ COHORT_KERNEL void composite_inertia(const ModelView& m, Workspace<L>& w) {
     V I[10], f[6];
     read<10>(I, w.inertia + 10 * b);
     read<6>(f, w.force + 6 * b);
+    if (body.kind == kBodyFree) {
+      free_inertia<L>(m, w, b, I, f);
+      continue;
+    }
     for (int d = body.first_dof + body.dof_count - 1; d >= body.first_dof; --d) {
       V S[6], t[6];
       read<6>(S, w.axis + 6 * d);

@@ -5,8 +5,6 @@
 
 namespace cohort::sim {
 
-/// Values of a row in Constraints::rows; bound and loss: of friction only.
-enum RowAt : int { kRowNow, kRowRate, kRowWeight, kRowBound, kRowLoss };
 /// Values of an elliptic cone in Constraints::cones.
 enum ConeAt : int {
   kConeU0,  ///< normal part now and its rate, in the coordinates of ConeZone
@@ -273,7 +271,7 @@ COHORT_LANE typename L::M same_zone(const Group& g, typename L::Ptr piece, typen
 }
 
 /// Moves the groups' rows by `step` along the search, in the lanes of `live`, which are among the line's; returns those
-/// in which none changed its piece.
+/// in which none changed its piece. Groups say which of theirs did; c.rows keep where they were.
 template <class L>
 COHORT_KERNEL typename L::M move_along(Constraints<L>& c, const SearchLine<L>& line, typename L::M live,
                                        typename L::V step) {
@@ -281,7 +279,7 @@ COHORT_KERNEL typename L::M move_along(Constraints<L>& c, const SearchLine<L>& l
   auto same = live;
   auto row = c.rows, cone = c.cones;
   for (int k = 0; k < c.count; ++k) {
-    const Group& g = c.group[k];
+    Group& g = c.group[k];
     if ((g.lanes & line.lanes) == 0) continue;
     const auto piece = c.pool + g.at;
     const auto jar = piece + g.layout.jar;
@@ -293,12 +291,15 @@ COHORT_KERNEL typename L::M move_along(Constraints<L>& c, const SearchLine<L>& l
       cone = cone + kConeValues;
       continue;
     }
+    auto stayed = live;
     for (int e = 0; e < g.edges; ++e) {
       const V x = row[kRowNow], moved = fma(step, row[kRowRate], x);
-      same = same & same_piece<L>(g, row[kRowWeight], x, moved);
+      stayed = stayed & same_piece<L>(g, row[kRowWeight], x, moved);
       jar[e] = select(live, moved, x);
       row = row + (g.kind == kGroupFriction ? kFrictionRowValues : kRowValues);
     }
+    g.moved = lane_bits(live & flip(stayed));
+    same = same & stayed;
   }
   return same;
 }

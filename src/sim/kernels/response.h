@@ -90,14 +90,13 @@ COHORT_LANE void forces_of(const Group& g, typename L::Ptr piece, typename L::V*
   }
 }
 
-/// Second derivatives at the group's present rows, in the Jacobian's rows: symmetric, lower triangle, [r * dim + c],
-/// c <= r; what no kind of its size writes is left as it is.
-template <class L, int kDim = 0>
-COHORT_LANE void curvature_of(const Group& g, typename L::Ptr piece, typename L::V* weight) {
+/// Second derivatives at the rows `jar`, in the Jacobian's rows: symmetric, lower triangle, [r * dim + c], c <= r; what
+/// no kind of its size writes is left as it is.
+template <class L, int kDim, class Rows>
+COHORT_LANE void curvature_at(const Group& g, typename L::Ptr piece, Rows jar, typename L::V* weight) {
   using V = typename L::V;
   const V zero(0.0f);
   const GroupLayout& l = g.layout;
-  const auto jar = piece + l.jar;
   const int dim = kDim > 0 ? kDim : g.dim;
   const V D = piece[l.weight];
   weight[0] = zero;

@@ -205,19 +205,18 @@ COHORT_KERNEL void conjugate_direction(int nv, SolverSpace<L>& s, typename L::M 
   for (int d = 0; d < nv; ++d) s.search[d] = select(live, fma(beta, s.search[d], -s.precond[d]), zero);
 }
 
-/// s.precond := H^-1 s.precond for the lanes that go on. A lane that is `settled`, none of whose rows changed its piece
-/// in the last step, has the Hessian of that step: where all that go on are, the factor is used again. Where one is
-/// not, all are assembled, since that costs the same for one lane and for all of them; the settled ones get the same
-/// bits.
+/// s.precond := H^-1 s.precond for the lanes that go on. since: of assemble_hessian. A lane that is `settled`, none of
+/// whose rows changed its piece in the last step, has the Hessian of that step: where all that go on are, the factor is
+/// used again. Where one is not, all are assembled, since that costs the same for one lane and for all of them; the
+/// settled ones get the same bits.
 template <class L>
 struct NewtonDirection {
   Pattern pattern;
-  typename L::Ptr constant{};
   int across = 0;
 
   COHORT_LANE explicit NewtonDirection(const ModelView& m) : pattern{m.pattern, m.pattern_start} {}
 
-  COHORT_LANE void operator()(const ModelView& m, Workspace<L>& w, Constraints<L>& c, SolverSpace<L>& s, bool first,
+  COHORT_LANE void operator()(const ModelView& m, Workspace<L>& w, Constraints<L>& c, SolverSpace<L>& s, unsigned since,
                               typename L::M settled, typename L::M live) {
     if (!any(live & flip(settled))) {
       solve_in_place<L>(m.nv, pattern, s.hessian, s.precond);
@@ -225,13 +224,12 @@ struct NewtonDirection {
     }
     // Lanes that are done may take groups across branches with them; a new pattern pays when half of them went.
     const int now = groups_across<L>(c, lane_bits(live));
-    if (first || 2 * now < across) {
+    if (since == 0 || 2 * now < across) {
       pattern = hessian_pattern<L>(m, c, s, lane_bits(live));
       across = now;
     }
     // Later patterns have no entries that the first one lacks.
-    if (first) constant = constant_hessian<L>(m, w, c, s, pattern, live);
-    assemble_hessian<L>(m, c, s, pattern, constant, live);
+    assemble_hessian<L>(m, w, c, s, pattern, live, since);
     factor_hessian<L>(m.nv, pattern, s.hessian, w.factor);
     solve_in_place<L>(m.nv, pattern, s.hessian, s.precond);
   }
@@ -253,6 +251,8 @@ COHORT_KERNEL void solve_in_accelerations(const ModelView& m, Workspace<L>& w, C
   // rows all stayed on their pieces.
   typename L::M live = lanes, moved = live, settled = live & flip(live);
   V improvement = zero;
+  SearchLine<L> line;
+  line.lanes = 0;
   for (int iteration = 0;; ++iteration) {
     constraint_forces<L>(m, w, c, s, moved);
     if (iteration >= m.option.iterations) break;
@@ -267,7 +267,7 @@ COHORT_KERNEL void solve_in_accelerations(const ModelView& m, Workspace<L>& w, C
       if (!any(live)) break;
     }
     if (newton) {
-      newton_direction(m, w, c, s, iteration == 0, settled, live);
+      newton_direction(m, w, c, s, line.lanes, settled, live);
     } else {
       solve_in_place<L>(nv, {m.pattern, m.pattern_start}, w.factor, s.precond);
     }
@@ -284,7 +284,6 @@ COHORT_KERNEL void solve_in_accelerations(const ModelView& m, Workspace<L>& w, C
     if (!newton) {
       for (int d = 0; d < nv; ++d) s.grad_old[d] = s.grad[d], s.precond_old[d] = s.precond[d];
     }
-    SearchLine<L> line;
     const V alpha = line_search<L>(m, w, c, s, live, line, improvement);
     live = live & (alpha > zero);
     if (!any(live)) break;
