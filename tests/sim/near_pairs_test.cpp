@@ -201,7 +201,8 @@ TEST(NearPairs, RunsThatAreFarFromATreeHoldNoPairWhoseSpheresAreNear) {
     mj_forward(p.mj.get(), p.data.get());
     block.load(p.view, *p.data);
     test::smooth_dynamics(p.view, block.space.w);
-    auto& [w, c, s, r] = block.space;
+    Workspace<ScalarLane>& w = block.space.w;
+    Constraints<ScalarLane>& c = block.space.c;
     c.live = true;
     geom_poses<ScalarLane>(p.view, w, c);
     tree_boxes<ScalarLane>(p.view, c);
