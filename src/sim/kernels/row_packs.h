@@ -10,12 +10,13 @@
 namespace cohort::sim {
 
 /// Blocks that may be stepped together. A single lane has nobody to share with.
+inline constexpr int kBlocksTogether = 4;
 template <class L>
-inline constexpr int kMostBlocks = L::kWidth == 1 ? 1 : 4;
+inline constexpr int kMostBlocks = L::kWidth == 1 ? 1 : kBlocksTogether;
 /// Trees or blocks that may share packs.
 template <class L>
 inline constexpr int kMostSources = L::kWidth == 1 ? 1 : kMostRowTrees;
-static_assert(kMostRowTrees >= 4, "a source per block");
+static_assert(kMostRowTrees >= kBlocksTogether, "every block may be a source");
 
 /// A mask of the lanes whose bits are set.
 template <class L>
@@ -77,7 +78,7 @@ struct RowPack {
   int part[kMostSources<L>], tree[kMostSources<L>];     ///< of a source
   int shift[kMostSources<L>];                           ///< what its dofs are called more than those of the first
   unsigned of[kMostSources<L>];                         ///< its lanes that are in the pack
-  unsigned having[kMostSources<L>][kMostRowTrees + 1];  ///< where there are several lists: its lanes that have them
+  unsigned having[kMostSources<L>][kMostRowTrees + 1];  ///< its lanes that have a list's groups
   typename L::M at[kMostSources<L>];                    ///< their places
   unsigned places = 0;                                  ///< that are taken
   alignas(64) int lane[L::kWidth];                      ///< at a place
