@@ -21,7 +21,7 @@
 namespace cohort::data {
 namespace {
 
-constexpr std::array<std::pair<const char*, const char*>, 3> kNames{
+constexpr std::array<std::pair<const char*, const char*>, 3> kFormatNames{
     {{"actions", "action"}, {"rewards", "reward"}, {"dones", "is_terminal"}}};
 
 /// What robomimic asks of a file from no environment that it knows.
@@ -32,7 +32,7 @@ constexpr const char* kStepTexts = "step_texts";
 
 std::string renamed(const std::string& name, bool to_rlds, bool rename) {
   if (!rename) return name;
-  for (const auto& [hdf5, rlds] : kNames)
+  for (const auto& [hdf5, rlds] : kFormatNames)
     if (name == (to_rlds ? hdf5 : rlds)) return to_rlds ? rlds : hdf5;
   if (to_rlds && name.starts_with("obs/")) return "observation/" + name.substr(4);
   if (!to_rlds && name.starts_with("observation/")) return "obs/" + name.substr(12);

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::int64_t kEpisodesPerTask =
     32;  // the unit of parallel work and of summation: fixed, so that the result is
-constexpr std::array kNames{"mean", "std", "max", "min", "q01", "q99"};
+constexpr std::array kStatisticNames{"mean", "std", "max", "min", "q01", "q99"};
 
 /// Count, mean and sum of squared deviations (Chan, Golub, LeVeque 1979), smallest and largest.
 struct Moments {
@@ -102,7 +102,7 @@ Json vector_json(const VectorStatistics& s) {
   Json json;
   const std::array lists{&s.mean, &s.std, &s.max, &s.min, &s.q01, &s.q99};
   for (std::size_t i = 0; i < lists.size(); ++i)
-    if (!lists[i]->empty() || i < 4) json[kNames[i]] = *lists[i];
+    if (!lists[i]->empty() || i < 4) json[kStatisticNames[i]] = *lists[i];
   return json;
 }
 
@@ -113,16 +113,16 @@ VectorStatistics vector_from_json(const Json& root, const char* which, const std
   COHORT_THROW_UNLESS(found->is_object(), "{}: {} is no object", source, which);
   const std::array lists{&s.mean, &s.std, &s.max, &s.min, &s.q01, &s.q99};
   for (std::size_t i = 0; i < lists.size(); ++i) {
-    auto list = found->find(kNames[i]);
+    auto list = found->find(kStatisticNames[i]);
     if (list == found->end() && i >= 4) list = found->find(i == 4 ? "p01" : "p99");  // as octo names them
     if (list == found->end() && i >= 4) continue;  // the DROID pipeline has no quantiles
     bool good = list != found->end() && list->is_array();
     if (good)
       for (const Json& value : *list) good = good && value.is_number();
-    COHORT_THROW_UNLESS(good, "{}: {}.{} is no list of numbers", source, which, kNames[i]);
+    COHORT_THROW_UNLESS(good, "{}: {}.{} is no list of numbers", source, which, kStatisticNames[i]);
     *lists[i] = list->get<std::vector<double>>();
     COHORT_THROW_UNLESS(lists[i]->size() == s.mean.size(), "{}: {}.{} has {} numbers, but mean has {}", source, which,
-                        kNames[i], lists[i]->size(), s.mean.size());
+                        kStatisticNames[i], lists[i]->size(), s.mean.size());
   }
   return s;
 }

@@ -5,20 +5,10 @@
 #include <netdb.h>
 #include <sys/socket.h>
 
+#include "dist/address_list.h"
 #include "dist/store_socket.h"
 
 namespace cohort::dist {
-namespace {
-
-struct AddressList {
-  addrinfo* first = nullptr;
-  ~AddressList() {
-    if (first != nullptr) freeaddrinfo(first);
-  }
-};
-
-}  // namespace
-
 AddressOwner owner_of(const std::string& host) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;

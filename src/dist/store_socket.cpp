@@ -15,9 +15,12 @@
 #include <unistd.h>
 
 #include "core/error.h"
+#include "dist/address_list.h"
 
 namespace cohort::dist {
 namespace {
+
+using Clock = std::chrono::steady_clock;
 
 constexpr int kBacklog = 4096;  // connections that may wait; every rank of a large job comes at once
 
@@ -63,16 +66,8 @@ int try_listen(int port, bool loopback_only, OwnedSocket& out) {
   return EAFNOSUPPORT;
 }
 
-struct AddressList {
-  addrinfo* first = nullptr;
-  ~AddressList() {
-    if (first != nullptr) freeaddrinfo(first);
-  }
-};
-
 /// False when the time passed first. A signal does not end the wait.
 bool wait_until_writable(int fd, std::chrono::milliseconds patience) {
-  using Clock = std::chrono::steady_clock;
   const auto end = Clock::now() + patience;
   pollfd waiting{fd, POLLOUT, 0};
   for (auto left = patience;; left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now())) {
@@ -169,7 +164,6 @@ OwnedSocket open_store_socket(int port, bool loopback_only, const std::string& p
 }
 
 void wait_for_listener(const std::string& host, int port, std::chrono::milliseconds timeout, const std::string& who) {
-  using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
   auto pause = std::chrono::milliseconds(10);
   while (true) {

@@ -3,12 +3,12 @@
 namespace cohort::parallel {
 namespace {
 
-struct State {
+struct CompressionState {
   c10::intrusive_ptr<c10d::ProcessGroup> group;
   at::ScalarType type;
 };
 
-class CompressionHook : public c10d::CppCommHookInterface<State> {
+class CompressionHook : public c10d::CppCommHookInterface<CompressionState> {
  public:
   using CppCommHookInterface::CppCommHookInterface;
 
@@ -31,7 +31,7 @@ class CompressionHook : public c10d::CppCommHookInterface<State> {
 
 std::unique_ptr<c10d::CommHookInterface> make_compression_hook(const c10::intrusive_ptr<c10d::ProcessGroup>& group,
                                                                at::ScalarType type) {
-  return std::make_unique<CompressionHook>(State{group, type});
+  return std::make_unique<CompressionHook>(CompressionState{group, type});
 }
 
 }  // namespace cohort::parallel

@@ -15,12 +15,12 @@ constexpr std::size_t kPiece = 128 * 1024;
 
 constexpr const char* kOperation = "the all-reduce of gradients";
 
-struct State {
+struct NodeSumState {
   std::shared_ptr<NodeSum> sum;
   std::function<float()> factor;
 };
 
-class NodeSumHook : public c10d::CppCommHookInterface<State> {
+class NodeSumHook : public c10d::CppCommHookInterface<NodeSumState> {
  public:
   using CppCommHookInterface::CppCommHookInterface;
 
@@ -70,7 +70,7 @@ void NodeSum::sum(float* values, std::size_t count, float factor) {
 
 std::unique_ptr<c10d::CommHookInterface> make_node_sum_hook(std::shared_ptr<NodeSum> sum,
                                                             std::function<float()> factor) {
-  return std::make_unique<NodeSumHook>(State{std::move(sum), std::move(factor)});
+  return std::make_unique<NodeSumHook>(NodeSumState{std::move(sum), std::move(factor)});
 }
 
 }  // namespace cohort::parallel

@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* kFileName = "metrics.jsonl";
 
-double now_seconds() {
+double now_in_whole_milliseconds() {
   const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
   return static_cast<double>(std::chrono::duration_cast<std::chrono::milliseconds>(since_1970).count()) / 1000.0;
 }
@@ -58,19 +58,19 @@ MetricsWriter::MetricsWriter(const fs::path& folder, const MetricsSettings& sett
 
 void MetricsWriter::write(std::int64_t step, std::span<const TagValue> values) {
   std::lock_guard lock(mutex_);
-  const double time = now_seconds();
+  const double time = now_in_whole_milliseconds();
   lines_->append(json_line(step, time, values));
   if (events_) events_->scalars(step, time, values);
 }
 
 void MetricsWriter::text(const std::string& tag, std::int64_t step, const std::string& markdown) {
   std::lock_guard lock(mutex_);
-  if (events_) events_->text(tag, step, now_seconds(), markdown);
+  if (events_) events_->text(tag, step, now_in_whole_milliseconds(), markdown);
 }
 
 void MetricsWriter::image(const std::string& tag, std::int64_t step, const fs::path& png) {
   std::lock_guard lock(mutex_);
-  if (events_) events_->image(tag, step, now_seconds(), read_file(png));
+  if (events_) events_->image(tag, step, now_in_whole_milliseconds(), read_file(png));
 }
 
 void MetricsWriter::sync() {

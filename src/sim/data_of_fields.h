@@ -6,6 +6,11 @@
 
 namespace cohort::sim {
 
+/// The others are int32.
+constexpr bool is_float(Field field) {
+  return field < Field::kStatus;
+}
+
 /// floats(Field) and ints(Field) give a field's memory. Parameters of the environments are null, as in a model whose
 /// environments share them.
 template <class Floats, class Ints>

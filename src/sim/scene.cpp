@@ -9,16 +9,13 @@
 #include "core/error.h"
 #include "sim/cpu/engine.h"
 #include "sim/cuda/engine.h"
+#include "sim/index.h"
 #include "sim/model.h"
 #include "sim/mujoco/engine.h"
 
 namespace cohort::sim {
 
 namespace {
-
-std::size_t at(std::int64_t i) {
-  return static_cast<std::size_t>(i);
-}
 
 /// One element of a (n, size) view of float, double or int32.
 double load(const ArrayView& v, std::int64_t row, std::int64_t column) {

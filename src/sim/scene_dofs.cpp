@@ -5,15 +5,12 @@
 
 #include "core/error.h"
 #include "sim/host_memory.h"
+#include "sim/index.h"
 #include "sim/scene.h"
 
 namespace cohort::sim {
 
 namespace {
-
-std::size_t at(std::int64_t i) {
-  return static_cast<std::size_t>(i);
-}
 
 /// Row `env` of a floating-point view, read and written as double.
 class Row {

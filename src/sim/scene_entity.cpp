@@ -3,15 +3,12 @@
 
 #include "core/config.h"
 #include "core/error.h"
+#include "sim/index.h"
 #include "sim/scene.h"
 
 namespace cohort::sim {
 
 namespace {
-
-std::size_t at(std::int64_t i) {
-  return static_cast<std::size_t>(i);
-}
 
 /// Position in `members` of what the entity's file names `wanted`; the scene's name begins with the entity's.
 template <class Things>

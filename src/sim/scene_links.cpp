@@ -3,15 +3,12 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "sim/index.h"
 #include "sim/scene.h"
 
 namespace cohort::sim {
 
 namespace {
-
-std::size_t at(std::int64_t i) {
-  return static_cast<std::size_t>(i);
-}
 
 struct Vec {
   double x = 0, y = 0, z = 0;

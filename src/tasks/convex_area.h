@@ -1,5 +1,6 @@
 /// Areas of convex polygons in the plane.
 #pragma once
+#include <cmath>
 #include <span>
 
 namespace cohort::tasks {
@@ -7,6 +8,10 @@ namespace cohort::tasks {
 struct Point2 {
   double x = 0, y = 0;
 };
+
+inline double distance(Point2 a, Point2 b) {
+  return std::hypot(a.x - b.x, a.y - b.y);
+}
 
 /// Signed area by the shoelace formula: positive where the corners run counter-clockwise (y up).
 double signed_area(std::span<const Point2> polygon);

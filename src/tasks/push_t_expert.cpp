@@ -34,10 +34,6 @@ double dot(Point2 a, Point2 b) {
   return a.x * b.x + a.y * b.y;
 }
 
-double distance(Point2 a, Point2 b) {
-  return std::hypot(a.x - b.x, a.y - b.y);
-}
-
 Point2 rotated(Point2 p, double angle) {
   const double c = std::cos(angle), s = std::sin(angle);
   return {c * p.x - s * p.y, s * p.x + c * p.y};

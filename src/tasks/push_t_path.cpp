@@ -19,10 +19,6 @@ Point2 centre(int cell) {
   return {kCell * (cell % kCells + 0.5), kCell * (cell / kCells + 0.5)};
 }
 
-double distance(Point2 a, Point2 b) {
-  return std::hypot(a.x - b.x, a.y - b.y);
-}
-
 /// The free cell nearest to a point, or -1.
 int nearest_free(const std::vector<char>& free, Point2 point) {
   int best = -1;

@@ -21,10 +21,6 @@
 namespace cohort::train {
 namespace {
 
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
 c10::Device device_of(const torch::nn::Module& module) {
   const auto parameters = module.parameters();
   COHORT_THROW_UNLESS(!parameters.empty(), "the model has no parameters: there is nothing to train");

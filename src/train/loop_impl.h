@@ -18,6 +18,10 @@ namespace cohort::train {
 
 using Clock = std::chrono::steady_clock;
 
+inline double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
 struct TrainLoop::Impl {
   Impl(TrainSettings settings, TrainJob job);
 

@@ -20,10 +20,6 @@ namespace {
 /// A wish to stop is agreed on about this often; every step where steps are longer.
 constexpr double kStopCheckSeconds = 0.5;
 
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
 /// Resident memory of this process, in bytes.
 double resident_bytes() {
   std::ifstream statm("/proc/self/statm");

@@ -12,11 +12,11 @@
 namespace cohort::train {
 namespace {
 
-constexpr std::size_t kNamesInMessage = 5;
+constexpr std::size_t kNamesPerList = 5;
 const std::string kTrunk = ".backbone.nets.";
 
 void add(std::string& list, std::size_t& count, const std::string& name) {
-  if (count++ < kNamesInMessage) list += (list.empty() ? "" : ", ") + name;
+  if (count++ < kNamesPerList) list += (list.empty() ? "" : ", ") + name;
 }
 
 std::map<std::string, at::Tensor> by_name(const NamedTensors& tensors) {

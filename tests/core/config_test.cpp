@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "core/message_of.h"
 
 namespace cohort::config {
 namespace {
@@ -32,15 +33,6 @@ void bind(Fields& fields, Settings& s) {
   fields.add("name", s.name, "name of the run");
   fields.add("columns", s.columns, "columns");
   fields.alias("train.learning_rate", "train.lr");
-}
-
-std::string message_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
 }
 
 TEST(Config, OverridesSetEveryKindOfField) {

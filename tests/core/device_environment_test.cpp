@@ -1,12 +1,12 @@
 #include "core/device_environment.h"
 
-#include <functional>
 #include <map>
 
 #include <gtest/gtest.h>
 
 #include "core/devices_machine.h"
 #include "core/error.h"
+#include "core/message_of.h"
 
 namespace cohort {
 namespace {
@@ -14,15 +14,6 @@ using testing::Machine;
 
 std::map<std::string, std::string> variables(const DeviceEnvironment& environment) {
   return {environment.variables.begin(), environment.variables.end()};
-}
-
-std::string message_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
 }
 
 TEST(DeviceEnvironment, WithoutAGpuNothingIsSet) {

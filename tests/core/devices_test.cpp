@@ -1,25 +1,16 @@
 #include "core/devices.h"
 
 #include <cstdlib>
-#include <functional>
 
 #include <gtest/gtest.h>
 
 #include "core/devices_machine.h"
 #include "core/error.h"
+#include "core/message_of.h"
 
 namespace cohort {
 namespace {
 using testing::Machine;
-
-std::string message_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
 
 /// Every test starts without a choice and without LOCAL_RANK.
 class Devices : public ::testing::Test {

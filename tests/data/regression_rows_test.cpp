@@ -15,18 +15,18 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr int kRows = 8, kColumns = 5;
+constexpr int kTableRows = 8, kColumns = 5;
 
 // Column c holds (c + 1) * (row + 10), with a text column between: every value tells its row and column.
 Table make_table() {
   Table table("arm.csv");
   for (int c = 0; c < kColumns; ++c) {
     std::vector<double> values;
-    for (int row = 0; row < kRows; ++row) values.push_back((c + 1) * (row + 10));
+    for (int row = 0; row < kTableRows; ++row) values.push_back((c + 1) * (row + 10));
     table.add(Column("c" + std::to_string(c), std::span<const double>(values)));
     if (c == 2) {
       TextArray texts;
-      for (int row = 0; row < kRows; ++row) texts.add("note");
+      for (int row = 0; row < kTableRows; ++row) texts.add("note");
       table.add(Column("remark", std::move(texts)));
     }
   }
@@ -37,14 +37,14 @@ std::vector<std::int64_t> rows(std::initializer_list<std::int64_t> list) {
   return list;
 }
 
-struct Sample {
+struct Row {
   std::vector<float> x, y;
 };
 
-Sample read(const Dataset& dataset, std::int64_t index) {
+Row read_row(const Dataset& dataset, std::int64_t index) {
   const std::vector<FieldSpec> fields = dataset.fields();
-  Sample s{std::vector<float>(static_cast<std::size_t>(fields[0].sample_shape[0]), -77.0f),
-           std::vector<float>(static_cast<std::size_t>(fields[1].sample_shape[0]), -77.0f)};
+  Row s{std::vector<float>(static_cast<std::size_t>(fields[0].sample_shape[0]), -77.0f),
+        std::vector<float>(static_cast<std::size_t>(fields[1].sample_shape[0]), -77.0f)};
   const ArrayView views[] = {make_view(s.x.data(), {fields[0].sample_shape[0]}),
                              make_view(s.y.data(), {fields[1].sample_shape[0]})};
   dataset.read(index, 0, views);
@@ -60,9 +60,9 @@ TEST(RegressionRows, TheFirstColumnsGiveTheLastOnes) {
   ASSERT_EQ(part.size(), 2);
   EXPECT_EQ(part.fields(),
             (std::vector<FieldSpec>{{"x", ElementType::kFloat32, {2}}, {"y", ElementType::kFloat32, {2}}}));
-  EXPECT_THAT(read(part, 0).x, ElementsAre(16, 32));
-  EXPECT_THAT(read(part, 0).y, ElementsAre(64, 80));
-  EXPECT_THAT(read(part, 1).x, ElementsAre(11, 22));
+  EXPECT_THAT(read_row(part, 0).x, ElementsAre(16, 32));
+  EXPECT_THAT(read_row(part, 0).y, ElementsAre(64, 80));
+  EXPECT_THAT(read_row(part, 1).x, ElementsAre(11, 22));
   EXPECT_EQ(part.row(0), 6);
 }
 
@@ -70,8 +70,8 @@ TEST(RegressionRows, ColumnsCanBeNamedInAnyOrder) {
   const auto table =
       RegressionTable::make(make_table(), rows({0, 1}), {.inputs = {"c4", "c0"}, .targets = {"c2"}}, {.kind = "none"});
   const RegressionRows part(table, rows({0}), "training");
-  EXPECT_THAT(read(part, 0).x, ElementsAre(50, 10));
-  EXPECT_THAT(read(part, 0).y, ElementsAre(30));
+  EXPECT_THAT(read_row(part, 0).x, ElementsAre(50, 10));
+  EXPECT_THAT(read_row(part, 0).y, ElementsAre(30));
   const auto rest = RegressionTable::make(make_table(), rows({0, 1}), {.targets = {"c1"}}, {.kind = "none"});
   EXPECT_THAT(rest->inputs(), ElementsAre("c0", "c2", "c3", "c4"));
 }
@@ -80,16 +80,16 @@ TEST(RegressionRows, ScalingSeesTheTrainingRowsOnly) {
   // Rows 1 and 3 of column c hold (c + 1) * 11 and (c + 1) * 13: mean (c + 1) * 12, std c + 1. Row r becomes r - 2.
   const auto table = RegressionTable::make(make_table(), rows({1, 3}), {});
   const RegressionRows part(table, rows({7, 0}), "test");
-  EXPECT_THAT(read(part, 0).x, ElementsAre(5, 5, 5, 5));
-  EXPECT_THAT(read(part, 0).y, ElementsAre(5));
-  EXPECT_THAT(read(part, 1).x, ElementsAre(-2, -2, -2, -2));
-  std::vector<float> forecast = read(part, 0).y;
+  EXPECT_THAT(read_row(part, 0).x, ElementsAre(5, 5, 5, 5));
+  EXPECT_THAT(read_row(part, 0).y, ElementsAre(5));
+  EXPECT_THAT(read_row(part, 1).x, ElementsAre(-2, -2, -2, -2));
+  std::vector<float> forecast = read_row(part, 0).y;
   table->scaler().select(table->targets()).inverse(forecast);
   EXPECT_THAT(forecast, ElementsAre(85));
 
   // A scaler that was saved gives the same.
   const auto again = RegressionTable::make(make_table(), Scaler::from_json(table->scaler().to_json(), "s.json"), {});
-  EXPECT_THAT(read(RegressionRows(again, rows({7}), "test"), 0).y, ElementsAre(5));
+  EXPECT_THAT(read_row(RegressionRows(again, rows({7}), "test"), 0).y, ElementsAre(5));
 }
 
 TEST(RegressionRows, ReadingAllocatesNothing) {

@@ -20,7 +20,7 @@ using Json = nlohmann::json;
 
 // Ours are rounded to float32 at the end, the reference's are float64 from float32 statistics.
 constexpr double kFloatTolerance = 2e-6;
-constexpr int kPixelTolerance = 1;  // a value at .5 may round the other way
+constexpr int kImageTolerance = 1;  // a value at .5 may round the other way
 
 std::vector<float> floats(const Json& json) {
   return json.get<std::vector<float>>();
@@ -241,7 +241,7 @@ TEST_F(TrajectoryParity, FramesAreResizedAndTheirColoursChangedAsDlimpDoes) {
     ImagePipeline(steps).run(frame, true, {0, RandomPurpose::kTest, 0, 0}, 0, found.data());
     int largest = 0;
     for (std::size_t i = 0; i < wanted.size(); ++i) largest = std::max(largest, std::abs(wanted[i] - found[i]));
-    EXPECT_LE(largest, kPixelTolerance) << to;
+    EXPECT_LE(largest, kImageTolerance) << to;
   };
   run("frame", images["height"], images["width"], {"resize(12, 12)"}, "resized");
   run("resized", 12, 12, {"resize(12, 12)", "contrast(1.6, 1.6)", "saturation(0.4, 0.4)", "contrast(1.6, 1.6)"},

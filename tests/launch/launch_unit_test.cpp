@@ -2,7 +2,6 @@
 // machines described as data.
 #include <csignal>
 #include <cstdint>
-#include <functional>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -17,6 +16,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/json.h"
+#include "core/message_of.h"
 #include "core/pseudo_terminal.h"
 #include "launch/agent.h"
 #include "launch/console.h"
@@ -31,15 +31,6 @@ namespace {
 using cohort::testing::contains;
 using cohort::testing::Machine;
 using cohort::testing::TemporaryFolder;
-
-std::string message_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
 
 TEST(LaunchSettings, StreamsAreReadAsTorchrunReadsThem) {
   EXPECT_EQ(parse_streams("3", "--tee").of(5), 3);

@@ -12,6 +12,7 @@
 #include <torch/utils.h>
 
 #include "core/error.h"
+#include "core/message_of.h"
 #include "models/cpu/kernels.h"
 #include "models/dropout_mask.h"
 #include "models/random_context.h"
@@ -253,15 +254,6 @@ TEST(Dropout, EvaluationIsTheIdentityAndNeedsNoContext) {
   const at::Tensor x = at::rand({2, 3});
   EXPECT_TRUE(dropout(x, {.p = 0.5, .id = 0}, false).is_same(x));
   EXPECT_TRUE(at::equal(add_dropout(x, x, {.p = 0.5, .id = 0}, false), x + x));
-}
-
-std::string message_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
 }
 
 TEST(Dropout, SaysWhatIsMissing) {

@@ -14,6 +14,7 @@
 #include <torch/utils.h>
 
 #include "core/error.h"
+#include "core/message_of.h"
 #include "models/fixture.h"
 #include "models/linear.h"
 #include "models/random_context.h"
@@ -58,17 +59,8 @@ InformerInput part(const InformerInput& in, std::int64_t first, std::int64_t cou
           in.x_mark_dec.narrow(0, first, count)};
 }
 
-RandomContext context(const at::Tensor& ids, std::uint64_t step = 3) {
+RandomContext context_of(const at::Tensor& ids, std::uint64_t step = 3) {
   return {.seed = 11, .step = step, .sample_ids = ids};
-}
-
-std::string message_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 TEST(Informer, LearnsOneBatchByHeart) {
@@ -80,7 +72,7 @@ TEST(Informer, LearnsOneBatchByHeart) {
   double first = 0, last = 0;
   for (std::uint64_t step = 0; step < 150; ++step) {
     adam.zero_grad();
-    const RandomContextGuard guard(context(d.ids, step));
+    const RandomContextGuard guard(context_of(d.ids, step));
     const at::Tensor loss = at::mse_loss(informer_forward(*model, d.input), d.target);
     loss.backward();
     adam.step();
@@ -96,7 +88,7 @@ TEST(Informer, ASplitBatchMeetsTheSameMasksAndKeys) {
   const auto model = make_informer(s, 2);
   const Data d = data_for(s, 6);
   const auto forward = [&](const InformerInput& in, const at::Tensor& ids) {
-    const RandomContextGuard guard(context(ids));
+    const RandomContextGuard guard(context_of(ids));
     return informer_forward(*model, in);
   };
   const at::Tensor whole = forward(d.input, d.ids);
@@ -112,7 +104,7 @@ TEST(Informer, AForwardPassIsAFunctionOfItsContext) {
   const auto model = make_informer(s, 2);
   const Data d = data_for(s, 4);
   const auto forward = [&](std::uint64_t step) {
-    const RandomContextGuard guard(context(d.ids, step));
+    const RandomContextGuard guard(context_of(d.ids, step));
     return informer_forward(*model, d.input);
   };
   const at::Tensor once = forward(3);
@@ -125,7 +117,7 @@ TEST(Informer, RecomputingLeavesRunningStatisticsAlone) {
   const auto model = make_informer(s, 2);
   const Data d = data_for(s, 4);
   const auto forward = [&](bool recomputing) {
-    RandomContext c = context(d.ids);
+    RandomContext c = context_of(d.ids);
     c.recomputing = recomputing;
     const RandomContextGuard guard(c);
     return informer_forward(*model, d.input);
@@ -171,7 +163,7 @@ TEST(Informer, GradientCheckpointingGivesTheSameGradients) {
   const Data d = data_for(s, 4);
   const auto gradients = [&](bool checkpoint, std::vector<std::string>* names) {
     const auto model = make_informer(s, 2);
-    const RandomContextGuard guard(context(d.ids));
+    const RandomContextGuard guard(context_of(d.ids));
     std::vector<std::unique_ptr<Segment>> kept;
     SegmentRunner runner;
     if (checkpoint)
@@ -205,7 +197,7 @@ TEST(Informer, EvaluationIsRepeatableAndNeedsNoContext) {
   model->eval();
   const at::NoGradGuard no_grad;
   const at::Tensor once = informer_forward(*model, d.input);
-  const RandomContextGuard guard(context(d.ids, 99));
+  const RandomContextGuard guard(context_of(d.ids, 99));
   EXPECT_TRUE(at::equal(informer_forward(*model, d.input), once));
   s.eval_sampling_seed = 5;
   const auto other = make_informer(s, 2);
@@ -217,7 +209,7 @@ TEST(Informer, RunsUnderAutocastWithFloat32Gradients) {
   const InformerSettings s = small();
   const auto model = make_informer(s, 2);
   const Data d = data_for(s, 4);
-  const RandomContextGuard guard(context(d.ids));
+  const RandomContextGuard guard(context_of(d.ids));
   const at::Tensor exact = informer_forward(*model, d.input).detach();
   at::autocast::set_autocast_enabled(at::kCPU, true);
   at::autocast::set_autocast_dtype(at::kCPU, at::kBFloat16);
@@ -241,9 +233,9 @@ TEST(Informer, FullAttentionDropsItsWeightsByTheSamplesMask) {
   s.distil = false;
   const auto model = make_informer(s, 2);
   const Data d = data_for(s, 4);
-  const RandomContextGuard guard(context(d.ids));
+  const RandomContextGuard guard(context_of(d.ids));
   const at::Tensor whole = informer_forward(*model, d.input);
-  const RandomContextGuard half(context(d.ids.narrow(0, 2, 2)));
+  const RandomContextGuard half(context_of(d.ids.narrow(0, 2, 2)));
   EXPECT_LE(relative_difference(informer_forward(*model, part(d.input, 2, 2)), whole.narrow(0, 2, 2), 1.0), 1e-5);
 }
 
@@ -255,7 +247,7 @@ TEST(Informer, SequencesDownToOneRowWork) {
   s.pred_len = 1;
   const auto model = make_informer(s, 2);
   const Data d = data_for(s, 4);
-  const RandomContextGuard guard(context(d.ids));
+  const RandomContextGuard guard(context_of(d.ids));
   const at::Tensor out = informer_forward(*model, d.input);
   EXPECT_EQ(out.sizes(), (std::vector<std::int64_t>{4, 1, 3}));
   EXPECT_TRUE(out.isfinite().all().item<bool>());

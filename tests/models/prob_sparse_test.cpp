@@ -16,7 +16,7 @@ namespace {
 // Sums of up to 40 float32 products in another order than ATen's.
 constexpr double kTolerance = 1e-5;
 
-RandomContext context(std::uint64_t seed, std::uint64_t step) {
+RandomContext context_at(std::uint64_t seed, std::uint64_t step) {
   return {.seed = seed, .step = step, .sample_ids = {}};
 }
 
@@ -31,7 +31,7 @@ TEST(KeySampling, CountsAreFactorTimesTheCeilingOfTheLogarithm) {
 TEST(KeySampling, IsAFunctionOfSeedStepAndLayerInTraining) {
   const ProbSparseLayer layer{.id = 3, .position = 0, .factor = 5, .eval_seed = 0};
   const auto draw = [](const ProbSparseLayer& at_layer, std::uint64_t seed, std::uint64_t step) {
-    const RandomContextGuard guard(context(seed, step));
+    const RandomContextGuard guard(context_at(seed, step));
     return draw_key_samples(at_layer, 96, 25, 96, true);
   };
   const at::Tensor first = draw(layer, 1, 1);
@@ -43,7 +43,7 @@ TEST(KeySampling, IsAFunctionOfSeedStepAndLayerInTraining) {
 }
 
 TEST(KeySampling, CoversAllKeysEvenly) {
-  const RandomContextGuard guard(context(7, 0));
+  const RandomContextGuard guard(context_at(7, 0));
   constexpr std::int64_t kKeys = 37;
   const at::Tensor samples = draw_key_samples({.id = 1}, 4000, 25, kKeys, true);
   const at::Tensor counts = at::bincount(samples.flatten(), {}, kKeys).to(at::kDouble);
@@ -57,7 +57,7 @@ TEST(KeySampling, CoversAllKeysEvenly) {
 TEST(KeySampling, EvaluationIsRepeatableWithoutAContext) {
   const ProbSparseLayer layer{.id = 3, .position = 0, .factor = 5, .eval_seed = 9};
   const at::Tensor alone = draw_key_samples(layer, 96, 25, 96, false);
-  const RandomContextGuard guard(context(1, 55));
+  const RandomContextGuard guard(context_at(1, 55));
   EXPECT_TRUE(at::equal(alone, draw_key_samples(layer, 96, 25, 96, false))) << "a context changes nothing";
 }
 

@@ -25,6 +25,7 @@ using test::FixtureNet;
 using test::FixtureNetImpl;
 using test::kInputs;
 using test::kOutputs;
+using test::squared_error;
 
 // Relative. Shares and the whole batch are the same sums in another order, in float32.
 constexpr double kTolerance = 1e-5;
@@ -44,10 +45,6 @@ Batch make_batch(int step, int count) {
   batch.add("y", test::fixture_target(step, 0, count));
   batch.sample_ids = torch::arange(count) + 1000 * step;
   return batch;
-}
-
-at::Tensor squared_error(torch::nn::Module& model, const Batch& batch) {
-  return torch::mse_loss(dynamic_cast<FixtureNetImpl&>(model).forward(batch.at("x")), batch.at("y"));
 }
 
 FixtureNet make_net(bool norm = false, bool extra = false) {

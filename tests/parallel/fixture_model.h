@@ -12,6 +12,8 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "parallel/batch.h"
+
 namespace cohort::test {
 
 /// Numbers in [-0.5, 0.5) with 24 bits, a function of (seed, position).
@@ -76,6 +78,10 @@ inline at::Tensor fixture_input(int step, int rank, int count = kBatch) {
 }
 inline at::Tensor fixture_target(int step, int rank, int count = kBatch) {
   return numbers(50000 + 8 * static_cast<std::uint64_t>(step) + static_cast<std::uint64_t>(rank), {count, kOutputs});
+}
+
+inline at::Tensor squared_error(torch::nn::Module& model, const parallel::Batch& batch) {
+  return torch::mse_loss(dynamic_cast<FixtureNetImpl&>(model).forward(batch.at("x")), batch.at("y"));
 }
 
 }  // namespace cohort::test

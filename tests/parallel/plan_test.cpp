@@ -7,13 +7,14 @@
 #include <torch/utils.h>
 
 #include "core/error.h"
+#include "core/message_of.h"
 #include "dist/group.h"
 #include "parallel/fixture_model.h"
 
 namespace cohort::parallel {
 namespace {
 
-const DeviceId kCpu{};
+const DeviceId kOwnCpu{};
 
 std::vector<DeviceId> gpus(int count) {
   std::vector<DeviceId> result;
@@ -39,17 +40,8 @@ std::string all_lines(const Plan& plan) {
   return text;
 }
 
-std::string message_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& problem) {
-    return problem.what();
-  }
-  return "(no exception)";
-}
-
 TEST(Plan, OneDeviceIsASingleDevice) {
-  const Plan plan = make_plan({{}, {kCpu}, 8}, {});
+  const Plan plan = make_plan({{}, {kOwnCpu}, 8}, {});
   EXPECT_EQ(plan.mode, Mode::kSingleDevice);
   EXPECT_EQ(all_lines(plan),
             "parallel: single device (one process that sees one device)\n"
@@ -106,7 +98,7 @@ TEST(Plan, LauncherWithOneProcessMeansOneDeviceAndNamesTheIdleOnes) {
 }
 
 TEST(Plan, DevicesThatNoProcessOfAJobTakesAreNamed) {
-  EXPECT_NE(all_lines(make_plan({ranks(1, 2, 2), {kCpu, kCpu}, 8}, {}))
+  EXPECT_NE(all_lines(make_plan({ranks(1, 2, 2), {kOwnCpu, kOwnCpu}, 8}, {}))
                 .find("1 other device is not used: cpu (each process of a job takes one)"),
             std::string::npos);
   EXPECT_NE(all_lines(make_plan({ranks(1, 2, 2), gpus(4), 8}, {}))
@@ -132,33 +124,33 @@ TEST(Plan, ModeThatContradictsTheEnvironmentIsAnError) {
             std::string::npos);
   settings.mode = "fsdp";
   EXPECT_EQ(message_of([&] {
-              make_plan({{}, {kCpu}, 8}, settings);
+              make_plan({{}, {kOwnCpu}, 8}, settings);
             }),
             "parallel mode 'fsdp': it is auto, single, dp or ddp");
   settings.mode = "dp";
-  EXPECT_EQ(make_plan({{}, {kCpu, kCpu}, 8}, settings).mode, Mode::kDataParallel);
+  EXPECT_EQ(make_plan({{}, {kOwnCpu, kOwnCpu}, 8}, settings).mode, Mode::kDataParallel);
   settings.mode = "single";
-  EXPECT_EQ(make_plan({{}, {kCpu, kCpu}, 8}, settings).mode, Mode::kSingleDevice);
+  EXPECT_EQ(make_plan({{}, {kOwnCpu, kOwnCpu}, 8}, settings).mode, Mode::kSingleDevice);
 }
 
 TEST(Plan, GlobalBatchSizeIsDividedOrItsNeighboursAreNamed) {
   PlanSettings settings;
   settings.global_batch_size = 96;
   settings.accumulation = 2;
-  const Plan plan = make_plan({ranks(0, 4, 4), {kCpu}, 8}, settings);
+  const Plan plan = make_plan({ranks(0, 4, 4), {kOwnCpu}, 8}, settings);
   EXPECT_EQ(plan.batch_size, 12);
   EXPECT_EQ(plan.effective_batch, 96);
   EXPECT_NE(all_lines(plan).find("(train.global_batch_size, divided)"), std::string::npos);
   settings.global_batch_size = 100;
   EXPECT_EQ(message_of([&] {
-              make_plan({ranks(0, 4, 4), {kCpu}, 8}, settings);
+              make_plan({ranks(0, 4, 4), {kOwnCpu}, 8}, settings);
             }),
             "train.global_batch_size=100 cannot be divided by 4 processes x 2 accumulated batches; the nearest that "
             "can are 96 and 104");
   settings.global_batch_size = 5;
   EXPECT_EQ(
       message_of([&] {
-        make_plan({ranks(0, 4, 4), {kCpu}, 8}, settings);
+        make_plan({ranks(0, 4, 4), {kOwnCpu}, 8}, settings);
       }),
       "train.global_batch_size=5 cannot be divided by 4 processes x 2 accumulated batches; the nearest that can is 8");
 }
@@ -177,19 +169,19 @@ TEST(Plan, BatchSmallerThanTheDevicesIsAnErrorBeforeAnythingRuns) {
 TEST(Plan, MoreLoaderThreadsThanCoresIsAWarningWithANumberThatFits) {
   PlanSettings settings;
   settings.workers = 3;
-  const Plan plan = make_plan({ranks(0, 4, 4), {kCpu}, 8}, settings);
+  const Plan plan = make_plan({ranks(0, 4, 4), {kOwnCpu}, 8}, settings);
   ASSERT_EQ(plan.warnings.size(), 1U);
   EXPECT_EQ(plan.warnings[0],
             "3 loader threads x 4 processes on this node are more than its 8 cores: they slow each other down; "
             "loader.workers=2 would fit");
   settings.workers = 2;
-  EXPECT_TRUE(make_plan({ranks(0, 4, 4), {kCpu}, 8}, settings).warnings.empty());
+  EXPECT_TRUE(make_plan({ranks(0, 4, 4), {kOwnCpu}, 8}, settings).warnings.empty());
 }
 
 TEST(Plan, NotesOfTheEnvironmentBecomeWarnings) {
   dist::RankEnvironment env;
   env.notes = {"SLURM_NTASKS=4, but ..."};
-  EXPECT_EQ(make_plan({env, {kCpu}, 8}, {}).warnings, env.notes);
+  EXPECT_EQ(make_plan({env, {kOwnCpu}, 8}, {}).warnings, env.notes);
 }
 
 TEST(Plan, StrategiesAreMadeAsPlanned) {
@@ -201,15 +193,15 @@ TEST(Plan, StrategiesAreMadeAsPlanned) {
     EXPECT_EQ(strategy->world_size(), 1);
     return strategy->replicas();
   };
-  EXPECT_EQ(replicas_of({kCpu}), 1);
-  EXPECT_EQ(replicas_of({kCpu, kCpu, kCpu}), 3);
+  EXPECT_EQ(replicas_of({kOwnCpu}), 1);
+  EXPECT_EQ(replicas_of({kOwnCpu, kOwnCpu, kOwnCpu}), 3);
 }
 
 TEST(Plan, DistributedStrategyOfOneProcessWorksAndItsWorldIsListed) {
   // A job of one process, as torchrun --nproc-per-node=1 makes it.
   PlanSettings settings;
   settings.mode = "ddp";
-  const Plan plan = make_plan({ranks(0, 1, 1), {kCpu}, 8}, settings);
+  const Plan plan = make_plan({ranks(0, 1, 1), {kOwnCpu}, 8}, settings);
   const auto group = dist::Group::create(plan.environment);
   const auto world = world_lines(plan, *group);
   ASSERT_EQ(world.size(), 1U);

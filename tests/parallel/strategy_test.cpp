@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "core/message_of.h"
 #include "dist/group.h"
 #include "parallel/data_parallel.h"
 #include "parallel/fixture_model.h"
@@ -17,25 +18,13 @@ namespace {
 
 using test::FixtureNet;
 using test::FixtureNetImpl;
+using test::squared_error;
 
-Batch make_batch(int step, int count = test::kBatch) {
+Batch fixture_batch(int step, int count = test::kBatch) {
   Batch batch;
   batch.add("x", test::fixture_input(step, 0, count));
   batch.add("y", test::fixture_target(step, 0, count));
   return batch;
-}
-
-at::Tensor squared_error(torch::nn::Module& model, const Batch& batch) {
-  return torch::mse_loss(dynamic_cast<FixtureNetImpl&>(model).forward(batch.at("x")), batch.at("y"));
-}
-
-std::string message_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& problem) {
-    return problem.what();
-  }
-  return "(no exception)";
 }
 
 TEST(SingleDevice, MakesThePlainStep) {
@@ -45,9 +34,9 @@ TEST(SingleDevice, MakesThePlainStep) {
   test::fill_parameters(*plain, 0);
   SingleDevice strategy(net.ptr(), {});
   for (int micro = 0; micro < 2; ++micro) {
-    const at::Tensor loss =
-        strategy.forward_backward(make_batch(micro), squared_error, {.weight = 0.5, .loss_scale = torch::tensor(8.0f)});
-    const at::Tensor expected = squared_error(*plain, make_batch(micro));
+    const at::Tensor loss = strategy.forward_backward(fixture_batch(micro), squared_error,
+                                                      {.weight = 0.5, .loss_scale = torch::tensor(8.0f)});
+    const at::Tensor expected = squared_error(*plain, fixture_batch(micro));
     EXPECT_EQ(loss.item<float>(), expected.item<float>());
     EXPECT_FALSE(loss.requires_grad());
     (expected * 0.5 * 8.0f).backward();
@@ -76,7 +65,7 @@ TEST(Strategy, ModelOnAnotherDeviceIsNamed) {
 TEST(Strategy, BatchOnAnotherDeviceIsNamed) {
   FixtureNet net;
   SingleDevice single(net.ptr(), {});
-  Batch batch = make_batch(0);
+  Batch batch = fixture_batch(0);
   batch.fields[1].second = batch.fields[1].second.to(at::kMeta);
   EXPECT_EQ(message_of([&] { single.forward_backward(batch, squared_error, {}); }),
             "field 'y' of the batch lies on meta, but it is needed on cpu; leave it on the CPU, or move it there");
@@ -94,12 +83,12 @@ TEST(Strategy, LossThatIsNoMeanIsExplained) {
   const auto vector = [](torch::nn::Module& model, const Batch& batch) {
     return dynamic_cast<FixtureNetImpl&>(model).forward(batch.at("x")).sum(1);
   };
-  EXPECT_EQ(message_of([&] { strategy.forward_backward(make_batch(0), vector, {}); }),
+  EXPECT_EQ(message_of([&] { strategy.forward_backward(fixture_batch(0), vector, {}); }),
             "the loss function returned 16 values of type Float; it must return one floating-point number, the mean "
             "over the batch");
   const auto constant = [](torch::nn::Module&, const Batch& batch) { return batch.at("y").mean(); };
   EXPECT_NE(message_of([&] {
-              strategy.forward_backward(make_batch(0), constant, {});
+              strategy.forward_backward(fixture_batch(0), constant, {});
             }).find("does not depend on any trainable parameter"),
             std::string::npos);
   EXPECT_EQ(message_of([&] { strategy.forward_backward({}, squared_error, {}); }), "the batch is empty");
@@ -111,7 +100,7 @@ TEST(Strategy, MistakeInTheModelComesWithoutACppStack) {
   const auto wrong = [](torch::nn::Module&, const Batch& batch) {
     return torch::matmul(batch.at("x"), batch.at("y")).mean();
   };
-  const std::string text = message_of([&] { strategy.forward_backward(make_batch(0), wrong, {}); });
+  const std::string text = message_of([&] { strategy.forward_backward(fixture_batch(0), wrong, {}); });
   EXPECT_NE(text.find("mat1 and mat2 shapes cannot be multiplied"), std::string::npos) << text;
   EXPECT_EQ(text.find("frame #"), std::string::npos) << text;
 }

@@ -18,8 +18,8 @@ namespace cohort::report {
 namespace {
 namespace fs = std::filesystem;
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kNotANumber = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 class MetricsWriterTest : public test::TestFolder {
  protected:
@@ -58,7 +58,7 @@ TEST_F(MetricsWriterTest, ALineIsInTheFileAsSoonAsItIsWritten) {
 
 TEST_F(MetricsWriterTest, WhatIsNotFiniteIsNullAndSpelledOutBeside) {
   MetricsWriter writer(folder_, {.tensorboard = false});
-  writer.write(1, {{"a", kNan}, {"b", kInf}, {"c", -kInf}, {"d", 1}});
+  writer.write(1, {{"a", kNotANumber}, {"b", kInfinity}, {"c", -kInfinity}, {"d", 1}});
   const nlohmann::json line = lines().at(0);
   EXPECT_TRUE(line["a"].is_null());
   EXPECT_EQ(line["not_finite"], (nlohmann::json{{"a", "nan"}, {"b", "inf"}, {"c", "-inf"}}));

@@ -21,7 +21,7 @@ constexpr double kRowTolerance = 2e-4;
 /// The demanded bound on the solution's cost.
 constexpr double kCostRatio = 1.025;
 /// Accelerations: two solvers that stop at a cost difference of 1e-8 (scaled) agree to its square root, not better.
-constexpr double kAccelerationTolerance = 5e-3;
+constexpr double kConstrainedAccelerationTolerance = 5e-3;
 /// The demanded bound, where both go on until nothing is to be gained.
 constexpr double kConvergedTolerance = 5e-4;
 /// Integration of one step from the same acceleration.
@@ -252,7 +252,7 @@ TEST_P(Constraint, RowsCostAndAccelerationEqualMujocoOnRandomStates) {
                  their_cost = cost_of(p.mj.get(), p.data.get(), theirs);
     const double scale = 1 / (p.mj->stat.meaninertia * nv);
     EXPECT_LE(ours_cost * scale, their_cost * scale * kCostRatio + 1e-7) << "iterations " << iterations;
-    test::expect_near(qacc, theirs, kAccelerationTolerance, "qacc");
+    test::expect_near(qacc, theirs, kConstrainedAccelerationTolerance, "qacc");
   }
   EXPECT_GE(compared, 20) << "the states hardly touch anything";
   expect_touching(name, touching, 60);

@@ -43,10 +43,6 @@ class QuietMujoco {
   void (*before_)(const char*) = mju_user_warning;
 };
 
-bool warned(const mjData& d) {
-  return std::any_of(d.warning, d.warning + mjNWARNING, [](const mjWarningStat& w) { return w.number > 0; });
-}
-
 /// The comparison of one model, state by state.
 class Differential {
  public:

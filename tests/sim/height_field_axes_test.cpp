@@ -12,7 +12,7 @@ namespace {
 using Lane = ScalarLane;
 
 /// Depths in single precision, of shapes and prisms of some 0.3 m.
-constexpr float kTolerance = 3e-6f;
+constexpr float kAxesTolerance = 3e-6f;
 /// Where an arc has two places in one of its quarters, it may be the other one, or a normal, that is found, m.
 constexpr float kMissed = 2e-4f;
 
@@ -24,10 +24,10 @@ std::string model_of(const char* shape) {
              "</asset><worldbody><geom type='hfield' hfield='h'/><body><freejoint/><geom ") +
          shape + "/></body></worldbody></mujoco>";
 }
-constexpr const char* kBoxShape = "type='box' size='0.1 0.2 0.15'";
-constexpr const char* kMeshShape = "type='mesh' mesh='rock'";
-constexpr const char* kCylinderShape = "type='cylinder' size='0.12 0.15'";
-constexpr const char* kEllipsoidShape = "type='ellipsoid' size='0.1 0.2 0.15'";
+constexpr const char* kBoxGeom = "type='box' size='0.1 0.2 0.15'";
+constexpr const char* kMeshGeom = "type='mesh' mesh='rock'";
+constexpr const char* kCylinderGeom = "type='cylinder' size='0.12 0.15'";
+constexpr const char* kEllipsoidGeom = "type='ellipsoid' size='0.1 0.2 0.15'";
 
 /// A random pose of a shape about a prism under one of a cell's two triangles.
 struct Sample {
@@ -130,20 +130,20 @@ void compare_edges(const char* shape) {
     BestAxis<Lane> best = best_normal(s, core);
     const float before = best.apart, all = best_across_edges(s, core, before);
     edge_axes<Lane>(best, s.prism, core, 0.0f, true);
-    EXPECT_NEAR(best.apart, all, kTolerance) << "sample " << number;
-    edges += best.apart > before + kTolerance;
+    EXPECT_NEAR(best.apart, all, kAxesTolerance) << "sample " << number;
+    edges += best.apart > before + kAxesTolerance;
   }
   EXPECT_GE(edges, 200);
 }
 
 TEST(HeightField, NoBetterAxisAcrossTwoEdgesIsLeftOutOfABox) {
-  compare_edges<BoxCore<Lane>>(kBoxShape);
+  compare_edges<BoxCore<Lane>>(kBoxGeom);
 }
 TEST(HeightField, NoBetterAxisAcrossTwoEdgesIsLeftOutOfAMesh) {
-  compare_edges<MeshCore<Lane>>(kMeshShape);
+  compare_edges<MeshCore<Lane>>(kMeshGeom);
 }
 TEST(HeightField, NoBetterAxisAcrossTwoEdgesIsLeftOutOfACylinder) {
-  compare_edges<CylinderCore<Lane>>(kCylinderShape);
+  compare_edges<CylinderCore<Lane>>(kCylinderGeom);
 }
 
 /// An axis between two normals, the arc's, and the overlap along it.
@@ -183,7 +183,7 @@ void compare_arcs(const char* shape, bool smooth) {
       const float cosine = dot3(a, wall), normals = std::max(-overlap.front(), -overlap.back());
       // The normals have been looked at when an arc is.
       if (!arc_may_beat<Lane>(a, wall, cosine, from, low_a, low_b, normals)) {
-        EXPECT_GE(*least, -normals - kTolerance) << "sample " << number << " edge " << k;
+        EXPECT_GE(*least, -normals - kAxesTolerance) << "sample " << number << " edge " << k;
         ++skipped;
         continue;
       }
@@ -199,7 +199,7 @@ void compare_arcs(const char* shape, bool smooth) {
       }
       // Along its side a cylinder is lowest along a line, which the edges' axes tell of, along its axis on a cap, which
       // the normals tell of.
-      if (!smooth && (std::abs(core.tilt(d)) < 1e-4f || at >= -normals - kTolerance)) continue;
+      if (!smooth && (std::abs(core.tilt(d)) < 1e-4f || at >= -normals - kAxesTolerance)) continue;
       // No turn to either side is better: the core's lowest point lies over the edge.
       float p_low[3], along[3], beside = 0;
       core.lowest_point(p_low, d);
@@ -216,10 +216,10 @@ void compare_arcs(const char* shape, bool smooth) {
 }
 
 TEST(HeightField, AnArcsBestAxisIsFoundOfACylinder) {
-  compare_arcs<CylinderCore<Lane>>(kCylinderShape, false);
+  compare_arcs<CylinderCore<Lane>>(kCylinderGeom, false);
 }
 TEST(HeightField, AnArcsBestAxisIsFoundOfAnEllipsoid) {
-  compare_arcs<EllipsoidCore<Lane>>(kEllipsoidShape, true);
+  compare_arcs<EllipsoidCore<Lane>>(kEllipsoidGeom, true);
 }
 
 }  // namespace

@@ -9,23 +9,23 @@ namespace cohort::sim {
 namespace {
 
 /// Positions in single precision, over a field of two metres.
-constexpr double kTolerance = 1e-5;
+constexpr double kFieldTolerance = 1e-5;
 /// Of places, m, and of the normal's components: of axes of one depth to 1e-6 the search takes any.
-constexpr double kPlaceTolerance = 2e-3, kNormalTolerance = 1e-2;
+constexpr double kFieldPlaceTolerance = 2e-3, kFieldNormalTolerance = 1e-2;
 
-struct Shape {
+struct Footprint {
   const char* name;
   const char* xml;
 };
-const Shape kShapes[] = {{"sphere", "type='sphere' size='0.15'"},
-                         {"capsule", "type='capsule' size='0.08 0.2'"},
-                         {"ellipsoid", "type='ellipsoid' size='0.1 0.2 0.15'"},
-                         {"cylinder", "type='cylinder' size='0.12 0.15'"},
-                         {"box", "type='box' size='0.1 0.2 0.15'"},
-                         {"mesh", "type='mesh' mesh='rock'"}};
+const Footprint kShapes[] = {{"sphere", "type='sphere' size='0.15'"},
+                             {"capsule", "type='capsule' size='0.08 0.2'"},
+                             {"ellipsoid", "type='ellipsoid' size='0.1 0.2 0.15'"},
+                             {"cylinder", "type='cylinder' size='0.12 0.15'"},
+                             {"box", "type='box' size='0.1 0.2 0.15'"},
+                             {"mesh", "type='mesh' mesh='rock'"}};
 
 /// hilly: heights differ from corner to corner; otherwise steps of level ground.
-std::string scene(const Shape& shape, bool hilly, const char* margin) {
+std::string scene(const Footprint& shape, bool hilly, const char* margin) {
   std::string elevation;
   for (int r = 0; r < 9; ++r) {
     for (int c = 0; c < 9; ++c) elevation += hilly ? ((5 * r + 3 * c) % 7 < 3 ? "1 " : "0 ") : c < 5 ? "0 " : "1 ";
@@ -111,7 +111,7 @@ void place(test::Pair& p, std::uint64_t sample, bool level) {
 class OnHeightField : public ::testing::TestWithParam<std::size_t> {};
 
 TEST_P(OnHeightField, TheLanesFindWhatTheSearchFinds) {
-  const Shape& shape = kShapes[GetParam()];
+  const Footprint& shape = kShapes[GetParam()];
   SCOPED_TRACE(shape.name);
   for (const bool hilly : {true, false}) {
     for (const char* margin : {"0", "0.03"}) {
@@ -129,15 +129,16 @@ TEST_P(OnHeightField, TheLanesFindWhatTheSearchFinds) {
           for (const Contacts* c : {&ours, &theirs}) {
             for (int k = 0; k < c->count; ++k) closest = std::max(closest, c->contact[k].dist);
           }
-          EXPECT_NEAR(closest, static_cast<double>(p.view.pair[0].margin), kTolerance) << "sample " << sample;
+          EXPECT_NEAR(closest, static_cast<double>(p.view.pair[0].margin), kFieldTolerance) << "sample " << sample;
           ++uncertain;
           continue;
         }
         if (ours.count == kMaxPairContacts) continue;  // which are the deepest is a matter of rounding
         for (int k = 0; k < ours.count; ++k) {
           const QueuedContact &a = ours.contact[k], &b = theirs.contact[k];
-          EXPECT_NEAR(a.dist, b.dist, kTolerance) << "sample " << sample << " contact " << k;
-          elsewhere += difference(a.normal, b.normal) > kNormalTolerance || difference(a.pos, b.pos) > kPlaceTolerance;
+          EXPECT_NEAR(a.dist, b.dist, kFieldTolerance) << "sample " << sample << " contact " << k;
+          elsewhere +=
+              difference(a.normal, b.normal) > kFieldNormalTolerance || difference(a.pos, b.pos) > kFieldPlaceTolerance;
           ++compared;
         }
       }

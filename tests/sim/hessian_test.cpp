@@ -12,7 +12,7 @@ namespace cohort::sim {
 namespace {
 
 /// Sums of some tens of terms in single precision, relative to the diagonal.
-constexpr double kTolerance = 2e-5;
+constexpr double kHessianTolerance = 2e-5;
 
 /// M + J' D J with the weights of the rows that count where the solver starts; J by multiplication with unit vectors.
 std::vector<double> dense_hessian(const ModelView& m, BlockSpace<ScalarLane>& b) {
@@ -51,7 +51,7 @@ void expect_hessian(const ModelView& m, const SolverSpace<ScalarLane>& s, Patter
     int k = p.start[i];
     for (int j = 0; j <= i; ++j) {
       const bool present = p.cols[k] == j;
-      const double bound = kTolerance * std::sqrt(most(i) * most(j));
+      const double bound = kHessianTolerance * std::sqrt(most(i) * most(j));
       ASSERT_NEAR(present ? s.hessian[triangle(i, j)] : 0.0, entry(i, j), bound) << "row " << i << ", column " << j;
       if (present && j < i) ++k;
     }

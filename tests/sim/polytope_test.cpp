@@ -16,7 +16,7 @@ namespace {
 constexpr double kPointTolerance = 2e-6;
 constexpr double kTurnTolerance = 1e-5;
 
-struct Shape {
+struct Solid {
   const char* name;
   std::string geom, asset;
 };
@@ -29,7 +29,7 @@ std::string mesh_asset(const char* name, const std::vector<std::array<double, 3>
   return std::string("<asset><mesh name='") + name + "' vertex='" + list + "'/></asset>";
 }
 
-Shape mesh(const char* name, const std::vector<std::array<double, 3>>& vertices) {
+Solid mesh(const char* name, const std::vector<std::array<double, 3>>& vertices) {
   return {name, std::string("type='mesh' mesh='") + name + "'", mesh_asset(name, vertices)};
 }
 
@@ -62,8 +62,8 @@ std::vector<std::array<double, 3>> pebble(int corners) {
   return all;
 }
 
-const std::vector<Shape>& shapes() {
-  static const std::vector<Shape> list{
+const std::vector<Solid>& shapes() {
+  static const std::vector<Solid> list{
       {"box", "type='box' size='0.1 0.2 0.15'", ""},
       mesh("tetrahedron", {{0.2, 0, -0.1}, {-0.1, 0.18, -0.12}, {-0.1, -0.2, -0.1}, {0, 0.02, 0.2}}),
       mesh("cuboctahedron", cuboctahedron(0.125)),
@@ -266,7 +266,7 @@ double difference(const std::vector<Contact>& a, const std::vector<Contact>& b) 
   return worst;
 }
 
-test::Pair pair_of(const Shape& first, const Shape& second, double margin) {
+test::Pair pair_of(const Solid& first, const Solid& second, double margin) {
   return test::Pair(test::compile_xml("<mujoco>" + first.asset + (first.name == second.name ? "" : second.asset) +
                                       "<worldbody><body><freejoint/><geom " + first.geom +
                                       "/></body><body><freejoint/><geom " + second.geom + " margin='" +
@@ -312,7 +312,7 @@ TEST(Polytopes, HaveTheContactsInTheLanesThatOneEnvironmentHasAlone) {
 constexpr double kMujocoTolerance = 1e-5;
 
 TEST(Boxes, HaveMujocosContacts) {
-  const Shape& box = shapes()[0];
+  const Solid& box = shapes()[0];
   for (double margin : {0.0, 0.02}) {
     test::Pair p = pair_of(box, {"plank", "type='box' size='0.25 0.1 0.02'", ""}, margin);
     for (int kind = 0; kind < kKinds; ++kind) {
@@ -370,7 +370,7 @@ std::vector<Contact> lowest_corners(const ModelView& m, const PairPose<float>& p
 
 TEST(PlaneAndMesh, TouchAtTheLowestCornerAndItsNeighbours) {
   for (int corners : {kMostLaneVertices - 2, kMostLaneVertices + 9}) {
-    const Shape shape = mesh("pebble", pebble(corners));
+    const Solid shape = mesh("pebble", pebble(corners));
     test::Pair p(test::compile_xml("<mujoco>" + shape.asset + "<worldbody><geom type='plane' size='1 1 1'/><body>" +
                                    "<freejoint/><geom " + shape.geom + " margin='0.05'/></body></worldbody></mujoco>"));
     ASSERT_EQ(p.view.pair[0].kernel, kPlaneMesh);

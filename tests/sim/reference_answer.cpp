@@ -25,10 +25,6 @@ mj::DataPtr copy_of(const mjModel& m, const mjData& d) {
   return copy;
 }
 
-bool warned(const mjData& d) {
-  return std::any_of(d.warning, d.warning + mjNWARNING, [](const mjWarningStat& w) { return w.number > 0; });
-}
-
 /// Of the inertia matrix scaled to a diagonal of ones; by inverse iteration.
 double smallest_eigenvalue(const mjModel& m, mjData& d) {
   const std::size_t n = static_cast<std::size_t>(m.nv);
@@ -121,6 +117,10 @@ bool widen(mjModel& m, std::uint64_t sample, ReferenceAnswer& answer, mjData& mo
 }
 
 }  // namespace
+
+bool warned(const mjData& d) {
+  return std::any_of(d.warning, d.warning + mjNWARNING, [](const mjWarningStat& w) { return w.number > 0; });
+}
 
 ReferenceAnswer::Noise quiet(const mjModel& m, const mjData& d) {
   const std::size_t contacts = static_cast<std::size_t>(d.ncon);

@@ -25,6 +25,9 @@ struct ReferenceAnswer {
   std::string useless;
 };
 
+/// Whether MuJoCo counted a warning of any kind.
+bool warned(const mjData& d);
+
 /// No noise, for as many sensors, contacts and rows as d has.
 ReferenceAnswer::Noise quiet(const mjModel& m, const mjData& d);
 

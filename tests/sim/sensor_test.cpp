@@ -13,9 +13,9 @@ using test::take;
 /// What depends on positions and velocities only.
 constexpr double kMotionTolerance = 2e-5;
 /// Accelerations without constraints.
-constexpr double kAccelerationTolerance = 5e-4;
+constexpr double kSensedAccelerationTolerance = 5e-4;
 /// What depends on the constraint solver's answer, where both solvers go on until they have converged.
-constexpr double kForceTolerance = 5e-4;
+constexpr double kSensedForceTolerance = 5e-4;
 /// Forces between links, N: inertia's and the contacts', up to a thousand, of which next to nothing is left.
 constexpr double kInteractionTolerance = 1e-2;
 
@@ -39,7 +39,7 @@ const std::string kWorld = R"(
   <body name="ball" pos="0.15 0.1 0.55"><freejoint/><geom name="ball" type="sphere" size="0.1"/><site name="ball_site"/></body>
 )";
 
-std::string model(const std::string& sensors, const std::string& option = "") {
+std::string sensed_model(const std::string& sensors, const std::string& option = "") {
   return "<mujoco><option magnetic='0.1 -0.5 0.3' " + option + "/><worldbody>" + kWorld +
          "</worldbody><tendon><fixed name='t'><joint joint='h' coef='2'/><joint joint='s' coef='-1'/></fixed>"
          "<spatial name='p'><site site='fixed'/><site site='arm_site'/><geom geom='palm'/><site "
@@ -82,13 +82,14 @@ std::vector<Case> cases() {
        "<accelerometer site='arm_site'/><accelerometer site='trunk_site'/><accelerometer site='fixed'/>"
        "<framelinacc objtype='site' objname='hand_touch'/><frameangacc objtype='body' objname='hand'/>"
        "<framelinacc objtype='xbody' objname='world'/>",
-       kForceTolerance},
+       kSensedForceTolerance},
       {"interaction forces",
        "<force site='ft'/><torque site='ft'/><force site='hand_touch'/><torque site='hand_touch'/>"
        "<force site='ball_site'/><torque site='ball_site'/><force site='trunk_site'/>"
        "<torque site='trunk_site'/><force site='leg_touch' cutoff='3'/>",
        kInteractionTolerance},
-      {"touch", "<touch site='trunk_touch'/><touch site='hand_touch'/><touch site='leg_touch'/>", kForceTolerance},
+      {"touch", "<touch site='trunk_touch'/><touch site='hand_touch'/><touch site='leg_touch'/>",
+       kSensedForceTolerance},
       {"rangefinder",
        "<rangefinder site='hand_ray'/><rangefinder site='fixed'/><rangefinder site='arm_site'/>"
        "<rangefinder site='trunk_site' cutoff='0.3'/>",
@@ -100,7 +101,7 @@ std::vector<Case> cases() {
        "<contact geom1='floor' num='3' reduce='maxforce' data='found force'/>"
        "<contact site='trunk_touch' subtree2='base' num='2' reduce='mindist' data='found dist'/>"
        "<contact geom1='ball' num='1' reduce='mindist' data='found dist normal'/>",
-       kForceTolerance},
+       kSensedForceTolerance},
   };
   std::string frames;
   for (const char* object :
@@ -123,7 +124,7 @@ TEST_P(Sensor, EqualsMujocoOnRandomStates) {
   const auto [index, cone] = GetParam();
   const Case c = cases()[index];
   SCOPED_TRACE(c.name);
-  test::Pair p(test::compile_xml(model(c.sensors, cone)));
+  test::Pair p(test::compile_xml(sensed_model(c.sensors, cone)));
   p.mj->opt.iterations = p.view.option.iterations = 1000;
   p.mj->opt.tolerance = 1e-14;
   p.view.option.tolerance = 1e-14f;
@@ -224,11 +225,12 @@ TEST(Sensors, SeeContactsOfGeomsThatCannotMoveAgainstEachOtherAsMujocoDoes) {
           test::sensors(p.view, block.space, 0);
           ASSERT_GE(p.data->ncon, 3);
           EXPECT_EQ(static_cast<int>(block.space.c.contacts), p.data->ncon);
-          test::expect_near(take(block.space.w.qacc, p.mj->nv), take(p.data->qacc, p.mj->nv), kForceTolerance, "qacc");
+          test::expect_near(take(block.space.w.qacc, p.mj->nv), take(p.data->qacc, p.mj->nv), kSensedForceTolerance,
+                            "qacc");
           for (int i = 0; i < p.mj->nsensor; ++i) {
             const int at = p.mj->sensor_adr[i], size = p.mj->sensor_dim[i];
             test::expect_near(take(block.space.w.sensordata + at, size), take(p.data->sensordata + at, size),
-                              kForceTolerance, format("sample {} sensor {}", sample, i));
+                              kSensedForceTolerance, format("sample {} sensor {}", sample, i));
           }
         }
       }
@@ -265,7 +267,7 @@ TEST(ForceSensor, OfALinkThatCannotMoveFeelsWhatPullsAtIt) {
                              "<body pos='0 0 0.3' euler='10 20 30'><geom size='0.05' pos='0 0.1 0'/></body></body>"
                              "<body pos='1 0 0'><joint/><geom size='0.1'/></body>",
                              sensors),
-      kForceTolerance);
+      kSensedForceTolerance);
 }
 
 TEST(ForceSensor, FeelsBothEndsOfATendonsLimitWhoseMarginIsWiderThanItsRange) {
@@ -274,7 +276,7 @@ TEST(ForceSensor, FeelsBothEndsOfATendonsLimitWhoseMarginIsWiderThanItsRange) {
                              "<site name='s' pos='0.3 0.1 0'/></body>",
                              "<tendon><spatial range='0.4 0.45' margin='0.1'><site site='w'/><site site='s'/></spatial>"
                              "</tendon><sensor><force site='s'/><torque site='s'/></sensor>"),
-      kForceTolerance);
+      kSensedForceTolerance);
 }
 
 /// Two ends that are apart: the opposite forces at them make a torque, until the connection has closed.

@@ -18,8 +18,8 @@ constexpr double kPathTolerance = 1e-5;
 /// Single precision through chains of up to eight joints and one solve; the bound demanded is 5e-4.
 constexpr double kPoseTolerance = 2e-6;
 constexpr double kInertiaTolerance = 2e-5;
-constexpr double kForceTolerance = 5e-5;
-constexpr double kAccelerationTolerance = 3e-4;
+constexpr double kSmoothForceTolerance = 5e-5;
+constexpr double kSmoothAccelerationTolerance = 3e-4;
 
 /// Rows of the tendons' Jacobian, dense.
 std::vector<double> our_arms(const ModelView& m, const Workspace<ScalarLane>& w) {
@@ -71,23 +71,23 @@ TEST_P(Smooth, EveryStageEqualsMujocoOnRandomStates) {
       }
     }
     expect_near(ours, theirs, kInertiaTolerance, "inertia matrix");
-    expect_near(take(p.w.smooth, nv), take(p.data->qfrc_smooth, nv), kForceTolerance, "qfrc_smooth");
-    expect_near(take(p.w.acc_smooth, nv), take(p.data->qacc_smooth, nv), kAccelerationTolerance, "qacc_smooth");
+    expect_near(take(p.w.smooth, nv), take(p.data->qfrc_smooth, nv), kSmoothForceTolerance, "qfrc_smooth");
+    expect_near(take(p.w.acc_smooth, nv), take(p.data->qacc_smooth, nv), kSmoothAccelerationTolerance, "qacc_smooth");
     if (p.view.ntendon > 0) {
       expect_near(our_arms(p.view, p.w), their_arms(*p.mj, *p.data), kPathTolerance, "ten_J");
       expect_near(take(p.w.ten_length, p.view.ntendon), take(p.data->ten_length, p.view.ntendon), kPathTolerance,
                   "ten_length");
     }
     if (p.view.nact > 0) {
-      expect_near(take(p.w.actuator_force, p.view.nact), take(p.data->actuator_force, p.view.nact), kForceTolerance,
-                  "actuator_force");
-      expect_near(take(p.w.actuator_length, p.view.nact), take(p.data->actuator_length, p.view.nact), kForceTolerance,
-                  "actuator_length");
+      expect_near(take(p.w.actuator_force, p.view.nact), take(p.data->actuator_force, p.view.nact),
+                  kSmoothForceTolerance, "actuator_force");
+      expect_near(take(p.w.actuator_length, p.view.nact), take(p.data->actuator_length, p.view.nact),
+                  kSmoothForceTolerance, "actuator_length");
       expect_near(take(p.w.actuator_velocity, p.view.nact), take(p.data->actuator_velocity, p.view.nact),
-                  kForceTolerance, "actuator_velocity");
+                  kSmoothForceTolerance, "actuator_velocity");
     }
     if (p.view.na > 0) {
-      expect_near(take(p.w.act_dot, p.view.na), take(p.data->act_dot, p.view.na), kForceTolerance, "act_dot");
+      expect_near(take(p.w.act_dot, p.view.na), take(p.data->act_dot, p.view.na), kSmoothForceTolerance, "act_dot");
     }
   }
 }

@@ -9,7 +9,7 @@
 namespace cohort::tasks {
 namespace {
 
-constexpr double kRounding = 1e-12;  // areas of order one
+constexpr double kAreaRounding = 1e-12;  // areas of order one
 
 std::array<Point2, 4> square(double x, double y, double angle) {
   std::array<Point2, 4> corners;
@@ -22,12 +22,12 @@ std::array<Point2, 4> square(double x, double y, double angle) {
 
 TEST(ConvexArea, SharedAreaFollowsClosedForms) {
   const auto unit = square(0, 0, 0);
-  EXPECT_NEAR(convex_intersection_area(unit, unit), 1.0, kRounding);
-  EXPECT_NEAR(convex_intersection_area(unit, square(0.25, 0.5, 0)), 0.75 * 0.5, kRounding);
+  EXPECT_NEAR(convex_intersection_area(unit, unit), 1.0, kAreaRounding);
+  EXPECT_NEAR(convex_intersection_area(unit, square(0.25, 0.5, 0)), 0.75 * 0.5, kAreaRounding);
   // A square and itself turned by 45 degrees share a regular octagon.
-  EXPECT_NEAR(convex_intersection_area(unit, square(0, 0, M_PI / 4)), 2 * (std::sqrt(2.0) - 1), kRounding);
-  EXPECT_NEAR(convex_intersection_area(unit, square(3, 0, 0)), 0.0, kRounding);
-  EXPECT_NEAR(convex_intersection_area(unit, square(1, 0, 0)), 0.0, kRounding) << "they share an edge only";
+  EXPECT_NEAR(convex_intersection_area(unit, square(0, 0, M_PI / 4)), 2 * (std::sqrt(2.0) - 1), kAreaRounding);
+  EXPECT_NEAR(convex_intersection_area(unit, square(3, 0, 0)), 0.0, kAreaRounding);
+  EXPECT_NEAR(convex_intersection_area(unit, square(1, 0, 0)), 0.0, kAreaRounding) << "they share an edge only";
 }
 
 TEST(ConvexArea, OrientationAndOrderDoNotMatter) {
@@ -36,9 +36,9 @@ TEST(ConvexArea, OrientationAndOrderDoNotMatter) {
   std::reverse(reversed.begin(), reversed.end());
   const double area = convex_intersection_area(a, b);
   EXPECT_GT(area, 0.3);
-  EXPECT_NEAR(convex_intersection_area(b, a), area, kRounding);
-  EXPECT_NEAR(convex_intersection_area(a, reversed), area, kRounding);
-  EXPECT_NEAR(convex_intersection_area(reversed, a), area, kRounding);
+  EXPECT_NEAR(convex_intersection_area(b, a), area, kAreaRounding);
+  EXPECT_NEAR(convex_intersection_area(a, reversed), area, kAreaRounding);
+  EXPECT_NEAR(convex_intersection_area(reversed, a), area, kAreaRounding);
   EXPECT_LT(signed_area(reversed), 0);
 }
 

@@ -11,18 +11,18 @@
 namespace cohort::tasks {
 namespace {
 
-constexpr double kRounding = 1e-9;
+constexpr double kDistanceRounding = 1e-9;
 
 TEST(PushTPath, DistancesToTheTFollowClosedForms) {
   const PushTPose upright;
-  EXPECT_NEAR(distance_to_t(upright, {0, -10}), 10, kRounding);
-  EXPECT_NEAR(distance_to_t(upright, {63, 34}), 5, kRounding) << "from a corner of the bar: 3, 4, 5";
-  EXPECT_NEAR(distance_to_t(upright, {25, 60}), 10, kRounding) << "beside the stem";
-  EXPECT_NEAR(distance_to_t(upright, {25, 37}), 7, kRounding) << "in the corner between bar and stem";
+  EXPECT_NEAR(distance_to_t(upright, {0, -10}), 10, kDistanceRounding);
+  EXPECT_NEAR(distance_to_t(upright, {63, 34}), 5, kDistanceRounding) << "from a corner of the bar: 3, 4, 5";
+  EXPECT_NEAR(distance_to_t(upright, {25, 60}), 10, kDistanceRounding) << "beside the stem";
+  EXPECT_NEAR(distance_to_t(upright, {25, 37}), 7, kDistanceRounding) << "in the corner between bar and stem";
   EXPECT_LT(distance_to_t(upright, {0, 15}), 0);
   EXPECT_LT(distance_to_t(upright, {0, 100}), 0);
   const PushTPose turned = {{100, 200}, 1.2};
-  EXPECT_NEAR(distance_to_t(turned, to_world(turned, {63, 34})), 5, kRounding);
+  EXPECT_NEAR(distance_to_t(turned, to_world(turned, {63, 34})), 5, kDistanceRounding);
 }
 
 TEST(PushTPath, TheWayAroundTheBlockTouchesItNowhere) {
@@ -50,8 +50,8 @@ TEST(PushTPath, APlaceFarOutsideTheWorldHasNoWay) {
 }
 
 TEST(PushTExpert, TheErrorIsTheDistanceOfAShiftedBlock) {
-  EXPECT_NEAR(push_t_error(kPushTGoal), 0, kRounding);
-  EXPECT_NEAR(push_t_error({{259, 260}, kPushTGoal.angle}), 5, kRounding);
+  EXPECT_NEAR(push_t_error(kPushTGoal), 0, kDistanceRounding);
+  EXPECT_NEAR(push_t_error({{259, 260}, kPushTGoal.angle}), 5, kDistanceRounding);
   EXPECT_GT(push_t_error({kPushTGoal.origin, kPushTGoal.angle + 3.14}), 100);
 }
 

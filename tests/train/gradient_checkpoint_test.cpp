@@ -38,8 +38,8 @@ struct BlockImpl : torch::nn::Module {
   torch::nn::BatchNorm1d norm{nullptr};
 };
 
-struct Net : torch::nn::Module {
-  Net() {
+struct CheckpointedNet : torch::nn::Module {
+  CheckpointedNet() {
     head = register_module("head", torch::nn::Linear(8, 1));
     for (int i = 0; i < 3; ++i) {
       blocks.push_back(std::make_shared<BlockImpl>());
@@ -79,8 +79,8 @@ struct Outcome {
 
 Outcome run(How how, Precision precision, bool input_needs_gradient, bool in_another_thread = false) {
   torch::manual_seed(3);
-  const auto owner = std::make_shared<Net>();
-  Net& net = *owner;
+  const auto owner = std::make_shared<CheckpointedNet>();
+  CheckpointedNet& net = *owner;
   const at::Tensor x = torch::randn({6, 8}, torch::TensorOptions().requires_grad(input_needs_gradient));
   at::Tensor loss;
   {
@@ -205,8 +205,8 @@ TEST(GradientCheckpoint, AWeightThatIsNotListedIsAnErrorAndNoLostGradient) {
 TEST(GradientCheckpoint, EachParameterBecomesReadyOnce) {
   // DistributedDataParallel counts on its hooks running once per backward pass, when the gradient is complete.
   torch::manual_seed(3);
-  const auto owner = std::make_shared<Net>();
-  Net& net = *owner;
+  const auto owner = std::make_shared<CheckpointedNet>();
+  CheckpointedNet& net = *owner;
   std::map<std::string, int> ready;
   std::vector<std::shared_ptr<torch::autograd::Node>> alive;
   for (const auto& item : net.named_parameters()) {

@@ -28,7 +28,7 @@ namespace cohort::train {
 namespace {
 
 // Means of float32 values in another order.
-constexpr double kOrderOfSums = 1e-5;
+constexpr double kOrderOfMeans = 1e-5;
 // Statistics are sums of float64 over a few dozen steps.
 constexpr double kSums = 1e-9;
 
@@ -78,7 +78,7 @@ TEST(PolicyJob, ALossIsTheMeanOfItsHalvesWithTheSameNoise) {
     };
     const double whole = loss(0, 4);
     EXPECT_GT(std::abs(whole), 0.0);
-    EXPECT_NEAR(whole, 0.5 * (loss(0, 2) + loss(2, 2)), kOrderOfSums * std::max(1.0, std::abs(whole)));
+    EXPECT_NEAR(whole, 0.5 * (loss(0, 2) + loss(2, 2)), kOrderOfMeans * std::max(1.0, std::abs(whole)));
   }
 }
 
@@ -164,7 +164,7 @@ TEST(PolicyJob, ValidationDrawsTheSameActionsHoweverTheSamplesAreBatched) {
     sum += one[0].sum;
     EXPECT_EQ(one[0].weight, spread.contains(i) ? 8 * 7 : 0) << "those of the report, from all episodes";
   }
-  EXPECT_NEAR(whole[0].sum, sum, kOrderOfSums * whole[0].sum);
+  EXPECT_NEAR(whole[0].sum, sum, kOrderOfMeans * whole[0].sum);
   // Normalised by the statistics of the training data, not by its own.
   const auto& train = dynamic_cast<const data::RobotWindows&>(*ready.job->dataset(Part::kTrain));
   const auto& validation = dynamic_cast<const data::RobotWindows&>(*ready.job->dataset(Part::kValidation));

@@ -28,7 +28,7 @@ namespace cohort::train {
 namespace {
 
 // Means of float32 values in another order.
-constexpr double kOrderOfSums = 1e-5;
+constexpr double kActionTolerance = 1e-5;
 
 /// The DROID package's configuration, shortened to what differs from one run to another.
 const char* const kDroid = R"({
@@ -253,8 +253,8 @@ TEST(RobomimicRun, Hdf5FilesAreOneDataSetWithOneNormalisation) {
   const auto& windows = dynamic_cast<const data::RobotWindows&>(*ready.job->dataset(Part::kTrain));
   std::vector<float> action{1, 0, 4, 1};
   windows.action_normalizer(1).normalize(action);
-  EXPECT_NEAR(action[0], 2.0 / 3.5 - 1.0, kOrderOfSums);
-  EXPECT_NEAR(action[2], 5.0 / 3.5 - 1.0, kOrderOfSums) << "one scale for both files";
+  EXPECT_NEAR(action[0], 2.0 / 3.5 - 1.0, kActionTolerance);
+  EXPECT_NEAR(action[2], 5.0 / 3.5 - 1.0, kActionTolerance) << "one scale for both files";
   EXPECT_EQ(run.settings["data"]["weights"], config::Json(std::vector<double>{1, 1}));
   std::int64_t of_the_short = 0;
   for (std::int64_t i = 0; i < windows.size(); ++i) of_the_short += windows.address(i, 0).set == 0 ? 1 : 0;

@@ -21,7 +21,6 @@
 
 namespace cohort::data {
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 
 void describe(config::Fields& fields, Hdf5Settings& settings) {
   fields.add("filter_key", settings.filter_key, "of robomimic files: only the demos that mask/<filter_key> names");
@@ -322,11 +321,11 @@ struct Hdf5Episodes::Impl final : EpisodeDetails {
   }
 
   void read_manifest(const fs::path& path) {
-    const Json list = Json::parse(read_file(path), nullptr, false);
+    const nlohmann::json list = nlohmann::json::parse(read_file(path), nullptr, false);
     COHORT_THROW_UNLESS(list.is_array() && !list.empty(), "{} is no JSON list of trajectories", path.string());
-    for (const Json& item : list) {
+    for (const nlohmann::json& item : list) {
       File file;
-      const Json* where = item.is_object() && item.contains("path") ? &item["path"] : &item;
+      const nlohmann::json* where = item.is_object() && item.contains("path") ? &item["path"] : &item;
       COHORT_THROW_UNLESS(where->is_string(), "{}: entry {} names no path", path.string(), files.size());
       file.path = path.parent_path() / where->get<std::string>();
       if (item.is_object())
@@ -424,9 +423,9 @@ struct Hdf5Episodes::Impl final : EpisodeDetails {
 
   /// Reads everything once: which episodes are damaged is kept in `notes`.
   void leave_damaged_out(const EpisodeNotes& notes) {
-    const auto sound = [&](const Json& answer) {
+    const auto sound = [&](const nlohmann::json& answer) {
       std::int64_t last = -1;
-      for (const Json& fault : answer) {
+      for (const nlohmann::json& fault : answer) {
         if (!fault.is_array() || fault.size() != 2 || !fault[0].is_number_integer() || !fault[1].is_string())
           return false;
         const auto episode = fault[0].get<std::int64_t>();
@@ -435,7 +434,7 @@ struct Hdf5Episodes::Impl final : EpisodeDetails {
       }
       return answer.is_array();
     };
-    const Json faults = notes.answer("episodes that are damaged", sound, [&] {
+    const nlohmann::json faults = notes.answer("episodes that are damaged", sound, [&] {
       std::vector<std::string> found(episodes.size());
       parallel_for(static_cast<std::int64_t>(episodes.size()),
                    settings.threads > 0 ? settings.threads : available_cores(), [&](std::int64_t e) {
@@ -449,7 +448,7 @@ struct Hdf5Episodes::Impl final : EpisodeDetails {
                            what.starts_with(files[episodes[at].file].path.string()) ? what : where + ": " + what;
                      }
                    });
-      Json list = Json::array();
+      nlohmann::json list = nlohmann::json::array();
       for (std::size_t e = 0; e < found.size(); ++e)
         if (!found[e].empty()) list.push_back({e, found[e]});
       return list;
@@ -485,7 +484,7 @@ struct Hdf5Episodes::Impl final : EpisodeDetails {
       for (const auto& [key, text] : attributes) {
         all.emplace_back(prefix + key, text);
         if (key != "problem_info") continue;
-        const Json info = Json::parse(text, nullptr, false);
+        const nlohmann::json info = nlohmann::json::parse(text, nullptr, false);
         if (info.is_object() && info.contains("language_instruction") && info["language_instruction"].is_string())
           all.emplace_back("language_instruction", info["language_instruction"].get<std::string>());
       }

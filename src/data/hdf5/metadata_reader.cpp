@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kMaxTextBytes = std::size_t{64} << 20;
 constexpr std::int64_t kMaxChunks = std::int64_t{1} << 22;
 constexpr std::int64_t kMaxInlineBytes = 1 << 20;  // the format allows 64 KiB
-constexpr int kMaxDepth = 32;
+constexpr int kMaxNesting = 32;
 constexpr int kMaxGroups = 1 << 16;  // below one episode
 
 /// Owns an identifier.
@@ -116,7 +116,7 @@ class DataSetWalk {
  private:
   void enter(hid_t group, const std::string& prefix) {
     const Identity identity = identity_of(group);
-    if (way_.size() > kMaxDepth || std::find(way_.begin(), way_.end(), identity) != way_.end()) return;
+    if (way_.size() > kMaxNesting || std::find(way_.begin(), way_.end(), identity) != way_.end()) return;
     COHORT_THROW_UNLESS(++groups_ <= kMaxGroups, "has more than {} groups below one another: do links lead in circles?",
                         kMaxGroups);
     way_.push_back(identity);

@@ -39,18 +39,18 @@ void read_bytes(png_structp png, png_bytep out, std::size_t count) {
   session->at += count;
 }
 
-class Reader {
+class PngReader {
  public:
-  explicit Reader(std::string_view bytes) {
+  explicit PngReader(std::string_view bytes) {
     session.data = bytes.data();
     session.size = bytes.size();
     png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &session, on_error, on_warning);
     if (png) info = png_create_info_struct(png);
     if (png) png_set_read_fn(png, &session, read_bytes);
   }
-  ~Reader() { png_destroy_read_struct(&png, &info, nullptr); }
-  Reader(const Reader&) = delete;
-  Reader& operator=(const Reader&) = delete;
+  ~PngReader() { png_destroy_read_struct(&png, &info, nullptr); }
+  PngReader(const PngReader&) = delete;
+  PngReader& operator=(const PngReader&) = delete;
 
   /// Runs plain C code of libpng; false when it failed.
   template <class Body>
@@ -70,7 +70,7 @@ class Reader {
   png_infop info = nullptr;
 };
 
-void read_header(Reader& reader, Image& image) {
+void read_header(PngReader& reader, Image& image) {
   if (!reader.run([&] { png_read_info(reader.png, reader.info); })) reader.fail();
   const std::int64_t width = png_get_image_width(reader.png, reader.info);
   const std::int64_t height = png_get_image_height(reader.png, reader.info);
@@ -83,14 +83,14 @@ void read_header(Reader& reader, Image& image) {
 }  // namespace
 
 Image png_header(std::string_view bytes) {
-  Reader reader(bytes);
+  PngReader reader(bytes);
   Image image;
   read_header(reader, image);
   return image;
 }
 
 void decode_png(std::string_view bytes, std::int64_t channels, Image& out) {
-  Reader reader(bytes);
+  PngReader reader(bytes);
   Image header;
   read_header(reader, header);
   const auto set_up = [&] {

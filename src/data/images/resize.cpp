@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numbers>
 
 #include "core/error.h"
 
 namespace cohort::data {
 namespace {
-
-constexpr double kPi = 3.14159265358979323846;
 
 double radius(ResizeMethod method) {
   return method == ResizeMethod::kLanczos3 ? 3 : 1;
@@ -20,7 +19,8 @@ double kernel(ResizeMethod method, double x) {
   if (method != ResizeMethod::kLanczos3) return std::max(0.0, 1 - x);
   if (x > 3) return 0;
   if (x <= 1e-3) return 1;
-  return 3 * std::sin(kPi * x) * std::sin(kPi * x / 3) / (kPi * kPi * x * x);
+  constexpr double pi = std::numbers::pi;
+  return 3 * std::sin(pi * x) * std::sin(pi * x / 3) / (pi * pi * x * x);
 }
 
 /// Rounded to the nearest, halves to the even one: so are sums with a float whose last place is worth 1.

@@ -24,9 +24,9 @@ void append(std::string& out, T value) {
 }
 
 /// Takes numbers off the front; throws Error at the end.
-class Reader {
+class IndexReader {
  public:
-  explicit Reader(std::string_view bytes) : bytes_(bytes) {}
+  explicit IndexReader(std::string_view bytes) : bytes_(bytes) {}
   template <class T>
   T take() {
     T value;
@@ -78,7 +78,7 @@ void ShardIndex::parse(std::string_view bytes) {
   std::memcpy(&checksum, bytes.data() + bytes.size() - 4, 4);
   bytes.remove_suffix(4);
   COHORT_THROW_UNLESS(crc32c(bytes) == checksum, "the file does not have its checksum");
-  Reader reader(bytes.substr(kMagic.size()));
+  IndexReader reader(bytes.substr(kMagic.size()));
   COHORT_THROW_UNLESS(reader.take<std::uint64_t>() == schema_, "it is of another schema");
   for (auto left = reader.take<std::uint32_t>(); left > 0; --left) {
     Shard shard;

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <functional>
+#include <numbers>
 
 #include "core/error.h"
 #include "data/transforms/call.h"
@@ -19,8 +20,6 @@ struct StepRows {
 };
 
 namespace {
-
-constexpr double kPi = 3.14159265358979323846;
 
 void map_elements(StepRows& rows, const std::function<double(double)>& f) {
   for (double& value : rows.values) value = f(value);
@@ -133,7 +132,10 @@ Component::Component(const std::string& text, const EpisodeSource& source) : tex
       stage->apply = [](StepRows& rows) { map_elements(rows, [](double x) { return 1 - x; }); };
     } else if (call.name == "wrap") {
       stage->apply = [](StepRows& rows) {
-        map_elements(rows, [](double x) { return x - 2 * kPi * std::floor((x + kPi) / (2 * kPi)); });
+        map_elements(rows, [](double x) {
+          constexpr double pi = std::numbers::pi;
+          return x - 2 * pi * std::floor((x + pi) / (2 * pi));
+        });
       };
     } else if (call.name == "scale" || call.name == "offset" || call.name == "threshold") {
       call.expect_arguments(1);

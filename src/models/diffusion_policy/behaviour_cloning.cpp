@@ -17,17 +17,10 @@
 #include "core/philox.h"
 #include "models/initialise.h"
 #include "models/layers.h"
+#include "models/module_group.h"
 
 namespace cohort::models {
 namespace {
-
-class Names : public torch::nn::Module {
- public:
-  template <class M>
-  std::shared_ptr<M> hold(const std::string& name, std::shared_ptr<M> child) {
-    return register_module(name, std::move(child));
-  }
-};
 
 /// torch.nn.LSTM or GRU with batch_first. Weights: weight_ih_l<i>, weight_hh_l<i>, bias_ih_l<i>, bias_hh_l<i>.
 class Recurrent : public torch::nn::Module, public Initialised {
@@ -88,17 +81,20 @@ struct Mixture {
 class BcPolicy : public torch::nn::Module {
  public:
   explicit BcPolicy(const BcSettings& s) : torch::nn::Module("BcPolicy"), settings_(s) {
-    const auto nets = register_module("policy", std::make_shared<Names>())->hold("nets", std::make_shared<Names>());
+    const auto nets =
+        register_module("policy", std::make_shared<ModuleGroup>())->hold("nets", std::make_shared<ModuleGroup>());
     encoder_ = nets->hold("encoder", std::make_shared<ObservationEncoder>(s.encoder));
     std::int64_t width = s.rnn.enabled ? s.rnn.hidden_dim : encoder_->width();
     if (!s.actor_layer_dims.empty()) {
-      const auto model = nets->hold("mlp", std::make_shared<Names>())->hold("_model", std::make_shared<Names>());
+      const auto model =
+          nets->hold("mlp", std::make_shared<ModuleGroup>())->hold("_model", std::make_shared<ModuleGroup>());
       for (std::size_t i = 0; i < s.actor_layer_dims.size(); ++i) {
         mlp_.push_back(model->hold(std::to_string(2 * i), std::make_shared<Linear>(width, s.actor_layer_dims[i])));
         width = s.actor_layer_dims[i];
       }
     }
-    const auto decoder = nets->hold("decoder", std::make_shared<Names>())->hold("nets", std::make_shared<Names>());
+    const auto decoder =
+        nets->hold("decoder", std::make_shared<ModuleGroup>())->hold("nets", std::make_shared<ModuleGroup>());
     if (s.gmm.enabled) {
       const std::int64_t modes = s.gmm.num_modes, all = modes * s.action_width;
       mean_ = decoder->hold("mean", std::make_shared<Linear>(width, all));
@@ -108,7 +104,7 @@ class BcPolicy : public torch::nn::Module {
       action_ = decoder->hold("action", std::make_shared<Linear>(width, s.action_width));
     }
     if (s.rnn.enabled)
-      rnn_ = nets->hold("rnn", std::make_shared<Names>())
+      rnn_ = nets->hold("rnn", std::make_shared<ModuleGroup>())
                  ->hold("nets", std::make_shared<Recurrent>(s.rnn, encoder_->width()));
   }
 
@@ -168,7 +164,7 @@ class BcPolicy : public torch::nn::Module {
   std::shared_ptr<Recurrent> rnn_;
 };
 
-const BcPolicy& as_policy(const torch::nn::Module& module) {
+const BcPolicy& as_bc_policy(const torch::nn::Module& module) {
   const auto* policy = dynamic_cast<const BcPolicy*>(&module);
   COHORT_CHECK(policy != nullptr, "this module ({}) is no behaviour cloning policy", module.name());
   return *policy;
@@ -242,11 +238,11 @@ std::shared_ptr<torch::nn::Module> make_bc_policy(const BcSettings& settings, st
 }
 
 const BcSettings& bc_settings(const torch::nn::Module& policy) {
-  return as_policy(policy).settings();
+  return as_bc_policy(policy).settings();
 }
 
 at::Tensor bc_loss(torch::nn::Module& policy, const Observations& observations, const at::Tensor& actions) {
-  return as_policy(policy).loss(observations, actions);
+  return as_bc_policy(policy).loss(observations, actions);
 }
 
 BcControl::BcControl(torch::nn::Module& policy, std::uint64_t seed) : policy_(policy), seed_(seed) {
@@ -262,7 +258,7 @@ void BcControl::begin(std::uint64_t environment) {
 at::Tensor BcControl::act(const std::vector<std::uint64_t>& environments, const Observations& frame) {
   const at::NoGradGuard no_grad;
   COHORT_CHECK(!policy_.is_training(), "a policy acts in evaluation mode: call eval() first");
-  const BcPolicy& policy = as_policy(policy_);
+  const BcPolicy& policy = as_bc_policy(policy_);
   const BcSettings& s = policy.settings();
   Observations observations;
   for (const ObservationSettings& o : s.encoder.observations) {

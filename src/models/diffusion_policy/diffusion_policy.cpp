@@ -126,7 +126,7 @@ class DiffusionPolicy : public torch::nn::Module {
   std::shared_ptr<Denoiser> network_;
 };
 
-const DiffusionPolicy& as_policy(const torch::nn::Module& module) {
+const DiffusionPolicy& as_diffusion_policy(const torch::nn::Module& module) {
   const auto* policy = dynamic_cast<const DiffusionPolicy*>(&module);
   COHORT_CHECK(policy != nullptr, "this module ({}) is no diffusion policy", module.name());
   return *policy;
@@ -184,32 +184,32 @@ std::shared_ptr<torch::nn::Module> make_diffusion_policy(const DiffusionPolicySe
 }
 
 const DiffusionPolicySettings& diffusion_settings(const torch::nn::Module& policy) {
-  return as_policy(policy).settings();
+  return as_diffusion_policy(policy).settings();
 }
 
 at::Tensor diffusion_loss(torch::nn::Module& policy, const Observations& observations, const at::Tensor& actions) {
-  const DiffusionPolicy& diffusion = as_policy(policy);
+  const DiffusionPolicy& diffusion = as_diffusion_policy(policy);
   return diffusion.loss(observations, actions, diffusion.draw(actions.size(0), actions.device()));
 }
 
 at::Tensor diffusion_loss(torch::nn::Module& policy, const Observations& observations, const at::Tensor& actions,
                           const TrainingNoise& noise) {
-  const DiffusionPolicy& diffusion = as_policy(policy);
+  const DiffusionPolicy& diffusion = as_diffusion_policy(policy);
   return diffusion.loss(observations, actions, diffusion.place(noise, actions.device()));
 }
 
 at::Tensor sample_actions(torch::nn::Module& policy, const Observations& observations,
                           const std::vector<SamplingKey>& keys) {
-  return sample_actions(policy, observations, keys, as_policy(policy).settings().sampler);
+  return sample_actions(policy, observations, keys, as_diffusion_policy(policy).settings().sampler);
 }
 
 at::Tensor sample_actions(torch::nn::Module& policy, const Observations& observations,
                           const std::vector<SamplingKey>& keys, const SamplerSettings& sampler) {
-  return as_policy(policy).sample(observations, keys, sampler);
+  return as_diffusion_policy(policy).sample(observations, keys, sampler);
 }
 
 at::Tensor executed_part(const torch::nn::Module& policy, const at::Tensor& chunks) {
-  const HorizonSettings& h = as_policy(policy).settings().horizon;
+  const HorizonSettings& h = as_diffusion_policy(policy).settings().horizon;
   return chunks.narrow(1, first_action(h), h.action_horizon);
 }
 

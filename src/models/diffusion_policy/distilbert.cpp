@@ -9,18 +9,11 @@
 #include "core/error.h"
 #include "models/initialise.h"
 #include "models/layers.h"
+#include "models/module_group.h"
 #include "models/module_list.h"
 
 namespace cohort::models {
 namespace {
-
-class Names : public torch::nn::Module {
- public:
-  template <class M>
-  std::shared_ptr<M> hold(const std::string& name, std::shared_ptr<M> child) {
-    return register_module(name, std::move(child));
-  }
-};
 
 /// A table of vectors. Weight (rows, width).
 class Embedding : public torch::nn::Module, public Initialised {
@@ -35,9 +28,9 @@ class Embedding : public torch::nn::Module, public Initialised {
 };
 
 /// Layer norm with BERT's eps 1e-12. weight, bias (d).
-class Norm : public torch::nn::Module, public Initialised {
+class BertNorm : public torch::nn::Module, public Initialised {
  public:
-  explicit Norm(std::int64_t width)
+  explicit BertNorm(std::int64_t width)
       : weight_(register_parameter("weight", at::empty({width}))),
         bias_(register_parameter("bias", at::empty({width}))) {}
   at::Tensor forward(const at::Tensor& x) const { return at::layer_norm(x, weight_.sizes(), weight_, bias_, 1e-12); }
@@ -51,19 +44,19 @@ class Norm : public torch::nn::Module, public Initialised {
 };
 
 /// Weights: attention.{q,k,v,out}_lin, sa_layer_norm, ffn.lin1, ffn.lin2, output_layer_norm.
-class Block : public torch::nn::Module {
+class BertBlock : public torch::nn::Module {
  public:
-  explicit Block(const DistilBertSettings& s) : heads_(s.n_heads) {
-    const auto attention = register_module("attention", std::make_shared<Names>());
+  explicit BertBlock(const DistilBertSettings& s) : heads_(s.n_heads) {
+    const auto attention = register_module("attention", std::make_shared<ModuleGroup>());
     q_ = attention->hold("q_lin", std::make_shared<Linear>(s.dim, s.dim));
     k_ = attention->hold("k_lin", std::make_shared<Linear>(s.dim, s.dim));
     v_ = attention->hold("v_lin", std::make_shared<Linear>(s.dim, s.dim));
     out_ = attention->hold("out_lin", std::make_shared<Linear>(s.dim, s.dim));
-    attention_norm_ = register_module("sa_layer_norm", std::make_shared<Norm>(s.dim));
-    const auto ffn = register_module("ffn", std::make_shared<Names>());
+    attention_norm_ = register_module("sa_layer_norm", std::make_shared<BertNorm>(s.dim));
+    const auto ffn = register_module("ffn", std::make_shared<ModuleGroup>());
     expand_ = ffn->hold("lin1", std::make_shared<Linear>(s.dim, s.hidden_dim));
     contract_ = ffn->hold("lin2", std::make_shared<Linear>(s.hidden_dim, s.dim));
-    output_norm_ = register_module("output_layer_norm", std::make_shared<Norm>(s.dim));
+    output_norm_ = register_module("output_layer_norm", std::make_shared<BertNorm>(s.dim));
   }
 
   at::Tensor forward(const at::Tensor& x_BLD, const at::Tensor& mask_B11L) const {
@@ -78,7 +71,7 @@ class Block : public torch::nn::Module {
  private:
   std::int64_t heads_;
   std::shared_ptr<Linear> q_, k_, v_, out_, expand_, contract_;
-  std::shared_ptr<Norm> attention_norm_, output_norm_;
+  std::shared_ptr<BertNorm> attention_norm_, output_norm_;
 };
 
 }  // namespace
@@ -86,8 +79,8 @@ class Block : public torch::nn::Module {
 struct DistilBert::Layers {
   DistilBertSettings settings;
   std::shared_ptr<Embedding> words, positions;
-  std::shared_ptr<Norm> norm;
-  std::vector<std::shared_ptr<Block>> blocks;
+  std::shared_ptr<BertNorm> norm;
+  std::vector<std::shared_ptr<BertBlock>> blocks;
 };
 
 void describe(config::Fields& fields, DistilBertSettings& s) {
@@ -109,14 +102,14 @@ DistilBert::DistilBert(const DistilBertSettings& s) : layers_(std::make_unique<L
   COHORT_THROW_UNLESS(s.n_heads >= 1 && s.dim % s.n_heads == 0, "distilbert: n_heads = {} does not divide dim = {}",
                       s.n_heads, s.dim);
   layers_->settings = s;
-  const auto embeddings = register_module("embeddings", std::make_shared<Names>());
+  const auto embeddings = register_module("embeddings", std::make_shared<ModuleGroup>());
   layers_->words = embeddings->hold("word_embeddings", std::make_shared<Embedding>(s.vocab_size, s.dim));
   layers_->positions =
       embeddings->hold("position_embeddings", std::make_shared<Embedding>(s.max_position_embeddings, s.dim));
-  layers_->norm = embeddings->hold("LayerNorm", std::make_shared<Norm>(s.dim));
+  layers_->norm = embeddings->hold("LayerNorm", std::make_shared<BertNorm>(s.dim));
   const auto list =
-      register_module("transformer", std::make_shared<Names>())->hold("layer", std::make_shared<ModuleList>());
-  for (int i = 0; i < s.n_layers; ++i) layers_->blocks.push_back(list->append(std::make_shared<Block>(s)));
+      register_module("transformer", std::make_shared<ModuleGroup>())->hold("layer", std::make_shared<ModuleList>());
+  for (int i = 0; i < s.n_layers; ++i) layers_->blocks.push_back(list->append(std::make_shared<BertBlock>(s)));
 }
 
 DistilBert::~DistilBert() = default;

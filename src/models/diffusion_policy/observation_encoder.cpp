@@ -9,18 +9,11 @@
 
 #include "core/error.h"
 #include "models/host_values.h"
+#include "models/module_group.h"
 #include "models/random_context.h"
 
 namespace cohort::models {
 namespace {
-
-class Names : public torch::nn::Module {
- public:
-  template <class M>
-  std::shared_ptr<M> hold(const std::string& name, std::shared_ptr<M> child) {
-    return register_module(name, std::move(child));
-  }
-};
 
 std::string shape_text(const std::vector<int>& shape) {
   std::string text;
@@ -110,8 +103,9 @@ void check(const ObservationEncoderSettings& settings) {
 
 ObservationEncoder::ObservationEncoder(ObservationEncoderSettings settings) : settings_(std::move(settings)) {
   check(settings_);
-  const auto group = register_module("nets", std::make_shared<Names>());
-  const auto nets = group->hold("obs", std::make_shared<Names>())->hold("obs_nets", std::make_shared<Names>());
+  const auto group = register_module("nets", std::make_shared<ModuleGroup>());
+  const auto nets =
+      group->hold("obs", std::make_shared<ModuleGroup>())->hold("obs_nets", std::make_shared<ModuleGroup>());
   for (const ObservationSettings& o : settings_.observations) {
     if (!o.is_camera()) {
       width_ += o.shape[0];
@@ -132,7 +126,7 @@ ObservationEncoder::ObservationEncoder(ObservationEncoderSettings settings) : se
     width_ += cores_[o.name]->width();
   }
   if (settings_.combine) {
-    const auto mlp = register_module("combine", std::make_shared<Names>());
+    const auto mlp = register_module("combine", std::make_shared<ModuleGroup>());
     const std::array<std::int64_t, 4> widths{width_, 1024, 512, 512};
     for (std::size_t i = 0; i < 3; ++i)
       combine_.push_back(mlp->hold(std::to_string(2 * i), std::make_shared<Linear>(widths[i], widths[i + 1])));

@@ -6,12 +6,10 @@
 #include "core/error.h"
 #include "models/informer/embedding_tables.h"
 #include "models/linear.h"
+#include "models/module_group.h"
 
 namespace cohort::models {
 namespace {
-
-/// A module that only groups others under a name.
-class Group : public torch::nn::Module {};
 
 /// A table of embeddings as nn.Embedding names it: weight (rows, width).
 class Table : public torch::nn::Module, public Initialised {
@@ -41,12 +39,12 @@ DataEmbedding::DataEmbedding(std::string mark_name, int c_in, const InformerSett
       linear_time_(settings.embed == "timeF"),
       dropout_layer_{settings.dropout, ids.next()} {
   const int width = settings.d_model;
-  auto value = register_module("value_embedding", std::make_shared<Group>());
+  auto value = register_module("value_embedding", std::make_shared<ModuleGroup>());
   token_conv_ = value->register_module(
       "tokenConv", std::make_shared<CircularConv>(c_in, width, CircularConv::Start::kKaimingNormal));
-  auto position = register_module("position_embedding", std::make_shared<Group>());
+  auto position = register_module("position_embedding", std::make_shared<ModuleGroup>());
   positions_ = position->register_buffer("pe", sinusoid_table(kPositions, width).unsqueeze(0));
-  auto temporal = register_module("temporal_embedding", std::make_shared<Group>());
+  auto temporal = register_module("temporal_embedding", std::make_shared<ModuleGroup>());
   if (linear_time_) {
     time_linear_ = temporal->register_module("embed", std::make_shared<Linear>(time_columns(settings), width));
     return;
@@ -55,7 +53,7 @@ DataEmbedding::DataEmbedding(std::string mark_name, int c_in, const InformerSett
   const auto add_table = [&](const std::string& field, int rows, int column) {
     auto table = std::make_shared<Table>(rows, width, fixed);
     if (fixed)
-      temporal->register_module(field + "_embed", std::make_shared<Group>())->register_module("emb", table);
+      temporal->register_module(field + "_embed", std::make_shared<ModuleGroup>())->register_module("emb", table);
     else
       temporal->register_module(field + "_embed", table);
     tables_.push_back({field, column, table->weight()});

@@ -5,20 +5,18 @@
 
 #include "core/error.h"
 #include "models/informer/encoder.h"
+#include "models/module_group.h"
 #include "models/module_list.h"
 
 namespace cohort::models {
 namespace {
-
-/// A module that only groups others under a name.
-class Group : public torch::nn::Module {};
 
 class Regressor : public torch::nn::Module {
  public:
   explicit Regressor(const RegressorSettings& settings) : torch::nn::Module("Regressor"), settings_(settings) {
     LayerIds ids;
     embedding_ = register_module("value_embedding", std::make_shared<Linear>(1, settings.d_model));
-    positions_ = register_module("position_embedding", std::make_shared<Group>())
+    positions_ = register_module("position_embedding", std::make_shared<ModuleGroup>())
                      ->register_buffer("pe", sinusoid_table(settings.inputs, settings.d_model).unsqueeze(0));
     embedding_dropout_ = {settings.dropout, ids.next()};
     EncoderSettings encoder;
@@ -34,7 +32,7 @@ class Regressor : public torch::nn::Module {
     encoder.final_norm = false;
     encoder.dropout = settings.dropout;
     encoder_ = register_module("encoder", std::make_shared<Encoder>(encoder, ids));
-    auto head = register_module("head", std::make_shared<Group>());
+    auto head = register_module("head", std::make_shared<ModuleGroup>());
     expand_ = head->register_module("0", std::make_shared<Linear>(settings.d_model, settings.hidden));
     contract_ = head->register_module("2", std::make_shared<Linear>(settings.hidden, settings.outputs));
   }

@@ -2,19 +2,15 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <memory>
 
 #include "core/error.h"
 #include "sim/cpu/block_runner.h"
+#include "sim/cpu/freed_memory.h"
 #include "sim/kernels/listed_contact.h"
 
 namespace cohort::sim {
 
 namespace {
-
-struct FreeDeleter {
-  void operator()(void* p) const { std::free(p); }
-};
 
 std::array<double, 3> triple(const float* from) {
   return {static_cast<double>(from[0]), static_cast<double>(from[1]), static_cast<double>(from[2])};
@@ -27,7 +23,7 @@ std::vector<Contact> list_contacts(const Model& model, ModelView view, DataView 
   data.starts = nullptr;  // to look changes nothing
   const BlockRunner& runner = scalar_block_runner();
   const auto bytes = static_cast<std::size_t>(runner.workspace_bytes(view)) + 64;
-  const std::unique_ptr<void, FreeDeleter> workspace(std::aligned_alloc(64, (bytes + 63) / 64 * 64));
+  const FreedMemory workspace(std::aligned_alloc(64, (bytes + 63) / 64 * 64));
   COHORT_THROW_UNLESS(workspace != nullptr, "there is no memory for a list of contacts");
   std::memset(workspace.get(), 0, bytes);
   std::vector<ListedContact> listed(64);

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "sim/cpu/block_runner.h"
 #include "sim/cpu/contacts.h"
+#include "sim/cpu/freed_memory.h"
 #include "sim/cpu/parameters.h"
 #include "sim/cpu/threads.h"
 #include "sim/data_of_fields.h"
@@ -58,10 +59,7 @@ class Memory {
 
  private:
   static constexpr std::size_t kAlignment = 64;
-  struct FreeDeleter {
-    void operator()(void* p) const { std::free(p); }
-  };
-  std::unique_ptr<void, FreeDeleter> block_;
+  FreedMemory block_;
   void* start_ = nullptr;
 };
 
@@ -69,10 +67,6 @@ class Memory {
 int padded(int n_envs) {
   constexpr int kMost = std::numeric_limits<int>::max() / kPadding * kPadding;
   return n_envs > kMost ? kMost : (n_envs + kPadding - 1) / kPadding * kPadding;
-}
-
-constexpr bool is_float(Field field) {
-  return field < Field::kStatus;
 }
 
 std::size_t start_bytes(const ModelView& m) {

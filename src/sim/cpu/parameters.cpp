@@ -4,9 +4,9 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
 
 #include "core/error.h"
+#include "sim/cpu/freed_memory.h"
 
 namespace cohort::sim {
 
@@ -25,10 +25,6 @@ constexpr float kLeastFriction = 1e-5f;
 std::size_t index(Parameter p) {
   return static_cast<std::size_t>(p);
 }
-
-struct FreeDeleter {
-  void operator()(void* p) const { std::free(p); }
-};
 
 }  // namespace
 
@@ -292,7 +288,7 @@ void ParameterStore::ratios(const ModelView& view, DataView& data, std::span<con
   data.weight_ratio = ratio_.data();
   const BlockRunner& runner = scalar_block_runner();
   const auto bytes = static_cast<std::size_t>(runner.workspace_bytes(view)) + 64;
-  const std::unique_ptr<void, FreeDeleter> workspace(std::aligned_alloc(64, (bytes + 63) / 64 * 64));
+  const FreedMemory workspace(std::aligned_alloc(64, (bytes + 63) / 64 * 64));
   COHORT_THROW_UNLESS(workspace != nullptr, "there is no memory for the inverse weights");
   std::memset(workspace.get(), 0, bytes);
   const auto nv = static_cast<std::size_t>(view.nv);

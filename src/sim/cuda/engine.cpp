@@ -30,9 +30,6 @@ constexpr double kReserve = 64.0 * (1 << 20);
 /// A thread's offsets into its block's values are 32-bit integers.
 constexpr long long kMostValues = (1ll << 31) / kBlock - 1;
 
-bool is_float(Field field) {
-  return field < Field::kStatus;
-}
 bool is_derived(Field field) {
   return field >= Field::kQacc && field <= Field::kSensors;
 }

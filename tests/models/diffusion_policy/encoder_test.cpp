@@ -18,8 +18,8 @@ namespace cohort::models {
 namespace {
 
 // The reference ran in float64, ours in float32: through 50 layers with sums of up to 30,000 terms.
-constexpr double kOutputTolerance = 2e-5;
-constexpr double kGradientTolerance = 2e-4;
+constexpr double kEncoderTolerance = 2e-5;
+constexpr double kEncoderGradientTolerance = 2e-4;
 // At the DROID size some of millions of ReLUs lie so near to zero that rounding decides whether they pass a gradient
 // on: the package in float32 differs from itself in float64 by up to 5e-3 of a gradient's norm (outputs by 1e-6).
 constexpr double kDroidGradientTolerance = 2e-2;
@@ -34,11 +34,11 @@ void expect_output(const at::Tensor& output, const nlohmann::ordered_json& facts
   const at::Tensor o = output.detach().to(at::kDouble).contiguous().flatten();
   const auto expected = facts.get<std::vector<double>>();
   const double norm = expected[0], entry = norm / std::sqrt(static_cast<double>(o.numel()));
-  EXPECT_NEAR(o.norm().item<double>(), norm, kOutputTolerance * norm);
+  EXPECT_NEAR(o.norm().item<double>(), norm, kEncoderTolerance * norm);
   EXPECT_NEAR(at::dot(o, formula("probe output", {o.numel()}).to(at::kDouble)).item<double>(), expected[1],
-              kOutputTolerance * norm);
+              kEncoderTolerance * norm);
   for (std::size_t i = 2; i < expected.size(); ++i)
-    EXPECT_NEAR(o[static_cast<std::int64_t>(i) - 2].item<double>(), expected[i], 10 * kOutputTolerance * entry) << i;
+    EXPECT_NEAR(o[static_cast<std::int64_t>(i) - 2].item<double>(), expected[i], 10 * kEncoderTolerance * entry) << i;
 }
 
 ObservationEncoderSettings settings_of(const nlohmann::ordered_json& test) {
@@ -95,7 +95,7 @@ TEST_P(EncoderParity, OutputAndGradientsAreTheReferences) {
     expect_output(output, facts.at("output"));
     (output * formula("target", output.sizes().vec())).sum().backward();
     expect_gradients(encoder, facts.at("gradients"),
-                     GetParam() == "droid" ? kDroidGradientTolerance : kGradientTolerance);
+                     GetParam() == "droid" ? kDroidGradientTolerance : kEncoderGradientTolerance);
   }
 }
 
@@ -126,7 +126,7 @@ TEST(ResNet, OutputAndGradientsAreTorchvisionsWithItsNames) {
     ASSERT_EQ(output.sizes().vec(), facts.at("shape").get<std::vector<std::int64_t>>());
     expect_output(output, facts.at("output"));
     (output * formula("target", output.sizes().vec())).sum().backward();
-    expect_gradients(net, facts.at("gradients"), kGradientTolerance);
+    expect_gradients(net, facts.at("gradients"), kEncoderGradientTolerance);
   }
   const auto batch_norm = read_facts("encoder").at("batch_norm");
   ResNet net(18, 3, ResNetNames::kTorchvision, ResNetNorm::kBatch);
@@ -134,7 +134,7 @@ TEST(ResNet, OutputAndGradientsAreTorchvisionsWithItsNames) {
   const at::Tensor output = net.forward(image("image", {2, 3, 70, 50}));
   expect_output(output, batch_norm.at("output"));
   (output * formula("target", output.sizes().vec())).sum().backward();
-  expect_gradients(net, batch_norm.at("gradients"), kGradientTolerance);
+  expect_gradients(net, batch_norm.at("gradients"), kEncoderGradientTolerance);
   EXPECT_EQ(message_of([] { ResNet(101, 3, ResNetNames::kTorchvision); }),
             "there is no ResNet-101 here, only ResNet-18, -34 and -50");
 }

@@ -16,7 +16,7 @@ namespace cohort::models {
 namespace {
 
 // The reference ran in float64, ours in float32: two layers.
-constexpr double kTolerance = 1e-5;
+constexpr double kLanguageTolerance = 1e-5;
 
 std::string vocabulary_path() {
   return std::string(COHORT_SOURCE_DIR) + "/tests/models/fixtures/diffusion/vocab.txt";
@@ -69,12 +69,12 @@ TEST(DistilBert, HiddenStatesAndEmbeddingsAreTheReferences) {
                           torch::tensor(facts.at("mask")[i].get<std::vector<std::int64_t>>())));
   }
   const at::Tensor states = encoder.forward(batch.ids, batch.mask);
-  EXPECT_LE(relative_difference(states.flatten(), tensor_of(facts.at("states")), 1.0), kTolerance);
+  EXPECT_LE(relative_difference(states.flatten(), tensor_of(facts.at("states")), 1.0), kLanguageTolerance);
   EXPECT_LE(relative_difference(language_embedding(encoder, batch, EmbeddedTokens::kAll).flatten(),
                                 tensor_of(facts.at("sum")), 1.0),
-            kTolerance);
+            kLanguageTolerance);
   const at::Tensor embedding = language_embedding(encoder, batch);
-  EXPECT_LE(relative_difference(embedding[1], tensor_of(facts.at("sum_alone")), 1.0), kTolerance)
+  EXPECT_LE(relative_difference(embedding[1], tensor_of(facts.at("sum_alone")), 1.0), kLanguageTolerance)
       << "as if the text stood alone";
   EXPECT_FALSE(embedding.requires_grad());
 }

@@ -21,8 +21,8 @@ namespace cohort::models {
 namespace {
 
 // One forward pass in float32 against float64.
-constexpr double kTolerance = 2e-5;
-constexpr double kGradientTolerance = 1e-4;
+constexpr double kPolicyTolerance = 2e-5;
+constexpr double kPolicyGradientTolerance = 1e-4;
 
 /// The policy of make_policy_fixtures.py.
 DiffusionPolicySettings small_policy() {
@@ -98,7 +98,7 @@ TEST(DiffusionPolicy, SamplesAreAFunctionOfTheirKeyInAnyBatchAndWithAnySampler) 
     };
     const at::Tensor all = run(0, {{1, 10, 0}, {1, 11, 0}, {1, 12, 4}});
     EXPECT_EQ(all.sizes().vec(), (std::vector<std::int64_t>{3, kChunk, kWidth}));
-    EXPECT_LE(relative_difference(run(1, {{1, 11, 0}})[0], all[1], 1.0), kTolerance) << kind;
+    EXPECT_LE(relative_difference(run(1, {{1, 11, 0}})[0], all[1], 1.0), kPolicyTolerance) << kind;
     EXPECT_TRUE(at::equal(run(0, {{1, 10, 0}, {1, 11, 0}, {1, 12, 4}}), all));
     EXPECT_GT((run(1, {{1, 11, 1}})[0] - all[1]).abs().max().item<double>(), 1e-3) << "another chunk, other noise";
     EXPECT_FALSE(all.requires_grad());
@@ -120,7 +120,7 @@ TEST(RecedingHorizon, ExecutesChunksAndKeepsEnvironmentsApart) {
     const Observations seen = frame("frame " + std::to_string(t), 2);
     actions.push_back(both.act({20, 21}, seen));
     const at::Tensor single = alone.act({20}, {{"state", seen.at("state").narrow(0, 0, 1)}});
-    EXPECT_LE(relative_difference(single[0], actions.back()[0], 1.0), kTolerance) << t;
+    EXPECT_LE(relative_difference(single[0], actions.back()[0], 1.0), kPolicyTolerance) << t;
   }
   // Environment 20 draws at frames 0, 3 and 6; 21 at 0 and 3, and at 4 as its second episode begins.
   EXPECT_EQ(alone.chunks(), 3u);
@@ -130,12 +130,12 @@ TEST(RecedingHorizon, ExecutesChunksAndKeepsEnvironmentsApart) {
       at::stack({formula("frame 2", {2, kState})[0], formula("frame 3", {2, kState})[0]}).unsqueeze(0);
   const at::Tensor chunk = executed_part(*policy, sample_actions(*policy, {{"state", window}}, {{5, 20, 1}}))[0];
   for (int t = 3; t < 6; ++t)
-    EXPECT_LE(relative_difference(actions[static_cast<std::size_t>(t)][0], chunk[t - 3], 1.0), kTolerance) << t;
+    EXPECT_LE(relative_difference(actions[static_cast<std::size_t>(t)][0], chunk[t - 3], 1.0), kPolicyTolerance) << t;
   // At the start of an episode the first frame stands for those before it.
   const at::Tensor first = formula("frame 4", {2, kState})[1];
   const at::Tensor begun = executed_part(
       *policy, sample_actions(*policy, {{"state", at::stack({first, first}).unsqueeze(0)}}, {{5, 21, 2}}))[0];
-  EXPECT_LE(relative_difference(actions[4][1], begun[0], 1.0), kTolerance);
+  EXPECT_LE(relative_difference(actions[4][1], begun[0], 1.0), kPolicyTolerance);
   policy->train();
   EXPECT_NE(message_of([&] { both.act({20}, frame("x", 1)); }).find("evaluation mode"), std::string::npos);
 }
@@ -221,9 +221,9 @@ TEST_P(BcParity, LossGradientsAndActionsAreRobomimics) {
       bc_loss(*policy, {{"eef", formula("eef", {3, 4, 3})}, {"gripper", formula("gripper", {3, 4, 2})}},
               formula("actions", {3, 4, 7}, 0.9));
   EXPECT_NEAR(loss.item<double>(), facts.at("loss").get<double>(),
-              kTolerance * std::abs(facts.at("loss").get<double>()));
+              kPolicyTolerance * std::abs(facts.at("loss").get<double>()));
   loss.backward();
-  expect_gradients(*policy, facts.at("gradients"), kGradientTolerance);
+  expect_gradients(*policy, facts.at("gradients"), kPolicyGradientTolerance);
   policy->eval();
   if (settings.gmm.enabled) return;
   BcControl control(*policy, 1);
@@ -233,7 +233,7 @@ TEST_P(BcParity, LossGradientsAndActionsAreRobomimics) {
     actions.push_back(
         control.act({4, 9}, {{"eef", formula("eef" + step, {2, 3})}, {"gripper", formula("gripper" + step, {2, 2})}}));
   }
-  EXPECT_LE(relative_difference(at::stack(actions).flatten(), tensor_of(facts.at("actions")), 1.0), kTolerance);
+  EXPECT_LE(relative_difference(at::stack(actions).flatten(), tensor_of(facts.at("actions")), 1.0), kPolicyTolerance);
 }
 
 INSTANTIATE_TEST_SUITE_P(Reference, BcParity,

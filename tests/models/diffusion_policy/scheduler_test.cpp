@@ -12,7 +12,7 @@ namespace cohort::models {
 namespace {
 
 // What issue and users ask for. Both sides compute in float32.
-constexpr double kTolerance = 1e-5;
+constexpr double kSchedulerTolerance = 1e-5;
 
 const std::vector<std::int64_t> kShape{2, 4, 3};
 
@@ -29,9 +29,9 @@ TEST(NoiseSchedule, IsThatOfDiffusers) {
     const at::Tensor t = torch::tensor(expected.at("timesteps").get<std::vector<std::int64_t>>());
     const at::Tensor x0 = formula("clean", {t.size(0), 2, 3}), noise = formula("noise", {t.size(0), 2, 3});
     EXPECT_LE(relative_difference(schedule.add_noise(x0, noise, t).flatten(), tensor_of(expected.at("add_noise")), 1.0),
-              kTolerance);
+              kSchedulerTolerance);
     EXPECT_LE(relative_difference(schedule.velocity(x0, noise, t).flatten(), tensor_of(expected.at("velocity")), 1.0),
-              kTolerance);
+              kSchedulerTolerance);
     EXPECT_TRUE(at::equal(schedule.target(x0, noise, t), noise));
   }
 }
@@ -57,7 +57,7 @@ TEST(Sampler, EveryStepIsThatOfDiffusers) {
       const auto state = expected.at("states").find(std::to_string(i));
       if (state == expected.at("states").end()) continue;
       ++compared;
-      EXPECT_LE(relative_difference(x.flatten(), tensor_of(*state), 1.0), kTolerance) << name << " step " << i;
+      EXPECT_LE(relative_difference(x.flatten(), tensor_of(*state), 1.0), kSchedulerTolerance) << name << " step " << i;
     }
     EXPECT_EQ(compared, expected.at("states").size()) << name;
   }

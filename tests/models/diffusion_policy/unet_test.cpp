@@ -18,8 +18,8 @@ namespace cohort::models {
 namespace {
 
 // The reference ran in float64, ours in float32: sums of up to some ten thousand terms, through some twenty layers.
-constexpr double kOutputTolerance = 2e-5;
-constexpr double kGradientTolerance = 1e-4;
+constexpr double kUnetTolerance = 2e-5;
+constexpr double kUnetGradientTolerance = 1e-4;
 
 template <class Settings>
 struct Case {
@@ -49,11 +49,11 @@ TEST_P(UnetParity, OutputLossAndGradientsAreTheReferences) {
   const at::Tensor output = net->forward(formula("actions", {3, c.chunk, c.action_width}),
                                          torch::tensor(facts.at("timesteps").get<std::vector<std::int64_t>>()),
                                          formula("features", {3, c.observations, c.features}));
-  EXPECT_LE(relative_difference(output.flatten(), tensor_of(facts.at("output")), 1.0), kOutputTolerance);
+  EXPECT_LE(relative_difference(output.flatten(), tensor_of(facts.at("output")), 1.0), kUnetTolerance);
   const at::Tensor loss = at::mse_loss(output, formula("target", {3, c.chunk, c.action_width}));
-  EXPECT_NEAR(loss.item<double>(), facts.at("loss").get<double>(), kOutputTolerance * facts.at("loss").get<double>());
+  EXPECT_NEAR(loss.item<double>(), facts.at("loss").get<double>(), kUnetTolerance * facts.at("loss").get<double>());
   loss.backward();
-  expect_gradients(*net, facts.at("gradients"), kGradientTolerance);
+  expect_gradients(*net, facts.at("gradients"), kUnetGradientTolerance);
 }
 
 INSTANTIATE_TEST_SUITE_P(Reference, UnetParity, testing::Values("droid", "pusht_state", "small"),
@@ -94,11 +94,11 @@ TEST_P(TransformerParity, OutputLossAndGradientsAreTheReferences) {
   const at::Tensor output = net->forward(formula("actions", {3, c.chunk, c.action_width}),
                                          torch::tensor(facts.at("timesteps").get<std::vector<std::int64_t>>()),
                                          formula("features", {3, c.observations, c.features}));
-  EXPECT_LE(relative_difference(output.flatten(), tensor_of(facts.at("output")), 1.0), kOutputTolerance);
+  EXPECT_LE(relative_difference(output.flatten(), tensor_of(facts.at("output")), 1.0), kUnetTolerance);
   const at::Tensor loss = at::mse_loss(output, formula("target", {3, c.chunk, c.action_width}));
-  EXPECT_NEAR(loss.item<double>(), facts.at("loss").get<double>(), kOutputTolerance * facts.at("loss").get<double>());
+  EXPECT_NEAR(loss.item<double>(), facts.at("loss").get<double>(), kUnetTolerance * facts.at("loss").get<double>());
   loss.backward();
-  expect_gradients(*net, facts.at("gradients"), kGradientTolerance);
+  expect_gradients(*net, facts.at("gradients"), kUnetGradientTolerance);
 }
 
 INSTANTIATE_TEST_SUITE_P(Reference, TransformerParity, testing::Values("lowdim", "encoder"),
