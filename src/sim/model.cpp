@@ -12,7 +12,7 @@ namespace cohort::sim {
 namespace {
 
 constexpr char kMagic[8] = {'C', 'O', 'H', 'O', 'R', 'T', 'M', 'D'};
-constexpr std::uint32_t kVersion = 15;
+constexpr std::uint32_t kVersion = 16;
 
 /// FNV-1a: finds damage, not malice.
 std::uint64_t checksum(const char* data, std::size_t size) {
@@ -141,12 +141,12 @@ void visit(Action& io, T& m) {
   io(i.keyframes), io(i.entities), io(i.qpos0), io(i.mocap_pos0), io(i.mocap_quat0), io(i.content), io(i.cameras);
   io(m.sizes), io(m.body), io(m.joint), io(m.dof), io(m.pattern), io(m.pattern_start), io(m.below), io(m.below_start);
   io(m.link), io(m.limit), io(m.friction), io(m.wrap);
-  io(m.tendon), io(m.actuator), io(m.geom), io(m.pair), io(m.pair_bound), io(m.row_dof), io(m.row_sign), io(m.equality),
-      io(m.qpos0), io(m.qpos_spring), io(m.frame), io(m.fluid), io(m.sensor), io(m.piece), io(m.sensor_match),
-      io(m.ray_geom), io(m.mesh), io(m.mesh_vertex), io(m.mesh_edge), io(m.mesh_face), io(m.mesh_direction),
-      io(m.mesh_side), io(m.stem), io(m.height_field), io(m.height), io(m.geom_friction), io(m.stretch),
-      io(m.stretch_move), io(m.ray_mesh), io(m.ray_chunk), io(m.ray_triangle), io(m.piece_start), io(m.piece_link),
-      io(m.fluid_link);
+  io(m.tendon), io(m.actuator), io(m.geom), io(m.pair), io(m.pair_bound), io(m.pair_spheres), io(m.pair_run),
+      io(m.pair_window), io(m.row_dof), io(m.row_sign), io(m.equality), io(m.qpos0), io(m.qpos_spring), io(m.frame),
+      io(m.fluid), io(m.sensor), io(m.piece), io(m.sensor_match), io(m.ray_geom), io(m.mesh), io(m.mesh_vertex),
+      io(m.mesh_edge), io(m.mesh_face), io(m.mesh_direction), io(m.mesh_side), io(m.stem), io(m.height_field),
+      io(m.height), io(m.geom_friction), io(m.stretch), io(m.stretch_move), io(m.ray_mesh), io(m.ray_chunk),
+      io(m.ray_triangle), io(m.piece_start), io(m.piece_link), io(m.fluid_link);
 }
 
 struct FileHeader {
@@ -177,6 +177,9 @@ ModelView Model::view() const {
   v.geom = geom.data();
   v.pair = pair.data();
   v.pair_bound = pair_bound.data();
+  v.pair_spheres = pair_spheres.data();
+  v.pair_run = pair_run.data();
+  v.pair_window = pair_window.data();
   v.row_dof = row_dof.data();
   v.row_sign = row_sign.data();
   v.equality = equality.data();

@@ -39,6 +39,9 @@ struct Model {
   std::vector<GeomRecord> geom;
   std::vector<PairRecord> pair;
   std::vector<PairBoundRecord> pair_bound;
+  std::vector<PairSpheresRecord> pair_spheres;
+  std::vector<PairRunRecord> pair_run;
+  std::vector<int> pair_window;
   std::vector<int> row_dof;
   std::vector<float> row_sign;
   std::vector<EqualityRecord> equality;

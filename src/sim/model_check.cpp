@@ -27,6 +27,7 @@ class Checker {
     geoms();
     stems();
     pairs();
+    runs_of_pairs();
     constraints();
     sensors();
   }
@@ -80,6 +81,10 @@ class Checker {
                 {"ngeom", v_.ngeom, size(m_.geom)},
                 {"npair", v_.npair, size(m_.pair)},
                 {"npair", v_.npair, size(m_.pair_bound)},
+                {"npair", v_.npair, size(m_.pair_spheres)},
+                {"npairrun", v_.npairrun, size(m_.pair_run)},
+                {"pair_window", size(m_.pair_window),
+                 v_.npair > 0 ? (Number{v_.npair} + kPairsAtOnce - 1) / kPairsAtOnce + 1 : 0},
                 {"nrowdof", v_.nrowdof, size(m_.row_dof)},
                 {"nrowdof", v_.nrowdof, size(m_.row_sign)},
                 {"neq", v_.neq, size(m_.equality)},
@@ -469,20 +474,35 @@ class Checker {
       index("root2", b.root2, v_.nbody, -1);
       index("separation", b.separation, v_.nseparation, -1);
       index("look", b.look, kLookAtRound + 1);
-      run_of_pairs(i);
+      const bool swapped = b.root1 > b.root2;
+      equal("low", m_.pair_spheres[i].low, 3 * Number{swapped ? b.geom2 : b.geom1});
+      equal("high", m_.pair_spheres[i].high, 3 * Number{swapped ? b.geom1 : b.geom2});
+      require(m_.pair_spheres[i].square == b.bound * b.bound, "square", m_.pair_spheres[i].square);
     }
   }
 
-  void run_of_pairs(std::size_t i) {
-    const PairBoundRecord& b = m_.pair_bound[i];
-    const bool last = i + 1 == m_.pair_bound.size();
-    require(b.run == 1 || (!last && b.run == Number{m_.pair_bound[i + 1].run} + 1), "run", b.run);
-    if (b.run > 1) {
-      const PairBoundRecord& next = m_.pair_bound[i + 1];
-      require(std::minmax(next.root1, next.root2) == std::minmax(b.root1, b.root2), "root2 of its run", next.root2);
-      equal("look of its run", next.look == kLookAtPlane, b.look == kLookAtPlane);
+  void runs_of_pairs() {
+    Number next = 0;  // pair that no run has yet
+    std::size_t window = 0;
+    for (std::size_t i = 0; i < m_.pair_run.size(); ++i) {
+      at("run of pairs", i);
+      const PairRunRecord& r = m_.pair_run[i];
+      equal("first", r.first, next);
+      if (next % kPairsAtOnce == 0 && next < v_.npair) equal("pair_window", m_.pair_window[window++], Number(i));
+      require(r.count > 0 && r.count <= v_.npair - next && (next + r.count - 1) / kPairsAtOnce == next / kPairsAtOnce,
+              "count", r.count);
+      index("geom", r.geom, v_.ngeom);
+      require(r.look == kLookAtPlane || r.look == kLookAtSpheres, "look", r.look);
+      for (const Number end = next + r.count; next < end; ++next) {
+        const PairBoundRecord& b = m_.pair_bound[static_cast<std::size_t>(next)];
+        equal("look of its pair", b.look == kLookAtPlane, r.look == kLookAtPlane);
+        require(std::min(b.root1, b.root2) == r.low && std::max(b.root1, b.root2) == r.high, "low", r.low);
+      }
+      require(!(r.bound > 0) || (v_.tree_boxes != 0 && r.look != kLookAtPlane && r.low >= 0), "bound", r.bound);
     }
-    require(!(b.run_bound > 0) || (v_.tree_boxes != 0 && b.root1 >= 0 && b.root2 >= 0), "run_bound", b.run_bound);
+    at("size", 0);
+    equal("pairs of runs", next, v_.npair);
+    if (v_.npair > 0) equal("pair_window", m_.pair_window.back(), v_.npairrun);
   }
 
   void constraints() {

@@ -33,6 +33,9 @@ void for_arrays(const Model& m, ModelView& v, F f) {
   f(m.geom, v.geom);
   f(m.pair, v.pair);
   f(m.pair_bound, v.pair_bound);
+  f(m.pair_spheres, v.pair_spheres);
+  f(m.pair_run, v.pair_run);
+  f(m.pair_window, v.pair_window);
   f(m.row_dof, v.row_dof);
   f(m.row_sign, v.row_sign);
   f(m.equality, v.equality);

@@ -196,10 +196,10 @@ struct SharedContacts {
   }
 };
 
-/// Contacts of pair k, which is near in some lane.
+/// Contacts of pair k in the lanes where it is near.
 template <class L>
-COHORT_LANE void pair_rows(const ModelView& m, Workspace<L>& w, Constraints<L>& c, int k, bool share,
-                           SharedContacts<L>& shared) {
+COHORT_LANE void pair_rows(const ModelView& m, Workspace<L>& w, Constraints<L>& c, int k, typename L::M near,
+                           bool share, SharedContacts<L>& shared) {
   using V = typename L::V;
   const PairBoundRecord& b = m.pair_bound[k];
   PairPose<V> pose;
@@ -210,23 +210,15 @@ COHORT_LANE void pair_rows(const ModelView& m, Workspace<L>& w, Constraints<L>& 
   for (int i = 0; i < 3; ++i) pose.pos1[i] -= shift1[i];
   for (int i = 0; i < 3; ++i) d[i] = pose.pos2[i] - pose.pos1[i];
   const auto rot1 = c.geom_rot + 9 * b.geom1, rot2 = c.geom_rot + 9 * b.geom2;
-  typename L::M near;
-  if (b.look == kLookAtPlane) {
-    V height;
-    near = c.live & plane_near<L>(b, rot1, d, height);
-    read<9>(pose.rot1, rot1);
-    if (m.pair[k].kernel == kPlaneMesh) {
-      read<9>(pose.rot2, rot2);
-      near = box_near_plane<L>(m.geom[b.geom2], pose, height, b.reach, near);
-      if (!any(near)) return;
-    }
-  } else {
-    near = c.live & spheres_near<L>(b, d);
-    if (b.look == kLookAtRound) near = near & round_near<L>(m.geom[b.geom1], m.geom[b.geom2], rot1, rot2, b.reach, d);
-    read<9>(pose.rot1, rot1);
-  }
+  read<9>(pose.rot1, rot1);
   read<9>(pose.rot2, rot2);
   const PairRecord& p = m.pair[k];
+  if (p.kernel == kPlaneMesh) {
+    V height;
+    (void)plane_near<L>(b.bound, rot1, d, height);
+    near = box_near_plane<L>(m.geom[b.geom2], pose, height, b.reach, near);
+    if (!any(near)) return;
+  }
   const GeomRecord &g1 = m.geom[b.geom1], &g2 = m.geom[b.geom2];
   const V reach(b.reach);
   if (p.kernel >= kFirstQueued && g1.box[3] > 0 && g2.box[3] > 0) {
@@ -283,19 +275,18 @@ COHORT_KERNEL void contact_rows(const ModelView& m, Workspace<L>& w, Constraints
   const bool share =
       L::kWidth > 1 && !m.keep_contacts && (m.varies & (kVariesFriction | kVariesMass | kVariesArmature)) == 0;
   SharedContacts<L> shared;
-  constexpr int kAtOnce = 64;
+  typename L::M lanes[L::kWidth > 1 ? kPairsAtOnce : 1];
   int looked_at = -1;
-  for (int first = 0; first < m.npair; first += kAtOnce) {
-    const int some = m.npair - first < kAtOnce ? m.npair - first : kAtOnce;
-    const unsigned long long near = near_shapes<L>(m, w, c, first, near_spheres<L>(m, w, c, first, some));
+  for (int window = 0; kPairsAtOnce * window < m.npair; ++window) {
+    const unsigned long long near = near_pairs<L>(m, w, c, window, lanes);
     for (unsigned long long left = near; left != 0; left &= left - 1) {
-      const int k = first + lowest_bit(left);
+      const int i = lowest_bit(left), k = kPairsAtOnce * window + i;
       // Contacts are shared by pairs that are all alike from the first to the last.
       while (L::kWidth > 1 && shared.used > 0 && looked_at < k) {
         if (!m.pair[++looked_at].as_before) shared.flush(m, w, c);
       }
       looked_at = k;
-      pair_rows<L>(m, w, c, k, share, shared);
+      pair_rows<L>(m, w, c, k, L::kWidth > 1 ? lanes[i] : c.live, share, shared);
     }
   }
   if (L::kWidth > 1) shared.flush(m, w, c);

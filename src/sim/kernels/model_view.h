@@ -299,7 +299,7 @@ enum PairLook : int {
   kLookAtRound = 2,    ///< both are spheres or capsules
 };
 
-/// What a pair's bounding test needs, by itself: every step reads it for every pair, the PairRecord for few.
+/// What a second look at a pair needs, by itself: the PairRecord is read for few.
 struct PairBoundRecord {
   int geom1, geom2;
   int root1, root2;  ///< of their bodies; -1: the world
@@ -307,12 +307,26 @@ struct PairBoundRecord {
   float reach;       ///< m, margin + gap
   float bound;       ///< m, reach and the radii of both bounding spheres
   int separation;    ///< which of the remembered directions (separation.h) is this pair's, maybe others' too; -1: none
-  /// Pairs from this one on, itself included, of one body with one tree, the body's or a later one; all of planes, or
-  /// none.
-  int run;
-  /// m, around the position of the body's geom: what is farther from it touches none of the body's geoms. 0: the run is
-  /// too short to ask, or its tree is the body's.
-  float run_bound;
+  /// Of round shapes, in the order of PairSpheresRecord: half lengths, m, and the square of round_touch, m^2.
+  float half_low, half_high, touch_square;
+};
+/// Pairs are looked at by windows of so many: a bit for each.
+inline constexpr int kPairsAtOnce = 64;
+/// What every step reads of every pair.
+struct PairSpheresRecord {
+  int low, high;  ///< places of the geoms' positions, 3 numbers each; first that of the tree with the smaller root
+  float square;   ///< m^2, of PairBoundRecord::bound
+};
+/// Consecutive pairs of a window, of the same trees: all of planes, all of one tree, or all of one body with another
+/// tree.
+struct PairRunRecord {
+  int first, count;
+  int look;       ///< kLookAtPlane: of planes
+  int low, high;  ///< roots of the pairs' trees, the smaller one first; the world's is -1
+  int geom;       ///< of the body, which is of the first tree
+  /// m, around the position of `geom`: what is farther from it touches none of the body's geoms. 0: the run is too
+  /// short to ask, or has no tree_box.
+  float bound;
 };
 /// Most directions, and most starts of searches (SearchStart), that an environment remembers.
 inline constexpr int kMostSeparations = 64, kMostStarts = 128;
@@ -450,12 +464,12 @@ struct ConstraintCapacity {
 struct ModelView {
   int nq, nv, nu, na, nmocap, nbody, njnt, nlink, nlimit, nfriction, nwrap, ntendon, nact, ngeom, npair, nrowdof, neq,
       npattern, nframe, nfluid, nsensor, nsensordata, npiece, nmatch, nray, nmesh, nheightfield, nfilegeom, nstretch,
-      nseparation, nstart, nstem;
+      nseparation, nstart, nstem, npairrun;
   int stem_values;       ///< of all stems
   int row_space;         ///< environments with at most so many constraint rows are solved in row_space.h
   int accelerations;     ///< some sensor needs the bodies' accelerations
   int keep_contacts;     ///< some sensor needs the contacts' places
-  int tree_boxes;        ///< some pair has a run_bound
+  int tree_boxes;        ///< some run of pairs has a bound
   int varies;            ///< bits of Varies
   int contact_capacity;  ///< contacts per environment
   int counted;           ///< capacity_key of `capacity`, which an engine may have counted; 0: it has not
@@ -483,6 +497,9 @@ struct ModelView {
   const GeomRecord* geom;
   const PairRecord* pair;
   const PairBoundRecord* pair_bound;
+  const PairSpheresRecord* pair_spheres;
+  const PairRunRecord* pair_run;
+  const int* pair_window;  ///< the first run of each window of kPairsAtOnce pairs, and the number of runs
   const StemRecord* stem;
   const int* row_dof;     ///< dofs of constraint rows, see PairRecord, LimitRecord, FrictionRecord, EqualityRecord
   const float* row_sign;  ///< +1: the dof moves a pair's second geom, -1: its first

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "sim/collide/queued.h"
 #include "sim/host_memory.h"
+#include "sim/kernels/near_pairs.h"
 #include "sim/kernels/pair_kernels.h"
 #include "sim/mujoco/handle.h"
 #include "sim/mujoco/importer.h"
@@ -230,7 +231,8 @@ void Importer::reserve_pairs(const std::vector<std::vector<int>>& chains) {
     dofs +=
         static_cast<double>(chains[at(m_.geom_bodyid[c.geom1])].size() + chains[at(m_.geom_bodyid[c.geom2])].size());
   });
-  const double bytes = pairs * (sizeof(PairRecord) + sizeof(PairBoundRecord)) + dofs * (sizeof(int) + sizeof(float));
+  const double bytes = pairs * (sizeof(PairRecord) + sizeof(PairBoundRecord) + sizeof(PairSpheresRecord)) +
+                       dofs * (sizeof(int) + sizeof(float));
   const double have = available_host_memory();
   COHORT_THROW_UNLESS(bytes <= have && dofs <= std::numeric_limits<int>::max(),
                       "the batched engine keeps every pair of geoms that may touch: {:.0f} pairs of {} geoms take {}, "
@@ -239,6 +241,7 @@ void Importer::reserve_pairs(const std::vector<std::vector<int>>& chains) {
                       pairs, m_.ngeom, format_bytes(bytes), format_bytes(have));
   out_.pair.reserve(static_cast<std::size_t>(pairs));
   out_.pair_bound.reserve(static_cast<std::size_t>(pairs));
+  out_.pair_spheres.reserve(static_cast<std::size_t>(pairs));
   out_.row_dof.reserve(out_.row_dof.size() + static_cast<std::size_t>(dofs));
   out_.row_sign.reserve(out_.row_sign.size() + static_cast<std::size_t>(dofs));
 }
@@ -348,7 +351,8 @@ void Importer::stems() {
   out_.sizes.nrowdof = static_cast<int>(out_.row_dof.size());
 }
 
-/// The runs of pairs that are one body's with one tree, and what they are bounded by.
+/// What every step reads of the pairs, and the runs of them that are of planes, of one tree, or of one body with
+/// another tree, with what these are bounded by.
 void Importer::runs_of_pairs() {
   constexpr int kWorthABox = 6;                    // pairs: their spheres take longer than a look at a tree's box
   std::vector<float> radius(out_.geom.size(), 0);  // m, around each geom: where its body's geoms are
@@ -363,21 +367,34 @@ void Importer::runs_of_pairs() {
   }
   // The body of a pair is the one that comes first; so do its tree's bodies.
   const auto geom_of = [&](const PairBoundRecord& b) { return b.root1 > b.root2 ? b.geom2 : b.geom1; };
-  const auto goes_on = [&](const PairBoundRecord& b, const PairBoundRecord& next) {
-    return out_.geom[at(geom_of(next))].body == out_.geom[at(geom_of(b))].body &&
-           std::minmax(next.root1, next.root2) == std::minmax(b.root1, b.root2) &&
-           (next.look == kLookAtPlane) == (b.look == kLookAtPlane);
+  const auto goes_on = [&](const PairRunRecord& run, const PairBoundRecord& b) {
+    return run.first / kPairsAtOnce == (run.first + run.count) / kPairsAtOnce &&
+           (run.look == kLookAtPlane) == (b.look == kLookAtPlane) &&
+           std::minmax(b.root1, b.root2) == std::minmax(run.low, run.high) &&
+           (run.low == run.high || run.look == kLookAtPlane ||
+            out_.geom[at(geom_of(b))].body == out_.geom[at(run.geom)].body);
   };
   float reach = 0;
-  for (std::size_t i = out_.pair_bound.size(); i-- > 0;) {
-    PairBoundRecord& b = out_.pair_bound[i];
-    const bool last = i + 1 == out_.pair_bound.size() || !goes_on(b, out_.pair_bound[i + 1]);
-    b.run = last ? 1 : out_.pair_bound[i + 1].run + 1;
-    reach = last ? b.reach : std::max(reach, b.reach);
-    if (b.run < kWorthABox || b.root1 == b.root2 || b.root1 < 0 || b.root2 < 0) continue;
-    b.run_bound = 1.001f * (radius[at(geom_of(b))] + reach) + 1e-4f;  // with room for rounding
+  for (std::size_t i = 0; i < out_.pair_bound.size(); ++i) {
+    const PairBoundRecord& b = out_.pair_bound[i];
+    const bool swapped = b.root1 > b.root2;
+    out_.pair_spheres.push_back(
+        {3 * (swapped ? b.geom2 : b.geom1), 3 * (swapped ? b.geom1 : b.geom2), b.bound * b.bound});
+    if (i == 0 || !goes_on(out_.pair_run.back(), b)) {
+      if (i % kPairsAtOnce == 0) out_.pair_window.push_back(static_cast<int>(out_.pair_run.size()));
+      out_.pair_run.push_back({static_cast<int>(i), 0, b.look == kLookAtPlane ? kLookAtPlane : kLookAtSpheres,
+                               std::min(b.root1, b.root2), std::max(b.root1, b.root2), geom_of(b), 0.0f});
+      reach = 0;
+    }
+    PairRunRecord& run = out_.pair_run.back();
+    ++run.count;
+    reach = std::max(reach, b.reach);
+    if (run.count < kWorthABox || run.look == kLookAtPlane || run.low == run.high || run.low < 0) continue;
+    run.bound = 1.001f * (radius[at(run.geom)] + reach) + 1e-4f;  // with room for rounding
     out_.sizes.tree_boxes = 1;
   }
+  out_.sizes.npairrun = static_cast<int>(out_.pair_run.size());
+  if (out_.sizes.npairrun > 0) out_.pair_window.push_back(out_.sizes.npairrun);
 }
 
 /// Whether the axes of two polytopes are so few that all are looked along (kernels/polytopes.h) rather than searched.
@@ -423,6 +440,12 @@ PairBoundRecord Importer::bound_of(const PairRecord& r) const {
   b.reach = r.margin + r.gap;
   b.bound = b.reach + g1.radius + g2.radius;
   b.separation = -1;
+  if (b.look == kLookAtRound) {
+    const bool swapped = b.root1 > b.root2;
+    const float touch = round_touch(g1, g2, b.reach);
+    b.half_low = (swapped ? g2 : g1).size[1], b.half_high = (swapped ? g1 : g2).size[1];
+    b.touch_square = touch * touch;
+  }
   return b;
 }
 
