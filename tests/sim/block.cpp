@@ -52,7 +52,7 @@ void make_rows(const ModelView& m, BlockSpace<ScalarLane>& b) {
   sim::make_rows<ScalarLane>(m, b.w, b.c);
 }
 float solve_constraints(const ModelView& m, BlockSpace<ScalarLane>& b) {
-  const RowTrees trees(m);
+  const RowTrees trees(m, true);
   RowPart<ScalarLane> part;
   begin_constraints<ScalarLane>(m, b, trees, &part, 0);
   end_constraints<ScalarLane>(m, &b, 1, trees, &part);
@@ -81,7 +81,7 @@ void sensors(const ModelView& m, BlockSpace<ScalarLane>& b, float time) {
 }
 void evaluate_and_step(const ModelView& m, BlockSpace<ScalarLane>& b) {
   StepCounts<ScalarLane> counts;
-  step_states<ScalarLane>(m, &b, 1, counts);
+  step_states<ScalarLane>(m, &b, 1, counts, [](int) {});
 }
 
 }  // namespace cohort::sim::test

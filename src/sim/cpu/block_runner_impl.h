@@ -19,7 +19,7 @@ struct RunnerOf {
   /// constraints that there can be, which for models beyond any robots' is too much for several.
   static int blocks_at_once(const ModelView& m, const ConstraintCapacity& most) {
     const bool small = m.nv < 1024 && most.pool < (1 << 24);
-    return m.row_space > 0 && L::kWidth > 1 && small && RowTrees(m).count > 1 ? kMostBlocks<L> : 1;
+    return m.row_space > 0 && L::kWidth > 1 && small && RowTrees(m, false).count > 1 ? kMostBlocks<L> : 1;
   }
   static unsigned long long workspace_bytes(const ModelView& m) {
     BlockSpace<L> b[kMostBlocks<L>];

@@ -18,13 +18,20 @@ struct Avx2 {
   COHORT_LANE static unsigned bits(Mask a) {
     return static_cast<unsigned>(_mm256_movemask_ps(reinterpret_cast<__m256>(a)));
   }
+  COHORT_LANE static Mask of_bits(unsigned bits) {
+    const Integers own = {1, 2, 4, 8, 16, 32, 64, 128}, all = Integers{} + static_cast<int>(bits);
+    return (all & own) == own;
+  }
   COHORT_LANE static Mask less(Native a, Native b) { return a < b; }
   COHORT_LANE static Mask greater(Native a, Native b) { return a > b; }
   COHORT_LANE static Mask at_most(Native a, Native b) { return a <= b; }
   COHORT_LANE static Mask at_least(Native a, Native b) { return a >= b; }
   COHORT_LANE static Mask different(Native a, Native b) { return a != b; }
   COHORT_LANE static Mask equal(Native a, Native b) { return a == b; }
-  COHORT_LANE static Native blend(Mask mask, Native a, Native b) { return mask ? a : b; }
+  /// By the sign bits of the mask. The extension's `mask ? a : b` compares a mask that was read with zero first.
+  COHORT_LANE static Native blend(Mask mask, Native a, Native b) {
+    return _mm256_blendv_ps(b, a, reinterpret_cast<__m256>(mask));
+  }
   COHORT_LANE static Native broadcast(float value) { return _mm256_set1_ps(value); }
   COHORT_LANE static Native fma(Native a, Native b, Native c) { return _mm256_fmadd_ps(a, b, c); }
   COHORT_LANE static Native sqrt(Native a) { return _mm256_sqrt_ps(a); }

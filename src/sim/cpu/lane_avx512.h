@@ -17,6 +17,7 @@ struct Avx512 {
   COHORT_LANE static Mask either(Mask a, Mask b) { return static_cast<Mask>(a | b); }
   COHORT_LANE static Mask flip(Mask a) { return static_cast<Mask>(~a); }
   COHORT_LANE static unsigned bits(Mask a) { return a; }
+  COHORT_LANE static Mask of_bits(unsigned bits) { return static_cast<Mask>(bits); }
   COHORT_LANE static Mask less(Native a, Native b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OS); }
   COHORT_LANE static Mask greater(Native a, Native b) { return _mm512_cmp_ps_mask(a, b, _CMP_GT_OS); }
   COHORT_LANE static Mask at_most(Native a, Native b) { return _mm512_cmp_ps_mask(a, b, _CMP_LE_OS); }

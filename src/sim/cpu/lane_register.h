@@ -3,7 +3,7 @@
 ///
 ///   I::kWidth                     floats in a register
 ///   I::Native, I::Integers        the vector of floats, and of as many ints
-///   I::Mask                       one bit or one int per lane: I::both, either, flip, bits
+///   I::Mask                       one bit or one int per lane: I::both, either, flip, bits, of_bits
 ///   I::less, greater, ..., equal  comparisons to a Mask; I::blend(mask, where_set, elsewhere)
 ///   I::broadcast, fma, sqrt, load, load_anywhere, store, permute
 #pragma once
@@ -21,6 +21,7 @@ struct RegisterMask {
   COHORT_LANE friend RegisterMask flip(RegisterMask a) { return {I::flip(a.v)}; }
   COHORT_LANE friend bool any(RegisterMask a) { return I::bits(a.v) != 0; }
   COHORT_LANE friend unsigned lane_bits(RegisterMask a) { return I::bits(a.v); }
+  COHORT_LANE friend RegisterMask lanes_of(unsigned bits, RegisterMask*) { return {I::of_bits(bits)}; }
 };
 
 template <class I>

@@ -59,6 +59,10 @@ COHORT_LANE bool any(bool m) {
 COHORT_LANE unsigned lane_bits(bool m) {
   return m ? 1u : 0u;
 }
+/// The lanes whose bits are set.
+COHORT_LANE bool lanes_of(unsigned bits, bool*) {
+  return (bits & 1u) != 0;
+}
 /// The other lanes.
 COHORT_LANE bool flip(bool m) {
   return !m;

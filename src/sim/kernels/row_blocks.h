@@ -14,16 +14,34 @@ inline constexpr int kMostRowTrees = 8;
 struct RowTrees {
   int count = 0;
   int dof[kMostRowTrees + 1];
+  int kind[kMostRowTrees];  ///< the first of the trees that are alike, if they were compared; else the tree itself
 
-  COHORT_LANE explicit RowTrees(const ModelView& m) {
+  COHORT_LANE RowTrees(const ModelView& m, bool compare) {
     // A tree's first dof has no ancestors.
     for (int d = 0; d < m.nv && count < kMostRowTrees; ++d) {
       if (m.pattern_start[d + 1] - m.pattern_start[d] == 1) dof[count++] = d;
     }
     dof[count] = m.nv;
+    for (int u = 0; u < count; ++u) {
+      kind[u] = u;
+      for (int t = 0; t < u && compare && kind[u] == u; ++t) {
+        if (kind[t] == t && alike(m, t, u)) kind[u] = t;
+      }
+    }
   }
-  /// Tree t alone.
-  COHORT_LANE RowTrees(const RowTrees& all, int t) : count(1) { dof[0] = all.dof[t], dof[1] = all.dof[t + 1]; }
+  /// Some of them, from tree t on.
+  COHORT_LANE RowTrees(const RowTrees& all, int t, int some) : count(some) {
+    for (int i = 0; i <= some; ++i) dof[i] = all.dof[t + i];
+    for (int i = 0; i < some; ++i) kind[i] = i;
+  }
+
+  /// Whether all of them are alike.
+  COHORT_LANE bool all_alike() const {
+    for (int t = 0; t < count; ++t) {
+      if (kind[t] != 0) return false;
+    }
+    return true;
+  }
 
   /// Whether the dofs of tree u hang together as those of tree t do, so that M has its entries at the same places.
   COHORT_LANE bool alike(const ModelView& m, int t, int u) const {
@@ -73,7 +91,8 @@ struct RowCounts {
       Group& g = c.group[k];
       const int t = trees.of(m, g);
       int* const tree = in_tree[t];
-      for (int lane = 0; lane < L::kWidth; ++lane) tree[lane] += (g.lanes >> lane & 1u) != 0 ? g.edges : 0;
+      // Without a branch per lane, which would be predicted badly; so below.
+      for (int lane = 0; lane < L::kWidth; ++lane) tree[lane] += static_cast<int>(g.lanes >> lane & 1u) * g.edges;
       g.next_of_tree = first_group[t], first_group[t] = k;
       if (g.edges > 0) with_rows[t] |= g.lanes;
       const int* dofs = m.row_dof + g.first_dof;
@@ -87,15 +106,16 @@ struct RowCounts {
   COHORT_LANE static int most(const int* rows, unsigned lanes) {
     int most = 0;
     for (int lane = 0; lane < L::kWidth; ++lane) {
-      if ((lanes >> lane & 1u) != 0 && rows[lane] > most) most = rows[lane];
+      const int own = static_cast<int>(lanes >> lane & 1u) * rows[lane];
+      most = own > most ? own : most;
     }
     return most;
   }
   /// Lanes with at most n rows.
   COHORT_LANE typename L::M at_most(int n) const {
-    alignas(64) float fits[L::kWidth];
-    for (int lane = 0; lane < L::kWidth; ++lane) fits[lane] = of[lane] <= n ? 1.0f : 0.0f;
-    return load(fits, static_cast<typename L::V*>(nullptr)) > typename L::V(0.0f);
+    unsigned fits = 0;
+    for (int lane = 0; lane < L::kWidth; ++lane) fits |= static_cast<unsigned>(of[lane] <= n) << lane;
+    return lanes_of(fits, static_cast<typename L::M*>(nullptr));
   }
 };
 

@@ -2,8 +2,9 @@
 /// problem, each of the others is one of its own, as MuJoCo's islands are. What a lane of a solve costs is the rows of
 /// the fullest lane beside it: so problems of trees whose dofs hang together alike, several robots of one kind, leave
 /// their environments' lanes and share packs with those that have about as many rows. Few environments of a block have
-/// coupled trees, as a rule: those of the blocks that are stepped together share packs. Who is beside whom changes no
-/// bit: a problem's rows and their order are its own.
+/// coupled trees, as a rule: those of the blocks that are stepped together share packs, and where all trees are alike,
+/// a problem's trees take the pack's first slots, whichever of the environment's they are. Who is beside whom changes
+/// no bit: a problem's rows and their order are its own.
 #pragma once
 #include "sim/kernels/row_blocks.h"
 
@@ -16,24 +17,23 @@ inline constexpr int kMostBlocks = L::kWidth == 1 ? 1 : kBlocksTogether;
 /// Trees or blocks that may share packs.
 template <class L>
 inline constexpr int kMostSources = L::kWidth == 1 ? 1 : kMostRowTrees;
-static_assert(kMostRowTrees >= kBlocksTogether, "every block may be a source");
+/// Those that all problems of a solve are of: trees of a block, or trees that rows couple in some lanes of a block.
+template <class L>
+inline constexpr int kMostWanted = L::kWidth == 1 ? 1 : L::kWidth * kBlocksTogether;
+static_assert(kBlocksTogether * 2 >= kMostRowTrees, "every tree of a block may be a source of a solve");
 
 /// A mask of the lanes whose bits are set.
 template <class L>
 COHORT_LANE typename L::M mask_of(unsigned lanes) {
-  alignas(64) float is_set[L::kWidth];
-  for (int i = 0; i < L::kWidth; ++i) is_set[i] = (lanes >> i & 1u) != 0 ? 1.0f : 0.0f;
-  return load(is_set, static_cast<typename L::V*>(nullptr)) > typename L::V(0.0f);
+  return lanes_of(lanes, static_cast<typename L::M*>(nullptr));
 }
 
 /// Whether some of the model's trees are alike.
 template <class L>
 COHORT_LANE bool trees_may_share(const ModelView& m) {
-  const RowTrees trees(m);
-  for (int u = 1; u < trees.count && kMostSources < L >> 1; ++u) {
-    for (int t = 0; t < u; ++t) {
-      if (trees.alike(m, t, u)) return true;
-    }
+  const RowTrees trees(m, L::kWidth > 1);
+  for (int t = 0; t < trees.count; ++t) {
+    if (trees.kind[t] != t) return true;
   }
   return false;
 }
@@ -58,26 +58,34 @@ template <class L>
 struct RowSources {
   bool coupled = false;
   int count = 0;
-  int part[kMostSources<L>], tree[kMostSources<L>];
-  unsigned wanted[kMostSources<L>];  ///< lanes
+  int part[kMostWanted<L>];
+  unsigned trees[kMostWanted<L>];   ///< bits of trees: one, or those that may be coupled
+  unsigned wanted[kMostWanted<L>];  ///< lanes
 
-  COHORT_LANE void add(int of_part, int of_tree, unsigned lanes) {
+  COHORT_LANE void add(int of_part, unsigned of_trees, unsigned lanes) {
     if (lanes == 0) return;
-    part[count] = of_part, tree[count] = of_tree, wanted[count] = lanes;
+    part[count] = of_part, trees[count] = of_trees, wanted[count] = lanes;
     ++count;
+  }
+  /// How many trees source i has.
+  COHORT_LANE int slots(int i) const {
+    int n = 0;
+    for (unsigned left = trees[i]; left != 0; left &= left - 1) ++n;
+    return n;
   }
 };
 
 /// Problems, one per lane. A place is a lane of the pack, a lane one of a block of environments.
 template <class L>
 struct RowPack {
-  RowTrees trees;                                       ///< whose rows are solved; of trees that share packs, the first
-  int lists;                                            ///< of groups per source (RowCounts::first_group)
-  int sources = 0;                                      ///< that problems are of
-  bool moved;                                           ///< places differ from lanes
-  int part[kMostSources<L>], tree[kMostSources<L>];     ///< of a source
-  int shift[kMostSources<L>];                           ///< what its dofs are called more than those of the first
-  unsigned of[kMostSources<L>];                         ///< its lanes that are in the pack
+  RowTrees trees;   ///< the slots: trees whose dofs stand for those of the sources' trees, which are like them
+  int lists;        ///< of groups per source (RowCounts::first_group)
+  int sources = 0;  ///< that problems are of
+  bool moved;       ///< places differ from lanes
+  int part[kMostSources<L>];
+  int tree[kMostSources<L>][kMostRowTrees + 1];   ///< of a source, in a slot, or -1; behind the slots what couples
+  int shift[kMostSources<L>][kMostRowTrees + 1];  ///< what its dofs are called more than those of the slot
+  unsigned of[kMostSources<L>];                   ///< its lanes that are in the pack
   unsigned having[kMostSources<L>][kMostRowTrees + 1];  ///< its lanes that have a list's groups
   typename L::M at[kMostSources<L>];                    ///< their places
   unsigned places = 0;                                  ///< that are taken
@@ -86,10 +94,10 @@ struct RowPack {
   /// Rows of the places by lists of groups (RowCounts::first_group), and of all.
   int rows[kMostRowTrees + 1][L::kWidth], all[L::kWidth];
 
-  /// Nobody yet. all_trees: the model's.
-  COHORT_LANE RowPack(const RowTrees& all_trees, const RowSources<L>& wanted, bool moves)
-      : trees(wanted.coupled ? all_trees : RowTrees(all_trees, wanted.tree[0])),
-        lists(wanted.coupled ? all_trees.count + 1 : 1),
+  /// Nobody yet; all_trees: the model's.
+  COHORT_LANE RowPack(const RowTrees& all_trees, const RowSources<L>& wanted, int slots, bool moves)
+      : trees(all_trees, wanted.coupled ? 0 : lowest_bit(wanted.trees[0]), slots),
+        lists(wanted.coupled ? slots + 1 : 1),
         moved(moves) {
     for (int i = 0; i < L::kWidth; ++i) {
       lane[i] = i, all[i] = 0;
@@ -99,8 +107,14 @@ struct RowPack {
   /// Source i of `wanted` joins, with nobody yet.
   COHORT_LANE int join(const RowTrees& all_trees, const RowSources<L>& wanted, int i) {
     const int s = sources++;
-    part[s] = wanted.part[i], tree[s] = wanted.tree[i], of[s] = 0;
-    shift[s] = wanted.coupled ? 0 : all_trees.dof[tree[s]] - trees.dof[0];
+    part[s] = wanted.part[i], of[s] = 0;
+    unsigned left = wanted.trees[i];
+    for (int t = 0; t < trees.count; ++t) {
+      tree[s][t] = left != 0 ? lowest_bit(left) : -1;
+      shift[s][t] = left != 0 ? all_trees.dof[tree[s][t]] - trees.dof[t] : 0;
+      left &= left - 1;
+    }
+    if (wanted.coupled) tree[s][trees.count] = all_trees.count, shift[s][trees.count] = 0;
     for (int k = 0; k < L::kWidth; ++k) place[s][k] = moved ? 0 : k;
     for (int t = 0; t <= kMostRowTrees; ++t) having[s][t] = 0;
     return s;
@@ -110,10 +124,20 @@ struct RowPack {
     of[s] |= 1u << one, places |= 1u << at_place;
     lane[at_place] = one, place[s][one] = at_place;
     for (int t = 0; t < lists; ++t) {
-      if (t + 1 < lists && (counts.coupled[t] >> one & 1u) == 0) continue;  // of several lists the last couples
+      const int u = tree[s][t];
+      if (u < 0) continue;
+      if (t + 1 < lists && (counts.coupled[u] >> one & 1u) == 0) continue;  // of several lists the last couples
       having[s][t] |= 1u << one;
-      all[at_place] += rows[t][at_place] = counts.in_tree[tree[s] + t][one];
+      all[at_place] += rows[t][at_place] = counts.in_tree[u][one];
     }
+  }
+  /// What dof d of source s, which one of its slots' trees has, is called in the pack.
+  COHORT_LANE int slot_dof(int s, int d) const {
+    for (int t = 0; t < trees.count; ++t) {
+      const int own = d - shift[s][t];
+      if (tree[s][t] >= 0 && own >= trees.dof[t] && own < trees.dof[t + 1]) return own;
+    }
+    return d;
   }
 
   /// The lanes of source s that have the groups of list t and, where there are several, the dofs of tree t.
@@ -145,7 +169,7 @@ struct RowOrder {
   COHORT_LANE RowOrder(const RowTrees& trees, const RowPart<L>* parts, const RowSources<L>& wanted) {
     const auto rows_of = [&](int s, int one) {
       const RowCounts<L>& counts = parts[wanted.part[s]].counts;
-      if (!wanted.coupled) return counts.in_tree[wanted.tree[s]][one];
+      if (!wanted.coupled) return counts.in_tree[lowest_bit(wanted.trees[s])][one];
       int n = counts.in_tree[trees.count][one];
       for (int t = 0; t < trees.count; ++t) n += (counts.coupled[t] >> one & 1u) != 0 ? counts.in_tree[t][one] : 0;
       return n;
@@ -168,22 +192,35 @@ struct RowOrder {
       }
     }
   }
-  /// Those from the first on, as many as there are places, into a pack that has nobody yet.
-  COHORT_LANE void take(int first, const RowTrees& trees, const RowPart<L>* parts, const RowSources<L>& wanted,
-                        RowPack<L>& pack) const {
-    int own[kMostSources<L>];  // what a source is called in the pack
+  /// The most slots that some of those from the first on need, as many as there are places.
+  COHORT_LANE int slots(int first, const RowSources<L>& wanted) const {
+    int most = 1;
+    for (int i = first; i < count && i < first + L::kWidth; ++i) {
+      const int n = wanted.slots(source[i]);
+      most = n > most ? n : most;
+    }
+    return most;
+  }
+  /// Those from the first on, as many as there are places and sources, into a pack that has nobody yet; returns how
+  /// many.
+  COHORT_LANE int take(int first, const RowTrees& trees, const RowPart<L>* parts, const RowSources<L>& wanted,
+                       RowPack<L>& pack) const {
+    int own[kMostWanted<L>];  // what a source is called in the pack
     unsigned at[kMostSources<L>];
     for (int i = 0; i < wanted.count; ++i) own[i] = -1;
-    for (int i = 0; i < L::kWidth && first + i < count; ++i) {
-      const int from = source[first + i];
+    int taken = 0;
+    for (; taken < L::kWidth && first + taken < count; ++taken) {
+      const int from = source[first + taken];
       if (own[from] < 0) {
+        if (pack.sources == kMostSources<L>) break;
         own[from] = pack.join(trees, wanted, from);
         at[own[from]] = 0;
       }
-      pack.take(parts[wanted.part[from]].counts, own[from], lane[first + i], i);
-      at[own[from]] |= 1u << i;
+      pack.take(parts[wanted.part[from]].counts, own[from], lane[first + taken], taken);
+      at[own[from]] |= 1u << taken;
     }
     for (int s = 0; s < pack.sources; ++s) pack.at[s] = mask_of<L>(at[s]);
+    return taken;
   }
 };
 
@@ -233,7 +270,8 @@ COHORT_LANE void each_group(const RowPart<L>* parts, const RowPack<L>& pack, int
     const RowPart<L>& part = parts[pack.part[s]];
     const Constraints<L>& c = *part.c;
     for (int t = begin; t < end; ++t) {
-      for (int k = part.counts.first_group[pack.tree[s] + t]; k >= 0; k = c.group[k].next_of_tree) {
+      if (pack.lanes_of(s, t) == 0) continue;
+      for (int k = part.counts.first_group[pack.tree[s][t]]; k >= 0; k = c.group[k].next_of_tree) {
         if ((c.group[k].lanes & pack.lanes_of(s, t)) != 0) f(s, t, c, c.group[k]);
       }
     }

@@ -49,17 +49,17 @@ struct PackedDofs {
 };
 
 /// The Jacobian of a group with kDim rows to r.halves: of one lane, to its place, from `row` on; kDim 0: any group. A
-/// group may name one dof twice, but a pyramid's does not.
-template <class L, int kDim>
+/// group may name one dof twice, but a pyramid's does not. called(d): what the block calls dof d.
+template <class L, int kDim, class Called>
 COHORT_LANE void number_jacobian(const Group& g, const int* dofs, typename L::Ptr piece, int lane,
-                                 const RowBlock& block, int row, int place, typename L::Ptr halves) {
+                                 const RowBlock& block, int row, int place, typename L::Ptr halves, Called called) {
   const auto entry = [&](int i, int a) { return get_lane(piece[i * g.dofs + a], lane); };
   if (kDim > 1 || g.kind == kGroupPyramid) {
     const int dim = kDim > 1 ? kDim : g.dim;
     float friction[kMaxDim];
     for (int k = 1; k < dim; ++k) friction[k] = g.own ? get_lane(piece[g.own + k - 1], lane) : g.friction[k - 1];
     for (int a = 0; a < g.dofs; ++a) {
-      const auto to = halves + block.entry(dofs[a], row);
+      const auto to = halves + block.entry(called(dofs[a]), row);
       const float normal = entry(0, a);
       for (int k = 1; k < dim; ++k) {
         const float side = entry(k, a) * friction[k];
@@ -71,26 +71,26 @@ COHORT_LANE void number_jacobian(const Group& g, const int* dofs, typename L::Pt
   }
   const int dim = kDim > 0 ? kDim : g.dim;
   for (int a = 0; a < g.dofs; ++a) {
-    const auto to = halves + block.entry(dofs[a], row);
+    const auto to = halves + block.entry(called(dofs[a]), row);
     for (int i = 0; i < dim; ++i) add_to_lane(to[i], place, entry(i, a));
   }
 }
 
 /// A group's rows of one lane, to its place, from `row` on: J to r.halves, r.weight, r.low, r.high, aref to r.start.
-template <class L>
+template <class L, class Called>
 COHORT_LANE void number_group(const ModelView& m, const Constraints<L>& c, RowSpace<L>& r, const RowBlock& block,
-                              const Group& g, int lane, int row, int place) {
+                              const Group& g, int lane, int row, int place, Called called) {
   const auto piece = c.pool + g.at;
   const int* dofs = m.row_dof + g.first_dof;
   const float low = g.kind == kGroupEquality ? -kNoLimit : g.kind == kGroupFriction ? -g.loss : 0.0f;
   const float high = g.kind == kGroupFriction ? g.loss : kNoLimit;
   const bool alike = weights_of(g.kind, g.dim) == 1;
   if (g.kind == kGroupPyramid && g.dim == 3) {
-    number_jacobian<L, 3>(g, dofs, piece, lane, block, row, place, r.halves);
+    number_jacobian<L, 3>(g, dofs, piece, lane, block, row, place, r.halves, called);
   } else if (g.dim == 1) {
-    number_jacobian<L, 1>(g, dofs, piece, lane, block, row, place, r.halves);
+    number_jacobian<L, 1>(g, dofs, piece, lane, block, row, place, r.halves, called);
   } else {
-    number_jacobian<L, 0>(g, dofs, piece, lane, block, row, place, r.halves);
+    number_jacobian<L, 0>(g, dofs, piece, lane, block, row, place, r.halves, called);
   }
   for (int e = 0; e < g.edges; ++e) {
     set_lane(r.weight[row + e], place, get_lane(piece[g.layout.weight + (alike ? 0 : e)], lane));
@@ -112,11 +112,17 @@ COHORT_KERNEL void number_rows(const ModelView& m, RowSpace<L>& r, const RowPart
   for (int i = block.row; i < block.end; ++i) r.weight[i] = r.low[i] = r.high[i] = r.start[i] = zero;
   const int begin = rows.apart ? b : 0, end = rows.apart ? b + 1 : pack.lists;
   each_group<L>(parts, pack, begin, end, [&](int s, int t, const Constraints<L>& c, const Group& g) {
-    const RowBlock own = block.shifted(pack.shift[s]);
-    for (unsigned left = g.lanes & pack.lanes_of(s, t); left != 0; left &= left - 1) {
-      const int lane = lowest_bit(left), place = pack.place[s][lane];
-      number_group<L>(m, c, r, own, g, lane, rows.next[t][place], place);
-      rows.next[t][place] += g.edges;
+    const auto number = [&](const RowBlock& own, auto called) {
+      for (unsigned left = g.lanes & pack.lanes_of(s, t); left != 0; left &= left - 1) {
+        const int lane = lowest_bit(left), place = pack.place[s][lane];
+        number_group<L>(m, c, r, own, g, lane, rows.next[t][place], place, called);
+        rows.next[t][place] += g.edges;
+      }
+    };
+    if (L::kWidth == 1 || pack.lists == 1 || t < pack.trees.count) {
+      number(block.shifted(pack.shift[s][t]), [](int d) { return d; });
+    } else {
+      number(block, [&](int d) { return pack.slot_dof(s, d); });
     }
   });
   for (int i = block.row; i < block.end; ++i) {

@@ -71,9 +71,9 @@ struct RowSolver {
   RowPart<L>* parts;         ///< of the blocks
 };
 
-/// The warm start's difference, and its energies. Uses `product`.
+/// The warm start's difference, and its energies: with M = L' D L, the squares of L (a_warm - a0) times D.
 template <class L>
-COHORT_KERNEL void begin_part(const ModelView& m, const RowTrees& trees, typename L::Ptr product, RowPart<L>& part) {
+COHORT_KERNEL void begin_part(const ModelView& m, const RowTrees& trees, RowPart<L>& part) {
   using V = typename L::V;
   const Workspace<L>& w = *part.w;
   const auto difference = part.difference;
@@ -82,12 +82,20 @@ COHORT_KERNEL void begin_part(const ModelView& m, const RowTrees& trees, typenam
     for (int d = 0; d < m.nv; ++d) difference[d] = V(0.0f);
     return;
   }
-  for (int d = 0; d < m.nv; ++d) difference[d] = w.warm[d] - w.acc_smooth[d];
-  multiply_symmetric<L>(m.nv, {m.pattern, m.pattern_start}, w.mass, difference, product);
-  V &coupled = part.energy[trees.count], *own = part.energy;
+  V& coupled = part.energy[trees.count];
   for (int t = 0; t < trees.count; ++t) {
-    for (int d = trees.dof[t]; d < trees.dof[t + 1]; ++d) own[t] = fma(V(product[d]), difference[d], own[t]);
-    coupled = select(mask_of<L>(part.counts.coupled[t]), coupled + own[t], coupled);
+    V own(0.0f);
+    for (int d = trees.dof[t]; d < trees.dof[t + 1]; ++d) {
+      const V change = w.warm[d] - w.acc_smooth[d];
+      difference[d] = change;
+      const auto row = w.factor + triangle(d, 0);
+      const int last = m.pattern_start[d + 1] - 1;
+      V y = change;
+      for (int k = m.pattern_start[d]; k < last; ++k) y = fma(row[m.pattern[k]], difference[m.pattern[k]], y);
+      own = fma(y / row[d], y, own);  // the factor has 1 / D
+    }
+    part.energy[t] = own;
+    coupled = select(mask_of<L>(part.counts.coupled[t]), coupled + own, coupled);
   }
 }
 
@@ -96,13 +104,14 @@ COHORT_KERNEL void begin_part(const ModelView& m, const RowTrees& trees, typenam
 template <class L, int kSources>
 COHORT_LANE void gather_dofs(const ModelView& m, const RowPart<L>* parts, const RowPack<L>& pack, RowSpace<L>& r) {
   using V = typename L::V;
-  int shift[kSources];
   typename L::M at[kSources];
   const RowPart<L>* part[kSources];
-  for (int s = 0; s < kSources; ++s) shift[s] = pack.shift[s], at[s] = pack.at[s], part[s] = parts + pack.part[s];
+  for (int s = 0; s < kSources; ++s) at[s] = pack.at[s], part[s] = parts + pack.part[s];
   const int* const lane = pack.lane;
   for (int t = 0; t < pack.trees.count; ++t) {
     const bool none = !pack.has(t);
+    int shift[kSources];
+    for (int s = 0; s < kSources; ++s) shift[s] = pack.shift[s][t];
     const auto join = [&](auto value) {
       if (none) return V(0.0f);
       V v = permute(V(value(0)), lane);
@@ -135,8 +144,7 @@ COHORT_KERNEL PackedDofs<L> packed_dofs(const ModelView& m, const RowSolver<L>& 
   PackedDofs<L> dofs{first.w->factor, first.w->acc_smooth, first.difference, V(0.0f), V(0.0f)};
   dofs.scale = pack.gather([&](int s) { return parts[pack.part[s]].scale; });
   // That of coupled trees stands behind the others.
-  dofs.energy =
-      pack.gather([&](int s) { return parts[pack.part[s]].energy[pack.lists > 1 ? pack.trees.count : pack.tree[s]]; });
+  dofs.energy = pack.gather([&](int s) { return parts[pack.part[s]].energy[pack.tree[s][pack.lists - 1]]; });
   if (L::kWidth > 1 && pack.moved) {
     dofs.factor = r.mass_factor, dofs.smooth = r.smooth, dofs.difference = r.difference;
     with_count<kMostSources<L>>(pack.sources, [&](auto n) { gather_dofs<L, decltype(n)::kDim>(m, parts, pack, r); });
@@ -165,7 +173,7 @@ COHORT_KERNEL void end_rows(const ModelView& m, const RowSolver<L>& solver, cons
       for (int d = pack.trees.dof[t]; d < pack.trees.dof[t + 1]; ++d) {
         const V own = value(d);
         for (int s = 0; s < pack.sources; ++s) {
-          V& place = to(*parts[pack.part[s]].w)[d + pack.shift[s]];
+          V& place = to(*parts[pack.part[s]].w)[d + pack.shift[s][t]];
           place = select(lanes[s], pack.moved ? permute(own, pack.place[s]) : own, place);
         }
       }
@@ -233,7 +241,9 @@ COHORT_KERNEL void solve_pack(const ModelView& m, RowSolver<L>& solver, const Ro
     const auto lanes = mask_of<L>(pack.of[s]);
     part.iterations = select(lanes & (own > part.iterations), own, part.iterations);
     const unsigned open = lane_bits(lanes & (own >= most));
-    for (int t = 0; t < pack.trees.count; ++t) part.open[pack.tree[s] + t] |= open & pack.lanes_of(s, t);
+    for (int t = 0; t < pack.trees.count; ++t) {
+      if (pack.tree[s][t] >= 0) part.open[pack.tree[s][t]] |= open & pack.lanes_of(s, t);
+    }
     forces[s] = read ? pack.of[s] : open;
   }
   end_rows<L>(m, solver, pack, at, dofs, forces);
@@ -247,8 +257,9 @@ template <class L>
 COHORT_KERNEL void solve_sources(const ModelView& m, const RowTrees& trees, RowSolver<L>& solver,
                                  const RowSources<L>& wanted) {
   if (wanted.count == 0) return;
-  if (wanted.count == 1) {
-    RowPack<L> pack(trees, wanted, false);
+  // Trees of slots of the same names stay in their lanes.
+  if (wanted.count == 1 && (!wanted.coupled || (wanted.trees[0] & (wanted.trees[0] + 1)) == 0)) {
+    RowPack<L> pack(trees, wanted, wanted.slots(0), false);
     pack.join(trees, wanted, 0);
     for (unsigned left = wanted.wanted[0]; left != 0; left &= left - 1) {
       const int lane = lowest_bit(left);
@@ -258,9 +269,9 @@ COHORT_KERNEL void solve_sources(const ModelView& m, const RowTrees& trees, RowS
     return;
   }
   const RowOrder<L> order(trees, solver.parts, wanted);
-  for (int i = 0; i < order.count; i += L::kWidth) {
-    RowPack<L> pack(trees, wanted, true);
-    order.take(i, trees, solver.parts, wanted, pack);
+  for (int i = 0; i < order.count;) {
+    RowPack<L> pack(trees, wanted, order.slots(i, wanted), true);
+    i += order.take(i, trees, solver.parts, wanted, pack);
     solve_pack<L>(m, solver, pack);
   }
 }
@@ -274,9 +285,9 @@ COHORT_KERNEL void solve_trees(const ModelView& m, const RowTrees& trees, RowSol
     if ((done >> first & 1u) != 0) continue;
     RowSources<L> wanted;
     for (int t = first; t < trees.count && wanted.count < kMostSources<L>; ++t) {
-      if (t > first && !trees.alike(m, first, t)) continue;
+      if (trees.kind[t] != trees.kind[first]) continue;
       done |= 1u << t;
-      wanted.add(of_part, t, part.lanes & part.counts.with_rows[t] & ~part.counts.coupled[t]);
+      wanted.add(of_part, 1u << t, part.lanes & part.counts.with_rows[t] & ~part.counts.coupled[t]);
     }
     solve_sources<L>(m, trees, solver, wanted);
   }
@@ -312,10 +323,10 @@ COHORT_KERNEL void solve_uncoupled(const ModelView& m, const RowTrees& trees, co
   using V = typename L::V;
   RowPart<L>& part = parts[i];
   RowSolver<L> solver{r, s.grad, s.precond, parts};
-  begin_part<L>(m, trees, s.Mv, part);
+  begin_part<L>(m, trees, part);
   if (trees.count == 1) {
     RowSources<L> wanted;
-    wanted.add(i, 0, part.lanes);
+    wanted.add(i, 1u, part.lanes);
     solve_sources<L>(m, trees, solver, wanted);
     return;
   }
@@ -337,8 +348,21 @@ COHORT_KERNEL void solve_coupled(const ModelView& m, const RowTrees& trees, cons
   RowSolver<L> solver{r, s.grad, s.precond, parts};
   RowSources<L> wanted;
   wanted.coupled = true;
+  const bool any_slot = L::kWidth > 1 && trees.all_alike();
   for (int i = 0; i < count; ++i) {
-    if (parts[i].lanes != 0) wanted.add(i, 0, parts[i].lanes & parts[i].counts.with_rows[trees.count]);
+    if (parts[i].lanes == 0) continue;
+    const unsigned* const coupled = parts[i].counts.coupled;
+    for (unsigned left = parts[i].lanes & parts[i].counts.with_rows[trees.count]; left != 0;) {
+      // Those whose rows couple the same trees, or all.
+      unsigned of_trees = (1u << trees.count) - 1, same = left;
+      for (int t = 0; t < trees.count && any_slot; ++t) {
+        const bool has = (coupled[t] >> lowest_bit(left) & 1u) != 0;
+        same &= has ? coupled[t] : ~coupled[t];
+        if (!has) of_trees &= ~(1u << t);
+      }
+      wanted.add(i, of_trees, same);
+      left &= ~same;
+    }
   }
   solve_sources<L>(m, trees, solver, wanted);
   for (int i = 0; i < count; ++i) {

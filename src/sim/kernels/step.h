@@ -60,7 +60,7 @@ COHORT_KERNEL void load_block(const ModelView& m, const DataView& d, int env, Bl
 /// From the states in the n blocks' w to their w.qacc, and the solver's iterations per block and lane.
 template <class L>
 COHORT_KERNEL void evaluate(const ModelView& m, BlockSpace<L>* blocks, int n, typename L::V* iterations) {
-  const RowTrees trees(m);
+  const RowTrees trees(m, m.row_space > 0 && L::kWidth > 1);
   RowPart<L> parts[kMostBlocks<L>];
   for (int i = 0; i < n; ++i) {
     smooth_dynamics<L>(m, blocks[i].w);
@@ -85,14 +85,17 @@ struct StepCounts {
   typename L::V iterations[kMostBlocks<L>];  ///< of all evaluations
 };
 
-/// Steps the states in the n blocks' w.
-template <class L>
-COHORT_KERNEL void step_states(const ModelView& m, BlockSpace<L>* blocks, int n, StepCounts<L>& counts) {
+/// Steps the states in the n blocks' w; done(i): that of block i is.
+template <class L, class Done>
+COHORT_KERNEL void step_states(const ModelView& m, BlockSpace<L>* blocks, int n, StepCounts<L>& counts, Done done) {
   using V = typename L::V;
   evaluate<L>(m, blocks, n, counts.iterations);
   for (int i = 0; i < n; ++i) counts.contacts[i] = counts.most[i] = blocks[i].c.contacts;
   if (m.option.integrator != kRk4) {
-    for (int i = 0; i < n; ++i) integrate<L>(m, blocks[i].w, solved<L>(m, blocks[i].c, counts.iterations[i]));
+    for (int i = 0; i < n; ++i) {
+      integrate<L>(m, blocks[i].w, solved<L>(m, blocks[i].c, counts.iterations[i]));
+      done(i);
+    }
     return;
   }
   for (int i = 0; i < n; ++i) begin_stages<L>(m, blocks[i].w);
@@ -106,7 +109,10 @@ COHORT_KERNEL void step_states(const ModelView& m, BlockSpace<L>* blocks, int n,
       counts.most[i] = max(counts.most[i], V(blocks[i].c.contacts));
     }
   }
-  for (int i = 0; i < n; ++i) end_stages<L>(m, blocks[i].w);
+  for (int i = 0; i < n; ++i) {
+    end_stages<L>(m, blocks[i].w);
+    done(i);
+  }
 }
 
 template <class L>
@@ -175,10 +181,9 @@ COHORT_KERNEL void step_blocks(const ModelView& m, const DataView& d, int env, i
   }
   if (n == 0) return;
   StepCounts<L> counts;
-  step_states<L>(m, blocks, n, counts);
-  for (int i = 0; i < n; ++i) {
+  step_states<L>(m, blocks, n, counts, [&](int i) {
     end_step<L>(m, d, first[i], blocks[i], counts.contacts[i], counts.most[i], counts.iterations[i]);
-  }
+  });
 }
 
 /// Writes the derived fields of the present state; leaves the state alone.
