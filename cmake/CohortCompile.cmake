@@ -17,8 +17,8 @@ if(COHORT_CCACHE)
 endif()
 
 # Reading the precompiled headers and compiling what they leave to every file takes most of a step's time. Eight sources in
-# one halve a whole build; after a change of one file, all eight are compiled again. Sources with options or definitions of
-# their own stay single.
+# one leave 278 of a release build's 663 steps; after a change of one file, all eight are compiled again. Sources with
+# options or definitions of their own stay single.
 option(COHORT_UNITY "Compile a module's sources eight at a time" OFF)
 if(COHORT_UNITY)
   set(CMAKE_UNITY_BUILD ON)
