@@ -106,7 +106,8 @@ constexpr Committed kCommitted[] = {
     {"walker.xml", 9182523527087911816ull},     {"pile.xml", 68538054105317125ull},
     {"arm_plain.xml", 10147326907061092989ull}, {"tendons.xml", 16976112522622644649ull},
     {"biped.xml", 7247249821223650584ull},      {"rubble.xml", 9439186859074805405ull},
-    {"grip.xml", 13207877132333830342ull},      {"troop.xml", 9694632550365539469ull}};
+    {"grip.xml", 13207877132333830342ull},      {"troop.xml", 9694632550365539469ull},
+    {"trio.xml", 13466526344305300898ull}};
 
 TEST(BitsCommitted, AThousandStepsHashAsTheyAlwaysDid) {
   for (const Committed& c : kCommitted) {
@@ -117,7 +118,7 @@ TEST(BitsCommitted, AThousandStepsHashAsTheyAlwaysDid) {
 INSTANTIATE_TEST_SUITE_P(Models, Bits,
                          ::testing::Values("walker.xml", "pile.xml", "arm_plain.xml", "mixed.xml", "tendons.xml",
                                            "terrain.xml", "crowd.xml", "biped.xml", "rubble.xml", "hills.xml",
-                                           "grip.xml", "troop.xml"));
+                                           "grip.xml", "troop.xml", "trio.xml"));
 
 TEST(Batched, ABrokenEnvironmentKeepsItsStateAndLeavesItsNeighboursBitsAlone) {
   const std::vector<float> truth = simulate({.n = 20, .steps = 100});

@@ -39,6 +39,17 @@ TEST(RowSpace, HasTheSameBitsForEveryLaneWidthAndLessThanRoundingApart) {
   }
 }
 
+/// Where all trees are alike, any two that rows couple are a problem of two trees (RowPack): a single lane leaves them
+/// where they are. Enough environments that a pack of sixteen lanes would have more sources than it takes.
+TEST(RowSpace, CoupledRobotsThatAreAlikeHaveTheSameBitsInAnySlots) {
+  Job run{.file = "trio.xml", .n = 64, .steps = 200, .lanes = LaneWidth::kScalar};
+  const std::vector<float> truth = simulate(run);
+  for (LaneWidth width : widths()) {
+    run.lanes = width;
+    EXPECT_TRUE(same_bits(simulate(run), truth)) << to_string(width);
+  }
+}
+
 /// Two boxes of one kind are two problems of an environment. One rests, the other tumbles and wants more iterations
 /// than there are: the forces on the first one are as if it were alone. Environments of both kinds lie beside each
 /// other.

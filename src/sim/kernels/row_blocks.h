@@ -7,6 +7,12 @@
 
 namespace cohort::sim {
 
+/// A mask of the lanes whose bits are set.
+template <class L>
+COHORT_LANE typename L::M mask_of(unsigned lanes) {
+  return lanes_of(lanes, static_cast<typename L::M*>(nullptr));
+}
+
 /// Trees that are told apart; the last one takes those beyond.
 inline constexpr int kMostRowTrees = 8;
 
@@ -16,6 +22,7 @@ struct RowTrees {
   int dof[kMostRowTrees + 1];
   int kind[kMostRowTrees];  ///< the first of the trees that are alike, if they were compared; else the tree itself
 
+  /// compare: which are alike, a look at all of M's entries.
   COHORT_LANE RowTrees(const ModelView& m, bool compare) {
     // A tree's first dof has no ancestors.
     for (int d = 0; d < m.nv && count < kMostRowTrees; ++d) {
@@ -115,7 +122,7 @@ struct RowCounts {
   COHORT_LANE typename L::M at_most(int n) const {
     unsigned fits = 0;
     for (int lane = 0; lane < L::kWidth; ++lane) fits |= static_cast<unsigned>(of[lane] <= n) << lane;
-    return lanes_of(fits, static_cast<typename L::M*>(nullptr));
+    return mask_of<L>(fits);
   }
 };
 

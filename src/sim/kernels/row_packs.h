@@ -22,12 +22,6 @@ template <class L>
 inline constexpr int kMostWanted = L::kWidth == 1 ? 1 : L::kWidth * kBlocksTogether;
 static_assert(kBlocksTogether * 2 >= kMostRowTrees, "every tree of a block may be a source of a solve");
 
-/// A mask of the lanes whose bits are set.
-template <class L>
-COHORT_LANE typename L::M mask_of(unsigned lanes) {
-  return lanes_of(lanes, static_cast<typename L::M*>(nullptr));
-}
-
 /// Whether some of the model's trees are alike.
 template <class L>
 COHORT_LANE bool trees_may_share(const ModelView& m) {
