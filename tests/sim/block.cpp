@@ -80,8 +80,7 @@ void sensors(const ModelView& m, BlockSpace<ScalarLane>& b, float time) {
   sim::sensors<ScalarLane>(m, b.w, b.c, time);
 }
 void evaluate_and_step(const ModelView& m, BlockSpace<ScalarLane>& b) {
-  StepCounts<ScalarLane> counts;
-  step_states<ScalarLane>(m, &b, 1, counts, [](int) {});
+  step_states<ScalarLane>(m, &b, 1, [](int, const StepCounts<ScalarLane>&) {});
 }
 
 }  // namespace cohort::sim::test

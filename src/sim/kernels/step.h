@@ -85,16 +85,17 @@ struct StepCounts {
   typename L::V iterations[kMostBlocks<L>];  ///< of all evaluations
 };
 
-/// Steps the states in the n blocks' w; done(i): that of block i is.
+/// Steps the states in the n blocks' w; done(i, counts): that of block i is, and what it found.
 template <class L, class Done>
-COHORT_KERNEL void step_states(const ModelView& m, BlockSpace<L>* blocks, int n, StepCounts<L>& counts, Done done) {
+COHORT_KERNEL void step_states(const ModelView& m, BlockSpace<L>* blocks, int n, Done done) {
   using V = typename L::V;
+  StepCounts<L> counts;
   evaluate<L>(m, blocks, n, counts.iterations);
   for (int i = 0; i < n; ++i) counts.contacts[i] = counts.most[i] = blocks[i].c.contacts;
   if (m.option.integrator != kRk4) {
     for (int i = 0; i < n; ++i) {
       integrate<L>(m, blocks[i].w, solved<L>(m, blocks[i].c, counts.iterations[i]));
-      done(i);
+      done(i, counts);
     }
     return;
   }
@@ -111,7 +112,7 @@ COHORT_KERNEL void step_states(const ModelView& m, BlockSpace<L>* blocks, int n,
   }
   for (int i = 0; i < n; ++i) {
     end_stages<L>(m, blocks[i].w);
-    done(i);
+    done(i, counts);
   }
 }
 
@@ -180,8 +181,7 @@ COHORT_KERNEL void step_blocks(const ModelView& m, const DataView& d, int env, i
     first[n++] = env;
   }
   if (n == 0) return;
-  StepCounts<L> counts;
-  step_states<L>(m, blocks, n, counts, [&](int i) {
+  step_states<L>(m, blocks, n, [&](int i, const StepCounts<L>& counts) {
     end_step<L>(m, d, first[i], blocks[i], counts.contacts[i], counts.most[i], counts.iterations[i]);
   });
 }
