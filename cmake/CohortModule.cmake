@@ -75,12 +75,12 @@ function(cohort_executable name)
 endfunction()
 
 # cohort_test(NAME SOURCES a.cpp ... USES module ... [LINK target ...] [TORCH] [LABELS unit|full|gpu ...]
-#             [TIMEOUT seconds] [ENVIRONMENT NAME=VALUE ...] [SERIAL])
+#             [TIMEOUT seconds] [ENVIRONMENT NAME=VALUE ...] [PREFIX text] [SERIAL])
 #
-# One GoogleTest executable; ctest runs each of its cases by name. Label `unit` is the default: quick, and also run under the
+# One GoogleTest executable; ctest runs each of its cases by name, after PREFIX. Label `unit` is the default: quick, and also run under the
 # sanitizers. SERIAL: the test starts processes of its own that use all cores, or measures memory.
 function(cohort_test name)
-  cmake_parse_arguments(T "TORCH;SERIAL" "TIMEOUT" "SOURCES;USES;LINK;LABELS;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(T "TORCH;SERIAL" "TIMEOUT;PREFIX" "SOURCES;USES;LINK;LABELS;ENVIRONMENT" ${ARGN})
   if(T_TORCH AND NOT COHORT_TORCH_FOUND)
     return()
   endif()
@@ -109,7 +109,7 @@ function(cohort_test name)
   if(T_SERIAL)
     set(serial ON)
   endif()
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 TEST_LIST ${name}_cases
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 TEST_LIST ${name}_cases TEST_PREFIX "${T_PREFIX}"
                        PROPERTIES TIMEOUT ${T_TIMEOUT} RUN_SERIAL ${serial})
   # Properties that are lists do not survive gtest_discover_tests (only their first item arrives), so they are set afterwards.
   set(properties_file ${CMAKE_CURRENT_BINARY_DIR}/${name}_properties.cmake)

@@ -104,6 +104,13 @@ double MemoryPlan::bytes_per_environment() const {
   return sum;
 }
 
+std::string MemoryPlan::parameters_of_it() const {
+  for (const Part& part : parts) {
+    if (part.name == "parameters") return format(", parameters {} of it", format_bytes(part.bytes));
+  }
+  return "";
+}
+
 double MemoryPlan::total(int n_envs) const {
   return fixed_bytes + bytes_per_environment() * std::ceil(static_cast<double>(n_envs) / block) * block;
 }
@@ -118,14 +125,10 @@ int MemoryPlan::most_environments() const {
 void need_memory(const MemoryPlan& plan, int n_envs, int threads) {
   if (n_envs <= plan.most_environments()) return;
   const double need = plan.total(n_envs);
-  std::string parameters;
-  for (const MemoryPlan::Part& part : plan.parts) {
-    if (part.name == "parameters") parameters = format(", parameters {} of it", format_bytes(part.bytes));
-  }
   throw Error(
       format("{} environments need {} ({} each{}, {} for the model and {} threads); this process can get {}, enough "
              "for {}",
-             n_envs, format_bytes(need), format_bytes(plan.bytes_per_environment()), parameters,
+             n_envs, format_bytes(need), format_bytes(plan.bytes_per_environment()), plan.parameters_of_it(),
              format_bytes(plan.fixed_bytes), threads, format_bytes(plan.available_bytes), plan.most_environments()));
 }
 

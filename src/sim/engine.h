@@ -67,6 +67,8 @@ struct MemoryPlan {
   /// What this process, or the device, could get when the plan was made; 0 in the plan of an engine that stands.
   double available_bytes = 0;
   double bytes_per_environment() const;
+  /// For a message that says how much an environment takes: ", parameters 12 B of it", or nothing.
+  std::string parameters_of_it() const;
   double total(int n_envs) const;
   /// As many as fit into available_bytes, at most the greatest int; 0: not one.
   int most_environments() const;

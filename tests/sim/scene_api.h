@@ -1,4 +1,5 @@
-/// Tests of what a user of the scene's interface does, run on both engines.
+/// Tests of what a user of the scene's interface does, run on both engines; in sim_host_cuda_test, where
+/// COHORT_HOST_CUDA is defined, on the batched engine's second device.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -17,6 +18,9 @@ class SceneApi : public ::testing::TestWithParam<EngineKind> {
     SceneOptions o;
     o.engine = GetParam();
     o.seed = 11;
+#if defined(COHORT_HOST_CUDA)
+    o.device = {DeviceKind::kCuda, 1};
+#endif
     return o;
   }
   static std::filesystem::path file(const std::string& ending) {

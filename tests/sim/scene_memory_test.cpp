@@ -1,4 +1,4 @@
-// Memory of a scene, on both engines: planned before it is taken, refused where there is too little.
+// Memory of a scene, on both engines and on a device: planned before it is taken, refused where there is too little.
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
@@ -14,6 +14,9 @@
 #include "sim/host_memory.h"
 #include "sim/models.h"
 #include "sim/scene_api.h"
+#if defined(COHORT_HOST_CUDA)
+#include "sim/host_cuda/host_cuda.h"
+#endif
 
 namespace cohort::sim {
 namespace {
@@ -41,6 +44,21 @@ class HostMemory {
   HostMemory& operator=(const HostMemory&) = delete;
 };
 
+#if defined(COHORT_HOST_CUDA)
+constexpr bool kOnDevice = true;
+/// The same of the device's memory, beside what the engine leaves free of it.
+class SceneMemory {
+ public:
+  explicit SceneMemory(double more) { host_cuda::limit_memory(1, more + 64 * (1 << 20)); }
+  ~SceneMemory() { host_cuda::limit_memory(1, host_cuda::kTotalBytes); }
+  SceneMemory(const SceneMemory&) = delete;
+  SceneMemory& operator=(const SceneMemory&) = delete;
+};
+#else
+constexpr bool kOnDevice = false;
+using SceneMemory = HostMemory;
+#endif
+
 TEST_P(SceneApi, ThePlanBeforeTheBuildIsWhatTheBuildTakes) {
   SceneOptions o = options();
   const auto total = [](const MemoryPlan& plan) { return plan.bytes_per_environment(); };
@@ -53,7 +71,7 @@ TEST_P(SceneApi, ThePlanBeforeTheBuildIsWhatTheBuildTakes) {
     EXPECT_FALSE(scene.built());
     EXPECT_GT(plan.most_environments(), 1000);
     {
-      const HostMemory limit(plan.fixed_bytes + 3000 * total(plan));
+      const SceneMemory limit(plan.fixed_bytes + 3000 * total(plan));
       plan = scene.plan();
       EXPECT_GT(plan.most_environments(), 1000);
       EXPECT_LE(plan.most_environments(), 3000);
@@ -154,9 +172,11 @@ TEST_P(SceneApi, TakesTheThreadsItIsToldToAndNoMore) {
     scene.add_entity(Mjcf{kModels + "walker.xml"});
     scene.build(64);
     scene.step();
-    // The caller is one of the batched engine's; MuJoCo's pool has all of its own, and the caller waits.
-    EXPECT_LE(thread_count() - before, o.engine == EngineKind::kBatched ? threads - 1 : threads);
-    EXPECT_GE(thread_count() - before, threads - 1);
+    // The caller is one of the batched engine's; MuJoCo's pool has all of its own, and the caller waits. A device's
+    // scene starts none.
+    const int least = kOnDevice ? 0 : threads - 1;
+    EXPECT_LE(thread_count() - before, o.engine == EngineKind::kBatched ? least : threads);
+    EXPECT_GE(thread_count() - before, least);
   }
   EXPECT_EQ(thread_count(), before) << "threads outlive their scene";
 }

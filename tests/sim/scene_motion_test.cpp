@@ -147,7 +147,7 @@ TEST_P(SceneApi, ContactsOfGeomsThatCannotMoveAgainstEachOtherAreListedWithoutFo
   EXPECT_NEAR(found[1].distance, -0.05, 1e-6);
   for (const Contact& c : found) EXPECT_EQ(c.force, (std::array<double, 3>{0, 0, 0}));
   scene.step();
-  EXPECT_EQ(scene.view(Field::kContactCount).span<std::int32_t>()[1], 2);
+  EXPECT_EQ(scene.host_view(Field::kContactCount).span<std::int32_t>()[1], 2);
   // Nothing but gravity moves the body.
   const std::vector<float> velocity = scene.get_qvel();
   for (std::size_t i = 0; i < 6; ++i) EXPECT_NEAR(velocity[i] - before[i], i == 2 ? -9.81 * 0.002 : 0, 1e-6) << i;

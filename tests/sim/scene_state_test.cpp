@@ -24,7 +24,7 @@ TEST_P(SceneApi, ANanInTheTimeOrTheWarmStartStopsItsEnvironment) {
     scene.build(3);
     scene.step();
     const std::vector<float> before = scene.get_qpos({1});
-    const ArrayView view = scene.view(field);
+    const ArrayView view = scene.engine().host_view(field, Access::kWrite);
     const std::int64_t at = view.strides[0];
     if (view.type == ElementType::kFloat64) {
       static_cast<double*>(view.data)[at] = NAN;
@@ -32,14 +32,14 @@ TEST_P(SceneApi, ANanInTheTimeOrTheWarmStartStopsItsEnvironment) {
       static_cast<float*>(view.data)[at] = NAN;
     }
     scene.step();
-    const auto status = scene.view(Field::kStatus).span<std::int32_t>();
+    const auto status = scene.host_view(Field::kStatus).span<std::int32_t>();
     EXPECT_EQ(status[1], kStatusBadState);
     EXPECT_EQ(status[0], kStatusOk);
     EXPECT_EQ(status[2], kStatusOk);
     EXPECT_EQ(scene.get_qpos({1}), before);
     scene.reset({1});
     scene.step();
-    EXPECT_EQ(scene.view(Field::kStatus).span<std::int32_t>()[1], kStatusOk);
+    EXPECT_EQ(scene.host_view(Field::kStatus).span<std::int32_t>()[1], kStatusOk);
   }
 }
 

@@ -24,7 +24,10 @@ const char* open_stream(int, void**) {
   return kAbsent;
 }
 void close_stream(int, void*) {}
-const char* allocate(int, void*, unsigned long long, void**) {
+const char* allocate(int, unsigned long long, void**) {
+  return kAbsent;
+}
+const char* zero(int, void*, void*, unsigned long long) {
   return kAbsent;
 }
 void release(int, void*) {}

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <limits>
 #include <new>
 #include <numeric>
 #include <span>
@@ -49,6 +51,12 @@ struct Mirror {
   bool exposed = false;  ///< the caller has the device's pointer and may write through it at any time
 };
 
+/// Whole blocks. Numbers that would not be an int end at the last whole block, which needs more memory than there is.
+int padded(int n_envs) {
+  constexpr int kMost = std::numeric_limits<int>::max() / kBlock;
+  return kBlock * std::min(kMost, (n_envs - 1) / kBlock + 1);
+}
+
 void check_device(int device) {
   const int count = cuda::device_count();
   COHORT_THROW_UNLESS(device >= 0 && device < count, "cuda:{} does not exist: this process sees {} CUDA devices",
@@ -93,7 +101,7 @@ class CudaEngineImpl final : public CudaEngine {
       : model_(std::move(model)),
         device_(options.device),
         n_(n_envs),
-        n_pad_((n_envs + kBlock - 1) / kBlock * kBlock),
+        n_pad_(padded(n_envs)),
         limit_(options.memory_limit),
         parameters_(model_, n_pad_) {
     check_device(device_);
@@ -108,7 +116,7 @@ class CudaEngineImpl final : public CudaEngine {
     chosen_ = cuda::make_device_memory(device_, stream(), row_bytes());
     separations_ = cuda::make_device_memory(device_, stream(), separation_values() * row_bytes());
     starts_ = cuda::make_device_memory(device_, stream(), all_start_bytes());
-    workspace_ = cuda::make_device_memory(device_, stream(), workspace_bytes());
+    workspace_ = cuda::make_device_scratch(device_, workspace_bytes());
     batch_.device = device_;
     batch_.stream = stream();
     batch_.data = data_of_fields(
@@ -221,7 +229,7 @@ class CudaEngineImpl final : public CudaEngine {
     if (more) {
       batch_.workspace_blocks = 0;  // no launch until there are new ones
       workspace_ = {};
-      workspace_ = cuda::make_device_memory(device_, stream(), workspace_bytes());
+      workspace_ = cuda::make_device_scratch(device_, workspace_bytes());
       use_workspace();
       batch_.model.varies = host.varies;
     }
@@ -343,7 +351,8 @@ class CudaEngineImpl final : public CudaEngine {
     need(cuda::describe_device(device_, figures), device_, "the device cannot be asked for its memory");
     const std::string name = figures.name;
     // Later everything but the further parameters and the new workspaces is there, and the old workspaces make room.
-    const double each = first ? plan_of(model_, parameters).bytes_per_environment()
+    const MemoryPlan plan = plan_of(model_, parameters);
+    const double each = first ? plan.bytes_per_environment()
                               : ParameterStore::bytes_for_kernels(view, view.varies & ~batch_.model.varies);
     const double base =
         first ? static_cast<double>(cuda::model_bytes(model_)) + static_cast<double>(asked.local_bytes) : 0;
@@ -354,14 +363,14 @@ class CudaEngineImpl final : public CudaEngine {
     const double left = have - base - each * n_pad_;
     const int useful = std::min(n_pad_ / kBlock, asked.blocks_at_once);
     const int blocks = static_cast<int>(std::min(static_cast<double>(useful), std::max(1.0, left / block)));
-    const double most = (have - base - block) / std::max(1.0, each);
+    const double most = kBlock * std::floor((have - base - block) / std::max(1.0, each) / kBlock);
     COHORT_THROW_UNLESS(
         left >= block,
-        "{} environments need {}{} on cuda:{} ({} each, {} for the model and the threads, {} of scratch "
+        "{} environments need {}{} on cuda:{} ({} each{}, {} for the model and the threads, {} of scratch "
         "memory for {} environments at a time); {} of {} are free, enough for {}",
         n_, format_bytes(each * n_pad_ + base + block * blocks), first ? "" : " for their parameters", device_,
-        format_bytes(each), format_bytes(base), format_bytes(block * blocks), blocks * kBlock,
-        format_bytes(std::max(0.0, have)), name, most > 0 ? static_cast<long long>(most) : 0);
+        format_bytes(each), first ? plan.parameters_of_it() : "", format_bytes(base), format_bytes(block * blocks),
+        blocks * kBlock, format_bytes(std::max(0.0, have)), name, most > 0 ? static_cast<long long>(most) : 0);
     need_ = asked;
     blocks_ = blocks;
   }

@@ -45,11 +45,17 @@ inline Stream make_stream(int device) {
   need(open_stream(device, &stream), device, "a stream cannot be made");
   return Stream(device, stream);
 }
-/// Zeros; at least one byte, so that nothing is null.
-inline DeviceMemory make_device_memory(int device, void* stream, std::size_t bytes) {
+/// Holds anything; at least one byte, so that nothing is null.
+inline DeviceMemory make_device_scratch(int device, std::size_t bytes) {
   void* memory = nullptr;
-  need(allocate(device, stream, bytes > 0 ? bytes : 1, &memory), device, "memory cannot be had");
+  need(allocate(device, bytes > 0 ? bytes : 1, &memory), device, "memory cannot be had");
   return DeviceMemory(device, memory);
+}
+/// Zeros.
+inline DeviceMemory make_device_memory(int device, void* stream, std::size_t bytes) {
+  DeviceMemory memory = make_device_scratch(device, bytes);
+  need(zero(device, stream, memory.get(), bytes), device, "memory cannot be cleared");
+  return memory;
 }
 inline HostMemory make_host_memory(int device, std::size_t bytes) {
   void* memory = nullptr;

@@ -112,11 +112,21 @@ unsigned grid_of(const Batch& batch) {
   return static_cast<unsigned>(blocks < batch.workspace_blocks ? blocks : batch.workspace_blocks);
 }
 
-/// The launch alone: the device is current.
+/// Puts a kernel on the batch's stream; the device is current. By a call and not by triple angle brackets, so that
+/// tests compile this file for the host.
+template <class... P, class... A>
+cudaError_t launch(const Batch& batch, unsigned blocks, unsigned threads, void (*kernel)(P...), A... arguments) {
+  cudaLaunchConfig_t config = {};
+  config.gridDim.x = blocks;
+  config.blockDim.x = threads;
+  config.stream = stream_of(batch.stream);
+  // Its own answer: what cudaGetLastError() has may be of a caller's earlier call.
+  return cudaLaunchKernelEx(&config, kernel, static_cast<P>(arguments)...);
+}
+
 cudaError_t launch_step(const Batch& batch, int steps) {
-  step_kernel<<<grid_of(batch), kLanes, 0, stream_of(batch.stream)>>>(
-      batch.model, batch.data, static_cast<char*>(batch.workspace), batch.bytes_per_block, steps);
-  return cudaGetLastError();
+  return launch(batch, grid_of(batch), kLanes, step_kernel, batch.model, batch.data,
+                static_cast<char*>(batch.workspace), batch.bytes_per_block, steps);
 }
 
 }  // namespace
@@ -194,12 +204,17 @@ void close_stream(int device, void* stream) {
   if (on.status() == cudaSuccess) cudaStreamDestroy(stream_of(stream));
 }
 
-const char* allocate(int device, void* stream, unsigned long long bytes, void** out) {
+const char* allocate(int device, unsigned long long bytes, void** out) {
   const OnDevice on(device);
   if (on.status() != cudaSuccess) return text(on.status());
   *out = nullptr;
-  if (const char* why = text(cudaMalloc(out, bytes))) return why;
-  return text(cudaMemsetAsync(*out, 0, bytes, stream_of(stream)));
+  return text(cudaMalloc(out, bytes));
+}
+
+const char* zero(int device, void* stream, void* memory, unsigned long long bytes) {
+  const OnDevice on(device);
+  if (on.status() != cudaSuccess) return text(on.status());
+  return text(cudaMemsetAsync(memory, 0, bytes, stream_of(stream)));
 }
 
 void release(int device, void* memory) {
@@ -253,9 +268,8 @@ const char* step(const Batch& batch, int steps) {
 const char* forward(const Batch& batch) {
   const OnDevice on(batch.device);
   if (on.status() != cudaSuccess) return text(on.status());
-  forward_kernel<<<grid_of(batch), kLanes, 0, stream_of(batch.stream)>>>(
-      batch.model, batch.data, static_cast<char*>(batch.workspace), batch.bytes_per_block);
-  return text(cudaGetLastError());
+  return text(launch(batch, grid_of(batch), kLanes, forward_kernel, batch.model, batch.data,
+                     static_cast<char*>(batch.workspace), batch.bytes_per_block));
 }
 
 const char* reset(const Batch& batch, const Defaults& defaults, const int* envs, int count) {
@@ -264,8 +278,7 @@ const char* reset(const Batch& batch, const Defaults& defaults, const int* envs,
   if (count == 0) return nullptr;
   constexpr int kThreads = 128;
   const unsigned blocks = static_cast<unsigned>((count + kThreads - 1) / kThreads);
-  reset_kernel<<<blocks, kThreads, 0, stream_of(batch.stream)>>>(batch.model, batch.data, defaults, envs, count);
-  return text(cudaGetLastError());
+  return text(launch(batch, blocks, kThreads, reset_kernel, batch.model, batch.data, defaults, envs, count));
 }
 
 const char* capture(const Batch& batch, int steps, void** graph) {

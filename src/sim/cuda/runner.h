@@ -38,8 +38,10 @@ const char* workspace_need(int device, const ModelView& m, WorkspaceNeed& out);
 const char* open_stream(int device, void** stream);
 void close_stream(int device, void* stream);
 
-/// Zeros.
-const char* allocate(int device, void* stream, unsigned long long bytes, void** out);
+/// Holds anything.
+const char* allocate(int device, unsigned long long bytes, void** out);
+/// Zeros, before what is put on the stream later.
+const char* zero(int device, void* stream, void* memory, unsigned long long bytes);
 void release(int device, void* memory);
 /// Page-locked host memory, zeros.
 const char* allocate_host(int device, unsigned long long bytes, void** out);
