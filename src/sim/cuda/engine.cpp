@@ -176,6 +176,7 @@ class CudaEngineImpl final : public CudaEngine {
   }
 
   void capture(int steps) override {
+    COHORT_CHECK(steps > 0, "a graph of {} timesteps has nothing to replay", steps);
     flush_all();
     graph_ = {};
     void* graph = nullptr;

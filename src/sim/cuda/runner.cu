@@ -48,28 +48,19 @@ cudaStream_t stream_of(void* stream) {
 /// shapes would take all 255 otherwise, from the models that have none, too.
 constexpr int kWarpsAtOnce = 16;
 
-/// A warp works on the blocks of environments w, w + workspaces, w + 2 workspaces, ...: which workspace an environment
-/// gets, and how many there are, is in no result.
+/// `steps` timesteps; none: the derived fields of the present state. One kernel for both, because nvcc compiles all
+/// that a kernel calls for each kernel anew. A warp works on the blocks of environments w, w + workspaces,
+/// w + 2 workspaces, ...: which workspace an environment gets, and how many there are, is in no result.
 __global__ void __launch_bounds__(kLanes, kWarpsAtOnce)
-    step_kernel(const __grid_constant__ ModelView m, const __grid_constant__ DataView d, char* workspace,
-                unsigned long long bytes_per_block, int steps) {
+    block_kernel(const __grid_constant__ ModelView m, const __grid_constant__ DataView d, char* workspace,
+                 unsigned long long bytes_per_block, int steps) {
   const int lane = static_cast<int>(threadIdx.x);
   BlockSpace<GpuLane> space;
   prepare(m, workspace + blockIdx.x * bytes_per_block, lane, space);
   for (int block = static_cast<int>(blockIdx.x); block < d.n_pad / kLanes; block += static_cast<int>(gridDim.x)) {
     const int env = block * kLanes + lane;
     for (int s = 0; s < steps; ++s) step_blocks<GpuLane>(m, d, env, env + 1, &space);
-  }
-}
-
-__global__ void __launch_bounds__(kLanes, kWarpsAtOnce)
-    forward_kernel(const __grid_constant__ ModelView m, const __grid_constant__ DataView d, char* workspace,
-                   unsigned long long bytes_per_block) {
-  const int lane = static_cast<int>(threadIdx.x);
-  BlockSpace<GpuLane> space;
-  prepare(m, workspace + blockIdx.x * bytes_per_block, lane, space);
-  for (int block = static_cast<int>(blockIdx.x); block < d.n_pad / kLanes; block += static_cast<int>(gridDim.x)) {
-    forward_block<GpuLane>(m, d, block * kLanes + lane, space);
+    if (steps == 0) forward_block<GpuLane>(m, d, env, space);
   }
 }
 
@@ -124,8 +115,8 @@ cudaError_t launch(const Batch& batch, unsigned blocks, unsigned threads, void (
   return cudaLaunchKernelEx(&config, kernel, static_cast<P>(arguments)...);
 }
 
-cudaError_t launch_step(const Batch& batch, int steps) {
-  return launch(batch, grid_of(batch), kLanes, step_kernel, batch.model, batch.data,
+cudaError_t launch_blocks(const Batch& batch, int steps) {
+  return launch(batch, grid_of(batch), kLanes, block_kernel, batch.model, batch.data,
                 static_cast<char*>(batch.workspace), batch.bytes_per_block, steps);
 }
 
@@ -165,28 +156,21 @@ const char* workspace_need(int device, const ModelView& m, WorkspaceNeed& out) {
   const BlockNeed block = block_need(m);
   out.values_per_lane = block.values_per_lane;
   out.bytes_per_block = block.bytes;
-  int multiprocessors = 0, threads = 0, stepping = 0, deriving = 0;
+  int multiprocessors = 0, threads = 0, blocks = 0;
   if (const char* why = text(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device))) {
     return why;
   }
   if (const char* why = text(cudaDeviceGetAttribute(&threads, cudaDevAttrMaxThreadsPerMultiProcessor, device)))
     return why;
-  cudaFuncAttributes step_figures, forward_figures;
-  if (const char* why = text(cudaFuncGetAttributes(&step_figures, step_kernel))) return why;
-  if (const char* why = text(cudaFuncGetAttributes(&forward_figures, forward_kernel))) return why;
-  const size_t local = step_figures.localSizeBytes > forward_figures.localSizeBytes ? step_figures.localSizeBytes
-                                                                                    : forward_figures.localSizeBytes;
+  cudaFuncAttributes figures;
+  if (const char* why = text(cudaFuncGetAttributes(&figures, block_kernel))) return why;
   // The driver reserves for as many threads as the device could hold, whatever their registers allow.
-  out.local_bytes = static_cast<unsigned long long>(local) * static_cast<unsigned long long>(threads) *
+  out.local_bytes = static_cast<unsigned long long>(figures.localSizeBytes) * static_cast<unsigned long long>(threads) *
                     static_cast<unsigned long long>(multiprocessors);
-  if (const char* why = text(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&stepping, step_kernel, kLanes, 0))) {
+  if (const char* why = text(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, block_kernel, kLanes, 0))) {
     return why;
   }
-  if (const char* why = text(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&deriving, forward_kernel, kLanes, 0))) {
-    return why;
-  }
-  const int most = stepping > deriving ? stepping : deriving;
-  out.blocks_at_once = multiprocessors * (most > 0 ? most : 1);
+  out.blocks_at_once = multiprocessors * (blocks > 0 ? blocks : 1);
   return nullptr;
 }
 
@@ -262,14 +246,13 @@ const char* wait(int device, void* stream) {
 const char* step(const Batch& batch, int steps) {
   const OnDevice on(batch.device);
   if (on.status() != cudaSuccess) return text(on.status());
-  return text(launch_step(batch, steps));
+  return steps > 0 ? text(launch_blocks(batch, steps)) : nullptr;
 }
 
 const char* forward(const Batch& batch) {
   const OnDevice on(batch.device);
   if (on.status() != cudaSuccess) return text(on.status());
-  return text(launch(batch, grid_of(batch), kLanes, forward_kernel, batch.model, batch.data,
-                     static_cast<char*>(batch.workspace), batch.bytes_per_block));
+  return text(launch_blocks(batch, 0));
 }
 
 const char* reset(const Batch& batch, const Defaults& defaults, const int* envs, int count) {
@@ -288,7 +271,7 @@ const char* capture(const Batch& batch, int steps, void** graph) {
   const cudaStream_t stream = stream_of(batch.stream);
   // Thread local: other threads of the process may allocate meanwhile.
   if (const char* why = text(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal))) return why;
-  const cudaError_t launched = launch_step(batch, steps);
+  const cudaError_t launched = launch_blocks(batch, steps);
   cudaGraph_t recorded = nullptr;
   const cudaError_t ended = cudaStreamEndCapture(stream, &recorded);
   if (launched != cudaSuccess || ended != cudaSuccess) {

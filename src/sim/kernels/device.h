@@ -8,7 +8,7 @@
 /// A function that both may call.
 #define COHORT_DEVICE __host__ __device__
 #define COHORT_LANE __host__ __device__ __forceinline__
-#define COHORT_KERNEL __host__ __device__
+#define COHORT_KERNEL __host__ __device__ __noinline__
 /// A part of a search over shapes, worth a call of its own: few threads of a warp come there at a time.
 #define COHORT_SEARCH __host__ __device__ __noinline__
 #else
