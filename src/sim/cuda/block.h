@@ -1,5 +1,5 @@
 /// The memory in which a warp computes a block of 32 environments, and each thread's part of it. Also compiled for the
-/// host: tests/sim/gpu_lane_test.cpp runs what a GPU thread runs.
+/// host: sim_host_cuda_test runs what a GPU thread runs.
 #pragma once
 #include "sim/collide/search_space.h"
 #include "sim/cuda/lane.h"

@@ -52,6 +52,17 @@ COHORT_LANE float sqrt(float a) {
 COHORT_LANE float select(bool m, float a, float b) {
   return m ? a : b;
 }
+/// nvcc takes the comparison of a number with a zero that it knows for min.f32, which makes -0 of the two zeros; not so
+/// with what it cannot see through.
+COHORT_LANE float min(float a, float b) {
+#if defined(__CUDA_ARCH__)
+  float r;
+  asm("{.reg .pred p; setp.lt.f32 p, %1, %2; selp.f32 %0, %1, %2, p;}" : "=f"(r) : "f"(a), "f"(b));
+  return r;
+#else
+  return a < b ? a : b;
+#endif
+}
 COHORT_LANE bool any(bool m) {
   return m;
 }
