@@ -5,6 +5,29 @@
 #include "sim/cuda/lane.h"
 #include "sim/kernels/step.h"
 
+namespace cohort::sim {
+
+/// Hot pieces lie in shared memory, first come first served, as far as it goes: what is written to it stays there,
+/// while the rest of a multiprocessor's workspaces is too much for its caches.
+template <>
+struct Carver<cuda::GpuLane> {
+  cuda::LanePointer base, hot_base;
+  int most_hot = 0;
+  int used = 0, hot = 0;
+  COHORT_LANE cuda::LanePointer take(int n) {
+    const cuda::LanePointer piece = base + used;
+    used += n;
+    return piece;
+  }
+  COHORT_LANE cuda::LanePointer take_hot(int n) {
+    if (n > most_hot - hot) return take(n);
+    const cuda::LanePointer piece = hot_base + hot;
+    hot += n;
+    return piece;
+  }
+};
+
+}  // namespace cohort::sim
 namespace cohort::sim::cuda {
 
 COHORT_DEVICE inline unsigned long long round_up(unsigned long long n) {
@@ -37,23 +60,28 @@ COHORT_DEVICE inline BlockBytes block_bytes(int values_per_lane, const IntegerSi
   return b;
 }
 
-/// Values of one lane, and the bytes of a block.
+/// Values of one lane in the block's memory and in its part of the multiprocessor's shared memory, and bytes of the
+/// former.
 struct BlockNeed {
-  int values_per_lane;
+  int values_per_lane, hot_per_lane;
   unsigned long long bytes;
 };
-COHORT_DEVICE inline BlockNeed block_need(const ModelView& m) {
+/// most_hot: values that a lane may have in shared memory.
+COHORT_DEVICE inline BlockNeed block_need(const ModelView& m, int most_hot) {
   BlockSpace<GpuLane> space;
-  const int values = lay_out<GpuLane>(m, LanePointer{nullptr}, space);
-  return {values, block_bytes(values, integer_sizes(m), search_bytes(m)).total()};
+  Carver<GpuLane> values{LanePointer{nullptr}, LanePointer{nullptr}, most_hot};
+  lay_out<GpuLane>(m, constraint_capacity(m), values, &space, 1);
+  return {values.used, values.hot, block_bytes(values.used, integer_sizes(m), search_bytes(m)).total()};
 }
 
-/// The workspace of thread `lane` in the block's piece of memory.
-COHORT_DEVICE inline void prepare(const ModelView& m, char* memory, int lane, BlockSpace<GpuLane>& space) {
+/// The workspace of thread `lane` in the block's pieces of memory; hot: room for most_hot values of every lane.
+COHORT_DEVICE inline void prepare(const ModelView& m, char* memory, float* hot, int most_hot, int lane,
+                                  BlockSpace<GpuLane>& space) {
   const IntegerSizes n = integer_sizes(m);
-  const int values = lay_out<GpuLane>(m, LanePointer{reinterpret_cast<float*>(memory) + lane}, space);
+  Carver<GpuLane> values{LanePointer{reinterpret_cast<float*>(memory) + lane}, LanePointer{hot + lane}, most_hot};
+  lay_out<GpuLane>(m, constraint_capacity(m), values, &space, 1);
   const unsigned long long search = search_bytes(m);
-  const BlockBytes b = block_bytes(values, n, search);
+  const BlockBytes b = block_bytes(values.used, n, search);
   char* at = memory + b.values;
   space.c.group = reinterpret_cast<Group*>(at) + static_cast<long long>(lane) * n.groups;
   at += b.groups;

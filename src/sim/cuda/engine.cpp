@@ -379,6 +379,7 @@ class CudaEngineImpl final : public CudaEngine {
     batch_.workspace = workspace_.get();
     batch_.bytes_per_block = need_.bytes_per_block;
     batch_.workspace_blocks = blocks_;
+    batch_.hot_per_lane = need_.hot_per_lane;
   }
 
   void upload_defaults() {

@@ -53,10 +53,11 @@ constexpr int kWarpsAtOnce = 16;
 /// w + 2 workspaces, ...: which workspace an environment gets, and how many there are, is in no result.
 __global__ void __launch_bounds__(kLanes, kWarpsAtOnce)
     block_kernel(const __grid_constant__ ModelView m, const __grid_constant__ DataView d, char* workspace,
-                 unsigned long long bytes_per_block, int steps) {
+                 unsigned long long bytes_per_block, int hot_per_lane, int steps) {
+  extern __shared__ float hot[];
   const int lane = static_cast<int>(threadIdx.x);
   BlockSpace<GpuLane> space;
-  prepare(m, workspace + blockIdx.x * bytes_per_block, lane, space);
+  prepare(m, workspace + blockIdx.x * bytes_per_block, hot, hot_per_lane, lane, space);
   for (int block = static_cast<int>(blockIdx.x); block < d.n_pad / kLanes; block += static_cast<int>(gridDim.x)) {
     const int env = block * kLanes + lane;
     for (int s = 0; s < steps; ++s) step_blocks<GpuLane>(m, d, env, env + 1, &space);
@@ -98,6 +99,26 @@ __global__ void reset_kernel(const __grid_constant__ ModelView m, const __grid_c
   d.iterations[e] = 0;
 }
 
+size_t hot_bytes(int hot_per_lane) {
+  return sizeof(float) * kLanes * static_cast<size_t>(hot_per_lane);
+}
+
+/// Values that each lane of a multiprocessor's kWarpsAtOnce warps may have in its shared memory, of which the rest is
+/// left to the first-level cache.
+const char* most_hot_values(int device, int& out) {
+  int all = 0, reserved = 0;
+  if (const char* why = text(cudaDeviceGetAttribute(&all, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device))) {
+    return why;
+  }
+  if (const char* why = text(cudaDeviceGetAttribute(&reserved, cudaDevAttrReservedSharedMemoryPerBlock, device))) {
+    return why;
+  }
+  const int bytes = all / 8 * 7 / kWarpsAtOnce - reserved;
+  out = bytes > 0 ? bytes / static_cast<int>(hot_bytes(1)) : 0;
+  return text(cudaFuncSetAttribute(block_kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                   cudaSharedmemCarveoutMaxShared));
+}
+
 unsigned grid_of(const Batch& batch) {
   const int blocks = batch.data.n_pad / kLanes;
   return static_cast<unsigned>(blocks < batch.workspace_blocks ? blocks : batch.workspace_blocks);
@@ -106,18 +127,20 @@ unsigned grid_of(const Batch& batch) {
 /// Puts a kernel on the batch's stream; the device is current. By a call and not by triple angle brackets, so that
 /// tests compile this file for the host.
 template <class... P, class... A>
-cudaError_t launch(const Batch& batch, unsigned blocks, unsigned threads, void (*kernel)(P...), A... arguments) {
+cudaError_t launch(const Batch& batch, unsigned blocks, unsigned threads, size_t shared_bytes, void (*kernel)(P...),
+                   A... arguments) {
   cudaLaunchConfig_t config = {};
   config.gridDim.x = blocks;
   config.blockDim.x = threads;
+  config.dynamicSmemBytes = shared_bytes;
   config.stream = stream_of(batch.stream);
   // Its own answer: what cudaGetLastError() has may be of a caller's earlier call.
   return cudaLaunchKernelEx(&config, kernel, static_cast<P>(arguments)...);
 }
 
 cudaError_t launch_blocks(const Batch& batch, int steps) {
-  return launch(batch, grid_of(batch), kLanes, block_kernel, batch.model, batch.data,
-                static_cast<char*>(batch.workspace), batch.bytes_per_block, steps);
+  return launch(batch, grid_of(batch), kLanes, hot_bytes(batch.hot_per_lane), block_kernel, batch.model, batch.data,
+                static_cast<char*>(batch.workspace), batch.bytes_per_block, batch.hot_per_lane, steps);
 }
 
 }  // namespace
@@ -153,8 +176,11 @@ const char* describe_device(int device, DeviceFigures& out) {
 const char* workspace_need(int device, const ModelView& m, WorkspaceNeed& out) {
   const OnDevice on(device);
   if (on.status() != cudaSuccess) return text(on.status());
-  const BlockNeed block = block_need(m);
+  int most_hot = 0;
+  if (const char* why = most_hot_values(device, most_hot)) return why;
+  const BlockNeed block = block_need(m, most_hot);
   out.values_per_lane = block.values_per_lane;
+  out.hot_per_lane = block.hot_per_lane;
   out.bytes_per_block = block.bytes;
   int multiprocessors = 0, threads = 0, blocks = 0;
   if (const char* why = text(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device))) {
@@ -167,7 +193,8 @@ const char* workspace_need(int device, const ModelView& m, WorkspaceNeed& out) {
   // The driver reserves for as many threads as the device could hold, whatever their registers allow.
   out.local_bytes = static_cast<unsigned long long>(figures.localSizeBytes) * static_cast<unsigned long long>(threads) *
                     static_cast<unsigned long long>(multiprocessors);
-  if (const char* why = text(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, block_kernel, kLanes, 0))) {
+  if (const char* why = text(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, block_kernel, kLanes,
+                                                                           hot_bytes(block.hot_per_lane)))) {
     return why;
   }
   out.blocks_at_once = multiprocessors * (blocks > 0 ? blocks : 1);
@@ -261,7 +288,7 @@ const char* reset(const Batch& batch, const Defaults& defaults, const int* envs,
   if (count == 0) return nullptr;
   constexpr int kThreads = 128;
   const unsigned blocks = static_cast<unsigned>((count + kThreads - 1) / kThreads);
-  return text(launch(batch, blocks, kThreads, reset_kernel, batch.model, batch.data, defaults, envs, count));
+  return text(launch(batch, blocks, kThreads, 0, reset_kernel, batch.model, batch.data, defaults, envs, count));
 }
 
 const char* capture(const Batch& batch, int steps, void** graph) {

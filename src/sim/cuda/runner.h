@@ -30,6 +30,7 @@ struct WorkspaceNeed {
   unsigned long long bytes_per_block;
   unsigned long long local_bytes;  ///< what the driver sets aside for the threads' stacks
   long long values_per_lane;
+  int hot_per_lane;  ///< values that lie in the multiprocessor's shared memory instead
   int blocks_at_once;
 };
 /// `m` in host memory.
@@ -61,6 +62,7 @@ struct Batch {
   void* workspace;  ///< workspace_blocks * bytes_per_block
   unsigned long long bytes_per_block;
   int workspace_blocks;
+  int hot_per_lane;  ///< as for bytes_per_block
 };
 
 /// One launch that advances every environment by `steps` timesteps. Only launches: may be captured into a graph.

@@ -26,12 +26,11 @@ COHORT_LANE IntegerSizes integer_sizes(const ModelView& m) {
   return integer_sizes(m, constraint_capacity(m));
 }
 
-/// Lays out n blocks that are stepped together; returns the number of values per lane. With a null base it only counts.
-/// They share what a block needs only until it has begun to be solved. most: the model's constraint_capacity.
+/// Lays out n blocks that are stepped together. They share what a block needs only until it has begun to be solved.
+/// most: the model's constraint_capacity.
 template <class L>
-COHORT_LANE int lay_out(const ModelView& m, const ConstraintCapacity& most, typename L::Ptr base, BlockSpace<L>* blocks,
-                        int n) {
-  Carver<L> values{base};
+COHORT_LANE void lay_out(const ModelView& m, const ConstraintCapacity& most, Carver<L>& values, BlockSpace<L>* blocks,
+                         int n) {
   for (int i = 0; i < n; ++i) {
     BlockSpace<L>& b = blocks[i];
     carve<L>(m, values, i > 0 ? &blocks[0].w : nullptr, b.w);
@@ -44,17 +43,21 @@ COHORT_LANE int lay_out(const ModelView& m, const ConstraintCapacity& most, type
     b.c.stems = values.take(m.stem_values);
     b.c.tree_box = values.take(m.tree_boxes != 0 ? 6 * m.nbody : 0);
     SolverSpace<L>& s = b.s;
-    s.Ma = values.take(m.nv), s.grad = values.take(m.nv), s.search = values.take(m.nv), s.Mv = values.take(m.nv);
+    s.Ma = values.take_hot(m.nv), s.grad = values.take_hot(m.nv), s.search = values.take_hot(m.nv);
+    s.Mv = values.take_hot(m.nv);
     s.grad_old = values.take(m.nv), s.precond = values.take(m.nv), s.precond_old = values.take(m.nv);
-    s.hessian = values.take(triangle(m.nv, 0));
+    s.hessian = values.take_hot(triangle(m.nv, 0));
     s.sum = values.take(m.option.newton != 0 && (m.neq > 0 || !sums_anew(m)) ? triangle(m.nv, 0) : 0);
     carve<L>(m, values, n, b.r);
   }
-  return values.used;
 }
+/// The same, of all values in one piece; returns the number of values per lane. With a null base it only counts.
 template <class L>
-COHORT_LANE int lay_out(const ModelView& m, typename L::Ptr base, BlockSpace<L>& b) {
-  return lay_out<L>(m, constraint_capacity(m), base, &b, 1);
+COHORT_LANE int lay_out(const ModelView& m, const ConstraintCapacity& most, typename L::Ptr base, BlockSpace<L>* blocks,
+                        int n) {
+  Carver<L> values{base};
+  lay_out<L>(m, most, values, blocks, n);
+  return values.used;
 }
 
 }  // namespace cohort::sim

@@ -45,7 +45,8 @@ struct Workspace {
   Ptr rk_start, rk_sum;
 };
 
-/// Hands out consecutive pieces; with a null base it only counts.
+/// Hands out consecutive pieces; with a null base it only counts. take_hot: what a solver's iterations write again and
+/// again, for which a GPU has memory of its own (cuda/block.h).
 template <class L>
 struct Carver {
   typename L::Ptr base;
@@ -55,6 +56,7 @@ struct Carver {
     used += n;
     return piece;
   }
+  COHORT_LANE typename L::Ptr take_hot(int n) { return take(n); }
 };
 
 /// shared: of another block whose rows are made before this one's; they share what is not needed afterwards.
@@ -71,11 +73,11 @@ COHORT_LANE void carve(const ModelView& m, Carver<L>& c, const Workspace<L>* sha
     w.acc = c.take(6 * nb), w.force = c.take(6 * nb), w.inertia = c.take(10 * nb);
   }
   w.mass = c.take(triangle_size), w.factor = c.take(triangle_size);
-  w.smooth = c.take(nv), w.acc_smooth = c.take(nv), w.qacc = c.take(nv), w.warm = c.take(nv);
+  w.smooth = c.take(nv), w.acc_smooth = c.take(nv), w.qacc = c.take_hot(nv), w.warm = c.take(nv);
   w.ten_length = c.take(m.ntendon), w.ten_velocity = c.take(m.ntendon), w.act_dot = c.take(m.na);
   w.actuator_slope = c.take(m.nact), w.actuator_length = c.take(m.nact), w.actuator_velocity = c.take(m.nact);
-  w.actuator_force = c.take(m.nact), w.arm = c.take(m.nwrap), w.qfrc_actuator = c.take(nv), w.scratch = c.take(nv),
-  w.constraint = c.take(nv);
+  w.actuator_force = c.take(m.nact), w.arm = c.take(m.nwrap), w.qfrc_actuator = c.take(nv), w.scratch = c.take_hot(nv),
+  w.constraint = c.take_hot(nv);
   w.full_acc = c.take(m.accelerations ? 6 * nb : 0), w.ten_force = c.take(m.nstretch > 0 ? m.ntendon : 0);
   w.sensordata = c.take(m.nsensordata);
   const auto own = [&](int bit, int n) { return c.take((m.varies & bit) != 0 ? n : 0); };

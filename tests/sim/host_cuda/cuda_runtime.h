@@ -17,6 +17,7 @@
 #define __global__
 #define __device__
 #define __grid_constant__
+#define __shared__
 #define __launch_bounds__(...)
 
 enum cudaError_t {
@@ -31,7 +32,14 @@ enum cudaError_t {
   cudaErrorStreamCaptureInvalidated,
 };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost };
-enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount, cudaDevAttrMaxThreadsPerMultiProcessor };
+enum cudaDeviceAttr {
+  cudaDevAttrMultiProcessorCount,
+  cudaDevAttrMaxThreadsPerMultiProcessor,
+  cudaDevAttrMaxSharedMemoryPerMultiprocessor,
+  cudaDevAttrReservedSharedMemoryPerBlock,
+};
+enum cudaFuncAttribute { cudaFuncAttributePreferredSharedMemoryCarveout };
+inline constexpr int cudaSharedmemCarveoutMaxShared = 100;
 enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal };
 inline constexpr unsigned cudaStreamNonBlocking = 1;
 
@@ -87,11 +95,15 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph);
 
 namespace cohort::host_cuda {
 cudaError_t launch(const cudaLaunchConfig_t& config, std::function<void()> thread);
-}
+}  // namespace cohort::host_cuda
 
 template <class Kernel>
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* out, Kernel*) {
   out->localSizeBytes = 4096;
+  return cudaSuccess;
+}
+template <class Kernel>
+cudaError_t cudaFuncSetAttribute(Kernel*, cudaFuncAttribute, int) {
   return cudaSuccess;
 }
 template <class Kernel>

@@ -30,7 +30,10 @@ struct Stream {
 
 namespace {
 
-constexpr int kMultiprocessors = 1, kThreadsPerMultiprocessor = 2048;
+constexpr int kMultiprocessors = 1, kThreadsPerMultiprocessor = 2048, kReservedShared = 1024;
+/// Of a multiprocessor: little on one device, so that some of what would lie there does, as much as GPUs have on the
+/// other.
+constexpr int kSharedBytes[kDevices] = {64 << 10, 228 << 10};
 
 struct Allocation {
   int device;
@@ -47,7 +50,9 @@ struct Runtime {
   int graphs = 0, default_stream = 0, fail_after = -1;
   int launches[kDevices] = {};
   double limit[kDevices] = {kTotalBytes, kTotalBytes};
-  bool fail_wait = false;
+  bool fail_wait = false, broken = false;
+  float* shared = nullptr;
+  std::size_t shared_bytes = 0;
 
   std::size_t free_bytes(int device) const {
     double used = 0;
@@ -118,6 +123,12 @@ cudaError_t put(Stream* stream, std::function<void()> work) {
   return cudaSuccess;
 }
 
+/// Bytes [from, from + size) hold what a block finds in its shared memory.
+bool is_untouched(const void* from, std::size_t size) {
+  const auto* byte = static_cast<const unsigned char*>(from);
+  return std::all_of(byte, byte + size, [](unsigned char b) { return b == 0xff; });
+}
+
 bool must_fail() {
   Runtime& r = runtime();
   return r.fail_after >= 0 && r.fail_after-- == 0;
@@ -135,6 +146,10 @@ Counts counts(int device) {
   c.launches = r.launches[device];
   c.default_stream = r.default_stream;
   return c;
+}
+void use_shared_memory(float* memory, int bytes) {
+  runtime().shared = memory;
+  runtime().shared_bytes = static_cast<std::size_t>(bytes);
 }
 void limit_memory(int device, double free_bytes) {
   Runtime& r = runtime();
@@ -155,13 +170,18 @@ cudaError_t launch(const cudaLaunchConfig_t& config, std::function<void()> threa
   if (grid.x < 1 || grid.y != 1 || grid.z != 1 || block.x < 1 || block.x > 1024 || block.y != 1 || block.z != 1) {
     return failed(cudaErrorInvalidConfiguration);
   }
+  const std::size_t shared = config.dynamicSmemBytes;
+  if (shared > runtime().shared_bytes) return failed(cudaErrorInvalidValue);
   const int device = current;
   return put(config.stream, [=, thread = std::move(thread)] {
-    ++runtime().launches[device];
+    Runtime& r = runtime();
+    ++r.launches[device];
     gridDim = grid;
     blockDim = block;
     for (blockIdx = {0}; blockIdx.x < grid.x; ++blockIdx.x) {
+      std::memset(r.shared, 0xff, r.shared_bytes);
       for (threadIdx = {0}; threadIdx.x < block.x; ++threadIdx.x) thread();
+      if (!is_untouched(reinterpret_cast<char*>(r.shared) + shared, r.shared_bytes - shared)) r.broken = true;
     }
   });
 }
@@ -219,7 +239,20 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* out, int device) {
 }
 cudaError_t cudaDeviceGetAttribute(int* out, cudaDeviceAttr attribute, int device) {
   if (device < 0 || device >= kDevices) return failed(cudaErrorInvalidDevice);
-  *out = attribute == cudaDevAttrMultiProcessorCount ? kMultiprocessors : kThreadsPerMultiprocessor;
+  switch (attribute) {
+    case cudaDevAttrMultiProcessorCount:
+      *out = kMultiprocessors;
+      break;
+    case cudaDevAttrMaxThreadsPerMultiProcessor:
+      *out = kThreadsPerMultiprocessor;
+      break;
+    case cudaDevAttrMaxSharedMemoryPerMultiprocessor:
+      *out = kSharedBytes[device];
+      break;
+    case cudaDevAttrReservedSharedMemoryPerBlock:
+      *out = kReservedShared;
+      break;
+  }
   return cudaSuccess;
 }
 cudaError_t cudaMemGetInfo(std::size_t* free_bytes, std::size_t* total_bytes) {
@@ -251,7 +284,8 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   if (!r.streams.contains(stream)) return failed(cudaErrorInvalidResourceHandle);
   if (const cudaError_t status = refuse_during_capture(); status != cudaSuccess) return status;
   r.finish(*stream);
-  return std::exchange(r.fail_wait, false) ? failed(cudaErrorIllegalAddress) : cudaSuccess;
+  const bool failing = std::exchange(r.fail_wait, false) || r.broken;
+  return failing ? failed(cudaErrorIllegalAddress) : cudaSuccess;
 }
 
 cudaError_t cudaMalloc(void** out, std::size_t bytes) {

@@ -7,6 +7,9 @@ inline constexpr int kDevices = 2;
 /// Memory of a device, unless it is told to have less.
 inline constexpr double kTotalBytes = 1 << 30;
 
+/// Where the kernels' `extern __shared__` array lies: its file says so.
+void use_shared_memory(float* memory, int bytes);
+
 /// Of a device, since the process began.
 struct Counts {
   int allocations = 0;     ///< that are not given back
