@@ -3,6 +3,7 @@
 #pragma once
 #include "sim/collide/search_space.h"
 #include "sim/cuda/lane.h"
+#include "sim/cuda/runner.h"
 #include "sim/kernels/step.h"
 
 namespace cohort::sim {
@@ -35,7 +36,7 @@ COHORT_DEVICE inline unsigned long long round_up(unsigned long long n) {
 }
 
 /// Memory of a thread that searches over convex shapes; none for models without such pairs.
-COHORT_DEVICE inline unsigned long long search_bytes(const ModelView& m) {
+inline unsigned long long search_bytes(const ModelView& m) {
   for (int i = 0; i < m.npair; ++i) {
     const int kernel = m.pair[i].kernel;
     if (kernel == kConvexConvex || kernel == kHeightFieldConvex) return (sizeof(collide::SearchSpace) + 15) / 16 * 16;
@@ -60,28 +61,29 @@ COHORT_DEVICE inline BlockBytes block_bytes(int values_per_lane, const IntegerSi
   return b;
 }
 
-/// Values of one lane in the block's memory and in its part of the multiprocessor's shared memory, and bytes of the
-/// former.
-struct BlockNeed {
-  int values_per_lane, hot_per_lane;
-  unsigned long long bytes;
-};
-/// most_hot: values that a lane may have in shared memory.
-COHORT_DEVICE inline BlockNeed block_need(const ModelView& m, int most_hot) {
+/// m in host memory. most_hot: values that a lane may have in shared memory.
+inline BlockPlan plan_block(const ModelView& m, int most_hot) {
+  BlockPlan plan;
+  plan.most = constraint_capacity(m);
+  plan.search_bytes = search_bytes(m);
   BlockSpace<GpuLane> space;
   Carver<GpuLane> values{LanePointer{nullptr}, LanePointer{nullptr}, most_hot};
-  lay_out<GpuLane>(m, constraint_capacity(m), values, &space, 1);
-  return {values.used, values.hot, block_bytes(values.used, integer_sizes(m), search_bytes(m)).total()};
+  lay_out<GpuLane>(m, plan.most, values, &space, 1);
+  plan.values_per_lane = values.used;
+  plan.hot_per_lane = values.hot;
+  plan.bytes = block_bytes(values.used, integer_sizes(m, plan.most), plan.search_bytes).total();
+  return plan;
 }
 
-/// The workspace of thread `lane` in the block's pieces of memory; hot: room for most_hot values of every lane.
-COHORT_DEVICE inline void prepare(const ModelView& m, char* memory, float* hot, int most_hot, int lane,
+/// The workspace of thread `lane` in the block's memory and in its shared memory `hot`, which hold as much as the plan
+/// says.
+COHORT_DEVICE inline void prepare(const ModelView& m, const BlockPlan& plan, char* memory, float* hot, int lane,
                                   BlockSpace<GpuLane>& space) {
-  const IntegerSizes n = integer_sizes(m);
-  Carver<GpuLane> values{LanePointer{reinterpret_cast<float*>(memory) + lane}, LanePointer{hot + lane}, most_hot};
-  lay_out<GpuLane>(m, constraint_capacity(m), values, &space, 1);
-  const unsigned long long search = search_bytes(m);
-  const BlockBytes b = block_bytes(values.used, n, search);
+  const IntegerSizes n = integer_sizes(m, plan.most);
+  Carver<GpuLane> values{LanePointer{reinterpret_cast<float*>(memory) + lane}, LanePointer{hot + lane},
+                         plan.hot_per_lane};
+  lay_out<GpuLane>(m, plan.most, values, &space, 1);
+  const BlockBytes b = block_bytes(values.used, n, plan.search_bytes);
   char* at = memory + b.values;
   space.c.group = reinterpret_cast<Group*>(at) + static_cast<long long>(lane) * n.groups;
   at += b.groups;
@@ -90,7 +92,7 @@ COHORT_DEVICE inline void prepare(const ModelView& m, char* memory, float* hot, 
   at += b.integers;
   space.s.bits = reinterpret_cast<unsigned long long*>(at) + static_cast<long long>(lane) * n.bits;
   at += b.bits;
-  space.c.search = at + static_cast<unsigned long long>(lane) * search;
+  space.c.search = at + static_cast<unsigned long long>(lane) * plan.search_bytes;
 }
 
 }  // namespace cohort::sim::cuda

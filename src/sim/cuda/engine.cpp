@@ -66,9 +66,9 @@ void check_device(int device) {
 cuda::WorkspaceNeed workspace_need_of(int device, const ModelView& view) {
   cuda::WorkspaceNeed asked{};
   need(cuda::workspace_need(device, view, asked), device, "the kernels cannot be asked for what they need");
-  COHORT_THROW_UNLESS(asked.values_per_lane <= kMostValues,
+  COHORT_THROW_UNLESS(asked.block.values_per_lane <= kMostValues,
                       "an environment of this model needs {} values of scratch memory; a GPU's thread addresses {}",
-                      asked.values_per_lane, kMostValues);
+                      asked.block.values_per_lane, kMostValues);
   return asked;
 }
 
@@ -308,7 +308,7 @@ class CudaEngineImpl final : public CudaEngine {
     return static_cast<std::size_t>(field_size(model_.info, field)) * row_bytes();
   }
   std::size_t workspace_bytes() const {
-    return static_cast<std::size_t>(need_.bytes_per_block) * static_cast<std::size_t>(blocks_);
+    return static_cast<std::size_t>(need_.block.bytes) * static_cast<std::size_t>(blocks_);
   }
   /// Of an environment (Separations): they are in no result, so they stay when a state is loaded.
   std::size_t separation_values() const { return 3 * static_cast<std::size_t>(model_.sizes.nseparation); }
@@ -319,7 +319,7 @@ class CudaEngineImpl final : public CudaEngine {
   /// Bytes that do not grow with the environments: the model, the stacks, the workspaces of `blocks` blocks.
   double fixed_bytes(int blocks) const {
     return static_cast<double>(cuda::model_bytes(model_)) + static_cast<double>(need_.local_bytes) +
-           static_cast<double>(need_.bytes_per_block) * blocks;
+           static_cast<double>(need_.block.bytes) * blocks;
   }
 
   ArrayView shape_of(Field field, void* data) const {
@@ -360,7 +360,7 @@ class CudaEngineImpl final : public CudaEngine {
     const double free_now =
         static_cast<double>(figures.free_bytes) - kReserve + (first ? 0 : static_cast<double>(workspace_bytes()));
     const double have = limit_ > 0 ? std::min(limit_, free_now) : free_now;
-    const double block = std::max(1.0, static_cast<double>(asked.bytes_per_block));
+    const double block = std::max(1.0, static_cast<double>(asked.block.bytes));
     const double left = have - base - each * n_pad_;
     const int useful = std::min(n_pad_ / kBlock, asked.blocks_at_once);
     const int blocks = static_cast<int>(std::min(static_cast<double>(useful), std::max(1.0, left / block)));
@@ -377,9 +377,8 @@ class CudaEngineImpl final : public CudaEngine {
   }
   void use_workspace() {
     batch_.workspace = workspace_.get();
-    batch_.bytes_per_block = need_.bytes_per_block;
+    batch_.block = need_.block;
     batch_.workspace_blocks = blocks_;
-    batch_.hot_per_lane = need_.hot_per_lane;
   }
 
   void upload_defaults() {
@@ -488,7 +487,7 @@ MemoryPlan plan_cuda_engine(const Model& model, const CudaEngineOptions& options
   need(cuda::describe_device(options.device, figures), options.device, "the device cannot be asked for its memory");
   MemoryPlan plan = plan_of(model, options.parameters);
   plan.fixed_bytes = static_cast<double>(cuda::model_bytes(model)) + static_cast<double>(asked.local_bytes) +
-                     static_cast<double>(asked.bytes_per_block);
+                     static_cast<double>(asked.block.bytes);
   const double free_now = static_cast<double>(figures.free_bytes) - kReserve;
   plan.available_bytes = options.memory_limit > 0 ? std::min(options.memory_limit, free_now) : free_now;
   return plan;

@@ -53,11 +53,11 @@ constexpr int kWarpsAtOnce = 16;
 /// w + 2 workspaces, ...: which workspace an environment gets, and how many there are, is in no result.
 __global__ void __launch_bounds__(kLanes, kWarpsAtOnce)
     block_kernel(const __grid_constant__ ModelView m, const __grid_constant__ DataView d, char* workspace,
-                 unsigned long long bytes_per_block, int hot_per_lane, int steps) {
+                 const __grid_constant__ BlockPlan plan, int steps) {
   extern __shared__ float hot[];
   const int lane = static_cast<int>(threadIdx.x);
   BlockSpace<GpuLane> space;
-  prepare(m, workspace + blockIdx.x * bytes_per_block, hot, hot_per_lane, lane, space);
+  prepare(m, plan, workspace + blockIdx.x * plan.bytes, hot, lane, space);
   for (int block = static_cast<int>(blockIdx.x); block < d.n_pad / kLanes; block += static_cast<int>(gridDim.x)) {
     const int env = block * kLanes + lane;
     for (int s = 0; s < steps; ++s) step_blocks<GpuLane>(m, d, env, env + 1, &space);
@@ -139,8 +139,8 @@ cudaError_t launch(const Batch& batch, unsigned blocks, unsigned threads, size_t
 }
 
 cudaError_t launch_blocks(const Batch& batch, int steps) {
-  return launch(batch, grid_of(batch), kLanes, hot_bytes(batch.hot_per_lane), block_kernel, batch.model, batch.data,
-                static_cast<char*>(batch.workspace), batch.bytes_per_block, batch.hot_per_lane, steps);
+  return launch(batch, grid_of(batch), kLanes, hot_bytes(batch.block.hot_per_lane), block_kernel, batch.model,
+                batch.data, static_cast<char*>(batch.workspace), batch.block, steps);
 }
 
 }  // namespace
@@ -178,10 +178,7 @@ const char* workspace_need(int device, const ModelView& m, WorkspaceNeed& out) {
   if (on.status() != cudaSuccess) return text(on.status());
   int most_hot = 0;
   if (const char* why = most_hot_values(device, most_hot)) return why;
-  const BlockNeed block = block_need(m, most_hot);
-  out.values_per_lane = block.values_per_lane;
-  out.hot_per_lane = block.hot_per_lane;
-  out.bytes_per_block = block.bytes;
+  out.block = plan_block(m, most_hot);
   int multiprocessors = 0, threads = 0, blocks = 0;
   if (const char* why = text(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device))) {
     return why;
@@ -194,7 +191,7 @@ const char* workspace_need(int device, const ModelView& m, WorkspaceNeed& out) {
   out.local_bytes = static_cast<unsigned long long>(figures.localSizeBytes) * static_cast<unsigned long long>(threads) *
                     static_cast<unsigned long long>(multiprocessors);
   if (const char* why = text(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, block_kernel, kLanes,
-                                                                           hot_bytes(block.hot_per_lane)))) {
+                                                                           hot_bytes(out.block.hot_per_lane)))) {
     return why;
   }
   out.blocks_at_once = multiprocessors * (blocks > 0 ? blocks : 1);

@@ -24,13 +24,20 @@ struct DeviceFigures {
 };
 const char* describe_device(int device, DeviceFigures& out);
 
-/// What a block of 32 environments needs while it is computed, and how many blocks the device computes at once: more
-/// workspaces than that are of no use.
+/// How a block of 32 environments lies in memory while it is computed; worked out on the host, because it takes a look
+/// at every pair of geoms.
+struct BlockPlan {
+  ConstraintCapacity most;
+  int values_per_lane;              ///< in the block's memory
+  int hot_per_lane;                 ///< in the multiprocessor's shared memory instead
+  unsigned long long search_bytes;  ///< of a thread that searches over convex shapes
+  unsigned long long bytes;         ///< of all that is in the block's memory
+};
+
+/// That, and how many blocks the device computes at once: more workspaces than that are of no use.
 struct WorkspaceNeed {
-  unsigned long long bytes_per_block;
+  BlockPlan block;
   unsigned long long local_bytes;  ///< what the driver sets aside for the threads' stacks
-  long long values_per_lane;
-  int hot_per_lane;  ///< values that lie in the multiprocessor's shared memory instead
   int blocks_at_once;
 };
 /// `m` in host memory.
@@ -59,10 +66,9 @@ struct Batch {
   void* stream;     ///< cudaStream_t
   ModelView model;  ///< arrays in device memory
   DataView data;    ///< likewise; n_pad is a multiple of 32
-  void* workspace;  ///< workspace_blocks * bytes_per_block
-  unsigned long long bytes_per_block;
+  BlockPlan block;
+  void* workspace;  ///< workspace_blocks * block.bytes
   int workspace_blocks;
-  int hot_per_lane;  ///< as for bytes_per_block
 };
 
 /// One launch that advances every environment by `steps` timesteps. Only launches: may be captured into a graph.
