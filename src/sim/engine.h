@@ -11,6 +11,7 @@
 #include "core/array_view.h"
 #include "sim/model_info.h"
 #include "sim/options.h"
+#include "sim/random_controls.h"
 
 namespace cohort::sim {
 
@@ -122,6 +123,11 @@ class Engine {
 
   /// Computes the derived fields from the present state; does not change the state.
   virtual void forward() = 0;
+
+  /// Random controls for every environment; the same on every engine.
+  virtual void draw_controls(const RandomControls& controls, const ControlDraw& draw) {
+    controls.draw(host_view(Field::kCtrl, Access::kWrite), draw);
+  }
 
   /// Sets environments to the model's default state, clears their inputs, status and diagnostics.
   virtual void reset(std::span<const std::int32_t> envs) = 0;

@@ -33,47 +33,46 @@ RandomControls::RandomControls(std::span<const ActuatorInfo> actuators) {
   for (const ActuatorInfo& a : actuators) {
     const float lower = a.limited ? static_cast<float>(a.range[0]) : -1.0f;
     const float upper = a.limited ? static_cast<float>(a.range[1]) : 1.0f;
-    for (int c = 0; c < a.ctrl_count; ++c) controls_.push_back({a.ctrl + c, lower, upper - lower});
+    for (int c = 0; c < a.ctrl_count; ++c) ranges_.push_back({a.ctrl + c, lower, upper - lower});
   }
-  std::sort(controls_.begin(), controls_.end(), [](const Control& a, const Control& b) { return a.index < b.index; });
+  std::sort(ranges_.begin(), ranges_.end(),
+            [](const ControlRange& a, const ControlRange& b) { return a.index < b.index; });
 }
 
 template <class T>
-void RandomControls::draw_as(const ArrayView& ctrl, std::uint64_t seed, std::int64_t first_environment,
-                             std::int64_t step) const {
+void RandomControls::draw_as(const ArrayView& ctrl, const ControlDraw& draw) const {
   T* const data = static_cast<T*>(ctrl.data);
   Streams streams;
   for (std::int64_t first = 0; first < ctrl.shape[0]; first += kSide) {
     for (int e = 0; e < kSide; ++e) {
-      const RandomStream::Fixed one =
-          RandomStream(seed, RandomPurpose::kAction, static_cast<std::uint64_t>(first_environment + first + e),
-                       static_cast<std::uint64_t>(step))
-              .fixed();
+      const RandomStream::Fixed one = RandomStream(draw.seed, RandomPurpose::kAction,
+                                                   static_cast<std::uint64_t>(draw.first_environment + first + e),
+                                                   static_cast<std::uint64_t>(draw.step))
+                                          .fixed();
       streams.id[e] = one.id, streams.key1[e] = one.key1;
       streams.step = one.step, streams.key0 = one.key0;
     }
     const auto count = static_cast<int>(std::min(std::int64_t{kSide}, ctrl.shape[0] - first));
     float uniform[4][kSide];
     std::int64_t made = -1;
-    for (const Control& c : controls_) {
+    for (const ControlRange& c : ranges_) {
       if (c.index >> 2 != made) {
         made = c.index >> 2;
         uniforms(streams, static_cast<std::uint32_t>(made), uniform);
       }
       const float* const from = uniform[c.index & 3];
       T* const to = data + first * ctrl.strides[0] + c.index * ctrl.strides[1];
-      for (int e = 0; e < count; ++e) to[e * ctrl.strides[0]] = static_cast<T>(c.lower + c.width * from[e]);
+      for (int e = 0; e < count; ++e) to[e * ctrl.strides[0]] = static_cast<T>(c.at(from[e]));
     }
   }
 }
 
-void RandomControls::draw(const ArrayView& ctrl, std::uint64_t seed, std::int64_t first_environment,
-                          std::int64_t step) const {
+void RandomControls::draw(const ArrayView& ctrl, const ControlDraw& draw) const {
   if (ctrl.type == ElementType::kFloat32) {
-    draw_as<float>(ctrl, seed, first_environment, step);
+    draw_as<float>(ctrl, draw);
   } else {
     COHORT_CHECK(ctrl.type == ElementType::kFloat64, "controls are float or double");
-    draw_as<double>(ctrl, seed, first_environment, step);
+    draw_as<double>(ctrl, draw);
   }
 }
 

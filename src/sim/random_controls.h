@@ -1,10 +1,10 @@
 /// Random controls of a batch of environments.
 #pragma once
-#include <cstdint>
 #include <span>
 #include <vector>
 
 #include "core/array_view.h"
+#include "sim/kernels/control_range.h"
 #include "sim/model_info.h"
 
 namespace cohort::sim {
@@ -15,17 +15,15 @@ class RandomControls {
  public:
   RandomControls() = default;
   explicit RandomControls(std::span<const ActuatorInfo> actuators);
-  /// Writes ctrl (environments, nu), float or double, in host memory. first_environment: global id of its first row.
-  void draw(const ArrayView& ctrl, std::uint64_t seed, std::int64_t first_environment, std::int64_t step) const;
+  /// Writes ctrl (environments, nu), float or double, in host memory.
+  void draw(const ArrayView& ctrl, const ControlDraw& draw) const;
+  /// By their indices.
+  std::span<const ControlRange> ranges() const { return ranges_; }
 
  private:
-  struct Control {
-    int index;
-    float lower, width;
-  };
   template <class T>
-  void draw_as(const ArrayView& ctrl, std::uint64_t seed, std::int64_t first_environment, std::int64_t step) const;
-  std::vector<Control> controls_;  ///< by their indices
+  void draw_as(const ArrayView& ctrl, const ControlDraw& draw) const;
+  std::vector<ControlRange> ranges_;
 };
 
 }  // namespace cohort::sim

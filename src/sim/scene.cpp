@@ -489,8 +489,7 @@ void Scene::set_ctrl(std::span<const float> ctrl, const Indices& envs) {
 
 void Scene::set_random_ctrl(std::int64_t step) {
   need_built();
-  random_controls_.draw(engine_->host_view(Field::kCtrl, Access::kWrite), options_.seed, options_.first_environment,
-                        step);
+  engine_->draw_controls(random_controls_, {options_.seed, options_.first_environment, step});
   derived_valid_ = false;
 }
 

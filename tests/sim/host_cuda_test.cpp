@@ -144,6 +144,28 @@ TEST(SimOnDevices, AnAllocationThatFailsLaterLeavesTheSceneAsItWas) {
   EXPECT_TRUE(same_bits(state_of(*scene), state_of(*truth)));
 }
 
+TEST(SimOnDevices, RandomControlsAreTheHosts) {
+  std::vector<float> drawn[2];
+  for (const bool device : {false, true}) {
+    SceneOptions o;
+    o.seed = 0x123456789abcdefull;
+    o.first_environment = (std::int64_t{1} << 32) - 20;
+    if (device) o.device = {DeviceKind::kCuda, 1};
+    Scene scene(o);
+    scene.add_entity(Mjcf{kModels + std::string("tendons.xml")});
+    scene.build(37);
+    for (const std::int64_t step : {std::int64_t{0}, std::int64_t{7}, (std::int64_t{1} << 32) + 5}) {
+      // What the host wrote before must not come back.
+      scene.set_ctrl(std::vector<float>(static_cast<std::size_t>(scene.info().nu), 0.25f));
+      scene.set_random_ctrl(step);
+      const std::vector<float> some = scene.get_ctrl();
+      drawn[device ? 1 : 0].insert(drawn[device ? 1 : 0].end(), some.begin(), some.end());
+    }
+  }
+  ASSERT_GT(drawn[0].size(), 100u);
+  EXPECT_TRUE(same_bits(drawn[1], drawn[0]));
+}
+
 TEST(SimOnDevices, WhatBrokeOnTheDeviceIsReportedByTheNextWait) {
   const auto scene = scene_on(1);
   scene->build(5);
@@ -181,7 +203,7 @@ TEST(SimOnDevices, ACallersOwnCaptureOfAStepReplays) {
 TEST(SimOnDevices, ACallThatWaitsDuringACaptureIsAnErrorAndTheEngineGoesOn) {
   const auto scene = scene_on(1);
   scene->build(33);
-  scene->set_random_ctrl(0);  // has to go to the device before a step
+  scene->set_ctrl(std::vector<float>(static_cast<std::size_t>(scene->info().nu), 0.1f));  // not on the device yet
   CudaEngine& engine = engine_of(*scene);
   const auto stream = static_cast<cudaStream_t>(engine.stream());
   cudaSetDevice(1);

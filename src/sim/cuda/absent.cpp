@@ -53,6 +53,9 @@ const char* forward(const Batch&) {
 const char* reset(const Batch&, const Defaults&, const int*, int) {
   return kAbsent;
 }
+const char* draw_controls(const Batch&, const ControlRange*, int, const ControlDraw&, int) {
+  return kAbsent;
+}
 const char* capture(const Batch&, int, void**) {
   return kAbsent;
 }

@@ -23,6 +23,7 @@ namespace cohort::sim {
 
 namespace {
 
+using cuda::DeviceMemory;
 using cuda::need;
 
 /// Environments of a block: a warp's threads (cuda/lane.h, which only nvcc reads).
@@ -190,6 +191,22 @@ class CudaEngineImpl final : public CudaEngine {
     flush_all();
     need(cuda::replay(batch_, graph_.get()), device_, "the graph cannot be launched");
     state_changed();
+  }
+
+  void draw_controls(const RandomControls& controls, const ControlDraw& draw) override {
+    const std::span<const ControlRange> ranges = controls.ranges();
+    if (!control_ranges_ || !std::ranges::equal(ranges, drawn_ranges_)) {
+      DeviceMemory memory = cuda::make_device_memory(device_, stream(), ranges.size_bytes());
+      need(cuda::upload(device_, stream(), memory.get(), ranges.data(), ranges.size_bytes()), device_,
+           "the controls' ranges cannot be copied");
+      control_ranges_ = std::move(memory);
+      drawn_ranges_.assign(ranges.begin(), ranges.end());
+    }
+    flush(Field::kCtrl);
+    need(cuda::draw_controls(batch_, static_cast<const ControlRange*>(control_ranges_.get()),
+                             static_cast<int>(ranges.size()), draw, n_),
+         device_, "the random controls cannot be launched");
+    mirrors_[at(Field::kCtrl)].valid = false;
   }
 
   void reset(std::span<const std::int32_t> envs) override {
@@ -462,12 +479,13 @@ class CudaEngineImpl final : public CudaEngine {
   int blocks_ = 0;
   // The stream outlives what is released after it.
   cuda::Stream stream_;
-  cuda::DeviceMemory model_memory_, time_low_, chosen_, separations_, starts_, defaults_memory_, workspace_;
-  std::array<cuda::DeviceMemory, kFieldCount> fields_;
-  std::array<cuda::DeviceMemory, 6> own_;
+  DeviceMemory model_memory_, time_low_, chosen_, separations_, starts_, defaults_memory_, control_ranges_, workspace_;
+  std::array<DeviceMemory, kFieldCount> fields_;
+  std::array<DeviceMemory, 6> own_;
   std::array<Mirror, kFieldCount> mirrors_;
   cuda::Batch batch_{};
   cuda::Defaults defaults_{};
+  std::vector<ControlRange> drawn_ranges_;  ///< what control_ranges_ holds
   cuda::Graph graph_;
 };
 

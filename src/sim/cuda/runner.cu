@@ -4,6 +4,7 @@
 // (-fmad=false), with IEEE division and square root, which are nvcc's defaults: the bits are meant to be the CPU's.
 #include <cuda_runtime.h>
 
+#include "core/philox.h"
 #include "sim/cuda/block.h"
 #include "sim/cuda/runner.h"
 
@@ -97,6 +98,27 @@ __global__ void reset_kernel(const __grid_constant__ ModelView m, const __grid_c
   d.status[e] = 0;
   d.contact_count[e] = 0;
   d.iterations[e] = 0;
+}
+
+/// RandomControls::draw, an environment per thread.
+__global__ void controls_kernel(float* ctrl, int n_pad, const ControlRange* ranges, int count, ControlDraw draw,
+                                int n_envs) {
+  const int e = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (e >= n_envs) return;
+  const RandomStream stream(draw.seed, RandomPurpose::kAction,
+                            static_cast<unsigned long long>(draw.first_environment + e),
+                            static_cast<unsigned long long>(draw.step));
+  for (int i = 0; i < count; ++i) {
+    const ControlRange range = ranges[i];
+    ctrl[static_cast<long long>(range.index) * n_pad + e] =
+        range.at(stream.uniform(static_cast<unsigned long long>(range.index)));
+  }
+}
+
+/// For kernels with an environment per thread.
+constexpr int kThreads = 128;
+unsigned blocks_for(int envs) {
+  return static_cast<unsigned>((envs + kThreads - 1) / kThreads);
 }
 
 size_t hot_bytes(int hot_per_lane) {
@@ -283,9 +305,17 @@ const char* reset(const Batch& batch, const Defaults& defaults, const int* envs,
   const OnDevice on(batch.device);
   if (on.status() != cudaSuccess) return text(on.status());
   if (count == 0) return nullptr;
-  constexpr int kThreads = 128;
-  const unsigned blocks = static_cast<unsigned>((count + kThreads - 1) / kThreads);
-  return text(launch(batch, blocks, kThreads, 0, reset_kernel, batch.model, batch.data, defaults, envs, count));
+  return text(
+      launch(batch, blocks_for(count), kThreads, 0, reset_kernel, batch.model, batch.data, defaults, envs, count));
+}
+
+const char* draw_controls(const Batch& batch, const ControlRange* ranges, int count, const ControlDraw& draw,
+                          int n_envs) {
+  const OnDevice on(batch.device);
+  if (on.status() != cudaSuccess) return text(on.status());
+  if (count == 0) return nullptr;
+  return text(launch(batch, blocks_for(n_envs), kThreads, 0, controls_kernel, batch.data.ctrl, batch.data.n_pad, ranges,
+                     count, draw, n_envs));
 }
 
 const char* capture(const Batch& batch, int steps, void** graph) {

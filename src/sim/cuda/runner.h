@@ -6,6 +6,7 @@
 /// null, or why they could not; a launch is followed by a check, and what goes wrong on the device later is reported by
 /// the next wait().
 #pragma once
+#include "sim/kernels/control_range.h"
 #include "sim/kernels/data_view.h"
 #include "sim/kernels/model_view.h"
 
@@ -82,6 +83,10 @@ struct Defaults {
 };
 /// envs: (count) in device memory.
 const char* reset(const Batch& batch, const Defaults& defaults, const int* envs, int count);
+
+/// Random controls of the first n_envs environments; ranges: (count) in device memory, by their indices.
+const char* draw_controls(const Batch& batch, const ControlRange* ranges, int count, const ControlDraw& draw,
+                          int n_envs);
 
 /// A CUDA graph of `steps` timesteps; replay() runs it on the batch's stream.
 const char* capture(const Batch& batch, int steps, void** graph);
