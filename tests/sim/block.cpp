@@ -6,10 +6,11 @@
 namespace cohort::sim::test {
 
 Block::Block(const ModelView& m) {
-  const IntegerSizes n = integer_sizes(m);
-  values_.assign(static_cast<std::size_t>(lay_out<ScalarLane>(m, nullptr, space)),
+  const ConstraintCapacity most = constraint_capacity(m);
+  const IntegerSizes n = integer_sizes(m, most);
+  values_.assign(static_cast<std::size_t>(lay_out<ScalarLane>(m, most, nullptr, &space, 1)),
                  std::numeric_limits<float>::infinity());
-  lay_out<ScalarLane>(m, values_.data(), space);
+  lay_out<ScalarLane>(m, most, values_.data(), &space, 1);
   groups_.resize(static_cast<std::size_t>(n.groups) + 1);
   cols_.resize(static_cast<std::size_t>(n.cols) + 1);
   start_.resize(static_cast<std::size_t>(n.start));

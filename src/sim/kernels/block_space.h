@@ -22,9 +22,6 @@ struct IntegerSizes {
 COHORT_LANE IntegerSizes integer_sizes(const ModelView& m, const ConstraintCapacity& most) {
   return {most.groups, m.nv * (m.nv + 1) / 2, m.nv + 1, m.nv * ((m.nv + 63) / 64)};
 }
-COHORT_LANE IntegerSizes integer_sizes(const ModelView& m) {
-  return integer_sizes(m, constraint_capacity(m));
-}
 
 /// Lays out n blocks that are stepped together. They share what a block needs only until it has begun to be solved.
 /// most: the model's constraint_capacity.
