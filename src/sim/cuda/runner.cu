@@ -118,7 +118,7 @@ __global__ void controls_kernel(float* ctrl, int n_pad, const ControlRange* rang
 /// For kernels with an environment per thread.
 constexpr int kThreads = 128;
 unsigned blocks_for(int envs) {
-  return static_cast<unsigned>((envs + kThreads - 1) / kThreads);
+  return static_cast<unsigned>((envs - 1) / kThreads + 1);
 }
 
 size_t hot_bytes(int hot_per_lane) {
