@@ -77,8 +77,8 @@ endfunction()
 # cohort_test(NAME SOURCES a.cpp ... USES module ... [LINK target ...] [TORCH] [LABELS unit|full|gpu ...]
 #             [TIMEOUT seconds] [ENVIRONMENT NAME=VALUE ...] [PREFIX text] [SERIAL])
 #
-# One GoogleTest executable; ctest runs each of its cases by name, after PREFIX. Label `unit` is the default: quick, and also run under the
-# sanitizers. SERIAL: the test starts processes of its own that use all cores, or measures memory.
+# One GoogleTest executable; ctest runs each of its cases by name, after PREFIX. Label `unit` is the default: quick, and also
+# run under the sanitizers. SERIAL: the test starts processes of its own that use all cores, or measures memory.
 function(cohort_test name)
   cmake_parse_arguments(T "TORCH;SERIAL" "TIMEOUT;PREFIX" "SOURCES;USES;LINK;LABELS;ENVIRONMENT" ${ARGN})
   if(T_TORCH AND NOT COHORT_TORCH_FOUND)

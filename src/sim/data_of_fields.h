@@ -1,6 +1,9 @@
 /// The kernels' view of the memory in which an engine keeps its fields.
 #pragma once
 
+#include <algorithm>
+#include <limits>
+
 #include "sim/engine.h"
 #include "sim/kernels/data_view.h"
 
@@ -9,6 +12,12 @@ namespace cohort::sim {
 /// The others are int32.
 constexpr bool is_float(Field field) {
   return field < Field::kStatus;
+}
+
+/// Environments with which the last block is full. The greatest numbers end at the last block that is an int's: no
+/// machine has the memory, and need_memory() or the device's plan refuses them.
+constexpr int padded(int n_envs, int block) {
+  return block * std::min(std::numeric_limits<int>::max() / block, (n_envs - 1) / block + 1);
 }
 
 /// floats(Field) and ints(Field) give a field's memory. Parameters of the environments are null, as in a model whose

@@ -2,7 +2,7 @@
 // GPU, or none, cannot show. gpu_test.cpp and the tests of the scene's interface run on them as well.
 #include "sim/host_cuda/host_cuda.h"
 
-#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 

@@ -3,7 +3,6 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
-#include <limits>
 #include <new>
 
 #include "core/error.h"
@@ -63,12 +62,6 @@ class Memory {
   void* start_ = nullptr;
 };
 
-/// The greatest number of environments is rounded down, so that it stays an int: need_memory() refuses it.
-int padded(int n_envs) {
-  constexpr int kMost = std::numeric_limits<int>::max() / kPadding * kPadding;
-  return n_envs > kMost ? kMost : (n_envs + kPadding - 1) / kPadding * kPadding;
-}
-
 std::size_t start_bytes(const ModelView& m) {
   return sizeof(SearchStart) * static_cast<std::size_t>(m.nstart);
 }
@@ -101,7 +94,7 @@ class CpuEngine final : public Engine {
       : model_(std::move(model)),
         view_(model_.view()),
         n_(n_envs),
-        n_pad_(padded(n_envs)),
+        n_pad_(padded(n_envs, kPadding)),
         runner_(runner_of(options.lanes)),
         threads_wanted_(std::min(options.threads, n_pad_ / kPadding)),
         parameters_(model_, n_pad_) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <new>
 #include <numeric>
 #include <span>
@@ -52,12 +51,6 @@ struct Mirror {
   bool exposed = false;  ///< the caller has the device's pointer and may write through it at any time
 };
 
-/// Whole blocks. Numbers that would not be an int end at the last whole block, which needs more memory than there is.
-int padded(int n_envs) {
-  constexpr int kMost = std::numeric_limits<int>::max() / kBlock;
-  return kBlock * std::min(kMost, (n_envs - 1) / kBlock + 1);
-}
-
 void check_device(int device) {
   const int count = cuda::device_count();
   COHORT_THROW_UNLESS(device >= 0 && device < count, "cuda:{} does not exist: this process sees {} CUDA devices",
@@ -102,7 +95,7 @@ class CudaEngineImpl final : public CudaEngine {
       : model_(std::move(model)),
         device_(options.device),
         n_(n_envs),
-        n_pad_(padded(n_envs)),
+        n_pad_(padded(n_envs, kBlock)),
         limit_(options.memory_limit),
         parameters_(model_, n_pad_) {
     check_device(device_);

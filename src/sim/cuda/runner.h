@@ -28,7 +28,7 @@ const char* describe_device(int device, DeviceFigures& out);
 /// How a block of 32 environments lies in memory while it is computed; worked out on the host, because it takes a look
 /// at every pair of geoms.
 struct BlockPlan {
-  ConstraintCapacity most;
+  ConstraintCapacity most;          ///< constraint_capacity of the model
   int values_per_lane;              ///< in the block's memory
   int hot_per_lane;                 ///< in the multiprocessor's shared memory instead
   unsigned long long search_bytes;  ///< of a thread that searches over convex shapes
@@ -41,7 +41,8 @@ struct WorkspaceNeed {
   unsigned long long local_bytes;  ///< what the driver sets aside for the threads' stacks
   int blocks_at_once;
 };
-/// `m` in host memory.
+/// `m` in host memory. Asked before the first launch: also tells the driver to give shared memory what the kernels
+/// want.
 const char* workspace_need(int device, const ModelView& m, WorkspaceNeed& out);
 
 const char* open_stream(int device, void** stream);

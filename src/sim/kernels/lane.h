@@ -52,8 +52,8 @@ COHORT_LANE float sqrt(float a) {
 COHORT_LANE float select(bool m, float a, float b) {
   return m ? a : b;
 }
-/// nvcc takes the comparison of a number with a zero that it knows for min.f32, which makes -0 of the two zeros; not so
-/// with what it cannot see through.
+/// The second of two zeros, as comparing and choosing gives it. Left to itself nvcc makes min.f32 of a comparison with
+/// the constant 0, which gives -0 for -0 and 0.
 COHORT_LANE float min(float a, float b) {
 #if defined(__CUDA_ARCH__)
   float r;

@@ -1,13 +1,18 @@
 /// Stands in for CUDA's header of this name where tests compile sim/cuda/runner.cu for the host (runner.cpp): as much
 /// of the runtime as that file calls, over "devices" made of the host's memory. What a program may rely on is done as
-/// CUDA documents it, and what it may not rely on is made to fail:
-/// - a device's memory is closed to the host, and to the other devices, but for copies and kernels; it holds NaN until
-/// it
-///   is written, and ends at a page that is never open;
-/// - work that is put on a stream waits there until somebody waits for it, copies from page-locked memory too;
-/// - a launch on a stream of another device, an allocation during a capture, a copy past an allocation's end are
-/// errors. Threads of a launch run one after the other: enough for kernels without barriers or shared memory, which
-/// ours are.
+/// CUDA documents it, and what it may not rely on is made to fail.
+///
+/// A device's memory is closed to the host and to the other devices, but for copies and kernels; it holds NaN until it
+/// is written, and ends at a page that is never open.
+///
+/// A block's shared memory holds NaN when the block begins; what lies behind what it asked for must stay so.
+///
+/// Work that is put on a stream waits there until somebody waits for it, copies from page-locked memory too.
+///
+/// A launch on a stream of another device, any work on the default stream, an allocation or a wait during a capture, a
+/// copy past an allocation's end are errors.
+///
+/// Threads of a launch run one after the other: enough for kernels without barriers, which ours are.
 #pragma once
 #include <cstddef>
 #include <functional>
