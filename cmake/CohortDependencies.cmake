@@ -1,7 +1,7 @@
 # Finds the third parts. Wheels lie in a Python environment that scripts/setup fills (.deps/python); a machine that has its
 # own is named by -DCOHORT_PYTHON=PATH.
 #
-# Defines: cohort_json, cohort_protozero, cohort_libtorch, cohort_mujoco, GTest::gtest_main, benchmark::benchmark,
+# Defines: cohort_json, cohort_protozero, cohort_libtorch, cohort_mujoco_headers, cohort_mujoco, GTest::gtest_main, benchmark::benchmark,
 # and COHORT_TORCH_FOUND, COHORT_MUJOCO_FOUND, COHORT_CUDA_HEADERS.
 find_program(COHORT_PYTHON NAMES python3 PATHS ${PROJECT_SOURCE_DIR}/.deps/python/bin NO_DEFAULT_PATH
              DOC "Python whose site-packages hold torch and mujoco; used while building and testing only")
@@ -143,9 +143,14 @@ if(mujoco_header AND mujoco_library)
   cmake_path(GET mujoco_header PARENT_PATH mujoco_include)
   cmake_path(GET mujoco_include PARENT_PATH mujoco_include)
   cmake_path(GET mujoco_library PARENT_PATH mujoco_lib_dir)
+  # Programs open the library themselves, when something of it is called (src/sim/mujoco/library.h).
+  cmake_path(GET mujoco_library FILENAME COHORT_MUJOCO_FILE)
+  set(COHORT_MUJOCO_FOLDER ${mujoco_lib_dir})
+  add_library(cohort_mujoco_headers INTERFACE)
+  target_include_directories(cohort_mujoco_headers SYSTEM INTERFACE ${mujoco_include})
+  # Tests and benchmarks, which compare with it, link it.
   add_library(cohort_mujoco INTERFACE)
-  target_include_directories(cohort_mujoco SYSTEM INTERFACE ${mujoco_include})
-  target_link_libraries(cohort_mujoco INTERFACE ${mujoco_library})
+  target_link_libraries(cohort_mujoco INTERFACE cohort_mujoco_headers ${mujoco_library})
   target_link_options(cohort_mujoco INTERFACE "-Wl,-rpath,${mujoco_lib_dir}")
   set(COHORT_MUJOCO_FOUND ON)
 else()

@@ -3,11 +3,10 @@
 #include <cmath>
 #include <memory>
 
-#include <mujoco/mujoco.h>
-
 #include "core/error.h"
 #include "core/files.h"
 #include "core/philox.h"
+#include "sim/mujoco/handle.h"
 
 namespace cohort::tasks {
 namespace {
@@ -39,20 +38,14 @@ constexpr const char* kModel = R"(
   </sensor>
 </mujoco>)";
 
-struct DeleteModel {
-  void operator()(mjModel* model) const { mj_deleteModel(model); }
-};
-struct DeleteData {
-  void operator()(mjData* data) const { mj_deleteData(data); }
-};
-
-std::unique_ptr<mjModel, DeleteModel> compile_arm() {
+sim::mj::ModelPtr compile_arm() {
   char message[1000] = "";
-  std::unique_ptr<mjSpec, decltype(&mj_deleteSpec)> spec(mj_parseXMLString(kModel, nullptr, message, sizeof message),
-                                                         &mj_deleteSpec);
+  const auto free_spec = [](mjSpec* spec) { sim::mj::mj_deleteSpec(spec); };
+  const std::unique_ptr<mjSpec, decltype(free_spec)> spec(
+      sim::mj::mj_parseXMLString(kModel, nullptr, message, sizeof message), free_spec);
   COHORT_CHECK(spec, "MuJoCo cannot read the two-link arm: {}", message);
-  std::unique_ptr<mjModel, DeleteModel> model(mj_compile(spec.get(), nullptr));
-  COHORT_CHECK(model, "MuJoCo cannot compile the two-link arm: {}", mjs_getError(spec.get()));
+  sim::mj::ModelPtr model(sim::mj::mj_compile(spec.get(), nullptr));
+  COHORT_CHECK(model, "MuJoCo cannot compile the two-link arm: {}", sim::mj::mjs_getError(spec.get()));
   return model;
 }
 
@@ -82,7 +75,7 @@ std::vector<double> simulate_two_link_arm(const TwoLinkArmSettings& settings) {
   COHORT_THROW_UNLESS(settings.sample_period >= kTimestep, "the sample period {} s is below the timestep of {} s",
                       settings.sample_period, kTimestep);
   const auto model = compile_arm();
-  const std::unique_ptr<mjData, DeleteData> data(mj_makeData(model.get()));
+  const sim::mj::DataPtr data(sim::mj::mj_makeData(model.get()));
   const int steps_per_row = static_cast<int>(std::lround(settings.sample_period / kTimestep));
   // Typical sizes of the ten measured columns, for the noise: rad, rad/s, rad/s², m, m/s.
   constexpr double kScale[10] = {1, 1, 3, 3, 30, 60, 0.5, 0.5, 1, 1};
@@ -93,7 +86,7 @@ std::vector<double> simulate_two_link_arm(const TwoLinkArmSettings& settings) {
     const RandomStream noise(settings.seed, RandomPurpose::kEnvironment, 0, static_cast<std::uint64_t>(row));
     data->ctrl[0] = settings.torque_range * (2.0 * action.uniform(0) - 1.0);
     data->ctrl[1] = settings.torque_range / 3.0 * (2.0 * action.uniform(1) - 1.0);
-    mj_forward(model.get(), data.get());
+    sim::mj::mj_forward(model.get(), data.get());
     const double measured[10] = {wrap_angle(data->qpos[0]),
                                  wrap_angle(data->qpos[1]),
                                  data->qvel[0],
@@ -109,7 +102,7 @@ std::vector<double> simulate_two_link_arm(const TwoLinkArmSettings& settings) {
       out[i] = measured[i] + settings.noise * kScale[i] * noise.normal(static_cast<std::uint64_t>(i));
     out[10] = data->ctrl[0];
     out[11] = data->ctrl[1];
-    for (int i = 0; i < steps_per_row; ++i) mj_step(model.get(), data.get());
+    for (int i = 0; i < steps_per_row; ++i) sim::mj::mj_step(model.get(), data.get());
   }
   return table;
 }

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include <fcntl.h>
-#include <mujoco/mujoco.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -74,8 +73,8 @@ void child_warning(const char*) {}
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(3);
   answer_fd = fd;
-  mju_user_error = child_error;
-  mju_user_warning = child_warning;
+  mj::set_error_handler(child_error);
+  mj::set_warning_handler(child_warning);
   for (int s : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGXCPU}) std::signal(s, SIG_DFL);
   const rlimit none{0, 0};
   setrlimit(RLIMIT_CORE, &none);
@@ -188,6 +187,7 @@ std::string remedy(const std::string& message, std::span<const EntityDeclaration
 CompiledScene compile_scene(std::span<const EntityDeclaration> entities, std::span<const CameraOptions> cameras,
                             const SceneOptions& options) {
   COHORT_THROW_UNLESS(!entities.empty(), "the scene has no entity: add one before build()");
+  mj::open_library();  // its absence is told here, and the child finds it open
   int fds[2];
   COHORT_THROW_UNLESS(pipe2(fds, O_CLOEXEC) == 0, "no pipe for the model compiler: {}", std::strerror(errno));
   const pid_t parent = getpid();

@@ -10,12 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include <mujoco/mujoco.h>
-
 #include "core/error.h"
 #include "core/files.h"
 #include "sim/model_file.h"
 #include "sim/model_info.h"
+#include "sim/mujoco/library.h"
 
 namespace cohort::sim::mj {
 

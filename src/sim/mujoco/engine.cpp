@@ -6,14 +6,12 @@
 #include <cstring>
 #include <numeric>
 
-#include <mujoco/mjbatch.h>
-
 #include "core/error.h"
 #include "sim/cpu/threads.h"
 #include "sim/host_memory.h"
 #include "sim/mujoco/handle.h"
 
-namespace cohort::sim {
+namespace cohort::sim::mj {
 
 namespace {
 
@@ -137,7 +135,7 @@ MemoryPlan plan_of(const mjModel& m, const ModelInfo& info, int threads, const P
 class MujocoEngine final : public Engine {
  public:
   MujocoEngine(std::span<const std::uint8_t> mjb, int n_envs, const MujocoEngineOptions& options)
-      : model_(mj::load(mjb)), info_(mj::describe(*model_)), n_(n_envs) {
+      : model_(load(mjb)), info_(describe(*model_)), n_(n_envs) {
     // A world that breaks keeps its last state and says so; MuJoCo's own answer, to reset it, would hide the trouble.
     model_->opt.disableflags |= mjDSBL_AUTORESET;
     width_ = static_cast<std::size_t>(mj_stateSize(model_.get(), mjSTATE_INTEGRATION));
@@ -442,7 +440,7 @@ class MujocoEngine final : public Engine {
     return true;
   }
 
-  mj::ModelPtr model_;
+  ModelPtr model_;
   ModelInfo info_;
   int n_;
   std::unique_ptr<mjBatch, BatchDeleter> batch_;
@@ -457,19 +455,23 @@ class MujocoEngine final : public Engine {
 
 }  // namespace
 
+}  // namespace cohort::sim::mj
+
+namespace cohort::sim {
+
 std::unique_ptr<Engine> make_mujoco_engine(std::span<const std::uint8_t> mjb, int n_envs,
                                            const MujocoEngineOptions& options) {
   COHORT_THROW_UNLESS(n_envs > 0, "{} environments: at least one is needed", n_envs);
   // What MuJoCo would print for a broken world stands in its kStatus; the default handler also writes a file into the
   // present folder.
-  mju_user_warning = [](const char*) {};
+  mj::set_warning_handler([](const char*) {});
   COHORT_THROW_UNLESS(options.threads > 0, "{} threads: at least one is needed", options.threads);
-  return std::make_unique<MujocoEngine>(mjb, n_envs, options);
+  return std::make_unique<mj::MujocoEngine>(mjb, n_envs, options);
 }
 
 MemoryPlan plan_mujoco_engine(std::span<const std::uint8_t> mjb, const MujocoEngineOptions& options) {
   const mj::ModelPtr model = mj::load(mjb);
-  MemoryPlan plan = plan_of(*model, mj::describe(*model), options.threads, options.parameters);
+  MemoryPlan plan = mj::plan_of(*model, mj::describe(*model), options.threads, options.parameters);
   plan.available_bytes = available_host_memory();
   return plan;
 }

@@ -1,12 +1,11 @@
-/// Ownership of MuJoCo's objects, and their description as plain data. Included by the files of mujoco/ only.
+/// Ownership of MuJoCo's objects, and their description as plain data.
 #pragma once
 #include <cstdint>
 #include <memory>
 #include <span>
 
-#include <mujoco/mujoco.h>
-
 #include "sim/model_info.h"
+#include "sim/mujoco/library.h"
 
 namespace cohort::sim::mj {
 
@@ -18,10 +17,6 @@ struct DataDeleter {
 };
 using ModelPtr = std::unique_ptr<mjModel, ModelDeleter>;
 using DataPtr = std::unique_ptr<mjData, DataDeleter>;
-
-/// Registers MuJoCo's own plugins, which lie in the folder `plugin` beside its library; does nothing where there is
-/// none.
-void load_plugins();
 
 /// Reads a binary model; throws Error.
 ModelPtr load(std::span<const std::uint8_t> mjb);

@@ -7,9 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include <mujoco/mujoco.h>
-
 #include "sim/model.h"
+#include "sim/mujoco/library.h"
 
 namespace cohort::sim::mj {
 

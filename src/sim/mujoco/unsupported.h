@@ -4,9 +4,8 @@
 #include <functional>
 #include <vector>
 
-#include <mujoco/mujoco.h>
-
 #include "sim/model.h"
+#include "sim/mujoco/library.h"
 
 namespace cohort::sim::mj {
 
