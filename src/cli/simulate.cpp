@@ -42,7 +42,7 @@ struct SimulateSettings {
   int threads = 1;
   std::int64_t first_env = 0;
   double timestep = 0;
-  int row_space = -1;
+  int row_space = -1, contact_capacity = 0;
   bool fixed_base = false;
   std::string devices;  ///< a process for each
   std::string summary;  ///< of such a process: the file of its figures; of the command line: the folder of those files
@@ -219,6 +219,7 @@ int simulate(const SimulateSettings& s) {
   options.first_environment = s.first_env;
   if (s.timestep > 0) options.timestep = s.timestep;
   options.row_space = s.row_space;
+  options.contact_capacity = s.contact_capacity;
   const auto begin = std::chrono::steady_clock::now();
   const auto since = [](auto from) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count();
@@ -302,6 +303,12 @@ void check_together(const SimulateSettings& s) {
   if (s.engine == "mujoco" && s.row_space >= 0) {
     throw UsageError(format("--row-space {}: the engine mujoco has its own solvers; take it away, or --engine batched",
                             s.row_space));
+  }
+  if (s.engine == "mujoco" && s.contact_capacity > 0) {
+    throw UsageError(
+        format("--contact-capacity {}: the engine mujoco has its own memory for contacts; take it away, or --engine "
+               "batched",
+               s.contact_capacity));
   }
   if (s.fixed_base && (s.model.ends_with(".cohort") || !sim::is_urdf(s.model))) {
     throw UsageError(format("--fixed-base: {} is no URDF file; an MJCF file says itself what is fixed", s.model));
@@ -462,6 +469,12 @@ int run_simulate(const std::vector<std::string>& arguments) {
          "environments with at most so many constraint rows are solved for the rows' forces: the same solution, "
          "other rounding and speed (Newton's solver, pyramidal cones); -1: chosen from the model")
       ->check(whole_number(-1, 64))
+      ->capture_default_str();
+  app.add_option(
+         "--contact-capacity", s.contact_capacity,
+         "contacts of an environment at most: one with more stops, and a thread's memory is for so many; 0: all "
+         "that the model's pairs of geoms can make")
+      ->check(whole_number(0, std::numeric_limits<int>::max()))
       ->capture_default_str();
   const CLI::Option* devices_option = app.add_option(
       "--devices", s.devices,

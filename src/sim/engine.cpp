@@ -125,11 +125,16 @@ int MemoryPlan::most_environments() const {
 void need_memory(const MemoryPlan& plan, int n_envs, int threads) {
   if (n_envs <= plan.most_environments()) return;
   const double need = plan.total(n_envs);
+  // What the threads take, no smaller number of environments makes less.
+  const bool threads_are_many = plan.thread_bytes * threads > 0.5 * plan.available_bytes;
   throw Error(
       format("{} environments need {} ({} each{}, {} for the model and {} threads); this process can get {}, enough "
-             "for {}",
+             "for {}{}",
              n_envs, format_bytes(need), format_bytes(plan.bytes_per_environment()), plan.parameters_of_it(),
-             format_bytes(plan.fixed_bytes), threads, format_bytes(plan.available_bytes), plan.most_environments()));
+             format_bytes(plan.fixed_bytes), threads, format_bytes(plan.available_bytes), plan.most_environments(),
+             threads_are_many ? ". A thread has room for all contacts that the model's pairs of geoms can make: "
+                                "SceneOptions::contact_capacity (--contact-capacity) sets how many an environment has"
+                              : ""));
 }
 
 void need_memory(const LaterMemory& later, int n_envs, double available) {

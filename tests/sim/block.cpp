@@ -6,7 +6,7 @@
 namespace cohort::sim::test {
 
 Block::Block(const ModelView& m) {
-  const ConstraintCapacity most = constraint_capacity(m);
+  const ConstraintCapacity most = constraint_capacity(m, 1);
   const IntegerSizes n = integer_sizes(m, most);
   values_.assign(static_cast<std::size_t>(lay_out<ScalarLane>(m, most, nullptr, &space, 1)),
                  std::numeric_limits<float>::infinity());

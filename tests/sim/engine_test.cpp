@@ -190,6 +190,37 @@ TEST(Batched, AnOverflowingEnvironmentKeepsItsStateAndLeavesItsNeighboursBitsAlo
   EXPECT_TRUE(same_bits(run(true), run(false)));
 }
 
+/// Boxes, spheres and capsules in one heap: all environments but one have far more contacts than there is room for, at
+/// every width of lanes (the address sanitizer looks on).
+TEST(Batched, RoomForFewContactsIsEnoughWhereNearlyAllEnvironmentsOverflow) {
+  const auto run = [](bool overflow, int capacity, LaneWidth lanes) {
+    SceneOptions o;
+    o.contact_capacity = capacity;
+    o.lanes = lanes;
+    Scene scene(o);
+    scene.add_entity(Mjcf{kModels + "pile.xml"});
+    scene.build(20);
+    std::vector<float> q(scene.info().qpos0.begin(), scene.info().qpos0.end());
+    q[2] = 0.079f;  // the box stands on the floor
+    for (int e = 0; e < 20; ++e) scene.set_qpos(q, {e});
+    for (std::size_t i = 0; i < q.size(); i += 7) q[i] = q[i + 1] = 0, q[i + 2] = 0.05f;
+    for (int e = 0; e < 20 && overflow; ++e) {
+      if (e != 7) scene.set_qpos(q, {e});
+    }
+    for (int s = 0; s < 30; ++s) scene.step();
+    const auto status = scene.view(Field::kStatus).span<std::int32_t>();
+    for (std::size_t e = 0; e < 20; ++e)
+      EXPECT_EQ(status[e], overflow && e != 7 ? kStatusContactOverflow : kStatusOk) << e;
+    EXPECT_EQ(scene.view(Field::kContactCount).span<std::int32_t>()[7], 4);
+    return scene.get_qpos({7});
+  };
+  const std::vector<float> truth = run(false, 0, LaneWidth::kAuto);
+  for (const LaneWidth lanes : {LaneWidth::kAuto, LaneWidth::kScalar}) {
+    EXPECT_TRUE(same_bits(run(true, 8, lanes), truth));
+    EXPECT_TRUE(same_bits(run(false, 8, lanes), truth));
+  }
+}
+
 TEST(Batched, AWholeScenesStateContinuesWithTheSameBits) {
   const std::filesystem::path path =
       std::filesystem::temp_directory_path() / format("cohort_batched_{}.state", getpid());

@@ -101,6 +101,23 @@ TEST_P(SceneApi, ThePlanBeforeTheBuildIsWhatTheBuildTakes) {
   EXPECT_NE(message_of([&] { Scene{o}; }).find("no parameter 6"), std::string::npos);
 }
 
+/// Two bodies of a hundred spheres make 10,000 pairs, of which an environment has room for 30.
+TEST_P(SceneApi, RoomForFewerContactsTakesLessMemory) {
+  if (GetParam() == EngineKind::kMujoco) GTEST_SKIP() << "MuJoCo keeps what touches";
+  const std::string body = "<freejoint/><replicate count='100' offset='0 0 0.3'><geom size='0.1'/></replicate></body>";
+  const std::string spheres = "<body pos='0 0 1'>" + body + "<body pos='1 0 1'>" + body;
+  const auto plan = [&](int capacity) {
+    SceneOptions o = options();
+    o.contact_capacity = capacity;
+    Scene scene(o);
+    scene.add_entity(Mjcf{.file = "", .xml = "<mujoco><worldbody>" + spheres + "</worldbody></mujoco>"});
+    return scene.plan();
+  };
+  const MemoryPlan all = plan(0), few = plan(30), enough = plan(20000);
+  EXPECT_EQ(all.total(64), enough.total(64));
+  EXPECT_LT(few.total(64), 0.2 * all.total(64));
+}
+
 TEST_P(SceneApi, ParametersThatDoNotFitLaterAreRefusedAndChangeNothing) {
   constexpr int kEnvs = 4000;
   const auto file = SceneApi::file("state");

@@ -1,5 +1,6 @@
 // States of a scene and misuse, on both engines: set, looked at, saved, and what is refused.
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -16,6 +17,17 @@
 namespace cohort::sim {
 namespace {
 
+/// Value i of an environment's field.
+void write_value(Scene& scene, Field field, std::int64_t env, std::int64_t i, double value) {
+  const ArrayView view = scene.engine().host_view(field, Access::kWrite);
+  const std::int64_t at = env * view.strides[0] + i * view.strides[1];
+  if (view.type == ElementType::kFloat64) {
+    static_cast<double*>(view.data)[at] = value;
+  } else {
+    static_cast<float*>(view.data)[at] = static_cast<float>(value);
+  }
+}
+
 TEST_P(SceneApi, ANanInTheTimeOrTheWarmStartStopsItsEnvironment) {
   for (const Field field : {Field::kTime, Field::kWarmstart}) {
     SCOPED_TRACE(field_name(field));
@@ -24,13 +36,7 @@ TEST_P(SceneApi, ANanInTheTimeOrTheWarmStartStopsItsEnvironment) {
     scene.build(3);
     scene.step();
     const std::vector<float> before = scene.get_qpos({1});
-    const ArrayView view = scene.engine().host_view(field, Access::kWrite);
-    const std::int64_t at = view.strides[0];
-    if (view.type == ElementType::kFloat64) {
-      static_cast<double*>(view.data)[at] = NAN;
-    } else {
-      static_cast<float*>(view.data)[at] = NAN;
-    }
+    write_value(scene, field, 1, 0, NAN);
     scene.step();
     const auto status = scene.host_view(Field::kStatus).span<std::int32_t>();
     EXPECT_EQ(status[1], kStatusBadState);
@@ -41,6 +47,46 @@ TEST_P(SceneApi, ANanInTheTimeOrTheWarmStartStopsItsEnvironment) {
     scene.step();
     EXPECT_EQ(scene.host_view(Field::kStatus).span<std::int32_t>()[1], kStatusOk);
   }
+}
+
+/// What a step would make a number of again is looked at before: quaternions, controls and activations with a range, a
+/// mocap body that touches something.
+TEST_P(SceneApi, ANanAnywhereInStateOrInputsStopsItsEnvironment) {
+  Scene scene(options());
+  scene.add_entity(Mjcf{.file = "", .xml = R"(<mujoco><worldbody>
+    <body pos="0 0 1"><freejoint/><geom size="0.1"/>
+      <body pos="0.3 0 0"><joint type="ball"/><geom size="0.1"/>
+        <body pos="0.3 0 0"><joint name="h"/><geom size="0.1"/></body></body></body>
+    <body mocap="true"><geom type="box" size="1 1 0.1"/></body></worldbody>
+    <actuator><motor joint="h" ctrlrange="-1 1"/><position joint="h" ctrlrange="-1 1" timeconst="0.1"/>
+      <general joint="h" dyntype="integrator" ctrlrange="-1 1" actrange="-2 2" forcerange="-3 3"/>
+      <motor joint="h" forcerange="-1 1"/></actuator></mujoco>)"});
+  scene.build(2);
+  const auto stops = [&](Field field, int i, double value) {
+    SCOPED_TRACE(format("{}[{}] = {}", field_name(field), i, value));
+    scene.reset();
+    write_value(scene, field, 1, i, value);
+    const std::vector<float> before = scene.get_qpos({1});
+    scene.step();
+    scene.step();
+    const auto status = scene.host_view(Field::kStatus).span<std::int32_t>();
+    EXPECT_EQ(status[0], kStatusOk);
+    EXPECT_EQ(status[1], kStatusBadState);
+    EXPECT_EQ(std::memcmp(before.data(), scene.get_qpos({1}).data(), before.size() * sizeof(float)), 0);
+  };
+  int elements = 0;
+  for (int f = 0; f <= static_cast<int>(Field::kMocapQuat); ++f) {
+    const auto field = static_cast<Field>(f);
+    if (field == Field::kWarmstart) continue;  // is not looked at without constraints
+    for (int i = 0; i < field_size(scene.info(), field); ++i) {
+      const int link = i / 6;
+      if (field == Field::kXfrcApplied && (link == 0 || link == 4)) continue;  // the world and the mocap body
+      stops(field, i, NAN), ++elements;
+      if (field == Field::kQpos) stops(field, i, 2e10), stops(field, i, -1e30);
+    }
+  }
+  stops(Field::kCtrl, 3, 2e10);  // those with a range are clipped
+  EXPECT_EQ(elements, 12 + 10 + 2 + 1 + 4 + 10 + 18 + 7);
 }
 
 TEST_P(SceneApi, AStateOfAnotherModelOfTheSameSizesIsRefused) {

@@ -23,7 +23,7 @@ struct RunnerOf {
   }
   static unsigned long long workspace_bytes(const ModelView& m) {
     BlockSpace<L> b[kMostBlocks<L>];
-    const ConstraintCapacity most = constraint_capacity(m);
+    const ConstraintCapacity most = constraint_capacity(m, L::kWidth);
     const IntegerSizes n = integer_sizes(m, most);
     const int blocks = blocks_at_once(m, most);
     return bytes_of(lay_out<L>(m, most, typename L::Ptr{}, b, blocks)) +
@@ -36,7 +36,7 @@ struct RunnerOf {
   /// Lays out the blocks that are stepped together; the first one alone does for what takes one.
   static void prepare(const ModelView& m, void* workspace, BlockSpace<L>* b) {
     // A look at every pair, which every call takes: once.
-    const ConstraintCapacity most = constraint_capacity(m);
+    const ConstraintCapacity most = constraint_capacity(m, L::kWidth);
     const IntegerSizes n = integer_sizes(m, most);
     const int blocks = blocks_at_once(m, most);
     char* at = static_cast<char*>(workspace);
@@ -55,7 +55,7 @@ struct RunnerOf {
   static void step(const ModelView& m, const DataView& d, int first, int last, int steps, void* workspace) {
     BlockSpace<L> b[kMostBlocks<L>];
     prepare(m, workspace, b);
-    const int together = blocks_at_once(m, constraint_capacity(m)) * L::kWidth;
+    const int together = blocks_at_once(m, constraint_capacity(m, L::kWidth)) * L::kWidth;
     for (int env = first; env < last; env += together) {
       const int end = env + together < last ? env + together : last;
       for (int s = 0; s < steps; ++s) step_blocks<L>(m, d, env, end, b);

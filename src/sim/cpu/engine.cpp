@@ -292,7 +292,7 @@ class CpuEngine final : public Engine {
   /// A look at every pair, which every thread of every step would take.
   void count_constraints() {
     if (view_.counted == capacity_key(view_)) return;
-    view_.capacity = count_capacity(view_);
+    view_.constraints = sim::count_constraints(view_);
     view_.counted = capacity_key(view_);
   }
 

@@ -64,7 +64,7 @@ COHORT_DEVICE inline BlockBytes block_bytes(int values_per_lane, const IntegerSi
 /// m in host memory. most_hot: values that a lane may have in shared memory.
 inline BlockPlan plan_block(const ModelView& m, int most_hot) {
   BlockPlan plan;
-  plan.most = constraint_capacity(m);
+  plan.most = constraint_capacity(m, 1);
   plan.search_bytes = search_bytes(m);
   BlockSpace<GpuLane> space;
   Carver<GpuLane> values{LanePointer{nullptr}, LanePointer{nullptr}, most_hot};

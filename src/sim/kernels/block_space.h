@@ -13,6 +13,7 @@ struct BlockSpace {
   SolverSpace<L> s;
   RowSpace<L> r;
   typename L::Ptr difference;  ///< see RowPart
+  typename L::M sound;         ///< lanes whose coordinates, activations and inputs are numbers, of some size
 };
 
 /// Integers that lay_out wants: the groups are of every block.

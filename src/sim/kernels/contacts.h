@@ -253,12 +253,15 @@ COHORT_LANE void pair_rows(const ModelView& m, Workspace<L>& w, Constraints<L>& 
   }
   // Geoms that nothing moves against each other (an explicit pair of one body, or of the world) have contacts without
   // rows.
-  const V acts_below(p.dof_count > 0 ? p.margin : -kFarApart);
+  const V acts_below(p.dof_count > 0 ? p.margin : -kFarApart), capacity(static_cast<float>(m.contact_capacity));
   for (int i = 0; i < most; ++i) {
-    const auto found = near & (points[i].dist < reach);
+    auto found = near & (points[i].dist < reach);
     if (!any(found)) continue;
     c.contacts = c.contacts + select(found, V(1.0f), V(0.0f));
-    const auto on = near & (points[i].dist < acts_below);
+    // A lane with more than that has lost its step already, and there is no room for them.
+    found = found & (c.contacts <= capacity);
+    if (!any(found)) continue;
+    const auto on = found & (points[i].dist < acts_below);
     if (share) {
       if (any(on)) shared.add(m, w, c, k, points[i], shift1, on);
     } else if (m.keep_contacts || any(on)) {

@@ -59,7 +59,7 @@ COHORT_LANE GroupLayout layout_of(const Group& g) {
   return layout_of(g.kind, g.dim, jacobian_size(g.dim, g.dofs, g.stem), g.edges);
 }
 
-/// A block's constraints. Capacities are the model's: every group that can exist at once.
+/// A block's constraints. They have room for every group that can exist at once: constraint_capacity.
 template <class L>
 struct Constraints {
   Group* group;
@@ -94,16 +94,16 @@ inline constexpr int kFrictionRowValues = 5, kRowValues = 3, kConeValues = 13;
 enum RowAt : int { kRowNow, kRowRate, kRowWeight, kRowBound, kRowLoss };
 
 /// Looks at every pair.
-COHORT_LANE ConstraintCapacity count_capacity(const ModelView& m) {
-  ConstraintCapacity n;
+COHORT_LANE ConstraintCount count_constraints(const ModelView& m) {
+  ConstraintCount n;
+  const auto need = [](int kind, int dim, int jacobian, int edges) {
+    const int rows = edges * (kind == kGroupFriction ? kFrictionRowValues : kRowValues);
+    const bool cone = kind == kGroupElliptic;
+    return ConstraintCapacity{1, layout_of(kind, dim, jacobian, edges).size, cone ? 0 : rows, cone ? kConeValues : 0};
+  };
   const auto add = [&](int kind, int dim, int jacobian, int edges, int times) {
-    n.groups += times;
-    n.pool += times * layout_of(kind, dim, jacobian, edges).size;
-    if (kind == kGroupElliptic) {
-      n.cones += times * kConeValues;
-    } else {
-      n.rows += times * edges * (kind == kGroupFriction ? kFrictionRowValues : kRowValues);
-    }
+    const ConstraintCapacity one = need(kind, dim, jacobian, edges);
+    n.others.groups += times, n.others.pool += times * one.pool, n.others.rows += times * one.rows;
   };
   for (int i = 0; i < m.neq; ++i) {
     const int dim = equality_dim(m.equality[i]);
@@ -116,18 +116,38 @@ COHORT_LANE ConstraintCapacity count_capacity(const ModelView& m) {
     if (p.dof_count == 0 && !m.keep_contacts) continue;  // no rows
     const bool elliptic = m.option.elliptic != 0;
     const int kind = p.dim == 1 ? kGroupInequality : elliptic ? kGroupElliptic : kGroupPyramid;
-    add(kind, p.dim, jacobian_size(p.dim, p.dof_count, p.stem), contact_edges(p.dim, elliptic), p.max_contacts);
-    if (m.varies & kVariesFriction) n.pool += p.max_contacts * kPairValues;
-    if (m.keep_contacts) n.pool += p.max_contacts * KeptContact::kSize;
+    ConstraintCapacity one =
+        need(kind, p.dim, jacobian_size(p.dim, p.dof_count, p.stem), contact_edges(p.dim, elliptic));
+    if (m.varies & kVariesFriction) one.pool += kPairValues;
+    if (m.keep_contacts) one.pool += KeptContact::kSize;
+    const auto count = [&](int ConstraintCapacity::*of, long long ConstraintCount::*all) {
+      n.*all += static_cast<long long>(p.max_contacts) * one.*of;
+      n.largest.*of = one.*of > n.largest.*of ? one.*of : n.largest.*of;
+    };
+    count(&ConstraintCapacity::groups, &ConstraintCount::groups),
+        count(&ConstraintCapacity::pool, &ConstraintCount::pool);
+    count(&ConstraintCapacity::rows, &ConstraintCount::rows),
+        count(&ConstraintCapacity::cones, &ConstraintCount::cones);
   }
   return n;
+}
+/// What blocks of so many lanes have to have room for: contacts of each lane up to the model's capacity, all of them
+/// different ones. n: of count_constraints.
+COHORT_LANE ConstraintCapacity capacity_of(const ConstraintCount& n, int contact_capacity, int lanes) {
+  const long long some = static_cast<long long>(lanes) * contact_capacity;
+  const auto of = [&](long long all, int one, int others) {
+    return others + static_cast<int>(all / (one > 0 ? one : 1) < some ? all : some * one);
+  };
+  return {of(n.groups, n.largest.groups, n.others.groups), of(n.pool, n.largest.pool, n.others.pool),
+          of(n.rows, n.largest.rows, n.others.rows), of(n.cones, n.largest.cones, n.others.cones)};
 }
 /// What a model's capacity depends on besides its records; never 0.
 COHORT_LANE int capacity_key(const ModelView& m) {
   return 1 + 2 * m.varies + (m.keep_contacts != 0 ? 256 : 0);
 }
-COHORT_LANE ConstraintCapacity constraint_capacity(const ModelView& m) {
-  return m.counted == capacity_key(m) ? m.capacity : count_capacity(m);
+/// Of blocks of so many lanes.
+COHORT_LANE ConstraintCapacity constraint_capacity(const ModelView& m, int lanes) {
+  return capacity_of(m.counted == capacity_key(m) ? m.constraints : count_constraints(m), m.contact_capacity, lanes);
 }
 
 /// Impedance at distance `d` = position - margin.

@@ -455,9 +455,15 @@ inline constexpr int kBodyValues = 14, kPieceValues = 10, kFluidValues = 8, kPai
 /// The most that ModelView::row_space may be.
 inline constexpr int kMostRowSpaceRows = 64;
 
-/// What a model's constraints can need at most: groups, and values of Constraints::pool, rows and cones.
+/// What constraints need: groups, and values of Constraints::pool, rows and cones.
 struct ConstraintCapacity {
   int groups = 0, pool = 0, rows = 0, cones = 0;
+};
+/// What a model's constraints can need at most.
+struct ConstraintCount {
+  ConstraintCapacity others;                            ///< of all but contacts
+  ConstraintCapacity largest;                           ///< of the contact that needs most of each
+  long long groups = 0, pool = 0, rows = 0, cones = 0;  ///< of every contact that the pairs can make
 };
 
 /// Sizes and arrays. Everything points into memory that somebody else holds.
@@ -472,8 +478,8 @@ struct ModelView {
   int tree_boxes;        ///< some run of pairs has a bound
   int varies;            ///< bits of Varies
   int contact_capacity;  ///< contacts per environment
-  int counted;           ///< capacity_key of `capacity`, which an engine may have counted; 0: it has not
-  ConstraintCapacity capacity;
+  int counted;           ///< capacity_key of `constraints`, which an engine may have counted; 0: it has not
+  ConstraintCount constraints;
   int damped;             ///< some dof has damping
   int lifting_actuators;  ///< some dof has lifted_by_actuators
   int tendon_inertia;     ///< some tendon has armature

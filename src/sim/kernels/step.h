@@ -10,7 +10,7 @@ namespace cohort::sim {
 
 /// Bits of Status in options.h, which kernels do not include.
 inline constexpr int kContactOverflowBit = 1, kBadStateBit = 4;
-/// Beyond this a coordinate, velocity or acceleration is broken (MuJoCo's mjMAXVAL).
+/// Beyond this a coordinate, velocity, acceleration or control is broken (MuJoCo's mjMAXVAL).
 inline constexpr float kMaxValue = 1e10f;
 
 template <class L>
@@ -26,6 +26,12 @@ COHORT_LANE void store_rows(float* to, typename L::Ptr from, int n, int n_pad, i
     float* p = to + static_cast<long long>(i) * n_pad + env;
     store(p, select(ok, from[i] + V(0.0f), load(p, static_cast<V*>(nullptr))));
   }
+}
+
+template <class L>
+COHORT_LANE typename L::M sound(typename L::Ptr x, int n, typename L::M ok) {
+  for (int i = 0; i < n; ++i) ok = ok & (abs(x[i]) <= typename L::V(kMaxValue));
+  return ok;
 }
 
 template <class L>
@@ -55,6 +61,17 @@ COHORT_KERNEL void load_block(const ModelView& m, const DataView& d, int env, Bl
   if (m.varies) load_parameters<L>(m, d, env, w);
   load_rows<L>(w.mocap_pos, d.mocap_pos, 3 * m.nmocap, d.n_pad, env);
   load_rows<L>(w.mocap_quat, d.mocap_quat, 4 * m.nmocap, d.n_pad, env);
+  // What a step would make numbers of that look right: quaternions are normalized, controls and activations clipped,
+  // and what lies nowhere touches nothing.
+  b.sound = sound<L>(w.q, m.nq, typename L::V(0.0f) == typename L::V(0.0f));
+  b.sound = sound<L>(w.act, m.na, b.sound);
+  for (int i = 0; i < m.nact && m.option.actuation; ++i) {
+    // Of an infinity too the clipped value counts, as MuJoCo has it.
+    const typename L::V input = w.ctrl[m.actuator[i].ctrl];
+    b.sound = b.sound & (m.actuator[i].ctrl_limited ? input == input : abs(input) <= typename L::V(kMaxValue));
+  }
+  b.sound = sound<L>(w.mocap_pos, 3 * m.nmocap, b.sound);
+  b.sound = sound<L>(w.mocap_quat, 4 * m.nmocap, b.sound);
 }
 
 /// From the states in the n blocks' w to their w.qacc, and the solver's iterations per block and lane.
@@ -116,12 +133,6 @@ COHORT_KERNEL void step_states(const ModelView& m, BlockSpace<L>* blocks, int n,
   }
 }
 
-template <class L>
-COHORT_LANE typename L::M sound(typename L::Ptr x, int n, typename L::M ok) {
-  for (int i = 0; i < n; ++i) ok = ok & (abs(x[i]) <= typename L::V(kMaxValue));
-  return ok;
-}
-
 /// Stores the state of the lanes whose step is good. A lane that breaks or overflows keeps its state and gets a status
 /// bit; from then on it stands still, and no work is done for it.
 template <class L>
@@ -131,7 +142,7 @@ COHORT_KERNEL void end_step(const ModelView& m, const DataView& d, int env, Bloc
   Workspace<L>& w = b.w;
   const auto fits = most <= V(static_cast<float>(m.contact_capacity));
   // The solver would not take a broken start, nor does the motion depend on the time: both are states all the same.
-  auto good = sound<L>(w.warm, m.nv, V(0.0f) == V(0.0f));
+  auto good = sound<L>(w.warm, m.nv, b.sound);
   good = sound<L>(w.q, m.nq, good);
   good = sound<L>(w.v, m.nv, good);
   good = sound<L>(w.act, m.na, good);

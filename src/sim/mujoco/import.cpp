@@ -88,22 +88,23 @@ void Importer::sizes(int contact_capacity) {
 
 void Importer::check_scratch() const {
   // Of what grows with the square of the model: the triangles of workspace.h and step.h, twice for the integrators' own
-  // copy, and the constraints of groups.h.
+  // copy, and the constraints of groups.h, at the widest lanes.
   const double nv = out_.sizes.nv, triangles = (out_.sizes.neq > 0 ? 6 : 5) * nv * (nv + 1) / 2;
-  const bool elliptic = out_.sizes.option.elliptic != 0;
-  double constraints = 0;
-  for (const PairRecord& p : out_.pair) {
-    const int kind = p.dim == 1 ? kGroupInequality : elliptic ? kGroupElliptic : kGroupPyramid;
-    constraints +=
-        static_cast<double>(p.max_contacts) *
-        (layout_of(kind, p.dim, jacobian_size(p.dim, p.dof_count, p.stem), contact_edges(p.dim, elliptic)).size +
-         KeptContact::kSize);
+  ModelView view = out_.view();
+  view.keep_contacts = 1, view.varies = kVariesFriction;
+  const ConstraintCount n = count_constraints(view);
+  const double contacts = 16.0 * out_.sizes.contact_capacity;
+  double constraints = n.others.pool + n.others.rows;
+  for (const auto& [all, one] :
+       {std::pair{n.pool, n.largest.pool}, {n.rows, n.largest.rows}, {n.cones, n.largest.cones}}) {
+    constraints += std::min(static_cast<double>(all), contacts * one);
   }
   for (const StemRecord& s : out_.stem) constraints += stem_layout(s.dof_count).size;
   COHORT_THROW_UNLESS(triangles + constraints < std::numeric_limits<int>::max() / 2.0,
                       "the batched engine does not step a model of this size: {} dofs and {} pairs of geoms that may "
-                      "touch take {} of scratch memory for a single environment. The engine `mujoco` keeps only what "
-                      "touches (SceneOptions::engine, --engine mujoco)",
+                      "touch take {} of scratch memory per lane of a thread. SceneOptions::contact_capacity "
+                      "(--contact-capacity), the most contacts of an environment, bounds it; the engine `mujoco` keeps "
+                      "only what touches (SceneOptions::engine, --engine mujoco)",
                       out_.sizes.nv, out_.sizes.npair, format_bytes(sizeof(float) * (triangles + constraints)));
 }
 
