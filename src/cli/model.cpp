@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 
 #include "cli/model_morph.h"
@@ -23,26 +24,72 @@ const char* joint_name(sim::JointType type) {
   return kNames[static_cast<int>(type)];
 }
 
-void print(const sim::ModelInfo& m, bool verbose) {
+/// "2 tendons, 1 mesh", of what there is.
+std::string list_of(std::initializer_list<std::pair<std::size_t, const char*>> counts) {
+  std::string list;
+  for (const auto& [n, what] : counts) {
+    if (n == 0) continue;
+    const std::string plural = std::string(what).ends_with("sh") ? "es" : "s";
+    const bool ends_in_y = std::string(what).ends_with("y");
+    const std::string stem = ends_in_y && n > 1 ? std::string(what, std::strlen(what) - 1) + "ie" : what;
+    list += format("{}{} {}{}", list.empty() ? "" : ", ", n, stem, n > 1 ? (ends_in_y ? "s" : plural) : "");
+  }
+  return list;
+}
+
+void print_line(const char* what, std::size_t index, const std::string& name, const std::string& rest) {
+  std::puts(format("  {:<8} {:>3} {:<20} {}", what, index, name, rest).c_str());
+}
+
+void print_parts(const sim::ModelInfo& m) {
+  const auto range = [](const std::array<double, 2>& r) { return format("  range [{:.4g}, {:.4g}]", r[0], r[1]); };
+  const auto each = [](const char* what, const auto& items, auto text, std::size_t first = 0) {
+    for (std::size_t i = first; i < items.size(); ++i) print_line(what, i, items[i].name, text(items[i]));
+  };
+  each(
+      "link", m.links,
+      [](const sim::LinkInfo& l) {
+        return format("in {}, {:.4g} kg{}", l.parent, l.mass, l.mocap >= 0 ? ", mocap" : "");
+      },
+      1);
+  each("joint", m.joints, [&](const sim::JointInfo& j) {
+    return format("{:<6} of {}, qpos {:>3}, dof {:>3}{}", joint_name(j.type), j.link, j.qpos, j.dof,
+                  j.limited ? range(j.range) : "");
+  });
+  each("actuator", m.actuators,
+       [&](const sim::ActuatorInfo& a) { return format("ctrl {:>3}{}", a.ctrl, a.limited ? range(a.range) : ""); });
+  each("geom", m.geoms, [](const sim::GeomInfo& g) { return format("{:<9} of {}", g.type, g.link); });
+  each("sensor", m.sensors, [](const sim::SensorInfo& x) {
+    return format("{:<18} values {} to {}", x.type, x.address, x.address + x.size - 1);
+  });
+  each("keyframe", m.keyframes, [](const sim::KeyframeInfo& k) { return format("time {} s", k.time); });
+}
+
+/// file: its name is the model's where that has none of its own.
+void print(const sim::ModelInfo& m, const std::string& file, bool verbose) {
+  // What MuJoCo calls a model without a name.
+  const std::string name = m.name == "MuJoCo Model" ? std::filesystem::path(file).filename().string() : m.name;
   std::puts(format("{}: {} links, {} joints, {} coordinates, {} dofs, {} actuators with {} controls, {} geoms, {} "
                    "sensors, {} keyframes",
-                   m.name, m.links.size() - 1, m.joints.size(), m.nq, m.nv, m.actuators.size(), m.nu, m.geoms.size(),
+                   name, m.links.size() - 1, m.joints.size(), m.nq, m.nv, m.actuators.size(), m.nu, m.geoms.size(),
                    m.sensors.size(), m.keyframes.size())
                 .c_str());
+  const auto n = [](std::int64_t count) { return static_cast<std::size_t>(count); };
+  const sim::PartCounts& p = m.parts;
+  const std::string others = list_of({{n(m.na), "activation"},
+                                      {n(m.nmocap), "mocap body"},
+                                      {n(p.sites), "site"},
+                                      {n(p.tendons), "tendon"},
+                                      {n(p.equalities), "equality"},
+                                      {n(p.pairs), "contact pair"},
+                                      {n(p.exclusions), "excluded pair"},
+                                      {n(p.meshes), "mesh"},
+                                      {n(p.height_fields), "height field"},
+                                      {n(p.cameras), "camera"}});
+  if (!others.empty()) std::puts(others.c_str());
   std::puts(
       format("timestep {} s, integrator {}, solver {}, {} cones", m.timestep, m.integrator, m.solver, m.cone).c_str());
-  if (verbose) {
-    for (const sim::JointInfo& j : m.joints) {
-      std::puts(format("  joint {:<24} {:<6} qpos {:>3} dof {:>3}{}", j.name, joint_name(j.type), j.qpos, j.dof,
-                       j.limited ? format("  range [{:.4g}, {:.4g}]", j.range[0], j.range[1]) : "")
-                    .c_str());
-    }
-    for (const sim::ActuatorInfo& a : m.actuators) {
-      std::puts(format("  actuator {:<21} ctrl {:>3}{}", a.name, a.ctrl,
-                       a.limited ? format("  range [{:.4g}, {:.4g}]", a.range[0], a.range[1]) : "")
-                    .c_str());
-    }
-  }
+  if (verbose) print_parts(m);
 }
 
 /// Bytes of an environment on a CPU by part, and how many fit.
@@ -61,7 +108,7 @@ void print_memory(const sim::Model& model) {
 int describe_compiled(const std::string& file, bool verbose) {
   const sim::Model model = sim::load_model(file);
   const sim::ModelInfo& m = model.info;
-  print(m, verbose);
+  print(m, file, verbose);
   print_memory(model);
   for (const sim::EntityInfo& e : m.entities) {
     std::puts(format("entity {}: {} links, {} geoms", e.name, e.links.size(), e.geoms.size()).c_str());
@@ -80,7 +127,7 @@ int describe(const ModelSettings& s) {
   const sim::EntityDeclaration entity{"model", morph_of(s.file, s.fixed_base)};
   const sim::CompiledScene scene = sim::compile_scene(std::span(&entity, 1), {}, {});
   const sim::ModelInfo m = sim::describe_mjb(scene.mjb);
-  print(m, s.verbose);
+  print(m, s.file, s.verbose);
   for (const std::string& warning : scene.warnings) std::puts(format("warning: {}", warning).c_str());
   const std::vector<sim::Unsupported> missing = sim::find_unsupported(scene.mjb);
   if (missing.empty()) {
@@ -121,7 +168,7 @@ int run_model(const std::vector<std::string>& arguments) {
   app.add_option("MODEL", s.file,
                  "MJCF or URDF file, or a compiled .cohort model; a folder: a table of all models below it")
       ->required();
-  app.add_flag("-v,--verbose", s.verbose, "joints and actuators one by one");
+  app.add_flag("-v,--verbose", s.verbose, "links, joints, actuators, geoms, sensors and keyframes one by one");
   app.add_flag("--compare", s.compare, "with a folder: run each model beside MuJoCo and print how far they part");
   app.add_flag("--fixed-base", s.fixed_base, "URDF: the base link is part of the world");
   const CLI::Option* compile = app.add_option(

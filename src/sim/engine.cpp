@@ -87,6 +87,26 @@ void check_parameter(Parameter parameter, std::int64_t env, std::int64_t item, f
                       parameter_name(parameter), item, value, std::isfinite(value) ? "below zero" : "no number");
 }
 
+void check_masses(const ModelInfo& info, std::int64_t env, const std::function<double(int)>& mass) {
+  const std::size_t n = info.links.size();
+  std::vector<int> bearer(n, -1);  // the link that moves and bears this one
+  std::vector<double> now(n, 0), before(n, 0);
+  for (std::size_t k = 1; k < n; ++k) {
+    const LinkInfo& link = info.links[k];
+    const bool moves = link.dof_count > 0;
+    bearer[k] = moves ? static_cast<int>(k) : bearer[static_cast<std::size_t>(link.parent)];
+    if (bearer[k] < 0) continue;
+    const auto to = static_cast<std::size_t>(bearer[k]);
+    now[to] += mass(static_cast<int>(k)), before[to] += link.mass;
+  }
+  for (std::size_t k = 1; k < n; ++k) {
+    COHORT_THROW_UNLESS(now[k] > 0 || before[k] <= 0,
+                        "environment {} has impossible parameters: link {} (`{}`) moves, and neither it nor what is "
+                        "fixed to it has a mass above zero",
+                        env, k, info.links[k].name);
+  }
+}
+
 ParameterSet set_of(std::span<const Parameter> parameters) {
   ParameterSet set;
   for (const Parameter p : parameters) {

@@ -3,6 +3,7 @@
 #include <array>
 #include <bitset>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -54,6 +55,9 @@ ParameterSet set_of(std::span<const Parameter> parameters);
 /// Throws Error for a value that the parameter cannot have in an environment: no number, or, gains and biases excepted,
 /// below zero. item: which of the environment's values.
 void check_parameter(Parameter parameter, std::int64_t env, std::int64_t item, float value);
+/// Throws Error where a link that moves, with all that is fixed to it, has no mass left. mass(link): in environment
+/// env.
+void check_masses(const ModelInfo& info, std::int64_t env, const std::function<double(int)>& mass);
 
 /// Bytes of an engine, known before anything is allocated.
 struct MemoryPlan {
@@ -95,6 +99,7 @@ struct Contact {
   std::array<double, 3> pos{0, 0, 0};     ///< m, in the world, between the surfaces
   std::array<double, 3> normal{0, 0, 0};  ///< from geom1 to geom2
   std::array<double, 3> force{0, 0, 0};   ///< N, in the world, on geom2's link; the opposite acts on geom1's
+  int env = 0;                            ///< set by Scene::get_contacts
 };
 
 /// What a caller does with a field in host memory.

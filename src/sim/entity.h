@@ -24,8 +24,9 @@ struct ShapeOptions {
 };
 
 /// A model file. The first MJCF entity without a pose keeps its names; where all have one, the first gives the scene
-/// its options (timestep, integrator, ...). The names of all others begin with their entity's: bodies, joints, sensors,
-/// keyframes ("robot/home"). What a file puts into its world frame itself goes into the scene's world.
+/// its options (timestep, integrator, ...); without any, the first URDF's <mujoco> element does. The names of all
+/// others begin with their entity's: bodies, joints, sensors, keyframes ("robot/home"). What a file puts into its world
+/// frame itself goes into the scene's world.
 struct Mjcf {
   std::string file;            ///< path; or
   std::string xml{};           ///< the text itself

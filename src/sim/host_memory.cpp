@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "core/error.h"
@@ -40,6 +41,16 @@ double left_in_group(const fs::path& limit, const fs::path& used, const fs::path
   return std::max(0.0, *most - *now + number_in(statistics, reclaimable).value_or(0));
 }
 
+/// What a limit of this process (`ulimit -v`, `-d`) leaves; field: of /proc/self/status, what is used of it.
+double left_of_limit(int resource, const char* field) {
+  rlimit limit{};
+  if (getrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
+    return std::numeric_limits<double>::infinity();
+  }
+  const double used = number_in("/proc/self/status", field).value_or(0) * 1024;
+  return std::max(0.0, static_cast<double>(limit.rlim_cur) - used);
+}
+
 }  // namespace
 
 double available_host_memory() {
@@ -66,6 +77,7 @@ double available_host_memory() {
       if (group.empty()) break;
     }
   }
+  bytes = std::min({bytes, left_of_limit(RLIMIT_AS, "VmSize:"), left_of_limit(RLIMIT_DATA, "VmData:")});
   if (const char* limit = std::getenv(kHostMemoryVariable); limit && *limit) {
     char* end = nullptr;
     const double most = std::strtod(limit, &end);

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "sim/checksum.h"
 #include "sim/model_check.h"
 
 namespace cohort::sim {
@@ -13,13 +14,6 @@ namespace {
 
 constexpr char kMagic[8] = {'C', 'O', 'H', 'O', 'R', 'T', 'M', 'D'};
 constexpr std::uint32_t kVersion = 17;
-
-/// FNV-1a: finds damage, not malice.
-std::uint64_t checksum(const char* data, std::size_t size) {
-  std::uint64_t hash = 14695981039346656037ull;
-  for (std::size_t i = 0; i < size; ++i) hash = (hash ^ static_cast<unsigned char>(data[i])) * 1099511628211ull;
-  return hash;
-}
 
 class Saver {
  public:
@@ -218,7 +212,7 @@ std::string to_string(std::span<const Unsupported> list) {
 void save_model(const Model& model, const std::filesystem::path& path) {
   Saver saver;
   visit(saver, model);
-  FileHeader header{{}, kVersion, sizeof(ModelView), saver.out_.size(), checksum(saver.out_.data(), saver.out_.size())};
+  FileHeader header{{}, kVersion, sizeof(ModelView), saver.out_.size(), checksum(saver.out_)};
   std::memcpy(header.magic, kMagic, sizeof kMagic);
   std::string file(reinterpret_cast<const char*>(&header), sizeof header);
   write_file_atomically(path, file + saver.out_);
@@ -235,7 +229,7 @@ Model load_model(const std::filesystem::path& path) {
       "{} was written by another version of Cohort (format {}, this one reads {}): compile the model again",
       path.string(), header.version, kVersion);
   const std::string body = file.substr(sizeof header);
-  COHORT_THROW_UNLESS(header.bytes == body.size() && header.checksum == checksum(body.data(), body.size()),
+  COHORT_THROW_UNLESS(header.bytes == body.size() && header.checksum == checksum(body),
                       "{} is damaged: its checksum does not fit", path.string());
   Model model;
   Loader loader(body, path.string());

@@ -2,6 +2,7 @@
 
 #include "core/config.h"
 #include "core/error.h"
+#include "sim/checksum.h"
 
 namespace cohort::sim {
 
@@ -52,10 +53,9 @@ std::vector<int> ModelInfo::joint_of_dof() const {
 }
 
 std::uint64_t ModelInfo::fingerprint() const {
-  // FNV-1a over a text of everything: told apart, not kept secret.
   std::string text = format("{} {} {} {} {} {} {} {} {} {} {}", content, nq, nv, nu, na, nmocap, nsensordata, timestep,
                             integrator, solver, cone);
-  const auto add = [&text](const auto&... parts) { ((text += format(" {}", parts)), ...); };
+  const auto add = [&text](const auto&... values) { ((text += format(" {}", values)), ...); };
   for (const LinkInfo& l : links) add(l.name, l.parent, l.first_dof, l.dof_count, l.mocap, l.mass);
   for (const JointInfo& j : joints) {
     add(j.name, static_cast<int>(j.type), j.link, j.limited, j.range[0], j.range[1]);
@@ -65,9 +65,7 @@ std::uint64_t ModelInfo::fingerprint() const {
   for (const SensorInfo& s : sensors) add(s.name, s.type, s.address, s.size);
   for (const GeomInfo& g : geoms) add(g.name, g.type, g.link);
   for (const double q : qpos0) add(q);
-  std::uint64_t hash = 14695981039346656037ull;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
-  return hash;
+  return checksum(text);
 }
 
 }  // namespace cohort::sim

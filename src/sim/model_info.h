@@ -64,6 +64,12 @@ struct KeyframeInfo {
   std::vector<double> qpos, qvel, act, ctrl, mocap_pos, mocap_quat;
 };
 
+/// How many there are of what is addressed by nobody.
+struct PartCounts {
+  std::int64_t sites = 0, tendons = 0, equalities = 0, pairs = 0, exclusions = 0, meshes = 0, height_fields = 0,
+               cameras = 0;
+};
+
 /// An entity of the scene that the model was compiled from.
 struct EntityInfo {
   std::string name;
@@ -81,6 +87,7 @@ struct ModelInfo {
   std::vector<SensorInfo> sensors;
   std::vector<GeomInfo> geoms;
   std::vector<KeyframeInfo> keyframes;
+  PartCounts parts;                    ///< for who looks at the model
   std::vector<EntityInfo> entities;    ///< of a model that a scene saved
   std::vector<CameraOptions> cameras;  ///< likewise
   std::vector<double> qpos0;

@@ -61,13 +61,22 @@ void check(const SceneOptions& o) {
   set_of(o.parameters);
   COHORT_THROW_UNLESS(o.compile_seconds > 0, "compile_seconds is {}: positive", o.compile_seconds);
   COHORT_THROW_UNLESS(o.compile_memory > 0, "compile_memory is {}: positive (bytes)", o.compile_memory);
-  if (o.engine == EngineKind::kMujoco) {
+  const bool batched = o.engine == EngineKind::kBatched;
+  COHORT_THROW_UNLESS(o.precision == Precision::kOfEngine || (o.precision == Precision::kSingle) == batched,
+                      "the engine {} computes in {} precision; for {} precision take the engine {}",
+                      to_string(o.engine), batched ? "single" : "double", batched ? "double" : "single",
+                      to_string(batched ? EngineKind::kMujoco : EngineKind::kBatched));
+  if (!batched) {
     COHORT_THROW_UNLESS(
         o.contact_capacity == 0 && o.row_space < 0,
         "contact_capacity is {} and row_space {}: the engine mujoco has its own memory for contacts and "
         "its own solvers; leave both out, or take the engine batched",
         o.contact_capacity, o.row_space);
   }
+}
+
+void check(const std::array<double, 2>& env_spacing) {
+  for (const double s : env_spacing) COHORT_THROW_UNLESS(std::isfinite(s), "env_spacing has a component of {} m", s);
 }
 
 void need_field(Field field) {
@@ -159,6 +168,7 @@ int Scene::add_camera(CameraOptions camera) {
 
 void Scene::build(int n_envs, std::array<double, 2> env_spacing) {
   need_not_built();
+  check(env_spacing);
   COHORT_THROW_UNLESS(n_envs > 0, "{} environments: at least one is needed", n_envs);
   compiled_ = compile_scene(declarations_, cameras_, options_);
   if (options_.engine == EngineKind::kMujoco) {
@@ -194,6 +204,7 @@ MemoryPlan Scene::plan_from_file(const std::filesystem::path& compiled) const {
 }
 
 void Scene::build_from_file(const std::filesystem::path& compiled, int n_envs, std::array<double, 2> env_spacing) {
+  check(env_spacing);
   engine_ = make_batched_engine(load_for_build(compiled), n_envs);
   cameras_.insert(cameras_.end(), info().cameras.begin(), info().cameras.end());
   start(env_spacing);
@@ -225,11 +236,17 @@ void Scene::need_cpu_for_mujoco() const {
                       to_string(options_.device));
 }
 
+void Scene::need_known_device() const {
+  COHORT_THROW_UNLESS(options_.device.kind == DeviceKind::kCpu || options_.device.kind == DeviceKind::kCuda,
+                      "the batched engine runs on CPUs and CUDA devices, not on {}", to_string(options_.device));
+}
+
 MemoryPlan Scene::plan_batched_engine(const Model& model) const {
   const ParameterSet parameters = set_of(options_.parameters);
   if (options_.device.kind == DeviceKind::kCuda) {
     return plan_cuda_engine(model, {.device = options_.device.index, .parameters = parameters});
   }
+  need_known_device();
   return plan_cpu_engine(model, {.threads = options_.threads, .lanes = options_.lanes, .parameters = parameters});
 }
 
@@ -239,8 +256,7 @@ std::unique_ptr<Engine> Scene::make_batched_engine(Model model, int n_envs) {
   if (options_.device.kind == DeviceKind::kCuda) {
     return make_cuda_engine(std::move(model), n_envs, {.device = options_.device.index, .parameters = parameters});
   }
-  COHORT_THROW_UNLESS(options_.device.kind == DeviceKind::kCpu,
-                      "the batched engine runs on CPUs and CUDA devices, not on {}", to_string(options_.device));
+  need_known_device();
   return make_cpu_engine(std::move(model), n_envs,
                          {.threads = options_.threads, .lanes = options_.lanes, .parameters = parameters});
 }

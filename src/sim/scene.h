@@ -36,6 +36,7 @@ struct Model;
 class Indices {
  public:
   Indices() = default;
+  Indices(std::int32_t one) : all_(false), indices_{one} {}
   Indices(std::vector<std::int32_t> indices) : all_(false), indices_(std::move(indices)) {}
   Indices(std::initializer_list<std::int32_t> indices) : all_(false), indices_(indices) {}
   /// The positions where mask is not 0; the mask has an entry for every environment (dof, link).
@@ -91,8 +92,8 @@ class Entity {
   /// Moves a base that has a free joint or is a mocap body; throws Error for another.
   void set_pos(std::span<const float> pos, const Indices& envs = {});
   void set_quat(std::span<const float> quat, const Indices& envs = {});
-  /// Contacts of the entity's geoms in one environment.
-  std::vector<Contact> get_contacts(int env) const;
+  /// Contacts of the entity's geoms.
+  std::vector<Contact> get_contacts(const Indices& envs = {}) const;
 
   double mass() const;  ///< kg, of the model
   void set_links_mass(std::span<const float> mass, const Indices& links = {}, const Indices& envs = {});
@@ -233,8 +234,9 @@ class Scene {
   /// Poses of mocap bodies, (envs, links, 3) and (envs, links, 4); throws Error for other links.
   void set_mocap_pos(std::span<const float> pos, const Indices& links, const Indices& envs = {});
   void set_mocap_quat(std::span<const float> quat, const Indices& links, const Indices& envs = {});
-  /// The contacts of the present state of one environment, with the forces that the solver finds for it.
-  std::vector<Contact> get_contacts(int env);
+  /// The contacts of the present state, with the forces that the solver finds for it: of one environment after the
+  /// other, in the order of `envs`; Contact::env says of which.
+  std::vector<Contact> get_contacts(const Indices& envs = {});
   /// (envs, size of the sensor).
   std::vector<float> get_sensor(const std::string& name, const Indices& envs = {});
 
@@ -316,6 +318,7 @@ class Scene {
   std::unique_ptr<Engine> make_batched_engine(Model model, int n_envs);
   MemoryPlan plan_batched_engine(const Model& model) const;
   void need_cpu_for_mujoco() const;
+  void need_known_device() const;
   /// Reads the file; throws Error where the options or the cameras do not go with it.
   Model load_for_build(const std::filesystem::path& compiled) const;
   SceneOptions options_;

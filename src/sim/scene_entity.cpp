@@ -154,8 +154,8 @@ void Entity::set_quat(std::span<const float> quat, const Indices& envs) {
   scene_->write_qpos(base_qpos() + 3, 4, quat, envs);
 }
 
-std::vector<Contact> Entity::get_contacts(int env) const {
-  std::vector<Contact> all = scene_->get_contacts(env);
+std::vector<Contact> Entity::get_contacts(const Indices& envs) const {
+  std::vector<Contact> all = scene_->get_contacts(envs);
   const auto mine = [this](int geom) { return std::find(geoms().begin(), geoms().end(), geom) != geoms().end(); };
   std::erase_if(all, [&](const Contact& c) { return !mine(c.geom1) && !mine(c.geom2); });
   return all;

@@ -155,8 +155,16 @@ void Scene::set_mocap_quat(std::span<const float> quat, const Indices& links, co
   set_mocap(Field::kMocapQuat, 4, quat, links, envs);
 }
 
-std::vector<Contact> Scene::get_contacts(int env) {
-  return engine().contacts(Indices({env}).resolve(n_envs(), "environment")[0]);
+std::vector<Contact> Scene::get_contacts(const Indices& envs) {
+  need_built();
+  std::vector<Contact> all;
+  for (const std::int32_t env : envs.resolve(n_envs(), "environment")) {
+    for (Contact& contact : engine().contacts(env)) {
+      contact.env = env;
+      all.push_back(contact);
+    }
+  }
+  return all;
 }
 
 }  // namespace cohort::sim

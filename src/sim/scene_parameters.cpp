@@ -1,4 +1,6 @@
 // Scene: parameters of the model that differ between environments.
+#include <cmath>
+
 #include "core/error.h"
 #include "core/philox.h"
 #include "sim/scene.h"
@@ -71,6 +73,8 @@ std::vector<float> Scene::get_parameter(Parameter which, const Indices& envs, co
 void Scene::randomize_parameter(Parameter which, double lower, double upper, const Indices& envs, std::uint32_t draw,
                                 const Indices& items) {
   need_parameter(which);
+  COHORT_THROW_UNLESS(std::isfinite(lower) && std::isfinite(upper), "{}: factors from {} to {}: numbers are wanted",
+                      parameter_name(which), lower, upper);
   COHORT_THROW_UNLESS(lower <= upper, "{}: factors from {} to {}: the first is the smaller one", parameter_name(which),
                       lower, upper);
   need_built();

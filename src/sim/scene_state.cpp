@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "sim/checksum.h"
 #include "sim/model.h"
 #include "sim/scene.h"
 
@@ -12,7 +13,7 @@ namespace cohort::sim {
 namespace {
 
 constexpr char kStateMagic[8] = {'C', 'O', 'H', 'O', 'R', 'T', 'S', 'T'};
-constexpr std::int32_t kStateVersion = 3;
+constexpr std::int32_t kStateVersion = 4;
 
 /// What stands before the engine's bytes in a state file.
 struct StateHeader {
@@ -21,8 +22,9 @@ struct StateHeader {
   std::int64_t steps, first_environment;
   std::uint64_t seed, fingerprint, engine_bytes;
   std::int32_t substeps, contact_capacity;
-  std::uint64_t driven;  ///< dofs of all environments that have a spring, a damper and a target: n_envs * nv, or 0
-  std::uint64_t idle;    ///< actuators of all environments that may be idle: n_envs * how many, or 0
+  std::uint64_t driven;    ///< dofs of all environments that have a spring, a damper and a target: n_envs * nv, or 0
+  std::uint64_t idle;      ///< actuators of all environments that may be idle: n_envs * how many, or 0
+  std::uint64_t checksum;  ///< of the file with 0 here
 };
 
 }  // namespace
@@ -53,6 +55,8 @@ void Scene::save_state(const std::filesystem::path& path) {
   file.append(reinterpret_cast<const char*>(idle_gains_.data()), idle_gains_.size() * sizeof(double));
   file.append(reinterpret_cast<const char*>(mode_.data()), mode_.size());
   file.append(reinterpret_cast<const char*>(is_idle_.data()), is_idle_.size());
+  header.checksum = checksum(file);
+  file.replace(0, sizeof header, reinterpret_cast<const char*>(&header), sizeof header);
   write_file_atomically(path, file);
 }
 
@@ -88,6 +92,11 @@ void Scene::load_state(const std::filesystem::path& path) {
                           h.engine_bytes <= file.size() &&
                           file.size() == sizeof h + h.engine_bytes + h.driven * kDrivenBytes + h.idle * kIdleBytes,
                       "{} is cut off: {} bytes", path.string(), file.size());
+  StateHeader without = h;
+  without.checksum = 0;
+  const std::string_view header(reinterpret_cast<const char*>(&without), sizeof without);
+  COHORT_THROW_UNLESS(checksum(std::string_view(file).substr(sizeof h), checksum(header)) == h.checksum,
+                      "{} is damaged: its checksum does not fit", path.string());
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(file.data()) + sizeof h;
   const auto* modes = bytes + h.engine_bytes + h.driven * 5 * sizeof(float) + h.idle * 6 * sizeof(double);
   for (std::size_t i = 0; i < h.driven; ++i) {

@@ -135,7 +135,32 @@ TEST_F(SimulateCommand, RunsBothEnginesAndACompiledModel) {
   EXPECT_NE(described.output.find("13 dofs"), std::string::npos) << described.output;
 }
 
-/// Which of MuJoCo's functions a program calls, the dynamic linker says when it binds them at their first call.
+TEST_F(SimulateCommand, AModelsPartsAreCountedAndListed) {
+  const std::string models = COHORT_SOURCE_DIR "/tests/sim/models/";
+  const auto says = [](const std::string& arguments, const std::vector<std::string>& words) {
+    const Result result = run_command(cohort_program() + " model " + arguments);
+    EXPECT_EQ(result.code, 0) << result.output;
+    for (const std::string& word : words) EXPECT_NE(result.output.find(word), std::string::npos) << result.output;
+  };
+  says(models + "tendons.xml -v",
+       {"9 sites, 6 tendons, 1 equality\n", "joint      4 wrist                ball   of 3, qpos   4, dof   4\n",
+        "link       3                      in 2, 0.24 kg\n", "geom       1 round                sphere    of 1\n"});
+  says(models + "mixed.xml", {"2 sites, 2 equalities, 1 mesh, 1 height field\n"});
+  says(models + "two_link.urdf", {"two_link.urdf: 3 links"});  // a file without a name of its own
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_F(SimulateCommand, ALimitOfAddressSpaceIsTheMemoryThereIs) {
+  for (const char* engine : {"batched", "mujoco"}) {
+    const Result result = run_command(
+        format("ulimit -v 3000000; {} simulate {} --n-envs 5000000 --engine {}", cohort_program(), kWalker, engine));
+    EXPECT_EQ(result.code, 1) << result.output;
+    EXPECT_NE(result.output.find("5000000 environments need"), std::string::npos) << result.output;
+    EXPECT_NE(result.output.find("enough for"), std::string::npos) << result.output;
+  }
+}
+#endif
+
 TEST_F(SimulateCommand, ACompiledModelRunsWithoutMujocosLibrary) {
   ASSERT_EQ(run_command(cohort_program() + " model " + kWalker + " --compile " + path("w.cohort")).code, 0);
   const auto run_with = [&](const std::string& library, const std::string& command) {

@@ -188,6 +188,29 @@ TEST_P(SceneApi, AMappedFileKeepsItsMocapKeyframesAndTheOnlyFileItsOptions) {
   EXPECT_EQ(file.get_quat(), (std::vector<float>{0, 0, 0, 1}));
 }
 
+/// Of a URDF's <mujoco> element; a model file's own go before them, wherever it stands.
+TEST_P(SceneApi, AUrdfGivesTheOptionsWhereNoModelFileDoes) {
+  const auto urdf = [](const char* timestep) {
+    return Urdf{.file = "",
+                .xml = format("<robot name='r'><mujoco><option timestep='{}' integrator='implicitfast'/></mujoco>"
+                              "<link name='base'><inertial><mass value='1'/><inertia ixx='1' iyy='1' izz='1' ixy='0' "
+                              "ixz='0' iyz='0'/></inertial></link></robot>",
+                              timestep)};
+  };
+  Scene lone(options());
+  lone.add_entity(Plane{});
+  lone.add_entity(urdf("0.01"), "first");
+  lone.add_entity(urdf("0.02"), "second");
+  lone.build(1);
+  EXPECT_EQ(lone.info().timestep, 0.01);
+  EXPECT_EQ(lone.info().integrator, "implicitfast");
+  Scene both(options());
+  both.add_entity(urdf("0.01"), "first");
+  both.add_entity(Mjcf{.file = "", .xml = "<mujoco><option timestep='0.004'/></mujoco>", .pose = Pose{}}, "file");
+  both.build(1);
+  EXPECT_EQ(both.info().timestep, 0.004);
+}
+
 TEST_P(SceneApi, AUrdfMayMoveFreelyByItsOwnJoint) {
   const std::string xml =
       "<robot name='r'><link name='world'/><link name='base'><inertial><mass value='3'/><inertia ixx='.1' iyy='.1' "
@@ -271,6 +294,10 @@ TEST_P(SceneApi, ShapesThatCannotBeAreRefused) {
   }
   for (const double bad : {1e11, std::nan("")}) {
     EXPECT_NE(build(Sphere{.shape = {.pose = {{bad, 0, 0}}}}).find("position"), std::string::npos);
+  }
+  for (const double bad : {-1.0, std::nan(""), static_cast<double>(INFINITY)}) {
+    EXPECT_NE(build(Sphere{.shape = {.density = bad}}).find("density"), std::string::npos);
+    EXPECT_NE(build(Box{.shape = {.mass = bad}}).find("mass"), std::string::npos);
   }
   EXPECT_NE(build(Terrain{.rows = 2, .cols = 2, .heights = {0, NAN, 0, 1}}).find("height"), std::string::npos);
 }

@@ -86,6 +86,12 @@ TEST_P(SceneApi, ContactsAtRestCarryTheWeight) {
   for (const Contact& corner : under_box) sum += corner.force[2];
   EXPECT_NEAR(sum, 3 * 9.81, 0.03);
   EXPECT_EQ(floor.get_contacts(0).size(), 5u);
+  const std::vector<Contact> all = scene.get_contacts(), backwards = ball.get_contacts({1, 0});
+  ASSERT_EQ(all.size(), 10u);
+  for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(all[i].env, i < 5 ? 0 : 1);
+  ASSERT_EQ(backwards.size(), 2u);
+  EXPECT_EQ(backwards[0].env, 1);
+  EXPECT_EQ(backwards[1].env, 0);
   EXPECT_NE(message_of([&] { scene.get_contacts(2); }).find("environment 2"), std::string::npos);
 }
 

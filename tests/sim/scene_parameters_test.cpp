@@ -221,6 +221,8 @@ TEST_P(SceneApi, ImpossibleParametersAreRefusedAndChangeNothing) {
     }
     EXPECT_EQ(scene.get_parameter(p), before);
   }
+  EXPECT_NE(message_of([&] { scene.randomize_parameter(Parameter::kLinkMass, 1, INFINITY); }).find("from 1 to inf"),
+            std::string::npos);
   // Also past the scene: whoever writes the engine's memory commits it.
   const ArrayView mass = scene.engine().parameter(Parameter::kLinkMass);
   const std::int64_t at = 2 * mass.strides[0] + mass.strides[1];
@@ -232,6 +234,26 @@ TEST_P(SceneApi, ImpossibleParametersAreRefusedAndChangeNothing) {
   EXPECT_NE(message_of([&] { scene.engine().commit_parameters(); }).find("environment 2"), std::string::npos);
   EXPECT_NE(message_of([&] { scene.get_parameter(static_cast<Parameter>(9)); }).find("no parameter 9"),
             std::string::npos);
+}
+
+/// A link may lose its mass where what it is fixed to keeps one.
+TEST_P(SceneApi, ALinkThatMovesKeepsAMass) {
+  Scene scene(options());
+  scene.add_entity(Mjcf{.file = "", .xml = R"(<mujoco><worldbody><body name="arm"><joint/><geom size="0.1"/>
+    <body name="load" pos="0.3 0 0"><geom size="0.1"/></body></body><body name="shelf"><geom size="0.1"/></body>
+    </worldbody></mujoco>)"});
+  scene.build(2);
+  const int arm = scene.info().link("arm"), load = scene.info().link("load"), shelf = scene.info().link("shelf");
+  const std::vector<float> before = scene.get_parameter(Parameter::kLinkMass);
+  const std::vector<float> nothing = {0, 0};
+  const std::string text = message_of([&] { scene.set_links_mass(nothing, {arm, load}, {1}); });
+  EXPECT_NE(text.find("environment 1"), std::string::npos) << text;
+  EXPECT_NE(text.find("`arm`"), std::string::npos) << text;
+  EXPECT_NE(message_of([&] { scene.randomize_parameter(Parameter::kLinkMass, 0, 0); }), "");
+  EXPECT_EQ(scene.get_parameter(Parameter::kLinkMass), before);
+  EXPECT_EQ(message_of([&] { scene.set_links_mass(nothing, {load, shelf}, {1}); }), "");
+  scene.step();
+  EXPECT_EQ(scene.host_view(Field::kStatus).span<std::int32_t>()[1], kStatusOk);
 }
 
 }  // namespace

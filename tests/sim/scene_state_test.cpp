@@ -105,6 +105,28 @@ TEST_P(SceneApi, AStateOfAnotherModelOfTheSameSizesIsRefused) {
   std::filesystem::remove(path);
 }
 
+TEST_P(SceneApi, AStateWithAByteChangedIsRefused) {
+  const auto path = file("damaged.state");
+  Scene scene(options());
+  scene.add_entity(Mjcf{kModels + "arm.xml"});
+  scene.build(2);
+  scene.control_dofs_position(std::vector<float>{0.1f}, {0});
+  scene.save_state(path);
+  const std::string whole = read_file(path);
+  scene.step();
+  const std::vector<float> before = scene.get_qpos();
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    std::string damaged = whole;
+    damaged[i] = static_cast<char>(damaged[i] ^ 0x10);
+    write_file_atomically(path, damaged);
+    EXPECT_NE(message_of([&] { scene.load_state(path); }), "") << i;
+  }
+  EXPECT_EQ(scene.get_qpos(), before);
+  write_file_atomically(path, whole);
+  scene.load_state(path);
+  std::filesystem::remove(path);
+}
+
 TEST_P(SceneApi, OptionsThatNoModelHasAreRefused) {
   const auto with = [](const std::function<void(SceneOptions&)>& change) {
     SceneOptions o = options();
@@ -123,6 +145,24 @@ TEST_P(SceneApi, OptionsThatNoModelHasAreRefused) {
   const bool refuses = GetParam() == EngineKind::kMujoco;  // what it would not look at
   EXPECT_EQ(with([](auto& o) { o.contact_capacity = 40; }).find("engine batched") != std::string::npos, refuses);
   EXPECT_EQ(with([](auto& o) { o.row_space = 24; }).find("engine batched") != std::string::npos, refuses);
+  const Precision other = refuses ? Precision::kSingle : Precision::kDouble;
+  const std::string precision = with([&](auto& o) { o.precision = other; });
+  EXPECT_NE(precision.find(refuses ? "the engine batched" : "the engine mujoco"), std::string::npos) << precision;
+  EXPECT_EQ(with([&](auto& o) { o.precision = refuses ? Precision::kDouble : Precision::kSingle; }), "");
+  for (const double bad : {std::nan(""), static_cast<double>(INFINITY)}) {
+    Scene spaced(options());
+    spaced.add_entity(Plane{});
+    EXPECT_NE(message_of([&] { spaced.build(2, {1, bad}); }).find("env_spacing"), std::string::npos);
+  }
+  {
+    SceneOptions o = options();
+    o.device = {DeviceKind::kMetal, 0};
+    Scene on_metal(o);
+    on_metal.add_entity(Mjcf{kModels + "arm.xml"});
+    const std::string planned = message_of([&] { on_metal.plan(); });
+    EXPECT_NE(planned, "");
+    EXPECT_EQ(planned, message_of([&] { on_metal.build(1); }));
+  }
   Scene scene(options());
   scene.add_camera({.name = "eye"});
   EXPECT_NE(message_of([&] { scene.add_camera({.name = "eye"}); }).find("`eye`"), std::string::npos);

@@ -1,5 +1,6 @@
 #include "sim/scene.h"
 
+#include <atomic>
 #include <cmath>
 #include <csignal>
 #include <filesystem>
@@ -311,6 +312,25 @@ TEST(SceneFaults, TheCompilerEndsWithItsParent) {
   prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
 
+TEST(SceneFaults, AKilledCompilerIsNotOutOfTime) {
+  const Folder folder;
+  folder.pipe("pipe.xml");
+  const EntityDeclaration e{"m", Mjcf{folder.write("m.xml", "<mujoco><include file='pipe.xml'/></mujoco>")}};
+  std::string text;
+  std::atomic<pid_t> caller{0};
+  std::thread compiling([&] {
+    caller = gettid();
+    text = message_of([&] { compile_scene(std::span(&e, 1), {}, {}); });
+  });
+  std::string child;
+  while (child.empty()) {
+    if (caller != 0) child = read_file(format("/proc/self/task/{}/children", caller.load()));
+  }
+  kill(static_cast<pid_t>(std::stol(child)), SIGKILL);
+  compiling.join();
+  EXPECT_NE(text.find("was killed"), std::string::npos) << text;
+}
+
 TEST(SceneFaults, AModelsKindIsToldByItsContent) {
   const Folder folder;
   const std::string robot = read_file(kModels + "two_link.urdf");
@@ -365,6 +385,46 @@ TEST(SceneFaults, MeshesOfARosPackageAreFoundAboveTheirUrdf) {
   const std::string missing = build("package://other/meshes/rock.obj");
   EXPECT_NE(missing.find("package://other/meshes/rock.obj"), std::string::npos) << missing;
   EXPECT_NE(missing.find("relative to the URDF file"), std::string::npos) << missing;
+}
+
+/// MuJoCo reads them as numbers.
+TEST(SceneFaults, NumbersThatAreNoneAreNamedWithTheirElement) {
+  const auto build = [](EngineKind engine, const std::string& options, const char* floor, const char* joint,
+                        const char* ball) {
+    SceneOptions o;
+    o.engine = engine;
+    return message_of([&] {
+      Scene scene(o);
+      scene.add_entity(
+          Mjcf{.file = "",
+               .xml = format("<mujoco><option {}/><worldbody><geom name='floor' type='plane' size='5 5 1' {}/><body "
+                             "pos='0 0 1'><joint name='hinge' {}/><geom name='ball' size='0.1' {}/></body></worldbody>"
+                             "</mujoco>",
+                             options, floor, joint, ball)});
+      scene.build(1);
+    });
+  };
+  for (const EngineKind engine : {EngineKind::kBatched, EngineKind::kMujoco}) {
+    const auto says = [&](const std::string& text, const std::string& words) {
+      EXPECT_NE(text.find(words), std::string::npos) << text << "\nwanted: " << words;
+    };
+    for (const char* field : {"margin", "gap", "pos", "solimp", "friction"}) {
+      const std::string attribute = format("{}='nan 0 0'", field);
+      const bool one = std::string(field) == "margin" || std::string(field) == "gap";
+      says(build(engine, "", one ? format("{}='nan'", field).c_str() : attribute.c_str(), "", ""),
+           format("geom `floor`: its {} is nan", field));
+    }
+    says(build(engine, "impratio='nan'", "", "", ""), "option impratio is nan");
+    says(build(engine, "wind='0 inf 0'", "", "", ""), "option wind is inf");
+    says(build(engine, "", "", "frictionloss='nan'", ""), "joint `hinge`: its frictionloss is nan");
+    says(build(engine, "", "", "solimplimit='nan 1 1' range='-1 1'", ""), "joint `hinge`: its solimp is nan");
+    says(build(engine, "", "friction='inf 0 0'", "", ""), "geom `floor`: its friction is inf");
+    EXPECT_EQ(build(engine, "", "", "range='-inf inf' limited='true'", ""), "");
+  }
+  const std::string heavy = build(EngineKind::kBatched, "", "", "", "mass='1e300'");
+  EXPECT_NE(heavy.find("beyond single precision: body #1: its mass is 1e+300"), std::string::npos) << heavy;
+  EXPECT_NE(heavy.find("--engine mujoco"), std::string::npos) << heavy;
+  EXPECT_EQ(build(EngineKind::kMujoco, "", "", "", "mass='1e300'"), "");
 }
 
 TEST(SceneFaults, NumbersThatNoStepOrMemoryHoldsAreNamed) {

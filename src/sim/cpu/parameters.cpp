@@ -147,6 +147,10 @@ void ParameterStore::check(Parameter parameter, const LaneValues& v, std::span<c
   for (int i = 0; i < size(parameter) && !v.empty(); ++i) {
     for (std::int32_t e : envs) check_parameter(parameter, e, i, at(v, i, e));
   }
+  if (parameter != Parameter::kLinkMass || v.empty()) return;
+  for (const std::int32_t e : envs) {
+    check_masses(model_.info, e, [&](int link) { return static_cast<double>(at(v, link, e)); });
+  }
 }
 
 std::span<const std::int32_t> ParameterStore::resize(LaneValues& v, int rows, std::span<const std::int32_t> envs) {

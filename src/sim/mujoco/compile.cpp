@@ -208,7 +208,8 @@ CompiledScene compile_scene(std::span<const EntityDeclaration> entities, std::sp
   const bool answered = read_answer(fds[0], child, std::min(kIdle, options.compile_seconds), data);
   close(fds[0]);
   int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  rusage used{};
+  while (wait4(child, &status, 0, &used) < 0 && errno == EINTR) {
   }
   const std::string files = describe(entities);
   COHORT_THROW_UNLESS(answered,
@@ -217,10 +218,16 @@ CompiledScene compile_scene(std::span<const EntityDeclaration> entities, std::sp
                       files, std::min(kIdle, options.compile_seconds));
   if (WIFSIGNALED(status)) {
     const int signal = WTERMSIG(status);
-    if (signal == SIGXCPU || signal == SIGKILL) {
+    const auto seconds = [](const timeval& t) {
+      return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+    };
+    const bool spent = seconds(used.ru_utime) + seconds(used.ru_stime) >= 0.9 * options.compile_seconds;
+    if (signal == SIGXCPU || (signal == SIGKILL && spent)) {
       throw Error(
           format("{}: the model compiler did not finish within {} s of CPU time", files, options.compile_seconds));
     }
+    COHORT_THROW_UNLESS(signal != SIGKILL,
+                        "{}: the model compiler was killed, by hand or by the system for want of memory", files);
     throw Error(format(
         "{}: the model compiler crashed ({}): the file is damaged, or a size in it (rows, columns, a count) needs "
         "more than the limit of {} of memory",

@@ -15,6 +15,7 @@
 #include "sim/model_file.h"
 #include "sim/model_info.h"
 #include "sim/mujoco/library.h"
+#include "sim/mujoco/numbers.h"
 
 namespace cohort::sim::mj {
 
@@ -232,6 +233,11 @@ class Composer {
       fail(format("timestep is {}: it has to be positive (s) and at least {}, or no step advances the time", timestep,
                   kLeastTimestep));
     }
+    if (const std::vector<std::string> bad = impossible_numbers(*model); !bad.empty()) {
+      std::string list;
+      for (const std::string& number : bad) list += (list.empty() ? "" : "; ") + number;
+      fail("no simulation can use these numbers: " + list);
+    }
     CompiledScene result;
     result.entity_links = ids(bodies_, mjOBJ_BODY);
     result.entity_geoms = ids(geoms_, mjOBJ_GEOM);
@@ -390,6 +396,11 @@ class Composer {
 
   void add(const Urdf& u) {
     mjSpec* child = parse(u);
+    const auto is_mjcf = [](const EntityDeclaration& e) { return std::holds_alternative<Mjcf>(e.morph); };
+    if (takes_options_ && std::none_of(entities_.begin(), entities_.end(), is_mjcf)) {
+      spec_->option = child->option;  // of its <mujoco> element
+      takes_options_ = false;
+    }
     const std::vector<mjsElement*> bodies = children(mjs_findBody(child, "world"), mjOBJ_BODY);
     // A file may say itself that its base moves freely (a joint `floating`).
     if (u.fixed || std::any_of(bodies.begin(), bodies.end(), [](auto* e) { return has_free_joint(mjs_asBody(e)); })) {
@@ -429,8 +440,12 @@ class Composer {
     finish(geom, s);
   }
   void finish(mjsGeom* geom, const ShapeOptions& s) {
+    const auto check = [&](const char* what, double value, const char* unit) {
+      if (!(value >= 0) || !std::isfinite(value)) fail(format("entity `{}`: a {} of {} {}", name(), what, value, unit));
+    };
+    check("density", s.density, "kg/m^3");
     geom->density = s.density;
-    if (s.mass) geom->mass = *s.mass;
+    if (s.mass) check("mass", *s.mass, "kg"), geom->mass = *s.mass;
     set_friction(geom, s.friction);
     std::copy(s.rgba.begin(), s.rgba.end(), geom->rgba);
   }

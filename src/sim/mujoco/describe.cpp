@@ -315,6 +315,7 @@ ModelInfo describe(const mjModel& m) {
                               copy(m.key_ctrl + k * m.nu, m.nu), copy(m.key_mpos + k * m.nmocap * 3, m.nmocap * 3),
                               copy(m.key_mquat + k * m.nmocap * 4, m.nmocap * 4)});
   }
+  info.parts = {m.nsite, m.ntendon, m.neq, m.npair, m.nexclude, m.nmesh, m.nhfield, m.ncam};
   return info;
 }
 

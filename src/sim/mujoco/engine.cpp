@@ -261,6 +261,7 @@ class MujocoEngine final : public Engine {
         const std::int32_t e = rising.empty() ? k : rising[static_cast<std::size_t>(k)];
         const mjtNum* row = static_cast<const mjtNum*>(v.data) + e * v.strides[0];
         for (std::int64_t i = 0; i < v.shape[1]; ++i) check_parameter(which, e, i, static_cast<float>(row[i]));
+        if (which == Parameter::kLinkMass) check_masses(info_, e, [&](int link) { return row[link]; });
       }
     }
     const int failed = rising.empty() ? mjb_setConst(batch_.get(), nullptr, n_)

@@ -6,6 +6,7 @@
 #include "core/format.h"
 #include "sim/kernels/pair_kernels.h"
 #include "sim/mujoco/handle.h"
+#include "sim/mujoco/numbers.h"
 
 namespace cohort::sim::mj {
 
@@ -28,6 +29,7 @@ class Finder {
     tendons();
     actuators();
     if (!(m_.opt.disableflags & mjDSBL_SENSOR)) sensors();
+    for (const std::string& number : numbers_beyond_single(m_)) add("number beyond single precision: " + number);
     return std::move(found_);
   }
 
