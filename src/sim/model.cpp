@@ -46,6 +46,12 @@ class Loader {
     static_assert(std::is_trivially_copyable_v<T>);
     take(&value, sizeof value);
   }
+  void operator()(bool& value) {
+    unsigned char byte = 0;
+    take(&byte, 1);
+    COHORT_THROW_UNLESS(byte <= 1, "{} is damaged: {} stands for true or false", file_, byte);
+    value = byte == 1;
+  }
   void operator()(std::string& text) {
     text.resize(count(1));
     take(text.data(), text.size());
@@ -132,7 +138,8 @@ void visit(Action& io, T& m) {
   auto& i = m.info;
   io(i.name), io(i.nq), io(i.nv), io(i.nu), io(i.na), io(i.nmocap), io(i.nsensordata), io(i.timestep);
   io(i.integrator), io(i.solver), io(i.cone), io(i.links), io(i.joints), io(i.actuators), io(i.sensors), io(i.geoms);
-  io(i.keyframes), io(i.entities), io(i.qpos0), io(i.mocap_pos0), io(i.mocap_quat0), io(i.content), io(i.cameras);
+  io(i.keyframes), io(i.parts), io(i.entities), io(i.qpos0), io(i.mocap_pos0), io(i.mocap_quat0), io(i.content),
+      io(i.cameras);
   io(m.sizes), io(m.body), io(m.joint), io(m.dof), io(m.pattern), io(m.pattern_start), io(m.below), io(m.below_start);
   io(m.link), io(m.limit), io(m.friction), io(m.wrap);
   io(m.tendon), io(m.actuator), io(m.geom), io(m.pair), io(m.pair_bound), io(m.pair_spheres), io(m.pair_run),

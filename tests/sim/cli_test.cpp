@@ -146,6 +146,8 @@ TEST_F(SimulateCommand, AModelsPartsAreCountedAndListed) {
        {"9 sites, 6 tendons, 1 equality\n", "joint      4 wrist                ball   of 3, qpos   4, dof   4\n",
         "link       3                      in 2, 0.24 kg\n", "geom       1 round                sphere    of 1\n"});
   says(models + "mixed.xml", {"2 sites, 2 equalities, 1 mesh, 1 height field\n"});
+  says(models + "mixed.xml --compile " + path("m.cohort"), {"compiled to"});
+  says(path("m.cohort"), {"2 sites, 2 equalities, 1 mesh, 1 height field\n"});
   says(models + "two_link.urdf", {"two_link.urdf: 3 links"});  // a file without a name of its own
 }
 

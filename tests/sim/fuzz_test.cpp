@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/philox.h"
+#include "sim/checksum.h"
 #include "sim/compile.h"
 #include "sim/fuzz_models.h"
 #include "sim/model.h"
@@ -129,10 +130,7 @@ TEST(Fuzz, ACompiledModelOfWrongNumbersWithARightChecksumIsAModelOrAnError) {
       std::string changed = whole;
       const std::size_t at = kHeader + random.below(0, static_cast<std::uint32_t>(changed.size() - kHeader - 4));
       std::memcpy(changed.data() + at, &kWrong[k % std::size(kWrong)], 4);
-      std::uint64_t hash = 14695981039346656037ull;
-      for (std::size_t i = kHeader; i < changed.size(); ++i) {
-        hash = (hash ^ static_cast<unsigned char>(changed[i])) * 1099511628211ull;
-      }
+      const std::uint64_t hash = checksum(std::string_view(changed).substr(kHeader));
       std::memcpy(changed.data() + kChecksum, &hash, sizeof hash);
       write_file_atomically(path, changed);
       try {
