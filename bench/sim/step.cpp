@@ -3,12 +3,16 @@
 // range, equal timestep, solver and tolerance.
 //
 //   sim_step_bench [--envs N] [--rounds R] [--steps S] [--turn T] [--lanes auto|scalar|avx2|avx512]
-//                  [--contacts all|floor|none] [--row-space ROWS] MODEL...
+//                  [--contacts all|floor|plane|table|none] [--row-space ROWS] MODEL...
 //
 // --turn: an engine takes so many steps before it is the next one's turn, a whole round without it. With 1 it begins
 // every step of all environments with its code and data out of the caches, which nobody's simulation does.
 // --contacts, of the models that follow it, on both sides:  all: as in the file;  floor: those of a geom that is fixed
-// to the world, without self-collision;  none: contacts switched off. --row-space: SceneOptions::row_space.
+// to the world, without self-collision;  plane: the same with a plane at height 0 in place of the file's own ground;
+// table: as in the file, with a box of 0.5 x 1 x 0.3 m in front of the robot, 0.4 m from the origin;  none: contacts
+// switched off. --row-space: SceneOptions::row_space.
+// Sensors are switched off on both sides: the batched engine computes them when they are read, mj_step always.
+// Iterations are those of an evaluation: of RK4's four the mean of ours, the last of MuJoCo's.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -80,13 +84,15 @@ struct Sides {
   }
 };
 
-enum class ContactChoice { kAll, kFloor, kNone };
+enum class ContactChoice { kAll, kFloor, kPlane, kTable, kNone };
 
 ContactChoice parse_contacts(const std::string& word) {
   if (word == "all") return ContactChoice::kAll;
   if (word == "floor") return ContactChoice::kFloor;
+  if (word == "plane") return ContactChoice::kPlane;
+  if (word == "table") return ContactChoice::kTable;
   if (word == "none") return ContactChoice::kNone;
-  throw Error("--contacts: '" + word + "' is none of all, floor, none");
+  throw Error("--contacts: '" + word + "' is none of all, floor, plane, table, none");
 }
 
 struct Case {
@@ -95,15 +101,28 @@ struct Case {
   int row_space;
 };
 
-/// A binary model of MuJoCo with the chosen contacts only.
+/// What stands in the world besides the model's file.
+std::vector<EntityDeclaration> entities_of(const Case& what) {
+  std::vector<EntityDeclaration> entities{{"model", Mjcf{what.file}}};
+  if (what.contacts == ContactChoice::kPlane) entities.push_back({"plane", Plane{}});
+  if (what.contacts == ContactChoice::kTable) {
+    entities.push_back({"table", Box{{0.5, 1, 0.3}, {.pose = {{0.65, 0, 0.15}}, .fixed = true}}});
+  }
+  return entities;
+}
+
+/// A binary model of MuJoCo with the chosen contacts only, and without sensors.
 std::vector<std::uint8_t> with_contacts(std::vector<std::uint8_t> mjb, ContactChoice contacts) {
-  if (contacts == ContactChoice::kAll) return mjb;
   const mj::ModelPtr m = mj::load(mjb);
+  m->opt.disableflags |= mjDSBL_SENSOR;
   if (contacts == ContactChoice::kNone) m->opt.disableflags |= mjDSBL_CONTACT;
-  for (int g = 0; g < m->ngeom && contacts == ContactChoice::kFloor; ++g) {
+  const bool grounded = contacts == ContactChoice::kFloor || contacts == ContactChoice::kPlane;
+  for (int g = 0; g < m->ngeom && grounded; ++g) {
     // Moving geoms keep the bits that meet the world's, and have none that meet each other's.
     const bool fixed = m->body_weldid[m->geom_bodyid[g]] == 0;
-    const bool collides = m->geom_contype[g] != 0 || m->geom_conaffinity[g] != 0;
+    const bool own =
+        contacts == ContactChoice::kFloor || !fixed || std::string(m->names + m->name_geomadr[g]) == "plane";
+    const bool collides = own && (m->geom_contype[g] != 0 || m->geom_conaffinity[g] != 0);
     m->geom_contype[g] = collides && fixed ? 1 : 0;
     m->geom_conaffinity[g] = collides && !fixed ? 1 : 0;
   }
@@ -114,8 +133,7 @@ std::vector<std::uint8_t> with_contacts(std::vector<std::uint8_t> mjb, ContactCh
 
 void measure(const Case& what, int n, int rounds, int steps, int turn, LaneWidth lanes) {
   const std::string& file = what.file;
-  const EntityDeclaration entity{"model", Mjcf{file}};
-  CompiledScene scene = compile_scene(std::span(&entity, 1), {}, {});
+  CompiledScene scene = compile_scene(entities_of(what), {}, {});
   scene.mjb = with_contacts(std::move(scene.mjb), what.contacts);
   const std::vector<Unsupported> missing = find_unsupported(scene.mjb);
   if (!missing.empty()) {
@@ -184,6 +202,7 @@ void measure(const Case& what, int n, int rounds, int steps, int turn, LaneWidth
     ratio.push_back(std::min(t_single, t_batch) / t_ours);
   }
   const double count = static_cast<double>(n) * steps * rounds;
+  if (s.model->opt.integrator == mjINT_RK4) iterations /= 4;
   std::printf("%-24s %8.2f %8.2f %8.3f %7.1fx   %5.2f / %5.2f   %5.2f / %5.2f   %s\n",
               file.substr(file.rfind('/') + 1).c_str(), median(single), median(batch), median(ours), median(ratio),
               contacts / count, their_contacts / count, iterations / count, their_iterations / count,

@@ -22,7 +22,8 @@ constexpr double kRowTolerance = 2e-4;
 constexpr double kCostRatio = 1.025;
 /// Accelerations: two solvers that stop at a cost difference of 1e-8 (scaled) agree to its square root, not better.
 constexpr double kConstrainedAccelerationTolerance = 5e-3;
-/// The demanded bound, where both go on until nothing is to be gained.
+/// The demanded bound, where both go on until nothing is to be gained. Stiff rows leave small accelerations of large
+/// ones: a single element may differ by kConstrainedAccelerationTolerance.
 constexpr double kConvergedTolerance = 5e-4;
 /// Integration of one step from the same acceleration.
 constexpr double kStepTolerance = 5e-5;
@@ -277,7 +278,7 @@ TEST_P(Constraint, SolutionEqualsMujocosWhereBothSolversConverge) {
     block.load(p.view, *p.data);
     test::evaluate(p.view, block.space);
     test::expect_near(take(block.space.w.qacc, p.view.nv), take(p.data->qacc, p.view.nv), kConvergedTolerance,
-                      format("qacc of sample {}", sample));
+                      format("qacc of sample {}", sample), kConstrainedAccelerationTolerance);
   }
   expect_touching(name, touching, 30);
 }
@@ -301,7 +302,14 @@ TEST_P(Constraint, OneStepFromTheSameStateEqualsMujoco) {
     mj_step(p.mj.get(), p.data.get());
     SCOPED_TRACE("step " + std::to_string(step));
     test::expect_near(take(block.space.w.q, p.view.nq), take(p.data->qpos, p.mj->nq), kStepTolerance, "qpos");
-    test::expect_near(take(block.space.w.v, p.view.nv), take(p.data->qvel, p.mj->nv), 1e-3, "qvel");
+    // What the acceleration may differ by, both solvers stopping where the model says, the velocity gathers over a
+    // step.
+    double largest = 0;
+    for (int d = 0; d < p.view.nv; ++d) largest = std::max(largest, std::abs(p.data->qacc[d]));
+    const double gathered = kConstrainedAccelerationTolerance * p.mj->opt.timestep * largest;
+    // Of a small one beside large ones, the same in absolute numbers.
+    test::expect_near(take(block.space.w.v, p.view.nv), take(p.data->qvel, p.mj->nv),
+                      test::kElementTolerance + gathered, "qvel", 2 * test::kElementTolerance);
     if (HasFatalFailure()) return;
   }
 }

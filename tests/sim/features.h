@@ -122,6 +122,23 @@ inline std::vector<std::pair<std::string, std::string>> smooth_features() {
        model("<body gravcomp='0.7'><joint axis='0 1 0' actuatorgravcomp='true'/><geom size='0.1' pos='0.2 0.1 0'/>"
              "</body>")},
       {"joint springs, dampers, armature", model(hinge)},
+      {"a servo on a ball joint of equal inertias",
+       model("<body pos='0 0 1'><joint name='b' type='ball'/><geom size='0.07'/></body>",
+             "<actuator><position joint='b' gear='0.9 0.8 0.8' kp='20' kv='0.02'/></actuator>")},
+      {"damped tendons and servos on a point that three slides carry",
+       model("<site name='a' pos='1 1 1'/><site name='b' pos='-1 0.5 1'/><body pos='0 0 0.5'><joint type='slide' "
+             "axis='1 0 "
+             "0'/><joint type='slide' axis='0 1 0'/><joint type='slide' axis='0 0 1'/><geom type='box' size='0.05 0.05 "
+             "0.05'/><site name='h'/></body>",
+             "<tendon><spatial name='t' damping='20' stiffness='200' springlength='1.2'><site site='a'/><site "
+             "site='h'/></spatial><spatial name='u'><site site='b'/><site site='h'/></spatial></tendon><actuator>"
+             "<position tendon='u' kp='300' kv='30'/></actuator>")},
+      {"drag on bodies whose dofs MuJoCo takes one by one",
+       model("<body pos='0 0 1'><joint type='ball'/><geom size='0.07'/></body><body pos='1 0 0.5'><joint type='slide' "
+             "axis='1 0 0'/><joint type='slide' axis='0 1 0'/><joint type='slide' axis='0 0 1'/><geom type='box' "
+             "size='0.05 0.1 0.2' euler='20 30 40'/></body><body pos='2 0 0'><freejoint/><geom type='box' size='0.1 "
+             "0.2 0.3'/></body>",
+             "", "density='50' viscosity='2' wind='0.5 -0.3 0.2'")},
       {"motors, position and velocity servos",
        model(hinge,
              "<actuator><motor joint='j' gear='3' ctrlrange='-0.5 0.5'/><position joint='k' kp='20' kv='2'/>"

@@ -113,16 +113,20 @@ class Pair {
   std::vector<float> memory;
 };
 
-/// |a - b| <= tolerance (1 + |b|), element by element, with the scale of the whole vector where cancellation makes
-/// small numbers of large ones.
+/// What is demanded of every element that no cancellation touches.
+inline constexpr double kElementTolerance = 5e-4;
+/// |a - b| <= tolerance max(1, |b|) with the greatest element of b, since cancellation makes small numbers of large
+/// ones; and element by element |a - b| <= max(tolerance, of_element) (1 + |b|).
 inline void expect_near(const std::vector<double>& ours, const std::vector<double>& theirs, double tolerance,
-                        const std::string& what) {
+                        const std::string& what, double of_element = kElementTolerance) {
   ASSERT_EQ(ours.size(), theirs.size()) << what;
   double scale = 1;
   for (double x : theirs) scale = std::max(scale, std::abs(x));
+  of_element = std::max(of_element, tolerance);
   for (std::size_t i = 0; i < ours.size(); ++i) {
     ASSERT_TRUE(std::isfinite(ours[i])) << what << "[" << i << "] was never written";
     ASSERT_NEAR(ours[i], theirs[i], tolerance * scale) << what << "[" << i << "]";
+    ASSERT_NEAR(ours[i], theirs[i], of_element * (1 + std::abs(theirs[i]))) << what << "[" << i << "]";
   }
 }
 template <class T>

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "block.h"
+#include "core/format.h"
 
 namespace cohort::sim {
 namespace {
@@ -277,6 +278,22 @@ TEST(ForceSensor, FeelsBothEndsOfATendonsLimitWhoseMarginIsWiderThanItsRange) {
                              "<tendon><spatial range='0.4 0.45' margin='0.1'><site site='w'/><site site='s'/></spatial>"
                              "</tendon><sensor><force site='s'/><torque site='s'/></sensor>"),
       kSensedForceTolerance);
+}
+
+/// Such an equality has no rows in MuJoCo.
+TEST(ForceSensor, FeelsNothingOfAnEqualityThatMovesNothing) {
+  const char* sensors = "<sensor><force site='s'/><torque site='s'/></sensor>";
+  const std::string arm = "<body pos='0 0 0.1'><joint axis='0 1 0'/><geom size='0.05' pos='0.1 0 0'/></body>";
+  for (const char* base : {"mocap='true'", ""}) {
+    for (const char* equality : {"<connect site1='here' site2='there'/>", "<weld site1='here' site2='there'/>"}) {
+      EXPECT_LT(worst_force_difference(format("<body {} pos='0.1 0.2 0.3'><site name='here' pos='0.1 0 0'/>{}<site "
+                                              "name='s'/></body><site name='there' pos='0.2 0.2 0.3'/>",
+                                              base, arm),
+                                       format("<equality>{}</equality>{}", equality, sensors)),
+                kInteractionTolerance)
+          << base << equality;
+    }
+  }
 }
 
 /// Two ends that are apart: the opposite forces at them make a torque, until the connection has closed.

@@ -67,7 +67,7 @@ COHORT_KERNEL void turn_rates(const ModelView& m, typename L::Ptr start, typenam
   }
 }
 
-/// Adds -h (J' b J) to w.factor for a row J with the dofs [first, first + count) of m.wrap, as far as the inertia
+/// Adds -h (J' b J) to w.factor for a row J with the dofs [first, first + count) of m.wrap, as far as MuJoCo's inertia
 /// matrix has the entries; `arm(k)` is J's entry at wrap k.
 template <class L, class Arm>
 COHORT_LANE void add_rank_one(const ModelView& m, Workspace<L>& w, int first, int count, typename L::V b, Arm arm) {
@@ -76,7 +76,7 @@ COHORT_LANE void add_rank_one(const ModelView& m, Workspace<L>& w, int first, in
   for (int k = first; k < first + count; ++k) {
     for (int e = first; e < first + count; ++e) {
       const int i = m.wrap[k].dof, j = m.wrap[e].dof;
-      if (j > i) continue;
+      if (j > i || (j < i && m.dof[i].uncoupled)) continue;
       bool stored = false;
       for (int c = m.pattern_start[i]; c < m.pattern_start[i + 1]; ++c) stored = stored || m.pattern[c] == j;
       if (!stored) continue;
@@ -127,6 +127,7 @@ COHORT_KERNEL void add_fluid_damping(const ModelView& m, Workspace<L>& w) {
       add_cross(torque, p, force);
       for (int y = m.pattern_start[last]; y <= x; ++y) {
         const int j = m.pattern[y];
+        if (j < i && m.dof[i].uncoupled) continue;
         const auto axis = w.axis + 6 * j;
         const auto entry = w.factor + triangle(i, j);
         V sum = entry[0];

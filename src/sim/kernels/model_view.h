@@ -63,6 +63,9 @@ struct DofRecord {
   int parent;  ///< dof, or -1
   float armature, damping;
   int lifted_by_actuators;  ///< gravity compensation counts as a force of the actuators
+  /// MuJoCo keeps no other entry of the inertia matrix in its row (several slides of a body, balls of equal inertias):
+  /// implicitfast leaves derivatives there out, as it does.
+  int uncoupled;
 };
 
 /// A limit of a hinge, slide (lower and upper), ball joint, or tendon.

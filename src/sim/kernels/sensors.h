@@ -119,7 +119,7 @@ COHORT_KERNEL void interaction_force(const ModelView& m, Workspace<L>& w, Constr
     const auto piece = c.pool + g.at;
     const bool contact = g.pair >= 0, equality = g.pair <= -2;
     const int match = contact ? pairs[g.pair] : equality ? equalities[-2 - g.pair] : 0;
-    if (match == 0) continue;
+    if (match == 0 || g.dofs == 0) continue;  // a row that moves nothing has no force
     V F[3], T[3], p[3], from[3], rot[9];
     if (contact) {
       contact_force<L>(g, piece, F, T);

@@ -196,6 +196,7 @@ void Importer::dofs() {
     r.armature = f32(m_.dof_armature[d]);
     r.lifted_by_actuators = m_.jnt_actgravcomp[m_.dof_jntid[d]];
     if (!off(mjDSBL_DAMPER)) r.damping = f32(m_.dof_damping[d]);
+    r.uncoupled = m_.M_rownnz[d] == 1 && m_.jnt_type[m_.dof_jntid[d]] != mjJNT_FREE;
     out_.pattern_start.push_back(static_cast<int>(out_.pattern.size()));
     std::vector<int> ancestors;
     for (int a = d; a >= 0; a = m_.dof_parentid[a]) ancestors.push_back(a);

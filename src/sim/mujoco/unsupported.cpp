@@ -202,7 +202,8 @@ class Finder {
       if (sensor_kind(type) < 0) {
         add(std::string("sensor ") + sensor_type(type), n, i);
       } else if (type == mjSENS_RANGEFINDER) {
-        if (m_.sensor_objtype[i] != mjOBJ_SITE || fields != 1 << mjRAYDATA_DIST) add("rangefinder of an image", n, i);
+        if (m_.sensor_objtype[i] != mjOBJ_SITE) add("rangefinder of a camera's image", n, i);
+        if (fields != 1 << mjRAYDATA_DIST) add("rangefinder with other data than the distance", n, i);
         for (int g = 0; g < m_.ngeom; ++g) {
           const int shape = m_.geom_type[g];
           if (shape == mjGEOM_SDF && stops_rays(m_, g) && m_.geom_bodyid[g] != m_.site_bodyid[m_.sensor_objid[i]]) {
