@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "core/error.h"
 #include "sim/kernels/pair_kernels.h"
@@ -556,12 +557,17 @@ class Checker {
 
   /// Values that a sensor has; of Contact, of one of its contacts.
   static int values_of(const SensorRecord& s) {
-    constexpr int kOfField[] = {1, 3, 3, 1, 3, 3, 3};
-    int values = 0;
+    constexpr int kOfContact[] = {1, 3, 3, 1, 3, 3, 3, 3, 3}, kOfRange[] = {1, 3, 3, 3, 3, 1};
+    const auto sum = [&](std::span<const int> sizes) {
+      int values = 0;
+      for (std::size_t f = 0; f < sizes.size(); ++f) values += s.fields >> f & 1 ? sizes[f] : 0;
+      return values;
+    };
     switch (s.kind) {
       case kSensorContact:
-        for (int f = 0; f < 7; ++f) values += s.fields >> f & 1 ? kOfField[f] : 0;
-        return values;
+        return sum(kOfContact);
+      case kSensorRangefinder:
+        return sum(kOfRange);
       case kSensorBallQuat:
       case kSensorFrameQuat:
         return 4;
@@ -576,7 +582,6 @@ class Checker {
       case kSensorJointActuatorForce:
       case kSensorTendonActuatorForce:
       case kSensorTouch:
-      case kSensorRangefinder:
         return 1;
       default:
         return 3;

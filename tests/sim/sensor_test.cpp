@@ -93,7 +93,10 @@ std::vector<Case> cases() {
        kSensedForceTolerance},
       {"rangefinder",
        "<rangefinder site='hand_ray'/><rangefinder site='fixed'/><rangefinder site='arm_site'/>"
-       "<rangefinder site='trunk_site' cutoff='0.3'/>",
+       "<rangefinder site='trunk_site' cutoff='0.3'/>"
+       "<rangefinder site='hand_ray' data='dist dir origin point depth'/>"
+       "<rangefinder site='leg_touch' data='point depth'/><rangefinder site='arm_site' data='dir origin' "
+       "cutoff='0.2'/>",
        1e-4},
       {"contact sensors",
        "<contact geom1='foot' num='1' reduce='netforce' data='found force torque dist pos normal tangent'/>"
@@ -101,7 +104,10 @@ std::vector<Case> cases() {
        "<contact body1='base' geom2='floor' num='2' reduce='mindist' data='found dist pos normal tangent'/>"
        "<contact geom1='floor' num='3' reduce='maxforce' data='found force'/>"
        "<contact site='trunk_touch' subtree2='base' num='2' reduce='mindist' data='found dist'/>"
-       "<contact geom1='ball' num='1' reduce='mindist' data='found dist normal'/>",
+       "<contact geom1='ball' num='1' reduce='mindist' data='found dist normal'/>"
+       "<contact geom1='foot' num='2' reduce='mindist' data='found pos linvel angvel'/>"
+       "<contact geom1='floor' num='3' reduce='mindist' data='linvel angvel'/>"
+       "<contact body1='ball' subtree2='base' num='2' reduce='mindist' data='normal tangent linvel angvel'/>",
        kSensedForceTolerance},
   };
   std::string frames;

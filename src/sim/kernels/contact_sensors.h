@@ -58,15 +58,16 @@ COHORT_KERNEL typename L::V touch(const ModelView& m, Workspace<L>& w, Constrain
   return sum;
 }
 
-/// Sizes of the contact sensor's fields: found, force, torque, distance, position, normal, first tangent.
-inline constexpr int kContactFields = 7;
+/// The contact sensor's fields: found, force, torque, distance, position, normal, first tangent, linear and angular
+/// velocity; their values together.
+inline constexpr int kContactFields = 9, kContactValues = 23;
 
 template <class L>
 COHORT_KERNEL void contact_sensor(const ModelView& m, Workspace<L>& w, Constraints<L>& c, const SensorRecord& s) {
   using V = typename L::V;
   const V zero(0.0f), one(1.0f);
-  const int sizes[kContactFields] = {1, 3, 3, 1, 3, 3, 3};
-  const int starts[kContactFields] = {0, 1, 4, 7, 8, 11, 14};
+  const int sizes[kContactFields] = {1, 3, 3, 1, 3, 3, 3, 3, 3};
+  const int starts[kContactFields] = {0, 1, 4, 7, 8, 11, 14, 17, 20};
   int slot_size = 0;
   for (int f = 0; f < kContactFields; ++f) slot_size += s.fields >> f & 1 ? sizes[f] : 0;
   const int slots = s.dim / slot_size;
@@ -98,12 +99,30 @@ COHORT_KERNEL void contact_sensor(const ModelView& m, Workspace<L>& w, Constrain
       values[11 + i] = flip_over ? -n : n;
       values[14 + i] = flip_over ? -t : t;
     }
+    if (s.fields >> 7 == 0) return;
+    // Of the second geom against the first, at the contact and in its frame.
+    V first[3], at1[3], at2[3], turn1[3], turn2[3], speed1[3], speed2[3];
+    reference_point<L>(m, w, m.geom[m.pair[g.pair].geom1].body, first);
+    read<3>(at2, kept + KeptContact::kPos);
+    for (int i = 0; i < 3; ++i) at1[i] = at2[i] + (from[i] - first[i]);
+    point_velocity<L>(w, m.geom[m.pair[g.pair].geom1].body, at1, turn1, speed1);
+    point_velocity<L>(w, m.geom[m.pair[g.pair].geom2].body, at2, turn2, speed2);
+    for (int i = 0; i < 3; ++i) {
+      // Turned over, the frame's first two axes and the difference change their signs.
+      const bool opposite = flip_over && i == 2;
+      values[17 + i] = values[20 + i] = zero;
+      for (int k = 0; k < 3; ++k) {
+        const V axis = kept[KeptContact::kFrame + 3 * i + k], side = opposite ? -axis : axis;
+        values[17 + i] = fma(side, speed2[k] - speed1[k], values[17 + i]);
+        values[20 + i] = fma(side, turn2[k] - turn1[k], values[20 + i]);
+      }
+    }
   };
   typename L::M counts;
-  V values[17], chosen[17], found = zero;
+  V values[kContactValues], chosen[kContactValues], found = zero;
   if (s.reduce == kReduceNetForce) {
     // The total wrench about the mean of the positions, weighed by the forces.
-    for (int i = 0; i < 17; ++i) chosen[i] = zero;
+    for (V& value : chosen) value = zero;
     V weight = zero;
     for (int round = 0; round < 2; ++round) {
       for (int k = 0; k < c.count; ++k) {
@@ -154,7 +173,7 @@ COHORT_KERNEL void contact_sensor(const ModelView& m, Workspace<L>& w, Constrain
   V last(-3e38f), last_index(-1.0f);
   for (int slot = 0; slot < slots; ++slot) {
     V best(3e38f), best_index(-1.0f);
-    for (int i = 0; i < 17; ++i) chosen[i] = zero;
+    for (V& value : chosen) value = zero;
     for (int k = 0; k < c.count; ++k) {
       const Group& g = c.group[k];
       const int match = g.pair < 0 ? 0 : m.sensor_match[s.first_match + g.pair];
@@ -169,7 +188,7 @@ COHORT_KERNEL void contact_sensor(const ModelView& m, Workspace<L>& w, Constrain
       best = select(take, criterion, best);
       best_index = select(take, index, best_index);
       values[0] = found;
-      for (int i = 0; i < 17; ++i) chosen[i] = select(take, values[i], chosen[i]);
+      for (int i = 0; i < kContactValues; ++i) chosen[i] = select(take, values[i], chosen[i]);
     }
     last = best, last_index = best_index;
     int at = slot * slot_size;

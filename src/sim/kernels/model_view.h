@@ -406,13 +406,14 @@ struct SensorRecord {
   int frame;         ///< -1: none
   int reference;     ///< frame, or -1
   int first_piece, piece_count;
-  int first_match;     ///< into sensor_match: for every pair +1 when the second geom's side counts, -1 the first's, 0
-                       ///< none; Force and Torque: then the same for every equality (+1: the first frame, kMatchBoth),
-                       ///< then 1 for every link
-  int shape;           ///< of the site that Touch and Contact look into; -1: no filter
-  float size[3];       ///< m, of that site
-  int fields, reduce;  ///< Contact: bits of the fields in MuJoCo's order, ContactReduce
-  int link;            ///< Rangefinder: geoms of this link do not count
+  int first_match;  ///< into sensor_match: for every pair +1 when the second geom's side counts, -1 the first's, 0
+                    ///< none; Force and Torque: then the same for every equality (+1: the first frame, kMatchBoth),
+                    ///< then 1 for every link
+  int shape;        ///< of the site that Touch and Contact look into; -1: no filter
+  float size[3];    ///< m, of that site
+  int fields;       ///< Contact, Rangefinder: bits of the fields in MuJoCo's order
+  int reduce;       ///< Contact: ContactReduce
+  int link;         ///< Rangefinder: geoms of this link do not count
 };
 
 /// Mass that a sensor sums over: a whole body or the welded links of one that count.

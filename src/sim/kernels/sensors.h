@@ -197,9 +197,14 @@ COHORT_KERNEL void subtree_sums(const ModelView& m, Workspace<L>& w, const Senso
   }
 }
 
-/// Distance along the site's z axis to the first shape, or -1.
+/// Fields of a rangefinder: distance, direction, origin and point of the ray, normal of what it meets (not computed),
+/// and depth, for a site the distance.
+inline constexpr int kRangeFields = 6, kRangeNormal = 4;
+
+/// Along the site's z axis to the first shape, to out: the fields, distances -1, directions and points 0 where there is
+/// none.
 template <class L>
-COHORT_KERNEL typename L::V range(const ModelView& m, Workspace<L>& w, const SensorRecord& s) {
+COHORT_KERNEL void range(const ModelView& m, Workspace<L>& w, const SensorRecord& s, typename L::V* out) {
   using V = typename L::V;
   V pos[3], rot[9], origin[3], best(kNoHit);
   const FrameRecord& site = m.frame[s.frame];
@@ -221,7 +226,19 @@ COHORT_KERNEL typename L::V range(const ModelView& m, Workspace<L>& w, const Sen
     const V t = geom.data >= 0 ? ray_triangles(m, m.ray_mesh[geom.data], p, d) : ray_shape(geom.shape, geom.size, p, d);
     nearer_hit(best, t, t >= V(0.0f));
   }
-  return best;
+  const auto hit = best >= V(0.0f);
+  int at = 0;
+  for (int f = 0; f < kRangeFields; ++f) {
+    if (!(s.fields >> f & 1)) continue;
+    if (f == 0 || f == kRangeFields - 1) {
+      out[at++] = best;
+      continue;
+    }
+    for (int i = 0; i < 3; ++i) {
+      const V start = pos[i] + origin[i], along = rot[3 * i + 2];
+      out[at++] = f == 2 ? start : select(hit, f == 1 ? along : fma(best, along, start), V(0.0f));
+    }
+  }
 }
 
 /// Position, orientation, velocity or acceleration of a frame, in the world or in a reference frame.
@@ -286,8 +303,8 @@ COHORT_KERNEL void sensors(const ModelView& m, Workspace<L>& w, Constraints<L>& 
   for (int k = 0; k < m.nsensor; ++k) {
     const SensorRecord& s = m.sensor[k];
     const auto out = w.sensordata + s.address;
-    V value[6], R[9], p[3];
-    for (int i = 0; i < 6; ++i) value[i] = V(0.0f);
+    V value[11], R[9], p[3];
+    for (V& x : value) x = V(0.0f);
     switch (s.kind) {
       case kSensorClock:
         value[0] = time;
@@ -345,7 +362,7 @@ COHORT_KERNEL void sensors(const ModelView& m, Workspace<L>& w, Constraints<L>& 
         value[0] = touch<L>(m, w, c, s);
         break;
       case kSensorRangefinder:
-        value[0] = range<L>(m, w, s);
+        range<L>(m, w, s, value);
         break;
       case kSensorContact:
         contact_sensor<L>(m, w, c, s);

@@ -147,6 +147,7 @@ SensorRecord Importer::sensor(int i) {
   if (r.kind == kSensorTouch || r.kind == kSensorForce || r.kind == kSensorTorque || r.kind == kSensorRangefinder) {
     r.link = m_.site_bodyid[object];
   }
+  if (r.kind == kSensorRangefinder) r.fields = m_.sensor_intprm[mjNSENS * i];
   if (r.kind == kSensorTouch) {
     site_shape(object);
     r.first_match = pair_matches([&](int g1, int g2) {

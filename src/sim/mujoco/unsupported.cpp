@@ -203,7 +203,7 @@ class Finder {
         add(std::string("sensor ") + sensor_type(type), n, i);
       } else if (type == mjSENS_RANGEFINDER) {
         if (m_.sensor_objtype[i] != mjOBJ_SITE) add("rangefinder of a camera's image", n, i);
-        if (fields != 1 << mjRAYDATA_DIST) add("rangefinder with other data than the distance", n, i);
+        if (fields >> mjRAYDATA_NORMAL & 1) add("rangefinder that tells a surface's normal", n, i);
         for (int g = 0; g < m_.ngeom; ++g) {
           const int shape = m_.geom_type[g];
           if (shape == mjGEOM_SDF && stops_rays(m_, g) && m_.geom_bodyid[g] != m_.site_bodyid[m_.sensor_objid[i]]) {
@@ -211,8 +211,6 @@ class Finder {
             break;
           }
         }
-      } else if (type == mjSENS_CONTACT && (fields >> (mjCONDATA_TANGENT + 1)) != 0) {
-        add("velocities in a contact sensor", n, i);
       } else if (m_.sensor_objtype[i] == mjOBJ_CAMERA && m_.cam_mode[m_.sensor_objid[i]] != 0) {
         add("sensor of a camera that tracks", n, i);
       }
