@@ -31,6 +31,8 @@ struct ContactVerdict {
 ContactVerdict compare_contacts(const mjModel& m, const ReferenceAnswer& answer, const ModelView& view,
                                 BlockSpace<ScalarLane>& b);
 
+/// How far a convex geom reaches along a unit direction where it is, from the world's origin, m.
+double reach_in_world(const mjModel& m, const mjData& d, int geom, const double n[3]);
 /// Signed distance of two convex geoms (planes as well) along a direction from the first to the second, m: the distance
 /// of the planes between which nothing of either lies, or less than zero by as much as they overlap. The distance of
 /// two geoms is its largest value over all directions.

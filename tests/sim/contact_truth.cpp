@@ -37,14 +37,13 @@ double reach(const mjModel& m, int geom, const double n[3]) {
   return most;
 }
 
-/// Of the geom where it is, from the world's origin.
+}  // namespace
+
 double reach_in_world(const mjModel& m, const mjData& d, int geom, const double n[3]) {
   double local[3];
   mju_mulMatTVec3(local, d.geom_xmat + 9 * geom, n);
   return mju_dot3(d.geom_xpos + 3 * geom, n) + reach(m, geom, local);
 }
-
-}  // namespace
 
 double separation_along(const mjModel& m, const mjData& d, int geom1, int geom2, const double direction[3]) {
   double n[3], back[3];

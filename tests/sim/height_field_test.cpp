@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "block.h"
+#include "contact_comparison.h"
 #include "sim/collide/queued.h"
 #include "sim/kernels/farthest.h"
 
@@ -151,6 +152,100 @@ TEST_P(OnHeightField, TheLanesFindWhatTheSearchFinds) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, OnHeightField, ::testing::Range(std::size_t{0}, std::size(kShapes)));
+
+/// A cell's half: three corners of the surface and those below them, in the world.
+using Prism = std::array<std::array<double, 3>, 6>;
+
+/// As MuJoCo cuts a field of n x n points into prisms.
+std::vector<Prism> prisms(const mjModel& m, const mjData& d) {
+  const int n = m.hfield_nrow[0];
+  std::vector<Prism> all;
+  const auto corner = [&](int r, int c, bool top) {
+    const double* size = m.hfield_size;
+    const double local[3] = {size[0] * (2.0 * c / (n - 1) - 1), size[1] * (2.0 * r / (n - 1) - 1),
+                             top ? size[2] * static_cast<double>(m.hfield_data[r * n + c]) : -size[3]};
+    std::array<double, 3> x;
+    mju_mulMatVec3(x.data(), d.geom_xmat, local);
+    mju_addTo3(x.data(), d.geom_xpos);
+    return x;
+  };
+  for (int r = 0; r + 1 < n; ++r) {
+    for (int c = 0; c + 1 < n; ++c) {
+      const int cells[2][3][2] = {{{r, c}, {r + 1, c}, {r + 1, c + 1}}, {{r, c}, {r, c + 1}, {r + 1, c + 1}}};
+      for (const auto& cell : cells) {
+        Prism prism;
+        for (std::size_t i = 0; i < 6; ++i) prism[i] = corner(cell[i % 3][0], cell[i % 3][1], i < 3);
+        all.push_back(prism);
+      }
+    }
+  }
+  return all;
+}
+
+/// Signed distance of a prism and geom 1 along a direction; what no direction exceeds is their distance.
+double separation(const test::Pair& p, const Prism& prism, const double* direction) {
+  double n[3] = {direction[0], direction[1], direction[2]}, back[3], most = -1e9;
+  mju_normalize3(n);
+  mju_scl3(back, n, -1);
+  for (const auto& x : prism) most = std::max(most, mju_dot3(n, x.data()));
+  return -test::reach_in_world(*p.mj, *p.data, 1, back) - most;
+}
+
+/// The greatest separation that a search from many directions finds.
+double distance_by_search(const test::Pair& p, const Prism& prism, const RandomStream& random) {
+  double best = -1e9, at[3] = {0, 0, 1};
+  for (std::uint64_t k = 0; k < 1200; ++k) {
+    const double spread = k < 300 ? 2.0 : 0.3 * std::pow(0.99, static_cast<double>(k - 300));
+    double n[3];
+    for (std::uint64_t i = 0; i < 3; ++i) {
+      n[i] = (k < 300 ? 0.0 : at[i]) + spread * (static_cast<double>(random.uniform(3 * k + i)) - 0.5);
+    }
+    const double apart = separation(p, prism, n);
+    if (apart > best) best = apart, mju_copy3(at, n), mju_normalize3(at);
+  }
+  return best;
+}
+
+/// Against no engine's collisions: every contact is the best way out of some prism, and every prism that the shape is
+/// surely in has one.
+TEST_P(OnHeightField, EveryContactIsTheBestWayOutOfAPrism) {
+  const Footprint& shape = kShapes[GetParam()];
+  SCOPED_TRACE(shape.name);
+  test::Pair p(test::compile_xml(scene(shape, true, "0")));
+  p.view.keep_contacts = 1;
+  test::Block block(p.view);
+  int contacts = 0, worse = 0, entered = 0;
+  for (std::uint64_t sample = 0; sample < 40; ++sample) {
+    place(p, sample, false);
+    const Contacts ours = contacts_of_lanes(p, rows_of_both(p, block));
+    const std::vector<Prism> all = prisms(*p.mj, *p.data);
+    const RandomStream random(9, RandomPurpose::kTest, sample, 0);
+    std::vector<double> distance(all.size());
+    int sure = 0;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const double up[3] = {p.data->geom_xmat[2], p.data->geom_xmat[5], p.data->geom_xmat[8]};
+      distance[i] = separation(p, all[i], up) > 0 ? 1 : distance_by_search(p, all[i], random);
+      sure += distance[i] < -2e-3;
+    }
+    if (ours.count < kMaxPairContacts) EXPECT_GE(ours.count, sure) << "sample " << sample;
+    entered += sure;
+    for (int k = 0; k < ours.count; ++k) {
+      const QueuedContact& c = ours.contact[k];
+      // Of the prisms that have this depth along this normal, one has no better way out.
+      double excess = 1e9;
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        if (std::abs(separation(p, all[i], c.normal) - c.dist) > 1e-4) continue;
+        excess = std::min(excess, distance[i] - c.dist);
+      }
+      EXPECT_LT(excess, 1e8) << "sample " << sample << ": no prism has the depth " << c.dist << " along the normal";
+      worse += excess > 1e-3;
+      ++contacts;
+    }
+  }
+  EXPECT_GT(contacts, 100);
+  EXPECT_GT(entered, 100);
+  EXPECT_LE(worse, contacts / 100) << "of " << contacts;
+}
 
 /// Deep beside the walls of several prisms, many sides of the polytope between both are nearly coplanar.
 TEST(HeightField, AnUprightCylinderInLevelGroundIsNotFoundShallow) {
