@@ -44,7 +44,7 @@ double left_in_group(const fs::path& limit, const fs::path& used, const fs::path
 /// What a limit of this process (`ulimit -v`, `-d`) leaves; field: of /proc/self/status, what is used of it.
 double left_of_limit(int resource, const char* field) {
   rlimit limit{};
-  if (getrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
+  if (getrlimit(static_cast<decltype(RLIMIT_AS)>(resource), &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
     return std::numeric_limits<double>::infinity();
   }
   const double used = number_in("/proc/self/status", field).value_or(0) * 1024;

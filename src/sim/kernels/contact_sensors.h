@@ -120,6 +120,7 @@ COHORT_KERNEL void contact_sensor(const ModelView& m, Workspace<L>& w, Constrain
   };
   typename L::M counts;
   V values[kContactValues], chosen[kContactValues], found = zero;
+  for (V& value : values) value = zero;
   if (s.reduce == kReduceNetForce) {
     // The total wrench about the mean of the positions, weighed by the forces.
     for (V& value : chosen) value = zero;

@@ -197,9 +197,9 @@ COHORT_KERNEL void subtree_sums(const ModelView& m, Workspace<L>& w, const Senso
   }
 }
 
-/// Fields of a rangefinder: distance, direction, origin and point of the ray, normal of what it meets (not computed),
-/// and depth, for a site the distance.
-inline constexpr int kRangeFields = 6, kRangeNormal = 4;
+/// Fields of a rangefinder: distance, direction, origin and point of the ray, normal of what it meets (models that ask
+/// for it are refused), and depth, for a site the distance; their values together.
+inline constexpr int kRangeFields = 6, kRangeValues = 14;
 
 /// Along the site's z axis to the first shape, to out: the fields, distances -1, directions and points 0 where there is
 /// none.
@@ -303,7 +303,7 @@ COHORT_KERNEL void sensors(const ModelView& m, Workspace<L>& w, Constraints<L>& 
   for (int k = 0; k < m.nsensor; ++k) {
     const SensorRecord& s = m.sensor[k];
     const auto out = w.sensordata + s.address;
-    V value[11], R[9], p[3];
+    V value[kRangeValues], R[9], p[3];
     for (V& x : value) x = V(0.0f);
     switch (s.kind) {
       case kSensorClock:
