@@ -1,8 +1,8 @@
 # Finds the third parts. Wheels lie in a Python environment that scripts/setup fills (.deps/python); a machine that has its
 # own is named by -DCOHORT_PYTHON=PATH.
 #
-# Defines: cohort_json, cohort_protozero, cohort_libtorch, cohort_mujoco_headers, cohort_mujoco, GTest::gtest_main, benchmark::benchmark,
-# and COHORT_TORCH_FOUND, COHORT_MUJOCO_FOUND, COHORT_CUDA_HEADERS.
+# Defines: cohort_json, cohort_protozero, cohort_libtorch, cohort_mujoco_headers, cohort_mujoco, GTest::gtest_main,
+# benchmark::benchmark, and COHORT_TORCH_FOUND, COHORT_MUJOCO_FOUND, COHORT_MUJOCO_FILE and _FOLDER, COHORT_CUDA_HEADERS.
 find_program(COHORT_PYTHON NAMES python3 PATHS ${PROJECT_SOURCE_DIR}/.deps/python/bin NO_DEFAULT_PATH
              DOC "Python whose site-packages hold torch and mujoco; used while building and testing only")
 if(NOT COHORT_PYTHON)

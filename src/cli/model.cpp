@@ -2,8 +2,8 @@
 #include "sim/model.h"
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 
 #include "cli/model_morph.h"
@@ -24,15 +24,15 @@ const char* joint_name(sim::JointType type) {
   return kNames[static_cast<int>(type)];
 }
 
+struct Count {
+  std::int64_t n;
+  const char *one, *many;
+};
 /// "2 tendons, 1 mesh", of what there is.
-std::string list_of(std::initializer_list<std::pair<std::size_t, const char*>> counts) {
+std::string list_of(std::initializer_list<Count> counts) {
   std::string list;
-  for (const auto& [n, what] : counts) {
-    if (n == 0) continue;
-    const std::string plural = std::string(what).ends_with("sh") ? "es" : "s";
-    const bool ends_in_y = std::string(what).ends_with("y");
-    const std::string stem = ends_in_y && n > 1 ? std::string(what, std::strlen(what) - 1) + "ie" : what;
-    list += format("{}{} {}{}", list.empty() ? "" : ", ", n, stem, n > 1 ? (ends_in_y ? "s" : plural) : "");
+  for (const Count& c : counts) {
+    if (c.n > 0) list += format("{}{} {}", list.empty() ? "" : ", ", c.n, c.n == 1 ? c.one : c.many);
   }
   return list;
 }
@@ -74,18 +74,17 @@ void print(const sim::ModelInfo& m, const std::string& file, bool verbose) {
                    name, m.links.size() - 1, m.joints.size(), m.nq, m.nv, m.actuators.size(), m.nu, m.geoms.size(),
                    m.sensors.size(), m.keyframes.size())
                 .c_str());
-  const auto n = [](std::int64_t count) { return static_cast<std::size_t>(count); };
   const sim::PartCounts& p = m.parts;
-  const std::string others = list_of({{n(m.na), "activation"},
-                                      {n(m.nmocap), "mocap body"},
-                                      {n(p.sites), "site"},
-                                      {n(p.tendons), "tendon"},
-                                      {n(p.equalities), "equality"},
-                                      {n(p.pairs), "contact pair"},
-                                      {n(p.exclusions), "excluded pair"},
-                                      {n(p.meshes), "mesh"},
-                                      {n(p.height_fields), "height field"},
-                                      {n(p.cameras), "camera"}});
+  const std::string others = list_of({{m.na, "activation", "activations"},
+                                      {m.nmocap, "mocap body", "mocap bodies"},
+                                      {p.sites, "site", "sites"},
+                                      {p.tendons, "tendon", "tendons"},
+                                      {p.equalities, "equality", "equalities"},
+                                      {p.pairs, "contact pair", "contact pairs"},
+                                      {p.exclusions, "excluded pair", "excluded pairs"},
+                                      {p.meshes, "mesh", "meshes"},
+                                      {p.height_fields, "height field", "height fields"},
+                                      {p.cameras, "camera", "cameras"}});
   if (!others.empty()) std::puts(others.c_str());
   std::puts(
       format("timestep {} s, integrator {}, solver {}, {} cones", m.timestep, m.integrator, m.solver, m.cone).c_str());
