@@ -58,30 +58,46 @@ COHORT_SEARCH inline void of_face(const ConvexShape& a, const ConvexShape& b, co
   two_edges(p1, a.to_shared(a.vertex(face.edge1[1])) - p1, p2, b.to_shared(b.vertex(face.edge2[1])) - p2, normal, out);
 }
 
-/// As search, from a start. False: it leads nowhere, or not to one face alone.
-COHORT_SEARCH inline bool search_from(const ConvexShape& a, const ConvexShape& b, SearchStart& start, Witness& out,
-                                      NearestPart& part, SearchSpace& space) {
-  if (start.point[0] == kNoPoint) return false;
-  Polytope polytope(a, b, space.polytope);
+/// What touches where the polytope is nearest to the origin, if that does not depend on how it was found. flats: a flat
+/// part will do.
+COHORT_SEARCH inline bool nearest_part(const ConvexShape& a, const ConvexShape& b, const Polytope& polytope, bool flats,
+                                       Witness& out, NearestPart& part) {
   DifferenceFace face;
-  const bool inside = polytope.restart(start);
-  if (!inside || !polytope.is_nearest_face(face)) {
-    if (!inside || !polytope.expand() || !polytope.nearest_face(face)) {
-      start.point[0] = kNoPoint;
-      return false;
-    }
-    polytope.remember(start);
-  }
+  if (!polytope.nearest_face(face)) return flats && polytope.flat_part(out, part);
   of_face(a, b, face, polytope.normal(), out, part);
   return true;
 }
 
+/// As search, from a start. False: it leads nowhere, or not to one part alone.
+COHORT_SEARCH inline bool search_from(const ConvexShape& a, const ConvexShape& b, SearchStart& start, bool flats,
+                                      Witness& out, NearestPart& part, SearchSpace& space) {
+  if (start.point[0] == kNoPoint) return false;
+  Polytope polytope(a, b, space.polytope);
+  if (polytope.restart(start)) {
+    DifferenceFace face;
+    if (polytope.is_nearest_face(face)) {
+      of_face(a, b, face, polytope.normal(), out, part);
+      return true;
+    }
+    if (flats && polytope.flat_part(out, part)) return true;
+    part = {};
+    if (polytope.expand() && nearest_part(a, b, polytope, flats, out, part)) {
+      polytope.remember(start);
+      return true;
+    }
+    part = {};
+  }
+  start.point[0] = kNoPoint;
+  return false;
+}
+
 /// As convex_distance; apart: from b to a where the cores are apart, otherwise untouched. start: of two polytopes;
-/// where it leads to one face of the difference that is nearer than all others, its contact depends on the face alone
-/// and not on how it was found.
-COHORT_SEARCH inline bool search(const ConvexShape& a, const ConvexShape& b, double reach, Witness& out,
+/// where it leads to one part of the difference that is nearer than all others, its contact depends on the part alone
+/// and not on how it was found. flats: of parallel parts the caller asks for what lies on each other (face_contacts),
+/// not for the deepest point.
+COHORT_SEARCH inline bool search(const ConvexShape& a, const ConvexShape& b, double reach, bool flats, Witness& out,
                                  NearestPart& part, Vec& apart, SearchStart* start, SearchSpace& space) {
-  if (start && search_from(a, b, *start, out, part, space)) return true;
+  if (start && search_from(a, b, *start, flats, out, part, space)) return true;
   Simplex s;
   Vec nearest;
   const double around = a.radius() + b.radius();
@@ -109,12 +125,11 @@ COHORT_SEARCH inline bool search(const ConvexShape& a, const ConvexShape& b, dou
   Polytope polytope(a, b, space.polytope);
   if (!polytope.start(s)) return false;
   if (!polytope.expand()) return false;
-  DifferenceFace face;
-  if (polytope.nearest_face(face)) {
+  if (nearest_part(a, b, polytope, flats, out, part)) {
     if (start) polytope.remember(*start);
-    of_face(a, b, face, polytope.normal(), out, part);
     return true;
   }
+  part = {};
   polytope.witness(out);
   polytope.vertices(part.vertex1, part.vertex2);
   return true;
@@ -125,7 +140,7 @@ COHORT_DEVICE inline bool convex_distance(const ConvexShape& a, const ConvexShap
                                           SearchSpace& space) {
   NearestPart part;
   Vec apart;
-  return search(a, b, reach, out, part, apart, nullptr, space);
+  return search(a, b, reach, false, out, part, apart, nullptr, space);
 }
 
 /// Up to four contacts, as MuJoCo makes them: those of the faces and edges that lie on each other (faces.h), or the
@@ -136,14 +151,17 @@ COHORT_DEVICE inline int convex_contacts(const ConvexShape& a, const ConvexShape
   Witness w;
   NearestPart part;
   Vec between;
-  if (!search(a, b, reach, w, part, between, start, space)) {
+  const bool lies = !deepest_only && has_features(a) && has_features(b);
+  if (!search(a, b, reach, lies, w, part, between, start, space)) {
     const double length = norm(between);
     if (length > 0) put(apart, b.along_own((1 / length) * between));
     return 0;
   }
-  if (!deepest_only && has_features(a) && has_features(b)) {
+  if (lies) {
     const int count = face_contacts(a, b, part, w.normal, reach, out, space.faces);
     if (count > 0) return count;
+    // Of a flat part the deepest point is not known.
+    if (part.flat && !search(a, b, reach, false, w, part = {}, between, nullptr, space)) return 0;
   }
   out[0].dist = w.dist;
   put(out[0].pos, 0.5 * (w.on1 + w.on2));

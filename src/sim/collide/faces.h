@@ -280,6 +280,7 @@ COHORT_DEVICE inline bool has_features(const ConvexShape& s) {
 struct NearestPart {
   int vertex1[3], vertex2[3];
   int face1 = -1, face2 = -1;
+  bool flat = false;  ///< of Polytope::flat_part
 };
 
 /// Contacts where the shapes' features around the deepest point meet. normal: from shape 1 to shape 2. At most

@@ -12,6 +12,10 @@ inline constexpr double kPolytopeTolerance = 1e-6;
 /// Faces whose distances differ by no more are one flat part, m.
 inline constexpr double kCoplanar = 1e-10;
 
+/// What does not lie farther below a flat part of the difference belongs to it, m: as far as single precision tells
+/// places of a tenth of a meter.
+inline constexpr double kFlat = 1e-8;
+
 /// What is kept of a polytope leaves so much room around the origin, in terms of the nearest face's distance.
 inline constexpr double kRoom = 2;
 
@@ -29,6 +33,61 @@ struct DifferenceFace {
   COHORT_DEVICE bool operator==(const DifferenceFace& o) const {
     return face1 == o.face1 && face2 == o.face2 && edge1[0] == o.edge1[0] && edge1[1] == o.edge1[1] &&
            edge2[0] == o.edge2[0] && edge2[1] == o.edge2[1];
+  }
+};
+
+/// Edges with a smaller sine between them, and triangles as narrow, have no direction across them.
+inline constexpr double kLeastSine = 1e-3;
+
+/// The vertices of a box or mesh that lie farthest in a direction, to within kFlat.
+struct FlatVertices {
+  static constexpr int kMost = 16;
+  int vertex[kMost], count = 0;
+  double area = 0;  ///< of `corners`, m^2, twice
+
+  /// False: there are more.
+  COHORT_SEARCH bool find(const ConvexShape& s, Vec direction) {
+    const Vec d = s.along_own(direction);
+    int nearly;
+    s.support(direction, nearly);  // in single precision
+    double farthest = dot(d, s.vertex(nearly)), height[kMost];
+    for (int v = 0; v < s.corners(); ++v) {
+      const double at = dot(d, s.vertex(v));
+      if (!(at > farthest - kFlat)) continue;
+      if (at > farthest) farthest = at;
+      if (count == kMost) return false;
+      height[count] = at, vertex[count++] = v;
+    }
+    const int all = count;
+    count = 0;
+    for (int i = 0; i < all; ++i) {
+      if (height[i] > farthest - kFlat) vertex[count++] = vertex[i];
+    }
+    return true;
+  }
+
+  /// Of the vertices the three that make the largest triangle, the two that are farthest apart, or the only one: their
+  /// number, and the last of them as often as there are fewer than three. Depends on the vertices alone.
+  COHORT_SEARCH int corners(const ConvexShape& s, int* corner) {
+    int ends[2] = {vertex[0], vertex[0]};
+    double longest = 0, largest = 0;
+    corner[0] = corner[1] = corner[2] = vertex[0];
+    for (int i = 0; i < count; ++i) {
+      const Vec from = s.vertex(vertex[i]);
+      for (int j = i + 1; j < count; ++j) {
+        const Vec first = s.vertex(vertex[j]) - from;
+        if (dot(first, first) > longest) longest = dot(first, first), ends[0] = vertex[i], ends[1] = vertex[j];
+        for (int k = j + 1; k < count; ++k) {
+          const Vec across = cross(first, s.vertex(vertex[k]) - from);
+          if (!(dot(across, across) > largest)) continue;
+          largest = dot(across, across), corner[0] = vertex[i], corner[1] = vertex[j], corner[2] = vertex[k];
+        }
+      }
+    }
+    area = root(largest);
+    if (area > kLeastSine * longest) return 3;
+    corner[0] = ends[0], corner[1] = corner[2] = ends[1];
+    return count > 1 ? 2 : 1;
   }
 };
 
@@ -177,6 +236,48 @@ class Polytope {
       if (!face_of(corner, other) || !(other == out)) return false;
     }
     return is_whole(out);
+  }
+  /// Where parallel parts of both shapes touch, several faces of the difference are one flat part, of which a polytope
+  /// may know any triangle: its normal and distance by the vertices of both shapes that are in it, which do not depend
+  /// on the triangle. part: their corners. False: the nearest is no such part, or not all of what is nearest.
+  COHORT_SEARCH bool flat_part(Witness& out, NearestPart& part) const {
+    if (!flat_) return false;
+    FlatVertices first, second;
+    const Vec n = nearest_normal_;
+    if (!first.find(a_, n) || !second.find(b_, -n)) return false;
+    // The difference reaches no farther here.
+    if (!(dot(n, a_.to_shared(a_.vertex(first.vertex[0])) - b_.to_shared(b_.vertex(second.vertex[0]))) <
+          nearest_dist_ + kFlat)) {
+      return false;
+    }
+    const int dim1 = first.corners(a_, part.vertex1), dim2 = second.corners(b_, part.vertex2);
+    const auto edge = [](const ConvexShape& s, const int* v, int k) {
+      return s.to_shared(s.vertex(v[k])) - s.to_shared(s.vertex(v[0]));
+    };
+    Vec across;
+    if (dim1 == 3 && (dim2 < 3 || first.area >= second.area)) {
+      across = cross(edge(a_, part.vertex1, 1), edge(a_, part.vertex1, 2));
+    } else if (dim2 == 3) {
+      across = cross(edge(b_, part.vertex2, 1), edge(b_, part.vertex2, 2));
+    } else if (dim1 == 2 && dim2 == 2) {
+      const Vec edge1 = edge(a_, part.vertex1, 1), edge2 = edge(b_, part.vertex2, 1);
+      across = cross(edge1, edge2);
+      if (!(norm(across) > kLeastSine * norm(edge1) * norm(edge2))) return false;
+    } else {
+      return false;
+    }
+    out.normal = (dot(across, n) < 0 ? -1 / norm(across) : 1 / norm(across)) * across;
+    out.on1 = a_.to_shared(a_.vertex(part.vertex1[0])), out.on2 = b_.to_shared(b_.vertex(part.vertex2[0]));
+    const double depth = dot(out.normal, out.on1 - out.on2);
+    out.dist = -depth;
+    part.flat = true;
+    for (int f = 0; f < faces_; ++f) {
+      if (p_.dist[f] > nearest_dist_ + kCoplanar) continue;
+      for (int k = 0; k < 3; ++k) {
+        if (!(magnitude(dot(out.normal, p_.vertex[p_.corner[f][k]].w) - depth) < kFlat)) return false;
+      }
+    }
+    return true;
   }
   COHORT_DEVICE Vec normal() const { return nearest_normal_; }
 
@@ -344,8 +445,8 @@ class Polytope {
   COHORT_SEARCH bool is_whole(const DifferenceFace& face) const {
     const Features first(a_, {}), second(b_, {});
     const bool edges = face.face1 < 0 && face.face2 < 0;
-    const bool whole1 = face.face1 >= 0 || first.alone(face.edge1, edges ? 2 : 1, nearest_normal_, kCoplanar);
-    return whole1 && (face.face2 >= 0 || second.alone(face.edge2, edges ? 2 : 1, -nearest_normal_, kCoplanar));
+    const bool whole1 = face.face1 >= 0 || first.alone(face.edge1, edges ? 2 : 1, nearest_normal_, kFlat);
+    return whole1 && (face.face2 >= 0 || second.alone(face.edge2, edges ? 2 : 1, -nearest_normal_, kFlat));
   }
 
   /// Which face of the difference a triangle of these vertices is a part of. False: that is not clear.

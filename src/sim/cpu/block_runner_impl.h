@@ -1,6 +1,7 @@
 /// The body of a lane width's build. Included once by each of block_runner_*.cpp, which are compiled with the
 /// instructions of their width; includes nothing of the standard library (see kernels/lane.h).
 #pragma once
+#include "sim/cpu/block_order.h"
 #include "sim/cpu/block_runner.h"
 #include "sim/kernels/inverse_weights.h"
 #include "sim/kernels/step.h"
@@ -52,13 +53,32 @@ struct RunnerOf {
     }
   }
 
+  /// BlockOrder::sort's, as measured: a contact's work, and that of each value that is gathered. A step of RK4 computes
+  /// four times what it reads once.
+  static int price_of_order(const ModelView& m) {
+    const int values = m.nq + 4 * m.nv + m.na + m.nu + 6 * m.nlink;
+    return (64 + values) / (m.option.integrator == kRk4 ? 4 : 1);
+  }
+  /// Steps that environments keep their places for.
+  static constexpr int kStepsInOrder = 8;
   static void step(const ModelView& m, const DataView& d, int first, int last, int steps, void* workspace) {
     BlockSpace<L> b[kMostBlocks<L>];
     prepare(m, workspace, b);
     const int together = blocks_at_once(m, constraint_capacity(m, L::kWidth)) * L::kWidth;
-    for (int env = first; env < last; env += together) {
-      const int end = env + together < last ? env + together : last;
-      for (int s = 0; s < steps; ++s) step_blocks<L>(m, d, env, end, b);
+    BlockOrder order;
+    const int price = price_of_order(m);
+    for (int begin = first; begin < last; begin += BlockOrder::kMost) {
+      const int count = last - begin < BlockOrder::kMost ? last - begin : BlockOrder::kMost;
+      for (int done = 0; done < steps; done += kStepsInOrder) {
+        const int now = steps - done < kStepsInOrder ? steps - done : kStepsInOrder;
+        const int* const envs = L::kWidth > 1 ? order.sort(d.contact_count, begin, count, L::kWidth, price) : nullptr;
+        for (int i = 0; i < count; i += together) {
+          const int blocks = (i + together < count ? together : count - i) / L::kWidth;
+          for (int s = 0; s < now; ++s) {
+            step_blocks<L>(m, d, begin + i, envs != nullptr ? envs + i : nullptr, blocks, b);
+          }
+        }
+      }
     }
   }
   static void inverse_weights(const ModelView& m, const DataView& d, int env, void* workspace, float* inverse,
@@ -66,7 +86,7 @@ struct RunnerOf {
     BlockSpace<L> b[kMostBlocks<L>];
     prepare(m, workspace, b);
     Workspace<L>& w = b[0].w;
-    if (m.varies) load_parameters<L>(m, d, env, w);
+    if (m.varies) load_parameters<L>(m, d, {env, nullptr}, w);
     for (int i = 0; i < 3 * m.nmocap; ++i) w.mocap_pos[i] = V(0.0f);
     for (int i = 0; i < 4 * m.nmocap; ++i) w.mocap_quat[i] = V(i % 4 == 0 ? 1.0f : 0.0f);
     sim::inverse_weights<L>(m, w, inverse, out);

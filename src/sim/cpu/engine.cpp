@@ -63,7 +63,7 @@ class Memory {
 };
 
 std::size_t start_bytes(const ModelView& m) {
-  return sizeof(SearchStart) * static_cast<std::size_t>(m.nstart);
+  return sizeof(SearchStartSet) * static_cast<std::size_t>(m.nstart / kStartWays);
 }
 
 /// All but available_bytes.
@@ -116,7 +116,7 @@ class CpuEngine final : public Engine {
         n_pad_, static_cast<float*>(time_low_.get()), [this](Field field) { return floats(field); },
         [this](Field field) { return ints(field); });
     data_.separations = static_cast<float*>(separations_.get());
-    data_.starts = view_.nstart > 0 ? static_cast<SearchStart*>(starts_.get()) : nullptr;
+    data_.starts = view_.nstart > 0 ? static_cast<SearchStartSet*>(starts_.get()) : nullptr;
     for (int e = 0; e < n_pad_; ++e) reset_one(e);
     step_work_ = [this](int t) {
       share(t, [this](int a, int b, void* w) { runner_.step(view_, data_, a, b, steps_, w); });
@@ -277,7 +277,10 @@ class CpuEngine final : public Engine {
     };
     for (int f = 0; f < kFieldCount; ++f) clear(static_cast<Field>(f));
     data_.time_low[e] = 0;
-    for (int i = 0; i < view_.nstart; ++i) data_.starts[static_cast<std::ptrdiff_t>(e) * view_.nstart + i].pair = 0;
+    const int sets = view_.nstart / kStartWays;
+    for (int i = 0; i < view_.nstart; ++i) {
+      data_.starts[static_cast<std::ptrdiff_t>(e) * sets + i / kStartWays].pair[i % kStartWays] = 0;
+    }
     for (int i = 0; i < 3 * view_.nseparation; ++i) data_.separations[static_cast<std::ptrdiff_t>(i) * n_pad_ + e] = 0;
     const auto fill = [&](Field field, const std::vector<double>& from) {
       for (std::size_t i = 0; i < from.size(); ++i) {

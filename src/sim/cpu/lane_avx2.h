@@ -38,6 +38,17 @@ struct Avx2 {
   COHORT_LANE static Native load(const float* p) { return _mm256_load_ps(p); }
   COHORT_LANE static Native load_anywhere(const float* p) { return _mm256_loadu_ps(p); }
   COHORT_LANE static void store(float* p, Native a) { _mm256_store_ps(p, a); }
+  COHORT_LANE static float largest(Native a) {
+    __m128 m = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    m = _mm_max_ps(m, _mm_movehl_ps(m, m));
+    return _mm_cvtss_f32(_mm_max_ss(m, _mm_shuffle_ps(m, m, 1)));
+  }
+  COHORT_LANE static Native gather(const float* p, const int* from) {
+    return Native{p[from[0]], p[from[1]], p[from[2]], p[from[3]], p[from[4]], p[from[5]], p[from[6]], p[from[7]]};
+  }
+  COHORT_LANE static void scatter(float* p, const int* to, Native a) {
+    for (int i = 0; i < kWidth; ++i) p[to[i]] = a[i];
+  }
   COHORT_LANE static Native permute(Native a, const int* from) {
     return _mm256_permutevar8x32_ps(a, _mm256_load_si256(reinterpret_cast<const __m256i*>(from)));
   }

@@ -5,7 +5,8 @@
 ///   I::Native, I::Integers        the vector of floats, and of as many ints
 ///   I::Mask                       one bit or one int per lane: I::both, either, flip, bits, of_bits
 ///   I::less, greater, ..., equal  comparisons to a Mask; I::blend(mask, where_set, elsewhere)
-///   I::broadcast, fma, sqrt, load, load_anywhere, store, permute
+///   I::broadcast, fma, sqrt, load, load_anywhere, store, permute,
+///                               gather, scatter, largest (the largest float of a register)
 #pragma once
 
 #include "sim/kernels/lane.h"
@@ -55,7 +56,10 @@ struct Register {
   COHORT_LANE friend Register load(const float* p, Register*) { return I::load(p); }
   COHORT_LANE friend Register load_anywhere(const float* p, Register*) { return I::load_anywhere(p); }
   COHORT_LANE friend void store(float* p, Register a) { I::store(p, a.v); }
+  COHORT_LANE friend Register gather(const float* p, const int* from, Register*) { return I::gather(p, from); }
+  COHORT_LANE friend void scatter(float* p, const int* to, Register a) { I::scatter(p, to, a.v); }
   COHORT_LANE friend float get_lane(const Register& a, int lane) { return a.v[lane]; }
+  COHORT_LANE friend float largest_lane(Register a) { return I::largest(a.v); }
   COHORT_LANE friend void set_lane(Register& a, int lane, float x) { a.v[lane] = x; }
   COHORT_LANE friend void add_to_lane(Register& a, int lane, float x) { a.v[lane] += x; }
   COHORT_LANE friend Register permute(Register a, const int* from) { return I::permute(a.v, from); }

@@ -67,7 +67,7 @@ cuda::WorkspaceNeed workspace_need_of(int device, const ModelView& view) {
 }
 
 std::size_t start_bytes(const Model& model) {
-  return sizeof(SearchStart) * static_cast<std::size_t>(model.sizes.nstart);
+  return sizeof(SearchStartSet) * static_cast<std::size_t>(model.sizes.nstart / kStartWays);
 }
 
 /// Bytes of an environment on the device.
@@ -117,7 +117,7 @@ class CudaEngineImpl final : public CudaEngine {
         n_pad_, static_cast<float*>(time_low_.get()), [this](Field field) { return floats(field); },
         [this](Field field) { return ints(field); });
     batch_.data.separations = separation_values() > 0 ? static_cast<float*>(separations_.get()) : nullptr;
-    batch_.data.starts = model_.sizes.nstart > 0 ? static_cast<SearchStart*>(starts_.get()) : nullptr;
+    batch_.data.starts = model_.sizes.nstart > 0 ? static_cast<SearchStartSet*>(starts_.get()) : nullptr;
     use_workspace();
     upload_defaults();
     std::vector<std::int32_t> every(static_cast<std::size_t>(n_pad_));

@@ -13,7 +13,7 @@ COHORT_KERNEL int list_contacts(const ModelView& m, const DataView& d, int env, 
                                 int most) {
   static_assert(L::kWidth == 1);
   using V = typename L::V;
-  load_block<L>(m, d, env, b);
+  load_block<L>(m, d, {env, nullptr}, b);
   V iterations;
   evaluate<L>(m, &b, 1, &iterations);
   int count = 0;

@@ -232,22 +232,22 @@ COHORT_LANE void pair_rows(const ModelView& m, Workspace<L>& w, Constraints<L>& 
     near = boxes_near<L>(g1, g2, pose, b.reach, near);
     if (!any(near)) return;
   }
-  float* separation[3];
-  const bool remembers = c.separations.at && b.separation >= 0;
-  if (remembers) {
+  if (c.separations.at && b.separation >= 0) {
     V local[3];
     for (int i = 0; i < 3; ++i) {
-      separation[i] = c.separations.component(b.separation, i);
-      local[i] = load(separation[i], static_cast<V*>(nullptr));
+      local[i] = load_of<L>(c.separations.component(b.separation, i), c.separations.envs);
     }
-    near = not_separated<L>(m, g1, g2, pose, local, b.reach, near);
-    if (!any(near)) return;
+    const V zero(0.0f);
+    const auto known = near & ((local[0] != zero) | (local[1] != zero) | (local[2] != zero));
+    if (any(known)) {
+      near = (near & flip(known)) | not_separated<L>(m, g1, g2, pose, local, b.reach, known);
+      if (!any(near)) return;
+    }
   }
   ContactPoint<V> points[kMaxPairContacts];
   int most = p.max_contacts;
   if (p.kernel >= kFirstQueued) {
-    most = queue_narrow_phase<L>(points, m, p, pose, near, remembers ? separation : nullptr, c.starts, b.separation,
-                                 c.search);
+    most = queue_narrow_phase<L>(points, m, p, pose, near, c.separations, c.starts, b.separation, c.search);
   } else {
     narrow_phase(points, p.kernel, pose, g1.size, g2.size, reach);
   }

@@ -2,19 +2,24 @@
 /// multiple of 16), so that it is [value][block][lane] for every lane width at once; starts alone lie environment by
 /// environment.
 #pragma once
+#include "sim/kernels/block_envs.h"
 #include "sim/kernels/model_view.h"
 
 namespace cohort::sim {
 
 /// Where a search over two polytopes begins (collide/polytope.h): points of their Minkowski difference around the
 /// origin, by the vertices that they come from, and the triangles of their convex hull.
-inline constexpr int kStartPoints = 11, kStartFaces = 2 * kStartPoints - 4;
+inline constexpr int kStartPoints = 15, kStartFaces = 2 * kStartPoints - 4;
 struct SearchStart {
-  unsigned pair;                 ///< which, counted from 1; 0: none
   unsigned point[kStartPoints];  ///< vertex of the first shape, and of the second from bit 16 on; kNoPoint ends them
   unsigned short face_count;     ///< 0: only the points are known
   unsigned short face[kStartFaces];  ///< three points, four bits each
-  unsigned short age;                ///< how often places of its set were asked for since this one was
+};
+/// Those that pairs share which have the same places. Who looks for his own reads the front alone.
+struct SearchStartSet {
+  unsigned pair[kStartWays];       ///< whose it is, counted from 1; 0: nobody's
+  unsigned short age[kStartWays];  ///< how often places were asked for since this one was
+  SearchStart start[kStartWays];
 };
 inline constexpr unsigned kNoPoint = 0xffffffffu;
 inline constexpr int kNoVertex = 0xffff;
@@ -30,7 +35,7 @@ struct DataView {
   // Separations::at of the first environment.
   float* separations;
   // SearchStarts::at of the first environment.
-  SearchStart* starts;
+  SearchStartSet* starts;
   // Diagnostics.
   int *status, *contact_count, *iterations;
 };
@@ -39,36 +44,37 @@ struct DataView {
 struct Separations {
   float* at = nullptr;
   int n_pad = 0;
-  /// Component i of direction n (PairBoundRecord::separation), in the second geom's frame, from that geom to the first;
-  /// zero: none.
+  BlockEnvs envs;
+  /// Component i of direction n (PairBoundRecord::separation) of all environments, in the second geom's frame, from
+  /// that geom to the first; zero: none.
   COHORT_DEVICE float* component(int n, int i) const { return at + (3LL * n + i) * n_pad; }
 };
 
 /// What searches found in a block's environments; null: nothing is remembered.
 struct SearchStarts {
-  SearchStart* at = nullptr;
-  int count = 0;  ///< of an environment
+  SearchStartSet* at = nullptr;
+  int sets = 0;  ///< of an environment
+  BlockEnvs envs;
   /// The place of a pair; n: its PairBoundRecord::separation. One that is free or another's holds no start.
   COHORT_DEVICE SearchStart* place(int lane, int n, int pair) const {
-    const int sets = count / kStartWays, set = n % sets;
-    SearchStart* const places = at + static_cast<long long>(lane) * count + set * kStartWays;
+    SearchStartSet& set = at[static_cast<long long>(envs[lane]) * sets + n % sets];
     const unsigned wanted = static_cast<unsigned>(pair) + 1;
-    SearchStart* chosen = places;
+    int chosen = 0;
     for (int k = 1; k < kStartWays; ++k) {
-      if (places[k].age > chosen->age) chosen = places + k;
+      if (set.age[k] > set.age[chosen]) chosen = k;
     }
     // Where all are in use, one pair has no lasting place, and not each in its turn.
-    if (chosen->age < 2 * kStartWays) chosen = places + pair / sets % kStartWays;
+    if (set.age[chosen] < 2 * kStartWays) chosen = pair / sets % kStartWays;
     for (int k = 0; k < kStartWays; ++k) {
-      if (places[k].pair == 0) chosen = places + k;
+      if (set.pair[k] == 0) chosen = k;
     }
     for (int k = 0; k < kStartWays; ++k) {
-      if (places[k].pair == wanted) chosen = places + k;
-      places[k].age += places[k].age < 0xffff;
+      if (set.pair[k] == wanted) chosen = k;
+      set.age[k] = static_cast<unsigned short>(set.age[k] + (set.age[k] < 0xffff));
     }
-    chosen->age = 0;
-    if (chosen->pair != wanted) chosen->pair = wanted, chosen->point[0] = kNoPoint;
-    return chosen;
+    set.age[chosen] = 0;
+    if (set.pair[chosen] != wanted) set.pair[chosen] = wanted, set.start[chosen].point[0] = kNoPoint;
+    return &set.start[chosen];
   }
 };
 

@@ -27,11 +27,15 @@ COHORT_KERNEL int farthest_vertex(const float* blocks, int count, float x, float
       index = index + step;
     }
   }
-  alignas(64) float heights[L::kWidth], places[L::kWidth];
-  store(heights, best), store(places, at);
-  float most = heights[0], where = places[0];
-  for (int i = 1; i < L::kWidth; ++i) {
-    if (heights[i] > most || (heights[i] == most && places[i] < where)) most = heights[i], where = places[i];
+  if constexpr (L::kWidth == 1) return static_cast<int>(at);
+  // Of the lanes that are highest, the first vertex.
+  alignas(64) float places[L::kWidth];
+  store(places, at);
+  unsigned highest = lane_bits(best == V(largest_lane(best)));
+  float where = places[lowest_bit(highest)];
+  for (highest &= highest - 1; highest != 0; highest &= highest - 1) {
+    const float other = places[lowest_bit(highest)];
+    where = other < where ? other : where;
   }
   return static_cast<int>(where);
 }

@@ -92,6 +92,9 @@ COHORT_LANE void store(float* p, float v) {
 COHORT_LANE float get_lane(float v, int) {
   return v;
 }
+COHORT_LANE float largest_lane(float v) {
+  return v;
+}
 COHORT_LANE void set_lane(float& v, int, float x) {
   v = x;
 }
@@ -101,6 +104,13 @@ COHORT_LANE void add_to_lane(float& v, int, float x) {
 /// Lane i of the result is lane from[i] of a. `from`: aligned as a register of as many ints.
 COHORT_LANE float permute(float a, const int*) {
   return a;
+}
+/// Lane i is p[from[i]]; and back again. `from` and `to`: aligned as a register of as many ints.
+COHORT_LANE float gather(const float* p, const int* from, float*) {
+  return p[*from];
+}
+COHORT_LANE void scatter(float* p, const int* to, float v) {
+  p[*to] = v;
 }
 /// x * 2^n for a whole number n with |n| < 126.
 COHORT_LANE float scale_exponent(float x, float n) {

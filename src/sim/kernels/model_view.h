@@ -225,6 +225,9 @@ struct SideRecord {
   float along[3];   ///< m, from begin to end
   int begin, end;   ///< vertices
   int left, right;  ///< faces; seen from outside, with the edge pointing up
+  /// What an axis between these faces' normals can show more than they do (kernels/polytopes.h): how far the normals'
+  /// ends are apart, and m, how far vertices are outside of the faces.
+  float turn, beyond;
 };
 
 /// A flat face of a mesh.
@@ -557,7 +560,7 @@ COHORT_LANE void mesh_vertex(float* at, const ModelView& m, const MeshRecord& me
 }
 
 /// Most vertices, faces, and corners of a face, of a mesh whose contacts with another polytope the lanes compute.
-inline constexpr int kMostLaneVertices = 32, kMostLaneFaces = 32, kMostLaneCorners = 16;
+inline constexpr int kMostLaneVertices = 64, kMostLaneFaces = 128, kMostLaneCorners = 16;
 /// Its edges then (Euler's formula).
 inline constexpr int kMostLaneSides = kMostLaneVertices + kMostLaneFaces - 2;
 

@@ -23,13 +23,6 @@ COHORT_LANE int face_corner(const ModelView& m, const GeomRecord& g, int face, i
   return g.shape == kBox ? box_corner(face, k)
                          : m.mesh_edge[m.mesh_face[m.mesh[g.data].first_face + face].first_corner + k];
 }
-COHORT_LANE void face_normal(float* n, const ModelView& m, const GeomRecord& g, int face) {
-  if (g.shape == kMesh) {
-    for (int i = 0; i < 3; ++i) n[i] = m.mesh_face[m.mesh[g.data].first_face + face].normal[i];
-    return;
-  }
-  for (int i = 0; i < 3; ++i) n[i] = i != face / 2 ? 0.0f : face % 2 ? -1.0f : 1.0f;
-}
 
 // ---- a face, and the other shape's vertex on it
 

@@ -81,7 +81,7 @@ COHORT_LANE int face_count_of(const ModelView& m, const GeomRecord& g) {
 }
 
 /// The faces of one shape, g, against another that lies at `to` and is turned by R against it. better(apart, face,
-/// normal in g's frame).
+/// normal in the other's frame).
 template <class L, class Better>
 COHORT_LANE void along_faces(const ModelView& m, const GeomRecord& g, const GeomRecord& other, const typename L::V* R,
                              const typename L::V* to, Better better) {
@@ -90,10 +90,10 @@ COHORT_LANE void along_faces(const ModelView& m, const GeomRecord& g, const Geom
   if (g.shape == kBox) {
     for (int k = 0; k < 3; ++k) {
       span<L>(m, other, R + 3 * k, lowest, highest);
-      const float n[3] = {k == 0 ? 1.0f : 0.0f, k == 1 ? 1.0f : 0.0f, k == 2 ? 1.0f : 0.0f};
-      const float opposite[3] = {-n[0], -n[1], -n[2]};
-      better(to[k] + lowest - V(g.size[k]), 2 * k, n);
-      better(-(to[k] + highest) - V(g.size[k]), 2 * k + 1, opposite);
+      const V turned[3] = {R[3 * k], R[3 * k + 1], R[3 * k + 2]};
+      const V back[3] = {-turned[0], -turned[1], -turned[2]};
+      better(to[k] + lowest - V(g.size[k]), 2 * k, turned);
+      better(-(to[k] + highest) - V(g.size[k]), 2 * k + 1, back);
     }
     return;
   }
@@ -105,9 +105,36 @@ COHORT_LANE void along_faces(const ModelView& m, const GeomRecord& g, const Geom
     rotate_back(d, R, face.normal);
     span<L>(m, other, d, lowest, highest);
     const V at = fma(to[0], V(face.normal[0]), fma(to[1], V(face.normal[1]), to[2] * V(face.normal[2])));
-    better(at + lowest - V(face.offset), f, face.normal);
+    better(at + lowest - V(face.offset), f, d);
   }
 }
+
+COHORT_LANE void face_normal(float* n, const ModelView& m, const GeomRecord& g, int face) {
+  if (g.shape == kMesh) {
+    for (int i = 0; i < 3; ++i) n[i] = m.mesh_face[m.mesh[g.data].first_face + face].normal[i];
+    return;
+  }
+  for (int i = 0; i < 3; ++i) n[i] = i != face / 2 ? 0.0f : face % 2 ? -1.0f : 1.0f;
+}
+
+/// Normals of a mesh's faces in another shape's frame, and how far the shapes are apart along them. A single lane, which
+/// would have to go far for them, turns each where it is needed.
+template <class L>
+struct TurnedNormals {
+  using V = typename L::V;
+  static constexpr bool kKept = L::kWidth > 1;
+  V at[kKept ? kMostLaneFaces : 1][3], apart[kKept ? kMostLaneFaces : 1];
+
+  COHORT_LANE void keep(int face, const V* normal, V apart_along) {
+    if (!kKept) return;
+    for (int i = 0; i < 3; ++i) at[face][i] = normal[i];
+    apart[face] = apart_along;
+  }
+  COHORT_LANE void get(V* normal, const ModelView& m, const MeshRecord& mesh, const V* R, int face) const {
+    if (!kKept) return rotate(normal, R, m.mesh_face[mesh.first_face + face].normal);
+    for (int i = 0; i < 3; ++i) normal[i] = at[face][i];
+  }
+};
 
 /// Axes across an edge of each: those whose arcs, between the normals of the faces beside them, cross on the sphere of
 /// directions (Gregorius 2013), because only they are faces of the Minkowski difference. The second shape is a mesh.
@@ -118,7 +145,8 @@ struct EdgeSearch {
   const ModelView& m;
   const GeomRecord &g1, &g2;
   const RelativePose<V>& relative;
-  V enough, more;  ///< m: who is farther apart needs no axis; what an axis must be better by
+  const TurnedNormals<L>& normals;  ///< of the second shape in the first's frame
+  V enough, more;                   ///< m: who is farther apart needs no axis; what an axis must be better by
   LeastOverlap<V>& best;
 
   /// A side of the second shape in the first's frame.
@@ -127,25 +155,43 @@ struct EdgeSearch {
     V right[3], left[3];   ///< inward normals of its faces
     float squared;         ///< m^2, of its length
   };
+  COHORT_LANE void place(Side& side, const MeshRecord& mesh, const SideRecord& record) const {
+    float begin[3];
+    mesh_vertex(begin, m, mesh, record.begin);
+    const float* const e = record.along;
+    side.squared = e[0] * e[0] + e[1] * e[1] + e[2] * e[2];
+    rotate(side.along, relative.R, e);
+    rotate(side.begin, relative.R, begin);
+    for (int i = 0; i < 3; ++i) side.begin[i] += relative.to[i];
+  }
 
   COHORT_LANE void all(M near) {
     const MeshRecord& mesh = m.mesh[g2.data];
     Side side;
+    // No two points of the shapes are farther from each other.
+    const V farthest = sqrt(dot3(relative.to, relative.to)) + V(1.0001f * (g1.radius + g2.radius));
     for (int j = 0; j < mesh.side_count; ++j) {
       const M left = near & (best.apart <= enough);
       if (!any(left)) return;
       const SideRecord& record = m.mesh_side[mesh.first_side + j];
-      float begin[3];
-      mesh_vertex(begin, m, mesh, record.begin);
-      const float* const e = record.along;
-      side.squared = e[0] * e[0] + e[1] * e[1] + e[2] * e[2];
-      rotate(side.along, relative.R, e);
-      rotate(side.begin, relative.R, begin);
-      rotate(side.right, relative.R, m.mesh_face[mesh.first_face + record.right].normal);
-      rotate(side.left, relative.R, m.mesh_face[mesh.first_face + record.left].normal);
-      for (int i = 0; i < 3; ++i) {
-        side.begin[i] += relative.to[i], side.right[i] = -side.right[i], side.left[i] = -side.left[i];
+      if constexpr (TurnedNormals<L>::kKept) {
+        // Along an axis between two normals the shapes are farther apart than along one of these by what the axes'
+        // ends are apart at most, times that.
+        const V beside = min(normals.apart[record.left], normals.apart[record.right]) + V(record.beyond);
+        if (!any(left & (fma(V(record.turn), farthest, beside) > best.apart))) continue;
       }
+      normals.get(side.right, m, mesh, relative.R, record.right);
+      normals.get(side.left, m, mesh, relative.R, record.left);
+      if (g1.shape == kBox) {
+        // Most sides meet no edge of the box.
+        const V zero(0.0f);
+        if (!any(left & ((side.right[0] * side.left[0] < zero) | (side.right[1] * side.left[1] < zero) |
+                         (side.right[2] * side.left[2] < zero)))) {
+          continue;
+        }
+      }
+      for (int i = 0; i < 3; ++i) side.right[i] = -side.right[i], side.left[i] = -side.left[i];
+      place(side, mesh, record);
       if (g1.shape == kBox) {
         of_box(side, j, left);
       } else {
@@ -158,8 +204,12 @@ struct EdgeSearch {
   /// u: across edges i and j; sign: 1 where it leads from the first shape to the second, or -1; apart: how far they are
   /// apart along it, times its length.
   COHORT_LANE void look(const V* u, V squared, V sign, V apart, M crosses, int i, int j) {
-    const V one(1.0f), length = sqrt(select(crosses, squared, one));
-    const M better = crosses & (apart > (best.apart + more) * length);
+    // Most are not better by far, which takes no root to see; nothing that is better is left out.
+    const V zero(0.0f), one(1.0f), least = best.apart + more;
+    const M maybe = (apart > zero) | ((least < zero) & (apart * apart < V(1.00001f) * (least * least) * squared));
+    if (!any(crosses & maybe)) return;
+    const V length = sqrt(select(crosses, squared, one));
+    const M better = crosses & (apart > least * length);
     if (!any(better)) return;
     const V inverse = one / length, scale = sign * inverse;
     best.apart = select(better, apart * inverse, best.apart);
@@ -226,6 +276,19 @@ struct EdgeSearch {
   }
 };
 
+/// In its own frame, of each lane's face of a polytope.
+template <class L>
+COHORT_LANE void normals_of_faces(typename L::V* n, const ModelView& m, const GeomRecord& g, typename L::V face,
+                                  typename L::M lanes) {
+  alignas(64) float which[L::kWidth];
+  store(which, face);
+  each_lane(lanes, [&](int lane) {
+    float own[3];
+    face_normal(own, m, g, static_cast<int>(which[lane]));
+    for (int i = 0; i < 3; ++i) set_lane(n[i], lane, own[i]);
+  });
+}
+
 /// near: lanes that need an answer.
 template <class L>
 COHORT_KERNEL void least_overlap(LeastOverlap<typename L::V>& out, const ModelView& m, const PairRecord& p,
@@ -234,26 +297,29 @@ COHORT_KERNEL void least_overlap(LeastOverlap<typename L::V>& out, const ModelVi
   using M = typename L::M;
   const GeomRecord &g1 = m.geom[p.geom1], &g2 = m.geom[p.geom2];
   out.apart = V(-1e9f), out.face = out.edge1 = out.edge2 = V(0.0f);
-  for (int i = 0; i < 3; ++i) out.axis[i] = V(0.0f);
-  along_faces<L>(m, g1, g2, relative.R, relative.to, [&](V apart, int face, const float* n) {
+  const auto look = [&](V apart, int face) {
     const M better = apart > out.apart;
     out.apart = select(better, apart, out.apart);
     out.face = select(better, V(static_cast<float>(face)), out.face);
-    for (int i = 0; i < 3; ++i) out.axis[i] = select(better, V(n[i]), out.axis[i]);
-  });
+  };
   const int faces1 = face_count_of(m, g1);
-  along_faces<L>(m, g2, g1, relative.turned, relative.back, [&](V apart, int face, const float* n) {
-    const M better = apart > out.apart;
-    out.apart = select(better, apart, out.apart);
-    out.face = select(better, V(static_cast<float>(faces1 + face)), out.face);
-    V inwards[3];
-    rotate(inwards, relative.R, n);
-    for (int i = 0; i < 3; ++i) out.axis[i] = select(better, -inwards[i], out.axis[i]);
+  along_faces<L>(m, g1, g2, relative.R, relative.to, [&](V apart, int face, const V*) { look(apart, face); });
+  TurnedNormals<L> normals;
+  along_faces<L>(m, g2, g1, relative.turned, relative.back, [&](V apart, int face, const V* turned) {
+    look(apart, faces1 + face);
+    if (face < kMostLaneFaces) normals.keep(face, turned, apart);
   });
+  // The axes of those that it has come to.
+  const M first = near & (out.face < V(static_cast<float>(faces1))), second = near & flip(first);
+  V own[3] = {V(0.0f), V(0.0f), V(0.0f)}, other[3] = {own[0], own[1], own[2]};
+  normals_of_faces<L>(own, m, g1, out.face, first);
+  normals_of_faces<L>(other, m, g2, out.face - V(static_cast<float>(faces1)), second);
+  rotate(other, relative.R, other);
+  for (int i = 0; i < 3; ++i) out.axis[i] = select(second, -other[i], own[i]);
   if (g1.shape == kSphere) return;
   // Two edges must show more than rounding, and an axis across nearly parallel ones is the normal of a face.
   const float rounding = kAxisRounding * (g1.radius + g2.radius);
-  EdgeSearch<L>{m, g1, g2, relative, V(p.margin + p.gap + rounding), V(rounding), out}.all(near);
+  EdgeSearch<L>{m, g1, g2, relative, normals, V(p.margin + p.gap + rounding), V(rounding), out}.all(near);
 }
 
 }  // namespace cohort::sim

@@ -18,7 +18,8 @@ namespace cohort::sim {
 /// are complete. Returns how many the fullest of those has.
 template <class L>
 COHORT_LANE int by_axes(ContactPoint<typename L::V>* out, const ModelView& m, const PairRecord& p,
-                        const PairPose<typename L::V>& pose, typename L::M& near, float* const* separation) {
+                        const PairPose<typename L::V>& pose, typename L::M& near, const Separations& separations,
+                        int place) {
   using V = typename L::V;
   using M = typename L::M;
   const GeomRecord &g1 = m.geom[p.geom1], &g2 = m.geom[p.geom2];
@@ -29,11 +30,14 @@ COHORT_LANE int by_axes(ContactPoint<typename L::V>* out, const ModelView& m, co
   V axis[3];
   rotate(axis, relative.rot1, least.axis);
   const M apart = near & (least.apart > V(p.margin + p.gap + rounding));
-  if (separation && any(apart)) {
+  if (separations.at && place >= 0) {
+    // None where they are not, so that the next step need not ask.
     V local[3];
     rotate_back(local, pose.rot2, axis);
     for (int i = 0; i < 3; ++i) {
-      store(separation[i], select(apart, -local[i], load(separation[i], static_cast<V*>(nullptr))));
+      float* const row = separations.component(place, i);
+      const V found = select(apart, -local[i], V(0.0f));
+      store_of<L>(row, separations.envs, select(near, found, load_of<L>(row, separations.envs)));
     }
   }
   // The nearest points of shapes that are apart, but within the margin, are searched; so are those of a sphere whose
@@ -47,12 +51,12 @@ COHORT_LANE int by_axes(ContactPoint<typename L::V>* out, const ModelView& m, co
 }
 
 /// Contacts of the lanes in `near`; the other lanes get none. Returns how many contacts the fullest lane has.
-/// separation: as Separations::component, where lanes whose shapes are apart put the direction; null where none is
-/// remembered. starts: of searches over polytopes, at `place`. search: as Constraints::search.
+/// place: PairBoundRecord::separation, where lanes whose shapes are apart put the direction, and searches over polytopes
+/// their starts. search: as Constraints::search.
 template <class L>
 COHORT_KERNEL int queue_narrow_phase(ContactPoint<typename L::V>* out, const ModelView& m, const PairRecord& p,
-                                     const PairPose<typename L::V>& pose, typename L::M near, float* const* separation,
-                                     const SearchStarts& starts, int place, [[maybe_unused]] void* search) {
+                                     const PairPose<typename L::V>& pose, typename L::M near,
+                                     const Separations& separations, const SearchStarts& starts, int place, [[maybe_unused]] void* search) {
   using V = typename L::V;
   constexpr int kLanes = L::kWidth;
   if (p.kernel == kHeightFieldConvex && (m.geom[p.geom2].shape != kMesh || p.by_axes != 0)) {
@@ -62,7 +66,7 @@ COHORT_KERNEL int queue_narrow_phase(ContactPoint<typename L::V>* out, const Mod
   if (p.kernel == kBoxBox) return box_box<L>(out, m, p, pose, near);
   int in_lanes = 0;  // contacts that the lanes have found
   if (p.by_axes) {
-    in_lanes = by_axes<L>(out, m, p, pose, near, separation);
+    in_lanes = by_axes<L>(out, m, p, pose, near, separations, place);
     if (!any(near)) return in_lanes;
   }
   const bool remembers = starts.at && place >= 0 && remembers_start(m.geom[p.geom1], m.geom[p.geom2], p);
@@ -88,8 +92,11 @@ COHORT_KERNEL int queue_narrow_phase(ContactPoint<typename L::V>* out, const Mod
     counts[lane] =
         queued_narrow_phase(m, p.kernel, s1, s2, reach, farthest_function<L>(), contacts[lane], apart, start);
 #endif
-    if (separation && counts[lane] == 0) {
-      for (int i = 0; i < 3; ++i) separation[i][lane] = static_cast<float>(apart[i]);
+    if (separations.at && place >= 0) {
+      for (int i = 0; i < 3; ++i) {
+        separations.component(place, i)[separations.envs[lane]] =
+            counts[lane] == 0 ? static_cast<float>(apart[i]) : 0.0f;
+      }
     }
     most = counts[lane] > most ? counts[lane] : most;
   }

@@ -14,17 +14,15 @@ inline constexpr int kContactOverflowBit = 1, kBadStateBit = 4;
 inline constexpr float kMaxValue = 1e10f;
 
 template <class L>
-COHORT_LANE void load_rows(typename L::Ptr to, const float* from, int n, int n_pad, int env) {
-  for (int i = 0; i < n; ++i)
-    to[i] = load(from + static_cast<long long>(i) * n_pad + env, static_cast<typename L::V*>(nullptr));
+COHORT_LANE void load_rows(typename L::Ptr to, const float* from, int n, int n_pad, BlockEnvs envs) {
+  for (int i = 0; i < n; ++i) to[i] = load_of<L>(from + static_cast<long long>(i) * n_pad, envs);
 }
 /// Stores where `ok`; adding zero makes -0 into +0, the one difference that a neighbour's path could leave.
 template <class L>
-COHORT_LANE void store_rows(float* to, typename L::Ptr from, int n, int n_pad, int env, typename L::M ok) {
-  using V = typename L::V;
+COHORT_LANE void store_rows(float* to, typename L::Ptr from, int n, int n_pad, BlockEnvs envs, typename L::M ok) {
   for (int i = 0; i < n; ++i) {
-    float* p = to + static_cast<long long>(i) * n_pad + env;
-    store(p, select(ok, from[i] + V(0.0f), load(p, static_cast<V*>(nullptr))));
+    float* const row = to + static_cast<long long>(i) * n_pad;
+    store_of<L>(row, envs, select(ok, from[i] + typename L::V(0.0f), load_of<L>(row, envs)));
   }
 }
 
@@ -35,32 +33,32 @@ COHORT_LANE typename L::M sound(typename L::Ptr x, int n, typename L::M ok) {
 }
 
 template <class L>
-COHORT_KERNEL void load_parameters(const ModelView& m, const DataView& d, int env, Workspace<L>& w) {
-  if (m.varies & kVariesMass) load_rows<L>(w.body_values, d.body_values, mass_layout(m).size, d.n_pad, env);
-  if (m.varies & kVariesFriction) load_rows<L>(w.pair_values, d.pair_values, kPairValues * m.npair, d.n_pad, env);
-  if (m.varies & kVariesArmature) load_rows<L>(w.armature, d.armature, m.nv, d.n_pad, env);
-  if (m.varies & kVariesDamping) load_rows<L>(w.damping, d.damping, m.nv, d.n_pad, env);
+COHORT_KERNEL void load_parameters(const ModelView& m, const DataView& d, BlockEnvs envs, Workspace<L>& w) {
+  if (m.varies & kVariesMass) load_rows<L>(w.body_values, d.body_values, mass_layout(m).size, d.n_pad, envs);
+  if (m.varies & kVariesFriction) load_rows<L>(w.pair_values, d.pair_values, kPairValues * m.npair, d.n_pad, envs);
+  if (m.varies & kVariesArmature) load_rows<L>(w.armature, d.armature, m.nv, d.n_pad, envs);
+  if (m.varies & kVariesDamping) load_rows<L>(w.damping, d.damping, m.nv, d.n_pad, envs);
   if (m.varies & kVariesGain) {
-    load_rows<L>(w.actuator_values, d.actuator_values, kActuatorValues * m.nact, d.n_pad, env);
+    load_rows<L>(w.actuator_values, d.actuator_values, kActuatorValues * m.nact, d.n_pad, envs);
   }
-  if (inertia_varies(m)) load_rows<L>(w.weight_ratio, d.weight_ratio, ratio_layout(m).size, d.n_pad, env);
+  if (inertia_varies(m)) load_rows<L>(w.weight_ratio, d.weight_ratio, ratio_layout(m).size, d.n_pad, envs);
 }
 
 template <class L>
-COHORT_KERNEL void load_block(const ModelView& m, const DataView& d, int env, BlockSpace<L>& b) {
+COHORT_KERNEL void load_block(const ModelView& m, const DataView& d, BlockEnvs envs, BlockSpace<L>& b) {
   Workspace<L>& w = b.w;
-  b.c.separations = {d.separations ? d.separations + env : nullptr, d.n_pad};
-  b.c.starts = {d.starts ? d.starts + static_cast<long long>(env) * m.nstart : nullptr, m.nstart};
-  load_rows<L>(w.q, d.qpos, m.nq, d.n_pad, env);
-  load_rows<L>(w.v, d.qvel, m.nv, d.n_pad, env);
-  load_rows<L>(w.act, d.act, m.na, d.n_pad, env);
-  load_rows<L>(w.warm, d.warmstart, m.nv, d.n_pad, env);
-  load_rows<L>(w.ctrl, d.ctrl, m.nu, d.n_pad, env);
-  load_rows<L>(w.applied, d.applied, m.nv, d.n_pad, env);
-  load_rows<L>(w.link_force, d.link_force, 6 * m.nlink, d.n_pad, env);
-  if (m.varies) load_parameters<L>(m, d, env, w);
-  load_rows<L>(w.mocap_pos, d.mocap_pos, 3 * m.nmocap, d.n_pad, env);
-  load_rows<L>(w.mocap_quat, d.mocap_quat, 4 * m.nmocap, d.n_pad, env);
+  b.c.separations = {d.separations, d.n_pad, envs};
+  b.c.starts = {d.starts, m.nstart / kStartWays, envs};
+  load_rows<L>(w.q, d.qpos, m.nq, d.n_pad, envs);
+  load_rows<L>(w.v, d.qvel, m.nv, d.n_pad, envs);
+  load_rows<L>(w.act, d.act, m.na, d.n_pad, envs);
+  load_rows<L>(w.warm, d.warmstart, m.nv, d.n_pad, envs);
+  load_rows<L>(w.ctrl, d.ctrl, m.nu, d.n_pad, envs);
+  load_rows<L>(w.applied, d.applied, m.nv, d.n_pad, envs);
+  load_rows<L>(w.link_force, d.link_force, 6 * m.nlink, d.n_pad, envs);
+  if (m.varies) load_parameters<L>(m, d, envs, w);
+  load_rows<L>(w.mocap_pos, d.mocap_pos, 3 * m.nmocap, d.n_pad, envs);
+  load_rows<L>(w.mocap_quat, d.mocap_quat, 4 * m.nmocap, d.n_pad, envs);
   // What a step would make numbers of that look right: quaternions are normalized, controls and activations clipped,
   // and what lies nowhere touches nothing.
   b.sound = sound<L>(w.q, m.nq, typename L::V(0.0f) == typename L::V(0.0f));
@@ -136,7 +134,7 @@ COHORT_KERNEL void step_states(const ModelView& m, BlockSpace<L>* blocks, int n,
 /// Stores the state of the lanes whose step is good. A lane that breaks or overflows keeps its state and gets a status
 /// bit; from then on it stands still, and no work is done for it.
 template <class L>
-COHORT_KERNEL void end_step(const ModelView& m, const DataView& d, int env, BlockSpace<L>& b, typename L::V contacts,
+COHORT_KERNEL void end_step(const ModelView& m, const DataView& d, BlockEnvs envs, BlockSpace<L>& b, typename L::V contacts,
                             typename L::V most, typename L::V iterations) {
   using V = typename L::V;
   Workspace<L>& w = b.w;
@@ -148,52 +146,54 @@ COHORT_KERNEL void end_step(const ModelView& m, const DataView& d, int env, Bloc
   good = sound<L>(w.act, m.na, good);
   good = sound<L>(w.qacc, m.nv, good);
   // Time as a sum of two floats (Knuth's two-sum), so that it does not stop after hours.
-  V* const type = nullptr;
-  const V time = load(d.time + env, type), low = load(d.time_low + env, type);
+  const V time = load_of<L>(d.time, envs), low = load_of<L>(d.time_low, envs);
   const V add = V(m.option.timestep) + low;
   const V sum = time + add;
   const V back = sum - time;
   const V rest = (time - (sum - back)) + (add - back);
   good = good & (abs(sum) <= V(kMaxValue));
   const typename L::M ok = good & fits & b.c.live;
-  store_rows<L>(d.qpos, w.q, m.nq, d.n_pad, env, ok);
-  store_rows<L>(d.qvel, w.v, m.nv, d.n_pad, env, ok);
-  store_rows<L>(d.act, w.act, m.na, d.n_pad, env, ok);
-  store_rows<L>(d.warmstart, w.qacc, m.nv, d.n_pad, env, ok);
-  store(d.time + env, select(ok, sum, time));
-  store(d.time_low + env, select(ok, rest, low));
+  store_rows<L>(d.qpos, w.q, m.nq, d.n_pad, envs, ok);
+  store_rows<L>(d.qvel, w.v, m.nv, d.n_pad, envs, ok);
+  store_rows<L>(d.act, w.act, m.na, d.n_pad, envs, ok);
+  store_rows<L>(d.warmstart, w.qacc, m.nv, d.n_pad, envs, ok);
+  store_of<L>(d.time, envs, select(ok, sum, time));
+  store_of<L>(d.time_low, envs, select(ok, rest, low));
   alignas(64) float count[L::kWidth], used[L::kWidth], is_good[L::kWidth], is_fit[L::kWidth];
   store(count, contacts);
   store(used, iterations);
   store(is_good, select(good, V(1.0f), V(0.0f)));
   store(is_fit, select(fits, V(1.0f), V(0.0f)));
   for (unsigned left = lane_bits(b.c.live); left != 0; left &= left - 1) {
-    const int lane = lowest_bit(left);
-    d.contact_count[env + lane] = static_cast<int>(count[lane]);
-    d.iterations[env + lane] = static_cast<int>(used[lane]);
-    if (is_good[lane] == 0) d.status[env + lane] |= kBadStateBit;
-    if (is_fit[lane] == 0) d.status[env + lane] |= kContactOverflowBit;
+    const int lane = lowest_bit(left), env = envs[lane];
+    d.contact_count[env] = static_cast<int>(count[lane]);
+    d.iterations[env] = static_cast<int>(used[lane]);
+    if (is_good[lane] == 0) d.status[env] |= kBadStateBit;
+    if (is_fit[lane] == 0) d.status[env] |= kContactOverflowBit;
   }
 }
 
-/// Advances the environments from env to end, at most kMostBlocks blocks, by one timestep.
+/// Advances the environments of `count` blocks, at most kMostBlocks, by one timestep. order: null, or which environments
+/// take the places from `first` on.
 template <class L>
-COHORT_KERNEL void step_blocks(const ModelView& m, const DataView& d, int env, int end, BlockSpace<L>* blocks) {
+COHORT_KERNEL void step_blocks(const ModelView& m, const DataView& d, int first, const int* order, int count,
+                               BlockSpace<L>* blocks) {
   using V = typename L::V;
-  int n = 0, first[kMostBlocks<L>];
-  for (; env < end; env += L::kWidth) {
+  int n = 0;
+  BlockEnvs envs[kMostBlocks<L>];
+  for (int i = 0; i < count; ++i) {
+    envs[n] = {first + i * L::kWidth, order != nullptr ? order + i * L::kWidth : nullptr};
     alignas(64) float is_live[L::kWidth];
-    for (int lane = 0; lane < L::kWidth; ++lane) is_live[lane] = d.status[env + lane] == 0 ? 1.0f : 0.0f;
+    for (int lane = 0; lane < L::kWidth; ++lane) is_live[lane] = d.status[envs[n][lane]] == 0 ? 1.0f : 0.0f;
     BlockSpace<L>& b = blocks[n];
     b.c.live = load(is_live, static_cast<V*>(nullptr)) > V(0.0f);
     b.c.rows_are_read = false;
     if (!any(b.c.live)) continue;
-    load_block<L>(m, d, env, b);
-    first[n++] = env;
+    load_block<L>(m, d, envs[n++], b);
   }
   if (n == 0) return;
   step_states<L>(m, blocks, n, [&](int i, const StepCounts<L>& counts) {
-    end_step<L>(m, d, first[i], blocks[i], counts.contacts[i], counts.most[i], counts.iterations[i]);
+    end_step<L>(m, d, envs[i], blocks[i], counts.contacts[i], counts.most[i], counts.iterations[i]);
   });
 }
 
@@ -201,17 +201,18 @@ COHORT_KERNEL void step_blocks(const ModelView& m, const DataView& d, int env, i
 template <class L>
 COHORT_KERNEL void forward_block(const ModelView& m, const DataView& d, int env, BlockSpace<L>& b) {
   using V = typename L::V;
+  const BlockEnvs envs{env, nullptr};
   Workspace<L>& w = b.w;
   const typename L::M all = V(0.0f) == V(0.0f);
   b.c.live = all;
   b.c.rows_are_read = true;
-  load_block<L>(m, d, env, b);
+  load_block<L>(m, d, envs, b);
   V iterations;
   evaluate<L>(m, &b, 1, &iterations);
-  store_rows<L>(d.qacc, w.qacc, m.nv, d.n_pad, env, all);
+  store_rows<L>(d.qacc, w.qacc, m.nv, d.n_pad, envs, all);
   if (m.nsensor > 0) {
     sensors<L>(m, w, b.c, load(d.time + env, static_cast<V*>(nullptr)));
-    store_rows<L>(d.sensors, w.sensordata, m.nsensordata, d.n_pad, env, all);
+    store_rows<L>(d.sensors, w.sensordata, m.nsensordata, d.n_pad, envs, all);
   }
   for (int k = 0; k < m.nlink; ++k) {
     const LinkRecord& link = m.link[k];

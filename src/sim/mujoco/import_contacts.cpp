@@ -158,6 +158,28 @@ void Importer::add_directions(MeshRecord& r) {
   }
 }
 
+/// side.turn and side.beyond. A mesh's extent less that of a point of it is convex in the direction, so that between the
+/// normals it is the largest at one of them, times what a chord of the arc is shorter than its radius.
+void Importer::bound_turn(const MeshRecord& r, SideRecord& side) const {
+  constexpr double kWidest = 1.4;  // of two normals' ends: about a right angle
+  const float *n1 = out_.mesh_face[at(r.first_face + side.left)].normal,
+              *n2 = out_.mesh_face[at(r.first_face + side.right)].normal;
+  const double ends = std::hypot(n1[0] - n2[0], n1[1] - n2[1], n1[2] - n2[2]);
+  side.turn = f32(1.0001 * ends + 1e-5);
+  double beyond = ends < kWidest ? 0 : 1e9;
+  const auto coordinate = [&](int v, int axis) {
+    return out_.mesh_vertex[at(r.first_vertex + (v / kVertexBlock * 3 + axis) * kVertexBlock + v % kVertexBlock)];
+  };
+  for (int v = 0; v < r.vertex_count; ++v) {
+    for (const float* n : {n1, n2}) {
+      double height = 0;
+      for (int i = 0; i < 3; ++i) height += double{n[i]} * (coordinate(v, i) - coordinate(side.begin, i));
+      beyond = std::max(beyond, 1.5 * height);
+    }
+  }
+  side.beyond = f32(beyond);
+}
+
 /// Every edge between two faces. None where the faces do not close: an edge that is not once of one face and once, the
 /// other way round, of another.
 void Importer::add_sides(MeshRecord& r) {
@@ -176,13 +198,14 @@ void Importer::add_sides(MeshRecord& r) {
     const auto other = face_left_of.find({end, begin});
     if (other == face_left_of.end() || begin == end) return;
     if (end < begin) continue;
-    SideRecord side{{}, begin, end, left, other->second};
+    SideRecord side{{}, begin, end, left, other->second, 0, 0};
     for (int axis = 0; axis < 3; ++axis) {
       const auto coordinate = [&](int v) {
         return out_.mesh_vertex[at(r.first_vertex + (v / kVertexBlock * 3 + axis) * kVertexBlock + v % kVertexBlock)];
       };
       side.along[axis] = coordinate(end) - coordinate(begin);
     }
+    bound_turn(r, side);
     sides.push_back(side);
   }
   out_.mesh_side.insert(out_.mesh_side.end(), sides.begin(), sides.end());
@@ -250,8 +273,7 @@ void Importer::contacts() {
   std::vector<std::vector<int>> chains;  // of each link
   for (int b = 0; b < m_.nbody; ++b) chains.push_back(chain_of(b));
   reserve_pairs(chains);
-  int separated_pairs = 0;
-  bool starts = false;
+  int separated_pairs = 0, started_pairs = 0;
   mj::for_each_candidate_pair(m_, [&](const mj::CandidatePair& c) {
     const int g1 = c.geom1, g2 = c.geom2, l1 = m_.geom_bodyid[g1], l2 = m_.geom_bodyid[g2];
     PairRecord r{};
@@ -276,13 +298,10 @@ void Importer::contacts() {
     PairBoundRecord bound = bound_of(r);
     if (remembers_separation(r.kernel)) bound.separation = separated_pairs++ % kMostSeparations;
     out_.pair_bound.push_back(bound);
-    starts = starts || remembers_start(out_.geom[static_cast<std::size_t>(r.geom1)],
-                                       out_.geom[static_cast<std::size_t>(r.geom2)], r);
+    started_pairs += remembers_start(out_.geom[at(r.geom1)], out_.geom[at(r.geom2)], r) ? 1 : 0;
   });
   out_.sizes.nseparation = std::min(separated_pairs, kMostSeparations);
-  if (starts) {
-    out_.sizes.nstart = (std::min(separated_pairs, kMostStarts) + kStartWays - 1) / kStartWays * kStartWays;
-  }
+  out_.sizes.nstart = (std::min(started_pairs, kMostStarts) + kStartWays - 1) / kStartWays * kStartWays;
   runs_of_pairs();
 }
 
