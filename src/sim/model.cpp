@@ -13,7 +13,7 @@ namespace cohort::sim {
 namespace {
 
 constexpr char kMagic[8] = {'C', 'O', 'H', 'O', 'R', 'T', 'M', 'D'};
-constexpr std::uint32_t kVersion = 17;
+constexpr std::uint32_t kVersion = 18;
 
 class Saver {
  public:

@@ -456,8 +456,8 @@ class Checker {
           return g.shape == kMesh && m_.mesh[static_cast<std::size_t>(g.data)].face_count > 0;
         };
         const bool field = p.kernel == kHeightFieldConvex && (faces(g2) || g2.shape == kBox);
-        const auto few = [&](const GeomRecord& g) { return is_lane_polytope(g, m_.mesh.data(), m_.mesh_face.data()); };
-        require(field || (p.kernel == kConvexConvex && faces(g2) && (g1.shape == kSphere || (few(g1) && few(g2)))),
+        require(field || (p.kernel == kConvexConvex && faces(g2) &&
+                          (g1.shape == kSphere || are_lane_polytopes(g1, g2, m_.mesh.data(), m_.mesh_face.data()))),
                 "by_axes", p.by_axes);
       }
       if (p.as_before != 0) {

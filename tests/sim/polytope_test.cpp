@@ -202,7 +202,7 @@ std::vector<Contact> alone(const ModelView& m, const PairPose<float>& pose) {
 std::vector<Contact> of_lanes(const ModelView& m, const PairPose<float>& pose) {
   const PairRecord& p = m.pair[0];
   ContactPoint<float> points[kMaxPairContacts];
-  const int most = queue_narrow_phase<ScalarLane>(points, m, p, pose, true, nullptr, SearchStarts{}, 0, nullptr);
+  const int most = queue_narrow_phase<ScalarLane>(points, m, p, pose, true, Separations{}, SearchStarts{}, 0, nullptr);
   std::vector<Contact> all;
   for (int k = 0; k < most; ++k) {
     const ContactPoint<float>& c = points[k];
@@ -369,7 +369,7 @@ std::vector<Contact> lowest_corners(const ModelView& m, const PairPose<float>& p
 }
 
 TEST(PlaneAndMesh, TouchAtTheLowestCornerAndItsNeighbours) {
-  for (int corners : {kMostLaneVertices - 2, kMostLaneVertices + 9}) {
+  for (int corners : {kFewVertices - 2, kFewVertices + 9}) {
     const Solid shape = mesh("pebble", pebble(corners));
     test::Pair p(test::compile_xml("<mujoco>" + shape.asset + "<worldbody><geom type='plane' size='1 1 1'/><body>" +
                                    "<freejoint/><geom " + shape.geom + " margin='0.05'/></body></worldbody></mujoco>"));

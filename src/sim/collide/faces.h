@@ -63,6 +63,11 @@ class Features {
     const Vec local{cosine(v) * s_.size.x, cosine(v - kRim / 4) * s_.size.x, v < kRim ? s_.size.y : -s_.size.y};
     return s_.to_shared(local);
   }
+  /// f(the other end) for the edges at a vertex of a box or mesh, as long as it says true. False: it did not.
+  template <class Ok>
+  COHORT_DEVICE bool all_around(int v, Ok ok) const {
+    return all_neighbours(v, ok);
+  }
   COHORT_DEVICE Vec normal(int f) const {
     if (s_.shape == kCylinder) return f == 0 ? column(s_.rot, 2) : -column(s_.rot, 2);
     if (s_.shape == kBox) {
@@ -312,15 +317,14 @@ COHORT_SEARCH inline int face_contacts(const ConvexShape& a, const ConvexShape& 
     ends[0] = v[1];
     const int edge_count = dim == 2 ? 1 : edges.neighbours(v[0], ends, space.around);
     const Vec from = edges.corner(v[0]);
-    for (int j = 0; j < edge_count; ++j) {
-      const Vec to = edges.corner(ends[j]) - from;
-      put(space.along[j], (1 / greater(norm(to), 1e-300)) * to);
-    }
+    for (int j = 0; j < edge_count; ++j) put(space.along[j], edges.corner(ends[j]) - from);
     for (int i = 0; i < count && face < 0; ++i) {
       const Vec n = faces.normal(f[i]);
       if (dot(n, outward) < kTowards) continue;
       for (int j = 0; j < edge_count && face < 0; ++j) {
-        if (magnitude(dot(vec(space.along[j]), n)) < kAlong) face = f[i], end = ends[j];
+        const Vec along = vec(space.along[j]);
+        const double rise = dot(along, n);
+        if (rise * rise < kAlong * kAlong * dot(along, along)) face = f[i], end = ends[j];
       }
     }
   };

@@ -51,12 +51,40 @@ struct FlatVertices {
     int nearly;
     s.support(direction, nearly);  // in single precision
     double farthest = dot(d, s.vertex(nearly)), height[kMost];
-    for (int v = 0; v < s.corners(); ++v) {
+    const auto look = [&](int v) {
       const double at = dot(d, s.vertex(v));
-      if (!(at > farthest - kFlat)) continue;
-      if (at > farthest) farthest = at;
+      if (!(at > farthest - kFlat)) return true;
+      for (int i = 0; i < count; ++i) {
+        if (vertex[i] == v) return true;
+      }
       if (count == kMost) return false;
-      height[count] = at, vertex[count++] = v;
+      if (at > farthest) farthest = at;
+      // In rising order.
+      int i = count++;
+      for (; i > 0 && vertex[i - 1] > v; --i) vertex[i] = vertex[i - 1], height[i] = height[i - 1];
+      vertex[i] = v, height[i] = at;
+      return true;
+    };
+    if (s.known_neighbours()) {
+      // Edges lead from each of them to a farther one that is one of them, too.
+      const Features around(s, {});
+      int done[kMost], looked_at = 0;
+      if (!look(nearly)) return false;
+      for (bool grows = true; grows;) {
+        grows = false;
+        for (int i = 0; i < count && !grows; ++i) {
+          const int v = vertex[i];
+          int k = 0;
+          while (k < looked_at && done[k] != v) ++k;
+          if (k < looked_at) continue;
+          done[looked_at++] = v, grows = true;
+          if (!around.all_around(v, look)) return false;
+        }
+      }
+    } else {
+      for (int v = 0; v < s.corners(); ++v) {
+        if (!look(v)) return false;
+      }
     }
     const int all = count;
     count = 0;
@@ -239,45 +267,31 @@ class Polytope {
   }
   /// Where parallel parts of both shapes touch, several faces of the difference are one flat part, of which a polytope
   /// may know any triangle: its normal and distance by the vertices of both shapes that are in it, which do not depend
-  /// on the triangle. part: their corners. False: the nearest is no such part, or not all of what is nearest.
+  /// on the triangle. Of several parts that are as near, the nearest by these numbers. part: its corners. False: of
+  /// what is nearest not all is known.
   COHORT_SEARCH bool flat_part(Witness& out, NearestPart& part) const {
     if (!flat_) return false;
-    FlatVertices first, second;
-    const Vec n = nearest_normal_;
-    if (!first.find(a_, n) || !second.find(b_, -n)) return false;
-    // The difference reaches no farther here.
-    if (!(dot(n, a_.to_shared(a_.vertex(first.vertex[0])) - b_.to_shared(b_.vertex(second.vertex[0]))) <
-          nearest_dist_ + kFlat)) {
-      return false;
-    }
-    const int dim1 = first.corners(a_, part.vertex1), dim2 = second.corners(b_, part.vertex2);
-    const auto edge = [](const ConvexShape& s, const int* v, int k) {
-      return s.to_shared(s.vertex(v[k])) - s.to_shared(s.vertex(v[0]));
-    };
-    Vec across;
-    if (dim1 == 3 && (dim2 < 3 || first.area >= second.area)) {
-      across = cross(edge(a_, part.vertex1, 1), edge(a_, part.vertex1, 2));
-    } else if (dim2 == 3) {
-      across = cross(edge(b_, part.vertex2, 1), edge(b_, part.vertex2, 2));
-    } else if (dim1 == 2 && dim2 == 2) {
-      const Vec edge1 = edge(a_, part.vertex1, 1), edge2 = edge(b_, part.vertex2, 1);
-      across = cross(edge1, edge2);
-      if (!(norm(across) > kLeastSine * norm(edge1) * norm(edge2))) return false;
-    } else {
-      return false;
-    }
-    out.normal = (dot(across, n) < 0 ? -1 / norm(across) : 1 / norm(across)) * across;
-    out.on1 = a_.to_shared(a_.vertex(part.vertex1[0])), out.on2 = b_.to_shared(b_.vertex(part.vertex2[0]));
-    const double depth = dot(out.normal, out.on1 - out.on2);
-    out.dist = -depth;
-    part.flat = true;
+    constexpr int kMostParts = 4;
+    Witness found[kMostParts];
+    double depth[kMostParts];
+    int count = 0;
     for (int f = 0; f < faces_; ++f) {
       if (p_.dist[f] > nearest_dist_ + kCoplanar) continue;
-      for (int k = 0; k < 3; ++k) {
-        if (!(magnitude(dot(out.normal, p_.vertex[p_.corner[f][k]].w) - depth) < kFlat)) return false;
+      int in = 0;
+      while (in < count && !lies_in(f, found[in].normal, depth[in])) ++in;
+      if (in < count) continue;
+      NearestPart own;
+      if (count == kMostParts || !flat_part_along(normal(f), p_.dist[f], found[count], own)) return false;
+      depth[count] = dot(found[count].normal, found[count].on1 - found[count].on2);
+      if (!lies_in(f, found[count].normal, depth[count])) return false;
+      found[count].dist = -depth[count];
+      if (count == 0 || depth[count] < -out.dist || (depth[count] == -out.dist && comes_before(own, part))) {
+        out = found[count], part = own;
       }
+      ++count;
     }
-    return true;
+    part.flat = true;
+    return count > 0;
   }
   COHORT_DEVICE Vec normal() const { return nearest_normal_; }
 
@@ -299,6 +313,16 @@ class Polytope {
   COHORT_SEARCH bool around_origin() const {
     for (int f = 0; f < faces_; ++f) {
       if (!(p_.dist[f] > kTouching) || p_.dist[f] > 1e299) return false;
+    }
+    return true;
+  }
+
+  /// Whether no point lies outside of any triangle.
+  COHORT_SEARCH bool is_hull() const {
+    for (int f = 0; f < faces_; ++f) {
+      for (int i = 0; i < count_; ++i) {
+        if (dot(normal(f), p_.vertex[i].w) - p_.dist[f] > 1e-14) return false;
+      }
     }
     return true;
   }
@@ -401,16 +425,32 @@ class Polytope {
       if (faces_ == 0) return false;
       const int best = nearest();
       look_at(best);
-      const Support p = support(a_, b_, nearest_normal_, true);
+      Support p = support(a_, b_, nearest_normal_, true);
       known_ = dot(p.w, nearest_normal_) - nearest_dist_ < (flat_ ? kCoplanar : kPolytopeTolerance);
-      if (known_ || count_ >= kMostPolytopeVertices) return true;
+      const int seen = known_ ? unknown_beside(best, p) : best;
+      if (seen < 0 || count_ >= kMostPolytopeVertices) return true;
       if (surface_ == Surface::kRemembered) {
         // It grows only if it is a hull.
-        if (!build()) return false;
-        continue;
+        surface_ = Surface::kHull;
+        if (!is_hull()) {
+          if (!build()) return false;
+          continue;
+        }
       }
-      if (!insert(add(p), best)) return true;  // the nearest face is known as well as it can be
+      if (!insert(add(p), seen)) return true;  // the nearest face is known as well as it can be
     }
+  }
+
+  /// A triangle of two polytopes that is as near as the nearest, in another plane, and beyond which the difference
+  /// reaches, to p; -1: none.
+  COHORT_SEARCH int unknown_beside(int best, Support& p) const {
+    constexpr double kParallel = 1 - 1e-9;
+    for (int f = 0; flat_ && f < faces_; ++f) {
+      if (f == best || p_.dist[f] > nearest_dist_ + kCoplanar || dot(normal(f), nearest_normal_) > kParallel) continue;
+      p = support(a_, b_, normal(f), true);
+      if (dot(p.w, normal(f)) - p_.dist[f] >= kCoplanar) return f;
+    }
+    return -1;
   }
 
   /// Takes point `index` in: from the faces that see it new ones lead to it. nearest: the nearest face, which sees it;
@@ -438,6 +478,49 @@ class Polytope {
       if (!attach(p_.edge[e][0], p_.edge[e][1], index)) return false;
     }
     return true;
+  }
+
+  /// A flat part about so far away along n, if the difference reaches no farther there; out: but for its distance.
+  COHORT_SEARCH bool flat_part_along(Vec n, double distance, Witness& out, NearestPart& part) const {
+    FlatVertices first, second;
+    if (!first.find(a_, n) || !second.find(b_, -n)) return false;
+    const Vec farthest = a_.to_shared(a_.vertex(first.vertex[0])) - b_.to_shared(b_.vertex(second.vertex[0]));
+    if (!(dot(n, farthest) < distance + kFlat)) return false;
+    const int dim1 = first.corners(a_, part.vertex1), dim2 = second.corners(b_, part.vertex2);
+    const auto edge = [](const ConvexShape& s, const int* v, int k) {
+      return s.to_shared(s.vertex(v[k])) - s.to_shared(s.vertex(v[0]));
+    };
+    Vec across;
+    if (dim1 == 3 && (dim2 < 3 || first.area >= second.area)) {
+      across = cross(edge(a_, part.vertex1, 1), edge(a_, part.vertex1, 2));
+    } else if (dim2 == 3) {
+      across = cross(edge(b_, part.vertex2, 1), edge(b_, part.vertex2, 2));
+    } else if (dim1 == 2 && dim2 == 2) {
+      const Vec edge1 = edge(a_, part.vertex1, 1), edge2 = edge(b_, part.vertex2, 1);
+      across = cross(edge1, edge2);
+      if (!(norm(across) > kLeastSine * norm(edge1) * norm(edge2))) return false;
+    } else {
+      return false;
+    }
+    out.normal = (dot(across, n) < 0 ? -1 / norm(across) : 1 / norm(across)) * across;
+    out.on1 = a_.to_shared(a_.vertex(part.vertex1[0])), out.on2 = b_.to_shared(b_.vertex(part.vertex2[0]));
+    return true;
+  }
+  /// Whether a triangle lies in a plane.
+  COHORT_DEVICE bool lies_in(int face, Vec n, double distance) const {
+    for (int k = 0; k < 3; ++k) {
+      if (!(magnitude(dot(n, p_.vertex[p_.corner[face][k]].w) - distance) < kFlat)) return false;
+    }
+    return true;
+  }
+  COHORT_DEVICE static bool comes_before(const NearestPart& a, const NearestPart& b) {
+    for (int k = 0; k < 3; ++k) {
+      if (a.vertex1[k] != b.vertex1[k]) return a.vertex1[k] < b.vertex1[k];
+    }
+    for (int k = 0; k < 3; ++k) {
+      if (a.vertex2[k] != b.vertex2[k]) return a.vertex2[k] < b.vertex2[k];
+    }
+    return false;
   }
 
   /// Whether what touches along a face of the difference is as small as it seems. Parallel parts of both shapes make a

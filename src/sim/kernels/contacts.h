@@ -202,6 +202,8 @@ COHORT_LANE void pair_rows(const ModelView& m, Workspace<L>& w, Constraints<L>& 
                            bool share, SharedContacts<L>& shared) {
   using V = typename L::V;
   const PairBoundRecord& b = m.pair_bound[k];
+  const PairRecord& p = m.pair[k];
+  const GeomRecord &g1 = m.geom[b.geom1], &g2 = m.geom[b.geom2];
   PairPose<V> pose;
   read<3>(pose.pos1, c.geom_pos + 3 * b.geom1);
   read<3>(pose.pos2, c.geom_pos + 3 * b.geom2);
@@ -210,25 +212,26 @@ COHORT_LANE void pair_rows(const ModelView& m, Workspace<L>& w, Constraints<L>& 
   for (int i = 0; i < 3; ++i) pose.pos1[i] -= shift1[i];
   for (int i = 0; i < 3; ++i) d[i] = pose.pos2[i] - pose.pos1[i];
   const auto rot1 = c.geom_rot + 9 * b.geom1, rot2 = c.geom_rot + 9 * b.geom2;
+  const bool boxed = p.kernel >= kFirstQueued && g1.box[3] > 0 && g2.box[3] > 0;
+  const bool larger1 = g1.radius > g2.radius;
+  const GeomRecord& larger = larger1 ? g1 : g2;
+  if (boxed && larger.shape != kSphere && larger.shape != kCapsule) {
+    V to[3], rot[9];
+    for (int i = 0; i < 3; ++i) to[i] = larger1 ? d[i] : -d[i];
+    read<9>(rot, larger1 ? rot1 : rot2);
+    near = box_near_sphere<L>(larger, rot, to, larger1 ? g2 : g1, b.reach, near);
+    if (!any(near)) return;
+  }
   read<9>(pose.rot1, rot1);
   read<9>(pose.rot2, rot2);
-  const PairRecord& p = m.pair[k];
   if (p.kernel == kPlaneMesh) {
     V height;
     (void)plane_near<L>(b.bound, rot1, d, height);
     near = box_near_plane<L>(m.geom[b.geom2], pose, height, b.reach, near);
     if (!any(near)) return;
   }
-  const GeomRecord &g1 = m.geom[b.geom1], &g2 = m.geom[b.geom2];
   const V reach(b.reach);
-  if (p.kernel >= kFirstQueued && g1.box[3] > 0 && g2.box[3] > 0) {
-    const bool larger1 = g1.radius > g2.radius;
-    const GeomRecord& larger = larger1 ? g1 : g2;
-    if (larger.shape != kSphere && larger.shape != kCapsule) {
-      for (int i = 0; i < 3; ++i) d[i] = larger1 ? d[i] : -d[i];
-      near = box_near_sphere<L>(larger, larger1 ? pose.rot1 : pose.rot2, d, larger1 ? g2 : g1, b.reach, near);
-      if (!any(near)) return;
-    }
+  if (boxed) {
     near = boxes_near<L>(g1, g2, pose, b.reach, near);
     if (!any(near)) return;
   }

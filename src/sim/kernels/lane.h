@@ -5,7 +5,7 @@
 /// L::Ptr (addresses a workspace: L::V* on a CPU, strided on a GPU) and L::kWidth. Operations on V are overloads of the
 /// functions below. Everything is built from +, -, *, /, sqrt, fma, compare and select, each of which IEEE 754 rounds
 /// in one way only, so that one float, 8 and 16 of them agree bit for bit; contraction is off and fma is written out.
-/// Minimum and maximum are written as compare and select for the same reason.
+/// Minimum and maximum are compare and select for the same reason, which is what x86's instructions for them do.
 ///
 /// This header and those it includes must not pull in inline functions of the standard library: they are compiled with
 /// the instructions of one processor, and the linker would be free to use that copy everywhere.
@@ -61,6 +61,14 @@ COHORT_LANE float min(float a, float b) {
   return r;
 #else
   return a < b ? a : b;
+#endif
+}
+/// Without its sign, that of a zero too.
+COHORT_LANE float abs(float a) {
+#if defined(__CUDA_ARCH__)
+  return ::fabsf(a);
+#else
+  return __builtin_fabsf(a);
 #endif
 }
 COHORT_LANE bool any(bool m) {
@@ -150,10 +158,6 @@ COHORT_LANE V min(V a, V b) {
 template <class V>
 COHORT_LANE V max(V a, V b) {
   return select(a > b, a, b);
-}
-template <class V>
-COHORT_LANE V abs(V a) {
-  return select(a < V(0.0f), -a, a);
 }
 /// Calls f with every lane of a mask.
 template <class M, class F>

@@ -335,7 +335,7 @@ struct PairRunRecord {
   float bound;
 };
 /// Most directions, and most starts of searches (SearchStart), that an environment remembers.
-inline constexpr int kMostSeparations = 64, kMostStarts = 128;
+inline constexpr int kMostSeparations = 64, kMostStarts = 96;
 /// SearchStarts' places for pairs that share them.
 inline constexpr int kStartWays = 8;
 
@@ -559,21 +559,28 @@ COHORT_LANE void mesh_vertex(float* at, const ModelView& m, const MeshRecord& me
   for (int i = 0; i < 3; ++i) at[i] = p[i * kVertexBlock];
 }
 
-/// Most vertices, faces, and corners of a face, of a mesh whose contacts with another polytope the lanes compute.
+/// Most vertices, faces, and corners of a face, of a mesh whose contacts with a box the lanes compute.
 inline constexpr int kMostLaneVertices = 64, kMostLaneFaces = 128, kMostLaneCorners = 16;
-/// Its edges then (Euler's formula).
-inline constexpr int kMostLaneSides = kMostLaneVertices + kMostLaneFaces - 2;
+/// The same of a mesh and another, and its edges then (Euler's formula).
+inline constexpr int kMostMeetingVertices = 32, kMostMeetingFaces = 32,
+                     kMostMeetingSides = kMostMeetingVertices + kMostMeetingFaces - 2;
 
-/// Whether a geom is such a mesh, or a box.
-COHORT_DEVICE inline bool is_lane_polytope(const GeomRecord& g, const MeshRecord* meshes, const FaceRecord* faces) {
-  if (g.shape != kMesh) return g.shape == kBox;
-  const MeshRecord& mesh = meshes[g.data];
-  bool few = mesh.side_count > 0 && mesh.side_count <= kMostLaneSides && mesh.vertex_count <= kMostLaneVertices &&
-             mesh.face_count <= kMostLaneFaces;
-  for (int f = 0; few && f < mesh.face_count; ++f) {
-    few = faces[mesh.first_face + f].corner_count <= kMostLaneCorners;
-  }
-  return few;
+/// Whether two geoms are a box and such a mesh, or two such meshes.
+COHORT_DEVICE inline bool are_lane_polytopes(const GeomRecord& g1, const GeomRecord& g2, const MeshRecord* meshes,
+                                             const FaceRecord* faces) {
+  const bool both = g1.shape == kMesh && g2.shape == kMesh;
+  const auto few = [&](const GeomRecord& g) {
+    if (g.shape != kMesh) return g.shape == kBox;
+    const MeshRecord& mesh = meshes[g.data];
+    bool small = mesh.side_count > 0 && mesh.vertex_count <= (both ? kMostMeetingVertices : kMostLaneVertices) &&
+                 mesh.face_count <= (both ? kMostMeetingFaces : kMostLaneFaces) &&
+                 (!both || mesh.side_count <= kMostMeetingSides);
+    for (int f = 0; small && f < mesh.face_count; ++f) {
+      small = faces[mesh.first_face + f].corner_count <= kMostLaneCorners;
+    }
+    return small;
+  };
+  return few(g1) && few(g2);
 }
 
 /// Where a stem's values are, behind S.

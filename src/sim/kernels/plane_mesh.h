@@ -9,6 +9,8 @@ namespace cohort::sim {
 /// Further corners of a mesh on a plane are at least this share of its bounding radius away from the lowest one.
 inline constexpr float kSpread = 0.3f;
 inline constexpr int kPlaneContacts = 3;
+/// A mesh of no more vertices is gone through for all lanes at once.
+inline constexpr int kFewVertices = 32;
 
 /// The first of the vertices that lie farthest in a direction of the mesh's frame.
 template <class L>
@@ -16,7 +18,7 @@ COHORT_LANE typename L::V farthest_of_lanes(const ModelView& m, const MeshRecord
                                             typename L::M lanes) {
   using V = typename L::V;
   constexpr int kLanes = L::kWidth;
-  if (mesh.vertex_count <= kMostLaneVertices) {
+  if (mesh.vertex_count <= kFewVertices) {
     V best(-3e38f), which(0.0f);
     for (int v = 0; v < mesh.vertex_count; ++v) {
       float p[3];

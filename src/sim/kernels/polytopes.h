@@ -117,8 +117,8 @@ COHORT_LANE void face_normal(float* n, const ModelView& m, const GeomRecord& g, 
   for (int i = 0; i < 3; ++i) n[i] = i != face / 2 ? 0.0f : face % 2 ? -1.0f : 1.0f;
 }
 
-/// Normals of a mesh's faces in another shape's frame, and how far the shapes are apart along them. A single lane, which
-/// would have to go far for them, turns each where it is needed.
+/// Normals of a mesh's faces in another shape's frame, and how far the shapes are apart along them. A single lane,
+/// which would have to go far for them, turns each where it is needed.
 template <class L>
 struct TurnedNormals {
   using V = typename L::V;
@@ -239,7 +239,7 @@ struct EdgeSearch {
     const V zero(0.0f);
     const MeshRecord& mesh = m.mesh[g1.data];
     const SideRecord* const sides = m.mesh_side + mesh.first_side;
-    V along[kMostLaneFaces];  // the side's part along the normals of the first shape's faces
+    V along[kMostMeetingFaces];  // the side's part along the normals of the first shape's faces
     for (int f = 0; f < mesh.face_count; ++f) {
       const float* const n = m.mesh_face[mesh.first_face + f].normal;
       along[f] = fma(side.along[0], V(n[0]), fma(side.along[1], V(n[1]), side.along[2] * V(n[2])));
@@ -252,7 +252,7 @@ struct EdgeSearch {
       return near & turns & passes & (right * along[s.left] > zero);
     };
     // First which, then their axes: a branch for each would mostly be guessed wrong.
-    int met[kMostLaneSides], count = 0;
+    int met[kMostMeetingSides], count = 0;
     V right;
     for (int i = 0; i < mesh.side_count; ++i) {
       met[count] = i;
@@ -296,11 +296,11 @@ COHORT_KERNEL void least_overlap(LeastOverlap<typename L::V>& out, const ModelVi
   using V = typename L::V;
   using M = typename L::M;
   const GeomRecord &g1 = m.geom[p.geom1], &g2 = m.geom[p.geom2];
-  out.apart = V(-1e9f), out.face = out.edge1 = out.edge2 = V(0.0f);
+  V most(-1e9f), of_face(0.0f);  // of their own, for the registers' sake
   const auto look = [&](V apart, int face) {
-    const M better = apart > out.apart;
-    out.apart = select(better, apart, out.apart);
-    out.face = select(better, V(static_cast<float>(face)), out.face);
+    const M better = apart > most;
+    most = select(better, apart, most);
+    of_face = select(better, V(static_cast<float>(face)), of_face);
   };
   const int faces1 = face_count_of(m, g1);
   along_faces<L>(m, g1, g2, relative.R, relative.to, [&](V apart, int face, const V*) { look(apart, face); });
@@ -309,6 +309,7 @@ COHORT_KERNEL void least_overlap(LeastOverlap<typename L::V>& out, const ModelVi
     look(apart, faces1 + face);
     if (face < kMostLaneFaces) normals.keep(face, turned, apart);
   });
+  out.apart = most, out.face = of_face, out.edge1 = out.edge2 = V(0.0f);
   // The axes of those that it has come to.
   const M first = near & (out.face < V(static_cast<float>(faces1))), second = near & flip(first);
   V own[3] = {V(0.0f), V(0.0f), V(0.0f)}, other[3] = {own[0], own[1], own[2]};

@@ -51,12 +51,13 @@ COHORT_LANE int by_axes(ContactPoint<typename L::V>* out, const ModelView& m, co
 }
 
 /// Contacts of the lanes in `near`; the other lanes get none. Returns how many contacts the fullest lane has.
-/// place: PairBoundRecord::separation, where lanes whose shapes are apart put the direction, and searches over polytopes
-/// their starts. search: as Constraints::search.
+/// place: PairBoundRecord::separation, where lanes whose shapes are apart put the direction, and searches over
+/// polytopes their starts. search: as Constraints::search.
 template <class L>
 COHORT_KERNEL int queue_narrow_phase(ContactPoint<typename L::V>* out, const ModelView& m, const PairRecord& p,
                                      const PairPose<typename L::V>& pose, typename L::M near,
-                                     const Separations& separations, const SearchStarts& starts, int place, [[maybe_unused]] void* search) {
+                                     const Separations& separations, const SearchStarts& starts, int place,
+                                     [[maybe_unused]] void* search) {
   using V = typename L::V;
   constexpr int kLanes = L::kWidth;
   if (p.kernel == kHeightFieldConvex && (m.geom[p.geom2].shape != kMesh || p.by_axes != 0)) {
@@ -92,10 +93,9 @@ COHORT_KERNEL int queue_narrow_phase(ContactPoint<typename L::V>* out, const Mod
     counts[lane] =
         queued_narrow_phase(m, p.kernel, s1, s2, reach, farthest_function<L>(), contacts[lane], apart, start);
 #endif
-    if (separations.at && place >= 0) {
+    if (separations.at && place >= 0 && counts[lane] == 0) {
       for (int i = 0; i < 3; ++i) {
-        separations.component(place, i)[separations.envs[lane]] =
-            counts[lane] == 0 ? static_cast<float>(apart[i]) : 0.0f;
+        separations.component(place, i)[separations.envs[lane]] = static_cast<float>(apart[i]);
       }
     }
     most = counts[lane] > most ? counts[lane] : most;

@@ -134,8 +134,8 @@ COHORT_KERNEL void step_states(const ModelView& m, BlockSpace<L>* blocks, int n,
 /// Stores the state of the lanes whose step is good. A lane that breaks or overflows keeps its state and gets a status
 /// bit; from then on it stands still, and no work is done for it.
 template <class L>
-COHORT_KERNEL void end_step(const ModelView& m, const DataView& d, BlockEnvs envs, BlockSpace<L>& b, typename L::V contacts,
-                            typename L::V most, typename L::V iterations) {
+COHORT_KERNEL void end_step(const ModelView& m, const DataView& d, BlockEnvs envs, BlockSpace<L>& b,
+                            typename L::V contacts, typename L::V most, typename L::V iterations) {
   using V = typename L::V;
   Workspace<L>& w = b.w;
   const auto fits = most <= V(static_cast<float>(m.contact_capacity));
@@ -173,8 +173,8 @@ COHORT_KERNEL void end_step(const ModelView& m, const DataView& d, BlockEnvs env
   }
 }
 
-/// Advances the environments of `count` blocks, at most kMostBlocks, by one timestep. order: null, or which environments
-/// take the places from `first` on.
+/// Advances the environments of `count` blocks, at most kMostBlocks, by one timestep. order: null, or which
+/// environments take the places from `first` on.
 template <class L>
 COHORT_KERNEL void step_blocks(const ModelView& m, const DataView& d, int first, const int* order, int count,
                                BlockSpace<L>* blocks) {

@@ -158,8 +158,8 @@ void Importer::add_directions(MeshRecord& r) {
   }
 }
 
-/// side.turn and side.beyond. A mesh's extent less that of a point of it is convex in the direction, so that between the
-/// normals it is the largest at one of them, times what a chord of the arc is shorter than its radius.
+/// side.turn and side.beyond. A mesh's extent less that of a point of it is convex in the direction, so that between
+/// the normals it is the largest at one of them, times what a chord of the arc is shorter than its radius.
 void Importer::bound_turn(const MeshRecord& r, SideRecord& side) const {
   constexpr double kWidest = 1.4;  // of two normals' ends: about a right angle
   const float *n1 = out_.mesh_face[at(r.first_face + side.left)].normal,
@@ -440,8 +440,8 @@ bool Importer::by_axes(const PairRecord& r) const {
   }
   if (r.kernel != kConvexConvex || b.faces == 0) return false;
   if (out_.geom[at(r.geom1)].shape == kSphere) return true;
-  for (int geom : {r.geom1, r.geom2}) {
-    if (!is_lane_polytope(out_.geom[at(geom)], out_.mesh.data(), out_.mesh_face.data())) return false;
+  if (!are_lane_polytopes(out_.geom[at(r.geom1)], out_.geom[at(r.geom2)], out_.mesh.data(), out_.mesh_face.data())) {
+    return false;
   }
   const double operations = double(a.faces) * (kOfAnAxis + b.span) + double(b.faces) * (kOfAnAxis + a.span) +
                             double(a.sides) * b.sides * kOfTwoEdges;
