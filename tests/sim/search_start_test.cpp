@@ -27,14 +27,15 @@ std::string stone(std::uint64_t seed, int points, double flat) {
   return text;
 }
 
-/// The corners of a finger that is wide below and narrow above, some of them in the middle of straight edges: two that
-/// face each other have edges that are parallel and depths that are the same along two normals.
+/// The corners of a finger whose front has two slopes and whose back is round. Two that face each other at one height
+/// have edges that are parallel, and depths that are the same along two normals.
 std::string finger() {
   std::string text;
-  for (const double y : {-0.1, 0.0, 0.1}) {
-    for (const auto& [x, z] : std::initializer_list<std::pair<double, double>>{
-             {0.1, 0.0}, {0.098, 0.05}, {0.09, 0.1}, {-0.05, -0.1}, {-0.08, 0.02}, {-0.05, 0.1}}) {
-      text += format("{} {} {} ", x, y * (1 - 0.2 * (x < 0)), z);
+  for (const double y : {-0.1, 0.1}) {
+    for (const double z : {-0.1, 0.0, 0.1}) text += format("{} {} {} ", z == 0 ? 0.1 : 0.07, y, z);
+    for (int k = 0; k < 16; ++k) {
+      const double angle = 0.1 + 2.94 * k / 15;
+      text += format("{:.6f} {} {:.6f} ", 0.05 - 0.12 * std::sin(angle), 0.9 * y, 0.1 * std::cos(angle));
     }
   }
   return text;
@@ -43,12 +44,12 @@ std::string finger() {
 struct Scene {
   const char* name;
   const char *first, *second;
-  bool only_slides = false;
+  bool only_slides = false;  ///< in a plane of both shapes' axes, half a turn about an axis from each other
 };
 const Scene kScenes[] = {{"stones", "type='mesh' mesh='a'", "type='mesh' mesh='b'"},
                          {"box_and_stone", "type='box' size='0.1 0.16 0.13'", "type='mesh' mesh='b'"},
                          {"blocks", "type='mesh' mesh='block'", "type='mesh' mesh='block'"},
-                         {"fingers", "type='mesh' mesh='finger'", "type='mesh' mesh='finger' euler='0 0 180'", true}};
+                         {"fingers", "type='mesh' mesh='finger'", "type='mesh' mesh='finger'", true}};
 
 test::Pair pair_of(const Scene& s) {
   return test::Pair(test::compile_xml(
@@ -105,10 +106,16 @@ TEST_P(SearchStarts, ChangeNoBitOfAnyContact) {
         mju_normalize4(q);
       }
     }
+    const std::size_t about = walk % 3, across = walk / 3 % 3;
+    if (slides) {
+      quat[1][0] = 0, quat[1][1 + about] = 1;
+      std::swap(pos[1][0], pos[1][(across + 1 + walk / 9 % 2) % 3]);
+    }
     const double pace = walk % 2 == 0 ? 1e-3 : 1e-2;
     for (int step = 0; step < 60; ++step) {
       for (int k = 0; k < 2; ++k) {
         for (double& x : pos[k]) x += pace * draw();
+        if (slides) pos[k][across] = 0;
         double turn[3];
         for (double& x : turn) x = (slides || (walk % 3 == 0 && step < 20) ? 0.0 : 5.0) * pace * draw();
         mju_quatIntegrate(quat[k], turn, 1.0);
