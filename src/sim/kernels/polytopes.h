@@ -125,14 +125,18 @@ struct TurnedNormals {
   static constexpr bool kKept = L::kWidth > 1;
   V at[kKept ? kMostLaneFaces : 1][3], apart[kKept ? kMostLaneFaces : 1];
 
-  COHORT_LANE void keep(int face, const V* normal, V apart_along) {
-    if (!kKept) return;
-    for (int i = 0; i < 3; ++i) at[face][i] = normal[i];
-    apart[face] = apart_along;
+  COHORT_LANE void keep([[maybe_unused]] int face, [[maybe_unused]] const V* normal, [[maybe_unused]] V apart_along) {
+    if constexpr (kKept) {
+      for (int i = 0; i < 3; ++i) at[face][i] = normal[i];
+      apart[face] = apart_along;
+    }
   }
   COHORT_LANE void get(V* normal, const ModelView& m, const MeshRecord& mesh, const V* R, int face) const {
-    if (!kKept) return rotate(normal, R, m.mesh_face[mesh.first_face + face].normal);
-    for (int i = 0; i < 3; ++i) normal[i] = at[face][i];
+    if constexpr (kKept) {
+      for (int i = 0; i < 3; ++i) normal[i] = at[face][i];
+    } else {
+      rotate(normal, R, m.mesh_face[mesh.first_face + face].normal);
+    }
   }
 };
 
