@@ -118,6 +118,8 @@ def step(suite):
         wish = f"{'goal' if 'goal' in case else 'floor'} {wanted}"
         times = " ".join(f"{float(found[i]):>9.3f}" for i in (1, 2, 3))
         setting = f"; --row-space {case['row_space']}" if "row_space" in case else ""
+        if sizes["n_envs"] != settings["n_envs"]:
+            setting += f"; {sizes['n_envs']} environments"
         print(f"{name:<16} {contacts:<8} {ratio:>5.1f}x {wish:>9} {reached:<7} {times:<36} {found[5]}{setting}",
               flush=True)
     print(f"# below the floor: {', '.join(below) or 'none'}")
