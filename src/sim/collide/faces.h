@@ -63,11 +63,6 @@ class Features {
     const Vec local{cosine(v) * s_.size.x, cosine(v - kRim / 4) * s_.size.x, v < kRim ? s_.size.y : -s_.size.y};
     return s_.to_shared(local);
   }
-  /// f(the other end) for the edges at a vertex of a box or mesh, as long as it says true. False: it did not.
-  template <class Ok>
-  COHORT_DEVICE bool all_around(int v, Ok ok) const {
-    return all_neighbours(v, ok);
-  }
   COHORT_DEVICE Vec normal(int f) const {
     if (s_.shape == kCylinder) return f == 0 ? column(s_.rot, 2) : -column(s_.rot, 2);
     if (s_.shape == kBox) {
@@ -153,6 +148,24 @@ class Features {
     }
     return count;
   }
+  /// Whether ok(the other end of an edge) for all edges at a vertex of a box or mesh.
+  template <class Ok>
+  COHORT_DEVICE bool all_neighbours(int v, Ok ok) const {
+    if (s_.shape == kBox) return ok(v ^ 1) && ok(v ^ 2) && ok(v ^ 4);
+    if (s_.neighbours != nullptr) {
+      const int* end = s_.neighbours + s_.neighbours[v];
+      while (*end >= 0 && ok(*end)) ++end;
+      return *end < 0;
+    }
+    for (const int* f = s_.vertex_faces + s_.vertex_faces[v]; *f >= 0; ++f) {
+      // Every edge at the vertex is some face's edge towards it.
+      const int n = corner_count(*f);
+      int k = 0;
+      while (k + 1 < n && corner_of(*f, k) != v) ++k;
+      if (!ok(corner_of(*f, k == 0 ? n - 1 : k - 1))) return false;
+    }
+    return true;
+  }
 
  private:
   COHORT_DEVICE bool has(int f, int vertex) const {
@@ -177,24 +190,6 @@ class Features {
       if (wanted(*f)) return *f;
     }
     return -1;
-  }
-  /// Whether ok(the other end of an edge) for all edges at a vertex of a box or mesh.
-  template <class Ok>
-  COHORT_DEVICE bool all_neighbours(int v, Ok ok) const {
-    if (s_.shape == kBox) return ok(v ^ 1) && ok(v ^ 2) && ok(v ^ 4);
-    if (s_.neighbours != nullptr) {
-      const int* end = s_.neighbours + s_.neighbours[v];
-      while (*end >= 0 && ok(*end)) ++end;
-      return *end < 0;
-    }
-    for (const int* f = s_.vertex_faces + s_.vertex_faces[v]; *f >= 0; ++f) {
-      // Every edge at the vertex is some face's edge towards it.
-      const int n = corner_count(*f);
-      int k = 0;
-      while (k + 1 < n && corner_of(*f, k) != v) ++k;
-      if (!ok(corner_of(*f, k == 0 ? n - 1 : k - 1))) return false;
-    }
-    return true;
   }
   static constexpr int kSideBelow = 2 * kRim, kSideAbove = 2 * kRim + 1;
 

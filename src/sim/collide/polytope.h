@@ -78,7 +78,7 @@ struct FlatVertices {
           while (k < looked_at && done[k] != v) ++k;
           if (k < looked_at) continue;
           done[looked_at++] = v, grows = true;
-          if (!around.all_around(v, look)) return false;
+          if (!around.all_neighbours(v, look)) return false;
         }
       }
     } else {

@@ -39,12 +39,12 @@ struct Avx512 {
   COHORT_LANE static Native load(const float* p) { return _mm512_load_ps(p); }
   COHORT_LANE static Native load_anywhere(const float* p) { return _mm512_loadu_ps(p); }
   COHORT_LANE static void store(float* p, Native a) { _mm512_store_ps(p, a); }
-  /// The masked form: see sqrt.
   COHORT_LANE static float largest(Native a) {
-    alignas(64) float half[2][8];  // GCC 12's cast to half of a register has its bug 105593, too
+    alignas(64) float half[2][8];  // a cast to half of a register has that bug, too
     _mm512_store_ps(half[0], a);
     return Avx2::largest(_mm256_max_ps(_mm256_load_ps(half[0]), _mm256_load_ps(half[1])));
   }
+  /// The masked form: see sqrt.
   COHORT_LANE static Native gather(const float* p, const int* from) {
     return _mm512_mask_i32gather_ps(_mm512_setzero_ps(), 0xffff, _mm512_load_si512(from), p, 4);
   }
