@@ -277,10 +277,7 @@ class CpuEngine final : public Engine {
     };
     for (int f = 0; f < kFieldCount; ++f) clear(static_cast<Field>(f));
     data_.time_low[e] = 0;
-    const int sets = view_.nstart / kStartWays;
-    for (int i = 0; i < view_.nstart; ++i) {
-      data_.starts[static_cast<std::ptrdiff_t>(e) * sets + i / kStartWays].pair[i % kStartWays] = 0;
-    }
+    forget_starts(view_, data_, e);
     for (int i = 0; i < 3 * view_.nseparation; ++i) data_.separations[static_cast<std::ptrdiff_t>(i) * n_pad_ + e] = 0;
     const auto fill = [&](Field field, const std::vector<double>& from) {
       for (std::size_t i = 0; i < from.size(); ++i) {

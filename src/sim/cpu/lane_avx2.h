@@ -34,9 +34,6 @@ struct Avx2 {
   }
   COHORT_LANE static Native broadcast(float value) { return _mm256_set1_ps(value); }
   COHORT_LANE static Native fma(Native a, Native b, Native c) { return _mm256_fmadd_ps(a, b, c); }
-  COHORT_LANE static Native abs(Native a) {
-    return reinterpret_cast<Native>(reinterpret_cast<Integers>(a) & 0x7fffffff);
-  }
   COHORT_LANE static Native min(Native a, Native b) { return _mm256_min_ps(a, b); }
   COHORT_LANE static Native max(Native a, Native b) { return _mm256_max_ps(a, b); }
   COHORT_LANE static Native sqrt(Native a) { return _mm256_sqrt_ps(a); }

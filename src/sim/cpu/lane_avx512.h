@@ -27,10 +27,6 @@ struct Avx512 {
   COHORT_LANE static Native blend(Mask mask, Native a, Native b) { return _mm512_mask_blend_ps(mask, b, a); }
   COHORT_LANE static Native broadcast(float value) { return _mm512_set1_ps(value); }
   COHORT_LANE static Native fma(Native a, Native b, Native c) { return _mm512_fmadd_ps(a, b, c); }
-  /// Bit for bit as the vector extensions' operations would be.
-  COHORT_LANE static Native abs(Native a) {
-    return reinterpret_cast<Native>(reinterpret_cast<Integers>(a) & 0x7fffffff);
-  }
   COHORT_LANE static Native min(Native a, Native b) { return _mm512_maskz_min_ps(0xffff, a, b); }
   COHORT_LANE static Native max(Native a, Native b) { return _mm512_maskz_max_ps(0xffff, a, b); }
   /// The masked form: GCC 12 takes the undefined operand inside _mm512_sqrt_ps for an uninitialized variable (its bug

@@ -6,7 +6,7 @@
 ///   I::Mask                       one bit or one int per lane: I::both, either, flip, bits, of_bits
 ///   I::less, greater, ..., equal  comparisons to a Mask; I::blend(mask, where_set, elsewhere)
 ///   I::min, max                   as lane.h's
-///   I::broadcast, fma, abs, sqrt, load, load_anywhere, store, permute,
+///   I::broadcast, fma, sqrt, load, load_anywhere, store, permute,
 ///                               gather, scatter, largest (the largest float of a register)
 #pragma once
 
@@ -55,7 +55,9 @@ struct Register {
   COHORT_LANE friend Register fma(Register a, Register b, Register c) { return I::fma(a.v, b.v, c.v); }
   COHORT_LANE friend Register min(Register a, Register b) { return I::min(a.v, b.v); }
   COHORT_LANE friend Register max(Register a, Register b) { return I::max(a.v, b.v); }
-  COHORT_LANE friend Register abs(Register a) { return I::abs(a.v); }
+  COHORT_LANE friend Register abs(Register a) {
+    return reinterpret_cast<Native>(reinterpret_cast<Integers>(a.v) & 0x7fffffff);
+  }
   COHORT_LANE friend Register sqrt(Register a) { return I::sqrt(a.v); }
   COHORT_LANE friend Register load(const float* p, Register*) { return I::load(p); }
   COHORT_LANE friend Register load_anywhere(const float* p, Register*) { return I::load_anywhere(p); }

@@ -90,10 +90,7 @@ __global__ void reset_kernel(const __grid_constant__ ModelView m, const __grid_c
   clear(d.applied, m.nv, d.n_pad, e);
   clear(d.link_force, 6 * m.nlink, d.n_pad, e);
   clear(d.separations, 3 * m.nseparation, d.n_pad, e);
-  const int sets = m.nstart / kStartWays;
-  for (int i = 0; i < m.nstart; ++i) {
-    d.starts[static_cast<long long>(e) * sets + i / kStartWays].pair[i % kStartWays] = 0;
-  }
+  forget_starts(m, d, e);
   clear(d.qacc, m.nv, d.n_pad, e);
   clear(d.link_pos, 3 * m.nlink, d.n_pad, e);
   clear(d.link_quat, 4 * m.nlink, d.n_pad, e);

@@ -40,6 +40,14 @@ struct DataView {
   int *status, *contact_count, *iterations;
 };
 
+/// Forgets what an environment's searches found.
+COHORT_DEVICE inline void forget_starts(const ModelView& m, const DataView& d, int env) {
+  const int sets = m.nstart / kStartWays;
+  for (int i = 0; i < m.nstart; ++i) {
+    d.starts[static_cast<long long>(env) * sets + i / kStartWays].pair[i % kStartWays] = 0;
+  }
+}
+
 /// Directions along which a block's environments were found apart (separation.h); null: nothing is remembered.
 struct Separations {
   float* at = nullptr;
