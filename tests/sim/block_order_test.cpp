@@ -14,11 +14,11 @@ constexpr int kWidth = 8;
 
 TEST(BlockOrder, EnvironmentsWithMostContactsComeFirstAndOthersInTheirOrder) {
   const std::vector<int> contacts{9, 9, 9,  // of others
-                                  0, 3, 0, 0, 0, 0, 0, 200, 0, 0, 3, 0, 70, 0, 0, 1};
+                                  0, 3, 0, 0, -7, 0, 0, 200, 0, 0, 3, 0, 70, 0, 0, 1};
   BlockOrder order;
   const int* const envs = order.sort(contacts.data(), 3, 16, kWidth, 64);
   ASSERT_NE(envs, nullptr);
-  // More than can be told apart are alike.
+  // More than can be told apart are alike, and fewer than none are none.
   EXPECT_EQ(std::vector<int>(envs, envs + 16),
             (std::vector<int>{10, 15, 4, 13, 18, 3, 5, 6, 7, 8, 9, 11, 12, 14, 16, 17}));
 }

@@ -41,7 +41,8 @@ struct BlockOrder {
   }
 
  private:
-  static int contacts_of(int n) { return n < kContacts ? n : kContacts; }
+  /// The counts lie where a caller may write.
+  static int contacts_of(int n) { return n < 0 ? 0 : n < kContacts ? n : kContacts; }
 };
 
 }  // namespace cohort::sim

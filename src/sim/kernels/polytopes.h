@@ -109,6 +109,7 @@ COHORT_LANE void along_faces(const ModelView& m, const GeomRecord& g, const Geom
   }
 }
 
+/// Unit, outwards, in the shape's frame.
 COHORT_LANE void face_normal(float* n, const ModelView& m, const GeomRecord& g, int face) {
   if (g.shape == kMesh) {
     for (int i = 0; i < 3; ++i) n[i] = m.mesh_face[m.mesh[g.data].first_face + face].normal[i];
@@ -179,8 +180,8 @@ struct EdgeSearch {
       if (!any(left)) return;
       const SideRecord& record = m.mesh_side[mesh.first_side + j];
       if constexpr (TurnedNormals<L>::kKept) {
-        // Along an axis between two normals the shapes are farther apart than along one of these by what the axes'
-        // ends are apart at most, times that.
+        // Along an axis between the normals of the side's faces the shapes are farther apart than along either of these
+        // by no more than what the ends of both unit vectors are apart, times that.
         const V beside = min(normals.apart[record.left], normals.apart[record.right]) + V(record.beyond);
         if (!any(left & (fma(V(record.turn), farthest, beside) > best.apart))) continue;
       }

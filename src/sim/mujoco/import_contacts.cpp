@@ -126,20 +126,22 @@ void Importer::add_faces(MeshRecord& r, int mesh, const std::vector<int>& ids) {
   }
 }
 
+/// A vertex of a mesh, in its frame, m.
+Vec3 Importer::vertex_of(const MeshRecord& r, int v) const {
+  const float* p = out_.mesh_vertex.data() + r.first_vertex + v / kVertexBlock * 3 * kVertexBlock + v % kVertexBlock;
+  return {double{p[0]}, double{p[kVertexBlock]}, double{p[2 * kVertexBlock]}};
+}
+
 /// Of edges that are parallel, one.
 void Importer::add_directions(MeshRecord& r) {
   constexpr double kParallel = 1e-5;  // rad
   std::vector<Vec3> directions;
-  const auto vertex = [&](int v) {
-    const float* p = out_.mesh_vertex.data() + r.first_vertex + v / kVertexBlock * 3 * kVertexBlock + v % kVertexBlock;
-    return Vec3{double{p[0]}, double{p[kVertexBlock]}, double{p[2 * kVertexBlock]}};
-  };
   const auto length = [](const Vec3& v) { return std::hypot(v[0], v[1], v[2]); };
   for (int f = r.first_face; f < r.first_face + r.face_count; ++f) {
     const FaceRecord& face = out_.mesh_face[at(f)];
     const int* corner = out_.mesh_edge.data() + face.first_corner;
     for (int k = 0; k < face.corner_count; ++k) {
-      const Vec3 from = vertex(corner[k]), to = vertex(corner[(k + 1) % face.corner_count]);
+      const Vec3 from = vertex_of(r, corner[k]), to = vertex_of(r, corner[(k + 1) % face.corner_count]);
       Vec3 along{to[0] - from[0], to[1] - from[1], to[2] - from[2]};
       const double size = length(along);
       if (size == 0) continue;
@@ -167,13 +169,12 @@ void Importer::bound_turn(const MeshRecord& r, SideRecord& side) const {
   const double ends = std::hypot(n1[0] - n2[0], n1[1] - n2[1], n1[2] - n2[2]);
   side.turn = f32(1.0001 * ends + 1e-5);
   double beyond = ends < kWidest ? 0 : 1e9;
-  const auto coordinate = [&](int v, int axis) {
-    return out_.mesh_vertex[at(r.first_vertex + (v / kVertexBlock * 3 + axis) * kVertexBlock + v % kVertexBlock)];
-  };
+  const Vec3 begin = vertex_of(r, side.begin);
   for (int v = 0; v < r.vertex_count; ++v) {
+    const Vec3 p = vertex_of(r, v);
     for (const float* n : {n1, n2}) {
       double height = 0;
-      for (int i = 0; i < 3; ++i) height += double{n[i]} * (coordinate(v, i) - coordinate(side.begin, i));
+      for (std::size_t i = 0; i < 3; ++i) height += double{n[i]} * (p[i] - begin[i]);
       beyond = std::max(beyond, 1.5 * height);
     }
   }
@@ -199,12 +200,8 @@ void Importer::add_sides(MeshRecord& r) {
     if (other == face_left_of.end() || begin == end) return;
     if (end < begin) continue;
     SideRecord side{{}, begin, end, left, other->second, 0, 0};
-    for (int axis = 0; axis < 3; ++axis) {
-      const auto coordinate = [&](int v) {
-        return out_.mesh_vertex[at(r.first_vertex + (v / kVertexBlock * 3 + axis) * kVertexBlock + v % kVertexBlock)];
-      };
-      side.along[axis] = coordinate(end) - coordinate(begin);
-    }
+    const Vec3 from = vertex_of(r, begin), to = vertex_of(r, end);
+    for (std::size_t i = 0; i < 3; ++i) side.along[i] = static_cast<float>(to[i]) - static_cast<float>(from[i]);
     bound_turn(r, side);
     sides.push_back(side);
   }

@@ -169,6 +169,7 @@ class Importer {
   bool on_one_chain(int first, int count) const;
   void contacts();
   /// Without a separation.
+  Vec3 vertex_of(const MeshRecord& r, int v) const;
   void bound_turn(const MeshRecord& r, SideRecord& side) const;
   bool by_axes(const PairRecord& r) const;
   PairBoundRecord bound_of(const PairRecord& r) const;
