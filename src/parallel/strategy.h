@@ -57,6 +57,9 @@ class Strategy {
   virtual void max_over_ranks(at::Tensor& values) = 0;
   /// Waits for all processes.
   virtual void barrier() = 0;
+
+ protected:
+  Strategy();  // calls resolve_vector_math() (vector_math.h): a strategy's threads come later
 };
 
 }  // namespace cohort::parallel

@@ -14,6 +14,7 @@
 #include "core/log.h"
 #include "dist/group.h"
 #include "dist/rank_environment.h"
+#include "parallel/vector_math.h"
 #include "report/metric_names.h"
 #include "report/run_folder.h"
 #include "tensors/convert.h"
@@ -175,6 +176,7 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
   const parallel::Plan plan = plan_devices(settings, environment);
   check_batches(job.dataset(Part::kTrain)->size(), plan.batch_size, environment.world_size, settings.drop_last);
   at::set_num_threads(cpu_threads(settings, environment));
+  parallel::resolve_vector_math();  // the model's first weights are drawn before there is a strategy
   const DeviceId device = plan.devices.front();
   const c10::Device torch_device = tensors::to_torch_device(device);
 

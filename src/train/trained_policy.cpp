@@ -19,6 +19,7 @@
 #include "data/transforms/normalization.h"
 #include "models/diffusion_policy/behaviour_cloning.h"
 #include "models/diffusion_policy/receding_horizon.h"
+#include "parallel/vector_math.h"
 #include "tensors/convert.h"
 #include "train/checkpoint.h"
 #include "train/jobs/policy_settings.h"
@@ -54,6 +55,7 @@ struct TrainedPolicy::Impl {
     const DeviceId device_id = parse_device(wanted.device);
     check_device(device_id);
     device = tensors::to_torch_device(device_id);
+    parallel::resolve_vector_math();
     const ResumePoint point = find_resume_point(path.string(), {}).value();
     const std::string source = point.path.string();
     const CheckpointContent& content = point.content;

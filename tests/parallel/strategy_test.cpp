@@ -1,9 +1,12 @@
 // What all strategies promise: one device, wrong devices, bad losses, the hash of the parameters.
 #include "parallel/strategy.h"
 
+#include <atomic>
 #include <cstring>
 
 #include <gtest/gtest.h>
+
+#include <ATen/record_function.h>
 
 #include "core/error.h"
 #include "core/message_of.h"
@@ -45,6 +48,25 @@ TEST(SingleDevice, MakesThePlainStep) {
     EXPECT_TRUE(torch::equal(net->parameters()[i].grad(), plain->parameters()[i].grad()));
   strategy.zero_grad();
   EXPECT_FALSE(net->a->weight.grad().defined());
+}
+
+std::atomic<int> tanh_calls = 0;
+
+// vector_math.h says why. A race of the library's own cannot be made to order, so the test is that it has no chance.
+TEST(Strategy, VectorMathIsCalledBeforeThereAreThreads) {
+  FixtureNet net;
+  const auto count = [](const at::RecordFunction& call) -> std::unique_ptr<at::ObserverContext> {
+    if (std::strcmp(call.name(), "aten::tanh") == 0) ++tanh_calls;
+    return nullptr;
+  };
+  // Of this thread only: what the replicas' threads call does not count.
+  const at::CallbackHandle handle =
+      at::addThreadLocalCallback(at::RecordFunctionCallback(count).scopes({at::RecordScope::FUNCTION}));
+  const SingleDevice one(net.ptr(), {});
+  EXPECT_EQ(tanh_calls.exchange(0), 1);
+  const DataParallel several(net.ptr(), {DeviceId{}, DeviceId{}});
+  EXPECT_EQ(tanh_calls.exchange(0), 1);
+  at::removeCallback(handle);
 }
 
 TEST(Strategy, ModelOnAnotherDeviceIsNamed) {
