@@ -89,6 +89,35 @@ TEST_P(SceneApi, ANanAnywhereInStateOrInputsStopsItsEnvironment) {
   EXPECT_EQ(elements, 12 + 10 + 2 + 1 + 4 + 10 + 18 + 7);
 }
 
+// The batched engine reads forces from the first time on that somebody asked for where they lie.
+TEST_P(SceneApi, ForcesThatAreWrittenAfterStepsOrComeWithAStateAct) {
+  const auto path = file("pushed.state");
+  for (const Field field : {Field::kQfrcApplied, Field::kXfrcApplied}) {
+    SCOPED_TRACE(field_name(field));
+    Scene scene(options()), loaded(options());
+    for (Scene* each : {&scene, &loaded}) {
+      each->add_entity(Mjcf{kModels + "arm.xml"});
+      each->build(2);
+    }
+    for (int i = 0; i < 5; ++i) scene.step();
+    EXPECT_EQ(scene.get_qpos({1}), scene.get_qpos({0}));
+    const int last = field_size(scene.info(), field) - 1;
+    write_value(scene, field, 1, field == Field::kXfrcApplied ? last - 3 : last, 5);
+    scene.save_state(path);
+    for (int i = 0; i < 5; ++i) scene.step();
+    EXPECT_GT(std::abs(scene.get_qpos({1}).back() - scene.get_qpos({0}).back()), 1e-5);
+
+    loaded.load_state(path);
+    for (int i = 0; i < 5; ++i) loaded.step();
+    EXPECT_EQ(loaded.get_qpos(), scene.get_qpos());
+
+    scene.reset();
+    scene.step();
+    EXPECT_EQ(scene.get_qpos({1}), scene.get_qpos({0}));
+  }
+  std::filesystem::remove(path);
+}
+
 TEST_P(SceneApi, AStateOfAnotherModelOfTheSameSizesIsRefused) {
   const auto path = file("other.state");
   const std::string xml = read_file(kModels + "arm.xml");

@@ -1,5 +1,6 @@
 #include "sim/cpu/engine.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <cstring>
@@ -115,6 +116,8 @@ class CpuEngine final : public Engine {
     data_ = data_of_fields(
         n_pad_, static_cast<float*>(time_low_.get()), [this](Field field) { return floats(field); },
         [this](Field field) { return ints(field); });
+    // Most callers push nothing, and these are more rows than all others: read once somebody may have written there.
+    data_.applied = data_.link_force = nullptr;
     data_.separations = static_cast<float*>(separations_.get());
     data_.starts = view_.nstart > 0 ? static_cast<SearchStartSet*>(starts_.get()) : nullptr;
     for (int e = 0; e < n_pad_; ++e) reset_one(e);
@@ -132,6 +135,8 @@ class CpuEngine final : public Engine {
   int n_envs() const override { return n_; }
 
   ArrayView view(Field field) override {
+    if (field == Field::kQfrcApplied) data_.applied = floats(field);
+    if (field == Field::kXfrcApplied) data_.link_force = floats(field);
     ArrayView v;
     v.data = fields_[static_cast<std::size_t>(field)].get();
     v.type = is_float(field) ? ElementType::kFloat32 : ElementType::kInt32;
@@ -210,6 +215,8 @@ class CpuEngine final : public Engine {
       from += size;
     });
     std::memset(separations_.get(), 0, separation_bytes());
+    if (holds_numbers(Field::kQfrcApplied)) data_.applied = floats(Field::kQfrcApplied);
+    if (holds_numbers(Field::kXfrcApplied)) data_.link_force = floats(Field::kXfrcApplied);
     parameters_.exchange_values(read);
     view_.varies = 0;
     commit_parameters();
@@ -230,6 +237,11 @@ class CpuEngine final : public Engine {
   }
   float* floats(Field field) { return static_cast<float*>(fields_[static_cast<std::size_t>(field)].get()); }
   int* ints(Field field) { return static_cast<int*>(fields_[static_cast<std::size_t>(field)].get()); }
+
+  bool holds_numbers(Field field) {
+    const int* const first = ints(field);  // as bits: a minus before a zero counts
+    return std::any_of(first, first + field_bytes(field) / sizeof(int), [](int x) { return x != 0; });
+  }
 
   /// Throws Error with the numbers where these parameters, those that environments have left out, do not fit beside
   /// what is taken.

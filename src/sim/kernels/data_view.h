@@ -26,7 +26,7 @@ inline constexpr int kNoVertex = 0xffff;
 
 struct DataView {
   int n_pad;
-  // State and inputs.
+  // State and inputs. Null for zeros: applied, link_force.
   float *qpos, *qvel, *act, *warmstart, *time, *time_low, *ctrl, *applied, *link_force, *mocap_pos, *mocap_quat;
   // Derived, written by forward.
   float *qacc, *link_pos, *link_quat, *sensors;
@@ -63,9 +63,13 @@ struct SearchStarts {
   SearchStartSet* at = nullptr;
   int sets = 0;  ///< of an environment
   BlockEnvs envs;
-  /// The place of a pair; n: its PairBoundRecord::separation. One that is free or another's holds no start.
+  /// Where the place of a pair is; n: its PairBoundRecord::separation.
+  COHORT_DEVICE SearchStartSet& set(int lane, int n) const {
+    return at[static_cast<long long>(envs[lane]) * sets + n % sets];
+  }
+  /// The place of a pair. One that is free or another's holds no start.
   COHORT_DEVICE SearchStart* place(int lane, int n, int pair) const {
-    SearchStartSet& set = at[static_cast<long long>(envs[lane]) * sets + n % sets];
+    SearchStartSet& set = this->set(lane, n);
     const unsigned wanted = static_cast<unsigned>(pair) + 1;
     int chosen = 0;
     for (int k = 1; k < kStartWays; ++k) {

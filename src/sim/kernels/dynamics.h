@@ -95,6 +95,7 @@ COHORT_KERNEL void velocities(const ModelView& m, Workspace<L>& w) {
 template <class L>
 COHORT_KERNEL void applied_forces(const ModelView& m, Workspace<L>& w) {
   using V = typename L::V;
+  if (!w.links_pushed) return;
   for (int k = 0; k < m.nlink; ++k) {
     const LinkRecord& link = m.link[k];
     if (link.body < 0) continue;

@@ -65,12 +65,24 @@ COHORT_KERNEL int queue_narrow_phase(ContactPoint<typename L::V>* out, const Mod
   }
   if (p.kernel == kPlaneMesh) return plane_mesh<L>(out, m, p, pose, near);
   if (p.kernel == kBoxBox) return box_box<L>(out, m, p, pose, near);
+  const bool remembers = starts.at && place >= 0 && remembers_start(m.geom[p.geom1], m.geom[p.geom2], p);
+  if (remembers) each_lane(near, [&](int lane) { fetch_soon(&starts.set(lane, place)); });
   int in_lanes = 0;  // contacts that the lanes have found
   if (p.by_axes) {
     in_lanes = by_axes<L>(out, m, p, pose, near, separations, place);
     if (!any(near)) return in_lanes;
   }
-  const bool remembers = starts.at && place >= 0 && remembers_start(m.geom[p.geom1], m.geom[p.geom2], p);
+  SearchStart* start[kLanes] = {};
+  if (remembers) {
+    // All before the first is used, so that the waits for memory are one.
+    each_lane(near, [&](int lane) {
+      start[lane] = starts.place(lane, place, static_cast<int>(&p - m.pair));
+      const auto* const bytes = reinterpret_cast<const char*>(start[lane]);
+      fetch_soon(bytes);
+      fetch_soon(bytes + sizeof(SearchStart) / 2);
+      fetch_soon(bytes + sizeof(SearchStart) - 1);
+    });
+  }
   alignas(64) float waits[kLanes], pose_of[24][kLanes], result[7][kLanes];
   store(waits, select(near, V(1.0f), V(0.0f)));
   for (int i = 0; i < 3; ++i) store(pose_of[i], pose.pos1[i]), store(pose_of[12 + i], pose.pos2[i]);
@@ -85,13 +97,12 @@ COHORT_KERNEL int queue_narrow_phase(ContactPoint<typename L::V>* out, const Mod
     for (int i = 0; i < 9; ++i) s1.rot[i] = pose_of[3 + i][lane], s2.rot[i] = pose_of[15 + i][lane];
     const double reach = static_cast<double>(p.margin) + static_cast<double>(p.gap);
     double apart[3];
-    SearchStart* const start = remembers ? starts.place(lane, place, static_cast<int>(&p - m.pair)) : nullptr;
 #if defined(COHORT_SEARCHES_IN_PLACE)
     counts[lane] = collide::narrow_phase(m, p.kernel, s1, s2, reach, farthest_function<L>(), contacts[lane], apart,
-                                         start, *static_cast<collide::SearchSpace*>(search));
+                                         start[lane], *static_cast<collide::SearchSpace*>(search));
 #else
     counts[lane] =
-        queued_narrow_phase(m, p.kernel, s1, s2, reach, farthest_function<L>(), contacts[lane], apart, start);
+        queued_narrow_phase(m, p.kernel, s1, s2, reach, farthest_function<L>(), contacts[lane], apart, start[lane]);
 #endif
     if (separations.at && place >= 0 && counts[lane] == 0) {
       for (int i = 0; i < 3; ++i) {

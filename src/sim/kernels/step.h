@@ -13,8 +13,13 @@ inline constexpr int kContactOverflowBit = 1, kBadStateBit = 4;
 /// Beyond this a coordinate, velocity, acceleration or control is broken (MuJoCo's mjMAXVAL).
 inline constexpr float kMaxValue = 1e10f;
 
+/// Zeros where there is nothing to load.
 template <class L>
 COHORT_LANE void load_rows(typename L::Ptr to, const float* from, int n, int n_pad, BlockEnvs envs) {
+  if (from == nullptr) {
+    for (int i = 0; i < n; ++i) to[i] = typename L::V(0.0f);
+    return;
+  }
   for (int i = 0; i < n; ++i) to[i] = load_of<L>(from + static_cast<long long>(i) * n_pad, envs);
 }
 /// Stores where `ok`; adding zero makes -0 into +0, the one difference that a neighbour's path could leave.
@@ -56,6 +61,7 @@ COHORT_KERNEL void load_block(const ModelView& m, const DataView& d, BlockEnvs e
   load_rows<L>(w.ctrl, d.ctrl, m.nu, d.n_pad, envs);
   load_rows<L>(w.applied, d.applied, m.nv, d.n_pad, envs);
   load_rows<L>(w.link_force, d.link_force, 6 * m.nlink, d.n_pad, envs);
+  w.links_pushed = d.link_force != nullptr;
   if (m.varies) load_parameters<L>(m, d, envs, w);
   load_rows<L>(w.mocap_pos, d.mocap_pos, 3 * m.nmocap, d.n_pad, envs);
   load_rows<L>(w.mocap_quat, d.mocap_quat, 4 * m.nmocap, d.n_pad, envs);

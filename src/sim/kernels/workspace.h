@@ -22,6 +22,7 @@ struct Workspace {
   using Ptr = typename L::Ptr;
   // State and inputs (kinematics normalizes a copy of the quaternions, never q).
   Ptr q, v, act, ctrl, applied, mocap_pos, mocap_quat, link_force;
+  bool links_pushed = true;  // false: link_force is zero
   // Kinematics: orientation R_WB (nbody, 9), position relative to the tree's reference point (nbody, 3), reference
   // point in the world (nbody, 3; at the tree's root body), joint axes as spatial vectors about the reference point
   // (nv, 6).
