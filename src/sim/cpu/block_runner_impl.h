@@ -55,8 +55,9 @@ struct RunnerOf {
 
   /// BlockOrder::sort's, as measured: a contact's work, and that of each value that is gathered. A step of RK4 computes
   /// four times what it reads once.
-  static int price_of_order(const ModelView& m) {
-    const int values = m.nq + 4 * m.nv + m.na + m.nu + 6 * m.nlink;
+  static int price_of_order(const ModelView& m, const DataView& d) {
+    const int applied = (d.applied != nullptr ? m.nv : 0) + (d.link_force != nullptr ? 6 * m.nlink : 0);
+    const int values = m.nq + 3 * m.nv + m.na + m.nu + applied;
     return (64 + values) / (m.option.integrator == kRk4 ? 4 : 1);
   }
   /// Steps that environments keep their places for.
@@ -66,7 +67,7 @@ struct RunnerOf {
     prepare(m, workspace, b);
     const int together = blocks_at_once(m, constraint_capacity(m, L::kWidth)) * L::kWidth;
     BlockOrder order;
-    const int price = price_of_order(m);
+    const int price = price_of_order(m, d);
     for (int begin = first; begin < last; begin += BlockOrder::kMost) {
       const int count = last - begin < BlockOrder::kMost ? last - begin : BlockOrder::kMost;
       for (int done = 0; done < steps; done += kStepsInOrder) {

@@ -25,9 +25,11 @@ COHORT_LANE void load_rows(typename L::Ptr to, const float* from, int n, int n_p
 /// Stores where `ok`; adding zero makes -0 into +0, the one difference that a neighbour's path could leave.
 template <class L>
 COHORT_LANE void store_rows(float* to, typename L::Ptr from, int n, int n_pad, BlockEnvs envs, typename L::M ok) {
+  const bool all = L::kWidth > 1 && !any(flip(ok));  // the usual case: what was there need not be read
   for (int i = 0; i < n; ++i) {
     float* const row = to + static_cast<long long>(i) * n_pad;
-    store_of<L>(row, envs, select(ok, from[i] + typename L::V(0.0f), load_of<L>(row, envs)));
+    const typename L::V value = from[i] + typename L::V(0.0f);
+    store_of<L>(row, envs, all ? value : select(ok, value, load_of<L>(row, envs)));
   }
 }
 
