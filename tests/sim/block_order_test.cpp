@@ -14,7 +14,7 @@ constexpr int kWidth = 8;
 
 TEST(BlockOrder, EnvironmentsWithMostContactsComeFirstAndOthersInTheirOrder) {
   const std::vector<int> contacts{9, 9, 9,  // of others
-                                  0, 3, 0, 0, -7, 0, 0, 200, 0, 0, 3, 0, 70, 0, 0, 1};
+                                  0, 3, 0, 0, -7, 0, 0, 260, 0, 0, 3, 0, 300, 0, 0, 1};
   BlockOrder order;
   const int* const envs = order.sort(contacts.data(), 3, 16, kWidth, 64);
   ASSERT_NE(envs, nullptr);
@@ -55,7 +55,7 @@ Job scattered(LaneWidth lanes, int n) {
 }
 
 TEST(BlockOrder, ChangesNoBit) {
-  constexpr int kEnvs = 280;  // more than are sorted together
+  constexpr int kEnvs = BlockOrder::kMost + 16;
   const std::vector<float> alone = simulate(scattered(LaneWidth::kScalar, kEnvs));
   for (LaneWidth width : widths()) {
     Job job = scattered(width, kEnvs);

@@ -7,9 +7,9 @@ namespace cohort::sim {
 
 struct BlockOrder {
   /// Environments that are sorted together: what these have stays in a cache, wherever in it a block's lanes are.
-  static constexpr int kMost = 256;
+  static constexpr int kMost = 1024;
   /// More contacts are not told apart.
-  static constexpr int kContacts = 63;
+  static constexpr int kContacts = 255;
   alignas(64) int envs[kMost];
 
   /// The environments [first, first + count) by their contacts of the last step, those with most first; count: a
