@@ -116,7 +116,8 @@ class CpuEngine final : public Engine {
     data_ = data_of_fields(
         n_pad_, static_cast<float*>(time_low_.get()), [this](Field field) { return floats(field); },
         [this](Field field) { return ints(field); });
-    // Most callers push nothing, and these are more rows than all others: read once somebody may have written there.
+    // Most callers push nothing, and these are about as many rows as all others: read once somebody may have written
+    // there.
     data_.applied = data_.link_force = nullptr;
     data_.separations = static_cast<float*>(separations_.get());
     data_.starts = view_.nstart > 0 ? static_cast<SearchStartSet*>(starts_.get()) : nullptr;
