@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/subcommand.h"
+#include "cli/train_rollouts.h"
 #include "core/config.h"
 #include "core/error.h"
 #include "core/files.h"
@@ -172,7 +173,7 @@ int run_train(const std::vector<std::string>& words) {
   if (std::getenv("RANK") == nullptr || std::string(std::getenv("RANK")) == "0")
     for (const std::string& note : notes) log::warning("{}", note);
   apply_launcher_precision(fields);
-  return train::run(*job, settings, fields, arguments.overrides);
+  return train::run(*job, settings, fields, arguments.overrides, rollouts_of(settings));
 }
 
 }  // namespace
