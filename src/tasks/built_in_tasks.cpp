@@ -2,6 +2,8 @@
 
 namespace cohort::tasks {
 
-void register_built_in_tasks() {}
+void register_built_in_tasks() {
+  register_pick_and_place();
+}
 
 }  // namespace cohort::tasks
