@@ -162,6 +162,8 @@ class Scene {
   /// What the model compiler remarked, and which options have no effect on this model.
   std::span<const std::string> warnings() const { return compiled_.warnings; }
   std::span<const CameraOptions> cameras() const { return cameras_; }
+  /// MuJoCo's binary model; empty for a scene that was built from a compiled one.
+  std::span<const std::uint8_t> binary_model() const { return compiled_.mjb; }
   std::int64_t step_count() const { return steps_; }
   /// Bytes by part: the engine's, and what the scene keeps for dofs that it controls itself.
   MemoryPlan memory() const;

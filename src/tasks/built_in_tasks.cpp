@@ -6,6 +6,7 @@ namespace cohort::tasks {
 
 void register_built_in_tasks() {
   register_push_t();
+  register_pick_and_place();
 }
 
 }  // namespace cohort::tasks

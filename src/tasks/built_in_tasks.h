@@ -6,4 +6,6 @@ namespace cohort::tasks {
 /// Called once, by all_tasks().
 void register_built_in_tasks();
 
+void register_pick_and_place();
+
 }  // namespace cohort::tasks
