@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "core/array_view.h"
+#include "render/camera_pose.h"
 #include "sim/entity.h"
 #include "sim/scene.h"
 #include "sim/visual_model.h"
@@ -49,7 +50,8 @@ struct RendererSettings {
   /// Groups 0 to 5 that are drawn; MuJoCo's defaults. Tendons, skins and flexes: the mujoco renderer only.
   std::array<bool, 6> geom_groups{true, true, true, false, false, false};
   std::array<bool, 6> site_groups{true, true, true, false, false, false};
-  int samples = 0;                               ///< of the mujoco renderer: multisampling; -1: what the model says
+  int samples = 0;  ///< of the mujoco renderer: multisampling; -1: what the model says
+  int slices = 0;   ///< of the mujoco renderer: divisions of round shapes; 0: what the model says
   sim::LaneWidth lanes = sim::LaneWidth::kAuto;  ///< of the raycast renderer
   bool culling = true;                           ///< false: every ray meets every geom; the same bytes, for tests
 };
@@ -104,9 +106,8 @@ class Renderer {
 
   /// A picture's place and lens.
   struct View {
-    std::array<double, 3> pos{0, 0, 0};
-    std::array<double, 9> axes{1, 0, 0, 0, 1, 0, 0, 0, 1};  ///< columns: right, up, back; row-major
-    double left = 0, right = 0, bottom = 0, top = 0;  ///< of the frustum, m at 1 m; of an orthographic camera in m
+    CameraPose camera;
+    double left = 0, right = 0, bottom = 0, top = 0;  ///< of the frustum, m at 1 m; of an orthographic camera m
     double near = 0.01, far = 100;                    ///< m
     bool orthographic = false;
   };
@@ -118,14 +119,11 @@ class Renderer {
   };
   virtual void draw(const Request& request) = 0;
 
-  /// Poses of an environment's links, as the engine has them.
-  struct LinkPoses {
-    std::vector<std::array<double, 3>> pos;
-    std::vector<std::array<double, 9>> rot;  ///< row-major
-  };
-  LinkPoses link_poses(int env);
+  /// Of environment `env`, from the views that `draw` took of the scene.
+  static void read_poses(const ArrayView& pos, const ArrayView& quat, int env, LinkPoses& to);
   View view(const Request& request, const LinkPoses& poses) const;
-  std::shared_ptr<const sim::VisualModel> model() const { return model_; }
+  const sim::VisualModel& model() const { return *model_; }
+  LinkPoses poses_of(int env);
 
   sim::Scene& scene_;
   RendererSettings settings_;

@@ -45,7 +45,7 @@ struct Image {
   int width = 0, height = 0;
 };
 
-/// Writes text onto a picture: white on a dark ground, 8 x 8 pixels a letter times `scale`, at (x, y), the left upper
+/// Writes text onto a picture: white on a dark ground, 6 x 9 pixels a letter times `scale`, at (x, y), the left upper
 /// corner. What does not fit is cut off. Printable ASCII and '\n'; anything else is drawn as '?'.
 void draw_text(const Image& image, int x, int y, const std::string& text, int scale = 1);
 

@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-namespace cohort::sim {
+#include "sim/visual_shape.h"
 
-enum class VisualShape : int { kPlane, kHeightField, kSphere, kCapsule, kEllipsoid, kCylinder, kBox, kMesh };
+namespace cohort::sim {
 
 struct VisualGeom {
   VisualShape shape = VisualShape::kSphere;
