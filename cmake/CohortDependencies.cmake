@@ -67,6 +67,18 @@ if(COHORT_LIBDEFLATE_INCLUDE AND COHORT_LIBDEFLATE_LIBRARY)
   target_link_libraries(cohort_deflate INTERFACE ${COHORT_LIBDEFLATE_LIBRARY})
 endif()
 
+# Video: FFmpeg's libraries, with the encoder libx264 at run time.
+find_package(PkgConfig QUIET)
+set(COHORT_FFMPEG_FOUND OFF)
+if(PKG_CONFIG_FOUND)
+  pkg_check_modules(COHORT_LIBAV QUIET IMPORTED_TARGET libavcodec libavformat libavutil libswscale)
+  if(TARGET PkgConfig::COHORT_LIBAV)
+    set(COHORT_FFMPEG_FOUND ON)
+    add_library(cohort_ffmpeg INTERFACE)
+    target_link_libraries(cohort_ffmpeg INTERFACE PkgConfig::COHORT_LIBAV)
+  endif()
+endif()
+
 # The physics of Push-T.
 find_path(COHORT_CHIPMUNK_INCLUDE chipmunk/chipmunk.h)
 find_library(COHORT_CHIPMUNK_LIBRARY chipmunk)

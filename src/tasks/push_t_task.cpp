@@ -110,6 +110,13 @@ class PushTTask final : public Task {
     return json.dump();
   }
 
+  std::string settings_help() const override {
+    config::Fields fields;
+    PushTSettings defaults;
+    describe(fields, defaults);
+    return fields.help();
+  }
+
   const PushT& world(std::size_t env) const { return worlds_.at(env); }
   const PushTSettings& own() const { return own_; }
   int threads() const { return threads_; }

@@ -39,8 +39,30 @@ TEST_P(SuiteExperts, SucceedInAsManySeedsAsPromised) {
   EXPECT_GE(successes, c.least);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, SuiteExperts,
-                         testing::Values(Case{"pick-and-place", "batched", 95}, Case{"pick-and-place", "mujoco", 95}));
+constexpr Case kCases[] = {
+    {"reach", "batched", 95},
+    {"reach", "mujoco", 95},
+    {"push", "batched", 95},
+    {"push", "mujoco", 95},
+    {"pick-and-place", "batched", 95},
+    {"pick-and-place", "mujoco", 95},
+    {"stack", "batched", 95},
+    {"stack", "mujoco", 95},
+    {"open-drawer", "batched", 95},
+    {"open-drawer", "mujoco", 95},
+    {"peg-in-hole", "batched", 80},
+    {"peg-in-hole", "mujoco", 80},
+    {"cartpole-balance", "batched", 95},
+    {"cartpole-balance", "mujoco", 95},
+    {"cartpole-swingup", "batched", 95},
+    {"cartpole-swingup", "mujoco", 95},
+};
+INSTANTIATE_TEST_SUITE_P(All, SuiteExperts, testing::ValuesIn(kCases), [](const auto& of) {
+  std::string name = std::string(of.param.task) + "_" + of.param.engine;
+  for (char& c : name)
+    if (c == '-') c = '_';
+  return name;
+});
 
 }  // namespace
 }  // namespace cohort::tasks

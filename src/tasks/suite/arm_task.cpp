@@ -125,8 +125,9 @@ void ArmTask::control(int env, const EnvState& now, std::span<const float> actio
   for (std::size_t i = 0; i < 7; ++i) {
     ctrl[arm_ctrl_[i]] = std::clamp(now.qpos[arm_qpos_[i]] + change[i], tree_.lower()[i], tree_.upper()[i]);
   }
-  const double grip = actions_.grip ? static_cast<double>(action[actions_.yaw ? 4 : 3]) : 1.0;
-  for (std::size_t i = 0; i < 2; ++i) ctrl[finger_ctrl_[i]] = 0.25 * kLargestOpening * (1 - grip);
+  const double opening = actions_.grip ? 0.5 * kLargestOpening * (1 - static_cast<double>(action[actions_.yaw ? 4 : 3]))
+                                       : actions_.opening;
+  for (std::size_t i = 0; i < 2; ++i) ctrl[finger_ctrl_[i]] = 0.5 * opening;
 }
 
 void ArmTask::act(const Hand& hand, const Intent& intent, std::span<float> action) const {
@@ -137,6 +138,41 @@ void ArmTask::act(const Hand& hand, const Intent& intent, std::span<float> actio
   std::size_t next = 3;
   if (actions_.yaw) action[next++] = static_cast<float>(std::clamp(intent.turn / kYawStep, -1.0, 1.0));
   if (actions_.grip) action[next] = static_cast<float>(intent.grip);
+}
+
+bool ArmTask::holds(const Hand& hand, const CubeState& cube, double half_size) {
+  const Vec3 d = cube.pos - hand.pos;
+  return hand.opening < 2 * half_size + 0.005 && std::hypot(d[0], d[1]) < 0.02 && std::abs(d[2]) < 0.025;
+}
+
+ArmTask::Intent ArmTask::pick_and_put(const Hand& hand, const CubeState& cube, const Vec3& goal, double half_size,
+                                      double near) {
+  const Vec3 d = cube.pos - hand.pos, missing = goal - cube.pos;
+  const double beside = std::hypot(d[0], d[1]), far = std::hypot(missing[0], missing[1]);
+  const double turn = wrapped(cube.yaw - hand.yaw, kQuarterTurn);
+  Intent intent;
+  if (far < near && std::abs(missing[2]) < 0.004) {
+    // Set down: let go, then leave.
+    intent.target = hand.pos;
+    intent.target[2] += hand.opening > 0.06 ? 0.12 : 0.0;
+  } else if (holds(hand, cube, half_size)) {
+    intent.grip = 1;
+    // Up first, across when high enough, down where the goal is.
+    const double across = std::max(ramp(cube.pos[2], goal[2] + 0.01, goal[2] + 0.06), 1 - ramp(far, 0.02, 0.05));
+    const double height = goal[2] + 0.001 + 0.10 * ramp(far, 0.8 * near, 0.8 * near + 0.05);
+    intent.target = hand.pos + across * Vec3{missing[0], missing[1], 0};
+    intent.target[2] = hand.pos[2] + height - cube.pos[2];
+  } else if (beside < 0.02 && std::abs(d[2]) < 0.02 &&
+             (hand.opening < 0.07 || (beside < 0.008 && std::abs(d[2]) < 0.008 && std::abs(turn) < 0.12))) {
+    intent.grip = 1;
+    intent.target = cube.pos;
+    intent.turn = turn;
+  } else {
+    intent.target = cube.pos;
+    intent.target[2] += 0.09 * std::max(ramp(beside, 0.006, 0.03), ramp(std::abs(turn), 0.08, 0.3));
+    intent.turn = turn;
+  }
+  return intent;
 }
 
 CubeState cube_state(const EnvState& now, std::size_t qpos, std::size_t qvel) {
@@ -152,6 +188,10 @@ void place_body(std::span<double> qpos, std::size_t address, const Vec3& pos, do
 
 double ramp(double value, double from, double to) {
   return std::clamp((value - from) / (to - from), 0.0, 1.0);
+}
+
+double between(const RandomStream& random, std::uint64_t i, double low, double high) {
+  return low + (high - low) * static_cast<double>(random.uniform(i));
 }
 
 }  // namespace cohort::tasks

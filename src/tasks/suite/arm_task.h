@@ -21,8 +21,18 @@ inline constexpr double kYawStep = 0.25;   ///< rad
 struct HandActions {
   bool yaw = true;
   bool grip = true;
+  double opening = 0;  ///< m between the fingers that are wanted, where no action moves them
 };
 ActionSpec hand_actions(const HandActions& actions);
+inline constexpr double kQuarterTurn = 1.57079632679489661923;  ///< rad: a cube looks the same after it
+
+/// A cube in the state.
+struct CubeState {
+  Vec3 pos{};
+  double yaw = 0;
+  Vec3 velocity{};
+};
+CubeState cube_state(const EnvState& now, std::size_t qpos, std::size_t qvel);
 
 class ArmTask : public SceneTask {
  protected:
@@ -54,6 +64,12 @@ class ArmTask : public SceneTask {
   /// The action towards it.
   void act(const Hand& hand, const Intent& intent, std::span<float> action) const;
 
+  /// The fingers are around the cube and touch it.
+  static bool holds(const Hand& hand, const CubeState& cube, double half_size);
+  /// Takes a cube from wherever it is, carries it over `goal` (of its middle) and sets it down there, within `near` (m,
+  /// across); then opens and goes up.
+  static Intent pick_and_put(const Hand& hand, const CubeState& cube, const Vec3& goal, double half_size, double near);
+
  private:
   HandActions actions_;
   RobotTree tree_;
@@ -67,17 +83,13 @@ class ArmTask : public SceneTask {
   std::vector<Hand> hands_;
 };
 
-/// A cube in the state.
-struct CubeState {
-  Vec3 pos{};
-  double yaw = 0;
-  Vec3 velocity{};
-};
-CubeState cube_state(const EnvState& now, std::size_t qpos, std::size_t qvel);
 /// Writes a body's free joint.
 void place_body(std::span<double> qpos, std::size_t address, const Vec3& pos, double yaw);
 
 /// 0 below `from`, 1 above `to`, straight between.
 double ramp(double value, double from, double to);
+
+/// Uniform in [low, high): number i of the stream.
+double between(const RandomStream& random, std::uint64_t i, double low, double high);
 
 }  // namespace cohort::tasks

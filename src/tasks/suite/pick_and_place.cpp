@@ -9,10 +9,9 @@
 namespace cohort::tasks {
 namespace {
 
-constexpr double kHalfCube = 0.02;                       // m
-constexpr double kQuarterTurn = 1.57079632679489661923;  // the cube looks the same after it
-constexpr double kDisc = 0.04;                           // m
-constexpr double kNear = 0.03;                           // m from the disc's middle: placed
+constexpr double kHalfCube = 0.02;  // m
+constexpr double kDisc = 0.04;      // m
+constexpr double kNear = 0.03;      // m from the disc's middle: placed
 constexpr Vec3 kFixedGoal{0.5, -0.24, 0};
 
 struct PickAndPlaceSettings : SceneTaskSettings {
@@ -62,23 +61,20 @@ class PickAndPlace final : public ArmTask {
 
  private:
   void start(int env, const RandomStream& random, Start& start) override {
-    const auto between = [&](std::uint64_t i, double low, double high) {
-      return low + (high - low) * static_cast<double>(random.uniform(i));
-    };
-    const Vec3 cube{between(0, 0.39, 0.61), between(1, -0.08, 0.16), kHalfCube};
-    place_body(start.qpos, cube_qpos_, cube, between(2, 0, 4 * kQuarterTurn));
+    const Vec3 cube{between(random, 0, 0.39, 0.61), between(random, 1, -0.08, 0.16), kHalfCube};
+    place_body(start.qpos, cube_qpos_, cube, between(random, 2, 0, 4 * kQuarterTurn));
     Vec3 goal = kFixedGoal;
     if (own_.goal == "random") {
       std::uint64_t i = 16;
       do {
-        goal = {between(i, 0.38, 0.62), between(i + 1, -0.26, 0.26), 0};
+        goal = {between(random, i, 0.38, 0.62), between(random, i + 1, -0.26, 0.26), 0};
         i += 2;
       } while (norm(goal - Vec3{cube[0], cube[1], 0}) < 0.12);
     }
     goals_[static_cast<std::size_t>(env)] = goal + Vec3{0, 0, kHalfCube};
     start.mocap_pos[0] = goal[0], start.mocap_pos[1] = goal[1], start.mocap_pos[2] = 0.001;
-    const Vec3 hand{between(3, 0.44, 0.56), between(4, -0.08, 0.08), between(5, 0.16, 0.24)};
-    place_hand(env, hand, between(6, -0.3, 0.3), kLargestOpening, start);
+    const Vec3 hand{between(random, 3, 0.44, 0.56), between(random, 4, -0.08, 0.08), between(random, 5, 0.16, 0.24)};
+    place_hand(env, hand, between(random, 6, -0.3, 0.3), kLargestOpening, start);
   }
 
   void observe(int env, const EnvState& now, ObservationRows& out) override {
@@ -102,46 +98,15 @@ class PickAndPlace final : public ArmTask {
     const bool placed = missing < kNear && cube.pos[2] < kHalfCube + 0.005;
     if (!terms.empty()) {
       terms[0] = placed ? 0.0f : static_cast<float>(-0.25 * std::tanh(5 * to_hand));
-      terms[1] = placed || holds(h, cube) ? 0.0f : -0.25f;
+      terms[1] = placed || holds(h, cube, kHalfCube) ? 0.0f : -0.25f;
       terms[2] = static_cast<float>(-0.5 * std::tanh(5 * missing));
     }
     return {.success = placed && norm(cube.velocity) < 0.05 && to_hand > 0.05};
   }
 
-  static bool holds(const Hand& h, const CubeState& cube) {
-    const Vec3 d = cube.pos - h.pos;
-    return h.opening < 2 * kHalfCube + 0.005 && std::hypot(d[0], d[1]) < 0.02 && std::abs(d[2]) < 0.025;
-  }
-
   void expert(int env, const EnvState& now, std::span<float> action) override {
-    const Hand& h = hand(env);
     const CubeState cube = cube_state(now, cube_qpos_, cube_qvel_);
-    const Vec3 d = cube.pos - h.pos, missing = goals_[static_cast<std::size_t>(env)] - cube.pos;
-    const double beside = std::hypot(d[0], d[1]), far = std::hypot(missing[0], missing[1]);
-    const double turn = wrapped(cube.yaw - h.yaw, kQuarterTurn);
-    Intent intent;
-    if (far < 0.012 && cube.pos[2] < kHalfCube + 0.004) {
-      // Placed: let go, then leave.
-      intent.target = h.pos;
-      intent.target[2] += h.opening > 0.06 ? 0.12 : 0.0;
-    } else if (holds(h, cube)) {
-      intent.grip = 1;
-      // Up first, across when high enough, down where the disc is.
-      const double across = std::max(ramp(cube.pos[2], 0.03, 0.08), 1 - ramp(far, 0.02, 0.05));
-      const double height = kHalfCube + 0.001 + 0.10 * ramp(far, 0.010, 0.06);
-      intent.target = h.pos + across * Vec3{missing[0], missing[1], 0};
-      intent.target[2] = h.pos[2] + height - cube.pos[2];
-    } else if (beside < 0.02 && std::abs(d[2]) < 0.02 &&
-               (h.opening < 0.07 || (beside < 0.008 && std::abs(d[2]) < 0.008 && std::abs(turn) < 0.12))) {
-      intent.grip = 1;
-      intent.target = cube.pos;
-      intent.turn = turn;
-    } else {
-      intent.target = cube.pos;
-      intent.target[2] += 0.09 * std::max(ramp(beside, 0.006, 0.03), ramp(std::abs(turn), 0.08, 0.3));
-      intent.turn = turn;
-    }
-    act(h, intent, action);
+    act(hand(env), pick_and_put(hand(env), cube, goals_[static_cast<std::size_t>(env)], kHalfCube, 0.012), action);
   }
 
   PickAndPlaceSettings own_;
