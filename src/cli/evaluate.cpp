@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,15 +35,31 @@ struct EvaluateArguments {
   eval::VideoSettings video;
 };
 
-void write_files(const EvaluateArguments& arguments, const Json& json, const std::string& csv) {
-  const std::string text = json.dump(2) + "\n";
-  if (!arguments.out.empty()) {
-    write_file_atomically(fs::path(arguments.out) / "evaluation.json", text);
-    write_file_atomically(fs::path(arguments.out) / "evaluation.csv", csv);
+/// The files that are asked for. They are opened before the episodes, so that a place that cannot be written is found
+/// then, and appear at the end, whole.
+class OutputFiles {
+ public:
+  explicit OutputFiles(const EvaluateArguments& arguments) {
+    if (!arguments.out.empty()) {
+      add(json_, fs::path(arguments.out) / "evaluation.json");
+      add(csv_, fs::path(arguments.out) / "evaluation.csv");
+    }
+    if (!arguments.json.empty()) add(json_, arguments.json);
+    if (!arguments.csv.empty()) add(csv_, arguments.csv);
   }
-  if (!arguments.json.empty()) write_file_atomically(arguments.json, text);
-  if (!arguments.csv.empty()) write_file_atomically(arguments.csv, csv);
-}
+
+  void write(const std::string& json, const std::string& csv) {
+    for (const auto& file : json_) file->write(0, json);
+    for (const auto& file : csv_) file->write(0, csv);
+    for (auto* files : {&json_, &csv_})
+      for (const auto& file : *files) file->commit();
+  }
+
+ private:
+  using Files = std::vector<std::unique_ptr<AtomicFile>>;
+  static void add(Files& files, const fs::path& path) { files.push_back(std::make_unique<AtomicFile>(path)); }
+  Files json_, csv_;
+};
 
 /// A path that stays true when the folder is moved: relative to where the table lies.
 std::string from_table(const EvaluateArguments& arguments, const fs::path& file) {
@@ -60,11 +78,12 @@ void evaluate(EvaluateArguments& arguments) {
   const auto task = arguments.task.make(arguments.name);
   arguments.video.max_steps = arguments.max_steps;
   if (arguments.record_video) eval::check_video(*task, arguments.video);
-  if (first && !arguments.out.empty()) {
-    // A place that cannot be written is found before the episodes.
+  std::optional<OutputFiles> files;
+  if (first) files.emplace(arguments);
+  if (first && arguments.record_video) {
     std::error_code error;
-    fs::create_directories(arguments.out, error);
-    COHORT_THROW_UNLESS(!error, "cannot create {}: {}", arguments.out, error.message());
+    fs::create_directories(arguments.video_folder, error);
+    COHORT_THROW_UNLESS(!error, "cannot create {}: {}", arguments.video_folder.string(), error.message());
   }
   // What can be wrong with a policy is found before the first episode of any.
   std::vector<std::unique_ptr<ActorOwner>> owners;
@@ -97,7 +116,7 @@ void evaluate(EvaluateArguments& arguments) {
     Json json = eval::to_json({arguments.name, task->description(), arguments.first_seed, steps}, results);
     for (std::size_t i = 0; i < owners.size(); ++i) json["policies"][i]["summary"] = owners[i]->identity();
     json["videos"] = std::move(videos);
-    write_files(arguments, json, eval::csv_table(results));
+    files->write(json.dump(2) + "\n", eval::csv_table(results));
   }
   if (group) group->close();
 }
