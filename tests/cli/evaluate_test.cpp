@@ -90,7 +90,7 @@ TEST_F(Evaluate, WhatDoesNotFitTheTaskIsRefusedBeforeAnEpisode) {
   expect_refused(evaluate("good", {"model.no_such_key=1"}), 1, "no_such_key");
   expect_refused(evaluate("good", {"--device", "mps:0"}), 1, "device mps:0 cannot be used");
   expect_refused(cohort({"evaluate", "--task", "push-t", "--policy", path("nowhere")}), 1, "that is there");
-  expect_refused(cohort({"evaluate", "--task", "pusht", "--policy", "random"}), 1, "did you mean 'push-t'?");
+  expect_refused(cohort({"evaluate", "--task", "push_t", "--policy", "random"}), 1, "did you mean 'push-t'?");
   expect_refused(cohort({"evaluate", "--task", "push-t", "--policy", "random", "--episodes", "0"}), 1, "--episodes 0");
   expect_refused(cohort({"evaluate", "--task", "push-t"}), 2, "--policy");
   expect_refused(cohort({"evaluate", "--task", "push-t", "--policy", "random", "--record-video"}), 1, "no video");

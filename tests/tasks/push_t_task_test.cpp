@@ -118,7 +118,7 @@ TEST(PushTTask, WhatItHasNotIsRefusedByName) {
   EXPECT_THROW(task->reset(env, seed), Error);
   EXPECT_THROW(task->picture("top", env), Error);
   try {
-    make_task("pusht", {});
+    make_task("push_t", {});
     FAIL() << "there is no such task";
   } catch (const Error& e) {
     EXPECT_NE(std::string(e.what()).find("did you mean 'push-t'?"), std::string::npos) << e.what();
