@@ -190,9 +190,10 @@ void read_experiment(JsonSection& s, Reading& r) {
       r.notes.push_back(
           "experiment.rollout.enabled is missing, which means true: rollouts are played where rollout.enabled=true and "
           "rollout.task=NAME say in which task");
-    rollout.off("enabled", models::is_false,
-                "is not taken over: set it to false, and say rollout.enabled=true and rollout.task=NAME for rollouts in "
-                "a task of `cohort tasks`");
+    rollout.off(
+        "enabled", models::is_false,
+        "is not taken over: set it to false, and say rollout.enabled=true and rollout.task=NAME for rollouts in "
+        "a task of `cohort tasks`");
     for (const char* key : {"n", "horizon", "rate", "warmstart", "terminate_on_success", "batched", "num_batch_envs"})
       rollout.ignore(key);
   });
