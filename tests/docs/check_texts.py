@@ -75,6 +75,7 @@ class Names:
         self.words = set(re.findall(r'"([a-z][a-z0-9_-]*)"', cli + jobs))
         flags = set(re.findall(r"--([a-z][a-z0-9_-]*)", cli)) | self.words
         self.flags = {flag.replace("_", "-") for flag in flags} | {"help"}
+        self.files = {file.name for folder in TOP_FOLDERS for file in (root / folder).rglob("*.*")}
         self.tests = set()
         for file in (root / "tests").rglob("*.cpp"):
             self.tests.update(re.findall(r"\b(?:TYPED_)?TEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\)", file.read_text()))
@@ -126,6 +127,8 @@ def check_names(root: Path) -> list:
         commands = [block.text.replace("\\\n", " ") for block in blocks_of(str(file)) if block.words[:1] == ("sh",)]
         wrong += [f"{where}: {problem}" for code in [*spans, *commands] for problem in wrong_commands(names, code)]
         for span in spans:
+            if re.fullmatch(r"\w+\.(h|cpp|cu)", span) and span not in names.files:
+                wrong.append(f"{where}: there is no file called {span}")
             test = re.fullmatch(r"(?:\w+/)?([A-Z]\w*)(?:/\d+)?\.([A-Z]\w*)?(\*|\.\.\.)?", span)
             if test and (test[2] or test[3]) and not names.is_test(test[1], test[2] or "", bool(test[3])):
                 wrong.append(f"{where}: there is no test {span}")

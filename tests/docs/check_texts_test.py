@@ -33,14 +33,14 @@ class Texts(unittest.TestCase):
 
     def test_what_exists_may_be_named(self):
         self.write("docs/guide/page.md", "[back](../../README.md#start), ``")
-        self.assertEqual(self.names("[a page](docs/guide/page.md), `src/sim/scene.h`, `sim/scene.h`, `src/*/scene.h`, "
+        self.assertEqual(self.names("[a page](docs/guide/page.md), `src/sim/scene.h`, `sim/scene.h`, `scene.h`, `src/*/scene.h`, "
                                     "`tests/sim/{scene_test}.cpp`, `cohort launch --nproc_per_node=2 data inspect --out x`, "
                                     "`Scene.StepsAlone`, `Scene.*`, `Models/Bits.Are...`, `cohort`, `w.mass`, "
                                     "[elsewhere](https://example.org/docs/none.md)"), 0)
 
     def test_paths_that_do_not_exist_are_found(self):
         for text in ("`docs/none.md`", "`sim/none.h`", "see `src/sim/*.cu`", "[a](docs/none.md)", "`src/sim/{scene,none}.h`",
-                     "```sh\nscripts/none --now\n```", "`docs/\nnone.md`"):
+                     "```sh\nscripts/none --now\n```", "`none.h`", "`docs/\nnone.md`"):
             self.assertEqual(self.names(text), 1, text)
 
     def test_subcommands_and_flags_that_do_not_exist_are_found(self):
