@@ -12,9 +12,9 @@ namespace cohort::sim {
 
 /// Which code advances the physics.
 enum class EngineKind {
-  kBatched,  ///< ours: float, one environment per SIMD lane; the features of docs/reference/simulation.md, others are refused by
-             ///< name
-  kMujoco,   ///< MuJoCo's own thread pool: double, every feature, CPU only
+  kBatched,  ///< ours: float, one environment per SIMD lane; the features of docs/reference/simulation.md, others are
+             ///< refused by name
+  kMujoco,  ///< MuJoCo's own thread pool: double, every feature, CPU only
 };
 
 /// "batched", "mujoco"; throws Error naming what is allowed.
