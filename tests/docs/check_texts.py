@@ -1,6 +1,7 @@
 """Looks for what the documentation names and the repository does not have.
 
-  python check_texts.py names ROOT     paths, subcommands, flags and tests that the texts name exist
+  python check_texts.py names ROOT     paths, subcommands, flags and tests that the texts name exist; every page is linked
+                                       from docs/README.md, every subcommand named somewhere
   python check_texts.py pairs ROOT     README.md and docs/guide/ have their Chinese twins, with the same commands and files
   python check_texts.py evidence FILE  the table of claims stays short: 100 rows, 400 characters each
 
@@ -132,7 +133,19 @@ def check_names(root: Path) -> list:
             test = re.fullmatch(r"(?:\w+/)?([A-Z]\w*)(?:/\d+)?\.([A-Z]\w*)?(\*|\.\.\.)?", span)
             if test and (test[2] or test[3]) and not names.is_test(test[1], test[2] or "", bool(test[3])):
                 wrong.append(f"{where}: there is no test {span}")
-    return wrong
+    return wrong + unnamed(root, names)
+
+
+def unnamed(root: Path, names: Names) -> list:
+    """What exists and no text leads to: pages that docs/README.md does not link, subcommands that nobody explains."""
+    wrong, index = [], root / "docs/README.md"
+    if index.exists():
+        linked = {(index.parent / link.split("#")[0]).resolve() for link in links(index.read_text(encoding="utf-8"))}
+        wrong = [f"docs/README.md does not lead to {page.relative_to(root)}" for page in sorted(root.glob("docs/**/*.md"))
+                 if page != index and page.resolve() not in linked]
+    everything = "\n".join(file.read_text(encoding="utf-8") for file in texts_of(root))
+    return wrong + [f"no text names `cohort {name}`" for name in sorted(names.subcommands - {"help", "version"})
+                    if f"cohort {name}" not in everything]
 
 
 def check_pairs(root: Path) -> list:

@@ -29,6 +29,7 @@ class Texts(unittest.TestCase):
 
     def names(self, text: str) -> int:
         self.write("README.md", text)
+        self.write("CONTRIBUTING.md", "`cohort launch`, `cohort data`")
         return len(check_names(self.root))
 
     def test_what_exists_may_be_named(self):
@@ -48,6 +49,15 @@ class Texts(unittest.TestCase):
                      "```sh\ncohort launch --nproc_per_node=2 trian\n```\n`cohort trian x`",
                      "```sh\ncohort data inspect \\\n    --nothing\n```"):
             self.assertEqual(self.names(text), 1, text)
+
+    def test_pages_and_subcommands_that_nothing_leads_to_are_found(self):
+        self.write("docs/guide/page.md", "text")
+        self.write("docs/README.md", "[page](guide/page.md)")
+        self.assertEqual(self.names(""), 0)
+        self.write("docs/README.md", "page")
+        self.assertEqual(self.names(""), 1)
+        self.write("src/cli/demo.cpp", 'const Register kDemo({"demo", "", run, ""});')
+        self.assertEqual(self.names("[page](docs/guide/page.md)"), 2)
 
     def test_tests_that_do_not_exist_are_found(self):
         for text in ("`Scene.StepsTogether`", "`Scene.Alone*`", "`None.*`"):
