@@ -8,7 +8,7 @@ The words behind ```sh say what is expected:
   ```sh          exit code 0
   ```sh fails    another exit code; the text of the next ```text block must appear in what the command prints
   ```sh not-run  not run (it needs a GPU, Docker, ...); only compared
-A ```text block behind a block that succeeds is also looked for in its output. In a ```text block, ... stands for anything
+Blocks of cpp, python, json, xml and cmake are only compared. A ```text block behind a block that succeeds is also looked for in its output. In a ```text block, ... stands for anything
 within a line, and a line that is ... for any number of lines. COHORT_BIN is the folder of `cohort`.
 """
 import argparse
@@ -49,7 +49,8 @@ def blocks_of(path: str) -> list:
     if words is not None:
         sys.exit(f"{path}:{start}: the block that begins here is not closed")
     for block in blocks:
-        known = {(), ("text",), ("sh",), ("sh", "fails"), ("sh", "not-run"), ("cpp",)}
+        known = {(), ("text",), ("sh",), ("sh", "fails"), ("sh", "not-run"), ("cpp",), ("python",), ("json",),
+                 ("xml",), ("cmake",)}
         if block.words not in known:
             sys.exit(f"{path}:{block.line}: '{' '.join(block.words)}' is no kind of block that this test knows")
     return blocks
