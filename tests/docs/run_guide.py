@@ -8,8 +8,9 @@ The words behind ```sh say what is expected:
   ```sh          exit code 0
   ```sh fails    another exit code; the text of the next ```text block must appear in what the command prints
   ```sh not-run  not run (it needs a GPU, Docker, ...); only compared
-Blocks of cpp, python, json, xml and cmake are only compared. A ```text block behind a block that succeeds is also looked for in its output. In a ```text block, ... stands for anything
-within a line, and a line that is ... for any number of lines. COHORT_BIN is the folder of `cohort`.
+Blocks of cpp, python, json, xml and cmake are only compared. A ```text block behind a block that succeeds is also looked
+for in its output. In a ```text block, ... stands for anything within a line, and a line that is ... for any number of
+lines. COHORT_BIN is the folder of `cohort`.
 """
 import argparse
 import os
