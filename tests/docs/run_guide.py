@@ -34,7 +34,9 @@ class Block:
 def blocks_of(path: str) -> list:
     """The fenced blocks of a Markdown file, in order."""
     blocks, words, start, lines = [], None, 0, []
-    for number, line in enumerate(open(path, encoding="utf-8"), 1):
+    with open(path, encoding="utf-8") as file:
+        content = file.readlines()
+    for number, line in enumerate(content, 1):
         fence = re.match(r"\s*```(.*)$", line)
         if not fence:
             if words is not None:
