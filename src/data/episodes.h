@@ -3,10 +3,12 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/array_view.h"
@@ -86,6 +88,10 @@ class EpisodeSource {
   virtual std::int64_t bytes_held() const = 0;
   /// Bytes of the files that it reads from; 0 where that is not known.
   virtual std::int64_t stored_bytes() const { return 0; }
+  /// The file that an episode lies in and its place there: the same whatever part of the file was opened.
+  virtual std::pair<std::filesystem::path, std::string> place(std::int64_t episode) const {
+    return {name(), std::to_string(episode)};
+  }
   /// Which part of the data it is, where something other than the caller's choice of files decides that, for people:
   /// "mask/train: 4 of 5 demos"; else empty.
   virtual std::string selection() const { return ""; }
@@ -94,9 +100,17 @@ class EpisodeSource {
   /// How many those are: one fault may have taken several.
   virtual std::int64_t skipped_count() const { return static_cast<std::int64_t>(skipped().size()); }
 
-  /// Index into fields(). Throws Error naming the nearest field, or all of this kind.
+  /// What lies in the data and is no field, with the reason: "obs/tip: it has 13 rows in …, which has 12 steps".
+  virtual std::vector<std::string> left_out() const { return {}; }
+  /// The reason for what is called so; empty where the data have nothing of this name.
+  virtual std::string why_no_field(const std::string&) const { return ""; }
+
+  /// Index into fields(). Throws Error saying why it is none, or naming the nearest field, and all fields.
   std::size_t field_index(std::string_view field_name) const;
 };
+
+/// What messages about damaged data advise: the setting of a training, and of `cohort data`.
+inline constexpr std::string_view kSkipDamaged = "set data.on_corrupt=skip (cohort data: --on-corrupt skip)";
 
 /// FNV-1a over words: joins checksums into a content hash.
 class ContentHash {

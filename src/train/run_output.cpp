@@ -73,7 +73,8 @@ RunOutput::RunOutput(const Job& job, const RunSettings& settings, const report::
       folder_(folder),
       claimed_(claimed),
       overrides_(overrides),
-      resolved_(fields.to_json()) {
+      resolved_(fields.to_json()),
+      changed_(fields.changed()) {
   resolved_["resume"] = "";  // who starts from this configuration starts another run
   if (claimed_) log::add_file(folder_.log_file().string());
 }
@@ -90,8 +91,8 @@ void RunOutput::announce(const parallel::Plan& plan, const torch::nn::Module& mo
   if (group)
     for (const std::string& line : parallel::world_lines(plan, *group)) log::info("{:<9} {}", "", line);
   log::info("{:<9} {}", "results", folder_.path().string());
-  log::info("{:<9} all of them, as in {}:", "settings", folder_.config_file().string());
-  for (const std::string& line : settings_lines(resolved_)) log::info("{:<9} {}", "", line);
+  log::info("{:<9} all of them in {}; other than the defaults:", "settings", folder_.config_file().string());
+  for (const std::string& line : settings_lines(changed_)) log::info("{:<9} {}", "", line);
 }
 
 void RunOutput::attach(TrainJob& train_job) {

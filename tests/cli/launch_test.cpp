@@ -27,6 +27,32 @@ TEST(Cli, VersionAndHelp) {
   EXPECT_FALSE(contains(flags, "fp8")) << "what is refused is not offered: " << flags;
 }
 
+TEST(Cli, HelpAndVersionAreWordsToo) {
+  EXPECT_EQ(run({cohort_path(), "version"}).out, run({cohort_path(), "--version"}).out);
+  const Outcome help = run({cohort_path(), "help", "launch"});
+  EXPECT_EQ(help.code, 0);
+  EXPECT_EQ(help.out, run(launch({"--help"})).out);
+  expect_usage_error({cohort_path(), "help", "lanch"}, "there is no subcommand 'lanch', did you mean 'launch'?");
+}
+
+/// What bash offers behind these words, the last of which is being typed.
+std::string completions(const std::vector<std::string>& words) {
+  std::string list = "'" + cohort_path() + "'";
+  for (const std::string& word : words) list += " '" + word + "'";
+  return run({"bash", "-c",
+              "source <('" + cohort_path() + "' completion bash); COMP_WORDS=(" + list + "); COMP_CWORD=" +
+                  std::to_string(words.size()) + "; _cohort 2>/dev/null; printf '%s\\n' \"${COMPREPLY[@]}\""})
+      .out;
+}
+
+TEST(Cli, BashCompletesSubcommandsFlagsAndSettings) {
+  EXPECT_EQ(completions({"lau"}), "launch\n");
+  EXPECT_EQ(completions({"launch", "--nproc-per"}), "--nproc-per-node\n");
+  EXPECT_EQ(run({cohort_path(), "completion", "bash"}).code, 0);
+  EXPECT_EQ(run({cohort_path(), "completion", "zsh"}).code, 0);
+  expect_usage_error({cohort_path(), "completion", "fish"}, "bash or zsh, not 'fish'");
+}
+
 TEST(Cli, AnUnknownSubcommandNamesTheNearestOne) {
   expect_usage_error({cohort_path(), "lanch"}, "there is no subcommand 'lanch', did you mean 'launch'?");
   expect_usage_error({cohort_path(), "xyzzy"}, "there is no subcommand 'xyzzy'; `cohort --help`");

@@ -138,7 +138,7 @@ void ShardIndex::save() const {
     }
   }
   append(out, crc32c(out));
-  files_.write(file_name(schema_), out);
+  files_.write(file_name(schema_), out, "places and lengths of the records");
 }
 
 }  // namespace cohort::data

@@ -5,6 +5,7 @@
 
 #include "core/crc32c.h"
 #include "core/error.h"
+#include "data/episodes.h"
 
 namespace cohort::data {
 namespace {
@@ -52,8 +53,8 @@ TfRecordFile::TfRecordFile(const std::filesystem::path& path) : file_(path) {
   const std::string_view bytes = file_.bytes();
   for (std::uint64_t offset = 0; offset < bytes.size();) {
     const std::string fault = fault_at(bytes, offset);
-    COHORT_THROW_UNLESS(fault.empty(), "{}; copy the file again, or set on_corrupt=skip to go on without it",
-                        (RecordFault{.path = file_.path(), .offset = offset, .what = fault}.message()));
+    COHORT_THROW_UNLESS(fault.empty(), "{}; copy the file again, or {} to go on without it",
+                        (RecordFault{.path = file_.path(), .offset = offset, .what = fault}.message()), kSkipDamaged);
     const auto length = load<std::uint64_t>(bytes.data() + offset);
     add(offset, length);
     offset += kHeader + length + kFooter;
@@ -111,8 +112,8 @@ void TfRecordFile::verify(std::size_t i) const {
     fault = "the record has another length than when the shard was opened first";
   else if (!sound_payload(file_.bytes(), offset, length))
     fault = "the record's bytes do not have their checksum";
-  COHORT_THROW_UNLESS(fault.empty(), "{}; copy the file again, or set on_corrupt=skip to go on without it",
-                      (RecordFault{.path = path(), .offset = offset, .what = fault}.message()));
+  COHORT_THROW_UNLESS(fault.empty(), "{}; copy the file again, or {} to go on without it",
+                      (RecordFault{.path = path(), .offset = offset, .what = fault}.message()), kSkipDamaged);
 }
 
 void TfRecordFile::release(std::size_t i) const {
