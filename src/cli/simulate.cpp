@@ -37,7 +37,7 @@ struct SimulateSettings {
   std::string model;
   int n_envs = 1;
   std::int64_t steps = 1000;
-  std::string backend = "cpu", engine = "batched", control = "random", lanes = "auto", record;
+  std::string backend = "cpu", engine = "batched", control = "random", lanes = "auto", record, keyframe;
   std::uint64_t seed = 0;
   int threads = 1;
   std::int64_t first_env = 0;
@@ -231,7 +231,10 @@ int simulate(const SimulateSettings& s) {
     scene.add_entity(morph_of(s.model, s.fixed_base));
     scene.build(s.n_envs);
   }
+  if (!s.keyframe.empty()) scene.reset_to_keyframe(s.keyframe);
   for (const std::string& warning : scene.warnings()) log::warning("{}", warning);
+  const std::string outside = s.keyframe.empty() ? scene.info().starts_outside_limits() : "";
+  if (!outside.empty()) log::warning("{}", outside);
   Interrupt interrupt;
   std::unique_ptr<sim::StateRecorder> recorder;
   if (!s.record.empty()) recorder = std::make_unique<sim::StateRecorder>(scene, s.record, s.steps + 1);
@@ -444,6 +447,7 @@ int run_simulate(const std::vector<std::string>& arguments) {
                  "servos hold the start")
       ->check(CLI::IsMember({"random", "zero", "hold"}))
       ->capture_default_str();
+  app.add_option("--keyframe", s.keyframe, "start from this keyframe of the model instead of its default state");
   app.add_option("--seed", s.seed, "with the environment's id the key of all randomness")
       ->check(whole_number(std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max()))
       ->capture_default_str();
