@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/subcommand.h"
+#include "core/command_line.h"
 #include "core/config.h"
 #include "core/error.h"
 #include "core/files.h"
@@ -22,6 +23,7 @@ std::string usage() {
   std::string text =
       "usage: cohort train JOB [DATA] [--config FILE | load_from=FILE] [key.path=value ...]\n"
       "       cohort train resume=RUN [key.path=value ...]\n"
+      "       cohort train JOB resume=auto [key.path=value ...]\n"
       "       cohort train load_from=ROBOMIMIC.json [key.path=value ...]\n\n"
       "Trains on every device of this process, or as one rank of a job under `cohort launch` or torchrun.\n\njobs:\n";
   for (const auto& job : train::all_jobs()) text += format("  {:<10} {}\n", job->name(), job->summary());
@@ -88,7 +90,7 @@ std::string resumed_configuration(const Arguments& arguments) {
   std::string run;
   for (const std::string& text : arguments.overrides)
     if (text.starts_with("resume=")) run = text.substr(7);
-  return run.empty() ? "" : run + "/config.json";
+  return run.empty() || run == "auto" ? "" : run + "/config.json";
 }
 
 /// Completes the job from the files, which must all be for the same one. Throws UsageError.
@@ -184,6 +186,7 @@ int run_train(const std::vector<std::string>& words) {
     fields.apply_override(override_text);
   }
   for (const std::string& note : notes) log::warning("{}", note);
+  settings.program = typed_name(sibling("cohort"));
   apply_launcher_precision(fields);
   return train::run(*job, settings, fields, arguments.overrides);
 }

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "report/metric_names.h"
+#include "train/continue_command.h"
 #include "train/run_banner.h"
 
 namespace cohort::train {
@@ -44,14 +45,15 @@ std::vector<ProgressField> progress_fields(const StepStats& s) {
   return fields;
 }
 
-std::string status_of(const TrainResult& result) {
+std::string status_of(const TrainResult& result, const ContinueCommand& command) {
   switch (result.status) {
     case TrainStatus::kFinished:
       return "finished";
     case TrainStatus::kEarlyStopped:
       return format("stopped early at step {}, best at step {}", result.step, result.best_step);
     case TrainStatus::kStopped:
-      return format("stopped by a signal at step {}; continue with resume=<this folder>", result.step);
+      return format("stopped by a signal at step {}; continue{} with: {}", result.step,
+                    command.remark.empty() ? "" : ", " + command.remark + ",", command.text);
   }
   return "unknown";
 }
@@ -143,8 +145,15 @@ void RunOutput::trained(const TrainResult& result, double seconds) {
   if (progress_) progress_->finish();
   summary_.result = result;
   summary_.seconds = seconds;
-  summary_.status = status_of(result);
-  log::info("training {} after {}", summary_.status, format_duration(seconds));
+  const ContinueCommand command = continue_command(settings_.program, folder_.path(), dist::read_rank_environment());
+  summary_.status = status_of(result, command);
+  if (result.status == TrainStatus::kStopped) {
+    log::info("training stopped by a signal at step {} after {}; go on{} with", result.step, format_duration(seconds),
+              command.remark.empty() ? "" : ", " + command.remark + ",");
+    log::info("  {}", command.text);
+  } else {
+    log::info("training {} after {}", summary_.status, format_duration(seconds));
+  }
   if (const std::string skipped = skipped_text(result); !skipped.empty()) log::warning("{}", skipped);
 }
 
