@@ -15,6 +15,7 @@
 #include <sstream>
 
 #include "cli/model_morph.h"
+#include "cli/simulate_pictures.h"
 #include "cli/subcommand.h"
 #include "cli/unknown_arguments.h"
 #include "core/devices.h"
@@ -44,6 +45,7 @@ struct SimulateSettings {
   double timestep = 0;
   int row_space = -1, contact_capacity = 0;
   bool fixed_base = false;
+  PictureSettings pictures;
   std::string devices;  ///< a process for each
   std::string summary;  ///< of such a process: the file of its figures; of the command line: the folder of those files
 };
@@ -239,6 +241,9 @@ int simulate(const SimulateSettings& s) {
   std::unique_ptr<sim::StateRecorder> recorder;
   if (!s.record.empty()) recorder = std::make_unique<sim::StateRecorder>(scene, s.record, s.steps + 1);
   if (recorder) recorder->add();
+  std::unique_ptr<SimulatePictures> pictures;
+  if (s.pictures.wanted()) pictures = std::make_unique<SimulatePictures>(scene, s.pictures, s.threads);
+  if (pictures) pictures->add();
   if (s.control == "hold") hold_start(scene);
   const sim::MemoryPlan memory = scene.engine().memory();
   log::info("{}: {} environments, engine {}, {} thread{}, {} per environment, {}, ready after {:.2f} s", s.model,
@@ -262,6 +267,7 @@ int simulate(const SimulateSettings& s) {
       ++figures.done;
       try {
         if (recorder) recorder->add();
+        if (pictures) pictures->add();
       } catch (const Error&) {
         not_recorded = std::current_exception();  // the figures first
       }
@@ -292,6 +298,7 @@ int simulate(const SimulateSettings& s) {
     recorder->save();
     log::info("recorded {} frames to {}", recorder->frames(), s.record);
   }
+  if (pictures) pictures->save();
   interrupt.asked();  // while the recording was saved
   // Of a share of the environments the whole knows.
   if (interrupt.signal() == 0 && s.summary.empty()) need_one_left(figures, s.n_envs);
@@ -323,6 +330,7 @@ void check_together(const SimulateSettings& s) {
     throw UsageError(
         format("--first-env {}: the ids of {} environments from there are no 64-bit numbers", s.first_env, s.n_envs));
   }
+  check(s.pictures);
   if (!s.record.empty() && !s.record.ends_with(".npz") && !s.record.ends_with(".csv")) {
     throw UsageError(format("--record {}: a recording ends in .npz or .csv", s.record));
   }
@@ -425,7 +433,9 @@ void take_share(SimulateSettings& s) {
   s.first_env += first_of(rank);
   s.n_envs = static_cast<int>(first_of(rank + 1) - first_of(rank));
   s.summary = (std::filesystem::path(s.summary) / format("{}", rank)).string();
-  if (!s.record.empty()) s.record = file_of(s.record, static_cast<std::size_t>(rank));
+  for (std::string* file : {&s.record, &s.pictures.video, &s.pictures.picture}) {
+    if (!file->empty()) *file = file_of(*file, static_cast<std::size_t>(rank));
+  }
 }
 
 int run_simulate(const std::vector<std::string>& arguments) {
@@ -454,6 +464,18 @@ int run_simulate(const std::vector<std::string>& arguments) {
   app.add_option("--record", s.record,
                  "file for time, qpos, qvel, ctrl of every step, as float32 with both engines: .npz or .csv")
       ->check([](const std::string& text) { return text.empty() ? "the name of the file is empty" : ""; });
+  app.add_option("--video", s.pictures.video, "an .mp4 of the run, in its own time; environments side by side")
+      ->check([](const std::string& text) { return text.empty() ? "the name of the file is empty" : ""; });
+  app.add_option("--picture", s.pictures.picture, "a .png of the last state")->check([](const std::string& text) {
+    return text.empty() ? "the name of the file is empty" : "";
+  });
+  app.add_option("--camera", s.pictures.camera, "a camera of the model; without it one that sees the whole model");
+  app.add_option("--size", s.pictures.size,
+                 "pixels of an environment's picture, e.g. 640x480; the camera's without it");
+  app.add_option("--renderer", s.pictures.renderer, "raycast, or mujoco: MuJoCo's own, which needs EGL or OSMesa")
+      ->check(CLI::IsMember({"raycast", "mujoco"}))
+      ->capture_default_str();
+  app.add_flag("--shadows", s.pictures.shadows, "pictures with shadows");
   app.add_option("--threads", s.threads, "cores to use")->check(whole_number(1, 4096))->capture_default_str();
   app.add_option("--lanes", s.lanes, "auto, scalar, avx2 or avx512: the results are the same bits")
       ->check(CLI::IsMember({"auto", "scalar", "avx2", "avx512"}))
