@@ -75,7 +75,7 @@ std::vector<Include> includes_under(const fs::path& folder) {
 
 TEST(Architecture, EveryIncludeFollowsAnArrowOfTheTable) {
   const auto modules = read_table();
-  ASSERT_GE(modules.size(), 17u) << "docs/architecture.md has lost its table";
+  ASSERT_GE(modules.size(), 18u) << "docs/architecture.md has lost its table";
   for (const auto& entry : fs::directory_iterator(fs::path(COHORT_SOURCE_DIR) / "src")) {
     if (!entry.is_directory()) continue;
     const std::string name = entry.path().filename();

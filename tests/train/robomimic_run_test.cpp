@@ -21,7 +21,7 @@
 #include "data/hdf5/metadata.h"
 #include "data/robot_windows.h"
 #include "models/diffusion_policy/diffusion_policy.h"
-#include "train/jobs/policy_settings.h"
+#include "policy/policy_settings.h"
 #include "train/ready_policy.h"
 
 namespace cohort::train {

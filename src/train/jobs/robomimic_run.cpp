@@ -17,7 +17,7 @@
 #include "data/robot_windows.h"
 #include "models/diffusion_policy/json_section.h"
 #include "models/diffusion_policy/robomimic_config.h"
-#include "train/jobs/policy_settings.h"
+#include "policy/policy_settings.h"
 #include "train/jobs/robomimic_names.h"
 #include "train/jobs/robomimic_policy.h"
 
@@ -478,7 +478,7 @@ RobomimicRun read_robomimic_run(const std::string& path, const std::vector<std::
   for (std::string& line : r.refused)
     if (line.starts_with(".")) line.erase(0, 1);
 
-  PolicySettings model;
+  policy::PolicySettings model;
   TrainingRules rules;
   try {
     read_policy(algorithm, algo, observation, path, r.order(), model, rules);
