@@ -1,8 +1,8 @@
 # Finds the third parts. Wheels lie in a Python environment that scripts/setup fills (.deps/python); a machine that has its
 # own is named by -DCOHORT_PYTHON=PATH.
 #
-# Defines: cohort_json, cohort_protozero, cohort_xxhash, cohort_libtorch, cohort_mujoco_headers, cohort_mujoco, GTest::gtest_main,
-# benchmark::benchmark, and COHORT_TORCH_FOUND, COHORT_MUJOCO_FOUND, COHORT_MUJOCO_FILE and _FOLDER, COHORT_CUDA_HEADERS.
+# Defines: cohort_json, cohort_protozero, cohort_utf8proc, cohort_xxhash, cohort_libtorch, cohort_mujoco_headers,
+# cohort_mujoco, GTest::gtest_main, benchmark::benchmark, and COHORT_TORCH_FOUND, COHORT_MUJOCO_FOUND, COHORT_MUJOCO_FILE and _FOLDER, COHORT_CUDA_HEADERS.
 find_program(COHORT_PYTHON NAMES python3 PATHS ${PROJECT_SOURCE_DIR}/.deps/python/bin NO_DEFAULT_PATH
              DOC "Python whose site-packages hold torch and mujoco; used while building and testing only")
 if(NOT COHORT_PYTHON)
@@ -28,6 +28,11 @@ find_path(COHORT_GLOO_INCLUDE gloo/config.h)
 find_path(COHORT_PROTOZERO_INCLUDE protozero/pbf_reader.hpp REQUIRED)
 add_library(cohort_protozero INTERFACE)
 target_include_directories(cohort_protozero SYSTEM INTERFACE ${COHORT_PROTOZERO_INCLUDE})
+find_path(COHORT_UTF8PROC_INCLUDE utf8proc.h REQUIRED)  # libutf8proc-dev
+find_library(COHORT_UTF8PROC_LIBRARY utf8proc REQUIRED)
+add_library(cohort_utf8proc INTERFACE)
+target_include_directories(cohort_utf8proc SYSTEM INTERFACE ${COHORT_UTF8PROC_INCLUDE})
+target_link_libraries(cohort_utf8proc INTERFACE ${COHORT_UTF8PROC_LIBRARY})
 find_path(COHORT_XXHASH_INCLUDE xxhash.h REQUIRED)  # libxxhash-dev
 add_library(cohort_xxhash INTERFACE)
 target_include_directories(cohort_xxhash SYSTEM INTERFACE ${COHORT_XXHASH_INCLUDE})
