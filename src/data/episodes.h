@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/array_view.h"
+#include "core/fnv.h"
 
 namespace cohort::data {
 
@@ -112,23 +113,18 @@ class EpisodeSource {
 /// What messages about damaged data advise: the setting of a training, and of `cohort data`.
 inline constexpr std::string_view kSkipDamaged = "set data.on_corrupt=skip (cohort data: --on-corrupt skip)";
 
-/// FNV-1a over words: joins checksums into a content hash.
+/// Joins checksums and texts into a content hash.
 class ContentHash {
  public:
-  void add(std::uint64_t word) {
-    for (int shift = 0; shift < 64; shift += 8) {
-      hash_ ^= (word >> shift) & 0xFF;
-      hash_ *= 0x100000001B3ull;
-    }
-  }
+  void add(std::uint64_t word) { hash_ = fnv1a_of(word, hash_); }
   void add(std::string_view text) {
-    for (const char c : text) add(static_cast<std::uint64_t>(static_cast<unsigned char>(c)));
-    add(text.size());
+    hash_ = fnv1a(text, hash_);
+    add(static_cast<std::uint64_t>(text.size()));
   }
   std::uint64_t value() const { return hash_; }
 
  private:
-  std::uint64_t hash_ = 0xCBF29CE484222325ull;
+  std::uint64_t hash_ = kFnvBegin;
 };
 
 }  // namespace cohort::data

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "data/convert.h"
 #include "data/expect_error.h"
 #include "data/fixture_folder.h"
 #include "data/hdf5/episode_layout.h"
@@ -157,6 +158,25 @@ TEST_F(Hdf5Fields, WhatIsNoCameraIsToldWithWhatACameraIs) {
   EXPECT_NE(floats.find("cameras of these data: obs/good"), std::string::npos) << floats;
   EXPECT_NE(alpha.find("holds uint8 of 8 x 9 x 4 in every step"), std::string::npos) << alpha;
   EXPECT_EQ(open("obs/good"), "");
+}
+
+TEST_F(Hdf5Fields, ANameThatIsNotUtf8IsReadButNotWrittenToRlds) {
+  const fs::path path = folder_.path() / "latin1.hdf5", out = folder_.path() / "converted";
+  {
+    Hdf5Writer writer(path);
+    std::vector<float> actions = rows(4, 2);
+    writer.begin_demo(4);
+    writer.add("actions", make_view(actions.data(), {4, 2}), false);
+    writer.add("obs/gr\xF6sse", make_view(actions.data(), {4, 2}), false);
+    writer.finish();
+  }
+  const Hdf5Episodes episodes(path);
+  std::vector<float> values(8);
+  episodes.open(0)->read(episodes.field_index("obs/gr\xF6sse"), 0, 4, values);
+  EXPECT_EQ(values, rows(4, 2));
+  EXPECT_ERROR(convert_episodes(episodes, out, {.to = "rlds"}),
+               "the name 'observation/gr\\xf6sse' is not UTF-8 at byte 14, and names in RLDS are");
+  EXPECT_FALSE(fs::exists(out)) << "nothing half-written";
 }
 
 TEST_F(Hdf5Fields, AMaskNamesEveryDemoOnce) {

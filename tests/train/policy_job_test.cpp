@@ -105,7 +105,7 @@ TEST(PolicyJob, ImagesReachTheEncoderUnderTheModelsNames) {
 
 TEST(PolicyJob, InstructionsReachThePolicyAsTheirEmbeddings) {
   const data::OwnFolder folder;
-  const policy::LanguageSettings language = write_small_language(folder.path(), 8);
+  const policy::LanguageSettings language = policy::write_small_language(folder.path(), 8);
   std::vector<std::string> overrides = small_diffusion();
   for (const std::string& text : overrides_of(language)) overrides.push_back(text);
   overrides.emplace_back("data.filters=labeled(language_instruction)");

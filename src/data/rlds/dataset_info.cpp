@@ -235,7 +235,7 @@ std::string write_dataset_info(const DatasetInfo& info) {
                               {"shardLengths", lengths}});
   }
   root["version"] = info.version;
-  return root.dump(2);
+  return root.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
 std::string shard_name(const DatasetInfo& info, const SplitInfo& split, std::int64_t shard) {
