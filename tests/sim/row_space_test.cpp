@@ -1,6 +1,7 @@
 // The solver in the row space: its bits, trees that are solved one by one, for which models it is chosen.
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include <gtest/gtest.h>
 
@@ -177,6 +178,21 @@ TEST(RowSpace, IsChosenForLargeTreesAndForSmallOnesWithManyPairsOfGeoms) {
   };
   EXPECT_EQ(quadruped(0), 0);
   EXPECT_EQ(quadruped(1), 24);
+}
+
+TEST(RowSpace, WhereItHasNoEffectAWarningSaysWhy) {
+  for (const auto& [name, value, reason] :
+       {std::tuple{"solver", "CG", "not Newton's"}, std::tuple{"cone", "elliptic", "elliptic cones"}}) {
+    SceneOptions o;
+    o.row_space = 24;
+    (name == std::string("solver") ? o.solver : o.cone) = value;
+    Scene scene(o);
+    scene.add_entity(Mjcf{kModels + "walker.xml"});
+    scene.build(1);
+    ASSERT_EQ(scene.warnings().size(), 1u);
+    EXPECT_NE(scene.warnings()[0].find("row_space 24 has no effect: "), std::string::npos);
+    EXPECT_NE(scene.warnings()[0].find(reason), std::string::npos) << scene.warnings()[0];
+  }
 }
 
 TEST(RowSpace, OfMoreRowsThanThereAreIsRefused) {
