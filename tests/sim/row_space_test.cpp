@@ -40,9 +40,8 @@ TEST(RowSpace, HasTheSameBitsForEveryLaneWidthAndLessThanRoundingApart) {
   }
 }
 
-/// Where all trees are alike, any two that rows couple are a problem of two trees (RowPack): a single lane leaves them
-/// where they are. Enough environments that a pack of sixteen lanes would have more sources than it takes.
-TEST(RowSpace, CoupledRobotsThatAreAlikeHaveTheSameBitsInAnySlots) {
+/// Any of three robots touch each other, others in every lane.
+TEST(RowSpace, CoupledRobotsHaveTheSameBitsForEveryLaneWidth) {
   Job run{.file = "trio.xml", .n = 64, .steps = 200, .lanes = LaneWidth::kScalar};
   const std::vector<float> truth = simulate(run);
   for (LaneWidth width : widths()) {

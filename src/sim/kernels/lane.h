@@ -115,10 +115,6 @@ COHORT_LANE void set_lane(float& v, int, float x) {
 COHORT_LANE void add_to_lane(float& v, int, float x) {
   v += x;
 }
-/// Lane i of the result is lane from[i] of a. `from`: aligned as a register of as many ints.
-COHORT_LANE float permute(float a, const int*) {
-  return a;
-}
 /// Lane i is p[from[i]]; and back again. `from` and `to`: aligned as a register of as many ints.
 COHORT_LANE float gather(const float* p, const int* from, float*) {
   return p[*from];

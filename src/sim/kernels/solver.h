@@ -308,51 +308,39 @@ COHORT_LANE void rest_rows(Constraints<L>& c) {
 }
 
 /// From w.acc_smooth (and w.warm as warm start) to w.qacc and, where the solver ran out of iterations or the rows are
-/// read, w.constraint, for block i of those that are stepped together; but for what its part leaves to end_constraints.
-/// w.factor holds M's factor.
+/// read, w.constraint; returns the iterations. w.factor holds M's factor.
 template <class L>
-COHORT_KERNEL void begin_constraints(const ModelView& m, BlockSpace<L>& b, const RowTrees& trees, RowPart<L>* parts,
-                                     int i) {
+COHORT_KERNEL typename L::V solve_constraints(const ModelView& m, BlockSpace<L>& b) {
   using V = typename L::V;
   Constraints<L>& c = b.c;
-  RowPart<L>& part = parts[i];
-  part.w = &b.w, part.c = &c, part.difference = b.difference;
-  part.iterations = V(0.0f), part.lanes = 0;
+  Workspace<L>& w = b.w;
+  RowPart<L> part;
+  part.iterations = V(0.0f);
   for (unsigned& lanes : part.open) lanes = 0;
   c.constrained = c.constrained & c.live;
   auto many = c.constrained;
   if (m.row_space > 0 && any(c.constrained)) {
-    part.counts.count(m, trees, c);
+    part.counts.count(m, RowTrees(m), c);
     const auto few = c.constrained & part.counts.at_most(m.row_space);
     part.lanes = lane_bits(few);
     many = c.constrained & flip(few);
   }
   if (any(many)) {
-    solve_in_accelerations<L>(m, b.w, c, b.s, many, part.iterations);
+    solve_in_accelerations<L>(m, w, c, b.s, many, part.iterations);
     part.iterations = select(many, part.iterations, V(0.0f));
   } else {
     rest_rows<L>(c);  // of contacts that are kept and act on nothing, too
   }
-  if (part.lanes == 0) return;
-  part.scale = solver_scale<L>(m, b.w);
-  solve_uncoupled<L>(m, trees, b.s, b.r, parts, i);
-}
-
-/// Of n blocks that have begun, what they left.
-template <class L>
-COHORT_KERNEL void end_constraints(const ModelView& m, BlockSpace<L>* blocks, int n, const RowTrees& trees,
-                                   RowPart<L>* parts) {
-  using V = typename L::V;
-  solve_coupled<L>(m, trees, blocks[0].s, blocks[0].r, parts, n);
-  for (int i = 0; i < n; ++i) {
-    // Lanes without any row: exactly the unconstrained motion, whatever their neighbours did.
-    Workspace<L>& w = blocks[i].w;
-    const auto constrained = blocks[i].c.constrained;
-    for (int d = 0; d < m.nv; ++d) {
-      w.qacc[d] = select(constrained, w.qacc[d], w.acc_smooth[d]);
-      w.constraint[d] = select(constrained, w.constraint[d], V(0.0f));
-    }
+  if (part.lanes != 0) {
+    part.scale = solver_scale<L>(m, w);
+    solve_in_rows<L>(m, w, c, b.s, b.r, part);
   }
+  // Lanes without any row: exactly the unconstrained motion, whatever their neighbours did.
+  for (int d = 0; d < m.nv; ++d) {
+    w.qacc[d] = select(c.constrained, w.qacc[d], w.acc_smooth[d]);
+    w.constraint[d] = select(c.constrained, w.constraint[d], V(0.0f));
+  }
+  return part.iterations;
 }
 
 }  // namespace cohort::sim
