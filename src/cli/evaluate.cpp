@@ -15,10 +15,11 @@
 #include "core/devices_cpu.h"
 #include "core/files.h"
 #include "data/open_episodes.h"
+#include "dist/usable_devices.h"
+#include "policy/trained_policy.h"
 #include "record/push_t_fields.h"
 #include "record/push_t_replay.h"
 #include "tasks/push_t_rollout.h"
-#include "train/trained_policy.h"
 
 namespace cohort::cli {
 namespace {
@@ -42,7 +43,7 @@ struct PushTArguments {
 /// A trained policy in Push-T, all episodes in one batch.
 class PushTActor {
  public:
-  explicit PushTActor(train::TrainedPolicy& policy) : policy_(policy) {
+  explicit PushTActor(policy::TrainedPolicy& policy) : policy_(policy) {
     COHORT_THROW_UNLESS(policy.cameras().empty(), "Push-T's state version has no cameras, but the policy sees {}",
                         policy.cameras().front());
     COHORT_THROW_UNLESS(policy.action_components().size() == 1,
@@ -87,7 +88,7 @@ class PushTActor {
     return seen;
   }
 
-  train::TrainedPolicy& policy_;
+  policy::TrainedPolicy& policy_;
   std::string field_;
   std::vector<bool> begun_;
 };
@@ -108,7 +109,7 @@ Json to_json(const tasks::PushTScore& score) {
 }
 
 void evaluate_push_t(const PushTArguments& arguments) {
-  train::TrainedPolicySettings settings;
+  policy::TrainedPolicySettings settings;
   settings.seed = arguments.random_seed;
   settings.device = arguments.device;
   settings.averaged = !arguments.raw_weights;
@@ -125,7 +126,8 @@ void evaluate_push_t(const PushTArguments& arguments) {
   if (checkpoint.empty()) throw UsageError("which policy? write checkpoint=RUN, e.g. checkpoint=outputs/push_t/latest");
 
   const int threads = arguments.threads > 0 ? arguments.threads : available_cores();
-  train::TrainedPolicy policy(checkpoint, settings);
+  dist::check_device(parse_device(settings.device));
+  policy::TrainedPolicy policy(checkpoint, settings);
   PushTActor actor(policy);
   // Episodes take minutes: what can be wrong is found before them.
   tasks::check_push_t_episodes(arguments.first_seed, arguments.seeds, arguments.max_steps);
@@ -160,7 +162,8 @@ void evaluate_push_t(const PushTArguments& arguments) {
     show("random", alone(random));
   }
   if (replay) show("replay", alone([&](std::uint32_t) { return replay->policy(arguments.horizon); }));
-  if (!arguments.json.empty()) write_file_atomically(arguments.json, json.dump(2) + "\n");
+  if (!arguments.json.empty())
+    write_file_atomically(arguments.json, json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
 int run_evaluate(const std::vector<std::string>& words) {

@@ -25,7 +25,14 @@ constexpr const char* kHelp =
     "--virtual-local-rank each sees only its own. Flags may be written with dashes or underscores; torchrun's are also "
     "read from\n"
     "PET_<FLAG>. Exit code: that of the rank that failed first (128 + signal), 128 + the signal that stopped the "
-    "launcher.";
+    "launcher.\n\n"
+    "What a rank is given, inside the mask of this process, where there are GPUs:\n"
+    "  variable                              value                                    with --virtual-local-rank\n"
+    "  LOCAL_RANK                            0, 1, ...                                0\n"
+    "  CUDA_VISIBLE_DEVICES                  unchanged, or what --gpu_ids names       the rank's own GPU\n"
+    "  TI_VISIBLE_DEVICE, QD_VISIBLE_DEVICE  the GPU's number as nvidia-smi counts    the same\n"
+    "  EGL_DEVICE_ID                         the GPU's number as EGL counts           the same\n"
+    "  MUJOCO_EGL_DEVICE_ID                  the rank's entry of the mask, else EGL's the same";
 
 /// A flag of another launcher whose meaning needs what this version does not have. Some values ask for nothing special.
 struct Limited {

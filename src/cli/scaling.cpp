@@ -2,11 +2,13 @@
 // rest of the time goes.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include <fcntl.h>
@@ -26,7 +28,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 struct ScalingSettings {
-  std::vector<int> processes;  ///< empty: 1, 2, 4, ... up to the devices
+  std::string counts;  ///< "1,2,4"; empty: 1, 2, 4, ... up to the devices
   int steps = 30;
   std::string json;
   std::vector<std::string> command;
@@ -125,6 +127,21 @@ std::vector<int> doubling_up_to(int most) {
   return counts;
 }
 
+/// "4,2" as 1, 2, 4: everything is compared with one device.
+std::vector<int> read_counts(const std::string& text) {
+  std::set<int> counts{1};
+  std::istringstream words(text);
+  for (std::string word; std::getline(words, word, ',');) {
+    int count = 0;
+    const auto [end, problem] = std::from_chars(word.data(), word.data() + word.size(), count);
+    if (problem != std::errc() || end != word.data() + word.size() || count < 1)
+      throw UsageError(
+          format("scaling: --nproc={}: '{}' is no number of devices; write e.g. --nproc=1,2,4", text, word));
+    counts.insert(count);
+  }
+  return {counts.begin(), counts.end()};
+}
+
 int run_scaling(const std::vector<std::string>& words) {
   CLI::App app("Trains on 1, 2, ... devices for a few steps each and says what more of them bring.", "cohort scaling");
   app.footer(
@@ -133,10 +150,8 @@ int run_scaling(const std::vector<std::string>& words) {
       "the devices; a speed-up of 2 on two devices is perfect. Without a GPU a device is its share of the cores.\n\n"
       "  cohort scaling train informer data.path=ETTh1.csv");
   ScalingSettings settings;
-  app.add_option("--nproc,--nproc-per-node,--nproc_per_node", settings.processes,
-                 "numbers of devices, e.g. 1,2,4; else 1, 2, 4, ... up to all")
-      ->delimiter(',')
-      ->check(CLI::PositiveNumber);
+  app.add_option("--nproc,--nproc-per-node,--nproc_per_node", settings.counts,
+                 "numbers of devices, e.g. 1,2,4; else 1, 2, 4, ... up to all");
   app.add_option("--steps", settings.steps, "of each training")->check(CLI::Range(8, 1000000))->capture_default_str();
   app.add_option("--json", settings.json, "file for the figures");
   app.prefix_command();
@@ -154,10 +169,8 @@ int run_scaling(const std::vector<std::string>& words) {
   const DeviceListing listing = list_devices({.initialise_cuda = false, .egl = false});
   const int gpus = static_cast<int>(listing.visible.size());
   const int devices = gpus > 0 ? gpus : available_cores();
-  if (settings.processes.empty()) settings.processes = doubling_up_to(devices);
-  std::sort(settings.processes.begin(), settings.processes.end());
-  const int most = settings.processes.back();
-  if (settings.processes.front() != 1) settings.processes.insert(settings.processes.begin(), 1);
+  const std::vector<int> counts = settings.counts.empty() ? doubling_up_to(devices) : read_counts(settings.counts);
+  const int most = counts.back();
   COHORT_THROW_UNLESS(most <= devices, "--nproc={}: there are {} {}", most, devices,
                       gpus > 0 ? "GPUs" : "cores, and no GPU");
   const int threads = gpus > 0 ? 0 : std::max(1, available_cores() / most);
@@ -169,7 +182,7 @@ int run_scaling(const std::vector<std::string>& words) {
   const ScratchFolder scratch;
   Json figures = Json::array();
   Speed one;
-  for (const int processes : settings.processes) {
+  for (const int processes : counts) {
     const Speed speed = measure(settings, processes, threads, scratch.path());
     if (processes == 1) one = speed;
     const double gain = speed.samples_per_s / one.samples_per_s;

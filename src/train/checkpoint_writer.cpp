@@ -1,3 +1,5 @@
+#include "train/checkpoint_writer.h"
+
 #include <csignal>
 #include <nlohmann/json.hpp>
 
@@ -10,13 +12,12 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/log.h"
-#include "train/checkpoint.h"
-#include "train/safetensors.h"
+#include "policy/safetensors.h"
 
 namespace cohort::train {
 namespace fs = std::filesystem;
 
-CheckpointWriter::CheckpointWriter(CheckpointFolder folder, std::int64_t keep)
+CheckpointWriter::CheckpointWriter(policy::CheckpointFolder folder, std::int64_t keep)
     : folder_(std::move(folder)), keep_(keep) {
   if (const int removed = folder_.clean(); removed > 0) {
     log::info("{}: removed {} checkpoint(s) that a former run had not finished", folder_.path().string(), removed);
@@ -35,9 +36,10 @@ CheckpointWriter::~CheckpointWriter() {
   if (!error_.empty()) log::error("{}", error_);
 }
 
-NamedTensors CheckpointWriter::capture(const NamedTensors& live, std::map<std::string, at::Tensor>& buffers) {
+policy::NamedTensors CheckpointWriter::capture(const policy::NamedTensors& live,
+                                               std::map<std::string, at::Tensor>& buffers) {
   const at::NoGradGuard no_grad;
-  NamedTensors copies;
+  policy::NamedTensors copies;
   copies.reserve(live.size());
   for (const auto& [name, tensor] : live) {
     at::Tensor& buffer = buffers[name];
@@ -52,7 +54,7 @@ NamedTensors CheckpointWriter::capture(const NamedTensors& live, std::map<std::s
   return copies;
 }
 
-void CheckpointWriter::save(const CheckpointContent& content) {
+void CheckpointWriter::save(const policy::CheckpointContent& content) {
   finish();
   pending_.state = content.state;
   pending_.model_aliases = content.model_aliases;
@@ -95,33 +97,33 @@ void CheckpointWriter::run() {
   }
 }
 
-void CheckpointWriter::write(const CheckpointContent& content) const {
+void CheckpointWriter::write(const policy::CheckpointContent& content) const {
   const std::int64_t step = content.state.step;
   const fs::path path = folder_.begin(step);
   try {
     const std::map<std::string, std::string> metadata{{"format", "pt"}, {"step", std::to_string(step)}};
     config::Json files = config::Json::object();
-    const auto tensors = [&](const char* name, const NamedTensors& part,
+    const auto tensors = [&](const char* name, const policy::NamedTensors& part,
                              const std::map<std::string, std::string>& notes) {
       auto all = metadata;
       all.insert(notes.begin(), notes.end());
-      write_safetensors_in_place(path / name, part, all);
+      policy::write_safetensors_in_place(path / name, part, all);
       files[name] = fs::file_size(path / name);
     };
-    tensors(kModelFile, content.model, content.model_aliases);
+    tensors(policy::kModelFile, content.model, content.model_aliases);
     if (!content.ema.empty()) {
-      fs::create_directory(path / fs::path(kEmaFile).parent_path());
-      tensors(kEmaFile, content.ema, content.model_aliases);
+      fs::create_directory(path / fs::path(policy::kEmaFile).parent_path());
+      tensors(policy::kEmaFile, content.ema, content.model_aliases);
     }
-    tensors(kOptimizerFile, content.optimizer, {});
-    tensors(kRandomFile, content.random, {});
+    tensors(policy::kOptimizerFile, content.optimizer, {});
+    tensors(policy::kRandomFile, content.random, {});
     if (!content.dataset_statistics.empty()) {
-      write_file_atomically(path / kStatisticsFile, content.dataset_statistics);
-      files[kStatisticsFile] = fs::file_size(path / kStatisticsFile);
+      write_file_atomically(path / policy::kStatisticsFile, content.dataset_statistics);
+      files[policy::kStatisticsFile] = fs::file_size(path / policy::kStatisticsFile);
     }
     config::Json state = to_json(content.state);
     state["files"] = files;
-    write_file_atomically(path / kStateFile, state.dump(2) + "\n");
+    write_file_atomically(path / policy::kStateFile, state.dump(2) + "\n");
     folder_.commit(step, content.is_best);
   } catch (const std::exception&) {
     std::error_code ignored;

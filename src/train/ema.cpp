@@ -65,7 +65,7 @@ Ema::Ema(const torch::nn::Module& module, EmaSettings settings) : module_(module
   const at::NoGradGuard no_grad;
   const auto copied =
       settings_.copy_batch_norm ? batch_norm_parameters(module) : std::unordered_set<const c10::TensorImpl*>();
-  for (const auto& [name, parameter] : trainable_parameters(module)) {
+  for (const auto& [name, parameter] : policy::trainable_parameters(module)) {
     if (!parameter.is_floating_point() || copied.count(parameter.unsafeGetTensorImpl())) continue;
     names_.push_back(name);
     parameters_.push_back(parameter);
@@ -84,10 +84,10 @@ void Ema::update() {
   }
 }
 
-NamedTensors Ema::state() const {
+policy::NamedTensors Ema::state() const {
   std::unordered_map<const c10::TensorImpl*, at::Tensor> average_of;
   for (std::size_t i = 0; i < parameters_.size(); ++i) average_of[parameters_[i].unsafeGetTensorImpl()] = averages_[i];
-  NamedTensors state = module_state(module_);
+  policy::NamedTensors state = policy::module_state(module_);
   for (auto& [name, tensor] : state) {
     // A tied weight stands under several names; all of them mean the one average.
     if (const auto found = average_of.find(tensor.unsafeGetTensorImpl()); found != average_of.end())
@@ -96,7 +96,7 @@ NamedTensors Ema::state() const {
   return state;
 }
 
-void Ema::load_state(const NamedTensors& state, std::int64_t updates, const std::string& source) {
+void Ema::load_state(const policy::NamedTensors& state, std::int64_t updates, const std::string& source) {
   const at::NoGradGuard no_grad;
   const std::unordered_map<std::string, at::Tensor> by_name(state.begin(), state.end());
   for (std::size_t i = 0; i < names_.size(); ++i) {

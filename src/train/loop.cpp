@@ -116,7 +116,7 @@ bool TrainLoop::Impl::done() const {
 }
 
 TrainResult TrainLoop::Impl::run() {
-  if (writes_files) writer.emplace(CheckpointFolder(job.checkpoints), settings.checkpoint.keep);
+  if (writes_files) writer.emplace(policy::CheckpointFolder(job.checkpoints), settings.checkpoint.keep);
   seed_rank(settings.seed, strategy.rank(), 0);
   resume();
   run_begin = interval_begin = Clock::now();

@@ -75,7 +75,7 @@ void describe(config::Fields& fields, OptimizerSettings& s) {
 std::vector<ParameterGroup> parameter_groups(const torch::nn::Module& module, const OptimizerSettings& settings) {
   ParameterGroup decayed{{}, 1.0, settings.resolved_weight_decay()};
   ParameterGroup plain{{}, 1.0, 0.0};
-  for (auto& [name, parameter] : trainable_parameters(module)) {
+  for (auto& [name, parameter] : policy::trainable_parameters(module)) {
     auto& group = settings.decay_vectors || parameter.dim() > 1 ? decayed : plain;
     group.parameters.emplace_back(name, parameter);
   }
@@ -233,14 +233,14 @@ void Optimizer::step(const at::Tensor& lr, const at::Tensor& found_inf, const at
   for (auto& partition : partitions_) step_partition(partition, lr, found_inf, grad_scale);
 }
 
-NamedTensors Optimizer::state() const {
+policy::NamedTensors Optimizer::state() const {
   const StateNames kinds = state_names(settings_);
   // By position: the order of parameters(), whatever the partitions.
   std::vector<std::pair<const Partition*, std::size_t>> where(parameters_.size());
   for (const auto& partition : partitions_) {
     for (std::size_t i = 0; i < partition.positions.size(); ++i) where[partition.positions[i]] = {&partition, i};
   }
-  NamedTensors result;
+  policy::NamedTensors result;
   for (std::size_t position = 0; position < parameters_.size(); ++position) {
     const auto& [p, i] = where[position];
     const auto add = [&, &p = p, i = i](const char* kind, const std::vector<at::Tensor>& list) {
@@ -255,7 +255,7 @@ NamedTensors Optimizer::state() const {
   return result;
 }
 
-void Optimizer::load_state(const NamedTensors& state, const std::string& source) {
+void Optimizer::load_state(const policy::NamedTensors& state, const std::string& source) {
   const at::NoGradGuard no_grad;
   std::unordered_map<std::string, at::Tensor> by_name(state.begin(), state.end());
   const StateNames kinds = state_names(settings_);

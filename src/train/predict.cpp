@@ -8,15 +8,15 @@
 
 #include "core/files.h"
 #include "core/format.h"
-#include "parallel/vector_math.h"
+#include "tensors/vector_math.h"
 #include "tensors/convert.h"
 #include "tensors/pinned_allocator.h"
-#include "train/checkpoint.h"
+#include "policy/checkpoint.h"
 #include "train/jobs/job.h"
 #include "train/loader_source.h"
 #include "train/run.h"
-#include "train/usable_devices.h"
-#include "train/weights.h"
+#include "dist/usable_devices.h"
+#include "policy/weights.h"
 
 namespace cohort::train {
 namespace {
@@ -58,10 +58,10 @@ PredictReport predict_file(const PredictSettings& settings) {
   COHORT_THROW_UNLESS(std::filesystem::exists(settings.run), "{}: there is no such run or checkpoint",
                       settings.run.string());
   const DeviceId device_id = parse_device(settings.device);
-  check_device(device_id);
+  dist::check_device(device_id);
   const c10::Device device = tensors::to_torch_device(device_id);
-  parallel::resolve_vector_math();
-  const ResumePoint point = find_resume_point(settings.run.string(), {}).value();
+  tensors::resolve_vector_math();
+  const policy::ResumePoint point = policy::find_resume_point(settings.run.string(), {}).value();
   const std::string source = point.path.string();
   TrainedJob trained(point.content.state.configuration, source, settings);
   Job& job = *trained.job;
@@ -70,8 +70,8 @@ PredictReport predict_file(const PredictSettings& settings) {
 
   const std::shared_ptr<torch::nn::Module> model = job.make_model(/*seed=*/0);
   const bool averaged = !point.content.ema.empty();
-  PredictReport report{.job = job.name(), .weights = source + "/" + (averaged ? kEmaFile : kModelFile)};
-  load_weights(*model, averaged ? point.content.ema : point.content.model, point.content.model_aliases, report.weights);
+  PredictReport report{.job = job.name(), .weights = source + "/" + (averaged ? policy::kEmaFile : policy::kModelFile)};
+  policy::load_weights(*model, averaged ? point.content.ema : point.content.model, point.content.model_aliases, report.weights);
   model->to(device);
   model->eval();
 

@@ -16,12 +16,13 @@
 #include "core/log.h"
 #include "dist/group.h"
 #include "dist/rank_environment.h"
-#include "parallel/vector_math.h"
+#include "dist/usable_devices.h"
+#include "policy/checkpoint_folder.h"
 #include "report/metric_names.h"
 #include "report/run_folder.h"
 #include "tensors/convert.h"
 #include "tensors/pinned_allocator.h"
-#include "train/checkpoint_folder.h"
+#include "tensors/vector_math.h"
 #include "train/job_runs.h"
 #include "train/job_validator.h"
 #include "train/loader_source.h"
@@ -30,7 +31,6 @@
 #include "train/run_test_set.h"
 #include "train/same_settings.h"
 #include "train/stop_request.h"
-#include "train/usable_devices.h"
 
 namespace cohort::train {
 namespace {
@@ -81,7 +81,7 @@ void choose_run(RunSettings& settings, const std::vector<std::string>& overrides
                              read_launched_job(), overrides);
   // Where it began is behind it: it goes on from its own last checkpoint.
   if (!settings.resume.empty() &&
-      !CheckpointFolder(std::filesystem::path(settings.resume) / "checkpoints").steps().empty())
+      !policy::CheckpointFolder(std::filesystem::path(settings.resume) / "checkpoints").steps().empty())
     settings.train.checkpoint.resume = CheckpointSettings().resume;
 }
 
@@ -112,9 +112,9 @@ void check_batches(std::int64_t samples, std::int64_t batch_size, int world_size
 /// The devices of this process, and how the run uses them.
 parallel::Plan plan_devices(const RunSettings& settings, const dist::RankEnvironment& environment) {
   const std::vector<DeviceId> devices =
-      usable_devices({.backend = parse_backend(settings.backend),
-                      .names = settings.devices,
-                      .local_rank = environment.launched() ? environment.local_rank : 0});
+      dist::usable_devices({.backend = parse_backend(settings.backend),
+                            .names = settings.devices,
+                            .local_rank = environment.launched() ? environment.local_rank : 0});
   return parallel::make_plan({.environment = environment, .devices = devices},
                              {.mode = settings.mode,
                               .batch_size = settings.train.batch_size,
@@ -200,7 +200,7 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
   const parallel::Plan plan = plan_devices(settings, environment);
   check_batches(job.dataset(Part::kTrain)->size(), plan.batch_size, environment.world_size, settings.drop_last);
   at::set_num_threads(cpu_threads(settings, environment));
-  parallel::resolve_vector_math();  // the model's first weights are drawn before there is a strategy
+  tensors::resolve_vector_math();  // the model's first weights are drawn before there is a strategy
   const DeviceId device = plan.devices.front();
   const c10::Device torch_device = tensors::to_torch_device(device);
 

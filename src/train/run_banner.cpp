@@ -5,7 +5,7 @@
 #include <torch/nn/module.h>
 #include <torch/types.h>
 
-#include "train/named_tensors.h"
+#include "policy/named_tensors.h"
 #include "train/schedule.h"
 
 namespace cohort::train {
@@ -55,7 +55,7 @@ std::vector<std::string> settings_lines(const config::Json& configuration) {
 std::string describe_model(const torch::nn::Module& model) {
   std::int64_t count = 0;
   double bytes = 0;
-  for (const auto& [name, tensor] : trainable_parameters(model)) {
+  for (const auto& [name, tensor] : policy::trainable_parameters(model)) {
     count += tensor.numel();
     bytes += static_cast<double>(tensor.nbytes());
   }

@@ -5,8 +5,8 @@
 #include "core/devices_cpu.h"
 #include "core/files.h"
 #include "core/log.h"
+#include "policy/checkpoint_folder.h"
 #include "report/run_report.h"
-#include "train/checkpoint_folder.h"
 
 namespace cohort::train {
 
@@ -29,7 +29,7 @@ std::string describe_test(const TestResult& test) {
 
 std::filesystem::path tested_weights(const TrainSettings& settings, const TrainResult& result) {
   const auto checkpoint = std::filesystem::path("checkpoints") / (result.weights_step == result.step ? "last" : "best");
-  return checkpoint / (settings.ema.enabled ? kEmaFile : kModelFile);
+  return checkpoint / (settings.ema.enabled ? policy::kEmaFile : policy::kModelFile);
 }
 
 std::string describe_weights(const TrainSettings& settings, const TrainResult& result) {

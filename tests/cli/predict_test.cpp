@@ -109,8 +109,8 @@ TEST_F(Predict, BadInputLeavesNoAnswers) {
   const std::string run_folder = trained();
   refused({"predict", run_folder, file("other.csv", "a,c\n1,2\n"), "--out", out}, "'b'");
   refused({"predict", run_folder, table("t.csv", 0, 9, true)}, "--out");
-  refused({"predict", run_folder, table("t.csv", 0, 9, true), "--out", (at("no_folder") / "a.csv").string()},
-          "no_folder");
+  refused({"predict", run_folder, table("t.csv", 0, 9, true), "--out", (at("t.csv") / "a.csv").string()},
+          "t.csv/a.csv");
 }
 
 }  // namespace

@@ -54,6 +54,27 @@ TEST(Config, OverridesSetEveryKindOfField) {
   EXPECT_FALSE(Fields().was_set("train.lr"));
 }
 
+TEST(Config, TextsOfAnyBytesSurviveTheirJson) {
+  Settings s, again;
+  Fields fields, others;
+  bind(fields, s);
+  bind(others, again);
+  fields.apply_override("name=load\xE9.csv");
+  fields.apply_override("columns=\xB7\xE7,温度");
+  EXPECT_EQ(s.name, "load\xE9.csv");
+  EXPECT_EQ(s.columns, (std::vector<std::string>{"\xB7\xE7", "温度"}));
+  const std::string text = fields.to_json().dump();  // throws over what is no UTF-8
+  others.apply_json(Json::parse(text), "config.json");
+  EXPECT_EQ(again.name, s.name);
+  EXPECT_EQ(again.columns, s.columns);
+  try {
+    fields.apply_override("train.batch_size=\xE9");
+    FAIL() << "no whole number";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("train.batch_size"), std::string::npos) << e.what();
+  }
+}
+
 TEST(Config, ListsOfTextsNeedNoQuotesInTheirBrackets) {
   const auto columns = [](const std::string& text) {
     Settings s;

@@ -23,10 +23,10 @@
 #include "core/config.h"
 #include "models/diffusion_policy/noise.h"
 #include "models/diffusion_policy/noise_schedule.h"
-#include "models/diffusion_policy/observation_encoder.h"
 #include "models/diffusion_policy/sampler.h"
 #include "models/diffusion_policy/transformer.h"
 #include "models/diffusion_policy/unet.h"
+#include "models/vision/observation_encoder.h"
 
 namespace cohort::models {
 

@@ -58,9 +58,7 @@ class ForecastJob final : public Job {
       if (range.size() > 0)
         parts_[static_cast<int>(part)] = std::make_shared<data::ForecastWindows>(series_, range, to_string(part));
     }
-    model_.seq_len = static_cast<int>(windows_.seq_len);
-    model_.label_len = static_cast<int>(windows_.label_len);
-    model_.pred_len = static_cast<int>(windows_.pred_len);
+    take_lengths();
     follow_data(*fields_, "model.enc_in", model_.enc_in, static_cast<int>(series_->n_columns()));
     follow_data(*fields_, "model.dec_in", model_.dec_in, static_cast<int>(series_->n_columns()));
     follow_data(*fields_, "model.c_out", model_.c_out, static_cast<int>(series_->n_target()));
@@ -102,6 +100,7 @@ class ForecastJob final : public Job {
       table.add(data::Column(column.name(), values, column.kind()));
     }
     series_ = data::ForecastSeries::make(table, scaler, windows_);
+    take_lengths();
     PredictionRequest request{.label = dates.front()};
     for (const double date : future) request.labels.push_back(data::format_date(date));
     request.samples = std::make_shared<data::ForecastWindows>(series_, data::RowRange{rows, rows + windows_.pred_len},
@@ -174,6 +173,12 @@ class ForecastJob final : public Job {
   std::string time_label() const override { return "rows from the forecast"; }
 
  private:
+  void take_lengths() {
+    model_.seq_len = static_cast<int>(windows_.seq_len);
+    model_.label_len = static_cast<int>(windows_.label_len);
+    model_.pred_len = static_cast<int>(windows_.pred_len);
+  }
+
   /// Informer embeds what the frequency of the rows gives it; some frequencies give it too little.
   void check_time_features() const {
     const std::string letter = data::frequency_letter(*series_->frequency());

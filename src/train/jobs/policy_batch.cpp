@@ -5,7 +5,7 @@
 #include <torch/utils.h>
 
 #include "core/error.h"
-#include "models/diffusion_policy/behaviour_cloning.h"
+#include "models/bc/behaviour_cloning.h"
 #include "models/diffusion_policy/diffusion_policy.h"
 
 namespace cohort::train {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "models/diffusion_policy/observation_encoder.h"
+#include "models/vision/observation_encoder.h"
 #include "parallel/batch.h"
 
 namespace torch::nn {

@@ -11,12 +11,14 @@
 #include <torch/types.h>
 
 #include "core/error.h"
+#include "core/utf8.h"
+#include "data/disjoint.h"
 #include "data/open_episodes.h"
 #include "data/robot_windows.h"
-#include "train/checkpoint_folder.h"
+#include "policy/checkpoint_folder.h"
+#include "policy/policy_settings.h"
 #include "train/jobs/job.h"
 #include "train/jobs/policy_batch.h"
-#include "train/jobs/policy_settings.h"
 #include "train/jobs/some_samples.h"
 #include "train/jobs/statistics_of_sets.h"
 #include "train/run.h"
@@ -62,7 +64,7 @@ class PolicyJob final : public Job {
       fields.add("splits", validation_splits_, "of each data set, or one for all; empty: no validation");
       fields.add("sampled", sampled_, "validation samples for which actions are drawn and compared; 0: none");
     });
-    fields.section("model", [&] { train::describe(fields, model_); });
+    fields.section("model", [&] { policy::describe(fields, model_); });
     fields_ = &fields;
     run_ = &run;
     fields.alias("data.path", "data.paths");
@@ -72,7 +74,7 @@ class PolicyJob final : public Job {
   void load() override {
     COHORT_THROW_UNLESS(!data_.paths.empty(), "which data? write data.paths=FOLDER (RLDS) or FILE.hdf5");
     COHORT_THROW_UNLESS(sampled_ >= 0, "validation.sampled = {} must not be negative", sampled_);
-    train::check(resumes() ? without_files(model_) : model_);
+    policy::check(resumes() ? policy::without_files(model_) : model_);
     shape_windows();
     if (model_.language.enabled() && data_.instruction.empty()) data_.instruction = "language_instruction";
     data::RobotDataSettings combined = data_;
@@ -84,7 +86,7 @@ class PolicyJob final : public Job {
     }
     train_ = std::make_shared<data::RobotWindows>(combined);
     take_shapes();
-    train::check(resumes() ? without_files(model_) : model_);
+    policy::check(resumes() ? policy::without_files(model_) : model_);
     check_batch_size();
     check_reach();
     train_samples_ = with_language(train_);
@@ -100,6 +102,7 @@ class PolicyJob final : public Job {
     } catch (const Error& e) {
       throw Error(format("validation.splits: {}; choose other splits, or none (validation.splits=[])", e.what()));
     }
+    data::check_disjoint(*train_, *validation_);
     validation_samples_ = with_language(validation_);
     if (sampled_ > 0) shown_ = std::make_shared<SomeSamples>(validation_samples_, sampled_);
   }
@@ -128,12 +131,12 @@ class PolicyJob final : public Job {
     if (train_->sets() == 1 || combine_statistics_) return data::to_json(train_->statistics(0));
     config::Json json = config::Json::object();
     for (std::size_t set = 0; set < train_->sets(); ++set)
-      json[data_.paths[set]] = data::to_json(train_->statistics(set));
+      json[bytes_to_utf8(data_.paths[set])] = data::to_json(train_->statistics(set));
     return json;
   }
 
   std::shared_ptr<torch::nn::Module> make_model(std::uint64_t seed) const override {
-    return make_policy(resumes() ? without_files(model_) : model_, seed);
+    return policy::make_policy(resumes() ? policy::without_files(model_) : model_, seed);
   }
 
   at::Tensor loss(torch::nn::Module& model, const parallel::Batch& batch) const override {
@@ -255,7 +258,7 @@ class PolicyJob final : public Job {
     if (checkpoint != "auto") return checkpoint != "none";
     // A run that ended before its first checkpoint begins anew.
     return !run_->resume.empty() &&
-           !CheckpointFolder(std::filesystem::path(run_->resume) / "checkpoints").steps().empty();
+           !policy::CheckpointFolder(std::filesystem::path(run_->resume) / "checkpoints").steps().empty();
   }
 
   /// Whether there is a batch at all; with several ranks, each of which has a share, the loop says it.
@@ -373,7 +376,8 @@ class PolicyJob final : public Job {
   /// Instructions as the policy takes them.
   std::shared_ptr<const data::Dataset> with_language(const std::shared_ptr<const data::RobotWindows>& windows) const {
     if (!model_.language.enabled()) return windows;
-    return std::make_shared<LanguageWindows>(windows, embed_instructions(model_.language, windows->instructions()));
+    return std::make_shared<policy::LanguageWindows>(
+        windows, policy::embed_instructions(model_.language, windows->instructions()));
   }
 
   /// The normalised actions of a shown sample, row after row.
@@ -402,7 +406,7 @@ class PolicyJob final : public Job {
   bool combine_statistics_ = false;
   std::vector<std::string> validation_splits_;
   int sampled_ = 20;
-  PolicySettings model_;
+  policy::PolicySettings model_;
   ObservationLayout layout_;
   std::vector<std::int64_t> widths_;  // of the action's components
   std::shared_ptr<const data::RobotWindows> train_, validation_;

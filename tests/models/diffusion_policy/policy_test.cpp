@@ -9,13 +9,13 @@
 
 #include "core/error.h"
 #include "core/message_of.h"
-#include "models/diffusion_policy/behaviour_cloning.h"
+#include "models/bc/behaviour_cloning.h"
 #include "models/diffusion_policy/diffusion_policy.h"
-#include "models/diffusion_policy/formula.h"
 #include "models/diffusion_policy/receding_horizon.h"
 #include "models/diffusion_policy/reference_run.h"
 #include "models/diffusion_policy/weight_names.h"
 #include "models/fixture.h"
+#include "models/formula.h"
 
 namespace cohort::models {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "core/message_of.h"
-#include "models/diffusion_policy/formula.h"
+#include "models/formula.h"
 
 namespace cohort::models {
 namespace {
