@@ -163,7 +163,11 @@ int run_data(const std::vector<std::string>& arguments) {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e);
-    throw UsageError(e.what());
+    if (!app.get_subcommands().empty() || e.get_name() != "RequiredError") throw UsageError(e.what());
+    std::string names;
+    for (const CLI::App* known : app.get_subcommands([](const CLI::App*) { return true; }))
+      names += (names.empty() ? "" : ", ") + known->get_name();
+    throw UsageError(format("data: what shall be done? one of {}", names));
   }
   if (inspect_app->parsed()) {
     inspect(inspecting);

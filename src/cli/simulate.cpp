@@ -15,6 +15,7 @@
 #include <sstream>
 
 #include "cli/model_morph.h"
+#include "cli/simulate_pictures.h"
 #include "cli/subcommand.h"
 #include "cli/unknown_arguments.h"
 #include "core/devices.h"
@@ -37,13 +38,14 @@ struct SimulateSettings {
   std::string model;
   int n_envs = 1;
   std::int64_t steps = 1000;
-  std::string backend = "cpu", engine = "batched", control = "random", lanes = "auto", record;
+  std::string backend = "cpu", engine = "batched", control = "random", lanes = "auto", record, keyframe;
   std::uint64_t seed = 0;
   int threads = 1;
   std::int64_t first_env = 0;
   double timestep = 0;
-  int row_space = -1, contact_capacity = 0;
+  int contact_capacity = 0;
   bool fixed_base = false;
+  PictureSettings pictures;
   std::string devices;  ///< a process for each
   std::string summary;  ///< of such a process: the file of its figures; of the command line: the folder of those files
 };
@@ -218,7 +220,6 @@ int simulate(const SimulateSettings& s) {
   options.seed = s.seed;
   options.first_environment = s.first_env;
   if (s.timestep > 0) options.timestep = s.timestep;
-  options.row_space = s.row_space;
   options.contact_capacity = s.contact_capacity;
   const auto begin = std::chrono::steady_clock::now();
   const auto since = [](auto from) {
@@ -231,11 +232,17 @@ int simulate(const SimulateSettings& s) {
     scene.add_entity(morph_of(s.model, s.fixed_base));
     scene.build(s.n_envs);
   }
+  if (!s.keyframe.empty()) scene.reset_to_keyframe(s.keyframe);
   for (const std::string& warning : scene.warnings()) log::warning("{}", warning);
+  const std::string outside = s.keyframe.empty() ? scene.info().starts_outside_limits() : "";
+  if (!outside.empty()) log::warning("{}", outside);
   Interrupt interrupt;
   std::unique_ptr<sim::StateRecorder> recorder;
   if (!s.record.empty()) recorder = std::make_unique<sim::StateRecorder>(scene, s.record, s.steps + 1);
   if (recorder) recorder->add();
+  std::unique_ptr<SimulatePictures> pictures;
+  if (s.pictures.wanted()) pictures = std::make_unique<SimulatePictures>(scene, s.pictures, s.threads);
+  if (pictures) pictures->add();
   if (s.control == "hold") hold_start(scene);
   const sim::MemoryPlan memory = scene.engine().memory();
   log::info("{}: {} environments, engine {}, {} thread{}, {} per environment, {}, ready after {:.2f} s", s.model,
@@ -259,6 +266,7 @@ int simulate(const SimulateSettings& s) {
       ++figures.done;
       try {
         if (recorder) recorder->add();
+        if (pictures) pictures->add();
       } catch (const Error&) {
         not_recorded = std::current_exception();  // the figures first
       }
@@ -289,6 +297,7 @@ int simulate(const SimulateSettings& s) {
     recorder->save();
     log::info("recorded {} frames to {}", recorder->frames(), s.record);
   }
+  if (pictures) pictures->save();
   interrupt.asked();  // while the recording was saved
   // Of a share of the environments the whole knows.
   if (interrupt.signal() == 0 && s.summary.empty()) need_one_left(figures, s.n_envs);
@@ -299,10 +308,6 @@ int simulate(const SimulateSettings& s) {
 void check_together(const SimulateSettings& s) {
   if (s.engine == "mujoco" && s.lanes != "auto") {
     throw UsageError(format("--lanes {}: the engine mujoco has no lanes; take it away, or --engine batched", s.lanes));
-  }
-  if (s.engine == "mujoco" && s.row_space >= 0) {
-    throw UsageError(format("--row-space {}: the engine mujoco has its own solvers; take it away, or --engine batched",
-                            s.row_space));
   }
   if (s.engine == "mujoco" && s.contact_capacity > 0) {
     throw UsageError(
@@ -320,6 +325,7 @@ void check_together(const SimulateSettings& s) {
     throw UsageError(
         format("--first-env {}: the ids of {} environments from there are no 64-bit numbers", s.first_env, s.n_envs));
   }
+  check(s.pictures);
   if (!s.record.empty() && !s.record.ends_with(".npz") && !s.record.ends_with(".csv")) {
     throw UsageError(format("--record {}: a recording ends in .npz or .csv", s.record));
   }
@@ -422,7 +428,9 @@ void take_share(SimulateSettings& s) {
   s.first_env += first_of(rank);
   s.n_envs = static_cast<int>(first_of(rank + 1) - first_of(rank));
   s.summary = (std::filesystem::path(s.summary) / format("{}", rank)).string();
-  if (!s.record.empty()) s.record = file_of(s.record, static_cast<std::size_t>(rank));
+  for (std::string* file : {&s.record, &s.pictures.video, &s.pictures.picture}) {
+    if (!file->empty()) *file = file_of(*file, static_cast<std::size_t>(rank));
+  }
 }
 
 int run_simulate(const std::vector<std::string>& arguments) {
@@ -444,12 +452,25 @@ int run_simulate(const std::vector<std::string>& arguments) {
                  "servos hold the start")
       ->check(CLI::IsMember({"random", "zero", "hold"}))
       ->capture_default_str();
+  app.add_option("--keyframe", s.keyframe, "start from this keyframe of the model instead of its default state");
   app.add_option("--seed", s.seed, "with the environment's id the key of all randomness")
       ->check(whole_number(std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max()))
       ->capture_default_str();
   app.add_option("--record", s.record,
                  "file for time, qpos, qvel, ctrl of every step, as float32 with both engines: .npz or .csv")
       ->check([](const std::string& text) { return text.empty() ? "the name of the file is empty" : ""; });
+  app.add_option("--video", s.pictures.video, "an .mp4 of the run, in its own time; environments side by side")
+      ->check([](const std::string& text) { return text.empty() ? "the name of the file is empty" : ""; });
+  app.add_option("--picture", s.pictures.picture, "a .png of the last state")->check([](const std::string& text) {
+    return text.empty() ? "the name of the file is empty" : "";
+  });
+  app.add_option("--camera", s.pictures.camera, "a camera of the model; without it one that sees the whole model");
+  app.add_option("--size", s.pictures.size,
+                 "pixels of an environment's picture, e.g. 640x480; the camera's without it");
+  app.add_option("--renderer", s.pictures.renderer, "raycast, or mujoco: MuJoCo's own, which needs EGL or OSMesa")
+      ->check(CLI::IsMember({"raycast", "mujoco"}))
+      ->capture_default_str();
+  app.add_flag("--shadows", s.pictures.shadows, "pictures with shadows");
   app.add_option("--threads", s.threads, "cores to use")->check(whole_number(1, 4096))->capture_default_str();
   app.add_option("--lanes", s.lanes, "auto, scalar, avx2 or avx512: the results are the same bits")
       ->check(CLI::IsMember({"auto", "scalar", "avx2", "avx512"}))
@@ -464,12 +485,6 @@ int run_simulate(const std::vector<std::string>& arguments) {
                ? ""
                : format("{} is no timestep: seconds, from {} to 1000", text, sim::kLeastTimestep);
   });
-  app.add_option(
-         "--row-space", s.row_space,
-         "environments with at most so many constraint rows are solved for the rows' forces: the same solution, "
-         "other rounding and speed (Newton's solver, pyramidal cones); -1: chosen from the model")
-      ->check(whole_number(-1, 64))
-      ->capture_default_str();
   app.add_option(
          "--contact-capacity", s.contact_capacity,
          "contacts of an environment at most: one with more stops, and a thread's memory is for so many; 0: all "

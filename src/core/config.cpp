@@ -199,6 +199,15 @@ Json parse_text_value(const std::string& text, const Field& field) {
   return parse_value(text);
 }
 
+/// Sets the field's value in an object whose members are the sections.
+void put(Json& root, const Field& field) {
+  Json* node = &root;
+  std::size_t begin = 0;
+  for (std::size_t dot; (dot = field.path.find('.', begin)) != std::string::npos; begin = dot + 1)
+    node = &(*node)[field.path.substr(begin, dot - begin)];
+  (*node)[field.path.substr(begin)] = field.get();
+}
+
 }  // namespace
 
 struct Fields::Impl {
@@ -358,14 +367,19 @@ void Fields::apply_override(std::string_view assignment) {
 
 Json Fields::to_json() const {
   Json root = Json::object();
-  for (const Field& field : impl_->fields) {
-    Json* node = &root;
-    std::size_t begin = 0;
-    for (std::size_t dot; (dot = field.path.find('.', begin)) != std::string::npos; begin = dot + 1)
-      node = &(*node)[field.path.substr(begin, dot - begin)];
-    (*node)[field.path.substr(begin)] = field.get();
-  }
+  for (const Field& field : impl_->fields) put(root, field);
   return root;
+}
+
+Json Fields::changed() const {
+  Json root = Json::object();
+  for (const Field& field : impl_->fields)
+    if (field.get() != field.default_value) put(root, field);
+  return root;
+}
+
+bool Fields::has(const std::string& path) const {
+  return impl_->index.contains(path) || impl_->aliases.contains(path);
 }
 
 std::string Fields::help() const {

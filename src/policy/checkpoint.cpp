@@ -99,10 +99,10 @@ std::optional<ResumePoint> find_resume_point(const std::string& resume, const fs
       log::warning("{} cannot be resumed from: {}", path.string(), e.what());
     }
   }
-  COHORT_THROW_UNLESS(
-      passed_over.empty(),
-      "no checkpoint under {} can be read (see the warnings above); resume=none starts from the beginning",
-      folder.string());
+  COHORT_THROW_UNLESS(passed_over.empty(),
+                      "no checkpoint under {} can be read (see the warnings above); train.checkpoint.resume=none "
+                      "starts from the beginning",
+                      folder.string());
   return std::nullopt;
 }
 

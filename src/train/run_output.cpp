@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "report/metric_names.h"
+#include "train/continue_command.h"
 #include "train/run_banner.h"
 
 namespace cohort::train {
@@ -44,14 +45,15 @@ std::vector<ProgressField> progress_fields(const StepStats& s) {
   return fields;
 }
 
-std::string status_of(const TrainResult& result) {
+std::string status_of(const TrainResult& result, const ContinueCommand& command) {
   switch (result.status) {
     case TrainStatus::kFinished:
       return "finished";
     case TrainStatus::kEarlyStopped:
       return format("stopped early at step {}, best at step {}", result.step, result.best_step);
     case TrainStatus::kStopped:
-      return format("stopped by a signal at step {}; continue with resume=<this folder>", result.step);
+      return format("stopped by a signal at step {}; continue{} with: {}", result.step,
+                    command.remark.empty() ? "" : ", " + command.remark + ",", command.text);
   }
   return "unknown";
 }
@@ -73,7 +75,8 @@ RunOutput::RunOutput(const Job& job, const RunSettings& settings, const report::
       folder_(folder),
       claimed_(claimed),
       overrides_(overrides),
-      resolved_(fields.to_json()) {
+      resolved_(fields.to_json()),
+      changed_(fields.changed()) {
   resolved_["resume"] = "";  // who starts from this configuration starts another run
   if (claimed_) log::add_file(folder_.log_file().string());
 }
@@ -90,8 +93,8 @@ void RunOutput::announce(const parallel::Plan& plan, const torch::nn::Module& mo
   if (group)
     for (const std::string& line : parallel::world_lines(plan, *group)) log::info("{:<9} {}", "", line);
   log::info("{:<9} {}", "results", folder_.path().string());
-  log::info("{:<9} all of them, as in {}:", "settings", folder_.config_file().string());
-  for (const std::string& line : settings_lines(resolved_)) log::info("{:<9} {}", "", line);
+  log::info("{:<9} all of them in {}; other than the defaults:", "settings", folder_.config_file().string());
+  for (const std::string& line : settings_lines(changed_)) log::info("{:<9} {}", "", line);
 }
 
 void RunOutput::attach(TrainJob& train_job) {
@@ -142,8 +145,15 @@ void RunOutput::trained(const TrainResult& result, double seconds) {
   if (progress_) progress_->finish();
   summary_.result = result;
   summary_.seconds = seconds;
-  summary_.status = status_of(result);
-  log::info("training {} after {}", summary_.status, format_duration(seconds));
+  const ContinueCommand command = continue_command(settings_.program, folder_.path(), dist::read_rank_environment());
+  summary_.status = status_of(result, command);
+  if (result.status == TrainStatus::kStopped) {
+    log::info("training stopped by a signal at step {} after {}; go on{} with", result.step, format_duration(seconds),
+              command.remark.empty() ? "" : ", " + command.remark + ",");
+    log::info("  {}", command.text);
+  } else {
+    log::info("training {} after {}", summary_.status, format_duration(seconds));
+  }
   if (const std::string skipped = skipped_text(result); !skipped.empty()) log::warning("{}", skipped);
 }
 

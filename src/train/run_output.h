@@ -57,7 +57,7 @@ class RunOutput {
   const report::RunFolder& folder_;
   report::ClaimedFolder* claimed_;
   const std::vector<std::string>& overrides_;
-  config::Json resolved_;
+  config::Json resolved_, changed_;
   RunSummary summary_;
   std::int64_t total_steps_ = 0;
   SkipWarning skips_;

@@ -154,6 +154,18 @@ TEST(Config, AFaultyJsonChangesNothing) {
   EXPECT_EQ(s.batch_size, 32);
 }
 
+TEST(Config, OnlyWhatDiffersFromTheDefaultsIsChanged) {
+  Settings s;
+  Fields fields;
+  bind(fields, s);
+  EXPECT_EQ(fields.changed(), Json::object());
+  fields.apply_override("train.lr=0.25");
+  fields.apply_override("train.batch_size=32");  // what it was
+  EXPECT_EQ(fields.changed(), Json({{"train", {{"lr", 0.25}}}}));
+  EXPECT_TRUE(fields.has("train.lr"));
+  EXPECT_FALSE(fields.has("train.lrr"));
+}
+
 TEST(Config, TheResolvedConfigurationReadsBack) {
   Settings s, t;
   Fields a, b;

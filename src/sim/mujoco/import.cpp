@@ -31,7 +31,6 @@ Model Importer::run(int contact_capacity, int row_space) {
   if (!off(mjDSBL_SENSOR)) sensors();
   sizes(contact_capacity);
   out_.sizes.row_space = this->row_space(row_space);
-  stems();
   check_scratch();
   return std::move(out_);
 }
@@ -99,7 +98,6 @@ void Importer::check_scratch() const {
        {std::pair{n.pool, n.largest.pool}, {n.rows, n.largest.rows}, {n.cones, n.largest.cones}}) {
     constraints += std::min(static_cast<double>(all), contacts * one);
   }
-  for (const StemRecord& s : out_.stem) constraints += stem_layout(s.dof_count).size;
   COHORT_THROW_UNLESS(triangles + constraints < std::numeric_limits<int>::max() / 2.0,
                       "the batched engine does not step a model of this size: {} dofs and {} pairs of geoms that may "
                       "touch take {} of scratch memory per lane of a thread. SceneOptions::contact_capacity "
@@ -113,7 +111,7 @@ int Importer::row_space(int wanted) const {
   // block have the same constraints. Trees of six dofs, a single free body, are always better off with them; larger
   // ones up to kLeastProducts are where environments differ, which takes many pairs of geoms that may touch (a
   // quadruped's feet are four), and have few rows. Two iterations do not pay for the products of the rows. Measured:
-  // docs/decisions/row-space.md.
+  // docs/design/decisions/row-space.md.
   constexpr long kLeastProducts = 500, kLeastProductsPerDof = 7;
   constexpr int kLeastIterations = 3, kRowsOfSmallTrees = 24;
   const ModelView& v = out_.sizes;

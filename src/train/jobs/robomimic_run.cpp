@@ -197,7 +197,7 @@ void read_experiment(JsonSection& s, Reading& r) {
   s.take_or_null("ckpt_path", r.checkpoint, {});
   if (!r.checkpoint.empty() && !r.checkpoint.ends_with(".safetensors"))
     s.refuse("experiment.ckpt_path", Json(r.checkpoint),
-             "is no .safetensors file: save the weights as one first, as docs/diffusion.md shows");
+             "is no .safetensors file: save the weights as one first, as docs/guide/policies.md shows");
 }
 
 void read_train(JsonSection& s, Reading& r) {
