@@ -21,7 +21,8 @@ namespace {
 /// Whether a folder is, or lies in, the folder of a run (report/run_folder.h) that belongs to this user.
 bool is_in_own_run(const fs::path& folder) {
   std::error_code error;
-  for (fs::path at = fs::weakly_canonical(folder, error); !error && at.has_relative_path(); at = at.parent_path()) {
+  for (fs::path at = fs::weakly_canonical(folder.empty() ? "." : folder, error); !error && at.has_relative_path();
+       at = at.parent_path()) {
     struct stat status {};
     if (fs::exists(at / "config.json", error) && fs::exists(at / "training.log", error))
       return ::stat(at.c_str(), &status) == 0 && status.st_uid == ::geteuid();

@@ -7,6 +7,7 @@
 
 #include "core/config.h"
 #include "core/error.h"
+#include "data/csv_layout.h"
 
 namespace cohort::data {
 namespace {
@@ -95,8 +96,8 @@ std::vector<ColumnStatistics> measure_all(const Table& table, std::span<const st
     COHORT_THROW_UNLESS(
         settings.kind == "none" || !constant(s) || settings.constant_column == "keep",
         "{}: column '{}' is constant ({}) in all {} training rows, so it cannot be scaled and tells the "
-        "model nothing; leave the column out, or keep it with data.scaler.constant_column=keep",
-        table.name(), name, s.mean, n);
+        "model nothing; leave the column out with {}, or keep it with data.scaler.constant_column=keep",
+        table.name(), name, s.mean, n, column_setting("data.csv.skip_columns", {name}));
     COHORT_THROW_UNLESS(std::isfinite(s.mean) && std::isfinite(s.std),
                         "{}: the values of column '{}' (from {} to {}) are too large to take their mean and standard "
                         "deviation; use another unit",
