@@ -165,12 +165,34 @@ COHORT_KERNEL void draw_packet(const FrameRecord& f, int tile, const Packet<L>& 
                   {select(met, s.normal.x, zero), select(met, s.normal.y, zero), select(met, s.normal.z, zero)});
 }
 
+/// A tile in which nothing is and no sky.
+COHORT_LANE void clear_tile(const FrameRecord& f, int left, int top) {
+  const int right = left + kTile < f.width ? left + kTile : f.width;
+  const int end = top + kTile < f.height ? top + kTile : f.height;
+  for (int y = top; y < end; ++y) {
+    const long row = static_cast<long>(y) * f.width;
+    if (f.rgb) {
+      for (long i = 3 * (row + left); i < 3 * (row + right); ++i) f.rgb[i] = 0;
+    }
+    if (f.normal) {
+      for (long i = 3 * (row + left); i < 3 * (row + right); ++i) f.normal[i] = 0;
+    }
+    for (long i = row + left; i < row + right; ++i) {
+      if (f.depth) f.depth[i] = f.farthest;
+      if (f.segmentation) f.segmentation[i] = -1;
+    }
+  }
+}
+
 /// Draws the pixels of one tile.
 template <class L, class Eight>
 COHORT_KERNEL void draw_tile(const FrameRecord& f, int tile) {
   using V = typename L::V;
   constexpr int kWidth = L::kWidth;
   const int left = tile % f.columns * kTile, top = tile / f.columns * kTile;
+  if (f.tile_first[tile] == f.tile_first[tile + 1] && (f.sky == nullptr || f.rgb == nullptr)) {
+    return clear_tile(f, left, top);
+  }
   for (int begin = 0; begin < kTile * kTile; begin += kWidth) {
     if (top + begin / kTile >= f.height) break;
     Packet<L> p;
