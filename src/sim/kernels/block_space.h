@@ -37,7 +37,7 @@ COHORT_LANE void lay_out(const ModelView& m, const ConstraintCapacity& most, Car
   s.Mv = values.take_hot(m.nv);
   s.grad_old = values.take(m.nv), s.precond = values.take(m.nv), s.precond_old = values.take(m.nv);
   s.hessian = values.take_hot(triangle(m.nv, 0));
-  s.sum = values.take(m.option.newton != 0 && (m.neq > 0 || !sums_anew(m)) ? triangle(m.nv, 0) : 0);
+  s.sum = values.take(m.option.newton != 0 && m.neq > 0 ? triangle(m.nv, 0) : 0);
   carve<L>(m, values, b.r);
 }
 /// The same, of all values in one piece; returns the number of values per lane. With a null base it only counts.

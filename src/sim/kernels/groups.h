@@ -33,7 +33,6 @@ struct Group {
   int stem = -1;          ///< contacts: on which stem the Jacobian is (stems.h), or -1: it has the dofs' columns
   unsigned lanes = ~0u;   ///< bits of the lanes where it weighs anything; for the others it adds zeros
   GroupLayout layout{};   ///< of its piece; open_group sets it
-  unsigned moved = 0;     ///< bits of the lanes in which the last step of the line search moved a row to another piece
   int next_of_tree = -1;  ///< the next group with dofs of the same tree, or -1; see RowCounts
 };
 

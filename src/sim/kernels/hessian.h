@@ -11,7 +11,7 @@ namespace cohort::sim {
 template <class L>
 struct SolverSpace {
   typename L::Ptr Ma, grad, search, Mv, hessian, grad_old, precond, precond_old;
-  typename L::Ptr sum;       ///< of assemble_hessian
+  typename L::Ptr sum;       ///< of constant_part
   int* cols;                 ///< nv (nv + 1) / 2
   int* start;                ///< nv + 1
   unsigned long long* bits;  ///< nv * words
@@ -185,13 +185,6 @@ COHORT_LANE void add_stem(const ModelView& m, const Constraints<L>& c, const Ste
   for (int i = 0; i < triangle(kStemRows, 0); ++i) up[i] = up[i] + S[l.square + i];
 }
 
-/// The rows of a group in Constraints::rows, where they were before the last step of the line search.
-template <class L>
-struct RowsBefore {
-  typename L::Ptr row;
-  COHORT_LANE typename L::V operator[](int e) const { return row[kRowValues * e + kRowNow]; }
-};
-
 /// to += J' weight J; to: the second derivatives of the dofs, or of the group's stem.
 template <class L, int kDim>
 COHORT_LANE void add_weighed(const ModelView& m, const Group& g, typename L::Ptr piece, const typename L::V* weight,
@@ -209,43 +202,26 @@ COHORT_LANE void add_weighed(const ModelView& m, const Group& g, typename L::Ptr
   }
 }
 
-/// Adds a group's second derivatives where there are any in a lane of `live`; before: where its rows were when they
-/// were added last, if they were.
+/// Adds a group's second derivatives where there are any in a lane of `live`.
 template <class L>
 COHORT_LANE void add_group(const ModelView& m, const Group& g, typename L::Ptr piece, typename L::M live,
-                           typename L::Ptr to, const RowsBefore<L>* before = nullptr) {
+                           typename L::Ptr to) {
   using V = typename L::V;
   with_dim(g.dim, [&](auto dim) {
     constexpr int kDim = decltype(dim)::kDim;
     V weight[kDim * kDim];
     curvature_at<L, kDim>(g, piece, piece + g.layout.jar, weight);
-    if (before != nullptr) {
-      V was[kDim * kDim];
-      curvature_at<L, kDim>(g, piece, *before, was);
-      for (int i = 0; i < kDim; ++i) {
-        weight[i * kDim + i] = weight[i * kDim + i] - was[i * kDim + i];
-        if (i > 0) weight[i * kDim] = weight[i * kDim] - was[i * kDim];
-      }
-    } else {
-      V heaviest = weight[0];
-      for (int i = 1; i < kDim; ++i) heaviest = max(heaviest, weight[i * kDim + i]);
-      if (!any(live & (heaviest > V(0.0f)))) return;
-    }
-    add_weighed<L, kDim>(m, g, piece, weight, to);
+    V heaviest = weight[0];
+    for (int i = 1; i < kDim; ++i) heaviest = max(heaviest, weight[i * kDim + i]);
+    if (any(live & (heaviest > V(0.0f)))) add_weighed<L, kDim>(m, g, piece, weight, to);
   });
 }
 
-/// Whether all groups are summed in every iteration: of elliptic cones everything changes, and with one iteration there
-/// is no other.
-COHORT_LANE bool sums_anew(const ModelView& m) {
-  return m.option.elliptic != 0 || m.option.iterations < 2;
-}
-
-/// Where the second derivatives stand that assemble_hessian begins with. What is summed anew and has no equalities
-/// begins with w.mass, whose entries outside its own pattern nobody else looks at.
+/// Where the second derivatives stand that do not change within a step. Without equalities they are w.mass, whose
+/// entries outside its own pattern nobody else looks at.
 template <class L>
-COHORT_LANE typename L::Ptr sum_of_hessian(const ModelView& m, const Workspace<L>& w, const SolverSpace<L>& s) {
-  return sums_anew(m) && m.neq == 0 ? w.mass : s.sum;
+COHORT_LANE typename L::Ptr constant_part(const ModelView& m, const Workspace<L>& w, const SolverSpace<L>& s) {
+  return m.neq == 0 ? w.mass : s.sum;
 }
 
 /// to := the second derivatives that do not change within a step, with the pattern's entries: the inertia matrix and
@@ -269,21 +245,15 @@ COHORT_KERNEL void constant_hessian(const ModelView& m, Workspace<L>& w, Constra
   }
 }
 
-/// to += J' W J of the groups but the equalities, for the live lanes. since: 0, or the lanes of the last line search:
-/// then what its step changed is added, of the groups in which it changed any.
+/// to += J' W J of the groups but the equalities, for the live lanes.
 template <class L>
-COHORT_KERNEL void add_groups(const ModelView& m, Constraints<L>& c, typename L::M live, unsigned since,
-                              typename L::Ptr to) {
+COHORT_KERNEL void add_groups(const ModelView& m, Constraints<L>& c, typename L::M live, typename L::Ptr to) {
   using V = typename L::V;
-  const unsigned live_bits = lane_bits(live), looked_at = since != 0 ? since : live_bits;
+  const unsigned live_bits = lane_bits(live);
   unsigned long long curved = 0;  // stems that have second derivatives
-  RowsBefore<L> before{c.rows};
   for (int k = 0; k < c.count; ++k) {
     const Group& g = c.group[k];
-    if ((g.lanes & looked_at) == 0) continue;
-    const RowsBefore<L> rows = before;
-    if (since != 0) before.row = before.row + g.edges * (g.kind == kGroupFriction ? kFrictionRowValues : kRowValues);
-    if (g.kind == kGroupEquality || (since != 0 && (g.moved & live_bits) == 0)) continue;
+    if ((g.lanes & live_bits) == 0 || g.kind == kGroupEquality) continue;
     auto sum = to;
     if (g.stem >= 0) {
       const StemRecord& stem = m.stem[g.stem];
@@ -294,7 +264,7 @@ COHORT_KERNEL void add_groups(const ModelView& m, Constraints<L>& c, typename L:
         curved |= 1ull << at;
       }
     }
-    add_group<L>(m, g, c.pool + g.at, live, sum, since != 0 ? &rows : nullptr);
+    add_group<L>(m, g, c.pool + g.at, live, sum);
   }
   from_children<L>(m, c, curved, [&](const StemRecord& stem, typename L::Ptr S, const StemLayout& l) {
     add_stem<L>(m, c, stem, S, l, to);
@@ -302,20 +272,14 @@ COHORT_KERNEL void add_groups(const ModelView& m, Constraints<L>& c, typename L:
 }
 
 /// For the live lanes: s.hessian := M + J' W J, with the pattern's entries. What the other lanes hold there means
-/// nothing. since: 0 for the first time in a step, then the lanes of the last line search, whose step is all that has
-/// changed. Rows that count or do not are summed once, and what changes is added or taken off: a part of the groups.
-/// What that leaves of a row that counts no more is its rounding, at most kLeastCompliance's inverse times that of the
-/// inertia matrix, in a matrix that gives directions. Of elliptic cones everything changes, and all is summed every
-/// time.
+/// nothing. first: in a step.
 template <class L>
 COHORT_KERNEL void assemble_hessian(const ModelView& m, Workspace<L>& w, Constraints<L>& c, SolverSpace<L>& s,
-                                    Pattern p, typename L::M live, unsigned since) {
-  const bool again = sums_anew(m);
-  const auto sum = sum_of_hessian<L>(m, w, s);
-  if (since == 0) constant_hessian<L>(m, w, c, p, live, sum);
-  if (!again) add_groups<L>(m, c, live, since, sum);
-  copy_matrix<L>(m.nv, p, sum, s.hessian);
-  if (again) add_groups<L>(m, c, live, 0, s.hessian);
+                                    Pattern p, typename L::M live, bool first) {
+  const auto constant = constant_part<L>(m, w, s);
+  if (first) constant_hessian<L>(m, w, c, p, live, constant);
+  copy_matrix<L>(m.nv, p, constant, s.hessian);
+  add_groups<L>(m, c, live, s.hessian);
 }
 
 }  // namespace cohort::sim

@@ -205,31 +205,26 @@ COHORT_KERNEL void conjugate_direction(int nv, SolverSpace<L>& s, typename L::M 
   for (int d = 0; d < nv; ++d) s.search[d] = select(live, fma(beta, s.search[d], -s.precond[d]), zero);
 }
 
-/// s.precond := H^-1 s.precond for the lanes that go on. since: of assemble_hessian. A lane that is `settled`, none of
-/// whose rows changed its piece in the last step, has the Hessian of that step: where all that go on are, the factor is
-/// used again. Where one is not, all are assembled, since that costs the same for one lane and for all of them; the
-/// settled ones get the same bits.
+/// s.precond := H^-1 s.precond for the lanes that go on.
 template <class L>
 struct NewtonDirection {
   Pattern pattern;
   int across = 0;
+  bool first = true;
 
   COHORT_LANE explicit NewtonDirection(const ModelView& m) : pattern{m.pattern, m.pattern_start} {}
 
-  COHORT_LANE void operator()(const ModelView& m, Workspace<L>& w, Constraints<L>& c, SolverSpace<L>& s, unsigned since,
-                              typename L::M settled, typename L::M live) {
-    if (!any(live & flip(settled))) {
-      solve_in_place<L>(m.nv, pattern, s.hessian, s.precond);
-      return;
-    }
+  COHORT_LANE void operator()(const ModelView& m, Workspace<L>& w, Constraints<L>& c, SolverSpace<L>& s,
+                              typename L::M live) {
     // Lanes that are done may take groups across branches with them; a new pattern pays when half of them went.
     const int now = groups_across<L>(c, lane_bits(live));
-    if (since == 0 || 2 * now < across) {
+    if (first || 2 * now < across) {
       pattern = hessian_pattern<L>(m, c, s, lane_bits(live));
       across = now;
     }
     // Later patterns have no entries that the first one lacks.
-    assemble_hessian<L>(m, w, c, s, pattern, live, since);
+    assemble_hessian<L>(m, w, c, s, pattern, live, first);
+    first = false;
     factor_hessian<L>(m.nv, pattern, s.hessian, w.factor);
     solve_in_place<L>(m.nv, pattern, s.hessian, s.precond);
   }
@@ -247,12 +242,10 @@ COHORT_KERNEL void solve_in_accelerations(const ModelView& m, Workspace<L>& w, C
   start_solver<L>(m, w, c, s);
   for (int d = 0; d < nv; ++d) w.constraint[d] = zero;
   NewtonDirection<L> newton_direction(m);
-  // Lanes that go on; those of them whose rows moved in the last step, which need new forces; of these, those whose
-  // rows all stayed on their pieces.
-  typename L::M live = lanes, moved = live, settled = live & flip(live);
+  // Lanes that go on; those of them whose rows moved in the last step, which need new forces.
+  typename L::M live = lanes, moved = live;
   V improvement = zero;
   SearchLine<L> line;
-  line.lanes = 0;
   for (int iteration = 0;; ++iteration) {
     constraint_forces<L>(m, w, c, s, moved);
     if (iteration >= m.option.iterations) break;
@@ -267,7 +260,7 @@ COHORT_KERNEL void solve_in_accelerations(const ModelView& m, Workspace<L>& w, C
       if (!any(live)) break;
     }
     if (newton) {
-      newton_direction(m, w, c, s, line.lanes, settled, live);
+      newton_direction(m, w, c, s, live);
     } else {
       solve_in_place<L>(nv, {m.pattern, m.pattern_start}, w.factor, s.precond);
     }
@@ -293,7 +286,7 @@ COHORT_KERNEL void solve_in_accelerations(const ModelView& m, Workspace<L>& w, C
       w.qacc[d] = select(live, fma(alpha, s.search[d], w.qacc[d]), w.qacc[d]);
       s.Ma[d] = select(live, fma(alpha, s.Mv[d], s.Ma[d]), s.Ma[d]);
     }
-    settled = move_along<L>(c, line, live, alpha);
+    move_along<L>(c, line, live, alpha);
   }
 }
 
