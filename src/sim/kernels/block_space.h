@@ -30,7 +30,6 @@ COHORT_LANE void lay_out(const ModelView& m, const ConstraintCapacity& most, Car
   b.c.pool = values.take(most.pool);
   b.c.rows = values.take(most.rows), b.c.cones = values.take(most.cones);
   b.c.geom_pos = values.take(3 * m.ngeom), b.c.geom_rot = values.take(9 * m.ngeom);
-  b.c.stems = values.take(m.stem_values);
   b.c.tree_box = values.take(m.tree_boxes != 0 ? 6 * m.nbody : 0);
   SolverSpace<L>& s = b.s;
   s.Ma = values.take_hot(m.nv), s.grad = values.take_hot(m.nv), s.search = values.take_hot(m.nv);

@@ -2,10 +2,20 @@
 /// columns that the factor needs.
 #pragma once
 #include "sim/kernels/factor.h"
+#include "sim/kernels/near_pairs.h"
 #include "sim/kernels/response.h"
-#include "sim/kernels/stems.h"
 
 namespace cohort::sim {
+
+/// Which rows a group's weights couple.
+enum class Coupling {
+  kNone,    ///< no two: equalities
+  kNormal,  ///< the normal with each tangent: pyramids
+  kAll,     ///< elliptic cones
+};
+COHORT_LANE constexpr bool couples(Coupling coupling, int i, int j) {
+  return i == j || coupling == Coupling::kAll || (coupling == Coupling::kNormal && (i == 0 || j == 0));
+}
 
 /// Workspace of the solver (nv each; hessian, sum: triangle).
 template <class L>
@@ -137,62 +147,12 @@ COHORT_LANE void add_curvature(int n, const int* dofs, typename L::Ptr jacobian,
   }
 }
 
-/// square += C' weight C of a contact on a stem.
-template <class L, int kDim>
-COHORT_LANE void add_on_stem(const Group& g, typename L::Ptr piece, const typename L::V* weight,
-                             typename L::Ptr square) {
-  const StemContact<L, kDim> contact(piece);
-  if (g.kind == kGroupPyramid) {
-    contact.template add_curvature<Coupling::kNormal>(weight, square);
-  } else {
-    contact.template add_curvature<Coupling::kAll>(weight, square);
-  }
-}
-
-/// hessian += S' K S with K of layout.square, for the pairs of dofs of which one is the stem's own; those of two others
-/// are the parent's, to whose K it is added.
-template <class L>
-COHORT_LANE void add_stem(const ModelView& m, const Constraints<L>& c, const StemRecord& stem, typename L::Ptr S,
-                          const StemLayout& l, typename L::Ptr hessian) {
-  using V = typename L::V;
-  const int n = stem.dof_count, end = stem.first_own + stem.own_count;
-  const int* dofs = m.row_dof + stem.first_dof;
-  V weight[kStemRows * kStemRows];
-  for (int i = 0; i < kStemRows; ++i) {
-    for (int j = 0; j <= i; ++j) {
-      weight[kStemRows * i + j] = weight[kStemRows * j + i] = S[l.square + triangle(i, j)];
-    }
-  }
-  if (stem.parent < 0) {
-    add_curvature<L, kStemRows, true, Coupling::kAll>(n, dofs, S, weight, hessian);
-    return;
-  }
-  for (int a = stem.first_own; a < end; ++a) {
-    V t[kStemRows];
-    for (int i = 0; i < kStemRows; ++i) t[i] = weight[i] * S[a];
-    for (int j = 1; j < kStemRows; ++j) {
-      for (int i = 0; i < kStemRows; ++i) t[i] = fma(weight[kStemRows * j + i], S[j * n + a], t[i]);
-    }
-    const auto add = [&](int b, int entry) {
-      V sum = S[b] * t[0];
-      for (int i = 1; i < kStemRows; ++i) sum = fma(S[i * n + b], t[i], sum);
-      hessian[entry] = hessian[entry] + sum;
-    };
-    for (int b = 0; b <= a; ++b) add(b, triangle(dofs[a], dofs[b]));
-    for (int b = end; b < n; ++b) add(b, triangle(dofs[b], dofs[a]));
-  }
-  const auto up = parent_of<L>(m, c, stem, stem_layout(m.stem[stem.parent].dof_count).square);
-  for (int i = 0; i < triangle(kStemRows, 0); ++i) up[i] = up[i] + S[l.square + i];
-}
-
-/// to += J' weight J; to: the second derivatives of the dofs, or of the group's stem.
+/// to += J' weight J.
 template <class L, int kDim>
 COHORT_LANE void add_weighed(const ModelView& m, const Group& g, typename L::Ptr piece, const typename L::V* weight,
                              typename L::Ptr to) {
   const int* dofs = m.row_dof + g.first_dof;
-  if (g.stem >= 0) {
-    add_on_stem<L, kDim>(g, piece, weight, to);
-  } else if (g.kind == kGroupElliptic) {
+  if (g.kind == kGroupElliptic) {
     add_curvature<L, kDim, true, Coupling::kAll>(g.dofs, dofs, piece, weight, to);
   } else if (g.kind == kGroupPyramid) {
     add_curvature<L, kDim, true, Coupling::kNormal>(g.dofs, dofs, piece, weight, to);
@@ -248,27 +208,12 @@ COHORT_KERNEL void constant_hessian(const ModelView& m, Workspace<L>& w, Constra
 /// to += J' W J of the groups but the equalities, for the live lanes.
 template <class L>
 COHORT_KERNEL void add_groups(const ModelView& m, Constraints<L>& c, typename L::M live, typename L::Ptr to) {
-  using V = typename L::V;
   const unsigned live_bits = lane_bits(live);
-  unsigned long long curved = 0;  // stems that have second derivatives
   for (int k = 0; k < c.count; ++k) {
     const Group& g = c.group[k];
     if ((g.lanes & live_bits) == 0 || g.kind == kGroupEquality) continue;
-    auto sum = to;
-    if (g.stem >= 0) {
-      const StemRecord& stem = m.stem[g.stem];
-      sum = c.stems + (stem.at + stem_layout(stem.dof_count).square);
-      for (int at = g.stem; at >= 0 && (curved >> at & 1u) == 0; at = m.stem[at].parent) {
-        const auto square = c.stems + (m.stem[at].at + stem_layout(m.stem[at].dof_count).square);
-        for (int i = 0; i < triangle(kStemRows, 0); ++i) square[i] = V(0.0f);
-        curved |= 1ull << at;
-      }
-    }
-    add_group<L>(m, g, c.pool + g.at, live, sum);
+    add_group<L>(m, g, c.pool + g.at, live, to);
   }
-  from_children<L>(m, c, curved, [&](const StemRecord& stem, typename L::Ptr S, const StemLayout& l) {
-    add_stem<L>(m, c, stem, S, l, to);
-  });
 }
 
 /// For the live lanes: s.hessian := M + J' W J, with the pattern's entries. What the other lanes hold there means

@@ -126,16 +126,14 @@ COHORT_KERNEL SearchLine<L> begin_line(const ModelView& m, Constraints<L>& c, ty
   SearchLine<L> line;
   line.lanes = lanes;
   V slope_now(0.0f), curvature_now(0.0f);
-  to_stems<L>(m, c, search);
   auto row = c.rows, cone = c.cones;
   for (int k = 0; k < c.count; ++k) {
     const Group& g = c.group[k];
     if ((g.lanes & lanes) == 0) continue;
-    const auto x = on_stem<L>(m, c, g, search);
     const auto piece = c.pool + g.at;
     const auto jar = piece + g.layout.jar, weight = piece + g.layout.weight;
     if (g.kind == kGroupElliptic) {
-      edges_of<L>(m, g, piece, x, piece + g.layout.jv);
+      edges_of<L>(m, g, piece, search, piece + g.layout.jv);
       put_cone<L>(g, piece, cone);
       add_cone_slope<L>(cone, V(0.0f), slope_now, curvature_now);
       cone = cone + kConeValues;
@@ -143,7 +141,7 @@ COHORT_KERNEL SearchLine<L> begin_line(const ModelView& m, Constraints<L>& c, ty
       continue;
     }
     V rate[kMaxEdges];
-    edges_of<L>(m, g, piece, x, rate);
+    edges_of<L>(m, g, piece, search, rate);
     if (g.kind == kGroupInequality || g.kind == kGroupPyramid) {
       const V D = weight[0];
       for (int e = 0; e < g.edges; ++e, row = row + kRowValues) {

@@ -38,8 +38,6 @@ COHORT_KERNEL void start_solver(const ModelView& m, Workspace<L>& w, Constraints
   const V half(0.5f);
   const bool may_be_warm = m.option.warmstart != 0;
   V cold(0.0f), warm(0.0f);
-  to_stems<L>(m, c, w.acc_smooth);
-  if (may_be_warm) to_stems<L>(m, c, w.warm, true);
   auto warm_rows = c.rows;  // and on into the cones, which have more values than rows
   for (int k = 0; k < c.count; ++k) {
     const Group& g = c.group[k];
@@ -47,12 +45,11 @@ COHORT_KERNEL void start_solver(const ModelView& m, Workspace<L>& w, Constraints
     const GroupLayout& l = g.layout;
     V edges[kMaxEdges], warm_edges[kMaxEdges];
     if (!may_be_warm) {
-      edges_of<L>(m, g, piece, on_stem<L>(m, c, g, w.acc_smooth), edges);
+      edges_of<L>(m, g, piece, w.acc_smooth, edges);
       for (int e = 0; e < g.edges; ++e) piece[l.jar + e] = edges[e] - piece[l.aref + e];
       continue;
     }
-    edges_of_two<L>(m, g, piece, on_stem<L>(m, c, g, w.acc_smooth), on_stem<L>(m, c, g, w.warm, true), edges,
-                    warm_edges);
+    edges_of_two<L>(m, g, piece, w.acc_smooth, w.warm, edges, warm_edges);
     for (int e = 0; e < g.edges; ++e) {
       const V aref = piece[l.aref + e];
       piece[l.jar + e] = edges[e] - aref, warm_rows[e] = warm_edges[e] - aref;
@@ -102,9 +99,6 @@ COHORT_KERNEL void constraint_forces(const ModelView& m, Workspace<L>& w, Constr
   const unsigned bits = lane_bits(where);
   const auto total = s.precond;
   for (int d = 0; d < m.nv; ++d) total[d] = V(0.0f);
-  from_parents<L>(m, c, c.stems_open, [](const StemRecord&, typename L::Ptr piece, const StemLayout& l) {
-    for (int i = 0; i < kStemRows; ++i) piece[l.now + i] = V(0.0f);
-  });
   for (int k = 0; k < c.count; ++k) {
     const Group& g = c.group[k];
     if ((g.lanes & bits) == 0) continue;
@@ -113,14 +107,9 @@ COHORT_KERNEL void constraint_forces(const ModelView& m, Workspace<L>& w, Constr
       constexpr int kDim = decltype(dim)::kDim;
       V force[kDim];
       forces_of<L, kDim>(g, piece, force);
-      if (g.stem >= 0) {
-        StemContact<L, kDim>(piece).add_forces(force, on_stem<L>(m, c, g, total));
-      } else {
-        add_forces<L, kDim>(g.dofs, m.row_dof + g.first_dof, piece, force, total);
-      }
+      add_forces<L, kDim>(g.dofs, m.row_dof + g.first_dof, piece, force, total);
     });
   }
-  from_stems<L>(m, c, total);
   for (int d = 0; d < m.nv; ++d) w.constraint[d] = select(where, total[d], w.constraint[d]);
 }
 
