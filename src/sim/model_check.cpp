@@ -115,8 +115,6 @@ class Checker {
     for (const auto& s : same) equal(s.name, s.value, s.wanted);
     for (const int n : {v_.nu, v_.na, v_.nsensordata, v_.contact_capacity}) require(n >= 0, "a number", n);
     index("nseparation", v_.nseparation, kMostSeparations + 1);
-    index("nstart", v_.nstart, kMostStarts + 1);
-    require(v_.nstart % kStartWays == 0, "nstart", v_.nstart);
     index("row_space", v_.row_space, kMostRowSpaceRows + 1);
     const int integrator = v_.option.integrator;
     require(integrator == kEuler || integrator == kRk4 || integrator == kImplicitFast, "integrator", integrator);

@@ -90,7 +90,6 @@ __global__ void reset_kernel(const __grid_constant__ ModelView m, const __grid_c
   clear(d.applied, m.nv, d.n_pad, e);
   clear(d.link_force, 6 * m.nlink, d.n_pad, e);
   clear(d.separations, 3 * m.nseparation, d.n_pad, e);
-  forget_starts(m, d, e);
   clear(d.qacc, m.nv, d.n_pad, e);
   clear(d.link_pos, 3 * m.nlink, d.n_pad, e);
   clear(d.link_quat, 4 * m.nlink, d.n_pad, e);

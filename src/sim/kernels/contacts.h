@@ -243,7 +243,7 @@ COHORT_LANE void pair_rows(const ModelView& m, Workspace<L>& w, Constraints<L>& 
   ContactPoint<V> points[kMaxPairContacts];
   int most = p.max_contacts;
   if (p.kernel >= kFirstQueued) {
-    most = queue_narrow_phase<L>(points, m, p, pose, near, c.separations, c.starts, b.separation, c.search);
+    most = queue_narrow_phase<L>(points, m, p, pose, near, c.separations, b.separation, c.search);
   } else {
     narrow_phase(points, p.kernel, pose, g1.size, g2.size, reach);
   }

@@ -69,7 +69,6 @@ struct Constraints {
   typename L::M live = typename L::V(0.0f) == typename L::V(0.0f);
   typename L::M constrained;  ///< lanes with any row
   Separations separations;
-  SearchStarts starts;
   /// Somebody looks at the rows and at w.constraint after they are solved: sensors do, a step does not.
   bool rows_are_read = true;
   void* search = nullptr;  ///< on a GPU, and for models that are searched: memory of collide/search_space.h

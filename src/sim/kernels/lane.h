@@ -96,12 +96,6 @@ COHORT_LANE float load_anywhere(const float* p, float*) {
 COHORT_LANE void store(float* p, float v) {
   *p = v;
 }
-/// Asks for what will be read soon; a GPU's other warps compute meanwhile.
-COHORT_LANE void fetch_soon([[maybe_unused]] const void* p) {
-#if !defined(__CUDA_ARCH__)
-  __builtin_prefetch(p, 1);
-#endif
-}
 /// One lane of a value.
 COHORT_LANE float get_lane(float v, int) {
   return v;

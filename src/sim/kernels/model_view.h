@@ -319,10 +319,8 @@ struct PairRunRecord {
   /// short to ask, or has no tree_box.
   float bound;
 };
-/// Most directions, and most starts of searches (SearchStart), that an environment remembers.
-inline constexpr int kMostSeparations = 64, kMostStarts = 96;
-/// SearchStarts' places for pairs that share them.
-inline constexpr int kStartWays = 8;
+/// Most directions that an environment remembers.
+inline constexpr int kMostSeparations = 64;
 
 enum EqualityKind : int { kEqualityConnect = 0, kEqualityWeld = 1, kEqualityJoint = 2, kEqualityTendon = 3 };
 
@@ -462,7 +460,7 @@ struct ConstraintCount {
 struct ModelView {
   int nq, nv, nu, na, nmocap, nbody, njnt, nlink, nlimit, nfriction, nwrap, ntendon, nact, ngeom, npair, nrowdof, neq,
       npattern, nframe, nfluid, nsensor, nsensordata, npiece, nmatch, nray, nmesh, nheightfield, nfilegeom, nstretch,
-      nseparation, nstart, npairrun;
+      nseparation, npairrun;
   int row_space;         ///< environments with at most so many constraint rows are solved in row_space.h
   int accelerations;     ///< some sensor needs the bodies' accelerations
   int keep_contacts;     ///< some sensor needs the contacts' places

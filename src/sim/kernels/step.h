@@ -55,7 +55,6 @@ template <class L>
 COHORT_KERNEL void load_block(const ModelView& m, const DataView& d, BlockEnvs envs, BlockSpace<L>& b) {
   Workspace<L>& w = b.w;
   b.c.separations = {d.separations, d.n_pad, envs};
-  b.c.starts = {d.starts, m.nstart / kStartWays, envs};
   load_rows<L>(w.q, d.qpos, m.nq, d.n_pad, envs);
   load_rows<L>(w.v, d.qvel, m.nv, d.n_pad, envs);
   load_rows<L>(w.act, d.act, m.na, d.n_pad, envs);

@@ -270,7 +270,7 @@ void Importer::contacts() {
   std::vector<std::vector<int>> chains;  // of each link
   for (int b = 0; b < m_.nbody; ++b) chains.push_back(chain_of(b));
   reserve_pairs(chains);
-  int separated_pairs = 0, started_pairs = 0;
+  int separated_pairs = 0;
   mj::for_each_candidate_pair(m_, [&](const mj::CandidatePair& c) {
     const int g1 = c.geom1, g2 = c.geom2, l1 = m_.geom_bodyid[g1], l2 = m_.geom_bodyid[g2];
     PairRecord r{};
@@ -294,10 +294,8 @@ void Importer::contacts() {
     PairBoundRecord bound = bound_of(r);
     if (remembers_separation(r.kernel)) bound.separation = separated_pairs++ % kMostSeparations;
     out_.pair_bound.push_back(bound);
-    started_pairs += remembers_start(out_.geom[at(r.geom1)], out_.geom[at(r.geom2)], r) ? 1 : 0;
   });
   out_.sizes.nseparation = std::min(separated_pairs, kMostSeparations);
-  out_.sizes.nstart = (std::min(started_pairs, kMostStarts) + kStartWays - 1) / kStartWays * kStartWays;
   runs_of_pairs();
 }
 
