@@ -110,13 +110,17 @@ constexpr std::pair<int, const char*> kTroubles[] = {{sim::kStatusContactOverflo
                                                      {sim::kStatusEngineError, "an error in MuJoCo"}};
 
 /// Throws Error where no environment is left: what follows is no simulation.
-void need_one_left(const Figures& f, int n_envs) {
+void need_one_left(const Figures& f, int n_envs, const std::string& control) {
   if (n_envs < 1 || f.stopped < n_envs) return;
   std::string reason;
   for (const auto& [bit, text] : kTroubles) {
     if (f.stop_status & bit) reason += (reason.empty() ? "" : ", ") + std::string(text);
   }
-  throw Error(format("every environment stopped, the first, {}, in step {}: {}", f.stop_env, f.stop_step, reason));
+  throw Error(format("every environment stopped, the first, {}, in step {}: {}{}", f.stop_env, f.stop_step, reason,
+                     control == "random"
+                         ? "; --control zero shows whether random controls in the ranges that the model "
+                           "gives are too much for it"
+                         : ""));
 }
 
 /// Environments with trouble, in words: "3 environments stopped: a NaN or a value above 1e10 (environments 17, 20,
@@ -300,7 +304,7 @@ int simulate(const SimulateSettings& s) {
   if (pictures) pictures->save();
   interrupt.asked();  // while the recording was saved
   // Of a share of the environments the whole knows.
-  if (interrupt.signal() == 0 && s.summary.empty()) need_one_left(figures, s.n_envs);
+  if (interrupt.signal() == 0 && s.summary.empty()) need_one_left(figures, s.n_envs, s.control);
   return interrupt.signal() != 0 ? 128 + interrupt.signal() : 0;
 }
 
@@ -413,7 +417,7 @@ int simulate_on(const std::vector<int>& devices, const SimulateSettings& s, cons
       count, total.steps / std::max(1e-9, total.seconds), s.n_envs,
       least == total.done ? format("{}", least) : format("{} to {}", least, total.done), total.seconds, wall,
       total.contacts / std::max(1.0, total.steps), total.iterations / std::max(1.0, total.steps), total.stopped);
-  if (code == 0) need_one_left(total, s.n_envs);
+  if (code == 0) need_one_left(total, s.n_envs, s.control);
   return code;
 }
 

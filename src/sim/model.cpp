@@ -15,7 +15,7 @@ namespace cohort::sim {
 namespace {
 
 constexpr char kMagic[8] = {'C', 'O', 'H', 'O', 'R', 'T', 'M', 'D'};
-constexpr std::uint32_t kVersion = 20;
+constexpr std::uint32_t kVersion = 21;
 
 class Saver {
  public:

@@ -111,11 +111,11 @@ class Checker {
                 {"nmocap", v_.nmocap, m_.info.nmocap},
                 {"nsensordata", v_.nsensordata, m_.info.nsensordata},
                 {"varies", v_.varies, 0},
-                {"counted", v_.counted, 0}};
+                {"counted", v_.counted, 0},
+                {"row_space", v_.row_space, 0}};
     for (const auto& s : same) equal(s.name, s.value, s.wanted);
     for (const int n : {v_.nu, v_.na, v_.nsensordata, v_.contact_capacity}) require(n >= 0, "a number", n);
     index("nseparation", v_.nseparation, kMostSeparations + 1);
-    index("row_space", v_.row_space, kMostRowSpaceRows + 1);
     const int integrator = v_.option.integrator;
     require(integrator == kEuler || integrator == kRk4 || integrator == kImplicitFast, "integrator", integrator);
     COHORT_THROW_UNLESS(v_.option.timestep > 0 && std::isfinite(v_.option.timestep), "its timestep is {} s",

@@ -74,7 +74,8 @@ struct SceneOptions {
   int contact_capacity = 0;            ///< contacts per environment of the batched engine; 0: from the model
   /// Environments with at most so many constraint rows, 64 at most, are solved for the rows' forces instead of the
   /// accelerations: the same solution, other rounding. -1: chosen from the model, 64 for large trees, 24 or 0 else.
-  /// Newton's solver and pyramidal cones only, of the batched engine. docs/design/decisions/row-space.md
+  /// Newton's solver and pyramidal cones only, of the batched engine. The engine's choice at build, no part of a
+  /// compiled model. docs/design/decisions/row-space.md
   int row_space = -1;
   /// Parameters that environments will have of their own: build() counts their memory before it takes any, and takes
   /// it. Others take theirs when they are first asked for.

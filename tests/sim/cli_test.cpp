@@ -94,6 +94,19 @@ TEST_F(SimulateCommand, SurveysAFolderOfModels) {
   EXPECT_NE(table.output.find("| walker.xml | 13 | runs |"), std::string::npos) << table.output;
 }
 
+/// As a robot whose motors' ranges are tens of thousands of N m, for a controller to stay far below (robosuite's gr1).
+TEST_F(SimulateCommand, AModelThatRandomControlsBreakInMujocoTooIsComparedWithoutThem) {
+  write_file_atomically(path("strong.xml"), R"(
+<mujoco><worldbody><body pos="0 0 1"><joint name="wrist" axis="0 1 0"/><geom size=".02" pos=".03 0 0" mass=".1"/></body>
+</worldbody><actuator><motor joint="wrist" ctrllimited="true" ctrlrange="-1e8 1e8"/></actuator></mujoco>)");
+  const Result table = run_command(cohort_program() + " model " + folder_.string() + " --compare");
+  EXPECT_NE(table.output.find("broke in MuJoCo too under random controls; without controls same"), std::string::npos)
+      << table.output;
+  const Result stopped = run_command(cohort_program() + " simulate " + path("strong.xml") + " --steps 20");
+  EXPECT_EQ(stopped.code, 1);
+  EXPECT_NE(stopped.output.find("--control zero shows"), std::string::npos) << stopped.output;
+}
+
 TEST_F(SimulateCommand, ASurveyTellsUrdfByItsContentAndKeepsNamesAndColumns) {
   const std::string arm = read_file(COHORT_SOURCE_DIR "/tests/sim/models/two_link.urdf");
   write_file_atomically(path("UP.XML"), read_file(kWalker));

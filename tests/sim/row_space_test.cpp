@@ -8,6 +8,7 @@
 #include "core/message_of.h"
 #include "sim/compile.h"
 #include "sim/model.h"
+#include "sim/row_space_rule.h"
 #include "sim/simulate.h"
 
 namespace cohort::sim {
@@ -137,7 +138,7 @@ TEST(RowSpace, TreesThatNoRowCouplesAreSolvedAsIfAlone) {
 TEST(RowSpace, IsChosenForLargeTreesAndForSmallOnesWithManyPairsOfGeoms) {
   const auto chosen = [](const Mjcf& file, SceneOptions options = {}) {
     const EntityDeclaration e{"model", file};
-    return import_model(compile_scene(std::span(&e, 1), {}, options).mjb).sizes.row_space;
+    return choose_row_space(import_model(compile_scene(std::span(&e, 1), {}, options).mjb), -1);
   };
   const auto walker = [&](SceneOptions options) { return chosen(Mjcf{kModels + "walker.xml"}, options); };
   EXPECT_EQ(chosen(Mjcf{kModels + "biped.xml"}), 64);

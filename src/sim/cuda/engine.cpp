@@ -17,6 +17,7 @@
 #include "sim/cuda/runner.h"
 #include "sim/data_of_fields.h"
 #include "sim/host_memory.h"
+#include "sim/row_space_rule.h"
 
 namespace cohort::sim {
 
@@ -93,6 +94,8 @@ class CudaEngineImpl final : public CudaEngine {
         n_pad_(padded(n_envs, kBlock)),
         limit_(options.memory_limit),
         parameters_(model_, n_pad_) {
+    // The rule is of measurements on CPUs, and keeps both backends' bits alike until one is measured on a GPU.
+    model_.sizes.row_space = choose_row_space(model_, options.row_space);
     check_device(device_);
     plan_workspace(options.parameters, true);
     stream_ = cuda::make_stream(device_);
@@ -483,6 +486,7 @@ MemoryPlan plan_cuda_engine(const Model& model, const CudaEngineOptions& options
   COHORT_THROW_UNLESS(cuda::available(), "cuda:{}: {}", options.device, cuda_unusable());
   check_device(options.device);
   ModelView view = model.view();
+  view.row_space = choose_row_space(model, options.row_space);
   view.varies = ParameterStore::varies(options.parameters);
   const cuda::WorkspaceNeed asked = workspace_need_of(options.device, view);
   cuda::DeviceFigures figures{};

@@ -461,7 +461,7 @@ struct ModelView {
   int nq, nv, nu, na, nmocap, nbody, njnt, nlink, nlimit, nfriction, nwrap, ntendon, nact, ngeom, npair, nrowdof, neq,
       npattern, nframe, nfluid, nsensor, nsensordata, npiece, nmatch, nray, nmesh, nheightfield, nfilegeom, nstretch,
       nseparation, npairrun;
-  int row_space;         ///< environments with at most so many constraint rows are solved in row_space.h
+  int row_space;  ///< environments with at most so many constraint rows are solved in row_space.h; an engine's choice
   int accelerations;     ///< some sensor needs the bodies' accelerations
   int keep_contacts;     ///< some sensor needs the contacts' places
   int tree_boxes;        ///< some run of pairs has a bound
