@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "dist/rank_environment.h"
 #include "report/metric_names.h"
 #include "train/continue_command.h"
 #include "train/run_banner.h"
@@ -17,7 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void write_step(report::MetricsWriter& metrics, const StepStats& s, const TrainSettings& settings) {
+void write_step(report::MetricsWriter& metrics, const StepStats& s, const std::optional<GpuLoad>& gpus,
+                const TrainSettings& settings) {
   namespace metric = report::metric;
   std::vector<report::TagValue> values{{metric::kTrainLoss, s.loss},
                                        {metric::kLearningRate, s.lr},
@@ -30,10 +32,17 @@ void write_step(report::MetricsWriter& metrics, const StepStats& s, const TrainS
   if (scales || settings.non_finite == "skip")
     values.push_back({metric::kSkippedSteps, static_cast<double>(s.skipped_steps)});
   if (scales) values.push_back({metric::kLossScale, s.loss_scale});
+  if (gpus) {
+    for (const auto& [name, value] :
+         {std::pair(metric::kGpuUtilization, gpus->utilization),
+          std::pair(metric::kLeastGpuUtilization, gpus->least_utilization), std::pair(metric::kGpuMemory, gpus->memory),
+          std::pair(metric::kGpuPower, gpus->power)})
+      if (value) values.push_back({name, *value});
+  }
   metrics.write(s.step, values);
 }
 
-std::vector<ProgressField> progress_fields(const StepStats& s) {
+std::vector<ProgressField> progress_fields(const StepStats& s, const std::optional<GpuLoad>& gpus) {
   std::vector<ProgressField> fields{{"epoch", format("{:.1f}", s.epoch_progress)},
                                     {"loss", format("{:.4f}", s.loss)},
                                     {"lr", format("{:.2e}", s.lr)},
@@ -41,6 +50,8 @@ std::vector<ProgressField> progress_fields(const StepStats& s) {
                                     {"samples/s", format("{:.0f}", s.samples_per_s)},
                                     {"data", format("{:.0f} ms", s.data_time_s * 1e3)},
                                     {"mem", format_bytes(std::max(s.host_bytes, s.device_bytes))}};
+  if (gpus && gpus->utilization) fields.push_back({"gpu", format("{:.0f} %", *gpus->utilization)});
+  if (gpus && gpus->power) fields.push_back({"power", format("{:.0f} W", *gpus->power)});
   if (s.skipped_steps > 0) fields.push_back({"skipped", format("{}", s.skipped_steps)});
   return fields;
 }
@@ -82,6 +93,10 @@ RunOutput::RunOutput(const Job& job, const RunSettings& settings, const report::
 }
 
 void RunOutput::announce(const parallel::Plan& plan, const torch::nn::Module& model, dist::Group* group) {
+  std::vector<int> own;
+  for (const DeviceId device : plan.devices)
+    if (device.kind == DeviceKind::kCuda) own.push_back(device.index);
+  if (claimed_) gpus_.emplace(watched_gpus(own, dist::read_rank_environment().local_world_size));
   summary_.banner = banner_rows(job_, settings_, plan, model);
   for (const auto& [label, text] : summary_.banner) log::info("{:<9} {}", label, text);
   for (const std::string& warning : plan.warnings) log::warning("{}", warning);
@@ -127,9 +142,11 @@ void RunOutput::begin(std::int64_t resumed_step) {
 void RunOutput::observe_step(const StepStats& s) {
   summary_.samples_per_s = s.samples_per_s;
   summary_.result.step = s.step;
-  write_step(*metrics_, s, settings_.train);
+  const std::optional<GpuLoad> gpus = gpus_->read();
+  summary_.gpu_utilization = gpus_->mean_utilization();
+  write_step(*metrics_, s, gpus, settings_.train);
   skips_.observe(s);
-  progress_->update(s.step, progress_fields(s));
+  progress_->update(s.step, progress_fields(s, gpus));
 }
 
 void RunOutput::observe_validation(const ValidationStats& s) {

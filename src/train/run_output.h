@@ -11,6 +11,7 @@
 #include "dist/group.h"
 #include "report/metrics_writer.h"
 #include "report/run_folder.h"
+#include "train/gpu_watch.h"
 #include "train/loop.h"
 #include "train/run.h"
 #include "train/run_report.h"
@@ -61,6 +62,7 @@ class RunOutput {
   RunSummary summary_;
   std::int64_t total_steps_ = 0;
   SkipWarning skips_;
+  std::optional<GpuWatch> gpus_;  ///< on rank 0
   std::optional<report::MetricsWriter> metrics_;
   std::optional<Progress> progress_;
 };
