@@ -42,7 +42,7 @@ bool is_timeout(const std::string& text) {
 /// What fails before this share of its time limit did not fail because of it.
 constexpr double kShareOfLimit = 0.9;
 
-double in_seconds(Clock::duration time) {
+double time_in_seconds(Clock::duration time) {
   return std::chrono::duration<double>(time).count();
 }
 
@@ -337,9 +337,10 @@ Error Group::explain(const std::exception& problem, const std::string& operation
   const std::string reason = first_line(problem);
   std::string message = format("rank {} of {}: {} failed", self.env.rank, self.env.world_size, operation);
   // LibTorch also names the limit ("timeout=1800000") where a connection could not be made at once.
-  const double seconds = waited ? in_seconds(waited->time) : 0.0;
-  const bool too_early = is_timeout(reason) && waited &&
-                         seconds < kShareOfLimit * in_seconds(waited->limit.value_or(self.options.collective_timeout));
+  const double seconds = waited ? time_in_seconds(waited->time) : 0.0;
+  const bool too_early =
+      is_timeout(reason) && waited &&
+      seconds < kShareOfLimit * time_in_seconds(waited->limit.value_or(self.options.collective_timeout));
   std::vector<Peer> dead;
   if (self.peers) {
     self.peers->refresh();

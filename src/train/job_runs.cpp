@@ -5,23 +5,23 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "core/config.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/log.h"
 
 namespace cohort::train {
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 namespace {
 
 constexpr const char* kJobsFile = "jobs.jsonl";
 
-std::string value_of(const dist::VariableLookup& lookup, const char* name) {
+std::string variable_or_empty(const dist::VariableLookup& lookup, const char* name) {
   return lookup(name).value_or("");
 }
 
 int count_of(const dist::VariableLookup& lookup, const char* name) {
-  const std::string text = value_of(lookup, name);
+  const std::string text = variable_or_empty(lookup, name);
   int count = 0;
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), count);
   COHORT_THROW_UNLESS(text.empty() || (problem == std::errc() && end == text.data() + text.size()),
@@ -35,10 +35,10 @@ std::string logs_of_job(const std::string& error_file) {
 }
 
 std::string line_of(const std::string& id, const std::vector<std::string>& arguments) {
-  Json line;
+  config::Json line;
   line["id"] = id;
   line["arguments"] = arguments;
-  return line.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return line.dump(-1, ' ', false, config::Json::error_handler_t::replace);
 }
 
 bool holds(const fs::path& run, const std::string& line) {
@@ -81,12 +81,12 @@ std::string run_with(const std::vector<fs::path>& runs, const std::string& id,
 
 LaunchedJob read_launched_job(const dist::VariableLookup& lookup) {
   LaunchedJob job;
-  if (const std::string id = value_of(lookup, "TORCHELASTIC_RUN_ID"); !id.empty()) {
+  if (const std::string id = variable_or_empty(lookup, "TORCHELASTIC_RUN_ID"); !id.empty()) {
     job.elastic_id = "TORCHELASTIC_RUN_ID=" + id;
-    if (id == "none") job.elastic_id += " " + logs_of_job(value_of(lookup, "TORCHELASTIC_ERROR_FILE"));
+    if (id == "none") job.elastic_id += " " + logs_of_job(variable_or_empty(lookup, "TORCHELASTIC_ERROR_FILE"));
   }
   for (const char* name : {"SLURM_JOB_ID", "SLURM_JOBID"})
-    if (const std::string id = value_of(lookup, name); !id.empty() && job.slurm_id.empty())
+    if (const std::string id = variable_or_empty(lookup, name); !id.empty() && job.slurm_id.empty())
       job.slurm_id = "SLURM_JOB_ID=" + id;
   job.elastic_restarts = count_of(lookup, "TORCHELASTIC_RESTART_COUNT");
   job.slurm_restarts = count_of(lookup, "SLURM_RESTART_COUNT");

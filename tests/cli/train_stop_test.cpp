@@ -160,5 +160,17 @@ TEST(TrainStop, UnderCohortLaunchATerminalShowsTheProgressBarOfRankZero) {
   EXPECT_FALSE(contains(stored, "\r")) << stored;
 }
 
+TEST(TrainHelp, TheLaunchersHelpNamesJobsThatExist) {
+  const std::string jobs = run({cohort_path(), "train", "--help"}).out;
+  const std::string help = run(launch({"--help"})).out;
+  int named = 0;
+  for (std::size_t at = 0; (at = help.find(" train ", at)) != std::string::npos; ++named) {
+    at += 7;
+    const std::string job = help.substr(at, help.find_first_not_of("abcdefghijklmnopqrstuvwxyz", at) - at);
+    EXPECT_TRUE(job.empty() || contains(jobs, "\n  " + job + " ")) << "'" << job << "' is none of the jobs: " << jobs;
+  }
+  EXPECT_GE(named, 2) << help;
+}
+
 }  // namespace
 }  // namespace cohort::testing
