@@ -36,8 +36,8 @@ class WithVariable {
   std::string old_;
 };
 
-/// The first test, and in a process of its own: MuJoCo takes OpenGL's functions from one library for as long as a process
-/// lives.
+/// The first test, and in a process of its own: MuJoCo takes OpenGL's functions from one library for as long as a
+/// process lives.
 TEST(MujocoRenderer, OsMesaDrawsWhatEglDraws) {
   const auto scene = built_scene(model_file("shapes.xml"));
   const std::vector<std::int32_t> envs{0};

@@ -147,6 +147,55 @@ COHORT_KERNEL void add_shadowed_lights(const FrameRecord& f, const InstanceRecor
   }
 }
 
+/// Colours at the corners of the lanes' triangles. Lanes next to each other often lie on the same few: then the corners
+/// of up to a third of the lanes' number of triangles go into one evaluation, which gives each the same bits.
+template <class L>
+COHORT_KERNEL void light_corners(const FrameRecord& f, const InstanceRecord& g, const float* rgb,
+                                 const Surface<typename L::V>& s, const Entry<typename L::V>& e,
+                                 const Vector3<typename L::V>& eye, bool shadows, unsigned lanes,
+                                 Colour<typename L::V>* corner) {
+  using V = typename L::V;
+  constexpr int kWidth = L::kWidth, kTriangles = kWidth / 3;
+  const bool mesh = static_cast<sim::VisualShape>(g.shape) == sim::VisualShape::kMesh;
+  alignas(64) float a[6][kWidth] = {};
+  unsigned owner[kTriangles + 1];
+  int n = 0;
+  unsigned left = lanes;
+  for (; left != 0 && n < kTriangles; ++n) {
+    const int i = sim::lowest_bit(left);
+    unsigned own = left;
+    if (mesh) own &= lane_bits(e.part == V(get_lane(e.part, i)));
+    for (int k = 0; k < 3; ++k) {
+      const Vector3<V>&p = s.point[k], &m = s.normal_at[k];
+      const float x = get_lane(p.x, i), y = get_lane(p.y, i), z = get_lane(p.z, i);
+      if (!mesh)
+        own &= lane_bits((p.x == V(x)) & (p.y == V(y)) & (p.z == V(z)) & (m.x == V(get_lane(m.x, i))) &
+                         (m.y == V(get_lane(m.y, i))) & (m.z == V(get_lane(m.z, i))));
+      const int to = 3 * n + k;
+      a[0][to] = x, a[1][to] = y, a[2][to] = z;
+      a[3][to] = get_lane(m.x, i), a[4][to] = get_lane(m.y, i), a[5][to] = get_lane(m.z, i);
+    }
+    owner[n] = own;
+    left &= ~own;
+  }
+  if (left != 0) {
+    for (int k = 0; k < 3; ++k) corner[k] = light_at(f, g, rgb, s.point[k], s.normal_at[k], eye, shadows);
+    return;
+  }
+  const auto row = [](const float* p) { return load_anywhere(p, static_cast<V*>(nullptr)); };
+  const Colour<V> all =
+      light_at(f, g, rgb, {row(a[0]), row(a[1]), row(a[2])}, {row(a[3]), row(a[4]), row(a[5])}, eye, shadows);
+  for (int k = 0; k < 3; ++k) {
+    corner[k] = {V(0.0f), V(0.0f), V(0.0f)};
+    for (int j = 0; j < n; ++j) {
+      const auto mine = lanes_of(owner[j], static_cast<typename L::M*>(nullptr));
+      corner[k].r = select(mine, V(get_lane(all.r, 3 * j + k)), corner[k].r);
+      corner[k].g = select(mine, V(get_lane(all.g, 3 * j + k)), corner[k].g);
+      corner[k].b = select(mine, V(get_lane(all.b, 3 * j + k)), corner[k].b);
+    }
+  }
+}
+
 /// Colour, alpha and normal of the lanes that have met this instance. dim: what a mirror leaves of its colour; a mirror
 /// image has no shadows, as in MuJoCo's.
 template <class L, class Eight>
@@ -163,8 +212,12 @@ COHORT_KERNEL void shade(const FrameRecord& f, const InstanceRecord& g, const Ra
   const float rgb[3] = {g.rgba[0] * dim, g.rgba[1] * dim, g.rgba[2] * dim};
   const V zero(0.0f), one(1.0f);
   Colour<V> sum{zero, zero, zero};
-  for (int k = 0; k < s.corners; ++k) {
-    add_scaled(sum, s.weight[k], light_at(f, g, rgb, s.point[k], s.normal_at[k], eye.place, shadows));
+  if (s.corners == 1) {
+    sum = light_at(f, g, rgb, s.point[0], s.normal_at[0], eye.place, shadows);
+  } else {
+    Colour<V> corner[3];
+    light_corners<L>(f, g, rgb, s, e, eye.place, shadows, lanes, corner);
+    for (int k = 0; k < 3; ++k) add_scaled(sum, s.weight[k], corner[k]);
   }
   Colour<V> texture{one, one, one};
   out.alpha = V(g.rgba[3]);

@@ -94,7 +94,9 @@ COHORT_LANE Texels<typename L::V> texture_2d(const TextureRecord& texture, const
   using V = typename L::V;
   const V w(static_cast<float>(texture.width[0])), h(static_cast<float>(texture.height[0]));
   const V change = max(max(abs(s_x), abs(s_y)) * w, max(abs(t_x), abs(t_y)) * h);
-  return between_levels<L>(texture, change, V(0.0f), s - floor_lanes(s), t - floor_lanes(t), true);
+  // Of numbers so large that no whole ones are left between them nothing is meant, but they have to look up something.
+  const auto part = [](const V& a) { return clip(a - floor_lanes(a), V(0.0f), V(1.0f)); };
+  return between_levels<L>(texture, change, V(0.0f), part(s), part(t), true);
 }
 
 /// A direction and its changes. Faces as OpenGL 2.1, table 3.21.
