@@ -20,7 +20,6 @@
 #include "tensors/convert.h"
 #include "tensors/pinned_allocator.h"
 #include "tensors/vector_math.h"
-#include "train/job_validator.h"
 #include "train/loader_source.h"
 #include "train/loop.h"
 #include "train/run_output.h"
@@ -67,6 +66,11 @@ report::RunFolder open_folder(const RunSettings& settings, dist::Group* group,
   }
   if (group) path = group->broadcast_bytes(path, 0);
   return report::RunFolder::open(path);
+}
+
+/// What rank 0 says, on all ranks.
+bool agreed(bool of_rank_0, dist::Group* group) {
+  return group ? group->broadcast_bytes(of_rank_0 ? "1" : "0", 0) == "1" : of_rank_0;
 }
 
 /// Refuses, before a step is made, what only a validation would find.
@@ -136,7 +140,8 @@ struct Feed {
 void describe(config::Fields& fields, RunSettings& s) {
   fields.add("name", s.name, "of the run: results go to output_dir/name/<date-time>; empty: the job's name");
   fields.add("output_dir", s.output_dir, "folder of all runs");
-  fields.add("resume", s.resume, "folder of a run to continue, on the command line only; empty: a new run");
+  fields.add("resume", s.resume,
+             "run to continue, on the command line only: its folder, or one of its checkpoints; empty: a new run");
   fields.add_choice("backend", s.backend, {"gpu", "cuda", "metal", "cpu"},
                     "gpu: the best one present, the CPU if there is none; the others are forced");
   fields.add("devices", s.devices, "of this process, e.g. cuda:0,cuda:1 or cpu,cpu; empty: all of the backend");
@@ -191,24 +196,22 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
   const std::unique_ptr<parallel::Strategy> strategy = parallel::make_strategy(
       plan, model, group, settings.parallel, [&job, &settings] { return job.make_model(settings.train.seed); });
   Feed feed(job, settings, plan.batch_size, environment, torch_device);
-  TrainJob train_job{
-      .strategy = strategy.get(),
-      .loss = [&job](torch::nn::Module& replica, const parallel::Batch& batch) { return job.loss(replica, batch); },
-      .batches = &feed.train};
+  TrainJob training = train_job(job, *strategy, feed.train);
   if (feed.validation)
-    train_job.validator = job_validator(job, *feed.validation, parse_precision(settings.train.precision), torch_device);
+    training.validator = validator_of(job, *feed.validation, parse_precision(settings.train.precision), torch_device);
 
   // Models, strategy and loaders stand: from here on the run has a folder.
   const report::RunFolder folder = open_folder(settings, group.get(), claimed);
   RunOutput output(job, settings, folder, first ? &*claimed : nullptr, fields, overrides);
-  output.announce(plan, *model, group.get());
-  output.attach(train_job);
+  output.announce(plan, *model, feed.validation.has_value(), group.get());
+  output.attach(training);
+  training.leave_finished = agreed(first && output.is_complete(job.dataset(Part::kTest) != nullptr), group.get());
 
   install_stop_signals();
   TrainSettings train = settings.train;
   train.batch_size = plan.batch_size;
   train.global_batch_size.reset();
-  TrainLoop loop(train, std::move(train_job));
+  TrainLoop loop(train, std::move(training));
   output.set_total_steps(loop.total_steps());
   const auto begin = std::chrono::steady_clock::now();
   const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
@@ -219,6 +222,11 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
     // No report among several ranks: the launcher should hear of the failure first, and may end this process any time.
     output.failed(e.what(), seconds(), !group);
     throw;
+  }
+  if (result.status == TrainStatus::kNothingLeft) {
+    output.left_as_it_was(result);
+    if (group) group->close();
+    return 0;
   }
   output.trained(result, seconds());
 

@@ -28,10 +28,6 @@ at::Tensor Job::loss(torch::nn::Module& model, const parallel::Batch& batch) con
   return torch::mse_loss(prediction.predicted.to(at::kFloat), prediction.truth);
 }
 
-std::vector<Metric> Job::validation_figures(torch::nn::Module&, const parallel::Batch&) const {
-  return {};
-}
-
 std::vector<std::unique_ptr<Job>> all_jobs() {
   std::vector<std::unique_ptr<Job>> jobs;
   jobs.push_back(make_forecast_job());
