@@ -162,7 +162,8 @@ void evaluate_push_t(const PushTArguments& arguments) {
     show("random", alone(random));
   }
   if (replay) show("replay", alone([&](std::uint32_t) { return replay->policy(arguments.horizon); }));
-  if (!arguments.json.empty()) write_file_atomically(arguments.json, json.dump(2) + "\n");
+  if (!arguments.json.empty())
+    write_file_atomically(arguments.json, json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
 int run_evaluate(const std::vector<std::string>& words) {

@@ -1,5 +1,6 @@
 // `cohort model`: what a model holds, and whether the batched engine runs it.
 #include "sim/model.h"
+#include "sim/visual_model.h"
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
@@ -103,12 +104,18 @@ void print_memory(const sim::Model& model) {
                 .c_str());
 }
 
+void print_start(const sim::ModelInfo& m) {
+  const std::string outside = m.starts_outside_limits();
+  if (!outside.empty()) std::puts(("warning: " + outside).c_str());
+}
+
 /// A model that `--compile` or a scene wrote.
 int describe_compiled(const std::string& file, bool verbose) {
   const sim::Model model = sim::load_model(file);
   const sim::ModelInfo& m = model.info;
   print(m, file, verbose);
   print_memory(model);
+  print_start(m);
   for (const sim::EntityInfo& e : m.entities) {
     std::puts(format("entity {}: {} links, {} geoms", e.name, e.links.size(), e.geoms.size()).c_str());
   }
@@ -128,6 +135,7 @@ int describe(const ModelSettings& s) {
   const sim::ModelInfo m = sim::describe_mjb(scene.mjb);
   print(m, s.file, s.verbose);
   for (const std::string& warning : scene.warnings) std::puts(format("warning: {}", warning).c_str());
+  print_start(m);
   const std::vector<sim::Unsupported> missing = sim::find_unsupported(scene.mjb);
   if (missing.empty()) {
     std::puts("engine batched: runs it");
@@ -136,7 +144,8 @@ int describe(const ModelSettings& s) {
     std::puts(format("engine batched: does not run it (engine mujoco does): {}", sim::to_string(missing)).c_str());
   }
   if (!s.compile_to.empty()) {
-    sim::save_model(sim::import_model(scene.mjb), s.compile_to);
+    const sim::VisualModel seen = sim::import_visual_model(scene.mjb);
+    sim::save_model(sim::import_model(scene.mjb), s.compile_to, &seen);
     std::puts(format("compiled to {}", s.compile_to).c_str());
   }
   return 0;

@@ -46,8 +46,8 @@ void check_weights(const PolicySettings& s) {
   COHORT_THROW_UNLESS(
       !s.pretrained_backbone || s.rgb.empty() || !s.backbone_weights.empty() || !s.initial_weights.empty(),
       "the image trunks are meant to begin with pretrained weights, which nothing downloads here: name "
-      "a file of torchvision's {} with model.backbone_weights=FILE.safetensors, or begin at random with "
-      "model.pretrained_backbone=false",
+      "a file of torchvision's {} with model.backbone_weights=FILE.safetensors (one line of Python makes it: "
+      "docs/guide/policies.md), or begin at random with model.pretrained_backbone=false",
       s.images.core.backbone_class);
   COHORT_THROW_UNLESS(
       !s.language.required || s.language.enabled(),

@@ -163,7 +163,9 @@ void load_backbones(torch::nn::Module& policy, const NamedTensors& tensors, cons
     const std::string theirs = torchvision_name(name.substr(at + kTrunk.size()));
     if (!batch_norm && is_norm(theirs)) continue;
     const auto found = given.find(theirs);
-    COHORT_THROW_UNLESS(found != given.end(), "{}: {} is missing; it should hold a torchvision ResNet of this depth",
+    COHORT_THROW_UNLESS(found != given.end(),
+                        "{}: {} is missing; it should hold a torchvision ResNet of this depth, made as "
+                        "docs/guide/policies.md shows",
                         source, theirs);
     COHORT_THROW_UNLESS(found->second.sizes() == tensor.sizes(), "{}: {} has shape {}, but the trunk has {}", source,
                         theirs, c10::str(found->second.sizes()), c10::str(tensor.sizes()));

@@ -7,13 +7,15 @@
 #include "core/files.h"
 #include "sim/checksum.h"
 #include "sim/model_check.h"
+#include "sim/visual_model.h"
+#include "sim/visual_model_file.h"
 
 namespace cohort::sim {
 
 namespace {
 
 constexpr char kMagic[8] = {'C', 'O', 'H', 'O', 'R', 'T', 'M', 'D'};
-constexpr std::uint32_t kVersion = 18;
+constexpr std::uint32_t kVersion = 21;
 
 class Saver {
  public:
@@ -145,9 +147,9 @@ void visit(Action& io, T& m) {
   io(m.tendon), io(m.actuator), io(m.geom), io(m.pair), io(m.pair_bound), io(m.pair_spheres), io(m.pair_run),
       io(m.pair_window), io(m.row_dof), io(m.row_sign), io(m.equality), io(m.qpos0), io(m.qpos_spring), io(m.frame),
       io(m.fluid), io(m.sensor), io(m.piece), io(m.sensor_match), io(m.ray_geom), io(m.mesh), io(m.mesh_vertex),
-      io(m.mesh_edge), io(m.mesh_face), io(m.mesh_direction), io(m.mesh_side), io(m.stem), io(m.height_field),
-      io(m.height), io(m.geom_friction), io(m.stretch), io(m.stretch_move), io(m.ray_mesh), io(m.ray_chunk),
-      io(m.ray_triangle), io(m.piece_start), io(m.piece_link), io(m.fluid_link);
+      io(m.mesh_edge), io(m.mesh_face), io(m.mesh_direction), io(m.mesh_side), io(m.height_field), io(m.height),
+      io(m.geom_friction), io(m.stretch), io(m.stretch_move), io(m.ray_mesh), io(m.ray_chunk), io(m.ray_triangle),
+      io(m.piece_start), io(m.piece_link), io(m.fluid_link);
 }
 
 struct FileHeader {
@@ -199,7 +201,6 @@ ModelView Model::view() const {
   v.mesh_face = mesh_face.data();
   v.mesh_direction = mesh_direction.data();
   v.mesh_side = mesh_side.data();
-  v.stem = stem.data();
   v.height_field = height_field.data();
   v.height = height.data();
   v.qpos0 = qpos0.data();
@@ -216,28 +217,38 @@ std::string to_string(std::span<const Unsupported> list) {
   return text;
 }
 
-void save_model(const Model& model, const std::filesystem::path& path) {
+void save_model(const Model& model, const std::filesystem::path& path, const VisualModel* seen) {
   Saver saver;
   visit(saver, model);
   FileHeader header{{}, kVersion, sizeof(ModelView), saver.out_.size(), checksum(saver.out_)};
   std::memcpy(header.magic, kMagic, sizeof kMagic);
   std::string file(reinterpret_cast<const char*>(&header), sizeof header);
-  write_file_atomically(path, file + saver.out_);
+  file += saver.out_;
+  if (seen != nullptr) file += visual_model_bytes(*seen);
+  write_file_atomically(path, file);
+}
+
+std::string_view behind_model(std::string_view file, const std::string& name) {
+  FileHeader header{};
+  COHORT_THROW_UNLESS(file.size() >= sizeof header, "{} is no compiled model: it is cut off", name);
+  std::memcpy(&header, file.data(), sizeof header);
+  COHORT_THROW_UNLESS(std::memcmp(header.magic, kMagic, sizeof kMagic) == 0, "{} is no compiled model", name);
+  COHORT_THROW_UNLESS(
+      header.version == kVersion && header.view_bytes == sizeof(ModelView),
+      "{} was written by another version of Cohort (format {}, this one reads {}): compile the model again", name,
+      header.version, kVersion);
+  COHORT_THROW_UNLESS(header.bytes <= file.size() - sizeof header, "{} is damaged: its checksum does not fit", name);
+  return file.substr(sizeof header + header.bytes);
 }
 
 Model load_model(const std::filesystem::path& path) {
   const std::string file = read_file(path);
+  const std::string_view seen = behind_model(file, path.string());
+  check_visual_bytes(seen, path.string());
   FileHeader header{};
-  COHORT_THROW_UNLESS(file.size() >= sizeof header, "{} is no compiled model: it is cut off", path.string());
   std::memcpy(&header, file.data(), sizeof header);
-  COHORT_THROW_UNLESS(std::memcmp(header.magic, kMagic, sizeof kMagic) == 0, "{} is no compiled model", path.string());
-  COHORT_THROW_UNLESS(
-      header.version == kVersion && header.view_bytes == sizeof(ModelView),
-      "{} was written by another version of Cohort (format {}, this one reads {}): compile the model again",
-      path.string(), header.version, kVersion);
-  const std::string body = file.substr(sizeof header);
-  COHORT_THROW_UNLESS(header.bytes == body.size() && header.checksum == checksum(body),
-                      "{} is damaged: its checksum does not fit", path.string());
+  const std::string body = file.substr(sizeof header, header.bytes);
+  COHORT_THROW_UNLESS(header.checksum == checksum(body), "{} is damaged: its checksum does not fit", path.string());
   Model model;
   Loader loader(body, path.string());
   visit(loader, model);

@@ -203,6 +203,7 @@ void TrainLoop::Impl::train_step(std::int64_t micro_batches) {
   ++state.step;
   ++interval_steps;
   step_epoch = state.epoch;
+  if (state.step == first_step + 1 && job.first_step) job.first_step();
   if (!monitor.may_update() && settings.non_finite == "error") agree_on_health(monitor.read(optimizer));
 }
 

@@ -32,6 +32,7 @@ struct TrainJob {
   Validator validator;  ///< empty: no validation
   /// Called on every rank once a checkpoint has been found or not, with the step that the training begins after.
   std::function<void(std::int64_t step)> started;
+  std::function<void()> first_step;  ///< called on every rank once its first step is made
   std::vector<StepObserver> step_observers;
   std::vector<ValidationObserver> validation_observers;
   std::filesystem::path checkpoints;   ///< folder of the run's checkpoints, seen by every rank; empty: none are written

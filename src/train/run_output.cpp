@@ -8,7 +8,9 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "dist/rank_environment.h"
 #include "report/metric_names.h"
+#include "train/continue_command.h"
 #include "train/run_banner.h"
 
 namespace cohort::train {
@@ -16,7 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void write_step(report::MetricsWriter& metrics, const StepStats& s, const TrainSettings& settings) {
+void write_step(report::MetricsWriter& metrics, const StepStats& s, const std::optional<GpuLoad>& gpus,
+                const TrainSettings& settings) {
   namespace metric = report::metric;
   std::vector<report::TagValue> values{{metric::kTrainLoss, s.loss},
                                        {metric::kLearningRate, s.lr},
@@ -29,10 +32,17 @@ void write_step(report::MetricsWriter& metrics, const StepStats& s, const TrainS
   if (scales || settings.non_finite == "skip")
     values.push_back({metric::kSkippedSteps, static_cast<double>(s.skipped_steps)});
   if (scales) values.push_back({metric::kLossScale, s.loss_scale});
+  if (gpus) {
+    for (const auto& [name, value] :
+         {std::pair(metric::kGpuUtilization, gpus->utilization),
+          std::pair(metric::kLeastGpuUtilization, gpus->least_utilization), std::pair(metric::kGpuMemory, gpus->memory),
+          std::pair(metric::kGpuPower, gpus->power)})
+      if (value) values.push_back({name, *value});
+  }
   metrics.write(s.step, values);
 }
 
-std::vector<ProgressField> progress_fields(const StepStats& s) {
+std::vector<ProgressField> progress_fields(const StepStats& s, const std::optional<GpuLoad>& gpus) {
   std::vector<ProgressField> fields{{"epoch", format("{:.1f}", s.epoch_progress)},
                                     {"loss", format("{:.4f}", s.loss)},
                                     {"lr", format("{:.2e}", s.lr)},
@@ -40,11 +50,13 @@ std::vector<ProgressField> progress_fields(const StepStats& s) {
                                     {"samples/s", format("{:.0f}", s.samples_per_s)},
                                     {"data", format("{:.0f} ms", s.data_time_s * 1e3)},
                                     {"mem", format_bytes(std::max(s.host_bytes, s.device_bytes))}};
+  if (gpus && gpus->utilization) fields.push_back({"gpu", format("{:.0f} %", *gpus->utilization)});
+  if (gpus && gpus->power) fields.push_back({"power", format("{:.0f} W", *gpus->power)});
   if (s.skipped_steps > 0) fields.push_back({"skipped", format("{}", s.skipped_steps)});
   return fields;
 }
 
-std::string status_of(const TrainResult& result) {
+std::string status_of(const TrainResult& result, const ContinueCommand& command) {
   switch (result.status) {
     case TrainStatus::kFinished:
       return "finished";
@@ -53,7 +65,8 @@ std::string status_of(const TrainResult& result) {
     case TrainStatus::kNothingLeft:
       return "finished before";
     case TrainStatus::kStopped:
-      return format("stopped by a signal at step {}; continue with resume=<this folder>", result.step);
+      return format("stopped by a signal at step {}; continue{} with: {}", result.step,
+                    command.remark.empty() ? "" : ", " + command.remark + ",", command.text);
   }
   return "unknown";
 }
@@ -75,7 +88,8 @@ RunOutput::RunOutput(const Trainable& trainable, const RunSettings& settings, co
       folder_(folder),
       claimed_(claimed),
       overrides_(overrides),
-      resolved_(fields.to_json()) {
+      resolved_(fields.to_json()),
+      changed_(fields.changed()) {
   resolved_["resume"] = "";  // who starts from this configuration starts another run
   if (!claimed_) return;
   std::error_code none_yet;
@@ -85,6 +99,10 @@ RunOutput::RunOutput(const Trainable& trainable, const RunSettings& settings, co
 
 void RunOutput::announce(const parallel::Plan& plan, const torch::nn::Module& model, bool validates,
                          dist::Group* group) {
+  std::vector<int> own;
+  for (const DeviceId device : plan.devices)
+    if (device.kind == DeviceKind::kCuda) own.push_back(device.index);
+  if (claimed_) gpus_.emplace(watched_gpus(own, dist::read_rank_environment().local_world_size));
   summary_.banner = banner_rows(trainable_, settings_, plan, model);
   for (const auto& [label, text] : summary_.banner) log::info("{:<9} {}", label, text);
   for (const std::string& warning : plan.warnings) log::warning("{}", warning);
@@ -96,8 +114,8 @@ void RunOutput::announce(const parallel::Plan& plan, const torch::nn::Module& mo
   if (group)
     for (const std::string& line : parallel::world_lines(plan, *group)) log::info("{:<9} {}", "", line);
   log::info("{:<9} {}", "results", folder_.path().string());
-  log::info("{:<9} all of them, as in {}:", "settings", folder_.config_file().string());
-  for (const std::string& line : settings_lines(resolved_)) log::info("{:<9} {}", "", line);
+  log::info("{:<9} all of them in {}; other than the defaults:", "settings", folder_.config_file().string());
+  for (const std::string& line : settings_lines(changed_)) log::info("{:<9} {}", "", line);
 }
 
 void RunOutput::attach(TrainJob& train_job) {
@@ -129,9 +147,11 @@ void RunOutput::begin(std::int64_t resumed_step) {
 void RunOutput::observe_step(const StepStats& s) {
   summary_.samples_per_s = s.samples_per_s;
   summary_.result.step = s.step;
-  write_step(*metrics_, s, settings_.train);
+  const std::optional<GpuLoad> gpus = gpus_->read();
+  summary_.gpu_utilization = gpus_->mean_utilization();
+  write_step(*metrics_, s, gpus, settings_.train);
   skips_.observe(s);
-  progress_->update(s.step, progress_fields(s));
+  progress_->update(s.step, progress_fields(s, gpus));
 }
 
 void RunOutput::observe_validation(const ValidationStats& s) {
@@ -147,8 +167,15 @@ void RunOutput::trained(const TrainResult& result, double seconds) {
   if (progress_) progress_->finish();
   summary_.result = result;
   summary_.seconds = seconds;
-  summary_.status = status_of(result);
-  log::info("training {} after {}", summary_.status, format_duration(seconds));
+  const ContinueCommand command = continue_command(settings_.program, folder_.path(), dist::read_rank_environment());
+  summary_.status = status_of(result, command);
+  if (result.status == TrainStatus::kStopped) {
+    log::info("training stopped by a signal at step {} after {}; go on{} with", result.step, format_duration(seconds),
+              command.remark.empty() ? "" : ", " + command.remark + ",");
+    log::info("  {}", command.text);
+  } else {
+    log::info("training {} after {}", summary_.status, format_duration(seconds));
+  }
   if (const std::string skipped = skipped_text(result); !skipped.empty()) log::warning("{}", skipped);
 }
 

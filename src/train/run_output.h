@@ -11,6 +11,7 @@
 #include "dist/group.h"
 #include "report/metrics_writer.h"
 #include "report/run_folder.h"
+#include "train/gpu_watch.h"
 #include "train/loop.h"
 #include "train/run.h"
 #include "train/run_report.h"
@@ -62,11 +63,12 @@ class RunOutput {
   const report::RunFolder& folder_;
   report::ClaimedFolder* claimed_;
   const std::vector<std::string>& overrides_;
-  config::Json resolved_;
+  config::Json resolved_, changed_;
   RunSummary summary_;
   std::int64_t total_steps_ = 0;
   std::optional<std::uintmax_t> log_bytes_;  // of a resumed run's log, before this process wrote to it
   SkipWarning skips_;
+  std::optional<GpuWatch> gpus_;  ///< on rank 0
   std::optional<report::MetricsWriter> metrics_;
   std::optional<Progress> progress_;
 };

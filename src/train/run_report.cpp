@@ -69,6 +69,12 @@ void write_report(const Trainable& trainable, const RunSettings& settings, const
   content.summary = {summary.banner.begin(), summary.banner.end()};
   content.summary.emplace_back("trained", format("{} steps in {}, {:.0f} samples/s", summary.result.step,
                                                  format_duration(summary.seconds), summary.samples_per_s));
+  if (summary.gpu_utilization)
+    content.summary.emplace_back(
+        "GPUs", format("busy {:.0f} % of the time{}", *summary.gpu_utilization,
+                       *summary.gpu_utilization < 80 ? "; below 80 %: the loader, small batches or the ranks' "
+                                                       "communication hold them up (docs/guide/troubleshooting.md)"
+                                                     : ""));
   if (const std::string skipped = skipped_text(summary.result); !skipped.empty())
     content.summary.emplace_back("skipped", skipped);
   content.machine = report::describe_machine({.libtorch = TORCH_VERSION, .usable_cores = available_cores()});

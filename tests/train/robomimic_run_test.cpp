@@ -283,6 +283,25 @@ TEST(RobomimicRun, FramesAndRowsThatDoNotFitTheHorizonsNameRemediesThatWork) {
 
 const std::vector<std::string> kUncached{"data.statistics_cache=never"};
 
+// robomimic#48; the reference, too, ends where training and validation demonstrations overlap.
+TEST(RobomimicRun, MasksThatAreAskedForAreThereAndShareNoDemo) {
+  if (!data::has_hdf5()) GTEST_SKIP() << "this build has no HDF5";
+  const data::OwnFolder folder;
+  const auto load = [&](const std::string& train, const std::string& validation) {
+    config::Json c = hdf5_configuration("robomimic", {data::fixture("masks.hdf5").string()});
+    c["train"]["hdf5_filter_key"] = train;
+    c["train"]["hdf5_validation_filter_key"] = validation;
+    c["experiment"]["validate"] = true;
+    c["observation"]["modalities"]["obs"]["low_dim"] = {"tip", "block"};
+    const RobomimicRun run = read_robomimic_run(written(folder, c.dump()), kUncached);
+    return message_of([&] { ReadyPolicy(run.overrides, run.settings).job->load(); });
+  };
+  EXPECT_NE(load("training", "valid").find("has no /mask/training: its masks are once, train, twice, valid"),
+            std::string::npos);
+  EXPECT_NE(load("train", "valid").find("1 of 2 episodes that validate are also trained on"), std::string::npos);
+  EXPECT_NE(load("twice", "valid").find("/mask/twice names demo_0 more than once"), std::string::npos);
+}
+
 // What the reference's MetaDataset does with one file per trajectory: statistics over all of them, and either file
 // drawn from as often, however long it is.
 TEST(RobomimicRun, Hdf5FilesAreOneDataSetWithOneNormalisation) {

@@ -32,6 +32,15 @@ struct Prediction {
   at::Tensor truth;
 };
 
+/// What `cohort predict` asks a trained model: samples with the fields of Job::dataset(), and what each row of the
+/// answers is called.
+struct PredictionRequest {
+  std::shared_ptr<const data::Dataset> samples;
+  std::string label;                ///< the first column of the answers: "row" or the name of the date column
+  std::vector<std::string> labels;  ///< (samples * rows of a prediction)
+  bool has_truth = false;           ///< the samples hold what is predicted, too
+};
+
 class Job : public Trainable {
  public:
   /// Changes the general defaults (batch size, epochs, optimizer, ...) to those of this job and binds its own settings
@@ -54,6 +63,10 @@ class Job : public Trainable {
   virtual std::size_t main_target() const { return 0; }
   /// In place, rows of n_target scaled values each: back to the units of the data.
   virtual void to_data_units(std::span<float> rows) const = 0;
+
+  /// Instead of load(): the samples of data.path that a trained model shall predict, scaled by the `statistics` of its
+  /// checkpoint; the file need not hold the targets. Throws Error as load() does, and for jobs that predict no table.
+  virtual PredictionRequest load_request(const config::Json& statistics);
 
   /// What dataset(Part::kTest) is taken from, for log and report.
   virtual std::string test_name() const { return "test set"; }

@@ -11,6 +11,8 @@
 #include <torch/types.h>
 
 #include "core/error.h"
+#include "core/utf8.h"
+#include "data/disjoint.h"
 #include "data/open_episodes.h"
 #include "data/robot_windows.h"
 #include "policy/algorithm.h"
@@ -101,6 +103,7 @@ class PolicyJob final : public Job {
     } catch (const Error& e) {
       throw Error(format("validation.splits: {}; choose other splits, or none (validation.splits=[])", e.what()));
     }
+    data::check_disjoint(*train_, *validation_);
     validation_samples_ = with_language(validation_);
     if (sampled_ > 0) shown_ = std::make_shared<SomeSamples>(validation_samples_, sampled_);
   }
@@ -129,7 +132,7 @@ class PolicyJob final : public Job {
     if (train_->sets() == 1 || combine_statistics_) return data::to_json(train_->statistics(0));
     config::Json json = config::Json::object();
     for (std::size_t set = 0; set < train_->sets(); ++set)
-      json[data_.paths[set]] = data::to_json(train_->statistics(set));
+      json[bytes_to_utf8(data_.paths[set])] = data::to_json(train_->statistics(set));
     return json;
   }
 

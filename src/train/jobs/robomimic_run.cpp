@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/utf8.h"
 #include "data/open_episodes.h"
 #include "data/rlds/dataset_info.h"
 #include "data/rlds/schema.h"
@@ -83,7 +84,7 @@ Json value_of(const std::string& text) {
     }
     return list;
   }
-  return Json(text);
+  return Json(bytes_to_utf8(text));
 }
 
 bool has_path(const Json& json, const std::string& path) {
@@ -203,7 +204,7 @@ void read_experiment(JsonSection& s, Reading& r) {
   s.take_or_null("ckpt_path", r.checkpoint, {});
   if (!r.checkpoint.empty() && !r.checkpoint.ends_with(".safetensors"))
     s.refuse("experiment.ckpt_path", Json(r.checkpoint),
-             "is no .safetensors file: save the weights as one first, as docs/diffusion.md shows");
+             "is no .safetensors file: save the weights as one first, as docs/guide/policies.md shows");
 }
 
 void read_train(JsonSection& s, Reading& r) {
@@ -367,7 +368,7 @@ bool has_instructions(const std::string& path) {
 void read_rlds_sets(Reading& r, bool wants_language, data::RobotDataSettings& data) {
   if (r.data_path.empty()) r.refused.push_back("train.data_path is empty: set it to the folder of the RLDS data sets");
   if (r.set_names.empty()) r.refused.push_back("train.dataset_names is empty: name at least one data set");
-  for (const std::string& name : r.set_names) data.paths.push_back(r.data_path + "/" + name);
+  for (const std::string& name : r.set_names) data.paths.push_back(utf8_to_bytes(r.data_path + "/" + name));
   if (r.weights.size() == r.set_names.size())
     data.weights = r.weights;
   else if (!r.weights.empty())
@@ -424,7 +425,7 @@ void read_hdf5_sets(Reading& r, data::RobotDataSettings& data) {
     std::string path = entry.at("path").get<std::string>();
     const char* home = std::getenv("HOME");
     if (path.starts_with("~/") && home) path = home + path.substr(1);
-    data.paths.push_back(path);
+    data.paths.push_back(utf8_to_bytes(path));
     std::string mask = r.filter_key;
     double weight = 1.0;
     JsonSection section(entry, "train.data", r.refused);
@@ -491,7 +492,7 @@ RobomimicRun read_robomimic_run(const std::string& path, const std::vector<std::
   } catch (const Error& e) {
     r.refused.push_back(e.what());
   }
-  model.initial_weights = r.checkpoint;
+  model.initial_weights = utf8_to_bytes(r.checkpoint);
   model.pretrained_backbone = rules.pretrained_backbone;
 
   data::RobotDataSettings data;
