@@ -57,7 +57,7 @@ class LinearByOneDnn : public torch::autograd::Function<LinearByOneDnn> {
   }
 };
 
-thread_local bool rows_alone = false;
+thread_local bool rows_stand_alone = false;
 
 /// x (rows, in) with every row at a whole cache line.
 at::Tensor aligned_rows(const at::Tensor& x) {
@@ -72,12 +72,12 @@ at::Tensor aligned_rows(const at::Tensor& x) {
 
 }  // namespace
 
-RowsAloneGuard::RowsAloneGuard() : former_(rows_alone) {
-  rows_alone = true;
+RowsAloneGuard::RowsAloneGuard() : former_(rows_stand_alone) {
+  rows_stand_alone = true;
 }
 
 RowsAloneGuard::~RowsAloneGuard() {
-  rows_alone = former_;
+  rows_stand_alone = former_;
 }
 
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
@@ -85,7 +85,7 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tenso
                      !at::autocast::is_autocast_enabled(at::kCPU);
   std::vector<std::int64_t> shape = x.sizes().vec();
   shape.back() = weight.size(0);
-  if (rows_alone && plain) return at::linear(aligned_rows(x.reshape({-1, x.size(-1)})), weight, bias).view(shape);
+  if (rows_stand_alone && plain) return at::linear(aligned_rows(x.reshape({-1, x.size(-1)})), weight, bias).view(shape);
   const bool large = x.numel() * weight.size(0) >= kLargeProduct;
   if (!large || !plain || !one_dnn()) return at::linear(x, weight, bias);
   return LinearByOneDnn::apply(x.reshape({-1, x.size(-1)}), weight, bias).view(shape);

@@ -15,7 +15,7 @@ bool is_there(const fs::path& path) {
 }
 
 /// Without links and without a separator at its end.
-fs::path plain(const fs::path& path) {
+fs::path without_links(const fs::path& path) {
   std::error_code error;
   fs::path result = fs::canonical(path, error);
   if (error) return path;
@@ -26,7 +26,7 @@ fs::path plain(const fs::path& path) {
 
 ResumeTarget resume_target(const std::string& path) {
   if (is_there(fs::path(path) / kConfiguration)) return {path, ""};
-  const fs::path folder = plain(path);
+  const fs::path folder = without_links(path);
   if (is_there(folder / policy::kStateFile)) {
     const fs::path run = folder.parent_path().parent_path();
     COHORT_THROW_UNLESS(

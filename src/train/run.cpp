@@ -74,7 +74,7 @@ report::RunFolder open_folder(const RunSettings& settings, const std::vector<std
 }
 
 /// What rank 0 says, on all ranks.
-bool agreed(bool of_rank_0, dist::Group* group) {
+bool as_rank_0_says(bool of_rank_0, dist::Group* group) {
   return group ? group->broadcast_bytes(of_rank_0 ? "1" : "0", 0) == "1" : of_rank_0;
 }
 
@@ -231,7 +231,8 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
   RunOutput output(job, settings, folder, first ? &*claimed : nullptr, fields, overrides);
   output.announce(plan, *model, feed.validation.has_value(), group.get());
   output.attach(training);
-  training.leave_finished = agreed(first && output.is_complete(job.dataset(Part::kTest) != nullptr), group.get());
+  training.leave_finished =
+      as_rank_0_says(first && output.is_complete(job.dataset(Part::kTest) != nullptr), group.get());
 
   training.first_step = tell_first_step;
 
