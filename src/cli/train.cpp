@@ -14,6 +14,7 @@
 #include "core/files.h"
 #include "core/log.h"
 #include "train/jobs/robomimic_run.h"
+#include "train/resume_target.h"
 #include "train/run.h"
 
 namespace cohort::cli {
@@ -85,12 +86,22 @@ std::string job_of(const std::string& file) {
                                                                                 : "";
 }
 
+/// Which run is continued; an empty path: none is. Its override then names the run's folder.
+train::ResumeTarget resumed_run(Arguments& arguments) {
+  train::ResumeTarget target;
+  for (std::string& text : arguments.overrides) {
+    if (!text.starts_with("resume=")) continue;
+    target = {};
+    if (text == "resume=" || text == "resume=auto") continue;  // which run, is found later
+    target = train::resume_target(text.substr(7));
+    text = "resume=" + target.run.string();
+  }
+  return target;
+}
+
 /// The config.json of the run that is continued; empty: none is.
-std::string resumed_configuration(const Arguments& arguments) {
-  std::string run;
-  for (const std::string& text : arguments.overrides)
-    if (text.starts_with("resume=")) run = text.substr(7);
-  return run.empty() || run == "auto" ? "" : run + "/config.json";
+std::string resumed_configuration(const train::ResumeTarget& resumed) {
+  return resumed.run.empty() ? "" : (resumed.run / "config.json").string();
 }
 
 /// Completes the job from the files, which must all be for the same one. Throws UsageError.
@@ -126,7 +137,8 @@ int run_train(const std::vector<std::string>& words) {
   const char* rank = std::getenv("RANK");
   log::set_console(rank == nullptr || std::string(rank) == "0");
   Arguments arguments = parse(words);
-  const std::string resumed = resumed_configuration(arguments);
+  const train::ResumeTarget continued = resumed_run(arguments);
+  const std::string resumed = resumed_configuration(continued);
   if (!arguments.help) take_job(arguments, resumed);
   if (arguments.job.empty()) {
     std::fputs(usage().c_str(), arguments.help ? stdout : stderr);
@@ -157,7 +169,8 @@ int run_train(const std::vector<std::string>& words) {
   if (!resumed.empty()) {
     fields.apply_file(resumed);
     // Where it began is behind it: it goes on from its own last checkpoint.
-    settings.train.checkpoint.resume = train::CheckpointSettings().resume;
+    settings.train.checkpoint.resume =
+        continued.checkpoint.empty() ? train::CheckpointSettings().resume : continued.checkpoint;
   }
   std::vector<std::string> overrides = arguments.overrides, notes;
   for (const std::string& file : arguments.files) {

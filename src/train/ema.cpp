@@ -12,6 +12,7 @@
 
 #include "core/error.h"
 #include "models/layers.h"
+#include "policy/foreign_weights.h"
 
 namespace cohort::train {
 namespace {
@@ -104,6 +105,9 @@ void Ema::load_state(const policy::NamedTensors& state, std::int64_t updates, co
     COHORT_THROW_UNLESS(found != by_name.end(), "{}: the average of {} is missing", source, names_[i]);
     COHORT_THROW_UNLESS(found->second.sizes() == averages_[i].sizes(),
                         "{}: the average of {} has another shape than the model's parameter", source, names_[i]);
+    COHORT_THROW_UNLESS(policy::may_convert(found->second.scalar_type(), averages_[i].scalar_type()), "{}: {}", source,
+                        policy::type_difference("the average of " + names_[i], found->second.scalar_type(),
+                                                averages_[i].scalar_type()));
   }
   for (std::size_t i = 0; i < names_.size(); ++i) averages_[i].copy_(by_name.at(names_[i]));
   updates_ = updates;

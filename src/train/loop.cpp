@@ -119,6 +119,7 @@ TrainResult TrainLoop::Impl::run() {
   if (writes_files) writer.emplace(policy::CheckpointFolder(job.checkpoints), settings.checkpoint.keep);
   seed_rank(settings.seed, strategy.rank(), 0);
   resume();
+  if (job.leave_finished && resumed_from && done()) return nothing_left();
   run_begin = interval_begin = Clock::now();
   first_step = state.step;
   monitor.begin_at(state.step);
@@ -155,6 +156,18 @@ TrainResult TrainLoop::Impl::run() {
   const bool restored = !stopped && restore_best();
   result.step = state.step;
   result.weights_step = restored ? state.early_stopping.best_step : state.step;
+  result.epoch = state.epoch;
+  result.skipped_steps = state.skipped_steps;
+  result.best = state.early_stopping.best;
+  result.best_step = state.early_stopping.best_step;
+  result.resumed_from = resumed_from;
+  return result;
+}
+
+TrainResult TrainLoop::Impl::nothing_left() const {
+  TrainResult result;
+  result.status = TrainStatus::kNothingLeft;
+  result.step = result.weights_step = state.step;
   result.epoch = state.epoch;
   result.skipped_steps = state.skipped_steps;
   result.best = state.early_stopping.best;

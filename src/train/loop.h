@@ -38,6 +38,9 @@ struct TrainJob {
   std::filesystem::path checkpoints;   ///< folder of the run's checkpoints, seen by every rank; empty: none are written
   std::string configuration = "null";  ///< JSON text of the whole job; saved in every checkpoint
   std::string dataset_statistics;      ///< JSON text saved in every checkpoint; empty: none
+  /// true: where the checkpoint is of a finished training, nothing is validated, saved or reported, and run() returns
+  /// kNothingLeft before `started` is called. On all ranks alike.
+  bool leave_finished = false;
   /// What records steps under train.cuda_graph; empty: CUDA does.
   std::function<std::unique_ptr<dist::DeviceGraph>()> make_graph;
 };
@@ -46,6 +49,7 @@ enum class TrainStatus {
   kFinished,      ///< all steps have been made
   kEarlyStopped,  ///< the watched metric did not improve any more
   kStopped,       ///< a signal or request_stop(); training can be resumed
+  kNothingLeft,   ///< resumed, and finished before (leave_finished): nothing was done
 };
 
 struct TrainResult {

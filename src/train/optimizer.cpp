@@ -10,6 +10,7 @@
 #include <torch/utils.h>
 
 #include "core/error.h"
+#include "policy/foreign_weights.h"
 
 namespace cohort::train {
 namespace {
@@ -277,6 +278,11 @@ void Optimizer::load_state(const policy::NamedTensors& state, const std::string&
       COHORT_THROW_UNLESS(scalar ? item->second.numel() == 1 : item->second.sizes() == parameter.sizes(),
                           "{}: {} of parameter {} has another shape than the parameter: it belongs to another model",
                           source, kind, name);
+      COHORT_THROW_UNLESS(
+          policy::may_convert(item->second.scalar_type(), scalar ? at::kFloat : parameter.scalar_type()), "{}: {}",
+          source,
+          policy::type_difference(format("{} of parameter {}", kind, name), item->second.scalar_type(),
+                                  scalar ? at::kFloat : parameter.scalar_type()));
       target = item->second;
     };
     take(kinds.step, found[position].step, true);

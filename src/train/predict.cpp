@@ -8,15 +8,15 @@
 
 #include "core/files.h"
 #include "core/format.h"
-#include "tensors/vector_math.h"
+#include "dist/usable_devices.h"
+#include "policy/checkpoint.h"
+#include "policy/weights.h"
 #include "tensors/convert.h"
 #include "tensors/pinned_allocator.h"
-#include "policy/checkpoint.h"
+#include "tensors/vector_math.h"
 #include "train/jobs/job.h"
 #include "train/loader_source.h"
 #include "train/run.h"
-#include "dist/usable_devices.h"
-#include "policy/weights.h"
 
 namespace cohort::train {
 namespace {
@@ -61,7 +61,8 @@ PredictReport predict_file(const PredictSettings& settings) {
   dist::check_device(device_id);
   const c10::Device device = tensors::to_torch_device(device_id);
   tensors::resolve_vector_math();
-  const policy::ResumePoint point = policy::find_resume_point(settings.run.string(), {}).value();
+  const policy::ResumePoint point =
+      policy::find_resume_point(settings.run.string(), {}, policy::CheckpointParts::kWeights).value();
   const std::string source = point.path.string();
   TrainedJob trained(point.content.state.configuration, source, settings);
   Job& job = *trained.job;
@@ -71,7 +72,8 @@ PredictReport predict_file(const PredictSettings& settings) {
   const std::shared_ptr<torch::nn::Module> model = job.make_model(/*seed=*/0);
   const bool averaged = !point.content.ema.empty();
   PredictReport report{.job = job.name(), .weights = source + "/" + (averaged ? policy::kEmaFile : policy::kModelFile)};
-  policy::load_weights(*model, averaged ? point.content.ema : point.content.model, point.content.model_aliases, report.weights);
+  policy::load_weights(*model, averaged ? point.content.ema : point.content.model, point.content.model_aliases,
+                       report.weights);
   model->to(device);
   model->eval();
 

@@ -62,6 +62,8 @@ std::string status_of(const TrainResult& result, const ContinueCommand& command)
       return "finished";
     case TrainStatus::kEarlyStopped:
       return format("stopped early at step {}, best at step {}", result.step, result.best_step);
+    case TrainStatus::kNothingLeft:
+      return "finished before";
     case TrainStatus::kStopped:
       return format("stopped by a signal at step {}; continue{} with: {}", result.step,
                     command.remark.empty() ? "" : ", " + command.remark + ",", command.text);
@@ -78,10 +80,10 @@ void RunOutput::SkipWarning::observe(const StepStats& s) {
                s.step, s.loss_scale == 1.0 ? "" : format("; the loss is now scaled by {:g}", s.loss_scale));
 }
 
-RunOutput::RunOutput(const Job& job, const RunSettings& settings, const report::RunFolder& folder,
+RunOutput::RunOutput(const Trainable& trainable, const RunSettings& settings, const report::RunFolder& folder,
                      report::ClaimedFolder* claimed, const config::Fields& fields,
                      const std::vector<std::string>& overrides)
-    : job_(job),
+    : trainable_(trainable),
       settings_(settings),
       folder_(folder),
       claimed_(claimed),
@@ -89,18 +91,22 @@ RunOutput::RunOutput(const Job& job, const RunSettings& settings, const report::
       resolved_(fields.to_json()),
       changed_(fields.changed()) {
   resolved_["resume"] = "";  // who starts from this configuration starts another run
-  if (claimed_) log::add_file(folder_.log_file().string());
+  if (!claimed_) return;
+  std::error_code none_yet;
+  if (const auto bytes = fs::file_size(folder_.log_file(), none_yet); !none_yet) log_bytes_ = bytes;
+  log::add_file(folder_.log_file().string());
 }
 
-void RunOutput::announce(const parallel::Plan& plan, const torch::nn::Module& model, dist::Group* group) {
+void RunOutput::announce(const parallel::Plan& plan, const torch::nn::Module& model, bool validates,
+                         dist::Group* group) {
   std::vector<int> own;
   for (const DeviceId device : plan.devices)
     if (device.kind == DeviceKind::kCuda) own.push_back(device.index);
   if (claimed_) gpus_.emplace(watched_gpus(own, dist::read_rank_environment().local_world_size));
-  summary_.banner = banner_rows(job_, settings_, plan, model);
+  summary_.banner = banner_rows(trainable_, settings_, plan, model);
   for (const auto& [label, text] : summary_.banner) log::info("{:<9} {}", label, text);
   for (const std::string& warning : plan.warnings) log::warning("{}", warning);
-  if (settings_.train.early_stopping.patience > 0 && !job_.dataset(Part::kValidation))
+  if (settings_.train.early_stopping.patience > 0 && !validates)
     log::warning(
         "train.early_stopping.patience = {} has no effect: no data are kept for a validation; change the split, or set "
         "the patience to 0",
@@ -115,7 +121,6 @@ void RunOutput::announce(const parallel::Plan& plan, const torch::nn::Module& mo
 void RunOutput::attach(TrainJob& train_job) {
   train_job.checkpoints = folder_.checkpoints();
   train_job.configuration = resolved_.dump(2);
-  train_job.dataset_statistics = job_.statistics().dump(2);
   if (!claimed_) return;
   train_job.started = [this](std::int64_t resumed_step) { begin(resumed_step); };
   train_job.step_observers.push_back([this](const StepStats& s) { observe_step(s); });
@@ -174,19 +179,41 @@ void RunOutput::trained(const TrainResult& result, double seconds) {
   if (const std::string skipped = skipped_text(result); !skipped.empty()) log::warning("{}", skipped);
 }
 
+bool RunOutput::is_complete(bool has_test) const {
+  if (settings_.resume.empty()) return false;
+  return (!settings_.charts || fs::exists(folder_.report_file())) &&
+         (!has_test || fs::exists(folder_.path() / "test_metrics.json"));
+}
+
+void RunOutput::left_as_it_was(const TrainResult& result) {
+  if (!claimed_) return;
+  log::info(
+      "{}: this training was finished at step {}; its folder was left as it was. To train on, raise train.steps or "
+      "train.epochs{}",
+      folder_.path().string(), result.step,
+      settings_.train.early_stopping.patience > 0 ? ", and train.early_stopping.patience where that ended it" : "");
+  log::remove_file(folder_.log_file().string());
+  std::error_code ignored;
+  if (log_bytes_)
+    fs::resize_file(folder_.log_file(), *log_bytes_, ignored);
+  else
+    fs::remove(folder_.log_file(), ignored);
+}
+
 void RunOutput::failed(const std::string& what, double seconds, bool with_report) {
   if (progress_) progress_->finish();
   summary_.status = format("failed: {}", what);
   summary_.failed = true;
   summary_.seconds = seconds;
-  if (with_report && metrics_ && settings_.charts) write_report(job_, settings_, folder_, summary_, nullptr, *metrics_);
+  if (with_report && metrics_ && settings_.charts)
+    write_report(trainable_, settings_, folder_, summary_, nullptr, *metrics_);
 }
 
 void RunOutput::finish(const TestResult* test) {
   if (!claimed_) return;
   if (test) log::info("{}", describe_test(*test));
   if (test) write_test_metrics(folder_, *test);
-  if (settings_.charts) write_report(job_, settings_, folder_, summary_, test, *metrics_);
+  if (settings_.charts) write_report(trainable_, settings_, folder_, summary_, test, *metrics_);
   log::info("log      {}", folder_.log_file().string());
   log::info("weights  {}", (folder_.path() / tested_weights(settings_.train, summary_.result)).string());
   log::info("{:<8} {}", "", describe_weights(settings_.train, summary_.result));

@@ -43,7 +43,7 @@ void write_test_metrics(const report::RunFolder& folder, const TestResult& test)
 void remove_test_results(const report::RunFolder& folder);
 
 /// Writes the charts and report.html. Never throws: what goes wrong is a warning.
-void write_report(const Job& job, const RunSettings& settings, const report::RunFolder& folder,
+void write_report(const Trainable& trainable, const RunSettings& settings, const report::RunFolder& folder,
                   const RunSummary& summary, const TestResult* test, report::MetricsWriter& metrics);
 
 }  // namespace cohort::train

@@ -32,10 +32,6 @@ PredictionRequest Job::load_request(const config::Json&) {
   throw Error(format("a run of `cohort train {}` predicts no table; `cohort evaluate` runs policies", name()));
 }
 
-std::vector<Metric> Job::validation_figures(torch::nn::Module&, const parallel::Batch&) const {
-  return {};
-}
-
 std::vector<std::unique_ptr<Job>> all_jobs() {
   std::vector<std::unique_ptr<Job>> jobs;
   jobs.push_back(make_forecast_job());
