@@ -10,6 +10,7 @@ void register_built_in_tasks() {
   register_push();
   register_reach();
   register_stack();
+  register_gymnasium_tasks();
 }
 
 }  // namespace cohort::tasks

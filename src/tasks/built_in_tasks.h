@@ -15,4 +15,7 @@ void register_push();
 void register_reach();
 void register_stack();
 
+/// gymnasium/
+void register_gymnasium_tasks();
+
 }  // namespace cohort::tasks

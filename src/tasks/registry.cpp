@@ -48,8 +48,9 @@ void load_all() {
 
 void register_task(TaskEntry entry) {
   COHORT_THROW_UNLESS(
-      !entry.name.empty() && entry.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string::npos,
-      "a task cannot be called '{}': small letters, digits and hyphens", entry.name);
+      !entry.name.empty() && entry.name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                                          "0123456789-") == std::string::npos,
+      "a task cannot be called '{}': letters, digits and hyphens", entry.name);
   for (const TaskEntry& other : registry().entries)
     COHORT_THROW_UNLESS(other.name != entry.name, "there is a task '{}' already{}", entry.name,
                         other.origin.empty() ? "" : format(", from {}", other.origin));

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/format.h"
+#include "render/renderer.h"
 
 namespace cohort::tasks {
 namespace {
@@ -84,7 +85,11 @@ void SceneTask::ObservationRows::put(std::size_t field, std::initializer_list<do
 }
 
 SceneTask::SceneTask(const TaskSettings& settings, SceneTaskSetup setup)
-    : setup_(std::move(setup)), scene_(scene_options(settings)), n_(settings.n_envs) {
+    : setup_(std::move(setup)),
+      scene_(scene_options(settings)),
+      picture_settings_(settings.pictures),
+      threads_(settings.threads),
+      n_(settings.n_envs) {
   TaskSpec& spec = setup_.spec;
   const SceneTaskSettings& own = setup_.settings;
   COHORT_THROW_UNLESS(own.horizon > 0, "{}: horizon={}: at least 1 control step", spec.name, own.horizon);
@@ -112,6 +117,8 @@ SceneTask::SceneTask(const TaskSettings& settings, SceneTaskSetup setup)
   terms_.resize(n * as_size(term_count_)), terms_scratch_.resize(n * as_size(term_count_));
   actions_.resize(n * as_size(spec.action.width()));
   steps_.resize(n);
+  moments_.resize(n);
+  pictures_.resize(spec.cameras.size());
   qpos_.resize(n * as_size(nq_)), qvel_.resize(n * as_size(nv_)), ctrl_.resize(n * as_size(nu_));
   start_qpos_.resize(as_size(nq_)), start_qvel_.resize(as_size(nv_)), start_ctrl_.resize(as_size(nu_));
   start_mocap_.resize(7 * as_size(model.nmocap));
@@ -137,6 +144,7 @@ SceneTask::SceneTask(const TaskSettings& settings, SceneTaskSetup setup)
     const auto e = as_size(env);
     gather_env(env);
     ++steps_[e];
+    ++moments_[e];
     if (static_cast<const std::int32_t*>(view_status_.data)[env * view_status_.strides[0]] != sim::kStatusOk)
       broken_[e] = 1;
     const auto terms_of = as_size(term_count_);
@@ -221,6 +229,7 @@ void SceneTask::reset(std::span<const std::int32_t> envs, std::span<const std::u
     write_row(mocap_quat, env, begin.mocap_quat);
     std::copy(begin.ctrl.begin(), begin.ctrl.end(), ctrl_.begin() + static_cast<std::ptrdiff_t>(e * as_size(nu_)));
     steps_[e] = 0;
+    ++moments_[e];
     reward_[e] = 0, success_[e] = 0, terminated_[e] = 0, truncated_[e] = 0, broken_[e] = 0;
     const auto terms = terms_.begin() + static_cast<std::ptrdiff_t>(e * as_size(term_count_));
     std::fill(terms, terms + static_cast<std::ptrdiff_t>(term_count_), 0.0f);
@@ -244,7 +253,8 @@ void SceneTask::read_actions(ArrayView actions) {
     for (std::size_t i = 0; i < width; ++i) {
       const float value = rows[e * width + i];
       if (!std::isfinite(value)) broken_[e] = 1;
-      actions_[e * width + i] = std::isfinite(value) ? std::clamp(value, spec.low[i], spec.high[i]) : 0.0f;
+      float& action = actions_[e * width + i] = std::isfinite(value) ? value : 0.0f;
+      if (setup_.clip_actions) action = std::clamp(action, spec.low[i], spec.high[i]);
     }
   }
 }
@@ -275,6 +285,52 @@ ArrayView SceneTask::observation(std::size_t field) {
                    std::span<const std::int64_t>(shape.data(), own.size() + 1));
 }
 
+ArrayView SceneTask::picture(const std::string& camera, std::span<const std::int32_t> envs) {
+  const std::vector<std::string>& cameras = spec().cameras;
+  const auto found = std::find(cameras.begin(), cameras.end(), camera);
+  if (found == cameras.end()) {
+    const std::string near = config::nearest(camera, cameras);
+    throw Error(format("{} has no camera '{}'{}; it has {}", spec().name, camera,
+                       near.empty() ? "" : format(", did you mean '{}'?", near), join(cameras, ", ")));
+  }
+  const int height = picture_settings_.height, width = picture_settings_.width;
+  if (!renderer_) {
+    COHORT_THROW_UNLESS(height > 0 && width > 0, "pictures of {} x {} pixels: at least 1 x 1", width, height);
+    renderer_ = render::make_renderer(scene_, {.kind = picture_settings_.renderer, .threads = threads_});
+  }
+  Pictures& pictures = pictures_[as_size(found - cameras.begin())];
+  if (pictures.rgb.empty()) {
+    pictures.camera = renderer_->camera(camera);
+    pictures.rgb.resize(as_size(n_) * as_size(height) * as_size(width) * 3);
+    pictures.drawn.assign(as_size(n_), -1);
+  }
+  draw(pictures, envs);
+  return make_view(pictures.rgb.data(), {n_, height, width, 3});
+}
+
+void SceneTask::draw(Pictures& pictures, std::span<const std::int32_t> envs) {
+  stale_.clear();
+  for (const std::int32_t env : envs) {
+    const auto e = as_size(env);
+    COHORT_CHECK(env >= 0 && env < n_, "environment {} does not exist: there are {}", env, n_);
+    if (pictures.drawn[e] == moments_[e]) continue;
+    pictures.drawn[e] = moments_[e];
+    stale_.push_back(env);
+  }
+  if (stale_.empty()) return;
+  const int height = picture_settings_.height, width = picture_settings_.width;
+  const std::size_t bytes = as_size(height) * as_size(width) * 3;
+  const auto count = static_cast<std::int64_t>(stale_.size());
+  picture_rows_.resize(as_size(n_) * bytes);
+  renderer_->render(pictures.camera, stale_,
+                    {.rgb = make_view(picture_rows_.data(), {count, std::int64_t{height}, std::int64_t{width}, 3})});
+  for (std::size_t i = 0; i < stale_.size(); ++i) {
+    const auto from = picture_rows_.begin() + static_cast<std::ptrdiff_t>(i * bytes);
+    std::copy(from, from + static_cast<std::ptrdiff_t>(bytes),
+              pictures.rgb.begin() + static_cast<std::ptrdiff_t>(as_size(stale_[i]) * bytes));
+  }
+}
+
 std::unique_ptr<Actor> SceneTask::make_expert(std::uint64_t) {
   if (!spec().has_expert) return nullptr;
   return std::make_unique<SceneExpert>(*this);
@@ -289,6 +345,7 @@ std::string SceneTask::description() const {
   json["substeps"] = substeps_;
   json["settings"] = config::Json::parse(setup_.settings_json);
   json["model"] = format("{:016x}", scene_.info().fingerprint());
+  json["renderer"] = renderer_ ? renderer_->description() : picture_settings_.renderer;
   return json.dump();
 }
 

@@ -27,6 +27,10 @@
 #include "tasks/actor.h"
 #include "tasks/task.h"
 
+namespace cohort::render {
+class Renderer;
+}
+
 namespace cohort::tasks {
 
 /// key=value of every scene task.
@@ -39,9 +43,10 @@ void describe(config::Fields& fields, SceneTaskSettings& settings);
 
 /// What a task of a scene is made of.
 struct SceneTaskSetup {
-  TaskSpec spec;     ///< complete, but for horizon and, with a sparse reward, reward_terms
-  std::string mjcf;  ///< the model's text; its timestep divides the control period
-  int controls = 1;  ///< times that control() is called in a control period; divides its timesteps
+  TaskSpec spec;             ///< complete, but for horizon and, with a sparse reward, reward_terms
+  std::string mjcf;          ///< the model's text; its timestep divides the control period
+  int controls = 1;          ///< times that control() is called in a control period; divides its timesteps
+  bool clip_actions = true;  ///< to their bounds; false where the task's own formulas take what lies outside
   SceneTaskSettings settings{};
   std::string settings_help{};  ///< of all own settings, as config::Fields::help() writes it
   std::string settings_json{};  ///< and their values, as JSON
@@ -75,6 +80,8 @@ class SceneTask : public Task {
   ArrayView truncated() final { return make_view(truncated_.data(), {n_}); }
   ArrayView broken() final { return make_view(broken_.data(), {n_}); }
   ArrayView reward_terms() final { return make_view(terms_.data(), {n_, term_count_}); }
+  /// Cameras of the model; drawn when first asked for, by the renderer that TaskSettings::pictures names.
+  ArrayView picture(const std::string& camera, std::span<const std::int32_t> envs) final;
   std::unique_ptr<Actor> make_expert(std::uint64_t seed) override;
   std::string settings_help() const final { return setup_.settings_help; }
   std::string description() const override;
@@ -116,8 +123,8 @@ class SceneTask : public Task {
   virtual void start(int env, const RandomStream& random, Start& start) = 0;
   /// After a reset and after each control period, before the three below: for what several of them need.
   virtual void refresh(int, const EnvState&) {}
-  /// Turns an action (finite, within its bounds) into the model's controls; ctrl holds the last ones. Called
-  /// SceneTaskSetup::controls times in a control period, each time with the state of that moment.
+  /// Turns an action (finite; within its bounds, but for clip_actions) into the model's controls; ctrl holds the last
+  /// ones. Called SceneTaskSetup::controls times in a control period, each time with the state of that moment.
   virtual void control(int env, const EnvState& now, std::span<const float> action, std::span<double> ctrl) = 0;
   virtual void observe(int env, const EnvState& now, ObservationRows& out) = 0;
   /// After a step. terms: of the dense reward, in the order of the spec; not called for with a sparse one.
@@ -131,8 +138,23 @@ class SceneTask : public Task {
   void gather_env(int env);
   void read_actions(ArrayView actions);
 
+  /// A camera's pictures and which of them show the present.
+  struct Pictures {
+    int camera = 0;                   ///< the renderer's
+    std::vector<std::uint8_t> rgb;    ///< (n, H, W, 3)
+    std::vector<std::int64_t> drawn;  ///< moments_ of an environment when it was drawn
+  };
+  void draw(Pictures& pictures, std::span<const std::int32_t> envs);
+
   SceneTaskSetup setup_;
   sim::Scene scene_;
+  PictureSettings picture_settings_;
+  int threads_ = 1;
+  std::unique_ptr<render::Renderer> renderer_;
+  std::vector<Pictures> pictures_;     // of the spec's cameras
+  std::vector<std::int64_t> moments_;  // of an environment: resets and steps so far
+  std::vector<std::uint8_t> picture_rows_;
+  std::vector<std::int32_t> stale_;
   int n_ = 0, nq_ = 0, nv_ = 0, nu_ = 0, substeps_ = 1;
   std::int64_t term_count_ = 0;
   bool sparse_ = false;

@@ -45,7 +45,7 @@ struct ActionSpec {
 
 /// What there is to know about a task without running it.
 struct TaskSpec {
-  std::string name;         ///< small letters, digits and hyphens: "pick-and-place"
+  std::string name;         ///< letters, digits and hyphens: "pick-and-place"
   std::string summary;      ///< one line for `cohort tasks`
   std::string instruction;  ///< what a policy that takes instructions is told
   std::vector<FieldSpec> observations;

@@ -13,14 +13,14 @@
 namespace cohort::tasks {
 namespace {
 
-constexpr double kPi = 3.14159265358979323846;
-constexpr double kPeriod = 0.02;          // s
+constexpr double kHalfCircle = 3.14159265358979323846;
+constexpr double kCartpolePeriod = 0.02;  // s
 constexpr double kGear = 10;              // N for an action of 1
 constexpr double kCart = 1, kPole = 0.1;  // kg
 constexpr double kHalfPole = 0.5;         // m from the hinge to the pole's middle
-constexpr double kGravity = 9.81;
+constexpr double kEarthGravity = 9.81;
 
-constexpr const char* kModel = R"(
+constexpr const char* kCartpoleModel = R"(
 <mujoco model="cartpole">
   <compiler angle="radian" autolimits="true"/>
   <option timestep="0.005" integrator="implicitfast"><flag contact="disable"/></option>
@@ -55,25 +55,25 @@ struct CartpoleSettings : SceneTaskSettings {
   }
 };
 
-struct Kind {
+struct CartpoleKind {
   bool swing_up;
   const char *name, *summary, *instruction, *expert;
   std::int32_t hold;  // control steps that the pole has to stay upright
 };
-constexpr Kind kBalance{false,
-                        "cartpole-balance",
-                        "keep the pole on the cart upright",
-                        "keep the pole upright",
-                        "a linear-quadratic regulator",
-                        250};
-constexpr Kind kSwingUp{true,
-                        "cartpole-swingup",
-                        "swing the hanging pole up and keep it upright",
-                        "swing the pole up and keep it upright",
-                        "pumps energy into the pole, then a linear-quadratic regulator",
-                        100};
+constexpr CartpoleKind kBalance{false,
+                                "cartpole-balance",
+                                "keep the pole on the cart upright",
+                                "keep the pole upright",
+                                "a linear-quadratic regulator",
+                                250};
+constexpr CartpoleKind kSwingUp{true,
+                                "cartpole-swingup",
+                                "swing the hanging pole up and keep it upright",
+                                "swing the pole up and keep it upright",
+                                "pumps energy into the pole, then a linear-quadratic regulator",
+                                100};
 
-SceneTaskSetup cartpole_setup(const TaskSettings& settings, const Kind& kind) {
+SceneTaskSetup cartpole_setup(const TaskSettings& settings, const CartpoleKind& kind) {
   CartpoleSettings own;
   SceneTaskSetup setup = read_settings(settings, static_cast<SceneTaskSettings&>(own));
   TaskSpec& spec = setup.spec;
@@ -88,17 +88,17 @@ SceneTaskSetup cartpole_setup(const TaskSettings& settings, const Kind& kind) {
   };
   spec.cameras = {"front"};
   spec.action = {.names = {"force"}, .low = {-1}, .high = {1}, .unit = format("{:g} N", kGear)};
-  spec.control_period = kPeriod;
+  spec.control_period = kCartpolePeriod;
   spec.reward_terms = {"upright"};
   spec.has_expert = true;
   spec.expert = kind.expert;
-  setup.mjcf = kModel;
+  setup.mjcf = kCartpoleModel;
   return setup;
 }
 
 class Cartpole final : public SceneTask {
  public:
-  Cartpole(const TaskSettings& settings, const Kind& kind)
+  Cartpole(const TaskSettings& settings, const CartpoleKind& kind)
       : SceneTask(settings, cartpole_setup(settings, kind)),
         kind_(kind),
         upright_for_(static_cast<std::size_t>(n_envs())),
@@ -112,7 +112,7 @@ class Cartpole final : public SceneTask {
       return size * (2.0 * static_cast<double>(random.uniform(i)) - 1.0);
     };
     start.qpos[0] = within(0, 0.1);
-    start.qpos[1] = kind_.swing_up ? kPi + within(1, 0.1) : within(1, 0.1);
+    start.qpos[1] = kind_.swing_up ? kHalfCircle + within(1, 0.1) : within(1, 0.1);
     start.qvel[0] = within(2, 0.05);
     start.qvel[1] = within(3, 0.1);
   }
@@ -143,7 +143,7 @@ class Cartpole final : public SceneTask {
   }
 
   void expert(int, const EnvState& now, std::span<float> action) override {
-    const double x = now.qpos[0], v = now.qvel[0], w = now.qvel[1], angle = wrapped(now.qpos[1], 2 * kPi);
+    const double x = now.qpos[0], v = now.qvel[0], w = now.qvel[1], angle = wrapped(now.qpos[1], 2 * kHalfCircle);
     double force;
     if (std::abs(angle) < 0.35 && std::abs(w) < 4) {
       // Discrete regulator for steps of 0.02 s with weights 1, 0.1, 10, 0.1 on the state and 0.05 on the force (N).
@@ -152,15 +152,15 @@ class Cartpole final : public SceneTask {
       // Åström and Furuta, "Swinging up a pendulum by energy control", Automatica 36 (2000): the cart's acceleration
       // that brings the pole's energy to that of upright rest, and the force that makes it.
       const double c = std::cos(angle), s = std::sin(angle), inertia = 4.0 / 3.0 * kPole * kHalfPole * kHalfPole;
-      const double energy = 0.5 * inertia * w * w + kPole * kGravity * kHalfPole * (c - 1);
+      const double energy = 0.5 * inertia * w * w + kPole * kEarthGravity * kHalfPole * (c - 1);
       const double a = std::clamp(80 * energy * w * c, -8.0, 8.0) - 2 * x - 2 * v;
-      const double turning = (kPole * kGravity * kHalfPole * s - kPole * kHalfPole * a * c) / inertia;
+      const double turning = (kPole * kEarthGravity * kHalfPole * s - kPole * kHalfPole * a * c) / inertia;
       force = (kCart + kPole) * a + kPole * kHalfPole * (turning * c - w * w * s);
     }
     action[0] = static_cast<float>(std::clamp(force / kGear, -1.0, 1.0));
   }
 
-  const Kind& kind_;
+  const CartpoleKind& kind_;
   std::vector<std::int32_t> upright_for_;  // control steps
   std::vector<double> force_;              // the last action
 };
@@ -168,7 +168,7 @@ class Cartpole final : public SceneTask {
 }  // namespace
 
 void register_cartpole() {
-  for (const Kind* kind : {&kBalance, &kSwingUp})
+  for (const CartpoleKind* kind : {&kBalance, &kSwingUp})
     register_task({.name = kind->name, .summary = kind->summary, .make = [kind](const TaskSettings& s) {
                      return std::make_unique<Cartpole>(s, *kind);
                    }});

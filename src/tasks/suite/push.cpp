@@ -45,9 +45,9 @@ SceneTaskSetup push_setup(const TaskSettings& settings) {
   return setup;
 }
 
-class Push final : public ArmTask {
+class PushTask final : public ArmTask {
  public:
-  explicit Push(const TaskSettings& settings)
+  explicit PushTask(const TaskSettings& settings)
       : ArmTask(settings, push_setup(settings), kPushActions),
         cube_qpos_(qpos_of("cube")),
         cube_qvel_(qvel_of("cube")),
@@ -134,7 +134,7 @@ class Push final : public ArmTask {
 void register_push() {
   register_task({.name = "push",
                  .summary = "push a cube that lies anywhere onto the green disc",
-                 .make = [](const TaskSettings& s) { return std::make_unique<Push>(s); }});
+                 .make = [](const TaskSettings& s) { return std::make_unique<PushTask>(s); }});
 }
 
 }  // namespace cohort::tasks
