@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "cli/data_push_t.h"
 #include "cli/subcommand.h"
 #include "core/devices_cpu.h"
 #include "core/files.h"
@@ -147,8 +146,6 @@ int run_data(const std::vector<std::string>& arguments) {
   convert_app->add_option("--filter", converting.filters, "rules for episodes, e.g. 'min_steps(16)'");
   convert_app->add_flag("--keep-names", converting.keep_names, "do not rename obs/ to observation/ and the like");
 
-  const auto run_push_t = add_push_t(app);
-
   tasks::TwoLinkArmSettings settings;
   std::string out = "outputs/two_link_arm.csv";
   CLI::App* arm = app.add_subcommand(
@@ -175,7 +172,7 @@ int run_data(const std::vector<std::string>& arguments) {
     stats(measuring);
   } else if (convert_app->parsed()) {
     convert(converting);
-  } else if (!run_push_t()) {
+  } else {
     tasks::write_two_link_arm_csv(out, settings);
     std::printf("%s: %lld rows of a simulated two-link arm\n", out.c_str(), static_cast<long long>(settings.rows));
   }

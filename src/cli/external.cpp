@@ -12,9 +12,10 @@ const Register kConvertWeights({"convert-weights",
                                 "weights of policies to and from the names of the Python reference",
                                 {},
                                 "cohort-convert-weights"});
+const Register kCollect({"collect", "record episodes of a task as a data set", {}, "cohort-collect"});
 const Register kEvaluate(
-    {"evaluate", "run trained policies in simulated tasks and say how often they succeed", {}, "cohort-evaluate"});
-const Register kData({"data", "make, inspect, measure and convert data sets", {}, "cohort-data"});
+    {"evaluate", "run policies in simulated tasks and say how often they succeed", {}, "cohort-evaluate"});
+const Register kData({"data", "inspect, measure and convert data sets", {}, "cohort-data"});
 
 }  // namespace
 }  // namespace cohort::cli

@@ -9,6 +9,7 @@
 
 #include "cli/subcommand.h"
 #include "core/command_line.h"
+#include "cli/train_rollouts.h"
 #include "core/config.h"
 #include "core/error.h"
 #include "core/files.h"
@@ -201,7 +202,7 @@ int run_train(const std::vector<std::string>& words) {
   for (const std::string& note : notes) log::warning("{}", note);
   settings.program = typed_name(sibling("cohort"));
   apply_launcher_precision(fields);
-  return train::run(*job, settings, fields, arguments.overrides);
+  return train::run(*job, settings, fields, arguments.overrides, rollouts_of(settings));
 }
 
 }  // namespace

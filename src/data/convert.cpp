@@ -400,7 +400,8 @@ class ToRlds {
 class ToHdf5 {
  public:
   ToHdf5(const EpisodeSource& source, const std::vector<std::int64_t>& episodes, const ConvertSettings& settings,
-         ConvertReport& report) {
+         ConvertReport& report)
+      : env_args_(settings.env_args.empty() ? kNoEnvironment : settings.env_args) {
     for (std::size_t f = 0; f < source.fields().size(); ++f) {
       const StepField& field = source.fields()[f];
       if (field.kind == StepKind::kNumber && field.elements() < 0)
@@ -420,7 +421,7 @@ class ToHdf5 {
       out.attribute(name, text, type);
       has_environment = has_environment || name == "env_args";
     }
-    if (!has_environment) out.attribute("env_args", kNoEnvironment);
+    if (!has_environment) out.attribute("env_args", env_args_);
     std::string texts;
     for (const Field& field : fields_)
       if (!field.attribute.empty()) texts += (texts.empty() ? "" : "\n") + field.field.name;
@@ -564,6 +565,7 @@ class ToHdf5 {
     }
   }
 
+  std::string env_args_;
   std::vector<Field> fields_;
   std::vector<HeadAttribute> head_;
   std::vector<std::pair<Metadata, std::string>> metadata_;  // and the attribute's name

@@ -62,12 +62,43 @@ struct TrainedPolicy::Impl {
     const ResumePoint point = find_resume_point(path.string(), {}, CheckpointParts::kWeights).value();
     const std::string source = point.path.string();  // the checkpoint, where a run was named
     const CheckpointContent& content = point.content;
-    configuration = Json::parse(content.state.configuration, nullptr, false);
-    read_configuration(source, wanted.overrides);
+    prepare(content.state.configuration, content.dataset_statistics, source, wanted);
     step = content.state.step;
+    policy = make_policy(model, /*seed=*/0);
+    averaged = wanted.averaged && !content.ema.empty();
+    load_weights(*policy, averaged ? content.ema : content.model, content.model_aliases,
+                 source + "/" + (averaged ? kEmaFile : kModelFile));
+    policy->to(device);
+    policy->eval();
+    for (const at::Tensor& parameter : policy->parameters()) {
+      at::Tensor(parameter).requires_grad_(false);
+      parameters += parameter.numel();
+    }
+    control = policy->control(wanted.seed);
+    summary = format("{}: {}, {} parameters, {} of step {}", source, model.algorithm, parameters,
+                     averaged ? "moving average" : "weights", step);
+  }
 
+  Impl(const PolicyInTraining& training, const TrainedPolicySettings& wanted) {
+    const std::string source = "the training";
+    prepare(training.configuration, training.statistics, source, wanted);
+    // It stays the training's.
+    policy = std::shared_ptr<models::PolicyNetwork>(&models::as_policy(*training.module), [](models::PolicyNetwork*) {});
+    for (const at::Tensor& parameter : policy->parameters()) {
+      device = parameter.device();
+      parameters += parameter.numel();
+    }
+    control = policy->control(wanted.seed);
+    summary = format("{} in training, {} parameters", model.algorithm, parameters);
+  }
+
+  /// All but the module.
+  void prepare(const std::string& configuration_text, const std::string& statistics_text, const std::string& source,
+               const TrainedPolicySettings& wanted) {
+    configuration = Json::parse(configuration_text, nullptr, false);
+    read_configuration(source, wanted.overrides);
     const data::RobotStatistics statistics =
-        statistics_of(content.dataset_statistics, wanted.data_set, source + "/" + kStatisticsFile);
+        statistics_of(statistics_text, wanted.data_set, source + "/" + kStatisticsFile);
     const std::vector<std::int64_t> action_widths(model.action_widths.begin(), model.action_widths.end()),
         low_dim_widths(model.low_dim_widths.begin(), model.low_dim_widths.end());
     actions.emplace(data.action_normalization, action_widths, statistics.action, data.constant_elements,
@@ -83,20 +114,6 @@ struct TrainedPolicy::Impl {
       low_dim.emplace(data.proprio_normalization, low_dim_widths, statistics.proprio, data.constant_elements,
                       source + ": proprio");
     if (!model.rgb.empty()) images.emplace(data.image_transforms);
-
-    policy = make_policy(model, /*seed=*/0);
-    averaged = wanted.averaged && !content.ema.empty();
-    load_weights(*policy, averaged ? content.ema : content.model, content.model_aliases,
-                 source + "/" + (averaged ? kEmaFile : kModelFile));
-    policy->to(device);
-    policy->eval();
-    for (const at::Tensor& parameter : policy->parameters()) {
-      at::Tensor(parameter).requires_grad_(false);
-      parameters += parameter.numel();
-    }
-    control = policy->control(wanted.seed);
-    summary = format("{}: {}, {} parameters, {} of step {}", source, model.algorithm, parameters,
-                     averaged ? "moving average" : "weights", step);
   }
 
   /// The sections "data" and "model".
@@ -247,6 +264,8 @@ struct TrainedPolicy::Impl {
 
 TrainedPolicy::TrainedPolicy(const std::filesystem::path& path, const TrainedPolicySettings& settings)
     : impl_(std::make_unique<Impl>(path, settings)) {}
+TrainedPolicy::TrainedPolicy(const PolicyInTraining& training, const TrainedPolicySettings& settings)
+    : impl_(std::make_unique<Impl>(training, settings)) {}
 TrainedPolicy::~TrainedPolicy() = default;
 TrainedPolicy::TrainedPolicy(TrainedPolicy&&) noexcept = default;
 TrainedPolicy& TrainedPolicy::operator=(TrainedPolicy&&) noexcept = default;

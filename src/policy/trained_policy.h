@@ -26,6 +26,10 @@
 #include "core/array_view.h"
 #include "core/config.h"
 
+namespace torch::nn {
+class Module;
+}
+
 namespace cohort::policy {
 
 struct TrainedPolicySettings {
@@ -52,11 +56,20 @@ struct PolicyFrame {
   std::vector<std::string> instructions = {};
 };
 
+/// A policy whose training goes on: its weights as they are when it acts.
+struct PolicyInTraining {
+  torch::nn::Module* module = nullptr;  ///< in evaluation mode while it acts; must outlive the TrainedPolicy
+  std::string configuration;            ///< JSON: of the run, as its checkpoints hold it
+  std::string statistics;               ///< JSON: of the data, likewise
+};
+
 class TrainedPolicy {
  public:
   /// Throws Error naming the file and what is wrong with it: no checkpoint, one of another job, weights that do not
   /// fit.
   explicit TrainedPolicy(const std::filesystem::path& path, const TrainedPolicySettings& settings = {});
+  /// Acts with the module on the device where it is; settings.device and settings.averaged have no meaning here.
+  explicit TrainedPolicy(const PolicyInTraining& training, const TrainedPolicySettings& settings = {});
   ~TrainedPolicy();
   TrainedPolicy(TrainedPolicy&&) noexcept;
   TrainedPolicy& operator=(TrainedPolicy&&) noexcept;

@@ -6,6 +6,10 @@ namespace cohort::report::metric {
 
 inline constexpr const char* kTrainLoss = "train/loss";
 inline constexpr const char* kValidationLoss = "validation/loss";
+inline constexpr const char* kRolloutSuccess = "rollout/success";  ///< share of the episodes, where rollouts validate
+inline constexpr const char* kRolloutFailure = "rollout/failure";  ///< the rest
+inline constexpr const char* kRolloutReturn = "rollout/return";    ///< mean
+inline constexpr const char* kRolloutSteps = "rollout/steps";      ///< mean
 inline constexpr const char* kLearningRate = "train/lr";
 inline constexpr const char* kGradientNorm = "train/gradient_norm";  ///< before clipping
 inline constexpr const char* kSkippedSteps = "train/skipped_steps";  ///< since the start; where steps can be skipped

@@ -97,10 +97,15 @@ void tell_first_step() {
 }
 
 /// Refuses, before a step is made, what only a validation would find.
-void check_watched_metric(const Job& job, const std::string& watched) {
-  if (watched.empty() || !job.dataset(Part::kValidation)) return;
-  std::vector<std::string> names = job.validation_figure_names();
-  names.insert(names.begin(), report::metric::kValidationLoss);
+void check_watched_metric(const Job& job, const RunSettings& settings) {
+  const std::string& watched = settings.train.early_stopping.metric;
+  const bool has_validation = job.dataset(Part::kValidation) != nullptr;
+  if (watched.empty() || (!has_validation && !settings.rollout.enabled)) return;
+  std::vector<std::string> names;
+  if (has_validation) names = job.validation_figure_names();
+  if (has_validation) names.insert(names.begin(), report::metric::kValidationLoss);
+  // Watched can be what every validation measures, and what is better when it is smaller.
+  if (settings.rollout.enabled && settings.rollout.rate == 1) names.emplace_back(report::metric::kRolloutFailure);
   std::string list;
   for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
   COHORT_THROW_UNLESS(std::find(names.begin(), names.end(), watched) != names.end(),
@@ -181,6 +186,7 @@ void describe(config::Fields& fields, RunSettings& s) {
     fields.section("ddp", [&] { parallel::describe(fields, s.parallel.ddp); });
     fields.section("dp", [&] { parallel::describe(fields, s.parallel.dp); });
   });
+  fields.section("rollout", [&] { describe(fields, s.rollout); });
   fields.section("dist", [&] {
     fields.add("store_timeout_s", s.store_timeout_s, "seconds that ranks wait for each other at the start");
     fields.add("collective_timeout_s", s.collective_timeout_s,
@@ -188,7 +194,8 @@ void describe(config::Fields& fields, RunSettings& s) {
   });
 }
 
-int run(Job& job, RunSettings& settings, const config::Fields& fields, const std::vector<std::string>& overrides) {
+int run(Job& job, RunSettings& settings, const config::Fields& fields, const std::vector<std::string>& overrides,
+        const RolloutFunction& rollouts) {
   if (settings.name.empty()) settings.name = job.name();
   const dist::RankEnvironment environment = dist::read_rank_environment();
   const bool first = environment.rank == 0;
@@ -203,7 +210,9 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
   // Bad input ends the run here, before a device, a port or a folder is touched.
   job.load();
   COHORT_THROW_UNLESS(job.dataset(Part::kTrain), "the split leaves no training samples");
-  check_watched_metric(job, settings.train.early_stopping.metric);
+  check_watched_metric(job, settings);
+  COHORT_THROW_UNLESS(!settings.rollout.enabled || rollouts,
+                      "rollout.enabled=true: this build, or this job, has no task to play episodes of");
   const parallel::Plan plan = plan_devices(settings, environment);
   check_batches(job.dataset(Part::kTrain)->size(), plan.batch_size, environment.world_size, settings.drop_last);
   at::set_num_threads(cpu_threads(settings, environment));
@@ -231,6 +240,17 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
   RunOutput output(job, settings, folder, first ? &*claimed : nullptr, fields, overrides);
   output.announce(plan, *model, feed.validation.has_value(), group.get());
   output.attach(training);
+  if (settings.rollout.enabled) {
+    RolloutRequest request{.configuration = training.configuration,
+                           .statistics = training.dataset_statistics,
+                           .rank = environment.rank,
+                           .world_size = environment.world_size};
+    training.validator = with_rollouts(std::move(training.validator), settings.rollout, rollouts, request);
+    // A policy that does not fit the task is refused before the first step.
+    request.model = &strategy->module();
+    request.check_only = true;
+    rollouts(request);
+  }
   training.leave_finished =
       as_rank_0_says(first && output.is_complete(job.dataset(Part::kTest) != nullptr), group.get());
 

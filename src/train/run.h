@@ -9,6 +9,7 @@
 #include "data/loader.h"
 #include "parallel/plan.h"
 #include "train/jobs/job.h"
+#include "train/rollout_validation.h"
 #include "train/train_settings.h"
 
 namespace cohort::train {
@@ -33,14 +34,17 @@ struct RunSettings {
   TrainSettings train;
   data::LoaderSettings loader;
   parallel::StrategySettings parallel;
+  RolloutSettings rollout;
 };
 
 /// Binds everything but what the job adds: name, output_dir, ..., train.*, loader.*, parallel.*, dist.*.
 void describe(config::Fields& fields, RunSettings& settings);
 
-/// Trains and tests. `fields` holds all settings as they were resolved; `overrides` are saved beside them. Returns the
+/// Trains and tests. `rollouts` plays episodes for settings.rollout; the run is refused where it is empty and they are
+/// enabled. `fields` holds all settings as they were resolved; `overrides` are saved beside them. Returns the
 /// exit code of the process: 0, also after early stopping; 128 + signal when a signal ended the training after a
 /// checkpoint. Throws Error.
-int run(Job& job, RunSettings& settings, const config::Fields& fields, const std::vector<std::string>& overrides);
+int run(Job& job, RunSettings& settings, const config::Fields& fields, const std::vector<std::string>& overrides,
+        const RolloutFunction& rollouts = {});
 
 }  // namespace cohort::train

@@ -158,8 +158,16 @@ void RunOutput::observe_validation(const ValidationStats& s) {
   std::vector<report::TagValue> values;
   for (const auto& [name, value] : s.metrics) values.push_back({name, value});
   metrics_->write(s.step, values);
-  log::info("step {} (epoch {}): training loss {:.5f}, validation loss {:.5f}{}", s.step, s.epoch + 1, s.train_loss,
-            s.metrics.front().second,
+  const auto value_of = [&](const char* name) -> const double* {
+    for (const auto& [other, value] : s.metrics)
+      if (other == name) return &value;
+    return nullptr;
+  };
+  std::string found;
+  if (const double* loss = value_of(report::metric::kValidationLoss)) found += format(", validation loss {:.5f}", *loss);
+  if (const double* success = value_of(report::metric::kRolloutSuccess))
+    found += format(", {:.1f} % of {} rollouts succeed", 100 * *success, settings_.rollout.n);
+  log::info("step {} (epoch {}): training loss {:.5f}{}{}", s.step, s.epoch + 1, s.train_loss, found,
             s.improved ? ", the best so far" : format(", {} since the best", s.validations_since_best));
 }
 

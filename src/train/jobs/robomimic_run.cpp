@@ -190,14 +190,14 @@ void read_experiment(JsonSection& s, Reading& r) {
   s.in("rollout", [&](JsonSection& rollout) {
     if (!rollout.has("enabled"))
       r.notes.push_back(
-          "experiment.rollout.enabled is missing, which means true: there are no rollouts while training");
+          "experiment.rollout.enabled is missing, which means true: rollouts are played where rollout.enabled=true and "
+          "rollout.task=NAME say in which task");
     bool enabled = false;
     rollout.take("enabled", enabled);
     if (enabled)
       r.notes.push_back(
-          "experiment.rollout.enabled = true: there are no rollouts while training yet; `cohort evaluate` runs the "
-          "trained "
-          "policy in a task");
+          "experiment.rollout.enabled = true: which task of `cohort tasks` stands for the environment of the file "
+          "nobody knows; rollouts are played where rollout.enabled=true and rollout.task=NAME say it");
     for (const char* key : {"n", "horizon", "rate", "warmstart", "terminate_on_success", "batched", "num_batch_envs"})
       rollout.ignore(key);
   });
