@@ -9,6 +9,7 @@
 #include "cli/subcommand.h"
 #include "core/config.h"
 #include "core/files.h"
+#include "policy/algorithm.h"
 #include "policy/policy_settings.h"
 #include "policy/reference_weights.h"
 #include "policy/safetensors.h"
@@ -54,7 +55,7 @@ int run_convert(const std::vector<std::string>& words) {
     throw UsageError(format("{}; see `cohort convert-weights --help`", e.what()));
   }
   const policy::PolicySettings model = model_of(configuration);
-  COHORT_THROW_UNLESS(model.is_diffusion(),
+  COHORT_THROW_UNLESS(policy::algorithm_of(model).renames_weights(),
                       "{} is of a behaviour cloning policy, whose weights bear robomimic's names already",
                       configuration);
   const auto policy = policy::make_policy(model, /*seed=*/0);

@@ -7,6 +7,7 @@ namespace {
 
 const Register kTrain(
     {"train", "train a model on one device, on all of them, or as one rank of a job", {}, "cohort-train"});
+const Register kPredict({"predict", "a trained model's answers for a file", {}, "cohort-predict"});
 const Register kConvertWeights({"convert-weights",
                                 "weights of policies to and from the names of the Python reference",
                                 {},

@@ -9,6 +9,8 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/utf8.h"
+#include "data/csv_layout.h"
 #include "data/hdf5/hdf5_episodes.h"
 #include "data/hdf5/hdf5_writer.h"
 #include "data/hdf5/metadata.h"
@@ -57,6 +59,12 @@ std::string attribute_name(std::string name) {
 
 /// Puts a feature at "a/b/c" of a tree of dicts.
 void insert(Feature& root, const std::string& path, Feature feature) {
+  const std::size_t at_byte = find_not_utf8(path);
+  COHORT_THROW_UNLESS(
+      at_byte == std::string::npos,
+      "the name {} is not UTF-8 at byte {}, and names in RLDS are: rename it in the HDF5 file first, in "
+      "Python f.move(OLD, NEW) of h5py",
+      shown(path), at_byte);
   Feature* at = &root;
   const std::vector<std::string> parts = split_text(path, '/');
   for (std::size_t i = 0; i < parts.size(); ++i) {

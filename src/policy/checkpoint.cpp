@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/log.h"
+#include "policy/checksums.h"
 #include "policy/safetensors.h"
 
 namespace cohort::policy {
@@ -36,9 +37,43 @@ void check_files(const fs::path& path, const config::Json& state) {
   }
 }
 
+/// The last whole checkpoint in the folder; nothing where it has none. Throws Error where none of those that it has is
+/// whole.
+std::optional<ResumePoint> last_whole(const fs::path& folder, CheckpointParts parts) {
+  const CheckpointFolder checkpoints(folder);
+  auto steps = checkpoints.steps();
+  // `last` first, then the others from the newest on.
+  if (const auto last = checkpoints.last()) {
+    std::erase(steps, *last);
+    steps.push_back(*last);
+  }
+  std::vector<fs::path> paths;
+  for (const std::int64_t step : steps) paths.push_back(checkpoints.checkpoint(step));
+  // A folder of this name is what a copy without links has made of the link.
+  if (steps.empty() && fs::exists(folder / "last" / kStateFile)) paths.push_back(fs::canonical(folder / "last"));
+  std::string passed_over;
+  while (!paths.empty()) {
+    const fs::path path = paths.back();
+    paths.pop_back();
+    try {
+      auto content = read_checkpoint(path, parts);
+      if (!passed_over.empty()) log::warning("{} is used instead", path.string());
+      return ResumePoint{path, std::move(content)};
+    } catch (const Error& e) {
+      passed_over = path.string();
+      log::warning("{} cannot be used: {}", path.string(), e.what());
+    }
+  }
+  COHORT_THROW_UNLESS(passed_over.empty(),
+                      "no checkpoint under {} can be read (see the warnings above); train.checkpoint.resume=none "
+                      "starts from the beginning",
+                      folder.string());
+  return std::nullopt;
+}
+
 }  // namespace
 
-CheckpointContent read_checkpoint(const fs::path& path) {
+CheckpointContent read_checkpoint(const fs::path& path, CheckpointParts parts) {
   COHORT_THROW_UNLESS(fs::is_directory(path), "there is no checkpoint folder {}", path.string());
   const fs::path state_path = path / kStateFile;
   config::Json json;
@@ -56,54 +91,27 @@ CheckpointContent read_checkpoint(const fs::path& path) {
   content.model_aliases = std::move(model.metadata);
   content.model_aliases.erase("step");
   content.model_aliases.erase("format");
-  content.optimizer = read_part(path / kOptimizerFile, step).tensors;
-  content.random = read_part(path / kRandomFile, step).tensors;
+  if (parts == CheckpointParts::kAll) {
+    content.optimizer = read_part(path / kOptimizerFile, step).tensors;
+    content.random = read_part(path / kRandomFile, step).tensors;
+  }
   if (json["files"].contains(kEmaFile)) content.ema = read_part(path / kEmaFile, step).tensors;
   if (json["files"].contains(kStatisticsFile)) content.dataset_statistics = read_file(path / kStatisticsFile);
+  // Last: a file of another checkpoint has been named as such by now.
+  std::vector<std::string> names{kStateFile, kModelFile, kEmaFile, kStatisticsFile};
+  if (parts == CheckpointParts::kAll) names.insert(names.end(), {kOptimizerFile, kRandomFile});
+  verify_checksums(path, names);
   return content;
 }
 
-std::optional<ResumePoint> find_resume_point(const std::string& resume, const fs::path& folder) {
+std::optional<ResumePoint> find_resume_point(const std::string& resume, const fs::path& folder, CheckpointParts parts) {
   if (resume == "none") return std::nullopt;
-  if (resume != "auto") {
-    fs::path path = resume;
-    // A folder of checkpoints, or a run's folder, stands for the last checkpoint in it.
-    if (!fs::exists(path / kStateFile)) {
-      for (const char* inside : {"last", "checkpoints/last"}) {
-        if (fs::exists(path / inside)) {
-          path = fs::canonical(path / inside);
-          break;
-        }
-      }
-    }
-    return ResumePoint{path, read_checkpoint(path)};
-  }
-  if (folder.empty()) return std::nullopt;
-  const CheckpointFolder checkpoints(folder);
-  auto steps = checkpoints.steps();
-  // `last` first, then the others from the newest on.
-  if (const auto last = checkpoints.last()) {
-    std::erase(steps, *last);
-    steps.push_back(*last);
-  }
-  std::string passed_over;
-  while (!steps.empty()) {
-    const fs::path path = checkpoints.checkpoint(steps.back());
-    steps.pop_back();
-    try {
-      auto content = read_checkpoint(path);
-      if (!passed_over.empty()) log::warning("resuming from {} instead", path.string());
-      return ResumePoint{path, std::move(content)};
-    } catch (const Error& e) {
-      passed_over = path.string();
-      log::warning("{} cannot be resumed from: {}", path.string(), e.what());
-    }
-  }
-  COHORT_THROW_UNLESS(
-      passed_over.empty(),
-      "no checkpoint under {} can be read (see the warnings above); resume=none starts from the beginning",
-      folder.string());
-  return std::nullopt;
+  if (resume == "auto") return folder.empty() ? std::nullopt : last_whole(folder, parts);
+  const fs::path path = resume;
+  if (!fs::exists(path / kStateFile))
+    for (const fs::path& checkpoints : {path, path / "checkpoints"})
+      if (std::optional<ResumePoint> point = last_whole(checkpoints, parts)) return point;
+  return ResumePoint{path, read_checkpoint(path, parts)};
 }
 
 }  // namespace cohort::policy

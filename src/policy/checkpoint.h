@@ -27,18 +27,23 @@ struct CheckpointContent {
   bool is_best = false;            ///< only for writing
 };
 
+/// What is read: all that a training needs, or what a policy needs that acts (state, weights, average, statistics).
+enum class CheckpointParts { kAll, kWeights };
+
 /// Reads a checkpoint folder. Tensors are mapped, not copied. Throws Error naming the file and what is wrong: a missing
-/// or truncated file, one that belongs to another checkpoint, or a folder that another program wrote.
-CheckpointContent read_checkpoint(const std::filesystem::path& path);
+/// or truncated file, one whose checksum is another than when it was written (checksums.h), one that belongs to another
+/// checkpoint, or a folder that another program wrote.
+CheckpointContent read_checkpoint(const std::filesystem::path& path, CheckpointParts parts = CheckpointParts::kAll);
 
 struct ResumePoint {
   std::filesystem::path path;
   CheckpointContent content;
 };
 
-/// What `resume` asks for: "none"; "auto": the last whole checkpoint in `folder`, or nothing when there is none (a
-/// damaged one is passed over with a warning that says why); else the path of a checkpoint, or of a folder of
-/// checkpoints, which must be readable.
-std::optional<ResumePoint> find_resume_point(const std::string& resume, const std::filesystem::path& folder);
+/// What `resume` asks for. "none"; "auto": the last whole checkpoint in `folder`, or nothing when there is none; or a
+/// path: of a checkpoint, which must be readable, or of a run or its folder of checkpoints, which stand for their last
+/// whole one. A damaged one is passed over with a warning that says why.
+std::optional<ResumePoint> find_resume_point(const std::string& resume, const std::filesystem::path& folder,
+                                             CheckpointParts parts = CheckpointParts::kAll);
 
 }  // namespace cohort::policy

@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <nlohmann/json.hpp>
 
+#include <unistd.h>
+
+#include "core/config.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/log.h"
@@ -69,10 +73,59 @@ void CheckpointFolder::commit(std::int64_t step, bool is_best) const {
   }
   rename_folder(built, final_path);
   sync_path(folder_);
-  replace_symlink(final_path.filename(), folder_ / "last");
-  if (is_best) replace_symlink(final_path.filename(), folder_ / "best");
-  sync_path(folder_);
-  remove_folder(replaced);
+  // The checkpoint is whole. What follows is convenience, and ends no training.
+  try {
+    point("last", step);
+    if (is_best) point("best", step);
+    sync_path(folder_);
+    remove_folder(replaced);
+  } catch (const Error& e) {
+    log::warning("checkpoint-{} is saved, but: {}", step, e.what());
+  }
+}
+
+void CheckpointFolder::point(const char* link, std::int64_t step) const {
+  replace_symlink(checkpoint(step).filename(), folder_ / link);
+}
+
+void CheckpointFolder::restore_links() const {
+  for (const char* link : {"last", "best"}) {
+    const fs::path path = folder_ / link;
+    std::error_code error;
+    if (fs::symlink_status(path, error).type() != fs::file_type::directory) continue;
+    try {
+      const auto json = config::Json::parse(read_file(path / kStateFile), nullptr, false);
+      COHORT_THROW_UNLESS(json.is_object() && json.contains("step") && json.at("step").is_number_integer(),
+                          "{} holds no step", (path / kStateFile).string());
+      const auto step = json.at("step").get<std::int64_t>();
+      if (!fs::exists(checkpoint(step))) {
+        rename_folder(path, checkpoint(step));
+      } else {
+        COHORT_THROW_UNLESS(read_file(checkpoint(step) / kStateFile) == read_file(path / kStateFile),
+                            "it is no copy of checkpoint-{}", step);
+        remove_folder(path);
+      }
+      point(link, step);
+      log::info("{} was a folder, as copies without links are; it is a link to checkpoint-{} again", path.string(),
+                step);
+    } catch (const Error& e) {
+      log::warning(
+          "{} is a folder and no link, and stays as it is, whatever is saved: {}. Continuing goes from the "
+          "checkpoint of the highest step",
+          path.string(), e.what());
+    }
+  }
+  // What the first save would find.
+  std::error_code error;
+  if (!fs::is_directory(folder_, error)) return;
+  const fs::path trial = folder_ / format(".link.tmp{}", ::getpid());
+  fs::create_symlink("checkpoint-0", trial, error);
+  if (error)
+    log::warning(
+        "{}: no links can be made here ({}), so that there will be no `last`; continuing goes from the "
+        "checkpoint of the highest step",
+        folder_.string(), error.message());
+  fs::remove(trial, error);
 }
 
 std::vector<std::int64_t> CheckpointFolder::steps() const {
@@ -102,7 +155,7 @@ int CheckpointFolder::clean() const {
   for (const auto& path : found) {
     const std::string name = path.filename().string();
     // What write_file_atomically and replace_symlink leave behind when they are killed ends in .tmp<process id>.
-    if (name.starts_with("last.tmp") || name.starts_with("best.tmp")) {
+    if (name.starts_with("last.tmp") || name.starts_with("best.tmp") || name.starts_with(".link.tmp")) {
       fs::remove(path, error);
       continue;
     }

@@ -7,6 +7,7 @@
 #include <torch/types.h>
 
 #include "core/error.h"
+#include "models/diffusion_policy/weight_names.h"
 #include "models/language/word_piece.h"
 #include "policy/safetensors.h"
 #include "policy/weights.h"
@@ -33,7 +34,8 @@ std::vector<std::vector<float>> embed_instructions(const LanguageSettings& setti
   // A file of a model around the encoder has heads of its own.
   NamedTensors tensors;
   for (const auto& [key, tensor] : read_safetensors(settings.weights).tensors)
-    if (const std::string name = models::distilbert_name(key); !name.empty()) tensors.emplace_back(name, tensor);
+    if (const std::string name = models::distilbert_name(models::without_wrappers(key)); !name.empty())
+      tensors.emplace_back(name, tensor);
   load_weights(encoder, tensors, {}, settings.weights);
   std::vector<std::vector<float>> rows;
   for (const std::string& text : texts) {

@@ -7,24 +7,17 @@
 #include <torch/types.h>
 
 #include "core/error.h"
+#include "policy/algorithm.h"
 #include "policy/reference_weights.h"
 #include "policy/safetensors.h"
 #include "policy/weights.h"
 
 namespace cohort::policy {
 
-int PolicySettings::observation_steps() const {
-  if (is_diffusion()) return diffusion.horizon.observation_horizon;
-  return bc.rnn.enabled ? bc.rnn.horizon : 1;
-}
-
-int PolicySettings::action_steps() const {
-  if (is_diffusion()) return diffusion.horizon.prediction_horizon;
-  return bc.rnn.enabled ? bc.rnn.horizon : 1;
-}
-
 void describe(config::Fields& fields, PolicySettings& s) {
-  fields.add_choice("algorithm", s.algorithm, {"diffusion_policy", "bc"}, "what learns from the data");
+  std::vector<std::string> names;
+  for (const Algorithm* algorithm : algorithms()) names.push_back(algorithm->name());
+  fields.add_choice("algorithm", s.algorithm, names, "what learns from the data");
   fields.add("low_dim", s.low_dim, "names of the observations that data.proprio lists; empty: its components");
   fields.add("rgb", s.rgb, "names of the cameras that data.images lists; empty: its fields");
   fields.add("sort_observations", s.sort_observations, "join observations by name, as robomimic does on HDF5 data");
@@ -53,8 +46,8 @@ void check_weights(const PolicySettings& s) {
   COHORT_THROW_UNLESS(
       !s.pretrained_backbone || s.rgb.empty() || !s.backbone_weights.empty() || !s.initial_weights.empty(),
       "the image trunks are meant to begin with pretrained weights, which nothing downloads here: name "
-      "a file of torchvision's {} with model.backbone_weights=FILE.safetensors, or begin at random with "
-      "model.pretrained_backbone=false",
+      "a file of torchvision's {} with model.backbone_weights=FILE.safetensors (one line of Python makes it: "
+      "docs/guide/policies.md), or begin at random with model.pretrained_backbone=false",
       s.images.core.backbone_class);
   COHORT_THROW_UNLESS(
       !s.language.required || s.language.enabled(),
@@ -107,16 +100,8 @@ void check(const PolicySettings& s) {
       throw Error(format("{}: {}", name, e.what()));
     }
   };
-  section(s.is_diffusion() ? "model.diffusion (robomimic: algo)" : "model.bc (robomimic: algo)", [&] {
-    // A width of 0 will come from the data.
-    models::DiffusionPolicySettings diffusion = s.diffusion;
-    models::BcSettings bc = s.bc;
-    diffusion.action_width = bc.action_width = std::max(1, s.action_width);
-    if (s.is_diffusion())
-      models::check(diffusion);
-    else
-      models::check(bc);
-  });
+  const Algorithm& algorithm = algorithm_of(s);
+  section((algorithm.section() + " (robomimic: algo)").c_str(), [&] { algorithm.check(s); });
   models::ObservationEncoderSettings encoder = s.images;
   if (s.low_dim_widths.size() == s.low_dim.size() && (s.rgb.empty() || !s.image_size.empty()))
     encoder.observations = observations_of(s);
@@ -134,22 +119,11 @@ PolicySettings without_files(PolicySettings settings) {
   return settings;
 }
 
-std::shared_ptr<torch::nn::Module> make_policy(const PolicySettings& s, std::uint64_t seed) {
+std::shared_ptr<models::PolicyNetwork> make_policy(const PolicySettings& s, std::uint64_t seed) {
   check_weights(s);
   models::ObservationEncoderSettings encoder = s.images;
   encoder.observations = observations_of(s);
-  std::shared_ptr<torch::nn::Module> policy;
-  if (s.is_diffusion()) {
-    models::DiffusionPolicySettings settings = s.diffusion;
-    settings.action_width = s.action_width;
-    settings.encoder = std::move(encoder);
-    policy = models::make_diffusion_policy(settings, seed);
-  } else {
-    models::BcSettings settings = s.bc;
-    settings.action_width = s.action_width;
-    settings.encoder = std::move(encoder);
-    policy = models::make_bc_policy(settings, seed);
-  }
+  std::shared_ptr<models::PolicyNetwork> policy = algorithm_of(s).make(s, std::move(encoder), seed);
   if (!s.backbone_weights.empty())
     load_backbones(*policy, read_safetensors(s.backbone_weights).tensors, s.backbone_weights);
   if (!s.initial_weights.empty()) {

@@ -13,7 +13,7 @@
 namespace cohort::policy {
 
 struct PolicySettings {
-  std::string algorithm = "diffusion_policy";  ///< or bc
+  std::string algorithm = "diffusion_policy";  ///< one of algorithms() (algorithm.h)
   /// What the network calls its observations, one per component of data.proprio and per field of data.images; weights
   /// of cameras bear these names. Empty: the components and fields themselves.
   std::vector<std::string> low_dim, rgb;
@@ -35,12 +35,6 @@ struct PolicySettings {
   std::vector<int> action_widths;  ///< of the components of data.actions
   std::vector<int> low_dim_widths;
   std::vector<int> image_size;  ///< height, width
-
-  bool is_diffusion() const { return algorithm == "diffusion_policy"; }
-  /// Frames of observations per sample, rows of actions per sample, and the first of them relative to the newest frame
-  /// where chunks begin with the oldest frame.
-  int observation_steps() const;
-  int action_steps() const;
 };
 
 void describe(config::Fields& fields, PolicySettings& settings);
@@ -62,6 +56,6 @@ PolicySettings without_files(PolicySettings settings);
 /// The policy in training mode on the CPU: weights from `seed`, then from backbone_weights and initial_weights where
 /// they are given. Throws Error where pretrained_backbone has no file, for settings out of range, or for a file that
 /// does not fit.
-std::shared_ptr<torch::nn::Module> make_policy(const PolicySettings& settings, std::uint64_t seed);
+std::shared_ptr<models::PolicyNetwork> make_policy(const PolicySettings& settings, std::uint64_t seed);
 
 }  // namespace cohort::policy

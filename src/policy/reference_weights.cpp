@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "models/diffusion_policy/weight_names.h"
+#include "policy/foreign_weights.h"
 
 namespace cohort::policy {
 namespace {
@@ -23,12 +24,32 @@ std::map<std::string, at::Tensor> by_name(const NamedTensors& tensors) {
   return {tensors.begin(), tensors.end()};
 }
 
-/// Adds the tensor to the list where the policy's has another shape.
-void compare(std::string& list, std::size_t& count, const std::string& name, const at::Tensor& given,
-             const at::Tensor& own) {
-  if (given.sizes() != own.sizes())
-    add(list, count, format("{} is {}, not {}", name, c10::str(given.sizes()), c10::str(own.sizes())));
-}
+/// What of the file's tensors has another shape or type than the policy's.
+class Differences {
+ public:
+  explicit Differences(std::string source) : source_(std::move(source)) {}
+  void compare(const std::string& name, const at::Tensor& given, const at::Tensor& own) {
+    if (given.sizes() != own.sizes())
+      add(shapes_, shape_count_, format("{} is {}, not {}", name, c10::str(given.sizes()), c10::str(own.sizes())));
+    if (!may_convert(given.scalar_type(), own.scalar_type()))
+      add(types_, type_count_, type_difference(name, given.scalar_type(), own.scalar_type()));
+  }
+  /// Beside another complaint: "; 3 tensors have other types: ..."; empty: none has.
+  std::string types_beside() const {
+    return type_count_ == 0 ? "" : format("; {} tensors have other types: {}. {}", type_count_, types_, kTypeRemedy);
+  }
+  /// Throws Error where there are any.
+  void refuse(const char* does_not_fit) const {
+    COHORT_THROW_UNLESS(shape_count_ == 0, "{}{}: {} tensors have other shapes than the policy's: {}", source_,
+                        does_not_fit, shape_count_, shapes_);
+    COHORT_THROW_UNLESS(type_count_ == 0, "{}{}: {} tensors have other types: {}. {}", source_, does_not_fit,
+                        type_count_, types_, kTypeRemedy);
+  }
+
+ private:
+  std::string source_, shapes_, types_;
+  std::size_t shape_count_ = 0, type_count_ = 0;
+};
 
 /// Whether the names of the file and of the policy differ in the DROID package's MLP over the joined vector.
 std::string hint(const std::string& unknown, const std::string& missing) {
@@ -60,11 +81,11 @@ bool is_norm(const std::string& name) {
 NamedTensors to_reference(const torch::nn::Module& policy, const NamedTensors& tensors, const std::string& source) {
   const auto ours = by_name(tensors);
   NamedTensors result;
-  std::string missing, other;
-  std::size_t count = 0, other_count = 0;
+  std::string missing;
+  std::size_t count = 0;
+  Differences differences(source);
   for (const auto& [name, tensor] : module_state(policy))
-    if (const auto found = ours.find(name); found != ours.end())
-      compare(other, other_count, name, found->second, tensor);
+    if (const auto found = ours.find(name); found != ours.end()) differences.compare(name, found->second, tensor);
   for (const auto& [key, name] : models::reference_keys(policy)) {
     const auto found = ours.find(name);
     if (found == ours.end())
@@ -74,49 +95,61 @@ NamedTensors to_reference(const torch::nn::Module& policy, const NamedTensors& t
   }
   COHORT_THROW_UNLESS(count == 0, "{}: {} tensors of the policy are missing: {}{}", source, count, missing,
                       hint("", missing));
-  COHORT_THROW_UNLESS(other_count == 0, "{}: {} tensors have other shapes than the policy's: {}", source, other_count,
-                      other);
+  differences.refuse("");
   return result;
 }
 
 NamedTensors from_reference(const torch::nn::Module& policy, const NamedTensors& tensors, const std::string& source) {
   std::map<std::string, std::string> name_of;
   for (const auto& [key, name] : models::reference_keys(policy)) {
-    name_of[models::without_module(key)] = name;
+    name_of[key] = name;
+    name_of[models::without_wrappers(key)] = name;
     name_of[name] = name;
   }
   std::map<std::string, at::Tensor> ours;
   std::string unknown, missing;
   std::size_t unknown_count = 0, missing_count = 0;
+  TakenOtherwise otherwise(source);
   for (const auto& [key, tensor] : tensors) {
-    const auto found = name_of.find(models::without_module(key));
+    auto found = name_of.find(key);
+    if (found == name_of.end()) {
+      const std::string plain = models::without_wrappers(key);
+      found = name_of.find(plain);
+      if (found != name_of.end()) otherwise.name(key, plain);
+    }
     if (found == name_of.end())
       add(unknown, unknown_count, key);
     else
       ours.emplace(found->second, tensor);
   }
   NamedTensors result;
-  std::string other;
-  std::size_t other_count = 0;
+  Differences differences(source);
   for (const auto& [name, tensor] : module_state(policy)) {
     const auto found = ours.find(name);
     if (found == ours.end()) {
       add(missing, missing_count, name);
       continue;
     }
-    compare(other, other_count, name, found->second, tensor);
+    differences.compare(name, found->second, tensor);
     result.emplace_back(name, found->second);
   }
   COHORT_THROW_UNLESS(unknown_count == 0 && missing_count == 0,
-                      "{} does not fit this policy: {} keys that it does not know ({}), {} tensors missing ({}){}",
-                      source, unknown_count, unknown, missing_count, missing, hint(unknown, missing));
-  COHORT_THROW_UNLESS(other_count == 0, "{} does not fit this policy: {} tensors have other shapes: {}", source,
-                      other_count, other);
+                      "{} does not fit this policy: {} keys that it does not know ({}), {} tensors missing ({}){}{}",
+                      source, unknown_count, unknown, missing_count, missing, hint(unknown, missing),
+                      differences.types_beside());
+  differences.refuse(" does not fit this policy");
+  otherwise.say();
   return result;
 }
 
 void load_backbones(torch::nn::Module& policy, const NamedTensors& tensors, const std::string& source) {
-  const auto given = by_name(tensors);
+  std::map<std::string, at::Tensor> given;
+  TakenOtherwise otherwise(source);
+  for (const auto& [name, tensor] : tensors) {
+    const std::string plain = models::without_wrappers(name);
+    otherwise.name(name, plain);
+    given.emplace(plain, tensor);
+  }
   const at::NoGradGuard no_grad;
   const NamedTensors state = module_state(policy);
   // Group norms, which have no running mean, begin at 1 and 0, as the reference's do.
@@ -130,13 +163,19 @@ void load_backbones(torch::nn::Module& policy, const NamedTensors& tensors, cons
     const std::string theirs = torchvision_name(name.substr(at + kTrunk.size()));
     if (!batch_norm && is_norm(theirs)) continue;
     const auto found = given.find(theirs);
-    COHORT_THROW_UNLESS(found != given.end(), "{}: {} is missing; it should hold a torchvision ResNet of this depth",
+    COHORT_THROW_UNLESS(found != given.end(),
+                        "{}: {} is missing; it should hold a torchvision ResNet of this depth, made as "
+                        "docs/guide/policies.md shows",
                         source, theirs);
     COHORT_THROW_UNLESS(found->second.sizes() == tensor.sizes(), "{}: {} has shape {}, but the trunk has {}", source,
                         theirs, c10::str(found->second.sizes()), c10::str(tensor.sizes()));
+    COHORT_THROW_UNLESS(may_convert(found->second.scalar_type(), tensor.scalar_type()), "{}: {}. {}", source,
+                        type_difference(theirs, found->second.scalar_type(), tensor.scalar_type()), kTypeRemedy);
+    otherwise.type(found->second.scalar_type(), tensor.scalar_type());
     at::Tensor target = tensor;
     target.copy_(found->second);
   }
+  otherwise.say();
   COHORT_THROW_UNLESS(found_trunk, "{}: the policy has no image trunk to load it into", source);
 }
 

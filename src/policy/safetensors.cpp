@@ -15,6 +15,7 @@
 
 #include <torch/types.h>
 
+#include "core/crc32c.h"
 #include "core/error.h"
 #include "core/files.h"
 
@@ -254,8 +255,8 @@ SafetensorsFile read_safetensors(const fs::path& path) {
   return file;
 }
 
-void write_safetensors_in_place(const fs::path& path, const NamedTensors& tensors,
-                                const std::map<std::string, std::string>& metadata) {
+std::uint32_t write_safetensors_in_place(const fs::path& path, const NamedTensors& tensors,
+                                         const std::map<std::string, std::string>& metadata) {
   struct Item {
     const std::string* name;
     at::Tensor tensor;
@@ -295,11 +296,14 @@ void write_safetensors_in_place(const fs::path& path, const NamedTensors& tensor
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   COHORT_THROW_UNLESS(fd >= 0, "cannot create {}: {}", path.string(), std::strerror(errno));
   int to_close = fd;
+  std::uint32_t checksum = 0;
+  const auto write = [&](const char* data, std::size_t bytes) {
+    write_all(fd, data, bytes, path);
+    checksum = crc32c(data, bytes, checksum);
+  };
   try {
-    write_all(fd, text.data(), text.size(), path);
-    for (const auto& item : items) {
-      write_all(fd, static_cast<const char*>(item.tensor.const_data_ptr()), item.tensor.nbytes(), path);
-    }
+    write(text.data(), text.size());
+    for (const auto& item : items) write(static_cast<const char*>(item.tensor.const_data_ptr()), item.tensor.nbytes());
     COHORT_THROW_UNLESS(::fsync(fd) == 0 || errno == EINVAL, "cannot sync {}: {}", path.string(), std::strerror(errno));
     to_close = -1;
     COHORT_THROW_UNLESS(::close(fd) == 0, "cannot write {}: {}", path.string(), std::strerror(errno));
@@ -310,6 +314,7 @@ void write_safetensors_in_place(const fs::path& path, const NamedTensors& tensor
     if (fs::is_regular_file(path, ignored)) fs::remove(path, ignored);
     throw;
   }
+  return checksum;
 }
 
 void write_safetensors(const fs::path& path, const NamedTensors& tensors,

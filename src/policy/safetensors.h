@@ -1,6 +1,7 @@
 /// The safetensors format (https://github.com/huggingface/safetensors, README "Format"): eight bytes of header length,
 /// a JSON header, the tensors' bytes without gaps. Nothing in such a file is ever executed.
 #pragma once
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -27,8 +28,8 @@ void write_safetensors(const std::filesystem::path& path, const NamedTensors& te
                        const std::map<std::string, std::string>& metadata = {});
 
 /// As above without writing aside: for a file inside a folder that is itself renamed when whole. Synced; removed on an
-/// error.
-void write_safetensors_in_place(const std::filesystem::path& path, const NamedTensors& tensors,
-                                const std::map<std::string, std::string>& metadata = {});
+/// error. Returns the CRC-32C of the file's bytes.
+std::uint32_t write_safetensors_in_place(const std::filesystem::path& path, const NamedTensors& tensors,
+                                         const std::map<std::string, std::string>& metadata = {});
 
 }  // namespace cohort::policy

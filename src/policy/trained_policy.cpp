@@ -18,8 +18,7 @@
 #include "data/robot_statistics.h"
 #include "data/robot_windows.h"
 #include "data/transforms/normalization.h"
-#include "models/bc/behaviour_cloning.h"
-#include "models/diffusion_policy/receding_horizon.h"
+#include "models/policy_network.h"
 #include "policy/checkpoint.h"
 #include "policy/policy_settings.h"
 #include "policy/weights.h"
@@ -60,8 +59,8 @@ struct TrainedPolicy::Impl {
         "why it cannot",
         wanted.device);
     tensors::resolve_vector_math();
-    const ResumePoint point = find_resume_point(path.string(), {}).value();
-    const std::string source = point.path.string();
+    const ResumePoint point = find_resume_point(path.string(), {}, CheckpointParts::kWeights).value();
+    const std::string source = point.path.string();  // the checkpoint, where a run was named
     const CheckpointContent& content = point.content;
     prepare(content.state.configuration, content.dataset_statistics, source, wanted);
     step = content.state.step;
@@ -75,7 +74,7 @@ struct TrainedPolicy::Impl {
       at::Tensor(parameter).requires_grad_(false);
       parameters += parameter.numel();
     }
-    begin_control(wanted);
+    control = policy->control(wanted.seed);
     summary = format("{}: {}, {} parameters, {} of step {}", source, model.algorithm, parameters,
                      averaged ? "moving average" : "weights", step);
   }
@@ -83,12 +82,13 @@ struct TrainedPolicy::Impl {
   Impl(const PolicyInTraining& training, const TrainedPolicySettings& wanted) {
     const std::string source = "the training";
     prepare(training.configuration, training.statistics, source, wanted);
-    policy = std::shared_ptr<torch::nn::Module>(training.module, [](torch::nn::Module*) {});  // stays the training's
+    // It stays the training's.
+    policy = std::shared_ptr<models::PolicyNetwork>(&models::as_policy(*training.module), [](models::PolicyNetwork*) {});
     for (const at::Tensor& parameter : policy->parameters()) {
       device = parameter.device();
       parameters += parameter.numel();
     }
-    begin_control(wanted);
+    control = policy->control(wanted.seed);
     summary = format("{} in training, {} parameters", model.algorithm, parameters);
   }
 
@@ -114,13 +114,6 @@ struct TrainedPolicy::Impl {
       low_dim.emplace(data.proprio_normalization, low_dim_widths, statistics.proprio, data.constant_elements,
                       source + ": proprio");
     if (!model.rgb.empty()) images.emplace(data.image_transforms);
-  }
-
-  void begin_control(const TrainedPolicySettings& wanted) {
-    if (model.is_diffusion())
-      horizon.emplace(*policy, wanted.seed);
-    else
-      control.emplace(*policy, wanted.seed);
   }
 
   /// The sections "data" and "model".
@@ -178,7 +171,7 @@ struct TrainedPolicy::Impl {
       }
       seen[model.language.name] = torch::tensor(rows).reshape({n, model.language.encoder.dim}).to(device);
     }
-    at::Tensor chosen = horizon ? horizon->act(environments, seen) : control->act(environments, seen);
+    at::Tensor chosen = control->act(environments, seen);
     chosen = chosen.to(at::kCPU, at::kFloat).contiguous();
     const float* values = chosen.const_data_ptr<float>();
     std::vector<float> rows(values, values + chosen.numel());
@@ -258,9 +251,8 @@ struct TrainedPolicy::Impl {
   std::vector<std::string> components;    // of frames
   std::optional<data::Normalizer> actions, low_dim;
   std::optional<data::ImagePipeline> images;
-  std::shared_ptr<torch::nn::Module> policy;
-  std::optional<models::RecedingHorizon> horizon;
-  std::optional<models::BcControl> control;
+  std::shared_ptr<models::PolicyNetwork> policy;
+  std::unique_ptr<models::PolicyControl> control;
   c10::Device device{at::kCPU};
   std::map<std::string, std::vector<float>> embeddings;  // by text
   std::map<std::uint64_t, std::string> instructions;     // by environment
@@ -280,10 +272,7 @@ TrainedPolicy& TrainedPolicy::operator=(TrainedPolicy&&) noexcept = default;
 
 void TrainedPolicy::begin(std::uint64_t environment, const std::string& instruction) {
   if (!instruction.empty()) impl_->instruct(environment, instruction);
-  if (impl_->horizon)
-    impl_->horizon->begin(environment);
-  else
-    impl_->control->begin(environment);
+  impl_->control->begin(environment);
 }
 
 std::vector<float> TrainedPolicy::act(const std::vector<std::uint64_t>& environments, const PolicyFrame& frame) {

@@ -4,9 +4,9 @@
 ///   policy.begin(environment);                                // at the start of its episode
 ///   const std::vector<float> actions = policy.act({0, 1}, {.low_dim = states});     // states (2, low_dim_width())
 ///
-/// A diffusion policy acts by receding horizon (models/diffusion_policy/receding_horizon.h), behaviour cloning by its
-/// memory; the weights are the moving average where there is one. The checkpoint holds all that is needed: neither the
-/// data nor the configuration they were trained with must be at hand.
+/// How it acts is its network's own (models/policy_network.h): a diffusion policy by receding horizon, behaviour
+/// cloning by its memory; the weights are the moving average where there is one. The checkpoint holds all that is
+/// needed: neither the data nor the configuration they were trained with must be at hand.
 ///
 /// Instructions are texts. The language encoder of a policy that takes them lies where model.language says. A policy
 /// whose data held embeddings as one of their low-dimensional fields takes texts in place of its numbers, too, once
@@ -78,8 +78,8 @@ class TrainedPolicy {
   /// `instruction`: what the environment is told to do, for policies that see it; "": as before.
   void begin(std::uint64_t environment, const std::string& instruction = "");
   /// (n, action_width()): one action for each of the environments, whose numbers must differ, in the units of the data.
-  /// Whichever environments act together, each gets the same actions. Throws Error for frames of another size, and for
-  /// values that are not finite.
+  /// Whichever environments act together, each gets the same actions, bit for bit. Throws Error for frames of another
+  /// size, and for values that are not finite.
   std::vector<float> act(const std::vector<std::uint64_t>& environments, const PolicyFrame& frame);
 
   int action_width() const;

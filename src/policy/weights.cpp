@@ -10,6 +10,8 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "models/diffusion_policy/weight_names.h"
+#include "policy/foreign_weights.h"
 #include "policy/safetensors.h"
 
 namespace cohort::policy {
@@ -22,15 +24,6 @@ std::string list_names(const std::vector<std::string>& names) {
   for (std::size_t i = 0; i < names.size() && i < kNamesInMessage; ++i) text += (i ? ", " : "") + names[i];
   if (names.size() > kNamesInMessage) text += format(" and {} more", names.size() - kNamesInMessage);
   return text;
-}
-
-/// Without what torch.nn.DataParallel, DistributedDataParallel and torch.compile put into keys.
-std::string plain_name(std::string name) {
-  for (const std::string wrapper : {"module.", "_orig_mod."}) {
-    while (name.starts_with(wrapper)) name.erase(0, wrapper.size());
-    for (std::size_t at; (at = name.find("." + wrapper)) != std::string::npos;) name.erase(at + 1, wrapper.size());
-  }
-  return name;
 }
 
 std::string shape_text(const at::Tensor& tensor) {
@@ -79,8 +72,11 @@ void load_weights(torch::nn::Module& module, const NamedTensors& tensors,
   std::unordered_set<std::string> own_names;
   for (const auto& [name, tensor] : own) own_names.insert(name);
   std::unordered_map<std::string, at::Tensor> given;
+  TakenOtherwise otherwise(source);
   for (const auto& [name, tensor] : tensors) {
-    given.emplace(own_names.count(name) ? name : plain_name(name), tensor);
+    const std::string plain = own_names.count(name) ? name : models::without_wrappers(name);
+    if (own_names.count(plain)) otherwise.name(name, plain);
+    given.emplace(plain, tensor);
   }
   for (const auto& [alias, kept] : aliases) {
     if (const auto found = given.find(kept); found != given.end()) given.emplace(alias, found->second);
@@ -90,7 +86,7 @@ void load_weights(torch::nn::Module& module, const NamedTensors& tensors,
   for (const auto& [name, tensor] : own) {
     if (given.count(name)) reached.insert(tensor.unsafeGetTensorImpl());
   }
-  std::vector<std::string> missing, superfluous, misshapen;
+  std::vector<std::string> missing, superfluous, misshapen, mistyped;
   for (const auto& [name, tensor] : own) {
     const auto found = given.find(name);
     if (found == given.end()) {
@@ -98,19 +94,25 @@ void load_weights(torch::nn::Module& module, const NamedTensors& tensors,
     } else if (found->second.sizes() != tensor.sizes()) {
       misshapen.push_back(
           format("{} is {} in the file and {} in the model", name, shape_text(found->second), shape_text(tensor)));
+    } else if (!may_convert(found->second.scalar_type(), tensor.scalar_type())) {
+      mistyped.push_back(type_difference(name, found->second.scalar_type(), tensor.scalar_type()));
+    } else {
+      otherwise.type(found->second.scalar_type(), tensor.scalar_type());
     }
   }
   for (const auto& [name, tensor] : tensors) {
-    if (!own_names.count(name) && !own_names.count(plain_name(name))) superfluous.push_back(name);
+    if (!own_names.count(name) && !own_names.count(models::without_wrappers(name))) superfluous.push_back(name);
   }
   std::string complaint;
   if (!misshapen.empty()) complaint += format(" Other shapes: {}.", list_names(misshapen));
+  if (!mistyped.empty()) complaint += format(" Other types: {}. {}", list_names(mistyped), kTypeRemedy);
   if (options.strict && !missing.empty()) complaint += format(" Missing: {}.", list_names(missing));
   if (options.strict && !superfluous.empty())
     complaint += format(" Unknown to the model: {}.", list_names(superfluous));
   COHORT_THROW_UNLESS(complaint.empty(),
                       "{} does not fit the model.{} Were they made with other settings of the model?", source,
                       complaint);
+  otherwise.say();
   if (!missing.empty()) log::warning("{}: the model keeps its own {}", source, list_names(missing));
   if (!superfluous.empty()) log::warning("{}: ignored {}", source, list_names(superfluous));
   for (const auto& [name, tensor] : own) {

@@ -28,10 +28,10 @@ struct LoadWeightsOptions {
   bool strict = true;
 };
 
-/// Copies a file's tensors into the module, converted to its element types. Keys with the prefixes that wrappers leave
-/// behind
-/// ("module.", "_orig_mod.", also inside: ".module.") match the plain name. Throws Error naming the file, the missing,
-/// the superfluous and the misshapen tensors (the first few of each); then the module is unchanged.
+/// Copies a file's tensors into the module. Floats of 16, 32 and 64 bits are converted to its element types, and keys
+/// with the prefixes that wrappers leave behind ("module.", "_orig_mod.", also inside: ".module.") match the plain
+/// name; the log says so. Throws Error naming the file, the missing, the superfluous, the misshapen tensors and those
+/// of other types (the first few of each); then the module is unchanged.
 void load_weights(torch::nn::Module& module, const std::filesystem::path& path, const LoadWeightsOptions& options = {});
 
 /// As above from tensors that have been read; `source` names them in messages.

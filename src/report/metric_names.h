@@ -19,4 +19,9 @@ inline constexpr const char* kStepsPerSecond = "speed/steps_per_s";
 inline constexpr const char* kDataTime = "speed/data_s";  ///< s a step waited for data, the slowest rank
 inline constexpr const char* kMemory = "memory/bytes";    ///< the rank that uses most
 
+inline constexpr const char* kGpuUtilization = "gpu/utilization";             ///< %, mean of the job's GPUs here
+inline constexpr const char* kLeastGpuUtilization = "gpu/least_utilization";  ///< %, of the idlest of them
+inline constexpr const char* kGpuMemory = "gpu/memory_bytes";                 ///< of the fullest, all processes
+inline constexpr const char* kGpuPower = "gpu/power_w";                       ///< W, of all of them
+
 }  // namespace cohort::report::metric

@@ -9,9 +9,11 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "core/crc32c.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/log.h"
+#include "policy/checksums.h"
 #include "policy/safetensors.h"
 
 namespace cohort::train {
@@ -22,6 +24,7 @@ CheckpointWriter::CheckpointWriter(policy::CheckpointFolder folder, std::int64_t
   if (const int removed = folder_.clean(); removed > 0) {
     log::info("{}: removed {} checkpoint(s) that a former run had not finished", folder_.path().string(), removed);
   }
+  folder_.restore_links();
 }
 
 CheckpointWriter::~CheckpointWriter() {
@@ -103,12 +106,17 @@ void CheckpointWriter::write(const policy::CheckpointContent& content) const {
   try {
     const std::map<std::string, std::string> metadata{{"format", "pt"}, {"step", std::to_string(step)}};
     config::Json files = config::Json::object();
+    policy::Checksums checksums;
     const auto tensors = [&](const char* name, const policy::NamedTensors& part,
                              const std::map<std::string, std::string>& notes) {
       auto all = metadata;
       all.insert(notes.begin(), notes.end());
-      policy::write_safetensors_in_place(path / name, part, all);
+      checksums[name] = policy::write_safetensors_in_place(path / name, part, all);
       files[name] = fs::file_size(path / name);
+    };
+    const auto text = [&](const char* name, const std::string& bytes) {
+      write_file_atomically(path / name, bytes);
+      checksums[name] = crc32c(bytes);
     };
     tensors(policy::kModelFile, content.model, content.model_aliases);
     if (!content.ema.empty()) {
@@ -118,19 +126,24 @@ void CheckpointWriter::write(const policy::CheckpointContent& content) const {
     tensors(policy::kOptimizerFile, content.optimizer, {});
     tensors(policy::kRandomFile, content.random, {});
     if (!content.dataset_statistics.empty()) {
-      write_file_atomically(path / policy::kStatisticsFile, content.dataset_statistics);
+      text(policy::kStatisticsFile, content.dataset_statistics);
       files[policy::kStatisticsFile] = fs::file_size(path / policy::kStatisticsFile);
     }
     config::Json state = to_json(content.state);
     state["files"] = files;
-    write_file_atomically(path / policy::kStateFile, state.dump(2) + "\n");
+    text(policy::kStateFile, state.dump(2) + "\n");
+    write_file_atomically(path / policy::kChecksumsFile, policy::to_text(checksums));
     folder_.commit(step, content.is_best);
   } catch (const std::exception&) {
     std::error_code ignored;
     fs::remove_all(path, ignored);
     throw;
   }
-  folder_.prune(keep_);
+  try {
+    folder_.prune(keep_);
+  } catch (const Error& e) {
+    log::warning("an old checkpoint stays: {}", e.what());  // the new one is whole
+  }
 }
 
 std::string CheckpointWriter::take_error() {

@@ -12,6 +12,7 @@
 
 #include "core/error.h"
 #include "models/layers.h"
+#include "policy/foreign_weights.h"
 
 namespace cohort::train {
 namespace {
@@ -33,11 +34,12 @@ std::unordered_set<const c10::TensorImpl*> batch_norm_parameters(const torch::nn
 void EmaSettings::validate() const {
   COHORT_THROW_UNLESS(counting == "diffusion_policy" || counting == "diffusers",
                       "'{}' is no way to count updates; choose diffusion_policy or diffusers", counting);
-  COHORT_THROW_UNLESS(power > 0.0 && inv_gamma > 0.0, "ema: power = {} and inv_gamma = {} must be positive", power,
-                      inv_gamma);
+  COHORT_THROW_UNLESS(power > 0.0 && inv_gamma > 0.0,
+                      "train.ema.power = {} and train.ema.inv_gamma = {} must be positive", power, inv_gamma);
   COHORT_THROW_UNLESS(min_decay >= 0.0 && min_decay <= max_decay && max_decay <= 1.0,
                       "ema: 0 <= min_decay ({}) <= max_decay ({}) <= 1 must hold", min_decay, max_decay);
-  COHORT_THROW_UNLESS(update_after_step >= 0, "ema: update_after_step = {} must not be negative", update_after_step);
+  COHORT_THROW_UNLESS(update_after_step >= 0, "train.ema.update_after_step = {} must not be negative",
+                      update_after_step);
 }
 
 void describe(config::Fields& fields, EmaSettings& s) {
@@ -103,6 +105,9 @@ void Ema::load_state(const policy::NamedTensors& state, std::int64_t updates, co
     COHORT_THROW_UNLESS(found != by_name.end(), "{}: the average of {} is missing", source, names_[i]);
     COHORT_THROW_UNLESS(found->second.sizes() == averages_[i].sizes(),
                         "{}: the average of {} has another shape than the model's parameter", source, names_[i]);
+    COHORT_THROW_UNLESS(policy::may_convert(found->second.scalar_type(), averages_[i].scalar_type()), "{}: {}", source,
+                        policy::type_difference("the average of " + names_[i], found->second.scalar_type(),
+                                                averages_[i].scalar_type()));
   }
   for (std::size_t i = 0; i < names_.size(); ++i) averages_[i].copy_(by_name.at(names_[i]));
   updates_ = updates;

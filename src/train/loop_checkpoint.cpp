@@ -180,8 +180,9 @@ void TrainLoop::Impl::resume() {
   log::info("resuming from {}: step {}, epoch {}, {} samples into it", where, saved.step, saved.epoch,
             saved.samples_in_epoch);
   if (early_stop)
-    log::info("{} validations without improvement have used up early_stopping.patience = {}: raise it to train on",
-              state.early_stopping.validations_since_best, settings.early_stopping.patience);
+    log::info(
+        "{} validations without improvement have used up train.early_stopping.patience = {}: raise it to train on",
+        state.early_stopping.validations_since_best, settings.early_stopping.patience);
   const auto warn = [&](const char* what, auto before, auto now) {
     if (before != now)
       log::warning("{} was {} when {} was written and is {} now: the run will not be the same", what, before, where,

@@ -27,6 +27,7 @@ struct TrainLoop::Impl {
 
   // loop.cpp
   TrainResult run();
+  TrainResult nothing_left() const;
   void train_epoch(std::int64_t batches_left);
   void train_step(std::int64_t micro_batches);
   void eager_step(std::int64_t micro_batches);

@@ -10,6 +10,7 @@
 #include <torch/utils.h>
 
 #include "core/error.h"
+#include "policy/foreign_weights.h"
 
 namespace cohort::train {
 namespace {
@@ -51,12 +52,12 @@ double OptimizerSettings::resolved_weight_decay() const {
 void OptimizerSettings::validate() const {
   COHORT_THROW_UNLESS(kind == "adamw" || kind == "adam" || kind == "sgd",
                       "'{}' is no optimizer; choose adamw, adam or sgd", kind);
-  COHORT_THROW_UNLESS(beta1 >= 0.0 && beta1 < 1.0, "beta1 = {} must lie in [0, 1)", beta1);
-  COHORT_THROW_UNLESS(beta2 >= 0.0 && beta2 < 1.0, "beta2 = {} must lie in [0, 1)", beta2);
-  COHORT_THROW_UNLESS(eps >= 0.0, "eps = {} must not be negative", eps);
-  COHORT_THROW_UNLESS(resolved_weight_decay() >= 0.0, "weight_decay = {} must not be negative",
+  COHORT_THROW_UNLESS(beta1 >= 0.0 && beta1 < 1.0, "train.beta1 = {} must lie in [0, 1)", beta1);
+  COHORT_THROW_UNLESS(beta2 >= 0.0 && beta2 < 1.0, "train.beta2 = {} must lie in [0, 1)", beta2);
+  COHORT_THROW_UNLESS(eps >= 0.0, "train.eps = {} must not be negative", eps);
+  COHORT_THROW_UNLESS(resolved_weight_decay() >= 0.0, "train.weight_decay = {} must not be negative",
                       resolved_weight_decay());
-  COHORT_THROW_UNLESS(momentum >= 0.0, "momentum = {} must not be negative", momentum);
+  COHORT_THROW_UNLESS(momentum >= 0.0, "train.momentum = {} must not be negative", momentum);
   COHORT_THROW_UNLESS(!nesterov || momentum > 0.0, "nesterov needs a momentum above 0");
 }
 
@@ -277,6 +278,11 @@ void Optimizer::load_state(const policy::NamedTensors& state, const std::string&
       COHORT_THROW_UNLESS(scalar ? item->second.numel() == 1 : item->second.sizes() == parameter.sizes(),
                           "{}: {} of parameter {} has another shape than the parameter: it belongs to another model",
                           source, kind, name);
+      COHORT_THROW_UNLESS(
+          policy::may_convert(item->second.scalar_type(), scalar ? at::kFloat : parameter.scalar_type()), "{}: {}",
+          source,
+          policy::type_difference(format("{} of parameter {}", kind, name), item->second.scalar_type(),
+                                  scalar ? at::kFloat : parameter.scalar_type()));
       target = item->second;
     };
     take(kinds.step, found[position].step, true);

@@ -17,7 +17,10 @@ namespace cohort::train {
 struct RunSettings {
   std::string name;                    ///< of the run: results go to output_dir/name/<date-time>; empty: the job's name
   std::string output_dir = "outputs";  ///< folder of all runs
-  std::string resume;                  ///< folder of a run to continue; empty: a new run
+  /// Folder of a run to continue; auto: the run of this job, or else the newest of this name; empty: a new run, or the
+  /// run of this job where a launcher or Slurm has started it again.
+  std::string resume;
+  std::string program = "cohort";  ///< how the user calls it, for commands to paste; no setting
   /// gpu, cuda, metal or cpu; `cohort launch --cpu` and the like set the default through COHORT_BACKEND.
   std::string backend = backend_name(default_backend());
   std::vector<std::string> devices;  ///< of this process, e.g. cuda:0,cuda:1 or cpu,cpu; empty: all of the backend

@@ -67,7 +67,8 @@ bool observe(const EarlyStoppingSettings& settings, const std::vector<std::pair<
       if (metric.first == settings.metric) watched = &metric;
       names += (names.empty() ? "" : ", ") + metric.first;
     }
-    COHORT_THROW_UNLESS(watched, "early_stopping.metric = '{}' is none of the metrics: {}", settings.metric, names);
+    COHORT_THROW_UNLESS(watched, "train.early_stopping.metric = '{}' is none of the metrics: {}", settings.metric,
+                        names);
   }
   if (!state.best || watched->second <= *state.best - settings.min_delta) {
     if (watched->second == watched->second) {

@@ -56,7 +56,7 @@ class TrainedPolicyTest : public ::testing::Test {
          {"train.data_path=" + (folder_.path() / "sets").string(), "output_dir=" + (folder_.path() / "out").string()})
       overrides.push_back(text);
     for (const char* text : {"data.statistics_cache=never", "data.proprio_normalization=bounds", "charts=false",
-                             "threads=1", "devices=cpu", "validation.splits=train[80%:]"})
+                             "threads=1", "devices=cpu", "data.splits=train[:80%]", "validation.splits=train[80%:]"})
       overrides.push_back(text);
     overrides.insert(overrides.end(), more.begin(), more.end());
     const auto job = train::make_job("policy");

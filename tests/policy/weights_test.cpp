@@ -7,6 +7,7 @@
 #include <torch/types.h>
 
 #include "core/message_of.h"
+#include "policy/foreign_weights.h"
 #include "policy/safetensors.h"
 #include "train/python_peer.h"
 #include "train/tiny_training.h"
@@ -49,13 +50,51 @@ TEST(Weights, ATiedWeightIsStoredOnceAndStaysTied) {
   EXPECT_TRUE(other.out.is_same(other.in->weight));
 }
 
+TEST(Weights, TypesThatMeanOtherNumbersAreRefusedAndFloatsConvertWithALine) {
+  auto model = train::tiny_model(1), other = train::tiny_model(2);
+  const auto as = [&](at::ScalarType type) {
+    NamedTensors tensors;
+    for (const auto& [name, tensor] : module_state(*model))
+      tensors.emplace_back(name, tensor.is_floating_point() ? tensor.detach().to(type) : tensor.detach().clone());
+    return tensors;
+  };
+  const at::Tensor before = other->one->weight.detach().clone();
+  for (const auto& [type, name] : {std::pair(at::kChar, "int8"), std::pair(at::kByte, "uint8"),
+                                   std::pair(at::kLong, "int64"), std::pair(at::kFloat8_e4m3fn, "float8_e4m3fn")}) {
+    const std::string message = message_of([&] { load_weights(*other, as(type), {}, "file"); });
+    EXPECT_NE(message.find(std::string("one.weight is ") + name + " in the file and float32 in the model"),
+              std::string::npos)
+        << message;
+    EXPECT_NE(message.find("quantised"), std::string::npos) << message;
+    EXPECT_TRUE(train::same_bits(other->one->weight, before)) << "nothing has been loaded";
+  }
+  for (const at::ScalarType type : {at::kHalf, at::kBFloat16, at::kDouble}) {
+    testing::internal::CaptureStderr();
+    load_weights(*other, as(type), {}, "file");
+    const std::string said = testing::internal::GetCapturedStderr();
+    EXPECT_NE(said.find("8 tensors were converted from " + type_name(type) + " to float32"), std::string::npos) << said;
+    EXPECT_TRUE(train::same_bits(other->one->weight, model->one->weight.detach().to(type).to(at::kFloat)));
+  }
+  // An integer that the model counts with is no float.
+  NamedTensors counts = as(at::kFloat);
+  for (auto& [name, tensor] : counts)
+    if (name == "norm.num_batches_tracked") tensor = tensor.to(at::kFloat);
+  EXPECT_NE(message_of([&] {
+              load_weights(*other, counts, {}, "file");
+            }).find("norm.num_batches_tracked is float32 in the file and int64 in the model"),
+            std::string::npos);
+}
+
 TEST(Weights, WrappersPrefixesInKeysAreForgiven) {
   auto model = train::tiny_model(1), other = train::tiny_model(2);
   NamedTensors wrapped;
   for (const auto& [name, tensor] : module_state(*model)) {
     wrapped.emplace_back(name.starts_with("one") ? "module." + name : "_orig_mod." + name, tensor.detach());
   }
+  testing::internal::CaptureStderr();
   load_weights(*other, wrapped, {}, "file");
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("file: 9 names hold the prefixes of torch.compile (_orig_mod.)"), std::string::npos) << said;
   EXPECT_TRUE(train::same_bits(model->one->weight, other->one->weight));
   NamedTensors inside;
   for (const auto& [name, tensor] : module_state(*model)) {

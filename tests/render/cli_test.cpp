@@ -54,5 +54,17 @@ TEST(SimulatePictures, WhatCannotBeDrawnIsRefusedAndNothingIsWritten) {
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
+TEST(SimulatePictures, WithoutOpenGlTheMujocoRendererNamesPackagesAndVariables) {
+  const TemporaryFolder folder("cohort-pictures");
+  // A folder without drivers: EGL is there and has no device.
+  const auto r = run_command("__EGL_VENDOR_LIBRARY_DIRS=" + folder.path().string() + " MUJOCO_GL=egl " + simulate() +
+                             kShapes + " --steps 1 --renderer mujoco --picture " + folder.path().string() + "/a.png");
+  EXPECT_EQ(r.code, 1) << r.output;
+  for (const char* word : {"libegl1 and libgl1-mesa-dri, or libosmesa6", "MUJOCO_GL", "EGL_DEVICE_ID", "raycast"}) {
+    EXPECT_NE(r.output.find(word), std::string::npos) << r.output;
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
 }  // namespace
 }  // namespace cohort

@@ -36,36 +36,8 @@ class WithVariable {
   std::string old_;
 };
 
-TEST(MujocoRenderer, AnUnknownPlatformIsRefusedByName) {
-  const auto scene = built_scene(model_file("shapes.xml"));
-  const WithVariable platform("MUJOCO_GL", "glfw");
-  EXPECT_NE(message_of([&] { make_renderer(*scene, {.kind = "mujoco"}); }).find("MUJOCO_GL is `glfw`"),
-            std::string::npos);
-}
-
-TEST(MujocoRenderer, ADeviceThatThereIsNotIsRefusedWithItsVariable) {
-  const auto scene = built_scene(model_file("shapes.xml"));
-  const WithVariable platform("MUJOCO_GL", "egl");
-  const WithVariable device("EGL_DEVICE_ID", "97");
-  const std::string text = message_of([&] { make_renderer(*scene, {.kind = "mujoco"}); });
-  EXPECT_TRUE(text.find("EGL_DEVICE_ID is `97`") != std::string::npos || text.find("libegl1") != std::string::npos)
-      << text;
-}
-
-TEST(MujocoRenderer, NormalsAreRefused) {
-  const auto scene = built_scene(model_file("shapes.xml"));
-  std::unique_ptr<Renderer> renderer;
-  try {
-    renderer = make_renderer(*scene, {.kind = "mujoco"});
-  } catch (const Error& e) {
-    GTEST_SKIP() << e.what();
-  }
-  const std::vector<std::int32_t> envs{0};
-  EXPECT_NE(message_of([&] { renderer->render(0, envs, 16, 16, {.normal = true}); }).find("no normals"),
-            std::string::npos);
-}
-
-/// In a process of its own: MuJoCo takes OpenGL's functions from one library for as long as a process lives.
+/// The first test, and in a process of its own: MuJoCo takes OpenGL's functions from one library for as long as a
+/// process lives.
 TEST(MujocoRenderer, OsMesaDrawsWhatEglDraws) {
   const auto scene = built_scene(model_file("shapes.xml"));
   const std::vector<std::int32_t> envs{0};
@@ -103,6 +75,35 @@ TEST(MujocoRenderer, OsMesaDrawsWhatEglDraws) {
   int near = 0;
   for (std::size_t i = 0; i < kBytes; ++i) near += std::abs(int{f.rgb[i]} - int{theirs[i]}) <= 16;
   EXPECT_GE(near / static_cast<double>(kBytes), 0.95);
+}
+
+TEST(MujocoRenderer, AnUnknownPlatformIsRefusedByName) {
+  const auto scene = built_scene(model_file("shapes.xml"));
+  const WithVariable platform("MUJOCO_GL", "glfw");
+  EXPECT_NE(message_of([&] { make_renderer(*scene, {.kind = "mujoco"}); }).find("MUJOCO_GL is `glfw`"),
+            std::string::npos);
+}
+
+TEST(MujocoRenderer, ADeviceThatThereIsNotIsRefusedWithItsVariable) {
+  const auto scene = built_scene(model_file("shapes.xml"));
+  const WithVariable platform("MUJOCO_GL", "egl");
+  const WithVariable device("EGL_DEVICE_ID", "97");
+  const std::string text = message_of([&] { make_renderer(*scene, {.kind = "mujoco"}); });
+  EXPECT_TRUE(text.find("EGL_DEVICE_ID is `97`") != std::string::npos || text.find("libegl1") != std::string::npos)
+      << text;
+}
+
+TEST(MujocoRenderer, NormalsAreRefused) {
+  const auto scene = built_scene(model_file("shapes.xml"));
+  std::unique_ptr<Renderer> renderer;
+  try {
+    renderer = make_renderer(*scene, {.kind = "mujoco"});
+  } catch (const Error& e) {
+    GTEST_SKIP() << e.what();
+  }
+  const std::vector<std::int32_t> envs{0};
+  EXPECT_NE(message_of([&] { renderer->render(0, envs, 16, 16, {.normal = true}); }).find("no normals"),
+            std::string::npos);
 }
 
 }  // namespace

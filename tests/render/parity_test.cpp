@@ -98,7 +98,7 @@ TEST_P(RenderParity, RaycastShowsWhatMujocoShows) {
   const ParityCase& c = GetParam();
   const std::filesystem::path file = path_of(c);
   if (!std::filesystem::exists(file)) GTEST_SKIP() << "there is no " << file;
-  const auto scene = built_scene(file.string());
+  const auto scene = built_scene(file.string(), 1, sim::EngineKind::kMujoco);
   for (int i = 0; i < c.steps; ++i) scene->step();
   RendererSettings settings;
   settings.shadows = c.shadows;

@@ -15,7 +15,7 @@ inline std::string model_file(const std::string& name) {
 }
 
 inline std::unique_ptr<sim::Scene> built_scene(const std::string& file, int n_envs = 1,
-                                               sim::EngineKind engine = sim::EngineKind::kMujoco) {
+                                               sim::EngineKind engine = sim::EngineKind::kBatched) {
   sim::SceneOptions options;
   options.engine = engine;
   auto scene = std::make_unique<sim::Scene>(options);

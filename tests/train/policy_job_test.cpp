@@ -105,7 +105,7 @@ TEST(PolicyJob, ImagesReachTheEncoderUnderTheModelsNames) {
 
 TEST(PolicyJob, InstructionsReachThePolicyAsTheirEmbeddings) {
   const data::OwnFolder folder;
-  const policy::LanguageSettings language = write_small_language(folder.path(), 8);
+  const policy::LanguageSettings language = policy::write_small_language(folder.path(), 8);
   std::vector<std::string> overrides = small_diffusion();
   for (const std::string& text : overrides_of(language)) overrides.push_back(text);
   overrides.emplace_back("data.filters=labeled(language_instruction)");
@@ -173,10 +173,22 @@ TEST(PolicyJob, ValidationDrawsTheSameActionsHoweverTheSamplesAreBatched) {
   EXPECT_EQ(ready.job->dataset(Part::kTest)->size(), 3);
   EXPECT_NE(message_of([&] {
               std::vector<std::string> empty = small_diffusion();
-              empty.push_back("validation.splits=train[99%:]");
+              empty.push_back("validation.splits=train[99%:]");  // of five episodes
               ReadyPolicy(empty).job->load();
             }).find("validation.splits"),
             std::string::npos);
+}
+
+TEST(PolicyJob, EpisodesThatAreTrainedOnDoNotValidate) {
+  const auto load = [](const std::string& train, const std::string& validation) {
+    std::vector<std::string> overrides = small_diffusion();
+    overrides.insert(overrides.end(), {"data.splits=" + train, "validation.splits=" + validation});
+    return message_of([&] { ReadyPolicy(overrides).job->load(); });
+  };
+  EXPECT_EQ(load("train[:60%]", "train[60%:]"), "");
+  EXPECT_NE(load("train[:80%]", "train[60%:]").find("1 of 2 episodes that validate are also trained on, the first is"),
+            std::string::npos);
+  EXPECT_NE(load("auto", "auto").find("5 of 5 episodes that validate are also trained on"), std::string::npos);
 }
 
 TEST(PolicyJob, ExamplesShowEveryPartOfAnActionOnceAndNothingBeforeIt) {

@@ -17,6 +17,7 @@
 #include "core/philox.h"
 #include "models/initialise.h"
 #include "models/layers.h"
+#include "models/linear.h"
 #include "models/module_group.h"
 
 namespace cohort::models {
@@ -78,9 +79,9 @@ struct Mixture {
   }
 };
 
-class BcPolicy : public torch::nn::Module {
+class BcPolicy final : public PolicyNetwork {
  public:
-  explicit BcPolicy(const BcSettings& s) : torch::nn::Module("BcPolicy"), settings_(s) {
+  explicit BcPolicy(const BcSettings& s) : PolicyNetwork("BcPolicy"), settings_(s) {
     const auto nets =
         register_module("policy", std::make_shared<ModuleGroup>())->hold("nets", std::make_shared<ModuleGroup>());
     encoder_ = nets->hold("encoder", std::make_shared<ObservationEncoder>(s.encoder));
@@ -109,6 +110,24 @@ class BcPolicy : public torch::nn::Module {
   }
 
   const BcSettings& settings() const { return settings_; }
+  const std::vector<ObservationSettings>& observations() const override { return settings_.encoder.observations; }
+
+  /// One action per frame, with the memory of those before it.
+  at::Tensor draw(const Observations& observations, const std::vector<std::uint64_t>& ids,
+                  std::uint64_t seed) override {
+    const std::unique_ptr<PolicyControl> control = this->control(seed);
+    std::vector<at::Tensor> rows;
+    for (std::int64_t frame = 0; frame < (settings_.rnn.enabled ? settings_.rnn.horizon : 1); ++frame) {
+      Observations seen;
+      for (const auto& [name, tensor] : observations) seen[name] = tensor.select(1, frame);
+      rows.push_back(control->act(ids, seen));
+    }
+    return at::stack(rows, 1);
+  }
+
+  std::unique_ptr<PolicyControl> control(std::uint64_t seed) override {
+    return std::make_unique<BcControl>(*this, seed);
+  }
 
   /// Features in front of the output layers, (B, frames, width), and the RNN's states after them.
   std::tuple<at::Tensor, at::Tensor, at::Tensor> features(const Observations& observations, std::int64_t frames,
@@ -135,7 +154,7 @@ class BcPolicy : public torch::nn::Module {
     return {means, scales, logits_->forward(features)};
   }
 
-  at::Tensor loss(const Observations& observations, const at::Tensor& given) const {
+  at::Tensor loss(const Observations& observations, const at::Tensor& given) const override {
     const BcSettings& s = settings_;
     COHORT_THROW_UNLESS(given.dim() == 3 && given.size(1) >= 1 && given.size(2) == s.action_width,
                         "actions have shape {}, but must be (samples, rows, {})", c10::str(given.sizes()),
@@ -230,7 +249,7 @@ void check(const BcSettings& s) {
                       "bc: rnn.rnn_type = \"{}\", but must be LSTM or GRU", s.rnn.rnn_type);
 }
 
-std::shared_ptr<torch::nn::Module> make_bc_policy(const BcSettings& settings, std::uint64_t seed) {
+std::shared_ptr<PolicyNetwork> make_bc_policy(const BcSettings& settings, std::uint64_t seed) {
   check(settings);
   auto policy = std::make_shared<BcPolicy>(settings);
   initialise(*policy, seed);
@@ -257,18 +276,15 @@ void BcControl::begin(std::uint64_t environment) {
 
 at::Tensor BcControl::act(const std::vector<std::uint64_t>& environments, const Observations& frame) {
   const at::NoGradGuard no_grad;
+  const RowsAloneGuard rows_alone;
   COHORT_CHECK(!policy_.is_training(), "a policy acts in evaluation mode: call eval() first");
   const BcPolicy& policy = as_bc_policy(policy_);
   const BcSettings& s = policy.settings();
+  const auto n = static_cast<std::int64_t>(environments.size());
+  check_frame(s.encoder.observations, frame, n);
   Observations observations;
-  for (const ObservationSettings& o : s.encoder.observations) {
-    const auto found = frame.find(o.name);
-    COHORT_THROW_UNLESS(found != frame.end(), "observation {} is missing", o.name);
-    COHORT_THROW_UNLESS(found->second.size(0) == static_cast<std::int64_t>(environments.size()),
-                        "observation {} is of {} environments, but {} are to act", o.name, found->second.size(0),
-                        environments.size());
-    observations[o.name] = found->second.unsqueeze(1);
-  }
+  for (const ObservationSettings& o : s.encoder.observations)
+    observations[o.name] = padded_rows(frame.at(o.name)).unsqueeze(1);
   at::Tensor hidden, cell;
   if (s.rnn.enabled) {
     std::vector<at::Tensor> hiddens, cells;
@@ -282,8 +298,8 @@ at::Tensor BcControl::act(const std::vector<std::uint64_t>& environments, const 
       hiddens.push_back(e.hidden);
       cells.push_back(e.cell);
     }
-    hidden = at::stack(hiddens, 1);
-    cell = at::stack(cells, 1);
+    hidden = padded_rows(at::stack(hiddens, 1), 1);
+    cell = padded_rows(at::stack(cells, 1), 1);
   }
   const auto [features, next_hidden, next_cell] = policy.features(observations, 1, hidden, cell);
   at::Tensor actions;
@@ -297,15 +313,16 @@ at::Tensor BcControl::act(const std::vector<std::uint64_t>& environments, const 
     }
     actions = at::stack(drawn).to(features.device());
   } else {
-    actions = policy.actions(features.select(1, 0));
+    actions = policy.actions(features.select(1, 0)).narrow(0, 0, n);
   }
   for (std::size_t i = 0; i < environments.size(); ++i) {
     Environment& e = environments_[environments[i]];
     ++e.steps;
     ++e.count;
     if (!s.rnn.enabled) continue;
-    e.hidden = next_hidden.select(1, static_cast<std::int64_t>(i));
-    e.cell = next_cell.select(1, static_cast<std::int64_t>(i));
+    // Copies: a view would keep the states of all environments.
+    e.hidden = next_hidden.select(1, static_cast<std::int64_t>(i)).clone();
+    e.cell = next_cell.select(1, static_cast<std::int64_t>(i)).clone();
   }
   return actions;
 }

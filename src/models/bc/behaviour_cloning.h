@@ -2,7 +2,7 @@
 /// actions, or to a mixture of Gaussians over actions (BC, BC-GMM, BC-RNN, BC-RNN-GMM). Weights under robomimic's
 /// names: policy.nets.encoder.*, policy.nets.mlp.*, policy.nets.decoder.*, policy.nets.rnn.*.
 ///
-///   std::shared_ptr<torch::nn::Module> policy = make_bc_policy(settings, /*seed=*/1);
+///   std::shared_ptr<PolicyNetwork> policy = make_bc_policy(settings, /*seed=*/1);
 ///   bc_loss(*policy, observations, actions).backward();
 ///   BcControl control(*policy, /*seed=*/1);   // evaluation mode
 ///   at::Tensor actions = control.act({0, 1}, frame);
@@ -16,6 +16,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "core/config.h"
+#include "models/policy_network.h"
 #include "models/vision/observation_encoder.h"
 
 namespace cohort::models {
@@ -56,7 +57,7 @@ void describe(config::Fields& fields, BcSettings& settings);
 /// Throws Error naming the field, its value and what is allowed.
 void check(const BcSettings& settings);
 
-std::shared_ptr<torch::nn::Module> make_bc_policy(const BcSettings& settings, std::uint64_t seed);
+std::shared_ptr<PolicyNetwork> make_bc_policy(const BcSettings& settings, std::uint64_t seed);
 const BcSettings& bc_settings(const torch::nn::Module& policy);
 
 /// A scalar with a graph. actions (B, T, A) normalised to [-1, 1] and observations of as many frames; with an RNN all
@@ -64,15 +65,15 @@ const BcSettings& bc_settings(const torch::nn::Module& policy);
 at::Tensor bc_loss(torch::nn::Module& policy, const Observations& observations, const at::Tensor& actions);
 
 /// Acts with such a policy: one action per environment and frame, with memory where the policy has one.
-class BcControl {
+class BcControl final : public PolicyControl {
  public:
   /// The policy must outlive this, and be in evaluation mode when it acts. Mixtures are drawn from by (seed,
   /// environment, its actions so far).
   BcControl(torch::nn::Module& policy, std::uint64_t seed);
   /// Forgets the environment's memory, as at the start of an episode.
-  void begin(std::uint64_t environment);
+  void begin(std::uint64_t environment) override;
   /// (n, A) for n environments; frame: name -> (n, ...).
-  at::Tensor act(const std::vector<std::uint64_t>& environments, const Observations& frame);
+  at::Tensor act(const std::vector<std::uint64_t>& environments, const Observations& frame) override;
 
  private:
   struct Environment {

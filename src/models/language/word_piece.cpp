@@ -1,13 +1,16 @@
 #include "models/language/word_piece.h"
 
 #include <algorithm>
+#include <cctype>
+#include <iterator>
 #include <utility>
+
+#include <utf8proc.h>
 
 #include <torch/types.h>
 
 #include "core/error.h"
 #include "core/files.h"
-#include "models/language/unicode_tables.h"
 
 namespace cohort::models {
 namespace {
@@ -18,99 +21,79 @@ constexpr std::size_t kLongestWord = 100;
 /// Code points; bytes that are no UTF-8 are skipped.
 std::u32string decode(std::string_view text) {
   std::u32string out;
-  for (std::size_t i = 0; i < text.size();) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    const std::size_t length = byte < 0x80                   ? 1
-                               : byte >= 0xF0 && byte < 0xF5 ? 4
-                               : byte >= 0xE0                ? 3
-                               : byte >= 0xC2                ? 2
-                                                             : 0;
-    if (length == 0 || byte >= 0xF5 || i + length > text.size()) {
-      ++i;
-      continue;
-    }
-    char32_t code = length == 1 ? byte : byte & (0x7Fu >> length);
-    bool valid = true;
-    for (std::size_t k = 1; k < length; ++k) {
-      const auto next = static_cast<unsigned char>(text[i + k]);
-      valid = valid && (next & 0xC0u) == 0x80u;
-      code = (code << 6) | (next & 0x3Fu);
-    }
-    valid = valid && !(length == 3 && code < 0x800) && !(length == 4 && (code < 0x10000 || code > 0x10FFFF)) &&
-            !(code >= 0xD800 && code <= 0xDFFF);
-    if (valid) out.push_back(code);
-    i += valid ? length : 1;
+  while (!text.empty()) {
+    utf8proc_int32_t code = 0;
+    const utf8proc_ssize_t size = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+                                                   static_cast<utf8proc_ssize_t>(text.size()), &code);
+    if (size > 0) out.push_back(static_cast<char32_t>(code));
+    text.remove_prefix(size > 0 ? static_cast<std::size_t>(size) : 1);
   }
   return out;
 }
 
 void append(std::string& out, char32_t c) {
-  const auto byte = [&](char32_t b) { out.push_back(static_cast<char>(static_cast<unsigned char>(b))); };
-  if (c < 0x80) {
-    byte(c);
-  } else if (c < 0x800) {
-    byte(0xC0 | (c >> 6));
-    byte(0x80 | (c & 0x3F));
-  } else if (c < 0x10000) {
-    byte(0xE0 | (c >> 12));
-    byte(0x80 | ((c >> 6) & 0x3F));
-    byte(0x80 | (c & 0x3F));
-  } else {
-    byte(0xF0 | (c >> 18));
-    byte(0x80 | ((c >> 12) & 0x3F));
-    byte(0x80 | ((c >> 6) & 0x3F));
-    byte(0x80 | (c & 0x3F));
-  }
+  utf8proc_uint8_t bytes[4];
+  const utf8proc_ssize_t size = utf8proc_encode_char(static_cast<utf8proc_int32_t>(c), bytes);
+  out.append(reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(size));
 }
 
-bool in(const std::vector<CodeRange>& ranges, char32_t c) {
-  const auto after =
-      std::upper_bound(ranges.begin(), ranges.end(), c, [](char32_t v, const CodeRange& r) { return v < r.first; });
-  return after != ranges.begin() && c <= std::prev(after)->last;
+utf8proc_category_t category_of(char32_t c) {
+  return utf8proc_category(static_cast<utf8proc_int32_t>(c));
+}
+
+bool is_tab_or_line_end(char32_t c) {
+  return c == U'\t' || c == U'\n' || c == U'\r';
+}
+
+/// Control, format and private use.
+bool is_removed(char32_t c) {
+  const utf8proc_category_t category = category_of(c);
+  return !is_tab_or_line_end(c) && (category == UTF8PROC_CATEGORY_CC || category == UTF8PROC_CATEGORY_CF ||
+                                    category == UTF8PROC_CATEGORY_CO || category == UTF8PROC_CATEGORY_CS);
+}
+
+/// The property White_Space, without control characters that are removed.
+bool is_space(char32_t c) {
+  const utf8proc_category_t category = category_of(c);
+  return is_tab_or_line_end(c) || category == UTF8PROC_CATEGORY_ZS || category == UTF8PROC_CATEGORY_ZL ||
+         category == UTF8PROC_CATEGORY_ZP;
+}
+
+/// ASCII's symbols, too.
+bool is_punctuation(char32_t c) {
+  if (c < 0x80) return c > 0x20 && c < 0x7F && !std::isalnum(static_cast<int>(c));
+  const utf8proc_category_t category = category_of(c);
+  return category >= UTF8PROC_CATEGORY_PC && category <= UTF8PROC_CATEGORY_PO;
 }
 
 /// The blocks that BERT takes for Chinese characters, which stand alone.
 bool is_chinese(char32_t c) {
-  static const std::vector<CodeRange> kBlocks{{0x3400, 0x4DBF},   {0x4E00, 0x9FFF},   {0xF900, 0xFAFF},
-                                              {0x20000, 0x2A6DF}, {0x2A700, 0x2B73F}, {0x2B740, 0x2B81F},
-                                              {0x2B820, 0x2CEAF}, {0x2F800, 0x2FA1F}};
-  return in(kBlocks, c);
+  constexpr std::pair<char32_t, char32_t> kBlocks[] = {{0x3400, 0x4DBF},   {0x4E00, 0x9FFF},   {0xF900, 0xFAFF},
+                                                       {0x20000, 0x2A6DF}, {0x2A700, 0x2B73F}, {0x2B740, 0x2B81F},
+                                                       {0x2B820, 0x2CEAF}, {0x2F800, 0x2FA1F}};
+  return std::any_of(std::begin(kBlocks), std::end(kBlocks),
+                     [c](const auto& block) { return c >= block.first && c <= block.second; });
 }
 
-/// Without accents and in small letters.
+/// Without accents (canonical decomposition without nonspacing marks) and in small letters.
 void append_folded(std::u32string& out, char32_t c) {
-  static const std::unordered_map<char32_t, std::u32string> kFolds = [] {
-    std::unordered_map<char32_t, std::u32string> map;
-    const std::u32string text = decode(folds());
-    for (std::size_t i = 0; i < text.size();) {
-      const std::size_t end = std::min(text.find(U' ', i), text.size());
-      map.emplace(text[i], text.substr(i + 1, end - i - 1));
-      i = end + 1;
-    }
-    return map;
-  }();
-  if (in(nonspacing_marks(), c)) return;
-  if (c >= 0xAC00 && c <= 0xD7A3) {
-    // Hangul syllables to their letters (The Unicode Standard, section 3.12).
-    const char32_t s = c - 0xAC00;
-    out.push_back(0x1100 + s / 588);
-    out.push_back(0x1161 + s % 588 / 28);
-    if (s % 28 != 0) out.push_back(0x11A7 + s % 28);
-    return;
-  }
-  const auto fold = kFolds.find(c);
-  if (fold == kFolds.end())
-    out.push_back(c);
-  else
-    out += fold->second;
+  constexpr int kLongest = 18;  // code points of a decomposition (Unicode Standard Annex 15)
+  utf8proc_int32_t parts[kLongest];
+  int last_class = 0;
+  const utf8proc_ssize_t count =
+      utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), parts, kLongest,
+                              static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_DECOMPOSE), &last_class);
+  for (utf8proc_ssize_t i = 0; i < count; ++i)
+    if (const auto part = static_cast<char32_t>(parts[i]); category_of(part) != UTF8PROC_CATEGORY_MN)
+      out.push_back(static_cast<char32_t>(utf8proc_tolower(parts[i])));
 }
 
 /// Words and punctuation marks.
 std::vector<std::u32string> words_of(std::string_view text) {
   std::u32string folded;
   for (const char32_t c : decode(text)) {
-    if (c == 0xFFFD || in(removed_characters(), c)) continue;
-    if (in(white_space(), c)) {
+    if (c == 0xFFFD || is_removed(c)) continue;
+    if (is_space(c)) {
       folded.push_back(U' ');
     } else if (is_chinese(c)) {
       folded.push_back(U' ');
@@ -123,9 +106,9 @@ std::vector<std::u32string> words_of(std::string_view text) {
   std::vector<std::u32string> words;
   bool open = false;
   for (const char32_t c : folded) {
-    if (in(white_space(), c)) {
+    if (is_space(c)) {
       open = false;
-    } else if (in(punctuation(), c)) {
+    } else if (is_punctuation(c)) {
       words.emplace_back(1, c);
       open = false;
     } else {

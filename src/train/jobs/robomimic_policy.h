@@ -11,10 +11,7 @@ namespace cohort::train {
 
 /// What these sections say about training.
 struct TrainingRules {
-  double learning_rate = 1e-4;
-  double learning_rate_decay = 0.1;
-  std::vector<int> learning_rate_epochs;
-  double weight_decay = 0.0;
+  models::RobomimicOptimizer optimizer;
   bool ema_enabled = false;
   double ema_power = 0.75;
   bool pretrained_backbone = false;

@@ -193,7 +193,7 @@ TEST(WeightNames, AreThoseOfTheReferencesCheckpoint) {
     EXPECT_TRUE(state.contains(name)) << name;
     EXPECT_EQ(own_name(*policy, key), name);
     // A checkpoint of a policy without DataParallel.
-    EXPECT_EQ(own_name(*policy, without_module(key)), name);
+    EXPECT_EQ(own_name(*policy, without_wrappers(key)), name);
     reached.insert(name);
   }
   EXPECT_EQ(reached.size(), state.size()) << "every tensor of ours is in their file";
