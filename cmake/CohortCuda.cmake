@@ -52,4 +52,8 @@ function(cohort_cuda_library name)
     target_compile_options(${name} PRIVATE -Werror=all-warnings)
   endif()
   set_target_properties(${name} PROPERTIES CUDA_RUNTIME_LIBRARY Shared CUDA_STANDARD 17)
+  # For programs outside, which link without nvcc.
+  find_package(CUDAToolkit REQUIRED)
+  target_link_libraries(${name} PUBLIC CUDA::cudart)
+  cohort_install_library(${name})
 endfunction()

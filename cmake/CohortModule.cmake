@@ -2,7 +2,8 @@
 #
 # Declares the static library cohort_NAME from the sources of src/NAME. USES lists the modules it may include
 # (the same arrows that tests/architecture checks). TORCH marks a module that includes LibTorch: it is left out, with a
-# message, where LibTorch is missing. Every target reuses one of three precompiled headers.
+# message, where LibTorch is missing. Every target reuses one of three precompiled headers. `cmake --install` puts the library
+# and the headers of src/NAME where find_package(cohort COMPONENTS NAME) finds them, as cohort::NAME (CohortInstall).
 function(cohort_module name)
   cmake_parse_arguments(M "TORCH" "" "SOURCES;USES;LINK" ${ARGN})
   if(M_TORCH AND NOT COHORT_TORCH_FOUND)
@@ -10,7 +11,7 @@ function(cohort_module name)
     return()
   endif()
   add_library(cohort_${name} STATIC ${M_SOURCES})
-  target_link_libraries(cohort_${name} PUBLIC cohort_compile)
+  target_link_libraries(cohort_${name} PUBLIC $<BUILD_INTERFACE:cohort_compile> cohort_headers)
   foreach(used IN LISTS M_USES)
     target_link_libraries(cohort_${name} PUBLIC cohort_${used})
   endforeach()
@@ -18,9 +19,13 @@ function(cohort_module name)
   if(M_TORCH)
     target_link_libraries(cohort_${name} PUBLIC cohort_libtorch)
     cohort_use_pch(cohort_${name} torch)
+    set_property(GLOBAL APPEND PROPERTY COHORT_TORCH_MODULES ${name})
   else()
     cohort_use_pch(cohort_${name} plain)
   endif()
+  set_property(GLOBAL APPEND PROPERTY COHORT_MODULES ${name})
+  cohort_install_library(cohort_${name})
+  install(DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/ DESTINATION ${COHORT_INSTALL_HEADERS}/${name} FILES_MATCHING PATTERN "*.h")
 endfunction()
 
 # cohort_use_pch(TARGET plain|test|torch)
@@ -52,6 +57,8 @@ function(cohort_use_pch target kind)
 endfunction()
 
 # cohort_executable(NAME SOURCES a.cpp ... USES module ... [LINK target ...] [TORCH] [TEST])
+#
+# Those of src/ are installed.
 function(cohort_executable name)
   cmake_parse_arguments(E "TORCH;TEST" "" "SOURCES;USES;LINK" ${ARGN})
   if(E_TORCH AND NOT COHORT_TORCH_FOUND)
@@ -59,6 +66,10 @@ function(cohort_executable name)
     return()
   endif()
   add_executable(${name} ${E_SOURCES})
+  cmake_path(IS_PREFIX COHORT_SOURCES ${CMAKE_CURRENT_SOURCE_DIR} is_program)
+  if(is_program)
+    install(TARGETS ${name} RUNTIME DESTINATION bin)
+  endif()
   # Libraries that a program loads (COHORT_TASKS) find in it what they call.
   if(NOT E_TEST)
     set_target_properties(${name} PROPERTIES ENABLE_EXPORTS ON)

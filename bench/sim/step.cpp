@@ -142,8 +142,8 @@ void measure(const Case& what, int n, int rounds, int steps, int turn, LaneWidth
   }
   CpuEngineOptions options;
   options.lanes = lanes;
-  Sides s{n,  steps,   mj::load(scene.mjb),
-          {}, nullptr, make_cpu_engine(import_model(scene.mjb, 0, what.row_space), n, options)};
+  options.row_space = what.row_space;
+  Sides s{n, steps, mj::load(scene.mjb), {}, nullptr, make_cpu_engine(import_model(scene.mjb), n, options)};
   for (int e = 0; e < n; ++e) s.data.emplace_back(mj_makeData(s.model.get()));
   mjBatchConfig config;
   mjb_defaultConfig(&config);

@@ -104,12 +104,18 @@ void print_memory(const sim::Model& model) {
                 .c_str());
 }
 
+void print_start(const sim::ModelInfo& m) {
+  const std::string outside = m.starts_outside_limits();
+  if (!outside.empty()) std::puts(("warning: " + outside).c_str());
+}
+
 /// A model that `--compile` or a scene wrote.
 int describe_compiled(const std::string& file, bool verbose) {
   const sim::Model model = sim::load_model(file);
   const sim::ModelInfo& m = model.info;
   print(m, file, verbose);
   print_memory(model);
+  print_start(m);
   for (const sim::EntityInfo& e : m.entities) {
     std::puts(format("entity {}: {} links, {} geoms", e.name, e.links.size(), e.geoms.size()).c_str());
   }
@@ -129,6 +135,7 @@ int describe(const ModelSettings& s) {
   const sim::ModelInfo m = sim::describe_mjb(scene.mjb);
   print(m, s.file, s.verbose);
   for (const std::string& warning : scene.warnings) std::puts(format("warning: {}", warning).c_str());
+  print_start(m);
   const std::vector<sim::Unsupported> missing = sim::find_unsupported(scene.mjb);
   if (missing.empty()) {
     std::puts("engine batched: runs it");

@@ -19,6 +19,7 @@
 #include "cli/subcommand.h"
 #include "cli/unknown_arguments.h"
 #include "core/devices.h"
+#include "core/devices_cpu.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/log.h"
@@ -38,12 +39,12 @@ struct SimulateSettings {
   std::string model;
   int n_envs = 1;
   std::int64_t steps = 1000;
-  std::string backend = "cpu", engine = "batched", control = "random", lanes = "auto", record;
+  std::string backend = "auto", engine = "batched", control = "random", lanes = "auto", record, keyframe;
   std::uint64_t seed = 0;
-  int threads = 1;
+  int threads = 0;  ///< 0: see threads_for
   std::int64_t first_env = 0;
   double timestep = 0;
-  int row_space = -1, contact_capacity = 0;
+  int contact_capacity = 0;
   bool fixed_base = false;
   PictureSettings pictures;
   std::string devices;  ///< a process for each
@@ -110,13 +111,17 @@ constexpr std::pair<int, const char*> kTroubles[] = {{sim::kStatusContactOverflo
                                                      {sim::kStatusEngineError, "an error in MuJoCo"}};
 
 /// Throws Error where no environment is left: what follows is no simulation.
-void need_one_left(const Figures& f, int n_envs) {
+void need_one_left(const Figures& f, int n_envs, const std::string& control) {
   if (n_envs < 1 || f.stopped < n_envs) return;
   std::string reason;
   for (const auto& [bit, text] : kTroubles) {
     if (f.stop_status & bit) reason += (reason.empty() ? "" : ", ") + std::string(text);
   }
-  throw Error(format("every environment stopped, the first, {}, in step {}: {}", f.stop_env, f.stop_step, reason));
+  throw Error(format("every environment stopped, the first, {}, in step {}: {}{}", f.stop_env, f.stop_step, reason,
+                     control == "random"
+                         ? "; --control zero shows whether random controls in the ranges that the model "
+                           "gives are too much for it"
+                         : ""));
 }
 
 /// Environments with trouble, in words: "3 environments stopped: a NaN or a value above 1e10 (environments 17, 20,
@@ -194,9 +199,23 @@ void count_step(sim::Scene& scene, std::vector<bool>& live, Figures& figures) {
   }
 }
 
-/// Where the physics runs. `gpu` takes the CPU where there is no CUDA device or no kernel for it, and says so.
+/// All cores of a process, as far as each gets enough environments: threads that meet after every short step cost more
+/// than they bring (64 ants: 540,000 steps/s on one thread, 430,000 on two; 2,048: 590,000 and 1,100,000).
+int threads_for(int n_envs, int processes) {
+  constexpr int kEnvironmentsOfThread = 256;
+  return std::clamp(available_cores() / processes, 1, std::max(1, n_envs / kEnvironmentsOfThread));
+}
+
+/// A GPU is there, and kernels for it.
+bool gpu_usable() {
+  return sim::cuda_unusable().empty() && !list_devices({.egl = false}).visible.empty();
+}
+
+/// Where the physics runs. `gpu` takes the CPU where there is no CUDA device or no kernel for it, and says so; `auto`
+/// takes the best there is.
 DeviceId device_of(const SimulateSettings& s) {
   if (s.backend == "cpu") return {};
+  if (s.backend == "auto" && (s.engine == "mujoco" || !gpu_usable())) return {};
   if (s.engine == "mujoco") {
     if (s.backend != "gpu") {
       throw Error(format("--backend {}: the engine mujoco computes on the CPU only; use --backend cpu", s.backend));
@@ -205,7 +224,8 @@ DeviceId device_of(const SimulateSettings& s) {
     return {};
   }
   try {
-    return initialise({.backend = parse_backend(s.backend), .cuda_unusable = sim::cuda_unusable()}).device;
+    const std::string backend = s.backend == "auto" ? "gpu" : s.backend;
+    return initialise({.backend = parse_backend(backend), .cuda_unusable = sim::cuda_unusable()}).device;
   } catch (const Error& e) {
     throw Error(format("--backend {}: {}. With --backend cpu the CPU computes the physics", s.backend, e.what()));
   }
@@ -220,7 +240,6 @@ int simulate(const SimulateSettings& s) {
   options.seed = s.seed;
   options.first_environment = s.first_env;
   if (s.timestep > 0) options.timestep = s.timestep;
-  options.row_space = s.row_space;
   options.contact_capacity = s.contact_capacity;
   const auto begin = std::chrono::steady_clock::now();
   const auto since = [](auto from) {
@@ -233,7 +252,10 @@ int simulate(const SimulateSettings& s) {
     scene.add_entity(morph_of(s.model, s.fixed_base));
     scene.build(s.n_envs);
   }
+  if (!s.keyframe.empty()) scene.reset_to_keyframe(s.keyframe);
   for (const std::string& warning : scene.warnings()) log::warning("{}", warning);
+  const std::string outside = s.keyframe.empty() ? scene.info().starts_outside_limits() : "";
+  if (!outside.empty()) log::warning("{}", outside);
   Interrupt interrupt;
   std::unique_ptr<sim::StateRecorder> recorder;
   if (!s.record.empty()) recorder = std::make_unique<sim::StateRecorder>(scene, s.record, s.steps + 1);
@@ -298,7 +320,7 @@ int simulate(const SimulateSettings& s) {
   if (pictures) pictures->save();
   interrupt.asked();  // while the recording was saved
   // Of a share of the environments the whole knows.
-  if (interrupt.signal() == 0 && s.summary.empty()) need_one_left(figures, s.n_envs);
+  if (interrupt.signal() == 0 && s.summary.empty()) need_one_left(figures, s.n_envs, s.control);
   return interrupt.signal() != 0 ? 128 + interrupt.signal() : 0;
 }
 
@@ -306,10 +328,6 @@ int simulate(const SimulateSettings& s) {
 void check_together(const SimulateSettings& s) {
   if (s.engine == "mujoco" && s.lanes != "auto") {
     throw UsageError(format("--lanes {}: the engine mujoco has no lanes; take it away, or --engine batched", s.lanes));
-  }
-  if (s.engine == "mujoco" && s.row_space >= 0) {
-    throw UsageError(format("--row-space {}: the engine mujoco has its own solvers; take it away, or --engine batched",
-                            s.row_space));
   }
   if (s.engine == "mujoco" && s.contact_capacity > 0) {
     throw UsageError(
@@ -375,15 +393,14 @@ int simulate_on(const std::vector<int>& devices, const SimulateSettings& s, cons
   job.environment = {
       {sim::kHostMemoryVariable, format("{:.0f}", sim::available_host_memory() / static_cast<double>(count))}};
   // On GPUs the ranks see the listed devices and take one each; otherwise only the number of devices counts.
-  const bool on_gpus = s.backend != "cpu" && s.engine == "batched" && sim::cuda_unusable().empty() &&
-                       !list_devices({.egl = false}).visible.empty();
+  const bool on_gpus = s.backend != "cpu" && s.engine == "batched" && gpu_usable();
   job.without_gpu = !on_gpus;
   if (on_gpus) {
     std::string ids;
     for (const int device : devices) ids += format("{}{}", ids.empty() ? "" : ",", device);
     job.gpu_ids = ids;
   }
-  job.threads_per_rank = s.threads;
+  job.threads_per_rank = s.threads > 0 ? s.threads : threads_for(s.n_envs / count, count);
   job.quiet = true;
   const auto begin = std::chrono::steady_clock::now();
   const int code = launch::run_job(job);
@@ -415,12 +432,13 @@ int simulate_on(const std::vector<int>& devices, const SimulateSettings& s, cons
       count, total.steps / std::max(1e-9, total.seconds), s.n_envs,
       least == total.done ? format("{}", least) : format("{} to {}", least, total.done), total.seconds, wall,
       total.contacts / std::max(1.0, total.steps), total.iterations / std::max(1.0, total.steps), total.stopped);
-  if (code == 0) need_one_left(total, s.n_envs);
+  if (code == 0) need_one_left(total, s.n_envs, s.control);
   return code;
 }
 
-/// Takes a process' share: by RANK and WORLD_SIZE, which the agent sets.
-void take_share(SimulateSettings& s) {
+/// Takes a process' share: by RANK and WORLD_SIZE, which the agent sets. Returns the number of processes. Returns the
+/// number of processes.
+int take_share(SimulateSettings& s) {
   const char *rank_text = std::getenv("RANK"), *size_text = std::getenv("WORLD_SIZE");
   COHORT_THROW_UNLESS(rank_text && size_text, "--summary belongs to the processes that --devices starts");
   const int rank = std::atoi(rank_text), size = std::atoi(size_text), whole = s.n_envs;
@@ -433,6 +451,7 @@ void take_share(SimulateSettings& s) {
   for (std::string* file : {&s.record, &s.pictures.video, &s.pictures.picture}) {
     if (!file->empty()) *file = file_of(*file, static_cast<std::size_t>(rank));
   }
+  return size;
 }
 
 int run_simulate(const std::vector<std::string>& arguments) {
@@ -443,8 +462,8 @@ int run_simulate(const std::vector<std::string>& arguments) {
   app.add_option("--steps", s.steps, "steps of every environment")
       ->check(whole_number(std::int64_t{0}, kMostSteps))
       ->capture_default_str();
-  app.add_option("--backend", s.backend, "gpu, cuda, metal or cpu")
-      ->check(CLI::IsMember({"gpu", "cuda", "metal", "cpu"}))
+  app.add_option("--backend", s.backend, "auto (a GPU where there is one), gpu, cuda, metal or cpu")
+      ->check(CLI::IsMember({"auto", "gpu", "cuda", "metal", "cpu"}))
       ->capture_default_str();
   app.add_option("--engine", s.engine, "batched (float, SIMD lanes) or mujoco (double, every feature)")
       ->check(CLI::IsMember({"batched", "mujoco"}))
@@ -454,6 +473,7 @@ int run_simulate(const std::vector<std::string>& arguments) {
                  "servos hold the start")
       ->check(CLI::IsMember({"random", "zero", "hold"}))
       ->capture_default_str();
+  app.add_option("--keyframe", s.keyframe, "start from this keyframe of the model instead of its default state");
   app.add_option("--seed", s.seed, "with the environment's id the key of all randomness")
       ->check(whole_number(std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max()))
       ->capture_default_str();
@@ -472,7 +492,9 @@ int run_simulate(const std::vector<std::string>& arguments) {
       ->check(CLI::IsMember({"raycast", "mujoco"}))
       ->capture_default_str();
   app.add_flag("--shadows", s.pictures.shadows, "pictures with shadows");
-  app.add_option("--threads", s.threads, "cores to use")->check(whole_number(1, 4096))->capture_default_str();
+  app.add_option("--threads", s.threads, "cores to use; 0: all, as far as each gets 256 environments")
+      ->check(whole_number(0, 4096))
+      ->capture_default_str();
   app.add_option("--lanes", s.lanes, "auto, scalar, avx2 or avx512: the results are the same bits")
       ->check(CLI::IsMember({"auto", "scalar", "avx2", "avx512"}))
       ->capture_default_str();
@@ -486,12 +508,6 @@ int run_simulate(const std::vector<std::string>& arguments) {
                ? ""
                : format("{} is no timestep: seconds, from {} to 1000", text, sim::kLeastTimestep);
   });
-  app.add_option(
-         "--row-space", s.row_space,
-         "environments with at most so many constraint rows are solved for the rows' forces: the same solution, "
-         "other rounding and speed (Newton's solver, pyramidal cones); -1: chosen from the model")
-      ->check(whole_number(-1, 64))
-      ->capture_default_str();
   app.add_option(
          "--contact-capacity", s.contact_capacity,
          "contacts of an environment at most: one with more stops, and a thread's memory is for so many; 0: all "
@@ -517,10 +533,14 @@ int run_simulate(const std::vector<std::string>& arguments) {
   }
   check_together(s);
   if (!s.summary.empty()) {
-    take_share(s);
+    const int processes = take_share(s);
+    if (s.threads == 0) s.threads = threads_for(s.n_envs, processes);
     return simulate(s);
   }
-  if (devices_option->count() == 0) return simulate(s);
+  if (devices_option->count() == 0) {
+    if (s.threads == 0) s.threads = threads_for(s.n_envs, 1);
+    return simulate(s);
+  }
   return simulate_on(split_devices(s.devices), s, arguments);
 }
 

@@ -2,7 +2,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
-#include <numeric>
 
 #include "cli/subcommand.h"
 #include "cli/unknown_arguments.h"
@@ -11,6 +10,7 @@
 #include "render/video.h"
 #include "tasks/actor.h"
 #include "tasks/registry.h"
+#include "tasks/rollout.h"
 
 namespace cohort::cli {
 namespace {
@@ -73,25 +73,12 @@ std::string expert_success(const std::string& name, tasks::TaskSettings settings
   const std::unique_ptr<tasks::Task> task = tasks::make_task(name, settings);
   const std::unique_ptr<tasks::Actor> expert = task->make_expert(0);
   COHORT_THROW_UNLESS(expert, "{} has no expert, whose episodes --episodes counts", name);
-  const TaskSpec& spec = task->spec();
-  const auto n = static_cast<std::size_t>(episodes);
-  std::vector<std::int32_t> envs(n);
-  std::iota(envs.begin(), envs.end(), 0);
-  std::vector<std::uint64_t> seeds(n);
-  std::iota(seeds.begin(), seeds.end(), 0u);
-  task->reset(envs, seeds);
-  expert->begin(envs, seeds, spec.instruction);
-  std::vector<float> actions(n * static_cast<std::size_t>(spec.action.width()));
-  const ArrayView view = make_view(actions.data(), {episodes, spec.action.width()});
-  std::vector<std::int64_t> solved_after(n, 0);  // steps; 0: not
-  for (std::int64_t step = 1; step <= spec.horizon; ++step) {
-    expert->act(*task, envs, view);
-    task->step(view);
-    for (std::size_t e = 0; e < n; ++e)
-      if (solved_after[e] == 0 && task->success().span<std::uint8_t>()[e]) solved_after[e] = step;
-  }
   std::int64_t solved = 0, steps = 0;
-  for (const std::int64_t after : solved_after) solved += after > 0, steps += after;
+  for (const tasks::EpisodeOutcome& outcome :
+       tasks::run_episodes(*task, *expert, tasks::consecutive_seeds(0, episodes))) {
+    solved += outcome.success;
+    if (outcome.success) steps += outcome.steps;
+  }
   return format("solves {} of {} seeds, in {:.1f} steps on average", solved, episodes,
                 static_cast<double>(steps) / static_cast<double>(std::max<std::int64_t>(1, solved)));
 }

@@ -172,11 +172,11 @@ class TreeBuilder {
   std::vector<int> order_;
 };
 
-Point minus(const float* a, const float* b) {
+Point difference(const float* a, const float* b) {
   return {a[0] - b[0], a[1] - b[1], a[2] - b[2]};
 }
 Point face_normal(const float* a, const float* b, const float* c) {
-  const Point u = minus(b, a), v = minus(c, a);
+  const Point u = difference(b, a), v = difference(c, a);
   Point n{u[1] * v[2] - u[2] * v[1], u[2] * v[0] - u[0] * v[2], u[0] * v[1] - u[1] * v[0]};
   const float length = std::sqrt(n[0] * n[0] + n[1] * n[1] + n[2] * n[2]);
   for (float& x : n) x = length > 0 ? x / length : 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <vector>
 
 #include "core/config.h"
 #include "core/error.h"
@@ -184,33 +185,40 @@ int Renderer::add_camera_that_sees_all(int width, int height) {
     const sim::LinkInfo& link = scene_.info().links[i];
     moves[i] = link.dof_count > 0 || link.mocap >= 0 || moves[at(m.links[i].parent)];
   }
-  WorldBox all, moving;
+  std::vector<WorldBox> boxes, shown;
+  std::vector<bool> box_moves;
+  WorldBox moving;
   for (const sim::VisualGeom& g : m.geoms) {
-    if (!seen(g)) continue;
-    const WorldBox box = world_box(m, g, poses);
+    const WorldBox box = seen(g) ? world_box(m, g, poses) : WorldBox{};
     if (box.empty()) continue;
-    all.add(box.low), all.add(box.high);
+    boxes.push_back(box), box_moves.push_back(moves[at(g.link)]);
     if (moves[at(g.link)]) moving.add(box.low), moving.add(box.high);
   }
-  if (!moving.empty()) {
-    const Vec3 middle = moving.middle();
+  WorldBox all;
+  for (std::size_t i = 0; i < boxes.size(); ++i) {
+    const Vec3 to_low = minus(boxes[i].low, moving.middle()), to_high = minus(boxes[i].high, moving.middle());
     const double reach = 1.5 * moving.radius();
-    all = moving;
-    for (const sim::VisualGeom& g : m.geoms) {
-      if (!seen(g) || moves[at(g.link)]) continue;
-      const WorldBox box = world_box(m, g, poses);
-      if (box.empty()) continue;
-      const Vec3 to_low = minus(box.low, middle), to_high = minus(box.high, middle);
-      if (std::max(dot(to_low, to_low), dot(to_high, to_high)) > reach * reach) continue;
-      all.add(box.low), all.add(box.high);
-    }
+    const bool near = std::max(dot(to_low, to_low), dot(to_high, to_high)) <= reach * reach;
+    if (!moving.empty() && !box_moves[i] && !near) continue;
+    shown.push_back(boxes[i]);
+    all.add(boxes[i].low), all.add(boxes[i].high);
   }
-  const Vec3 middle = all.empty() ? m.centre : all.middle();
-  const double radius = all.empty() ? m.extent : std::max(all.radius(), 1e-3);
   const double fovy = m.fovy > 0 && m.fovy < 180 ? m.fovy : 45;
   const double up = std::tan(fovy * std::numbers::pi / 360), across = up * width / height;
-  const double distance = radius / std::sin(std::atan(std::min(up, across)));
-  const Vec3 way = unit({1, 0.8, 0.7});
+  const Vec3 way = unit({1, 0.8, 0.7}), right = unit(cross({0, 0, 1}, way)), above = cross(way, right);
+  const Vec3 middle = shown.empty() ? m.centre : all.middle();
+  // So far away that every corner lies between the picture's edges.
+  double distance = shown.empty() ? m.extent / std::min(up, across) : 1e-3;
+  for (const WorldBox& box : shown) {
+    for (int i = 0; i < 8; ++i) {
+      const Vec3 corner{i & 1 ? box.high[0] : box.low[0], i & 2 ? box.high[1] : box.low[1],
+                        i & 4 ? box.high[2] : box.low[2]};
+      const Vec3 p = minus(corner, middle);
+      distance = std::max(distance, dot(p, way) + std::abs(dot(p, right)) / across);
+      distance = std::max(distance, dot(p, way) + std::abs(dot(p, above)) / up);
+    }
+  }
+  distance *= 1.05;
   sim::CameraOptions options;
   for (std::size_t k = 0; k < 3; ++k) options.pos[k] = middle[k] + distance * way[k], options.lookat[k] = middle[k];
   options.fov = fovy;

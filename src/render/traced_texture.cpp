@@ -55,10 +55,11 @@ std::vector<unsigned char> halved(const std::vector<unsigned char>& from, int wi
 TextureRecord TracedTexture::record() const {
   TextureRecord r{};
   r.cube = cube;
-  r.levels = static_cast<int>(level.size());
-  for (std::size_t i = 0; i < level.size(); ++i) {
-    r.width[i] = width[i], r.height[i] = height[i], r.pixel[i] = level[i].data();
+  r.levels = static_cast<int>(first.size());
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    r.width[i] = width[i], r.height[i] = height[i], r.first[i] = first[i];
   }
+  r.pixel = pixel.data();
   return r;
 }
 
@@ -88,11 +89,14 @@ TracedTexture trace_texture(const sim::VisualTexture& texture) {
     }
   }
   for (int w = width, h = height;; w = std::max(1, w / 2), h = std::max(1, h / 2)) {
-    std::vector<unsigned char> all;
-    for (const auto& f : face) all.insert(all.end(), f.begin(), f.end());
-    out.level.push_back(std::move(all));
+    out.first.push_back(static_cast<int>(out.pixel.size()));
     out.width.push_back(w), out.height.push_back(h);
-    if ((w == 1 && h == 1) || out.level.size() == kMostLevels) break;
+    for (const auto& f : face) {
+      for (std::size_t i = 0; i < f.size(); i += 4) {
+        out.pixel.push_back(f[i] | unsigned{f[i + 1]} << 8 | unsigned{f[i + 2]} << 16 | unsigned{f[i + 3]} << 24);
+      }
+    }
+    if ((w == 1 && h == 1) || out.first.size() == kMostLevels) break;
     const int next_w = std::max(1, w / 2), next_h = std::max(1, h / 2);
     for (auto& f : face) f = halved(f, w, h, next_w, next_h);
   }

@@ -9,8 +9,8 @@ namespace cohort::render {
 
 /// Owns what a TextureRecord points to.
 struct TracedTexture {
-  std::vector<std::vector<unsigned char>> level;
-  std::vector<int> width, height;
+  std::vector<unsigned> pixel;
+  std::vector<int> width, height, first;  ///< of each level
   bool cube = false;
   TextureRecord record() const;
 };

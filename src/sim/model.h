@@ -65,7 +65,6 @@ struct Model {
   std::vector<FaceRecord> mesh_face;
   std::vector<float> mesh_direction;
   std::vector<SideRecord> mesh_side;
-  std::vector<StemRecord> stem;
   std::vector<HeightFieldRecord> height_field;
   std::vector<float> height;
   std::vector<float> geom_friction;  ///< (geoms of the file, 3): what environments may change
@@ -80,8 +79,8 @@ struct Model {
 std::vector<Unsupported> find_unsupported(std::span<const std::uint8_t> mjb);
 
 /// Throws Error listing every unsupported feature with its name in the file, or saying how large a model is whose pairs
-/// of geoms do not fit into the memory. contact_capacity 0: all that the pairs can make. row_space: of SceneOptions.
-Model import_model(std::span<const std::uint8_t> mjb, int contact_capacity = 0, int row_space = -1);
+/// of geoms do not fit into the memory. contact_capacity 0: all that the pairs can make.
+Model import_model(std::span<const std::uint8_t> mjb, int contact_capacity = 0);
 
 /// Writes the model to a file that load_model reads on a machine without MuJoCo; with what is seen of it, if given, so
 /// that pictures can be made of it (load_visual_model). Throws Error.

@@ -3,16 +3,20 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <map>
 #include <set>
+#include <sstream>
+#include <utility>
 
 #include <unistd.h>
 
+#include "core/config.h"
 #include "core/files.h"
 #include "core/format.h"
+#include "sim/xml_elements.h"
 
 namespace cohort::sim {
 
@@ -69,43 +73,15 @@ std::string why_unreadable(const fs::path& file) {
 
 namespace {
 
-/// A tag's attributes; `tag` begins behind its name.
-std::map<std::string, std::string> attributes_of(std::string_view tag) {
-  std::map<std::string, std::string> all;
-  for (;;) {
-    const std::size_t equals = tag.find_first_of("=>");
-    if (equals == std::string_view::npos || tag[equals] == '>') return all;
-    std::string_view name = tag.substr(0, equals);
-    const std::size_t first = name.find_last_of(" \t\r\n", name.find_last_not_of(" \t\r\n"));
-    name.remove_prefix(first == std::string_view::npos ? 0 : first + 1);
-    name = name.substr(0, name.find_first_of(" \t\r\n"));
-    const std::size_t open = tag.find_first_of("'\"", equals);
-    const std::size_t close = open == std::string_view::npos ? open : tag.find(tag[open], open + 1);
-    if (close == std::string_view::npos) return all;
-    all.emplace(name, tag.substr(open + 1, close - open - 1));
-    tag.remove_prefix(close + 1);
-  }
-}
-
 void add_height_fields(std::string_view xml, const fs::path& folder, std::set<fs::path>& seen,
                        std::vector<HeightFieldSize>& to) {
-  for (std::size_t at = xml.find('<'); at != std::string_view::npos; at = xml.find('<', at + 1)) {
-    const std::string_view here = xml.substr(at);
-    if (here.starts_with("<!--")) {
-      at = xml.find("-->", at);
-      if (at == std::string_view::npos) return;
-      continue;
+  for (const XmlElement& e : xml_elements(xml)) {
+    if (e.name == "hfield") {
+      const auto number = [&e](const char* key) { return std::strtod(e.attribute(key).c_str(), nullptr); };
+      to.push_back({e.attribute("name"), number("nrow"), number("ncol")});
     }
-    const std::string_view name = here.substr(1, here.find_first_of(" \t\r\n/>") - 1);
-    if (name != "hfield" && name != "include") continue;
-    const std::map<std::string, std::string> found = attributes_of(here.substr(1 + name.size()));
-    const auto value = [&](const char* key) { return found.count(key) ? found.at(key) : ""; };
-    if (name == "hfield") {
-      const auto number = [&](const char* key) { return std::strtod(value(key).c_str(), nullptr); };
-      to.push_back({value("name"), number("nrow"), number("ncol")});
-      continue;
-    }
-    const fs::path file = folder / value("file");
+    if (e.name != "include") continue;
+    const fs::path file = folder / e.attribute("file");
     if (seen.insert(file).second && why_unreadable(file).empty()) {
       add_height_fields(read_file(file), folder, seen, to);
     }
@@ -121,18 +97,123 @@ std::vector<HeightFieldSize> height_field_sizes(std::string_view xml, const fs::
   return sizes;
 }
 
-fs::path find_in_package(const std::string& uri, const fs::path& folder) {
-  const std::string path = uri.substr(std::string("package://").size());
+namespace {
+
+/// Where packages lie besides a model's own folders: ROS', its second version's, and Gazebo's two variables. Each is a
+/// list of folders with colons between.
+std::vector<fs::path> package_roots() {
+  std::vector<fs::path> roots;
+  for (const auto& [variable, below] : {std::pair{"ROS_PACKAGE_PATH", ""}, std::pair{"AMENT_PREFIX_PATH", "share"},
+                                        std::pair{"GZ_SIM_RESOURCE_PATH", ""}, std::pair{"GAZEBO_MODEL_PATH", ""}}) {
+    const char* value = std::getenv(variable);
+    std::istringstream list(value == nullptr ? "" : value);
+    for (std::string folder; std::getline(list, folder, ':');) {
+      if (!folder.empty()) roots.push_back(below[0] == '\0' ? fs::path(folder) : fs::path(folder) / below);
+    }
+  }
+  return roots;
+}
+
+/// The folders that may be the package `name` for a file in `folder`, the nearest first.
+std::vector<fs::path> package_folders(const std::string& name, const fs::path& folder) {
+  std::vector<fs::path> places, found;
+  for (fs::path above = folder;; above = above.parent_path()) {
+    places.push_back(above);
+    if (above == above.parent_path()) break;
+  }
+  for (fs::path& root : package_roots()) places.push_back(std::move(root));
+  std::error_code ignored;
+  for (const fs::path& place : places) {
+    if (place.filename() == name && fs::is_directory(place, ignored)) found.push_back(place);
+    if (fs::is_directory(place / name, ignored)) found.push_back(place / name);
+  }
+  return found;
+}
+
+/// "%20" and the like as the bytes they mean.
+std::string percent_decode(std::string_view text) {
+  std::string bytes;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    unsigned byte = 0;
+    const char* digits = text.data() + i + 1;
+    if (text[i] == '%' && i + 2 < text.size() && std::from_chars(digits, digits + 2, byte, 16).ptr == digits + 2) {
+      bytes += static_cast<char>(byte);
+      i += 2;
+    } else {
+      bytes += text[i];
+    }
+  }
+  return bytes;
+}
+
+MeshPath in_package(const std::string& uri, const std::string& path, const fs::path& folder) {
   const std::size_t slash = path.find('/');
   std::error_code ignored;
-  for (fs::path above = fs::absolute(folder, ignored).lexically_normal();; above = above.parent_path()) {
-    if (slash != std::string::npos && above.filename() == path.substr(0, slash)) {
-      const fs::path inside = above / path.substr(slash + 1);
-      if (fs::is_regular_file(inside, ignored)) return inside;
-    }
-    if (fs::is_regular_file(above / path, ignored)) return above / path;
-    if (above == above.parent_path()) return {};
+  // Some files leave the package out.
+  for (fs::path above = folder; slash == std::string::npos; above = above.parent_path()) {
+    if (fs::is_regular_file(above / path, ignored)) return {above / path, ""};
+    if (above == above.parent_path()) break;
   }
+  const std::string name = path.substr(0, slash), rest = slash == std::string::npos ? "" : path.substr(slash + 1);
+  const std::vector<fs::path> packages = package_folders(name, folder);
+  for (const fs::path& package : packages) {
+    if (fs::is_regular_file(package / rest, ignored)) return {package / rest, ""};
+  }
+  if (!packages.empty()) {
+    return {"", format("mesh `{}`: the package is {}, but {}", uri, packages.front().string(),
+                       what_is_missing(packages.front() / rest))};
+  }
+  return {"",
+          format("mesh `{}`: neither {} nor a folder above it is the package `{}` or holds it, nor does a folder in "
+                 "ROS_PACKAGE_PATH, AMENT_PREFIX_PATH, GZ_SIM_RESOURCE_PATH or GAZEBO_MODEL_PATH; name the "
+                 "package's folder in one of these, or write the path of the mesh relative to the URDF file",
+                 uri, folder.string(), name)};
+}
+
+}  // namespace
+
+std::string what_is_missing(const fs::path& file) {
+  const fs::path whole = fs::absolute(file).lexically_normal();
+  fs::path there;
+  std::error_code ignored;
+  for (const fs::path& part : whole) {
+    if (fs::exists(there / part, ignored)) {
+      there /= part;
+      continue;
+    }
+    std::vector<std::string> names;
+    for (fs::directory_iterator entry(there, ignored), end; !ignored && entry != end; entry.increment(ignored)) {
+      names.push_back(entry->path().filename().string());
+    }
+    const std::string near = config::nearest(part.string(), names);
+    return format("{} holds no `{}`{}", there.string(), part.string(),
+                  near.empty() ? "" : format("; is `{}` meant?", near));
+  }
+  const std::string trouble = why_unreadable(whole);
+  return trouble.empty() ? format("`{}` is there", whole.string()) : trouble;
+}
+
+MeshPath resolve_mesh(const std::string& uri, const fs::path& folder) {
+  const std::size_t colon = uri.find(":/");
+  if (colon == std::string::npos) return {uri, ""};
+  const std::string scheme = uri.substr(0, colon);
+  std::string path = uri.substr(colon + 1);
+  if (path.starts_with("//")) path.erase(0, 2);
+  const fs::path here = fs::absolute(folder).lexically_normal();
+  if (scheme == "package" || scheme == "model") return in_package(uri, path, here);
+  if (scheme != "file") {
+    return {"", format("mesh `{}`: `{}` is not known here; package://NAME/..., model://NAME/..., file:///... and paths "
+                       "relative to the URDF file are",
+                       uri, scheme + ":")};
+  }
+  if (path.starts_with("localhost/")) path.erase(0, std::string("localhost").size());
+  std::error_code ignored;
+  for (const std::string& name : {path, percent_decode(path)}) {
+    if (fs::is_regular_file(name, ignored)) return {name, ""};
+  }
+  return {"", format("mesh `{}`: {}", uri,
+                     path.starts_with("/") ? what_is_missing(percent_decode(path))
+                                           : "a file URI has a whole path behind `file://`, file:///home/... say")};
 }
 
 }  // namespace cohort::sim

@@ -26,8 +26,16 @@ struct HeightFieldSize {
 /// MuJoCo's parser says so.
 std::vector<HeightFieldSize> height_field_sizes(std::string_view xml, const std::filesystem::path& folder);
 
-/// The file that "package://NAME/REST" means in a URDF file in `folder`: as ROS lays packages out, below the folder
-/// NAME that is `folder` or one above it, or that lies in one of these. "" when there is none.
-std::filesystem::path find_in_package(const std::string& uri, const std::filesystem::path& folder);
+/// Why there is no such file: the folder on its way that lacks a part, and the nearest name there.
+std::string what_is_missing(const std::filesystem::path& file);
+
+struct MeshPath {
+  std::filesystem::path file;  ///< "" where there is a problem
+  std::string problem;         ///< names the mesh, what was looked for and where
+};
+/// The file that a URDF file in `folder` means by package://NAME/REST or model://NAME/REST (below the folder NAME that
+/// is `folder` or one above it, or lies in one of these, or in one that ROS_PACKAGE_PATH, AMENT_PREFIX_PATH,
+/// GZ_SIM_RESOURCE_PATH or GAZEBO_MODEL_PATH names), or by file:///PATH. A path without a scheme is left as it is.
+MeshPath resolve_mesh(const std::string& uri, const std::filesystem::path& folder);
 
 }  // namespace cohort::sim

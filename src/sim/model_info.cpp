@@ -42,6 +42,29 @@ int ModelInfo::keyframe(const std::string& wanted) const {
   return find_named(keyframes, wanted, "keyframe");
 }
 
+std::string ModelInfo::starts_outside_limits() const {
+  constexpr double kSlack = 1e-6;  // rad, m: limits in degrees are rounded
+  constexpr int kNamed = 3;
+  std::string list;
+  int count = 0;
+  for (const JointInfo& j : joints) {
+    if (!j.limited || kJointQpos[static_cast<int>(j.type)] != 1) continue;
+    const double q = qpos0[static_cast<std::size_t>(j.qpos)];
+    if (q >= j.range[0] - kSlack && q <= j.range[1] + kSlack) continue;
+    if (++count <= kNamed) {
+      list += format("{}`{}` at {:.4g} of [{:.4g}, {:.4g}]", count == 1 ? "" : ", ", j.name, q, j.range[0], j.range[1]);
+    }
+  }
+  if (count == 0) return "";
+  if (count > kNamed) list += format(" and {} more", count - kNamed);
+  return format(
+      "the default state lies outside the limits of {} joint{}: {}; the first steps throw {} there. Start from {}",
+      count, count == 1 ? "" : "s", list, count == 1 ? "it" : "them",
+      keyframes.empty()
+          ? "another state (Scene::set_qpos)"
+          : format("keyframe `{}` (--keyframe, Scene::reset_to_keyframe) or another state", keyframes.front().name));
+}
+
 std::vector<int> ModelInfo::joint_of_dof() const {
   std::vector<int> owner(static_cast<std::size_t>(nv), -1);
   for (std::size_t j = 0; j < joints.size(); ++j) {

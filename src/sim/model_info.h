@@ -102,6 +102,10 @@ struct ModelInfo {
   int geom(const std::string& wanted) const;
   int keyframe(const std::string& wanted) const;
 
+  /// Names the hinges and slides that stand outside their limits in the default state, from where the first steps throw
+  /// them, and where to start instead; "" where none does.
+  std::string starts_outside_limits() const;
+
   /// Joint of each dof, (nv).
   std::vector<int> joint_of_dof() const;
   /// A number of the names, types, sizes, default state and content: two models that differ in one of them differ in

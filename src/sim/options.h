@@ -12,21 +12,14 @@ namespace cohort::sim {
 
 /// Which code advances the physics.
 enum class EngineKind {
-  kBatched,  ///< ours: float, one environment per SIMD lane; the features of docs/simulation.md, others are refused by
-             ///< name
-  kMujoco,   ///< MuJoCo's own thread pool: double, every feature, CPU only
+  kBatched,  ///< ours: float, one environment per SIMD lane; the features of docs/reference/simulation.md, others are
+             ///< refused by name
+  kMujoco,  ///< MuJoCo's own thread pool: double, every feature, CPU only
 };
 
 /// "batched", "mujoco"; throws Error naming what is allowed.
 EngineKind parse_engine(const std::string& text);
 const char* to_string(EngineKind kind);
-
-/// In what an engine computes.
-enum class Precision {
-  kOfEngine,  ///< whatever it is
-  kSingle,    ///< 32 bits: the batched engine
-  kDouble,    ///< 64 bits: the engine mujoco
-};
 
 /// How wide the batched engine's vectors are on a CPU. The results are the same bits for every width.
 enum class LaneWidth {
@@ -72,8 +65,7 @@ struct SceneOptions {
   std::optional<int> iterations;                 ///< of the constraint solver, at most
   std::optional<double> tolerance;               ///< of the constraint solver, MuJoCo's scaled cost and gradient
   EngineKind engine = EngineKind::kBatched;
-  Precision precision = Precision::kOfEngine;  ///< another than the engine's is refused
-  DeviceId device{};                           ///< where the batched engine runs
+  DeviceId device{};  ///< where the batched engine runs
   LaneWidth lanes = LaneWidth::kAuto;
   int threads = 1;                     ///< the scene uses so many cores and no more
   int substeps = 1;                    ///< physics steps per Scene::step()
@@ -82,7 +74,8 @@ struct SceneOptions {
   int contact_capacity = 0;            ///< contacts per environment of the batched engine; 0: from the model
   /// Environments with at most so many constraint rows, 64 at most, are solved for the rows' forces instead of the
   /// accelerations: the same solution, other rounding. -1: chosen from the model, 64 for large trees, 24 or 0 else.
-  /// Newton's solver and pyramidal cones only, of the batched engine. docs/decisions/row-space.md
+  /// Newton's solver and pyramidal cones only, of the batched engine. The engine's choice at build, no part of a
+  /// compiled model. docs/design/decisions/row-space.md
   int row_space = -1;
   /// Parameters that environments will have of their own: build() counts their memory before it takes any, and takes
   /// it. Others take theirs when they are first asked for.

@@ -12,6 +12,7 @@
 #include "sim/index.h"
 #include "sim/model.h"
 #include "sim/mujoco/engine.h"
+#include "sim/row_space_rule.h"
 
 namespace cohort::sim {
 
@@ -62,10 +63,6 @@ void check(const SceneOptions& o) {
   COHORT_THROW_UNLESS(o.compile_seconds > 0, "compile_seconds is {}: positive", o.compile_seconds);
   COHORT_THROW_UNLESS(o.compile_memory > 0, "compile_memory is {}: positive (bytes)", o.compile_memory);
   const bool batched = o.engine == EngineKind::kBatched;
-  COHORT_THROW_UNLESS(o.precision == Precision::kOfEngine || (o.precision == Precision::kSingle) == batched,
-                      "the engine {} computes in {} precision; for {} precision take the engine {}",
-                      to_string(o.engine), batched ? "single" : "double", batched ? "double" : "single",
-                      to_string(batched ? EngineKind::kMujoco : EngineKind::kBatched));
   if (!batched) {
     COHORT_THROW_UNLESS(
         o.contact_capacity == 0 && o.row_space < 0,
@@ -176,8 +173,8 @@ void Scene::build(int n_envs, std::array<double, 2> env_spacing) {
     engine_ = make_mujoco_engine(compiled_.mjb, n_envs,
                                  {.threads = options_.threads, .parameters = set_of(options_.parameters)});
   } else {
-    Model model = import_model(compiled_.mjb, options_.contact_capacity, options_.row_space);
-    if (options_.row_space > 0 && model.sizes.row_space == 0) {
+    Model model = import_model(compiled_.mjb, options_.contact_capacity);
+    if (options_.row_space > 0 && choose_row_space(model, options_.row_space) == 0) {
       const OptionRecord& solver = model.sizes.option;
       compiled_.warnings.push_back(format("row_space {} has no effect: {}", options_.row_space,
                                           !solver.newton    ? "the solver is not Newton's"
@@ -196,7 +193,7 @@ MemoryPlan Scene::plan() const {
     need_cpu_for_mujoco();
     return plan_mujoco_engine(compiled.mjb, {.threads = options_.threads, .parameters = set_of(options_.parameters)});
   }
-  return plan_batched_engine(import_model(compiled.mjb, options_.contact_capacity, options_.row_space));
+  return plan_batched_engine(import_model(compiled.mjb, options_.contact_capacity));
 }
 
 MemoryPlan Scene::plan_from_file(const std::filesystem::path& compiled) const {
@@ -218,8 +215,8 @@ Model Scene::load_for_build(const std::filesystem::path& compiled) const {
                       compiled.string(), to_string(options_.engine));
   COHORT_THROW_UNLESS(
       !options_.timestep && !options_.gravity && !options_.integrator && !options_.solver && !options_.cone &&
-          !options_.iterations && !options_.tolerance && options_.contact_capacity == 0 && options_.row_space < 0,
-      "{} is compiled: its timestep, gravity, integrator, solver, cone, tolerance, capacity and row space are fixed",
+          !options_.iterations && !options_.tolerance && options_.contact_capacity == 0,
+      "{} is compiled: its timestep, gravity, integrator, solver, cone, tolerance and capacity are fixed",
       compiled.string());
   Model model = load_model(compiled);
   for (const CameraOptions& saved : model.info.cameras) {
@@ -245,21 +242,30 @@ void Scene::need_known_device() const {
 MemoryPlan Scene::plan_batched_engine(const Model& model) const {
   const ParameterSet parameters = set_of(options_.parameters);
   if (options_.device.kind == DeviceKind::kCuda) {
-    return plan_cuda_engine(model, {.device = options_.device.index, .parameters = parameters});
+    return plan_cuda_engine(
+        model, {.device = options_.device.index, .row_space = options_.row_space, .parameters = parameters});
   }
   need_known_device();
-  return plan_cpu_engine(model, {.threads = options_.threads, .lanes = options_.lanes, .parameters = parameters});
+  return plan_cpu_engine(model, {.threads = options_.threads,
+                                 .lanes = options_.lanes,
+                                 .row_space = options_.row_space,
+                                 .parameters = parameters});
 }
 
 std::unique_ptr<Engine> Scene::make_batched_engine(Model model, int n_envs) {
   contact_capacity_ = model.sizes.contact_capacity;
   const ParameterSet parameters = set_of(options_.parameters);
   if (options_.device.kind == DeviceKind::kCuda) {
-    return make_cuda_engine(std::move(model), n_envs, {.device = options_.device.index, .parameters = parameters});
+    return make_cuda_engine(
+        std::move(model), n_envs,
+        {.device = options_.device.index, .row_space = options_.row_space, .parameters = parameters});
   }
   need_known_device();
   return make_cpu_engine(std::move(model), n_envs,
-                         {.threads = options_.threads, .lanes = options_.lanes, .parameters = parameters});
+                         {.threads = options_.threads,
+                          .lanes = options_.lanes,
+                          .row_space = options_.row_space,
+                          .parameters = parameters});
 }
 
 /// What building has in common: the engine exists.

@@ -14,7 +14,7 @@ namespace cohort::sim {
 namespace {
 
 constexpr char kStateMagic[8] = {'C', 'O', 'H', 'O', 'R', 'T', 'S', 'T'};
-constexpr std::int32_t kStateVersion = 5;
+constexpr std::int32_t kStateVersion = 6;
 
 /// What stands before the engine's bytes in a state file.
 struct StateHeader {
@@ -146,7 +146,7 @@ void Scene::save_model(const std::filesystem::path& path) const {
                       to_string(engine_->kind()));
   COHORT_THROW_UNLESS(!compiled_.mjb.empty(), "{}: this scene was built from a compiled model; copy that file",
                       path.string());
-  Model model = import_model(compiled_.mjb, options_.contact_capacity, options_.row_space);
+  Model model = import_model(compiled_.mjb, options_.contact_capacity);
   model.info.entities = entities_;
   model.info.cameras = cameras_;
   sim::save_model(model, path, visual_model().get());

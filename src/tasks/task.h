@@ -40,6 +40,9 @@ struct ActionSpec {
   std::vector<std::string> names;  ///< of the components
   std::vector<float> low, high;    ///< bounds; the task clips what lies outside, unless its page says otherwise
   std::string unit;
+  /// What recordings call it, and what a policy's action must be called: another name where settings of the task give
+  /// the numbers another meaning.
+  std::string field = "action";
   std::int64_t width() const { return static_cast<std::int64_t>(names.size()); }
 };
 

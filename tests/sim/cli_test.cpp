@@ -1,4 +1,5 @@
 // `cohort simulate` and `cohort model` as programs.
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -8,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/command.h"
+#include "core/devices_cpu.h"
 #include "core/files.h"
 #include "core/format.h"
 
@@ -92,6 +94,19 @@ TEST_F(SimulateCommand, SurveysAFolderOfModels) {
   const Result table = run_command(cohort_program() + " model " + COHORT_SOURCE_DIR + "/tests/sim/models");
   EXPECT_EQ(table.code, 0) << table.output;
   EXPECT_NE(table.output.find("| walker.xml | 13 | runs |"), std::string::npos) << table.output;
+}
+
+/// As a robot whose motors' ranges are tens of thousands of N m, for a controller to stay far below (robosuite's gr1).
+TEST_F(SimulateCommand, AModelThatRandomControlsBreakInMujocoTooIsComparedWithoutThem) {
+  write_file_atomically(path("strong.xml"), R"(
+<mujoco><worldbody><body pos="0 0 1"><joint name="wrist" axis="0 1 0"/><geom size=".02" pos=".03 0 0" mass=".1"/></body>
+</worldbody><actuator><motor joint="wrist" ctrllimited="true" ctrlrange="-1e8 1e8"/></actuator></mujoco>)");
+  const Result table = run_command(cohort_program() + " model " + folder_.string() + " --compare");
+  EXPECT_NE(table.output.find("broke in MuJoCo too under random controls; without controls same"), std::string::npos)
+      << table.output;
+  const Result stopped = run_command(cohort_program() + " simulate " + path("strong.xml") + " --steps 20");
+  EXPECT_EQ(stopped.code, 1);
+  EXPECT_NE(stopped.output.find("--control zero shows"), std::string::npos) << stopped.output;
 }
 
 TEST_F(SimulateCommand, ASurveyTellsUrdfByItsContentAndKeepsNamesAndColumns) {
@@ -198,9 +213,7 @@ TEST_F(SimulateCommand, WrongArgumentsAreNamedBeforeAnythingIsComputed) {
   refused(base + " --timestep -1", 2, "-1 is no timestep");
   refused(base + " --record run.txt", 2, ".npz or .csv");
   refused(base + " --engine mujoco --lanes avx2", 2, "no lanes");
-  refused(base + " --engine mujoco --row-space 8", 2, "its own solvers");
   refused(base + " --engine mujoco --contact-capacity 8", 2, "its own memory");
-  refused(base + " --row-space 65", 2, "-1 to 64");
   refused(base + " --fixed-base", 2, "no URDF");
   refused(base + " --devices ''", 2, "--devices");
   refused(cohort_program() + " model " + kWalker + " --compile x.txt", 2, ".cohort");
@@ -392,25 +405,24 @@ TEST_F(SimulateCommand, ARunInWhichEveryEnvironmentStoppedFailsWithTheFirstReaso
   EXPECT_EQ(some.code, 0) << some.output;
 }
 
-TEST_F(SimulateCommand, SaysTheMemoryOfEnvironmentsAndThreadsAndWhatHasNoEffect) {
+TEST_F(SimulateCommand, SaysTheMemoryOfEnvironmentsAndThreads) {
   const std::string base = cohort_program() + " simulate " + kWalker + " --steps 1 ";
   for (const char* engine : {"batched", "mujoco"}) {
     const Result said = run_command(base + "--threads 2 --n-envs 40 --engine " + engine);
     EXPECT_NE(said.output.find("B per environment, "), std::string::npos) << said.output;
     EXPECT_NE(said.output.find("B per thread, ready after"), std::string::npos) << said.output;
   }
-  EXPECT_EQ(run_command(base + "--row-space 24").output.find("no effect"), std::string::npos);
-  for (const auto& [option, reason] :
-       {std::pair{"solver='CG'", "not Newton's"}, std::pair{"cone='elliptic'", "elliptic cones"}}) {
-    std::string model = read_file(kWalker);
-    model.insert(model.find('>', model.find("<option")) - 1, std::string(" ") + option);
-    write_file_atomically(path("other.xml"), model);
-    const Result warned =
-        run_command(cohort_program() + " simulate " + path("other.xml") + " --steps 1 --row-space 24");
-    EXPECT_EQ(warned.code, 0) << warned.output;
-    EXPECT_NE(warned.output.find("row_space 24 has no effect: "), std::string::npos) << warned.output;
-    EXPECT_NE(warned.output.find(reason), std::string::npos) << warned.output;
-  }
+}
+
+TEST_F(SimulateCommand, TakesAllCoresWhereEachGetsEnoughEnvironments) {
+  const std::string base = "CUDA_VISIBLE_DEVICES= " + cohort_program() + " simulate " + kWalker + " --steps 1 ";
+  const Result few = run_command(base + "--n-envs 64");
+  EXPECT_NE(few.output.find("64 environments, engine batched, 1 thread,"), std::string::npos) << few.output;
+  const int cores = std::clamp(available_cores(), 1, 8);
+  const Result many = run_command(base + "--n-envs 2048");
+  EXPECT_NE(many.output.find(format("2048 environments, engine batched, {} thread{},", cores, cores == 1 ? "" : "s")),
+            std::string::npos)
+      << many.output;
 }
 
 TEST_F(SimulateCommand, RefusesWhatItCannotDoWithAClearMessage) {

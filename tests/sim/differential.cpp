@@ -6,6 +6,7 @@
 
 #include "constraint_rows.h"
 #include "random_state.h"
+#include "sim/row_space_rule.h"
 #include "state_comparison.h"
 
 namespace cohort::sim::test {
@@ -23,7 +24,7 @@ constexpr double kSameAcceleration = 5e-3;
 /// Of a step beside what the acceleration's difference makes.
 constexpr double kStepTolerance = 1e-4;
 
-/// One model in four never uses the row space, one in four does where it can at all; else the import decides.
+/// One model in four never uses the row space, one in four does where it can at all; else the rule decides.
 int row_space_of(std::uint64_t seed) {
   const RandomStream random(seed, RandomPurpose::kTest, 1, 0);
   return std::array{-1, -1, 0, kMostRowSpaceRows}[random.below(0, 4)];
@@ -47,15 +48,13 @@ class QuietMujoco {
 class Differential {
  public:
   Differential(std::span<const std::uint8_t> mjb, const DifferentialOptions& options)
-      : options_(options),
-        mj_(mj::load(mjb)),
-        ours_(import_model(mjb, 0, row_space_of(options.seed))),
-        findings_(options.on_finding) {
+      : options_(options), mj_(mj::load(mjb)), ours_(import_model(mjb)), findings_(options.on_finding) {
     mj_->opt.jacobian = mjJAC_DENSE;
     if (options.change_ours) options.change_ours(ours_);
     check_model(ours_);
     view_ = ours_.view();
     view_.keep_contacts = 1;
+    view_.row_space = choose_row_space(ours_, row_space_of(options.seed));
   }
 
   Comparison run() {

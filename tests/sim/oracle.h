@@ -14,6 +14,7 @@
 #include "sim/model.h"
 #include "sim/model_check.h"
 #include "sim/mujoco/handle.h"
+#include "sim/row_space_rule.h"
 
 namespace cohort::sim::test {
 
@@ -30,15 +31,16 @@ inline std::vector<std::uint8_t> compile_file(const std::string& file, SceneOpti
 class Pair {
  public:
   explicit Pair(const std::vector<std::uint8_t>& mjb, int row_space = -1)
-      : mj(mj::load(mjb)), data(mj_makeData(mj.get())), ours(import_model(mjb, 0, row_space)) {
+      : mj(mj::load(mjb)), data(mj_makeData(mj.get())), ours(import_model(mjb)) {
     check_model(ours);  // what a file may not hold, an import must not make
     mj->opt.jacobian = mjJAC_DENSE;
     view = ours.view();
+    view.row_space = choose_row_space(ours, row_space);
     Carver<ScalarLane> count{nullptr};
-    carve<ScalarLane>(view, count, nullptr, w);
+    carve<ScalarLane>(view, count, w);
     memory.assign(static_cast<std::size_t>(count.used), 0);
     Carver<ScalarLane> place{memory.data()};
-    carve<ScalarLane>(view, place, nullptr, w);
+    carve<ScalarLane>(view, place, w);
   }
 
   /// Coordinates near the default, velocities, controls, applied forces: a function of `sample` only.

@@ -6,8 +6,10 @@
 #include <gtest/gtest.h>
 
 #include "core/format.h"
+#include "core/philox.h"
 #include "oracle.h"
 #include "sim/kernels/queue.h"
+#include "sim/scene.h"
 
 namespace cohort::sim {
 namespace {
@@ -188,8 +190,7 @@ std::vector<Contact> alone(const ModelView& m, const PairPose<float>& pose) {
   QueuedContact found[kMaxPairContacts];
   double apart[3];
   const double reach = double{p.margin} + double{p.gap};
-  const int count =
-      queued_narrow_phase(m, p.kernel, s1, s2, reach, farthest_function<ScalarLane>(), found, apart, nullptr);
+  const int count = queued_narrow_phase(m, p.kernel, s1, s2, reach, farthest_function<ScalarLane>(), found, apart);
   std::vector<Contact> all;
   for (int k = 0; k < count; ++k) {
     const QueuedContact& c = found[k];
@@ -202,7 +203,7 @@ std::vector<Contact> alone(const ModelView& m, const PairPose<float>& pose) {
 std::vector<Contact> of_lanes(const ModelView& m, const PairPose<float>& pose) {
   const PairRecord& p = m.pair[0];
   ContactPoint<float> points[kMaxPairContacts];
-  const int most = queue_narrow_phase<ScalarLane>(points, m, p, pose, true, Separations{}, SearchStarts{}, 0, nullptr);
+  const int most = queue_narrow_phase<ScalarLane>(points, m, p, pose, true, Separations{}, 0, nullptr);
   std::vector<Contact> all;
   for (int k = 0; k < most; ++k) {
     const ContactPoint<float>& c = points[k];
@@ -394,6 +395,50 @@ TEST(PlaneAndMesh, TouchAtTheLowestCornerAndItsNeighbours) {
     EXPECT_GE(counts.several, 200) << corners << " corners";
     EXPECT_LE(counts.differing, 2) << corners << " corners, of " << counts.met;
   }
+}
+
+/// A vertex of a rounded mesh lies on a face, and several of the faces around it look at that one to within five
+/// degrees. In the lanes, and, on a plate of too many corners for them, in double precision.
+TEST(FacesThatMeet, OfSeveralPairsTheOneThatFacesEachOtherMostIsTakenAsByMujoco) {
+  std::vector<std::array<double, 3>> plate;
+  for (int k = 0; k < 40; ++k) {
+    const double a = std::numbers::pi / 20 * k;
+    for (double z : {-0.1, 0.1}) plate.push_back({0.3 * std::cos(a), 0.3 * std::sin(a), z});
+  }
+  int pairs = 0;
+  for (const Solid& under : {Solid{"box", "type='box' size='.3 .3 .1'", ""}, mesh("plate", plate)}) {
+    for (std::uint64_t sample = 0; sample < 20; ++sample) {
+      const RandomStream random(5, RandomPurpose::kTest, 0, sample);
+      std::uint64_t drawn = 0;
+      // A shallow tip, each side of it 1.5 to 4.5 degrees steep.
+      std::vector<std::array<double, 3>> tip{{0, 0, 0}, {0.02, 0.01, 0.2}};
+      for (int k = 0; k < 5; ++k) {
+        const double a = 2 * std::numbers::pi / 5 * (k + 0.4 * double{random.uniform(drawn++)});
+        const double steep = std::numbers::pi / 180 * (1.5 + 3 * double{random.uniform(drawn++)});
+        tip.push_back({0.1 * std::cos(a), 0.1 * std::sin(a), 0.1 * std::tan(steep)});
+      }
+      const Solid over = mesh("tip", tip);
+      const std::string xml = format(
+          "<mujoco><compiler inertiafromgeom='true'/>{}{}<worldbody><geom {}/><body pos='0 0 .098'><freejoint/>"
+          "<geom {}/></body></worldbody></mujoco>",
+          under.asset, over.asset, under.geom, over.geom);
+      std::vector<sim::Contact> found[2];
+      for (const EngineKind engine : {EngineKind::kBatched, EngineKind::kMujoco}) {
+        SceneOptions options;
+        options.engine = engine;
+        Scene scene(options);
+        scene.add_entity(Mjcf{.file = "", .xml = xml});
+        scene.build(1);
+        found[engine == EngineKind::kMujoco] = scene.get_contacts();
+      }
+      SCOPED_TRACE(format("{}, sample {}", under.name, sample));
+      ASSERT_FALSE(found[1].empty());
+      ASSERT_EQ(found[0].size(), found[1].size());
+      for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(found[0][0].normal[i], found[1][0].normal[i], 1e-4);
+      ++pairs;
+    }
+  }
+  EXPECT_EQ(pairs, 40);
 }
 
 }  // namespace

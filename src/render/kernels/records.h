@@ -30,15 +30,18 @@ struct MeshRecord {
 };
 
 inline constexpr int kMostLevels = 16;
-/// RGBA bytes in levels of half the size each; of a cube, six squares behind each other (+x, -x, +y, -y, +z, -z).
+/// Levels of half the size each; of a cube, six squares behind each other (+x, -x, +y, -y, +z, -z).
 struct TextureRecord {
   int cube;
   int levels;
   int width[kMostLevels], height[kMostLevels];
-  const unsigned char* pixel[kMostLevels];
+  int first[kMostLevels];  ///< where a level begins
+  const unsigned* pixel;   ///< red in the lowest eight bits, then green, blue, alpha
 };
 
-enum class Mapping : int { kNone, kTexcoord, kLinear, kCube };
+/// kTexcoord: a mesh's own coordinates; kAround: once around a round shape, or once on each face; kLinear: by x and y;
+/// kCube: by the direction from the middle.
+enum class Mapping : int { kNone, kTexcoord, kAround, kLinear, kCube };
 
 struct InstanceRecord {
   int shape;  ///< sim::VisualShape; height fields are meshes
@@ -52,7 +55,8 @@ struct InstanceRecord {
   float emission, specular, exponent, reflectance;
   int mapping;  ///< Mapping
   const TextureRecord* texture;
-  float scale[3];    ///< of local coordinates to texture coordinates
+  float scale[3];    ///< of local coordinates, or a surface's own, to texture coordinates
+  float offset[2];   ///< likewise, where they go by x and y
   float grid[2][3];  ///< of a plane: where its second column of cells begins, the cells' width, where they end
   const MeshRecord* mesh;
   float nearest;            ///< m: no point of it is nearer along the camera's axis

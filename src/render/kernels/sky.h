@@ -17,25 +17,15 @@ template <class L>
 COHORT_KERNEL Colour<typename L::V> sky_colour(const FrameRecord& f, const Ray<typename L::V>& world,
                                                const Eye<typename L::V>& eye, unsigned lanes) {
   using V = typename L::V;
-  constexpr int kWidth = L::kWidth;
-  alignas(64) float a[9][kWidth], out[3][kWidth] = {};
-  // Turned by 90 degrees around x.
-  const auto put = [&](int at, const Vector3<V>& d) {
-    store(a[at], d.x), store(a[at + 1], d.z), store(a[at + 2], -d.y);
-  };
-  put(0, world.direction), put(3, eye.step_x), put(6, eye.step_y);
-  for (unsigned left = lanes; left != 0; left &= left - 1) {
-    const int i = sim::lowest_bit(left);
-    const float d[3] = {a[0][i], a[1][i], a[2][i]};
-    float x[3] = {a[3][i], a[4][i], a[5][i]}, y[3] = {a[6][i], a[7][i], a[8][i]};
-    if (f.orthographic) {
-      for (int k = 0; k < 3; ++k) x[k] = 0, y[k] = 0;
-    }
-    const Texel texel = texture_cube(*f.sky, d, x, y);
-    for (int c = 0; c < 3; ++c) out[c][i] = texel.c[c];
-  }
-  const auto row = [](const float* p) { return load_anywhere(p, static_cast<V*>(nullptr)); };
-  return {row(out[0]), row(out[1]), row(out[2])};
+  const V zero(0.0f);
+  const auto mine = lanes_of(lanes, static_cast<typename L::M*>(nullptr));
+  // Turned by 90 degrees around x. Lanes that are not asked for may look anywhere that exists.
+  const auto turned_up = [&](const Vector3<V>& d) { return Vector3<V>{d.x, d.z, -d.y}; };
+  Vector3<V> x = turned_up(eye.step_x), y = turned_up(eye.step_y);
+  if (f.orthographic) x = y = {zero, zero, zero};
+  const Vector3<V> ahead{zero, zero, V(1.0f)};
+  const Texels<V> t = texture_cube<L>(*f.sky, select(mine, turned_up(world.direction), ahead), x, y);
+  return {t.c[0], t.c[1], t.c[2]};
 }
 
 /// Blends the haze over a colour where it is nearer than t: a cone between the plane at the sky's foot and the camera's

@@ -54,12 +54,6 @@ COHORT_LANE CellTriangle<V> triangle_of_cell(V a, V b, V falling) {
   return r;
 }
 
-template <class V>
-COHORT_LANE V floor_lanes(V a) {
-  const V near = sim::round(a);
-  return select(near > a, near - V(1.0f), near);
-}
-
 /// Where the cell of a box's face begins, in [-1, 1], and how far into it `at` is.
 template <class V>
 COHORT_LANE void cell_of_face(V at, float quads, V& begin, V& inside) {

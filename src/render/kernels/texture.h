@@ -1,123 +1,129 @@
 /// Colours of textures: linear between texels and between levels of half the size (OpenGL 2.1, sections 3.8.8 and
-/// 3.8.9), one pixel at a time.
+/// 3.8.9). Loops over arrays of the lanes' width are left to the compiler, which makes vectors of them.
 #pragma once
 #include "render/kernels/records.h"
 #include "render/kernels/vector.h"
 
 namespace cohort::render {
 
-struct Texel {
-  float c[4];
+template <class V>
+struct Texels {
+  V c[4];  ///< red, green, blue, alpha; 0 to 1
 };
 
-/// a to the power of two's exponent: log2 of a positive number, absolute error below 0.01 (levels are blended by it).
-COHORT_LANE float log2_of(float a) {
-  return sim::log(a) * 1.44269504f;
+template <class L>
+COHORT_LANE typename L::V load_row(const float* p) {
+  return load_anywhere(p, static_cast<typename L::V*>(nullptr));
 }
 
-COHORT_LANE int floor_of(float a) {
-  const int i = static_cast<int>(a);
-  return static_cast<float>(i) > a ? i - 1 : i;
-}
-
-/// i in [0, n), repeated.
-COHORT_LANE int wrapped(int i, int n) {
-  if (i >= 0 && i < n) return i;
-  i %= n;
-  return i < 0 ? i + n : i;
-}
-
-/// Between the four texels around (x, y), in texels. repeat: the picture goes on at its other side; otherwise its edge
-/// does.
-COHORT_LANE Texel between_texels(const unsigned char* p, int width, int height, float x, float y, bool repeat) {
-  x -= 0.5f, y -= 0.5f;
-  const int x0 = floor_of(x), y0 = floor_of(y);
-  const float fx = x - static_cast<float>(x0), fy = y - static_cast<float>(y0);
-  int xa, xb, ya, yb;
-  if (repeat) {
-    xa = wrapped(x0, width), xb = xa + 1 == width ? 0 : xa + 1;
-    ya = wrapped(y0, height), yb = ya + 1 == height ? 0 : ya + 1;
-  } else {
-    xa = x0 < 0 ? 0 : (x0 < width ? x0 : width - 1), xb = x0 + 1 < 0 ? 0 : (x0 + 1 < width ? x0 + 1 : width - 1);
-    ya = y0 < 0 ? 0 : (y0 < height ? y0 : height - 1), yb = y0 + 1 < 0 ? 0 : (y0 + 1 < height ? y0 + 1 : height - 1);
+/// Between the four texels around (s, t) in [0, 1] of a face and a level of each lane. repeat: the picture goes on at
+/// its other side; otherwise its edge does.
+template <class L>
+COHORT_KERNEL Texels<typename L::V> between_texels(const TextureRecord& texture, const typename L::V& level,
+                                                   const typename L::V& face, const typename L::V& s,
+                                                   const typename L::V& t, bool repeat) {
+  using V = typename L::V;
+  constexpr int kWidth = L::kWidth;
+  alignas(64) float number[kWidth], width[kWidth], height[kWidth];
+  alignas(64) int first[kWidth], row[kWidth], at[4][kWidth];
+  alignas(64) unsigned word[4][kWidth];
+  store(number, level);
+  for (int i = 0; i < kWidth; ++i) {
+    const int n = static_cast<int>(number[i]);
+    width[i] = static_cast<float>(texture.width[n]), height[i] = static_cast<float>(texture.height[n]);
+    row[i] = texture.width[n];
+    first[i] = texture.first[n];
   }
-  const unsigned char *aa = p + 4 * (ya * width + xa), *ab = p + 4 * (ya * width + xb);
-  const unsigned char *ba = p + 4 * (yb * width + xa), *bb = p + 4 * (yb * width + xb);
-  Texel r;
-  for (int i = 0; i < 4; ++i) {
-    const float low = fma(fx, static_cast<float>(ab[i] - aa[i]), static_cast<float>(aa[i]));
-    const float high = fma(fx, static_cast<float>(bb[i] - ba[i]), static_cast<float>(ba[i]));
-    r.c[i] = fma(fy, high - low, low) * (1.0f / 255.0f);
+  store(number, face);
+  for (int i = 0; i < kWidth; ++i) first[i] += static_cast<int>(number[i]) * row[i] * row[i];
+  const V zero(0.0f), one(1.0f), w = load_row<L>(width), h = load_row<L>(height);
+  const V x = fma(s, w, V(-0.5f)), y = fma(t, h, V(-0.5f));
+  const V x0 = floor_lanes(x), y0 = floor_lanes(y), fx = x - x0, fy = y - y0;
+  const auto place = [&](const V& i, const V& n) {
+    if (!repeat) return clip(i, zero, n - one);
+    return select(i < zero, i + n, select(i >= n, i - n, i));
+  };
+  alignas(64) float xa[kWidth], xb[kWidth], ya[kWidth], yb[kWidth];
+  store(xa, place(x0, w)), store(xb, place(x0 + one, w));
+  store(ya, place(y0, h)), store(yb, place(y0 + one, h));
+  for (int i = 0; i < kWidth; ++i) {
+    const int a = first[i] + static_cast<int>(ya[i]) * row[i], b = first[i] + static_cast<int>(yb[i]) * row[i];
+    at[0][i] = a + static_cast<int>(xa[i]), at[1][i] = a + static_cast<int>(xb[i]);
+    at[2][i] = b + static_cast<int>(xa[i]), at[3][i] = b + static_cast<int>(xb[i]);
+  }
+  for (int k = 0; k < 4; ++k) {
+    for (int i = 0; i < kWidth; ++i) word[k][i] = texture.pixel[at[k][i]];
+  }
+  Texels<V> r;
+  for (int c = 0; c < 4; ++c) {
+    alignas(64) float value[4][kWidth];
+    for (int k = 0; k < 4; ++k) {
+      for (int i = 0; i < kWidth; ++i) value[k][i] = static_cast<float>(static_cast<int>(word[k][i] >> (8 * c) & 255u));
+    }
+    const V aa = load_row<L>(value[0]), ab = load_row<L>(value[1]), ba = load_row<L>(value[2]),
+            bb = load_row<L>(value[3]);
+    const V low = fma(fx, ab - aa, aa), high = fma(fx, bb - ba, ba);
+    r.c[c] = fma(fy, high - low, low) * V(1.0f / 255.0f);
   }
   return r;
 }
 
-/// Which levels, and how much of the second: from the largest change of a coordinate between neighbouring pixels, in
-/// texels.
-struct Levels {
-  int first, second;
-  float part;
-};
-COHORT_LANE Levels levels_of(const TextureRecord& t, float change) {
-  const float level = change > 1.0f ? log2_of(change) : 0.0f;
-  const float most = static_cast<float>(t.levels - 1);
-  const float clamped = level < most ? level : most;
-  const int first = static_cast<int>(clamped);
-  return {first, first + 1 < t.levels ? first + 1 : first, clamped - static_cast<float>(first)};
-}
-
-COHORT_LANE Texel blended(const Texel& a, const Texel& b, float part) {
-  Texel r;
-  for (int i = 0; i < 4; ++i) r.c[i] = fma(part, b.c[i] - a.c[i], a.c[i]);
+/// change: the largest change of a coordinate between neighbouring pixels, in texels of the first level: it says which
+/// levels, and how much of the second.
+template <class L>
+COHORT_LANE Texels<typename L::V> between_levels(const TextureRecord& texture, const typename L::V& change,
+                                                 const typename L::V& face, const typename L::V& s,
+                                                 const typename L::V& t, bool repeat) {
+  using V = typename L::V;
+  const V zero(0.0f), one(1.0f), most(static_cast<float>(texture.levels - 1));
+  const auto smaller = change > one;
+  const V exact = min(select(smaller, log(select(smaller, change, one)) * V(1.44269504f), zero), most);
+  const V first = floor_lanes(exact), part = exact - first;
+  Texels<V> r = between_texels<L>(texture, first, face, s, t, repeat);
+  if (!any(part > zero)) return r;
+  const Texels<V> second = between_texels<L>(texture, min(first + one, most), face, s, t, repeat);
+  for (int c = 0; c < 4; ++c) r.c[c] = fma(part, second.c[c] - r.c[c], r.c[c]);
   return r;
 }
 
 /// s, t and how they change from a pixel to the next in x and in y.
-COHORT_LANE Texel texture_2d(const TextureRecord& t, float s, float v, const float* ds, const float* dt) {
-  const float w = static_cast<float>(t.width[0]), h = static_cast<float>(t.height[0]);
-  const float change = max(max(sim::abs(ds[0]), sim::abs(ds[1])) * w, max(sim::abs(dt[0]), sim::abs(dt[1])) * h);
-  const Levels l = levels_of(t, change);
-  s -= static_cast<float>(floor_of(s)), v -= static_cast<float>(floor_of(v));
-  const auto level = [&](int i) {
-    return between_texels(t.pixel[i], t.width[i], t.height[i], s * static_cast<float>(t.width[i]),
-                          v * static_cast<float>(t.height[i]), true);
-  };
-  const Texel first = level(l.first);
-  return l.part > 0 ? blended(first, level(l.second), l.part) : first;
+template <class L>
+COHORT_LANE Texels<typename L::V> texture_2d(const TextureRecord& texture, const typename L::V& s,
+                                             const typename L::V& t, const typename L::V& s_x, const typename L::V& s_y,
+                                             const typename L::V& t_x, const typename L::V& t_y) {
+  using V = typename L::V;
+  const V w(static_cast<float>(texture.width[0])), h(static_cast<float>(texture.height[0]));
+  const V change = max(max(abs(s_x), abs(s_y)) * w, max(abs(t_x), abs(t_y)) * h);
+  // Of numbers so large that no whole ones are left between them nothing is meant, but they have to look up something.
+  const auto part = [](const V& a) { return clip(a - floor_lanes(a), V(0.0f), V(1.0f)); };
+  return between_levels<L>(texture, change, V(0.0f), part(s), part(t), true);
 }
 
 /// A direction and its changes. Faces as OpenGL 2.1, table 3.21.
-COHORT_LANE Texel texture_cube(const TextureRecord& t, const float* d, const float* dx, const float* dy) {
-  const float ax = sim::abs(d[0]), ay = sim::abs(d[1]), az = sim::abs(d[2]);
-  int axis = 2;
-  if (ax >= ay && ax >= az) {
-    axis = 0;
-  } else if (ay >= az) {
-    axis = 1;
-  }
-  const bool negative = d[axis] < 0;
-  const int face = 2 * axis + (negative ? 1 : 0);
-  // Which coordinates run along s and t on each face, and which way.
-  constexpr int kS[6] = {2, 2, 0, 0, 0, 0}, kT[6] = {1, 1, 2, 2, 1, 1};
-  constexpr float kSignS[6] = {-1, 1, 1, 1, 1, -1}, kSignT[6] = {-1, -1, 1, -1, -1, -1};
-  const float major = negative ? -d[axis] : d[axis];
-  const float inverse = 1.0f / (major > 1e-20f ? major : 1e-20f);
-  const float s = kSignS[face] * d[kS[face]] * inverse, v = kSignT[face] * d[kT[face]] * inverse;
-  const auto change = [&](const float* by) {
-    const float of_major = negative ? -by[axis] : by[axis];
-    const float cs = (kSignS[face] * by[kS[face]] - s * of_major) * inverse;
-    const float ct = (kSignT[face] * by[kT[face]] - v * of_major) * inverse;
-    return max(sim::abs(cs), sim::abs(ct));
+template <class L>
+COHORT_LANE Texels<typename L::V> texture_cube(const TextureRecord& texture, const Vector3<typename L::V>& d,
+                                               const Vector3<typename L::V>& dx, const Vector3<typename L::V>& dy) {
+  using V = typename L::V;
+  const V zero(0.0f), one(1.0f), half(0.5f);
+  const V ax = abs(d.x), ay = abs(d.y), az = abs(d.z);
+  const auto by_x = (ax >= ay) & (ax >= az);
+  const auto by_y = flip(by_x) & (ay >= az);
+  // The axis that the face lies on, and those that run along s and t, of any vector.
+  const auto along_axis = [&](const Vector3<V>& a) { return select(by_x, a.x, select(by_y, a.y, a.z)); };
+  const auto negative = along_axis(d) < zero;
+  const V sign = select(negative, -one, one);
+  const auto along_s = [&](const Vector3<V>& a) { return select(by_x, -(sign * a.z), select(by_y, a.x, sign * a.x)); };
+  const auto along_t = [&](const Vector3<V>& a) { return select(by_y, sign * a.z, -a.y); };
+  const V face = select(by_x, zero, select(by_y, V(2.0f), V(4.0f))) + select(negative, one, zero);
+  const V inverse = one / max(abs(along_axis(d)), V(1e-20f));
+  const V s = along_s(d) * inverse, t = along_t(d) * inverse;
+  const auto change = [&](const Vector3<V>& by) {
+    const V major = sign * along_axis(by);
+    return max(abs((along_s(by) - s * major) * inverse), abs((along_t(by) - t * major) * inverse));
   };
-  const float texels = 0.5f * static_cast<float>(t.width[0]);
-  const Levels l = levels_of(t, max(change(dx), change(dy)) * texels);
-  const auto level = [&](int i) {
-    const int w = t.width[i];
-    return between_texels(t.pixel[i] + 4 * face * w * w, w, w, (0.5f * s + 0.5f) * static_cast<float>(w),
-                          (0.5f * v + 0.5f) * static_cast<float>(w), false);
-  };
-  const Texel first = level(l.first);
-  return l.part > 0 ? blended(first, level(l.second), l.part) : first;
+  const V texels(0.5f * static_cast<float>(texture.width[0]));
+  return between_levels<L>(texture, max(change(dx), change(dy)) * texels, face, clip(fma(s, half, half), zero, one),
+                           clip(fma(t, half, half), zero, one), false);
 }
 
 }  // namespace cohort::render

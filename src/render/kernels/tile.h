@@ -76,35 +76,51 @@ struct Packet {
   unsigned inside;  ///< the lanes whose pixels are in the picture
 };
 
+/// Lanes lie in rows of the tile's width.
 template <class L>
 COHORT_LANE void write_packet(const FrameRecord& f, const Packet<L>& p, const Colour<typename L::V>& colour,
                               const typename L::V& depth, const typename L::V& seen,
                               const Vector3<typename L::V>& normal) {
   using V = typename L::V;
-  constexpr int kWidth = L::kWidth;
+  constexpr int kWidth = L::kWidth, kRow = kWidth < kTile ? kWidth : kTile;
   alignas(64) float a[8][kWidth] = {};
+  alignas(64) int byte[3][kWidth] = {};
   const V zero(0.0f), half(0.5f), most(255.0f);
   if (f.rgb) {
-    store(a[0], fma(clip(colour.r, zero, V(1.0f)), most, half)),
-        store(a[1], fma(clip(colour.g, zero, V(1.0f)), most, half));
+    store(a[0], fma(clip(colour.r, zero, V(1.0f)), most, half));
+    store(a[1], fma(clip(colour.g, zero, V(1.0f)), most, half));
     store(a[2], fma(clip(colour.b, zero, V(1.0f)), most, half));
+    for (int c = 0; c < 3; ++c) {
+      for (int i = 0; i < kWidth; ++i) byte[c][i] = static_cast<int>(a[c][i]);
+    }
   }
   if (f.depth) store(a[3], depth);
   if (f.segmentation) store(a[4], seen);
   if (f.normal) store(a[5], normal.x), store(a[6], normal.y), store(a[7], normal.z);
-  for (unsigned left = p.inside; left != 0; left &= left - 1) {
-    const int i = sim::lowest_bit(left);
-    const long at = static_cast<long>(p.y[i]) * f.width + p.x[i];
+  for (int row = 0; row < kWidth; row += kRow) {
+    const unsigned inside = p.inside >> row & ((1u << kRow) - 1u);
+    if (inside == 0) continue;
+    const int n = sim::highest_bit(inside) + 1;  // the picture ends on the right
+    const long at = static_cast<long>(p.y[row]) * f.width + p.x[row];
     if (f.rgb) {
-      for (int c = 0; c < 3; ++c) f.rgb[3 * at + c] = static_cast<unsigned char>(a[c][i]);
+      unsigned char* to = f.rgb + 3 * at;
+      for (int i = 0; i < n; ++i) {
+        for (int c = 0; c < 3; ++c) to[3 * i + c] = static_cast<unsigned char>(byte[c][row + i]);
+      }
     }
-    if (f.depth) f.depth[at] = a[3][i];
+    if (f.depth) {
+      for (int i = 0; i < n; ++i) f.depth[at + i] = a[3][row + i];
+    }
     if (f.segmentation) {
-      const int number = static_cast<int>(a[4][i]);
-      f.segmentation[at] = number < 0 ? -1 : f.instance[number].id;
+      for (int i = 0; i < n; ++i) {
+        const int number = static_cast<int>(a[4][row + i]);
+        f.segmentation[at + i] = number < 0 ? -1 : f.instance[number].id;
+      }
     }
     if (f.normal) {
-      for (int c = 0; c < 3; ++c) f.normal[3 * at + c] = a[5 + c][i];
+      for (int i = 0; i < n; ++i) {
+        for (int c = 0; c < 3; ++c) f.normal[3 * (at + i) + c] = a[5 + c][row + i];
+      }
     }
   }
 }
@@ -165,12 +181,31 @@ COHORT_KERNEL void draw_packet(const FrameRecord& f, int tile, const Packet<L>& 
                   {select(met, s.normal.x, zero), select(met, s.normal.y, zero), select(met, s.normal.z, zero)});
 }
 
+/// A tile in which nothing is and no sky.
+COHORT_LANE void clear_tile(const FrameRecord& f, int left, int top) {
+  const int right = left + kTile < f.width ? left + kTile : f.width;
+  const int end = top + kTile < f.height ? top + kTile : f.height;
+  for (int y = top; y < end; ++y) {
+    const long row = static_cast<long>(y) * f.width;
+    const auto values = 3 * static_cast<unsigned long>(right - left);
+    if (f.rgb) __builtin_memset(f.rgb + 3 * (row + left), 0, values);
+    if (f.normal) __builtin_memset(f.normal + 3 * (row + left), 0, values * sizeof(float));
+    for (long i = row + left; i < row + right; ++i) {
+      if (f.depth) f.depth[i] = f.farthest;
+      if (f.segmentation) f.segmentation[i] = -1;
+    }
+  }
+}
+
 /// Draws the pixels of one tile.
 template <class L, class Eight>
 COHORT_KERNEL void draw_tile(const FrameRecord& f, int tile) {
   using V = typename L::V;
   constexpr int kWidth = L::kWidth;
   const int left = tile % f.columns * kTile, top = tile / f.columns * kTile;
+  if (f.tile_first[tile] == f.tile_first[tile + 1] && (f.sky == nullptr || f.rgb == nullptr)) {
+    return clear_tile(f, left, top);
+  }
   for (int begin = 0; begin < kTile * kTile; begin += kWidth) {
     if (top + begin / kTile >= f.height) break;
     Packet<L> p;

@@ -16,6 +16,24 @@ COHORT_LANE Ray<V> to_local(const InstanceRecord& g, const Ray<V>& world) {
   return {turned_back(g.rot, world.origin - spread<V>(g.pos)), turned_back(g.rot, world.direction)};
 }
 
+/// The lanes whose rays pass the mesh's box before `most`; the box a little larger, as in meet_mesh.
+template <class V>
+COHORT_LANE unsigned pass_box(const MeshRecord& mesh, const Ray<V>& r, const V& most) {
+  V reach = max(max(abs(r.origin.x), abs(r.origin.y)), abs(r.origin.z));
+  for (int i = 0; i < 3; ++i) reach = max(reach, V(sim::max(sim::abs(mesh.low[i]), sim::abs(mesh.high[i]))));
+  const V pad = reach * V(4e-6f);
+  const auto slab = [&](const V& origin, const V& direction, int i, V& in, V& out) {
+    const V inverse = V(1.0f) / not_zero(direction);
+    const V a = (V(mesh.low[i]) - pad - origin) * inverse, b = (V(mesh.high[i]) + pad - origin) * inverse;
+    in = max(in, min(a, b)), out = min(out, max(a, b));
+  };
+  V in(0.0f), out = most;
+  slab(r.origin.x, r.direction.x, 0, in, out);
+  slab(r.origin.y, r.direction.y, 1, in, out);
+  slab(r.origin.z, r.direction.z, 2, in, out);
+  return lane_bits(in <= out * V(1.000002f));
+}
+
 /// Where the rays enter the instance in (from, most] of each lane. both: a mesh's triangles from behind too.
 /// lanes: those that want to know.
 template <class L, class Eight>
@@ -43,6 +61,9 @@ COHORT_LANE Entry<typename L::V> enter_instance(const InstanceRecord& g, const R
       break;
   }
   constexpr int kWidth = L::kWidth;
+  if (g.mesh->node != nullptr) lanes &= pass_box(*g.mesh, local, most);
+  const V none(kMiss), zero(0.0f);
+  if (lanes == 0) return {none, zero, zero, zero};
   alignas(64) float t[kWidth], part[kWidth], u[kWidth], v[kWidth];
   for (int i = 0; i < kWidth; ++i) t[i] = kMiss, part[i] = 0, u[i] = 0, v[i] = 0;
   for (unsigned left = lanes; left != 0; left &= left - 1) {

@@ -81,6 +81,13 @@ COHORT_LANE Vector3<V> turned_back(const float* r, const Vector3<V>& a) {
           fma(V(r[2]), a.x, fma(V(r[5]), a.y, V(r[8]) * a.z))};
 }
 
+/// The next whole number below; |a| < 2^22.
+template <class V>
+COHORT_LANE V floor_lanes(V a) {
+  const V near = sim::round(a);
+  return select(near > a, near - V(1.0f), near);
+}
+
 template <class V>
 struct Ray {
   Vector3<V> origin, direction;

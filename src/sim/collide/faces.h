@@ -1,5 +1,6 @@
 /// Shapes that lie on each other: the contacts of two faces, or of an edge and a face, that face each other to within
-/// five degrees (Sutherland and Hodgman 1974 for the clipping), as MuJoCo makes them of a deepest point.
+/// five degrees (Sutherland and Hodgman 1974 for the clipping), as MuJoCo makes them of a deepest point. Of several
+/// pairs of faces there, those of rounded meshes, the pair that faces each other most counts, as in MuJoCo 4.0.1.
 #pragma once
 #include "sim/collide/convex_shape.h"
 #include "sim/collide/search_space.h"
@@ -299,11 +300,13 @@ COHORT_SEARCH inline int face_contacts(const ConvexShape& a, const ConvexShape& 
   if (part.face2 < 0) count2 = second.faces(v2, dim2, -normal, f2, space.other);
   // The faces, or the edge and the face, that lie on each other.
   int face1 = -1, face2 = -1, end = -1;
-  for (int i = 0; i < count1 && face1 < 0; ++i) {
+  double most = kFacing;
+  for (int i = 0; i < count1; ++i) {
     const Vec n = first.normal(f1[i]);
     if (dot(n, normal) < kTowards) continue;
-    for (int j = 0; j < count2 && face1 < 0; ++j) {
-      if (dot(n, second.normal(f2[j])) < -kFacing) face1 = f1[i], face2 = f2[j];
+    for (int j = 0; j < count2; ++j) {
+      const double facing = -dot(n, second.normal(f2[j]));
+      if (facing > most) most = facing + kFacesAlike, face1 = f1[i], face2 = f2[j];
     }
   }
   const auto edge_on_face = [&](const Features& edges, const int* v, int dim, const Features& faces, const int* f,

@@ -15,6 +15,7 @@
 #include "sim/data_of_fields.h"
 #include "sim/host_memory.h"
 #include "sim/kernels/groups.h"
+#include "sim/row_space_rule.h"
 
 namespace cohort::sim {
 
@@ -63,12 +64,9 @@ class Memory {
   void* start_ = nullptr;
 };
 
-std::size_t start_bytes(const ModelView& m) {
-  return sizeof(SearchStartSet) * static_cast<std::size_t>(m.nstart / kStartWays);
-}
-
 /// All but available_bytes.
-MemoryPlan plan_of(const Model& model, const BlockRunner& runner, int threads, const ParameterSet& parameters) {
+MemoryPlan plan_of(const Model& model, int row_space, const BlockRunner& runner, int threads,
+                   const ParameterSet& parameters) {
   MemoryPlan plan;
   double state = sizeof(float), derived = 0;
   for (int f = 0; f < kFieldCount; ++f) {
@@ -77,8 +75,8 @@ MemoryPlan plan_of(const Model& model, const BlockRunner& runner, int threads, c
   }
   plan.parts = {{"state and inputs", state}, {"derived", derived}};
   ModelView view = model.view();
+  view.row_space = row_space;
   if (view.nseparation > 0) plan.parts.push_back({"separating directions", 12.0 * view.nseparation});
-  if (view.nstart > 0) plan.parts.push_back({"starts of searches", static_cast<double>(start_bytes(view))});
   if (parameters.any()) {
     plan.parts.push_back({"parameters", ParameterStore::bytes_per_environment(model, parameters)});
   }
@@ -94,12 +92,14 @@ class CpuEngine final : public Engine {
   CpuEngine(Model model, int n_envs, const CpuEngineOptions& options)
       : model_(std::move(model)),
         view_(model_.view()),
+        row_space_(choose_row_space(model_, options.row_space)),
         n_(n_envs),
         n_pad_(padded(n_envs, kPadding)),
         runner_(runner_of(options.lanes)),
         threads_wanted_(std::min(options.threads, n_pad_ / kPadding)),
         parameters_(model_, n_pad_) {
-    MemoryPlan plan = plan_of(model_, runner_, threads_wanted_, options.parameters);
+    view_.row_space = row_space_;
+    MemoryPlan plan = plan_of(model_, row_space_, runner_, threads_wanted_, options.parameters);
     plan.available_bytes = available_host_memory();
     need_memory(plan, n_, threads_wanted_);
     for (int f = 0; f < kFieldCount; ++f) {
@@ -108,7 +108,6 @@ class CpuEngine final : public Engine {
     }
     time_low_ = Memory(sizeof(float) * static_cast<std::size_t>(n_pad_));
     separations_ = Memory(separation_bytes());
-    starts_ = Memory(start_bytes(view_) * static_cast<std::size_t>(n_pad_));
     team_ = std::make_unique<ThreadTeam>(threads_wanted_);
     for (int t = 0; t < team_->size(); ++t) {
       workspaces_.emplace_back(static_cast<std::size_t>(runner_.workspace_bytes(view_)));
@@ -120,7 +119,6 @@ class CpuEngine final : public Engine {
     // there.
     data_.applied = data_.link_force = nullptr;
     data_.separations = static_cast<float*>(separations_.get());
-    data_.starts = view_.nstart > 0 ? static_cast<SearchStartSet*>(starts_.get()) : nullptr;
     for (int e = 0; e < n_pad_; ++e) reset_one(e);
     step_work_ = [this](int t) {
       share(t, [this](int a, int b, void* w) { runner_.step(view_, data_, a, b, steps_, w); });
@@ -225,7 +223,9 @@ class CpuEngine final : public Engine {
 
   std::vector<Contact> contacts(int env) override { return list_contacts(model_, view_, data_, env); }
 
-  MemoryPlan memory() const override { return plan_of(model_, runner_, threads_wanted_, parameters_.taken()); }
+  MemoryPlan memory() const override {
+    return plan_of(model_, row_space_, runner_, threads_wanted_, parameters_.taken());
+  }
 
   std::string error_text(int) const override { return ""; }
 
@@ -249,7 +249,8 @@ class CpuEngine final : public Engine {
   void need_room(const ParameterSet& wanted, const std::string& what, double copies) const {
     const ParameterSet more = wanted & ~parameters_.taken();
     if (more.none()) return;
-    const MemoryPlan now = memory(), then = plan_of(model_, runner_, threads_wanted_, parameters_.taken() | more);
+    const MemoryPlan now = memory(),
+                     then = plan_of(model_, row_space_, runner_, threads_wanted_, parameters_.taken() | more);
     need_memory({.what = what,
                  .each = then.bytes_per_environment() - now.bytes_per_environment(),
                  .fixed = then.fixed_bytes,  // before the old ones are given back
@@ -273,7 +274,6 @@ class CpuEngine final : public Engine {
       if (is_state(field)) f(fields_[static_cast<std::size_t>(i)].get(), field_bytes(field));
     }
     f(time_low_.get(), sizeof(float) * static_cast<std::size_t>(n_pad_));
-    f(starts_.get(), start_bytes(view_) * static_cast<std::size_t>(n_pad_));
   }
 
   void reset_one(int e) {
@@ -290,7 +290,6 @@ class CpuEngine final : public Engine {
     };
     for (int f = 0; f < kFieldCount; ++f) clear(static_cast<Field>(f));
     data_.time_low[e] = 0;
-    forget_starts(view_, data_, e);
     for (int i = 0; i < 3 * view_.nseparation; ++i) data_.separations[static_cast<std::ptrdiff_t>(i) * n_pad_ + e] = 0;
     const auto fill = [&](Field field, const std::vector<double>& from) {
       for (std::size_t i = 0; i < from.size(); ++i) {
@@ -311,6 +310,7 @@ class CpuEngine final : public Engine {
 
   Model model_;
   ModelView view_;
+  int row_space_;
   int n_, n_pad_;
   const BlockRunner& runner_;
   int threads_wanted_;
@@ -318,7 +318,6 @@ class CpuEngine final : public Engine {
   std::array<Memory, kFieldCount> fields_;
   Memory time_low_;
   Memory separations_;  ///< see Separations; no part of the state
-  Memory starts_;       ///< see SearchStarts
   DataView data_{};
   std::unique_ptr<ThreadTeam> team_;
   std::vector<Memory> workspaces_;
@@ -335,7 +334,8 @@ LaneWidth widest_lanes() {
 }
 
 MemoryPlan plan_cpu_engine(const Model& model, const CpuEngineOptions& options) {
-  MemoryPlan plan = plan_of(model, runner_of(options.lanes), options.threads, options.parameters);
+  MemoryPlan plan = plan_of(model, choose_row_space(model, options.row_space), runner_of(options.lanes),
+                            options.threads, options.parameters);
   plan.available_bytes = available_host_memory();
   return plan;
 }

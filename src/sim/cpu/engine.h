@@ -11,6 +11,7 @@ namespace cohort::sim {
 struct CpuEngineOptions {
   int threads = 1;  ///< including the caller's
   LaneWidth lanes = LaneWidth::kAuto;
+  int row_space = -1;         ///< of SceneOptions
   ParameterSet parameters{};  ///< that environments have of their own from the beginning
 };
 

@@ -17,6 +17,7 @@
 #include "sim/cuda/runner.h"
 #include "sim/data_of_fields.h"
 #include "sim/host_memory.h"
+#include "sim/row_space_rule.h"
 
 namespace cohort::sim {
 
@@ -66,10 +67,6 @@ cuda::WorkspaceNeed workspace_need_of(int device, const ModelView& view) {
   return asked;
 }
 
-std::size_t start_bytes(const Model& model) {
-  return sizeof(SearchStartSet) * static_cast<std::size_t>(model.sizes.nstart / kStartWays);
-}
-
 /// Bytes of an environment on the device.
 MemoryPlan plan_of(const Model& model, const ParameterSet& parameters) {
   MemoryPlan plan;
@@ -80,7 +77,6 @@ MemoryPlan plan_of(const Model& model, const ParameterSet& parameters) {
   }
   plan.parts = {{"state and inputs", state}, {"derived", derived}};
   if (model.sizes.nseparation > 0) plan.parts.push_back({"separating directions", 12.0 * model.sizes.nseparation});
-  if (model.sizes.nstart > 0) plan.parts.push_back({"starts of searches", static_cast<double>(start_bytes(model))});
   if (parameters.any()) {
     plan.parts.push_back(
         {"parameters", ParameterStore::bytes_for_kernels(model.sizes, ParameterStore::varies(parameters))});
@@ -98,6 +94,8 @@ class CudaEngineImpl final : public CudaEngine {
         n_pad_(padded(n_envs, kBlock)),
         limit_(options.memory_limit),
         parameters_(model_, n_pad_) {
+    // The rule is of measurements on CPUs, and keeps both backends' bits alike until one is measured on a GPU.
+    model_.sizes.row_space = choose_row_space(model_, options.row_space);
     check_device(device_);
     plan_workspace(options.parameters, true);
     stream_ = cuda::make_stream(device_);
@@ -109,7 +107,6 @@ class CudaEngineImpl final : public CudaEngine {
     time_low_ = cuda::make_device_memory(device_, stream(), row_bytes());
     chosen_ = cuda::make_device_memory(device_, stream(), row_bytes());
     separations_ = cuda::make_device_memory(device_, stream(), separation_values() * row_bytes());
-    starts_ = cuda::make_device_memory(device_, stream(), all_start_bytes());
     workspace_ = cuda::make_device_scratch(device_, workspace_bytes());
     batch_.device = device_;
     batch_.stream = stream();
@@ -117,7 +114,6 @@ class CudaEngineImpl final : public CudaEngine {
         n_pad_, static_cast<float*>(time_low_.get()), [this](Field field) { return floats(field); },
         [this](Field field) { return ints(field); });
     batch_.data.separations = separation_values() > 0 ? static_cast<float*>(separations_.get()) : nullptr;
-    batch_.data.starts = model_.sizes.nstart > 0 ? static_cast<SearchStartSet*>(starts_.get()) : nullptr;
     use_workspace();
     upload_defaults();
     std::vector<std::int32_t> every(static_cast<std::size_t>(n_pad_));
@@ -322,7 +318,6 @@ class CudaEngineImpl final : public CudaEngine {
   }
   /// Of an environment (Separations): they are in no result, so they stay when a state is loaded.
   std::size_t separation_values() const { return 3 * static_cast<std::size_t>(model_.sizes.nseparation); }
-  std::size_t all_start_bytes() const { return start_bytes(model_) * static_cast<std::size_t>(n_pad_); }
   float* floats(Field field) { return static_cast<float*>(fields_[at(field)].get()); }
   int* ints(Field field) { return static_cast<int*>(fields_[at(field)].get()); }
 
@@ -448,7 +443,7 @@ class CudaEngineImpl final : public CudaEngine {
   }
 
   std::size_t state_bytes() const {
-    std::size_t bytes = row_bytes() + all_start_bytes();
+    std::size_t bytes = row_bytes();
     for (int f = 0; f < kFieldCount; ++f) {
       if (is_state(static_cast<Field>(f))) bytes += field_bytes(static_cast<Field>(f));
     }
@@ -461,7 +456,6 @@ class CudaEngineImpl final : public CudaEngine {
       if (is_state(field)) f(fields_[at(field)].get(), field_bytes(field));
     }
     f(time_low_.get(), row_bytes());
-    if (all_start_bytes() > 0) f(starts_.get(), all_start_bytes());
   }
 
   Model model_;
@@ -472,7 +466,7 @@ class CudaEngineImpl final : public CudaEngine {
   int blocks_ = 0;
   // The stream outlives what is released after it.
   cuda::Stream stream_;
-  DeviceMemory model_memory_, time_low_, chosen_, separations_, starts_, defaults_memory_, control_ranges_, workspace_;
+  DeviceMemory model_memory_, time_low_, chosen_, separations_, defaults_memory_, control_ranges_, workspace_;
   std::array<DeviceMemory, kFieldCount> fields_;
   std::array<DeviceMemory, 6> own_;
   std::array<Mirror, kFieldCount> mirrors_;
@@ -492,6 +486,7 @@ MemoryPlan plan_cuda_engine(const Model& model, const CudaEngineOptions& options
   COHORT_THROW_UNLESS(cuda::available(), "cuda:{}: {}", options.device, cuda_unusable());
   check_device(options.device);
   ModelView view = model.view();
+  view.row_space = choose_row_space(model, options.row_space);
   view.varies = ParameterStore::varies(options.parameters);
   const cuda::WorkspaceNeed asked = workspace_need_of(options.device, view);
   cuda::DeviceFigures figures{};

@@ -10,6 +10,7 @@ namespace cohort::sim {
 struct CudaEngineOptions {
   int device = 0;             ///< among the devices visible to the process
   double memory_limit = 0;    ///< bytes of the device that may be used; 0: what is free
+  int row_space = -1;         ///< of SceneOptions
   ParameterSet parameters{};  ///< that environments have of their own from the beginning
 };
 

@@ -67,6 +67,8 @@ COHORT_DEVICE inline int box_corner(int face, int k) {
 /// Cosine between normals of faces that lie on each other, and between an edge and the normal of its face: five
 /// degrees.
 inline constexpr double kFacing = 0.996, kAlong = 0.0888;
+/// Pairs of faces whose cosines differ by no more face each other alike: the first counts, in any precision.
+inline constexpr double kFacesAlike = 1e-6;
 /// Cosine between the contact's normal and that of a face that lies on the other shape: ten degrees.
 inline constexpr double kTowards = 0.985;
 /// Most contacts of faces, or an edge and a face, that lie on each other.

@@ -5,7 +5,8 @@
 
 namespace cohort::sim {
 
-inline constexpr float kLaneFacing = static_cast<float>(kFacing), kLaneTowards = static_cast<float>(kTowards);
+inline constexpr float kLaneFacing = static_cast<float>(kFacing), kLaneTowards = static_cast<float>(kTowards),
+                       kLaneAlike = static_cast<float>(kFacesAlike);
 inline constexpr float kAlongSquared = static_cast<float>(kAlong * kAlong);
 
 // ---- boxes and meshes alike, for one lane
@@ -71,18 +72,21 @@ COHORT_KERNEL void mesh_standing(Standing<L>& s, const ModelView& m, const GeomR
     for (int i = 0; i < 3; ++i) s.at[i] = select(lower, V(at[i]), s.at[i]);
   }
   s.face = s.end = V(-1.0f);
-  // Of the faces at the vertex that look at the plane, the first.
-  for (int f = mesh.face_count - 1; f >= 0; --f) {
+  // Of the faces at the vertex that look at the plane, the one that looks at it most.
+  V most(kLaneFacing);
+  for (int f = 0; f < mesh.face_count; ++f) {
     const FaceRecord& face = m.mesh_face[mesh.first_face + f];
     const float* const n = face.normal;
-    const V facing = fma(normal[0], V(n[0]), fma(normal[1], V(n[1]), normal[2] * V(n[2])));
-    const M looks = lanes & (facing < V(-kLaneFacing));
+    const V facing = -fma(normal[0], V(n[0]), fma(normal[1], V(n[1]), normal[2] * V(n[2])));
+    const M looks = lanes & (facing > most);
     if (!any(looks)) continue;
     M at_vertex = looks & flip(looks);
     for (int k = 0; k < face.corner_count; ++k) {
       at_vertex = at_vertex | (s.vertex == V(static_cast<float>(m.mesh_edge[face.first_corner + k])));
     }
-    s.face = select(looks & at_vertex, V(static_cast<float>(f)), s.face);
+    const M better = looks & at_vertex;
+    s.face = select(better, V(static_cast<float>(f)), s.face);
+    most = select(better, facing + V(kLaneAlike), most);
   }
   if (!any(lanes & (s.face < V(0.0f)))) return;
   // Of the edges at the vertex, that of the first face which has it as the edge towards the vertex.
@@ -246,8 +250,8 @@ COHORT_KERNEL void edge_on_edge(MeetingFeatures<L>& out, const ModelView& m, con
   V middle[3];
   between_edges(middle, e1, e2);
   for (int i = 0; i < 3; ++i) out.deepest[i] = select(lanes, middle[i], out.deepest[i]);
-  // The first that fit count: the last ones are looked at first.
   M faces = lanes & flip(lanes), edge = faces;
+  // The first face that fits the edge counts: the last is looked at first.
   const V longest = V(kAlongSquared) * dot3(e1.along, e1.along);
   for (int k = 1; k >= 0; --k) {
     const V slope = dot3(e1.along, e2.normal[k]);
@@ -255,10 +259,13 @@ COHORT_KERNEL void edge_on_edge(MeetingFeatures<L>& out, const ModelView& m, con
     edge = edge | on;
     out.face2 = select(on, e2.face[k], out.face2);
   }
-  for (int i = 1; i >= 0; --i) {
+  V most(kLaneFacing);
+  for (int i = 0; i < 2; ++i) {
     const M towards = lanes & (dot3(e1.normal[i], least.axis) >= V(kLaneTowards));
-    for (int k = 1; k >= 0; --k) {
-      const M on = towards & (dot3(e1.normal[i], e2.normal[k]) < V(-kLaneFacing));
+    for (int k = 0; k < 2; ++k) {
+      const V facing = -dot3(e1.normal[i], e2.normal[k]);
+      const M on = towards & (facing > most);
+      most = select(on, facing + V(kLaneAlike), most);
       faces = faces | on;
       out.face1 = select(on, e1.face[i], out.face1), out.face2 = select(on, e2.face[k], out.face2);
     }

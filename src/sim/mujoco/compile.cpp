@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <utility>
 
@@ -18,6 +19,7 @@
 
 #include "core/byte_stream.h"
 #include "core/error.h"
+#include "sim/model_file.h"
 #include "sim/mujoco/compose.h"
 #include "sim/mujoco/handle.h"
 
@@ -65,7 +67,12 @@ void child_error(const char* message) {
   out.text(message);
   _exit(0);
 }
-void child_warning(const char*) {}
+/// What MuJoCo remarks while it reads and compiles, beside what it keeps in the spec.
+std::vector<std::string> child_warnings;
+void child_warning(const char* message) {
+  // check_urdf() says more of these, and what to do.
+  if (std::strstr(message, "equal lower and upper limits") == nullptr) child_warnings.emplace_back(message);
+}
 
 [[noreturn]] void compile_in_child(int fd, pid_t parent, std::span<const EntityDeclaration> entities,
                                    std::span<const CameraOptions> cameras, const SceneOptions& options) {
@@ -91,7 +98,11 @@ void child_warning(const char*) {}
   Writer out(fd);
   try {
     mj::load_plugins();
-    const CompiledScene result = mj::compose_scene(entities, cameras, options);
+    CompiledScene result = mj::compose_scene(entities, cameras, options);
+    for (const std::string& warning : child_warnings) {
+      const auto known = std::find(result.warnings.begin(), result.warnings.end(), warning);
+      if (known == result.warnings.end()) result.warnings.push_back(warning);
+    }
     out.number(0);
     out.number(result.mjb.size());
     out.bytes(result.mjb.data(), result.mjb.size());
@@ -164,6 +175,20 @@ bool read_answer(int fd, pid_t child, double idle_seconds, std::string& data) {
   return false;
 }
 
+/// What lacks on the way to a file that MuJoCo could not open: its path is relative to that of one of the models.
+std::string where_missing(const std::filesystem::path& file, std::span<const EntityDeclaration> entities) {
+  std::vector<std::filesystem::path> places;
+  for (const EntityDeclaration& e : entities) {
+    const auto* m = std::get_if<Mjcf>(&e.morph);
+    const auto* u = std::get_if<Urdf>(&e.morph);
+    const std::string model = m ? m->file : u ? u->file : "";
+    if (!model.empty()) places.push_back(std::filesystem::path(model).parent_path() / file);
+  }
+  if (places.size() != 1) places = {file};
+  std::error_code ignored;
+  return std::filesystem::exists(places[0], ignored) ? "" : ": " + what_is_missing(places[0]);
+}
+
 /// What to do about a message of MuJoCo's that does not say it.
 std::string remedy(const std::string& message, std::span<const EntityDeclaration> entities,
                    const SceneOptions& options) {
@@ -172,12 +197,25 @@ std::string remedy(const std::string& message, std::span<const EntityDeclaration
     return format(". The limit is {}, with what <size memory=\"...\"/> asks for (SceneOptions::compile_memory)",
                   format_bytes(options.compile_memory));
   }
+  constexpr const char* kNotOpened = "Error opening file '";
+  if (const std::size_t at = message.find(kNotOpened); at != std::string::npos) {
+    const std::string rest = message.substr(at + std::strlen(kNotOpened));
+    return where_missing(rest.substr(0, rest.find('\'')), entities);
+  }
+  if (says("no decoder found for mesh file")) {
+    return ". Meshes are read from STL, OBJ and MSH files: convert this one, `assimp export mesh.dae mesh.obj` say "
+           "(Debian's "
+           "package assimp-utils), and name the new file";
+  }
   const bool free_urdf = std::any_of(entities.begin(), entities.end(), [](const EntityDeclaration& e) {
     const auto* u = std::get_if<Urdf>(&e.morph);
     return u && !u->fixed;
   });
   if (free_urdf && says("mass and inertia of moving bodies")) {
     return ". A URDF whose base link has no mass is meant to stand fixed: Urdf::fixed, --fixed-base";
+  }
+  if (says("mass and inertia of moving bodies")) {
+    return ". Give this link a mass and an inertia (in URDF an <inertial>), or make its joint fixed";
   }
   return "";
 }

@@ -16,6 +16,7 @@
 #include "sim/model_info.h"
 #include "sim/mujoco/library.h"
 #include "sim/mujoco/numbers.h"
+#include "sim/urdf.h"
 
 namespace cohort::sim::mj {
 
@@ -97,28 +98,34 @@ mjSpec* parse(const Mjcf& m, double memory) {
   return parse(m.file, m.xml);
 }
 
-/// MuJoCo knows neither ROS' packages nor its macros.
-mjSpec* parse(const Urdf& u) {
+/// MuJoCo knows neither ROS' packages nor its macros, and passes over what check_urdf() finds. Adds to `warnings`.
+mjSpec* parse(const Urdf& u, std::vector<std::string>& warnings) {
   namespace fs = std::filesystem;
   const std::string trouble = u.xml.empty() ? why_unreadable(u.file) : "";
   if (!trouble.empty()) fail(trouble);
-  if ((u.xml.empty() ? read_file(u.file) : u.xml).find("<xacro:") != std::string::npos) {
+  const std::string text = u.xml.empty() ? read_file(u.file) : u.xml;
+  if (text.find("<xacro:") != std::string::npos) {
     fail("this URDF has xacro macros, which are not known here: write them out first (`xacro FILE > robot.urdf`)");
   }
-  mjSpec* spec = parse(u.file, u.xml);
+  const std::string from = u.file.empty() ? "" : u.file + ": ";
+  mjSpec* spec = nullptr;
+  try {
+    spec = parse(u.file, u.xml);
+  } catch (const CompileFailure& failure) {
+    // MuJoCo does not say which name. A text that is no XML has no names to look at.
+    const std::string error = check_urdf(text).error;
+    if (error.empty() || failure.message.find("XML parse error") != std::string::npos) throw;
+    fail(from + error);
+  }
+  const UrdfRemarks remarks = check_urdf(text);
+  if (!remarks.error.empty()) fail(from + remarks.error);
+  for (const std::string& warning : remarks.warnings) warnings.push_back(from + warning);
   const fs::path folder = fs::absolute(u.file.empty() ? "here" : u.file).parent_path();
-  for (mjsElement* e = mjs_firstElement(spec, mjOBJ_MESH); e; e = mjs_nextElement(spec, e)) {
+  for (mjsElement* e = mjs_firstElement(spec, mjOBJ_MESH); e && !spec->strippath; e = mjs_nextElement(spec, e)) {
     mjsMesh* mesh = mjs_asMesh(e);
-    const std::string uri = mjs_getString(mesh->file);
-    if (spec->strippath || !uri.starts_with("package://")) continue;
-    const fs::path found = find_in_package(uri, folder);
-    if (found.empty()) {
-      fail(
-          format("mesh `{}`: neither {} nor a folder above it is this package or holds it; write the path of the mesh "
-                 "relative to the URDF file",
-                 uri, folder.string()));
-    }
-    mjs_setString(mesh->file, found.c_str());
+    const MeshPath path = resolve_mesh(mjs_getString(mesh->file), folder);
+    if (!path.problem.empty()) fail(from + path.problem);
+    mjs_setString(mesh->file, path.file.c_str());
   }
   return spec;
 }
@@ -241,6 +248,7 @@ class Composer {
     CompiledScene result;
     result.entity_links = ids(bodies_, mjOBJ_BODY);
     result.entity_geoms = ids(geoms_, mjOBJ_GEOM);
+    result.warnings = warnings_;
     for (int i = 0; i < mjs_numWarnings(spec_); ++i) result.warnings.emplace_back(mjs_getWarning(spec_, i));
     result.mjb.resize(static_cast<std::size_t>(mj_sizeModel(model)));
     mj_saveModel(model, nullptr, result.mjb.data(), static_cast<mjtSize>(result.mjb.size()));
@@ -395,7 +403,7 @@ class Composer {
   }
 
   void add(const Urdf& u) {
-    mjSpec* child = parse(u);
+    mjSpec* child = parse(u, warnings_);
     const auto is_mjcf = [](const EntityDeclaration& e) { return std::holds_alternative<Mjcf>(e.morph); };
     if (takes_options_ && std::none_of(entities_.begin(), entities_.end(), is_mjcf)) {
       spec_->option = child->option;  // of its <mujoco> element
@@ -518,6 +526,7 @@ class Composer {
   mjSpec* plain_ = mj_makeSpec();
   mjsBody* world_ = nullptr;
   std::vector<mjSpec*> attached_;
+  std::vector<std::string> warnings_;                     ///< of its URDF files
   bool takes_options_ = false;                            ///< no file is the root: the next gives its options
   std::vector<std::vector<mjsElement*>> bodies_, geoms_;  ///< per entity
 };

@@ -18,7 +18,7 @@ Importer::Importer(const mjModel& m) : m_(m) {
   disabled_ = m.opt.disableflags;
 }
 
-Model Importer::run(int contact_capacity, int row_space) {
+Model Importer::run(int contact_capacity) {
   options();
   bodies();
   fluid();
@@ -30,8 +30,6 @@ Model Importer::run(int contact_capacity, int row_space) {
   for (int k = 0; k < 3 * m_.ngeom; ++k) out_.geom_friction.push_back(f32(m_.geom_friction[k]));
   if (!off(mjDSBL_SENSOR)) sensors();
   sizes(contact_capacity);
-  out_.sizes.row_space = this->row_space(row_space);
-  stems();
   check_scratch();
   return std::move(out_);
 }
@@ -99,46 +97,12 @@ void Importer::check_scratch() const {
        {std::pair{n.pool, n.largest.pool}, {n.rows, n.largest.rows}, {n.cones, n.largest.cones}}) {
     constraints += std::min(static_cast<double>(all), contacts * one);
   }
-  for (const StemRecord& s : out_.stem) constraints += stem_layout(s.dof_count).size;
   COHORT_THROW_UNLESS(triangles + constraints < std::numeric_limits<int>::max() / 2.0,
                       "the batched engine does not step a model of this size: {} dofs and {} pairs of geoms that may "
                       "touch take {} of scratch memory per lane of a thread. SceneOptions::contact_capacity "
                       "(--contact-capacity), the most contacts of an environment, bounds it; the engine `mujoco` keeps "
                       "only what touches (SceneOptions::engine, --engine mujoco)",
                       out_.sizes.nv, out_.sizes.npair, format_bytes(sizeof(float) * (triangles + constraints)));
-}
-
-int Importer::row_space(int wanted) const {
-  // The accelerations are the smaller unknown where the factor of the inertia matrix is cheap and environments of a
-  // block have the same constraints. Trees of six dofs, a single free body, are always better off with them; larger
-  // ones up to kLeastProducts are where environments differ, which takes many pairs of geoms that may touch (a
-  // quadruped's feet are four), and have few rows. Two iterations do not pay for the products of the rows. Measured:
-  // docs/decisions/row-space.md.
-  constexpr long kLeastProducts = 500, kLeastProductsPerDof = 7;
-  constexpr int kLeastIterations = 3, kRowsOfSmallTrees = 24;
-  const ModelView& v = out_.sizes;
-  if (v.option.newton == 0) return 0;
-  long products = 0, of_tree = 0, of_largest = 0;
-  for (std::size_t d = 0; d + 1 < out_.pattern_start.size(); ++d) {
-    const long above = out_.pattern_start[d + 1] - out_.pattern_start[d] - 1, own = above * (above + 1) / 2;
-    products += own;
-    of_tree = above == 0 ? own : of_tree + own;
-    of_largest = std::max(of_largest, of_tree);
-  }
-  if (wanted < 0) {
-    const bool large = of_largest >= kLeastProducts;
-    const bool differ = products >= kLeastProductsPerDof * v.nv && 2 * v.npair >= v.nv;
-    if (v.option.iterations < kLeastIterations || !(large || differ)) return 0;
-    wanted = large ? kMostRowSpaceRows : kRowsOfSmallTrees;
-  }
-  int rows = v.nfriction + 2 * v.nlimit;
-  for (const EqualityRecord& e : out_.equality) rows += equality_dim(e);
-  for (const PairRecord& p : out_.pair) {
-    if (p.dof_count == 0) continue;  // no rows
-    if (v.option.elliptic != 0 && p.dim > 1) return 0;
-    rows += contact_edges(p.dim, false) * p.max_contacts;
-  }
-  return std::min({rows, wanted, kMostRowSpaceRows});
 }
 
 }  // namespace cohort::sim::mj
@@ -149,9 +113,7 @@ std::vector<Unsupported> find_unsupported(std::span<const std::uint8_t> mjb) {
   return mj::find_unsupported(*mj::load(mjb));
 }
 
-Model import_model(std::span<const std::uint8_t> mjb, int contact_capacity, int row_space) {
-  COHORT_THROW_UNLESS(row_space <= kMostRowSpaceRows, "a row space of {} rows: {} is the most", row_space,
-                      kMostRowSpaceRows);
+Model import_model(std::span<const std::uint8_t> mjb, int contact_capacity) {
   const mj::ModelPtr model = mj::load(mjb);
   const std::vector<Unsupported> missing = mj::find_unsupported(*model);
   COHORT_THROW_UNLESS(
@@ -159,7 +121,7 @@ Model import_model(std::span<const std::uint8_t> mjb, int contact_capacity, int 
       "the batched engine does not run this model: {}. The engine `mujoco` runs it (SceneOptions::engine, "
       "--engine mujoco)",
       to_string(missing));
-  return mj::Importer(*model).run(contact_capacity, row_space);
+  return mj::Importer(*model).run(contact_capacity);
 }
 
 }  // namespace cohort::sim

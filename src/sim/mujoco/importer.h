@@ -98,7 +98,7 @@ struct MassSum {
 class Importer {
  public:
   explicit Importer(const mjModel& m);
-  Model run(int contact_capacity, int row_space);
+  Model run(int contact_capacity);
 
  private:
   bool off(int bit) const { return (disabled_ & bit) != 0; }
@@ -174,8 +174,6 @@ class Importer {
   bool by_axes(const PairRecord& r) const;
   PairBoundRecord bound_of(const PairRecord& r) const;
   void runs_of_pairs();
-  void stems();
-  void stem_parent(StemRecord& stem) const;
   bool alike(const PairRecord& a, const PairRecord& b) const;
   void explicit_parameters(PairRecord& r, int p) const;
   /// Contact parameters of two geoms: priority, then solmix, as MuJoCo's documentation of contact parameters says.
@@ -184,8 +182,6 @@ class Importer {
   void sizes(int contact_capacity);
   /// Refuses a model whose scratch of one lane has more values than an int counts.
   void check_scratch() const;
-  /// ModelView::row_space; `wanted`: SceneOptions::row_space.
-  int row_space(int wanted) const;
 
   const mjModel& m_;
   Model out_;

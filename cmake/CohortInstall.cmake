@@ -1,0 +1,49 @@
+# `cmake --install build/release --prefix PREFIX` gives another project the modules as libraries:
+#
+#   find_package(cohort REQUIRED COMPONENTS sim parallel)        # -DCMAKE_PREFIX_PATH=PREFIX
+#   target_link_libraries(program PRIVATE cohort::sim cohort::parallel)
+#
+# PREFIX/bin: the programs. PREFIX/include/cohort: the headers, under the paths that they have in src/. PREFIX/lib: static
+# libraries. PREFIX/lib/cmake/cohort: the package's files. examples/sim_ddp is such a project.
+set(COHORT_INSTALL_HEADERS include/cohort)
+set(COHORT_INSTALL_PACKAGE lib/cmake/cohort)
+set(COHORT_SOURCES ${PROJECT_SOURCE_DIR}/src)
+# Programs and the CUDA plugin find LibTorch where they were linked with it.
+set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib")
+set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
+
+# What a user of the libraries needs of the compiler: the options of cohort_compile are the build's own.
+add_library(cohort_headers INTERFACE)
+target_include_directories(cohort_headers INTERFACE $<INSTALL_INTERFACE:${COHORT_INSTALL_HEADERS}>)
+target_compile_features(cohort_headers INTERFACE cxx_std_20)
+target_link_libraries(cohort_headers INTERFACE Threads::Threads)
+
+# cohort_install_library(TARGET): the library cohort_NAME as cohort::NAME.
+function(cohort_install_library target)
+  string(REGEX REPLACE "^cohort_" "" name ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
+  install(TARGETS ${target} EXPORT cohort_targets ARCHIVE DESTINATION lib)
+endfunction()
+cohort_install_library(cohort_headers)
+
+# The package's files; called when every module has been declared.
+function(cohort_install_package)
+  include(CMakePackageConfigHelpers)
+  get_property(COHORT_MODULES GLOBAL PROPERTY COHORT_MODULES)
+  get_property(COHORT_TORCH_MODULES GLOBAL PROPERTY COHORT_TORCH_MODULES)
+  set(COHORT_PARTS "")
+  foreach(part json libtorch mujoco_headers jpeg png hdf5 deflate chipmunk)
+    if(TARGET cohort_${part})
+      list(APPEND COHORT_PARTS ${part})
+    endif()
+  endforeach()
+  set(folder ${PROJECT_BINARY_DIR}/package)
+  configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/cohort-config.cmake.in ${folder}/cohort-config.cmake
+                                INSTALL_DESTINATION ${COHORT_INSTALL_PACKAGE} NO_SET_AND_CHECK_MACRO)
+  # Libraries are static and the interfaces young: a program is built with the version that it asks for.
+  write_basic_package_version_file(${folder}/cohort-config-version.cmake COMPATIBILITY SameMinorVersion)
+  install(FILES ${folder}/cohort-config.cmake ${folder}/cohort-config-version.cmake
+                ${PROJECT_SOURCE_DIR}/cmake/CohortThirdParts.cmake DESTINATION ${COHORT_INSTALL_PACKAGE})
+  install(EXPORT cohort_targets NAMESPACE cohort:: FILE cohort-targets.cmake DESTINATION ${COHORT_INSTALL_PACKAGE})
+  install(FILES ${PROJECT_BINARY_DIR}/generated/cohort_version.h DESTINATION ${COHORT_INSTALL_HEADERS})
+endfunction()
