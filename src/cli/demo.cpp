@@ -181,8 +181,9 @@ int run_demo(const std::vector<std::string>& words) {
   DemoArguments a;
   app.add_option("overrides", a.overrides, "settings of the training, key.path=value");
   app.add_option("--out", a.out, "folder of everything; the same command goes on in it")->capture_default_str();
-  app.add_option("--config", a.configuration,
-                 "of the policy; its rollout.task says which task (default: the one of examples/policies that is built in)");
+  app.add_option(
+      "--config", a.configuration,
+      "of the policy; its rollout.task says which task (default: the one of examples/policies that is built in)");
   app.add_option("--episodes", a.episodes, "demonstrations")->capture_default_str();
   app.add_option("--steps", a.steps, "of the training; 0: as the configuration says");
   app.add_option("--evaluation-episodes,--evaluation_episodes", a.evaluation_episodes, "")->capture_default_str();

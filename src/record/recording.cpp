@@ -1,6 +1,7 @@
 #include "record/recording.h"
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -26,7 +27,7 @@ constexpr std::int64_t kAttemptsPerEpisode = 4;
 std::string data_set_name(const std::string& task_name, const RecordingSettings& settings) {
   if (!settings.name.empty()) return settings.name;
   std::string name = task_name;
-  std::replace(name.begin(), name.end(), '-', '_');
+  for (char& c : name) c = c == '-' ? '_' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return name;
 }
 

@@ -22,7 +22,7 @@ class Actor;
 namespace cohort::record {
 
 struct RecordingSettings {
-  std::string name;             ///< of the data set: small letters, digits, underscores; empty: the task's
+  std::string name;             ///< of the data set: small letters, digits, underscores; empty: the task's, so written
   std::string format = "rlds";  ///< rlds: out/name/1.0.0; hdf5 (robomimic's layout): out/name.hdf5
   std::int64_t episodes = 100;  ///< that are kept
   /// Of the first episode; the following take the following seeds. Evaluations take theirs from 0 on, so that the two

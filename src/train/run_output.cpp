@@ -164,7 +164,8 @@ void RunOutput::observe_validation(const ValidationStats& s) {
     return nullptr;
   };
   std::string found;
-  if (const double* loss = value_of(report::metric::kValidationLoss)) found += format(", validation loss {:.5f}", *loss);
+  if (const double* loss = value_of(report::metric::kValidationLoss))
+    found += format(", validation loss {:.5f}", *loss);
   if (const double* success = value_of(report::metric::kRolloutSuccess))
     found += format(", {:.1f} % of {} rollouts succeed", 100 * *success, settings_.rollout.n);
   log::info("step {} (epoch {}): training loss {:.5f}{}{}", s.step, s.epoch + 1, s.train_loss, found,

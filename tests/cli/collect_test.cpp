@@ -57,9 +57,9 @@ TEST_F(Collect, RobomimicsLoaderAndH5pyReadWhatItWrites) {
 
 TEST_F(Collect, DashAndUnderscoreFormsMeanTheSame) {
   collect({"reach", "--episodes", "3", "--out", path("a"), "--n-envs", "2", "--first-seed", "9", "--noise-seed", "4",
-           "--noise", "0.1", "--max-steps", "60", "--shard-episodes", "2"});
+           "--noise", "0.1", "--max-steps", "40", "--shard-episodes", "2"});
   collect({"reach", "--episodes", "3", "--out", path("b"), "--n_envs", "2", "--first_seed", "9", "--noise_seed", "4",
-           "--noise", "0.1", "--max_steps", "60", "--shard_episodes", "2"});
+           "--noise", "0.1", "--max_steps", "40", "--shard_episodes", "2"});
   EXPECT_EQ(content("a"), content("b"));
 }
 

@@ -95,8 +95,7 @@ TEST_F(Evaluate, WhatDoesNotFitTheTaskIsRefusedBeforeAnEpisode) {
   expect_refused(cohort({"evaluate", "--task", "push-t"}), 2, "--policy");
   expect_refused(cohort({"evaluate", "--task", "push-t", "--policy", "random", "--record-video"}), 1, "no video");
   std::ofstream(path("file")) << "no folder";
-  expect_refused(cohort({"evaluate", "--task", "push-t", "--policy", "random", "--out", path("file/sub")}), 1,
-                 "file");
+  expect_refused(cohort({"evaluate", "--task", "push-t", "--policy", "random", "--out", path("file/sub")}), 1, "file");
 }
 
 TEST_F(Evaluate, RolloutsWhileTrainingCountSuccesses) {

@@ -1,10 +1,10 @@
 #include "eval/evaluation.h"
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "tasks/line_task.h"
