@@ -27,7 +27,7 @@ endif()
 
 add_library(cohort_compile INTERFACE)
 target_include_directories(cohort_compile INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_BINARY_DIR}/generated)
-# Contraction stays off: results are promised bit-identical between vector widths (docs/architecture.md, promise 1).
+# Contraction stays off: results are promised bit-identical between vector widths (docs/design/architecture.md, promise 1).
 # -fPIC everywhere: the precompiled LibTorch header is shared by libraries and executables, which must agree on it.
 target_compile_options(cohort_compile INTERFACE -fPIC -Wall -Wextra -Wpedantic -Wshadow -Wno-missing-field-initializers
                                                 -ffp-contract=off)

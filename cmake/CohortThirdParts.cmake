@@ -2,7 +2,7 @@
 # installed cohort-config.cmake for a project that uses the libraries. Wheels lie in the Python environment whose
 # site-packages COHORT_SITE_PACKAGES names.
 #
-# Defines: cohort_json, cohort_protozero, cohort_jpeg, cohort_png, cohort_hdf5, cohort_deflate, cohort_chipmunk,
+# Defines: cohort_json, cohort_protozero, cohort_utf8proc, cohort_xxhash, cohort_jpeg, cohort_png, cohort_hdf5, cohort_deflate, cohort_ffmpeg, cohort_chipmunk,
 # cohort_libtorch, cohort_mujoco_headers, cohort_mujoco, and COHORT_TORCH_FOUND, COHORT_MUJOCO_FOUND, COHORT_MUJOCO_FILE and
 # _FOLDER.
 include_guard(DIRECTORY)
@@ -27,6 +27,15 @@ find_path(COHORT_GLOO_INCLUDE gloo/config.h)
 find_path(COHORT_PROTOZERO_INCLUDE protozero/pbf_reader.hpp REQUIRED)
 add_library(cohort_protozero INTERFACE IMPORTED)
 target_include_directories(cohort_protozero SYSTEM INTERFACE ${COHORT_PROTOZERO_INCLUDE})
+
+find_path(COHORT_UTF8PROC_INCLUDE utf8proc.h REQUIRED)  # libutf8proc-dev
+find_library(COHORT_UTF8PROC_LIBRARY utf8proc REQUIRED)
+add_library(cohort_utf8proc INTERFACE IMPORTED)
+target_include_directories(cohort_utf8proc SYSTEM INTERFACE ${COHORT_UTF8PROC_INCLUDE})
+target_link_libraries(cohort_utf8proc INTERFACE ${COHORT_UTF8PROC_LIBRARY})
+find_path(COHORT_XXHASH_INCLUDE xxhash.h REQUIRED)  # libxxhash-dev
+add_library(cohort_xxhash INTERFACE IMPORTED)
+target_include_directories(cohort_xxhash SYSTEM INTERFACE ${COHORT_XXHASH_INCLUDE})
 
 # Robot data. zlib comes with every system; each of the others may be missing.
 find_package(ZLIB REQUIRED)
@@ -64,6 +73,18 @@ if(COHORT_LIBDEFLATE_INCLUDE AND COHORT_LIBDEFLATE_LIBRARY)
   add_library(cohort_deflate INTERFACE IMPORTED)
   target_include_directories(cohort_deflate SYSTEM INTERFACE ${COHORT_LIBDEFLATE_INCLUDE})
   target_link_libraries(cohort_deflate INTERFACE ${COHORT_LIBDEFLATE_LIBRARY})
+endif()
+
+# Video: FFmpeg's libraries, with the encoder libx264 at run time.
+find_package(PkgConfig QUIET)
+set(COHORT_FFMPEG_FOUND OFF)
+if(PKG_CONFIG_FOUND)
+  pkg_check_modules(COHORT_LIBAV QUIET IMPORTED_TARGET libavcodec libavformat libavutil libswscale)
+  if(TARGET PkgConfig::COHORT_LIBAV)
+    set(COHORT_FFMPEG_FOUND ON)
+    add_library(cohort_ffmpeg INTERFACE IMPORTED)
+    target_link_libraries(cohort_ffmpeg INTERFACE PkgConfig::COHORT_LIBAV)
+  endif()
 endif()
 
 # The physics of Push-T.

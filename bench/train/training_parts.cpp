@@ -22,7 +22,7 @@
 #include "models/informer/informer.h"
 #include "peer.h"
 #include "program.h"
-#include "train/checkpoint.h"
+#include "train/checkpoint_writer.h"
 #include "train/optimizer.h"
 #include "train/step_monitor.h"
 
@@ -99,9 +99,9 @@ int run(int argc, char** argv) {
 
   const auto checkpoints = std::filesystem::path(folder) / "checkpoints";
   std::filesystem::remove_all(checkpoints);
-  train::CheckpointWriter writer(train::CheckpointFolder(checkpoints), 1);
-  train::CheckpointContent content;
-  content.model = train::module_state(*model);
+  train::CheckpointWriter writer(policy::CheckpointFolder(checkpoints), 1);
+  policy::CheckpointContent content;
+  content.model = policy::module_state(*model);
   content.optimizer = optimizer.state();
   content.random = {{"rank_0.cpu", at::zeros({5056}, at::kByte)}};
   std::vector<double> written;

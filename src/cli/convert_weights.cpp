@@ -9,21 +9,22 @@
 #include "cli/subcommand.h"
 #include "core/config.h"
 #include "core/files.h"
-#include "train/jobs/policy_settings.h"
-#include "train/reference_weights.h"
-#include "train/safetensors.h"
+#include "policy/algorithm.h"
+#include "policy/policy_settings.h"
+#include "policy/reference_weights.h"
+#include "policy/safetensors.h"
 
 namespace cohort::cli {
 namespace {
 
 /// The section "model" of a run's config.json, which holds the shapes that followed from the data.
-train::PolicySettings model_of(const std::string& path) {
+policy::PolicySettings model_of(const std::string& path) {
   config::Json json = config::Json::parse(read_file(path), nullptr, false);
   COHORT_THROW_UNLESS(json.is_object() && json.contains("model") && json["model"].contains("algorithm"),
                       "{}: is not the config.json of a run of `cohort train policy`", path);
-  train::PolicySettings model;
+  policy::PolicySettings model;
   config::Fields fields;
-  fields.section("model", [&] { train::describe(fields, model); });
+  fields.section("model", [&] { policy::describe(fields, model); });
   config::Json only = config::Json::object();
   only["model"] = json["model"];
   fields.apply_json(only, path);
@@ -53,15 +54,15 @@ int run_convert(const std::vector<std::string>& words) {
   } catch (const CLI::ParseError& e) {
     throw UsageError(format("{}; see `cohort convert-weights --help`", e.what()));
   }
-  const train::PolicySettings model = model_of(configuration);
-  COHORT_THROW_UNLESS(model.is_diffusion(),
+  const policy::PolicySettings model = model_of(configuration);
+  COHORT_THROW_UNLESS(policy::algorithm_of(model).renames_weights(),
                       "{} is of a behaviour cloning policy, whose weights bear robomimic's names already",
                       configuration);
-  const auto policy = train::make_policy(model, /*seed=*/0);
-  const train::SafetensorsFile file = train::read_safetensors(input);
-  const train::NamedTensors converted = to == "reference" ? train::to_reference(*policy, file.tensors, input)
-                                                          : train::from_reference(*policy, file.tensors, input);
-  train::write_safetensors(output, converted, {{"format", "pt"}});
+  const auto policy = policy::make_policy(model, /*seed=*/0);
+  const policy::SafetensorsFile file = policy::read_safetensors(input);
+  const policy::NamedTensors converted = to == "reference" ? policy::to_reference(*policy, file.tensors, input)
+                                                           : policy::from_reference(*policy, file.tensors, input);
+  policy::write_safetensors(output, converted, {{"format", "pt"}});
   std::puts(format("{}: {} tensors", output, converted.size()).c_str());
   return 0;
 }

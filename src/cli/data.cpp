@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "cli/data_push_t.h"
 #include "cli/subcommand.h"
 #include "core/devices_cpu.h"
 #include "core/files.h"
@@ -28,7 +27,9 @@ struct Source {
   void add_to(CLI::App& app) {
     app.add_option("path", path, "an RLDS folder, an HDF5 file or folder, or a manifest of trajectories")->required();
     app.add_option("--format", settings.format, "auto, rlds or hdf5")->capture_default_str();
-    app.add_option("--split", settings.split, "as tfds.load takes it, train[:95%]; of HDF5 files a mask's name")
+    app.add_option("--split", settings.split,
+                   "as tfds.load takes it, train[:95%]; of HDF5 files a mask's name, or all; auto: train, where HDF5 "
+                   "files have that mask, else all")
         ->capture_default_str();
     app.add_option("--on-corrupt", settings.on_corrupt, "error; or skip: leave damaged records out and name them")
         ->capture_default_str();
@@ -145,8 +146,6 @@ int run_data(const std::vector<std::string>& arguments) {
   convert_app->add_option("--filter", converting.filters, "rules for episodes, e.g. 'min_steps(16)'");
   convert_app->add_flag("--keep-names", converting.keep_names, "do not rename obs/ to observation/ and the like");
 
-  const auto run_push_t = add_push_t(app);
-
   tasks::TwoLinkArmSettings settings;
   std::string out = "outputs/two_link_arm.csv";
   CLI::App* arm = app.add_subcommand(
@@ -161,7 +160,11 @@ int run_data(const std::vector<std::string>& arguments) {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e);
-    throw UsageError(e.what());
+    if (!app.get_subcommands().empty() || e.get_name() != "RequiredError") throw UsageError(e.what());
+    std::string names;
+    for (const CLI::App* known : app.get_subcommands([](const CLI::App*) { return true; }))
+      names += (names.empty() ? "" : ", ") + known->get_name();
+    throw UsageError(format("data: what shall be done? one of {}", names));
   }
   if (inspect_app->parsed()) {
     inspect(inspecting);
@@ -169,7 +172,7 @@ int run_data(const std::vector<std::string>& arguments) {
     stats(measuring);
   } else if (convert_app->parsed()) {
     convert(converting);
-  } else if (!run_push_t()) {
+  } else {
     tasks::write_two_link_arm_csv(out, settings);
     std::printf("%s: %lld rows of a simulated two-link arm\n", out.c_str(), static_cast<long long>(settings.rows));
   }

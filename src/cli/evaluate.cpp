@@ -1,203 +1,162 @@
 // `cohort evaluate`: the executable cohort-evaluate, which `cohort` becomes. Trained policies in simulated tasks,
-// beside the task's own baselines.
+// beside experts, random actions and replay.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "cli/subcommand.h"
+#include "cli/task_arguments.h"
 #include "core/config.h"
-#include "core/devices_cpu.h"
 #include "core/files.h"
-#include "data/open_episodes.h"
-#include "record/push_t_fields.h"
-#include "record/push_t_replay.h"
-#include "tasks/push_t_rollout.h"
-#include "train/trained_policy.h"
+#include "eval/episode_video.h"
+#include "eval/evaluation.h"
 
 namespace cohort::cli {
+namespace fs = std::filesystem;
 namespace {
 
 using config::Json;
 
-struct PushTArguments {
-  std::vector<std::string> words;  ///< checkpoint=PATH, and settings of the policy
-  std::string demonstrations, json;
-  std::uint32_t first_seed = 0;
-  std::int64_t seeds = 50;
-  std::int64_t max_steps = tasks::kPushTMaxSteps;
-  std::int64_t horizon = 8;
-  std::uint64_t random_seed = 0;
-  std::string data_set;
-  std::string device = "cpu";
-  int threads = 0;
-  bool no_baselines = false, raw_weights = false;
+struct EvaluateArguments {
+  TaskArguments task;
+  std::string name, out, json, csv;
+  std::vector<std::string> policies;
+  std::int64_t episodes = 50, max_steps = 0;
+  std::uint64_t first_seed = 0;
+  bool record_video = false;
+  fs::path video_folder;
+  eval::VideoSettings video;
 };
 
-/// A trained policy in Push-T, all episodes in one batch.
-class PushTActor {
+/// The files that are asked for. They are opened before the episodes, so that a place that cannot be written is found
+/// then, and appear at the end, whole.
+class OutputFiles {
  public:
-  explicit PushTActor(train::TrainedPolicy& policy) : policy_(policy) {
-    COHORT_THROW_UNLESS(policy.cameras().empty(), "Push-T's state version has no cameras, but the policy sees {}",
-                        policy.cameras().front());
-    COHORT_THROW_UNLESS(policy.action_components().size() == 1,
-                        "the policy's actions have {} components; Push-T's are one field, action or action_offset",
-                        policy.action_components().size());
-    field_ = policy.action_components().front();
-    // A wrong name or width is said before the first step.
-    const tasks::PushT world;
-    const std::vector<float> none(static_cast<std::size_t>(policy.action_width()));
-    record::push_t_action(world, field_, none);
-    const std::vector<float> seen = observe(world);
-    COHORT_THROW_UNLESS(seen.size() == static_cast<std::size_t>(policy.low_dim_width()),
-                        "the policy takes {} numbers, but Push-T's observations of those names have {}",
-                        policy.low_dim_width(), seen.size());
+  explicit OutputFiles(const EvaluateArguments& arguments) {
+    if (!arguments.out.empty()) {
+      add(json_, fs::path(arguments.out) / "evaluation.json");
+      add(csv_, fs::path(arguments.out) / "evaluation.csv");
+    }
+    if (!arguments.json.empty()) add(json_, arguments.json);
+    if (!arguments.csv.empty()) add(csv_, arguments.csv);
   }
 
-  std::vector<tasks::PushTAction> act(std::span<const std::uint64_t> episodes,
-                                      std::span<const tasks::PushT* const> worlds) {
-    for (const std::uint64_t episode : episodes) {
-      if (episode < begun_.size() && begun_[episode]) continue;
-      begun_.resize(std::max<std::size_t>(begun_.size(), episode + 1));
-      begun_[episode] = true;
-      policy_.begin(episode);
-    }
-    std::vector<float> frame;
-    for (const tasks::PushT* world : worlds) {
-      const std::vector<float> seen = observe(*world);
-      frame.insert(frame.end(), seen.begin(), seen.end());
-    }
-    const std::vector<float> drawn = policy_.act({episodes.begin(), episodes.end()}, {.low_dim = frame, .images = {}});
-    std::vector<tasks::PushTAction> actions;
-    for (std::size_t i = 0; i < worlds.size(); ++i)
-      actions.push_back(record::push_t_action(*worlds[i], field_, std::span(drawn).subspan(2 * i, 2)));
-    return actions;
+  void write(const std::string& json, const std::string& csv) {
+    for (const auto& file : json_) file->write(0, json);
+    for (const auto& file : csv_) file->write(0, csv);
+    for (auto* files : {&json_, &csv_})
+      for (const auto& file : *files) file->commit();
   }
 
  private:
-  std::vector<float> observe(const tasks::PushT& world) const {
-    std::vector<float> seen;
-    for (const std::string& component : policy_.low_dim_components())
-      for (const double value : record::push_t_observation(world, component)) seen.push_back(static_cast<float>(value));
-    return seen;
-  }
-
-  train::TrainedPolicy& policy_;
-  std::string field_;
-  std::vector<bool> begun_;
+  using Files = std::vector<std::unique_ptr<AtomicFile>>;
+  static void add(Files& files, const fs::path& path) { files.push_back(std::make_unique<AtomicFile>(path)); }
+  Files json_, csv_;
 };
 
-Json to_json(const tasks::PushTScore& score) {
-  Json json = {{"mean_largest_coverage", score.mean_largest_coverage},
-               {"mean_largest_reward", score.mean_largest_reward},
-               {"success_rate", score.success_rate},
-               {"mean_steps", score.mean_steps},
-               {"episodes", Json::array()}};
-  for (const tasks::PushTEpisode& e : score.episodes)
-    json["episodes"].push_back({{"seed", e.seed},
-                                {"steps", e.steps},
-                                {"largest_coverage", e.largest_coverage},
-                                {"largest_reward", e.largest_reward},
-                                {"success", e.success}});
-  return json;
+/// A path that stays true when the folder is moved: relative to where the table lies.
+std::string from_table(const EvaluateArguments& arguments, const fs::path& file) {
+  const fs::path base = !arguments.out.empty() ? fs::path(arguments.out) : fs::path(arguments.json).parent_path();
+  return fs::absolute(file).lexically_relative(fs::absolute(base)).generic_string();
 }
 
-void evaluate_push_t(const PushTArguments& arguments) {
-  train::TrainedPolicySettings settings;
-  settings.seed = arguments.random_seed;
-  settings.device = arguments.device;
-  settings.averaged = !arguments.raw_weights;
-  settings.data_set = arguments.data_set;
-  std::string checkpoint;
-  for (const std::string& word : arguments.words) {
-    if (word.starts_with("checkpoint="))
-      checkpoint = word.substr(word.find('=') + 1);
-    else if (config::is_override(word))
-      settings.overrides.push_back(word);
-    else
-      throw UsageError(format("'{}' is neither checkpoint=PATH nor a setting of the form key.path=value", word));
+void evaluate(EvaluateArguments& arguments) {
+  COHORT_THROW_UNLESS(arguments.episodes >= 1, "--episodes {}: at least 1 is needed", arguments.episodes);
+  const auto group = join_ranks(arguments.task.settings.threads);
+  const bool first = !group || group->rank() == 0;
+  // No more environments than episodes: the rest would be simulated for nothing.
+  const std::int64_t ranks = group ? group->world_size() : 1;
+  arguments.task.settings.n_envs = static_cast<int>(std::min<std::int64_t>(
+      arguments.task.settings.n_envs, std::max<std::int64_t>(1, (arguments.episodes + ranks - 1) / ranks)));
+  const auto task = arguments.task.make(arguments.name);
+  arguments.video.max_steps = arguments.max_steps;
+  if (arguments.record_video) eval::check_video(*task, arguments.video);
+  std::optional<OutputFiles> files;
+  if (first) files.emplace(arguments);
+  if (first && arguments.record_video) {
+    std::error_code error;
+    fs::create_directories(arguments.video_folder, error);
+    COHORT_THROW_UNLESS(!error, "cannot create {}: {}", arguments.video_folder.string(), error.message());
   }
-  if (checkpoint.empty()) throw UsageError("which policy? write checkpoint=RUN, e.g. checkpoint=outputs/push_t/latest");
-
-  const int threads = arguments.threads > 0 ? arguments.threads : available_cores();
-  train::TrainedPolicy policy(checkpoint, settings);
-  PushTActor actor(policy);
-  // Episodes take minutes: what can be wrong is found before them.
-  tasks::check_push_t_episodes(arguments.first_seed, arguments.seeds, arguments.max_steps);
-  std::optional<record::PushTReplay> replay;
-  if (!arguments.demonstrations.empty()) {
-    replay.emplace(*data::open_episodes(arguments.demonstrations));
-    replay->policy(arguments.horizon);
-  }
-  std::printf("%s\nPush-T, gym-pusht's resets of seeds %lld to %lld, %lld steps\n%s\n", policy.summary().c_str(),
-              static_cast<long long>(arguments.first_seed),
-              static_cast<long long>(arguments.first_seed) + static_cast<long long>(arguments.seeds) - 1,
-              static_cast<long long>(arguments.max_steps), tasks::push_t_table_header().c_str());
-  std::fflush(stdout);
-  Json json = {{"checkpoint", checkpoint},           {"step", policy.step()},
-               {"parameters", policy.parameters()},  {"overrides", settings.overrides},
-               {"first_seed", arguments.first_seed}, {"max_steps", arguments.max_steps}};
-  const auto show = [&](const char* name, const tasks::PushTScore& score) {
-    std::puts(tasks::push_t_table_row(name, score).c_str());
+  // What can be wrong with a policy is found before the first episode of any.
+  std::vector<std::unique_ptr<ActorOwner>> owners;
+  for (const std::string& who : arguments.policies) owners.push_back(make_actor(who, *task, arguments.task));
+  const std::vector<std::uint64_t> seeds = tasks::consecutive_seeds(arguments.first_seed, arguments.episodes);
+  const std::int64_t steps = arguments.max_steps > 0 ? arguments.max_steps : task->spec().horizon;
+  if (first) {
+    std::printf("%s, %lld episodes of seeds %llu to %llu, at most %lld steps\n", arguments.name.c_str(),
+                static_cast<long long>(arguments.episodes), static_cast<unsigned long long>(seeds.front()),
+                static_cast<unsigned long long>(seeds.back()), static_cast<long long>(steps));
+    for (const auto& owner : owners)
+      if (!owner->summary().empty()) std::printf("%s: %s\n", owner->actor().name().c_str(), owner->summary().c_str());
     std::fflush(stdout);
-    json["policies"][name] = to_json(score);
-  };
-  const auto alone = [&](const tasks::PushTPolicyMaker& maker) {
-    return tasks::score_push_t(arguments.first_seed, arguments.seeds, maker, threads, arguments.max_steps);
-  };
-  const auto expert = [](std::uint32_t) { return tasks::make_push_t_expert(); };
-  const auto random = [&](std::uint32_t seed) { return tasks::make_push_t_random(arguments.random_seed, seed); };
-  show("policy", tasks::score_push_t_together(
-                     arguments.first_seed, arguments.seeds,
-                     [&](auto episodes, auto worlds) { return actor.act(episodes, worlds); }, arguments.max_steps));
-  if (!arguments.no_baselines) {
-    show("expert", alone(expert));
-    show("random", alone(random));
   }
-  if (replay) show("replay", alone([&](std::uint32_t) { return replay->policy(arguments.horizon); }));
-  if (!arguments.json.empty()) write_file_atomically(arguments.json, json.dump(2) + "\n");
+  std::vector<eval::PolicyResult> results;
+  Json videos = Json::array();
+  for (const auto& owner : owners) {
+    results.push_back(eval::rollout(*task, owner->actor(), seeds,
+                                    {.max_steps = arguments.max_steps, .group = group.get(), .silent = !first}));
+    if (!first || !arguments.record_video) continue;
+    for (const eval::EpisodeVideo& video :
+         eval::write_videos(*task, owner->actor(), results.back(), arguments.video_folder, arguments.video))
+      videos.push_back({{"policy", video.policy},
+                        {"seed", video.seed},
+                        {"success", video.success},
+                        {"file", from_table(arguments, video.file)}});
+  }
+  if (first) {
+    std::fputs(eval::text_table(results).c_str(), stdout);
+    Json json = eval::to_json({arguments.name, task->description(), arguments.first_seed, steps}, results);
+    for (std::size_t i = 0; i < owners.size(); ++i) json["policies"][i]["summary"] = owners[i]->identity();
+    json["videos"] = std::move(videos);
+    files->write(json.dump(2) + "\n", eval::csv_table(results));
+  }
+  if (group) group->close();
 }
 
 int run_evaluate(const std::vector<std::string>& words) {
-  CLI::App app("Runs trained policies in simulated tasks and says how often they succeed.", "cohort evaluate");
-  app.require_subcommand(1);
-  PushTArguments push_t;
-  CLI::App* push_t_app = app.add_subcommand(
-      "push-t", "a policy of `cohort train` in Push-T, beside the planner, random actions and replay");
-  push_t_app
-      ->add_option("words", push_t.words,
-                   "checkpoint=PATH: a run, its folder of checkpoints, or one of them; and settings that need no other "
-                   "weights, e.g. model.diffusion.sampler.num_inference_timesteps=16")
+  CLI::App app("Runs policies in a simulated task and says how often they succeed.", "cohort evaluate");
+  EvaluateArguments arguments;
+  std::string video_folder;
+  app.add_option("words", arguments.task.words,
+                 "settings of the task, and of policies those that need no other weights, e.g. "
+                 "model.diffusion.sampler.num_inference_timesteps=16");
+  app.add_option("--task", arguments.name, "as `cohort tasks` lists them")->required();
+  app.add_option("--policy", arguments.policies,
+                 "a run or checkpoint, expert, random, or replay:DATA; several stand side by side")
       ->required();
-  push_t_app->add_option("--seeds", push_t.seeds, "episodes")->capture_default_str();
-  push_t_app
-      ->add_option("--first-seed", push_t.first_seed,
-                   "of gym-pusht's resets; demonstrations have theirs from 100000 on")
+  app.add_option("--episodes", arguments.episodes, "")->capture_default_str();
+  app.add_option(flag("first-seed"), arguments.first_seed, "the episodes are those of this seed and the following")
       ->capture_default_str();
-  push_t_app->add_option("--max-steps", push_t.max_steps, "of an episode")->capture_default_str();
-  push_t_app->add_option("--demonstrations", push_t.demonstrations, "data to replay by nearest neighbour: a baseline");
-  push_t_app->add_option("--horizon", push_t.horizon, "steps that replay plays before it looks again")
-      ->capture_default_str();
-  push_t_app->add_option("--seed", push_t.random_seed, "keys what the policy draws, and random actions")
-      ->capture_default_str();
-  push_t_app->add_option("--data-set", push_t.data_set, "whose statistics, where each set was normalised by its own");
-  push_t_app->add_option("--device", push_t.device, "cpu or cuda:N")->capture_default_str();
-  push_t_app->add_option("--threads", push_t.threads, "of the baselines; 0: one per core")->capture_default_str();
-  push_t_app->add_option("--json", push_t.json, "file for all figures, episode by episode");
-  push_t_app->add_flag("--no-baselines", push_t.no_baselines, "leave out planner and random actions");
-  push_t_app->add_flag("--raw-weights", push_t.raw_weights, "the weights themselves, not their moving average");
+  app.add_option(flag("max-steps"), arguments.max_steps, "of an episode; 0: the task's horizon");
+  app.add_option("--out", arguments.out, "folder that gets evaluation.json, evaluation.csv and videos/");
+  app.add_option("--json", arguments.json, "file with the figures and every episode");
+  app.add_option("--csv", arguments.csv, "file with a line for every episode");
+  app.add_flag(flag("record-video"), arguments.record_video, "of two successes and two failures of each policy");
+  app.add_option(flag("video-output-dir"), video_folder, "else OUT/videos");
+  app.add_option(flag("video-camera"), arguments.video.camera, "else the task's first");
+  app.add_option(flag("video-successes"), arguments.video.successes, "")->capture_default_str();
+  app.add_option(flag("video-failures"), arguments.video.failures, "")->capture_default_str();
+  arguments.task.add_to(app);
   try {
     app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e);
     throw UsageError(e.what());
   }
-  evaluate_push_t(push_t);
+  arguments.task.take_words(0);
+  if (!video_folder.empty())
+    arguments.video_folder = video_folder;
+  else
+    arguments.video_folder = arguments.out.empty() ? fs::path("videos") : fs::path(arguments.out) / "videos";
+  evaluate(arguments);
   return 0;
 }
 

@@ -7,13 +7,15 @@ namespace {
 
 const Register kTrain(
     {"train", "train a model on one device, on all of them, or as one rank of a job", {}, "cohort-train"});
+const Register kPredict({"predict", "a trained model's answers for a file", {}, "cohort-predict"});
 const Register kConvertWeights({"convert-weights",
                                 "weights of policies to and from the names of the Python reference",
                                 {},
                                 "cohort-convert-weights"});
+const Register kCollect({"collect", "record episodes of a task as a data set", {}, "cohort-collect"});
 const Register kEvaluate(
-    {"evaluate", "run trained policies in simulated tasks and say how often they succeed", {}, "cohort-evaluate"});
-const Register kData({"data", "make, inspect, measure and convert data sets", {}, "cohort-data"});
+    {"evaluate", "run policies in simulated tasks and say how often they succeed", {}, "cohort-evaluate"});
+const Register kData({"data", "inspect, measure and convert data sets", {}, "cohort-data"});
 
 }  // namespace
 }  // namespace cohort::cli

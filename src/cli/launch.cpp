@@ -7,6 +7,7 @@
 
 #include "cli/launch_flags.h"
 #include "cli/subcommand.h"
+#include "core/command_line.h"
 #include "core/config.h"
 #include "core/devices.h"
 #include "core/devices_cpu.h"
@@ -99,6 +100,15 @@ std::vector<std::string> command_of(const LaunchRequest& request) {
   return command;
 }
 
+/// The launcher's part of the command that continues a run; "--no-python" and the like are about the program.
+std::string command_line_of(const LaunchRequest& request) {
+  std::string line = typed_name(own_path()) + " launch";
+  for (const std::string& flag : request.flags)
+    if (flag != "--no-python" && flag != "--no_python" && flag != "-m" && flag != "--module")
+      line += " " + shell_quoted(flag);
+  return line;
+}
+
 int run_launch(const std::vector<std::string>& arguments) {
   LaunchRequest request = parse_launch(arguments);
   if (request.help) {
@@ -106,13 +116,15 @@ int run_launch(const std::vector<std::string>& arguments) {
     return 0;
   }
   request.settings.command = command_of(request);
+  request.settings.command_line = command_line_of(request);
+  request.settings.tells_first_step = request.settings.command.front() == own_path() && request.program[0] == "train";
   request.settings.ranks = count_ranks(request);
   if (!request.settings.quiet)
     for (const std::string& note : request.notes) std::fprintf(stderr, "cohort launch: %s\n", note.c_str());
   return launch::run_job(request.settings);
 }
 
-const Register kLaunch({"launch", "start several ranks of a job on this node, as torchrun and accelerate do",
+const Register kLaunch({"launch", "start the ranks of a job, on one node or on several, as torchrun and accelerate do",
                         run_launch, ""});
 
 }  // namespace

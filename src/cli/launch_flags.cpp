@@ -2,12 +2,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <sstream>
 
-#include <unistd.h>
-
+#include "cli/launch_nodes.h"
 #include "cli/subcommand.h"
 #include "core/config.h"
 
@@ -15,17 +12,27 @@ namespace cohort::cli {
 namespace {
 
 constexpr const char* kHelp =
-    "Starts N ranks of one job on this node, with torchrun's environment, and stops them all when one fails.\n\n"
+    "Starts N ranks of one job on this node, with torchrun's environment, and stops them all when one fails.\n"
+    "Several nodes: one `cohort launch` on each, told apart by --node-rank.\n\n"
     "  cohort launch --nproc_per_node=2 train informer data.path=file.csv   ranks of cohort itself\n"
     "  cohort launch --nproc_per_node=2 script.py --lr 0.1                  ranks of a Python script, as torchrun "
     "does\n"
     "  cohort launch --nproc_per_node=2 -- ./program arguments              ranks of any program\n"
-    "  cohort launch --multi_gpu --num_processes 2 --mixed_precision bf16 train rdt    with accelerate's flags\n\n"
+    "  cohort launch --multi_gpu --num_processes 2 --mixed_precision bf16 train policy load_from=c.json    with\n"
+    "                                                                       accelerate's flags\n"
+    "  cohort launch --nnodes=2 --node-rank=R --master-addr=NODE0 --master-port=29500 --nproc_per_node=4 train ...\n\n"
     "A rank sees all GPUs of CUDA_VISIBLE_DEVICES and takes the one that LOCAL_RANK names, as torchrun's do; with\n"
     "--virtual-local-rank each sees only its own. Flags may be written with dashes or underscores; torchrun's are also "
     "read from\n"
     "PET_<FLAG>. Exit code: that of the rank that failed first (128 + signal), 128 + the signal that stopped the "
-    "launcher.";
+    "launcher.\n\n"
+    "What a rank is given, inside the mask of this process, where there are GPUs:\n"
+    "  variable                              value                                    with --virtual-local-rank\n"
+    "  LOCAL_RANK                            0, 1, ...                                0\n"
+    "  CUDA_VISIBLE_DEVICES                  unchanged, or what --gpu_ids names       the rank's own GPU\n"
+    "  TI_VISIBLE_DEVICE, QD_VISIBLE_DEVICE  the GPU's number as nvidia-smi counts    the same\n"
+    "  EGL_DEVICE_ID                         the GPU's number as EGL counts           the same\n"
+    "  MUJOCO_EGL_DEVICE_ID                  the rank's entry of the mask, else EGL's the same";
 
 /// A flag of another launcher whose meaning needs what this version does not have. Some values ask for nothing special.
 struct Limited {
@@ -38,36 +45,19 @@ struct Limited {
 
 const std::vector<Limited>& limited_flags() {
   static const std::vector<Limited> all = {
-      {"nnodes",
-       true,
-       true,
-       {"1", "1:1"},
-       "this version launches one node: start it with --nnodes=1, or use torchrun with --no-python"},
-      {"node-rank", true, true, {"0"}, "this version launches one node, whose rank is 0"},
-      {"num-machines", true, false, {"1"}, "this version launches one machine"},
-      {"machine-rank", true, false, {"0"}, "this version launches one machine, whose rank is 0"},
-      {"same-network", false, false, {"*"}, "has no effect with one machine"},
-      {"max-restarts",
-       true,
-       true,
-       {"0"},
-       "this version does not restart ranks: a failed rank ends the job; leave it at 0"},
+      {"same-network", false, false, {"*"}, "has no effect: machines meet at --main_process_ip"},
       {"monitor-interval", true, true, {"*"}, "has no effect: a rank's end is noticed at once"},
       {"start-method", true, true, {"*"}, "has no effect: every rank is a program of its own"},
       {"rdzv-backend",
        true,
        true,
        {"static", "c10d"},
-       "one node needs no rendezvous: leave it out, or say static or c10d"},
-      {"rdzv-conf", true, true, {""}, "one node needs no rendezvous: leave it out"},
+       "nodes meet at an address that all of them are given: leave it out, or say static (with one node also c10d)"},
+      {"rdzv-conf", true, true, {""}, "the rendezvous has no settings of its own: leave it out"},
       {"event-log-handler", true, true, {"null"}, "handlers are Python plug-ins of torchrun; leave it out"},
       {"logs-specs", true, false, {}, "specs are Python plug-ins of torchrun; use --log-dir, --redirects and --tee"},
       {"run-path", false, true, {}, "there is no Python interpreter in this launcher; give the script as it is"},
-      {"local-addr",
-       true,
-       true,
-       {"127.0.0.1", "localhost"},
-       "with one node the store is at --master-addr; leave it out"},
+      {"local-addr", true, true, {"127.0.0.1", "localhost"}, "the store is at --master-addr; leave it out"},
       {"numa-binding", true, false, {}, "ranks are not bound to processors; put `numactl` in front of the program"},
       {"duplicate-stdout-filters",
        true,
@@ -124,19 +114,6 @@ std::string pet_variable(const std::string& name) {
   return text;
 }
 
-bool is_local(const std::string& host) {
-  std::array<char, 256> own{};
-  ::gethostname(own.data(), own.size() - 1);
-  return host == "localhost" || host == "127.0.0.1" || host == "::1" || host == "[::1]" || host == "0.0.0.0" ||
-         host == own.data();
-}
-
-void check_port(const char* flag, int port) {
-  if (port < 0 || port > 65535)
-    throw UsageError(
-        format("launch: {}: {} is no port: they go from 1 to 65535, and 0 chooses a free one", flag, port));
-}
-
 /// Splits the arguments where the program begins, using what the flags say about taking values.
 void split_at_program(const CLI::App& app, const std::vector<std::string>& arguments, std::vector<std::string>& flags,
                       LaunchRequest& request) {
@@ -177,9 +154,11 @@ LaunchRequest parse_launch(const std::vector<std::string>& arguments) {
   LaunchRequest request;
   launch::LaunchSettings& settings = request.settings;
   CLI::App app(kHelp, "cohort launch [flags] SUBCOMMAND|SCRIPT.py|-- PROGRAM [arguments]");
-  std::string nproc, redirects, tee, filter, signals, mixed_precision, gpu_ids, rdzv_endpoint;
-  int num_processes = -1, main_process_port = -1, master_port = -1;
-  bool standalone = false, use_env = false, virtual_local_rank = false, multi_gpu = false, cpu = false;
+  std::string nproc, redirects, tee, filter, signals, mixed_precision, gpu_ids;
+  NodeFlags nodes;
+  int main_process_port = -1, master_port = -1;
+  settings.master_addr.clear();
+  bool use_env = false, virtual_local_rank = false, multi_gpu = false, cpu = false;
 
   const char* group = "torchrun's flags";
   const auto option = [&](const std::string& name, auto& value, const std::string& doc, bool pet,
@@ -196,12 +175,17 @@ LaunchRequest parse_launch(const std::vector<std::string>& arguments) {
   };
   option("nproc-per-node", nproc,
          "ranks: a number, gpu (one for each), cpu (one for each core), auto (gpu, else cpu); 1", true);
-  option("master-addr", settings.master_addr, "address of the store, one of this machine's; 127.0.0.1", true);
+  option("nnodes", nodes.nnodes, "nodes that take part, each with a launcher; 1", true);
+  option("node-rank", nodes.node_rank, "which of them this is; 0", true)->check(CLI::NonNegativeNumber);
+  option("master-addr", settings.master_addr, "address of the store: with several nodes one of node 0; else 127.0.0.1",
+         true);
   const CLI::Option* master_port_flag =
-      option("master-port", master_port, "its port; a free one is chosen and kept", true);
-  option("rdzv-endpoint", rdzv_endpoint, "host:port on this machine, another way to name the store", true);
+      option("master-port", master_port, "its port; with one node a free one is chosen and kept, else 29500", true);
+  option("rdzv-endpoint", nodes.rdzv_endpoint, "host:port, another way to name the store", true);
+  option("max-restarts", settings.max_restarts,
+         "how often the whole job is started again after a rank has failed; one node; 0", true);
   option("rdzv-id", settings.run_id, "TORCHELASTIC_RUN_ID", true);
-  flag("standalone", standalone, "one node: what this launcher does in any case", true);
+  flag("standalone", nodes.standalone, "one node: what this launcher does unless --nnodes says otherwise", true);
   option("role", settings.role, "ROLE_NAME of the ranks", true);
   flag("module", request.module, "run the script as `python3 -m` does", true, "m");
   flag("no-python", request.no_python, "the program is no Python script, whatever its name", true);
@@ -210,7 +194,8 @@ LaunchRequest parse_launch(const std::vector<std::string>& arguments) {
          "streams that only go to files: 0 none, 1 stdout, 2 stderr, 3 both, or by rank 0:3,1:1", true, "r");
   option("tee", tee, "streams that go to files and the console, likewise; with --log-dir alone: 3", true, "t");
   option("local-ranks-filter", filter, "ranks whose output is shown: 0,1", true);
-  option("signals-to-handle", signals, "signals passed on to the ranks; SIGTERM,SIGINT,SIGHUP,SIGQUIT", true);
+  option("signals-to-handle", signals, "signals passed on to the ranks; SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1,SIGUSR2",
+         true);
   flag("virtual-local-rank", virtual_local_rank, "each rank sees only its own GPU, as cuda:0; LOCAL_RANK is 0", true);
 
   group = "torch.distributed.launch's flags";
@@ -222,14 +207,16 @@ LaunchRequest parse_launch(const std::vector<std::string>& arguments) {
       ->check(CLI::IsMember({"local-rank", "local_rank"}));
 
   group = "accelerate's flags";
-  option("num-processes", num_processes, "ranks", false);
+  option("num-processes", nodes.num_processes, "ranks, on all machines together", false);
+  option("num-machines", nodes.num_machines, "as --nnodes", false)->check(CLI::PositiveNumber);
+  option("machine-rank", nodes.machine_rank, "as --node-rank", false)->check(CLI::NonNegativeNumber);
   flag("multi-gpu", multi_gpu, "ranks on several GPUs; one for each unless --num_processes says otherwise", false);
   flag("cpu", cpu, "ranks on the CPU", false);
   option("gpu-ids", gpu_ids, "GPUs to use, among those this process may use: 0,2 or all", false);
   const CLI::Option* mixed_precision_flag =
       option("mixed-precision", mixed_precision,
              "no, fp16 or bf16: ACCELERATE_MIXED_PRECISION and COHORT_MIXED_PRECISION", false);
-  option("main-process-ip", settings.master_addr, "as --master-addr", false);
+  option("main-process-ip", nodes.main_process_ip, "as --master-addr", false);
   const CLI::Option* main_process_port_flag =
       option("main-process-port", main_process_port, "as --master-port; 0 chooses a free one", false);
   option("num-cpu-threads-per-process", settings.threads_per_rank, "OMP_NUM_THREADS; unless set, cores / ranks", false)
@@ -249,7 +236,7 @@ LaunchRequest parse_launch(const std::vector<std::string>& arguments) {
     if (l.pet) limited.back()->envname(pet_variable(l.name));
   }
 
-  std::vector<std::string> flags;
+  std::vector<std::string>& flags = request.flags;
   split_at_program(app, arguments, flags, request);
   try {
     app.parse(std::vector<std::string>(flags.rbegin(), flags.rend()));
@@ -274,8 +261,13 @@ LaunchRequest parse_launch(const std::vector<std::string>& arguments) {
                               l.takes_value ? "=" + limited_values[i] : "", l.otherwise));
   }
 
+  if (settings.max_restarts < 0)
+    throw UsageError(format("launch: --max-restarts={} must not be negative", settings.max_restarts));
+  const int num_processes = nodes.num_processes;
   if (num_processes == 0 || num_processes < -1) throw UsageError("launch: --num_processes must be at least 1");
-  if (num_processes > 0 && !nproc.empty() && nproc != std::to_string(num_processes))
+  // With several machines the one counts those of a node, the other all: settle_nodes compares them then.
+  const bool one_node = nodes.num_machines <= 1 && (nodes.nnodes.empty() || nodes.nnodes == "1");
+  if (num_processes > 0 && one_node && !nproc.empty() && nproc != std::to_string(num_processes))
     throw UsageError(
         format("launch: --nproc_per_node={} and --num_processes={} contradict each other", nproc, num_processes));
   if (multi_gpu && cpu) throw UsageError("launch: --multi_gpu and --cpu contradict each other");
@@ -296,27 +288,11 @@ LaunchRequest parse_launch(const std::vector<std::string>& arguments) {
   if (master_port > 0 && main_process_port > 0 && master_port != main_process_port)
     throw UsageError("launch: --master_port and --main_process_port contradict each other");
   settings.master_port = std::max({master_port, main_process_port, 0});
-  if (!rdzv_endpoint.empty()) {
-    const auto colon = rdzv_endpoint.rfind(':');
-    const std::string host = rdzv_endpoint.substr(0, colon);
-    if (!is_local(host))
-      throw UsageError(
-          format("launch: --rdzv-endpoint={} is not on this machine: this version launches one node", rdzv_endpoint));
-    const auto backend = std::find_if(limited_flags().begin(), limited_flags().end(),
-                                      [](const Limited& l) { return std::string(l.name) == "rdzv-backend"; });
-    const bool c10d = limited_values[static_cast<std::size_t>(backend - limited_flags().begin())] == "c10d";
-    // Under c10d the endpoint is the agents' own; the ranks' store gets a port of its own there, and here.
-    if (colon != std::string::npos) {
-      const std::string text = rdzv_endpoint.substr(colon + 1);
-      int port = 0;
-      const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), port);
-      if (problem != std::errc() || end != text.data() + text.size())
-        throw UsageError(
-            format("launch: --rdzv-endpoint={} has no port behind its colon: '{}' is no number", rdzv_endpoint, text));
-      check_port("--rdzv-endpoint", port);
-      if (!c10d && settings.master_port == 0) settings.master_port = port;
-    }
-  }
+  const auto backend = std::find_if(limited_flags().begin(), limited_flags().end(),
+                                    [](const Limited& l) { return std::string(l.name) == "rdzv-backend"; });
+  nodes.nproc_per_node = nproc;
+  nodes.rdzv_backend = limited_values[static_cast<std::size_t>(backend - limited_flags().begin())];
+  settle_nodes(request, nodes);
 
   if (mixed_precision_flag->count() > 0) {
     if (mixed_precision != "no" && mixed_precision != "fp16" && mixed_precision != "bf16")

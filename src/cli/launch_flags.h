@@ -8,8 +8,9 @@
 namespace cohort::cli {
 
 struct LaunchRequest {
-  launch::LaunchSettings settings;   ///< ranks and command are filled in by the two functions of launch.cpp
+  launch::LaunchSettings settings;   ///< ranks, command and command_line are filled in by launch.cpp
   std::string ranks = "1";           ///< N, auto, cpu or gpu
+  std::vector<std::string> flags;    ///< as they were given
   std::vector<std::string> program;  ///< what stands behind the flags
   bool behind_dashes = false;        ///< after "--": a program, never a subcommand
   bool no_python = false;

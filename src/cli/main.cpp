@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
+#include <vector>
 
 #include <unistd.h>
 
@@ -19,7 +21,10 @@ std::string usage() {
       "usage: cohort SUBCOMMAND [arguments]\n\nsubcommands:\n";
   for (const Subcommand& subcommand : subcommands())
     text += format("  {:<16} {}\n", subcommand.name, subcommand.summary);
-  return text + "\n`cohort SUBCOMMAND --help` explains one. `cohort --version` prints the version.\n";
+  return text +
+         "\n`cohort help SUBCOMMAND` (or `cohort SUBCOMMAND --help`) explains one; `cohort version` prints the "
+         "version;\n"
+         "`cohort completion bash` and `cohort completion zsh` print what completes all of this in a shell.\n";
 }
 
 /// OpenMP's threads wait for each other by spinning, for 300,000 rounds where they are no more than the cores
@@ -31,29 +36,38 @@ void keep_waiting_short() {
 }
 
 /// Replaces this process by the executable, so that signals reach the work itself.
-[[noreturn]] void become(const std::string& executable, char** arguments) {
-  std::string path = sibling(executable);
-  arguments[0] = path.data();  // what `ps` shows
+[[noreturn]] void become(const std::string& executable, std::vector<std::string> words) {
+  const std::string path = sibling(executable);
+  words.front() = path;  // what `ps` shows
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
   keep_waiting_short();
-  ::execv(path.c_str(), arguments);
+  ::execv(path.c_str(), arguments.data());
   throw Error(format("cannot execute {}: {}", path, std::strerror(errno)));
 }
 
 int run(int argc, char** argv) {
-  const std::string first = argc > 1 ? argv[1] : "";
+  std::vector<std::string> words(argv + 1, argv + argc);
+  // `cohort help train informer` is `cohort train informer --help`.
+  if (words.size() > 1 && words.front() == "help") {
+    words.erase(words.begin());
+    words.push_back("--help");
+  }
+  const std::string first = words.empty() ? "" : words.front();
   if (first.empty() || first == "--help" || first == "-h" || first == "help") {
     std::fputs(usage().c_str(), first.empty() ? stderr : stdout);
     return first.empty() ? 2 : 0;
   }
-  if (first == "--version" || first == "-V") {
+  if (first == "--version" || first == "-V" || first == "version") {
     std::puts("cohort " COHORT_VERSION);
     return 0;
   }
   std::vector<std::string> names;
   for (const Subcommand& subcommand : subcommands()) {
     if (subcommand.name == first) {
-      if (!subcommand.executable.empty()) become(subcommand.executable, argv + 1);
-      return subcommand.run(std::vector<std::string>(argv + 2, argv + argc));
+      if (!subcommand.executable.empty()) become(subcommand.executable, words);
+      return subcommand.run(std::vector<std::string>(words.begin() + 1, words.end()));
     }
     names.push_back(subcommand.name);
   }

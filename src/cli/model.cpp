@@ -1,5 +1,6 @@
 // `cohort model`: what a model holds, and whether the batched engine runs it.
 #include "sim/model.h"
+#include "sim/visual_model.h"
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
@@ -143,7 +144,8 @@ int describe(const ModelSettings& s) {
     std::puts(format("engine batched: does not run it (engine mujoco does): {}", sim::to_string(missing)).c_str());
   }
   if (!s.compile_to.empty()) {
-    sim::save_model(sim::import_model(scene.mjb), s.compile_to);
+    const sim::VisualModel seen = sim::import_visual_model(scene.mjb);
+    sim::save_model(sim::import_model(scene.mjb), s.compile_to, &seen);
     std::puts(format("compiled to {}", s.compile_to).c_str());
   }
   return 0;

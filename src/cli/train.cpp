@@ -8,11 +8,14 @@
 #include <vector>
 
 #include "cli/subcommand.h"
+#include "core/command_line.h"
+#include "cli/train_rollouts.h"
 #include "core/config.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/log.h"
 #include "train/jobs/robomimic_run.h"
+#include "train/resume_target.h"
 #include "train/run.h"
 
 namespace cohort::cli {
@@ -20,21 +23,23 @@ namespace {
 
 std::string usage() {
   std::string text =
-      "usage: cohort train JOB [--config FILE | load_from=FILE] [key.path=value ...]\n"
+      "usage: cohort train JOB [DATA] [--config FILE | load_from=FILE] [key.path=value ...]\n"
       "       cohort train resume=RUN [key.path=value ...]\n"
+      "       cohort train JOB resume=auto [key.path=value ...]\n"
       "       cohort train load_from=ROBOMIMIC.json [key.path=value ...]\n\n"
       "Trains on every device of this process, or as one rank of a job under `cohort launch` or torchrun.\n\njobs:\n";
   for (const auto& job : train::all_jobs()) text += format("  {:<10} {}\n", job->name(), job->summary());
   return text +
-         "\n`cohort train JOB --help` lists the job's settings. A setting is key.path=value (or --key.path=value); "
-         "FILE is a\n"
-         "JSON file with the same keys, e.g. the config.json of an earlier run; or a robomimic configuration as it "
+         "\n`cohort train JOB --help` lists the job's settings. A setting is key.path=value (or --key.path=value, or\n"
+         "--key.path value); DATA stands for data.path=DATA (of policies: data.paths=DATA). FILE is a "
+         "JSON file with the\nsame keys, e.g. the config.json of an earlier run; or a robomimic configuration as it "
          "is,\n"
          "with its own keys on the command line.\n";
 }
 
 struct Arguments {
   std::string job;
+  std::string data;  ///< what stands behind the job without a key
   std::vector<std::string> files;
   std::vector<std::string> overrides;
   bool help = false;
@@ -55,11 +60,16 @@ Arguments parse(const std::vector<std::string>& words) {
       // The way of the old torch.distributed.launch; LOCAL_RANK says the same.
       ::setenv("LOCAL_RANK", word.substr(word.find('=') + 1).c_str(), 0);
     } else {
-      if (word.starts_with("--")) word = word.substr(2);
+      const bool dashed = word.starts_with("--");
+      if (dashed) word = word.substr(2);
+      if (dashed && word.find('=') == std::string::npos && i + 1 < words.size() && !words[i + 1].starts_with("--"))
+        word += "=" + words[++i];
       if (config::is_override(word)) {
         arguments.overrides.push_back(word);
-      } else if (arguments.job.empty() && !words[i].starts_with("-")) {
+      } else if (arguments.job.empty() && !dashed && !word.starts_with("-")) {
         arguments.job = word;
+      } else if (arguments.data.empty() && !dashed && !word.starts_with("-")) {
+        arguments.data = word;
       } else {
         throw UsageError(format("'{}' is neither a job nor a setting of the form key.path=value", words[i]));
       }
@@ -77,12 +87,22 @@ std::string job_of(const std::string& file) {
                                                                                 : "";
 }
 
+/// Which run is continued; an empty path: none is. Its override then names the run's folder.
+train::ResumeTarget resumed_run(Arguments& arguments) {
+  train::ResumeTarget target;
+  for (std::string& text : arguments.overrides) {
+    if (!text.starts_with("resume=")) continue;
+    target = {};
+    if (text == "resume=" || text == "resume=auto") continue;  // which run, is found later
+    target = train::resume_target(text.substr(7));
+    text = "resume=" + target.run.string();
+  }
+  return target;
+}
+
 /// The config.json of the run that is continued; empty: none is.
-std::string resumed_configuration(const Arguments& arguments) {
-  std::string run;
-  for (const std::string& text : arguments.overrides)
-    if (text.starts_with("resume=")) run = text.substr(7);
-  return run.empty() ? "" : run + "/config.json";
+std::string resumed_configuration(const train::ResumeTarget& resumed) {
+  return resumed.run.empty() ? "" : (resumed.run / "config.json").string();
 }
 
 /// Completes the job from the files, which must all be for the same one. Throws UsageError.
@@ -114,8 +134,12 @@ void apply_launcher_precision(config::Fields& fields) {
 }
 
 int run_train(const std::vector<std::string>& words) {
+  // What every rank would say is said once.
+  const char* rank = std::getenv("RANK");
+  log::set_console(rank == nullptr || std::string(rank) == "0");
   Arguments arguments = parse(words);
-  const std::string resumed = resumed_configuration(arguments);
+  const train::ResumeTarget continued = resumed_run(arguments);
+  const std::string resumed = resumed_configuration(continued);
   if (!arguments.help) take_job(arguments, resumed);
   if (arguments.job.empty()) {
     std::fputs(usage().c_str(), arguments.help ? stdout : stderr);
@@ -146,7 +170,8 @@ int run_train(const std::vector<std::string>& words) {
   if (!resumed.empty()) {
     fields.apply_file(resumed);
     // Where it began is behind it: it goes on from its own last checkpoint.
-    settings.train.checkpoint.resume = train::CheckpointSettings().resume;
+    settings.train.checkpoint.resume =
+        continued.checkpoint.empty() ? train::CheckpointSettings().resume : continued.checkpoint;
   }
   std::vector<std::string> overrides = arguments.overrides, notes;
   for (const std::string& file : arguments.files) {
@@ -161,6 +186,11 @@ int run_train(const std::vector<std::string>& words) {
   }
   // A file says how to train. Which run is continued, the command line alone says.
   settings.resume.clear();
+  if (!arguments.data.empty()) {
+    const std::string key = fields.has("data.path") ? "data.path" : "data.paths";
+    arguments.overrides.push_back(key + "=" + arguments.data);
+    fields.apply_override(arguments.overrides.back());
+  }
   for (const std::string& override_text : overrides) {
     COHORT_THROW_UNLESS(job->name() != "policy" || !override_text.starts_with("train.num_epochs="),
                         "{}: how many steps such an epoch has only a robomimic configuration says (load_from=FILE); "
@@ -169,10 +199,10 @@ int run_train(const std::vector<std::string>& words) {
                         settings.train.steps > 0 ? format(", which is {} now", settings.train.steps) : "");
     fields.apply_override(override_text);
   }
-  if (std::getenv("RANK") == nullptr || std::string(std::getenv("RANK")) == "0")
-    for (const std::string& note : notes) log::warning("{}", note);
+  for (const std::string& note : notes) log::warning("{}", note);
+  settings.program = typed_name(sibling("cohort"));
   apply_launcher_precision(fields);
-  return train::run(*job, settings, fields, arguments.overrides);
+  return train::run(*job, settings, fields, arguments.overrides, rollouts_of(settings));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/utf8.h"
 
 namespace cohort::config {
 namespace {
@@ -72,8 +73,17 @@ T read_value(const Json& value) {
     return value.get<double>();
   } else {
     COHORT_THROW_UNLESS(value.is_string(), "expected text");
-    return value.get<std::string>();
+    return utf8_to_bytes(value.get_ref<const std::string&>());
   }
+}
+
+/// JSON takes UTF-8 only; a text of a setting, such as a path, may hold any bytes.
+template <class T>
+Json value_json(const T& value) {
+  if constexpr (std::is_same_v<T, std::string>)
+    return Json(bytes_to_utf8(value));
+  else
+    return Json(value);
 }
 
 template <class T>
@@ -89,7 +99,7 @@ Field scalar_field(T& value) {
   Field f;
   f.type_name = type_name<T>();
   f.is_text = std::is_same_v<T, std::string>;
-  f.get = [&value] { return Json(value); };
+  f.get = [&value] { return value_json(value); };
   f.set = [&value](const Json& j) { value = read_value<T>(j); };
   return f;
 }
@@ -114,7 +124,11 @@ Field list_field(std::vector<T>& value) {
   f.type_name = std::string("list of ") + type_name<T>();
   f.is_text = std::is_same_v<T, std::string>;
   f.is_list = true;
-  f.get = [&value] { return Json(value); };
+  f.get = [&value] {
+    Json list = Json::array();
+    for (const auto& item : value) list.push_back(value_json(item));
+    return list;
+  };
   f.set = [&value](const Json& j) {
     std::vector<T> items;
     if (j.is_array())
@@ -142,7 +156,7 @@ Json parse_value(const std::string& text) {
       (dot + 1 == number.size() || !is_digit(number[dot + 1])))
     number.insert(dot + 1, "0");
   parsed = Json::parse(number, nullptr, false);
-  return parsed.is_number() ? parsed : Json(text);
+  return parsed.is_number() ? parsed : value_json(text);
 }
 
 std::string without_blanks_around(const std::string& text) {
@@ -160,7 +174,7 @@ Json parse_list(std::string text, bool is_text) {
     const std::size_t comma = std::min(text.find(',', begin), text.size());
     std::string item = text.substr(begin, comma - begin);
     if (bracketed) item = without_blanks_around(item);
-    list.push_back(is_text ? Json(item) : parse_value(item));
+    list.push_back(is_text ? value_json(item) : parse_value(item));
     begin = comma + 1;
   }
   return list;
@@ -177,12 +191,21 @@ Json parse_text_value(const std::string& text, const Field& field) {
       Json quoted = Json::parse(text, nullptr, false);
       if (!quoted.is_discarded()) return quoted;
     }
-    return Json(text);
+    return value_json(text);
   }
   if (text == "True") return Json(true);
   if (text == "False") return Json(false);
   if (text == "None") return Json(nullptr);
   return parse_value(text);
+}
+
+/// Sets the field's value in an object whose members are the sections.
+void put(Json& root, const Field& field) {
+  Json* node = &root;
+  std::size_t begin = 0;
+  for (std::size_t dot; (dot = field.path.find('.', begin)) != std::string::npos; begin = dot + 1)
+    node = &(*node)[field.path.substr(begin, dot - begin)];
+  (*node)[field.path.substr(begin)] = field.get();
 }
 
 }  // namespace
@@ -344,14 +367,19 @@ void Fields::apply_override(std::string_view assignment) {
 
 Json Fields::to_json() const {
   Json root = Json::object();
-  for (const Field& field : impl_->fields) {
-    Json* node = &root;
-    std::size_t begin = 0;
-    for (std::size_t dot; (dot = field.path.find('.', begin)) != std::string::npos; begin = dot + 1)
-      node = &(*node)[field.path.substr(begin, dot - begin)];
-    (*node)[field.path.substr(begin)] = field.get();
-  }
+  for (const Field& field : impl_->fields) put(root, field);
   return root;
+}
+
+Json Fields::changed() const {
+  Json root = Json::object();
+  for (const Field& field : impl_->fields)
+    if (field.get() != field.default_value) put(root, field);
+  return root;
+}
+
+bool Fields::has(const std::string& path) const {
+  return impl_->index.contains(path) || impl_->aliases.contains(path);
 }
 
 std::string Fields::help() const {

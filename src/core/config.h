@@ -66,9 +66,14 @@ class Fields {
 
   /// All fields with their present values, nested.
   Json to_json() const;
+  /// Those whose value is another than at the time of binding, nested.
+  Json changed() const;
 
   /// One line per field: path, default at the time of binding, doc. For --help.
   std::string help() const;
+
+  /// Whether there is a field, or an alias, of this path.
+  bool has(const std::string& path) const;
 
   /// True when apply_json or apply_override has set this path.
   bool was_set(const std::string& path) const;

@@ -12,8 +12,10 @@
 #include <utility>
 
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/format.h"
 #include "core/log.h"
 #include "core/progress_rate.h"
 
@@ -42,9 +44,22 @@ double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+/// The columns that `cohort launch` has left for this process's bar, which it shows on its own terminal: it says so for
+/// the one pipe whose device and inode it names. 0: this descriptor is none of its.
+int columns_of_launcher(int fd) {
+  const char* columns = std::getenv("COHORT_TERMINAL_COLUMNS");
+  const char* stream = std::getenv("COHORT_TERMINAL_STREAM");
+  struct stat status {};
+  if (columns == nullptr || stream == nullptr || ::fstat(fd, &status) != 0) return 0;
+  const std::string own =
+      format("{}:{}", static_cast<std::uint64_t>(status.st_dev), static_cast<std::uint64_t>(status.st_ino));
+  return own == stream ? std::max(0, std::atoi(columns)) : 0;
+}
+
 bool is_terminal(int fd) {
   const char* term = std::getenv("TERM");
-  return ::isatty(fd) == 1 && term != nullptr && *term != '\0' && std::strcmp(term, "dumb") != 0;
+  return (::isatty(fd) == 1 || columns_of_launcher(fd) > 0) && term != nullptr && *term != '\0' &&
+         std::strcmp(term, "dumb") != 0;
 }
 
 bool colors_wanted() {
@@ -54,6 +69,7 @@ bool colors_wanted() {
 
 /// Asked at every redraw, so that a resized window is followed without a signal handler.
 int terminal_width(int fd) {
+  if (const int left = columns_of_launcher(fd); left > 0) return left + 1;  // it leaves the last one free, too
   winsize size{};
   if (::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
   const char* columns = std::getenv("COLUMNS");

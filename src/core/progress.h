@@ -35,8 +35,8 @@ struct ProgressSettings {
   double plain_interval = 30;    ///< s after which a plain line is due
   double plain_share = 0.05;     ///< share of the total after which a plain line is due ...
   double plain_shortest = 2;     ///< ... but not sooner than this many seconds after the last
-  int fd = 2;                    ///< where it is written; a terminal is recognised by isatty and TERM
-  std::function<double()> now;   ///< s, never decreasing; empty: the steady clock
+  int fd = 2;  ///< where it is written; a terminal is recognised by isatty and TERM, or is that of `cohort launch`
+  std::function<double()> now;  ///< s, never decreasing; empty: the steady clock
 };
 
 class Progress {

@@ -9,6 +9,8 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/utf8.h"
+#include "data/csv_layout.h"
 #include "data/hdf5/hdf5_episodes.h"
 #include "data/hdf5/hdf5_writer.h"
 #include "data/hdf5/metadata.h"
@@ -57,6 +59,12 @@ std::string attribute_name(std::string name) {
 
 /// Puts a feature at "a/b/c" of a tree of dicts.
 void insert(Feature& root, const std::string& path, Feature feature) {
+  const std::size_t at_byte = find_not_utf8(path);
+  COHORT_THROW_UNLESS(
+      at_byte == std::string::npos,
+      "the name {} is not UTF-8 at byte {}, and names in RLDS are: rename it in the HDF5 file first, in "
+      "Python f.move(OLD, NEW) of h5py",
+      shown(path), at_byte);
   Feature* at = &root;
   const std::vector<std::string> parts = split_text(path, '/');
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -392,7 +400,8 @@ class ToRlds {
 class ToHdf5 {
  public:
   ToHdf5(const EpisodeSource& source, const std::vector<std::int64_t>& episodes, const ConvertSettings& settings,
-         ConvertReport& report) {
+         ConvertReport& report)
+      : env_args_(settings.env_args.empty() ? kNoEnvironment : settings.env_args) {
     for (std::size_t f = 0; f < source.fields().size(); ++f) {
       const StepField& field = source.fields()[f];
       if (field.kind == StepKind::kNumber && field.elements() < 0)
@@ -412,7 +421,7 @@ class ToHdf5 {
       out.attribute(name, text, type);
       has_environment = has_environment || name == "env_args";
     }
-    if (!has_environment) out.attribute("env_args", kNoEnvironment);
+    if (!has_environment) out.attribute("env_args", env_args_);
     std::string texts;
     for (const Field& field : fields_)
       if (!field.attribute.empty()) texts += (texts.empty() ? "" : "\n") + field.field.name;
@@ -556,6 +565,7 @@ class ToHdf5 {
     }
   }
 
+  std::string env_args_;
   std::vector<Field> fields_;
   std::vector<HeadAttribute> head_;
   std::vector<std::pair<Metadata, std::string>> metadata_;  // and the attribute's name

@@ -17,6 +17,7 @@ struct ConvertSettings {
   /// dones <-> is_terminal.
   bool rename = true;
   std::vector<std::int64_t> episodes;  ///< these only; empty: all
+  std::string env_args;                ///< JSON: robomimic's env_args, where the source has none; empty: says so
 };
 
 /// What came of it.

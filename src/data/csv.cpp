@@ -42,11 +42,11 @@ class BufferPool {
 
 void check_choices(const CsvSettings& settings) {
   COHORT_THROW_UNLESS(settings.header == "auto" || settings.header == "yes" || settings.header == "no",
-                      "'{}' is no value of header; write auto, yes or no", settings.header);
+                      "data.csv.header={}: write auto, yes or no", settings.header);
   COHORT_THROW_UNLESS(settings.precision == "float64" || settings.precision == "float32",
-                      "'{}' is no precision; write float64 or float32", settings.precision);
-  COHORT_THROW_UNLESS(settings.threads >= 0, "threads = {} must not be negative; 0 takes as many as there are cores",
-                      settings.threads);
+                      "data.csv.precision={}: write float64 or float32", settings.precision);
+  COHORT_THROW_UNLESS(settings.threads >= 0,
+                      "data.csv.threads={} must not be negative; 0 takes as many as there are cores", settings.threads);
   COHORT_THROW_UNLESS(settings.chunk_bytes > 0, "chunk_bytes is {}, not above 0", settings.chunk_bytes);
 }
 
@@ -57,7 +57,7 @@ class ColumnStore {
       : rows_(rows), targets_(layout.columns.size()), float64_(layout.columns.size()), float32_(layout.columns.size()) {
     for (std::size_t c = 0; c < layout.columns.size(); ++c) {
       const FieldUse use = layout.columns[c].use;
-      if (use == FieldUse::kSkip || use == FieldUse::kText) continue;
+      if (use == FieldUse::kSkip || use == FieldUse::kEmpty || use == FieldUse::kText) continue;
       if (use == FieldUse::kNumber && settings.precision == "float32") {
         float32_[c] = AlignedArray<float>(static_cast<std::size_t>(rows));
         targets_[c].float32 = float32_[c].data();
@@ -137,6 +137,37 @@ TextArray join_texts(std::vector<ParsedChunk>& chunks, std::size_t c) {
   return all;
 }
 
+/// Whether a column is 0, 1, 2, ... or 1, 2, 3, ... (without a name: from any number), but for rows that were dropped.
+bool counts_rows(const Column& column, bool is_named, std::int64_t dropped_rows) {
+  constexpr std::int64_t kFewest = 10;  // rows: fewer may count by chance
+  if (column.kind() != ColumnKind::kNumber || column.size() < kFewest) return false;
+  const double first = column.at(0);
+  if (first != std::floor(first) || (is_named && first != 0 && first != 1 && dropped_rows == 0)) return false;
+  const double span = static_cast<double>(column.size() - 1 + dropped_rows);
+  double before = first - 1;
+  for (std::int64_t row = 0; row < column.size(); ++row) {
+    const double value = column.at(row);
+    if (!(value > before) || value != std::floor(value) || value - first > span) return false;
+    before = value;
+  }
+  return true;
+}
+
+/// A row number that a data frame wrote would be learnt from, or even be predicted.
+void warn_of_counters(const Table& table, const CsvLayout& layout, const CsvReport& found) {
+  for (const CsvColumn& column : layout.columns) {
+    const Column* values = table.find(column.name);
+    if (values == nullptr || column.use != FieldUse::kNumber ||
+        !counts_rows(*values, column.is_named, found.dropped_rows))
+      continue;
+    log::warning(
+        "{}: column '{}'{} only counts the rows, from {} to {}; if it is a row number and no measurement, leave it out "
+        "with {}",
+        table.name(), column.name, column.is_named ? "" : ", which has no name in the file,", values->at(0),
+        values->at(values->size() - 1), column_setting("data.csv.skip_columns", {column.name}));
+  }
+}
+
 Table read_source(const CsvSource& source, const CsvSettings& settings, CsvReport* report) {
   check_choices(settings);
   const MissingPolicy policy = parse_missing_policy(settings.missing);
@@ -181,7 +212,7 @@ Table read_source(const CsvSource& source, const CsvSettings& settings, CsvRepor
   found.separator = layout.separator;
   found.has_header = layout.has_header;
   std::int64_t first_row_line = 0;
-  std::vector<std::int64_t> missing(layout.columns.size(), 0);
+  std::vector<std::int64_t> missing(layout.columns.size(), 0), dropped(layout.columns.size(), 0);
   bool own = false;
   for (const ParsedChunk& chunk : chunks) {
     const ChunkResult& result = chunk.result;
@@ -190,12 +221,24 @@ Table read_source(const CsvSource& source, const CsvSettings& settings, CsvRepor
     found.dropped_rows += result.dropped_rows;
     if (found.first_dropped_line == 0) found.first_dropped_line = result.first_dropped_line;
     if (first_row_line == 0) first_row_line = result.first_row_line;
-    for (std::size_t c = 0; c < missing.size(); ++c) missing[c] += result.missing[c];
+    for (std::size_t c = 0; c < missing.size(); ++c) {
+      missing[c] += result.missing[c];
+      dropped[c] += result.dropped[c];
+    }
   }
   for (const std::int64_t count : missing) found.missing_values += count;
   if (report != nullptr) *report = found;
-  COHORT_THROW_UNLESS(found.rows > 0, "{}: all {} rows hold missing values; none is left (missing is drop_row)",
-                      source.name(), found.dropped_rows);
+  if (found.rows == 0) {
+    std::vector<std::string> empty;
+    for (std::size_t c = 0; c < dropped.size(); ++c)
+      if (dropped[c] == found.dropped_rows) empty.push_back(layout.columns[c].name);
+    throw Error(
+        format("{}: all {} rows hold missing values; none is left (data.csv.missing=drop_row); {}", source.name(),
+               found.dropped_rows,
+               empty.empty()
+                   ? "leave columns out with data.csv.skip_columns, or set data.csv.missing=forward_fill"
+                   : "leave out what has no value in any row with " + column_setting("data.csv.skip_columns", empty)));
+  }
   // Lines without a record have left gaps between the pieces' rows.
   ColumnStore wider(layout, settings, own ? found.rows : 0);
   ColumnStore& final = own ? wider : columns;
@@ -209,15 +252,17 @@ Table read_source(const CsvSource& source, const CsvSettings& settings, CsvRepor
     for (std::size_t c = 0; c < missing.size(); ++c)
       COHORT_THROW_UNLESS(
           missing[c] == 0 || final.fill_forward(c),
-          "{}: line {}, column '{}': the value is missing, and there is none above it for forward_fill; "
-          "set missing to drop_row",
-          source.name(), first_row_line, layout.columns[c].name);
+          "{}: line {}, column '{}': the value is missing, and there is none above it for forward_fill; {}",
+          source.name(), first_row_line, layout.columns[c].name,
+          missing[c] == found.rows ? "no row has one: leave the column out with " +
+                                         column_setting("data.csv.skip_columns", {layout.columns[c].name})
+                                   : "leave such rows out with data.csv.missing=drop_row");
   }
 
   std::vector<Column> read;
   for (std::size_t c = 0; c < layout.columns.size(); ++c) {
     const CsvColumn& column = layout.columns[c];
-    if (column.use == FieldUse::kSkip) continue;
+    if (column.use == FieldUse::kSkip || column.use == FieldUse::kEmpty) continue;
     read.push_back(column.use == FieldUse::kText ? Column(column.name, join_texts(chunks, c)) : final.take(c, column));
   }
   Table table(source.name());
@@ -227,12 +272,16 @@ Table read_source(const CsvSource& source, const CsvSettings& settings, CsvRepor
     for (const std::string& name : settings.columns) {
       const auto column =
           std::find_if(read.begin(), read.end(), [&name](const Column& candidate) { return candidate.name() == name; });
-      COHORT_THROW_UNLESS(column != read.end(), "{}: columns names '{}' twice", source.name(), name);
+      COHORT_THROW_UNLESS(column != read.end(), "{}: data.csv.columns names '{}' twice", source.name(), name);
       table.add(std::move(*column));
       read.erase(column);
     }
   }
 
+  for (std::size_t c = 0; c < layout.columns.size(); ++c)
+    if (layout.columns[c].use == FieldUse::kEmpty)
+      log::info("{}: field {} has no name and is empty in every row; it is left out", source.name(), c + 1);
+  warn_of_counters(table, layout, found);
   if (!layout.has_header)
     log::info("{}: no header; the columns are called column_0 to column_{}", source.name(), layout.columns.size() - 1);
   if (found.dropped_rows > 0)
@@ -253,6 +302,7 @@ void describe(config::Fields& fields, CsvSettings& s) {
   fields.add_choice("decimal", s.decimal, {".", ","}, "decimal mark of numbers");
   fields.add("comment", s.comment, "a line that starts with this character is skipped; empty = none");
   fields.add("columns", s.columns, "read only these columns, in this order; empty = all");
+  fields.add("skip_columns", s.skip_columns, "leave these columns out");
   fields.add("text_columns", s.text_columns, "columns kept as texts; all others must hold numbers or dates");
   fields.add("date_columns", s.date_columns, "columns of dates, beside those that are found by themselves");
   fields.add("detect_dates", s.detect_dates, "a column whose first value is a date holds dates");

@@ -7,6 +7,9 @@
 /// - Lines end with LF or CRLF; the last one may lack it. Blank lines are skipped. A UTF-8 byte order mark and a first
 /// line
 ///   `sep=;` (spreadsheets write it) are understood.
+/// - A column without a name that is empty in every row, as separators at the ends of the lines make it, is left out,
+///   with a line of the log; the header may lack its separator.
+/// - Names of columns are UTF-8; other texts are bytes.
 /// - Numbers are read exactly rounded (number_text.h), with blanks around them.
 /// - A missing value is an empty field or one of NA N/A n/a #N/A <NA> NaN nan -NaN -nan NULL null None, or a word of
 ///   `missing_values`. Filling with the mean is not offered: the mean of the whole column would leak the test part into
@@ -35,6 +38,7 @@ struct CsvSettings {
   std::string decimal = ".";       ///< decimal mark: . or ,
   std::string comment;             ///< one character: a line that starts with it is skipped; empty = none
   std::vector<std::string> columns;         ///< read only these, in this order; empty = all
+  std::vector<std::string> skip_columns;    ///< leave these out
   std::vector<std::string> text_columns;    ///< kept as texts; every other column holds numbers or dates
   std::vector<std::string> date_columns;    ///< dates, beside those found by themselves
   bool detect_dates = true;                 ///< a column whose first value is a date holds dates
@@ -60,9 +64,9 @@ struct CsvReport {
 };
 
 /// Reads a file (or a pipe). A file without header has the columns column_0, column_1, ...; so does a column whose
-/// header is empty. Dropped rows and filled values are also told in a line of the log. Throws Error that names file,
-/// line, column and the text at fault, and the remedy; the line counts from 1 at the file's first line. Where several
-/// places are at fault it is the first one.
+/// header is empty. Dropped rows, filled values and columns that only count the rows are also told in a line of the
+/// log. Throws Error that names file, line, column and the text at fault, and the remedy; the line counts from 1 at the
+/// file's first line. Where several places are at fault it is the first one.
 Table read_csv(const std::filesystem::path& path, const CsvSettings& settings = {}, CsvReport* report = nullptr);
 
 /// The same for a text in memory; `name` stands in messages where the path would.

@@ -8,6 +8,7 @@
 
 #include "core/config.h"
 #include "core/error.h"
+#include "core/utf8.h"
 #include "data/number_text.h"
 
 namespace cohort::data {
@@ -196,8 +197,9 @@ char parse_separator(const CsvSettings& settings) {
                         kPartsOfNumbersAndLines.find(text[0]) == std::string_view::npos &&
                         !(text[0] >= 'a' && text[0] <= 'z') && !(text[0] >= 'A' && text[0] <= 'Z');
   COHORT_THROW_UNLESS(
-      possible, "separator {} is neither auto, tab, nor one character that numbers and lines do not hold", shown(text));
-  COHORT_THROW_UNLESS(text != settings.decimal, "separator and decimal mark are both {}", shown(text));
+      possible, "data.csv.separator={} is neither auto, tab, nor one character that numbers and lines do not hold",
+      shown(text));
+  COHORT_THROW_UNLESS(text != settings.decimal, "data.csv.separator and data.csv.decimal are both {}", shown(text));
   return text[0];
 }
 
@@ -243,16 +245,32 @@ bool holds_dates(const std::vector<SampleRecord>& records, std::size_t c, const 
 
 void choose_uses(const std::string& source, const CsvSettings& settings, const std::vector<SampleRecord>& records,
                  std::vector<CsvColumn>& columns) {
-  require_known(source, columns, settings.columns, "columns");
-  require_known(source, columns, settings.date_columns, "date_columns");
-  require_known(source, columns, settings.text_columns, "text_columns");
+  require_known(source, columns, settings.columns, "data.csv.columns");
+  require_known(source, columns, settings.skip_columns, "data.csv.skip_columns");
+  require_known(source, columns, settings.date_columns, "data.csv.date_columns");
+  require_known(source, columns, settings.text_columns, "data.csv.text_columns");
   const auto names = [](const std::vector<std::string>& list, const std::string& name) {
     return std::find(list.begin(), list.end(), name) != list.end();
   };
+  for (const std::string& name : settings.skip_columns)
+    COHORT_THROW_UNLESS(!names(settings.columns, name), "data.csv.columns and data.csv.skip_columns both name '{}'",
+                        name);
   for (std::size_t c = 0; c < columns.size(); ++c) {
     const std::string& name = columns[c].name;
-    if (!settings.columns.empty() && !names(settings.columns, name))
+    const bool asked_for =
+        names(settings.columns, name) || names(settings.text_columns, name) || names(settings.date_columns, name);
+    bool empty = true;
+    columns[c].no_value = true;
+    for (const SampleRecord& record : records) {
+      if (c >= record.fields.size()) continue;
+      const std::string_view text = trim_blanks(record.fields[c]);
+      empty = empty && text.empty();
+      columns[c].no_value = columns[c].no_value && is_missing_text(text, settings.missing_values);
+    }
+    if ((!settings.columns.empty() && !names(settings.columns, name)) || names(settings.skip_columns, name))
       columns[c].use = FieldUse::kSkip;
+    else if (!columns[c].is_named && empty && !asked_for)
+      columns[c].use = FieldUse::kEmpty;
     else if (names(settings.text_columns, name))
       columns[c].use = FieldUse::kText;
     else if (names(settings.date_columns, name) || (settings.detect_dates && holds_dates(records, c, settings)))
@@ -262,15 +280,51 @@ void choose_uses(const std::string& source, const CsvSettings& settings, const s
 
 void refuse_duplicates(const std::string& source, const CsvLayout& layout) {
   for (std::size_t i = 0; i < layout.columns.size(); ++i) {
-    if (layout.columns[i].use == FieldUse::kSkip) continue;
+    const auto is_left_out = [&](std::size_t c) {
+      return layout.columns[c].use == FieldUse::kSkip || layout.columns[c].use == FieldUse::kEmpty;
+    };
+    if (is_left_out(i)) continue;
     for (std::size_t j = i + 1; j < layout.columns.size(); ++j)
-      COHORT_THROW_UNLESS(layout.columns[j].name != layout.columns[i].name || layout.columns[j].use == FieldUse::kSkip,
+      COHORT_THROW_UNLESS(layout.columns[j].name != layout.columns[i].name || is_left_out(j),
                           "{}: the header names the column '{}' twice, as field {} and field {}; rename one", source,
                           layout.columns[i].name, i + 1, j + 1);
   }
 }
 
+/// JSON and reports take names in UTF-8 only. `end`: behind the header, which begins in line `line`.
+void check_names_utf8(const std::string& source, const Sample& sample, std::int64_t end, std::int64_t line) {
+  const std::string_view front = std::string_view(sample.text).substr(0, static_cast<std::size_t>(end));
+  const std::size_t at = find_not_utf8(front);
+  COHORT_THROW_UNLESS(at == std::string_view::npos,
+                      "{}: the names of the columns are not UTF-8 at byte {} (line {}, {}); {}", source, at, line,
+                      at == std::string_view::npos ? "" : shown(front.substr(at, 1)), utf8_remedy(source));
+}
+
 }  // namespace
+
+std::string column_setting(std::string_view setting, const std::vector<std::string>& names) {
+  const auto is_plain = [](const std::string& name) {
+    return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' ||
+             c == '-' || c == '/' || c == '%';
+    });
+  };
+  std::string list;
+  if (std::all_of(names.begin(), names.end(), is_plain)) {
+    for (const std::string& name : names) list += (list.empty() ? "" : ",") + name;
+    return format("{}={}", setting, list);
+  }
+  // A JSON list in the shell's single quotes.
+  for (const std::string& name : names) {
+    list += list.empty() ? "[\"" : ",\"";
+    for (const char c : name) {
+      if (c == '"' || c == '\\') list += '\\';
+      list += c == '\'' ? "'\\''" : std::string(1, c);
+    }
+    list += '"';
+  }
+  return format("'{}={}]'", setting, list);
+}
 
 std::string_view trim_blanks(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
@@ -293,11 +347,8 @@ std::string shown(std::string_view text) {
   while (i < text.size() && i < kLongest) {
     const auto byte = static_cast<unsigned char>(text[i]);
     // A sequence of UTF-8 stands as it is; a byte that is not part of one is written out.
-    const std::size_t length = byte < 0xC2 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : byte < 0xF5 ? 4 : 1;
-    bool sequence = length > 1 && i + length <= text.size();
-    for (std::size_t k = 1; sequence && k < length; ++k)
-      sequence = (static_cast<unsigned char>(text[i + k]) & 0xC0) == 0x80;
-    if (sequence) {
+    const std::size_t length = utf8_size(text.substr(i));
+    if (length > 1) {
       result += text.substr(i, length);
       i += length;
       continue;
@@ -319,9 +370,9 @@ std::string shown(std::string_view text) {
 
 CsvLayout find_layout(const CsvSource& source, const CsvSettings& settings) {
   CsvLayout layout;
-  COHORT_THROW_UNLESS(settings.decimal == "." || settings.decimal == ",", "decimal mark {} is neither . nor ,",
+  COHORT_THROW_UNLESS(settings.decimal == "." || settings.decimal == ",", "data.csv.decimal={} is neither . nor ,",
                       shown(settings.decimal));
-  COHORT_THROW_UNLESS(settings.comment.size() <= 1, "the comment mark {} is longer than one character",
+  COHORT_THROW_UNLESS(settings.comment.size() <= 1, "data.csv.comment={} is longer than one character",
                       shown(settings.comment));
   layout.decimal = settings.decimal.front();
   layout.comment = settings.comment.empty() ? '\0' : settings.comment.front();
@@ -364,8 +415,11 @@ CsvLayout find_layout(const CsvSource& source, const CsvSettings& settings) {
     layout.columns.clear();
     for (std::size_t c = 0; c < first->fields.size(); ++c) {
       const std::string name(layout.has_header ? trim_blanks(first->fields[c]) : std::string_view());
-      layout.columns.push_back({name.empty() ? format("column_{}", c) : name, FieldUse::kNumber});
+      layout.columns.push_back(
+          {.name = name.empty() ? format("column_{}", c) : name, .is_named = layout.has_header && !name.empty()});
     }
+    layout.header_fields = layout.columns.size();
+    if (layout.has_header) check_names_utf8(source.name(), sample, reader.position(), first->line);
     layout.data_begin = layout.has_header ? reader.position() : first->begin;
     layout.data_line = layout.has_header ? reader.line() : first->line;
     std::vector<SampleRecord> records;
@@ -383,6 +437,14 @@ CsvLayout find_layout(const CsvSource& source, const CsvSettings& settings) {
                           layout.columns.size(), join(layout.columns));
       continue;
     }
+    // Every record ends with a separator, the header does not.
+    const std::size_t named = layout.columns.size();
+    const auto ends_empty = [&](const SampleRecord& record) {
+      return record.fields.size() == named + 1 && trim_blanks(record.fields.back()).empty();
+    };
+    if (layout.has_header && std::all_of(records.begin(), records.end(), ends_empty))
+      layout.columns.push_back({.name = format("column_{}", named)});
+    layout.sampled = records.size();
     choose_uses(source.name(), settings, records, layout.columns);
     refuse_duplicates(source.name(), layout);
     return layout;

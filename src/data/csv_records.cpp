@@ -39,6 +39,7 @@ class ChunkParser {
       if (data::parse_number(std::string_view(word), decimal_, number)) missing_numbers_.push_back(number);
     }
     result_.missing.assign(columns_, 0);
+    result_.dropped.assign(columns_, 0);
     result_.texts.resize(columns_);
   }
 
@@ -194,6 +195,13 @@ class ChunkParser {
       return true;
     }
     const std::string_view text = trim_blanks(content);
+    if (use == FieldUse::kEmpty) {
+      if (text.empty()) return true;
+      fault(c, format("this column has no name and is empty in the first {} rows, so it is left out, but here it holds "
+                      "{}: name it in the header, or keep it with {}",
+                      layout_.sampled, shown(content), of_column("text_columns", c)));
+      return false;
+    }
     if (is_missing_text(text, settings_.missing_values)) return take_missing(c, text);
     if (use == FieldUse::kDate) {
       double seconds = 0;
@@ -209,11 +217,10 @@ class ChunkParser {
       std::string message = format("{} is no number", shown(content));
       double other = 0;
       if (parse_number(text, decimal_ == '.' ? ',' : '.', other))
-        message += format("; is the decimal mark '{}'? Then set decimal", decimal_ == '.' ? ',' : '.');
+        message += format("; is the decimal mark '{0}'? Then set data.csv.decimal={0}", decimal_ == '.' ? ',' : '.');
       else
-        message +=
-            "; name the column in text_columns, leave it out (columns lists those to read), or add the text to "
-            "missing_values";
+        message += format("; keep the column as texts with {}, leave it out with {}, or add the text to {}",
+                          of_column("text_columns", c), of_column("skip_columns", c), "data.csv.missing_values");
       // The cause of a wrong type is often a missing or additional separator: say that instead.
       if (field_count() == columns_)
         fault(c, message);
@@ -223,7 +230,7 @@ class ChunkParser {
     }
     if (is_missing_number(value)) return take_missing(c, text);
     if (!store(c, value)) {
-      fault(c, format("{} is too large for float32; set precision to float64", shown(content)));
+      fault(c, format("{} is too large for float32; set data.csv.precision=float64", shown(content)));
       return false;
     }
     return true;
@@ -233,17 +240,29 @@ class ChunkParser {
     const bool date = layout_.columns[c].use == FieldUse::kDate;
     if (policy_ == MissingPolicy::kDropRow) {
       drop_ = true;
+      ++result_.dropped[c];
       return true;
     }
     if (policy_ == MissingPolicy::kError || date) {
       const std::string what = text.empty() ? "the value is missing" : format("the value is missing ({})", shown(text));
-      fault(c, what + (date ? "; a date cannot be filled: set missing to drop_row"
-                            : "; set missing to drop_row or forward_fill, or leave the column out (columns lists those "
-                              "to read)"));
+      if (layout_.columns[c].no_value)
+        fault(c, format("{}, as in each of the first {} rows; leave the column out with {}", what, layout_.sampled,
+                        of_column("skip_columns", c)));
+      else if (date)
+        fault(c, what + "; a date cannot be filled: leave such rows out with data.csv.missing=drop_row");
+      else
+        fault(c, format("{}; leave such rows out with data.csv.missing=drop_row, take the value above with "
+                        "data.csv.missing=forward_fill, or leave the column out with {}",
+                        what, of_column("skip_columns", c)));
       return false;
     }
     ++result_.missing[c];
     return store(c, std::numeric_limits<double>::quiet_NaN());
+  }
+
+  /// "data.csv.text_columns=a" of column c.
+  std::string of_column(const char* setting, std::size_t c) const {
+    return column_setting(format("data.csv.{}", setting), {layout_.columns[c].name});
   }
 
   /// Fields of the present record.
@@ -260,7 +279,7 @@ class ChunkParser {
     const std::size_t count = field_count();
     result_.fault =
         format("line {} has {} field{}, but {} {} ({} of separator {})", record_line_, count, count == 1 ? "" : "s",
-               columns_, layout_.has_header ? "columns stand in the header" : "are in the first line",
+               layout_.header_fields, layout_.has_header ? "columns stand in the header" : "are in the first line",
                count < columns_ ? "too few" : "too many", shown(std::string_view(&separator_, 1)));
     return nullptr;
   }
@@ -294,7 +313,7 @@ MissingPolicy parse_missing_policy(const std::string& text) {
   if (text == "drop_row") return MissingPolicy::kDropRow;
   if (text == "forward_fill") return MissingPolicy::kForwardFill;
   if (text == "keep") return MissingPolicy::kKeep;
-  throw Error(format("'{}' is no policy for missing values; write error, drop_row, forward_fill or keep", text));
+  throw Error(format("data.csv.missing={}: write error, drop_row, forward_fill or keep", text));
 }
 
 ChunkResult parse_chunk(const CsvLayout& layout, const CsvSettings& settings, MissingPolicy policy,

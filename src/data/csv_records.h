@@ -28,6 +28,7 @@ struct ChunkResult {
   std::int64_t first_dropped_line = 0;
   std::int64_t first_row_line = 0;
   std::vector<std::int64_t> missing;  ///< values left as NaN, per column of the file
+  std::vector<std::int64_t> dropped;  ///< rows dropped, among others for this column's missing value
   std::vector<TextArray> texts;       ///< per column of the file; empty where it is no text
   /// The first fault of the piece, without the file's name; empty when there is none.
   std::string fault;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/error.h"
+#include "data/local_path.h"
 
 namespace cohort::data {
 
@@ -16,6 +17,7 @@ CsvSource CsvSource::open(const std::filesystem::path& path) {
   CsvSource source;
   source.name_ = path.string();
   COHORT_THROW_UNLESS(!path.empty(), "no CSV file was named; set data.path");
+  refuse_address(path);
   source.file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   COHORT_THROW_UNLESS(source.file_ >= 0, "cannot open {}: {}", source.name_, std::strerror(errno));
   struct stat status {};

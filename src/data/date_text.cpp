@@ -83,8 +83,8 @@ const char* read_day(Cursor& cursor, DateOrder order, DateParts& parts) {
   if (order == DateOrder::kMonthDayYear) month = 0, day = 1, year = 2;
   if (width[year] != 4)
     return order == DateOrder::kYearMonthDay && width[2] == 4
-               ? "the year stands last: set date_order to dmy or mdy"
-               : "the year does not have four digits where date_order puts it";
+               ? "the year stands last: set data.csv.date_order=dmy or mdy"
+               : "the year does not have four digits where data.csv.date_order puts it";
   if (width[month] > 2 || width[day] > 2) return "month and day have at most two digits";
   parts = {number[year], number[month], number[day]};
   return nullptr;
@@ -149,7 +149,7 @@ DateOrder parse_date_order(const std::string& text) {
   if (text == "ymd") return DateOrder::kYearMonthDay;
   if (text == "dmy") return DateOrder::kDayMonthYear;
   if (text == "mdy") return DateOrder::kMonthDayYear;
-  throw Error(format("'{}' is no order of a date; write ymd, dmy or mdy", text));
+  throw Error(format("data.csv.date_order={}: write ymd, dmy or mdy", text));
 }
 
 const char* parse_date(std::string_view text, DateOrder order, double& seconds) {

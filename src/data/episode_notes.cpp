@@ -40,7 +40,8 @@ nlohmann::json EpisodeNotes::answer(const std::string& question,
   if (auto answer = known()) return *std::move(answer);
   nlohmann::json found = find_out();
   try {
-    files_.write(name, nlohmann::json{{"question", question}, {"answer", found}}.dump() + "\n");
+    files_.write(name, nlohmann::json{{"question", question}, {"answer", found}}.dump() + "\n",
+                 format("{}: {}", source_.name(), question));
   } catch (const nlohmann::json::exception& e) {  // texts that are no UTF-8 are not kept
     log::debug("{}: {}", name, e.what());
   }

@@ -33,9 +33,12 @@ std::size_t EpisodeSource::field_index(std::string_view field_name) const {
     if (fields()[i].name == field_name) return i;
     names.push_back(fields()[i].name);
   }
-  const std::string near = config::nearest(std::string(field_name), names);
   std::string all;
   for (const std::string& known : names) all += (all.empty() ? "" : ", ") + known;
+  const std::string why = why_no_field(std::string(field_name));
+  COHORT_THROW_UNLESS(why.empty(), "the data set {} holds '{}', but it is no field: {}; its fields are {}", name(),
+                      field_name, why, all);
+  const std::string near = config::nearest(std::string(field_name), names);
   throw Error(format("the data set {} has no field '{}'; {}", name(), field_name,
                      near.empty() ? "it has " + all : "did you mean '" + near + "'? It has " + all));
 }

@@ -3,13 +3,16 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/array_view.h"
+#include "core/fnv.h"
 
 namespace cohort::data {
 
@@ -86,6 +89,10 @@ class EpisodeSource {
   virtual std::int64_t bytes_held() const = 0;
   /// Bytes of the files that it reads from; 0 where that is not known.
   virtual std::int64_t stored_bytes() const { return 0; }
+  /// The file that an episode lies in and its place there: the same whatever part of the file was opened.
+  virtual std::pair<std::filesystem::path, std::string> place(std::int64_t episode) const {
+    return {name(), std::to_string(episode)};
+  }
   /// Which part of the data it is, where something other than the caller's choice of files decides that, for people:
   /// "mask/train: 4 of 5 demos"; else empty.
   virtual std::string selection() const { return ""; }
@@ -94,27 +101,30 @@ class EpisodeSource {
   /// How many those are: one fault may have taken several.
   virtual std::int64_t skipped_count() const { return static_cast<std::int64_t>(skipped().size()); }
 
-  /// Index into fields(). Throws Error naming the nearest field, or all of this kind.
+  /// What lies in the data and is no field, with the reason: "obs/tip: it has 13 rows in …, which has 12 steps".
+  virtual std::vector<std::string> left_out() const { return {}; }
+  /// The reason for what is called so; empty where the data have nothing of this name.
+  virtual std::string why_no_field(const std::string&) const { return ""; }
+
+  /// Index into fields(). Throws Error saying why it is none, or naming the nearest field, and all fields.
   std::size_t field_index(std::string_view field_name) const;
 };
 
-/// FNV-1a over words: joins checksums into a content hash.
+/// What messages about damaged data advise: the setting of a training, and of `cohort data`.
+inline constexpr std::string_view kSkipDamaged = "set data.on_corrupt=skip (cohort data: --on-corrupt skip)";
+
+/// Joins checksums and texts into a content hash.
 class ContentHash {
  public:
-  void add(std::uint64_t word) {
-    for (int shift = 0; shift < 64; shift += 8) {
-      hash_ ^= (word >> shift) & 0xFF;
-      hash_ *= 0x100000001B3ull;
-    }
-  }
+  void add(std::uint64_t word) { hash_ = fnv1a_of(word, hash_); }
   void add(std::string_view text) {
-    for (const char c : text) add(static_cast<std::uint64_t>(static_cast<unsigned char>(c)));
-    add(text.size());
+    hash_ = fnv1a(text, hash_);
+    add(static_cast<std::uint64_t>(text.size()));
   }
   std::uint64_t value() const { return hash_; }
 
  private:
-  std::uint64_t hash_ = 0xCBF29CE484222325ull;
+  std::uint64_t hash_ = kFnvBegin;
 };
 
 }  // namespace cohort::data

@@ -7,23 +7,23 @@
 #include "core/config.h"
 #include "core/error.h"
 #include "core/log.h"
-#include "data/date_text.h"
+#include "data/date_steps.h"
 
 namespace cohort::data {
 namespace {
 
 void check_settings(const WindowSettings& s) {
-  COHORT_THROW_UNLESS(s.seq_len >= 1, "seq_len must be at least 1, not {}", s.seq_len);
-  COHORT_THROW_UNLESS(s.pred_len >= 1, "pred_len must be at least 1, not {}", s.pred_len);
-  COHORT_THROW_UNLESS(s.label_len >= 0, "label_len must be at least 0, not {}", s.label_len);
-  COHORT_THROW_UNLESS(
-      s.label_len <= s.seq_len,
-      "label_len = {} is above seq_len = {}: the decoder is given the last label_len rows that the encoder "
-      "sees; lower label_len or raise seq_len",
-      s.label_len, s.seq_len);
+  COHORT_THROW_UNLESS(s.seq_len >= 1, "data.windows.seq_len must be at least 1, not {}", s.seq_len);
+  COHORT_THROW_UNLESS(s.pred_len >= 1, "data.windows.pred_len must be at least 1, not {}", s.pred_len);
+  COHORT_THROW_UNLESS(s.label_len >= 0, "data.windows.label_len must be at least 0, not {}", s.label_len);
+  COHORT_THROW_UNLESS(s.label_len <= s.seq_len,
+                      "data.windows.label_len = {} is above data.windows.seq_len = {}: the decoder is given the last "
+                      "label_len rows that the encoder "
+                      "sees; lower label_len or raise seq_len",
+                      s.label_len, s.seq_len);
   COHORT_THROW_UNLESS(
       s.features == "M" || s.features == "S" || s.features == "MS",
-      "features '{}' is not one of M (all columns forecast all), S (the target forecasts itself), MS (all "
+      "data.windows.features '{}' is not one of M (all columns forecast all), S (the target forecasts itself), MS (all "
       "columns forecast the target)",
       s.features);
 }
@@ -38,7 +38,7 @@ std::vector<std::string> choose_columns(const Table& table, const WindowSettings
   std::vector<std::string> columns;
   for (auto name = wanted.begin(); name != wanted.end(); ++name) {
     table.number_column(*name);
-    COHORT_THROW_UNLESS(std::find(wanted.begin(), name, *name) == name, "columns names '{}' twice", *name);
+    COHORT_THROW_UNLESS(std::find(wanted.begin(), name, *name) == name, "data.windows.columns names '{}' twice", *name);
     if (*name != target && settings.features != "S") columns.push_back(*name);
   }
   columns.push_back(target);
@@ -56,24 +56,17 @@ const Column* choose_dates(const Table& table, const WindowSettings& settings) {
   const std::vector<std::string> names = table.names(ColumnKind::kDate);
   COHORT_THROW_UNLESS(names.size() <= 1,
                       "{}: there are {} columns of dates ({}); name the one that orders the rows with "
-                      "date_column",
+                      "data.windows.date_column",
                       table.name(), names.size(), join(names, ", "));
   return names.empty() ? nullptr : table.find(names.front());
 }
 
 void check_dates(const Table& table, const Column& column, std::span<const double> dates) {
-  std::int64_t backwards = 0;
-  std::size_t first = 0;
-  for (std::size_t row = 0; row < dates.size(); ++row) {
+  for (std::size_t row = 0; row < dates.size(); ++row)
     COHORT_THROW_UNLESS(std::isfinite(dates[row]), "{}: column '{}' lacks the date of row {} (the first row is 1)",
                         table.name(), column.name(), row + 1);
-    if (row > 0 && dates[row] < dates[row - 1] && backwards++ == 0) first = row;
-  }
-  if (backwards > 0)
-    log::warning(
-        "{}: the dates of column '{}' run backwards {} times, first at row {} (from {} to {}); windows take rows in "
-        "the order of the file: sort it by date if that is not meant",
-        table.name(), column.name(), backwards, first + 1, format_date(dates[first - 1]), format_date(dates[first]));
+  for (const std::string& warning : uneven_dates(dates))
+    log::warning("{}: the dates of column '{}' {}", table.name(), column.name(), warning);
 }
 
 void copy_rows(const ArrayView& out, std::span<const float> from, std::int64_t first_row, std::int64_t width) {
@@ -146,22 +139,22 @@ ForecastWindows::ForecastWindows(std::shared_ptr<const ForecastSeries> series, R
   COHORT_CHECK(part.begin >= 0 && part.begin <= part.end && part.end <= series_->rows(),
                "rows [{}, {}) are not within the table's {}", part.begin, part.end, series_->rows());
   if (part.begin == 0) {
-    COHORT_THROW_UNLESS(
-        part.size() >= s.seq_len + s.pred_len,
-        "{}: the {} part has {} rows, but a window needs {} (seq_len {} + pred_len {}); lower seq_len or "
-        "pred_len, give this part more rows (split.train_fraction, split.test_fraction, split.rows), or "
-        "give a longer table",
-        series_->table_name(), part_name_, part.size(), s.seq_len + s.pred_len, s.seq_len, s.pred_len);
+    COHORT_THROW_UNLESS(part.size() >= s.seq_len + s.pred_len,
+                        "{}: the {} part has {} rows, but a window needs {} (seq_len {} + pred_len {}); lower "
+                        "data.windows.seq_len or data.windows.pred_len, give this part more rows "
+                        "(data.split.train_fraction, data.split.test_fraction, data.split.rows), or "
+                        "give a longer table",
+                        series_->table_name(), part_name_, part.size(), s.seq_len + s.pred_len, s.seq_len, s.pred_len);
     first_row_ = 0;
   } else {
     COHORT_THROW_UNLESS(part.begin >= s.seq_len,
                         "{}: before the {} part there are {} rows, but its first window looks back {} (seq_len); lower "
-                        "seq_len or give a longer table",
+                        "data.windows.seq_len or give a longer table",
                         series_->table_name(), part_name_, part.begin, s.seq_len);
     COHORT_THROW_UNLESS(
         part.size() >= s.pred_len,
-        "{}: the {} part has {} rows, but a window needs {} of its own (pred_len); lower pred_len, give "
-        "this part more rows (split.train_fraction, split.test_fraction, split.rows), or give a longer "
+        "{}: the {} part has {} rows, but a window needs {} of its own (pred_len); lower data.windows.pred_len, give "
+        "this part more rows (data.split.train_fraction, data.split.test_fraction, data.split.rows), or give a longer "
         "table",
         series_->table_name(), part_name_, part.size(), s.pred_len);
     first_row_ = part.begin - s.seq_len;

@@ -116,6 +116,9 @@ std::string inspect_text(const EpisodeSource& source) {
     std::replace(example.begin(), example.end(), '\n', ' ');
     text += format("{:<{}}  {}{}\n", name, widest, example, first->metadata(name).size() > 100 ? "…" : "");
   }
+  const std::vector<std::string> others = source.left_out();
+  if (!others.empty()) text += "\nin the data, but no fields of a step:\n";
+  for (const std::string& other : others) text += "  " + other + "\n";
   if (!source.skipped().empty()) text += format("\n{} damaged ones left out:\n", source.skipped_count());
   for (const std::string& fault : source.skipped()) text += "  " + fault + "\n";
   return text;

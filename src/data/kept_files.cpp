@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/error.h"
@@ -15,22 +16,46 @@
 namespace cohort::data {
 namespace fs = std::filesystem;
 
+namespace {
+
+/// Whether a folder is, or lies in, the folder of a run (report/run_folder.h) that belongs to this user.
+bool is_in_own_run(const fs::path& folder) {
+  std::error_code error;
+  for (fs::path at = fs::weakly_canonical(folder.empty() ? "." : folder, error); !error && at.has_relative_path();
+       at = at.parent_path()) {
+    struct stat status {};
+    if (fs::exists(at / "config.json", error) && fs::exists(at / "training.log", error))
+      return ::stat(at.c_str(), &status) == 0 && status.st_uid == ::geteuid();
+  }
+  return false;
+}
+
+/// Empty where the environment names none.
+fs::path cache_folder() {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  if (cache != nullptr && cache[0] == '/') return fs::path(cache) / "cohort";
+  const char* home = std::getenv("HOME");
+  return home != nullptr && home[0] == '/' ? fs::path(home) / ".cache" / "cohort" : fs::path();
+}
+
+}  // namespace
+
 KeptFiles::KeptFiles(const fs::path& data, const std::string& setting) {
   if (setting == "never") return;
   if (setting != "auto") {
-    folders_.push_back(setting);
+    read_from_.push_back(setting);
+    write_to_ = setting;
     return;
   }
   std::error_code error;
-  folders_.push_back(fs::is_directory(data, error) ? data : data.parent_path());
-  if (const char* cache = std::getenv("XDG_CACHE_HOME"))
-    folders_.push_back(fs::path(cache) / "cohort");
-  else if (const char* home = std::getenv("HOME"))
-    folders_.push_back(fs::path(home) / ".cache" / "cohort");
+  const fs::path beside = fs::is_directory(data, error) ? data : data.parent_path(), cache = cache_folder();
+  read_from_.push_back(beside);
+  if (!cache.empty()) read_from_.push_back(cache);
+  write_to_ = is_in_own_run(beside) ? beside : cache;
 }
 
 std::optional<KeptFiles::Kept> KeptFiles::read(const std::string& name) const {
-  for (const fs::path& folder : folders_) {
+  for (const fs::path& folder : read_from_) {
     std::error_code error;
     if (!fs::is_regular_file(folder / name, error)) continue;
     try {
@@ -42,14 +67,16 @@ std::optional<KeptFiles::Kept> KeptFiles::read(const std::string& name) const {
   return std::nullopt;
 }
 
-void KeptFiles::write(const std::string& name, std::string_view content) const {
-  for (const fs::path& folder : folders_) {
-    try {
-      write_file_atomically(folder / name, content);
-      return;
-    } catch (const Error& e) {
-      log::debug("{} was not kept in {}: {}", name, folder.string(), e.what());
-    }
+void KeptFiles::write(const std::string& name, std::string_view content, const std::string& what) const {
+  if (write_to_.empty()) {
+    log::debug("{}: not kept, for neither XDG_CACHE_HOME nor HOME names a folder", what);
+    return;
+  }
+  try {
+    write_file_atomically(write_to_ / name, content);
+    log::info("{}: kept in {}", what, (write_to_ / name).string());
+  } catch (const Error& e) {
+    log::debug("{}: not kept: {}", what, e.what());
   }
 }
 

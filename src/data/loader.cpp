@@ -21,6 +21,8 @@ void describe(config::Fields& fields, LoaderSettings& settings) {
   fields.add("workers", settings.workers, "threads that prepare batches; 0 prepares them in the training thread");
   fields.add("prefetch_factor", settings.prefetch_factor, "batches that each worker prepares ahead");
   fields.add("memory_budget_bytes", settings.memory_budget_bytes, "bytes that all prepared batches together may hold");
+  fields.add("pin_memory", settings.pin_memory, "always on where there is a GPU: accepted for the name's sake");
+  fields.add("persistent_workers", settings.persistent_workers, "always on: workers live as long as the run");
 }
 
 namespace loader_detail {
@@ -43,6 +45,12 @@ class Engine : public std::enable_shared_from_this<Engine> {
     COHORT_THROW_UNLESS(settings.workers >= 0 && settings.prefetch_factor >= 1,
                         "loader.workers must be at least 0 and loader.prefetch_factor at least 1, not {} and {}",
                         settings.workers, settings.prefetch_factor);
+    COHORT_THROW_UNLESS(settings.pin_memory,
+                        "loader.pin_memory=false is not possible: with a GPU batches always lie in pinned memory; "
+                        "leave it out");
+    COHORT_THROW_UNLESS(settings.persistent_workers,
+                        "loader.persistent_workers=false is not possible: workers are threads that live as long as the "
+                        "run; leave it out");
     specs_ = dataset_->fields();
     COHORT_CHECK(!specs_.empty(), "the data set has no fields");
     for (const FieldSpec& spec : specs_) {

@@ -24,9 +24,12 @@ struct LoaderSettings {
   /// ahead where it does not suffice.
   std::int64_t memory_budget_bytes = 256ll << 20;
   bool drop_last = false;  ///< leave out a last batch that is not full
+  /// Torch's names for what is always so here; false is refused.
+  bool pin_memory = true;
+  bool persistent_workers = true;
 };
 
-/// Binds workers, prefetch_factor and memory_budget_bytes.
+/// Binds workers, prefetch_factor, memory_budget_bytes, pin_memory and persistent_workers.
 void describe(config::Fields& fields, LoaderSettings& settings);
 
 struct LoaderStatistics {

@@ -11,9 +11,9 @@ namespace cohort::data {
 
 struct OpenSettings {
   std::string format = "auto";  ///< rlds, hdf5, or auto: by what is there
-  /// RLDS: as tfds.load takes it ("train[:95%]"); HDF5: a mask of robomimic files, which each of them must have; of
-  /// those without mask/train, train is all demos; "" or "all": all
-  std::string split = "train";
+  /// RLDS: as tfds.load takes it ("train[:95%]"); HDF5: a mask of robomimic files, which each of them must have; "" or
+  /// "all": all. "auto" is train of RLDS, and mask/train of those HDF5 files that have one, else all demos.
+  std::string split = "auto";
   std::string on_corrupt = "error";
   std::string checksums = "first";
   std::int64_t cache_bytes = 64 << 20;
@@ -21,8 +21,9 @@ struct OpenSettings {
   std::string index_cache = "auto";  ///< RldsSettings::index_cache, Hdf5Settings::index_cache
 };
 
-/// A folder with dataset_info.json in it or in its versions is RLDS; a .hdf5 or .h5 file, a folder of such, and a .json
-/// manifest are HDF5. Throws Error saying what was looked for.
+/// A folder with dataset_info.json in it, in its versions or in those of the only data set in it is RLDS; a .hdf5 or
+/// .h5 file, a folder of such, and a .json manifest are HDF5. Throws Error saying what was looked for and what is
+/// there.
 std::unique_ptr<EpisodeSource> open_episodes(const std::filesystem::path& path, const OpenSettings& settings = {});
 
 }  // namespace cohort::data

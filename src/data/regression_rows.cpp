@@ -30,24 +30,25 @@ Choice choose_columns(const Table& table, const RegressionSettings& s) {
   if (!s.targets.empty()) {
     choice.targets = s.targets;
   } else {
-    COHORT_THROW_UNLESS(s.n_targets >= 1, "n_targets must be at least 1, not {}", s.n_targets);
-    COHORT_THROW_UNLESS(s.n_targets < n_numbers,
-                        "{}: n_targets = {} of {} number columns leaves none as input; lower n_targets, or check which "
-                        "columns hold numbers",
-                        table.name(), s.n_targets, n_numbers);
+    COHORT_THROW_UNLESS(s.n_targets >= 1, "data.columns.n_targets must be at least 1, not {}", s.n_targets);
+    COHORT_THROW_UNLESS(
+        s.n_targets < n_numbers,
+        "{}: data.columns.n_targets = {} of {} number columns leaves none as input; lower it, or check which "
+        "columns hold numbers",
+        table.name(), s.n_targets, n_numbers);
     choice.targets.assign(numbers.end() - s.n_targets, numbers.end());
   }
   if (!s.inputs.empty()) {
     choice.inputs = s.inputs;
   } else {
-    COHORT_THROW_UNLESS(s.n_inputs >= 0, "n_inputs must be at least 0, not {}", s.n_inputs);
+    COHORT_THROW_UNLESS(s.n_inputs >= 0, "data.columns.n_inputs must be at least 0, not {}", s.n_inputs);
     for (const std::string& name : numbers)
       if (!contains(choice.targets, name)) choice.inputs.push_back(name);
     const auto available = static_cast<std::int64_t>(choice.inputs.size());
     COHORT_THROW_UNLESS(available > 0, "{}: no number column is left as input beside the targets", table.name());
     COHORT_THROW_UNLESS(s.n_inputs <= available,
-                        "{}: n_inputs = {}, but beside the targets ({}) there are only {} number columns", table.name(),
-                        s.n_inputs, join(choice.targets, ", "), available);
+                        "{}: data.columns.n_inputs = {}, but beside the targets ({}) there are only {} number columns",
+                        table.name(), s.n_inputs, join(choice.targets, ", "), available);
     if (s.n_inputs > 0) choice.inputs.resize(static_cast<std::size_t>(s.n_inputs));
   }
   std::vector<std::string> seen;
@@ -106,8 +107,8 @@ RegressionRows::RegressionRows(std::shared_ptr<const RegressionTable> table, std
                                std::string part_name)
     : table_(std::move(table)), rows_(std::move(rows)), part_name_(std::move(part_name)) {
   COHORT_THROW_UNLESS(!rows_.empty(),
-                      "the {} part has no rows; give it some (split.train_fraction, split.test_fraction, "
-                      "split.rows)",
+                      "the {} part has no rows; give it some (data.split.train_fraction, data.split.test_fraction, "
+                      "data.split.rows)",
                       part_name_);
   for (std::int64_t row : rows_)
     COHORT_CHECK(row >= 0 && row < table_->rows(), "row {} is not within the table's {}", row, table_->rows());

@@ -231,7 +231,7 @@ RobotStatistics compute_statistics(const EpisodeSource& source, const std::vecto
   RobotStatistics statistics{.transitions = steps, .trajectories = count, .hash = hash};
   if (action_width > 0) statistics.action = finish(total.action, total.kept_action);
   if (proprio_width > 0) statistics.proprio = finish(total.proprio, total.kept_proprio);
-  files.write(file, to_json(statistics).dump(2) + "\n");
+  files.write(file, to_json(statistics).dump(2) + "\n", "statistics of " + source.name());
   return statistics;
 }
 

@@ -57,6 +57,26 @@ const std::string& of_set(const std::vector<std::string>& list, std::size_t set,
   return list[list.size() == 1 ? 0 : set];
 }
 
+/// Why a field is no camera: what it holds, what a camera is, what to do.
+std::string no_camera(const EpisodeSource& source, std::size_t f, const std::string& path) {
+  const StepField& field = source.fields()[f];
+  std::string shape, cameras;
+  for (const std::int64_t extent : field.shape)
+    shape += (shape.empty() ? " of " : " x ") + (extent < 0 ? std::string("?") : std::to_string(extent));
+  for (const StepField& other : source.fields())
+    if (other.kind == StepKind::kImage) cameras += (cameras.empty() ? "" : ", ") + other.name;
+  const bool is_real = field.kind == StepKind::kNumber && field.type_name().find("float") != std::string::npos;
+  return format(
+      "the field {} of {} holds {}{} in every step; a camera is uint8 from 0 to 255: in HDF5 height x width x 1 or 3, "
+      "or "
+      "1 or 3 x height x width from 8 x 8 pixels on, in RLDS a feature of the kind Image. {}; cameras of these data: "
+      "{}",
+      field.name, path, field.kind == StepKind::kText ? "texts" : field.type_name(), shape,
+      is_real ? "Convert the values, in Python (x * 255).round().clip(0, 255).astype('uint8') where they go from 0 to 1"
+              : "Store it so",
+      cameras.empty() ? "none" : cameras);
+}
+
 /// The rules that hold for a set: those without a number and those with its own, "0: min_steps(16)".
 std::vector<std::string> rules_of_set(const std::vector<std::string>& filters, std::size_t set, std::size_t sets) {
   std::vector<std::string> rules;
@@ -80,7 +100,9 @@ std::vector<std::string> rules_of_set(const std::vector<std::string>& filters, s
 
 void describe(config::Fields& fields, RobotDataSettings& s) {
   fields.add("paths", s.paths, "data sets: RLDS folders, HDF5 files or folders, manifests");
-  fields.add("splits", s.splits, "of each set, or one for all: train[:95%] (RLDS), a mask's name (HDF5)");
+  fields.add("splits", s.splits,
+             "of each set, or one for all: train[:95%] (RLDS), a mask's name or all (HDF5); auto: train, where an HDF5 "
+             "file has that mask, else all");
   fields.add("weights", s.weights, "how often each set is drawn from; empty: by its number of windows");
   fields.add_choice("format", s.format, {"auto", "rlds", "hdf5"}, "of the files");
   fields.add_choice("on_corrupt", s.on_corrupt, {"error", "skip"}, "damaged records end the work, or are left out");
@@ -174,18 +196,17 @@ struct RobotWindows::Impl {
     const std::int64_t cache_bytes = settings.cache_bytes / static_cast<std::int64_t>(settings.paths.size());
     Set set;
     set.gate = std::make_unique<ByteGate>(cache_bytes);
-    set.source =
-        open_episodes(path, {.format = settings.format,
-                             .split = of_set(settings.splits, d, settings.paths.size(), "splits"),
-                             .on_corrupt = settings.on_corrupt,
-                             .checksums = settings.checksums,
-                             .cache_bytes = cache_bytes,
-                             .threads = threads,
-                             .index_cache = settings.index_cache});
+    set.source = open_episodes(path, {.format = settings.format,
+                                      .split = of_set(settings.splits, d, settings.paths.size(), "splits"),
+                                      .on_corrupt = settings.on_corrupt,
+                                      .checksums = settings.checksums,
+                                      .cache_bytes = cache_bytes,
+                                      .threads = threads,
+                                      .index_cache = settings.index_cache});
     for (const std::string& image : settings.images) {
       set.images.push_back(set.source->field_index(image));
-      COHORT_THROW_UNLESS(set.source->fields()[set.images.back()].kind == StepKind::kImage,
-                          "images: the field {} of {} holds no images", image, path);
+      COHORT_THROW_UNLESS(set.source->fields()[set.images.back()].kind == StepKind::kImage, "images: {}",
+                          no_camera(*set.source, set.images.back(), path));
       const std::string fault = set.source->fields()[set.images.back()].fault();
       COHORT_THROW_UNLESS(fault.empty(), "images: the field {} of {} {}, so it is no camera to train from", image, path,
                           fault);
@@ -533,6 +554,9 @@ std::size_t RobotWindows::sets() const {
 }
 const EpisodeSource& RobotWindows::source(std::size_t set) const {
   return *impl_->sets.at(set).source;
+}
+const std::vector<std::int64_t>& RobotWindows::episodes(std::size_t set) const {
+  return impl_->sets.at(set).episodes;
 }
 const RobotStatistics& RobotWindows::statistics(std::size_t set) const {
   return impl_->sets.at(set).statistics;

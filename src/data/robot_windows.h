@@ -26,8 +26,8 @@ class Fields;
 namespace cohort::data {
 
 struct RobotDataSettings {
-  std::vector<std::string> paths;            ///< data sets: what open_episodes() takes
-  std::vector<std::string> splits{"train"};  ///< one for all or one each
+  std::vector<std::string> paths;           ///< data sets: what open_episodes() takes
+  std::vector<std::string> splits{"auto"};  ///< one for all or one each: OpenSettings::split
   /// How often each set is drawn from, relative to one another; empty: by their numbers of windows.
   std::vector<double> weights;
   std::string format = "auto";                              ///< auto, rlds, hdf5
@@ -101,6 +101,8 @@ class RobotWindows final : public Dataset {
   const std::vector<std::string>& instructions() const;
   std::size_t sets() const;
   const EpisodeSource& source(std::size_t set) const;
+  /// The episodes of a set's source that windows are drawn from: those that pass the filters.
+  const std::vector<std::int64_t>& episodes(std::size_t set) const;
   const RobotStatistics& statistics(std::size_t set) const;
   /// To turn a policy's output into actions and back, with the statistics of a set.
   const Normalizer& action_normalizer(std::size_t set) const;

@@ -7,6 +7,7 @@
 
 #include "core/config.h"
 #include "core/error.h"
+#include "data/csv_layout.h"
 
 namespace cohort::data {
 namespace {
@@ -35,9 +36,10 @@ void with_values(const Column& column, const Body& body) {
 
 /// What to do about a value that is not finite once it is scaled. Only a NaN is what the reader takes for missing.
 std::string remedy_for(double value) {
-  const std::string drop = "drop or fill such rows (missing=drop_row or forward_fill)";
+  const std::string drop = "drop or fill such rows (data.csv.missing=drop_row or forward_fill)";
   if (std::isnan(value)) return drop;
-  return format("name it, as it is written in the file, as a missing value (missing_values={}), and {}", value, drop);
+  return format("name it, as it is written in the file, as a missing value (data.csv.missing_values={}), and {}", value,
+                drop);
 }
 
 /// row_of(i) is the table's row of training row i of n.
@@ -71,11 +73,11 @@ ColumnStatistics measure(const Table& table, const Column& column, std::int64_t 
 
 void check_settings(const ScalerSettings& s) {
   COHORT_THROW_UNLESS(s.kind == "standard" || s.kind == "min_max" || s.kind == "none",
-                      "scaler.kind '{}' is not one of standard, min_max, none", s.kind);
+                      "data.scaler.kind '{}' is not one of standard, min_max, none", s.kind);
   COHORT_THROW_UNLESS(s.constant_column == "error" || s.constant_column == "keep",
-                      "scaler.constant_column '{}' is not one of error, keep", s.constant_column);
+                      "data.scaler.constant_column '{}' is not one of error, keep", s.constant_column);
   COHORT_THROW_UNLESS(std::isfinite(s.low) && std::isfinite(s.high) && s.low < s.high,
-                      "scaler.low = {} must be below scaler.high = {}", s.low, s.high);
+                      "data.scaler.low = {} must be below data.scaler.high = {}", s.low, s.high);
 }
 
 bool constant(const ColumnStatistics& s) {
@@ -94,8 +96,8 @@ std::vector<ColumnStatistics> measure_all(const Table& table, std::span<const st
     COHORT_THROW_UNLESS(
         settings.kind == "none" || !constant(s) || settings.constant_column == "keep",
         "{}: column '{}' is constant ({}) in all {} training rows, so it cannot be scaled and tells the "
-        "model nothing; leave the column out, or keep it with scaler.constant_column=keep",
-        table.name(), name, s.mean, n);
+        "model nothing; leave the column out with {}, or keep it with data.scaler.constant_column=keep",
+        table.name(), name, s.mean, n, column_setting("data.csv.skip_columns", {name}));
     COHORT_THROW_UNLESS(std::isfinite(s.mean) && std::isfinite(s.std),
                         "{}: the values of column '{}' (from {} to {}) are too large to take their mean and standard "
                         "deviation; use another unit",

@@ -24,34 +24,37 @@ Counts months_of_30_days(std::int64_t rows, std::int64_t rows_per_hour, const Sp
   const Counts counts{12 * month, 4 * month, 4 * month};
   COHORT_THROW_UNLESS(
       rows >= 20 * month,
-      "{}: the split {} takes 12 + 4 + 4 months of 30 days = {} rows, but there are {}; use split.kind=time, "
-      "which splits by fractions, or set split.rows",
+      "{}: the split {} takes 12 + 4 + 4 months of 30 days = {} rows, but there are {}; use data.split.kind=time, "
+      "which splits by fractions, or set data.split.rows",
       table, settings.kind, 20 * month, rows);
   return counts;
 }
 
 Counts given_counts(std::int64_t rows, const SplitSettings& settings, const std::string& table) {
   const std::vector<int>& given = settings.rows;
-  COHORT_THROW_UNLESS(given.size() == 3, "split.rows takes 3 numbers, the rows that train, validate and test, not {}",
-                      given.size());
-  for (int count : given) COHORT_THROW_UNLESS(count >= 0, "split.rows: {} is negative", count);
+  COHORT_THROW_UNLESS(given.size() == 3,
+                      "data.split.rows takes 3 numbers, the rows that train, validate and test, not {}", given.size());
+  for (int count : given) COHORT_THROW_UNLESS(count >= 0, "data.split.rows: {} is negative", count);
   const Counts counts{given[0], given[1], given[2]};
   const std::int64_t wanted = counts.train + counts.validation + counts.test;
-  COHORT_THROW_UNLESS(wanted <= rows, "{}: split.rows takes {} + {} + {} = {} rows, but there are {}", table,
+  COHORT_THROW_UNLESS(wanted <= rows, "{}: data.split.rows takes {} + {} + {} = {} rows, but there are {}", table,
                       counts.train, counts.validation, counts.test, wanted, rows);
-  COHORT_THROW_UNLESS(counts.train > 0, "split.rows leaves no row to train on; its first number must be at least 1");
+  COHORT_THROW_UNLESS(counts.train > 0,
+                      "data.split.rows leaves no row to train on; its first number must be at least 1");
   return counts;
 }
 
 Counts counts_of_fractions(std::int64_t rows, const SplitSettings& settings, const std::string& table) {
   const double train = settings.train_fraction, test = settings.test_fraction;
-  COHORT_THROW_UNLESS(train > 0 && train <= 1, "split.train_fraction must be above 0 and at most 1, not {}", train);
-  COHORT_THROW_UNLESS(test >= 0 && test < 1, "split.test_fraction must be at least 0 and below 1, not {}", test);
+  COHORT_THROW_UNLESS(train > 0 && train <= 1, "data.split.train_fraction must be above 0 and at most 1, not {}",
+                      train);
+  COHORT_THROW_UNLESS(test >= 0 && test < 1, "data.split.test_fraction must be at least 0 and below 1, not {}", test);
   constexpr double kRounding = 1e-9;  // 0.7 + 0.3 may come out above 1
-  COHORT_THROW_UNLESS(train + test <= 1 + kRounding,
-                      "split.train_fraction + split.test_fraction = {} + {} is above 1; the two must leave the rest to "
-                      "validate",
-                      train, test);
+  COHORT_THROW_UNLESS(
+      train + test <= 1 + kRounding,
+      "data.split.train_fraction + data.split.test_fraction = {} + {} is above 1; the two must leave the rest to "
+      "validate",
+      train, test);
   Counts counts;
   // Rounded down as the reference does; where nothing is meant to validate, rounding leaves no stray row there.
   const bool validates = train + test < 1 - kRounding;
@@ -61,7 +64,7 @@ Counts counts_of_fractions(std::int64_t rows, const SplitSettings& settings, con
   const auto check = [&](std::int64_t count, const char* part, double fraction) {
     COHORT_THROW_UNLESS(count > 0,
                         "{}: the {} part would be empty: {:.3g} of {} rows is less than one; give more rows or "
-                        "set split.rows",
+                        "set data.split.rows",
                         table, part, fraction, rows);
   };
   check(counts.train, "training", train);
@@ -73,10 +76,11 @@ Counts counts_of_fractions(std::int64_t rows, const SplitSettings& settings, con
 Counts count_rows(std::int64_t rows, const SplitSettings& settings, const std::string& table) {
   const std::string& kind = settings.kind;
   COHORT_THROW_UNLESS(kind == "time" || kind == "random" || kind == "ett_hour" || kind == "ett_minute",
-                      "split.kind '{}' is not one of time, random, ett_hour, ett_minute", kind);
+                      "data.split.kind '{}' is not one of time, random, ett_hour, ett_minute", kind);
   COHORT_THROW_UNLESS(rows > 0, "{}: there are no rows to split", table);
   if (kind == "ett_hour" || kind == "ett_minute") {
-    COHORT_THROW_UNLESS(settings.rows.empty(), "split.rows and split.kind={} both fix the borders; set only one", kind);
+    COHORT_THROW_UNLESS(settings.rows.empty(),
+                        "data.split.rows and data.split.kind={} both fix the borders; set only one", kind);
     return months_of_30_days(rows, kind == "ett_hour" ? 1 : 4, settings, table);
   }
   return settings.rows.empty() ? counts_of_fractions(rows, settings, table) : given_counts(rows, settings, table);
@@ -106,9 +110,9 @@ void describe(config::Fields& fields, SplitSettings& s) {
 }
 
 TimeSplit split_by_time(std::int64_t rows, const SplitSettings& settings, const std::string& table) {
-  COHORT_THROW_UNLESS(settings.kind != "random",
-                      "{}: rows in random order hold no windows in time; use split.kind=time (or ett_hour, ett_minute)",
-                      table);
+  COHORT_THROW_UNLESS(
+      settings.kind != "random",
+      "{}: rows in random order hold no windows in time; use data.split.kind=time (or ett_hour, ett_minute)", table);
   // The ETT borders and fractions as in data/data_loader.py of github.com/zhouhaoyi/Informer2020.
   return in_order(count_rows(rows, settings, table));
 }

@@ -27,7 +27,8 @@ Frequency parse_frequency(const std::string& text) {
   for (const Name& n : kNames)
     if (unit == n.name) return n.frequency;
   throw Error(
-      format("freq '{}' is not known; use s, t (or min), h, d, b (business days), w, m, q or y, with a number before "
+      format("data.windows.freq '{}' is not known; use s, t (or min), h, d, b (business days), w, m, q or y, with a "
+             "number before "
              "it if you like: 15min",
              text));
 }
@@ -38,8 +39,8 @@ const char* frequency_letter(Frequency frequency) {
 }
 
 Frequency infer_frequency(std::span<const double> dates) {
-  COHORT_THROW_UNLESS(dates.size() >= 2, "the frequency of {} date cannot be told; set freq (h, t, d, ...)",
-                      dates.size());
+  COHORT_THROW_UNLESS(dates.size() >= 2,
+                      "the frequency of {} date cannot be told; set data.windows.freq (h, t, d, ...)", dates.size());
   std::vector<double> steps(dates.size() - 1);
   for (std::size_t i = 0; i < steps.size(); ++i) steps[i] = std::abs(dates[i + 1] - dates[i]);
   const auto middle = steps.begin() + static_cast<std::ptrdiff_t>(steps.size() / 2);

@@ -1,5 +1,7 @@
 #include "dist/group.h"
 
+#include <chrono>
+
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
@@ -16,6 +18,7 @@ namespace cohort::dist {
 namespace {
 
 using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
 
 constexpr auto kGoodbye = std::chrono::seconds(30);
 constexpr auto kLookForDead = milliseconds(500);
@@ -34,6 +37,13 @@ bool contains_any(const std::string& text, std::initializer_list<const char*> pa
 
 bool is_timeout(const std::string& text) {
   return contains_any(text, {"Timed out", "timed out", "timeout", "Timeout"});
+}
+
+/// What fails before this share of its time limit did not fail because of it.
+constexpr double kShareOfLimit = 0.9;
+
+double time_in_seconds(Clock::duration time) {
+  return std::chrono::duration<double>(time).count();
 }
 
 bool is_lost_connection(const std::string& text) {
@@ -86,13 +96,14 @@ struct Group::Impl {
 
   /// Runs one collective to its end.
   template <class Start>
-  void run(Group& owner, const char* operation, const Start& start) {
+  void run(Group& owner, const char* operation, const Start& start, std::optional<milliseconds> limit = std::nullopt) {
     check_open(operation);
+    const auto begin = Clock::now();
     try {
       const c10::intrusive_ptr<c10d::Work> work = start();
       if (work) work->wait();
     } catch (const std::exception& problem) {
-      throw owner.explain(problem, operation);
+      throw owner.explain(problem, operation, Group::Waited{Clock::now() - begin, limit});
     }
   }
 
@@ -123,16 +134,21 @@ std::shared_ptr<Group> Group::create(const RankEnvironment& env, const GroupOpti
     self.peers = std::make_unique<Peers>(self.store, env.rank, env.restart_count,
                                          cuda ? plugin->device_uuid(options.device.index) : std::string());
   }
+  const auto start = Clock::now();
   try {
-    // Python's init_process_group nests its stores in this way; with the same keys C++ and Python ranks meet.
-    const auto outer = c10::make_intrusive<c10d::PrefixStore>("default_pg", self.store);
+    // Python's init_process_group nests its stores in this way; with the same keys C++ and Python ranks meet. An agent
+    // that hosts the store (torchrun's) keeps it when it restarts the job, and with it the addresses of the dead ranks.
+    c10::intrusive_ptr<c10d::Store> attempt = self.store;
+    if (env.restart_count > 0)
+      attempt = c10::make_intrusive<c10d::PrefixStore>(format("cohort/attempt_{}", env.restart_count), attempt);
+    const auto outer = c10::make_intrusive<c10d::PrefixStore>("default_pg", attempt);
     const auto prefix = c10::make_intrusive<c10d::PrefixStore>("0/", outer);
     self.group = c10::make_intrusive<c10d::ProcessGroup>(prefix, env.rank, env.world_size);
     self.group->setDefaultBackend(cuda ? c10d::ProcessGroup::NCCL : c10d::ProcessGroup::GLOO);
     if (has_gloo() || !cuda) {
       const auto store = c10::make_intrusive<c10d::PrefixStore>("cpu/", prefix);
       const auto backend =
-          make_gloo_backend(store, env.rank, env.world_size, options.collective_timeout, env.one_node());
+          make_gloo_backend(store, env.rank, env.world_size, options.collective_timeout, env.on_loopback());
       self.group->setBackend(at::kCPU, c10d::ProcessGroup::GLOO, backend);
     }
     if (cuda) {
@@ -144,7 +160,9 @@ std::shared_ptr<Group> Group::create(const RankEnvironment& env, const GroupOpti
     self.group->setGroupName("0");
     self.group->setGroupDesc("default_pg");
   } catch (const std::exception& problem) {
-    throw result->explain(problem, "the connection of the ranks with each other");
+    throw result->explain(
+        problem, "the connection of the ranks with each other",
+        Group::Waited{Clock::now() - start, std::min(options.store_timeout, options.collective_timeout)});
   }
   if (self.peers) {
     // Gloo's connections stand, so that every rank has published by now.
@@ -286,13 +304,16 @@ std::string Group::broadcast_bytes(const std::string& bytes, int root) {
 
 void Group::barrier(std::optional<milliseconds> timeout) {
   if (world_size() == 1) return impl_->check_open("barrier");
-  impl_->run(*this, "barrier", [&] {
-    c10d::BarrierOptions options;
-    options.device = has_gloo() ? at::Device(at::kCPU)
-                                : at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(impl_->options.device.index));
-    if (timeout) options.timeout = *timeout;
-    return impl_->group->barrier(options);
-  });
+  impl_->run(
+      *this, "barrier",
+      [&] {
+        c10d::BarrierOptions options;
+        options.device = has_gloo() ? at::Device(at::kCPU)
+                                    : at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(impl_->options.device.index));
+        if (timeout) options.timeout = *timeout;
+        return impl_->group->barrier(options);
+      },
+      timeout);
 }
 
 void Group::close() {
@@ -311,33 +332,37 @@ bool Group::is_communication_failure(const std::exception& problem) {
   return is_lost_connection(text) || is_timeout(text);
 }
 
-Error Group::explain(const std::exception& problem, const std::string& operation) {
+Error Group::explain(const std::exception& problem, const std::string& operation, std::optional<Waited> waited) {
   Impl& self = *impl_;
   const std::string reason = first_line(problem);
   std::string message = format("rank {} of {}: {} failed", self.env.rank, self.env.world_size, operation);
+  // LibTorch also names the limit ("timeout=1800000") where a connection could not be made at once.
+  const double seconds = waited ? time_in_seconds(waited->time) : 0.0;
+  const bool too_early =
+      is_timeout(reason) && waited &&
+      seconds < kShareOfLimit * time_in_seconds(waited->limit.value_or(self.options.collective_timeout));
   std::vector<Peer> dead;
   if (self.peers) {
     self.peers->refresh();
-    dead = self.peers->dead(is_lost_connection(reason) ? kLookForDead : milliseconds(0));
+    dead = self.peers->dead(is_lost_connection(reason) || too_early ? kLookForDead : milliseconds(0));
   }
   if (!dead.empty()) {
     message += dead.size() == 1 ? " because rank " : " because ranks ";
     for (std::size_t i = 0; i < dead.size(); ++i)
       message += format("{}{} (pid {})", i == 0 ? "" : ", ", dead[i].rank, dead[i].pid);
     message += dead.size() == 1 ? " has ended; its own output tells why" : " have ended; their own output tells why";
-  } else if (is_timeout(reason)) {
+  } else if (is_timeout(reason) && !too_early) {
     message += format(
-        ": some rank did not take part within {:.1f} s. It may hang, be much slower, have stopped earlier (unequal "
-        "numbers of "
+        ": some rank did not take part {}. It may hang, be much slower, have stopped earlier (unequal numbers of "
         "steps), or be at another collective; look at the last lines of every rank's output",
-        std::chrono::duration<double>(self.options.collective_timeout).count());
-  } else if (is_lost_connection(reason)) {
+        waited ? format("within {:.1f} s", seconds) : "in time");
+  } else if (is_lost_connection(reason) || too_early) {
     message +=
         ": the connection to another rank broke, most likely because that rank failed or was killed; the rank whose "
         "output "
         "ends first tells why";
   }
-  message += format(" ({})", reason);
+  message += waited ? format(" ({}, after {:.1f} s)", reason, seconds) : format(" ({})", reason);
   if (self.failure.empty()) self.failure = message;
   return Error(message);
 }

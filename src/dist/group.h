@@ -72,7 +72,14 @@ class Group {
 
   /// Turns an exception of LibTorch that came out of a collective run on process_group() into an Error that says what
   /// probably happened, and marks the group as failed. `operation` completes "while ...": "all-reduce of gradients".
-  Error explain(const std::exception& problem, const std::string& operation);
+  /// `waited`: for how long the operation ran, where that is known, and how long it might (the group's time limit,
+  /// unless it had one of its own).
+  struct Waited {
+    std::chrono::steady_clock::duration time;
+    std::optional<std::chrono::milliseconds> limit;
+  };
+  Error explain(const std::exception& problem, const std::string& operation,
+                std::optional<Waited> waited = std::nullopt);
   /// True when the text is that of a failed collective rather than of a mistake in the model.
   static bool is_communication_failure(const std::exception& problem);
   bool failed() const;

@@ -148,9 +148,11 @@ void NodeMemory::meet(const char* operation) {
       next_look = now + kBetweenLooks;
       // It may have come here and ended since: then it is not late.
       if (group_.a_rank_has_ended() && late())
-        throw group_.explain(std::runtime_error("a rank that shares memory with this one is gone"), operation);
+        throw group_.explain(std::runtime_error("a rank that shares memory with this one is gone"), operation,
+                             Group::Waited{now - begin, std::nullopt});
       if (now - begin > group_.options().collective_timeout)
-        throw group_.explain(std::runtime_error(format("timed out in memory that rank {} shares", rank)), operation);
+        throw group_.explain(std::runtime_error(format("timed out in memory that rank {} shares", rank)), operation,
+                             Group::Waited{now - begin, std::nullopt});
     }
   }
 }

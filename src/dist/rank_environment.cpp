@@ -253,6 +253,10 @@ std::string RankEnvironment::describe() const {
                 master_addr, master_port, agent_hosts_store ? " (hosted by the agent)" : "");
 }
 
+bool RankEnvironment::on_loopback() const {
+  return one_node() || is_loopback_name(master_addr);
+}
+
 std::optional<std::string> process_variable(const std::string& name) {
   const char* value = std::getenv(name.c_str());
   if (value == nullptr) return std::nullopt;

@@ -32,7 +32,7 @@ struct RankEnvironment {
   /// A bound socket that does not listen yet, inherited from `cohort launch` by rank 0 (COHORT_STORE_FD): the store
   /// takes it over, so that nobody else can take the port in between.
   std::optional<int> store_fd;
-  int restart_count = 0;  ///< TORCHELASTIC_RESTART_COUNT: how often the job has been restarted
+  int restart_count = 0;  ///< TORCHELASTIC_RESTART_COUNT: how often the launcher has restarted the job
   std::string run_id;     ///< TORCHELASTIC_RUN_ID, or the Slurm job
   /// What the user may want to know: variables that were seen and not used, and why.
   std::vector<std::string> notes;
@@ -40,6 +40,8 @@ struct RankEnvironment {
   bool launched() const { return source != EnvironmentSource::kSingleProcess; }
   /// True when all processes are known to run on this node.
   bool one_node() const { return local_world_size == world_size; }
+  /// True when the processes can only be on this machine, though perhaps under several agents: they meet on loopback.
+  bool on_loopback() const;
   /// "rank 1 of 4 (local rank 1 of 2), from Slurm, store at node1:15077".
   std::string describe() const;
 };

@@ -14,7 +14,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "launch/failure.h"
-#include "launch/port.h"
+#include "launch/rendezvous.h"
 #include "launch/signals.h"
 #include "launch/spawn.h"
 
@@ -32,6 +32,11 @@ constexpr milliseconds kLastWords{2000};
 
 bool asks_to_stop(int signal) {
   return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
+}
+
+/// What a scheduler sends some time before it ends a job. A rank may end by it, or not.
+bool is_notice(int signal) {
+  return signal == SIGUSR1 || signal == SIGUSR2;
 }
 
 std::string host_name() {
@@ -56,6 +61,11 @@ class Watch {
     while (!group_.all_ended()) {
       group_.poll(signals_.fd(), time_to_wait());
       for (const int signal : signals_.take()) handle(signal);
+      if (group_.any_failed() && !stopping_ && ended_by_notice()) {
+        // It has saved its work; the others do so as well, and nothing may disturb them.
+        outcome_.stop_signal = notice_;
+        set_deadline();
+      }
       if (group_.any_failed() && !stopping_ && SteadyClock::now() >= settled_at()) stop(SIGTERM, "");
       // `cohort launch ... | head`: nobody reads any more. A job whose logs are stored goes on.
       if (console_.reader_gone() && !stopping_ && settings_.log_dir.empty()) {
@@ -84,11 +94,15 @@ class Watch {
     return std::max(left, milliseconds(0));
   }
 
-  void stop(int signal, const std::string& words) {
-    if (!words.empty()) console_.line(2, "", words);
+  void set_deadline() {
     stopping_ = true;
     deadline_ = SteadyClock::now() + std::chrono::duration_cast<SteadyClock::duration>(
                                          std::chrono::duration<double>(settings_.grace_period));
+  }
+
+  void stop(int signal, const std::string& words) {
+    if (!words.empty()) console_.line(2, "", words);
+    set_deadline();
     group_.send(signal, true);
   }
 
@@ -107,6 +121,10 @@ class Watch {
       return;
     }
     if (!asks_to_stop(signal)) {
+      if (is_notice(signal)) {
+        console_.line(2, "", format("cohort launch: {}: passed on to the ranks", signal_name(signal)));
+        if (notice_ == 0 && !failed_before(signal)) notice_ = signal;
+      }
       group_.send(signal, false);
       return;
     }
@@ -138,12 +156,16 @@ class Watch {
                        [&](const Worker& w) { return w.failed() && !ended_by(w, signal); });
   }
 
+  /// True when ranks have ended, but none otherwise than a notice that was passed on makes them end.
+  bool ended_by_notice() const { return notice_ != 0 && !failed_before(notice_); }
+
   WorkerGroup& group_;
   SignalPipe& signals_;
   Console& console_;
   const LaunchSettings& settings_;
   Outcome outcome_;
   bool stopping_ = false;
+  int notice_ = 0;      ///< the first one that was passed on
   bool asked_ = false;  ///< by a signal
   bool killed_ = false;
   SteadyClock::time_point failed_at_{};
@@ -160,9 +182,14 @@ JobPlan plan_job(const LaunchSettings& settings, DeviceProbe& probe, std::vector
   for (const int rank : settings.local_ranks_filter)
     COHORT_THROW_UNLESS(rank >= 0 && rank < settings.ranks,
                         "--local-ranks-filter names rank {}, but there are {} ranks", rank, settings.ranks);
+  COHORT_THROW_UNLESS(settings.max_restarts >= 0, "--max-restarts={} must not be negative", settings.max_restarts);
+  COHORT_THROW_UNLESS(
+      settings.nodes == 1 || settings.max_restarts == 0,
+      "--max-restarts={}: a job on several nodes is not restarted: nobody tells the other nodes. Let the "
+      "scheduler start it again (Slurm: --requeue), or use torchrun with --no-python",
+      settings.max_restarts);
   JobPlan plan;
   plan.settings = settings;
-  if (plan.settings.signals.empty()) plan.settings.signals = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
   plan.program = find_program(settings.command.front());
 
   const DeviceListing listing = settings.without_gpu ? DeviceListing{.absence = "the CPU was asked for"}
@@ -189,22 +216,23 @@ JobPlan plan_job(const LaunchSettings& settings, DeviceProbe& probe, std::vector
   if (settings.expects_gpu && listing.visible.empty())
     notes.push_back(format("warning: no GPU, the ranks work on the CPU: {}", listing.absence));
   for (const std::string& note : listing.notes) notes.push_back(note);
-  for (int rank = 0; rank < settings.ranks; ++rank) {
-    plan.devices.push_back(device_environment(narrowed, settings.device_policy, rank, settings.ranks));
+  for (int local_rank = 0; local_rank < settings.ranks; ++local_rank) {
+    plan.devices.push_back(device_environment(narrowed, settings.device_policy, local_rank, settings.ranks));
     if (plan.devices.back().device >= 0) notes.push_back(plan.devices.back().explanation);
     for (const std::string& warning : plan.devices.back().warnings) notes.push_back("warning: " + warning);
   }
 
-  plan.identity.world_size = settings.ranks;
-  plan.identity.master_addr = kStoreAddress;
-  if (settings.master_addr != kStoreAddress && settings.master_addr != "localhost")
+  if (settings.nodes == 1 && settings.master_addr != kLoopback && settings.master_addr != "localhost")
     notes.push_back(
         format("--master_addr={}: the store of a job on one node listens on {} only, which is the ranks' "
                "MASTER_ADDR",
-               settings.master_addr, kStoreAddress));
-  plan.identity.run_id = settings.run_id.empty()
-                             ? format("{}-{}-{}", host_name(), static_cast<long>(std::time(nullptr)), ::getpid())
-                             : settings.run_id;
+               settings.master_addr, kLoopback));
+  plan.identity.max_restarts = settings.max_restarts;
+  plan.identity.run_id = settings.run_id;
+  if (settings.run_id.empty())
+    plan.identity.run_id = settings.nodes > 1
+                               ? "none"  // torchrun's word; all nodes must have the same one
+                               : format("{}-{}-{}", host_name(), static_cast<long>(std::time(nullptr)), ::getpid());
   const char* threads = std::getenv("OMP_NUM_THREADS");
   if (settings.threads_per_rank > 0) {
     plan.identity.threads = settings.threads_per_rank;
@@ -217,54 +245,87 @@ JobPlan plan_job(const LaunchSettings& settings, DeviceProbe& probe, std::vector
   return plan;
 }
 
+namespace {
+
+/// "2 rank(s) on host, store at 127.0.0.1:4242", with several nodes which of them this is.
+std::string describe_job(const LaunchSettings& settings, const Meeting& meeting) {
+  std::string text = format("cohort launch: {} rank(s) on {}", settings.ranks, host_name());
+  if (meeting.nodes > 1)
+    text += format(", node {} of {}: ranks {} to {} of {}", meeting.node_rank, meeting.nodes, meeting.first_rank,
+                   meeting.first_rank + settings.ranks - 1, meeting.world_size);
+  return text + format(", store at {}:{}", meeting.store_address, meeting.store_port);
+}
+
+/// Why the job is not started again although restarts are left; "": it is.
+std::string against_restart(const LaunchSettings& settings, const WorkerGroup& group, const JobFailure& failure) {
+  if (settings.tells_first_step && failure.by_itself && !group.has_made_a_step())
+    return "it failed before its first training step and would do so again";
+  return "";
+}
+
+}  // namespace
+
 int run_job(const LaunchSettings& settings) {
   std::vector<std::string> notes;
   const auto probe = system_probe();
   JobPlan plan = plan_job(settings, *probe, notes);
-  const PortReservation port(settings.master_addr, settings.master_port);
-  plan.identity.master_port = port.port();
+  const std::unique_ptr<Rendezvous> rendezvous = make_rendezvous(settings);
+  plan.identity.meeting = rendezvous->meet(0);
 
   std::optional<TemporaryFolder> scratch;  // for error files when no logs are stored
-  const bool stores = !settings.log_dir.empty() || settings.redirects.given || settings.tee.given;
+  plan.keeps_logs = !settings.log_dir.empty() || settings.redirects.given || settings.tee.given;
   if (settings.log_dir.empty()) {
     const char* const or_else = ", or pass --log_dir";
-    if (!stores) scratch.emplace("cohort-launch", or_else);
-    plan.log_dir = stores ? make_folder_in_tmp("cohort-logs", or_else) : scratch->path();
+    if (!plan.keeps_logs) scratch.emplace("cohort-launch", or_else);
+    plan.log_dir = plan.keeps_logs ? make_folder_in_tmp("cohort-logs", or_else) : scratch->path();
   } else {
     plan.log_dir = fs::absolute(settings.log_dir);
+    // Agents on one machine, or with a shared file system, may have been given the same folder.
+    if (settings.nodes > 1) plan.log_dir /= format("node_{}", settings.node_rank);
   }
 
   Console console(1, 2);
   if (!settings.quiet) {
-    console.line(2, "",
-                 format("cohort launch: {} rank(s) on {}, store at {}:{}{}", settings.ranks, host_name(), kStoreAddress,
-                        port.port(), stores ? ", logs in " + plan.log_dir.string() : ""));
+    console.line(
+        2, "",
+        describe_job(settings, plan.identity.meeting) + (plan.keeps_logs ? ", logs in " + plan.log_dir.string() : ""));
     for (const std::string& note : notes) console.line(2, "", "cohort launch: " + note);
   }
-  std::vector<int> caught = plan.settings.signals;
+  std::vector<int> caught = settings.signals;
+  if (caught.empty()) caught.assign(kForwarded.begin(), kForwarded.end());
   for (const int always : {SIGCHLD, SIGTSTP})
     if (std::find(caught.begin(), caught.end(), always) == caught.end()) caught.push_back(always);
   std::optional<SignalPipe> signals;
   signals.emplace(caught);
   OrphanGuard guard;
-  const OomCounts before = read_oom_counts();
-
-  // With restarts, this becomes the loop over attempts.
-  WorkerGroup group(plan, console, guard, port, 0);
-  console.write();
-  group.start();
-  const Outcome outcome = Watch(group, *signals, console, plan.settings).run();
 
   int code = 0;
-  if (outcome.stop_signal != 0) {
-    code = 128 + outcome.stop_signal;
-    if (outcome.stop_signal != SIGPIPE) console.line(2, "", describe_stop(group, outcome.stop_signal));
-  } else if (outcome.failed) {
-    const JobFailure failure = describe_failure(group, before, read_oom_counts(), memory_limit(), stores);
+  Outcome outcome;
+  for (int attempt = 0;; ++attempt) {
+    const OomCounts before = read_oom_counts();
+    plan.identity.attempt = attempt;
+    if (attempt > 0) plan.identity.meeting = rendezvous->meet(attempt);
+    WorkerGroup group(plan, console, guard, *rendezvous);
+    console.write();
+    group.start();
+    outcome = Watch(group, *signals, console, plan.settings).run();
+    code = 0;
+    if (outcome.stop_signal != 0) {
+      code = 128 + outcome.stop_signal;
+      if (outcome.stop_signal != SIGPIPE) console.line(2, "", describe_stop(group, outcome.stop_signal));
+    }
+    if (outcome.stop_signal != 0 || !outcome.failed) break;
+    const JobFailure failure = describe_failure(group, before, read_oom_counts(), memory_limit(), plan.keeps_logs);
     code = failure.code;
     std::string text = failure.text;
     if (!text.empty() && text.back() == '\n') text.pop_back();
     console.line(2, "", text);
+    if (attempt == settings.max_restarts) break;
+    if (const std::string why = against_restart(settings, group, failure); !why.empty()) {
+      console.line(2, "", format("cohort launch: the job is not restarted: {}", why));
+      break;
+    }
+    console.line(2, "", format("cohort launch: restart {} of {}", attempt + 1, settings.max_restarts));
   }
   signals.reset();  // from here on a signal ends the agent, which has no ranks any more
   // A job that ended well waits for a slow reader as any program does; one that was stopped does not.

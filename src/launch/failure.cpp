@@ -95,6 +95,7 @@ JobFailure describe_failure(const WorkerGroup& group, const OomCounts& before, c
   failure.rank = worker.rank;
   failure.code = worker.signal ? 128 + worker.signal : worker.exit_code;
   if (failure.code == 0) failure.code = 1;
+  failure.by_itself = worker.signal == 0;
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);
   std::string& text = failure.text;

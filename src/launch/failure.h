@@ -9,9 +9,10 @@
 namespace cohort::launch {
 
 struct JobFailure {
-  int rank = 0;      ///< the first cause
-  int code = 1;      ///< what the agent returns: the rank's exit code, or 128 + its signal
-  std::string text;  ///< several lines: first cause first
+  int rank = 0;            ///< the first cause
+  int code = 1;            ///< what the agent returns: the rank's exit code, or 128 + its signal
+  bool by_itself = false;  ///< it returned an exit code: no signal ended it
+  std::string text;        ///< several lines: first cause first
 };
 
 /// The first cause among the ranks that ended badly by themselves (not because they were told to stop). A rank that

@@ -1,5 +1,6 @@
 #include "launch/port.h"
 
+#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
@@ -94,8 +95,13 @@ int lock_port(int port) {
   return -1;
 }
 
-/// Throws Error unless the address, a number or a name, is one of this machine's.
-void check_own_address(const std::string& address) {
+/// The first of this machine's numeric addresses that the address, a number or a name, stands for. Throws Error when it
+/// is another machine's.
+std::string own_address(const std::string& address, StoreReach reach) {
+  const std::string remedy =
+      reach == StoreReach::kThisNode
+          ? "with one node leave --master_addr out"
+          : "with several nodes --master_addr is an address of node 0, and this agent has --node-rank=0";
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
@@ -103,8 +109,7 @@ void check_own_address(const std::string& address) {
   std::string host = address;
   if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
   const int error = ::getaddrinfo(host.c_str(), nullptr, &hints, &found);
-  COHORT_THROW_UNLESS(error == 0, "the address '{}' cannot be resolved: {}; with one node leave --master_addr out",
-                      address, gai_strerror(error));
+  COHORT_THROW_UNLESS(error == 0, "the address '{}' cannot be resolved: {}; {}", address, gai_strerror(error), remedy);
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, ::freeaddrinfo);
   int reason = EADDRNOTAVAIL;
   for (const addrinfo* at = found; at; at = at->ai_next) {
@@ -116,13 +121,49 @@ void check_own_address(const std::string& address) {
     const bool own = ::bind(fd, at->ai_addr, at->ai_addrlen) == 0;  // port 0: a free one
     if (!own) reason = errno;
     ::close(fd);
-    if (own) return;
+    std::array<char, NI_MAXHOST> number{};
+    if (own &&
+        ::getnameinfo(at->ai_addr, at->ai_addrlen, number.data(), number.size(), nullptr, 0, NI_NUMERICHOST) == 0)
+      return number.data();
   }
-  COHORT_THROW_UNLESS(
-      reason != EADDRNOTAVAIL,
-      "'{}' is not an address of this machine: with one node the store runs here; leave --master_addr out", address);
-  throw Error(format("cannot bind the address '{}': {}; with one node leave --master_addr out", address,
-                     std::strerror(reason)));
+  COHORT_THROW_UNLESS(reason != EADDRNOTAVAIL, "'{}' is not an address of this machine: {}", address, remedy);
+  throw Error(format("cannot bind the address '{}': {}; {}", address, std::strerror(reason), remedy));
+}
+
+bool is_loopback(const std::string& number) {
+  return number == "::1" || number.rfind("127.", 0) == 0;
+}
+
+/// Where the store listens: see PortReservation::host_.
+std::string listening_address(const std::string& address, StoreReach reach) {
+  const std::string number = own_address(address, reach);
+  if (reach == StoreReach::kThisNode) return kLoopback;
+  COHORT_THROW_UNLESS(number != "0.0.0.0" && number != "::",
+                      "--master_addr={}: with several nodes this is the address at which the others reach node 0",
+                      address);
+  // Debian's /etc/hosts gives the machine's own name 127.0.1.1: the other nodes look for it elsewhere.
+  const bool by_name = is_loopback(number) && !is_loopback(address) && address != "[::1]" && address != "localhost";
+  return by_name ? "" : number;
+}
+
+/// A socket bound to a numeric address and a port; -1 with errno.
+int bind_number(const std::string& number, int port) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(number.c_str(), std::to_string(port).c_str(), &hints, &found) != 0) {
+    errno = EADDRNOTAVAIL;
+    return -1;
+  }
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, ::freeaddrinfo);
+  const int fd = stream_socket(found->ai_family);
+  if (fd >= 0 && ::bind(fd, found->ai_addr, found->ai_addrlen) == 0) return fd;
+  const int reason = errno;
+  if (fd >= 0) ::close(fd);
+  errno = reason;
+  return -1;
 }
 
 [[noreturn]] void throw_in_use(int port, const std::string& by) {
@@ -135,7 +176,7 @@ void check_own_address(const std::string& address) {
 
 }  // namespace
 
-PortReservation::PortReservation(const std::string& address, int port) {
+PortReservation::PortReservation(const std::string& address, int port, StoreReach reach) {
   COHORT_THROW_UNLESS(port >= 0 && port <= 65535, "port {} is none: ports go from 1 to 65535, 0 chooses a free one",
                       port);
   if (port != 0) {
@@ -153,7 +194,7 @@ PortReservation::PortReservation(const std::string& address, int port) {
   }
   port_ = port_of(socket_);
   try {
-    check_own_address(address);
+    host_ = listening_address(address, reach);
     ::close(bind_store_socket());  // rather now than when rank 0 starts
   } catch (...) {
     ::close(socket_);
@@ -168,15 +209,10 @@ PortReservation::~PortReservation() {
 }
 
 int PortReservation::bind_store_socket() const {
-  const int fd = stream_socket(AF_INET);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<std::uint16_t>(port_));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (fd >= 0 && ::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return fd;
-  const int reason = errno;
-  if (fd >= 0) ::close(fd);
-  throw Error(format("cannot bind {}:{} for the job's store: {}", kStoreAddress, port_, std::strerror(reason)));
+  const int fd = host_.empty() ? bind_everywhere(port_) : bind_number(host_, port_);
+  if (fd >= 0) return fd;
+  throw Error(
+      format("cannot bind {}:{} for the job's store: {}", host_.empty() ? "*" : host_, port_, std::strerror(errno)));
 }
 
 }  // namespace cohort::launch

@@ -6,7 +6,14 @@ namespace cohort::launch {
 
 /// Where the store of a job on one node listens, whatever the name of the machine that the user gave: nobody outside
 /// reaches it, and every rank, whose MASTER_ADDR this is, does.
-inline constexpr const char* kStoreAddress = "127.0.0.1";
+inline constexpr const char* kLoopback = "127.0.0.1";
+
+/// Who has to reach the store.
+enum class StoreReach {
+  kThisNode,  ///< it listens on kLoopback
+  kAllNodes,  ///< it listens on the given address; on every one of this machine where a name leads to loopback only
+              ///< here
+};
 
 /// Holds a port without listening on it, so that nobody else is given it, while rank 0 may still bind it: every socket
 /// involved has SO_REUSEADDR, which lets several bind one port as long as none of them listens (Linux, socket(7));
@@ -15,21 +22,22 @@ class PortReservation {
  public:
   /// port 0: the system picks one that is free on every address. Another: throws Error naming it and a free one when
   /// somebody uses it, another `cohort launch` among them. Throws Error when `address` is none of this machine's.
-  PortReservation(const std::string& address, int port);
+  PortReservation(const std::string& address, int port, StoreReach reach = StoreReach::kThisNode);
   ~PortReservation();
   PortReservation(const PortReservation&) = delete;
   PortReservation& operator=(const PortReservation&) = delete;
 
   int port() const { return port_; }
 
-  /// A new socket bound to kStoreAddress and the port, not listening, close-on-exec; the caller closes it. Rank 0 gets
-  /// it as COHORT_STORE_FD and hands it to c10d::TCPStoreOptions::masterListenFd.
+  /// A new socket bound to the store's address and the port, not listening, close-on-exec; the caller closes it. Rank 0
+  /// gets it as COHORT_STORE_FD and hands it to c10d::TCPStoreOptions::masterListenFd.
   int bind_store_socket() const;
 
  private:
   int port_ = 0;
-  int socket_ = -1;  ///< bound to the port on every address
-  int lock_ = -1;    ///< tells other agents on this machine that a port given by the user is taken
+  std::string host_;  ///< the numeric address on which the store listens; "": all of this machine
+  int socket_ = -1;   ///< bound to the port on every address
+  int lock_ = -1;     ///< tells other agents on this machine that a port given by the user is taken
 };
 
 }  // namespace cohort::launch

@@ -48,7 +48,7 @@ bool RankStream::read() {
   }
   last_activity_ = std::chrono::system_clock::now();
   const std::string_view bytes(buffer.data(), static_cast<std::size_t>(n));
-  store(bytes);
+  if (!settings_.holds_bar) store(bytes);
   feed(bytes);
   return true;
 }
@@ -97,6 +97,10 @@ void RankStream::feed(std::string_view bytes) {
 
 void RankStream::end_line(std::string_view text) {
   text = after_last_return(text);
+  if (settings_.holds_bar) {
+    store(text);
+    store("\n");
+  }
   tail_.emplace_back(text);
   if (tail_.size() > kTailLines) tail_.pop_front();
   if (settings_.show) console_.line(settings_.stream, settings_.prefix, text);
@@ -114,7 +118,10 @@ void RankStream::finish() {
 std::string_view after_last_return(std::string_view line) {
   while (!line.empty() && line.back() == '\r') line.remove_suffix(1);
   const std::size_t last = line.find_last_of('\r');
-  return last == std::string_view::npos ? line : line.substr(last + 1);
+  if (last != std::string_view::npos) line.remove_prefix(last + 1);
+  constexpr std::string_view kErase = "\x1b[K";
+  if (line.starts_with(kErase)) line.remove_prefix(kErase.size());
+  return line;
 }
 
 }  // namespace cohort::launch

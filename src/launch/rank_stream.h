@@ -18,6 +18,9 @@ class RankStream {
     std::string prefix;          ///< "[rank 0] "
     bool show = true;            ///< on the console
     std::filesystem::path file;  ///< also stored here, byte by byte; "" for not
+    /// A bar is redrawn in it ten times a second for as long as the job lasts: what is stored are its lines as they
+    /// end.
+    bool holds_bar = false;
   };
 
   /// Makes the pipe and opens the file. Throws Error naming it.
@@ -65,7 +68,7 @@ class RankStream {
 };
 
 /// What of a line with carriage returns a terminal would show in the end, taking each return to start the line anew:
-/// the text after the last one that something follows.
+/// the text after the last one that something follows, without an "erase to the end of the line" at its begin.
 std::string_view after_last_return(std::string_view line);
 
 }  // namespace cohort::launch

@@ -1,5 +1,7 @@
 /// What a job is: how many ranks run which command, and how the agent treats them.
 #pragma once
+#include <array>
+#include <csignal>
 #include <map>
 #include <optional>
 #include <set>
@@ -33,17 +35,29 @@ std::vector<int> parse_signals(const std::string& text);
 /// "SIGTERM"; "signal 63" where it has no name.
 std::string signal_name(int signal);
 
+/// Forwarded unless the user says otherwise: torchrun's, and the two by which schedulers announce the end of a job's
+/// time (sbatch --signal=USR1@60).
+inline constexpr std::array kForwarded = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+
 /// s, a year: what is longer is a slip of the keyboard, and far longer no clock can count.
 inline constexpr double kLongestGracePeriod = 365.0 * 24 * 3600;
 
 struct LaunchSettings {
-  int ranks = 1;                          ///< processes on this node
-  std::vector<std::string> command;       ///< program and arguments
-  bool fill_local_rank = true;            ///< "${local_rank}" in an argument becomes the rank's number
-  std::string role = "default";           ///< ROLE_NAME
-  std::string run_id;                     ///< TORCHELASTIC_RUN_ID; "" makes one
-  std::string master_addr = "127.0.0.1";  ///< any of this machine's; the ranks get kStoreAddress (launch/port.h)
-  int master_port = 0;                    ///< 0: a free one, kept reserved for the life of the job
+  int ranks = 1;                     ///< processes on this node
+  int nodes = 1;                     ///< that take part, each with an agent of its own
+  int node_rank = 0;                 ///< which of them this is
+  std::vector<std::string> command;  ///< program and arguments
+  bool fill_local_rank = true;       ///< "${local_rank}" in an argument becomes the rank's number
+  std::string role = "default";      ///< ROLE_NAME
+  std::string run_id;                ///< TORCHELASTIC_RUN_ID; "" makes one
+  /// Of the store. One node: any address of this machine, and the ranks get kLoopback (launch/port.h). Several: an
+  /// address of node 0 that all of them reach.
+  std::string master_addr = "127.0.0.1";
+  int master_port = 0;   ///< 0: a free one, kept reserved for the life of the job; several nodes: the same on all
+  int max_restarts = 0;  ///< how often the job is started again after a rank has failed; one node only
+  /// The ranks say when their first training step is made (COHORT_FIRST_STEP_FILE). One that fails by itself before it
+  /// would fail again: the job is not restarted.
+  bool tells_first_step = false;
   std::string log_dir;     ///< "" stores nothing unless redirects or tee ask for it (then in a temporary folder)
   StreamChoice redirects;  ///< streams that go to files only
   StreamChoice tee;        ///< streams that go to files and to the console
@@ -53,10 +67,13 @@ struct LaunchSettings {
   bool without_gpu = false;            ///< the ranks are told to work on the CPU: no device variables
   bool expects_gpu = false;            ///< say so when there is none (--multi_gpu)
   double grace_period = 30;            ///< s between SIGTERM and SIGKILL, at most kLongestGracePeriod
-  std::vector<int> signals;            ///< forwarded to the ranks; empty: SIGTERM, SIGINT, SIGHUP, SIGQUIT
+  std::vector<int> signals;            ///< forwarded to the ranks; empty: kForwarded
   int threads_per_rank = 0;  ///< OMP_NUM_THREADS; 0: leave a set one, else cores / ranks when there are several ranks
   std::vector<std::pair<std::string, std::string>> environment;  ///< further variables for every rank
   bool quiet = false;                                            ///< no line about what was chosen
+  /// The launcher's own command line up to the program, as a shell reads it: COHORT_LAUNCH_COMMAND, from which a rank
+  /// makes the command that continues its run. "": unknown.
+  std::string command_line;
 };
 
 }  // namespace cohort::launch

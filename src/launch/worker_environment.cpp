@@ -6,36 +6,43 @@
 namespace cohort::launch {
 
 std::vector<std::pair<std::string, std::string>> rank_variables(const LaunchSettings& settings, const JobIdentity& job,
-                                                                int rank, const DeviceEnvironment& devices,
-                                                                const std::string& error_file, int store_fd) {
+                                                                int local_rank, const DeviceEnvironment& devices,
+                                                                const RankFiles& files) {
   std::vector<std::pair<std::string, std::string>> variables;
   const auto set = [&](const char* name, const std::string& value) { variables.emplace_back(name, value); };
-  const std::string ranks = std::to_string(settings.ranks);
-  set("RANK", std::to_string(rank));
-  set("LOCAL_RANK", settings.device_policy == DevicePolicy::kOwn ? "0" : std::to_string(rank));
-  set("GROUP_RANK", "0");
-  set("ROLE_RANK", std::to_string(rank));
+  const Meeting& meeting = job.meeting;
+  const std::string rank = std::to_string(meeting.first_rank + local_rank);
+  const std::string world_size = std::to_string(meeting.world_size);
+  set("RANK", rank);
+  set("LOCAL_RANK", settings.device_policy == DevicePolicy::kOwn ? "0" : std::to_string(local_rank));
+  set("GROUP_RANK", std::to_string(meeting.node_rank));
+  set("ROLE_RANK", rank);
   set("ROLE_NAME", settings.role);
-  set("WORLD_SIZE", std::to_string(job.world_size));
-  set("LOCAL_WORLD_SIZE", ranks);
-  set("GROUP_WORLD_SIZE", "1");
-  set("ROLE_WORLD_SIZE", std::to_string(job.world_size));
-  set("MASTER_ADDR", job.master_addr);
-  set("MASTER_PORT", std::to_string(job.master_port));
+  set("WORLD_SIZE", world_size);
+  set("LOCAL_WORLD_SIZE", std::to_string(settings.ranks));
+  set("GROUP_WORLD_SIZE", std::to_string(meeting.nodes));
+  set("ROLE_WORLD_SIZE", world_size);
+  set("MASTER_ADDR", meeting.store_address);
+  set("MASTER_PORT", std::to_string(meeting.store_port));
   set("TORCHELASTIC_RESTART_COUNT", std::to_string(job.attempt));
   set("TORCHELASTIC_MAX_RESTARTS", std::to_string(job.max_restarts));
   set("TORCHELASTIC_RUN_ID", job.run_id);
   set("TORCHELASTIC_USE_AGENT_STORE", "False");
   std::string signals;
   for (const int signal : settings.signals) signals += (signals.empty() ? "" : ",") + signal_name(signal);
-  set("TORCHELASTIC_SIGNALS_TO_HANDLE", signals);
-  set("TORCHELASTIC_ERROR_FILE", error_file);
+  set("TORCHELASTIC_SIGNALS_TO_HANDLE", signals.empty() ? "SIGTERM,SIGINT,SIGHUP,SIGQUIT" : signals);
+  set("TORCHELASTIC_ERROR_FILE", files.error_file);
   if (!std::getenv("TORCH_NCCL_ASYNC_ERROR_HANDLING")) set("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
   if (job.threads > 0) set("OMP_NUM_THREADS", std::to_string(job.threads));
   if (settings.gpu_ids) set("CUDA_VISIBLE_DEVICES", *settings.gpu_ids);
   for (const auto& [name, value] : devices.variables) set(name.c_str(), value);
-  if (job.terminal_columns > 0) set("COHORT_TERMINAL_COLUMNS", std::to_string(job.terminal_columns));
-  if (store_fd >= 0) set("COHORT_STORE_FD", std::to_string(store_fd));
+  if (files.terminal_columns > 0) {
+    set("COHORT_TERMINAL_COLUMNS", std::to_string(files.terminal_columns));
+    set("COHORT_TERMINAL_STREAM", files.terminal_stream);
+  }
+  if (files.store_fd >= 0) set("COHORT_STORE_FD", std::to_string(files.store_fd));
+  if (!files.first_step_file.empty()) set("COHORT_FIRST_STEP_FILE", files.first_step_file);
+  if (!settings.command_line.empty()) set("COHORT_LAUNCH_COMMAND", settings.command_line);
   for (const auto& [name, value] : settings.environment) set(name.c_str(), value);
   return variables;
 }
@@ -48,8 +55,9 @@ std::vector<std::string> merge_environment(char** inherited,
     const auto equals = text.find('=');
     if (equals != std::string::npos) merged[text.substr(0, equals)] = text.substr(equals + 1);
   }
-  merged.erase("COHORT_STORE_FD");
-  merged.erase("COHORT_TERMINAL_COLUMNS");
+  for (const char* ours : {"COHORT_STORE_FD", "COHORT_TERMINAL_COLUMNS", "COHORT_TERMINAL_STREAM",
+                           "COHORT_FIRST_STEP_FILE", "COHORT_LAUNCH_COMMAND"})
+    merged.erase(ours);
   for (const auto& [name, value] : variables) merged[name] = value;
   std::vector<std::string> result;
   for (const auto& [name, value] : merged) result.push_back(name + "=" + value);

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,29 +23,37 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::chrono::milliseconds kPatience{2000};
+constexpr const char* kFirstStepFile = "first_step";  ///< in a rank's folder, see LaunchSettings::tells_first_step
 
-bool stored(const LaunchSettings& settings, int rank, int stream) {
+bool stored(const LaunchSettings& settings, int local_rank, int stream) {
   if (!settings.redirects.given && !settings.tee.given) return !settings.log_dir.empty();
-  return ((settings.redirects.of(rank) | settings.tee.of(rank)) & stream) != 0;
+  return ((settings.redirects.of(local_rank) | settings.tee.of(local_rank)) & stream) != 0;
 }
 
-bool shown(const LaunchSettings& settings, int rank, int stream) {
-  if (!settings.local_ranks_filter.empty() && !settings.local_ranks_filter.contains(rank)) return false;
-  return !(settings.redirects.of(rank) & stream) || (settings.tee.of(rank) & stream);
+bool shown(const LaunchSettings& settings, int local_rank, int stream) {
+  if (!settings.local_ranks_filter.empty() && !settings.local_ranks_filter.contains(local_rank)) return false;
+  return !(settings.redirects.of(local_rank) & stream) || (settings.tee.of(local_rank) & stream);
 }
 
 /// "[rank 0] ", or TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE with ${role_name}, ${rank} and ${local_rank} filled in, as
 /// torchrun does.
-std::string prefix_of(const LaunchSettings& settings, int rank) {
+std::string prefix_of(const LaunchSettings& settings, const Worker& worker) {
   const char* pattern = std::getenv("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE");
   std::string text = pattern ? pattern : "[rank ${rank}] ";
   const auto fill = [&](const std::string& name, const std::string& value) {
     for (std::size_t at; (at = text.find(name)) != std::string::npos;) text.replace(at, name.size(), value);
   };
   fill("${role_name}", settings.role);
-  fill("${local_rank}", std::to_string(rank));
-  fill("${rank}", std::to_string(rank));
+  fill("${local_rank}", std::to_string(worker.local_rank));
+  fill("${rank}", std::to_string(worker.rank));
   return text;
+}
+
+/// "device:inode" of a descriptor, by which a rank recognises its own standard error.
+std::string identity_of(int fd) {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) return "";
+  return format("{}:{}", static_cast<std::uint64_t>(status.st_dev), static_cast<std::uint64_t>(status.st_ino));
 }
 
 }  // namespace
@@ -57,10 +66,9 @@ bool writes_directly(const LaunchSettings& settings, int local_rank) {
          !stored(settings, local_rank, 2);
 }
 
-WorkerGroup::WorkerGroup(const JobPlan& plan, Console& console, OrphanGuard& guard, const PortReservation& port,
-                         int attempt)
-    : plan_(plan), console_(console), guard_(guard), port_(port), attempt_(attempt) {
-  folder_ = plan.log_dir / format("attempt_{}", attempt);
+WorkerGroup::WorkerGroup(const JobPlan& plan, Console& console, OrphanGuard& guard, const Rendezvous& rendezvous)
+    : plan_(plan), console_(console), guard_(guard), rendezvous_(rendezvous) {
+  folder_ = plan.log_dir / format("attempt_{}", plan.identity.attempt);
   // A single rank on a terminal stays in the foreground with the agent: it may read the keyboard (a debugger).
   own_groups_ = !(plan.settings.ranks == 1 && ::isatty(0) == 1);
 }
@@ -93,26 +101,38 @@ void WorkerGroup::make_folders() {
   }
 }
 
-std::vector<std::string> WorkerGroup::arguments_of(int rank) const {
+std::vector<std::string> WorkerGroup::arguments_of(int local_rank) const {
   std::vector<std::string> arguments = plan_.settings.command;
   if (!plan_.settings.fill_local_rank) return arguments;
   const std::string placeholder = "${local_rank}";
   for (std::size_t i = 1; i < arguments.size(); ++i)
     for (std::size_t at; (at = arguments[i].find(placeholder)) != std::string::npos;)
-      arguments[i].replace(at, placeholder.size(), std::to_string(rank));
+      arguments[i].replace(at, placeholder.size(), std::to_string(local_rank));
   return arguments;
+}
+
+std::unique_ptr<RankStream> WorkerGroup::make_stream(const Worker& worker, int stream, bool shows_bar) const {
+  const LaunchSettings& settings = plan_.settings;
+  const char* name = stream == 1 ? "stdout.log" : "stderr.log";
+  return std::make_unique<RankStream>(
+      RankStream::Settings{.rank = worker.rank,
+                           .stream = stream,
+                           .prefix = prefix_of(settings, worker),
+                           .show = shown(settings, worker.local_rank, stream),
+                           .file = stored(settings, worker.local_rank, stream) ? worker.folder / name : fs::path(),
+                           .holds_bar = shows_bar},
+      console_);
 }
 
 void WorkerGroup::start() {
   const LaunchSettings& settings = plan_.settings;
   workers_.clear();
-  for (int rank = 0; rank < settings.ranks; ++rank) {
+  for (int local_rank = 0; local_rank < settings.ranks; ++local_rank) {
     workers_.emplace_back();
-    workers_.back().rank = rank;
+    workers_.back().rank = plan_.identity.meeting.first_rank + local_rank;
+    workers_.back().local_rank = local_rank;
   }
   make_folders();
-  JobIdentity identity = plan_.identity;
-  identity.attempt = attempt_;
   const int null = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   const bool keyboard = ::isatty(0) == 1;
   struct Close {
@@ -123,40 +143,34 @@ void WorkerGroup::start() {
   };
   const Close close_null{null};
   // The bar of the first shown rank is drawn on a terminal; the others' bars would fight for the same line.
-  int bar_rank = settings.local_ranks_filter.empty() ? 0 : *settings.local_ranks_filter.begin();
+  const int bar_rank = settings.local_ranks_filter.empty() ? 0 : *settings.local_ranks_filter.begin();
   for (Worker& worker : workers_) {
     SpawnRequest request;
     request.program = plan_.program;
-    request.arguments = arguments_of(worker.rank);
+    request.arguments = arguments_of(worker.local_rank);
     request.own_group = own_groups_;
     // Rank 0 may read what is piped into the agent; a terminal only a single rank, as background groups are stopped for
     // it.
-    request.standard_input = settings.ranks == 1 || (worker.rank == 0 && !keyboard) ? -1 : null;
-    if (!writes_directly(settings, worker.rank)) {
-      for (const int stream : {1, 2}) {
-        auto pipe = std::make_unique<RankStream>(
-            RankStream::Settings{.rank = worker.rank,
-                                 .stream = stream,
-                                 .prefix = prefix_of(settings, worker.rank),
-                                 .show = shown(settings, worker.rank, stream),
-                                 .file = stored(settings, worker.rank, stream)
-                                             ? worker.folder / (stream == 1 ? "stdout.log" : "stderr.log")
-                                             : fs::path()},
-            console_);
-        (stream == 1 ? request.standard_output : request.standard_error) = pipe->write_end();
-        (stream == 1 ? worker.out : worker.err) = std::move(pipe);
+    request.standard_input = settings.ranks == 1 || (worker.local_rank == 0 && !keyboard) ? -1 : null;
+    RankFiles files{.error_file = (worker.folder / "error.json").string()};
+    if (settings.tells_first_step) files.first_step_file = (worker.folder / kFirstStepFile).string();
+    if (!writes_directly(settings, worker.local_rank)) {
+      const bool shows_bar =
+          console_.terminal() && worker.local_rank == bar_rank && shown(settings, worker.local_rank, 2);
+      worker.out = make_stream(worker, 1, false);
+      worker.err = make_stream(worker, 2, shows_bar);
+      request.standard_output = worker.out->write_end();
+      request.standard_error = worker.err->write_end();
+      if (shows_bar) {
+        files.terminal_columns = console_.columns() - 1 - static_cast<int>(prefix_of(settings, worker).size());
+        files.terminal_stream = identity_of(worker.err->write_end());
       }
     }
-    const Close store{worker.rank == 0 ? port_.bind_store_socket() : -1};
-    request.inherited = store.fd;
-    const int prefix_width = static_cast<int>(prefix_of(settings, worker.rank).size());
-    identity.terminal_columns =
-        worker.err && console_.terminal() && worker.rank == bar_rank && shown(settings, worker.rank, 2)
-            ? console_.columns() - 1 - prefix_width
-            : 0;
-    request.environment = merge_environment(
-        environ, rank_variables(settings, identity, worker.rank, plan_.devices[static_cast<std::size_t>(worker.rank)],
-                                (worker.folder / "error.json").string(), store.fd));
+    const Close store{worker.rank == 0 ? rendezvous_.bind_store_socket() : -1};
+    request.inherited = files.store_fd = store.fd;
+    request.environment =
+        merge_environment(environ, rank_variables(settings, plan_.identity, worker.local_rank,
+                                                  plan_.devices[static_cast<std::size_t>(worker.local_rank)], files));
     request.guard = guard_.descriptor();
     worker.pid = spawn(request);
     worker.started = true;
@@ -228,6 +242,13 @@ bool WorkerGroup::all_ended() const {
 
 bool WorkerGroup::any_failed() const {
   return std::any_of(workers_.begin(), workers_.end(), [](const Worker& w) { return w.failed(); });
+}
+
+bool WorkerGroup::has_made_a_step() const {
+  return std::any_of(workers_.begin(), workers_.end(), [](const Worker& w) {
+    std::error_code error;
+    return fs::exists(w.folder / kFirstStepFile, error);
+  });
 }
 
 void WorkerGroup::finish(bool clean) {

@@ -1,6 +1,6 @@
-/// One attempt at the job: its ranks from start to end. The agent runs one group after another when restarts come
-/// (elasticity); everything that must be new for each attempt lives here, what outlives it (port, console, guard) is
-/// handed in.
+/// One attempt at the job: this node's ranks from start to end. The agent runs one group after another when it
+/// restarts a job; everything that must be new for each attempt lives here, what outlives it (rendezvous, console,
+/// guard) is handed in.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 #include "launch/console.h"
 #include "launch/guard.h"
-#include "launch/port.h"
 #include "launch/rank_stream.h"
+#include "launch/rendezvous.h"
 #include "launch/settings.h"
 #include "launch/worker_environment.h"
 
@@ -24,13 +24,15 @@ namespace cohort::launch {
 struct JobPlan {
   LaunchSettings settings;
   std::string program;                     ///< the path behind settings.command[0]
-  JobIdentity identity;                    ///< attempt is set by the group
+  JobIdentity identity;                    ///< attempt and meeting are set before each group
   std::vector<DeviceEnvironment> devices;  ///< by local rank
   std::filesystem::path log_dir;  ///< where attempt_<n>/rank_<r>/ are made; a temporary folder when nothing is stored
+  bool keeps_logs = false;        ///< log_dir stays when the job has ended
 };
 
 struct Worker {
-  int rank = 0;
+  int rank = 0;        ///< in the job
+  int local_rank = 0;  ///< on this node
   pid_t pid = -1;
   bool started = false;
   bool ended = false;
@@ -39,7 +41,7 @@ struct Worker {
   std::chrono::system_clock::time_point ended_at{};
   bool asked_to_stop = false;       ///< SIGTERM or the like had been sent before it ended
   std::uint64_t peak_memory = 0;    ///< bytes, after finish()
-  std::filesystem::path folder;     ///< rank_<r>, with error.json
+  std::filesystem::path folder;     ///< rank_<r>, with error.json and first_step
   std::unique_ptr<RankStream> out;  ///< null where the rank writes to our own descriptors
   std::unique_ptr<RankStream> err;
   bool failed() const { return ended && (exit_code != 0 || signal != 0); }
@@ -47,7 +49,8 @@ struct Worker {
 
 class WorkerGroup {
  public:
-  WorkerGroup(const JobPlan& plan, Console& console, OrphanGuard& guard, const PortReservation& port, int attempt);
+  /// plan.identity says which attempt this is, and what the agents have agreed on for it.
+  WorkerGroup(const JobPlan& plan, Console& console, OrphanGuard& guard, const Rendezvous& rendezvous);
   /// Kills what still runs.
   ~WorkerGroup();
   WorkerGroup(const WorkerGroup&) = delete;
@@ -72,7 +75,8 @@ class WorkerGroup {
   void finish(bool clean);
 
   const std::vector<Worker>& workers() const { return workers_; }
-  int attempt() const { return attempt_; }
+  /// A rank has made its first training step; false also where the ranks do not tell.
+  bool has_made_a_step() const;
   /// attempt_<n>
   const std::filesystem::path& folder() const { return folder_; }
 
@@ -82,13 +86,14 @@ class WorkerGroup {
   void make_folders();
   void note_ended();
   bool read_all();
-  std::vector<std::string> arguments_of(int rank) const;
+  std::vector<std::string> arguments_of(int local_rank) const;
+  /// A pipe for what the rank writes there.
+  std::unique_ptr<RankStream> make_stream(const Worker& worker, int stream, bool shows_bar) const;
 
   const JobPlan& plan_;
   Console& console_;
   OrphanGuard& guard_;
-  const PortReservation& port_;
-  int attempt_;
+  const Rendezvous& rendezvous_;
   std::filesystem::path folder_;
   std::vector<Worker> workers_;
   bool own_groups_ = true;

@@ -118,13 +118,13 @@ DataParallel::DataParallel(std::shared_ptr<torch::nn::Module> model, std::vector
   self.settings = std::move(settings);
   COHORT_THROW_UNLESS(
       self.settings.reduction == "auto" || self.settings.reduction == "shared" || self.settings.reduction == "buckets",
-      "dp.reduction='{}': it is auto, shared or buckets", self.settings.reduction);
+      "parallel.dp.reduction='{}': it is auto, shared or buckets", self.settings.reduction);
   COHORT_THROW_UNLESS(self.settings.bucket_cap_mb > 0 && self.settings.first_bucket_cap_mb > 0,
                       "dp bucket sizes must be above 0 MiB, not {} and {}", self.settings.bucket_cap_mb,
                       self.settings.first_bucket_cap_mb);
   const bool cpu = devices[0].kind == DeviceKind::kCpu;
   COHORT_THROW_UNLESS(cpu || self.settings.reduction != "shared",
-                      "dp.reduction=shared needs replicas on the CPU; use buckets");
+                      "parallel.dp.reduction=shared needs replicas on the CPU; use buckets");
   check_on_device(*model, to_torch(devices[0]));
 
   const bool buckets = self.settings.reduction == "buckets" || (self.settings.reduction == "auto" && !cpu);

@@ -100,17 +100,17 @@ struct DistributedDataParallel::Impl {
   void use_node_sum(const std::vector<at::Tensor>& parameters, const std::vector<bool>& sparse) {
     const std::string& wanted = settings.cpu_reduction;
     COHORT_THROW_UNLESS(wanted == "auto" || wanted == "shared_memory" || wanted == "gloo",
-                        "ddp.cpu_reduction='{}': it is auto, shared_memory or gloo", wanted);
+                        "parallel.ddp.cpu_reduction='{}': it is auto, shared_memory or gloo", wanted);
     if (wanted == "gloo" || group->world_size() == 1) return;
     const bool fits =
         device.is_cpu() && settings.compression == "none" &&
         std::ranges::none_of(sparse, [](bool is_sparse) { return is_sparse; }) &&
         std::ranges::all_of(parameters, [](const at::Tensor& p) { return p.scalar_type() == at::kFloat; });
     node_sum = fits ? NodeSum::open(*group) : nullptr;
-    COHORT_THROW_UNLESS(
-        wanted == "auto" || node_sum,
-        "ddp.cpu_reduction=shared_memory needs ranks on one machine, with float32 parameters on the CPU, dense "
-        "gradients, and no ddp.compression; write ddp.cpu_reduction=auto");
+    COHORT_THROW_UNLESS(wanted == "auto" || node_sum,
+                        "parallel.ddp.cpu_reduction=shared_memory needs ranks on one machine, with float32 parameters "
+                        "on the CPU, dense "
+                        "gradients, and no parallel.ddp.compression; write parallel.ddp.cpu_reduction=auto");
     if (node_sum) reducer->register_comm_hook(make_node_sum_hook(node_sum, [this] { return share_of_rank(); }));
   }
 
@@ -141,12 +141,13 @@ struct DistributedDataParallel::Impl {
     if (dynamic_cast<const Error*>(&problem) != nullptr) throw;
     const std::string text(problem.what());
     if (text.find("Expected to have finished reduction in the prior iteration") != std::string::npos)
-      throw Error(format(
-          "the loss of the last step did not depend on these parameters: {}. Every rank must give all of them a "
-          "gradient: let "
-          "the loss use them, freeze them (requires_grad(false)), or set ddp.find_unused_parameters=true (slower), or "
-          "ddp.static_graph=true when they are the same in every step",
-          unused_names(text)));
+      throw Error(
+          format("the loss of the last step did not depend on these parameters: {}. Every rank must give all of them a "
+                 "gradient: let "
+                 "the loss use them, freeze them (requires_grad(false)), or set "
+                 "parallel.ddp.find_unused_parameters=true (slower), or "
+                 "parallel.ddp.static_graph=true when they are the same in every step",
+                 unused_names(text)));
     if (dist::Group::is_communication_failure(problem)) throw group->explain(problem, operation);
     rethrow_plain(problem);
   }
@@ -235,7 +236,7 @@ DistributedDataParallel::DistributedDataParallel(std::shared_ptr<torch::nn::Modu
   if (self.group->world_size() > 1) check_same_layout(*self.model, *self.group);
 
   COHORT_THROW_UNLESS(self.settings.bucket_order == "definition" || self.settings.bucket_order == "arrival",
-                      "ddp.bucket_order='{}': it is definition or arrival", self.settings.bucket_order);
+                      "parallel.ddp.bucket_order='{}': it is definition or arrival", self.settings.bucket_order);
   const std::vector<NamedTensor> all = parameters_of(*self.model);
   std::vector<at::Tensor> parameters;
   std::vector<bool> sparse;
@@ -270,7 +271,7 @@ DistributedDataParallel::DistributedDataParallel(std::shared_ptr<torch::nn::Modu
     self.logger = std::move(pair.logger);
     const std::string& compression = self.settings.compression;
     COHORT_THROW_UNLESS(compression == "none" || compression == "fp16" || compression == "bf16",
-                        "ddp.compression='{}': it is none, fp16 or bf16", compression);
+                        "parallel.ddp.compression='{}': it is none, fp16 or bf16", compression);
     if (compression != "none")
       self.reducer->register_comm_hook(
           make_compression_hook(self.group->process_group(), compression == "fp16" ? at::kHalf : at::kBFloat16));

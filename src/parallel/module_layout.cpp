@@ -9,6 +9,7 @@
 #include <torch/types.h>
 
 #include "core/error.h"
+#include "core/fnv.h"
 #include "dist/group.h"
 
 namespace cohort::parallel {
@@ -132,8 +133,7 @@ void check_same_layout(const torch::nn::Module& module, dist::Group& group) {
   std::string text;
   for (const std::string& line : layout_lines(module)) text += line + "\n";
   // Names can be many; as long as all agree, a digest of 8 bytes is all that travels.
-  std::uint64_t digest = 14695981039346656037ULL;  // FNV-1a
-  for (const char c : text) digest = (digest ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
+  const std::uint64_t digest = fnv1a(text);
   const auto digests = group.all_gather_bytes(std::string(reinterpret_cast<const char*>(&digest), sizeof digest));
   if (std::all_of(digests.begin(), digests.end(), [&](const std::string& d) { return d == digests.front(); })) return;
 

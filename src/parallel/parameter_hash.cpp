@@ -1,8 +1,9 @@
 #include "parallel/parameter_hash.h"
 
-#include <bit>
-#include <cstring>
 #include <map>
+
+#define XXH_INLINE_ALL  // the header alone: nothing to link
+#include <xxhash.h>
 
 #include <torch/nn/module.h>
 #include <torch/types.h>
@@ -12,52 +13,9 @@
 #include "parallel/strategy.h"
 
 namespace cohort::parallel {
-namespace {
-
-constexpr std::uint64_t kPrime1 = 0x9E3779B185EBCA87ULL;
-constexpr std::uint64_t kPrime2 = 0xC2B2AE3D27D4EB4FULL;
-constexpr std::uint64_t kPrime3 = 0x165667B19E3779F9ULL;
-constexpr std::uint64_t kPrime4 = 0x85EBCA77C2B2AE63ULL;
-constexpr std::uint64_t kPrime5 = 0x27D4EB2F165667C5ULL;
-
-template <class T>
-T load(const unsigned char* p) {
-  T value;
-  std::memcpy(&value, p, sizeof value);
-  return value;
-}
-
-std::uint64_t round_of(std::uint64_t lane, std::uint64_t input) {
-  return std::rotl(lane + input * kPrime2, 31) * kPrime1;
-}
-
-std::uint64_t merge(std::uint64_t hash, std::uint64_t lane) {
-  return (hash ^ round_of(0, lane)) * kPrime1 + kPrime4;
-}
-
-}  // namespace
 
 std::uint64_t xxh64(const void* data, std::size_t bytes, std::uint64_t seed) {
-  const auto* p = static_cast<const unsigned char*>(data);
-  const unsigned char* const end = p + bytes;
-  std::uint64_t hash = seed + kPrime5;
-  if (bytes >= 32) {
-    std::uint64_t lanes[4] = {seed + kPrime1 + kPrime2, seed + kPrime2, seed, seed - kPrime1};
-    for (; end - p >= 32; p += 32)
-      for (int i = 0; i < 4; ++i) lanes[i] = round_of(lanes[i], load<std::uint64_t>(p + 8 * i));
-    hash = std::rotl(lanes[0], 1) + std::rotl(lanes[1], 7) + std::rotl(lanes[2], 12) + std::rotl(lanes[3], 18);
-    for (const std::uint64_t lane : lanes) hash = merge(hash, lane);
-  }
-  hash += bytes;
-  for (; end - p >= 8; p += 8) hash = std::rotl(hash ^ round_of(0, load<std::uint64_t>(p)), 27) * kPrime1 + kPrime4;
-  if (end - p >= 4) {
-    hash = std::rotl(hash ^ (load<std::uint32_t>(p) * kPrime1), 23) * kPrime2 + kPrime3;
-    p += 4;
-  }
-  for (; p != end; ++p) hash = std::rotl(hash ^ (*p * kPrime5), 11) * kPrime1;
-  hash = (hash ^ (hash >> 33)) * kPrime2;
-  hash = (hash ^ (hash >> 29)) * kPrime3;
-  return hash ^ (hash >> 32);
+  return XXH64(data, bytes, seed);
 }
 
 std::uint64_t parameter_hash(const torch::nn::Module& module) {

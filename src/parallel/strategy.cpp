@@ -1,11 +1,11 @@
 #include "parallel/strategy.h"
 
-#include "parallel/vector_math.h"
+#include "tensors/vector_math.h"
 
 namespace cohort::parallel {
 
 Strategy::Strategy() {
-  resolve_vector_math();
+  tensors::resolve_vector_math();
 }
 
 }  // namespace cohort::parallel

@@ -59,7 +59,7 @@ class Strategy {
   virtual void barrier() = 0;
 
  protected:
-  Strategy();  // calls resolve_vector_math() (vector_math.h): a strategy's threads come later
+  Strategy();  // calls tensors::resolve_vector_math() (vector_math.h): a strategy's threads come later
 };
 
 }  // namespace cohort::parallel

@@ -1,4 +1,4 @@
-/// Runs gnuplot as a program (docs/decisions/charts.md), without a shell.
+/// Runs gnuplot as a program (docs/design/decisions/charts.md), without a shell.
 #pragma once
 #include <filesystem>
 #include <string>

@@ -2,15 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <ctime>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
 
 #include "core/files.h"
 #include "core/format.h"
-#include "report/html_style.h"
+#include "report/evaluation_section.h"
+#include "report/html_parts.h"
 #include "report/inline_svg.h"
+#include "report/saved_content.h"
 #include "report/text.h"
 
 namespace cohort::report {
@@ -24,19 +25,6 @@ constexpr std::uintmax_t kMostLogBytes = 64 << 10;
 std::string read_if_there(const fs::path& path) {
   std::error_code error;
   return fs::is_regular_file(path, error) ? read_file(path) : "";
-}
-
-std::string section(const std::string& id, const std::string& title, const std::string& body) {
-  if (body.empty()) return "";
-  return format("<section id=\"{}\">\n<h2>{}</h2>\n{}</section>\n", id, html_escape(title), body);
-}
-
-std::string name_table(const NamedTexts& rows, const std::string& css_class = "names") {
-  if (rows.empty()) return "";
-  std::string html = format("<div class=\"scroll\"><table class=\"{}\">\n", css_class);
-  for (const auto& [name, value] : rows)
-    html += format("<tr><th scope=\"row\">{}</th><td>{}</td></tr>\n", html_escape(name), html_escape(value));
-  return html + "</table></div>\n";
 }
 
 std::string tiles(const NamedTexts& highlights) {
@@ -164,24 +152,10 @@ std::string files(const RunFolder& run) {
   return format("<details><summary>{} files</summary>\n{}</details>\n", found.size(), html);
 }
 
-std::string now_text() {
-  const std::time_t seconds = std::time(nullptr);
-  std::tm local{};
-  ::localtime_r(&seconds, &local);
-  char text[64];
-  return std::string(text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S %z", &local));
-}
-
 }  // namespace
 
 std::string html_report(const RunFolder& run, const ReportContent& content) {
-  std::string html =
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      // Nothing may be fetched, and nothing may run, whatever a name or a log line says.
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n";
-  html +=
-      "<title>" + html_escape(content.title) + "</title>\n<style>\n" + std::string(kHtmlStyle) + "</style>\n</head>\n";
+  std::string html = page_head(content.title);
   html += "<body>\n<main>\n<header>\n<h1>" + html_escape(content.title) + "</h1>\n";
   html += format("<p><span class=\"status{}\">{}</span> <span class=\"muted\">{}, {}</span></p>\n",
                  content.failed ? " failed" : "", html_escape(content.status),
@@ -189,15 +163,18 @@ std::string html_report(const RunFolder& run, const ReportContent& content) {
   html += tiles(content.highlights) + "</header>\n";
   html += section("summary", "Summary", name_table(content.summary));
   html += section("test", "Errors on the " + content.test_name, test_table(content));
+  html += evaluation_sections(run.path(), run.path());
   html += section("charts", "Charts", charts(run, content));
   html += section("settings", "Settings", settings(run));
-  html += section("environment", "Environment", name_table(content.machine.rows()));
+  html += section("environment", "Environment",
+                  name_table(content.environment.empty() ? content.machine.rows() : content.environment));
   html += section("log", "Log", log_tail(run));
   html += section("files", "Files", files(run));
   return html + "</main>\n</body>\n</html>\n";
 }
 
 void write_html_report(const RunFolder& run, const ReportContent& content) {
+  save_content(run, content);
   write_file_atomically(run.report_file(), html_report(run, content));
 }
 

@@ -26,13 +26,14 @@ struct ReportContent {
   std::string test_note;            ///< which weights were tested, and in which unit the errors are
   std::vector<DrawnFigure> figures;
   Machine machine;
+  NamedTexts environment;  ///< in place of the machine's rows, where the content was read back
 };
 
-/// The page. Reads the run's configuration, overrides, log and list of files from its folder; what is missing is left
-/// out.
+/// The page. Reads the run's configuration, overrides, log, evaluations and list of files from its folder; what is
+/// missing is left out.
 std::string html_report(const RunFolder& run, const ReportContent& content);
 
-/// Writes it to run.report_file(), whole or not at all. Throws Error.
+/// Writes it to run.report_file(), whole or not at all, and the content beside it (saved_content.h). Throws Error.
 void write_html_report(const RunFolder& run, const ReportContent& content);
 
 }  // namespace cohort::report

@@ -6,6 +6,10 @@ namespace cohort::report::metric {
 
 inline constexpr const char* kTrainLoss = "train/loss";
 inline constexpr const char* kValidationLoss = "validation/loss";
+inline constexpr const char* kRolloutSuccess = "rollout/success";  ///< share of the episodes, where rollouts validate
+inline constexpr const char* kRolloutFailure = "rollout/failure";  ///< the rest
+inline constexpr const char* kRolloutReturn = "rollout/return";    ///< mean
+inline constexpr const char* kRolloutSteps = "rollout/steps";      ///< mean
 inline constexpr const char* kLearningRate = "train/lr";
 inline constexpr const char* kGradientNorm = "train/gradient_norm";  ///< before clipping
 inline constexpr const char* kSkippedSteps = "train/skipped_steps";  ///< since the start; where steps can be skipped
@@ -14,5 +18,10 @@ inline constexpr const char* kSamplesPerSecond = "speed/samples_per_s";  ///< of
 inline constexpr const char* kStepsPerSecond = "speed/steps_per_s";
 inline constexpr const char* kDataTime = "speed/data_s";  ///< s a step waited for data, the slowest rank
 inline constexpr const char* kMemory = "memory/bytes";    ///< the rank that uses most
+
+inline constexpr const char* kGpuUtilization = "gpu/utilization";             ///< %, mean of the job's GPUs here
+inline constexpr const char* kLeastGpuUtilization = "gpu/least_utilization";  ///< %, of the idlest of them
+inline constexpr const char* kGpuMemory = "gpu/memory_bytes";                 ///< of the fullest, all processes
+inline constexpr const char* kGpuPower = "gpu/power_w";                       ///< W, of all of them
 
 }  // namespace cohort::report::metric

@@ -142,6 +142,18 @@ Figure loss_figure(const MetricsHistory& history, const std::string& loss_name) 
   return {.name = "loss", .caption = caption + ".", .panels = {std::move(chart)}};
 }
 
+Figure rollout_figure(const MetricsHistory& history) {
+  Figure figure{.name = "success", .caption = "Rollouts of the policy in its task while it was trained."};
+  Chart success{.title = "success", .x_label = "step", .y_label = "share of the episodes"};
+  const MetricSeries& rates = history[metric::kRolloutSuccess];
+  success.series.push_back({.xs = rates.steps, .ys = rates.values});
+  figure.panels.push_back(std::move(success));
+  if (const MetricSeries& returns = history[metric::kRolloutReturn]; !returns.steps.empty())
+    figure.panels.push_back(line_chart(returns, "return", "mean of the episodes"));
+  figure.columns = columns_for(figure.panels.size());
+  return figure;
+}
+
 Figure speed_figure(const MetricsHistory& history) {
   Figure figure{.name = "speed", .caption = "Learning rate and throughput by training step."};
   const MetricSeries& rate = history[metric::kLearningRate];

@@ -31,6 +31,9 @@ struct ForecastWindow {
 /// factor of 20. loss_name: the label of its axis, "mean squared error".
 Figure loss_figure(const MetricsHistory& history, const std::string& loss_name);
 
+/// "success": of rollouts by step. Only where series of that name were recorded.
+Figure rollout_figure(const MetricsHistory& history);
+
 /// "speed": learning rate, throughput and gradient norm by step, as far as they were recorded.
 Figure speed_figure(const MetricsHistory& history);
 

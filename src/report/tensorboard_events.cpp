@@ -6,8 +6,8 @@
 
 #include <unistd.h>
 
-#include "core/crc32c.h"
 #include "core/error.h"
+#include "core/tfrecord.h"
 #include "report/text.h"
 
 namespace cohort::report {
@@ -34,10 +34,6 @@ constexpr int kColorspaceRgba = 4;
 template <class Tag>
 constexpr protozero::pbf_tag_type n(Tag tag) {
   return static_cast<protozero::pbf_tag_type>(tag);
-}
-
-void append_little_endian(std::string& out, std::uint64_t value, int bytes) {
-  for (int i = 0; i < bytes; ++i) out.push_back(static_cast<char>(value >> (8 * i)));
 }
 
 std::string event_head(double wall_time, std::int64_t step) {
@@ -74,17 +70,13 @@ fs::path next_file(const fs::path& folder) {
   return folder / format("{}{:010}.{}.{}", kPrefix, seconds, host_name(), ::getpid());
 }
 
-}  // namespace
-
-std::string frame_tfrecord(std::string_view data) {
+std::string framed(std::string_view data) {
   std::string record;
-  record.reserve(data.size() + 16);
-  append_little_endian(record, data.size(), 8);
-  append_little_endian(record, mask_crc32c(crc32c(record)), 4);
-  record += data;
-  append_little_endian(record, mask_crc32c(crc32c(data)), 4);
+  append_tfrecord(record, data);
   return record;
 }
+
+}  // namespace
 
 std::pair<std::uint32_t, std::uint32_t> png_size(std::string_view png) {
   constexpr std::string_view kSignature("\x89PNG\r\n\x1a\n", 8);
@@ -102,13 +94,13 @@ TensorboardEvents::TensorboardEvents(const fs::path& folder, std::optional<std::
     : file_(next_file(folder)) {
   std::string version = event_head(now_seconds(), 0);
   protozero::pbf_writer(version).add_string(n(Event::file_version), "brain.Event:2");
-  file_.append(frame_tfrecord(version));
+  file_.append(framed(version));
   if (!first_step) return;
   std::string log;
   protozero::pbf_writer(log).add_enum(n(SessionLog::status), kSessionStart);
   std::string event = event_head(now_seconds(), *first_step);
   protozero::pbf_writer(event).add_message(n(Event::session_log), log);
-  file_.append(frame_tfrecord(event));
+  file_.append(framed(event));
 }
 
 void TensorboardEvents::scalars(std::int64_t step, double wall_time, std::span<const TagValue> values) {
@@ -122,7 +114,7 @@ void TensorboardEvents::scalars(std::int64_t step, double wall_time, std::span<c
       value.add_float(n(Value::simple_value), static_cast<float>(v.value));
     }
   }
-  file_.append(frame_tfrecord(data));
+  file_.append(framed(data));
 }
 
 void TensorboardEvents::text(const std::string& tag, std::int64_t step, double wall_time, const std::string& markdown) {
@@ -146,7 +138,7 @@ void TensorboardEvents::text(const std::string& tag, std::int64_t step, double w
     protozero::pbf_writer plugin(metadata, n(Metadata::plugin_data));
     plugin.add_string(n(PluginData::plugin_name), "text");
   }
-  file_.append(frame_tfrecord(data));
+  file_.append(framed(data));
 }
 
 void TensorboardEvents::image(const std::string& tag, std::int64_t step, double wall_time, std::string_view png) {
@@ -163,7 +155,7 @@ void TensorboardEvents::image(const std::string& tag, std::int64_t step, double 
     image.add_int32(n(Image::colorspace), kColorspaceRgba);
     image.add_bytes(n(Image::encoded_image_string), png.data(), png.size());
   }
-  file_.append(frame_tfrecord(data));
+  file_.append(framed(data));
 }
 
 }  // namespace cohort::report

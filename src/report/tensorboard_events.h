@@ -1,4 +1,4 @@
-/// TensorBoard event files: TFRecord framing (TensorFlow, lib/io/record_writer.cc) around Event messages
+/// TensorBoard event files: TFRecord framing (core/tfrecord.h) around Event messages
 /// (tensorflow/core/util/event.proto and framework/summary.proto), written by protozero.
 #pragma once
 #include <cstdint>
@@ -12,9 +12,6 @@
 #include "report/append_file.h"
 
 namespace cohort::report {
-
-/// One TFRecord: length, its masked CRC, the data, their masked CRC; integers little-endian.
-std::string frame_tfrecord(std::string_view data);
 
 struct TagValue {
   std::string_view tag;

@@ -1,27 +1,14 @@
 #include "report/text.h"
 
-#include <cstdint>
+#include "core/utf8.h"
 
 namespace cohort::report {
 namespace {
 
-/// Bytes of the code point at the beginning of `text`, or 0 when it is no valid UTF-8 (RFC 3629: no overlong forms, no
-/// surrogates, nothing above U+10FFFF).
+/// Bytes of the code point at the beginning of `text`, or 0 when it is no valid UTF-8, or not allowed in XML.
 std::size_t valid_bytes(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<std::uint32_t>(static_cast<unsigned char>(text[i])); };
-  const std::uint32_t lead = byte(0);
-  if (lead < 0x80) return 1;
-  const std::size_t size = (lead >> 5) == 0x6 ? 2 : (lead >> 4) == 0xE ? 3 : (lead >> 3) == 0x1E ? 4 : 0;
-  if (size == 0 || size > text.size()) return 0;
-  std::uint32_t value = lead & (0xFFu >> (size + 1));
-  for (std::size_t i = 1; i < size; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-    value = value << 6 | (byte(i) & 0x3F);
-  }
-  constexpr std::uint32_t kSmallest[] = {0, 0, 0x80, 0x800, 0x10000};
-  const bool surrogate = value >= 0xD800 && value <= 0xDFFF;
-  const bool noncharacter = value == 0xFFFE || value == 0xFFFF;  // not allowed in XML
-  return value < kSmallest[size] || value > 0x10FFFF || surrogate || noncharacter ? 0 : size;
+  const std::string_view front = text.substr(0, 3);
+  return front == "\xEF\xBF\xBE" || front == "\xEF\xBF\xBF" ? 0 : utf8_size(text);  // U+FFFE, U+FFFF
 }
 
 }  // namespace

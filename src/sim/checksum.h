@@ -4,12 +4,13 @@
 #include <cstdint>
 #include <string_view>
 
+#include "core/fnv.h"
+
 namespace cohort::sim {
 
-/// FNV-1a (Fowler, Noll, Vo), 64 bits.
-inline std::uint64_t checksum(std::string_view data, std::uint64_t hash = 14695981039346656037ull) {
-  for (const char c : data) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
-  return hash;
+/// `hash` is that of what came before.
+inline std::uint64_t checksum(std::string_view data, std::uint64_t hash = kFnvBegin) {
+  return fnv1a(data, hash);
 }
 
 }  // namespace cohort::sim

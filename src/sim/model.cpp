@@ -7,6 +7,8 @@
 #include "core/files.h"
 #include "sim/checksum.h"
 #include "sim/model_check.h"
+#include "sim/visual_model.h"
+#include "sim/visual_model_file.h"
 
 namespace cohort::sim {
 
@@ -215,28 +217,38 @@ std::string to_string(std::span<const Unsupported> list) {
   return text;
 }
 
-void save_model(const Model& model, const std::filesystem::path& path) {
+void save_model(const Model& model, const std::filesystem::path& path, const VisualModel* seen) {
   Saver saver;
   visit(saver, model);
   FileHeader header{{}, kVersion, sizeof(ModelView), saver.out_.size(), checksum(saver.out_)};
   std::memcpy(header.magic, kMagic, sizeof kMagic);
   std::string file(reinterpret_cast<const char*>(&header), sizeof header);
-  write_file_atomically(path, file + saver.out_);
+  file += saver.out_;
+  if (seen != nullptr) file += visual_model_bytes(*seen);
+  write_file_atomically(path, file);
+}
+
+std::string_view behind_model(std::string_view file, const std::string& name) {
+  FileHeader header{};
+  COHORT_THROW_UNLESS(file.size() >= sizeof header, "{} is no compiled model: it is cut off", name);
+  std::memcpy(&header, file.data(), sizeof header);
+  COHORT_THROW_UNLESS(std::memcmp(header.magic, kMagic, sizeof kMagic) == 0, "{} is no compiled model", name);
+  COHORT_THROW_UNLESS(
+      header.version == kVersion && header.view_bytes == sizeof(ModelView),
+      "{} was written by another version of Cohort (format {}, this one reads {}): compile the model again", name,
+      header.version, kVersion);
+  COHORT_THROW_UNLESS(header.bytes <= file.size() - sizeof header, "{} is damaged: its checksum does not fit", name);
+  return file.substr(sizeof header + header.bytes);
 }
 
 Model load_model(const std::filesystem::path& path) {
   const std::string file = read_file(path);
+  const std::string_view seen = behind_model(file, path.string());
+  check_visual_bytes(seen, path.string());
   FileHeader header{};
-  COHORT_THROW_UNLESS(file.size() >= sizeof header, "{} is no compiled model: it is cut off", path.string());
   std::memcpy(&header, file.data(), sizeof header);
-  COHORT_THROW_UNLESS(std::memcmp(header.magic, kMagic, sizeof kMagic) == 0, "{} is no compiled model", path.string());
-  COHORT_THROW_UNLESS(
-      header.version == kVersion && header.view_bytes == sizeof(ModelView),
-      "{} was written by another version of Cohort (format {}, this one reads {}): compile the model again",
-      path.string(), header.version, kVersion);
-  const std::string body = file.substr(sizeof header);
-  COHORT_THROW_UNLESS(header.bytes == body.size() && header.checksum == checksum(body),
-                      "{} is damaged: its checksum does not fit", path.string());
+  const std::string body = file.substr(sizeof header, header.bytes);
+  COHORT_THROW_UNLESS(header.checksum == checksum(body), "{} is damaged: its checksum does not fit", path.string());
   Model model;
   Loader loader(body, path.string());
   visit(loader, model);

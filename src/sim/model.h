@@ -12,6 +12,8 @@
 
 namespace cohort::sim {
 
+struct VisualModel;
+
 /// A feature of the file that the batched engine does not run.
 struct Unsupported {
   std::string feature;  ///< what, e.g. "muscle actuator"
@@ -80,8 +82,9 @@ std::vector<Unsupported> find_unsupported(std::span<const std::uint8_t> mjb);
 /// of geoms do not fit into the memory. contact_capacity 0: all that the pairs can make.
 Model import_model(std::span<const std::uint8_t> mjb, int contact_capacity = 0);
 
-/// Writes the model to a file that load_model reads on a machine without MuJoCo. Throws Error.
-void save_model(const Model& model, const std::filesystem::path& path);
+/// Writes the model to a file that load_model reads on a machine without MuJoCo; with what is seen of it, if given, so
+/// that pictures can be made of it (load_visual_model). Throws Error.
+void save_model(const Model& model, const std::filesystem::path& path, const VisualModel* seen = nullptr);
 /// Throws Error for a file that is cut off, changed or of another version, or whose indices point nowhere.
 Model load_model(const std::filesystem::path& path);
 

@@ -12,9 +12,9 @@ namespace cohort::sim {
 
 /// Which code advances the physics.
 enum class EngineKind {
-  kBatched,  ///< ours: float, one environment per SIMD lane; the features of docs/simulation.md, others are refused by
-             ///< name
-  kMujoco,   ///< MuJoCo's own thread pool: double, every feature, CPU only
+  kBatched,  ///< ours: float, one environment per SIMD lane; the features of docs/reference/simulation.md, others are
+             ///< refused by name
+  kMujoco,  ///< MuJoCo's own thread pool: double, every feature, CPU only
 };
 
 /// "batched", "mujoco"; throws Error naming what is allowed.
@@ -75,7 +75,7 @@ struct SceneOptions {
   /// Environments with at most so many constraint rows, 64 at most, are solved for the rows' forces instead of the
   /// accelerations: the same solution, other rounding. -1: chosen from the model, 64 for large trees, 24 or 0 else.
   /// Newton's solver and pyramidal cones only, of the batched engine. The engine's choice at build, no part of a
-  /// compiled model. docs/decisions/row-space.md
+  /// compiled model. docs/design/decisions/row-space.md
   int row_space = -1;
   /// Parameters that environments will have of their own: build() counts their memory before it takes any, and takes
   /// it. Others take theirs when they are first asked for.

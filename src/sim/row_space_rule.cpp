@@ -13,7 +13,7 @@ int choose_row_space(const Model& model, int wanted) {
   // block have the same constraints. Trees of six dofs, a single free body, are always better off with them; larger
   // ones up to kLeastProducts are where environments differ, which takes many pairs of geoms that may touch (a
   // quadruped's feet are four), and have few rows. Two iterations do not pay for the products of the rows. Measured:
-  // docs/decisions/row-space.md.
+  // docs/design/decisions/row-space.md.
   constexpr long kLeastProducts = 500, kLeastProductsPerDof = 7;
   constexpr int kLeastIterations = 3, kRowsOfSmallTrees = 24;
   const ModelView& v = model.sizes;

@@ -203,6 +203,7 @@ MemoryPlan Scene::plan_from_file(const std::filesystem::path& compiled) const {
 void Scene::build_from_file(const std::filesystem::path& compiled, int n_envs, std::array<double, 2> env_spacing) {
   check(env_spacing);
   engine_ = make_batched_engine(load_for_build(compiled), n_envs);
+  compiled_file_ = compiled;
   cameras_.insert(cameras_.end(), info().cameras.begin(), info().cameras.end());
   start(env_spacing);
 }

@@ -31,6 +31,7 @@ namespace cohort::sim {
 
 class Scene;
 struct Model;
+struct VisualModel;
 
 /// Which environments, dofs or links: indices, in the order of the values. Default: all.
 class Indices {
@@ -162,6 +163,11 @@ class Scene {
   /// What the model compiler remarked, and which options have no effect on this model.
   std::span<const std::string> warnings() const { return compiled_.warnings; }
   std::span<const CameraOptions> cameras() const { return cameras_; }
+  /// What is seen of the model, for render/; made or read when first asked for. Throws Error for a compiled model that
+  /// holds physics only.
+  std::shared_ptr<const VisualModel> visual_model() const;
+  /// MuJoCo's binary model; empty for a scene that was built from a compiled one.
+  std::span<const std::uint8_t> binary_model() const { return compiled_.mjb; }
   std::int64_t step_count() const { return steps_; }
   /// Bytes by part: the engine's, and what the scene keeps for dofs that it controls itself.
   MemoryPlan memory() const;
@@ -325,6 +331,8 @@ class Scene {
   std::vector<EntityDeclaration> declarations_;
   std::vector<CameraOptions> cameras_;
   CompiledScene compiled_;
+  std::filesystem::path compiled_file_;                ///< instead, of build_from_file
+  mutable std::shared_ptr<const VisualModel> visual_;  ///< null until asked for
   std::unique_ptr<Engine> engine_;
   int contact_capacity_ = 0;  ///< of the batched engine's model
   std::array<double, 2> spacing_{0, 0};

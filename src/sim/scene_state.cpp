@@ -7,6 +7,7 @@
 #include "sim/checksum.h"
 #include "sim/model.h"
 #include "sim/scene.h"
+#include "sim/visual_model.h"
 
 namespace cohort::sim {
 
@@ -121,6 +122,23 @@ void Scene::load_state(const std::filesystem::path& path) {
   derived_valid_ = false;
 }
 
+std::shared_ptr<const VisualModel> Scene::visual_model() const {
+  need_built();
+  if (visual_) return visual_;
+  if (!compiled_.mjb.empty()) {
+    visual_ = std::make_shared<const VisualModel>(import_visual_model(compiled_.mjb));
+    return visual_;
+  }
+  std::shared_ptr<const VisualModel> loaded = load_visual_model(compiled_file_);
+  COHORT_THROW_UNLESS(loaded,
+                      "{} holds physics only, no pictures: compile the model again (`cohort model FILE --compile OUT`)",
+                      compiled_file_.string());
+  COHORT_THROW_UNLESS(loaded->content == info().content && loaded->links.size() == info().links.size(),
+                      "{} is another model than when this scene was built from it", compiled_file_.string());
+  visual_ = std::move(loaded);
+  return visual_;
+}
+
 void Scene::save_model(const std::filesystem::path& path) const {
   need_built();
   COHORT_THROW_UNLESS(engine_->kind() == EngineKind::kBatched,
@@ -131,7 +149,7 @@ void Scene::save_model(const std::filesystem::path& path) const {
   Model model = import_model(compiled_.mjb, options_.contact_capacity);
   model.info.entities = entities_;
   model.info.cameras = cameras_;
-  sim::save_model(model, path);
+  sim::save_model(model, path, visual_model().get());
 }
 
 }  // namespace cohort::sim

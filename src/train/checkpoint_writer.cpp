@@ -1,3 +1,5 @@
+#include "train/checkpoint_writer.h"
+
 #include <csignal>
 #include <nlohmann/json.hpp>
 
@@ -7,20 +9,22 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "core/crc32c.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/log.h"
-#include "train/checkpoint.h"
-#include "train/safetensors.h"
+#include "policy/checksums.h"
+#include "policy/safetensors.h"
 
 namespace cohort::train {
 namespace fs = std::filesystem;
 
-CheckpointWriter::CheckpointWriter(CheckpointFolder folder, std::int64_t keep)
+CheckpointWriter::CheckpointWriter(policy::CheckpointFolder folder, std::int64_t keep)
     : folder_(std::move(folder)), keep_(keep) {
   if (const int removed = folder_.clean(); removed > 0) {
     log::info("{}: removed {} checkpoint(s) that a former run had not finished", folder_.path().string(), removed);
   }
+  folder_.restore_links();
 }
 
 CheckpointWriter::~CheckpointWriter() {
@@ -35,9 +39,10 @@ CheckpointWriter::~CheckpointWriter() {
   if (!error_.empty()) log::error("{}", error_);
 }
 
-NamedTensors CheckpointWriter::capture(const NamedTensors& live, std::map<std::string, at::Tensor>& buffers) {
+policy::NamedTensors CheckpointWriter::capture(const policy::NamedTensors& live,
+                                               std::map<std::string, at::Tensor>& buffers) {
   const at::NoGradGuard no_grad;
-  NamedTensors copies;
+  policy::NamedTensors copies;
   copies.reserve(live.size());
   for (const auto& [name, tensor] : live) {
     at::Tensor& buffer = buffers[name];
@@ -52,7 +57,7 @@ NamedTensors CheckpointWriter::capture(const NamedTensors& live, std::map<std::s
   return copies;
 }
 
-void CheckpointWriter::save(const CheckpointContent& content) {
+void CheckpointWriter::save(const policy::CheckpointContent& content) {
   finish();
   pending_.state = content.state;
   pending_.model_aliases = content.model_aliases;
@@ -95,40 +100,50 @@ void CheckpointWriter::run() {
   }
 }
 
-void CheckpointWriter::write(const CheckpointContent& content) const {
+void CheckpointWriter::write(const policy::CheckpointContent& content) const {
   const std::int64_t step = content.state.step;
   const fs::path path = folder_.begin(step);
   try {
     const std::map<std::string, std::string> metadata{{"format", "pt"}, {"step", std::to_string(step)}};
     config::Json files = config::Json::object();
-    const auto tensors = [&](const char* name, const NamedTensors& part,
+    policy::Checksums checksums;
+    const auto tensors = [&](const char* name, const policy::NamedTensors& part,
                              const std::map<std::string, std::string>& notes) {
       auto all = metadata;
       all.insert(notes.begin(), notes.end());
-      write_safetensors_in_place(path / name, part, all);
+      checksums[name] = policy::write_safetensors_in_place(path / name, part, all);
       files[name] = fs::file_size(path / name);
     };
-    tensors(kModelFile, content.model, content.model_aliases);
+    const auto text = [&](const char* name, const std::string& bytes) {
+      write_file_atomically(path / name, bytes);
+      checksums[name] = crc32c(bytes);
+    };
+    tensors(policy::kModelFile, content.model, content.model_aliases);
     if (!content.ema.empty()) {
-      fs::create_directory(path / fs::path(kEmaFile).parent_path());
-      tensors(kEmaFile, content.ema, content.model_aliases);
+      fs::create_directory(path / fs::path(policy::kEmaFile).parent_path());
+      tensors(policy::kEmaFile, content.ema, content.model_aliases);
     }
-    tensors(kOptimizerFile, content.optimizer, {});
-    tensors(kRandomFile, content.random, {});
+    tensors(policy::kOptimizerFile, content.optimizer, {});
+    tensors(policy::kRandomFile, content.random, {});
     if (!content.dataset_statistics.empty()) {
-      write_file_atomically(path / kStatisticsFile, content.dataset_statistics);
-      files[kStatisticsFile] = fs::file_size(path / kStatisticsFile);
+      text(policy::kStatisticsFile, content.dataset_statistics);
+      files[policy::kStatisticsFile] = fs::file_size(path / policy::kStatisticsFile);
     }
     config::Json state = to_json(content.state);
     state["files"] = files;
-    write_file_atomically(path / kStateFile, state.dump(2) + "\n");
+    text(policy::kStateFile, state.dump(2) + "\n");
+    write_file_atomically(path / policy::kChecksumsFile, policy::to_text(checksums));
     folder_.commit(step, content.is_best);
   } catch (const std::exception&) {
     std::error_code ignored;
     fs::remove_all(path, ignored);
     throw;
   }
-  folder_.prune(keep_);
+  try {
+    folder_.prune(keep_);
+  } catch (const Error& e) {
+    log::warning("an old checkpoint stays: {}", e.what());  // the new one is whole
+  }
 }
 
 std::string CheckpointWriter::take_error() {

@@ -12,6 +12,7 @@
 
 #include "core/error.h"
 #include "models/layers.h"
+#include "policy/foreign_weights.h"
 
 namespace cohort::train {
 namespace {
@@ -33,11 +34,12 @@ std::unordered_set<const c10::TensorImpl*> batch_norm_parameters(const torch::nn
 void EmaSettings::validate() const {
   COHORT_THROW_UNLESS(counting == "diffusion_policy" || counting == "diffusers",
                       "'{}' is no way to count updates; choose diffusion_policy or diffusers", counting);
-  COHORT_THROW_UNLESS(power > 0.0 && inv_gamma > 0.0, "ema: power = {} and inv_gamma = {} must be positive", power,
-                      inv_gamma);
+  COHORT_THROW_UNLESS(power > 0.0 && inv_gamma > 0.0,
+                      "train.ema.power = {} and train.ema.inv_gamma = {} must be positive", power, inv_gamma);
   COHORT_THROW_UNLESS(min_decay >= 0.0 && min_decay <= max_decay && max_decay <= 1.0,
                       "ema: 0 <= min_decay ({}) <= max_decay ({}) <= 1 must hold", min_decay, max_decay);
-  COHORT_THROW_UNLESS(update_after_step >= 0, "ema: update_after_step = {} must not be negative", update_after_step);
+  COHORT_THROW_UNLESS(update_after_step >= 0, "train.ema.update_after_step = {} must not be negative",
+                      update_after_step);
 }
 
 void describe(config::Fields& fields, EmaSettings& s) {
@@ -64,7 +66,7 @@ Ema::Ema(const torch::nn::Module& module, EmaSettings settings) : module_(module
   const at::NoGradGuard no_grad;
   const auto copied =
       settings_.copy_batch_norm ? batch_norm_parameters(module) : std::unordered_set<const c10::TensorImpl*>();
-  for (const auto& [name, parameter] : trainable_parameters(module)) {
+  for (const auto& [name, parameter] : policy::trainable_parameters(module)) {
     if (!parameter.is_floating_point() || copied.count(parameter.unsafeGetTensorImpl())) continue;
     names_.push_back(name);
     parameters_.push_back(parameter);
@@ -83,10 +85,10 @@ void Ema::update() {
   }
 }
 
-NamedTensors Ema::state() const {
+policy::NamedTensors Ema::state() const {
   std::unordered_map<const c10::TensorImpl*, at::Tensor> average_of;
   for (std::size_t i = 0; i < parameters_.size(); ++i) average_of[parameters_[i].unsafeGetTensorImpl()] = averages_[i];
-  NamedTensors state = module_state(module_);
+  policy::NamedTensors state = policy::module_state(module_);
   for (auto& [name, tensor] : state) {
     // A tied weight stands under several names; all of them mean the one average.
     if (const auto found = average_of.find(tensor.unsafeGetTensorImpl()); found != average_of.end())
@@ -95,7 +97,7 @@ NamedTensors Ema::state() const {
   return state;
 }
 
-void Ema::load_state(const NamedTensors& state, std::int64_t updates, const std::string& source) {
+void Ema::load_state(const policy::NamedTensors& state, std::int64_t updates, const std::string& source) {
   const at::NoGradGuard no_grad;
   const std::unordered_map<std::string, at::Tensor> by_name(state.begin(), state.end());
   for (std::size_t i = 0; i < names_.size(); ++i) {
@@ -103,6 +105,9 @@ void Ema::load_state(const NamedTensors& state, std::int64_t updates, const std:
     COHORT_THROW_UNLESS(found != by_name.end(), "{}: the average of {} is missing", source, names_[i]);
     COHORT_THROW_UNLESS(found->second.sizes() == averages_[i].sizes(),
                         "{}: the average of {} has another shape than the model's parameter", source, names_[i]);
+    COHORT_THROW_UNLESS(policy::may_convert(found->second.scalar_type(), averages_[i].scalar_type()), "{}: {}", source,
+                        policy::type_difference("the average of " + names_[i], found->second.scalar_type(),
+                                                averages_[i].scalar_type()));
   }
   for (std::size_t i = 0; i < names_.size(); ++i) averages_[i].copy_(by_name.at(names_[i]));
   updates_ = updates;

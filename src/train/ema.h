@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/config.h"
-#include "train/named_tensors.h"
+#include "policy/named_tensors.h"
 
 namespace cohort::train {
 
@@ -46,10 +46,10 @@ class Ema {
 
   /// Everything that module_state() names, with the averages in place of the averaged parameters: what
   /// ema/model.safetensors holds. The tensors are live.
-  NamedTensors state() const;
+  policy::NamedTensors state() const;
   /// Takes over averages by name; other names are ignored (they come with the model). `source` names the file in
   /// messages. Throws Error for a missing or misshapen average; then nothing has changed.
-  void load_state(const NamedTensors& state, std::int64_t updates, const std::string& source);
+  void load_state(const policy::NamedTensors& state, std::int64_t updates, const std::string& source);
 
   /// Exchanges the module's weights and the averages, without copying. Twice is the identity.
   void exchange();

@@ -10,11 +10,11 @@
 namespace cohort::train {
 
 void GradScalerSettings::validate() const {
-  COHORT_THROW_UNLESS(init_scale > 0.0, "init_scale = {} must be positive", init_scale);
-  COHORT_THROW_UNLESS(growth_factor > 1.0, "growth_factor = {} must be above 1", growth_factor);
-  COHORT_THROW_UNLESS(backoff_factor > 0.0 && backoff_factor < 1.0, "backoff_factor = {} must lie between 0 and 1",
-                      backoff_factor);
-  COHORT_THROW_UNLESS(growth_interval >= 1, "growth_interval = {} must be at least 1", growth_interval);
+  COHORT_THROW_UNLESS(init_scale > 0.0, "train.scaler.init_scale = {} must be positive", init_scale);
+  COHORT_THROW_UNLESS(growth_factor > 1.0, "train.scaler.growth_factor = {} must be above 1", growth_factor);
+  COHORT_THROW_UNLESS(backoff_factor > 0.0 && backoff_factor < 1.0,
+                      "train.scaler.backoff_factor = {} must lie between 0 and 1", backoff_factor);
+  COHORT_THROW_UNLESS(growth_interval >= 1, "train.scaler.growth_interval = {} must be at least 1", growth_interval);
 }
 
 void describe(config::Fields& fields, GradScalerSettings& s) {
@@ -42,7 +42,7 @@ void GradScaler::unscale(const std::vector<at::Tensor>& gradients) {
   for (const auto& gradient : gradients) {
     COHORT_THROW_UNLESS(
         gradient.scalar_type() != at::kHalf,
-        "a parameter is stored in fp16: keep parameters in float32 and set precision=fp16, which computes in "
+        "a parameter is stored in fp16: keep parameters in float32 and set train.precision=fp16, which computes in "
         "fp16 where that is safe");
     COHORT_CHECK(gradient.device() == scale_.device(), "a gradient lies on {}, the scaler on {}",
                  gradient.device().str(), scale_.device().str());
@@ -64,7 +64,7 @@ void GradScaler::update() {
                          settings_.growth_interval);
 }
 
-GradScalerState GradScaler::state() const {
+policy::GradScalerState GradScaler::state() const {
   return {.scale = scale_.item<double>(),
           .growth_factor = settings_.growth_factor,
           .backoff_factor = settings_.backoff_factor,
@@ -72,7 +72,7 @@ GradScalerState GradScaler::state() const {
           .growth_tracker = growth_tracker_.item<std::int64_t>()};
 }
 
-void GradScaler::load_state(const GradScalerState& state) {
+void GradScaler::load_state(const policy::GradScalerState& state) {
   const GradScalerSettings settings{.init_scale = state.scale,
                                     .growth_factor = state.growth_factor,
                                     .backoff_factor = state.backoff_factor,

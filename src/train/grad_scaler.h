@@ -7,6 +7,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "core/config.h"
+#include "policy/trainer_state.h"
 
 namespace cohort::train {
 
@@ -20,15 +21,6 @@ struct GradScalerSettings {
 };
 
 void describe(config::Fields& fields, GradScalerSettings& settings);
-
-/// What GradScaler.state_dict() holds, in its order.
-struct GradScalerState {
-  double scale = 0.0;
-  double growth_factor = 0.0;
-  double backoff_factor = 0.0;
-  std::int64_t growth_interval = 0;
-  std::int64_t growth_tracker = 0;  ///< "_growth_tracker": steps without overflow since the scale last changed
-};
 
 /// For one device, CPU or CUDA. Per step: the loss is multiplied by scale() before backward; unscale(gradients); an
 /// optimizer step that is given found_inf(); update(). Nothing here waits for the device.
@@ -50,9 +42,9 @@ class GradScaler {
   void update();
 
   /// Waits for the device.
-  GradScalerState state() const;
+  policy::GradScalerState state() const;
   /// Throws Error for values out of range.
-  void load_state(const GradScalerState& state);
+  void load_state(const policy::GradScalerState& state);
 
  private:
   GradScalerSettings settings_;

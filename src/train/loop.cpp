@@ -116,9 +116,10 @@ bool TrainLoop::Impl::done() const {
 }
 
 TrainResult TrainLoop::Impl::run() {
-  if (writes_files) writer.emplace(CheckpointFolder(job.checkpoints), settings.checkpoint.keep);
+  if (writes_files) writer.emplace(policy::CheckpointFolder(job.checkpoints), settings.checkpoint.keep);
   seed_rank(settings.seed, strategy.rank(), 0);
   resume();
+  if (job.leave_finished && resumed_from && done()) return nothing_left();
   run_begin = interval_begin = Clock::now();
   first_step = state.step;
   monitor.begin_at(state.step);
@@ -163,6 +164,18 @@ TrainResult TrainLoop::Impl::run() {
   return result;
 }
 
+TrainResult TrainLoop::Impl::nothing_left() const {
+  TrainResult result;
+  result.status = TrainStatus::kNothingLeft;
+  result.step = result.weights_step = state.step;
+  result.epoch = state.epoch;
+  result.skipped_steps = state.skipped_steps;
+  result.best = state.early_stopping.best;
+  result.best_step = state.early_stopping.best_step;
+  result.resumed_from = resumed_from;
+  return result;
+}
+
 /// Short trainings are compared too: after the first step of this process and at the end.
 bool TrainLoop::Impl::compares_ranks() const {
   return settings.hash_every > 0 && strategy.world_size() > 1;
@@ -190,6 +203,7 @@ void TrainLoop::Impl::train_step(std::int64_t micro_batches) {
   ++state.step;
   ++interval_steps;
   step_epoch = state.epoch;
+  if (state.step == first_step + 1 && job.first_step) job.first_step();
   if (!monitor.may_update() && settings.non_finite == "error") agree_on_health(monitor.read(optimizer));
 }
 

@@ -32,11 +32,15 @@ struct TrainJob {
   Validator validator;  ///< empty: no validation
   /// Called on every rank once a checkpoint has been found or not, with the step that the training begins after.
   std::function<void(std::int64_t step)> started;
+  std::function<void()> first_step;  ///< called on every rank once its first step is made
   std::vector<StepObserver> step_observers;
   std::vector<ValidationObserver> validation_observers;
   std::filesystem::path checkpoints;   ///< folder of the run's checkpoints, seen by every rank; empty: none are written
   std::string configuration = "null";  ///< JSON text of the whole job; saved in every checkpoint
   std::string dataset_statistics;      ///< JSON text saved in every checkpoint; empty: none
+  /// true: where the checkpoint is of a finished training, nothing is validated, saved or reported, and run() returns
+  /// kNothingLeft before `started` is called. On all ranks alike.
+  bool leave_finished = false;
   /// What records steps under train.cuda_graph; empty: CUDA does.
   std::function<std::unique_ptr<dist::DeviceGraph>()> make_graph;
 };
@@ -45,6 +49,7 @@ enum class TrainStatus {
   kFinished,      ///< all steps have been made
   kEarlyStopped,  ///< the watched metric did not improve any more
   kStopped,       ///< a signal or request_stop(); training can be resumed
+  kNothingLeft,   ///< resumed, and finished before (leave_finished): nothing was done
 };
 
 struct TrainResult {

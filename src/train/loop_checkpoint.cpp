@@ -5,21 +5,21 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "policy/weights.h"
 #include "train/loop_impl.h"
 #include "train/random_state.h"
-#include "train/weights.h"
 
 namespace cohort::train {
 namespace {
 
 /// One byte string from named uint8 tensors of known sizes, and back.
-at::Tensor join(const NamedTensors& parts) {
+at::Tensor join(const policy::NamedTensors& parts) {
   std::vector<at::Tensor> bytes;
   for (const auto& [name, tensor] : parts) bytes.push_back(tensor.reshape({-1}));
   return at::cat(bytes);
 }
 
-at::Tensor bytes_of(const LossSums& sums) {
+at::Tensor bytes_of(const policy::LossSums& sums) {
   at::Tensor bytes = at::empty({static_cast<std::int64_t>(sizeof sums)}, at::kByte);
   std::memcpy(bytes.mutable_data_ptr(), &sums, sizeof sums);
   return bytes;
@@ -32,8 +32,8 @@ bool same_json(const std::string& a, const std::string& b) {
 
 }  // namespace
 
-TrainerState TrainLoop::Impl::present_state(const StepMonitor::Reading& reading) {
-  TrainerState present = state;
+policy::TrainerState TrainLoop::Impl::present_state(const StepMonitor::Reading& reading) {
+  policy::TrainerState present = state;
   present.skipped_steps = earlier_skips + static_cast<std::int64_t>(reading.skipped);
   present.ema_updates = ema ? ema->updates() : 0;
   present.world_size = strategy.world_size();
@@ -50,10 +50,10 @@ void TrainLoop::Impl::save_checkpoint(bool is_best) {
   if (writer) writer->wait();  // so that its error, if any, is known before the ranks agree
   const auto reading = monitor.read(optimizer);
   agree_on_health(reading);  // nothing of a bad step is saved
-  CheckpointContent content;
+  policy::CheckpointContent content;
   content.state = present_state(reading);
   // Every rank's own: sums of losses, and generator states.
-  NamedTensors own = random_state(device);
+  policy::NamedTensors own = random_state(device);
   own.insert(own.begin(), {"loss_sums", bytes_of(reading.sums)});
   const at::Tensor all = gather_over_ranks(strategy, join(own));
   saved_step = state.step;
@@ -64,16 +64,16 @@ void TrainLoop::Impl::save_checkpoint(bool is_best) {
       const at::Tensor part = all[rank].narrow(0, position, bytes.numel());
       position += bytes.numel();
       if (name == "loss_sums") {
-        std::memcpy(&content.state.loss_sums.emplace_back(), part.const_data_ptr(), sizeof(LossSums));
+        std::memcpy(&content.state.loss_sums.emplace_back(), part.const_data_ptr(), sizeof(policy::LossSums));
       } else {
         content.random.emplace_back(format("rank_{}.{}", rank, name), part);
       }
     }
   }
-  auto weights = distinct(module_state(module));
+  auto weights = policy::distinct(policy::module_state(module));
   content.model = std::move(weights.tensors);
   content.model_aliases = std::move(weights.aliases);
-  if (ema) content.ema = distinct(ema->state()).tensors;
+  if (ema) content.ema = policy::distinct(ema->state()).tensors;
   content.optimizer = optimizer.state();
   content.dataset_statistics = job.dataset_statistics;
   content.is_best = is_best;
@@ -84,14 +84,14 @@ void TrainLoop::Impl::save_checkpoint(bool is_best) {
 }
 
 void TrainLoop::Impl::resume() {
-  std::optional<ResumePoint> point;
+  std::optional<policy::ResumePoint> point;
   std::string error;
   double chosen = -1.0;
   // Rank 0 chooses; everybody else reads the same checkpoint.
   const bool decides = strategy.rank() == 0;
   if (decides) {
     try {
-      point = find_resume_point(settings.checkpoint.resume, job.checkpoints);
+      point = policy::find_resume_point(settings.checkpoint.resume, job.checkpoints);
       if (point) chosen = static_cast<double>(point->content.state.step);
     } catch (const Error& e) {
       error = e.what();
@@ -105,9 +105,10 @@ void TrainLoop::Impl::resume() {
       try {
         const bool by_path = settings.checkpoint.resume != "auto";
         point = by_path
-                    ? find_resume_point(settings.checkpoint.resume, job.checkpoints)
-                    : ResumePoint{CheckpointFolder(job.checkpoints).checkpoint(static_cast<std::int64_t>(chosen)), {}};
-        if (!by_path) point->content = read_checkpoint(point->path);
+                    ? policy::find_resume_point(settings.checkpoint.resume, job.checkpoints)
+                    : policy::ResumePoint{
+                          policy::CheckpointFolder(job.checkpoints).checkpoint(static_cast<std::int64_t>(chosen)), {}};
+        if (!by_path) point->content = policy::read_checkpoint(point->path);
         COHORT_THROW_UNLESS(
             point && static_cast<double>(point->content.state.step) == chosen,
             "rank {} does not see the checkpoint of step {} that rank 0 resumes from; all ranks must see the "
@@ -127,20 +128,20 @@ void TrainLoop::Impl::resume() {
     if (settings.checkpoint.resume == "auto" && !job.checkpoints.empty()) log::debug("no checkpoint to resume from");
     return;
   }
-  const CheckpointContent& content = point->content;
+  const policy::CheckpointContent& content = point->content;
   const std::string where = point->path.string();
-  const TrainerState& saved = content.state;
+  const policy::TrainerState& saved = content.state;
   COHORT_THROW_UNLESS(
       saved.optimizer == settings.optimizer.kind,
       "{} was trained with the optimizer {}, this run asks for {}; load its weights instead of resuming", where,
       saved.optimizer, settings.optimizer.kind);
-  load_weights(module, content.model, content.model_aliases, (point->path / kModelFile).string());
-  optimizer.load_state(content.optimizer, (point->path / kOptimizerFile).string());
+  policy::load_weights(module, content.model, content.model_aliases, (point->path / policy::kModelFile).string());
+  optimizer.load_state(content.optimizer, (point->path / policy::kOptimizerFile).string());
   if (ema && content.ema.empty()) {
     log::warning("{} holds no moving average of the weights; it starts from the weights", where);
     ema.emplace(module, settings.ema);
   } else if (ema) {
-    ema->load_state(content.ema, saved.ema_updates, (point->path / kEmaFile).string());
+    ema->load_state(content.ema, saved.ema_updates, (point->path / policy::kEmaFile).string());
   }
   if (scaler && saved.scaler) scaler->load_state(*saved.scaler);
   state = saved;
@@ -153,7 +154,7 @@ void TrainLoop::Impl::resume() {
   const auto rank = static_cast<std::size_t>(strategy.rank());
   const bool same_world =
       saved.world_size == strategy.world_size() && saved.loss_sums.size() == static_cast<std::size_t>(saved.world_size);
-  LossSums mean;
+  policy::LossSums mean;
   for (const auto& sums : saved.loss_sums) {
     const double share = 1.0 / static_cast<double>(saved.loss_sums.size());
     mean.interval_sum += sums.interval_sum * share;
@@ -162,7 +163,7 @@ void TrainLoop::Impl::resume() {
     mean.epoch_count += sums.epoch_count * share;
   }
   monitor.restore(same_world ? saved.loss_sums[rank] : mean);
-  NamedTensors generators;
+  policy::NamedTensors generators;
   const std::string prefix = format("rank_{}.", rank);
   for (const auto& [name, bytes] : content.random) {
     if (name.starts_with(prefix)) generators.emplace_back(name.substr(prefix.size()), bytes);
@@ -179,8 +180,9 @@ void TrainLoop::Impl::resume() {
   log::info("resuming from {}: step {}, epoch {}, {} samples into it", where, saved.step, saved.epoch,
             saved.samples_in_epoch);
   if (early_stop)
-    log::info("{} validations without improvement have used up early_stopping.patience = {}: raise it to train on",
-              state.early_stopping.validations_since_best, settings.early_stopping.patience);
+    log::info(
+        "{} validations without improvement have used up train.early_stopping.patience = {}: raise it to train on",
+        state.early_stopping.validations_since_best, settings.early_stopping.patience);
   const auto warn = [&](const char* what, auto before, auto now) {
     if (before != now)
       log::warning("{} was {} when {} was written and is {} now: the run will not be the same", what, before, where,
@@ -195,7 +197,7 @@ void TrainLoop::Impl::resume() {
     log::warning(
         "the statistics of the training data are others than those in {}: with other data, or another split of them, "
         "the run will not be the same, and samples are scaled otherwise than before",
-        (point->path / kStatisticsFile).string());
+        (point->path / policy::kStatisticsFile).string());
 }
 
 /// False where the last weights stay: nothing is to be restored, they are the best ones, or the best are not at hand.
@@ -204,7 +206,7 @@ bool TrainLoop::Impl::restore_best() {
   const std::int64_t best_step = state.early_stopping.best_step;
   if (best_step == state.step) return false;
   if (!best_weights.empty()) {
-    NamedTensors model, averages;
+    policy::NamedTensors model, averages;
     for (const auto& [name, tensor] : best_weights) {
       if (name.starts_with("ema/")) {
         averages.emplace_back(name.substr(4), tensor);
@@ -212,11 +214,12 @@ bool TrainLoop::Impl::restore_best() {
         model.emplace_back(name, tensor);
       }
     }
-    load_weights(module, model, {}, "the best weights");
+    policy::load_weights(module, model, {}, "the best weights");
     if (ema) ema->load_state(averages, ema->updates(), "the best weights");
-  } else if (const auto path = CheckpointFolder(job.checkpoints).checkpoint(best_step); std::filesystem::exists(path)) {
-    const auto content = read_checkpoint(path);
-    load_weights(module, content.model, content.model_aliases, path.string());
+  } else if (const auto path = policy::CheckpointFolder(job.checkpoints).checkpoint(best_step);
+             std::filesystem::exists(path)) {
+    const auto content = policy::read_checkpoint(path);
+    policy::load_weights(module, content.model, content.model_aliases, path.string());
     if (ema && !content.ema.empty()) ema->load_state(content.ema, ema->updates(), path.string());
   } else {
     log::warning("the weights of the best validation (step {}) are not at hand; the last ones stay", best_step);

@@ -5,7 +5,7 @@
 
 #include "models/segment.h"
 #include "train/batches_in_flight.h"
-#include "train/checkpoint.h"
+#include "train/checkpoint_writer.h"
 #include "train/finite_buffers.h"
 #include "train/grad_scaler.h"
 #include "train/loop.h"
@@ -27,6 +27,7 @@ struct TrainLoop::Impl {
 
   // loop.cpp
   TrainResult run();
+  TrainResult nothing_left() const;
   void train_epoch(std::int64_t batches_left);
   void train_step(std::int64_t micro_batches);
   void eager_step(std::int64_t micro_batches);
@@ -55,7 +56,7 @@ struct TrainLoop::Impl {
   void resume();
   void save_checkpoint(bool is_best);
   bool restore_best();
-  TrainerState present_state(const StepMonitor::Reading& reading);
+  policy::TrainerState present_state(const StepMonitor::Reading& reading);
 
   const TrainSettings settings;
   TrainJob job;
@@ -80,7 +81,7 @@ struct TrainLoop::Impl {
   std::int64_t total_steps = 0;
   double base_lr = 0.0;
   double lr = 0.0;  // of the last step
-  TrainerState state;
+  policy::TrainerState state;
   std::int64_t step_epoch = 0;     // the epoch of the last step
   std::int64_t earlier_skips = 0;  // before this process
   std::optional<std::int64_t> resumed_from;
@@ -89,8 +90,8 @@ struct TrainLoop::Impl {
   std::int64_t compared_step = -1;  // when all ranks' parameters were last found equal
   bool early_stop = false;
   bool stop_agreed = false;
-  std::string bad_input;      // what was wrong with the batch whose loss is NaN, where that is known
-  NamedTensors best_weights;  // host copies, where there are no checkpoints
+  std::string bad_input;              // what was wrong with the batch whose loss is NaN, where that is known
+  policy::NamedTensors best_weights;  // host copies, where there are no checkpoints
 
   // Since the last report.
   Clock::time_point run_begin, interval_begin;

@@ -48,12 +48,13 @@ void TrainLoop::Impl::agree_on_health(const StepMonitor::Reading& reading) {
   COHORT_THROW_UNLESS(reading.bad, "another rank met a NaN or inf in its loss; its message says where");
   const BadStep& bad = *reading.bad;
   const double its_lr = base_lr * learning_rate_factor(settings.schedule, {bad.step - 1, step_epoch, total_steps});
-  throw Error(format(
-      "NaN or inf in step {}: loss {}, learning rate {:g}, gradient norm {}, first parameter with a non-finite "
-      "gradient: {}.{} "
-      "Nothing of this step has been saved. Lower the learning rate, clip gradients (clip_norm), look at the data, or "
-      "set non_finite=skip.",
-      bad.step, bad.loss, its_lr, bad.grad_norm, bad.parameter.empty() ? "none" : bad.parameter, bad_input));
+  throw Error(
+      format("NaN or inf in step {}: loss {}, learning rate {:g}, gradient norm {}, first parameter with a non-finite "
+             "gradient: {}.{} "
+             "Nothing of this step has been saved. Lower the learning rate, clip gradients (train.clip_norm), look at "
+             "the data, or "
+             "set train.non_finite=skip.",
+             bad.step, bad.loss, its_lr, bad.grad_norm, bad.parameter.empty() ? "none" : bad.parameter, bad_input));
 }
 
 void TrainLoop::Impl::report() {
@@ -137,7 +138,7 @@ void TrainLoop::Impl::validate(bool end_of_epoch) {
   const bool keep_here = settings.early_stopping.restores() && job.checkpoints.empty();
   if (stats.improved && keep_here) {
     best_weights.clear();
-    for (const auto& [name, tensor] : module_state(module))
+    for (const auto& [name, tensor] : policy::module_state(module))
       best_weights.emplace_back(name, tensor.detach().cpu().clone());
     if (ema) {
       for (const auto& [name, tensor] : ema->state())

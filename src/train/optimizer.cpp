@@ -10,6 +10,7 @@
 #include <torch/utils.h>
 
 #include "core/error.h"
+#include "policy/foreign_weights.h"
 
 namespace cohort::train {
 namespace {
@@ -51,12 +52,12 @@ double OptimizerSettings::resolved_weight_decay() const {
 void OptimizerSettings::validate() const {
   COHORT_THROW_UNLESS(kind == "adamw" || kind == "adam" || kind == "sgd",
                       "'{}' is no optimizer; choose adamw, adam or sgd", kind);
-  COHORT_THROW_UNLESS(beta1 >= 0.0 && beta1 < 1.0, "beta1 = {} must lie in [0, 1)", beta1);
-  COHORT_THROW_UNLESS(beta2 >= 0.0 && beta2 < 1.0, "beta2 = {} must lie in [0, 1)", beta2);
-  COHORT_THROW_UNLESS(eps >= 0.0, "eps = {} must not be negative", eps);
-  COHORT_THROW_UNLESS(resolved_weight_decay() >= 0.0, "weight_decay = {} must not be negative",
+  COHORT_THROW_UNLESS(beta1 >= 0.0 && beta1 < 1.0, "train.beta1 = {} must lie in [0, 1)", beta1);
+  COHORT_THROW_UNLESS(beta2 >= 0.0 && beta2 < 1.0, "train.beta2 = {} must lie in [0, 1)", beta2);
+  COHORT_THROW_UNLESS(eps >= 0.0, "train.eps = {} must not be negative", eps);
+  COHORT_THROW_UNLESS(resolved_weight_decay() >= 0.0, "train.weight_decay = {} must not be negative",
                       resolved_weight_decay());
-  COHORT_THROW_UNLESS(momentum >= 0.0, "momentum = {} must not be negative", momentum);
+  COHORT_THROW_UNLESS(momentum >= 0.0, "train.momentum = {} must not be negative", momentum);
   COHORT_THROW_UNLESS(!nesterov || momentum > 0.0, "nesterov needs a momentum above 0");
 }
 
@@ -75,7 +76,7 @@ void describe(config::Fields& fields, OptimizerSettings& s) {
 std::vector<ParameterGroup> parameter_groups(const torch::nn::Module& module, const OptimizerSettings& settings) {
   ParameterGroup decayed{{}, 1.0, settings.resolved_weight_decay()};
   ParameterGroup plain{{}, 1.0, 0.0};
-  for (auto& [name, parameter] : trainable_parameters(module)) {
+  for (auto& [name, parameter] : policy::trainable_parameters(module)) {
     auto& group = settings.decay_vectors || parameter.dim() > 1 ? decayed : plain;
     group.parameters.emplace_back(name, parameter);
   }
@@ -233,14 +234,14 @@ void Optimizer::step(const at::Tensor& lr, const at::Tensor& found_inf, const at
   for (auto& partition : partitions_) step_partition(partition, lr, found_inf, grad_scale);
 }
 
-NamedTensors Optimizer::state() const {
+policy::NamedTensors Optimizer::state() const {
   const StateNames kinds = state_names(settings_);
   // By position: the order of parameters(), whatever the partitions.
   std::vector<std::pair<const Partition*, std::size_t>> where(parameters_.size());
   for (const auto& partition : partitions_) {
     for (std::size_t i = 0; i < partition.positions.size(); ++i) where[partition.positions[i]] = {&partition, i};
   }
-  NamedTensors result;
+  policy::NamedTensors result;
   for (std::size_t position = 0; position < parameters_.size(); ++position) {
     const auto& [p, i] = where[position];
     const auto add = [&, &p = p, i = i](const char* kind, const std::vector<at::Tensor>& list) {
@@ -255,7 +256,7 @@ NamedTensors Optimizer::state() const {
   return result;
 }
 
-void Optimizer::load_state(const NamedTensors& state, const std::string& source) {
+void Optimizer::load_state(const policy::NamedTensors& state, const std::string& source) {
   const at::NoGradGuard no_grad;
   std::unordered_map<std::string, at::Tensor> by_name(state.begin(), state.end());
   const StateNames kinds = state_names(settings_);
@@ -277,6 +278,11 @@ void Optimizer::load_state(const NamedTensors& state, const std::string& source)
       COHORT_THROW_UNLESS(scalar ? item->second.numel() == 1 : item->second.sizes() == parameter.sizes(),
                           "{}: {} of parameter {} has another shape than the parameter: it belongs to another model",
                           source, kind, name);
+      COHORT_THROW_UNLESS(
+          policy::may_convert(item->second.scalar_type(), scalar ? at::kFloat : parameter.scalar_type()), "{}: {}",
+          source,
+          policy::type_difference(format("{} of parameter {}", kind, name), item->second.scalar_type(),
+                                  scalar ? at::kFloat : parameter.scalar_type()));
       target = item->second;
     };
     take(kinds.step, found[position].step, true);

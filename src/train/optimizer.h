@@ -9,7 +9,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "core/config.h"
-#include "train/named_tensors.h"
+#include "policy/named_tensors.h"
 
 namespace cohort::train {
 
@@ -36,7 +36,7 @@ void describe(config::Fields& fields, OptimizerSettings& settings);
 
 /// Parameters that share settings. Names are those under which state is saved; they are unique over all groups.
 struct ParameterGroup {
-  NamedTensors parameters;
+  policy::NamedTensors parameters;
   double lr_factor = 1.0;  ///< multiplies the learning rate that step() is given
   double weight_decay = 0.0;
 };
@@ -60,7 +60,7 @@ class Optimizer {
   /// The gradients that exist now, in the order of parameters(). The vector is reused by the next call.
   const std::vector<at::Tensor>& gradients();
   /// All parameters, group after group.
-  const NamedTensors& parameters() const { return parameters_; }
+  const policy::NamedTensors& parameters() const { return parameters_; }
 
   /// Positions in parameters() of the tensors that gradients() returned last.
   const std::vector<std::size_t>& gradient_positions() const { return gradient_positions_; }
@@ -68,12 +68,12 @@ class Optimizer {
   /// "state.<parameter>.exp_avg", ".exp_avg_sq", ".step", ".max_exp_avg_sq" or ".momentum_buffer": PyTorch's state
   /// names in the form of torch.distributed.checkpoint's flattened optimizer state. The tensors are live. Parameters
   /// that have never had a gradient have none.
-  NamedTensors state() const;
+  policy::NamedTensors state() const;
 
   /// Takes over a state that state() of an optimizer of the same kind returned. Tensors are copied. `source` names the
   /// file in messages. Throws Error naming the parameter for a missing, superfluous or misshapen tensor; then nothing
   /// has changed.
-  void load_state(const NamedTensors& state, const std::string& source);
+  void load_state(const policy::NamedTensors& state, const std::string& source);
 
   const OptimizerSettings& settings() const { return settings_; }
 
@@ -103,7 +103,7 @@ class Optimizer {
 
   OptimizerSettings settings_;
   std::vector<ParameterGroup> groups_;
-  NamedTensors parameters_;
+  policy::NamedTensors parameters_;
   std::vector<Partition> partitions_;
   std::vector<at::Tensor> gradients_;
   std::vector<std::size_t> gradient_positions_;

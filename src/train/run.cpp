@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -14,19 +16,20 @@
 #include "core/log.h"
 #include "dist/group.h"
 #include "dist/rank_environment.h"
-#include "parallel/vector_math.h"
+#include "dist/usable_devices.h"
+#include "policy/checkpoint_folder.h"
 #include "report/metric_names.h"
 #include "report/run_folder.h"
 #include "tensors/convert.h"
 #include "tensors/pinned_allocator.h"
-#include "train/job_validator.h"
+#include "tensors/vector_math.h"
+#include "train/job_runs.h"
 #include "train/loader_source.h"
 #include "train/loop.h"
 #include "train/run_output.h"
 #include "train/run_test_set.h"
 #include "train/same_settings.h"
 #include "train/stop_request.h"
-#include "train/usable_devices.h"
 
 namespace cohort::train {
 namespace {
@@ -55,8 +58,8 @@ void check_ranks_agree(const Job& job, const config::Fields& fields, dist::Group
 }
 
 /// Rank 0 makes (or opens) the folder, claims it, and tells the others.
-report::RunFolder open_folder(const RunSettings& settings, dist::Group* group,
-                              std::optional<report::ClaimedFolder>& claimed) {
+report::RunFolder open_folder(const RunSettings& settings, const std::vector<std::string>& overrides,
+                              dist::Group* group, std::optional<report::ClaimedFolder>& claimed) {
   std::string path;
   if (!group || group->rank() == 0) {
     if (settings.resume.empty())
@@ -64,16 +67,45 @@ report::RunFolder open_folder(const RunSettings& settings, dist::Group* group,
     else
       claimed.emplace(settings.resume);
     path = claimed->folder().path().string();
+    record_job(path, read_launched_job(), overrides);
   }
   if (group) path = group->broadcast_bytes(path, 0);
   return report::RunFolder::open(path);
 }
 
+/// What rank 0 says, on all ranks.
+bool as_rank_0_says(bool of_rank_0, dist::Group* group) {
+  return group ? group->broadcast_bytes(of_rank_0 ? "1" : "0", 0) == "1" : of_rank_0;
+}
+
+/// A job that was started again goes on with its own run. Every rank looks for it: rank 0 makes a new one only after
+/// all of them have.
+void choose_run(RunSettings& settings, const std::vector<std::string>& overrides) {
+  const LaunchedJob launched = read_launched_job();
+  const std::string asked = settings.resume;
+  settings.resume = find_run(asked, std::filesystem::path(settings.output_dir) / settings.name, launched, overrides);
+  // Where it began is behind it: it goes on from its own last checkpoint, unless one of them was named now.
+  const bool own = settings.resume != asked || launched.restarted();
+  if (own && !settings.resume.empty() &&
+      !policy::CheckpointFolder(std::filesystem::path(settings.resume) / "checkpoints").steps().empty())
+    settings.train.checkpoint.resume = CheckpointSettings().resume;
+}
+
+/// For `cohort launch`, which does not start a program again that fails at its start.
+void tell_first_step() {
+  if (const auto file = dist::process_variable("COHORT_FIRST_STEP_FILE")) std::ofstream(*file) << "\n";
+}
+
 /// Refuses, before a step is made, what only a validation would find.
-void check_watched_metric(const Job& job, const std::string& watched) {
-  if (watched.empty() || !job.dataset(Part::kValidation)) return;
-  std::vector<std::string> names = job.validation_figure_names();
-  names.insert(names.begin(), report::metric::kValidationLoss);
+void check_watched_metric(const Job& job, const RunSettings& settings) {
+  const std::string& watched = settings.train.early_stopping.metric;
+  const bool has_validation = job.dataset(Part::kValidation) != nullptr;
+  if (watched.empty() || (!has_validation && !settings.rollout.enabled)) return;
+  std::vector<std::string> names;
+  if (has_validation) names = job.validation_figure_names();
+  if (has_validation) names.insert(names.begin(), report::metric::kValidationLoss);
+  // Watched can be what every validation measures, and what is better when it is smaller.
+  if (settings.rollout.enabled && settings.rollout.rate == 1) names.emplace_back(report::metric::kRolloutFailure);
   std::string list;
   for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
   COHORT_THROW_UNLESS(std::find(names.begin(), names.end(), watched) != names.end(),
@@ -91,9 +123,9 @@ void check_batches(std::int64_t samples, std::int64_t batch_size, int world_size
 /// The devices of this process, and how the run uses them.
 parallel::Plan plan_devices(const RunSettings& settings, const dist::RankEnvironment& environment) {
   const std::vector<DeviceId> devices =
-      usable_devices({.backend = parse_backend(settings.backend),
-                      .names = settings.devices,
-                      .local_rank = environment.launched() ? environment.local_rank : 0});
+      dist::usable_devices({.backend = parse_backend(settings.backend),
+                            .names = settings.devices,
+                            .local_rank = environment.launched() ? environment.local_rank : 0});
   return parallel::make_plan({.environment = environment, .devices = devices},
                              {.mode = settings.mode,
                               .batch_size = settings.train.batch_size,
@@ -136,7 +168,10 @@ struct Feed {
 void describe(config::Fields& fields, RunSettings& s) {
   fields.add("name", s.name, "of the run: results go to output_dir/name/<date-time>; empty: the job's name");
   fields.add("output_dir", s.output_dir, "folder of all runs");
-  fields.add("resume", s.resume, "folder of a run to continue, on the command line only; empty: a new run");
+  fields.add("resume", s.resume,
+             "run to continue, on the command line only: its folder, or one of its checkpoints; auto: this job's own "
+             "run, else "
+             "the newest of this name; empty: a new run, or its own where the job was restarted");
   fields.add_choice("backend", s.backend, {"gpu", "cuda", "metal", "cpu"},
                     "gpu: the best one present, the CPU if there is none; the others are forced");
   fields.add("devices", s.devices, "of this process, e.g. cuda:0,cuda:1 or cpu,cpu; empty: all of the backend");
@@ -151,6 +186,7 @@ void describe(config::Fields& fields, RunSettings& s) {
     fields.section("ddp", [&] { parallel::describe(fields, s.parallel.ddp); });
     fields.section("dp", [&] { parallel::describe(fields, s.parallel.dp); });
   });
+  fields.section("rollout", [&] { describe(fields, s.rollout); });
   fields.section("dist", [&] {
     fields.add("store_timeout_s", s.store_timeout_s, "seconds that ranks wait for each other at the start");
     fields.add("collective_timeout_s", s.collective_timeout_s,
@@ -158,12 +194,14 @@ void describe(config::Fields& fields, RunSettings& s) {
   });
 }
 
-int run(Job& job, RunSettings& settings, const config::Fields& fields, const std::vector<std::string>& overrides) {
+int run(Job& job, RunSettings& settings, const config::Fields& fields, const std::vector<std::string>& overrides,
+        const RolloutFunction& rollouts) {
   if (settings.name.empty()) settings.name = job.name();
   const dist::RankEnvironment environment = dist::read_rank_environment();
   const bool first = environment.rank == 0;
   log::set_console(first);
   settings.train.validate();
+  if (settings.resume.empty() || settings.resume == "auto") choose_run(settings, overrides);
   COHORT_THROW_UNLESS(settings.threads >= 0, "threads = {} must not be negative; 0 leaves their number open",
                       settings.threads);
   const auto store_timeout = timeout_of("dist.store_timeout_s", settings.store_timeout_s);
@@ -172,11 +210,13 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
   // Bad input ends the run here, before a device, a port or a folder is touched.
   job.load();
   COHORT_THROW_UNLESS(job.dataset(Part::kTrain), "the split leaves no training samples");
-  check_watched_metric(job, settings.train.early_stopping.metric);
+  check_watched_metric(job, settings);
+  COHORT_THROW_UNLESS(!settings.rollout.enabled || rollouts,
+                      "rollout.enabled=true: this build, or this job, has no task to play episodes of");
   const parallel::Plan plan = plan_devices(settings, environment);
   check_batches(job.dataset(Part::kTrain)->size(), plan.batch_size, environment.world_size, settings.drop_last);
   at::set_num_threads(cpu_threads(settings, environment));
-  parallel::resolve_vector_math();  // the model's first weights are drawn before there is a strategy
+  tensors::resolve_vector_math();  // the model's first weights are drawn before there is a strategy
   const DeviceId device = plan.devices.front();
   const c10::Device torch_device = tensors::to_torch_device(device);
 
@@ -191,24 +231,36 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
   const std::unique_ptr<parallel::Strategy> strategy = parallel::make_strategy(
       plan, model, group, settings.parallel, [&job, &settings] { return job.make_model(settings.train.seed); });
   Feed feed(job, settings, plan.batch_size, environment, torch_device);
-  TrainJob train_job{
-      .strategy = strategy.get(),
-      .loss = [&job](torch::nn::Module& replica, const parallel::Batch& batch) { return job.loss(replica, batch); },
-      .batches = &feed.train};
+  TrainJob training = train_job(job, *strategy, feed.train);
   if (feed.validation)
-    train_job.validator = job_validator(job, *feed.validation, parse_precision(settings.train.precision), torch_device);
+    training.validator = validator_of(job, *feed.validation, parse_precision(settings.train.precision), torch_device);
 
   // Models, strategy and loaders stand: from here on the run has a folder.
-  const report::RunFolder folder = open_folder(settings, group.get(), claimed);
+  const report::RunFolder folder = open_folder(settings, overrides, group.get(), claimed);
   RunOutput output(job, settings, folder, first ? &*claimed : nullptr, fields, overrides);
-  output.announce(plan, *model, group.get());
-  output.attach(train_job);
+  output.announce(plan, *model, feed.validation.has_value(), group.get());
+  output.attach(training);
+  if (settings.rollout.enabled) {
+    RolloutRequest request{.configuration = training.configuration,
+                           .statistics = training.dataset_statistics,
+                           .rank = environment.rank,
+                           .world_size = environment.world_size};
+    training.validator = with_rollouts(std::move(training.validator), settings.rollout, rollouts, request);
+    // A policy that does not fit the task is refused before the first step.
+    request.model = &strategy->module();
+    request.check_only = true;
+    rollouts(request);
+  }
+  training.leave_finished =
+      as_rank_0_says(first && output.is_complete(job.dataset(Part::kTest) != nullptr), group.get());
+
+  training.first_step = tell_first_step;
 
   install_stop_signals();
   TrainSettings train = settings.train;
   train.batch_size = plan.batch_size;
   train.global_batch_size.reset();
-  TrainLoop loop(train, std::move(train_job));
+  TrainLoop loop(train, std::move(training));
   output.set_total_steps(loop.total_steps());
   const auto begin = std::chrono::steady_clock::now();
   const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
@@ -219,6 +271,11 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
     // No report among several ranks: the launcher should hear of the failure first, and may end this process any time.
     output.failed(e.what(), seconds(), !group);
     throw;
+  }
+  if (result.status == TrainStatus::kNothingLeft) {
+    output.left_as_it_was(result);
+    if (group) group->close();
+    return 0;
   }
   output.trained(result, seconds());
 

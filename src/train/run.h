@@ -9,6 +9,7 @@
 #include "data/loader.h"
 #include "parallel/plan.h"
 #include "train/jobs/job.h"
+#include "train/rollout_validation.h"
 #include "train/train_settings.h"
 
 namespace cohort::train {
@@ -16,7 +17,10 @@ namespace cohort::train {
 struct RunSettings {
   std::string name;                    ///< of the run: results go to output_dir/name/<date-time>; empty: the job's name
   std::string output_dir = "outputs";  ///< folder of all runs
-  std::string resume;                  ///< folder of a run to continue; empty: a new run
+  /// Folder of a run to continue; auto: the run of this job, or else the newest of this name; empty: a new run, or the
+  /// run of this job where a launcher or Slurm has started it again.
+  std::string resume;
+  std::string program = "cohort";  ///< how the user calls it, for commands to paste; no setting
   /// gpu, cuda, metal or cpu; `cohort launch --cpu` and the like set the default through COHORT_BACKEND.
   std::string backend = backend_name(default_backend());
   std::vector<std::string> devices;  ///< of this process, e.g. cuda:0,cuda:1 or cpu,cpu; empty: all of the backend
@@ -30,14 +34,17 @@ struct RunSettings {
   TrainSettings train;
   data::LoaderSettings loader;
   parallel::StrategySettings parallel;
+  RolloutSettings rollout;
 };
 
 /// Binds everything but what the job adds: name, output_dir, ..., train.*, loader.*, parallel.*, dist.*.
 void describe(config::Fields& fields, RunSettings& settings);
 
-/// Trains and tests. `fields` holds all settings as they were resolved; `overrides` are saved beside them. Returns the
+/// Trains and tests. `rollouts` plays episodes for settings.rollout; the run is refused where it is empty and they are
+/// enabled. `fields` holds all settings as they were resolved; `overrides` are saved beside them. Returns the
 /// exit code of the process: 0, also after early stopping; 128 + signal when a signal ended the training after a
 /// checkpoint. Throws Error.
-int run(Job& job, RunSettings& settings, const config::Fields& fields, const std::vector<std::string>& overrides);
+int run(Job& job, RunSettings& settings, const config::Fields& fields, const std::vector<std::string>& overrides,
+        const RolloutFunction& rollouts = {});
 
 }  // namespace cohort::train

@@ -5,7 +5,7 @@
 #include <torch/nn/module.h>
 #include <torch/types.h>
 
-#include "train/named_tensors.h"
+#include "policy/named_tensors.h"
 #include "train/schedule.h"
 
 namespace cohort::train {
@@ -55,19 +55,19 @@ std::vector<std::string> settings_lines(const config::Json& configuration) {
 std::string describe_model(const torch::nn::Module& model) {
   std::int64_t count = 0;
   double bytes = 0;
-  for (const auto& [name, tensor] : trainable_parameters(model)) {
+  for (const auto& [name, tensor] : policy::trainable_parameters(model)) {
     count += tensor.numel();
     bytes += static_cast<double>(tensor.nbytes());
   }
   return format("{} parameters ({})", with_commas(count), format_bytes(bytes));
 }
 
-std::vector<std::pair<std::string, std::string>> banner_rows(const Job& job, const RunSettings& settings,
+std::vector<std::pair<std::string, std::string>> banner_rows(const Trainable& trainable, const RunSettings& settings,
                                                              const parallel::Plan& plan,
                                                              const torch::nn::Module& model) {
   std::vector<std::pair<std::string, std::string>> rows;
-  rows.emplace_back("job", job.name() + ": " + job.summary());
-  rows.emplace_back("data", job.data_summary());
+  rows.emplace_back("job", trainable.name() + ": " + trainable.summary());
+  rows.emplace_back("data", trainable.data_summary());
   rows.emplace_back("model", describe_model(model));
   for (const std::string& line : plan.lines) rows.emplace_back(rows.size() == 3 ? "devices" : "", line);
   const TrainSettings& train = settings.train;

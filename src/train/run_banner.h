@@ -16,7 +16,7 @@ namespace cohort::train {
 std::string describe_model(const torch::nn::Module& model);
 
 /// Label and text: job, data, model, devices and why, effective batch, learning rate and its rule, precision.
-std::vector<std::pair<std::string, std::string>> banner_rows(const Job& job, const RunSettings& settings,
+std::vector<std::pair<std::string, std::string>> banner_rows(const Trainable& trainable, const RunSettings& settings,
                                                              const parallel::Plan& plan,
                                                              const torch::nn::Module& model);
 

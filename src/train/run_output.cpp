@@ -8,7 +8,9 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "dist/rank_environment.h"
 #include "report/metric_names.h"
+#include "train/continue_command.h"
 #include "train/run_banner.h"
 
 namespace cohort::train {
@@ -16,7 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void write_step(report::MetricsWriter& metrics, const StepStats& s, const TrainSettings& settings) {
+void write_step(report::MetricsWriter& metrics, const StepStats& s, const std::optional<GpuLoad>& gpus,
+                const TrainSettings& settings) {
   namespace metric = report::metric;
   std::vector<report::TagValue> values{{metric::kTrainLoss, s.loss},
                                        {metric::kLearningRate, s.lr},
@@ -29,10 +32,17 @@ void write_step(report::MetricsWriter& metrics, const StepStats& s, const TrainS
   if (scales || settings.non_finite == "skip")
     values.push_back({metric::kSkippedSteps, static_cast<double>(s.skipped_steps)});
   if (scales) values.push_back({metric::kLossScale, s.loss_scale});
+  if (gpus) {
+    for (const auto& [name, value] :
+         {std::pair(metric::kGpuUtilization, gpus->utilization),
+          std::pair(metric::kLeastGpuUtilization, gpus->least_utilization), std::pair(metric::kGpuMemory, gpus->memory),
+          std::pair(metric::kGpuPower, gpus->power)})
+      if (value) values.push_back({name, *value});
+  }
   metrics.write(s.step, values);
 }
 
-std::vector<ProgressField> progress_fields(const StepStats& s) {
+std::vector<ProgressField> progress_fields(const StepStats& s, const std::optional<GpuLoad>& gpus) {
   std::vector<ProgressField> fields{{"epoch", format("{:.1f}", s.epoch_progress)},
                                     {"loss", format("{:.4f}", s.loss)},
                                     {"lr", format("{:.2e}", s.lr)},
@@ -40,18 +50,23 @@ std::vector<ProgressField> progress_fields(const StepStats& s) {
                                     {"samples/s", format("{:.0f}", s.samples_per_s)},
                                     {"data", format("{:.0f} ms", s.data_time_s * 1e3)},
                                     {"mem", format_bytes(std::max(s.host_bytes, s.device_bytes))}};
+  if (gpus && gpus->utilization) fields.push_back({"gpu", format("{:.0f} %", *gpus->utilization)});
+  if (gpus && gpus->power) fields.push_back({"power", format("{:.0f} W", *gpus->power)});
   if (s.skipped_steps > 0) fields.push_back({"skipped", format("{}", s.skipped_steps)});
   return fields;
 }
 
-std::string status_of(const TrainResult& result) {
+std::string status_of(const TrainResult& result, const ContinueCommand& command) {
   switch (result.status) {
     case TrainStatus::kFinished:
       return "finished";
     case TrainStatus::kEarlyStopped:
       return format("stopped early at step {}, best at step {}", result.step, result.best_step);
+    case TrainStatus::kNothingLeft:
+      return "finished before";
     case TrainStatus::kStopped:
-      return format("stopped by a signal at step {}; continue with resume=<this folder>", result.step);
+      return format("stopped by a signal at step {}; continue{} with: {}", result.step,
+                    command.remark.empty() ? "" : ", " + command.remark + ",", command.text);
   }
   return "unknown";
 }
@@ -65,24 +80,33 @@ void RunOutput::SkipWarning::observe(const StepStats& s) {
                s.step, s.loss_scale == 1.0 ? "" : format("; the loss is now scaled by {:g}", s.loss_scale));
 }
 
-RunOutput::RunOutput(const Job& job, const RunSettings& settings, const report::RunFolder& folder,
+RunOutput::RunOutput(const Trainable& trainable, const RunSettings& settings, const report::RunFolder& folder,
                      report::ClaimedFolder* claimed, const config::Fields& fields,
                      const std::vector<std::string>& overrides)
-    : job_(job),
+    : trainable_(trainable),
       settings_(settings),
       folder_(folder),
       claimed_(claimed),
       overrides_(overrides),
-      resolved_(fields.to_json()) {
+      resolved_(fields.to_json()),
+      changed_(fields.changed()) {
   resolved_["resume"] = "";  // who starts from this configuration starts another run
-  if (claimed_) log::add_file(folder_.log_file().string());
+  if (!claimed_) return;
+  std::error_code none_yet;
+  if (const auto bytes = fs::file_size(folder_.log_file(), none_yet); !none_yet) log_bytes_ = bytes;
+  log::add_file(folder_.log_file().string());
 }
 
-void RunOutput::announce(const parallel::Plan& plan, const torch::nn::Module& model, dist::Group* group) {
-  summary_.banner = banner_rows(job_, settings_, plan, model);
+void RunOutput::announce(const parallel::Plan& plan, const torch::nn::Module& model, bool validates,
+                         dist::Group* group) {
+  std::vector<int> own;
+  for (const DeviceId device : plan.devices)
+    if (device.kind == DeviceKind::kCuda) own.push_back(device.index);
+  if (claimed_) gpus_.emplace(watched_gpus(own, dist::read_rank_environment().local_world_size));
+  summary_.banner = banner_rows(trainable_, settings_, plan, model);
   for (const auto& [label, text] : summary_.banner) log::info("{:<9} {}", label, text);
   for (const std::string& warning : plan.warnings) log::warning("{}", warning);
-  if (settings_.train.early_stopping.patience > 0 && !job_.dataset(Part::kValidation))
+  if (settings_.train.early_stopping.patience > 0 && !validates)
     log::warning(
         "train.early_stopping.patience = {} has no effect: no data are kept for a validation; change the split, or set "
         "the patience to 0",
@@ -90,14 +114,13 @@ void RunOutput::announce(const parallel::Plan& plan, const torch::nn::Module& mo
   if (group)
     for (const std::string& line : parallel::world_lines(plan, *group)) log::info("{:<9} {}", "", line);
   log::info("{:<9} {}", "results", folder_.path().string());
-  log::info("{:<9} all of them, as in {}:", "settings", folder_.config_file().string());
-  for (const std::string& line : settings_lines(resolved_)) log::info("{:<9} {}", "", line);
+  log::info("{:<9} all of them in {}; other than the defaults:", "settings", folder_.config_file().string());
+  for (const std::string& line : settings_lines(changed_)) log::info("{:<9} {}", "", line);
 }
 
 void RunOutput::attach(TrainJob& train_job) {
   train_job.checkpoints = folder_.checkpoints();
   train_job.configuration = resolved_.dump(2);
-  train_job.dataset_statistics = job_.statistics().dump(2);
   if (!claimed_) return;
   train_job.started = [this](std::int64_t resumed_step) { begin(resumed_step); };
   train_job.step_observers.push_back([this](const StepStats& s) { observe_step(s); });
@@ -124,17 +147,27 @@ void RunOutput::begin(std::int64_t resumed_step) {
 void RunOutput::observe_step(const StepStats& s) {
   summary_.samples_per_s = s.samples_per_s;
   summary_.result.step = s.step;
-  write_step(*metrics_, s, settings_.train);
+  const std::optional<GpuLoad> gpus = gpus_->read();
+  summary_.gpu_utilization = gpus_->mean_utilization();
+  write_step(*metrics_, s, gpus, settings_.train);
   skips_.observe(s);
-  progress_->update(s.step, progress_fields(s));
+  progress_->update(s.step, progress_fields(s, gpus));
 }
 
 void RunOutput::observe_validation(const ValidationStats& s) {
   std::vector<report::TagValue> values;
   for (const auto& [name, value] : s.metrics) values.push_back({name, value});
   metrics_->write(s.step, values);
-  log::info("step {} (epoch {}): training loss {:.5f}, validation loss {:.5f}{}", s.step, s.epoch + 1, s.train_loss,
-            s.metrics.front().second,
+  const auto value_of = [&](const char* name) -> const double* {
+    for (const auto& [other, value] : s.metrics)
+      if (other == name) return &value;
+    return nullptr;
+  };
+  std::string found;
+  if (const double* loss = value_of(report::metric::kValidationLoss)) found += format(", validation loss {:.5f}", *loss);
+  if (const double* success = value_of(report::metric::kRolloutSuccess))
+    found += format(", {:.1f} % of {} rollouts succeed", 100 * *success, settings_.rollout.n);
+  log::info("step {} (epoch {}): training loss {:.5f}{}{}", s.step, s.epoch + 1, s.train_loss, found,
             s.improved ? ", the best so far" : format(", {} since the best", s.validations_since_best));
 }
 
@@ -142,9 +175,37 @@ void RunOutput::trained(const TrainResult& result, double seconds) {
   if (progress_) progress_->finish();
   summary_.result = result;
   summary_.seconds = seconds;
-  summary_.status = status_of(result);
-  log::info("training {} after {}", summary_.status, format_duration(seconds));
+  const ContinueCommand command = continue_command(settings_.program, folder_.path(), dist::read_rank_environment());
+  summary_.status = status_of(result, command);
+  if (result.status == TrainStatus::kStopped) {
+    log::info("training stopped by a signal at step {} after {}; go on{} with", result.step, format_duration(seconds),
+              command.remark.empty() ? "" : ", " + command.remark + ",");
+    log::info("  {}", command.text);
+  } else {
+    log::info("training {} after {}", summary_.status, format_duration(seconds));
+  }
   if (const std::string skipped = skipped_text(result); !skipped.empty()) log::warning("{}", skipped);
+}
+
+bool RunOutput::is_complete(bool has_test) const {
+  if (settings_.resume.empty()) return false;
+  return (!settings_.charts || fs::exists(folder_.report_file())) &&
+         (!has_test || fs::exists(folder_.path() / "test_metrics.json"));
+}
+
+void RunOutput::left_as_it_was(const TrainResult& result) {
+  if (!claimed_) return;
+  log::info(
+      "{}: this training was finished at step {}; its folder was left as it was. To train on, raise train.steps or "
+      "train.epochs{}",
+      folder_.path().string(), result.step,
+      settings_.train.early_stopping.patience > 0 ? ", and train.early_stopping.patience where that ended it" : "");
+  log::remove_file(folder_.log_file().string());
+  std::error_code ignored;
+  if (log_bytes_)
+    fs::resize_file(folder_.log_file(), *log_bytes_, ignored);
+  else
+    fs::remove(folder_.log_file(), ignored);
 }
 
 void RunOutput::failed(const std::string& what, double seconds, bool with_report) {
@@ -152,14 +213,15 @@ void RunOutput::failed(const std::string& what, double seconds, bool with_report
   summary_.status = format("failed: {}", what);
   summary_.failed = true;
   summary_.seconds = seconds;
-  if (with_report && metrics_ && settings_.charts) write_report(job_, settings_, folder_, summary_, nullptr, *metrics_);
+  if (with_report && metrics_ && settings_.charts)
+    write_report(trainable_, settings_, folder_, summary_, nullptr, *metrics_);
 }
 
 void RunOutput::finish(const TestResult* test) {
   if (!claimed_) return;
   if (test) log::info("{}", describe_test(*test));
   if (test) write_test_metrics(folder_, *test);
-  if (settings_.charts) write_report(job_, settings_, folder_, summary_, test, *metrics_);
+  if (settings_.charts) write_report(trainable_, settings_, folder_, summary_, test, *metrics_);
   log::info("log      {}", folder_.log_file().string());
   log::info("weights  {}", (folder_.path() / tested_weights(settings_.train, summary_.result)).string());
   log::info("{:<8} {}", "", describe_weights(settings_.train, summary_.result));

@@ -11,6 +11,7 @@
 #include "dist/group.h"
 #include "report/metrics_writer.h"
 #include "report/run_folder.h"
+#include "train/gpu_watch.h"
 #include "train/loop.h"
 #include "train/run.h"
 #include "train/run_report.h"
@@ -21,13 +22,14 @@ class RunOutput {
  public:
   /// `claimed`: the folder on rank 0, which is kept once training begins; null on the others. `fields` are the settings
   /// as they were resolved, `overrides` what the command line said of them. All of these outlive the output.
-  RunOutput(const Job& job, const RunSettings& settings, const report::RunFolder& folder,
+  RunOutput(const Trainable& trainable, const RunSettings& settings, const report::RunFolder& folder,
             report::ClaimedFolder* claimed, const config::Fields& fields, const std::vector<std::string>& overrides);
   RunOutput(const RunOutput&) = delete;
   RunOutput& operator=(const RunOutput&) = delete;
 
-  /// Says what is about to be trained, on what and how. group: null for one process.
-  void announce(const parallel::Plan& plan, const torch::nn::Module& model, dist::Group* group);
+  /// Says what is about to be trained, on what and how. validates: there is something to validate with. group: null for
+  /// one process.
+  void announce(const parallel::Plan& plan, const torch::nn::Module& model, bool validates, dist::Group* group);
   /// Adds what a checkpoint holds of this run, and what is written while the loop trains.
   void attach(TrainJob& train_job);
   /// Before the loop runs: how far the progress goes.
@@ -36,6 +38,10 @@ class RunOutput {
   void trained(const TrainResult& result, double seconds);
   /// Training ended with an error. `with_report`: charts and report say so, too.
   void failed(const std::string& what, double seconds, bool with_report);
+  /// Whether the run that is resumed has all that a finished one writes; on rank 0. has_test: there is a test set.
+  bool is_complete(bool has_test) const;
+  /// The training was finished before: says so, and leaves the folder, its log too, as it was.
+  void left_as_it_was(const TrainResult& result);
   /// The test set's figures, or null; then what lies where.
   void finish(const TestResult* test);
 
@@ -52,15 +58,17 @@ class RunOutput {
   void observe_step(const StepStats& s);
   void observe_validation(const ValidationStats& s);
 
-  const Job& job_;
+  const Trainable& trainable_;
   const RunSettings& settings_;
   const report::RunFolder& folder_;
   report::ClaimedFolder* claimed_;
   const std::vector<std::string>& overrides_;
-  config::Json resolved_;
+  config::Json resolved_, changed_;
   RunSummary summary_;
   std::int64_t total_steps_ = 0;
+  std::optional<std::uintmax_t> log_bytes_;  // of a resumed run's log, before this process wrote to it
   SkipWarning skips_;
+  std::optional<GpuWatch> gpus_;  ///< on rank 0
   std::optional<report::MetricsWriter> metrics_;
   std::optional<Progress> progress_;
 };

@@ -5,8 +5,8 @@
 #include "core/devices_cpu.h"
 #include "core/files.h"
 #include "core/log.h"
+#include "policy/checkpoint_folder.h"
 #include "report/run_report.h"
-#include "train/checkpoint_folder.h"
 
 namespace cohort::train {
 
@@ -29,7 +29,7 @@ std::string describe_test(const TestResult& test) {
 
 std::filesystem::path tested_weights(const TrainSettings& settings, const TrainResult& result) {
   const auto checkpoint = std::filesystem::path("checkpoints") / (result.weights_step == result.step ? "last" : "best");
-  return checkpoint / (settings.ema.enabled ? kEmaFile : kModelFile);
+  return checkpoint / (settings.ema.enabled ? policy::kEmaFile : policy::kModelFile);
 }
 
 std::string describe_weights(const TrainSettings& settings, const TrainResult& result) {
@@ -59,21 +59,26 @@ void remove_test_results(const report::RunFolder& folder) {
       std::filesystem::remove(folder.charts() / (std::string(chart) + type), ignored);
 }
 
-void write_report(const Job& job, const RunSettings& settings, const report::RunFolder& folder,
+void write_report(const Trainable& trainable, const RunSettings& settings, const report::RunFolder& folder,
                   const RunSummary& summary, const TestResult* test, report::MetricsWriter& metrics) {
   report::RunResults results;
   report::ReportContent& content = results.content;
-  content.title = format("{}: {}", job.name(), settings.name);
+  content.title = format("{}: {}", trainable.name(), settings.name);
   content.status = summary.status;
   content.failed = summary.failed;
   content.summary = {summary.banner.begin(), summary.banner.end()};
   content.summary.emplace_back("trained", format("{} steps in {}, {:.0f} samples/s", summary.result.step,
                                                  format_duration(summary.seconds), summary.samples_per_s));
+  if (summary.gpu_utilization)
+    content.summary.emplace_back(
+        "GPUs", format("busy {:.0f} % of the time{}", *summary.gpu_utilization,
+                       *summary.gpu_utilization < 80 ? "; below 80 %: the loader, small batches or the ranks' "
+                                                       "communication hold them up (docs/guide/troubleshooting.md)"
+                                                     : ""));
   if (const std::string skipped = skipped_text(summary.result); !skipped.empty())
     content.summary.emplace_back("skipped", skipped);
   content.machine = report::describe_machine({.libtorch = TORCH_VERSION, .usable_cores = available_cores()});
-  results.loss_name = job.loss_name();
-  results.time_label = job.time_label();
+  results.loss_name = trainable.loss_name();
   try {
     if (test) {
       const report::ErrorMetrics& overall = test->data_units.overall;
@@ -84,16 +89,17 @@ void write_report(const Job& job, const RunSettings& settings, const report::Run
                             {part + " MAE, scaled", format("{:.4f}", test->scaled.overall.mae)},
                             {"samples/s", format("{:.0f}", summary.samples_per_s)}};
       content.test = test->data_units;
+      results.time_label = test->time_label;
       content.test_note = format("Tested were {} ({}); errors are in the units of the data.",
                                  describe_weights(settings.train, summary.result),
                                  tested_weights(settings.train, summary.result).string());
       if (test->drawn_samples > 0) {
-        const auto targets = static_cast<std::int64_t>(job.target_names().size());
+        const auto targets = static_cast<std::int64_t>(test->targets.size());
         results.predictions = report::Predictions{
-            .targets = job.target_names(),
+            .targets = test->targets,
             .truth = make_view(test->truth.data(), {test->drawn_samples, test->steps, targets}),
             .prediction = make_view(test->predicted.data(), {test->drawn_samples, test->steps, targets}),
-            .first = job.main_target()};
+            .first = test->main_target};
       }
       results.windows = test->examples;
     }

@@ -1,6 +1,7 @@
 /// The end of a run: figures of the test set as text, as files and in the report.
 #pragma once
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,7 +21,8 @@ struct RunSummary {
   std::string status;  ///< "finished", "stopped early at step 400, best at 250", ...
   double seconds = 0;  ///< of training
   double samples_per_s = 0;
-  bool failed = false;  ///< status says how
+  bool failed = false;                    ///< status says how
+  std::optional<double> gpu_utilization;  ///< %, mean over the run and its GPUs on rank 0's machine
 };
 
 /// How many steps changed nothing, and why; empty: all did.
@@ -41,7 +43,7 @@ void write_test_metrics(const report::RunFolder& folder, const TestResult& test)
 void remove_test_results(const report::RunFolder& folder);
 
 /// Writes the charts and report.html. Never throws: what goes wrong is a warning.
-void write_report(const Job& job, const RunSettings& settings, const report::RunFolder& folder,
+void write_report(const Trainable& trainable, const RunSettings& settings, const report::RunFolder& folder,
                   const RunSummary& summary, const TestResult* test, report::MetricsWriter& metrics);
 
 }  // namespace cohort::train

@@ -111,6 +111,9 @@ TestResult run_test_set(const Job& job, torch::nn::Module& model, c10::Device de
   TestResult result;
   result.name = job.test_name();
   result.samples = samples;
+  result.targets = targets;
+  result.main_target = job.main_target();
+  result.time_label = job.time_label();
   result.steps = steps;
   result.scaled = merged(scaled, targets, group);
   result.data_units = merged(data_units, targets, group);

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "parallel/plan.h"
@@ -18,6 +19,9 @@ namespace cohort::train {
 struct TestResult {
   std::string name = "test set";  ///< Job::test_name()
   std::int64_t samples = 0;
+  std::vector<std::string> targets;  ///< Job::target_names()
+  std::size_t main_target = 0;       ///< which of them charts show first
+  std::string time_label;            ///< the time axis of examples
   report::TestMetrics data_units;
   report::TestMetrics scaled;  ///< in the units of the loss
   /// Without the samples of a last batch that is not full, as loaders with drop_last measure; in the units of the loss.

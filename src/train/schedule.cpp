@@ -12,12 +12,12 @@ void ScheduleSettings::validate() const {
   COHORT_THROW_UNLESS(
       kind == "constant" || kind == "cosine" || kind == "linear" || kind == "halving" || kind == "multistep",
       "'{}' is no schedule; choose constant, cosine, linear, halving or multistep", kind);
-  COHORT_THROW_UNLESS(warmup_steps >= 0, "warmup_steps = {} must not be negative", warmup_steps);
-  COHORT_THROW_UNLESS(end_factor >= 0.0 && end_factor <= 1.0, "end_factor = {} must lie in [0, 1]", end_factor);
-  COHORT_THROW_UNLESS(halving_every >= 1, "halving_every = {} must be at least 1 epoch", halving_every);
-  COHORT_THROW_UNLESS(halving_delay >= 0, "halving_delay = {} must not be negative", halving_delay);
+  COHORT_THROW_UNLESS(warmup_steps >= 0, "train.warmup_steps = {} must not be negative", warmup_steps);
+  COHORT_THROW_UNLESS(end_factor >= 0.0 && end_factor <= 1.0, "train.end_factor = {} must lie in [0, 1]", end_factor);
+  COHORT_THROW_UNLESS(halving_every >= 1, "train.halving_every = {} must be at least 1 epoch", halving_every);
+  COHORT_THROW_UNLESS(halving_delay >= 0, "train.halving_delay = {} must not be negative", halving_delay);
   COHORT_THROW_UNLESS(std::is_sorted(milestones.begin(), milestones.end()), "milestones must rise");
-  COHORT_THROW_UNLESS(gamma > 0.0, "gamma = {} must be positive", gamma);
+  COHORT_THROW_UNLESS(gamma > 0.0, "train.gamma = {} must be positive", gamma);
 }
 
 void describe(config::Fields& fields, ScheduleSettings& s) {

@@ -157,7 +157,7 @@ void StepMonitor::begin_epoch() {
   }
 }
 
-void StepMonitor::restore(const LossSums& sums) {
+void StepMonitor::restore(const policy::LossSums& sums) {
   if (deferred_) {
     table_.copy_(
         torch::tensor({sums.interval_sum, sums.interval_count, sums.epoch_sum, sums.epoch_count}, at::kDouble));

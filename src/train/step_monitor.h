@@ -7,8 +7,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "policy/trainer_state.h"
 #include "train/optimizer.h"
-#include "train/trainer_state.h"
 
 namespace cohort::train {
 
@@ -50,7 +50,7 @@ class StepMonitor {
   const at::Tensor& found_inf() const { return found_inf_; }
 
   struct Reading {
-    LossSums sums;
+    policy::LossSums sums;
     double grad_norm = 0.0;  ///< of the last step
     double skipped = 0.0;    ///< steps without an update since the start of this process
     std::optional<BadStep> bad;
@@ -62,7 +62,7 @@ class StepMonitor {
   void begin_at(std::int64_t step);
   void begin_interval();
   void begin_epoch();
-  void restore(const LossSums& sums);
+  void restore(const policy::LossSums& sums);
 
  private:
   void finish_at_once(const GradScaler* scaler);
@@ -79,7 +79,7 @@ class StepMonitor {
   // At once.
   std::int64_t steps_ = 0;
   double loss_ = 0.0;
-  LossSums sums_;
+  policy::LossSums sums_;
   double skipped_count_ = 0.0;
   std::optional<BadStep> bad_;
   at::Tensor bad_norms_;  // also when deferred

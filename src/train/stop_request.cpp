@@ -11,7 +11,8 @@ namespace {
 
 std::atomic<bool> requested{false};
 std::atomic<int> received{0};
-std::atomic<std::int64_t> received_at{0};
+std::atomic<bool> asked{false};  // by SIGTERM or SIGINT
+std::atomic<std::int64_t> asked_at{0};
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<std::int64_t>::is_always_lock_free,
               "a signal handler may touch lock-free atomics only");
 
@@ -25,12 +26,22 @@ std::int64_t now_seconds() {
   return now.tv_sec;
 }
 
+/// What schedulers announce the end of a job's time with. It may be followed by SIGTERM: the first of those is still
+/// the same wish, and none of these insists.
+bool is_notice(int signal) {
+  return signal == SIGUSR1 || signal == SIGUSR2;
+}
+
 void handle(int signal) {
   if (!received) {
     received = signal;
-    received_at = now_seconds();
     requested = true;
-  } else if (now_seconds() - received_at > kSameWishSeconds) {
+  }
+  if (is_notice(signal)) return;
+  if (!asked) {
+    asked = true;
+    asked_at = now_seconds();
+  } else if (now_seconds() - asked_at > kSameWishSeconds) {
     std::signal(signal, SIG_DFL);
     std::raise(signal);
   }
@@ -43,8 +54,7 @@ void install_stop_signals() {
   action.sa_handler = handle;
   sigemptyset(&action.sa_mask);
   action.sa_flags = SA_RESTART;
-  ::sigaction(SIGTERM, &action, nullptr);
-  ::sigaction(SIGINT, &action, nullptr);
+  for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGUSR2}) ::sigaction(signal, &action, nullptr);
 }
 
 bool stop_requested() {
@@ -59,6 +69,7 @@ void request_stop() {
 
 void clear_stop_request() {
   requested = false;
+  asked = false;
   received = 0;
 }
 

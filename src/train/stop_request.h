@@ -1,10 +1,11 @@
-/// SIGTERM and SIGINT as a wish: the training finishes its step, saves a checkpoint and returns.
+/// SIGTERM, SIGINT, SIGUSR1 and SIGUSR2 as a wish: the training finishes its step, saves a checkpoint and returns.
 #pragma once
 
 namespace cohort::train {
 
-/// From now on the first SIGTERM or SIGINT only notes the wish; a second one, more than
-/// two seconds later, ends the process as usual. May be called often.
+/// From now on the first SIGTERM or SIGINT only notes the wish; a second one, more than two seconds later, ends the
+/// process as usual. SIGUSR1 and SIGUSR2, by which schedulers announce the end (sbatch --signal=USR1@60), note it
+/// however often they come. May be called often.
 void install_stop_signals();
 
 /// True once such a signal has come, or request_stop() was called.

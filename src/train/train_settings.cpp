@@ -6,22 +6,25 @@
 namespace cohort::train {
 
 void TrainSettings::validate() const {
-  COHORT_THROW_UNLESS(batch_size >= 1, "batch_size = {} must be at least 1", batch_size);
-  COHORT_THROW_UNLESS(!global_batch_size || *global_batch_size >= 1, "global_batch_size = {} must be at least 1",
+  COHORT_THROW_UNLESS(batch_size >= 1, "train.batch_size = {} must be at least 1", batch_size);
+  COHORT_THROW_UNLESS(!global_batch_size || *global_batch_size >= 1, "train.global_batch_size = {} must be at least 1",
                       global_batch_size.value_or(0));
-  COHORT_THROW_UNLESS(steps >= 0 && epochs >= 0, "steps = {} and epochs = {} must not be negative", steps, epochs);
-  COHORT_THROW_UNLESS(steps > 0 || epochs > 0, "nothing to do: set epochs or steps above 0");
-  COHORT_THROW_UNLESS(gradient_accumulation_steps >= 1, "gradient_accumulation_steps = {} must be at least 1",
+  COHORT_THROW_UNLESS(steps >= 0 && epochs >= 0, "train.steps = {} and train.epochs = {} must not be negative", steps,
+                      epochs);
+  COHORT_THROW_UNLESS(steps > 0 || epochs > 0, "nothing to do: set train.epochs or train.steps above 0");
+  COHORT_THROW_UNLESS(gradient_accumulation_steps >= 1, "train.gradient_accumulation_steps = {} must be at least 1",
                       gradient_accumulation_steps);
-  COHORT_THROW_UNLESS(lr >= 0.0, "lr = {} must not be negative", lr);
+  COHORT_THROW_UNLESS(lr >= 0.0, "train.lr = {} must not be negative", lr);
   (void)scaled_learning_rate(lr, learning_rate_rule, 1, lr_base_batch);
   (void)parse_precision(precision);
-  COHORT_THROW_UNLESS(clip_norm >= 0.0, "clip_norm = {} must not be negative; 0 switches clipping off", clip_norm);
+  COHORT_THROW_UNLESS(clip_norm >= 0.0, "train.clip_norm = {} must not be negative; 0 switches clipping off",
+                      clip_norm);
   COHORT_THROW_UNLESS(validate_every >= 0 && hash_every >= 0 && checkpoint.every >= 0 && checkpoint.every_epochs >= 0 &&
                           checkpoint.keep >= 0 && early_stopping.patience >= 0,
-                      "validate_every, hash_every, checkpoint.* and early_stopping.patience must not be negative");
-  COHORT_THROW_UNLESS(log_every >= 1, "log_every = {} must be at least 1", log_every);
-  COHORT_THROW_UNLESS(early_stopping.min_delta >= 0.0, "early_stopping.min_delta = {} must not be negative",
+                      "train.validate_every, train.hash_every, train.checkpoint.* and train.early_stopping.patience "
+                      "must not be negative");
+  COHORT_THROW_UNLESS(log_every >= 1, "train.log_every = {} must be at least 1", log_every);
+  COHORT_THROW_UNLESS(early_stopping.min_delta >= 0.0, "train.early_stopping.min_delta = {} must not be negative",
                       early_stopping.min_delta);
   COHORT_THROW_UNLESS(non_finite == "error" || non_finite == "skip", "'{}' is no policy; choose error or skip",
                       non_finite);
@@ -84,7 +87,7 @@ std::int64_t batch_per_process(const TrainSettings& s, int world_size) {
   const std::int64_t total = *s.global_batch_size;
   COHORT_THROW_UNLESS(
       total % parts == 0,
-      "global_batch_size = {} cannot be divided by {} processes x {} accumulation steps; the nearest totals "
+      "train.global_batch_size = {} cannot be divided by {} processes x {} accumulation steps; the nearest totals "
       "that can are {} and {}",
       total, world_size, s.gradient_accumulation_steps, std::max<std::int64_t>(parts, total / parts * parts),
       (total / parts + 1) * parts);

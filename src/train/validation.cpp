@@ -57,7 +57,7 @@ std::vector<std::pair<std::string, double>> reduce(const std::vector<Metric>& me
 }
 
 bool observe(const EarlyStoppingSettings& settings, const std::vector<std::pair<std::string, double>>& metrics,
-             std::int64_t step, EarlyStoppingState& state) {
+             std::int64_t step, policy::EarlyStoppingState& state) {
   COHORT_THROW_UNLESS(!metrics.empty(), "the validation returned no metric");
   const std::pair<std::string, double>* watched = &metrics.front();
   if (!settings.metric.empty()) {
@@ -67,7 +67,8 @@ bool observe(const EarlyStoppingSettings& settings, const std::vector<std::pair<
       if (metric.first == settings.metric) watched = &metric;
       names += (names.empty() ? "" : ", ") + metric.first;
     }
-    COHORT_THROW_UNLESS(watched, "early_stopping.metric = '{}' is none of the metrics: {}", settings.metric, names);
+    COHORT_THROW_UNLESS(watched, "train.early_stopping.metric = '{}' is none of the metrics: {}", settings.metric,
+                        names);
   }
   if (!state.best || watched->second <= *state.best - settings.min_delta) {
     if (watched->second == watched->second) {
@@ -81,7 +82,7 @@ bool observe(const EarlyStoppingSettings& settings, const std::vector<std::pair<
   return false;
 }
 
-bool should_stop(const EarlyStoppingSettings& settings, const EarlyStoppingState& state) {
+bool should_stop(const EarlyStoppingSettings& settings, const policy::EarlyStoppingState& state) {
   return settings.patience > 0 && state.validations_since_best >= settings.patience;
 }
 

@@ -25,6 +25,33 @@ TEST(Cli, VersionAndHelp) {
   const std::string flags = run(launch({"--help"})).out;
   EXPECT_TRUE(contains(flags, "--nproc-per-node"));
   EXPECT_FALSE(contains(flags, "fp8")) << "what is refused is not offered: " << flags;
+  EXPECT_FALSE(contains(flags, "rdt")) << "nor what does not exist yet: " << flags;
+}
+
+TEST(Cli, HelpAndVersionAreWordsToo) {
+  EXPECT_EQ(run({cohort_path(), "version"}).out, run({cohort_path(), "--version"}).out);
+  const Outcome help = run({cohort_path(), "help", "launch"});
+  EXPECT_EQ(help.code, 0);
+  EXPECT_EQ(help.out, run(launch({"--help"})).out);
+  expect_usage_error({cohort_path(), "help", "lanch"}, "there is no subcommand 'lanch', did you mean 'launch'?");
+}
+
+/// What bash offers behind these words, the last of which is being typed.
+std::string completions(const std::vector<std::string>& words) {
+  std::string list = "'" + cohort_path() + "'";
+  for (const std::string& word : words) list += " '" + word + "'";
+  return run({"bash", "-c",
+              "source <('" + cohort_path() + "' completion bash); COMP_WORDS=(" + list + "); COMP_CWORD=" +
+                  std::to_string(words.size()) + "; _cohort 2>/dev/null; printf '%s\\n' \"${COMPREPLY[@]}\""})
+      .out;
+}
+
+TEST(Cli, BashCompletesSubcommandsFlagsAndSettings) {
+  EXPECT_EQ(completions({"lau"}), "launch\n");
+  EXPECT_EQ(completions({"launch", "--nproc-per"}), "--nproc-per-node\n");
+  EXPECT_EQ(run({cohort_path(), "completion", "bash"}).code, 0);
+  EXPECT_EQ(run({cohort_path(), "completion", "zsh"}).code, 0);
+  expect_usage_error({cohort_path(), "completion", "fish"}, "bash or zsh, not 'fish'");
 }
 
 TEST(Cli, AnUnknownSubcommandNamesTheNearestOne) {
@@ -119,23 +146,54 @@ TEST(LaunchUsage, WrongFlagsAndValuesAreNamed) {
   expect_usage_error(launch({"--rdzv-endpoint=localhost:70000", "train"}), "--rdzv-endpoint: 70000 is no port");
 }
 
-TEST(LaunchUsage, WhatNeedsSeveralNodesOrRestartsIsRefusedNeverIgnored) {
+TEST(LaunchUsage, WhatThisVersionDoesNotDoIsRefusedNeverIgnored) {
   for (const auto& [flag, part] : std::vector<std::pair<std::string, std::string>>{
-           {"--nnodes=2", "--nnodes=2 is not possible: this version launches one node"},
-           {"--nnodes=1:4", "one node"},
-           {"--node_rank=1", "one node"},
-           {"--max-restarts=3", "does not restart"},
-           {"--rdzv-backend=etcd", "no rendezvous"},
+           {"--nnodes=1:4", "starts a fixed number of nodes"},
+           {"--rdzv-backend=etcd", "nodes meet at an address that all of them are given"},
            {"--rdzv_endpoint=node7:29400", "is not on this machine"},
-           {"--num_machines=2", "one machine"},
-           {"--machine_rank=1", "one machine"},
            {"--use_deepspeed", "DeepSpeed"},
            {"--config_file=x.yaml", "configuration files"},
            {"--numa-binding=node", "numactl"},
            {"--run-path", "no Python interpreter"},
            {"--dynamo_backend=inductor", "TorchDynamo"}})
     expect_usage_error(launch({flag, "--", "/bin/true"}), part);
-  expect_usage_error(launch({"--", "/bin/true"}), "does not restart", {{"PET_MAX_RESTARTS", "2"}});
+}
+
+TEST(LaunchUsage, WhatSeveralNodesNeedIsNamed) {
+  const auto refused = [](std::vector<std::string> flags, const std::string& part,
+                          const std::map<std::string, std::string>& variables = {}) {
+    flags.insert(flags.end(), {"--", "/bin/true"});
+    expect_usage_error(launch(flags), part, variables);
+  };
+  refused({"--nnodes=2"}, "several nodes need --master-addr");
+  refused({"--num_machines=2"}, "several nodes need --master-addr (accelerate: --main_process_ip)");
+  refused({}, "several nodes need --master-addr", {{"PET_NNODES", "2:2"}});
+  refused({"--nnodes=two"}, "--nnodes=two is no number of nodes");
+  refused({"--nnodes=0"}, "is no number of nodes");
+  refused({"--node_rank=1"}, "--node_rank=1 does not fit --nnodes=1: nodes are numbered from 0 to 0");
+  refused({"--nnodes=2", "--machine_rank=2"}, "does not fit --nnodes=2");
+  refused({"--nnodes=2", "--num_machines=3"}, "contradict");
+  refused({"--nnodes=2", "--node-rank=0", "--machine-rank=1"}, "contradict");
+  refused({"--nnodes=2", "--standalone", "--master-addr=h"}, "contradict");
+  refused({"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=node0:29400"}, "they meet at --master-addr");
+  refused({"--num_machines=2", "--main_process_ip=h", "--num_processes=3"},
+          "--num_processes=3 is the number on all machines together and cannot be divided by --num_machines=2");
+  refused({"--num_machines=2", "--main_process_ip=h", "--num_processes=4", "--nproc_per_node=4"}, "contradict");
+  refused({"--nnodes=2", "--master-addr=h", "--max-restarts=1"}, "nobody tells the others");
+  refused({"--max-restarts=-1"}, "must not be negative");
+}
+
+TEST(LaunchUsage, AnAgentWithTheNumberOfNodeZeroRunsOnThatNode) {
+  const Outcome elsewhere =
+      run(launch({"--nnodes=2", "--node-rank=0", "--master-addr=192.0.2.7", "--master-port=29511", "--", "/bin/true"}));
+  EXPECT_EQ(elsewhere.code, 1);
+  EXPECT_TRUE(contains(elsewhere.err,
+                       "'192.0.2.7' is not an address of this machine: with several nodes --master_addr "
+                       "is an address of node 0, and this agent has --node-rank=0"))
+      << elsewhere.err;
+  const Outcome all = run(launch({"--nnodes=2", "--master-addr=0.0.0.0", "--", "/bin/true"}));
+  EXPECT_EQ(all.code, 1);
+  EXPECT_TRUE(contains(all.err, "the address at which the others reach node 0")) << all.err;
 }
 
 TEST(LaunchUsage, OneNodeFormsOfTheSameFlagsAreAccepted) {

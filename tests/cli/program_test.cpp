@@ -1,9 +1,13 @@
 // What every program makes of an exception.
+#include <cstdio>
+#include <filesystem>
+#include <regex>
 #include <stdexcept>
 
 #include <gtest/gtest.h>
 
 #include "cli/subcommand.h"
+#include "core/files.h"
 
 namespace cohort::cli {
 namespace {
@@ -28,6 +32,33 @@ TEST(Program, TheStackBehindALibTorchMessageIsLeftOut) {
                   "/pytorch/ExpandUtils.cpp:35 (most recent call first):\nframe #0: c10::Error::Error(...)");
             }),
             "1 cohort test: The size of tensor a (3)\nmust match b (4)\n");
+}
+
+/// What `cohort --help` names is there after the first command that README names.
+TEST(Quickstart, BuildsEveryProgramThatHelpNames) {
+  const std::filesystem::path source = COHORT_SOURCE_DIR;
+  EXPECT_NE(read_file(source / "scripts" / "quickstart").find("--target programs"), std::string::npos);
+  const auto asked = [](const std::string& tool, const std::string& target) {
+    const std::string command = "ninja -C '" COHORT_BINARY_DIR "' -t " + tool + " " + target + " 2>&1";
+    std::string text;
+    std::FILE* pipe = ::popen(command.c_str(), "r");
+    char buffer[4096];
+    while (const std::size_t n = pipe ? std::fread(buffer, 1, sizeof buffer, pipe) : 0) text.append(buffer, n);
+    return std::pair(pipe && ::pclose(pipe) == 0, text);
+  };
+  if (!asked("query", "all").first) GTEST_SKIP() << "this build folder is not Ninja's";
+  const std::string inputs = asked("inputs", "programs").second;
+  EXPECT_NE(inputs.find("bin/cohort\n"), std::string::npos) << inputs;
+  // Registered with the name of an executable: the last text of each entry.
+  const std::string registered = read_file(source / "src" / "cli" / "external.cpp");
+  static const std::regex kExecutable(R"re("(cohort-[a-z-]+)"\}\))re");
+  int count = 0;
+  for (std::sregex_iterator at(registered.begin(), registered.end(), kExecutable), end; at != end; ++at, ++count) {
+    const std::string program = (*at)[1];
+    if (!asked("query", "bin/" + program).first) continue;  // left out of this build: a library is missing
+    EXPECT_NE(inputs.find("bin/" + program + "\n"), std::string::npos) << program << " is not built:\n" << inputs;
+  }
+  EXPECT_GE(count, 4);
 }
 
 }  // namespace

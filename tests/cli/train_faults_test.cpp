@@ -74,6 +74,24 @@ class TrainFaults : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
+TEST_F(TrainFaults, APathOfAnyBytesTrainsAndItsRunKnowsItAgain) {
+  const std::string path = hours("load\xE9.csv", 300);
+  const Outcome outcome = train({"informer", "data.path=" + path, "name=bytes", "train.steps=2", "train.batch_size=8",
+                                 "model.d_model=16", "model.n_heads=2", "model.d_ff=16", "data.windows.seq_len=24",
+                                 "data.windows.label_len=12", "data.windows.pred_len=6", "charts=false"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  parse_json(read_file(latest("bytes") / "config.json"));
+  const Outcome again = resume(latest("bytes"), {"train.steps=4"});
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_FALSE(contains(again.err, "json.exception")) << again.err;
+}
+
+TEST_F(TrainFaults, NamesThatAreNotUtf8AreRefusedWithTheCommandThatConverts) {
+  const std::string gbk = file("gbk.csv", "date,\xB7\xE7\xCB\xD9\n2024-03-01,1\n2024-03-02,2\n");
+  refused({"informer", "data.path=" + gbk}, {"not UTF-8 at byte 5", "iconv -f ENCODING -t UTF-8 "});
+  refused({"regressor", "data.path=" + gbk}, {"not UTF-8 at byte 5"});
+}
+
 TEST_F(TrainFaults, FilesThatAreNoTable) {
   const std::string missing = (folder_.path() / "no_such.csv").string();
   refused({"regressor", "data.path=" + missing}, {"no_such.csv", "No such file"});

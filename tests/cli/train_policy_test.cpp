@@ -50,11 +50,12 @@ class TrainPolicy : public ::testing::Test {
   }
 
   std::vector<std::string> arguments(const std::string& out, const std::vector<std::string>& more) const {
-    std::vector<std::string> all{
-        "train", "load_from=" + configuration(), "train.data_path=" COHORT_SOURCE_DIR "/tests/data/fixtures",
-        "output_dir=" + (folder_.path() / out).string(), "data.statistics_cache=never",
-        // Whole batches for any number of ranks, and some data to validate on.
-        "data.samples_per_epoch=16", "validation.splits=train[:40%]", "train.log_every=1", "charts=false"};
+    std::vector<std::string> all{"train", "load_from=" + configuration(),
+                                 "train.data_path=" COHORT_SOURCE_DIR "/tests/data/fixtures",
+                                 "output_dir=" + (folder_.path() / out).string(), "data.statistics_cache=never",
+                                 // Whole batches for any number of ranks, and some data to validate on.
+                                 "data.samples_per_epoch=16", "data.splits=train[40%:]",
+                                 "validation.splits=train[:40%]", "train.log_every=1", "charts=false"};
     all.insert(all.end(), more.begin(), more.end());
     return all;
   }
@@ -73,7 +74,7 @@ class TrainPolicy : public ::testing::Test {
                                            const std::vector<std::string>& more) const {
     std::vector<std::string> all =
         arguments(out, {"train.data_path=" + data.string(), "train.dataset_names=[reach]",
-                        "train.action_shapes=[[1,2]]", "validation.splits=[]",
+                        "train.action_shapes=[[1,2]]", "data.splits=train", "validation.splits=[]",
                         "observation.modalities.obs.low_dim=[observation/state]", "observation.modalities.obs.rgb=[]"});
     all.insert(all.end(), more.begin(), more.end());
     return all;
@@ -175,7 +176,7 @@ TEST_F(TrainPolicy, ShowsDrawnBesideTrueActions) {
 }
 
 TEST_F(TrainPolicy, AResumedRunIsTheRunThatWasNeverStopped) {
-  const std::vector<std::string> settings{"devices=cpu", "validation.splits=[]"};
+  const std::vector<std::string> settings{"devices=cpu", "data.splits=train", "validation.splits=[]"};
   const auto with = [&](std::vector<std::string> more) {
     more.insert(more.end(), settings.begin(), settings.end());
     return more;
@@ -213,6 +214,7 @@ TEST_F(TrainPolicy, TheDroidSampleTrainsAlikeOnOneProcessTwoReplicasAndTwoRanks)
       "observation.modalities.obs.low_dim=[robot_state/cartesian_position,robot_state/gripper_position]",
       "observation.modalities.obs.rgb=[camera/image/varied_camera_1_left_image,camera/image/"
       "varied_camera_2_left_image]",
+      "data.splits=train[:60%]",
       "validation.splits=train[60%:]"};
   const auto with = [&](std::vector<std::string> more) {
     more.insert(more.begin(), droid.begin(), droid.end());
@@ -241,7 +243,7 @@ TEST_F(TrainPolicy, RobomimicsHdf5TrainsAlikeOnOneProcessAndTwoReplicas) {
     return single(
         out, {"train.data_format=robomimic", "train.data_path=" COHORT_SOURCE_DIR "/tests/data/fixtures/robomimic.hdf5",
               "train.hdf5_filter_key=train", "train.hdf5_validation_filter_key=valid", "experiment.validate=true",
-              "validation.splits=valid", "train.action_keys=[actions]",
+              "data.splits=train", "validation.splits=valid", "train.action_keys=[actions]",
               "train.action_config={\"actions\": {\"normalization\": \"min_max\"}}",
               "observation.modalities.obs.low_dim=[eef_pos,big_endian]",
               "observation.modalities.obs.rgb=[agentview_image]", "devices=" + devices});
@@ -277,7 +279,7 @@ TEST_F(TrainPolicy, Hdf5FilesThatAreMixedShareTheirStatistics) {
                     "\", \"filter_key\": \"valid\"}]",
                 "train.action_keys=[actions]", "train.action_config={\"actions\": {\"normalization\": \"min_max\"}}",
                 "observation.modalities.obs.low_dim=[eef_pos]", "observation.modalities.obs.rgb=[]",
-                "validation.splits=[]", "devices=cpu"});
+                "data.splits=train,valid", "validation.splits=[]", "devices=cpu"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const auto statistics = parse_json(read_file(latest("mixed") / "checkpoints" / "last" / "dataset_statistics.json"));
   EXPECT_EQ(statistics.at("num_transitions"), 5 + 7);

@@ -54,6 +54,27 @@ TEST(Config, OverridesSetEveryKindOfField) {
   EXPECT_FALSE(Fields().was_set("train.lr"));
 }
 
+TEST(Config, TextsOfAnyBytesSurviveTheirJson) {
+  Settings s, again;
+  Fields fields, others;
+  bind(fields, s);
+  bind(others, again);
+  fields.apply_override("name=load\xE9.csv");
+  fields.apply_override("columns=\xB7\xE7,温度");
+  EXPECT_EQ(s.name, "load\xE9.csv");
+  EXPECT_EQ(s.columns, (std::vector<std::string>{"\xB7\xE7", "温度"}));
+  const std::string text = fields.to_json().dump();  // throws over what is no UTF-8
+  others.apply_json(Json::parse(text), "config.json");
+  EXPECT_EQ(again.name, s.name);
+  EXPECT_EQ(again.columns, s.columns);
+  try {
+    fields.apply_override("train.batch_size=\xE9");
+    FAIL() << "no whole number";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("train.batch_size"), std::string::npos) << e.what();
+  }
+}
+
 TEST(Config, ListsOfTextsNeedNoQuotesInTheirBrackets) {
   const auto columns = [](const std::string& text) {
     Settings s;
@@ -131,6 +152,18 @@ TEST(Config, AFaultyJsonChangesNothing) {
   const Json json = {{"train", {{"batch_size", 64}, {"lr", "fast"}}}};
   EXPECT_NE(message_of([&] { fields.apply_json(json, "c.json"); }).find("c.json"), std::string::npos);
   EXPECT_EQ(s.batch_size, 32);
+}
+
+TEST(Config, OnlyWhatDiffersFromTheDefaultsIsChanged) {
+  Settings s;
+  Fields fields;
+  bind(fields, s);
+  EXPECT_EQ(fields.changed(), Json::object());
+  fields.apply_override("train.lr=0.25");
+  fields.apply_override("train.batch_size=32");  // what it was
+  EXPECT_EQ(fields.changed(), Json({{"train", {{"lr", 0.25}}}}));
+  EXPECT_TRUE(fields.has("train.lr"));
+  EXPECT_FALSE(fields.has("train.lrr"));
 }
 
 TEST(Config, TheResolvedConfigurationReadsBack) {

@@ -160,7 +160,9 @@ TEST(Csv, CommentLinesAreSkippedWhereAskedForEvenWithQuotesInThem) {
 
 TEST(Csv, MissingValuesFollowThePolicy) {
   const char* text = "d,a,b\n2020-01-01,1,10\n2020-01-02,NA,20\n2020-01-03,3,\n2020-01-04,4,nan\n2020-01-05,5,50\n";
-  EXPECT_ERROR(parse(text), "t.csv: line 3, column 'a': the value is missing ('NA'); set missing to drop_row");
+  EXPECT_ERROR(parse(text),
+               "t.csv: line 3, column 'a': the value is missing ('NA'); leave such rows out with "
+               "data.csv.missing=drop_row");
   CsvSettings settings;
   settings.missing = "drop_row";
   CsvReport report;
@@ -191,7 +193,7 @@ TEST(Csv, MissingValuesFollowThePolicy) {
   settings.missing_values = {"?", "-9999"};
   EXPECT_EQ(numbers(parse("a,b\n?,1\n2,-9999\n3,4\n5,-9999.0\n", settings), "a"), Numbers{3});
   settings.missing = "mean";
-  EXPECT_ERROR(parse("a\n1\n", settings), "'mean' is no policy for missing values; write error, drop_row");
+  EXPECT_ERROR(parse("a\n1\n", settings), "data.csv.missing=mean: write error, drop_row");
 }
 
 TEST(Csv, DroppedRowsLeaveNoTextsBehind) {
@@ -219,10 +221,9 @@ TEST(Csv, DatesBecomeSecondsSinceTheEpoch) {
   settings = {};
   settings.date_order = "dmy";
   EXPECT_EQ(numbers(parse("day,x\n01/07/2016 00:00,1\n", settings), "day"), Numbers{1467331200});
-  EXPECT_ERROR(
-      parse("day,x\n01/07/2016,1\n"),
-      "line 2, column 'day': '01/07/2016' is no date of the order ymd: the year stands last: set date_order to dmy "
-      "or mdy");
+  EXPECT_ERROR(parse("day,x\n01/07/2016,1\n"),
+               "line 2, column 'day': '01/07/2016' is no date of the order ymd: the year stands last: set "
+               "data.csv.date_order=dmy or mdy");
   EXPECT_ERROR(parse("day,x\n2016-07-01,1\n2016-02-30,1\n"),
                "line 3, column 'day': '2016-02-30' is no date of the order ymd: the month has no such day");
   settings.detect_dates = false;
@@ -240,9 +241,9 @@ TEST(Csv, ColumnsAreReadInTheOrderAskedForAndOthersNotAtAll) {
   EXPECT_EQ(table.names(), (Texts{"c", "a"}));
   EXPECT_EQ(numbers(table, "c"), (Numbers{3, 6}));
   settings.columns = {"a", "cc"};
-  EXPECT_ERROR(
-      parse("a,b,c\n1,2,3\n", settings),
-      "t.csv: columns names the column 'cc', which the file does not have (did you mean 'c'?); it has: a, b, c");
+  EXPECT_ERROR(parse("a,b,c\n1,2,3\n", settings),
+               "t.csv: data.csv.columns names the column 'cc', which the file does not have (did you mean 'c'?); it "
+               "has: a, b, c");
   settings.columns = {"a", "a"};
   EXPECT_ERROR(parse("a,b\n1,2\n", settings), "columns names 'a' twice");
   settings = {};
@@ -267,16 +268,16 @@ TEST(Csv, Float32ColumnsHoldTheNearestFloat32) {
   EXPECT_FALSE(table.column("d").is_float32());  // seconds since 1970 need more than 24 bits
   EXPECT_EQ(table.column("a").at(0), static_cast<double>(0.1f));
   EXPECT_ERROR(parse("a\n1e39\n", settings),
-               "line 2, column 'a': '1e39' is too large for float32; set precision to float64");
+               "line 2, column 'a': '1e39' is too large for float32; set data.csv.precision=float64");
 }
 
 TEST(Csv, AWrongTypeIsNamedByLineColumnAndText) {
   EXPECT_ERROR(
       parse("a,b\n1,2\n3,abc\n"),
-      "t.csv: line 3, column 'b': 'abc' is no number; name the column in text_columns, leave it out (columns lists "
-      "those to read), or add the text to missing_values");
+      "t.csv: line 3, column 'b': 'abc' is no number; keep the column as texts with data.csv.text_columns=b, leave it "
+      "out with data.csv.skip_columns=b, or add the text to data.csv.missing_values");
   EXPECT_ERROR(parse("a;b\n1,5;2\n"),
-               "line 2, column 'a': '1,5' is no number; is the decimal mark ','? Then set decimal");
+               "line 2, column 'a': '1,5' is no number; is the decimal mark ','? Then set data.csv.decimal=,");
   EXPECT_ERROR(parse("a,b\n1,2\n\n\"3\n4\",5\n"), "line 4, column 'a': '3\\n4' is no number");
   // The line is that of the field, which quoted line ends before it push down.
   CsvSettings settings;
@@ -419,16 +420,21 @@ TEST(Csv, SettingsAreBoundAndChecked) {
     return s;
   };
   EXPECT_ERROR(parse("a\n1\n", with([](CsvSettings& s) { s.separator = "ab"; })),
-               "separator 'ab' is neither auto, tab");
-  EXPECT_ERROR(parse("a\n1\n", with([](CsvSettings& s) { s.separator = "1"; })), "separator '1' is neither");
+               "data.csv.separator='ab' is neither auto, tab");
+  EXPECT_ERROR(parse("a\n1\n", with([](CsvSettings& s) { s.separator = "1"; })), "data.csv.separator='1' is neither");
   EXPECT_ERROR(parse("a\n1\n", with([](CsvSettings& s) { s.separator = s.decimal = ","; })),
-               "separator and decimal mark are both ','");
-  EXPECT_ERROR(parse("a\n1\n", with([](CsvSettings& s) { s.decimal = "x"; })), "decimal mark 'x' is neither . nor ,");
-  EXPECT_ERROR(parse("a\n1\n", with([](CsvSettings& s) { s.comment = "//"; })), "the comment mark '//' is longer");
-  EXPECT_ERROR(parse("a\n1\n", with([](CsvSettings& s) { s.threads = -4; })), "threads = -4 must not be negative");
-  EXPECT_ERROR(parse("a\n1\n", with([](CsvSettings& s) { s.header = "x"; })), "'x' is no value of header");
-  EXPECT_ERROR(parse("a\n1\n", with([](CsvSettings& s) { s.precision = "half"; })), "'half' is no precision");
-  EXPECT_ERROR(parse("a\n1\n", with([](CsvSettings& s) { s.date_order = "ydm"; })), "'ydm' is no order of a date");
+               "data.csv.separator and data.csv.decimal are both ','");
+  EXPECT_ERROR(parse("a\n1\n", with([](CsvSettings& s) { s.decimal = "x"; })),
+               "data.csv.decimal='x' is neither . nor ,");
+  EXPECT_ERROR(parse("a\n1\n", with([](CsvSettings& s) { s.comment = "//"; })), "data.csv.comment='//' is longer");
+  EXPECT_ERROR(parse("a\n1\n", with([](CsvSettings& s) { s.threads = -4; })),
+               "data.csv.threads=-4 must not be negative");
+  EXPECT_ERROR(parse("a\n1\n", with([](CsvSettings& s) { s.header = "x"; })),
+               "data.csv.header=x: write auto, yes or no");
+  EXPECT_ERROR(parse("a\n1\n", with([](CsvSettings& s) { s.precision = "half"; })),
+               "data.csv.precision=half: write float64 or float32");
+  EXPECT_ERROR(parse("a\n1\n", with([](CsvSettings& s) { s.date_order = "ydm"; })),
+               "data.csv.date_order=ydm: write ymd");
 }
 
 }  // namespace

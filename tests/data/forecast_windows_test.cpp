@@ -267,7 +267,7 @@ TEST(ForecastWindows, FewerRowsThanAWindowAreToldWithNumbersPartAndRemedy) {
   };
   EXPECT_THAT(window({0, 70}, "training"),
               HasSubstr("t.csv: the training part has 70 rows, but a window needs 72 (seq_len 48 + pred_len 24); lower "
-                        "seq_len or pred_len"));
+                        "data.windows.seq_len or data.windows.pred_len"));
   EXPECT_THAT(window({70, 80}, "validation"),
               HasSubstr("t.csv: the validation part has 10 rows, but a window needs 24 of its own (pred_len)"));
   EXPECT_THAT(window({40, 80}, "validation"),
@@ -283,7 +283,8 @@ TEST(ForecastWindows, WrongSettingsAreNamed) {
   };
   EXPECT_THAT(make({.seq_len = 0}), HasSubstr("seq_len must be at least 1"));
   EXPECT_THAT(make({.pred_len = 0}), HasSubstr("pred_len must be at least 1"));
-  EXPECT_THAT(make({.seq_len = 8, .label_len = 9}), HasSubstr("label_len = 9 is above seq_len = 8"));
+  EXPECT_THAT(make({.seq_len = 8, .label_len = 9}),
+              HasSubstr("data.windows.label_len = 9 is above data.windows.seq_len = 8"));
   EXPECT_THAT(make({.features = "SM"}), HasSubstr("features 'SM' is not one of M"));
   EXPECT_THAT(make({.target = "c7"}), HasSubstr("c7"));
   EXPECT_THAT(make({.columns = {"c0", "c0"}}), HasSubstr("columns names 'c0' twice"));

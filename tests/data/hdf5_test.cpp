@@ -165,7 +165,7 @@ TEST_F(Hdf5, AFlippedBitInACheckedChunkIsFound) {
                "/data/demo_2/obs/short: a chunk does not have its checksum");
 }
 
-TEST_F(Hdf5, TrainIsTheMaskOfEveryFileThatHasOne) {
+TEST_F(Hdf5, WithoutANameItIsTheMaskTrainOfEveryFileThatHasOne) {
   OwnFolder folder;
   for (const char* name : {"a.hdf5", "b.hdf5"}) fs::copy_file(fixture("robomimic.hdf5"), folder.path() / name);
   const auto open = [&](const std::string& split) { return open_episodes(folder.path(), {.split = split}); };
@@ -183,8 +183,9 @@ TEST_F(Hdf5, TrainIsTheMaskOfEveryFileThatHasOne) {
   EXPECT_EQ(open_episodes(manifest)->size(), 2);
 
   fs::copy_file(fixture("libero.hdf5"), folder.path() / "c.hdf5");  // without masks
-  EXPECT_EQ(open("train")->size(), 4);
-  EXPECT_EQ(open("train")->selection(), "mask/train: 2 of 4 demos, and all of 1 files that have no such mask");
+  EXPECT_EQ(open("auto")->size(), 4);
+  EXPECT_EQ(open("auto")->selection(), "mask/train: 2 of 4 demos, and all of 1 files that have no such mask");
+  EXPECT_ERROR(open("train"), "c.hdf5 has no /mask/train, and no other masks");
   EXPECT_ERROR(open("valid"), "c.hdf5 has no /mask/valid");
   EXPECT_ERROR(open("train[:50%]"), "slices such as train[:50%] are for RLDS only");
 }

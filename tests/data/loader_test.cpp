@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/config.h"
 #include "core/error.h"
 
 namespace {
@@ -179,6 +180,24 @@ TEST(Loader, ALeaseOutlivesTheLoaderAndAnEpochCanBeDropped) {
     }
   }
   EXPECT_EQ(kept.fields()[1].span<std::int64_t>()[0], 19020);
+}
+
+TEST(Loader, TorchsSettingsThatAreAlwaysOnAreTakenAndCannotBeSwitchedOff) {
+  LoaderSettings settings;
+  config::Fields fields;
+  describe(fields, settings);
+  for (const std::string name : {"pin_memory", "persistent_workers"}) {
+    fields.apply_override(name + "=true");
+    EXPECT_NO_THROW(Loader(std::make_shared<Squares>(10), settings));
+    fields.apply_override(name + "=false");
+    try {
+      Loader loader(std::make_shared<Squares>(10), settings);
+      FAIL() << name;
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find("loader." + name + "=false is not possible"), std::string::npos) << e.what();
+    }
+    fields.apply_override(name + "=true");
+  }
 }
 
 TEST(Loader, AnIndexOutsideTheDataSetIsRefused) {

@@ -106,7 +106,8 @@ TEST(RegressionRows, WrongColumnsAreNamed) {
   const auto make = [](const RegressionSettings& s) {
     return message_of([&] { RegressionTable::make(make_table(), rows({0, 1}), s); });
   };
-  EXPECT_THAT(make({.n_targets = 5}), HasSubstr("arm.csv: n_targets = 5 of 5 number columns leaves none as input"));
+  EXPECT_THAT(make({.n_targets = 5}),
+              HasSubstr("arm.csv: data.columns.n_targets = 5 of 5 number columns leaves none as input"));
   EXPECT_THAT(make({.n_targets = 0}), HasSubstr("n_targets must be at least 1"));
   EXPECT_THAT(make({.n_inputs = 4, .n_targets = 2}),
               HasSubstr("n_inputs = 4, but beside the targets (c3, c4) there are only 3 number columns"));

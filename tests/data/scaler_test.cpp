@@ -127,7 +127,7 @@ TEST(Scaler, ADamagedFileIsNamedWithTheField) {
   EXPECT_THAT(load(R"({"kind": "standard", "low": 0, "high": 1, "rows": 3, "columns": {"a": {"mean": 1}}})"),
               HasSubstr("s.json: column 'a': the number 'std' is missing"));
   EXPECT_THAT(load(R"({"kind": "robust", "low": 0, "high": 1, "rows": 3, "columns": {}})"),
-              HasSubstr("s.json: scaler.kind 'robust'"));
+              HasSubstr("s.json: data.scaler.kind 'robust'"));
 }
 
 TEST(Scaler, SelectedColumnsGoBackToTheirUnits) {
@@ -164,10 +164,12 @@ TEST(Scaler, AMissingOrInfiniteValueIsNamedWithColumnAndRow) {
 TEST(Scaler, TheRemedyForAnInfinityIsToReadItAsMissing) {
   const Table table = make_table({{"a", {1, 2, -std::numeric_limits<double>::infinity(), 4}}});
   const std::vector<std::string> names{"a"};
-  EXPECT_THAT(message_of([&] {
-                Scaler::fit(table, names, RowRange{0, 4}, {});
-              }),
-              HasSubstr("(missing_values=-inf), and drop or fill such rows (missing=drop_row or forward_fill)"));
+  EXPECT_THAT(
+      message_of([&] {
+        Scaler::fit(table, names, RowRange{0, 4}, {});
+      }),
+      HasSubstr(
+          "(data.csv.missing_values=-inf), and drop or fill such rows (data.csv.missing=drop_row or forward_fill)"));
 }
 
 TEST(Scaler, BadSettingsAndEmptyPartsAreErrors) {
@@ -181,7 +183,7 @@ TEST(Scaler, BadSettingsAndEmptyPartsAreErrors) {
   EXPECT_THAT(message_of([&] {
                 Scaler::fit(table, names, RowRange{0, 2}, {.kind = "min_max", .low = 2, .high = 2});
               }),
-              HasSubstr("scaler.low = 2 must be below scaler.high = 2"));
+              HasSubstr("data.scaler.low = 2 must be below data.scaler.high = 2"));
   EXPECT_THAT(message_of([&] {
                 Scaler::fit(table, names, RowRange{0, 2}, {.constant_column = "drop"});
               }),

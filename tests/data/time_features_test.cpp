@@ -75,7 +75,7 @@ TEST(TimeFeatures, TheFrequencyIsFoundFromTheMedianStep) {
   EXPECT_EQ(found({"2015-01-01", "2015-04-01", "2015-07-01", "2015-10-01"}), Frequency::kQuarter);
   EXPECT_EQ(found({"2015-01-01", "2016-01-01", "2017-01-01"}), Frequency::kYear);
   EXPECT_THAT(message_of([&] { found({"2015-01-01"}); }),
-              HasSubstr("the frequency of 1 date cannot be told; set freq"));
+              HasSubstr("the frequency of 1 date cannot be told; set data.windows.freq"));
 }
 
 TEST(TimeFeatures, WhatTheReferenceLacksIsAnError) {

@@ -8,8 +8,9 @@ The words behind ```sh say what is expected:
   ```sh          exit code 0
   ```sh fails    another exit code; the text of the next ```text block must appear in what the command prints
   ```sh not-run  not run (it needs a GPU, Docker, ...); only compared
-A ```text block behind a block that succeeds is also looked for in its output. In a ```text block, ... stands for anything
-within a line, and a line that is ... for any number of lines. COHORT_BIN is the folder of `cohort`.
+Blocks of cpp, python, json, xml and cmake are only compared. A ```text block behind a block that succeeds is also looked
+for in its output. In a ```text block, ... stands for anything within a line, and a line that is ... for any number of
+lines. COHORT_BIN is the folder of `cohort`.
 """
 import argparse
 import os
@@ -34,7 +35,9 @@ class Block:
 def blocks_of(path: str) -> list:
     """The fenced blocks of a Markdown file, in order."""
     blocks, words, start, lines = [], None, 0, []
-    for number, line in enumerate(open(path, encoding="utf-8"), 1):
+    with open(path, encoding="utf-8") as file:
+        content = file.readlines()
+    for number, line in enumerate(content, 1):
         fence = re.match(r"\s*```(.*)$", line)
         if not fence:
             if words is not None:
@@ -47,7 +50,8 @@ def blocks_of(path: str) -> list:
     if words is not None:
         sys.exit(f"{path}:{start}: the block that begins here is not closed")
     for block in blocks:
-        known = {(), ("text",), ("sh",), ("sh", "fails"), ("sh", "not-run"), ("cpp",)}
+        known = {(), ("text",), ("sh",), ("sh", "fails"), ("sh", "not-run"), ("cpp",), ("python",), ("json",),
+                 ("xml",), ("cmake",)}
         if block.words not in known:
             sys.exit(f"{path}:{block.line}: '{' '.join(block.words)}' is no kind of block that this test knows")
     return blocks

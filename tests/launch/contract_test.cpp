@@ -1,4 +1,5 @@
 // Our ranks get what torchrun's get, and Python's torch.distributed works in them.
+#include <functional>
 #include <map>
 #include <set>
 
@@ -59,6 +60,46 @@ TEST(LaunchContract, RanksGetTorchrunsVariablesWithTorchrunsValues) {
     EXPECT_EQ(ours[rank].at("TORCHELASTIC_USE_AGENT_STORE"), "False");
     EXPECT_GE(std::stoi(ours[rank].at("OMP_NUM_THREADS")), 1);
     for (const auto& [name, value] : ours[rank]) EXPECT_TRUE(theirs[rank].contains(name)) << name << "=" << value;
+  }
+}
+
+/// The environments of two nodes' ranks, two on each; `launcher` gives the command of a node.
+std::vector<Environment> environments_on_two_nodes(
+    const std::function<std::vector<std::string>(std::vector<std::string>)>& launcher) {
+  TemporaryFolder folder;
+  // A rank of torchrun's that ends before another has begun may close the store: wait for all.
+  write_file_atomically(folder.path() / "show",
+                        "#!/bin/sh\ncd " + folder.path().string() +
+                            "\nenv > $RANK.part; mv $RANK.part $RANK\n"
+                            "until [ -e 0 ] && [ -e 1 ] && [ -e 2 ] && [ -e 3 ]; do sleep 0.05; done\n");
+  fs::permissions(folder.path() / "show", fs::perms::owner_all);
+  const std::string port = std::to_string(free_port());
+  const auto node = [&](const std::string& rank) {
+    std::vector<std::string> command =
+        launcher({"--nnodes=2", "--node-rank=" + rank, "--master-addr=127.0.0.1", "--master-port=" + port,
+                  "--nproc-per-node=2", "--rdzv-id=job7", "--role=trainer", "--no-python"});
+    command.push_back((folder.path() / "show").string());
+    return command;
+  };
+  Process first(node("0")), second(node("1"));
+  EXPECT_EQ(first.wait(100).code, 0) << first.err();
+  EXPECT_EQ(second.wait(100).code, 0) << second.err();
+  std::vector<Environment> found;
+  for (const char* rank : {"0", "1", "2", "3"}) found.push_back(launcher_variables(text_of(folder.path() / rank)));
+  return found;
+}
+
+TEST(LaunchContract, RanksOfTwoNodesGetTorchrunsVariablesWithTorchrunsValues) {
+  const auto theirs = environments_on_two_nodes(torchrun);
+  const auto ours = environments_on_two_nodes(launch);
+  for (std::size_t rank = 0; rank < 4; ++rank) {
+    ASSERT_GE(theirs[rank].size(), 18u);
+    for (const auto& [name, value] : theirs[rank]) {
+      ASSERT_TRUE(ours[rank].contains(name)) << name;
+      static const std::set<std::string> kDiffer = {"TORCHELASTIC_USE_AGENT_STORE", "OMP_NUM_THREADS",
+                                                    "TORCHELASTIC_ERROR_FILE", "MASTER_PORT"};
+      if (!kDiffer.contains(name)) EXPECT_EQ(ours[rank].at(name), value) << name << " of rank " << rank;
+    }
   }
 }
 
@@ -124,6 +165,23 @@ TEST(LaunchContract, PythonRanksMeetThroughMasterAddrAndPort) {
     EXPECT_TRUE(contains(outcome.out, "[rank 0] sum 3.0 local 0")) << outcome.out;
     EXPECT_TRUE(contains(outcome.out, "[rank 1] sum 3.0 local 1")) << outcome.out;
   }
+}
+
+TEST(LaunchContract, PythonRanksOfTwoAgentsMeetAtTheGivenAddress) {
+  TemporaryFolder folder;
+  const std::string script = all_reduce_script(folder, "").string();
+  const std::string port = std::to_string(free_port());
+  const auto node = [&](const std::string& rank) {
+    return launch({"--nnodes=2", "--node-rank=" + rank, "--rdzv-endpoint=127.0.0.1:" + port, script});
+  };
+  const std::map<std::string, std::string> variables = {{"PYTHON_EXEC", python_path()}};
+  Process second(node("1"), variables), first(node("0"), variables);
+  const Outcome outcome = first.wait(100);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(contains(outcome.out, "sum 3.0 local 0")) << outcome.out;
+  const Outcome other = second.wait(100);
+  EXPECT_EQ(other.code, 0) << other.err;
+  EXPECT_TRUE(contains(other.out, "sum 3.0 local 0")) << other.out;
 }
 
 TEST(LaunchContract, RankZeroMayHostTheStoreOnTheInheritedSocket) {

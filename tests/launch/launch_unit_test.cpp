@@ -2,6 +2,7 @@
 // machines described as data.
 #include <csignal>
 #include <cstdint>
+#include <map>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -25,6 +26,8 @@
 #include "launch/port.h"
 #include "launch/process.h"
 #include "launch/rank_stream.h"
+#include "launch/rendezvous.h"
+#include "launch/worker_environment.h"
 
 namespace cohort::launch {
 namespace {
@@ -232,6 +235,7 @@ TEST(RankStream, CarriageReturnsLeaveTheLastState) {
   EXPECT_EQ(after_last_return(" 10%\r 20%\r"), " 20%");
   EXPECT_EQ(after_last_return("plain"), "plain");
   EXPECT_EQ(after_last_return("windows\r"), "windows");
+  EXPECT_EQ(after_last_return("bar 10%\r\x1b[Ka log line"), "a log line");
 }
 
 /// Everything that the other side of a pseudo-terminal shows.
@@ -423,7 +427,9 @@ TEST(JobPlan, RanksGetTheLoopbackAddressAndAnotherNameIsNoted) {
   for (const char* name : {"127.0.0.1", "localhost", "::1"}) {
     settings.master_addr = name;
     std::vector<std::string> notes;
-    EXPECT_EQ(plan_job(settings, machine, notes).identity.master_addr, "127.0.0.1");
+    plan_job(settings, machine, notes);
+    EXPECT_EQ(store_address(settings), "127.0.0.1");
+    EXPECT_EQ(make_rendezvous(settings)->meet(0).store_address, "127.0.0.1");
     ASSERT_EQ(notes.size(), name == std::string("::1") ? 1u : 0u) << name;
     if (!notes.empty())
       EXPECT_TRUE(contains(notes[0], "--master_addr=::1: the store of a job on one node listens on 127.0.0.1 only"))
@@ -445,6 +451,59 @@ TEST(JobPlan, WhatCannotWorkIsRefusedBeforeAnythingStarts) {
   EXPECT_TRUE(contains(refused([](auto& s) { s.gpu_ids = "0"; }), "sees no GPU"));
   EXPECT_TRUE(contains(refused([](auto& s) { s.grace_period = -1; }), "--grace-period=-1: give 0 to 31536000 s"));
   EXPECT_TRUE(contains(refused([](auto& s) { s.grace_period = 1e12; }), "--grace-period=1"));
+  EXPECT_TRUE(contains(refused([](auto& s) { s.max_restarts = -1; }), "--max-restarts=-1 must not be negative"));
+  EXPECT_TRUE(contains(refused([](auto& s) { s.nodes = s.max_restarts = 2; }), "is not restarted: nobody tells"));
+}
+
+TEST(Rendezvous, OneNodeHasAllRanksAndItsStoreOnLoopback) {
+  LaunchSettings settings = two_ranks();
+  const auto rendezvous = make_rendezvous(settings);
+  const Meeting meeting = rendezvous->meet(0);
+  EXPECT_EQ(meeting.nodes, 1);
+  EXPECT_EQ(meeting.first_rank, 0);
+  EXPECT_EQ(meeting.world_size, 2);
+  EXPECT_EQ(rendezvous->meet(1).store_port, meeting.store_port) << "the port is kept over restarts";
+}
+
+TEST(Rendezvous, StaticNodesHaveTheRanksOfTheirNumberAndNodeZeroTheStore) {
+  LaunchSettings settings = two_ranks();
+  settings.nodes = 3;
+  settings.master_port = PortReservation("127.0.0.1", 0).port();
+  settings.node_rank = 2;
+  settings.master_addr = "192.0.2.7";  // another machine's, which only node 0 minds
+  const Meeting last = make_rendezvous(settings)->meet(0);
+  EXPECT_EQ(last.node_rank, 2);
+  EXPECT_EQ(last.first_rank, 4);
+  EXPECT_EQ(last.world_size, 6);
+  EXPECT_EQ(last.store_address, "192.0.2.7");
+  settings.node_rank = 0;
+  EXPECT_TRUE(contains(message_of([&] { make_rendezvous(settings); }), "this agent has --node-rank=0"));
+  settings.node_rank = 3;
+  EXPECT_TRUE(contains(message_of([&] { make_rendezvous(settings); }), "nodes are numbered from 0 to 2"));
+  settings.node_rank = 0;
+  settings.master_addr = "127.0.0.2";
+  const auto node0 = make_rendezvous(settings);
+  const int store = node0->bind_store_socket();
+  ASSERT_EQ(listen(store, 8), 0);
+  EXPECT_TRUE(answers(INADDR_LOOPBACK + 1, settings.master_port)) << "at the address that was given";
+  EXPECT_FALSE(answers(INADDR_LOOPBACK, settings.master_port)) << "and at no other";
+  close(store);
+}
+
+TEST(WorkerEnvironment, RankAndLocalRankAreToldApart) {
+  LaunchSettings settings = two_ranks();
+  JobIdentity job;
+  job.meeting = {.node_rank = 3, .nodes = 5, .first_rank = 6, .world_size = 10, .store_address = "h", .store_port = 7};
+  std::map<std::string, std::string> found;
+  for (const auto& [name, value] : rank_variables(settings, job, 1, {}, {})) found[name] = value;
+  EXPECT_EQ(found["RANK"], "7");
+  EXPECT_EQ(found["LOCAL_RANK"], "1");
+  EXPECT_EQ(found["GROUP_RANK"], "3");
+  EXPECT_EQ(found["ROLE_RANK"], "7");
+  EXPECT_EQ(found["WORLD_SIZE"], "10");
+  EXPECT_EQ(found["LOCAL_WORLD_SIZE"], "2");
+  EXPECT_EQ(found["GROUP_WORLD_SIZE"], "5");
+  EXPECT_EQ(found["MASTER_ADDR"] + ":" + found["MASTER_PORT"], "h:7");
 }
 
 }  // namespace

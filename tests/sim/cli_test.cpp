@@ -1,4 +1,5 @@
 // `cohort simulate` and `cohort model` as programs.
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -8,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/command.h"
+#include "core/devices_cpu.h"
 #include "core/files.h"
 #include "core/format.h"
 
@@ -410,6 +412,17 @@ TEST_F(SimulateCommand, SaysTheMemoryOfEnvironmentsAndThreads) {
     EXPECT_NE(said.output.find("B per environment, "), std::string::npos) << said.output;
     EXPECT_NE(said.output.find("B per thread, ready after"), std::string::npos) << said.output;
   }
+}
+
+TEST_F(SimulateCommand, TakesAllCoresWhereEachGetsEnoughEnvironments) {
+  const std::string base = "CUDA_VISIBLE_DEVICES= " + cohort_program() + " simulate " + kWalker + " --steps 1 ";
+  const Result few = run_command(base + "--n-envs 64");
+  EXPECT_NE(few.output.find("64 environments, engine batched, 1 thread,"), std::string::npos) << few.output;
+  const int cores = std::clamp(available_cores(), 1, 8);
+  const Result many = run_command(base + "--n-envs 2048");
+  EXPECT_NE(many.output.find(format("2048 environments, engine batched, {} thread{},", cores, cores == 1 ? "" : "s")),
+            std::string::npos)
+      << many.output;
 }
 
 TEST_F(SimulateCommand, RefusesWhatItCannotDoWithAClearMessage) {

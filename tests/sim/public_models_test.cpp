@@ -93,7 +93,7 @@ TEST_P(PublicModels, StepAsMujocoDoesFromRandomStates) {
     }
     if (mj::load(mjb)->nv > kMostDofs) continue;
     const test::Comparison c = test::compare_with_mujoco(mjb, {.seed = 1});
-    if (!c.refused.empty()) continue;  // docs/sim-models.md says which and why
+    if (!c.refused.empty()) continue;  // docs/reference/public_models.md says which and why
     ++models;
     whole += c.whole, rows += c.rows;
     for (const test::Finding& f : c.findings) {
@@ -116,7 +116,7 @@ struct Robot {
   const char* path;
   int steps = 1000;
   /// Both solvers go on until they have converged: the file ends them after one to four iterations, where they differ
-  /// (docs/simulation.md).
+  /// (docs/reference/differences_from_mujoco.md).
   bool converged = false;
 };
 constexpr Robot kRobots[] = {

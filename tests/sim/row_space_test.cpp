@@ -134,7 +134,7 @@ TEST(RowSpace, TreesThatNoRowCouplesAreSolvedAsIfAlone) {
   EXPECT_TRUE(same_bits(alone, first(box(0, 0.12) + box(3, 0.0999) + box(3, 0.2997))));
 }
 
-/// docs/decisions/row-space.md
+/// docs/design/decisions/row-space.md
 TEST(RowSpace, IsChosenForLargeTreesAndForSmallOnesWithManyPairsOfGeoms) {
   const auto chosen = [](const Mjcf& file, SceneOptions options = {}) {
     const EntityDeclaration e{"model", file};

@@ -6,7 +6,6 @@
 
 #include "core/error.h"
 #include "tasks/push_t_path.h"
-#include "tasks/push_t_rollout.h"
 
 namespace cohort::tasks {
 namespace {
@@ -70,58 +69,6 @@ TEST(PushTExpert, ABlockAShortPushFromTheGoalIsSolved) {
   int steps = 0;
   for (; steps < 150 && !success; ++steps) success = world.step(expert.act(world.situation())).success;
   EXPECT_TRUE(success) << "coverage " << world.coverage() << ", error " << push_t_error(world.situation().block);
-}
-
-TEST(PushTRollout, ScoresDoNotDependOnTheNumberOfThreads) {
-  const auto random = [](std::uint32_t seed) { return make_push_t_random(5, seed); };
-  const PushTScore one = score_push_t(10, 6, random, 1, 40), three = score_push_t(10, 6, random, 3, 40);
-  ASSERT_EQ(one.episodes.size(), 6u);
-  for (std::size_t i = 0; i < 6; ++i) {
-    EXPECT_EQ(one.episodes[i].seed, 10 + i);
-    EXPECT_EQ(one.episodes[i].largest_reward, three.episodes[i].largest_reward);
-    EXPECT_EQ(one.episodes[i].steps, three.episodes[i].steps);
-  }
-  EXPECT_EQ(one.mean_largest_reward, three.mean_largest_reward);
-}
-
-TEST(PushTRollout, EpisodesPlayedTogetherAreThoseThatArePlayedAlone) {
-  const auto follow = [](const PushT& world) {
-    const PushTSituation now = world.situation();
-    const Point2 cog = to_world(now.block, {0, 45}), goal = to_world(kPushTGoal, {0, 45});
-    return PushTAction{cog.x + 0.5 * (cog.x - goal.x), cog.y + 0.5 * (cog.y - goal.y)};
-  };
-  constexpr std::int64_t kCount = 5, kSteps = 60;
-  const PushTScore alone = score_push_t(
-      20, kCount, [&](std::uint32_t) -> PushTPolicy { return [&](const PushT& w, std::int64_t) { return follow(w); }; },
-      1, kSteps);
-  std::size_t calls = 0;
-  const PushTScore together = score_push_t_together(
-      20, kCount,
-      [&](std::span<const std::uint64_t> episodes, std::span<const PushT* const> worlds) {
-        ++calls;
-        std::vector<PushTAction> actions;
-        for (std::size_t i = 0; i < episodes.size(); ++i) actions.push_back(follow(*worlds[i]));
-        return actions;
-      },
-      kSteps);
-  EXPECT_LE(calls, static_cast<std::size_t>(kSteps));
-  for (std::size_t i = 0; i < static_cast<std::size_t>(kCount); ++i) {
-    EXPECT_EQ(together.episodes[i].seed, alone.episodes[i].seed);
-    EXPECT_EQ(together.episodes[i].steps, alone.episodes[i].steps);
-    EXPECT_EQ(together.episodes[i].largest_coverage, alone.episodes[i].largest_coverage);
-    EXPECT_EQ(together.episodes[i].success, alone.episodes[i].success);
-  }
-  EXPECT_EQ(together.mean_largest_coverage, alone.mean_largest_coverage);
-  EXPECT_GT(alone.mean_largest_coverage, 0) << "the policy must move something";
-}
-
-TEST(PushTRollout, ThePoliciesErrorsAndBadCountsAreThrown) {
-  const PushTPolicyMaker broken = [](std::uint32_t) -> PushTPolicy {
-    return [](const PushT&, std::int64_t) -> PushTAction { throw Error("broken policy"); };
-  };
-  EXPECT_THROW(score_push_t(0, 3, broken, 2), Error);
-  EXPECT_THROW(score_push_t(0, 0, broken, 2), Error);
-  EXPECT_THROW(score_push_t(4294967295u, 2, broken, 2), Error);
 }
 
 }  // namespace

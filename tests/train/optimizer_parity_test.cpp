@@ -1,9 +1,9 @@
 #include <torch/nn/module.h>
 #include <torch/types.h>
 
+#include "policy/safetensors.h"
 #include "train/optimizer.h"
 #include "train/python_peer.h"
-#include "train/safetensors.h"
 
 namespace cohort::train {
 namespace {
@@ -29,7 +29,7 @@ std::vector<Case> cases() {
 }
 
 std::map<std::string, at::Tensor> read_map(const std::filesystem::path& path) {
-  const auto file = read_safetensors(path);
+  const auto file = policy::read_safetensors(path);
   return {file.tensors.begin(), file.tensors.end()};
 }
 
@@ -59,12 +59,12 @@ ParameterGroup group_from(const std::map<std::string, at::Tensor>& tensors, cons
 TEST(OptimizerParity, EveryStepAndStateEqualsTorchOptimFusedToTheBit) {
   COHORT_NEEDS_PYTHON();
   const auto folder = fresh_folder("optimizer_parity");
-  ASSERT_EQ(run_python("optimizer_parity.py", {"write", folder.string()}), 0);
+  ASSERT_EQ(run_python("train/optimizer_parity.py", {"write", folder.string()}), 0);
   for (const auto& c : cases()) {
     SCOPED_TRACE(c.name);
     const auto peer = read_map(folder / (std::string(c.name) + ".safetensors"));
     Optimizer optimizer({group_from(peer, "start.", c)}, c.settings);
-    NamedTensors ours;
+    policy::NamedTensors ours;
     make_steps(optimizer, c, peer, 0, kSteps, [&](int step) {
       for (const auto& [name, parameter] : optimizer.parameters()) {
         const std::string key = "after" + std::to_string(step) + "." + name;
@@ -84,13 +84,13 @@ TEST(OptimizerParity, EveryStepAndStateEqualsTorchOptimFusedToTheBit) {
     std::size_t expected = 0;
     for (const auto& [name, unused] : peer) expected += name.starts_with("state.");
     EXPECT_EQ(states, expected);
-    write_safetensors(folder / (std::string(c.name) + ".ours.safetensors"), ours);
+    policy::write_safetensors(folder / (std::string(c.name) + ".ours.safetensors"), ours);
 
     // Our own resume from the file.
-    const auto saved = read_safetensors(folder / (std::string(c.name) + ".ours.safetensors"));
+    const auto saved = policy::read_safetensors(folder / (std::string(c.name) + ".ours.safetensors"));
     const std::map<std::string, at::Tensor> by_name(saved.tensors.begin(), saved.tensors.end());
     Optimizer resumed({group_from(by_name, "after2.", c)}, c.settings);
-    NamedTensors state;
+    policy::NamedTensors state;
     for (const auto& item : saved.tensors) {
       if (item.first.starts_with("state.")) state.push_back(item);
     }
@@ -101,7 +101,7 @@ TEST(OptimizerParity, EveryStepAndStateEqualsTorchOptimFusedToTheBit) {
     }
   }
   // PyTorch's optimizer goes on from our state.
-  EXPECT_EQ(run_python("optimizer_parity.py", {"resume", folder.string()}), 0);
+  EXPECT_EQ(run_python("train/optimizer_parity.py", {"resume", folder.string()}), 0);
 }
 
 }  // namespace

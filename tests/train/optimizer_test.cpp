@@ -109,8 +109,8 @@ TEST(Optimizer, AStateOfAnotherModelOrKindIsRefusedByName) {
   Optimizer source(parameter_groups(net, adam), adam);
   set_gradients(source, 1.0);
   source.step(0.1);
-  const NamedTensors good = source.state();
-  const auto error = [&](const NamedTensors& state, const OptimizerSettings& settings) -> std::string {
+  const policy::NamedTensors good = source.state();
+  const auto error = [&](const policy::NamedTensors& state, const OptimizerSettings& settings) -> std::string {
     Optimizer optimizer(parameter_groups(net, settings), settings);
     try {
       optimizer.load_state(state, "optimizer.safetensors");
@@ -122,12 +122,12 @@ TEST(Optimizer, AStateOfAnotherModelOrKindIsRefusedByName) {
   };
   EXPECT_EQ(error(good, adam), "");
   EXPECT_NE(error(good, sgd).find("no state of this model's sgd optimizer"), std::string::npos);
-  NamedTensors missing(good.begin() + 1, good.end());
+  policy::NamedTensors missing(good.begin() + 1, good.end());
   EXPECT_NE(error(missing, adam).find("incomplete (2 of 3"), std::string::npos);
-  NamedTensors shape = good;
+  policy::NamedTensors shape = good;
   shape[1].second = torch::zeros({5});
   EXPECT_NE(error(shape, adam).find("another shape"), std::string::npos);
-  NamedTensors extra = good;
+  policy::NamedTensors extra = good;
   extra.emplace_back("state.other.exp_avg", torch::zeros({5}));
   EXPECT_NE(error(extra, adam).find("'state.other.exp_avg'"), std::string::npos);
 }

@@ -9,7 +9,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "models/diffusion_policy/convolution.h"
+#include "models/convolution.h"
 #include "models/random_context.h"
 #include "models/segment.h"
 #include "train/gradient_checkpoint.h"

@@ -19,11 +19,11 @@ inline std::filesystem::path fresh_folder(const std::string& name) {
   return folder;
 }
 
-/// Runs tests/train/<script> with COHORT_PYTHON; what it prints goes into `output`. Returns its exit code.
+/// Runs tests/<script> with COHORT_PYTHON; what it prints goes into `output`. Returns its exit code.
 inline int run_python(const std::string& script, const std::vector<std::string>& arguments,
                       std::string* output = nullptr) {
   const char* python = std::getenv("COHORT_PYTHON");
-  std::string command = std::string(python ? python : "python3") + " " COHORT_SOURCE_DIR "/tests/train/" + script;
+  std::string command = std::string(python ? python : "python3") + " " COHORT_SOURCE_DIR "/tests/" + script;
   for (const auto& argument : arguments) command += " '" + argument + "'";
   command += " 2>&1";
   std::FILE* pipe = ::popen(command.c_str(), "r");

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numbers>
 
 #include <gtest/gtest.h>
 
@@ -21,8 +22,9 @@
 #include "data/hdf5/metadata.h"
 #include "data/robot_windows.h"
 #include "models/diffusion_policy/diffusion_policy.h"
-#include "train/jobs/policy_settings.h"
+#include "policy/policy_settings.h"
 #include "train/ready_policy.h"
+#include "train/schedule.h"
 
 namespace cohort::train {
 namespace {
@@ -146,14 +148,58 @@ TEST(RobomimicRun, EveryKeyThatCannotBeHonouredIsNamed) {
   const data::OwnFolder folder;
   const std::string path = written(folder, kDroid);
   const std::string message = message_of([&] {
-    read_robomimic_run(path, {"train.goal_mode=geom", "experiment.rollout.enabled=True", "experiment.surprise=1",
-                              "algo.unet.depth=3", "observation.encoder.rgb.fuser=perceiver",
-                              "train.sample_weights=[1,2]", "experiment.ckpt_path=model.pth"});
+    read_robomimic_run(path, {"train.goal_mode=geom", "experiment.surprise=1", "algo.unet.depth=3",
+                              "observation.encoder.rgb.fuser=perceiver", "train.sample_weights=[1,2]",
+                              "experiment.ckpt_path=model.pth"});
   });
-  for (const char* part :
-       {"train.goal_mode = \"geom\"", "experiment.rollout.enabled = true", "experiment.surprise = 1 is unknown",
-        "algo.unet.depth = 3", "observation.encoder.rgb.fuser = \"perceiver\"", "train.sample_weights", "model.pth"})
+  for (const char* part : {"train.goal_mode = \"geom\"", "experiment.surprise = 1 is unknown", "algo.unet.depth = 3",
+                           "observation.encoder.rgb.fuser = \"perceiver\"", "train.sample_weights", "model.pth"})
     EXPECT_NE(message.find(part), std::string::npos) << part << "\n" << message;
+}
+
+/// What robomimic's own templates (exps/templates/bc.json of 0.3.0, diffusion_policy.json after it) have beside this.
+TEST(RobomimicRun, AdamwCosineAndRolloutsOfTheTemplatesAreTaken) {
+  const data::OwnFolder folder;
+  config::Json c = config::Json::parse(kDroid);
+  c["experiment"]["rollout"] = {{"enabled", true}, {"n", 50},        {"horizon", 400},
+                                {"rate", 50},      {"warmstart", 0}, {"terminate_on_success", true}};
+  config::Json& optimizer = c["algo"]["optim_params"]["policy"];
+  optimizer["optimizer_type"] = "adamw";
+  optimizer["learning_rate"] = {{"initial", 0.0001},
+                                {"decay_factor", 0.1},
+                                {"step_every_batch", true},
+                                {"scheduler_type", "cosine"},
+                                {"num_cycles", 0.5},
+                                {"warmup_steps", 500},
+                                {"epoch_schedule", config::Json::array()}};
+  optimizer["regularization"]["L2"] = 1e-6;
+  const std::string path = written(folder, c.dump());
+  const RobomimicRun run = read_robomimic_run(path, {});
+  const config::Json& train = run.settings["train"];
+  EXPECT_EQ(train["optimizer"], "adamw");
+  EXPECT_EQ(train["weight_decay"], 1e-6);
+  EXPECT_EQ(train["schedule"], "cosine");
+  EXPECT_EQ(train["warmup_steps"], 500);
+  EXPECT_EQ(train["lr"], 1e-4);
+  EXPECT_TRUE(std::any_of(run.notes.begin(), run.notes.end(), [](const std::string& note) {
+    return note.find("experiment.rollout.enabled = true: there are no rollouts") == 0;
+  }));
+  // The rate is the reference's: lr_lambda of lr_scheduler_from_optim_params.
+  ScheduleSettings schedule{.kind = "cosine", .warmup_steps = 500};
+  for (const std::int64_t step : {0, 250, 499, 500, 1000, 2999}) {
+    const double progress = static_cast<double>(step - 500) / (3000 - 500);
+    const double expected =
+        step < 500 ? static_cast<double>(step) / 500 : 0.5 * (1.0 + std::cos(std::numbers::pi * 0.5 * 2.0 * progress));
+    EXPECT_NEAR(learning_rate_factor(schedule, {.step = step, .epoch = 0, .total_steps = 3000}), expected, 1e-15)
+        << step;
+  }
+  EXPECT_EQ(train["steps"], 3000);
+  const auto refused = [&](const std::string& text) { return message_of([&] { read_robomimic_run(path, {text}); }); };
+  EXPECT_NE(refused("algo.optim_params.policy.learning_rate.num_cycles=2").find("num_cycles = 2 is not supported"),
+            std::string::npos);
+  EXPECT_NE(refused("algo.optim_params.policy.learning_rate.scheduler_type=linear")
+                .find("scheduler_type = \"linear\" is not supported; there are multistep, cosine"),
+            std::string::npos);
 }
 
 TEST(RobomimicRun, BehaviourCloningOnHdf5TrainsOnSequences) {
@@ -225,7 +271,36 @@ config::Json hdf5_configuration(const std::string& format, const std::vector<std
   return c;
 }
 
+TEST(RobomimicRun, FramesAndRowsThatDoNotFitTheHorizonsNameRemediesThatWork) {
+  const data::OwnFolder folder;
+  const std::string path = written(folder, hdf5_configuration("robomimic", {"/data/a.hdf5"}).dump());
+  const std::vector<std::string> template_has{"train.frame_stack=1", "train.seq_length=1"};
+  const std::string message = message_of([&] { read_robomimic_run(path, template_has); });
+  EXPECT_NE(message.find("set train.frame_stack=2"), std::string::npos) << message;
+  EXPECT_NE(message.find("set train.seq_length=15"), std::string::npos) << message;
+  EXPECT_EQ(message_of([&] { read_robomimic_run(path, {"train.frame_stack=2", "train.seq_length=15"}); }), "");
+}
+
 const std::vector<std::string> kUncached{"data.statistics_cache=never"};
+
+// robomimic#48; the reference, too, ends where training and validation demonstrations overlap.
+TEST(RobomimicRun, MasksThatAreAskedForAreThereAndShareNoDemo) {
+  if (!data::has_hdf5()) GTEST_SKIP() << "this build has no HDF5";
+  const data::OwnFolder folder;
+  const auto load = [&](const std::string& train, const std::string& validation) {
+    config::Json c = hdf5_configuration("robomimic", {data::fixture("masks.hdf5").string()});
+    c["train"]["hdf5_filter_key"] = train;
+    c["train"]["hdf5_validation_filter_key"] = validation;
+    c["experiment"]["validate"] = true;
+    c["observation"]["modalities"]["obs"]["low_dim"] = {"tip", "block"};
+    const RobomimicRun run = read_robomimic_run(written(folder, c.dump()), kUncached);
+    return message_of([&] { ReadyPolicy(run.overrides, run.settings).job->load(); });
+  };
+  EXPECT_NE(load("training", "valid").find("has no /mask/training: its masks are once, train, twice, valid"),
+            std::string::npos);
+  EXPECT_NE(load("train", "valid").find("1 of 2 episodes that validate are also trained on"), std::string::npos);
+  EXPECT_NE(load("twice", "valid").find("/mask/twice names demo_0 more than once"), std::string::npos);
+}
 
 // What the reference's MetaDataset does with one file per trajectory: statistics over all of them, and either file
 // drawn from as often, however long it is.

@@ -16,7 +16,7 @@ constexpr double kRoundings = 1e-13;
 const nlohmann::json& peer() {
   static const nlohmann::json result = [] {
     std::string text;
-    if (run_python("scaler_schedule_parity.py", {}, &text) != 0) return nlohmann::json();
+    if (run_python("train/scaler_schedule_parity.py", {}, &text) != 0) return nlohmann::json();
     return parse_json(text.substr(text.find('{')));
   }();
   return result;
@@ -33,7 +33,7 @@ TEST(GradScalerParity, ScaleTrackerAndWeightsEqualTorchAmpThroughOverflows) {
   int step = 0;
   for (const auto& expected : peer()["scaler"]) {
     if (step == 12) {  // the state goes through a checkpoint
-      const GradScalerState saved = scaler.state();
+      const policy::GradScalerState saved = scaler.state();
       scaler = GradScaler({}, c10::kCPU);
       scaler.load_state(saved);
     }

@@ -7,9 +7,9 @@
 #include <torch/types.h>
 
 #include "core/allocator.h"
-#include "train/job_validator.h"
 #include "train/loader_source.h"
 #include "train/tiny_training.h"
+#include "train/trainable.h"
 
 namespace cohort::train {
 namespace {
@@ -27,39 +27,31 @@ class Squares final : public data::Dataset {
 };
 
 /// Its loss is the mean value, its one figure the sum of the values.
-class MeanJob final : public Job {
+class Mean final : public Trainable {
  public:
   std::string name() const override { return "mean"; }
   std::string summary() const override { return "the mean of the values"; }
-  void describe(config::Fields&, RunSettings&) override {}
-  void load() override {}
-  std::shared_ptr<const data::Dataset> dataset(Part) const override { return std::make_shared<Squares>(); }
   std::string data_summary() const override { return ""; }
-  config::Json statistics() const override { return {}; }
   std::shared_ptr<torch::nn::Module> make_model(std::uint64_t) const override { return tiny_model(); }
-  Prediction predict(torch::nn::Module&, const parallel::Batch& batch) const override {
-    return {batch.at("x"), batch.at("x")};
-  }
   at::Tensor loss(torch::nn::Module&, const parallel::Batch& batch) const override { return batch.at("x").mean(); }
+  std::string loss_name() const override { return "mean"; }
   std::vector<Metric> validation_figures(torch::nn::Module&, const parallel::Batch& batch) const override {
     return {{"validation/value", batch.at("x").sum().item<double>(), static_cast<double>(batch.size())}};
   }
-  std::vector<std::string> target_names() const override { return {"x"}; }
-  void to_data_units(std::span<float>) const override {}
 };
 
 // Every sample once: sums of whole numbers, which are exact. With 16 ranks, three have nothing but padding.
 TEST(Validation, EverySampleCountsOnceWhateverTheNumberOfRanks) {
   double sum = 0.0;
   for (std::int64_t i = 1; i <= kSamples; ++i) sum += static_cast<double>(i * i);
-  const MeanJob job;
+  const Mean job;
   const auto model = tiny_model();
   for (const std::int64_t world : {1, 2, 3, 4, 16}) {
     std::vector<Metric> of_job(2), of_loss(1);
     for (std::int64_t rank = 0; rank < world; ++rank) {
       LoaderSource source(std::make_shared<Squares>(), {.world_size = world, .rank = rank, .shuffle = false},
                           {.batch_size = 2, .workers = 0}, host_allocator());
-      const auto both = job_validator(job, source, Precision::kFp32, at::kCPU)(*model);
+      const auto both = validator_of(job, source, Precision::kFp32, at::kCPU)(*model);
       ASSERT_EQ(both.size(), 2u) << "the same figures on every rank, rank " << rank << " of " << world;
       for (std::size_t i = 0; i < both.size(); ++i) {
         of_job[i].sum += both[i].sum;

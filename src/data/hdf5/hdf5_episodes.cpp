@@ -6,7 +6,6 @@
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "core/config.h"
 #include "core/crc32c.h"
@@ -17,7 +16,10 @@
 #include "data/episode_cache.h"
 #include "data/episode_notes.h"
 #include "data/hdf5/array_cache.h"
+#include "data/hdf5/episode_layout.h"
+#include "data/hdf5/hdf5_episode.h"
 #include "data/hdf5/metadata.h"
+#include "data/local_path.h"
 
 namespace cohort::data {
 namespace fs = std::filesystem;
@@ -34,171 +36,6 @@ void describe(config::Fields& fields, Hdf5Settings& settings) {
 
 namespace {
 
-bool is_image(const Hdf5Array& array) {
-  return array.shape.size() == 4 && array.element.bytes == 1 && array.element.kind == Hdf5Element::Kind::kUnsigned &&
-         (array.shape[3] == 1 || array.shape[3] == 3);
-}
-
-StepField make_field(const std::string& name, const Hdf5Array& array) {
-  StepField field{.name = name, .type = array.element.element_type()};
-  field.shape.assign(array.shape.begin() + 1, array.shape.end());
-  if (is_image(array)) field.kind = StepKind::kImage;
-  if (array.element.kind == Hdf5Element::Kind::kUnsigned && array.element.bytes == 8) field.stored_type = "uint64";
-  return field;
-}
-
-/// What most others have as this field, in one episode. Throws Error where it is not the same there.
-Hdf5Array find_array(const Hdf5Metadata& file, const std::string& group, const std::string& location,
-                     std::int64_t steps, const StepField& field) {
-  constexpr const char* kRemedy = "mend or remove it, or set on_corrupt=skip to go on without such episodes";
-  const std::string path = (group == "/" ? "/" : group + "/") + field.name;
-  COHORT_THROW_UNLESS(file.has(path), "{}: lacks the field {} that other episodes have; {}", location, field.name,
-                      kRemedy);
-  Hdf5Array array = file.array(path);
-  COHORT_THROW_UNLESS(array.shape[0] == steps, "{}: {} has {} rows, but the episode has {} steps; {}", location,
-                      field.name, array.shape[0], steps, kRemedy);
-  const StepField here = make_field(field.name, array);
-  COHORT_THROW_UNLESS(here.kind == field.kind && (here.shape == field.shape || field.kind == StepKind::kImage),
-                      "{}: {} has another shape than in other episodes; {}", location, field.name, kRemedy);
-  return array;
-}
-
-/// What opened episodes ask of their source when something is wanted for the first time.
-class EpisodeDetails {
- public:
-  virtual ~EpisodeDetails() = default;
-  virtual std::shared_ptr<const Hdf5Array> array(std::int64_t episode, std::size_t field) const = 0;
-  virtual Hdf5Attributes metadata(std::int64_t episode) const = 0;
-  /// Counts memory that an opened episode came to hold.
-  virtual void count_bytes(std::int64_t episode, std::int64_t bytes) const = 0;
-};
-
-/// Arrays and metadata are looked up when they are used, so that windows of a few numbers neither cost the look-up of a
-/// thousand frames nor count their bytes.
-class Hdf5Episode final : public Episode {
- public:
-  Hdf5Episode(const EpisodeDetails& details, std::int64_t number, std::shared_ptr<const MappedFile> file,
-              std::string location, std::int64_t steps, const std::vector<StepField>& fields)
-      : details_(details),
-        number_(number),
-        file_(std::move(file)),
-        location_(std::move(location)),
-        steps_(steps),
-        fields_(fields),
-        arrays_(fields.size()),
-        known_(fields.size()) {}
-
-  ~Hdf5Episode() override {
-    for (const auto& array : arrays_)
-      if (array) release_pages(*file_, *array);
-  }
-
-  std::int64_t steps() const override { return steps_; }
-
-  void read(std::size_t field, std::int64_t begin, std::int64_t count, std::span<float> out) const override {
-    read_numbers(field, begin, count, out);
-  }
-  void read(std::size_t field, std::int64_t begin, std::int64_t count, std::span<double> out) const override {
-    read_numbers(field, begin, count, out);
-  }
-
-  void read(std::size_t field, std::int64_t begin, std::int64_t count, std::span<std::int64_t> out) const override {
-    COHORT_THROW_UNLESS(field >= fields_.size() || array_of(field).element.kind != Hdf5Element::Kind::kFloat,
-                        "{}: the field {} holds floating-point numbers, no integers", location_, fields_[field].name);
-    read_numbers(field, begin, count, out);
-  }
-
-  std::string_view text(std::size_t field, std::int64_t) const override {
-    throw Error(format("{}: the field {} holds no texts", location_, fields_[field].name));
-  }
-
-  StoredImage image(std::size_t field, std::int64_t step, std::string& scratch) const override {
-    check_steps(field, step, 1);
-    COHORT_THROW_UNLESS(fields_[field].kind == StepKind::kImage, "{}: the field {} holds no images", location_,
-                        fields_[field].name);
-    const Hdf5Array& array = array_of(field);
-    StoredImage image{
-        .encoding = ImageEncoding::kRaw, .height = array.shape[1], .width = array.shape[2], .channels = array.shape[3]};
-    image.bytes = rows_in_place(*file_, array, step, 1);
-    if (image.bytes.empty() && array.row_bytes() > 0) {
-      thread_local std::string inflating;
-      scratch.resize(static_cast<std::size_t>(array.row_bytes()));
-      read_rows(*file_, array, step, 1, scratch.data(), inflating);
-      image.bytes = scratch;
-    }
-    return image;
-  }
-
-  std::string_view metadata(std::string_view name) const override {
-    for (const auto& [key, text] : all_metadata())
-      if (key == name) return text;
-    return "";
-  }
-
-  std::string location() const override { return location_; }
-
-  /// Without what is looked up later.
-  std::int64_t bytes() const {
-    return static_cast<std::int64_t>(sizeof(*this) + location_.capacity() +
-                                     fields_.size() * (sizeof(arrays_[0]) + sizeof(known_[0])));
-  }
-
- private:
-  void check_steps(std::size_t field, std::int64_t begin, std::int64_t count) const {
-    COHORT_CHECK(field < fields_.size() && begin >= 0 && count >= 0 && begin + count <= steps_,
-                 "steps [{}, {}) of field {} are asked from an episode of {}", begin, begin + count, field, steps_);
-  }
-
-  const Hdf5Array& array_of(std::size_t field) const {
-    if (const Hdf5Array* known = known_[field].load(std::memory_order_acquire)) return *known;
-    std::unique_lock lock(mutex_);
-    if (!arrays_[field]) {
-      arrays_[field] = details_.array(number_, field);
-      known_[field].store(arrays_[field].get(), std::memory_order_release);
-      lock.unlock();
-      details_.count_bytes(number_, arrays_[field]->stored_bytes());
-    }
-    return *arrays_[field];
-  }
-
-  const Hdf5Attributes& all_metadata() const {
-    std::unique_lock lock(mutex_);
-    if (!metadata_) {
-      metadata_ = details_.metadata(number_);
-      std::size_t bytes = 0;
-      for (const auto& [key, text] : *metadata_) bytes += sizeof(key) + sizeof(text) + key.capacity() + text.capacity();
-      lock.unlock();
-      details_.count_bytes(number_, static_cast<std::int64_t>(bytes));
-    }
-    return *metadata_;
-  }
-
-  template <class T>
-  void read_numbers(std::size_t field, std::int64_t begin, std::int64_t count, std::span<T> out) const {
-    check_steps(field, begin, count);
-    COHORT_THROW_UNLESS(fields_[field].kind == StepKind::kNumber, "{}: the field {} holds images", location_,
-                        fields_[field].name);
-    const Hdf5Array& array = array_of(field);
-    COHORT_CHECK(out.size() == static_cast<std::size_t>(count * array.row_elements()), "room for {} values, not {}",
-                 out.size(), count * array.row_elements());
-    thread_local std::string rows, inflating;
-    rows.resize(static_cast<std::size_t>(count * array.row_bytes()));
-    read_rows(*file_, array, begin, count, rows.data(), inflating);
-    convert_elements(array.element, rows.data(), out);
-  }
-
-  const EpisodeDetails& details_;
-  const std::int64_t number_;  // in the source
-  const std::shared_ptr<const MappedFile> file_;
-  const std::string location_;
-  const std::int64_t steps_;
-  const std::vector<StepField>& fields_;
-  mutable std::mutex mutex_;  // of what is looked up late; set once, then only read
-  mutable std::vector<std::shared_ptr<const Hdf5Array>> arrays_;
-  mutable std::vector<std::atomic<const Hdf5Array*>> known_;  // the same, to be found without the lock
-  mutable std::optional<Hdf5Attributes> metadata_;
-};
-
 /// demo_2 stands before demo_10.
 bool by_number(const std::string& a, const std::string& b) {
   const auto number = [](const std::string& name) {
@@ -210,40 +47,15 @@ bool by_number(const std::string& a, const std::string& b) {
   return number(a) < number(b);
 }
 
-using Shapes = std::vector<std::pair<std::string, std::vector<std::int64_t>>>;
-
-/// What most arrays have as their first extent.
-std::int64_t usual_length(const Shapes& shapes) {
-  std::map<std::int64_t, int> votes;
-  for (const auto& [name, shape] : shapes) ++votes[shape[0]];
-  std::int64_t best = 0;
-  int most = 0;
-  for (const auto& [length, count] : votes)
-    if (count >= most) {
-      most = count;
-      best = length;
-    }
-  return best;
-}
-
-/// Names and shapes of what has a row per step: the same text for episodes that are alike.
-std::string layout_of(const Shapes& shapes, std::int64_t steps) {
-  std::string layout;
-  for (const auto& [name, shape] : shapes) {
-    if (shape[0] != steps) continue;
-    layout += name;
-    for (std::size_t d = 1; d < shape.size(); ++d) layout += format(" {}", shape[d]);
-    layout += '\n';
-  }
-  return layout;
+bool is_hdf5_file(const fs::directory_entry& entry) {
+  const std::string extension = entry.path().extension().string();
+  return entry.is_regular_file() && (extension == ".hdf5" || extension == ".h5");
 }
 
 std::vector<fs::path> files_below(const fs::path& folder) {
   std::vector<fs::path> files;
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    const std::string extension = entry.path().extension().string();
-    if (entry.is_regular_file() && (extension == ".hdf5" || extension == ".h5")) files.push_back(entry.path());
-  }
+  for (const auto& entry : fs::recursive_directory_iterator(folder))
+    if (is_hdf5_file(entry)) files.push_back(entry.path());
   std::sort(files.begin(), files.end());
   COHORT_THROW_UNLESS(!files.empty(), "{} holds no .hdf5 or .h5 file", folder.string());
   return files;
@@ -251,7 +63,13 @@ std::vector<fs::path> files_below(const fs::path& folder) {
 
 }  // namespace
 
-struct Hdf5Episodes::Impl final : EpisodeDetails {
+bool holds_hdf5_files(const fs::path& folder) {
+  for (const auto& entry : fs::recursive_directory_iterator(folder))
+    if (is_hdf5_file(entry)) return true;
+  return false;
+}
+
+struct Hdf5Episodes::Impl final : Hdf5EpisodeDetails {
   struct File {
     fs::path path;
     Hdf5Attributes metadata;  // from the manifest
@@ -309,6 +127,7 @@ struct Hdf5Episodes::Impl final : EpisodeDetails {
   }
 
   void find_files(const fs::path& path) {
+    refuse_address(path);
     std::error_code error;
     COHORT_THROW_UNLESS(fs::exists(path, error), "there is no file or folder {}", path.string());
     if (fs::is_directory(path)) {
@@ -353,12 +172,20 @@ struct Hdf5Episodes::Impl final : EpisodeDetails {
       std::string masks;
       if (file.has("/mask"))
         for (const std::string& key : file.data_sets("/mask")) masks += (masks.empty() ? "" : ", ") + key;
-      COHORT_THROW_UNLESS(file.has(mask), "{} has no {}; its masks are {}{}", where, mask,
-                          masks.empty() ? "not there" : masks, about_slices());
-      const std::vector<std::string> chosen = file.texts(mask);
+      COHORT_THROW_UNLESS(file.has(mask), "{} has no {}{}; {}{}", where, mask,
+                          masks.empty() ? ", and no other masks" : ": its masks are " + masks,
+                          "name one that it has, or all for all demos (data.splits, validation.splits, of cohort data "
+                          "--split, in robomimic's configuration hdf5_filter_key)",
+                          about_slices());
+      std::vector<std::string> chosen = file.texts(mask);
       for (const std::string& demo : chosen)
         COHORT_THROW_UNLESS(std::find(demos.begin(), demos.end(), demo) != demos.end(),
                             "{}: {} names {}, which is not in the file", where, mask, demo);
+      std::sort(chosen.begin(), chosen.end());
+      const auto twice = std::adjacent_find(chosen.begin(), chosen.end());
+      COHORT_THROW_UNLESS(twice == chosen.end(),
+                          "{}: {} names {} more than once: write a mask that names every demo once", where, mask,
+                          *twice);
       ++masked.files;
       masked.chosen += chosen.size();
       masked.demos += demos.size();
@@ -371,19 +198,15 @@ struct Hdf5Episodes::Impl final : EpisodeDetails {
   }
 
   void add_episode(std::size_t f, const Hdf5Metadata& file, const std::string& group) {
-    const Shapes shapes = file.shapes(group);
-    std::int64_t steps = usual_length(shapes);
-    for (const auto& [key, value] : file.attributes(group))
-      if (key == "num_samples") {
-        double number = 0;
-        std::from_chars(value.data(), value.data() + value.size(), number);
-        steps = static_cast<std::int64_t>(number);
-      }
-    COHORT_THROW_UNLESS(steps > 0, "{}: {} is an empty episode; remove it, or set on_corrupt=skip to go on without it",
-                        files[f].path.string(), group);
-    const std::size_t layout =
-        settings.on_corrupt == "skip" ? layouts.try_emplace(layout_of(shapes, steps), layouts.size()).first->second : 0;
+    const Hdf5Shapes shapes = file.shapes(group);
+    const std::int64_t steps = steps_of_demo(shapes, file.attributes(group));
+    COHORT_THROW_UNLESS(steps > 0, "{}: {} is an empty episode; remove it, or {} to go on without it",
+                        files[f].path.string(), group, kSkipDamaged);
+    const std::size_t layout = settings.on_corrupt == "skip"
+                                   ? layouts.try_emplace(text_of_layout(shapes, steps), layouts.size()).first->second
+                                   : 0;
     episodes.push_back({f, group, steps, layout});
+    rows.add(shapes, steps, location(episodes.back()));
   }
 
   /// The fields are those of the first of the episodes that most are like. One that cannot be described is left out.
@@ -406,17 +229,22 @@ struct Hdf5Episodes::Impl final : EpisodeDetails {
     }
   }
 
-  /// A field has a row per step in both episodes: in one of them an array may have as many rows by chance.
+  /// A field has a row per step in both episodes: in one of them an array may have as many rows by chance. Where one of
+  /// them has one more, it must have a row per step or one more in all others, too.
   void find_fields(const Place& first, const Place& last) {
     fields.clear();
-    std::map<std::string, int> rows;
+    std::map<std::string, int> exact, close;
     for (const Place* place : {&first, &last})
-      for (const auto& [key, shape] : Hdf5Metadata(files[place->file].path).shapes(place->group))
-        if (shape[0] == place->steps) ++rows[key];
+      for (const auto& [key, shape] : Hdf5Metadata(files[place->file].path).shapes(place->group)) {
+        exact[key] += shape[0] == place->steps;
+        close[key] += has_row_per_step(shape[0], place->steps);
+      }
     for (const auto& [key, array] : Hdf5Metadata(files[first.file].path).arrays(first.group))
-      if (rows[key] == 2) fields.push_back(make_field(key, array));
-    COHORT_THROW_UNLESS(!fields.empty(), "{}: {} has no array with a row per step", files[first.file].path.string(),
-                        first.group);
+      if (exact[key] == 2 || (close[key] == 2 && rows.fits_everywhere(key)))
+        fields.push_back(make_step_field(key, array));
+    const std::vector<std::string> others = left_out();
+    COHORT_THROW_UNLESS(!fields.empty(), "{} has no array of numbers with a row per step{}", location(first),
+                        others.empty() ? "" : ": " + others.front());
     for (const auto& [key, text] : all_metadata(Hdf5Metadata(files[first.file].path), first))
       metadata_names.push_back(key);
   }
@@ -472,10 +300,31 @@ struct Hdf5Episodes::Impl final : EpisodeDetails {
     const auto mapping = map(place.file);
     std::string scratch;
     for (const StepField& field : fields) {
-      const Hdf5Array array = find_array(file, place.group, location(place), place.steps, field);
+      const Hdf5Array array = find_field_array(file, place.group, location(place), place.steps, field);
       check_rows(*mapping, array, scratch);
       release_pages(*mapping, array);
     }
+  }
+
+  std::vector<std::string> left_out() const {
+    std::vector<std::string> lines;
+    for (const std::string& array : rows.names())
+      if (std::none_of(fields.begin(), fields.end(), [&](const StepField& field) { return field.name == array; }))
+        lines.push_back(format("{}: {}", array, rows.why_not(array)));
+    return lines;
+  }
+
+  std::string why_no_field(const std::string& wanted) const {
+    if (const std::string why = rows.why_not(wanted); !why.empty()) return why;
+    if (std::any_of(fields.begin(), fields.end(),
+                    [&](const StepField& field) { return field.name.starts_with(wanted + "/"); }))
+      return "it is a group: name an array in it";
+    const Place& first = episodes.front();
+    const std::string path = (first.group == "/" ? "/" : first.group + "/") + wanted;
+    if (wanted.empty() || !Hdf5Metadata(files[first.file].path).has(path)) return "";
+    return format(
+        "{} is no array of numbers with a row per step (texts and compressed pictures are not read from HDF5)",
+        location(first) + "/" + wanted);
   }
 
   Hdf5Attributes all_metadata(const Hdf5Metadata& file, const Place& place) const {
@@ -521,8 +370,8 @@ struct Hdf5Episodes::Impl final : EpisodeDetails {
     const Place& place = episodes[static_cast<std::size_t>(episode)];
     const Hdf5Metadata file(files[place.file].path);
     const auto look_up = [&](std::size_t f) {
-      auto found =
-          std::make_shared<const Hdf5Array>(find_array(file, place.group, location(place), place.steps, fields[f]));
+      auto found = std::make_shared<const Hdf5Array>(
+          find_field_array(file, place.group, location(place), place.steps, fields[f]));
       places.keep(key(f), found);
       return found;
     };
@@ -553,6 +402,7 @@ struct Hdf5Episodes::Impl final : EpisodeDetails {
   mutable std::vector<File> files;
   std::vector<Place> episodes;
   std::map<std::string, std::size_t> layouts;  // while the fields are looked for, with on_corrupt=skip
+  Hdf5RowCounts rows;
   Mask masked;
   std::vector<StepField> fields;
   std::vector<std::string> metadata_names, skipped;
@@ -654,10 +504,22 @@ std::int64_t Hdf5Episodes::stored_bytes() const {
 
 std::string Hdf5Episodes::selection() const {
   const Impl::Mask& mask = impl_->masked;
-  if (mask.files == 0) return "";
-  std::string text = format("mask/{}: {} of {} demos", impl_->settings.filter_key, mask.chosen, mask.demos);
-  if (mask.files_without > 0) text += format(", and all of {} files that have no such mask", mask.files_without);
-  return text;
+  std::string text;
+  if (mask.files > 0) text = format("mask/{}: {} of {} demos", impl_->settings.filter_key, mask.chosen, mask.demos);
+  if (mask.files > 0 && mask.files_without > 0)
+    text += format(", and all of {} files that have no such mask", mask.files_without);
+  std::vector<std::string> names;
+  for (const StepField& field : impl_->fields) names.push_back(field.name);
+  const std::string rows = impl_->rows.rows_not_used(names);
+  return text + (text.empty() || rows.empty() ? "" : "; ") + rows;
+}
+
+std::vector<std::string> Hdf5Episodes::left_out() const {
+  return impl_->left_out();
+}
+
+std::string Hdf5Episodes::why_no_field(const std::string& field_name) const {
+  return impl_->why_no_field(field_name);
 }
 
 }  // namespace cohort::data

@@ -28,11 +28,14 @@ struct Hdf5Settings {
 
 void describe(config::Fields& fields, Hdf5Settings& settings);
 
-/// A step has every array of numbers whose first extent is the number of steps (the attribute num_samples, else what
-/// most arrays have) in the first and in the last episode; with on_corrupt=skip in those episodes that most are like;
-/// arrays of uint8 (height, width, 1 or 3) are images. Attributes of the file, of `data` and of the demo are metadata;
-/// LIBERO's instruction (problem_info) is the metadata language_instruction. Demos are ordered by the number in their
-/// name.
+/// Whether a .hdf5 or .h5 file lies anywhere below a folder.
+bool holds_hdf5_files(const std::filesystem::path& folder);
+
+/// A step has every array of numbers with a row per step (hdf5/episode_layout.h) in the first and in the last episode;
+/// with on_corrupt=skip in those episodes that most are like. A row more, the observation after the last action, is not
+/// used, which selection() says. Arrays of uint8 (height, width, 1 or 3) or (1 or 3, height, width) are images.
+/// Attributes of the file, of `data` and of the demo are metadata; LIBERO's instruction (problem_info) is the metadata
+/// language_instruction. Demos are ordered by the number in their name.
 class Hdf5Episodes final : public EpisodeSource {
  public:
   /// `path`: a file; a folder (all .hdf5 and .h5 files below it, by name); or a manifest, a JSON list of paths or of
@@ -44,7 +47,7 @@ class Hdf5Episodes final : public EpisodeSource {
   /// "data/demo_0" of the file, or the file of a single trajectory.
   std::string episode_name(std::int64_t episode) const;
   /// The file and the group in it: "/data/demo_0", or "/" of a single trajectory.
-  std::pair<std::filesystem::path, std::string> place(std::int64_t episode) const;
+  std::pair<std::filesystem::path, std::string> place(std::int64_t episode) const override;
   const std::string& name() const override;
   std::int64_t size() const override;
   const std::vector<StepField>& fields() const override;
@@ -58,6 +61,8 @@ class Hdf5Episodes final : public EpisodeSource {
   std::int64_t bytes_held() const override;
   std::int64_t stored_bytes() const override;
   std::string selection() const override;
+  std::vector<std::string> left_out() const override;
+  std::string why_no_field(const std::string& field_name) const override;
   const std::vector<std::string>& skipped() const override;
 
  private:

@@ -9,6 +9,7 @@
 
 #include "core/config.h"
 #include "core/error.h"
+#include "data/local_path.h"
 
 namespace cohort::data {
 namespace fs = std::filesystem;
@@ -234,7 +235,7 @@ std::string write_dataset_info(const DatasetInfo& info) {
                               {"shardLengths", lengths}});
   }
   root["version"] = info.version;
-  return root.dump(2);
+  return root.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
 std::string shard_name(const DatasetInfo& info, const SplitInfo& split, std::int64_t shard) {
@@ -248,9 +249,25 @@ std::string shard_name(const DatasetInfo& info, const SplitInfo& split, std::int
   return name;
 }
 
+std::optional<fs::path> find_shard(const fs::path& folder) {
+  constexpr int kDeepest = 2;  // folder/SET/VERSION/shard
+  std::vector<fs::path> shards;
+  for (auto entry = fs::recursive_directory_iterator(folder, fs::directory_options::skip_permission_denied);
+       entry != fs::recursive_directory_iterator(); ++entry) {
+    if (entry.depth() >= kDeepest) entry.disable_recursion_pending();
+    if (entry->is_regular_file() && entry->path().filename().string().find(".tfrecord") != std::string::npos)
+      shards.push_back(entry->path());
+  }
+  if (shards.empty()) return std::nullopt;
+  return *std::min_element(shards.begin(), shards.end());
+}
+
 fs::path find_dataset_folder(const fs::path& path) {
+  refuse_address(path);
   std::error_code error;
-  COHORT_THROW_UNLESS(fs::is_directory(path, error), "there is no folder {}", path.string());
+  COHORT_THROW_UNLESS(fs::exists(path, error), "there is no folder {}", path.string());
+  COHORT_THROW_UNLESS(fs::is_directory(path, error), "{} is a file; RLDS data are named by the folder that holds {}",
+                      path.string(), "dataset_info.json and the shards");
   if (fs::exists(path / "dataset_info.json")) return path;
   if (const auto version = newest_version(path)) return *version;
   std::vector<fs::path> found;
@@ -259,13 +276,20 @@ fs::path find_dataset_folder(const fs::path& path) {
       if (const auto version = newest_version(entry.path())) found.push_back(*version);
   std::sort(found.begin(), found.end());
   std::string names;
-  for (const fs::path& folder : found) names += (names.empty() ? "" : ", ") + fs::relative(folder, path).string();
-  COHORT_THROW_UNLESS(found.size() <= 1, "{} holds several data sets: name one of {}", path.string(), names);
-  COHORT_THROW_UNLESS(found.size() == 1,
-                      "no dataset_info.json in {}, its version folders or those of its data sets: name the folder that "
-                      "tensorflow-datasets wrote (…/droid/1.0.0)",
-                      path.string());
-  return found.front();
+  for (const fs::path& folder : found) names += (names.empty() ? "" : ", ") + folder.string();
+  COHORT_THROW_UNLESS(found.size() <= 1, "{} holds several RLDS data sets: name one of {}", path.string(), names);
+  if (found.size() == 1) return found.front();
+  const auto shard = find_shard(path);
+  COHORT_THROW_UNLESS(
+      !shard,
+      "{} holds TFRecord files, but no dataset_info.json, which says how many records each of them has: "
+      "copy it (and features.json) from where the data set came from, or write it with tfds's "
+      "folder_dataset.write_metadata",
+      shard ? shard->parent_path().string() : "");
+  throw Error(
+      format("no dataset_info.json in {}, its version folders or those of its data sets: name the folder that "
+             "tensorflow-datasets wrote (…/droid/1.0.0)",
+             path.string()));
 }
 
 std::vector<SplitRange> select_split(const DatasetInfo& info, const std::string& expression) {

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,8 +31,11 @@ std::string write_dataset_info(const DatasetInfo& info);
 /// The file name of a shard, e.g. droid-train.tfrecord-00000-of-00002.
 std::string shard_name(const DatasetInfo& info, const SplitInfo& split, std::int64_t shard);
 
+/// The first file called *.tfrecord* in a folder, its data sets or their versions.
+std::optional<std::filesystem::path> find_shard(const std::filesystem::path& folder);
+
 /// The folder that holds dataset_info.json: `path` itself, or its newest version (`1.0.0`), or that of the only data
-/// set in it. Throws Error saying what was looked for.
+/// set in it. Throws Error saying what was looked for and what is there instead.
 std::filesystem::path find_dataset_folder(const std::filesystem::path& path);
 
 /// Records [begin, end) of a split.

@@ -335,7 +335,7 @@ struct RldsEpisodes::Impl {
         } catch (const Error& e) {
           const std::string place = records.location(r), what = e.what();
           faults[i] = what.starts_with(place) ? what : place + ": " + what;
-          if (!skip) throw Error(faults[i] + "; set on_corrupt=skip to go on without such episodes");
+          if (!skip) throw Error(format("{}; {} to go on without such episodes", faults[i], kSkipDamaged));
         }
         records.release(r);
       }
@@ -404,6 +404,10 @@ const std::vector<std::string>& RldsEpisodes::skipped() const {
 
 std::int64_t RldsEpisodes::skipped_count() const {
   return impl_->skipped_records;
+}
+
+std::pair<std::filesystem::path, std::string> RldsEpisodes::place(std::int64_t episode) const {
+  return impl_->records.place(impl_->episodes[static_cast<std::size_t>(episode)]);
 }
 
 std::string_view RldsEpisodes::record(std::int64_t episode) const {

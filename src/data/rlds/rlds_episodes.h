@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "data/episodes.h"
@@ -26,9 +27,8 @@ struct RldsSettings {
   std::string checksums = "first";      ///< verify a record's bytes: first (when it is first opened), always, never
   std::int64_t cache_bytes = 64 << 20;  ///< memory of opened episodes, mapped pages included, that is kept for reuse
   int threads = 0;                      ///< that index the shards; 0: as many as the process has cores
-  /// Where it is kept where records lie and how many steps they have (shard_index.h): never; a folder; or auto: beside
-  /// the data, else in the user's cache folder, and only for selections of 64 MiB or more, for others are read in no
-  /// time.
+  /// Where it is kept where records lie and how many steps they have (shard_index.h): as KeptFiles takes it, but auto
+  /// is for selections of 64 MiB or more only, for others are read in no time.
   std::string index_cache = "auto";
 };
 
@@ -70,6 +70,8 @@ class RldsRecords {
   std::uint64_t length(std::int64_t i) const;
   /// "…/droid-train.tfrecord-00000-of-00002: record at offset 0"
   std::string location(std::int64_t i) const;
+  /// The two parts of it: the shard, and "record at offset 0".
+  std::pair<std::filesystem::path, std::string> place(std::int64_t i) const;
   void verify(std::int64_t i) const;
   void release(std::int64_t i) const;
   std::uint32_t stored_checksum(std::int64_t i) const;
@@ -129,6 +131,7 @@ class RldsEpisodes final : public EpisodeSource {
   std::int64_t stored_bytes() const override;
   const std::vector<std::string>& skipped() const override;
   std::int64_t skipped_count() const override;
+  std::pair<std::filesystem::path, std::string> place(std::int64_t episode) const override;
 
  private:
   struct Impl;

@@ -76,6 +76,11 @@ RldsRecords::RldsRecords(const fs::path& path, const RldsSettings& settings)
   COHORT_THROW_UNLESS(settings.on_corrupt == "error" || settings.on_corrupt == "skip",
                       "on_corrupt is error or skip, not '{}'", settings.on_corrupt);
   info_ = parse_dataset_info(read_file(folder_ / "dataset_info.json"), (folder_ / "dataset_info.json").string());
+  COHORT_THROW_UNLESS(
+      fs::exists(folder_ / "features.json"),
+      "{} has dataset_info.json, but no features.json, which names the fields of a record: copy it from "
+      "where the data set came from, or write it with tfds's folder_dataset.write_metadata",
+      folder_.string());
   schema_ = parse_features(read_file(folder_ / "features.json"), (folder_ / "features.json").string());
 
   // The shards that the selected ranges touch, each opened once.
@@ -106,7 +111,7 @@ RldsRecords::RldsRecords(const fs::path& path, const RldsSettings& settings)
       if (known == shards.size()) {
         COHORT_THROW_UNLESS(fs::exists(shard),
                             "shard {} is missing: {} says that split {} has {}; copy the missing one, or select other "
-                            "records with split",
+                            "records with data.splits (--split of cohort data)",
                             shard.string(), (folder_ / "dataset_info.json").string(), split->name,
                             split->shard_lengths.size());
         shards.push_back({shard, length});
@@ -166,8 +171,8 @@ void RldsRecords::open_shards(const std::vector<fs::path>& paths, const std::vec
     const auto found = static_cast<std::int64_t>(opened[s]->size() + faults[s].size()) - gaps;
     COHORT_THROW_UNLESS(skip || found == lengths[s],
                         "{} holds {} records, but dataset_info.json says {}: the shard was cut between two records, or "
-                        "is of another version; copy it again, or set on_corrupt=skip to go on without the rest",
-                        paths[s].string(), found, lengths[s]);
+                        "is of another version; copy it again, or {} to go on without the rest",
+                        paths[s].string(), found, lengths[s], kSkipDamaged);
     const std::int64_t unplaced = skip ? share_among_gaps(faults[s], std::max<std::int64_t>(0, lengths[s] - found)) : 0;
     if (unplaced > 0 && gaps == 0) {
       faults[s].push_back({.path = paths[s].string(),
@@ -234,8 +239,13 @@ std::uint64_t RldsRecords::length(std::int64_t i) const {
 }
 
 std::string RldsRecords::location(std::int64_t i) const {
+  const auto [path, where] = place(i);
+  return path.string() + ": " + where;
+}
+
+std::pair<fs::path, std::string> RldsRecords::place(std::int64_t i) const {
   const Place place = records_[static_cast<std::size_t>(i)];
-  return format("{}: record at offset {}", files_[place.file].path(), files_[place.file].offset(place.record));
+  return {files_[place.file].path(), format("record at offset {}", files_[place.file].offset(place.record))};
 }
 
 void RldsRecords::verify(std::int64_t i) const {

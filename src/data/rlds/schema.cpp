@@ -265,7 +265,7 @@ Feature parse_features(std::string_view json, const std::string& source) {
 }
 
 std::string write_features(const Feature& root) {
-  return to_json(root).dump(4);
+  return to_json(root).dump(4, ' ', false, Json::error_handler_t::replace);
 }
 
 Feature make_dict(std::vector<std::pair<std::string, Feature>> children) {

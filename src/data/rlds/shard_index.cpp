@@ -9,13 +9,14 @@
 #include "core/crc32c.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/tfrecord.h"
 #include "data/episodes.h"
 
 namespace cohort::data {
 namespace {
 
 constexpr std::string_view kMagic = "CohortRldsIndex1";
-constexpr std::uint64_t kFraming = 16;  // bytes of a TFRecord beside its content
+constexpr std::uint64_t kFraming = kTfrecordHeader + kTfrecordFooter;
 
 template <class T>
 void append(std::string& out, T value) {
@@ -138,7 +139,7 @@ void ShardIndex::save() const {
     }
   }
   append(out, crc32c(out));
-  files_.write(file_name(schema_), out);
+  files_.write(file_name(schema_), out, "places and lengths of the records");
 }
 
 }  // namespace cohort::data

@@ -1,44 +1,27 @@
 #include "data/rlds/tfrecord.h"
 
-#include <bit>
-#include <cstring>
-
-#include "core/crc32c.h"
 #include "core/error.h"
+#include "core/tfrecord.h"
+#include "data/episodes.h"
 
 namespace cohort::data {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "TFRecord's little-endian numbers are read as they lie");
-
-constexpr std::uint64_t kHeader = 12;  // length and its checksum
-constexpr std::uint64_t kFooter = 4;
-
-template <class T>
-T load(const char* at) {
-  T value;
-  std::memcpy(&value, at, sizeof value);
-  return value;
-}
-
-bool sound_header(const char* at) {
-  return mask_crc32c(crc32c(at, 8)) == load<std::uint32_t>(at + 8);
-}
+constexpr std::uint64_t kHeader = kTfrecordHeader, kFooter = kTfrecordFooter;
 
 /// Why no whole record starts at `offset`; empty when one does.
 std::string fault_at(std::string_view bytes, std::uint64_t offset) {
   const std::uint64_t left = bytes.size() - offset;
   if (left < kHeader) return format("truncated: the file ends after {} of the 12 bytes of a record's header", left);
-  if (!sound_header(bytes.data() + offset)) return "the record's length does not have its checksum";
-  const auto length = load<std::uint64_t>(bytes.data() + offset);
+  if (!is_sound_tfrecord_header(bytes.data() + offset)) return "the record's length does not have its checksum";
+  const auto length = tfrecord_length(bytes.data() + offset);
   if (length > left - kHeader || left - kHeader - length < kFooter)
     return format("truncated: the record has {} bytes, but the file ends after {}", length, left - kHeader);
   return "";
 }
 
 bool sound_payload(std::string_view bytes, std::uint64_t offset, std::uint64_t length) {
-  const char* payload = bytes.data() + offset + kHeader;
-  return mask_crc32c(crc32c(payload, length)) == load<std::uint32_t>(payload + length);
+  return is_sound_tfrecord(bytes.substr(offset + kHeader, length));
 }
 
 }  // namespace
@@ -52,9 +35,9 @@ TfRecordFile::TfRecordFile(const std::filesystem::path& path) : file_(path) {
   const std::string_view bytes = file_.bytes();
   for (std::uint64_t offset = 0; offset < bytes.size();) {
     const std::string fault = fault_at(bytes, offset);
-    COHORT_THROW_UNLESS(fault.empty(), "{}; copy the file again, or set on_corrupt=skip to go on without it",
-                        (RecordFault{.path = file_.path(), .offset = offset, .what = fault}.message()));
-    const auto length = load<std::uint64_t>(bytes.data() + offset);
+    COHORT_THROW_UNLESS(fault.empty(), "{}; copy the file again, or {} to go on without it",
+                        (RecordFault{.path = file_.path(), .offset = offset, .what = fault}.message()), kSkipDamaged);
+    const auto length = tfrecord_length(bytes.data() + offset);
     add(offset, length);
     offset += kHeader + length + kFooter;
   }
@@ -65,7 +48,7 @@ TfRecordFile::TfRecordFile(const std::filesystem::path& path, std::vector<Record
   for (std::uint64_t offset = 0; offset < bytes.size();) {
     std::string fault = fault_at(bytes, offset);
     if (fault.empty()) {
-      const auto length = load<std::uint64_t>(bytes.data() + offset);
+      const auto length = tfrecord_length(bytes.data() + offset);
       if (sound_payload(bytes, offset, length))
         add(offset, length);
       else
@@ -77,7 +60,7 @@ TfRecordFile::TfRecordFile(const std::filesystem::path& path, std::vector<Record
     faults.push_back({.path = file_.path(), .offset = offset, .what = std::move(fault), .is_gap = true});
     // A false find needs a 32-bit coincidence of the header and one of the bytes.
     for (++offset; offset + kHeader + kFooter <= bytes.size(); ++offset)
-      if (fault_at(bytes, offset).empty() && sound_payload(bytes, offset, load<std::uint64_t>(bytes.data() + offset)))
+      if (fault_at(bytes, offset).empty() && sound_payload(bytes, offset, tfrecord_length(bytes.data() + offset)))
         break;
     if (offset + kHeader + kFooter > bytes.size()) break;
   }
@@ -94,7 +77,7 @@ TfRecordFile::TfRecordFile(const std::filesystem::path& path, std::span<const In
 }
 
 void TfRecordFile::add(std::uint64_t offset, std::uint64_t length) {
-  records_.push_back({offset, length, load<std::uint32_t>(file_.bytes().data() + offset + kHeader + length)});
+  records_.push_back({offset, length, stored_tfrecord_checksum(file_.bytes().substr(offset + kHeader, length))});
 }
 
 std::string_view TfRecordFile::payload(std::size_t i) const {
@@ -105,28 +88,18 @@ void TfRecordFile::verify(std::size_t i) const {
   const auto [offset, length, checksum] = records_[i];
   const char* header = file_.bytes().data() + offset;
   std::string fault;
-  if (!sound_header(header))
+  if (!is_sound_tfrecord_header(header))
     fault = "the record's length does not have its checksum";
-  else if (load<std::uint64_t>(header) != length)
+  else if (tfrecord_length(header) != length)
     fault = "the record has another length than when the shard was opened first";
   else if (!sound_payload(file_.bytes(), offset, length))
     fault = "the record's bytes do not have their checksum";
-  COHORT_THROW_UNLESS(fault.empty(), "{}; copy the file again, or set on_corrupt=skip to go on without it",
-                      (RecordFault{.path = path(), .offset = offset, .what = fault}.message()));
+  COHORT_THROW_UNLESS(fault.empty(), "{}; copy the file again, or {} to go on without it",
+                      (RecordFault{.path = path(), .offset = offset, .what = fault}.message()), kSkipDamaged);
 }
 
 void TfRecordFile::release(std::size_t i) const {
   file_.release(records_[i].offset, kHeader + records_[i].length + kFooter);
-}
-
-void append_tfrecord(std::string& out, std::string_view payload) {
-  char header[kHeader];
-  const std::uint64_t length = payload.size();
-  std::memcpy(header, &length, 8);
-  const std::uint32_t header_checksum = mask_crc32c(crc32c(header, 8)), checksum = mask_crc32c(crc32c(payload));
-  std::memcpy(header + 8, &header_checksum, 4);
-  out.append(header, sizeof header).append(payload);
-  out.append(reinterpret_cast<const char*>(&checksum), 4);
 }
 
 }  // namespace cohort::data

@@ -1,5 +1,4 @@
-/// TFRecord files (TensorFlow, core/lib/io/record_writer.h): per record a little-endian u64 length, the masked CRC-32C
-/// of those 8 bytes, the bytes, and their masked CRC-32C.
+/// TFRecord files, mapped (core/tfrecord.h has their framing).
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -8,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/tfrecord.h"
 #include "data/mapped_file.h"
 #include "data/rlds/shard_index.h"
 
@@ -63,8 +63,5 @@ class TfRecordFile {
   MappedFile file_;
   std::vector<Record> records_;
 };
-
-/// Appends one framed record to `out`.
-void append_tfrecord(std::string& out, std::string_view payload);
 
 }  // namespace cohort::data

@@ -7,6 +7,7 @@
 #include <torch/utils.h>
 
 #include "core/error.h"
+#include "models/diffusion_policy/receding_horizon.h"
 #include "models/host_values.h"
 #include "models/initialise.h"
 
@@ -30,10 +31,10 @@ class Parts : public torch::nn::Module {
   }
 };
 
-class DiffusionPolicy : public torch::nn::Module {
+class DiffusionPolicy final : public PolicyNetwork {
  public:
   explicit DiffusionPolicy(const DiffusionPolicySettings& s)
-      : torch::nn::Module("DiffusionPolicy"), settings_(s), schedule_(s.schedule) {
+      : PolicyNetwork("DiffusionPolicy"), settings_(s), schedule_(s.schedule) {
     const auto parts = register_module("policy", std::make_shared<Parts>());
     encoder_ = parts->hold("obs_encoder", std::make_shared<ObservationEncoder>(s.encoder));
     const int features = static_cast<int>(encoder_->width()), frames = s.horizon.observation_horizon;
@@ -45,6 +46,22 @@ class DiffusionPolicy : public torch::nn::Module {
   }
 
   const DiffusionPolicySettings& settings() const { return settings_; }
+  const std::vector<ObservationSettings>& observations() const override { return settings_.encoder.observations; }
+
+  at::Tensor loss(const Observations& observations, const at::Tensor& actions) const override {
+    return loss(observations, actions, draw(actions.size(0), actions.device()));
+  }
+
+  at::Tensor draw(const Observations& observations, const std::vector<std::uint64_t>& ids,
+                  std::uint64_t seed) override {
+    std::vector<SamplingKey> keys;
+    for (const std::uint64_t id : ids) keys.push_back({.seed = seed, .id = id, .count = 0});
+    return sample(observations, keys, settings_.sampler);
+  }
+
+  std::unique_ptr<PolicyControl> control(std::uint64_t seed) override {
+    return std::make_unique<RecedingHorizon>(*this, seed);
+  }
 
   at::Tensor encode(const Observations& observations) const {
     return encoder_->forward(observations, settings_.horizon.observation_horizon);
@@ -176,7 +193,7 @@ void check(const DiffusionPolicySettings& s) {
   check(s.sampler, s.schedule);
 }
 
-std::shared_ptr<torch::nn::Module> make_diffusion_policy(const DiffusionPolicySettings& settings, std::uint64_t seed) {
+std::shared_ptr<PolicyNetwork> make_diffusion_policy(const DiffusionPolicySettings& settings, std::uint64_t seed) {
   check(settings);
   auto policy = std::make_shared<DiffusionPolicy>(settings);
   initialise(*policy, seed);
@@ -188,8 +205,7 @@ const DiffusionPolicySettings& diffusion_settings(const torch::nn::Module& polic
 }
 
 at::Tensor diffusion_loss(torch::nn::Module& policy, const Observations& observations, const at::Tensor& actions) {
-  const DiffusionPolicy& diffusion = as_diffusion_policy(policy);
-  return diffusion.loss(observations, actions, diffusion.draw(actions.size(0), actions.device()));
+  return as_diffusion_policy(policy).loss(observations, actions);
 }
 
 at::Tensor diffusion_loss(torch::nn::Module& policy, const Observations& observations, const at::Tensor& actions,

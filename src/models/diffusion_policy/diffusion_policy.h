@@ -2,7 +2,7 @@
 /// network that takes the noise out of chunks of actions.
 ///
 ///   DiffusionPolicySettings settings{...};
-///   std::shared_ptr<torch::nn::Module> policy = make_diffusion_policy(settings, /*seed=*/1);
+///   std::shared_ptr<PolicyNetwork> policy = make_diffusion_policy(settings, /*seed=*/1);
 ///   const RandomContextGuard guard({.seed = 1, .step = step, .sample_ids = ids});     // training
 ///   diffusion_loss(*policy, observations, actions).backward();
 ///   ...
@@ -23,10 +23,11 @@
 #include "core/config.h"
 #include "models/diffusion_policy/noise.h"
 #include "models/diffusion_policy/noise_schedule.h"
-#include "models/diffusion_policy/observation_encoder.h"
 #include "models/diffusion_policy/sampler.h"
 #include "models/diffusion_policy/transformer.h"
 #include "models/diffusion_policy/unet.h"
+#include "models/policy_network.h"
+#include "models/vision/observation_encoder.h"
 
 namespace cohort::models {
 
@@ -59,7 +60,7 @@ void describe(config::Fields& fields, DiffusionPolicySettings& settings);
 void check(const DiffusionPolicySettings& settings);
 
 /// A policy in training mode on the CPU, its weights drawn from `seed`.
-std::shared_ptr<torch::nn::Module> make_diffusion_policy(const DiffusionPolicySettings& settings, std::uint64_t seed);
+std::shared_ptr<PolicyNetwork> make_diffusion_policy(const DiffusionPolicySettings& settings, std::uint64_t seed);
 const DiffusionPolicySettings& diffusion_settings(const torch::nn::Module& policy);
 
 /// Mean squared error of the predicted noise (or what schedule.prediction_type asks for), a scalar with a graph.

@@ -5,27 +5,9 @@
 #include <torch/utils.h>
 
 #include "core/error.h"
+#include "models/linear.h"
 
 namespace cohort::models {
-namespace {
-
-/// Throws Error where the frame lacks an observation of the policy or has one of another shape.
-void check_frame(const std::vector<ObservationSettings>& observations, const Observations& frame, std::int64_t n) {
-  for (const ObservationSettings& o : observations) {
-    const auto found = frame.find(o.name);
-    COHORT_THROW_UNLESS(found != frame.end(), "observation {} is missing", o.name);
-    const at::Tensor& x = found->second;
-    COHORT_THROW_UNLESS(x.dim() >= 1 && x.size(0) == n, "observation {} is of {} environments, but {} are to act",
-                        o.name, x.dim() >= 1 ? x.size(0) : 0, n);
-    std::vector<std::int64_t> wanted{n};
-    wanted.insert(wanted.end(), o.shape.begin(), o.shape.end());
-    if (o.is_camera() && x.scalar_type() == at::kByte) wanted = {n, o.shape[1], o.shape[2], o.shape[0]};
-    COHORT_THROW_UNLESS(x.sizes() == at::IntArrayRef(wanted), "observation {} has shape {}, but must be {}", o.name,
-                        c10::str(x.sizes()), c10::str(at::IntArrayRef(wanted)));
-  }
-}
-
-}  // namespace
 
 RecedingHorizon::RecedingHorizon(torch::nn::Module& policy, std::uint64_t seed) : policy_(policy), seed_(seed) {
   diffusion_settings(policy);  // throws for another module
@@ -39,6 +21,7 @@ void RecedingHorizon::begin(std::uint64_t environment) {
 
 at::Tensor RecedingHorizon::act(const std::vector<std::uint64_t>& environments, const Observations& frame) {
   const at::NoGradGuard no_grad;
+  const RowsAloneGuard rows_alone;
   COHORT_CHECK(!policy_.is_training(), "a policy acts in evaluation mode: call eval() first");
   const DiffusionPolicySettings& settings = diffusion_settings(policy_);
   const auto horizon = static_cast<std::size_t>(settings.horizon.observation_horizon);
@@ -64,9 +47,11 @@ at::Tensor RecedingHorizon::act(const std::vector<std::uint64_t>& environments, 
       std::vector<at::Tensor> frames;
       for (const Environment* e : empty)
         for (const Observations& seen : e->frames) frames.push_back(seen.at(o.name));
-      observations[o.name] =
-          at::stack(frames).unflatten(0, {static_cast<std::int64_t>(empty.size()), static_cast<std::int64_t>(horizon)});
+      observations[o.name] = padded_rows(at::stack(frames).unflatten(
+          0, {static_cast<std::int64_t>(empty.size()), static_cast<std::int64_t>(horizon)}));
     }
+    const SamplingKey last = keys.back();
+    keys.resize(static_cast<std::size_t>(acting_rows(static_cast<std::int64_t>(keys.size()))), last);
     const at::Tensor chunks = executed_part(policy_, sample_actions(policy_, observations, keys));
     for (std::size_t i = 0; i < empty.size(); ++i)
       for (std::int64_t t = 0; t < chunks.size(1); ++t)

@@ -17,19 +17,19 @@
 
 namespace cohort::models {
 
-class RecedingHorizon {
+class RecedingHorizon final : public PolicyControl {
  public:
   /// The policy must outlive this, and be in evaluation mode when it acts. Random numbers are keyed by (seed, the
   /// environment's id, its chunks since the first one), so that they do not depend on which environments act together.
   RecedingHorizon(torch::nn::Module& policy, std::uint64_t seed);
 
   /// Forgets the environment's observations and queued actions, as at the start of an episode.
-  void begin(std::uint64_t environment);
+  void begin(std::uint64_t environment) override;
 
   /// One normalised action for each of the environments, (n, A), on the device of the frames. `frame`: name -> (n, ...)
   /// without a time dimension. An environment that has seen fewer frames than observation_horizon repeats its first
   /// one. Throws Error naming a missing or misshapen observation; then nothing has changed.
-  at::Tensor act(const std::vector<std::uint64_t>& environments, const Observations& frame);
+  at::Tensor act(const std::vector<std::uint64_t>& environments, const Observations& frame) override;
 
   /// Chunks drawn so far, for all environments together.
   std::uint64_t chunks() const { return chunks_; }

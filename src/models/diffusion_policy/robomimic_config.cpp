@@ -30,21 +30,8 @@ void read_noise(JsonSection& section, bool enabled, NoiseScheduleSettings& sched
 
 void read_algo(JsonSection& algo, RobomimicPolicy& policy) {
   DiffusionPolicySettings& s = policy.settings;
-  algo.in("optim_params", [&](JsonSection& optim) {
-    optim.in("policy", [&](JsonSection& p) {
-      p.off(
-          "optimizer_type", [](const Json& v) { return v == "adam"; },
-          "is not supported; the policy is trained with adam");
-      p.in("learning_rate", [&](JsonSection& rate) {
-        rate.take("initial", policy.learning_rate);
-        rate.take("decay_factor", policy.learning_rate_decay);
-        rate.take_or_null("epoch_schedule", policy.learning_rate_epochs, {});
-        rate.off(
-            "scheduler_type", [](const Json& v) { return v == "multistep"; }, "is not supported, only multistep is");
-      });
-      p.in("regularization", [&](JsonSection& r) { r.take("L2", policy.weight_decay); });
-    });
-  });
+  algo.in("optim_params",
+          [&](JsonSection& optim) { optim.in("policy", [&](JsonSection& p) { read(p, policy.optimizer); }); });
   algo.in("horizon", [&](JsonSection& h) {
     h.take("observation_horizon", s.horizon.observation_horizon);
     h.take("action_horizon", s.horizon.action_horizon);

@@ -6,6 +6,7 @@
 
 #include "core/config.h"
 #include "models/diffusion_policy/diffusion_policy.h"
+#include "models/diffusion_policy/robomimic_optimizer.h"
 
 namespace cohort::models {
 
@@ -17,10 +18,7 @@ struct RobomimicPolicy {
   bool pretrained_backbone = false;       ///< the trunk should begin with ImageNet weights: load them from a file
   bool ema_enabled = true;                ///< algo.ema, for train::EmaSettings
   double ema_power = 0.75;
-  double learning_rate = 1e-4;  ///< algo.optim_params.policy, for train's optimizer (Adam)
-  double learning_rate_decay = 0.1;
-  std::vector<int> learning_rate_epochs;  ///< after each the rate is multiplied by learning_rate_decay
-  double weight_decay = 0.0;              ///< regularization.L2
+  RobomimicOptimizer optimizer;  ///< algo.optim_params.policy
 };
 
 enum class ObservationOrder {

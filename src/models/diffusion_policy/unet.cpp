@@ -6,7 +6,7 @@
 #include <torch/types.h>
 
 #include "core/error.h"
-#include "models/diffusion_policy/convolution.h"
+#include "models/convolution.h"
 #include "models/layers.h"
 #include "models/module_list.h"
 #include "models/segment.h"

@@ -6,7 +6,7 @@
 #include <torch/types.h>
 
 #include "core/error.h"
-#include "models/diffusion_policy/diffusion_policy.h"
+#include "models/policy_network.h"
 
 namespace cohort::models {
 namespace {
@@ -30,21 +30,23 @@ std::vector<std::string> users_of(const std::vector<ObservationSettings>& observ
 
 }  // namespace
 
-std::string without_module(const std::string& key) {
-  std::string plain = key.starts_with("module.") ? key.substr(7) : key;
-  for (std::size_t at = plain.find(".module."); at != std::string::npos; at = plain.find(".module.", at))
-    plain.erase(at, 7);
+std::string without_wrappers(const std::string& key) {
+  std::string plain = key;
+  for (const std::string wrapper : {"module.", "_orig_mod."}) {
+    while (plain.starts_with(wrapper)) plain.erase(0, wrapper.size());
+    for (std::size_t at; (at = plain.find("." + wrapper)) != std::string::npos;) plain.erase(at + 1, wrapper.size());
+  }
   return plain;
 }
 
 std::vector<std::string> repeats_of(const torch::nn::Module& policy, const std::string& name) {
   if (!name.starts_with(kCameras)) return {with_module(name)};
-  for (const ObservationSettings& o : diffusion_settings(policy).encoder.observations) {
+  for (const ObservationSettings& o : as_policy(policy).observations()) {
     const std::string own = kCameras + o.name + ".";
     if (!o.is_camera() || !o.shares.empty() || !name.starts_with(own)) continue;
     const std::string part = name.substr(own.size());
     std::vector<std::string> keys;
-    for (const std::string& camera : users_of(diffusion_settings(policy).encoder.observations, o.name)) {
+    for (const std::string& camera : users_of(as_policy(policy).observations(), o.name)) {
       const std::string prefix = with_module(kCameras + camera + ".");
       keys.push_back(prefix + part);
       if (part.starts_with("backbone.")) keys.push_back(prefix + "nets.0." + part.substr(9));
@@ -68,9 +70,9 @@ std::vector<std::pair<std::string, std::string>> reference_keys(const torch::nn:
 }
 
 std::string own_name(const torch::nn::Module& policy, const std::string& key) {
-  const std::string plain = without_module(key);
+  const std::string plain = without_wrappers(key);
   for (const auto& [theirs, name] : reference_keys(policy))
-    if (without_module(theirs) == plain) return name;
+    if (without_wrappers(theirs) == plain) return name;
   return "";
 }
 

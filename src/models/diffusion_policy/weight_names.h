@@ -26,7 +26,8 @@ std::string own_name(const torch::nn::Module& policy, const std::string& key);
 /// The keys under which the reference has the tensor that we call `name`.
 std::vector<std::string> repeats_of(const torch::nn::Module& policy, const std::string& name);
 
-/// The key without the prefixes that DataParallel and DistributedDataParallel leave.
-std::string without_module(const std::string& key);
+/// The key without the prefixes that DataParallel, DistributedDataParallel ("module.") and torch.compile ("_orig_mod.")
+/// leave, at its beginning and inside.
+std::string without_wrappers(const std::string& key);
 
 }  // namespace cohort::models

@@ -7,6 +7,7 @@
 #include <mujoco/mjxmacro.h>
 
 #include "core/error.h"
+#include "core/fnv.h"
 #include "sim/mujoco/handle.h"
 
 namespace cohort::sim::mj {
@@ -94,11 +95,9 @@ class Content {
  private:
   template <class T>
   void put(T value) {
-    unsigned char bytes[sizeof(T)];
-    std::memcpy(bytes, &value, sizeof value);
-    for (const unsigned char byte : bytes) hash_ = (hash_ ^ byte) * 1099511628211ull;
+    hash_ = fnv1a_of(value, hash_);
   }
-  std::uint64_t hash_ = 14695981039346656037ull;
+  std::uint64_t hash_ = kFnvBegin;
 };
 
 std::uint64_t content_of(const mjModel& model) {

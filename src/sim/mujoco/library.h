@@ -46,12 +46,18 @@ class Function<R(A...)> {
 
 // Every function that Cohort calls; what is not here does not link.
 #define COHORT_MUJOCO_FUNCTION(name) inline constinit const Function<decltype(::name)> name(#name)
+COHORT_MUJOCO_FUNCTION(mj_camlight);
+COHORT_MUJOCO_FUNCTION(mj_comPos);
 COHORT_MUJOCO_FUNCTION(mj_compile);
 COHORT_MUJOCO_FUNCTION(mj_contactForce);
 COHORT_MUJOCO_FUNCTION(mj_deleteData);
 COHORT_MUJOCO_FUNCTION(mj_deleteModel);
 COHORT_MUJOCO_FUNCTION(mj_deleteSpec);
+COHORT_MUJOCO_FUNCTION(mj_flex);
 COHORT_MUJOCO_FUNCTION(mj_forward);
+COHORT_MUJOCO_FUNCTION(mj_fullM);
+COHORT_MUJOCO_FUNCTION(mj_jacSite);
+COHORT_MUJOCO_FUNCTION(mj_kinematics);
 COHORT_MUJOCO_FUNCTION(mj_loadAllPluginLibraries);
 COHORT_MUJOCO_FUNCTION(mj_loadModelBuffer);
 COHORT_MUJOCO_FUNCTION(mj_makeData);
@@ -62,6 +68,8 @@ COHORT_MUJOCO_FUNCTION(mj_saveModel);
 COHORT_MUJOCO_FUNCTION(mj_sizeModel);
 COHORT_MUJOCO_FUNCTION(mj_stateSize);
 COHORT_MUJOCO_FUNCTION(mj_step);
+COHORT_MUJOCO_FUNCTION(mj_tendon);
+COHORT_MUJOCO_FUNCTION(mj_versionString);
 COHORT_MUJOCO_FUNCTION(mjb_apply);
 COHORT_MUJOCO_FUNCTION(mjb_defaultConfig);
 COHORT_MUJOCO_FUNCTION(mjb_deleteBatch);
@@ -79,6 +87,13 @@ COHORT_MUJOCO_FUNCTION(mjb_status);
 COHORT_MUJOCO_FUNCTION(mjb_step);
 COHORT_MUJOCO_FUNCTION(mjb_warning);
 COHORT_MUJOCO_FUNCTION(mjp_getPluginAtSlot);
+COHORT_MUJOCO_FUNCTION(mjr_defaultContext);
+COHORT_MUJOCO_FUNCTION(mjr_freeContext);
+COHORT_MUJOCO_FUNCTION(mjr_makeContext);
+COHORT_MUJOCO_FUNCTION(mjr_readPixels);
+COHORT_MUJOCO_FUNCTION(mjr_render);
+COHORT_MUJOCO_FUNCTION(mjr_resizeOffscreen);
+COHORT_MUJOCO_FUNCTION(mjr_setBuffer);
 COHORT_MUJOCO_FUNCTION(mjs_addBody);
 COHORT_MUJOCO_FUNCTION(mjs_addCamera);
 COHORT_MUJOCO_FUNCTION(mjs_addFrame);
@@ -125,6 +140,12 @@ COHORT_MUJOCO_FUNCTION(mju_norm3);
 COHORT_MUJOCO_FUNCTION(mju_normalize3);
 COHORT_MUJOCO_FUNCTION(mju_quat2Mat);
 COHORT_MUJOCO_FUNCTION(mju_rotVecQuat);
+COHORT_MUJOCO_FUNCTION(mjv_defaultCamera);
+COHORT_MUJOCO_FUNCTION(mjv_defaultOption);
+COHORT_MUJOCO_FUNCTION(mjv_defaultScene);
+COHORT_MUJOCO_FUNCTION(mjv_freeScene);
+COHORT_MUJOCO_FUNCTION(mjv_makeScene);
+COHORT_MUJOCO_FUNCTION(mjv_updateScene);
 #undef COHORT_MUJOCO_FUNCTION
 
 }  // namespace cohort::sim::mj

@@ -6,7 +6,9 @@
 
 #include "core/error.h"
 #include "data/csv.h"
+#include "data/date_text.h"
 #include "data/forecast_windows.h"
+#include "data/future_dates.h"
 #include "data/split.h"
 #include "models/informer/informer.h"
 #include "train/jobs/job.h"
@@ -56,9 +58,7 @@ class ForecastJob final : public Job {
       if (range.size() > 0)
         parts_[static_cast<int>(part)] = std::make_shared<data::ForecastWindows>(series_, range, to_string(part));
     }
-    model_.seq_len = static_cast<int>(windows_.seq_len);
-    model_.label_len = static_cast<int>(windows_.label_len);
-    model_.pred_len = static_cast<int>(windows_.pred_len);
+    take_lengths();
     follow_data(*fields_, "model.enc_in", model_.enc_in, static_cast<int>(series_->n_columns()));
     follow_data(*fields_, "model.dec_in", model_.dec_in, static_cast<int>(series_->n_columns()));
     follow_data(*fields_, "model.c_out", model_.c_out, static_cast<int>(series_->n_target()));
@@ -68,6 +68,44 @@ class ForecastJob final : public Job {
                         path_);
     check_time_features();
     follow_data(*fields_, "model.freq", model_.freq, std::string(data::frequency_letter(*series_->frequency())));
+  }
+
+  /// One window: the file's last seq_len rows, and the pred_len rows behind its end.
+  PredictionRequest load_request(const config::Json& statistics) override {
+    if (model_.embed != "timeF") windows_.time_encoding = "fields";
+    const data::Scaler scaler = data::Scaler::from_json(statistics, "the checkpoint's statistics");
+    const data::Table known = data::read_csv(path_, csv_);
+    const std::int64_t rows = known.rows();
+    COHORT_THROW_UNLESS(rows >= windows_.seq_len, "{}: {} rows, but a forecast looks back {} (data.windows.seq_len)",
+                        path_, rows, windows_.seq_len);
+    std::vector<std::string> dates = known.names(data::ColumnKind::kDate);
+    if (!windows_.date_column.empty()) dates = {windows_.date_column};
+    COHORT_THROW_UNLESS(dates.size() == 1,
+                        "{}: {} date columns; name the one that counts with data.windows.date_column", path_,
+                        dates.size());
+    const auto past = known.column(dates.front()).float64();
+    const data::Frequency frequency =
+        windows_.freq == "auto" ? data::infer_frequency(past) : data::parse_frequency(windows_.freq);
+    const std::vector<double> future = data::dates_after(past, frequency, windows_.pred_len);
+    // What a forecast is to find stands as a value that the decoder never sees: it gets zeros there.
+    data::Table table(known.name());
+    for (const data::Column& column : known.columns()) {
+      if (column.kind() == data::ColumnKind::kText) continue;
+      std::vector<double> values;
+      for (std::int64_t row = 0; row < rows; ++row) values.push_back(column.at(row));
+      if (column.name() == dates.front())
+        values.insert(values.end(), future.begin(), future.end());
+      else
+        values.resize(values.size() + future.size(), values.back());
+      table.add(data::Column(column.name(), values, column.kind()));
+    }
+    series_ = data::ForecastSeries::make(table, scaler, windows_);
+    take_lengths();
+    PredictionRequest request{.label = dates.front()};
+    for (const double date : future) request.labels.push_back(data::format_date(date));
+    request.samples = std::make_shared<data::ForecastWindows>(series_, data::RowRange{rows, rows + windows_.pred_len},
+                                                              "rows to forecast");
+    return request;
   }
 
   std::shared_ptr<const data::Dataset> dataset(Part part) const override { return parts_[static_cast<int>(part)]; }
@@ -135,6 +173,12 @@ class ForecastJob final : public Job {
   std::string time_label() const override { return "rows from the forecast"; }
 
  private:
+  void take_lengths() {
+    model_.seq_len = static_cast<int>(windows_.seq_len);
+    model_.label_len = static_cast<int>(windows_.label_len);
+    model_.pred_len = static_cast<int>(windows_.pred_len);
+  }
+
   /// Informer embeds what the frequency of the rows gives it; some frequencies give it too little.
   void check_time_features() const {
     const std::string letter = data::frequency_letter(*series_->frequency());

@@ -28,8 +28,8 @@ at::Tensor Job::loss(torch::nn::Module& model, const parallel::Batch& batch) con
   return torch::mse_loss(prediction.predicted.to(at::kFloat), prediction.truth);
 }
 
-std::vector<Metric> Job::validation_figures(torch::nn::Module&, const parallel::Batch&) const {
-  return {};
+PredictionRequest Job::load_request(const config::Json&) {
+  throw Error(format("a run of `cohort train {}` predicts no table; `cohort evaluate` runs policies", name()));
 }
 
 std::vector<std::unique_ptr<Job>> all_jobs() {

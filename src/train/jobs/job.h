@@ -1,5 +1,5 @@
-/// What is particular to one kind of training: its data, its model, its forward pass, and how its result is shown.
-/// train/run.h does the rest: devices, ranks, loop, checkpoints, test, report.
+/// A supervised training: what is trained (train/trainable.h), the data sets that it learns from, its forward pass, and
+/// how its result is shown. train/run.h does the rest: devices, ranks, loop, checkpoints, test, report.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -15,11 +15,7 @@
 #include "data/dataset.h"
 #include "parallel/batch.h"
 #include "report/standard_figures.h"
-#include "train/validation.h"
-
-namespace torch::nn {
-class Module;
-}
+#include "train/trainable.h"
 
 namespace cohort::train {
 
@@ -36,14 +32,17 @@ struct Prediction {
   at::Tensor truth;
 };
 
-class Job {
+/// What `cohort predict` asks a trained model: samples with the fields of Job::dataset(), and what each row of the
+/// answers is called.
+struct PredictionRequest {
+  std::shared_ptr<const data::Dataset> samples;
+  std::string label;                ///< the first column of the answers: "row" or the name of the date column
+  std::vector<std::string> labels;  ///< (samples * rows of a prediction)
+  bool has_truth = false;           ///< the samples hold what is predicted, too
+};
+
+class Job : public Trainable {
  public:
-  virtual ~Job() = default;
-
-  /// The word after `cohort train`, and one line for --help.
-  virtual std::string name() const = 0;
-  virtual std::string summary() const = 0;
-
   /// Changes the general defaults (batch size, epochs, optimizer, ...) to those of this job and binds its own settings
   /// under data.* and model.*. Called once, before the configuration is read.
   virtual void describe(config::Fields& fields, RunSettings& run) = 0;
@@ -53,32 +52,21 @@ class Job {
   virtual void load() = 0;
   /// The samples of a part; null where the split leaves it empty.
   virtual std::shared_ptr<const data::Dataset> dataset(Part part) const = 0;
-  /// A line on the data for banner and report.
-  virtual std::string data_summary() const = 0;
-  /// What dataset_statistics.json holds: the scaler, so that a checkpoint can be used without the data.
-  virtual config::Json statistics() const = 0;
-
-  /// The model with initial weights from `seed`, equal on every rank, on the CPU. Called after load().
-  virtual std::shared_ptr<torch::nn::Module> make_model(std::uint64_t seed) const = 0;
   /// Forward pass of a batch with the fields of dataset().
   virtual Prediction predict(torch::nn::Module& model, const parallel::Batch& batch) const = 0;
-  /// What training lowers: a scalar with a graph. Unless a job says otherwise, the mean squared difference of
-  /// predict().
-  virtual at::Tensor loss(torch::nn::Module& model, const parallel::Batch& batch) const;
-  /// The names of what a validation measures beside the loss. Called after load().
-  virtual std::vector<std::string> validation_figure_names() const { return {}; }
-  /// What a validation measures beside the loss: sums over the samples of a batch and how many values they are of.
-  /// validation_figure_names() for every batch, in their order. The model is in evaluation mode; random numbers are
-  /// keyed by sample.
-  virtual std::vector<Metric> validation_figures(torch::nn::Module& model, const parallel::Batch& batch) const;
-  /// What the loss is, for charts.
-  virtual std::string loss_name() const { return "mean squared error, scaled"; }
+  /// The mean squared difference of predict(), unless a job says otherwise.
+  at::Tensor loss(torch::nn::Module& model, const parallel::Batch& batch) const override;
+  std::string loss_name() const override { return "mean squared error, scaled"; }
 
   virtual std::vector<std::string> target_names() const = 0;
   /// Which of them matters most: charts that cannot show all show it first.
   virtual std::size_t main_target() const { return 0; }
   /// In place, rows of n_target scaled values each: back to the units of the data.
   virtual void to_data_units(std::span<float> rows) const = 0;
+
+  /// Instead of load(): the samples of data.path that a trained model shall predict, scaled by the `statistics` of its
+  /// checkpoint; the file need not hold the targets. Throws Error as load() does, and for jobs that predict no table.
+  virtual PredictionRequest load_request(const config::Json& statistics);
 
   /// What dataset(Part::kTest) is taken from, for log and report.
   virtual std::string test_name() const { return "test set"; }

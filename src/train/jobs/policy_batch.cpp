@@ -5,8 +5,7 @@
 #include <torch/utils.h>
 
 #include "core/error.h"
-#include "models/diffusion_policy/behaviour_cloning.h"
-#include "models/diffusion_policy/diffusion_policy.h"
+#include "models/policy_network.h"
 
 namespace cohort::train {
 namespace {
@@ -43,24 +42,9 @@ models::Observations observations_of(const ObservationLayout& layout, const para
   return observations;
 }
 
-at::Tensor drawn_actions(torch::nn::Module& policy, bool is_diffusion, const models::Observations& observations,
+at::Tensor drawn_actions(torch::nn::Module& policy, const models::Observations& observations,
                          const at::Tensor& sample_ids) {
-  const at::NoGradGuard no_grad;
-  const std::vector<std::uint64_t> ids = ids_of(sample_ids);
-  if (is_diffusion) {
-    std::vector<models::SamplingKey> keys;
-    for (const std::uint64_t id : ids) keys.push_back({.seed = kDrawSeed, .id = id, .count = 0});
-    return models::sample_actions(policy, observations, keys);
-  }
-  models::BcControl control(policy, kDrawSeed);
-  const models::BcSettings& settings = models::bc_settings(policy);
-  std::vector<at::Tensor> rows;
-  for (std::int64_t frame = 0; frame < (settings.rnn.enabled ? settings.rnn.horizon : 1); ++frame) {
-    models::Observations seen;
-    for (const auto& [name, tensor] : observations) seen[name] = tensor.select(1, frame);
-    rows.push_back(control.act(ids, seen));
-  }
-  return at::stack(rows, 1);
+  return models::as_policy(policy).draw(observations, ids_of(sample_ids), kDrawSeed);
 }
 
 }  // namespace cohort::train

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "models/diffusion_policy/observation_encoder.h"
+#include "models/vision/observation_encoder.h"
 #include "parallel/batch.h"
 
 namespace torch::nn {
@@ -29,7 +29,7 @@ models::Observations observations_of(const ObservationLayout& layout, const para
 /// (B, rows, A): normalised actions that the policy draws for each sample: a chunk of a diffusion policy; one action
 /// per frame of a behaviour cloning policy. What is drawn belongs to the sample ids. The policy must be in evaluation
 /// mode.
-at::Tensor drawn_actions(torch::nn::Module& policy, bool is_diffusion, const models::Observations& observations,
+at::Tensor drawn_actions(torch::nn::Module& policy, const models::Observations& observations,
                          const at::Tensor& sample_ids);
 
 }  // namespace cohort::train

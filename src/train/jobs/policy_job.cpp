@@ -11,12 +11,15 @@
 #include <torch/types.h>
 
 #include "core/error.h"
+#include "core/utf8.h"
+#include "data/disjoint.h"
 #include "data/open_episodes.h"
 #include "data/robot_windows.h"
-#include "train/checkpoint_folder.h"
+#include "policy/algorithm.h"
+#include "policy/checkpoint_folder.h"
+#include "policy/policy_settings.h"
 #include "train/jobs/job.h"
 #include "train/jobs/policy_batch.h"
-#include "train/jobs/policy_settings.h"
 #include "train/jobs/some_samples.h"
 #include "train/jobs/statistics_of_sets.h"
 #include "train/run.h"
@@ -62,7 +65,7 @@ class PolicyJob final : public Job {
       fields.add("splits", validation_splits_, "of each data set, or one for all; empty: no validation");
       fields.add("sampled", sampled_, "validation samples for which actions are drawn and compared; 0: none");
     });
-    fields.section("model", [&] { train::describe(fields, model_); });
+    fields.section("model", [&] { policy::describe(fields, model_); });
     fields_ = &fields;
     run_ = &run;
     fields.alias("data.path", "data.paths");
@@ -72,7 +75,7 @@ class PolicyJob final : public Job {
   void load() override {
     COHORT_THROW_UNLESS(!data_.paths.empty(), "which data? write data.paths=FOLDER (RLDS) or FILE.hdf5");
     COHORT_THROW_UNLESS(sampled_ >= 0, "validation.sampled = {} must not be negative", sampled_);
-    train::check(resumes() ? without_files(model_) : model_);
+    policy::check(resumes() ? policy::without_files(model_) : model_);
     shape_windows();
     if (model_.language.enabled() && data_.instruction.empty()) data_.instruction = "language_instruction";
     data::RobotDataSettings combined = data_;
@@ -84,7 +87,7 @@ class PolicyJob final : public Job {
     }
     train_ = std::make_shared<data::RobotWindows>(combined);
     take_shapes();
-    train::check(resumes() ? without_files(model_) : model_);
+    policy::check(resumes() ? policy::without_files(model_) : model_);
     check_batch_size();
     check_reach();
     train_samples_ = with_language(train_);
@@ -100,6 +103,7 @@ class PolicyJob final : public Job {
     } catch (const Error& e) {
       throw Error(format("validation.splits: {}; choose other splits, or none (validation.splits=[])", e.what()));
     }
+    data::check_disjoint(*train_, *validation_);
     validation_samples_ = with_language(validation_);
     if (sampled_ > 0) shown_ = std::make_shared<SomeSamples>(validation_samples_, sampled_);
   }
@@ -128,27 +132,19 @@ class PolicyJob final : public Job {
     if (train_->sets() == 1 || combine_statistics_) return data::to_json(train_->statistics(0));
     config::Json json = config::Json::object();
     for (std::size_t set = 0; set < train_->sets(); ++set)
-      json[data_.paths[set]] = data::to_json(train_->statistics(set));
+      json[bytes_to_utf8(data_.paths[set])] = data::to_json(train_->statistics(set));
     return json;
   }
 
   std::shared_ptr<torch::nn::Module> make_model(std::uint64_t seed) const override {
-    return make_policy(resumes() ? without_files(model_) : model_, seed);
+    return policy::make_policy(resumes() ? policy::without_files(model_) : model_, seed);
   }
 
   at::Tensor loss(torch::nn::Module& model, const parallel::Batch& batch) const override {
-    const models::Observations observations = train::observations_of(layout_, batch);
-    return model_.is_diffusion() ? models::diffusion_loss(model, observations, batch.at("action"))
-                                 : models::bc_loss(model, observations, batch.at("action"));
+    return models::as_policy(model).loss(train::observations_of(layout_, batch), batch.at("action"));
   }
 
-  std::string loss_name() const override {
-    if (!model_.is_diffusion()) return model_.bc.gmm.enabled ? "negative log likelihood" : "loss of actions";
-    const std::string& predicted = model_.diffusion.schedule.prediction_type;
-    return "mean squared error of the " + (predicted == "epsilon"  ? std::string("noise")
-                                           : predicted == "sample" ? std::string("actions")
-                                                                   : std::string("velocity"));
-  }
+  std::string loss_name() const override { return policy::algorithm_of(model_).loss_name(model_); }
 
   std::vector<std::string> validation_figure_names() const override {
     if (sampled_ == 0) return {};
@@ -197,8 +193,7 @@ class PolicyJob final : public Job {
   }
 
   Prediction predict(torch::nn::Module& model, const parallel::Batch& batch) const override {
-    const at::Tensor predicted =
-        drawn_actions(model, model_.is_diffusion(), train::observations_of(layout_, batch), batch.sample_ids);
+    const at::Tensor predicted = drawn_actions(model, train::observations_of(layout_, batch), batch.sample_ids);
     return {predicted, batch.at("action").narrow(1, 0, predicted.size(1))};
   }
 
@@ -255,7 +250,7 @@ class PolicyJob final : public Job {
     if (checkpoint != "auto") return checkpoint != "none";
     // A run that ended before its first checkpoint begins anew.
     return !run_->resume.empty() &&
-           !CheckpointFolder(std::filesystem::path(run_->resume) / "checkpoints").steps().empty();
+           !policy::CheckpointFolder(std::filesystem::path(run_->resume) / "checkpoints").steps().empty();
   }
 
   /// Whether there is a batch at all; with several ranks, each of which has a share, the loop says it.
@@ -270,19 +265,16 @@ class PolicyJob final : public Job {
 
   /// What a window holds follows from the model.
   void shape_windows() {
-    const models::HorizonSettings& horizon = model_.diffusion.horizon;
-    const int frames = model_.observation_steps();
-    const int newest_row =
-        model_.is_diffusion() && horizon.first_action >= 0 ? horizon.first_action : model_.observation_steps() - 1;
+    const policy::Algorithm& algorithm = policy::algorithm_of(model_);
     const auto follow = [&](const char* field, int& setting, int wanted) {
       COHORT_THROW_UNLESS(!fields_->was_set(field) || setting == wanted,
                           "{}={} contradicts the model, from which it follows as {}; leave it out", field, setting,
                           wanted);
       setting = wanted;
     };
-    follow("data.observation_steps", data_.observation_steps, frames);
-    follow("data.action_steps", data_.action_steps, model_.action_steps());
-    follow("data.action_begin", data_.action_begin, -newest_row);
+    follow("data.observation_steps", data_.observation_steps, algorithm.observation_steps(model_));
+    follow("data.action_steps", data_.action_steps, algorithm.action_steps(model_));
+    follow("data.action_begin", data_.action_begin, -algorithm.newest_row(model_));
     if (model_.low_dim.empty()) model_.low_dim = data_.proprio;
     if (model_.rgb.empty()) model_.rgb = data_.images;
     COHORT_THROW_UNLESS(model_.low_dim.size() == data_.proprio.size(),
@@ -340,13 +332,13 @@ class PolicyJob final : public Job {
                .rgb = model_.rgb,
                .images = data_.images,
                .language = model_.language.enabled() ? model_.language.name : "",
-               .frames = model_.observation_steps()};
+               .frames = policy::algorithm_of(model_).observation_steps(model_)};
   }
 
   /// A sampler that clamps what it draws must be able to draw every action of the data.
   void check_reach() const {
-    const models::SamplerSettings& sampler = model_.diffusion.sampler;
-    if (!model_.is_diffusion() || !sampler.clip_sample || (sampler.kind != "ddpm" && sampler.kind != "ddim")) return;
+    const std::optional<double> reach = policy::algorithm_of(model_).reach(model_);
+    if (!reach) return;
     constexpr double kRounding = 1e-5;  // of a normalisation in float32
     for (std::size_t set = 0; set < train_->sets(); ++set) {
       const data::VectorStatistics& actions = train_->statistics(set).action;
@@ -356,8 +348,8 @@ class PolicyJob final : public Job {
       std::size_t element = 0;
       for (std::size_t i = 0; i < widths_.size(); ++i)
         for (std::int64_t k = 0; k < widths_[i]; ++k, ++element) {
-          const bool reached = std::max(std::abs(low[element]), std::abs(high[element])) <=
-                               static_cast<float>(sampler.clip_sample_range + kRounding);
+          const bool reached =
+              std::max(std::abs(low[element]), std::abs(high[element])) <= static_cast<float>(*reach + kRounding);
           const auto& kinds = data_.action_normalization;
           COHORT_THROW_UNLESS(
               reached,
@@ -365,7 +357,7 @@ class PolicyJob final : public Job {
               "draws is clamped to +-{}: set data.action_normalization=bounds (in train.action_config: "
               "\"normalization\": \"min_max\"){}, or model.diffusion.sampler.clip_sample=false",
               data_.paths[set], data_.actions[i], k, low[element], high[element], kinds[kinds.size() == 1 ? 0 : i],
-              sampler.clip_sample_range, low[element] == high[element] ? " and data.constant_elements=zero" : "");
+              *reach, low[element] == high[element] ? " and data.constant_elements=zero" : "");
         }
     }
   }
@@ -373,7 +365,8 @@ class PolicyJob final : public Job {
   /// Instructions as the policy takes them.
   std::shared_ptr<const data::Dataset> with_language(const std::shared_ptr<const data::RobotWindows>& windows) const {
     if (!model_.language.enabled()) return windows;
-    return std::make_shared<LanguageWindows>(windows, embed_instructions(model_.language, windows->instructions()));
+    return std::make_shared<policy::LanguageWindows>(
+        windows, policy::embed_instructions(model_.language, windows->instructions()));
   }
 
   /// The normalised actions of a shown sample, row after row.
@@ -402,7 +395,7 @@ class PolicyJob final : public Job {
   bool combine_statistics_ = false;
   std::vector<std::string> validation_splits_;
   int sampled_ = 20;
-  PolicySettings model_;
+  policy::PolicySettings model_;
   ObservationLayout layout_;
   std::vector<std::int64_t> widths_;  // of the action's components
   std::shared_ptr<const data::RobotWindows> train_, validation_;

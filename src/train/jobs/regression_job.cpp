@@ -58,6 +58,31 @@ class RegressionJob final : public Job {
     follow_data(*fields_, "model.outputs", model_.outputs, static_cast<int>(table_->targets().size()));
   }
 
+  PredictionRequest load_request(const config::Json& statistics) override {
+    const data::Scaler scaler = data::Scaler::from_json(statistics, "the checkpoint's statistics");
+    // The scaler's columns are the inputs, then the targets.
+    data::RegressionSettings columns;
+    for (std::size_t i = 0; i < scaler.size(); ++i)
+      (static_cast<int>(i) < model_.inputs ? columns.inputs : columns.targets).push_back(scaler.statistics(i).name);
+    data::Table table = data::read_csv(path_, csv_);
+    PredictionRequest request{.label = "row", .has_truth = true};
+    const auto n_rows = static_cast<std::size_t>(table.rows());
+    for (const std::string& target : columns.targets)
+      if (!table.find(target)) {
+        request.has_truth = false;
+        const double mean = scaler.statistics(scaler.index_of(target)).mean;
+        table.add(data::Column(target, std::vector<double>(n_rows, mean)));
+      }
+    table_ = data::RegressionTable::make(table, scaler, columns);
+    std::vector<std::int64_t> rows(n_rows);
+    for (std::size_t i = 0; i < n_rows; ++i) {
+      rows[i] = static_cast<std::int64_t>(i);
+      request.labels.push_back(std::to_string(i));
+    }
+    request.samples = std::make_shared<data::RegressionRows>(table_, std::move(rows), "rows to predict");
+    return request;
+  }
+
   std::shared_ptr<const data::Dataset> dataset(Part part) const override { return parts_[static_cast<int>(part)]; }
 
   std::string data_summary() const override {

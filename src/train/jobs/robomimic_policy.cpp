@@ -16,21 +16,8 @@ using models::JsonSection;
 /// robomimic's BC: exps/templates/bc.json.
 void read_bc(const Json& algo, models::BcSettings& bc, TrainingRules& rules, std::vector<std::string>& refused) {
   JsonSection root(algo, "algo", refused);
-  root.in("optim_params", [&](JsonSection& optim) {
-    optim.in("policy", [&](JsonSection& p) {
-      p.off(
-          "optimizer_type", [](const Json& v) { return v == "adam"; },
-          "is not supported; the policy is trained with adam");
-      p.in("learning_rate", [&](JsonSection& rate) {
-        rate.take("initial", rules.learning_rate);
-        rate.take("decay_factor", rules.learning_rate_decay);
-        rate.take_or_null("epoch_schedule", rules.learning_rate_epochs, {});
-        rate.off(
-            "scheduler_type", [](const Json& v) { return v == "multistep"; }, "is not supported, only multistep is");
-      });
-      p.in("regularization", [&](JsonSection& r) { r.take("L2", rules.weight_decay); });
-    });
-  });
+  root.in("optim_params",
+          [&](JsonSection& optim) { optim.in("policy", [&](JsonSection& p) { read(p, rules.optimizer); }); });
   root.in("loss", [&](JsonSection& loss) {
     loss.take("l2_weight", bc.loss.l2_weight);
     loss.take("l1_weight", bc.loss.l1_weight);
@@ -68,7 +55,7 @@ void read_bc(const Json& algo, models::BcSettings& bc, TrainingRules& rules, std
 }
 
 /// On RLDS data the instruction's embedding is no field: it is made from the text.
-void take_language(PolicySettings& model, std::vector<std::string>& refused) {
+void take_language(policy::PolicySettings& model, std::vector<std::string>& refused) {
   const auto found = std::find(model.low_dim.begin(), model.low_dim.end(), model.language.name);
   if (found == model.low_dim.end()) return;
   if (found + 1 != model.low_dim.end())
@@ -81,15 +68,15 @@ void take_language(PolicySettings& model, std::vector<std::string>& refused) {
 }  // namespace
 
 void read_policy(const std::string& algorithm, const Json& algo, const Json& observation, const std::string& source,
-                 models::ObservationOrder order, PolicySettings& model, TrainingRules& rules) {
+                 models::ObservationOrder order, policy::PolicySettings& model, TrainingRules& rules) {
   COHORT_THROW_UNLESS(algorithm == "diffusion_policy" || algorithm == "bc",
                       "algo_name = \"{}\" is not supported; there are diffusion_policy and bc", algorithm);
-  const bool is_diffusion = algorithm == "diffusion_policy";
+  const bool has_diffusion_section = algorithm == "diffusion_policy";
   // Refusals of both sections come together.
   std::vector<std::string> refused;
   models::RobomimicPolicy policy;
   try {
-    policy = models::read_robomimic_policy(is_diffusion ? algo : Json::object(), observation, source, order);
+    policy = models::read_robomimic_policy(has_diffusion_section ? algo : Json::object(), observation, source, order);
   } catch (const Error& e) {
     refused.push_back(e.what());
   }
@@ -107,11 +94,8 @@ void read_policy(const std::string& algorithm, const Json& algo, const Json& obs
   model.rgb = policy.rgb;
   if (order == models::ObservationOrder::kAsListed) take_language(model, refused);
   rules.pretrained_backbone = policy.pretrained_backbone && !model.rgb.empty();
-  if (is_diffusion) {
-    rules.learning_rate = policy.learning_rate;
-    rules.learning_rate_decay = policy.learning_rate_decay;
-    rules.learning_rate_epochs = policy.learning_rate_epochs;
-    rules.weight_decay = policy.weight_decay;
+  if (has_diffusion_section) {
+    rules.optimizer = policy.optimizer;
     rules.ema_enabled = policy.ema_enabled;
     rules.ema_power = policy.ema_power;
   } else {

@@ -5,16 +5,13 @@
 
 #include "core/config.h"
 #include "models/diffusion_policy/robomimic_config.h"
-#include "train/jobs/policy_settings.h"
+#include "policy/policy_settings.h"
 
 namespace cohort::train {
 
 /// What these sections say about training.
 struct TrainingRules {
-  double learning_rate = 1e-4;
-  double learning_rate_decay = 0.1;
-  std::vector<int> learning_rate_epochs;
-  double weight_decay = 0.0;
+  models::RobomimicOptimizer optimizer;
   bool ema_enabled = false;
   double ema_power = 0.75;
   bool pretrained_backbone = false;
@@ -23,7 +20,7 @@ struct TrainingRules {
 /// `algorithm`: algo_name, "diffusion_policy" or "bc". `order`: how observations are joined; kAsListed is RLDS, where
 /// an instruction's embedding is no field. Throws Error naming every key that cannot be honoured.
 void read_policy(const std::string& algorithm, const config::Json& algo, const config::Json& observation,
-                 const std::string& source, models::ObservationOrder order, PolicySettings& model,
+                 const std::string& source, models::ObservationOrder order, policy::PolicySettings& model,
                  TrainingRules& rules);
 
 }  // namespace cohort::train

@@ -10,13 +10,15 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/utf8.h"
 #include "data/open_episodes.h"
 #include "data/rlds/dataset_info.h"
 #include "data/rlds/schema.h"
 #include "data/robot_windows.h"
 #include "models/diffusion_policy/json_section.h"
 #include "models/diffusion_policy/robomimic_config.h"
-#include "train/jobs/policy_settings.h"
+#include "policy/algorithm.h"
+#include "policy/policy_settings.h"
 #include "train/jobs/robomimic_names.h"
 #include "train/jobs/robomimic_policy.h"
 
@@ -82,7 +84,7 @@ Json value_of(const std::string& text) {
     }
     return list;
   }
-  return Json(text);
+  return Json(bytes_to_utf8(text));
 }
 
 bool has_path(const Json& json, const std::string& path) {
@@ -188,15 +190,21 @@ void read_experiment(JsonSection& s, Reading& r) {
   s.in("rollout", [&](JsonSection& rollout) {
     if (!rollout.has("enabled"))
       r.notes.push_back(
-          "experiment.rollout.enabled is missing, which means true: there are no rollouts while training");
-    rollout.off("enabled", models::is_false, "is not supported: there are no rollouts while training");
+          "experiment.rollout.enabled is missing, which means true: rollouts are played where rollout.enabled=true and "
+          "rollout.task=NAME say in which task");
+    bool enabled = false;
+    rollout.take("enabled", enabled);
+    if (enabled)
+      r.notes.push_back(
+          "experiment.rollout.enabled = true: which task of `cohort tasks` stands for the environment of the file "
+          "nobody knows; rollouts are played where rollout.enabled=true and rollout.task=NAME say it");
     for (const char* key : {"n", "horizon", "rate", "warmstart", "terminate_on_success", "batched", "num_batch_envs"})
       rollout.ignore(key);
   });
   s.take_or_null("ckpt_path", r.checkpoint, {});
   if (!r.checkpoint.empty() && !r.checkpoint.ends_with(".safetensors"))
     s.refuse("experiment.ckpt_path", Json(r.checkpoint),
-             "is no .safetensors file: save the weights as one first, as docs/diffusion.md shows");
+             "is no .safetensors file: save the weights as one first, as docs/guide/policies.md shows");
 }
 
 void read_train(JsonSection& s, Reading& r) {
@@ -360,7 +368,7 @@ bool has_instructions(const std::string& path) {
 void read_rlds_sets(Reading& r, bool wants_language, data::RobotDataSettings& data) {
   if (r.data_path.empty()) r.refused.push_back("train.data_path is empty: set it to the folder of the RLDS data sets");
   if (r.set_names.empty()) r.refused.push_back("train.dataset_names is empty: name at least one data set");
-  for (const std::string& name : r.set_names) data.paths.push_back(r.data_path + "/" + name);
+  for (const std::string& name : r.set_names) data.paths.push_back(utf8_to_bytes(r.data_path + "/" + name));
   if (r.weights.size() == r.set_names.size())
     data.weights = r.weights;
   else if (!r.weights.empty())
@@ -417,7 +425,7 @@ void read_hdf5_sets(Reading& r, data::RobotDataSettings& data) {
     std::string path = entry.at("path").get<std::string>();
     const char* home = std::getenv("HOME");
     if (path.starts_with("~/") && home) path = home + path.substr(1);
-    data.paths.push_back(path);
+    data.paths.push_back(utf8_to_bytes(path));
     std::string mask = r.filter_key;
     double weight = 1.0;
     JsonSection section(entry, "train.data", r.refused);
@@ -477,14 +485,14 @@ RobomimicRun read_robomimic_run(const std::string& path, const std::vector<std::
   for (std::string& line : r.refused)
     if (line.starts_with(".")) line.erase(0, 1);
 
-  PolicySettings model;
+  policy::PolicySettings model;
   TrainingRules rules;
   try {
     read_policy(algorithm, algo, observation, path, r.order(), model, rules);
   } catch (const Error& e) {
     r.refused.push_back(e.what());
   }
-  model.initial_weights = r.checkpoint;
+  model.initial_weights = utf8_to_bytes(r.checkpoint);
   model.pretrained_backbone = rules.pretrained_backbone;
 
   data::RobotDataSettings data;
@@ -509,15 +517,19 @@ RobomimicRun read_robomimic_run(const std::string& path, const std::vector<std::
           "diffusion policy's");
   } else {
     const std::int64_t rows = r.frame_stack + r.seq_length - 1;
-    if (r.frame_stack != (model.is_diffusion() ? model.observation_steps() : 1))
-      r.refused.push_back(format("train.frame_stack = {} is not supported for a policy that sees {} frames",
-                                 r.frame_stack, model.is_diffusion() ? model.observation_steps() : 1));
-    if (rows < model.action_steps() || (!r.pad_seq_length && rows != model.action_steps()))
-      r.refused.push_back(format("train.seq_length = {} gives {} rows of actions, but the policy learns from {}",
-                                 r.seq_length, rows, model.action_steps()));
+    const policy::Algorithm& learner = policy::algorithm_of(model);
+    const int frames = learner.frames_per_decision(model), action_rows = learner.action_steps(model);
+    if (r.frame_stack != frames)
+      r.refused.push_back(
+          format("train.frame_stack = {} is not supported for a policy that sees {} frames: set train.frame_stack={}",
+                 r.frame_stack, frames, frames));
+    if (rows < action_rows || (!r.pad_seq_length && rows != action_rows))
+      r.refused.push_back(format(
+          "train.seq_length = {} gives {} rows of actions, but the policy learns from {}: set train.seq_length={}",
+          r.seq_length, rows, action_rows, action_rows - frames + 1));
     data.pad_before = r.pad_frame_stack ? "repeat" : "drop";
     data.pad_after = r.pad_seq_length ? "repeat" : "drop";
-    if (!model.is_diffusion() && model.bc.rnn.enabled) {
+    if (frames < learner.observation_steps(model)) {  // it remembers the others
       // Sequences end at a step here and begin at one there; those that lie inside an episode are the same.
       data.pad_before = r.pad_seq_length ? "repeat" : "drop";
       if (r.pad_seq_length)
@@ -551,9 +563,9 @@ RobomimicRun read_robomimic_run(const std::string& path, const std::vector<std::
   Json t = Json::object();  // by value: a reference into `s` would not outlive the next key
   t["batch_size"] = r.batch_size;
   t["seed"] = r.seed;
-  t["lr"] = rules.learning_rate;
-  t["optimizer"] = "adam";
-  t["weight_decay"] = rules.weight_decay;
+  t["lr"] = rules.optimizer.learning_rate;
+  t["optimizer"] = rules.optimizer.kind;
+  t["weight_decay"] = rules.optimizer.weight_decay;
   t["clip_norm"] = r.max_grad_norm;
   t["ema"]["enabled"] = rules.ema_enabled;
   t["ema"]["power"] = rules.ema_power;
@@ -562,15 +574,19 @@ RobomimicRun read_robomimic_run(const std::string& path, const std::vector<std::
     t["steps"] = r.epochs * per_epoch;
   else
     t["epochs"] = r.epochs;
-  if (!rules.learning_rate_epochs.empty()) {
+  if (rules.optimizer.schedule == "cosine") {
+    t["schedule"] = "cosine";
+    t["warmup_steps"] = rules.optimizer.warmup_steps;
+  }
+  if (!rules.optimizer.epochs.empty()) {
     COHORT_THROW_UNLESS(per_epoch > 0,
                         "{}: algo.optim_params.policy.learning_rate.epoch_schedule counts epochs: set "
                         "experiment.epoch_every_n_steps, which says how many steps one has",
                         path);
     t["schedule"] = "multistep";
-    t["gamma"] = rules.learning_rate_decay;
+    t["gamma"] = rules.optimizer.decay;
     t["milestones"] = Json::array();
-    for (const int epoch : rules.learning_rate_epochs) t["milestones"].push_back(epoch * per_epoch);
+    for (const int epoch : rules.optimizer.epochs) t["milestones"].push_back(epoch * per_epoch);
   }
   t["checkpoint"]["save_best"] = r.save && r.save_best;
   if (r.save)

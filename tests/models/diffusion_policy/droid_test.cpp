@@ -9,8 +9,8 @@
 #include <torch/types.h>
 
 #include "models/diffusion_policy/diffusion_policy.h"
-#include "models/diffusion_policy/formula.h"
 #include "models/diffusion_policy/reference_run.h"
+#include "models/formula.h"
 
 namespace cohort::models {
 namespace {

@@ -9,13 +9,13 @@
 
 #include "core/error.h"
 #include "core/message_of.h"
-#include "models/diffusion_policy/behaviour_cloning.h"
+#include "models/bc/behaviour_cloning.h"
 #include "models/diffusion_policy/diffusion_policy.h"
-#include "models/diffusion_policy/formula.h"
 #include "models/diffusion_policy/receding_horizon.h"
 #include "models/diffusion_policy/reference_run.h"
 #include "models/diffusion_policy/weight_names.h"
 #include "models/fixture.h"
+#include "models/formula.h"
 
 namespace cohort::models {
 namespace {
@@ -193,7 +193,7 @@ TEST(WeightNames, AreThoseOfTheReferencesCheckpoint) {
     EXPECT_TRUE(state.contains(name)) << name;
     EXPECT_EQ(own_name(*policy, key), name);
     // A checkpoint of a policy without DataParallel.
-    EXPECT_EQ(own_name(*policy, without_module(key)), name);
+    EXPECT_EQ(own_name(*policy, without_wrappers(key)), name);
     reached.insert(name);
   }
   EXPECT_EQ(reached.size(), state.size()) << "every tensor of ours is in their file";

@@ -7,7 +7,7 @@
 #include <torch/types.h>
 
 #include "models/diffusion_policy/diffusion_policy.h"
-#include "models/diffusion_policy/formula.h"
+#include "models/formula.h"
 #include "models/random_context.h"
 
 namespace cohort::models {
@@ -31,9 +31,8 @@ inline void expect_reference_losses(torch::nn::Module& policy, const nlohmann::o
     const at::Tensor actions =
         0.5 * formula("actions " + number, {batch, kChunk, kWidth}) + 0.5 * state.narrow(1, 1, 1).narrow(2, 0, kWidth);
     const auto first = static_cast<std::int64_t>(step) * batch;
-    const RandomContextGuard guard({.seed = facts.at("seed").get<std::uint64_t>(),
-                                    .step = step,
-                                    .sample_ids = at::arange(first, first + batch)});
+    const RandomContextGuard guard(
+        {.seed = facts.at("seed").get<std::uint64_t>(), .step = step, .sample_ids = at::arange(first, first + batch)});
     adam.zero_grad();
     const at::Tensor loss = diffusion_loss(policy, {{"state", state}}, actions);
     ASSERT_NEAR(loss.item<double>(), losses[step], kRunTolerance * losses[step]) << "step " << step;

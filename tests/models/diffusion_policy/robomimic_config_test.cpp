@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "core/message_of.h"
-#include "models/diffusion_policy/formula.h"
+#include "models/formula.h"
 
 namespace cohort::models {
 namespace {
@@ -74,7 +74,7 @@ TEST(RobomimicConfig, GivesTheDroidPolicy) {
   EXPECT_EQ(s.schedule.num_train_timesteps, 50) << "of the sampler that is enabled";
   EXPECT_TRUE(policy.pretrained_backbone && policy.ema_enabled);
   EXPECT_EQ(policy.ema_power, 0.75);
-  EXPECT_EQ(policy.learning_rate, 1e-4);
+  EXPECT_EQ(policy.optimizer.learning_rate, 1e-4);
   const RobomimicPolicy sorted =
       read_robomimic_policy(droid_algo(), droid_observation(), "c.json", ObservationOrder::kByName);
   EXPECT_EQ(sorted.settings.encoder.observations[0].name, "camera/image/varied_camera_1_left_image");

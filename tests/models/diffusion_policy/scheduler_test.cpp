@@ -4,9 +4,9 @@
 #include <torch/types.h>
 
 #include "core/message_of.h"
-#include "models/diffusion_policy/formula.h"
 #include "models/diffusion_policy/sampler.h"
 #include "models/fixture.h"
+#include "models/formula.h"
 
 namespace cohort::models {
 namespace {

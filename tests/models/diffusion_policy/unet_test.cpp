@@ -8,9 +8,9 @@
 #include <torch/utils.h>
 
 #include "core/message_of.h"
-#include "models/diffusion_policy/formula.h"
 #include "models/diffusion_policy/transformer.h"
 #include "models/fixture.h"
+#include "models/formula.h"
 #include "models/initialise.h"
 #include "models/random_context.h"
 

@@ -1,0 +1,87 @@
+// `cohort collect`: the executable cohort-collect, which `cohort` becomes. Episodes of any task as a data set.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/subcommand.h"
+#include "cli/task_arguments.h"
+#include "record/recording.h"
+
+namespace cohort::cli {
+namespace {
+
+struct CollectArguments {
+  TaskArguments task;
+  std::string out, policy = "expert";
+  record::RecordingSettings recording;
+};
+
+int run_collect(const std::vector<std::string>& words) {
+  CLI::App app("Records episodes of a task as a data set, in many environments at a time.", "cohort collect");
+  CollectArguments arguments;
+  record::RecordingSettings& recording = arguments.recording;
+  app.add_option("task", arguments.task.words, "the task, as `cohort tasks` lists them, and settings of it key=value")
+      ->required();
+  app.add_option("--out", arguments.out, "folder that gets NAME/1.0.0, or NAME.hdf5")->required();
+  app.add_option("--episodes", recording.episodes, "to keep")->capture_default_str();
+  app.add_option("--name", recording.name, "of the data set; else the task's");
+  app.add_option("--format", recording.format, "rlds, or hdf5 in robomimic's layout")->capture_default_str();
+  app.add_option("--keep", recording.keep, "success, or all: what happens to episodes that fail")
+      ->capture_default_str();
+  app.add_option("--policy", arguments.policy, "who acts: expert, random, replay:DATA, or a run or checkpoint")
+      ->capture_default_str();
+  app.add_option(flag("first-seed"), recording.first_seed, "of the episodes; evaluations begin at 0")
+      ->capture_default_str();
+  app.add_option(flag("max-steps"), recording.max_steps, "of an episode; 0: the task's horizon");
+  app.add_option("--noise", recording.noise,
+                 "added to what is executed, not to what is recorded: standard deviation as a share of half the "
+                 "action's range");
+  app.add_option(flag("noise-seed"), recording.noise_seed, "keys the noise")->capture_default_str();
+  app.add_option("--cameras", recording.pictures.cameras, "whose pictures are recorded: a,b")->delimiter(',');
+  app.add_option(flag("image-encoding"), recording.pictures.encoding, "png (exact) or jpeg")->capture_default_str();
+  app.add_option(flag("shard-episodes"), recording.shard_episodes, "whose kept episodes share a shard")
+      ->capture_default_str();
+  arguments.task.add_to(app);
+  try {
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+  } catch (const CLI::ParseError& e) {
+    if (e.get_exit_code() == 0) return app.exit(e);
+    throw UsageError(e.what());
+  }
+  arguments.task.take_words(1);
+  COHORT_THROW_UNLESS(recording.episodes >= 1, "--episodes {}: at least 1 is needed", recording.episodes);
+  const auto group = join_ranks(arguments.task.settings.threads);
+  const auto task = arguments.task.make(arguments.task.words.front());
+  const auto actor = make_actor(arguments.policy, *task, arguments.task);
+  recording.pictures.height = recording.pictures.width = arguments.task.size;
+  recording.renderer = arguments.task.settings.pictures.renderer;
+  recording.actor_identity = actor->identity();
+  recording.threads = arguments.task.threads();
+  if (group) {
+    recording.rank = group->rank();
+    recording.world_size = group->world_size();
+    recording.barrier = [&group] { group->barrier(); };
+  }
+  const record::RecordingReport report = record::record(*task, actor->actor(), arguments.out, recording);
+  if (recording.rank == 0) {
+    std::printf("%s: %lld episodes, %lld steps; %lld of %lld attempts succeeded", report.path.c_str(),
+                static_cast<long long>(report.episodes), static_cast<long long>(report.steps),
+                static_cast<long long>(report.successes), static_cast<long long>(report.attempts));
+    if (report.faults > 0) std::printf(", %lld failed by a fault", static_cast<long long>(report.faults));
+    if (report.resumed > 0)
+      std::printf("; %lld attempts were there from an interrupted recording", static_cast<long long>(report.resumed));
+    std::puts("");
+  }
+  if (group) group->close();
+  return 0;
+}
+
+}  // namespace
+}  // namespace cohort::cli
+
+int main(int argc, char** argv) {
+  return cohort::cli::run_program(
+      "cohort collect", [&] { return cohort::cli::run_collect(std::vector<std::string>(argv + 1, argv + argc)); });
+}

@@ -1,0 +1,142 @@
+#include "cli/launch_nodes.h"
+
+#include <array>
+#include <charconv>
+
+#include <unistd.h>
+
+#include "cli/subcommand.h"
+
+namespace cohort::cli {
+namespace {
+
+constexpr int kUsualPort = 29500;  ///< torchrun's and accelerate's
+constexpr int kMostNodes = 100000;
+
+bool to_number(const std::string& text, int& value) {
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return problem == std::errc() && end == text.data() + text.size();
+}
+
+/// "2", "2:2" or "1:4": how many nodes take part.
+int parse_nodes(const char* flag, const std::string& text) {
+  const auto number = [&](const std::string& word) {
+    int value = 0;
+    if (!to_number(word, value) || value < 1 || value > kMostNodes)
+      throw UsageError(format("launch: {}={} is no number of nodes: give 1 to {}", flag, text, kMostNodes));
+    return value;
+  };
+  const auto colon = text.find(':');
+  const int least = number(text.substr(0, colon));
+  const int most = colon == std::string::npos ? least : number(text.substr(colon + 1));
+  if (least != most)
+    throw UsageError(
+        format("launch: {}={} is not possible: this version starts a fixed number of nodes; give one number, or use "
+               "torchrun with --no-python",
+               flag, text));
+  return least;
+}
+
+int count_nodes(const NodeFlags& flags) {
+  const int nodes = parse_nodes("--nnodes", flags.nnodes.empty() ? "1" : flags.nnodes);
+  if (flags.num_machines == 0) return nodes;
+  const int machines = parse_nodes("--num_machines", std::to_string(flags.num_machines));
+  if (!flags.nnodes.empty() && nodes != machines)
+    throw UsageError(format("launch: --nnodes={} and --num_machines={} contradict each other", flags.nnodes, machines));
+  return machines;
+}
+
+int own_rank(const NodeFlags& flags, int nodes) {
+  if (flags.node_rank >= 0 && flags.machine_rank >= 0 && flags.node_rank != flags.machine_rank)
+    throw UsageError("launch: --node_rank and --machine_rank contradict each other");
+  const int rank = std::max({flags.node_rank, flags.machine_rank, 0});
+  if (rank >= nodes)
+    throw UsageError(format("launch: --node_rank={} does not fit --nnodes={}: nodes are numbered from 0 to {}", rank,
+                            nodes, nodes - 1));
+  return rank;
+}
+
+bool is_local(const std::string& host) {
+  std::array<char, 256> own{};
+  ::gethostname(own.data(), own.size() - 1);
+  return host == "localhost" || host == "127.0.0.1" || host == "::1" || host == "[::1]" || host == "0.0.0.0" ||
+         host == own.data();
+}
+
+/// "host:port" of a static rendezvous is the store's. Under c10d it is the agents' own; the ranks' store gets a port of
+/// its own there, and here.
+void take_endpoint(launch::LaunchSettings& settings, const NodeFlags& flags) {
+  const std::string& endpoint = flags.rdzv_endpoint;
+  if (endpoint.empty()) return;
+  const auto colon = endpoint.rfind(':');
+  const std::string host = endpoint.substr(0, colon);
+  if (settings.nodes == 1 && !is_local(host))
+    throw UsageError(
+        format("launch: --rdzv-endpoint={} is not on this machine, and the job has one node (--nnodes)", endpoint));
+  if (settings.nodes > 1 && settings.master_addr.empty()) settings.master_addr = host;
+  if (colon == std::string::npos) return;
+  const std::string text = endpoint.substr(colon + 1);
+  int port = 0;
+  if (!to_number(text, port))
+    throw UsageError(
+        format("launch: --rdzv-endpoint={} has no port behind its colon: '{}' is no number", endpoint, text));
+  check_port("--rdzv-endpoint", port);
+  if (flags.rdzv_backend != "c10d" && settings.master_port == 0) settings.master_port = port;
+}
+
+/// What only several nodes need.
+void settle_several(LaunchRequest& request, const NodeFlags& flags) {
+  launch::LaunchSettings& settings = request.settings;
+  if (flags.standalone)
+    throw UsageError(format("launch: --standalone and --nnodes={} contradict each other", settings.nodes));
+  if (flags.rdzv_backend == "c10d")
+    throw UsageError(
+        "launch: --rdzv-backend=c10d is not possible with several nodes: they meet at --master-addr; say static, or "
+        "use "
+        "torchrun with --no-python");
+  if (settings.max_restarts > 0)
+    throw UsageError(format(
+        "launch: --max-restarts={} is not possible with several nodes: nobody tells the others. Let the scheduler "
+        "start the job again (Slurm: --requeue), or use torchrun with --no-python",
+        settings.max_restarts));
+  if (settings.master_addr.empty())
+    throw UsageError(
+        "launch: several nodes need --master-addr (accelerate: --main_process_ip), the address of node 0 as the others "
+        "see it");
+  if (settings.master_port == 0) settings.master_port = kUsualPort;
+  // accelerate counts processes over all machines, torchrun on each node.
+  if (flags.num_processes <= 0) return;
+  if (flags.num_processes % settings.nodes != 0)
+    throw UsageError(
+        format("launch: --num_processes={} is the number on all machines together and cannot be divided by "
+               "--num_machines={}",
+               flags.num_processes, settings.nodes));
+  request.ranks = std::to_string(flags.num_processes / settings.nodes);
+  if (!flags.nproc_per_node.empty() && flags.nproc_per_node != request.ranks)
+    throw UsageError(format("launch: --nproc_per_node={} and --num_processes={} on {} machines contradict each other",
+                            flags.nproc_per_node, flags.num_processes, settings.nodes));
+}
+
+}  // namespace
+
+void check_port(const char* flag, int port) {
+  if (port < 0 || port > 65535)
+    throw UsageError(
+        format("launch: {}: {} is no port: they go from 1 to 65535, and 0 chooses a free one", flag, port));
+}
+
+void settle_nodes(LaunchRequest& request, const NodeFlags& flags) {
+  launch::LaunchSettings& settings = request.settings;
+  settings.nodes = count_nodes(flags);
+  settings.node_rank = own_rank(flags, settings.nodes);
+  if (!flags.main_process_ip.empty()) {
+    if (!settings.master_addr.empty() && settings.master_addr != flags.main_process_ip)
+      throw UsageError("launch: --master_addr and --main_process_ip contradict each other");
+    settings.master_addr = flags.main_process_ip;
+  }
+  take_endpoint(settings, flags);
+  if (settings.nodes > 1) settle_several(request, flags);
+  if (settings.master_addr.empty()) settings.master_addr = "127.0.0.1";
+}
+
+}  // namespace cohort::cli

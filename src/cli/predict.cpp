@@ -1,0 +1,49 @@
+// `cohort predict`: the executable cohort-predict, which `cohort` becomes. A trained model's answers for a file.
+#include "train/predict.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "cli/subcommand.h"
+#include "core/config.h"
+
+namespace cohort::cli {
+namespace {
+
+int run_predict(const std::vector<std::string>& words) {
+  CLI::App app("Writes what a trained regressor or Informer says about a CSV file.", "cohort predict");
+  app.footer(
+      "A regressor answers for every row of the file, which need not hold the targets; where it does, the errors are\n"
+      "printed. Informer forecasts the rows behind the file's end.\n\n"
+      "  cohort predict outputs/regressor/latest new.csv --out answers.csv");
+  train::PredictSettings settings;
+  app.add_option("run", settings.run, "a run's folder, its folder of checkpoints, or a checkpoint")->required();
+  app.add_option("file", settings.file, "the CSV file, with the columns of the training data")->required();
+  app.add_option("settings", settings.overrides, "key.path=value: settings of the run that this file needs otherwise");
+  app.add_option("--out", settings.out, "CSV file for the answers")->required();
+  app.add_option("--device", settings.device, "cpu or cuda:N")->capture_default_str();
+  app.add_option("--batch-size,--batch_size", settings.batch_size, "rows or windows at a time")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  try {
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+  } catch (const CLI::ParseError& e) {
+    if (e.get_exit_code() == 0) return app.exit(e);
+    throw UsageError(e.what());
+  }
+  const train::PredictReport report = train::predict_file(settings);
+  std::printf("%s: %lld row(s) of %s by %s\n", settings.out.c_str(), static_cast<long long>(report.rows),
+              report.job.c_str(), report.weights.c_str());
+  if (report.metrics) std::printf("against the targets that the file holds:\n%s", report.metrics->to_table().c_str());
+  return 0;
+}
+
+}  // namespace
+}  // namespace cohort::cli
+
+int main(int argc, char** argv) {
+  return cohort::cli::run_program(
+      "cohort predict", [&] { return cohort::cli::run_predict(std::vector<std::string>(argv + 1, argv + argc)); });
+}

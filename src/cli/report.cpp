@@ -1,0 +1,63 @@
+// `cohort report`: a run's report with what has come since, or several runs side by side.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "cli/subcommand.h"
+#include "report/comparison.h"
+#include "report/run_report.h"
+#include "report/saved_content.h"
+
+namespace cohort::cli {
+namespace fs = std::filesystem;
+namespace {
+
+/// Throws Error for a folder that no training has made.
+report::RunFolder open_run(const std::string& path) {
+  COHORT_THROW_UNLESS(fs::is_directory(path), "{}: there is no such run", path);
+  const report::RunFolder run = report::RunFolder::open(fs::canonical(path));
+  COHORT_THROW_UNLESS(fs::exists(run.config_file()) && fs::exists(run.metrics_file()),
+                      "{} is no run: it has no config.json and metrics.jsonl", path);
+  return run;
+}
+
+int run_report(const std::vector<std::string>& words) {
+  CLI::App app("Writes a run's report.html anew, with its evaluations; of several runs, one page that compares them.",
+               "cohort report");
+  std::vector<std::string> paths;
+  std::string out = "comparison.html";
+  app.add_option("runs", paths, "folders of runs, e.g. outputs/NAME/latest")->required();
+  app.add_option("--out", out, "of several runs: the page")->capture_default_str();
+  try {
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+  } catch (const CLI::ParseError& e) {
+    if (e.get_exit_code() == 0) return app.exit(e);
+    throw UsageError(e.what());
+  }
+  std::vector<report::RunFolder> runs;
+  for (const std::string& path : paths) runs.push_back(open_run(path));
+  if (runs.size() > 1) {
+    report::write_comparison(runs, out);
+    std::printf("%s\n", out.c_str());
+    return 0;
+  }
+  const report::RunFolder& run = runs.front();
+  if (const auto content = report::load_content(run)) {
+    report::write_html_report(run, *content);
+  } else {
+    // A run of an earlier version, or one without charts.
+    report::RunResults results;
+    results.content.title = run.path().parent_path().filename().string();
+    results.content.machine = report::describe_machine();
+    COHORT_THROW_UNLESS(report::write_run_report(run, std::move(results), 0), "{}: no report was written", paths[0]);
+  }
+  std::printf("%s\n", run.report_file().c_str());
+  return 0;
+}
+
+const Register kReport({"report", "write a run's report anew, or compare runs on one page", run_report, ""});
+
+}  // namespace
+}  // namespace cohort::cli

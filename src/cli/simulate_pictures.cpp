@@ -1,0 +1,122 @@
+#include "cli/simulate_pictures.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <numeric>
+#include <optional>
+#include <vector>
+
+#include "cli/subcommand.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "render/renderer.h"
+#include "render/video.h"
+
+namespace cohort::cli {
+
+namespace {
+
+constexpr int kMostShown = 16;
+
+/// "640x480"; false for what is none.
+bool parse_size(const std::string& text, int& width, int& height) {
+  const char *begin = text.data(), *end = begin + text.size();
+  const auto first = std::from_chars(begin, end, width);
+  if (first.ec != std::errc() || first.ptr == end || *first.ptr != 'x') return false;
+  const auto second = std::from_chars(first.ptr + 1, end, height);
+  constexpr int kMost = 8192;
+  return second.ec == std::errc() && second.ptr == end && width >= 1 && height >= 1 && width <= kMost &&
+         height <= kMost;
+}
+
+}  // namespace
+
+void check(const PictureSettings& s) {
+  if (!s.video.empty() && !s.video.ends_with(".mp4")) {
+    throw UsageError(format("--video {}: a video's name ends in .mp4", s.video));
+  }
+  if (!s.picture.empty() && !s.picture.ends_with(".png")) {
+    throw UsageError(format("--picture {}: a picture's name ends in .png", s.picture));
+  }
+  int width = 0, height = 0;
+  if (!s.size.empty() && !parse_size(s.size, width, height)) {
+    throw UsageError(format("--size {}: width and height in pixels, 1 to 8192, e.g. 640x480", s.size));
+  }
+  if (!s.wanted() && (!s.camera.empty() || !s.size.empty() || s.shadows)) {
+    throw UsageError("--camera, --size and --shadows are for --video and --picture: name one of them");
+  }
+}
+
+struct SimulatePictures::Parts {
+  sim::Scene& scene;
+  PictureSettings settings;
+  std::unique_ptr<render::Renderer> renderer;
+  std::optional<render::VideoWriter> video;
+  int camera = 0, width = 0, height = 0;
+  std::vector<std::int32_t> envs;
+  render::Mosaic mosaic;
+  std::vector<std::uint8_t> pictures, whole;
+
+  const std::vector<std::uint8_t>& draw() {
+    const auto n = static_cast<std::int64_t>(envs.size());
+    renderer->render(camera, envs, {.rgb = make_view(pictures.data(), {n, height, width, 3})});
+    render::tile(mosaic, pictures, static_cast<int>(n), whole);
+    return whole;
+  }
+};
+
+SimulatePictures::SimulatePictures(sim::Scene& scene, const PictureSettings& settings, int threads)
+    : parts_(new Parts{.scene = scene, .settings = settings}) {
+  Parts& p = *parts_;
+  p.renderer =
+      render::make_renderer(scene, {.kind = settings.renderer, .threads = threads, .shadows = settings.shadows});
+  p.width = 640, p.height = 480;
+  if (!settings.size.empty()) parse_size(settings.size, p.width, p.height);
+  if (settings.camera.empty()) {
+    p.camera = p.renderer->add_camera_that_sees_all(p.width, p.height);
+  } else {
+    p.camera = p.renderer->camera(settings.camera);
+    const render::CameraInfo& info = p.renderer->cameras()[static_cast<std::size_t>(p.camera)];
+    if (settings.size.empty()) p.width = info.width, p.height = info.height;
+  }
+  p.envs.resize(static_cast<std::size_t>(std::min(scene.n_envs(), kMostShown)));
+  std::iota(p.envs.begin(), p.envs.end(), 0);
+  if (scene.n_envs() > kMostShown) {
+    log::info("pictures show the first {} of {} environments", kMostShown, scene.n_envs());
+  }
+  p.mosaic = render::mosaic_of(static_cast<int>(p.envs.size()), p.width, p.height);
+  const std::size_t bytes = 3 * static_cast<std::size_t>(p.width) * static_cast<std::size_t>(p.height);
+  p.pictures.resize(bytes * p.envs.size());
+  p.whole.resize(3 * static_cast<std::size_t>(p.mosaic.width) * static_cast<std::size_t>(p.mosaic.height));
+  if (!settings.video.empty()) p.video.emplace(settings.video, p.mosaic.width, p.mosaic.height, settings.fps);
+}
+SimulatePictures::~SimulatePictures() = default;
+
+void SimulatePictures::add() {
+  Parts& p = *parts_;
+  if (!p.video) return;
+  const double time = static_cast<double>(p.scene.step_count()) * p.scene.options().substeps * p.scene.info().timestep;
+  // Frame k shows the state at k / fps; steps longer than a frame's time are shown several times.
+  constexpr double kRounding = 1e-9;
+  if (static_cast<double>(p.video->frames()) / p.settings.fps > time + kRounding) return;
+  p.draw();
+  render::draw_text({p.whole, p.mosaic.width, p.mosaic.height}, 2, 2,
+                    format("step {}  {:.2f} s{}{}", p.scene.step_count(), time, p.settings.camera.empty() ? "" : "  ",
+                           p.settings.camera));
+  while (static_cast<double>(p.video->frames()) / p.settings.fps <= time + kRounding) p.video->add(p.whole);
+}
+
+void SimulatePictures::save() {
+  Parts& p = *parts_;
+  if (!p.settings.picture.empty()) {
+    render::write_png(p.settings.picture, p.draw(), p.mosaic.width, p.mosaic.height);
+    log::info("picture of the last state in {}", p.settings.picture);
+  }
+  if (!p.video) return;
+  p.video->finish();
+  log::info("{} frames of {} x {} in {}, drawn by {}", p.video->frames(), p.mosaic.width, p.mosaic.height,
+            p.settings.video, p.renderer->description());
+}
+
+}  // namespace cohort::cli

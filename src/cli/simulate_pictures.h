@@ -1,0 +1,40 @@
+/// What `cohort simulate` shows: a video of the run, and a picture of its end.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "sim/scene.h"
+
+namespace cohort::cli {
+
+struct PictureSettings {
+  std::string video, picture;  ///< files; "": none
+  std::string camera;          ///< "": one that sees the whole model
+  std::string size;            ///< "640x480"; "": the camera's
+  std::string renderer = "raycast";
+  double fps = 30;
+  bool shadows = false;
+  bool wanted() const { return !video.empty() || !picture.empty(); }
+};
+
+/// Throws UsageError for settings that make no sense, before anything is simulated.
+void check(const PictureSettings& settings);
+
+/// Pictures of a scene while it runs. Environments stand side by side, the first sixteen of more.
+class SimulatePictures {
+ public:
+  /// Throws Error for a camera that is not there, a renderer that does not run here and a video that cannot be written.
+  SimulatePictures(sim::Scene& scene, const PictureSettings& settings, int threads);
+  ~SimulatePictures();
+  /// After every step, and once before the first: adds the frames of the video that are due.
+  void add();
+  /// Puts video and picture in place, and says so.
+  void save();
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace cohort::cli

@@ -1,0 +1,158 @@
+#include "cli/task_arguments.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include <torch/utils.h>
+
+#include "cli/subcommand.h"
+#include "core/config.h"
+#include "core/devices_cpu.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "data/open_episodes.h"
+#include "dist/usable_devices.h"
+#include "policy/policy_actor.h"
+#include "record/replay_actor.h"
+#include "tasks/registry.h"
+
+namespace cohort::cli {
+namespace fs = std::filesystem;
+namespace {
+
+class SimpleActor final : public ActorOwner {
+ public:
+  SimpleActor(std::unique_ptr<tasks::Actor> actor, std::string identity)
+      : actor_(std::move(actor)), identity_(std::move(identity)) {}
+  tasks::Actor& actor() override { return *actor_; }
+  std::string identity() override { return identity_; }
+
+ private:
+  std::unique_ptr<tasks::Actor> actor_;
+  std::string identity_;
+};
+
+/// For tables: the run's folder, or the run's and the checkpoint's.
+std::string short_name(const fs::path& path) {
+  fs::path clean = path.lexically_normal();
+  if (clean.filename().empty()) clean = clean.parent_path();
+  const std::string last = clean.filename().string(), above = clean.parent_path().filename().string();
+  return above.empty() || above == "." || above == ".." ? last : above + "/" + last;
+}
+
+class PolicyOwner final : public ActorOwner {
+ public:
+  PolicyOwner(const std::string& path, tasks::Task& task, const TaskArguments& arguments)
+      : path_(path), policy_(path, settings(arguments)), actor_(policy_, task, short_name(path)) {}
+  tasks::Actor& actor() override { return actor_; }
+  std::string summary() const override { return policy_.summary(); }
+  std::string identity() override { return policy_.summary(); }
+
+ private:
+  static policy::TrainedPolicySettings settings(const TaskArguments& arguments) {
+    policy::TrainedPolicySettings s;
+    s.seed = arguments.seed;
+    s.device = arguments.device;
+    s.averaged = !arguments.raw_weights;
+    s.data_set = arguments.data_set;
+    s.overrides = arguments.policy_overrides;
+    if (arguments.exec_horizon > 0)
+      s.overrides.push_back(format("model.diffusion.horizon.action_horizon={}", arguments.exec_horizon));
+    return s;
+  }
+  std::string path_;
+  policy::TrainedPolicy policy_;
+  policy::PolicyActor actor_;
+};
+
+}  // namespace
+
+std::string flag(const std::string& name) {
+  std::string underscored = name;
+  std::replace(underscored.begin(), underscored.end(), '-', '_');
+  return underscored == name ? "--" + name : "--" + name + ",--" + underscored;
+}
+
+void TaskArguments::add_to(CLI::App& app) {
+  settings.n_envs = 16;
+  settings.threads = 0;
+  device = "cpu";
+  app.add_option(flag("n-envs"), settings.n_envs, "environments at a time, of each rank; no result depends on it")
+      ->capture_default_str();
+  app.add_option("--threads", settings.threads,
+                 "cores to use, of each rank; 0: all, divided by the ranks of the machine");
+  app.add_option("--engine", settings.engine, "of the simulation: batched or mujoco")->capture_default_str();
+  app.add_option("--renderer", settings.pictures.renderer, "of pictures: raycast or mujoco")->capture_default_str();
+  app.add_option("--size", size, "px of the square pictures")->capture_default_str();
+  app.add_option("--device", device, "where a trained policy acts: cpu or cuda:0")->capture_default_str();
+  app.add_option("--seed", seed, "keys what actors draw at random")->capture_default_str();
+  app.add_option(flag("exec-horizon"), exec_horizon,
+                 "actions that a diffusion policy plays before it looks again; 0: as it was trained");
+  app.add_option(flag("replay-horizon"), replay_horizon, "steps that replay plays before it looks again")
+      ->capture_default_str();
+  app.add_flag(flag("raw-weights"), raw_weights, "not the moving average of the weights");
+  app.add_option(flag("data-set"), data_set,
+                 "of data.paths: whose statistics actions are given back by, where each set has its own");
+}
+
+void TaskArguments::take_words(std::size_t begin) {
+  for (std::size_t i = begin; i < words.size(); ++i) {
+    std::string word = words[i];
+    if (word.starts_with("--")) word = word.substr(2);
+    if (!config::is_override(word))
+      throw UsageError(format("'{}' is neither an argument nor a setting of the form key=value", words[i]));
+    (word.starts_with("model.") || word.starts_with("data.") ? policy_overrides : settings.overrides).push_back(word);
+  }
+}
+
+int TaskArguments::threads() const {
+  if (settings.threads > 0) return settings.threads;
+  return std::max(1, available_cores() / std::max(1, dist::read_rank_environment().local_world_size));
+}
+
+std::unique_ptr<tasks::Task> TaskArguments::make(const std::string& name) const {
+  tasks::TaskSettings made = settings;
+  COHORT_THROW_UNLESS(size >= 1, "pictures of {} px: at least 1 is needed", size);
+  COHORT_THROW_UNLESS(made.threads >= 0, "--threads {}: a number of cores, or 0 for all", made.threads);
+  made.pictures.height = made.pictures.width = size;
+  made.threads = threads();
+  return tasks::make_task(name, made);
+}
+
+std::unique_ptr<ActorOwner> make_actor(const std::string& who, tasks::Task& task, const TaskArguments& arguments) {
+  if (who == "expert") {
+    auto expert = task.make_expert(arguments.seed);
+    COHORT_THROW_UNLESS(expert, "{} has no expert", task.spec().name);
+    return std::make_unique<SimpleActor>(std::move(expert), format("expert, seed {}", arguments.seed));
+  }
+  if (who == "random")
+    return std::make_unique<SimpleActor>(tasks::make_random_actor(arguments.seed),
+                                         format("random, seed {}", arguments.seed));
+  if (who.starts_with("replay:")) {
+    const auto source = data::open_episodes(who.substr(7));
+    return std::make_unique<SimpleActor>(
+        record::make_replay_actor(*source, task.spec(), arguments.replay_horizon, available_cores()), who);
+  }
+  if (!fs::exists(who)) {
+    const std::string near = config::nearest(who, {"expert", "random", "replay"});
+    throw Error(format("--policy {}: neither expert, random, replay:DATA, nor a run or checkpoint that is there{}", who,
+                       near.empty() ? "" : format("; did you mean '{}'?", near)));
+  }
+  dist::check_device(parse_device(arguments.device));
+  return std::make_unique<PolicyOwner>(who, task, arguments);
+}
+
+std::shared_ptr<dist::Group> join_ranks(int threads) {
+  const dist::RankEnvironment environment = dist::read_rank_environment();
+  log::set_console(environment.rank == 0);
+  if (threads > 0)
+    at::set_num_threads(threads);
+  else if (environment.launched())
+    at::set_num_threads(std::max(1, available_cores() / std::max(1, environment.local_world_size)));
+  if (!environment.launched() || environment.world_size == 1) return nullptr;
+  return dist::Group::create(environment);
+}
+
+}  // namespace cohort::cli

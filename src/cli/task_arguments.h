@@ -1,0 +1,63 @@
+/// What the commands that run tasks have in common: which task, how many environments, who acts.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "dist/group.h"
+#include "tasks/actor.h"
+#include "tasks/task.h"
+
+namespace CLI {
+class App;
+}
+
+namespace cohort::cli {
+
+/// A flag in both forms, "--n-envs,--n_envs", as CLI11 takes it.
+std::string flag(const std::string& name);
+
+struct TaskArguments {
+  std::vector<std::string> words;  ///< the task's name, where it is a word, and settings key=value
+  tasks::TaskSettings settings;
+  int size = 128;          ///< px, of square pictures
+  std::string device;      ///< of the policy: cpu, cuda:0
+  std::uint64_t seed = 0;  ///< keys what actors draw
+  std::int64_t exec_horizon = 0;
+  std::int64_t replay_horizon = 8;
+  bool raw_weights = false;
+  std::string data_set;
+
+  /// Flags of the task and of whoever acts.
+  void add_to(CLI::App& app);
+  /// The words behind the task that are settings of it, and those of policies (model.*, data.*). Throws UsageError for
+  /// others.
+  void take_words(std::size_t begin);
+  /// Cores of this rank: --threads, or its share of the machine's.
+  int threads() const;
+  /// Throws Error for an unknown task.
+  std::unique_ptr<tasks::Task> make(const std::string& name) const;
+
+  std::vector<std::string> policy_overrides;
+};
+
+/// Somebody who acts, and what that stands on.
+class ActorOwner {
+ public:
+  virtual ~ActorOwner() = default;
+  virtual tasks::Actor& actor() = 0;
+  /// A line about it; empty: its name says all.
+  virtual std::string summary() const { return ""; }
+  /// What its actions depend on beside the task: a checkpoint's path and step.
+  virtual std::string identity() = 0;
+};
+
+/// expert, random, replay:DATA, or the path of a run or checkpoint. Throws Error for what is none of them, and for one
+/// that does not fit the task.
+std::unique_ptr<ActorOwner> make_actor(const std::string& who, tasks::Task& task, const TaskArguments& arguments);
+
+/// The ranks of this job, or null where this is a single process. Sets the number of LibTorch's threads.
+std::shared_ptr<dist::Group> join_ranks(int threads);
+
+}  // namespace cohort::cli

@@ -1,0 +1,143 @@
+// `cohort tasks`: which tasks there are, and what there is to know about one.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+
+#include "cli/subcommand.h"
+#include "cli/unknown_arguments.h"
+#include "core/format.h"
+#include "render/video.h"
+#include "tasks/actor.h"
+#include "tasks/registry.h"
+
+namespace cohort::cli {
+namespace {
+
+using tasks::FieldSpec;
+using tasks::TaskSpec;
+
+void list_tasks() {
+  std::size_t width = 4;
+  for (const tasks::TaskEntry& entry : tasks::all_tasks()) width = std::max(width, entry.name.size());
+  for (const tasks::TaskEntry& entry : tasks::all_tasks()) {
+    std::puts(format("{:<{}}  {}{}", entry.name, width, entry.summary,
+                     entry.origin.empty() ? "" : format(" ({})", entry.origin))
+                  .c_str());
+  }
+  std::puts("\n`cohort tasks NAME` shows one: observations, actions, cameras, horizon, expert, settings.");
+}
+
+std::string shape_of(const FieldSpec& field) {
+  std::string text;
+  for (const std::int64_t size : field.shape) text += format("{}{}", text.empty() ? "" : " x ", size);
+  return text.empty() ? "1" : text;
+}
+
+std::string or_none(std::span<const std::string> texts) {
+  return texts.empty() ? "none" : join(texts, ", ");
+}
+
+void show_task(const std::string& name, const tasks::TaskSettings& settings) {
+  const std::unique_ptr<tasks::Task> task = tasks::make_task(name, settings);
+  const TaskSpec& spec = task->spec();
+  std::string text = format("{}: {}\n", spec.name, spec.summary);
+  text += format("instruction   {}\n", spec.instruction);
+  text += format("control       {:g} Hz, at most {} steps ({:g} s)\n", 1 / spec.control_period, spec.horizon,
+                 spec.control_period * static_cast<double>(spec.horizon));
+  text += "observations\n";
+  std::size_t width = 0;
+  for (const FieldSpec& field : spec.observations) width = std::max(width, field.name.size());
+  for (const FieldSpec& field : spec.observations)
+    text += format("  {:<{}}  {:>3}  {:<5}  {}\n", field.name, width, shape_of(field), field.unit, field.summary);
+  text += format("actions       {} ({})\n", spec.action.width(), spec.action.unit);
+  for (std::size_t i = 0; i < spec.action.names.size(); ++i)
+    text += format("  {:<{}}  {:g} to {:g}\n", spec.action.names[i], width, spec.action.low[i], spec.action.high[i]);
+  text += format("cameras       {}\n", or_none(spec.cameras));
+  text +=
+      format("reward        {}\n", spec.reward_terms.empty() ? "none" : "the sum of " + join(spec.reward_terms, ", "));
+  text += format("expert        {}\n", spec.has_expert ? spec.expert : "none");
+  text += format("simulation    {}\n", task->description());
+  const std::string own = task->settings_help();
+  text += own.empty() ? "settings      none of its own" : "settings      key=value\n" + own;
+  while (text.ends_with('\n')) text.pop_back();
+  std::puts(text.c_str());
+}
+
+/// What `--picture` asks for.
+struct PictureOptions {
+  std::string file, camera;
+  std::uint64_t seed = 0;
+  int steps = 0;
+};
+
+/// An episode's picture after some steps of the expert.
+void save_picture(const std::string& name, tasks::TaskSettings settings, const PictureOptions& options) {
+  if (!options.file.ends_with(".png"))
+    throw UsageError(format("--picture {}: a picture's name ends in .png", options.file));
+  const std::unique_ptr<tasks::Task> task = tasks::make_task(name, settings);
+  const TaskSpec& spec = task->spec();
+  COHORT_THROW_UNLESS(!spec.cameras.empty(), "{} has no cameras", name);
+  const std::int32_t envs[] = {0};
+  const std::uint64_t seeds[] = {options.seed};
+  task->reset(envs, seeds);
+  if (options.steps > 0) {
+    const std::unique_ptr<tasks::Actor> expert = task->make_expert(0);
+    COHORT_THROW_UNLESS(expert, "{} has no expert, whose steps --steps counts", name);
+    std::vector<float> action(static_cast<std::size_t>(spec.action.width()));
+    const ArrayView view = make_view(action.data(), {1, spec.action.width()});
+    expert->begin(envs, seeds, spec.instruction);
+    for (int step = 0; step < options.steps; ++step) {
+      expert->act(*task, envs, view);
+      task->step(view);
+    }
+  }
+  const ArrayView picture = task->picture(options.camera.empty() ? spec.cameras.front() : options.camera, envs);
+  render::write_png(options.file, picture.span<std::uint8_t>(), static_cast<int>(picture.shape[2]),
+                    static_cast<int>(picture.shape[1]));
+}
+
+int run_tasks(const std::vector<std::string>& arguments) {
+  std::string name;
+  tasks::TaskSettings settings;
+  CLI::App app("Lists the tasks, or shows one.", "cohort tasks");
+  app.add_option("NAME", name, "task to show; without it all are listed");
+  app.add_option("SETTINGS", settings.overrides, "key=value of the task's own settings");
+  app.add_option("--engine", settings.engine, "batched or mujoco")
+      ->check(CLI::IsMember({"batched", "mujoco"}))
+      ->capture_default_str();
+  PictureOptions picture;
+  settings.pictures = {.height = 480, .width = 640};
+  CLI::Option* const wanted = app.add_option("--picture", picture.file, "write a picture of an episode to this .png");
+  app.add_option("--camera", picture.camera, "the picture's; the task's first where not given")->needs(wanted);
+  app.add_option("--seed", picture.seed, "the episode's")->needs(wanted)->capture_default_str();
+  app.add_option("--steps", picture.steps, "steps of the expert before the picture")
+      ->needs(wanted)
+      ->check(CLI::Range(0, 100000))
+      ->capture_default_str();
+  app.add_option("--renderer", settings.pictures.renderer, "raycast or mujoco")->needs(wanted)->capture_default_str();
+  try {
+    std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
+    app.parse(reversed);
+  } catch (const CLI::CallForHelp&) {
+    std::puts(app.help().c_str());
+    return 0;
+  } catch (const CLI::ExtrasError&) {
+    throw UsageError(format("{}; see `cohort tasks --help`", unknown_arguments(app)));
+  } catch (const CLI::ParseError& e) {
+    throw UsageError(format("{}; see `cohort tasks --help`", e.what()));
+  }
+  if (name.empty()) {
+    if (!picture.file.empty()) throw UsageError("--picture: of which task? `cohort tasks NAME --picture FILE.png`");
+    list_tasks();
+  } else if (!picture.file.empty()) {
+    save_picture(name, settings, picture);
+  } else {
+    show_task(name, settings);
+  }
+  return 0;
+}
+
+const Register kTasks({"tasks", "list the tasks, or show one", run_tasks, ""});
+
+}  // namespace
+}  // namespace cohort::cli

@@ -1,0 +1,14 @@
+// Stands in for train_rollouts.cpp in a build without tasks.
+#include "cli/train_rollouts.h"
+#include "core/error.h"
+
+namespace cohort::cli {
+
+train::RolloutFunction rollouts_of(const train::RunSettings& settings) {
+  COHORT_THROW_UNLESS(
+      !settings.rollout.enabled,
+      "rollout.enabled=true: this build has no tasks, because MuJoCo was missing when it was configured");
+  return {};
+}
+
+}  // namespace cohort::cli

@@ -1,0 +1,188 @@
+#include "eval/evaluation.h"
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "core/error.h"
+#include "core/progress.h"
+#include "dist/group.h"
+#include "tasks/actor.h"
+#include "tasks/task.h"
+
+namespace cohort::eval {
+namespace {
+
+using config::Json;
+using tasks::EpisodeOutcome;
+
+template <class Figure>
+double mean(const std::vector<EpisodeOutcome>& episodes, Figure figure) {
+  double sum = 0;
+  for (const EpisodeOutcome& e : episodes) sum += figure(e);
+  return episodes.empty() ? 0 : sum / static_cast<double>(episodes.size());
+}
+
+Json to_row(const EpisodeOutcome& e) {
+  Json row = {{"seed", e.seed},           {"success", e.success},       {"steps", e.steps},
+              {"return", e.total_reward}, {"max_reward", e.max_reward}, {"terminated", e.terminated}};
+  if (e.failed) row["fault"] = e.fault;
+  return row;
+}
+
+EpisodeOutcome from_row(const Json& row) {
+  EpisodeOutcome e;
+  e.seed = row.at("seed").get<std::uint64_t>();
+  e.success = row.at("success").get<bool>();
+  e.steps = row.at("steps").get<std::int64_t>();
+  e.total_reward = row.at("return").get<double>();
+  e.max_reward = row.at("max_reward").get<double>();
+  e.terminated = row.at("terminated").get<bool>();
+  e.failed = row.contains("fault");
+  if (e.failed) e.fault = row.at("fault").get<std::string>();
+  return e;
+}
+
+/// Counts episodes on the progress bar.
+class Counter final : public tasks::RolloutObserver {
+ public:
+  Counter(const std::string& policy, std::int64_t episodes, bool silent)
+      : progress_(episodes, {.label = policy, .unit = "episode", .silent = silent, .keep = false}) {}
+  void ended(const tasks::RunningEpisode&, const EpisodeOutcome& outcome) override {
+    ++ended_;
+    if (outcome.success) ++successes_;
+    progress_.update(ended_, {{"success", format("{}/{}", successes_, ended_)}});
+  }
+  void finish() { progress_.finish(); }
+
+ private:
+  Progress progress_;
+  std::int64_t ended_ = 0, successes_ = 0;
+};
+
+/// A text as a field of a CSV line (RFC 4180).
+std::string quoted(const std::string& text) {
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  std::string out = "\"";
+  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return out + "\"";
+}
+
+}  // namespace
+
+std::int64_t PolicyResult::successes() const {
+  return std::count_if(episodes.begin(), episodes.end(), [](const EpisodeOutcome& e) { return e.success; });
+}
+std::int64_t PolicyResult::faults() const {
+  return std::count_if(episodes.begin(), episodes.end(), [](const EpisodeOutcome& e) { return e.failed; });
+}
+double PolicyResult::success_rate() const {
+  return mean(episodes, [](const EpisodeOutcome& e) { return e.success ? 1.0 : 0.0; });
+}
+Interval PolicyResult::interval() const {
+  return wilson_interval(successes(), static_cast<std::int64_t>(episodes.size()));
+}
+double PolicyResult::mean_return() const {
+  return mean(episodes, [](const EpisodeOutcome& e) { return e.total_reward; });
+}
+double PolicyResult::mean_max_reward() const {
+  return mean(episodes, [](const EpisodeOutcome& e) { return e.max_reward; });
+}
+double PolicyResult::mean_steps() const {
+  return mean(episodes, [](const EpisodeOutcome& e) { return static_cast<double>(e.steps); });
+}
+
+PolicyResult rollout(tasks::Task& task, tasks::Actor& actor, std::span<const std::uint64_t> seeds,
+                     const EvaluationSettings& settings) {
+  const auto rank = static_cast<std::size_t>(settings.group ? settings.group->rank() : 0),
+             world = static_cast<std::size_t>(settings.group ? settings.group->world_size() : 1);
+  std::vector<std::uint64_t> own;
+  for (std::size_t i = rank; i < seeds.size(); i += world) own.push_back(seeds[i]);
+  const auto begin = std::chrono::steady_clock::now();
+  const tasks::RolloutSettings rules{.max_steps = settings.max_steps, .instruction = ""};
+  PolicyResult result;
+  result.policy = actor.name();
+  // More ranks than episodes: the others only take part in the exchange. No seed at all is refused by all ranks alike.
+  if (!own.empty() || seeds.empty()) {
+    Counter counter(result.policy, static_cast<std::int64_t>(own.size()), settings.silent || rank != 0);
+    result.episodes = tasks::run_episodes(task, actor, own, rules, &counter);
+    counter.finish();
+  }
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  if (!settings.group || world == 1) return result;
+
+  Json rows = Json::array();
+  for (const EpisodeOutcome& outcome : result.episodes) rows.push_back(to_row(outcome));
+  const std::vector<std::string> all =
+      settings.group->all_gather_bytes(Json{{"rows", rows}, {"seconds", result.seconds}}.dump());
+  result.episodes.assign(seeds.size(), {});
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    const Json of_rank = Json::parse(all[r]);
+    result.seconds = std::max(result.seconds, of_rank.at("seconds").get<double>());
+    std::size_t i = r;
+    for (const Json& row : of_rank.at("rows")) {
+      result.episodes.at(i) = from_row(row);
+      i += world;
+    }
+  }
+  return result;
+}
+
+std::string text_table(std::span<const PolicyResult> results) {
+  std::size_t longest = 6;
+  for (const PolicyResult& r : results) longest = std::max(longest, r.policy.size());
+  std::string text = format("{:<{}}  {:>12}  {:>7}  {:>15}  {:>9}  {:>10}  {:>7}  {:>6}\n", "policy", longest,
+                            "succeeded", "rate", "95 % interval", "return", "max reward", "steps", "faults");
+  for (const PolicyResult& r : results) {
+    const Interval interval = r.interval();
+    text += format("{:<{}}  {:>12}  {:>7.3f}  {:>15}  {:>9.3f}  {:>10.3f}  {:>7.1f}  {:>6}\n", r.policy, longest,
+                   format("{} of {}", r.successes(), r.episodes.size()), r.success_rate(),
+                   format("{:.3f} to {:.3f}", interval.low, interval.high), r.mean_return(), r.mean_max_reward(),
+                   r.mean_steps(), r.faults());
+    // A table that hides why episodes failed is of no use: the first fault stands below.
+    for (const EpisodeOutcome& e : r.episodes)
+      if (e.failed) {
+        text +=
+            format("{:<{}}  {} episodes failed by a fault; seed {}: {}\n", "", longest, r.faults(), e.seed, e.fault);
+        break;
+      }
+  }
+  return text;
+}
+
+std::string csv_table(std::span<const PolicyResult> results) {
+  std::string text = "policy,seed,success,steps,return,max_reward,fault\n";
+  for (const PolicyResult& r : results)
+    for (const EpisodeOutcome& e : r.episodes)
+      text += format("{},{},{},{},{},{},{}\n", quoted(r.policy), e.seed, e.success ? 1 : 0, e.steps, e.total_reward,
+                     e.max_reward, quoted(e.fault));
+  return text;
+}
+
+Json to_json(const EvaluationHead& head, std::span<const PolicyResult> results) {
+  Json json = {{"task", head.task},
+               {"settings", Json::parse(head.description, nullptr, false)},
+               {"first_seed", head.first_seed},
+               {"max_steps", head.max_steps},
+               {"policies", Json::array()}};
+  for (const PolicyResult& r : results) {
+    const Interval interval = r.interval();
+    Json rows = Json::array();
+    for (const EpisodeOutcome& e : r.episodes) rows.push_back(to_row(e));
+    json["policies"].push_back({{"policy", r.policy},
+                                {"successes", r.successes()},
+                                {"episodes", r.episodes.size()},
+                                {"success_rate", r.success_rate()},
+                                {"interval", {interval.low, interval.high}},
+                                {"mean_return", r.mean_return()},
+                                {"mean_max_reward", r.mean_max_reward()},
+                                {"mean_steps", r.mean_steps()},
+                                {"faults", r.faults()},
+                                {"table", std::move(rows)}});
+  }
+  return json;
+}
+
+}  // namespace cohort::eval

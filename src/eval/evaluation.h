@@ -1,0 +1,66 @@
+/// Evaluation of actors in a task: success with its interval, returns, one row per episode.
+///
+///   const auto task = tasks::make_task("push-t", {.n_envs = 50});
+///   const PolicyResult result = eval::rollout(*task, *actor, tasks::consecutive_seeds(0, 50), {});
+///   std::puts(text_table({result}).c_str());
+///
+/// The same seeds give the same rows for any number of environments, threads and ranks.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/config.h"
+#include "eval/success.h"
+#include "tasks/rollout.h"
+
+namespace cohort::dist {
+class Group;
+}
+
+namespace cohort::eval {
+
+struct EvaluationSettings {
+  std::int64_t max_steps = 0;    ///< of an episode; 0: the task's horizon
+  dist::Group* group = nullptr;  ///< the ranks that share the episodes; null: this process runs all
+  bool silent = false;           ///< no progress bar
+};
+
+struct PolicyResult {
+  std::string policy;  ///< Actor::name()
+  std::vector<tasks::EpisodeOutcome> episodes;
+  double seconds = 0;  ///< that the rollout took, of the slowest rank; no part of the table's files
+
+  std::int64_t successes() const;
+  std::int64_t faults() const;
+  double success_rate() const;
+  Interval interval() const;
+  double mean_return() const;
+  double mean_max_reward() const;
+  double mean_steps() const;
+};
+
+/// An episode for each seed. With a group every rank calls it, runs every world_size-th episode, and gets all rows.
+/// Throws what run_episodes throws.
+PolicyResult rollout(tasks::Task& task, tasks::Actor& actor, std::span<const std::uint64_t> seeds,
+                     const EvaluationSettings& settings);
+
+/// What was evaluated, for the files.
+struct EvaluationHead {
+  std::string task;
+  std::string description;  ///< JSON: Task::description()
+  std::uint64_t first_seed = 0;
+  std::int64_t max_steps = 0;
+};
+
+/// For people: a line per policy.
+std::string text_table(std::span<const PolicyResult> results);
+/// A line per episode: policy,seed,success,steps,return,max_reward,fault.
+std::string csv_table(std::span<const PolicyResult> results);
+/// {"task", "settings", "first_seed", "max_steps", "policies": [{"policy", "successes", "episodes", "success_rate",
+/// "interval", "mean_return", "mean_max_reward", "mean_steps", "faults", "table": [...]}]}
+config::Json to_json(const EvaluationHead& head, std::span<const PolicyResult> results);
+
+}  // namespace cohort::eval

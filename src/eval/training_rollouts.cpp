@@ -1,0 +1,25 @@
+#include "eval/training_rollouts.h"
+
+#include "policy/policy_actor.h"
+
+namespace cohort::eval {
+
+void check_fit(tasks::Task& task, const policy::PolicyInTraining& training) {
+  policy::TrainedPolicy trained(training);
+  const policy::PolicyActor actor(trained, task, "the policy");
+}
+
+PolicyResult training_rollouts(tasks::Task& task, const policy::PolicyInTraining& training,
+                               const TrainingRolloutSettings& settings) {
+  policy::TrainedPolicy trained(training);
+  policy::PolicyActor actor(trained, task, "rollouts");
+  std::vector<std::uint64_t> own;
+  for (std::int64_t i = settings.rank; i < settings.episodes; i += settings.world_size)
+    own.push_back(settings.first_seed + static_cast<std::uint64_t>(i));
+  PolicyResult result;
+  result.policy = actor.name();
+  if (own.empty()) return result;
+  return rollout(task, actor, own, {.max_steps = settings.max_steps, .silent = settings.rank != 0});
+}
+
+}  // namespace cohort::eval

@@ -1,0 +1,72 @@
+/// How the agents of a job agree on who is who: which ranks a node runs, and where the job's store is.
+///
+///   const std::unique_ptr<Rendezvous> rendezvous = make_rendezvous(settings);
+///   const Meeting meeting = rendezvous->meet(attempt);
+///   const int rank = meeting.first_rank + local_rank;
+///   const int socket = rank == 0 ? rendezvous->bind_store_socket() : -1;
+#pragma once
+#include <memory>
+#include <string>
+
+#include "launch/port.h"
+#include "launch/settings.h"
+
+namespace cohort::launch {
+
+/// What is agreed on for one attempt.
+struct Meeting {
+  int node_rank = 0;          ///< this node's number: GROUP_RANK
+  int nodes = 1;              ///< GROUP_WORLD_SIZE
+  int first_rank = 0;         ///< the rank of this node's local rank 0
+  int world_size = 1;         ///< ranks on all nodes
+  std::string store_address;  ///< MASTER_ADDR of every rank
+  int store_port = 0;         ///< MASTER_PORT
+};
+
+class Rendezvous {
+ public:
+  virtual ~Rendezvous() = default;
+
+  /// Called before each attempt (0, 1, ...). Throws Error when the nodes cannot meet.
+  virtual Meeting meet(int attempt) = 0;
+
+  /// A new socket bound to the store's address and port, not listening, close-on-exec; the caller closes it. Only
+  /// where the job's rank 0 runs, which gets it as COHORT_STORE_FD. Throws Error.
+  virtual int bind_store_socket() const = 0;
+};
+
+/// One node: the store is on loopback, at a port that is kept for the life of the job.
+class StandaloneRendezvous final : public Rendezvous {
+ public:
+  /// Throws Error as PortReservation does.
+  explicit StandaloneRendezvous(const LaunchSettings& settings);
+  Meeting meet(int attempt) override;
+  int bind_store_socket() const override { return port_.bind_store_socket(); }
+
+ private:
+  int ranks_;
+  PortReservation port_;
+};
+
+/// Several nodes whose numbers, and the store's address and port, the user gives, as torchrun's `static`: nothing is
+/// exchanged, so that every agent must be started with the same number of nodes and of ranks on each. Node 0 holds the
+/// port. A job of this kind has one attempt: nobody tells the other agents of a second one.
+class StaticRendezvous final : public Rendezvous {
+ public:
+  /// Throws Error for a node's number out of range, and on node 0 as PortReservation does.
+  explicit StaticRendezvous(const LaunchSettings& settings);
+  Meeting meet(int attempt) override;
+  int bind_store_socket() const override;
+
+ private:
+  Meeting meeting_;
+  std::unique_ptr<PortReservation> port_;  ///< node 0
+};
+
+/// The one that the settings ask for.
+std::unique_ptr<Rendezvous> make_rendezvous(const LaunchSettings& settings);
+
+/// MASTER_ADDR of the ranks: loopback for one node, else LaunchSettings::master_addr.
+std::string store_address(const LaunchSettings& settings);
+
+}  // namespace cohort::launch

@@ -1,0 +1,71 @@
+/// A network that acts: what training, checkpoints and rollouts need of it, whatever it learns by. What it sees and
+/// gives is normalised as its training data were.
+///
+///   std::shared_ptr<PolicyNetwork> network = make_diffusion_policy(settings, /*seed=*/1);    // or make_bc_policy
+///   network->loss(observations, actions).backward();
+///   network->eval();
+///   std::unique_ptr<PolicyControl> control = network->control(/*seed=*/1);
+///   control->begin(7);                                        // environment 7 begins an episode
+///   at::Tensor actions = control->act({7}, frame);            // (1, A)
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <torch/nn/module.h>
+
+#include "models/vision/observation_encoder.h"
+
+namespace cohort::models {
+
+/// Acts with a policy, one action per environment and frame, and keeps what each environment needs from frame to frame:
+/// former frames and queued actions (receding horizon), or a recurrent network's memory.
+///
+/// An environment's actions are the same bits whichever others act with it: what is drawn is keyed by the environment,
+/// and every forward pass has a multiple of kActingRows rows.
+class PolicyControl {
+ public:
+  virtual ~PolicyControl() = default;
+  /// Forgets what the environment has seen and what it was about to do, as at the start of an episode.
+  virtual void begin(std::uint64_t environment) = 0;
+  /// One normalised action for each of the environments, (n, A), on the device of the frames. `frame`: name -> (n, ...)
+  /// without a time dimension. Throws Error naming a missing or misshapen observation; then nothing has changed.
+  virtual at::Tensor act(const std::vector<std::uint64_t>& environments, const Observations& frame) = 0;
+};
+
+class PolicyNetwork : public torch::nn::Module {
+ public:
+  using torch::nn::Module::Module;
+  /// What it sees, in the order of its joined vector.
+  virtual const std::vector<ObservationSettings>& observations() const = 0;
+  /// A scalar with a graph. observations: as many frames as a sample has; actions (B, rows, A). What is random is drawn
+  /// by this thread's RandomContext.
+  virtual at::Tensor loss(const Observations& observations, const at::Tensor& actions) const = 0;
+  /// (B, rows, A): the actions that it would take in each sample, without a graph, drawn by (seed, id). In evaluation
+  /// mode.
+  virtual at::Tensor draw(const Observations& observations, const std::vector<std::uint64_t>& ids,
+                          std::uint64_t seed) = 0;
+  /// Acts in environments; what is drawn is keyed by (seed, environment, how often it has drawn). The network must
+  /// outlive it, and be in evaluation mode when it acts.
+  virtual std::unique_ptr<PolicyControl> control(std::uint64_t seed) = 0;
+};
+
+/// The module as a policy. A module that is none is a programmer's error.
+PolicyNetwork& as_policy(torch::nn::Module& module);
+const PolicyNetwork& as_policy(const torch::nn::Module& module);
+
+/// Forward passes that act have a multiple of so many rows: BLAS takes other kernels for a few rows, and for those
+/// beyond the last whole block of a kernel (16 floats fill a register of AVX-512), and gives the same row other bits
+/// there. Linear layers need RowsAloneGuard (linear.h) beside it.
+inline constexpr std::int64_t kActingRows = 16;
+
+/// `n` rounded up to a multiple of kActingRows.
+std::int64_t acting_rows(std::int64_t n);
+/// x (n, ...) with its last row repeated, (acting_rows(n), ...); dimension `dim` holds the rows.
+at::Tensor padded_rows(const at::Tensor& x, std::int64_t dim = 0);
+
+/// Throws Error where the frame of `n` environments lacks one of the observations or has one of another shape.
+void check_frame(const std::vector<ObservationSettings>& observations, const Observations& frame, std::int64_t n);
+
+}  // namespace cohort::models

@@ -1,0 +1,93 @@
+#include "policy/algorithm.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "models/bc/behaviour_cloning.h"
+#include "models/diffusion_policy/diffusion_policy.h"
+
+namespace cohort::policy {
+namespace {
+
+class DiffusionAlgorithm final : public Algorithm {
+ public:
+  std::string name() const override { return "diffusion_policy"; }
+  std::string section() const override { return "model.diffusion"; }
+  int observation_steps(const PolicySettings& s) const override { return s.diffusion.horizon.observation_horizon; }
+  int action_steps(const PolicySettings& s) const override { return s.diffusion.horizon.prediction_horizon; }
+  int newest_row(const PolicySettings& s) const override {
+    const models::HorizonSettings& horizon = s.diffusion.horizon;
+    return horizon.first_action >= 0 ? horizon.first_action : horizon.observation_horizon - 1;
+  }
+  int frames_per_decision(const PolicySettings& s) const override { return observation_steps(s); }
+  std::optional<double> reach(const PolicySettings& s) const override {
+    const models::SamplerSettings& sampler = s.diffusion.sampler;
+    if (!sampler.clip_sample || (sampler.kind != "ddpm" && sampler.kind != "ddim")) return std::nullopt;
+    return sampler.clip_sample_range;
+  }
+  std::string loss_name(const PolicySettings& s) const override {
+    const std::string& predicted = s.diffusion.schedule.prediction_type;
+    return "mean squared error of the " + (predicted == "epsilon"  ? std::string("noise")
+                                           : predicted == "sample" ? std::string("actions")
+                                                                   : std::string("velocity"));
+  }
+  bool renames_weights() const override { return true; }
+  void check(const PolicySettings& s) const override {
+    models::DiffusionPolicySettings diffusion = s.diffusion;
+    diffusion.action_width = std::max(1, s.action_width);
+    models::check(diffusion);
+  }
+  std::shared_ptr<models::PolicyNetwork> make(const PolicySettings& s, models::ObservationEncoderSettings encoder,
+                                              std::uint64_t seed) const override {
+    models::DiffusionPolicySettings diffusion = s.diffusion;
+    diffusion.action_width = s.action_width;
+    diffusion.encoder = std::move(encoder);
+    return models::make_diffusion_policy(diffusion, seed);
+  }
+};
+
+class BcAlgorithm final : public Algorithm {
+ public:
+  std::string name() const override { return "bc"; }
+  std::string section() const override { return "model.bc"; }
+  int observation_steps(const PolicySettings& s) const override { return s.bc.rnn.enabled ? s.bc.rnn.horizon : 1; }
+  int action_steps(const PolicySettings& s) const override { return observation_steps(s); }
+  int newest_row(const PolicySettings& s) const override { return observation_steps(s) - 1; }
+  int frames_per_decision(const PolicySettings&) const override { return 1; }
+  std::string loss_name(const PolicySettings& s) const override {
+    return s.bc.gmm.enabled ? "negative log likelihood" : "loss of actions";
+  }
+  bool renames_weights() const override { return false; }
+  void check(const PolicySettings& s) const override {
+    models::BcSettings bc = s.bc;
+    bc.action_width = std::max(1, s.action_width);
+    models::check(bc);
+  }
+  std::shared_ptr<models::PolicyNetwork> make(const PolicySettings& s, models::ObservationEncoderSettings encoder,
+                                              std::uint64_t seed) const override {
+    models::BcSettings bc = s.bc;
+    bc.action_width = s.action_width;
+    bc.encoder = std::move(encoder);
+    return models::make_bc_policy(bc, seed);
+  }
+};
+
+}  // namespace
+
+const std::vector<const Algorithm*>& algorithms() {
+  static const DiffusionAlgorithm diffusion;
+  static const BcAlgorithm bc;
+  static const std::vector<const Algorithm*> all{&diffusion, &bc};
+  return all;
+}
+
+const Algorithm& algorithm_of(const PolicySettings& settings) {
+  std::string names;
+  for (const Algorithm* algorithm : algorithms()) {
+    if (algorithm->name() == settings.algorithm) return *algorithm;
+    names += (names.empty() ? "" : ", ") + algorithm->name();
+  }
+  throw Error(format("model.algorithm = \"{}\" is none of {}", settings.algorithm, names));
+}
+
+}  // namespace cohort::policy

@@ -1,0 +1,117 @@
+#include "policy/checkpoint.h"
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "core/log.h"
+#include "policy/checksums.h"
+#include "policy/safetensors.h"
+
+namespace cohort::policy {
+namespace fs = std::filesystem;
+namespace {
+
+SafetensorsFile read_part(const fs::path& path, std::int64_t step) {
+  auto file = read_safetensors(path);
+  const auto found = file.metadata.find("step");
+  COHORT_THROW_UNLESS(
+      found != file.metadata.end() && found->second == std::to_string(step),
+      "{} does not belong to the checkpoint of step {} beside it: files of several checkpoints are mixed",
+      path.string(), step);
+  return file;
+}
+
+/// The files that the state lists exist and have their size.
+void check_files(const fs::path& path, const config::Json& state) {
+  COHORT_THROW_UNLESS(state.contains("files") && state["files"].is_object() && !state["files"].empty(),
+                      "{} does not list the checkpoint's files: it is damaged", (path / kStateFile).string());
+  for (const auto& [name, bytes] : state["files"].items()) {
+    std::error_code error;
+    const auto size = fs::file_size(path / name, error);
+    COHORT_THROW_UNLESS(!error, "{}: {} is missing ({})", path.string(), name, error.message());
+    COHORT_THROW_UNLESS(bytes.is_number_unsigned() && bytes.get<std::uintmax_t>() == size,
+                        "{} has {} bytes and not {} as when it was written: it is truncated or has been changed",
+                        (path / name).string(), size, bytes.dump());
+  }
+}
+
+/// The last whole checkpoint in the folder; nothing where it has none. Throws Error where none of those that it has is
+/// whole.
+std::optional<ResumePoint> last_whole(const fs::path& folder, CheckpointParts parts) {
+  const CheckpointFolder checkpoints(folder);
+  auto steps = checkpoints.steps();
+  // `last` first, then the others from the newest on.
+  if (const auto last = checkpoints.last()) {
+    std::erase(steps, *last);
+    steps.push_back(*last);
+  }
+  std::vector<fs::path> paths;
+  for (const std::int64_t step : steps) paths.push_back(checkpoints.checkpoint(step));
+  // A folder of this name is what a copy without links has made of the link.
+  if (steps.empty() && fs::exists(folder / "last" / kStateFile)) paths.push_back(fs::canonical(folder / "last"));
+  std::string passed_over;
+  while (!paths.empty()) {
+    const fs::path path = paths.back();
+    paths.pop_back();
+    try {
+      auto content = read_checkpoint(path, parts);
+      if (!passed_over.empty()) log::warning("{} is used instead", path.string());
+      return ResumePoint{path, std::move(content)};
+    } catch (const Error& e) {
+      passed_over = path.string();
+      log::warning("{} cannot be used: {}", path.string(), e.what());
+    }
+  }
+  COHORT_THROW_UNLESS(passed_over.empty(),
+                      "no checkpoint under {} can be read (see the warnings above); train.checkpoint.resume=none "
+                      "starts from the beginning",
+                      folder.string());
+  return std::nullopt;
+}
+
+}  // namespace
+
+CheckpointContent read_checkpoint(const fs::path& path, CheckpointParts parts) {
+  COHORT_THROW_UNLESS(fs::is_directory(path), "there is no checkpoint folder {}", path.string());
+  const fs::path state_path = path / kStateFile;
+  config::Json json;
+  try {
+    json = config::Json::parse(read_file(state_path));
+  } catch (const config::Json::exception& e) {
+    throw Error(format("{} is no JSON: it is damaged ({})", state_path.string(), e.what()));
+  }
+  CheckpointContent content;
+  content.state = trainer_state_from_json(json, state_path.string());
+  check_files(path, json);
+  const std::int64_t step = content.state.step;
+  auto model = read_part(path / kModelFile, step);
+  content.model = std::move(model.tensors);
+  content.model_aliases = std::move(model.metadata);
+  content.model_aliases.erase("step");
+  content.model_aliases.erase("format");
+  if (parts == CheckpointParts::kAll) {
+    content.optimizer = read_part(path / kOptimizerFile, step).tensors;
+    content.random = read_part(path / kRandomFile, step).tensors;
+  }
+  if (json["files"].contains(kEmaFile)) content.ema = read_part(path / kEmaFile, step).tensors;
+  if (json["files"].contains(kStatisticsFile)) content.dataset_statistics = read_file(path / kStatisticsFile);
+  // Last: a file of another checkpoint has been named as such by now.
+  std::vector<std::string> names{kStateFile, kModelFile, kEmaFile, kStatisticsFile};
+  if (parts == CheckpointParts::kAll) names.insert(names.end(), {kOptimizerFile, kRandomFile});
+  verify_checksums(path, names);
+  return content;
+}
+
+std::optional<ResumePoint> find_resume_point(const std::string& resume, const fs::path& folder, CheckpointParts parts) {
+  if (resume == "none") return std::nullopt;
+  if (resume == "auto") return folder.empty() ? std::nullopt : last_whole(folder, parts);
+  const fs::path path = resume;
+  if (!fs::exists(path / kStateFile))
+    for (const fs::path& checkpoints : {path, path / "checkpoints"})
+      if (std::optional<ResumePoint> point = last_whole(checkpoints, parts)) return point;
+  return ResumePoint{path, read_checkpoint(path, parts)};
+}
+
+}  // namespace cohort::policy

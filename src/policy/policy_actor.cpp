@@ -1,0 +1,112 @@
+#include "policy/policy_actor.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "core/error.h"
+#include "tasks/task.h"
+
+namespace cohort::policy {
+namespace {
+
+/// The name below observation/ or obs/.
+std::string bare_name(const std::string& field) {
+  for (const char* prefix : {"observation/", "obs/"})
+    if (field.starts_with(prefix)) return field.substr(std::strlen(prefix));
+  return field;
+}
+
+/// The task's camera whose pictures a recording has under that field.
+std::string camera_of(const tasks::TaskSpec& spec, const std::string& field) {
+  std::string name = bare_name(field);
+  const auto known = [&](const std::string& camera) {
+    return std::find(spec.cameras.begin(), spec.cameras.end(), camera) != spec.cameras.end();
+  };
+  if (known(name)) return name;
+  constexpr std::string_view kSuffix = "_image";
+  if (name.ends_with(kSuffix)) name.resize(name.size() - kSuffix.size());
+  COHORT_THROW_UNLESS(known(name), "the policy sees the pictures {}, but {} has {}", field, spec.name,
+                      spec.cameras.empty() ? "no cameras" : "the cameras " + join(spec.cameras, ", ") + " only");
+  return name;
+}
+
+}  // namespace
+
+PolicyActor::PolicyActor(TrainedPolicy& policy, tasks::Task& task, std::string name)
+    : policy_(policy), name_(std::move(name)) {
+  const tasks::TaskSpec& spec = task.spec();
+  std::int64_t width = 0;
+  for (const std::string& component : policy.low_dim_components()) {
+    try {
+      observations_.push_back(task.observation_index(bare_name(component)));
+    } catch (const Error& e) {
+      throw Error(format("{} does not fit the task: it sees '{}', but {}", name_, component, e.what()));
+    }
+    width += spec.observations[observations_.back()].elements();
+  }
+  COHORT_THROW_UNLESS(
+      width == policy.low_dim_width(),
+      "{} does not fit the task: it takes {} numbers, but {}'s observations of those names ({}) have {}", name_,
+      policy.low_dim_width(), spec.name, join(policy.low_dim_components(), ", "), width);
+  for (const std::string& camera : policy.cameras()) cameras_.push_back(camera_of(spec, camera));
+  pictures_.resize(cameras_.size());
+  check_action(task);
+}
+
+void PolicyActor::check_action(const tasks::Task& task) const {
+  const tasks::TaskSpec& spec = task.spec();
+  const std::vector<std::string>& components = policy_.action_components();
+  COHORT_THROW_UNLESS(policy_.action_width() == spec.action.width(),
+                      "{} does not fit the task: its actions have {} numbers, those of {} have {}", name_,
+                      policy_.action_width(), spec.name, spec.action.width());
+  const std::string& field = spec.action.field;
+  COHORT_THROW_UNLESS(components.size() == 1 && (components.front() == field || components.front() == field + "s"),
+                      "{} does not fit the task: it learnt {}, but the actions of {} as it is set are {}; another "
+                      "setting of the task may have them (`cohort tasks {}`)",
+                      name_, join(components, ", "), spec.name, field, spec.name);
+}
+
+void PolicyActor::begin(std::span<const std::int32_t> envs, std::span<const std::uint64_t> seeds,
+                        const std::string& instruction) {
+  for (std::size_t i = 0; i < envs.size(); ++i) {
+    const auto env = static_cast<std::size_t>(envs[i]);
+    if (env >= seeds_.size()) seeds_.resize(env + 1);
+    seeds_[env] = seeds[i];
+    policy_.begin(seeds[i], policy_.takes_instructions() ? instruction : "");
+  }
+}
+
+void PolicyActor::act(tasks::Task& task, std::span<const std::int32_t> envs, ArrayView actions) {
+  std::vector<std::uint64_t> episodes;
+  std::vector<float> low_dim;
+  for (const std::int32_t env : envs) {
+    episodes.push_back(seeds_.at(static_cast<std::size_t>(env)));
+    for (const std::size_t field : observations_) {
+      const auto width = static_cast<std::size_t>(task.spec().observations[field].elements());
+      const auto row = task.observation(field).span<float>().subspan(static_cast<std::size_t>(env) * width, width);
+      low_dim.insert(low_dim.end(), row.begin(), row.end());
+    }
+  }
+  std::vector<ArrayView> images;
+  for (std::size_t c = 0; c < cameras_.size(); ++c) {
+    const ArrayView all = task.picture(cameras_[c], envs);
+    const auto pixels = all.span<std::uint8_t>();
+    const auto bytes = static_cast<std::size_t>(all.shape[1] * all.shape[2] * all.shape[3]);
+    pictures_[c].resize(envs.size() * bytes);
+    for (std::size_t i = 0; i < envs.size(); ++i)
+      std::copy_n(pixels.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(envs[i]) * bytes), bytes,
+                  pictures_[c].begin() + static_cast<std::ptrdiff_t>(i * bytes));
+    images.push_back(make_view(pictures_[c].data(),
+                               {static_cast<std::int64_t>(envs.size()), all.shape[1], all.shape[2], all.shape[3]}));
+  }
+  const std::vector<float> chosen = policy_.act(episodes, {.low_dim = low_dim, .images = images});
+  const auto width = static_cast<std::size_t>(policy_.action_width());
+  const auto rows = actions.span<float>();
+  for (std::size_t i = 0; i < envs.size(); ++i)
+    std::copy_n(chosen.begin() + static_cast<std::ptrdiff_t>(i * width), width,
+                rows.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(envs[i]) * width));
+}
+
+}  // namespace cohort::policy

@@ -1,0 +1,41 @@
+/// A trained policy as an Actor: observations by the names of the data it learnt from, actions back to the task.
+///
+///   TrainedPolicy policy("outputs/push_t_policy/latest");
+///   PolicyActor actor(policy, *task, "push_t_policy");     // Error where the two do not fit
+///   eval::rollout(*task, actor, seeds, settings);
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "policy/trained_policy.h"
+#include "tasks/actor.h"
+
+namespace cohort::policy {
+
+class PolicyActor final : public tasks::Actor {
+ public:
+  /// The policy must outlive this. Its low-dimensional components observation/<name> or obs/<name> are the task's
+  /// observations <name>, its cameras <name> or <name>_image the task's cameras, its one action the task's. Throws
+  /// Error naming what the task lacks, and where a width differs.
+  PolicyActor(TrainedPolicy& policy, tasks::Task& task, std::string name);
+
+  std::string name() const override { return name_; }
+  /// What the policy remembers and draws is keyed by the episode's seed.
+  void begin(std::span<const std::int32_t> envs, std::span<const std::uint64_t> seeds,
+             const std::string& instruction) override;
+  void act(tasks::Task& task, std::span<const std::int32_t> envs, ArrayView actions) override;
+
+ private:
+  void check_action(const tasks::Task& task) const;
+
+  TrainedPolicy& policy_;
+  std::string name_;
+  std::vector<std::size_t> observations_;            ///< of the task, in the policy's order
+  std::vector<std::string> cameras_;                 ///< likewise
+  std::vector<std::uint64_t> seeds_;                 ///< of the episodes, by environment
+  std::vector<std::vector<std::uint8_t>> pictures_;  ///< by camera, of the environments that act
+};
+
+}  // namespace cohort::policy

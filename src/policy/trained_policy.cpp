@@ -1,0 +1,313 @@
+#include "policy/trained_policy.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include <ATen/Context.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
+
+#include "core/error.h"
+#include "data/images/image_pipeline.h"
+#include "data/robot_statistics.h"
+#include "data/robot_windows.h"
+#include "data/transforms/normalization.h"
+#include "models/policy_network.h"
+#include "policy/checkpoint.h"
+#include "policy/policy_settings.h"
+#include "policy/weights.h"
+#include "tensors/convert.h"
+#include "tensors/vector_math.h"
+
+namespace cohort::policy {
+namespace {
+
+using config::Json;
+
+/// Whose statistics: those of all sets together, or of the named one.
+data::RobotStatistics statistics_of(const std::string& text, const std::string& data_set, const std::string& source) {
+  const Json json = Json::parse(text, nullptr, false);
+  COHORT_THROW_UNLESS(json.is_object() && !json.empty(), "{} holds no statistics of the data", source);
+  if (json.contains("action")) {
+    COHORT_THROW_UNLESS(data_set.empty(), "{}: there are statistics for all data together only; leave '{}' out", source,
+                        data_set);
+    return data::statistics_from_json(json, source);
+  }
+  std::string names;
+  for (const auto& item : json.items()) names += (names.empty() ? "" : ", ") + item.key();
+  COHORT_THROW_UNLESS(!data_set.empty() && json.contains(data_set),
+                      "{}: each data set has statistics of its own; name one of them: {}", source, names);
+  return data::statistics_from_json(json.at(data_set), source);
+}
+
+}  // namespace
+
+struct TrainedPolicy::Impl {
+  Impl(const std::filesystem::path& path, const TrainedPolicySettings& wanted) {
+    COHORT_THROW_UNLESS(std::filesystem::exists(path), "{}: there is no such run or checkpoint", path.string());
+    const DeviceId device_id = parse_device(wanted.device);
+    device = tensors::to_torch_device(device_id);
+    COHORT_THROW_UNLESS(
+        !device.is_cuda() || at::globalContext().hasCUDA(),
+        "device {} cannot be used: LibTorch's CUDA part is not loaded; dist::check_device() loads it, or says "
+        "why it cannot",
+        wanted.device);
+    tensors::resolve_vector_math();
+    const ResumePoint point = find_resume_point(path.string(), {}, CheckpointParts::kWeights).value();
+    const std::string source = point.path.string();  // the checkpoint, where a run was named
+    const CheckpointContent& content = point.content;
+    prepare(content.state.configuration, content.dataset_statistics, source, wanted);
+    step = content.state.step;
+    policy = make_policy(model, /*seed=*/0);
+    averaged = wanted.averaged && !content.ema.empty();
+    load_weights(*policy, averaged ? content.ema : content.model, content.model_aliases,
+                 source + "/" + (averaged ? kEmaFile : kModelFile));
+    policy->to(device);
+    policy->eval();
+    for (const at::Tensor& parameter : policy->parameters()) {
+      at::Tensor(parameter).requires_grad_(false);
+      parameters += parameter.numel();
+    }
+    control = policy->control(wanted.seed);
+    summary = format("{}: {}, {} parameters, {} of step {}", source, model.algorithm, parameters,
+                     averaged ? "moving average" : "weights", step);
+  }
+
+  Impl(const PolicyInTraining& training, const TrainedPolicySettings& wanted) {
+    const std::string source = "the training";
+    prepare(training.configuration, training.statistics, source, wanted);
+    // It stays the training's.
+    policy = std::shared_ptr<models::PolicyNetwork>(&models::as_policy(*training.module), [](models::PolicyNetwork*) {});
+    for (const at::Tensor& parameter : policy->parameters()) {
+      device = parameter.device();
+      parameters += parameter.numel();
+    }
+    control = policy->control(wanted.seed);
+    summary = format("{} in training, {} parameters", model.algorithm, parameters);
+  }
+
+  /// All but the module.
+  void prepare(const std::string& configuration_text, const std::string& statistics_text, const std::string& source,
+               const TrainedPolicySettings& wanted) {
+    configuration = Json::parse(configuration_text, nullptr, false);
+    read_configuration(source, wanted.overrides);
+    const data::RobotStatistics statistics =
+        statistics_of(statistics_text, wanted.data_set, source + "/" + kStatisticsFile);
+    const std::vector<std::int64_t> action_widths(model.action_widths.begin(), model.action_widths.end()),
+        low_dim_widths(model.low_dim_widths.begin(), model.low_dim_widths.end());
+    actions.emplace(data.action_normalization, action_widths, statistics.action, data.constant_elements,
+                    source + ": actions");
+    for (const int width : model.low_dim_widths) network_width += width;
+    low_dim_width = network_width;
+    components = data.proprio;
+    if (text_place) {
+      low_dim_width -= model.low_dim_widths[*text_place];
+      components.erase(components.begin() + static_cast<std::ptrdiff_t>(*text_place));
+    }
+    if (network_width > 0)
+      low_dim.emplace(data.proprio_normalization, low_dim_widths, statistics.proprio, data.constant_elements,
+                      source + ": proprio");
+    if (!model.rgb.empty()) images.emplace(data.image_transforms);
+  }
+
+  /// The sections "data" and "model".
+  void read_configuration(const std::string& source, const std::vector<std::string>& overrides) {
+    COHORT_THROW_UNLESS(configuration.is_object() && configuration.contains("model") &&
+                            configuration.at("model").is_object() && configuration.at("model").contains("algorithm"),
+                        "{} is no checkpoint of a policy (`cohort train policy`)", source);
+    bool combine_statistics = false;  // the checkpoint's statistics say it
+    config::Fields fields;
+    fields.section("data", [&] {
+      data::describe(fields, data);
+      fields.add("combine_statistics", combine_statistics, "");
+    });
+    fields.section("model", [&] { describe(fields, model); });
+    Json sections = Json::object();
+    for (const char* name : {"data", "model"}) sections[name] = configuration.at(name);
+    fields.apply_json(sections, source);
+    for (const std::string& text : overrides) fields.apply_override(text);
+    const auto named = std::find(model.low_dim.begin(), model.low_dim.end(), model.language.name);
+    if (model.language.enabled() && named != model.low_dim.end()) {
+      // The data held embeddings: texts stand for numbers that the network already sees, and for no observation more.
+      text_place = static_cast<std::size_t>(named - model.low_dim.begin());
+      language = std::exchange(model.language, {});
+      COHORT_THROW_UNLESS(model.low_dim_widths.at(*text_place) == language.encoder.dim,
+                          "{}: {} has {} numbers, but model.language.encoder.dim is {}", source, language.name,
+                          model.low_dim_widths[*text_place], language.encoder.dim);
+    } else {
+      language = model.language;
+    }
+    // The weights come from the checkpoint.
+    model.initial_weights.clear();
+    model.backbone_weights.clear();
+    model.pretrained_backbone = false;
+    COHORT_THROW_UNLESS(model.action_width > 0 && !model.action_widths.empty(),
+                        "{}: the configuration lacks model.action_widths", source);
+  }
+
+  std::vector<float> act(const std::vector<std::uint64_t>& environments, const PolicyFrame& frame) {
+    const auto n = static_cast<std::int64_t>(environments.size());
+    COHORT_THROW_UNLESS(n > 0, "no environment is to act");
+    COHORT_THROW_UNLESS(std::set<std::uint64_t>(environments.begin(), environments.end()).size() == environments.size(),
+                        "an environment is named twice");
+    COHORT_THROW_UNLESS(frame.instructions.empty() || frame.instructions.size() == environments.size(),
+                        "{} instructions for {} environments", frame.instructions.size(), n);
+    for (std::size_t i = 0; i < frame.instructions.size(); ++i)
+      if (!frame.instructions[i].empty()) instruct(environments[i], frame.instructions[i]);
+    models::Observations seen;
+    add_low_dim(frame.low_dim, environments, seen);
+    add_images(frame.images, n, seen);
+    if (model.language.enabled()) {
+      std::vector<float> rows;
+      for (const std::uint64_t environment : environments) {
+        const std::vector<float>& row = embedding_of(environment);
+        rows.insert(rows.end(), row.begin(), row.end());
+      }
+      seen[model.language.name] = torch::tensor(rows).reshape({n, model.language.encoder.dim}).to(device);
+    }
+    at::Tensor chosen = control->act(environments, seen);
+    chosen = chosen.to(at::kCPU, at::kFloat).contiguous();
+    const float* values = chosen.const_data_ptr<float>();
+    std::vector<float> rows(values, values + chosen.numel());
+    actions->denormalize(rows);
+    return rows;
+  }
+
+  void add_low_dim(std::span<const float> given, const std::vector<std::uint64_t>& environments,
+                   models::Observations& seen) const {
+    const auto n = static_cast<std::int64_t>(environments.size());
+    COHORT_THROW_UNLESS(given.size() == static_cast<std::size_t>(n) * static_cast<std::size_t>(low_dim_width),
+                        "{} low-dimensional numbers for {} environments, but the policy takes {} of each", given.size(),
+                        n, low_dim_width);
+    if (network_width == 0) return;
+    for (std::size_t i = 0; i < given.size(); ++i)
+      COHORT_THROW_UNLESS(std::isfinite(given[i]), "low-dimensional number {} of environment {} of the frame is {}",
+                          i % static_cast<std::size_t>(low_dim_width), i / static_cast<std::size_t>(low_dim_width),
+                          given[i]);
+    at::Tensor rows = at::empty({n, network_width}, at::kFloat);
+    float* value = rows.mutable_data_ptr<float>();
+    const float* next = given.data();
+    for (const std::uint64_t environment : environments)
+      for (std::size_t i = 0; i < model.low_dim_widths.size(); ++i) {
+        const int width = model.low_dim_widths[i];
+        value = std::copy_n(i == text_place ? embedding_of(environment).data() : next, width, value);
+        if (i != text_place) next += width;
+      }
+    low_dim->normalize({rows.mutable_data_ptr<float>(), static_cast<std::size_t>(rows.numel())});
+    rows = rows.to(device);
+    std::int64_t begin = 0;
+    for (std::size_t i = 0; i < model.low_dim.size(); ++i) {
+      seen[model.low_dim[i]] = rows.narrow(1, begin, model.low_dim_widths[i]);
+      begin += model.low_dim_widths[i];
+    }
+  }
+
+  void add_images(std::span<const ArrayView> given, std::int64_t n, models::Observations& seen) const {
+    COHORT_THROW_UNLESS(given.size() == model.rgb.size(), "{} cameras are given, but the policy sees {}", given.size(),
+                        model.rgb.size());
+    const RandomStream unused(0, RandomPurpose::kAugmentation, 0, 0);
+    for (std::size_t camera = 0; camera < given.size(); ++camera) {
+      const ArrayView& view = given[camera];
+      COHORT_THROW_UNLESS(view.type == ElementType::kUInt8 && view.rank == 4 && view.shape[0] == n &&
+                              view.shape[3] == 3 && view.device.kind == DeviceKind::kCpu,
+                          "images of {} must be (n, height, width, 3) uint8 on the CPU", model.rgb[camera]);
+      const at::Tensor frames = tensors::to_tensor(view).contiguous();
+      at::Tensor transformed = at::empty({n, images->height(), images->width(), 3}, at::kByte);
+      data::Image image;
+      image.resize(view.shape[1], view.shape[2], 3);
+      for (std::int64_t i = 0; i < n; ++i) {
+        std::memcpy(image.pixels.data(), frames[i].const_data_ptr<std::uint8_t>(), image.pixels.size());
+        images->run(image, /*augment=*/false, unused, camera, transformed[i].mutable_data_ptr<std::uint8_t>());
+      }
+      seen[model.rgb[camera]] = transformed.to(device);
+    }
+  }
+
+  void instruct(std::uint64_t environment, const std::string& text) {
+    COHORT_THROW_UNLESS(language.enabled(), "the policy takes no instructions, but is told '{}'", text);
+    if (!embeddings.contains(text)) embeddings.emplace(text, embed_instructions(language, {text}).at(0));
+    instructions[environment] = text;
+  }
+
+  const std::vector<float>& embedding_of(std::uint64_t environment) const {
+    const auto told = instructions.find(environment);
+    COHORT_THROW_UNLESS(told != instructions.end(),
+                        "the policy sees instructions, and environment {} has none: begin(environment, text)",
+                        environment);
+    return embeddings.at(told->second);
+  }
+
+  Json configuration;
+  data::RobotDataSettings data;
+  PolicySettings model;
+  LanguageSettings language;              // of instructions
+  std::optional<std::size_t> text_place;  // among model.low_dim: the embedding that instructions give
+  std::vector<std::string> components;    // of frames
+  std::optional<data::Normalizer> actions, low_dim;
+  std::optional<data::ImagePipeline> images;
+  std::shared_ptr<models::PolicyNetwork> policy;
+  std::unique_ptr<models::PolicyControl> control;
+  c10::Device device{at::kCPU};
+  std::map<std::string, std::vector<float>> embeddings;  // by text
+  std::map<std::uint64_t, std::string> instructions;     // by environment
+  bool averaged = false;
+  int network_width = 0, low_dim_width = 0;  // low-dimensional numbers that the network sees; of frames
+  std::int64_t parameters = 0, step = 0;
+  std::string summary;
+};
+
+TrainedPolicy::TrainedPolicy(const std::filesystem::path& path, const TrainedPolicySettings& settings)
+    : impl_(std::make_unique<Impl>(path, settings)) {}
+TrainedPolicy::TrainedPolicy(const PolicyInTraining& training, const TrainedPolicySettings& settings)
+    : impl_(std::make_unique<Impl>(training, settings)) {}
+TrainedPolicy::~TrainedPolicy() = default;
+TrainedPolicy::TrainedPolicy(TrainedPolicy&&) noexcept = default;
+TrainedPolicy& TrainedPolicy::operator=(TrainedPolicy&&) noexcept = default;
+
+void TrainedPolicy::begin(std::uint64_t environment, const std::string& instruction) {
+  if (!instruction.empty()) impl_->instruct(environment, instruction);
+  impl_->control->begin(environment);
+}
+
+std::vector<float> TrainedPolicy::act(const std::vector<std::uint64_t>& environments, const PolicyFrame& frame) {
+  return impl_->act(environments, frame);
+}
+
+int TrainedPolicy::action_width() const {
+  return impl_->model.action_width;
+}
+int TrainedPolicy::low_dim_width() const {
+  return impl_->low_dim_width;
+}
+const std::vector<std::string>& TrainedPolicy::low_dim_components() const {
+  return impl_->components;
+}
+bool TrainedPolicy::takes_instructions() const {
+  return impl_->language.enabled();
+}
+const std::vector<std::string>& TrainedPolicy::cameras() const {
+  return impl_->data.images;
+}
+const std::vector<std::string>& TrainedPolicy::action_components() const {
+  return impl_->data.actions;
+}
+std::int64_t TrainedPolicy::parameters() const {
+  return impl_->parameters;
+}
+std::int64_t TrainedPolicy::step() const {
+  return impl_->step;
+}
+const config::Json& TrainedPolicy::configuration() const {
+  return impl_->configuration;
+}
+std::string TrainedPolicy::summary() const {
+  return impl_->summary;
+}
+
+}  // namespace cohort::policy

@@ -1,0 +1,102 @@
+/// A policy that `cohort train policy` has trained, as it acts: observations and actions in the units of the data.
+///
+///   TrainedPolicy policy("outputs/pusht/latest");            // a run, a folder of checkpoints, or a checkpoint
+///   policy.begin(environment);                                // at the start of its episode
+///   const std::vector<float> actions = policy.act({0, 1}, {.low_dim = states});     // states (2, low_dim_width())
+///
+/// How it acts is its network's own (models/policy_network.h): a diffusion policy by receding horizon, behaviour
+/// cloning by its memory; the weights are the moving average where there is one. The checkpoint holds all that is
+/// needed: neither the data nor the configuration they were trained with must be at hand.
+///
+/// Instructions are texts. The language encoder of a policy that takes them lies where model.language says. A policy
+/// whose data held embeddings as one of their low-dimensional fields takes texts in place of its numbers, too, once
+/// overrides name that observation and the encoder that made them:
+///
+///   TrainedPolicy policy(run, {.overrides = {"model.language.name=lang_fixed/language_distilbert",
+///       "model.language.weights=distilbert.safetensors", "model.language.vocabulary=vocab.txt"}});
+///   policy.act({0}, {.low_dim = state, .instructions = {"close the drawer"}});
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/array_view.h"
+#include "core/config.h"
+
+namespace torch::nn {
+class Module;
+}
+
+namespace cohort::policy {
+
+struct TrainedPolicySettings {
+  std::uint64_t seed = 0;  ///< of what is drawn: an action is a function of weights, observations, seed, environment
+                           ///< and how many chunks (BC: actions) the environment has had
+  std::string device = "cpu";  ///< cpu, cuda:0, ...; what dist/usable_devices.h has found to be there
+  bool averaged = true;        ///< the moving average, where the checkpoint has one; false: the weights themselves
+  /// Whose statistics actions are given back by: a path of data.paths, where each data set was normalised by its own.
+  std::string data_set;
+  /// Of settings that need no other weights, e.g. model.diffusion.sampler.num_inference_timesteps=16.
+  std::vector<std::string> overrides;
+};
+
+/// One frame of each of n environments.
+struct PolicyFrame {
+  /// (n, low_dim_width()): the components that low_dim_components() lists, side by side, in the units of the data;
+  /// normalised here.
+  std::span<const float> low_dim;
+  /// One view per camera, in the order of cameras(): (n, height, width, 3) uint8 on the CPU, of any size; the image
+  /// transforms of the training are done here, without their random ones.
+  std::span<const ArrayView> images;
+  /// What each environment is told to do, for policies that take instructions. Empty, or a text that is empty: as
+  /// before (begin(), or an earlier frame). A text is embedded once, whoever is told it.
+  std::vector<std::string> instructions = {};
+};
+
+/// A policy whose training goes on: its weights as they are when it acts.
+struct PolicyInTraining {
+  torch::nn::Module* module = nullptr;  ///< in evaluation mode while it acts; must outlive the TrainedPolicy
+  std::string configuration;            ///< JSON: of the run, as its checkpoints hold it
+  std::string statistics;               ///< JSON: of the data, likewise
+};
+
+class TrainedPolicy {
+ public:
+  /// Throws Error naming the file and what is wrong with it: no checkpoint, one of another job, weights that do not
+  /// fit.
+  explicit TrainedPolicy(const std::filesystem::path& path, const TrainedPolicySettings& settings = {});
+  /// Acts with the module on the device where it is; settings.device and settings.averaged have no meaning here.
+  explicit TrainedPolicy(const PolicyInTraining& training, const TrainedPolicySettings& settings = {});
+  ~TrainedPolicy();
+  TrainedPolicy(TrainedPolicy&&) noexcept;
+  TrainedPolicy& operator=(TrainedPolicy&&) noexcept;
+
+  /// Forgets what the environment has seen and what it was about to do: at the start of an episode.
+  /// `instruction`: what the environment is told to do, for policies that see it; "": as before.
+  void begin(std::uint64_t environment, const std::string& instruction = "");
+  /// (n, action_width()): one action for each of the environments, whose numbers must differ, in the units of the data.
+  /// Whichever environments act together, each gets the same actions, bit for bit. Throws Error for frames of another
+  /// size, and for values that are not finite.
+  std::vector<float> act(const std::vector<std::uint64_t>& environments, const PolicyFrame& frame);
+
+  int action_width() const;
+  int low_dim_width() const;
+  /// Components of data.proprio that the caller has to provide: all but an embedding that instructions give.
+  const std::vector<std::string>& low_dim_components() const;
+  bool takes_instructions() const;
+  const std::vector<std::string>& cameras() const;            ///< data.images
+  const std::vector<std::string>& action_components() const;  ///< data.actions
+  std::int64_t parameters() const;
+  std::int64_t step() const;                  ///< of the training, when the checkpoint was written
+  const config::Json& configuration() const;  ///< of the run
+  std::string summary() const;                ///< a line for logs: which checkpoint, weights, parameters
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace cohort::policy

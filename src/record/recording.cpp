@@ -1,0 +1,286 @@
+#include "record/recording.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "core/config.h"
+#include "core/error.h"
+#include "core/progress.h"
+#include "core/threads.h"
+#include "data/images/codec.h"
+#include "data/rlds/tfrecord.h"
+#include "record/finish_recording.h"
+#include "record/piece_store.h"
+#include "tasks/actor.h"
+#include "tasks/task.h"
+
+namespace cohort::record {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::int64_t kAttemptsPerEpisode = 4;
+
+std::string data_set_name(const std::string& task_name, const RecordingSettings& settings) {
+  if (!settings.name.empty()) return settings.name;
+  std::string name = task_name;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+void check(const tasks::TaskSpec& spec, const RecordingSettings& s) {
+  COHORT_THROW_UNLESS(s.episodes >= 1, "{} episodes are to be recorded: at least 1 is needed", s.episodes);
+  COHORT_THROW_UNLESS(s.shard_episodes >= 1, "a shard holds at least 1 episode, not {}", s.shard_episodes);
+  COHORT_THROW_UNLESS(s.format == "rlds" || s.format == "hdf5", "'{}' is no format of recordings: rlds or hdf5",
+                      s.format);
+  COHORT_THROW_UNLESS(s.keep == "success" || s.keep == "all", "keep={} is neither success nor all", s.keep);
+  COHORT_THROW_UNLESS(s.pictures.encoding == "png" || s.pictures.encoding == "jpeg",
+                      "'{}' is no encoding of pictures: png or jpeg", s.pictures.encoding);
+  const std::string name = data_set_name(spec.name, s);
+  COHORT_THROW_UNLESS(name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string::npos,
+                      "'{}' is no name of a data set: use small letters, digits and underscores", name);
+  for (const std::string& camera : s.pictures.cameras) check_camera(spec, camera);
+  COHORT_CHECK(s.world_size == 1 || s.barrier, "ranks of a recording need a barrier");
+}
+
+/// What the bytes depend on, beside the program.
+config::Json identity_of(const tasks::Task& task, const std::string& actor, const RecordingSettings& s) {
+  config::Json json = {{"task", task.spec().name},
+                       {"description", task.description()},
+                       {"policy", s.actor_identity.empty() ? actor : s.actor_identity},
+                       {"format", s.format},
+                       {"episodes", s.episodes},
+                       {"first seed", s.first_seed},
+                       {"keep", s.keep},
+                       {"steps of an episode", s.max_steps},
+                       {"noise", s.noise},
+                       {"noise seed", s.noise_seed},
+                       {"episodes of a shard", s.shard_episodes},
+                       {"cameras", s.pictures.cameras}};
+  if (!s.pictures.cameras.empty()) {
+    json["size of pictures"] = {s.pictures.height, s.pictures.width};
+    json["encoding"] = s.pictures.encoding;
+    json["renderer"] = s.renderer;
+  }
+  return json;
+}
+
+/// Puts episodes together while they run, and hands whole pieces to the store.
+class Recorder final : public tasks::RolloutObserver {
+ public:
+  Recorder(tasks::Task& task, const RecordingSettings& settings, const RecordingNotes& notes, const PieceStore& store,
+           std::vector<PieceRange> pieces, std::function<void(const tasks::EpisodeOutcome&)> counted)
+      : task_(task), settings_(settings), notes_(notes), store_(store), counted_(std::move(counted)) {
+    for (const PieceRange& range : pieces) {
+      open_.push_back({range, PieceReport{.range = range},
+                       std::vector<std::string>(static_cast<std::size_t>(range.size())), range.size()});
+      for (std::int64_t i = range.begin; i < range.end; ++i) place_.emplace_back(open_.size() - 1, i - range.begin);
+    }
+  }
+
+  /// Of the episodes in order.
+  std::vector<std::uint64_t> seeds() const {
+    std::vector<std::uint64_t> seeds;
+    for (const OpenPiece& piece : open_)
+      for (std::int64_t i = piece.range.begin; i < piece.range.end; ++i)
+        seeds.push_back(settings_.first_seed + static_cast<std::uint64_t>(i));
+    return seeds;
+  }
+
+  void acting(tasks::Task& task, std::span<const tasks::RunningEpisode> running, ArrayView actions) override {
+    for (const tasks::RunningEpisode& r : running)
+      records_.try_emplace(r.episode, task.spec()).first->second.add_step(task, r.env, actions);
+    add_pictures(running);
+  }
+
+  void stepped(tasks::Task& task, std::span<const tasks::RunningEpisode> running) override {
+    const auto reward = task.reward().span<float>();
+    for (const tasks::RunningEpisode& r : running)
+      records_.at(r.episode).add_reward(reward[static_cast<std::size_t>(r.env)]);
+  }
+
+  void ended(const tasks::RunningEpisode& r, const tasks::EpisodeOutcome& outcome) override {
+    const auto [at, place] = place_.at(r.episode);
+    OpenPiece& piece = open_[at];
+    const EpisodeRecord& record = records_.at(r.episode);
+    if (outcome.success) ++piece.report.successes;
+    if (outcome.failed) ++piece.report.faults;
+    if (outcome.success || (settings_.keep == "all" && !outcome.failed)) {
+      const std::string example = record.to_example(task_.spec(), settings_.pictures, notes_, outcome);
+      ++piece.report.kept;
+      piece.report.steps += record.steps();
+      piece.report.bytes += static_cast<std::int64_t>(example.size());
+      data::append_tfrecord(piece.records[static_cast<std::size_t>(place)], example);
+    }
+    records_.erase(r.episode);
+    if (--piece.missing == 0) {
+      std::string whole;
+      for (std::string& record_bytes : piece.records) whole += record_bytes;
+      piece.records.clear();
+      store_.write(piece.report, whole);
+    }
+    counted_(outcome);
+  }
+
+ private:
+  struct OpenPiece {
+    PieceRange range;
+    PieceReport report;
+    std::vector<std::string> records;  ///< by seed; empty: not kept
+    std::int64_t missing;
+  };
+
+  void add_pictures(std::span<const tasks::RunningEpisode> running) {
+    const PictureRecording& p = settings_.pictures;
+    std::vector<std::int32_t> envs;
+    for (const tasks::RunningEpisode& r : running) envs.push_back(r.env);
+    for (std::size_t camera = 0; camera < p.cameras.size(); ++camera) {
+      const ArrayView pictures = task_.picture(p.cameras[camera], envs);
+      const auto pixels = pictures.span<std::uint8_t>();
+      COHORT_CHECK(pictures.shape[1] == p.height && pictures.shape[2] == p.width,
+                   "the task draws pictures of {} x {}, not {} x {}", pictures.shape[1], pictures.shape[2], p.height,
+                   p.width);
+      const auto bytes = static_cast<std::size_t>(p.height) * static_cast<std::size_t>(p.width) * 3;
+      std::vector<std::string> encoded(running.size());
+      parallel_for(static_cast<std::int64_t>(running.size()), settings_.threads, [&](std::int64_t i) {
+        const auto at = static_cast<std::size_t>(i);
+        const auto row = pixels.subspan(static_cast<std::size_t>(running[at].env) * bytes, bytes);
+        data::Image image{.height = p.height, .width = p.width, .pixels = {row.begin(), row.end()}};
+        encoded[at] = p.encoding == "jpeg" ? data::encode_jpeg(image, p.jpeg_quality) : data::encode_png(image);
+      });
+      for (std::size_t i = 0; i < running.size(); ++i)
+        records_.at(running[i].episode).add_picture(camera, std::move(encoded[i]));
+    }
+  }
+
+  tasks::Task& task_;
+  const RecordingSettings& settings_;
+  const RecordingNotes& notes_;
+  const PieceStore& store_;
+  std::function<void(const tasks::EpisodeOutcome&)> counted_;
+  std::vector<OpenPiece> open_;
+  std::vector<std::pair<std::size_t, std::int64_t>> place_;  ///< of an episode: its piece, and its place in it
+  std::map<std::size_t, EpisodeRecord> records_;             ///< under way
+};
+
+/// Blocks of seeds [begin, end), cut at multiples of the block's size.
+std::vector<PieceRange> cut(std::int64_t begin, std::int64_t end, std::int64_t block) {
+  std::vector<PieceRange> pieces;
+  while (begin < end) {
+    const std::int64_t next = std::min(end, (begin / block + 1) * block);
+    pieces.push_back({begin, next});
+    begin = next;
+  }
+  return pieces;
+}
+
+}  // namespace
+
+void check_camera(const tasks::TaskSpec& spec, const std::string& camera) {
+  if (std::find(spec.cameras.begin(), spec.cameras.end(), camera) != spec.cameras.end()) return;
+  COHORT_THROW_UNLESS(!spec.cameras.empty(), "{} has no cameras: there is no '{}'", spec.name, camera);
+  const std::string near = config::nearest(camera, spec.cameras);
+  std::string list;
+  for (const std::string& known : spec.cameras) list += (list.empty() ? "" : ", ") + known;
+  throw Error(format("{} has no camera '{}'{}; it has {}", spec.name, camera,
+                     near.empty() ? "" : format(", did you mean '{}'?", near), list));
+}
+
+fs::path recording_path(const fs::path& out, const std::string& task_name, const RecordingSettings& settings) {
+  const std::string name = data_set_name(task_name, settings);
+  return settings.format == "hdf5" ? out / (name + ".hdf5") : out / name / "1.0.0";
+}
+
+RecordingReport record(tasks::Task& task, tasks::Actor& actor, const fs::path& out, const RecordingSettings& settings) {
+  const tasks::TaskSpec& spec = task.spec();
+  const tasks::RolloutSettings rollout{
+      .max_steps = settings.max_steps, .noise = settings.noise, .noise_seed = settings.noise_seed, .instruction = ""};
+  tasks::check(spec, rollout);
+  check(spec, settings);
+  const fs::path target = recording_path(out, spec.name, settings);
+  COHORT_THROW_UNLESS(!fs::exists(target), "{} exists already; remove it, or choose another folder or name",
+                      target.string());
+  fs::path work = target;
+  work += ".recording";
+  const auto wait = [&] {
+    if (settings.barrier) settings.barrier();
+  };
+  const config::Json identity = identity_of(task, actor.name(), settings);
+  if (settings.rank == 0) const PieceStore first(work, identity);
+  wait();
+  const PieceStore store(work, identity);
+  RecordingNotes notes{.task = spec.name, .description = task.description(), .actor = actor.name(), .renderer = ""};
+  if (!settings.pictures.cameras.empty()) notes.renderer = settings.renderer;
+
+  std::optional<Progress> progress;
+  if (!settings.silent && settings.rank == 0)
+    progress.emplace(settings.episodes, ProgressSettings{.label = "collect", .unit = "episode"});
+  RecordingReport report;
+  report.path = target;
+  std::vector<PieceReport> done;
+  // As many episodes are begun as are missing if all of them succeed: then the recording ends with the last of them,
+  // and which seeds it holds does not depend on which episodes run at a time.
+  std::int64_t tried = 0;
+  while (report.episodes < settings.episodes) {
+    if (tried >= kAttemptsPerEpisode * settings.episodes) {
+      wait();
+      std::error_code ignored;
+      if (settings.rank == 0) fs::remove_all(work, ignored);
+      throw Error(settings.keep == "success"
+                      ? format("{} did {} in {} of {} episodes only: allow it more steps, or record the others too "
+                               "(keep=all)",
+                               actor.name(), spec.name, report.successes, tried)
+                      : format("{} of {} episodes of {} failed by a fault of the simulation or of {}'s actions",
+                               report.faults, tried, spec.name, actor.name()));
+    }
+    const std::int64_t end = tried + settings.episodes - report.episodes;
+    const std::vector<PieceRange> pieces = cut(tried, end, settings.shard_episodes);
+    std::vector<PieceRange> own;
+    std::int64_t known = 0;
+    for (const PieceRange& piece : pieces) {
+      const std::int64_t block = piece.begin / settings.shard_episodes;
+      if (store.complete(piece)) {
+        known += store.report(piece).kept;
+        report.resumed += piece.size();
+      } else if (block % settings.world_size == settings.rank) {
+        own.push_back(piece);
+      }
+    }
+    std::int64_t kept = report.episodes + known;
+    if (progress) progress->update(kept);
+    Recorder recorder(task, settings, notes, store, std::move(own), [&](const tasks::EpisodeOutcome& outcome) {
+      if (outcome.success || settings.keep == "all") ++kept;
+      if (progress) progress->update(std::min(kept, settings.episodes));
+    });
+    if (const std::vector<std::uint64_t> seeds = recorder.seeds(); !seeds.empty())
+      tasks::run_episodes(task, actor, seeds, rollout, &recorder);
+    wait();
+    for (const PieceRange& piece : pieces) {
+      done.push_back(store.report(piece));
+      report.episodes += done.back().kept;
+      report.steps += done.back().steps;
+      report.successes += done.back().successes;
+      report.faults += done.back().faults;
+    }
+    tried = end;
+  }
+  report.attempts = tried;
+  wait();  // no rank looks for a piece any more
+  if (settings.rank == 0)
+    finish_recording(store, done, recording_schema(spec, settings.pictures), target,
+                     {.name = data_set_name(spec.name, settings),
+                      .format = settings.format,
+                      .task = spec.name,
+                      .description = notes.description,
+                      .threads = settings.threads});
+  wait();
+  if (progress) {
+    progress->update(settings.episodes);
+    progress->finish();
+  }
+  return report;
+}
+
+}  // namespace cohort::record

@@ -1,0 +1,109 @@
+#include "render/raycast_renderer.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "core/error.h"
+#include "render/cpu/tile_runner.h"
+#include "render/picture.h"
+#include "render/traced_scene.h"
+#include "sim/cpu/threads.h"
+#include "sim/index.h"
+
+namespace cohort::render {
+
+using sim::at;
+
+namespace {
+
+DrawTile runner_of([[maybe_unused]] sim::LaneWidth width) {
+#if defined(__x86_64__)
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+                      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw");
+  if (width == sim::LaneWidth::kAuto) {
+    return avx512 ? draw_tile_avx512 : avx2 ? draw_tile_avx2 : draw_tile_scalar;
+  }
+  COHORT_THROW_UNLESS((width != sim::LaneWidth::kAvx2 || avx2) && (width != sim::LaneWidth::kAvx512 || avx512),
+                      "this processor does not run {} lanes: take scalar{} or auto", sim::to_string(width),
+                      avx2 ? ", avx2" : "");
+  if (width == sim::LaneWidth::kAvx512) return draw_tile_avx512;
+  if (width == sim::LaneWidth::kAvx2) return draw_tile_avx2;
+#else
+  COHORT_THROW_UNLESS(width == sim::LaneWidth::kAuto || width == sim::LaneWidth::kScalar,
+                      "this processor does not run {} lanes: take scalar or auto", sim::to_string(width));
+#endif
+  return draw_tile_scalar;
+}
+
+class RaycastRenderer final : public Renderer {
+ public:
+  RaycastRenderer(sim::Scene& scene, const RendererSettings& settings)
+      : Renderer(scene, settings),
+        draw_tile_(runner_of(settings.lanes)),
+        traced_(model(), settings),
+        team_(settings.threads) {
+    pictures_.resize(at(settings.threads) * kPicturesAThread);
+    poses_.resize(at(settings.threads));
+  }
+
+  std::string description() const override { return "raycast"; }
+
+ protected:
+  /// Pictures are placed a few at a time, and their tiles, a row after the other, are what the threads take.
+  void draw(const Request& q) override {
+    pos_ = scene_.host_view(sim::Field::kLinkPos), quat_ = scene_.host_view(sim::Field::kLinkQuat);
+    for (std::size_t first = 0; first < q.envs.size(); first += pictures_.size()) {
+      const std::size_t count = std::min(pictures_.size(), q.envs.size() - first);
+      std::atomic<std::size_t> next{0};
+      team_.run([&](int thread) {
+        for (std::size_t i = next++; i < count; i = next++) place(q, first + i, pictures_[i], poses_[at(thread)]);
+      });
+      const std::size_t rows = at((q.height + kTile - 1) / kTile);
+      std::atomic<std::size_t> next_row{0};
+      team_.run([&](int) {
+        for (std::size_t i = next_row++; i < count * rows; i = next_row++) {
+          const FrameRecord& f = pictures_[i / rows].frame();
+          const int begin = static_cast<int>(i % rows) * f.columns;
+          for (int tile = begin; tile < begin + f.columns; ++tile) draw_tile_(f, tile);
+        }
+      });
+    }
+  }
+
+ private:
+  static constexpr std::size_t kPicturesAThread = 4;
+
+  void place(const Request& q, std::size_t index, Picture& picture, LinkPoses& poses) const {
+    read_poses(pos_, quat_, q.envs[index], poses);
+    const View v = view(q, poses);
+    picture.place(model(), traced_, settings_,
+                  {v.camera, v.left, v.right, v.bottom, v.top, v.near, v.far, v.orthographic, q.width, q.height},
+                  poses);
+    FrameRecord& f = picture.frame();
+    const std::size_t at_pixel = index * at(q.width) * at(q.height);
+    const auto from = [&](const ArrayView& array, auto* as, std::size_t components) {
+      using T = decltype(as);
+      return array.data == nullptr ? nullptr : static_cast<T>(array.data) + components * at_pixel;
+    };
+    f.rgb = from(q.out.rgb, static_cast<unsigned char*>(nullptr), 3);
+    f.depth = from(q.out.depth, static_cast<float*>(nullptr), 1);
+    f.segmentation = from(q.out.segmentation, static_cast<int*>(nullptr), 1);
+    f.normal = from(q.out.normal, static_cast<float*>(nullptr), 3);
+  }
+
+  DrawTile draw_tile_;
+  TracedScene traced_;
+  sim::ThreadTeam team_;
+  std::vector<Picture> pictures_;
+  std::vector<LinkPoses> poses_;  ///< of each thread
+  ArrayView pos_, quat_;
+};
+
+}  // namespace
+
+std::unique_ptr<Renderer> make_raycast_renderer(sim::Scene& scene, const RendererSettings& settings) {
+  return std::make_unique<RaycastRenderer>(scene, settings);
+}
+
+}  // namespace cohort::render

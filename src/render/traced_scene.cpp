@@ -1,0 +1,181 @@
+#include "render/traced_scene.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/index.h"
+
+namespace cohort::render {
+
+using sim::at;
+
+namespace {
+
+constexpr int kPlaneCells = 200;   // mjMAXPLANEGRID
+constexpr float kOpaque = 0.995f;  // MuJoCo blends what has less alpha
+
+float f32(double x) {
+  return static_cast<float>(x);
+}
+
+/// Cells of a plane along an axis (makePlane in MuJoCo's render_context.c).
+void set_grid(const sim::VisualModel& m, const sim::VisualGeom& g, std::size_t axis, TracedGeom& to) {
+  const double half = g.size[axis];
+  float* grid = to.record.grid[axis];
+  if (half > 0) {
+    const double step = std::max(g.size[2], half / (kPlaneCells - 2));
+    auto cells = static_cast<int>(std::floor(half / std::max(1e-15, step)));
+    cells -= cells % 2;
+    const double pad = half - cells * step;
+    grid[0] = f32(pad - half), grid[1] = f32(2 * step), grid[2] = f32(half - pad);
+    return;
+  }
+  double increment = 2.1 * m.far / (kPlaneCells - 2);
+  if (g.material >= 0 && m.materials[at(g.material)].repeat[axis] > 0) {
+    increment = 2.0 / static_cast<double>(m.materials[at(g.material)].repeat[axis]);
+  }
+  grid[0] = 0, grid[1] = f32((2.1 * m.far + 2 * increment) / kPlaneCells), grid[2] = 0;
+  to.step[axis] = 2 * increment;
+}
+
+}  // namespace
+
+TracedScene::TracedScene(const sim::VisualModel& model, const RendererSettings& settings) {
+  for (const sim::VisualTexture& t : model.textures) textures_.push_back(trace_texture(t));
+  for (const TracedTexture& t : textures_) texture_records_.push_back(t.record());
+  for (std::size_t i = 0; i < model.textures.size() && sky_ == nullptr; ++i) {
+    const bool is_sky = model.textures[i].kind == sim::VisualTexture::Kind::kSkybox;
+    if (is_sky && texture_records_[i].levels > 0) sky_ = &texture_records_[i];
+  }
+  meshes_.resize(model.meshes.size()), mesh_records_.resize(model.meshes.size());
+  fields_.resize(model.height_fields.size()), field_records_.resize(model.height_fields.size());
+  for (const sim::VisualGeom& g : model.geoms) {
+    const auto& groups = g.id >= 0 ? settings.geom_groups : settings.site_groups;
+    if (groups[at(g.group)] && g.rgba[3] > 0) add(model, g, settings);
+  }
+}
+
+void TracedScene::add(const sim::VisualModel& model, const sim::VisualGeom& geom, const RendererSettings& settings) {
+  TracedGeom t;
+  InstanceRecord& r = t.record;
+  t.link = geom.link, t.pos = geom.pos, t.rot = rotation_of(geom.quat);
+  r.shape = static_cast<int>(geom.shape == sim::VisualShape::kHeightField ? sim::VisualShape::kMesh : geom.shape);
+  r.id = geom.id;
+  r.casts_shadow = geom.casts_shadow;
+  r.transparent = geom.rgba[3] < kOpaque;
+  std::copy(geom.rgba.begin(), geom.rgba.end(), r.rgba);
+  sim::VisualMaterial material;
+  if (geom.material >= 0) material = model.materials[at(geom.material)];
+  r.emission = material.emission, r.specular = material.specular, r.exponent = material.shininess * 128;
+  r.reflectance = material.reflectance;
+  Vec3 half = geom.size;
+  switch (geom.shape) {
+    case sim::VisualShape::kSphere:
+      half = {geom.size[0], geom.size[0], geom.size[0]};
+      break;
+    case sim::VisualShape::kCapsule:
+      half = {geom.size[0], geom.size[0], geom.size[0] + geom.size[1]};
+      break;
+    case sim::VisualShape::kCylinder:
+      half = {geom.size[0], geom.size[0], geom.size[1]};
+      break;
+    case sim::VisualShape::kPlane:
+      half = {geom.size[0], geom.size[1], 0};
+      t.endless = geom.size[0] <= 0 || geom.size[1] <= 0;
+      set_grid(model, geom, 0, t), set_grid(model, geom, 1, t);
+      break;
+    default:
+      break;
+  }
+  const bool round = geom.shape == sim::VisualShape::kSphere || geom.shape == sim::VisualShape::kEllipsoid ||
+                     geom.shape == sim::VisualShape::kBox || geom.shape == sim::VisualShape::kPlane;
+  for (std::size_t k = 0; k < 3; ++k) {
+    r.size[k] = f32(round ? half[k] : geom.size[k]);
+    t.low[k] = -half[k], t.high[k] = half[k];
+  }
+  if (r.shape == static_cast<int>(sim::VisualShape::kMesh)) {
+    r.mesh = mesh_of(model, geom, settings.culling);
+    if (r.mesh->blocks == 0) return;
+    for (std::size_t k = 0; k < 3; ++k) {
+      t.low[k] = static_cast<double>(r.mesh->low[k]), t.high[k] = static_cast<double>(r.mesh->high[k]);
+    }
+  } else if (geom.shape != sim::VisualShape::kPlane && !(half[0] > 0 && half[1] > 0 && half[2] > 0)) {
+    return;  // without extent
+  }
+  double square = 0;
+  for (std::size_t k = 0; k < 3; ++k) {
+    const double far = std::max(std::abs(t.low[k]), std::abs(t.high[k]));
+    square += far * far;
+  }
+  t.radius = std::sqrt(square);
+  set_texture(model, geom, r);
+  const int number = static_cast<int>(geoms_.size());
+  const bool mirrors = geom.shape == sim::VisualShape::kPlane || geom.shape == sim::VisualShape::kBox;
+  if (settings.reflections && mirror_ < 0 && mirrors && !r.transparent && r.reflectance > 0) mirror_ = number;
+  const bool both_endless = geom.size[0] == 0 && geom.size[1] == 0;
+  if (haze_plane_ < 0 && geom.shape == sim::VisualShape::kPlane && both_endless) haze_plane_ = number;
+  geoms_.push_back(t);
+}
+
+/// OpenGL's texture coordinates as MuJoCo's settexture (render_gl3.c) makes them, from points in the geom's frame.
+void TracedScene::set_texture(const sim::VisualModel& model, const sim::VisualGeom& geom, InstanceRecord& r) const {
+  r.mapping = static_cast<int>(Mapping::kNone);
+  if (geom.material < 0) return;
+  const sim::VisualMaterial& material = model.materials[at(geom.material)];
+  if (material.texture < 0 || texture_records_[at(material.texture)].levels == 0) return;
+  const TextureRecord& texture = texture_records_[at(material.texture)];
+  const bool has_data = geom.shape == sim::VisualShape::kMesh || geom.shape == sim::VisualShape::kHeightField ||
+                        geom.shape == sim::VisualShape::kPlane;
+  // The size as mjv_initGeom spreads it over three axes.
+  Vec3 size = geom.size;
+  if (geom.shape == sim::VisualShape::kSphere) size = {size[0], size[0], size[0]};
+  if (geom.shape == sim::VisualShape::kCapsule || geom.shape == sim::VisualShape::kCylinder) {
+    size = {size[0], size[0], size[1]};
+  }
+  if (geom.shape == sim::VisualShape::kMesh && !model.meshes[at(geom.data)].texcoord.empty()) {
+    if (texture.cube) return;
+    r.mapping = static_cast<int>(Mapping::kTexcoord);
+    for (std::size_t k = 0; k < 2; ++k) {
+      r.scale[k] = f32(static_cast<double>(material.repeat[k]) * (material.uniform && size[k] > 0 ? size[k] : 1));
+    }
+  } else if (!texture.cube && !has_data) {
+    r.mapping = static_cast<int>(Mapping::kAround);
+    for (std::size_t k = 0; k < 2; ++k) {
+      r.scale[k] = f32(static_cast<double>(material.repeat[k]) * (material.uniform && size[k] > 0 ? size[k] : 1));
+    }
+  } else if (!texture.cube) {
+    r.mapping = static_cast<int>(Mapping::kLinear);
+    for (std::size_t k = 0; k < 2; ++k) {
+      double scale = static_cast<double>(material.repeat[k]);
+      if (size[k] > 0) scale /= size[k];
+      if (material.uniform && size[k] > 0) scale *= size[k];
+      r.scale[k] = f32((k == 0 ? 0.5 : -0.5) * scale);
+      // A plane with an end has coordinates from its corner on; the others' go out from the middle.
+      const bool from_corner = geom.shape == sim::VisualShape::kPlane && size[k] > 0;
+      r.offset[k] = f32(from_corner ? 0.5 * scale * size[k] : -0.5);
+    }
+  } else {
+    r.mapping = static_cast<int>(Mapping::kCube);
+    for (std::size_t k = 0; k < 3; ++k) {
+      // Of shapes that MuJoCo scales from a unit shape the coordinates are the unit shape's.
+      double scale = material.uniform ? size[k] : 1;
+      if (!has_data && size[k] > 0) scale /= size[k];
+      r.scale[k] = f32(scale);
+    }
+  }
+  r.texture = &texture;
+}
+
+const MeshRecord* TracedScene::mesh_of(const sim::VisualModel& model, const sim::VisualGeom& geom, bool tree) {
+  const bool field = geom.shape == sim::VisualShape::kHeightField;
+  std::unique_ptr<TracedMesh>& mesh = field ? fields_[at(geom.data)] : meshes_[at(geom.data)];
+  MeshRecord& record = field ? field_records_[at(geom.data)] : mesh_records_[at(geom.data)];
+  if (mesh == nullptr) {
+    mesh = std::make_unique<TracedMesh>(field ? trace_height_field(model.height_fields[at(geom.data)], model.quads)
+                                              : trace_mesh(model.meshes[at(geom.data)]));
+    record = mesh->record(tree);
+  }
+  return &record;
+}
+
+}  // namespace cohort::render

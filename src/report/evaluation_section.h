@@ -1,0 +1,47 @@
+/// Evaluations in a report: tables of success and videos, from the evaluation.json that `cohort evaluate --out` writes
+/// into a folder of the run.
+#pragma once
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace cohort::report {
+
+struct EvaluatedPolicy {
+  std::string policy;
+  std::int64_t successes = 0, episodes = 0, faults = 0;
+  double rate = 0, low = 0, high = 0;  ///< with its 95 % interval
+  double mean_return = 0, mean_max_reward = 0, mean_steps = 0;
+};
+
+struct EvaluationVideo {
+  std::string policy;
+  std::uint64_t seed = 0;
+  bool success = false;
+  std::filesystem::path file;
+};
+
+struct SavedEvaluation {
+  std::filesystem::path file;
+  std::string task;
+  std::uint64_t first_seed = 0;
+  std::int64_t max_steps = 0;
+  std::vector<EvaluatedPolicy> policies;
+  std::vector<EvaluationVideo> videos;
+};
+
+/// All evaluation.json in the folder and in the folders right below it, by path. A file that is none is a warning in
+/// the log.
+std::vector<SavedEvaluation> read_evaluations(const std::filesystem::path& folder);
+
+/// The rows of a table: policy, succeeded, rate, interval, return, largest reward, steps, faults. `runs`: a first
+/// column; empty: none.
+std::string success_table(const std::vector<EvaluatedPolicy>& policies, const std::vector<std::string>& runs = {});
+
+/// <video> elements with paths relative to the page's folder.
+std::string video_gallery(const std::vector<EvaluationVideo>& videos, const std::filesystem::path& page_folder);
+
+/// A section for each evaluation of the folder; "" where there are none.
+std::string evaluation_sections(const std::filesystem::path& folder, const std::filesystem::path& page_folder);
+
+}  // namespace cohort::report

@@ -1,0 +1,19 @@
+#include "tasks/built_in_tasks.h"
+
+#include "tasks/push_t_task.h"
+
+namespace cohort::tasks {
+
+void register_built_in_tasks() {
+  register_push_t();
+  register_cartpole();
+  register_open_drawer();
+  register_peg_in_hole();
+  register_pick_and_place();
+  register_push();
+  register_reach();
+  register_stack();
+  register_gymnasium_tasks();
+}
+
+}  // namespace cohort::tasks

@@ -1,0 +1,79 @@
+#include "tasks/registry.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <mutex>
+#include <sstream>
+
+#include <dlfcn.h>
+
+#include "core/config.h"
+#include "core/format.h"
+#include "tasks/built_in_tasks.h"
+
+namespace cohort::tasks {
+namespace {
+
+struct Registry {
+  std::vector<TaskEntry> entries;
+  std::string loading;  ///< the library that registers its tasks now
+};
+
+Registry& registry() {
+  static Registry all;
+  return all;
+}
+
+void load_library(const std::string& path) {
+  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  COHORT_THROW_UNLESS(library, "COHORT_TASKS: cannot load {}: {}", path, ::dlerror());
+  auto* enter = reinterpret_cast<void (*)()>(::dlsym(library, "cohort_register_tasks"));
+  COHORT_THROW_UNLESS(enter, "COHORT_TASKS: {} does not define extern \"C\" void cohort_register_tasks()", path);
+  registry().loading = path;
+  enter();
+  registry().loading.clear();
+}
+
+void load_all() {
+  register_built_in_tasks();
+  const char* listed = std::getenv("COHORT_TASKS");
+  std::stringstream paths(listed ? listed : "");
+  for (std::string path; std::getline(paths, path, ':');)
+    if (!path.empty()) load_library(path);
+  std::sort(registry().entries.begin(), registry().entries.end(),
+            [](const TaskEntry& a, const TaskEntry& b) { return a.name < b.name; });
+}
+
+}  // namespace
+
+void register_task(TaskEntry entry) {
+  COHORT_THROW_UNLESS(
+      !entry.name.empty() && entry.name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                                          "0123456789-") == std::string::npos,
+      "a task cannot be called '{}': letters, digits and hyphens", entry.name);
+  for (const TaskEntry& other : registry().entries)
+    COHORT_THROW_UNLESS(other.name != entry.name, "there is a task '{}' already{}", entry.name,
+                        other.origin.empty() ? "" : format(", from {}", other.origin));
+  entry.origin = registry().loading;
+  registry().entries.push_back(std::move(entry));
+}
+
+const std::vector<TaskEntry>& all_tasks() {
+  static std::once_flag once;
+  std::call_once(once, load_all);
+  return registry().entries;
+}
+
+std::unique_ptr<Task> make_task(const std::string& name, const TaskSettings& settings) {
+  COHORT_THROW_UNLESS(settings.n_envs > 0, "{} environments of {}: at least one is needed", settings.n_envs, name);
+  std::vector<std::string> names;
+  for (const TaskEntry& entry : all_tasks()) {
+    if (entry.name == name) return entry.make(settings);
+    names.push_back(entry.name);
+  }
+  const std::string near = config::nearest(name, names);
+  throw Error(format("there is no task '{}'{}; `cohort tasks` lists them", name,
+                     near.empty() ? "" : format(", did you mean '{}'?", near)));
+}
+
+}  // namespace cohort::tasks

@@ -1,0 +1,35 @@
+/// Tasks by name: ours, and those of shared libraries that COHORT_TASKS names.
+///
+///   register_task({.name = "my-task", .summary = "...", .make = [](const TaskSettings& s) { ... }});
+///   std::unique_ptr<Task> task = make_task("pick-and-place", {.n_envs = 256});
+///
+/// A library of a user's own defines `extern "C" void cohort_register_tasks()`, which calls register_task() for each of
+/// its tasks (examples/my_task).
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tasks/task.h"
+
+namespace cohort::tasks {
+
+struct TaskEntry {
+  std::string name;     ///< letters, digits and hyphens; ours have small ones, others' tasks their own
+  std::string summary;  ///< one line
+  std::function<std::unique_ptr<Task>(const TaskSettings&)> make;
+  std::string origin = "";  ///< the shared library that it comes from; empty: built in
+};
+
+/// Throws Error for a name that is taken or has other characters.
+void register_task(TaskEntry entry);
+
+/// All of them by name. The first call registers ours and loads the libraries of COHORT_TASKS (paths with ':' between
+/// them); throws Error where one cannot be loaded or defines no cohort_register_tasks.
+const std::vector<TaskEntry>& all_tasks();
+
+/// Throws Error with the nearest name for an unknown task, and what the task refuses of the settings.
+std::unique_ptr<Task> make_task(const std::string& name, const TaskSettings& settings);
+
+}  // namespace cohort::tasks

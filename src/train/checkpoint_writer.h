@@ -1,0 +1,62 @@
+/// Writes a training's checkpoints (policy/checkpoint.h reads them) beside the training.
+///
+///   CheckpointWriter writer(policy::CheckpointFolder("outputs/run/checkpoints"), /*keep=*/3);
+///   writer.save(content);   // returns when the tensors have been copied
+///   writer.finish();        // throws Error when the disk was full
+#pragma once
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "policy/checkpoint.h"
+
+namespace cohort::train {
+
+/// Writes checkpoints in a thread of its own. save() returns when the tensors have been copied to buffers on the host,
+/// which are kept and used again; it waits for the checkpoint before. An error of the thread (a full disk) is thrown by
+/// the next call.
+class CheckpointWriter {
+ public:
+  /// keep: number of checkpoints that are left, 0 for all; best ones stay in addition.
+  CheckpointWriter(policy::CheckpointFolder folder, std::int64_t keep);
+  /// Finishes the checkpoint that is being written; an error goes to the log.
+  ~CheckpointWriter();
+  CheckpointWriter(const CheckpointWriter&) = delete;
+  CheckpointWriter& operator=(const CheckpointWriter&) = delete;
+
+  /// Takes a copy of the tensors, which may change as soon as this returns.
+  void save(const policy::CheckpointContent& content);
+  /// The error of an earlier save, once; empty when there is none.
+  std::string take_error();
+  /// Throws Error when an earlier save failed.
+  void check();
+  /// Waits until nothing is being written any more.
+  void wait();
+  /// Waits, and throws Error when a save failed.
+  void finish();
+
+  const policy::CheckpointFolder& folder() const { return folder_; }
+
+ private:
+  void run();
+  void write(const policy::CheckpointContent& content) const;
+  policy::NamedTensors capture(const policy::NamedTensors& live, std::map<std::string, at::Tensor>& buffers);
+
+  policy::CheckpointFolder folder_;
+  std::int64_t keep_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool busy_ = false;  // the thread has a checkpoint to write
+  bool stop_ = false;
+  std::string error_;
+  policy::CheckpointContent pending_;
+  std::map<std::string, at::Tensor> model_buffers_, ema_buffers_, optimizer_buffers_, random_buffers_;
+  bool copies_in_flight_ = false;
+  std::thread thread_;
+};
+
+}  // namespace cohort::train

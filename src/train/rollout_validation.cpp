@@ -1,0 +1,39 @@
+#include "train/rollout_validation.h"
+
+#include <memory>
+#include <utility>
+
+#include "core/error.h"
+
+namespace cohort::train {
+
+void describe(config::Fields& fields, RolloutSettings& s) {
+  fields.add("enabled", s.enabled, "after a validation, play episodes of a task and count successes");
+  fields.add("task", s.task, "which, as `cohort tasks` lists them");
+  fields.add("task_settings", s.task_settings, "key=value of the task");
+  fields.add("n", s.n, "episodes, all ranks together");
+  fields.add("horizon", s.horizon, "steps of an episode; 0: the task's horizon");
+  fields.add("rate", s.rate, "every so many validations");
+  fields.add("n_envs", s.n_envs, "environments at a time, of each rank");
+  fields.add("first_seed", s.first_seed, "of the episodes");
+}
+
+Validator with_rollouts(Validator validator, const RolloutSettings& settings, RolloutFunction rollouts,
+                        RolloutRequest request) {
+  COHORT_THROW_UNLESS(settings.n >= 1 && settings.rate >= 1 && settings.n_envs >= 1,
+                      "rollout.n={}, rollout.rate={}, rollout.n_envs={}: each must be at least 1", settings.n,
+                      settings.rate, settings.n_envs);
+  const auto calls = std::make_shared<std::int64_t>(0);
+  return [validator = std::move(validator), rate = settings.rate, rollouts = std::move(rollouts),
+          request = std::move(request), calls](torch::nn::Module& model) {
+    std::vector<Metric> metrics;
+    if (validator) metrics = validator(model);
+    if (++*calls % rate != 0 && !metrics.empty()) return metrics;
+    RolloutRequest now = request;
+    now.model = &model;
+    for (Metric& metric : rollouts(now)) metrics.push_back(std::move(metric));
+    return metrics;
+  };
+}
+
+}  // namespace cohort::train

@@ -1,0 +1,190 @@
+// `cohort evaluate`, and rollouts while training, as a user runs them.
+#include "cli/task_program.h"
+
+namespace cohort::testing {
+namespace {
+
+class Evaluate : public TaskProgram {
+ protected:
+  /// One short demonstration of Push-T is enough for a policy that knows nothing.
+  void record_push_t(const std::string& action = "offset") const {
+    collect({"push-t", "action=" + action, "--episodes", "1", "beam=3", "--out", path(action)});
+  }
+  Outcome train_push_t(const std::string& name, const std::vector<std::string>& more = {},
+                       const std::string& file = "push_t") const {
+    std::vector<std::string> words{"name=" + name, "model.diffusion.unet.down_dims=[16,32]",
+                                   "model.diffusion.sampler.num_inference_timesteps=4"};
+    words.insert(words.end(), more.begin(), more.end());
+    return train(file, "offset/push_t", words);
+  }
+  Outcome evaluate(const std::string& run, const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> words{
+        "evaluate", "--task",      "push-t", "action=offset", "--policy", path("runs/" + run + "/latest"), "--episodes",
+        "2",        "--max-steps", "20",     "--threads",     "1"};
+    words.insert(words.end(), more.begin(), more.end());
+    return cohort(words);
+  }
+};
+
+TEST_F(Evaluate, ATrainedPolicyStandsBesideExpertRandomAndReplay) {
+  record_push_t();
+  const Outcome trained = train_push_t("small");
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  const Outcome outcome =
+      evaluate("small", {"--policy", "expert", "--policy", "random", "--policy", "replay:" + path("offset/push_t"),
+                         "--json", path("a.json"), "--csv", path("a.csv")});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("of step 4"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("2 episodes of seeds 0 to 1, at most 20 steps"), std::string::npos) << outcome.out;
+  for (const char* name : {"\nsmall/latest ", "\nexpert ", "\nrandom ", "\nreplay "})
+    EXPECT_NE(outcome.out.find(name), std::string::npos) << name << "\n" << outcome.out;
+  const auto json = parse_json(read_file(path("a.json")));
+  ASSERT_EQ(json.at("policies").size(), 4u);
+  EXPECT_EQ(json.at("policies").at(0).at("table").at(1).at("seed"), 1);
+  EXPECT_EQ(json.at("settings").at("action"), "offset");
+  EXPECT_EQ(lines_of(read_file(path("a.csv"))).size(), 9u);
+
+  const Outcome one = evaluate("small", {"--n_envs", "1", "--json", path("b.json")});
+  ASSERT_EQ(one.code, 0) << one.err;
+  EXPECT_EQ(parse_json(read_file(path("b.json"))).at("policies").at(0), json.at("policies").at(0))
+      << "the same policy and seeds, the same episodes";
+}
+
+TEST_F(Evaluate, RanksGetTheTableOfASingleProcess) {
+  record_push_t();
+  ASSERT_EQ(train_push_t("small").code, 0);
+  std::vector<std::string> words{
+      "evaluate", "--task",     "push-t", "action=offset", "--policy", path("runs/small/latest"), "--policy",
+      "random",   "--episodes", "5",      "--max-steps",   "12"};
+  std::vector<std::string> alone = words, ranks = words;
+  alone.insert(alone.end(), {"--csv", path("one.csv")});
+  ranks.insert(ranks.end(), {"--csv", path("two.csv"), "--n-envs", "2"});
+  ranks.insert(ranks.begin(), {"launch", "--nproc_per_node=2", "--cpu"});
+  ASSERT_EQ(cohort(alone).code, 0);
+  const Outcome outcome = cohort(ranks);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(read_file(path("two.csv")), read_file(path("one.csv")));
+}
+
+// The job of scripts/gpu_check, with a smaller network.
+TEST_F(Evaluate, TheConfigurationOfTheReferencesSizeTrainsAndActs) {
+  record_push_t();
+  ASSERT_EQ(train_push_t("reference", {}, "push_t_reference").code, 0);
+  const Outcome outcome = evaluate("reference");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+}
+
+TEST_F(Evaluate, WhatDoesNotFitTheTaskIsRefusedBeforeAnEpisode) {
+  record_push_t();
+  ASSERT_EQ(train_push_t("rewards", {"data.proprio=reward"}).code, 0);
+  expect_refused(evaluate("rewards"), 1, "observes no 'reward'");
+  ASSERT_EQ(train_push_t("wrong_action", {"data.actions=observation/agent_pos"}).code, 0);
+  expect_refused(evaluate("wrong_action"), 1,
+                 "learnt observation/agent_pos, but the actions of push-t as it is set are action_offset");
+  ASSERT_EQ(train_push_t("good").code, 0);
+  const std::string good = path("runs/good/latest");
+  expect_refused(cohort({"evaluate", "--task", "push-t", "--policy", good, "--episodes", "2"}), 1,
+                 "learnt action_offset, but the actions of push-t as it is set are action;");
+  expect_refused(cohort({"evaluate", "--task", "reach", "--policy", good, "--episodes", "2"}), 1,
+                 "does not fit the task: it sees 'observation/agent_pos', but reach observes no 'agent_pos'");
+  expect_refused(evaluate("good", {"model.no_such_key=1"}), 1, "no_such_key");
+  expect_refused(evaluate("good", {"--device", "mps:0"}), 1, "device mps:0 cannot be used");
+  expect_refused(cohort({"evaluate", "--task", "push-t", "--policy", path("nowhere")}), 1, "that is there");
+  expect_refused(cohort({"evaluate", "--task", "push_t", "--policy", "random"}), 1, "did you mean 'push-t'?");
+  expect_refused(cohort({"evaluate", "--task", "push-t", "--policy", "random", "--episodes", "0"}), 1, "--episodes 0");
+  expect_refused(cohort({"evaluate", "--task", "push-t"}), 2, "--policy");
+  expect_refused(cohort({"evaluate", "--task", "push-t", "--policy", "random", "--record-video"}), 1, "no video");
+  std::ofstream(path("file")) << "no folder";
+  expect_refused(cohort({"evaluate", "--task", "push-t", "--policy", "random", "--out", path("file/sub")}), 1,
+                 "file");
+}
+
+TEST_F(Evaluate, RolloutsWhileTrainingCountSuccesses) {
+  collect({"reach", "--episodes", "30", "--out", path("data")});
+  const std::vector<std::string> settings{
+      "name=reaching",        "data.proprio=[observation/eef_pos,observation/goal_to_eef]",
+      "train.steps=6",        "train.validate_every=3",
+      "rollout.enabled=true", "rollout.task=reach",
+      "rollout.n=4",          "rollout.horizon=10",
+      "charts=true"};
+  const Outcome outcome = train("pick_and_place", "data/reach", settings);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("% of 4 rollouts succeed"), std::string::npos) << outcome.err;
+  const std::string metrics = read_file(path("runs/reaching/latest/metrics.jsonl"));
+  EXPECT_NE(metrics.find("\"rollout/success\":"), std::string::npos) << metrics;
+  EXPECT_NE(metrics.find("\"rollout/return\":"), std::string::npos) << metrics;
+  std::vector<std::string> unknown = settings;
+  unknown.push_back("rollout.task=reech");
+  expect_refused(train("pick_and_place", "data/reach", unknown), 1, "did you mean 'reach'?");
+  std::vector<std::string> misfit = settings;
+  misfit.push_back("rollout.task=push-t");
+  expect_refused(train("pick_and_place", "data/reach", misfit), 1, "does not fit the task");
+}
+
+TEST_F(Evaluate, AReportShowsTheTableOfSuccessAndRunsStandSideBySide) {
+  record_push_t();
+  for (const char* name : {"one", "two"}) {
+    ASSERT_EQ(train_push_t(name, {std::string("train.lr=") + (name[0] == 'o' ? "0.001" : "0.002"), "charts=true"}).code,
+              0);
+    const std::string run = path(std::string("runs/") + name + "/latest");
+    ASSERT_EQ(evaluate(name, {"--policy", "random", "--out", run + "/evaluation"}).code, 0);
+    const Outcome outcome = cohort({"report", run});
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    const std::string html = read_file(run + "/report.html");
+    EXPECT_NE(html.find("Success in push-t"), std::string::npos);
+    EXPECT_NE(html.find(">0 of 2<"), std::string::npos);
+    EXPECT_NE(html.find("Environment"), std::string::npos) << "what the training wrote is still there";
+  }
+  const Outcome outcome =
+      cohort({"report", path("runs/one/latest"), path("runs/two/latest"), "--out", path("both.html")});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const std::string html = read_file(path("both.html"));
+  EXPECT_NE(html.find("push-t: 2 episodes from seed 0 on, at most 20 steps"), std::string::npos) << html;
+  EXPECT_NE(html.find("train.lr"), std::string::npos);
+  EXPECT_EQ(html.find("train.batch_size"), std::string::npos) << "the same in both";
+  expect_refused(cohort({"report", path("nowhere")}), 1, "there is no such run");
+  fs::create_directories(path("empty"));
+  expect_refused(cohort({"report", path("empty")}), 1, "is no run");
+}
+
+TEST_F(Evaluate, TheDemoGoesTheWholeWayAndGoesOnWhereItWasStopped) {
+  const std::vector<std::string> words{"demo",
+                                       "--out",
+                                       path("demo"),
+                                       "--episodes",
+                                       "20",
+                                       "--evaluation-episodes",
+                                       "4",
+                                       "--steps",
+                                       "20",
+                                       "--no-video",
+                                       "train.warmup_steps=0",
+                                       "train.validate_every=10",
+                                       "rollout.n=2",
+                                       "validation.splits=train",
+                                       "data.splits=train",
+                                       "charts=false"};
+  std::vector<std::string> broken = words;
+  broken.push_back("train.lr=-1");
+  const Outcome stopped = cohort(broken);
+  EXPECT_EQ(stopped.code, 1) << stopped.err;
+  EXPECT_NE(stopped.err.find("stopped in stage train"), std::string::npos) << stopped.err;
+  expect_refused(cohort(words), 1, "is of a demo with other settings");
+  fs::remove_all(path("demo"));
+
+  const Outcome first = cohort(words);
+  ASSERT_EQ(first.code, 0) << first.out << first.err;
+  EXPECT_NE(first.out.find("of 4 episodes succeed"), std::string::npos) << first.out;
+  EXPECT_TRUE(fs::exists(path("demo/runs/pick_and_place/latest/report.html")));
+  // As if it had been killed while it evaluated.
+  auto state = parse_json(read_file(path("demo/demo.json")));
+  for (const char* stage : {"evaluate", "report"}) state["seconds"].erase(stage);
+  std::ofstream(path("demo/demo.json")) << state.dump();
+  const Outcome second = cohort(words);
+  ASSERT_EQ(second.code, 0) << second.out << second.err;
+  EXPECT_NE(second.out.find("[2/4] train: done before"), std::string::npos) << second.out;
+  EXPECT_NE(second.out.find("of 4 episodes succeed"), std::string::npos) << second.out;
+}
+
+}  // namespace
+}  // namespace cohort::testing

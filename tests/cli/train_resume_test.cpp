@@ -1,0 +1,145 @@
+// Runs that are continued, as users continue them: copied, damaged, finished, from one of their checkpoints.
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "core/files.h"
+#include "core/json.h"
+#include "launch/process.h"
+
+namespace cohort::testing {
+namespace {
+
+class TrainResume : public ::testing::Test {
+ protected:
+  static std::map<std::string, std::string> one_process() {
+    return {{"RANK", ""}, {"WORLD_SIZE", ""}, {"OMP_NUM_THREADS", "1"}};
+  }
+  /// `rows` rows; other `factor`, other data.
+  std::string rows_of(const std::string& name, int rows, int factor) const {
+    std::string text = "a,b,c,target\n";
+    for (int i = 0; i < rows; ++i)
+      text += std::to_string(i % 7) + "," + std::to_string(i % 11) + "," + std::to_string((i * i) % 13) + "," +
+              std::to_string((i * factor) % 5) + "\n";
+    write_file_atomically(folder_.path() / name, text);
+    return (folder_.path() / name).string();
+  }
+  /// A new run; its folder.
+  fs::path trained(const std::vector<std::string>& more) const {
+    std::vector<std::string> command{cohort_path(),
+                                     "train",
+                                     "regressor",
+                                     "data.path=" + rows_of("first.csv", 400, 3),
+                                     "data.columns.n_targets=1",
+                                     "train.batch_size=64",
+                                     "loader.workers=1",
+                                     "tensorboard=false",
+                                     "backend=cpu",
+                                     "name=first",
+                                     "output_dir=" + (folder_.path() / "out").string()};
+    command.insert(command.end(), more.begin(), more.end());
+    const Outcome outcome = run(command, one_process());
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return fs::canonical(folder_.path() / "out" / "first" / "latest");
+  }
+  Outcome resumed(const fs::path& path, const std::vector<std::string>& more) const {
+    std::vector<std::string> command{cohort_path(), "train", "resume=" + path.string()};
+    command.insert(command.end(), more.begin(), more.end());
+    return run(command, one_process());
+  }
+  /// Every file of a folder with its bytes, and links by where they lead.
+  static std::map<std::string, std::string> bytes_of(const fs::path& folder) {
+    std::map<std::string, std::string> all;
+    for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+      const std::string name = fs::relative(entry.path(), folder).string();
+      if (entry.is_symlink())
+        all[name] = "-> " + fs::read_symlink(entry.path()).string();
+      else if (entry.is_regular_file())
+        all[name] = read_file(entry.path());
+    }
+    return all;
+  }
+  static std::int64_t step_of(const fs::path& checkpoint) {
+    return parse_json(read_file(checkpoint / "trainer_state.json")).at("step").get<std::int64_t>();
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(TrainResume, ACopyInWhichLinksHaveBecomeFoldersTrainsOn) {
+  const fs::path run_folder = trained({"train.steps=6", "charts=false"}), copied = folder_.path() / "copied";
+  fs::copy(run_folder, copied, fs::copy_options::recursive);
+  ASSERT_FALSE(fs::is_symlink(copied / "checkpoints" / "last"));
+  ASSERT_EQ(step_of(copied / "checkpoints" / "last"), 6);
+  const Outcome outcome = resumed(copied, {"train.steps=16", "train.checkpoint.every=5"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(fs::is_symlink(copied / "checkpoints" / "last"));
+  EXPECT_EQ(step_of(copied / "checkpoints" / "last"), 16);
+  EXPECT_TRUE(contains(outcome.err, "is a link to checkpoint-6 again")) << outcome.err;
+}
+
+TEST_F(TrainResume, OneOfTheCheckpointsStandsForItsRun) {
+  const fs::path run_folder =
+      trained({"train.steps=9", "train.checkpoint.every=3", "train.checkpoint.keep=0", "charts=false"});
+  // The newest by the link, an older one by its name, and the folder of all.
+  Outcome outcome = resumed(run_folder / "checkpoints" / "last", {"train.steps=10"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "checkpoint-9: step 9,")) << outcome.err;
+  EXPECT_EQ(step_of(run_folder / "checkpoints" / "last"), 10);
+  outcome = resumed(run_folder / "checkpoints" / "checkpoint-3", {"train.steps=5"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "checkpoint-3: step 3,")) << outcome.err;
+  EXPECT_EQ(step_of(run_folder / "checkpoints" / "last"), 5);
+  outcome = resumed(run_folder / "checkpoints", {"train.steps=7"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "checkpoint-5: step 5,")) << outcome.err;
+  // A checkpoint without its run: what else may be done works.
+  fs::copy(run_folder / "checkpoints" / "checkpoint-7", folder_.path() / "alone", fs::copy_options::recursive);
+  outcome = resumed(folder_.path() / "alone", {"train.steps=8"});
+  EXPECT_NE(outcome.code, 0);
+  const std::string remedy = "train.checkpoint.resume=" + (folder_.path() / "alone").string();
+  EXPECT_TRUE(contains(outcome.err, remedy)) << outcome.err;
+  const fs::path second = trained({"train.steps=9", "charts=false", remedy});
+  EXPECT_EQ(step_of(second / "checkpoints" / "last"), 9);
+}
+
+TEST_F(TrainResume, ABitTurnedOverInTheNewestCheckpointLeadsBackToTheOneBefore) {
+  const fs::path run_folder = trained({"train.steps=9", "train.checkpoint.every=3", "charts=false"});
+  const fs::path weights = run_folder / "checkpoints" / "checkpoint-9" / "model.safetensors";
+  std::string bytes = read_file(weights);
+  bytes[bytes.size() - 5] = static_cast<char>(bytes[bytes.size() - 5] ^ 0x40);
+  std::ofstream(weights, std::ios::binary) << bytes;
+  const Outcome outcome = resumed(run_folder, {"train.steps=14"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "model.safetensors is not what was written")) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "checkpoint-6 is used instead")) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "checkpoint-6: step 6,")) << outcome.err;
+  EXPECT_EQ(step_of(run_folder / "checkpoints" / "last"), 14);
+}
+
+TEST_F(TrainResume, AFinishedRunIsLeftAsItWas) {
+  const fs::path run_folder = trained({"train.steps=9", "charts=true"});
+  ASSERT_TRUE(fs::exists(run_folder / "report.html"));
+  ASSERT_TRUE(fs::exists(run_folder / "test_metrics.json"));
+  const auto before = bytes_of(run_folder);
+  for (const std::vector<std::string>& more :
+       {std::vector<std::string>{}, {"data.path=" + rows_of("other.csv", 300, 2)}}) {
+    const Outcome outcome = resumed(run_folder, more);
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_TRUE(contains(outcome.err, "this training was finished at step 9; its folder was left as it was"))
+        << outcome.err;
+    const auto after = bytes_of(run_folder);
+    for (const auto& [name, bytes] : before) EXPECT_TRUE(after.contains(name) && after.at(name) == bytes) << name;
+    EXPECT_EQ(after.size(), before.size());
+  }
+  // What was not finished is: the report of a run that was ended before it.
+  fs::remove(run_folder / "test_metrics.json");
+  ASSERT_EQ(resumed(run_folder, {}).code, 0);
+  EXPECT_TRUE(fs::exists(run_folder / "test_metrics.json"));
+  // And it trains on when it is told to.
+  ASSERT_EQ(resumed(run_folder, {"train.steps=12"}).code, 0);
+  EXPECT_EQ(step_of(run_folder / "checkpoints" / "last"), 12);
+}
+
+}  // namespace
+}  // namespace cohort::testing

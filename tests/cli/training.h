@@ -1,0 +1,87 @@
+/// A small training through the command line, for tests that stop, kill or continue it.
+#pragma once
+#include <cmath>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/files.h"
+#include "launch/process.h"
+
+namespace cohort::testing {
+
+class Training {
+ public:
+  Training() {
+    std::string text = "p,q,r\n";
+    for (int i = 0; i < 400; ++i)
+      text += std::to_string(std::sin(i)) + "," + std::to_string(std::cos(1.7 * i)) + "," +
+              std::to_string(std::sin(i) * std::cos(1.7 * i)) + "\n";
+    write_file_atomically(folder_.path() / "table.csv", text);
+  }
+
+  fs::path path() const { return folder_.path(); }
+  fs::path outputs() const { return folder_.path() / "out"; }
+
+  /// The words behind `cohort` (or behind a launcher): ten steps are an epoch of two ranks at batch 16.
+  std::vector<std::string> words(const std::string& name, const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> all = {"train",
+                                    "regressor",
+                                    "data.path=" + (folder_.path() / "table.csv").string(),
+                                    "data.columns.n_targets=1",
+                                    "train.batch_size=16",
+                                    "train.checkpoint.save_best=false",
+                                    "train.log_every=1",
+                                    "loader.workers=1",
+                                    "charts=false",
+                                    "tensorboard=false",
+                                    "backend=cpu",
+                                    "output_dir=" + outputs().string(),
+                                    "name=" + name};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  std::vector<std::string> after(std::vector<std::string> launcher, const std::string& name,
+                                 const std::vector<std::string>& more = {}) const {
+    const std::vector<std::string> own = words(name, more);
+    launcher.insert(launcher.end(), own.begin(), own.end());
+    return launcher;
+  }
+  std::vector<std::string> alone(const std::string& name, const std::vector<std::string>& more = {}) const {
+    return after({cohort_path()}, name, more);
+  }
+
+  /// The folders of the runs of that name.
+  std::vector<fs::path> runs(const std::string& name) const {
+    std::vector<fs::path> found;
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(outputs() / name, error))
+      if (!entry.is_symlink()) found.push_back(entry.path());
+    return found;
+  }
+  /// Step of the newest line of metrics.
+  int step(const std::string& name) const {
+    const std::vector<std::string> lines = lines_of(text_of(outputs() / name / "latest" / "metrics.jsonl"));
+    if (lines.empty()) return 0;
+    const std::size_t at = lines.back().find("\"step\":");
+    return at == std::string::npos ? 0 : std::atoi(lines.back().c_str() + at + 7);
+  }
+
+  /// One thread for each operation: several trainings share the machine's cores.
+  static std::map<std::string, std::string> variables(std::map<std::string, std::string> more = {}) {
+    more.emplace("OMP_NUM_THREADS", "1");
+    return more;
+  }
+
+ private:
+  TemporaryFolder folder_;
+};
+
+/// What stands behind `before` up to the end of its line; "" where that is missing.
+inline std::string rest_of_line(const std::string& text, const std::string& before) {
+  const std::size_t at = text.find(before);
+  if (at == std::string::npos) return "";
+  return text.substr(at + before.size(), text.find('\n', at) - at - before.size());
+}
+
+}  // namespace cohort::testing

@@ -1,0 +1,83 @@
+#include "eval/evaluation.h"
+
+#include <cmath>
+#include <sstream>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "tasks/line_task.h"
+
+namespace cohort::eval {
+namespace {
+
+using testing::LineExpert;
+using testing::LineTask;
+
+TEST(WilsonInterval, IsTheOneOfStatsmodels) {
+  // statsmodels.stats.proportion.proportion_confint(k, n, method="wilson"), version 0.15.0.
+  struct Case {
+    std::int64_t successes, trials;
+    double low, high;
+  };
+  for (const Case& c : {Case{0, 10, 0.0, 0.27753279986288926}, Case{41, 50, 0.692039463256992, 0.902298073297658},
+                        Case{50, 50, 0.9286524008666412, 1.0}, Case{1, 3, 0.06149194472039626, 0.7923403991979523}}) {
+    const Interval interval = wilson_interval(c.successes, c.trials);
+    EXPECT_NEAR(interval.low, c.low, 1e-12) << c.successes << " of " << c.trials;
+    EXPECT_NEAR(interval.high, c.high, 1e-12) << c.successes << " of " << c.trials;
+  }
+  EXPECT_THROW(wilson_interval(0, 0), Error);
+}
+
+TEST(Evaluation, TheTableIsTheSameForAnyNumberOfEnvironments) {
+  const auto seeds = tasks::consecutive_seeds(0, 20);
+  std::string csv;
+  for (const int n : {1, 3, 20, 33}) {
+    LineTask task(n);
+    LineExpert expert;
+    const PolicyResult result[] = {rollout(task, expert, seeds, {.silent = true})};
+    if (csv.empty()) csv = csv_table(result);
+    EXPECT_EQ(csv_table(result), csv) << n;
+  }
+}
+
+TEST(Evaluation, FiguresAreMeansOverTheEpisodesAndTheFilesHoldEveryOne) {
+  LineTask task(4);
+  LineExpert expert;
+  const PolicyResult results[] = {rollout(task, expert, tasks::consecutive_seeds(0, 14), {.silent = true})};
+  EXPECT_EQ(results[0].successes(), 12) << "seeds 3 and 10 are hopeless";
+  EXPECT_DOUBLE_EQ(results[0].success_rate(), 12.0 / 14);
+  double sum = 0;
+  for (const auto& e : results[0].episodes) sum += e.total_reward / 14;
+  EXPECT_NEAR(results[0].mean_return(), sum, 1e-12);
+  const auto json = to_json({"line", task.description(), 0, 40}, results);
+  EXPECT_EQ(json.at("policies").at(0).at("table").size(), 14u);
+  EXPECT_EQ(json.at("policies").at(0).at("table").at(3).at("success"), false);
+  EXPECT_EQ(json.at("settings").at("engine"), "none");
+  const std::string csv = csv_table(results);
+  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 15);
+  EXPECT_NE(text_table(results).find("12 of 14"), std::string::npos);
+}
+
+TEST(Evaluation, APolicyThatReturnsNanFailsItsEpisodeAndTheTableSaysSo) {
+  LineTask task(4);
+  LineExpert sick(0);
+  const PolicyResult results[] = {rollout(task, sick, tasks::consecutive_seeds(0, 8), {.silent = true})};
+  EXPECT_EQ(results[0].faults(), 4);
+  EXPECT_EQ(results[0].successes(), 4);
+  EXPECT_NE(text_table(results).find("4 episodes failed by a fault; seed 1: step 1: the action is not finite"),
+            std::string::npos)
+      << text_table(results);
+  EXPECT_NE(csv_table(results).find("expert,1,0,1,0,0,step 1: the action is not finite"), std::string::npos)
+      << csv_table(results);
+}
+
+TEST(Evaluation, NoEpisodesAreRefused) {
+  LineTask task(4);
+  LineExpert expert;
+  EXPECT_THROW(rollout(task, expert, {}, {.silent = true}), Error);
+}
+
+}  // namespace
+}  // namespace cohort::eval

@@ -1,0 +1,148 @@
+// What an environment does may not depend on which others act with it: not even in the last bit.
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include <gtest/gtest.h>
+
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include "core/philox.h"
+#include "models/policy_network.h"
+#include "policy/algorithm.h"
+#include "policy/policy_settings.h"
+
+namespace cohort::policy {
+namespace {
+
+constexpr int kFrames = 3;
+
+/// Hidden sizes with whole and with broken blocks of BLAS's kernels.
+PolicySettings acting_settings(const std::string& algorithm, int width = 7) {
+  PolicySettings s;
+  s.algorithm = algorithm;
+  s.action_width = width;
+  s.action_widths = {width};
+  s.low_dim = {"state"};
+  s.low_dim_widths = {19};
+  s.diffusion.horizon = {.observation_horizon = 2, .action_horizon = 1, .prediction_horizon = 8};
+  s.diffusion.unet.down_dims = {32, 64};
+  s.diffusion.unet.diffusion_step_embed_dim = 32;
+  s.diffusion.sampler.num_inference_timesteps = 4;
+  s.diffusion.transformer.n_layer = 2;
+  s.diffusion.transformer.n_head = 2;
+  s.diffusion.transformer.n_emb = 48;
+  s.bc.actor_layer_dims = {200, 257};
+  return s;
+}
+
+/// The frame of environment `id` at time t; a picture where `size` is not 0.
+models::Observations acting_frame(const std::vector<std::uint64_t>& ids, int t, int size) {
+  std::vector<at::Tensor> states, images;
+  for (const std::uint64_t id : ids) {
+    at::Tensor state = at::empty({19}, at::kFloat);
+    for (std::int64_t k = 0; k < 19; ++k)
+      state.mutable_data_ptr<float>()[k] = RandomStream(3, RandomPurpose::kSampling, id, static_cast<std::uint64_t>(t))
+                                               .normal(static_cast<std::uint64_t>(k));
+    states.push_back(state);
+    if (size == 0) continue;
+    at::Tensor image = at::empty({size, size, 3}, at::kByte);
+    const RandomStream pixels(4, RandomPurpose::kSampling, id, static_cast<std::uint64_t>(t));
+    for (std::int64_t k = 0; k < image.numel(); ++k)
+      image.mutable_data_ptr<std::uint8_t>()[k] =
+          static_cast<std::uint8_t>(pixels.below(static_cast<std::uint64_t>(k), 256));
+    images.push_back(image);
+  }
+  models::Observations frame{{"state", at::stack(states)}};
+  if (size > 0) frame["camera"] = at::stack(images);
+  return frame;
+}
+
+/// kFrames actions of each environment, which act in groups of these sizes.
+std::map<std::uint64_t, std::vector<float>> acts(const PolicySettings& settings,
+                                                 const std::vector<std::vector<std::uint64_t>>& groups, int size) {
+  const auto network = make_policy(settings, 1);
+  network->eval();
+  const auto control = network->control(5);
+  std::map<std::uint64_t, std::vector<float>> all;
+  for (int t = 0; t < kFrames; ++t)
+    for (const auto& ids : groups) {
+      if (t == 0)
+        for (const std::uint64_t id : ids) control->begin(id);
+      const at::Tensor actions = control->act(ids, acting_frame(ids, t, size)).contiguous();
+      const float* value = actions.const_data_ptr<float>();
+      for (const std::uint64_t id : ids)
+        for (int k = 0; k < settings.action_width; ++k) all[id].push_back(*value++);
+    }
+  return all;
+}
+
+std::vector<std::uint64_t> up_to(std::uint64_t n) {
+  std::vector<std::uint64_t> ids(n);
+  for (std::uint64_t i = 0; i < n; ++i) ids[i] = i;
+  return ids;
+}
+
+void expect_same_bits(const std::string& what, const PolicySettings& settings, int size = 0) {
+  const auto together = acts(settings, {up_to(17)}, size);
+  std::vector<std::uint64_t> turned = up_to(17);
+  std::reverse(turned.begin(), turned.end());
+  const std::vector<std::pair<std::string, std::vector<std::vector<std::uint64_t>>>> ways{
+      {"alone", {{0}, {1}, {2}}},
+      {"of three", {{0, 1, 2}}},
+      {"of three, in another order", {{16, 0, 9}, {2, 1, 3}}},
+      {"of 17 from the last to the first", {turned}},
+      {"of 40", {up_to(40)}},
+  };
+  for (const auto& [name, groups] : ways)
+    for (const auto& [id, actions] : acts(settings, groups, size)) {
+      const auto found = together.find(id);
+      if (found == together.end()) continue;
+      ASSERT_EQ(actions.size(), found->second.size());
+      EXPECT_EQ(std::memcmp(actions.data(), found->second.data(), actions.size() * sizeof(float)), 0)
+          << what << ", environment " << id << ": in a group " << name << " it acts otherwise than in one of 17";
+    }
+}
+
+TEST(Acting, DiffusionPoliciesActTheSameAloneAndTogether) {
+  PolicySettings s = acting_settings("diffusion_policy");
+  expect_same_bits("U-Net", s);
+  s.diffusion.network = "transformer";
+  expect_same_bits("transformer", s);
+}
+
+TEST(Acting, BehaviourCloningActsTheSameAloneAndTogether) {
+  PolicySettings s = acting_settings("bc");
+  expect_same_bits("MLP", s);
+  s.bc.gmm.enabled = true;
+  s.bc.gmm.low_noise_eval = false;
+  expect_same_bits("mixture", s);
+  s.bc.rnn = {.enabled = true, .horizon = 10, .hidden_dim = 50};
+  expect_same_bits("LSTM", s);
+  s.bc.rnn.rnn_type = "GRU";
+  expect_same_bits("GRU", s);
+}
+
+TEST(Acting, PoliciesThatSeeActTheSameAloneAndTogether) {
+  PolicySettings s = acting_settings("bc");
+  s.rgb = {"camera"};
+  s.image_size = {32, 32};
+  s.images.core.backbone_class = "ResNet18Conv";
+  s.images.core.feature_dimension = 32;
+  expect_same_bits("ResNet", s, 32);
+}
+
+TEST(Acting, RowsArePaddedWithTheLastOne) {
+  const at::Tensor x = at::arange(6, at::kFloat).reshape({3, 2});
+  const at::Tensor padded = models::padded_rows(x);
+  ASSERT_EQ(padded.sizes(), (std::vector<std::int64_t>{16, 2}));
+  EXPECT_TRUE(at::equal(padded.narrow(0, 0, 3), x));
+  EXPECT_TRUE(at::equal(padded[15], x[2]));
+  EXPECT_EQ(models::padded_rows(at::zeros({2, 32, 1}), 1).size(1), 32);
+  EXPECT_EQ(models::acting_rows(0), 0);
+  EXPECT_EQ(models::acting_rows(17), 32);
+}
+
+}  // namespace
+}  // namespace cohort::policy

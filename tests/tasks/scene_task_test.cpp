@@ -1,0 +1,210 @@
+// Tasks of scenes: bits, isolation, rewards, pictures, trouble. Experts in a few seeds; in 100 in suite_experts_test.
+#include "tasks/scene_task.h"
+
+#include <cmath>
+#include <limits>
+
+#include <gtest/gtest.h>
+
+#include "data/allocation_count.h"
+#include "tasks/suite_rollout.h"
+
+namespace cohort::tasks {
+namespace {
+
+constexpr const char* kSuite[] = {
+    "cartpole-balance", "cartpole-swingup", "open-drawer", "peg-in-hole", "pick-and-place", "push", "reach", "stack"};
+
+std::vector<float> observed(Task& task, int env) {
+  std::vector<float> numbers;
+  for (std::size_t f = 0; f < task.spec().observations.size(); ++f) {
+    const ArrayView view = task.observation(f);
+    const auto width = static_cast<std::size_t>(task.spec().observations[f].elements());
+    const auto row = view.span<float>().subspan(static_cast<std::size_t>(env) * width, width);
+    numbers.insert(numbers.end(), row.begin(), row.end());
+  }
+  return numbers;
+}
+
+std::vector<std::uint8_t> a_copy(const ArrayView& picture) {
+  const auto bytes = picture.span<std::uint8_t>();
+  return {bytes.begin(), bytes.end()};
+}
+
+class SceneTaskOnEngine : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Engines, SceneTaskOnEngine, testing::Values("batched", "mujoco"));
+
+TEST_P(SceneTaskOnEngine, TheExpertsOfTheSuiteSucceed) {
+  for (const char* name : kSuite) {
+    const auto task = make_task(name, {.n_envs = 4, .threads = 2, .engine = GetParam()});
+    for (const SuiteEpisode& episode : roll_out(*task, seeds_from(70, 4))) EXPECT_TRUE(episode.success) << name;
+  }
+}
+
+TEST_P(SceneTaskOnEngine, RandomActionsDoNotSolveWhatTheExpertDoes) {
+  for (const char* name : {"open-drawer", "peg-in-hole", "pick-and-place", "push", "stack", "cartpole-balance"}) {
+    const auto task = make_task(name, {.n_envs = 4, .threads = 2, .engine = GetParam()});
+    const auto random = make_random_actor(3);
+    for (const SuiteEpisode& episode : roll_out(*task, seeds_from(70, 4), random.get())) {
+      EXPECT_FALSE(episode.success) << name;
+      EXPECT_FALSE(episode.broken) << name;
+    }
+  }
+}
+
+/// What is observed and rewarded in the episode of `seed` in environment `env`, under actions that only the seed draws.
+std::vector<float> episode_numbers(Task& task, int env, std::uint64_t seed, int steps, bool pictures = false) {
+  const auto width = static_cast<std::size_t>(task.spec().action.width());
+  std::vector<float> actions(static_cast<std::size_t>(task.n_envs()) * width, 0.3f), numbers;
+  const std::int32_t envs[] = {env};
+  const std::uint64_t seeds[] = {seed};
+  task.reset(envs, seeds);
+  const auto actor = make_random_actor(9);
+  actor->begin(envs, seeds, "");
+  for (int step = 0; step < steps; ++step) {
+    const ArrayView view = make_view(actions.data(), {task.n_envs(), task.spec().action.width()});
+    actor->act(task, envs, view);
+    task.step(view);
+    if (pictures) task.picture("front", envs);
+    const std::vector<float> row = observed(task, env);
+    numbers.insert(numbers.end(), row.begin(), row.end());
+    numbers.push_back(task.reward().span<float>()[static_cast<std::size_t>(env)]);
+  }
+  return numbers;
+}
+
+TEST_P(SceneTaskOnEngine, AnEpisodeHasTheSameBitsInAnyEnvironmentOfAnyNumberAfterAnyOther) {
+  for (const char* name : kSuite) {
+    const auto alone = make_task(name, {.n_envs = 1, .engine = GetParam()});
+    const auto many = make_task(name, {.n_envs = 19, .threads = 2, .engine = GetParam()});
+    std::vector<std::int32_t> all(19);
+    std::iota(all.begin(), all.end(), 0);
+    many->reset(all, seeds_from(500, 19));
+    episode_numbers(*many, 13, 8, 15);
+    const std::vector<float> expected = episode_numbers(*alone, 0, 7, 25);
+    EXPECT_EQ(episode_numbers(*many, 13, 7, 25), expected) << name;
+    EXPECT_EQ(episode_numbers(*alone, 0, 7, 25), expected) << name << ", again";
+    EXPECT_NE(episode_numbers(*alone, 0, 6, 25), expected) << name << ", another seed";
+  }
+}
+
+TEST_P(SceneTaskOnEngine, PicturesChangeNoBitAndAreThoseOfAnEnvironmentAlone) {
+  const TaskSettings one{.n_envs = 1, .engine = GetParam(), .pictures = {.height = 32, .width = 48}};
+  TaskSettings five = one;
+  five.n_envs = 5;
+  const auto without = make_task("pick-and-place", one), with = make_task("pick-and-place", one),
+             many = make_task("pick-and-place", five);
+  EXPECT_EQ(episode_numbers(*without, 0, 4, 12), episode_numbers(*with, 0, 4, 12, true));
+  const std::vector<std::int32_t> all{0, 1, 2, 3, 4};
+  many->reset(all, seeds_from(90, 5));
+  episode_numbers(*many, 3, 4, 12);
+  const std::int32_t alone[] = {0}, third[] = {3};
+  for (const char* camera : {"front", "wrist"}) {
+    const ArrayView a = with->picture(camera, alone), b = many->picture(camera, third);
+    ASSERT_EQ(b.size(), 5 * a.size());
+    const auto left = a.span<std::uint8_t>(), right = b.span<std::uint8_t>().subspan(3 * left.size(), left.size());
+    EXPECT_TRUE(std::equal(left.begin(), left.end(), right.begin())) << camera;
+    EXPECT_GT(*std::max_element(left.begin(), left.end()), *std::min_element(left.begin(), left.end()) + 50) << camera;
+  }
+  // A picture follows the environment.
+  const std::vector<std::uint8_t> before = a_copy(with->picture("front", alone));
+  episode_numbers(*with, 0, 11, 1);
+  EXPECT_NE(before, a_copy(with->picture("front", alone)));
+}
+
+TEST_P(SceneTaskOnEngine, AnActionThatIsNotFiniteBreaksItsEnvironmentAlone) {
+  const auto task = make_task("push", {.n_envs = 3, .engine = GetParam()}),
+             other = make_task("push", {.n_envs = 3, .engine = GetParam()});
+  const std::vector<std::int32_t> all{0, 1, 2};
+  for (Task* t : {task.get(), other.get()}) t->reset(all, seeds_from(1, 3));
+  std::vector<float> good(12, 0.5f), bad = good;
+  bad[4] = std::numeric_limits<float>::quiet_NaN();
+  for (int step = 0; step < 5; ++step) {
+    other->step(make_view(good.data(), {3, 4}));
+    task->step(make_view(step == 2 ? bad.data() : good.data(), {3, 4}));
+  }
+  const auto broken = task->broken().span<std::uint8_t>(), over = task->terminated().span<std::uint8_t>();
+  EXPECT_EQ(std::vector<int>(broken.begin(), broken.end()), (std::vector<int>{0, 1, 0}));
+  EXPECT_EQ(std::vector<int>(over.begin(), over.end()), (std::vector<int>{0, 1, 0}));
+  EXPECT_EQ(observed(*task, 0), observed(*other, 0));
+  EXPECT_EQ(observed(*task, 2), observed(*other, 2));
+  for (const float x : observed(*task, 1)) EXPECT_TRUE(std::isfinite(x));
+  // A reset mends it.
+  const std::int32_t one[] = {1};
+  const std::uint64_t seed[] = {2};
+  task->reset(one, seed), other->reset(one, seed);
+  EXPECT_EQ(task->broken().span<std::uint8_t>()[1], 0);
+  EXPECT_EQ(observed(*task, 1), observed(*other, 1));
+}
+
+TEST_P(SceneTaskOnEngine, AStepAllocatesNothing) {
+  for (const char* name : {"pick-and-place", "cartpole-swingup"}) {
+    const auto task = make_task(name, {.n_envs = 20, .engine = GetParam()});
+    const auto expert = task->make_expert(0);
+    std::vector<std::int32_t> all(20);
+    std::iota(all.begin(), all.end(), 0);
+    const std::vector<std::uint64_t> seeds = seeds_from(1, 20);
+    const std::int64_t width = task->spec().action.width();
+    std::vector<float> actions(static_cast<std::size_t>(20 * width));
+    const ArrayView view = make_view(actions.data(), {20, width});
+    task->reset(all, seeds);
+    expert->begin(all, seeds, "");
+    for (int step = 0; step < 3; ++step) expert->act(*task, all, view), task->step(view);
+    const std::int64_t before = allocation_count();
+    for (int step = 0; step < 20; ++step) expert->act(*task, all, view), task->step(view);
+    EXPECT_EQ(allocation_count(), before) << name;
+  }
+}
+
+TEST(SceneTask, ADenseRewardIsTheSumOfItsTermsAndASparseOneIsSuccess) {
+  for (const char* name : kSuite) {
+    const auto dense = make_task(name, {.n_envs = 2});
+    const auto sparse = make_task(name, {.n_envs = 2, .overrides = {"reward=sparse"}});
+    EXPECT_EQ(sparse->spec().reward_terms, std::vector<std::string>{"success"});
+    for (Task* task : {dense.get(), sparse.get()}) {
+      const std::vector<std::int32_t> all{0, 1};
+      task->reset(all, seeds_from(5, 2));
+      const auto expert = task->make_expert(0);
+      expert->begin(all, seeds_from(5, 2), "");
+      const std::int64_t width = task->spec().action.width();
+      std::vector<float> actions(static_cast<std::size_t>(2 * width));
+      double most = -1e9;
+      for (std::int64_t step = 0; step < task->spec().horizon; ++step) {
+        expert->act(*task, all, make_view(actions.data(), {2, width}));
+        task->step(make_view(actions.data(), {2, width}));
+        const ArrayView terms = task->reward_terms();
+        float sum = 0;
+        for (std::int64_t i = 0; i < terms.shape[1]; ++i) sum += terms.span<float>()[static_cast<std::size_t>(i)];
+        EXPECT_EQ(task->reward().span<float>()[0], sum);
+        if (task == sparse.get()) EXPECT_EQ(sum, static_cast<float>(task->success().span<std::uint8_t>()[0]));
+        most = std::max(most, static_cast<double>(sum));
+      }
+      EXPECT_EQ(task->truncated().span<std::uint8_t>()[0], 1);
+      if (task == sparse.get()) EXPECT_EQ(most, 1.0) << name;
+    }
+  }
+}
+
+std::string refused(const std::string& name, const TaskSettings& settings, const std::string& camera = "front") {
+  try {
+    const auto task = make_task(name, settings);
+    const std::int32_t envs[] = {0};
+    const std::uint64_t seeds[] = {0};
+    task->reset(envs, seeds);
+    task->picture(camera, envs);
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+TEST(SceneTask, WhatItDoesNotHaveIsRefusedWithTheNearestName) {
+  EXPECT_NE(refused("pick-and-place", {.overrides = {"rewart=sparse"}}).find("reward"), std::string::npos);
+  EXPECT_NE(refused("pick-and-place", {.overrides = {"reward=none"}}).find("dense"), std::string::npos);
+  EXPECT_NE(refused("pick-and-place", {.engine = "bached"}).find("batched or mujoco"), std::string::npos);
+  EXPECT_NE(refused("pick-and-place", {}, "frunt").find("did you mean 'front'"), std::string::npos);
+  EXPECT_EQ(refused("pick-and-place", {}), "");
+}
+
+}  // namespace
+}  // namespace cohort::tasks
