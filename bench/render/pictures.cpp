@@ -6,11 +6,11 @@
 // Models: twenty primitives (written here), and where they are found gymnasium's or mujoco-mjx's humanoid, Genesis'
 // Panda (COHORT_MODELS: the folder of the wheels) and a LIBERO kitchen (COHORT_SHARED/data/libero). MuJoCo's renderer
 // runs on OpenGL's llvmpipe with one thread (LP_NUM_THREADS=1 unless set) and without multisampling.
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <memory>
 #include <numeric>
@@ -55,9 +55,15 @@ struct Timing {
   double per_second = 0, covered = 0;
 };
 
+/// s, of all threads of this process.
+double processor_time() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
 /// batch: pictures of a call.
 Timing measure(Renderer& renderer, int camera, int side, int batch, const Wanted& wanted, double seconds) {
-  using Clock = std::chrono::steady_clock;
   std::vector<std::int32_t> envs(static_cast<std::size_t>(batch));
   const auto pixels = static_cast<std::size_t>(batch) * static_cast<std::size_t>(side * side);
   std::vector<std::uint8_t> rgb(3 * pixels);
@@ -74,12 +80,12 @@ Timing measure(Renderer& renderer, int camera, int side, int batch, const Wanted
   };
   call();  // textures and code are there now
   std::int64_t done = 0;
-  const auto begin = Clock::now();
+  const double begin = processor_time();
   double passed = 0;
   do {
     call();
     done += batch;
-    passed = std::chrono::duration<double>(Clock::now() - begin).count();
+    passed = processor_time() - begin;
   } while (passed < seconds);
   Timing t{static_cast<double>(done) / passed};
   const Frames seen =

@@ -89,12 +89,12 @@ def step(suite):
     settings = suite.data["step"]
     turn = suite.arguments.turn or settings["turn"]
     program = str(pathlib.Path(suite.arguments.cohort).with_name("sim_step_bench"))
-    print(f"# floor {settings['floor']} on every model; medians of {settings['rounds']} rounds of {settings['steps']} steps of "
+    print(f"# floor {settings['floor']} on every model, geometric mean {settings['mean']}; medians of {settings['rounds']} rounds of {settings['steps']} steps of "
           f"{settings['n_envs']} environments, or as said; an engine takes {turn} steps before it is the next one's turn; "
           f"lanes: {suite.arguments.lanes}")
     print(f"{'model':<16} {'contacts':<8} {'ratio':>6} {'wanted':>9} {'':<7} {'us per step: mj_step, mjb_step, ours':<36} "
           "contacts ours / MuJoCo's, iterations ours / MuJoCo's, memory of an environment")
-    below = []
+    below, ratios = [], []
     for case in settings["cases"]:
         name, contacts = case["model"], case.get("contacts", "all")
         model = suite.model(name)
@@ -111,6 +111,7 @@ def step(suite):
         if not found:
             sys.exit(f"{name}: the batched engine does not run it:\n{text}")
         ratio, wanted = float(found[4]), case.get("goal", settings["floor"])
+        ratios.append(ratio)
         reached = "" if ratio >= wanted else "missed"
         if ratio < settings["floor"]:
             reached = "BELOW"
@@ -122,7 +123,7 @@ def step(suite):
             setting += f"; {sizes['n_envs']} environments"
         print(f"{name:<16} {contacts:<8} {ratio:>5.1f}x {wish:>9} {reached:<7} {times:<36} {found[5]}{setting}",
               flush=True)
-    print(f"# below the floor: {', '.join(below) or 'none'}")
+    print(f"# geometric mean {statistics.geometric_mean(ratios):.1f}; below the floor: {', '.join(below) or 'none'}")
 
 
 def start(suite):

@@ -5,10 +5,12 @@
 
 #include "cli/subcommand.h"
 #include "cli/unknown_arguments.h"
+#include "core/devices_cpu.h"
 #include "core/format.h"
 #include "render/video.h"
 #include "tasks/actor.h"
 #include "tasks/registry.h"
+#include "tasks/rollout.h"
 
 namespace cohort::cli {
 namespace {
@@ -37,7 +39,7 @@ std::string or_none(std::span<const std::string> texts) {
   return texts.empty() ? "none" : join(texts, ", ");
 }
 
-void show_task(const std::string& name, const tasks::TaskSettings& settings) {
+void show_task(const std::string& name, const tasks::TaskSettings& settings, const std::string& success) {
   const std::unique_ptr<tasks::Task> task = tasks::make_task(name, settings);
   const TaskSpec& spec = task->spec();
   std::string text = format("{}: {}\n", spec.name, spec.summary);
@@ -56,11 +58,29 @@ void show_task(const std::string& name, const tasks::TaskSettings& settings) {
   text +=
       format("reward        {}\n", spec.reward_terms.empty() ? "none" : "the sum of " + join(spec.reward_terms, ", "));
   text += format("expert        {}\n", spec.has_expert ? spec.expert : "none");
+  if (!success.empty()) text += format("              {}\n", success);
   text += format("simulation    {}\n", task->description());
   const std::string own = task->settings_help();
   text += own.empty() ? "settings      none of its own" : "settings      key=value\n" + own;
   while (text.ends_with('\n')) text.pop_back();
   std::puts(text.c_str());
+}
+
+/// How many of the seeds 0, 1, ... the expert solves, all at once.
+std::string expert_success(const std::string& name, tasks::TaskSettings settings, int episodes) {
+  settings.n_envs = episodes;
+  settings.threads = available_cores();
+  const std::unique_ptr<tasks::Task> task = tasks::make_task(name, settings);
+  const std::unique_ptr<tasks::Actor> expert = task->make_expert(0);
+  COHORT_THROW_UNLESS(expert, "{} has no expert, whose episodes --episodes counts", name);
+  std::int64_t solved = 0, steps = 0;
+  for (const tasks::EpisodeOutcome& outcome :
+       tasks::run_episodes(*task, *expert, tasks::consecutive_seeds(0, episodes))) {
+    solved += outcome.success;
+    if (outcome.success) steps += outcome.steps;
+  }
+  return format("solves {} of {} seeds, in {:.1f} steps on average", solved, episodes,
+                static_cast<double>(steps) / static_cast<double>(std::max<std::int64_t>(1, solved)));
 }
 
 /// What `--picture` asks for.
@@ -105,6 +125,9 @@ int run_tasks(const std::vector<std::string>& arguments) {
   app.add_option("--engine", settings.engine, "batched or mujoco")
       ->check(CLI::IsMember({"batched", "mujoco"}))
       ->capture_default_str();
+  int episodes = 0;
+  app.add_option("--episodes", episodes, "run the expert in so many seeds, and tell its success")
+      ->check(CLI::Range(1, 100000));
   PictureOptions picture;
   settings.pictures = {.height = 480, .width = 640};
   CLI::Option* const wanted = app.add_option("--picture", picture.file, "write a picture of an episode to this .png");
@@ -132,7 +155,7 @@ int run_tasks(const std::vector<std::string>& arguments) {
   } else if (!picture.file.empty()) {
     save_picture(name, settings, picture);
   } else {
-    show_task(name, settings);
+    show_task(name, settings, episodes > 0 ? expert_success(name, settings, episodes) : "");
   }
   return 0;
 }

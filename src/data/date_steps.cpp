@@ -36,12 +36,6 @@ StepRange usual_range(double usual) {
   return {usual * (1 - kTolerance), usual * (1 + kTolerance)};
 }
 
-/// 0 is Monday; 1970-01-01 was a Thursday.
-int weekday(double seconds) {
-  const auto day = static_cast<std::int64_t>(std::floor(seconds / kOneDay)) + 3;
-  return static_cast<int>((day % 7 + 7) % 7);
-}
-
 struct Finding {
   std::int64_t count = 0;
   std::size_t first = 0;  // row, from 0
@@ -63,8 +57,9 @@ std::vector<std::string> uneven_dates(std::span<const double> dates) {
     usual = *middle;
   }
   const StepRange range = usual_range(usual);
-  const bool skips_weekends =
-      usual == kOneDay && std::none_of(dates.begin(), dates.end(), [](double date) { return weekday(date) >= 5; });
+  const bool skips_weekends = usual == kOneDay && std::none_of(dates.begin(), dates.end(), [](double date) {
+                                return calendar_fields(date).weekday >= 5;
+                              });
   constexpr double kGap = 1.5;  // times the longest usual step: less than that, nothing is missing between
   Finding backwards, repeated, gaps, others;
   double longest = 0;
@@ -75,7 +70,7 @@ std::vector<std::string> uneven_dates(std::span<const double> dates) {
     } else if (step == 0) {
       repeated.add(row);
     } else if (step > kGap * range.high) {
-      if (skips_weekends && step == 3 * kOneDay && weekday(dates[row]) == 0) continue;
+      if (skips_weekends && step == 3 * kOneDay && calendar_fields(dates[row]).weekday == 0) continue;
       gaps.add(row);
       longest = std::max(longest, step);
     } else if (step < range.low || step > range.high) {

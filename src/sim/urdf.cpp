@@ -50,7 +50,7 @@ UrdfParts parts_of(std::string_view xml) {
   return parts;
 }
 
-double number(const XmlElement& e, const char* key, double otherwise) {
+double urdf_number(const XmlElement& e, const char* key, double otherwise) {
   return e.has(key) ? std::strtod(e.attribute(key).c_str(), nullptr) : otherwise;
 }
 
@@ -114,7 +114,7 @@ void warn_of_limits(const UrdfJoint& j, std::vector<std::string>& warnings) {
     return;
   }
   // Missing ones are zero.
-  const double lower = number(*j.limit, "lower", 0), upper = number(*j.limit, "upper", 0);
+  const double lower = urdf_number(*j.limit, "lower", 0), upper = urdf_number(*j.limit, "upper", 0);
   if (lower == 0 && upper == 0) {
     warnings.push_back(format("joint `{}` has limits from 0 to 0: it moves without limits; {}", j.name, remedy));
   } else if (lower == upper) {
@@ -124,7 +124,7 @@ void warn_of_limits(const UrdfJoint& j, std::vector<std::string>& warnings) {
     warnings.push_back(format("joint `{}` has its limits turned round, {} to {}: it moves without limits; {}", j.name,
                               lower, upper, remedy));
   }
-  const double effort = number(*j.limit, "effort", 1);
+  const double effort = urdf_number(*j.limit, "effort", 1);
   if (effort > 0 || !j.limit->has("effort")) return;
   warnings.push_back(format("joint `{}` has an effort limit of {}: {}; give it a positive one", j.name, effort,
                             effort < 0 ? "it is taken without its sign" : "its force is not limited"));
@@ -166,7 +166,7 @@ UrdfRemarks check_urdf(std::string_view xml) {
     warn_of_limits(j, remarks.warnings);
     if (!j.mimic) continue;
     wrong(mimic_error(j, by_name, names));
-    const double offset = number(*j.mimic, "offset", 0);
+    const double offset = urdf_number(*j.mimic, "offset", 0);
     if (j.type == "fixed") {
       remarks.warnings.push_back(format("joint `{}` is fixed: its <mimic> has no effect", j.name));
     } else if (offset != 0) {

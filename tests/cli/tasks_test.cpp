@@ -33,6 +33,12 @@ TEST(TasksCommand, ShowsSpacesCamerasHorizonExpertAndSettings) {
     EXPECT_NE(shown.output.find(text), std::string::npos) << text << "\n" << shown.output;
 }
 
+TEST(TasksCommand, TheExpertsSuccessIsTriedOut) {
+  const test::CommandOutcome tried = tasks("reach --episodes 20");
+  EXPECT_EQ(tried.code, 0) << tried.output;
+  EXPECT_NE(tried.output.find("solves 20 of 20 seeds"), std::string::npos) << tried.output;
+}
+
 TEST(TasksCommand, AnUnknownTaskOrSettingIsAnErrorThatNamesTheNearest) {
   const test::CommandOutcome task = tasks("pick-and-plase");
   EXPECT_EQ(task.code, 1);

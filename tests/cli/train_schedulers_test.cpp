@@ -51,23 +51,26 @@ TEST(TrainSchedulers, AfterSlurmsNoticeARequeuedJobGoesOnWithItsRun) {
   write_file_atomically(script, "#!/bin/bash\n#SBATCH --ntasks=2 --requeue --open-mode=append --output=" +
                                     (training.path() / "log").string() + "\nsrun " +
                                     command(training.alone("run", {"train.steps=1200"})) +
-                                    "\n[ $? = 138 ] && scontrol requeue $SLURM_JOB_ID\n");
+                                    "\nif [ $? = 138 ]; then scontrol requeue $SLURM_JOB_ID; fi\n");
   const std::string metrics = (training.outputs() / "run" / "latest" / "metrics.jsonl").string();
   std::string why;
   // Slurm lets a job that was requeued wait for a while; an administrator may shorten that.
-  const auto outcome = in_slurm("job=$(sbatch --parsable " + script.string() + "); until [ -s " + metrics +
-                                    " ]; do sleep 0.1; done; scancel --signal=USR1 $job; "
-                                    "until [ \"$(squeue -h -o %t)\" = PD ]; do sleep 0.1; done; "
-                                    "scontrol update JobId=$job StartTime=now; "
-                                    "while squeue -h | grep -q .; do sleep 0.2; done",
-                                why);
+  const auto outcome =
+      in_slurm("job=$(sbatch --parsable " + script.string() + "); until [ -s " + metrics +
+                   " ]; do sleep 0.1; done\n"
+                   "state() { scontrol -o show job $job | sed 's/.*JobState=\\([A-Z]*\\).*/\\1/'; }\n"
+                   "scancel --signal=USR1 $job; until [ \"$(state)\" = PENDING ]; do sleep 0.2; done\n"
+                   "scontrol update JobId=$job StartTime=now\n"
+                   "until s=$(state); [ \"$s\" = COMPLETED ] || [ \"$s\" = FAILED ]; do sleep 0.2; done; echo \"$s\"",
+               why);
   if (!outcome) GTEST_SKIP() << why;
-  EXPECT_EQ(outcome->code, 0) << outcome->err;
-  ASSERT_EQ(training.runs("run").size(), 1u) << text_of(training.path() / "log");
+  const std::string said = text_of(training.path() / "log");
+  EXPECT_EQ(outcome->out, "COMPLETED\n") << outcome->err << said;
+  ASSERT_EQ(training.runs("run").size(), 1u) << said;
   const std::string log = text_of(training.outputs() / "run" / "latest" / "training.log");
-  EXPECT_TRUE(contains(log, "training stopped by a signal")) << log;
-  EXPECT_TRUE(contains(log, "restart 1 of the job by Slurm: going on with its run ")) << log;
-  EXPECT_TRUE(contains(log, "training finished")) << log;
+  EXPECT_TRUE(contains(log, "training stopped by a signal")) << said;
+  EXPECT_TRUE(contains(log, "restart 1 of the job by Slurm: going on with its run ")) << said;
+  EXPECT_TRUE(contains(log, "training finished")) << said;
 }
 
 TEST(TrainSchedulers, MpirunStartsTheRanks) {

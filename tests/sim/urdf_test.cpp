@@ -15,9 +15,9 @@
 namespace cohort::sim {
 namespace {
 
-const std::string kInertial =
+const std::string kUrdfInertial =
     "<inertial><mass value='1'/><inertia ixx='.01' iyy='.01' izz='.01' ixy='0' ixz='0' iyz='0'/></inertial>";
-const std::string kLimit = "<limit lower='-1' upper='1' effort='9' velocity='2'/>";
+const std::string kUrdfLimit = "<limit lower='-1' upper='1' effort='9' velocity='2'/>";
 
 std::string urdf_joint(const std::string& name, const std::string& type, const std::string& child,
                        const std::string& inside) {
@@ -26,8 +26,8 @@ std::string urdf_joint(const std::string& name, const std::string& type, const s
 }
 /// A palm with two fingers.
 std::string urdf_hand(const std::string& joints) {
-  return "<robot name='hand'><link name='palm'/><link name='left'>" + kInertial + "</link><link name='right'>" +
-         kInertial + "</link>" + joints + "</robot>";
+  return "<robot name='hand'><link name='palm'/><link name='left'>" + kUrdfInertial + "</link><link name='right'>" +
+         kUrdfInertial + "</link>" + joints + "</robot>";
 }
 
 struct UrdfBuilt {
@@ -77,9 +77,9 @@ TEST(UrdfNames, AnElementsDepthAttributesAndEntitiesAreReadWithoutCommentsAndCha
 }
 
 TEST(UrdfNames, AMimicOfAJointThatCannotLeadIsAnErrorWithTheNearestName) {
-  const std::string lead = urdf_joint("lead", "revolute", "left", kLimit);
+  const std::string lead = urdf_joint("lead", "revolute", "left", kUrdfLimit);
   const auto follow = [](const std::string& mimic, const std::string& type = "revolute") {
-    return urdf_joint("follow", type, "right", kLimit + mimic);
+    return urdf_joint("follow", type, "right", kUrdfLimit + mimic);
   };
   const auto error = [](const std::string& joints) { return build_hand(joints).error; };
   const auto says = [](const std::string& text, const std::string& words) {
@@ -93,14 +93,14 @@ TEST(UrdfNames, AMimicOfAJointThatCannotLeadIsAnErrorWithTheNearestName) {
   says(error(urdf_joint("lead", "planar", "left", "") + follow("<mimic joint='lead'/>")), "`lead` is planar");
   says(error(lead + follow("<mimic joint='lead'/>", "planar")), "`follow` is planar");
   says(error(lead + follow("<mimic joint='follow'/>")), "`follow` mimics itself");
-  says(error(urdf_joint("lead", "revolute", "left", kLimit + "<mimic joint='follow'/>") +
+  says(error(urdf_joint("lead", "revolute", "left", kUrdfLimit + "<mimic joint='follow'/>") +
              follow("<mimic joint='lead'/>")),
        "mimics it in turn");
   const UrdfBuilt fixed = build_hand(lead + urdf_joint("follow", "fixed", "right", "<mimic joint='lead'/>"));
   EXPECT_EQ(fixed.error, "");
   EXPECT_TRUE(fixed.warns("`follow` is fixed: its <mimic> has no effect"));
   // A <transmission> names joints too.
-  EXPECT_EQ(error(lead + urdf_joint("follow", "revolute", "right", kLimit) +
+  EXPECT_EQ(error(lead + urdf_joint("follow", "revolute", "right", kUrdfLimit) +
                   "<transmission name='t'><joint name='lead'/><actuator name='a'/></transmission>"),
             "");
 }
@@ -109,12 +109,12 @@ TEST(UrdfNames, RepeatedAndUnknownNamesAreErrorsThatSayWhich) {
   const auto says = [](const std::string& text, const std::string& words) {
     EXPECT_NE(text.find(words), std::string::npos) << text << "\nwanted: " << words;
   };
-  const std::string left = urdf_joint("lead", "revolute", "left", kLimit);
-  says(build_hand(left + urdf_joint("lead", "revolute", "right", kLimit)).error, "two joints are named `lead`");
-  says(build_hand(left + "<link name='right'>" + kInertial + "</link>").error, "two links are named `right`");
-  says(build_hand(left + urdf_joint("other", "revolute", "rihgt", kLimit)).error,
+  const std::string left = urdf_joint("lead", "revolute", "left", kUrdfLimit);
+  says(build_hand(left + urdf_joint("lead", "revolute", "right", kUrdfLimit)).error, "two joints are named `lead`");
+  says(build_hand(left + "<link name='right'>" + kUrdfInertial + "</link>").error, "two links are named `right`");
+  says(build_hand(left + urdf_joint("other", "revolute", "rihgt", kUrdfLimit)).error,
        "the child link `rihgt`, and no link has that name; is `right` meant?");
-  says(build_hand(left + urdf_joint("other", "revolute", "left", kLimit)).error,
+  says(build_hand(left + urdf_joint("other", "revolute", "left", kUrdfLimit)).error,
        "link `left` is the child of two joints");
   EXPECT_TRUE(build_hand(left).warns("links `palm` and `right` are the child of no joint"));
   // A text that is no XML is MuJoCo's to refuse.
@@ -127,7 +127,7 @@ TEST(UrdfLimits, LimitsThatDoNotHoldAreWarnedOfByTheirJoint) {
     EXPECT_EQ(b.error, "") << limit;
     return b;
   };
-  EXPECT_TRUE(built(kLimit).warnings.empty());
+  EXPECT_TRUE(built(kUrdfLimit).warnings.empty());
   EXPECT_TRUE(built("<limit effort='9' velocity='2'/>", "continuous").warnings.empty());
   EXPECT_TRUE(built("<limit lower='-1' effort='9' velocity='2'/>").warnings.empty());  // to zero
   EXPECT_TRUE(built("").warns("`lead` is revolute and has no <limit>"));
@@ -150,7 +150,7 @@ TEST(UrdfLimits, AStartOutsideTheLimitsIsNamed) {
     return build_hand(urdf_joint("lead", "revolute", "left", limit) + urdf_joint("other", "fixed", "right", ""))
         .outside;
   };
-  EXPECT_EQ(start(kLimit), "");
+  EXPECT_EQ(start(kUrdfLimit), "");
   EXPECT_EQ(start("<limit lower='0' upper='1' effort='9' velocity='2'/>"), "");
   const std::string outside = start("<limit lower='0.9' upper='5.4' effort='9' velocity='2'/>");
   EXPECT_NE(outside.find("`robot/lead` at 0 of [0.9, 5.4]"), std::string::npos) << outside;
@@ -168,8 +168,8 @@ TEST(UrdfLimits, AStartOutsideTheLimitsIsNamed) {
 
 TEST(UrdfLimits, AMimicWithAnOffsetStartsApartAndEndsTogether) {
   const std::string hand =
-      urdf_joint("lead", "revolute", "left", kLimit) +
-      urdf_joint("follow", "revolute", "right", kLimit + "<mimic joint='lead' multiplier='-1' offset='0.2'/>");
+      urdf_joint("lead", "revolute", "left", kUrdfLimit) +
+      urdf_joint("follow", "revolute", "right", kUrdfLimit + "<mimic joint='lead' multiplier='-1' offset='0.2'/>");
   EXPECT_TRUE(build_hand(hand).warns("`follow` mimics `lead` with an offset of 0.2"));
   Scene scene;
   const Entity robot = scene.add_entity(Urdf{.file = "", .xml = urdf_hand(hand), .fixed = true}, "robot");
@@ -182,7 +182,7 @@ TEST(UrdfLimits, AMimicWithAnOffsetStartsApartAndEndsTogether) {
 TEST(UrdfLimits, AMovingLinkWithoutInertiaIsNamedWithARemedy) {
   const std::string text =
       build_hand(
-          urdf_joint("lead", "revolute", "left", kLimit) + urdf_joint("hold", "fixed", "right", "") +
+          urdf_joint("lead", "revolute", "left", kUrdfLimit) + urdf_joint("hold", "fixed", "right", "") +
           "<link name='tip'/><joint name='twist' type='continuous'><parent link='left'/><child link='tip'/></joint>")
           .error;
   EXPECT_NE(text.find("robot/tip"), std::string::npos) << text;
@@ -204,7 +204,7 @@ class UrdfMeshes : public testing::Test {
     write_file_atomically(folder_.path() / name, text);
   }
   std::string error_of_mesh(const std::string& mesh) const {
-    write("ws/arm_description/urdf/arm.urdf", "<robot name='r'><link name='base'>" + kInertial +
+    write("ws/arm_description/urdf/arm.urdf", "<robot name='r'><link name='base'>" + kUrdfInertial +
                                                   "<collision><geometry><mesh filename='" + mesh +
                                                   "'/></geometry></collision></link></robot>");
     return build_urdf(Urdf{folder_.path() / "ws/arm_description/urdf/arm.urdf"}).error;

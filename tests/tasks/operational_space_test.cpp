@@ -167,7 +167,7 @@ TEST(OperationalSpace, TheRecordedTorquesComeOutInClosedLoop) {
       for (std::size_t i = 0; i < 9; ++i) goal = std::max(goal, std::abs(memory.goal_rot[i] - goals[step * 9 + i]));
     }
     EXPECT_LT(largest, kTorqueTolerance) << task;
-    EXPECT_LT(goal, 1e-7) << task;
+    EXPECT_LT(goal, 1e-9) << task;
     std::printf("%s: torques within %.1e N m, goals within %.1e\n", task.filename().c_str(), largest, goal);
   }
 }

@@ -79,6 +79,9 @@ struct EightFloats {
   COHORT_LANE friend EightFloats load_anywhere(const float* p, EightFloats*) {
     return each([&](int i) { return p[i]; });
   }
+  COHORT_LANE friend void store(float* p, const EightFloats& a) {
+    for (int i = 0; i < 8; ++i) p[i] = a.v[i];
+  }
   COHORT_LANE friend float get_lane(const EightFloats& a, int i) { return a.v[i]; }
 };
 

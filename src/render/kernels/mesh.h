@@ -61,8 +61,8 @@ COHORT_KERNEL TriangleHit meet_mesh(const MeshRecord& mesh, const float* origin,
     for (int i = 0; i < mesh.blocks; ++i) meet_block<Eight>(mesh.block[i], r, both, from, hit);
     return hit;
   }
-  const Vector3<V> inverse{V(1.0f) / not_zero(r.direction.x), V(1.0f) / not_zero(r.direction.y),
-                           V(1.0f) / not_zero(r.direction.z)};
+  const Vector3<V> inverse{V(1.0f / not_zero(direction[0])), V(1.0f / not_zero(direction[1])),
+                           V(1.0f / not_zero(direction[2]))};
   const Vector3<V> above{r.origin.x + V(pad), r.origin.y + V(pad), r.origin.z + V(pad)};
   const Vector3<V> below{r.origin.x - V(pad), r.origin.y - V(pad), r.origin.z - V(pad)};
   constexpr int kDepth = 256;  // eight children of as many levels as a tree of 2^31 triangles has
@@ -87,9 +87,11 @@ COHORT_KERNEL TriangleHit meet_mesh(const MeshRecord& mesh, const float* origin,
     const V out = min(min(max(ax, bx), max(ay, by)), min(max(az, bz), V(hit.t)));
     // The far children first, so that the nearest is taken next. An empty place's box ends before it begins.
     const int begin = top;
+    alignas(32) float first[8];
+    store(first, in);
     each_lane(in <= out * V(1.000001f), [&](int i) {
       if (node.low[0][i] > node.high[0][i]) return;
-      const float t = get_lane(in, i);
+      const float t = first[i];
       int place = top++;
       for (; place > begin && stack_t[place - 1] < t; --place) {
         stack[place] = stack[place - 1], stack_t[place] = stack_t[place - 1];

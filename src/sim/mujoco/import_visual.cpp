@@ -200,7 +200,7 @@ VisualModel import_visual_model(std::span<const std::uint8_t> mjb) {
   out.far = static_cast<double>(v.map.zfar) * m.stat.extent;
   out.centre = {m.stat.center[0], m.stat.center[1], m.stat.center[2]};
   out.fovy = static_cast<double>(v.global.fovy);
-  out.quads = v.quality.numquads;
+  out.quads = std::max(1, v.quality.numquads);
   return out;
 }
 

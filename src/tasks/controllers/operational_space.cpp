@@ -77,11 +77,15 @@ Mat3 robosuite_rotation(const Vec3& turn) {
     q[0] = std::cos(0.5 * angle);
     for (std::size_t i = 0; i < 3; ++i) q[1 + i] = turn[i] / angle * std::sin(0.5 * angle);
   }
+  // As NumPy and Numba round: products of floats summed in double by the dot product, the scaling in double.
   float f[4];
-  for (int i = 0; i < 4; ++i) f[i] = static_cast<float>(q[i]);
-  const float n = f[0] * f[0] + f[1] * f[1] + f[2] * f[2] + f[3] * f[3];
-  const auto scale = static_cast<float>(std::sqrt(2.0 / static_cast<double>(n)));
-  for (float& x : f) x *= scale;
+  double sum = 0;
+  for (int i = 0; i < 4; ++i) {
+    f[i] = static_cast<float>(q[i]);
+    sum += static_cast<double>(f[i] * f[i]);
+  }
+  const double scale = std::sqrt(2.0 / static_cast<double>(static_cast<float>(sum)));
+  for (float& x : f) x = static_cast<float>(static_cast<double>(x) * scale);
   const auto product = [&](int i, int j) { return f[i] * f[j]; };
   const auto d = [](float x) { return static_cast<double>(x); };
   return {1 - d(product(2, 2)) - d(product(3, 3)), d(product(1, 2) - product(3, 0)),

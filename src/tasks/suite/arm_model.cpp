@@ -56,7 +56,7 @@ constexpr const char* kArm = R"(
   </default>
   <worldbody>
     <light name="lamp" pos="0.6 -0.8 2.2" dir="-0.1 0.4 -1" directional="true" diffuse="0.55 0.55 0.52" specular="0.2 0.2 0.2"/>
-    <camera name="front" pos="1.22 0 0.66" xyaxes="0 1 0 -0.61 0 0.80" fovy="45"/>
+    <camera name="front" pos="1.22 0 0.66" xyaxes="0 1 0 -0.60 0 0.74" fovy="40"/>
     <camera name="side" pos="0.55 -1.1 0.6" xyaxes="1 0 0 0 0.5 1" fovy="45"/>
     <geom name="floor" type="plane" pos="0 0 -0.75" size="3 3 0.1" material="floor" contype="0" conaffinity="0"/>
     <geom name="table" type="plane" pos="0.4 0 0" size="0.55 0.6 0.1" material="wood" condim="4" friction="1 0.01 0.0001"/>

@@ -59,7 +59,7 @@ SceneTaskSetup open_drawer_setup(const TaskSettings& settings) {
       {"cabinet_yaw", {2}, "1", "sine and cosine of the cabinet's yaw less the hand's"},
       {"drawer_opening", {1}, "m", "how far the drawer is out"},
   };
-  spec.cameras = {"front", "wrist", "side"};
+  spec.cameras = {"side", "wrist", "front"};
   spec.action = hand_actions(kDrawerActions);
   spec.control_period = kControlPeriod;
   spec.reward_terms = {"reach", "open"};

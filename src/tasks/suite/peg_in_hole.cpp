@@ -124,9 +124,9 @@ class PegInHole final : public ArmTask {
     Intent intent;
     intent.turn = wrapped(now.qpos[yaw_] - p.yaw, kQuarterTurn);
     const bool in_it = p.tip[2] < kBlockTop - 0.003 && beside < 0.006;
-    const double height =
-        in_it ? 0.004
-              : 0.004 + std::max(0.065 * ramp(beside, 0.0012, 0.006), 0.065 * ramp(std::abs(intent.turn), 0.03, 0.08));
+    // Above the block until it fits: 2 mm are free on each side.
+    const double unfit = std::max(ramp(beside, 0.0012, 0.002), ramp(std::abs(intent.turn), 0.04, 0.07));
+    const double height = in_it ? 0.004 : 0.004 + 0.058 * unfit + 0.012 * ramp(beside, 0.002, 0.01);
     intent.target = h.pos + Vec3{hole[0], hole[1], height - p.tip[2]};
     // Not into the block from the side.
     if (!in_it && beside > 0.006 && p.tip[2] < kBlockTop + 0.008)

@@ -107,7 +107,7 @@ class PushTask final : public ArmTask {
       intent.target = h.pos;  // there
     } else if (h.pos[2] < 0.055 && before < -0.025 && std::abs(beside) < 0.03) {
       // Behind it and low: push, and stay on the line.
-      intent.target = h.pos + std::min(far, 0.6 * kHandStep) * ahead - (0.7 * beside) * aside;
+      intent.target = h.pos + std::min(0.003 + 0.7 * far, 0.6 * kHandStep) * ahead - (0.7 * beside) * aside;
       intent.target[2] = kPushHeight;
       // From a distance quickly, but not against the cube.
       const double gap = -before - 0.05;
