@@ -19,7 +19,7 @@ namespace cohort::cli {
 namespace fs = std::filesystem;
 namespace {
 
-using config::Json;
+using Json = config::Json;
 
 struct DemoArguments {
   fs::path out = "outputs/demo";

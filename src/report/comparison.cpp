@@ -21,7 +21,7 @@ namespace cohort::report {
 namespace fs = std::filesystem;
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 /// The two last names of its path, which tell runs apart.
 std::string run_label(const RunFolder& run) {
@@ -46,7 +46,7 @@ void add_curves(std::vector<Figure>& figures, const std::vector<std::string>& la
   figures.push_back(std::move(figure));
 }
 
-void flatten_settings(const Json& json, const std::string& path, std::map<std::string, std::string>& out) {
+void flatten_settings(const OrderedJson& json, const std::string& path, std::map<std::string, std::string>& out) {
   if (json.is_object() && !json.empty()) {
     for (const auto& [name, value] : json.items())
       flatten_settings(value, path.empty() ? name : path + "." + name, out);
@@ -61,7 +61,7 @@ std::string different_settings(const std::vector<RunFolder>& runs, const std::ve
   std::map<std::string, int> names;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     if (!fs::exists(runs[i].config_file())) continue;
-    const Json json = Json::parse(read_file(runs[i].config_file()), nullptr, false);
+    const OrderedJson json = OrderedJson::parse(read_file(runs[i].config_file()), nullptr, false);
     if (json.is_object()) flatten_settings(json, "", all[i]);
     for (const auto& [name, value] : all[i]) names[name] = 1;
   }

@@ -13,17 +13,17 @@ namespace cohort::report {
 namespace fs = std::filesystem;
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 constexpr const char* kEvaluationFile = "evaluation.json";
 
 SavedEvaluation parse_evaluation(const fs::path& file) {
-  const Json json = Json::parse(read_file(file));
+  const OrderedJson json = OrderedJson::parse(read_file(file));
   SavedEvaluation evaluation;
   evaluation.file = file;
   evaluation.task = json.at("task").get<std::string>();
   evaluation.first_seed = json.at("first_seed").get<std::uint64_t>();
   evaluation.max_steps = json.at("max_steps").get<std::int64_t>();
-  for (const Json& p : json.at("policies"))
+  for (const OrderedJson& p : json.at("policies"))
     evaluation.policies.push_back({.policy = p.at("policy").get<std::string>(),
                                    .successes = p.at("successes").get<std::int64_t>(),
                                    .episodes = p.at("episodes").get<std::int64_t>(),
@@ -35,7 +35,7 @@ SavedEvaluation parse_evaluation(const fs::path& file) {
                                    .mean_max_reward = p.at("mean_max_reward").get<double>(),
                                    .mean_steps = p.at("mean_steps").get<double>()});
   if (json.contains("videos"))
-    for (const Json& v : json.at("videos"))
+    for (const OrderedJson& v : json.at("videos"))
       evaluation.videos.push_back({.policy = v.at("policy").get<std::string>(),
                                    .seed = v.at("seed").get<std::uint64_t>(),
                                    .success = v.at("success").get<bool>(),

@@ -10,36 +10,36 @@ namespace cohort::report {
 namespace fs = std::filesystem;
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-Json to_rows(const NamedTexts& texts) {
-  Json rows = Json::array();
+OrderedJson to_rows(const NamedTexts& texts) {
+  OrderedJson rows = OrderedJson::array();
   for (const auto& [name, value] : texts) rows.push_back({name, value});
   return rows;
 }
 
-NamedTexts from_rows(const Json& rows) {
+NamedTexts from_rows(const OrderedJson& rows) {
   NamedTexts texts;
-  for (const Json& row : rows) texts.emplace_back(row.at(0).get<std::string>(), row.at(1).get<std::string>());
+  for (const OrderedJson& row : rows) texts.emplace_back(row.at(0).get<std::string>(), row.at(1).get<std::string>());
   return texts;
 }
 
 /// What is not finite is null.
-double number(const Json& value) {
+double number_or_nan(const OrderedJson& value) {
   return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
 }
 
-Json to_object(const ErrorMetrics& m) {
+OrderedJson error_metrics_to_json(const ErrorMetrics& m) {
   return {{"target", m.target}, {"count", m.count}, {"mse", m.mse}, {"mae", m.mae}, {"rmse", m.rmse}, {"r2", m.r2}};
 }
 
-ErrorMetrics from_object(const Json& json) {
+ErrorMetrics error_metrics_from_json(const OrderedJson& json) {
   return {.target = json.at("target").get<std::string>(),
           .count = json.at("count").get<std::int64_t>(),
-          .mse = number(json.at("mse")),
-          .mae = number(json.at("mae")),
-          .rmse = number(json.at("rmse")),
-          .r2 = number(json.at("r2"))};
+          .mse = number_or_nan(json.at("mse")),
+          .mae = number_or_nan(json.at("mae")),
+          .rmse = number_or_nan(json.at("rmse")),
+          .r2 = number_or_nan(json.at("r2"))};
 }
 
 fs::path saved_file(const RunFolder& run) {
@@ -49,18 +49,19 @@ fs::path saved_file(const RunFolder& run) {
 }  // namespace
 
 void save_content(const RunFolder& run, const ReportContent& content) {
-  Json json = {{"title", content.title},
-               {"status", content.status},
-               {"failed", content.failed},
-               {"highlights", to_rows(content.highlights)},
-               {"summary", to_rows(content.summary)},
-               {"test_name", content.test_name},
-               {"test_note", content.test_note},
-               {"environment", to_rows(content.environment.empty() ? content.machine.rows() : content.environment)},
-               {"figures", Json::array()}};
+  OrderedJson json = {
+      {"title", content.title},
+      {"status", content.status},
+      {"failed", content.failed},
+      {"highlights", to_rows(content.highlights)},
+      {"summary", to_rows(content.summary)},
+      {"test_name", content.test_name},
+      {"test_note", content.test_note},
+      {"environment", to_rows(content.environment.empty() ? content.machine.rows() : content.environment)},
+      {"figures", OrderedJson::array()}};
   if (content.test) {
-    json["test"] = {{"overall", to_object(content.test->overall)}, {"targets", Json::array()}};
-    for (const ErrorMetrics& m : content.test->targets) json["test"]["targets"].push_back(to_object(m));
+    json["test"] = {{"overall", error_metrics_to_json(content.test->overall)}, {"targets", OrderedJson::array()}};
+    for (const ErrorMetrics& m : content.test->targets) json["test"]["targets"].push_back(error_metrics_to_json(m));
   }
   const auto relative = [&](const fs::path& file) {
     return file.empty() ? std::string() : file.lexically_relative(run.path()).generic_string();
@@ -71,14 +72,14 @@ void save_content(const RunFolder& run, const ReportContent& content) {
                                {"svg", relative(figure.svg)},
                                {"png", relative(figure.png)},
                                {"error", figure.error}});
-  write_file_atomically(saved_file(run), json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  write_file_atomically(saved_file(run), json.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n");
 }
 
 std::optional<ReportContent> load_content(const RunFolder& run) {
   const fs::path file = saved_file(run);
   if (!fs::exists(file)) return std::nullopt;
   try {
-    const Json json = Json::parse(read_file(file));
+    const OrderedJson json = OrderedJson::parse(read_file(file));
     ReportContent content;
     content.title = json.at("title").get<std::string>();
     content.status = json.at("status").get<std::string>();
@@ -90,14 +91,15 @@ std::optional<ReportContent> load_content(const RunFolder& run) {
     content.environment = from_rows(json.at("environment"));
     if (json.contains("test")) {
       content.test.emplace();
-      content.test->overall = from_object(json.at("test").at("overall"));
-      for (const Json& target : json.at("test").at("targets")) content.test->targets.push_back(from_object(target));
+      content.test->overall = error_metrics_from_json(json.at("test").at("overall"));
+      for (const OrderedJson& target : json.at("test").at("targets"))
+        content.test->targets.push_back(error_metrics_from_json(target));
     }
-    const auto absolute = [&](const Json& path) {
+    const auto absolute = [&](const OrderedJson& path) {
       const std::string text = path.get<std::string>();
       return text.empty() ? fs::path() : run.path() / text;
     };
-    for (const Json& figure : json.at("figures"))
+    for (const OrderedJson& figure : json.at("figures"))
       content.figures.push_back({.name = figure.at("name").get<std::string>(),
                                  .caption = figure.at("caption").get<std::string>(),
                                  .svg = absolute(figure.at("svg")),
