@@ -10,9 +10,9 @@
 #include "core/config.h"
 #include "core/error.h"
 #include "core/progress.h"
+#include "core/tfrecord.h"
 #include "core/threads.h"
 #include "data/images/codec.h"
-#include "data/rlds/tfrecord.h"
 #include "record/finish_recording.h"
 #include "record/piece_store.h"
 #include "tasks/actor.h"
@@ -113,7 +113,7 @@ class Recorder final : public tasks::RolloutObserver {
       ++piece.report.kept;
       piece.report.steps += record.steps();
       piece.report.bytes += static_cast<std::int64_t>(example.size());
-      data::append_tfrecord(piece.records[static_cast<std::size_t>(place)], example);
+      append_tfrecord(piece.records[static_cast<std::size_t>(place)], example);
     }
     records_.erase(r.episode);
     if (--piece.missing == 0) {
