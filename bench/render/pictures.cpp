@@ -109,7 +109,7 @@ void run(const BenchScene& s, double seconds) {
   if (s.hide_collisions) settings.geom_groups[0] = false;
   const auto ours = make_renderer(scene, settings);
   std::unique_ptr<Renderer> theirs;
-  settings.kind = "mujoco";
+  settings.kind = "mujoco", settings.samples = 0;
   try {
     theirs = make_renderer(scene, settings);
   } catch (const Error& e) {
