@@ -79,8 +79,7 @@ class Demo {
                            {"size", a_.size},
                            {"steps", a_.steps},
                            {"overrides", a_.overrides},
-                           {"evaluation", a_.evaluation_episodes},
-                           {"video", !a_.no_video}};
+                           {"evaluation", a_.evaluation_episodes}};
     DemoState state(a_.out / "demo.json", settings);
     const std::string data = (a_.out / "data").string();
     std::vector<std::string> collect = {"collect",    task_,

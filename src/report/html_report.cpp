@@ -174,8 +174,8 @@ std::string html_report(const RunFolder& run, const ReportContent& content) {
 }
 
 void write_html_report(const RunFolder& run, const ReportContent& content) {
-  save_content(run, content);
   write_file_atomically(run.report_file(), html_report(run, content));
+  save_content(run, content);
 }
 
 }  // namespace cohort::report
