@@ -34,7 +34,7 @@ std::string twenty_primitives() {
     <material name="checked" texture="checks"/><material name="shiny" rgba=".8 .3 .2 1" specular="1" shininess=".8"/></asset>
     <worldbody><light directional="true" dir=".3 .2 -1" diffuse=".5 .5 .5" specular=".3 .3 .3"/>
     <light pos="1 -1 2" dir="-.4 .4 -1" cutoff="60" diffuse=".4 .4 .4"/>
-    <camera name="front" pos="0 -3 1" xyaxes="1 0 0 0 .316 .949" fovy="45"/>)";
+    <camera name="front" pos="0 -3 1" xyaxes="1 0 0 0 .316 .949" fovy="31"/>)";
   const char* shapes[] = {"sphere\" size=\".09", "capsule\" size=\".06 .08", "box\" size=\".09 .07 .08",
                           "cylinder\" size=\".07 .09", "ellipsoid\" size=\".08 .1 .06"};
   for (int i = 0; i < 20; ++i) {
@@ -109,7 +109,7 @@ void run(const BenchScene& s, double seconds) {
   if (s.hide_collisions) settings.geom_groups[0] = false;
   const auto ours = make_renderer(scene, settings);
   std::unique_ptr<Renderer> theirs;
-  settings.kind = "mujoco";
+  settings.kind = "mujoco", settings.samples = 0;
   try {
     theirs = make_renderer(scene, settings);
   } catch (const Error& e) {

@@ -25,7 +25,6 @@ namespace cohort::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 
 struct ScalingSettings {
   std::string counts;  ///< "1,2,4"; empty: 1, 2, 4, ... up to the devices
@@ -71,7 +70,7 @@ Speed read_speed(const fs::path& metrics, int processes) {
   std::vector<double> samples, steps, data;
   std::istringstream lines(read_file(metrics));
   for (std::string line; std::getline(lines, line);) {
-    const Json json = Json::parse(line, nullptr, false);
+    const nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
     if (!json.is_object() || !json.contains("speed/samples_per_s")) continue;
     samples.push_back(json.at("speed/samples_per_s").get<double>());
     steps.push_back(1 / json.at("speed/steps_per_s").get<double>());
@@ -180,7 +179,7 @@ int run_scaling(const std::vector<std::string>& words) {
               settings.steps, "devices", "samples/s", "speed-up", "efficiency", "ms a step", "data", "communication");
   std::fflush(stdout);
   const ScratchFolder scratch;
-  Json figures = Json::array();
+  nlohmann::json figures = nlohmann::json::array();
   Speed one;
   for (const int processes : counts) {
     const Speed speed = measure(settings, processes, threads, scratch.path());

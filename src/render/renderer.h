@@ -50,8 +50,8 @@ struct RendererSettings {
   /// Groups 0 to 5 that are drawn; MuJoCo's defaults. Tendons, skins and flexes: the mujoco renderer only.
   std::array<bool, 6> geom_groups{true, true, true, false, false, false};
   std::array<bool, 6> site_groups{true, true, true, false, false, false};
-  int samples = 0;  ///< of the mujoco renderer: multisampling; -1: what the model says
-  int slices = 0;   ///< of the mujoco renderer: divisions of round shapes; 0: what the model says
+  int samples = -1;  ///< of the mujoco renderer: multisampling; 0: none; -1: what the model says, MuJoCo's look
+  int slices = 0;    ///< of the mujoco renderer: divisions of round shapes; 0: what the model says
   sim::LaneWidth lanes = sim::LaneWidth::kAuto;  ///< of the raycast renderer
   bool culling = true;                           ///< false: every ray meets every geom; the same bytes, for tests
 };

@@ -3,16 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-extern "C" {
-#include <libavcodec/avcodec.h>
-#include <libavformat/avformat.h>
-#include <libavutil/imgutils.h>
-#include <libavutil/opt.h>
-#include <libswscale/swscale.h>
-}
-
 #include "core/error.h"
 #include "core/files.h"
+#include "render/ffmpeg.h"
 #include "sim/index.h"
 
 namespace cohort::render {
@@ -227,6 +220,11 @@ void index_first(AtomicFile& file, const std::string& name) {
 }  // namespace
 
 std::string video_unavailable() {
+  try {
+    open_ffmpeg();
+  } catch (const Error& e) {
+    return e.what();
+  }
   return avcodec_find_encoder_by_name("libx264") ? "" : "FFmpeg's libraries here have no encoder libx264";
 }
 

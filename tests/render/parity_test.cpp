@@ -25,7 +25,7 @@ constexpr int kSlices = 120;
 
 /// The mujoco renderer, or null where there is no OpenGL.
 std::unique_ptr<Renderer> reference_for(sim::Scene& scene, RendererSettings settings, std::string& why) {
-  settings.kind = "mujoco", settings.slices = kSlices;
+  settings.kind = "mujoco", settings.slices = kSlices, settings.samples = 0;
   try {
     return make_renderer(scene, settings);
   } catch (const Error& e) {

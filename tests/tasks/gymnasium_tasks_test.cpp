@@ -1,12 +1,14 @@
 // Gymnasium's tasks beside what gymnasium itself did (data/gymnasium_reference.py).
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include <gtest/gtest.h>
 
 #include "core/files.h"
+#include "tasks/registry.h"
+#include "tasks/rollout.h"
 #include "tasks/scene_task.h"
-#include "tasks/suite_rollout.h"
 
 namespace cohort::tasks {
 namespace {
@@ -116,7 +118,7 @@ TEST_P(GymnasiumTasks, TheResetNoiseHasGymnasiumsRange) {
   if (!task) GTEST_SKIP() << missing;
   std::vector<std::int32_t> envs(64);
   std::iota(envs.begin(), envs.end(), 0);
-  task->reset(envs, seeds_from(0, 64));
+  task->reset(envs, consecutive_seeds(0, 64));
   const std::string name = GetParam();
   const double scale = name == "HalfCheetah-v5" || name == "Swimmer-v5" ? 0.1
                        : name == "InvertedPendulum-v5"                  ? 0.01

@@ -3,11 +3,14 @@
 
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include <gtest/gtest.h>
 
 #include "data/allocation_count.h"
-#include "tasks/suite_rollout.h"
+#include "tasks/actor.h"
+#include "tasks/registry.h"
+#include "tasks/rollout.h"
 
 namespace cohort::tasks {
 namespace {
@@ -42,7 +45,9 @@ INSTANTIATE_TEST_SUITE_P(Engines, SceneTaskOnEngine, testing::Values("batched", 
 TEST_P(SceneTaskOnEngine, TheExpertsOfTheSuiteSucceed) {
   for (const char* name : kSuite) {
     const auto task = make_task(name, {.n_envs = 4, .threads = 2, .engine = GetParam()});
-    for (const SuiteEpisode& episode : roll_out(*task, seeds_from(70, 4))) EXPECT_TRUE(episode.success) << name;
+    const auto expert = task->make_expert(0);
+    for (const EpisodeOutcome& episode : run_episodes(*task, *expert, consecutive_seeds(70, 4)))
+      EXPECT_TRUE(episode.success) << name << ", seed " << episode.seed << " " << episode.fault;
   }
 }
 
@@ -50,9 +55,9 @@ TEST_P(SceneTaskOnEngine, RandomActionsDoNotSolveWhatTheExpertDoes) {
   for (const char* name : {"open-drawer", "peg-in-hole", "pick-and-place", "push", "stack", "cartpole-balance"}) {
     const auto task = make_task(name, {.n_envs = 4, .threads = 2, .engine = GetParam()});
     const auto random = make_random_actor(3);
-    for (const SuiteEpisode& episode : roll_out(*task, seeds_from(70, 4), random.get())) {
+    for (const EpisodeOutcome& episode : run_episodes(*task, *random, consecutive_seeds(70, 4))) {
       EXPECT_FALSE(episode.success) << name;
-      EXPECT_FALSE(episode.broken) << name;
+      EXPECT_FALSE(episode.failed) << name << " " << episode.fault;
     }
   }
 }
@@ -84,7 +89,7 @@ TEST_P(SceneTaskOnEngine, AnEpisodeHasTheSameBitsInAnyEnvironmentOfAnyNumberAfte
     const auto many = make_task(name, {.n_envs = 19, .threads = 2, .engine = GetParam()});
     std::vector<std::int32_t> all(19);
     std::iota(all.begin(), all.end(), 0);
-    many->reset(all, seeds_from(500, 19));
+    many->reset(all, consecutive_seeds(500, 19));
     episode_numbers(*many, 13, 8, 15);
     const std::vector<float> expected = episode_numbers(*alone, 0, 7, 25);
     EXPECT_EQ(episode_numbers(*many, 13, 7, 25), expected) << name;
@@ -101,7 +106,7 @@ TEST_P(SceneTaskOnEngine, PicturesChangeNoBitAndAreThoseOfAnEnvironmentAlone) {
              many = make_task("pick-and-place", five);
   EXPECT_EQ(episode_numbers(*without, 0, 4, 12), episode_numbers(*with, 0, 4, 12, true));
   const std::vector<std::int32_t> all{0, 1, 2, 3, 4};
-  many->reset(all, seeds_from(90, 5));
+  many->reset(all, consecutive_seeds(90, 5));
   episode_numbers(*many, 3, 4, 12);
   const std::int32_t alone[] = {0}, third[] = {3};
   for (const char* camera : {"front", "wrist"}) {
@@ -121,7 +126,7 @@ TEST_P(SceneTaskOnEngine, AnActionThatIsNotFiniteBreaksItsEnvironmentAlone) {
   const auto task = make_task("push", {.n_envs = 3, .engine = GetParam()}),
              other = make_task("push", {.n_envs = 3, .engine = GetParam()});
   const std::vector<std::int32_t> all{0, 1, 2};
-  for (Task* t : {task.get(), other.get()}) t->reset(all, seeds_from(1, 3));
+  for (Task* t : {task.get(), other.get()}) t->reset(all, consecutive_seeds(1, 3));
   std::vector<float> good(12, 0.5f), bad = good;
   bad[4] = std::numeric_limits<float>::quiet_NaN();
   for (int step = 0; step < 5; ++step) {
@@ -148,7 +153,7 @@ TEST_P(SceneTaskOnEngine, AStepAllocatesNothing) {
     const auto expert = task->make_expert(0);
     std::vector<std::int32_t> all(20);
     std::iota(all.begin(), all.end(), 0);
-    const std::vector<std::uint64_t> seeds = seeds_from(1, 20);
+    const std::vector<std::uint64_t> seeds = consecutive_seeds(1, 20);
     const std::int64_t width = task->spec().action.width();
     std::vector<float> actions(static_cast<std::size_t>(20 * width));
     const ArrayView view = make_view(actions.data(), {20, width});
@@ -168,9 +173,9 @@ TEST(SceneTask, ADenseRewardIsTheSumOfItsTermsAndASparseOneIsSuccess) {
     EXPECT_EQ(sparse->spec().reward_terms, std::vector<std::string>{"success"});
     for (Task* task : {dense.get(), sparse.get()}) {
       const std::vector<std::int32_t> all{0, 1};
-      task->reset(all, seeds_from(5, 2));
+      task->reset(all, consecutive_seeds(5, 2));
       const auto expert = task->make_expert(0);
-      expert->begin(all, seeds_from(5, 2), "");
+      expert->begin(all, consecutive_seeds(5, 2), "");
       const std::int64_t width = task->spec().action.width();
       std::vector<float> actions(static_cast<std::size_t>(2 * width));
       double most = -1e9;

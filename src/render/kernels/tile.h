@@ -206,16 +206,21 @@ COHORT_KERNEL void draw_tile(const FrameRecord& f, int tile) {
   if (f.tile_first[tile] == f.tile_first[tile + 1] && (f.sky == nullptr || f.rgb == nullptr)) {
     return clear_tile(f, left, top);
   }
+  const bool whole = left + kTile <= f.width && top + kTile <= f.height;
   for (int begin = 0; begin < kTile * kTile; begin += kWidth) {
     if (top + begin / kTile >= f.height) break;
     Packet<L> p;
-    p.inside = 0;
     alignas(64) float x[kWidth], y[kWidth];
     for (int i = 0; i < kWidth; ++i) {
       p.x[i] = left + (begin + i) % kTile, p.y[i] = top + (begin + i) / kTile;
-      if (p.x[i] < f.width && p.y[i] < f.height) p.inside |= 1u << i;
       x[i] = fma(static_cast<float>(p.x[i]) + 0.5f, f.step_x, f.left);
       y[i] = fma(static_cast<float>(p.y[i]) + 0.5f, -f.step_y, f.top);
+    }
+    p.inside = (1u << kWidth) - 1u;
+    if (!whole) {
+      for (int i = 0; i < kWidth; ++i) {
+        if (p.x[i] >= f.width || p.y[i] >= f.height) p.inside &= ~(1u << i);
+      }
     }
     if (p.inside == 0) continue;
     draw_packet<L, Eight>(f, tile, p, load_anywhere(x, static_cast<V*>(nullptr)),
