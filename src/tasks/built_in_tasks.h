@@ -6,4 +6,13 @@ namespace cohort::tasks {
 /// Called once, by all_tasks().
 void register_built_in_tasks();
 
+// One for each file of suite/.
+void register_cartpole();
+void register_open_drawer();
+void register_peg_in_hole();
+void register_pick_and_place();
+void register_push();
+void register_reach();
+void register_stack();
+
 }  // namespace cohort::tasks

@@ -110,6 +110,9 @@ class Task {
   /// Who can do the task; null where there is none. `seed` keys what it draws. It must not outlive the task.
   virtual std::unique_ptr<Actor> make_expert(std::uint64_t seed);
 
+  /// The task's own settings (TaskSettings::overrides), a line each with default and meaning; "" where there are none.
+  virtual std::string settings_help() const { return ""; }
+
   /// Lines that the report and a recording keep beside the spec: engine, renderer, settings. JSON text.
   virtual std::string description() const { return "{}"; }
 

@@ -1,0 +1,295 @@
+#include "tasks/scene_task.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "core/format.h"
+
+namespace cohort::tasks {
+namespace {
+
+using sim::Access;
+using sim::Field;
+
+std::size_t as_size(std::int64_t n) {
+  return static_cast<std::size_t>(n);
+}
+
+double read_at(const ArrayView& v, std::int64_t row, std::int64_t column) {
+  const std::int64_t at = row * v.strides[0] + column * v.strides[1];
+  if (v.type == ElementType::kFloat32) return static_cast<const float*>(v.data)[at];
+  return static_cast<const double*>(v.data)[at];
+}
+
+void write_at(const ArrayView& v, std::int64_t row, std::int64_t column, double value) {
+  const std::int64_t at = row * v.strides[0] + column * v.strides[1];
+  if (v.type == ElementType::kFloat32) {
+    static_cast<float*>(v.data)[at] = static_cast<float>(value);
+  } else {
+    static_cast<double*>(v.data)[at] = value;
+  }
+}
+
+void write_row(const ArrayView& v, int env, std::span<const double> values) {
+  for (std::size_t i = 0; i < values.size(); ++i) write_at(v, env, static_cast<std::int64_t>(i), values[i]);
+}
+
+sim::SceneOptions scene_options(const TaskSettings& settings) {
+  sim::SceneOptions options;
+  options.engine = sim::parse_engine(settings.engine);
+  options.threads = settings.threads;
+  options.device = settings.device;
+  return options;
+}
+
+/// Whoever knows a scene task's way.
+class SceneExpert final : public Actor {
+ public:
+  explicit SceneExpert(SceneTask& task) : task_(task) {}
+  std::string name() const override { return "expert"; }
+  void begin(std::span<const std::int32_t>, std::span<const std::uint64_t>, const std::string&) override {}
+  void act(Task&, std::span<const std::int32_t> envs, ArrayView actions) override {
+    const auto width = as_size(task_.spec().action.width());
+    const std::span<float> rows = actions.span<float>();
+    for (const std::int32_t env : envs) task_.act_as_expert(env, rows.subspan(as_size(env) * width, width));
+  }
+
+ private:
+  SceneTask& task_;
+};
+
+}  // namespace
+
+void describe(config::Fields& fields, SceneTaskSettings& s) {
+  fields.add_choice("reward", s.reward, {"dense", "sparse"},
+                    "dense: what is still missing, below 0; sparse: 1 where the goal is reached");
+  fields.add("horizon", s.horizon, "control steps after which an episode is cut off");
+  fields.add("end_on_success", s.end_on_success, "an episode ends when its goal is reached");
+}
+
+SceneTaskSetup read_fields(const TaskSettings& settings, config::Fields& fields) {
+  SceneTaskSetup setup;
+  setup.settings_help = fields.help();
+  for (const std::string& assignment : settings.overrides) fields.apply_override(assignment);
+  setup.settings_json = fields.to_json().dump();
+  return setup;
+}
+
+void SceneTask::ObservationRows::put(std::size_t field, std::initializer_list<double> values) const {
+  const std::span<float> row = (*this)[field];
+  COHORT_ASSERT(row.size() == values.size(), "field {} has {} numbers, not {}", field, row.size(), values.size());
+  std::size_t i = 0;
+  for (const double value : values) row[i++] = static_cast<float>(value);
+}
+
+SceneTask::SceneTask(const TaskSettings& settings, SceneTaskSetup setup)
+    : setup_(std::move(setup)), scene_(scene_options(settings)), n_(settings.n_envs) {
+  TaskSpec& spec = setup_.spec;
+  const SceneTaskSettings& own = setup_.settings;
+  COHORT_THROW_UNLESS(own.horizon > 0, "{}: horizon={}: at least 1 control step", spec.name, own.horizon);
+  spec.horizon = own.horizon;
+  sparse_ = own.reward == "sparse";
+  if (sparse_) spec.reward_terms = {"success"};
+  term_count_ = static_cast<std::int64_t>(spec.reward_terms.size());
+
+  scene_.add_entity(sim::Mjcf{.file = "", .xml = setup_.mjcf}, spec.name);
+  scene_.build(n_);
+  const sim::ModelInfo& model = scene_.info();
+  const double steps = spec.control_period / model.timestep;
+  substeps_ = static_cast<int>(std::lround(steps));
+  COHORT_CHECK(substeps_ >= 1 && std::abs(steps - substeps_) < 1e-6 && substeps_ % setup_.controls == 0,
+               "{}: a control period of {} s has {} timesteps of {} s and {} controls", spec.name, spec.control_period,
+               steps, model.timestep, setup_.controls);
+  nq_ = model.nq, nv_ = model.nv, nu_ = model.nu;
+
+  const auto n = as_size(n_);
+  for (const FieldSpec& field : spec.observations) {
+    observation_width_.push_back(as_size(field.elements()));
+    observations_.emplace_back(n * observation_width_.back());
+  }
+  reward_.resize(n), success_.resize(n), terminated_.resize(n), truncated_.resize(n), broken_.resize(n);
+  terms_.resize(n * as_size(term_count_)), terms_scratch_.resize(n * as_size(term_count_));
+  actions_.resize(n * as_size(spec.action.width()));
+  steps_.resize(n);
+  qpos_.resize(n * as_size(nq_)), qvel_.resize(n * as_size(nv_)), ctrl_.resize(n * as_size(nu_));
+  start_qpos_.resize(as_size(nq_)), start_qvel_.resize(as_size(nv_)), start_ctrl_.resize(as_size(nu_));
+  start_mocap_.resize(7 * as_size(model.nmocap));
+  // The scene computes what it derives from the state anew whenever it is asked: we change the state behind its back.
+  scene_.view(Field::kQpos);
+  team_ = std::make_unique<sim::ThreadTeam>(std::min(settings.threads, n_));
+  team_work_ = [this](int t) {
+    const int size = team_->size();
+    const int first = static_cast<int>(std::int64_t{n_} * t / size);
+    const int last = static_cast<int>(std::int64_t{n_} * (t + 1) / size);
+    for (int env = first; env < last; ++env) (*body_)(env);
+  };
+  const auto width = as_size(spec.action.width());
+  gather_work_ = [this](int env) { gather_env(env); };
+  control_work_ = [this, width](int env) {
+    const auto e = as_size(env);
+    if (broken_[e]) return;
+    const std::span<double> ctrl(ctrl_.data() + e * as_size(nu_), as_size(nu_));
+    control(env, state(env), std::span<const float>(actions_.data() + e * width, width), ctrl);
+    write_row(view_ctrl_, env, ctrl);
+  };
+  after_work_ = [this](int env) {
+    const auto e = as_size(env);
+    gather_env(env);
+    ++steps_[e];
+    if (static_cast<const std::int32_t*>(view_status_.data)[env * view_status_.strides[0]] != sim::kStatusOk)
+      broken_[e] = 1;
+    const auto terms_of = as_size(term_count_);
+    const std::span<float> terms(terms_.data() + e * terms_of, terms_of);
+    truncated_[e] = steps_[e] >= setup_.settings.horizon;
+    if (broken_[e]) {
+      std::fill(terms.begin(), terms.end(), 0.0f);
+      reward_[e] = 0, success_[e] = 0, terminated_[e] = 1;
+      return;
+    }
+    const EnvState now = state(env);
+    refresh(env, now);
+    ObservationRows rows(*this, env);
+    observe(env, now, rows);
+    const Judgement judgement = judge(env, now, sparse_ ? std::span<float>() : terms);
+    if (sparse_) terms[0] = judgement.success ? 1.0f : 0.0f;
+    float sum = 0;
+    for (const float term : terms) sum += term;
+    reward_[e] = sum;
+    success_[e] = judgement.success;
+    terminated_[e] = judgement.terminated || (judgement.success && setup_.settings.end_on_success);
+  };
+}
+
+SceneTask::~SceneTask() = default;
+
+void SceneTask::for_each_env(const std::function<void(int)>& body) {
+  body_ = &body;
+  team_->run(team_work_);
+}
+
+void SceneTask::gather_env(int env) {
+  double* qpos = qpos_.data() + as_size(env) * as_size(nq_);
+  double* qvel = qvel_.data() + as_size(env) * as_size(nv_);
+  for (int i = 0; i < nq_; ++i) qpos[i] = read_at(view_qpos_, env, i);
+  for (int i = 0; i < nv_; ++i) qvel[i] = read_at(view_qvel_, env, i);
+}
+
+EnvState SceneTask::state(int env) const {
+  const auto e = as_size(env);
+  return {{qpos_.data() + e * as_size(nq_), as_size(nq_)}, {qvel_.data() + e * as_size(nv_), as_size(nv_)}, steps_[e]};
+}
+
+void SceneTask::gather() {
+  sim::Engine& engine = scene_.engine();
+  view_qpos_ = engine.host_view(Field::kQpos, Access::kRead);
+  view_qvel_ = engine.host_view(Field::kQvel, Access::kRead);
+  view_status_ = engine.host_view(Field::kStatus, Access::kRead);
+}
+
+void SceneTask::reset(std::span<const std::int32_t> envs, std::span<const std::uint64_t> seeds) {
+  COHORT_CHECK(envs.size() == seeds.size(), "{} environments and {} seeds", envs.size(), seeds.size());
+  for (const std::int32_t env : envs)
+    COHORT_CHECK(env >= 0 && env < n_, "environment {} does not exist: there are {}", env, n_);
+  if (envs.empty()) return;
+  sim::Engine& engine = scene_.engine();
+  engine.reset(envs);
+  const sim::ModelInfo& model = scene_.info();
+  const ArrayView qpos = engine.host_view(Field::kQpos, Access::kWrite);
+  const ArrayView qvel = engine.host_view(Field::kQvel, Access::kWrite);
+  const ArrayView ctrl = engine.host_view(Field::kCtrl, Access::kWrite);
+  const ArrayView mocap_pos = engine.host_view(Field::kMocapPos, Access::kWrite);
+  const ArrayView mocap_quat = engine.host_view(Field::kMocapQuat, Access::kWrite);
+  const std::size_t mocap = as_size(model.nmocap);
+  for (std::size_t i = 0; i < envs.size(); ++i) {
+    const std::int32_t env = envs[i];
+    const auto e = as_size(env);
+    std::copy(model.qpos0.begin(), model.qpos0.end(), start_qpos_.begin());
+    std::fill(start_qvel_.begin(), start_qvel_.end(), 0.0);
+    std::fill(start_ctrl_.begin(), start_ctrl_.end(), 0.0);
+    std::copy(model.mocap_pos0.begin(), model.mocap_pos0.end(), start_mocap_.begin());
+    std::copy(model.mocap_quat0.begin(), model.mocap_quat0.end(),
+              start_mocap_.begin() + static_cast<std::ptrdiff_t>(3 * mocap));
+    const std::span<double> mocap_numbers(start_mocap_);
+    Start begin{start_qpos_, start_qvel_, start_ctrl_, mocap_numbers.subspan(0, 3 * mocap),
+                mocap_numbers.subspan(3 * mocap)};
+    start(env, RandomStream(seeds[i], RandomPurpose::kEnvironment, 0, 0), begin);
+    write_row(qpos, env, begin.qpos);
+    write_row(qvel, env, begin.qvel);
+    write_row(ctrl, env, begin.ctrl);
+    write_row(mocap_pos, env, begin.mocap_pos);
+    write_row(mocap_quat, env, begin.mocap_quat);
+    std::copy(begin.ctrl.begin(), begin.ctrl.end(), ctrl_.begin() + static_cast<std::ptrdiff_t>(e * as_size(nu_)));
+    steps_[e] = 0;
+    reward_[e] = 0, success_[e] = 0, terminated_[e] = 0, truncated_[e] = 0, broken_[e] = 0;
+    const auto terms = terms_.begin() + static_cast<std::ptrdiff_t>(e * as_size(term_count_));
+    std::fill(terms, terms + static_cast<std::ptrdiff_t>(term_count_), 0.0f);
+  }
+  gather();
+  for (const std::int32_t env : envs) {
+    gather_env(env);
+    refresh(env, state(env));
+    ObservationRows rows(*this, env);
+    observe(env, state(env), rows);
+  }
+}
+
+void SceneTask::read_actions(ArrayView actions) {
+  const ActionSpec& spec = setup_.spec.action;
+  const auto width = as_size(spec.width());
+  const std::span<const float> rows = actions.span<float>();
+  COHORT_CHECK(rows.size() == actions_.size(), "{} actions: {} environments of {} numbers are needed", rows.size(), n_,
+               width);
+  for (std::size_t e = 0; e < as_size(n_); ++e) {
+    for (std::size_t i = 0; i < width; ++i) {
+      const float value = rows[e * width + i];
+      if (!std::isfinite(value)) broken_[e] = 1;
+      actions_[e * width + i] = std::isfinite(value) ? std::clamp(value, spec.low[i], spec.high[i]) : 0.0f;
+    }
+  }
+}
+
+void SceneTask::step(ArrayView actions) {
+  read_actions(actions);
+  sim::Engine& engine = scene_.engine();
+  for (int k = 0; k < setup_.controls; ++k) {
+    if (k > 0) {
+      gather();
+      for_each_env(gather_work_);
+    }
+    view_ctrl_ = engine.host_view(Field::kCtrl, Access::kWrite);
+    for_each_env(control_work_);
+    engine.step(substeps_ / setup_.controls);
+  }
+  gather();
+  for_each_env(after_work_);
+}
+
+ArrayView SceneTask::observation(std::size_t field) {
+  COHORT_CHECK(field < observations_.size(), "{} observes {} fields: there is no field {}", spec().name,
+               observations_.size(), field);
+  std::array<std::int64_t, kMaxRank> shape{n_};
+  const std::vector<std::int64_t>& own = spec().observations[field].shape;
+  std::copy(own.begin(), own.end(), shape.begin() + 1);
+  return make_view(observations_[field].data(), ElementType::kFloat32,
+                   std::span<const std::int64_t>(shape.data(), own.size() + 1));
+}
+
+std::unique_ptr<Actor> SceneTask::make_expert(std::uint64_t) {
+  if (!spec().has_expert) return nullptr;
+  return std::make_unique<SceneExpert>(*this);
+}
+
+std::string SceneTask::description() const {
+  const sim::SceneOptions& options = scene_.options();
+  config::Json json;
+  json["engine"] = sim::to_string(options.engine);
+  json["device"] = to_string(options.device);
+  json["timestep"] = scene_.info().timestep;
+  json["substeps"] = substeps_;
+  json["settings"] = config::Json::parse(setup_.settings_json);
+  json["model"] = format("{:016x}", scene_.info().fingerprint());
+  return json.dump();
+}
+
+}  // namespace cohort::tasks

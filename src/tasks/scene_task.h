@@ -1,0 +1,162 @@
+/// Base of the tasks that a sim::Scene simulates. A task of this kind says what its model is, where an episode begins,
+/// what an action does to the model's controls, what is observed and what is achieved, each for one environment; the
+/// base does it for all of them, in either engine, without allocating.
+///
+///   class Balance final : public SceneTask {
+///    public:
+///     explicit Balance(const TaskSettings& s) : SceneTask(s, setup(s)) {}
+///    private:
+///     void start(int env, const RandomStream& random, Start& start) override { start.qpos[1] = random.uniform(0); }
+///     void control(int env, const EnvState& now, std::span<const float> action, std::span<double> ctrl) override;
+///     void observe(int env, const EnvState& now, ObservationRows& out) override;
+///     Judgement judge(int env, const EnvState& now, std::span<float> terms) override;
+///   };
+///
+/// The functions of one environment are called from several threads, for different environments: they write what is
+/// their environment's and throw nothing. Observations, actions and the like are in host memory, also where the engine
+/// computes on a GPU.
+#pragma once
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "core/config.h"
+#include "core/philox.h"
+#include "sim/cpu/threads.h"
+#include "sim/scene.h"
+#include "tasks/actor.h"
+#include "tasks/task.h"
+
+namespace cohort::tasks {
+
+/// key=value of every scene task.
+struct SceneTaskSettings {
+  std::string reward = "dense";  ///< or sparse: 1 in a step that ends with the goal reached, 0 otherwise
+  std::int64_t horizon = 0;      ///< control steps; the task's own default where it is set up
+  bool end_on_success = true;    ///< an episode ends (terminated) when its goal is reached
+};
+void describe(config::Fields& fields, SceneTaskSettings& settings);
+
+/// What a task of a scene is made of.
+struct SceneTaskSetup {
+  TaskSpec spec;     ///< complete, but for horizon and, with a sparse reward, reward_terms
+  std::string mjcf;  ///< the model's text; its timestep divides the control period
+  int controls = 1;  ///< times that control() is called in a control period; divides its timesteps
+  SceneTaskSettings settings{};
+  std::string settings_help{};  ///< of all own settings, as config::Fields::help() writes it
+  std::string settings_json{};  ///< and their values, as JSON
+};
+
+/// Reads TaskSettings::overrides into `own` and returns a setup with what was read. own: a SceneTaskSettings, or what
+/// derives from it and has a describe(). Throws Error for an unknown key, with the nearest, or a wrong value.
+template <class Settings>
+SceneTaskSetup read_settings(const TaskSettings& settings, Settings& own);
+SceneTaskSetup read_fields(const TaskSettings& settings, config::Fields& fields);
+
+/// State of one environment, in double whatever the engine computes in.
+struct EnvState {
+  std::span<const double> qpos, qvel;  ///< as MuJoCo's
+  std::int64_t step = 0;               ///< control steps since the reset
+};
+
+class SceneTask : public Task {
+ public:
+  SceneTask(const TaskSettings& settings, SceneTaskSetup setup);
+  ~SceneTask() override;
+
+  const TaskSpec& spec() const final { return setup_.spec; }
+  int n_envs() const final { return n_; }
+  void reset(std::span<const std::int32_t> envs, std::span<const std::uint64_t> seeds) final;
+  void step(ArrayView actions) final;
+  ArrayView observation(std::size_t field) final;
+  ArrayView reward() final { return make_view(reward_.data(), {n_}); }
+  ArrayView success() final { return make_view(success_.data(), {n_}); }
+  ArrayView terminated() final { return make_view(terminated_.data(), {n_}); }
+  ArrayView truncated() final { return make_view(truncated_.data(), {n_}); }
+  ArrayView broken() final { return make_view(broken_.data(), {n_}); }
+  ArrayView reward_terms() final { return make_view(terms_.data(), {n_, term_count_}); }
+  std::unique_ptr<Actor> make_expert(std::uint64_t seed) override;
+  std::string settings_help() const final { return setup_.settings_help; }
+  std::string description() const override;
+
+  /// For tests, pictures and tools. The state may be read at any time; who writes it does what a reset cannot undo.
+  sim::Scene& scene() { return scene_; }
+  const sim::Scene& scene() const { return scene_; }
+  EnvState state(int env) const;
+  /// What the expert does now; only of a task that has one.
+  void act_as_expert(int env, std::span<float> action) { expert(env, state(env), action); }
+
+ protected:
+  /// Where an episode begins: the model's default state, for start() to change.
+  struct Start {
+    std::span<double> qpos, qvel, ctrl;
+    std::span<double> mocap_pos, mocap_quat;
+  };
+  /// The rows of one environment.
+  class ObservationRows {
+   public:
+    ObservationRows(SceneTask& task, int env) : task_(task), env_(static_cast<std::size_t>(env)) {}
+    std::span<float> operator[](std::size_t field) const {
+      const auto width = task_.observation_width_[field];
+      return {task_.observations_[field].data() + env_ * width, width};
+    }
+    /// Writes these numbers, as many as the field has.
+    void put(std::size_t field, std::initializer_list<double> values) const;
+
+   private:
+    SceneTask& task_;
+    std::size_t env_;
+  };
+  struct Judgement {
+    bool success = false;
+    bool terminated = false;  ///< for another reason than success
+  };
+
+  /// random: keyed by the episode's seed alone.
+  virtual void start(int env, const RandomStream& random, Start& start) = 0;
+  /// After a reset and after each control period, before the three below: for what several of them need.
+  virtual void refresh(int, const EnvState&) {}
+  /// Turns an action (finite, within its bounds) into the model's controls; ctrl holds the last ones. Called
+  /// SceneTaskSetup::controls times in a control period, each time with the state of that moment.
+  virtual void control(int env, const EnvState& now, std::span<const float> action, std::span<double> ctrl) = 0;
+  virtual void observe(int env, const EnvState& now, ObservationRows& out) = 0;
+  /// After a step. terms: of the dense reward, in the order of the spec; not called for with a sparse one.
+  virtual Judgement judge(int env, const EnvState& now, std::span<float> terms) = 0;
+  /// The action of who can do the task; a function of the state alone, so that it takes up any situation.
+  virtual void expert(int, const EnvState&, std::span<float>) {}
+
+ private:
+  void for_each_env(const std::function<void(int)>& body);
+  void gather();
+  void gather_env(int env);
+  void read_actions(ArrayView actions);
+
+  SceneTaskSetup setup_;
+  sim::Scene scene_;
+  int n_ = 0, nq_ = 0, nv_ = 0, nu_ = 0, substeps_ = 1;
+  std::int64_t term_count_ = 0;
+  bool sparse_ = false;
+  std::unique_ptr<sim::ThreadTeam> team_;
+  std::vector<std::vector<float>> observations_;
+  std::vector<std::size_t> observation_width_;
+  std::vector<float> reward_, terms_, actions_, terms_scratch_;
+  std::vector<std::uint8_t> success_, terminated_, truncated_, broken_;
+  std::vector<std::int64_t> steps_;
+  std::vector<double> qpos_, qvel_, ctrl_;                                  // (n, nq), (n, nv), (n, nu)
+  std::vector<double> start_qpos_, start_qvel_, start_ctrl_, start_mocap_;  // of one environment
+  ArrayView view_qpos_, view_qvel_, view_ctrl_, view_status_;
+  std::function<void(int)> control_work_, after_work_, gather_work_;
+  std::function<void(int)> team_work_;
+  const std::function<void(int)>* body_ = nullptr;
+};
+
+template <class Settings>
+SceneTaskSetup read_settings(const TaskSettings& settings, Settings& own) {
+  config::Fields fields;
+  describe(fields, own);
+  SceneTaskSetup setup = read_fields(settings, fields);
+  setup.settings = own;
+  return setup;
+}
+
+}  // namespace cohort::tasks
