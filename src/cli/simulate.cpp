@@ -43,7 +43,7 @@ struct SimulateSettings {
   int threads = 1;
   std::int64_t first_env = 0;
   double timestep = 0;
-  int row_space = -1, contact_capacity = 0;
+  int contact_capacity = 0;
   bool fixed_base = false;
   PictureSettings pictures;
   std::string devices;  ///< a process for each
@@ -220,7 +220,6 @@ int simulate(const SimulateSettings& s) {
   options.seed = s.seed;
   options.first_environment = s.first_env;
   if (s.timestep > 0) options.timestep = s.timestep;
-  options.row_space = s.row_space;
   options.contact_capacity = s.contact_capacity;
   const auto begin = std::chrono::steady_clock::now();
   const auto since = [](auto from) {
@@ -309,10 +308,6 @@ int simulate(const SimulateSettings& s) {
 void check_together(const SimulateSettings& s) {
   if (s.engine == "mujoco" && s.lanes != "auto") {
     throw UsageError(format("--lanes {}: the engine mujoco has no lanes; take it away, or --engine batched", s.lanes));
-  }
-  if (s.engine == "mujoco" && s.row_space >= 0) {
-    throw UsageError(format("--row-space {}: the engine mujoco has its own solvers; take it away, or --engine batched",
-                            s.row_space));
   }
   if (s.engine == "mujoco" && s.contact_capacity > 0) {
     throw UsageError(
@@ -490,12 +485,6 @@ int run_simulate(const std::vector<std::string>& arguments) {
                ? ""
                : format("{} is no timestep: seconds, from {} to 1000", text, sim::kLeastTimestep);
   });
-  app.add_option(
-         "--row-space", s.row_space,
-         "environments with at most so many constraint rows are solved for the rows' forces: the same solution, "
-         "other rounding and speed (Newton's solver, pyramidal cones); -1: chosen from the model")
-      ->check(whole_number(-1, 64))
-      ->capture_default_str();
   app.add_option(
          "--contact-capacity", s.contact_capacity,
          "contacts of an environment at most: one with more stops, and a thread's memory is for so many; 0: all "

@@ -135,19 +135,23 @@ void TracedScene::set_texture(const sim::VisualModel& model, const sim::VisualGe
   if (geom.shape == sim::VisualShape::kMesh && !model.meshes[at(geom.data)].texcoord.empty()) {
     if (texture.cube) return;
     r.mapping = static_cast<int>(Mapping::kTexcoord);
+  } else if (!texture.cube && !has_data) {
+    r.mapping = static_cast<int>(Mapping::kAround);
+    for (std::size_t k = 0; k < 2; ++k) {
+      r.scale[k] = f32(static_cast<double>(material.repeat[k]) * (material.uniform && size[k] > 0 ? size[k] : 1));
+    }
   } else if (!texture.cube) {
     r.mapping = static_cast<int>(Mapping::kLinear);
     for (std::size_t k = 0; k < 2; ++k) {
       double scale = static_cast<double>(material.repeat[k]);
-      if (has_data && size[k] > 0) scale /= size[k];
+      if (size[k] > 0) scale /= size[k];
       if (material.uniform && size[k] > 0) scale *= size[k];
-      // Of shapes that MuJoCo scales from a unit shape the coordinates are the unit shape's.
-      if (!has_data && size[k] > 0) scale /= size[k];
       r.scale[k] = f32((k == 0 ? 0.5 : -0.5) * scale);
     }
   } else {
     r.mapping = static_cast<int>(Mapping::kCube);
     for (std::size_t k = 0; k < 3; ++k) {
+      // Of shapes that MuJoCo scales from a unit shape the coordinates are the unit shape's.
       double scale = material.uniform ? size[k] : 1;
       if (!has_data && size[k] > 0) scale /= size[k];
       r.scale[k] = f32(scale);

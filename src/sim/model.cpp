@@ -15,7 +15,7 @@ namespace cohort::sim {
 namespace {
 
 constexpr char kMagic[8] = {'C', 'O', 'H', 'O', 'R', 'T', 'M', 'D'};
-constexpr std::uint32_t kVersion = 18;
+constexpr std::uint32_t kVersion = 20;
 
 class Saver {
  public:
@@ -147,9 +147,9 @@ void visit(Action& io, T& m) {
   io(m.tendon), io(m.actuator), io(m.geom), io(m.pair), io(m.pair_bound), io(m.pair_spheres), io(m.pair_run),
       io(m.pair_window), io(m.row_dof), io(m.row_sign), io(m.equality), io(m.qpos0), io(m.qpos_spring), io(m.frame),
       io(m.fluid), io(m.sensor), io(m.piece), io(m.sensor_match), io(m.ray_geom), io(m.mesh), io(m.mesh_vertex),
-      io(m.mesh_edge), io(m.mesh_face), io(m.mesh_direction), io(m.mesh_side), io(m.stem), io(m.height_field),
-      io(m.height), io(m.geom_friction), io(m.stretch), io(m.stretch_move), io(m.ray_mesh), io(m.ray_chunk),
-      io(m.ray_triangle), io(m.piece_start), io(m.piece_link), io(m.fluid_link);
+      io(m.mesh_edge), io(m.mesh_face), io(m.mesh_direction), io(m.mesh_side), io(m.height_field), io(m.height),
+      io(m.geom_friction), io(m.stretch), io(m.stretch_move), io(m.ray_mesh), io(m.ray_chunk), io(m.ray_triangle),
+      io(m.piece_start), io(m.piece_link), io(m.fluid_link);
 }
 
 struct FileHeader {
@@ -201,7 +201,6 @@ ModelView Model::view() const {
   v.mesh_face = mesh_face.data();
   v.mesh_direction = mesh_direction.data();
   v.mesh_side = mesh_side.data();
-  v.stem = stem.data();
   v.height_field = height_field.data();
   v.height = height.data();
   v.qpos0 = qpos0.data();

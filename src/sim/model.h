@@ -65,7 +65,6 @@ struct Model {
   std::vector<FaceRecord> mesh_face;
   std::vector<float> mesh_direction;
   std::vector<SideRecord> mesh_side;
-  std::vector<StemRecord> stem;
   std::vector<HeightFieldRecord> height_field;
   std::vector<float> height;
   std::vector<float> geom_friction;  ///< (geoms of the file, 3): what environments may change

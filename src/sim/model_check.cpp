@@ -26,7 +26,6 @@ class Checker {
     actuators();
     meshes();
     geoms();
-    stems();
     pairs();
     runs_of_pairs();
     constraints();
@@ -89,7 +88,6 @@ class Checker {
                 {"nrowdof", v_.nrowdof, size(m_.row_dof)},
                 {"nrowdof", v_.nrowdof, size(m_.row_sign)},
                 {"neq", v_.neq, size(m_.equality)},
-                {"nstem", v_.nstem, size(m_.stem)},
                 {"npattern", v_.npattern, size(m_.pattern)},
                 {"pattern_start", size(m_.pattern_start), Number{v_.nv} + 1},
                 {"below_start", size(m_.below_start), Number{v_.nv} + 1},
@@ -117,8 +115,6 @@ class Checker {
     for (const auto& s : same) equal(s.name, s.value, s.wanted);
     for (const int n : {v_.nu, v_.na, v_.nsensordata, v_.contact_capacity}) require(n >= 0, "a number", n);
     index("nseparation", v_.nseparation, kMostSeparations + 1);
-    index("nstart", v_.nstart, kMostStarts + 1);
-    require(v_.nstart % kStartWays == 0, "nstart", v_.nstart);
     index("row_space", v_.row_space, kMostRowSpaceRows + 1);
     const int integrator = v_.option.integrator;
     require(integrator == kEuler || integrator == kRk4 || integrator == kImplicitFast, "integrator", integrator);
@@ -380,57 +376,6 @@ class Checker {
     }
   }
 
-  void stems() {
-    at("size", 0);
-    index("nstem", v_.nstem, kMostStems + 1);
-    if (v_.nstem > 0) {
-      equal("row_space", v_.row_space, 0);
-    }
-    Number used = 0;
-    for (std::size_t i = 0; i < m_.stem.size(); ++i) {
-      const StemRecord& s = m_.stem[i];
-      at("stem", i);
-      index("body1", s.body1, v_.nbody, -1);
-      index("body2", s.body2, v_.nbody);
-      rows(s.first_dof, s.dof_count);
-      equal("at", s.at, used);
-      parent_of(s, i);
-      used += stem_layout(s.dof_count).size;
-    }
-    at("size", 0);
-    equal("stem_values", v_.stem_values, used);
-  }
-
-  /// A stem's parent comes first, and its dofs are the stem's without the own ones.
-  void parent_of(const StemRecord& s, std::size_t i) const {
-    index("parent", s.parent, static_cast<int>(i), -1);
-    const int rest = s.parent < 0 ? 0 : m_.stem[static_cast<std::size_t>(s.parent)].dof_count;
-    index("first_own", s.first_own, rest + 1);
-    equal("own_count", s.own_count, s.dof_count - rest);
-    if (s.parent < 0) return;
-    const StemRecord& parent = m_.stem[static_cast<std::size_t>(s.parent)];
-    require(parent.body2 == s.body2 && s.own_count >= 0, "parent", s.parent);
-    for (int k = 0; k < rest; ++k) {
-      const int here = s.first_dof + (k < s.first_own ? k : k + s.own_count), there = parent.first_dof + k;
-      require(m_.row_dof[static_cast<std::size_t>(here)] == m_.row_dof[static_cast<std::size_t>(there)] &&
-                  m_.row_sign[static_cast<std::size_t>(here)] == m_.row_sign[static_cast<std::size_t>(there)],
-              "parent", s.parent);
-    }
-  }
-
-  /// A pair's stem is of its bodies, and of its dofs.
-  void stem_of(const PairRecord& p, int body1, int body2) const {
-    index("stem", p.stem, v_.nstem, -1);
-    if (p.stem < 0) return;
-    const StemRecord& s = m_.stem[static_cast<std::size_t>(p.stem)];
-    require(std::minmax(body1, body2) == std::minmax(s.body1, s.body2) && s.dof_count == p.dof_count, "stem", p.stem);
-    for (int k = 0; k < p.dof_count; ++k) {
-      require(m_.row_dof[static_cast<std::size_t>(s.first_dof + k)] ==
-                  m_.row_dof[static_cast<std::size_t>(p.first_dof + k)],
-              "stem", p.stem);
-    }
-  }
-
   void pairs() {
     for (std::size_t i = 0; i < m_.pair.size(); ++i) {
       const PairRecord& p = m_.pair[i];
@@ -450,7 +395,6 @@ class Checker {
       require(p.dim == 1 || p.dim == 3 || p.dim == 4 || p.dim == 6, "dim", p.dim);
       index("friction_from", p.friction_from, 4);
       rows(p.first_dof, p.dof_count);
-      stem_of(p, g1.body, g2.body);
       if (p.by_axes != 0) {
         const auto faces = [&](const GeomRecord& g) {
           return g.shape == kMesh && m_.mesh[static_cast<std::size_t>(g.data)].face_count > 0;
@@ -463,7 +407,7 @@ class Checker {
       if (p.as_before != 0) {
         require(i > 0, "as_before", p.as_before);
         const PairRecord& q = m_.pair[i - 1];
-        require(q.dof_count == p.dof_count && q.dim == p.dim && q.stem == p.stem &&
+        require(q.dof_count == p.dof_count && q.dim == p.dim &&
                     m_.geom[static_cast<std::size_t>(q.geom1)].body == g1.body &&
                     m_.geom[static_cast<std::size_t>(q.geom2)].body == g2.body,
                 "as_before", p.as_before);

@@ -21,13 +21,6 @@ enum class EngineKind {
 EngineKind parse_engine(const std::string& text);
 const char* to_string(EngineKind kind);
 
-/// In what an engine computes.
-enum class Precision {
-  kOfEngine,  ///< whatever it is
-  kSingle,    ///< 32 bits: the batched engine
-  kDouble,    ///< 64 bits: the engine mujoco
-};
-
 /// How wide the batched engine's vectors are on a CPU. The results are the same bits for every width.
 enum class LaneWidth {
   kAuto,    ///< the widest that this processor runs
@@ -72,8 +65,7 @@ struct SceneOptions {
   std::optional<int> iterations;                 ///< of the constraint solver, at most
   std::optional<double> tolerance;               ///< of the constraint solver, MuJoCo's scaled cost and gradient
   EngineKind engine = EngineKind::kBatched;
-  Precision precision = Precision::kOfEngine;  ///< another than the engine's is refused
-  DeviceId device{};                           ///< where the batched engine runs
+  DeviceId device{};  ///< where the batched engine runs
   LaneWidth lanes = LaneWidth::kAuto;
   int threads = 1;                     ///< the scene uses so many cores and no more
   int substeps = 1;                    ///< physics steps per Scene::step()

@@ -62,10 +62,6 @@ void check(const SceneOptions& o) {
   COHORT_THROW_UNLESS(o.compile_seconds > 0, "compile_seconds is {}: positive", o.compile_seconds);
   COHORT_THROW_UNLESS(o.compile_memory > 0, "compile_memory is {}: positive (bytes)", o.compile_memory);
   const bool batched = o.engine == EngineKind::kBatched;
-  COHORT_THROW_UNLESS(o.precision == Precision::kOfEngine || (o.precision == Precision::kSingle) == batched,
-                      "the engine {} computes in {} precision; for {} precision take the engine {}",
-                      to_string(o.engine), batched ? "single" : "double", batched ? "double" : "single",
-                      to_string(batched ? EngineKind::kMujoco : EngineKind::kBatched));
   if (!batched) {
     COHORT_THROW_UNLESS(
         o.contact_capacity == 0 && o.row_space < 0,

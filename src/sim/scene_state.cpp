@@ -14,7 +14,7 @@ namespace cohort::sim {
 namespace {
 
 constexpr char kStateMagic[8] = {'C', 'O', 'H', 'O', 'R', 'T', 'S', 'T'};
-constexpr std::int32_t kStateVersion = 5;
+constexpr std::int32_t kStateVersion = 6;
 
 /// What stands before the engine's bytes in a state file.
 struct StateHeader {

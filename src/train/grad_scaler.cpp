@@ -18,11 +18,11 @@ void GradScalerSettings::validate() const {
 }
 
 void describe(config::Fields& fields, GradScalerSettings& s) {
-  fields.add("train.scaler.init_scale", s.init_scale, "fp16: factor of the loss at the start");
-  fields.add("train.scaler.growth_factor", s.growth_factor,
+  fields.add("init_scale", s.init_scale, "fp16: factor of the loss at the start");
+  fields.add("growth_factor", s.growth_factor,
              "fp16: growth of the factor after growth_interval steps without overflow");
-  fields.add("train.scaler.backoff_factor", s.backoff_factor, "fp16: what is left of the factor after an overflow");
-  fields.add("train.scaler.growth_interval", s.growth_interval, "fp16: steps without overflow before the factor grows");
+  fields.add("backoff_factor", s.backoff_factor, "fp16: what is left of the factor after an overflow");
+  fields.add("growth_interval", s.growth_interval, "fp16: steps without overflow before the factor grows");
 }
 
 GradScaler::GradScaler(const GradScalerSettings& settings, c10::Device device) : settings_(settings) {

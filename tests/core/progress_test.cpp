@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <pty.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -100,6 +101,43 @@ class PlainFile {
   fs::path path_;
   int fd_;
 };
+
+/// Variables of `cohort launch` for the time of a test.
+struct LaunchersTerminal {
+  LaunchersTerminal(int columns, int fd) {
+    struct stat status {};
+    ::fstat(fd, &status);
+    ::setenv("TERM", "xterm-256color", 1);
+    ::setenv("COHORT_TERMINAL_COLUMNS", std::to_string(columns).c_str(), 1);
+    ::setenv("COHORT_TERMINAL_STREAM", format("{}:{}", status.st_dev, status.st_ino).c_str(), 1);
+  }
+  ~LaunchersTerminal() {
+    ::unsetenv("COHORT_TERMINAL_COLUMNS");
+    ::unsetenv("COHORT_TERMINAL_STREAM");
+  }
+};
+
+TEST(Progress, ThroughThePipeOfALauncherABarIsDrawnInTheColumnsThatItLeaves) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  std::string bytes(1 << 16, '\0');
+  const PlainFile elsewhere;
+  {
+    const LaunchersTerminal launcher(60, ends[1]);
+    Clock clock;
+    Progress progress(100, {.label = "train", .fd = ends[1], .now = clock.reader()});
+    EXPECT_TRUE(progress.on_terminal());
+    clock.now += 1;
+    progress.update(40, {{"loss", "0.1"}});
+    EXPECT_FALSE(Progress(100, {.fd = elsewhere.fd()}).on_terminal()) << "a file into which the user leads the output";
+  }
+  ::close(ends[1]);
+  bytes.resize(static_cast<std::size_t>(::read(ends[0], bytes.data(), bytes.size())));
+  ::close(ends[0]);
+  const auto screen = test::screen_after(bytes, 60);
+  ASSERT_EQ(screen.size(), 1u) << "redrawn in place, and never wrapped: " << bytes;
+  EXPECT_TRUE(screen[0].starts_with("train")) << screen[0];
+}
 
 TEST(Progress, OnATerminalOneLineIsRedrawnAndTheFinishedBarRemains) {
   SKIP_WITHOUT_TERMINALS();

@@ -189,6 +189,13 @@ int run(const std::string& scenario) {
       std::printf("first: %s\n", problem.what());
       group->all_reduce(t);  // says that the group has failed, at once
     }
+  } else if (scenario == "dies_once") {
+    // Under a launcher that starts the job again: rank 1 dies in the first attempt only.
+    check_collectives(*group);
+    if (env.rank == 1 && process_variable("TEST_ATTEMPT").value_or(std::to_string(env.restart_count)) == "0")
+      raise(SIGKILL);
+    check_collectives(*group);
+    group->close();
   } else if (scenario == "late_rank") {
     if (env.rank == 1) std::this_thread::sleep_for(4s);
     at::Tensor t = torch::ones({4});

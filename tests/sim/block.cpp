@@ -8,9 +8,9 @@ namespace cohort::sim::test {
 Block::Block(const ModelView& m) {
   const ConstraintCapacity most = constraint_capacity(m, 1);
   const IntegerSizes n = integer_sizes(m, most);
-  values_.assign(static_cast<std::size_t>(lay_out<ScalarLane>(m, most, nullptr, &space, 1)),
+  values_.assign(static_cast<std::size_t>(lay_out<ScalarLane>(m, most, nullptr, space)),
                  std::numeric_limits<float>::infinity());
-  lay_out<ScalarLane>(m, most, values_.data(), &space, 1);
+  lay_out<ScalarLane>(m, most, values_.data(), space);
   groups_.resize(static_cast<std::size_t>(n.groups) + 1);
   cols_.resize(static_cast<std::size_t>(n.cols) + 1);
   start_.resize(static_cast<std::size_t>(n.start));
@@ -53,16 +53,12 @@ void make_rows(const ModelView& m, BlockSpace<ScalarLane>& b) {
   sim::make_rows<ScalarLane>(m, b.w, b.c);
 }
 float solve_constraints(const ModelView& m, BlockSpace<ScalarLane>& b) {
-  const RowTrees trees(m, true);
-  RowPart<ScalarLane> part;
-  begin_constraints<ScalarLane>(m, b, trees, &part, 0);
-  end_constraints<ScalarLane>(m, &b, 1, trees, &part);
-  return part.iterations;
+  return sim::solve_constraints<ScalarLane>(m, b);
 }
 std::vector<float> second_derivatives(const ModelView& m, BlockSpace<ScalarLane>& b) {
   start_solver<ScalarLane>(m, b.w, b.c, b.s);
   const Pattern pattern = hessian_pattern<ScalarLane>(m, b.c, b.s, 1u);
-  assemble_hessian<ScalarLane>(m, b.w, b.c, b.s, pattern, true, 0);
+  assemble_hessian<ScalarLane>(m, b.w, b.c, b.s, pattern, true, true);
   std::vector<float> dense(static_cast<std::size_t>(m.nv * m.nv), 0.0f);
   for (int i = 0; i < m.nv; ++i) {
     for (int k = pattern.start[i]; k < pattern.start[i + 1]; ++k) {
@@ -74,14 +70,13 @@ std::vector<float> second_derivatives(const ModelView& m, BlockSpace<ScalarLane>
   return dense;
 }
 void evaluate(const ModelView& m, BlockSpace<ScalarLane>& b) {
-  float iterations = 0;
-  sim::evaluate<ScalarLane>(m, &b, 1, &iterations);
+  sim::evaluate<ScalarLane>(m, b);
 }
 void sensors(const ModelView& m, BlockSpace<ScalarLane>& b, float time) {
   sim::sensors<ScalarLane>(m, b.w, b.c, time);
 }
 void evaluate_and_step(const ModelView& m, BlockSpace<ScalarLane>& b) {
-  step_states<ScalarLane>(m, &b, 1, [](int, const StepCounts<ScalarLane>&) {});
+  step_states<ScalarLane>(m, b);
 }
 
 }  // namespace cohort::sim::test

@@ -198,9 +198,7 @@ TEST_F(SimulateCommand, WrongArgumentsAreNamedBeforeAnythingIsComputed) {
   refused(base + " --timestep -1", 2, "-1 is no timestep");
   refused(base + " --record run.txt", 2, ".npz or .csv");
   refused(base + " --engine mujoco --lanes avx2", 2, "no lanes");
-  refused(base + " --engine mujoco --row-space 8", 2, "its own solvers");
   refused(base + " --engine mujoco --contact-capacity 8", 2, "its own memory");
-  refused(base + " --row-space 65", 2, "-1 to 64");
   refused(base + " --fixed-base", 2, "no URDF");
   refused(base + " --devices ''", 2, "--devices");
   refused(cohort_program() + " model " + kWalker + " --compile x.txt", 2, ".cohort");
@@ -392,24 +390,12 @@ TEST_F(SimulateCommand, ARunInWhichEveryEnvironmentStoppedFailsWithTheFirstReaso
   EXPECT_EQ(some.code, 0) << some.output;
 }
 
-TEST_F(SimulateCommand, SaysTheMemoryOfEnvironmentsAndThreadsAndWhatHasNoEffect) {
+TEST_F(SimulateCommand, SaysTheMemoryOfEnvironmentsAndThreads) {
   const std::string base = cohort_program() + " simulate " + kWalker + " --steps 1 ";
   for (const char* engine : {"batched", "mujoco"}) {
     const Result said = run_command(base + "--threads 2 --n-envs 40 --engine " + engine);
     EXPECT_NE(said.output.find("B per environment, "), std::string::npos) << said.output;
     EXPECT_NE(said.output.find("B per thread, ready after"), std::string::npos) << said.output;
-  }
-  EXPECT_EQ(run_command(base + "--row-space 24").output.find("no effect"), std::string::npos);
-  for (const auto& [option, reason] :
-       {std::pair{"solver='CG'", "not Newton's"}, std::pair{"cone='elliptic'", "elliptic cones"}}) {
-    std::string model = read_file(kWalker);
-    model.insert(model.find('>', model.find("<option")) - 1, std::string(" ") + option);
-    write_file_atomically(path("other.xml"), model);
-    const Result warned =
-        run_command(cohort_program() + " simulate " + path("other.xml") + " --steps 1 --row-space 24");
-    EXPECT_EQ(warned.code, 0) << warned.output;
-    EXPECT_NE(warned.output.find("row_space 24 has no effect: "), std::string::npos) << warned.output;
-    EXPECT_NE(warned.output.find(reason), std::string::npos) << warned.output;
   }
 }
 

@@ -19,8 +19,7 @@ std::vector<Row> our_rows(const ModelView& m, Constraints<ScalarLane>& c) {
         std::vector<float> unit(static_cast<std::size_t>(m.nv), 0);
         unit[static_cast<std::size_t>(d)] = 1;
         float edges[kMaxEdges];
-        to_stems<ScalarLane>(m, c, unit.data());
-        edges_of<ScalarLane>(m, g, c.pool + g.at, on_stem<ScalarLane>(m, c, g, unit.data()), edges);
+        edges_of<ScalarLane>(m, g, c.pool + g.at, unit.data(), edges);
         row.jacobian[static_cast<std::size_t>(d)] = edges[e];
       }
       rows.push_back(row);

@@ -81,7 +81,7 @@ std::vector<std::pair<std::string, std::string>> features() {
   for (const char* cone : {"pyramidal", "elliptic"}) {
     for (const char* dim : {"1", "3", "4", "6"}) {
       const std::string all = std::string(" condim='") + dim + "' friction='0.6 0.02 0.01'/>";
-      list.push_back({std::string(cone) + " contacts of a stem, condim " + dim,
+      list.push_back({std::string(cone) + " contacts of bodies that touch at many places, condim " + dim,
                       many_contacts(all, std::string("cone='") + cone + "'")});
     }
   }
@@ -389,59 +389,6 @@ TEST(LineSearch, OfOneIterationLooksAtAPoint) {
       "range='-1 0.2' limited='true' ref='0.3' stiffness='3' damping='0.4' frictionloss='0.1'/><geom type='capsule' "
       "size='0.05 0.1'/></body></body></worldbody></mujoco>";
   EXPECT_LT(worst_velocity(xml, 0, 100, 0.3), 0.1);
-}
-
-TEST(Stems, AreOfBodiesWithManyContactsAndDofsWhereThereIsNoRowSpace) {
-  const std::string xml = many_contacts("/>", "");
-  const test::Pair pair(test::compile_xml(xml), 0);
-  ASSERT_EQ(pair.view.nstem, 2);
-  EXPECT_EQ(pair.view.stem[0].parent, -1);
-  const StemRecord& tip = pair.view.stem[1];
-  EXPECT_EQ(tip.parent, 0);
-  EXPECT_EQ(tip.own_count, 1);
-  EXPECT_EQ(pair.view.row_dof[tip.first_dof + tip.first_own], 4) << "the tip's joint";
-  EXPECT_EQ(test::Pair(test::compile_xml(xml), kMostRowSpaceRows).view.nstem, 0);
-  EXPECT_EQ(test::Pair(test::compile_xml(model(kChain)), 0).view.nstem, 0) << "few contacts between two bodies";
-}
-
-/// Newton's method would find the same answer with second derivatives that are somewhat wrong.
-TEST(Stems, SecondDerivativesAreThoseOfTheDofsColumns) {
-  for (const auto& [cone, dim] :
-       {std::pair{"elliptic", "3"}, {"elliptic", "6"}, {"pyramidal", "1"}, {"pyramidal", "4"}}) {
-    SCOPED_TRACE(format("{}, condim {}", cone, dim));
-    const std::string all = format(" condim='{}' friction='0.6 0.02 0.01'/>", dim);
-    test::Pair on_stems(test::compile_xml(many_contacts(all, format("cone='{}'", cone))), 0);
-    ASSERT_EQ(on_stems.view.nstem, 2);
-    Model model = on_stems.ours;
-    for (PairRecord& p : model.pair) p.stem = -1;
-    model.sizes.counted = 0;
-    const ModelView plain = model.view();
-    Block with(on_stems.view), without(plain);
-    const int nv = plain.nv;
-    int of_children = 0;
-    for (std::uint64_t sample = 0; sample < 40; ++sample) {
-      on_stems.randomize(sample, 0.1, 0.5);
-      const int free = 5;  // the thing keeps its orientation, so that they touch
-      for (int k = 0; k < 4; ++k) on_stems.data->qpos[free + 3 + k] = on_stems.mj->qpos0[free + 3 + k];
-      mj_forward(on_stems.mj.get(), on_stems.data.get());
-      const auto second_derivatives = [&](const ModelView& view, Block& block) {
-        block.load(view, *on_stems.data);
-        test::smooth_dynamics(view, block.space.w);
-        test::make_rows(view, block.space);
-        return test::second_derivatives(view, block.space);
-      };
-      const std::vector<float> H = second_derivatives(on_stems.view, with), truth = second_derivatives(plain, without);
-      for (int k = 0; k < with.space.c.count; ++k) of_children += with.space.c.group[k].stem == 1;
-      for (int i = 0; i < nv; ++i) {
-        for (int j = 0; j < nv; ++j) {
-          const auto at = [&](int r, int c) { return static_cast<std::size_t>(r * nv + c); };
-          const float scale = std::sqrt(truth[at(i, i)] * truth[at(j, j)]);
-          EXPECT_NEAR(H[at(i, j)] / scale, truth[at(i, j)] / scale, 1e-5) << i << " " << j << " in sample " << sample;
-        }
-      }
-    }
-    EXPECT_GT(of_children, 20);
-  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Features, Constraint,

@@ -81,7 +81,7 @@ Contacts searched(const test::Pair& p) {
   double apart[3];
   out.count =
       queued_narrow_phase(p.view, kHeightFieldConvex, shape[0], shape[1], static_cast<double>(pair.margin + pair.gap),
-                          farthest_function<ScalarLane>(), out.contact, apart, nullptr);
+                          farthest_function<ScalarLane>(), out.contact, apart);
   return out;
 }
 

@@ -35,10 +35,10 @@ class Pair {
     mj->opt.jacobian = mjJAC_DENSE;
     view = ours.view();
     Carver<ScalarLane> count{nullptr};
-    carve<ScalarLane>(view, count, nullptr, w);
+    carve<ScalarLane>(view, count, w);
     memory.assign(static_cast<std::size_t>(count.used), 0);
     Carver<ScalarLane> place{memory.data()};
-    carve<ScalarLane>(view, place, nullptr, w);
+    carve<ScalarLane>(view, place, w);
   }
 
   /// Coordinates near the default, velocities, controls, applied forces: a function of `sample` only.

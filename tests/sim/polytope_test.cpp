@@ -188,8 +188,7 @@ std::vector<Contact> alone(const ModelView& m, const PairPose<float>& pose) {
   QueuedContact found[kMaxPairContacts];
   double apart[3];
   const double reach = double{p.margin} + double{p.gap};
-  const int count =
-      queued_narrow_phase(m, p.kernel, s1, s2, reach, farthest_function<ScalarLane>(), found, apart, nullptr);
+  const int count = queued_narrow_phase(m, p.kernel, s1, s2, reach, farthest_function<ScalarLane>(), found, apart);
   std::vector<Contact> all;
   for (int k = 0; k < count; ++k) {
     const QueuedContact& c = found[k];
@@ -202,7 +201,7 @@ std::vector<Contact> alone(const ModelView& m, const PairPose<float>& pose) {
 std::vector<Contact> of_lanes(const ModelView& m, const PairPose<float>& pose) {
   const PairRecord& p = m.pair[0];
   ContactPoint<float> points[kMaxPairContacts];
-  const int most = queue_narrow_phase<ScalarLane>(points, m, p, pose, true, Separations{}, SearchStarts{}, 0, nullptr);
+  const int most = queue_narrow_phase<ScalarLane>(points, m, p, pose, true, Separations{}, 0, nullptr);
   std::vector<Contact> all;
   for (int k = 0; k < most; ++k) {
     const ContactPoint<float>& c = points[k];

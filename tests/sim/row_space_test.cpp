@@ -1,6 +1,7 @@
 // The solver in the row space: its bits, trees that are solved one by one, for which models it is chosen.
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include <gtest/gtest.h>
 
@@ -39,9 +40,8 @@ TEST(RowSpace, HasTheSameBitsForEveryLaneWidthAndLessThanRoundingApart) {
   }
 }
 
-/// Where all trees are alike, any two that rows couple are a problem of two trees (RowPack): a single lane leaves them
-/// where they are. Enough environments that a pack of sixteen lanes would have more sources than it takes.
-TEST(RowSpace, CoupledRobotsThatAreAlikeHaveTheSameBitsInAnySlots) {
+/// Any of three robots touch each other, others in every lane.
+TEST(RowSpace, CoupledRobotsHaveTheSameBitsForEveryLaneWidth) {
   Job run{.file = "trio.xml", .n = 64, .steps = 200, .lanes = LaneWidth::kScalar};
   const std::vector<float> truth = simulate(run);
   for (LaneWidth width : widths()) {
@@ -177,6 +177,21 @@ TEST(RowSpace, IsChosenForLargeTreesAndForSmallOnesWithManyPairsOfGeoms) {
   };
   EXPECT_EQ(quadruped(0), 0);
   EXPECT_EQ(quadruped(1), 24);
+}
+
+TEST(RowSpace, WhereItHasNoEffectAWarningSaysWhy) {
+  for (const auto& [name, value, reason] :
+       {std::tuple{"solver", "CG", "not Newton's"}, std::tuple{"cone", "elliptic", "elliptic cones"}}) {
+    SceneOptions o;
+    o.row_space = 24;
+    (name == std::string("solver") ? o.solver : o.cone) = value;
+    Scene scene(o);
+    scene.add_entity(Mjcf{kModels + "walker.xml"});
+    scene.build(1);
+    ASSERT_EQ(scene.warnings().size(), 1u);
+    EXPECT_NE(scene.warnings()[0].find("row_space 24 has no effect: "), std::string::npos);
+    EXPECT_NE(scene.warnings()[0].find(reason), std::string::npos) << scene.warnings()[0];
+  }
 }
 
 TEST(RowSpace, OfMoreRowsThanThereAreIsRefused) {

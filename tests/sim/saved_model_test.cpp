@@ -29,38 +29,6 @@ std::string refusal_after(const Model& good, const std::filesystem::path& path,
   return text;
 }
 
-TEST(Stems, OfADamagedModelAreRefused) {
-  const EntityDeclaration e{"m", Mjcf{kModels + "grip.xml"}};
-  const Model good = import_model(compile_scene(std::span(&e, 1), {}, {}).mjb);
-  const auto child =
-      std::find_if(good.stem.begin(), good.stem.end(), [](const StemRecord& s) { return s.parent >= 0; });
-  ASSERT_NE(child, good.stem.end()) << "a finger's tip and the link above it touch the same thing";
-  const auto tip = static_cast<std::size_t>(child - good.stem.begin());
-  const auto path = std::filesystem::temp_directory_path() / format("cohort_stems_{}.cohort", getpid());
-  const auto refusal = [&](const std::function<void(Model&)>& change) { return refusal_after(good, path, change); };
-  const auto with_stem =
-      std::find_if(good.pair.begin(), good.pair.end(), [](const PairRecord& p) { return p.stem >= 0; });
-  const auto at = static_cast<std::size_t>(with_stem - good.pair.begin());
-  EXPECT_EQ(refusal([](Model&) {}), "");
-  const std::pair<const char*, std::function<void(Model&)>> changes[] = {
-      {"stem 0: body2", [](Model& m) { m.stem[0].body2 = 99; }},
-      {"stem 1: at", [](Model& m) { m.stem[1].at = 0; }},
-      {"stem_values", [](Model& m) { m.sizes.stem_values = 1; }},
-      {": parent", [&](Model& m) { m.stem[tip].parent = static_cast<int>(tip); }},
-      {": parent", [&](Model& m) { m.stem[tip].first_own = 0; }},
-      {": first_own", [&](Model& m) { m.stem[tip].first_own = 99; }},
-      {": own_count", [&](Model& m) { m.stem[tip].own_count = 2; }},
-      {": first_own", [&](Model& m) { m.stem[tip].parent = -1; }},
-      {"row_space", [](Model& m) { m.sizes.row_space = 8; }},
-      {"counted", [](Model& m) { m.sizes.counted = 1; }},
-      {": stem is", [&](Model& m) { m.pair[at].stem = 1 - m.pair[at].stem; }},
-      {": stem is 5", [&](Model& m) { m.pair[at].stem = 5; }}};
-  for (const auto& [words, change] : changes) {
-    const std::string text = refusal(change);
-    EXPECT_NE(text.find(words), std::string::npos) << words << " in: " << text;
-  }
-}
-
 TEST(Batched, ASavedModelWithAnIndexThatPointsNowhereIsRefused) {
   const std::filesystem::path path =
       std::filesystem::temp_directory_path() / format("cohort_indices_{}.cohort", getpid());

@@ -174,10 +174,6 @@ TEST_P(SceneApi, OptionsThatNoModelHasAreRefused) {
   const bool refuses = GetParam() == EngineKind::kMujoco;  // what it would not look at
   EXPECT_EQ(with([](auto& o) { o.contact_capacity = 40; }).find("engine batched") != std::string::npos, refuses);
   EXPECT_EQ(with([](auto& o) { o.row_space = 24; }).find("engine batched") != std::string::npos, refuses);
-  const Precision other = refuses ? Precision::kSingle : Precision::kDouble;
-  const std::string precision = with([&](auto& o) { o.precision = other; });
-  EXPECT_NE(precision.find(refuses ? "the engine batched" : "the engine mujoco"), std::string::npos) << precision;
-  EXPECT_EQ(with([&](auto& o) { o.precision = refuses ? Precision::kDouble : Precision::kSingle; }), "");
   for (const double bad : {std::nan(""), static_cast<double>(INFINITY)}) {
     Scene spaced(options());
     spaced.add_entity(Plane{});

@@ -6,7 +6,6 @@
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "core/config.h"
 #include "core/crc32c.h"
@@ -18,6 +17,7 @@
 #include "data/episode_notes.h"
 #include "data/hdf5/array_cache.h"
 #include "data/hdf5/episode_layout.h"
+#include "data/hdf5/hdf5_episode.h"
 #include "data/hdf5/metadata.h"
 #include "data/local_path.h"
 
@@ -35,169 +35,6 @@ void describe(config::Fields& fields, Hdf5Settings& settings) {
 }
 
 namespace {
-
-/// What most others have as this field, in one episode. Throws Error where it is not the same there.
-Hdf5Array find_array(const Hdf5Metadata& file, const std::string& group, const std::string& location,
-                     std::int64_t steps, const StepField& field) {
-  const std::string remedy = format("mend or remove it, or {} to go on without such episodes", kSkipDamaged);
-  const std::string path = (group == "/" ? "/" : group + "/") + field.name;
-  COHORT_THROW_UNLESS(file.has(path), "{}: lacks the field {} that other episodes have; {}", location, field.name,
-                      remedy);
-  Hdf5Array array = file.array(path);
-  COHORT_THROW_UNLESS(has_row_per_step(array.shape[0], steps), "{}: {} has {} rows, but the episode has {} steps; {}",
-                      location, field.name, array.shape[0], steps, remedy);
-  const StepField here = make_step_field(field.name, array);
-  COHORT_THROW_UNLESS(here.kind == field.kind && (here.shape == field.shape || field.kind == StepKind::kImage),
-                      "{}: {} has another shape than in other episodes; {}", location, field.name, remedy);
-  return array;
-}
-
-/// What opened episodes ask of their source when something is wanted for the first time.
-class EpisodeDetails {
- public:
-  virtual ~EpisodeDetails() = default;
-  virtual std::shared_ptr<const Hdf5Array> array(std::int64_t episode, std::size_t field) const = 0;
-  virtual Hdf5Attributes metadata(std::int64_t episode) const = 0;
-  /// Counts memory that an opened episode came to hold.
-  virtual void count_bytes(std::int64_t episode, std::int64_t bytes) const = 0;
-};
-
-/// Arrays and metadata are looked up when they are used, so that windows of a few numbers neither cost the look-up of a
-/// thousand frames nor count their bytes.
-class Hdf5Episode final : public Episode {
- public:
-  Hdf5Episode(const EpisodeDetails& details, std::int64_t number, std::shared_ptr<const MappedFile> file,
-              std::string location, std::int64_t steps, const std::vector<StepField>& fields)
-      : details_(details),
-        number_(number),
-        file_(std::move(file)),
-        location_(std::move(location)),
-        steps_(steps),
-        fields_(fields),
-        arrays_(fields.size()),
-        known_(fields.size()) {}
-
-  ~Hdf5Episode() override {
-    for (const auto& array : arrays_)
-      if (array) release_pages(*file_, *array);
-  }
-
-  std::int64_t steps() const override { return steps_; }
-
-  void read(std::size_t field, std::int64_t begin, std::int64_t count, std::span<float> out) const override {
-    read_numbers(field, begin, count, out);
-  }
-  void read(std::size_t field, std::int64_t begin, std::int64_t count, std::span<double> out) const override {
-    read_numbers(field, begin, count, out);
-  }
-
-  void read(std::size_t field, std::int64_t begin, std::int64_t count, std::span<std::int64_t> out) const override {
-    COHORT_THROW_UNLESS(field >= fields_.size() || array_of(field).element.kind != Hdf5Element::Kind::kFloat,
-                        "{}: the field {} holds floating-point numbers, no integers", location_, fields_[field].name);
-    read_numbers(field, begin, count, out);
-  }
-
-  std::string_view text(std::size_t field, std::int64_t) const override {
-    throw Error(format("{}: the field {} holds no texts", location_, fields_[field].name));
-  }
-
-  StoredImage image(std::size_t field, std::int64_t step, std::string& scratch) const override {
-    check_steps(field, step, 1);
-    COHORT_THROW_UNLESS(fields_[field].kind == StepKind::kImage, "{}: the field {} holds no images", location_,
-                        fields_[field].name);
-    const Hdf5Array& array = array_of(field);
-    const bool planes = is_channels_first(array);
-    StoredImage image{.encoding = ImageEncoding::kRaw,
-                      .height = array.shape[planes ? 2 : 1],
-                      .width = array.shape[planes ? 3 : 2],
-                      .channels = array.shape[planes ? 1 : 3]};
-    image.bytes = rows_in_place(*file_, array, step, 1);
-    thread_local std::string inflating, stored_planes;
-    if (image.bytes.empty() && array.row_bytes() > 0) {
-      std::string& row = planes ? stored_planes : scratch;
-      row.resize(static_cast<std::size_t>(array.row_bytes()));
-      read_rows(*file_, array, step, 1, row.data(), inflating);
-      image.bytes = row;
-    }
-    if (!planes) return image;
-    const auto pixels = static_cast<std::size_t>(image.height * image.width);
-    const auto channels = static_cast<std::size_t>(image.channels);
-    scratch.resize(pixels * channels);
-    for (std::size_t c = 0; c < channels; ++c)
-      for (std::size_t i = 0; i < pixels; ++i) scratch[i * channels + c] = image.bytes[c * pixels + i];
-    image.bytes = scratch;
-    return image;
-  }
-
-  std::string_view metadata(std::string_view name) const override {
-    for (const auto& [key, text] : all_metadata())
-      if (key == name) return text;
-    return "";
-  }
-
-  std::string location() const override { return location_; }
-
-  /// Without what is looked up later.
-  std::int64_t bytes() const {
-    return static_cast<std::int64_t>(sizeof(*this) + location_.capacity() +
-                                     fields_.size() * (sizeof(arrays_[0]) + sizeof(known_[0])));
-  }
-
- private:
-  void check_steps(std::size_t field, std::int64_t begin, std::int64_t count) const {
-    COHORT_CHECK(field < fields_.size() && begin >= 0 && count >= 0 && begin + count <= steps_,
-                 "steps [{}, {}) of field {} are asked from an episode of {}", begin, begin + count, field, steps_);
-  }
-
-  const Hdf5Array& array_of(std::size_t field) const {
-    if (const Hdf5Array* known = known_[field].load(std::memory_order_acquire)) return *known;
-    std::unique_lock lock(mutex_);
-    if (!arrays_[field]) {
-      arrays_[field] = details_.array(number_, field);
-      known_[field].store(arrays_[field].get(), std::memory_order_release);
-      lock.unlock();
-      details_.count_bytes(number_, arrays_[field]->stored_bytes());
-    }
-    return *arrays_[field];
-  }
-
-  const Hdf5Attributes& all_metadata() const {
-    std::unique_lock lock(mutex_);
-    if (!metadata_) {
-      metadata_ = details_.metadata(number_);
-      std::size_t bytes = 0;
-      for (const auto& [key, text] : *metadata_) bytes += sizeof(key) + sizeof(text) + key.capacity() + text.capacity();
-      lock.unlock();
-      details_.count_bytes(number_, static_cast<std::int64_t>(bytes));
-    }
-    return *metadata_;
-  }
-
-  template <class T>
-  void read_numbers(std::size_t field, std::int64_t begin, std::int64_t count, std::span<T> out) const {
-    check_steps(field, begin, count);
-    COHORT_THROW_UNLESS(fields_[field].kind == StepKind::kNumber, "{}: the field {} holds images", location_,
-                        fields_[field].name);
-    const Hdf5Array& array = array_of(field);
-    COHORT_CHECK(out.size() == static_cast<std::size_t>(count * array.row_elements()), "room for {} values, not {}",
-                 out.size(), count * array.row_elements());
-    thread_local std::string rows, inflating;
-    rows.resize(static_cast<std::size_t>(count * array.row_bytes()));
-    read_rows(*file_, array, begin, count, rows.data(), inflating);
-    convert_elements(array.element, rows.data(), out);
-  }
-
-  const EpisodeDetails& details_;
-  const std::int64_t number_;  // in the source
-  const std::shared_ptr<const MappedFile> file_;
-  const std::string location_;
-  const std::int64_t steps_;
-  const std::vector<StepField>& fields_;
-  mutable std::mutex mutex_;  // of what is looked up late; set once, then only read
-  mutable std::vector<std::shared_ptr<const Hdf5Array>> arrays_;
-  mutable std::vector<std::atomic<const Hdf5Array*>> known_;  // the same, to be found without the lock
-  mutable std::optional<Hdf5Attributes> metadata_;
-};
 
 /// demo_2 stands before demo_10.
 bool by_number(const std::string& a, const std::string& b) {
@@ -232,7 +69,7 @@ bool holds_hdf5_files(const fs::path& folder) {
   return false;
 }
 
-struct Hdf5Episodes::Impl final : EpisodeDetails {
+struct Hdf5Episodes::Impl final : Hdf5EpisodeDetails {
   struct File {
     fs::path path;
     Hdf5Attributes metadata;  // from the manifest
@@ -463,7 +300,7 @@ struct Hdf5Episodes::Impl final : EpisodeDetails {
     const auto mapping = map(place.file);
     std::string scratch;
     for (const StepField& field : fields) {
-      const Hdf5Array array = find_array(file, place.group, location(place), place.steps, field);
+      const Hdf5Array array = find_field_array(file, place.group, location(place), place.steps, field);
       check_rows(*mapping, array, scratch);
       release_pages(*mapping, array);
     }
@@ -533,8 +370,8 @@ struct Hdf5Episodes::Impl final : EpisodeDetails {
     const Place& place = episodes[static_cast<std::size_t>(episode)];
     const Hdf5Metadata file(files[place.file].path);
     const auto look_up = [&](std::size_t f) {
-      auto found =
-          std::make_shared<const Hdf5Array>(find_array(file, place.group, location(place), place.steps, fields[f]));
+      auto found = std::make_shared<const Hdf5Array>(
+          find_field_array(file, place.group, location(place), place.steps, fields[f]));
       places.keep(key(f), found);
       return found;
     };

@@ -38,7 +38,9 @@ struct TextureRecord {
   const unsigned char* pixel[kMostLevels];
 };
 
-enum class Mapping : int { kNone, kTexcoord, kLinear, kCube };
+/// kTexcoord: a mesh's own coordinates; kAround: once around a round shape, or once on each face; kLinear: by x and y;
+/// kCube: by the direction from the middle.
+enum class Mapping : int { kNone, kTexcoord, kAround, kLinear, kCube };
 
 struct InstanceRecord {
   int shape;  ///< sim::VisualShape; height fields are meshes

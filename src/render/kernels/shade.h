@@ -11,17 +11,54 @@ struct Eye {
   Vector3<V> step_x, step_y;  ///< of the ray from a pixel to the next: of its direction, or an orthographic's origin
 };
 
+/// Texture coordinates of a shape's surface, once around it: those of MuJoCo's unit shapes (sphere, halfSphere,
+/// cylinder, disk and makeBuiltin in render_context.c).
+template <class V>
+COHORT_LANE void around_shape(const InstanceRecord& g, const Vector3<V>& at, const V& part, V& u, V& v) {
+  const V zero(0.0f), half(0.5f), one(1.0f), turn(0.159154943f), quarter(0.636619772f);
+  const auto shape = static_cast<sim::VisualShape>(g.shape);
+  if (shape == sim::VisualShape::kBox) {
+    const V x = at.x * V(1.0f / g.size[0]), y = at.y * V(1.0f / g.size[1]), z = at.z * V(1.0f / g.size[2]);
+    const auto x_side = part < V(2.0f);
+    const auto z_side = part > V(3.0f);
+    u = fma(select(x_side, y, x), half, half);
+    v = fma(select(z_side, y, z), -half, half);
+    return;
+  }
+  const V inverse(1.0f / g.size[0]);
+  const V angle =
+      sim::atan2(at.y * V(1.0f / (shape == sim::VisualShape::kEllipsoid ? g.size[1] : g.size[0])), at.x * inverse) *
+      turn;
+  u = select(angle < zero, angle + one, angle);
+  if (shape == sim::VisualShape::kCylinder) {
+    const auto cap = part > zero;
+    u = select(cap, fma(at.x * inverse, half, half), u);
+    v = select(cap, fma(at.y * inverse, half, half), fma(at.z * V(1.0f / g.size[1]), -half, half));
+    return;
+  }
+  if (shape == sim::VisualShape::kCapsule) {
+    const V end = clip(at.z, V(-g.size[1]), V(g.size[1])), over = at.z - end;
+    const V flat = sqrt(fma(at.x, at.x, at.y * at.y));
+    const V rise = sim::atan2(abs(over), flat) * quarter;
+    v = select(over > zero, one - rise, select(over < zero, rise, fma(at.z * V(1.0f / g.size[1]), -half, half)));
+    return;
+  }
+  const Vector3<V> p{at.x * inverse, at.y * V(1.0f / g.size[1]), at.z * V(1.0f / g.size[2])};
+  v = fma(sim::atan2(p.z, sqrt(fma(p.x, p.x, p.y * p.y))), -half * quarter, half);
+}
+
 /// Texture colours of the lanes; 1 without a texture.
 template <class L>
 COHORT_KERNEL void texture_of(const FrameRecord& f, const InstanceRecord& g, const Surface<typename L::V>& s,
-                              const Ray<typename L::V>& local, const Eye<typename L::V>& eye, const typename L::V& t,
-                              unsigned lanes, Colour<typename L::V>& colour, typename L::V& alpha) {
+                              const Ray<typename L::V>& local, const Eye<typename L::V>& eye,
+                              const Entry<typename L::V>& e, unsigned lanes, Colour<typename L::V>& colour,
+                              typename L::V& alpha) {
   using V = typename L::V;
   constexpr int kWidth = L::kWidth;
   // The change of the point on the face's plane from a pixel to the next.
   const auto change = [&](const Vector3<V>& step) {
     Vector3<V> w = turned_back(g.rot, step);
-    if (!f.orthographic) w = scaled(w, t);
+    if (!f.orthographic) w = scaled(w, e.t);
     const V across = dot(s.face, local.direction);
     return along(w, -(dot(s.face, w) / not_zero(across)), local.direction);
   };
@@ -39,6 +76,17 @@ COHORT_KERNEL void texture_of(const FrameRecord& f, const InstanceRecord& g, con
     store(a[0], s.local.x * V(g.scale[0])), store(a[1], s.local.y * V(g.scale[1])), store(a[2], z);
     store(a[3], dx.x * V(g.scale[0])), store(a[4], dx.y * V(g.scale[1])), store(a[5], dx.z * V(g.scale[2]));
     store(a[6], dy.x * V(g.scale[0])), store(a[7], dy.y * V(g.scale[1])), store(a[8], dy.z * V(g.scale[2]));
+  } else if (mapping == Mapping::kAround) {
+    V u, v, ux, vx, uy, vy;
+    around_shape(g, s.local, e.part, u, v);
+    around_shape(g, s.local + dx, e.part, ux, vx);
+    around_shape(g, s.local + dy, e.part, uy, vy);
+    // Where u comes round it jumps by 1.
+    const auto step = [](const V& d) { return d - sim::round(d); };
+    const V su(g.scale[0]), sv(g.scale[1]);
+    store(a[0], u * su), store(a[1], v * sv);
+    store(a[2], step(ux - u) * su), store(a[3], step(uy - u) * su);
+    store(a[4], (vx - v) * sv), store(a[5], (vy - v) * sv);
   } else if (mapping == Mapping::kTexcoord) {
     store(a[0], s.s), store(a[1], s.t);
     store(a[2], dot(s.s_by, dx)), store(a[3], dot(s.s_by, dy));
@@ -134,7 +182,7 @@ COHORT_KERNEL void shade(const FrameRecord& f, const InstanceRecord& g, const Ra
   out.alpha = V(g.rgba[3]);
   if (static_cast<Mapping>(g.mapping) != Mapping::kNone) {
     V texture_alpha;
-    texture_of<L>(f, g, s, local, eye, e.t, lanes, texture, texture_alpha);
+    texture_of<L>(f, g, s, local, eye, e, lanes, texture, texture_alpha);
     out.alpha = out.alpha * texture_alpha;
   }
   out.colour = {sum.r * texture.r, sum.g * texture.g, sum.b * texture.b};

@@ -68,36 +68,10 @@ COHORT_SEARCH inline bool nearest_part(const ConvexShape& a, const ConvexShape& 
   return true;
 }
 
-/// As search, from a start. False: it leads nowhere, or not to one part alone.
-COHORT_SEARCH inline bool search_from(const ConvexShape& a, const ConvexShape& b, SearchStart& start, bool flats,
-                                      Witness& out, NearestPart& part, SearchSpace& space) {
-  if (start.point[0] == kNoPoint) return false;
-  Polytope polytope(a, b, space.polytope);
-  if (polytope.restart(start)) {
-    DifferenceFace face;
-    if (polytope.is_nearest_face(face)) {
-      of_face(a, b, face, polytope.normal(), out, part);
-      return true;
-    }
-    if (flats && polytope.flat_part(out, part)) return true;
-    part = {};
-    if (polytope.expand() && nearest_part(a, b, polytope, flats, out, part)) {
-      polytope.remember(start);
-      return true;
-    }
-    part = {};
-  }
-  start.point[0] = kNoPoint;
-  return false;
-}
-
-/// As convex_distance; apart: from b to a where the cores are apart, otherwise untouched. start: of two polytopes;
-/// where it leads to one part of the difference that is nearer than all others, its contact depends on the part alone
-/// and not on how it was found. flats: of parallel parts the caller asks for what lies on each other (face_contacts),
-/// not for the deepest point.
+/// As convex_distance; apart: from b to a where the cores are apart, otherwise untouched. flats: of parallel parts the
+/// caller asks for what lies on each other (face_contacts), not for the deepest point.
 COHORT_SEARCH inline bool search(const ConvexShape& a, const ConvexShape& b, double reach, bool flats, Witness& out,
-                                 NearestPart& part, Vec& apart, SearchStart* start, SearchSpace& space) {
-  if (start && search_from(a, b, *start, flats, out, part, space)) return true;
+                                 NearestPart& part, Vec& apart, SearchSpace& space) {
   Simplex s;
   Vec nearest;
   const double around = a.radius() + b.radius();
@@ -125,10 +99,7 @@ COHORT_SEARCH inline bool search(const ConvexShape& a, const ConvexShape& b, dou
   Polytope polytope(a, b, space.polytope);
   if (!polytope.start(s)) return false;
   if (!polytope.expand()) return false;
-  if (nearest_part(a, b, polytope, flats, out, part)) {
-    if (start) polytope.remember(*start);
-    return true;
-  }
+  if (nearest_part(a, b, polytope, flats, out, part)) return true;
   part = {};
   polytope.witness(out);
   polytope.vertices(part.vertex1, part.vertex2);
@@ -140,19 +111,19 @@ COHORT_DEVICE inline bool convex_distance(const ConvexShape& a, const ConvexShap
                                           SearchSpace& space) {
   NearestPart part;
   Vec apart;
-  return search(a, b, reach, false, out, part, apart, nullptr, space);
+  return search(a, b, reach, false, out, part, apart, space);
 }
 
 /// Up to four contacts, as MuJoCo makes them: those of the faces and edges that lie on each other (faces.h), or the
 /// deepest point. deepest_only: that alone. apart: as queued_narrow_phase's, written when there is none and the cores
 /// are apart.
 COHORT_DEVICE inline int convex_contacts(const ConvexShape& a, const ConvexShape& b, double reach, bool deepest_only,
-                                         QueuedContact* out, double* apart, SearchStart* start, SearchSpace& space) {
+                                         QueuedContact* out, double* apart, SearchSpace& space) {
   Witness w;
   NearestPart part;
   Vec between;
   const bool lies = !deepest_only && has_features(a) && has_features(b);
-  if (!search(a, b, reach, lies, w, part, between, start, space)) {
+  if (!search(a, b, reach, lies, w, part, between, space)) {
     const double length = norm(between);
     if (length > 0) put(apart, b.along_own((1 / length) * between));
     return 0;
@@ -161,7 +132,7 @@ COHORT_DEVICE inline int convex_contacts(const ConvexShape& a, const ConvexShape
     const int count = face_contacts(a, b, part, w.normal, reach, out, space.faces);
     if (count > 0) return count;
     // Of a flat part the deepest point is not known.
-    if (part.flat && !search(a, b, reach, false, w, part = {}, between, nullptr, space)) return 0;
+    if (part.flat && !search(a, b, reach, false, w, part = {}, between, space)) return 0;
   }
   out[0].dist = w.dist;
   put(out[0].pos, 0.5 * (w.on1 + w.on2));
@@ -171,8 +142,7 @@ COHORT_DEVICE inline int convex_contacts(const ConvexShape& a, const ConvexShape
 
 /// The same of a pair's shapes. Their contacts are computed in the second one's frame.
 COHORT_DEVICE inline int convex_pair(const ModelView& m, const QueuedShape& s1, const QueuedShape& s2, double reach,
-                                     FarthestVertex farthest, QueuedContact* out, double* apart, SearchStart* start,
-                                     SearchSpace& space) {
+                                     FarthestVertex farthest, QueuedContact* out, double* apart, SearchSpace& space) {
   ConvexShape a = convex_shape(m, s1, farthest), b = convex_shape(m, s2, farthest);
   a.pos = turn_back(b.rot, a.pos - b.pos);
   for (int k = 0; k < 3; ++k) {
@@ -182,7 +152,7 @@ COHORT_DEVICE inline int convex_pair(const ModelView& m, const QueuedShape& s1, 
   b.pos = {};
   for (int i = 0; i < 9; ++i) b.rot[i] = i % 4 == 0 ? 1 : 0;
   b.unturned = true;
-  const int count = convex_contacts(a, b, reach, m.option.deepest_only != 0, out, apart, start, space);
+  const int count = convex_contacts(a, b, reach, m.option.deepest_only != 0, out, apart, space);
   for (int i = 0; i < count; ++i) {
     put(out[i].pos, turn(s2.rot, vec(out[i].pos)) + vec(s2.pos));
     put(out[i].normal, turn(s2.rot, vec(out[i].normal)));

@@ -10,13 +10,13 @@ namespace cohort::sim::collide {
 /// As queued_narrow_phase.
 COHORT_DEVICE inline int narrow_phase(const ModelView& m, int kernel, const QueuedShape& s1, const QueuedShape& s2,
                                       double reach, FarthestVertex farthest, QueuedContact* out, double* apart,
-                                      SearchStart* start, SearchSpace& space) {
+                                      SearchSpace& space) {
   for (int i = 0; i < 3; ++i) apart[i] = 0;
   switch (kernel) {
     case kCapsuleBox:
       return capsule_box(s1, s2, reach, out);
     case kConvexConvex:
-      return convex_pair(m, s1, s2, reach, farthest, out, apart, start, space);
+      return convex_pair(m, s1, s2, reach, farthest, out, apart, space);
     case kHeightFieldConvex:
       return height_field_convex(m, s1, s2, reach, farthest, out, space);
     default:

@@ -16,9 +16,6 @@ inline constexpr double kCoplanar = 1e-10;
 /// places of a tenth of a meter.
 inline constexpr double kFlat = 1e-8;
 
-/// What is kept of a polytope leaves so much room around the origin, in terms of the nearest face's distance.
-inline constexpr double kRoom = 2;
-
 struct Witness {
   double dist = 0;  ///< negative: depth
   Vec on1, on2;     ///< nearest, or deepest, points of the surfaces
@@ -162,33 +159,6 @@ class Polytope {
     return true;
   }
 
-  /// Starts from what `remember` kept, as it lies now. False: the origin is not inside.
-  COHORT_SEARCH bool restart(const SearchStart& from) {
-    for (int k = 0; k < kStartPoints && from.point[k] != kNoPoint; ++k) {
-      Support s;
-      s.vertex1 = static_cast<int>(from.point[k] & 0xffffu), s.vertex2 = static_cast<int>(from.point[k] >> 16);
-      if (s.vertex1 >= a_.corners() || s.vertex2 >= b_.corners()) return false;  // a state of other shapes
-      s.a = a_.to_shared(a_.vertex(s.vertex1)), s.b = b_.to_shared(b_.vertex(s.vertex2));
-      s.w = s.a - s.b;
-      add(s);
-    }
-    if (count_ < 4) return false;
-    surface_ = read_surface(from) && around_origin() ? Surface::kRemembered : Surface::kHull;
-    return surface_ == Surface::kRemembered || build();
-  }
-
-  /// Whether the nearest triangle is a part of the only face of the difference that is nearest to the origin, without a
-  /// search: where no vertex lies farther out than those around it, none does anywhere.
-  COHORT_SEARCH bool is_nearest_face(DifferenceFace& out) {
-    if (!flat_ || !a_.known_neighbours() || !b_.known_neighbours()) return false;
-    look_at(nearest());
-    known_ = true;
-    if (!nearest_face(out)) return false;
-    // Else it is a face on the far side.
-    return (out.face1 < 0 || dot(Features(a_, {}).normal(out.face1), nearest_normal_) > 0) &&
-           (out.face2 < 0 || dot(Features(b_, {}).normal(out.face2), nearest_normal_) < 0);
-  }
-
   /// Finds the face nearest to the origin when no support point lies farther out. False: there is none.
   COHORT_SEARCH bool expand() {
     if (!grow()) return false;
@@ -216,41 +186,6 @@ class Polytope {
     }
     out.dist = -(nearest_dist_ > 0 ? nearest_dist_ : 0.0);
     out.normal = nearest_normal_;
-  }
-
-  /// Keeps few points around the origin, the nearest face's among them, whose hull leaves room around that face. Uses
-  /// the polytope up.
-  COHORT_SEARCH void remember(SearchStart& to) {
-    if (surface_ == Surface::kRemembered) return;
-    const int all = count_;
-    to.point[0] = kNoPoint;
-    if (!few_around_origin()) return;
-    for (; count_ < kStartPoints; ++count_) {
-      int close = -1;
-      for (int f = 0; f < faces_; ++f) {
-        if (magnitude(p_.dist[f] - nearest_dist_) > kCoplanar && (close < 0 || p_.dist[f] < p_.dist[close])) close = f;
-      }
-      if (close < 0 || p_.dist[close] > kRoom * nearest_dist_) break;
-      int farthest = count_;
-      for (int i = count_ + 1; i < all; ++i) {
-        if (dot(p_.vertex[i].w - p_.vertex[farthest].w, normal(close)) > 0) farthest = i;
-      }
-      if (count_ == all || dot(p_.vertex[farthest].w, normal(close)) < p_.dist[close] + kCoplanar) break;
-      bring(farthest, count_);
-      if (!insert(count_, close)) break;
-    }
-    for (int i = 0; i < count_; ++i) {
-      if (p_.vertex[i].vertex1 >= kNoVertex || p_.vertex[i].vertex2 >= kNoVertex) return;
-    }
-    for (int i = 0; i < kStartPoints; ++i) {
-      const Support& s = p_.vertex[i];
-      to.point[i] = i < count_ ? static_cast<unsigned>(s.vertex1) | static_cast<unsigned>(s.vertex2) << 16 : kNoPoint;
-    }
-    to.face_count = static_cast<unsigned short>(faces_ <= kStartFaces ? faces_ : 0);
-    for (int f = 0; f < to.face_count; ++f) {
-      const unsigned char* v = p_.corner[f];
-      to.face[f] = static_cast<unsigned short>(v[0] | v[1] << 4 | v[2] << 8);
-    }
   }
 
   /// The only face of the difference that is nearest to the origin: all triangles that are as near are parts of it.
@@ -296,52 +231,6 @@ class Polytope {
   COHORT_DEVICE Vec normal() const { return nearest_normal_; }
 
  private:
-  /// What the faces are: the convex hull of the points, or the remembered one of the points as they lay then. That is
-  /// still a surface inside the difference; where all of it looks away from the origin, nothing of the difference's own
-  /// surface is nearer than the nearest face of it.
-  enum class Surface { kHull, kRemembered };
-
-  COHORT_SEARCH bool read_surface(const SearchStart& from) {
-    if (from.face_count < 4 || from.face_count > kStartFaces) return false;
-    for (int f = 0; f < from.face_count; ++f) {
-      const int corner[3] = {from.face[f] & 15, from.face[f] >> 4 & 15, from.face[f] >> 8 & 15};
-      if (corner[0] >= count_ || corner[1] >= count_ || corner[2] >= count_) return false;
-      attach(corner[0], corner[1], corner[2]);
-    }
-    return true;
-  }
-  COHORT_SEARCH bool around_origin() const {
-    for (int f = 0; f < faces_; ++f) {
-      if (!(p_.dist[f] > kTouching) || p_.dist[f] > 1e299) return false;
-    }
-    return true;
-  }
-
-  /// Whether no point lies outside of any triangle.
-  COHORT_SEARCH bool is_hull() const {
-    for (int f = 0; f < faces_; ++f) {
-      for (int i = 0; i < count_; ++i) {
-        if (dot(normal(f), p_.vertex[i].w) - p_.dist[f] > 1e-14) return false;
-      }
-    }
-    return true;
-  }
-
-  /// The hull of all points. False: the origin is not inside.
-  COHORT_SEARCH bool build() {
-    surface_ = Surface::kHull;
-    faces_ = 0;
-    make_tetrahedron();
-    for (int f = 0; f < 4; ++f) {
-      const Vec fourth = p_.vertex[6 - p_.corner[f][0] - p_.corner[f][1] - p_.corner[f][2]].w;
-      if (!(p_.dist[f] - dot(normal(f), fourth) > kTouching) || p_.dist[f] > 1e299) return false;
-    }
-    for (int k = 4; k < count_; ++k) {
-      if (!insert(k, -1)) return false;
-    }
-    return around_origin();
-  }
-
   /// Four points.
   COHORT_SEARCH void make_tetrahedron() {
     const int corners[4][3] = {{0, 1, 2}, {0, 3, 1}, {0, 2, 3}, {1, 3, 2}};
@@ -370,56 +259,6 @@ class Polytope {
     for (int k = 0; k < 3; ++k) nearest_corner_[k] = p_.corner[face][k];
   }
 
-  /// Makes a hull around the origin that has the nearest face's corners, and puts its points first: a tetrahedron of
-  /// these and the point that leaves most room, or where none has the origin inside, of them and the four that the
-  /// polytope began with. False: there is none.
-  COHORT_SEARCH bool few_around_origin() {
-    const int all = count_;
-    // In rising order nothing that was brought to its place is moved again.
-    int* const c = nearest_corner_;
-    for (int i = 0; i < 3; ++i) {
-      for (int k = i + 1; k < 3; ++k) {
-        if (c[k] >= c[i]) continue;
-        const int lower = c[k];
-        c[k] = c[i], c[i] = lower;
-      }
-    }
-    int apex = -1;
-    double most = kTouching;
-    for (int k = 0; k < all; ++k) {
-      const double least = room(k);
-      if (least > most) most = least, apex = k;
-    }
-    count_ = 4;
-    for (int i = 0; i < 3; ++i) {
-      if (apex < 0 && c[i] < 4) continue;
-      const int place = apex < 0 ? count_++ : i;
-      if (apex == place) apex = c[i];
-      bring(c[i], place);
-    }
-    if (apex >= 0) bring(apex, 3);
-    return build();
-  }
-  /// How far the sides of the tetrahedron over the nearest face are from the origin, the nearest of them.
-  COHORT_SEARCH double room(int apex) const {
-    // On the other side of the origin.
-    if (!(dot(p_.vertex[apex].w, nearest_normal_) < -kTouching)) return 0;
-    double least = 1e300;
-    for (int i = 0; i < 3; ++i) {
-      const Vec from = p_.vertex[nearest_corner_[i]].w, other = p_.vertex[nearest_corner_[i == 0 ? 2 : i - 1]].w;
-      const Vec n = cross(p_.vertex[nearest_corner_[i == 2 ? 0 : i + 1]].w - from, p_.vertex[apex].w - from);
-      const double length = norm(n);
-      if (!(length > 1e-18)) return 0;
-      const double out = dot(n, from) / (dot(n, other - from) < 0 ? length : -length);
-      least = out < least ? out : least;
-    }
-    return least;
-  }
-  COHORT_DEVICE void bring(int from, int to) {
-    const Support s = p_.vertex[from];
-    p_.vertex[from] = p_.vertex[to], p_.vertex[to] = s;
-  }
-
   COHORT_SEARCH bool grow() {
     while (true) {
       if (faces_ == 0) return false;
@@ -429,14 +268,6 @@ class Polytope {
       known_ = dot(p.w, nearest_normal_) - nearest_dist_ < (flat_ ? kCoplanar : kPolytopeTolerance);
       const int seen = known_ ? unknown_beside(best, p) : best;
       if (seen < 0 || count_ >= kMostPolytopeVertices) return true;
-      if (surface_ == Surface::kRemembered) {
-        // It grows only if it is a hull.
-        surface_ = Surface::kHull;
-        if (!is_hull()) {
-          if (!build()) return false;
-          continue;
-        }
-      }
       if (!insert(add(p), seen)) return true;  // the nearest face is known as well as it can be
     }
   }
@@ -453,8 +284,8 @@ class Polytope {
     return -1;
   }
 
-  /// Takes point `index` in: from the faces that see it new ones lead to it. nearest: the nearest face, which sees it;
-  /// -1: none may. False where rounding tears the surface.
+  /// Takes point `index` in: from the faces that see it new ones lead to it. nearest: the nearest face, which sees it.
+  /// False where rounding tears the surface.
   COHORT_SEARCH bool insert(int index, int nearest) {
     const Support& p = p_.vertex[index];
     // Faces that see the new point go; the edges that one of them has alone make new faces.
@@ -463,12 +294,10 @@ class Polytope {
       p_.seen[seen_count] = static_cast<short>(f);
       seen_count += p_.x[f] * p.w.x + p_.y[f] * p.w.y + p_.z[f] * p.w.z - p_.dist[f] > 1e-14;
     }
-    if (seen_count == 0 && nearest < 0) return true;
     // They are one piece without a hole, which has two edges more than faces; where faces are nearly coplanar, rounding
     // may see some elsewhere as well.
     int edge_count = border(seen_count);
     if (edge_count != seen_count + 2) {
-      if (nearest < 0) return false;
       seen_count = piece_around(nearest, seen_count);
       edge_count = border(seen_count);
       if (edge_count != seen_count + 2) return false;
@@ -650,7 +479,6 @@ class Polytope {
   int count_ = 0, faces_ = 0;
   Vec nearest_normal_;
   double nearest_dist_ = 0;
-  Surface surface_ = Surface::kHull;
   bool flat_;           // both shapes are polytopes
   bool known_ = false;  // the nearest face lies on the surface
   int nearest_corner_[3];

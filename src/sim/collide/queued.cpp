@@ -5,9 +5,9 @@
 namespace cohort::sim {
 
 int queued_narrow_phase(const ModelView& m, int kernel, const QueuedShape& s1, const QueuedShape& s2, double reach,
-                        FarthestVertex farthest, QueuedContact* out, double* apart, SearchStart* start) {
+                        FarthestVertex farthest, QueuedContact* out, double* apart) {
   collide::SearchSpace space;
-  return collide::narrow_phase(m, kernel, s1, s2, reach, farthest, out, apart, start, space);
+  return collide::narrow_phase(m, kernel, s1, s2, reach, farthest, out, apart, space);
 }
 
 bool sphere_and_prism(const float* prism, const float* centre, float radius, float reach, float* out) {

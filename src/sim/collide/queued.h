@@ -9,12 +9,6 @@
 
 namespace cohort::sim {
 
-/// Whether a pair's searches begin where the last one ended: both are boxes or meshes, and not looked at along axes.
-COHORT_DEVICE inline constexpr bool remembers_start(const GeomRecord& g1, const GeomRecord& g2, const PairRecord& p) {
-  const bool flat1 = g1.shape == kBox || g1.shape == kMesh, flat2 = g2.shape == kBox || g2.shape == kMesh;
-  return remembers_separation(p.kernel) && flat1 && flat2 && p.by_axes == 0;
-}
-
 /// A shape in the frame that both shapes share.
 struct QueuedShape {
   const GeomRecord* geom;
@@ -34,10 +28,9 @@ using FarthestVertex = int (*)(const float* blocks, int count, float x, float y,
 
 /// Writes at most kMaxPairContacts contacts nearer than `reach` and returns their number. `kernel`: PairKernel. apart:
 /// when there is none, of kConvexConvex, a unit vector in the second shape's frame, towards the first, along which they
-/// are apart; zero where that is not known. start: of a search over two polytopes, and for the next one; changes no
-/// result; null: nothing is remembered.
+/// are apart; zero where that is not known.
 int queued_narrow_phase(const ModelView& m, int kernel, const QueuedShape& s1, const QueuedShape& s2, double reach,
-                        FarthestVertex farthest, QueuedContact* out, double* apart, SearchStart* start);
+                        FarthestVertex farthest, QueuedContact* out, double* apart);
 
 /// A sphere and a height field's prism (threes: three corners at the bottom, three above them), in the field's frame.
 /// out: distance, place, normal. False: farther apart than `reach`.

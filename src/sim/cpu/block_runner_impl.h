@@ -16,41 +16,27 @@ struct RunnerOf {
   static unsigned long long bytes_of(int values) {
     return round_up(static_cast<unsigned long long>(values) * sizeof(V));
   }
-  /// Blocks that are stepped together: where trees may be coupled, whose packs they share. Each has room for all
-  /// constraints that there can be, which for models beyond any robots' is too much for several.
-  static int blocks_at_once(const ModelView& m, const ConstraintCapacity& most) {
-    const bool small = m.nv < 1024 && most.pool < (1 << 24);
-    return m.row_space > 0 && L::kWidth > 1 && small && RowTrees(m, false).count > 1 ? kMostBlocks<L> : 1;
-  }
   static unsigned long long workspace_bytes(const ModelView& m) {
-    BlockSpace<L> b[kMostBlocks<L>];
+    BlockSpace<L> b;
     const ConstraintCapacity most = constraint_capacity(m, L::kWidth);
     const IntegerSizes n = integer_sizes(m, most);
-    const int blocks = blocks_at_once(m, most);
-    return bytes_of(lay_out<L>(m, most, typename L::Ptr{}, b, blocks)) +
-           round_up(sizeof(Group) * static_cast<unsigned long long>(n.groups)) *
-               static_cast<unsigned long long>(blocks) +
+    return bytes_of(lay_out<L>(m, most, typename L::Ptr{}, b)) +
+           round_up(sizeof(Group) * static_cast<unsigned long long>(n.groups)) +
            round_up(sizeof(int) * static_cast<unsigned long long>(n.cols + n.start)) +
            round_up(sizeof(unsigned long long) * static_cast<unsigned long long>(n.bits));
   }
 
-  /// Lays out the blocks that are stepped together; the first one alone does for what takes one.
-  static void prepare(const ModelView& m, void* workspace, BlockSpace<L>* b) {
+  static void prepare(const ModelView& m, void* workspace, BlockSpace<L>& b) {
     // A look at every pair, which every call takes: once.
     const ConstraintCapacity most = constraint_capacity(m, L::kWidth);
     const IntegerSizes n = integer_sizes(m, most);
-    const int blocks = blocks_at_once(m, most);
     char* at = static_cast<char*>(workspace);
-    at += bytes_of(lay_out<L>(m, most, reinterpret_cast<V*>(at), b, blocks));
-    for (int i = 0; i < blocks; ++i) {
-      b[i].c.group = reinterpret_cast<Group*>(at);
-      at += round_up(sizeof(Group) * static_cast<unsigned long long>(n.groups));
-    }
-    for (int i = 0; i < blocks; ++i) {
-      b[i].s.cols = reinterpret_cast<int*>(at), b[i].s.start = b[i].s.cols + n.cols;
-      b[i].s.bits = reinterpret_cast<unsigned long long*>(
-          at + round_up(sizeof(int) * static_cast<unsigned long long>(n.cols + n.start)));
-    }
+    at += bytes_of(lay_out<L>(m, most, reinterpret_cast<V*>(at), b));
+    b.c.group = reinterpret_cast<Group*>(at);
+    at += round_up(sizeof(Group) * static_cast<unsigned long long>(n.groups));
+    b.s.cols = reinterpret_cast<int*>(at), b.s.start = b.s.cols + n.cols;
+    at += round_up(sizeof(int) * static_cast<unsigned long long>(n.cols + n.start));
+    b.s.bits = reinterpret_cast<unsigned long long*>(at);
   }
 
   /// BlockOrder::sort's, as measured: a contact's work, and that of each value that is gathered. A step of RK4 computes
@@ -63,9 +49,8 @@ struct RunnerOf {
   /// Steps that environments keep their places for.
   static constexpr int kStepsInOrder = 8;
   static void step(const ModelView& m, const DataView& d, int first, int last, int steps, void* workspace) {
-    BlockSpace<L> b[kMostBlocks<L>];
+    BlockSpace<L> b;
     prepare(m, workspace, b);
-    const int together = blocks_at_once(m, constraint_capacity(m, L::kWidth)) * L::kWidth;
     BlockOrder order;
     const int price = price_of_order(m, d);
     for (int begin = first; begin < last; begin += BlockOrder::kMost) {
@@ -73,29 +58,26 @@ struct RunnerOf {
       for (int done = 0; done < steps; done += kStepsInOrder) {
         const int now = steps - done < kStepsInOrder ? steps - done : kStepsInOrder;
         const int* const envs = L::kWidth > 1 ? order.sort(d.contact_count, begin, count, L::kWidth, price) : nullptr;
-        for (int i = 0; i < count; i += together) {
-          const int blocks = (i + together < count ? together : count - i) / L::kWidth;
-          for (int s = 0; s < now; ++s) {
-            step_blocks<L>(m, d, begin + i, envs != nullptr ? envs + i : nullptr, blocks, b);
-          }
+        for (int i = 0; i < count; i += L::kWidth) {
+          for (int s = 0; s < now; ++s) step_block<L>(m, d, {begin + i, envs != nullptr ? envs + i : nullptr}, b);
         }
       }
     }
   }
   static void inverse_weights(const ModelView& m, const DataView& d, int env, void* workspace, float* inverse,
                               float* out) {
-    BlockSpace<L> b[kMostBlocks<L>];
+    BlockSpace<L> b;
     prepare(m, workspace, b);
-    Workspace<L>& w = b[0].w;
+    Workspace<L>& w = b.w;
     if (m.varies) load_parameters<L>(m, d, {env, nullptr}, w);
     for (int i = 0; i < 3 * m.nmocap; ++i) w.mocap_pos[i] = V(0.0f);
     for (int i = 0; i < 4 * m.nmocap; ++i) w.mocap_quat[i] = V(i % 4 == 0 ? 1.0f : 0.0f);
     sim::inverse_weights<L>(m, w, inverse, out);
   }
   static void forward(const ModelView& m, const DataView& d, int first, int last, void* workspace) {
-    BlockSpace<L> b[kMostBlocks<L>];
+    BlockSpace<L> b;
     prepare(m, workspace, b);
-    for (int env = first; env < last; env += L::kWidth) forward_block<L>(m, d, env, b[0]);
+    for (int env = first; env < last; env += L::kWidth) forward_block<L>(m, d, env, b);
   }
 };
 

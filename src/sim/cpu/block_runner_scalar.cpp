@@ -13,7 +13,7 @@ const BlockRunner& scalar_block_runner() {
 int list_scalar_contacts(const ModelView& m, const DataView& d, int env, void* workspace, ListedContact* out,
                          int most) {
   BlockSpace<ScalarLane> b;
-  RunnerOf<ScalarLane>::prepare(m, workspace, &b);
+  RunnerOf<ScalarLane>::prepare(m, workspace, b);
   return list_contacts<ScalarLane>(m, d, env, b, out, most);
 }
 

@@ -20,7 +20,6 @@ std::array<double, 3> triple(const float* from) {
 
 std::vector<Contact> list_contacts(const Model& model, ModelView view, DataView data, int env) {
   view.keep_contacts = 1;
-  data.starts = nullptr;  // to look changes nothing
   const BlockRunner& runner = scalar_block_runner();
   const auto bytes = static_cast<std::size_t>(runner.workspace_bytes(view)) + 64;
   const FreedMemory workspace(std::aligned_alloc(64, (bytes + 63) / 64 * 64));

@@ -63,10 +63,6 @@ class Memory {
   void* start_ = nullptr;
 };
 
-std::size_t start_bytes(const ModelView& m) {
-  return sizeof(SearchStartSet) * static_cast<std::size_t>(m.nstart / kStartWays);
-}
-
 /// All but available_bytes.
 MemoryPlan plan_of(const Model& model, const BlockRunner& runner, int threads, const ParameterSet& parameters) {
   MemoryPlan plan;
@@ -78,7 +74,6 @@ MemoryPlan plan_of(const Model& model, const BlockRunner& runner, int threads, c
   plan.parts = {{"state and inputs", state}, {"derived", derived}};
   ModelView view = model.view();
   if (view.nseparation > 0) plan.parts.push_back({"separating directions", 12.0 * view.nseparation});
-  if (view.nstart > 0) plan.parts.push_back({"starts of searches", static_cast<double>(start_bytes(view))});
   if (parameters.any()) {
     plan.parts.push_back({"parameters", ParameterStore::bytes_per_environment(model, parameters)});
   }
@@ -108,7 +103,6 @@ class CpuEngine final : public Engine {
     }
     time_low_ = Memory(sizeof(float) * static_cast<std::size_t>(n_pad_));
     separations_ = Memory(separation_bytes());
-    starts_ = Memory(start_bytes(view_) * static_cast<std::size_t>(n_pad_));
     team_ = std::make_unique<ThreadTeam>(threads_wanted_);
     for (int t = 0; t < team_->size(); ++t) {
       workspaces_.emplace_back(static_cast<std::size_t>(runner_.workspace_bytes(view_)));
@@ -120,7 +114,6 @@ class CpuEngine final : public Engine {
     // there.
     data_.applied = data_.link_force = nullptr;
     data_.separations = static_cast<float*>(separations_.get());
-    data_.starts = view_.nstart > 0 ? static_cast<SearchStartSet*>(starts_.get()) : nullptr;
     for (int e = 0; e < n_pad_; ++e) reset_one(e);
     step_work_ = [this](int t) {
       share(t, [this](int a, int b, void* w) { runner_.step(view_, data_, a, b, steps_, w); });
@@ -273,7 +266,6 @@ class CpuEngine final : public Engine {
       if (is_state(field)) f(fields_[static_cast<std::size_t>(i)].get(), field_bytes(field));
     }
     f(time_low_.get(), sizeof(float) * static_cast<std::size_t>(n_pad_));
-    f(starts_.get(), start_bytes(view_) * static_cast<std::size_t>(n_pad_));
   }
 
   void reset_one(int e) {
@@ -290,7 +282,6 @@ class CpuEngine final : public Engine {
     };
     for (int f = 0; f < kFieldCount; ++f) clear(static_cast<Field>(f));
     data_.time_low[e] = 0;
-    forget_starts(view_, data_, e);
     for (int i = 0; i < 3 * view_.nseparation; ++i) data_.separations[static_cast<std::ptrdiff_t>(i) * n_pad_ + e] = 0;
     const auto fill = [&](Field field, const std::vector<double>& from) {
       for (std::size_t i = 0; i < from.size(); ++i) {
@@ -318,7 +309,6 @@ class CpuEngine final : public Engine {
   std::array<Memory, kFieldCount> fields_;
   Memory time_low_;
   Memory separations_;  ///< see Separations; no part of the state
-  Memory starts_;       ///< see SearchStarts
   DataView data_{};
   std::unique_ptr<ThreadTeam> team_;
   std::vector<Memory> workspaces_;

@@ -51,9 +51,6 @@ struct Avx2 {
   COHORT_LANE static void scatter(float* p, const int* to, Native a) {
     for (int i = 0; i < kWidth; ++i) p[to[i]] = a[i];
   }
-  COHORT_LANE static Native permute(Native a, const int* from) {
-    return _mm256_permutevar8x32_ps(a, _mm256_load_si256(reinterpret_cast<const __m256i*>(from)));
-  }
 };
 
 using Avx2Lane = RegisterLane<Avx2>;

@@ -47,10 +47,6 @@ struct Avx512 {
   COHORT_LANE static void scatter(float* p, const int* to, Native a) {
     _mm512_i32scatter_ps(p, _mm512_load_si512(to), a, 4);
   }
-  /// The masked form: see sqrt.
-  COHORT_LANE static Native permute(Native a, const int* from) {
-    return _mm512_maskz_permutexvar_ps(0xffff, _mm512_load_si512(from), a);
-  }
 };
 
 using Avx512Lane = RegisterLane<Avx512>;

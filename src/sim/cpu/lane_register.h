@@ -6,8 +6,7 @@
 ///   I::Mask                       one bit or one int per lane: I::both, either, flip, bits, of_bits
 ///   I::less, greater, ..., equal  comparisons to a Mask; I::blend(mask, where_set, elsewhere)
 ///   I::min, max                   as lane.h's
-///   I::broadcast, fma, sqrt, load, load_anywhere, store, permute,
-///                               gather, scatter, largest (the largest float of a register)
+///   I::broadcast, fma, sqrt, load, load_anywhere, store, gather, scatter, largest (the largest float of a register)
 #pragma once
 
 #include "sim/kernels/lane.h"
@@ -68,7 +67,6 @@ struct Register {
   COHORT_LANE friend float largest_lane(Register a) { return I::largest(a.v); }
   COHORT_LANE friend void set_lane(Register& a, int lane, float x) { a.v[lane] = x; }
   COHORT_LANE friend void add_to_lane(Register& a, int lane, float x) { a.v[lane] += x; }
-  COHORT_LANE friend Register permute(Register a, const int* from) { return I::permute(a.v, from); }
   COHORT_LANE friend Register scale_exponent(Register x, Register n) {
     const Integers bits = (__builtin_convertvector(n.v, Integers) + 127) << 23;
     return x.v * reinterpret_cast<Native>(bits);

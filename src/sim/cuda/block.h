@@ -68,7 +68,7 @@ inline BlockPlan plan_block(const ModelView& m, int most_hot) {
   plan.search_bytes = search_bytes(m);
   BlockSpace<GpuLane> space;
   Carver<GpuLane> values{LanePointer{nullptr}, LanePointer{nullptr}, most_hot};
-  lay_out<GpuLane>(m, plan.most, values, &space, 1);
+  lay_out<GpuLane>(m, plan.most, values, space);
   plan.values_per_lane = values.used;
   plan.hot_per_lane = values.hot;
   plan.bytes = block_bytes(values.used, integer_sizes(m, plan.most), plan.search_bytes).total();
@@ -82,7 +82,7 @@ COHORT_DEVICE inline void prepare(const ModelView& m, const BlockPlan& plan, cha
   const IntegerSizes n = integer_sizes(m, plan.most);
   Carver<GpuLane> values{LanePointer{reinterpret_cast<float*>(memory) + lane}, LanePointer{hot + lane},
                          plan.hot_per_lane};
-  lay_out<GpuLane>(m, plan.most, values, &space, 1);
+  lay_out<GpuLane>(m, plan.most, values, space);
   const BlockBytes b = block_bytes(values.used, n, plan.search_bytes);
   char* at = memory + b.values;
   space.c.group = reinterpret_cast<Group*>(at) + static_cast<long long>(lane) * n.groups;

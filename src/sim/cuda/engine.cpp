@@ -66,10 +66,6 @@ cuda::WorkspaceNeed workspace_need_of(int device, const ModelView& view) {
   return asked;
 }
 
-std::size_t start_bytes(const Model& model) {
-  return sizeof(SearchStartSet) * static_cast<std::size_t>(model.sizes.nstart / kStartWays);
-}
-
 /// Bytes of an environment on the device.
 MemoryPlan plan_of(const Model& model, const ParameterSet& parameters) {
   MemoryPlan plan;
@@ -80,7 +76,6 @@ MemoryPlan plan_of(const Model& model, const ParameterSet& parameters) {
   }
   plan.parts = {{"state and inputs", state}, {"derived", derived}};
   if (model.sizes.nseparation > 0) plan.parts.push_back({"separating directions", 12.0 * model.sizes.nseparation});
-  if (model.sizes.nstart > 0) plan.parts.push_back({"starts of searches", static_cast<double>(start_bytes(model))});
   if (parameters.any()) {
     plan.parts.push_back(
         {"parameters", ParameterStore::bytes_for_kernels(model.sizes, ParameterStore::varies(parameters))});
@@ -109,7 +104,6 @@ class CudaEngineImpl final : public CudaEngine {
     time_low_ = cuda::make_device_memory(device_, stream(), row_bytes());
     chosen_ = cuda::make_device_memory(device_, stream(), row_bytes());
     separations_ = cuda::make_device_memory(device_, stream(), separation_values() * row_bytes());
-    starts_ = cuda::make_device_memory(device_, stream(), all_start_bytes());
     workspace_ = cuda::make_device_scratch(device_, workspace_bytes());
     batch_.device = device_;
     batch_.stream = stream();
@@ -117,7 +111,6 @@ class CudaEngineImpl final : public CudaEngine {
         n_pad_, static_cast<float*>(time_low_.get()), [this](Field field) { return floats(field); },
         [this](Field field) { return ints(field); });
     batch_.data.separations = separation_values() > 0 ? static_cast<float*>(separations_.get()) : nullptr;
-    batch_.data.starts = model_.sizes.nstart > 0 ? static_cast<SearchStartSet*>(starts_.get()) : nullptr;
     use_workspace();
     upload_defaults();
     std::vector<std::int32_t> every(static_cast<std::size_t>(n_pad_));
@@ -322,7 +315,6 @@ class CudaEngineImpl final : public CudaEngine {
   }
   /// Of an environment (Separations): they are in no result, so they stay when a state is loaded.
   std::size_t separation_values() const { return 3 * static_cast<std::size_t>(model_.sizes.nseparation); }
-  std::size_t all_start_bytes() const { return start_bytes(model_) * static_cast<std::size_t>(n_pad_); }
   float* floats(Field field) { return static_cast<float*>(fields_[at(field)].get()); }
   int* ints(Field field) { return static_cast<int*>(fields_[at(field)].get()); }
 
@@ -448,7 +440,7 @@ class CudaEngineImpl final : public CudaEngine {
   }
 
   std::size_t state_bytes() const {
-    std::size_t bytes = row_bytes() + all_start_bytes();
+    std::size_t bytes = row_bytes();
     for (int f = 0; f < kFieldCount; ++f) {
       if (is_state(static_cast<Field>(f))) bytes += field_bytes(static_cast<Field>(f));
     }
@@ -461,7 +453,6 @@ class CudaEngineImpl final : public CudaEngine {
       if (is_state(field)) f(fields_[at(field)].get(), field_bytes(field));
     }
     f(time_low_.get(), row_bytes());
-    if (all_start_bytes() > 0) f(starts_.get(), all_start_bytes());
   }
 
   Model model_;
@@ -472,7 +463,7 @@ class CudaEngineImpl final : public CudaEngine {
   int blocks_ = 0;
   // The stream outlives what is released after it.
   cuda::Stream stream_;
-  DeviceMemory model_memory_, time_low_, chosen_, separations_, starts_, defaults_memory_, control_ranges_, workspace_;
+  DeviceMemory model_memory_, time_low_, chosen_, separations_, defaults_memory_, control_ranges_, workspace_;
   std::array<DeviceMemory, kFieldCount> fields_;
   std::array<DeviceMemory, 6> own_;
   std::array<Mirror, kFieldCount> mirrors_;

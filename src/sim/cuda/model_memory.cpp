@@ -54,7 +54,6 @@ void for_arrays(const Model& m, ModelView& v, F f) {
   f(m.mesh_face, v.mesh_face);
   f(m.mesh_direction, v.mesh_direction);
   f(m.mesh_side, v.mesh_side);
-  f(m.stem, v.stem);
   f(m.height_field, v.height_field);
   f(m.height, v.height);
   f(m.qpos0, v.qpos0);

@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(kLanes, kWarpsAtOnce)
   prepare(m, plan, workspace + blockIdx.x * plan.bytes, hot, lane, space);
   for (int block = static_cast<int>(blockIdx.x); block < d.n_pad / kLanes; block += static_cast<int>(gridDim.x)) {
     const int env = block * kLanes + lane;
-    for (int s = 0; s < steps; ++s) step_blocks<GpuLane>(m, d, env, nullptr, 1, &space);
+    for (int s = 0; s < steps; ++s) step_block<GpuLane>(m, d, {env, nullptr}, space);
     if (steps == 0) forward_block<GpuLane>(m, d, env, space);
   }
 }
@@ -90,7 +90,6 @@ __global__ void reset_kernel(const __grid_constant__ ModelView m, const __grid_c
   clear(d.applied, m.nv, d.n_pad, e);
   clear(d.link_force, 6 * m.nlink, d.n_pad, e);
   clear(d.separations, 3 * m.nseparation, d.n_pad, e);
-  forget_starts(m, d, e);
   clear(d.qacc, m.nv, d.n_pad, e);
   clear(d.link_pos, 3 * m.nlink, d.n_pad, e);
   clear(d.link_quat, 4 * m.nlink, d.n_pad, e);

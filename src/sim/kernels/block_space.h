@@ -12,11 +12,10 @@ struct BlockSpace {
   Constraints<L> c;
   SolverSpace<L> s;
   RowSpace<L> r;
-  typename L::Ptr difference;  ///< see RowPart
-  typename L::M sound;         ///< lanes whose coordinates, activations and inputs are numbers, of some size
+  typename L::M sound;  ///< lanes whose coordinates, activations and inputs are numbers, of some size
 };
 
-/// Integers that lay_out wants: the groups are of every block.
+/// Integers that a block wants beside lay_out.
 struct IntegerSizes {
   int groups, cols, start, bits;
 };
@@ -24,37 +23,27 @@ COHORT_LANE IntegerSizes integer_sizes(const ModelView& m, const ConstraintCapac
   return {most.groups, m.nv * (m.nv + 1) / 2, m.nv + 1, m.nv * ((m.nv + 63) / 64)};
 }
 
-/// Lays out n blocks that are stepped together. They share what a block needs only until it has begun to be solved.
-/// most: the model's constraint_capacity.
+/// Lays out a block. most: the model's constraint_capacity.
 template <class L>
-COHORT_LANE void lay_out(const ModelView& m, const ConstraintCapacity& most, Carver<L>& values, BlockSpace<L>* blocks,
-                         int n) {
-  for (int i = 0; i < n; ++i) {
-    BlockSpace<L>& b = blocks[i];
-    carve<L>(m, values, i > 0 ? &blocks[0].w : nullptr, b.w);
-    if (i > 0) b.c = blocks[0].c, b.s = blocks[0].s, b.r = blocks[0].r;
-    b.difference = values.take(m.row_space > 0 ? m.nv : 0);
-    b.c.pool = values.take(most.pool);
-    if (i > 0) continue;
-    b.c.rows = values.take(most.rows), b.c.cones = values.take(most.cones);
-    b.c.geom_pos = values.take(3 * m.ngeom), b.c.geom_rot = values.take(9 * m.ngeom);
-    b.c.stems = values.take(m.stem_values);
-    b.c.tree_box = values.take(m.tree_boxes != 0 ? 6 * m.nbody : 0);
-    SolverSpace<L>& s = b.s;
-    s.Ma = values.take_hot(m.nv), s.grad = values.take_hot(m.nv), s.search = values.take_hot(m.nv);
-    s.Mv = values.take_hot(m.nv);
-    s.grad_old = values.take(m.nv), s.precond = values.take(m.nv), s.precond_old = values.take(m.nv);
-    s.hessian = values.take_hot(triangle(m.nv, 0));
-    s.sum = values.take(m.option.newton != 0 && (m.neq > 0 || !sums_anew(m)) ? triangle(m.nv, 0) : 0);
-    carve<L>(m, values, n, b.r);
-  }
+COHORT_LANE void lay_out(const ModelView& m, const ConstraintCapacity& most, Carver<L>& values, BlockSpace<L>& b) {
+  carve<L>(m, values, b.w);
+  b.c.pool = values.take(most.pool);
+  b.c.rows = values.take(most.rows), b.c.cones = values.take(most.cones);
+  b.c.geom_pos = values.take(3 * m.ngeom), b.c.geom_rot = values.take(9 * m.ngeom);
+  b.c.tree_box = values.take(m.tree_boxes != 0 ? 6 * m.nbody : 0);
+  SolverSpace<L>& s = b.s;
+  s.Ma = values.take_hot(m.nv), s.grad = values.take_hot(m.nv), s.search = values.take_hot(m.nv);
+  s.Mv = values.take_hot(m.nv);
+  s.grad_old = values.take(m.nv), s.precond = values.take(m.nv), s.precond_old = values.take(m.nv);
+  s.hessian = values.take_hot(triangle(m.nv, 0));
+  s.sum = values.take(m.option.newton != 0 && m.neq > 0 ? triangle(m.nv, 0) : 0);
+  carve<L>(m, values, b.r);
 }
 /// The same, of all values in one piece; returns the number of values per lane. With a null base it only counts.
 template <class L>
-COHORT_LANE int lay_out(const ModelView& m, const ConstraintCapacity& most, typename L::Ptr base, BlockSpace<L>* blocks,
-                        int n) {
+COHORT_LANE int lay_out(const ModelView& m, const ConstraintCapacity& most, typename L::Ptr base, BlockSpace<L>& b) {
   Carver<L> values{base};
-  lay_out<L>(m, most, values, blocks, n);
+  lay_out<L>(m, most, values, b);
   return values.used;
 }
 

@@ -14,8 +14,7 @@ COHORT_KERNEL int list_contacts(const ModelView& m, const DataView& d, int env, 
   static_assert(L::kWidth == 1);
   using V = typename L::V;
   load_block<L>(m, d, {env, nullptr}, b);
-  V iterations;
-  evaluate<L>(m, &b, 1, &iterations);
+  evaluate<L>(m, b);
   int count = 0;
   for (int k = 0; k < b.c.count; ++k) {
     const Group& g = b.c.group[k];

@@ -4,7 +4,6 @@
 #include "sim/kernels/collide_round.h"
 #include "sim/kernels/near_pairs.h"
 #include "sim/kernels/queue.h"
-#include "sim/kernels/stems.h"
 
 namespace cohort::sim {
 
@@ -89,7 +88,6 @@ COHORT_KERNEL void contact_group(const ModelView& m, Workspace<L>& w, Constraint
   g.mu = p.mu;
   g.pair = pair;
   g.fits = p.fits;
-  g.stem = p.stem;
   g.lanes = lane_bits(on);
   const bool own = (m.varies & kVariesFriction) != 0;
   const int kept_size = m.keep_contacts ? KeptContact::kSize : 0;
@@ -109,12 +107,7 @@ COHORT_KERNEL void contact_group(const ModelView& m, Workspace<L>& w, Constraint
   }
   for (int i = 0; i < 3; ++i) at1[i] = point.pos[i] + shift1[i];
   V yields, rows[kMaxDim];
-  if (p.stem >= 0) open_stem<L>(m, w, c, p.stem);
   with_dim(p.dim, [&](auto dim) {
-    if (p.stem >= 0) {
-      yields = contact_on_stem<L, decltype(dim)::kDim>(m, w, c, p, frame, point.pos, at1, piece, rows);
-      return;
-    }
     yields = contact_jacobian<L, decltype(dim)::kDim>(m, w, p, frame, point.pos, at1, piece, rows);
   });
   const V least = max(yields * V(kLeastCompliance), V(1e-15f));
@@ -250,7 +243,7 @@ COHORT_LANE void pair_rows(const ModelView& m, Workspace<L>& w, Constraints<L>& 
   ContactPoint<V> points[kMaxPairContacts];
   int most = p.max_contacts;
   if (p.kernel >= kFirstQueued) {
-    most = queue_narrow_phase<L>(points, m, p, pose, near, c.separations, c.starts, b.separation, c.search);
+    most = queue_narrow_phase<L>(points, m, p, pose, near, c.separations, b.separation, c.search);
   } else {
     narrow_phase(points, p.kernel, pose, g1.size, g2.size, reach);
   }

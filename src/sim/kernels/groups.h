@@ -3,7 +3,8 @@
 #pragma once
 #include "sim/kernels/data_view.h"
 #include "sim/kernels/parameters.h"
-#include "sim/kernels/stem_contact.h"
+#include "sim/kernels/spatial.h"
+#include "sim/kernels/workspace.h"
 
 namespace cohort::sim {
 
@@ -17,7 +18,7 @@ enum GroupKind : int {
 
 /// Offsets inside a group's piece of the pool, in values per lane.
 struct GroupLayout {
-  int jacobian, weight, aref, jar, jv, size;  ///< jacobian_size; (weights); (edges) each, jv: of elliptic cones only
+  int jacobian, weight, aref, jar, jv, size;  ///< (dim, dofs); (weights); (edges) each, jv: of elliptic cones only
 };
 /// What a group's lanes share. Its numbers lie in Constraints::pool from `at` on: see GroupLayout.
 struct Group {
@@ -30,20 +31,14 @@ struct Group {
   int pair;               ///< contacts: which, otherwise -1; equalities: -2 - which
   int fits;               ///< the inertia matrix has an entry for every two of its dofs
   int own = 0;            ///< contacts: where in the piece the lanes' friction and mu are, or 0: friction and mu hold
-  int stem = -1;          ///< contacts: on which stem the Jacobian is (stems.h), or -1: it has the dofs' columns
   unsigned lanes = ~0u;   ///< bits of the lanes where it weighs anything; for the others it adds zeros
   GroupLayout layout{};   ///< of its piece; open_group sets it
-  unsigned moved = 0;     ///< bits of the lanes in which the last step of the line search moved a row to another piece
   int next_of_tree = -1;  ///< the next group with dofs of the same tree, or -1; see RowCounts
 };
 
 /// Rows that are weighed one by one, or 1: all alike.
 COHORT_LANE int weights_of(int kind, int dim) {
   return kind == kGroupElliptic || kind == kGroupEquality ? dim : 1;
-}
-/// Values of a group's Jacobian: (dim, dofs), or where the contact is on the stem.
-COHORT_LANE int jacobian_size(int dim, int dofs, int stem) {
-  return stem < 0 ? dim * dofs : stem_contact_size(dim);
 }
 /// jacobian: its size.
 COHORT_LANE GroupLayout layout_of(int kind, int dim, int jacobian, int edges) {
@@ -56,7 +51,7 @@ COHORT_LANE GroupLayout layout_of(int kind, int dim, int jacobian, int edges) {
   return l;
 }
 COHORT_LANE GroupLayout layout_of(const Group& g) {
-  return layout_of(g.kind, g.dim, jacobian_size(g.dim, g.dofs, g.stem), g.edges);
+  return layout_of(g.kind, g.dim, g.dim * g.dofs, g.edges);
 }
 
 /// A block's constraints. They have room for every group that can exist at once: constraint_capacity.
@@ -66,8 +61,6 @@ struct Constraints {
   int count;
   int pool_used;
   typename L::Ptr pool;
-  typename L::Ptr stems;               ///< (ModelView::stem_values)
-  unsigned long long stems_open;       ///< bits of the stems that have values
   typename L::Ptr rows, cones;         ///< for the line search, see line_search.h; cones follow the rows
   typename L::Ptr geom_pos, geom_rot;  ///< (ngeom, 3), (ngeom, 9), about each tree's reference point
   typename L::Ptr tree_box;            ///< (nbody, 6) of a tree's root: least and greatest corner around its geoms
@@ -76,7 +69,6 @@ struct Constraints {
   typename L::M live = typename L::V(0.0f) == typename L::V(0.0f);
   typename L::M constrained;  ///< lanes with any row
   Separations separations;
-  SearchStarts starts;
   /// Somebody looks at the rows and at w.constraint after they are solved: sensors do, a step does not.
   bool rows_are_read = true;
   void* search = nullptr;  ///< on a GPU, and for models that are searched: memory of collide/search_space.h
@@ -116,8 +108,7 @@ COHORT_LANE ConstraintCount count_constraints(const ModelView& m) {
     if (p.dof_count == 0 && !m.keep_contacts) continue;  // no rows
     const bool elliptic = m.option.elliptic != 0;
     const int kind = p.dim == 1 ? kGroupInequality : elliptic ? kGroupElliptic : kGroupPyramid;
-    ConstraintCapacity one =
-        need(kind, p.dim, jacobian_size(p.dim, p.dof_count, p.stem), contact_edges(p.dim, elliptic));
+    ConstraintCapacity one = need(kind, p.dim, p.dim * p.dof_count, contact_edges(p.dim, elliptic));
     if (m.varies & kVariesFriction) one.pool += kPairValues;
     if (m.keep_contacts) one.pool += KeptContact::kSize;
     const auto count = [&](int ConstraintCapacity::*of, long long ConstraintCount::*all) {
@@ -245,23 +236,14 @@ COHORT_LANE void columns_times(int n, const int* columns, typename L::Ptr matrix
   }
 }
 
-/// The group's Jacobian times x; x: of on_stem, where the group is on one.
-template <class L, int kDim>
-COHORT_LANE void jacobian_times(const ModelView& m, const Group& g, typename L::Ptr piece, typename L::Ptr x,
-                                typename L::V* rows) {
-  if (g.stem >= 0) {
-    StemContact<L, kDim>(piece).rows(x, rows);
-  } else {
-    columns_times<L, kDim>(g.dofs, m.row_dof + g.first_dof, piece, x, rows);
-  }
-}
-
-/// The group's rows times x, to edges[0 ..]; x: as jacobian_times.
+/// The group's rows times x, to edges[0 ..].
 template <class L, class Edges>
 COHORT_LANE void edges_of(const ModelView& m, const Group& g, typename L::Ptr jacobian, typename L::Ptr x,
                           Edges edges) {
   typename L::V rows[kMaxDim];
-  with_dim(g.dim, [&](auto dim) { jacobian_times<L, decltype(dim)::kDim>(m, g, jacobian, x, rows); });
+  with_dim(g.dim, [&](auto dim) {
+    columns_times<L, decltype(dim)::kDim>(g.dofs, m.row_dof + g.first_dof, jacobian, x, rows);
+  });
   to_edges<L>(g, jacobian, rows, edges);
 }
 
@@ -273,12 +255,6 @@ COHORT_LANE void edges_of_two(const ModelView& m, const Group& g, typename L::Pt
   V rows_x[kMaxDim], rows_y[kMaxDim];
   with_dim(g.dim, [&](auto dim) {
     constexpr int kDim = decltype(dim)::kDim;
-    if (g.stem >= 0) {
-      const StemContact<L, kDim> contact(jacobian);
-      contact.rows(x, rows_x);
-      contact.rows(y, rows_y);
-      return;
-    }
     const int* columns = m.row_dof + g.first_dof;
     const int n = g.dofs;
     for (int r = 0; r < kDim; ++r) rows_x[r] = rows_y[r] = V(0.0f);
@@ -301,7 +277,7 @@ COHORT_LANE typename L::Ptr open_group(const Group& g, Constraints<L>& c, int ex
   Group& to = c.group[c.count];
   to.kind = g.kind, to.dim = g.dim, to.dofs = g.dofs, to.first_dof = g.first_dof, to.edges = g.edges;
   to.friction = g.friction, to.loss = g.loss, to.mu = g.mu;
-  to.pair = g.pair, to.fits = g.fits, to.own = g.own, to.stem = g.stem, to.lanes = g.lanes;
+  to.pair = g.pair, to.fits = g.fits, to.own = g.own, to.lanes = g.lanes;
   to.at = c.pool_used, to.layout = layout_of(g);
   const auto piece = c.pool + c.pool_used;
   c.pool_used += layout_of(g).size + extra;

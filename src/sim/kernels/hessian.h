@@ -2,16 +2,26 @@
 /// columns that the factor needs.
 #pragma once
 #include "sim/kernels/factor.h"
+#include "sim/kernels/near_pairs.h"
 #include "sim/kernels/response.h"
-#include "sim/kernels/stems.h"
 
 namespace cohort::sim {
+
+/// Which rows a group's weights couple.
+enum class Coupling {
+  kNone,    ///< no two: equalities
+  kNormal,  ///< the normal with each tangent: pyramids
+  kAll,     ///< elliptic cones
+};
+COHORT_LANE constexpr bool couples(Coupling coupling, int i, int j) {
+  return i == j || coupling == Coupling::kAll || (coupling == Coupling::kNormal && (i == 0 || j == 0));
+}
 
 /// Workspace of the solver (nv each; hessian, sum: triangle).
 template <class L>
 struct SolverSpace {
   typename L::Ptr Ma, grad, search, Mv, hessian, grad_old, precond, precond_old;
-  typename L::Ptr sum;       ///< of assemble_hessian
+  typename L::Ptr sum;       ///< of constant_part
   int* cols;                 ///< nv (nv + 1) / 2
   int* start;                ///< nv + 1
   unsigned long long* bits;  ///< nv * words
@@ -137,69 +147,12 @@ COHORT_LANE void add_curvature(int n, const int* dofs, typename L::Ptr jacobian,
   }
 }
 
-/// square += C' weight C of a contact on a stem.
-template <class L, int kDim>
-COHORT_LANE void add_on_stem(const Group& g, typename L::Ptr piece, const typename L::V* weight,
-                             typename L::Ptr square) {
-  const StemContact<L, kDim> contact(piece);
-  if (g.kind == kGroupPyramid) {
-    contact.template add_curvature<Coupling::kNormal>(weight, square);
-  } else {
-    contact.template add_curvature<Coupling::kAll>(weight, square);
-  }
-}
-
-/// hessian += S' K S with K of layout.square, for the pairs of dofs of which one is the stem's own; those of two others
-/// are the parent's, to whose K it is added.
-template <class L>
-COHORT_LANE void add_stem(const ModelView& m, const Constraints<L>& c, const StemRecord& stem, typename L::Ptr S,
-                          const StemLayout& l, typename L::Ptr hessian) {
-  using V = typename L::V;
-  const int n = stem.dof_count, end = stem.first_own + stem.own_count;
-  const int* dofs = m.row_dof + stem.first_dof;
-  V weight[kStemRows * kStemRows];
-  for (int i = 0; i < kStemRows; ++i) {
-    for (int j = 0; j <= i; ++j) {
-      weight[kStemRows * i + j] = weight[kStemRows * j + i] = S[l.square + triangle(i, j)];
-    }
-  }
-  if (stem.parent < 0) {
-    add_curvature<L, kStemRows, true, Coupling::kAll>(n, dofs, S, weight, hessian);
-    return;
-  }
-  for (int a = stem.first_own; a < end; ++a) {
-    V t[kStemRows];
-    for (int i = 0; i < kStemRows; ++i) t[i] = weight[i] * S[a];
-    for (int j = 1; j < kStemRows; ++j) {
-      for (int i = 0; i < kStemRows; ++i) t[i] = fma(weight[kStemRows * j + i], S[j * n + a], t[i]);
-    }
-    const auto add = [&](int b, int entry) {
-      V sum = S[b] * t[0];
-      for (int i = 1; i < kStemRows; ++i) sum = fma(S[i * n + b], t[i], sum);
-      hessian[entry] = hessian[entry] + sum;
-    };
-    for (int b = 0; b <= a; ++b) add(b, triangle(dofs[a], dofs[b]));
-    for (int b = end; b < n; ++b) add(b, triangle(dofs[b], dofs[a]));
-  }
-  const auto up = parent_of<L>(m, c, stem, stem_layout(m.stem[stem.parent].dof_count).square);
-  for (int i = 0; i < triangle(kStemRows, 0); ++i) up[i] = up[i] + S[l.square + i];
-}
-
-/// The rows of a group in Constraints::rows, where they were before the last step of the line search.
-template <class L>
-struct RowsBefore {
-  typename L::Ptr row;
-  COHORT_LANE typename L::V operator[](int e) const { return row[kRowValues * e + kRowNow]; }
-};
-
-/// to += J' weight J; to: the second derivatives of the dofs, or of the group's stem.
+/// to += J' weight J.
 template <class L, int kDim>
 COHORT_LANE void add_weighed(const ModelView& m, const Group& g, typename L::Ptr piece, const typename L::V* weight,
                              typename L::Ptr to) {
   const int* dofs = m.row_dof + g.first_dof;
-  if (g.stem >= 0) {
-    add_on_stem<L, kDim>(g, piece, weight, to);
-  } else if (g.kind == kGroupElliptic) {
+  if (g.kind == kGroupElliptic) {
     add_curvature<L, kDim, true, Coupling::kAll>(g.dofs, dofs, piece, weight, to);
   } else if (g.kind == kGroupPyramid) {
     add_curvature<L, kDim, true, Coupling::kNormal>(g.dofs, dofs, piece, weight, to);
@@ -209,43 +162,26 @@ COHORT_LANE void add_weighed(const ModelView& m, const Group& g, typename L::Ptr
   }
 }
 
-/// Adds a group's second derivatives where there are any in a lane of `live`; before: where its rows were when they
-/// were added last, if they were.
+/// Adds a group's second derivatives where there are any in a lane of `live`.
 template <class L>
 COHORT_LANE void add_group(const ModelView& m, const Group& g, typename L::Ptr piece, typename L::M live,
-                           typename L::Ptr to, const RowsBefore<L>* before = nullptr) {
+                           typename L::Ptr to) {
   using V = typename L::V;
   with_dim(g.dim, [&](auto dim) {
     constexpr int kDim = decltype(dim)::kDim;
     V weight[kDim * kDim];
     curvature_at<L, kDim>(g, piece, piece + g.layout.jar, weight);
-    if (before != nullptr) {
-      V was[kDim * kDim];
-      curvature_at<L, kDim>(g, piece, *before, was);
-      for (int i = 0; i < kDim; ++i) {
-        weight[i * kDim + i] = weight[i * kDim + i] - was[i * kDim + i];
-        if (i > 0) weight[i * kDim] = weight[i * kDim] - was[i * kDim];
-      }
-    } else {
-      V heaviest = weight[0];
-      for (int i = 1; i < kDim; ++i) heaviest = max(heaviest, weight[i * kDim + i]);
-      if (!any(live & (heaviest > V(0.0f)))) return;
-    }
-    add_weighed<L, kDim>(m, g, piece, weight, to);
+    V heaviest = weight[0];
+    for (int i = 1; i < kDim; ++i) heaviest = max(heaviest, weight[i * kDim + i]);
+    if (any(live & (heaviest > V(0.0f)))) add_weighed<L, kDim>(m, g, piece, weight, to);
   });
 }
 
-/// Whether all groups are summed in every iteration: of elliptic cones everything changes, and with one iteration there
-/// is no other.
-COHORT_LANE bool sums_anew(const ModelView& m) {
-  return m.option.elliptic != 0 || m.option.iterations < 2;
-}
-
-/// Where the second derivatives stand that assemble_hessian begins with. What is summed anew and has no equalities
-/// begins with w.mass, whose entries outside its own pattern nobody else looks at.
+/// Where the second derivatives stand that do not change within a step. Without equalities they are w.mass, whose
+/// entries outside its own pattern nobody else looks at.
 template <class L>
-COHORT_LANE typename L::Ptr sum_of_hessian(const ModelView& m, const Workspace<L>& w, const SolverSpace<L>& s) {
-  return sums_anew(m) && m.neq == 0 ? w.mass : s.sum;
+COHORT_LANE typename L::Ptr constant_part(const ModelView& m, const Workspace<L>& w, const SolverSpace<L>& s) {
+  return m.neq == 0 ? w.mass : s.sum;
 }
 
 /// to := the second derivatives that do not change within a step, with the pattern's entries: the inertia matrix and
@@ -269,53 +205,26 @@ COHORT_KERNEL void constant_hessian(const ModelView& m, Workspace<L>& w, Constra
   }
 }
 
-/// to += J' W J of the groups but the equalities, for the live lanes. since: 0, or the lanes of the last line search:
-/// then what its step changed is added, of the groups in which it changed any.
+/// to += J' W J of the groups but the equalities, for the live lanes.
 template <class L>
-COHORT_KERNEL void add_groups(const ModelView& m, Constraints<L>& c, typename L::M live, unsigned since,
-                              typename L::Ptr to) {
-  using V = typename L::V;
-  const unsigned live_bits = lane_bits(live), looked_at = since != 0 ? since : live_bits;
-  unsigned long long curved = 0;  // stems that have second derivatives
-  RowsBefore<L> before{c.rows};
+COHORT_KERNEL void add_groups(const ModelView& m, Constraints<L>& c, typename L::M live, typename L::Ptr to) {
+  const unsigned live_bits = lane_bits(live);
   for (int k = 0; k < c.count; ++k) {
     const Group& g = c.group[k];
-    if ((g.lanes & looked_at) == 0) continue;
-    const RowsBefore<L> rows = before;
-    if (since != 0) before.row = before.row + g.edges * (g.kind == kGroupFriction ? kFrictionRowValues : kRowValues);
-    if (g.kind == kGroupEquality || (since != 0 && (g.moved & live_bits) == 0)) continue;
-    auto sum = to;
-    if (g.stem >= 0) {
-      const StemRecord& stem = m.stem[g.stem];
-      sum = c.stems + (stem.at + stem_layout(stem.dof_count).square);
-      for (int at = g.stem; at >= 0 && (curved >> at & 1u) == 0; at = m.stem[at].parent) {
-        const auto square = c.stems + (m.stem[at].at + stem_layout(m.stem[at].dof_count).square);
-        for (int i = 0; i < triangle(kStemRows, 0); ++i) square[i] = V(0.0f);
-        curved |= 1ull << at;
-      }
-    }
-    add_group<L>(m, g, c.pool + g.at, live, sum, since != 0 ? &rows : nullptr);
+    if ((g.lanes & live_bits) == 0 || g.kind == kGroupEquality) continue;
+    add_group<L>(m, g, c.pool + g.at, live, to);
   }
-  from_children<L>(m, c, curved, [&](const StemRecord& stem, typename L::Ptr S, const StemLayout& l) {
-    add_stem<L>(m, c, stem, S, l, to);
-  });
 }
 
 /// For the live lanes: s.hessian := M + J' W J, with the pattern's entries. What the other lanes hold there means
-/// nothing. since: 0 for the first time in a step, then the lanes of the last line search, whose step is all that has
-/// changed. Rows that count or do not are summed once, and what changes is added or taken off: a part of the groups.
-/// What that leaves of a row that counts no more is its rounding, at most kLeastCompliance's inverse times that of the
-/// inertia matrix, in a matrix that gives directions. Of elliptic cones everything changes, and all is summed every
-/// time.
+/// nothing. first: in a step.
 template <class L>
 COHORT_KERNEL void assemble_hessian(const ModelView& m, Workspace<L>& w, Constraints<L>& c, SolverSpace<L>& s,
-                                    Pattern p, typename L::M live, unsigned since) {
-  const bool again = sums_anew(m);
-  const auto sum = sum_of_hessian<L>(m, w, s);
-  if (since == 0) constant_hessian<L>(m, w, c, p, live, sum);
-  if (!again) add_groups<L>(m, c, live, since, sum);
-  copy_matrix<L>(m.nv, p, sum, s.hessian);
-  if (again) add_groups<L>(m, c, live, 0, s.hessian);
+                                    Pattern p, typename L::M live, bool first) {
+  const auto constant = constant_part<L>(m, w, s);
+  if (first) constant_hessian<L>(m, w, c, p, live, constant);
+  copy_matrix<L>(m.nv, p, constant, s.hessian);
+  add_groups<L>(m, c, live, s.hessian);
 }
 
 }  // namespace cohort::sim

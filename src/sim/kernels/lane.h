@@ -96,12 +96,6 @@ COHORT_LANE float load_anywhere(const float* p, float*) {
 COHORT_LANE void store(float* p, float v) {
   *p = v;
 }
-/// Asks for what will be read soon; a GPU's other warps compute meanwhile.
-COHORT_LANE void fetch_soon([[maybe_unused]] const void* p) {
-#if !defined(__CUDA_ARCH__)
-  __builtin_prefetch(p, 1);
-#endif
-}
 /// One lane of a value.
 COHORT_LANE float get_lane(float v, int) {
   return v;
@@ -114,10 +108,6 @@ COHORT_LANE void set_lane(float& v, int, float x) {
 }
 COHORT_LANE void add_to_lane(float& v, int, float x) {
   v += x;
-}
-/// Lane i of the result is lane from[i] of a. `from`: aligned as a register of as many ints.
-COHORT_LANE float permute(float a, const int*) {
-  return a;
 }
 /// Lane i is p[from[i]]; and back again. `from` and `to`: aligned as a register of as many ints.
 COHORT_LANE float gather(const float* p, const int* from, float*) {

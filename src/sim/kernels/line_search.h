@@ -126,16 +126,14 @@ COHORT_KERNEL SearchLine<L> begin_line(const ModelView& m, Constraints<L>& c, ty
   SearchLine<L> line;
   line.lanes = lanes;
   V slope_now(0.0f), curvature_now(0.0f);
-  to_stems<L>(m, c, search);
   auto row = c.rows, cone = c.cones;
   for (int k = 0; k < c.count; ++k) {
     const Group& g = c.group[k];
     if ((g.lanes & lanes) == 0) continue;
-    const auto x = on_stem<L>(m, c, g, search);
     const auto piece = c.pool + g.at;
     const auto jar = piece + g.layout.jar, weight = piece + g.layout.weight;
     if (g.kind == kGroupElliptic) {
-      edges_of<L>(m, g, piece, x, piece + g.layout.jv);
+      edges_of<L>(m, g, piece, search, piece + g.layout.jv);
       put_cone<L>(g, piece, cone);
       add_cone_slope<L>(cone, V(0.0f), slope_now, curvature_now);
       cone = cone + kConeValues;
@@ -143,7 +141,7 @@ COHORT_KERNEL SearchLine<L> begin_line(const ModelView& m, Constraints<L>& c, ty
       continue;
     }
     V rate[kMaxEdges];
-    edges_of<L>(m, g, piece, x, rate);
+    edges_of<L>(m, g, piece, search, rate);
     if (g.kind == kGroupInequality || g.kind == kGroupPyramid) {
       const V D = weight[0];
       for (int e = 0; e < g.edges; ++e, row = row + kRowValues) {
@@ -243,65 +241,26 @@ COHORT_KERNEL typename L::V cost_along(const Constraints<L>& c, const SearchLine
   return cost;
 }
 
-/// Lanes in which a piecewise quadratic row stays on its piece from x to x_new.
+/// Moves the groups' rows by `step` along the search, in the lanes of `live`, which are among the line's.
 template <class L>
-COHORT_LANE typename L::M same_piece(const Group& g, typename L::V D, typename L::V x, typename L::V x_new) {
+COHORT_KERNEL void move_along(Constraints<L>& c, const SearchLine<L>& line, typename L::M live, typename L::V step) {
   using V = typename L::V;
-  using M = typename L::M;
-  const V zero(0.0f);
-  const auto equal = [](M a, M b) -> M { return (a & b) | (flip(a) & flip(b)); };
-  if (g.kind == kGroupEquality) return zero == zero;
-  if (g.kind == kGroupFriction) {
-    M high, low, high0, low0;
-    friction_ends<L>(g, -(D * x), high0, low0);
-    friction_ends<L>(g, -(D * x_new), high, low);
-    return (equal(high, high0) & equal(low, low0)) | (D <= zero);
-  }
-  return equal(x < zero, x_new < zero) | (D <= zero);
-}
-
-/// The same for an elliptic cone; in the middle zone the cost is not quadratic.
-template <class L>
-COHORT_LANE typename L::M same_zone(const Group& g, typename L::Ptr piece, typename L::V zone, const typename L::V* x) {
-  using V = typename L::V;
-  const V zero(0.0f), mu = mu_of<L>(g, piece), D = piece[g.layout.weight];
-  V U[kMaxDim];
-  const ConeZone<L> after(mu, mu * x[0], sqrt(tangent_in_cone<L>(g, piece, x, U)), D);
-  return ((zone == zero) & after.top) | ((zone < zero) & after.bottom) | (D <= zero);
-}
-
-/// Moves the groups' rows by `step` along the search, in the lanes of `live`, which are among the line's; returns those
-/// in which none changed its piece. Groups say which of theirs did; c.rows keep where they were.
-template <class L>
-COHORT_KERNEL typename L::M move_along(Constraints<L>& c, const SearchLine<L>& line, typename L::M live,
-                                       typename L::V step) {
-  using V = typename L::V;
-  auto same = live;
-  auto row = c.rows, cone = c.cones;
+  auto row = c.rows;
   for (int k = 0; k < c.count; ++k) {
-    Group& g = c.group[k];
+    const Group& g = c.group[k];
     if ((g.lanes & line.lanes) == 0) continue;
     const auto piece = c.pool + g.at;
     const auto jar = piece + g.layout.jar;
     if (g.kind == kGroupElliptic) {
-      V x[kMaxDim];
-      for (int e = 0; e < g.dim; ++e) x[e] = fma(step, piece[g.layout.jv + e], jar[e]);
-      same = same & same_zone<L>(g, piece, cone[kConeZone], x);
-      for (int e = 0; e < g.dim; ++e) jar[e] = select(live, x[e], jar[e]);
-      cone = cone + kConeValues;
+      for (int e = 0; e < g.dim; ++e) jar[e] = select(live, fma(step, piece[g.layout.jv + e], jar[e]), jar[e]);
       continue;
     }
-    auto stayed = live;
     for (int e = 0; e < g.edges; ++e) {
-      const V x = row[kRowNow], moved = fma(step, row[kRowRate], x);
-      stayed = stayed & same_piece<L>(g, row[kRowWeight], x, moved);
-      jar[e] = select(live, moved, x);
+      const V x = row[kRowNow];
+      jar[e] = select(live, fma(step, row[kRowRate], x), x);
       row = row + (g.kind == kGroupFriction ? kFrictionRowValues : kRowValues);
     }
-    g.moved = lane_bits(live & flip(stayed));
-    same = same & stayed;
   }
-  return same;
 }
 
 }  // namespace cohort::sim

@@ -280,23 +280,8 @@ struct PairRecord {
   int fits;                  ///< every two dofs are on one chain: the inertia matrix has their entry
   int first_dof, dof_count;  ///< into row_dof and row_sign
   int by_axes;    ///< of polytopes: the lanes look along all axes (kernels/polytope_contacts.h, height_field_shapes.h)
-  int stem;       ///< of its bodies, or -1
   int as_before;  ///< the pair before moves the same bodies and has the same numbers: contacts may share groups
 };
-
-/// Two bodies between which there may be many contacts, and their dofs (kernels/stems.h).
-struct StemRecord {
-  int body1, body2;          ///< body1 -1: the world
-  int first_dof, dof_count;  ///< into row_dof and row_sign, +1: the dof moves body2
-  int at;                    ///< where its values begin among the stems' values
-  /// The stem of body2 and of the nearest body above body1 that has one, or -1; it comes first. It has the same dofs
-  /// but for this one's own, which are own_count from the one numbered first_own here on; without a parent all are.
-  int parent, first_own, own_count;
-};
-/// Rows of a stem: angular and linear motion of its bodies against each other.
-inline constexpr int kStemRows = 6;
-/// The most that a model has.
-inline constexpr int kMostStems = 64;
 
 /// How a pair is looked at after its bounding spheres (kernels/near_pairs.h).
 enum PairLook : int {
@@ -334,10 +319,8 @@ struct PairRunRecord {
   /// short to ask, or has no tree_box.
   float bound;
 };
-/// Most directions, and most starts of searches (SearchStart), that an environment remembers.
-inline constexpr int kMostSeparations = 64, kMostStarts = 96;
-/// SearchStarts' places for pairs that share them.
-inline constexpr int kStartWays = 8;
+/// Most directions that an environment remembers.
+inline constexpr int kMostSeparations = 64;
 
 enum EqualityKind : int { kEqualityConnect = 0, kEqualityWeld = 1, kEqualityJoint = 2, kEqualityTendon = 3 };
 
@@ -477,8 +460,7 @@ struct ConstraintCount {
 struct ModelView {
   int nq, nv, nu, na, nmocap, nbody, njnt, nlink, nlimit, nfriction, nwrap, ntendon, nact, ngeom, npair, nrowdof, neq,
       npattern, nframe, nfluid, nsensor, nsensordata, npiece, nmatch, nray, nmesh, nheightfield, nfilegeom, nstretch,
-      nseparation, nstart, nstem, npairrun;
-  int stem_values;       ///< of all stems
+      nseparation, npairrun;
   int row_space;         ///< environments with at most so many constraint rows are solved in row_space.h
   int accelerations;     ///< some sensor needs the bodies' accelerations
   int keep_contacts;     ///< some sensor needs the contacts' places
@@ -513,9 +495,8 @@ struct ModelView {
   const PairSpheresRecord* pair_spheres;
   const PairRunRecord* pair_run;
   const int* pair_window;  ///< the first run of each window of kPairsAtOnce pairs, and the number of runs
-  const StemRecord* stem;
-  const int* row_dof;     ///< dofs of constraint rows, see PairRecord, LimitRecord, FrictionRecord, EqualityRecord
-  const float* row_sign;  ///< +1: the dof moves a pair's second geom, -1: its first
+  const int* row_dof;      ///< dofs of constraint rows, see PairRecord, LimitRecord, FrictionRecord, EqualityRecord
+  const float* row_sign;   ///< +1: the dof moves a pair's second geom, -1: its first
   const EqualityRecord* equality;
   const FrameRecord* frame;
   const FluidRecord* fluid;
@@ -581,15 +562,6 @@ COHORT_DEVICE inline bool are_lane_polytopes(const GeomRecord& g1, const GeomRec
     return small;
   };
   return few(g1) && few(g2);
-}
-
-/// Where a stem's values are, behind S.
-struct StemLayout {
-  int now, other, square, size;  ///< two vectors of 6; a symmetric matrix as lower triangle
-};
-COHORT_LANE StemLayout stem_layout(int dofs) {
-  const int n = kStemRows;
-  return {n * dofs, n * dofs + n, n * dofs + 2 * n, n * dofs + 2 * n + n * (n + 1) / 2};
 }
 
 /// Where in an environment's values of mass those of pieces and of links in a fluid begin, behind the bodies'.

@@ -51,13 +51,12 @@ COHORT_LANE int by_axes(ContactPoint<typename L::V>* out, const ModelView& m, co
 }
 
 /// Contacts of the lanes in `near`; the other lanes get none. Returns how many contacts the fullest lane has.
-/// place: PairBoundRecord::separation, where lanes whose shapes are apart put the direction, and searches over
-/// polytopes their starts. search: as Constraints::search.
+/// place: PairBoundRecord::separation, where lanes whose shapes are apart put the direction. search: as
+/// Constraints::search.
 template <class L>
 COHORT_KERNEL int queue_narrow_phase(ContactPoint<typename L::V>* out, const ModelView& m, const PairRecord& p,
                                      const PairPose<typename L::V>& pose, typename L::M near,
-                                     const Separations& separations, const SearchStarts& starts, int place,
-                                     [[maybe_unused]] void* search) {
+                                     const Separations& separations, int place, [[maybe_unused]] void* search) {
   using V = typename L::V;
   constexpr int kLanes = L::kWidth;
   if (p.kernel == kHeightFieldConvex && (m.geom[p.geom2].shape != kMesh || p.by_axes != 0)) {
@@ -65,23 +64,10 @@ COHORT_KERNEL int queue_narrow_phase(ContactPoint<typename L::V>* out, const Mod
   }
   if (p.kernel == kPlaneMesh) return plane_mesh<L>(out, m, p, pose, near);
   if (p.kernel == kBoxBox) return box_box<L>(out, m, p, pose, near);
-  const bool remembers = starts.at && place >= 0 && remembers_start(m.geom[p.geom1], m.geom[p.geom2], p);
-  if (remembers) each_lane(near, [&](int lane) { fetch_soon(&starts.set(lane, place)); });
   int in_lanes = 0;  // contacts that the lanes have found
   if (p.by_axes) {
     in_lanes = by_axes<L>(out, m, p, pose, near, separations, place);
     if (!any(near)) return in_lanes;
-  }
-  SearchStart* start[kLanes] = {};
-  if (remembers) {
-    // All before the first is used, so that the waits for memory are one.
-    each_lane(near, [&](int lane) {
-      start[lane] = starts.place(lane, place, static_cast<int>(&p - m.pair));
-      const auto* const bytes = reinterpret_cast<const char*>(start[lane]);
-      fetch_soon(bytes);
-      fetch_soon(bytes + sizeof(SearchStart) / 2);
-      fetch_soon(bytes + sizeof(SearchStart) - 1);
-    });
   }
   alignas(64) float waits[kLanes], pose_of[24][kLanes], result[7][kLanes];
   store(waits, select(near, V(1.0f), V(0.0f)));
@@ -99,10 +85,9 @@ COHORT_KERNEL int queue_narrow_phase(ContactPoint<typename L::V>* out, const Mod
     double apart[3];
 #if defined(COHORT_SEARCHES_IN_PLACE)
     counts[lane] = collide::narrow_phase(m, p.kernel, s1, s2, reach, farthest_function<L>(), contacts[lane], apart,
-                                         start[lane], *static_cast<collide::SearchSpace*>(search));
+                                         *static_cast<collide::SearchSpace*>(search));
 #else
-    counts[lane] =
-        queued_narrow_phase(m, p.kernel, s1, s2, reach, farthest_function<L>(), contacts[lane], apart, start[lane]);
+    counts[lane] = queued_narrow_phase(m, p.kernel, s1, s2, reach, farthest_function<L>(), contacts[lane], apart);
 #endif
     if (separations.at && place >= 0 && counts[lane] == 0) {
       for (int i = 0; i < 3; ++i) {

@@ -20,46 +20,19 @@ inline constexpr int kMostRowTrees = 8;
 struct RowTrees {
   int count = 0;
   int dof[kMostRowTrees + 1];
-  int kind[kMostRowTrees];  ///< the first of the trees that are alike, if they were compared; else the tree itself
 
-  /// compare: which are alike, a look at all of M's entries.
-  COHORT_LANE RowTrees(const ModelView& m, bool compare) {
+  COHORT_LANE explicit RowTrees(const ModelView& m) {
     // A tree's first dof has no ancestors.
     for (int d = 0; d < m.nv && count < kMostRowTrees; ++d) {
       if (m.pattern_start[d + 1] - m.pattern_start[d] == 1) dof[count++] = d;
     }
     dof[count] = m.nv;
-    for (int u = 0; u < count; ++u) {
-      kind[u] = u;
-      for (int t = 0; t < u && compare && kind[u] == u; ++t) {
-        if (kind[t] == t && alike(m, t, u)) kind[u] = t;
-      }
-    }
   }
   /// Some of them, from tree t on.
   COHORT_LANE RowTrees(const RowTrees& all, int t, int some) : count(some) {
     for (int i = 0; i <= some; ++i) dof[i] = all.dof[t + i];
-    for (int i = 0; i < some; ++i) kind[i] = i;
   }
 
-  /// Whether all of them are alike.
-  COHORT_LANE bool all_alike() const {
-    for (int t = 0; t < count; ++t) {
-      if (kind[t] != 0) return false;
-    }
-    return true;
-  }
-
-  /// Whether the dofs of tree u hang together as those of tree t do, so that M has its entries at the same places.
-  COHORT_LANE bool alike(const ModelView& m, int t, int u) const {
-    const int first = m.pattern_start[dof[t]], entries = m.pattern_start[dof[t + 1]] - first;
-    const int other = m.pattern_start[dof[u]], shift = dof[u] - dof[t];
-    if (dof[u + 1] - dof[u] != dof[t + 1] - dof[t] || m.pattern_start[dof[u + 1]] - other != entries) return false;
-    for (int k = 0; k < entries; ++k) {
-      if (m.pattern[other + k] != m.pattern[first + k] + shift) return false;
-    }
-    return true;
-  }
   /// The tree of dof d.
   COHORT_LANE int of(int d) const {
     int tree = 0;
@@ -85,7 +58,7 @@ struct RowCounts {
   int of[L::kWidth], in_tree[kMostRowTrees + 1][L::kWidth];
   int first_group[kMostRowTrees + 1];     ///< of each tree, or -1; Group::next_of_tree leads on
   unsigned with_rows[kMostRowTrees + 1];  ///< lanes that have any
-  unsigned coupled[kMostRowTrees];        ///< lanes where some row couples the tree with another; of an only tree all
+  unsigned coupled[kMostRowTrees];        ///< lanes where some row couples the tree with another
 
   COHORT_LANE void count(const ModelView& m, const RowTrees& trees, const Constraints<L>& c) {
     for (int lane = 0; lane < L::kWidth; ++lane) {
@@ -93,7 +66,7 @@ struct RowCounts {
       for (int t = 0; t <= trees.count; ++t) in_tree[t][lane] = 0;
     }
     for (int t = 0; t <= trees.count; ++t) first_group[t] = -1, with_rows[t] = 0;
-    for (unsigned& lanes : coupled) lanes = trees.count == 1 ? ~0u : 0;
+    for (unsigned& lanes : coupled) lanes = 0;
     for (int k = c.count - 1; k >= 0; --k) {
       Group& g = c.group[k];
       const int t = trees.of(m, g);
@@ -133,12 +106,6 @@ struct RowBlock {
   int at, stride;
 
   COHORT_LANE int entry(int d, int i) const { return at + d * stride + i; }
-  /// The same rows, whose dofs are called `shift` more.
-  COHORT_LANE RowBlock shifted(int shift) const {
-    RowBlock b = *this;
-    b.at -= shift * stride;
-    return b;
-  }
 };
 
 /// A block per tree, and behind them block[count]: the rows from `across` on, which couple trees.

@@ -1,5 +1,5 @@
-/// Newton's method on the rows of a pack (row_space.h): Newton's target for the pieces where the rows are, the search
-/// from them to it, and the way there. Nothing here knows of dofs: the rows' products stand for them.
+/// Newton's method on the rows of the lanes' problems (row_space.h): Newton's target for the pieces where the rows are,
+/// the search from them to it, and the way there. Nothing here knows of dofs: the rows' products stand for them.
 #pragma once
 #include "sim/kernels/row_products.h"
 
@@ -155,7 +155,7 @@ COHORT_KERNEL void solve_rows(const RowBlocks& blocks, const RowList& list, type
 template <class L>
 struct RowSearch {
   typename L::V rest;         ///< share of the warm start that is left: 0 or 1 at first
-  typename L::V energy;       ///< PackedDofs::energy
+  typename L::V energy;       ///< RowPart::energy, of the problem
   typename L::M live, exact;  ///< lanes that go on; that have reached the minimum of the pieces where their rows are
   RowBlocks blocks;
   int n;  ///< rows that a live lane has

@@ -1,7 +1,7 @@
-/// From groups of constraint rows to the rows of a pack (row_space.h): their Jacobian J, and A = J M^-1 J'. Tree by
+/// From groups of constraint rows to the rows of problems (row_space.h): their Jacobian J, and A = J M^-1 J'. Tree by
 /// tree, from the first to the last of it, so that a tree's numbers stay in the cache.
 #pragma once
-#include "sim/kernels/row_packs.h"
+#include "sim/kernels/row_problem.h"
 
 namespace cohort::sim {
 
@@ -21,13 +21,11 @@ struct RowSpace {
   Ptr present;                        ///< (n) forces at the rows x
   Ptr target;                         ///< (n) x at Newton's target
   Ptr root;                           ///< (nv) D^-1/2
-  // Of problems that left their lanes: M's factor (triangle), a0 and the difference of the warm start to it (nv).
-  Ptr mass_factor, smooth, difference;
+  Ptr difference;                     ///< (nv) a_warm - a0
 };
 
-/// blocks: that are stepped together.
 template <class L>
-COHORT_LANE void carve(const ModelView& m, Carver<L>& c, int blocks, RowSpace<L>& r) {
+COHORT_LANE void carve(const ModelView& m, Carver<L>& c, RowSpace<L>& r) {
   const int n = m.row_space, dofs = n > 0 ? m.nv : 0;
   r.halves = c.take(n * m.nv);
   r.inner = c.take(n * n), r.factor = c.take(n * (n + 1) / 2);
@@ -35,94 +33,76 @@ COHORT_LANE void carve(const ModelView& m, Carver<L>& c, int blocks, RowSpace<L>
   r.warm = c.take(n);
   r.x = c.take(n), r.along = c.take(n), r.force = c.take(n), r.target = c.take(n), r.search = c.take(n);
   r.present = c.take(n);
-  r.root = c.take(dofs);
-  const int gathered = n > 0 && (blocks > 1 || trees_may_share<L>(m)) ? m.nv : 0;
-  r.mass_factor = c.take(triangle(gathered, 0)), r.smooth = c.take(gathered), r.difference = c.take(gathered);
+  r.root = c.take(dofs), r.difference = c.take(dofs);
 }
 
-/// What the problems of a pack have of their environments, over the pack's dofs.
-template <class L>
-struct PackedDofs {
-  typename L::Ptr factor, smooth, difference;  ///< of M (triangle); a0, a_warm - a0 (nv)
-  typename L::V energy;                        ///< (a_warm - a0)' M (a_warm - a0)
-  typename L::V scale;                         ///< what the tolerance is relative to
-};
-
-/// The Jacobian of a group with kDim rows to r.halves: of one lane, to its place, from `row` on; kDim 0: any group. A
-/// group may name one dof twice, but a pyramid's does not. called(d): what the block calls dof d.
-template <class L, int kDim, class Called>
+/// The Jacobian of a group with kDim rows to r.halves: of one lane, from `row` on; kDim 0: any group. A group may name
+/// one dof twice, but a pyramid's does not.
+template <class L, int kDim>
 COHORT_LANE void number_jacobian(const Group& g, const int* dofs, typename L::Ptr piece, int lane,
-                                 const RowBlock& block, int row, int place, typename L::Ptr halves, Called called) {
+                                 const RowBlock& block, int row, typename L::Ptr halves) {
   const auto entry = [&](int i, int a) { return get_lane(piece[i * g.dofs + a], lane); };
   if (kDim > 1 || g.kind == kGroupPyramid) {
     const int dim = kDim > 1 ? kDim : g.dim;
     float friction[kMaxDim];
     for (int k = 1; k < dim; ++k) friction[k] = g.own ? get_lane(piece[g.own + k - 1], lane) : g.friction[k - 1];
     for (int a = 0; a < g.dofs; ++a) {
-      const auto to = halves + block.entry(called(dofs[a]), row);
+      const auto to = halves + block.entry(dofs[a], row);
       const float normal = entry(0, a);
       for (int k = 1; k < dim; ++k) {
         const float side = entry(k, a) * friction[k];
-        set_lane(to[2 * k - 2], place, normal + side);
-        set_lane(to[2 * k - 1], place, normal - side);
+        set_lane(to[2 * k - 2], lane, normal + side);
+        set_lane(to[2 * k - 1], lane, normal - side);
       }
     }
     return;
   }
   const int dim = kDim > 0 ? kDim : g.dim;
   for (int a = 0; a < g.dofs; ++a) {
-    const auto to = halves + block.entry(called(dofs[a]), row);
-    for (int i = 0; i < dim; ++i) add_to_lane(to[i], place, entry(i, a));
+    const auto to = halves + block.entry(dofs[a], row);
+    for (int i = 0; i < dim; ++i) add_to_lane(to[i], lane, entry(i, a));
   }
 }
 
-/// A group's rows of one lane, to its place, from `row` on: J to r.halves, r.weight, r.low, r.high, aref to r.start.
-template <class L, class Called>
+/// A group's rows of one lane, from `row` on: J to r.halves, r.weight, r.low, r.high, aref to r.start.
+template <class L>
 COHORT_LANE void number_group(const ModelView& m, const Constraints<L>& c, RowSpace<L>& r, const RowBlock& block,
-                              const Group& g, int lane, int row, int place, Called called) {
+                              const Group& g, int lane, int row) {
   const auto piece = c.pool + g.at;
   const int* dofs = m.row_dof + g.first_dof;
   const float low = g.kind == kGroupEquality ? -kNoLimit : g.kind == kGroupFriction ? -g.loss : 0.0f;
   const float high = g.kind == kGroupFriction ? g.loss : kNoLimit;
   const bool alike = weights_of(g.kind, g.dim) == 1;
   if (g.kind == kGroupPyramid && g.dim == 3) {
-    number_jacobian<L, 3>(g, dofs, piece, lane, block, row, place, r.halves, called);
+    number_jacobian<L, 3>(g, dofs, piece, lane, block, row, r.halves);
   } else if (g.dim == 1) {
-    number_jacobian<L, 1>(g, dofs, piece, lane, block, row, place, r.halves, called);
+    number_jacobian<L, 1>(g, dofs, piece, lane, block, row, r.halves);
   } else {
-    number_jacobian<L, 0>(g, dofs, piece, lane, block, row, place, r.halves, called);
+    number_jacobian<L, 0>(g, dofs, piece, lane, block, row, r.halves);
   }
   for (int e = 0; e < g.edges; ++e) {
-    set_lane(r.weight[row + e], place, get_lane(piece[g.layout.weight + (alike ? 0 : e)], lane));
-    set_lane(r.start[row + e], place, get_lane(piece[g.layout.aref + e], lane));
-    set_lane(r.low[row + e], place, low);
-    set_lane(r.high[row + e], place, high);
+    set_lane(r.weight[row + e], lane, get_lane(piece[g.layout.weight + (alike ? 0 : e)], lane));
+    set_lane(r.start[row + e], lane, get_lane(piece[g.layout.aref + e], lane));
+    set_lane(r.low[row + e], lane, low);
+    set_lane(r.high[row + e], lane, high);
   }
 }
 
 /// The rows of block b as the problems number them; rows that a problem does not have weigh nothing.
 template <class L>
-COHORT_KERNEL void number_rows(const ModelView& m, RowSpace<L>& r, const RowPart<L>* parts, const RowPack<L>& pack,
-                               RowsOfLanes<L>& rows, const RowBlocks& blocks, int b) {
+COHORT_KERNEL void number_rows(const ModelView& m, const Constraints<L>& c, RowSpace<L>& r, const RowPart<L>& part,
+                               const RowProblem<L>& p, RowsOfLanes<L>& rows, const RowBlocks& blocks, int b) {
   using V = typename L::V;
   const V zero(0.0f);
   const RowBlock& block = blocks.block[b];
   const auto entries = r.halves + block.entry(block.dof, block.row);
   for (int i = 0; i < (block.dof_end - block.dof) * block.stride; ++i) entries[i] = zero;
   for (int i = block.row; i < block.end; ++i) r.weight[i] = r.low[i] = r.high[i] = r.start[i] = zero;
-  const int begin = rows.apart ? b : 0, end = rows.apart ? b + 1 : pack.lists;
-  each_group<L>(parts, pack, begin, end, [&](int s, int t, const Constraints<L>& c, const Group& g) {
-    const auto number = [&](const RowBlock& own, auto called) {
-      for (unsigned left = g.lanes & pack.lanes_of(s, t); left != 0; left &= left - 1) {
-        const int lane = lowest_bit(left), place = pack.place[s][lane];
-        number_group<L>(m, c, r, own, g, lane, rows.next[t][place], place, called);
-        rows.next[t][place] += g.edges;
-      }
-    };
-    if (L::kWidth == 1 || pack.lists == 1 || t < pack.trees.count) {
-      number(block.shifted(pack.shift[s][t]), [](int d) { return d; });
-    } else {
-      number(block, [&](int d) { return pack.slot_dof(s, d); });
+  each_group<L>(c, part, p, rows.apart ? b : 0, rows.apart ? b + 1 : p.lists, [&](int t, const Group& g) {
+    for (unsigned left = g.lanes & p.having[t]; left != 0; left &= left - 1) {
+      const int lane = lowest_bit(left);
+      number_group<L>(m, c, r, block, g, lane, rows.next[t][lane]);
+      rows.next[t][lane] += g.edges;
     }
   });
   for (int i = block.row; i < block.end; ++i) {
@@ -264,14 +244,14 @@ COHORT_LANE void in_parts(const RowBlock& block, F f) {
 /// Block b's part of r.start, r.warm, r.halves and r.inner, from its J in r.halves. Products of rows of different trees
 /// are not written, nor are they read.
 template <class L>
-COHORT_KERNEL void products_of_rows(const ModelView& m, const PackedDofs<L>& dofs, RowSpace<L>& r,
-                                    const RowBlocks& blocks, int b) {
+COHORT_KERNEL void products_of_rows(const ModelView& m, const Workspace<L>& w, RowSpace<L>& r, const RowBlocks& blocks,
+                                    int b) {
   const RowBlock& own = blocks.block[b];
   const int n = blocks.rows;
   in_parts<6>(own, [&](int first, auto rows) {
-    begin_rows<L, decltype(rows)::kDim>(own, r, first, dofs.smooth, dofs.difference);
+    begin_rows<L, decltype(rows)::kDim>(own, r, first, w.acc_smooth, r.difference);
   });
-  in_parts<12>(own, [&](int first, auto rows) { halve_rows<L, decltype(rows)::kDim>(m, dofs.factor, own, r, first); });
+  in_parts<12>(own, [&](int first, auto rows) { halve_rows<L, decltype(rows)::kDim>(m, w.factor, own, r, first); });
   for (int other = 0; b == blocks.count && other < b; ++other) {
     products_of_blocks<L>(n, r, own, blocks.block[other]);
   }

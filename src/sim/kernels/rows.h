@@ -214,7 +214,6 @@ template <class L>
 COHORT_LANE void make_rows(const ModelView& m, Workspace<L>& w, Constraints<L>& c) {
   using V = typename L::V;
   c.count = c.pool_used = 0;
-  c.stems_open = 0;
   c.contacts = V(0.0f);
   c.constrained = V(0.0f) != V(0.0f);
   equality_rows<L>(m, w, c);

@@ -38,8 +38,6 @@ COHORT_KERNEL void start_solver(const ModelView& m, Workspace<L>& w, Constraints
   const V half(0.5f);
   const bool may_be_warm = m.option.warmstart != 0;
   V cold(0.0f), warm(0.0f);
-  to_stems<L>(m, c, w.acc_smooth);
-  if (may_be_warm) to_stems<L>(m, c, w.warm, true);
   auto warm_rows = c.rows;  // and on into the cones, which have more values than rows
   for (int k = 0; k < c.count; ++k) {
     const Group& g = c.group[k];
@@ -47,12 +45,11 @@ COHORT_KERNEL void start_solver(const ModelView& m, Workspace<L>& w, Constraints
     const GroupLayout& l = g.layout;
     V edges[kMaxEdges], warm_edges[kMaxEdges];
     if (!may_be_warm) {
-      edges_of<L>(m, g, piece, on_stem<L>(m, c, g, w.acc_smooth), edges);
+      edges_of<L>(m, g, piece, w.acc_smooth, edges);
       for (int e = 0; e < g.edges; ++e) piece[l.jar + e] = edges[e] - piece[l.aref + e];
       continue;
     }
-    edges_of_two<L>(m, g, piece, on_stem<L>(m, c, g, w.acc_smooth), on_stem<L>(m, c, g, w.warm, true), edges,
-                    warm_edges);
+    edges_of_two<L>(m, g, piece, w.acc_smooth, w.warm, edges, warm_edges);
     for (int e = 0; e < g.edges; ++e) {
       const V aref = piece[l.aref + e];
       piece[l.jar + e] = edges[e] - aref, warm_rows[e] = warm_edges[e] - aref;
@@ -102,9 +99,6 @@ COHORT_KERNEL void constraint_forces(const ModelView& m, Workspace<L>& w, Constr
   const unsigned bits = lane_bits(where);
   const auto total = s.precond;
   for (int d = 0; d < m.nv; ++d) total[d] = V(0.0f);
-  from_parents<L>(m, c, c.stems_open, [](const StemRecord&, typename L::Ptr piece, const StemLayout& l) {
-    for (int i = 0; i < kStemRows; ++i) piece[l.now + i] = V(0.0f);
-  });
   for (int k = 0; k < c.count; ++k) {
     const Group& g = c.group[k];
     if ((g.lanes & bits) == 0) continue;
@@ -113,14 +107,9 @@ COHORT_KERNEL void constraint_forces(const ModelView& m, Workspace<L>& w, Constr
       constexpr int kDim = decltype(dim)::kDim;
       V force[kDim];
       forces_of<L, kDim>(g, piece, force);
-      if (g.stem >= 0) {
-        StemContact<L, kDim>(piece).add_forces(force, on_stem<L>(m, c, g, total));
-      } else {
-        add_forces<L, kDim>(g.dofs, m.row_dof + g.first_dof, piece, force, total);
-      }
+      add_forces<L, kDim>(g.dofs, m.row_dof + g.first_dof, piece, force, total);
     });
   }
-  from_stems<L>(m, c, total);
   for (int d = 0; d < m.nv; ++d) w.constraint[d] = select(where, total[d], w.constraint[d]);
 }
 
@@ -205,31 +194,26 @@ COHORT_KERNEL void conjugate_direction(int nv, SolverSpace<L>& s, typename L::M 
   for (int d = 0; d < nv; ++d) s.search[d] = select(live, fma(beta, s.search[d], -s.precond[d]), zero);
 }
 
-/// s.precond := H^-1 s.precond for the lanes that go on. since: of assemble_hessian. A lane that is `settled`, none of
-/// whose rows changed its piece in the last step, has the Hessian of that step: where all that go on are, the factor is
-/// used again. Where one is not, all are assembled, since that costs the same for one lane and for all of them; the
-/// settled ones get the same bits.
+/// s.precond := H^-1 s.precond for the lanes that go on.
 template <class L>
 struct NewtonDirection {
   Pattern pattern;
   int across = 0;
+  bool first = true;
 
   COHORT_LANE explicit NewtonDirection(const ModelView& m) : pattern{m.pattern, m.pattern_start} {}
 
-  COHORT_LANE void operator()(const ModelView& m, Workspace<L>& w, Constraints<L>& c, SolverSpace<L>& s, unsigned since,
-                              typename L::M settled, typename L::M live) {
-    if (!any(live & flip(settled))) {
-      solve_in_place<L>(m.nv, pattern, s.hessian, s.precond);
-      return;
-    }
+  COHORT_LANE void operator()(const ModelView& m, Workspace<L>& w, Constraints<L>& c, SolverSpace<L>& s,
+                              typename L::M live) {
     // Lanes that are done may take groups across branches with them; a new pattern pays when half of them went.
     const int now = groups_across<L>(c, lane_bits(live));
-    if (since == 0 || 2 * now < across) {
+    if (first || 2 * now < across) {
       pattern = hessian_pattern<L>(m, c, s, lane_bits(live));
       across = now;
     }
     // Later patterns have no entries that the first one lacks.
-    assemble_hessian<L>(m, w, c, s, pattern, live, since);
+    assemble_hessian<L>(m, w, c, s, pattern, live, first);
+    first = false;
     factor_hessian<L>(m.nv, pattern, s.hessian, w.factor);
     solve_in_place<L>(m.nv, pattern, s.hessian, s.precond);
   }
@@ -247,12 +231,10 @@ COHORT_KERNEL void solve_in_accelerations(const ModelView& m, Workspace<L>& w, C
   start_solver<L>(m, w, c, s);
   for (int d = 0; d < nv; ++d) w.constraint[d] = zero;
   NewtonDirection<L> newton_direction(m);
-  // Lanes that go on; those of them whose rows moved in the last step, which need new forces; of these, those whose
-  // rows all stayed on their pieces.
-  typename L::M live = lanes, moved = live, settled = live & flip(live);
+  // Lanes that go on; those of them whose rows moved in the last step, which need new forces.
+  typename L::M live = lanes, moved = live;
   V improvement = zero;
   SearchLine<L> line;
-  line.lanes = 0;
   for (int iteration = 0;; ++iteration) {
     constraint_forces<L>(m, w, c, s, moved);
     if (iteration >= m.option.iterations) break;
@@ -267,7 +249,7 @@ COHORT_KERNEL void solve_in_accelerations(const ModelView& m, Workspace<L>& w, C
       if (!any(live)) break;
     }
     if (newton) {
-      newton_direction(m, w, c, s, line.lanes, settled, live);
+      newton_direction(m, w, c, s, live);
     } else {
       solve_in_place<L>(nv, {m.pattern, m.pattern_start}, w.factor, s.precond);
     }
@@ -293,7 +275,7 @@ COHORT_KERNEL void solve_in_accelerations(const ModelView& m, Workspace<L>& w, C
       w.qacc[d] = select(live, fma(alpha, s.search[d], w.qacc[d]), w.qacc[d]);
       s.Ma[d] = select(live, fma(alpha, s.Mv[d], s.Ma[d]), s.Ma[d]);
     }
-    settled = move_along<L>(c, line, live, alpha);
+    move_along<L>(c, line, live, alpha);
   }
 }
 
@@ -308,51 +290,39 @@ COHORT_LANE void rest_rows(Constraints<L>& c) {
 }
 
 /// From w.acc_smooth (and w.warm as warm start) to w.qacc and, where the solver ran out of iterations or the rows are
-/// read, w.constraint, for block i of those that are stepped together; but for what its part leaves to end_constraints.
-/// w.factor holds M's factor.
+/// read, w.constraint; returns the iterations. w.factor holds M's factor.
 template <class L>
-COHORT_KERNEL void begin_constraints(const ModelView& m, BlockSpace<L>& b, const RowTrees& trees, RowPart<L>* parts,
-                                     int i) {
+COHORT_KERNEL typename L::V solve_constraints(const ModelView& m, BlockSpace<L>& b) {
   using V = typename L::V;
   Constraints<L>& c = b.c;
-  RowPart<L>& part = parts[i];
-  part.w = &b.w, part.c = &c, part.difference = b.difference;
-  part.iterations = V(0.0f), part.lanes = 0;
+  Workspace<L>& w = b.w;
+  RowPart<L> part;
+  part.iterations = V(0.0f);
   for (unsigned& lanes : part.open) lanes = 0;
   c.constrained = c.constrained & c.live;
   auto many = c.constrained;
   if (m.row_space > 0 && any(c.constrained)) {
-    part.counts.count(m, trees, c);
+    part.counts.count(m, RowTrees(m), c);
     const auto few = c.constrained & part.counts.at_most(m.row_space);
     part.lanes = lane_bits(few);
     many = c.constrained & flip(few);
   }
   if (any(many)) {
-    solve_in_accelerations<L>(m, b.w, c, b.s, many, part.iterations);
+    solve_in_accelerations<L>(m, w, c, b.s, many, part.iterations);
     part.iterations = select(many, part.iterations, V(0.0f));
   } else {
     rest_rows<L>(c);  // of contacts that are kept and act on nothing, too
   }
-  if (part.lanes == 0) return;
-  part.scale = solver_scale<L>(m, b.w);
-  solve_uncoupled<L>(m, trees, b.s, b.r, parts, i);
-}
-
-/// Of n blocks that have begun, what they left.
-template <class L>
-COHORT_KERNEL void end_constraints(const ModelView& m, BlockSpace<L>* blocks, int n, const RowTrees& trees,
-                                   RowPart<L>* parts) {
-  using V = typename L::V;
-  solve_coupled<L>(m, trees, blocks[0].s, blocks[0].r, parts, n);
-  for (int i = 0; i < n; ++i) {
-    // Lanes without any row: exactly the unconstrained motion, whatever their neighbours did.
-    Workspace<L>& w = blocks[i].w;
-    const auto constrained = blocks[i].c.constrained;
-    for (int d = 0; d < m.nv; ++d) {
-      w.qacc[d] = select(constrained, w.qacc[d], w.acc_smooth[d]);
-      w.constraint[d] = select(constrained, w.constraint[d], V(0.0f));
-    }
+  if (part.lanes != 0) {
+    part.scale = solver_scale<L>(m, w);
+    solve_in_rows<L>(m, w, c, b.s, b.r, part);
   }
+  // Lanes without any row: exactly the unconstrained motion, whatever their neighbours did.
+  for (int d = 0; d < m.nv; ++d) {
+    w.qacc[d] = select(c.constrained, w.qacc[d], w.acc_smooth[d]);
+    w.constraint[d] = select(c.constrained, w.constraint[d], V(0.0f));
+  }
+  return part.iterations;
 }
 
 }  // namespace cohort::sim

@@ -55,7 +55,6 @@ template <class L>
 COHORT_KERNEL void load_block(const ModelView& m, const DataView& d, BlockEnvs envs, BlockSpace<L>& b) {
   Workspace<L>& w = b.w;
   b.c.separations = {d.separations, d.n_pad, envs};
-  b.c.starts = {d.starts, m.nstart / kStartWays, envs};
   load_rows<L>(w.q, d.qpos, m.nq, d.n_pad, envs);
   load_rows<L>(w.v, d.qvel, m.nv, d.n_pad, envs);
   load_rows<L>(w.act, d.act, m.na, d.n_pad, envs);
@@ -80,18 +79,12 @@ COHORT_KERNEL void load_block(const ModelView& m, const DataView& d, BlockEnvs e
   b.sound = sound<L>(w.mocap_quat, 4 * m.nmocap, b.sound);
 }
 
-/// From the states in the n blocks' w to their w.qacc, and the solver's iterations per block and lane.
+/// From the states in the block's w to its w.qacc; returns the solver's iterations.
 template <class L>
-COHORT_KERNEL void evaluate(const ModelView& m, BlockSpace<L>* blocks, int n, typename L::V* iterations) {
-  const RowTrees trees(m, m.row_space > 0 && L::kWidth > 1);
-  RowPart<L> parts[kMostBlocks<L>];
-  for (int i = 0; i < n; ++i) {
-    smooth_dynamics<L>(m, blocks[i].w);
-    make_rows<L>(m, blocks[i].w, blocks[i].c);
-    begin_constraints<L>(m, blocks[i], trees, parts, i);
-  }
-  end_constraints<L>(m, blocks, n, trees, parts);
-  for (int i = 0; i < n; ++i) iterations[i] = parts[i].iterations;
+COHORT_KERNEL typename L::V evaluate(const ModelView& m, BlockSpace<L>& b) {
+  smooth_dynamics<L>(m, b.w);
+  make_rows<L>(m, b.w, b.c);
+  return solve_constraints<L>(m, b);
 }
 
 /// Lanes with constraints whose solver did not end for want of iterations.
@@ -100,53 +93,44 @@ COHORT_LANE typename L::M solved(const ModelView& m, const Constraints<L>& c, ty
   return c.constrained & (iterations < typename L::V(static_cast<float>(m.option.iterations)));
 }
 
-/// What n blocks found on the way through a step.
+/// What a block found on the way through a step.
 template <class L>
 struct StepCounts {
-  typename L::V contacts[kMostBlocks<L>];    ///< at its start
-  typename L::V most[kMostBlocks<L>];        ///< at any evaluation
-  typename L::V iterations[kMostBlocks<L>];  ///< of all evaluations
+  typename L::V contacts;    ///< at its start
+  typename L::V most;        ///< at any evaluation
+  typename L::V iterations;  ///< of all evaluations
 };
 
-/// Steps the states in the n blocks' w; done(i, counts): that of block i is, and what it found.
-template <class L, class Done>
-COHORT_KERNEL void step_states(const ModelView& m, BlockSpace<L>* blocks, int n, Done done) {
+/// Steps the states in the block's w.
+template <class L>
+COHORT_KERNEL StepCounts<L> step_states(const ModelView& m, BlockSpace<L>& b) {
   using V = typename L::V;
   StepCounts<L> counts;
-  evaluate<L>(m, blocks, n, counts.iterations);
-  for (int i = 0; i < n; ++i) counts.contacts[i] = counts.most[i] = blocks[i].c.contacts;
+  counts.iterations = evaluate<L>(m, b);
+  counts.contacts = counts.most = b.c.contacts;
   if (m.option.integrator != kRk4) {
-    for (int i = 0; i < n; ++i) {
-      integrate<L>(m, blocks[i].w, solved<L>(m, blocks[i].c, counts.iterations[i]));
-      done(i, counts);
-    }
-    return;
+    integrate<L>(m, b.w, solved<L>(m, b.c, counts.iterations));
+    return counts;
   }
-  for (int i = 0; i < n; ++i) begin_stages<L>(m, blocks[i].w);
+  begin_stages<L>(m, b.w);
   for (int stage = 0; stage < 4; ++stage) {
-    for (int i = 0; i < n; ++i) add_stage<L>(m, blocks[i].w, stage);
+    add_stage<L>(m, b.w, stage);
     if (stage == 3) break;
-    V iterations[kMostBlocks<L>];
-    evaluate<L>(m, blocks, n, iterations);
-    for (int i = 0; i < n; ++i) {
-      counts.iterations[i] = counts.iterations[i] + iterations[i];
-      counts.most[i] = max(counts.most[i], V(blocks[i].c.contacts));
-    }
+    counts.iterations = counts.iterations + evaluate<L>(m, b);
+    counts.most = max(counts.most, V(b.c.contacts));
   }
-  for (int i = 0; i < n; ++i) {
-    end_stages<L>(m, blocks[i].w);
-    done(i, counts);
-  }
+  end_stages<L>(m, b.w);
+  return counts;
 }
 
 /// Stores the state of the lanes whose step is good. A lane that breaks or overflows keeps its state and gets a status
 /// bit; from then on it stands still, and no work is done for it.
 template <class L>
 COHORT_KERNEL void end_step(const ModelView& m, const DataView& d, BlockEnvs envs, BlockSpace<L>& b,
-                            typename L::V contacts, typename L::V most, typename L::V iterations) {
+                            const StepCounts<L>& counts) {
   using V = typename L::V;
   Workspace<L>& w = b.w;
-  const auto fits = most <= V(static_cast<float>(m.contact_capacity));
+  const auto fits = counts.most <= V(static_cast<float>(m.contact_capacity));
   // The solver would not take a broken start, nor does the motion depend on the time: both are states all the same.
   auto good = sound<L>(w.warm, m.nv, b.sound);
   good = sound<L>(w.q, m.nq, good);
@@ -168,8 +152,8 @@ COHORT_KERNEL void end_step(const ModelView& m, const DataView& d, BlockEnvs env
   store_of<L>(d.time, envs, select(ok, sum, time));
   store_of<L>(d.time_low, envs, select(ok, rest, low));
   alignas(64) float count[L::kWidth], used[L::kWidth], is_good[L::kWidth], is_fit[L::kWidth];
-  store(count, contacts);
-  store(used, iterations);
+  store(count, counts.contacts);
+  store(used, counts.iterations);
   store(is_good, select(good, V(1.0f), V(0.0f)));
   store(is_fit, select(fits, V(1.0f), V(0.0f)));
   for (unsigned left = lane_bits(b.c.live); left != 0; left &= left - 1) {
@@ -181,28 +165,18 @@ COHORT_KERNEL void end_step(const ModelView& m, const DataView& d, BlockEnvs env
   }
 }
 
-/// Advances the environments of `count` blocks, at most kMostBlocks, by one timestep. order: null, or which
-/// environments take the places from `first` on.
+/// Advances a block's environments by one timestep.
 template <class L>
-COHORT_KERNEL void step_blocks(const ModelView& m, const DataView& d, int first, const int* order, int count,
-                               BlockSpace<L>* blocks) {
+COHORT_KERNEL void step_block(const ModelView& m, const DataView& d, BlockEnvs envs, BlockSpace<L>& b) {
   using V = typename L::V;
-  int n = 0;
-  BlockEnvs envs[kMostBlocks<L>];
-  for (int i = 0; i < count; ++i) {
-    envs[n] = {first + i * L::kWidth, order != nullptr ? order + i * L::kWidth : nullptr};
-    alignas(64) float is_live[L::kWidth];
-    for (int lane = 0; lane < L::kWidth; ++lane) is_live[lane] = d.status[envs[n][lane]] == 0 ? 1.0f : 0.0f;
-    BlockSpace<L>& b = blocks[n];
-    b.c.live = load(is_live, static_cast<V*>(nullptr)) > V(0.0f);
-    b.c.rows_are_read = false;
-    if (!any(b.c.live)) continue;
-    load_block<L>(m, d, envs[n++], b);
-  }
-  if (n == 0) return;
-  step_states<L>(m, blocks, n, [&](int i, const StepCounts<L>& counts) {
-    end_step<L>(m, d, envs[i], blocks[i], counts.contacts[i], counts.most[i], counts.iterations[i]);
-  });
+  alignas(64) float is_live[L::kWidth];
+  for (int lane = 0; lane < L::kWidth; ++lane) is_live[lane] = d.status[envs[lane]] == 0 ? 1.0f : 0.0f;
+  b.c.live = load(is_live, static_cast<V*>(nullptr)) > V(0.0f);
+  b.c.rows_are_read = false;
+  if (!any(b.c.live)) return;
+  load_block<L>(m, d, envs, b);
+  const StepCounts<L> counts = step_states<L>(m, b);
+  end_step<L>(m, d, envs, b, counts);
 }
 
 /// Writes the derived fields of the present state; leaves the state alone.
@@ -215,8 +189,7 @@ COHORT_KERNEL void forward_block(const ModelView& m, const DataView& d, int env,
   b.c.live = all;
   b.c.rows_are_read = true;
   load_block<L>(m, d, envs, b);
-  V iterations;
-  evaluate<L>(m, &b, 1, &iterations);
+  evaluate<L>(m, b);
   store_rows<L>(d.qacc, w.qacc, m.nv, d.n_pad, envs, all);
   if (m.nsensor > 0) {
     sensors<L>(m, w, b.c, load(d.time + env, static_cast<V*>(nullptr)));

@@ -60,19 +60,14 @@ struct Carver {
   COHORT_LANE typename L::Ptr take_hot(int n) { return take(n); }
 };
 
-/// shared: of another block whose rows are made before this one's; they share what is not needed afterwards.
 template <class L>
-COHORT_LANE void carve(const ModelView& m, Carver<L>& c, const Workspace<L>* shared, Workspace<L>& w) {
+COHORT_LANE void carve(const ModelView& m, Carver<L>& c, Workspace<L>& w) {
   const int nv = m.nv, nb = m.nbody, triangle_size = nv * (nv + 1) / 2;
   w.q = c.take(m.nq), w.v = c.take(nv), w.act = c.take(m.na), w.ctrl = c.take(m.nu), w.applied = c.take(nv);
   w.mocap_pos = c.take(3 * m.nmocap), w.mocap_quat = c.take(4 * m.nmocap), w.link_force = c.take(6 * m.nlink);
   w.rot = c.take(9 * nb), w.pos = c.take(3 * nb), w.origin = c.take(3 * nb), w.axis = c.take(6 * nv);
   w.vel = c.take(6 * nb);
-  if (shared != nullptr) {
-    w.acc = shared->acc, w.force = shared->force, w.inertia = shared->inertia;
-  } else {
-    w.acc = c.take(6 * nb), w.force = c.take(6 * nb), w.inertia = c.take(10 * nb);
-  }
+  w.acc = c.take(6 * nb), w.force = c.take(6 * nb), w.inertia = c.take(10 * nb);
   w.mass = c.take(triangle_size), w.factor = c.take(triangle_size);
   w.smooth = c.take(nv), w.acc_smooth = c.take(nv), w.qacc = c.take_hot(nv), w.warm = c.take(nv);
   w.ten_length = c.take(m.ntendon), w.ten_velocity = c.take(m.ntendon), w.act_dot = c.take(m.na);

@@ -31,7 +31,6 @@ Model Importer::run(int contact_capacity, int row_space) {
   if (!off(mjDSBL_SENSOR)) sensors();
   sizes(contact_capacity);
   out_.sizes.row_space = this->row_space(row_space);
-  stems();
   check_scratch();
   return std::move(out_);
 }
@@ -99,7 +98,6 @@ void Importer::check_scratch() const {
        {std::pair{n.pool, n.largest.pool}, {n.rows, n.largest.rows}, {n.cones, n.largest.cones}}) {
     constraints += std::min(static_cast<double>(all), contacts * one);
   }
-  for (const StemRecord& s : out_.stem) constraints += stem_layout(s.dof_count).size;
   COHORT_THROW_UNLESS(triangles + constraints < std::numeric_limits<int>::max() / 2.0,
                       "the batched engine does not step a model of this size: {} dofs and {} pairs of geoms that may "
                       "touch take {} of scratch memory per lane of a thread. SceneOptions::contact_capacity "

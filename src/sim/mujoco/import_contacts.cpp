@@ -270,7 +270,7 @@ void Importer::contacts() {
   std::vector<std::vector<int>> chains;  // of each link
   for (int b = 0; b < m_.nbody; ++b) chains.push_back(chain_of(b));
   reserve_pairs(chains);
-  int separated_pairs = 0, started_pairs = 0;
+  int separated_pairs = 0;
   mj::for_each_candidate_pair(m_, [&](const mj::CandidatePair& c) {
     const int g1 = c.geom1, g2 = c.geom2, l1 = m_.geom_bodyid[g1], l2 = m_.geom_bodyid[g2];
     PairRecord r{};
@@ -289,82 +289,14 @@ void Importer::contacts() {
     r.mu = f32(r.friction[0] / std::sqrt(std::max(mjMINVAL, m_.opt.impratio)));
     r.fits = on_one_chain(r.first_dof, r.dof_count);
     r.by_axes = by_axes(r);
-    r.stem = -1;
     r.as_before = !out_.pair.empty() && alike(out_.pair.back(), r);
     out_.pair.push_back(r);
     PairBoundRecord bound = bound_of(r);
     if (remembers_separation(r.kernel)) bound.separation = separated_pairs++ % kMostSeparations;
     out_.pair_bound.push_back(bound);
-    started_pairs += remembers_start(out_.geom[at(r.geom1)], out_.geom[at(r.geom2)], r) ? 1 : 0;
   });
   out_.sizes.nseparation = std::min(separated_pairs, kMostSeparations);
-  out_.sizes.nstart = (std::min(started_pairs, kMostStarts) + kStartWays - 1) / kStartWays * kStartWays;
   runs_of_pairs();
-}
-
-/// The parent of a stem among those that there are: of body1's nearest ancestor.
-void Importer::stem_parent(StemRecord& stem) const {
-  for (int body = stem.body1 < 0 ? -1 : out_.body[at(stem.body1)].parent; stem.parent < 0 && body >= 0;
-       body = out_.body[at(body)].parent) {
-    for (std::size_t k = 0; k < out_.stem.size(); ++k) {
-      const StemRecord& other = out_.stem[k];
-      if (other.body1 != body || other.body2 != stem.body2 || other.dof_count > stem.dof_count) continue;
-      // The other's dofs are this one's without a run of them.
-      const auto same = [&](int here, int there) {
-        const std::size_t i = at(stem.first_dof + here), j = at(other.first_dof + there);
-        return out_.row_dof[i] == out_.row_dof[j] && out_.row_sign[i] == out_.row_sign[j];
-      };
-      const int own = stem.dof_count - other.dof_count;
-      int first = 0;
-      while (first < other.dof_count && same(first, first)) ++first;
-      int left = first;
-      while (left < other.dof_count && same(left + own, left)) ++left;
-      if (left == other.dof_count) stem.parent = static_cast<int>(k), stem.first_own = first, stem.own_count = own;
-    }
-  }
-}
-
-/// The stems: of bodies that many dofs move, and that may touch at so many places that a stem takes less time than the
-/// columns of all dofs: by a count of operations, not by measurements. The row space looks at the dofs' columns.
-void Importer::stems() {
-  constexpr int kFewestDofs = 10, kFewestContacts = 16;
-  if (out_.sizes.row_space > 0) return;
-  using Bodies = std::pair<int, int>;
-  const auto bodies_of = [&](const PairRecord& p) -> Bodies {
-    return std::minmax({out_.geom[at(p.geom1)].body, out_.geom[at(p.geom2)].body});
-  };
-  std::map<Bodies, int> contacts, stems;
-  for (const PairRecord& p : out_.pair) contacts[bodies_of(p)] += p.dof_count >= kFewestDofs ? p.max_contacts : 0;
-  for (PairRecord& p : out_.pair) {
-    const Bodies bodies = bodies_of(p);
-    if (contacts[bodies] < kFewestContacts) continue;
-    if (!stems.count(bodies)) {
-      if (out_.stem.size() == kMostStems) continue;
-      stems[bodies] = static_cast<int>(out_.stem.size());
-      StemRecord stem{bodies.first,
-                      bodies.second,
-                      static_cast<int>(out_.row_dof.size()),
-                      p.dof_count,
-                      out_.sizes.stem_values,
-                      -1,
-                      0,
-                      p.dof_count};
-      const bool turned = out_.geom[at(p.geom2)].body != bodies.second;
-      for (int k = p.first_dof; k < p.first_dof + p.dof_count; ++k) {
-        const int dof = out_.row_dof[at(k)];
-        const float sign = out_.row_sign[at(k)];
-        out_.row_dof.push_back(dof);
-        out_.row_sign.push_back(turned ? -sign : sign);
-      }
-      stem_parent(stem);
-      out_.sizes.stem_values += stem_layout(stem.dof_count).size;
-      out_.stem.push_back(stem);
-    }
-    p.stem = stems[bodies];
-  }
-  if (out_.stem.empty()) return;
-  out_.sizes.nstem = static_cast<int>(out_.stem.size());
-  out_.sizes.nrowdof = static_cast<int>(out_.row_dof.size());
 }
 
 /// What every step reads of the pairs, and the runs of them that are of planes, of one tree, or of one body with

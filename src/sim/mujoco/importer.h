@@ -174,8 +174,6 @@ class Importer {
   bool by_axes(const PairRecord& r) const;
   PairBoundRecord bound_of(const PairRecord& r) const;
   void runs_of_pairs();
-  void stems();
-  void stem_parent(StemRecord& stem) const;
   bool alike(const PairRecord& a, const PairRecord& b) const;
   void explicit_parameters(PairRecord& r, int p) const;
   /// Contact parameters of two geoms: priority, then solmix, as MuJoCo's documentation of contact parameters says.

@@ -1,0 +1,58 @@
+// `cohort simulate --video` and `--picture` as programs.
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "core/command.h"
+#include "core/files.h"
+
+namespace cohort {
+namespace {
+
+using test::run_command;
+
+const std::string kShapes = COHORT_SOURCE_DIR "/tests/render/models/shapes.xml";
+
+std::string simulate() {
+  return std::string(std::getenv("COHORT_BIN")) + "/cohort simulate ";
+}
+
+TEST(SimulatePictures, AVideoOfAnyModelNeedsNoCamera) {
+  const TemporaryFolder folder("cohort-pictures");
+  const std::string video = (folder.path() / "run.mp4").string(), picture = (folder.path() / "end.png").string();
+  const auto r = run_command(simulate() +
+                             COHORT_SOURCE_DIR
+                             "/tests/sim/models/walker.xml --steps 100 --n-envs 3 --size "
+                             "96x64 --video " +
+                             video + " --picture " + picture);
+  if (r.output.find("this build has no FFmpeg") != std::string::npos) GTEST_SKIP() << r.output;
+  ASSERT_EQ(r.code, 0) << r.output;
+  EXPECT_NE(r.output.find("192 x 128 in "), std::string::npos) << r.output;
+  EXPECT_EQ(read_file(video).substr(4, 4), "ftyp");
+  EXPECT_EQ(read_file(picture).substr(1, 3), "PNG");
+}
+
+TEST(SimulatePictures, WhatCannotBeDrawnIsRefusedAndNothingIsWritten) {
+  const TemporaryFolder folder("cohort-pictures");
+  const std::string video = (folder.path() / "run.mp4").string();
+  const auto camera = run_command(simulate() + kShapes + " --steps 1 --camera frunt --video " + video);
+  EXPECT_EQ(camera.code, 1);
+  EXPECT_NE(camera.output.find("is `front` meant?"), std::string::npos) << camera.output;
+  const auto name = run_command(simulate() + kShapes + " --steps 1 --video " + folder.path().string() + "/run.gif");
+  EXPECT_EQ(name.code, 2);
+  EXPECT_NE(name.output.find("ends in .mp4"), std::string::npos) << name.output;
+  const auto size = run_command(simulate() + kShapes + " --steps 1 --size 64 --video " + video);
+  EXPECT_EQ(size.code, 2);
+  EXPECT_NE(size.output.find("e.g. 640x480"), std::string::npos) << size.output;
+  const auto alone = run_command(simulate() + kShapes + " --steps 1 --camera front");
+  EXPECT_EQ(alone.code, 2);
+  const auto place = run_command(simulate() + kShapes + " --steps 1 --video /proc/nowhere/run.mp4");
+  EXPECT_NE(place.code, 0);
+  EXPECT_NE(place.output.find("/proc/nowhere"), std::string::npos) << place.output;
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+}  // namespace
+}  // namespace cohort

@@ -1,0 +1,101 @@
+// What is seen of a model, and the part of a compiled file that holds it.
+#include "sim/visual_model.h"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "core/files.h"
+#include "core/message_of.h"
+#include "scenes.h"
+#include "sim/model.h"
+
+namespace cohort::render {
+namespace {
+
+using test::built_scene;
+using test::model_file;
+
+TEST(VisualModel, ACompiledModelIsDrawnAsItsFile) {
+  const TemporaryFolder folder("cohort-visual");
+  const auto file = folder.path() / "shapes.cohort";
+  const auto from_text = built_scene(model_file("shapes.xml"), 1, sim::EngineKind::kBatched);
+  from_text->save_model(file);
+  sim::Scene from_file;
+  const int own = from_file.add_camera({.name = "own", .pos = {2, 2, 2}, .lookat = {0, 0, 0}});
+  EXPECT_EQ(own, 0);
+  from_file.build_from_file(file, 1);
+  const auto a = make_renderer(*from_text), b = make_renderer(from_file);
+  const std::vector<std::int32_t> envs{0};
+  const Wanted all{.rgb = true, .depth = true, .segmentation = true, .normal = true};
+  for (const char* camera : {"front", "side", "flat"}) {
+    const Frames f = a->render(a->camera(camera), envs, 80, 60, all),
+                 g = b->render(b->camera(camera), envs, 80, 60, all);
+    EXPECT_EQ(f.rgb, g.rgb) << camera;
+    EXPECT_EQ(f.depth, g.depth) << camera;
+    EXPECT_EQ(f.segmentation, g.segmentation) << camera;
+  }
+  EXPECT_EQ(b->cameras()[static_cast<std::size_t>(b->camera("own"))].name, "own");
+}
+
+TEST(VisualModel, AFileOfPhysicsOnlySaysThatItHoldsNoPictures) {
+  const TemporaryFolder folder("cohort-visual");
+  const auto file = folder.path() / "physics.cohort";
+  const auto scene = built_scene(model_file("shapes.xml"), 1, sim::EngineKind::kBatched);
+  sim::save_model(sim::import_model(scene->binary_model()), file);
+  sim::Scene physics;
+  physics.build_from_file(file, 1);
+  physics.step();
+  EXPECT_NE(message_of([&] { make_renderer(physics); }).find("holds physics only, no pictures"), std::string::npos);
+}
+
+TEST(VisualModel, DamageToTheSeenPartIsFoundWhenTheModelIsLoaded) {
+  const TemporaryFolder folder("cohort-visual");
+  const auto file = folder.path() / "shapes.cohort";
+  const auto scene = built_scene(model_file("shapes.xml"), 1, sim::EngineKind::kBatched);
+  sim::save_model(sim::import_model(scene->binary_model()), file);
+  const std::size_t physics = read_file(file).size();
+  scene->save_model(file);
+  const std::string whole = read_file(file);
+  ASSERT_GT(whole.size(), physics + 1000);
+  for (const std::size_t at : {physics + 2, physics + 20, physics + 500, whole.size() - 1}) {
+    std::string damaged = whole;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0x10);
+    write_file_atomically(file, damaged);
+    EXPECT_NE(message_of([&] { sim::load_model(file); }).find("damaged"), std::string::npos) << at;
+  }
+  for (const std::size_t length : {physics + 1, physics + 30, whole.size() - 1}) {
+    write_file_atomically(file, whole.substr(0, length));
+    EXPECT_NE(message_of([&] { sim::load_model(file); }).find("damaged"), std::string::npos) << length;
+  }
+  write_file_atomically(file, whole);
+  sim::load_model(file);
+  EXPECT_EQ(sim::load_visual_model(file)->geoms.size(), scene->visual_model()->geoms.size());
+}
+
+TEST(VisualModel, HoldsGeomsOfWeldedLinksWhereTheyStand) {
+  sim::Scene scene;
+  scene.add_entity(sim::Mjcf{.file = "", .xml = R"(
+    <mujoco><worldbody><camera name="c" pos="0 -4 0" xyaxes="1 0 0 0 0 1" fovy="40"/>
+      <body name="a" pos="0 0 0"><joint axis="0 1 0"/><geom name="ga" size=".2" mass="1"/>
+        <body name="b" pos="1 0 0" euler="0 0 90"><body name="c" pos="0 0 .5"><geom name="gc" size=".1" mass="1"/></body>
+      </body></body></worldbody></mujoco>)"});
+  scene.build(1);
+  const auto renderer = make_renderer(scene);
+  const std::vector<std::int32_t> envs{0};
+  const Frames f = renderer->render(0, envs, 201, 201, {.rgb = false, .segmentation = true});
+  const int gc = scene.info().geom("gc");
+  double x = 0, y = 0, n = 0;
+  for (int i = 0; i < 201 * 201; ++i) {
+    if (f.segmentation[static_cast<std::size_t>(i)] == gc) x += i % 201, y += i / 201, n += 1;
+  }
+  ASSERT_GT(n, 20);
+  // (1, 0, 0.5) at 4 m through tan(20 degrees).
+  EXPECT_NEAR(x / n, 100 + 1 / (4 * 0.36397) * 100.5, 1);
+  EXPECT_NEAR(y / n, 100 - 0.5 / (4 * 0.36397) * 100.5, 1);
+}
+
+}  // namespace
+}  // namespace cohort::render
