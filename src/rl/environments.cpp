@@ -35,8 +35,8 @@ const at::Tensor& named(const policy::NamedTensors& tensors, const std::string& 
 
 }  // namespace
 
-Environments::Environments(tasks::Task& task, std::uint64_t seed, std::int64_t first_id)
-    : task_(task), seed_(seed), first_id_(first_id), width_(task.spec().action.width()) {
+Environments::Environments(tasks::Task& task, std::uint64_t seed, std::int64_t first_id, bool staggered)
+    : task_(task), seed_(seed), first_id_(first_id), width_(task.spec().action.width()), staggered_(staggered) {
   COHORT_THROW_UNLESS(!task.spec().reward_terms.empty(),
                       "the task {} has no rewards: there is nothing that reinforcement learning could raise",
                       task.spec().name);
@@ -53,6 +53,13 @@ std::uint64_t Environments::episode_seed(std::size_t env) const {
                             static_cast<std::uint64_t>(episodes_[env]));
   const Philox4 bits = random.at(0);
   return (std::uint64_t{bits.v[0]} << 32) | bits.v[1];
+}
+
+bool Environments::cut_off_early(std::size_t env) const {
+  if (!staggered_ || episodes_[env] > 0) return false;
+  const RandomStream random(seed_, RandomPurpose::kEnvironment, static_cast<std::uint64_t>(first_id_) + env, 0);
+  const auto horizon = static_cast<std::uint32_t>(task_.spec().horizon);
+  return steps_[env] > random.below(8, horizon);  // index 8: apart from the seed of the episode
 }
 
 void Environments::begin_episodes(const std::vector<std::int32_t>& envs) {
@@ -93,7 +100,8 @@ const EnvironmentStep& Environments::step(const at::Tensor& actions) {
     ++steps_[e];
     return_[e] += static_cast<double>(rewards[i]);
     actions_[e].insert(actions_[e].end(), acted + i * width_, acted + (i + 1) * width_);
-    if (broken[i] == 0 && !terminated[e] && !truncated[e]) continue;
+    const bool early = !truncated[e] && cut_off_early(e);
+    if (broken[i] == 0 && !terminated[e] && !truncated[e] && !early) continue;
     dones[i] = 1;
     cut_off[i] = broken[i] == 0 && !terminated[e];
     over.push_back(static_cast<std::int32_t>(i));
@@ -106,6 +114,7 @@ const EnvironmentStep& Environments::step(const at::Tensor& actions) {
                      task_.spec().name, steps_[e], broken_count_);
       continue;  // its return says nothing
     }
+    if (early) continue;
     ++ended_count_;
     ended_.emplace_back(return_[e], static_cast<double>(steps_[e]));
     if (ended_.size() > kWindow) ended_.pop_front();

@@ -34,8 +34,9 @@ struct EnvironmentStep {
 
 class Environments {
  public:
-  /// Resets all of them. first_id: the global id of the first. Throws Error for a task without rewards.
-  Environments(tasks::Task& task, std::uint64_t seed, std::int64_t first_id = 0);
+  /// Resets all of them. first_id: the global id of the first. staggered: every first episode is cut off at a random
+  /// age, so that later ones do not all end in the same step. Throws Error for a task without rewards.
+  Environments(tasks::Task& task, std::uint64_t seed, std::int64_t first_id = 0, bool staggered = false);
 
   int size() const { return task_.n_envs(); }
   const at::Tensor& observations() const { return observations_; }
@@ -56,11 +57,13 @@ class Environments {
 
  private:
   std::uint64_t episode_seed(std::size_t env) const;
+  bool cut_off_early(std::size_t env) const;
   void begin_episodes(const std::vector<std::int32_t>& envs);
 
   tasks::Task& task_;
   std::uint64_t seed_;
   std::int64_t first_id_, width_;
+  bool staggered_;
   at::Tensor observations_;
   EnvironmentStep step_;
   std::vector<std::int64_t> episodes_, steps_;  // of each environment: which episode, control steps since its reset

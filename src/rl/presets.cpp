@@ -11,6 +11,7 @@ PpoRunSettings preset(const std::string& task) {
     s.n_envs = 256;
     s.runner.num_steps_per_env = 32;
     s.runner.reward_scale = 0.1;
+    s.runner.init_at_random_ep_len = true;
     s.policy.actor_hidden_dims = s.policy.critic_hidden_dims = {64, 64};
     s.algorithm.entropy_coef = 0;
     s.algorithm.use_clipped_value_loss = false;

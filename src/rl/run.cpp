@@ -1,7 +1,6 @@
 #include "rl/run.h"
 
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -54,7 +53,8 @@ std::vector<std::pair<std::string, std::string>> banner(const PpoRunSettings& se
           {"rollouts", format("{} of {} environments x {} steps, {} x {} minibatches each",
                               settings.runner.max_iterations, settings.n_envs, settings.runner.num_steps_per_env,
                               settings.algorithm.num_learning_epochs, settings.algorithm.num_mini_batches)},
-          {"devices", format("the CPU, {} threads", settings.threads)}};
+          {"devices", format("the CPU, {} threads for the simulator, {} for learning", settings.threads,
+                             settings.learner_threads)}};
 }
 
 /// For `cohort launch`, which does not start a program again that fails at its start.
@@ -126,7 +126,8 @@ void describe(config::Fields& fields, PpoRunSettings& s) {
   fields.add("output_dir", s.output_dir, "folder of all runs");
   fields.add("resume", s.resume,
              "folder of a run to continue, on the command line only; auto: the newest of this name; empty: a new run");
-  fields.add("threads", s.threads, "cores for the simulator and for LibTorch; 0: OMP_NUM_THREADS, else all");
+  fields.add("threads", s.threads, "cores for the simulator; 0: all; no result depends on it");
+  fields.add("learner_threads", s.learner_threads, "cores for LibTorch; more than 1 pays for wide networks only");
   fields.add("save_interval", s.save_interval, "iterations between checkpoints");
   fields.add("keep_checkpoints", s.keep_checkpoints, "the newest checkpoints that are kept; 0: all");
   fields.add("tensorboard", s.tensorboard, "write TensorBoard events beside metrics.jsonl");
@@ -147,12 +148,12 @@ int run(PpoRunSettings& settings, const config::Fields& fields, const std::vecto
                       settings.keep_checkpoints);
   COHORT_THROW_UNLESS(settings.threads >= 0, "threads = {} must not be negative; 0 takes all cores", settings.threads);
   const config::Json resolved_as_given = fields.to_json();
-  if (settings.threads == 0)
-    settings.threads = std::getenv("OMP_NUM_THREADS") ? at::get_num_threads() : available_cores();
+  COHORT_THROW_UNLESS(settings.learner_threads >= 1, "learner_threads = {}: at least 1", settings.learner_threads);
+  if (settings.threads == 0) settings.threads = available_cores();
   if (settings.name.empty()) settings.name = settings.task;
   check(settings.policy);
   check(settings.runner, settings.algorithm, settings.n_envs);
-  at::set_num_threads(settings.threads);
+  at::set_num_threads(settings.learner_threads);
   tensors::resolve_vector_math();
 
   // Bad input ends the run here, before a folder is touched.

@@ -43,7 +43,7 @@ PpoRunner::PpoRunner(tasks::Task& task, const RunnerSettings& settings, const Pp
       networks_(
           (check(settings, ppo, task.n_envs()), std::make_shared<ActorCritic>(policy, task.spec(), settings.seed))),
       ppo_(*networks_, ppo),
-      environments_(task, settings.seed),
+      environments_(task, settings.seed, 0, settings.init_at_random_ep_len),
       rollout_(settings.num_steps_per_env, task.n_envs(), networks_->observation_width(), networks_->action_width()) {}
 
 PpoRunner::~PpoRunner() = default;

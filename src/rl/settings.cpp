@@ -37,6 +37,8 @@ void describe(config::Fields& fields, RunnerSettings& s) {
   fields.add("seed", s.seed, "keys initial weights, episodes, actions and the order of samples");
   fields.add("num_steps_per_env", s.num_steps_per_env, "control steps of a rollout");
   fields.add("max_iterations", s.max_iterations, "rollouts with an update each");
+  fields.add("init_at_random_ep_len", s.init_at_random_ep_len,
+             "the first episodes are cut off at random ages, so that later ones do not all end at once");
   fields.add("reward_scale", s.reward_scale, "what is learnt from is the task's reward times this");
 }
 

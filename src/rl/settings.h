@@ -36,9 +36,10 @@ struct PpoSettings {
 /// The loop: rollouts and what is kept.
 struct RunnerSettings {
   std::uint64_t seed = 1;
-  int num_steps_per_env = 24;         ///< control steps of a rollout
-  std::int64_t max_iterations = 300;  ///< rollouts, each with its update
-  double reward_scale = 1.0;          ///< what is learnt from is the task's reward times this
+  int num_steps_per_env = 24;          ///< control steps of a rollout
+  std::int64_t max_iterations = 300;   ///< rollouts, each with its update
+  bool init_at_random_ep_len = false;  ///< the first episodes are cut off at random ages: later ones end apart
+  double reward_scale = 1.0;           ///< what is learnt from is the task's reward times this
 };
 
 void describe(config::Fields& fields, PolicySettings& settings);

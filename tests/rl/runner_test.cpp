@@ -46,9 +46,9 @@ bool same_networks(const PpoRunner& a, const PpoRunner& b) {
 TEST(PpoRunner, LearnsToStayAtZero) {
   PointTraining training;
   const Iteration first = training.train(3), last = training.train(47);
-  // 20 steps with at most 1 each; whoever pushes at random has about 17.
-  EXPECT_LT(first.episodes.mean_return, 18.5);
-  EXPECT_GT(last.episodes.mean_return, 18.9);
+  // 20 steps with at most 1 each; who pushes at random has 10.5.
+  EXPECT_LT(first.episodes.mean_return, 14);
+  EXPECT_GT(last.episodes.mean_return, 17.5);
   EXPECT_LT(last.noise_std, 1.0);
 }
 
@@ -108,7 +108,7 @@ TEST(PpoRunner, CutOffEpisodesAreWorthWhatComesAfterThem) {
   const at::NoGradGuard no_grad;
   const double value = runner.networks()->value(runner.networks()->normalize(at::zeros({16, 2}))).mean().item<double>();
   EXPECT_GT(value, 7);
-  EXPECT_LT(value, 10.5);
+  EXPECT_LT(value, 12);
 }
 
 TEST(PpoActor, AnActionDoesNotDependOnWhoElseActs) {
