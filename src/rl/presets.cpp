@@ -15,7 +15,7 @@ PpoRunSettings preset(const std::string& task) {
     s.policy.actor_hidden_dims = s.policy.critic_hidden_dims = {64, 64};
     s.algorithm.entropy_coef = 0;
     s.algorithm.use_clipped_value_loss = false;
-    s.runner.max_iterations = task == "cartpole-balance" ? 60 : 200;
+    s.runner.max_iterations = task == "cartpole-balance" ? 80 : 250;
   }
   return s;
 }

