@@ -133,5 +133,30 @@ TEST(PpoActor, AnActionDoesNotDependOnWhoElseActs) {
   EXPECT_EQ(alone[4], -9) << "rows of others are left alone";
 }
 
+TEST(PpoActor, ActsFromItsCheckpointAsItLearnt) {
+  const TemporaryFolder folder("cohort-rl-test-");
+  PointTraining training;
+  training.train(2);
+  policy::CheckpointContent content = training.runner.checkpoint();
+  content.state.configuration =
+      R"({"job": "ppo", "task": "point", "policy": {"actor_hidden_dims": [16, 16], "critic_hidden_dims": [16, 16]}})";
+  EXPECT_FALSE(is_ppo_run(folder.path()));
+  {
+    train::CheckpointWriter writer(policy::CheckpointFolder(folder.path() / "checkpoints"), 0);
+    writer.save(content);
+    writer.finish();
+  }
+  EXPECT_TRUE(is_ppo_run(folder.path()));
+  PointTask task({.n_envs = 4});
+  const std::vector<std::int32_t> envs{0, 1, 2, 3};
+  const std::vector<std::uint64_t> seeds{5, 6, 7, 8};
+  task.reset(envs, seeds);
+  PpoActor from_file(folder.path(), task), own(training.runner.networks(), "own");
+  std::vector<float> one(8, -9), other(8, -7);
+  from_file.act(task, envs, make_view(one.data(), {4, 2}));
+  own.act(task, envs, make_view(other.data(), {4, 2}));
+  EXPECT_EQ(one, other);
+}
+
 }  // namespace
 }  // namespace cohort::rl
