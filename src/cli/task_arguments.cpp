@@ -16,6 +16,7 @@
 #include "dist/usable_devices.h"
 #include "policy/policy_actor.h"
 #include "record/replay_actor.h"
+#include "rl/ppo_actor.h"
 #include "tasks/registry.h"
 
 namespace cohort::cli {
@@ -139,6 +140,11 @@ std::unique_ptr<ActorOwner> make_actor(const std::string& who, tasks::Task& task
     const std::string near = config::nearest(who, {"expert", "random", "replay"});
     throw Error(format("--policy {}: neither expert, random, replay:DATA, nor a run or checkpoint that is there{}", who,
                        near.empty() ? "" : format("; did you mean '{}'?", near)));
+  }
+  if (rl::is_ppo_run(who)) {
+    auto actor = std::make_unique<rl::PpoActor>(who, task);
+    const std::string summary = actor->summary();
+    return std::make_unique<SimpleActor>(std::move(actor), summary);
   }
   dist::check_device(parse_device(arguments.device));
   return std::make_unique<PolicyOwner>(who, task, arguments);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/subcommand.h"
+#include "cli/train_ppo.h"
 #include "core/command_line.h"
 #include "cli/train_rollouts.h"
 #include "core/config.h"
@@ -29,6 +30,7 @@ std::string usage() {
       "       cohort train load_from=ROBOMIMIC.json [key.path=value ...]\n\n"
       "Trains on every device of this process, or as one rank of a job under `cohort launch` or torchrun.\n\njobs:\n";
   for (const auto& job : train::all_jobs()) text += format("  {:<10} {}\n", job->name(), job->summary());
+  text += format("  {:<10} {}\n", "ppo", "a policy by reinforcement learning, in the simulation loop: task=NAME");
   return text +
          "\n`cohort train JOB --help` lists the job's settings. A setting is key.path=value (or --key.path=value, or\n"
          "--key.path value); DATA stands for data.path=DATA (of policies: data.paths=DATA). FILE is a "
@@ -144,6 +146,10 @@ int run_train(const std::vector<std::string>& words) {
   if (arguments.job.empty()) {
     std::fputs(usage().c_str(), arguments.help ? stdout : stderr);
     return arguments.help ? 0 : 2;
+  }
+  if (arguments.job == "ppo") {
+    if (!arguments.data.empty()) arguments.overrides.push_back("task=" + arguments.data);
+    return run_ppo({arguments.files, arguments.overrides, resumed, arguments.help});
   }
   const std::unique_ptr<train::Job> job = train::make_job(arguments.job);
   train::RunSettings settings;

@@ -16,8 +16,9 @@ inline constexpr const char* kSkippedSteps = "train/skipped_steps";  ///< since 
 inline constexpr const char* kLossScale = "train/loss_scale";        ///< fp16
 inline constexpr const char* kSamplesPerSecond = "speed/samples_per_s";  ///< of the whole job
 inline constexpr const char* kStepsPerSecond = "speed/steps_per_s";
-inline constexpr const char* kDataTime = "speed/data_s";  ///< s a step waited for data, the slowest rank
-inline constexpr const char* kMemory = "memory/bytes";    ///< the rank that uses most
+inline constexpr const char* kDataTime = "speed/data_s";      ///< s a step waited for data, the slowest rank
+inline constexpr const char* kMemory = "memory/bytes";        ///< the rank that uses most
+inline constexpr const char* kMeanReturn = "rl/mean_return";  ///< of the last episodes, reinforcement learning
 
 inline constexpr const char* kGpuUtilization = "gpu/utilization";             ///< %, mean of the job's GPUs here
 inline constexpr const char* kLeastGpuUtilization = "gpu/least_utilization";  ///< %, of the idlest of them

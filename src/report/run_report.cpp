@@ -15,7 +15,9 @@ bool write_run_report(const RunFolder& run, RunResults results, std::int64_t ste
       log::warning("{}: {} lines cannot be read and are left out of the charts", run.metrics_file().string(),
                    history.damaged_lines);
     const std::string& of = results.content.test_name;
-    std::vector<Figure> figures = {loss_figure(history, results.loss_name)};
+    std::vector<Figure> figures;
+    if (!history[metric::kMeanReturn].values.empty()) figures.push_back(return_figure(history));
+    figures.push_back(loss_figure(history, results.loss_name));
     if (history.series.contains(metric::kRolloutSuccess)) figures.push_back(rollout_figure(history));
     if (results.predictions) figures.push_back(prediction_figure(*results.predictions, of));
     if (!results.windows.empty()) figures.push_back(forecast_figure(results.windows, results.time_label, of));

@@ -170,6 +170,12 @@ Figure speed_figure(const MetricsHistory& history) {
   return figure;
 }
 
+Figure return_figure(const MetricsHistory& history) {
+  return {.name = "return",
+          .caption = "Mean return of the last episodes by iteration.",
+          .panels = {line_chart(history[metric::kMeanReturn], "Return", "mean return")}};
+}
+
 Figure prediction_figure(const Predictions& predictions, const std::string& of) {
   check(predictions);
   const std::size_t n = predictions.targets.size();

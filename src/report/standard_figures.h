@@ -37,6 +37,9 @@ Figure rollout_figure(const MetricsHistory& history);
 /// "speed": learning rate, throughput and gradient norm by step, as far as they were recorded.
 Figure speed_figure(const MetricsHistory& history);
 
+/// "return": of episodes by iteration, for reinforcement learning.
+Figure return_figure(const MetricsHistory& history);
+
 /// "prediction": a cloud per target with the line of perfect prediction; `first` and the five first of the others.
 Figure prediction_figure(const Predictions& predictions, const std::string& of = "test set");
 

@@ -1,0 +1,54 @@
+#include "cli/train_ppo.h"
+
+#include <cstdio>
+
+#include "cli/subcommand.h"
+#include "core/command_line.h"
+#include "core/config.h"
+#include "rl/presets.h"
+#include "rl/run.h"
+
+namespace cohort::cli {
+namespace {
+
+/// The settings of the command line on top of `settings`, which has the defaults; all of them under their names in
+/// `fields`.
+void read_settings(const PpoArguments& arguments, std::string& job, rl::PpoRunSettings& settings,
+                   config::Fields& fields) {
+  fields.add_choice("job", job, {job}, "what is trained: the word behind `cohort train`");
+  rl::describe(fields, settings);
+  if (!arguments.resumed.empty()) fields.apply_file(arguments.resumed);
+  for (const std::string& file : arguments.files) fields.apply_file(file);
+  settings.resume.clear();  // which run is continued, the command line alone says
+  for (const std::string& override_text : arguments.overrides) fields.apply_override(override_text);
+}
+
+}  // namespace
+
+int run_ppo(const PpoArguments& arguments) {
+  std::string job = "ppo";
+  // The task's name chooses the defaults of the others, and may stand anywhere.
+  rl::PpoRunSettings named;
+  {
+    config::Fields fields;
+    read_settings(arguments, job, named, fields);
+  }
+  rl::PpoRunSettings settings = rl::preset(named.task);
+  if (arguments.help) {
+    config::Fields fields;
+    rl::describe(fields, settings);
+    std::printf(
+        "usage: cohort train ppo task=NAME [--config FILE] [key.path=value ...]\n"
+        "       cohort train resume=RUN [key.path=value ...]\n\n"
+        "Learns a task by proximal policy optimization, while it is simulated. With task=NAME before --help the\n"
+        "defaults are those of this task.\n\nsettings of `cohort train ppo` with their defaults:\n%s",
+        fields.help().c_str());
+    return 0;
+  }
+  config::Fields fields;
+  read_settings(arguments, job, settings, fields);
+  settings.program = typed_name(sibling("cohort"));
+  return rl::run(settings, fields, arguments.overrides);
+}
+
+}  // namespace cohort::cli

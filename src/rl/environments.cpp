@@ -1,0 +1,203 @@
+#include "rl/environments.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "core/philox.h"
+#include "rl/actor_critic.h"
+#include "tensors/convert.h"
+
+namespace cohort::rl {
+namespace {
+
+constexpr std::size_t kWindow = 100;  // episodes that the mean return is of
+
+std::size_t as_size(std::int64_t n) {
+  return static_cast<std::size_t>(n);
+}
+
+at::Tensor int64_tensor(const std::vector<std::int64_t>& values) {
+  return torch::tensor(values, at::kLong);
+}
+
+const at::Tensor& named(const policy::NamedTensors& tensors, const std::string& name, const std::string& source) {
+  for (const auto& [key, tensor] : tensors)
+    if (key == name) return tensor;
+  throw Error(format("{} does not say where the environments were: {} is missing", source, name));
+}
+
+}  // namespace
+
+Environments::Environments(tasks::Task& task, std::uint64_t seed, std::int64_t first_id, bool staggered)
+    : task_(task), seed_(seed), first_id_(first_id), width_(task.spec().action.width()), staggered_(staggered) {
+  COHORT_THROW_UNLESS(!task.spec().reward_terms.empty(),
+                      "the task {} has no rewards: there is nothing that reinforcement learning could raise",
+                      task.spec().name);
+  const auto n = as_size(size());
+  episodes_.resize(n), steps_.resize(n), actions_.resize(n), return_.resize(n);
+  std::vector<std::int32_t> all(n);
+  std::iota(all.begin(), all.end(), 0);
+  begin_episodes(all);
+  observations_ = read_observations(task_);
+}
+
+std::uint64_t Environments::episode_seed(std::size_t env) const {
+  const RandomStream random(seed_, RandomPurpose::kEnvironment, static_cast<std::uint64_t>(first_id_) + env,
+                            static_cast<std::uint64_t>(episodes_[env]));
+  const Philox4 bits = random.at(0);
+  return (std::uint64_t{bits.v[0]} << 32) | bits.v[1];
+}
+
+bool Environments::cut_off_early(std::size_t env) const {
+  if (!staggered_ || episodes_[env] > 0) return false;
+  const RandomStream random(seed_, RandomPurpose::kEnvironment, static_cast<std::uint64_t>(first_id_) + env, 0);
+  const auto horizon = static_cast<std::uint32_t>(task_.spec().horizon);
+  return steps_[env] > random.below(8, horizon);  // index 8: apart from the seed of the episode
+}
+
+void Environments::begin_episodes(const std::vector<std::int32_t>& envs) {
+  std::vector<std::uint64_t> seeds;
+  for (const std::int32_t env : envs) {
+    const auto e = as_size(env);
+    seeds.push_back(episode_seed(e));
+    steps_[e] = 0;
+    return_[e] = 0;
+    actions_[e].clear();
+  }
+  task_.reset(envs, seeds);
+}
+
+const EnvironmentStep& Environments::step(const at::Tensor& actions) {
+  const std::int64_t n = size();
+  const at::Tensor own = actions.contiguous();
+  task_.step(tensors::to_view(own));
+  step_.final_observations = read_observations(task_);
+  step_.rewards = tensors::to_tensor(task_.reward()).clone();
+  step_.dones = at::zeros({n}), step_.cut_off = at::zeros({n}), step_.broken = at::zeros({n});
+  auto* rewards = step_.rewards.mutable_data_ptr<float>();
+  auto* dones = step_.dones.mutable_data_ptr<float>();
+  auto* cut_off = step_.cut_off.mutable_data_ptr<float>();
+  auto* broken = step_.broken.mutable_data_ptr<float>();
+  const auto terminated = task_.terminated().span<std::uint8_t>(), truncated = task_.truncated().span<std::uint8_t>(),
+             failed = task_.broken().span<std::uint8_t>();
+  const at::Tensor finite = step_.final_observations.isfinite().all(1);
+  const auto* is_finite = finite.const_data_ptr<bool>();
+  const auto* acted = own.const_data_ptr<float>();
+  std::vector<std::int32_t> over;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const auto e = as_size(i);
+    if (failed[e] || !is_finite[i] || !std::isfinite(rewards[i])) {
+      broken[i] = 1;
+      rewards[i] = 0;
+    }
+    ++steps_[e];
+    return_[e] += static_cast<double>(rewards[i]);
+    actions_[e].insert(actions_[e].end(), acted + i * width_, acted + (i + 1) * width_);
+    const bool early = !truncated[e] && cut_off_early(e);
+    if (broken[i] == 0 && !terminated[e] && !truncated[e] && !early) continue;
+    dones[i] = 1;
+    cut_off[i] = broken[i] == 0 && !terminated[e];
+    over.push_back(static_cast<std::int32_t>(i));
+    ++episodes_[e];
+    if (broken[i] != 0) {
+      ++broken_count_;
+      // The first few, and then whenever they have become twice as many.
+      if ((broken_count_ & (broken_count_ - 1)) == 0)
+        log::warning("environment {} of {} broke in step {} of its episode and was reset; so far {} did", first_id_ + i,
+                     task_.spec().name, steps_[e], broken_count_);
+      continue;  // its return says nothing
+    }
+    if (early) continue;
+    ++ended_count_;
+    ended_.emplace_back(return_[e], static_cast<double>(steps_[e]));
+    if (ended_.size() > kWindow) ended_.pop_front();
+  }
+  if (!over.empty()) {
+    begin_episodes(over);
+    observations_ = read_observations(task_);
+  } else {
+    observations_ = step_.final_observations;
+  }
+  return step_;
+}
+
+Environments::Episodes Environments::episodes() const {
+  Episodes result{.ended = ended_count_, .broken = broken_count_};
+  for (const auto& [episode_return, length] : ended_)
+    result.mean_return += episode_return, result.mean_length += length;
+  const double count = ended_.empty() ? 0 : static_cast<double>(ended_.size());
+  result.mean_return = ended_.empty() ? std::numeric_limits<double>::quiet_NaN() : result.mean_return / count;
+  result.mean_length = ended_.empty() ? std::numeric_limits<double>::quiet_NaN() : result.mean_length / count;
+  return result;
+}
+
+policy::NamedTensors Environments::state() const {
+  const std::int64_t n = size(), longest = *std::max_element(steps_.begin(), steps_.end());
+  at::Tensor actions = at::zeros({n, longest, width_}), ended = at::zeros({std::ssize(ended_), 2}, at::kDouble);
+  for (std::int64_t e = 0; e < n; ++e)
+    std::copy(actions_[as_size(e)].begin(), actions_[as_size(e)].end(),
+              actions.mutable_data_ptr<float>() + e * longest * width_);
+  auto* rows = ended.mutable_data_ptr<double>();
+  for (const auto& [episode_return, length] : ended_) *rows++ = episode_return, *rows++ = length;
+  return {{"envs.episodes", int64_tensor(episodes_)},
+          {"envs.steps", int64_tensor(steps_)},
+          {"envs.actions", actions},
+          {"envs.ended", ended},
+          {"envs.counts", int64_tensor({ended_count_, broken_count_})}};
+}
+
+void Environments::restore(const policy::NamedTensors& state, const std::string& source) {
+  const at::Tensor episodes = named(state, "envs.episodes", source), steps = named(state, "envs.steps", source),
+                   actions = named(state, "envs.actions", source), ended = named(state, "envs.ended", source),
+                   counts = named(state, "envs.counts", source);
+  const std::int64_t n = size();
+  COHORT_THROW_UNLESS(episodes.numel() == n && steps.numel() == n && actions.dim() == 3 && actions.size(0) == n &&
+                          actions.size(2) == width_ && ended.dim() == 2 && ended.size(1) == 2 && counts.numel() == 2,
+                      "{} holds {} environments with actions of {} numbers; here there are {} of {}", source,
+                      episodes.numel(), actions.dim() == 3 ? actions.size(2) : 0, n, width_);
+  const std::int64_t longest = actions.size(1);
+  const auto* ages = steps.const_data_ptr<std::int64_t>();
+  const auto* recorded = actions.const_data_ptr<float>();
+  for (std::int64_t e = 0; e < n; ++e) {
+    COHORT_THROW_UNLESS(ages[e] >= 0 && ages[e] <= longest, "{}: environment {} is {} steps old, with {} actions",
+                        source, e, ages[e], longest);
+    episodes_[as_size(e)] = episodes.const_data_ptr<std::int64_t>()[e];
+  }
+  // All end at the same time, so the oldest begins first; before its turn an environment does anything.
+  at::Tensor now = at::zeros({n, width_});
+  auto* played = now.mutable_data_ptr<float>();
+  for (std::int64_t k = 0; k <= longest; ++k) {
+    std::vector<std::int32_t> begins;
+    for (std::int64_t e = 0; e < n; ++e)
+      if (longest - ages[e] == k) begins.push_back(static_cast<std::int32_t>(e));
+    if (!begins.empty()) begin_episodes(begins);
+    if (k == longest) break;
+    for (std::int64_t e = 0; e < n; ++e) {
+      const std::int64_t step = k - (longest - ages[e]);
+      if (step >= 0) std::copy_n(recorded + (e * longest + step) * width_, width_, played + e * width_);
+    }
+    task_.step(tensors::to_view(now));
+    const auto rewards = task_.reward().span<float>();
+    for (std::int64_t e = 0; e < n; ++e) {
+      const auto i = as_size(e);
+      if (k < longest - ages[e]) continue;
+      ++steps_[i];
+      return_[i] += static_cast<double>(rewards[i]);
+      actions_[i].insert(actions_[i].end(), played + e * width_, played + (e + 1) * width_);
+    }
+  }
+  observations_ = read_observations(task_);
+  ended_.clear();
+  for (std::int64_t i = 0; i < ended.size(0); ++i)
+    ended_.emplace_back(ended.const_data_ptr<double>()[2 * i], ended.const_data_ptr<double>()[2 * i + 1]);
+  ended_count_ = counts.const_data_ptr<std::int64_t>()[0], broken_count_ = counts.const_data_ptr<std::int64_t>()[1];
+}
+
+}  // namespace cohort::rl

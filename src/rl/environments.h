@@ -1,0 +1,76 @@
+/// A task's environments as a learner sees them: every one begins anew as soon as its episode has ended, and what it
+/// was like at the end is known.
+///
+///   Environments environments(task, /*seed=*/1);
+///   const EnvironmentStep& step = environments.step(actions);   // (n, A), in the task's unit
+///   environments.observations();                                // (n, O), of the next step
+///
+/// The seeds of episodes are a function of (seed, global environment id, how many episodes the environment has had).
+///
+/// state() holds where every environment is: its episode's seed and the actions since. An episode is a function of
+/// those, so restore() plays them again, which gives the same bits whatever the task keeps inside.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "policy/named_tensors.h"
+#include "tasks/task.h"
+
+namespace cohort::rl {
+
+/// All (n); what a control step led to, before episodes that ended were followed by new ones.
+struct EnvironmentStep {
+  at::Tensor rewards;             ///< float32, of the task; 0 where the environment broke
+  at::Tensor dones;               ///< float32, 1 where the episode ended
+  at::Tensor cut_off;             ///< float32, 1 where it ended but the state is worth something: at the horizon
+  at::Tensor broken;              ///< float32, 1 where the simulation failed or gave numbers that are not finite
+  at::Tensor final_observations;  ///< (n, O) float32, of the state that the step led to
+};
+
+class Environments {
+ public:
+  /// Resets all of them. first_id: the global id of the first. staggered: every first episode is cut off at a random
+  /// age, so that later ones do not all end in the same step. Throws Error for a task without rewards.
+  Environments(tasks::Task& task, std::uint64_t seed, std::int64_t first_id = 0, bool staggered = false);
+
+  int size() const { return task_.n_envs(); }
+  const at::Tensor& observations() const { return observations_; }
+  /// Valid until the next call.
+  const EnvironmentStep& step(const at::Tensor& actions);
+
+  struct Episodes {
+    double mean_return = 0, mean_length = 0;  ///< of the last hundred that ended; NaN before the first
+    std::int64_t ended = 0, broken = 0;       ///< since the beginning
+  };
+  Episodes episodes() const;
+
+  /// "envs.episodes", "envs.steps" (n) int64, "envs.actions" (n, longest, A) float32, "envs.ended" (k, 2) float64,
+  /// "envs.counts" (2) int64.
+  policy::NamedTensors state() const;
+  /// Throws Error where the state is of other environments.
+  void restore(const policy::NamedTensors& state, const std::string& source);
+
+ private:
+  std::uint64_t episode_seed(std::size_t env) const;
+  bool cut_off_early(std::size_t env) const;
+  void begin_episodes(const std::vector<std::int32_t>& envs);
+
+  tasks::Task& task_;
+  std::uint64_t seed_;
+  std::int64_t first_id_, width_;
+  bool staggered_;
+  at::Tensor observations_;
+  EnvironmentStep step_;
+  std::vector<std::int64_t> episodes_, steps_;  // of each environment: which episode, control steps since its reset
+  std::vector<std::vector<float>> actions_;     // of each environment, since its reset
+  std::vector<double> return_;
+  std::deque<std::pair<double, double>> ended_;  // returns and lengths of the last episodes
+  std::int64_t ended_count_ = 0, broken_count_ = 0;
+};
+
+}  // namespace cohort::rl

@@ -1,0 +1,119 @@
+#include "rl/ppo.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include "core/error.h"
+#include "rl/gaussian.h"
+
+namespace cohort::rl {
+namespace {
+
+constexpr double kLowestRate = 1e-5, kHighestRate = 1e-2;  // of the adaptive schedule, as rsl_rl's
+
+/// As torch.nn.utils.clip_grad_norm_; returns the norm before.
+double clip_gradients(const std::vector<at::Tensor>& parameters, double max_norm) {
+  std::vector<at::Tensor> gradients;
+  for (const at::Tensor& parameter : parameters)
+    if (parameter.grad().defined()) gradients.push_back(parameter.grad());
+  const double norm = at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients, 2)), 2).item<double>();
+  if (norm > max_norm) at::_foreach_mul_(gradients, max_norm / (norm + 1e-6));
+  return norm;
+}
+
+train::OptimizerSettings adam() {
+  train::OptimizerSettings settings;
+  settings.kind = "adam";
+  return settings;
+}
+
+}  // namespace
+
+at::Tensor surrogate_loss(const at::Tensor& log_probs, const at::Tensor& old_log_probs, const at::Tensor& advantages,
+                          double clip_param) {
+  const at::Tensor ratio = (log_probs - old_log_probs).exp();
+  return at::max(-advantages * ratio, -advantages * ratio.clamp(1 - clip_param, 1 + clip_param)).mean();
+}
+
+at::Tensor value_loss(const at::Tensor& values, const at::Tensor& old_values, const at::Tensor& returns, bool clipped,
+                      double clip_param) {
+  const at::Tensor squares = (values - returns).square();
+  if (!clipped) return squares.mean();
+  const at::Tensor near = old_values + (values - old_values).clamp(-clip_param, clip_param);
+  return at::max(squares, (near - returns).square()).mean();
+}
+
+Ppo::Ppo(ActorCritic& networks, const PpoSettings& settings)
+    : networks_(networks),
+      settings_(settings),
+      learning_rate_(settings.learning_rate),
+      optimizer_(train::parameter_groups(networks, adam()), adam()) {
+  check(settings);
+}
+
+void Ppo::adapt_learning_rate(double kl) {
+  if (settings_.schedule != "adaptive") return;
+  if (kl > 2 * settings_.desired_kl)
+    learning_rate_ = std::max(kLowestRate, learning_rate_ / 1.5);
+  else if (kl > 0 && kl < settings_.desired_kl / 2)
+    learning_rate_ = std::min(kHighestRate, learning_rate_ * 1.5);
+}
+
+PpoLosses Ppo::update(const Rollout& rollout, const std::function<at::Tensor(int epoch)>& order) {
+  const std::int64_t n = rollout.transitions(), size = n / settings_.num_mini_batches;
+  COHORT_CHECK(size * settings_.num_mini_batches == n, "{} transitions and {} minibatches", n,
+               settings_.num_mini_batches);
+  const auto flat = [](const at::Tensor& x) { return x.flatten(0, 1); };
+  const at::Tensor observations = networks_.normalize(flat(rollout.observations)), actions = flat(rollout.actions),
+                   old_means = flat(rollout.means), old_log_probs = flat(rollout.log_probs),
+                   old_values = flat(rollout.values), advantages = flat(rollout.advantages),
+                   returns = flat(rollout.returns);
+  const at::Tensor old_log_std = rollout.log_std.clone();
+  PpoLosses total;
+  for (int epoch = 0; epoch < settings_.num_learning_epochs; ++epoch) {
+    const at::Tensor permutation = order(epoch);
+    for (int batch = 0; batch < settings_.num_mini_batches; ++batch) {
+      const at::Tensor rows = permutation.narrow(0, batch * size, size);
+      const auto pick = [&rows](const at::Tensor& x) { return x.index_select(0, rows); };
+      const at::Tensor seen = pick(observations), mean = networks_.mean(seen), value = networks_.value(seen);
+      const at::Tensor log_std = networks_.log_std();
+      const at::Tensor log_probs = gaussian_log_prob(mean, log_std, pick(actions));
+
+      total.kl = gaussian_kl(pick(old_means), old_log_std, mean.detach(), log_std.detach()).mean().item<double>();
+      adapt_learning_rate(total.kl);
+
+      const at::Tensor surrogate =
+          surrogate_loss(log_probs, pick(old_log_probs), pick(advantages), settings_.clip_param);
+      const at::Tensor values =
+          value_loss(value, pick(old_values), pick(returns), settings_.use_clipped_value_loss, settings_.clip_param);
+      const at::Tensor entropy = gaussian_entropy(log_std);
+      const at::Tensor loss = surrogate + settings_.value_loss_coef * values - settings_.entropy_coef * entropy;
+
+      networks_.zero_grad();
+      loss.backward();
+      const double actor_norm = clip_gradients(networks_.actor_parameters(), settings_.max_grad_norm);
+      const double critic_norm = clip_gradients(networks_.critic_parameters(), settings_.max_grad_norm);
+      const double lowered = loss.item<double>();
+      if (!std::isfinite(lowered) || !std::isfinite(actor_norm) || !std::isfinite(critic_norm)) {
+        total.diverged = format("loss {:g} (surrogate {:g}, value {:g}), gradient norms {:g} (actor) and {:g} (critic)",
+                                lowered, surrogate.item<double>(), values.item<double>(), actor_norm, critic_norm);
+        return total;
+      }
+      optimizer_.step(learning_rate_);
+
+      const double share = 1.0 / (settings_.num_learning_epochs * settings_.num_mini_batches);
+      total.loss += lowered * share;
+      total.surrogate += surrogate.item<double>() * share;
+      total.value += values.item<double>() * share;
+      total.entropy += entropy.item<double>() * share;
+      total.actor_norm += actor_norm * share;
+      total.critic_norm += critic_norm * share;
+    }
+  }
+  return total;
+}
+
+}  // namespace cohort::rl

@@ -1,0 +1,104 @@
+#include "rl/ppo_actor.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include "core/config.h"
+#include "core/error.h"
+#include "core/files.h"
+#include "policy/checkpoint.h"
+#include "policy/weights.h"
+#include "rl/settings.h"
+
+namespace cohort::rl {
+namespace fs = std::filesystem;
+namespace {
+
+// LibTorch gives a row of a product other bits in batches below 16 rows and in their tails.
+constexpr std::int64_t kRows = 16;
+
+/// The checkpoint that a path means.
+fs::path checkpoint_of(const fs::path& path) {
+  if (fs::exists(path / policy::kStateFile)) return path;
+  for (const char* inside : {"last", "checkpoints/last"})
+    if (fs::exists(path / inside)) return fs::canonical(path / inside);
+  return path;
+}
+
+/// A run's folder for tables, "cartpole-balance/2026-11-26_10-00-00".
+std::string short_name(const fs::path& path) {
+  fs::path clean = path.lexically_normal();
+  if (clean.filename().empty()) clean = clean.parent_path();
+  const std::string last = clean.filename().string(), above = clean.parent_path().filename().string();
+  return above.empty() || above == "." || above == ".." ? last : above + "/" + last;
+}
+
+config::Json configuration_of(const policy::CheckpointContent& content) {
+  const config::Json json = config::Json::parse(content.state.configuration, nullptr, false);
+  return json.is_object() ? json : config::Json::object();
+}
+
+bool is_ppo(const config::Json& configuration) {
+  return configuration.value("job", "") == "ppo";
+}
+
+}  // namespace
+
+bool is_ppo_run(const fs::path& path) {
+  const fs::path state = checkpoint_of(path) / policy::kStateFile;
+  if (!fs::exists(state)) return false;
+  const config::Json json = config::Json::parse(read_file(state), nullptr, false);
+  return json.is_object() && json.contains("configuration") && json["configuration"].is_object() &&
+         is_ppo(json["configuration"]);
+}
+
+PpoActor::PpoActor(const fs::path& path, const tasks::Task& task) : name_(short_name(path)) {
+  const fs::path checkpoint = checkpoint_of(path);
+  const policy::CheckpointContent content = policy::read_checkpoint(checkpoint);
+  const config::Json configuration = configuration_of(content);
+  COHORT_THROW_UNLESS(is_ppo(configuration), "{} was not written by `cohort train ppo`", checkpoint.string());
+  PolicySettings settings;
+  config::Fields fields;
+  describe(fields, settings);
+  fields.apply_json(configuration.at("policy"), checkpoint.string());
+  const std::string trained_on = configuration.value("task", "");
+  auto networks = std::make_shared<ActorCritic>(settings, task.spec(), 0);
+  for (const auto& [name, tensor] : content.model) {
+    if (name == "observations.mean")
+      COHORT_THROW_UNLESS(tensor.numel() == networks->observation_width(),
+                          "{} has learnt {} from {} observations; {} has {}", checkpoint.string(), trained_on,
+                          tensor.numel(), task.spec().name, networks->observation_width());
+    if (name == "log_std")
+      COHORT_THROW_UNLESS(tensor.numel() == networks->action_width(),
+                          "{} has learnt {} with actions of {} numbers; those of {} have {}", checkpoint.string(),
+                          trained_on, tensor.numel(), task.spec().name, networks->action_width());
+  }
+  policy::load_weights(*networks, content.model, content.model_aliases, (checkpoint / policy::kModelFile).string());
+  networks->moments().refresh();
+  summary_ = format("PPO on {}, iteration {}, {} control steps: {}", trained_on, content.state.step,
+                    content.state.samples, checkpoint.string());
+  networks_ = std::move(networks);
+}
+
+PpoActor::PpoActor(std::shared_ptr<const ActorCritic> networks, std::string name)
+    : networks_(std::move(networks)), name_(std::move(name)), summary_("PPO, in memory") {}
+
+void PpoActor::act(tasks::Task& task, std::span<const std::int32_t> envs, ArrayView actions) {
+  if (envs.empty()) return;
+  const at::NoGradGuard no_grad;
+  const std::int64_t n = std::ssize(envs), width = networks_->action_width();
+  const at::Tensor rows = torch::tensor(std::vector<std::int64_t>(envs.begin(), envs.end()), at::kLong);
+  const at::Tensor seen = networks_->normalize(read_observations(task).index_select(0, rows));
+  const at::Tensor padded = at::constant_pad_nd(seen, {0, 0, 0, (kRows - n % kRows) % kRows});
+  const at::Tensor chosen = networks_->to_task(networks_->mean(padded));
+  const auto* from = chosen.const_data_ptr<float>();
+  const std::span<float> to = actions.span<float>();
+  for (std::int64_t i = 0; i < n; ++i)
+    std::copy_n(from + i * width, width, to.begin() + envs[static_cast<std::size_t>(i)] * width);
+}
+
+}  // namespace cohort::rl

@@ -1,0 +1,40 @@
+/// A policy that `cohort train ppo` has trained, as it acts: the mean action of what it sees, without noise.
+///
+///   const auto task = tasks::make_task("cartpole-balance", {.n_envs = 64});
+///   PpoActor actor("outputs/ppo/latest", *task);     // a run, a folder of checkpoints, or a checkpoint
+///   actor.act(*task, envs, actions);                 // as any Actor (tasks/actor.h)
+///
+/// The checkpoint's model.safetensors holds all of it: weights, the observations' moments, offset and scale of actions.
+#pragma once
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "rl/actor_critic.h"
+#include "tasks/actor.h"
+
+namespace cohort::rl {
+
+/// Whether `path` (a run, a folder of checkpoints, or a checkpoint) is one that `cohort train ppo` wrote.
+bool is_ppo_run(const std::filesystem::path& path);
+
+class PpoActor final : public tasks::Actor {
+ public:
+  /// Throws Error where there is no checkpoint of PPO, or where its observations or actions are not the task's.
+  PpoActor(const std::filesystem::path& path, const tasks::Task& task);
+  /// Networks that are at hand, e.g. while they learn.
+  PpoActor(std::shared_ptr<const ActorCritic> networks, std::string name);
+
+  std::string name() const override { return name_; }
+  /// A line for logs: which checkpoint of which task.
+  const std::string& summary() const { return summary_; }
+  /// It remembers nothing.
+  void begin(std::span<const std::int32_t>, std::span<const std::uint64_t>, const std::string&) override {}
+  void act(tasks::Task& task, std::span<const std::int32_t> envs, ArrayView actions) override;
+
+ private:
+  std::shared_ptr<const ActorCritic> networks_;
+  std::string name_, summary_;
+};
+
+}  // namespace cohort::rl

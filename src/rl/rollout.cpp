@@ -1,0 +1,48 @@
+#include "rl/rollout.h"
+
+#include <numeric>
+#include <utility>
+
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include "core/philox.h"
+
+namespace cohort::rl {
+
+Rollout::Rollout(std::int64_t steps, std::int64_t n_envs, std::int64_t observation_width, std::int64_t action_width)
+    : observations(at::zeros({steps, n_envs, observation_width})),
+      actions(at::zeros({steps, n_envs, action_width})),
+      means(at::zeros({steps, n_envs, action_width})),
+      log_std(at::zeros({action_width})),
+      log_probs(at::zeros({steps, n_envs})),
+      values(at::zeros({steps, n_envs})),
+      rewards(at::zeros({steps, n_envs})),
+      dones(at::zeros({steps, n_envs})),
+      advantages(at::zeros({steps, n_envs})),
+      returns(at::zeros({steps, n_envs})) {}
+
+void Rollout::compute_returns(const at::Tensor& last_values, double gamma, double lam) {
+  const at::NoGradGuard no_grad;
+  at::Tensor next_values = last_values, advantage = at::zeros_like(last_values);
+  for (std::int64_t t = steps() - 1; t >= 0; --t) {
+    const at::Tensor goes_on = 1 - dones[t];
+    const at::Tensor delta = rewards[t] + goes_on * gamma * next_values - values[t];
+    advantage = delta + goes_on * gamma * lam * advantage;
+    returns[t].copy_(advantage + values[t]);
+    next_values = values[t];
+  }
+  advantages = returns - values;
+  advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8);
+}
+
+at::Tensor shuffled_order(std::int64_t n, std::uint64_t seed, std::int64_t pass) {
+  at::Tensor order = at::arange(n, at::kLong);
+  auto* places = order.mutable_data_ptr<std::int64_t>();
+  const RandomStream random(seed, RandomPurpose::kDataOrder, 0, static_cast<std::uint64_t>(pass));
+  for (std::int64_t i = n - 1; i > 0; --i)
+    std::swap(places[i], places[random.below(static_cast<std::uint64_t>(i), static_cast<std::uint32_t>(i + 1))]);
+  return order;
+}
+
+}  // namespace cohort::rl

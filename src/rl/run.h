@@ -1,0 +1,40 @@
+/// A whole run of PPO: from settings to a folder with weights, log, metrics and a report. What `cohort train ppo` does.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/config.h"
+#include "rl/settings.h"
+
+namespace cohort::rl {
+
+struct PpoRunSettings {
+  std::string name;                    ///< results go to output_dir/name/<date-time>; empty: the task's name
+  std::string output_dir = "outputs";  ///< folder of all runs
+  std::string resume;                  ///< folder of a run to continue; auto: the newest of this name; empty: a new run
+  std::string program = "cohort";      ///< how the user calls it, for commands to paste; no setting
+  std::string task;
+  std::vector<std::string> task_settings;  ///< key=value of the task's own settings
+  std::string engine = "batched";          ///< of the simulation, or mujoco
+  int n_envs = 256;
+  int threads = 0;  ///< cores for the simulator; 0: all. No result depends on it
+  /// Cores for LibTorch: more than one pays for wide networks only, and changes the last bits.
+  int learner_threads = 1;
+  std::int64_t save_interval = 50;    ///< iterations between checkpoints
+  std::int64_t keep_checkpoints = 3;  ///< the newest; 0: all
+  bool tensorboard = true;
+  bool charts = true;
+  RunnerSettings runner;
+  PpoSettings algorithm;
+  PolicySettings policy;
+};
+
+void describe(config::Fields& fields, PpoRunSettings& settings);
+
+/// Trains. `fields` holds all settings as they were resolved; `overrides` are saved beside them. Returns the exit code
+/// of the process: 0, or 128 + signal when a signal ended the training after a checkpoint. Throws Error: for bad input
+/// before anything is written; where the losses are not finite any more, naming the last good checkpoint.
+int run(PpoRunSettings& settings, const config::Fields& fields, const std::vector<std::string>& overrides);
+
+}  // namespace cohort::rl

@@ -1,0 +1,95 @@
+#include "rl/run_output.h"
+
+#include <cmath>
+
+#include <torch/version.h>
+
+#include "core/devices_cpu.h"
+#include "core/log.h"
+#include "report/metric_names.h"
+#include "report/run_report.h"
+
+namespace cohort::rl {
+namespace {
+
+void write_iteration(report::MetricsWriter& metrics, const Iteration& i, double steps_per_s) {
+  namespace metric = report::metric;
+  std::vector<report::TagValue> values{{metric::kTrainLoss, i.losses.loss},
+                                       {metric::kLearningRate, i.learning_rate},
+                                       {metric::kGradientNorm, std::hypot(i.losses.actor_norm, i.losses.critic_norm)},
+                                       {metric::kSamplesPerSecond, steps_per_s},
+                                       {"rl/surrogate_loss", i.losses.surrogate},
+                                       {"rl/value_loss", i.losses.value},
+                                       {"rl/entropy", i.losses.entropy},
+                                       {"rl/kl", i.losses.kl},
+                                       {"rl/noise_std", i.noise_std},
+                                       {"rl/control_steps", static_cast<double>(i.steps)},
+                                       {"rl/episodes", static_cast<double>(i.episodes.ended)},
+                                       {"rl/broken", static_cast<double>(i.episodes.broken)},
+                                       {"speed/collecting_s", i.collecting_s},
+                                       {"speed/learning_s", i.learning_s}};
+  // Before the first episode has ended there is none.
+  if (std::isfinite(i.episodes.mean_return)) {
+    values.push_back({metric::kMeanReturn, i.episodes.mean_return});
+    values.push_back({"rl/mean_episode_length", i.episodes.mean_length});
+  }
+  metrics.write(i.number, values);
+}
+
+}  // namespace
+
+PpoOutput::PpoOutput(const PpoRunSettings& settings, const report::RunFolder& folder,
+                     std::vector<std::pair<std::string, std::string>> banner)
+    : settings_(settings), folder_(folder), banner_(std::move(banner)) {}
+
+void PpoOutput::begin(std::int64_t iteration, bool resumed) {
+  metrics_.emplace(folder_.path(),
+                   report::MetricsSettings{.tensorboard = settings_.tensorboard,
+                                           .resumed_step = resumed ? iteration : std::optional<std::int64_t>()});
+  progress_.emplace(settings_.runner.max_iterations,
+                    ProgressSettings{.label = "ppo", .unit = "it", .initial = iteration});
+}
+
+void PpoOutput::observe(const Iteration& iteration) {
+  const double seconds = iteration.collecting_s + iteration.learning_s;
+  const double transitions = static_cast<double>(iteration.steps) / static_cast<double>(iteration.number);
+  collecting_s_ += iteration.collecting_s, learning_s_ += iteration.learning_s;
+  steps_per_s_ = seconds > 0 ? transitions / seconds : 0;
+  write_iteration(*metrics_, iteration, steps_per_s_);
+  last_ = iteration;
+  if (!progress_->due(iteration.number)) return progress_->update(iteration.number);
+  std::vector<ProgressField> fields{{"return", format("{:.1f}", iteration.episodes.mean_return)},
+                                    {"steps/s", format("{:.0f}", steps_per_s_)},
+                                    {"kl", format("{:.4f}", iteration.losses.kl)},
+                                    {"lr", format("{:.1e}", iteration.learning_rate)},
+                                    {"std", format("{:.2f}", iteration.noise_std)}};
+  if (iteration.episodes.broken > 0) fields.push_back({"broken", format("{}", iteration.episodes.broken)});
+  progress_->update(iteration.number, std::move(fields));
+}
+
+void PpoOutput::finish(const std::string& status, bool failed, double seconds) {
+  if (progress_) progress_->finish();
+  if (last_) {
+    log::info("mean return of the last episodes {:.2f}, {} control steps, {} episodes, {} environments broke",
+              last_->episodes.mean_return, last_->steps, last_->episodes.ended, last_->episodes.broken);
+    log::info("time: collecting {:.1f} s, learning {:.1f} s", collecting_s_, learning_s_);
+  }
+  if (!settings_.charts || !metrics_) return;
+  report::RunResults results;
+  results.loss_name = "surrogate + value - entropy";
+  report::ReportContent& content = results.content;
+  content.title = format("ppo: {}", settings_.task);
+  content.status = status;
+  content.failed = failed;
+  content.summary = {banner_.begin(), banner_.end()};
+  if (last_) {
+    content.highlights = {{"mean return", format("{:.2f}", last_->episodes.mean_return)},
+                          {"control steps", format("{}", last_->steps)},
+                          {"control steps/s", format("{:.0f}", steps_per_s_)}};
+    content.summary.emplace_back("trained", format("{} iterations in {}", last_->number, format_duration(seconds)));
+  }
+  content.machine = report::describe_machine({.libtorch = TORCH_VERSION, .usable_cores = available_cores()});
+  report::write_run_report(folder_, std::move(results), last_ ? last_->number : 0, &*metrics_);
+}
+
+}  // namespace cohort::rl

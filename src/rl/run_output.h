@@ -1,0 +1,41 @@
+/// What a run of PPO says and writes beside its checkpoints: metrics, TensorBoard events, progress, the report.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/progress.h"
+#include "report/metrics_writer.h"
+#include "report/run_folder.h"
+#include "rl/run.h"
+#include "rl/runner.h"
+
+namespace cohort::rl {
+
+class PpoOutput {
+ public:
+  /// `banner`: what the run is, for log and report.
+  PpoOutput(const PpoRunSettings& settings, const report::RunFolder& folder,
+            std::vector<std::pair<std::string, std::string>> banner);
+
+  /// Training begins behind this iteration; with `resumed`, what metrics.jsonl says of later ones is cut.
+  void begin(std::int64_t iteration, bool resumed);
+  void observe(const Iteration& iteration);
+  /// Before a checkpoint, so that the history is never behind it.
+  void sync() { metrics_->sync(); }
+  /// Draws the report. status: "finished", "stopped ...", "failed: ...".
+  void finish(const std::string& status, bool failed, double seconds);
+
+ private:
+  const PpoRunSettings& settings_;
+  const report::RunFolder& folder_;
+  std::vector<std::pair<std::string, std::string>> banner_;
+  std::optional<report::MetricsWriter> metrics_;
+  std::optional<Progress> progress_;
+  std::optional<Iteration> last_;
+  double steps_per_s_ = 0, collecting_s_ = 0, learning_s_ = 0;
+};
+
+}  // namespace cohort::rl

@@ -1,0 +1,70 @@
+/// PPO on a task: rollouts and updates in turn. What it is made of can be called one by one, too (ppo.h, rollout.h,
+/// environments.h).
+///
+///   PpoRunner runner(*task, {.max_iterations = 100}, {}, {});
+///   while (runner.iteration() < 100) {
+///     const Iteration figures = runner.iterate();
+///     figures.episodes.mean_return;
+///   }
+///   PpoActor actor(runner.networks(), "trained");             // ppo_actor.h
+///
+/// The same settings give the same bits for any number of the simulator's threads; LibTorch's own threads are another
+/// matter (at::set_num_threads).
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "policy/checkpoint.h"
+#include "rl/actor_critic.h"
+#include "rl/environments.h"
+#include "rl/ppo.h"
+#include "rl/rollout.h"
+#include "rl/settings.h"
+#include "tasks/task.h"
+
+namespace cohort::rl {
+
+/// What an iteration did.
+struct Iteration {
+  std::int64_t number = 0;  ///< from 1
+  std::int64_t steps = 0;   ///< control steps of all environments since the beginning
+  PpoLosses losses;
+  Environments::Episodes episodes;
+  double learning_rate = 0;
+  double noise_std = 0;                     ///< mean over the actions
+  double collecting_s = 0, learning_s = 0;  ///< s
+};
+
+class PpoRunner {
+ public:
+  /// The task outlives the runner. Throws Error for settings that do not fit it.
+  PpoRunner(tasks::Task& task, const RunnerSettings& settings, const PpoSettings& ppo, const PolicySettings& policy);
+  ~PpoRunner();
+
+  /// A rollout and its update. Throws Error where the losses are not finite any more: then the networks are no good.
+  Iteration iterate();
+  std::int64_t iteration() const { return iteration_; }
+  const std::shared_ptr<ActorCritic>& networks() const { return networks_; }
+  Environments& environments() { return environments_; }
+
+  /// All that resume() needs, but for the configuration. The tensors are live.
+  policy::CheckpointContent checkpoint();
+  /// Goes on where checkpoint() was taken, with the same bits: weights, optimizer, moments, learning rate,
+  /// environments. Throws Error naming `source` for one of other networks or environments.
+  void resume(const policy::CheckpointContent& content, const std::string& source);
+
+ private:
+  void collect();
+
+  tasks::Task& task_;
+  RunnerSettings settings_;
+  PpoSettings ppo_settings_;
+  std::shared_ptr<ActorCritic> networks_;
+  Ppo ppo_;
+  Environments environments_;
+  Rollout rollout_;
+  std::int64_t iteration_ = 0;
+};
+
+}  // namespace cohort::rl

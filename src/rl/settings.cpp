@@ -1,0 +1,92 @@
+#include "rl/settings.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/error.h"
+
+namespace cohort::rl {
+
+void describe(config::Fields& fields, PolicySettings& s) {
+  fields.add("init_noise_std", s.init_noise_std,
+             "deviation of the actions at the start; 1 is half of the range between their bounds");
+  fields.add("actor_hidden_dims", s.actor_hidden_dims, "widths of the actor's hidden layers");
+  fields.add("critic_hidden_dims", s.critic_hidden_dims, "widths of the critic's hidden layers");
+  fields.add_choice("activation", s.activation, {"elu", "relu", "selu", "lrelu", "tanh"}, "between the layers");
+  fields.add("empirical_normalization", s.empirical_normalization,
+             "observations are normalised by their running mean and deviation");
+}
+
+void describe(config::Fields& fields, PpoSettings& s) {
+  fields.add("num_learning_epochs", s.num_learning_epochs, "passes over a rollout");
+  fields.add("num_mini_batches", s.num_mini_batches, "of a pass; divides n_envs x num_steps_per_env");
+  fields.add("clip_param", s.clip_param, "how far from 1 the ratio of new and old probability counts");
+  fields.add("use_clipped_value_loss", s.use_clipped_value_loss, "values move by clip_param at most, too");
+  fields.add("value_loss_coef", s.value_loss_coef, "weight of the value's loss");
+  fields.add("entropy_coef", s.entropy_coef, "weight of the entropy, which keeps up exploration");
+  fields.add("learning_rate", s.learning_rate, "of Adam; with the schedule adaptive where it begins");
+  fields.add_choice("schedule", s.schedule, {"adaptive", "fixed"},
+                    "adaptive: the KL divergence moves the learning rate within 1e-5 and 1e-2");
+  fields.add("desired_kl", s.desired_kl, "adaptive: the rate falls above twice this and rises below half of it");
+  fields.add("gamma", s.gamma, "discount of a control step");
+  fields.add("lam", s.lam, "lambda of generalized advantage estimation");
+  fields.add("max_grad_norm", s.max_grad_norm, "the gradients of actor and critic are clipped to this 2-norm, apart");
+}
+
+void describe(config::Fields& fields, RunnerSettings& s) {
+  fields.add("seed", s.seed, "keys initial weights, episodes, actions and the order of samples");
+  fields.add("num_steps_per_env", s.num_steps_per_env, "control steps of a rollout");
+  fields.add("max_iterations", s.max_iterations, "rollouts with an update each");
+  fields.add("init_at_random_ep_len", s.init_at_random_ep_len,
+             "the first episodes are cut off at random ages, so that later ones do not all end at once");
+  fields.add("reward_scale", s.reward_scale, "what is learnt from is the task's reward times this");
+}
+
+void check(const PolicySettings& s) {
+  COHORT_THROW_UNLESS(s.init_noise_std > 0, "policy.init_noise_std = {} must be above 0", s.init_noise_std);
+  for (const auto& [name, dims] :
+       {std::pair{"actor_hidden_dims", &s.actor_hidden_dims}, std::pair{"critic_hidden_dims", &s.critic_hidden_dims}})
+    for (const int width : *dims)
+      COHORT_THROW_UNLESS(width >= 1, "policy.{} holds {}: a layer has at least one unit", name, width);
+}
+
+void check(const PpoSettings& s) {
+  const auto above_zero = [](const char* name, double value) {
+    COHORT_THROW_UNLESS(value > 0, "algorithm.{} = {} must be above 0", name, value);
+  };
+  const auto share = [](const char* name, double value) {
+    COHORT_THROW_UNLESS(value >= 0 && value <= 1, "algorithm.{} = {} must lie in [0, 1]", name, value);
+  };
+  above_zero("num_learning_epochs", s.num_learning_epochs);
+  above_zero("num_mini_batches", s.num_mini_batches);
+  above_zero("clip_param", s.clip_param);
+  above_zero("learning_rate", s.learning_rate);
+  above_zero("desired_kl", s.desired_kl);
+  above_zero("max_grad_norm", s.max_grad_norm);
+  share("gamma", s.gamma);
+  share("lam", s.lam);
+  COHORT_THROW_UNLESS(s.value_loss_coef >= 0, "algorithm.value_loss_coef = {} must not be negative", s.value_loss_coef);
+  COHORT_THROW_UNLESS(s.entropy_coef >= 0, "algorithm.entropy_coef = {} must not be negative", s.entropy_coef);
+}
+
+void check(const RunnerSettings& s, const PpoSettings& ppo, int n_envs) {
+  check(ppo);
+  COHORT_THROW_UNLESS(n_envs >= 1, "n_envs = {}: at least one environment is needed", n_envs);
+  COHORT_THROW_UNLESS(s.num_steps_per_env >= 1, "num_steps_per_env = {}: a rollout has at least one step",
+                      s.num_steps_per_env);
+  COHORT_THROW_UNLESS(s.max_iterations >= 1, "max_iterations = {}: at least one is needed", s.max_iterations);
+  COHORT_THROW_UNLESS(s.reward_scale > 0, "reward_scale = {} must be above 0", s.reward_scale);
+  const std::int64_t transitions = std::int64_t{n_envs} * s.num_steps_per_env;
+  // n_envs must be a multiple of what the steps do not bring.
+  const int unit = ppo.num_mini_batches / std::gcd(ppo.num_mini_batches, s.num_steps_per_env);
+  const int below = n_envs / unit * unit;
+  COHORT_THROW_UNLESS(transitions % ppo.num_mini_batches == 0,
+                      "n_envs = {} x num_steps_per_env = {} are {} transitions, which do not divide into "
+                      "algorithm.num_mini_batches = {}; the nearest n_envs that do: {}{}",
+                      n_envs, s.num_steps_per_env, transitions, ppo.num_mini_batches,
+                      below > 0 ? format("{} and ", below) : std::string(), below + unit);
+  COHORT_THROW_UNLESS(transitions > 1,
+                      "a rollout of one transition has no deviation: raise n_envs or num_steps_per_env");
+}
+
+}  // namespace cohort::rl

@@ -1,0 +1,122 @@
+// `cohort train ppo` as a user meets it: what it leaves, what it refuses, how it stops and goes on.
+#include <csignal>
+
+#include <gtest/gtest.h>
+
+#include "core/files.h"
+#include "core/json.h"
+#include "launch/process.h"
+
+namespace cohort::testing {
+namespace {
+
+using Words = std::vector<std::string>;
+
+class TrainPpo : public ::testing::Test {
+ protected:
+  fs::path out() const { return folder_.path() / "out"; }
+  Words command(const std::string& name, const Words& more, const std::string& task = "cartpole-balance") const {
+    Words words{cohort_path(),  "train",
+                "ppo",          "task=" + task,
+                "name=" + name, "output_dir=" + out().string(),
+                "n_envs=32",    "num_steps_per_env=16",
+                "charts=false"};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  Outcome train(const std::string& name, const Words& more, const std::string& task = "cartpole-balance") const {
+    return run(command(name, more, task), {{"OMP_NUM_THREADS", "1"}}, 120);
+  }
+  fs::path latest(const std::string& name) const { return fs::canonical(out() / name / "latest"); }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(TrainPpo, LeavesWeightsMetricsAndALog) {
+  const Outcome outcome = train("small", {"max_iterations=3", "tensorboard=true"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const fs::path folder = latest("small");
+  for (const char* file : {"config.json", "training.log", "checkpoints/last/model.safetensors",
+                           "checkpoints/last/optimizer.safetensors", "checkpoints/last/trainer_state.json"})
+    EXPECT_TRUE(fs::exists(folder / file)) << file;
+  const std::vector<std::string> lines = lines_of(text_of(folder / "metrics.jsonl"));
+  ASSERT_EQ(lines.size(), 3u);
+  const auto last = parse_json(lines.back());
+  EXPECT_EQ(last["step"], 3);
+  EXPECT_EQ(last["rl/control_steps"], 3 * 32 * 16);
+  for (const char* name : {"rl/kl", "rl/entropy", "rl/value_loss", "train/lr", "speed/samples_per_s"})
+    EXPECT_TRUE(last.contains(name)) << name;
+  const auto config = parse_json(text_of(folder / "config.json"));
+  EXPECT_EQ(config["job"], "ppo");
+  EXPECT_EQ(config["policy"]["actor_hidden_dims"], nlohmann::json({64, 64})) << "the task's preset";
+}
+
+TEST_F(TrainPpo, BadInputIsRefusedBeforeAFolderIsMade) {
+  const struct {
+    Words more;
+    std::string task, says;
+  } cases[] = {
+      {{}, "cartpole-balanse", "did you mean 'cartpole-balance'?"},
+      {{}, "", "say what is to be learnt: task=NAME, one of cartpole-balance"},
+      {{"n_envs=33", "num_steps_per_env=3"}, "cartpole-balance", "the nearest n_envs that do: 32 and 36"},
+      {{"algorithm.gama=0.9"}, "cartpole-balance", "algorithm.gamma"},
+      {{"algorithm.gamma=2"}, "cartpole-balance", "algorithm.gamma = 2 must lie in [0, 1]"},
+      {{"task_settings=[horizn=3]"}, "cartpole-balance", "horizon"},
+  };
+  for (const auto& c : cases) {
+    const Outcome outcome = train("bad", c.more, c.task);
+    EXPECT_EQ(outcome.code, 1) << c.says << outcome.err;
+    EXPECT_TRUE(contains(outcome.err, c.says)) << c.says << "\n" << outcome.err;
+  }
+  EXPECT_FALSE(fs::exists(out()));
+}
+
+TEST_F(TrainPpo, SeveralRanksAreRefused) {
+  Words words = command("ranks", {"max_iterations=1"});
+  const Words launcher{cohort_path(), "launch", "--nproc_per_node=2"};
+  words.erase(words.begin());
+  words.insert(words.begin(), launcher.begin(), launcher.end());
+  const Outcome outcome = run(words, {{"OMP_NUM_THREADS", "1"}}, 120);
+  EXPECT_NE(outcome.code, 0);
+  EXPECT_TRUE(contains(outcome.err + outcome.out, "runs in one process")) << outcome.err << outcome.out;
+}
+
+TEST_F(TrainPpo, HelpListsTheSettingsWithTheTasksDefaults) {
+  const Outcome outcome = run({cohort_path(), "train", "ppo", "task=cartpole-swingup", "--help"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  for (const char* text :
+       {"algorithm.clip_param", "algorithm.desired_kl", "policy.init_noise_std", "num_steps_per_env"})
+    EXPECT_TRUE(contains(outcome.out, text)) << text << "\n" << outcome.out;
+}
+
+TEST_F(TrainPpo, DivergingLossesEndWithTheLastGoodCheckpoint) {
+  const Outcome outcome = train("diverges", {"max_iterations=3", "reward_scale=1e30"});
+  EXPECT_EQ(outcome.code, 1) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "PPO diverged in iteration 1")) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "the last good checkpoint is")) << outcome.err;
+  EXPECT_TRUE(fs::exists(latest("diverges") / "checkpoints" / "checkpoint-0" / "model.safetensors"));
+}
+
+TEST_F(TrainPpo, AStoppedRunGoesOnToTheSameWeights) {
+  Process job(command("stopped", {"max_iterations=100000"}), {{"OMP_NUM_THREADS", "1"}});
+  const fs::path metrics = out() / "stopped" / "latest" / "metrics.jsonl";
+  // Past the first ends of episodes, which are 500 steps long.
+  ASSERT_TRUE(eventually([&] { return lines_of(text_of(metrics)).size() >= 40; }, 90)) << job.err();
+  job.send(SIGTERM);
+  const Outcome stopped = job.wait(90);
+  EXPECT_EQ(stopped.code, 128 + SIGTERM) << stopped.err;
+  const std::size_t reached = lines_of(text_of(metrics)).size();
+  EXPECT_TRUE(contains(stopped.err, "stopped at iteration " + std::to_string(reached))) << stopped.err;
+  const std::string more = "max_iterations=" + std::to_string(reached + 5);
+  const Outcome again =
+      run({cohort_path(), "train", "resume=" + latest("stopped").string(), more}, {{"OMP_NUM_THREADS", "1"}}, 120);
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_TRUE(contains(again.err, "resuming from ")) << again.err;
+  const Outcome whole = train("whole", {more});
+  EXPECT_EQ(whole.code, 0) << whole.err;
+  EXPECT_EQ(text_of(latest("stopped") / "checkpoints/last/model.safetensors"),
+            text_of(latest("whole") / "checkpoints/last/model.safetensors"));
+}
+
+}  // namespace
+}  // namespace cohort::testing

@@ -1,0 +1,98 @@
+// Cart-pole in the simulation loop.
+#include <numeric>
+
+#include <gtest/gtest.h>
+
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include "policy/named_tensors.h"
+#include "rl/ppo_actor.h"
+#include "rl/presets.h"
+#include "rl/runner.h"
+#include "tasks/registry.h"
+
+namespace cohort::rl {
+namespace {
+
+/// Mean return of 64 episodes of unseen seeds.
+double mean_return(const std::string& name, tasks::Actor* actor) {
+  const auto task = tasks::make_task(name, {.n_envs = 64, .threads = 2});
+  std::unique_ptr<tasks::Actor> expert;
+  if (!actor) expert = task->make_expert(0), actor = expert.get();
+  std::vector<std::int32_t> envs(64);
+  std::iota(envs.begin(), envs.end(), 0);
+  std::vector<std::uint64_t> seeds(64);
+  std::iota(seeds.begin(), seeds.end(), 5000u);
+  task->reset(envs, seeds);
+  actor->begin(envs, seeds, task->spec().instruction);
+  const std::int64_t width = task->spec().action.width();
+  std::vector<float> actions(static_cast<std::size_t>(64 * width));
+  double sum = 0;
+  for (std::int64_t step = 0; step < task->spec().horizon; ++step) {
+    actor->act(*task, envs, make_view(actions.data(), {64, width}));
+    task->step(make_view(actions.data(), {64, width}));
+    for (const float reward : task->reward().span<float>()) sum += static_cast<double>(reward);
+  }
+  return sum / 64;
+}
+
+/// A training with a task's preset.
+struct PresetTraining {
+  PresetTraining(const std::string& name, std::uint64_t seed, int simulator_threads) : settings(preset(name)) {
+    settings.runner.seed = seed;
+    task = tasks::make_task(name, {.n_envs = settings.n_envs, .threads = simulator_threads});
+    runner = std::make_unique<PpoRunner>(*task, settings.runner, settings.algorithm, settings.policy);
+  }
+  PpoRunSettings settings;
+  std::unique_ptr<tasks::Task> task;
+  std::unique_ptr<PpoRunner> runner;
+};
+
+class CartpoleLearning : public testing::TestWithParam<const char*> {};
+
+TEST_P(CartpoleLearning, ReachesNineteenTwentiethsOfTheExpertsReturn) {
+  const std::string name = GetParam();
+  PresetTraining training(name, 1, 2);
+  Iteration last;
+  while (training.runner->iteration() < training.settings.runner.max_iterations) last = training.runner->iterate();
+  PpoActor actor(training.runner->networks(), "trained");
+  const double learnt = mean_return(name, &actor), expert = mean_return(name, nullptr);
+  std::printf("%s: learnt %.1f (while exploring %.1f), expert %.1f\n", name.c_str(), learnt, last.episodes.mean_return,
+              expert);
+  EXPECT_GT(learnt, 0.95 * expert);
+  EXPECT_EQ(last.episodes.broken, 0);
+}
+INSTANTIATE_TEST_SUITE_P(All, CartpoleLearning, testing::Values("cartpole-balance", "cartpole-swingup"),
+                         [](const auto& of) { return std::string(of.param).substr(9); });
+
+TEST(CartpoleTraining, OneAndTwoSimulatorThreadsGiveTheSameBits) {
+  PresetTraining one("cartpole-swingup", 4, 1), two("cartpole-swingup", 4, 2);
+  for (int i = 0; i < 4; ++i) {
+    const Iteration a = one.runner->iterate(), b = two.runner->iterate();
+    ASSERT_EQ(a.losses.loss, b.losses.loss) << i;
+  }
+  const policy::NamedTensors a = policy::module_state(*one.runner->networks()),
+                             b = policy::module_state(*two.runner->networks());
+  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(at::equal(a[i].second, b[i].second)) << a[i].first;
+}
+
+TEST(CartpoleTraining, ResumesToTheSameBits) {
+  // Past the first ends of episodes (500 steps are 15.6 rollouts), so that environments are of several ages.
+  PresetTraining whole("cartpole-balance", 2, 2), resumed("cartpole-balance", 2, 2);
+  for (int i = 0; i < 17; ++i) whole.runner->iterate();
+  const policy::CheckpointContent live = whole.runner->checkpoint();
+  policy::CheckpointContent kept = live;
+  for (auto* part : {&kept.model, &kept.optimizer, &kept.random})
+    for (auto& [name, tensor] : *part) tensor = tensor.detach().clone();
+  resumed.runner->resume(kept, "the test");
+  EXPECT_TRUE(at::equal(whole.runner->environments().observations(), resumed.runner->environments().observations()));
+  for (int i = 0; i < 3; ++i) {
+    const Iteration a = whole.runner->iterate(), b = resumed.runner->iterate();
+    ASSERT_EQ(a.losses.loss, b.losses.loss) << i;
+    ASSERT_EQ(a.episodes.mean_return, b.episodes.mean_return) << i;
+  }
+}
+
+}  // namespace
+}  // namespace cohort::rl

@@ -1,0 +1,121 @@
+// An update as rsl-rl-lib makes it, from a fixture that make_rsl_rl_fixture.py wrote.
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include <gtest/gtest.h>
+
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include "core/config.h"
+#include "core/files.h"
+#include "policy/named_tensors.h"
+#include "policy/weights.h"
+#include "rl/gaussian.h"
+#include "rl/ppo.h"
+#include "rl/rollout.h"
+
+namespace cohort::rl {
+namespace {
+
+constexpr double kTolerance = 1e-5;  // float32 sums in another order, over twelve steps of Adam
+
+at::Tensor tensor_of(const config::Json& numbers, at::IntArrayRef shape) {
+  return torch::tensor(numbers.get<std::vector<float>>(), at::kFloat).reshape(shape);
+}
+
+double farthest(const at::Tensor& a, const at::Tensor& b) {
+  return (a - b).abs().max().item<double>();
+}
+
+class RslRl : public testing::Test {
+ protected:
+  RslRl()
+      : json(config::Json::parse(read_file(std::string(COHORT_SOURCE_DIR) + "/tests/rl/rsl_rl_update.json"))),
+        steps(json["steps"].get<std::int64_t>()),
+        envs(json["envs"].get<std::int64_t>()),
+        observations(json["observation_width"].get<std::int64_t>()),
+        actions(json["action_width"].get<std::int64_t>()),
+        rollout(steps, envs, observations, actions) {
+    const config::Json& r = json["rollout"];
+    rollout.observations = tensor_of(r["observations"], {steps, envs, observations});
+    rollout.actions = tensor_of(r["actions"], {steps, envs, actions});
+    rollout.means = tensor_of(r["means"], {steps, envs, actions});
+    rollout.log_std = tensor_of(r["stds"], {steps, envs, actions})[0][0].log();
+    rollout.log_probs = tensor_of(r["log_probs"], {steps, envs});
+    rollout.values = tensor_of(r["values"], {steps, envs});
+    rollout.rewards = tensor_of(r["rewards"], {steps, envs});
+    rollout.dones = tensor_of(r["dones"], {steps, envs});
+    config::Fields fields;
+    describe(fields, settings);
+    fields.apply_json(json["settings"], "the fixture");
+
+    tasks::TaskSpec task;
+    task.name = "fixture";
+    task.observations = {{"all", {observations}, "1", ""}};
+    task.action.names.assign(static_cast<std::size_t>(actions), "a");
+    task.action.low.assign(task.action.names.size(), -1);
+    task.action.high.assign(task.action.names.size(), 1);
+    PolicySettings policy;
+    policy.actor_hidden_dims = policy.critic_hidden_dims = {8, 8};
+    networks = std::make_shared<ActorCritic>(policy, task, 1);
+  }
+
+  policy::NamedTensors weights(const char* when) const {
+    policy::NamedTensors result;
+    for (const auto& [name, parameter] : policy::trainable_parameters(*networks))
+      result.emplace_back(name, tensor_of(json[when][name], parameter.sizes()));
+    return result;
+  }
+  void load_weights() {
+    policy::load_weights(*networks, weights("weights_before"), {}, "the fixture", {.strict = false});
+  }
+  void compute_returns() {
+    rollout.compute_returns(tensor_of(json["last_values"], {envs}), settings.gamma, settings.lam);
+  }
+
+  config::Json json;
+  std::int64_t steps, envs, observations, actions;
+  Rollout rollout;
+  PpoSettings settings;
+  std::shared_ptr<ActorCritic> networks;
+};
+
+TEST_F(RslRl, ReturnsAndAdvantagesAreTheSame) {
+  compute_returns();
+  EXPECT_LT(farthest(rollout.returns, tensor_of(json["returns"], {steps, envs})), kTolerance);
+  EXPECT_LT(farthest(rollout.advantages, tensor_of(json["advantages"], {steps, envs})), kTolerance);
+}
+
+TEST_F(RslRl, NetworksAndProbabilitiesAreTheSame) {
+  load_weights();
+  const at::Tensor mean = networks->mean(networks->normalize(rollout.observations));
+  EXPECT_LT(farthest(mean, rollout.means), kTolerance);
+  EXPECT_LT(farthest(networks->value(networks->normalize(rollout.observations)), rollout.values), kTolerance);
+  EXPECT_LT(farthest(gaussian_log_prob(mean, networks->log_std(), rollout.actions), rollout.log_probs), kTolerance);
+}
+
+TEST_F(RslRl, AWholeUpdateIsTheSame) {
+  load_weights();
+  compute_returns();
+  Ppo ppo(*networks, settings);
+  // rsl_rl draws one permutation for all passes.
+  const at::Tensor permutation = torch::tensor(json["permutation"].get<std::vector<std::int64_t>>(), at::kLong);
+  const PpoLosses losses = ppo.update(rollout, [&](int) { return permutation; });
+  EXPECT_EQ(losses.diverged, "");
+  EXPECT_NEAR(losses.surrogate, json["losses"]["surrogate"].get<double>(), kTolerance);
+  EXPECT_NEAR(losses.value, json["losses"]["value"].get<double>(), kTolerance);
+  EXPECT_NEAR(losses.entropy, json["losses"]["entropy"].get<double>(), kTolerance);
+  EXPECT_NEAR(losses.kl, json["kl_of_last_minibatch"].get<double>(), kTolerance);
+  EXPECT_NEAR(ppo.learning_rate(), json["learning_rate"].get<double>(), 1e-12);
+  const policy::NamedTensors expected = weights("weights_after"), before = weights("weights_before");
+  const policy::NamedTensors found = policy::trainable_parameters(*networks);
+  ASSERT_EQ(found.size(), 13u);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    EXPECT_LT(farthest(found[i].second.detach(), expected[i].second), kTolerance) << found[i].first;
+    EXPECT_GT(farthest(before[i].second, expected[i].second), 1e-3) << found[i].first << " has not moved";
+  }
+}
+
+}  // namespace
+}  // namespace cohort::rl

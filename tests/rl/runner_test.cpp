@@ -1,0 +1,162 @@
+// PPO on a task of a few lines.
+#include "rl/runner.h"
+
+#include <numeric>
+
+#include <gtest/gtest.h>
+
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "policy/checkpoint.h"
+#include "rl/point_task.h"
+#include "rl/ppo_actor.h"
+#include "train/checkpoint_writer.h"
+
+namespace cohort::rl {
+namespace {
+
+PolicySettings small_policy() {
+  PolicySettings policy;
+  policy.actor_hidden_dims = policy.critic_hidden_dims = {16, 16};
+  return policy;
+}
+
+struct PointTraining {
+  explicit PointTraining(const PointSettings& point = {.n_envs = 32}, std::uint64_t seed = 1)
+      : task(point), runner(task, {.seed = seed, .num_steps_per_env = 16}, {}, small_policy()) {}
+  Iteration train(int iterations) {
+    Iteration last;
+    for (int i = 0; i < iterations; ++i) last = runner.iterate();
+    return last;
+  }
+  PointTask task;
+  PpoRunner runner;
+};
+
+bool same_networks(const PpoRunner& a, const PpoRunner& b) {
+  const policy::NamedTensors one = policy::module_state(*a.networks()), other = policy::module_state(*b.networks());
+  for (std::size_t i = 0; i < one.size(); ++i)
+    if (!at::equal(one[i].second, other[i].second)) return false;
+  return one.size() == other.size();
+}
+
+TEST(PpoRunner, LearnsToStayAtZero) {
+  PointTraining training;
+  const Iteration first = training.train(3), last = training.train(47);
+  // 20 steps with at most 1 each; who pushes at random has 10.5.
+  EXPECT_LT(first.episodes.mean_return, 15.5);
+  EXPECT_GT(last.episodes.mean_return, 17.5);
+  EXPECT_LT(last.noise_std, 1.0);
+}
+
+TEST(PpoRunner, TheSameSeedGivesTheSameBits) {
+  PointTraining one, same, other({.n_envs = 32}, 2);
+  const Iteration a = one.train(4), b = same.train(4), c = other.train(4);
+  EXPECT_TRUE(same_networks(one.runner, same.runner));
+  EXPECT_EQ(a.losses.loss, b.losses.loss);
+  EXPECT_EQ(a.episodes.mean_return, b.episodes.mean_return);
+  EXPECT_NE(a.losses.loss, c.losses.loss);
+}
+
+TEST(PpoRunner, ResumesToTheSameBits) {
+  const TemporaryFolder folder("cohort-rl-test-");
+  PointTraining whole, first;
+  whole.train(9);
+  first.train(4);
+  {
+    train::CheckpointWriter writer(policy::CheckpointFolder(folder.path()), 0);
+    writer.save(first.runner.checkpoint());
+    first.train(1);  // the copy must not follow
+    writer.finish();
+  }
+  PointTraining resumed;
+  const auto path = policy::CheckpointFolder(folder.path()).checkpoint(4);
+  resumed.runner.resume(policy::read_checkpoint(path), path.string());
+  EXPECT_EQ(resumed.runner.iteration(), 4);
+  resumed.train(5);
+  EXPECT_TRUE(same_networks(whole.runner, resumed.runner));
+}
+
+TEST(PpoRunner, GoesOnWhereEnvironmentsBreak) {
+  PointTraining training({.n_envs = 32, .breaks_at = 3});
+  const Iteration last = training.train(5);
+  EXPECT_GT(last.episodes.broken, 10);
+  EXPECT_EQ(last.number, 5);
+}
+
+TEST(PpoRunner, LossesThatAreNotFiniteEndTheTraining) {
+  PointTraining training({.n_envs = 32, .bad_rewards = true});
+  try {
+    training.train(3);
+    ADD_FAILURE() << "went on";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("PPO diverged in iteration 1"), std::string::npos) << e.what();
+  }
+}
+
+TEST(PpoRunner, CutOffEpisodesAreWorthWhatComesAfterThem) {
+  // A reward of nearly 1 in every step and a horizon of 4: with bootstrapping the value goes towards 1 / (1 - gamma),
+  // far beyond the 4 that an episode brings.
+  PointTask task({.n_envs = 32, .horizon = 4, .edge = 1e9});
+  PpoSettings ppo;
+  ppo.gamma = 0.9, ppo.use_clipped_value_loss = false, ppo.learning_rate = 3e-3, ppo.schedule = "fixed";
+  PpoRunner runner(task, {.num_steps_per_env = 16}, ppo, small_policy());
+  for (int i = 0; i < 60; ++i) runner.iterate();
+  const at::NoGradGuard no_grad;
+  const double value = runner.networks()->value(runner.networks()->normalize(at::zeros({16, 2}))).mean().item<double>();
+  EXPECT_GT(value, 7);
+  EXPECT_LT(value, 12);
+}
+
+TEST(PpoActor, AnActionDoesNotDependOnWhoElseActs) {
+  PointTraining training({.n_envs = 53});
+  training.train(2);
+  PpoActor actor(training.runner.networks(), "trained");
+  PointTask task({.n_envs = 53});
+  std::vector<std::int32_t> all(53);
+  std::iota(all.begin(), all.end(), 0);
+  std::vector<std::uint64_t> seeds(all.begin(), all.end());
+  task.reset(all, seeds);
+  std::vector<float> together(106, -9), alone(106, -9);
+  actor.act(task, all, make_view(together.data(), {53, 2}));
+  for (const std::int32_t env : {0, 7, 31, 52}) {
+    const std::vector<std::int32_t> one{env};
+    actor.act(task, one, make_view(alone.data(), {53, 2}));
+    for (std::size_t i = 0; i < 2; ++i) {
+      const std::size_t place = 2 * static_cast<std::size_t>(env) + i;
+      EXPECT_EQ(alone[place], together[place]) << env;
+    }
+  }
+  EXPECT_EQ(alone[4], -9) << "rows of others are left alone";
+}
+
+TEST(PpoActor, ActsFromItsCheckpointAsItLearnt) {
+  const TemporaryFolder folder("cohort-rl-test-");
+  PointTraining training;
+  training.train(2);
+  policy::CheckpointContent content = training.runner.checkpoint();
+  content.state.configuration =
+      R"({"job": "ppo", "task": "point", "policy": {"actor_hidden_dims": [16, 16], "critic_hidden_dims": [16, 16]}})";
+  EXPECT_FALSE(is_ppo_run(folder.path()));
+  {
+    train::CheckpointWriter writer(policy::CheckpointFolder(folder.path() / "checkpoints"), 0);
+    writer.save(content);
+    writer.finish();
+  }
+  EXPECT_TRUE(is_ppo_run(folder.path()));
+  PointTask task({.n_envs = 4});
+  const std::vector<std::int32_t> envs{0, 1, 2, 3};
+  const std::vector<std::uint64_t> seeds{5, 6, 7, 8};
+  task.reset(envs, seeds);
+  PpoActor from_file(folder.path(), task), own(training.runner.networks(), "own");
+  std::vector<float> one(8, -9), other(8, -7);
+  from_file.act(task, envs, make_view(one.data(), {4, 2}));
+  own.act(task, envs, make_view(other.data(), {4, 2}));
+  EXPECT_EQ(one, other);
+}
+
+}  // namespace
+}  // namespace cohort::rl
