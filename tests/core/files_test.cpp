@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 TEST(Files, AtomicWriteReplacesTheWholeFileAndLeavesNothingAside) {
-  const fs::path folder = fs::path(testing::TempDir()) / "cohort_files_test";
+  const fs::path folder = fs::path(::testing::TempDir()) / "cohort_files_test";
   fs::remove_all(folder);
   write_file_atomically(folder / "deep" / "a.txt", "one");
   write_file_atomically(folder / "deep" / "a.txt", "two");
@@ -33,7 +33,7 @@ TEST(Files, AtomicWriteReplacesTheWholeFileAndLeavesNothingAside) {
 
 TEST(Files, AFolderInTheWayStays) {
   // A full disk is tested in tests/train.
-  const fs::path folder = fs::path(testing::TempDir()) / "cohort_files_full";
+  const fs::path folder = fs::path(::testing::TempDir()) / "cohort_files_full";
   fs::remove_all(folder);
   fs::create_directories(folder / "taken" / "inside");
   EXPECT_THROW(write_file_atomically(folder / "taken", "x"), Error);
@@ -42,7 +42,7 @@ TEST(Files, AFolderInTheWayStays) {
 }
 
 TEST(Files, WritingFollowsLinksAndKeepsThem) {
-  const fs::path folder = fs::path(testing::TempDir()) / "cohort_files_links";
+  const fs::path folder = fs::path(::testing::TempDir()) / "cohort_files_links";
   fs::remove_all(folder);
   fs::create_directories(folder / "real");
   write_file_atomically(folder / "real" / "a.txt", "old");
@@ -61,7 +61,7 @@ TEST(Files, WritingFollowsLinksAndKeepsThem) {
 }
 
 TEST(Files, PipesAreNotReplaced) {
-  const fs::path folder = fs::path(testing::TempDir()) / "cohort_files_pipe";
+  const fs::path folder = fs::path(::testing::TempDir()) / "cohort_files_pipe";
   fs::remove_all(folder);
   fs::create_directories(folder);
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
@@ -71,7 +71,7 @@ TEST(Files, PipesAreNotReplaced) {
 }
 
 TEST(Files, AFileThatIsNotCommittedLeavesNothingNotEvenItsFolders) {
-  const fs::path folder = fs::path(testing::TempDir()) / "cohort_files_dropped";
+  const fs::path folder = fs::path(::testing::TempDir()) / "cohort_files_dropped";
   fs::remove_all(folder);
   fs::create_directories(folder);
   {
@@ -83,7 +83,7 @@ TEST(Files, AFileThatIsNotCommittedLeavesNothingNotEvenItsFolders) {
 }
 
 TEST(Files, TheLongestNameIsWrittenAndALongerOneIsRefusedAtOnce) {
-  const fs::path folder = fs::path(testing::TempDir()) / "cohort_files_long";
+  const fs::path folder = fs::path(::testing::TempDir()) / "cohort_files_long";
   fs::remove_all(folder);
   fs::create_directories(folder);
   AtomicFile one(folder / std::string(255, 'n')), two(folder / std::string(255, 'n'));
@@ -179,7 +179,7 @@ TEST(Files, ReadingAMissingFileNamesIt) {
 }
 
 TEST(Files, SymlinkIsReplacedInOneStep) {
-  const fs::path folder = fs::path(testing::TempDir()) / "cohort_files_link";
+  const fs::path folder = fs::path(::testing::TempDir()) / "cohort_files_link";
   fs::remove_all(folder);
   fs::create_directories(folder);
   replace_symlink("checkpoint-1", folder / "last");

@@ -43,11 +43,11 @@ class StandardError {
   int saved_;
 };
 
-class Log : public testing::Test {
+class Log : public ::testing::Test {
  protected:
   /// The first file of this process: what it gets is looked at by one of the tests, and the others begin without it.
   static void SetUpTestSuite() {
-    const fs::path first = fs::path(testing::TempDir()) / format("cohort_log_first_{}", ::getpid());
+    const fs::path first = fs::path(::testing::TempDir()) / format("cohort_log_first_{}", ::getpid());
     log::warning("before any file");
     log::debug("too quiet before any file");
     log::add_file(first.string());
@@ -57,7 +57,7 @@ class Log : public testing::Test {
     fs::remove(first);
   }
   void SetUp() override {
-    folder_ = fs::path(testing::TempDir()) / format("cohort_log_{}", ::getpid());
+    folder_ = fs::path(::testing::TempDir()) / format("cohort_log_{}", ::getpid());
     fs::remove_all(folder_);
     fs::create_directories(folder_);
   }

@@ -133,7 +133,7 @@ TEST(ProgressLine, RatesBelowOnePerSecondTurnOver) {
   EXPECT_EQ(format_rate(kUnknown, "epoch"), "- epoch/s");
 }
 
-class Locale : public testing::Test {
+class Locale : public ::testing::Test {
  protected:
   void SetUp() override {
     for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) ::unsetenv(name);

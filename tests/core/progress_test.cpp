@@ -72,7 +72,7 @@ class Pty {
 /// A file in place of a terminal.
 class PlainFile {
  public:
-  PlainFile() : path_(fs::path(testing::TempDir()) / format("cohort_progress_{}", ::getpid())) {
+  PlainFile() : path_(fs::path(::testing::TempDir()) / format("cohort_progress_{}", ::getpid())) {
     fd_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_TRUNC, 0644);
   }
   ~PlainFile() {

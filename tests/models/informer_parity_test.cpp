@@ -50,7 +50,7 @@ struct Case {
   }
 };
 
-class InformerParity : public testing::TestWithParam<std::string> {};
+class InformerParity : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(InformerParity, StateHasTheReferencesNamesAndShapes) {
   const Case c(GetParam());
@@ -108,10 +108,10 @@ TEST_P(InformerParity, TrainingGivesTheReferencesOutputLossGradientsAndStatistic
 }
 
 INSTANTIATE_TEST_SUITE_P(Reference, InformerParity,
-                         testing::Values("multivariate_factor3", "univariate_factor5_odd", "many_to_one_no_mix",
-                                         "no_distil_fixed_relu_minutes", "full_attention_learned",
-                                         "full_attention_no_mix", "short_all_queries", "narrow_heads_daily", "stack",
-                                         "no_label"),
+                         ::testing::Values("multivariate_factor3", "univariate_factor5_odd", "many_to_one_no_mix",
+                                           "no_distil_fixed_relu_minutes", "full_attention_learned",
+                                           "full_attention_no_mix", "short_all_queries", "narrow_heads_daily", "stack",
+                                           "no_label"),
                          [](const auto& param) { return param.param; });
 
 TEST(InformerParameters, FullSizeModelsHaveTheReferencesNamesShapesOrderAndCount) {

@@ -25,7 +25,7 @@ std::string no_cuda() {
   return at::hasCUDA() && torch::cuda::device_count() > 0 ? "" : "no CUDA device";
 }
 
-class OnGpu : public testing::Test {
+class OnGpu : public ::testing::Test {
  protected:
   void SetUp() override {
     const std::string reason = no_cuda();

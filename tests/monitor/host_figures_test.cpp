@@ -23,10 +23,10 @@ constexpr std::uint64_t kMiB = 1 << 20;
 constexpr std::uint64_t kGiB = 1 << 30;
 
 /// A folder that stands for "/" of an invented machine with 16 cores and 64 GiB.
-class HostFigures : public testing::Test {
+class HostFigures : public ::testing::Test {
  protected:
   void SetUp() override {
-    root_ = fs::path(testing::TempDir()) / format("cohort_host_{}", ::getpid());
+    root_ = fs::path(::testing::TempDir()) / format("cohort_host_{}", ::getpid());
     fs::remove_all(root_);
     put("proc/meminfo",
         "MemTotal:       67108864 kB\nMemFree:         1000 kB\nMemAvailable:   33554432 kB\nBuffers: 5 kB\n");

@@ -69,9 +69,9 @@ TEST(Weights, TypesThatMeanOtherNumbersAreRefusedAndFloatsConvertWithALine) {
     EXPECT_TRUE(train::same_bits(other->one->weight, before)) << "nothing has been loaded";
   }
   for (const at::ScalarType type : {at::kHalf, at::kBFloat16, at::kDouble}) {
-    testing::internal::CaptureStderr();
+    ::testing::internal::CaptureStderr();
     load_weights(*other, as(type), {}, "file");
-    const std::string said = testing::internal::GetCapturedStderr();
+    const std::string said = ::testing::internal::GetCapturedStderr();
     EXPECT_NE(said.find("8 tensors were converted from " + type_name(type) + " to float32"), std::string::npos) << said;
     EXPECT_TRUE(train::same_bits(other->one->weight, model->one->weight.detach().to(type).to(at::kFloat)));
   }
@@ -91,9 +91,9 @@ TEST(Weights, WrappersPrefixesInKeysAreForgiven) {
   for (const auto& [name, tensor] : module_state(*model)) {
     wrapped.emplace_back(name.starts_with("one") ? "module." + name : "_orig_mod." + name, tensor.detach());
   }
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   load_weights(*other, wrapped, {}, "file");
-  const std::string said = testing::internal::GetCapturedStderr();
+  const std::string said = ::testing::internal::GetCapturedStderr();
   EXPECT_NE(said.find("file: 9 names hold the prefixes of torch.compile (_orig_mod.)"), std::string::npos) << said;
   EXPECT_TRUE(train::same_bits(model->one->weight, other->one->weight));
   NamedTensors inside;

@@ -52,7 +52,7 @@ TEST(ChartTicks, NeighboursNeverShareALabel) {
       EXPECT_GE(found.size(), 2u) << low << " " << span;
       EXPECT_LE(found.size(), 14u) << low << " " << span;
       EXPECT_EQ(std::set<std::string>(found.begin(), found.end()).size(), found.size())
-          << low << " " << span << ": " << testing::PrintToString(found);
+          << low << " " << span << ": " << ::testing::PrintToString(found);
       for (const Tick& tick : axis.ticks) EXPECT_LE(tick.label.size(), 16u) << tick.label;
     }
   }

@@ -156,9 +156,9 @@ TEST_F(Charts, PanelsStandInRowsAndShareOneLegend) {
 
 TEST_F(Charts, WithoutGnuplotThereIsOneMessageThatNamesThePackageAndNoFile) {
   const std::vector<Figure> figures = {simple_figure(), simple_figure()};
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   const std::vector<DrawnFigure> drawn = draw_all(figures, charts(), {.program = "no-such-gnuplot"});
-  const std::string log = testing::internal::GetCapturedStderr();
+  const std::string log = ::testing::internal::GetCapturedStderr();
   ASSERT_EQ(drawn.size(), 2u);
   EXPECT_TRUE(drawn[0].svg.empty());
   EXPECT_NE(drawn[0].error.find("gnuplot-nox"), std::string::npos);

@@ -111,15 +111,15 @@ TEST_F(HtmlReport, WhatGoesWrongIsAWarningAndNotTheEndOfARun) {
   const RunFolder run = make_run();
   {
     const test::FileSizeLimit limit(2 << 10);
-    testing::internal::CaptureStderr();
+    ::testing::internal::CaptureStderr();
     EXPECT_FALSE(write_run_report(run, results(), 200, nullptr, {.program = "no-such-gnuplot"}));
-    EXPECT_NE(testing::internal::GetCapturedStderr().find("report.html"), std::string::npos);
+    EXPECT_NE(::testing::internal::GetCapturedStderr().find("report.html"), std::string::npos);
   }
   EXPECT_FALSE(fs::exists(run.report_file()));
   const RunFolder empty = RunFolder::create(folder_, "no-metrics");
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   EXPECT_FALSE(write_run_report(empty, results(), 1, nullptr, {.program = "no-such-gnuplot"}));
-  EXPECT_NE(testing::internal::GetCapturedStderr().find("metrics.jsonl"), std::string::npos);
+  EXPECT_NE(::testing::internal::GetCapturedStderr().find("metrics.jsonl"), std::string::npos);
 }
 
 }  // namespace

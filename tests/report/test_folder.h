@@ -9,11 +9,11 @@
 
 namespace cohort::test {
 
-class TestFolder : public testing::Test {
+class TestFolder : public ::testing::Test {
  protected:
   void SetUp() override {
-    const testing::TestInfo* info = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = std::filesystem::path(testing::TempDir()) /
+    const ::testing::TestInfo* info = ::testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = std::filesystem::path(::testing::TempDir()) /
               format("cohort_{}_{}_{}", info->test_suite_name(), info->name(), ::getpid());
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_);

@@ -49,7 +49,7 @@ struct PresetTraining {
   std::unique_ptr<PpoRunner> runner;
 };
 
-class CartpoleLearning : public testing::TestWithParam<const char*> {};
+class CartpoleLearning : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(CartpoleLearning, ReachesNineteenTwentiethsOfTheExpertsReturn) {
   const std::string name = GetParam();
@@ -63,7 +63,7 @@ TEST_P(CartpoleLearning, ReachesNineteenTwentiethsOfTheExpertsReturn) {
   EXPECT_GT(learnt, 0.95 * expert);
   EXPECT_EQ(last.episodes.broken, 0);
 }
-INSTANTIATE_TEST_SUITE_P(All, CartpoleLearning, testing::Values("cartpole-balance", "cartpole-swingup"),
+INSTANTIATE_TEST_SUITE_P(All, CartpoleLearning, ::testing::Values("cartpole-balance", "cartpole-swingup"),
                          [](const auto& of) { return std::string(of.param).substr(9); });
 
 TEST(CartpoleTraining, OneAndTwoSimulatorThreadsGiveTheSameBits) {

@@ -28,7 +28,7 @@ double farthest(const at::Tensor& a, const at::Tensor& b) {
   return (a - b).abs().max().item<double>();
 }
 
-class RslRl : public testing::Test {
+class RslRl : public ::testing::Test {
  protected:
   RslRl()
       : json(config::Json::parse(read_file(std::string(COHORT_SOURCE_DIR) + "/tests/rl/rsl_rl_update.json"))),

@@ -87,7 +87,7 @@ void compare(const std::vector<std::uint8_t>& mjb) {
       dense = dense_hessian(m, b);
       changed += dense != before;
       expect_hessian(m, b.s, p, dense);
-      if (testing::Test::HasFatalFailure()) return;
+      if (::testing::Test::HasFatalFailure()) return;
     }
   }
   EXPECT_GT(across, 0);

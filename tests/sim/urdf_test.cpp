@@ -190,7 +190,7 @@ TEST(UrdfLimits, AMovingLinkWithoutInertiaIsNamedWithARemedy) {
 }
 
 /// A package `arm_description` with a mesh, and a robot in its folder `urdf`.
-class UrdfMeshes : public testing::Test {
+class UrdfMeshes : public ::testing::Test {
  protected:
   UrdfMeshes() {
     write("ws/arm_description/meshes/rock.obj", kRock);

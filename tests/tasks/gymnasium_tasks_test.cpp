@@ -89,10 +89,10 @@ void follow(const std::string& name, const Json& recorded, const std::string& en
               largest_reward);
 }
 
-class GymnasiumTasks : public testing::TestWithParam<const char*> {};
+class GymnasiumTasks : public ::testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Names, GymnasiumTasks,
-                         testing::Values("HalfCheetah-v5", "Hopper-v5", "Walker2d-v5", "Swimmer-v5",
-                                         "InvertedPendulum-v5"),
+                         ::testing::Values("HalfCheetah-v5", "Hopper-v5", "Walker2d-v5", "Swimmer-v5",
+                                           "InvertedPendulum-v5"),
                          [](const auto& of) {
                            std::string name = of.param;
                            std::erase(name, '-');

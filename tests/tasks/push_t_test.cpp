@@ -65,7 +65,7 @@ TEST(PushT, StepsFollowGymPusht) {
   ASSERT_FALSE(fixtures().at("episodes").empty());
   int number = 0;
   for (const Json& episode : fixtures().at("episodes")) {
-    SCOPED_TRACE(testing::Message() << "episode " << number++ << " from " << episode.at("start").dump());
+    SCOPED_TRACE(::testing::Message() << "episode " << number++ << " from " << episode.at("start").dump());
     PushT world;
     const Json& start = episode.at("start");
     expect_observation(start.is_array() ? world.reset_to(to_state(start)) : world.reset(start.get<std::uint32_t>()),
@@ -82,7 +82,7 @@ TEST(PushT, StepsFollowGymPusht) {
       EXPECT_NEAR(result.coverage, step.at("coverage").get<double>(), kCoverageTolerance);
       EXPECT_NEAR(result.reward, step.at("reward").get<double>(), kCoverageTolerance / kPushTSuccessCoverage);
       EXPECT_EQ(result.success, step.at("terminated").get<bool>());
-      if (testing::Test::HasFailure()) FAIL() << "first difference in step " << t;
+      if (::testing::Test::HasFailure()) FAIL() << "first difference in step " << t;
       ++t;
     }
     const auto keypoints = world.keypoints();

@@ -34,12 +34,12 @@ std::vector<std::uint8_t> a_copy(const ArrayView& picture) {
   return {bytes.begin(), bytes.end()};
 }
 
-class SceneTaskOnEngine : public testing::TestWithParam<const char*> {};
+class SceneTaskOnEngine : public ::testing::TestWithParam<const char*> {};
 #ifdef __SANITIZE_THREAD__
 // MuJoCo's library is not instrumented: how its thread pool synchronises is not seen (tests/sim/CMakeLists.txt).
-INSTANTIATE_TEST_SUITE_P(Engines, SceneTaskOnEngine, testing::Values("batched"));
+INSTANTIATE_TEST_SUITE_P(Engines, SceneTaskOnEngine, ::testing::Values("batched"));
 #else
-INSTANTIATE_TEST_SUITE_P(Engines, SceneTaskOnEngine, testing::Values("batched", "mujoco"));
+INSTANTIATE_TEST_SUITE_P(Engines, SceneTaskOnEngine, ::testing::Values("batched", "mujoco"));
 #endif
 
 TEST_P(SceneTaskOnEngine, TheExpertsOfTheSuiteSucceed) {

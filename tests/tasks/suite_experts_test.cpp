@@ -21,7 +21,7 @@ std::ostream& operator<<(std::ostream& out, const Case& c) {
   return out << c.task << " on " << c.engine;
 }
 
-class SuiteExperts : public testing::TestWithParam<Case> {};
+class SuiteExperts : public ::testing::TestWithParam<Case> {};
 
 TEST_P(SuiteExperts, SucceedInAsManySeedsAsPromised) {
   const Case& c = GetParam();
@@ -82,9 +82,9 @@ TEST(NoisyExperts, SucceedAsWell) {
 }
 
 INSTANTIATE_TEST_SUITE_P(OfAUser, SuiteExperts,
-                         testing::Values(Case{"ball-on-tray", "batched", 95}, Case{"ball-on-tray", "mujoco", 95}),
+                         ::testing::Values(Case{"ball-on-tray", "batched", 95}, Case{"ball-on-tray", "mujoco", 95}),
                          [](const auto& of) { return std::string(of.param.engine); });
-INSTANTIATE_TEST_SUITE_P(All, SuiteExperts, testing::ValuesIn(kCases), [](const auto& of) {
+INSTANTIATE_TEST_SUITE_P(All, SuiteExperts, ::testing::ValuesIn(kCases), [](const auto& of) {
   std::string name = std::string(of.param.task) + "_" + of.param.engine;
   for (char& c : name)
     if (c == '-') c = '_';

@@ -65,7 +65,7 @@ TEST(TwoLinkArm, TheMotionStaysBoundedAndVaried) {
 }
 
 TEST(TwoLinkArm, TheCsvHasAHeaderAndEveryRow) {
-  const auto path = std::filesystem::path(testing::TempDir()) / "arm.csv";
+  const auto path = std::filesystem::path(::testing::TempDir()) / "arm.csv";
   write_two_link_arm_csv(path, {.rows = 20});
   const std::string text = read_file(path);
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 21);

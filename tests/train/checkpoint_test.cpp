@@ -189,10 +189,10 @@ TEST(Checkpoint, OneBitTurnedOverInAnyFileIsFoundAndNamed) {
     EXPECT_NE(message.find(std::string(name) + " is not what was written"), std::string::npos)
         << name << ": " << message;
     // The older one is taken, with a line.
-    testing::internal::CaptureStderr();
+    ::testing::internal::CaptureStderr();
     EXPECT_EQ(policy::find_resume_point("auto", folder)->content.state.step, 10) << name;
     EXPECT_EQ(policy::find_resume_point(folder.string(), {})->content.state.step, 10) << name;
-    const std::string said = testing::internal::GetCapturedStderr();
+    const std::string said = ::testing::internal::GetCapturedStderr();
     EXPECT_NE(said.find("checkpoint-10 is used instead"), std::string::npos) << said;
   }
   // What acts does not read what only training needs.
@@ -232,16 +232,16 @@ TEST(Checkpoint, ACopyWithoutLinksGetsThemBackAndNoSaveFailsForThem) {
   fs::remove(folder / "last");
   fs::create_directories(folder / "last");
   std::ofstream(folder / "last" / "notes.txt") << "mine";
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   {
     CheckpointWriter writer{policy::CheckpointFolder(folder), 1};
-    const std::string before = testing::internal::GetCapturedStderr();
+    const std::string before = ::testing::internal::GetCapturedStderr();
     EXPECT_NE(before.find("last is a folder and no link"), std::string::npos) << before;
-    testing::internal::CaptureStderr();
+    ::testing::internal::CaptureStderr();
     writer.save(content_of(40));
     EXPECT_NO_THROW(writer.finish());
   }
-  const std::string said = testing::internal::GetCapturedStderr();
+  const std::string said = ::testing::internal::GetCapturedStderr();
   EXPECT_NE(said.find("checkpoint-40 is saved, but: "), std::string::npos) << said;
   EXPECT_EQ(read_file(folder / "last" / "notes.txt"), "mine");
   EXPECT_EQ(policy::find_resume_point("auto", folder)->content.state.step, 40);
@@ -254,9 +254,9 @@ TEST(Checkpoint, AutoFallsBackToTheLastWholeOne) {
   for (const std::int64_t step : {10, 20, 30}) write(folder, content_of(step));
   EXPECT_EQ(policy::find_resume_point("auto", folder)->content.state.step, 30);
   fs::resize_file(folder / "checkpoint-30" / "model.safetensors", 100);
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   EXPECT_EQ(policy::find_resume_point("auto", folder)->content.state.step, 20);
-  const std::string said = testing::internal::GetCapturedStderr();
+  const std::string said = ::testing::internal::GetCapturedStderr();
   EXPECT_NE(said.find("checkpoint-30 cannot be used"), std::string::npos) << said;
   EXPECT_NE(said.find("truncated"), std::string::npos) << said;
   EXPECT_NE(said.find("checkpoint-20 is used instead"), std::string::npos) << said;

@@ -354,9 +354,9 @@ TEST(Loop, ResumingOnOtherDataIsSaid) {
     Training run;
     run.job.checkpoints = folder;
     run.job.dataset_statistics = statistics;
-    testing::internal::CaptureStderr();
+    ::testing::internal::CaptureStderr();
     run.train();
-    return testing::internal::GetCapturedStderr();
+    return ::testing::internal::GetCapturedStderr();
   };
   const char* warning = "the statistics of the training data are others";
   EXPECT_EQ(said(R"({"mean": [1.5], "std": [2]})").find(warning), std::string::npos);

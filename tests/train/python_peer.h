@@ -13,7 +13,7 @@ namespace cohort::train {
 
 /// A folder of its own for a test, empty.
 inline std::filesystem::path fresh_folder(const std::string& name) {
-  const auto folder = std::filesystem::path(testing::TempDir()) / ("cohort_" + name);
+  const auto folder = std::filesystem::path(::testing::TempDir()) / ("cohort_" + name);
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
   return folder;

@@ -205,7 +205,7 @@ TEST(WeightNames, AreThoseOfTheReferencesCheckpoint) {
             4u);
 }
 
-class BcParity : public testing::TestWithParam<std::string> {};
+class BcParity : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(BcParity, LossGradientsAndActionsAreRobomimics) {
   const auto facts = read_facts("bc").at(GetParam());
@@ -237,7 +237,7 @@ TEST_P(BcParity, LossGradientsAndActionsAreRobomimics) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Reference, BcParity,
-                         testing::Values("bc", "bc_losses", "bc_gmm", "bc_rnn", "bc_rnn_gmm", "bc_rnn_gmm_exp"),
+                         ::testing::Values("bc", "bc_losses", "bc_gmm", "bc_rnn", "bc_rnn_gmm", "bc_rnn_gmm_exp"),
                          [](const auto& param) { return param.param; });
 
 TEST(BcControl, DrawsModesByTheirWeightsAndOnlyWithItsOwnKey) {

@@ -36,7 +36,7 @@ struct Case {
   }
 };
 
-class UnetParity : public testing::TestWithParam<std::string> {};
+class UnetParity : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(UnetParity, OutputLossAndGradientsAreTheReferences) {
   const auto facts = read_facts("unet").at(GetParam());
@@ -56,7 +56,7 @@ TEST_P(UnetParity, OutputLossAndGradientsAreTheReferences) {
   expect_gradients(*net, facts.at("gradients"), kUnetGradientTolerance);
 }
 
-INSTANTIATE_TEST_SUITE_P(Reference, UnetParity, testing::Values("droid", "pusht_state", "small"),
+INSTANTIATE_TEST_SUITE_P(Reference, UnetParity, ::testing::Values("droid", "pusht_state", "small"),
                          [](const auto& param) { return param.param; });
 
 TEST(Unet, EveryParameterHasARuleForItsInitialValue) {
@@ -78,7 +78,7 @@ TEST(Unet, NamesWhatIsWrongWithItsSettings) {
             "unet: down_dims[0] = 12, but must be a multiple of n_groups = 8");
 }
 
-class TransformerParity : public testing::TestWithParam<std::string> {};
+class TransformerParity : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(TransformerParity, OutputLossAndGradientsAreTheReferences) {
   const auto facts = read_facts("transformer").at(GetParam());
@@ -101,7 +101,7 @@ TEST_P(TransformerParity, OutputLossAndGradientsAreTheReferences) {
   expect_gradients(*net, facts.at("gradients"), kUnetGradientTolerance);
 }
 
-INSTANTIATE_TEST_SUITE_P(Reference, TransformerParity, testing::Values("lowdim", "encoder"),
+INSTANTIATE_TEST_SUITE_P(Reference, TransformerParity, ::testing::Values("lowdim", "encoder"),
                          [](const auto& param) { return param.param; });
 
 TEST(Transformer, DropoutBelongsToTheSampleAndItsAverageIsTheEvaluation) {

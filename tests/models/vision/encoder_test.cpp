@@ -79,7 +79,7 @@ std::int64_t parameters_of(const torch::nn::Module& module) {
   return count;
 }
 
-class EncoderParity : public testing::TestWithParam<std::string> {};
+class EncoderParity : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(EncoderParity, OutputAndGradientsAreTheReferences) {
   const auto facts = read_facts("encoder").at("cases").at(GetParam());
@@ -114,7 +114,7 @@ TEST_P(EncoderParity, JoinedVectorIsTheReferences) {
   expect_output(output, facts.at("joined").at("output"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Reference, EncoderParity, testing::Values("droid", "keypoints", "learned_temperature"),
+INSTANTIATE_TEST_SUITE_P(Reference, EncoderParity, ::testing::Values("droid", "keypoints", "learned_temperature"),
                          [](const auto& param) { return param.param; });
 
 TEST(ResNet, OutputAndGradientsAreTorchvisionsWithItsNames) {
