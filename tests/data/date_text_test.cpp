@@ -64,8 +64,8 @@ TEST(DateText, WhatIsNoDateIsRefusedWithAReason) {
   EXPECT_EQ(reason("2000-02-29"), "read");
   EXPECT_EQ(reason("2016-04-31"), "the month has no such day");
   EXPECT_EQ(reason("2016-04-00"), "the month has no such day");
-  EXPECT_EQ(reason("01/07/2016"), "the year stands last: set date_order to dmy or mdy");
-  EXPECT_EQ(reason("16-07-01"), "the year does not have four digits where date_order puts it");
+  EXPECT_EQ(reason("01/07/2016"), "the year stands last: set data.csv.date_order=dmy or mdy");
+  EXPECT_EQ(reason("16-07-01"), "the year does not have four digits where data.csv.date_order puts it");
   EXPECT_EQ(reason("7/13/2016", DateOrder::kDayMonthYear), "there is no such month");
   EXPECT_EQ(reason("2016-07-01 24:00"), "the hour is above 23");
   EXPECT_EQ(reason("2016-07-01 13:00 PM"), "an hour with AM or PM is 1 to 12");
