@@ -160,8 +160,8 @@ TEST_F(Evaluate, TheDemoGoesTheWholeWayAndGoesOnWhereItWasStopped) {
                                        "train.warmup_steps=0",
                                        "train.validate_every=10",
                                        "rollout.n=2",
-                                       "validation.splits=train",
-                                       "data.splits=train",
+                                       "validation.splits=train[80%:]",
+                                       "data.splits=train[:80%]",
                                        "charts=false"};
   std::vector<std::string> broken = words;
   broken.push_back("train.lr=-1");

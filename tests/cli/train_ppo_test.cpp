@@ -57,7 +57,7 @@ TEST_F(TrainPpo, BadInputIsRefusedBeforeAFolderIsMade) {
     std::string task, says;
   } cases[] = {
       {{}, "cartpole-balanse", "did you mean 'cartpole-balance'?"},
-      {{}, "", "say what is to be learnt: task=NAME, one of cartpole-balance"},
+      {{}, "", "say what is to be learnt: task=NAME, one of "},
       {{"n_envs=33", "num_steps_per_env=3"}, "cartpole-balance", "the nearest n_envs that do: 32 and 36"},
       {{"algorithm.gama=0.9"}, "cartpole-balance", "algorithm.gamma"},
       {{"algorithm.gamma=2"}, "cartpole-balance", "algorithm.gamma = 2 must lie in [0, 1]"},
