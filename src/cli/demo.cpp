@@ -40,8 +40,11 @@ class DemoState {
   DemoState(fs::path file, const Json& settings) : file_(std::move(file)) {
     if (fs::exists(file_)) state_ = Json::parse(read_file(file_), nullptr, false);
     if (state_.is_null()) state_ = {{"settings", settings}, {"seconds", Json::object()}};
-    COHORT_THROW_UNLESS(state_.is_object() && state_.contains("settings") && state_.at("settings") == settings,
-                        "{} is of a demo with other settings: give it the same ones, or another --out", file_.string());
+    // Whatever the order of the members.
+    using Unordered = nlohmann::json;
+    COHORT_THROW_UNLESS(
+        state_.is_object() && state_.contains("settings") && Unordered(state_.at("settings")) == Unordered(settings),
+        "{} is of a demo with other settings: give it the same ones, or another --out", file_.string());
     save();
   }
   bool done(const std::string& stage) const { return state_.at("seconds").contains(stage); }
