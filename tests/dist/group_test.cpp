@@ -104,27 +104,6 @@ TEST(Group, MeetsAgainWhenTorchrunStartsTheJobAgain) {
   EXPECT_NE(result.output.find("done"), std::string::npos) << result.output;
 }
 
-TEST(Group, WhatFailsAtOnceIsNotCalledATimeLimit) {
-  const std::string python = python_with_torch();
-  if (python.empty()) GTEST_SKIP() << "no Python with torch (COHORT_PYTHON)";
-  // A second attempt that takes itself for the first meets the addresses of the dead ranks in the agent's store.
-  const std::string command =
-      "export TEST_ATTEMPT=$TORCHELASTIC_RESTART_COUNT; unset TORCHELASTIC_RESTART_COUNT; exec " + kWorker +
-      " dies_once";
-  WorkerProcess torchrun({python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2",
-                          "--max-restarts=1", "--no-python", "/bin/sh", "-c", command},
-                         {});
-  const WorkerResult result = torchrun.wait();
-  // Where the new ranks' addresses are in the store in time, they meet.
-  if (result.exit_code == 0) return;
-  // The ranks wait for 20 s at most.
-  const std::size_t late = result.output.find("did not take part within ");
-  EXPECT_TRUE(late == std::string::npos || result.output.compare(late + 25, 2, "20") == 0 ||
-              result.output.compare(late + 25, 2, "19") == 0)
-      << result.output;
-  EXPECT_NE(result.output.find(" s)\n"), std::string::npos) << "after how long: " << result.output;
-}
-
 TEST(Group, NamesTheRankThatDied) {
   const auto results = run_ranks({kWorker, "died_peer"}, 2);
   EXPECT_EQ(results[1].signal, SIGKILL);
