@@ -19,10 +19,15 @@ namespace cohort {
 /// format() with its arguments erased.
 std::string vformat(fmt::string_view text, fmt::format_args arguments);
 
-template <class... Args>
-std::string format(fmt::format_string<Args...> text, Args&&... args) {
-  return cohort::vformat(text, fmt::make_format_args(args...));
-}
+/// An object, not a function: a name that is found as an object is not looked up by its arguments as well, which would find
+/// std::format wherever a std::string is among them and <chrono> brings <format> (GCC 13 and later).
+struct Format {
+  template <class... Args>
+  std::string operator()(fmt::format_string<Args...> text, Args&&... args) const {
+    return cohort::vformat(text, fmt::make_format_args(args...));
+  }
+};
+inline constexpr Format format;
 
 /// "a, b, c".
 std::string join(std::span<const std::string> texts, std::string_view separator);

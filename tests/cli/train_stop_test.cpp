@@ -141,7 +141,8 @@ TEST(TrainStop, UnderCohortLaunchATerminalShowsTheProgressBarOfRankZero) {
       training.after(launch({"--nproc_per_node=2", "--log_dir=" + logs}), "run", {"train.steps=100000"}), kColumns,
       [&](const std::string& shown) {
         if (training.step("run") < 50) return false;
-        // A message clears the bar and the next redraw, which begins with a return, brings it back: look where it is there.
+        // A message clears the bar and the next redraw, which begins with a return, brings it back: look where it is
+        // there.
         const std::string drawn = shown.substr(0, shown.rfind('\r'));
         const std::vector<std::string> now = cohort::test::screen_after(drawn, kColumns);
         if (now.empty() || !contains(now.back(), "[rank 0] train ")) return false;
