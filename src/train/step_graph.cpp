@@ -59,7 +59,8 @@ void StepGraph::load(const parallel::Batch& batch, double lr) {
   }
   for (std::size_t i = 0; i < batch.fields.size(); ++i)
     batch_.fields[i].second.copy_(batch.fields[i].second, /*non_blocking=*/true);
-  batch_.sample_ids = batch.sample_ids;
+  // A copy: what the loader lent is its again after the step, whatever is recorded.
+  batch_.sample_ids = batch.sample_ids.clone();
   lr_.fill_(lr);
 }
 
