@@ -9,8 +9,8 @@
 ///   std::vector<float> q = robot.get_dofs_position();
 ///
 /// Backend and seed are part of SceneOptions: the batched engine computes in float on its device, the mujoco engine in
-/// double on the CPU. Arrays go in and out row-major, (environments, dofs or links, components); a value
-/// array may also leave out the environments and then holds for all of the selected ones.
+/// double on the CPU. Arrays go in and out row-major, (environments, dofs or links, components); a value array may also
+/// leave out the environments and then holds for all of the selected ones.
 #pragma once
 #include <array>
 #include <cstdint>
