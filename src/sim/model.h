@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/kernels/model_view.h"
+#include "sim/kernels/lane/model_view.h"
 #include "sim/model_info.h"
 
 namespace cohort::sim {

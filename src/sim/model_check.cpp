@@ -6,7 +6,7 @@
 #include <span>
 
 #include "core/error.h"
-#include "sim/kernels/pair_kernels.h"
+#include "sim/kernels/lane/pair_kernels.h"
 
 namespace cohort::sim {
 

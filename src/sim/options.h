@@ -14,7 +14,7 @@ namespace cohort::sim {
 enum class EngineKind {
   kBatched,  ///< ours: float, one environment per SIMD lane; the features of docs/reference/simulation.md, others are
              ///< refused by name
-  kMujoco,  ///< MuJoCo's own thread pool: double, every feature, CPU only
+  kMujoco,   ///< MuJoCo's own thread pool: double, every feature, CPU only
 };
 
 /// "batched", "mujoco"; throws Error naming what is allowed.

@@ -102,12 +102,11 @@ struct Committed {
   const char* file;
   std::uint64_t hash;
 };
-constexpr Committed kCommitted[] = {
-    {"walker.xml", 1345934373733385850ull},     {"pile.xml", 68538054105317125ull},
-    {"arm_plain.xml", 10147326907061092989ull}, {"tendons.xml", 1745700572264993884ull},
-    {"biped.xml", 7247249821223650584ull},      {"rubble.xml", 11406900683451613795ull},
-    {"grip.xml", 11981097592977492149ull},      {"troop.xml", 15938588990286137570ull},
-    {"trio.xml", 6128810435069033912ull}};
+constexpr Committed kCommitted[] = {{"walker.xml", 1345934373733385850ull},     {"pile.xml", 68538054105317125ull},
+                                    {"arm_plain.xml", 10147326907061092989ull}, {"tendons.xml", 1745700572264993884ull},
+                                    {"biped.xml", 7247249821223650584ull},      {"rubble.xml", 11406900683451613795ull},
+                                    {"grip.xml", 11981097592977492149ull},      {"troop.xml", 15938588990286137570ull},
+                                    {"trio.xml", 6128810435069033912ull}};
 
 TEST(BitsCommitted, AThousandStepsHashAsTheyAlwaysDid) {
   for (const Committed& c : kCommitted) {

@@ -10,7 +10,7 @@
 
 #include "core/philox.h"
 #include "sim/compile.h"
-#include "sim/kernels/workspace.h"
+#include "sim/kernels/lane/workspace.h"
 #include "sim/model.h"
 #include "sim/model_check.h"
 #include "sim/mujoco/handle.h"

@@ -14,7 +14,7 @@
 #include "sim/cpu/threads.h"
 #include "sim/data_of_fields.h"
 #include "sim/host_memory.h"
-#include "sim/kernels/groups.h"
+#include "sim/kernels/lane/constraints.h"
 #include "sim/row_space_rule.h"
 
 namespace cohort::sim {

@@ -1,9 +1,9 @@
 /// The memory in which a warp computes a block of 32 environments, and each thread's part of it. Also compiled for the
 /// host: sim_host_cuda_test runs what a GPU thread runs.
 #pragma once
-#include "sim/collide/search_space.h"
 #include "sim/cuda/lane.h"
 #include "sim/cuda/runner.h"
+#include "sim/kernels/collide/convex/search_space.h"
 #include "sim/kernels/step.h"
 
 namespace cohort::sim {

@@ -1,11 +1,11 @@
 /// Integrators: semi-implicit Euler with implicit joint damping, implicitfast, fourth-order Runge-Kutta (MuJoCo's
 /// documentation, "Numerical integration").
 #pragma once
-#include "sim/kernels/actuation.h"
-#include "sim/kernels/factor.h"
-#include "sim/kernels/passive.h"
-#include "sim/kernels/spatial.h"
-#include "sim/kernels/workspace.h"
+#include "sim/kernels/lane/spatial.h"
+#include "sim/kernels/lane/workspace.h"
+#include "sim/kernels/smooth/actuation.h"
+#include "sim/kernels/smooth/factor.h"
+#include "sim/kernels/smooth/passive.h"
 
 namespace cohort::sim {
 

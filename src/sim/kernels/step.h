@@ -1,10 +1,10 @@
 /// Blocks of environments: loads their states, computes, stores. What the CPU's threads and the GPU's threads call.
 #pragma once
-#include "sim/kernels/data_view.h"
 #include "sim/kernels/integrate.h"
-#include "sim/kernels/sensors.h"
-#include "sim/kernels/smooth.h"
-#include "sim/kernels/solver.h"
+#include "sim/kernels/lane/data_view.h"
+#include "sim/kernels/sense/sensors.h"
+#include "sim/kernels/smooth/smooth.h"
+#include "sim/kernels/solve/solver.h"
 
 namespace cohort::sim {
 

@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "core/error.h"
-#include "sim/kernels/groups.h"
+#include "sim/kernels/lane/constraints.h"
 #include "sim/mujoco/handle.h"
 #include "sim/mujoco/importer.h"
 #include "sim/mujoco/unsupported.h"
