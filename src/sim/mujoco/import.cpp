@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "sim/kernels/lane/constraints.h"
+#include "sim/model_arrays.h"
 #include "sim/mujoco/handle.h"
 #include "sim/mujoco/importer.h"
 #include "sim/mujoco/unsupported.h"
@@ -58,22 +59,15 @@ void Importer::options() {
 
 void Importer::sizes(int contact_capacity) {
   ModelView& v = out_.sizes;
-  const auto size = [](const auto& items) { return static_cast<int>(items.size()); };
-  v.nq = static_cast<int>(m_.nq), v.nv = static_cast<int>(m_.nv), v.nu = static_cast<int>(m_.nu);
-  v.na = static_cast<int>(m_.na), v.nmocap = static_cast<int>(m_.nmocap);
-  v.nbody = size(out_.body), v.njnt = size(out_.joint), v.nlink = size(out_.link), v.nlimit = size(out_.limit);
-  v.nfriction = size(out_.friction), v.nwrap = size(out_.wrap), v.ntendon = size(out_.tendon);
-  v.nact = size(out_.actuator), v.ngeom = size(out_.geom), v.npair = size(out_.pair);
-  v.nrowdof = size(out_.row_dof), v.neq = size(out_.equality), v.npattern = size(out_.pattern);
-  v.nframe = size(out_.frame), v.nfluid = size(out_.fluid);
-  v.nsensor = size(out_.sensor), v.nsensordata = static_cast<int>(m_.nsensordata), v.npiece = size(out_.piece);
-  v.nmatch = size(out_.sensor_match), v.nray = size(out_.ray_geom);
+  v.nq = static_cast<int>(m_.nq), v.nu = static_cast<int>(m_.nu), v.na = static_cast<int>(m_.na);
+  v.nmocap = static_cast<int>(m_.nmocap), v.nsensordata = static_cast<int>(m_.nsensordata);
   v.nfilegeom = static_cast<int>(m_.ngeom);
-  v.nstretch = size(out_.stretch);
+  for_each_array([&](const auto& array) {
+    if (array.count && array.per == 1 && array.more == 0) v.*array.count = static_cast<int>((out_.*array.items).size());
+  });
   const auto some_tendon = [&](auto has) { return std::any_of(out_.tendon.begin(), out_.tendon.end(), has); };
   v.tendon_inertia = some_tendon([](const TendonRecord& t) { return t.armature > 0; });
   v.tendon_limits = some_tendon([](const TendonRecord& t) { return t.force_limited != 0; });
-  v.nmesh = size(out_.mesh), v.nheightfield = size(out_.height_field);
   v.damped = std::any_of(out_.dof.begin(), out_.dof.end(), [](const DofRecord& d) { return d.damping > 0; });
   if (m_.flg_gravcomp && !passive_off() && !off(mjDSBL_GRAVITY)) {
     v.lifting_actuators =
