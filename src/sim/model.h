@@ -35,8 +35,8 @@ struct Model {
   std::vector<FrictionRecord> friction;
   std::vector<WrapRecord> wrap;
   std::vector<TendonRecord> tendon;
-  std::vector<StretchRecord> stretch;
-  std::vector<int> stretch_move;
+  std::vector<SegmentRecord> segment;
+  std::vector<int> segment_move;
   std::vector<ActuatorRecord> actuator;
   std::vector<GeomRecord> geom;
   std::vector<PairRecord> pair;

@@ -35,8 +35,8 @@ void for_each_array(F f) {
   f(ModelArray<FrictionRecord>{"friction", &M::friction, &V::friction, &V::nfriction});
   f(ModelArray<WrapRecord>{"wrap", &M::wrap, &V::wrap, &V::nwrap});
   f(ModelArray<TendonRecord>{"tendon", &M::tendon, &V::tendon, &V::ntendon});
-  f(ModelArray<StretchRecord>{"stretch", &M::stretch, &V::stretch, &V::nstretch});
-  f(ModelArray<int>{"stretch_move", &M::stretch_move, &V::stretch_move});
+  f(ModelArray<SegmentRecord>{"segment", &M::segment, &V::segment, &V::nsegment});
+  f(ModelArray<int>{"segment_move", &M::segment_move, &V::segment_move});
   f(ModelArray<ActuatorRecord>{"actuator", &M::actuator, &V::actuator, &V::nact});
   f(ModelArray<GeomRecord>{"geom", &M::geom, &V::geom, &V::ngeom});
   f(ModelArray<PairRecord>{"pair", &M::pair, &V::pair, &V::npair});

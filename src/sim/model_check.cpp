@@ -219,14 +219,14 @@ class Checker {
       at("tendon", i);
       range("first_wrap", t.first_wrap, t.wrap_count, v_.nwrap);
       if (t.spatial == 0) summed(t.first_wrap, t.wrap_count);
-      range("first_stretch", t.first_stretch, t.stretch_count, v_.nstretch);
-      for (int k = t.first_stretch; k < t.first_stretch + t.stretch_count; ++k) {
-        range("first_move", m_.stretch[static_cast<std::size_t>(k)].first_move, t.wrap_count, size(m_.stretch_move));
+      range("first_segment", t.first_segment, t.segment_count, v_.nsegment);
+      for (int k = t.first_segment; k < t.first_segment + t.segment_count; ++k) {
+        range("first_move", m_.segment[static_cast<std::size_t>(k)].first_move, t.wrap_count, size(m_.segment_move));
       }
     }
-    for (std::size_t i = 0; i < m_.stretch.size(); ++i) {
-      const StretchRecord& s = m_.stretch[i];
-      at("stretch of a tendon", i);
+    for (std::size_t i = 0; i < m_.segment.size(); ++i) {
+      const SegmentRecord& s = m_.segment[i];
+      at("segment of a tendon", i);
       index("shape", s.shape, kAroundCylinder + 1);
       index("site1", s.site1, v_.nframe);
       index("site2", s.site2, v_.nframe);

@@ -1,5 +1,5 @@
-/// What is done with the dofs, links and geoms of a scene by their indices: a Scene's are all that there are, an Entity's
-/// its own, numbered from 0. The names are those of Genesis.
+/// What is done with the dofs, links and geoms of a scene by their indices: a Scene's are all that there are, an
+/// Entity's its own, numbered from 0. The names are those of Genesis.
 ///
 ///   scene.set_dofs_velocity(values, {3, 4});          // dofs 3 and 4 of the scene
 ///   robot.set_dofs_velocity(values, {0, 1}, {7});     // the robot's first two, in environment 7

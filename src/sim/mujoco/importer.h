@@ -123,7 +123,7 @@ class Importer {
   std::pair<int, int> tendon_wraps(int t, double factor);
   std::pair<int, int> joint_wrap(int j, double factor);
   TendonRecord tendon(int t);
-  /// The stretches of a spatial tendon's path.
+  /// The segments of a spatial tendon's path.
   void path(TendonRecord& r, int t);
   /// True when the dof moves the link.
   bool moves(int dof, int link) const;
@@ -180,7 +180,6 @@ class Importer {
   void mixed_parameters(PairRecord& r, int g1, int g2) const;
   void equalities();
   void sizes(int contact_capacity);
-  /// Refuses a model whose scratch of one lane has more values than an int counts.
   void check_scratch() const;
 
   const mjModel& m_;

@@ -83,7 +83,7 @@ COHORT_KERNEL void capsule_capsule(ContactPoint<V>* out, const PairPose<V>& p, c
   out[1] = out[0];
   out[1].dist = V(kFarApart);
   if (!any(flip(skew))) return;
-  // Parallel: the two ends of the stretch that both have in common, or the two nearest ends.
+  // Parallel: the two ends of the part that both have in common, or the two nearest ends.
   const V h1(size1[1]), h2(size2[1]);
   const V offset = -dot3(d, a1) / h1;  // of the second's centre along the first
   const V same = select(mb > V(0.0f), minus_one, one);

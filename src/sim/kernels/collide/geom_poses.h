@@ -6,6 +6,7 @@
 namespace cohort::sim {
 
 /// Poses of the geoms that may touch.
+/// Reads w.rot, w.pos; writes c.geom_pos, c.geom_rot.
 template <class L>
 COHORT_KERNEL void geom_poses(const ModelView& m, Workspace<L>& w, Constraints<L>& c) {
   using V = typename L::V;
@@ -37,6 +38,7 @@ COHORT_KERNEL void geom_poses(const ModelView& m, Workspace<L>& w, Constraints<L
 }
 
 /// Boxes around the geoms of each tree, as their bounding spheres are.
+/// Reads c.geom_pos; writes c.tree_box.
 template <class L>
 COHORT_KERNEL void tree_boxes(const ModelView& m, Constraints<L>& c) {
   using V = typename L::V;

@@ -107,7 +107,7 @@ COHORT_LANE void edge_axes(BestAxis<L>& best, const Prism<L>& prism, const Core&
 }
 
 /// The axes D = a + share (b - a) turned from one unit normal to another about an edge of a prism, and a round core,
-/// which reaches height |axis . D| + |P D| below its centre along D, where P is the core's `stretch`. All lengths along
+/// which reaches height |axis . D| + |P D| below its centre along D, where P is the core's `project`. All lengths along
 /// D are times its length.
 template <class L>
 struct Arc {
@@ -123,8 +123,8 @@ struct Arc {
   COHORT_LANE Arc(const Core& core, const V* a, const V* b, V turned, const V* from)
       : cosine(turned), from_a(dot3(from, a)), from_b(dot3(from, b)), tilt_a(core.tilt(a)), tilt_b(core.tilt(b)) {
     V pa[3], pb[3], change[3];
-    core.stretch(pa, a);
-    core.stretch(pb, b);
+    core.project(pa, a);
+    core.project(pb, b);
     for (int i = 0; i < 3; ++i) change[i] = pb[i] - pa[i];
     const V aa = dot3(pa, pa), ab = dot3(pa, pb), bb = dot3(pb, pb);
     part[0] = fma(-cosine, aa, ab);

@@ -250,7 +250,7 @@ struct CylinderCore {
     f(axis);
   }
   COHORT_LANE V tilt(const V* d) const { return V(height) * dot3(axis, d); }
-  COHORT_LANE void stretch(V* out, const V* d) const {
+  COHORT_LANE void project(V* out, const V* d) const {
     across(out, d);
     for (int i = 0; i < 3; ++i) out[i] *= V(radius);
   }
@@ -317,7 +317,7 @@ struct EllipsoidCore {
   template <class F>
   COHORT_LANE void edges(F) const {}
   COHORT_LANE V tilt(const V*) const { return V(0.0f); }
-  COHORT_LANE void stretch(V* out, const V* d) const {
+  COHORT_LANE void project(V* out, const V* d) const {
     for (int k = 0; k < 3; ++k) out[k] = dot3(axis[k], d) * V(size[k]);
   }
   /// From a corner inside towards where it leaves, opposite: the nearest point x of the surface has x - corner = t

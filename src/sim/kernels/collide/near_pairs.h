@@ -117,6 +117,7 @@ COHORT_LANE unsigned long long near_in_run(const ModelView& m, const Constraints
 }
 
 /// Bit k: the window's pair k may touch in some lane. lanes: where, of each of these; a single lane needs none.
+/// Reads w.origin, c.geom_pos, c.geom_rot, c.tree_box, c.live; writes `lanes`.
 template <class L>
 COHORT_KERNEL unsigned long long near_pairs(const ModelView& m, const Workspace<L>& w, const Constraints<L>& c,
                                             int window, typename L::M* lanes) {

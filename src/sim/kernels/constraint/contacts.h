@@ -18,7 +18,7 @@ COHORT_LANE typename L::V contact_jacobian(const ModelView& m, const Workspace<L
                                            const typename L::V* frame, const typename L::V* pos,
                                            const typename L::V* at1, typename L::Ptr jacobian, typename L::V* vel) {
   using V = typename L::V;
-  V yields(0.0f);
+  V compliance(0.0f);
   for (int r = 0; r < kDim; ++r) vel[r] = V(0.0f);
   for (int k = 0; k < p.dof_count; ++k) {
     const int d = m.row_dof[p.first_dof + k];
@@ -33,13 +33,14 @@ COHORT_LANE typename L::V contact_jacobian(const ModelView& m, const Workspace<L
       const V entry = first ? -value : value;
       jacobian[r * p.dof_count + k] = entry;
       vel[r] = fma(entry, v, vel[r]);
-      if (r == 0) yields = fma(value * value, V(w.factor[triangle(d, d)]), yields);
+      if (r == 0) compliance = fma(value * value, V(w.factor[triangle(d, d)]), compliance);
     }
   }
-  return yields;
+  return compliance;
 }
 
 /// One contact of a pair: Jacobian in the contact frame, weights, reference accelerations.
+/// Reads w.axis, w.v, w.factor, w.origin and parameters; writes a new group to c.group and c.pool, c.constrained.
 template <class L>
 COHORT_KERNEL void contact_group(const ModelView& m, Workspace<L>& w, Constraints<L>& c, int pair,
                                  const ContactPoint<typename L::V>& point, const typename L::V* shift1,
@@ -75,11 +76,11 @@ COHORT_KERNEL void contact_group(const ModelView& m, Workspace<L>& w, Constraint
     write<9>(kept + KeptContact::kFrame, frame);
   }
   for (int i = 0; i < 3; ++i) at1[i] = point.pos[i] + shift1[i];
-  V yields, rows[kMaxDim];
+  V compliance, rows[kMaxDim];
   with_dim(p.dim, [&](auto dim) {
-    yields = contact_jacobian<L, decltype(dim)::kDim>(m, w, p, frame, point.pos, at1, piece, rows);
+    compliance = contact_jacobian<L, decltype(dim)::kDim>(m, w, p, frame, point.pos, at1, piece, rows);
   });
-  const V least = max(yields * V(kLeastCompliance), V(1e-15f));
+  const V least = max(compliance * V(kLeastCompliance), V(1e-15f));
   const V d = point.dist - V(p.margin);
   const V imp = impedance(p.solver, d);
   const V base = (V(1.0f) - imp) / imp;
@@ -187,6 +188,8 @@ COHORT_LANE void pair_rows(const ModelView& m, Workspace<L>& w, Constraints<L>& 
   }
 }
 
+/// Contacts of all pairs, as groups. Reads kinematics, w.v, w.factor; writes c.geom_pos, c.geom_rot, c.tree_box,
+/// c.contacts and new groups; remembers separations.
 template <class L>
 COHORT_KERNEL void contact_rows(const ModelView& m, Workspace<L>& w, Constraints<L>& c) {
   geom_poses<L>(m, w, c);

@@ -10,6 +10,7 @@ namespace cohort::sim {
 /// Connect and weld: the frames' distance, and for welds the vector part of q2^-1 q1 times the torque scale, are zero.
 /// Dofs that move both frames stay, because the frames are apart while the constraint is violated. The reference
 /// acceleration takes off what the frames' present velocities contribute to their relative acceleration.
+/// Reads kinematics, w.vel, w.acc, w.v; writes a new group, c.constrained.
 template <class L>
 COHORT_KERNEL void frame_equality(const ModelView& m, Workspace<L>& w, Constraints<L>& c, const EqualityRecord& e) {
   using V = typename L::V;
@@ -97,6 +98,7 @@ COHORT_KERNEL void frame_equality(const ModelView& m, Workspace<L>& w, Constrain
   c.constrained = c.constrained | (zero == zero);
 }
 
+/// Reads as frame_equality, w.q, w.ten_length, w.arm; writes a group for every equality, c.constrained.
 template <class L>
 COHORT_KERNEL void equality_rows(const ModelView& m, Workspace<L>& w, Constraints<L>& c) {
   using V = typename L::V;
@@ -137,6 +139,7 @@ COHORT_KERNEL void equality_rows(const ModelView& m, Workspace<L>& w, Constraint
   }
 }
 
+/// Reads w.v, w.arm; writes a group for every friction loss, c.constrained.
 template <class L>
 COHORT_KERNEL void friction_rows(const ModelView& m, Workspace<L>& w, Constraints<L>& c) {
   using V = typename L::V;
@@ -152,6 +155,7 @@ COHORT_KERNEL void friction_rows(const ModelView& m, Workspace<L>& w, Constraint
   }
 }
 
+/// Reads w.q, w.v, w.ten_length, w.arm; writes a group for every limit that some lane has reached, c.constrained.
 template <class L>
 COHORT_KERNEL void limit_rows(const ModelView& m, Workspace<L>& w, Constraints<L>& c) {
   using V = typename L::V;

@@ -53,7 +53,8 @@ COHORT_LANE GroupLayout layout_of(const Group& g) {
   return layout_of(g.kind, g.dim, g.dim * g.dofs, g.edges);
 }
 
-/// A block's constraints. They have room for every group that can exist at once: constraint_capacity.
+/// A block's constraints. They have room for every group that can exist at once: constraint_capacity. Comments of
+/// kernels call what `group` and `pool` hold the groups.
 template <class L>
 struct Constraints {
   Group* group;

@@ -100,7 +100,7 @@ struct WrapRecord {
 struct TendonRecord {
   int spatial;  ///< 1: a path, 0: a fixed tendon
   int first_wrap, wrap_count;
-  int first_stretch, stretch_count;  ///< of the path
+  int first_segment, segment_count;  ///< of the path
   float stiffness, damping;
   float spring_lower, spring_upper;  ///< m; no force between them
   float armature;                    ///< kg, kg m^2: inertia along its length
@@ -108,23 +108,23 @@ struct TendonRecord {
   float force_lower, force_upper;  ///< of all actuators together
 };
 
-enum StretchShape : int { kStraight = 0, kAroundSphere = 1, kAroundCylinder = 2 };
-enum StretchSide : int { kSideNone = 0, kSideOutside = 1, kSideInside = 2, kSideMoves = 3 };
+enum SegmentShape : int { kStraight = 0, kAroundSphere = 1, kAroundCylinder = 2 };
+enum SegmentSide : int { kSideNone = 0, kSideOutside = 1, kSideInside = 2, kSideMoves = 3 };
 
-/// A stretch of a spatial tendon from one site to the next, straight or around a geom between them.
-struct StretchRecord {
-  int shape;                    ///< StretchShape
+/// A segment of a spatial tendon from one site to the next, straight or around a geom between them.
+struct SegmentRecord {
+  int shape;                    ///< SegmentShape
   int site1, site2;             ///< frames
   int geom;                     ///< frame of the geom, or -1
   int link1, link2, geom_link;  ///< of the sites and the geom
   int side;                     ///< frame of the side site, or -1
-  int side_kind;   ///< StretchSide: kSideInside: the side site lies in the geom, the path touches it from within;
+  int side_kind;   ///< SegmentSide: kSideInside: the side site lies in the geom, the path touches it from within;
                    ///< kSideMoves: the pose decides
   float radius;    ///< m
   float scale;     ///< 1 / divisor of the pulley before it
-  int first_move;  ///< into stretch_move: for each of the tendon's wraps, which of its ends the dof moves, kMoves...
+  int first_move;  ///< into segment_move: for each of the tendon's wraps, which of its ends the dof moves, kMoves...
 };
-enum StretchMove : int { kMovesSite1 = 1, kMovesGeom = 2, kMovesSite2 = 4 };
+enum SegmentMove : int { kMovesSite1 = 1, kMovesGeom = 2, kMovesSite2 = 4 };
 
 enum ActuatorDynamics : int {
   kDynamicsNone = 0,
@@ -459,14 +459,14 @@ struct ConstraintCount {
 /// Sizes and arrays. Everything points into memory that somebody else holds.
 struct ModelView {
   int nq, nv, nu, na, nmocap, nbody, njnt, nlink, nlimit, nfriction, nwrap, ntendon, nact, ngeom, npair, nrowdof, neq,
-      npattern, nframe, nfluid, nsensor, nsensordata, npiece, nmatch, nray, nmesh, nheightfield, nfilegeom, nstretch,
+      npattern, nframe, nfluid, nsensor, nsensordata, npiece, nmatch, nray, nmesh, nheightfield, nfilegeom, nsegment,
       nseparation, npairrun;
   int row_space;  ///< environments with at most so many constraint rows are solved in row_space.h; an engine's choice
   int accelerations;     ///< some sensor needs the bodies' accelerations
   int keep_contacts;     ///< some sensor needs the contacts' places
   int tree_boxes;        ///< some run of pairs has a bound
   int varies;            ///< bits of Varies
-  int contact_capacity;  ///< contacts per environment
+  int contact_capacity;  ///< contacts per environment; an engine's choice
   int counted;           ///< capacity_key of `constraints`, which an engine may have counted; 0: it has not
   ConstraintCount constraints;
   int damped;             ///< some dof has damping
@@ -486,8 +486,8 @@ struct ModelView {
   const FrictionRecord* friction;
   const WrapRecord* wrap;
   const TendonRecord* tendon;
-  const StretchRecord* stretch;
-  const int* stretch_move;
+  const SegmentRecord* segment;
+  const int* segment_move;
   const ActuatorRecord* actuator;
   const GeomRecord* geom;
   const PairRecord* pair;

@@ -1,5 +1,5 @@
 /// Where a block of environments is computed: the present state, and everything a step derives from it. One per CPU
-/// thread; on a GPU one per thread, strided. Laid out for a model by carve(), which also counts: the size is known
+/// thread; on a GPU one per thread, strided. Laid out for a model by lay_out(), which also counts: the size is known
 /// before allocation.
 #pragma once
 #include "sim/kernels/lane/lane.h"
@@ -25,7 +25,7 @@ struct Workspace {
   bool links_pushed = true;  // false: link_force is zero
   // Kinematics: orientation R_WB (nbody, 9), position relative to the tree's reference point (nbody, 3), reference
   // point in the world (nbody, 3; at the tree's root body), joint axes as spatial vectors about the reference point
-  // (nv, 6).
+  // (nv, 6). Comments of kernels call these four the kinematics.
   Ptr rot, pos, origin, axis;
   // Dynamics: spatial velocity, acceleration, force (nbody, 6), composite inertia (nbody, 10); inertia matrix and its
   // factor (lower triangle); forces without constraints, and the accelerations they make; accelerations with
@@ -49,7 +49,7 @@ struct Workspace {
 /// Hands out consecutive pieces; with a null base it only counts. take_hot: what a solver's iterations write again and
 /// again, for which a GPU has memory of its own (cuda/block.h).
 template <class L>
-struct Carver {
+struct Arena {
   typename L::Ptr base;
   int used = 0;
   COHORT_LANE typename L::Ptr take(int n) {
@@ -61,7 +61,7 @@ struct Carver {
 };
 
 template <class L>
-COHORT_LANE void carve(const ModelView& m, Carver<L>& c, Workspace<L>& w) {
+COHORT_LANE void lay_out(const ModelView& m, Arena<L>& c, Workspace<L>& w) {
   const int nv = m.nv, nb = m.nbody, triangle_size = nv * (nv + 1) / 2;
   w.q = c.take(m.nq), w.v = c.take(nv), w.act = c.take(m.na), w.ctrl = c.take(m.nu), w.applied = c.take(nv);
   w.mocap_pos = c.take(3 * m.nmocap), w.mocap_quat = c.take(4 * m.nmocap), w.link_force = c.take(6 * m.nlink);
@@ -74,7 +74,7 @@ COHORT_LANE void carve(const ModelView& m, Carver<L>& c, Workspace<L>& w) {
   w.actuator_slope = c.take(m.nact), w.actuator_length = c.take(m.nact), w.actuator_velocity = c.take(m.nact);
   w.actuator_force = c.take(m.nact), w.arm = c.take(m.nwrap), w.qfrc_actuator = c.take(nv), w.scratch = c.take_hot(nv),
   w.constraint = c.take_hot(nv);
-  w.full_acc = c.take(m.accelerations ? 6 * nb : 0), w.ten_force = c.take(m.nstretch > 0 ? m.ntendon : 0);
+  w.full_acc = c.take(m.accelerations ? 6 * nb : 0), w.ten_force = c.take(m.nsegment > 0 ? m.ntendon : 0);
   w.sensordata = c.take(m.nsensordata);
   const auto own = [&](int bit, int n) { return c.take((m.varies & bit) != 0 ? n : 0); };
   w.body_values = own(kVariesMass, mass_layout(m).size), w.pair_values = own(kVariesFriction, kPairValues * m.npair);

@@ -28,6 +28,7 @@ COHORT_LANE void contact_force(const Group& g, typename L::Ptr piece, typename L
 }
 
 /// Sum of the normal forces of the site's link whose line meets the site's volume.
+/// Reads kinematics, the groups.
 template <class L>
 COHORT_KERNEL typename L::V touch(const ModelView& m, Workspace<L>& w, Constraints<L>& c, const SensorRecord& s) {
   using V = typename L::V;
@@ -62,6 +63,7 @@ COHORT_KERNEL typename L::V touch(const ModelView& m, Workspace<L>& w, Constrain
 /// velocity; their values together.
 inline constexpr int kContactFields = 9, kContactValues = 23;
 
+/// Reads kinematics, the groups; writes the sensor's part of w.sensordata.
 template <class L>
 COHORT_KERNEL void contact_sensor(const ModelView& m, Workspace<L>& w, Constraints<L>& c, const SensorRecord& s) {
   using V = typename L::V;

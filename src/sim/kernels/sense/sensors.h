@@ -10,6 +10,7 @@
 namespace cohort::sim {
 
 /// w.full_acc := accelerations of the bodies, gravity standing in them as an upward acceleration.
+/// Reads w.axis, w.acc, w.qacc; writes w.full_acc.
 template <class L>
 COHORT_KERNEL void body_accelerations(const ModelView& m, Workspace<L>& w) {
   using V = typename L::V;
@@ -61,6 +62,7 @@ COHORT_LANE void weld_torque(const Workspace<L>& w, const FrameRecord& f1, const
 
 /// Force and torque, about the reference point of the frame's tree, that the pieces get from the body above them: what
 /// moves them less what acts on them from outside.
+/// Reads kinematics, w.vel, w.full_acc, w.link_force, w.ten_force, the groups.
 template <class L>
 COHORT_KERNEL void interaction_force(const ModelView& m, Workspace<L>& w, Constraints<L>& c, const SensorRecord& s,
                                      typename L::V* total) {
@@ -151,6 +153,7 @@ COHORT_KERNEL void interaction_force(const ModelView& m, Workspace<L>& w, Constr
 }
 
 /// Centre of mass, its velocity, and angular momentum about it, of a sensor's pieces, in the world.
+/// Reads kinematics, w.vel.
 template <class L>
 COHORT_KERNEL void subtree_sums(const ModelView& m, Workspace<L>& w, const SensorRecord& s, typename L::V* com,
                                 typename L::V* velocity, typename L::V* momentum) {
@@ -203,6 +206,7 @@ inline constexpr int kRangeFields = 6, kRangeValues = 14;
 
 /// Along the site's z axis to the first shape, to out: the fields, distances -1, directions and points 0 where there is
 /// none.
+/// Reads kinematics.
 template <class L>
 COHORT_KERNEL void range(const ModelView& m, Workspace<L>& w, const SensorRecord& s, typename L::V* out) {
   using V = typename L::V;
@@ -242,6 +246,7 @@ COHORT_KERNEL void range(const ModelView& m, Workspace<L>& w, const SensorRecord
 }
 
 /// Position, orientation, velocity or acceleration of a frame, in the world or in a reference frame.
+/// Reads kinematics, w.vel, w.full_acc.
 template <class L>
 COHORT_KERNEL void frame_sensor(const ModelView& m, Workspace<L>& w, const SensorRecord& s, typename L::V* out) {
   using V = typename L::V;

@@ -7,11 +7,12 @@ namespace cohort::sim {
 
 /// Whether the sensors need the tendons' forces.
 COHORT_LANE bool pulls_links(const ModelView& m) {
-  return m.accelerations && m.nstretch > 0;
+  return m.accelerations && m.nsegment > 0;
 }
 
 /// w.ten_force := generalized force along each spatial tendon's length: actuators, spring, damper, its inertia's
 /// resistance, limit, friction loss, equality.
+/// Reads w.ten_length, w.ten_velocity, w.arm, w.qacc, w.actuator_force, the groups; writes w.ten_force.
 template <class L>
 COHORT_KERNEL void tendon_forces(const ModelView& m, Workspace<L>& w, Constraints<L>& c) {
   using V = typename L::V;
@@ -75,11 +76,11 @@ COHORT_LANE void tendon_pulls(const ModelView& m, const Workspace<L>& w, Counts 
   using V = typename L::V;
   for (int t = 0; t < m.ntendon; ++t) {
     const TendonRecord& tendon = m.tendon[t];
-    for (int k = tendon.first_stretch; k < tendon.first_stretch + tendon.stretch_count; ++k) {
-      const StretchRecord& s = m.stretch[k];
+    for (int k = tendon.first_segment; k < tendon.first_segment + tendon.segment_count; ++k) {
+      const SegmentRecord& s = m.segment[k];
       const bool at1 = counts(s.link1), at2 = counts(s.link2), at_geom = s.shape != kStraight && counts(s.geom_link);
       if (!at1 && !at2 && !at_geom) continue;
-      const StretchPath<L> path = stretch_path<L>(m, w, s);
+      const SegmentPath<L> path = segment_path<L>(m, w, s);
       const V force = V(s.scale) * w.ten_force[t];
       const V straight = select(path.wraps, V(0.0f), force), around = force - straight;
       const auto pull_at = [&](const PathPoint<V>& point, const V* direction, V strength) {

@@ -26,6 +26,7 @@ COHORT_LANE typename L::V nearest_turn(const ModelView& m, const Workspace<L>& w
 }
 
 /// Scales the forces of a limited tendon's actuators together, so that their sum stays within its range.
+/// Changes w.actuator_force.
 template <class L>
 COHORT_KERNEL void limit_tendon_forces(const ModelView& m, Workspace<L>& w) {
   using V = typename L::V;
@@ -48,6 +49,7 @@ COHORT_KERNEL void limit_tendon_forces(const ModelView& m, Workspace<L>& w) {
 
 /// Moves the gravity compensation of the dofs that say so from w.smooth to w.qfrc_actuator; without actuators it is
 /// lost.
+/// Reads kinematics; changes w.smooth, w.qfrc_actuator.
 template <class L>
 COHORT_KERNEL void lift_by_actuators(const ModelView& m, Workspace<L>& w) {
   using V = typename L::V;
@@ -78,6 +80,7 @@ COHORT_KERNEL void lift_by_actuators(const ModelView& m, Workspace<L>& w) {
 
 /// Sets slopes to zero where a limit holds the force: of a tendon's actuators together, or of a joint's
 /// (w.qfrc_actuator is clipped already).
+/// Reads w.actuator_force, w.qfrc_actuator; changes w.actuator_slope.
 template <class L>
 COHORT_KERNEL void limit_slopes(const ModelView& m, Workspace<L>& w) {
   using V = typename L::V;
@@ -112,6 +115,7 @@ COHORT_KERNEL void limit_slopes(const ModelView& m, Workspace<L>& w) {
 
 /// Adds the actuators' forces to w.smooth; writes w.act_dot, w.actuator_slope, w.qfrc_actuator, and lengths,
 /// rates and forces for sensors.
+/// Reads w.q, w.v, w.act, w.ctrl, w.arm, w.ten_length, w.ten_velocity, kinematics.
 template <class L>
 COHORT_KERNEL void actuation(const ModelView& m, Workspace<L>& w) {
   using V = typename L::V;

@@ -92,6 +92,7 @@ COHORT_KERNEL void velocities(const ModelView& m, Workspace<L>& w) {
 }
 
 /// Subtracts the forces that the caller applies at links' centres of mass from w.force.
+/// Reads w.rot, w.pos, w.link_force; changes w.force.
 template <class L>
 COHORT_KERNEL void applied_forces(const ModelView& m, Workspace<L>& w) {
   using V = typename L::V;
@@ -147,6 +148,7 @@ COHORT_LANE void free_inertia(const ModelView& m, Workspace<L>& w, int b, const 
 }
 
 /// Up the tree: w.mass (inertia matrix with armature, pattern entries only), w.smooth = - bias forces.
+/// Reads w.axis, w.inertia, w.force and sums the last two up the tree; writes w.mass, w.smooth.
 template <class L>
 COHORT_KERNEL void composite_inertia(const ModelView& m, Workspace<L>& w) {
   using V = typename L::V;

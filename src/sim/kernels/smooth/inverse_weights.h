@@ -12,6 +12,7 @@ COHORT_LANE int inverse_weight_count(const ModelView& m) {
 }
 
 /// Reads w's parameters; overwrites its state. `column`: nv values of scratch; `inverse`: nv * nv.
+/// Writes out.
 template <class L>
 COHORT_KERNEL void inverse_weights(const ModelView& m, Workspace<L>& w, typename L::Ptr inverse, typename L::V* out) {
   using V = typename L::V;

@@ -9,6 +9,7 @@
 namespace cohort::sim {
 
 /// Springs of free and ball joints: they pull towards qpos_spring, rotations along the shortest turn.
+/// Reads w.q; changes w.smooth.
 template <class L>
 COHORT_KERNEL void body_springs(const ModelView& m, Workspace<L>& w) {
   using V = typename L::V;
@@ -51,6 +52,7 @@ COHORT_LANE void fluid_velocity(const ModelView& m, const Workspace<L>& w, const
 }
 
 /// Subtracts the drag of every link from w.force, before the bias forces are summed up the tree.
+/// Reads kinematics, w.vel; changes w.force.
 template <class L>
 COHORT_KERNEL void fluid_forces(const ModelView& m, Workspace<L>& w) {
   using V = typename L::V;
@@ -72,6 +74,7 @@ COHORT_KERNEL void fluid_forces(const ModelView& m, Workspace<L>& w) {
 }
 
 /// Adds springs, dampers and the applied forces to w.smooth.
+/// Reads w.q, w.v, w.applied, w.arm, w.ten_length, w.ten_velocity; changes w.smooth.
 template <class L>
 COHORT_KERNEL void passive(const ModelView& m, Workspace<L>& w) {
   using V = typename L::V;

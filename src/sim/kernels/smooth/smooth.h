@@ -9,6 +9,8 @@
 
 namespace cohort::sim {
 
+/// Reads w.q, w.v, w.act and inputs; writes all that is derived without constraints, the last of it w.mass, w.factor,
+/// w.smooth, w.acc_smooth.
 template <class L>
 COHORT_KERNEL void smooth_dynamics(const ModelView& m, Workspace<L>& w) {
   kinematics<L>(m, w);

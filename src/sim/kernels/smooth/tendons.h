@@ -47,9 +47,9 @@ COHORT_LANE typename L::V pull(const Workspace<L>& w, int d, const typename L::V
   return dot3(direction, linear);
 }
 
-/// Where a stretch runs: straight, or in the lanes where it wraps around its geom in two straight pieces and an arc.
+/// Where a segment runs: straight, or in the lanes where it wraps around its geom in two straight pieces and an arc.
 template <class L>
-struct StretchPath {
+struct SegmentPath {
   using V = typename L::V;
   PathPoint<V> p0, p1;                 ///< its sites
   V straight[3], before[3], after[3];  ///< directions, of length 1: of the whole, to the geom, from the geom
@@ -57,11 +57,12 @@ struct StretchPath {
   V length;
   typename L::M wraps;
 };
+/// Reads kinematics.
 template <class L>
-COHORT_KERNEL StretchPath<L> stretch_path(const ModelView& m, const Workspace<L>& w, const StretchRecord& s) {
+COHORT_KERNEL SegmentPath<L> segment_path(const ModelView& m, const Workspace<L>& w, const SegmentRecord& s) {
   using V = typename L::V;
   const V zero(0.0f);
-  StretchPath<L> path{};
+  SegmentPath<L> path{};
   path.p0 = path_point<L>(m, w, s.site1), path.p1 = path_point<L>(m, w, s.site2);
   path_vector(path.straight, path.p0, path.p1);
   path.length = normalize<3>(path.straight);
@@ -92,17 +93,18 @@ COHORT_KERNEL StretchPath<L> stretch_path(const ModelView& m, const Workspace<L>
   return path;
 }
 
-/// Adds a stretch to the tendon's length and arms. A dof that moves both ends of a straight piece leaves its length
+/// Adds a segment to the tendon's length and arms. A dof that moves both ends of a straight piece leaves its length
 /// alone and is left out.
+/// Reads kinematics; changes w.arm, `length`.
 template <class L>
-COHORT_KERNEL void add_stretch(const ModelView& m, Workspace<L>& w, const TendonRecord& tendon, const StretchRecord& s,
+COHORT_KERNEL void add_segment(const ModelView& m, Workspace<L>& w, const TendonRecord& tendon, const SegmentRecord& s,
                                typename L::V& length) {
   using V = typename L::V;
   const V zero(0.0f), scale(s.scale);
-  const StretchPath<L> path = stretch_path<L>(m, w, s);
+  const SegmentPath<L> path = segment_path<L>(m, w, s);
   length = fma(path.length, scale, length);
   for (int k = 0; k < tendon.wrap_count; ++k) {
-    const int d = m.wrap[tendon.first_wrap + k].dof, moves = m.stretch_move[s.first_move + k];
+    const int d = m.wrap[tendon.first_wrap + k].dof, moves = m.segment_move[s.first_move + k];
     if (moves == 0) continue;
     const bool site1 = (moves & kMovesSite1) != 0, geom = (moves & kMovesGeom) != 0, site2 = (moves & kMovesSite2) != 0;
     const auto rate = [&](const PathPoint<V>& from, bool moves_from, const PathPoint<V>& to, bool moves_to,
@@ -132,8 +134,8 @@ COHORT_KERNEL void tendons(const ModelView& m, Workspace<L>& w) {
     } else {
       const int last = tendon.first_wrap + tendon.wrap_count;
       for (int k = tendon.first_wrap; k < last; ++k) w.arm[k] = V(0.0f);
-      for (int k = 0; k < tendon.stretch_count; ++k) {
-        add_stretch<L>(m, w, tendon, m.stretch[tendon.first_stretch + k], length);
+      for (int k = 0; k < tendon.segment_count; ++k) {
+        add_segment<L>(m, w, tendon, m.segment[tendon.first_segment + k], length);
       }
       for (int k = tendon.first_wrap; k < last; ++k) rate = fma(w.arm[k], w.v[m.wrap[k].dof], rate);
     }
@@ -143,12 +145,13 @@ COHORT_KERNEL void tendons(const ModelView& m, Workspace<L>& w) {
 }
 
 /// The second derivative of a straight path's length by time at zero joint accelerations.
+/// Reads kinematics, w.vel, w.acc.
 template <class L>
 COHORT_KERNEL typename L::V path_acceleration(const ModelView& m, const Workspace<L>& w, const TendonRecord& tendon) {
   using V = typename L::V;
   V sum(0.0f);
-  for (int k = 0; k < tendon.stretch_count; ++k) {
-    const StretchRecord& s = m.stretch[tendon.first_stretch + k];
+  for (int k = 0; k < tendon.segment_count; ++k) {
+    const SegmentRecord& s = m.segment[tendon.first_segment + k];
     const PathPoint<V> p[2] = {path_point<L>(m, w, s.site1), path_point<L>(m, w, s.site2)};
     V along[3], velocity[3], acceleration[3];
     path_vector(along, p[0], p[1]);

@@ -28,6 +28,7 @@ COHORT_LANE typename L::V wrap_arm(const ModelView& m, const Workspace<L>& w, in
 
 /// Arms of a wrench at a site, or of one between a site and a reference site, in the latter's axes. The dofs that move
 /// both are left out.
+/// Reads kinematics; writes w.arm of the actuator's wraps.
 template <class L>
 COHORT_KERNEL typename L::V site_arms(const ModelView& m, Workspace<L>& w, const ActuatorRecord& a) {
   using V = typename L::V;

@@ -26,9 +26,9 @@ COHORT_LANE V normalize(V* a) {
   return length;
 }
 
-/// Where the stretch from a to b meets the one from c to d.
+/// Where the segment from a to b meets the one from c to d.
 template <class V>
-COHORT_LANE auto stretches_meet(const V* a, const V* b, const V* c, const V* d) {
+COHORT_LANE auto segments_meet(const V* a, const V* b, const V* c, const V* d) {
   const V zero(0.0f), one(1.0f);
   const V p[2] = {b[0] - a[0], b[1] - a[1]}, q[2] = {d[0] - c[0], d[1] - c[1]}, r[2] = {a[0] - c[0], a[1] - c[1]};
   const V det = cross2(p, q);
@@ -62,7 +62,7 @@ COHORT_LANE auto wrap_outside(const V* end, const V* side, float radius, V* poin
   auto passes = dot2(nearest, nearest) > rr;
   V swept = zero;
   if (side) {
-    // The straight stretch sweeps the same angle, or one that differs by a whole turn.
+    // The straight segment sweeps the same angle, or one that differs by a whole turn.
     swept = winding(end, side) + winding(side, end + 2);
     passes = passes & (abs(swept - winding(end, end + 2)) < V(3.1415926536f));
   }
@@ -78,13 +78,13 @@ COHORT_LANE auto wrap_outside(const V* end, const V* side, float radius, V* poin
     }
     const V apart[2] = {touch[k][0] - touch[k][2], touch[k][1] - touch[k][3]};
     good[k] = -dot2(apart, apart);
-    const auto crossed = stretches_meet(end, touch[k], end + 2, touch[k] + 2);
+    const auto crossed = segments_meet(end, touch[k], end + 2, touch[k] + 2);
     good[k] = select(crossed, V(-10000.0f), good[k]);
   }
   auto first = good[0] > good[1];
   if (side) first = flip(swept > zero);
   for (int i = 0; i < 4; ++i) point[i] = select(first, touch[0][i], touch[1][i]);
-  on = on & flip(stretches_meet(end, point, end + 2, point + 2));
+  on = on & flip(segments_meet(end, point, end + 2, point + 2));
   if (side) {
     // What the path sweeps, less its straight ends: an arc may come near a whole turn.
     length = r * abs(swept - winding(end, point) - winding(point + 2, end + 2));
@@ -105,7 +105,7 @@ COHORT_LANE V arcsine(V x) {
   return atan2(x, sqrt(max((V(1.0f) - x) * (V(1.0f) + x), V(0.0f))));
 }
 
-/// A path from end[0..1] to end[2..3] that touches a circle from within, in one point: where the stretch to either end
+/// A path from end[0..1] to end[2..3] that touches a circle from within, in one point: where the segment to either end
 /// makes the same angle with the circle. With r = A l0 = B l1 and the angle G between the ends that is
 ///   asin(A sin x) + asin(B sin x) - 2 x + G = 0,
 /// concave and falling in x, so that Newton's method from pi / 2 comes down to the root without passing it.
@@ -154,7 +154,7 @@ COHORT_LANE auto wrap_inside(const V* end, float radius, V* point) {
 }
 
 /// The path from p0 to p1 around a sphere, or around a cylinder along z: where it begins and ceases to touch, and the
-/// length between. side_kind: StretchSide. The result says where it touches at all; elsewhere the points are finite
+/// length between. side_kind: SegmentSide. The result says where it touches at all; elsewhere the points are finite
 /// and unused.
 template <class V>
 COHORT_KERNEL auto wrap_around(int shape, int side_kind, float radius, const V* p0, const V* p1, const V* side,

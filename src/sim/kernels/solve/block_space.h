@@ -25,8 +25,8 @@ COHORT_LANE IntegerSizes integer_sizes(const ModelView& m, const ConstraintCapac
 
 /// Lays out a block. most: the model's constraint_capacity.
 template <class L>
-COHORT_LANE void lay_out(const ModelView& m, const ConstraintCapacity& most, Carver<L>& values, BlockSpace<L>& b) {
-  carve<L>(m, values, b.w);
+COHORT_LANE void lay_out(const ModelView& m, const ConstraintCapacity& most, Arena<L>& values, BlockSpace<L>& b) {
+  lay_out<L>(m, values, b.w);
   b.c.pool = values.take(most.pool);
   b.c.rows = values.take(most.rows), b.c.cones = values.take(most.cones);
   b.c.geom_pos = values.take(3 * m.ngeom), b.c.geom_rot = values.take(9 * m.ngeom);
@@ -37,12 +37,12 @@ COHORT_LANE void lay_out(const ModelView& m, const ConstraintCapacity& most, Car
   s.grad_old = values.take(m.nv), s.precond = values.take(m.nv), s.precond_old = values.take(m.nv);
   s.hessian = values.take_hot(triangle(m.nv, 0));
   s.sum = values.take(m.option.newton != 0 && m.neq > 0 ? triangle(m.nv, 0) : 0);
-  carve<L>(m, values, b.r);
+  lay_out<L>(m, values, b.r);
 }
 /// The same, of all values in one piece; returns the number of values per lane. With a null base it only counts.
 template <class L>
 COHORT_LANE int lay_out(const ModelView& m, const ConstraintCapacity& most, typename L::Ptr base, BlockSpace<L>& b) {
-  Carver<L> values{base};
+  Arena<L> values{base};
   lay_out<L>(m, most, values, b);
   return values.used;
 }

@@ -36,6 +36,7 @@ COHORT_LANE int groups_across(Constraints<L>& c, unsigned live) {
 
 /// Columns of the Hessian's rows for the live lanes: the inertia matrix's, those that groups across branches need, and
 /// the factor's fill-in.
+/// Reads the groups; writes s.bits, s.cols, s.start.
 template <class L>
 COHORT_KERNEL Pattern hessian_pattern(const ModelView& m, Constraints<L>& c, SolverSpace<L>& s, unsigned live) {
   if (groups_across<L>(c, live) == 0) return {m.pattern, m.pattern_start};
@@ -185,6 +186,7 @@ COHORT_LANE typename L::Ptr constant_part(const ModelView& m, const Workspace<L>
 
 /// to := the second derivatives that do not change within a step, with the pattern's entries: the inertia matrix and
 /// the equalities, which come first among the groups.
+/// Reads w.mass, the groups; writes `to`.
 template <class L>
 COHORT_KERNEL void constant_hessian(const ModelView& m, Workspace<L>& w, Constraints<L>& c, Pattern p,
                                     typename L::M live, typename L::Ptr to) {
@@ -205,6 +207,7 @@ COHORT_KERNEL void constant_hessian(const ModelView& m, Workspace<L>& w, Constra
 }
 
 /// to += J' W J of the groups but the equalities, for the live lanes.
+/// Reads the groups; changes `to`.
 template <class L>
 COHORT_KERNEL void add_groups(const ModelView& m, Constraints<L>& c, typename L::M live, typename L::Ptr to) {
   const unsigned live_bits = lane_bits(live);
@@ -217,6 +220,7 @@ COHORT_KERNEL void add_groups(const ModelView& m, Constraints<L>& c, typename L:
 
 /// For the live lanes: s.hessian := M + J' W J, with the pattern's entries. What the other lanes hold there means
 /// nothing. first: in a step.
+/// Reads w.mass, the groups; writes s.hessian and, where first, constant_part.
 template <class L>
 COHORT_KERNEL void assemble_hessian(const ModelView& m, Workspace<L>& w, Constraints<L>& c, SolverSpace<L>& s,
                                     Pattern p, typename L::M live, bool first) {

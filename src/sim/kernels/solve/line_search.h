@@ -119,6 +119,7 @@ COHORT_LANE void add_one_sided_slope(V x, V v, V D, V& d1, V& d2) {
 
 /// Lays out the search along `search` from piece[jar], for groups that weigh in a lane of `lanes`. slope, curvature:
 /// those of the inertia's part at 0.
+/// Reads the groups; writes c.rows, c.cones.
 template <class L>
 COHORT_KERNEL SearchLine<L> begin_line(const ModelView& m, Constraints<L>& c, typename L::Ptr search, unsigned lanes,
                                        typename L::V slope, typename L::V curvature) {
@@ -173,6 +174,7 @@ COHORT_KERNEL SearchLine<L> begin_line(const ModelView& m, Constraints<L>& c, ty
 }
 
 /// First and second derivative of the cost at `alpha`.
+/// Reads c.rows, c.cones.
 template <class L>
 COHORT_KERNEL void slopes_along(const Constraints<L>& c, const SearchLine<L>& line, typename L::V alpha,
                                 typename L::V& d1, typename L::V& d2) {
@@ -210,6 +212,7 @@ COHORT_LANE typename L::V cone_cost_along(typename L::Ptr cone, typename L::V al
 }
 
 /// What the cost at `alpha` is above that at 0.
+/// Reads c.rows, c.cones.
 template <class L>
 COHORT_KERNEL typename L::V cost_along(const Constraints<L>& c, const SearchLine<L>& line, typename L::V alpha) {
   using V = typename L::V;
@@ -242,6 +245,7 @@ COHORT_KERNEL typename L::V cost_along(const Constraints<L>& c, const SearchLine
 }
 
 /// Moves the groups' rows by `step` along the search, in the lanes of `live`, which are among the line's.
+/// Reads c.rows; changes piece[jar].
 template <class L>
 COHORT_KERNEL void move_along(Constraints<L>& c, const SearchLine<L>& line, typename L::M live, typename L::V step) {
   using V = typename L::V;

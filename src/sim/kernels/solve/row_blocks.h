@@ -100,7 +100,7 @@ struct RowCounts {
 };
 
 /// Rows [row, end) with the dofs [dof, dof_end) that they may have. Row i of dof d is entry at + d * stride + i of
-/// RowSpace::halves.
+/// RowSpace::scaled.
 struct RowBlock {
   int row, end, dof, dof_end;
   int at, stride;

@@ -1,4 +1,4 @@
-/// Newton's method on the rows of the lanes' problems (row_space.h): Newton's target for the pieces where the rows are,
+/// Newton's method on the rows of the lanes' islands (row_space.h): Newton's target for the pieces where the rows are,
 /// the search from them to it, and the way there. Nothing here knows of dofs: the rows' products stand for them.
 #pragma once
 #include "sim/kernels/solve/delassus.h"
@@ -39,13 +39,13 @@ COHORT_LANE typename L::V row_cost_change(const RowSpace<L>& r, int i, typename 
 
 /// y := y + A x for the rows [i, end) of `rows` rows, over the `count` rows `used`; x[a] belongs to used[a].
 template <class L>
-COHORT_LANE void add_products(int i, int end, int rows, typename L::Ptr inner, int count, const int* used,
+COHORT_LANE void add_products(int i, int end, int rows, typename L::Ptr delassus, int count, const int* used,
                               typename L::Ptr x, typename L::Ptr y) {
   using V = typename L::V;
   for (; i + 4 <= end; i += 4) {
     V y0 = y[i], y1 = y[i + 1], y2 = y[i + 2], y3 = y[i + 3];
     for (int a = 0; a < count; ++a) {
-      const auto row = inner + (used[a] * rows + i);
+      const auto row = delassus + (used[a] * rows + i);
       const V xa = x[a];
       y0 = fma(row[0], xa, y0), y1 = fma(row[1], xa, y1), y2 = fma(row[2], xa, y2), y3 = fma(row[3], xa, y3);
     }
@@ -53,26 +53,26 @@ COHORT_LANE void add_products(int i, int end, int rows, typename L::Ptr inner, i
   }
   for (; i < end; ++i) {
     V sum = y[i];
-    for (int a = 0; a < count; ++a) sum = fma(inner[used[a] * rows + i], x[a], sum);
+    for (int a = 0; a < count; ++a) sum = fma(delassus[used[a] * rows + i], x[a], sum);
     y[i] = sum;
   }
 }
 
 /// y := y + A x, over the rows of `list`; x[a] belongs to its row a. Of a single block only the first n rows of y.
 template <class L>
-COHORT_KERNEL void add_list(int n, const RowBlocks& blocks, typename L::Ptr inner, const RowList& list,
+COHORT_KERNEL void add_list(int n, const RowBlocks& blocks, typename L::Ptr delassus, const RowList& list,
                             typename L::Ptr x, typename L::Ptr y) {
   const int rows = blocks.rows, across = list.begin[blocks.count];
   if (blocks.count == 1 && blocks.across == rows) {
-    add_products<L>(0, n, rows, inner, list.count, list.row, x, y);
+    add_products<L>(0, n, rows, delassus, list.count, list.row, x, y);
     return;
   }
   for (int b = 0; b < blocks.count; ++b) {
     const int from = list.begin[b], row = blocks.block[b].row, end = blocks.block[b].end;
-    add_products<L>(row, end, rows, inner, list.begin[b + 1] - from, list.row + from, x + from, y);
-    add_products<L>(row, end, rows, inner, list.count - across, list.row + across, x + across, y);
+    add_products<L>(row, end, rows, delassus, list.begin[b + 1] - from, list.row + from, x + from, y);
+    add_products<L>(row, end, rows, delassus, list.count - across, list.row + across, x + across, y);
   }
-  add_products<L>(blocks.across, rows, rows, inner, list.count, list.row, x, y);
+  add_products<L>(blocks.across, rows, rows, delassus, list.count, list.row, x, y);
 }
 
 /// Eliminates the rows [j, end) from those behind them that they are coupled with: up to `end`, and [across, n). Two
@@ -155,7 +155,7 @@ COHORT_KERNEL void solve_rows(const RowBlocks& blocks, const RowList& list, type
 template <class L>
 struct RowSearch {
   typename L::V rest;         ///< share of the warm start that is left: 0 or 1 at first
-  typename L::V energy;       ///< RowPart::energy, of the problem
+  typename L::V energy;       ///< RowPart::energy, of the island
   typename L::M live, exact;  ///< lanes that go on; that have reached the minimum of the pieces where their rows are
   RowBlocks blocks;
   int n;  ///< rows that a live lane has
@@ -166,6 +166,7 @@ struct RowSearch {
 };
 
 /// The start: the last acceleration, or the unconstrained one where that costs less. Reads r.start, r.warm, at.energy.
+/// Writes r.x, r.force, at.rest.
 template <class L>
 COHORT_KERNEL void start_rows(const ModelView& m, RowSpace<L>& r, RowSearch<L>& at) {
   using V = typename L::V;
@@ -187,6 +188,8 @@ COHORT_KERNEL void start_rows(const ModelView& m, RowSpace<L>& r, RowSearch<L>& 
 
 /// Newton's target for the pieces where the rows are: its rows to r.target, and as differences to the present ones to
 /// r.along; the differences of its forces to r.search. The forces at the present rows go to r.present.
+/// Reads r.start, r.warm, r.weight, r.compliance, r.delassus, r.x, r.force; overwrites r.factor; writes at.kept,
+/// at.curvature, at.same.
 template <class L>
 COHORT_KERNEL void newton_target(RowSpace<L>& r, RowSearch<L>& at) {
   using V = typename L::V;
@@ -214,14 +217,14 @@ COHORT_KERNEL void newton_target(RowSpace<L>& r, RowSearch<L>& at) {
       const int i = pushing.row[a];
       r.target[a] = select(quadratic[i], zero, r.present[i]);
     }
-    add_list<L>(n, at.blocks, r.inner, pushing, r.target, goal);
+    add_list<L>(n, at.blocks, r.delassus, pushing, r.target, goal);
   }
   for (int b = 0; b <= at.blocks.count; ++b) {
     const bool across = b == at.blocks.count;
     const int first = across ? 0 : used.begin[b], end = across ? used.count : used.begin[b + 1];
     for (int a = used.begin[b]; a < end; ++a) {
       const int i = used.row[a];
-      const auto from = r.inner + i * at.blocks.rows, to = r.factor + triangle(a, 0);
+      const auto from = r.delassus + i * at.blocks.rows, to = r.factor + triangle(a, 0);
       for (int k = first; k < a; ++k) {
         const int j = used.row[k];
         to[k] = select(quadratic[i] & quadratic[j], from[j], zero);
@@ -231,7 +234,7 @@ COHORT_KERNEL void newton_target(RowSpace<L>& r, RowSearch<L>& at) {
     }
   }
   solve_rows<L>(at.blocks, used, r.factor, r.target);
-  add_list<L>(n, at.blocks, r.inner, used, r.target, goal);
+  add_list<L>(n, at.blocks, r.delassus, used, r.target, goal);
   // To the rows' own places; those of the others are not looked at in a live lane.
   for (int a = used.count - 1; a >= 0; --a) r.target[used.row[a]] = r.target[a];
   V kept = at.rest * at.rest * at.energy, quadratic_part = zero;
@@ -254,6 +257,7 @@ COHORT_KERNEL void newton_target(RowSpace<L>& r, RowSearch<L>& at) {
 
 /// How far to go along the search. Where no row changes its piece on the way, the target is the minimum. Elsewhere the
 /// slope's zero is searched with Newton's method between lo (slope negative) and hi (positive): the slope only rises.
+/// Reads r.x, r.along, r.present, r.weight.
 template <class L>
 COHORT_KERNEL typename L::V search_rows(const ModelView& m, RowSpace<L>& r, const RowSearch<L>& at) {
   using V = typename L::V;
@@ -285,6 +289,7 @@ COHORT_KERNEL typename L::V search_rows(const ModelView& m, RowSpace<L>& r, cons
 
 /// Moves the live lanes along the search by `alpha`, decides which go on, and returns those that moved. `enough`: a
 /// fall of the cost below it is the last.
+/// Reads r.along, r.search, r.present, r.target; changes r.x, r.force, at.rest, at.live, at.exact.
 template <class L>
 COHORT_KERNEL typename L::M move_rows(RowSpace<L>& r, RowSearch<L>& at, typename L::V alpha, typename L::V enough) {
   using V = typename L::V;

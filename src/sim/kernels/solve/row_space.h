@@ -6,7 +6,7 @@
 /// rows whose force is not at its limit; the search from the present rows to the target's is the one in the
 /// accelerations (solver.h), since both are affine. An iteration then costs the cube of the rows that an environment
 /// has instead of that of its dofs, and environments whose constraints differ are solved side by side all the same:
-/// each numbers its own, and who is solved beside whom is row_problem.h's.
+/// each numbers its own, and who is solved beside whom is row_islands.h's.
 ///
 /// Elliptic cones are not piecewise quadratic: solver.h solves them, and environments with more rows than
 /// ModelView::row_space.
@@ -17,8 +17,9 @@
 namespace cohort::sim {
 
 /// The rows back to piece[jar], where sensors look. `rows` as they were at the start.
+/// Reads r.x; writes the groups' piece[jar], changes rows.next.
 template <class L>
-COHORT_KERNEL void return_rows(const Constraints<L>& c, RowSpace<L>& r, const RowPart<L>& part, const RowProblem<L>& p,
+COHORT_KERNEL void return_rows(const Constraints<L>& c, RowSpace<L>& r, const RowPart<L>& part, const RowIslands<L>& p,
                                RowsOfLanes<L>& rows) {
   each_group<L>(c, part, p, 0, p.lists, [&](int t, const Group& g) {
     const auto jar = c.pool + (g.at + g.layout.jar);
@@ -31,7 +32,8 @@ COHORT_KERNEL void return_rows(const Constraints<L>& c, RowSpace<L>& r, const Ro
   });
 }
 
-/// sum := halves' f.
+/// sum := scaled' f.
+/// Reads r.scaled, f; writes sum.
 template <class L>
 COHORT_KERNEL void sum_of_rows(const RowBlocks& blocks, RowSpace<L>& r, typename L::Ptr f, typename L::Ptr sum) {
   using V = typename L::V;
@@ -42,7 +44,7 @@ COHORT_KERNEL void sum_of_rows(const RowBlocks& blocks, RowSpace<L>& r, typename
     for (; d + 4 <= own.dof_end; d += 4) {
       V s0 = zero, s1 = zero, s2 = zero, s3 = zero;
       const auto add = [&](const RowBlock& rows) {
-        auto column = r.halves + rows.entry(d, rows.row);
+        auto column = r.scaled + rows.entry(d, rows.row);
         const int n = rows.stride;
         for (int i = rows.row; i < rows.end; ++i) {
           const V fi = f[i];
@@ -57,14 +59,15 @@ COHORT_KERNEL void sum_of_rows(const RowBlocks& blocks, RowSpace<L>& r, typename
     }
     for (; d < own.dof_end; ++d) {
       V total = zero;
-      for (int i = own.row; i < own.end; ++i) total = fma(r.halves[own.entry(d, i)], f[i], total);
-      for (int i = across.row; i < across.end; ++i) total = fma(r.halves[across.entry(d, i)], f[i], total);
+      for (int i = own.row; i < own.end; ++i) total = fma(r.scaled[own.entry(d, i)], f[i], total);
+      for (int i = across.row; i < across.end; ++i) total = fma(r.scaled[across.entry(d, i)], f[i], total);
       sum[d] = total;
     }
   }
 }
 
 /// The warm start's difference, and its energies: with M = L' D L, the squares of L (a_warm - a0) times D.
+/// Reads w.warm, w.acc_smooth, w.factor; writes `difference`, part.energy.
 template <class L>
 COHORT_KERNEL void begin_part(const ModelView& m, const RowTrees& trees, const Workspace<L>& w,
                               typename L::Ptr difference, RowPart<L>& part) {
@@ -91,11 +94,12 @@ COHORT_KERNEL void begin_part(const ModelView& m, const RowTrees& trees, const W
   }
 }
 
-/// Back to accelerations of the problems' environments and, for the lanes of `forces`, to generalized forces:
-/// sum = halves' f = D^-1/2 L'^-1 J' f. sum, out: (nv) each.
+/// Back to accelerations of the islands' environments and, for the lanes of `forces`, to generalized forces:
+/// sum = scaled' f = D^-1/2 L'^-1 J' f. sum, out: (nv) each.
+/// Reads r.scaled, r.force, r.x, r.root, r.difference, w.factor, w.acc_smooth; writes w.qacc, w.constraint, r.target.
 template <class L>
 COHORT_KERNEL void end_rows(const ModelView& m, Workspace<L>& w, RowSpace<L>& r, typename L::Ptr sum,
-                            typename L::Ptr out, const RowProblem<L>& p, const RowSearch<L>& at, unsigned forces) {
+                            typename L::Ptr out, const RowIslands<L>& p, const RowSearch<L>& at, unsigned forces) {
   using V = typename L::V;
   const int begin = p.trees.dof[0], end = p.trees.dof[p.trees.count];
   // Tree by tree to the lanes of `some` that have its dofs.
@@ -128,11 +132,13 @@ COHORT_KERNEL void end_rows(const ModelView& m, Workspace<L>& w, RowSpace<L>& r,
   give(w.constraint, forces, [&](int d) { return V(out[d]); });
 }
 
-/// Solves the lanes' problems: accelerations and iterations, forces where the iterations were too few or the rows are
+/// Solves the lanes' islands: accelerations and iterations, forces where the iterations were too few or the rows are
 /// read.
+/// Reads the groups, w.factor, w.acc_smooth, r.difference; writes w.qacc, w.constraint, part.iterations, part.open, all
+/// of r; uses s.grad, s.precond.
 template <class L>
-COHORT_KERNEL void solve_problem(const ModelView& m, Workspace<L>& w, const Constraints<L>& c, const SolverSpace<L>& s,
-                                 RowSpace<L>& r, RowPart<L>& part, const RowProblem<L>& p) {
+COHORT_KERNEL void solve_islands(const ModelView& m, Workspace<L>& w, const Constraints<L>& c, const SolverSpace<L>& s,
+                                 RowSpace<L>& r, RowPart<L>& part, const RowIslands<L>& p) {
   using V = typename L::V;
   if (p.lanes == 0) return;
   const typename L::M lanes = mask_of<L>(p.lanes);
@@ -142,7 +148,7 @@ COHORT_KERNEL void solve_problem(const ModelView& m, Workspace<L>& w, const Cons
   for (int b = 0; b <= at.blocks.count; ++b) {
     if (at.blocks.block[b].stride == 0) continue;
     number_rows<L>(m, c, r, part, p, numbers, at.blocks, b);
-    products_of_rows<L>(m, w, r, at.blocks, b);
+    delassus_of_rows<L>(m, w, r, at.blocks, b);
   }
   at.energy = part.energy[p.first + p.lists - 1];  // that of coupled trees stands behind the others
   start_rows<L>(m, r, at);
@@ -167,6 +173,7 @@ COHORT_KERNEL void solve_problem(const ModelView& m, Workspace<L>& w, const Cons
 
 /// Where one tree of a lane has ended and another has not: w.constraint := M (a - a0) of the former. Uses
 /// `difference` and `product`.
+/// Reads w.qacc, w.acc_smooth, w.mass, part.open.
 template <class L>
 COHORT_KERNEL void forces_of_ended_trees(const ModelView& m, const RowTrees& trees, Workspace<L>& w,
                                          typename L::Ptr difference, typename L::Ptr product, const RowPart<L>& part) {
@@ -199,9 +206,9 @@ COHORT_KERNEL void solve_in_rows(const ModelView& m, Workspace<L>& w, const Cons
     w.constraint[d] = select(lanes, typename L::V(0.0f), w.constraint[d]);
   }
   for (int t = 0; t < trees.count; ++t) {
-    solve_problem<L>(m, w, c, s, r, part, RowProblem<L>::of_tree(trees, part, t));
+    solve_islands<L>(m, w, c, s, r, part, RowIslands<L>::of_tree(trees, part, t));
   }
-  solve_problem<L>(m, w, c, s, r, part, RowProblem<L>::of_coupled(trees, part));
+  solve_islands<L>(m, w, c, s, r, part, RowIslands<L>::of_coupled(trees, part));
   if (trees.count > 1 && !c.rows_are_read) forces_of_ended_trees<L>(m, trees, w, r.difference, s.Mv, part);
 }
 

@@ -32,6 +32,7 @@ COHORT_LANE typename L::V dot_n(int n, typename L::Ptr a, typename L::Ptr b) {
 }
 
 /// The start: w.qacc, s.Ma and the rows piece[jar] at the better of the last acceleration and the unconstrained one.
+/// Reads w.acc_smooth, w.warm, w.smooth, w.mass, the groups; writes w.qacc, s.Ma, piece[jar]; uses s.Mv, c.rows.
 template <class L>
 COHORT_KERNEL void start_solver(const ModelView& m, Workspace<L>& w, Constraints<L>& c, SolverSpace<L>& s) {
   using V = typename L::V;
@@ -92,6 +93,7 @@ COHORT_LANE void add_forces(int n, const int* dofs, typename L::Ptr jacobian, co
 }
 
 /// In the lanes of `where`: w.constraint := J' force at piece[jar]. Uses s.precond.
+/// Reads the groups; writes w.constraint.
 template <class L>
 COHORT_KERNEL void constraint_forces(const ModelView& m, Workspace<L>& w, Constraints<L>& c, SolverSpace<L>& s,
                                      typename L::M where) {
@@ -123,6 +125,7 @@ inline constexpr float kConjugateSlopeTolerance = 1e-4f;
 
 /// Step length along s.search for the live lanes, 0 where nothing improves; `improvement` is the fall of the cost,
 /// `line` what it looked at.
+/// Reads w.mass, w.smooth, s.Ma, s.search, the groups; writes s.Mv, c.rows, c.cones.
 template <class L>
 COHORT_KERNEL typename L::V line_search(const ModelView& m, Workspace<L>& w, Constraints<L>& c, SolverSpace<L>& s,
                                         typename L::M live, SearchLine<L>& line, typename L::V& improvement) {
@@ -176,6 +179,7 @@ COHORT_KERNEL typename L::V line_search(const ModelView& m, Workspace<L>& w, Con
 
 /// Conjugate gradients' next direction from s.grad, s.precond and the last ones: Hager and Zhang 2005, with MuJoCo's
 /// lower bound.
+/// Reads s.grad, s.grad_old, s.precond, s.precond_old; changes s.search.
 template <class L>
 COHORT_KERNEL void conjugate_direction(int nv, SolverSpace<L>& s, typename L::M live) {
   using V = typename L::V;
@@ -220,6 +224,8 @@ struct NewtonDirection {
 };
 
 /// The same for `lanes`, in accelerations; what the others get means nothing.
+/// Reads w.mass, w.factor, w.smooth, w.acc_smooth, w.warm, the groups; writes w.qacc, w.constraint, piece[jar]; uses
+/// all of s.
 template <class L>
 COHORT_KERNEL void solve_in_accelerations(const ModelView& m, Workspace<L>& w, Constraints<L>& c, SolverSpace<L>& s,
                                           typename L::M lanes, typename L::V& iterations) {
