@@ -79,8 +79,8 @@ struct Model {
 std::vector<Unsupported> find_unsupported(std::span<const std::uint8_t> mjb);
 
 /// Throws Error listing every unsupported feature with its name in the file, or saying how large a model is whose pairs
-/// of geoms do not fit into the memory. contact_capacity 0: all that the pairs can make.
-Model import_model(std::span<const std::uint8_t> mjb, int contact_capacity = 0);
+/// of geoms do not fit into the memory.
+Model import_model(std::span<const std::uint8_t> mjb);
 
 /// Writes the model to a file that load_model reads on a machine without MuJoCo; with what is seen of it, if given, so
 /// that pictures can be made of it (load_visual_model). Throws Error.

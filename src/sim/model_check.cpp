@@ -87,9 +87,10 @@ class Checker {
                 {"nsensordata", v_.nsensordata, m_.info.nsensordata},
                 {"varies", v_.varies, 0},
                 {"counted", v_.counted, 0},
-                {"row_space", v_.row_space, 0}};
+                {"row_space", v_.row_space, 0},
+                {"contact_capacity", v_.contact_capacity, 0}};
     for (const auto& s : same) equal(s.name, s.value, s.wanted);
-    for (const int n : {v_.nu, v_.na, v_.nsensordata, v_.contact_capacity}) require(n >= 0, "a number", n);
+    for (const int n : {v_.nu, v_.na, v_.nsensordata}) require(n >= 0, "a number", n);
     index("nseparation", v_.nseparation, kMostSeparations + 1);
     const int integrator = v_.option.integrator;
     require(integrator == kEuler || integrator == kRk4 || integrator == kImplicitFast, "integrator", integrator);

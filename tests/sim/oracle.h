@@ -10,7 +10,7 @@
 
 #include "core/philox.h"
 #include "sim/compile.h"
-#include "sim/row_space_rule.h"
+#include "sim/engine_plan.h"
 #include "sim/kernels/lane/workspace.h"
 #include "sim/model.h"
 #include "sim/model_check.h"
@@ -34,8 +34,7 @@ class Pair {
       : mj(mj::load(mjb)), data(mj_makeData(mj.get())), ours(import_model(mjb)) {
     check_model(ours);  // what a file may not hold, an import must not make
     mj->opt.jacobian = mjJAC_DENSE;
-    view = ours.view();
-    view.row_space = choose_row_space(ours, row_space);
+    view = planned_view(ours, row_space, 0);
     Arena<ScalarLane> count{nullptr};
     lay_out<ScalarLane>(view, count, w);
     memory.assign(static_cast<std::size_t>(count.used), 0);

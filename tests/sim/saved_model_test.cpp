@@ -42,6 +42,7 @@ TEST(Batched, ASavedModelWithAnIndexThatPointsNowhereIsRefused) {
       {"hinge or slide 0: dof is 1000", [](Model& m) { m.joint[0].dof = 1000; }},
       {"body 1: parent is 7", [](Model& m) { m.body[1].parent = 7; }},
       {"row_space is 8", [](Model& m) { m.sizes.row_space = 8; }},
+      {"contact_capacity is 30", [](Model& m) { m.sizes.contact_capacity = 30; }},
       {"dof has", [](Model& m) { m.sizes.nv += 1; }},
       {"dof 0: below is 2", [](Model& m) { std::swap(m.below[0], m.below[1]); }},
       {"pair of geoms 0: geom2 is -1", [](Model& m) { m.pair[0].geom2 = -1; }},

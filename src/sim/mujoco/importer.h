@@ -98,7 +98,7 @@ struct MassSum {
 class Importer {
  public:
   explicit Importer(const mjModel& m);
-  Model run(int contact_capacity);
+  Model run();
 
  private:
   bool off(int bit) const { return (disabled_ & bit) != 0; }
@@ -179,8 +179,7 @@ class Importer {
   /// Contact parameters of two geoms: priority, then solmix, as MuJoCo's documentation of contact parameters says.
   void mixed_parameters(PairRecord& r, int g1, int g2) const;
   void equalities();
-  void sizes(int contact_capacity);
-  void check_scratch() const;
+  void sizes();
 
   const mjModel& m_;
   Model out_;

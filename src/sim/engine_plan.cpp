@@ -1,9 +1,12 @@
-#include "sim/row_space_rule.h"
+#include "sim/engine_plan.h"
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
+#include <utility>
 
 #include "core/error.h"
+#include "sim/kernels/lane/constraints.h"
 
 namespace cohort::sim {
 
@@ -39,6 +42,37 @@ int choose_row_space(const Model& model, int wanted) {
     rows += contact_edges(p.dim, false) * p.max_contacts;
   }
   return std::min({rows, wanted, kMostRowSpaceRows});
+}
+
+int choose_contact_capacity(const Model& model, int wanted) {
+  int most = 0;
+  for (const PairRecord& p : model.pair) most += p.max_contacts;
+  const int capacity = wanted > 0 ? std::min(wanted, most) : most;
+  // Of what grows with the square of the model: the triangles of workspace.h and block_space.h, twice for the
+  // integrators' own copy, and the constraints of constraints.h, at the widest lanes.
+  ModelView view = model.view();
+  view.keep_contacts = 1, view.varies = kVariesFriction;
+  const double nv = view.nv, triangles = (view.neq > 0 ? 6 : 5) * nv * (nv + 1) / 2;
+  const ConstraintCount n = count_constraints(view);
+  double constraints = n.others.pool + n.others.rows;
+  for (const auto& [all, one] :
+       {std::pair{n.pool, n.largest.pool}, {n.rows, n.largest.rows}, {n.cones, n.largest.cones}}) {
+    constraints += std::min(static_cast<double>(all), 16.0 * capacity * one);
+  }
+  COHORT_THROW_UNLESS(triangles + constraints < std::numeric_limits<int>::max() / 2.0,
+                      "the batched engine does not step a model of this size: {} dofs and {} pairs of geoms that may "
+                      "touch take {} of scratch memory per lane of a thread. SceneOptions::contact_capacity "
+                      "(--contact-capacity), the most contacts of an environment, bounds it; the engine `mujoco` keeps "
+                      "only what touches (SceneOptions::engine, --engine mujoco)",
+                      view.nv, view.npair, format_bytes(sizeof(float) * (triangles + constraints)));
+  return capacity;
+}
+
+ModelView planned_view(const Model& model, int row_space, int contact_capacity) {
+  ModelView view = model.view();
+  view.row_space = choose_row_space(model, row_space);
+  view.contact_capacity = choose_contact_capacity(model, contact_capacity);
+  return view;
 }
 
 }  // namespace cohort::sim
