@@ -3,20 +3,17 @@
 /// Who reads which variable, and how it counts (looked up in the sources named, 2026):
 /// - CUDA_VISIBLE_DEVICES: the CUDA driver; indices in CUDA's order or UUIDs.
 /// - QD_VISIBLE_DEVICE (Quadrants, Genesis' compiler) and TI_VISIBLE_DEVICE (Taichi, its ancestor): read by the Vulkan
-/// back end
-///   only, as an index into vkEnumeratePhysicalDevices (quadrants/rhi/vulkan/vulkan_device_creator.cpp,
+///   back end only, as an index into vkEnumeratePhysicalDevices (quadrants/rhi/vulkan/vulkan_device_creator.cpp,
 ///   pick_physical_device), which no CUDA mask filters; their CUDA back end always takes the first device of
 ///   CUDA_VISIBLE_DEVICES (quadrants/rhi/cuda/cuda_context.cpp). Genesis' guide sets them to the index of the GPU on
 ///   the machine. So: the index in PCI order (nvidia-smi's), never the index within the mask.
 /// - EGL_DEVICE_ID: an index into eglQueryDevicesEXT (Genesis and pyrender: ext/pyrender/platforms/egl.py; dm_control).
-/// EGL
-///   lists every GPU, masked or not, usually but not always in PCI order (VirtualGL #251, RLinf/RPent #51, cuda-python
-///   #2865). So: the index that EGL itself reports for the GPU's UUID or PCI bus, else the PCI index.
+///   EGL lists every GPU, masked or not, usually but not always in PCI order (VirtualGL #251, RLinf/RPent #51,
+///   cuda-python #2865). So: the index that EGL itself reports for the GPU's UUID or PCI bus, else the PCI index.
 /// - MUJOCO_EGL_DEVICE_ID: before MuJoCo 4 and in robosuite, an index into eglQueryDevicesEXT, which robosuite wants to
-/// occur in
-///   CUDA_VISIBLE_DEVICES (utils/binding_utils.py); in MuJoCo 4.0.1 (mujoco/egl/__init__.py, _select_egl_device) first
-///   the position within CUDA_VISIBLE_DEVICES, then a CUDA index. So: the rank's entry of the mask where it is an index
-///   (all three agree when the rank sees one GPU), else the EGL index.
+///   occur in CUDA_VISIBLE_DEVICES (utils/binding_utils.py); in MuJoCo 4.0.1 (mujoco/egl/__init__.py,
+///   _select_egl_device) first the position within CUDA_VISIBLE_DEVICES, then a CUDA index. So: the rank's entry of the
+///   mask where it is an index (all three agree when the rank sees one GPU), else the EGL index.
 #pragma once
 #include <string>
 #include <utility>

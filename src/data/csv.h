@@ -2,11 +2,9 @@
 ///
 /// - Separators: comma, semicolon, tab, | (told apart by themselves), or any other ASCII character.
 /// - Quotes: a field that starts with " ends with the next single "; inside, "" is a quote, and separators and line
-/// ends are
-///   text. A quote elsewhere is an ordinary character.
+///   ends are text. A quote elsewhere is an ordinary character.
 /// - Lines end with LF or CRLF; the last one may lack it. Blank lines are skipped. A UTF-8 byte order mark and a first
-/// line
-///   `sep=;` (spreadsheets write it) are understood.
+///   line `sep=;` (spreadsheets write it) are understood.
 /// - A column without a name that is empty in every row, as separators at the ends of the lines make it, is left out,
 ///   with a line of the log; the header may lack its separator.
 /// - Names of columns are UTF-8; other texts are bytes.

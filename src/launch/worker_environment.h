@@ -30,8 +30,7 @@ struct RankFiles {
 
 /// Sets, for the rank with this number on the node (RANK is meeting.first_rank + local_rank):
 /// - RANK LOCAL_RANK GROUP_RANK ROLE_RANK ROLE_NAME WORLD_SIZE LOCAL_WORLD_SIZE GROUP_WORLD_SIZE ROLE_WORLD_SIZE
-/// MASTER_ADDR
-///   MASTER_PORT TORCHELASTIC_{RESTART_COUNT, MAX_RESTARTS, RUN_ID, SIGNALS_TO_HANDLE, ERROR_FILE};
+///   MASTER_ADDR MASTER_PORT TORCHELASTIC_{RESTART_COUNT, MAX_RESTARTS, RUN_ID, SIGNALS_TO_HANDLE, ERROR_FILE};
 /// - TORCHELASTIC_USE_AGENT_STORE=False, unlike torchrun: rank 0 hosts the store, the agent holds no LibTorch;
 /// - TORCH_NCCL_ASYNC_ERROR_HANDLING=1 unless set, OMP_NUM_THREADS as JobIdentity says;
 /// - the variables of `devices`; under the policy "own" LOCAL_RANK is 0, as torchrun's --virtual-local-rank has it;

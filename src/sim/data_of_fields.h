@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "sim/engine.h"
-#include "sim/kernels/data_view.h"
+#include "sim/kernels/lane/data_view.h"
 
 namespace cohort::sim {
 

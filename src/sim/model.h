@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/kernels/model_view.h"
+#include "sim/kernels/lane/model_view.h"
 #include "sim/model_info.h"
 
 namespace cohort::sim {
@@ -35,8 +35,8 @@ struct Model {
   std::vector<FrictionRecord> friction;
   std::vector<WrapRecord> wrap;
   std::vector<TendonRecord> tendon;
-  std::vector<StretchRecord> stretch;
-  std::vector<int> stretch_move;
+  std::vector<SegmentRecord> segment;
+  std::vector<int> segment_move;
   std::vector<ActuatorRecord> actuator;
   std::vector<GeomRecord> geom;
   std::vector<PairRecord> pair;
@@ -79,8 +79,8 @@ struct Model {
 std::vector<Unsupported> find_unsupported(std::span<const std::uint8_t> mjb);
 
 /// Throws Error listing every unsupported feature with its name in the file, or saying how large a model is whose pairs
-/// of geoms do not fit into the memory. contact_capacity 0: all that the pairs can make.
-Model import_model(std::span<const std::uint8_t> mjb, int contact_capacity = 0);
+/// of geoms do not fit into the memory.
+Model import_model(std::span<const std::uint8_t> mjb);
 
 /// Writes the model to a file that load_model reads on a machine without MuJoCo; with what is seen of it, if given, so
 /// that pictures can be made of it (load_visual_model). Throws Error.

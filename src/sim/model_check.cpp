@@ -6,7 +6,8 @@
 #include <span>
 
 #include "core/error.h"
-#include "sim/kernels/pair_kernels.h"
+#include "sim/kernels/lane/pair_kernels.h"
+#include "sim/model_arrays.h"
 
 namespace cohort::sim {
 
@@ -60,50 +61,24 @@ class Checker {
 
   void sizes() {
     at("size", 0);
+    for_each_array([&](const auto& array) {
+      if (!array.count) return;
+      const Number count = v_.*array.count;
+      const Number wanted = array.per * count + array.more;
+      COHORT_THROW_UNLESS(count >= 0 && size(m_.*array.items) == wanted, "{} has {} items where its model says {}",
+                          array.name, (m_.*array.items).size(), wanted);
+    });
     const struct {
       const char* name;
       Number value, wanted;
-    } same[] = {{"nq", v_.nq, size(m_.qpos0)},
-                {"nq", v_.nq, size(m_.qpos_spring)},
-                {"nq", v_.nq, size(m_.info.qpos0)},
-                {"nv", v_.nv, size(m_.dof)},
+    } same[] = {{"nq", v_.nq, size(m_.info.qpos0)},
                 {"nmocap", 3 * Number{v_.nmocap}, size(m_.info.mocap_pos0)},
                 {"nmocap", 4 * Number{v_.nmocap}, size(m_.info.mocap_quat0)},
-                {"nbody", v_.nbody, size(m_.body)},
-                {"njnt", v_.njnt, size(m_.joint)},
-                {"nlink", v_.nlink, size(m_.link)},
                 {"nlink", v_.nlink, size(m_.info.links)},
-                {"nlimit", v_.nlimit, size(m_.limit)},
-                {"nfriction", v_.nfriction, size(m_.friction)},
-                {"nwrap", v_.nwrap, size(m_.wrap)},
-                {"ntendon", v_.ntendon, size(m_.tendon)},
-                {"nact", v_.nact, size(m_.actuator)},
-                {"ngeom", v_.ngeom, size(m_.geom)},
-                {"npair", v_.npair, size(m_.pair)},
-                {"npair", v_.npair, size(m_.pair_bound)},
-                {"npair", v_.npair, size(m_.pair_spheres)},
-                {"npairrun", v_.npairrun, size(m_.pair_run)},
                 {"pair_window", size(m_.pair_window),
                  v_.npair > 0 ? (Number{v_.npair} + kPairsAtOnce - 1) / kPairsAtOnce + 1 : 0},
-                {"nrowdof", v_.nrowdof, size(m_.row_dof)},
-                {"nrowdof", v_.nrowdof, size(m_.row_sign)},
-                {"neq", v_.neq, size(m_.equality)},
-                {"npattern", v_.npattern, size(m_.pattern)},
-                {"pattern_start", size(m_.pattern_start), Number{v_.nv} + 1},
-                {"below_start", size(m_.below_start), Number{v_.nv} + 1},
-                {"nframe", v_.nframe, size(m_.frame)},
-                {"nfluid", v_.nfluid, size(m_.fluid)},
-                {"nfluid", v_.nfluid, size(m_.fluid_link)},
-                {"nsensor", v_.nsensor, size(m_.sensor)},
-                {"npiece", v_.npiece, size(m_.piece)},
                 {"piece_start", size(m_.piece_start), v_.npiece > 0 ? Number{v_.npiece} + 1 : size(m_.piece_start)},
-                {"nmatch", v_.nmatch, size(m_.sensor_match)},
-                {"nray", v_.nray, size(m_.ray_geom)},
-                {"nmesh", v_.nmesh, size(m_.mesh)},
-                {"nheightfield", v_.nheightfield, size(m_.height_field)},
                 {"nfilegeom", v_.nfilegeom, size(m_.info.geoms)},
-                {"geom_friction", size(m_.geom_friction), 3 * Number{v_.nfilegeom}},
-                {"nstretch", v_.nstretch, size(m_.stretch)},
                 {"nq", v_.nq, m_.info.nq},
                 {"nv", v_.nv, m_.info.nv},
                 {"nu", v_.nu, m_.info.nu},
@@ -112,9 +87,10 @@ class Checker {
                 {"nsensordata", v_.nsensordata, m_.info.nsensordata},
                 {"varies", v_.varies, 0},
                 {"counted", v_.counted, 0},
-                {"row_space", v_.row_space, 0}};
+                {"row_space", v_.row_space, 0},
+                {"contact_capacity", v_.contact_capacity, 0}};
     for (const auto& s : same) equal(s.name, s.value, s.wanted);
-    for (const int n : {v_.nu, v_.na, v_.nsensordata, v_.contact_capacity}) require(n >= 0, "a number", n);
+    for (const int n : {v_.nu, v_.na, v_.nsensordata}) require(n >= 0, "a number", n);
     index("nseparation", v_.nseparation, kMostSeparations + 1);
     const int integrator = v_.option.integrator;
     require(integrator == kEuler || integrator == kRk4 || integrator == kImplicitFast, "integrator", integrator);
@@ -244,14 +220,14 @@ class Checker {
       at("tendon", i);
       range("first_wrap", t.first_wrap, t.wrap_count, v_.nwrap);
       if (t.spatial == 0) summed(t.first_wrap, t.wrap_count);
-      range("first_stretch", t.first_stretch, t.stretch_count, v_.nstretch);
-      for (int k = t.first_stretch; k < t.first_stretch + t.stretch_count; ++k) {
-        range("first_move", m_.stretch[static_cast<std::size_t>(k)].first_move, t.wrap_count, size(m_.stretch_move));
+      range("first_segment", t.first_segment, t.segment_count, v_.nsegment);
+      for (int k = t.first_segment; k < t.first_segment + t.segment_count; ++k) {
+        range("first_move", m_.segment[static_cast<std::size_t>(k)].first_move, t.wrap_count, size(m_.segment_move));
       }
     }
-    for (std::size_t i = 0; i < m_.stretch.size(); ++i) {
-      const StretchRecord& s = m_.stretch[i];
-      at("stretch of a tendon", i);
+    for (std::size_t i = 0; i < m_.segment.size(); ++i) {
+      const SegmentRecord& s = m_.segment[i];
+      at("segment of a tendon", i);
       index("shape", s.shape, kAroundCylinder + 1);
       index("site1", s.site1, v_.nframe);
       index("site2", s.site2, v_.nframe);

@@ -14,7 +14,7 @@ namespace cohort::sim {
 enum class EngineKind {
   kBatched,  ///< ours: float, one environment per SIMD lane; the features of docs/reference/simulation.md, others are
              ///< refused by name
-  kMujoco,  ///< MuJoCo's own thread pool: double, every feature, CPU only
+  kMujoco,   ///< MuJoCo's own thread pool: double, every feature, CPU only
 };
 
 /// "batched", "mujoco"; throws Error naming what is allowed.
@@ -71,7 +71,9 @@ struct SceneOptions {
   int substeps = 1;                    ///< physics steps per Scene::step()
   std::uint64_t seed = 0;              ///< with the global environment id, the key of all randomness
   std::int64_t first_environment = 0;  ///< global id of this scene's environment 0
-  int contact_capacity = 0;            ///< contacts per environment of the batched engine; 0: from the model
+  /// Contacts per environment of the batched engine; 0: all that the model's pairs of geoms can make. The engine's
+  /// choice at build, no part of a compiled model.
+  int contact_capacity = 0;
   /// Environments with at most so many constraint rows, 64 at most, are solved for the rows' forces instead of the
   /// accelerations: the same solution, other rounding. -1: chosen from the model, 64 for large trees, 24 or 0 else.
   /// Newton's solver and pyramidal cones only, of the batched engine. The engine's choice at build, no part of a

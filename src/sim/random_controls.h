@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/array_view.h"
-#include "sim/kernels/control_range.h"
+#include "sim/kernels/lane/control_range.h"
 #include "sim/model_info.h"
 
 namespace cohort::sim {

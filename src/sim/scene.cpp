@@ -9,10 +9,10 @@
 #include "core/error.h"
 #include "sim/cpu/engine.h"
 #include "sim/cuda/engine.h"
+#include "sim/engine_plan.h"
 #include "sim/index.h"
 #include "sim/model.h"
 #include "sim/mujoco/engine.h"
-#include "sim/row_space_rule.h"
 
 namespace cohort::sim {
 
@@ -83,31 +83,7 @@ void need_field(Field field) {
 
 }  // namespace
 
-Indices Indices::from_mask(std::span<const std::uint8_t> mask) {
-  std::vector<std::int32_t> found;
-  for (std::size_t i = 0; i < mask.size(); ++i) {
-    if (mask[i]) found.push_back(static_cast<std::int32_t>(i));
-  }
-  Indices indices(std::move(found));
-  indices.mask_length_ = static_cast<std::int64_t>(mask.size());
-  return indices;
-}
-
-std::vector<std::int32_t> Indices::resolve(int count, const char* what) const {
-  if (all_) {
-    std::vector<std::int32_t> every(at(count));
-    std::iota(every.begin(), every.end(), 0);
-    return every;
-  }
-  COHORT_THROW_UNLESS(mask_length_ < 0 || mask_length_ == count, "the {} mask has {} entries: there are {}", what,
-                      mask_length_, count);
-  for (std::int32_t i : indices_) {
-    COHORT_THROW_UNLESS(i >= 0 && i < count, "{} {} does not exist: there are {}, counted from 0", what, i, count);
-  }
-  return indices_;
-}
-
-Scene::Scene(SceneOptions options) : options_(std::move(options)) {
+Scene::Scene(SceneOptions options) : SceneParts(this, kWholeScene), options_(std::move(options)) {
   check(options_);
 }
 Scene::~Scene() = default;
@@ -173,7 +149,7 @@ void Scene::build(int n_envs, std::array<double, 2> env_spacing) {
     engine_ = make_mujoco_engine(compiled_.mjb, n_envs,
                                  {.threads = options_.threads, .parameters = set_of(options_.parameters)});
   } else {
-    Model model = import_model(compiled_.mjb, options_.contact_capacity);
+    Model model = import_model(compiled_.mjb);
     if (options_.row_space > 0 && choose_row_space(model, options_.row_space) == 0) {
       const OptionRecord& solver = model.sizes.option;
       compiled_.warnings.push_back(format("row_space {} has no effect: {}", options_.row_space,
@@ -193,7 +169,7 @@ MemoryPlan Scene::plan() const {
     need_cpu_for_mujoco();
     return plan_mujoco_engine(compiled.mjb, {.threads = options_.threads, .parameters = set_of(options_.parameters)});
   }
-  return plan_batched_engine(import_model(compiled.mjb, options_.contact_capacity));
+  return plan_batched_engine(import_model(compiled.mjb));
 }
 
 MemoryPlan Scene::plan_from_file(const std::filesystem::path& compiled) const {
@@ -215,8 +191,8 @@ Model Scene::load_for_build(const std::filesystem::path& compiled) const {
                       compiled.string(), to_string(options_.engine));
   COHORT_THROW_UNLESS(
       !options_.timestep && !options_.gravity && !options_.integrator && !options_.solver && !options_.cone &&
-          !options_.iterations && !options_.tolerance && options_.contact_capacity == 0,
-      "{} is compiled: its timestep, gravity, integrator, solver, cone, tolerance and capacity are fixed",
+          !options_.iterations && !options_.tolerance,
+      "{} is compiled: its timestep, gravity, integrator, solver, cone, iterations and tolerance are fixed",
       compiled.string());
   Model model = load_model(compiled);
   for (const CameraOptions& saved : model.info.cameras) {
@@ -242,29 +218,35 @@ void Scene::need_known_device() const {
 MemoryPlan Scene::plan_batched_engine(const Model& model) const {
   const ParameterSet parameters = set_of(options_.parameters);
   if (options_.device.kind == DeviceKind::kCuda) {
-    return plan_cuda_engine(
-        model, {.device = options_.device.index, .row_space = options_.row_space, .parameters = parameters});
+    return plan_cuda_engine(model, {.device = options_.device.index,
+                                    .row_space = options_.row_space,
+                                    .contact_capacity = options_.contact_capacity,
+                                    .parameters = parameters});
   }
   need_known_device();
   return plan_cpu_engine(model, {.threads = options_.threads,
                                  .lanes = options_.lanes,
                                  .row_space = options_.row_space,
+                                 .contact_capacity = options_.contact_capacity,
                                  .parameters = parameters});
 }
 
 std::unique_ptr<Engine> Scene::make_batched_engine(Model model, int n_envs) {
-  contact_capacity_ = model.sizes.contact_capacity;
+  contact_capacity_ = choose_contact_capacity(model, options_.contact_capacity);
   const ParameterSet parameters = set_of(options_.parameters);
   if (options_.device.kind == DeviceKind::kCuda) {
-    return make_cuda_engine(
-        std::move(model), n_envs,
-        {.device = options_.device.index, .row_space = options_.row_space, .parameters = parameters});
+    return make_cuda_engine(std::move(model), n_envs,
+                            {.device = options_.device.index,
+                             .row_space = options_.row_space,
+                             .contact_capacity = options_.contact_capacity,
+                             .parameters = parameters});
   }
   need_known_device();
   return make_cpu_engine(std::move(model), n_envs,
                          {.threads = options_.threads,
                           .lanes = options_.lanes,
                           .row_space = options_.row_space,
+                          .contact_capacity = options_.contact_capacity,
                           .parameters = parameters});
 }
 

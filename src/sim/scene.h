@@ -9,8 +9,8 @@
 ///   std::vector<float> q = robot.get_dofs_position();
 ///
 /// Backend and seed are part of SceneOptions: the batched engine computes in float on its device, the mujoco engine in
-/// double on the CPU. Arrays go in and out row-major, (environments, dofs or links, components); a value
-/// array may also leave out the environments and then holds for all of the selected ones.
+/// double on the CPU. Arrays go in and out row-major, (environments, dofs or links, components); a value array may also
+/// leave out the environments and then holds for all of the selected ones.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -24,8 +24,10 @@
 #include "sim/compile.h"
 #include "sim/engine.h"
 #include "sim/entity.h"
+#include "sim/indices.h"
 #include "sim/options.h"
 #include "sim/random_controls.h"
+#include "sim/scene_parts.h"
 
 namespace cohort::sim {
 
@@ -33,29 +35,9 @@ class Scene;
 struct Model;
 struct VisualModel;
 
-/// Which environments, dofs or links: indices, in the order of the values. Default: all.
-class Indices {
- public:
-  Indices() = default;
-  Indices(std::int32_t one) : all_(false), indices_{one} {}
-  Indices(std::vector<std::int32_t> indices) : all_(false), indices_(std::move(indices)) {}
-  Indices(std::initializer_list<std::int32_t> indices) : all_(false), indices_(indices) {}
-  /// The positions where mask is not 0; the mask has an entry for every environment (dof, link).
-  static Indices from_mask(std::span<const std::uint8_t> mask);
-  bool all() const { return all_; }
-  /// The indices themselves, 0 .. count - 1 when all; throws Error for one outside [0, count) and for a mask of another
-  /// length, naming `what`.
-  std::vector<std::int32_t> resolve(int count, const char* what) const;
-
- private:
-  bool all_ = true;
-  std::int64_t mask_length_ = -1;  ///< -1: no mask
-  std::vector<std::int32_t> indices_;
-};
-
-/// One thing of a scene after build(): its links, dofs and geoms. A handle; the scene owns everything. Indices of the
-/// functions below are local: dof i is dofs()[i] of the scene.
-class Entity {
+/// One thing of a scene after build(): its links, dofs and geoms. A handle; the scene owns everything. The functions of
+/// SceneParts take local indices here: dof i is dofs()[i] of the scene.
+class Entity : public SceneParts {
  public:
   const std::string& name() const;
   /// Global link indices. The first is the base: of a file the first body that it names below its world (of a URDF its
@@ -69,22 +51,6 @@ class Entity {
   int geom(const std::string& wanted) const;
   Indices dofs_of_joint(const std::string& wanted) const;
 
-  void control_dofs_position(std::span<const float> target, const Indices& dofs = {}, const Indices& envs = {});
-  void control_dofs_velocity(std::span<const float> target, const Indices& dofs = {}, const Indices& envs = {});
-  void control_dofs_force(std::span<const float> force, const Indices& dofs = {}, const Indices& envs = {});
-  void set_dofs_kp(std::span<const float> kp, const Indices& dofs = {}, const Indices& envs = {});
-  void set_dofs_kv(std::span<const float> kv, const Indices& dofs = {}, const Indices& envs = {});
-  void set_dofs_force_range(std::span<const float> lower, std::span<const float> upper, const Indices& dofs = {},
-                            const Indices& envs = {});
-  void set_dofs_position(std::span<const float> position, const Indices& dofs = {}, const Indices& envs = {});
-  void set_dofs_velocity(std::span<const float> velocity, const Indices& dofs = {}, const Indices& envs = {});
-  std::vector<float> get_dofs_position(const Indices& dofs = {}, const Indices& envs = {}) const;
-  std::vector<float> get_dofs_velocity(const Indices& dofs = {}, const Indices& envs = {}) const;
-
-  std::vector<float> get_links_pos(const Indices& envs = {}) const;   ///< (envs, links, 3) m
-  std::vector<float> get_links_quat(const Indices& envs = {}) const;  ///< (envs, links, 4) w x y z
-  std::vector<float> get_links_vel(const Indices& envs = {}) const;   ///< (envs, links, 3) m/s, of the link's origin
-  std::vector<float> get_links_ang(const Indices& envs = {}) const;   ///< (envs, links, 3) rad/s
   /// Of the base: pose (envs, 3), (envs, 4) and velocity (envs, 3) in the world.
   std::vector<float> get_pos(const Indices& envs = {}) const;
   std::vector<float> get_quat(const Indices& envs = {}) const;
@@ -93,28 +59,19 @@ class Entity {
   /// Moves a base that has a free joint or is a mocap body; throws Error for another.
   void set_pos(std::span<const float> pos, const Indices& envs = {});
   void set_quat(std::span<const float> quat, const Indices& envs = {});
-  /// Contacts of the entity's geoms.
-  std::vector<Contact> get_contacts(const Indices& envs = {}) const;
-
   double mass() const;  ///< kg, of the model
-  void set_links_mass(std::span<const float> mass, const Indices& links = {}, const Indices& envs = {});
-  void set_geoms_friction(std::span<const float> friction, const Indices& geoms = {}, const Indices& envs = {});
-  void set_dofs_armature(std::span<const float> armature, const Indices& dofs = {}, const Indices& envs = {});
-  void set_dofs_damping(std::span<const float> damping, const Indices& dofs = {}, const Indices& envs = {});
 
  private:
   friend class Scene;
-  Entity(Scene* scene, std::size_t index) : scene_(scene), index_(index) {}
-  Indices global(std::span<const std::int32_t> members, const Indices& local, const char* what) const;
-  Indices every_link() const;
+  using SceneParts::SceneParts;
+  /// Local index of the base.
   int base() const;
-  /// First coordinate of the base's free joint, or -1.
+  /// First coordinate of the base's free joint; throws Error where it has none.
   int base_qpos() const;
-  Scene* scene_;
-  std::size_t index_;
 };
 
-class Scene {
+/// Its functions of SceneParts are about all dofs, links and geoms.
+class Scene : public SceneParts {
  public:
   explicit Scene(SceneOptions options = {});
   ~Scene();
@@ -202,47 +159,12 @@ class Scene {
   /// Uniform in each control's range ([-1, 1] without one), a function of (seed, global environment id, step) only.
   void set_random_ctrl(std::int64_t step);
 
-  // A dof follows the last of these three that was called for it, until its environment is reset: then the model's
-  // actuators have it again, as at the beginning. While a dof follows anything but its own actuator, all actuators that
-  // pull at it by where it is or how fast (position, velocity, those of its tendons) have no gains in that environment;
-  // motors go on. set_parameter and get_parameter show their gains as they will be afterwards.
-
-  /// Position target (rad, m). Goes to the dof's position actuator when the model has one; otherwise a spring of
-  /// set_dofs_kp and set_dofs_kv pulls, its force held over a step. Throws Error for a dof with neither.
-  void control_dofs_position(std::span<const float> target, const Indices& dofs = {}, const Indices& envs = {});
-  /// Target (rad/s, m/s); likewise with a velocity actuator, or set_dofs_kv.
-  void control_dofs_velocity(std::span<const float> target, const Indices& dofs = {}, const Indices& envs = {});
-  /// Generalized force (N, N m), until changed.
-  void control_dofs_force(std::span<const float> force, const Indices& dofs = {}, const Indices& envs = {});
-  /// Gains (N/m, N m/rad; N s/m, N m s/rad), (envs, dofs) or (dofs): of the dof's actuator when the model has one, as
-  /// Parameter kActuatorGain and kActuatorBias; otherwise of the spring and the damper above.
-  void set_dofs_kp(std::span<const float> kp, const Indices& dofs = {}, const Indices& envs = {});
-  void set_dofs_kv(std::span<const float> kv, const Indices& dofs = {}, const Indices& envs = {});
-  /// Limits of the spring's and damper's force (N, N m). Throws Error for a dof with a position or velocity actuator,
-  /// whose own limits hold for all environments, unless they are those.
-  void set_dofs_force_range(std::span<const float> lower, std::span<const float> upper, const Indices& dofs = {},
-                            const Indices& envs = {});
-
-  /// Positions of dofs: the coordinate of a hinge or slide; the translation, or the rotation vector, of free and ball
-  /// joints.
-  std::vector<float> get_dofs_position(const Indices& dofs = {}, const Indices& envs = {});
-  std::vector<float> get_dofs_velocity(const Indices& dofs = {}, const Indices& envs = {});
-  void set_dofs_position(std::span<const float> position, const Indices& dofs = {}, const Indices& envs = {});
-  void set_dofs_velocity(std::span<const float> velocity, const Indices& dofs = {}, const Indices& envs = {});
-  std::vector<float> get_links_pos(const Indices& links = {}, const Indices& envs = {});
-  std::vector<float> get_links_quat(const Indices& links = {}, const Indices& envs = {});
-  /// Velocities in the world, (envs, links, 3): of the link's origin (m/s), and angular (rad/s).
-  std::vector<float> get_links_vel(const Indices& links = {}, const Indices& envs = {});
-  std::vector<float> get_links_ang(const Indices& links = {}, const Indices& envs = {});
   /// Force (N) and torque (N m) on a link at its centre of mass, in the world, (envs, links, 6) or (links, 6); until
   /// changed or reset.
   void set_links_force(std::span<const float> wrench, const Indices& links = {}, const Indices& envs = {});
   /// Poses of mocap bodies, (envs, links, 3) and (envs, links, 4); throws Error for other links.
   void set_mocap_pos(std::span<const float> pos, const Indices& links, const Indices& envs = {});
   void set_mocap_quat(std::span<const float> quat, const Indices& links, const Indices& envs = {});
-  /// The contacts of the present state, with the forces that the solver finds for it: of one environment after the
-  /// other, in the order of `envs`; Contact::env says of which.
-  std::vector<Contact> get_contacts(const Indices& envs = {});
   /// (envs, size of the sensor).
   std::vector<float> get_sensor(const std::string& name, const Indices& envs = {});
 
@@ -257,12 +179,6 @@ class Scene {
   /// of (seed, global environment id, parameter, value, draw) only, so that shares of a batch get what the whole would.
   void randomize_parameter(Parameter parameter, double lower, double upper, const Indices& envs = {},
                            std::uint32_t draw = 0, const Indices& items = {});
-  /// The same by links, geoms (three numbers each: sliding, torsional, rolling) and dofs, (envs, items, components).
-  void set_links_mass(std::span<const float> mass, const Indices& links = {}, const Indices& envs = {});
-  void set_geoms_friction(std::span<const float> friction, const Indices& geoms = {}, const Indices& envs = {});
-  void set_dofs_armature(std::span<const float> armature, const Indices& dofs = {}, const Indices& envs = {});
-  void set_dofs_damping(std::span<const float> damping, const Indices& dofs = {}, const Indices& envs = {});
-
   /// Everything that the next step depends on. Loading into a scene of the same model, engine, substeps, seed and
   /// n_envs continues with the same bits. load_state throws Error and changes nothing when the file is another scene's.
   void save_state(const std::filesystem::path& path);
@@ -271,6 +187,7 @@ class Scene {
   void save_model(const std::filesystem::path& path) const;
 
  private:
+  friend class SceneParts;
   friend class Entity;
   /// Environments and columns of a view.
   struct Selection {
@@ -312,10 +229,9 @@ class Scene {
   /// Exchanges gains with idle_gains_: what the engine has and what stands there change places.
   void exchange_gains(std::span<const std::size_t> slots);
   void set_gain(std::span<const float> values, const Indices& dofs, const Indices& envs, bool position);
-  std::vector<float> links_velocity(const Indices& links, const Indices& envs, bool angular);
+  void set_force_range(std::span<const float> lower, std::span<const float> upper, const Indices& dofs,
+                       const Indices& envs);
   void set_mocap(Field field, int components, std::span<const float> values, const Indices& links, const Indices& envs);
-  void set_items(Parameter parameter, std::span<const float> values, const Indices& items, int count, const char* what,
-                 int components, const Indices& envs);
   void write_qpos(int first, int count, std::span<const float> values, const Indices& envs);
   std::vector<float> get_field(Field field, const char* what, const Indices& envs);
   void need_derived();

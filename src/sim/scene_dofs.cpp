@@ -65,13 +65,13 @@ DofPlace place(const ModelInfo& m, int dof, const std::vector<int>& owner) {
 
 }  // namespace
 
-std::vector<float> Scene::get_dofs_position(const Indices& dofs, const Indices& envs) {
-  const ModelInfo& m = info();
-  const std::vector<int>& owner = dof_joint_;
-  const std::vector<std::int32_t> which = dofs.resolve(m.nv, "dof");
-  const ArrayView qpos = engine_->host_view(Field::kQpos, Access::kRead);
+std::vector<float> SceneParts::get_dofs_position(const Indices& dofs, const Indices& envs) const {
+  const ModelInfo& m = scene_->info();
+  const std::vector<int>& owner = scene_->dof_joint_;
+  const std::vector<std::int32_t> which = own_dofs(dofs).resolve(m.nv, "dof");
+  const ArrayView qpos = scene_->engine_->host_view(Field::kQpos, Access::kRead);
   std::vector<float> values;
-  for (std::int32_t e : envs.resolve(n_envs(), "environment")) {
+  for (std::int32_t e : envs.resolve(scene_->n_envs(), "environment")) {
     const Row q(qpos, e);
     for (std::int32_t d : which) {
       const DofPlace p = place(m, d, owner);
@@ -86,11 +86,11 @@ std::vector<float> Scene::get_dofs_position(const Indices& dofs, const Indices& 
   return values;
 }
 
-void Scene::set_dofs_position(std::span<const float> position, const Indices& dofs, const Indices& envs) {
-  const ModelInfo& m = info();
-  const std::vector<int>& owner = dof_joint_;
-  const std::vector<std::int32_t> which = dofs.resolve(m.nv, "dof");
-  const std::vector<std::int32_t> rows = envs.resolve(n_envs(), "environment");
+void SceneParts::set_dofs_position(std::span<const float> position, const Indices& dofs, const Indices& envs) {
+  const ModelInfo& m = scene_->info();
+  const std::vector<int>& owner = scene_->dof_joint_;
+  const std::vector<std::int32_t> which = own_dofs(dofs).resolve(m.nv, "dof");
+  const std::vector<std::int32_t> rows = envs.resolve(scene_->n_envs(), "environment");
   const bool broadcast = position.size() == which.size();
   COHORT_THROW_UNLESS(broadcast || position.size() == which.size() * rows.size(),
                       "{} positions given for {} environments of {} dofs", position.size(), rows.size(), which.size());
@@ -110,7 +110,7 @@ void Scene::set_dofs_position(std::span<const float> position, const Indices& do
       same->given.push_back({p.component, i});
     }
   }
-  const ArrayView qpos = engine_->host_view(Field::kQpos, Access::kWrite);
+  const ArrayView qpos = scene_->engine_->host_view(Field::kQpos, Access::kWrite);
   for (std::size_t r = 0; r < rows.size(); ++r) {
     Row q(qpos, rows[r]);
     const float* from = position.data() + (broadcast ? 0 : r * which.size());
@@ -130,16 +130,16 @@ void Scene::set_dofs_position(std::span<const float> position, const Indices& do
       for (int k = 0; k < 3; ++k) q.set(p.qpos + 1 + k, v[k] * scale);
     }
   }
-  derived_valid_ = false;
+  scene_->derived_valid_ = false;
 }
 
-std::vector<float> Scene::get_dofs_velocity(const Indices& dofs, const Indices& envs) {
-  need_built();
-  return read(engine_->host_view(Field::kQvel, Access::kRead), select(dofs, info().nv, "dof", envs, 1));
+std::vector<float> SceneParts::get_dofs_velocity(const Indices& dofs, const Indices& envs) const {
+  const Scene::Selection from = scene_->select(own_dofs(dofs), scene_->info().nv, "dof", envs, 1);
+  return scene_->read(scene_->engine_->host_view(Field::kQvel, Access::kRead), from);
 }
-void Scene::set_dofs_velocity(std::span<const float> velocity, const Indices& dofs, const Indices& envs) {
-  need_built();
-  write(engine_->host_view(Field::kQvel, Access::kWrite), select(dofs, info().nv, "dof", envs, 1), velocity);
+void SceneParts::set_dofs_velocity(std::span<const float> velocity, const Indices& dofs, const Indices& envs) {
+  const Scene::Selection to = scene_->select(own_dofs(dofs), scene_->info().nv, "dof", envs, 1);
+  scene_->write(scene_->engine_->host_view(Field::kQvel, Access::kWrite), to, velocity);
 }
 
 void Scene::need_servos(bool idles) {
@@ -282,14 +282,8 @@ void Scene::set_gain(std::span<const float> values, const Indices& dofs, const I
   }
 }
 
-void Scene::set_dofs_kp(std::span<const float> kp, const Indices& dofs, const Indices& envs) {
-  set_gain(kp, dofs, envs, true);
-}
-void Scene::set_dofs_kv(std::span<const float> kv, const Indices& dofs, const Indices& envs) {
-  set_gain(kv, dofs, envs, false);
-}
-void Scene::set_dofs_force_range(std::span<const float> lower, std::span<const float> upper, const Indices& dofs,
-                                 const Indices& envs) {
+void Scene::set_force_range(std::span<const float> lower, std::span<const float> upper, const Indices& dofs,
+                            const Indices& envs) {
   const Selection to = select(dofs, info().nv, "dof", envs, 1);
   need_values(to, lower.size());
   COHORT_THROW_UNLESS(lower.size() == upper.size(), "{} lower and {} upper limits given", lower.size(), upper.size());
@@ -320,6 +314,17 @@ void Scene::set_dofs_force_range(std::span<const float> lower, std::span<const f
       force_upper_[slot] = upper[(broadcast ? 0 : e * to.per_env()) + i];
     }
   }
+}
+
+void SceneParts::set_dofs_kp(std::span<const float> kp, const Indices& dofs, const Indices& envs) {
+  scene_->set_gain(kp, own_dofs(dofs), envs, true);
+}
+void SceneParts::set_dofs_kv(std::span<const float> kv, const Indices& dofs, const Indices& envs) {
+  scene_->set_gain(kv, own_dofs(dofs), envs, false);
+}
+void SceneParts::set_dofs_force_range(std::span<const float> lower, std::span<const float> upper, const Indices& dofs,
+                                      const Indices& envs) {
+  scene_->set_force_range(lower, upper, own_dofs(dofs), envs);
 }
 
 void Scene::control(DofMode mode, std::span<const float> target, const Indices& dofs, const Indices& envs) {
@@ -385,14 +390,14 @@ void Scene::control(DofMode mode, std::span<const float> target, const Indices& 
   derived_valid_ = false;
 }
 
-void Scene::control_dofs_position(std::span<const float> target, const Indices& dofs, const Indices& envs) {
-  control(DofMode::kPosition, target, dofs, envs);
+void SceneParts::control_dofs_position(std::span<const float> target, const Indices& dofs, const Indices& envs) {
+  scene_->control(Scene::DofMode::kPosition, target, own_dofs(dofs), envs);
 }
-void Scene::control_dofs_velocity(std::span<const float> target, const Indices& dofs, const Indices& envs) {
-  control(DofMode::kVelocity, target, dofs, envs);
+void SceneParts::control_dofs_velocity(std::span<const float> target, const Indices& dofs, const Indices& envs) {
+  scene_->control(Scene::DofMode::kVelocity, target, own_dofs(dofs), envs);
 }
-void Scene::control_dofs_force(std::span<const float> force, const Indices& dofs, const Indices& envs) {
-  control(DofMode::kForce, force, dofs, envs);
+void SceneParts::control_dofs_force(std::span<const float> force, const Indices& dofs, const Indices& envs) {
+  scene_->control(Scene::DofMode::kForce, force, own_dofs(dofs), envs);
 }
 
 void Scene::apply_dof_control() {

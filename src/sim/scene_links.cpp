@@ -92,24 +92,25 @@ std::vector<Motion> motions(const ModelInfo& m, const std::vector<std::vector<in
 
 }  // namespace
 
-std::vector<float> Scene::get_links_pos(const Indices& links, const Indices& envs) {
-  need_built();
-  return read(derived(Field::kLinkPos), select(links, static_cast<int>(info().links.size()), "link", envs, 3));
+std::vector<float> SceneParts::get_links_pos(const Indices& links, const Indices& envs) const {
+  const Scene::Selection from =
+      scene_->select(own_links(links), static_cast<int>(scene_->info().links.size()), "link", envs, 3);
+  return scene_->read(scene_->derived(Field::kLinkPos), from);
 }
-std::vector<float> Scene::get_links_quat(const Indices& links, const Indices& envs) {
-  need_built();
-  return read(derived(Field::kLinkQuat), select(links, static_cast<int>(info().links.size()), "link", envs, 4));
+std::vector<float> SceneParts::get_links_quat(const Indices& links, const Indices& envs) const {
+  const Scene::Selection from =
+      scene_->select(own_links(links), static_cast<int>(scene_->info().links.size()), "link", envs, 4);
+  return scene_->read(scene_->derived(Field::kLinkQuat), from);
 }
 
-std::vector<float> Scene::links_velocity(const Indices& links, const Indices& envs, bool angular) {
-  need_built();
-  const ModelInfo& m = info();
-  const Selection of = select(links, static_cast<int>(m.links.size()), "link", envs, 3);
+std::vector<float> SceneParts::links_velocity(const Indices& links, const Indices& envs, bool angular) const {
+  const ModelInfo& m = scene_->info();
+  const Scene::Selection of = scene_->select(own_links(links), static_cast<int>(m.links.size()), "link", envs, 3);
   std::vector<std::vector<int>> joints_of(m.links.size());
   for (std::size_t j = 0; j < m.joints.size(); ++j) joints_of[at(m.joints[j].link)].push_back(static_cast<int>(j));
   const Indices rows(of.envs);
-  const std::vector<float> pos = get_links_pos({}, rows), quat = get_links_quat({}, rows), q = get_qpos(rows),
-                           v = get_qvel(rows);
+  const std::vector<float> pos = scene_->get_links_pos({}, rows), quat = scene_->get_links_quat({}, rows),
+                           q = scene_->get_qpos(rows), v = scene_->get_qvel(rows);
   std::vector<float> values;
   values.reserve(of.per_env() * of.envs.size());
   for (std::size_t e = 0; e < of.envs.size(); ++e) {
@@ -124,10 +125,10 @@ std::vector<float> Scene::links_velocity(const Indices& links, const Indices& en
   return values;
 }
 
-std::vector<float> Scene::get_links_vel(const Indices& links, const Indices& envs) {
+std::vector<float> SceneParts::get_links_vel(const Indices& links, const Indices& envs) const {
   return links_velocity(links, envs, false);
 }
-std::vector<float> Scene::get_links_ang(const Indices& links, const Indices& envs) {
+std::vector<float> SceneParts::get_links_ang(const Indices& links, const Indices& envs) const {
   return links_velocity(links, envs, true);
 }
 
@@ -155,16 +156,19 @@ void Scene::set_mocap_quat(std::span<const float> quat, const Indices& links, co
   set_mocap(Field::kMocapQuat, 4, quat, links, envs);
 }
 
-std::vector<Contact> Scene::get_contacts(const Indices& envs) {
-  need_built();
-  std::vector<Contact> all;
-  for (const std::int32_t env : envs.resolve(n_envs(), "environment")) {
-    for (Contact& contact : engine().contacts(env)) {
+std::vector<Contact> SceneParts::get_contacts(const Indices& envs) const {
+  const int geoms = static_cast<int>(scene_->info().geoms.size());
+  std::vector<bool> mine(at(geoms), false);
+  for (const std::int32_t geom : own_geoms({}).resolve(geoms, "geom")) mine[at(geom)] = true;
+  std::vector<Contact> found;
+  for (const std::int32_t env : envs.resolve(scene_->n_envs(), "environment")) {
+    for (Contact& contact : scene_->engine().contacts(env)) {
+      if (!mine[at(contact.geom1)] && !mine[at(contact.geom2)]) continue;
       contact.env = env;
-      all.push_back(contact);
+      found.push_back(contact);
     }
   }
-  return all;
+  return found;
 }
 
 }  // namespace cohort::sim

@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "core/philox.h"
+#include "sim/index.h"
 #include "sim/scene.h"
 
 namespace cohort::sim {
@@ -95,22 +96,23 @@ void Scene::randomize_parameter(Parameter which, double lower, double upper, con
   set_parameter(which, values, envs, Indices(chosen));
 }
 
-void Scene::set_items(Parameter parameter, std::span<const float> values, const Indices& items, int count,
-                      const char* what, int components, const Indices& envs) {
-  set_parameter(parameter, values, envs, Indices(columns(items.resolve(count, what), components)));
+void SceneParts::set_items(Parameter parameter, std::span<const float> values, const Indices& items, std::size_t count,
+                           int components, const Indices& envs) {
+  const std::vector<std::int32_t> which = items.resolve(static_cast<int>(count), "item");
+  scene_->set_parameter(parameter, values, envs, Indices(columns(which, components)));
 }
 
-void Scene::set_links_mass(std::span<const float> mass, const Indices& links, const Indices& envs) {
-  set_items(Parameter::kLinkMass, mass, links, static_cast<int>(info().links.size()), "link", 1, envs);
+void SceneParts::set_links_mass(std::span<const float> mass, const Indices& links, const Indices& envs) {
+  set_items(Parameter::kLinkMass, mass, own_links(links), scene_->info().links.size(), 1, envs);
 }
-void Scene::set_geoms_friction(std::span<const float> friction, const Indices& geoms, const Indices& envs) {
-  set_items(Parameter::kGeomFriction, friction, geoms, static_cast<int>(info().geoms.size()), "geom", 3, envs);
+void SceneParts::set_geoms_friction(std::span<const float> friction, const Indices& geoms, const Indices& envs) {
+  set_items(Parameter::kGeomFriction, friction, own_geoms(geoms), scene_->info().geoms.size(), 3, envs);
 }
-void Scene::set_dofs_armature(std::span<const float> armature, const Indices& dofs, const Indices& envs) {
-  set_items(Parameter::kDofArmature, armature, dofs, info().nv, "dof", 1, envs);
+void SceneParts::set_dofs_armature(std::span<const float> armature, const Indices& dofs, const Indices& envs) {
+  set_items(Parameter::kDofArmature, armature, own_dofs(dofs), at(scene_->info().nv), 1, envs);
 }
-void Scene::set_dofs_damping(std::span<const float> damping, const Indices& dofs, const Indices& envs) {
-  set_items(Parameter::kDofDamping, damping, dofs, info().nv, "dof", 1, envs);
+void SceneParts::set_dofs_damping(std::span<const float> damping, const Indices& dofs, const Indices& envs) {
+  set_items(Parameter::kDofDamping, damping, own_dofs(dofs), at(scene_->info().nv), 1, envs);
 }
 
 }  // namespace cohort::sim

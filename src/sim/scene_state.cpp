@@ -146,7 +146,7 @@ void Scene::save_model(const std::filesystem::path& path) const {
                       to_string(engine_->kind()));
   COHORT_THROW_UNLESS(!compiled_.mjb.empty(), "{}: this scene was built from a compiled model; copy that file",
                       path.string());
-  Model model = import_model(compiled_.mjb, options_.contact_capacity);
+  Model model = import_model(compiled_.mjb);
   model.info.entities = entities_;
   model.info.cameras = cameras_;
   sim::save_model(model, path, visual_model().get());

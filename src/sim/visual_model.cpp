@@ -1,10 +1,11 @@
 #include "sim/visual_model.h"
 
-#include <cstring>
+#include <string_view>
 #include <type_traits>
 
 #include "core/error.h"
 #include "core/files.h"
+#include "sim/archive.h"
 #include "sim/model.h"
 #include "sim/visual_model_file.h"
 
@@ -12,151 +13,66 @@ namespace cohort::sim {
 
 namespace {
 
-constexpr char kVisualMagic[8] = {'C', 'O', 'H', 'O', 'R', 'T', 'V', 'I'};
+constexpr std::string_view kVisualMagic = "COHORTVI";
 constexpr std::uint32_t kVisualVersion = 1;
 
-struct VisualHeader {
-  char magic[8];
-  std::uint32_t version, reserved;
-  std::uint64_t bytes, checksum;
-};
-
-/// FNV-1a over words of eight bytes: textures and meshes are large.
-std::uint64_t words_checksum(std::string_view data) {
-  std::uint64_t hash = 14695981039346656037ull;
-  while (!data.empty()) {
-    std::uint64_t word = 0;
-    const std::size_t n = std::min(data.size(), sizeof word);
-    std::memcpy(&word, data.data(), n);
-    hash = (hash ^ word) * 1099511628211ull;
-    hash ^= hash >> 29;
-    data.remove_prefix(n);
-  }
-  return hash;
-}
-
-class VisualSaver {
- public:
-  template <class T>
-  void operator()(const T& value) {
-    static_assert(std::is_trivially_copyable_v<T>);
-    out_.append(reinterpret_cast<const char*>(&value), sizeof value);
-  }
-  void operator()(const std::string& text) {
-    (*this)(static_cast<std::uint64_t>(text.size()));
-    out_ += text;
-  }
-  template <class T>
-  void operator()(const std::vector<T>& items) {
-    (*this)(static_cast<std::uint64_t>(items.size()));
-    if constexpr (std::is_arithmetic_v<T>) {
-      out_.append(reinterpret_cast<const char*>(items.data()), items.size() * sizeof(T));
-    } else {
-      for (const T& item : items) visit_visual(*this, item);
-    }
-  }
-  std::string out_;
-};
-
-class VisualLoader {
- public:
-  VisualLoader(std::string_view data, std::string file) : data_(data), file_(std::move(file)) {}
-  template <class T>
-  void operator()(T& value) {
-    static_assert(std::is_trivially_copyable_v<T>);
-    take(&value, sizeof value);
-  }
-  void operator()(bool& value) {
-    unsigned char byte = 0;
-    take(&byte, 1);
-    COHORT_THROW_UNLESS(byte <= 1, "{} is damaged: {} stands for true or false", file_, byte);
-    value = byte == 1;
-  }
-  void operator()(std::string& text) {
-    text.resize(count(1));
-    take(text.data(), text.size());
-  }
-  template <class T>
-  void operator()(std::vector<T>& items) {
-    if constexpr (std::is_arithmetic_v<T>) {
-      items.resize(count(sizeof(T)));
-      take(items.data(), items.size() * sizeof(T));
-    } else {
-      items.resize(count(1));
-      for (T& item : items) visit_visual(*this, item);
-    }
-  }
-  bool at_end() const { return data_.empty(); }
-
- private:
-  void take(void* to, std::size_t size) {
-    COHORT_THROW_UNLESS(size <= data_.size(), "{} is cut off", file_);
-    if (size > 0) std::memcpy(to, data_.data(), size);
-    data_.remove_prefix(size);
-  }
-  std::size_t count(std::size_t unit) {
-    std::uint64_t n = 0;
-    take(&n, sizeof n);
-    COHORT_THROW_UNLESS(n <= data_.size() / unit, "{} is cut off", file_);
-    return static_cast<std::size_t>(n);
-  }
-  std::string_view data_;
-  std::string file_;
-};
+}  // namespace
 
 template <class Action, class T>
 requires std::is_same_v<std::remove_const_t<T>, VisualLink>
-void visit_visual(Action& io, T& x) {
+void for_each_member(Action& io, T& x) {
   io(x.parent), io(x.mass), io(x.com);
 }
 template <class Action, class T>
 requires std::is_same_v<std::remove_const_t<T>, VisualGeom>
-void visit_visual(Action& io, T& x) {
+void for_each_member(Action& io, T& x) {
   io(x.shape), io(x.link), io(x.id), io(x.group), io(x.material), io(x.data), io(x.pos), io(x.quat), io(x.size);
   io(x.rgba), io(x.casts_shadow);
 }
 template <class Action, class T>
 requires std::is_same_v<std::remove_const_t<T>, VisualMaterial>
-void visit_visual(Action& io, T& x) {
+void for_each_member(Action& io, T& x) {
   io(x.texture), io(x.uniform), io(x.repeat), io(x.emission), io(x.specular), io(x.shininess), io(x.reflectance);
 }
 template <class Action, class T>
 requires std::is_same_v<std::remove_const_t<T>, VisualTexture>
-void visit_visual(Action& io, T& x) {
+void for_each_member(Action& io, T& x) {
   io(x.kind), io(x.width), io(x.height), io(x.channels), io(x.srgb), io(x.pixels);
 }
 template <class Action, class T>
 requires std::is_same_v<std::remove_const_t<T>, VisualMesh>
-void visit_visual(Action& io, T& x) {
+void for_each_member(Action& io, T& x) {
   io(x.vertex), io(x.normal), io(x.texcoord), io(x.face), io(x.face_normal), io(x.face_texcoord);
 }
 template <class Action, class T>
 requires std::is_same_v<std::remove_const_t<T>, VisualHeightField>
-void visit_visual(Action& io, T& x) {
+void for_each_member(Action& io, T& x) {
   io(x.rows), io(x.cols), io(x.size), io(x.height);
 }
 template <class Action, class T>
 requires std::is_same_v<std::remove_const_t<T>, VisualLight>
-void visit_visual(Action& io, T& x) {
+void for_each_member(Action& io, T& x) {
   io(x.kind), io(x.tracking), io(x.link), io(x.target), io(x.active), io(x.casts_shadow), io(x.pos), io(x.dir);
   io(x.pos_com0), io(x.pos0), io(x.dir0), io(x.attenuation), io(x.ambient), io(x.diffuse), io(x.specular);
   io(x.cutoff), io(x.exponent);
 }
 template <class Action, class T>
 requires std::is_same_v<std::remove_const_t<T>, VisualCamera>
-void visit_visual(Action& io, T& x) {
+void for_each_member(Action& io, T& x) {
   io(x.name), io(x.tracking), io(x.link), io(x.target), io(x.pos), io(x.quat), io(x.pos_com0), io(x.pos0), io(x.mat0);
   io(x.orthographic), io(x.fovy), io(x.width), io(x.height), io(x.sensor_size), io(x.intrinsic);
 }
 /// Every member of a visual model, in the order of the file.
 template <class Action, class T>
 requires std::is_same_v<std::remove_const_t<T>, VisualModel>
-void visit_visual(Action& io, T& x) {
+void for_each_member(Action& io, T& x) {
   io(x.content), io(x.links), io(x.geoms), io(x.materials), io(x.textures), io(x.meshes), io(x.height_fields);
   io(x.lights), io(x.cameras), io(x.headlight), io(x.headlight_ambient), io(x.headlight_diffuse);
   io(x.headlight_specular), io(x.haze_rgba), io(x.haze), io(x.near), io(x.far), io(x.centre), io(x.extent), io(x.fovy);
   io(x.quads);
 }
+
+namespace {
 
 /// -1 stands for none where `optional`.
 bool is_index(int i, std::size_t count, bool optional = false) {
@@ -220,23 +136,20 @@ bool is_sound(const VisualModel& m) {
 }  // namespace
 
 std::string visual_model_bytes(const VisualModel& model) {
-  VisualSaver saver;
-  visit_visual(saver, model);
-  VisualHeader header{{}, kVisualVersion, 0, saver.out_.size(), words_checksum(saver.out_)};
-  std::memcpy(header.magic, kVisualMagic, sizeof kVisualMagic);
-  return std::string(reinterpret_cast<const char*>(&header), sizeof header) + saver.out_;
+  BytesWriter writer;
+  writer(model);
+  return part_of_file(kVisualMagic, kVisualVersion, 0, writer.bytes);
 }
 
 void check_visual_bytes(std::string_view bytes, const std::string& file) {
   if (bytes.empty()) return;
-  VisualHeader header{};
-  COHORT_THROW_UNLESS(bytes.size() >= sizeof header, "{} is damaged: {} bytes stand behind its model", file,
+  PartHeader header{};
+  COHORT_THROW_UNLESS(read_part_header(bytes, header), "{} is damaged: {} bytes stand behind its model", file,
                       bytes.size());
-  std::memcpy(&header, bytes.data(), sizeof header);
   bytes.remove_prefix(sizeof header);
-  COHORT_THROW_UNLESS(std::memcmp(header.magic, kVisualMagic, sizeof kVisualMagic) == 0,
+  COHORT_THROW_UNLESS(is_part(header, kVisualMagic),
                       "{} is damaged: what stands behind its model is nothing that is seen", file);
-  COHORT_THROW_UNLESS(header.bytes == bytes.size() && header.checksum == words_checksum(bytes),
+  COHORT_THROW_UNLESS(header.bytes == bytes.size() && header.checksum == part_checksum(bytes),
                       "{} is damaged: the checksum of what is seen does not fit", file);
 }
 
@@ -245,16 +158,16 @@ std::shared_ptr<const VisualModel> load_visual_model(const std::filesystem::path
   const std::string_view bytes = behind_model(file, path.string());
   if (bytes.empty()) return nullptr;
   check_visual_bytes(bytes, path.string());
-  VisualHeader header{};
-  std::memcpy(&header, bytes.data(), sizeof header);
+  PartHeader header{};
+  read_part_header(bytes, header);
   COHORT_THROW_UNLESS(header.version == kVisualVersion,
                       "what is seen in {} was written by another version of Cohort (format {}, this one reads {}): "
                       "compile the model again",
                       path.string(), header.version, kVisualVersion);
   auto model = std::make_shared<VisualModel>();
-  VisualLoader loader(bytes.substr(sizeof header), path.string());
-  visit_visual(loader, *model);
-  COHORT_THROW_UNLESS(loader.at_end() && is_sound(*model), "{} is damaged: what is seen points nowhere", path.string());
+  BytesReader reader(bytes.substr(sizeof header), path.string());
+  reader(*model);
+  COHORT_THROW_UNLESS(reader.at_end() && is_sound(*model), "{} is damaged: what is seen points nowhere", path.string());
   return model;
 }
 

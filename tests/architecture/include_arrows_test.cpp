@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -113,6 +114,41 @@ TEST(Architecture, EverySourceIncludesByModulePath) {
   for (const Include& include : includes_under(fs::path(COHORT_SOURCE_DIR) / "src"))
     EXPECT_FALSE(include.header.starts_with("../") || include.header.starts_with("./"))
         << include.file << " includes " << include.header;
+}
+
+/// The table of the kernels' folders in docs/design/architecture.md, from the first to the last of a step.
+std::vector<std::string> read_kernel_folders() {
+  std::vector<std::string> folders;
+  std::stringstream text(read_file(fs::path(COHORT_SOURCE_DIR) / "docs" / "design" / "architecture.md"));
+  for (std::string line; std::getline(text, line);) {
+    const auto cells = split(line, '|');
+    if (cells.size() == 3 && cells[1].size() > 2 && cells[1].starts_with('`'))
+      folders.push_back(cells[1].substr(1, cells[1].size() - 2));
+  }
+  return folders;
+}
+
+TEST(Architecture, AFolderOfKernelsIncludesNoLaterPartOfTheStep) {
+  const std::vector<std::string> folders = read_kernel_folders();
+  ASSERT_GE(folders.size(), 6u) << "docs/design/architecture.md has lost its table of the kernels' folders";
+  const fs::path kernels = fs::path(COHORT_SOURCE_DIR) / "src" / "sim" / "kernels";
+  const auto place = [&](const fs::path& folder) {
+    return std::find(folders.begin(), folders.end(), folder.string()) - folders.begin();
+  };
+  const auto last = static_cast<std::ptrdiff_t>(folders.size());
+  std::set<std::string> seen;
+  for (const Include& include : includes_under(kernels)) {
+    const fs::path folder = include.file.parent_path().lexically_relative(kernels);
+    const std::ptrdiff_t own = folder == "." ? last : place(folder);
+    EXPECT_TRUE(folder == "." || own < last) << include.file << ": docs/design/architecture.md has no such folder";
+    seen.insert(folder.string());
+    const fs::path header = include.header;
+    if (header.begin()->string() != "sim") continue;
+    const fs::path target = header.parent_path().lexically_relative("sim/kernels");
+    EXPECT_TRUE(include.header.starts_with("sim/kernels/") && (target == "." ? folder == "." : place(target) <= own))
+        << include.file << " includes " << include.header << ", which is no earlier part of the step";
+  }
+  for (const std::string& folder : folders) EXPECT_TRUE(seen.contains(folder)) << folder << " does not exist";
 }
 
 }  // namespace

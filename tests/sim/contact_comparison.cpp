@@ -6,7 +6,7 @@
 #include <map>
 
 #include "core/format.h"
-#include "sim/kernels/pair_kernels.h"
+#include "sim/kernels/lane/pair_kernels.h"
 #include "sim/mujoco/unsupported.h"
 
 namespace cohort::sim::test {

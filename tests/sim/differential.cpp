@@ -6,7 +6,7 @@
 
 #include "constraint_rows.h"
 #include "random_state.h"
-#include "sim/row_space_rule.h"
+#include "sim/engine_plan.h"
 #include "state_comparison.h"
 
 namespace cohort::sim::test {
@@ -52,9 +52,8 @@ class Differential {
     mj_->opt.jacobian = mjJAC_DENSE;
     if (options.change_ours) options.change_ours(ours_);
     check_model(ours_);
-    view_ = ours_.view();
+    view_ = planned_view(ours_, row_space_of(options.seed), 0);
     view_.keep_contacts = 1;
-    view_.row_space = choose_row_space(ours_, row_space_of(options.seed));
   }
 
   Comparison run() {

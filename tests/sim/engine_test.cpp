@@ -102,12 +102,11 @@ struct Committed {
   const char* file;
   std::uint64_t hash;
 };
-constexpr Committed kCommitted[] = {
-    {"walker.xml", 1345934373733385850ull},     {"pile.xml", 68538054105317125ull},
-    {"arm_plain.xml", 10147326907061092989ull}, {"tendons.xml", 1745700572264993884ull},
-    {"biped.xml", 7247249821223650584ull},      {"rubble.xml", 11406900683451613795ull},
-    {"grip.xml", 11981097592977492149ull},      {"troop.xml", 15938588990286137570ull},
-    {"trio.xml", 6128810435069033912ull}};
+constexpr Committed kCommitted[] = {{"walker.xml", 1345934373733385850ull},     {"pile.xml", 68538054105317125ull},
+                                    {"arm_plain.xml", 10147326907061092989ull}, {"tendons.xml", 1745700572264993884ull},
+                                    {"biped.xml", 7247249821223650584ull},      {"rubble.xml", 11406900683451613795ull},
+                                    {"grip.xml", 11981097592977492149ull},      {"troop.xml", 15938588990286137570ull},
+                                    {"trio.xml", 6128810435069033912ull}};
 
 TEST(BitsCommitted, AThousandStepsHashAsTheyAlwaysDid) {
   for (const Committed& c : kCommitted) {
@@ -349,6 +348,41 @@ TEST(Batched, ASceneOfACompiledModelEqualsOneOfItsFile) {
   Scene other(changed);
   EXPECT_NE(message_of([&] { other.build_from_file(path, 1); }).find("compiled"), std::string::npos);
   std::filesystem::remove(path);
+}
+
+TEST(Batched, ACompiledModelHoldsNoCapacityWhichIsTheEnginesAtBuild) {
+  const auto path = [](int capacity) {
+    return std::filesystem::temp_directory_path() / format("cohort_capacity_{}_{}.cohort", getpid(), capacity);
+  };
+  for (const int capacity : {0, 3}) {
+    SceneOptions o;
+    o.contact_capacity = capacity;
+    Scene scene(o);
+    scene.add_entity(Mjcf{kModels + "pile.xml"});
+    scene.build(1);
+    scene.save_model(path(capacity));
+  }
+  EXPECT_EQ(read_file(path(0)), read_file(path(3)));
+  const auto status_and_bytes = [&](int capacity) {
+    SceneOptions o;
+    o.contact_capacity = capacity;
+    o.lanes = LaneWidth::kScalar;  // a block of one environment
+    Scene scene(o);
+    scene.build_from_file(path(3), 1);
+    // Everything in one place.
+    std::vector<float> q(scene.info().qpos0.begin(), scene.info().qpos0.end());
+    for (std::size_t i = 0; i < q.size(); i += 7) q[i] = q[i + 1] = 0, q[i + 2] = 0.05f;
+    scene.set_qpos(q);
+    scene.step();
+    return std::pair(scene.view(Field::kStatus).span<std::int32_t>()[0], scene.memory().fixed_bytes);
+  };
+  const auto [all, bytes_of_all] = status_and_bytes(0);
+  const auto [few, bytes_of_few] = status_and_bytes(3);
+  EXPECT_EQ(all, kStatusOk);
+  EXPECT_EQ(few, kStatusContactOverflow);
+  EXPECT_LT(bytes_of_few, bytes_of_all);
+  std::filesystem::remove(path(0));
+  std::filesystem::remove(path(3));
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // these reserve terabytes of address space

@@ -1,5 +1,6 @@
 // Damaged and hostile MJCF and URDF: every one ends as a model or as an Error; the compiler runs in a child, so that a
 // crash of the parser is an Error too. fuzz.py does the same to any models for any time.
+#include <cstddef>
 #include <cstring>
 #include <filesystem>
 #include <string>
@@ -11,7 +12,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/philox.h"
-#include "sim/checksum.h"
+#include "sim/archive.h"
 #include "sim/compile.h"
 #include "sim/fuzz_models.h"
 #include "sim/model.h"
@@ -117,7 +118,7 @@ TEST(Fuzz, ADamagedCompiledModelIsAnError) {
 // Somebody's own tool may write a wrong model with a right checksum. What is taken is stepped: an index that points
 // nowhere would end the process.
 TEST(Fuzz, ACompiledModelOfWrongNumbersWithARightChecksumIsAModelOrAnError) {
-  constexpr std::size_t kHeader = 32, kChecksum = 24;
+  constexpr std::size_t kHeader = sizeof(PartHeader), kChecksum = offsetof(PartHeader, checksum);
   constexpr std::uint32_t kWrong[] = {0x7fffffff, 0xffffffff, 0x10000, 0x7fc00000, 64, 5, 1};
   const auto path = std::filesystem::temp_directory_path() / format("cohort_fuzz_numbers_{}.cohort", getpid());
   int models = 0, errors = 0;
@@ -130,7 +131,7 @@ TEST(Fuzz, ACompiledModelOfWrongNumbersWithARightChecksumIsAModelOrAnError) {
       std::string changed = whole;
       const std::size_t at = kHeader + random.below(0, static_cast<std::uint32_t>(changed.size() - kHeader - 4));
       std::memcpy(changed.data() + at, &kWrong[k % std::size(kWrong)], 4);
-      const std::uint64_t hash = checksum(std::string_view(changed).substr(kHeader));
+      const std::uint64_t hash = part_checksum(std::string_view(changed).substr(kHeader));
       std::memcpy(changed.data() + kChecksum, &hash, sizeof hash);
       write_file_atomically(path, changed);
       try {

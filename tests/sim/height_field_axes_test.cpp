@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "block.h"
-#include "sim/kernels/height_field_touch.h"
+#include "sim/kernels/collide/height_field_touch.h"
 
 namespace cohort::sim {
 namespace {

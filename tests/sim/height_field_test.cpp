@@ -3,8 +3,8 @@
 
 #include "block.h"
 #include "contact_comparison.h"
-#include "sim/collide/queued.h"
-#include "sim/kernels/farthest.h"
+#include "sim/kernels/collide/convex/farthest.h"
+#include "sim/kernels/collide/convex/queued.h"
 
 namespace cohort::sim {
 namespace {

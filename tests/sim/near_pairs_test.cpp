@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "block.h"
-#include "sim/kernels/bounds.h"
+#include "sim/kernels/collide/bounds.h"
 
 namespace cohort::sim {
 namespace {

@@ -10,11 +10,11 @@
 
 #include "core/philox.h"
 #include "sim/compile.h"
-#include "sim/kernels/workspace.h"
+#include "sim/engine_plan.h"
+#include "sim/kernels/lane/workspace.h"
 #include "sim/model.h"
 #include "sim/model_check.h"
 #include "sim/mujoco/handle.h"
-#include "sim/row_space_rule.h"
 
 namespace cohort::sim::test {
 
@@ -34,13 +34,12 @@ class Pair {
       : mj(mj::load(mjb)), data(mj_makeData(mj.get())), ours(import_model(mjb)) {
     check_model(ours);  // what a file may not hold, an import must not make
     mj->opt.jacobian = mjJAC_DENSE;
-    view = ours.view();
-    view.row_space = choose_row_space(ours, row_space);
-    Carver<ScalarLane> count{nullptr};
-    carve<ScalarLane>(view, count, w);
+    view = planned_view(ours, row_space, 0);
+    Arena<ScalarLane> count{nullptr};
+    lay_out<ScalarLane>(view, count, w);
     memory.assign(static_cast<std::size_t>(count.used), 0);
-    Carver<ScalarLane> place{memory.data()};
-    carve<ScalarLane>(view, place, w);
+    Arena<ScalarLane> place{memory.data()};
+    lay_out<ScalarLane>(view, place, w);
   }
 
   /// Coordinates near the default, velocities, controls, applied forces: a function of `sample` only.

@@ -8,7 +8,7 @@
 #include "core/format.h"
 #include "core/philox.h"
 #include "oracle.h"
-#include "sim/kernels/queue.h"
+#include "sim/kernels/collide/queue.h"
 #include "sim/scene.h"
 
 namespace cohort::sim {

@@ -160,7 +160,7 @@ TEST_P(PublicRobots, StepAsMujocoDoesFromEveryStateOfAThousandSteps) {
   mjData& d = *p.data;
   test::Block block(p.view);
   std::vector<double> errors;
-  int dearer = 0;
+  int costlier = 0;
   double worst_cost = 0, rows = 0;
   for (int step = 0; step < robot.steps; ++step) {
     const RandomStream random(3, RandomPurpose::kTest, 0, static_cast<std::uint64_t>(step));
@@ -186,7 +186,7 @@ TEST_P(PublicRobots, StepAsMujocoDoesFromEveryStateOfAThousandSteps) {
       const double scale = 1 / (m.stat.meaninertia * m.nv);
       const double ours = cost_of(&m, &d, qacc) * scale, theirs = cost_of(&m, &d, take(d.qacc, m.nv)) * scale;
       const double excess = ours - theirs * kCostRatio - kCostRounding;
-      dearer += !(excess <= 0);
+      costlier += !(excess <= 0);
       worst_cost = std::max(worst_cost, excess);
     }
     rows += d.nefc;
@@ -207,10 +207,10 @@ TEST_P(PublicRobots, StepAsMujocoDoesFromEveryStateOfAThousandSteps) {
   RecordProperty("velocity", format("median {:.1e}, of 99 % {:.1e}, worst {:.1e}, {} steps beyond {}", at(0.5),
                                     at(0.99), at(1), beyond, kTolerance));
   RecordProperty("cost",
-                 format("{} steps dearer, at most by {:.1e}; {:.1f} rows", dearer, worst_cost, rows / robot.steps));
+                 format("{} steps costlier, at most by {:.1e}; {:.1f} rows", costlier, worst_cost, rows / robot.steps));
   EXPECT_LT(at(0.5), kTypical);
   EXPECT_LT(at(1 - kDecidedByRounding / 100), kTolerance) << "median " << at(0.5);
-  EXPECT_LE(dearer, kDecidedByRounding / 100 * robot.steps) << "at most by " << worst_cost;
+  EXPECT_LE(costlier, kDecidedByRounding / 100 * robot.steps) << "at most by " << worst_cost;
 }
 
 INSTANTIATE_TEST_SUITE_P(Robots, PublicRobots, ::testing::ValuesIn(kRobots),

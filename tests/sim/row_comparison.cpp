@@ -54,7 +54,7 @@ Row opposite(Row row) {
 }
 
 /// By how much the bodies yield to a unit force along the normal of the contact whose first row this is, as
-/// kernels/contacts.h reckons it.
+/// kernels/constraint/contacts.h reckons it.
 double yields(const mjModel& m, const mjData& d, int first) {
   const Row row = mujoco_row(&m, &d, first);
   std::vector<double> normal = row.jacobian;

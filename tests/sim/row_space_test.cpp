@@ -7,8 +7,8 @@
 
 #include "core/message_of.h"
 #include "sim/compile.h"
+#include "sim/engine_plan.h"
 #include "sim/model.h"
-#include "sim/row_space_rule.h"
 #include "sim/simulate.h"
 
 namespace cohort::sim {

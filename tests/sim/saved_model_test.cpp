@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <functional>
 #include <limits>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -13,6 +14,7 @@
 #include "core/message_of.h"
 #include "sim/compile.h"
 #include "sim/model.h"
+#include "sim/model_arrays.h"
 #include "sim/models.h"
 
 namespace cohort::sim {
@@ -40,7 +42,8 @@ TEST(Batched, ASavedModelWithAnIndexThatPointsNowhereIsRefused) {
       {"hinge or slide 0: dof is 1000", [](Model& m) { m.joint[0].dof = 1000; }},
       {"body 1: parent is 7", [](Model& m) { m.body[1].parent = 7; }},
       {"row_space is 8", [](Model& m) { m.sizes.row_space = 8; }},
-      {"nv is", [](Model& m) { m.sizes.nv += 1; }},
+      {"contact_capacity is 30", [](Model& m) { m.sizes.contact_capacity = 30; }},
+      {"dof has", [](Model& m) { m.sizes.nv += 1; }},
       {"dof 0: below is 2", [](Model& m) { std::swap(m.below[0], m.below[1]); }},
       {"pair of geoms 0: geom2 is -1", [](Model& m) { m.pair[0].geom2 = -1; }},
       {"pair of geoms 0: first_dof", [](Model& m) { m.pair[0].first_dof = std::numeric_limits<int>::max(); }},
@@ -62,6 +65,34 @@ TEST(Batched, ASavedModelWithAnIndexThatPointsNowhereIsRefused) {
     EXPECT_NE(text.find(words), std::string::npos) << words << " in: " << text;
     EXPECT_NE(text.find(path.filename()), std::string::npos) << text;
   }
+}
+
+TEST(Batched, EveryArrayOfAModelIsListedOnceAndOfTheLengthThatItsSizesSay) {
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / format("cohort_arrays_{}.cohort", getpid());
+  const EntityDeclaration e{"m", Mjcf{kModels + "walker.xml"}};
+  const Model good = import_model(compile_scene(std::span(&e, 1), {}, {}).mjb);
+  std::set<const void*> arrays, pointers;
+  const ModelView view = good.view();
+  int shortened = 0;
+  for_each_array([&](const auto& array) {
+    EXPECT_TRUE(arrays.insert(&(good.*array.items)).second) << array.name;
+    if (array.pointer) {
+      EXPECT_TRUE(pointers.insert(&(view.*array.pointer)).second) << array.name;
+      EXPECT_EQ(view.*array.pointer, (good.*array.items).data()) << array.name;
+    }
+    if (!array.count || (good.*array.items).empty()) return;
+    ++shortened;
+    const std::string text = refusal_after(good, path, [&](Model& m) { (m.*array.items).pop_back(); });
+    EXPECT_NE(text.find(std::string(array.name) + " has"), std::string::npos) << array.name << ": " << text;
+  });
+  EXPECT_GT(shortened, 20);
+  // Model and ModelView end with their arrays and nothing else.
+  const auto bytes_from = [](const auto& whole, const auto& first) {
+    return static_cast<std::size_t>(reinterpret_cast<const char*>(&whole + 1) - reinterpret_cast<const char*>(&first));
+  };
+  EXPECT_EQ(arrays.size(), bytes_from(good, good.body) / sizeof good.body);
+  EXPECT_EQ(pointers.size(), bytes_from(view, view.body) / sizeof view.body);
 }
 
 }  // namespace

@@ -88,7 +88,7 @@ TEST_P(SceneApi, MocapBodiesOfSeveralFilesStandWhereTheirFilesArePut) {
   ASSERT_EQ(here.links().size(), 2u);
   ASSERT_EQ(there.links().size(), 2u);
   const auto expect_at = [&](Entity& entity, std::vector<float> target, std::vector<float> box, int env) {
-    const std::vector<float> pos = entity.get_links_pos({env});
+    const std::vector<float> pos = entity.get_links_pos({}, {env});
     for (std::size_t i = 0; i < 3; ++i) {
       EXPECT_NEAR(pos[i], target[i], 2e-3) << i;
       EXPECT_NEAR(pos[3 + i], box[i], 2e-3) << i;

@@ -61,6 +61,7 @@ TEST_P(SceneApi, LinksMoveAsMujocosFrameSensorsSay) {
     for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(lin[(e * links + 4) * 3 + i], 0) << "a fixed link moves";
   }
   EXPECT_EQ(tree.get_vel({1}), scene.get_links_vel({tree.links()[0]}, {1}));
+  EXPECT_EQ(tree.get_links_ang({1, 0}, {1}), scene.get_links_ang({tree.links()[1], tree.links()[0]}, {1}));
 }
 
 TEST_P(SceneApi, ContactsAtRestCarryTheWeight) {

@@ -61,11 +61,11 @@ TEST(Scene, SeveralEntitiesKeepTheirNamesLinksAndDofs) {
   EXPECT_NO_THROW(scene.info().joint("copy/shoulder"));
   EXPECT_NO_THROW(scene.info().joint("shoulder"));
   EXPECT_EQ(scene.info().integrator, "Euler");
-  const std::vector<float> pos = ball.get_links_pos({1});
+  const std::vector<float> pos = ball.get_links_pos({}, {1});
   EXPECT_FLOAT_EQ(pos[0], 1);
   EXPECT_FLOAT_EQ(pos[2], 3);
   for (int i = 0; i < 50; ++i) scene.step();
-  EXPECT_LT(ball.get_links_pos({1})[2], 2.96f);
+  EXPECT_LT(ball.get_links_pos({}, {1})[2], 2.96f);
 }
 
 TEST(Scene, TheSameBitsForAnyNumberOfThreadsAndAnySplitByGlobalIds) {

@@ -224,8 +224,9 @@ TEST(Theory, MomentaOfAFloatingChainDriftAsItsIntegratorsOrderSays) {
 }
 
 TEST(Theory, ABallReboundsAsItsDampingRatioSays) {
-  // A contact is a spring and damper: with a constant impedance the relative velocity after it is exp(-zeta pi / sqrt(1
-  // - zeta^2)) of the one before, up to where it leaves, which the integration of the half wave answers below.
+  // A contact is a spring and damper: with a constant impedance the relative velocity after it is
+  // exp(-zeta pi / sqrt(1 - zeta^2)) of the one before, up to where it leaves, which the integration of the half wave
+  // answers below.
   const auto rebound = [](double zeta) {
     SceneOptions o;
     o.timestep = 1e-4;

@@ -173,7 +173,7 @@ std::string_view chunk_bytes(const MappedFile& file, const Hdf5Array& array, con
 }
 
 /// `count` runs of bytes, each a step behind the one before. Chunks that cut through colours have runs of one or two
-/// bytes, for which a call of memcpy is dear.
+/// bytes, for which a call of memcpy costs more than the copy.
 template <std::size_t kRun>
 void copy_short_runs(const char* from, std::int64_t from_step, char* to, std::int64_t to_step, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) std::memcpy(to + i * to_step, from + i * from_step, kRun);
@@ -449,7 +449,7 @@ void convert_elements(const Hdf5Element& element, const char* stored, std::span<
 void release_pages(const MappedFile& file, const Hdf5Array& array) {
   if (array.layout == Hdf5Layout::kContiguous)
     file.release(array.offset, static_cast<std::size_t>(array.stored_bytes()));
-  // Chunks that lie near each other go together: one call of the system for each of a thousand frames is dear.
+  // Chunks that lie near each other go together: one call of the system for each of a thousand frames takes long.
   constexpr std::uint64_t kNear = 64 << 10;
   std::uint64_t begin = 0, end = 0;
   for (const Hdf5Chunk& chunk : array.chunks) {

@@ -10,12 +10,12 @@
 /// - ProbSparse attention drops none of its weights; full attention does.
 /// - Its measurement divides the sum over sampled keys by the number of all keys.
 /// - Masked ProbSparse attention ranks queries by sampled keys behind the mask, too, and gives the unranked ones a
-/// running sum.
+///   running sum.
 /// - mix: the decoder's self-attention hands on its heads one after another.
 /// - Batch norm in the distilling layers works on the rows of one replica's share of a batch.
 /// - It samples keys at evaluation as well. Here that draw is keyed by eval_sampling_seed, so that evaluation is
-/// repeatable. Left out: attention maps as an output, and masks given from outside (the reference takes them and looks
-/// at neither).
+///   repeatable. Left out: attention maps as an output, and masks given from outside (the reference takes them and
+///   looks at neither).
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -1,7 +1,7 @@
 /// Eight floats as a lane type without any vector instruction: what the scalar lanes traverse meshes with. The same
 /// operations as sim/cpu/lane_avx2.h, so that the results are the same bits.
 #pragma once
-#include "sim/kernels/lane.h"
+#include "sim/kernels/lane/lane.h"
 
 namespace cohort::render {
 

@@ -1,6 +1,6 @@
 /// Vectors of three lanes.
 #pragma once
-#include "sim/kernels/lane.h"
+#include "sim/kernels/lane/lane.h"
 
 namespace cohort::render {
 

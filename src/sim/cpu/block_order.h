@@ -1,5 +1,5 @@
 /// Environments that share blocks. A block computes the contacts that any of its environments has, so that a few with
-/// many contacts make every block dear that has one of them. Where they share blocks of their own, the others are
+/// many contacts make every block slow that has one of them. Where they share blocks of their own, the others are
 /// cheap. Who is beside whom changes no bit.
 #pragma once
 

@@ -1,8 +1,8 @@
 /// What a lane width offers to the CPU engine: sizes, and functions that run blocks. One table per build of
 /// block_runner_impl.h.
 #pragma once
-#include "sim/kernels/data_view.h"
-#include "sim/kernels/model_view.h"
+#include "sim/kernels/lane/data_view.h"
+#include "sim/kernels/lane/model_view.h"
 
 namespace cohort::sim {
 
@@ -14,7 +14,7 @@ struct BlockRunner {
   void (*step)(const ModelView& m, const DataView& d, int first, int last, int steps, void* workspace);
   /// Computes the derived fields of [first, last).
   void (*forward)(const ModelView& m, const DataView& d, int first, int last, void* workspace);
-  /// Writes the inverse weights (kernels/inverse_weights.h) of one environment's parameters, one float at a time; null
+  /// Writes the inverse weights (inverse_weights.h) of one environment's parameters, one float at a time; null
   /// for the wider ones. inverse: nv * nv values of scratch.
   void (*inverse_weights)(const ModelView& m, const DataView& d, int env, void* workspace, float* inverse, float* out);
 };

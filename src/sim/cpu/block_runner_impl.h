@@ -1,9 +1,9 @@
 /// The body of a lane width's build. Included once by each of block_runner_*.cpp, which are compiled with the
-/// instructions of their width; includes nothing of the standard library (see kernels/lane.h).
+/// instructions of their width; includes nothing of the standard library (see kernels/lane/lane.h).
 #pragma once
 #include "sim/cpu/block_order.h"
 #include "sim/cpu/block_runner.h"
-#include "sim/kernels/inverse_weights.h"
+#include "sim/kernels/smooth/inverse_weights.h"
 #include "sim/kernels/step.h"
 
 namespace cohort::sim {

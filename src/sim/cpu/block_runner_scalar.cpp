@@ -1,6 +1,6 @@
 #include "sim/cpu/block_runner_impl.h"
 #include "sim/kernels/contact_list.h"
-#include "sim/kernels/lane.h"
+#include "sim/kernels/lane/lane.h"
 
 namespace cohort::sim {
 

@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "sim/cpu/block_runner.h"
 #include "sim/cpu/freed_memory.h"
-#include "sim/kernels/listed_contact.h"
+#include "sim/kernels/sense/listed_contact.h"
 
 namespace cohort::sim {
 

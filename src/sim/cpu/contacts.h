@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "sim/engine.h"
-#include "sim/kernels/data_view.h"
+#include "sim/kernels/lane/data_view.h"
 #include "sim/model.h"
 
 namespace cohort::sim {

@@ -13,9 +13,9 @@
 #include "sim/cpu/parameters.h"
 #include "sim/cpu/threads.h"
 #include "sim/data_of_fields.h"
+#include "sim/engine_plan.h"
 #include "sim/host_memory.h"
-#include "sim/kernels/groups.h"
-#include "sim/row_space_rule.h"
+#include "sim/kernels/lane/constraints.h"
 
 namespace cohort::sim {
 
@@ -64,8 +64,8 @@ class Memory {
   void* start_ = nullptr;
 };
 
-/// All but available_bytes.
-MemoryPlan plan_of(const Model& model, int row_space, const BlockRunner& runner, int threads,
+/// All but available_bytes. view: planned_view of the model.
+MemoryPlan plan_of(const Model& model, ModelView view, const BlockRunner& runner, int threads,
                    const ParameterSet& parameters) {
   MemoryPlan plan;
   double state = sizeof(float), derived = 0;
@@ -74,8 +74,6 @@ MemoryPlan plan_of(const Model& model, int row_space, const BlockRunner& runner,
     (is_state(field) ? state : derived) += 4.0 * field_size(model.info, field);
   }
   plan.parts = {{"state and inputs", state}, {"derived", derived}};
-  ModelView view = model.view();
-  view.row_space = row_space;
   if (view.nseparation > 0) plan.parts.push_back({"separating directions", 12.0 * view.nseparation});
   if (parameters.any()) {
     plan.parts.push_back({"parameters", ParameterStore::bytes_per_environment(model, parameters)});
@@ -91,15 +89,13 @@ class CpuEngine final : public Engine {
  public:
   CpuEngine(Model model, int n_envs, const CpuEngineOptions& options)
       : model_(std::move(model)),
-        view_(model_.view()),
-        row_space_(choose_row_space(model_, options.row_space)),
+        view_(planned_view(model_, options.row_space, options.contact_capacity)),
         n_(n_envs),
         n_pad_(padded(n_envs, kPadding)),
         runner_(runner_of(options.lanes)),
         threads_wanted_(std::min(options.threads, n_pad_ / kPadding)),
         parameters_(model_, n_pad_) {
-    view_.row_space = row_space_;
-    MemoryPlan plan = plan_of(model_, row_space_, runner_, threads_wanted_, options.parameters);
+    MemoryPlan plan = plan_of(model_, view_, runner_, threads_wanted_, options.parameters);
     plan.available_bytes = available_host_memory();
     need_memory(plan, n_, threads_wanted_);
     for (int f = 0; f < kFieldCount; ++f) {
@@ -223,9 +219,7 @@ class CpuEngine final : public Engine {
 
   std::vector<Contact> contacts(int env) override { return list_contacts(model_, view_, data_, env); }
 
-  MemoryPlan memory() const override {
-    return plan_of(model_, row_space_, runner_, threads_wanted_, parameters_.taken());
-  }
+  MemoryPlan memory() const override { return plan_of(model_, view_, runner_, threads_wanted_, parameters_.taken()); }
 
   std::string error_text(int) const override { return ""; }
 
@@ -250,7 +244,7 @@ class CpuEngine final : public Engine {
     const ParameterSet more = wanted & ~parameters_.taken();
     if (more.none()) return;
     const MemoryPlan now = memory(),
-                     then = plan_of(model_, row_space_, runner_, threads_wanted_, parameters_.taken() | more);
+                     then = plan_of(model_, view_, runner_, threads_wanted_, parameters_.taken() | more);
     need_memory({.what = what,
                  .each = then.bytes_per_environment() - now.bytes_per_environment(),
                  .fixed = then.fixed_bytes,  // before the old ones are given back
@@ -310,7 +304,6 @@ class CpuEngine final : public Engine {
 
   Model model_;
   ModelView view_;
-  int row_space_;
   int n_, n_pad_;
   const BlockRunner& runner_;
   int threads_wanted_;
@@ -334,8 +327,8 @@ LaneWidth widest_lanes() {
 }
 
 MemoryPlan plan_cpu_engine(const Model& model, const CpuEngineOptions& options) {
-  MemoryPlan plan = plan_of(model, choose_row_space(model, options.row_space), runner_of(options.lanes),
-                            options.threads, options.parameters);
+  MemoryPlan plan = plan_of(model, planned_view(model, options.row_space, options.contact_capacity),
+                            runner_of(options.lanes), options.threads, options.parameters);
   plan.available_bytes = available_host_memory();
   return plan;
 }

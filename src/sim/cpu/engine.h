@@ -12,6 +12,7 @@ struct CpuEngineOptions {
   int threads = 1;  ///< including the caller's
   LaneWidth lanes = LaneWidth::kAuto;
   int row_space = -1;         ///< of SceneOptions
+  int contact_capacity = 0;   ///< likewise
   ParameterSet parameters{};  ///< that environments have of their own from the beginning
 };
 

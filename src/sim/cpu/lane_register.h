@@ -1,4 +1,4 @@
-/// A SIMD register of floats as a lane type (sim/kernels/lane.h), for any instruction set I that names its vector type
+/// A SIMD register of floats as a lane type (lane.h), for any instruction set I that names its vector type
 /// and the few operations that are not the compiler's vector extensions:
 ///
 ///   I::kWidth                     floats in a register
@@ -9,7 +9,7 @@
 ///   I::broadcast, fma, sqrt, load, load_anywhere, store, gather, scatter, largest (the largest float of a register)
 #pragma once
 
-#include "sim/kernels/lane.h"
+#include "sim/kernels/lane/lane.h"
 
 namespace cohort::sim {
 

@@ -1,9 +1,9 @@
 /// The memory in which a warp computes a block of 32 environments, and each thread's part of it. Also compiled for the
 /// host: sim_host_cuda_test runs what a GPU thread runs.
 #pragma once
-#include "sim/collide/search_space.h"
 #include "sim/cuda/lane.h"
 #include "sim/cuda/runner.h"
+#include "sim/kernels/collide/convex/search_space.h"
 #include "sim/kernels/step.h"
 
 namespace cohort::sim {
@@ -11,7 +11,7 @@ namespace cohort::sim {
 /// Hot pieces lie in shared memory, first come first served, as far as it goes: what is written to it stays there,
 /// while the rest of a multiprocessor's workspaces is too much for its caches.
 template <>
-struct Carver<cuda::GpuLane> {
+struct Arena<cuda::GpuLane> {
   cuda::LanePointer base, hot_base;
   int most_hot = 0;
   int used = 0, hot = 0;
@@ -67,7 +67,7 @@ inline BlockPlan plan_block(const ModelView& m, int most_hot) {
   plan.most = constraint_capacity(m, 1);
   plan.search_bytes = search_bytes(m);
   BlockSpace<GpuLane> space;
-  Carver<GpuLane> values{LanePointer{nullptr}, LanePointer{nullptr}, most_hot};
+  Arena<GpuLane> values{LanePointer{nullptr}, LanePointer{nullptr}, most_hot};
   lay_out<GpuLane>(m, plan.most, values, space);
   plan.values_per_lane = values.used;
   plan.hot_per_lane = values.hot;
@@ -80,8 +80,8 @@ inline BlockPlan plan_block(const ModelView& m, int most_hot) {
 COHORT_DEVICE inline void prepare(const ModelView& m, const BlockPlan& plan, char* memory, float* hot, int lane,
                                   BlockSpace<GpuLane>& space) {
   const IntegerSizes n = integer_sizes(m, plan.most);
-  Carver<GpuLane> values{LanePointer{reinterpret_cast<float*>(memory) + lane}, LanePointer{hot + lane},
-                         plan.hot_per_lane};
+  Arena<GpuLane> values{LanePointer{reinterpret_cast<float*>(memory) + lane}, LanePointer{hot + lane},
+                        plan.hot_per_lane};
   lay_out<GpuLane>(m, plan.most, values, space);
   const BlockBytes b = block_bytes(values.used, n, plan.search_bytes);
   char* at = memory + b.values;

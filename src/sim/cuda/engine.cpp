@@ -16,8 +16,8 @@
 #include "sim/cuda/model_memory.h"
 #include "sim/cuda/runner.h"
 #include "sim/data_of_fields.h"
+#include "sim/engine_plan.h"
 #include "sim/host_memory.h"
-#include "sim/row_space_rule.h"
 
 namespace cohort::sim {
 
@@ -95,7 +95,8 @@ class CudaEngineImpl final : public CudaEngine {
         limit_(options.memory_limit),
         parameters_(model_, n_pad_) {
     // The rule is of measurements on CPUs, and keeps both backends' bits alike until one is measured on a GPU.
-    model_.sizes.row_space = choose_row_space(model_, options.row_space);
+    const ModelView view = planned_view(model_, options.row_space, options.contact_capacity);
+    model_.sizes.row_space = view.row_space, model_.sizes.contact_capacity = view.contact_capacity;
     check_device(device_);
     plan_workspace(options.parameters, true);
     stream_ = cuda::make_stream(device_);
@@ -485,8 +486,7 @@ std::string cuda_unusable() {
 MemoryPlan plan_cuda_engine(const Model& model, const CudaEngineOptions& options) {
   COHORT_THROW_UNLESS(cuda::available(), "cuda:{}: {}", options.device, cuda_unusable());
   check_device(options.device);
-  ModelView view = model.view();
-  view.row_space = choose_row_space(model, options.row_space);
+  ModelView view = planned_view(model, options.row_space, options.contact_capacity);
   view.varies = ParameterStore::varies(options.parameters);
   const cuda::WorkspaceNeed asked = workspace_need_of(options.device, view);
   cuda::DeviceFigures figures{};

@@ -11,6 +11,7 @@ struct CudaEngineOptions {
   int device = 0;             ///< among the devices visible to the process
   double memory_limit = 0;    ///< bytes of the device that may be used; 0: what is free
   int row_space = -1;         ///< of SceneOptions
+  int contact_capacity = 0;   ///< likewise
   ParameterSet parameters{};  ///< that environments have of their own from the beginning
 };
 

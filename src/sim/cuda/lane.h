@@ -1,7 +1,7 @@
 /// The lane of a GPU thread: one float, as ScalarLane's; but the workspaces of a warp's 32 threads lie interleaved,
 /// [value][thread], so that the threads, which run the same loops over the model, touch neighbouring addresses.
 #pragma once
-#include "sim/kernels/lane.h"
+#include "sim/kernels/lane/lane.h"
 
 namespace cohort::sim::cuda {
 

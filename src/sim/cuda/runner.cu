@@ -1,7 +1,7 @@
 // The batched engine's kernels on a CUDA device: a thread computes an environment from end to end, a warp a block of
 // 32, and one launch as many steps as the caller likes. The source is the CPU's (sim/kernels), compiled without
-// contraction
-// (-fmad=false), with IEEE division and square root, which are nvcc's defaults: the bits are meant to be the CPU's.
+// contraction (-fmad=false), with IEEE division and square root, which are nvcc's defaults: the bits are
+// meant to be the CPU's.
 #include <cuda_runtime.h>
 
 #include "core/philox.h"

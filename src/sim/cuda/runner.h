@@ -6,9 +6,9 @@
 /// null, or why they could not; a launch is followed by a check, and what goes wrong on the device later is reported by
 /// the next wait().
 #pragma once
-#include "sim/kernels/control_range.h"
-#include "sim/kernels/data_view.h"
-#include "sim/kernels/model_view.h"
+#include "sim/kernels/lane/control_range.h"
+#include "sim/kernels/lane/data_view.h"
+#include "sim/kernels/lane/model_view.h"
 
 namespace cohort::sim::cuda {
 

@@ -1,7 +1,7 @@
 /// The contacts of an environment as a list, for those who ask: one environment at a time, one float per value.
 #pragma once
-#include "sim/kernels/contact_sensors.h"
-#include "sim/kernels/listed_contact.h"
+#include "sim/kernels/sense/contact_sensors.h"
+#include "sim/kernels/sense/listed_contact.h"
 #include "sim/kernels/step.h"
 
 namespace cohort::sim {

@@ -1,11 +1,11 @@
 /// Integrators: semi-implicit Euler with implicit joint damping, implicitfast, fourth-order Runge-Kutta (MuJoCo's
 /// documentation, "Numerical integration").
 #pragma once
-#include "sim/kernels/actuation.h"
-#include "sim/kernels/factor.h"
-#include "sim/kernels/passive.h"
-#include "sim/kernels/spatial.h"
-#include "sim/kernels/workspace.h"
+#include "sim/kernels/lane/spatial.h"
+#include "sim/kernels/lane/workspace.h"
+#include "sim/kernels/smooth/actuation.h"
+#include "sim/kernels/smooth/factor.h"
+#include "sim/kernels/smooth/passive.h"
 
 namespace cohort::sim {
 
@@ -96,6 +96,7 @@ COHORT_LANE void scaled_axes(V* out, const V* R, const V* scale) {
 }
 
 /// Adds the derivatives of the drag by the velocity, times -h, to w.factor.
+/// Reads kinematics, w.vel; changes w.factor.
 template <class L>
 COHORT_KERNEL void add_fluid_damping(const ModelView& m, Workspace<L>& w) {
   using V = typename L::V;
@@ -142,6 +143,7 @@ COHORT_KERNEL void add_fluid_damping(const ModelView& m, Workspace<L>& w) {
 /// angular velocity, which is not symmetric, joins their six rows of w.factor (M - h D, not yet factored); their six
 /// of w.scratch are solved for by elimination. The matrix is the inertia plus terms of the size of h times velocity, so
 /// that no pivoting is needed.
+/// Reads w.rot, w.v, w.factor; changes w.scratch.
 template <class L>
 COHORT_KERNEL void solve_free_body(const ModelView& m, Workspace<L>& w, const BodyRecord& body) {
   using V = typename L::V;
@@ -201,6 +203,7 @@ COHORT_KERNEL void solve_free_body(const ModelView& m, Workspace<L>& w, const Bo
 
 /// w.scratch := the acceleration that the velocity advances with, for Euler and implicitfast. Uses w.factor. solved:
 /// lanes whose constraints were solved to the tolerance.
+/// Reads w.mass, w.smooth, w.constraint, w.qacc, w.actuator_slope, kinematics; writes w.scratch, overwrites w.factor.
 template <class L>
 COHORT_KERNEL void implicit_acceleration(const ModelView& m, Workspace<L>& w, typename L::M solved) {
   using V = typename L::V;
@@ -269,6 +272,7 @@ COHORT_LANE void advance(const ModelView& m, Workspace<L>& w, typename L::Ptr ra
 }
 
 /// A fourth-order Runge-Kutta step begins.
+/// Reads w.q, w.v, w.act; writes w.rk_start, w.rk_sum.
 template <class L>
 COHORT_KERNEL void begin_stages(const ModelView& m, Workspace<L>& w) {
   using V = typename L::V;
@@ -282,6 +286,7 @@ COHORT_KERNEL void begin_stages(const ModelView& m, Workspace<L>& w) {
 
 /// Adds the rates of `stage` (0 .. 3), whose w.qacc, w.act_dot are computed; before the last one, goes on to the next
 /// one's state.
+/// Reads w.qacc, w.act_dot, w.rk_start; changes w.rk_sum, w.q, w.v, w.act; uses w.scratch.
 template <class L>
 COHORT_KERNEL void add_stage(const ModelView& m, Workspace<L>& w, int stage) {
   using V = typename L::V;
@@ -307,6 +312,7 @@ COHORT_KERNEL void add_stage(const ModelView& m, Workspace<L>& w, int stage) {
 }
 
 /// Steps along the sum of the stages' rates.
+/// Reads w.rk_start, w.rk_sum; writes w.q, w.v, w.act.
 template <class L>
 COHORT_KERNEL void end_stages(const ModelView& m, Workspace<L>& w) {
   const int nq = m.nq, nv = m.nv, na = m.na;
@@ -319,6 +325,7 @@ COHORT_KERNEL void end_stages(const ModelView& m, Workspace<L>& w) {
 
 /// One step by Euler or implicitfast from the state whose w.qacc, w.act_dot are computed. solved: as for
 /// implicit_acceleration.
+/// Reads also what implicit_acceleration does; changes w.q, w.v, w.act; uses w.scratch, w.factor.
 template <class L>
 COHORT_KERNEL void integrate(const ModelView& m, Workspace<L>& w, typename L::M solved) {
   implicit_acceleration<L>(m, w, solved);

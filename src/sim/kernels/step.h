@@ -1,10 +1,10 @@
 /// Blocks of environments: loads their states, computes, stores. What the CPU's threads and the GPU's threads call.
 #pragma once
-#include "sim/kernels/data_view.h"
 #include "sim/kernels/integrate.h"
-#include "sim/kernels/sensors.h"
-#include "sim/kernels/smooth.h"
-#include "sim/kernels/solver.h"
+#include "sim/kernels/lane/data_view.h"
+#include "sim/kernels/sense/sensors.h"
+#include "sim/kernels/smooth/smooth.h"
+#include "sim/kernels/solve/solver.h"
 
 namespace cohort::sim {
 
@@ -39,6 +39,7 @@ COHORT_LANE typename L::M sound(typename L::Ptr x, int n, typename L::M ok) {
   return ok;
 }
 
+/// Reads the parameters in d; writes those in w.
 template <class L>
 COHORT_KERNEL void load_parameters(const ModelView& m, const DataView& d, BlockEnvs envs, Workspace<L>& w) {
   if (m.varies & kVariesMass) load_rows<L>(w.body_values, d.body_values, mass_layout(m).size, d.n_pad, envs);
@@ -51,6 +52,7 @@ COHORT_KERNEL void load_parameters(const ModelView& m, const DataView& d, BlockE
   if (inertia_varies(m)) load_rows<L>(w.weight_ratio, d.weight_ratio, ratio_layout(m).size, d.n_pad, envs);
 }
 
+/// Reads state and inputs in d; writes those in w, b.sound, b.c.separations.
 template <class L>
 COHORT_KERNEL void load_block(const ModelView& m, const DataView& d, BlockEnvs envs, BlockSpace<L>& b) {
   Workspace<L>& w = b.w;
@@ -80,6 +82,7 @@ COHORT_KERNEL void load_block(const ModelView& m, const DataView& d, BlockEnvs e
 }
 
 /// From the states in the block's w to its w.qacc; returns the solver's iterations.
+/// Reads state and inputs in w; writes all that is derived from them.
 template <class L>
 COHORT_KERNEL typename L::V evaluate(const ModelView& m, BlockSpace<L>& b) {
   smooth_dynamics<L>(m, b.w);
@@ -102,6 +105,7 @@ struct StepCounts {
 };
 
 /// Steps the states in the block's w.
+/// Changes w.q, w.v, w.act; writes all that is derived.
 template <class L>
 COHORT_KERNEL StepCounts<L> step_states(const ModelView& m, BlockSpace<L>& b) {
   using V = typename L::V;
@@ -125,6 +129,7 @@ COHORT_KERNEL StepCounts<L> step_states(const ModelView& m, BlockSpace<L>& b) {
 
 /// Stores the state of the lanes whose step is good. A lane that breaks or overflows keeps its state and gets a status
 /// bit; from then on it stands still, and no work is done for it.
+/// Reads w.q, w.v, w.act, w.qacc, b.sound; writes state, time and diagnostics in d.
 template <class L>
 COHORT_KERNEL void end_step(const ModelView& m, const DataView& d, BlockEnvs envs, BlockSpace<L>& b,
                             const StepCounts<L>& counts) {
@@ -166,6 +171,7 @@ COHORT_KERNEL void end_step(const ModelView& m, const DataView& d, BlockEnvs env
 }
 
 /// Advances a block's environments by one timestep.
+/// Reads d; writes state, time and diagnostics in d.
 template <class L>
 COHORT_KERNEL void step_block(const ModelView& m, const DataView& d, BlockEnvs envs, BlockSpace<L>& b) {
   using V = typename L::V;
@@ -180,6 +186,7 @@ COHORT_KERNEL void step_block(const ModelView& m, const DataView& d, BlockEnvs e
 }
 
 /// Writes the derived fields of the present state; leaves the state alone.
+/// Reads state and inputs in d; writes d.qacc, d.link_pos, d.link_quat, d.sensors.
 template <class L>
 COHORT_KERNEL void forward_block(const ModelView& m, const DataView& d, int env, BlockSpace<L>& b) {
   using V = typename L::V;

@@ -2,11 +2,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
-#include <tuple>
 
 #include "core/error.h"
-#include "sim/kernels/groups.h"
+#include "sim/model_arrays.h"
 #include "sim/mujoco/handle.h"
 #include "sim/mujoco/importer.h"
 #include "sim/mujoco/unsupported.h"
@@ -18,7 +16,7 @@ Importer::Importer(const mjModel& m) : m_(m) {
   disabled_ = m.opt.disableflags;
 }
 
-Model Importer::run(int contact_capacity) {
+Model Importer::run() {
   options();
   bodies();
   fluid();
@@ -29,8 +27,7 @@ Model Importer::run(int contact_capacity) {
   if (!off(mjDSBL_EQUALITY) && !off(mjDSBL_CONSTRAINT)) equalities();
   for (int k = 0; k < 3 * m_.ngeom; ++k) out_.geom_friction.push_back(f32(m_.geom_friction[k]));
   if (!off(mjDSBL_SENSOR)) sensors();
-  sizes(contact_capacity);
-  check_scratch();
+  sizes();
   return std::move(out_);
 }
 
@@ -56,53 +53,22 @@ void Importer::options() {
   r.deepest_only = off(mjDSBL_MULTICCD);
 }
 
-void Importer::sizes(int contact_capacity) {
+void Importer::sizes() {
   ModelView& v = out_.sizes;
-  const auto size = [](const auto& items) { return static_cast<int>(items.size()); };
-  v.nq = static_cast<int>(m_.nq), v.nv = static_cast<int>(m_.nv), v.nu = static_cast<int>(m_.nu);
-  v.na = static_cast<int>(m_.na), v.nmocap = static_cast<int>(m_.nmocap);
-  v.nbody = size(out_.body), v.njnt = size(out_.joint), v.nlink = size(out_.link), v.nlimit = size(out_.limit);
-  v.nfriction = size(out_.friction), v.nwrap = size(out_.wrap), v.ntendon = size(out_.tendon);
-  v.nact = size(out_.actuator), v.ngeom = size(out_.geom), v.npair = size(out_.pair);
-  v.nrowdof = size(out_.row_dof), v.neq = size(out_.equality), v.npattern = size(out_.pattern);
-  v.nframe = size(out_.frame), v.nfluid = size(out_.fluid);
-  v.nsensor = size(out_.sensor), v.nsensordata = static_cast<int>(m_.nsensordata), v.npiece = size(out_.piece);
-  v.nmatch = size(out_.sensor_match), v.nray = size(out_.ray_geom);
+  v.nq = static_cast<int>(m_.nq), v.nu = static_cast<int>(m_.nu), v.na = static_cast<int>(m_.na);
+  v.nmocap = static_cast<int>(m_.nmocap), v.nsensordata = static_cast<int>(m_.nsensordata);
   v.nfilegeom = static_cast<int>(m_.ngeom);
-  v.nstretch = size(out_.stretch);
+  for_each_array([&](const auto& array) {
+    if (array.count && array.per == 1 && array.more == 0) v.*array.count = static_cast<int>((out_.*array.items).size());
+  });
   const auto some_tendon = [&](auto has) { return std::any_of(out_.tendon.begin(), out_.tendon.end(), has); };
   v.tendon_inertia = some_tendon([](const TendonRecord& t) { return t.armature > 0; });
   v.tendon_limits = some_tendon([](const TendonRecord& t) { return t.force_limited != 0; });
-  v.nmesh = size(out_.mesh), v.nheightfield = size(out_.height_field);
   v.damped = std::any_of(out_.dof.begin(), out_.dof.end(), [](const DofRecord& d) { return d.damping > 0; });
   if (m_.flg_gravcomp && !passive_off() && !off(mjDSBL_GRAVITY)) {
     v.lifting_actuators =
         std::any_of(out_.dof.begin(), out_.dof.end(), [](const DofRecord& d) { return d.lifted_by_actuators != 0; });
   }
-  int most = 0;
-  for (const PairRecord& p : out_.pair) most += p.max_contacts;
-  v.contact_capacity = contact_capacity > 0 ? std::min(contact_capacity, most) : most;
-}
-
-void Importer::check_scratch() const {
-  // Of what grows with the square of the model: the triangles of workspace.h and step.h, twice for the integrators' own
-  // copy, and the constraints of groups.h, at the widest lanes.
-  const double nv = out_.sizes.nv, triangles = (out_.sizes.neq > 0 ? 6 : 5) * nv * (nv + 1) / 2;
-  ModelView view = out_.view();
-  view.keep_contacts = 1, view.varies = kVariesFriction;
-  const ConstraintCount n = count_constraints(view);
-  const double contacts = 16.0 * out_.sizes.contact_capacity;
-  double constraints = n.others.pool + n.others.rows;
-  for (const auto& [all, one] :
-       {std::pair{n.pool, n.largest.pool}, {n.rows, n.largest.rows}, {n.cones, n.largest.cones}}) {
-    constraints += std::min(static_cast<double>(all), contacts * one);
-  }
-  COHORT_THROW_UNLESS(triangles + constraints < std::numeric_limits<int>::max() / 2.0,
-                      "the batched engine does not step a model of this size: {} dofs and {} pairs of geoms that may "
-                      "touch take {} of scratch memory per lane of a thread. SceneOptions::contact_capacity "
-                      "(--contact-capacity), the most contacts of an environment, bounds it; the engine `mujoco` keeps "
-                      "only what touches (SceneOptions::engine, --engine mujoco)",
-                      out_.sizes.nv, out_.sizes.npair, format_bytes(sizeof(float) * (triangles + constraints)));
 }
 
 }  // namespace cohort::sim::mj
@@ -113,7 +79,7 @@ std::vector<Unsupported> find_unsupported(std::span<const std::uint8_t> mjb) {
   return mj::find_unsupported(*mj::load(mjb));
 }
 
-Model import_model(std::span<const std::uint8_t> mjb, int contact_capacity) {
+Model import_model(std::span<const std::uint8_t> mjb) {
   const mj::ModelPtr model = mj::load(mjb);
   const std::vector<Unsupported> missing = mj::find_unsupported(*model);
   COHORT_THROW_UNLESS(
@@ -121,7 +87,7 @@ Model import_model(std::span<const std::uint8_t> mjb, int contact_capacity) {
       "the batched engine does not run this model: {}. The engine `mujoco` runs it (SceneOptions::engine, "
       "--engine mujoco)",
       to_string(missing));
-  return mj::Importer(*model).run(contact_capacity);
+  return mj::Importer(*model).run();
 }
 
 }  // namespace cohort::sim

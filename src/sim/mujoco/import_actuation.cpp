@@ -50,7 +50,7 @@ bool Importer::moves(int dof, int link) const {
 
 void Importer::path(TendonRecord& r, int t) {
   r.spatial = 1;
-  r.first_stretch = static_cast<int>(out_.stretch.size());
+  r.first_segment = static_cast<int>(out_.segment.size());
   const int first = m_.tendon_adr[t], count = m_.tendon_num[t];
   const auto type = [&](int k) { return m_.wrap_type[first + k]; };
   double divisor = 1;
@@ -62,7 +62,7 @@ void Importer::path(TendonRecord& r, int t) {
     }
     const bool wraps = type(k + 1) != mjWRAP_SITE;
     const int site1 = m_.wrap_objid[first + k], site2 = m_.wrap_objid[first + k + (wraps ? 2 : 1)];
-    StretchRecord s{};
+    SegmentRecord s{};
     s.site1 = add_site(site1);
     s.site2 = add_site(site2);
     s.link1 = m_.site_bodyid[site1];
@@ -91,18 +91,18 @@ void Importer::path(TendonRecord& r, int t) {
         }
       }
     }
-    s.first_move = static_cast<int>(out_.stretch_move.size());
+    s.first_move = static_cast<int>(out_.segment_move.size());
     for (int i = r.first_wrap; i < r.first_wrap + r.wrap_count; ++i) {
       const int dof = out_.wrap[at(i)].dof;
       int bits = moves(dof, m_.site_bodyid[site1]) ? kMovesSite1 : 0;
       if (moves(dof, m_.site_bodyid[site2])) bits |= kMovesSite2;
       if (geom >= 0 && moves(dof, m_.geom_bodyid[geom])) bits |= kMovesGeom;
-      out_.stretch_move.push_back(bits);
+      out_.segment_move.push_back(bits);
     }
-    out_.stretch.push_back(s);
+    out_.segment.push_back(s);
     k += wraps ? 2 : 1;
   }
-  r.stretch_count = static_cast<int>(out_.stretch.size()) - r.first_stretch;
+  r.segment_count = static_cast<int>(out_.segment.size()) - r.first_segment;
 }
 
 void Importer::tendons_and_actuators() {

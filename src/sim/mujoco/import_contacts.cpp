@@ -8,10 +8,10 @@
 #include <tuple>
 
 #include "core/error.h"
-#include "sim/collide/queued.h"
 #include "sim/host_memory.h"
-#include "sim/kernels/near_pairs.h"
-#include "sim/kernels/pair_kernels.h"
+#include "sim/kernels/collide/convex/queued.h"
+#include "sim/kernels/collide/near_pairs.h"
+#include "sim/kernels/lane/pair_kernels.h"
 #include "sim/mujoco/handle.h"
 #include "sim/mujoco/importer.h"
 #include "sim/mujoco/unsupported.h"
@@ -345,7 +345,7 @@ void Importer::runs_of_pairs() {
   if (out_.sizes.npairrun > 0) out_.pair_window.push_back(out_.sizes.npairrun);
 }
 
-/// Whether the axes of two polytopes are so few that all are looked along (kernels/polytopes.h) rather than searched.
+/// Whether the axes of two polytopes are so few that all are looked along (kernels/collide/sat.h) rather than searched.
 /// The bound is in operations of the lanes: about what the searches of four environments take.
 bool Importer::by_axes(const PairRecord& r) const {
   constexpr int kMostOperations = 16000, kOfABox = 6, kOfAnAxis = 30, kOfAVertex = 5, kOfTwoEdges = 12;

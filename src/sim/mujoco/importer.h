@@ -98,7 +98,7 @@ struct MassSum {
 class Importer {
  public:
   explicit Importer(const mjModel& m);
-  Model run(int contact_capacity);
+  Model run();
 
  private:
   bool off(int bit) const { return (disabled_ & bit) != 0; }
@@ -123,7 +123,7 @@ class Importer {
   std::pair<int, int> tendon_wraps(int t, double factor);
   std::pair<int, int> joint_wrap(int j, double factor);
   TendonRecord tendon(int t);
-  /// The stretches of a spatial tendon's path.
+  /// The segments of a spatial tendon's path.
   void path(TendonRecord& r, int t);
   /// True when the dof moves the link.
   bool moves(int dof, int link) const;
@@ -179,9 +179,7 @@ class Importer {
   /// Contact parameters of two geoms: priority, then solmix, as MuJoCo's documentation of contact parameters says.
   void mixed_parameters(PairRecord& r, int g1, int g2) const;
   void equalities();
-  void sizes(int contact_capacity);
-  /// Refuses a model whose scratch of one lane has more values than an int counts.
-  void check_scratch() const;
+  void sizes();
 
   const mjModel& m_;
   Model out_;

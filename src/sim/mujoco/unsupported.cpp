@@ -4,7 +4,7 @@
 #include <set>
 
 #include "core/format.h"
-#include "sim/kernels/pair_kernels.h"
+#include "sim/kernels/lane/pair_kernels.h"
 #include "sim/mujoco/handle.h"
 #include "sim/mujoco/numbers.h"
 

@@ -1,0 +1,32 @@
+/// Everything without constraints: from (q, v, act, inputs) to w.mass, w.smooth, w.acc_smooth.
+#pragma once
+#include "sim/kernels/smooth/actuation.h"
+#include "sim/kernels/smooth/dynamics.h"
+#include "sim/kernels/smooth/factor.h"
+#include "sim/kernels/smooth/kinematics.h"
+#include "sim/kernels/smooth/passive.h"
+#include "sim/kernels/smooth/tendons.h"
+
+namespace cohort::sim {
+
+/// Reads w.q, w.v, w.act and inputs; writes all that is derived without constraints, the last of it w.mass, w.factor,
+/// w.smooth, w.acc_smooth.
+template <class L>
+COHORT_KERNEL void smooth_dynamics(const ModelView& m, Workspace<L>& w) {
+  kinematics<L>(m, w);
+  velocities<L>(m, w);
+  applied_forces<L>(m, w);
+  if (m.nfluid > 0) fluid_forces<L>(m, w);
+  composite_inertia<L>(m, w);
+  tendons<L>(m, w);
+  if (m.tendon_inertia) tendon_inertia<L>(m, w, true);
+  passive<L>(m, w);
+  actuation<L>(m, w);
+  const Pattern p{m.pattern, m.pattern_start};
+  copy_matrix<L>(m.nv, p, w.mass, w.factor);
+  factor_in_place<L>(m.nv, p, w.factor);
+  for (int d = 0; d < m.nv; ++d) w.acc_smooth[d] = w.smooth[d];
+  solve_in_place<L>(m.nv, p, w.factor, w.acc_smooth);
+}
+
+}  // namespace cohort::sim
