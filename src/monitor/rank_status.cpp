@@ -116,7 +116,7 @@ std::vector<RankStatus> read_rank_statuses(const fs::path& folder) {
 
 RankStatusFile::RankStatusFile(fs::path folder, int rank) : name_(format("rank_{}.json", rank)) {
   std::error_code error;
-  fs::create_directories(folder, error);
+  fs::create_directory(folder, error);  // not those above: a run that never began leaves nothing behind
   folder_ = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder_ < 0) error_ = format("{}: {}", folder.string(), std::strerror(errno));
 }

@@ -57,7 +57,8 @@ std::vector<RankStatus> read_rank_statuses(const std::filesystem::path& folder);
 
 class RankStatusFile {
  public:
-  /// Makes the folder. Never throws: what cannot be written is not watched, and error() says why.
+  /// Makes the folder in a run's that is there. Never throws: what cannot be written is not watched, and error() says
+  /// why.
   RankStatusFile(std::filesystem::path folder, int rank);
   ~RankStatusFile();
   RankStatusFile(const RankStatusFile&) = delete;

@@ -32,6 +32,7 @@ monitor::RankStatus own_rank(int rank) {
 
 TEST(CliTop, OneListShowsTheHostAndEveryRankOfALocalJob) {
   const TemporaryFolder folder;
+  fs::create_directory(folder.path() / "run");
   monitor::RankStatusFile file(folder.path() / "run/ranks", 0);
   file.write(own_rank(0));
   const Outcome outcome = run({cohort_path(), "top", "--once"});
@@ -46,6 +47,7 @@ TEST(CliTop, OneListShowsTheHostAndEveryRankOfALocalJob) {
 
 TEST(CliTop, TheJsonHoldsTheSameAndNullWhereNothingIsKnown) {
   const TemporaryFolder folder;
+  fs::create_directory(folder.path() / "run");
   monitor::RankStatusFile file(folder.path() / "run/ranks", 1);
   monitor::RankStatus status = own_rank(1);
   status.exchange_s = monitor::RankStatus::kUnknown;
@@ -69,6 +71,7 @@ TEST(CliTop, TheJsonHoldsTheSameAndNullWhereNothingIsKnown) {
 
 TEST(CliTop, ARunThatEndedIsShownWhenItIsNamed) {
   const TemporaryFolder folder;
+  fs::create_directory(folder.path() / "run");
   monitor::RankStatus status = own_rank(0);
   status.state = "finished";
   monitor::RankStatusFile(folder.path() / "run/ranks", 0).write(status);
