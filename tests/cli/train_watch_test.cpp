@@ -24,7 +24,8 @@ TEST(CliWatch, TopShowsBothRanksOfATrainingThatRuns) {
   const bool both = eventually(
       [&] {
         ranks = nlohmann::json::array();
-        for (const auto& rank : parse_json(run({cohort_path(), "top", "--json"}).out)["ranks"])
+        const auto all = parse_json(run({cohort_path(), "top", "--json"}).out);
+        for (const auto& rank : all["ranks"])
           if (rank["run"] == fs::canonical(run_folder).string() && rank["step"] > 20) ranks.push_back(rank);
         return ranks.size() == 2;
       },
