@@ -72,7 +72,7 @@ TEST(CliWatch, MetricsAndReportSayHowAStepIsSpentAndHowRanksCompare) {
   EXPECT_TRUE(contains(report, "a step")) << outcome.err;
   EXPECT_TRUE(contains(report, "communication"));
   for (const char* rank : {"rank 0", "rank 1", "balance"}) EXPECT_TRUE(contains(report, rank)) << rank;
-  EXPECT_TRUE(contains(report, "240 samples; a step computes"));
+  EXPECT_TRUE(contains(report, "480 samples; a step computes"));
   EXPECT_EQ(parse_json(text_of(folder / "ranks/rank_1.json"))["state"], "finished");
 }
 
