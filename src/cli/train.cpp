@@ -9,12 +9,13 @@
 
 #include "cli/subcommand.h"
 #include "cli/train_ppo.h"
-#include "core/command_line.h"
 #include "cli/train_rollouts.h"
+#include "core/command_line.h"
 #include "core/config.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/log.h"
+#include "train/estimate.h"
 #include "train/jobs/robomimic_run.h"
 #include "train/resume_target.h"
 #include "train/run.h"
@@ -39,7 +40,21 @@ std::string usage() {
          "with its own keys on the command line.\n";
 }
 
+std::string estimate_usage() {
+  return "usage: cohort estimate CONFIG.json [key.path=value ...]\n"
+         "       cohort estimate JOB [DATA] [--config FILE] [key.path=value ...]\n\n"
+         "Says what `cohort train` with the same words would take: memory by part, the largest batch that fits, hours "
+         "on "
+         "1, 2, 4\nand 8 devices. It makes a few real steps and writes nothing.\n\n"
+         "  --memory SIZE      what a device may take: 24G, 800M; without it what there is\n"
+         "  --bandwidth SIZE   bytes a second between devices; without it 5e9 for the CPU, 20e9 for GPUs\n"
+         "  --json             the estimate as JSON\n";
+}
+
 struct Arguments {
+  bool estimates = false;  ///< `cohort estimate`: nothing is trained
+  train::EstimateSettings estimate;
+  bool json = false;
   std::string job;
   std::string data;  ///< what stands behind the job without a key
   std::vector<std::string> files;
@@ -51,7 +66,18 @@ Arguments parse(const std::vector<std::string>& words) {
   Arguments arguments;
   for (std::size_t i = 0; i < words.size(); ++i) {
     std::string word = words[i];
-    if (word == "--help" || word == "-h") {
+    if (i == 0 && word == "--estimate") {
+      arguments.estimates = true;
+    } else if (arguments.estimates && (word.starts_with("--memory") || word.starts_with("--bandwidth"))) {
+      const std::size_t equals = word.find('=');
+      if (equals == std::string::npos && ++i == words.size()) throw UsageError(format("{} wants a size", word));
+      const double bytes = train::parse_bytes(equals == std::string::npos ? words[i] : word.substr(equals + 1));
+      (word.starts_with("--memory") ? arguments.estimate.memory : arguments.estimate.bandwidth) = bytes;
+    } else if (arguments.estimates && word == "--json") {
+      arguments.json = true;
+    } else if (arguments.estimates && arguments.job.empty() && word.ends_with(".json") && !config::is_override(word)) {
+      arguments.files.push_back(word);
+    } else if (word == "--help" || word == "-h") {
       arguments.help = true;
     } else if (word == "--config" || word == "--load_from") {
       if (++i == words.size()) throw UsageError(format("{} wants a file", word));
@@ -143,11 +169,19 @@ int run_train(const std::vector<std::string>& words) {
   const train::ResumeTarget continued = resumed_run(arguments);
   const std::string resumed = resumed_configuration(continued);
   if (!arguments.help) take_job(arguments, resumed);
+  if (arguments.estimates && (arguments.help || (arguments.job.empty() && arguments.files.empty()))) {
+    std::fputs(estimate_usage().c_str(), arguments.help ? stdout : stderr);
+    return arguments.help ? 0 : 2;
+  }
   if (arguments.job.empty()) {
     std::fputs(usage().c_str(), arguments.help ? stdout : stderr);
     return arguments.help ? 0 : 2;
   }
   if (arguments.job == "ppo") {
+    COHORT_THROW_UNLESS(
+        !arguments.estimates,
+        "`cohort estimate` is for trainings with data; ppo's speed is that of its simulator: train it for "
+        "a few iterations with runner.max_iterations=3");
     if (!arguments.data.empty()) arguments.overrides.push_back("task=" + arguments.data);
     return run_ppo({arguments.files, arguments.overrides, resumed, arguments.help});
   }
@@ -208,6 +242,12 @@ int run_train(const std::vector<std::string>& words) {
   for (const std::string& note : notes) log::warning("{}", note);
   settings.program = typed_name(sibling("cohort"));
   apply_launcher_precision(fields);
+  if (arguments.estimates) {
+    log::set_level(log::Level::kWarning);
+    const train::Estimate estimate = train::estimate(*job, settings, arguments.estimate);
+    std::fputs((arguments.json ? to_json(estimate) : to_text(estimate)).c_str(), stdout);
+    return 0;
+  }
   return train::run(*job, settings, fields, arguments.overrides, rollouts_of(settings));
 }
 

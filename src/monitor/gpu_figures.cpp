@@ -30,6 +30,17 @@ struct PciInfo {
   char bus_id[32];
 };
 
+/// nvmlProcessInfo_t since version 2 of the functions.
+struct ProcessInfo {
+  unsigned pid;
+  unsigned long long memory;
+  unsigned gpu_instance, compute_instance;
+};
+constexpr Return kInsufficientSize = 7;
+constexpr unsigned long long kNotAvailable = ~0ull;
+constexpr int kUncorrected = 1, kSinceDriverLoaded = 0;
+constexpr int kPeerRead = 0, kPeerOk = 0;
+
 struct SlowdownBit {
   unsigned long long bit;
   const char* name;
@@ -65,6 +76,12 @@ struct GpuMonitor::Library {
   Return (*device_clock)(Device, int, unsigned*) = nullptr;
   Return (*device_slowdowns)(Device, unsigned long long*) = nullptr;
 
+  Return (*device_processes)(Device, unsigned*, ProcessInfo*) = nullptr;
+  Return (*device_pcie_width)(Device, unsigned*) = nullptr;
+  Return (*device_pcie_width_max)(Device, unsigned*) = nullptr;
+  Return (*device_memory_errors)(Device, int, int, unsigned long long*) = nullptr;
+  Return (*peer_status)(Device, Device, int, int*) = nullptr;
+
   Library() = default;
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
@@ -97,6 +114,11 @@ struct GpuMonitor::Library {
     find(device_temperature, {"nvmlDeviceGetTemperature"});
     find(device_clock, {"nvmlDeviceGetClockInfo"});
     find(device_slowdowns, {"nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"});
+    find(device_processes, {"nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2"});
+    find(device_pcie_width, {"nvmlDeviceGetCurrPcieLinkWidth"});
+    find(device_pcie_width_max, {"nvmlDeviceGetMaxPcieLinkWidth"});
+    find(device_memory_errors, {"nvmlDeviceGetTotalEccErrors"});
+    find(peer_status, {"nvmlDeviceGetP2PStatus"});
     if (!find(init, {"nvmlInit_v2"})) return "nvmlInit_v2";
     if (!find(shutdown, {"nvmlShutdown"})) return "nvmlShutdown";
     if (!find(device_count, {"nvmlDeviceGetCount_v2"})) return "nvmlDeviceGetCount_v2";
@@ -110,7 +132,28 @@ struct GpuMonitor::Library {
   }
 
   GpuFigures figures(int index) const;
+  std::optional<std::vector<GpuProcess>> processes(Device device) const;
 };
+
+std::optional<std::vector<GpuProcess>> GpuMonitor::Library::processes(Device device) const {
+  if (!device_processes) return {};
+  std::vector<ProcessInfo> infos(16);
+  auto count = static_cast<unsigned>(infos.size());
+  Return code = device_processes(device, &count, infos.data());
+  if (code == kInsufficientSize) {  // processes may begin in between
+    infos.resize(count + 16);
+    count = static_cast<unsigned>(infos.size());
+    code = device_processes(device, &count, infos.data());
+  }
+  if (code != kSuccess) return {};
+  std::vector<GpuProcess> found;
+  for (unsigned i = 0; i < count && i < infos.size(); ++i) {
+    GpuProcess process{.pid = infos[i].pid, .memory = {}};
+    if (infos[i].memory != kNotAvailable) process.memory = infos[i].memory;
+    found.push_back(process);
+  }
+  return found;
+}
 
 GpuFigures GpuMonitor::Library::figures(int index) const {
   GpuFigures gpu;
@@ -149,6 +192,12 @@ GpuFigures GpuMonitor::Library::figures(int index) const {
     for (const SlowdownBit& slowdown : kSlowdowns)
       if (bits & slowdown.bit) gpu.slowed_by->push_back(slowdown.name);
   }
+  gpu.processes = processes(device);
+  if (device_pcie_width && device_pcie_width(device, &value) == kSuccess) gpu.pcie_width = static_cast<int>(value);
+  if (device_pcie_width_max && device_pcie_width_max(device, &value) == kSuccess)
+    gpu.pcie_width_max = static_cast<int>(value);
+  if (device_memory_errors && device_memory_errors(device, kUncorrected, kSinceDriverLoaded, &bits) == kSuccess)
+    gpu.uncorrected_errors = bits;
   return gpu;
 }
 
@@ -195,6 +244,16 @@ std::vector<GpuFigures> GpuMonitor::read() const {
   if (!library_ || library_->device_count(&count) != kSuccess) return gpus;
   for (unsigned i = 0; i < count; ++i) gpus.push_back(library_->figures(static_cast<int>(i)));
   return gpus;
+}
+
+std::optional<bool> GpuMonitor::peer_access(int from, int to) const {
+  Device a = nullptr, b = nullptr;
+  int status = kPeerOk;
+  if (!library_ || !library_->peer_status) return {};
+  if (library_->device_by_index(static_cast<unsigned>(from), &a) != kSuccess) return {};
+  if (library_->device_by_index(static_cast<unsigned>(to), &b) != kSuccess) return {};
+  if (library_->peer_status(a, b, kPeerRead, &status) != kSuccess) return {};
+  return status == kPeerOk;
 }
 
 }  // namespace cohort::monitor

@@ -9,6 +9,12 @@
 
 namespace cohort::monitor {
 
+/// A process that computes on a GPU.
+struct GpuProcess {
+  std::int64_t pid = 0;                 ///< as the driver's own namespace counts; a container may not know it
+  std::optional<std::uint64_t> memory;  ///< bytes
+};
+
 /// One GPU at one moment. What this GPU or driver does not report is unset.
 struct GpuFigures {
   int index = 0;        ///< NVML's: PCI order over the whole machine, whatever CUDA_VISIBLE_DEVICES says
@@ -26,6 +32,10 @@ struct GpuFigures {
   std::optional<int> sm_clock;                        ///< MHz
   std::optional<int> memory_clock;                    ///< MHz
   std::optional<std::vector<std::string>> slowed_by;  ///< "power cap", "hardware thermal slowdown", ...; empty: nothing
+  std::optional<std::vector<GpuProcess>> processes;
+  std::optional<int> pcie_width;                    ///< lanes in use
+  std::optional<int> pcie_width_max;                ///< lanes that GPU and slot could use
+  std::optional<std::uint64_t> uncorrected_errors;  ///< of its memory, since the driver was loaded
 };
 
 /// An open connection to NVML. Thread-safe, as NVML is.
@@ -47,6 +57,9 @@ class GpuMonitor {
   /// All GPUs of the machine. A GPU that fails while being asked (it fell off the bus) is there with its index and no
   /// figures.
   std::vector<GpuFigures> read() const;
+
+  /// Whether one of two GPUs can read the other's memory, by NVML's indices; unset where the driver does not say.
+  std::optional<bool> peer_access(int from, int to) const;
 
  private:
   struct Library;

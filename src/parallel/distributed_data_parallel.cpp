@@ -61,6 +61,7 @@ struct DistributedDataParallel::Impl {
   std::shared_ptr<c10d::Logger> logger;
   std::shared_ptr<NodeSum> node_sum;  // null: gradients travel through c10d
 
+  std::int64_t synchronised_steps = 0;
   bool synchronise = true;          // false inside no_sync
   bool synchronise_buffers = true;  // false in the forward pass after one that did not synchronise
   bool rebuilt = false;
@@ -411,10 +412,26 @@ at::Tensor DistributedDataParallel::forward_backward(const Batch& batch, const L
   };
   if (options.synchronise) {
     step();
+    ++self.synchronised_steps;
   } else {
     no_sync(step);
   }
   return value.detach();
+}
+
+double DistributedDataParallel::exchange_seconds() const {
+  const Impl& self = *impl_;
+  if (self.group->world_size() == 1) return 0.0;
+  if (self.node_sum) return self.node_sum->seconds();
+  // c10d times one step in a hundred (c10d/logger.cpp): the collectives, and how long backward went on beside them.
+  const auto numbers = self.logger->get_ddp_logging_data().ints_map;
+  const auto of = [&](const char* name) {
+    const auto found = numbers.find(name);
+    return found == numbers.end() ? 0.0 : static_cast<double>(found->second);
+  };
+  constexpr double kNanosecond = 1e-9;
+  const double alone = of("backward_comm_time") - of("backward_compute_comm_overlap_time");
+  return std::max(0.0, alone) * kNanosecond * static_cast<double>(self.synchronised_steps);
 }
 
 void DistributedDataParallel::no_sync(const std::function<void()>& body) {

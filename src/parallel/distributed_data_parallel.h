@@ -76,6 +76,7 @@ class DistributedDataParallel : public Strategy {
   int replicas() const override { return 1; }
   void mean_over_ranks(at::Tensor& values) override;
   void max_over_ranks(at::Tensor& values) override;
+  double exchange_seconds() const override;
   void barrier() override;
 
   /// The wrapped model's forward, as PyTorch's ddp(inputs...). Model is the wrapped model's type; its output is a

@@ -1,6 +1,8 @@
 /// Gradients of ranks on one machine, added up through memory that they share: a fraction of the time of sockets, and
 /// in the order of ranks, whatever bucket an element lies in.
 #pragma once
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -23,6 +25,9 @@ class NodeSum {
   /// Collective; `factor` is each rank's own. Throws as NodeMemory::meet does; `values` is then in part a sum.
   void sum(float* values, std::size_t count, float factor);
 
+  /// Seconds in sum() so far: waiting for the others included.
+  double seconds() const { return 1e-9 * static_cast<double>(nanoseconds_.load(std::memory_order_relaxed)); }
+
  private:
   NodeSum(std::unique_ptr<dist::NodeMemory> memory, int rank, int world_size)
       : memory_(std::move(memory)), rank_(rank), world_size_(world_size) {}
@@ -30,6 +35,7 @@ class NodeSum {
   std::unique_ptr<dist::NodeMemory> memory_;
   int rank_;
   int world_size_;
+  std::atomic<std::int64_t> nanoseconds_ = 0;
 };
 
 /// A hook that sums each bucket (float32, dense, on the CPU) in backward's own thread. `factor` is asked for every

@@ -55,6 +55,9 @@ class Strategy {
   virtual void mean_over_ranks(at::Tensor& values) = 0;
   /// Maxima over all processes.
   virtual void max_over_ranks(at::Tensor& values) = 0;
+  /// Seconds that forward_backward has exchanged gradients with other processes so far, and waited for them therein, as
+  /// far as the backward pass did not go on meanwhile. 0 where there are none.
+  virtual double exchange_seconds() const { return 0.0; }
   /// Waits for all processes.
   virtual void barrier() = 0;
 

@@ -16,13 +16,21 @@ inline constexpr const char* kSkippedSteps = "train/skipped_steps";  ///< since 
 inline constexpr const char* kLossScale = "train/loss_scale";        ///< fp16
 inline constexpr const char* kSamplesPerSecond = "speed/samples_per_s";  ///< of the whole job
 inline constexpr const char* kStepsPerSecond = "speed/steps_per_s";
-inline constexpr const char* kDataTime = "speed/data_s";      ///< s a step waited for data, the slowest rank
-inline constexpr const char* kMemory = "memory/bytes";        ///< the rank that uses most
+inline constexpr const char* kDataTime = "speed/data_s";          ///< s a step waited for data, the slowest rank
+inline constexpr const char* kExchangeTime = "speed/exchange_s";  ///< s a step exchanged gradients, mean; several ranks
+inline constexpr const char* kCheckpointTime = "speed/checkpoint_s";  ///< s a step waited for checkpoints
+inline constexpr const char* kComputeTime = "speed/compute_s";        ///< s of the rest of a step, the slowest rank
+inline constexpr const char* kLeastComputeTime = "speed/least_compute_s";  ///< and the fastest; several ranks
+inline constexpr const char* kMemory = "memory/bytes";                     ///< the rank that uses most
 inline constexpr const char* kMeanReturn = "rl/mean_return";  ///< of the last episodes, reinforcement learning
 
 inline constexpr const char* kGpuUtilization = "gpu/utilization";             ///< %, mean of the job's GPUs here
 inline constexpr const char* kLeastGpuUtilization = "gpu/least_utilization";  ///< %, of the idlest of them
 inline constexpr const char* kGpuMemory = "gpu/memory_bytes";                 ///< of the fullest, all processes
 inline constexpr const char* kGpuPower = "gpu/power_w";                       ///< W, of all of them
+
+inline constexpr const char* kHostBusyCores = "host/busy_cores";  ///< of rank 0's machine, all processes
+inline constexpr const char* kHostLoad = "host/load";             ///< mean over a minute
+inline constexpr const char* kHostMemory = "host/memory_bytes";   ///< in use, all processes
 
 }  // namespace cohort::report::metric

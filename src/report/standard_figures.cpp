@@ -167,6 +167,18 @@ Figure speed_figure(const MetricsHistory& history) {
     figure.panels.push_back(line_chart(norm, "Gradient norm", "L2 norm"));
     figure.panels.back().log_y = falls_far(norm.values);
   }
+  if (history.series.contains(metric::kComputeTime)) {
+    Chart parts{.title = "Parts of a step", .x_label = "step", .y_label = "s"};
+    int color = 0;
+    for (const auto& [name, label] :
+         {std::pair(metric::kComputeTime, "compute"), std::pair(metric::kDataTime, "data"),
+          std::pair(metric::kExchangeTime, "communication"), std::pair(metric::kCheckpointTime, "checkpoints")}) {
+      const MetricSeries& series = history[name];
+      if (!series.values.empty()) add_smoothed(parts, series, label, color);
+      ++color;
+    }
+    figure.panels.push_back(std::move(parts));
+  }
   return figure;
 }
 

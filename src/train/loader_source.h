@@ -19,6 +19,8 @@ class LoaderSource final : public BatchSource {
   std::int64_t batches_per_epoch() const override;
   std::int64_t start_epoch(std::int64_t epoch, std::int64_t first_sample) override;
   std::optional<parallel::Batch> next() override;
+  /// Bytes of all its buffers.
+  std::int64_t held_bytes() const { return loader_.statistics().bytes_held; }
   double wait_seconds() const override { return loader_.statistics().wait_seconds; }
 
  private:

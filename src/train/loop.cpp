@@ -121,9 +121,11 @@ TrainResult TrainLoop::Impl::run() {
   resume();
   if (job.leave_finished && resumed_from && done()) return nothing_left();
   run_begin = interval_begin = Clock::now();
+  exchange_begin = interval_exchange_begin = strategy.exchange_seconds();
   first_step = state.step;
   monitor.begin_at(state.step);
   if (job.started) job.started(state.step);
+  beat("training");
   module.train();
   bool just_resumed = resumed_from.has_value();
   while (!done()) {
@@ -152,6 +154,7 @@ TrainResult TrainLoop::Impl::run() {
   state.skipped_steps = earlier_skips + static_cast<std::int64_t>(reading.skipped);
   strategy.barrier();
   TrainResult result;
+  result.ranks = totals_of_ranks();
   result.status = stopped ? TrainStatus::kStopped : early_stop ? TrainStatus::kEarlyStopped : TrainStatus::kFinished;
   const bool restored = !stopped && restore_best();
   result.step = state.step;
@@ -212,7 +215,9 @@ parallel::Batch TrainLoop::Impl::next_batch() {
   in_flight.release(1);
   const auto before = Clock::now();
   auto batch = batches.next();
-  interval_data_s += seconds_since(before);
+  const double waited = seconds_since(before);
+  interval_data_s += waited;
+  total_data_s += waited;
   COHORT_CHECK(batch, "the source of batches ended before its epoch");
   return std::move(*batch);
 }
@@ -220,6 +225,7 @@ parallel::Batch TrainLoop::Impl::next_batch() {
 void TrainLoop::Impl::consumed(parallel::Batch batch) {
   const std::int64_t samples = batch.size(), everywhere = samples * strategy.world_size();
   interval_samples += static_cast<double>(samples);
+  total_samples += samples;
   state.samples_in_epoch += everywhere;
   state.samples += everywhere;
   in_flight.hold(std::move(batch));
@@ -297,6 +303,7 @@ void TrainLoop::Impl::after_step(bool end_of_epoch) {
     state.samples_in_epoch = 0;
   }
   if (state.step % settings.log_every == 0) report();
+  beat("training");
   const bool first_of_ranks = compares_ranks() && state.step == first_step + 1;
   if (first_of_ranks || (settings.hash_every > 0 && state.step % settings.hash_every == 0)) compare_parameters();
   bool improved = false;

@@ -47,6 +47,15 @@ policy::TrainerState TrainLoop::Impl::present_state(const StepMonitor::Reading& 
 }
 
 void TrainLoop::Impl::save_checkpoint(bool is_best) {
+  beat("saving");
+  const auto begin = Clock::now();
+  write_checkpoint(is_best);
+  const double taken = seconds_since(begin);
+  interval_checkpoint_s += taken;
+  total_checkpoint_s += taken;
+}
+
+void TrainLoop::Impl::write_checkpoint(bool is_best) {
   if (writer) writer->wait();  // so that its error, if any, is known before the ranks agree
   const auto reading = monitor.read(optimizer);
   agree_on_health(reading);  // nothing of a bad step is saved

@@ -51,10 +51,14 @@ struct TrainLoop::Impl {
   void agree_on_stop();
   void agree_on_health(const StepMonitor::Reading& reading);
   void compare_parameters();
+  void beat(const char* doing) const;
+  RankTotals totals() const;
+  std::vector<RankTotals> totals_of_ranks();
 
   // loop_checkpoint.cpp
   void resume();
   void save_checkpoint(bool is_best);
+  void write_checkpoint(bool is_best);
   bool restore_best();
   policy::TrainerState present_state(const StepMonitor::Reading& reading);
 
@@ -99,7 +103,12 @@ struct TrainLoop::Impl {
   std::int64_t interval_steps = 0;
   double interval_data_s = 0.0;
   double interval_samples = 0.0;  // of this process
-  double agreed_step_s = 0.0;     // of the last interval, the same on all ranks; 0: unknown
+  double interval_checkpoint_s = 0.0;
+  double interval_exchange_begin = 0.0;  // strategy.exchange_seconds() when it began
+  // Since the first step of this process.
+  double total_data_s = 0.0, total_checkpoint_s = 0.0, total_validation_s = 0.0, exchange_begin = 0.0;
+  std::int64_t total_samples = 0;
+  double agreed_step_s = 0.0;  // of the last interval, the same on all ranks; 0: unknown
 };
 
 }  // namespace cohort::train

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <limits>
@@ -62,10 +63,15 @@ void TrainLoop::Impl::report() {
   agree_on_health(reading);
   state.skipped_steps = earlier_skips + static_cast<std::int64_t>(reading.skipped);
   const double steps = static_cast<double>(std::max<std::int64_t>(1, interval_steps));
-  at::Tensor means =
-      torch::tensor({reading.sums.interval_sum, reading.sums.interval_count, interval_samples}, at::kDouble);
-  at::Tensor maxima = torch::tensor({interval_data_s / steps, seconds_since(interval_begin) / steps, resident_bytes(),
-                                     peak_device_bytes(device), seconds_since(run_begin)},
+  const double exchanged = strategy.exchange_seconds();
+  const double step_s = seconds_since(interval_begin) / steps, data_s = interval_data_s / steps;
+  const double exchange_s = std::max(0.0, exchanged - interval_exchange_begin) / steps;
+  const double checkpoint_s = interval_checkpoint_s / steps;
+  const double compute_s = std::max(0.0, step_s - data_s - exchange_s - checkpoint_s);
+  at::Tensor means = torch::tensor(
+      {reading.sums.interval_sum, reading.sums.interval_count, interval_samples, exchange_s}, at::kDouble);
+  at::Tensor maxima = torch::tensor({data_s, step_s, resident_bytes(), peak_device_bytes(device),
+                                     seconds_since(run_begin), checkpoint_s, compute_s, -compute_s},
                                     at::kDouble);
   strategy.mean_over_ranks(means);
   strategy.max_over_ranks(maxima);
@@ -85,6 +91,11 @@ void TrainLoop::Impl::report() {
   stats.grad_norm = reading.grad_norm;
   stats.step_time_s = largest[1];
   stats.data_time_s = largest[0];
+  stats.exchange_time_s = mean[3];
+  stats.checkpoint_time_s = largest[5];
+  stats.compute_time_s = largest[6];
+  stats.least_compute_time_s = -largest[7];
+  stats.world_size = strategy.world_size();
   stats.iterations_per_s = largest[1] > 0.0 ? 1.0 / largest[1] : 0.0;
   stats.samples_per_s = largest[1] > 0.0 ? mean[2] * strategy.world_size() / (largest[1] * steps) : 0.0;
   stats.host_bytes = largest[2];
@@ -99,10 +110,12 @@ void TrainLoop::Impl::report() {
   monitor.begin_interval();
   interval_begin = Clock::now();
   interval_steps = 0;
-  interval_data_s = interval_samples = 0.0;
+  interval_data_s = interval_samples = interval_checkpoint_s = 0.0;
+  interval_exchange_begin = exchanged;
 }
 
 void TrainLoop::Impl::validate(bool end_of_epoch) {
+  beat("validating");
   const auto begin = Clock::now();
   const auto reading = monitor.read(optimizer);
   agree_on_health(reading);
@@ -153,6 +166,57 @@ void TrainLoop::Impl::validate(bool end_of_epoch) {
   }
   // Time spent here is not the steps'.
   interval_begin += Clock::now() - begin;
+  total_validation_s += seconds_since(begin);
+}
+
+void TrainLoop::Impl::beat(const char* doing) const {
+  if (job.beat)
+    job.beat({.state = doing,
+              .step = state.step,
+              .total_steps = total_steps,
+              .batches_per_epoch = batches.batches_per_epoch()},
+             [this] { return totals(); });
+}
+
+RankTotals TrainLoop::Impl::totals() const {
+  return {.steps = state.step - first_step,
+          .samples = total_samples,
+          .seconds = std::max(0.0, seconds_since(run_begin) - total_validation_s),
+          .data_s = total_data_s,
+          .exchange_s = std::max(0.0, strategy.exchange_seconds() - exchange_begin),
+          .checkpoint_s = total_checkpoint_s,
+          .host_bytes = resident_bytes(),
+          .device_bytes = peak_device_bytes(device)};
+}
+
+std::vector<RankTotals> TrainLoop::Impl::totals_of_ranks() {
+  const RankTotals own = totals();
+  const std::vector<double> values{static_cast<double>(own.steps),
+                                   static_cast<double>(own.samples),
+                                   own.seconds,
+                                   own.data_s,
+                                   own.exchange_s,
+                                   own.checkpoint_s,
+                                   own.host_bytes,
+                                   own.device_bytes};
+  const auto width = static_cast<std::int64_t>(values.size());
+  // Everyone fills its own row and zeros elsewhere; the maximum is the table.
+  at::Tensor table = at::zeros({strategy.world_size(), width}, at::kDouble);
+  table[strategy.rank()].copy_(torch::tensor(values, at::kDouble));
+  strategy.max_over_ranks(table);
+  std::vector<RankTotals> ranks;
+  for (int rank = 0; rank < strategy.world_size(); ++rank) {
+    const auto* v = table.const_data_ptr<double>() + rank * width;
+    ranks.push_back({.steps = static_cast<std::int64_t>(v[0]),
+                     .samples = static_cast<std::int64_t>(v[1]),
+                     .seconds = v[2],
+                     .data_s = v[3],
+                     .exchange_s = v[4],
+                     .checkpoint_s = v[5],
+                     .host_bytes = v[6],
+                     .device_bytes = v[7]});
+  }
+  return ranks;
 }
 
 void TrainLoop::Impl::agree_on_stop() {

@@ -26,6 +26,7 @@
 #include "train/job_runs.h"
 #include "train/loader_source.h"
 #include "train/loop.h"
+#include "train/rank_beats.h"
 #include "train/run_output.h"
 #include "train/run_test_set.h"
 #include "train/same_settings.h"
@@ -58,8 +59,8 @@ void check_ranks_agree(const Job& job, const config::Fields& fields, dist::Group
 }
 
 /// Rank 0 makes (or opens) the folder, claims it, and tells the others.
-report::RunFolder open_folder(const RunSettings& settings, const std::vector<std::string>& overrides,
-                              dist::Group* group, std::optional<report::ClaimedFolder>& claimed) {
+report::RunFolder open_folder(const RunSettings& settings, dist::Group* group,
+                              std::optional<report::ClaimedFolder>& claimed) {
   std::string path;
   if (!group || group->rank() == 0) {
     if (settings.resume.empty())
@@ -67,10 +68,16 @@ report::RunFolder open_folder(const RunSettings& settings, const std::vector<std
     else
       claimed.emplace(settings.resume);
     path = claimed->folder().path().string();
-    record_job(path, read_launched_job(), overrides);
   }
   if (group) path = group->broadcast_bytes(path, 0);
   return report::RunFolder::open(path);
+}
+
+/// "cuda:0" or "cuda:0, cuda:1".
+std::string device_names(const std::vector<DeviceId>& devices) {
+  std::string names;
+  for (const DeviceId device : devices) names += (names.empty() ? "" : ", ") + tensors::to_torch_device(device).str();
+  return names;
 }
 
 /// What rank 0 says, on all ranks.
@@ -179,6 +186,9 @@ void describe(config::Fields& fields, RunSettings& s) {
   fields.add("drop_last", s.drop_last, "leave out a last training batch that is not full");
   fields.add("tensorboard", s.tensorboard, "write TensorBoard events beside metrics.jsonl");
   fields.add("charts", s.charts, "draw charts and report.html at the end");
+  fields.add("rank_status", s.rank_status,
+             "every rank says in ranks/rank_N.json of the run's folder what it is doing, at most once a second, for "
+             "cohort top and cohort doctor");
   fields.section("train", [&] { describe(fields, s.train); });
   fields.section("loader", [&] { data::describe(fields, s.loader); });
   fields.section("parallel", [&] {
@@ -236,10 +246,16 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
     training.validator = validator_of(job, *feed.validation, parse_precision(settings.train.precision), torch_device);
 
   // Models, strategy and loaders stand: from here on the run has a folder.
-  const report::RunFolder folder = open_folder(settings, overrides, group.get(), claimed);
+  const report::RunFolder folder = open_folder(settings, group.get(), claimed);
   RunOutput output(job, settings, folder, first ? &*claimed : nullptr, fields, overrides);
   output.announce(plan, *model, feed.validation.has_value(), group.get());
   output.attach(training);
+  // A run that was finished before stays as it was: the job has not trained in it.
+  if (first)
+    training.started = [&, begin = training.started](std::int64_t step) {
+      begin(step);
+      record_job(folder.path(), read_launched_job(), overrides);
+    };
   if (settings.rollout.enabled) {
     RolloutRequest request{.configuration = training.configuration,
                            .statistics = training.dataset_statistics,
@@ -255,6 +271,12 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
       as_rank_0_says(first && output.is_complete(job.dataset(Part::kTest) != nullptr), group.get());
 
   training.first_step = tell_first_step;
+  RankBeats beats(folder.path(), {.rank = environment.rank,
+                                  .world_size = environment.world_size,
+                                  .job = job.name(),
+                                  .device = device_names(plan.devices),
+                                  .batch_size = plan.batch_size});
+  if (settings.rank_status) training.beat = beats.observer();
 
   install_stop_signals();
   TrainSettings train = settings.train;
@@ -289,6 +311,7 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
                          .precision = parse_precision(settings.train.precision)});
   }
   output.finish(test ? &*test : nullptr);
+  beats.end(result.status == TrainStatus::kStopped ? "stopped" : "finished");
   if (group) group->close();
   if (result.status == TrainStatus::kStopped && stop_signal() != 0) return 128 + stop_signal();
   return 0;

@@ -29,6 +29,7 @@ struct RunSettings {
   bool drop_last = false;            ///< leave out a last training batch that is not full
   bool tensorboard = true;
   bool charts = true;
+  bool rank_status = true;             ///< every rank keeps ranks/rank_N.json in the run's folder for `cohort top`
   double store_timeout_s = 300;        ///< s; ranks that have not found each other by then end with an error
   double collective_timeout_s = 1800;  ///< s; a rank that is later than this at a collective counts as lost
   TrainSettings train;

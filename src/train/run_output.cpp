@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 void write_step(report::MetricsWriter& metrics, const StepStats& s, const std::optional<GpuLoad>& gpus,
-                const TrainSettings& settings) {
+                const HostLoad& host, const TrainSettings& settings) {
   namespace metric = report::metric;
   std::vector<report::TagValue> values{{metric::kTrainLoss, s.loss},
                                        {metric::kLearningRate, s.lr},
@@ -27,7 +27,17 @@ void write_step(report::MetricsWriter& metrics, const StepStats& s, const std::o
                                        {metric::kSamplesPerSecond, s.samples_per_s},
                                        {metric::kStepsPerSecond, s.iterations_per_s},
                                        {metric::kDataTime, s.data_time_s},
+                                       {metric::kComputeTime, s.compute_time_s},
+                                       {metric::kCheckpointTime, s.checkpoint_time_s},
                                        {metric::kMemory, std::max(s.host_bytes, s.device_bytes)}};
+  if (s.world_size > 1) {
+    values.push_back({metric::kExchangeTime, s.exchange_time_s});
+    values.push_back({metric::kLeastComputeTime, s.least_compute_time_s});
+  }
+  for (const auto& [name, value] :
+       {std::pair(metric::kHostBusyCores, host.busy_cores), std::pair(metric::kHostLoad, host.load),
+        std::pair(metric::kHostMemory, host.memory)})
+    if (value) values.push_back({name, *value});
   const bool scales = parse_precision(settings.precision) == Precision::kFp16;
   if (scales || settings.non_finite == "skip")
     values.push_back({metric::kSkippedSteps, static_cast<double>(s.skipped_steps)});
@@ -149,7 +159,7 @@ void RunOutput::observe_step(const StepStats& s) {
   summary_.result.step = s.step;
   const std::optional<GpuLoad> gpus = gpus_->read();
   summary_.gpu_utilization = gpus_->mean_utilization();
-  write_step(*metrics_, s, gpus, settings_.train);
+  write_step(*metrics_, s, gpus, host_.read(), settings_.train);
   skips_.observe(s);
   progress_->update(s.step, progress_fields(s, gpus));
 }

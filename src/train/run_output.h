@@ -12,6 +12,7 @@
 #include "report/metrics_writer.h"
 #include "report/run_folder.h"
 #include "train/gpu_watch.h"
+#include "train/host_watch.h"
 #include "train/loop.h"
 #include "train/run.h"
 #include "train/run_report.h"
@@ -69,6 +70,7 @@ class RunOutput {
   std::optional<std::uintmax_t> log_bytes_;  // of a resumed run's log, before this process wrote to it
   SkipWarning skips_;
   std::optional<GpuWatch> gpus_;  ///< on rank 0
+  HostWatch host_;
   std::optional<report::MetricsWriter> metrics_;
   std::optional<Progress> progress_;
 };

@@ -11,17 +11,22 @@ namespace cohort::train {
 /// Figures over the steps since the previous report. Losses are means over ranks; times and memory are maxima over
 /// ranks.
 struct StepStats {
-  std::int64_t step = 0;           ///< optimizer steps done
-  std::int64_t total_steps = 0;    ///< of the whole training
-  std::int64_t epoch = 0;          ///< from 0; of the step that was just made
-  double epoch_progress = 0.0;     ///< epochs done, with fraction
-  double loss = 0.0;               ///< mean over the steps since the previous report
-  double lr = 0.0;                 ///< of the last step
-  double grad_norm = 0.0;          ///< of the last step, before clipping
-  double samples_per_s = 0.0;      ///< all processes together
-  double iterations_per_s = 0.0;   ///< optimizer steps
-  double data_time_s = 0.0;        ///< per step: waiting for batches
-  double step_time_s = 0.0;        ///< per step: everything
+  std::int64_t step = 0;              ///< optimizer steps done
+  std::int64_t total_steps = 0;       ///< of the whole training
+  std::int64_t epoch = 0;             ///< from 0; of the step that was just made
+  double epoch_progress = 0.0;        ///< epochs done, with fraction
+  double loss = 0.0;                  ///< mean over the steps since the previous report
+  double lr = 0.0;                    ///< of the last step
+  double grad_norm = 0.0;             ///< of the last step, before clipping
+  double samples_per_s = 0.0;         ///< all processes together
+  double iterations_per_s = 0.0;      ///< optimizer steps
+  double data_time_s = 0.0;           ///< per step: waiting for batches
+  double step_time_s = 0.0;           ///< per step: everything
+  double exchange_time_s = 0.0;       ///< per step: gradients' exchange that backward did not cover; mean over ranks
+  double checkpoint_time_s = 0.0;     ///< per step: waiting for checkpoints
+  double compute_time_s = 0.0;        ///< per step: the rest, of the slowest rank ...
+  double least_compute_time_s = 0.0;  ///< ... and of the fastest one
+  int world_size = 1;
   double host_bytes = 0.0;         ///< resident memory of the largest process
   double device_bytes = 0.0;       ///< peak allocated on a device since the start; 0 on the CPU
   std::int64_t skipped_steps = 0;  ///< since the start: no update because of NaN, inf or an fp16 overflow
@@ -41,6 +46,28 @@ struct ValidationStats {
   std::int64_t validations_since_best = 0;
   double seconds = 0.0;  ///< what it took
 };
+
+/// What one rank has done since it began its first step, for whoever watches it (`cohort top`).
+struct RankTotals {
+  std::int64_t steps = 0;
+  std::int64_t samples = 0;   ///< of this process
+  double seconds = 0.0;       ///< without validations
+  double data_s = 0.0;        ///< waiting for batches
+  double exchange_s = 0.0;    ///< see Strategy::exchange_seconds
+  double checkpoint_s = 0.0;  ///< waiting for checkpoints
+  double host_bytes = 0.0;    ///< resident memory now
+  double device_bytes = 0.0;  ///< peak allocated on a device
+};
+
+/// A sign of life: after every step, and where something else than steps begins.
+struct Beat {
+  const char* state = "";  ///< training, validating, saving
+  std::int64_t step = 0;
+  std::int64_t total_steps = 0;
+  std::int64_t batches_per_epoch = 0;
+};
+/// `totals` measures when it is called: only what is wanted costs something.
+using BeatObserver = std::function<void(const Beat&, const std::function<RankTotals()>& totals)>;
 
 /// Called on every rank with the same figures.
 using StepObserver = std::function<void(const StepStats&)>;

@@ -28,6 +28,17 @@ TEST(GpuMonitor, ReadsEveryFigureThroughNvmlsInterface) {
   EXPECT_EQ(gpu.sm_clock, 1980);
   EXPECT_EQ(gpu.memory_clock, 2619);
   EXPECT_EQ(gpu.slowed_by, (std::vector<std::string>{"power cap", "hardware thermal slowdown"}));
+  ASSERT_TRUE(gpu.processes.has_value());
+  ASSERT_EQ(gpu.processes->size(), 20u);
+  EXPECT_EQ(gpu.processes->at(3).pid, 4003);
+  EXPECT_EQ(gpu.processes->at(3).memory, 1ull << 30);
+  EXPECT_FALSE(gpu.processes->at(19).memory.has_value());
+  EXPECT_EQ(gpu.pcie_width, 8);
+  EXPECT_EQ(gpu.pcie_width_max, 16);
+  EXPECT_EQ(gpu.uncorrected_errors, 3u);
+  EXPECT_EQ(monitor.peer_access(0, 1), false);
+  EXPECT_EQ(monitor.peer_access(0, 0), true);
+  EXPECT_FALSE(monitor.peer_access(0, 2).has_value());
 }
 
 TEST(GpuMonitor, WhatAGpuDoesNotReportIsUnsetAndALostOneHasOnlyItsIndex) {
@@ -40,6 +51,8 @@ TEST(GpuMonitor, WhatAGpuDoesNotReportIsUnsetAndALostOneHasOnlyItsIndex) {
   EXPECT_EQ(gpus[1].temperature, 71);
   ASSERT_TRUE(gpus[1].slowed_by.has_value());
   EXPECT_TRUE(gpus[1].slowed_by->empty());
+  EXPECT_FALSE(gpus[1].processes.has_value());
+  EXPECT_FALSE(gpus[1].uncorrected_errors.has_value());
   EXPECT_EQ(gpus[2].index, 2);
   EXPECT_EQ(gpus[2].name, "");
   EXPECT_FALSE(gpus[2].temperature.has_value());

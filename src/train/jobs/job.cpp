@@ -48,6 +48,9 @@ std::unique_ptr<Job> make_job(const std::string& name) {
     names.push_back(job->name());
     list += (list.empty() ? "" : ", ") + job->name();
   }
+  // Its words are read by the command line: it learns in a simulation and has no data.
+  names.emplace_back("ppo");
+  list += ", ppo";
   const std::string near = config::nearest(name, names);
   throw Error(format("there is nothing called '{}' to train{}; there are {}", name,
                      near.empty() ? "" : format(", did you mean '{}'?", near), list));

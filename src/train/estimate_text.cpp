@@ -1,0 +1,76 @@
+#include <nlohmann/json.hpp>
+
+#include "train/estimate.h"
+
+namespace cohort::train {
+namespace {
+
+std::vector<std::pair<const char*, double>> named_parts(const MemoryParts& m) {
+  return {{"weights", m.weights}, {"gradients", m.gradients},     {"optimizer", m.optimizer},
+          {"ema", m.ema},         {"activations", m.activations}, {"checkpoint", m.checkpoint},
+          {"loader", m.loader},   {"program", m.program}};
+}
+
+std::string time_text(double hours) {
+  return hours < 1 ? format("{:.1f} min", hours * 60) : format("{:.1f} h", hours);
+}
+
+}  // namespace
+
+std::string to_text(const Estimate& e) {
+  std::string text = format("{}: batch {} on {}, {}, {}; {} samples an epoch\n\nmemory of one device\n", e.job,
+                            e.batch_size, e.device, e.precision, e.optimizer, e.samples);
+  for (const auto& [name, bytes] : named_parts(e.memory))
+    if (bytes > 0) text += format("  {:<12} {:>12}\n", name, format_bytes(bytes));
+  text += format("  {:<12} {:>12}\n", "in all", format_bytes(e.memory.total()));
+  text += format("  activations: {} and {} for every sample\n", format_bytes(e.activations_fixed),
+                 format_bytes(e.activations_per_sample));
+  text += e.largest_batch > 0 ? format("  largest batch in {}: {}{}\n", format_bytes(e.limit), e.largest_batch,
+                                       e.largest_batch == e.samples ? " (all samples)" : "")
+                              : format("  nothing fits in {}\n", format_bytes(e.limit));
+  text += format("\n{:>7} {:>13} {:>11} {:>10} {:>13} {:>10} {:>10}\n", "devices", "batch in all", "steps/epoch",
+                 "step", "communication", "an epoch", "in all");
+  for (const OnDevices& on : e.on)
+    text += format("{:>7} {:>13} {:>11} {:>7.1f} ms {:>11.0f} % {:>10} {:>10}\n", on.devices, on.effective_batch,
+                   on.steps_per_epoch, on.step_s * 1e3, 100 * on.communication, time_text(on.hours_per_epoch),
+                   time_text(on.hours));
+  text += format(
+      "\nassumed: every device as fast as this one with {:.1f} ms a step; gradients in a ring at {}/s, none of it\n"
+      "behind the backward pass; no wait for data, no validation{}. `cohort scaling train ...` measures it.\n",
+      e.measured_step_s * 1e3, format_bytes(e.bandwidth),
+      e.on.back().bucket_bytes > 0 ? format("; several devices: {} more on each, the buckets of gradients",
+                                            format_bytes(e.on.back().bucket_bytes))
+                                   : std::string());
+  return text;
+}
+
+std::string to_json(const Estimate& e) {
+  nlohmann::ordered_json json;
+  json["job"] = e.job;
+  json["device"] = e.device;
+  json["precision"] = e.precision;
+  json["optimizer"] = e.optimizer;
+  json["batch_size"] = e.batch_size;
+  json["samples"] = e.samples;
+  for (const auto& [name, bytes] : named_parts(e.memory)) json["memory"][name] = bytes;
+  json["memory"]["total"] = e.memory.total();
+  json["activations_fixed"] = e.activations_fixed;
+  json["activations_per_sample"] = e.activations_per_sample;
+  json["limit"] = e.limit;
+  json["largest_batch"] = e.largest_batch;
+  json["measured_step_s"] = e.measured_step_s;
+  json["bandwidth"] = e.bandwidth;
+  json["on"] = nlohmann::ordered_json::array();
+  for (const OnDevices& on : e.on)
+    json["on"].push_back({{"devices", on.devices},
+                          {"effective_batch", on.effective_batch},
+                          {"steps_per_epoch", on.steps_per_epoch},
+                          {"step_s", on.step_s},
+                          {"communication", on.communication},
+                          {"hours_per_epoch", on.hours_per_epoch},
+                          {"hours", on.hours},
+                          {"bucket_bytes", on.bucket_bytes}});
+  return json.dump(2) + "\n";
+}
+
+}  // namespace cohort::train
