@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 #include "sim/index.h"
 
@@ -15,17 +14,27 @@ namespace {
 using sim::at;
 using Point = std::array<float, 3>;
 
+/// A box; the fourth numbers are 0 and make four of one register.
 struct Bounds {
-  Point low{std::numeric_limits<float>::max(), std::numeric_limits<float>::max(), std::numeric_limits<float>::max()};
-  Point high{-std::numeric_limits<float>::max(), -std::numeric_limits<float>::max(),
-             -std::numeric_limits<float>::max()};
-  void add(const float* p) {
-    for (std::size_t i = 0; i < 3; ++i) low[i] = std::min(low[i], p[i]), high[i] = std::max(high[i], p[i]);
+  static constexpr float kFar = std::numeric_limits<float>::max();
+  alignas(16) std::array<float, 4> low{kFar, kFar, kFar, 0}, high{-kFar, -kFar, -kFar, 0};
+  void add_point(const std::array<float, 4>& p) {
+    for (std::size_t i = 0; i < 4; ++i) low[i] = std::min(low[i], p[i]);
+    for (std::size_t i = 0; i < 4; ++i) high[i] = std::max(high[i], p[i]);
   }
-  void add(const Bounds& b) { add(b.low.data()), add(b.high.data()); }
+  void add(const float* p) { add_point({p[0], p[1], p[2], 0}); }
+  void add(const Bounds& b) {
+    for (std::size_t i = 0; i < 4; ++i) low[i] = std::min(low[i], b.low[i]);
+    for (std::size_t i = 0; i < 4; ++i) high[i] = std::max(high[i], b.high[i]);
+  }
   float area() const {
     const float x = high[0] - low[0], y = high[1] - low[1], z = high[2] - low[2];
     return x < 0 ? 0 : x * y + y * z + z * x;
+  }
+  std::array<float, 4> middle() const {
+    std::array<float, 4> m;
+    for (std::size_t i = 0; i < 4; ++i) m[i] = 0.5f * (low[i] + high[i]);
+    return m;
   }
 };
 
@@ -35,85 +44,112 @@ class TreeBuilder {
  public:
   explicit TreeBuilder(TracedMesh& mesh) : mesh_(mesh) {
     const int n = mesh.triangles();
-    bounds_.resize(at(n));
+    items_.resize(at(n));
     for (int i = 0; i < n; ++i) {
-      for (int k = 0; k < 3; ++k) bounds_[at(i)].add(&mesh.corner[at(9 * i + 3 * k)]);
+      items_[at(i)].triangle = i;
+      for (int k = 0; k < 3; ++k) items_[at(i)].box.add(&mesh.corner[at(9 * i + 3 * k)]);
     }
-    order_.resize(at(n));
-    std::iota(order_.begin(), order_.end(), 0);
-    add_node({0, n}, 0);
+    mesh.block.reserve(at(n / 4 + 1));
+    mesh.node.reserve(at(n / 16 + 1));
+    add_node(group_of(0, n), 0);
   }
 
  private:
-  static constexpr int kLeaf = 8, kBins = 16, kMedianDepth = 20;
+  static constexpr int kLeaf = 8, kMedianDepth = 20;
+  static constexpr std::size_t kBins = 16;
+  struct Item {
+    Bounds box;
+    int triangle = 0;
+  };
   struct Group {
     int first = 0, count = 0;
+    Bounds box, middles;  ///< of the triangles, and of their middles
   };
 
-  Bounds bounds_of(const Group& g) const {
-    Bounds b;
-    for (int i = g.first; i < g.first + g.count; ++i) b.add(bounds_[at(order_[at(i)])]);
-    return b;
-  }
-  float middle(int triangle, std::size_t axis) const {
-    return 0.5f * (bounds_[at(triangle)].low[axis] + bounds_[at(triangle)].high[axis]);
+  Group group_of(int first, int count) const {
+    Group g{.first = first, .count = count, .box = {}, .middles = {}};
+    for (int i = first; i < first + count; ++i)
+      g.box.add(items_[at(i)].box), g.middles.add_point(items_[at(i)].box.middle());
+    return g;
   }
 
-  std::pair<Group, Group> split(const Group& g, bool median) {
-    Bounds centres;
-    for (int i = g.first; i < g.first + g.count; ++i) {
-      const int t = order_[at(i)];
-      const Point p{middle(t, 0), middle(t, 1), middle(t, 2)};
-      centres.add(p.data());
-    }
-    std::size_t axis = 0;
-    int best_bin = -1;
-    float best = std::numeric_limits<float>::max();
-    for (std::size_t a = 0; a < 3 && !median; ++a) {
-      const float begin = centres.low[a], width = centres.high[a] - begin;
-      if (!(width > 0)) continue;
-      std::array<Bounds, kBins> box;
-      std::array<int, kBins> count{};
-      for (int i = g.first; i < g.first + g.count; ++i) {
-        const std::size_t bin = bin_of(middle(order_[at(i)], a), begin, width);
-        box[bin].add(bounds_[at(order_[at(i)])]);
-        ++count[bin];
+  /// Where a group is cut: between bins of an axis.
+  struct Cut {
+    std::size_t axis = 0, last_bin = 0;
+    bool found = false;
+  };
+  /// Of numbers along the axes.
+  struct Binning {
+    std::array<float, 4> begin, scale;
+    explicit Binning(const Group& g) : begin(g.middles.low), scale{} {
+      for (std::size_t a = 0; a < 3; ++a) {
+        const float width = g.middles.high[a] - begin[a];
+        scale[a] = width > 0 ? static_cast<float>(kBins) / width : 0;
       }
+    }
+    std::size_t of(float middle, std::size_t axis) const {
+      const int bin = static_cast<int>(scale[axis] * (middle - begin[axis]));
+      return at(std::clamp(bin, 0, static_cast<int>(kBins) - 1));
+    }
+  };
+
+  Cut best_cut(const Group& g, const Binning& binning) const {
+    std::array<std::array<Bounds, kBins>, 3> box;
+    std::array<std::array<int, kBins>, 3> count{};
+    for (int i = g.first; i < g.first + g.count; ++i) {
+      const Bounds& b = items_[at(i)].box;
+      const std::array<float, 4> middle = b.middle();
+      for (std::size_t a = 0; a < 3; ++a) {
+        const std::size_t bin = binning.of(middle[a], a);
+        box[a][bin].add(b);
+        ++count[a][bin];
+      }
+    }
+    Cut cut;
+    float best = std::numeric_limits<float>::max();
+    for (std::size_t a = 0; a < 3; ++a) {
+      if (!(binning.scale[a] > 0)) continue;
       std::array<float, kBins> behind{};
       Bounds right;
       int n = 0;
       for (std::size_t b = kBins - 1; b > 0; --b) {
-        if (count[b] > 0) right.add(box[b]);
-        n += count[b];
+        right.add(box[a][b]);
+        n += count[a][b];
         behind[b] = right.area() * static_cast<float>(n);
       }
       Bounds left;
       n = 0;
       for (std::size_t b = 0; b + 1 < kBins; ++b) {
-        if (count[b] > 0) left.add(box[b]);
-        n += count[b];
+        left.add(box[a][b]);
+        n += count[a][b];
         const float cost = left.area() * static_cast<float>(n) + behind[b + 1];
-        if (n > 0 && n < g.count && cost < best) best = cost, best_bin = static_cast<int>(b), axis = a;
+        if (n > 0 && n < g.count && cost < best) best = cost, cut = {a, b, true};
       }
     }
-    const auto begin = order_.begin() + g.first, end = begin + g.count;
-    auto cut = begin + g.count / 2;
-    if (best_bin >= 0) {
-      const float low = centres.low[axis], width = centres.high[axis] - low;
-      cut = std::stable_partition(
-          begin, end, [&](int t) { return bin_of(middle(t, axis), low, width) <= static_cast<std::size_t>(best_bin); });
-    } else {
-      for (std::size_t a = 1; a < 3; ++a) {
-        if (centres.high[a] - centres.low[a] > centres.high[axis] - centres.low[axis]) axis = a;
-      }
-      std::stable_sort(begin, end, [&](int a, int b) { return middle(a, axis) < middle(b, axis); });
-    }
-    const int left = static_cast<int>(cut - begin);
-    return {{g.first, left}, {g.first + left, g.count - left}};
+    return cut;
   }
-  static std::size_t bin_of(float value, float begin, float width) {
-    const int bin = static_cast<int>(static_cast<float>(kBins) * (value - begin) / width);
-    return at(std::clamp(bin, 0, kBins - 1));
+
+  std::pair<Group, Group> split(const Group& g, bool median) {
+    const Binning binning(g);
+    const Cut cut = median ? Cut{} : best_cut(g, binning);
+    const auto begin = items_.begin() + g.first, end = begin + g.count;
+    auto middle = begin + g.count / 2;
+    if (cut.found) {
+      middle = std::partition(begin, end, [&](const Item& item) {
+        return binning.of(item.box.middle()[cut.axis], cut.axis) <= cut.last_bin;
+      });
+    } else {
+      std::size_t axis = 0;
+      for (std::size_t a = 1; a < 3; ++a) {
+        if (g.middles.high[a] - g.middles.low[a] > g.middles.high[axis] - g.middles.low[axis]) axis = a;
+      }
+      std::sort(begin, end, [&](const Item& a, const Item& b) {
+        const float x = a.box.middle()[axis], y = b.box.middle()[axis];
+        return x < y || (x == y && a.triangle < b.triangle);
+      });
+    }
+    const int left = static_cast<int>(middle - begin);
+    return {group_of(g.first, left), group_of(g.first + left, g.count - left)};
   }
 
   int add_node(const Group& all, int depth) {
@@ -125,7 +161,7 @@ class TreeBuilder {
       float most = -1;
       for (std::size_t i = 0; i < groups.size(); ++i) {
         if (groups[i].count <= kLeaf) continue;
-        const float cost = bounds_of(groups[i]).area() * static_cast<float>(groups[i].count);
+        const float cost = groups[i].box.area() * static_cast<float>(groups[i].count);
         if (cost > most) most = cost, largest = i;
       }
       if (largest == groups.size()) break;
@@ -138,7 +174,7 @@ class TreeBuilder {
       int child = 0;
       Bounds box;
       if (!empty) {
-        box = bounds_of(groups[i]);
+        box = groups[i].box;
         child = groups[i].count <= kLeaf ? ~add_block(groups[i]) : add_node(groups[i], depth + 1);
       }
       NodeRecord& node = mesh_.node[self];
@@ -154,7 +190,7 @@ class TreeBuilder {
   int add_block(const Group& g) {
     TriangleBlock b{};
     for (int i = 0; i < g.count; ++i) {
-      const int t = order_[at(g.first + i)];
+      const int t = items_[at(g.first + i)].triangle;
       const float* c = &mesh_.corner[at(9 * t)];
       for (int a = 0; a < 3; ++a) {
         b.corner[a][i] = c[a];
@@ -168,8 +204,7 @@ class TreeBuilder {
   }
 
   TracedMesh& mesh_;
-  std::vector<Bounds> bounds_;
-  std::vector<int> order_;
+  std::vector<Item> items_;
 };
 
 Point difference(const float* a, const float* b) {
@@ -187,8 +222,8 @@ void finish(TracedMesh& mesh) {
   Bounds all;
   for (std::size_t i = 0; i + 2 < mesh.corner.size(); i += 3) all.add(&mesh.corner[i]);
   if (mesh.corner.empty()) return;
-  std::copy(all.low.begin(), all.low.end(), mesh.low);
-  std::copy(all.high.begin(), all.high.end(), mesh.high);
+  std::copy_n(all.low.begin(), 3, mesh.low);
+  std::copy_n(all.high.begin(), 3, mesh.high);
   TreeBuilder{mesh};
 }
 
@@ -233,7 +268,8 @@ TracedMesh trace_mesh(const sim::VisualMesh& mesh) {
   constexpr float kSharp = 0.8f;  // cosine of 37 degrees
   TracedMesh out;
   const std::size_t n = mesh.face.size() / 3;
-  out.corner.reserve(9 * n), out.normal.reserve(9 * n);
+  out.corner.resize(9 * n), out.normal.resize(9 * n);
+  if (!mesh.texcoord.empty()) out.texcoord.resize(6 * n);
   for (std::size_t f = 0; f < n; ++f) {
     const float* corner[3];
     for (std::size_t k = 0; k < 3; ++k) corner[k] = &mesh.vertex[3 * at(mesh.face[3 * f + k])];
@@ -242,11 +278,11 @@ TracedMesh trace_mesh(const sim::VisualMesh& mesh) {
       const float* own = &mesh.normal[3 * at(mesh.face_normal[3 * f + k])];
       const bool sharp = own[0] * flat[0] + own[1] * flat[1] + own[2] * flat[2] < kSharp;
       const float* normal = sharp && mesh.texcoord.empty() ? flat.data() : own;
-      out.corner.insert(out.corner.end(), corner[k], corner[k] + 3);
-      out.normal.insert(out.normal.end(), normal, normal + 3);
+      std::copy_n(corner[k], 3, &out.corner[9 * f + 3 * k]);
+      std::copy_n(normal, 3, &out.normal[9 * f + 3 * k]);
       if (mesh.texcoord.empty()) continue;
       const float* texcoord = &mesh.texcoord[2 * at(mesh.face_texcoord[3 * f + k])];
-      out.texcoord.insert(out.texcoord.end(), texcoord, texcoord + 2);
+      std::copy_n(texcoord, 2, &out.texcoord[6 * f + 2 * k]);
     }
   }
   finish(out);
