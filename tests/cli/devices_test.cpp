@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/json.h"
-#include "launch/process.h"
+#include "support/process.h"
 
 namespace cohort::testing {
 namespace {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "core/files.h"
-#include "launch/process.h"
+#include "support/process.h"
 
 namespace cohort::testing {
 namespace {

@@ -1,5 +1,4 @@
 // What every program makes of an exception.
-#include <cstdio>
 #include <filesystem>
 #include <regex>
 #include <stdexcept>
@@ -8,6 +7,7 @@
 
 #include "cli/subcommand.h"
 #include "core/files.h"
+#include "support/command.h"
 
 namespace cohort::cli {
 namespace {
@@ -39,12 +39,9 @@ TEST(Quickstart, BuildsEveryProgramThatHelpNames) {
   const std::filesystem::path source = COHORT_SOURCE_DIR;
   EXPECT_NE(read_file(source / "scripts" / "quickstart").find("--target programs"), std::string::npos);
   const auto asked = [](const std::string& tool, const std::string& target) {
-    const std::string command = "ninja -C '" COHORT_BINARY_DIR "' -t " + tool + " " + target + " 2>&1";
-    std::string text;
-    std::FILE* pipe = ::popen(command.c_str(), "r");
-    char buffer[4096];
-    while (const std::size_t n = pipe ? std::fread(buffer, 1, sizeof buffer, pipe) : 0) text.append(buffer, n);
-    return std::pair(pipe && ::pclose(pipe) == 0, text);
+    const std::string command = "ninja -C '" COHORT_BINARY_DIR "' -t " + tool + " " + target;
+    const test::CommandOutcome outcome = test::run_command(command);
+    return std::pair(outcome.code == 0, outcome.output);
   };
   if (!asked("query", "all").first) GTEST_SKIP() << "this build folder is not Ninja's";
   const std::string commands = asked("commands", "programs").second;

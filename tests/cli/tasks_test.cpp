@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "core/command.h"
 #include "core/files.h"
+#include "support/command.h"
 
 namespace cohort {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "core/files.h"
 #include "core/json.h"
-#include "launch/process.h"
+#include "support/process.h"
 
 namespace cohort::testing {
 namespace {

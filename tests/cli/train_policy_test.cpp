@@ -7,7 +7,7 @@
 
 #include "core/files.h"
 #include "core/json.h"
-#include "launch/process.h"
+#include "support/process.h"
 #include "train/state_set.h"
 
 namespace cohort::testing {

@@ -3,10 +3,11 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <pty.h>
+#include <signal.h>
 
 #include "cli/training.h"
 #include "core/pseudo_terminal.h"
-#include "core/terminal_screen.h"
+#include "support/terminal_screen.h"
 
 namespace cohort::testing {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "core/command.h"
 #include "core/files.h"
+#include "support/command.h"
 
 namespace cohort {
 namespace {

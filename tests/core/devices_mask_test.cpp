@@ -1,14 +1,13 @@
 #include "core/devices_mask.h"
 
-#include <cstdio>
 #include <cstdlib>
-#include <memory>
 
 #include <gtest/gtest.h>
 
 #include "core/files.h"
 #include "core/format.h"
 #include "core/json.h"
+#include "support/command.h"
 
 namespace cohort {
 namespace {
@@ -44,12 +43,9 @@ TEST(DeviceMaskAgainstTorch, ReadsEveryTextAsPyTorchDoes) {
       "for t in json.loads(os.environ['COHORT_MASKS']):\n os.environ['CUDA_VISIBLE_DEVICES']=t\n"
       " out.append([str(x) for x in p()])\nprint(json.dumps(out))";
   const std::string command = format("'{}' -c \"{}\"", python, script);
-  std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), pclose);
-  ASSERT_TRUE(pipe);
-  std::string output;
-  char buffer[4096];
-  while (std::fgets(buffer, sizeof buffer, pipe.get())) output += buffer;
-  const auto expected = parse_json(output);
+  const test::CommandOutcome outcome = test::run_command("(" + command + " 2>/dev/null)");
+  ASSERT_EQ(outcome.code, 0) << outcome.output;
+  const auto expected = parse_json(outcome.output);
   ASSERT_EQ(expected.size(), kMasks.size());
   for (std::size_t i = 0; i < kMasks.size(); ++i)
     EXPECT_EQ(parse_mask(kMasks[i]).entries, expected[i].get<std::vector<std::string>>()) << "'" << kMasks[i] << "'";

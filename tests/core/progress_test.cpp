@@ -18,7 +18,7 @@
 #include "core/log.h"
 #include "core/progress_rate.h"
 #include "core/pseudo_terminal.h"
-#include "terminal_screen.h"
+#include "support/terminal_screen.h"
 
 namespace cohort {
 namespace {

@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include "core/command.h"
 #include "core/json.h"
 #include "data/fixture_folder.h"
+#include "support/command.h"
 
 namespace cohort::data {
 namespace {

@@ -1,25 +1,19 @@
-#include <array>
-#include <cstdio>
-#include <cstdlib>
 #include <string>
 
 #include <gtest/gtest.h>
 
 #include "core/json.h"
 #include "data/sampler.h"
+#include "support/python.h"
 
 namespace cohort::data {
 namespace {
 
 TEST(DistributedSampler, IndexListsEqualPyTorchs) {
-  const std::string command =
-      std::string(std::getenv("COHORT_PYTHON")) + " " COHORT_SOURCE_DIR "/tests/data/sampler_reference.py";
-  FILE* pipe = popen(command.c_str(), "r");
-  ASSERT_NE(pipe, nullptr);
-  std::string text;
-  std::array<char, 1 << 16> buffer;
-  for (std::size_t n; (n = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) text.append(buffer.data(), n);
-  ASSERT_EQ(pclose(pipe), 0) << "the reference script failed: is torch in " << std::getenv("COHORT_PYTHON") << "?";
+  const test::CommandOutcome reference = test::run_command(
+      "('" + test::python() + "' '" COHORT_SOURCE_DIR "/tests/data/sampler_reference.py' 2>/dev/null)");
+  ASSERT_EQ(reference.code, 0) << reference.output;
+  const std::string& text = reference.output;
   int cases = 0;
   for (std::size_t begin = 0, end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
     const auto line = parse_json(std::string_view(text).substr(begin, end - begin));

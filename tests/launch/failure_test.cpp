@@ -1,9 +1,12 @@
 // Jobs that end badly, with real processes.
+#include <fstream>
+
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/stat.h>
 
 #include "core/files.h"
-#include "launch/process.h"
+#include "support/process.h"
 
 namespace cohort::testing {
 namespace {

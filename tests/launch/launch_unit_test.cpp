@@ -5,6 +5,7 @@
 #include <map>
 #include <thread>
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -24,10 +25,10 @@
 #include "launch/error_file.h"
 #include "launch/oom.h"
 #include "launch/port.h"
-#include "launch/process.h"
 #include "launch/rank_stream.h"
 #include "launch/rendezvous.h"
 #include "launch/worker_environment.h"
+#include "support/process.h"
 
 namespace cohort::launch {
 namespace {

@@ -1,7 +1,8 @@
 // Jobs that the agent starts again, and notices of schedulers that end one, with real processes.
 #include <gtest/gtest.h>
+#include <signal.h>
 
-#include "launch/process.h"
+#include "support/process.h"
 
 namespace cohort::testing {
 namespace {

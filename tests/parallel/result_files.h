@@ -9,7 +9,7 @@
 
 #include "core/files.h"
 
-namespace cohort::test {
+namespace cohort::testing {
 
 template <class T>
 std::vector<T> read_numbers(const std::string& path) {
@@ -41,4 +41,4 @@ inline void expect_same_training(const std::string& a, const std::string& b, dou
   expect_close<float>(a + ".state", b + ".state", tolerance);
 }
 
-}  // namespace cohort::test
+}  // namespace cohort::testing

@@ -14,7 +14,7 @@
 #include "core/files.h"
 #include "core/philox.h"
 #include "policy/safetensors.h"
-#include "train/python_peer.h"
+#include "support/fresh_folder.h"
 
 namespace cohort::policy {
 namespace {
@@ -151,7 +151,7 @@ std::uint64_t touch(const SafetensorsFile& file, std::size_t data_bytes) {
 TEST(SafetensorsFuzz, DamagedHeadersReadOrAreRefused) {
   const char* wanted = std::getenv("COHORT_FUZZ_SECONDS");
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(wanted ? std::atoi(wanted) : 0);
-  const fs::path folder = train::fresh_folder("safetensors_fuzz"), path = folder / "mutant";
+  const fs::path folder = test::fresh_folder("safetensors_fuzz"), path = folder / "mutant";
   const auto sound = corpus(folder);
   std::uint64_t read = 0, refused = 0, sum = 0;
   for (std::uint64_t mutation = 0; wanted ? std::chrono::steady_clock::now() < end : mutation < 3000; ++mutation) {

@@ -2,20 +2,21 @@
 
 #include "core/files.h"
 #include "policy/safetensors.h"
-#include "train/python_peer.h"
+#include "support/fresh_folder.h"
+#include "support/python.h"
 
 namespace cohort::policy {
 namespace {
 
 TEST(SafetensorsParity, ThePackageReadsOursAndWeReadItsToTheByte) {
   COHORT_NEEDS_PYTHON();
-  const auto folder = train::fresh_folder("safetensors_parity");
-  ASSERT_EQ(train::run_python("policy/safetensors_parity.py", {"write", (folder / "theirs").string()}), 0);
+  const auto folder = test::fresh_folder("safetensors_parity");
+  ASSERT_TRUE(test::python_agrees("policy/safetensors_parity.py", {"write", (folder / "theirs").string()}));
   const auto file = read_safetensors(folder / "theirs");
   ASSERT_EQ(file.tensors.size(), 13u);
   write_safetensors(folder / "ours", file.tensors, file.metadata);
   EXPECT_EQ(read_file(folder / "ours"), read_file(folder / "theirs"));
-  EXPECT_EQ(train::run_python("policy/safetensors_parity.py", {"judge", (folder / "ours").string()}), 0);
+  EXPECT_TRUE(test::python_agrees("policy/safetensors_parity.py", {"judge", (folder / "ours").string()}));
 }
 
 }  // namespace

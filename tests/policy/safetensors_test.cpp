@@ -12,7 +12,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
-#include "train/python_peer.h"
+#include "support/fresh_folder.h"
 
 namespace cohort::policy {
 namespace {
@@ -27,7 +27,7 @@ NamedTensors sample() {
 /// A file of a header text and `data_bytes` zeros.
 fs::path crafted(const std::string& name, const std::string& header, std::size_t data_bytes,
                  std::optional<std::uint64_t> stated_length = {}) {
-  const fs::path path = train::fresh_folder("safetensors_crafted") / (name + ".safetensors");
+  const fs::path path = test::fresh_folder("safetensors_crafted") / (name + ".safetensors");
   std::ofstream out(path, std::ios::binary);
   const std::uint64_t length = stated_length.value_or(header.size());
   out.write(reinterpret_cast<const char*>(&length), 8);
@@ -47,7 +47,7 @@ std::string error_of(const fs::path& path) {
 }
 
 TEST(Safetensors, AllElementTypesSurviveARoundTrip) {
-  const fs::path path = train::fresh_folder("safetensors_round") / "deep" / "a.safetensors";
+  const fs::path path = test::fresh_folder("safetensors_round") / "deep" / "a.safetensors";
   NamedTensors tensors = sample();
   for (const auto type : {at::kHalf, at::kChar, at::kByte, at::kShort, at::kInt, at::kFloat8_e4m3fn}) {
     tensors.emplace_back(c10::toString(type), torch::arange(3).to(type));
@@ -69,7 +69,7 @@ TEST(Safetensors, AllElementTypesSurviveARoundTrip) {
 }
 
 TEST(Safetensors, ReadTensorsOutliveTheFileAndNeverChangeIt) {
-  const fs::path path = train::fresh_folder("safetensors_life") / "a.safetensors";
+  const fs::path path = test::fresh_folder("safetensors_life") / "a.safetensors";
   write_safetensors(path, sample());
   const std::string before = read_file(path);
   at::Tensor kept;
@@ -90,7 +90,7 @@ TEST(Safetensors, MisalignedTensorsAreCopiedAndRight) {
   std::string header =
       R"({"f":{"dtype":"BOOL","shape":[1],"data_offsets":[0,1]},"x":{"dtype":"I64","shape":[2],"data_offsets":[1,17]}})";
   header.append((8 - header.size() % 8) % 8, ' ');
-  const fs::path path = train::fresh_folder("safetensors_misaligned") / "a.safetensors";
+  const fs::path path = test::fresh_folder("safetensors_misaligned") / "a.safetensors";
   std::ofstream out(path, std::ios::binary);
   const std::uint64_t length = header.size();
   const std::int64_t values[] = {7, -9};
@@ -106,7 +106,7 @@ TEST(Safetensors, BadFilesAreNamedWithWhatIsWrong) {
     const std::string message = error_of(path);
     EXPECT_NE(message.find(expected), std::string::npos) << message;
   };
-  const fs::path folder = train::fresh_folder("safetensors_bad");
+  const fs::path folder = test::fresh_folder("safetensors_bad");
   says(folder / "missing.safetensors", "No such file");
   says(folder, "is no file");
   std::ofstream(folder / "empty").close();
@@ -159,7 +159,7 @@ TEST(Safetensors, BadFilesAreNamedWithWhatIsWrong) {
 }
 
 TEST(Safetensors, EveryTruncationOfAFileIsAnErrorAndNeverACrash) {
-  const fs::path folder = train::fresh_folder("safetensors_cut");
+  const fs::path folder = test::fresh_folder("safetensors_cut");
   write_safetensors(folder / "whole", sample());
   const std::string whole = read_file(folder / "whole");
   for (std::size_t length = 0; length < whole.size(); length += 7) {
@@ -182,7 +182,7 @@ TEST(Safetensors, AFullDiskIsAnErrorWithTheSystemsReason) {
 }
 
 TEST(Safetensors, AFailedWriteKeepsTheOldFileAndLeavesNothingAside) {
-  const fs::path folder = train::fresh_folder("safetensors_limit");
+  const fs::path folder = test::fresh_folder("safetensors_limit");
   write_safetensors(folder / "a.safetensors", sample());
   const std::string before = read_file(folder / "a.safetensors");
   // The limit holds for a whole process: a child takes it.
@@ -207,7 +207,7 @@ TEST(Safetensors, AFailedWriteKeepsTheOldFileAndLeavesNothingAside) {
 }
 
 TEST(Safetensors, TwoTensorsOfOneNameAreRefusedBeforeAnythingIsWritten) {
-  const fs::path path = train::fresh_folder("safetensors_names") / "a.safetensors";
+  const fs::path path = test::fresh_folder("safetensors_names") / "a.safetensors";
   EXPECT_THROW(write_safetensors(path, {{"a", torch::zeros(1)}, {"a", torch::zeros(1)}}), Error);
   EXPECT_THROW(write_safetensors(path, {{"a", torch::zeros(1, torch::kComplexDouble)}}), Error);
   EXPECT_FALSE(fs::exists(path));

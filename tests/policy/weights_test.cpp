@@ -9,7 +9,7 @@
 #include "core/message_of.h"
 #include "policy/foreign_weights.h"
 #include "policy/safetensors.h"
-#include "train/python_peer.h"
+#include "support/fresh_folder.h"
 #include "train/tiny_training.h"
 
 namespace cohort::policy {
@@ -25,7 +25,7 @@ struct Tied : torch::nn::Module {
 };
 
 TEST(Weights, ParametersAndBuffersSurviveUnderTheirPyTorchNames) {
-  const auto path = train::fresh_folder("weights_round") / "model.safetensors";
+  const auto path = test::fresh_folder("weights_round") / "model.safetensors";
   auto model = train::tiny_model(1), other = train::tiny_model(2);
   model->norm->running_var.fill_(3.0);
   save_weights(*model, path);
@@ -41,7 +41,7 @@ TEST(Weights, ParametersAndBuffersSurviveUnderTheirPyTorchNames) {
 }
 
 TEST(Weights, ATiedWeightIsStoredOnceAndStaysTied) {
-  const auto path = train::fresh_folder("weights_tied") / "model.safetensors";
+  const auto path = test::fresh_folder("weights_tied") / "model.safetensors";
   Tied model, other;
   save_weights(model, path);
   EXPECT_EQ(read_safetensors(path).tensors.size(), 2u);

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "core/command.h"
 #include "core/files.h"
 #include "render/video.h"
 #include "report/evaluation_section.h"
@@ -12,6 +11,7 @@
 #include "report/run_report.h"
 #include "report/saved_content.h"
 #include "report/test_folder.h"
+#include "support/command.h"
 
 namespace cohort::report {
 namespace {

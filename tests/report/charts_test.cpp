@@ -13,8 +13,8 @@
 #include "core/files.h"
 #include "core/philox.h"
 #include "file_size_limit.h"
-#include "python.h"
 #include "report/tensorboard_events.h"
+#include "support/python.h"
 #include "test_folder.h"
 
 namespace cohort::report {
@@ -56,22 +56,22 @@ Figure simple_figure() {
 }
 
 TEST_F(Charts, SvgAndPngAreReadByOthersAndSayTheSame) {
-  COHORT_NEED_PYTHON();
+  COHORT_NEEDS_PYTHON();
   const DrawnFigure drawn = draw(simple_figure(), charts());
   EXPECT_EQ(drawn.error, "");
   EXPECT_EQ(drawn.svg, charts() / "simple.svg");
   EXPECT_EQ(drawn.png, charts() / "simple.png");
-  const test::PythonResult python = test::run_python("check_charts.py", charts().string());
-  EXPECT_EQ(python.exit_code, 0) << python.output;
-  EXPECT_NE(python.output.find("simple.svg 0 0 880 380 [A <simple> figure]"), std::string::npos) << python.output;
+  const test::CommandOutcome outcome = test::run_python("report/check_charts.py", {charts().string()});
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_NE(outcome.output.find("simple.svg 0 0 880 380 [A <simple> figure]"), std::string::npos) << outcome.output;
   for (const char* text : {"Loss", "step", "loss", "training", "validation", "2.5"})
-    EXPECT_NE(python.output.find(text), std::string::npos) << text << " in " << python.output;
-  EXPECT_NE(python.output.find("simple.png 1760x760"), std::string::npos) << python.output;
+    EXPECT_NE(outcome.output.find(text), std::string::npos) << text << " in " << outcome.output;
+  EXPECT_NE(outcome.output.find("simple.png 1760x760"), std::string::npos) << outcome.output;
   EXPECT_EQ(files_in_charts(), 2);
 }
 
 TEST_F(Charts, EveryStyleIsDrawnInItsColour) {
-  COHORT_NEED_PYTHON();
+  COHORT_NEEDS_PYTHON();
   const std::vector<std::pair<SeriesStyle, std::string>> styles = {
       {SeriesStyle::kLine, "rgb(  0, 114, 178)"},      {SeriesStyle::kFaintLine, "rgb(  0, 114, 178)"},
       {SeriesStyle::kPoints, "rgb(  0, 114, 178)"},    {SeriesStyle::kBand, "rgb(  0, 114, 178)"},
@@ -85,7 +85,7 @@ TEST_F(Charts, EveryStyleIsDrawnInItsColour) {
 }
 
 TEST_F(Charts, TextsFromOutsideAreShownAndNeverRun) {
-  COHORT_NEED_PYTHON();
+  COHORT_NEEDS_PYTHON();
   const std::string evil = "'; !touch pwned\n`touch pwned` $(touch pwned) <b>&amp;</b> a_b^{c} @d \xff 训练";
   Figure figure = simple_figure();
   figure.caption = evil;
@@ -95,11 +95,11 @@ TEST_F(Charts, TextsFromOutsideAreShownAndNeverRun) {
   EXPECT_EQ(drawn.error, "");
   EXPECT_FALSE(fs::exists(charts() / "pwned"));
   EXPECT_FALSE(fs::exists("pwned"));
-  const test::PythonResult python = test::run_python("check_charts.py", charts().string());
-  EXPECT_EQ(python.exit_code, 0) << python.output;
-  EXPECT_NE(python.output.find("\u2019; !touch pwned `touch pwned` $(touch pwned) <b>&amp;</b> a_b^{c} @d ? 训练"),
+  const test::CommandOutcome outcome = test::run_python("report/check_charts.py", {charts().string()});
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_NE(outcome.output.find("\u2019; !touch pwned `touch pwned` $(touch pwned) <b>&amp;</b> a_b^{c} @d ? 训练"),
             std::string::npos)
-      << python.output;
+      << outcome.output;
 }
 
 TEST_F(Charts, WhatIsNotFiniteIsSkippedInEveryStyle) {
@@ -135,7 +135,7 @@ TEST_F(Charts, AHundredThousandPointsMakeASmallFile) {
 }
 
 TEST_F(Charts, PanelsStandInRowsAndShareOneLegend) {
-  COHORT_NEED_PYTHON();
+  COHORT_NEEDS_PYTHON();
   Figure figure = simple_figure();
   figure.panels.resize(3, figure.panels[0]);
   figure.columns = 2;

@@ -9,9 +9,9 @@
 #include "core/files.h"
 #include "core/log.h"
 #include "file_size_limit.h"
-#include "python.h"
 #include "report/metric_names.h"
 #include "report/run_report.h"
+#include "support/python.h"
 #include "test_folder.h"
 
 namespace cohort::report {
@@ -50,16 +50,16 @@ class HtmlReport : public test::TestFolder {
 };
 
 TEST_F(HtmlReport, IsOneWholeSafePageWithEveryPart) {
-  COHORT_NEED_PYTHON();
+  COHORT_NEEDS_PYTHON();
   if (find_gnuplot({}).empty()) GTEST_SKIP() << gnuplot_missing_message({});
   const RunFolder run = make_run();
   ASSERT_TRUE(write_run_report(run, results(), 200));
-  const test::PythonResult python = test::run_python("check_report.py", run.report_file().string());
-  EXPECT_EQ(python.exit_code, 0) << python.output;
+  const test::CommandOutcome outcome = test::run_python("report/check_report.py", {run.report_file().string()});
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
   for (const char* heading : {"informer <on> \"arm\".csv", "Summary", "Errors on the test set", "Charts", "4 settings",
                               "Environment", "the last 200 lines", "Files"})
-    EXPECT_NE(python.output.find(heading), std::string::npos) << heading << " in " << python.output;
-  EXPECT_NE(python.output.find("svg 5\n"), std::string::npos) << python.output;
+    EXPECT_NE(outcome.output.find(heading), std::string::npos) << heading << " in " << outcome.output;
+  EXPECT_NE(outcome.output.find("svg 5\n"), std::string::npos) << outcome.output;
   const std::string html = read_file(run.report_file());
   EXPECT_EQ(html.find("<script"), std::string::npos);
   EXPECT_EQ(html.find("<img"), std::string::npos);
@@ -77,32 +77,32 @@ TEST_F(HtmlReport, IsOneWholeSafePageWithEveryPart) {
 
 TEST_F(HtmlReport, ChartsAreShownInTensorBoardToo) {
   if (find_gnuplot({}).empty()) GTEST_SKIP() << gnuplot_missing_message({});
-  COHORT_NEED_PYTHON();
+  COHORT_NEEDS_PYTHON();
   const RunFolder run = RunFolder::create(folder_, "x");
   MetricsWriter writer(run.path());
   writer.write(1, {{metric::kTrainLoss, 1.0}});
   ASSERT_TRUE(write_run_report(run, results(), 7, &writer));
-  const test::PythonResult python = test::run_python("check_events.py", run.path().string());
+  const test::CommandOutcome outcome = test::run_python("report/check_events.py", {run.path().string()});
   for (const char* name : {"loss", "prediction", "forecast", "residuals", "speed"})
-    EXPECT_NE(python.output.find(format("image charts/{} 7 ", name)), std::string::npos) << python.output;
+    EXPECT_NE(outcome.output.find(format("image charts/{} 7 ", name)), std::string::npos) << outcome.output;
 }
 
 TEST_F(HtmlReport, WithoutGnuplotThePageSaysSoAndTheRunSucceeds) {
-  COHORT_NEED_PYTHON();
+  COHORT_NEEDS_PYTHON();
   const RunFolder run = make_run();
   EXPECT_TRUE(write_run_report(run, results(), 200, nullptr, {.program = "no-such-gnuplot"}));
-  const test::PythonResult python = test::run_python("check_report.py", run.report_file().string());
-  EXPECT_EQ(python.exit_code, 0) << python.output;
-  EXPECT_NE(python.output.find("svg 0\n"), std::string::npos) << python.output;
+  const test::CommandOutcome outcome = test::run_python("report/check_report.py", {run.report_file().string()});
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_NE(outcome.output.find("svg 0\n"), std::string::npos) << outcome.output;
   EXPECT_NE(read_file(run.report_file()).find("apt-get install gnuplot-nox"), std::string::npos);
 }
 
 TEST_F(HtmlReport, AnEmptyFolderStillMakesAPage) {
-  COHORT_NEED_PYTHON();
+  COHORT_NEEDS_PYTHON();
   const RunFolder run = RunFolder::create(folder_, "x");
   write_html_report(run, {.title = "nothing yet", .status = "failed: NaN loss at step 1", .failed = true});
-  const test::PythonResult python = test::run_python("check_report.py", run.report_file().string());
-  EXPECT_EQ(python.exit_code, 0) << python.output;
+  const test::CommandOutcome outcome = test::run_python("report/check_report.py", {run.report_file().string()});
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
   EXPECT_NE(read_file(run.report_file()).find("<span class=\"status failed\">failed: NaN loss at step 1</span>"),
             std::string::npos);
 }

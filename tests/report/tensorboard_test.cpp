@@ -7,9 +7,9 @@
 
 #include "core/error.h"
 #include "core/files.h"
-#include "python.h"
 #include "report/metrics_writer.h"
 #include "report/tensorboard_events.h"
+#include "support/python.h"
 #include "test_folder.h"
 
 namespace cohort::report {
@@ -27,10 +27,10 @@ class Tensorboard : public test::TestFolder {
  protected:
   /// Lines of check_events.py about one tag.
   std::vector<std::string> lines_with(const std::string& begin) {
-    const test::PythonResult python = test::run_python("check_events.py", folder_.string());
-    EXPECT_EQ(python.exit_code, 0) << python.output;
+    const test::CommandOutcome outcome = test::run_python("report/check_events.py", {folder_.string()});
+    EXPECT_EQ(outcome.code, 0) << outcome.output;
     std::vector<std::string> found;
-    std::istringstream in(python.output);
+    std::istringstream in(outcome.output);
     for (std::string line; std::getline(in, line);)
       if (line.starts_with(begin)) found.push_back(line);
     return found;
@@ -43,7 +43,7 @@ class Tensorboard : public test::TestFolder {
 };
 
 TEST_F(Tensorboard, ReadsScalarsWithStepValueAndTime) {
-  COHORT_NEED_PYTHON();
+  COHORT_NEEDS_PYTHON();
   {
     TensorboardEvents events(folder_);
     const TagValue first[] = {{"train/loss", 0.1}, {"train/lr", 1e-4}};
@@ -59,7 +59,7 @@ TEST_F(Tensorboard, ReadsScalarsWithStepValueAndTime) {
 }
 
 TEST_F(Tensorboard, ReadsValuesThatAreNotFinite) {
-  COHORT_NEED_PYTHON();
+  COHORT_NEEDS_PYTHON();
   {
     TensorboardEvents events(folder_);
     const TagValue values[] = {{"a", std::numeric_limits<double>::quiet_NaN()},
@@ -71,7 +71,7 @@ TEST_F(Tensorboard, ReadsValuesThatAreNotFinite) {
 }
 
 TEST_F(Tensorboard, ReadsTextAndImages) {
-  COHORT_NEED_PYTHON();
+  COHORT_NEEDS_PYTHON();
   {
     MetricsWriter writer(folder_);
     writer.text("configuration", 0, "| a | b |\n|---|---|\n| 训练 | 2 |");
@@ -85,7 +85,7 @@ TEST_F(Tensorboard, ReadsTextAndImages) {
 }
 
 TEST_F(Tensorboard, AResumedRunShowsNoStepTwice) {
-  COHORT_NEED_PYTHON();
+  COHORT_NEEDS_PYTHON();
   const auto run = [&](std::optional<std::int64_t> resumed, std::int64_t first, std::int64_t last, double offset) {
     MetricsWriter writer(folder_, {.resumed_step = resumed});
     for (std::int64_t step = first; step <= last; ++step)
@@ -102,19 +102,20 @@ TEST_F(Tensorboard, AResumedRunShowsNoStepTwice) {
 }
 
 TEST_F(Tensorboard, MetricsLinesAreReadByPandasAndJson) {
-  COHORT_NEED_PYTHON();
+  COHORT_NEEDS_PYTHON();
   {
     MetricsWriter writer(folder_);
     writer.write(1, {{"loss", 0.1}, {"norm", std::numeric_limits<double>::quiet_NaN()}});
     writer.write(2, {{"loss", 1.0 / 3}, {"norm", 2.0}});
   }
-  const test::PythonResult python = test::run_python("check_metrics.py", (folder_ / "metrics.jsonl").string());
-  EXPECT_EQ(python.exit_code, 0) << python.output;
-  EXPECT_EQ(python.output, "1 step 1\n1 loss 0.1\n1 norm None\n2 step 2\n2 loss 0.3333333333333333\n2 norm 2.0\n");
+  const test::CommandOutcome outcome =
+      test::run_python("report/check_metrics.py", {(folder_ / "metrics.jsonl").string()});
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_EQ(outcome.output, "1 step 1\n1 loss 0.1\n1 norm None\n2 step 2\n2 loss 0.3333333333333333\n2 norm 2.0\n");
 }
 
 TEST_F(Tensorboard, AFlippedBitIsSeenByTheReader) {
-  COHORT_NEED_PYTHON();
+  COHORT_NEEDS_PYTHON();
   {
     TensorboardEvents events(folder_);
     const TagValue values[] = {{"loss", 1.0}};

@@ -8,10 +8,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "core/command.h"
 #include "core/devices_cpu.h"
 #include "core/files.h"
 #include "core/format.h"
+#include "support/command.h"
 
 namespace cohort {
 namespace {

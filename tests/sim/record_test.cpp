@@ -12,11 +12,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/command.h"
 #include "core/files.h"
 #include "core/message_of.h"
 #include "sim/host_memory.h"
 #include "sim/zip_archive.h"
+#include "support/command.h"
 
 namespace cohort::sim {
 namespace {

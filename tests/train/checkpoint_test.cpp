@@ -13,8 +13,8 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/message_of.h"
+#include "support/fresh_folder.h"
 #include "train/checkpoint_writer.h"
-#include "train/python_peer.h"
 #include "train/tiny_training.h"
 
 namespace cohort::train {
@@ -51,7 +51,7 @@ void write(const fs::path& folder, const policy::CheckpointContent& content, std
 }
 
 TEST(Checkpoint, EverythingComesBackFromTheLayoutOfTheArchitecture) {
-  const fs::path folder = fresh_folder("checkpoint_round") / "checkpoints";
+  const fs::path folder = test::fresh_folder("checkpoint_round") / "checkpoints";
   write(folder, content_of(500));
   for (const char* file : {"model.safetensors", "ema/model.safetensors", "optimizer.safetensors", "trainer_state.json",
                            "rng.safetensors", "dataset_statistics.json", "checksums.json"}) {
@@ -75,7 +75,7 @@ TEST(Checkpoint, EverythingComesBackFromTheLayoutOfTheArchitecture) {
 }
 
 TEST(Checkpoint, TensorsMayChangeAsSoonAsSaveReturns) {
-  const fs::path folder = fresh_folder("checkpoint_async");
+  const fs::path folder = test::fresh_folder("checkpoint_async");
   CheckpointWriter writer{policy::CheckpointFolder(folder), 0};
   auto content = content_of(1, 1.0, 1 << 20);
   for (std::int64_t step = 1; step <= 3; ++step) {
@@ -94,7 +94,7 @@ TEST(Checkpoint, TensorsMayChangeAsSoonAsSaveReturns) {
 }
 
 TEST(Checkpoint, TheNewestAndTheBestAreKept) {
-  const fs::path folder = fresh_folder("checkpoint_keep");
+  const fs::path folder = test::fresh_folder("checkpoint_keep");
   CheckpointWriter writer{policy::CheckpointFolder(folder), 2};
   for (std::int64_t step = 1; step <= 6; ++step) {
     auto content = content_of(step * 10);
@@ -108,7 +108,7 @@ TEST(Checkpoint, TheNewestAndTheBestAreKept) {
 }
 
 TEST(Checkpoint, ThoseOfATrainingThatWasBegunAnewGoBeforeThoseOfThePresentOne) {
-  const fs::path folder = fresh_folder("checkpoint_anew");
+  const fs::path folder = test::fresh_folder("checkpoint_anew");
   for (const std::int64_t step : {30, 35, 40}) write(folder, content_of(step));
   CheckpointWriter writer{policy::CheckpointFolder(folder), 3};
   for (const std::int64_t step : {5, 10, 15, 20}) {
@@ -121,7 +121,7 @@ TEST(Checkpoint, ThoseOfATrainingThatWasBegunAnewGoBeforeThoseOfThePresentOne) {
 }
 
 TEST(Checkpoint, WhatAKilledRunLeftIsIgnoredAndCleaned) {
-  const fs::path folder = fresh_folder("checkpoint_clean");
+  const fs::path folder = test::fresh_folder("checkpoint_clean");
   write(folder, content_of(10));
   fs::create_directories(folder / ".checkpoint-20.tmp" / "ema");
   std::ofstream(folder / ".checkpoint-20.tmp" / "model.safetensors") << "half";
@@ -133,7 +133,7 @@ TEST(Checkpoint, WhatAKilledRunLeftIsIgnoredAndCleaned) {
 }
 
 TEST(Checkpoint, ACheckpointOfTheSameStepIsReplaced) {
-  const fs::path folder = fresh_folder("checkpoint_again");
+  const fs::path folder = test::fresh_folder("checkpoint_again");
   write(folder, content_of(10, 1.0));
   write(folder, content_of(10, 2.0));
   EXPECT_EQ(names_in(folder), (std::vector<std::string>{"checkpoint-10", "last"}));
@@ -141,7 +141,7 @@ TEST(Checkpoint, ACheckpointOfTheSameStepIsReplaced) {
 }
 
 TEST(Checkpoint, DamageIsNamedByFile) {
-  const fs::path folder = fresh_folder("checkpoint_damage");
+  const fs::path folder = test::fresh_folder("checkpoint_damage");
   const auto damaged = [&](const std::function<void(const fs::path&)>& damage) {
     fs::remove_all(folder);
     write(folder, content_of(10));
@@ -173,7 +173,7 @@ TEST(Checkpoint, DamageIsNamedByFile) {
 }
 
 TEST(Checkpoint, OneBitTurnedOverInAnyFileIsFoundAndNamed) {
-  const fs::path folder = fresh_folder("checkpoint_bit");
+  const fs::path folder = test::fresh_folder("checkpoint_bit");
   for (const char* name : {"model.safetensors", "ema/model.safetensors", "optimizer.safetensors", "rng.safetensors",
                            "dataset_statistics.json", "trainer_state.json"}) {
     fs::remove_all(folder);
@@ -204,7 +204,7 @@ TEST(Checkpoint, OneBitTurnedOverInAnyFileIsFoundAndNamed) {
 }
 
 TEST(Checkpoint, OneOfAnEarlierVersionWithoutChecksumsIsRead) {
-  const fs::path folder = fresh_folder("checkpoint_old");
+  const fs::path folder = test::fresh_folder("checkpoint_old");
   write(folder, content_of(10));
   fs::remove(folder / "checkpoint-10" / "checksums.json");
   EXPECT_EQ(policy::read_checkpoint(folder / "checkpoint-10").state.step, 10);
@@ -212,7 +212,7 @@ TEST(Checkpoint, OneOfAnEarlierVersionWithoutChecksumsIsRead) {
 
 /// scp -r, zip and object stores make folders of links.
 TEST(Checkpoint, ACopyWithoutLinksGetsThemBackAndNoSaveFailsForThem) {
-  const fs::path folder = fresh_folder("checkpoint_copied");
+  const fs::path folder = test::fresh_folder("checkpoint_copied");
   write(folder, content_of(10));
   fs::remove(folder / "last");
   fs::copy(folder / "checkpoint-10", folder / "last", fs::copy_options::recursive);
@@ -248,7 +248,7 @@ TEST(Checkpoint, ACopyWithoutLinksGetsThemBackAndNoSaveFailsForThem) {
 }
 
 TEST(Checkpoint, AutoFallsBackToTheLastWholeOne) {
-  const fs::path folder = fresh_folder("checkpoint_auto");
+  const fs::path folder = test::fresh_folder("checkpoint_auto");
   EXPECT_FALSE(policy::find_resume_point("auto", folder / "not yet there"));
   EXPECT_FALSE(policy::find_resume_point("auto", folder));
   for (const std::int64_t step : {10, 20, 30}) write(folder, content_of(step));
@@ -270,7 +270,7 @@ TEST(Checkpoint, AutoFallsBackToTheLastWholeOne) {
 }
 
 TEST(Checkpoint, AWriteErrorComesBackWithPathAndReasonAndLeavesTheLastOneWhole) {
-  const fs::path folder = fresh_folder("checkpoint_limit");
+  const fs::path folder = test::fresh_folder("checkpoint_limit");
   write(folder, content_of(10));
   // A file-size limit holds for a whole process: a child takes it. SIGXFSZ would end it before the error.
   const pid_t child = ::fork();
@@ -301,7 +301,7 @@ TEST(Checkpoint, AWriteErrorComesBackWithPathAndReasonAndLeavesTheLastOneWhole) 
 }
 
 TEST(Checkpoint, AFullDiskIsReportedAndTheLastCheckpointStaysWhole) {
-  const fs::path folder = fresh_folder("checkpoint_full");
+  const fs::path folder = test::fresh_folder("checkpoint_full");
   // A file system of 256 KiB, seen by the child only. Root may mount one; others may inside a user namespace of their
   // own.
   const pid_t child = ::fork();
@@ -341,7 +341,7 @@ TEST(Checkpoint, AFullDiskIsReportedAndTheLastCheckpointStaysWhole) {
 }
 
 TEST(Checkpoint, BuffersOnTheHostAreReused) {
-  const fs::path folder = fresh_folder("checkpoint_buffers");
+  const fs::path folder = test::fresh_folder("checkpoint_buffers");
   CheckpointWriter writer{policy::CheckpointFolder(folder), 1};
   const auto resident = [] {
     std::ifstream statm("/proc/self/statm");

@@ -13,7 +13,7 @@
 #include "core/files.h"
 #include "core/format.h"
 #include "core/philox.h"
-#include "train/python_peer.h"
+#include "support/fresh_folder.h"
 
 namespace cohort::train {
 namespace {
@@ -89,7 +89,7 @@ Outcome run_training(const fs::path& folder, int world, std::size_t lines, const
 }
 
 void resume_again_and_again(int world, const char* cpu_reduction) {
-  const fs::path folder = fresh_folder(format("killed_{}_{}", world, cpu_reduction));
+  const fs::path folder = test::fresh_folder(format("killed_{}_{}", world, cpu_reduction));
   ASSERT_TRUE(run_training(folder / "undisturbed", world, 0, cpu_reduction).finished);
   const fs::path killed = folder / "killed";
   const RandomStream random(static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()),

@@ -11,8 +11,8 @@
 #include "core/error.h"
 #include "policy/checkpoint.h"
 #include "policy/named_tensors.h"
+#include "support/fresh_folder.h"
 #include "train/loop.h"
-#include "train/python_peer.h"
 #include "train/random_state.h"
 #include "train/rank_threads.h"
 #include "train/stop_request.h"
@@ -107,7 +107,7 @@ TEST(LoopRanks, TwoRanksEqualOneThatAccumulatesTheSameHalvesWithDropout) {
 }
 
 TEST(LoopRanks, AnotherNumberOfRanksGoesOnWithTheSameGlobalOrder) {
-  const fs::path folder = fresh_folder("ranks_resize");
+  const fs::path folder = test::fresh_folder("ranks_resize");
   std::vector<RankResult> whole, first, second;
   expect_no_error(train_ranks(
       1, 96, 8, [](int, TrainSettings& s, TrainJob&, TinySource&) { s.epochs = 1; }, whole));
@@ -141,7 +141,7 @@ TEST(LoopRanks, AnotherNumberOfRanksGoesOnWithTheSameGlobalOrder) {
 
 TEST(LoopRanks, ANanOnOneRankEndsAllOfThemAtTheSameStep) {
   for (const char* precision : {"fp32", "fp16"}) {
-    const fs::path folder = fresh_folder("ranks_nan");
+    const fs::path folder = test::fresh_folder("ranks_nan");
     std::vector<RankResult> results;
     const auto errors = train_ranks(
         2, 96, 8,
@@ -237,7 +237,7 @@ TEST(LoopRanks, ParametersThatDifferAreNoticedAfterTheFirstStepOnTheWayAndAtTheE
 }
 
 TEST(LoopRanks, AResumedRunIsComparedAfterItsOwnFirstStep) {
-  const fs::path folder = fresh_folder("ranks_resumed");
+  const fs::path folder = test::fresh_folder("ranks_resumed");
   std::vector<RankResult> results;
   expect_no_error(train_ranks(
       2, 96, 8,
@@ -262,7 +262,7 @@ TEST(LoopRanks, AResumedRunIsComparedAfterItsOwnFirstStep) {
 }
 
 TEST(LoopRanks, RanksThatDifferSaveNothingOfTheLastSteps) {
-  const fs::path folder = fresh_folder("ranks_differ");
+  const fs::path folder = test::fresh_folder("ranks_differ");
   std::vector<RankResult> results;
   const auto errors = train_ranks(
       2, 96, 8,
@@ -282,7 +282,7 @@ TEST(LoopRanks, RanksThatDifferSaveNothingOfTheLastSteps) {
 
 TEST(LoopRanks, AStopWishOfOneRankStopsAllAtOneStep) {
   clear_stop_request();
-  const fs::path folder = fresh_folder("ranks_stop");
+  const fs::path folder = test::fresh_folder("ranks_stop");
   std::vector<RankResult> results;
   expect_no_error(train_ranks(
       2, 96, 8,
@@ -303,7 +303,7 @@ TEST(LoopRanks, AStopWishOfOneRankStopsAllAtOneStep) {
 }
 
 TEST(LoopRanks, ACheckpointThatRankZeroCannotWriteEndsAll) {
-  const fs::path folder = fresh_folder("ranks_unwritable");
+  const fs::path folder = test::fresh_folder("ranks_unwritable");
   std::ofstream(folder / "taken") << "a file where the folder should be";
   std::vector<RankResult> results;
   const auto errors = train_ranks(

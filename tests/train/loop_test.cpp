@@ -17,7 +17,7 @@
 #include "policy/checkpoint_folder.h"
 #include "policy/named_tensors.h"
 #include "policy/safetensors.h"
-#include "train/python_peer.h"
+#include "support/fresh_folder.h"
 #include "train/stop_request.h"
 #include "train/tiny_training.h"
 
@@ -145,7 +145,7 @@ TEST(Loop, ReportsSayWhereTrainingStands) {
 }
 
 TEST(Loop, ResumingFromAnyCheckpointGivesTheSameBits) {
-  const fs::path folder = fresh_folder("loop_resume");
+  const fs::path folder = test::fresh_folder("loop_resume");
   const auto configure = [](Training& run) {
     run.settings.gradient_accumulation_steps = 2;
     run.settings.ema.enabled = true;
@@ -193,7 +193,7 @@ TEST(Loop, ResumingFromAnyCheckpointGivesTheSameBits) {
 }
 
 TEST(Loop, ANanInTheDataEndsTrainingWithTheStepAndTheField) {
-  const fs::path folder = fresh_folder("loop_nan");
+  const fs::path folder = test::fresh_folder("loop_nan");
   Training run;
   run.source.poisoned = 40;
   run.settings.checkpoint = {.every = 1, .keep = 0};
@@ -232,7 +232,7 @@ TEST(Loop, EarlyStoppingEndsWithTheBestWeights) {
   // Without save_best, a checkpoint keeps the best weights all the same: what is tested can be found afterwards.
   for (const auto& [on_disk, save_best] : {Way{false, true}, Way{true, true}, Way{true, false}}) {
     Training run;
-    const fs::path folder = fresh_folder("loop_early");
+    const fs::path folder = test::fresh_folder("loop_early");
     if (on_disk) run.job.checkpoints = folder;
     run.settings.checkpoint.save_best = save_best;
     run.settings.epochs = 10;
@@ -281,7 +281,7 @@ TEST(Loop, ValidationSeesTheAveragesAndTrainingGoesOnWithTheWeights) {
 }
 
 TEST(Loop, AStopRequestFinishesTheStepSavesAndCanBeResumed) {
-  const fs::path folder = fresh_folder("loop_stop");
+  const fs::path folder = test::fresh_folder("loop_stop");
   install_stop_signals();
   clear_stop_request();
   Training whole, stopped, resumed(96, 8, 99);
@@ -301,7 +301,7 @@ TEST(Loop, AStopRequestFinishesTheStepSavesAndCanBeResumed) {
 }
 
 TEST(Loop, AStopBetweenTwoReportsChangesNoReport) {
-  const fs::path folder = fresh_folder("loop_stop_reports");
+  const fs::path folder = test::fresh_folder("loop_stop_reports");
   clear_stop_request();
   Training whole, stopped, resumed(96, 8, 99);
   for (Training* run : {&whole, &stopped, &resumed}) run->settings.log_every = 4;
@@ -326,7 +326,7 @@ TEST(Loop, AStopBetweenTwoReportsChangesNoReport) {
 }
 
 TEST(Loop, AnEarlyStoppedTrainingIsNotContinuedUnlessItsPatienceIsRaised) {
-  const fs::path folder = fresh_folder("loop_early_resumed");
+  const fs::path folder = test::fresh_folder("loop_early_resumed");
   const auto configure = [&](Training& run, std::int64_t patience, std::vector<double> values) {
     run.settings.epochs = 10;
     run.settings.early_stopping = {.patience = patience, .min_delta = 0.1};
@@ -349,7 +349,7 @@ TEST(Loop, AnEarlyStoppedTrainingIsNotContinuedUnlessItsPatienceIsRaised) {
 }
 
 TEST(Loop, ResumingOnOtherDataIsSaid) {
-  const fs::path folder = fresh_folder("loop_other_data");
+  const fs::path folder = test::fresh_folder("loop_other_data");
   const auto said = [&](const std::string& statistics) {
     Training run;
     run.job.checkpoints = folder;
@@ -374,7 +374,7 @@ TEST(Loop, AnEpochWithoutABatchIsNamedWithItsNumbers) {
 }
 
 TEST(Loop, AFinishedTrainingIsNotContinued) {
-  const fs::path folder = fresh_folder("loop_finished");
+  const fs::path folder = test::fresh_folder("loop_finished");
   Training first, again(96, 8, 99);
   first.job.checkpoints = again.job.checkpoints = folder;
   first.train();
@@ -386,7 +386,7 @@ TEST(Loop, AFinishedTrainingIsNotContinued) {
 }
 
 TEST(Loop, AnotherOptimizerOrModelRefusesToResume) {
-  const fs::path folder = fresh_folder("loop_foreign");
+  const fs::path folder = test::fresh_folder("loop_foreign");
   Training first, other;
   first.job.checkpoints = other.job.checkpoints = folder;
   first.train();
@@ -396,7 +396,7 @@ TEST(Loop, AnotherOptimizerOrModelRefusesToResume) {
 }
 
 TEST(Loop, Fp16ScalesTheLossAndItsStateIsSaved) {
-  const fs::path folder = fresh_folder("loop_fp16");
+  const fs::path folder = test::fresh_folder("loop_fp16");
   Training run;
   run.settings.precision = "fp16";
   run.settings.scaler.init_scale = 1e9;  // overflows at first

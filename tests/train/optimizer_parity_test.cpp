@@ -2,8 +2,9 @@
 #include <torch/types.h>
 
 #include "policy/safetensors.h"
+#include "support/fresh_folder.h"
+#include "support/python.h"
 #include "train/optimizer.h"
-#include "train/python_peer.h"
 
 namespace cohort::train {
 namespace {
@@ -58,8 +59,8 @@ ParameterGroup group_from(const std::map<std::string, at::Tensor>& tensors, cons
 
 TEST(OptimizerParity, EveryStepAndStateEqualsTorchOptimFusedToTheBit) {
   COHORT_NEEDS_PYTHON();
-  const auto folder = fresh_folder("optimizer_parity");
-  ASSERT_EQ(run_python("train/optimizer_parity.py", {"write", folder.string()}), 0);
+  const auto folder = test::fresh_folder("optimizer_parity");
+  ASSERT_TRUE(test::python_agrees("train/optimizer_parity.py", {"write", folder.string()}));
   for (const auto& c : cases()) {
     SCOPED_TRACE(c.name);
     const auto peer = read_map(folder / (std::string(c.name) + ".safetensors"));
@@ -101,7 +102,7 @@ TEST(OptimizerParity, EveryStepAndStateEqualsTorchOptimFusedToTheBit) {
     }
   }
   // PyTorch's optimizer goes on from our state.
-  EXPECT_EQ(run_python("train/optimizer_parity.py", {"resume", folder.string()}), 0);
+  EXPECT_TRUE(test::python_agrees("train/optimizer_parity.py", {"resume", folder.string()}));
 }
 
 }  // namespace

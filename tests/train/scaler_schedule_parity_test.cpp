@@ -2,9 +2,9 @@
 #include <torch/types.h>
 
 #include "core/json.h"
+#include "support/python.h"
 #include "train/grad_scaler.h"
 #include "train/optimizer.h"
-#include "train/python_peer.h"
 #include "train/schedule.h"
 
 namespace cohort::train {
@@ -15,9 +15,9 @@ constexpr double kRoundings = 1e-13;
 
 const nlohmann::json& peer() {
   static const nlohmann::json result = [] {
-    std::string text;
-    if (run_python("train/scaler_schedule_parity.py", {}, &text) != 0) return nlohmann::json();
-    return parse_json(text.substr(text.find('{')));
+    const test::CommandOutcome python = test::run_python("train/scaler_schedule_parity.py");
+    EXPECT_EQ(python.code, 0) << python.output;
+    return python.code == 0 ? parse_json(python.output.substr(python.output.find('{'))) : nlohmann::json();
   }();
   return result;
 }

@@ -13,7 +13,7 @@
 
 #include "core/philox.h"
 #include "policy/checkpoint.h"
-#include "train/python_peer.h"
+#include "support/fresh_folder.h"
 #include "train/tiny_training.h"
 
 namespace cohort::train {
@@ -124,7 +124,7 @@ struct Learning {
 };
 
 TEST(Trainable, ReinforcementLearningUsesTheLoopWithBatchesOfItsOwn) {
-  const auto folder = fresh_folder("trainable");
+  const auto folder = test::fresh_folder("trainable");
   Learning whole;
   EXPECT_EQ(whole.train(folder / "whole", 200, "none").step, 400);
   EXPECT_LT(whole.episodes.rewards.front(), -0.3);
