@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "core/json.h"
-#include "launch/process.h"
+#include "support/process.h"
 #include "monitor/rank_status.h"
 
 namespace cohort::testing {

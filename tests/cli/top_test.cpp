@@ -4,7 +4,7 @@
 
 #include "core/json.h"
 #include "core/pseudo_terminal.h"
-#include "launch/process.h"
+#include "support/process.h"
 #include "monitor/rank_status.h"
 
 namespace cohort::testing {
