@@ -206,15 +206,18 @@ void look_at_peer_access(const Case& c, Findings& found) {
                "unset it where P2P works: it is faster");
     return;
   }
-  if (c.peer_access) {
-    for (std::size_t a = 0; a < c.machine.gpus.size(); ++a)
-      for (std::size_t b = 0; b < c.machine.gpus.size(); ++b) {
-        if (a == b || c.peer_access(static_cast<int>(a), static_cast<int>(b)).value_or(true)) continue;
-        found.warning("GPUs cannot read each other's memory", format("NVML: GPU {} from GPU {}: no P2P read", b, a),
-                      "NCCL_P2P_DISABLE=1 where NCCL hangs or fails at its start; nvidia-smi topo -p2p r shows all");
-        return;
-      }
-  }
+  bool all_known = c.machine.gpus.size() > 1 && static_cast<bool>(c.peer_access);
+  for (std::size_t a = 0; all_known && a < c.machine.gpus.size(); ++a)
+    for (std::size_t b = 0; b < c.machine.gpus.size(); ++b) {
+      if (a == b) continue;
+      const auto reaches = c.peer_access(static_cast<int>(a), static_cast<int>(b));
+      all_known = all_known && reaches.has_value();
+      if (reaches.value_or(true)) continue;
+      found.warning("GPUs cannot read each other's memory", format("NVML: GPU {} from GPU {}: no P2P read", b, a),
+                    "NCCL_P2P_DISABLE=1 where NCCL hangs or fails at its start; nvidia-smi topo -p2p r shows all");
+      return;
+    }
+  if (all_known) return;
   const std::string processor = fact(c.root / "proc/cpuinfo");
   const bool virtual_machine = processor.find(" hypervisor") != std::string::npos;
   const std::size_t groups = names_in(c.root / "sys/kernel/iommu_groups").size();

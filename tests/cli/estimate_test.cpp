@@ -48,17 +48,18 @@ TEST(CliEstimate, IsWithinATenthOfTheRealPeakOfTheRegressor) {
   ASSERT_GT(peak, 0);
   const double total = estimate["memory"]["total"].get<double>();
   EXPECT_NEAR(total / peak, 1, 0.10) << estimate.dump(2) << "\nreal peak " << peak;
-  EXPECT_FALSE(fs::exists(training.outputs() / "real" / "ranks"));
 }
 
 TEST(CliEstimate, PartsFollowFromTheShapesOfTheModel) {
   const Training training;
   const auto with_ema = estimate_of(wide_regressor(training, "parts"), {"train.ema.enabled=true"});
   const double weights = with_ema["memory"]["weights"].get<double>();
-  EXPECT_GT(weights, 4.0 * 2048 * 2);
-  EXPECT_DOUBLE_EQ(with_ema["memory"]["gradients"].get<double>(), weights);
-  EXPECT_DOUBLE_EQ(with_ema["memory"]["ema"].get<double>(), weights);
-  EXPECT_NEAR(with_ema["memory"]["optimizer"].get<double>(), 2 * weights, 0.01 * weights + 4096) << "AdamW keeps two";
+  const double gradients = with_ema["memory"]["gradients"].get<double>();
+  EXPECT_GT(gradients, 4.0 * 2048 * 64 * 2) << "two layers of the feed-forward network";
+  EXPECT_LE(gradients, weights) << "weights hold buffers, too";
+  EXPECT_DOUBLE_EQ(with_ema["memory"]["ema"].get<double>(), gradients);
+  EXPECT_NEAR(with_ema["memory"]["optimizer"].get<double>(), 2 * gradients, 0.05 * gradients)
+      << "AdamW keeps two moments of every parameter";
   EXPECT_FALSE(fs::exists(training.outputs())) << "an estimate writes nothing";
 }
 

@@ -76,6 +76,18 @@ TEST(CliWatch, MetricsAndReportSayHowAStepIsSpentAndHowRanksCompare) {
   EXPECT_EQ(parse_json(text_of(folder / "ranks/rank_1.json"))["state"], "finished");
 }
 
+TEST(CliWatch, TheExchangeThroughGlooIsMeasuredToo) {
+  const Training training;
+  const Outcome outcome =
+      run(training.after(launch({"--nproc_per_node=2"}), "gloo", {"train.epochs=3", "parallel.ddp.cpu_reduction=gloo"}),
+          Training::variables());
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto last = last_metrics(training.outputs() / "gloo" / "latest", "speed/exchange_s");
+  const double exchange = last["speed/exchange_s"].get<double>();
+  EXPECT_GT(exchange, 20e-6) << "less than two messages over loopback take";
+  EXPECT_LT(exchange, 1 / last["speed/steps_per_s"].get<double>());
+}
+
 TEST(CliWatch, ARunOfOneProcessHasNoExchangeAndMayKeepNoStatus) {
   const Training training;
   const Outcome outcome = run(training.alone("single", {"rank_status=false"}), Training::variables());
