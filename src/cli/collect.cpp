@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/subcommand.h"
@@ -53,9 +54,12 @@ int run_collect(const std::vector<std::string>& words) {
   arguments.task.take_words(1);
   COHORT_THROW_UNLESS(recording.episodes >= 1, "--episodes {}: at least 1 is needed", recording.episodes);
   const auto group = join_ranks(arguments.task.settings.threads);
+  Cast cast({arguments.policy}, arguments.task);
+  cast.choose_pictures(arguments.task);
   const auto task = arguments.task.make(arguments.task.words.front());
-  const auto actor = make_actor(arguments.policy, *task, arguments.task);
-  recording.pictures.height = recording.pictures.width = arguments.task.size;
+  const auto actor = std::move(cast.meet(*task, arguments.task).front());
+  recording.pictures.height = arguments.task.settings.pictures.height;
+  recording.pictures.width = arguments.task.settings.pictures.width;
   recording.renderer = arguments.task.settings.pictures.renderer;
   recording.actor_identity = actor->identity();
   recording.threads = arguments.task.threads();

@@ -115,7 +115,6 @@ class Demo {
                                          "--out",
                                          run + "/evaluation"};
     if (!a_.no_video) evaluate.push_back("--record-video");
-    if (!a_.cameras.empty()) evaluate.insert(evaluate.end(), {"--size", format("{}", a_.size)});
     if (const int code = stage(state, 3, "evaluate", "its success, beside the expert's and random actions'",
                                [&] { return run_cohort(evaluate); }))
       return code;

@@ -75,6 +75,9 @@ void evaluate(EvaluateArguments& arguments) {
   const std::int64_t ranks = group ? group->world_size() : 1;
   arguments.task.settings.n_envs = static_cast<int>(std::min<std::int64_t>(
       arguments.task.settings.n_envs, std::max<std::int64_t>(1, (arguments.episodes + ranks - 1) / ranks)));
+  // What can be wrong with a policy is found before the first episode of any.
+  Cast cast(arguments.policies, arguments.task);
+  cast.choose_pictures(arguments.task);
   const auto task = arguments.task.make(arguments.name);
   arguments.video.max_steps = arguments.max_steps;
   if (arguments.record_video) eval::check_video(*task, arguments.video);
@@ -85,9 +88,7 @@ void evaluate(EvaluateArguments& arguments) {
     fs::create_directories(arguments.video_folder, error);
     COHORT_THROW_UNLESS(!error, "cannot create {}: {}", arguments.video_folder.string(), error.message());
   }
-  // What can be wrong with a policy is found before the first episode of any.
-  std::vector<std::unique_ptr<ActorOwner>> owners;
-  for (const std::string& who : arguments.policies) owners.push_back(make_actor(who, *task, arguments.task));
+  const std::vector<std::unique_ptr<ActorOwner>> owners = cast.meet(*task, arguments.task);
   const std::vector<std::uint64_t> seeds = tasks::consecutive_seeds(arguments.first_seed, arguments.episodes);
   const std::int64_t steps = arguments.max_steps > 0 ? arguments.max_steps : task->spec().horizon;
   if (first) {

@@ -13,20 +13,30 @@ namespace cohort::cli {
 namespace {
 
 int run_predict(const std::vector<std::string>& words) {
-  CLI::App app("Writes what a trained regressor or Informer says about a CSV file.", "cohort predict");
+  CLI::App app(
+      "Writes what a trained model says about data: a regressor or Informer about a CSV file, a policy about recorded "
+      "episodes.",
+      "cohort predict");
   app.footer(
       "A regressor answers for every row of the file, which need not hold the targets; where it does, the errors are\n"
-      "printed. Informer forecasts the rows behind the file's end.\n\n"
-      "  cohort predict outputs/regressor/latest new.csv --out answers.csv");
+      "printed. Informer forecasts the rows behind the file's end. A policy says for every step of RLDS or HDF5 "
+      "episodes\n"
+      "what it would do, beside what was done; the errors of each number of the action are printed.\n\n"
+      "  cohort predict outputs/regressor/latest new.csv --out answers.csv\n"
+      "  cohort predict outputs/push/latest outputs/data/push data.splits=train[95%:] --out actions.csv");
   train::PredictSettings settings;
   app.add_option("run", settings.run, "a run's folder, its folder of checkpoints, or a checkpoint")->required();
-  app.add_option("file", settings.file, "the CSV file, with the columns of the training data")->required();
+  app.add_option("file", settings.file,
+                 "the CSV file, with the columns of the training data; or a data set with the fields of the policy's")
+      ->required();
   app.add_option("settings", settings.overrides, "key.path=value: settings of the run that this file needs otherwise");
-  app.add_option("--out", settings.out, "CSV file for the answers")->required();
+  app.add_option("--out", settings.out, "file for the answers: .csv, or .hdf5 for those of a policy")->required();
   app.add_option("--device", settings.device, "cpu or cuda:N")->capture_default_str();
-  app.add_option("--batch-size,--batch_size", settings.batch_size, "rows or windows at a time")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+  app.add_option("--batch-size,--batch_size", settings.batch_size,
+                 "rows or windows at a time (default: 1024; 64 where pictures are seen)")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--data-set,--data_set", settings.data_set,
+                 "of the policy's data.paths: whose statistics, where each set has its own");
   try {
     app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
   } catch (const CLI::ParseError& e) {
@@ -36,7 +46,7 @@ int run_predict(const std::vector<std::string>& words) {
   const train::PredictReport report = train::predict_file(settings);
   std::printf("%s: %lld row(s) of %s by %s\n", settings.out.c_str(), static_cast<long long>(report.rows),
               report.job.c_str(), report.weights.c_str());
-  if (report.metrics) std::printf("against the targets that the file holds:\n%s", report.metrics->to_table().c_str());
+  if (report.metrics) std::printf("against what the data hold:\n%s", report.metrics->to_table().c_str());
   return 0;
 }
 

@@ -45,28 +45,55 @@ std::string short_name(const fs::path& path) {
 
 class PolicyOwner final : public ActorOwner {
  public:
-  PolicyOwner(const std::string& path, tasks::Task& task, const TaskArguments& arguments)
-      : path_(path), policy_(path, settings(arguments)), actor_(policy_, task, short_name(path)) {}
+  PolicyOwner(const std::string& path, policy::TrainedPolicy& policy, tasks::Task& task)
+      : policy_(policy), actor_(policy_, task, short_name(path)) {}
   tasks::Actor& actor() override { return actor_; }
   std::string summary() const override { return policy_.summary(); }
   std::string identity() override { return policy_.summary(); }
 
  private:
-  static policy::TrainedPolicySettings settings(const TaskArguments& arguments) {
-    policy::TrainedPolicySettings s;
-    s.seed = arguments.seed;
-    s.device = arguments.device;
-    s.averaged = !arguments.raw_weights;
-    s.data_set = arguments.data_set;
-    s.overrides = arguments.policy_overrides;
-    if (arguments.exec_horizon > 0)
-      s.overrides.push_back(format("model.diffusion.horizon.action_horizon={}", arguments.exec_horizon));
-    return s;
-  }
-  std::string path_;
-  policy::TrainedPolicy policy_;
+  policy::TrainedPolicy& policy_;
   policy::PolicyActor actor_;
 };
+
+policy::TrainedPolicySettings policy_settings(const TaskArguments& arguments) {
+  policy::TrainedPolicySettings s;
+  s.seed = arguments.seed;
+  s.device = arguments.device;
+  s.averaged = !arguments.raw_weights;
+  s.data_set = arguments.data_set;
+  s.overrides = arguments.policy_overrides;
+  if (arguments.exec_horizon > 0)
+    s.overrides.push_back(format("model.diffusion.horizon.action_horizon={}", arguments.exec_horizon));
+  return s;
+}
+
+bool is_path(const std::string& who) {
+  return who != "expert" && who != "random" && !who.starts_with("replay:");
+}
+
+std::unique_ptr<ActorOwner> make_simple(const std::string& who, tasks::Task& task, const TaskArguments& arguments) {
+  if (who == "expert") {
+    auto expert = task.make_expert(arguments.seed);
+    COHORT_THROW_UNLESS(expert, "{} has no expert", task.spec().name);
+    return std::make_unique<SimpleActor>(std::move(expert), format("expert, seed {}", arguments.seed));
+  }
+  if (who == "random")
+    return std::make_unique<SimpleActor>(tasks::make_random_actor(arguments.seed),
+                                         format("random, seed {}", arguments.seed));
+  if (who.starts_with("replay:")) {
+    const auto source = data::open_episodes(who.substr(7));
+    return std::make_unique<SimpleActor>(
+        record::make_replay_actor(*source, task.spec(), arguments.replay_horizon, available_cores()), who);
+  }
+  auto actor = std::make_unique<rl::PpoActor>(who, task);
+  const std::string summary = actor->summary();
+  return std::make_unique<SimpleActor>(std::move(actor), summary);
+}
+
+std::string size_text(const std::vector<int>& size) {
+  return size.size() == 2 ? format("{} x {} px", size[0], size[1]) : "several sizes";
+}
 
 }  // namespace
 
@@ -85,8 +112,9 @@ void TaskArguments::add_to(CLI::App& app) {
   app.add_option("--threads", settings.threads,
                  "cores to use, of each rank; 0: all, divided by the ranks of the machine");
   app.add_option("--engine", settings.engine, "of the simulation: batched or mujoco")->capture_default_str();
-  app.add_option("--renderer", settings.pictures.renderer, "of pictures: raycast or mujoco")->capture_default_str();
-  app.add_option("--size", size, "px of the square pictures")->capture_default_str();
+  app.add_option("--renderer", renderer,
+                 "of pictures: raycast or mujoco; else what drew those that a policy learnt from, or raycast");
+  app.add_option("--size", size, "px of the square pictures; else as those that a policy learnt from, or 128");
   app.add_option("--device", device, "where a trained policy acts: cpu or cuda:0")->capture_default_str();
   app.add_option("--seed", seed, "keys what actors draw at random")->capture_default_str();
   app.add_option(flag("exec-horizon"), exec_horizon,
@@ -113,41 +141,76 @@ int TaskArguments::threads() const {
   return std::max(1, available_cores() / std::max(1, dist::read_rank_environment().local_world_size));
 }
 
-std::unique_ptr<tasks::Task> TaskArguments::make(const std::string& name) const {
+std::unique_ptr<tasks::Task> TaskArguments::make(const std::string& name) {
+  COHORT_THROW_UNLESS(!size || *size >= 1, "pictures of {} px: at least 1 is needed", *size);
+  COHORT_THROW_UNLESS(settings.threads >= 0, "--threads {}: a number of cores, or 0 for all", settings.threads);
+  if (size) settings.pictures.height = settings.pictures.width = *size;
+  if (renderer) settings.pictures.renderer = *renderer;
   tasks::TaskSettings made = settings;
-  COHORT_THROW_UNLESS(size >= 1, "pictures of {} px: at least 1 is needed", size);
-  COHORT_THROW_UNLESS(made.threads >= 0, "--threads {}: a number of cores, or 0 for all", made.threads);
-  made.pictures.height = made.pictures.width = size;
   made.threads = threads();
   return tasks::make_task(name, made);
 }
 
-std::unique_ptr<ActorOwner> make_actor(const std::string& who, tasks::Task& task, const TaskArguments& arguments) {
-  if (who == "expert") {
-    auto expert = task.make_expert(arguments.seed);
-    COHORT_THROW_UNLESS(expert, "{} has no expert", task.spec().name);
-    return std::make_unique<SimpleActor>(std::move(expert), format("expert, seed {}", arguments.seed));
+Cast::Cast(std::vector<std::string> names, const TaskArguments& arguments) : names_(std::move(names)) {
+  for (const std::string& who : names_) {
+    policies_.emplace_back();
+    if (!is_path(who)) continue;
+    if (!fs::exists(who)) {
+      const std::string near = config::nearest(who, {"expert", "random", "replay"});
+      throw Error(format("--policy {}: neither expert, random, replay:DATA, nor a run or checkpoint that is there{}",
+                         who, near.empty() ? "" : format("; did you mean '{}'?", near)));
+    }
+    if (rl::is_ppo_run(who)) continue;
+    dist::check_device(parse_device(arguments.device));
+    policies_.back() = std::make_unique<policy::TrainedPolicy>(who, policy_settings(arguments));
   }
-  if (who == "random")
-    return std::make_unique<SimpleActor>(tasks::make_random_actor(arguments.seed),
-                                         format("random, seed {}", arguments.seed));
-  if (who.starts_with("replay:")) {
-    const auto source = data::open_episodes(who.substr(7));
-    return std::make_unique<SimpleActor>(
-        record::make_replay_actor(*source, task.spec(), arguments.replay_horizon, available_cores()), who);
+}
+
+Cast::~Cast() = default;
+
+void Cast::choose_pictures(TaskArguments& arguments) const {
+  tasks::PictureSettings& chosen = arguments.settings.pictures;
+  if (arguments.renderer) chosen.renderer = *arguments.renderer;
+  std::string size_of, renderer_of;  // whose they are
+  for (std::size_t i = 0; i < names_.size(); ++i) {
+    if (!policies_[i] || policies_[i]->cameras().empty()) continue;
+    const policy::RecordedPictures& pictures = policies_[i]->pictures();
+    const std::vector<int> now{chosen.height, chosen.width};
+    if (pictures.size.size() == 2 && arguments.size) {
+      if (pictures.size != std::vector<int>{*arguments.size, *arguments.size})
+        log::warning("--size {}: {} learnt from pictures of {}, and sees others now", *arguments.size, names_[i],
+                     size_text(pictures.size));
+    } else if (pictures.size.size() == 2) {
+      COHORT_THROW_UNLESS(size_of.empty() || pictures.size == now,
+                          "{} learnt from pictures of {}, {} of {}: evaluate them one at a time, or say which with "
+                          "--size",
+                          size_of, size_text(now), names_[i], size_text(pictures.size));
+      size_of = names_[i];
+      chosen.height = pictures.size[0];
+      chosen.width = pictures.size[1];
+    }
+    if (pictures.renderer.empty()) continue;
+    if (arguments.renderer) {
+      if (pictures.renderer != *arguments.renderer)
+        log::warning("--renderer {}: {} learnt from pictures of {}, and sees others now", *arguments.renderer,
+                     names_[i], pictures.renderer);
+      continue;
+    }
+    COHORT_THROW_UNLESS(renderer_of.empty() || pictures.renderer == chosen.renderer,
+                        "{} learnt from pictures of {}, {} of {}: evaluate them one at a time, or say which with "
+                        "--renderer",
+                        renderer_of, chosen.renderer, names_[i], pictures.renderer);
+    renderer_of = names_[i];
+    chosen.renderer = pictures.renderer;
   }
-  if (!fs::exists(who)) {
-    const std::string near = config::nearest(who, {"expert", "random", "replay"});
-    throw Error(format("--policy {}: neither expert, random, replay:DATA, nor a run or checkpoint that is there{}", who,
-                       near.empty() ? "" : format("; did you mean '{}'?", near)));
-  }
-  if (rl::is_ppo_run(who)) {
-    auto actor = std::make_unique<rl::PpoActor>(who, task);
-    const std::string summary = actor->summary();
-    return std::make_unique<SimpleActor>(std::move(actor), summary);
-  }
-  dist::check_device(parse_device(arguments.device));
-  return std::make_unique<PolicyOwner>(who, task, arguments);
+}
+
+std::vector<std::unique_ptr<ActorOwner>> Cast::meet(tasks::Task& task, const TaskArguments& arguments) {
+  std::vector<std::unique_ptr<ActorOwner>> owners;
+  for (std::size_t i = 0; i < names_.size(); ++i)
+    owners.push_back(policies_[i] ? std::make_unique<PolicyOwner>(names_[i], *policies_[i], task)
+                                  : make_simple(names_[i], task, arguments));
+  return owners;
 }
 
 std::shared_ptr<dist::Group> join_ranks(int threads) {

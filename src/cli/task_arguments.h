@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,9 @@
 namespace CLI {
 class App;
 }
+namespace cohort::policy {
+class TrainedPolicy;
+}
 
 namespace cohort::cli {
 
@@ -21,9 +25,10 @@ std::string flag(const std::string& name);
 struct TaskArguments {
   std::vector<std::string> words;  ///< the task's name, where it is a word, and settings key=value
   tasks::TaskSettings settings;
-  int size = 128;          ///< px, of square pictures
-  std::string device;      ///< of the policy: cpu, cuda:0
-  std::uint64_t seed = 0;  ///< keys what actors draw
+  std::optional<int> size;              ///< px, of square pictures; else the policy's, or 128
+  std::optional<std::string> renderer;  ///< raycast, mujoco; else the policy's, or raycast
+  std::string device;                   ///< of the policy: cpu, cuda:0
+  std::uint64_t seed = 0;               ///< keys what actors draw
   std::int64_t exec_horizon = 0;
   std::int64_t replay_horizon = 8;
   bool raw_weights = false;
@@ -37,7 +42,7 @@ struct TaskArguments {
   /// Cores of this rank: --threads, or its share of the machine's.
   int threads() const;
   /// Throws Error for an unknown task.
-  std::unique_ptr<tasks::Task> make(const std::string& name) const;
+  std::unique_ptr<tasks::Task> make(const std::string& name);
 
   std::vector<std::string> policy_overrides;
 };
@@ -53,9 +58,29 @@ class ActorOwner {
   virtual std::string identity() = 0;
 };
 
-/// expert, random, replay:DATA, or the path of a run or checkpoint. Throws Error for what is none of them, and for one
-/// that does not fit the task.
-std::unique_ptr<ActorOwner> make_actor(const std::string& who, tasks::Task& task, const TaskArguments& arguments);
+/// Those who are to act: each is expert, random, replay:DATA, or the path of a run or checkpoint.
+///
+///   Cast cast({"outputs/push/latest", "expert"}, arguments);   // reads checkpoints
+///   cast.choose_pictures(arguments);                           // before the task is made
+///   const auto task = arguments.make("push");
+///   const auto owners = cast.meet(*task, arguments);
+class Cast {
+ public:
+  /// Throws Error for who is none of them, and for a checkpoint that cannot be read.
+  Cast(std::vector<std::string> names, const TaskArguments& arguments);
+  ~Cast();
+
+  /// Renderer and size of the task's pictures are those that the policies learnt from, unless flags say others, which
+  /// is said. Throws Error where two policies learnt from different ones and no flag decides.
+  void choose_pictures(TaskArguments& arguments) const;
+
+  /// In the order of the names. Throws Error for one that does not fit the task. The cast must outlive them.
+  std::vector<std::unique_ptr<ActorOwner>> meet(tasks::Task& task, const TaskArguments& arguments);
+
+ private:
+  std::vector<std::string> names_;
+  std::vector<std::unique_ptr<policy::TrainedPolicy>> policies_;  ///< null for who is no policy
+};
 
 /// The ranks of this job, or null where this is a single process. Sets the number of LibTorch's threads.
 std::shared_ptr<dist::Group> join_ranks(int threads);

@@ -216,7 +216,7 @@ int run_train(const std::vector<std::string>& words) {
   std::vector<std::string> overrides = arguments.overrides, notes;
   for (const std::string& file : arguments.files) {
     if (job->name() == "policy" && train::is_robomimic_file(file)) {
-      train::RobomimicRun run = train::read_robomimic_run(file, overrides);
+      train::RobomimicRun run = train::read_robomimic_run(file, overrides, rollout_tasks());
       fields.apply_json(run.settings, file);
       overrides = std::move(run.overrides);
       notes.insert(notes.end(), run.notes.begin(), run.notes.end());

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
 #include <vector>
 
 #include "core/devices_cpu.h"
 #include "core/error.h"
 #include "dist/rank_environment.h"
 #include "eval/training_rollouts.h"
+#include "policy/recorded_pictures.h"
 #include "report/metric_names.h"
 #include "tasks/registry.h"
 
@@ -20,20 +23,32 @@ train::RolloutFunction rollouts_of(const train::RunSettings& settings) {
   COHORT_THROW_UNLESS(r.n >= 1 && r.n_envs >= 1, "rollout.n={}, rollout.n_envs={}: each must be at least 1", r.n,
                       r.n_envs);
   const int sharing = std::max(1, dist::read_rank_environment().local_world_size);
-  const std::shared_ptr<tasks::Task> task =
-      tasks::make_task(r.task, {.n_envs = static_cast<int>(std::min<std::int64_t>(r.n_envs, r.n)),
-                                .threads = std::max(1, available_cores() / sharing),
-                                .overrides = r.task_settings});
-  return [task, r](const train::RolloutRequest& request) {
+  tasks::TaskSettings task_settings{.n_envs = static_cast<int>(std::min<std::int64_t>(r.n_envs, r.n)),
+                                    .threads = std::max(1, available_cores() / sharing),
+                                    .overrides = r.task_settings};
+  auto task = std::make_shared<std::unique_ptr<tasks::Task>>(tasks::make_task(r.task, task_settings));
+  auto drawn = std::make_shared<policy::RecordedPictures>();  // as the task draws now; empty: as it does by default
+  return [task, task_settings, drawn, r](const train::RolloutRequest& request) {
+    // The policy is shown what drew the pictures that it learns from.
+    const policy::RecordedPictures pictures =
+        policy::recorded_pictures(config::Json::parse(request.configuration, nullptr, false));
+    if (pictures != *drawn) {
+      tasks::TaskSettings made = task_settings;
+      if (!pictures.renderer.empty()) made.pictures.renderer = pictures.renderer;
+      if (pictures.size.size() == 2) made.pictures.height = pictures.size[0], made.pictures.width = pictures.size[1];
+      *task = tasks::make_task(r.task, made);
+      *drawn = pictures;
+    }
     const policy::PolicyInTraining training{request.model, request.configuration, request.statistics};
     std::vector<train::Metric> metrics;
     if (request.check_only) {
-      eval::check_fit(*task, training);
+      eval::check_fit(**task, training);
       return metrics;
     }
-    const eval::PolicyResult result = eval::training_rollouts(*task, training,
+    const eval::PolicyResult result = eval::training_rollouts(**task, training,
                                                               {.episodes = r.n,
                                                                .max_steps = r.horizon,
+                                                               .end_at_success = r.terminate_on_success,
                                                                .first_seed = r.first_seed,
                                                                .rank = request.rank,
                                                                .world_size = request.world_size});
@@ -45,6 +60,32 @@ train::RolloutFunction rollouts_of(const train::RunSettings& settings) {
     metrics.push_back({metric::kRolloutReturn, n * result.mean_return(), n});
     metrics.push_back({metric::kRolloutSteps, n * result.mean_steps(), n});
     return metrics;
+  };
+}
+
+train::RolloutTaskFunction rollout_tasks() {
+  return [](const std::string& environment, std::int64_t horizon, bool ends) {
+    train::RolloutTask found;
+    const std::vector<tasks::TaskEntry>& known = tasks::all_tasks();
+    if (std::none_of(known.begin(), known.end(), [&](const auto& entry) { return entry.name == environment; })) {
+      found.why_not = format("no task is called '{}' as the environment is", environment);
+      return found;
+    }
+    found.task = environment;
+    const auto task = tasks::make_task(environment, {});
+    const std::string help = task->settings_help();
+    // The task's own limits give way to the configuration's.
+    if (task->spec().horizon > 0 && horizon > task->spec().horizon) {
+      if (help.find("horizon = ") == std::string::npos) {
+        found.task.clear();
+        found.why_not = format("{} ends its episodes after {} steps, and experiment.rollout.horizon is {}", environment,
+                               task->spec().horizon, horizon);
+        return found;
+      }
+      found.settings.push_back(format("horizon={}", horizon));
+    }
+    if (!ends && help.find("end_on_success = ") != std::string::npos) found.settings.push_back("end_on_success=false");
+    return found;
   };
 }
 

@@ -1,5 +1,6 @@
 /// What `rollout.*` of a training plays.
 #pragma once
+#include "train/jobs/robomimic_run.h"
 #include "train/run.h"
 
 namespace cohort::cli {
@@ -7,5 +8,8 @@ namespace cohort::cli {
 /// Makes the task, so that an unknown one is refused before anything else happens; empty where rollouts are not
 /// enabled. Throws Error.
 train::RolloutFunction rollouts_of(const train::RunSettings& settings);
+
+/// The task that stands for an environment of a robomimic configuration: the one of its name.
+train::RolloutTaskFunction rollout_tasks();
 
 }  // namespace cohort::cli

@@ -11,4 +11,8 @@ train::RolloutFunction rollouts_of(const train::RunSettings& settings) {
   return {};
 }
 
+train::RolloutTaskFunction rollout_tasks() {
+  return {};
+}
+
 }  // namespace cohort::cli

@@ -101,7 +101,8 @@ PolicyResult rollout(tasks::Task& task, tasks::Actor& actor, std::span<const std
   std::vector<std::uint64_t> own;
   for (std::size_t i = rank; i < seeds.size(); i += world) own.push_back(seeds[i]);
   const auto begin = std::chrono::steady_clock::now();
-  const tasks::RolloutSettings rules{.max_steps = settings.max_steps, .instruction = ""};
+  const tasks::RolloutSettings rules{
+      .max_steps = settings.max_steps, .end_at_success = settings.end_at_success, .instruction = ""};
   PolicyResult result;
   result.policy = actor.name();
   // More ranks than episodes: the others only take part in the exchange. No seed at all is refused by all ranks alike.

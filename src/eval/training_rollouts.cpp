@@ -19,7 +19,9 @@ PolicyResult training_rollouts(tasks::Task& task, const policy::PolicyInTraining
   PolicyResult result;
   result.policy = actor.name();
   if (own.empty()) return result;
-  return rollout(task, actor, own, {.max_steps = settings.max_steps, .silent = settings.rank != 0});
+  return rollout(
+      task, actor, own,
+      {.max_steps = settings.max_steps, .end_at_success = settings.end_at_success, .silent = settings.rank != 0});
 }
 
 }  // namespace cohort::eval

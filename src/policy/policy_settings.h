@@ -9,6 +9,7 @@
 #include "models/bc/behaviour_cloning.h"
 #include "models/diffusion_policy/diffusion_policy.h"
 #include "policy/language.h"
+#include "policy/recorded_pictures.h"
 
 namespace cohort::policy {
 
@@ -35,6 +36,7 @@ struct PolicySettings {
   std::vector<int> action_widths;  ///< of the components of data.actions
   std::vector<int> low_dim_widths;
   std::vector<int> image_size;  ///< height, width
+  RecordedPictures recorded;    ///< as they were drawn, before data.image_transforms
 };
 
 void describe(config::Fields& fields, PolicySettings& settings);

@@ -21,32 +21,13 @@
 #include "models/policy_network.h"
 #include "policy/checkpoint.h"
 #include "policy/policy_settings.h"
+#include "policy/statistics_of_set.h"
 #include "policy/weights.h"
 #include "tensors/convert.h"
 #include "tensors/vector_math.h"
 
 namespace cohort::policy {
-namespace {
-
 using config::Json;
-
-/// Whose statistics: those of all sets together, or of the named one.
-data::RobotStatistics statistics_of(const std::string& text, const std::string& data_set, const std::string& source) {
-  const Json json = Json::parse(text, nullptr, false);
-  COHORT_THROW_UNLESS(json.is_object() && !json.empty(), "{} holds no statistics of the data", source);
-  if (json.contains("action")) {
-    COHORT_THROW_UNLESS(data_set.empty(), "{}: there are statistics for all data together only; leave '{}' out", source,
-                        data_set);
-    return data::statistics_from_json(json, source);
-  }
-  std::string names;
-  for (const auto& item : json.items()) names += (names.empty() ? "" : ", ") + item.key();
-  COHORT_THROW_UNLESS(!data_set.empty() && json.contains(data_set),
-                      "{}: each data set has statistics of its own; name one of them: {}", source, names);
-  return data::statistics_from_json(json.at(data_set), source);
-}
-
-}  // namespace
 
 struct TrainedPolicy::Impl {
   Impl(const std::filesystem::path& path, const TrainedPolicySettings& wanted) {
@@ -83,7 +64,8 @@ struct TrainedPolicy::Impl {
     const std::string source = "the training";
     prepare(training.configuration, training.statistics, source, wanted);
     // It stays the training's.
-    policy = std::shared_ptr<models::PolicyNetwork>(&models::as_policy(*training.module), [](models::PolicyNetwork*) {});
+    policy =
+        std::shared_ptr<models::PolicyNetwork>(&models::as_policy(*training.module), [](models::PolicyNetwork*) {});
     for (const at::Tensor& parameter : policy->parameters()) {
       device = parameter.device();
       parameters += parameter.numel();
@@ -98,7 +80,7 @@ struct TrainedPolicy::Impl {
     configuration = Json::parse(configuration_text, nullptr, false);
     read_configuration(source, wanted.overrides);
     const data::RobotStatistics statistics =
-        statistics_of(statistics_text, wanted.data_set, source + "/" + kStatisticsFile);
+        statistics_of_set(statistics_text, wanted.data_set, source + "/" + kStatisticsFile);
     const std::vector<std::int64_t> action_widths(model.action_widths.begin(), model.action_widths.end()),
         low_dim_widths(model.low_dim_widths.begin(), model.low_dim_widths.end());
     actions.emplace(data.action_normalization, action_widths, statistics.action, data.constant_elements,
@@ -293,6 +275,9 @@ bool TrainedPolicy::takes_instructions() const {
 }
 const std::vector<std::string>& TrainedPolicy::cameras() const {
   return impl_->data.images;
+}
+const RecordedPictures& TrainedPolicy::pictures() const {
+  return impl_->model.recorded;
 }
 const std::vector<std::string>& TrainedPolicy::action_components() const {
   return impl_->data.actions;

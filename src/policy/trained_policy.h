@@ -25,6 +25,7 @@
 
 #include "core/array_view.h"
 #include "core/config.h"
+#include "policy/recorded_pictures.h"
 
 namespace torch::nn {
 class Module;
@@ -87,7 +88,9 @@ class TrainedPolicy {
   /// Components of data.proprio that the caller has to provide: all but an embedding that instructions give.
   const std::vector<std::string>& low_dim_components() const;
   bool takes_instructions() const;
-  const std::vector<std::string>& cameras() const;            ///< data.images
+  const std::vector<std::string>& cameras() const;  ///< data.images
+  /// What drew the pictures that it learnt from; whoever shows it others says so.
+  const RecordedPictures& pictures() const;
   const std::vector<std::string>& action_components() const;  ///< data.actions
   std::int64_t parameters() const;
   std::int64_t step() const;                  ///< of the training, when the checkpoint was written

@@ -135,9 +135,13 @@ void TrainLoop::Impl::validate(bool end_of_epoch) {
       throw;
     }
     module.train();
-    stats.metrics = reduce(metrics, strategy);
+    if (!metrics.empty()) stats.metrics = reduce(metrics, strategy);
   }
   if (ema && strategy.replicas() > 1) strategy.parameters_changed();
+  if (stats.metrics.empty()) {  // it was not due
+    validated_step = state.step;
+    return;
+  }
   stats.step = state.step;
   stats.epoch = step_epoch;
   stats.end_of_epoch = end_of_epoch;

@@ -1,13 +1,18 @@
 #include "train/predict.h"
 
 #include <nlohmann/json.hpp>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include <torch/nn/module.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "core/array_view.h"
 #include "core/files.h"
 #include "core/format.h"
+#include "data/hdf5/hdf5_writer.h"
 #include "dist/usable_devices.h"
 #include "policy/checkpoint.h"
 #include "policy/weights.h"
@@ -37,7 +42,19 @@ struct TrainedJob {
     train::describe(fields, settings);
     job->describe(fields, settings);
     fields.apply_json(json, source);
-    if (fields.has("data.path")) fields.apply_override("data.path=" + wanted.file.string());
+    if (fields.has("data.paths")) {
+      // All of other data: not the training's share, and what it left out too.
+      config::Json data = config::Json::object();
+      data["paths"] = config::Json::array({wanted.file.string()});
+      data["splits"] = config::Json::array({"auto"});
+      for (const char* list : {"weights", "filters"}) data[list] = config::Json::array();
+      for (const char* number : {"windows_per_episode", "samples_per_epoch"}) data[number] = 0;
+      config::Json sections = config::Json::object();
+      sections["data"] = std::move(data);
+      fields.apply_json(sections, "cohort predict");
+    } else {
+      fields.apply_override("data.path=" + wanted.file.string());
+    }
     for (const std::string& text : wanted.overrides) fields.apply_override(text);
   }
 
@@ -52,11 +69,56 @@ std::string quoted(const std::string& name) {
   return text + "\"";
 }
 
+bool is_hdf5(const std::filesystem::path& path) {
+  return path.extension() == ".hdf5" || path.extension() == ".h5";
+}
+
+/// `answers` (rows, targets), under the request's labels.
+std::string table(const PredictionRequest& request, const std::vector<std::string>& targets,
+                  std::span<const float> answers) {
+  const std::size_t width = targets.size(), rows = answers.size() / width;
+  const bool beside = !request.steps.empty();
+  std::string text = beside ? "episode,step" : quoted(request.label);
+  for (const std::string& target : targets)
+    text += "," + quoted(target) + (beside ? "," + quoted(target + " recorded") : "");
+  text += "\n";
+  for (std::size_t row = 0; row < rows; ++row) {
+    text += beside ? format("{},{}", request.steps.at(row).episode, request.steps[row].step) : request.labels.at(row);
+    for (std::size_t i = row * width; i < (row + 1) * width; ++i) {
+      text += format(",{}", answers[i]);
+      if (beside) text += format(",{}", request.recorded.at(i));
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+/// A demo for each episode.
+void write_demos(const std::filesystem::path& path, const PredictionRequest& request, std::size_t width,
+                 std::vector<float> answers) {
+  data::Hdf5Writer writer(path);
+  std::vector<float> recorded = request.recorded;
+  for (std::size_t begin = 0, end = 0; begin < request.steps.size(); begin = end) {
+    std::vector<std::int64_t> steps;
+    for (end = begin; end < request.steps.size() && request.steps[end].episode == request.steps[begin].episode; ++end)
+      steps.push_back(request.steps[end].step);
+    const auto n = static_cast<std::int64_t>(steps.size()), columns = static_cast<std::int64_t>(width);
+    writer.begin_demo(n);
+    writer.attribute("episode", format("{}", request.steps[begin].episode), "int64");
+    writer.add("step", make_view(steps.data(), {n}), false);
+    writer.add("actions", make_view(recorded.data() + begin * width, {n, columns}), false);
+    writer.add("predicted_actions", make_view(answers.data() + begin * width, {n, columns}), false);
+  }
+  writer.finish();
+}
+
 }  // namespace
 
 PredictReport predict_file(const PredictSettings& settings) {
   COHORT_THROW_UNLESS(std::filesystem::exists(settings.run), "{}: there is no such run or checkpoint",
                       settings.run.string());
+  COHORT_THROW_UNLESS(!is_hdf5(settings.out) || !std::filesystem::exists(settings.out),
+                      "{} exists already: remove it, or choose another --out", settings.out.string());
   const DeviceId device_id = parse_device(settings.device);
   dist::check_device(device_id);
   const c10::Device device = tensors::to_torch_device(device_id);
@@ -66,8 +128,10 @@ PredictReport predict_file(const PredictSettings& settings) {
   const std::string source = point.path.string();
   TrainedJob trained(point.content.state.configuration, source, settings);
   Job& job = *trained.job;
-  const PredictionRequest request =
-      job.load_request(config::Json::parse(point.content.dataset_statistics, nullptr, false));
+  PredictionRequest request =
+      job.load_request(config::Json::parse(point.content.dataset_statistics, nullptr, false), settings.data_set);
+  COHORT_THROW_UNLESS(!is_hdf5(settings.out) || !request.steps.empty(),
+                      "{}: only the answers of policies can be HDF5: name a .csv file", settings.out.string());
 
   const std::shared_ptr<torch::nn::Module> model = job.make_model(/*seed=*/0);
   const bool averaged = !point.content.ema.empty();
@@ -79,30 +143,36 @@ PredictReport predict_file(const PredictSettings& settings) {
 
   report.targets = job.target_names();
   const auto n_target = static_cast<std::int64_t>(report.targets.size());
-  std::string text = quoted(request.label);
-  for (const std::string& target : report.targets) text += "," + quoted(target);
-  text += "\n";
   report::TestMetricsSum errors(report.targets);
-  LoaderSource batches(request.samples, {.shuffle = false}, {.batch_size = settings.batch_size, .workers = 1},
+  LoaderSource batches(request.samples, {.shuffle = false},
+                       {.batch_size = settings.batch_size > 0 ? settings.batch_size : request.batch_size, .workers = 1},
                        tensors::host_allocator_for(device.type()));
+  std::vector<float> answers;  // (rows, targets)
   batches.start_epoch(0, 0);
   const torch::NoGradGuard no_gradients;
   while (std::optional<parallel::Batch> batch = batches.next()) {
     Prediction answer = job.predict(*model, batch->to(device));
+    if (!request.steps.empty()) answer.predicted = answer.predicted.narrow(1, request.row, 1);
     at::Tensor predicted = answer.predicted.to(at::kCPU, at::kFloat).contiguous().clone();
-    at::Tensor truth = answer.truth.to(at::kCPU, at::kFloat).contiguous().clone();
-    for (at::Tensor& tensor : {std::ref(predicted), std::ref(truth)})
-      job.to_data_units({tensor.mutable_data_ptr<float>(), static_cast<std::size_t>(tensor.numel())});
-    if (request.has_truth) errors.add(tensors::to_view(truth), tensors::to_view(predicted));
+    job.to_data_units({predicted.mutable_data_ptr<float>(), static_cast<std::size_t>(predicted.numel())});
     const float* values = predicted.const_data_ptr<float>();
-    for (std::int64_t row = 0; row < predicted.numel() / n_target; ++row, ++report.rows) {
-      text += request.labels.at(static_cast<std::size_t>(report.rows));
-      for (std::int64_t i = 0; i < n_target; ++i) text += format(",{}", *values++);
-      text += "\n";
+    if (!request.steps.empty()) {
+      const std::int64_t rows = predicted.size(0);
+      errors.add(make_view(request.recorded.data() + answers.size(), {rows, n_target}),
+                 make_view(predicted.mutable_data_ptr<float>(), {rows, n_target}));
+    } else if (request.has_truth) {
+      at::Tensor truth = answer.truth.to(at::kCPU, at::kFloat).contiguous().clone();
+      job.to_data_units({truth.mutable_data_ptr<float>(), static_cast<std::size_t>(truth.numel())});
+      errors.add(tensors::to_view(truth), tensors::to_view(predicted));
     }
+    answers.insert(answers.end(), values, values + predicted.numel());
   }
+  report.rows = static_cast<std::int64_t>(answers.size()) / n_target;
   if (request.has_truth) report.metrics = errors.result();
-  write_file_atomically(settings.out, text);
+  if (is_hdf5(settings.out))
+    write_demos(settings.out, request, report.targets.size(), std::move(answers));
+  else
+    write_file_atomically(settings.out, table(request, report.targets, answers));
   return report;
 }
 

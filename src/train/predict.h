@@ -1,4 +1,5 @@
-/// What a trained regressor or Informer says about a file: `cohort predict`.
+/// What a trained model says about data: `cohort predict`. A regressor or Informer answers for a CSV file, a policy for
+/// every step of recorded episodes.
 ///
 ///   const PredictReport report = predict_file({.run = "outputs/regressor/latest", .file = "new.csv", .out =
 ///   "answers.csv"});
@@ -14,10 +15,14 @@ namespace cohort::train {
 
 struct PredictSettings {
   std::filesystem::path run;   ///< a run, its folder of checkpoints, or a checkpoint
-  std::filesystem::path file;  ///< CSV
-  std::filesystem::path out;   ///< CSV: a column of row numbers or dates, then one for each target
+  std::filesystem::path file;  ///< CSV; of policies RLDS or HDF5
+  /// CSV: a column of row numbers or dates, then one for each target. Of policies: episode, step, and for each number
+  /// of the action what is predicted and what was recorded; or .hdf5: data/demo_N with step, actions,
+  /// predicted_actions.
+  std::filesystem::path out;
   std::string device = "cpu";
-  std::int64_t batch_size = 1024;
+  std::int64_t batch_size = 0;         ///< 0: 1024, and 64 of policies that see
+  std::string data_set;                ///< whose statistics, where each data set of a policy has its own
   std::vector<std::string> overrides;  ///< of the run's settings, e.g. data.csv.separator=;
 };
 

@@ -14,6 +14,9 @@ void describe(config::Fields& fields, RolloutSettings& s) {
   fields.add("n", s.n, "episodes, all ranks together");
   fields.add("horizon", s.horizon, "steps of an episode; 0: the task's horizon");
   fields.add("rate", s.rate, "every so many validations");
+  fields.add("warmstart", s.warmstart, "validations before the first rollouts");
+  fields.add("terminate_on_success", s.terminate_on_success,
+             "false: an episode goes on after its success, to its horizon or until the task ends it");
   fields.add("n_envs", s.n_envs, "environments at a time, of each rank");
   fields.add("first_seed", s.first_seed, "of the episodes");
 }
@@ -24,11 +27,13 @@ Validator with_rollouts(Validator validator, const RolloutSettings& settings, Ro
                       "rollout.n={}, rollout.rate={}, rollout.n_envs={}: each must be at least 1", settings.n,
                       settings.rate, settings.n_envs);
   const auto calls = std::make_shared<std::int64_t>(0);
-  return [validator = std::move(validator), rate = settings.rate, rollouts = std::move(rollouts),
-          request = std::move(request), calls](torch::nn::Module& model) {
+  COHORT_THROW_UNLESS(settings.warmstart >= 0, "rollout.warmstart={} must not be negative", settings.warmstart);
+  return [validator = std::move(validator), rate = settings.rate, warmstart = settings.warmstart,
+          rollouts = std::move(rollouts), request = std::move(request), calls](torch::nn::Module& model) {
     std::vector<Metric> metrics;
     if (validator) metrics = validator(model);
-    if (++*calls % rate != 0 && !metrics.empty()) return metrics;
+    const std::int64_t call = ++*calls;
+    if (call % rate != 0 || call <= warmstart) return metrics;
     RolloutRequest now = request;
     now.model = &model;
     for (Metric& metric : rollouts(now)) metrics.push_back(std::move(metric));

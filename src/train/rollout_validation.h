@@ -19,6 +19,8 @@ struct RolloutSettings {
   std::int64_t n = 50;                     ///< episodes, all ranks together
   std::int64_t horizon = 0;                ///< steps of an episode; 0: the task's horizon
   std::int64_t rate = 1;                   ///< every so many validations
+  std::int64_t warmstart = 0;              ///< validations before the first rollouts
+  bool terminate_on_success = true;        ///< else an episode goes on to its horizon, or until the task ends it
   int n_envs = 16;                         ///< at a time, of each rank
   std::uint64_t first_seed = 50000;        ///< neither those of evaluations nor those of recordings
 };
@@ -39,8 +41,8 @@ struct RolloutRequest {
 /// as sums over its episodes; nothing when only a check is asked for.
 using RolloutFunction = std::function<std::vector<Metric>(const RolloutRequest& request)>;
 
-/// `validator` (may be empty), and after every settings.rate-th call of it what the rollouts measure, behind its own
-/// metrics. `request` without a model.
+/// `validator` (may be empty), and after every settings.rate-th call of it, beyond the first settings.warmstart ones,
+/// what the rollouts measure, behind its own metrics. `request` without a model.
 Validator with_rollouts(Validator validator, const RolloutSettings& settings, RolloutFunction rollouts,
                         RolloutRequest request);
 

@@ -112,7 +112,8 @@ void check_watched_metric(const Job& job, const RunSettings& settings) {
   if (has_validation) names = job.validation_figure_names();
   if (has_validation) names.insert(names.begin(), report::metric::kValidationLoss);
   // Watched can be what every validation measures, and what is better when it is smaller.
-  if (settings.rollout.enabled && settings.rollout.rate == 1) names.emplace_back(report::metric::kRolloutFailure);
+  if (settings.rollout.enabled && settings.rollout.rate == 1 && settings.rollout.warmstart == 0)
+    names.emplace_back(report::metric::kRolloutFailure);
   std::string list;
   for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
   COHORT_THROW_UNLESS(std::find(names.begin(), names.end(), watched) != names.end(),

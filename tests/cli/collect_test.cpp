@@ -16,7 +16,7 @@ TEST_F(Collect, RanksAndEnvironmentsDoNotShowInTheBytes) {
   ASSERT_EQ(one.code, 0) << one.err;
   EXPECT_NE(one.out.find("40 episodes"), std::string::npos) << one.out;
   ASSERT_EQ(cohort(reaching(path("many"), "13")).code, 0);
-  std::vector<std::string> words = reaching(path("ranks"), "3");
+  std::vector<std::string> words = reaching(path("ranks"), "2");  // 1 rank with 4, 2 ranks with 2
   words.insert(words.begin(), {"launch", "--nproc_per_node=2", "--cpu"});
   const Outcome ranks = cohort(words);
   ASSERT_EQ(ranks.code, 0) << ranks.err;

@@ -50,20 +50,68 @@ TEST_F(Evaluate, ATrainedPolicyStandsBesideExpertRandomAndReplay) {
       << "the same policy and seeds, the same episodes";
 }
 
-TEST_F(Evaluate, RanksGetTheTableOfASingleProcess) {
+TEST_F(Evaluate, TwoRanksGetTheTableOfASingleProcessWithTwiceTheEnvironments) {
   record_push_t();
   ASSERT_EQ(train_push_t("small").code, 0);
   std::vector<std::string> words{
       "evaluate", "--task",     "push-t", "action=offset", "--policy", path("runs/small/latest"), "--policy",
       "random",   "--episodes", "5",      "--max-steps",   "12"};
   std::vector<std::string> alone = words, ranks = words;
-  alone.insert(alone.end(), {"--csv", path("one.csv")});
+  alone.insert(alone.end(), {"--csv", path("one.csv"), "--n-envs", "4"});
   ranks.insert(ranks.end(), {"--csv", path("two.csv"), "--n-envs", "2"});
   ranks.insert(ranks.begin(), {"launch", "--nproc_per_node=2", "--cpu"});
   ASSERT_EQ(cohort(alone).code, 0);
   const Outcome outcome = cohort(ranks);
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(read_file(path("two.csv")), read_file(path("one.csv")));
+}
+
+// One picture more or less, and actions differ: equal returns mean equal pictures.
+TEST_F(Evaluate, APolicyIsShownThePicturesThatItLearntFromWithoutBeingTold) {
+  for (const char* size : {"24", "16"})
+    collect({"reach", "--episodes", "3", "--cameras", "front", "--size", size, "--out", path(size)});
+  const auto train_seeing = [&](const std::string& name, const std::string& data, bool rollouts) {
+    const Outcome outcome =
+        train("pick_and_place_image", data,
+              {"name=" + name, "data.proprio=[observation/eef_pos]", "data.images=[observation/front_image]",
+               "data.image_transforms=[\"resize(24, 24)\"]", "train.lr=0.01", "rollout.task=reach", "rollout.n=2",
+               "rollout.horizon=3", std::string("rollout.enabled=") + (rollouts ? "true" : "false")});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+  };
+  train_seeing("fine", "24/reach", true);
+  train_seeing("coarse", "16/reach", false);
+  const auto recorded = parse_json(read_file(path("runs/fine/latest/config.json"))).at("model").at("recorded");
+  EXPECT_EQ(recorded.at("renderer"), "raycast");
+  EXPECT_EQ(recorded.at("size").dump(), "[24,24]");
+
+  const auto table = [&](const std::vector<std::string>& policies, const std::vector<std::string>& more,
+                         const std::string& name) {
+    std::vector<std::string> words{"evaluate", "--task", "reach",    "--episodes", "2", "--max-steps",
+                                   "15",       "--csv",  path(name), "--threads",  "1"};
+    for (const std::string& policy : policies)
+      words.insert(words.end(), {"--policy", path("runs/" + policy + "/latest")});
+    words.insert(words.end(), more.begin(), more.end());
+    return cohort(words);
+  };
+  for (const Outcome& outcome : {table({"fine"}, {}, "unsaid"), table({"fine"}, {"--size", "24"}, "said")}) {
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(outcome.err.find("learnt from"), std::string::npos) << outcome.err;
+  }
+  EXPECT_EQ(read_file(path("unsaid")), read_file(path("said")));
+  const Outcome other = table({"fine"}, {"--size", "64"}, "other");
+  EXPECT_EQ(other.code, 0) << other.err;
+  EXPECT_NE(other.err.find("learnt from pictures of 24 x 24 px, and sees others now"), std::string::npos) << other.err;
+  EXPECT_NE(read_file(path("other")), read_file(path("said"))) << "the pictures matter";
+  expect_refused(table({"fine", "coarse"}, {}, "both"), 1, "evaluate them one at a time, or say which with --size");
+  EXPECT_FALSE(fs::exists(path("both")));
+  EXPECT_EQ(table({"fine", "coarse"}, {"--size", "24"}, "both").code, 0);
+  // Cameras that are not there.
+  expect_refused(cohort({"evaluate", "--task", "push-t", "--policy", path("runs/fine/latest"), "--episodes", "1"}), 1,
+                 "does not fit the task");
+  expect_refused(cohort({"evaluate", "--task", "reach", "--policy", "random", "--episodes", "1", "--record-video",
+                         "--video-output-dir", path("videos"), "--video-camera", "fronte"}),
+                 1, "did you mean 'front'?");
+  EXPECT_FALSE(fs::exists(path("videos")));
 }
 
 // The job of scripts/gpu_check, with a smaller network.
@@ -87,6 +135,12 @@ TEST_F(Evaluate, WhatDoesNotFitTheTaskIsRefusedBeforeAnEpisode) {
                  "learnt action_offset, but the actions of push-t as it is set are action;");
   expect_refused(cohort({"evaluate", "--task", "reach", "--policy", good, "--episodes", "2"}), 1,
                  "does not fit the task: it sees 'observation/agent_pos', but reach observes no 'agent_pos'");
+  collect({"push", "--episodes", "2", "--out", path("data")});
+  ASSERT_EQ(train("pick_and_place", "data/push", {"name=pushing", "data.proprio=[observation/eef_pos]"}).code, 0);
+  expect_refused(
+      cohort({"evaluate", "--task", "pick-and-place", "--policy", path("runs/pushing/latest"), "--out", path("none")}),
+      1, "its actions have 4 numbers, those of pick-and-place have 5");
+  EXPECT_FALSE(fs::exists(path("none/evaluation.json")));
   expect_refused(evaluate("good", {"model.no_such_key=1"}), 1, "no_such_key");
   expect_refused(evaluate("good", {"--device", "mps:0"}), 1, "device mps:0 cannot be used");
   expect_refused(cohort({"evaluate", "--task", "push-t", "--policy", path("nowhere")}), 1, "that is there");

@@ -1,5 +1,7 @@
 // `cohort predict`: a trained model's answers for a file that it has not seen.
 #include <cmath>
+#include <cstdio>
+#include <tuple>
 
 #include <gtest/gtest.h>
 
@@ -49,6 +51,28 @@ class Predict : public ::testing::Test {
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     return (at("out") / "r" / "latest").string();
   }
+  /// What a policy has learnt of reaching, and 10 episodes that it has not seen.
+  struct Reacher {
+    std::string run, unseen;
+  };
+  Reacher trained_reacher(const std::string& format) const {
+    const std::string suffix = format == "hdf5" ? "/reach.hdf5" : "/reach";
+    for (const auto& [name, episodes, seed] : {std::tuple{"seen", "40", "1000"}, std::tuple{"unseen", "10", "2000"}}) {
+      const Outcome recorded = cohort({"collect", "reach", "--episodes", episodes, "--first-seed", seed, "--format",
+                                       format, "--threads", "1", "--out", at(name).string()});
+      EXPECT_EQ(recorded.code, 0) << recorded.err;
+    }
+    const std::string field = format == "hdf5" ? "obs/" : "observation/";
+    const Outcome outcome =
+        cohort({"train", "policy", "--config", COHORT_SOURCE_DIR "/examples/policies/pick_and_place.json",
+                "data.paths=[" + at("seen").string() + suffix + "]", "data.splits=auto", "validation.splits=[]",
+                format == "hdf5" ? "data.actions=actions" : "data.actions=action",
+                "data.proprio=[" + field + "eef_pos," + field + "goal_to_eef]", "name=p",
+                "output_dir=" + at("out").string(), "devices=cpu", "train.steps=300", "train.batch_size=64",
+                "train.validate_every=0", "rollout.enabled=false", "charts=false", "loader.workers=1"});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return {(at("out") / "p" / "latest").string(), at("unseen").string() + suffix};
+  }
   TemporaryFolder folder_;
 };
 
@@ -57,11 +81,11 @@ TEST_F(Predict, ARegressorAnswersForRowsWithAndWithoutTheirTargets) {
   const Outcome known =
       cohort({"predict", run_folder, table("known.csv", 5000, 40, true), "--out", at("known_out.csv").string()});
   ASSERT_EQ(known.code, 0) << known.err;
-  EXPECT_TRUE(contains(known.out, "against the targets")) << known.out;
+  EXPECT_TRUE(contains(known.out, "against what the data hold")) << known.out;
   const Outcome unknown =
       cohort({"predict", run_folder, table("unknown.csv", 5000, 40, false), "--out", at("unknown_out.csv").string()});
   ASSERT_EQ(unknown.code, 0) << unknown.err;
-  EXPECT_FALSE(contains(unknown.out, "against the targets")) << unknown.out;
+  EXPECT_FALSE(contains(unknown.out, "against what the data hold")) << unknown.out;
   const std::vector<std::string> lines = lines_of(read_file(at("known_out.csv")));
   ASSERT_EQ(lines.size(), 41u);
   EXPECT_EQ(lines[0], "row,target");
@@ -94,6 +118,64 @@ TEST_F(Predict, InformerForecastsTheHoursBehindTheFile) {
   EXPECT_EQ(lines[0], "date,OT");
   EXPECT_TRUE(lines[1].starts_with("2016-07-09 08:00:00,")) << lines[1];
   EXPECT_TRUE(lines[6].starts_with("2016-07-09 13:00:00,")) << lines[6];
+}
+
+TEST_F(Predict, APolicySaysForEveryRecordedStepWhatItWouldDo) {
+  const Reacher reacher = trained_reacher("rlds");
+  const Outcome answer = cohort({"predict", reacher.run, reacher.unseen, "--out", at("actions.csv").string()});
+  ASSERT_EQ(answer.code, 0) << answer.err;
+  EXPECT_TRUE(contains(answer.out, "against what the data hold")) << answer.out;
+  for (const char* name : {"action 0 ", "action 1 ", "action 2 ", "RMSE"})
+    EXPECT_TRUE(contains(answer.out, name)) << name << answer.out;
+  const std::vector<std::string> lines = lines_of(read_file(at("actions.csv")));
+  EXPECT_EQ(lines[0], "episode,step,action 0,action 0 recorded,action 1,action 1 recorded,action 2,action 2 recorded");
+  EXPECT_TRUE(lines[1].starts_with("0,0,")) << lines[1];
+  EXPECT_TRUE(lines.back().starts_with("9,")) << lines.back();
+  double squared = 0, spread = 0;
+  for (std::size_t i = 1; i < lines.size(); ++i) {
+    double values[8];
+    ASSERT_EQ(std::sscanf(lines[i].c_str(), "%lf,%lf,%lf,%lf,%lf,%lf,%lf,%lf", &values[0], &values[1], &values[2],
+                          &values[3], &values[4], &values[5], &values[6], &values[7]),
+              8);
+    for (const int k : {2, 4, 6}) {
+      squared += (values[k] - values[k + 1]) * (values[k] - values[k + 1]);
+      spread += values[k + 1] * values[k + 1];
+    }
+  }
+  EXPECT_LT(squared, 0.3 * spread) << "it has learnt something";
+  const Outcome half = cohort({"predict", reacher.run, reacher.unseen, "data.splits=train[:50%]", "--batch-size", "7",
+                               "--out", at("half.csv").string()});
+  ASSERT_EQ(half.code, 0) << half.err;
+  const std::vector<std::string> first = lines_of(read_file(at("half.csv")));
+  EXPECT_TRUE(first.back().starts_with("4,")) << first.back();
+  for (std::size_t i = 0; i < first.size(); ++i) EXPECT_EQ(first[i], lines[i]) << "batches do not matter";
+}
+
+TEST_F(Predict, Hdf5AnswersOfAPolicyHoldWhatWasRecordedDemoByDemo) {
+  const std::string python = python_path();
+  if (run({python, "-c", "import h5py"}).code != 0) GTEST_SKIP() << "no Python with h5py";
+  const Reacher reacher = trained_reacher("hdf5");
+  const std::string out = at("actions.hdf5").string();
+  const Outcome answer = cohort({"predict", reacher.run, reacher.unseen, "--out", out});
+  ASSERT_EQ(answer.code, 0) << answer.err;
+  const Outcome compared =
+      run({python, "-c",
+           "import sys, h5py, numpy as np\n"
+           "a, b = (h5py.File(p)['data'] for p in sys.argv[1:3])\n"
+           "demos = [k for k in a if k.startswith('demo_')]\n"
+           "assert len(demos) == 10 and sorted(demos) == sorted(k for k in b if k.startswith('demo_'))\n"
+           "for d in demos:\n"
+           "  assert np.array_equal(a[d]['actions'], b[d]['actions']), d\n"
+           "  assert b[d]['predicted_actions'].shape == a[d]['actions'].shape, d\n"
+           "  assert np.array_equal(b[d]['step'], np.arange(len(a[d]['actions']))), d\n"
+           "p, t = (np.concatenate([b[d][k] for d in demos]) for k in ('predicted_actions', 'actions'))\n"
+           "printed = [float(line.split()[-2]) for line in sys.argv[3].splitlines() if line.startswith('actions ')]\n"
+           "assert np.allclose(printed, np.abs(p - t).mean(0), rtol=1e-3), (printed, p, t)",
+           reacher.unseen, out, answer.out});
+  ASSERT_EQ(compared.code, 0) << compared.err;
+  const Outcome again = cohort({"predict", reacher.run, reacher.unseen, "--out", out});
+  EXPECT_EQ(again.code, 1);
+  EXPECT_TRUE(contains(again.err, "exists already")) << again.err;
 }
 
 TEST_F(Predict, BadInputLeavesNoAnswers) {

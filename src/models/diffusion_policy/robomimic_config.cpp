@@ -123,7 +123,8 @@ void read_rgb(JsonSection& rgb, RobomimicPolicy& policy, std::vector<std::string
   encoder.core.pool_class = "SpatialSoftmax";
   encoder.core.feature_dimension = 64;
   rgb.in("core_kwargs", [&](JsonSection& core) {
-    core.take_choice("backbone_class", encoder.core.backbone_class, {"ResNet18Conv", "ResNet34Conv", "ResNet50Conv"});
+    core.take_choice("backbone_class", encoder.core.backbone_class,
+                     {"ShallowConv", "ResNet18Conv", "ResNet34Conv", "ResNet50Conv"});
     if (core.has("pool_class") && core.get("pool_class").is_null())
       encoder.core.pool_class = "none";
     else

@@ -8,15 +8,19 @@
 #include "models/layers.h"
 #include "models/module_list.h"
 #include "models/vision/resnet.h"
+#include "models/vision/shallow_conv.h"
 
 namespace cohort::models {
 namespace {
+
+constexpr const char* kShallow = "ShallowConv";
 
 int depth_of(const std::string& backbone_class) {
   if (backbone_class == "ResNet18Conv") return 18;
   if (backbone_class == "ResNet34Conv") return 34;
   if (backbone_class == "ResNet50Conv") return 50;
-  COHORT_THROW_UNLESS(false, "backbone_class = \"{}\", but must be ResNet18Conv, ResNet34Conv or ResNet50Conv",
+  COHORT_THROW_UNLESS(false,
+                      "backbone_class = \"{}\", but must be ShallowConv, ResNet18Conv, ResNet34Conv or ResNet50Conv",
                       backbone_class);
   return 0;
 }
@@ -33,8 +37,8 @@ class Wrapper : public torch::nn::Module {
 }  // namespace
 
 void describe(config::Fields& fields, VisualCoreSettings& s) {
-  fields.add_choice("backbone_class", s.backbone_class, {"ResNet18Conv", "ResNet34Conv", "ResNet50Conv"},
-                    "image trunk");
+  fields.add_choice("backbone_class", s.backbone_class, {"ShallowConv", "ResNet18Conv", "ResNet34Conv", "ResNet50Conv"},
+                    "image trunk; ShallowConv: four convolutions, for small pictures");
   fields.add_choice("pool_class", s.pool_class, {"none", "SpatialSoftmax"},
                     "none: the whole feature map goes on; SpatialSoftmax: image coordinates of learned keypoints");
   fields.section("pool_kwargs", [&] {
@@ -47,7 +51,7 @@ void describe(config::Fields& fields, VisualCoreSettings& s) {
 }
 
 void check(const VisualCoreSettings& s) {
-  depth_of(s.backbone_class);
+  if (s.backbone_class != kShallow) depth_of(s.backbone_class);
   COHORT_THROW_UNLESS(s.pool_class == "none" || s.pool_class == "SpatialSoftmax",
                       "pool_class = \"{}\", but must be none or SpatialSoftmax", s.pool_class);
   COHORT_THROW_UNLESS(s.norm == "group" || s.norm == "batch", "norm = \"{}\", but must be group or batch", s.norm);
@@ -83,7 +87,8 @@ void SpatialSoftmax::initialise(Initialiser& initialiser) {
 }
 
 struct VisualCore::Layers {
-  std::shared_ptr<ResNet> trunk;
+  std::shared_ptr<ResNet> trunk;         ///< this or
+  std::shared_ptr<ShallowConv> shallow;  ///< this
   std::shared_ptr<SpatialSoftmax> pool;
   std::shared_ptr<Linear> linear;
 };
@@ -92,14 +97,19 @@ VisualCore::VisualCore(const VisualCoreSettings& settings, std::array<std::int64
     : layers_(std::make_unique<Layers>()), image_(image) {
   check(settings);
   const auto backbone = register_module("backbone", std::make_shared<Wrapper>());
-  layers_->trunk = backbone->hold(
-      "nets", std::make_shared<ResNet>(depth_of(settings.backbone_class), image[0], ResNetNames::kSequential,
-                                       settings.norm == "group" ? ResNetNorm::kGroup : ResNetNorm::kBatch));
-  const std::int64_t height = (image[1] + 31) / 32, width = (image[2] + 31) / 32;
-  width_ = layers_->trunk->output_channels() * height * width;
+  const bool shallow = settings.backbone_class == kShallow;
+  if (shallow)
+    layers_->shallow = backbone->hold("nets", std::make_shared<ShallowConv>(image[0]));
+  else
+    layers_->trunk = backbone->hold(
+        "nets", std::make_shared<ResNet>(depth_of(settings.backbone_class), image[0], ResNetNames::kSequential,
+                                         settings.norm == "group" ? ResNetNorm::kGroup : ResNetNorm::kBatch));
+  const std::int64_t channels = shallow ? ShallowConv::kOutputChannels : layers_->trunk->output_channels();
+  const std::int64_t shrinks = shallow ? 2 : 32;
+  const std::int64_t height = (image[1] + shrinks - 1) / shrinks, width = (image[2] + shrinks - 1) / shrinks;
+  width_ = channels * height * width;
   if (settings.pool_class == "SpatialSoftmax") {
-    layers_->pool = register_module(
-        "pool", std::make_shared<SpatialSoftmax>(settings.pool, layers_->trunk->output_channels(), height, width));
+    layers_->pool = register_module("pool", std::make_shared<SpatialSoftmax>(settings.pool, channels, height, width));
     width_ = 2 * settings.pool.num_kp;
   }
   if (settings.feature_dimension > 0) {
@@ -117,7 +127,7 @@ at::Tensor VisualCore::forward(const at::Tensor& x_BCHW) const {
   COHORT_CHECK(x_BCHW.dim() == 4 && x_BCHW.sizes().slice(1) == at::IntArrayRef(image_),
                "image encoder: images have shape {}, but must be (samples, {}, {}, {})", c10::str(x_BCHW.sizes()),
                image_[0], image_[1], image_[2]);
-  at::Tensor x = layers_->trunk->forward(x_BCHW);
+  at::Tensor x = layers_->shallow ? layers_->shallow->forward(x_BCHW) : layers_->trunk->forward(x_BCHW);
   if (layers_->pool) x = layers_->pool->forward(x);
   x = x.flatten(1);
   return layers_->linear ? layers_->linear->forward(x) : x;

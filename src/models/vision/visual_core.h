@@ -20,7 +20,7 @@ struct SpatialSoftmaxSettings {
 };
 
 struct VisualCoreSettings {
-  std::string backbone_class = "ResNet50Conv";  ///< ResNet18Conv, ResNet34Conv, ResNet50Conv
+  std::string backbone_class = "ResNet50Conv";  ///< ShallowConv, ResNet18Conv, ResNet34Conv, ResNet50Conv
   std::string pool_class = "none";              ///< none: the whole feature map; SpatialSoftmax: keypoints
   SpatialSoftmaxSettings pool;
   std::string norm = "group";   ///< of the trunk: group (diffusion policies), batch (robomimic's behaviour cloning)

@@ -71,7 +71,7 @@ class ForecastJob final : public Job {
   }
 
   /// One window: the file's last seq_len rows, and the pred_len rows behind its end.
-  PredictionRequest load_request(const config::Json& statistics) override {
+  PredictionRequest load_request(const config::Json& statistics, const std::string&) override {
     if (model_.embed != "timeF") windows_.time_encoding = "fields";
     const data::Scaler scaler = data::Scaler::from_json(statistics, "the checkpoint's statistics");
     const data::Table known = data::read_csv(path_, csv_);

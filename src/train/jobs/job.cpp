@@ -28,10 +28,6 @@ at::Tensor Job::loss(torch::nn::Module& model, const parallel::Batch& batch) con
   return torch::mse_loss(prediction.predicted.to(at::kFloat), prediction.truth);
 }
 
-PredictionRequest Job::load_request(const config::Json&) {
-  throw Error(format("a run of `cohort train {}` predicts no table; `cohort evaluate` runs policies", name()));
-}
-
 std::vector<std::unique_ptr<Job>> all_jobs() {
   std::vector<std::unique_ptr<Job>> jobs;
   jobs.push_back(make_forecast_job());

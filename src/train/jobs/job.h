@@ -39,6 +39,15 @@ struct PredictionRequest {
   std::string label;                ///< the first column of the answers: "row" or the name of the date column
   std::vector<std::string> labels;  ///< (samples * rows of a prediction)
   bool has_truth = false;           ///< the samples hold what is predicted, too
+  std::int64_t batch_size = 1024;   ///< unless another is asked for
+
+  /// Of samples that are steps of episodes; then there are no labels, and what was recorded stands beside the answers.
+  struct Step {
+    std::int64_t episode = 0, step = 0;
+  };
+  std::vector<Step> steps;
+  std::vector<float> recorded;  ///< (samples, n_target), in the units of the data
+  std::int64_t row = 0;         ///< of a prediction's rows, the one that is the step's
 };
 
 class Job : public Trainable {
@@ -64,9 +73,10 @@ class Job : public Trainable {
   /// In place, rows of n_target scaled values each: back to the units of the data.
   virtual void to_data_units(std::span<float> rows) const = 0;
 
-  /// Instead of load(): the samples of data.path that a trained model shall predict, scaled by the `statistics` of its
-  /// checkpoint; the file need not hold the targets. Throws Error as load() does, and for jobs that predict no table.
-  virtual PredictionRequest load_request(const config::Json& statistics);
+  /// Instead of load(): the samples of data.path (policies: data.paths) that a trained model shall predict, scaled by
+  /// the `statistics` of its checkpoint; the file need not hold the targets. `data_set`: whose statistics, where each
+  /// data set of a policy has its own; else empty. Throws Error as load() does.
+  virtual PredictionRequest load_request(const config::Json& statistics, const std::string& data_set) = 0;
 
   /// What dataset(Part::kTest) is taken from, for log and report.
   virtual std::string test_name() const { return "test set"; }

@@ -15,9 +15,11 @@
 #include "data/disjoint.h"
 #include "data/open_episodes.h"
 #include "data/robot_windows.h"
+#include "data/transforms/component.h"
 #include "policy/algorithm.h"
 #include "policy/checkpoint_folder.h"
 #include "policy/policy_settings.h"
+#include "policy/statistics_of_set.h"
 #include "train/jobs/job.h"
 #include "train/jobs/policy_batch.h"
 #include "train/jobs/some_samples.h"
@@ -106,6 +108,35 @@ class PolicyJob final : public Job {
     data::check_disjoint(*train_, *validation_);
     validation_samples_ = with_language(validation_);
     if (sampled_ > 0) shown_ = std::make_shared<SomeSamples>(validation_samples_, sampled_);
+  }
+
+  PredictionRequest load_request(const config::Json& statistics, const std::string& data_set) override {
+    COHORT_THROW_UNLESS(data_.paths.size() == 1, "{} data sets are to be predicted: name one", data_.paths.size());
+    policy::check(policy::without_files(model_));
+    shape_windows();
+    if (model_.language.enabled() && data_.instruction.empty()) data_.instruction = "language_instruction";
+    data_.augment = false;
+    data_.given_statistics = {policy::statistics_of_set(statistics.dump(), data_set, "the checkpoint's statistics")};
+    train_ = std::make_shared<data::RobotWindows>(data_);
+    take_shapes();
+    PredictionRequest request{.samples = with_language(train_), .has_truth = true};
+    if (!data_.images.empty()) request.batch_size = 64;
+    request.row = policy::algorithm_of(model_).newest_row(model_);
+    // As they were recorded: what a sample holds is normalised, and clipped to the training's range.
+    const data::EpisodeSource& source = train_->source(0);
+    const data::ComponentVector actions(data_.actions, source, "actions");
+    request.recorded.resize(static_cast<std::size_t>(train_->size() * actions.width()));
+    std::shared_ptr<const data::Episode> episode;
+    for (std::int64_t i = 0; i < train_->size(); ++i) {
+      const data::WindowAddress at = train_->address(i, 0);
+      if (!episode || request.steps.back().episode != at.episode) episode = source.open(at.episode);
+      request.steps.push_back({at.episode, at.step});
+      actions.read(
+          *episode, at.step, 1,
+          std::span(request.recorded)
+              .subspan(static_cast<std::size_t>(i * actions.width()), static_cast<std::size_t>(actions.width())));
+    }
+    return request;
   }
 
   std::shared_ptr<const data::Dataset> dataset(Part part) const override {
@@ -327,12 +358,22 @@ class PolicyJob final : public Job {
                std::vector<int>{static_cast<int>(spec.sample_shape[1]), static_cast<int>(spec.sample_shape[2])},
                model_.image_size.empty());
     }
+    take_recorded_pictures();
     layout_ = {.low_dim = model_.low_dim,
                .widths = model_.low_dim_widths,
                .rgb = model_.rgb,
                .images = data_.images,
                .language = model_.language.enabled() ? model_.language.name : "",
                .frames = policy::algorithm_of(model_).observation_steps(model_)};
+  }
+
+  /// Whoever evaluates the policy draws its pictures as those of the data were drawn.
+  void take_recorded_pictures() {
+    if (data_.images.empty()) return;
+    model_.recorded = policy::recorded_pictures(train_->source(0), data_.images[0]);
+    for (std::size_t set = 0; set < train_->sets(); ++set)
+      for (const std::string& field : data_.images)
+        model_.recorded = policy::common(model_.recorded, policy::recorded_pictures(train_->source(set), field));
   }
 
   /// A sampler that clamps what it draws must be able to draw every action of the data.

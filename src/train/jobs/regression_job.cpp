@@ -58,7 +58,7 @@ class RegressionJob final : public Job {
     follow_data(*fields_, "model.outputs", model_.outputs, static_cast<int>(table_->targets().size()));
   }
 
-  PredictionRequest load_request(const config::Json& statistics) override {
+  PredictionRequest load_request(const config::Json& statistics, const std::string&) override {
     const data::Scaler scaler = data::Scaler::from_json(statistics, "the checkpoint's statistics");
     // The scaler's columns are the inputs, then the targets.
     data::RegressionSettings columns;

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <string_view>
 #include <utility>
 
@@ -125,7 +126,9 @@ struct Reading {
   std::string name;
   bool validate = false, mse = false, tensorboard = true, save = true, save_best = false;
   std::int64_t mse_epochs = 50, mse_samples = 20, save_epochs = 50, epoch_steps = 100;
-  std::string checkpoint;
+  std::string checkpoint, environment;
+  bool rollouts = true, rollouts_end = true, rollouts_batched = false;  // robomimic's defaults
+  std::int64_t rollout_n = 50, rollout_horizon = 400, rollout_rate = 50, rollout_warmstart = 0, rollout_envs = 1;
   // train
   std::string format = "robomimic", data_path, output_dir, filter_key, validation_filter_key;
   std::vector<std::string> validation_splits, set_names, action_keys{"actions"};
@@ -183,23 +186,22 @@ void read_experiment(JsonSection& s, Reading& r) {
     s.refuse("experiment.epoch_every_n_steps", s.get("epoch_every_n_steps"),
              "is no number of steps; null makes an epoch a pass over the data");
   without_effect(s, r, "validation_epoch_every_n_steps", "a validation goes through all of its windows");
-  without_effect(s, r, "env", "there are no rollouts while training");
-  without_effect(s, r, "additional_envs", "there are no rollouts while training");
-  without_effect(s, r, "env_meta_update_dict", "there are no rollouts while training");
+  s.take_or_null("env", r.environment, {});
+  without_effect(s, r, "additional_envs", "rollouts are played in one environment");
+  without_effect(s, r, "env_meta_update_dict", "rollout.task_settings=[key=value] are settings of the task");
   for (const char* key : {"render", "render_video", "keep_all_videos", "video_skip"}) s.ignore(key);
   s.in("rollout", [&](JsonSection& rollout) {
-    if (!rollout.has("enabled"))
-      r.notes.push_back(
-          "experiment.rollout.enabled is missing, which means true: rollouts are played where rollout.enabled=true and "
-          "rollout.task=NAME say in which task");
-    bool enabled = false;
-    rollout.take("enabled", enabled);
-    if (enabled)
-      r.notes.push_back(
-          "experiment.rollout.enabled = true: which task of `cohort tasks` stands for the environment of the file "
-          "nobody knows; rollouts are played where rollout.enabled=true and rollout.task=NAME say it");
-    for (const char* key : {"n", "horizon", "rate", "warmstart", "terminate_on_success", "batched", "num_batch_envs"})
-      rollout.ignore(key);
+    rollout.take("enabled", r.rollouts);
+    rollout.take("n", r.rollout_n);
+    rollout.take("horizon", r.rollout_horizon);
+    rollout.take("rate", r.rollout_rate);
+    rollout.take_or_null("warmstart", r.rollout_warmstart, std::int64_t{0});
+    rollout.take("terminate_on_success", r.rollouts_end);
+    rollout.take("batched", r.rollouts_batched);
+    rollout.take_or_null("num_batch_envs", r.rollout_envs, std::int64_t{1});
+    for (const auto& [key, value] :
+         {std::pair{"n", r.rollout_n}, std::pair{"horizon", r.rollout_horizon}, std::pair{"rate", r.rollout_rate}})
+      if (value < 1) rollout.refuse(format("{}.{}", rollout.path(), key), Json(value), "must be at least 1");
   });
   s.take_or_null("ckpt_path", r.checkpoint, {});
   if (!r.checkpoint.empty() && !r.checkpoint.ends_with(".safetensors"))
@@ -449,6 +451,69 @@ void read_hdf5_sets(Reading& r, data::RobotDataSettings& data) {
   if (r.weights_of_windows || data.paths.size() == 1) data.weights.clear();
 }
 
+/// env_args' name of the environment that the file was recorded in; empty where it has none or cannot be read, which is
+/// said when the data are opened.
+std::string environment_of(const std::string& path) {
+  try {
+    const auto source = data::open_episodes(path, {.format = "hdf5", .index_cache = "never"});
+    if (source->size() == 0) return "";
+    const Json args = Json::parse(source->open(0)->metadata("data/env_args"), nullptr, false);
+    if (args.is_object() && args.contains("env_name") && args.at("env_name").is_string())
+      return args.at("env_name").get<std::string>();
+  } catch (const Error&) {
+  }
+  return "";
+}
+
+/// rollout.*, and what has to be so for them in `train`. `validation_epochs`: epochs between validations; 0: there are
+/// none.
+void set_rollouts(Reading& r, const data::RobotDataSettings& data, const std::vector<std::string>& overrides,
+                  const RolloutTaskFunction& rollout_task, std::int64_t validation_epochs, Json& settings,
+                  Json& train) {
+  if (!r.rollouts) return;
+  Json rollout = Json::object();
+  std::string named;
+  for (const std::string& text : overrides)
+    if (text.starts_with("rollout.task=")) named = text.substr(text.find('=') + 1);
+  if (named.empty() && r.environment.empty() && !r.rlds() && !data.paths.empty())
+    r.environment = environment_of(data.paths.front());
+  const std::string& environment = named.empty() ? r.environment : named;
+  RolloutTask found{.why_not = "neither experiment.env nor the data say in which environment"};
+  if (!environment.empty() && rollout_task)
+    found = rollout_task(environment, r.rollout_horizon, r.rollouts_end);
+  else if (!environment.empty())
+    found.why_not = "this build has no tasks";
+  if (named.empty() && found.task.empty()) {
+    r.notes.push_back(
+        format("experiment.rollout.enabled = true: there are no rollouts, since {}; "
+               "rollout.task=NAME names a task (`cohort tasks`)",
+               found.why_not));
+    return;
+  }
+  if (!found.task.empty()) {
+    rollout["task"] = found.task;
+    rollout["task_settings"] = found.settings;
+    r.notes.push_back(format("experiment.rollout: environment {} is the task {}{}", environment, found.task,
+                             found.settings.empty() ? "" : " with " + join(found.settings, " ")));
+  }
+  // An epoch with rollouts has a validation, and each validation is counted.
+  const std::int64_t between = validation_epochs > 0 ? std::gcd(validation_epochs, r.rollout_rate) : r.rollout_rate;
+  if (r.epoch_steps > 0) {
+    train["validate_every"] = r.epoch_steps * between;
+  } else if (between != 1) {
+    r.notes.push_back("experiment.epoch_every_n_steps = null: there is a validation after every epoch");
+  }
+  const std::int64_t unit = r.epoch_steps > 0 ? between : 1;
+  rollout["enabled"] = true;
+  rollout["n"] = r.rollout_n;
+  rollout["horizon"] = r.rollout_horizon;
+  rollout["rate"] = r.rollout_rate / unit;
+  rollout["warmstart"] = r.rollout_warmstart / unit;
+  rollout["terminate_on_success"] = r.rollouts_end;
+  if (r.rollouts_batched) rollout["n_envs"] = r.rollout_envs;
+  settings["rollout"] = std::move(rollout);
+}
+
 }  // namespace
 
 bool is_robomimic_file(const std::string& path) {
@@ -456,7 +521,8 @@ bool is_robomimic_file(const std::string& path) {
   return json.is_object() && json.contains("algo_name");
 }
 
-RobomimicRun read_robomimic_run(const std::string& path, const std::vector<std::string>& overrides) {
+RobomimicRun read_robomimic_run(const std::string& path, const std::vector<std::string>& overrides,
+                                const RolloutTaskFunction& rollout_task) {
   RobomimicRun run;
   Json json = read_json(path);
   COHORT_THROW_UNLESS(json.is_object(), "{}: a configuration is a JSON object", path);
@@ -549,7 +615,7 @@ RobomimicRun read_robomimic_run(const std::string& path, const std::vector<std::
   run.settings = fields.to_json();
   // These follow from the model and the data.
   for (const char* key : {"observation_steps", "action_steps", "action_begin"}) run.settings["data"].erase(key);
-  for (const char* key : {"action_width", "action_widths", "low_dim_widths", "image_size"})
+  for (const char* key : {"action_width", "action_widths", "low_dim_widths", "image_size", "recorded"})
     run.settings["model"].erase(key);
   run.settings["data"]["combine_statistics"] = true;
 
@@ -599,6 +665,7 @@ RobomimicRun read_robomimic_run(const std::string& path, const std::vector<std::
     r.notes.push_back(
         "experiment.mse.enabled = true: drawn actions are compared on validation data, which "
         "experiment.validate = false leaves out");
+  std::int64_t validation_epochs = 0;
   if (r.validate || r.mse) {
     if (r.rlds() && r.validation_splits.size() == r.set_names.size())
       s["validation"]["splits"] = r.validation_splits;
@@ -612,12 +679,12 @@ RobomimicRun read_robomimic_run(const std::string& path, const std::vector<std::
                         "{}: experiment.validate = true needs train.hdf5_validation_filter_key, a mask of the file",
                         path);
     s["validation"]["sampled"] = r.mse ? r.mse_samples : 0;
-    if (per_epoch > 0) {
-      // Without a number of its own, at every checkpoint.
-      const std::int64_t drawn = r.mse_epochs > 0 ? r.mse_epochs : r.save_epochs;
-      t["validate_every"] = per_epoch * (r.validate ? 1 : std::max<std::int64_t>(1, drawn));
-    }
+    // Without a number of its own, at every checkpoint.
+    const std::int64_t drawn = r.mse_epochs > 0 ? r.mse_epochs : r.save_epochs;
+    validation_epochs = r.validate ? 1 : std::max<std::int64_t>(1, drawn);
+    if (per_epoch > 0) t["validate_every"] = per_epoch * validation_epochs;
   }
+  set_rollouts(r, data, run.overrides, rollout_task, validation_epochs, s, t);
   s["train"] = std::move(t);
   for (std::string& note : r.notes)
     if (note.starts_with(".")) note.erase(0, 1);

@@ -159,7 +159,7 @@ TEST(RobomimicConfig, RefusesOtherTypesAndNamesBesideEverythingElse) {
   config::Json& rgb = observation["encoder"]["rgb"];
   rgb["core_kwargs"]["feature_dimension"] = "512";
   rgb["core_kwargs"]["pool_class"] = "SpatialMeanPool";
-  rgb["core_kwargs"]["backbone_class"] = "ShallowConv";
+  rgb["core_kwargs"]["backbone_class"] = "R3MConv";
   rgb["obs_randomizer_kwargs"].erase(1);
   const auto read = [&] { return read_robomimic_policy(algo, observation, "c.json", ObservationOrder::kAsListed); };
   const std::string message = message_of(read);
@@ -169,7 +169,7 @@ TEST(RobomimicConfig, RefusesOtherTypesAndNamesBesideEverythingElse) {
         "algo.ddim.beta_schedule = \"cosine\" is not supported; there are squaredcos_cap_v2, linear, scaled_linear",
         "observation.image_dim = [128] is no height and width", "feature_dimension = \"512\" has the wrong type",
         "observation.encoder.rgb.core_kwargs.pool_class = \"SpatialMeanPool\" is not supported",
-        "backbone_class = \"ShallowConv\" is not supported", "obs_randomizer_kwargs = [{}] is no list of 2 objects"})
+        "backbone_class = \"R3MConv\" is not supported", "obs_randomizer_kwargs = [{}] is no list of 2 objects"})
     EXPECT_NE(message.find(line), std::string::npos) << line << "\n" << message;
   // A whole number is one however it is written.
   algo = droid_algo();

@@ -13,6 +13,7 @@
 #include "models/random_context.h"
 #include "models/vision/observation_encoder.h"
 #include "models/vision/resnet.h"
+#include "models/vision/shallow_conv.h"
 
 namespace cohort::models {
 namespace {
@@ -137,6 +138,24 @@ TEST(ResNet, OutputAndGradientsAreTorchvisionsWithItsNames) {
   expect_gradients(net, batch_norm.at("gradients"), kEncoderGradientTolerance);
   EXPECT_EQ(message_of([] { ResNet(101, 3, ResNetNames::kTorchvision); }),
             "there is no ResNet-101 here, only ResNet-18, -34 and -50");
+}
+
+TEST(ShallowConv, OutputGradientsAndKeypointsAreRobomimicsWithItsNames) {
+  const auto facts = read_facts("shallow");
+  ShallowConv net(3);
+  SpatialSoftmax pool({.num_kp = 8}, ShallowConv::kOutputChannels, 24, 16);
+  fill(net);
+  fill(pool);
+  const at::Tensor output = net.forward(image("image", {2, 3, 48, 32}));
+  ASSERT_EQ(output.sizes().vec(), facts.at("shape").get<std::vector<std::int64_t>>());
+  expect_output(output, facts.at("output"));
+  expect_output(pool.forward(output), facts.at("points"));
+  (output * formula("target", output.sizes().vec())).sum().backward();
+  expect_gradients(net, facts.at("gradients"), kEncoderGradientTolerance);
+  const at::NoGradGuard no_grad;
+  const VisualCore core({.backbone_class = "ShallowConv", .pool_class = "SpatialSoftmax", .feature_dimension = 5},
+                        {3, 33, 47});
+  EXPECT_EQ(core.forward(image("odd", {2, 3, 33, 47})).sizes().vec(), (std::vector<std::int64_t>{2, 5}));
 }
 
 TEST(ColourJitter, IsTorchvisionsForGivenFactors) {

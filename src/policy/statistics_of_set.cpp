@@ -1,0 +1,26 @@
+#include "policy/statistics_of_set.h"
+
+#include <nlohmann/json.hpp>
+
+#include "core/config.h"
+#include "core/error.h"
+
+namespace cohort::policy {
+
+data::RobotStatistics statistics_of_set(const std::string& text, const std::string& data_set,
+                                        const std::string& source) {
+  const config::Json json = config::Json::parse(text, nullptr, false);
+  COHORT_THROW_UNLESS(json.is_object() && !json.empty(), "{} holds no statistics of the data", source);
+  if (json.contains("action")) {
+    COHORT_THROW_UNLESS(data_set.empty(), "{}: there are statistics for all data together only; leave '{}' out", source,
+                        data_set);
+    return data::statistics_from_json(json, source);
+  }
+  std::string names;
+  for (const auto& item : json.items()) names += (names.empty() ? "" : ", ") + item.key();
+  COHORT_THROW_UNLESS(!data_set.empty() && json.contains(data_set),
+                      "{}: each data set has statistics of its own; name one of them: {}", source, names);
+  return data::statistics_from_json(json.at(data_set), source);
+}
+
+}  // namespace cohort::policy

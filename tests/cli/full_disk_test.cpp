@@ -1,0 +1,54 @@
+// Output that does not fit, or cannot be written at all: a message, and nothing half-written.
+#include "cli/task_program.h"
+
+namespace cohort::testing {
+namespace {
+
+class SmallDisk : public TaskProgram {
+ protected:
+  void SetUp() override {
+    if (run({"unshare", "-rm", "mount", "-t", "tmpfs", "none", "/mnt"}).code != 0)
+      GTEST_SKIP() << "no file system can be mounted here: needs root or user namespaces";
+    fs::create_directories(path("disk"));
+  }
+  /// `words` in a mount namespace of their own, where the folder "disk" is a file system with these options. The output
+  /// ends with the names of all that is in it.
+  Outcome on_disk(const std::string& options, const std::vector<std::string>& words,
+                  const std::string& before = ":") const {
+    std::string command = cohort_path();
+    for (const std::string& word : words) command += " '" + word + "'";
+    const std::string disk = path("disk");
+    return run({"unshare", "-rm", "sh", "-c",
+                "mount -t tmpfs -o " + options + " none '" + disk + "' && { " + before + "; " + command +
+                    "; code=$?; find '" + disk + "' -type f; exit $code; }"},
+               {{"OMP_NUM_THREADS", "1"}}, 110);
+  }
+};
+
+TEST_F(SmallDisk, ARecordingThatDoesNotFitLeavesNoDataSet) {
+  const std::vector<std::string> words{"collect",   "reach", "--episodes", "200",
+                                       "--threads", "1",     "--out",      path("disk")};
+  const Outcome full = on_disk("size=100k", words);
+  EXPECT_EQ(full.code, 1);
+  EXPECT_NE(full.err.find("No space left on device"), std::string::npos) << full.err;
+  EXPECT_EQ(full.out.find("dataset_info.json"), std::string::npos) << full.out;
+  const Outcome closed = on_disk("ro", words);
+  EXPECT_EQ(closed.code, 1);
+  EXPECT_NE(closed.err.find("Read-only file system"), std::string::npos) << closed.err;
+}
+
+TEST_F(SmallDisk, AnEvaluationThatDoesNotFitLeavesNoTable) {
+  const std::vector<std::string> words{"evaluate",   "--task", "reach", "--policy",  "random",
+                                       "--episodes", "40",     "--out", path("disk")};
+  const Outcome full = on_disk("size=12k", words, "head -c 4096 /dev/zero > '" + path("disk") + "/other'");
+  EXPECT_EQ(full.code, 1);
+  EXPECT_NE(full.err.find("No space left on device"), std::string::npos) << full.err;
+  EXPECT_EQ(full.out.find("evaluation."), std::string::npos) << full.out;
+  const Outcome closed = on_disk("ro", words);
+  EXPECT_EQ(closed.code, 1);
+  EXPECT_NE(closed.err.find("Read-only file system"), std::string::npos) << closed.err;
+  EXPECT_EQ(closed.out.find("random"), std::string::npos) << "found before an episode\n" << closed.out;
+}
+
+}  // namespace
+}  // namespace cohort::testing
