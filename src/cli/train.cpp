@@ -9,12 +9,13 @@
 
 #include "cli/subcommand.h"
 #include "cli/train_ppo.h"
-#include "core/command_line.h"
 #include "cli/train_rollouts.h"
+#include "core/command_line.h"
 #include "core/config.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/log.h"
+#include "train/jobs/rdt_flags.h"
 #include "train/jobs/robomimic_run.h"
 #include "train/resume_target.h"
 #include "train/run.h"
@@ -64,6 +65,7 @@ Arguments parse(const std::vector<std::string>& words) {
     } else {
       const bool dashed = word.starts_with("--");
       if (dashed) word = word.substr(2);
+      if (dashed && arguments.job == "rdt" && train::is_rdt_switch(word)) word += "=true";
       if (dashed && word.find('=') == std::string::npos && i + 1 < words.size() && !words[i + 1].starts_with("--"))
         word += "=" + words[++i];
       if (config::is_override(word)) {
@@ -140,6 +142,12 @@ int run_train(const std::vector<std::string>& words) {
   const char* rank = std::getenv("RANK");
   log::set_console(rank == nullptr || std::string(rank) == "0");
   Arguments arguments = parse(words);
+  std::vector<std::string> notes;
+  if (arguments.job == "rdt") {
+    train::RdtFlags flags = train::read_rdt_flags(arguments.overrides);
+    arguments.overrides = std::move(flags.overrides);
+    notes = std::move(flags.notes);
+  }
   const train::ResumeTarget continued = resumed_run(arguments);
   const std::string resumed = resumed_configuration(continued);
   if (!arguments.help) take_job(arguments, resumed);
@@ -179,7 +187,7 @@ int run_train(const std::vector<std::string>& words) {
     settings.train.checkpoint.resume =
         continued.checkpoint.empty() ? train::CheckpointSettings().resume : continued.checkpoint;
   }
-  std::vector<std::string> overrides = arguments.overrides, notes;
+  std::vector<std::string> overrides = arguments.overrides;
   for (const std::string& file : arguments.files) {
     if (job->name() == "policy" && train::is_robomimic_file(file)) {
       train::RobomimicRun run = train::read_robomimic_run(file, overrides);

@@ -83,7 +83,8 @@ struct TrainedPolicy::Impl {
     const std::string source = "the training";
     prepare(training.configuration, training.statistics, source, wanted);
     // It stays the training's.
-    policy = std::shared_ptr<models::PolicyNetwork>(&models::as_policy(*training.module), [](models::PolicyNetwork*) {});
+    policy =
+        std::shared_ptr<models::PolicyNetwork>(&models::as_policy(*training.module), [](models::PolicyNetwork*) {});
     for (const at::Tensor& parameter : policy->parameters()) {
       device = parameter.device();
       parameters += parameter.numel();
@@ -144,9 +145,7 @@ struct TrainedPolicy::Impl {
       language = model.language;
     }
     // The weights come from the checkpoint.
-    model.initial_weights.clear();
-    model.backbone_weights.clear();
-    model.pretrained_backbone = false;
+    model = without_files(std::move(model));
     COHORT_THROW_UNLESS(model.action_width > 0 && !model.action_widths.empty(),
                         "{}: the configuration lacks model.action_widths", source);
   }

@@ -39,7 +39,7 @@ std::vector<at::Tensor> split_heads(const at::Tensor& x, std::int64_t parts, std
   return x.view({x.size(0), x.size(1), parts, heads, -1}).permute({2, 0, 3, 1, 4}).unbind(0);
 }
 
-at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& mask_BL) {
+at::Tensor attend_to(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& mask_BL) {
   std::optional<at::Tensor> mask;
   if (mask_BL.defined()) mask = mask_BL.view({mask_BL.size(0), 1, 1, mask_BL.size(1)}).expand({-1, -1, q.size(2), -1});
   return at::scaled_dot_product_attention(q, k, v.to(q.scalar_type()), mask).transpose(1, 2).flatten(2);
@@ -102,7 +102,7 @@ RdtSelfAttention::RdtSelfAttention(std::int64_t width, std::int64_t heads)
 
 at::Tensor RdtSelfAttention::forward(const at::Tensor& x_BND) const {
   const std::vector<at::Tensor> parts = split_heads(qkv_->forward(x_BND), 3, heads_);
-  return proj_->forward(attend(q_norm_->forward(parts[0]), k_norm_->forward(parts[1]), parts[2], {}));
+  return proj_->forward(attend_to(q_norm_->forward(parts[0]), k_norm_->forward(parts[1]), parts[2], {}));
 }
 
 RdtCrossAttention::RdtCrossAttention(std::int64_t width, std::int64_t heads)
@@ -119,7 +119,7 @@ at::Tensor RdtCrossAttention::forward(const at::Tensor& x_BND, const at::Tensor&
                                       const at::Tensor& mask_BL) const {
   const at::Tensor q = split_heads(q_->forward(x_BND), 1, heads_)[0];
   const std::vector<at::Tensor> kv = split_heads(kv_->forward(condition_BLD), 2, heads_);
-  return proj_->forward(attend(q_norm_->forward(q), k_norm_->forward(kv[0]), kv[1], mask_BL));
+  return proj_->forward(attend_to(q_norm_->forward(q), k_norm_->forward(kv[0]), kv[1], mask_BL));
 }
 
 RdtBlock::RdtBlock(std::int64_t width, std::int64_t heads)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the fixtures of RDT and SigLIP with the reference packages.
+"""Writes the fixtures of RDT, SigLIP and T5 with the reference packages.
 
     make_rdt_fixtures.py REFERENCE OUT
 
@@ -93,9 +93,28 @@ def siglip_facts():
             "gradients": reference.gradient_facts(own)}
 
 
+def t5_facts():
+    from transformers import T5Config, T5EncoderModel
+    case = dict(vocab_size=40, d_model=24, d_kv=6, d_ff=32, num_layers=2, num_heads=3)
+    net = T5EncoderModel(T5Config(**case, feed_forward_proj="gated-gelu", dropout_rate=0.0))
+    reference.fill(net)
+    net = net.double().eval()
+    length = 45
+    ids = torch.arange(2 * length).reshape(2, length) * 7 % 40
+    mask = torch.ones(2, length, dtype=torch.long)
+    mask[1, 5:] = 0
+    output = net(input_ids=ids, attention_mask=mask).last_hidden_state * mask.unsqueeze(-1)
+    loss = torch.nn.functional.mse_loss(output, reference.tensor("target", *output.shape).double())
+    loss.backward()
+    names = [k for k, _ in net.named_parameters()]
+    print("t5", loss.item(), len(names))
+    return {"case": case, "length": length, "output": reference.output_facts(output), "loss": loss.item(),
+            "gradients": reference.gradient_facts(net.named_parameters())}
+
+
 def main():
     sys.path.insert(0, sys.argv[1])
-    facts = {"rdt": rdt_facts(), "siglip": siglip_facts()}
+    facts = {"rdt": rdt_facts(), "siglip": siglip_facts(), "t5": t5_facts()}
     Path(sys.argv[2], "rdt.json").write_text(json.dumps(facts, separators=(",", ":")) + "\n")
 
 

@@ -12,6 +12,7 @@
 #include "models/fixture.h"
 #include "models/formula.h"
 #include "models/initialise.h"
+#include "models/language/t5.h"
 #include "models/random_context.h"
 #include "models/rdt/rdt_policy.h"
 #include "models/rdt/state_vector.h"
@@ -25,6 +26,8 @@ namespace {
 constexpr double kRdtTolerance = 1e-6;
 // Five steps of the solver divide differences of float32 noise levels.
 constexpr double kRdtSampleTolerance = 1e-5;
+// transformers takes the mean of T5's squares in float32, also in a float64 model.
+constexpr double kT5Tolerance = 1e-5;
 
 const nlohmann::ordered_json& rdt_facts() {
   static const nlohmann::ordered_json facts = read_facts("rdt");
@@ -158,6 +161,25 @@ TEST(Siglip, ImagesBecomeSquaresOnGreyInPlusMinusOne) {
   EXPECT_NEAR(wide[0][0][0][0].item<double>(), 2 * 127.0 / 255 - 1, 1e-6) << "padded above";
   EXPECT_EQ(wide[0][0][4][4].item<double>(), 1.0);
   EXPECT_LE(siglip_pixels(formula("image", {1, 3, 9, 9}).abs(), 5).abs().max().item<double>(), 1.0);
+}
+
+TEST(T5, TokensAndGradientsAreTransformers) {
+  const auto& facts = rdt_facts().at("t5");
+  T5Settings s;
+  apply_settings(s, facts.at("case"));
+  T5Encoder encoder(s);
+  fill(encoder);
+  encoder.to(at::kDouble);
+  const auto length = facts.at("length").get<std::int64_t>();
+  const at::Tensor ids = (at::arange(2 * length, at::kLong) * 7 % 40).view({2, length});
+  at::Tensor mask = at::ones({2, length}, at::kLong);
+  mask[1].narrow(0, 5, length - 5).zero_();
+  const at::Tensor output = encoder.forward(ids, mask) * mask.unsqueeze(-1);
+  expect_facts(output, facts.at("output"), kT5Tolerance);
+  const at::Tensor loss = at::mse_loss(output, formula("target", output.sizes().vec()).to(at::kDouble));
+  EXPECT_NEAR(loss.item<double>(), facts.at("loss").get<double>(), kT5Tolerance);
+  loss.backward();
+  expect_gradients(encoder, facts.at("gradients"), kT5Tolerance);
 }
 
 TEST(StateVector, SlotsAreTheReferencesTable) {
