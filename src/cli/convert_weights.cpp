@@ -1,9 +1,11 @@
-// `cohort convert-weights`: the executable cohort-convert-weights, which `cohort` becomes. Weights of a diffusion
-// policy under our names to the state dict of the Python reference, and back; both as safetensors.
+// `cohort convert-weights`: the executable cohort-convert-weights, which `cohort` becomes. PyTorch's files to
+// safetensors; with a configuration, weights of a diffusion policy under our names to the state dict of the Python
+// reference, and back.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/subcommand.h"
@@ -13,6 +15,7 @@
 #include "policy/policy_settings.h"
 #include "policy/reference_weights.h"
 #include "policy/safetensors.h"
+#include "policy/weight_files.h"
 
 namespace cohort::cli {
 namespace {
@@ -29,21 +32,19 @@ policy::PolicySettings model_of(const std::string& path) {
   only["model"] = json["model"];
   fields.apply_json(only, path);
   // The weights come from the file.
-  model.initial_weights.clear();
-  model.backbone_weights.clear();
-  model.pretrained_backbone = false;
-  return model;
+  return policy::without_files(std::move(model));
 }
 
 int run_convert(const std::vector<std::string>& words) {
   std::string configuration, input, output, to;
-  CLI::App app("Weights of a policy to the names of the Python reference's checkpoints, and back.",
+  CLI::App app("Weights as safetensors; with a configuration, to the names of the Python reference and back.",
                "cohort convert-weights");
-  app.add_option("INPUT", input, "safetensors file, e.g. RUN/checkpoints/last/ema/model.safetensors")->required();
+  app.add_option("INPUT", input, "file or folder: .safetensors, or PyTorch's .bin, .pt, .pth; read, never executed")
+      ->required();
   app.add_option("OUTPUT", output, "safetensors file to write")->required();
-  app.add_option("--config", configuration, "config.json of the run whose policy it is")->required();
+  app.add_option("--config", configuration,
+                 "config.json of the run whose policy it is; without it, names and types stay");
   app.add_option("--to", to, "reference: its keys, .module. and repeated tensors included; cohort: ours")
-      ->required()
       ->check(CLI::IsMember({"reference", "cohort"}));
   try {
     std::vector<std::string> reversed(words.rbegin(), words.rend());
@@ -54,12 +55,24 @@ int run_convert(const std::vector<std::string>& words) {
   } catch (const CLI::ParseError& e) {
     throw UsageError(format("{}; see `cohort convert-weights --help`", e.what()));
   }
+  if (configuration.empty() != to.empty())
+    throw UsageError("--config and --to belong together; without both, names and types stay as they are");
+  if (configuration.empty()) {
+    const policy::SafetensorsFile file = policy::read_weights(input);
+    for (const auto& [name, tensor] : file.tensors)
+      COHORT_THROW_UNLESS(!name.empty(), "{}: holds a tensor without a name, which a safetensors file cannot", input);
+    auto metadata = file.metadata;
+    metadata.emplace("format", "pt");
+    policy::write_safetensors(output, file.tensors, metadata);
+    std::puts(format("{}: {} tensors", output, file.tensors.size()).c_str());
+    return 0;
+  }
   const policy::PolicySettings model = model_of(configuration);
   COHORT_THROW_UNLESS(policy::algorithm_of(model).renames_weights(),
-                      "{} is of a behaviour cloning policy, whose weights bear robomimic's names already",
-                      configuration);
+                      "{} is of a {} policy, whose weights bear the reference's names already", configuration,
+                      model.algorithm);
   const auto policy = policy::make_policy(model, /*seed=*/0);
-  const policy::SafetensorsFile file = policy::read_safetensors(input);
+  const policy::SafetensorsFile file = policy::read_weights(input);
   const policy::NamedTensors converted = to == "reference" ? policy::to_reference(*policy, file.tensors, input)
                                                            : policy::from_reference(*policy, file.tensors, input);
   policy::write_safetensors(output, converted, {{"format", "pt"}});

@@ -16,6 +16,7 @@
 #include "core/files.h"
 #include "core/log.h"
 #include "train/estimate.h"
+#include "train/jobs/rdt_flags.h"
 #include "train/jobs/robomimic_run.h"
 #include "train/resume_target.h"
 #include "train/run.h"
@@ -90,6 +91,7 @@ Arguments parse(const std::vector<std::string>& words) {
     } else {
       const bool dashed = word.starts_with("--");
       if (dashed) word = word.substr(2);
+      if (dashed && arguments.job == "rdt" && train::is_rdt_switch(word)) word += "=true";
       if (dashed && word.find('=') == std::string::npos && i + 1 < words.size() && !words[i + 1].starts_with("--"))
         word += "=" + words[++i];
       if (config::is_override(word)) {
@@ -166,6 +168,12 @@ int run_train(const std::vector<std::string>& words) {
   const char* rank = std::getenv("RANK");
   log::set_console(rank == nullptr || std::string(rank) == "0");
   Arguments arguments = parse(words);
+  std::vector<std::string> notes;
+  if (arguments.job == "rdt") {
+    train::RdtFlags flags = train::read_rdt_flags(arguments.overrides);
+    arguments.overrides = std::move(flags.overrides);
+    notes = std::move(flags.notes);
+  }
   const train::ResumeTarget continued = resumed_run(arguments);
   const std::string resumed = resumed_configuration(continued);
   if (!arguments.help) take_job(arguments, resumed);
@@ -213,7 +221,7 @@ int run_train(const std::vector<std::string>& words) {
     settings.train.checkpoint.resume =
         continued.checkpoint.empty() ? train::CheckpointSettings().resume : continued.checkpoint;
   }
-  std::vector<std::string> overrides = arguments.overrides, notes;
+  std::vector<std::string> overrides = arguments.overrides;
   for (const std::string& file : arguments.files) {
     if (job->name() == "policy" && train::is_robomimic_file(file)) {
       train::RobomimicRun run = train::read_robomimic_run(file, overrides, rollout_tasks());

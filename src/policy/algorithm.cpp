@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "models/bc/behaviour_cloning.h"
 #include "models/diffusion_policy/diffusion_policy.h"
+#include "models/rdt/rdt_policy.h"
 
 namespace cohort::policy {
 namespace {
@@ -72,12 +73,45 @@ class BcAlgorithm final : public Algorithm {
   }
 };
 
+class RdtAlgorithm final : public Algorithm {
+ public:
+  std::string name() const override { return "rdt"; }
+  std::string section() const override { return "model.rdt"; }
+  int observation_steps(const PolicySettings& s) const override {
+    return s.rgb.empty() ? 1 : s.rdt.network.img_history_size;
+  }
+  int action_steps(const PolicySettings& s) const override { return s.rdt.network.horizon; }
+  int newest_row(const PolicySettings&) const override { return 0; }
+  int frames_per_decision(const PolicySettings& s) const override { return observation_steps(s); }
+  std::string loss_name(const PolicySettings& s) const override {
+    return s.rdt.network.schedule.prediction_type == "sample" ? "mean squared error of the actions, over 128 slots"
+                                                              : "mean squared error of the noise, over 128 slots";
+  }
+  bool renames_weights() const override { return false; }
+  void check(const PolicySettings& s) const override {
+    models::check(s.rdt);
+    COHORT_THROW_UNLESS(!s.language.enabled() || s.rdt.network.lang_token_dim == s.language.encoder.dim,
+                        "lang_token_dim = {}, but model.language's embeddings have {} numbers",
+                        s.rdt.network.lang_token_dim, s.language.encoder.dim);
+    COHORT_THROW_UNLESS(!s.language.enabled() || s.rdt.lang_embed.empty(),
+                        "lang_embed and model.language.weights both say what the policy is told: name one of them");
+  }
+  std::shared_ptr<models::PolicyNetwork> make(const PolicySettings& s, models::ObservationEncoderSettings encoder,
+                                              std::uint64_t seed) const override {
+    models::RdtSettings rdt = s.rdt;
+    rdt.observations = std::move(encoder.observations);
+    if (s.language.enabled()) rdt.language_observation = s.language.name;
+    return models::make_rdt_policy(rdt, seed);
+  }
+};
+
 }  // namespace
 
 const std::vector<const Algorithm*>& algorithms() {
   static const DiffusionAlgorithm diffusion;
   static const BcAlgorithm bc;
-  static const std::vector<const Algorithm*> all{&diffusion, &bc};
+  static const RdtAlgorithm rdt;
+  static const std::vector<const Algorithm*> all{&diffusion, &bc, &rdt};
   return all;
 }
 

@@ -8,8 +8,9 @@
 
 #include "core/error.h"
 #include "policy/algorithm.h"
+#include "policy/rdt_files.h"
 #include "policy/reference_weights.h"
-#include "policy/safetensors.h"
+#include "policy/weight_files.h"
 #include "policy/weights.h"
 
 namespace cohort::policy {
@@ -33,8 +34,10 @@ void describe(config::Fields& fields, PolicySettings& s) {
   });
   fields.section("diffusion", [&] { models::describe(fields, s.diffusion); });
   fields.section("bc", [&] { models::describe(fields, s.bc); });
-  fields.add("initial_weights", s.initial_weights, "safetensors file to begin with, also with the reference's names");
-  fields.add("backbone_weights", s.backbone_weights, "safetensors file of a torchvision ResNet for the image trunks");
+  fields.section("rdt", [&] { models::describe(fields, s.rdt); });
+  fields.add("initial_weights", s.initial_weights,
+             "file to begin with (.safetensors, .bin, .pt), also with the reference's names");
+  fields.add("backbone_weights", s.backbone_weights, "file of a torchvision ResNet for the image trunks");
   fields.add("pretrained_backbone", s.pretrained_backbone, "image trunks must begin with weights from a file");
   fields.add("action_width", s.action_width, "numbers per action; 0: from the data");
   fields.add("action_widths", s.action_widths, "numbers per component of the action; empty: from the data");
@@ -85,11 +88,14 @@ void check(const PolicySettings& s) {
   check_weights(s);
   const auto file = [](const std::string& setting, const std::string& path) {
     std::error_code unreadable;
-    COHORT_THROW_UNLESS(path.empty() || std::filesystem::is_regular_file(path, unreadable),
-                        "{}={}: there is no such file", setting, path);
+    COHORT_THROW_UNLESS(path.empty() || std::filesystem::exists(path, unreadable), "{}={}: there is no such file",
+                        setting, path);
   };
   file("model.initial_weights (robomimic: experiment.ckpt_path)", s.initial_weights);
   file("model.backbone_weights", s.backbone_weights);
+  file("model.rdt.vision_weights", s.rdt.vision_weights);
+  file("model.rdt.lang_embed", s.rdt.lang_embed);
+  file("model.rdt.empty_lang_embed", s.rdt.empty_lang_embed);
   if (s.language.enabled()) {
     file("model.language.weights", s.language.weights);
     file("model.language.vocabulary", s.language.vocabulary);
@@ -117,6 +123,9 @@ PolicySettings without_files(PolicySettings settings) {
   settings.initial_weights.clear();
   settings.backbone_weights.clear();
   settings.pretrained_backbone = false;
+  settings.rdt.vision_weights.clear();
+  settings.rdt.lang_embed.clear();
+  settings.rdt.empty_lang_embed.clear();
   return settings;
 }
 
@@ -126,9 +135,11 @@ std::shared_ptr<models::PolicyNetwork> make_policy(const PolicySettings& s, std:
   encoder.observations = observations_of(s);
   std::shared_ptr<models::PolicyNetwork> policy = algorithm_of(s).make(s, std::move(encoder), seed);
   if (!s.backbone_weights.empty())
-    load_backbones(*policy, read_safetensors(s.backbone_weights).tensors, s.backbone_weights);
-  if (!s.initial_weights.empty()) {
-    const SafetensorsFile file = read_safetensors(s.initial_weights);
+    load_backbones(*policy, read_weights(s.backbone_weights).tensors, s.backbone_weights);
+  if (models::rdt_settings(*policy) != nullptr) {
+    load_rdt_files(*policy, s.rdt, s.initial_weights);
+  } else if (!s.initial_weights.empty()) {
+    const SafetensorsFile file = read_weights(s.initial_weights);
     load_weights(*policy, from_reference(*policy, file.tensors, s.initial_weights), {}, s.initial_weights);
   }
   return policy;

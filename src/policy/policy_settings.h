@@ -8,6 +8,7 @@
 #include "core/config.h"
 #include "models/bc/behaviour_cloning.h"
 #include "models/diffusion_policy/diffusion_policy.h"
+#include "models/rdt/rdt_policy.h"
 #include "policy/language.h"
 #include "policy/recorded_pictures.h"
 
@@ -26,6 +27,7 @@ struct PolicySettings {
   models::ObservationEncoderSettings images;  ///< all but the observations themselves
   models::DiffusionPolicySettings diffusion;
   models::BcSettings bc;
+  models::RdtSettings rdt;
   std::string initial_weights;   ///< safetensors file with our names or the reference's; empty: drawn from the seed
   std::string backbone_weights;  ///< safetensors file of a torchvision ResNet, for every image trunk; empty: drawn
   /// The image trunks are meant to begin with weights that were trained before: refused without a file that holds them.

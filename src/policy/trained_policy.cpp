@@ -126,9 +126,7 @@ struct TrainedPolicy::Impl {
       language = model.language;
     }
     // The weights come from the checkpoint.
-    model.initial_weights.clear();
-    model.backbone_weights.clear();
-    model.pretrained_backbone = false;
+    model = without_files(std::move(model));
     COHORT_THROW_UNLESS(model.action_width > 0 && !model.action_widths.empty(),
                         "{}: the configuration lacks model.action_widths", source);
   }

@@ -9,8 +9,14 @@
 
 namespace cohort::models {
 
-RecedingHorizon::RecedingHorizon(torch::nn::Module& policy, std::uint64_t seed) : policy_(policy), seed_(seed) {
-  diffusion_settings(policy);  // throws for another module
+RecedingHorizon::RecedingHorizon(torch::nn::Module& policy, std::uint64_t seed) : seed_(seed) {
+  const DiffusionPolicySettings& settings = diffusion_settings(policy);  // throws for another module
+  source_ = {.policy = &policy,
+             .observations = &settings.encoder.observations,
+             .frames = settings.horizon.observation_horizon,
+             .draw = [&policy](const Observations& observations, const std::vector<SamplingKey>& keys) {
+               return executed_part(policy, sample_actions(policy, observations, keys));
+             }};
 }
 
 void RecedingHorizon::begin(std::uint64_t environment) {
@@ -22,19 +28,18 @@ void RecedingHorizon::begin(std::uint64_t environment) {
 at::Tensor RecedingHorizon::act(const std::vector<std::uint64_t>& environments, const Observations& frame) {
   const at::NoGradGuard no_grad;
   const RowsAloneGuard rows_alone;
-  COHORT_CHECK(!policy_.is_training(), "a policy acts in evaluation mode: call eval() first");
-  const DiffusionPolicySettings& settings = diffusion_settings(policy_);
-  const auto horizon = static_cast<std::size_t>(settings.horizon.observation_horizon);
+  COHORT_CHECK(!source_.policy->is_training(), "a policy acts in evaluation mode: call eval() first");
+  const std::vector<ObservationSettings>& names = *source_.observations;
+  const auto horizon = static_cast<std::size_t>(source_.frames);
   // Before anything is remembered: after an error, the same frame made good goes on.
-  check_frame(settings.encoder.observations, frame, static_cast<std::int64_t>(environments.size()));
+  check_frame(names, frame, static_cast<std::int64_t>(environments.size()));
   std::vector<Environment*> empty;
   std::vector<SamplingKey> keys;
   for (std::size_t i = 0; i < environments.size(); ++i) {
     Environment& e = environments_[environments[i]];
     Observations& seen = e.frames.emplace_back();
     // A copy: a simulator's buffer will hold the next frame soon.
-    for (const ObservationSettings& o : settings.encoder.observations)
-      seen[o.name] = frame.at(o.name)[static_cast<std::int64_t>(i)].clone();
+    for (const ObservationSettings& o : names) seen[o.name] = frame.at(o.name)[static_cast<std::int64_t>(i)].clone();
     while (e.frames.size() < horizon) e.frames.push_front(e.frames.front());
     if (e.frames.size() > horizon) e.frames.pop_front();
     if (!e.actions.empty()) continue;
@@ -43,7 +48,7 @@ at::Tensor RecedingHorizon::act(const std::vector<std::uint64_t>& environments, 
   }
   if (!empty.empty()) {
     Observations observations;
-    for (const ObservationSettings& o : settings.encoder.observations) {
+    for (const ObservationSettings& o : names) {
       std::vector<at::Tensor> frames;
       for (const Environment* e : empty)
         for (const Observations& seen : e->frames) frames.push_back(seen.at(o.name));
@@ -52,7 +57,7 @@ at::Tensor RecedingHorizon::act(const std::vector<std::uint64_t>& environments, 
     }
     const SamplingKey last = keys.back();
     keys.resize(static_cast<std::size_t>(acting_rows(static_cast<std::int64_t>(keys.size()))), last);
-    const at::Tensor chunks = executed_part(policy_, sample_actions(policy_, observations, keys));
+    const at::Tensor chunks = source_.draw(observations, keys);
     for (std::size_t i = 0; i < empty.size(); ++i)
       for (std::int64_t t = 0; t < chunks.size(1); ++t)
         empty[i]->actions.push_back(chunks[static_cast<std::int64_t>(i)][t]);

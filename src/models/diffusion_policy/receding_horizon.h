@@ -8,7 +8,9 @@
 #pragma once
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -17,8 +19,18 @@
 
 namespace cohort::models {
 
+/// A policy that draws chunks, as RecedingHorizon needs it. What it points to must outlive the control.
+struct ChunkSource {
+  const torch::nn::Module* policy = nullptr;
+  const std::vector<ObservationSettings>* observations = nullptr;
+  int frames = 1;  ///< of observations per chunk
+  /// (B, rows, A): the actions to execute, from observations with a frame dimension and one key per sample.
+  std::function<at::Tensor(const Observations&, const std::vector<SamplingKey>&)> draw;
+};
+
 class RecedingHorizon final : public PolicyControl {
  public:
+  RecedingHorizon(ChunkSource source, std::uint64_t seed) : source_(std::move(source)), seed_(seed) {}
   /// The policy must outlive this, and be in evaluation mode when it acts. Random numbers are keyed by (seed, the
   /// environment's id, its chunks since the first one), so that they do not depend on which environments act together.
   RecedingHorizon(torch::nn::Module& policy, std::uint64_t seed);
@@ -41,7 +53,7 @@ class RecedingHorizon final : public PolicyControl {
     std::uint64_t count = 0;
   };
 
-  torch::nn::Module& policy_;
+  ChunkSource source_;
   std::uint64_t seed_;
   std::map<std::uint64_t, Environment> environments_;
   std::uint64_t chunks_ = 0;

@@ -33,6 +33,7 @@ std::vector<std::unique_ptr<Job>> all_jobs() {
   jobs.push_back(make_forecast_job());
   jobs.push_back(make_regression_job());
   jobs.push_back(make_policy_job());
+  jobs.push_back(make_rdt_job());
   return jobs;
 }
 

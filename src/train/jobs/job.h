@@ -108,5 +108,6 @@ std::vector<std::unique_ptr<Job>> all_jobs();
 std::unique_ptr<Job> make_forecast_job();    ///< "informer"
 std::unique_ptr<Job> make_regression_job();  ///< "regressor"
 std::unique_ptr<Job> make_policy_job();      ///< "policy"
+std::unique_ptr<Job> make_rdt_job();         ///< "rdt"
 
 }  // namespace cohort::train

@@ -1,4 +1,4 @@
-// Diffusion policies and behaviour cloning on windows of robot data.
+// Diffusion policies, behaviour cloning and RDT on windows of robot data.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -16,9 +16,11 @@
 #include "data/open_episodes.h"
 #include "data/robot_windows.h"
 #include "data/transforms/component.h"
+#include "models/rdt/state_vector.h"
 #include "policy/algorithm.h"
 #include "policy/checkpoint_folder.h"
 #include "policy/policy_settings.h"
+#include "policy/rdt_files.h"
 #include "policy/statistics_of_set.h"
 #include "train/jobs/job.h"
 #include "train/jobs/policy_batch.h"
@@ -45,7 +47,7 @@ std::string leaf_name(const std::string& name) {
   return slash == std::string::npos ? name : name.substr(slash + 1);
 }
 
-class PolicyJob final : public Job {
+class PolicyJob : public Job {
  public:
   std::string name() const override { return "policy"; }
   std::string summary() const override {
@@ -89,6 +91,7 @@ class PolicyJob final : public Job {
     }
     train_ = std::make_shared<data::RobotWindows>(combined);
     take_shapes();
+    if (model_.algorithm == "rdt") take_slots();
     policy::check(resumes() ? policy::without_files(model_) : model_);
     check_batch_size();
     check_reach();
@@ -272,6 +275,10 @@ class PolicyJob final : public Job {
 
   std::string time_label() const override { return "actions of the chunk"; }
 
+ protected:
+  data::RobotDataSettings data_;
+  policy::PolicySettings model_;
+
  private:
   static constexpr std::int64_t kExamples = 6;
 
@@ -296,6 +303,8 @@ class PolicyJob final : public Job {
 
   /// What a window holds follows from the model.
   void shape_windows() {
+    if (model_.low_dim.empty()) model_.low_dim = data_.proprio;
+    if (model_.rgb.empty()) model_.rgb = data_.images;
     const policy::Algorithm& algorithm = policy::algorithm_of(model_);
     const auto follow = [&](const char* field, int& setting, int wanted) {
       COHORT_THROW_UNLESS(!fields_->was_set(field) || setting == wanted,
@@ -306,8 +315,6 @@ class PolicyJob final : public Job {
     follow("data.observation_steps", data_.observation_steps, algorithm.observation_steps(model_));
     follow("data.action_steps", data_.action_steps, algorithm.action_steps(model_));
     follow("data.action_begin", data_.action_begin, -algorithm.newest_row(model_));
-    if (model_.low_dim.empty()) model_.low_dim = data_.proprio;
-    if (model_.rgb.empty()) model_.rgb = data_.images;
     COHORT_THROW_UNLESS(model_.low_dim.size() == data_.proprio.size(),
                         "model.low_dim names {} observations, but data.proprio has {} components",
                         model_.low_dim.size(), data_.proprio.size());
@@ -376,6 +383,38 @@ class PolicyJob final : public Job {
         model_.recorded = policy::common(model_.recorded, policy::recorded_pictures(train_->source(set), field));
   }
 
+  /// Where RDT's unified vector holds the numbers of this data.
+  void take_slots() {
+    models::RdtSettings& rdt = model_.rdt;
+    std::vector<std::string> components = data_.proprio;
+    components.insert(components.end(), data_.actions.begin(), data_.actions.end());
+    models::check_assigned(components, rdt.slots);
+    const auto place = [&](const std::vector<std::string>& names, const std::vector<int>& widths, const char* what) {
+      std::vector<std::vector<int>> slots;
+      std::vector<int> all;
+      for (std::size_t i = 0; i < names.size(); ++i) {
+        slots.push_back(models::slots_of(names[i], widths[i], rdt.slots));
+        all.insert(all.end(), slots.back().begin(), slots.back().end());
+      }
+      models::check_slots(names, slots, what);
+      return all;
+    };
+    rdt.state_slots = place(data_.proprio, model_.low_dim_widths, "data.proprio");
+    rdt.action_slots = place(data_.actions, model_.action_widths, "data.actions");
+    // What the network sees in the mean, and how far it strays.
+    const data::VectorStatistics& statistics = train_->statistics(0).proprio;
+    std::vector<float> low(statistics.mean.begin(), statistics.mean.end()), high = low;
+    for (std::size_t i = 0; i < high.size(); ++i) high[i] += static_cast<float>(statistics.std[i]);
+    if (!low.empty()) {
+      train_->proprio_normalizer(0).normalize(low);
+      train_->proprio_normalizer(0).normalize(high);
+    }
+    rdt.state_mean.assign(low.begin(), low.end());
+    rdt.state_std.clear();
+    for (std::size_t i = 0; i < low.size(); ++i) rdt.state_std.push_back(static_cast<double>(high[i] - low[i]));
+    if (!resumes()) policy::take_instruction_lengths(rdt);
+  }
+
   /// A sampler that clamps what it draws must be able to draw every action of the data.
   void check_reach() const {
     const std::optional<double> reach = policy::algorithm_of(model_).reach(model_);
@@ -432,11 +471,9 @@ class PolicyJob final : public Job {
 
   const config::Fields* fields_ = nullptr;
   const RunSettings* run_ = nullptr;
-  data::RobotDataSettings data_;
   bool combine_statistics_ = false;
   std::vector<std::string> validation_splits_;
   int sampled_ = 20;
-  policy::PolicySettings model_;
   ObservationLayout layout_;
   std::vector<std::int64_t> widths_;  // of the action's components
   std::shared_ptr<const data::RobotWindows> train_, validation_;
@@ -444,10 +481,40 @@ class PolicyJob final : public Job {
   std::shared_ptr<const SomeSamples> shown_;
 };
 
+/// The same on RDT, with its reference's optimizer (main.py).
+class RdtJob final : public PolicyJob {
+ public:
+  std::string name() const override { return "rdt"; }
+  std::string summary() const override {
+    return "Robotics Diffusion Transformer (170M, 1B, smaller) from RLDS or HDF5 robot data";
+  }
+  void describe(config::Fields& fields, RunSettings& run) override {
+    PolicyJob::describe(fields, run);
+    model_.algorithm = "rdt";
+    run.train.batch_size = 4;
+    run.train.epochs = 1;
+    run.train.lr = 5e-6;
+    run.train.optimizer.kind = "adamw";
+    run.train.optimizer.weight_decay = 1e-2;
+    run.train.clip_norm = 1.0;
+  }
+  void load() override {
+    COHORT_THROW_UNLESS(model_.algorithm == "rdt",
+                        "model.algorithm={}: `cohort train rdt` trains RDT; write `cohort "
+                        "train policy` for others",
+                        model_.algorithm);
+    PolicyJob::load();
+  }
+};
+
 }  // namespace
 
 std::unique_ptr<Job> make_policy_job() {
   return std::make_unique<PolicyJob>();
+}
+
+std::unique_ptr<Job> make_rdt_job() {
+  return std::make_unique<RdtJob>();
 }
 
 }  // namespace cohort::train

@@ -1,0 +1,23 @@
+/// What an RDT policy begins with: the reference's weights, a SigLIP's, an instruction that was embedded before.
+#pragma once
+#include <string>
+
+#include "models/rdt/rdt_policy.h"
+#include "policy/named_tensors.h"
+
+namespace cohort::policy {
+
+/// (tokens, width) float32 of an embedded instruction: a file with one tensor, or with one called lang_embed, of that
+/// shape or with a first dimension of 1. Throws Error naming the file.
+at::Tensor read_embedded_instruction(const std::string& path, int width);
+
+/// Fills lang_tokens and empty_lang_tokens from the files that the settings name.
+void take_instruction_lengths(models::RdtSettings& settings);
+
+/// Copies what the settings and `initial_weights` name into the policy. The file of weights must hold all of the
+/// reference's (model.*, lang_adaptor.*, img_adaptor.*, state_adaptor.*), and may hold the policy's other tensors.
+/// Throws Error naming the file and what does not fit.
+void load_rdt_files(models::PolicyNetwork& policy, const models::RdtSettings& settings,
+                    const std::string& initial_weights);
+
+}  // namespace cohort::policy

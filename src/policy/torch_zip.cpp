@@ -1,0 +1,279 @@
+#include "policy/torch_zip.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "policy/pickle.h"
+
+namespace cohort::policy {
+namespace {
+
+using Kind = PickleValue::Kind;
+
+/// A stored record: where its bytes lie in the file.
+struct Record {
+  std::uint64_t begin = 0, size = 0;
+};
+
+/// A zip archive without compression (APPNOTE.TXT 6.3.9, 4.3; with 4.3.14, zip64).
+class StoredZip {
+ public:
+  explicit StoredZip(const std::filesystem::path& path) : path_(path.string()), file_(path, std::ios::binary) {
+    COHORT_THROW_UNLESS(file_.good(), "{}: cannot be read", path_);
+    size_ = std::filesystem::file_size(path);
+    find_directory();
+  }
+
+  std::string read(std::uint64_t begin, std::uint64_t count) {
+    check(begin, count);
+    std::string bytes(static_cast<std::size_t>(count), '\0');
+    read_to(begin, bytes.data(), count);
+    return bytes;
+  }
+  void read_to(std::uint64_t begin, char* out, std::uint64_t count) {
+    check(begin, count);
+    file_.seekg(static_cast<std::streamoff>(begin));
+    file_.read(out, static_cast<std::streamsize>(count));
+    COHORT_THROW_UNLESS(file_.good(), "{}: cannot be read at byte {}", path_, begin);
+  }
+  const std::map<std::string, Record>& records() const { return records_; }
+
+ private:
+  void check(std::uint64_t begin, std::uint64_t count) const {
+    COHORT_THROW_UNLESS(begin <= size_ && count <= size_ - begin,
+                        "{}: is cut off or damaged: it has {} bytes, but bytes {} to {} are named", path_, size_, begin,
+                        begin + count);
+  }
+  static std::uint64_t number(const std::string& bytes, std::size_t at, std::size_t count) {
+    std::uint64_t value = 0;
+    for (std::size_t i = 0; i < count; ++i)
+      value |= std::uint64_t{static_cast<unsigned char>(bytes.at(at + i))} << (8 * i);
+    return value;
+  }
+
+  void find_directory() {
+    constexpr std::uint64_t kEnd = 22, kLongestComment = 65535, kLocator = 20;
+    const std::uint64_t tail_size = std::min(size_, kEnd + kLongestComment);
+    const std::string tail = read(size_ - tail_size, tail_size);
+    const std::size_t end = tail.rfind("PK\x05\x06");
+    COHORT_THROW_UNLESS(end != std::string::npos && tail.size() - end >= kEnd,
+                        "{}: the zip archive has no directory at its end: the file is cut off, copy it again", path_);
+    const std::uint64_t end_at = size_ - tail_size + end;
+    std::uint64_t count = number(tail, end + 10, 2), size = number(tail, end + 12, 4), at = number(tail, end + 16, 4);
+    if (end_at >= kLocator) {
+      const std::string locator = read(end_at - kLocator, kLocator);
+      if (locator.starts_with("PK\x06\x07")) {
+        const std::string big = read(number(locator, 8, 8), 56);
+        COHORT_THROW_UNLESS(big.starts_with("PK\x06\x06"), "{}: the zip archive's directory is damaged", path_);
+        count = number(big, 32, 8);
+        size = number(big, 40, 8);
+        at = number(big, 48, 8);
+      }
+    }
+    read_directory(read(at, size), count);
+  }
+
+  void read_directory(const std::string& directory, std::uint64_t count) {
+    constexpr std::size_t kHeader = 46;
+    std::size_t at = 0;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      COHORT_THROW_UNLESS(directory.size() - at >= kHeader && directory.compare(at, 4, "PK\x01\x02", 4) == 0,
+                          "{}: the zip archive's directory is damaged", path_);
+      const std::uint64_t method = number(directory, at + 10, 2);
+      std::uint64_t packed = number(directory, at + 20, 4), size = number(directory, at + 24, 4);
+      const std::size_t name_size = number(directory, at + 28, 2), extra_size = number(directory, at + 30, 2),
+                        comment_size = number(directory, at + 32, 2);
+      std::uint64_t local = number(directory, at + 42, 4);
+      COHORT_THROW_UNLESS(directory.size() - at - kHeader >= name_size + extra_size + comment_size,
+                          "{}: the zip archive's directory is damaged", path_);
+      const std::string name = directory.substr(at + kHeader, name_size);
+      read_extra(directory.substr(at + kHeader + name_size, extra_size), size, packed, local);
+      at += kHeader + name_size + extra_size + comment_size;
+      if (name.ends_with('/')) continue;
+      COHORT_THROW_UNLESS(method == 0 && packed == size,
+                          "{}: {} is compressed, which torch.save() does not do; unpack and save the weights again",
+                          path_, name);
+      const std::string header = read(local, 30);
+      COHORT_THROW_UNLESS(header.starts_with("PK\x03\x04"), "{}: the record {} is damaged", path_, name);
+      const std::uint64_t begin = local + 30 + number(header, 26, 2) + number(header, 28, 2);
+      check(begin, size);
+      records_[name] = {begin, size};
+    }
+  }
+
+  /// Values that do not fit 32 bits stand in the extra field 1, in this order.
+  void read_extra(const std::string& extra, std::uint64_t& size, std::uint64_t& packed, std::uint64_t& local) const {
+    constexpr std::uint64_t kElsewhere = 0xffffffff;
+    for (std::size_t at = 0; at + 4 <= extra.size();) {
+      const std::uint64_t kind = number(extra, at, 2), length = number(extra, at + 2, 2);
+      at += 4;
+      if (length > extra.size() - at) return;
+      std::size_t place = at;
+      if (kind == 1)
+        for (std::uint64_t* value : {&size, &packed, &local}) {
+          if (*value != kElsewhere) continue;
+          COHORT_THROW_UNLESS(place + 8 <= at + length, "{}: the zip archive's directory is damaged", path_);
+          *value = number(extra, place, 8);
+          place += 8;
+        }
+      at += static_cast<std::size_t>(length);
+    }
+  }
+
+  std::string path_;
+  std::ifstream file_;
+  std::uint64_t size_ = 0;
+  std::map<std::string, Record> records_;
+};
+
+at::ScalarType type_of(const std::string& storage, const std::string& source) {
+  static const std::map<std::string, at::ScalarType> types{
+      {"FloatStorage", at::kFloat},       {"DoubleStorage", at::kDouble}, {"HalfStorage", at::kHalf},
+      {"BFloat16Storage", at::kBFloat16}, {"LongStorage", at::kLong},     {"IntStorage", at::kInt},
+      {"ShortStorage", at::kShort},       {"CharStorage", at::kChar},     {"ByteStorage", at::kByte},
+      {"BoolStorage", at::kBool}};
+  const auto found = types.find(storage);
+  COHORT_THROW_UNLESS(found != types.end(), "{}: a storage is of the unknown type {}", source, storage);
+  return found->second;
+}
+
+class StateDict {
+ public:
+  StateDict(StoredZip& zip, std::string folder, std::string source)
+      : zip_(zip), folder_(std::move(folder)), source_(std::move(source)) {}
+
+  NamedTensors tensors_of(const PickleValue& root) {
+    if (root.kind == Kind::kTensor) return {{"", tensor_of(root)}};
+    COHORT_THROW_UNLESS(root.kind == Kind::kDict, "{}: holds neither a tensor nor a state dict", source_);
+    const PickleValue* chosen = &root;
+    if (!holds_tensors(root))
+      for (const char* part : {"module", "state_dict", "model"})
+        if (const PickleValue* inside = entry(root, part); inside != nullptr && holds_tensors(*inside)) {
+          chosen = inside;
+          log::info("{}: the weights under \"{}\" are read, the rest is left out", source_, part);
+          break;
+        }
+    collect(*chosen, "", 0);
+    COHORT_THROW_UNLESS(!tensors_.empty(), "{}: holds no tensors", source_);
+    return std::move(tensors_);
+  }
+
+ private:
+  static bool holds_tensors(const PickleValue& value) {
+    if (value.kind != Kind::kDict) return false;
+    for (std::size_t i = 1; i < value.items.size(); i += 2)
+      if (value.items[i]->kind == Kind::kTensor) return true;
+    return false;
+  }
+  static const PickleValue* entry(const PickleValue& dict, const std::string& name) {
+    for (std::size_t i = 0; i + 1 < dict.items.size(); i += 2)
+      if (dict.items[i]->kind == Kind::kText && dict.items[i]->text == name) return dict.items[i + 1];
+    return nullptr;
+  }
+
+  void collect(const PickleValue& dict, const std::string& prefix, int depth) {
+    constexpr int kDeepest = 16;
+    constexpr std::size_t kMost = 1000000;
+    if (depth > kDeepest) return;
+    for (std::size_t i = 0; i + 1 < dict.items.size(); i += 2) {
+      COHORT_THROW_UNLESS(++visited_ <= kMost, "{}: has more than {} entries", source_, kMost);
+      const PickleValue &key = *dict.items[i], &value = *dict.items[i + 1];
+      if (key.kind != Kind::kText) continue;
+      if (value.kind == Kind::kTensor)
+        tensors_.emplace_back(prefix + key.text, tensor_of(value));
+      else if (value.kind == Kind::kDict)
+        collect(value, prefix + key.text + ".", depth + 1);
+    }
+  }
+
+  at::Tensor storage_of(const PickleValue& storage) {
+    const auto [found, is_new] = storages_.try_emplace(storage.key);
+    const at::ScalarType type = type_of(storage.type, source_);
+    if (is_new) {
+      const auto record = zip_.records().find(folder_ + "data/" + storage.key);
+      COHORT_THROW_UNLESS(record != zip_.records().end(), "{}: the record data/{} is missing", source_, storage.key);
+      const auto bytes = static_cast<std::int64_t>(record->second.size);
+      const auto element = static_cast<std::int64_t>(at::elementSize(type));
+      COHORT_THROW_UNLESS(bytes % element == 0, "{}: the record data/{} has {} bytes, which are no whole elements",
+                          source_, storage.key, bytes);
+      found->second = at::empty({bytes / element}, type);
+      zip_.read_to(record->second.begin, static_cast<char*>(found->second.mutable_data_ptr()), record->second.size);
+    }
+    COHORT_THROW_UNLESS(found->second.scalar_type() == type, "{}: the record data/{} is of two types", source_,
+                        storage.key);
+    return found->second;
+  }
+
+  at::Tensor tensor_of(const PickleValue& value) {
+    const at::Tensor storage = storage_of(*value.storage);
+    // Sums in floats: numbers of a damaged file may not fit 64 bits.
+    double last = static_cast<double>(value.offset), elements = 1;
+    for (std::size_t i = 0; i < value.sizes.size(); ++i) {
+      elements *= static_cast<double>(value.sizes[i]);
+      last +=
+          static_cast<double>(std::max<std::int64_t>(0, value.sizes[i] - 1)) * static_cast<double>(value.strides[i]);
+    }
+    const auto held = static_cast<double>(storage.numel());
+    COHORT_THROW_UNLESS(elements == 0 || (last < held && elements <= held),
+                        "{}: a tensor reaches beyond its storage data/{} of {} elements", source_, value.storage->key,
+                        storage.numel());
+    if (elements == 0) return at::empty(value.sizes, storage.options());
+    return storage.as_strided(value.sizes, value.strides, value.offset);
+  }
+
+  StoredZip& zip_;
+  std::string folder_, source_;
+  std::map<std::string, at::Tensor> storages_;
+  NamedTensors tensors_;
+  std::size_t visited_ = 0;
+};
+
+std::string beginning_of(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string bytes(4, '\0');
+  file.read(bytes.data(), 4);
+  bytes.resize(static_cast<std::size_t>(std::max<std::streamsize>(0, file.gcount())));
+  return bytes;
+}
+
+}  // namespace
+
+bool is_torch_file(const std::filesystem::path& path) {
+  const std::string begin = beginning_of(path);
+  return begin.starts_with("PK\x03\x04") || begin.starts_with("\x80\x02");
+}
+
+SafetensorsFile read_torch_zip(const std::filesystem::path& path) {
+  const std::string source = path.string();
+  COHORT_THROW_UNLESS(
+      !beginning_of(path).starts_with("\x80"),
+      "{}: is of PyTorch's format before version 1.6, which is not read; save it anew where PyTorch is: "
+      "torch.save(torch.load(FILE, weights_only=True), OTHER)",
+      source);
+  StoredZip zip(path);
+  const auto pickled = std::find_if(zip.records().begin(), zip.records().end(), [](const auto& record) {
+    return record.first == "data.pkl" || record.first.ends_with("/data.pkl");
+  });
+  COHORT_THROW_UNLESS(pickled != zip.records().end(), "{}: is a zip archive, but not one of torch.save(): no data.pkl",
+                      source);
+  const std::string folder = pickled->first.substr(0, pickled->first.size() - 8);
+  if (const auto order = zip.records().find(folder + "byteorder"); order != zip.records().end())
+    COHORT_THROW_UNLESS(zip.read(order->second.begin, order->second.size) == "little",
+                        "{}: was written on a machine of the other byte order, which is not read", source);
+  const Pickle pickle(zip.read(pickled->second.begin, pickled->second.size), source);
+  return {StateDict(zip, folder, source).tensors_of(pickle.root()), {}};
+}
+
+}  // namespace cohort::policy

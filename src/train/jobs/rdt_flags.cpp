@@ -1,0 +1,276 @@
+#include "train/jobs/rdt_flags.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "core/error.h"
+
+namespace cohort::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array<std::string_view, 9> kSwitches{
+    "load_from_hdf5",   "gradient_checkpointing", "image_aug",   "precomp_lang_embed",
+    "scale_lr",         "use_8bit_adam",          "push_to_hub", "allow_tf32",
+    "set_grads_to_none"};
+
+/// Flags whose value is that of one setting.
+struct SameSetting {
+  std::string_view flag, setting;
+};
+constexpr std::array<SameSetting, 18> kSame{{{"output_dir", "output_dir"},
+                                             {"seed", "train.seed"},
+                                             {"train_batch_size", "train.batch_size"},
+                                             {"num_train_epochs", "train.epochs"},
+                                             {"max_train_steps", "train.steps"},
+                                             {"checkpointing_period", "train.checkpoint.every"},
+                                             {"checkpoints_total_limit", "train.checkpoint.keep"},
+                                             {"gradient_accumulation_steps", "train.gradient_accumulation_steps"},
+                                             {"learning_rate", "train.lr"},
+                                             {"cond_mask_prob", "model.rdt.cond_mask_prob"},
+                                             {"cam_ext_mask_prob", "model.rdt.cam_ext_mask_prob"},
+                                             {"state_noise_snr", "model.rdt.state_noise_snr"},
+                                             {"dataloader_num_workers", "loader.workers"},
+                                             {"adam_beta1", "train.beta1"},
+                                             {"adam_beta2", "train.beta2"},
+                                             {"adam_weight_decay", "train.weight_decay"},
+                                             {"adam_epsilon", "train.eps"},
+                                             {"max_grad_norm", "train.clip_norm"}}};
+
+/// Flags that change nothing here.
+struct WithoutEffect {
+  std::string_view flag, reason;
+};
+constexpr std::array<WithoutEffect, 6> kWithoutEffect{
+    {{"logging_dir", "log, metrics and TensorBoard events lie in the run's folder"},
+     {"local_rank", "the launcher's LOCAL_RANK says it"},
+     {"set_grads_to_none", "gradients are kept in buckets and never set to None"},
+     {"alpha", "a moving average for the reference's log only"},
+     {"dataset_type", "data.paths names the data, whatever they are for"},
+     {"allow_tf32", "TF32 is allowed unless train.deterministic=true"}}};
+
+struct Refused {
+  std::string_view flag, remedy;
+};
+constexpr std::array<Refused, 6> kRefused{
+    {{"config_path", "a configuration is a JSON file: --config configs/rdt_1b.json, or rdt_170m.json, rdt_tiny.json"},
+     {"deepspeed",
+      "states are not sharded here; leave it out: memory is saved by gradient_checkpointing, "
+      "gradient_accumulation_steps and mixed_precision"},
+     {"use_8bit_adam", "there is no 8-bit optimizer here; leave it out"},
+     {"push_to_hub", "nothing is sent anywhere; the run's folder holds the weights as safetensors"},
+     {"hub_token", "nothing is sent anywhere; leave it out"},
+     {"hub_model_id", "nothing is sent anywhere; leave it out"}}};
+
+bool is_true(const std::string& value) {
+  return value == "true" || value == "True" || value == "1";
+}
+
+std::optional<std::int64_t> whole_number(const std::string& text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+class Reader {
+ public:
+  explicit Reader(const std::vector<std::string>& words) {
+    for (const std::string& word : words) {
+      const std::size_t equals = word.find('=');
+      std::string name = word.substr(0, equals);
+      // main.py's argparse knows them with a low line; people write both.
+      if (name.find('.') == std::string::npos) std::replace(name.begin(), name.end(), '-', '_');
+      if (equals == std::string::npos || !take(name, word.substr(equals + 1))) flags_.overrides.push_back(word);
+    }
+    finish();
+  }
+  RdtFlags flags() && { return std::move(flags_); }
+
+ private:
+  void set(const std::string& text) { flags_.overrides.push_back(text); }
+  void refuse(const std::string& flag, const std::string& value, std::string_view remedy) {
+    refused_ += format("\n  --{}{}: {}", flag, value.empty() || value == "true" ? "" : "=" + value, remedy);
+  }
+
+  /// Whether it is a flag of main.py.
+  bool take(const std::string& flag, const std::string& value) {
+    for (const SameSetting& same : kSame)
+      if (flag == same.flag) {
+        set(format("{}={}", same.setting, value));
+        return true;
+      }
+    for (const WithoutEffect& one : kWithoutEffect)
+      if (flag == one.flag) {
+        flags_.notes.push_back(format("--{}={} has no effect: {}", flag, value, one.reason));
+        return true;
+      }
+    for (const Refused& one : kRefused)
+      if (flag == one.flag) {
+        if (!is_rdt_switch(flag) || is_true(value)) refuse(flag, value, one.remedy);
+        return true;
+      }
+    return take_special(flag, value);
+  }
+
+  bool take_special(const std::string& flag, const std::string& value) {
+    if (flag == "load_from_hdf5") {
+      if (is_true(value)) set("data.format=hdf5");
+    } else if (flag == "gradient_checkpointing") {
+      set(format("train.gradient_checkpointing={}", is_true(value) ? "true" : "false"));
+    } else if (flag == "image_aug") {
+      set(format("model.rdt.image_aug={}", is_true(value) ? "true" : "false"));
+      if (is_true(value))
+        flags_.notes.push_back("--image_aug: the reference's colour jitter is done, its corruptions (imgaug) are not");
+    } else if (flag == "precomp_lang_embed") {
+      precomputed_ = is_true(value);
+    } else if (flag == "scale_lr") {
+      if (is_true(value)) {
+        set("train.learning_rate_rule=linear");
+        set("train.lr_base_batch=1");
+      }
+    } else if (flag == "mixed_precision") {
+      set(format("train.precision={}", value == "no" ? "fp32" : value));
+    } else if (flag == "resume_from_checkpoint") {
+      set(format("resume={}", value == "latest" ? "auto" : value));
+    } else if (flag == "pretrained_model_name_or_path") {
+      set("model.initial_weights=" + find_model(flag, value));
+    } else if (flag == "pretrained_vision_encoder_name_or_path") {
+      set("model.rdt.vision_weights=" + find_model(flag, value));
+    } else if (flag == "pretrained_text_encoder_name_or_path") {
+      text_encoder_ = value;
+    } else if (flag == "report_to") {
+      if (value == "tensorboard" || value == "none")
+        set(format("tensorboard={}", value == "tensorboard" ? "true" : "false"));
+      else
+        refuse(flag, value, "nothing is sent anywhere; there are tensorboard and none, and metrics.jsonl always");
+    } else if (flag == "lr_scheduler") {
+      scheduler_ = value;
+    } else if (flag == "lr_warmup_steps") {
+      warmup_ = value;
+    } else if (flag == "lr_num_cycles" || flag == "lr_power") {
+      if (value != "1" && value != "1.0") refuse(flag, value, "only 1 is done");
+    } else if (flag == "sample_period") {
+      period_ = value;
+    } else if (flag == "sample_batch_size") {
+      sample_batch_ = value;
+    } else if (flag == "num_sample_batches") {
+      sample_batches_ = value;
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  void finish() {
+    if (text_encoder_ && precomputed_.value_or(false))
+      flags_.notes.push_back(
+          format("--pretrained_text_encoder_name_or_path={} has no effect: --precomp_lang_embed takes "
+                 "the instruction from model.rdt.lang_embed",
+                 *text_encoder_));
+    else if (text_encoder_)
+      refuse("pretrained_text_encoder_name_or_path", *text_encoder_,
+             "texts are not embedded while training: add --precomp_lang_embed and model.rdt.lang_embed=FILE");
+    if (precomputed_.value_or(false) &&
+        std::none_of(flags_.overrides.begin(), flags_.overrides.end(),
+                     [](const std::string& text) { return text.find("model.rdt.lang_embed=") == 0; }))
+      refuse("precomp_lang_embed", "",
+             "name the embedded instruction with model.rdt.lang_embed=FILE (.pt or .safetensors)");
+    schedule();
+    sampling();
+    COHORT_THROW_UNLESS(refused_.empty(), "flags of main.py that cannot be honoured:{}", refused_);
+  }
+
+  /// diffusers' get_scheduler: "constant" knows no warm-up.
+  void schedule() {
+    if (!scheduler_ && !warmup_) return;
+    const std::string kind = scheduler_.value_or("constant");
+    if (kind != "constant" && kind != "constant_with_warmup" && kind != "linear" && kind != "cosine")
+      return refuse("lr_scheduler", kind, "there are constant, constant_with_warmup, linear and cosine");
+    set("train.schedule=" + (kind == "constant_with_warmup" ? "constant" : kind));
+    set("train.warmup_steps=" + (kind == "constant" ? "0" : warmup_.value_or("500")));
+    if (kind == "constant" && warmup_)
+      flags_.notes.push_back(
+          format("--lr_warmup_steps={} has no effect with --lr_scheduler=constant, as in the "
+                 "reference; there is constant_with_warmup",
+                 *warmup_));
+  }
+
+  void sampling() {
+    if (!period_ && !sample_batch_ && !sample_batches_) return;
+    const auto number = [&](const char* flag, const std::optional<std::string>& value, std::int64_t standard) {
+      if (!value) return standard;
+      const std::optional<std::int64_t> given = whole_number(*value);
+      if (!given) refuse(flag, *value, "is no number");
+      return given.value_or(standard);
+    };
+    const std::int64_t period = number("sample_period", period_, -1),
+                       size = number("sample_batch_size", sample_batch_, 8),
+                       batches = number("num_sample_batches", sample_batches_, 2);
+    if (period > 0) set(format("train.validate_every={}", period));
+    set(format("validation.sampled={}", period > 0 ? size * batches : 0));
+    if (period > 0)
+      flags_.notes.push_back(
+          "--sample_period: chunks are drawn for samples of the validation data that validation.splits names, not of "
+          "the "
+          "training data");
+  }
+
+  RdtFlags flags_;
+  std::string refused_;
+  std::optional<bool> precomputed_;
+  std::optional<std::string> text_encoder_, scheduler_, warmup_, period_, sample_batch_, sample_batches_;
+};
+
+/// The newest snapshot of a model in the hub's cache; empty: there is none.
+fs::path cached_snapshot(const std::string& name) {
+  const char* home = std::getenv("HOME");
+  const char* hub = std::getenv("HF_HUB_CACHE");
+  const char* hf = std::getenv("HF_HOME");
+  fs::path cache = hub != nullptr  ? fs::path(hub)
+                   : hf != nullptr ? fs::path(hf) / "hub"
+                                   : fs::path(home != nullptr ? home : "") / ".cache/huggingface/hub";
+  std::string folder = "models--" + name;
+  for (std::size_t slash; (slash = folder.find('/')) != std::string::npos;) folder.replace(slash, 1, "--");
+  std::error_code error;
+  fs::path newest;
+  fs::file_time_type time;
+  for (const auto& entry : fs::directory_iterator(cache / folder / "snapshots", error)) {
+    std::error_code unreadable;
+    const auto written = fs::last_write_time(entry.path(), unreadable);
+    if (unreadable || (!newest.empty() && written < time)) continue;
+    newest = entry.path();
+    time = written;
+  }
+  return newest;
+}
+
+}  // namespace
+
+bool is_rdt_switch(std::string_view name) {
+  return std::find(kSwitches.begin(), kSwitches.end(), name) != kSwitches.end();
+}
+
+std::string find_model(const std::string& flag, const std::string& name) {
+  std::error_code error;
+  if (fs::exists(name, error)) return name;
+  const fs::path cached = cached_snapshot(name);
+  COHORT_THROW_UNLESS(
+      !cached.empty(),
+      "--{}={}: there is no such file or folder, and the hub's cache does not hold it; where there is a "
+      "network: huggingface-cli download {}",
+      flag, name, name);
+  return cached.string();
+}
+
+RdtFlags read_rdt_flags(const std::vector<std::string>& words) {
+  return Reader(words).flags();
+}
+
+}  // namespace cohort::train
