@@ -154,7 +154,7 @@ LaunchRequest parse_launch(const std::vector<std::string>& arguments) {
   LaunchRequest request;
   launch::LaunchSettings& settings = request.settings;
   CLI::App app(kHelp, "cohort launch [flags] SUBCOMMAND|SCRIPT.py|-- PROGRAM [arguments]");
-  std::string nproc, redirects, tee, filter, signals, mixed_precision, gpu_ids;
+  std::string recover = "memory", nproc, redirects, tee, filter, signals, mixed_precision, gpu_ids;
   NodeFlags nodes;
   int main_process_port = -1, master_port = -1;
   settings.master_addr.clear();
@@ -183,7 +183,7 @@ LaunchRequest parse_launch(const std::vector<std::string>& arguments) {
       option("master-port", master_port, "its port; with one node a free one is chosen and kept, else 29500", true);
   option("rdzv-endpoint", nodes.rdzv_endpoint, "host:port, another way to name the store", true);
   option("max-restarts", settings.max_restarts,
-         "how often the whole job is started again after a rank has failed; one node; 0", true);
+         "how often a job goes on after a rank has failed, from memory or started again; one node; 0", true);
   option("rdzv-id", settings.run_id, "TORCHELASTIC_RUN_ID", true);
   flag("standalone", nodes.standalone, "one node: what this launcher does unless --nnodes says otherwise", true);
   option("role", settings.role, "ROLE_NAME of the ranks", true);
@@ -224,6 +224,11 @@ LaunchRequest parse_launch(const std::vector<std::string>& arguments) {
   flag("quiet", settings.quiet, "do not say what was chosen", false, "q");
 
   group = "own flags";
+  option("recover", recover,
+         "after a rank has died: memory (the other ranks keep what they have and a new one joins them, where the "
+         "program can; else as checkpoint), or checkpoint (all start again); memory",
+         false)
+      ->check(CLI::IsMember({"memory", "checkpoint"}));
   option("grace-period", settings.grace_period, "seconds that ranks have to end before they are killed; 30", false);
 
   std::vector<std::string> limited_values(limited_flags().size());
@@ -307,6 +312,7 @@ LaunchRequest parse_launch(const std::vector<std::string>& arguments) {
     settings.environment.emplace_back("COHORT_BACKEND", "cpu");
   }
   settings.expects_gpu = multi_gpu;
+  settings.recovers_from_memory = recover == "memory";
   if (!gpu_ids.empty()) settings.gpu_ids = gpu_ids;
   if (virtual_local_rank) settings.device_policy = DevicePolicy::kOwn;
   if (request.module && request.no_python) throw UsageError("launch: --module and --no-python contradict each other");

@@ -14,6 +14,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "launch/failure.h"
+#include "launch/recovery.h"
 #include "launch/rendezvous.h"
 #include "launch/signals.h"
 #include "launch/spawn.h"
@@ -54,8 +55,12 @@ struct Outcome {
 /// Watches one attempt to its end.
 class Watch {
  public:
-  Watch(WorkerGroup& group, SignalPipe& signals, Console& console, const LaunchSettings& settings)
-      : group_(group), signals_(signals), console_(console), settings_(settings) {}
+  Watch(WorkerGroup& group, SignalPipe& signals, Console& console, const LaunchSettings& settings, int& restarts_used)
+      : group_(group),
+        signals_(signals),
+        console_(console),
+        settings_(settings),
+        recovery_(group, console, settings, restarts_used) {}
 
   Outcome run() {
     while (!group_.all_ended()) {
@@ -66,6 +71,8 @@ class Watch {
         outcome_.stop_signal = notice_;
         set_deadline();
       }
+      if (group_.any_failed() && !stopping_ && may_be_recovered() && recovery_.replace_failed()) failed_at_ = {};
+      if (!stopping_) recovery_.call_when_all_wait();
       if (group_.any_failed() && !stopping_ && SteadyClock::now() >= settled_at()) stop(SIGTERM, "");
       // `cohort launch ... | head`: nobody reads any more. A job whose logs are stored goes on.
       if (console_.reader_gone() && !stopping_ && settings_.log_dir.empty()) {
@@ -85,9 +92,16 @@ class Watch {
     return failed_at_ + kSettle;
   }
 
+  /// A rank that a signal ended is replaced at once; where one fails by itself, others may for the same cause.
+  bool may_be_recovered() {
+    const auto& workers = group_.workers();
+    return std::any_of(workers.begin(), workers.end(), [](const Worker& w) { return w.failed() && w.signal != 0; }) ||
+           SteadyClock::now() >= settled_at();
+  }
+
   milliseconds time_to_wait() {
-    constexpr milliseconds kIdle{1000};
-    SteadyClock::time_point next = SteadyClock::now() + kIdle;
+    constexpr milliseconds kIdle{1000}, kNap{2};
+    SteadyClock::time_point next = SteadyClock::now() + (recovery_.under_way() ? kNap : kIdle);
     if (group_.any_failed() && !stopping_) next = std::min(next, settled_at());
     if (stopping_ && !killed_) next = std::min(next, deadline_);
     const auto left = std::chrono::ceil<milliseconds>(next - SteadyClock::now());
@@ -163,6 +177,7 @@ class Watch {
   SignalPipe& signals_;
   Console& console_;
   const LaunchSettings& settings_;
+  Recovery recovery_;
   Outcome outcome_;
   bool stopping_ = false;
   int notice_ = 0;      ///< the first one that was passed on
@@ -300,6 +315,7 @@ int run_job(const LaunchSettings& settings) {
   OrphanGuard guard;
 
   int code = 0;
+  int restarts_used = 0;  // recoveries from memory count, too
   Outcome outcome;
   for (int attempt = 0;; ++attempt) {
     const OomCounts before = read_oom_counts();
@@ -308,7 +324,7 @@ int run_job(const LaunchSettings& settings) {
     WorkerGroup group(plan, console, guard, *rendezvous);
     console.write();
     group.start();
-    outcome = Watch(group, *signals, console, plan.settings).run();
+    outcome = Watch(group, *signals, console, plan.settings, restarts_used).run();
     code = 0;
     if (outcome.stop_signal != 0) {
       code = 128 + outcome.stop_signal;
@@ -320,12 +336,13 @@ int run_job(const LaunchSettings& settings) {
     std::string text = failure.text;
     if (!text.empty() && text.back() == '\n') text.pop_back();
     console.line(2, "", text);
-    if (attempt == settings.max_restarts) break;
+    if (restarts_used >= settings.max_restarts) break;
     if (const std::string why = against_restart(settings, group, failure); !why.empty()) {
       console.line(2, "", format("cohort launch: the job is not restarted: {}", why));
       break;
     }
-    console.line(2, "", format("cohort launch: restart {} of {}", attempt + 1, settings.max_restarts));
+    ++restarts_used;
+    console.line(2, "", format("cohort launch: restart {} of {}", restarts_used, settings.max_restarts));
   }
   signals.reset();  // from here on a signal ends the agent, which has no ranks any more
   // A job that ended well waits for a slow reader as any program does; one that was stopped does not.

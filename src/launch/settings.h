@@ -55,6 +55,9 @@ struct LaunchSettings {
   std::string master_addr = "127.0.0.1";
   int master_port = 0;   ///< 0: a free one, kept reserved for the life of the job; several nodes: the same on all
   int max_restarts = 0;  ///< how often the job is started again after a rank has failed; one node only
+  /// After a rank has died, the others keep what they have in memory and a new one takes its place, where the program
+  /// can (launch/recovery.h). It counts as a restart. false: all ranks start again.
+  bool recovers_from_memory = true;
   /// The ranks say when their first training step is made (COHORT_FIRST_STEP_FILE). One that fails by itself before it
   /// would fail again: the job is not restarted.
   bool tells_first_step = false;
@@ -74,6 +77,8 @@ struct LaunchSettings {
   /// The launcher's own command line up to the program, as a shell reads it: COHORT_LAUNCH_COMMAND, from which a rank
   /// makes the command that continues its run. "": unknown.
   std::string command_line;
+
+  bool recovers() const { return recovers_from_memory && max_restarts > 0 && ranks > 1 && nodes == 1; }
 };
 
 }  // namespace cohort::launch

@@ -47,6 +47,7 @@ policy::TrainerState TrainLoop::Impl::present_state(const StepMonitor::Reading& 
 }
 
 void TrainLoop::Impl::save_checkpoint(bool is_best) {
+  say(launch::RankPhase::kCheckpoint);
   if (writer) writer->wait();  // so that its error, if any, is known before the ranks agree
   const auto reading = monitor.read(optimizer);
   agree_on_health(reading);  // nothing of a bad step is saved
