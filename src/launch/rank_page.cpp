@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "core/error.h"
+#include "launch/stack_signal.h"
 
 namespace cohort::launch {
 namespace {
@@ -244,7 +245,9 @@ RankPage* own_rank_page() {
     const long descriptor = std::strtol(text, &end, 10);
     COHORT_THROW_UNLESS(*end == '\0' && descriptor >= 0 && descriptor < 1 << 20,
                         "COHORT_RANK_PAGE='{}' is no file descriptor", text);
-    return RankPage::adopt(static_cast<int>(descriptor));
+    auto own = RankPage::adopt(static_cast<int>(descriptor));
+    answer_stack_signal();
+    return own;
   }();
   return page.get();
 }

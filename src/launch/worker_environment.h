@@ -38,16 +38,16 @@ struct RankFiles {
 /// - TORCH_NCCL_ASYNC_ERROR_HANDLING=1 unless set, OMP_NUM_THREADS as JobIdentity says;
 /// - the variables of `devices`; under the policy "own" LOCAL_RANK is 0, as torchrun's --virtual-local-rank has it;
 /// - COHORT_TERMINAL_COLUMNS and COHORT_TERMINAL_STREAM where the agent shows progress bars, COHORT_STORE_FD (rank 0),
-///   COHORT_RANK_PAGE, COHORT_RECOVERY (a rank that takes a dead one's place), COHORT_FIRST_STEP_FILE,
-///   COHORT_LAUNCH_COMMAND, and LaunchSettings::environment.
+///   COHORT_RANK_PAGE, COHORT_FULL_WORLD_SIZE (an elastic job), COHORT_RECOVERY (a rank that takes a dead one's place),
+///   COHORT_FIRST_STEP_FILE, COHORT_LAUNCH_COMMAND, and LaunchSettings::environment.
 std::vector<std::pair<std::string, std::string>> rank_variables(const LaunchSettings& settings, const JobIdentity& job,
                                                                 int local_rank, const DeviceEnvironment& devices,
                                                                 const RankFiles& files);
 
 /// The inherited environment with these variables set, as "NAME=value". Variables of an outer launcher that would
 /// mislead a rank (RANK and its kin of a job we run inside) are overwritten; those of ours that only some ranks get
-/// (COHORT_STORE_FD, COHORT_RANK_PAGE, COHORT_RECOVERY, COHORT_TERMINAL_*, COHORT_FIRST_STEP_FILE,
-/// COHORT_LAUNCH_COMMAND) are removed first.
+/// (COHORT_STORE_FD, COHORT_RANK_PAGE, COHORT_FULL_WORLD_SIZE, COHORT_RECOVERY, COHORT_TERMINAL_*,
+/// COHORT_FIRST_STEP_FILE, COHORT_LAUNCH_COMMAND) are removed first, and so is COHORT_JOB_SECRET.
 std::vector<std::string> merge_environment(char** inherited,
                                            const std::vector<std::pair<std::string, std::string>>& variables);
 

@@ -41,6 +41,7 @@ struct Worker {
   int signal = 0;     ///< which ended it, 0 for none
   std::chrono::system_clock::time_point ended_at{};
   bool asked_to_stop = false;       ///< SIGTERM or the like had been sent before it ended
+  std::string killed_for;           ///< why the agent itself killed it before it had asked it to stop; "": it did not
   std::uint64_t peak_memory = 0;    ///< bytes, after finish()
   std::filesystem::path folder;     ///< rank_<r>, with error.json and first_step
   std::unique_ptr<RankStream> out;  ///< null where the rank writes to our own descriptors

@@ -277,6 +277,7 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
   TrainSettings train = settings.train;
   train.batch_size = plan.batch_size;
   train.global_batch_size.reset();
+  train.gradient_accumulation_steps = plan.accumulation;
   TrainLoop loop(train, std::move(training));
   output.set_total_steps(loop.total_steps());
   const auto begin = std::chrono::steady_clock::now();

@@ -116,6 +116,51 @@ TEST_F(TrainRecovery, DeathsDuringARecoveryAndAfterItAreRecoveredToo) {
   expect_undisturbed("often", "whole");
 }
 
+TEST_F(TrainRecovery, ARankThatHangsIsReplacedAsOneThatDied) {
+  const Outcome undisturbed = run(training_.after(flags(2, 0), "whole", settings()), Training::variables(), 200);
+  ASSERT_EQ(undisturbed.code, 0) << undisturbed.err;
+  std::vector<std::string> impatient = flags(2, 1);
+  impatient.push_back("--hang-timeout=2");
+  Process job(training_.after(impatient, "stopped", settings()), Training::variables());
+  ASSERT_TRUE(eventually([&] { return training_.step("stopped") >= 60; }, 100)) << job.err();
+  const std::vector<pid_t> pids = first_pids(log_of_run(training_, "stopped"), 2);
+  ::kill(pids[1], SIGSTOP);
+  const Outcome outcome = job.wait(200);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "rank 1 (pid " + std::to_string(pids[1]) + ") hangs: ")) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "the process is stopped")) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "recovery 1 of 1")) << outcome.err;
+  expect_undisturbed("stopped", "whole");
+}
+
+TEST_F(TrainRecovery, AnElasticJobWhoseAgentIsKilledGoesOnWithTheOtherNodeAndTheSameEffectiveBatch) {
+  const std::string endpoint = "--rdzv-endpoint=127.0.0.1:" + std::to_string(free_port());
+  const auto agent = [&] {
+    return training_.after(launch({"--nnodes=1:2", "--nproc_per_node=1", endpoint, "--rdzv-id=elastic-job",
+                                   "--last-call=5", "--max-restarts=3"}),
+                           "elastic", settings({"train.checkpoint.every=20"}));
+  };
+  const auto variables = Training::variables({{"COHORT_JOB_SECRET", "a secret of this very job"}});
+  Process first(agent(), variables);
+  ASSERT_TRUE(eventually([&] { return contains(first.err(), "waits for the others"); }, 60));
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // so that it hosts the rendezvous
+  {
+    Process second(agent(), variables);
+    ASSERT_TRUE(eventually([&] { return training_.step("elastic") >= 45; }, 100)) << first.err() << second.err();
+    EXPECT_TRUE(contains(log_of_run(training_, "elastic"), "effective batch: 32 = 16 per process x 2 processes"))
+        << first.err();
+    second.send(SIGKILL);
+    const Outcome outcome = first.wait(200);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_TRUE(contains(outcome.err, "has left, or its agent has died")) << outcome.err;
+  }
+  const std::string log = log_of_run(training_, "elastic");
+  EXPECT_TRUE(contains(log, "resuming from ")) << log;
+  EXPECT_TRUE(contains(log, "effective batch: 32 = 16 per process x 1 process x 2 accumulated")) << log;
+  EXPECT_TRUE(fs::exists(training_.outputs() / "elastic" / "latest" / "checkpoints" / "checkpoint-400"));
+  EXPECT_EQ(training_.runs("elastic").size(), 1u);
+}
+
 TEST_F(TrainRecovery, WhenNoRestartIsLeftTheJobEndsWithTheFirstCause) {
   Process job(training_.after(flags(2, 0), "none", {"train.steps=100000"}), Training::variables());
   ASSERT_TRUE(eventually([&] { return training_.step("none") >= 5; }, 100)) << job.err();
