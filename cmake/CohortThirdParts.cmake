@@ -2,7 +2,7 @@
 # installed cohort-config.cmake for a project that uses the libraries. Wheels lie in the Python environment whose
 # site-packages COHORT_SITE_PACKAGES names.
 #
-# Defines: cohort_json, cohort_protozero, cohort_utf8proc, cohort_xxhash, cohort_jpeg, cohort_png, cohort_hdf5, cohort_deflate, cohort_ffmpeg, cohort_chipmunk,
+# Defines: cohort_json, cohort_protozero, cohort_utf8proc, cohort_xxhash, cohort_crypto, cohort_jpeg, cohort_png, cohort_hdf5, cohort_deflate, cohort_ffmpeg, cohort_chipmunk,
 # cohort_libtorch, cohort_mujoco_headers, cohort_mujoco, and COHORT_TORCH_FOUND, COHORT_MUJOCO_FOUND, COHORT_MUJOCO_FILE and
 # _FOLDER.
 include_guard(DIRECTORY)
@@ -36,6 +36,10 @@ target_link_libraries(cohort_utf8proc INTERFACE ${COHORT_UTF8PROC_LIBRARY})
 find_path(COHORT_XXHASH_INCLUDE xxhash.h REQUIRED)  # libxxhash-dev
 add_library(cohort_xxhash INTERFACE IMPORTED)
 target_include_directories(cohort_xxhash SYSTEM INTERFACE ${COHORT_XXHASH_INCLUDE})
+
+find_package(OpenSSL 3.0 REQUIRED COMPONENTS Crypto)  # libssl-dev: signatures of agents' messages
+add_library(cohort_crypto INTERFACE IMPORTED)
+target_link_libraries(cohort_crypto INTERFACE OpenSSL::Crypto)
 
 # Robot data. zlib comes with every system; each of the others may be missing.
 find_package(ZLIB REQUIRED)

@@ -20,7 +20,10 @@ constexpr const char* kHelp =
     "  cohort launch --nproc_per_node=2 -- ./program arguments              ranks of any program\n"
     "  cohort launch --multi_gpu --num_processes 2 --mixed_precision bf16 train policy load_from=c.json    with\n"
     "                                                                       accelerate's flags\n"
-    "  cohort launch --nnodes=2 --node-rank=R --master-addr=NODE0 --master-port=29500 --nproc_per_node=4 train ...\n\n"
+    "  cohort launch --nnodes=2 --node-rank=R --master-addr=NODE0 --master-port=29500 --nproc_per_node=4 train ...\n"
+    "  cohort launch --nnodes=1:4 --rdzv-endpoint=NODE0:29400 --rdzv-id=JOB --job-secret-file=F --nproc_per_node=4 "
+    "train "
+    "...\n\n"
     "A rank sees all GPUs of CUDA_VISIBLE_DEVICES and takes the one that LOCAL_RANK names, as torchrun's do; with\n"
     "--virtual-local-rank each sees only its own. Flags may be written with dashes or underscores; torchrun's are also "
     "read from\n"
@@ -154,7 +157,7 @@ LaunchRequest parse_launch(const std::vector<std::string>& arguments) {
   LaunchRequest request;
   launch::LaunchSettings& settings = request.settings;
   CLI::App app(kHelp, "cohort launch [flags] SUBCOMMAND|SCRIPT.py|-- PROGRAM [arguments]");
-  std::string nproc, redirects, tee, filter, signals, mixed_precision, gpu_ids;
+  std::string recover = "memory", nproc, redirects, tee, filter, signals, mixed_precision, gpu_ids;
   NodeFlags nodes;
   int main_process_port = -1, master_port = -1;
   settings.master_addr.clear();
@@ -175,15 +178,16 @@ LaunchRequest parse_launch(const std::vector<std::string>& arguments) {
   };
   option("nproc-per-node", nproc,
          "ranks: a number, gpu (one for each), cpu (one for each core), auto (gpu, else cpu); 1", true);
-  option("nnodes", nodes.nnodes, "nodes that take part, each with a launcher; 1", true);
+  option("nnodes", nodes.nnodes, "nodes that take part, each with a launcher: N, or MIN:MAX that come and go; 1", true);
   option("node-rank", nodes.node_rank, "which of them this is; 0", true)->check(CLI::NonNegativeNumber);
   option("master-addr", settings.master_addr, "address of the store: with several nodes one of node 0; else 127.0.0.1",
          true);
   const CLI::Option* master_port_flag =
       option("master-port", master_port, "its port; with one node a free one is chosen and kept, else 29500", true);
-  option("rdzv-endpoint", nodes.rdzv_endpoint, "host:port, another way to name the store", true);
+  option("rdzv-endpoint", nodes.rdzv_endpoint,
+         "host:port: where nodes that come and go meet, or another way to name the store", true);
   option("max-restarts", settings.max_restarts,
-         "how often the whole job is started again after a rank has failed; one node; 0", true);
+         "how often a job goes on after a rank has failed, from memory or started again; 0", true);
   option("rdzv-id", settings.run_id, "TORCHELASTIC_RUN_ID", true);
   flag("standalone", nodes.standalone, "one node: what this launcher does unless --nnodes says otherwise", true);
   option("role", settings.role, "ROLE_NAME of the ranks", true);
@@ -224,6 +228,24 @@ LaunchRequest parse_launch(const std::vector<std::string>& arguments) {
   flag("quiet", settings.quiet, "do not say what was chosen", false, "q");
 
   group = "own flags";
+  option("recover", recover,
+         "after a rank has died: memory (the other ranks keep what they have and a new one joins them, where the "
+         "program can; else as checkpoint), or checkpoint (all start again); memory",
+         false)
+      ->check(CLI::IsMember({"memory", "checkpoint"}));
+  option("job-secret-file", settings.job_secret_file,
+         "a file with the secret of a job whose nodes come and go; else the variable COHORT_JOB_SECRET", false);
+  option("last-call", settings.last_call, "seconds that such a job waits for further nodes once MIN are there; 5",
+         false)
+      ->check(CLI::NonNegativeNumber);
+  option(
+      "hang-timeout", settings.hang_timeout,
+      "seconds of silence in training steps (and 5 steps' time) after which a rank hangs and is killed; 0: never; 10",
+      false)
+      ->check(CLI::NonNegativeNumber);
+  option("hang-timeout-elsewhere", settings.hang_timeout_elsewhere,
+         "likewise in validation, in a checkpoint, or waiting for data; 600", false)
+      ->check(CLI::PositiveNumber);
   option("grace-period", settings.grace_period, "seconds that ranks have to end before they are killed; 30", false);
 
   std::vector<std::string> limited_values(limited_flags().size());
@@ -307,6 +329,7 @@ LaunchRequest parse_launch(const std::vector<std::string>& arguments) {
     settings.environment.emplace_back("COHORT_BACKEND", "cpu");
   }
   settings.expects_gpu = multi_gpu;
+  settings.recovers_from_memory = recover == "memory";
   if (!gpu_ids.empty()) settings.gpu_ids = gpu_ids;
   if (virtual_local_rank) settings.device_policy = DevicePolicy::kOwn;
   if (request.module && request.no_python) throw UsageError("launch: --module and --no-python contradict each other");

@@ -18,31 +18,33 @@ bool to_number(const std::string& text, int& value) {
   return problem == std::errc() && end == text.data() + text.size();
 }
 
+struct NodeRange {
+  int least = 1;
+  int most = 1;
+};
+
 /// "2", "2:2" or "1:4": how many nodes take part.
-int parse_nodes(const char* flag, const std::string& text) {
+NodeRange parse_nodes(const char* flag, const std::string& text) {
   const auto number = [&](const std::string& word) {
     int value = 0;
     if (!to_number(word, value) || value < 1 || value > kMostNodes)
-      throw UsageError(format("launch: {}={} is no number of nodes: give 1 to {}", flag, text, kMostNodes));
+      throw UsageError(format("launch: {}={} is no number of nodes: give 1 to {}, or MIN:MAX", flag, text, kMostNodes));
     return value;
   };
   const auto colon = text.find(':');
   const int least = number(text.substr(0, colon));
   const int most = colon == std::string::npos ? least : number(text.substr(colon + 1));
-  if (least != most)
-    throw UsageError(
-        format("launch: {}={} is not possible: this version starts a fixed number of nodes; give one number, or use "
-               "torchrun with --no-python",
-               flag, text));
-  return least;
+  if (least > most) throw UsageError(format("launch: {}={}: the least number of nodes stands first", flag, text));
+  return {least, most};
 }
 
-int count_nodes(const NodeFlags& flags) {
-  const int nodes = parse_nodes("--nnodes", flags.nnodes.empty() ? "1" : flags.nnodes);
+NodeRange count_nodes(const NodeFlags& flags) {
+  const NodeRange nodes = parse_nodes("--nnodes", flags.nnodes.empty() ? "1" : flags.nnodes);
   if (flags.num_machines == 0) return nodes;
-  const int machines = parse_nodes("--num_machines", std::to_string(flags.num_machines));
-  if (!flags.nnodes.empty() && nodes != machines)
-    throw UsageError(format("launch: --nnodes={} and --num_machines={} contradict each other", flags.nnodes, machines));
+  const NodeRange machines = parse_nodes("--num_machines", std::to_string(flags.num_machines));
+  if (!flags.nnodes.empty() && (nodes.least != machines.least || nodes.most != machines.most))
+    throw UsageError(
+        format("launch: --nnodes={} and --num_machines={} contradict each other", flags.nnodes, flags.num_machines));
   return machines;
 }
 
@@ -84,20 +86,44 @@ void take_endpoint(launch::LaunchSettings& settings, const NodeFlags& flags) {
   if (flags.rdzv_backend != "c10d" && settings.master_port == 0) settings.master_port = port;
 }
 
+/// Nodes that meet, and may come and go.
+void settle_elastic(LaunchRequest& request, const NodeFlags& flags) {
+  launch::LaunchSettings& settings = request.settings;
+  settings.elastic = true;
+  if (flags.standalone) throw UsageError("launch: --standalone and several nodes contradict each other");
+  const auto colon = flags.rdzv_endpoint.rfind(':');
+  settings.rendezvous_host = flags.rdzv_endpoint.substr(0, colon);
+  if (settings.rendezvous_host.empty())
+    throw UsageError(
+        "launch: nodes that come and go meet at --rdzv-endpoint=HOST:PORT, where HOST is a machine on which one of the "
+        "agents runs, as the others reach it");
+  if (colon != std::string::npos) {
+    if (!to_number(flags.rdzv_endpoint.substr(colon + 1), settings.rendezvous_port) || settings.rendezvous_port < 1)
+      throw UsageError(format("launch: --rdzv-endpoint={} has no port behind its colon", flags.rdzv_endpoint));
+    check_port("--rdzv-endpoint", settings.rendezvous_port);
+  }
+  if (settings.run_id.empty())
+    throw UsageError("launch: nodes that meet need one --rdzv-id, a name for the job that no other job there has");
+  if (flags.num_processes > 0)
+    throw UsageError(
+        "launch: --num_processes counts over all machines, and how many there will be is not known: give "
+        "--nproc_per_node");
+  if (!settings.master_addr.empty())
+    throw UsageError("launch: the ranks' store is where the nodes meet: leave --master-addr out");
+  if (flags.rdzv_backend == "c10d")
+    request.notes.push_back(
+        "the agents meet by Cohort's own protocol: `cohort launch` on all nodes, none of torchrun's");
+}
+
 /// What only several nodes need.
 void settle_several(LaunchRequest& request, const NodeFlags& flags) {
   launch::LaunchSettings& settings = request.settings;
   if (flags.standalone)
     throw UsageError(format("launch: --standalone and --nnodes={} contradict each other", settings.nodes));
-  if (flags.rdzv_backend == "c10d")
-    throw UsageError(
-        "launch: --rdzv-backend=c10d is not possible with several nodes: they meet at --master-addr; say static, or "
-        "use "
-        "torchrun with --no-python");
   if (settings.max_restarts > 0)
     throw UsageError(format(
-        "launch: --max-restarts={} is not possible with several nodes: nobody tells the others. Let the scheduler "
-        "start the job again (Slurm: --requeue), or use torchrun with --no-python",
+        "launch: --max-restarts={} is not possible with several nodes that do not meet: nobody tells the others. Say "
+        "--rdzv-backend=c10d --rdzv-endpoint=HOST:PORT --rdzv-id=NAME, or let the scheduler start the job again",
         settings.max_restarts));
   if (settings.master_addr.empty())
     throw UsageError(
@@ -127,7 +153,11 @@ void check_port(const char* flag, int port) {
 
 void settle_nodes(LaunchRequest& request, const NodeFlags& flags) {
   launch::LaunchSettings& settings = request.settings;
-  settings.nodes = count_nodes(flags);
+  const NodeRange nodes = count_nodes(flags);
+  settings.least_nodes = nodes.least;
+  settings.nodes = nodes.most;
+  if (nodes.least != nodes.most || (nodes.most > 1 && flags.rdzv_backend == "c10d"))
+    return settle_elastic(request, flags);
   settings.node_rank = own_rank(flags, settings.nodes);
   if (!flags.main_process_ip.empty()) {
     if (!settings.master_addr.empty() && settings.master_addr != flags.main_process_ip)

@@ -12,6 +12,7 @@
 #include "dist/cuda_plugin.h"
 #include "dist/gloo/gloo_backend.h"
 #include "dist/peers.h"
+#include "dist/recovery.h"
 #include "dist/store.h"
 
 namespace cohort::dist {
@@ -99,6 +100,7 @@ struct Group::Impl {
   void run(Group& owner, const char* operation, const Start& start, std::optional<milliseconds> limit = std::nullopt) {
     check_open(operation);
     const auto begin = Clock::now();
+    const WaitingForOthers waiting;
     try {
       const c10::intrusive_ptr<c10d::Work> work = start();
       if (work) work->wait();
@@ -121,19 +123,29 @@ Group::Group() : impl_(std::make_unique<Impl>()) {}
 std::shared_ptr<Group> Group::create(const RankEnvironment& env, const GroupOptions& options) {
   // Not make_shared: the constructor is private.
   std::shared_ptr<Group> result(new Group());
-  Impl& self = *result->impl_;
-  self.env = env;
-  self.options = options;
+  result->impl_->env = env;
+  result->impl_->options = options;
+  result->connect(options.store_timeout);
+  return result;
+}
+
+void Group::connect(milliseconds store_timeout) {
+  Impl& self = *impl_;
+  const RankEnvironment& env = self.env;
+  const GroupOptions& options = self.options;
   const bool cuda = options.device.kind == DeviceKind::kCuda;
   const CudaPlugin* plugin = cuda ? &load_cuda_plugin() : nullptr;
 
   if (env.world_size == 1) {
     self.store = c10::make_intrusive<c10d::HashStore>();
   } else {
-    self.store = open_store(env, options.store_timeout);
+    self.store = open_store(env, store_timeout);
     self.peers = std::make_unique<Peers>(self.store, env.rank, env.restart_count,
                                          cuda ? plugin->device_uuid(options.device.index) : std::string());
   }
+  // Who connects again has been called, so that everybody is there: a rank that has died meanwhile is not waited for.
+  const milliseconds connect_timeout =
+      env.generation > 0 ? std::min(store_timeout, options.collective_timeout) : options.collective_timeout;
   const auto start = Clock::now();
   try {
     // Python's init_process_group nests its stores in this way; with the same keys C++ and Python ranks meet. An agent
@@ -147,8 +159,8 @@ std::shared_ptr<Group> Group::create(const RankEnvironment& env, const GroupOpti
     self.group->setDefaultBackend(cuda ? c10d::ProcessGroup::NCCL : c10d::ProcessGroup::GLOO);
     if (has_gloo() || !cuda) {
       const auto store = c10::make_intrusive<c10d::PrefixStore>("cpu/", prefix);
-      const auto backend =
-          make_gloo_backend(store, env.rank, env.world_size, options.collective_timeout, env.on_loopback());
+      const auto backend = make_gloo_backend(store, env.rank, env.world_size, connect_timeout, env.on_loopback());
+      if (connect_timeout != options.collective_timeout) backend->setTimeout(options.collective_timeout);
       self.group->setBackend(at::kCPU, c10d::ProcessGroup::GLOO, backend);
     }
     if (cuda) {
@@ -160,9 +172,8 @@ std::shared_ptr<Group> Group::create(const RankEnvironment& env, const GroupOpti
     self.group->setGroupName("0");
     self.group->setGroupDesc("default_pg");
   } catch (const std::exception& problem) {
-    throw result->explain(
-        problem, "the connection of the ranks with each other",
-        Group::Waited{Clock::now() - start, std::min(options.store_timeout, options.collective_timeout)});
+    throw explain(problem, "the connection of the ranks with each other",
+                  Group::Waited{Clock::now() - start, std::min(store_timeout, connect_timeout)});
   }
   if (self.peers) {
     // Gloo's connections stand, so that every rank has published by now.
@@ -177,7 +188,36 @@ std::shared_ptr<Group> Group::create(const RankEnvironment& env, const GroupOpti
                  shared));
     }
   }
-  return result;
+}
+
+void Group::leave() {
+  Impl& self = *impl_;
+  if (self.failure.empty()) self.failure = "it has been left";
+  try {
+    if (self.nccl) self.nccl->abort();
+  } catch (const std::exception& problem) {
+    log::warning("while leaving the group: {}", problem.what());
+  }
+  self.nccl.reset();
+  if (self.group && self.group.use_count() > 1)
+    log::warning("something still holds on to the group of ranks that broke; other ranks may wait for this one");
+  self.group.reset();
+  self.peers.reset();
+  self.store.reset();
+}
+
+void Group::rejoin(int generation, milliseconds limit) {
+  Impl& self = *impl_;
+  COHORT_CHECK(!self.group && !self.closed, "a group is left before it is joined again");
+  self.env.generation = generation;
+  self.env.store_fd.reset();
+  self.failure.clear();
+  try {
+    connect(limit);
+  } catch (const std::exception& problem) {
+    if (self.failure.empty()) self.failure = problem.what();
+    throw;
+  }
 }
 
 Group::~Group() {
@@ -218,6 +258,9 @@ bool Group::a_rank_has_ended() const {
 }
 bool Group::failed() const {
   return !impl_->failure.empty();
+}
+const std::string& Group::failure() const {
+  return impl_->failure;
 }
 const c10::intrusive_ptr<c10d::ProcessGroup>& Group::process_group() const {
   return impl_->group;

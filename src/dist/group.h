@@ -83,6 +83,16 @@ class Group {
   /// True when the text is that of a failed collective rather than of a mistake in the model.
   static bool is_communication_failure(const std::exception& problem);
   bool failed() const;
+  /// What failed() is about; "" where nothing failed.
+  const std::string& failure() const;
+
+  /// After a failure: gives up the connections and everything else of the process group, of which nobody else may hold
+  /// a part any more (a Reducer, a Work): another rank that waits for this one is only then released. Calls throw until
+  /// rejoin().
+  void leave();
+  /// After leave(), when the launcher has called all ranks together: connects again. Throws Error, after which the
+  /// group has failed again. `limit` holds for the connections alone.
+  void rejoin(int generation, std::chrono::milliseconds limit);
 
   /// All ranks are processes of Cohort that see each other in one process table, as far as this rank could read.
   bool on_one_machine() const;
@@ -91,6 +101,7 @@ class Group {
 
  private:
   Group();
+  void connect(std::chrono::milliseconds store_timeout);
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

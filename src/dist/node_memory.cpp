@@ -15,6 +15,7 @@
 
 #include "core/log.h"
 #include "dist/group.h"
+#include "dist/recovery.h"
 
 namespace cohort::dist {
 namespace {
@@ -24,7 +25,7 @@ constexpr std::size_t kLine = 64;
 // A rank that is as fast as this one comes within microseconds; sleeping and waking costs some ten of them.
 constexpr int kSpins = 4000;
 constexpr auto kNap = std::chrono::milliseconds(20);
-constexpr auto kBetweenLooks = std::chrono::milliseconds(200);  // whether a rank has ended
+constexpr auto kBetweenLooks = std::chrono::milliseconds(50);  // whether a rank has ended
 
 std::size_t rounded(std::size_t bytes) {
   return (bytes + kLine - 1) / kLine * kLine;
@@ -138,6 +139,8 @@ void NodeMemory::meet(const char* operation) {
       return static_cast<std::int32_t>(other.meetings.load(std::memory_order_acquire) - meetings_) < 0;
     };
     for (int spin = 0; spin < kSpins && late(); ++spin) pause();
+    if (!late()) continue;
+    const WaitingForOthers waiting;
     while (late()) {
       other.sleepers.fetch_add(1, std::memory_order_seq_cst);
       const std::uint32_t seen = other.meetings.load(std::memory_order_seq_cst);

@@ -118,6 +118,7 @@ RankEnvironment from_variables(const Variables& vars) {
 
   env.agent_hosts_store = vars.text("TORCHELASTIC_USE_AGENT_STORE").value_or("") == "True";
   env.restart_count = vars.number("TORCHELASTIC_RESTART_COUNT").value_or(0);
+  env.full_world_size = vars.number("COHORT_FULL_WORLD_SIZE").value_or(0);
   env.run_id = vars.text("TORCHELASTIC_RUN_ID").value_or("");
   if (env.rank == 0 && !env.agent_hosts_store) env.store_fd = vars.number("COHORT_STORE_FD");
   return env;

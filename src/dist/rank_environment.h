@@ -33,6 +33,9 @@ struct RankEnvironment {
   /// takes it over, so that nobody else can take the port in between.
   std::optional<int> store_fd;
   int restart_count = 0;  ///< TORCHELASTIC_RESTART_COUNT: how often the launcher has restarted the job
+  /// Processes of an elastic job when all of its nodes take part (COHORT_FULL_WORLD_SIZE); 0: the job is not elastic.
+  int full_world_size = 0;
+  int generation = 0;     ///< how often the ranks have connected anew after one of them had died (dist/recovery.h)
   std::string run_id;     ///< TORCHELASTIC_RUN_ID, or the Slurm job
   /// What the user may want to know: variables that were seen and not used, and why.
   std::vector<std::string> notes;

@@ -23,6 +23,7 @@ using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kFirstWarning = std::chrono::seconds(10);
+constexpr auto kAddressWarning = std::chrono::seconds(4);  // nobody answers there, or the name is unknown
 constexpr auto kBetweenWarnings = std::chrono::seconds(60);
 constexpr auto kOwnKnock = std::chrono::seconds(3);  // rank 0 asks whether MASTER_ADDR leads to it
 
@@ -85,14 +86,14 @@ class QuietLibTorch {
 /// wait_for_listener with warnings on the way.
 void wait_with_warnings(const std::string& host, int port, milliseconds timeout, const std::string& who) {
   const auto start = Clock::now();
-  for (milliseconds patience = kFirstWarning;; patience = kBetweenWarnings) {
+  for (milliseconds patience = kAddressWarning;; patience = kBetweenWarnings) {
     const auto left = timeout - std::chrono::duration_cast<milliseconds>(Clock::now() - start);
     const bool last = left <= patience;
     try {
       return wait_for_listener(host, port, std::min(patience, left), who);
     } catch (const Error& problem) {
       const double waited = in_seconds(Clock::now() - start);
-      if (last && waited < in_seconds(kFirstWarning)) throw;
+      if (last && waited < in_seconds(kAddressWarning)) throw;
       if (last) throw Error(format("{}; it waited for {:.0f} s in all", problem.what(), waited));
       log::warning("{}; waiting for {:.0f} s by now, and for {:.0f} s at most", problem.what(), waited,
                    in_seconds(timeout));

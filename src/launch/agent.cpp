@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <set>
 
+#include <poll.h>
 #include <unistd.h>
 
 #include "core/devices_cpu.h"
@@ -14,6 +16,8 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "launch/failure.h"
+#include "launch/hang_watch.h"
+#include "launch/recovery.h"
 #include "launch/rendezvous.h"
 #include "launch/signals.h"
 #include "launch/spawn.h"
@@ -47,15 +51,23 @@ std::string host_name() {
 
 /// The outcome of one attempt.
 struct Outcome {
-  int stop_signal = 0;  ///< what stopped the job; 0: nothing, or a rank had failed by itself before
+  bool interrupted = false;  ///< by the other nodes
+  int stop_signal = 0;       ///< what stopped the job; 0: nothing, or a rank had failed by itself before
   bool failed = false;
 };
 
 /// Watches one attempt to its end.
 class Watch {
  public:
-  Watch(WorkerGroup& group, SignalPipe& signals, Console& console, const LaunchSettings& settings)
-      : group_(group), signals_(signals), console_(console), settings_(settings) {}
+  Watch(WorkerGroup& group, SignalPipe& signals, Console& console, const LaunchSettings& settings,
+        Rendezvous& rendezvous, int& restarts_used)
+      : group_(group),
+        rendezvous_(rendezvous),
+        signals_(signals),
+        console_(console),
+        settings_(settings),
+        recovery_(group, console, settings, restarts_used),
+        hangs_({.least = settings.hang_timeout, .elsewhere = settings.hang_timeout_elsewhere}) {}
 
   Outcome run() {
     while (!group_.all_ended()) {
@@ -66,6 +78,17 @@ class Watch {
         outcome_.stop_signal = notice_;
         set_deadline();
       }
+      if (group_.any_failed() && !stopping_ && may_be_recovered() && recovery_.replace_failed()) {
+        failed_at_ = {};
+        hangs_.forget();
+      }
+      if (!stopping_) recovery_.call_when_all_wait();
+      if (!stopping_) hangs_.look(group_, console_);
+      if (!stopping_)
+        if (const std::string why = rendezvous_.interruption(); !why.empty()) {
+          outcome_.interrupted = true;
+          stop(SIGTERM, format("cohort launch: {}; the ranks of this node are stopped", why));
+        }
       if (group_.any_failed() && !stopping_ && SteadyClock::now() >= settled_at()) stop(SIGTERM, "");
       // `cohort launch ... | head`: nobody reads any more. A job whose logs are stored goes on.
       if (console_.reader_gone() && !stopping_ && settings_.log_dir.empty()) {
@@ -85,9 +108,18 @@ class Watch {
     return failed_at_ + kSettle;
   }
 
+  /// A rank that a signal ended is replaced at once; where one fails by itself, others may for the same cause.
+  bool may_be_recovered() {
+    const auto& workers = group_.workers();
+    return std::any_of(workers.begin(), workers.end(), [](const Worker& w) { return w.failed() && w.signal != 0; }) ||
+           SteadyClock::now() >= settled_at();
+  }
+
   milliseconds time_to_wait() {
-    constexpr milliseconds kIdle{1000};
-    SteadyClock::time_point next = SteadyClock::now() + kIdle;
+    constexpr milliseconds kIdle{1000}, kWatching{250}, kNap{2};
+    SteadyClock::time_point next = SteadyClock::now() + (recovery_.under_way()        ? kNap
+                                                         : settings_.hang_timeout > 0 ? kWatching
+                                                                                      : kIdle);
     if (group_.any_failed() && !stopping_) next = std::min(next, settled_at());
     if (stopping_ && !killed_) next = std::min(next, deadline_);
     const auto left = std::chrono::ceil<milliseconds>(next - SteadyClock::now());
@@ -160,9 +192,12 @@ class Watch {
   bool ended_by_notice() const { return notice_ != 0 && !failed_before(notice_); }
 
   WorkerGroup& group_;
+  Rendezvous& rendezvous_;
   SignalPipe& signals_;
   Console& console_;
   const LaunchSettings& settings_;
+  Recovery recovery_;
+  HangWatch hangs_;
   Outcome outcome_;
   bool stopping_ = false;
   int notice_ = 0;      ///< the first one that was passed on
@@ -184,9 +219,9 @@ JobPlan plan_job(const LaunchSettings& settings, DeviceProbe& probe, std::vector
                         "--local-ranks-filter names rank {}, but there are {} ranks", rank, settings.ranks);
   COHORT_THROW_UNLESS(settings.max_restarts >= 0, "--max-restarts={} must not be negative", settings.max_restarts);
   COHORT_THROW_UNLESS(
-      settings.nodes == 1 || settings.max_restarts == 0,
-      "--max-restarts={}: a job on several nodes is not restarted: nobody tells the other nodes. Let the "
-      "scheduler start it again (Slurm: --requeue), or use torchrun with --no-python",
+      settings.nodes == 1 || settings.elastic || settings.max_restarts == 0,
+      "--max-restarts={}: a job on several nodes is not restarted: nobody tells the other nodes. Let them meet "
+      "(--rdzv-backend=c10d --rdzv-endpoint=HOST:PORT), or let the scheduler start it again (Slurm: --requeue)",
       settings.max_restarts);
   JobPlan plan;
   plan.settings = settings;
@@ -256,6 +291,24 @@ std::string describe_job(const LaunchSettings& settings, const Meeting& meeting)
   return text + format(", store at {}:{}", meeting.store_address, meeting.store_port);
 }
 
+/// Waits before a job is started again: not the first time, then 1, 2, 4, ... s, at most half a minute. Returns the
+/// signal that asks to stop meanwhile, or 0.
+int wait_before_restart(int restart, SignalPipe& signals, Console& console) {
+  if (restart < 2) return 0;
+  const auto delay = std::chrono::seconds(std::min(30, 1 << std::min(restart - 2, 5)));
+  console.line(2, "", format("cohort launch: waiting for {} s before the next start", delay.count()));
+  console.write();
+  const auto end = SteadyClock::now() + delay;
+  for (auto left = delay + milliseconds(0); left.count() > 0;
+       left = std::chrono::ceil<milliseconds>(end - SteadyClock::now())) {
+    pollfd wake{signals.fd(), POLLIN, 0};
+    ::poll(&wake, 1, static_cast<int>(left.count()));
+    for (const int signal : signals.take())
+      if (asks_to_stop(signal) || is_notice(signal)) return signal;
+  }
+  return 0;
+}
+
 /// Why the job is not started again although restarts are left; "": it is.
 std::string against_restart(const LaunchSettings& settings, const WorkerGroup& group, const JobFailure& failure) {
   if (settings.tells_first_step && failure.by_itself && !group.has_made_a_step())
@@ -265,12 +318,21 @@ std::string against_restart(const LaunchSettings& settings, const WorkerGroup& g
 
 }  // namespace
 
-int run_job(const LaunchSettings& settings) {
+int run_job(const LaunchSettings& given) {
+  LaunchSettings settings = given;
+  if (settings.node_id.empty()) settings.node_id = format("{}-{}", host_name(), ::getpid());
   std::vector<std::string> notes;
   const auto probe = system_probe();
   JobPlan plan = plan_job(settings, *probe, notes);
   const std::unique_ptr<Rendezvous> rendezvous = make_rendezvous(settings);
-  plan.identity.meeting = rendezvous->meet(0);
+  if (settings.elastic && !settings.quiet)
+    std::fprintf(stderr, "cohort launch: node %s waits for the others at %s:%d\n", settings.node_id.c_str(),
+                 settings.rendezvous_host.c_str(), settings.rendezvous_port);
+  try {
+    plan.identity.meeting = rendezvous->meet(0);
+  } catch (const JobEnded& end) {
+    throw Error(end.why);
+  }
 
   std::optional<TemporaryFolder> scratch;  // for error files when no logs are stored
   plan.keeps_logs = !settings.log_dir.empty() || settings.redirects.given || settings.tee.given;
@@ -281,7 +343,8 @@ int run_job(const LaunchSettings& settings) {
   } else {
     plan.log_dir = fs::absolute(settings.log_dir);
     // Agents on one machine, or with a shared file system, may have been given the same folder.
-    if (settings.nodes > 1) plan.log_dir /= format("node_{}", settings.node_rank);
+    if (settings.nodes > 1)
+      plan.log_dir /= settings.elastic ? "node_" + settings.node_id : format("node_{}", settings.node_rank);
   }
 
   Console console(1, 2);
@@ -300,33 +363,61 @@ int run_job(const LaunchSettings& settings) {
   OrphanGuard guard;
 
   int code = 0;
+  int restarts_used = 0;  // recoveries from memory count, too
   Outcome outcome;
-  for (int attempt = 0;; ++attempt) {
-    const OomCounts before = read_oom_counts();
-    plan.identity.attempt = attempt;
-    if (attempt > 0) plan.identity.meeting = rendezvous->meet(attempt);
-    WorkerGroup group(plan, console, guard, *rendezvous);
-    console.write();
-    group.start();
-    outcome = Watch(group, *signals, console, plan.settings).run();
-    code = 0;
-    if (outcome.stop_signal != 0) {
-      code = 128 + outcome.stop_signal;
-      if (outcome.stop_signal != SIGPIPE) console.line(2, "", describe_stop(group, outcome.stop_signal));
+  rendezvous->interrupt_on(&*signals);
+  try {
+    for (int attempt = 0;; ++attempt) {
+      const OomCounts before = read_oom_counts();
+      if (attempt > 0) {
+        plan.identity.meeting = rendezvous->meet(attempt);
+        if (settings.elastic) console.line(2, "", describe_job(settings, plan.identity.meeting));
+      }
+      plan.identity.attempt = rendezvous->attempt(attempt);
+      WorkerGroup group(plan, console, guard, *rendezvous);
+      console.write();
+      group.start();
+      outcome = Watch(group, *signals, console, plan.settings, *rendezvous, restarts_used).run();
+      code = 0;
+      if (outcome.stop_signal != 0) {
+        code = 128 + outcome.stop_signal;
+        if (outcome.stop_signal != SIGPIPE) console.line(2, "", describe_stop(group, outcome.stop_signal));
+        break;
+      }
+      if (outcome.interrupted) continue;
+      if (!outcome.failed) {
+        if (!rendezvous->shares_failures()) break;
+        rendezvous->finished();
+        continue;
+      }
+      const JobFailure failure = describe_failure(group, before, read_oom_counts(), memory_limit(), plan.keeps_logs);
+      code = failure.code;
+      std::string text = failure.text;
+      if (!text.empty() && text.back() == '\n') text.pop_back();
+      console.line(2, "", text);
+      if (rendezvous->shares_failures()) {
+        rendezvous->failed(code, text.substr(0, text.find('\n')));
+        continue;
+      }
+      if (restarts_used >= settings.max_restarts) break;
+      if (const std::string why = against_restart(settings, group, failure); !why.empty()) {
+        console.line(2, "", format("cohort launch: the job is not restarted: {}", why));
+        break;
+      }
+      ++restarts_used;
+      console.line(2, "", format("cohort launch: restart {} of {}", restarts_used, settings.max_restarts));
+      if (const int signal = wait_before_restart(restarts_used, *signals, console); signal != 0)
+        throw StopAsked{signal};
     }
-    if (outcome.stop_signal != 0 || !outcome.failed) break;
-    const JobFailure failure = describe_failure(group, before, read_oom_counts(), memory_limit(), plan.keeps_logs);
-    code = failure.code;
-    std::string text = failure.text;
-    if (!text.empty() && text.back() == '\n') text.pop_back();
-    console.line(2, "", text);
-    if (attempt == settings.max_restarts) break;
-    if (const std::string why = against_restart(settings, group, failure); !why.empty()) {
-      console.line(2, "", format("cohort launch: the job is not restarted: {}", why));
-      break;
-    }
-    console.line(2, "", format("cohort launch: restart {} of {}", attempt + 1, settings.max_restarts));
+  } catch (const JobEnded& end) {
+    code = end.code;
+    if (code != 0) console.line(2, "", format("cohort launch: the job has ended: {}", end.why));
+  } catch (const StopAsked& asked) {
+    outcome.stop_signal = asked.signal;
+    code = 128 + asked.signal;
+    console.line(2, "", format("cohort launch: stopped by {}", signal_name(asked.signal)));
   }
+  rendezvous->interrupt_on(nullptr);
   signals.reset();  // from here on a signal ends the agent, which has no ranks any more
   // A job that ended well waits for a slow reader as any program does; one that was stopped does not.
   console.drain(outcome.stop_signal ? kLastWords : milliseconds(std::chrono::hours(24)));

@@ -58,6 +58,27 @@ bool says_it_was_stopped(const ErrorFile& error) {
   return error.message.find("SignalException") != std::string::npos;
 }
 
+/// What to do, where the words of the failure tell.
+std::string remedy_for(const Worker& worker, const std::optional<ErrorFile>& error,
+                       const std::deque<std::string>& lines) {
+  std::string said = error ? error->message + "\n" + error->traceback : "";
+  for (const std::string& line : lines) said += "\n" + line;
+  const auto says = [&](const char* words) { return said.find(words) != std::string::npos; };
+  if (says("CUDA out of memory") || says("CUDA error: out of memory"))
+    return "the GPU's memory is full: halve train.batch_size and double train.gradient_accumulation_steps, or "
+           "train.precision=bf16, or train.gradient_checkpointing=true";
+  if (says("No space left on device"))
+    return "a disk, or /dev/shm, is full: make room, or choose another output_dir or TMPDIR";
+  if (says("Too many open files")) return "raise the limit of open files: ulimit -n 65536";
+  if (says("NCCL error") || says("ncclSystemError") || says("ncclUnhandledCudaError"))
+    return "NCCL_DEBUG=INFO makes NCCL say more; docs/guide/troubleshooting.md lists its usual causes";
+  if (says("Address already in use")) return "leave --master-port out, and a free port is chosen";
+  if (worker.signal == SIGILL)
+    return "the program was built for a newer processor than this one: build it here, or for an older one";
+  if (worker.signal == SIGBUS) return "/dev/shm, or a file that is mapped, may have become too small: df -h /dev/shm";
+  return "";
+}
+
 std::string ranks_text(const std::vector<int>& ranks) {
   std::string text;
   for (const int rank : ranks) text += format("{}{}", text.empty() ? "" : ", ", rank);
@@ -101,16 +122,16 @@ JobFailure describe_failure(const WorkerGroup& group, const OomCounts& before, c
   std::string& text = failure.text;
   text = format("cohort launch: rank {} failed first{}\n", worker.rank,
                 group.workers().size() > 1 ? format(" of {} ranks; the job was stopped", group.workers().size()) : "");
-  text += format("  rank      {} on {}, pid {}\n  end       {}\n", worker.rank, host.data(), worker.pid, how(worker));
-  if (worker.signal == SIGKILL)
+  text += format("  rank      {} on {}, pid {}: {}\n", worker.rank, host.data(), worker.pid, how(worker));
+  if (first.error) text += format("  message   {}\n", indented(first.error->message, "            "));
+  if (!worker.killed_for.empty())
+    text += format("  why       {}\n", worker.killed_for);
+  else if (worker.signal == SIGKILL)
     text += format("  why       {}\n", explain_kill(before, after, worker.peak_memory, memory_limit));
   if (worker.signal == SIGSEGV || worker.signal == SIGBUS || worker.signal == SIGABRT || worker.signal == SIGILL)
     text += format("  memory    peak {}\n", format_bytes(static_cast<double>(worker.peak_memory)));
-  if (first.error) {
-    text += format("  message   {}\n", indented(first.error->message, "            "));
-    if (!first.error->traceback.empty())
-      text += format("  traceback {}\n", indented(last_lines(first.error->traceback, kTracebackLines), "            "));
-  }
+  if (first.error && !first.error->traceback.empty())
+    text += format("  traceback {}\n", indented(last_lines(first.error->traceback, kTracebackLines), "            "));
   const auto& lines = worker.err && !worker.err->tail().empty() ? worker.err->tail()
                       : worker.out                              ? worker.out->tail()
                                                                 : std::deque<std::string>{};
@@ -119,6 +140,8 @@ JobFailure describe_failure(const WorkerGroup& group, const OomCounts& before, c
         format("  its last lines on standard {}:\n", worker.err && !worker.err->tail().empty() ? "error" : "output");
     for (const std::string& line : lines) text += format("    | {}\n", line);
   }
+  if (const std::string remedy = remedy_for(worker, first.error, lines); !remedy.empty())
+    text += format("  remedy    {}\n", remedy);
   if (logs_are_kept) text += format("  logs      {}\n", worker.folder.string());
   for (std::size_t i = 1; i < causes.size(); ++i) {
     const Cause& other = causes[i];

@@ -1,6 +1,7 @@
 #include "launch/rendezvous.h"
 
 #include "core/error.h"
+#include "launch/elastic_rendezvous.h"
 
 namespace cohort::launch {
 namespace {
@@ -49,6 +50,7 @@ int StaticRendezvous::bind_store_socket() const {
 }
 
 std::unique_ptr<Rendezvous> make_rendezvous(const LaunchSettings& settings) {
+  if (settings.elastic) return std::make_unique<ElasticRendezvous>(settings);
   if (settings.nodes == 1) return std::make_unique<StandaloneRendezvous>(settings);
   return std::make_unique<StaticRendezvous>(settings);
 }

@@ -23,6 +23,18 @@ struct Meeting {
   int store_port = 0;         ///< MASTER_PORT
 };
 
+class SignalPipe;
+
+/// Thrown while an agent waits for the others: the job has ended.
+struct JobEnded {
+  int code = 0;
+  std::string why;
+};
+/// Likewise: a signal asks this agent to stop.
+struct StopAsked {
+  int signal = 0;
+};
+
 class Rendezvous {
  public:
   virtual ~Rendezvous() = default;
@@ -33,6 +45,19 @@ class Rendezvous {
   /// A new socket bound to the store's address and port, not listening, close-on-exec; the caller closes it. Only
   /// where the job's rank 0 runs, which gets it as COHORT_STORE_FD. Throws Error.
   virtual int bind_store_socket() const = 0;
+
+  // What only a rendezvous has whose nodes come and go (elastic_rendezvous.h).
+
+  /// The number of the attempt that meet() returned: all nodes count together.
+  virtual int attempt(int asked) const { return asked; }
+  /// Why this attempt must end before its ranks do; "": it need not.
+  virtual std::string interruption() { return ""; }
+  /// The nodes decide together what follows an attempt: failed() or finished(), then meet().
+  virtual bool shares_failures() const { return false; }
+  virtual void failed(int /*code*/, const std::string& /*what*/) {}
+  virtual void finished() {}
+  /// Signals that meet() looks at while it waits.
+  virtual void interrupt_on(SignalPipe* /*signals*/) {}
 };
 
 /// One node: the store is on loopback, at a port that is kept for the life of the job.

@@ -43,9 +43,18 @@ inline constexpr std::array kForwarded = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGU
 inline constexpr double kLongestGracePeriod = 365.0 * 24 * 3600;
 
 struct LaunchSettings {
-  int ranks = 1;                     ///< processes on this node
-  int nodes = 1;                     ///< that take part, each with an agent of its own
-  int node_rank = 0;                 ///< which of them this is
+  int ranks = 1;      ///< processes on this node
+  int nodes = 1;      ///< that take part, each with an agent of its own
+  int node_rank = 0;  ///< which of them this is
+  /// The nodes meet at rendezvous_host, may come and go, and are counted there (launch/elastic_rendezvous.h): `nodes`
+  /// is the most of them, node_rank is not used.
+  bool elastic = false;
+  int least_nodes = 1;
+  std::string rendezvous_host;
+  int rendezvous_port = 29400;
+  std::string job_secret_file;       ///< "": the variable COHORT_JOB_SECRET
+  double last_call = 5;              ///< s that further nodes are waited for once the least number is there
+  std::string node_id;               ///< of this agent, unlike all others'
   std::vector<std::string> command;  ///< program and arguments
   bool fill_local_rank = true;       ///< "${local_rank}" in an argument becomes the rank's number
   std::string role = "default";      ///< ROLE_NAME
@@ -55,6 +64,11 @@ struct LaunchSettings {
   std::string master_addr = "127.0.0.1";
   int master_port = 0;   ///< 0: a free one, kept reserved for the life of the job; several nodes: the same on all
   int max_restarts = 0;  ///< how often the job is started again after a rank has failed; one node only
+  /// After a rank has died, the others keep what they have in memory and a new one takes its place, where the program
+  /// can (launch/recovery.h). It counts as a restart. false: all ranks start again.
+  bool recovers_from_memory = true;
+  double hang_timeout = 10;             ///< s, HangLimits::least (launch/hang_watch.h); 0: ranks may be silent
+  double hang_timeout_elsewhere = 600;  ///< s, HangLimits::elsewhere
   /// The ranks say when their first training step is made (COHORT_FIRST_STEP_FILE). One that fails by itself before it
   /// would fail again: the job is not restarted.
   bool tells_first_step = false;
@@ -74,6 +88,8 @@ struct LaunchSettings {
   /// The launcher's own command line up to the program, as a shell reads it: COHORT_LAUNCH_COMMAND, from which a rank
   /// makes the command that continues its run. "": unknown.
   std::string command_line;
+
+  bool recovers() const { return recovers_from_memory && max_restarts > 0 && ranks > 1 && nodes == 1 && !elastic; }
 };
 
 }  // namespace cohort::launch

@@ -51,9 +51,10 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   const int wanted[3] = {request.standard_input, request.standard_output, request.standard_error};
   for (int fd = 0; fd < 3; ++fd)
     if (wanted[fd] >= 0 && ::dup2(wanted[fd], fd) < 0) fail();
-  if (request.inherited >= 0) {
-    const int flags = ::fcntl(request.inherited, F_GETFD);
-    if (flags < 0 || ::fcntl(request.inherited, F_SETFD, flags & ~FD_CLOEXEC) < 0) fail();
+  for (const int inherited : request.inherited) {
+    if (inherited < 0) continue;
+    const int flags = ::fcntl(inherited, F_GETFD);
+    if (flags < 0 || ::fcntl(inherited, F_SETFD, flags & ~FD_CLOEXEC) < 0) fail();
   }
   struct sigaction normal = {};
   normal.sa_handler = SIG_DFL;

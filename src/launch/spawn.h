@@ -14,7 +14,7 @@ struct SpawnRequest {
   int standard_input = -1;               ///< descriptors to become 0, 1 and 2; -1 inherits
   int standard_output = -1;
   int standard_error = -1;
-  int inherited = -1;     ///< one more descriptor that stays open under its number; -1: none
+  std::vector<int> inherited;  ///< further descriptors that stay open under their numbers; -1 stands for none
   int guard = -1;         ///< OrphanGuard::descriptor(): the process puts itself under its watch; -1: nobody watches
   bool own_group = true;  ///< the process leads a process group of its own, so that all its children can be signalled
 };

@@ -41,6 +41,9 @@ std::vector<std::pair<std::string, std::string>> rank_variables(const LaunchSett
     set("COHORT_TERMINAL_STREAM", files.terminal_stream);
   }
   if (files.store_fd >= 0) set("COHORT_STORE_FD", std::to_string(files.store_fd));
+  if (settings.elastic) set("COHORT_FULL_WORLD_SIZE", std::to_string(settings.nodes * settings.ranks));
+  if (files.page_fd >= 0) set("COHORT_RANK_PAGE", std::to_string(files.page_fd));
+  if (files.recovery > 0) set("COHORT_RECOVERY", std::to_string(files.recovery));
   if (!files.first_step_file.empty()) set("COHORT_FIRST_STEP_FILE", files.first_step_file);
   if (!settings.command_line.empty()) set("COHORT_LAUNCH_COMMAND", settings.command_line);
   for (const auto& [name, value] : settings.environment) set(name.c_str(), value);
@@ -55,8 +58,9 @@ std::vector<std::string> merge_environment(char** inherited,
     const auto equals = text.find('=');
     if (equals != std::string::npos) merged[text.substr(0, equals)] = text.substr(equals + 1);
   }
-  for (const char* ours : {"COHORT_STORE_FD", "COHORT_TERMINAL_COLUMNS", "COHORT_TERMINAL_STREAM",
-                           "COHORT_FIRST_STEP_FILE", "COHORT_LAUNCH_COMMAND"})
+  for (const char* ours :
+       {"COHORT_STORE_FD", "COHORT_RANK_PAGE", "COHORT_RECOVERY", "COHORT_FULL_WORLD_SIZE", "COHORT_JOB_SECRET",
+        "COHORT_TERMINAL_COLUMNS", "COHORT_TERMINAL_STREAM", "COHORT_FIRST_STEP_FILE", "COHORT_LAUNCH_COMMAND"})
     merged.erase(ours);
   for (const auto& [name, value] : variables) merged[name] = value;
   std::vector<std::string> result;

@@ -24,6 +24,8 @@ struct RankFiles {
   std::string error_file;
   std::string first_step_file;  ///< "": the rank does not tell
   int store_fd = -1;            ///< the job's rank 0: the bound socket of its store
+  int page_fd = -1;             ///< the rank's page (launch/rank_page.h)
+  int recovery = 0;             ///< above 0: it takes a dead rank's place, and this was the job's n-th recovery
   int terminal_columns = 0;     ///< width left for the rank's progress bar where the agent shows one; 0: no terminal
   std::string terminal_stream;  ///< "device:inode" of the pipe whose other end the agent shows on the terminal
 };
@@ -35,6 +37,7 @@ struct RankFiles {
 /// - TORCH_NCCL_ASYNC_ERROR_HANDLING=1 unless set, OMP_NUM_THREADS as JobIdentity says;
 /// - the variables of `devices`; under the policy "own" LOCAL_RANK is 0, as torchrun's --virtual-local-rank has it;
 /// - COHORT_TERMINAL_COLUMNS and COHORT_TERMINAL_STREAM where the agent shows progress bars, COHORT_STORE_FD (rank 0),
+///   COHORT_RANK_PAGE, COHORT_FULL_WORLD_SIZE (an elastic job), COHORT_RECOVERY (a rank that takes a dead one's place),
 ///   COHORT_FIRST_STEP_FILE, COHORT_LAUNCH_COMMAND, and LaunchSettings::environment.
 std::vector<std::pair<std::string, std::string>> rank_variables(const LaunchSettings& settings, const JobIdentity& job,
                                                                 int local_rank, const DeviceEnvironment& devices,
@@ -42,7 +45,8 @@ std::vector<std::pair<std::string, std::string>> rank_variables(const LaunchSett
 
 /// The inherited environment with these variables set, as "NAME=value". Variables of an outer launcher that would
 /// mislead a rank (RANK and its kin of a job we run inside) are overwritten; those of ours that only some ranks get
-/// (COHORT_STORE_FD, COHORT_TERMINAL_*, COHORT_FIRST_STEP_FILE, COHORT_LAUNCH_COMMAND) are removed first.
+/// (COHORT_STORE_FD, COHORT_RANK_PAGE, COHORT_FULL_WORLD_SIZE, COHORT_RECOVERY, COHORT_TERMINAL_*,
+/// COHORT_FIRST_STEP_FILE, COHORT_LAUNCH_COMMAND) are removed first, and so is COHORT_JOB_SECRET.
 std::vector<std::string> merge_environment(char** inherited,
                                            const std::vector<std::pair<std::string, std::string>>& variables);
 

@@ -133,50 +133,95 @@ void WorkerGroup::start() {
     workers_.back().local_rank = local_rank;
   }
   make_folders();
-  const int null = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-  const bool keyboard = ::isatty(0) == 1;
+  for (Worker& worker : workers_) {
+    worker.page = RankPage::make(settings.recovers());
+    start_one(worker, 0);
+  }
+}
+
+void WorkerGroup::start_one(Worker& worker, int recovery) {
+  const LaunchSettings& settings = plan_.settings;
   struct Close {
     int fd;
     ~Close() {
       if (fd >= 0) ::close(fd);
     }
   };
-  const Close close_null{null};
+  const Close null{::open("/dev/null", O_RDONLY | O_CLOEXEC)};
+  const bool keyboard = ::isatty(0) == 1;
   // The bar of the first shown rank is drawn on a terminal; the others' bars would fight for the same line.
   const int bar_rank = settings.local_ranks_filter.empty() ? 0 : *settings.local_ranks_filter.begin();
-  for (Worker& worker : workers_) {
-    SpawnRequest request;
-    request.program = plan_.program;
-    request.arguments = arguments_of(worker.local_rank);
-    request.own_group = own_groups_;
-    // Rank 0 may read what is piped into the agent; a terminal only a single rank, as background groups are stopped for
-    // it.
-    request.standard_input = settings.ranks == 1 || (worker.local_rank == 0 && !keyboard) ? -1 : null;
-    RankFiles files{.error_file = (worker.folder / "error.json").string()};
-    if (settings.tells_first_step) files.first_step_file = (worker.folder / kFirstStepFile).string();
-    if (!writes_directly(settings, worker.local_rank)) {
-      const bool shows_bar =
-          console_.terminal() && worker.local_rank == bar_rank && shown(settings, worker.local_rank, 2);
-      worker.out = make_stream(worker, 1, false);
-      worker.err = make_stream(worker, 2, shows_bar);
-      request.standard_output = worker.out->write_end();
-      request.standard_error = worker.err->write_end();
-      if (shows_bar) {
-        files.terminal_columns = console_.columns() - 1 - static_cast<int>(prefix_of(settings, worker).size());
-        files.terminal_stream = identity_of(worker.err->write_end());
-      }
+  SpawnRequest request;
+  request.program = plan_.program;
+  request.arguments = arguments_of(worker.local_rank);
+  request.own_group = own_groups_;
+  // Rank 0 may read what is piped into the agent; a terminal only a single rank, as background groups are stopped for
+  // it.
+  request.standard_input = settings.ranks == 1 || (worker.local_rank == 0 && !keyboard) ? -1 : null.fd;
+  RankFiles files{.error_file = (worker.folder / "error.json").string(), .recovery = recovery};
+  if (settings.tells_first_step) files.first_step_file = (worker.folder / kFirstStepFile).string();
+  if (!writes_directly(settings, worker.local_rank)) {
+    const bool shows_bar =
+        console_.terminal() && worker.local_rank == bar_rank && shown(settings, worker.local_rank, 2);
+    worker.out = make_stream(worker, 1, false);
+    worker.err = make_stream(worker, 2, shows_bar);
+    request.standard_output = worker.out->write_end();
+    request.standard_error = worker.err->write_end();
+    if (shows_bar) {
+      files.terminal_columns = console_.columns() - 1 - static_cast<int>(prefix_of(settings, worker).size());
+      files.terminal_stream = identity_of(worker.err->write_end());
     }
-    const Close store{worker.rank == 0 ? rendezvous_.bind_store_socket() : -1};
-    request.inherited = files.store_fd = store.fd;
-    request.environment =
-        merge_environment(environ, rank_variables(settings, plan_.identity, worker.local_rank,
-                                                  plan_.devices[static_cast<std::size_t>(worker.local_rank)], files));
-    request.guard = guard_.descriptor();
-    worker.pid = spawn(request);
-    worker.started = true;
-    if (worker.out) worker.out->close_write_end();
-    if (worker.err) worker.err->close_write_end();
   }
+  // A rank that takes a dead one's place binds the port itself: the store of those before it has gone by then.
+  const Close store{worker.rank == 0 && recovery == 0 ? rendezvous_.bind_store_socket() : -1};
+  files.store_fd = store.fd;
+  files.page_fd = worker.page->descriptor();
+  request.inherited = {store.fd, files.page_fd};
+  request.environment =
+      merge_environment(environ, rank_variables(settings, plan_.identity, worker.local_rank,
+                                                plan_.devices[static_cast<std::size_t>(worker.local_rank)], files));
+  request.guard = guard_.descriptor();
+  worker.pid = spawn(request);
+  worker.started = true;
+  if (worker.out) worker.out->close_write_end();
+  if (worker.err) worker.err->close_write_end();
+}
+
+void WorkerGroup::retire(Worker& worker) {
+  if (own_groups_) ::kill(-worker.pid, SIGKILL);
+  const auto end = std::chrono::steady_clock::now() + kDrainTime;
+  for (;;) {
+    std::vector<pollfd> descriptors;
+    std::vector<RankStream*> streams;
+    for (RankStream* stream : {worker.out.get(), worker.err.get()})
+      if (stream && stream->read_end() >= 0) {
+        descriptors.push_back({stream->read_end(), POLLIN, 0});
+        streams.push_back(stream);
+      }
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
+    if (descriptors.empty() || left <= 0) break;
+    if (::poll(descriptors.data(), static_cast<nfds_t>(descriptors.size()), static_cast<int>(left)) <= 0) continue;
+    for (std::size_t i = 0; i < streams.size(); ++i)
+      if (descriptors[i].revents != 0) streams[i]->read();
+    console_.write();
+  }
+  reap(worker);
+}
+
+void WorkerGroup::replace(Worker& worker, int recovery) {
+  Worker next;
+  next.rank = worker.rank;
+  next.local_rank = worker.local_rank;
+  next.recovery = recovery;
+  next.page = std::move(worker.page);
+  next.page->clear_for_next();
+  next.folder = folder_ / format("rank_{}.recovery_{}", worker.rank, recovery);
+  std::error_code error;
+  fs::create_directories(next.folder, error);
+  COHORT_THROW_UNLESS(!error, "cannot create the log folder {}: {}", next.folder.string(), error.message());
+  worker = std::move(next);
+  start_one(worker, recovery);
 }
 
 bool WorkerGroup::read_all() {
@@ -278,26 +323,28 @@ void WorkerGroup::finish(bool clean) {
     open = read_all();
     console_.write();
   }
-  for (Worker& worker : workers_) {
-    for (RankStream* stream : {worker.out.get(), worker.err.get()}) {
-      if (!stream) continue;
-      if (stream->read_end() >= 0)
-        console_.line(2, "",
-                      format("cohort launch: rank {} ended, but a process it started still holds its output; what that "
-                             "writes from now on is not read",
-                             worker.rank));
-      stream->finish();
-      if (!stream->file_failure().empty())
-        console_.line(
-            2, "", format("cohort launch: the log of rank {} is incomplete: {}", worker.rank, stream->file_failure()));
-    }
-    guard_.remove(worker.pid);
-    rusage usage{};
-    while (::wait4(worker.pid, nullptr, 0, &usage) < 0 && errno == EINTR) {
-    }
-    worker.peak_memory = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;  // Linux counts in KiB
-  }
+  for (Worker& worker : workers_) reap(worker);
   finished_ = true;
+}
+
+void WorkerGroup::reap(Worker& worker) {
+  for (RankStream* stream : {worker.out.get(), worker.err.get()}) {
+    if (!stream) continue;
+    if (stream->read_end() >= 0)
+      console_.line(2, "",
+                    format("cohort launch: rank {} ended, but a process it started still holds its output; what that "
+                           "writes from now on is not read",
+                           worker.rank));
+    stream->finish();
+    if (!stream->file_failure().empty())
+      console_.line(2, "",
+                    format("cohort launch: the log of rank {} is incomplete: {}", worker.rank, stream->file_failure()));
+  }
+  guard_.remove(worker.pid);
+  rusage usage{};
+  while (::wait4(worker.pid, nullptr, 0, &usage) < 0 && errno == EINTR) {
+  }
+  worker.peak_memory = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;  // Linux counts in KiB
 }
 
 }  // namespace cohort::launch

@@ -13,6 +13,7 @@
 
 #include "launch/console.h"
 #include "launch/guard.h"
+#include "launch/rank_page.h"
 #include "launch/rank_stream.h"
 #include "launch/rendezvous.h"
 #include "launch/settings.h"
@@ -40,10 +41,13 @@ struct Worker {
   int signal = 0;     ///< which ended it, 0 for none
   std::chrono::system_clock::time_point ended_at{};
   bool asked_to_stop = false;       ///< SIGTERM or the like had been sent before it ended
+  std::string killed_for;           ///< why the agent itself killed it before it had asked it to stop; "": it did not
   std::uint64_t peak_memory = 0;    ///< bytes, after finish()
   std::filesystem::path folder;     ///< rank_<r>, with error.json and first_step
   std::unique_ptr<RankStream> out;  ///< null where the rank writes to our own descriptors
   std::unique_ptr<RankStream> err;
+  int recovery = 0;                ///< above 0: it took a dead rank's place in the job's n-th recovery
+  std::unique_ptr<RankPage> page;  ///< outlives the process: a rank that takes this one's place gets it
   bool failed() const { return ended && (exit_code != 0 || signal != 0); }
 };
 
@@ -70,11 +74,18 @@ class WorkerGroup {
   bool all_ended() const;
   bool any_failed() const;
 
+  /// For a rank that has ended: kills what it left behind, reads the rest of its output, and reaps it.
+  void retire(Worker& worker);
+  /// After that: starts a new process in its place, with its page and with logs of its own. `recovery` numbers it.
+  /// Throws Error when it cannot be started.
+  void replace(Worker& worker, int recovery);
+
   /// After all ranks ended: with `clean` kills what they left behind, reads the rest of their output (not longer than
   /// kDrainTime when a left-over process holds a pipe open), and reaps them.
   void finish(bool clean);
 
   const std::vector<Worker>& workers() const { return workers_; }
+  std::vector<Worker>& workers() { return workers_; }
   /// A rank has made its first training step; false also where the ranks do not tell.
   bool has_made_a_step() const;
   /// attempt_<n>
@@ -84,6 +95,9 @@ class WorkerGroup {
 
  private:
   void make_folders();
+  void start_one(Worker& worker, int recovery);
+  /// After it has ended and its output has been read.
+  void reap(Worker& worker);
   void note_ended();
   bool read_all();
   std::vector<std::string> arguments_of(int local_rank) const;

@@ -164,6 +164,16 @@ struct DistributedDataParallel::Impl {
     return result;
   }
 
+  void end_reduction() {
+    try {
+      logger.reset();
+      if (reducer) reducer->remove_autograd_hooks();
+      reducer.reset();
+    } catch (const std::exception& problem) {
+      log::warning("while ending DistributedDataParallel: {}", problem.what());
+    }
+  }
+
   /// What the others' forward and backward communicate, from a rank that has no more data.
   void shadow_one_step() {
     reducer->rebuild_buckets();
@@ -234,10 +244,15 @@ DistributedDataParallel::DistributedDataParallel(std::shared_ptr<torch::nn::Modu
                       self.settings.first_bucket_cap_mb);
   self.device = to_torch(self.group->options().device);
   check_on_device(*self.model, self.device);
-  if (self.group->world_size() > 1) check_same_layout(*self.model, *self.group);
-
   COHORT_THROW_UNLESS(self.settings.bucket_order == "definition" || self.settings.bucket_order == "arrival",
                       "parallel.ddp.bucket_order='{}': it is definition or arrival", self.settings.bucket_order);
+  join_group();
+}
+
+void DistributedDataParallel::join_group() {
+  Impl& self = *impl_;
+  if (self.group->world_size() > 1) check_same_layout(*self.model, *self.group);
+
   const std::vector<NamedTensor> all = parameters_of(*self.model);
   std::vector<at::Tensor> parameters;
   std::vector<bool> sparse;
@@ -253,9 +268,10 @@ DistributedDataParallel::DistributedDataParallel(std::shared_ptr<torch::nn::Modu
   COHORT_THROW_UNLESS(!parameters.empty(), "the model has no trainable parameter: nothing to synchronise");
 
   try {
-    self.broadcast_from(detached(all), 0);
+    const bool anew = self.group->environment().generation > 0;
+    if (!anew) self.broadcast_from(detached(all), 0);
     // Without broadcast_buffers every rank keeps its own buffers from the start, as with PyTorch's constructor.
-    if (self.settings.broadcast_buffers) self.broadcast_from(detached(buffers_of(*self.model)), 0);
+    if (!anew && self.settings.broadcast_buffers) self.broadcast_from(detached(buffers_of(*self.model)), 0);
 
     self.names = names;
     ReducerSettings reducer_settings;
@@ -284,14 +300,20 @@ DistributedDataParallel::DistributedDataParallel(std::shared_ptr<torch::nn::Modu
   }
 }
 
+void DistributedDataParallel::leave_group() {
+  Impl& self = *impl_;
+  drop_gradients(*self.model);  // they may be views into the reducer's buckets
+  self.end_reduction();
+  self.node_sum.reset();
+  self.count_of_ranks.reset();
+  self.ranks_in_forward.reset();
+  self.synchronise = self.synchronise_buffers = true;
+  self.rebuilt = self.joining = false;
+  self.delayed_reduce_queued = std::make_shared<bool>(false);
+}
+
 DistributedDataParallel::~DistributedDataParallel() {
-  try {
-    impl_->logger.reset();
-    if (impl_->reducer) impl_->reducer->remove_autograd_hooks();
-    impl_->reducer.reset();
-  } catch (const std::exception& problem) {
-    log::warning("while ending DistributedDataParallel: {}", problem.what());
-  }
+  impl_->end_reduction();
 }
 
 torch::nn::Module& DistributedDataParallel::module() {

@@ -62,7 +62,9 @@ struct JoinSettings {
 class DistributedDataParallel : public Strategy {
  public:
   /// Takes over a model whose parameters all lie on the group's device. Checks that all ranks have the same layout,
-  /// gives all of them rank 0's parameters and buffers, and hooks the gradients. Collective. Throws Error.
+  /// gives all of them rank 0's parameters and buffers, and hooks the gradients. In a group that was made anew after a
+  /// rank had died (RankEnvironment::generation above 0), the parameters stay as they are: whoever has the state of the
+  /// training gives it to those that lack it. Collective. Throws Error.
   DistributedDataParallel(std::shared_ptr<torch::nn::Module> model, std::shared_ptr<dist::Group> group,
                           DdpSettings settings = {});
   ~DistributedDataParallel() override;
@@ -78,6 +80,8 @@ class DistributedDataParallel : public Strategy {
   void max_over_ranks(at::Tensor& values) override;
   double exchange_seconds() const override;
   void barrier() override;
+  void leave_group() override;
+  void join_group() override;
 
   /// The wrapped model's forward, as PyTorch's ddp(inputs...). Model is the wrapped model's type; its output is a
   /// tensor, a tuple, pair or vector of tensors.

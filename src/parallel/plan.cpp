@@ -94,8 +94,30 @@ std::vector<DeviceId> idle_devices(const PlanInputs& inputs, const Plan& plan) {
   return {inputs.devices.begin() + static_cast<std::ptrdiff_t>(used), inputs.devices.end()};
 }
 
+/// An elastic job with fewer processes than all: their batches grow no larger, more of them are accumulated, and the
+/// batch of an optimizer step stays the same to the sample.
+void keep_effective_batch(int full_world_size, std::int64_t processes, Plan& plan) {
+  const std::int64_t total = plan.batch_size * full_world_size * plan.accumulation;
+  const std::int64_t largest = plan.batch_size;
+  for (std::int64_t parts = std::max<std::int64_t>(plan.accumulation, 1); parts <= total / processes; ++parts) {
+    if (total % (processes * parts) != 0 || total / (processes * parts) > largest) continue;
+    plan.accumulation = parts;
+    plan.batch_size = total / (processes * parts);
+    plan.warnings.push_back(
+        format("{} of {} processes are there: {} batches of {} are accumulated, so that the effective batch stays {}",
+               processes, full_world_size, parts, plan.batch_size, total));
+    return;
+  }
+  throw Error(format(
+      "{} of {} processes are there, and the effective batch of {} cannot be divided among them: choose one that "
+      "every number of nodes divides (train.global_batch_size)",
+      processes, full_world_size, total));
+}
+
 void set_batch(const PlanSettings& settings, Plan& plan) {
-  const std::int64_t processes = plan.environment.world_size;
+  const int full = plan.environment.full_world_size;
+  const std::int64_t here = plan.environment.world_size;
+  const std::int64_t processes = std::max<std::int64_t>(here, full);  // whom the settings are meant for
   COHORT_THROW_UNLESS(settings.accumulation >= 1,
                       "train.gradient_accumulation_steps={}: at least one backward pass makes a step",
                       settings.accumulation);
@@ -124,7 +146,8 @@ void set_batch(const PlanSettings& settings, Plan& plan) {
       plan.batch_size >= devices,
       "train.batch_size={} cannot be divided among {} devices ({}); raise it to at least {}, or name fewer devices",
       plan.batch_size, devices, names_of(plan.devices), devices);
-  plan.effective_batch = plan.batch_size * processes * plan.accumulation;
+  if (full > here) keep_effective_batch(full, here, plan);
+  plan.effective_batch = plan.batch_size * here * plan.accumulation;
 }
 
 void check_workers(const PlanInputs& inputs, const PlanSettings& settings, Plan& plan) {

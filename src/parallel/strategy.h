@@ -61,6 +61,12 @@ class Strategy {
   /// Waits for all processes.
   virtual void barrier() = 0;
 
+  /// After another process has died: drops all gradients and everything that holds on to the group of processes, so
+  /// that it can be made anew (dist/recovery.h). The model keeps its weights.
+  virtual void leave_group() {}
+  /// Once the group stands again. Collective; sends no weights.
+  virtual void join_group() {}
+
  protected:
   Strategy();  // calls tensors::resolve_vector_math() (vector_math.h): a strategy's threads come later
 };

@@ -107,7 +107,15 @@ at::Tensor TrainLoop::Impl::replica_loss(torch::nn::Module& replica, const paral
                       "the loss function must return one number that depends on the model's parameters");
   if (result.scalar_type() != at::kFloat && result.scalar_type() != at::kDouble) result = result.to(at::kFloat);
   poison_gradient(result);
+  // The forward passes of this step are over; no rank can end the step before this one has given its gradients.
+  if (last_micro && recovers())
+    keep_own(state.step + 1, monitor.sums_with(result.item<double>() * micro_weight),
+             interval_samples + static_cast<double>(batch.size()));
   return result;
+}
+
+void TrainLoop::Impl::say(launch::RankPhase phase) const {
+  if (job.recovery) job.recovery->say(phase, state.step);
 }
 
 bool TrainLoop::Impl::done() const {
@@ -118,29 +126,21 @@ bool TrainLoop::Impl::done() const {
 TrainResult TrainLoop::Impl::run() {
   if (writes_files) writer.emplace(policy::CheckpointFolder(job.checkpoints), settings.checkpoint.keep);
   seed_rank(settings.seed, strategy.rank(), 0);
-  resume();
+  const bool replaces = recovers() && job.recovery->replaces();
+  if (replaces) {
+    take_place();
+  } else {
+    resume();
+  }
   if (job.leave_finished && resumed_from && done()) return nothing_left();
   run_begin = interval_begin = Clock::now();
   exchange_begin = interval_exchange_begin = strategy.exchange_seconds();
-  first_step = state.step;
+  if (!replaces) first_step = state.step;
   monitor.begin_at(state.step);
   if (job.started) job.started(state.step);
   beat("training");
   module.train();
-  bool just_resumed = resumed_from.has_value();
-  while (!done()) {
-    const std::int64_t left = batches.start_epoch(state.epoch, state.samples_in_epoch);
-    if (!just_resumed || state.samples_in_epoch == 0) monitor.begin_epoch();
-    COHORT_THROW_UNLESS(left > 0 || state.samples_in_epoch > 0, "epoch {} of the training data has no batch",
-                        state.epoch);
-    just_resumed = false;
-    if (left == 0) {  // resumed with other batches, whose last one would not be full
-      ++state.epoch;
-      state.samples_in_epoch = 0;
-      continue;
-    }
-    train_epoch(left);
-  }
+  train(resumed_from.has_value() || replaces);
   // Before anything of the last steps is validated or saved.
   if (compares_ranks() && state.step > first_step && compared_step != state.step) compare_parameters();
   const bool stopped = stop_agreed && !early_stop && state.step < total_steps;
@@ -167,6 +167,27 @@ TrainResult TrainLoop::Impl::run() {
   return result;
 }
 
+/// The steps, to the last. just_resumed: an epoch that has begun is gone on with.
+void TrainLoop::Impl::train(bool just_resumed) {
+  if (recovers()) {
+    if (!job.recovery->replaces()) keep_own(state.step, monitor.read(optimizer).sums, interval_samples);
+    job.recovery->set_ready(true);
+  }
+  for (;;) {
+    try {
+      if (after != kFinishedStep) finish_step();
+      while (!done()) train_epoch(just_resumed);
+      break;
+    } catch (const std::exception&) {
+      if (!can_recover()) throw;
+    }
+    recover();
+    just_resumed = true;
+  }
+  if (recovers()) job.recovery->set_ready(false);
+  say(launch::RankPhase::kEnd);
+}
+
 TrainResult TrainLoop::Impl::nothing_left() const {
   TrainResult result;
   result.status = TrainStatus::kNothingLeft;
@@ -188,7 +209,17 @@ bool TrainLoop::Impl::is_best_now() const {
   return validated_step == state.step && state.early_stopping.best_step == state.step && state.early_stopping.best;
 }
 
-void TrainLoop::Impl::train_epoch(std::int64_t batches_left) {
+void TrainLoop::Impl::train_epoch(bool& just_resumed) {
+  std::int64_t batches_left = batches.start_epoch(state.epoch, state.samples_in_epoch);
+  if (!just_resumed || state.samples_in_epoch == 0) monitor.begin_epoch();
+  COHORT_THROW_UNLESS(batches_left > 0 || state.samples_in_epoch > 0, "epoch {} of the training data has no batch",
+                      state.epoch);
+  just_resumed = false;
+  if (batches_left == 0) {  // resumed with other batches, whose last one would not be full
+    ++state.epoch;
+    state.samples_in_epoch = 0;
+    return;
+  }
   while (batches_left > 0 && !done()) {
     const std::int64_t micro_batches = std::min(settings.gradient_accumulation_steps, batches_left);
     train_step(micro_batches);
@@ -204,6 +235,7 @@ void TrainLoop::Impl::train_step(std::int64_t micro_batches) {
   if (ema) ema->update();
   strategy.parameters_changed();
   ++state.step;
+  unfinished.is = false;
   ++interval_steps;
   step_epoch = state.epoch;
   if (state.step == first_step + 1 && job.first_step) job.first_step();
@@ -214,7 +246,9 @@ parallel::Batch TrainLoop::Impl::next_batch() {
   if (kept_batch) return *std::exchange(kept_batch, std::nullopt);
   in_flight.release(1);
   const auto before = Clock::now();
+  say(launch::RankPhase::kData);
   auto batch = batches.next();
+  say(launch::RankPhase::kTraining);
   const double waited = seconds_since(before);
   interval_data_s += waited;
   total_data_s += waited;
@@ -232,6 +266,8 @@ void TrainLoop::Impl::consumed(parallel::Batch batch) {
 }
 
 void TrainLoop::Impl::micro_step(const parallel::Batch& batch, double weight, bool last) {
+  micro_weight = weight;
+  last_micro = last;
   const at::Tensor micro_loss = strategy.forward_backward(
       batch, loss, {.synchronise = last, .weight = weight, .loss_scale = scaler ? scaler->scale() : at::Tensor()});
   monitor.add_loss(micro_loss, weight);
@@ -249,6 +285,7 @@ void TrainLoop::Impl::update(const Rate& rate) {
 }
 
 void TrainLoop::Impl::eager_step(std::int64_t micro_batches) {
+  unfinished = {true, state.samples_in_epoch, state.samples};
   strategy.zero_grad();
   if (buffers) buffers->keep();
   for (std::int64_t i = 0; i < micro_batches; ++i) {
@@ -297,29 +334,44 @@ void TrainLoop::Impl::prepare_graph() {
 }
 
 void TrainLoop::Impl::after_step(bool end_of_epoch) {
-  if (writer && strategy.world_size() == 1) writer->check();
   if (end_of_epoch) {
     ++state.epoch;
     state.samples_in_epoch = 0;
   }
-  if (state.step % settings.log_every == 0) report();
+  ended_epoch = end_of_epoch;
+  after = kStepMade;
+  finish_step();
+}
+
+/// What is left to do after a step. All that `after` counts is told or asked together with the other ranks.
+void TrainLoop::Impl::finish_step() {
+  if (writer && strategy.world_size() == 1) writer->check();
+  if (after < kReported && state.step % settings.log_every == 0) report();
   beat("training");
+  after = std::max<int>(after, kReported);
   const bool first_of_ranks = compares_ranks() && state.step == first_step + 1;
-  if (first_of_ranks || (settings.hash_every > 0 && state.step % settings.hash_every == 0)) compare_parameters();
-  bool improved = false;
-  if (job.validator) {
-    const bool due = settings.validate_every > 0 ? state.step % settings.validate_every == 0 : end_of_epoch;
-    if (due) {
-      validate(end_of_epoch);
-      improved = is_best_now();
+  if (after < kCompared && (first_of_ranks || (settings.hash_every > 0 && state.step % settings.hash_every == 0)))
+    compare_parameters();
+  after = std::max<int>(after, kCompared);
+  if (after < kValidated) {
+    validation_improved = false;
+    const bool due = settings.validate_every > 0 ? state.step % settings.validate_every == 0 : ended_epoch;
+    if (job.validator && due) {
+      validate(ended_epoch);
+      validation_improved = is_best_now();
     }
+    after = kValidated;
   }
-  const auto& c = settings.checkpoint;
-  const bool due = (c.every > 0 && state.step % c.every == 0) ||
-                   (c.every_epochs > 0 && end_of_epoch && state.epoch % c.every_epochs == 0) ||
-                   ((c.save_best || settings.early_stopping.restores()) && improved);
-  if (due && !job.checkpoints.empty()) save_checkpoint(improved);
+  if (after < kSaved) {
+    const auto& c = settings.checkpoint;
+    const bool due = (c.every > 0 && state.step % c.every == 0) ||
+                     (c.every_epochs > 0 && ended_epoch && state.epoch % c.every_epochs == 0) ||
+                     ((c.save_best || settings.early_stopping.restores()) && validation_improved);
+    if (due && !job.checkpoints.empty()) save_checkpoint(validation_improved);
+    after = kSaved;
+  }
   agree_on_stop();
+  after = kFinishedStep;
 }
 
 TrainLoop::TrainLoop(TrainSettings settings, TrainJob job)

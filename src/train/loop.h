@@ -21,6 +21,11 @@
 #include "train/train_settings.h"
 #include "train/validation.h"
 
+namespace cohort::dist {
+class Group;
+class Recovery;
+}  // namespace cohort::dist
+
 namespace cohort::train {
 
 /// What is trained. On every rank alike, except for what the strategy and the source make of the rank. The pointers
@@ -42,6 +47,10 @@ struct TrainJob {
   /// true: where the checkpoint is of a finished training, nothing is validated, saved or reported, and run() returns
   /// kNothingLeft before `started` is called. On all ranks alike.
   bool leave_finished = false;
+  /// What lets the training go on when another rank has died (loop_recovery.cpp); null: it ends with an error then.
+  dist::Recovery* recovery = nullptr;
+  dist::Group* group = nullptr;               ///< the strategy's, where there is `recovery`
+  std::vector<std::string> constant_buffers;  ///< endings of names of buffers that no step changes
   /// What records steps under train.cuda_graph; empty: CUDA does.
   std::function<std::unique_ptr<dist::DeviceGraph>()> make_graph;
 };

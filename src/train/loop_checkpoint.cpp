@@ -48,6 +48,7 @@ policy::TrainerState TrainLoop::Impl::present_state(const StepMonitor::Reading& 
 
 void TrainLoop::Impl::save_checkpoint(bool is_best) {
   beat("saving");
+  say(launch::RankPhase::kCheckpoint);
   const auto begin = Clock::now();
   write_checkpoint(is_best);
   const double taken = seconds_since(begin);

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <optional>
 
+#include "dist/recovery.h"
 #include "models/segment.h"
 #include "train/batches_in_flight.h"
 #include "train/checkpoint_writer.h"
@@ -28,7 +29,8 @@ struct TrainLoop::Impl {
   // loop.cpp
   TrainResult run();
   TrainResult nothing_left() const;
-  void train_epoch(std::int64_t batches_left);
+  void train(bool just_resumed);
+  void train_epoch(bool& just_resumed);
   void train_step(std::int64_t micro_batches);
   void eager_step(std::int64_t micro_batches);
   bool graph_step();
@@ -40,10 +42,13 @@ struct TrainLoop::Impl {
   std::string against_graph() const;
   void prepare_graph();
   void after_step(bool end_of_epoch);
+  void finish_step();
   bool done() const;
   bool is_best_now() const;
   bool compares_ranks() const;
   at::Tensor replica_loss(torch::nn::Module& replica, const parallel::Batch& batch);
+
+  void say(launch::RankPhase phase) const;
 
   // loop_report.cpp: what ranks tell each other and the observers
   void report();
@@ -54,6 +59,17 @@ struct TrainLoop::Impl {
   void beat(const char* doing) const;
   RankTotals totals() const;
   std::vector<RankTotals> totals_of_ranks();
+
+  // loop_recovery.cpp: when another rank has died
+  bool recovers() const;
+  bool can_recover() const;
+  void keep_own(std::int64_t step, const policy::LossSums& sums, double samples);
+  void take_place();
+  void recover();
+  void agree_on_state();
+  void restore_own();
+  std::string common_state(policy::NamedTensors& tensors);
+  void load_common_state(const std::string& state, const policy::NamedTensors& tensors);
 
   // loop_checkpoint.cpp
   void resume();
@@ -109,6 +125,22 @@ struct TrainLoop::Impl {
   double total_data_s = 0.0, total_checkpoint_s = 0.0, total_validation_s = 0.0, exchange_begin = 0.0;
   std::int64_t total_samples = 0;
   double agreed_step_s = 0.0;  // of the last interval, the same on all ranks; 0: unknown
+
+  // What a step has behind it, in order; a recovered rank does the rest (loop_recovery.cpp).
+  enum AfterStep : int { kStepMade, kReported, kCompared, kValidated, kSaved, kFinishedStep };
+  int after = kFinishedStep;
+  bool ended_epoch = false;          // the last step did
+  bool validation_improved = false;  // after the last step
+  // A step that has been begun and not finished: what it changes before it ends, as it was.
+  struct {
+    bool is = false;
+    std::int64_t samples_in_epoch = 0, samples = 0;
+  } unfinished;
+  // The micro-batch that is being run, for keep_own().
+  double micro_weight = 1.0;
+  bool last_micro = true;
+  std::string own_bytes;
+  bool took_place = false;  // a process in a dead rank's place has the state by now
 };
 
 }  // namespace cohort::train

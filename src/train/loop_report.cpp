@@ -117,6 +117,7 @@ void TrainLoop::Impl::report() {
 void TrainLoop::Impl::validate(bool end_of_epoch) {
   beat("validating");
   const auto begin = Clock::now();
+  say(launch::RankPhase::kValidation);
   const auto reading = monitor.read(optimizer);
   agree_on_health(reading);
   at::Tensor means = torch::tensor({reading.sums.epoch_sum, reading.sums.epoch_count}, at::kDouble);

@@ -16,6 +16,7 @@
 #include "core/log.h"
 #include "dist/group.h"
 #include "dist/rank_environment.h"
+#include "dist/recovery.h"
 #include "dist/usable_devices.h"
 #include "policy/checkpoint_folder.h"
 #include "report/metric_names.h"
@@ -212,7 +213,13 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
   const bool first = environment.rank == 0;
   log::set_console(first);
   settings.train.validate();
-  if (settings.resume.empty() || settings.resume == "auto") choose_run(settings, overrides);
+  const std::unique_ptr<dist::Recovery> recovery = dist::Recovery::of_this_process();
+  const bool replaces = recovery && recovery->replaces();  // a dead rank, in whose run it goes on
+  if (recovery) recovery->say(launch::RankPhase::kStart, 0);
+  if (replaces)
+    settings.resume = recovery->note();
+  else if (settings.resume.empty() || settings.resume == "auto")
+    choose_run(settings, overrides);
   COHORT_THROW_UNLESS(settings.threads >= 0, "threads = {} must not be negative; 0 leaves their number open",
                       settings.threads);
   const auto store_timeout = timeout_of("dist.store_timeout_s", settings.store_timeout_s);
@@ -231,14 +238,17 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
   const DeviceId device = plan.devices.front();
   const c10::Device torch_device = tensors::to_torch_device(device);
 
+  // The others wait for a rank that takes a dead one's place: it makes its model before it joins them.
+  std::shared_ptr<torch::nn::Module> model = replaces ? job.make_model(settings.train.seed) : nullptr;
   std::shared_ptr<dist::Group> group;
   if (plan.mode == parallel::Mode::kDistributedDataParallel) {
     group = dist::Group::create(
-        environment, {.store_timeout = store_timeout, .collective_timeout = collective_timeout, .device = device});
-    check_ranks_agree(job, fields, *group);
+        replaces ? recovery->wait_to_join(environment) : environment,
+        {.store_timeout = store_timeout, .collective_timeout = collective_timeout, .device = device});
+    if (!replaces) check_ranks_agree(job, fields, *group);
   }
   std::optional<report::ClaimedFolder> claimed;  // rank 0; outlives everything that writes into it
-  const std::shared_ptr<torch::nn::Module> model = job.make_model(settings.train.seed);
+  if (!model) model = job.make_model(settings.train.seed);
   const std::unique_ptr<parallel::Strategy> strategy = parallel::make_strategy(
       plan, model, group, settings.parallel, [&job, &settings] { return job.make_model(settings.train.seed); });
   Feed feed(job, settings, plan.batch_size, environment, torch_device);
@@ -247,9 +257,12 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
     training.validator = validator_of(job, *feed.validation, parse_precision(settings.train.precision), torch_device);
 
   // Models, strategy and loaders stand: from here on the run has a folder.
-  const report::RunFolder folder = open_folder(settings, group.get(), claimed);
+  const report::RunFolder folder = replaces && !first
+                                       ? report::RunFolder::open(settings.resume)
+                                       : open_folder(settings, replaces ? nullptr : group.get(), claimed);
+  if (recovery) recovery->set_note(folder.path().string());
   RunOutput output(job, settings, folder, first ? &*claimed : nullptr, fields, overrides);
-  output.announce(plan, *model, feed.validation.has_value(), group.get());
+  output.announce(plan, *model, feed.validation.has_value(), replaces ? nullptr : group.get());
   output.attach(training);
   // A run that was finished before stays as it was: the job has not trained in it.
   if (first)
@@ -268,8 +281,12 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
     request.check_only = true;
     rollouts(request);
   }
-  training.leave_finished =
-      as_rank_0_says(first && output.is_complete(job.dataset(Part::kTest) != nullptr), group.get());
+  if (!replaces)
+    training.leave_finished =
+        as_rank_0_says(first && output.is_complete(job.dataset(Part::kTest) != nullptr), group.get());
+  training.recovery = recovery.get();
+  training.group = group.get();
+  training.constant_buffers = settings.parallel.ddp.constant_buffers;
 
   training.first_step = tell_first_step;
   RankBeats beats(folder.path(), {.rank = environment.rank,
@@ -283,6 +300,7 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
   TrainSettings train = settings.train;
   train.batch_size = plan.batch_size;
   train.global_batch_size.reset();
+  train.gradient_accumulation_steps = plan.accumulation;
   TrainLoop loop(train, std::move(training));
   output.set_total_steps(loop.total_steps());
   const auto begin = std::chrono::steady_clock::now();

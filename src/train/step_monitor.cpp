@@ -161,9 +161,23 @@ void StepMonitor::restore(const policy::LossSums& sums) {
   if (deferred_) {
     table_.copy_(
         torch::tensor({sums.interval_sum, sums.interval_count, sums.epoch_sum, sums.epoch_count}, at::kDouble));
+    step_loss_.zero_();
   } else {
     sums_ = sums;
+    loss_ = 0.0;
   }
+}
+
+policy::LossSums StepMonitor::sums_with(double loss) const {
+  COHORT_CHECK(!deferred_, "the sums lie on the device");
+  policy::LossSums sums = sums_;
+  const double whole = loss_ + loss;
+  if (!std::isfinite(whole)) return sums;
+  sums.interval_sum += whole;
+  sums.interval_count += 1.0;
+  sums.epoch_sum += whole;
+  sums.epoch_count += 1.0;
+  return sums;
 }
 
 }  // namespace cohort::train

@@ -62,7 +62,10 @@ class StepMonitor {
   void begin_at(std::int64_t step);
   void begin_interval();
   void begin_epoch();
+  /// Also drops what a step that was not finished has added.
   void restore(const policy::LossSums& sums);
+  /// The sums once the present step, with this further loss, is finished; only where nothing is deferred.
+  policy::LossSums sums_with(double loss) const;
 
  private:
   void finish_at_once(const GradScaler* scaler);

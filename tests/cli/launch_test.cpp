@@ -148,7 +148,7 @@ TEST(LaunchUsage, WrongFlagsAndValuesAreNamed) {
 
 TEST(LaunchUsage, WhatThisVersionDoesNotDoIsRefusedNeverIgnored) {
   for (const auto& [flag, part] : std::vector<std::pair<std::string, std::string>>{
-           {"--nnodes=1:4", "starts a fixed number of nodes"},
+           {"--nnodes=1:4", "nodes that come and go meet at --rdzv-endpoint=HOST:PORT"},
            {"--rdzv-backend=etcd", "nodes meet at an address that all of them are given"},
            {"--rdzv_endpoint=node7:29400", "is not on this machine"},
            {"--use_deepspeed", "DeepSpeed"},
@@ -175,7 +175,9 @@ TEST(LaunchUsage, WhatSeveralNodesNeedIsNamed) {
   refused({"--nnodes=2", "--num_machines=3"}, "contradict");
   refused({"--nnodes=2", "--node-rank=0", "--machine-rank=1"}, "contradict");
   refused({"--nnodes=2", "--standalone", "--master-addr=h"}, "contradict");
-  refused({"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=node0:29400"}, "they meet at --master-addr");
+  refused({"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=node0:29400"}, "need one --rdzv-id");
+  refused({"--nnodes=4:1"}, "the least number of nodes stands first");
+  refused({"--nnodes=1:2", "--rdzv-endpoint=127.0.0.1:29400", "--rdzv-id=j", "--num_processes=4"}, "--nproc_per_node");
   refused({"--num_machines=2", "--main_process_ip=h", "--num_processes=3"},
           "--num_processes=3 is the number on all machines together and cannot be divided by --num_machines=2");
   refused({"--num_machines=2", "--main_process_ip=h", "--num_processes=4", "--nproc_per_node=4"}, "contradict");

@@ -9,7 +9,7 @@ namespace {
 const std::vector<std::string> kTorchrun = {
     python_path(), "-m",         "torch.distributed.run", "--standalone", "--nproc-per-node=2", "--max-restarts=1",
     "--no-python", cohort_path()};
-const std::vector<std::string> kLaunch = launch({"--nproc_per_node=2", "--max-restarts=1"});
+const std::vector<std::string> kLaunch = launch({"--nproc_per_node=2", "--max-restarts=1", "--recover=checkpoint"});
 
 /// Which process a rank of the training is, as rank 0 says at the start; 0 before it has.
 pid_t pid_of_rank(const std::string& log, int rank) {

@@ -35,7 +35,7 @@ TEST(LaunchFailure, TheCodeOfTheFailingRankIsReturnedAndTheOthersAreStopped) {
                                            "exec sleep 100"));
   EXPECT_EQ(outcome.code, 7);
   EXPECT_TRUE(contains(outcome.err, "rank 1 failed first of 3 ranks")) << outcome.err;
-  EXPECT_TRUE(contains(outcome.err, "end       exit code 7")) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, ": exit code 7")) << outcome.err;
   EXPECT_TRUE(contains(outcome.err, "    | no such column")) << outcome.err;
   EXPECT_TRUE(contains(outcome.err, "stopped   ranks 0, 2")) << outcome.err;
   const auto started = pids_in(pids);

@@ -48,6 +48,18 @@ TEST(LaunchRestart, RestartsAreCountedForTheJobAndTheLastFailureIsReturned) {
   EXPECT_EQ(lines_of(text_of(starts)).size(), 4u) << "two ranks, two attempts";
 }
 
+TEST(LaunchRestart, BetweenRestartsItWaitsLongerAndLongerUntilItIsToldToStop) {
+  TemporaryFolder folder;
+  const std::string starts = (folder.path() / "starts").string();
+  Process agent(restarted("echo x >> " + starts + "; exit 3", {"--max-restarts=20"}));
+  ASSERT_TRUE(eventually([&] { return contains(agent.err(), "waiting for 2 s before the next start"); }, 60));
+  EXPECT_TRUE(contains(agent.err(), "waiting for 1 s before the next start")) << agent.err();
+  agent.send(SIGTERM);
+  const Outcome outcome = agent.wait(30);
+  EXPECT_EQ(outcome.code, 143) << outcome.err;
+  EXPECT_LE(lines_of(text_of(starts)).size(), 8u) << "of the attempts that were allowed, most were not made";
+}
+
 TEST(LaunchRestart, AJobThatWasToldToStopIsNotStartedAgain) {
   TemporaryFolder folder;
   const std::string starts = (folder.path() / "starts").string();

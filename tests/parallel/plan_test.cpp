@@ -62,6 +62,32 @@ TEST(Plan, OneProcessThatSeesSeveralGpusIsDataParallel) {
   EXPECT_EQ(plan.effective_batch, 65) << "DataParallel divides a process's batch";
 }
 
+TEST(Plan, FewerNodesOfAnElasticJobAccumulateMoreAndKeepTheEffectiveBatch) {
+  const auto plan_of = [](int processes, int full, std::int64_t batch, std::int64_t accumulation) {
+    PlanSettings settings;
+    settings.batch_size = batch;
+    settings.accumulation = accumulation;
+    dist::RankEnvironment env = ranks(0, processes, processes);
+    env.full_world_size = full;
+    return make_plan({env, {kOwnCpu}, 8}, settings);
+  };
+  for (const int processes : {1, 2, 4, 8}) {
+    const Plan plan = plan_of(processes, 8, 16, 3);
+    EXPECT_EQ(plan.effective_batch, 16 * 8 * 3);
+    EXPECT_EQ(plan.batch_size, 16) << "no process needs more memory than with all of them";
+    EXPECT_EQ(plan.accumulation, 3 * 8 / processes);
+  }
+  const Plan three = plan_of(3, 4, 12, 1);  // 48 = 16 x 3, two batches of 8
+  EXPECT_EQ(three.effective_batch, 48);
+  EXPECT_EQ(three.batch_size, 8);
+  EXPECT_EQ(three.accumulation, 2);
+  EXPECT_FALSE(three.warnings.empty());
+  const std::string refused = message_of([&] { plan_of(3, 4, 16, 1); });
+  EXPECT_NE(refused.find("3 of 4 processes are there, and the effective batch of 64 cannot be divided"),
+            std::string::npos)
+      << refused;
+}
+
 TEST(Plan, SeveralProcessesAreDistributedWithOneDeviceEach) {
   PlanSettings settings;
   settings.batch_size = 16;

@@ -1,0 +1,286 @@
+#include "launch/elastic_server.h"
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <list>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include <fcntl.h>
+#include <netdb.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "launch/signed_message.h"
+
+namespace cohort::launch {
+namespace {
+
+using Json = nlohmann::json;
+using Clock = std::chrono::steady_clock;
+
+constexpr int kBacklog = 1024;
+constexpr int kTick = 200;  // ms between looks at the clock
+constexpr std::size_t kMostConnections = 4096;
+constexpr double kStrangersTime = 5;          // s in which a connection must have joined
+constexpr std::size_t kMostUnsent = 1 << 20;  // bytes; who does not read is dropped
+constexpr int kMostRanks = 100000;
+
+double now_seconds() {
+  return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
+}
+
+/// A listening socket on an address of this machine; -1 where it is not ours to host.
+int listen_on(const ElasticEndpoint& endpoint) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int error = ::getaddrinfo(endpoint.host.c_str(), std::to_string(endpoint.port).c_str(), &hints, &found);
+  COHORT_THROW_UNLESS(error == 0, "--rdzv-endpoint: the name '{}' cannot be resolved: {}", endpoint.host,
+                      gai_strerror(error));
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, ::freeaddrinfo);
+  for (const addrinfo* at = found; at; at = at->ai_next) {
+    const int fd = ::socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0) continue;
+    const int on = 1;
+    ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (::bind(fd, at->ai_addr, at->ai_addrlen) == 0 && ::listen(fd, kBacklog) == 0) return fd;
+    const int reason = errno;
+    ::close(fd);
+    COHORT_THROW_UNLESS(reason != EACCES, "--rdzv-endpoint: port {} may not be bound; take one above 1023",
+                        endpoint.port);
+  }
+  return -1;
+}
+
+/// A text of a message that a stranger may have written: nothing but what is asked for, and no longer than it may be.
+std::string text_of(const Json& json, const char* name, std::size_t most) {
+  COHORT_THROW_UNLESS(json.contains(name) && json[name].is_string(), "a message without '{}'", name);
+  const auto& text = json[name].get_ref<const std::string&>();
+  COHORT_THROW_UNLESS(text.size() <= most, "'{}' of {} bytes", name, text.size());
+  return text;
+}
+
+int number_of(const Json& json, const char* name, int least, int most) {
+  COHORT_THROW_UNLESS(json.contains(name) && json[name].is_number_integer(), "a message without the number '{}'", name);
+  const auto value = json[name].get<std::int64_t>();
+  COHORT_THROW_UNLESS(value >= least && value <= most, "'{}' is {}", name, value);
+  return static_cast<int>(value);
+}
+
+struct Connection {
+  int fd = -1;
+  double since = 0;
+  std::string challenge;
+  FrameReader frames;
+  std::unique_ptr<Signer> signer;  // once it has joined, or asked for the state
+  std::string node;                // "" before it has joined
+  std::string unsent;
+  int told_round = -1;
+  ElasticPhase told = ElasticPhase::kEnded;  // nothing yet
+  bool told_end = false;
+  bool over = false;
+};
+
+}  // namespace
+
+struct ElasticServer::Impl {
+  int socket;
+  ElasticEndpoint endpoint;
+  std::string job, secret;
+  int store_port;
+  ElasticState state;
+  std::list<Connection> connections;
+  int wake[2] = {-1, -1};
+  std::thread thread;
+
+  void run() {
+    for (;;) {
+      std::vector<pollfd> polled{{wake[0], POLLIN, 0}, {socket, POLLIN, 0}};
+      std::vector<Connection*> of;
+      for (Connection& c : connections) {
+        polled.push_back({c.fd, static_cast<short>(c.unsent.empty() ? POLLIN : POLLIN | POLLOUT), 0});
+        of.push_back(&c);
+      }
+      ::poll(polled.data(), polled.size(), kTick);
+      if (polled[0].revents != 0) return;
+      for (std::size_t i = 0; i < of.size(); ++i)
+        if (polled[i + 2].revents != 0) serve(*of[i]);
+      if (polled[1].revents != 0) accept_all();
+      const double now = now_seconds();
+      state.time_passes(now);
+      for (Connection& c : connections) {
+        if (c.node.empty() && now - c.since > kStrangersTime) c.over = true;
+        if (!c.over) tell(c);
+        if (!c.over) send(c);
+      }
+      for (auto c = connections.begin(); c != connections.end();) {
+        if (!c->over) {
+          ++c;
+          continue;
+        }
+        ::close(c->fd);
+        if (!c->node.empty()) state.leave(c->node, "has left, or its agent has died", now);
+        c = connections.erase(c);
+      }
+    }
+  }
+
+  void accept_all() {
+    for (;;) {
+      const int fd = ::accept4(socket, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+      if (fd < 0) return;
+      if (connections.size() >= kMostConnections) {
+        ::close(fd);
+        continue;
+      }
+      Connection& c = connections.emplace_back();
+      c.fd = fd;
+      c.since = now_seconds();
+      c.challenge = random_digits(16);
+      c.unsent = frame(Json{{"hello", "cohort-rendezvous 1"}, {"challenge", c.challenge}}.dump());
+    }
+  }
+
+  void serve(Connection& c) {
+    char bytes[8192];
+    for (;;) {
+      const ssize_t count = ::recv(c.fd, bytes, sizeof bytes, 0);
+      if (count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR)) c.over = true;
+      if (count <= 0) break;
+      try {
+        c.frames.add(bytes, static_cast<std::size_t>(count));
+        while (const auto payload = c.frames.next()) understand(c, *payload);
+      } catch (const std::exception& problem) {
+        // From a stranger, or one with another secret: it is told nothing.
+        log::debug("rendezvous: a connection is closed: {}", problem.what());
+        c.over = true;
+        return;
+      }
+    }
+  }
+
+  void understand(Connection& c, const std::string& payload) {
+    if (!c.signer) {
+      // The nonce that signatures depend on is inside the first message, which is then checked as any other.
+      COHORT_THROW_UNLESS(payload.size() > 64, "a message without a signature");
+      const Json first = Json::parse(payload.begin() + 64, payload.end());
+      c.signer = std::make_unique<Signer>(secret, c.challenge + text_of(first, "nonce", 64), true);
+    }
+    const Json message = Json::parse(c.signer->verify(payload));
+    const std::string what = text_of(message, "do", 16);
+    const double now = now_seconds();
+    if (what == "state") {
+      queue(c, Json{{"is", "state"}, {"state", Json::parse(state.to_json(now))}});
+      return;
+    }
+    if (what == "join") {
+      COHORT_THROW_UNLESS(c.node.empty(), "a node joins twice");
+      const std::string node = text_of(message, "node", 128);
+      std::string why =
+          text_of(message, "job", 256) == job
+              ? state.join(node, text_of(message, "host", 256), number_of(message, "ranks", 1, kMostRanks), now)
+              : format("this is the rendezvous of job '{}'", job);
+      if (why.empty())
+        c.node = node;
+      else
+        queue(c, Json{{"is", "refused"}, {"why", why}});
+      return;
+    }
+    COHORT_THROW_UNLESS(!c.node.empty(), "'{}' before it has joined", what);
+    state.heard(c.node, now);
+    if (what == "ready") {
+      state.ready(c.node, now);
+    } else if (what == "finished") {
+      state.finished(c.node, number_of(message, "round", 0, 1 << 30), now);
+    } else if (what == "failed") {
+      state.failed(c.node, number_of(message, "round", 0, 1 << 30), number_of(message, "code", 1, 255),
+                   text_of(message, "what", 4096), now);
+    } else if (what == "leave") {
+      c.over = true;
+    } else {
+      COHORT_THROW_UNLESS(what == "beat", "'{}' is nothing to do", what);
+    }
+  }
+
+  void queue(Connection& c, const Json& message) {
+    c.unsent += c.signer->sign(message.dump(-1, ' ', false, Json::error_handler_t::replace));
+    if (c.unsent.size() > kMostUnsent) c.over = true;
+  }
+
+  /// What has changed for this node since it was told last.
+  void tell(Connection& c) {
+    if (c.node.empty()) return;
+    if (state.phase() == ElasticPhase::kEnded) {
+      if (!c.told_end) queue(c, Json{{"is", "end"}, {"code", state.code()}, {"why", state.why()}});
+      c.told_end = true;
+      return;
+    }
+    if (state.number_of(c.node) < 0) {  // it was silent for too long
+      c.over = true;
+      return;
+    }
+    if (c.told == state.phase() && c.told_round == state.round()) return;
+    const bool first = c.told_round < 0;
+    c.told = state.phase();
+    c.told_round = state.round();
+    if (state.phase() == ElasticPhase::kGathering) {
+      if (!first) queue(c, Json{{"is", "gather"}, {"why", state.why()}});
+      return;
+    }
+    queue(c, Json{{"is", "round"},
+                  {"round", state.round()},
+                  {"node_rank", state.number_of(c.node)},
+                  {"nodes", state.nodes().size()},
+                  {"first_rank", state.first_rank(c.node)},
+                  {"world_size", state.world_size()},
+                  {"store_address", endpoint.host},
+                  {"store_port", store_port}});
+  }
+
+  void send(Connection& c) {
+    while (!c.unsent.empty()) {
+      const ssize_t count = ::send(c.fd, c.unsent.data(), c.unsent.size(), MSG_NOSIGNAL);
+      if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
+      if (count <= 0) {
+        c.over = true;
+        return;
+      }
+      c.unsent.erase(0, static_cast<std::size_t>(count));
+    }
+  }
+};
+
+std::unique_ptr<ElasticServer> ElasticServer::host(const ElasticEndpoint& endpoint, const ElasticLimits& limits,
+                                                   const std::string& job, const std::string& secret, int store_port) {
+  const int socket = listen_on(endpoint);
+  if (socket < 0) return nullptr;
+  return std::unique_ptr<ElasticServer>(new ElasticServer(socket, endpoint, limits, job, secret, store_port));
+}
+
+ElasticServer::ElasticServer(int socket, const ElasticEndpoint& endpoint, const ElasticLimits& limits, std::string job,
+                             std::string secret, int store_port)
+    : impl_(new Impl{.socket = socket,
+                     .endpoint = endpoint,
+                     .job = std::move(job),
+                     .secret = std::move(secret),
+                     .store_port = store_port,
+                     .state = ElasticState(limits)}) {
+  COHORT_THROW_UNLESS(::pipe2(impl_->wake, O_CLOEXEC) == 0, "cannot make a pipe: {}", std::strerror(errno));
+  impl_->thread = std::thread([this] { impl_->run(); });
+}
+
+ElasticServer::~ElasticServer() {
+  ::close(impl_->wake[1]);
+  impl_->thread.join();
+  ::close(impl_->wake[0]);
+  for (const Connection& c : impl_->connections) ::close(c.fd);
+  ::close(impl_->socket);
+}
+
+}  // namespace cohort::launch

@@ -1,0 +1,175 @@
+#include "launch/elastic_state.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+
+namespace cohort::launch {
+
+const char* to_string(ElasticPhase phase) {
+  switch (phase) {
+    case ElasticPhase::kGathering:
+      return "gathering";
+    case ElasticPhase::kRunning:
+      return "running";
+    case ElasticPhase::kEnded:
+      return "ended";
+  }
+  return "unknown";
+}
+
+ElasticNode* ElasticState::find(const std::string& id) {
+  const auto found = std::find_if(nodes_.begin(), nodes_.end(), [&](const ElasticNode& n) { return n.id == id; });
+  return found == nodes_.end() ? nullptr : &*found;
+}
+
+int ElasticState::world_size() const {
+  int sum = 0;
+  for (const ElasticNode& node : nodes_) sum += node.ranks;
+  return sum;
+}
+
+int ElasticState::first_rank(const std::string& id) const {
+  int before = 0;
+  for (const ElasticNode& node : nodes_) {
+    if (node.id == id) return before;
+    before += node.ranks;
+  }
+  return -1;
+}
+
+int ElasticState::number_of(const std::string& id) const {
+  for (std::size_t i = 0; i < nodes_.size(); ++i)
+    if (nodes_[i].id == id) return static_cast<int>(i);
+  return -1;
+}
+
+void ElasticState::gather(const std::string& why, double now) {
+  if (phase_ == ElasticPhase::kEnded) return;
+  if (phase_ == ElasticPhase::kRunning) {
+    ++round_;
+    since_ = now;
+    for (ElasticNode& node : nodes_) node.ready = node.finished = false;
+  }
+  phase_ = ElasticPhase::kGathering;
+  changed_ = now;
+  why_ = why;
+}
+
+void ElasticState::end(int code, const std::string& why) {
+  if (phase_ == ElasticPhase::kEnded) return;
+  phase_ = ElasticPhase::kEnded;
+  code_ = code;
+  why_ = why;
+}
+
+std::string ElasticState::join(const std::string& id, const std::string& host, int ranks, double now) {
+  if (phase_ == ElasticPhase::kEnded) return "the job has ended: " + why_;
+  if (find(id)) return format("there is a node '{}' already", id);
+  if (static_cast<int>(nodes_.size()) >= limits_.most) return format("the job has all of its {} nodes", limits_.most);
+  begin(now);
+  const ElasticNode node{.id = id, .host = host, .ranks = ranks, .ready = false, .finished = false, .heard = now};
+  nodes_.insert(id == limits_.first ? nodes_.begin() : nodes_.end(), node);
+  gather(format("node {} on {} has joined", id, host), now);
+  find(id)->ready = true;
+  begin_where_all_are_ready(now);
+  return "";
+}
+
+void ElasticState::leave(const std::string& id, const std::string& why, double now) {
+  const ElasticNode* node = find(id);
+  if (!node || phase_ == ElasticPhase::kEnded) return;
+  const std::string text = format("node {} on {} {}", id, node->host, why);
+  const bool needed = !node->finished;
+  nodes_.erase(nodes_.begin() + (node - nodes_.data()));
+  if (phase_ == ElasticPhase::kRunning && !needed) {
+    if (!nodes_.empty() && std::all_of(nodes_.begin(), nodes_.end(), [](const ElasticNode& n) { return n.finished; }))
+      end(0, "all ranks have ended well");
+    return;
+  }
+  gather(text, now);
+  begin_where_all_are_ready(now);
+}
+
+void ElasticState::heard(const std::string& id, double now) {
+  if (ElasticNode* node = find(id)) node->heard = now;
+}
+
+void ElasticState::ready(const std::string& id, double now) {
+  ElasticNode* node = find(id);
+  if (!node || phase_ != ElasticPhase::kGathering) return;
+  node->ready = true;
+  node->heard = now;
+  begin_where_all_are_ready(now);
+}
+
+void ElasticState::finished(const std::string& id, int round, double now) {
+  ElasticNode* node = find(id);
+  if (!node || phase_ != ElasticPhase::kRunning || round != round_) return;
+  node->finished = true;
+  node->heard = now;
+  if (std::all_of(nodes_.begin(), nodes_.end(), [](const ElasticNode& n) { return n.finished; }))
+    end(0, "all ranks have ended well");
+}
+
+void ElasticState::failed(const std::string& id, int round, int code, const std::string& what, double now) {
+  ElasticNode* node = find(id);
+  if (!node || phase_ != ElasticPhase::kRunning || round != round_) return;
+  node->heard = now;
+  const std::string text = format("a rank of node {} on {} failed: {}", id, node->host, what);
+  if (restarts_ >= limits_.max_restarts) return end(code, text);
+  ++restarts_;
+  gather(text, now);
+}
+
+void ElasticState::begin(double now) {
+  if (!begun_) since_ = changed_ = now;
+  begun_ = true;
+}
+
+void ElasticState::time_passes(double now) {
+  if (phase_ == ElasticPhase::kEnded) return;
+  begin(now);
+  for (std::size_t i = nodes_.size(); i-- > 0;) {
+    const double silent = now - nodes_[i].heard;
+    if (silent > limits_.lost_after) leave(nodes_[i].id, format("is lost: silent for {:.1f} s", silent), now);
+  }
+  if (phase_ != ElasticPhase::kGathering) return;
+  if (static_cast<int>(nodes_.size()) < limits_.least && now - since_ > limits_.patience)
+    return end(1, format("only {} of at least {} nodes within {:.0f} s; last of all {}", nodes_.size(), limits_.least,
+                         limits_.patience, why_));
+  begin_where_all_are_ready(now);
+}
+
+void ElasticState::begin_where_all_are_ready(double now) {
+  if (phase_ != ElasticPhase::kGathering || static_cast<int>(nodes_.size()) < limits_.least) return;
+  if (!limits_.first.empty() && nodes_.front().id != limits_.first) return;
+  if (!std::all_of(nodes_.begin(), nodes_.end(), [](const ElasticNode& n) { return n.ready; })) return;
+  if (static_cast<int>(nodes_.size()) < limits_.most && now - changed_ < limits_.last_call) return;
+  phase_ = ElasticPhase::kRunning;
+  for (ElasticNode& node : nodes_) node.finished = false;
+}
+
+std::string ElasticState::to_json(double now) const {
+  nlohmann::ordered_json json{{"phase", to_string(phase_)},
+                              {"round", round_},
+                              {"why", why_},
+                              {"nodes_at_least", limits_.least},
+                              {"nodes_at_most", limits_.most},
+                              {"restarts", restarts_},
+                              {"max_restarts", limits_.max_restarts},
+                              {"world_size", world_size()},
+                              {"nodes", nlohmann::ordered_json::array()}};
+  for (const ElasticNode& node : nodes_)
+    json["nodes"].push_back({{"id", node.id},
+                             {"host", node.host},
+                             {"ranks", node.ranks},
+                             {"first_rank", first_rank(node.id)},
+                             {"ready", node.ready},
+                             {"finished", node.finished},
+                             {"silent_s", now - node.heard}});
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+}  // namespace cohort::launch

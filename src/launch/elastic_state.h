@@ -1,0 +1,88 @@
+/// Who takes part in an elastic job, and what happens when that changes: a state machine without clocks or sockets.
+///
+///   gathering --(all of the MAX nodes, or at least MIN of them for `last_call` s)--> running
+///   running   --(a node joins, leaves, is lost, or has a rank that failed)---------> gathering
+///   running   --(every node has finished)------------------------------------------> ended, code 0
+///   any       --(a rank failed and no restart is left; too few nodes for `patience` s)-> ended
+///
+/// A round is one attempt at the job with the nodes of that moment. Before a round every node says that its ranks have
+/// ended (ready).
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace cohort::launch {
+
+struct ElasticLimits {
+  int least = 1;          ///< nodes that the job needs
+  int most = 1;           ///< nodes that it takes
+  int max_restarts = 0;   ///< rounds that may follow a failure of a rank; nodes that come and go cost none
+  double last_call = 5;   ///< s that further nodes are waited for once `least` are ready
+  double patience = 600;  ///< s that a job waits for `least` nodes
+  double lost_after = 5;  ///< s without a sign of life after which a node is lost
+  std::string first;      ///< the node that is always number 0, and without which no round begins; "": any
+};
+
+enum class ElasticPhase { kGathering, kRunning, kEnded };
+
+struct ElasticNode {
+  std::string id;
+  std::string host;
+  int ranks = 1;
+  bool ready = false;     ///< its ranks have ended, or have not begun
+  bool finished = false;  ///< its ranks of this round have ended well
+  double heard = 0;       ///< time of the last sign of life, s
+};
+
+class ElasticState {
+ public:
+  explicit ElasticState(const ElasticLimits& limits) : limits_(limits) {}
+
+  // Events, with their time in seconds. Those about unknown nodes do nothing.
+
+  /// Why the node cannot take part; "": it does.
+  std::string join(const std::string& id, const std::string& host, int ranks, double now);
+  void leave(const std::string& id, const std::string& why, double now);
+  void heard(const std::string& id, double now);
+  void ready(const std::string& id, double now);
+  void finished(const std::string& id, int round, double now);
+  void failed(const std::string& id, int round, int code, const std::string& what, double now);
+  void time_passes(double now);
+
+  ElasticPhase phase() const { return phase_; }
+  /// The number of the present round, or, while nodes gather, of the next.
+  int round() const { return round_; }
+  const std::vector<ElasticNode>& nodes() const { return nodes_; }
+  int world_size() const;
+  /// The rank of a node's first process; -1 for an unknown one.
+  int first_rank(const std::string& id) const;
+  int number_of(const std::string& id) const;
+  /// What began the present phase, in words.
+  const std::string& why() const { return why_; }
+  int code() const { return code_; }
+  /// Readable: {"phase": "running", "round": 1, "nodes": [...], ...}.
+  std::string to_json(double now) const;
+
+ private:
+  ElasticNode* find(const std::string& id);
+  void gather(const std::string& why, double now);
+  void end(int code, const std::string& why);
+  void begin(double now);
+  void begin_where_all_are_ready(double now);
+
+  ElasticLimits limits_;
+  ElasticPhase phase_ = ElasticPhase::kGathering;
+  std::vector<ElasticNode> nodes_;  ///< in the order in which they came
+  int round_ = 0;
+  int restarts_ = 0;
+  int code_ = 0;
+  bool begun_ = false;  ///< the first event has come, from which times count
+  double since_ = 0;    ///< that the nodes gather
+  double changed_ = 0;  ///< a node came or went
+  std::string why_ = "the job begins";
+};
+
+const char* to_string(ElasticPhase phase);
+
+}  // namespace cohort::launch

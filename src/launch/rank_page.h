@@ -1,0 +1,108 @@
+/// A page of memory that the agent shares with one of its ranks. The rank writes its beat there, and what only it knows
+/// of the training; the agent writes when the ranks are to connect again. It belongs to the agent, so that what a rank
+/// wrote is there when the rank has been killed, for the one that takes its place.
+///
+///   // agent                                              // rank
+///   const auto page = RankPage::make(true);               RankPage* page = own_rank_page();  // null: no agent of ours
+///   request.inherited.push_back(page->descriptor());      page->beat(RankPhase::kTraining, step);
+///   if (page->silent_for() > limit) ...                   page->keep(step + 1, bytes);
+///
+/// Each field has one writer. Reading and writing take no system call and no lock; a beat costs some ten nanoseconds.
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace cohort::launch {
+
+/// What a rank is doing.
+enum class RankPhase : std::uint32_t {
+  kSilent = 0,      ///< it has never beaten: a program that knows nothing of this page
+  kStart = 1,       ///< reading data, building the model, meeting the others
+  kTraining = 2,    ///< steps
+  kData = 3,        ///< waiting for the loader's next batch
+  kValidation = 4,  ///< validation and rollouts
+  kCheckpoint = 5,
+  kRejoining = 6,  ///< its group has broken: waiting for the others, or for the rank that takes a dead one's place
+  kEnd = 7,        ///< trained: test set, report
+};
+
+/// "training", "validation", ...
+const char* to_string(RankPhase phase);
+
+class RankPage {
+ public:
+  /// The agent's. `offers_recovery`: a rank whose group breaks should wait for new ones (offers_recovery()). Throws
+  /// Error.
+  static std::unique_ptr<RankPage> make(bool offers_recovery);
+  /// The rank's, from the descriptor that it inherited; takes it over. Throws Error when it is no such page.
+  static std::unique_ptr<RankPage> adopt(int descriptor);
+  ~RankPage();
+  RankPage(const RankPage&) = delete;
+  RankPage& operator=(const RankPage&) = delete;
+
+  int descriptor() const { return descriptor_; }
+
+  // Written by the rank.
+
+  void beat(RankPhase phase, std::int64_t step);
+  /// The rank waits for others in a collective, until the matching call with false. Also a beat.
+  void wait_for_others(bool waits);
+  /// It has a whole state of the training, and goes to wait_for_generation() should its group break.
+  void set_ready(bool ready);
+  /// It cannot go on from memory: the job should start again from its checkpoint.
+  void ask_for_restart();
+  /// It has left its group and waits for the agent's call, which comes when all ranks wait; returns the generation's
+  /// number, or nothing when the agent has taken its offer back.
+  std::optional<std::uint32_t> wait_for_generation();
+  /// A text of at most kNote bytes for whoever takes its place. Throws Error for a longer one.
+  void set_note(const std::string& note);
+  /// What is this rank's alone after `step` steps. The last two of different parity are kept; one that is half written
+  /// when the rank dies does not count. Throws Error when there is no memory for it.
+  void keep(std::int64_t step, std::span<const std::byte> bytes);
+  static constexpr std::size_t kNote = 4000;
+
+  // Read by either side.
+
+  RankPhase phase() const;
+  std::int64_t step() const;
+  std::uint64_t beats() const;
+  /// Since the last beat; 0 where there was none.
+  std::chrono::nanoseconds silent_for() const;
+  bool waits_for_others() const;
+  bool ready() const;
+  bool asks_for_restart() const;
+  bool waits_for_generation() const;
+  std::string note() const;
+  std::optional<std::string> kept(std::int64_t step) const;
+  std::uint32_t generation() const;
+  bool offers_recovery() const;
+
+  // Written by the agent.
+
+  void call_generation(std::uint32_t generation);
+  void take_offer_back();
+  /// For the process that takes the rank's place: beats begin anew; the note and what was kept stay.
+  void clear_for_next();
+
+ private:
+  struct Layout;
+  explicit RankPage(int descriptor);
+  void map();
+  Layout& layout() const { return *layout_; }
+  std::byte* slot(std::size_t index) const;
+
+  int descriptor_;
+  Layout* layout_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+/// This process' page: adopted from COHORT_RANK_PAGE at the first call, null where that is not set. Throws Error when
+/// the variable names no page.
+RankPage* own_rank_page();
+
+}  // namespace cohort::launch

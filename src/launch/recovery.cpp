@@ -1,0 +1,117 @@
+#include "launch/recovery.h"
+
+#include <algorithm>
+#include <csignal>
+
+#include "core/devices_cpu.h"
+#include "core/error.h"
+#include "launch/error_file.h"
+
+namespace cohort::launch {
+namespace {
+using SteadyClock = std::chrono::steady_clock;
+
+/// "ranks 0 and 2", "rank 1".
+std::string list_of(const std::vector<int>& ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (std::size_t i = 0; i < ranks.size(); ++i)
+    text += format("{}{}", i == 0 ? "" : i + 1 == ranks.size() ? " and " : ", ", ranks[i]);
+  return text;
+}
+
+std::string first_line_of(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
+
+}  // namespace
+
+Recovery::Recovery(WorkerGroup& group, Console& console, const LaunchSettings& settings, int& used)
+    : group_(group), console_(console), settings_(settings), used_(used), oom_before_(read_oom_counts()) {}
+
+bool Recovery::asked_for_restart() const {
+  return std::any_of(group_.workers().begin(), group_.workers().end(),
+                     [](const Worker& w) { return w.page->asks_for_restart(); });
+}
+
+std::string Recovery::obstacle() const {
+  if (asked_for_restart()) return "a rank cannot go on from memory";
+  bool has_state = false;
+  for (const Worker& worker : group_.workers()) {
+    if (worker.failed()) continue;
+    if (worker.ended) return format("rank {} has finished", worker.rank);
+    if (!worker.page->ready() && worker.recovery == 0)
+      return format("rank {} is not in its training steps", worker.rank);
+    has_state = has_state || worker.page->ready();
+  }
+  return has_state ? "" : "no rank is left that has the state of the training";
+}
+
+std::string Recovery::describe(const Worker& worker, const OomCounts& now) const {
+  const std::int64_t step = worker.page->step();
+  std::string text = format("cohort launch: rank {} (pid {}) ended with {} after step {}", worker.rank, worker.pid,
+                            worker.signal ? format("{} (signal {})", signal_name(worker.signal), worker.signal)
+                                          : format("exit code {}", worker.exit_code),
+                            step);
+  if (worker.signal == SIGKILL)
+    text += "\n  why       " + explain_kill(oom_before_, now, worker.peak_memory, memory_limit());
+  if (const auto error = read_error_file(worker.folder / "error.json"))
+    text += format("\n  message   {}", first_line_of(error->message));
+  else if (worker.signal != SIGKILL && worker.err && !worker.err->tail().empty())
+    text += format("\n  last line {}", worker.err->tail().back());
+  return text;
+}
+
+bool Recovery::replace_failed() {
+  if (refused_ || !settings_.recovers()) return false;
+  std::vector<Worker*> failed;
+  std::vector<int> left;
+  for (Worker& worker : group_.workers()) {
+    if (worker.failed())
+      failed.push_back(&worker);
+    else
+      left.push_back(worker.rank);
+  }
+  std::string why = used_ >= settings_.max_restarts ? "no restart is left" : obstacle();
+  for (const Worker* worker : failed) {
+    if (!why.empty() || worker->signal != 0) continue;
+    if (worker->page->step() == step_of_own_failure_) why = "it failed at the same step before and would do so again";
+    step_of_own_failure_ = worker->page->step();
+  }
+  if (!why.empty()) {
+    refused_ = true;
+    for (const Worker& worker : group_.workers()) worker.page->take_offer_back();
+    const auto begun = [](const Worker& w) { return w.page->phase() != RankPhase::kSilent; };
+    if (used_ < settings_.max_restarts && std::any_of(group_.workers().begin(), group_.workers().end(), begun))
+      console_.line(2, "", format("cohort launch: the ranks cannot go on from memory: {}", why));
+    return false;
+  }
+  const OomCounts now = read_oom_counts();
+  ++used_;
+  if (!began_) began_ = SteadyClock::now();
+  for (Worker* worker : failed) {
+    group_.retire(*worker);
+    console_.line(2, "", describe(*worker, now));
+  }
+  console_.line(2, "",
+                format("cohort launch: recovery {} of {}: what {} {} in memory stays, and new processes take the dead "
+                       "ones' places",
+                       used_, settings_.max_restarts, list_of(left), left.size() == 1 ? "has" : "have"));
+  for (Worker* worker : failed) group_.replace(*worker, used_);
+  oom_before_ = now;
+  return true;
+}
+
+void Recovery::call_when_all_wait() {
+  const auto& workers = group_.workers();
+  if (refused_ || !std::all_of(workers.begin(), workers.end(),
+                               [](const Worker& w) { return !w.ended && w.page->waits_for_generation(); }))
+    return;
+  ++generation_;
+  for (const Worker& worker : workers) worker.page->call_generation(generation_);
+  if (!began_) return;
+  const double seconds = std::chrono::duration<double>(SteadyClock::now() - *began_).count();
+  console_.line(2, "", format("cohort launch: all {} ranks are there again after {:.2f} s", workers.size(), seconds));
+  began_.reset();
+}
+
+}  // namespace cohort::launch

@@ -1,0 +1,45 @@
+// A rank for tests of the launcher's watch: it beats as a training does, and then behaves as it is told.
+//   beating_worker hang|validation|busy SECONDS
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+#include <unistd.h>
+
+#include "launch/rank_page.h"
+
+namespace {
+
+using cohort::launch::RankPhase;
+using Clock = std::chrono::steady_clock;
+
+/// A function whose name shows in a stack.
+[[gnu::noinline]] void wait_for_nothing() {
+  for (;;) ::pause();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  cohort::launch::RankPage* const page = cohort::launch::own_rank_page();
+  const char* rank = std::getenv("RANK");
+  if (argc < 3 || !page || !rank) return 2;
+  const auto length = std::chrono::duration<double>(std::atof(argv[2]));
+  for (int step = 0; step < 40; ++step) {
+    page->beat(RankPhase::kTraining, step);
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  }
+  if (std::strcmp(argv[1], "hang") == 0) {
+    if (std::strcmp(rank, "1") != 0) page->wait_for_others(true);
+    wait_for_nothing();
+  } else if (std::strcmp(argv[1], "validation") == 0) {
+    page->beat(RankPhase::kValidation, 40);
+    std::this_thread::sleep_for(length);
+  } else {
+    for (const auto end = Clock::now() + length; Clock::now() < end;) {
+    }
+  }
+  page->beat(RankPhase::kTraining, 41);
+  return 0;
+}

@@ -1,0 +1,68 @@
+// Ranks that hang, and ranks that only look so, with real processes.
+#include <gtest/gtest.h>
+
+#include "support/process.h"
+
+namespace cohort::testing {
+namespace {
+
+std::vector<std::string> beating(const std::string& mode, const std::string& seconds,
+                                 std::vector<std::string> flags = {"--hang-timeout=1"}) {
+  flags.insert(flags.begin(), "--nproc_per_node=2");
+  flags.insert(flags.end(), {"--", COHORT_BEATING_WORKER, mode, seconds});
+  return launch(flags);
+}
+
+TEST(LaunchHang, TheRankThatHangsIsNamedWithItsStackAndTheJobEnds) {
+  const Outcome outcome = run(beating("hang", "0"), {}, 100);
+  EXPECT_EQ(outcome.code, 137) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "rank 1 (pid")) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "hangs: silent for")) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "while others wait for it in a collective: 0")) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "[rank 1] native stack of the main thread:")) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "pause")) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "rank 1 failed first of 2 ranks; the job was stopped")) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "why       it hung: silent for")) << outcome.err;
+}
+
+TEST(LaunchHang, AStoppedProcessIsNamedAsSuch) {
+  Process job(beating("busy", "1000"));
+  const std::string children =
+      "/proc/" + std::to_string(job.pid()) + "/task/" + std::to_string(job.pid()) + "/children";
+  std::vector<pid_t> ranks;
+  ASSERT_TRUE(eventually([&] {
+    ranks.clear();
+    std::istringstream pids(text_of(children));
+    for (pid_t pid = 0; pids >> pid;)
+      if (contains(text_of("/proc/" + std::to_string(pid) + "/cmdline"), "beating_worker")) ranks.push_back(pid);
+    return ranks.size() == 2;
+  }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(800));  // some steps
+  ::kill(ranks[1], SIGSTOP);
+  const Outcome outcome = job.wait(100);
+  EXPECT_EQ(outcome.code, 137) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "the process is stopped")) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "rank 1 failed first")) << outcome.err;
+}
+
+TEST(LaunchHang, ALongValidationIsNoHang) {
+  const Outcome outcome = run(beating("validation", "3"), {}, 100);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_FALSE(contains(outcome.err, "hangs")) << outcome.err;
+}
+
+TEST(LaunchHang, AStepThatTakesUnusuallyLongIsNoHangWhileTheRankWorks) {
+  const Outcome outcome = run(beating("busy", "3"), {}, 100);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_FALSE(contains(outcome.err, "hangs")) << outcome.err;
+}
+
+TEST(LaunchHang, ZeroWatchesNobodyAndAProgramThatNeverBeatsIsNotWatched) {
+  const Outcome off = run(beating("validation", "2", {"--hang-timeout=0", "--hang-timeout-elsewhere=0.5"}), {}, 100);
+  EXPECT_EQ(off.code, 0) << off.err;
+  const Outcome silent = run(launch({"--nproc_per_node=2", "--hang-timeout=0.3", "--", "/bin/sleep", "2"}), {}, 100);
+  EXPECT_EQ(silent.code, 0) << silent.err;
+}
+
+}  // namespace
+}  // namespace cohort::testing

@@ -1,0 +1,102 @@
+// The page of memory that an agent and a rank share.
+#include "launch/rank_page.h"
+
+#include <array>
+#include <csignal>
+#include <functional>
+#include <thread>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/error.h"
+
+namespace cohort::launch {
+namespace {
+
+std::span<const std::byte> bytes_of(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
+
+/// Runs `body` with the rank's view of the page in another process, which is killed by itself at the end.
+void in_killed_process(const RankPage& page, const std::function<void(RankPage&)>& body) {
+  const int descriptor = ::dup(page.descriptor());
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    body(*RankPage::adopt(descriptor));
+    ::raise(SIGKILL);
+  }
+  ::close(descriptor);
+  int status = 0;
+  ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+  ASSERT_TRUE(WIFSIGNALED(status));
+}
+
+TEST(RankPage, ABeatIsSeenByTheAgentAndOneThatNeverBeatsIsNotSilent) {
+  const auto page = RankPage::make(true);
+  EXPECT_EQ(page->phase(), RankPhase::kSilent);
+  EXPECT_EQ(page->silent_for().count(), 0);
+  in_killed_process(*page, [](RankPage& rank) {
+    rank.beat(RankPhase::kTraining, 41);
+    rank.beat(RankPhase::kValidation, 42);
+    rank.set_ready(true);
+  });
+  EXPECT_EQ(page->phase(), RankPhase::kValidation);
+  EXPECT_EQ(page->step(), 42);
+  EXPECT_EQ(page->beats(), 2u);
+  EXPECT_GT(page->silent_for().count(), 0);
+  EXPECT_TRUE(page->ready());
+  page->clear_for_next();
+  EXPECT_EQ(page->phase(), RankPhase::kSilent);
+  EXPECT_FALSE(page->ready());
+}
+
+TEST(RankPage, WhatARankKeptOutlivesItForTheOneThatTakesItsPlace) {
+  const auto page = RankPage::make(true);
+  const std::string of_7(100000, 'x'), of_8(100000, 'y');
+  in_killed_process(*page, [&](RankPage& rank) {
+    rank.set_note("outputs/run");
+    rank.keep(6, bytes_of(std::string(100000, 'w')));
+    rank.keep(7, bytes_of(of_7));
+    rank.keep(8, bytes_of(of_8));
+  });
+  page->clear_for_next();
+  const auto next = RankPage::adopt(::dup(page->descriptor()));
+  EXPECT_EQ(next->note(), "outputs/run");
+  EXPECT_EQ(next->kept(7), of_7);
+  EXPECT_EQ(next->kept(8), of_8);
+  EXPECT_EQ(next->kept(6), std::nullopt) << "only the last two are kept";
+  EXPECT_EQ(next->kept(9), std::nullopt);
+}
+
+TEST(RankPage, WaitingRanksAreCalledOrSentAway) {
+  const auto page = RankPage::make(true);
+  const auto rank = RankPage::adopt(::dup(page->descriptor()));
+  std::optional<std::uint32_t> called;
+  std::thread waits([&] { called = rank->wait_for_generation(); });
+  while (!page->waits_for_generation()) std::this_thread::yield();
+  page->call_generation(1);
+  waits.join();
+  EXPECT_EQ(called, 1u);
+  EXPECT_FALSE(page->waits_for_generation());
+  std::thread sent([&] { called = rank->wait_for_generation(); });
+  while (!page->waits_for_generation()) std::this_thread::yield();
+  page->take_offer_back();
+  sent.join();
+  EXPECT_EQ(called, std::nullopt);
+}
+
+TEST(RankPage, WhatIsNoPageIsRefused) {
+  EXPECT_THROW(RankPage::adopt(9999), Error);
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  EXPECT_THROW(RankPage::adopt(ends[0]), Error);
+  ::close(ends[1]);
+  const auto page = RankPage::make(false);
+  EXPECT_THROW(page->set_note(std::string(RankPage::kNote + 1, 'x')), Error);
+}
+
+}  // namespace
+}  // namespace cohort::launch
