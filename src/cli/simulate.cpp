@@ -247,10 +247,10 @@ int simulate(const SimulateSettings& s) {
   };
   sim::Scene scene(options);
   if (s.model.ends_with(".cohort")) {
-    scene.build_from_file(s.model, s.n_envs);
+    scene.build_from_file(s.model, s.n_envs, s.pictures.spacing());
   } else {
     scene.add_entity(morph_of(s.model, s.fixed_base));
-    scene.build(s.n_envs);
+    scene.build(s.n_envs, s.pictures.spacing());
   }
   if (!s.keyframe.empty()) scene.reset_to_keyframe(s.keyframe);
   for (const std::string& warning : scene.warnings()) log::warning("{}", warning);
@@ -492,6 +492,9 @@ int run_simulate(const std::vector<std::string>& arguments) {
       ->check(CLI::IsMember({"raycast", "mujoco"}))
       ->capture_default_str();
   app.add_flag("--shadows", s.pictures.shadows, "pictures with shadows");
+  app.add_option("--env-spacing,--env_spacing", s.pictures.env_spacing,
+                 "all environments in one picture, so many metres apart along x and y (one number for both)")
+      ->expected(1, 2);
   app.add_option("--threads", s.threads, "cores to use; 0: all, as far as each gets 256 environments")
       ->check(whole_number(0, 4096))
       ->capture_default_str();

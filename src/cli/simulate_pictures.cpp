@@ -17,7 +17,7 @@ namespace cohort::cli {
 
 namespace {
 
-constexpr int kMostShown = 16;
+constexpr int kMostShown = 16, kMostTogether = 256;
 
 /// "640x480"; false for what is none.
 bool parse_size(const std::string& text, int& width, int& height) {
@@ -33,6 +33,12 @@ bool parse_size(const std::string& text, int& width, int& height) {
 }  // namespace
 
 void check(const PictureSettings& s) {
+  for (const double m : s.env_spacing) {
+    if (!std::isfinite(m)) throw UsageError(format("--env-spacing {}: metres between environments, e.g. 2", m));
+  }
+  if (!s.env_spacing.empty() && s.renderer != "raycast") {
+    throw UsageError("--env-spacing: the renderer mujoco draws one environment a picture; leave --renderer out");
+  }
   if (!s.video.empty() && !s.video.ends_with(".mp4")) {
     throw UsageError(format("--video {}: a video's name ends in .mp4", s.video));
   }
@@ -43,8 +49,8 @@ void check(const PictureSettings& s) {
   if (!s.size.empty() && !parse_size(s.size, width, height)) {
     throw UsageError(format("--size {}: width and height in pixels, 1 to 8192, e.g. 640x480", s.size));
   }
-  if (!s.wanted() && (!s.camera.empty() || !s.size.empty() || s.shadows)) {
-    throw UsageError("--camera, --size and --shadows are for --video and --picture: name one of them");
+  if (!s.wanted() && (!s.camera.empty() || !s.size.empty() || s.shadows || !s.env_spacing.empty())) {
+    throw UsageError("--camera, --size, --shadows and --env-spacing are for --video and --picture: name one of them");
   }
 }
 
@@ -59,6 +65,10 @@ struct SimulatePictures::Parts {
   std::vector<std::uint8_t> pictures, whole;
 
   const std::vector<std::uint8_t>& draw() {
+    if (!settings.env_spacing.empty()) {
+      renderer->render_together(camera, envs, {.rgb = make_view(whole.data(), {1, height, width, 3})});
+      return whole;
+    }
     const auto n = static_cast<std::int64_t>(envs.size());
     renderer->render(camera, envs, {.rgb = make_view(pictures.data(), {n, height, width, 3})});
     render::tile(mosaic, pictures, static_cast<int>(n), whole);
@@ -73,21 +83,22 @@ SimulatePictures::SimulatePictures(sim::Scene& scene, const PictureSettings& set
       render::make_renderer(scene, {.kind = settings.renderer, .threads = threads, .shadows = settings.shadows});
   p.width = 640, p.height = 480;
   if (!settings.size.empty()) parse_size(settings.size, p.width, p.height);
+  const bool together = !settings.env_spacing.empty();
+  const int most = together ? kMostTogether : kMostShown;
+  p.envs.resize(static_cast<std::size_t>(std::min(scene.n_envs(), most)));
+  std::iota(p.envs.begin(), p.envs.end(), 0);
+  if (scene.n_envs() > most) log::info("pictures show the first {} of {} environments", most, scene.n_envs());
   if (settings.camera.empty()) {
-    p.camera = p.renderer->add_camera_that_sees_all(p.width, p.height);
+    p.camera = together ? p.renderer->add_camera_that_sees_all(p.width, p.height, p.envs)
+                        : p.renderer->add_camera_that_sees_all(p.width, p.height);
   } else {
     p.camera = p.renderer->camera(settings.camera);
     const render::CameraInfo& info = p.renderer->cameras()[static_cast<std::size_t>(p.camera)];
     if (settings.size.empty()) p.width = info.width, p.height = info.height;
   }
-  p.envs.resize(static_cast<std::size_t>(std::min(scene.n_envs(), kMostShown)));
-  std::iota(p.envs.begin(), p.envs.end(), 0);
-  if (scene.n_envs() > kMostShown) {
-    log::info("pictures show the first {} of {} environments", kMostShown, scene.n_envs());
-  }
-  p.mosaic = render::mosaic_of(static_cast<int>(p.envs.size()), p.width, p.height);
+  p.mosaic = render::mosaic_of(together ? 1 : static_cast<int>(p.envs.size()), p.width, p.height);
   const std::size_t bytes = 3 * static_cast<std::size_t>(p.width) * static_cast<std::size_t>(p.height);
-  p.pictures.resize(bytes * p.envs.size());
+  if (!together) p.pictures.resize(bytes * p.envs.size());
   p.whole.resize(3 * static_cast<std::size_t>(p.mosaic.width) * static_cast<std::size_t>(p.mosaic.height));
   if (!settings.video.empty()) p.video.emplace(settings.video, p.mosaic.width, p.mosaic.height, settings.fps);
 }

@@ -1,8 +1,10 @@
 /// What `cohort simulate` shows: a video of the run, and a picture of its end.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "sim/scene.h"
 
@@ -15,13 +17,19 @@ struct PictureSettings {
   std::string renderer = "raycast";
   double fps = 30;
   bool shadows = false;
+  /// m between environments along x and y, one or two numbers: they stand in one picture; empty: pictures side by side
+  std::vector<double> env_spacing;
+  std::array<double, 2> spacing() const {
+    return env_spacing.empty() ? std::array{0.0, 0.0} : std::array{env_spacing.front(), env_spacing.back()};
+  }
   bool wanted() const { return !video.empty() || !picture.empty(); }
 };
 
 /// Throws UsageError for settings that make no sense, before anything is simulated.
 void check(const PictureSettings& settings);
 
-/// Pictures of a scene while it runs. Environments stand side by side, the first sixteen of more.
+/// Pictures of a scene while it runs. Environments stand side by side, the first sixteen of more, or with
+/// PictureSettings::env_spacing in one picture, the first 256.
 class SimulatePictures {
  public:
   /// Throws Error for a camera that is not there, a renderer that does not run here and a video that cannot be written.

@@ -24,7 +24,7 @@ Vec3 column(const Mat3& m, std::size_t k) {
 }  // namespace
 
 void Picture::place(const sim::VisualModel& model, const TracedScene& scene, const RendererSettings& settings,
-                    const PictureView& view, const LinkPoses& poses) {
+                    const PictureView& view, const LinkPoses& lights, std::span<const LinkPoses> environments) {
   FrameRecord& f = frame_;
   f = {};
   f.width = view.width, f.height = view.height;
@@ -43,22 +43,25 @@ void Picture::place(const sim::VisualModel& model, const TracedScene& scene, con
   f.nearest = static_cast<float>(view.near), f.farthest = static_cast<float>(view.far);
   f.quads = model.quads;
   f.mirror = scene.mirror();
-  place_lights(model, view, poses, settings.shadows);
+  place_lights(model, view, lights, settings.shadows);
   f.shadows = std::any_of(light_.begin(), light_.end(), [](const LightRecord& l) { return l.shadow != 0; });
   f.light = light_.data(), f.lights = static_cast<int>(light_.size());
   f.global_ambient = light_.empty() ? 0.3f : 0.0f;
 
   const std::vector<TracedGeom>& geoms = scene.geoms();
-  instance_.resize(geoms.size()), span_.resize(geoms.size());
-  for (std::size_t i = 0; i < geoms.size(); ++i) {
-    InstanceRecord& r = instance_[i];
-    r = geoms[i].record;
-    place_instance(geoms[i], view, poses, r);
-    if (settings.culling) {
-      span_[i] = span_of(geoms[i], view, r);
-    } else {
-      span_[i] = {0, f.columns - 1, 0, rows_ - 1};
-      r.nearest = -std::numeric_limits<float>::max(), r.radius = -1;
+  instance_.clear(), span_.clear(), geom_of_.clear();
+  for (std::size_t e = 0; e < environments.size(); ++e) {
+    for (std::size_t i = 0; i < geoms.size(); ++i) {
+      if (e > 0 && geoms[i].endless) continue;
+      InstanceRecord& r = instance_.emplace_back(geoms[i].record);
+      geom_of_.push_back(i);
+      place_instance(geoms[i], view, environments[e], r);
+      if (settings.culling) {
+        span_.push_back(span_of(geoms[i], view, r));
+      } else {
+        span_.push_back({0, f.columns - 1, 0, rows_ - 1});
+        r.nearest = -std::numeric_limits<float>::max(), r.radius = -1;
+      }
     }
   }
   f.instance = instance_.data(), f.instances = static_cast<int>(instance_.size());
@@ -224,7 +227,7 @@ void Picture::order_transparent(const TracedScene& scene) {
     const double x = static_cast<double>(r.pos[0]), y = static_cast<double>(r.pos[1]),
                  z = static_cast<double>(r.pos[2]);
     const bool plane = r.shape == static_cast<int>(sim::VisualShape::kPlane);
-    distance_[i] = plane ? 1e10 : std::sqrt(x * x + y * y + z * z) - scene.geoms()[i].radius;
+    distance_[i] = plane ? 1e10 : std::sqrt(x * x + y * y + z * z) - scene.geoms()[geom_of_[i]].radius;
     transparent_.push_back(static_cast<int>(i));
   }
   std::stable_sort(transparent_.begin(), transparent_.end(),

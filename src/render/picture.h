@@ -1,5 +1,6 @@
 /// A picture before its pixels: instances placed, lights, and which tile may show what.
 #pragma once
+#include <span>
 #include <vector>
 
 #include "render/camera_pose.h"
@@ -18,9 +19,10 @@ struct PictureView {
 /// Keeps its memory from picture to picture.
 class Picture {
  public:
-  /// frame()'s outputs are left null.
+  /// environments: those that are in the picture, each where its poses say; lights are placed by `lights`. A plane
+  /// without end is the first one's. frame()'s outputs are left null.
   void place(const sim::VisualModel& model, const TracedScene& scene, const RendererSettings& settings,
-             const PictureView& view, const LinkPoses& poses);
+             const PictureView& view, const LinkPoses& lights, std::span<const LinkPoses> environments);
   FrameRecord& frame() { return frame_; }
   int tiles() const { return tiles_; }
 
@@ -38,6 +40,7 @@ class Picture {
   FrameRecord frame_{};
   int tiles_ = 0, rows_ = 0;
   std::vector<InstanceRecord> instance_;
+  std::vector<std::size_t> geom_of_;  ///< of each instance, in the scene
   std::vector<Span> span_;
   std::vector<int> order_, tile_first_, tile_instance_, next_, transparent_;
   std::vector<double> distance_;

@@ -53,34 +53,57 @@ class RaycastRenderer final : public Renderer {
   /// Pictures are placed a few at a time, and their tiles, a row after the other, are what the threads take.
   void draw(const Request& q) override {
     pos_ = scene_.host_view(sim::Field::kLinkPos), quat_ = scene_.host_view(sim::Field::kLinkQuat);
+    if (q.together) return draw_together(q);
     for (std::size_t first = 0; first < q.envs.size(); first += pictures_.size()) {
       const std::size_t count = std::min(pictures_.size(), q.envs.size() - first);
       std::atomic<std::size_t> next{0};
       team_.run([&](int thread) {
         for (std::size_t i = next++; i < count; i = next++) place(q, first + i, pictures_[i], poses_[at(thread)]);
       });
-      const std::size_t rows = at((q.height + kTile - 1) / kTile);
-      std::atomic<std::size_t> next_row{0};
-      team_.run([&](int) {
-        for (std::size_t i = next_row++; i < count * rows; i = next_row++) {
-          const FrameRecord& f = pictures_[i / rows].frame();
-          const int begin = static_cast<int>(i % rows) * f.columns;
-          for (int tile = begin; tile < begin + f.columns; ++tile) draw_tile_(f, tile);
-        }
-      });
+      draw_tiles(q, count);
     }
   }
 
  private:
   static constexpr std::size_t kPicturesAThread = 4;
 
+  /// Of the first `count` pictures that are placed.
+  void draw_tiles(const Request& q, std::size_t count) {
+    const std::size_t rows = at((q.height + kTile - 1) / kTile);
+    std::atomic<std::size_t> next_row{0};
+    team_.run([&](int) {
+      for (std::size_t i = next_row++; i < count * rows; i = next_row++) {
+        const FrameRecord& f = pictures_[i / rows].frame();
+        const int begin = static_cast<int>(i % rows) * f.columns;
+        for (int tile = begin; tile < begin + f.columns; ++tile) draw_tile_(f, tile);
+      }
+    });
+  }
+
+  void draw_together(const Request& q) {
+    std::vector<LinkPoses> environments(q.envs.size());
+    for (std::size_t i = 0; i < environments.size(); ++i) {
+      read_poses(pos_, quat_, q.envs[i], environments[i]);
+      move_to_offset(q.envs[i], environments[i]);
+    }
+    read_poses(pos_, quat_, q.envs[0], poses_[0]);
+    pictures_[0].place(model(), traced_, settings_, picture_view(q, view_together(q, poses_[0], environments[0])),
+                       poses_[0], environments);
+    set_outputs(q, 0, pictures_[0].frame());
+    draw_tiles(q, 1);
+  }
+
+  static PictureView picture_view(const Request& q, const View& v) {
+    return {v.camera, v.left, v.right, v.bottom, v.top, v.near, v.far, v.orthographic, q.width, q.height};
+  }
+
   void place(const Request& q, std::size_t index, Picture& picture, LinkPoses& poses) const {
     read_poses(pos_, quat_, q.envs[index], poses);
-    const View v = view(q, poses);
-    picture.place(model(), traced_, settings_,
-                  {v.camera, v.left, v.right, v.bottom, v.top, v.near, v.far, v.orthographic, q.width, q.height},
-                  poses);
-    FrameRecord& f = picture.frame();
+    picture.place(model(), traced_, settings_, picture_view(q, view(q, poses)), poses, {&poses, 1});
+    set_outputs(q, index, picture.frame());
+  }
+
+  static void set_outputs(const Request& q, std::size_t index, FrameRecord& f) {
     const std::size_t at_pixel = index * at(q.width) * at(q.height);
     const auto from = [&](const ArrayView& array, auto* as, std::size_t components) {
       using T = decltype(as);

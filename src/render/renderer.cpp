@@ -173,9 +173,22 @@ int Renderer::add_camera(const sim::CameraOptions& options) {
 }
 
 int Renderer::add_camera_that_sees_all(int width, int height) {
+  return add_camera_that_sees({poses_of(0)}, width, height);
+}
+
+int Renderer::add_camera_that_sees_all(int width, int height, std::span<const std::int32_t> envs) {
+  std::vector<LinkPoses> poses;
+  for (const std::int32_t env : envs) {
+    poses.push_back(poses_of(env));
+    move_to_offset(env, poses.back());
+  }
+  COHORT_CHECK(!poses.empty(), "a camera that sees no environment");
+  return add_camera_that_sees(poses, width, height);
+}
+
+int Renderer::add_camera_that_sees(const std::vector<LinkPoses>& environments, int width, int height) {
   need_side("width", width), need_side("height", height);
   const sim::VisualModel& m = *model_;
-  const LinkPoses poses = poses_of(0);
   const auto seen = [&](const sim::VisualGeom& g) {
     return g.id >= 0 && g.rgba[3] > 0 && settings_.geom_groups[at(g.group)];
   };
@@ -188,11 +201,13 @@ int Renderer::add_camera_that_sees_all(int width, int height) {
   std::vector<WorldBox> boxes, shown;
   std::vector<bool> box_moves;
   WorldBox moving;
-  for (const sim::VisualGeom& g : m.geoms) {
-    const WorldBox box = seen(g) ? world_box(m, g, poses) : WorldBox{};
-    if (box.empty()) continue;
-    boxes.push_back(box), box_moves.push_back(moves[at(g.link)]);
-    if (moves[at(g.link)]) moving.add(box.low), moving.add(box.high);
+  for (const LinkPoses& poses : environments) {
+    for (const sim::VisualGeom& g : m.geoms) {
+      const WorldBox box = seen(g) ? world_box(m, g, poses) : WorldBox{};
+      if (box.empty()) continue;
+      boxes.push_back(box), box_moves.push_back(moves[at(g.link)]);
+      if (moves[at(g.link)]) moving.add(box.low), moving.add(box.high);
+    }
   }
   WorldBox all;
   for (std::size_t i = 0; i < boxes.size(); ++i) {
@@ -226,7 +241,7 @@ int Renderer::add_camera_that_sees_all(int width, int height) {
   return add_camera(options);
 }
 
-void Renderer::render(int camera, std::span<const std::int32_t> envs, const Pictures& out) {
+void Renderer::check_request(int camera, std::span<const std::int32_t> envs, const Pictures& out) const {
   COHORT_THROW_UNLESS(camera >= 0 && at(camera) < views_.size(), "there is no camera {}: there are {}, counted from 0",
                       camera, views_.size());
   for (const std::int32_t env : envs) {
@@ -234,13 +249,37 @@ void Renderer::render(int camera, std::span<const std::int32_t> envs, const Pict
                         "environment {} does not exist: there are {}, counted from 0", env, scene_.n_envs());
   }
   COHORT_THROW_UNLESS(out.fovy >= 0 && out.fovy < 180, "a field of view of {} degrees: 0 to 180", out.fovy);
-  ShapeCheck check(static_cast<std::int64_t>(envs.size()));
+}
+
+namespace {
+
+/// Height and width of the arrays that are wanted, n pictures each; height 0: none is.
+ShapeCheck checked_shapes(std::int64_t n, const Pictures& out) {
+  ShapeCheck check(n);
   check("rgb", out.rgb, ElementType::kUInt8, 3);
   check("depth", out.depth, ElementType::kFloat32, 1);
   check("segmentation", out.segmentation, ElementType::kInt32, 1);
   check("normal", out.normal, ElementType::kFloat32, 3);
+  return check;
+}
+
+}  // namespace
+
+void Renderer::render(int camera, std::span<const std::int32_t> envs, const Pictures& out) {
+  check_request(camera, envs, out);
+  const ShapeCheck check = checked_shapes(static_cast<std::int64_t>(envs.size()), out);
   if (check.height == 0 || envs.empty()) return;
   draw({camera, static_cast<int>(check.width), static_cast<int>(check.height), envs, out});
+}
+
+void Renderer::render_together(int camera, std::span<const std::int32_t> envs, const Pictures& out) {
+  COHORT_THROW_UNLESS(settings_.kind == "raycast",
+                      "the renderer {} draws one environment a picture: several in one are for the renderer raycast",
+                      settings_.kind);
+  check_request(camera, envs, out);
+  const ShapeCheck check = checked_shapes(1, out);
+  if (check.height == 0 || envs.empty()) return;
+  draw({camera, static_cast<int>(check.width), static_cast<int>(check.height), envs, out, true});
 }
 
 Frames Renderer::render(int camera, std::span<const std::int32_t> envs, int width, int height, const Wanted& wanted) {
@@ -280,6 +319,17 @@ void Renderer::read_poses(const ArrayView& pos, const ArrayView& quat, int env, 
     for (int k = 0; k < 4; ++k) q[at(k)] = element(quat, env, 4 * link + k);
     to.rot[i] = rotation_of(q);
   }
+}
+
+void Renderer::move_to_offset(int env, LinkPoses& poses) const {
+  const std::array<double, 2> offset = scene_.environment_offset(env);
+  for (Vec3& pos : poses.pos) pos[0] += offset[0], pos[1] += offset[1];
+}
+
+Renderer::View Renderer::view_together(const Request& request, const LinkPoses& plain, const LinkPoses& moved) const {
+  const sim::VisualCamera& camera = views_[at(request.camera)];
+  const bool stands = camera.link == 0 && camera.tracking == sim::VisualTracking::kFixed;
+  return view(request, stands ? plain : moved);
 }
 
 LinkPoses Renderer::poses_of(int env) {

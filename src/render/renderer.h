@@ -91,12 +91,19 @@ class Renderer {
   /// One that sees the whole model of environment 0 as it stands now, from the front, the left and above. Returns its
   /// index.
   int add_camera_that_sees_all(int width, int height);
+  /// Likewise, all of these environments as render_together() shows them.
+  int add_camera_that_sees_all(int width, int height, std::span<const std::int32_t> envs);
 
   /// Draws the present state of these environments. Throws Error for a camera or environment that there is not, for
   /// arrays that do not fit, and for what the mujoco renderer's OpenGL cannot do.
   void render(int camera, std::span<const std::int32_t> envs, const Pictures& out);
   /// The same into memory of its own.
   Frames render(int camera, std::span<const std::int32_t> envs, int width, int height, const Wanted& wanted = {});
+
+  /// One picture of several environments, as Genesis shows them: each stands where Scene::environment_offset() says
+  /// (env_spacing of build()). The arrays have n = 1. Lights and cameras that stand in the world stay where they are;
+  /// cameras of links are the first environment's, and so are planes without end. The raycast renderer only.
+  void render_together(int camera, std::span<const std::int32_t> envs, const Pictures& out);
 
   /// What made the pictures, for a data set to say: "raycast", or "mujoco 4.0.1 on EGL device 0 (llvmpipe ...)".
   virtual std::string description() const = 0;
@@ -116,12 +123,17 @@ class Renderer {
     int camera = 0, width = 0, height = 0;
     std::span<const std::int32_t> envs;
     Pictures out;
+    bool together = false;  ///< one picture of them all
   };
   virtual void draw(const Request& request) = 0;
+  void check_request(int camera, std::span<const std::int32_t> envs, const Pictures& out) const;
 
   /// Of environment `env`, from the views that `draw` took of the scene.
   static void read_poses(const ArrayView& pos, const ArrayView& quat, int env, LinkPoses& to);
   View view(const Request& request, const LinkPoses& poses) const;
+  /// Of a picture of several; poses of the first environment without and with its offset.
+  View view_together(const Request& request, const LinkPoses& plain, const LinkPoses& moved) const;
+  void move_to_offset(int env, LinkPoses& poses) const;
   const sim::VisualModel& model() const { return *model_; }
   LinkPoses poses_of(int env);
 
@@ -129,6 +141,8 @@ class Renderer {
   RendererSettings settings_;
 
  private:
+  int add_camera_that_sees(const std::vector<LinkPoses>& environments, int width, int height);
+
   std::shared_ptr<const sim::VisualModel> model_;
   std::vector<sim::VisualCamera> views_;  ///< the model's, then those that were added
   std::vector<CameraInfo> cameras_;

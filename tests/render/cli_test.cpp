@@ -34,6 +34,22 @@ TEST(SimulatePictures, AVideoOfAnyModelNeedsNoCamera) {
   EXPECT_EQ(read_file(picture).substr(1, 3), "PNG");
 }
 
+TEST(SimulatePictures, EnvironmentsWithASpacingShareOnePicture) {
+  const TemporaryFolder folder("cohort-pictures");
+  const std::string picture = (folder.path() / "end.png").string();
+  const std::string command = simulate() + COHORT_SOURCE_DIR "/tests/sim/models/walker.xml --steps 1 --n-envs 3 ";
+  const auto r = run_command(command + "--size 96x64 --env-spacing 2 1.5 --picture " + picture);
+  ASSERT_EQ(r.code, 0) << r.output;
+  const std::string png = read_file(picture);
+  EXPECT_EQ(png.substr(16, 8), std::string("\0\0\0\x60\0\0\0\x40", 8)) << "one picture of 96 x 64";
+  const auto mujoco = run_command(command + "--env-spacing 2 --renderer mujoco --picture " + picture);
+  EXPECT_EQ(mujoco.code, 2);
+  EXPECT_NE(mujoco.output.find("leave --renderer out"), std::string::npos) << mujoco.output;
+  const auto alone = run_command(command + "--env-spacing 2");
+  EXPECT_EQ(alone.code, 2);
+  EXPECT_NE(alone.output.find("are for --video and --picture"), std::string::npos) << alone.output;
+}
+
 TEST(SimulatePictures, WhatCannotBeDrawnIsRefusedAndNothingIsWritten) {
   const TemporaryFolder folder("cohort-pictures");
   const std::string video = (folder.path() / "run.mp4").string();

@@ -201,6 +201,56 @@ TEST(Raycast, ACameraThatSeesAllHasEveryThingThatMovesInItsPicture) {
   }
 }
 
+// Three spheres of 0.3 m at the corners of a grid 2 m apart (the fourth place is empty), seen from above without
+// perspective: their centres lie where the spacing says.
+TEST(Raycast, EnvironmentsTogetherStandWhereTheSpacingPutsThem) {
+  sim::Scene scene;
+  scene.add_entity(sim::Mjcf{.file = "", .xml = R"(<mujoco><statistic extent="4"/><worldbody>
+    <camera name="above" pos="0 0 5" projection="orthographic" fovy="8"/><geom type="plane" size="0 0 1"/>
+    <body pos="0 0 1"><freejoint/><geom name="ball" size=".3"/></body></worldbody></mujoco>)"});
+  scene.build(3, {2.0, 3.0});
+  std::vector<float> qpos = scene.get_qpos();
+  qpos[2 * 7] += 0.5f;  // the third one's ball
+  scene.set_qpos(qpos);
+  const auto renderer = make_renderer(scene);
+  const std::vector<std::int32_t> envs{0, 1, 2};
+  constexpr int kSide = 160;  // 0.05 m a pixel
+  std::vector<std::int32_t> seen(kSide * kSide);
+  std::vector<std::uint8_t> rgb(3 * kSide * kSide);
+  renderer->render_together(
+      renderer->camera("above"), envs,
+      {.rgb = make_view(rgb.data(), {1, kSide, kSide, 3}), .segmentation = make_view(seen.data(), {1, kSide, kSide})});
+  const auto geom_at = [&](double x, double y) {
+    const auto column = static_cast<std::size_t>((x + 4) / 0.05), row = static_cast<std::size_t>((4 - y) / 0.05);
+    return seen[row * kSide + column];
+  };
+  EXPECT_EQ(geom_at(-1, -1.5), 1);
+  EXPECT_EQ(geom_at(-1, 1.5), 1);
+  EXPECT_EQ(geom_at(1.5, -1.5), 1);
+  EXPECT_EQ(geom_at(1, 1.5), 0) << "the fourth place is empty";
+  EXPECT_EQ(geom_at(0, 0), 0);
+  const auto balls = std::count(seen.begin(), seen.end(), 1);
+  EXPECT_NEAR(static_cast<double>(balls), 3 * std::numbers::pi * 0.09 / 0.0025, 20);
+  // The same bytes without culling.
+  const auto unculled = make_renderer(scene, {.culling = false});
+  std::vector<std::uint8_t> again(rgb.size());
+  unculled->render_together(unculled->camera("above"), envs, {.rgb = make_view(again.data(), {1, kSide, kSide, 3})});
+  EXPECT_EQ(rgb, again);
+}
+
+TEST(Raycast, ACameraOfALinkGoesWithTheFirstEnvironmentThatIsShown) {
+  sim::Scene scene;
+  scene.add_entity(sim::Mjcf{.file = "", .xml = R"(<mujoco><worldbody><body pos="0 0 1"><freejoint/>
+    <geom name="ball" size=".1"/><camera name="own" pos="0 0 1"/></body></worldbody></mujoco>)"});
+  scene.build(4, {50.0, 50.0});
+  const auto renderer = make_renderer(scene);
+  const std::vector<std::int32_t> two{2, 3}, last{2};
+  const Frames alone = renderer->render(renderer->camera("own"), last, 32, 32, {.segmentation = true});
+  std::vector<std::int32_t> seen(32 * 32);
+  renderer->render_together(renderer->camera("own"), two, {.segmentation = make_view(seen.data(), {1, 32, 32})});
+  EXPECT_EQ(seen, alone.segmentation) << "the other one is 50 m away";
+}
+
 TEST(Raycast, AFieldOfViewOfTheRequestReplacesTheCameras) {
   const auto scene = built_scene(model_file("shapes.xml"));
   const auto renderer = make_renderer(*scene);

@@ -1,6 +1,8 @@
-// open-drawer: a small cabinet stands anywhere in front of the arm; its drawer is pulled open by the handle.
+// open-drawer: a small cabinet stands anywhere in front of the arm, turned anyhow; its drawer is pulled open by the
+// handle.
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "tasks/built_in_tasks.h"
 #include "tasks/registry.h"
@@ -12,6 +14,7 @@ namespace {
 constexpr double kOpened = 0.12;        // m that the drawer is out
 constexpr double kHandleAhead = 0.156;  // m from the cabinet's middle to the bar of the closed drawer
 constexpr double kHandleHeight = 0.11;  // m over the table
+constexpr double kHalfWay = 0.06;       // m that the bar is from there in the middle of its way
 constexpr double kBehindBar = 0.024;    // m from the bar to the middle of the gap behind it
 constexpr HandActions kDrawerActions{.yaw = true, .grip = false, .opening = 0};
 
@@ -49,7 +52,7 @@ SceneTaskSetup open_drawer_setup(const TaskSettings& settings) {
   SceneTaskSetup setup = read_settings(settings, static_cast<SceneTaskSettings&>(own));
   TaskSpec& spec = setup.spec;
   spec.name = "open-drawer";
-  spec.summary = "pull open the drawer of a cabinet that stands anywhere in front of the arm";
+  spec.summary = "pull open the drawer of a cabinet that stands anywhere in front of the arm, turned anyhow";
   spec.instruction = "open the drawer";
   spec.observations = {
       {"eef_pos", {3}, "m", "between the fingertips, in the world"},
@@ -80,19 +83,22 @@ class OpenDrawer final : public ArmTask {
 
  private:
   void start(int env, const RandomStream& random, Start& start) override {
-    start.qpos[x_] = between(random, 0, 0.64, 0.84);
-    start.qpos[y_] = between(random, 1, -0.10, 0.10);
-    start.qpos[yaw_] = between(random, 2, -0.35, 0.35);
+    // The middle of the handle's way is where the arm reaches it whatever the cabinet's yaw.
+    const double yaw = between(random, 2, -std::numbers::pi, std::numbers::pi);
+    const Vec3 behind = -(kHandleAhead + kHalfWay) * outward_at(yaw);
+    start.qpos[x_] = between(random, 0, 0.45, 0.65) + behind[0];
+    start.qpos[y_] = between(random, 1, -0.10, 0.10) + behind[1];
+    start.qpos[yaw_] = yaw;
     const Vec3 hand{between(random, 3, 0.36, 0.46), between(random, 4, -0.08, 0.08), between(random, 5, 0.22, 0.28)};
     place_hand(env, hand, between(random, 6, -0.3, 0.3), kDrawerActions.opening, start);
   }
 
+  static Vec3 outward_at(double yaw) { return {-std::cos(yaw), -std::sin(yaw), 0}; }
   struct Handle {
     Vec3 pos{}, outward{};
   };
   Handle handle(const EnvState& now) const {
-    const double yaw = now.qpos[yaw_];
-    const Vec3 outward{-std::cos(yaw), -std::sin(yaw), 0};
+    const Vec3 outward = outward_at(now.qpos[yaw_]);
     return {Vec3{now.qpos[x_], now.qpos[y_], kHandleHeight} + (kHandleAhead + now.qpos[drawer_]) * outward, outward};
   }
 
@@ -124,7 +130,7 @@ class OpenDrawer final : public ArmTask {
     const Vec3 from_gap = h.pos - gap;
     const double out = dot(from_gap, bar.outward), beside = dot(from_gap, aside);
     Intent intent;
-    intent.turn = now.qpos[yaw_] - h.yaw;
+    intent.turn = wrapped(now.qpos[yaw_], std::numbers::pi) - h.yaw;  // the hand is the same after half a turn
     if (h.pos[2] < kHandleHeight + 0.012 && std::abs(out) < 0.02 && std::abs(beside) < 0.04) {
       // In the gap: pull.
       const double left = kOpened + 0.02 - now.qpos[drawer_];
@@ -137,7 +143,7 @@ class OpenDrawer final : public ArmTask {
       intent.target = gap;
       intent.target[2] =
           kHandleHeight - 0.005 +
-          0.07 * std::max(ramp(std::hypot(out, beside), 0.006, 0.02), ramp(std::abs(intent.turn), 0.08, 0.25));
+          0.10 * std::max(ramp(std::hypot(out, beside), 0.006, 0.02), ramp(std::abs(intent.turn), 0.08, 0.25));
     }
     act(h, intent, action);
   }
@@ -149,7 +155,7 @@ class OpenDrawer final : public ArmTask {
 
 void register_open_drawer() {
   register_task({.name = "open-drawer",
-                 .summary = "pull open the drawer of a cabinet that stands anywhere in front of the arm",
+                 .summary = "pull open the drawer of a cabinet that stands anywhere in front of the arm, turned anyhow",
                  .make = [](const TaskSettings& s) { return std::make_unique<OpenDrawer>(s); }});
 }
 
