@@ -86,9 +86,11 @@ class RaycastRenderer final : public Renderer {
       read_poses(pos_, quat_, q.envs[i], environments[i]);
       move_to_offset(q.envs[i], environments[i]);
     }
-    read_poses(pos_, quat_, q.envs[0], poses_[0]);
-    pictures_[0].place(model(), traced_, settings_, picture_view(q, view_together(q, poses_[0], environments[0])),
-                       poses_[0], environments);
+    // Cameras and lights of the world, which is link 0, stay where they are.
+    LinkPoses& first = poses_[0];
+    first = environments[0];
+    first.pos[0] = {0, 0, 0};
+    pictures_[0].place(model(), traced_, settings_, picture_view(q, view(q, first)), first, environments);
     set_outputs(q, 0, pictures_[0].frame());
     draw_tiles(q, 1);
   }

@@ -326,12 +326,6 @@ void Renderer::move_to_offset(int env, LinkPoses& poses) const {
   for (Vec3& pos : poses.pos) pos[0] += offset[0], pos[1] += offset[1];
 }
 
-Renderer::View Renderer::view_together(const Request& request, const LinkPoses& plain, const LinkPoses& moved) const {
-  const sim::VisualCamera& camera = views_[at(request.camera)];
-  const bool stands = camera.link == 0 && camera.tracking == sim::VisualTracking::kFixed;
-  return view(request, stands ? plain : moved);
-}
-
 LinkPoses Renderer::poses_of(int env) {
   LinkPoses poses;
   read_poses(scene_.host_view(sim::Field::kLinkPos), scene_.host_view(sim::Field::kLinkQuat), env, poses);

@@ -102,7 +102,7 @@ class Renderer {
 
   /// One picture of several environments, as Genesis shows them: each stands where Scene::environment_offset() says
   /// (env_spacing of build()). The arrays have n = 1. Lights and cameras that stand in the world stay where they are;
-  /// cameras of links are the first environment's, and so are planes without end. The raycast renderer only.
+  /// those of links are the first environment's, and so are planes without end. The raycast renderer only.
   void render_together(int camera, std::span<const std::int32_t> envs, const Pictures& out);
 
   /// What made the pictures, for a data set to say: "raycast", or "mujoco 4.0.1 on EGL device 0 (llvmpipe ...)".
@@ -131,8 +131,7 @@ class Renderer {
   /// Of environment `env`, from the views that `draw` took of the scene.
   static void read_poses(const ArrayView& pos, const ArrayView& quat, int env, LinkPoses& to);
   View view(const Request& request, const LinkPoses& poses) const;
-  /// Of a picture of several; poses of the first environment without and with its offset.
-  View view_together(const Request& request, const LinkPoses& plain, const LinkPoses& moved) const;
+  /// Puts an environment where Scene::environment_offset() says.
   void move_to_offset(int env, LinkPoses& poses) const;
   const sim::VisualModel& model() const { return *model_; }
   LinkPoses poses_of(int env);

@@ -231,6 +231,16 @@ TEST(Raycast, EnvironmentsTogetherStandWhereTheSpacingPutsThem) {
   EXPECT_EQ(geom_at(0, 0), 0);
   const auto balls = std::count(seen.begin(), seen.end(), 1);
   EXPECT_NEAR(static_cast<double>(balls), 3 * std::numbers::pi * 0.09 / 0.0025, 20);
+  // A camera for all has each of them in its picture, and not at an edge.
+  const int all = renderer->add_camera_that_sees_all(kSide, kSide, envs);
+  for (const std::int32_t env : envs) {
+    const std::vector<std::int32_t> one{env};
+    renderer->render_together(all, one, {.segmentation = make_view(seen.data(), {1, kSide, kSide})});
+    EXPECT_GT(std::count(seen.begin(), seen.end(), 1), 50) << env;
+    for (std::size_t i = 0; i < kSide; ++i)
+      for (const std::size_t at : {i, kSide * (kSide - 1) + i, kSide * i, kSide * i + kSide - 1})
+        EXPECT_NE(seen[at], 1) << env;
+  }
   // The same bytes without culling.
   const auto unculled = make_renderer(scene, {.culling = false});
   std::vector<std::uint8_t> again(rgb.size());
