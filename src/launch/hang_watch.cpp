@@ -91,7 +91,10 @@ bool HangWatch::look(WorkerGroup& group, Console& console) {
                       .silent = std::chrono::duration<double>(worker.page->silent_for()).count()};
     if (glance.beats == 0) continue;
     glance.worked = worked_seconds(worker.pid);
-    if (pulses_[i].hangs(glance, seconds, limits_)) hung.push_back(&worker);
+    // A stopped process makes no step, whatever it was doing.
+    const bool stopped =
+        glance.phase != RankPhase::kSilent && glance.silent > limits_.least && process_state(worker.pid) == 'T';
+    if (pulses_[i].hangs(glance, seconds, limits_) || stopped) hung.push_back(&worker);
     if (glance.waits_for_others && glance.silent > 1)
       waiting += format("{}{}", waiting.empty() ? "" : ", ", worker.rank);
   }
@@ -106,7 +109,7 @@ bool HangWatch::look(WorkerGroup& group, Console& console) {
     const double silent = std::chrono::duration<double>(worker->page->silent_for()).count();
     worker->killed_for =
         format("it hung: silent for {:.1f} s ({}, after step {}){}", silent, to_string(worker->page->phase()),
-               worker->page->step(), is_stopped ? "; the process is stopped (SIGSTOP, or a debugger)" : "");
+               worker->page->step(), is_stopped ? "; the process is stopped (SIGSTOP)" : "");
     console.line(2, "",
                  format("cohort launch: rank {} (pid {}) hangs: silent for {:.1f} s ({}, after step {}){}{}; it is "
                         "killed",

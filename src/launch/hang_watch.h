@@ -6,7 +6,7 @@
 /// - its threads have run, or have waited for a processor, for a good part of the silence: it is slow, or the machine
 /// is
 ///   overloaded, and it gets ten times as long;
-/// - otherwise it hangs.
+/// - otherwise it hangs. So does one whose process is stopped, whatever it was doing.
 /// Outside steps (validation, checkpoint, waiting for data), and before the first steps have told how long they
 /// take, `elsewhere` is the limit. A program that never beats is not watched.
 #pragma once
