@@ -1,6 +1,7 @@
 #include "parallel/distributed_data_parallel.h"
 
 #include <algorithm>
+#include <limits>
 #include <sstream>
 
 #include <torch/autograd.h>
@@ -61,7 +62,6 @@ struct DistributedDataParallel::Impl {
   std::shared_ptr<c10d::Logger> logger;
   std::shared_ptr<NodeSum> node_sum;  // null: gradients travel through c10d
 
-  std::int64_t synchronised_steps = 0;
   bool synchronise = true;          // false inside no_sync
   bool synchronise_buffers = true;  // false in the forward pass after one that did not synchronise
   bool rebuilt = false;
@@ -293,8 +293,6 @@ void DistributedDataParallel::join_group() {
       self.reducer->register_comm_hook(
           make_compression_hook(self.group->process_group(), compression == "fp16" ? at::kHalf : at::kBFloat16));
     self.use_node_sum(parameters, sparse);
-    // Looks at the clock cost nothing; on a GPU they are events, and c10d's one step in a hundred will do.
-    if (self.device.is_cpu() && !self.node_sum) self.reducer->set_ddp_runtime_logging_sample_rate(1);
   } catch (const std::exception& problem) {
     self.rethrow(problem, "the first broadcast of the parameters");
   }
@@ -436,7 +434,6 @@ at::Tensor DistributedDataParallel::forward_backward(const Batch& batch, const L
   };
   if (options.synchronise) {
     step();
-    ++self.synchronised_steps;
   } else {
     no_sync(step);
   }
@@ -447,16 +444,7 @@ double DistributedDataParallel::exchange_seconds() const {
   const Impl& self = *impl_;
   if (self.group->world_size() == 1) return 0.0;
   if (self.node_sum) return self.node_sum->seconds();
-  // What c10d has timed (c10d/logger.cpp), on the CPU every step: the collectives, and how long backward went on beside
-  // them.
-  const auto numbers = self.logger->get_ddp_logging_data().ints_map;
-  const auto of = [&](const char* name) {
-    const auto found = numbers.find(name);
-    return found == numbers.end() ? 0.0 : static_cast<double>(found->second);
-  };
-  constexpr double kNanosecond = 1e-9;
-  const double alone = of("avg_backward_comm_time") - of("avg_backward_compute_comm_overlap_time");
-  return std::max(0.0, alone) * kNanosecond * static_cast<double>(self.synchronised_steps);
+  return std::numeric_limits<double>::quiet_NaN();  // c10d waits inside backward and does not tell how long
 }
 
 void DistributedDataParallel::no_sync(const std::function<void()>& body) {

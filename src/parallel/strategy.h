@@ -56,7 +56,8 @@ class Strategy {
   /// Maxima over all processes.
   virtual void max_over_ranks(at::Tensor& values) = 0;
   /// Seconds that forward_backward has exchanged gradients with other processes so far, and waited for them therein, as
-  /// far as the backward pass did not go on meanwhile. 0 where there are none.
+  /// far as the backward pass did not go on meanwhile. 0 where there are none, NaN where it cannot be told (Gloo,
+  /// NCCL).
   virtual double exchange_seconds() const { return 0.0; }
   /// Waits for all processes.
   virtual void barrier() = 0;

@@ -165,8 +165,9 @@ double parse_bytes(const std::string& text) {
   std::string unit = text.substr(end);
   if (unit.ends_with("iB")) unit.resize(unit.size() - 2);
   if (unit.ends_with("B")) unit.resize(unit.size() - 1);
-  const std::size_t power = unit.empty() ? 0 : std::string("KMGT").find(unit) + 1;
-  COHORT_THROW_UNLESS(end > 0 && value > 0 && std::isfinite(value) && unit.size() <= 1 && power <= 4,
+  const std::size_t place = unit.empty() ? 0 : std::string("KMGT").find(unit);
+  const std::size_t power = unit.empty() ? 0 : place + 1;
+  COHORT_THROW_UNLESS(end > 0 && value > 0 && std::isfinite(value) && unit.size() <= 1 && place != std::string::npos,
                       "'{}' is no size of a memory: write 24G, 800M or a number of bytes", text);
   return value * std::pow(1024.0, static_cast<double>(power));
 }

@@ -91,7 +91,7 @@ void TrainLoop::Impl::report() {
   stats.grad_norm = reading.grad_norm;
   stats.step_time_s = largest[1];
   stats.data_time_s = largest[0];
-  stats.exchange_time_s = mean[3];
+  stats.exchange_time_s = std::isfinite(exchanged) ? mean[3] : exchanged;
   stats.checkpoint_time_s = largest[5];
   stats.compute_time_s = largest[6];
   stats.least_compute_time_s = -largest[7];
@@ -188,7 +188,7 @@ RankTotals TrainLoop::Impl::totals() const {
           .samples = total_samples,
           .seconds = std::max(0.0, seconds_since(run_begin) - total_validation_s),
           .data_s = total_data_s,
-          .exchange_s = std::max(0.0, strategy.exchange_seconds() - exchange_begin),
+          .exchange_s = strategy.exchange_seconds() - exchange_begin,
           .checkpoint_s = total_checkpoint_s,
           .host_bytes = resident_bytes(),
           .device_bytes = peak_device_bytes(device)};
@@ -196,11 +196,12 @@ RankTotals TrainLoop::Impl::totals() const {
 
 std::vector<RankTotals> TrainLoop::Impl::totals_of_ranks() {
   const RankTotals own = totals();
+  const bool told = std::isfinite(own.exchange_s);  // on all ranks alike
   const std::vector<double> values{static_cast<double>(own.steps),
                                    static_cast<double>(own.samples),
                                    own.seconds,
                                    own.data_s,
-                                   own.exchange_s,
+                                   told ? own.exchange_s : 0.0,
                                    own.checkpoint_s,
                                    own.host_bytes,
                                    own.device_bytes};
@@ -216,7 +217,7 @@ std::vector<RankTotals> TrainLoop::Impl::totals_of_ranks() {
                      .samples = static_cast<std::int64_t>(v[1]),
                      .seconds = v[2],
                      .data_s = v[3],
-                     .exchange_s = v[4],
+                     .exchange_s = told ? v[4] : own.exchange_s,
                      .checkpoint_s = v[5],
                      .host_bytes = v[6],
                      .device_bytes = v[7]});

@@ -1,6 +1,7 @@
 #include "train/run_report.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <torch/version.h>
 
@@ -69,8 +70,13 @@ double per_step(double seconds, const RankTotals& rank) {
   return seconds / static_cast<double>(std::max<std::int64_t>(1, rank.steps));
 }
 
+/// Through Gloo and NCCL the exchange is not told apart, and counts as computing.
+double exchange_of(const RankTotals& rank) {
+  return std::isfinite(rank.exchange_s) ? rank.exchange_s : 0.0;
+}
+
 double compute_of(const RankTotals& rank) {
-  return std::max(0.0, rank.seconds - rank.data_s - rank.exchange_s - rank.checkpoint_s);
+  return std::max(0.0, rank.seconds - rank.data_s - exchange_of(rank) - rank.checkpoint_s);
 }
 
 /// Shares of a step over all ranks, and each rank beside the others.
@@ -81,16 +87,18 @@ void add_shares(const std::vector<RankTotals>& ranks, report::NamedTexts& rows) 
     sum.steps += rank.steps;
     sum.seconds += rank.seconds;
     sum.data_s += rank.data_s;
-    sum.exchange_s += rank.exchange_s;
+    sum.exchange_s += exchange_of(rank);
     sum.checkpoint_s += rank.checkpoint_s;
     compute += compute_of(rank);
   }
   if (sum.steps == 0 || sum.seconds <= 0) return;
   const auto percent = [&](double part) { return 100 * part / sum.seconds; };
-  rows.emplace_back("a step", format("{:.1f} ms: compute {:.0f} %, data {:.0f} %, communication {:.0f} %, checkpoints "
-                                     "{:.0f} %",
-                                     1e3 * per_step(sum.seconds, sum), percent(compute), percent(sum.data_s),
-                                     percent(sum.exchange_s), percent(sum.checkpoint_s)));
+  const bool told =
+      std::all_of(ranks.begin(), ranks.end(), [](const RankTotals& rank) { return std::isfinite(rank.exchange_s); });
+  const std::string communication = told ? format("communication {:.0f} %, ", percent(sum.exchange_s)) : "";
+  rows.emplace_back("a step", format("{:.1f} ms: compute {}{:.0f} %, data {:.0f} %, {}checkpoints {:.0f} %",
+                                     1e3 * per_step(sum.seconds, sum), told ? "" : "and communication ",
+                                     percent(compute), percent(sum.data_s), communication, percent(sum.checkpoint_s)));
   if (ranks.size() < 2) return;
   for (std::size_t i = 0; i < ranks.size() && i < kMostRanksShown; ++i) {
     const RankTotals& rank = ranks[i];
@@ -98,7 +106,7 @@ void add_shares(const std::vector<RankTotals>& ranks, report::NamedTexts& rows) 
     rows.emplace_back(format("rank {}", i),
                       format("{} samples; a step computes {:.1f} ms, waits {:.1f} ms for data, exchanges {:.1f} ms; {}",
                              rank.samples, 1e3 * per_step(compute_of(rank), rank), 1e3 * per_step(rank.data_s, rank),
-                             1e3 * per_step(rank.exchange_s, rank), format_bytes(memory)));
+                             1e3 * per_step(exchange_of(rank), rank), format_bytes(memory)));
   }
   const auto [least, most] =
       std::minmax_element(ranks.begin(), ranks.end(),

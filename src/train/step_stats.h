@@ -22,7 +22,7 @@ struct StepStats {
   double iterations_per_s = 0.0;      ///< optimizer steps
   double data_time_s = 0.0;           ///< per step: waiting for batches
   double step_time_s = 0.0;           ///< per step: everything
-  double exchange_time_s = 0.0;       ///< per step: gradients' exchange that backward did not cover; mean over ranks
+  double exchange_time_s = 0.0;       ///< per step: gradients' exchange beside backward, mean over ranks; NaN: not told
   double checkpoint_time_s = 0.0;     ///< per step: waiting for checkpoints
   double compute_time_s = 0.0;        ///< per step: the rest, of the slowest rank ...
   double least_compute_time_s = 0.0;  ///< ... and of the fastest one

@@ -35,9 +35,8 @@ nlohmann::json estimate_of(std::vector<std::string> words, const std::vector<std
 
 /// Activations of 100 MB and more beside the libraries' pages.
 std::vector<std::string> wide_regressor(const Training& training, const std::string& name) {
-  return training.alone(name, {"model.hidden=2048", "model.d_ff=2048", "train.batch_size=300", "train.epochs=4",
-                               "threads=1"
-                               "train.optimizer.kind=adamw"});
+  return training.alone(
+      name, {"model.hidden=2048", "model.d_ff=2048", "train.batch_size=300", "train.epochs=4", "threads=1"});
 }
 
 TEST(CliEstimate, IsWithinATenthOfTheRealPeakOfTheRegressor) {
