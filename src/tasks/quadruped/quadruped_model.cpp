@@ -12,8 +12,8 @@ namespace {
 constexpr double kHipX = 0.18, kHipY = 0.05, kThighY = 0.08;  // m: from the trunk's middle; from hip to thigh
 constexpr double kBone = 0.2;                                 // m: thigh and shin
 constexpr int kCorners = 241;                                 // of the height field, on each side
-constexpr double kCell = 0.25, kRoughness = 0.06;             // m
-constexpr double kHalfField = 0.5 * kCell * (kCorners - 1);
+constexpr double kFieldCell = 0.25, kRoughness = 0.06;        // m
+constexpr double kHalfField = 0.5 * kFieldCell * (kCorners - 1);
 
 double front(std::size_t leg) {
   return leg < 2 ? 1 : -1;
@@ -56,7 +56,7 @@ QuadrupedGround::QuadrupedGround(bool rough) {
 
 double QuadrupedGround::height(double x, double y) const {
   if (corners_.empty()) return 0;
-  const double column = (x + kHalfField) / kCell, row = (y + kHalfField) / kCell;
+  const double column = (x + kHalfField) / kFieldCell, row = (y + kHalfField) / kFieldCell;
   if (column < 0 || row < 0 || column >= kCorners - 1 || row >= kCorners - 1) return 0;
   const auto c = static_cast<std::size_t>(column), r = static_cast<std::size_t>(row);
   const double fx = column - static_cast<double>(c), fy = row - static_cast<double>(r);
