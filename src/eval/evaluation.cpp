@@ -28,6 +28,7 @@ double mean(const std::vector<EpisodeOutcome>& episodes, Figure figure) {
 Json to_row(const EpisodeOutcome& e) {
   Json row = {{"seed", e.seed},           {"success", e.success},       {"steps", e.steps},
               {"return", e.total_reward}, {"max_reward", e.max_reward}, {"terminated", e.terminated}};
+  if (!e.terms.empty()) row["terms"] = e.terms;
   if (e.failed) row["fault"] = e.fault;
   return row;
 }
@@ -40,6 +41,7 @@ EpisodeOutcome from_row(const Json& row) {
   e.total_reward = row.at("return").get<double>();
   e.max_reward = row.at("max_reward").get<double>();
   e.terminated = row.at("terminated").get<bool>();
+  if (row.contains("terms")) e.terms = row.at("terms").get<std::vector<double>>();
   e.failed = row.contains("fault");
   if (e.failed) e.fault = row.at("fault").get<std::string>();
   return e;
@@ -70,6 +72,21 @@ std::string quoted(const std::string& text) {
   return out + "\"";
 }
 
+/// What the reward is made of.
+std::string terms_lines(const PolicyResult& r, std::size_t indent) {
+  std::string shares, means;
+  for (std::size_t i = 0; i < r.terms.size(); ++i) {
+    if (r.share_of_term(i) != 0)
+      shares += format("{}{} {:.3f}", shares.empty() ? "" : ", ", r.terms[i], r.share_of_term(i));
+    means += format("{}{} {:.5f}", means.empty() ? "" : ", ", r.terms[i], r.mean_of_term(i));
+  }
+  std::string text;
+  if (!shares.empty()) text += format("{:<{}}  share of the most that a term can be: {}\n", "", indent, shares);
+  text += format("{:<{}}  mean of a step: {}\n", "", indent, means);
+  return text +
+         format("{:<{}}  ended early without success: {} of {}\n", "", indent, r.ended_early(), r.episodes.size());
+}
+
 }  // namespace
 
 std::int64_t PolicyResult::successes() const {
@@ -93,6 +110,20 @@ double PolicyResult::mean_max_reward() const {
 double PolicyResult::mean_steps() const {
   return mean(episodes, [](const EpisodeOutcome& e) { return static_cast<double>(e.steps); });
 }
+double PolicyResult::mean_of_term(std::size_t term) const {
+  double sum = 0, steps = 0;
+  for (const EpisodeOutcome& e : episodes)
+    if (term < e.terms.size()) sum += e.terms[term], steps += static_cast<double>(e.steps);
+  return steps > 0 ? sum / steps : 0;
+}
+double PolicyResult::share_of_term(std::size_t term) const {
+  const double best = term < best_of_term.size() ? static_cast<double>(best_of_term[term]) : 0;
+  return best > 0 ? mean_of_term(term) / best : 0;
+}
+std::int64_t PolicyResult::ended_early() const {
+  return std::count_if(episodes.begin(), episodes.end(),
+                       [](const EpisodeOutcome& e) { return e.terminated && !e.success && !e.failed; });
+}
 
 PolicyResult rollout(tasks::Task& task, tasks::Actor& actor, std::span<const std::uint64_t> seeds,
                      const EvaluationSettings& settings) {
@@ -105,6 +136,8 @@ PolicyResult rollout(tasks::Task& task, tasks::Actor& actor, std::span<const std
       .max_steps = settings.max_steps, .end_at_success = settings.end_at_success, .instruction = ""};
   PolicyResult result;
   result.policy = actor.name();
+  result.terms = task.spec().reward_terms;
+  result.best_of_term = task.spec().reward_best;
   // More ranks than episodes: the others only take part in the exchange. No seed at all is refused by all ranks alike.
   if (!own.empty() || seeds.empty()) {
     Counter counter(result.policy, static_cast<std::int64_t>(own.size()), settings.silent || rank != 0);
@@ -142,6 +175,7 @@ std::string text_table(std::span<const PolicyResult> results) {
                    format("{} of {}", r.successes(), r.episodes.size()), r.success_rate(),
                    format("{:.3f} to {:.3f}", interval.low, interval.high), r.mean_return(), r.mean_max_reward(),
                    r.mean_steps(), r.faults());
+    if (r.terms.size() > 1) text += terms_lines(r, longest);
     // A table that hides why episodes failed is of no use: the first fault stands below.
     for (const EpisodeOutcome& e : r.episodes)
       if (e.failed) {
@@ -172,6 +206,9 @@ Json to_json(const EvaluationHead& head, std::span<const PolicyResult> results) 
     const Interval interval = r.interval();
     Json rows = Json::array();
     for (const EpisodeOutcome& e : r.episodes) rows.push_back(to_row(e));
+    Json terms = Json::object();
+    for (std::size_t i = 0; i < r.terms.size(); ++i)
+      terms[r.terms[i]] = {{"mean_of_step", r.mean_of_term(i)}, {"share_of_best", r.share_of_term(i)}};
     json["policies"].push_back({{"policy", r.policy},
                                 {"successes", r.successes()},
                                 {"episodes", r.episodes.size()},
@@ -181,6 +218,8 @@ Json to_json(const EvaluationHead& head, std::span<const PolicyResult> results) 
                                 {"mean_max_reward", r.mean_max_reward()},
                                 {"mean_steps", r.mean_steps()},
                                 {"faults", r.faults()},
+                                {"ended_early", r.ended_early()},
+                                {"reward_terms", std::move(terms)},
                                 {"table", std::move(rows)}});
   }
   return json;

@@ -32,7 +32,9 @@ struct EvaluationSettings {
 struct PolicyResult {
   std::string policy;  ///< Actor::name()
   std::vector<tasks::EpisodeOutcome> episodes;
-  double seconds = 0;  ///< that the rollout took, of the slowest rank; no part of the table's files
+  std::vector<std::string> terms;   ///< of the task's reward
+  std::vector<float> best_of_term;  ///< TaskSpec::reward_best
+  double seconds = 0;               ///< that the rollout took, of the slowest rank; no part of the table's files
 
   std::int64_t successes() const;
   std::int64_t faults() const;
@@ -41,6 +43,11 @@ struct PolicyResult {
   double mean_return() const;
   double mean_max_reward() const;
   double mean_steps() const;
+  /// Of a reward term, over all steps: its mean, and that as a share of the most it can be (0 where that is unknown).
+  double mean_of_term(std::size_t term) const;
+  double share_of_term(std::size_t term) const;
+  /// Episodes that ended by themselves without success: falls, collisions and the like.
+  std::int64_t ended_early() const;
 };
 
 /// An episode for each seed. With a group every rank calls it, runs every world_size-th episode, and gets all rows.
@@ -61,7 +68,8 @@ std::string text_table(std::span<const PolicyResult> results);
 /// A line per episode: policy,seed,success,steps,return,max_reward,fault.
 std::string csv_table(std::span<const PolicyResult> results);
 /// {"task", "settings", "first_seed", "max_steps", "policies": [{"policy", "successes", "episodes", "success_rate",
-/// "interval", "mean_return", "mean_max_reward", "mean_steps", "faults", "table": [...]}]}
+/// "interval", "mean_return", "mean_max_reward", "mean_steps", "faults", "ended_early", "reward_terms":
+/// {name: {"mean_of_step", "share_of_best"}}, "table": [...]}]}
 config::Json to_json(const EvaluationHead& head, std::span<const PolicyResult> results);
 
 }  // namespace cohort::eval

@@ -26,7 +26,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto kBeat = std::chrono::milliseconds(1000);
 constexpr auto kBetweenTries = std::chrono::milliseconds(200);
-constexpr auto kBetweenLooks = std::chrono::milliseconds(50);
+constexpr auto kRendezvousPoll = std::chrono::milliseconds(50);
 
 /// A connection to the endpoint; -1 with the reason.
 int connect_to(const ElasticEndpoint& endpoint, std::string& reason) {
@@ -203,7 +203,7 @@ Meeting ElasticRendezvous::meet(int /*attempt*/) {
     if (signals_)
       for (const int signal : signals_->take())
         if (signal != SIGCHLD && signal != SIGTSTP && signal != SIGCONT) throw StopAsked{signal};
-    std::this_thread::sleep_for(kBetweenLooks);
+    std::this_thread::sleep_for(kRendezvousPoll);
   }
 }
 

@@ -12,7 +12,7 @@
 
 namespace cohort::launch {
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
+using ErrorJson = nlohmann::ordered_json;
 
 void write_error_file(const std::string& message) noexcept {
   try {
@@ -22,14 +22,14 @@ void write_error_file(const std::string& message) noexcept {
     std::array<char, 256> host{};
     ::gethostname(host.data(), host.size() - 1);
     const char* rank = std::getenv("RANK");
-    Json json;
+    ErrorJson json;
     json["message"]["message"] = message;
     // torchrun reads the time as a text of whole seconds.
     json["message"]["extraInfo"]["timestamp"] = std::to_string(std::time(nullptr));
     json["rank"] = rank ? rank : "";
     json["host"] = host.data();
     // A message may quote bytes of a file that are no UTF-8.
-    write_file_atomically(path, json.dump(2, ' ', false, Json::error_handler_t::replace));
+    write_file_atomically(path, json.dump(2, ' ', false, ErrorJson::error_handler_t::replace));
   } catch (...) {
     // The message itself is on its way to standard error; losing the copy must not hide it.
   }
@@ -43,8 +43,8 @@ std::optional<ErrorFile> read_error_file(const fs::path& path) {
   error.written = written;
   try {
     const std::string text = read_file(path);
-    const Json json = Json::parse(text);
-    const Json& message = json.at("message");
+    const ErrorJson json = ErrorJson::parse(text);
+    const ErrorJson& message = json.at("message");
     if (message.is_string()) {
       error.message = message.get<std::string>();
     } else {

@@ -14,7 +14,7 @@ namespace cohort::launch {
 namespace {
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr auto kBetweenLooks = std::chrono::milliseconds(250);
+constexpr auto kHangCheckPeriod = std::chrono::milliseconds(250);
 constexpr auto kStoodStill = std::chrono::seconds(3);
 constexpr std::size_t kFewestSteps = 5, kMostSteps = 31;
 /// For the answer with the stack to arrive.
@@ -71,7 +71,7 @@ bool HangWatch::look(WorkerGroup& group, Console& console) {
   if (limits_.least <= 0 || now < next_) return false;
   // The agent itself stood still (a suspended machine, Ctrl-Z): so may the ranks have, and are given time to beat.
   const bool stood_still = now - next_ > kStoodStill && next_ != SteadyClock::time_point{};
-  next_ = now + kBetweenLooks;
+  next_ = now + kHangCheckPeriod;
   if (stood_still) {
     next_ = now + std::chrono::duration_cast<SteadyClock::duration>(std::chrono::duration<double>(limits_.least));
     return false;

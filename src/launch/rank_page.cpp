@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::uint32_t kMagic = 0x43524b31;  // "CRK1"
 constexpr std::size_t kHead = 8192;           // bytes before the first slot
-constexpr auto kBetweenLooks = std::chrono::milliseconds(1);
+constexpr auto kRankPagePoll = std::chrono::milliseconds(1);
 
 /// The clock that all processes of a machine share.
 std::int64_t now_ns() {
@@ -154,7 +154,7 @@ std::optional<std::uint32_t> RankPage::wait_for_generation() {
       l.rejoins = 0;
       return std::nullopt;
     }
-    std::this_thread::sleep_for(kBetweenLooks);
+    std::this_thread::sleep_for(kRankPagePoll);
     l.beat_ns.store(now_ns(), std::memory_order_relaxed);
   }
 }

@@ -1,10 +1,12 @@
 #include "rl/actor_critic.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "core/config.h"
 #include "core/error.h"
 #include "models/layers.h"
 #include "tensors/convert.h"
@@ -21,6 +23,10 @@ Activation activation_of(const std::string& name) {
   if (name == "lrelu") return [](const at::Tensor& x) { return at::leaky_relu(x); };
   if (name == "tanh") return [](const at::Tensor& x) { return at::tanh(x); };
   throw Error(format("policy.activation = '{}' is none of elu, relu, selu, lrelu, tanh", name));
+}
+
+bool is_named(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 }  // namespace
@@ -51,28 +57,73 @@ at::Tensor Mlp::forward(at::Tensor x) const {
   return x;
 }
 
+std::vector<std::pair<at::Tensor, at::Tensor>> Mlp::parameters_of_layers() const {
+  std::vector<std::pair<at::Tensor, at::Tensor>> result;
+  for (const auto& layer : layers_->linear) result.emplace_back(layer->weight(), layer->bias());
+  return result;
+}
+
+ObservationLayout observation_layout(const PolicySettings& settings, const tasks::TaskSpec& task) {
+  ObservationLayout layout;
+  std::vector<std::string> names;
+  for (const tasks::FieldSpec& field : task.observations) {
+    names.push_back(field.name);
+    const bool seen = !is_named(settings.critic_only, field.name);
+    for (std::int64_t i = 0; i < field.elements(); ++i, ++layout.width)
+      if (seen) layout.actor_columns.push_back(layout.width);
+  }
+  for (const std::string& name : settings.critic_only) {
+    if (is_named(names, name)) continue;
+    const std::string near = config::nearest(name, names);
+    throw Error(format("policy.critic_only names '{}', which {} does not observe{}; it observes {}", name, task.name,
+                       near.empty() ? "" : format(", did you mean '{}'?", near), join(names, ", ")));
+  }
+  COHORT_THROW_UNLESS(layout.width > 0, "{} observes nothing but pictures; there is nothing for an MLP to see",
+                      task.name);
+  COHORT_THROW_UNLESS(!layout.actor_columns.empty(), "policy.critic_only leaves the actor nothing of {} to see",
+                      task.name);
+  return layout;
+}
+
 ActorCritic::ActorCritic(const PolicySettings& settings, const tasks::TaskSpec& task, std::uint64_t seed)
+    : ActorCritic(settings, observation_layout(settings, task), task.action, seed) {}
+
+ActorCritic::ActorCritic(const PolicySettings& settings, const ObservationLayout& layout,
+                         const tasks::ActionSpec& action, std::uint64_t seed)
     : settings_(settings) {
   check(settings);
-  const std::int64_t observations = rl::observation_width(task), actions = task.action.width();
-  COHORT_THROW_UNLESS(observations > 0, "{} observes nothing but pictures; there is nothing for an MLP to see",
-                      task.name);
-  actor_ = register_module(
-      "actor", std::make_shared<Mlp>(observations, settings.actor_hidden_dims, actions, settings.activation));
+  const std::int64_t actions = action.width(), seen = std::ssize(layout.actor_columns);
+  actor_ =
+      register_module("actor", std::make_shared<Mlp>(seen, settings.actor_hidden_dims, actions, settings.activation));
   critic_ = register_module("critic",
-                            std::make_shared<Mlp>(observations, settings.critic_hidden_dims, 1, settings.activation));
-  moments_ = register_module("observations", std::make_shared<RunningMoments>(observations));
+                            std::make_shared<Mlp>(layout.width, settings.critic_hidden_dims, 1, settings.activation));
+  moments_ = register_module("observations", std::make_shared<RunningMoments>(layout.width));
   log_std_ = register_parameter("log_std", at::empty({actions}));
   action_offset_ = register_buffer("action_offset", at::zeros({actions}));
   action_scale_ = register_buffer("action_scale", at::ones({actions}));
+  actor_columns_ = torch::tensor(layout.actor_columns, at::kLong);
+  if (seen < layout.width) register_buffer("actor_columns", actor_columns_);
   for (std::int64_t i = 0; i < actions; ++i) {
-    const float low = task.action.low[static_cast<std::size_t>(i)],
-                high = task.action.high[static_cast<std::size_t>(i)];
-    if (!std::isfinite(low) || !std::isfinite(high) || high <= low) continue;
+    const float low = action.low[static_cast<std::size_t>(i)], high = action.high[static_cast<std::size_t>(i)];
+    if (!std::isfinite(low) || !std::isfinite(high) || high <= low) {
+      COHORT_THROW_UNLESS(!squashed(),
+                          "policy.distribution = squashed needs bounds, and action {} has none: take gaussian",
+                          action.names[static_cast<std::size_t>(i)]);
+      continue;
+    }
     action_offset_[i] = 0.5f * (low + high);
     action_scale_[i] = 0.5f * (high - low);
   }
   models::initialise(*this, seed);
+}
+
+at::Tensor ActorCritic::for_actor(const at::Tensor& normalised) const {
+  return actor_width() == observation_width() ? normalised : normalised.index_select(-1, actor_columns_);
+}
+
+at::Tensor ActorCritic::mean_of_actors_observations(const at::Tensor& observations) const {
+  return actor_->forward(settings_.empirical_normalization ? moments_->normalize(observations, actor_columns_)
+                                                           : observations);
 }
 
 void ActorCritic::initialise(models::Initialiser& initialiser) {
@@ -95,11 +146,12 @@ std::int64_t observation_width(const tasks::TaskSpec& task) {
   return width;
 }
 
-at::Tensor read_observations(tasks::Task& task) {
+at::Tensor read_observations(tasks::Task& task, const std::vector<std::string>& except) {
   std::vector<at::Tensor> fields;
   const std::int64_t n = task.n_envs();
   for (std::size_t i = 0; i < task.spec().observations.size(); ++i)
-    fields.push_back(tensors::to_tensor(task.observation(i)).reshape({n, -1}));
+    if (!is_named(except, task.spec().observations[i].name))
+      fields.push_back(tensors::to_tensor(task.observation(i)).reshape({n, -1}));
   return at::cat(fields, 1);
 }
 

@@ -7,11 +7,13 @@
 ///   at::Tensor actions = networks.to_task(mean);                 // between the task's bounds where |mean| <= 1
 ///
 /// Names of weights: actor.0.weight, actor.0.bias, actor.2.weight, ..., critic.*, log_std; of buffers:
-/// observations.count, .mean, .m2, action_offset, action_scale.
+/// observations.count, .mean, .m2, action_offset, action_scale; actor_columns where the critic sees more than the
+/// actor.
 #pragma once
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -30,31 +32,57 @@ class Mlp : public torch::nn::Module {
   Mlp(std::int64_t in, const std::vector<int>& hidden, std::int64_t out, const std::string& activation);
   ~Mlp() override;
   at::Tensor forward(at::Tensor x) const;
+  /// Weight and bias of each layer, in order.
+  std::vector<std::pair<at::Tensor, at::Tensor>> parameters_of_layers() const;
 
  private:
   struct Layers;
   std::unique_ptr<Layers> layers_;
 };
 
+/// What of an environment's observations, all side by side, who sees: the critic everything, the actor these columns.
+struct ObservationLayout {
+  std::int64_t width = 0;
+  std::vector<std::int64_t> actor_columns;  ///< ascending
+};
+/// Throws Error for a name in settings.critic_only that the task does not observe, and where nothing is left.
+ObservationLayout observation_layout(const PolicySettings& settings, const tasks::TaskSpec& task);
+
 class ActorCritic : public torch::nn::Module, public models::Initialised {
  public:
   /// Weights are drawn from `seed`; PyTorch's initial distributions.
   ActorCritic(const PolicySettings& settings, const tasks::TaskSpec& task, std::uint64_t seed);
+  /// For weights that are read: the task may lack what only the critic sees.
+  ActorCritic(const PolicySettings& settings, const ObservationLayout& layout, const tasks::ActionSpec& action,
+              std::uint64_t seed);
 
   /// All fields of an environment side by side, (n, O) -> (n, O).
   at::Tensor normalize(const at::Tensor& observations) const;
-  at::Tensor mean(const at::Tensor& normalised) const { return actor_->forward(normalised); }  ///< (n, O) -> (n, A)
-  at::Tensor value(const at::Tensor& normalised) const {                                       ///< (n, O) -> (n)
+  /// What the actor sees of it, (n, O) -> (n, Oa); the same tensor where that is all.
+  at::Tensor for_actor(const at::Tensor& normalised) const;
+  /// Of who has only the actor's columns, not normalised: (n, Oa) -> (n, A).
+  at::Tensor mean_of_actors_observations(const at::Tensor& observations) const;
+  at::Tensor mean(const at::Tensor& normalised) const {  ///< (n, O) -> (n, A)
+    return actor_->forward(for_actor(normalised));
+  }
+  at::Tensor value(const at::Tensor& normalised) const {  ///< (n, O) -> (n)
     return critic_->forward(normalised).squeeze(-1);
   }
   const at::Tensor& log_std() const { return log_std_; }  ///< (A)
   /// From the actor's unit, in which -1 and 1 are the task's bounds, to the task's; it clips what lies outside. Where
-  /// a bound is not finite the units are the same.
-  at::Tensor to_task(const at::Tensor& actions) const { return actions * action_scale_ + action_offset_; }
+  /// a bound is not finite the units are the same. A squashed distribution's numbers go through tanh first.
+  at::Tensor to_task(const at::Tensor& actions) const {
+    return (squashed() ? actions.tanh() : actions) * action_scale_ + action_offset_;
+  }
+  bool squashed() const { return settings_.distribution == "squashed"; }
 
   RunningMoments& moments() { return *moments_; }
   std::int64_t observation_width() const { return moments_->mean().size(0); }
+  std::int64_t actor_width() const { return actor_columns_.size(0); }
   std::int64_t action_width() const { return log_std_.size(0); }
+  const PolicySettings& settings() const { return settings_; }
+  const Mlp& actor() const { return *actor_; }
+  const Mlp& critic() const { return *critic_; }
   /// What each network's optimizer step clips for itself.
   std::vector<at::Tensor> actor_parameters() const;
   std::vector<at::Tensor> critic_parameters() const { return critic_->parameters(); }
@@ -65,12 +93,13 @@ class ActorCritic : public torch::nn::Module, public models::Initialised {
   PolicySettings settings_;
   std::shared_ptr<Mlp> actor_, critic_;
   std::shared_ptr<RunningMoments> moments_;
-  at::Tensor log_std_, action_offset_, action_scale_;
+  at::Tensor log_std_, action_offset_, action_scale_, actor_columns_;
 };
 
 /// Width of all observations of a task side by side.
 std::int64_t observation_width(const tasks::TaskSpec& task);
-/// (n, O) float32 of a task's present observations, in the order of its spec; a copy.
-at::Tensor read_observations(tasks::Task& task);
+/// (n, O) float32 of a task's present observations, in the order of its spec; a copy. Without the fields of these
+/// names.
+at::Tensor read_observations(tasks::Task& task, const std::vector<std::string>& except = {});
 
 }  // namespace cohort::rl

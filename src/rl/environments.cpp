@@ -117,7 +117,7 @@ const EnvironmentStep& Environments::step(const at::Tensor& actions) {
     if (early) continue;
     ++ended_count_;
     ended_.emplace_back(return_[e], static_cast<double>(steps_[e]));
-    if (ended_.size() > kWindow) ended_.pop_front();
+    while (ended_.size() > kWindow) ended_.pop_front();
   }
   if (!over.empty()) {
     begin_episodes(over);
@@ -129,7 +129,7 @@ const EnvironmentStep& Environments::step(const at::Tensor& actions) {
 }
 
 Environments::Episodes Environments::episodes() const {
-  Episodes result{.ended = ended_count_, .broken = broken_count_};
+  Episodes result{.ended = ended_count_, .broken = broken_count_, .counted = std::ssize(ended_)};
   for (const auto& [episode_return, length] : ended_)
     result.mean_return += episode_return, result.mean_length += length;
   const double count = ended_.empty() ? 0 : static_cast<double>(ended_.size());

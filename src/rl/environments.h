@@ -46,6 +46,7 @@ class Environments {
   struct Episodes {
     double mean_return = 0, mean_length = 0;  ///< of the last hundred that ended; NaN before the first
     std::int64_t ended = 0, broken = 0;       ///< since the beginning
+    std::int64_t counted = 0;                 ///< those that the means are of
   };
   Episodes episodes() const;
 

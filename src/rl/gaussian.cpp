@@ -18,6 +18,11 @@ at::Tensor gaussian_entropy(const at::Tensor& log_std) {
   return (log_std + (0.5 + kHalfLogTwoPi)).sum(-1);
 }
 
+at::Tensor log_tanh_derivative(const at::Tensor& x) {
+  constexpr double kLogTwo = 0.69314718055994530942;
+  return 2 * (kLogTwo - x - at::softplus(-2 * x));
+}
+
 at::Tensor gaussian_kl(const at::Tensor& old_mean, const at::Tensor& old_log_std, const at::Tensor& mean,
                        const at::Tensor& log_std) {
   // Written so that equal Gaussians have exactly 0.

@@ -6,9 +6,12 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "rl/actor_critic.h"
+#include "rl/fused_mlp.h"
+#include "rl/ranks.h"
 #include "rl/rollout.h"
 #include "rl/settings.h"
 #include "train/optimizer.h"
@@ -34,10 +37,12 @@ at::Tensor value_loss(const at::Tensor& values, const at::Tensor& old_values, co
 
 class Ppo {
  public:
-  Ppo(ActorCritic& networks, const PpoSettings& settings);
+  /// ranks: who learns with this process, each from its share of the environments; null: it is alone. threads: cores
+  /// for networks that FusedMlp computes; the bits are the same for any number.
+  Ppo(ActorCritic& networks, const PpoSettings& settings, Ranks* ranks = nullptr, int threads = 1);
 
   /// order(epoch): a permutation of the rollout's transitions, (T N) int64, with step t of environment n at t N + n.
-  /// The networks' moments stay as they are.
+  /// The networks' moments stay as they are. Losses, KL and gradients are means over the minibatches of all ranks.
   PpoLosses update(const Rollout& rollout, const std::function<at::Tensor(int epoch)>& order);
 
   double learning_rate() const { return learning_rate_; }
@@ -45,10 +50,21 @@ class Ppo {
   train::Optimizer& optimizer() { return optimizer_; }
 
  private:
+  /// A minibatch. Tensors in the order of Rollout's, rows picked.
+  struct Minibatch {
+    at::Tensor observations, actions, old_means, old_log_probs, old_values, advantages, returns;
+  };
+  /// Fills the gradients; gives figures: loss, surrogate, value, entropy, KL.
+  at::Tensor backward(const Minibatch& batch, const at::Tensor& old_log_std);
+  at::Tensor entropy_of(const Minibatch& batch, const at::Tensor& old_log_std, const at::Tensor& mean) const;
+  /// Means of gradients and figures over the ranks.
+  void reduce(at::Tensor& figures);
   void adapt_learning_rate(double kl);
 
   ActorCritic& networks_;
   PpoSettings settings_;
+  Ranks* ranks_;
+  std::optional<FusedMlp> actor_pass_, critic_pass_;
   double learning_rate_;
   train::Optimizer optimizer_;
 };

@@ -66,17 +66,28 @@ PpoActor::PpoActor(const fs::path& path, const tasks::Task& task) : name_(short_
   describe(fields, settings);
   fields.apply_json(configuration.at("policy"), checkpoint.string());
   const std::string trained_on = configuration.value("task", "");
-  auto networks = std::make_shared<ActorCritic>(settings, task.spec(), 0);
+  // What only the critic sees need not be there.
+  ObservationLayout layout;
+  std::int64_t seen = 0;
+  for (const tasks::FieldSpec& field : task.spec().observations)
+    if (std::find(settings.critic_only.begin(), settings.critic_only.end(), field.name) == settings.critic_only.end())
+      seen += field.elements();
   for (const auto& [name, tensor] : content.model) {
-    if (name == "observations.mean")
-      COHORT_THROW_UNLESS(tensor.numel() == networks->observation_width(),
-                          "{} has learnt {} from {} observations; {} has {}", checkpoint.string(), trained_on,
-                          tensor.numel(), task.spec().name, networks->observation_width());
+    if (name == "observations.mean") layout.width = tensor.numel();
+    if (name == "actor_columns")
+      layout.actor_columns.assign(tensor.const_data_ptr<std::int64_t>(),
+                                  tensor.const_data_ptr<std::int64_t>() + tensor.numel());
+  }
+  if (layout.actor_columns.empty())
+    for (std::int64_t i = 0; i < layout.width; ++i) layout.actor_columns.push_back(i);
+  COHORT_THROW_UNLESS(std::ssize(layout.actor_columns) == seen, "{} has learnt {} from {} observations; {} has {}",
+                      checkpoint.string(), trained_on, layout.actor_columns.size(), task.spec().name, seen);
+  auto networks = std::make_shared<ActorCritic>(settings, layout, task.spec().action, 0);
+  for (const auto& [name, tensor] : content.model)
     if (name == "log_std")
       COHORT_THROW_UNLESS(tensor.numel() == networks->action_width(),
                           "{} has learnt {} with actions of {} numbers; those of {} have {}", checkpoint.string(),
                           trained_on, tensor.numel(), task.spec().name, networks->action_width());
-  }
   policy::load_weights(*networks, content.model, content.model_aliases, (checkpoint / policy::kModelFile).string());
   networks->moments().refresh();
   summary_ = format("PPO on {}, iteration {}, {} control steps: {}", trained_on, content.state.step,
@@ -92,9 +103,9 @@ void PpoActor::act(tasks::Task& task, std::span<const std::int32_t> envs, ArrayV
   const at::NoGradGuard no_grad;
   const std::int64_t n = std::ssize(envs), width = networks_->action_width();
   const at::Tensor rows = torch::tensor(std::vector<std::int64_t>(envs.begin(), envs.end()), at::kLong);
-  const at::Tensor seen = networks_->normalize(read_observations(task).index_select(0, rows));
+  const at::Tensor seen = read_observations(task, networks_->settings().critic_only).index_select(0, rows);
   const at::Tensor padded = at::constant_pad_nd(seen, {0, 0, 0, (kRows - n % kRows) % kRows});
-  const at::Tensor chosen = networks_->to_task(networks_->mean(padded));
+  const at::Tensor chosen = networks_->to_task(networks_->mean_of_actors_observations(padded));
   const auto* from = chosen.const_data_ptr<float>();
   const std::span<float> to = actions.span<float>();
   for (std::int64_t i = 0; i < n; ++i)

@@ -17,6 +17,16 @@ PpoRunSettings preset(const std::string& task) {
     s.algorithm.use_clipped_value_loss = false;
     s.runner.max_iterations = task == "cartpole-balance" ? 80 : 250;
   }
+  if (task == "quadruped-velocity") {
+    s.n_envs = 2048;
+    s.runner.num_steps_per_env = 24;
+    s.runner.max_iterations = 750;
+    s.runner.init_at_random_ep_len = true;
+    s.policy.actor_hidden_dims = s.policy.critic_hidden_dims = {128, 128, 128};
+    s.policy.init_noise_std = 0.2;  // an action of 1 turns a joint by 0.8 rad
+    s.algorithm.entropy_coef = 0.003;
+    s.save_interval = 100;
+  }
   return s;
 }
 

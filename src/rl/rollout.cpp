@@ -1,6 +1,6 @@
 #include "rl/rollout.h"
 
-#include <numeric>
+#include <cmath>
 #include <utility>
 
 #include <torch/types.h>
@@ -22,7 +22,7 @@ Rollout::Rollout(std::int64_t steps, std::int64_t n_envs, std::int64_t observati
       advantages(at::zeros({steps, n_envs})),
       returns(at::zeros({steps, n_envs})) {}
 
-void Rollout::compute_returns(const at::Tensor& last_values, double gamma, double lam) {
+void Rollout::compute_returns(const at::Tensor& last_values, double gamma, double lam, const Shares* shares) {
   const at::NoGradGuard no_grad;
   at::Tensor next_values = last_values, advantage = at::zeros_like(last_values);
   for (std::int64_t t = steps() - 1; t >= 0; --t) {
@@ -33,13 +33,17 @@ void Rollout::compute_returns(const at::Tensor& last_values, double gamma, doubl
     next_values = values[t];
   }
   advantages = returns - values;
-  advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8);
+  const Shares alone{.environments = advantages.size(1)};
+  const Moments moments = moments_of(advantages.unsqueeze(-1), shares ? *shares : alone);
+  const double mean = moments.mean.item<double>(),
+               deviation = std::sqrt(moments.m2.item<double>() / (moments.count - 1));
+  advantages = (advantages - mean) / (deviation + 1e-8);
 }
 
-at::Tensor shuffled_order(std::int64_t n, std::uint64_t seed, std::int64_t pass) {
+at::Tensor shuffled_order(std::int64_t n, std::uint64_t seed, std::int64_t pass, std::uint64_t block) {
   at::Tensor order = at::arange(n, at::kLong);
   auto* places = order.mutable_data_ptr<std::int64_t>();
-  const RandomStream random(seed, RandomPurpose::kDataOrder, 0, static_cast<std::uint64_t>(pass));
+  const RandomStream random(seed, RandomPurpose::kDataOrder, block, static_cast<std::uint64_t>(pass));
   for (std::int64_t i = n - 1; i > 0; --i)
     std::swap(places[i], places[random.below(static_cast<std::uint64_t>(i), static_cast<std::uint32_t>(i + 1))]);
   return order;

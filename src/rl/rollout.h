@@ -4,6 +4,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "rl/ranks.h"
+
 namespace cohort::rl {
 
 /// Float32 throughout. T steps, N environments, O observations, A actions.
@@ -29,11 +31,12 @@ struct Rollout {
 
   /// Generalized advantage estimation (Schulman et al., "High-dimensional continuous control using generalized
   /// advantage estimation", 2015, eq. 16). last_values (N): of the states behind the last step.
-  void compute_returns(const at::Tensor& last_values, double gamma, double lam);
+  /// shares: with whom mean and deviation of the advantages are formed; null: of this rollout alone.
+  void compute_returns(const at::Tensor& last_values, double gamma, double lam, const Shares* shares = nullptr);
 };
 
-/// The order in which a pass over `n` transitions takes them, (n) int64: a permutation keyed by seed and pass alone
-/// (Fisher and Yates's shuffle).
-at::Tensor shuffled_order(std::int64_t n, std::uint64_t seed, std::int64_t pass);
+/// The order in which a pass over `n` transitions takes them, (n) int64: a permutation keyed by seed, pass and block
+/// alone (Fisher and Yates's shuffle).
+at::Tensor shuffled_order(std::int64_t n, std::uint64_t seed, std::int64_t pass, std::uint64_t block = 0);
 
 }  // namespace cohort::rl

@@ -13,9 +13,12 @@
 #include "core/devices_cpu.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "dist/group.h"
 #include "dist/rank_environment.h"
 #include "policy/checkpoint.h"
 #include "report/run_folder.h"
+#include "rl/fused_mlp.h"
+#include "rl/ranks.h"
 #include "rl/run_output.h"
 #include "rl/runner.h"
 #include "tasks/registry.h"
@@ -30,20 +33,21 @@ namespace cohort::rl {
 namespace fs = std::filesystem;
 namespace {
 
-std::unique_ptr<tasks::Task> make_task(const PpoRunSettings& settings) {
+/// With this rank's share of the environments.
+std::unique_ptr<tasks::Task> make_task(const PpoRunSettings& settings, const Shares& shares) {
   if (settings.task.empty()) {
     std::string names;
     for (const tasks::TaskEntry& entry : tasks::all_tasks()) names += (names.empty() ? "" : ", ") + entry.name;
     throw Error(format("say what is to be learnt: task=NAME, one of {}", names));
   }
-  return tasks::make_task(settings.task, {.n_envs = settings.n_envs,
+  return tasks::make_task(settings.task, {.n_envs = static_cast<int>(shares.environments),
                                           .threads = settings.threads,
                                           .engine = settings.engine,
                                           .overrides = settings.task_settings});
 }
 
 std::vector<std::pair<std::string, std::string>> banner(const PpoRunSettings& settings, const tasks::Task& task,
-                                                        const PpoRunner& runner) {
+                                                        const PpoRunner& runner, const Ranks& ranks) {
   const tasks::TaskSpec& spec = task.spec();
   return {{"job", format("ppo: {}", spec.summary)},
           {"task", format("{}, {} observations, {} actions, {} steps of {:g} s at most, rewards {}", spec.name,
@@ -53,7 +57,8 @@ std::vector<std::pair<std::string, std::string>> banner(const PpoRunSettings& se
           {"rollouts", format("{} of {} environments x {} steps, {} x {} minibatches each",
                               settings.runner.max_iterations, settings.n_envs, settings.runner.num_steps_per_env,
                               settings.algorithm.num_learning_epochs, settings.algorithm.num_mini_batches)},
-          {"devices", format("the CPU, {} threads for the simulator, {} for learning", settings.threads,
+          {"devices", format("the CPU, {}{} threads for the simulator, {} for learning",
+                             ranks.size() > 1 ? format("{} ranks of ", ranks.size()) : std::string(), settings.threads,
                              settings.learner_threads)}};
 }
 
@@ -62,26 +67,25 @@ void tell_first_iteration() {
   if (const auto file = dist::process_variable("COHORT_FIRST_STEP_FILE")) std::ofstream(*file) << "\n";
 }
 
-/// The loop between the folder that stands and the report.
+/// The loop between the folder that stands and the report. Rank 0 writes; the others have no output.
 class Training {
  public:
-  Training(const PpoRunSettings& settings, PpoRunner& runner, PpoOutput& output, const report::RunFolder& folder,
-           std::string configuration)
-      : settings_(settings),
-        runner_(runner),
-        output_(output),
-        configuration_(std::move(configuration)),
-        writer_(policy::CheckpointFolder(folder.checkpoints()), settings.keep_checkpoints) {}
+  Training(const PpoRunSettings& settings, PpoRunner& runner, Ranks& ranks, PpoOutput* output,
+           const report::RunFolder* folder, std::string configuration)
+      : settings_(settings), runner_(runner), ranks_(ranks), output_(output), configuration_(std::move(configuration)) {
+    if (folder) writer_.emplace(policy::CheckpointFolder(folder->checkpoints()), settings.keep_checkpoints);
+  }
 
   void run() {
     if (runner_.iteration() == 0) save();
-    while (runner_.iteration() < settings_.runner.max_iterations && !train::stop_requested()) {
-      output_.observe(iterate());
+    while (runner_.iteration() < settings_.runner.max_iterations && !some_rank_stops()) {
+      const Iteration figures = iterate();
+      if (output_) output_->observe(figures);
       if (runner_.iteration() % settings_.save_interval == 0) save();
       if (std::exchange(first_, false)) tell_first_iteration();
     }
     save();
-    writer_.finish();
+    if (writer_) writer_->finish();
   }
   void resumed() { saved_ = runner_.iteration(); }
 
@@ -90,27 +94,36 @@ class Training {
     try {
       return runner_.iterate();
     } catch (const Error& e) {
-      writer_.finish();
+      if (!writer_) throw;
+      writer_->finish();
       throw Error(
           format("{}; the last good checkpoint is {}. Lower algorithm.learning_rate or reward_scale, or look "
                  "at the task's observations and rewards",
-                 e.what(), writer_.folder().checkpoint(saved_).string()));
+                 e.what(), writer_->folder().checkpoint(saved_).string()));
     }
   }
   void save() {
     if (saved_ == runner_.iteration()) return;
-    output_.sync();
-    policy::CheckpointContent content = runner_.checkpoint();
+    if (output_) output_->sync();
+    policy::CheckpointContent content = runner_.checkpoint();  // all ranks take part
     content.state.configuration = configuration_;
-    writer_.save(content);
+    if (writer_) writer_->save(content);
     saved_ = runner_.iteration();
+  }
+  /// A signal reaches ranks at different times; all end behind the same iteration.
+  bool some_rank_stops() {
+    if (ranks_.size() == 1) return train::stop_requested();
+    at::Tensor wishes = at::full({1}, train::stop_requested() ? 1.0 : 0.0, at::kDouble);
+    ranks_.mean(wishes);
+    return wishes.item<double>() > 0;
   }
 
   const PpoRunSettings& settings_;
   PpoRunner& runner_;
-  PpoOutput& output_;
+  Ranks& ranks_;
+  PpoOutput* output_;
   std::string configuration_;
-  train::CheckpointWriter writer_;
+  std::optional<train::CheckpointWriter> writer_;
   std::int64_t saved_ = -1;
   bool first_ = true;
 };
@@ -121,13 +134,13 @@ void describe(config::Fields& fields, PpoRunSettings& s) {
   fields.add("task", s.task, "what is learnt; its name");
   fields.add("task_settings", s.task_settings, "settings of the task, [key=value,...]");
   fields.add("engine", s.engine, "of the simulation: batched or mujoco");
-  fields.add("n_envs", s.n_envs, "environments that are simulated at a time");
+  fields.add("n_envs", s.n_envs, "environments that are simulated at a time, over all ranks");
   fields.add("name", s.name, "of the run: results go to output_dir/name/<date-time>; empty: the task's name");
   fields.add("output_dir", s.output_dir, "folder of all runs");
   fields.add("resume", s.resume,
              "folder of a run to continue, on the command line only; auto: the newest of this name; empty: a new run");
-  fields.add("threads", s.threads, "cores for the simulator; 0: all; no result depends on it");
-  fields.add("learner_threads", s.learner_threads, "cores for LibTorch; more than 1 pays for wide networks only");
+  fields.add("threads", s.threads, "cores for the simulator, of each rank; 0: all; no result depends on it");
+  fields.add("learner_threads", s.learner_threads, "cores for learning, of each rank; 0: all; no result depends on it");
   fields.add("save_interval", s.save_interval, "iterations between checkpoints");
   fields.add("keep_checkpoints", s.keep_checkpoints, "the newest checkpoints that are kept; 0: all");
   fields.add("tensorboard", s.tensorboard, "write TensorBoard events beside metrics.jsonl");
@@ -137,75 +150,113 @@ void describe(config::Fields& fields, PpoRunSettings& s) {
   fields.section("policy", [&] { describe(fields, s.policy); });
 }
 
+namespace {
+
+void check_run(const PpoRunSettings& s) {
+  COHORT_THROW_UNLESS(s.save_interval >= 1, "save_interval = {}: at least 1 iteration", s.save_interval);
+  COHORT_THROW_UNLESS(s.keep_checkpoints >= 0, "keep_checkpoints = {} must not be negative; 0 keeps all",
+                      s.keep_checkpoints);
+  COHORT_THROW_UNLESS(s.threads >= 0, "threads = {} must not be negative; 0 takes all cores", s.threads);
+  COHORT_THROW_UNLESS(s.learner_threads >= 0, "learner_threads = {} must not be negative; 0 takes all cores",
+                      s.learner_threads);
+  check(s.policy);
+  check(s.runner, s.algorithm, s.n_envs);
+}
+
+/// What rank 0 says of the run that is continued, or "".
+std::string run_to_resume(const PpoRunSettings& settings, const std::vector<std::string>& overrides,
+                          dist::Group* group) {
+  if (!settings.resume.empty() && settings.resume != "auto") return settings.resume;
+  std::string found;
+  if (!group || group->rank() == 0)
+    found = train::find_run(settings.resume, fs::path(settings.output_dir) / settings.name, train::read_launched_job(),
+                            overrides);
+  return group ? group->broadcast_bytes(found) : found;
+}
+
+}  // namespace
+
 int run(PpoRunSettings& settings, const config::Fields& fields, const std::vector<std::string>& overrides) {
   const dist::RankEnvironment environment = dist::read_rank_environment();
-  COHORT_THROW_UNLESS(environment.world_size == 1,
-                      "`cohort train ppo` runs in one process, with as many threads as there are cores; this is one of "
-                      "{} ranks: start it without a launcher, or with one process",
-                      environment.world_size);
-  COHORT_THROW_UNLESS(settings.save_interval >= 1, "save_interval = {}: at least 1 iteration", settings.save_interval);
-  COHORT_THROW_UNLESS(settings.keep_checkpoints >= 0, "keep_checkpoints = {} must not be negative; 0 keeps all",
-                      settings.keep_checkpoints);
-  COHORT_THROW_UNLESS(settings.threads >= 0, "threads = {} must not be negative; 0 takes all cores", settings.threads);
+  log::set_console(environment.rank == 0);
   const config::Json resolved_as_given = fields.to_json();
-  COHORT_THROW_UNLESS(settings.learner_threads >= 1, "learner_threads = {}: at least 1", settings.learner_threads);
-  if (settings.threads == 0) settings.threads = available_cores();
+  const int cores = std::max(1, available_cores() / std::max(1, environment.local_world_size));
+  if (settings.threads == 0) settings.threads = cores;
+  if (settings.learner_threads == 0) settings.learner_threads = cores;
   if (settings.name.empty()) settings.name = settings.task;
-  check(settings.policy);
-  check(settings.runner, settings.algorithm, settings.n_envs);
-  at::set_num_threads(settings.learner_threads);
+  check_run(settings);
+  // FusedMlp divides the work among threads of its own; LibTorch's cost more than they bring in networks of this size.
+  const bool fused = FusedMlp::activation(settings.policy.activation).has_value();
+  at::set_num_threads(fused ? 1 : settings.learner_threads);
   tensors::resolve_vector_math();
 
+  std::shared_ptr<dist::Group> group;
+  if (environment.world_size > 1) group = dist::Group::create(environment);
+  Ranks alone;
+  std::optional<GroupRanks> several;
+  if (group) several.emplace(*group);
+  Ranks& ranks = several ? static_cast<Ranks&>(*several) : alone;
+  const bool first = ranks.rank() == 0;
+
   // Bad input ends the run here, before a folder is touched.
-  const std::unique_ptr<tasks::Task> task = make_task(settings);
-  PpoRunner runner(*task, settings.runner, settings.algorithm, settings.policy);
-  if (settings.resume.empty() || settings.resume == "auto")
-    settings.resume = train::find_run(settings.resume, fs::path(settings.output_dir) / settings.name,
-                                      train::read_launched_job(), overrides);
+  const Shares shares = share_environments(settings.n_envs, settings.runner.num_steps_per_env,
+                                           settings.algorithm.num_mini_batches, ranks);
+  const std::unique_ptr<tasks::Task> task = make_task(settings, shares);
+  PpoRunner runner(*task, settings.runner, settings.algorithm, settings.policy,
+                   {.ranks = &ranks, .threads = settings.learner_threads});
+  settings.resume = run_to_resume(settings, overrides, group.get());
   const bool resumes = !settings.resume.empty();
   std::optional<policy::ResumePoint> point;
   if (resumes) point = policy::find_resume_point("auto", fs::path(settings.resume) / "checkpoints");
   if (point) runner.resume(point->content, point->path.string());
 
-  std::optional<report::ClaimedFolder> claimed;
-  if (resumes)
-    claimed.emplace(settings.resume);
-  else
-    claimed.emplace(settings.output_dir, settings.name);
-  const report::RunFolder& folder = claimed->folder();
-  log::add_file(folder.log_file().string());
-  train::record_job(folder.path(), train::read_launched_job(), overrides);
   config::Json resolved = resolved_as_given;
   resolved["resume"] = "";  // who starts from this configuration starts another run
-  folder.save_configuration(resolved.dump(2) + "\n", overrides);
-  const auto rows = banner(settings, *task, runner);
-  for (const auto& [label, text] : rows) log::info("{:<9} {}", label, text);
-  log::info("{:<9} {}", "results", folder.path().string());
-  if (point) log::info("resuming from {}: iteration {}", point->path.string(), runner.iteration());
-  if (resumes && !point) log::warning("{}: there is no checkpoint to continue; training begins anew", settings.resume);
-
-  PpoOutput output(settings, folder, rows);
-  output.begin(runner.iteration(), resumes);
-  claimed->keep();
+  std::optional<report::ClaimedFolder> claimed;
+  std::optional<PpoOutput> output;
+  if (first) {
+    if (resumes)
+      claimed.emplace(settings.resume);
+    else
+      claimed.emplace(settings.output_dir, settings.name);
+    const report::RunFolder& folder = claimed->folder();
+    log::add_file(folder.log_file().string());
+    train::record_job(folder.path(), train::read_launched_job(), overrides);
+    folder.save_configuration(resolved.dump(2) + "\n", overrides);
+    const auto rows = banner(settings, *task, runner, ranks);
+    for (const auto& [label, text] : rows) log::info("{:<9} {}", label, text);
+    log::info("{:<9} {}", "results", folder.path().string());
+    if (point) log::info("resuming from {}: iteration {}", point->path.string(), runner.iteration());
+    if (resumes && !point)
+      log::warning("{}: there is no checkpoint to continue; training begins anew", settings.resume);
+    output.emplace(settings, folder, rows);
+    output->begin(runner.iteration(), resumes);
+    claimed->keep();
+  }
   train::install_stop_signals();
-  Training training(settings, runner, output, folder, resolved.dump());
+  Training training(settings, runner, ranks, output ? &*output : nullptr, claimed ? &claimed->folder() : nullptr,
+                    resolved.dump());
   if (point) training.resumed();
   const auto begin = std::chrono::steady_clock::now();
   const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
   try {
     training.run();
   } catch (const std::exception& e) {
-    output.finish(format("failed: {}", e.what()), true, seconds());
+    if (output) output->finish(format("failed: {}", e.what()), true, seconds());
     throw;
   }
   const bool stopped = runner.iteration() < settings.runner.max_iterations;
-  const train::ContinueCommand command = train::continue_command(settings.program, folder.path(), environment);
-  const std::string status =
-      stopped ? format("stopped at iteration {}; continue with: {}", runner.iteration(), command.text) : "finished";
-  log::info("training {} after {}", status, format_duration(seconds()));
-  output.finish(status, false, seconds());
-  log::info("weights  {}", (folder.checkpoints() / "last" / policy::kModelFile).string());
-  if (settings.charts) log::info("report   {}", folder.report_file().string());
+  if (first) {
+    const report::RunFolder& folder = claimed->folder();
+    const train::ContinueCommand command = train::continue_command(settings.program, folder.path(), environment);
+    const std::string status =
+        stopped ? format("stopped at iteration {}; continue with: {}", runner.iteration(), command.text) : "finished";
+    log::info("training {} after {}", status, format_duration(seconds()));
+    output->finish(status, false, seconds());
+    log::info("weights  {}", (folder.checkpoints() / "last" / policy::kModelFile).string());
+    if (settings.charts) log::info("report   {}", folder.report_file().string());
+  }
+  if (group) group->close();
   return stopped && train::stop_signal() != 0 ? 128 + train::stop_signal() : 0;
 }
 

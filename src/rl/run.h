@@ -17,10 +17,10 @@ struct PpoRunSettings {
   std::string task;
   std::vector<std::string> task_settings;  ///< key=value of the task's own settings
   std::string engine = "batched";          ///< of the simulation, or mujoco
-  int n_envs = 256;
-  int threads = 0;  ///< cores for the simulator; 0: all. No result depends on it
-  /// Cores for LibTorch: more than one pays for wide networks only, and changes the last bits.
-  int learner_threads = 1;
+  int n_envs = 256;                        ///< over all ranks
+  int threads = 0;                         ///< cores for the simulator; 0: all. No result depends on it
+  int learner_threads = 0;  ///< cores for learning; 0: all. No result depends on it but with activations of LibTorch's
+                            ///< own (FusedMlp::activation)
   std::int64_t save_interval = 50;    ///< iterations between checkpoints
   std::int64_t keep_checkpoints = 3;  ///< the newest; 0: all
   bool tensorboard = true;

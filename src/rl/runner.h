@@ -8,8 +8,10 @@
 ///   }
 ///   PpoActor actor(runner.networks(), "trained");             // ppo_actor.h
 ///
-/// The same settings give the same bits for any number of the simulator's threads; LibTorch's own threads are another
-/// matter (at::set_num_threads).
+/// The same settings give the same bits for any number of the simulator's threads and of PpoCompany's; LibTorch's own
+/// threads are another matter (at::set_num_threads). Several ranks with a share of the environments each give what one
+/// with all of them does, but for the rounding of sums: the same actions until the first update, the same gradients to
+/// 1e-5 in it.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -19,6 +21,7 @@
 #include "rl/actor_critic.h"
 #include "rl/environments.h"
 #include "rl/ppo.h"
+#include "rl/ranks.h"
 #include "rl/rollout.h"
 #include "rl/settings.h"
 #include "tasks/task.h"
@@ -36,10 +39,18 @@ struct Iteration {
   double collecting_s = 0, learning_s = 0;  ///< s
 };
 
+/// Who learns together, and with what.
+struct PpoCompany {
+  Ranks* ranks = nullptr;  ///< null: this process alone
+  int threads = 1;         ///< cores for learning
+};
+
 class PpoRunner {
  public:
-  /// The task outlives the runner. Throws Error for settings that do not fit it.
-  PpoRunner(tasks::Task& task, const RunnerSettings& settings, const PpoSettings& ppo, const PolicySettings& policy);
+  /// task: with this rank's share of the environments, equally many on each. It outlives the runner. Throws Error for
+  /// settings that do not fit it.
+  PpoRunner(tasks::Task& task, const RunnerSettings& settings, const PpoSettings& ppo, const PolicySettings& policy,
+            const PpoCompany& company = {});
   ~PpoRunner();
 
   /// A rollout and its update. Throws Error where the losses are not finite any more: then the networks are no good.
@@ -48,7 +59,12 @@ class PpoRunner {
   const std::shared_ptr<ActorCritic>& networks() const { return networks_; }
   Environments& environments() { return environments_; }
 
-  /// All that resume() needs, but for the configuration. The tensors are live.
+  /// What the last rollout was, and this rank's place among all; for tests and for who looks closer.
+  const Rollout& rollout() const { return rollout_; }
+  const Shares& shares() const { return shares_; }
+
+  /// All that resume() needs, but for the configuration. The tensors are live. All ranks call it; all get the same, of
+  /// the environments of all, so that any number of ranks can go on.
   policy::CheckpointContent checkpoint();
   /// Goes on where checkpoint() was taken, with the same bits: weights, optimizer, moments, learning rate,
   /// environments. Throws Error naming `source` for one of other networks or environments.
@@ -56,10 +72,14 @@ class PpoRunner {
 
  private:
   void collect();
+  Environments::Episodes episodes_of_all();
 
+  Ranks alone_;
+  Ranks& ranks_;
   tasks::Task& task_;
   RunnerSettings settings_;
   PpoSettings ppo_settings_;
+  Shares shares_;
   std::shared_ptr<ActorCritic> networks_;
   Ppo ppo_;
   Environments environments_;

@@ -30,18 +30,24 @@ at::Tensor RunningMoments::normalize(const at::Tensor& x) const {
   return (x - shift_) / divisor_;
 }
 
+at::Tensor RunningMoments::normalize(const at::Tensor& x, const at::Tensor& columns) const {
+  return (x - shift_.index_select(0, columns)) / divisor_.index_select(0, columns);
+}
+
 void RunningMoments::merge(const at::Tensor& x) {
-  const at::NoGradGuard no_grad;
   COHORT_CHECK(x.size(-1) == mean_.size(0), "{} observations where {} are kept", x.size(-1), mean_.size(0));
-  const at::Tensor rows = x.reshape({-1, x.size(-1)}).to(at::kDouble);
-  const double added = static_cast<double>(rows.size(0)), before = count_.item<double>(), total = before + added;
-  if (added == 0) return;
-  const at::Tensor mean = rows.mean(0);
-  const at::Tensor m2 = (rows - mean).square().sum(0);
-  const at::Tensor delta = mean - mean_;
-  m2_.add_(m2 + delta.square() * (before * added / total));
-  mean_.add_(delta * (added / total));
-  count_.fill_(total);
+  if (x.numel() == 0) return;
+  const at::Tensor rows = x.reshape({1, -1, x.size(-1)});
+  merge(moments_of(rows, {.environments = rows.size(1)}));
+}
+
+void RunningMoments::merge(const Moments& moments) {
+  const at::NoGradGuard no_grad;
+  Moments all{count_.item<double>(), mean_.clone(), m2_.clone()};
+  all.merge(moments);
+  count_.fill_(all.count);
+  mean_.copy_(all.mean);
+  m2_.copy_(all.m2);
   refresh();
 }
 

@@ -10,6 +10,8 @@
 #include <ATen/core/Tensor.h>
 #include <torch/nn/module.h>
 
+#include "rl/ranks.h"
+
 namespace cohort::rl {
 
 /// Buffers `count` (), `mean` (width), `m2` (width), float64. Before the first merge nothing is normalised.
@@ -19,8 +21,11 @@ class RunningMoments : public torch::nn::Module {
 
   /// (x - mean) / (deviation + 0.01), as rsl_rl's EmpiricalNormalization: (..., width) float32.
   at::Tensor normalize(const at::Tensor& x) const;
-  /// Adds all rows of x (..., width).
+  /// The same for x that has only these columns.
+  at::Tensor normalize(const at::Tensor& x, const at::Tensor& columns) const;
+  /// Adds all rows of x (..., width); or what was gathered of them.
   void merge(const at::Tensor& x);
+  void merge(const Moments& moments);
   /// To be called when the buffers were written from outside (a checkpoint).
   void refresh();
 

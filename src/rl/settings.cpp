@@ -13,6 +13,9 @@ void describe(config::Fields& fields, PolicySettings& s) {
   fields.add("actor_hidden_dims", s.actor_hidden_dims, "widths of the actor's hidden layers");
   fields.add("critic_hidden_dims", s.critic_hidden_dims, "widths of the critic's hidden layers");
   fields.add_choice("activation", s.activation, {"elu", "relu", "selu", "lrelu", "tanh"}, "between the layers");
+  fields.add_choice("distribution", s.distribution, {"gaussian", "squashed"},
+                    "of the actions: a Gaussian, or its tanh, which stays within the bounds");
+  fields.add("critic_only", s.critic_only, "names of observations that the critic sees and the actor does not");
   fields.add("empirical_normalization", s.empirical_normalization,
              "observations are normalised by their running mean and deviation");
 }

@@ -13,7 +13,10 @@ struct PolicySettings {
   double init_noise_std = 1.0;  ///< of the actions at the start, in halves of the range between their bounds
   std::vector<int> actor_hidden_dims{256, 256, 256};
   std::vector<int> critic_hidden_dims{256, 256, 256};
-  std::string activation = "elu";       ///< elu, relu, selu, lrelu or tanh
+  std::string activation = "elu";         ///< elu, relu, selu, lrelu or tanh
+  std::string distribution = "gaussian";  ///< of the actions; or squashed: tanh of a Gaussian, within the bounds
+  /// Observations that the critic sees and the actor does not (asymmetric actor and critic): names of fields.
+  std::vector<std::string> critic_only;
   bool empirical_normalization = true;  ///< observations by their running mean and deviation
 };
 

@@ -13,6 +13,7 @@ void register_built_in_tasks() {
   register_push();
   register_reach();
   register_stack();
+  register_quadruped();
   register_gymnasium_tasks();
 }
 

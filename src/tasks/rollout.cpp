@@ -107,6 +107,9 @@ class Rollout {
 
   void take_stock() {
     const auto reward = task_.reward().span<float>();
+    const ArrayView term_view = task_.reward_terms();
+    const auto terms_of = static_cast<std::size_t>(term_view.shape[1]);
+    const std::span<const float> terms = terms_of > 0 ? term_view.span<float>() : std::span<float>();
     const auto success = task_.success().span<std::uint8_t>(), terminated = task_.terminated().span<std::uint8_t>(),
                truncated = task_.truncated().span<std::uint8_t>(), broken = task_.broken().span<std::uint8_t>();
     std::vector<RunningEpisode> going_on, over;
@@ -121,6 +124,8 @@ class Rollout {
         outcome.total_reward += reward[env];
         outcome.max_reward = outcome.steps == 1 ? reward[env] : std::max<double>(outcome.max_reward, reward[env]);
         outcome.success = outcome.success || success[env];
+        outcome.terms.resize(terms_of);
+        for (std::size_t i = 0; i < terms_of; ++i) outcome.terms[i] += static_cast<double>(terms[env * terms_of + i]);
       }
       const bool goal_ends = settings_.end_at_success && outcome.success;
       outcome.failed = !outcome.fault.empty();

@@ -34,12 +34,13 @@ struct RolloutSettings {
 struct EpisodeOutcome {
   std::uint64_t seed = 0;
   std::int64_t steps = 0;
-  bool success = false;     ///< the goal was reached in some step
-  bool terminated = false;  ///< ended by itself, rather than cut off
-  bool failed = false;      ///< by a fault: `fault` says which; then it is no success
-  double total_reward = 0;  ///< the return, undiscounted
-  double max_reward = 0;    ///< of a step
-  std::string fault;        ///< "step 3: the action is not finite", or empty
+  bool success = false;         ///< the goal was reached in some step
+  bool terminated = false;      ///< ended by itself, rather than cut off
+  bool failed = false;          ///< by a fault: `fault` says which; then it is no success
+  double total_reward = 0;      ///< the return, undiscounted
+  double max_reward = 0;        ///< of a step
+  std::vector<double> terms{};  ///< sums of the task's reward terms, in the order of its spec
+  std::string fault;            ///< "step 3: the action is not finite", or empty
 };
 
 /// An episode under way: its place among the seeds, and the environment that it is in.

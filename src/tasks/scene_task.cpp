@@ -95,7 +95,7 @@ SceneTask::SceneTask(const TaskSettings& settings, SceneTaskSetup setup)
   COHORT_THROW_UNLESS(own.horizon > 0, "{}: horizon={}: at least 1 control step", spec.name, own.horizon);
   spec.horizon = own.horizon;
   sparse_ = own.reward == "sparse";
-  if (sparse_) spec.reward_terms = {"success"};
+  if (sparse_) spec.reward_terms = {"success"}, spec.reward_best = {1};
   term_count_ = static_cast<std::int64_t>(spec.reward_terms.size());
 
   scene_.add_entity(sim::Mjcf{.file = "", .xml = setup_.mjcf}, spec.name);
@@ -234,6 +234,7 @@ void SceneTask::reset(std::span<const std::int32_t> envs, std::span<const std::u
     const auto terms = terms_.begin() + static_cast<std::ptrdiff_t>(e * as_size(term_count_));
     std::fill(terms, terms + static_cast<std::ptrdiff_t>(term_count_), 0.0f);
   }
+  begun(envs);
   gather();
   for (const std::int32_t env : envs) {
     gather_env(env);
@@ -261,6 +262,7 @@ void SceneTask::read_actions(ArrayView actions) {
 
 void SceneTask::step(ArrayView actions) {
   read_actions(actions);
+  before_step();
   sim::Engine& engine = scene_.engine();
   for (int k = 0; k < setup_.controls; ++k) {
     if (k > 0) {

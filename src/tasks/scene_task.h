@@ -121,6 +121,10 @@ class SceneTask : public Task {
 
   /// random: keyed by the episode's seed alone.
   virtual void start(int env, const RandomStream& random, Start& start) = 0;
+  /// After start() of all environments whose episodes begin: for what is written to many at once.
+  virtual void begun(std::span<const std::int32_t>) {}
+  /// Before a control period, for all environments, from the thread that steps.
+  virtual void before_step() {}
   /// After a reset and after each control period, before the three below: for what several of them need.
   virtual void refresh(int, const EnvState&) {}
   /// Turns an action (finite; within its bounds, but for clip_actions) into the model's controls; ctrl holds the last

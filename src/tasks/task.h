@@ -57,6 +57,8 @@ struct TaskSpec {
   double control_period = 0;              ///< s between actions
   std::int64_t horizon = 0;               ///< control steps after which an episode is cut off (truncated)
   std::vector<std::string> reward_terms;  ///< parts that the reward is the sum of; empty: it has none
+  /// The most that each term can be in a step; 0: it is not known. Empty: of none.
+  std::vector<float> reward_best = {};
   bool has_expert = false;
   std::string expert;  ///< how the expert does it, one line; empty without one
 };

@@ -71,14 +71,37 @@ TEST_F(TrainPpo, BadInputIsRefusedBeforeAFolderIsMade) {
   EXPECT_FALSE(fs::exists(out()));
 }
 
-TEST_F(TrainPpo, SeveralRanksAreRefused) {
-  Words words = command("ranks", {"max_iterations=1"});
-  const Words launcher{cohort_path(), "launch", "--nproc_per_node=2"};
-  words.erase(words.begin());
-  words.insert(words.begin(), launcher.begin(), launcher.end());
-  const Outcome outcome = run(words, {{"OMP_NUM_THREADS", "1"}}, 120);
-  EXPECT_NE(outcome.code, 0);
-  EXPECT_TRUE(contains(outcome.err + outcome.out, "runs in one process")) << outcome.err << outcome.out;
+TEST_F(TrainPpo, TwoRanksShareTheEnvironmentsAndAnyNumberGoesOn) {
+  const auto launched = [&](const std::string& name, const Words& more) {
+    Words words = command(name, more);
+    const Words launcher{cohort_path(), "launch", "--nproc_per_node=2"};
+    words.erase(words.begin());
+    words.insert(words.begin(), launcher.begin(), launcher.end());
+    return run(words, {{"OMP_NUM_THREADS", "1"}}, 120);
+  };
+  const Outcome two = launched("two", {"max_iterations=2"}), one = train("one", {"max_iterations=2"});
+  ASSERT_EQ(two.code, 0) << two.err << two.out;
+  ASSERT_EQ(one.code, 0) << one.err;
+  const auto figures = [&](const std::string& name) {
+    return parse_json(lines_of(text_of(latest(name) / "metrics.jsonl")).front());
+  };
+  const auto of_two = figures("two"), of_one = figures("one");
+  EXPECT_EQ(of_two["rl/control_steps"], 32 * 16) << "of both ranks";
+  for (const char* name : {"rl/value_loss", "rl/kl", "rl/entropy"})
+    EXPECT_NEAR(of_two[name].get<double>(), of_one[name].get<double>(), 1e-4 * (1 + of_one[name].get<double>()))
+        << name;
+  // A checkpoint of two ranks is continued by one.
+  const Outcome goes_on = run({cohort_path(), "train", "resume=" + latest("two").string(), "max_iterations=3"},
+                              {{"OMP_NUM_THREADS", "1"}}, 120);
+  EXPECT_EQ(goes_on.code, 0) << goes_on.err;
+  EXPECT_EQ(lines_of(text_of(latest("two") / "metrics.jsonl")).size(), 3u);
+
+  const Outcome odd = launched("odd", {"max_iterations=1", "n_envs=33"});
+  EXPECT_NE(odd.code, 0);
+  EXPECT_TRUE(contains(odd.err + odd.out,
+                       "n_envs = 33 do not divide over 2 ranks with 4 minibatches each; the nearest "
+                       "that do: 32 and 34"))
+      << odd.err << odd.out;
 }
 
 TEST_F(TrainPpo, HelpListsTheSettingsWithTheTasksDefaults) {

@@ -18,6 +18,7 @@ struct PointSettings {
   double edge = 2;    ///< beyond it the episode is over
   int breaks_at = 0;  ///< step in which environments of an odd seed break; 0: never
   bool rewards = true;
+  bool shows_speed = true;
   bool bad_rewards = false;  ///< all rewards are 1e30, which no loss survives
 };
 
@@ -27,6 +28,7 @@ class PointTask final : public tasks::Task {
     spec_.name = "point";
     spec_.summary = "stay at 0";
     spec_.observations = {{"position", {1}, "m", "where it is"}, {"speed", {1}, "m/s", "how fast it moves"}};
+    if (!settings.shows_speed) spec_.observations.pop_back();
     spec_.action = {.names = {"push", "nothing"}, .low = {-2, 0}, .high = {2, 1}, .unit = "1"};
     spec_.control_period = 0.1;
     spec_.horizon = settings.horizon;

@@ -1,0 +1,52 @@
+/// The training pass of an MLP without autograd: piece by piece of the batch, so that a piece stays in the cache from
+/// the first layer to the last and back, and several threads have a piece each. About twice as fast as LibTorch's own
+/// operations on one core for networks such as 128-128-128, and as good as twice that on two.
+///
+///   FusedMlp pass({{weight, bias}, ...}, FusedMlp::Activation::kElu, /*threads=*/2);
+///   const at::Tensor out = pass.forward(x);          // (B, in) -> (B, out), no autograd; x is kept
+///   pass.backward(d_loss_d_out);                     // adds to .grad of weights and biases; none for x
+///
+/// The batch is divided into the same pieces for any number of threads, and their gradients are added in their order:
+/// the same bits.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+namespace cohort::rl {
+
+class FusedMlp {
+ public:
+  enum class Activation { kElu, kRelu, kTanh };
+  /// None for activations that it does not have.
+  static std::optional<Activation> activation(const std::string& name);
+
+  /// layers: weight (out, in) and bias (out), float32 on the CPU, in order.
+  FusedMlp(std::vector<std::pair<at::Tensor, at::Tensor>> layers, Activation activation, int threads);
+
+  at::Tensor forward(const at::Tensor& x);
+  /// Of the last forward(); its activations are used up.
+  void backward(const at::Tensor& gradient);
+
+ private:
+  struct Piece {
+    std::int64_t first = 0, rows = 0;
+    std::vector<at::Tensor> weight_grad, bias_grad;
+  };
+  void divide(std::int64_t rows);
+  void forward_piece(const Piece& piece, const at::Tensor& x, at::Tensor& out);
+  void backward_piece(Piece& piece, const at::Tensor& gradient);
+
+  std::vector<std::pair<at::Tensor, at::Tensor>> layers_;
+  Activation activation_;
+  int threads_;
+  std::vector<Piece> pieces_;
+  at::Tensor x_;
+  std::vector<at::Tensor> hidden_;  // (B, width) behind each activation
+};
+
+}  // namespace cohort::rl

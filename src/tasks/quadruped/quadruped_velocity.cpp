@@ -1,0 +1,344 @@
+// quadruped-velocity: a robot dog follows commanded velocities: forward, sideways, turning. Commands, noise and rewards
+// are those of the published recipe for learning to walk on the simulator's side (Rudin, Hoeller, Reist, Hutter,
+// "Learning to walk in minutes using massively parallel deep reinforcement learning", CoRL 2021, table of rewards),
+// with weights for this robot. An episode is a function of its seed: commands, noise, friction, mass, pushes.
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "core/format.h"
+#include "tasks/built_in_tasks.h"
+#include "tasks/quadruped/quadruped_model.h"
+#include "tasks/registry.h"
+#include "tasks/scene_task.h"
+
+namespace cohort::tasks {
+namespace {
+
+constexpr double kWalkPeriod = 0.02;               // s
+constexpr std::int64_t kCommandSteps = 250;        // control steps between commands
+constexpr std::int64_t kPushSteps = 400;           // and between pushes
+constexpr double kCommandLimits[3] = {1, 0.5, 1};  // m/s, m/s, rad/s
+constexpr double kPushSpeed = 0.5;                 // m/s, in x and y, at most
+constexpr double kActionReach = 0.8;               // rad: what an action of 1 turns a joint's target by
+constexpr double kTrackingVariance = 0.25;         // of exp(-error² / variance)
+constexpr double kLowestTrunk = 0.16;              // m: an episode ends below
+constexpr double kLeastUpright = 0.5;              // cosine of the tilt: an episode ends below
+constexpr double kFriction[2] = {0.5, 1.25}, kAddedMass[2] = {-1, 2};  // kg
+// Half widths of the uniform noise of what is observed.
+constexpr double kNoise[] = {0.1, 0.2, 0.05, 0, 0.01, 1.5, 0};
+
+enum Term { kLinear, kAngular, kVertical, kRolling, kUpright, kPosture, kTorque, kSmooth, kSwing, kCollision, kFloor };
+struct TermInfo {
+  const char* name;
+  double weight;  // a second
+};
+constexpr TermInfo kTerms[] = {{"linear", 1.0},   {"angular", 0.6},     {"vertical", -2.0}, {"rolling", -0.03},
+                               {"upright", -1.0}, {"posture", -0.2},    {"torque", -2e-4},  {"smooth", -0.08},
+                               {"swing", 1.0},    {"collision", -0.25}, {"floor", 1.0}};
+
+struct WalkSettings : SceneTaskSettings {
+  WalkSettings() {
+    horizon = 1000;
+    end_on_success = false;
+  }
+  std::string terrain = "flat";
+  bool noise = true, randomize = true, pushes = true, privileged = false;
+};
+
+void describe(config::Fields& fields, WalkSettings& s) {
+  describe(fields, static_cast<SceneTaskSettings&>(s));
+  fields.add_choice("terrain", s.terrain, {"flat", "rough"}, "flat, or a height field of bumps of up to 6 cm");
+  fields.add("noise", s.noise, "of what is observed");
+  fields.add("randomize", s.randomize, "friction and the trunk's mass differ between episodes");
+  fields.add("pushes", s.pushes, "the trunk is pushed now and then");
+  fields.add("privileged", s.privileged, "also observe, without noise, what only a simulator knows");
+}
+
+SceneTaskSetup walk_setup(const TaskSettings& settings, WalkSettings& own) {
+  SceneTaskSetup setup = read_settings(settings, own);
+  TaskSpec& spec = setup.spec;
+  spec.name = "quadruped-velocity";
+  spec.summary = "a robot dog follows commanded velocities";
+  spec.instruction = "walk as you are told";
+  spec.observations = {{"base_lin_vel", {3}, "m/s", "of the trunk, in its frame"},
+                       {"base_ang_vel", {3}, "rad/s", "likewise"},
+                       {"gravity", {3}, "1", "direction of gravity in the trunk's frame"},
+                       {"command", {3}, "m/s, rad/s", "forward, to the left, turning to the left"},
+                       {"joint_pos", {12}, "rad", "from the stance"},
+                       {"joint_vel", {12}, "rad/s", ""},
+                       {"last_action", {12}, "1", ""}};
+  if (own.privileged)
+    spec.observations.push_back({"privileged",
+                                 {12},
+                                 "1",
+                                 "without noise: velocity in the trunk's frame, friction, added mass, height over the "
+                                 "ground, which feet touch it, pushed since the last step"});
+  spec.cameras = {"track"};
+  for (const char* leg : kQuadrupedLegNames)
+    for (const char* joint : {"abduction", "hip", "knee"}) spec.action.names.push_back(format("{}_{}", leg, joint));
+  spec.action.low.assign(kQuadrupedJoints, -1);
+  spec.action.high.assign(kQuadrupedJoints, 1);
+  spec.action.unit = format("{:g} rad of a joint's target from the stance", kActionReach);
+  spec.control_period = kWalkPeriod;
+  for (const TermInfo& term : kTerms) {
+    spec.reward_terms.emplace_back(term.name);
+    const bool tracks = &term - kTerms <= kAngular;
+    spec.reward_best.push_back(tracks ? static_cast<float>(term.weight * kWalkPeriod) : 0);
+  }
+  setup.mjcf = quadruped_mjcf(QuadrupedGround(own.terrain == "rough"));
+  return setup;
+}
+
+class QuadrupedVelocity final : public SceneTask {
+ public:
+  explicit QuadrupedVelocity(const TaskSettings& settings) : QuadrupedVelocity(settings, WalkSettings()) {}
+
+ private:
+  using Joints = std::array<double, kQuadrupedJoints>;
+
+  /// What is remembered of an environment.
+  struct Walk {
+    std::uint64_t key = 0;  // of its episode's random numbers
+    std::int64_t push_phase = 0;
+    bool pushed = false;  // before this step
+    double friction = 0.8, added_mass = 0;
+    Joints action{}, action_before{};
+    // Of the present state.
+    Vec3 linear{}, angular{}, gravity{};  // in the trunk's frame
+    double height = 0;                    // over the ground
+    std::array<bool, kQuadrupedLegs> touches{}, knee_touches{};
+    std::array<double, kQuadrupedLegs> in_air{}, landed_after{};  // s; landed_after: 0 unless it has just landed
+  };
+
+  QuadrupedVelocity(const TaskSettings& settings, WalkSettings own)
+      : SceneTask(settings, walk_setup(settings, own)),
+        own_(own),
+        ground_(own.terrain == "rough"),
+        walks_(static_cast<std::size_t>(n_envs())) {
+    trunk_ = scene().info().link("trunk");
+    trunk_mass_ = static_cast<float>(scene().info().links[static_cast<std::size_t>(trunk_)].mass);
+    for (std::size_t g = 0; g < scene().info().geoms.size(); ++g)
+      if (scene().info().geoms[g].link != 0) geoms_.push_back(static_cast<std::int64_t>(g));
+    if (!own_.randomize) return;
+    scene().engine().parameter(sim::Parameter::kLinkMass);
+    scene().engine().parameter(sim::Parameter::kGeomFriction);
+  }
+
+  Walk& walk(int env) { return walks_[static_cast<std::size_t>(env)]; }
+  static double between(const double (&range)[2], float share) {
+    return range[0] + (range[1] - range[0]) * static_cast<double>(share);
+  }
+
+  void start(int env, const RandomStream& random, Start& start) override {
+    Walk& w = walk(env) = Walk();
+    w.key = (std::uint64_t{random.bits(0)} << 32) | random.bits(1);
+    std::uint64_t next = 4;
+    const auto within = [&](double size) { return size * (2.0 * static_cast<double>(random.uniform(next++)) - 1.0); };
+    w.push_phase = random.below(2, static_cast<std::uint32_t>(kPushSteps));
+    if (own_.randomize) {
+      w.friction = between(kFriction, random.uniform(next++));
+      w.added_mass = between(kAddedMass, random.uniform(next++));
+    }
+    const double heading = within(3.14159265358979323846);
+    start.qpos[0] = within(ground_.rough() ? 6 : 1);
+    start.qpos[1] = within(ground_.rough() ? 6 : 1);
+    start.qpos[3] = std::cos(0.5 * heading), start.qpos[4] = start.qpos[5] = 0, start.qpos[6] = std::sin(0.5 * heading);
+    for (std::size_t i = 0; i < kQuadrupedJoints; ++i) {
+      start.qpos[7 + i] = kQuadrupedStance[i] + within(0.15);
+      start.ctrl[i] = kQuadrupedStance[i];
+    }
+    for (std::size_t i = 0; i < 6; ++i) start.qvel[i] = within(0.3);
+    // As high as the lowest foot asks for.
+    double lift = 0;
+    const Mat3 turn = rotation({start.qpos[3], start.qpos[4], start.qpos[5], start.qpos[6]});
+    for (std::size_t leg = 0; leg < kQuadrupedLegs; ++leg) {
+      const LegPoints points = leg_points(leg, joints_of(leg, start.qpos));
+      const Vec3 foot = turn * points.foot;
+      lift =
+          std::max(lift, ground_.height(start.qpos[0] + foot[0], start.qpos[1] + foot[1]) + kQuadrupedFoot - foot[2]);
+    }
+    start.qpos[2] = lift + 0.005;
+  }
+
+  /// Friction and masses of the environments whose episodes begin.
+  void begun(std::span<const std::int32_t> envs) override {
+    if (!own_.randomize) return;
+    sim::Engine& engine = scene().engine();
+    const ArrayView mass = engine.parameter(sim::Parameter::kLinkMass),
+                    friction = engine.parameter(sim::Parameter::kGeomFriction);
+    const auto put = [](const ArrayView& view, std::int64_t env, std::int64_t item, float value) {
+      static_cast<float*>(view.data)[env * view.strides[0] + item * view.strides[1]] = value;
+    };
+    for (const std::int32_t env : envs) {
+      put(mass, env, trunk_, trunk_mass_ + static_cast<float>(walk(env).added_mass));
+      for (const std::int64_t geom : geoms_) put(friction, env, 3 * geom, static_cast<float>(walk(env).friction));
+    }
+    engine.commit_parameters(envs);
+  }
+
+  /// Pushes: a velocity of the trunk from one moment to the next.
+  void before_step() override {
+    if (!own_.pushes) return;
+    sim::Engine& engine = scene().engine();
+    ArrayView qvel{};
+    for (int env = 0; env < n_envs(); ++env) {
+      Walk& w = walk(env);
+      const std::int64_t step = state(env).step;
+      w.pushed = step > 0 && (step + w.push_phase) % kPushSteps == 0;
+      if (!w.pushed) continue;
+      if (qvel.data == nullptr) qvel = engine.host_view(sim::Field::kQvel, sim::Access::kWrite);
+      const RandomStream random(w.key, RandomPurpose::kEnvironment, 3, static_cast<std::uint64_t>(step));
+      for (std::int64_t i = 0; i < 2; ++i) {
+        const double push =
+            kPushSpeed * (2.0 * static_cast<double>(random.uniform(static_cast<std::uint64_t>(i))) - 1.0);
+        const std::int64_t at = env * qvel.strides[0] + i * qvel.strides[1];
+        if (qvel.type == ElementType::kFloat32)
+          static_cast<float*>(qvel.data)[at] += static_cast<float>(push);
+        else
+          static_cast<double*>(qvel.data)[at] += push;
+      }
+    }
+  }
+
+  static std::array<double, 3> command(const Walk& w, std::int64_t step) {
+    const RandomStream random(w.key, RandomPurpose::kEnvironment, 2, static_cast<std::uint64_t>(step / kCommandSteps));
+    std::array<double, 3> result{};
+    for (std::size_t i = 0; i < 3; ++i)
+      result[i] = kCommandLimits[i] * (2.0 * static_cast<double>(random.uniform(i)) - 1.0);
+    return result;
+  }
+  static std::array<double, 3> joints_of(std::size_t leg, std::span<const double> qpos) {
+    return {qpos[7 + 3 * leg], qpos[8 + 3 * leg], qpos[9 + 3 * leg]};
+  }
+
+  void control(int env, const EnvState&, std::span<const float> action, std::span<double> ctrl) override {
+    Walk& w = walk(env);
+    w.action_before = w.action;
+    for (std::size_t i = 0; i < kQuadrupedJoints; ++i) {
+      w.action[i] = static_cast<double>(action[i]);
+      ctrl[i] = kQuadrupedStance[i] + kActionReach * w.action[i];
+    }
+  }
+
+  void refresh(int env, const EnvState& now) override {
+    Walk& w = walk(env);
+    const Mat3 turn = rotation(normalized({now.qpos[3], now.qpos[4], now.qpos[5], now.qpos[6]}));
+    const Mat3 back = transpose(turn);
+    w.linear = back * Vec3{now.qvel[0], now.qvel[1], now.qvel[2]};
+    w.angular = {now.qvel[3], now.qvel[4], now.qvel[5]};
+    w.gravity = back * Vec3{0, 0, -1};
+    w.height = now.qpos[2] - ground_.height(now.qpos[0], now.qpos[1]);
+    for (std::size_t leg = 0; leg < kQuadrupedLegs; ++leg) {
+      const LegPoints points = leg_points(leg, joints_of(leg, now.qpos));
+      w.touches[leg] = touching(now, turn * points.foot, kQuadrupedFoot);
+      w.knee_touches[leg] = touching(now, turn * points.knee, kQuadrupedKnee);
+      w.landed_after[leg] = 0;
+      if (now.step == 0) continue;
+      if (w.touches[leg]) {
+        w.landed_after[leg] = w.in_air[leg];
+        w.in_air[leg] = 0;
+      } else {
+        w.in_air[leg] += kWalkPeriod;
+      }
+    }
+  }
+  /// Whether a sphere lies on the ground, within 2 mm.
+  bool touching(const EnvState& now, const Vec3& offset, double radius) const {
+    const double x = now.qpos[0] + offset[0], y = now.qpos[1] + offset[1], z = now.qpos[2] + offset[2];
+    return z - ground_.height(x, y) < radius + 0.002;
+  }
+
+  void observe(int env, const EnvState& now, ObservationRows& out) override {
+    const Walk& w = walk(env);
+    const std::array<double, 3> told = command(w, now.step);
+    for (std::size_t i = 0; i < 3; ++i) {
+      out[0][i] = static_cast<float>(w.linear[i]);
+      out[1][i] = static_cast<float>(w.angular[i]);
+      out[2][i] = static_cast<float>(w.gravity[i]);
+      out[3][i] = static_cast<float>(told[i]);
+    }
+    for (std::size_t i = 0; i < kQuadrupedJoints; ++i) {
+      out[4][i] = static_cast<float>(now.qpos[7 + i] - kQuadrupedStance[i]);
+      out[5][i] = static_cast<float>(now.qvel[6 + i]);
+      out[6][i] = static_cast<float>(w.action[i]);
+    }
+    if (own_.noise) disturb(w, now, out);
+    if (!own_.privileged) return;
+    const auto touch = [&w](std::size_t leg) { return w.touches[leg] ? 1.0 : 0.0; };
+    out.put(7, {w.linear[0], w.linear[1], w.linear[2], w.friction, w.added_mass, w.height, touch(0), touch(1), touch(2),
+                touch(3), w.pushed ? 1.0 : 0.0, w.gravity[2]});
+  }
+
+  static void disturb(const Walk& w, const EnvState& now, ObservationRows& out) {
+    const RandomStream random(w.key, RandomPurpose::kEnvironment, 1, static_cast<std::uint64_t>(now.step));
+    Philox4 four{};
+    std::uint64_t drawn = 0;
+    for (std::size_t field = 0; field < std::size(kNoise); ++field) {
+      if (kNoise[field] == 0) continue;
+      for (float& x : out[field]) {
+        if (drawn % 4 == 0) four = random.at(drawn / 4);
+        const double share = static_cast<double>(four.v[drawn % 4] >> 8) / 16777216.0;
+        x += static_cast<float>(kNoise[field] * (2 * share - 1));
+        ++drawn;
+      }
+    }
+  }
+
+  static double squared(double x) { return x * x; }
+
+  Judgement judge(int env, const EnvState& now, std::span<float> terms) override {
+    const Walk& w = walk(env);
+    const bool fallen = w.height < kLowestTrunk || -w.gravity[2] < kLeastUpright;
+    const Judgement judgement{.success = now.step >= spec().horizon && !fallen, .terminated = fallen};
+    if (terms.empty()) return judgement;
+    // What was commanded when this step began.
+    const std::array<double, 3> told = command(w, now.step - 1);
+    std::array<double, std::size(kTerms)> value{};
+    const double missed = squared(told[0] - w.linear[0]) + squared(told[1] - w.linear[1]);
+    value[kLinear] = std::exp(-missed / kTrackingVariance);
+    value[kAngular] = std::exp(-squared(told[2] - w.angular[2]) / kTrackingVariance);
+    value[kVertical] = squared(w.linear[2]);
+    value[kRolling] = squared(w.angular[0]) + squared(w.angular[1]);
+    value[kUpright] = squared(w.gravity[0]) + squared(w.gravity[1]);
+    for (std::size_t i = 0; i < kQuadrupedJoints; ++i) {
+      const double bent = now.qpos[7 + i] - kQuadrupedStance[i];
+      value[kPosture] += (i % 3 == 0 ? 1.0 : 0.2) * squared(bent);
+      const double force =
+          kQuadrupedStiffness * (kActionReach * w.action[i] - bent) - kQuadrupedDamping * now.qvel[6 + i];
+      value[kTorque] += squared(std::clamp(force, -kQuadrupedTorque, kQuadrupedTorque));
+      value[kSmooth] += squared(w.action[i] - w.action_before[i]);
+    }
+    const bool walks = squared(told[0]) + squared(told[1]) > 0.01;
+    for (std::size_t leg = 0; leg < kQuadrupedLegs; ++leg) {
+      if (walks && w.landed_after[leg] > 0) value[kSwing] += std::min(w.landed_after[leg], 0.4) - 0.2;
+      value[kCollision] += w.knee_touches[leg] ? 1 : 0;
+    }
+    double sum = 0;
+    for (std::size_t i = 0; i < kFloor; ++i) {
+      const double part = kTerms[i].weight * value[i] * kWalkPeriod;
+      sum += part;
+      terms[i] = static_cast<float>(part);
+    }
+    // Nothing is gained by falling early: no step costs more than it brings.
+    terms[kFloor] = static_cast<float>(std::max(0.0, -sum));
+    return judgement;
+  }
+
+  WalkSettings own_;
+  QuadrupedGround ground_;
+  std::vector<Walk> walks_;
+  int trunk_ = 0;
+  float trunk_mass_ = 0;
+  std::vector<std::int64_t> geoms_;  // the robot's
+};
+
+}  // namespace
+
+void register_quadruped() {
+  register_task({.name = "quadruped-velocity",
+                 .summary = "a robot dog follows commanded velocities",
+                 .make = [](const TaskSettings& s) { return std::make_unique<QuadrupedVelocity>(s); }});
+}
+
+}  // namespace cohort::tasks

@@ -1,0 +1,191 @@
+// quadruped-velocity: where its feet are, what it pays for, what its seeds decide.
+#include <cmath>
+#include <numeric>
+
+#include <gtest/gtest.h>
+
+#include "tasks/quadruped/quadruped_model.h"
+#include "tasks/registry.h"
+#include "tasks/scene_task.h"
+
+namespace cohort::tasks {
+namespace {
+
+struct Dogs {
+  explicit Dogs(int n, std::vector<std::string> overrides = {}, const std::string& engine = "batched", int threads = 1)
+      : task(make_task("quadruped-velocity",
+                       {.n_envs = n, .threads = threads, .engine = engine, .overrides = std::move(overrides)})),
+        actions(static_cast<std::size_t>(12 * n)) {
+    std::vector<std::int32_t> envs(static_cast<std::size_t>(n));
+    std::iota(envs.begin(), envs.end(), 0);
+    std::vector<std::uint64_t> seeds(envs.begin(), envs.end());
+    task->reset(envs, seeds);
+  }
+  void step(float size) {
+    for (std::size_t i = 0; i < actions.size(); ++i) {
+      const auto env = static_cast<double>(i / 12);
+      actions[i] =
+          size * static_cast<float>(std::sin(0.37 * static_cast<double>(steps) + env + static_cast<double>(i % 12)));
+    }
+    ++steps;
+    task->step(make_view(actions.data(), {task->n_envs(), 12}));
+  }
+  SceneTask& scene_task() { return static_cast<SceneTask&>(*task); }
+  std::unique_ptr<Task> task;
+  std::vector<float> actions;
+  int steps = 0;
+};
+
+class QuadrupedGeometry : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(QuadrupedGeometry, FeetAndKneesAreWhereTheModelHasThemAndTouchWhatTheEngineSays) {
+  // The engine's contacts know nothing of leg_points() and of QuadrupedGround::height().
+  Dogs dogs(16, {std::string("terrain=") + GetParam(), "pushes=false"}, "mujoco");
+  const QuadrupedGround ground(std::string(GetParam()) == "rough");
+  sim::Scene& scene = dogs.scene_task().scene();
+  int feet_seen = 0, disagreements = 0;
+  for (int step = 0; step < 60; ++step) {
+    dogs.step(0.3f);
+    std::vector<std::array<bool, 4>> contacts(16);
+    std::vector<std::array<double, 4>> depth(16);
+    for (const sim::Contact& contact : scene.get_contacts())
+      for (std::size_t leg = 0; leg < kQuadrupedLegs; ++leg)
+        if (contact.geom2 == scene.info().geom(std::string(kQuadrupedLegNames[leg]) + "_foot") ||
+            contact.geom1 == scene.info().geom(std::string(kQuadrupedLegNames[leg]) + "_foot")) {
+          contacts[static_cast<std::size_t>(contact.env)][leg] = true;
+          depth[static_cast<std::size_t>(contact.env)][leg] = contact.distance;
+        }
+    for (int env = 0; env < 16; ++env) {
+      const EnvState now = dogs.scene_task().state(env);
+      const Mat3 turn = rotation(normalized({now.qpos[3], now.qpos[4], now.qpos[5], now.qpos[6]}));
+      for (std::size_t leg = 0; leg < kQuadrupedLegs; ++leg) {
+        const Vec3 foot =
+            turn * leg_points(leg, {now.qpos[7 + 3 * leg], now.qpos[8 + 3 * leg], now.qpos[9 + 3 * leg]}).foot;
+        const double gap =
+            now.qpos[2] + foot[2] - kQuadrupedFoot - ground.height(now.qpos[0] + foot[0], now.qpos[1] + foot[1]);
+        const bool touches = contacts[static_cast<std::size_t>(env)][leg];
+        feet_seen += touches;
+        if (ground.rough()) {
+          // The distance to the nearest of many points of the ground; what lies closer to 0 than their grid is fine
+          // says nothing.
+          const Vec3 middle = Vec3{now.qpos[0], now.qpos[1], now.qpos[2]} + foot;
+          double nearest = 1;
+          for (int i = -24; i <= 24; ++i)
+            for (int k = -24; k <= 24; ++k) {
+              const double x = middle[0] + 0.001 * i, y = middle[1] + 0.001 * k;
+              nearest = std::min(nearest, norm(Vec3{x, y, ground.height(x, y)} - middle));
+            }
+          const double distance = nearest - kQuadrupedFoot;
+          if (std::abs(distance) > 1e-4) disagreements += touches != (distance < 0);
+        } else if (touches)
+          EXPECT_NEAR(gap, depth[static_cast<std::size_t>(env)][leg], 1e-9);
+        else
+          EXPECT_GE(gap, 0);
+      }
+    }
+  }
+  EXPECT_GT(feet_seen, 1000);
+  EXPECT_LE(disagreements, 5);
+}
+INSTANTIATE_TEST_SUITE_P(Both, QuadrupedGeometry, ::testing::Values("flat", "rough"),
+                         [](const auto& of) { return std::string(of.param); });
+
+TEST(QuadrupedVelocity, StandsAndIsPaidForIt) {
+  Dogs dogs(32, {"noise=false"});
+  float linear = 0, least = 1;
+  for (int step = 0; step < 200; ++step) {
+    dogs.step(0);
+    for (int env = 0; env < 32; ++env) {
+      linear += dogs.task->reward_terms().span<float>()[static_cast<std::size_t>(11 * env)];
+      least = std::min(least, dogs.task->reward().span<float>()[static_cast<std::size_t>(env)]);
+    }
+  }
+  for (const std::uint8_t fallen : dogs.task->terminated().span<std::uint8_t>()) EXPECT_EQ(fallen, 0);
+  // Of who stands while commands are uniform in 1 m/s and 0.5 m/s: the mean of exp(-4 v²) over both.
+  EXPECT_NEAR(linear / (200 * 32 * 0.02f), 0.441 * 0.747, 0.1);
+  EXPECT_GE(least, -1e-7f);
+}
+
+TEST(QuadrupedVelocity, ARewardIsTheSumOfItsTermsAndNotBelowZero) {
+  Dogs dogs(8);
+  const std::size_t terms = dogs.task->spec().reward_terms.size();
+  ASSERT_EQ(dogs.task->spec().reward_best.size(), terms);
+  for (int step = 0; step < 40; ++step) {
+    dogs.step(1);
+    for (std::size_t env = 0; env < 8; ++env) {
+      float sum = 0;
+      for (std::size_t i = 0; i < terms; ++i) sum += dogs.task->reward_terms().span<float>()[env * terms + i];
+      EXPECT_FLOAT_EQ(sum, dogs.task->reward().span<float>()[env]);
+      EXPECT_GE(sum, -1e-7f);
+    }
+  }
+}
+
+TEST(QuadrupedVelocity, CommandsChangeEveryFiveSecondsAndStayWithinTheirLimits) {
+  Dogs dogs(64, {"pushes=false"});
+  const std::size_t field = dogs.task->observation_index("command");
+  const auto commands = [&] {
+    const auto now = dogs.task->observation(field).span<float>();
+    return std::vector<float>(now.begin(), now.end());
+  };
+  const std::vector<float> first = commands();
+  float widest[3] = {0, 0, 0};
+  for (std::size_t i = 0; i < first.size(); ++i) widest[i % 3] = std::max(widest[i % 3], std::abs(first[i]));
+  const float limits[3] = {1, 0.5f, 1};
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_LE(widest[i], limits[i]);
+    EXPECT_GT(widest[i], 0.9f * limits[i]);
+  }
+  for (int step = 0; step < 249; ++step) dogs.step(0);
+  EXPECT_EQ(commands(), first);
+  dogs.step(0);
+  EXPECT_NE(commands(), first);
+}
+
+TEST(QuadrupedVelocity, AnEpisodeIsAFunctionOfItsSeed) {
+  // In another place, among others, on two threads, after another episode.
+  Dogs many(24, {}, "batched", 2), few(3);
+  for (int step = 0; step < 30; ++step) few.step(1);
+  few.steps = 0;
+  const std::vector<std::int32_t> envs{0, 1, 2};
+  const std::vector<std::uint64_t> seeds{17, 5, 23};
+  few.task->reset(envs, seeds);
+  for (int step = 0; step < 450; ++step) {
+    many.step(0);
+    few.step(0);
+  }
+  for (std::size_t field = 0; field < many.task->spec().observations.size(); ++field) {
+    const auto of_many = many.task->observation(field).span<float>(),
+               of_few = few.task->observation(field).span<float>();
+    const std::size_t width = of_few.size() / 3;
+    for (std::size_t e = 0; e < 3; ++e)
+      for (std::size_t i = 0; i < width; ++i)
+        EXPECT_EQ(of_few[e * width + i], of_many[seeds[e] * width + i]) << field << " " << i;
+  }
+}
+
+TEST(QuadrupedVelocity, FrictionAndMassAreOfTheEpisode) {
+  Dogs dogs(40), same(40, {"randomize=false"});
+  sim::Scene& scene = dogs.scene_task().scene();
+  const std::vector<float> mass = scene.get_parameter(sim::Parameter::kLinkMass, {}, {scene.info().link("trunk")}),
+                           friction = scene.get_parameter(sim::Parameter::kGeomFriction, {},
+                                                          {3 * scene.info().geom("fl_foot")}),
+                           fixed = same.scene_task().scene().get_parameter(sim::Parameter::kLinkMass, {},
+                                                                           {scene.info().link("trunk")});
+  EXPECT_LT(*std::min_element(mass.begin(), mass.end()), 5.4f);
+  EXPECT_GT(*std::max_element(mass.begin(), mass.end()), 7.4f);
+  EXPECT_LT(*std::min_element(friction.begin(), friction.end()), 0.6f);
+  EXPECT_GT(*std::max_element(friction.begin(), friction.end()), 1.1f);
+  for (const float one : fixed) EXPECT_FLOAT_EQ(one, 6.0f);
+}
+
+TEST(QuadrupedVelocity, ShowsTheCriticWhatOnlyASimulatorKnowsWhenAsked) {
+  Dogs dogs(4, {"privileged=true", "noise=false"});
+  const auto linear = dogs.task->observation(0).span<float>(),
+             known = dogs.task->observation(dogs.task->observation_index("privileged")).span<float>();
+  for (std::size_t e = 0; e < 4; ++e)
+    for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(linear[3 * e + i], known[12 * e + i]);
+}
+
+}  // namespace
+}  // namespace cohort::tasks
