@@ -12,12 +12,12 @@
 
 namespace cohort::launch {
 namespace {
-using Clock = std::chrono::system_clock;
+using WallClock = std::chrono::system_clock;
 
 struct Cause {
   const Worker* worker;
   std::optional<ErrorFile> error;
-  Clock::time_point when;
+  WallClock::time_point when;
 };
 
 std::string how(const Worker& worker) {
@@ -26,12 +26,12 @@ std::string how(const Worker& worker) {
 }
 
 /// When a rank with an error file or last words failed; never later than its end.
-Clock::time_point time_of(const Worker& worker, const std::optional<ErrorFile>& error) {
-  Clock::time_point when = worker.ended_at;
+WallClock::time_point time_of(const Worker& worker, const std::optional<ErrorFile>& error) {
+  WallClock::time_point when = worker.ended_at;
   if (error) {
     const auto age = std::filesystem::file_time_type::clock::now() - error->written;
-    when = std::min(when, Clock::now() - std::chrono::duration_cast<Clock::duration>(age));
-  } else if (worker.signal == 0 && worker.err && worker.err->last_activity() != Clock::time_point{}) {
+    when = std::min(when, WallClock::now() - std::chrono::duration_cast<WallClock::duration>(age));
+  } else if (worker.signal == 0 && worker.err && worker.err->last_activity() != WallClock::time_point{}) {
     when = std::min(when, worker.err->last_activity());
   }
   return when;

@@ -53,7 +53,8 @@ Ppo::Ppo(ActorCritic& networks, const PpoSettings& settings, Ranks* ranks, int t
       learning_rate_(settings.learning_rate),
       optimizer_(train::parameter_groups(networks, adam()), adam()) {
   check(settings);
-  if (const auto activation = FusedMlp::activation(networks.settings().activation)) {
+  if (const auto activation = FusedMlp::activation(networks.settings().activation);
+      activation && networks.log_std().is_cpu()) {
     actor_pass_.emplace(networks.actor().parameters_of_layers(), *activation, threads);
     critic_pass_.emplace(networks.critic().parameters_of_layers(), *activation, threads);
   }
@@ -131,7 +132,7 @@ PpoLosses Ppo::update(const Rollout& rollout, const std::function<at::Tensor(int
   const double share = 1.0 / (settings_.num_learning_epochs * settings_.num_mini_batches);
   PpoLosses total;
   for (int epoch = 0; epoch < settings_.num_learning_epochs; ++epoch) {
-    const at::Tensor permutation = order(epoch);
+    const at::Tensor permutation = order(epoch).to(observations.device());
     for (int batch = 0; batch < settings_.num_mini_batches; ++batch) {
       const at::Tensor rows = permutation.narrow(0, batch * size, size);
       const auto pick = [&rows](const at::Tensor& x) { return x.index_select(0, rows); };
@@ -139,6 +140,7 @@ PpoLosses Ppo::update(const Rollout& rollout, const std::function<at::Tensor(int
                                      pick(old_values), pick(advantages), pick(returns)},
                                     old_log_std);
       reduce(figures);
+      figures = figures.cpu();
       const auto* figure = figures.const_data_ptr<float>();
       const double loss = static_cast<double>(figure[0]), surrogate = static_cast<double>(figure[1]),
                    values = static_cast<double>(figure[2]), entropy = static_cast<double>(figure[3]);

@@ -28,7 +28,10 @@ int GroupRanks::size() const {
   return group_.world_size();
 }
 void GroupRanks::mean(at::Tensor& tensor) {
-  group_.all_reduce(tensor, dist::Reduction::kMean);
+  // A device's: through the host, since the group of a rank may be Gloo's and what is reduced is small.
+  at::Tensor own = tensor.cpu();
+  group_.all_reduce(own, dist::Reduction::kMean);
+  if (!own.is_same(tensor)) tensor.copy_(own);
 }
 std::vector<at::Tensor> GroupRanks::gather(const at::Tensor& tensor) {
   return group_.all_gather(tensor);
@@ -75,13 +78,14 @@ Moments moments_of(const at::Tensor& x, const Shares& shares) {
   const std::int64_t width = x.size(-1), size = shares.block_size();
   const auto rows_of_block = static_cast<double>(x.size(0) * size);
   // (blocks, 2, W): mean and M2 of each.
-  at::Tensor own = at::empty({shares.blocks, 2, width}, at::kDouble);
+  at::Tensor own = at::empty({shares.blocks, 2, width}, x.options().dtype(at::kDouble));
   for (std::int64_t b = 0; b < shares.blocks; ++b) {
     const at::Tensor rows = x.narrow(1, b * size, size).reshape({-1, width}).to(at::kDouble);
     const at::Tensor mean = rows.mean(0);
     own[b][0].copy_(mean);
     own[b][1].copy_((rows - mean).square().sum(0));
   }
+  own = own.cpu();
   const at::Tensor all = shares.ranks ? at::cat(shares.ranks->gather(own), 0) : own;
   Moments sum;
   for (std::int64_t b = 0; b < all.size(0); ++b) sum.merge({rows_of_block, all[b][0], all[b][1]});

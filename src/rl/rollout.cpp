@@ -10,17 +10,18 @@
 
 namespace cohort::rl {
 
-Rollout::Rollout(std::int64_t steps, std::int64_t n_envs, std::int64_t observation_width, std::int64_t action_width)
-    : observations(at::zeros({steps, n_envs, observation_width})),
-      actions(at::zeros({steps, n_envs, action_width})),
-      means(at::zeros({steps, n_envs, action_width})),
-      log_std(at::zeros({action_width})),
-      log_probs(at::zeros({steps, n_envs})),
-      values(at::zeros({steps, n_envs})),
-      rewards(at::zeros({steps, n_envs})),
-      dones(at::zeros({steps, n_envs})),
-      advantages(at::zeros({steps, n_envs})),
-      returns(at::zeros({steps, n_envs})) {}
+Rollout::Rollout(std::int64_t steps, std::int64_t n_envs, std::int64_t observation_width, std::int64_t action_width,
+                 at::Device device)
+    : observations(at::zeros({steps, n_envs, observation_width}, device)),
+      actions(at::zeros({steps, n_envs, action_width}, device)),
+      means(at::zeros({steps, n_envs, action_width}, device)),
+      log_std(at::zeros({action_width}, device)),
+      log_probs(at::zeros({steps, n_envs}, device)),
+      values(at::zeros({steps, n_envs}, device)),
+      rewards(at::zeros({steps, n_envs}, device)),
+      dones(at::zeros({steps, n_envs}, device)),
+      advantages(at::zeros({steps, n_envs}, device)),
+      returns(at::zeros({steps, n_envs}, device)) {}
 
 void Rollout::compute_returns(const at::Tensor& last_values, double gamma, double lam, const Shares* shares) {
   const at::NoGradGuard no_grad;

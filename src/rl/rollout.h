@@ -10,7 +10,8 @@ namespace cohort::rl {
 
 /// Float32 throughout. T steps, N environments, O observations, A actions.
 struct Rollout {
-  Rollout(std::int64_t steps, std::int64_t n_envs, std::int64_t observation_width, std::int64_t action_width);
+  Rollout(std::int64_t steps, std::int64_t n_envs, std::int64_t observation_width, std::int64_t action_width,
+          at::Device device = at::kCPU);
 
   // Written by whoever collects, step by step.
   at::Tensor observations;  ///< (T, N, O), as the task gives them

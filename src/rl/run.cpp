@@ -15,6 +15,7 @@
 #include "core/log.h"
 #include "dist/group.h"
 #include "dist/rank_environment.h"
+#include "dist/usable_devices.h"
 #include "policy/checkpoint.h"
 #include "report/run_folder.h"
 #include "rl/fused_mlp.h"
@@ -22,6 +23,7 @@
 #include "rl/run_output.h"
 #include "rl/runner.h"
 #include "tasks/registry.h"
+#include "tensors/convert.h"
 #include "tensors/vector_math.h"
 #include "train/checkpoint_writer.h"
 #include "train/continue_command.h"
@@ -34,7 +36,7 @@ namespace fs = std::filesystem;
 namespace {
 
 /// With this rank's share of the environments.
-std::unique_ptr<tasks::Task> make_task(const PpoRunSettings& settings, const Shares& shares) {
+std::unique_ptr<tasks::Task> make_task(const PpoRunSettings& settings, const Shares& shares, DeviceId device) {
   if (settings.task.empty()) {
     std::string names;
     for (const tasks::TaskEntry& entry : tasks::all_tasks()) names += (names.empty() ? "" : ", ") + entry.name;
@@ -43,23 +45,25 @@ std::unique_ptr<tasks::Task> make_task(const PpoRunSettings& settings, const Sha
   return tasks::make_task(settings.task, {.n_envs = static_cast<int>(shares.environments),
                                           .threads = settings.threads,
                                           .engine = settings.engine,
+                                          .device = device,
                                           .overrides = settings.task_settings});
 }
 
 std::vector<std::pair<std::string, std::string>> banner(const PpoRunSettings& settings, const tasks::Task& task,
-                                                        const PpoRunner& runner, const Ranks& ranks) {
+                                                        const PpoRunner& runner, const Ranks& ranks, DeviceId device) {
   const tasks::TaskSpec& spec = task.spec();
-  return {{"job", format("ppo: {}", spec.summary)},
-          {"task", format("{}, {} observations, {} actions, {} steps of {:g} s at most, rewards {}", spec.name,
-                          runner.networks()->observation_width(), runner.networks()->action_width(), spec.horizon,
-                          spec.control_period, join(spec.reward_terms, " + "))},
-          {"model", train::describe_model(*runner.networks())},
-          {"rollouts", format("{} of {} environments x {} steps, {} x {} minibatches each",
-                              settings.runner.max_iterations, settings.n_envs, settings.runner.num_steps_per_env,
-                              settings.algorithm.num_learning_epochs, settings.algorithm.num_mini_batches)},
-          {"devices", format("the CPU, {}{} threads for the simulator, {} for learning",
-                             ranks.size() > 1 ? format("{} ranks of ", ranks.size()) : std::string(), settings.threads,
-                             settings.learner_threads)}};
+  return {
+      {"job", format("ppo: {}", spec.summary)},
+      {"task", format("{}, {} observations, {} actions, {} steps of {:g} s at most, rewards {}", spec.name,
+                      runner.networks()->observation_width(), runner.networks()->action_width(), spec.horizon,
+                      spec.control_period, join(spec.reward_terms, " + "))},
+      {"model", train::describe_model(*runner.networks())},
+      {"rollouts", format("{} of {} environments x {} steps, {} x {} minibatches each", settings.runner.max_iterations,
+                          settings.n_envs, settings.runner.num_steps_per_env, settings.algorithm.num_learning_epochs,
+                          settings.algorithm.num_mini_batches)},
+      {"devices", format("{}, {}{} threads for the simulator, {} for learning", tensors::to_torch_device(device).str(),
+                         ranks.size() > 1 ? format("{} ranks of ", ranks.size()) : std::string(), settings.threads,
+                         settings.learner_threads)}};
 }
 
 /// For `cohort launch`, which does not start a program again that fails at its start.
@@ -134,6 +138,9 @@ void describe(config::Fields& fields, PpoRunSettings& s) {
   fields.add("task", s.task, "what is learnt; its name");
   fields.add("task_settings", s.task_settings, "settings of the task, [key=value,...]");
   fields.add("engine", s.engine, "of the simulation: batched or mujoco");
+  fields.add_choice("backend", s.backend, {"cpu", "cuda", "gpu"},
+                    "where simulator and learner are; observations and rewards are computed on the CPU. gpu: the CPU "
+                    "where there is none. Small networks and few environments are faster on the CPU");
   fields.add("n_envs", s.n_envs, "environments that are simulated at a time, over all ranks");
   fields.add("name", s.name, "of the run: results go to output_dir/name/<date-time>; empty: the task's name");
   fields.add("output_dir", s.output_dir, "folder of all runs");
@@ -161,6 +168,14 @@ void check_run(const PpoRunSettings& s) {
                       s.learner_threads);
   check(s.policy);
   check(s.runner, s.algorithm, s.n_envs);
+}
+
+/// The device of this process, for simulator and learner.
+DeviceId own_device(const PpoRunSettings& settings, const dist::RankEnvironment& environment) {
+  const int local_rank = environment.launched() ? environment.local_rank : 0;
+  const std::vector<DeviceId> devices =
+      dist::usable_devices({.backend = parse_backend(settings.backend), .local_rank = local_rank});
+  return devices[static_cast<std::size_t>(local_rank) % devices.size()];
 }
 
 /// What rank 0 says of the run that is continued, or "".
@@ -198,12 +213,13 @@ int run(PpoRunSettings& settings, const config::Fields& fields, const std::vecto
   Ranks& ranks = several ? static_cast<Ranks&>(*several) : alone;
   const bool first = ranks.rank() == 0;
 
+  const DeviceId device = own_device(settings, environment);
   // Bad input ends the run here, before a folder is touched.
   const Shares shares = share_environments(settings.n_envs, settings.runner.num_steps_per_env,
                                            settings.algorithm.num_mini_batches, ranks);
-  const std::unique_ptr<tasks::Task> task = make_task(settings, shares);
+  const std::unique_ptr<tasks::Task> task = make_task(settings, shares, device);
   PpoRunner runner(*task, settings.runner, settings.algorithm, settings.policy,
-                   {.ranks = &ranks, .threads = settings.learner_threads});
+                   {.ranks = &ranks, .threads = settings.learner_threads, .device = tensors::to_torch_device(device)});
   settings.resume = run_to_resume(settings, overrides, group.get());
   const bool resumes = !settings.resume.empty();
   std::optional<policy::ResumePoint> point;
@@ -223,7 +239,7 @@ int run(PpoRunSettings& settings, const config::Fields& fields, const std::vecto
     log::add_file(folder.log_file().string());
     train::record_job(folder.path(), train::read_launched_job(), overrides);
     folder.save_configuration(resolved.dump(2) + "\n", overrides);
-    const auto rows = banner(settings, *task, runner, ranks);
+    const auto rows = banner(settings, *task, runner, ranks, device);
     for (const auto& [label, text] : rows) log::info("{:<9} {}", label, text);
     log::info("{:<9} {}", "results", folder.path().string());
     if (point) log::info("resuming from {}: iteration {}", point->path.string(), runner.iteration());

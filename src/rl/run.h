@@ -17,6 +17,7 @@ struct PpoRunSettings {
   std::string task;
   std::vector<std::string> task_settings;  ///< key=value of the task's own settings
   std::string engine = "batched";          ///< of the simulation, or mujoco
+  std::string backend = "cpu";             ///< where simulator and learner are: cpu, cuda, or gpu
   int n_envs = 256;                        ///< over all ranks
   int threads = 0;                         ///< cores for the simulator; 0: all. No result depends on it
   int learner_threads = 0;  ///< cores for learning; 0: all. No result depends on it but with activations of LibTorch's

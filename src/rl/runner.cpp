@@ -31,6 +31,16 @@ at::Tensor action_noise(std::uint64_t seed, std::int64_t first, std::int64_t n, 
   return noise;
 }
 
+std::shared_ptr<ActorCritic> networks_on(at::Device device, const PolicySettings& policy, const tasks::TaskSpec& task,
+                                         std::uint64_t seed) {
+  auto networks = std::make_shared<ActorCritic>(policy, task, seed);
+  if (!device.is_cpu()) {
+    networks->to(device);
+    networks->moments().refresh();
+  }
+  return networks;
+}
+
 constexpr const char* kLearningRate = "rank_0.ppo.learning_rate";
 constexpr const char* kRank = "rank_0.";
 
@@ -45,10 +55,12 @@ PpoRunner::PpoRunner(tasks::Task& task, const RunnerSettings& settings, const Pp
       shares_((check(settings, ppo, task.n_envs() * ranks_.size()),
                share_environments(std::int64_t{task.n_envs()} * ranks_.size(), settings.num_steps_per_env,
                                   ppo.num_mini_batches, ranks_))),
-      networks_(std::make_shared<ActorCritic>(policy, task.spec(), settings.seed)),
+      networks_(networks_on(company.device, policy, task.spec(), settings.seed)),
       ppo_(*networks_, ppo, &ranks_, company.threads),
       environments_(task, settings.seed, shares_.first_environment(), settings.init_at_random_ep_len),
-      rollout_(settings.num_steps_per_env, task.n_envs(), networks_->observation_width(), networks_->action_width()) {}
+      rollout_(settings.num_steps_per_env, task.n_envs(), networks_->observation_width(), networks_->action_width(),
+               company.device),
+      device_(company.device) {}
 
 PpoRunner::~PpoRunner() = default;
 
@@ -58,19 +70,20 @@ void PpoRunner::collect() {
   rollout_.log_std.copy_(networks_->log_std());
   const at::Tensor deviation = rollout_.log_std.exp();
   for (std::int64_t t = 0; t < settings_.num_steps_per_env; ++t) {
-    const at::Tensor observations = environments_.observations(), seen = networks_->normalize(observations);
+    const at::Tensor observations = environments_.observations().to(device_), seen = networks_->normalize(observations);
     const at::Tensor mean = networks_->mean(seen), value = networks_->value(seen);
     const at::Tensor noise = action_noise(settings_.seed, shares_.first_environment(), n, width,
-                                          iteration_ * settings_.num_steps_per_env + t);
+                                          iteration_ * settings_.num_steps_per_env + t)
+                                 .to(device_);
     const at::Tensor actions = mean + deviation * noise;
-    const EnvironmentStep& step = environments_.step(networks_->to_task(actions));
-    at::Tensor rewards = step.rewards * settings_.reward_scale;
+    const EnvironmentStep& step = environments_.step(networks_->to_task(actions).cpu());
+    at::Tensor rewards = step.rewards.to(device_) * settings_.reward_scale;
     // What comes after the horizon is worth what the critic says of the state there; of one that broke, what it said
     // before.
     if (step.cut_off.any().item<bool>())
-      rewards = rewards + ppo_settings_.gamma * step.cut_off *
-                              networks_->value(networks_->normalize(step.final_observations)).nan_to_num();
-    rewards = rewards + ppo_settings_.gamma * step.broken * value;
+      rewards = rewards + ppo_settings_.gamma * step.cut_off.to(device_) *
+                              networks_->value(networks_->normalize(step.final_observations.to(device_))).nan_to_num();
+    rewards = rewards + ppo_settings_.gamma * step.broken.to(device_) * value;
     rollout_.observations[t].copy_(observations);
     rollout_.actions[t].copy_(actions);
     rollout_.means[t].copy_(mean);
@@ -79,8 +92,8 @@ void PpoRunner::collect() {
     rollout_.rewards[t].copy_(rewards);
     rollout_.dones[t].copy_(step.dones);
   }
-  rollout_.compute_returns(networks_->value(networks_->normalize(environments_.observations())), ppo_settings_.gamma,
-                           ppo_settings_.lam, &shares_);
+  rollout_.compute_returns(networks_->value(networks_->normalize(environments_.observations().to(device_))),
+                           ppo_settings_.gamma, ppo_settings_.lam, &shares_);
 }
 
 Iteration PpoRunner::iterate() {

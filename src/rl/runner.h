@@ -41,8 +41,9 @@ struct Iteration {
 
 /// Who learns together, and with what.
 struct PpoCompany {
-  Ranks* ranks = nullptr;  ///< null: this process alone
-  int threads = 1;         ///< cores for learning
+  Ranks* ranks = nullptr;        ///< null: this process alone
+  int threads = 1;               ///< cores for learning on the CPU
+  at::Device device = at::kCPU;  ///< of the networks and the rollout; the task says its own
 };
 
 class PpoRunner {
@@ -84,6 +85,7 @@ class PpoRunner {
   Ppo ppo_;
   Environments environments_;
   Rollout rollout_;
+  at::Device device_;
   std::int64_t iteration_ = 0;
 };
 

@@ -43,7 +43,7 @@ void RunningMoments::merge(const at::Tensor& x) {
 
 void RunningMoments::merge(const Moments& moments) {
   const at::NoGradGuard no_grad;
-  Moments all{count_.item<double>(), mean_.clone(), m2_.clone()};
+  Moments all{count_.item<double>(), mean_.cpu().clone(), m2_.cpu().clone()};
   all.merge(moments);
   count_.fill_(all.count);
   mean_.copy_(all.mean);
