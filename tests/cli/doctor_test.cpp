@@ -1,9 +1,12 @@
 // `cohort doctor` on this machine: what a machine without a GPU can be made to suffer from.
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "core/json.h"
-#include "support/process.h"
 #include "monitor/rank_status.h"
+#include "support/process.h"
 
 namespace cohort::testing {
 namespace {

@@ -93,8 +93,13 @@ bool is_robomimics(const std::string& name) {
   return name == "train.num_epochs" || name == "train.action_config";
 }
 
+/// A word of Python.
+bool is_pythons(const std::string& name) {
+  return name == "model.state_dict";
+}
+
 bool is_file(const std::string& name) {
-  static const std::set<std::string> kEndings = {"safetensors", "json", "jsonl", "csv", "txt", "log", "html"};
+  static const std::set<std::string> kEndings = {"safetensors", "json", "jsonl", "csv", "txt", "log", "html", "pkl"};
   return kEndings.contains(name.substr(name.rfind('.') + 1));
 }
 
@@ -107,7 +112,8 @@ std::string wrong_names(const std::string& text, const Known& known, bool own) {
   for (std::sregex_iterator it(text.begin(), text.end(), kDotted), end; it != end; ++it) {
     const std::string name = (*it)[2];
     const bool of_ours = known.sections.contains(name.substr(0, name.find('.')));
-    if (of_ours && !known.is_setting(name) && !known.sections.contains(name) && !is_file(name) && !is_robomimics(name))
+    if (of_ours && !known.is_setting(name) && !known.sections.contains(name) && !is_file(name) &&
+        !is_robomimics(name) && !is_pythons(name))
       wrong += " " + name;
   }
   for (std::sregex_iterator it(text.begin(), text.end(), kAssigned), end; it != end; ++it) {
