@@ -1,6 +1,7 @@
 // A rank for tests of the launcher's watch: it beats as a training does, and then behaves as it is told.
 //   beating_worker hang|validation|busy SECONDS
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <thread>
@@ -25,6 +26,8 @@ int main(int argc, char** argv) {
   cohort::launch::RankPage* const page = cohort::launch::own_rank_page();
   const char* rank = std::getenv("RANK");
   if (argc < 3 || !page || !rank) return 2;
+  std::printf("pid %d\n", static_cast<int>(::getpid()));
+  std::fflush(stdout);
   const auto length = std::chrono::duration<double>(std::atof(argv[2]));
   for (int step = 0; step < 40; ++step) {
     page->beat(RankPhase::kTraining, step);

@@ -27,21 +27,15 @@ TEST(LaunchHang, TheRankThatHangsIsNamedWithItsStackAndTheJobEnds) {
 
 TEST(LaunchHang, AStoppedProcessIsNamedAsSuch) {
   Process job(beating("busy", "1000"));
-  const std::string children =
-      "/proc/" + std::to_string(job.pid()) + "/task/" + std::to_string(job.pid()) + "/children";
-  std::vector<pid_t> ranks;
-  ASSERT_TRUE(eventually([&] {
-    ranks.clear();
-    std::istringstream pids(text_of(children));
-    for (pid_t pid = 0; pids >> pid;)
-      if (contains(text_of("/proc/" + std::to_string(pid) + "/cmdline"), "beating_worker")) ranks.push_back(pid);
-    return ranks.size() == 2;
-  }));
+  const std::string before = "[rank 1] pid ";
+  ASSERT_TRUE(eventually([&] { return contains(job.out(), before); }, 60)) << job.err();
+  const std::string said = job.out();
+  const pid_t pid = std::atoi(said.c_str() + said.find(before) + before.size());
   std::this_thread::sleep_for(std::chrono::milliseconds(800));  // some steps
-  ::kill(ranks[1], SIGSTOP);
+  ::kill(pid, SIGSTOP);
   const Outcome outcome = job.wait(100);
   EXPECT_EQ(outcome.code, 137) << outcome.err;
-  EXPECT_TRUE(contains(outcome.err, "(pid " + std::to_string(ranks[1]) + ") hangs: silent for")) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "(pid " + std::to_string(pid) + ") hangs: silent for")) << outcome.err;
   EXPECT_TRUE(contains(outcome.err, "the process is stopped")) << outcome.err;
 }
 
