@@ -72,7 +72,8 @@ std::string quoted(const std::string& text) {
   return out + "\"";
 }
 
-/// What the reward is made of.
+/// What the reward is made of, in tasks that say how large a term can be: what counts there is how well it is followed,
+/// not success alone. In all others the table stays a table.
 std::string terms_lines(const PolicyResult& r, std::size_t indent) {
   std::string shares, means;
   for (std::size_t i = 0; i < r.terms.size(); ++i) {
@@ -80,8 +81,8 @@ std::string terms_lines(const PolicyResult& r, std::size_t indent) {
       shares += format("{}{} {:.3f}", shares.empty() ? "" : ", ", r.terms[i], r.share_of_term(i));
     means += format("{}{} {:.5f}", means.empty() ? "" : ", ", r.terms[i], r.mean_of_term(i));
   }
-  std::string text;
-  if (!shares.empty()) text += format("{:<{}}  share of the most that a term can be: {}\n", "", indent, shares);
+  if (shares.empty()) return "";
+  std::string text = format("{:<{}}  share of the most that a term can be: {}\n", "", indent, shares);
   text += format("{:<{}}  mean of a step: {}\n", "", indent, means);
   return text +
          format("{:<{}}  ended early without success: {} of {}\n", "", indent, r.ended_early(), r.episodes.size());
