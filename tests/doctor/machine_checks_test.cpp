@@ -302,7 +302,8 @@ TEST_F(Machine, FewOpenFilesAndARankWithoutItsLauncherAreFound) {
   put("proc/self/limits", "Max open files            256                  4096                 files\n");
   expect("host-files", Severity::kWarning, "few files", "Max open files 256", "ulimit -n");
   put("proc/77/stat", "77 (cohort-train) S 1 77 77 0 -1 0 1 0 0 0 250 150 0 0 20 0 9 0 123456 1000 25 1\n");
-  put("proc/77/environ", std::string("RANK=1\0WORLD_SIZE=2\0TORCHELASTIC_RUN_ID=a\0", 46));
+  using namespace std::string_literals;
+  put("proc/77/environ", "RANK=1\0WORLD_SIZE=2\0TORCHELASTIC_RUN_ID=a\0"s);
   expect("host-left-over", Severity::kWarning, "outlived its launcher", "process 77 (cohort-train), rank 1 of 2",
          "kill 77");
 }
