@@ -55,11 +55,13 @@ TEST(CliDoctor, APortInUseIsAnErrorWithTheProcessThatHasIt) {
 }
 
 TEST(CliDoctor, VariablesThatLeadNowhereAreErrors) {
-  const auto found =
-      findings_of(run({cohort_path(), "doctor", "--json"}, {{"GLOO_SOCKET_IFNAME", "no_such0"}}), "net-interface");
-  ASSERT_EQ(found.size(), 1u);
-  EXPECT_EQ(found[0]["severity"], "error");
-  EXPECT_TRUE(contains(found[0]["evidence"], "GLOO_SOCKET_IFNAME=no_such0"));
+  if (fs::exists("/sys/class/net")) {  // some containers have no /sys: the check is left out there
+    const auto found =
+        findings_of(run({cohort_path(), "doctor", "--json"}, {{"GLOO_SOCKET_IFNAME", "no_such0"}}), "net-interface");
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0]["severity"], "error");
+    EXPECT_TRUE(contains(found[0]["evidence"], "GLOO_SOCKET_IFNAME=no_such0"));
+  }
   // .invalid never resolves (RFC 2606).
   const auto name =
       findings_of(run({cohort_path(), "doctor", "--json"}, {{"MASTER_ADDR", "node.invalid"}}), "net-name");
