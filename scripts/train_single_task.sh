@@ -1,29 +1,12 @@
 #!/usr/bin/env bash
-# Fine-tunes RDT on one task with one GPU, bf16. Set the lines
-# below, or give them in the environment; flags of main.py and settings follow on the command line:
+# Fine-tunes RDT on one task with one GPU, bf16: train_single_task_2gpu.sh, which says what can be set, with the lines below.
 #
-#   DATA=demos.hdf5 scripts/train_single_task.sh --max_train_steps=5000 'model.rdt.slots=["actions: 39-44, 10"]'
+#   DATA=demos.hdf5 scripts/train_single_task.sh --max_train_steps=5000
 #
 # On a machine without a GPU: LAUNCH="--nproc_per_node 1 --cpu".
 set -euo pipefail
-DATA=${DATA:-/path/to/demonstrations.hdf5}
-CONFIG=${CONFIG:-$(dirname "${BASH_SOURCE[0]}")/../configs/rdt_1b.json}
-OUTPUT_DIR=${OUTPUT_DIR:-checkpoints/single_task}
-LAUNCH=${LAUNCH:---num_processes 1 --mixed_precision bf16}
+export OUTPUT_DIR=${OUTPUT_DIR:-checkpoints/single_task}
+export LAUNCH=${LAUNCH:---num_processes 1 --mixed_precision bf16}
 export CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES:-0}
-
-cohort=${COHORT:-$(dirname "${BASH_SOURCE[0]}")/../build/release/bin/cohort}
-if [ ! -x "$cohort" ]; then
-  echo "$0: $cohort is not built: run scripts/setup and scripts/build release --target cohort cohort-train" >&2
-  exit 1
-fi
-if [ ! -e "$DATA" ]; then
-  echo "$0: there are no data $DATA: set DATA at the top of this script or in the environment" >&2
-  exit 1
-fi
-# shellcheck disable=SC2086 # words of the launcher
-exec "$cohort" launch $LAUNCH train rdt --config "$CONFIG" "data.paths=$DATA" \
-  --output_dir="$OUTPUT_DIR" --train_batch_size=8 --sample_batch_size=8 --dataloader_num_workers=4 \
-  --max_train_steps=20000 --checkpointing_period=1000 --checkpoints_total_limit=20 --lr_scheduler=constant \
-  --learning_rate=1e-4 --gradient_accumulation_steps=1 --report_to=tensorboard --state_noise_snr=40 \
-  --load_from_hdf5 "$@"
+exec "$(dirname "${BASH_SOURCE[0]}")/train_single_task_2gpu.sh" --train_batch_size=8 --sample_batch_size=8 \
+  --dataloader_num_workers=4 "$@"

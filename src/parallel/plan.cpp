@@ -66,7 +66,8 @@ Mode choose_mode(const PlanInputs& inputs, const PlanSettings& settings, std::st
   return Mode::kSingleDevice;
 }
 
-/// The device of a process that is one of several on its node.
+}  // namespace
+
 DeviceId device_of_rank(const PlanInputs& inputs) {
   const dist::RankEnvironment& env = inputs.environment;
   const auto count = static_cast<int>(inputs.devices.size());
@@ -81,6 +82,8 @@ DeviceId device_of_rank(const PlanInputs& inputs) {
                       env.local_world_size > 0 ? format("{}", env.local_world_size) : "more", count, count);
   return inputs.devices[static_cast<std::size_t>(env.local_rank)];
 }
+
+namespace {
 
 /// What no process of this node takes, as far as this one can tell.
 std::vector<DeviceId> idle_devices(const PlanInputs& inputs, const Plan& plan) {

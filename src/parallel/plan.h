@@ -52,6 +52,10 @@ struct Plan {
   std::vector<std::string> warnings;  ///< for the log, with the remedy
 };
 
+/// The device of a process that is one of several on its node: the one of its local rank, or the only one it sees. Throws
+/// Error where the node shows fewer devices than it has processes.
+DeviceId device_of_rank(const PlanInputs& inputs);
+
 /// Decides. Several processes: DistributedDataParallel, one device each. One process: DataParallel over its devices
 /// when there are several, else a single device. Throws Error naming the setting when mode and environment contradict
 /// each other, when there are fewer devices than processes on this node, or when global_batch_size does not divide

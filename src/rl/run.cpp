@@ -16,6 +16,7 @@
 #include "dist/group.h"
 #include "dist/rank_environment.h"
 #include "dist/usable_devices.h"
+#include "parallel/plan.h"
 #include "policy/checkpoint.h"
 #include "report/run_folder.h"
 #include "rl/fused_mlp.h"
@@ -172,10 +173,10 @@ void check_run(const PpoRunSettings& s) {
 
 /// The device of this process, for simulator and learner.
 DeviceId own_device(const PpoRunSettings& settings, const dist::RankEnvironment& environment) {
-  const int local_rank = environment.launched() ? environment.local_rank : 0;
-  const std::vector<DeviceId> devices =
-      dist::usable_devices({.backend = parse_backend(settings.backend), .local_rank = local_rank});
-  return devices[static_cast<std::size_t>(local_rank) % devices.size()];
+  const std::vector<DeviceId> devices = dist::usable_devices(
+      {.backend = parse_backend(settings.backend), .local_rank = environment.launched() ? environment.local_rank : 0});
+  return environment.launched() ? parallel::device_of_rank({.environment = environment, .devices = devices})
+                                : devices.front();
 }
 
 /// What rank 0 says of the run that is continued, or "".
