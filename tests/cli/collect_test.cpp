@@ -55,6 +55,16 @@ TEST_F(Collect, RobomimicsLoaderAndH5pyReadWhatItWrites) {
   EXPECT_NE(read.out.find("5 demos"), std::string::npos) << read.out;
 }
 
+TEST_F(Collect, TensorflowDatasetsReadsWhatItWrites) {
+  const char* python = std::getenv("COHORT_TFDS_PYTHON");
+  if (!python) GTEST_SKIP() << "COHORT_TFDS_PYTHON names no Python; tests/cli/tfds_venv FOLDER makes one";
+  collect({"reach", "--episodes", "5", "--cameras", "front", "--size", "32", "--out", path("data")});
+  const Outcome read =
+      run({python, COHORT_SOURCE_DIR "/tests/cli/read_tensorflow_datasets.py", path("data/reach/1.0.0")});
+  ASSERT_EQ(read.code, 0) << read.out << read.err;
+  EXPECT_NE(read.out.find("5 episodes"), std::string::npos) << read.out;
+}
+
 TEST_F(Collect, DashAndUnderscoreFormsMeanTheSame) {
   collect({"reach", "--episodes", "3", "--out", path("a"), "--n-envs", "2", "--first-seed", "9", "--noise-seed", "4",
            "--noise", "0.1", "--max-steps", "40", "--shard-episodes", "2"});
