@@ -11,6 +11,7 @@
 #include <sys/time.h>
 
 #include "core/error.h"
+#include "core/message_of.h"
 
 namespace cohort::dist {
 namespace {
@@ -34,19 +35,13 @@ TEST(StoreSocket, PortInUseIsAnErrorWithAnotherThatCanBeBound) {
   const OwnedSocket taken = open_store_socket(0, true);
   const int port = bound_port(taken.get());
   for (const bool loopback_only : {true, false}) {
-    try {
-      open_store_socket(port, loopback_only, "derived from SLURM_JOB_ID=5");
-      FAIL() << "the port was given twice";
-    } catch (const Error& problem) {
-      const std::string text = problem.what();
-      EXPECT_NE(text.find("port " + std::to_string(port) + " (derived from SLURM_JOB_ID=5) is in use"),
-                std::string::npos)
-          << text;
-      const int other = std::stoi(text.substr(text.find("set MASTER_PORT=") + 16));
-      EXPECT_NE(other, port);
-      const OwnedSocket second = open_store_socket(other, loopback_only);
-      EXPECT_EQ(bound_port(second.get()), other);
-    }
+    const std::string text = message_of([&] { open_store_socket(port, loopback_only, "derived from SLURM_JOB_ID=5"); });
+    ASSERT_NE(text.find("port " + std::to_string(port) + " (derived from SLURM_JOB_ID=5) is in use"), std::string::npos)
+        << text;
+    const int other = std::stoi(text.substr(text.find("set MASTER_PORT=") + 16));
+    EXPECT_NE(other, port);
+    const OwnedSocket second = open_store_socket(other, loopback_only);
+    EXPECT_EQ(bound_port(second.get()), other);
   }
 }
 
@@ -68,16 +63,11 @@ TEST(StoreSocket, ListenerThatComesLaterIsWaitedFor) {
 
 TEST(StoreSocket, NobodyListeningIsAnErrorThatNamesAddressAndTime) {
   const int port = free_port(true);
-  try {
-    wait_for_listener("127.0.0.1", port, 100ms, "rank 1 of 2");
-    FAIL() << "somebody listens";
-  } catch (const Error& problem) {
-    const std::string text = problem.what();
-    EXPECT_NE(text.find("rank 1 of 2 could not reach the store at 127.0.0.1:" + std::to_string(port) + " for 0."),
-              std::string::npos)
-        << text;
-    EXPECT_NE(text.find("Connection refused"), std::string::npos) << text;
-  }
+  const std::string text = message_of([&] { wait_for_listener("127.0.0.1", port, 100ms, "rank 1 of 2"); });
+  EXPECT_NE(text.find("rank 1 of 2 could not reach the store at 127.0.0.1:" + std::to_string(port) + " for 0."),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("Connection refused"), std::string::npos) << text;
 }
 
 TEST(StoreSocket, ASignalDuringTheWaitIsNoConnection) {
@@ -102,12 +92,7 @@ TEST(StoreSocket, ASignalDuringTheWaitIsNoConnection) {
   const itimerval often{{0, 20000}, {0, 20000}};  // s, us
   const itimerval never{};
   ASSERT_EQ(::setitimer(ITIMER_REAL, &often, nullptr), 0);
-  std::string text;
-  try {
-    wait_for_listener("127.0.0.1", port, 300ms, "a test");
-  } catch (const Error& problem) {
-    text = problem.what();
-  }
+  const std::string text = message_of([&] { wait_for_listener("127.0.0.1", port, 300ms, "a test"); });
   ::setitimer(ITIMER_REAL, &never, nullptr);
   ::sigaction(SIGALRM, &before, nullptr);
   EXPECT_NE(text.find("no answer"), std::string::npos) << (text.empty() ? "it took itself for connected" : text);

@@ -14,6 +14,7 @@
 #include <torch/optim.h>
 
 #include "core/error.h"
+#include "core/message_of.h"
 #include "parallel/fixture_model.h"
 #include "parallel/parameter_hash.h"
 #include "parallel/replica_step.h"
@@ -233,27 +234,18 @@ TEST_P(DataParallelBothWays, ExceptionNamesTheReplicaAndLeavesItUsable) {
     if (batch.sample_ids[0].item<std::int64_t>() == 4) throw std::runtime_error("no such token");
     return squared_error(model, batch);
   };
-  try {
-    dp.forward_backward(make_batch(0, 8), fails_in_second, {});
-    FAIL() << "no exception";
-  } catch (const Error& problem) {
-    EXPECT_STREQ(problem.what(), "replica 1 (cpu): no such token");
-  }
+  EXPECT_EQ(message_of([&] { dp.forward_backward(make_batch(0, 8), fails_in_second, {}); }),
+            "replica 1 (cpu): no such token");
   for (const at::Tensor& p : net->parameters()) EXPECT_FALSE(p.grad().defined()) << "half a gradient is dropped";
 
   // A mistake in the model comes as LibTorch's message, without its C++ stack.
   const auto wrong_shape = [](torch::nn::Module&, const Batch& batch) {
     return torch::matmul(batch.at("x"), batch.at("y")).mean();
   };
-  try {
-    dp.forward_backward(make_batch(0, 8), wrong_shape, {});
-    FAIL() << "no exception";
-  } catch (const Error& problem) {
-    const std::string text = problem.what();
-    EXPECT_NE(text.find("replica 0 (cpu): "), std::string::npos) << text;
-    EXPECT_NE(text.find("; also failed: replica 1"), std::string::npos) << text;
-    EXPECT_EQ(text.find("frame #"), std::string::npos) << text;
-  }
+  const std::string text = message_of([&] { dp.forward_backward(make_batch(0, 8), wrong_shape, {}); });
+  EXPECT_NE(text.find("replica 0 (cpu): "), std::string::npos) << text;
+  EXPECT_NE(text.find("; also failed: replica 1"), std::string::npos) << text;
+  EXPECT_EQ(text.find("frame #"), std::string::npos) << text;
 
   auto plain = make_net();
   dp.forward_backward(make_batch(0, 8), squared_error, {});
@@ -310,15 +302,9 @@ TEST(DataParallel, BatchSmallerThanTheDevicesIsAnErrorExceptAtTheEndOfAnEpoch) {
   auto net = make_net();
   auto plain = make_net();
   DataParallel dp(net.ptr(), {kCpu, kCpu, kCpu});
-  try {
-    dp.forward_backward(make_batch(0, 2), squared_error, {});
-    FAIL() << "no exception";
-  } catch (const Error& problem) {
-    EXPECT_STREQ(problem.what(),
-                 "a batch of 2 samples cannot be divided among 3 devices (cpu, cpu, cpu); raise train.batch_size to at "
-                 "least 3, or "
-                 "name fewer devices");
-  }
+  EXPECT_EQ(message_of([&] { dp.forward_backward(make_batch(0, 2), squared_error, {}); }),
+            "a batch of 2 samples cannot be divided among 3 devices (cpu, cpu, cpu); raise train.batch_size to at "
+            "least 3, or name fewer devices");
   dp.forward_backward(make_batch(0, 3), squared_error, {});
   dp.zero_grad();
   dp.forward_backward(make_batch(0, 1), squared_error, {});
@@ -444,12 +430,7 @@ struct PlainModel : torch::nn::Module {
 
 TEST(DataParallel, ModelThatCannotCloneItselfNeedsAFactory) {
   auto model = std::make_shared<PlainModel>();
-  try {
-    DataParallel dp(model, {kCpu, kCpu});
-    FAIL() << "no exception";
-  } catch (const Error& problem) {
-    EXPECT_NE(std::string(problem.what()).find("give a factory"), std::string::npos) << problem.what();
-  }
+  EXPECT_NE(message_of([&] { DataParallel(model, {kCpu, kCpu}); }).find("give a factory"), std::string::npos);
   DataParallel dp(model, {kCpu, kCpu}, {}, [] { return std::make_shared<PlainModel>(); });
   const auto loss = [](torch::nn::Module& m, const Batch& batch) {
     return torch::mse_loss(dynamic_cast<PlainModel&>(m).layer(batch.at("x")), batch.at("y"));
@@ -457,14 +438,9 @@ TEST(DataParallel, ModelThatCannotCloneItselfNeedsAFactory) {
   const at::Tensor value = dp.forward_backward(make_batch(0, 8), loss, {});
   expect_close(value, torch::mse_loss(model->layer(make_batch(0, 8).at("x")), make_batch(0, 8).at("y")).detach());
 
-  try {
-    DataParallel other(model, {kCpu, kCpu}, {}, [] { return std::make_shared<FixtureNetImpl>(); });
-    FAIL() << "no exception";
-  } catch (const Error& problem) {
-    EXPECT_NE(std::string(problem.what()).find("the factory's model has 6 parameters, the wrapped one 2"),
-              std::string::npos)
-        << problem.what();
-  }
+  const auto another = [] { return std::make_shared<FixtureNetImpl>(); };
+  const std::string text = message_of([&] { DataParallel(model, {kCpu, kCpu}, {}, another); });
+  EXPECT_NE(text.find("the factory's model has 6 parameters, the wrapped one 2"), std::string::npos) << text;
 }
 
 struct SparseModelImpl : torch::nn::Cloneable<SparseModelImpl> {

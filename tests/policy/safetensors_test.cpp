@@ -12,6 +12,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/message_of.h"
 #include "support/fresh_folder.h"
 
 namespace cohort::policy {
@@ -36,14 +37,9 @@ fs::path crafted(const std::string& name, const std::string& header, std::size_t
 }
 
 std::string error_of(const fs::path& path) {
-  try {
-    read_safetensors(path);
-  } catch (const Error& e) {
-    EXPECT_NE(std::string(e.what()).find(path.string()), std::string::npos) << "no path in: " << e.what();
-    return e.what();
-  }
-  ADD_FAILURE() << path << " was accepted";
-  return "";
+  const std::string text = message_of([&] { read_safetensors(path); });
+  EXPECT_NE(text.find(path.string()), std::string::npos) << "no path in: " << text;
+  return text;
 }
 
 TEST(Safetensors, AllElementTypesSurviveARoundTrip) {
@@ -171,13 +167,9 @@ TEST(Safetensors, EveryTruncationOfAFileIsAnErrorAndNeverACrash) {
 TEST(Safetensors, AFullDiskIsAnErrorWithTheSystemsReason) {
   // /dev/full answers every write with ENOSPC, as a full disk does.
   if (!fs::exists("/dev/full")) GTEST_SKIP() << "this machine has no /dev/full";
-  try {
-    write_safetensors_in_place("/dev/full", sample());
-    FAIL() << "nothing was noticed";
-  } catch (const Error& e) {
-    EXPECT_NE(std::string(e.what()).find("/dev/full"), std::string::npos) << e.what();
-    EXPECT_NE(std::string(e.what()).find("No space left on device"), std::string::npos) << e.what();
-  }
+  const std::string text = message_of([] { write_safetensors_in_place("/dev/full", sample()); });
+  EXPECT_NE(text.find("/dev/full"), std::string::npos) << text;
+  EXPECT_NE(text.find("No space left on device"), std::string::npos) << text;
   EXPECT_TRUE(fs::exists("/dev/full"));
 }
 

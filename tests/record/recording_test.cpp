@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "core/message_of.h"
 #include "data/fixture_folder.h"
 #include "data/images/codec.h"
 #include "data/open_episodes.h"
@@ -50,15 +51,6 @@ std::map<std::string, std::string> recorded(const fs::path& folder, const Record
   LineExpert expert;
   record(task, expert, folder, settings);
   return content(folder);
-}
-
-std::string message_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
 }
 
 /// An expert that gives up after so many calls: as a kill, but for the process.

@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/message_of.h"
 #include "test_folder.h"
 
 namespace cohort::report {
@@ -100,13 +101,9 @@ TEST_F(RunFolderTest, NamesThatLeaveTheFolderAreRefused) {
 
 TEST_F(RunFolderTest, AFolderThatCannotBeMadeIsNamedWithTheReason) {
   std::ofstream(folder_ / "outputs") << "a file in the way";
-  try {
-    RunFolder::create(folder_ / "outputs", "informer");
-    FAIL();
-  } catch (const Error& e) {
-    EXPECT_NE(std::string(e.what()).find("outputs/informer"), std::string::npos) << e.what();
-    EXPECT_NE(std::string(e.what()).find("Not a directory"), std::string::npos) << e.what();
-  }
+  const std::string text = message_of([&] { RunFolder::create(folder_ / "outputs", "informer"); });
+  EXPECT_NE(text.find("outputs/informer"), std::string::npos) << text;
+  EXPECT_NE(text.find("Not a directory"), std::string::npos) << text;
   EXPECT_THROW(RunFolder::create("/proc", "informer"), Error);
   EXPECT_THROW(RunFolder::open(folder_ / "missing"), Error);
 }
@@ -147,13 +144,8 @@ TEST_F(RunFolderTest, AFolderIsClaimedByOneAtATime) {
     ClaimedFolder claimed(folder_, "x");
     claimed.keep();
     path = claimed.folder().path();
-    try {
-      const ClaimedFolder other(path);
-      FAIL();
-    } catch (const Error& e) {
-      EXPECT_NE(std::string(e.what()).find("another process is training in " + path.string()), std::string::npos)
-          << e.what();
-    }
+    const std::string text = message_of([&] { const ClaimedFolder other(path); });
+    EXPECT_NE(text.find("another process is training in " + path.string()), std::string::npos) << text;
   }
   const ClaimedFolder afterwards(path);
   EXPECT_EQ(afterwards.folder().path(), path);

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/json.h"
+#include "core/message_of.h"
 #include "core/philox.h"
 
 namespace cohort::report {
@@ -155,13 +156,8 @@ TEST(TestMetrics, WrongShapesAndTypesAreNamed) {
   std::vector<float> a(6), b(6);
   std::vector<std::int64_t> whole(6);
   TestMetricsSum sum({"x", "y"});
-  const auto message = [&](const ArrayView& truth, const ArrayView& prediction) -> std::string {
-    try {
-      sum.add(truth, prediction);
-    } catch (const Error& e) {
-      return e.what();
-    }
-    return "";
+  const auto message = [&](const ArrayView& truth, const ArrayView& prediction) {
+    return message_of([&] { sum.add(truth, prediction); });
   };
   EXPECT_EQ(message(make_view(a.data(), {3, 2}), make_view(b.data(), {2, 2})),
             "truth (3, 2) and prediction (2, 2) differ in shape");

@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/json.h"
+#include "core/message_of.h"
 #include "rl/actor_critic.h"
 #include "rl/gaussian.h"
 #include "rl/point_task.h"
@@ -22,15 +23,6 @@
 
 namespace cohort::rl {
 namespace {
-
-std::string message_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
-}
 
 TEST(Gae, IsTheSumOfDiscountedDifferences) {
   Rollout rollout(7, 3, 1, 1);

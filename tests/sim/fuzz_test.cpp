@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/message_of.h"
 #include "core/philox.h"
 #include "sim/archive.h"
 #include "sim/compile.h"
@@ -34,17 +35,13 @@ SceneOptions limits() {
 
 /// The Error of compiling, importing and stepping, or "".
 std::string error_of(const Morph& morph) {
-  try {
+  return message_of([&] {
     Scene scene(limits());
     scene.add_entity(morph, "m");
     scene.build(3);
     scene.set_random_ctrl(0);
     for (int i = 0; i < 3; ++i) scene.step();
-  } catch (const Error& e) {
-    EXPECT_FALSE(std::string(e.what()).empty());
-    return e.what();
-  }
-  return "";
+  });
 }
 
 void count(const Morph& morph, int& models, int& errors) {

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/message_of.h"
 #include "data/allocation_count.h"
 #include "tasks/actor.h"
 #include "tasks/registry.h"
@@ -196,16 +197,13 @@ TEST(SceneTask, ADenseRewardIsTheSumOfItsTermsAndASparseOneIsSuccess) {
 }
 
 std::string refused(const std::string& name, const TaskSettings& settings, const std::string& camera = "front") {
-  try {
+  return message_of([&] {
     const auto task = make_task(name, settings);
     const std::int32_t envs[] = {0};
     const std::uint64_t seeds[] = {0};
     task->reset(envs, seeds);
     task->picture(camera, envs);
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
+  });
 }
 
 TEST(SceneTask, WhatItDoesNotHaveIsRefusedWithTheNearestName) {

@@ -14,6 +14,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/message_of.h"
 #include "policy/checkpoint_folder.h"
 #include "policy/named_tensors.h"
 #include "policy/safetensors.h"
@@ -36,12 +37,7 @@ struct Training {
   }
   TrainResult train() { return TrainLoop(settings, job).run(); }
   std::string error() {
-    try {
-      train();
-    } catch (const Error& e) {
-      return e.what();
-    }
-    return "";
+    return message_of([this] { train(); });
   }
   std::vector<at::Tensor> weights() const {
     std::vector<at::Tensor> copies;
