@@ -1,6 +1,6 @@
-"""Time from the command to its end for two trivial ranks: `cohort launch` against torchrun, in alternated pairs.
+"""Time from the command to the end of ranks that do nothing: `cohort launch` against torchrun, in alternated pairs.
 
-    .deps/python/bin/python bench/launch/launch_start.py [--cohort build/release/bin/cohort] [--pairs 10]
+    .deps/python/bin/python bench/launch/launch_start.py [--cohort build/release/bin/cohort] [--pairs 10] [--ranks 1,2,8,64]
 
 Peak memory is the launcher's own (the largest resident set of it and its children, as wait4 reports it).
 """
@@ -36,33 +36,42 @@ def machine():
     return f"{model}, {len(os.sched_getaffinity(0))} cores, Linux {platform.release()}"
 
 
+def compare(arguments, ranks):
+    commands = {
+        "cohort": [arguments.cohort, "launch", f"--nproc_per_node={ranks}", "--cpu", "--", "/bin/true"],
+        "torchrun": [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}", "--no-python",
+                     "/bin/true"],
+    }
+    seconds, memory = {name: [] for name in commands}, {name: [] for name in commands}
+    for pair in range(-1, arguments.pairs):  # the first fills the page cache and does not count
+        for name in commands if pair % 2 == 0 else reversed(commands):
+            result = run(commands[name])
+            if pair >= 0:
+                seconds[name].append(result[0])
+                memory[name].append(result[1])
+    print(f"{ranks} ranks")
+    for name, times in seconds.items():
+        print(f"  {name:<9} median {statistics.median(times) * 1000:8.1f} ms  "
+              f"(min {min(times) * 1000:.1f}, max {max(times) * 1000:.1f})  peak {max(memory[name]):.0f} MiB")
+    ratio = statistics.median(seconds["cohort"]) / statistics.median(seconds["torchrun"])
+    print(f"  ratio     {ratio:.4f} (cohort / torchrun over {arguments.pairs} pairs)")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
     parser.add_argument("--cohort", default=os.path.normpath(os.path.join(root, "build/release/bin/cohort")))
     parser.add_argument("--pairs", type=int, default=10)
+    parser.add_argument("--ranks", default="1,2,8,64")
     arguments = parser.parse_args()
-    ours = [arguments.cohort, "launch", "--nproc_per_node=2", "--", "/bin/true"]
-    theirs = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "--no-python", "/bin/true"]
     version = subprocess.run([sys.executable, "-c", "import torch; print(torch.__version__)"], capture_output=True, text=True)
     print(f"machine   {machine()}")
     print(f"date      {datetime.datetime.now().isoformat(timespec='minutes')}")
     print(f"versions  {subprocess.run([arguments.cohort, '--version'], capture_output=True, text=True).stdout.strip()}, "
           f"torch {version.stdout.strip()}, Python {platform.python_version()}")
     print(f"load      {os.getloadavg()[0]:.2f} when started")
-    run(ours), run(theirs)  # page cache
-    times, memory = {"cohort": [], "torchrun": []}, {"cohort": [], "torchrun": []}
-    for pair in range(arguments.pairs):
-        order = [("cohort", ours), ("torchrun", theirs)]
-        for name, command in order if pair % 2 == 0 else reversed(order):
-            seconds, mebibytes = run(command)
-            times[name].append(seconds)
-            memory[name].append(mebibytes)
-    for name in times:
-        print(f"{name:<9} median {statistics.median(times[name]) * 1000:8.1f} ms  "
-              f"(min {min(times[name]) * 1000:.1f}, max {max(times[name]) * 1000:.1f})  peak {max(memory[name]):.0f} MiB")
-    print(f"ratio     {statistics.median(times['cohort']) / statistics.median(times['torchrun']):.4f} "
-          f"(cohort / torchrun over {arguments.pairs} pairs; goal at most 0.05)")
+    for ranks in arguments.ranks.split(","):
+        compare(arguments, int(ranks))
 
 
 if __name__ == "__main__":
