@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/parse_arguments.h"
 #include "cli/subcommand.h"
 #include "cli/task_arguments.h"
 #include "record/recording.h"
@@ -23,7 +24,7 @@ int run_collect(const std::vector<std::string>& words) {
   CLI::App app("Records episodes of a task as a data set, in many environments at a time.", "cohort collect");
   CollectArguments arguments;
   record::RecordingSettings& recording = arguments.recording;
-  app.add_option("task", arguments.task.words, "the task, as `cohort tasks` lists them, and settings of it key=value")
+  app.add_option("TASK", arguments.task.words, "the task, as `cohort tasks` lists them, and settings of it key=value")
       ->required();
   app.add_option("--out", arguments.out, "folder that gets NAME/1.0.0, or NAME.hdf5")->required();
   app.add_option("--episodes", recording.episodes, "to keep")->capture_default_str();
@@ -45,12 +46,7 @@ int run_collect(const std::vector<std::string>& words) {
   app.add_option(flag("shard-episodes"), recording.shard_episodes, "whose kept episodes share a shard")
       ->capture_default_str();
   arguments.task.add_to(app);
-  try {
-    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
-  } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) return app.exit(e);
-    throw UsageError(e.what());
-  }
+  if (const auto code = parse_arguments(app, words)) return *code;
   arguments.task.take_words(1);
   COHORT_THROW_UNLESS(recording.episodes >= 1, "--episodes {}: at least 1 is needed", recording.episodes);
   const auto group = join_ranks(arguments.task.settings.threads);

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/parse_arguments.h"
 #include "cli/subcommand.h"
 #include "core/config.h"
 #include "core/files.h"
@@ -46,15 +47,7 @@ int run_convert(const std::vector<std::string>& words) {
                  "config.json of the run whose policy it is; without it, names and types stay");
   app.add_option("--to", to, "reference: its keys, .module. and repeated tensors included; cohort: ours")
       ->check(CLI::IsMember({"reference", "cohort"}));
-  try {
-    std::vector<std::string> reversed(words.rbegin(), words.rend());
-    app.parse(reversed);
-  } catch (const CLI::CallForHelp&) {
-    std::puts(app.help().c_str());
-    return 0;
-  } catch (const CLI::ParseError& e) {
-    throw UsageError(format("{}; see `cohort convert-weights --help`", e.what()));
-  }
+  if (const auto code = parse_arguments(app, words)) return *code;
   if (configuration.empty() != to.empty())
     throw UsageError("--config and --to belong together; without both, names and types stay as they are");
   if (configuration.empty()) {

@@ -10,6 +10,7 @@
 
 #include "cli/child_command.h"
 #include "cli/demo_policy.h"
+#include "cli/parse_arguments.h"
 #include "cli/subcommand.h"
 #include "core/config.h"
 #include "core/files.h"
@@ -193,12 +194,7 @@ int run_demo(const std::vector<std::string>& words) {
   app.add_option("--cameras", a.cameras, "whose pictures are recorded, a,b: for policies that see");
   app.add_option("--size", a.size, "px of the pictures")->capture_default_str();
   app.add_flag("--no-video,--no_video", a.no_video, "record none in the evaluation");
-  try {
-    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
-  } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) return app.exit(e);
-    throw UsageError(e.what());
-  }
+  if (const auto code = parse_arguments(app, words)) return *code;
   for (const std::string& word : a.overrides)
     if (!config::is_override(word))
       throw UsageError(format("'{}' is neither an argument nor a setting of the form key.path=value", word));

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "cli/parse_arguments.h"
 #include "cli/subcommand.h"
 #include "core/devices_cpu.h"
 
@@ -79,14 +80,7 @@ int run_devices(const std::vector<std::string>& arguments) {
       "cohort devices");
   bool json = false;
   app.add_flag("--json", json, "the list as JSON, on standard output");
-  try {
-    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
-  } catch (const CLI::CallForHelp&) {
-    std::fputs(app.help().c_str(), stdout);
-    return 0;
-  } catch (const CLI::ParseError& e) {
-    throw UsageError(format("devices: {}; `cohort devices --help` lists the flags", e.what()));
-  }
+  if (const auto code = parse_arguments(app, arguments)) return *code;
   const DeviceListing listing = list_devices();
   const CpuDevice cpu = host_cpu();
   if (json) {

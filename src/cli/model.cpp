@@ -1,6 +1,5 @@
 // `cohort model`: what a model holds, and whether the batched engine runs it.
 #include "sim/model.h"
-#include "sim/visual_model.h"
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
@@ -9,13 +8,14 @@
 
 #include "cli/model_morph.h"
 #include "cli/model_survey.h"
+#include "cli/parse_arguments.h"
 #include "cli/subcommand.h"
-#include "cli/unknown_arguments.h"
 #include "core/error.h"
 #include "sim/compile.h"
 #include "sim/cpu/engine.h"
 #include "sim/model_file.h"
 #include "sim/mujoco/engine.h"
+#include "sim/visual_model.h"
 
 namespace cohort::cli {
 namespace {
@@ -181,17 +181,7 @@ int run_model(const std::vector<std::string>& arguments) {
   app.add_flag("--fixed-base", s.fixed_base, "URDF: the base link is part of the world");
   const CLI::Option* compile = app.add_option(
       "--compile", s.compile_to, "write the batched engine's model to this .cohort file, which needs no MuJoCo");
-  try {
-    std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
-    app.parse(reversed);
-  } catch (const CLI::CallForHelp&) {
-    std::puts(app.help().c_str());
-    return 0;
-  } catch (const CLI::ExtrasError&) {
-    throw UsageError(format("{}; see `cohort model --help`", unknown_arguments(app)));
-  } catch (const CLI::ParseError& e) {
-    throw UsageError(format("{}; see `cohort model --help`", e.what()));
-  }
+  if (const auto code = parse_arguments(app, arguments)) return *code;
   std::error_code ignored;
   const bool folder = std::filesystem::is_directory(s.file, ignored);
   check_together(s, folder, compile->count() > 0);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/parse_arguments.h"
 #include "cli/subcommand.h"
 #include "core/config.h"
 
@@ -25,8 +26,8 @@ int run_predict(const std::vector<std::string>& words) {
       "  cohort predict outputs/regressor/latest new.csv --out answers.csv\n"
       "  cohort predict outputs/push/latest outputs/data/push data.splits=train[95%:] --out actions.csv");
   train::PredictSettings settings;
-  app.add_option("run", settings.run, "a run's folder, its folder of checkpoints, or a checkpoint")->required();
-  app.add_option("file", settings.file,
+  app.add_option("RUN", settings.run, "a run's folder, its folder of checkpoints, or a checkpoint")->required();
+  app.add_option("FILE", settings.file,
                  "the CSV file, with the columns of the training data; or a data set with the fields of the policy's")
       ->required();
   app.add_option("settings", settings.overrides, "key.path=value: settings of the run that this file needs otherwise");
@@ -37,12 +38,7 @@ int run_predict(const std::vector<std::string>& words) {
       ->check(CLI::PositiveNumber);
   app.add_option("--data-set,--data_set", settings.data_set,
                  "of the policy's data.paths: whose statistics, where each set has its own");
-  try {
-    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
-  } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) return app.exit(e);
-    throw UsageError(e.what());
-  }
+  if (const auto code = parse_arguments(app, words)) return *code;
   const train::PredictReport report = train::predict_file(settings);
   std::printf("%s: %lld row(s) of %s by %s\n", settings.out.c_str(), static_cast<long long>(report.rows),
               report.job.c_str(), report.weights.c_str());

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/parse_arguments.h"
 #include "cli/subcommand.h"
 #include "report/comparison.h"
 #include "report/run_report.h"
@@ -28,14 +29,9 @@ int run_report(const std::vector<std::string>& words) {
                "cohort report");
   std::vector<std::string> paths;
   std::string out = "comparison.html";
-  app.add_option("runs", paths, "folders of runs, e.g. outputs/NAME/latest")->required();
+  app.add_option("RUN", paths, "folders of runs, e.g. outputs/NAME/latest")->required();
   app.add_option("--out", out, "of several runs: the page")->capture_default_str();
-  try {
-    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
-  } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) return app.exit(e);
-    throw UsageError(e.what());
-  }
+  if (const auto code = parse_arguments(app, words)) return *code;
   std::vector<report::RunFolder> runs;
   for (const std::string& path : paths) runs.push_back(open_run(path));
   if (runs.size() > 1) {

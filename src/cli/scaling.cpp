@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/parse_arguments.h"
 #include "cli/subcommand.h"
 #include "core/devices.h"
 #include "core/devices_cpu.h"
@@ -155,12 +156,7 @@ int run_scaling(const std::vector<std::string>& words) {
   app.add_option("--json", settings.json, "file for the figures");
   app.prefix_command();
   // Options come before the word `train`.
-  try {
-    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
-  } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) return app.exit(e);
-    throw UsageError(e.what());
-  }
+  if (const auto code = parse_arguments(app, words)) return *code;
   settings.command = app.remaining();
   if (settings.command.empty() || settings.command.front() != "train")
     throw UsageError("scaling: which training? e.g. `cohort scaling train informer data.path=file.csv`");

@@ -15,9 +15,9 @@
 #include <sstream>
 
 #include "cli/model_morph.h"
+#include "cli/parse_arguments.h"
 #include "cli/simulate_pictures.h"
 #include "cli/subcommand.h"
-#include "cli/unknown_arguments.h"
 #include "core/devices.h"
 #include "core/devices_cpu.h"
 #include "core/error.h"
@@ -523,17 +523,7 @@ int run_simulate(const std::vector<std::string>& arguments) {
       "counts; a recording gets the process' number before its suffix");
   app.add_option("--summary", s.summary, "")->group("");
   app.add_flag("--fixed-base", s.fixed_base, "URDF: the base link is part of the world");
-  try {
-    std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
-    app.parse(reversed);
-  } catch (const CLI::CallForHelp&) {
-    std::puts(app.help().c_str());
-    return 0;
-  } catch (const CLI::ExtrasError&) {
-    throw UsageError(format("{}; see `cohort simulate --help`", unknown_arguments(app)));
-  } catch (const CLI::ParseError& e) {
-    throw UsageError(format("{}; see `cohort simulate --help`", e.what()));
-  }
+  if (const auto code = parse_arguments(app, arguments)) return *code;
   check_together(s);
   if (!s.summary.empty()) {
     const int processes = take_share(s);

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "cli/parse_arguments.h"
 #include "cli/subcommand.h"
-#include "cli/unknown_arguments.h"
 #include "core/devices_cpu.h"
 #include "core/format.h"
 #include "render/video.h"
@@ -138,17 +138,7 @@ int run_tasks(const std::vector<std::string>& arguments) {
       ->check(CLI::Range(0, 100000))
       ->capture_default_str();
   app.add_option("--renderer", settings.pictures.renderer, "raycast or mujoco")->needs(wanted)->capture_default_str();
-  try {
-    std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
-    app.parse(reversed);
-  } catch (const CLI::CallForHelp&) {
-    std::puts(app.help().c_str());
-    return 0;
-  } catch (const CLI::ExtrasError&) {
-    throw UsageError(format("{}; see `cohort tasks --help`", unknown_arguments(app)));
-  } catch (const CLI::ParseError& e) {
-    throw UsageError(format("{}; see `cohort tasks --help`", e.what()));
-  }
+  if (const auto code = parse_arguments(app, arguments)) return *code;
   if (name.empty()) {
     if (!picture.file.empty()) throw UsageError("--picture: of which task? `cohort tasks NAME --picture FILE.png`");
     list_tasks();

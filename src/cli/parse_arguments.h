@@ -1,0 +1,19 @@
+/// A subcommand's arguments, and what to say when they are wrong.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace cohort::cli {
+
+/// Parses `words` by `app`, whose name is the command as it is typed ("cohort report"). The exit code when help was asked for and
+/// printed, else nothing. UsageError for anything else: with the nearest flag for one that there is not, and where the help is.
+///
+///     if (const auto code = parse_arguments(app, words)) return *code;
+std::optional<int> parse_arguments(CLI::App& app, const std::vector<std::string>& words);
+
+}  // namespace cohort::cli
