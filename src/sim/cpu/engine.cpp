@@ -66,11 +66,12 @@ class Memory {
 
 /// All but available_bytes. view: planned_view of the model.
 MemoryPlan plan_of(const Model& model, ModelView view, const BlockRunner& runner, int threads,
-                   const ParameterSet& parameters) {
+                   const ParameterSet& parameters, const FieldSet& step_leaves) {
   MemoryPlan plan;
   double state = sizeof(float), derived = 0;
   for (int f = 0; f < kFieldCount; ++f) {
     const Field field = static_cast<Field>(f);
+    if (!has_field(step_leaves, field)) continue;
     (is_state(field) ? state : derived) += 4.0 * field_size(model.info, field);
   }
   plan.parts = {{"state and inputs", state}, {"derived", derived}};
@@ -89,13 +90,15 @@ class CpuEngine final : public Engine {
  public:
   CpuEngine(Model model, int n_envs, const CpuEngineOptions& options)
       : model_(std::move(model)),
-        view_(planned_view(model_, options.row_space, options.contact_capacity)),
+        step_leaves_(options.step_leaves),
+        view_(planned_view(model_, options.row_space, options.contact_capacity, step_leaves_)),
         n_(n_envs),
         n_pad_(padded(n_envs, kPadding)),
         runner_(runner_of(options.lanes)),
         threads_wanted_(std::min(options.threads, n_pad_ / kPadding)),
         parameters_(model_, n_pad_) {
-    MemoryPlan plan = plan_of(model_, view_, runner_, threads_wanted_, options.parameters);
+    check_step_leaves(model_, step_leaves_, options.parameters);
+    MemoryPlan plan = plan_of(model_, view_, runner_, threads_wanted_, options.parameters, step_leaves_);
     plan.available_bytes = available_host_memory();
     need_memory(plan, n_, threads_wanted_);
     for (int f = 0; f < kFieldCount; ++f) {
@@ -115,6 +118,9 @@ class CpuEngine final : public Engine {
     // there.
     data_.applied = data_.link_force = nullptr;
     data_.separations = static_cast<float*>(separations_.get());
+    data_.left = left_bits(step_leaves_);
+    if ((data_.left & kLeftLinks) != 0) link_root_ = roots_of_links(model_.info);
+    data_.link_root = link_root_.empty() ? nullptr : link_root_.data();
     for (int e = 0; e < n_pad_; ++e) reset_one(e);
     step_work_ = [this](int t) {
       share(t, [this](int a, int b, void* w) { runner_.step(view_, data_, a, b, steps_, w); });
@@ -129,6 +135,8 @@ class CpuEngine final : public Engine {
   const ModelInfo& info() const override { return model_.info; }
   int n_envs() const override { return n_; }
 
+  bool has(Field field) const override { return has_field(step_leaves_, field); }
+
   ArrayView view(Field field) override {
     if (field == Field::kQfrcApplied) data_.applied = floats(field);
     if (field == Field::kXfrcApplied) data_.link_force = floats(field);
@@ -136,7 +144,7 @@ class CpuEngine final : public Engine {
     v.data = fields_[static_cast<std::size_t>(field)].get();
     v.type = is_float(field) ? ElementType::kFloat32 : ElementType::kInt32;
     v.rank = 2;
-    v.shape = {n_, field_size(model_.info, field)};
+    v.shape = {n_, size_of(field)};
     v.strides = {1, n_pad_};
     return v;
   }
@@ -158,6 +166,7 @@ class CpuEngine final : public Engine {
   ArrayView parameter(Parameter parameter) override {
     ParameterSet wanted;
     wanted.set(static_cast<std::size_t>(parameter));
+    check_step_leaves(model_, step_leaves_, wanted);
     if ((wanted & ~parameters_.taken()).any()) {
       // The caller keeps what was there until the new values are in place.
       need_room(wanted, parameter_name(parameter), 2.0 * sizeof(float) * parameters_.size(parameter));
@@ -201,7 +210,9 @@ class CpuEngine final : public Engine {
           format("a state of {} bytes was saved; {} environments of this model take {}", bytes.size(), n_, expected));
     };
     if (bytes.size() < expected) throw other();
-    need_room(ParameterStore::saved_in(bytes.subspan(expected)), "the state's parameters", 0);
+    const ParameterSet saved = ParameterStore::saved_in(bytes.subspan(expected));
+    check_step_leaves(model_, step_leaves_, saved);
+    need_room(saved, "the state's parameters", 0);
     ParameterStore read(model_, n_pad_);
     if (read.load(bytes.subspan(expected)) != bytes.size() - expected) throw other();
     const std::uint8_t* from = bytes.data();
@@ -219,18 +230,23 @@ class CpuEngine final : public Engine {
 
   std::vector<Contact> contacts(int env) override { return list_contacts(model_, view_, data_, env); }
 
-  MemoryPlan memory() const override { return plan_of(model_, view_, runner_, threads_wanted_, parameters_.taken()); }
+  MemoryPlan memory() const override {
+    return plan_of(model_, view_, runner_, threads_wanted_, parameters_.taken(), step_leaves_);
+  }
 
   std::string error_text(int) const override { return ""; }
 
  private:
+  int size_of(Field field) const { return has(field) ? field_size(model_.info, field) : 0; }
   std::size_t field_bytes(Field field) const {
-    return 4 * static_cast<std::size_t>(field_size(model_.info, field)) * static_cast<std::size_t>(n_pad_);
+    return 4 * static_cast<std::size_t>(size_of(field)) * static_cast<std::size_t>(n_pad_);
   }
   std::size_t separation_bytes() const {
     return 3 * sizeof(float) * static_cast<std::size_t>(view_.nseparation) * static_cast<std::size_t>(n_pad_);
   }
-  float* floats(Field field) { return static_cast<float*>(fields_[static_cast<std::size_t>(field)].get()); }
+  float* floats(Field field) {
+    return has(field) ? static_cast<float*>(fields_[static_cast<std::size_t>(field)].get()) : nullptr;
+  }
   int* ints(Field field) { return static_cast<int*>(fields_[static_cast<std::size_t>(field)].get()); }
 
   bool holds_numbers(Field field) {
@@ -244,7 +260,7 @@ class CpuEngine final : public Engine {
     const ParameterSet more = wanted & ~parameters_.taken();
     if (more.none()) return;
     const MemoryPlan now = memory(),
-                     then = plan_of(model_, view_, runner_, threads_wanted_, parameters_.taken() | more);
+                     then = plan_of(model_, view_, runner_, threads_wanted_, parameters_.taken() | more, step_leaves_);
     need_memory({.what = what,
                  .each = then.bytes_per_environment() - now.bytes_per_environment(),
                  .fixed = then.fixed_bytes,  // before the old ones are given back
@@ -272,7 +288,7 @@ class CpuEngine final : public Engine {
 
   void reset_one(int e) {
     const auto clear = [&](Field field) {
-      for (int i = 0; i < field_size(model_.info, field); ++i) {
+      for (int i = 0; i < size_of(field); ++i) {
         const std::size_t at =
             static_cast<std::size_t>(i) * static_cast<std::size_t>(n_pad_) + static_cast<std::size_t>(e);
         if (is_float(field)) {
@@ -303,6 +319,7 @@ class CpuEngine final : public Engine {
   }
 
   Model model_;
+  FieldSet step_leaves_;
   ModelView view_;
   int n_, n_pad_;
   const BlockRunner& runner_;
@@ -310,7 +327,8 @@ class CpuEngine final : public Engine {
   ParameterStore parameters_;
   std::array<Memory, kFieldCount> fields_;
   Memory time_low_;
-  Memory separations_;  ///< see Separations; no part of the state
+  Memory separations_;          ///< see Separations; no part of the state
+  std::vector<int> link_root_;  ///< DataView::link_root
   DataView data_{};
   std::unique_ptr<ThreadTeam> team_;
   std::vector<Memory> workspaces_;
@@ -327,8 +345,10 @@ LaneWidth widest_lanes() {
 }
 
 MemoryPlan plan_cpu_engine(const Model& model, const CpuEngineOptions& options) {
-  MemoryPlan plan = plan_of(model, planned_view(model, options.row_space, options.contact_capacity),
-                            runner_of(options.lanes), options.threads, options.parameters);
+  check_step_leaves(model, options.step_leaves, options.parameters);
+  MemoryPlan plan =
+      plan_of(model, planned_view(model, options.row_space, options.contact_capacity, options.step_leaves),
+              runner_of(options.lanes), options.threads, options.parameters, options.step_leaves);
   plan.available_bytes = available_host_memory();
   return plan;
 }
