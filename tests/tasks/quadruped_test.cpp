@@ -208,8 +208,8 @@ TEST(QuadrupedCurriculum, MakesCommandsLargerWhereTheyWereFollowed) {
 TEST(QuadrupedCurriculum, BeginsOnFlatGroundThatGetsRougher) {
   const QuadrupedGround ground(true, true), rough(true);
   double middle = 0, far = 0;
-  for (double x = -1.4; x < 1.4; x += 0.1)
-    for (double y = -1.4; y < 1.4; y += 0.1) middle = std::max(middle, ground.height(x, y));
+  for (double x = -1.2; x < 1.2; x += 0.1)
+    for (double y = -1.2; y < 1.2; y += 0.1) middle = std::max(middle, ground.height(x, y));
   for (double x = 8; x < 12; x += 0.1) {
     far = std::max(far, ground.height(x, 3));
     EXPECT_EQ(ground.height(x, 3), rough.height(x, 3));
