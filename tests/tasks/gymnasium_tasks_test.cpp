@@ -398,6 +398,39 @@ TEST_P(GymnasiumTasks, TheResetNoiseHasGymnasiumsDistribution) {
   }
 }
 
+/// What an environment shows in 40 steps of its own, while others begin anew.
+std::vector<std::vector<std::vector<double>>> episode(Task& task, std::int32_t env, int others_every) {
+  const auto n = static_cast<std::size_t>(task.n_envs()), width = static_cast<std::size_t>(task.spec().action.width());
+  std::vector<std::int32_t> all(n);
+  std::iota(all.begin(), all.end(), 0);
+  std::vector<std::uint64_t> seeds = consecutive_seeds(100, static_cast<int>(n));
+  seeds[static_cast<std::size_t>(env)] = 7;
+  task.reset(all, seeds);
+  std::vector<float> actions(n * width);
+  std::vector<std::vector<std::vector<double>>> seen{shown(task, static_cast<std::size_t>(env))};
+  for (int k = 0; k < 40; ++k) {
+    for (std::size_t i = 0; i < actions.size(); ++i) {
+      const auto j = static_cast<double>(i % width);
+      actions[i] = task.spec().action.high[i % width] * static_cast<float>(std::sin(0.3 * k + j));
+    }
+    task.step(make_view(actions.data(), {static_cast<std::int64_t>(n), static_cast<std::int64_t>(width)}));
+    seen.push_back(shown(task, static_cast<std::size_t>(env)));
+    if (n == 1 || k % others_every != 0) continue;
+    const std::int32_t other = (env + 1) % static_cast<std::int32_t>(n);
+    const std::uint64_t seed = 1000 + static_cast<std::uint64_t>(k);
+    task.reset({&other, 1}, {&seed, 1});
+  }
+  return seen;
+}
+
+TEST_P(GymnasiumTasks, HaveEpisodesOfTheSameBitsWhateverTheOthersDo) {
+  std::string missing;
+  const auto alone = made(GetParam(), {.n_envs = 1}, &missing);
+  const auto among = made(GetParam(), {.n_envs = 21, .threads = 2}, &missing);
+  if (!alone || !among) GTEST_SKIP() << missing;
+  EXPECT_EQ(episode(*alone, 0, 1), episode(*among, 17, 3));
+}
+
 TEST(GymnasiumModels, AreAskedForWithTheCommandThatBringsThem) {
   const OtherAssets other("/nowhere");
   const std::string text = message_of([] { make_task("Ant-v5", {}); });

@@ -182,7 +182,7 @@ COHORT_KERNEL void step_block(const ModelView& m, const DataView& d, BlockEnvs e
   for (int lane = 0; lane < L::kWidth; ++lane) is_live[lane] = d.status[envs[lane]] == 0 ? 1.0f : 0.0f;
   b.c.live = load(is_live, static_cast<V*>(nullptr)) > V(0.0f);
   const bool leaves = last && d.left != 0;
-  b.c.rows_are_read = leaves && (d.left & (kLeftLinks | kLeftForces)) != 0;
+  b.c.rows_are_read = b.c.contacts_are_read = leaves && (d.left & (kLeftLinks | kLeftForces)) != 0;
   if (!any(b.c.live)) return;
   load_block<L>(m, d, envs, b);
   const StepCounts<L> counts = step_states<L>(m, b);
@@ -199,7 +199,7 @@ COHORT_KERNEL void forward_block(const ModelView& m, const DataView& d, int env,
   Workspace<L>& w = b.w;
   const typename L::M all = V(0.0f) == V(0.0f);
   b.c.live = all;
-  b.c.rows_are_read = true;
+  b.c.rows_are_read = b.c.contacts_are_read = true;
   load_block<L>(m, d, envs, b);
   evaluate<L>(m, b);
   store_rows<L>(d.qacc, w.qacc, m.nv, d.n_pad, envs, all);
