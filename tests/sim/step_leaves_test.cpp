@@ -211,17 +211,28 @@ TEST(StepLeavesRequests, OfWhatIsNotComputedAreRefusedByName) {
   EXPECT_NE(message_of([&] { scene->engine().parameter(Parameter::kLinkMass); }).find("link_mass"), std::string::npos);
 }
 
-TEST(StepLeavesRequests, AnEnvironmentThatStandsStillKeepsWhatItsLastGoodStepLeft) {
-  const auto scene = scene_with({.step_leaves = kAllLeft}, model_with("RK4", 0.004), 3);
-  scene->engine().step(5);
-  const std::vector<double> before = row_of(*scene, Field::kLinkVelocity, 1);
-  const ArrayView qvel = scene->engine().host_view(Field::kQvel, Access::kWrite);
-  static_cast<float*>(qvel.data)[qvel.strides[0]] = NAN;
-  scene->engine().step(5);
-  EXPECT_EQ(row_of(*scene, Field::kLinkVelocity, 1), before);
-  EXPECT_NE(row_of(*scene, Field::kLinkVelocity, 0), before);
-  scene->reset({1});
-  for (const double x : row_of(*scene, Field::kLinkForce, 1)) EXPECT_EQ(x, 0);
+TEST(StepLeavesRequests, AnEnvironmentThatBreaksStandsStillAndKeepsWhatItsLastGoodStepLeft) {
+  for (const EngineKind engine : {EngineKind::kBatched, EngineKind::kMujoco}) {
+    const auto scene = scene_with({.engine = engine, .step_leaves = kAllLeft}, model_with("RK4", 0.004), 3);
+    scene->engine().step(5);
+    const std::vector<double> before = row_of(*scene, Field::kLinkVelocity, 1);
+    const ArrayView qvel = scene->engine().host_view(Field::kQvel, Access::kWrite);
+    if (engine == EngineKind::kBatched) {
+      static_cast<float*>(qvel.data)[qvel.strides[0]] = 1e12f;
+    } else {
+      static_cast<double*>(qvel.data)[qvel.strides[0]] = 1e12;
+    }
+    scene->engine().step(1);
+    const auto status = scene->host_view(Field::kStatus).span<std::int32_t>();
+    EXPECT_EQ(status[0], kStatusOk) << to_string(engine);
+    EXPECT_EQ(status[1], kStatusBadState) << to_string(engine);
+    if (engine == EngineKind::kBatched) EXPECT_EQ(row_of(*scene, Field::kLinkVelocity, 1), before);
+    EXPECT_NE(row_of(*scene, Field::kLinkVelocity, 0), before);
+    scene->reset({1});
+    EXPECT_EQ(scene->host_view(Field::kStatus).span<std::int32_t>()[1], kStatusOk);
+    scene->engine().step(1);
+    for (const double x : row_of(*scene, Field::kLinkVelocity, 1)) EXPECT_LT(std::abs(x), 10) << to_string(engine);
+  }
 }
 
 }  // namespace

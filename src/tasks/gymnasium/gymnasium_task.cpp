@@ -10,8 +10,6 @@
 namespace cohort::tasks {
 namespace {
 
-struct GymnasiumSettings : SceneTaskSettings {};
-
 std::size_t env_index(int env) {
   return static_cast<std::size_t>(env);
 }
@@ -32,9 +30,9 @@ std::string gymnasium_model(const GymnasiumModel& model) {
 }
 
 SceneTaskSetup gymnasium_setup(const TaskSettings& settings, const GymnasiumModel& model) {
-  GymnasiumSettings own;
+  SceneTaskSettings own;
   own.horizon = model.horizon;
-  SceneTaskSetup setup = read_settings(settings, static_cast<SceneTaskSettings&>(own));
+  SceneTaskSetup setup = read_settings(settings, own);
   TaskSpec& spec = setup.spec;
   spec.name = model.name;
   spec.summary = format("gymnasium's: {}", model.summary);

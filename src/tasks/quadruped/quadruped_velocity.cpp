@@ -232,13 +232,17 @@ class QuadrupedVelocity final : public SceneTask {
   /// After a step: at its end the next command, of the level that the last one led to.
   void next_command(Walk& w, std::int64_t step) const {
     w.told_before = w.told;
-    const std::array<double, 2> now = followed(w);
-    for (std::size_t i = 0; i < 2; ++i) w.followed[i] += now[i];
+    if (own_.curriculum) {
+      const std::array<double, 2> now = followed(w);
+      for (std::size_t i = 0; i < 2; ++i) w.followed[i] += now[i];
+    }
     if (step % kCommandSteps != 0) return;
-    const double least = std::min(w.followed[0], w.followed[1]) / static_cast<double>(kCommandSteps);
-    if (own_.curriculum && least >= kFollowed) w.level = std::min(w.level + 1, kLevels - 1);
-    if (own_.curriculum && least < kMissed) w.level = std::max(w.level - 1, 0);
-    w.followed[0] = w.followed[1] = 0;
+    if (own_.curriculum) {
+      const double least = std::min(w.followed[0], w.followed[1]) / static_cast<double>(kCommandSteps);
+      if (least >= kFollowed) w.level = std::min(w.level + 1, kLevels - 1);
+      if (least < kMissed) w.level = std::max(w.level - 1, 0);
+      w.followed[0] = w.followed[1] = 0;
+    }
     w.told = command(w, step);
   }
   static std::array<double, 3> joints_of(std::size_t leg, std::span<const double> qpos) {
