@@ -110,6 +110,10 @@ class Engine {
 
   /// Computes the derived fields from the present state; does not change the state.
   virtual void forward() = 0;
+  /// The same for these environments, and for others where that is no more work.
+  virtual void forward_some(std::span<const std::int32_t> envs) {
+    if (!envs.empty()) forward();
+  }
 
   /// Random controls for every environment; the same on every engine.
   virtual void draw_controls(const RandomControls& controls, const ControlDraw& draw) {

@@ -263,7 +263,8 @@ void SceneTask::reset(std::span<const std::int32_t> envs, std::span<const std::u
     std::fill(terms, terms + static_cast<std::ptrdiff_t>(term_count_), 0.0f);
   }
   begun(envs);
-  if (!setup_.leaves.empty()) engine.forward();  // changes what the others' last step left, which they have read
+  // May change what the last step left in others, which they have read.
+  if (!setup_.leaves.empty()) engine.forward_some(envs);
   gather();
   for (const std::int32_t env : envs) observe_now(env);
 }

@@ -159,6 +159,27 @@ TEST(StepLeavesBits, AreTheSameForEveryLaneWidthBatchSizeAndThreadCount) {
   EXPECT_TRUE(same_bits(all_left(options, 50, 12), truth));
 }
 
+TEST(StepLeavesBits, OfSomeEnvironmentsAreThoseOfAForwardOfAll) {
+  for (const EngineKind engine : {EngineKind::kBatched, EngineKind::kMujoco}) {
+    SceneOptions options{.engine = engine, .threads = 2, .step_leaves = kAllLeft};
+    const auto some = scene_with(options, model_with("Euler", 0.004), 70),
+               all = scene_with(options, model_with("Euler", 0.004), 70);
+    for (Scene* scene : {some.get(), all.get()}) {
+      scene->set_random_ctrl(0);
+      scene->engine().step(20);
+    }
+    const std::vector<double> left = row_of(*some, Field::kLinkVelocity, 20);
+    const std::int32_t envs[] = {65, 33, 3, 65, 0};
+    some->engine().forward_some(envs);
+    all->engine().forward();
+    for (const Field f : kAllLeft) {
+      for (const std::int32_t e : envs) EXPECT_EQ(row_of(*some, f, e), row_of(*all, f, e)) << field_name(f);
+    }
+    EXPECT_EQ(row_of(*some, Field::kLinkVelocity, 20), left);
+    EXPECT_NE(row_of(*all, Field::kLinkVelocity, 20), left);
+  }
+}
+
 TEST(StepLeavesBits, LeaveThoseOfTheMotionAlone) {
   for (const char* file : {"walker.xml", "biped.xml", "pile.xml"}) {
     std::vector<std::vector<float>> ends;

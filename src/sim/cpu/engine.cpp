@@ -125,6 +125,15 @@ class CpuEngine final : public Engine {
     step_work_ = [this](int t) {
       share(t, [this](int a, int b, void* w) { runner_.step(view_, data_, a, b, steps_, w); });
     };
+    chosen_.reserve(static_cast<std::size_t>(n_pad_ / kPadding));
+    is_chosen_.resize(static_cast<std::size_t>(n_pad_ / kPadding));
+    forward_some_work_ = [this](int t) {
+      const std::size_t n = static_cast<std::size_t>(team_->size()), i = static_cast<std::size_t>(t);
+      for (std::size_t k = chosen_.size() * i / n; k < chosen_.size() * (i + 1) / n; ++k) {
+        const int first = chosen_[k] * kPadding;
+        runner_.forward(view_, data_, first, first + kPadding, workspaces_[i].get());
+      }
+    };
     forward_work_ = [this](int t) {
       share(t, [this](int a, int b, void* w) { runner_.forward(view_, data_, a, b, w); });
     };
@@ -157,6 +166,18 @@ class CpuEngine final : public Engine {
   void forward() override {
     count_constraints();
     team_->run(forward_work_);
+  }
+  void forward_some(std::span<const std::int32_t> envs) override {
+    count_constraints();
+    chosen_.clear();
+    for (const std::int32_t e : envs) {
+      const int block = e / kPadding;
+      if (is_chosen_[static_cast<std::size_t>(block)]) continue;
+      is_chosen_[static_cast<std::size_t>(block)] = true;
+      chosen_.push_back(block);
+    }
+    for (const int block : chosen_) is_chosen_[static_cast<std::size_t>(block)] = false;
+    if (!chosen_.empty()) team_->run(forward_some_work_);
   }
 
   void reset(std::span<const std::int32_t> envs) override {
@@ -332,7 +353,9 @@ class CpuEngine final : public Engine {
   DataView data_{};
   std::unique_ptr<ThreadTeam> team_;
   std::vector<Memory> workspaces_;
-  std::function<void(int)> step_work_, forward_work_;
+  std::function<void(int)> step_work_, forward_work_, forward_some_work_;
+  std::vector<int> chosen_;  ///< blocks of kPadding environments, for forward_some_work_
+  std::vector<char> is_chosen_;
   int steps_ = 1;
 };
 

@@ -257,12 +257,10 @@ class MujocoEngine final : public Engine {
     }
   }
 
-  void forward() override {
-    if (leaves_forces()) {
-      mjb_apply(batch_.get(), nullptr, n_, forward_and_find_forces, this, 0);
-    } else {
-      mjb_forward(batch_.get(), nullptr, n_, mjSTAGE_ACC);
-    }
+  void forward() override { forward_of(nullptr, n_); }
+  void forward_some(std::span<const std::int32_t> envs) override {
+    const std::vector<std::int32_t> rising = in_mujocos_order(envs);
+    if (!rising.empty()) forward_of(rising.data(), static_cast<int>(rising.size()));
   }
 
   void reset(std::span<const std::int32_t> envs) override {
@@ -439,6 +437,15 @@ class MujocoEngine final : public Engine {
     const mjtNum* const arrays[] = {m.body_mass,   m.geom_friction,    m.dof_armature,
                                     m.dof_damping, m.actuator_gainprm, m.actuator_biasprm};
     return arrays[static_cast<int>(parameter)][i];
+  }
+
+  /// envs: null for all.
+  void forward_of(const std::int32_t* envs, int n) {
+    if (leaves_forces()) {
+      mjb_apply(batch_.get(), envs, n, forward_and_find_forces, this, 0);
+    } else {
+      mjb_forward(batch_.get(), envs, n, mjSTAGE_ACC);
+    }
   }
 
   /// MuJoCo computes cfrc_ext only where somebody asks, which has to be before its mjData goes to the next environment.
