@@ -1,6 +1,41 @@
 #include "rl/presets.h"
 
+#include <utility>
+#include <vector>
+
 namespace cohort::rl {
+namespace {
+
+/// rl_games' settings for gymnasium's runners in many environments (Denys88/rl_games, configs/mujoco/*_envpool.yaml).
+void use_rl_games(PpoRunSettings& s, std::vector<int> hidden_dims) {
+  s.n_envs = 64;
+  s.runner.num_steps_per_env = 64;
+  s.runner.reward_scale = 0.1;
+  s.runner.init_at_random_ep_len = true;
+  s.policy.actor_hidden_dims = s.policy.critic_hidden_dims = std::move(hidden_dims);
+  s.algorithm.num_learning_epochs = 4;
+  s.algorithm.learning_rate = 3e-4;
+  s.algorithm.desired_kl = 0.008;
+  s.algorithm.entropy_coef = 0;
+}
+
+/// CleanRL's for small tasks (vwxyzjn/cleanrl, ppo_continuous_action.py), its 2,048 steps of a rollout shared out.
+void use_cleanrl(PpoRunSettings& s) {
+  s.n_envs = 64;
+  s.runner.num_steps_per_env = 32;
+  s.runner.init_at_random_ep_len = true;
+  s.runner.max_iterations = 488;  // a million steps
+  s.policy.actor_hidden_dims = s.policy.critic_hidden_dims = {64, 64};
+  s.policy.activation = "tanh";
+  s.algorithm.num_learning_epochs = 10;
+  s.algorithm.num_mini_batches = 32;
+  s.algorithm.learning_rate = 3e-4;
+  s.algorithm.schedule = "fixed";
+  s.algorithm.entropy_coef = 0;
+  s.algorithm.max_grad_norm = 0.5;
+}
+
+}  // namespace
 
 PpoRunSettings preset(const std::string& task) {
   PpoRunSettings s;
@@ -26,6 +61,23 @@ PpoRunSettings preset(const std::string& task) {
     s.policy.init_noise_std = 0.2;  // an action of 1 turns a joint by 0.8 rad
     s.algorithm.entropy_coef = 0.003;
     s.save_interval = 100;
+  }
+  if (task == "Ant-v5") {
+    use_rl_games(s, {256, 128, 64});
+    s.algorithm.num_mini_batches = 2;
+    s.runner.max_iterations = 2000;
+  }
+  if (task == "Humanoid-v5") {
+    use_rl_games(s, {512, 256, 128});
+    s.algorithm.gamma = 0.995;
+    s.algorithm.use_clipped_value_loss = false;
+    s.algorithm.max_grad_norm = 0.5;
+    s.runner.max_iterations = 5000;
+  }
+  if (task == "Reacher-v5" || task == "Pusher-v5") use_cleanrl(s);
+  if (task == "InvertedDoublePendulum-v5") {
+    use_cleanrl(s);
+    s.runner.reward_scale = 0.02;  // returns of 10,000, which CleanRL divides by their running deviation
   }
   return s;
 }

@@ -23,6 +23,12 @@ constexpr const char* kFieldNames[kFieldCount] = {"qpos",
                                                   "link_pos",
                                                   "link_quat",
                                                   "sensors",
+                                                  "link_com",
+                                                  "link_inertia",
+                                                  "link_velocity",
+                                                  "link_force",
+                                                  "qfrc_actuator",
+                                                  "qfrc_constraint",
                                                   "status",
                                                   "contact_count",
                                                   "solver_iterations"};
@@ -45,21 +51,28 @@ int field_size(const ModelInfo& info, Field field) {
     case Field::kWarmstart:
     case Field::kQfrcApplied:
     case Field::kQacc:
+    case Field::kQfrcActuator:
+    case Field::kQfrcConstraint:
       return info.nv;
     case Field::kAct:
       return info.na;
     case Field::kCtrl:
       return info.nu;
     case Field::kXfrcApplied:
+    case Field::kLinkVelocity:
+    case Field::kLinkForce:
       return 6 * nbody;
     case Field::kMocapPos:
       return 3 * info.nmocap;
     case Field::kMocapQuat:
       return 4 * info.nmocap;
     case Field::kLinkPos:
+    case Field::kLinkCom:
       return 3 * nbody;
     case Field::kLinkQuat:
       return 4 * nbody;
+    case Field::kLinkInertia:
+      return 10 * nbody;
     case Field::kSensors:
       return info.nsensordata;
     case Field::kTime:
@@ -72,6 +85,19 @@ int field_size(const ModelInfo& info, Field field) {
   }
   COHORT_CHECK(false, "no such field");
   return 0;
+}
+
+FieldSet set_of(std::span<const Field> step_leaves) {
+  FieldSet set;
+  for (const Field f : step_leaves) {
+    const bool known = f >= Field::kQpos && f < Field::kFieldCount;
+    COHORT_THROW_UNLESS(f == Field::kLinkPos || f == Field::kLinkQuat || is_on_request(f),
+                        "SceneOptions::step_leaves: a step leaves no {}: link_pos, link_quat, link_com, link_inertia, "
+                        "link_velocity, link_force, qfrc_actuator and qfrc_constraint are what it can leave",
+                        known ? field_name(f) : format("field {}", static_cast<int>(f)));
+    set.set(static_cast<std::size_t>(f));
+  }
+  return set;
 }
 
 const char* parameter_name(Parameter parameter) {

@@ -10,42 +10,20 @@
 #include <vector>
 
 #include "core/array_view.h"
+#include "sim/field.h"
 #include "sim/model_info.h"
 #include "sim/options.h"
 #include "sim/random_controls.h"
 
 namespace cohort::sim {
 
-/// A quantity of every environment. Views have shape (n_envs, size).
-enum class Field : int {
-  // State and inputs: read and written by step(); the caller may write them between steps.
-  kQpos,         ///< (nq)
-  kQvel,         ///< (nv)
-  kAct,          ///< (na)
-  kWarmstart,    ///< (nv) acceleration the constraint solver starts from
-  kTime,         ///< (1) s
-  kCtrl,         ///< (nu)
-  kQfrcApplied,  ///< (nv) generalized forces
-  kXfrcApplied,  ///< (nbody * 6) force (N) and torque (N m) at each link's centre of mass, in the world
-  kMocapPos,     ///< (nmocap * 3)
-  kMocapQuat,    ///< (nmocap * 4)
-  // Derived from the present state by Engine::forward(): read only.
-  kQacc,      ///< (nv)
-  kLinkPos,   ///< (nbody * 3)
-  kLinkQuat,  ///< (nbody * 4)
-  kSensors,   ///< (nsensordata)
-  // Diagnostics of the last step, int32: read only.
-  kStatus,            ///< (1) bits of Status
-  kContactCount,      ///< (1)
-  kSolverIterations,  ///< (1)
-  kFieldCount,
-};
-inline constexpr int kFieldCount = static_cast<int>(Field::kFieldCount);
 const char* field_name(Field field);
 /// True for the fields that make up a state: saving and loading these continues bit for bit.
 bool is_state(Field field);
 /// Values per environment.
 int field_size(const ModelInfo& info, Field field);
+/// What a step can leave behind: derived fields, but neither accelerations nor sensors. Throws Error for another.
+FieldSet set_of(std::span<const Field> step_leaves);
 
 const char* parameter_name(Parameter parameter);
 /// By the parameters' numbers.
@@ -112,7 +90,11 @@ class Engine {
   virtual const ModelInfo& info() const = 0;
   virtual int n_envs() const = 0;
 
-  /// The field's memory, on the engine's device; valid as long as the engine. Never copies.
+  /// False for a derived field that was not asked for when the engine was made (SceneOptions::step_leaves).
+  virtual bool has(Field field) const = 0;
+
+  /// The field's memory, on the engine's device; valid as long as the engine. Never copies. Of a field that the engine
+  /// does not have: (n_envs, 0).
   virtual ArrayView view(Field field) = 0;
 
   /// The field in host memory: the same as view() of an engine on a CPU; of an engine on a device a copy of the present
@@ -128,6 +110,10 @@ class Engine {
 
   /// Computes the derived fields from the present state; does not change the state.
   virtual void forward() = 0;
+  /// The same for these environments, and for others where that is no more work.
+  virtual void forward_some(std::span<const std::int32_t> envs) {
+    if (!envs.empty()) forward();
+  }
 
   /// Random controls for every environment; the same on every engine.
   virtual void draw_controls(const RandomControls& controls, const ControlDraw& draw) {

@@ -68,11 +68,39 @@ int choose_contact_capacity(const Model& model, int wanted) {
   return capacity;
 }
 
-ModelView planned_view(const Model& model, int row_space, int contact_capacity) {
+ModelView planned_view(const Model& model, int row_space, int contact_capacity, const FieldSet& step_leaves) {
   ModelView view = model.view();
   view.row_space = choose_row_space(model, row_space);
   view.contact_capacity = choose_contact_capacity(model, contact_capacity);
+  if (step_leaves.test(static_cast<std::size_t>(Field::kLinkForce))) view.keep_contacts = 1;
   return view;
+}
+
+void check_step_leaves(const Model& model, const FieldSet& step_leaves, const ParameterSet& parameters) {
+  const auto leaves = [&](Field field) { return step_leaves.test(static_cast<std::size_t>(field)); };
+  if (leaves(Field::kLinkForce)) {
+    const bool joined = std::any_of(model.equality.begin(), model.equality.end(),
+                                    [](const EqualityRecord& e) { return equality_dim(e) > 1; });
+    COHORT_THROW_UNLESS(!joined && model.sizes.nsegment == 0,
+                        "SceneOptions::step_leaves: the batched engine's link_force knows contacts and applied forces "
+                        "only, and this model has {}; the engine `mujoco` has all of it",
+                        joined ? "equalities between links" : "spatial tendons");
+  }
+  const bool masses = leaves(Field::kLinkCom) || leaves(Field::kLinkInertia) || leaves(Field::kLinkVelocity) ||
+                      leaves(Field::kLinkForce);
+  COHORT_THROW_UNLESS(
+      !masses || !parameters.test(static_cast<std::size_t>(Parameter::kLinkMass)),
+      "link_mass differs between environments: the batched engine then leaves no link_com, "
+      "link_inertia, link_velocity or link_force (SceneOptions::step_leaves); the engine `mujoco` does");
+}
+
+std::vector<int> roots_of_links(const ModelInfo& info) {
+  std::vector<int> roots(info.links.size(), 0);
+  for (std::size_t k = 1; k < roots.size(); ++k) {
+    const int parent = info.links[k].parent;
+    roots[k] = parent > 0 ? roots[static_cast<std::size_t>(parent)] : static_cast<int>(k);
+  }
+  return roots;
 }
 
 }  // namespace cohort::sim

@@ -1,6 +1,9 @@
 /// What a batched engine decides about a model when it is built: no part of the model, nor of a compiled model's file,
 /// so that another machine or backend decides anew.
 #pragma once
+#include <vector>
+
+#include "sim/engine.h"
 #include "sim/model.h"
 
 namespace cohort::sim {
@@ -16,7 +19,15 @@ int choose_row_space(const Model& model, int wanted);
 /// kernels can count.
 int choose_contact_capacity(const Model& model, int wanted);
 
-/// The model as an engine's kernels see it, with both. Valid as long as the model.
-ModelView planned_view(const Model& model, int row_space, int contact_capacity);
+/// The model as an engine's kernels see it, with both, and with the contacts kept where a step leaves their forces.
+/// Valid as long as the model.
+ModelView planned_view(const Model& model, int row_space, int contact_capacity, const FieldSet& step_leaves = {});
+
+/// Throws Error where the kernels do not compute what a step is to leave: of models with equalities between links or
+/// spatial tendons the links' forces, with masses of the environments' own what is made of masses.
+void check_step_leaves(const Model& model, const FieldSet& step_leaves, const ParameterSet& parameters);
+
+/// (nlink) the child of the world that each link hangs on; 0 for the world.
+std::vector<int> roots_of_links(const ModelInfo& info);
 
 }  // namespace cohort::sim

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/array_view.h"
+#include "sim/field.h"
 
 namespace cohort::sim {
 
@@ -82,6 +83,11 @@ struct SceneOptions {
   /// Parameters that environments will have of their own: build() counts their memory before it takes any, and takes
   /// it. Others take theirs when they are first asked for.
   std::vector<Parameter> parameters{};
+  /// Derived fields that step() leaves behind, as MuJoCo's mj_step does: those of the last time that the step evaluated
+  /// the forces, RK4's fourth stage or the state before Euler's last substep. kLinkPos, kLinkQuat and those that follow
+  /// kSensors, which no other scene has. kLinkForce of the batched engine knows no equalities between links and no
+  /// spatial tendons: build() refuses such a model by name.
+  std::vector<Field> step_leaves{};
   /// Compiling a file happens in a child process with these limits, so that a hostile or broken file ends as an Error.
   double compile_seconds = 60;              ///< CPU time; a file that gives nothing is waited for as long, 20 s at most
   double compile_memory = 8.0 * (1 << 30);  ///< bytes of address space, above what this process has mapped

@@ -60,6 +60,7 @@ void check(const SceneOptions& o) {
                       o.contact_capacity);
   COHORT_THROW_UNLESS(o.row_space >= -1, "row_space is {}: -1 (from the model) to 64", o.row_space);
   set_of(o.parameters);
+  set_of(o.step_leaves);
   COHORT_THROW_UNLESS(o.compile_seconds > 0, "compile_seconds is {}: positive", o.compile_seconds);
   COHORT_THROW_UNLESS(o.compile_memory > 0, "compile_memory is {}: positive (bytes)", o.compile_memory);
   const bool batched = o.engine == EngineKind::kBatched;
@@ -76,9 +77,11 @@ void check(const std::array<double, 2>& env_spacing) {
   for (const double s : env_spacing) COHORT_THROW_UNLESS(std::isfinite(s), "env_spacing has a component of {} m", s);
 }
 
-void need_field(Field field) {
+void need_field(const Engine& engine, Field field) {
   COHORT_THROW_UNLESS(field >= Field::kQpos && field < Field::kFieldCount, "there is no field {}: fields are 0 to {}",
                       static_cast<int>(field), kFieldCount - 1);
+  COHORT_THROW_UNLESS(engine.has(field), "this scene has no {}: name it in SceneOptions::step_leaves before build()",
+                      field_name(field));
 }
 
 }  // namespace
@@ -147,7 +150,9 @@ void Scene::build(int n_envs, std::array<double, 2> env_spacing) {
   if (options_.engine == EngineKind::kMujoco) {
     need_cpu_for_mujoco();
     engine_ = make_mujoco_engine(compiled_.mjb, n_envs,
-                                 {.threads = options_.threads, .parameters = set_of(options_.parameters)});
+                                 {.threads = options_.threads,
+                                  .parameters = set_of(options_.parameters),
+                                  .step_leaves = set_of(options_.step_leaves)});
   } else {
     Model model = import_model(compiled_.mjb);
     if (options_.row_space > 0 && choose_row_space(model, options_.row_space) == 0) {
@@ -167,7 +172,9 @@ MemoryPlan Scene::plan() const {
   const CompiledScene compiled = compile_scene(declarations_, cameras_, options_);
   if (options_.engine == EngineKind::kMujoco) {
     need_cpu_for_mujoco();
-    return plan_mujoco_engine(compiled.mjb, {.threads = options_.threads, .parameters = set_of(options_.parameters)});
+    return plan_mujoco_engine(compiled.mjb, {.threads = options_.threads,
+                                             .parameters = set_of(options_.parameters),
+                                             .step_leaves = set_of(options_.step_leaves)});
   }
   return plan_batched_engine(import_model(compiled.mjb));
 }
@@ -221,14 +228,16 @@ MemoryPlan Scene::plan_batched_engine(const Model& model) const {
     return plan_cuda_engine(model, {.device = options_.device.index,
                                     .row_space = options_.row_space,
                                     .contact_capacity = options_.contact_capacity,
-                                    .parameters = parameters});
+                                    .parameters = parameters,
+                                    .step_leaves = set_of(options_.step_leaves)});
   }
   need_known_device();
   return plan_cpu_engine(model, {.threads = options_.threads,
                                  .lanes = options_.lanes,
                                  .row_space = options_.row_space,
                                  .contact_capacity = options_.contact_capacity,
-                                 .parameters = parameters});
+                                 .parameters = parameters,
+                                 .step_leaves = set_of(options_.step_leaves)});
 }
 
 std::unique_ptr<Engine> Scene::make_batched_engine(Model model, int n_envs) {
@@ -239,7 +248,8 @@ std::unique_ptr<Engine> Scene::make_batched_engine(Model model, int n_envs) {
                             {.device = options_.device.index,
                              .row_space = options_.row_space,
                              .contact_capacity = options_.contact_capacity,
-                             .parameters = parameters});
+                             .parameters = parameters,
+                             .step_leaves = set_of(options_.step_leaves)});
   }
   need_known_device();
   return make_cpu_engine(std::move(model), n_envs,
@@ -247,7 +257,8 @@ std::unique_ptr<Engine> Scene::make_batched_engine(Model model, int n_envs) {
                           .lanes = options_.lanes,
                           .row_space = options_.row_space,
                           .contact_capacity = options_.contact_capacity,
-                          .parameters = parameters});
+                          .parameters = parameters,
+                          .step_leaves = set_of(options_.step_leaves)});
 }
 
 /// What building has in common: the engine exists.
@@ -343,8 +354,8 @@ ArrayView Scene::derived(Field field) {
 
 ArrayView Scene::view(Field field) {
   need_built();
-  need_field(field);
-  if (field >= Field::kQacc && field <= Field::kSensors) {
+  need_field(*engine_, field);
+  if (is_derived(field)) {
     need_derived();
   } else if (field < Field::kQacc) {
     handed_out_ = true;
@@ -354,8 +365,8 @@ ArrayView Scene::view(Field field) {
 
 ArrayView Scene::host_view(Field field) {
   need_built();
-  need_field(field);
-  if (field >= Field::kQacc && field <= Field::kSensors) need_derived();
+  need_field(*engine_, field);
+  if (is_derived(field)) need_derived();
   return engine_->host_view(field, Access::kRead);
 }
 

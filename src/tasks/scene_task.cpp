@@ -36,11 +36,14 @@ void write_row(const ArrayView& v, int env, std::span<const double> values) {
   for (std::size_t i = 0; i < values.size(); ++i) write_at(v, env, static_cast<std::int64_t>(i), values[i]);
 }
 
-sim::SceneOptions scene_options(const TaskSettings& settings) {
+sim::SceneOptions scene_options(const TaskSettings& settings, const SceneTaskSetup& setup) {
   sim::SceneOptions options;
+  options.step_leaves = setup.leaves;
   options.engine = sim::parse_engine(settings.engine);
   options.threads = settings.threads;
   options.device = settings.device;
+  if (options.engine == sim::EngineKind::kBatched && !setup.batched_solver.empty())
+    options.solver = setup.batched_solver;
   return options;
 }
 
@@ -86,7 +89,7 @@ void SceneTask::ObservationRows::put(std::size_t field, std::initializer_list<do
 
 SceneTask::SceneTask(const TaskSettings& settings, SceneTaskSetup setup)
     : setup_(std::move(setup)),
-      scene_(scene_options(settings)),
+      scene_(scene_options(settings, setup_)),
       picture_settings_(settings.pictures),
       threads_(settings.threads),
       n_(settings.n_envs) {
@@ -120,6 +123,9 @@ SceneTask::SceneTask(const TaskSettings& settings, SceneTaskSetup setup)
   moments_.resize(n);
   pictures_.resize(spec.cameras.size());
   qpos_.resize(n * as_size(nq_)), qvel_.resize(n * as_size(nv_)), ctrl_.resize(n * as_size(nu_));
+  for (const Field field : setup_.leaves) left_width_ += as_size(sim::field_size(model, field));
+  left_.resize(n * left_width_);
+  view_left_.resize(setup_.leaves.size());
   start_qpos_.resize(as_size(nq_)), start_qvel_.resize(as_size(nv_)), start_ctrl_.resize(as_size(nu_));
   start_mocap_.resize(7 * as_size(model.nmocap));
   // The scene computes what it derives from the state anew whenever it is asked: we change the state behind its back.
@@ -181,11 +187,17 @@ void SceneTask::gather_env(int env) {
   double* qvel = qvel_.data() + as_size(env) * as_size(nv_);
   for (int i = 0; i < nq_; ++i) qpos[i] = read_at(view_qpos_, env, i);
   for (int i = 0; i < nv_; ++i) qvel[i] = read_at(view_qvel_, env, i);
+  double* left = left_.data() + as_size(env) * left_width_;
+  for (const ArrayView& view : view_left_)
+    for (std::int64_t i = 0; i < view.shape[1]; ++i) *left++ = read_at(view, env, i);
 }
 
 EnvState SceneTask::state(int env) const {
   const auto e = as_size(env);
-  return {{qpos_.data() + e * as_size(nq_), as_size(nq_)}, {qvel_.data() + e * as_size(nv_), as_size(nv_)}, steps_[e]};
+  return {{qpos_.data() + e * as_size(nq_), as_size(nq_)},
+          {qvel_.data() + e * as_size(nv_), as_size(nv_)},
+          steps_[e],
+          {left_.data() + e * left_width_, left_width_}};
 }
 
 void SceneTask::gather() {
@@ -193,6 +205,22 @@ void SceneTask::gather() {
   view_qpos_ = engine.host_view(Field::kQpos, Access::kRead);
   view_qvel_ = engine.host_view(Field::kQvel, Access::kRead);
   view_status_ = engine.host_view(Field::kStatus, Access::kRead);
+  for (std::size_t i = 0; i < view_left_.size(); ++i) view_left_[i] = engine.host_view(setup_.leaves[i], Access::kRead);
+}
+
+void SceneTask::observe_now(int env) {
+  gather_env(env);
+  refresh(env, state(env));
+  ObservationRows rows(*this, env);
+  observe(env, state(env), rows);
+}
+
+void SceneTask::read_state() {
+  gather();
+  for (int env = 0; env < n_; ++env) {
+    ++moments_[as_size(env)];
+    observe_now(env);
+  }
 }
 
 void SceneTask::reset(std::span<const std::int32_t> envs, std::span<const std::uint64_t> seeds) {
@@ -235,13 +263,10 @@ void SceneTask::reset(std::span<const std::int32_t> envs, std::span<const std::u
     std::fill(terms, terms + static_cast<std::ptrdiff_t>(term_count_), 0.0f);
   }
   begun(envs);
+  // May change what the last step left in others, which they have read.
+  if (!setup_.leaves.empty()) engine.forward_some(envs);
   gather();
-  for (const std::int32_t env : envs) {
-    gather_env(env);
-    refresh(env, state(env));
-    ObservationRows rows(*this, env);
-    observe(env, state(env), rows);
-  }
+  for (const std::int32_t env : envs) observe_now(env);
 }
 
 void SceneTask::read_actions(ArrayView actions) {
@@ -345,6 +370,7 @@ std::string SceneTask::description() const {
   json["device"] = to_string(options.device);
   json["timestep"] = scene_.info().timestep;
   json["substeps"] = substeps_;
+  json["solver"] = scene_.info().solver;
   json["settings"] = config::Json::parse(setup_.settings_json);
   json["model"] = format("{:016x}", scene_.info().fingerprint());
   json["renderer"] = renderer_ ? renderer_->description() : picture_settings_.renderer;

@@ -47,6 +47,10 @@ struct SceneTaskSetup {
   std::string mjcf;          ///< the model's text; its timestep divides the control period
   int controls = 1;          ///< times that control() is called in a control period; divides its timesteps
   bool clip_actions = true;  ///< to their bounds; false where the task's own formulas take what lies outside
+  /// Derived fields that EnvState::left shows (SceneOptions::step_leaves).
+  std::vector<sim::Field> leaves{};
+  /// Of the engine `batched`: instead of the solver that the model asks for; "" keeps that.
+  std::string batched_solver{};
   SceneTaskSettings settings{};
   std::string settings_help{};  ///< of all own settings, as config::Fields::help() writes it
   std::string settings_json{};  ///< and their values, as JSON
@@ -62,6 +66,9 @@ SceneTaskSetup read_fields(const TaskSettings& settings, config::Fields& fields)
 struct EnvState {
   std::span<const double> qpos, qvel;  ///< as MuJoCo's
   std::int64_t step = 0;               ///< control steps since the reset
+  /// SceneTaskSetup::leaves, one field behind the other, as the last physics step left them; after a reset: of the
+  /// present state.
+  std::span<const double> left{};
 };
 
 class SceneTask : public Task {
@@ -90,6 +97,9 @@ class SceneTask : public Task {
   sim::Scene& scene() { return scene_; }
   const sim::Scene& scene() const { return scene_; }
   EnvState state(int env) const;
+  /// Takes up what was written to the scene's views since the last step, as a reset does of its own: observations are
+  /// those of the new states. Derived fields are read as they are; scene().forward() brings them up to date before.
+  void read_state();
   /// What the expert does now; only of a task that has one.
   void act_as_expert(int env, std::span<float> action) { expert(env, state(env), action); }
 
@@ -140,6 +150,7 @@ class SceneTask : public Task {
   void for_each_env(const std::function<void(int)>& body);
   void gather();
   void gather_env(int env);
+  void observe_now(int env);
   void read_actions(ArrayView actions);
 
   /// A camera's pictures and which of them show the present.
@@ -168,9 +179,12 @@ class SceneTask : public Task {
   std::vector<float> reward_, terms_, actions_, terms_scratch_;
   std::vector<std::uint8_t> success_, terminated_, truncated_, broken_;
   std::vector<std::int64_t> steps_;
-  std::vector<double> qpos_, qvel_, ctrl_;                                  // (n, nq), (n, nv), (n, nu)
+  std::vector<double> qpos_, qvel_, ctrl_;  // (n, nq), (n, nv), (n, nu)
+  std::vector<double> left_;                // (n, left_width_)
+  std::size_t left_width_ = 0;
   std::vector<double> start_qpos_, start_qvel_, start_ctrl_, start_mocap_;  // of one environment
   ArrayView view_qpos_, view_qvel_, view_ctrl_, view_status_;
+  std::vector<ArrayView> view_left_;
   std::function<void(int)> control_work_, after_work_, gather_work_;
   std::function<void(int)> team_work_;
   const std::function<void(int)>* body_ = nullptr;

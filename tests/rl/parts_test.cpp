@@ -176,7 +176,8 @@ TEST(PpoSettings, WhatIsOutOfRangeIsNamed) {
 }
 
 TEST(PpoPresets, DivideIntoMinibatches) {
-  for (const char* task : {"cartpole-balance", "cartpole-swingup", "a task without a preset"}) {
+  for (const char* task : {"cartpole-balance", "cartpole-swingup", "quadruped-velocity", "Ant-v5", "Humanoid-v5",
+                           "Reacher-v5", "Pusher-v5", "InvertedDoublePendulum-v5", "a task without a preset"}) {
     const PpoRunSettings s = preset(task);
     EXPECT_EQ(message_of([&] { check(s.runner, s.algorithm, s.n_envs), check(s.policy); }), "") << task;
   }

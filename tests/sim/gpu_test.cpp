@@ -127,6 +127,36 @@ TEST_P(BitsOnGpu, OfDerivedFieldsAreTheScalarEngines) {
   EXPECT_TRUE(same_bits(result[0], result[1]));
 }
 
+TEST_P(BitsOnGpu, OfWhatAStepLeavesAreTheScalarEngines) {
+  const std::vector<Field> left = {Field::kLinkPos,       Field::kLinkQuat,     Field::kLinkCom,
+                                   Field::kLinkInertia,   Field::kLinkVelocity, Field::kQfrcActuator,
+                                   Field::kQfrcConstraint};
+  std::vector<float> result[2];
+  for (bool gpu : {false, true}) {
+    SceneOptions options = options_on(gpu);
+    options.step_leaves = left;
+    if (GetParam() == std::string("walker.xml") || GetParam() == std::string("crates"))
+      options.step_leaves.push_back(Field::kLinkForce);
+    Scene scene(options);
+    scene.add_entity(model_of(GetParam()));
+    scene.build(5);
+    for (int s = 0; s < 60; ++s) {
+      scene.set_random_ctrl(s);
+      scene.step();
+    }
+    for (Field f : options.step_leaves) {
+      const ArrayView v = scene.engine().host_view(f, Access::kRead);
+      for (int e = 0; e < 5; ++e) {
+        for (std::int64_t i = 0; i < v.shape[1]; ++i) {
+          result[gpu ? 1 : 0].push_back(static_cast<const float*>(v.data)[e * v.strides[0] + i * v.strides[1]]);
+        }
+      }
+    }
+  }
+  EXPECT_GT(result[0].size(), 0u);
+  EXPECT_TRUE(same_bits(result[0], result[1]));
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, BitsOnGpu,
                          ::testing::Values("walker.xml", "pile.xml", "arm.xml", "arm_plain.xml", "tendons.xml",
                                            "crates", "mixed.xml", "terrain.xml", "crowd.xml", "rubble.xml", "hills.xml",

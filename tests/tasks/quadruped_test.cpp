@@ -1,4 +1,5 @@
 // quadruped-velocity: where its feet are, what it pays for, what its seeds decide.
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -142,9 +143,14 @@ TEST(QuadrupedVelocity, CommandsChangeEveryFiveSecondsAndStayWithinTheirLimits) 
   EXPECT_NE(commands(), first);
 }
 
-TEST(QuadrupedVelocity, AnEpisodeIsAFunctionOfItsSeed) {
+class QuadrupedEpisode : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Curriculum, QuadrupedEpisode, ::testing::Values("curriculum=false", "curriculum=true"),
+                         [](const auto& of) { return std::string(of.param).substr(11) == "true" ? "on" : "off"; });
+
+TEST_P(QuadrupedEpisode, IsAFunctionOfItsSeed) {
   // In another place, among others, on two threads, after another episode.
-  Dogs few(3), many(24, {}, "batched", 2);  // threads last: the next model's compiler is a fork of this process
+  Dogs few(3, {GetParam()}),
+      many(24, {GetParam()}, "batched", 2);  // threads last: the next model's compiler is a fork of this process
   for (int step = 0; step < 30; ++step) few.step(1);
   few.steps = 0;
   const std::vector<std::int32_t> envs{0, 1, 2};
@@ -161,6 +167,60 @@ TEST(QuadrupedVelocity, AnEpisodeIsAFunctionOfItsSeed) {
     for (std::size_t e = 0; e < 3; ++e)
       for (std::size_t i = 0; i < width; ++i)
         EXPECT_EQ(of_few[e * width + i], of_many[seeds[e] * width + i]) << field << " " << i;
+  }
+}
+
+TEST(QuadrupedCurriculum, MakesCommandsLargerWhereTheyWereFollowed) {
+  constexpr std::size_t kDogs = 64;
+  const std::vector<std::string> calm = {"pushes=false", "noise=false"};
+  std::vector<std::string> by_level = calm;
+  by_level.push_back("curriculum=true");
+  Dogs whole(kDogs, calm), grown(kDogs, by_level);
+  const std::size_t field = whole.task->observation_index("command");
+  std::vector<int> level(kDogs, 0);
+  int risen = 0, fallen = 0;
+  for (int command = 0; command < 4; ++command) {
+    // A command is the same share of its range as without the curriculum.
+    const auto all = whole.task->observation(field).span<float>(), some = grown.task->observation(field).span<float>();
+    for (std::size_t i = 0; i < all.size(); ++i)
+      EXPECT_NEAR(some[i], all[i] * static_cast<float>(level[i / 3] + 1) / 4, 1e-6f) << command << ", dog " << i / 3;
+    std::vector<double> linear(kDogs), angular(kDogs);
+    for (int step = 0; step < 250; ++step) {
+      whole.step(0);
+      grown.step(0);
+      const auto terms = grown.task->reward_terms().span<float>();
+      for (std::size_t e = 0; e < kDogs; ++e) {
+        linear[e] += static_cast<double>(terms[11 * e]) / (0.02 * 250);
+        angular[e] += static_cast<double>(terms[11 * e + 1]) / (0.6 * 0.02 * 250);
+      }
+    }
+    for (std::size_t e = 0; e < kDogs; ++e) {
+      const double least = std::min(linear[e], angular[e]);
+      if (least >= 0.8) level[e] = std::min(level[e] + 1, 3), ++risen;
+      if (least < 0.5) fallen += level[e] > 0, level[e] = std::max(level[e] - 1, 0);
+    }
+  }
+  // Who only stands follows small commands, and no large ones.
+  EXPECT_GT(risen, 40);
+  EXPECT_GT(fallen, 3);
+}
+
+TEST(QuadrupedCurriculum, BeginsOnFlatGroundThatGetsRougher) {
+  const QuadrupedGround ground(true, true), rough(true);
+  double middle = 0, far = 0;
+  for (double x = -1.2; x < 1.2; x += 0.1)
+    for (double y = -1.2; y < 1.2; y += 0.1) middle = std::max(middle, ground.height(x, y));
+  for (double x = 8; x < 12; x += 0.1) {
+    far = std::max(far, ground.height(x, 3));
+    EXPECT_EQ(ground.height(x, 3), rough.height(x, 3));
+  }
+  EXPECT_EQ(middle, 0);
+  EXPECT_GT(far, 0.03);
+  Dogs dogs(16, {"terrain=rough", "curriculum=true", "pushes=false"});
+  for (int env = 0; env < 16; ++env) {
+    const EnvState now = dogs.scene_task().state(env);
+    EXPECT_LT(std::max(std::abs(now.qpos[0]), std::abs(now.qpos[1])), 1);
+    EXPECT_NEAR(now.qpos[2], kQuadrupedHeight, 0.05);
   }
 }
 

@@ -59,7 +59,9 @@ struct RunnerOf {
         const int now = steps - done < kStepsInOrder ? steps - done : kStepsInOrder;
         const int* const envs = L::kWidth > 1 ? order.sort(d.contact_count, begin, count, L::kWidth, price) : nullptr;
         for (int i = 0; i < count; i += L::kWidth) {
-          for (int s = 0; s < now; ++s) step_block<L>(m, d, {begin + i, envs != nullptr ? envs + i : nullptr}, b);
+          for (int s = 0; s < now; ++s) {
+            step_block<L>(m, d, {begin + i, envs != nullptr ? envs + i : nullptr}, b, done + s + 1 == steps);
+          }
         }
       }
     }

@@ -66,11 +66,12 @@ class Memory {
 
 /// All but available_bytes. view: planned_view of the model.
 MemoryPlan plan_of(const Model& model, ModelView view, const BlockRunner& runner, int threads,
-                   const ParameterSet& parameters) {
+                   const ParameterSet& parameters, const FieldSet& step_leaves) {
   MemoryPlan plan;
   double state = sizeof(float), derived = 0;
   for (int f = 0; f < kFieldCount; ++f) {
     const Field field = static_cast<Field>(f);
+    if (!has_field(step_leaves, field)) continue;
     (is_state(field) ? state : derived) += 4.0 * field_size(model.info, field);
   }
   plan.parts = {{"state and inputs", state}, {"derived", derived}};
@@ -89,13 +90,15 @@ class CpuEngine final : public Engine {
  public:
   CpuEngine(Model model, int n_envs, const CpuEngineOptions& options)
       : model_(std::move(model)),
-        view_(planned_view(model_, options.row_space, options.contact_capacity)),
+        step_leaves_(options.step_leaves),
+        view_(planned_view(model_, options.row_space, options.contact_capacity, step_leaves_)),
         n_(n_envs),
         n_pad_(padded(n_envs, kPadding)),
         runner_(runner_of(options.lanes)),
         threads_wanted_(std::min(options.threads, n_pad_ / kPadding)),
         parameters_(model_, n_pad_) {
-    MemoryPlan plan = plan_of(model_, view_, runner_, threads_wanted_, options.parameters);
+    check_step_leaves(model_, step_leaves_, options.parameters);
+    MemoryPlan plan = plan_of(model_, view_, runner_, threads_wanted_, options.parameters, step_leaves_);
     plan.available_bytes = available_host_memory();
     need_memory(plan, n_, threads_wanted_);
     for (int f = 0; f < kFieldCount; ++f) {
@@ -115,9 +118,21 @@ class CpuEngine final : public Engine {
     // there.
     data_.applied = data_.link_force = nullptr;
     data_.separations = static_cast<float*>(separations_.get());
+    data_.left = left_bits(step_leaves_);
+    if ((data_.left & kLeftLinks) != 0) link_root_ = roots_of_links(model_.info);
+    data_.link_root = link_root_.empty() ? nullptr : link_root_.data();
     for (int e = 0; e < n_pad_; ++e) reset_one(e);
     step_work_ = [this](int t) {
       share(t, [this](int a, int b, void* w) { runner_.step(view_, data_, a, b, steps_, w); });
+    };
+    chosen_.reserve(static_cast<std::size_t>(n_pad_ / kPadding));
+    is_chosen_.resize(static_cast<std::size_t>(n_pad_ / kPadding));
+    forward_some_work_ = [this](int t) {
+      const std::size_t n = static_cast<std::size_t>(team_->size()), i = static_cast<std::size_t>(t);
+      for (std::size_t k = chosen_.size() * i / n; k < chosen_.size() * (i + 1) / n; ++k) {
+        const int first = chosen_[k] * kPadding;
+        runner_.forward(view_, data_, first, first + kPadding, workspaces_[i].get());
+      }
     };
     forward_work_ = [this](int t) {
       share(t, [this](int a, int b, void* w) { runner_.forward(view_, data_, a, b, w); });
@@ -129,6 +144,8 @@ class CpuEngine final : public Engine {
   const ModelInfo& info() const override { return model_.info; }
   int n_envs() const override { return n_; }
 
+  bool has(Field field) const override { return has_field(step_leaves_, field); }
+
   ArrayView view(Field field) override {
     if (field == Field::kQfrcApplied) data_.applied = floats(field);
     if (field == Field::kXfrcApplied) data_.link_force = floats(field);
@@ -136,7 +153,7 @@ class CpuEngine final : public Engine {
     v.data = fields_[static_cast<std::size_t>(field)].get();
     v.type = is_float(field) ? ElementType::kFloat32 : ElementType::kInt32;
     v.rank = 2;
-    v.shape = {n_, field_size(model_.info, field)};
+    v.shape = {n_, size_of(field)};
     v.strides = {1, n_pad_};
     return v;
   }
@@ -150,6 +167,18 @@ class CpuEngine final : public Engine {
     count_constraints();
     team_->run(forward_work_);
   }
+  void forward_some(std::span<const std::int32_t> envs) override {
+    count_constraints();
+    chosen_.clear();
+    for (const std::int32_t e : envs) {
+      const int block = e / kPadding;
+      if (is_chosen_[static_cast<std::size_t>(block)]) continue;
+      is_chosen_[static_cast<std::size_t>(block)] = true;
+      chosen_.push_back(block);
+    }
+    for (const int block : chosen_) is_chosen_[static_cast<std::size_t>(block)] = false;
+    if (!chosen_.empty()) team_->run(forward_some_work_);
+  }
 
   void reset(std::span<const std::int32_t> envs) override {
     for (std::int32_t e : envs) reset_one(e);
@@ -158,6 +187,7 @@ class CpuEngine final : public Engine {
   ArrayView parameter(Parameter parameter) override {
     ParameterSet wanted;
     wanted.set(static_cast<std::size_t>(parameter));
+    check_step_leaves(model_, step_leaves_, wanted);
     if ((wanted & ~parameters_.taken()).any()) {
       // The caller keeps what was there until the new values are in place.
       need_room(wanted, parameter_name(parameter), 2.0 * sizeof(float) * parameters_.size(parameter));
@@ -201,7 +231,9 @@ class CpuEngine final : public Engine {
           format("a state of {} bytes was saved; {} environments of this model take {}", bytes.size(), n_, expected));
     };
     if (bytes.size() < expected) throw other();
-    need_room(ParameterStore::saved_in(bytes.subspan(expected)), "the state's parameters", 0);
+    const ParameterSet saved = ParameterStore::saved_in(bytes.subspan(expected));
+    check_step_leaves(model_, step_leaves_, saved);
+    need_room(saved, "the state's parameters", 0);
     ParameterStore read(model_, n_pad_);
     if (read.load(bytes.subspan(expected)) != bytes.size() - expected) throw other();
     const std::uint8_t* from = bytes.data();
@@ -219,18 +251,23 @@ class CpuEngine final : public Engine {
 
   std::vector<Contact> contacts(int env) override { return list_contacts(model_, view_, data_, env); }
 
-  MemoryPlan memory() const override { return plan_of(model_, view_, runner_, threads_wanted_, parameters_.taken()); }
+  MemoryPlan memory() const override {
+    return plan_of(model_, view_, runner_, threads_wanted_, parameters_.taken(), step_leaves_);
+  }
 
   std::string error_text(int) const override { return ""; }
 
  private:
+  int size_of(Field field) const { return has(field) ? field_size(model_.info, field) : 0; }
   std::size_t field_bytes(Field field) const {
-    return 4 * static_cast<std::size_t>(field_size(model_.info, field)) * static_cast<std::size_t>(n_pad_);
+    return 4 * static_cast<std::size_t>(size_of(field)) * static_cast<std::size_t>(n_pad_);
   }
   std::size_t separation_bytes() const {
     return 3 * sizeof(float) * static_cast<std::size_t>(view_.nseparation) * static_cast<std::size_t>(n_pad_);
   }
-  float* floats(Field field) { return static_cast<float*>(fields_[static_cast<std::size_t>(field)].get()); }
+  float* floats(Field field) {
+    return has(field) ? static_cast<float*>(fields_[static_cast<std::size_t>(field)].get()) : nullptr;
+  }
   int* ints(Field field) { return static_cast<int*>(fields_[static_cast<std::size_t>(field)].get()); }
 
   bool holds_numbers(Field field) {
@@ -244,7 +281,7 @@ class CpuEngine final : public Engine {
     const ParameterSet more = wanted & ~parameters_.taken();
     if (more.none()) return;
     const MemoryPlan now = memory(),
-                     then = plan_of(model_, view_, runner_, threads_wanted_, parameters_.taken() | more);
+                     then = plan_of(model_, view_, runner_, threads_wanted_, parameters_.taken() | more, step_leaves_);
     need_memory({.what = what,
                  .each = then.bytes_per_environment() - now.bytes_per_environment(),
                  .fixed = then.fixed_bytes,  // before the old ones are given back
@@ -272,7 +309,7 @@ class CpuEngine final : public Engine {
 
   void reset_one(int e) {
     const auto clear = [&](Field field) {
-      for (int i = 0; i < field_size(model_.info, field); ++i) {
+      for (int i = 0; i < size_of(field); ++i) {
         const std::size_t at =
             static_cast<std::size_t>(i) * static_cast<std::size_t>(n_pad_) + static_cast<std::size_t>(e);
         if (is_float(field)) {
@@ -303,6 +340,7 @@ class CpuEngine final : public Engine {
   }
 
   Model model_;
+  FieldSet step_leaves_;
   ModelView view_;
   int n_, n_pad_;
   const BlockRunner& runner_;
@@ -310,11 +348,14 @@ class CpuEngine final : public Engine {
   ParameterStore parameters_;
   std::array<Memory, kFieldCount> fields_;
   Memory time_low_;
-  Memory separations_;  ///< see Separations; no part of the state
+  Memory separations_;          ///< see Separations; no part of the state
+  std::vector<int> link_root_;  ///< DataView::link_root
   DataView data_{};
   std::unique_ptr<ThreadTeam> team_;
   std::vector<Memory> workspaces_;
-  std::function<void(int)> step_work_, forward_work_;
+  std::function<void(int)> step_work_, forward_work_, forward_some_work_;
+  std::vector<int> chosen_;  ///< blocks of kPadding environments, for forward_some_work_
+  std::vector<char> is_chosen_;
   int steps_ = 1;
 };
 
@@ -327,8 +368,10 @@ LaneWidth widest_lanes() {
 }
 
 MemoryPlan plan_cpu_engine(const Model& model, const CpuEngineOptions& options) {
-  MemoryPlan plan = plan_of(model, planned_view(model, options.row_space, options.contact_capacity),
-                            runner_of(options.lanes), options.threads, options.parameters);
+  check_step_leaves(model, options.step_leaves, options.parameters);
+  MemoryPlan plan =
+      plan_of(model, planned_view(model, options.row_space, options.contact_capacity, options.step_leaves),
+              runner_of(options.lanes), options.threads, options.parameters, options.step_leaves);
   plan.available_bytes = available_host_memory();
   return plan;
 }

@@ -14,6 +14,7 @@ struct CpuEngineOptions {
   int row_space = -1;         ///< of SceneOptions
   int contact_capacity = 0;   ///< likewise
   ParameterSet parameters{};  ///< that environments have of their own from the beginning
+  FieldSet step_leaves{};     ///< of SceneOptions
 };
 
 /// What make_cpu_engine would take of this process' memory, and how many environments would fit. Takes nothing.

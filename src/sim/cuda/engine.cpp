@@ -33,9 +33,6 @@ constexpr double kReserve = 64.0 * (1 << 20);
 /// A thread's offsets into its block's values are 32-bit integers.
 constexpr long long kMostValues = (1ll << 31) / kBlock - 1;
 
-bool is_derived(Field field) {
-  return field >= Field::kQacc && field <= Field::kSensors;
-}
 /// What a step leaves as the caller wrote it.
 bool is_input(Field field) {
   return field >= Field::kCtrl && field <= Field::kMocapQuat;
@@ -68,11 +65,12 @@ cuda::WorkspaceNeed workspace_need_of(int device, const ModelView& view) {
 }
 
 /// Bytes of an environment on the device.
-MemoryPlan plan_of(const Model& model, const ParameterSet& parameters) {
+MemoryPlan plan_of(const Model& model, const ParameterSet& parameters, const FieldSet& step_leaves) {
   MemoryPlan plan;
   double state = sizeof(float) + sizeof(int), derived = 0;
   for (int f = 0; f < kFieldCount; ++f) {
     const Field field = static_cast<Field>(f);
+    if (!has_field(step_leaves, field)) continue;
     (is_state(field) ? state : derived) += 4.0 * field_size(model.info, field);
   }
   plan.parts = {{"state and inputs", state}, {"derived", derived}};
@@ -93,17 +91,20 @@ class CudaEngineImpl final : public CudaEngine {
         n_(n_envs),
         n_pad_(padded(n_envs, kBlock)),
         limit_(options.memory_limit),
+        step_leaves_(options.step_leaves),
         parameters_(model_, n_pad_) {
     // The rule is of measurements on CPUs, and keeps both backends' bits alike until one is measured on a GPU.
-    const ModelView view = planned_view(model_, options.row_space, options.contact_capacity);
+    const ModelView view = planned_view(model_, options.row_space, options.contact_capacity, step_leaves_);
     model_.sizes.row_space = view.row_space, model_.sizes.contact_capacity = view.contact_capacity;
+    model_.sizes.keep_contacts = view.keep_contacts;
+    check_step_leaves(model_, step_leaves_, options.parameters);
     check_device(device_);
     plan_workspace(options.parameters, true);
     stream_ = cuda::make_stream(device_);
     model_memory_ = cuda::upload_model(model_, device_, stream(), batch_.model);
     for (int f = 0; f < kFieldCount; ++f) {
       const Field field = static_cast<Field>(f);
-      fields_[at(field)] = cuda::make_device_memory(device_, stream(), field_bytes(field));
+      if (has(field)) fields_[at(field)] = cuda::make_device_memory(device_, stream(), field_bytes(field));
     }
     time_low_ = cuda::make_device_memory(device_, stream(), row_bytes());
     chosen_ = cuda::make_device_memory(device_, stream(), row_bytes());
@@ -115,6 +116,8 @@ class CudaEngineImpl final : public CudaEngine {
         n_pad_, static_cast<float*>(time_low_.get()), [this](Field field) { return floats(field); },
         [this](Field field) { return ints(field); });
     batch_.data.separations = separation_values() > 0 ? static_cast<float*>(separations_.get()) : nullptr;
+    batch_.data.left = left_bits(step_leaves_);
+    if ((batch_.data.left & kLeftLinks) != 0) upload_roots();
     use_workspace();
     upload_defaults();
     std::vector<std::int32_t> every(static_cast<std::size_t>(n_pad_));
@@ -129,6 +132,8 @@ class CudaEngineImpl final : public CudaEngine {
   int n_envs() const override { return n_; }
   void* stream() const override { return stream_.get(); }
   void wait() override { need(cuda::wait(device_, stream()), device_, "an earlier launch failed"); }
+
+  bool has(Field field) const override { return has_field(step_leaves_, field); }
 
   ArrayView view(Field field) override {
     Mirror& mirror = mirrors_[at(field)];
@@ -211,6 +216,7 @@ class CudaEngineImpl final : public CudaEngine {
   ArrayView parameter(Parameter parameter) override {
     ParameterSet wanted;
     wanted.set(static_cast<std::size_t>(parameter));
+    check_step_leaves(model_, step_leaves_, wanted);
     if ((wanted & ~parameters_.taken()).any()) {
       // The caller keeps what was there until the new values are in place.
       need_host_memory(wanted, parameter_name(parameter), 2.0 * sizeof(float) * parameters_.size(parameter));
@@ -269,7 +275,9 @@ class CudaEngineImpl final : public CudaEngine {
                           n_, expected));
     };
     if (bytes.size() < expected) throw other();
-    need_host_memory(ParameterStore::saved_in(bytes.subspan(expected)), "the state's parameters", 0);
+    const ParameterSet saved = ParameterStore::saved_in(bytes.subspan(expected));
+    check_step_leaves(model_, step_leaves_, saved);
+    need_host_memory(saved, "the state's parameters", 0);
     ParameterStore read(model_, n_pad_);
     if (read.load(bytes.subspan(expected)) != bytes.size() - expected) throw other();
     std::size_t from = 0;
@@ -291,7 +299,9 @@ class CudaEngineImpl final : public CudaEngine {
   /// Computed in host memory, from a copy of the state: the same bits.
   std::vector<Contact> contacts(int env) override {
     std::vector<float> low(static_cast<std::size_t>(n_pad_), 0.0f);
-    const auto memory = [this](Field field) { return host_view(field, Access::kRead).data; };
+    const auto memory = [this](Field field) -> void* {
+      return has(field) ? host_view(field, Access::kRead).data : nullptr;
+    };
     DataView data = data_of_fields(
         n_pad_, low.data(), [&](Field field) { return static_cast<float*>(memory(field)); },
         [&](Field field) { return static_cast<int*>(memory(field)); });
@@ -302,7 +312,7 @@ class CudaEngineImpl final : public CudaEngine {
   }
 
   MemoryPlan memory() const override {
-    MemoryPlan plan = plan_of(model_, parameters_.taken());
+    MemoryPlan plan = plan_of(model_, parameters_.taken(), step_leaves_);
     plan.fixed_bytes = fixed_bytes(blocks_);
     return plan;
   }
@@ -311,9 +321,8 @@ class CudaEngineImpl final : public CudaEngine {
 
  private:
   std::size_t row_bytes() const { return 4 * static_cast<std::size_t>(n_pad_); }
-  std::size_t field_bytes(Field field) const {
-    return static_cast<std::size_t>(field_size(model_.info, field)) * row_bytes();
-  }
+  int size_of(Field field) const { return has(field) ? field_size(model_.info, field) : 0; }
+  std::size_t field_bytes(Field field) const { return static_cast<std::size_t>(size_of(field)) * row_bytes(); }
   std::size_t workspace_bytes() const {
     return static_cast<std::size_t>(need_.block.bytes) * static_cast<std::size_t>(blocks_);
   }
@@ -333,7 +342,7 @@ class CudaEngineImpl final : public CudaEngine {
     v.data = data;
     v.type = is_float(field) ? ElementType::kFloat32 : ElementType::kInt32;
     v.rank = 2;
-    v.shape = {n_, field_size(model_.info, field)};
+    v.shape = {n_, size_of(field)};
     v.strides = {1, n_pad_};
     return v;
   }
@@ -358,7 +367,7 @@ class CudaEngineImpl final : public CudaEngine {
     need(cuda::describe_device(device_, figures), device_, "the device cannot be asked for its memory");
     const std::string name = figures.name;
     // Later everything but the further parameters and the new workspaces is there, and the old workspaces make room.
-    const MemoryPlan plan = plan_of(model_, parameters);
+    const MemoryPlan plan = plan_of(model_, parameters, step_leaves_);
     const double each = first ? plan.bytes_per_environment()
                               : ParameterStore::bytes_for_kernels(view, view.varies & ~batch_.model.varies);
     const double base =
@@ -403,6 +412,14 @@ class CudaEngineImpl final : public CudaEngine {
     defaults_ = {base + qpos, base + pos, base + quat};
   }
 
+  void upload_roots() {
+    const std::vector<int> roots = roots_of_links(model_.info);
+    roots_memory_ = cuda::make_device_memory(device_, stream(), roots.size() * sizeof(int));
+    need(cuda::upload(device_, stream(), roots_memory_.get(), roots.data(), roots.size() * sizeof(int)), device_,
+         "the links' roots cannot be copied");
+    batch_.data.link_root = static_cast<const int*>(roots_memory_.get());
+  }
+
   /// Indices may repeat: pieces of at most n_pad.
   void launch_reset(std::span<const std::int32_t> envs) {
     for (std::size_t from = 0; from < envs.size(); from += static_cast<std::size_t>(n_pad_)) {
@@ -427,7 +444,7 @@ class CudaEngineImpl final : public CudaEngine {
   void state_changed() {
     for (int f = 0; f < kFieldCount; ++f) {
       const Field field = static_cast<Field>(f);
-      if (!is_input(field) && !is_derived(field)) mirrors_[at(field)].valid = false;
+      if (!is_input(field) && (!is_derived(field) || step_leaves_.test(at(field)))) mirrors_[at(field)].valid = false;
     }
   }
 
@@ -462,12 +479,14 @@ class CudaEngineImpl final : public CudaEngine {
   Model model_;
   int device_, n_, n_pad_;
   double limit_;
+  FieldSet step_leaves_;
   ParameterStore parameters_;
   cuda::WorkspaceNeed need_{};
   int blocks_ = 0;
   // The stream outlives what is released after it.
   cuda::Stream stream_;
-  DeviceMemory model_memory_, time_low_, chosen_, separations_, defaults_memory_, control_ranges_, workspace_;
+  DeviceMemory model_memory_, time_low_, chosen_, separations_, defaults_memory_, roots_memory_, control_ranges_,
+      workspace_;
   std::array<DeviceMemory, kFieldCount> fields_;
   std::array<DeviceMemory, 6> own_;
   std::array<Mirror, kFieldCount> mirrors_;
@@ -486,12 +505,13 @@ std::string cuda_unusable() {
 MemoryPlan plan_cuda_engine(const Model& model, const CudaEngineOptions& options) {
   COHORT_THROW_UNLESS(cuda::available(), "cuda:{}: {}", options.device, cuda_unusable());
   check_device(options.device);
-  ModelView view = planned_view(model, options.row_space, options.contact_capacity);
+  check_step_leaves(model, options.step_leaves, options.parameters);
+  ModelView view = planned_view(model, options.row_space, options.contact_capacity, options.step_leaves);
   view.varies = ParameterStore::varies(options.parameters);
   const cuda::WorkspaceNeed asked = workspace_need_of(options.device, view);
   cuda::DeviceFigures figures{};
   need(cuda::describe_device(options.device, figures), options.device, "the device cannot be asked for its memory");
-  MemoryPlan plan = plan_of(model, options.parameters);
+  MemoryPlan plan = plan_of(model, options.parameters, options.step_leaves);
   plan.fixed_bytes = static_cast<double>(cuda::model_bytes(model)) + static_cast<double>(asked.local_bytes) +
                      static_cast<double>(asked.block.bytes);
   const double free_now = static_cast<double>(figures.free_bytes) - kReserve;

@@ -13,6 +13,7 @@ struct CudaEngineOptions {
   int row_space = -1;         ///< of SceneOptions
   int contact_capacity = 0;   ///< likewise
   ParameterSet parameters{};  ///< that environments have of their own from the beginning
+  FieldSet step_leaves{};     ///< of SceneOptions
 };
 
 /// What make_cuda_engine would take of the device at least, and how many environments would fit. Takes nothing. Throws

@@ -61,7 +61,9 @@ __global__ void __launch_bounds__(kLanes, kWarpsAtOnce)
   prepare(m, plan, workspace + blockIdx.x * plan.bytes, hot, lane, space);
   for (int block = static_cast<int>(blockIdx.x); block < d.n_pad / kLanes; block += static_cast<int>(gridDim.x)) {
     const int env = block * kLanes + lane;
-    for (int s = 0; s < steps; ++s) step_block<GpuLane>(m, d, {env, nullptr}, space);
+    for (int s = 0; s < steps; ++s) {
+      step_block<GpuLane>(m, d, {env, nullptr}, space, s + 1 == steps);
+    }
     if (steps == 0) forward_block<GpuLane>(m, d, env, space);
   }
 }
@@ -71,6 +73,11 @@ __device__ void clear(float* field, int n, int n_pad, int env) {
 }
 __device__ void fill(float* field, const float* from, int n, int n_pad, int env) {
   for (int i = 0; i < n; ++i) field[static_cast<long long>(i) * n_pad + env] = from[i];
+}
+
+/// Of a field that nobody asked for: nothing.
+__device__ void clear_some(float* field, int n, int n_pad, int env) {
+  if (field != nullptr) clear(field, n, n_pad, env);
 }
 
 __global__ void reset_kernel(const __grid_constant__ ModelView m, const __grid_constant__ DataView d, Defaults defaults,
@@ -94,6 +101,12 @@ __global__ void reset_kernel(const __grid_constant__ ModelView m, const __grid_c
   clear(d.link_pos, 3 * m.nlink, d.n_pad, e);
   clear(d.link_quat, 4 * m.nlink, d.n_pad, e);
   clear(d.sensors, m.nsensordata, d.n_pad, e);
+  clear_some(d.link_com, 3 * m.nlink, d.n_pad, e);
+  clear_some(d.link_inertia, 10 * m.nlink, d.n_pad, e);
+  clear_some(d.link_velocity, 6 * m.nlink, d.n_pad, e);
+  clear_some(d.link_external, 6 * m.nlink, d.n_pad, e);
+  clear_some(d.qfrc_actuator, m.nv, d.n_pad, e);
+  clear_some(d.qfrc_constraint, m.nv, d.n_pad, e);
   d.status[e] = 0;
   d.contact_count[e] = 0;
   d.iterations[e] = 0;

@@ -1,5 +1,6 @@
 /// Blocks of environments: loads their states, computes, stores. What the CPU's threads and the GPU's threads call.
 #pragma once
+#include "sim/kernels/derived.h"
 #include "sim/kernels/integrate.h"
 #include "sim/kernels/lane/data_view.h"
 #include "sim/kernels/sense/sensors.h"
@@ -128,11 +129,11 @@ COHORT_KERNEL StepCounts<L> step_states(const ModelView& m, BlockSpace<L>& b) {
 }
 
 /// Stores the state of the lanes whose step is good. A lane that breaks or overflows keeps its state and gets a status
-/// bit; from then on it stands still, and no work is done for it.
+/// bit; from then on it stands still, and no work is done for it. Returns the lanes whose step is good.
 /// Reads w.q, w.v, w.act, w.qacc, b.sound; writes state, time and diagnostics in d.
 template <class L>
-COHORT_KERNEL void end_step(const ModelView& m, const DataView& d, BlockEnvs envs, BlockSpace<L>& b,
-                            const StepCounts<L>& counts) {
+COHORT_KERNEL typename L::M end_step(const ModelView& m, const DataView& d, BlockEnvs envs, BlockSpace<L>& b,
+                                     const StepCounts<L>& counts) {
   using V = typename L::V;
   Workspace<L>& w = b.w;
   const auto fits = counts.most <= V(static_cast<float>(m.contact_capacity));
@@ -168,25 +169,29 @@ COHORT_KERNEL void end_step(const ModelView& m, const DataView& d, BlockEnvs env
     if (is_good[lane] == 0) d.status[env] |= kBadStateBit;
     if (is_fit[lane] == 0) d.status[env] |= kContactOverflowBit;
   }
+  return ok;
 }
 
-/// Advances a block's environments by one timestep.
-/// Reads d; writes state, time and diagnostics in d.
+/// Advances a block's environments by one timestep. last: of the steps that the caller asked for, so that what they
+/// leave behind is stored.
+/// Reads d; writes state, time and diagnostics in d, and what is left behind.
 template <class L>
-COHORT_KERNEL void step_block(const ModelView& m, const DataView& d, BlockEnvs envs, BlockSpace<L>& b) {
+COHORT_KERNEL void step_block(const ModelView& m, const DataView& d, BlockEnvs envs, BlockSpace<L>& b, bool last) {
   using V = typename L::V;
   alignas(64) float is_live[L::kWidth];
   for (int lane = 0; lane < L::kWidth; ++lane) is_live[lane] = d.status[envs[lane]] == 0 ? 1.0f : 0.0f;
   b.c.live = load(is_live, static_cast<V*>(nullptr)) > V(0.0f);
-  b.c.rows_are_read = false;
+  const bool leaves = last && d.left != 0;
+  b.c.rows_are_read = b.c.contacts_are_read = leaves && (d.left & (kLeftLinks | kLeftForces)) != 0;
   if (!any(b.c.live)) return;
   load_block<L>(m, d, envs, b);
   const StepCounts<L> counts = step_states<L>(m, b);
-  end_step<L>(m, d, envs, b, counts);
+  const typename L::M ok = end_step<L>(m, d, envs, b, counts);
+  if (leaves) store_left<L>(m, d, envs, b.w, b.c, ok);
 }
 
 /// Writes the derived fields of the present state; leaves the state alone.
-/// Reads state and inputs in d; writes d.qacc, d.link_pos, d.link_quat, d.sensors.
+/// Reads state and inputs in d; writes d.qacc, d.link_pos, d.link_quat, d.sensors, and what is asked for besides.
 template <class L>
 COHORT_KERNEL void forward_block(const ModelView& m, const DataView& d, int env, BlockSpace<L>& b) {
   using V = typename L::V;
@@ -194,7 +199,7 @@ COHORT_KERNEL void forward_block(const ModelView& m, const DataView& d, int env,
   Workspace<L>& w = b.w;
   const typename L::M all = V(0.0f) == V(0.0f);
   b.c.live = all;
-  b.c.rows_are_read = true;
+  b.c.rows_are_read = b.c.contacts_are_read = true;
   load_block<L>(m, d, envs, b);
   evaluate<L>(m, b);
   store_rows<L>(d.qacc, w.qacc, m.nv, d.n_pad, envs, all);
@@ -202,24 +207,9 @@ COHORT_KERNEL void forward_block(const ModelView& m, const DataView& d, int env,
     sensors<L>(m, w, b.c, load(d.time + env, static_cast<V*>(nullptr)));
     store_rows<L>(d.sensors, w.sensordata, m.nsensordata, d.n_pad, envs, all);
   }
-  for (int k = 0; k < m.nlink; ++k) {
-    const LinkRecord& link = m.link[k];
-    V pos[3], quat[4];
-    for (int i = 0; i < 3; ++i) pos[i] = V(link.pos[i]);
-    for (int i = 0; i < 4; ++i) quat[i] = V(link.quat[i]);
-    if (link.body >= 0) {
-      V R[9], x[3], q[4];
-      read<9>(R, w.rot + 9 * link.body);
-      read<3>(x, w.pos + 3 * link.body);
-      rotate(pos, R, link.pos);
-      const int root = m.body[link.body].root;
-      for (int i = 0; i < 3; ++i) pos[i] += x[i] + w.origin[3 * root + i];
-      matrix_to_quat(q, R);
-      multiply_quat(quat, q, link.quat);
-    }
-    for (int i = 0; i < 3; ++i) store(d.link_pos + static_cast<long long>(3 * k + i) * d.n_pad + env, pos[i]);
-    for (int i = 0; i < 4; ++i) store(d.link_quat + static_cast<long long>(4 * k + i) * d.n_pad + env, quat[i]);
-  }
+  store_poses<L>(m, d, envs, w, all, true, true);
+  if ((d.left & kLeftLinks) != 0) store_links<L>(m, d, envs, w, b.c, all);
+  if ((d.left & kLeftForces) != 0) store_forces<L>(m, d, envs, w, all);
 }
 
 }  // namespace cohort::sim

@@ -56,10 +56,54 @@ const char* output_name(Field field) {
       return "xquat";
     case Field::kSensors:
       return "sensordata";
+    case Field::kLinkCom:
+      return "xipos";
+    case Field::kLinkInertia:
+      return "cinert";
+    case Field::kLinkVelocity:
+      return "cvel";
+    case Field::kLinkForce:
+      return "cfrc_ext";
+    case Field::kQfrcActuator:
+      return "qfrc_actuator";
+    case Field::kQfrcConstraint:
+      return "qfrc_constraint";
     case Field::kContactCount:
       return "ncon";
     case Field::kSolverIterations:
       return "solver_niter";
+    default:
+      return nullptr;
+  }
+}
+
+/// Where mjData has that.
+const void* output_of(const mjData& d, Field field) {
+  switch (field) {
+    case Field::kQacc:
+      return d.qacc;
+    case Field::kLinkPos:
+      return d.xpos;
+    case Field::kLinkQuat:
+      return d.xquat;
+    case Field::kSensors:
+      return d.sensordata;
+    case Field::kLinkCom:
+      return d.xipos;
+    case Field::kLinkInertia:
+      return d.cinert;
+    case Field::kLinkVelocity:
+      return d.cvel;
+    case Field::kLinkForce:
+      return d.cfrc_ext;
+    case Field::kQfrcActuator:
+      return d.qfrc_actuator;
+    case Field::kQfrcConstraint:
+      return d.qfrc_constraint;
+    case Field::kContactCount:
+      return &d.ncon;
+    case Field::kSolverIterations:
+      return d.solver_niter;
     default:
       return nullptr;
   }
@@ -108,7 +152,8 @@ double bytes_of(const mjModel& m, Parameter parameter) {
 }
 
 /// All but available_bytes.
-MemoryPlan plan_of(const mjModel& m, const ModelInfo& info, int threads, const ParameterSet& parameters) {
+MemoryPlan plan_of(const mjModel& m, const ModelInfo& info, int threads, const ParameterSet& parameters,
+                   const FieldSet& step_leaves) {
   MemoryPlan plan;
   const auto width = static_cast<std::size_t>(mj_stateSize(&m, mjSTATE_INTEGRATION));
   plan.parts = {
@@ -117,6 +162,11 @@ MemoryPlan plan_of(const mjModel& m, const ModelInfo& info, int threads, const P
                                           sizeof(mjtNum) +
                                       4 * sizeof(std::int32_t))},
       {"warnings", static_cast<double>(mjNWARNING * sizeof(mjWarningStat) + sizeof(std::string))}};
+  for (int f = 0; f < kFieldCount; ++f) {
+    const Field field = static_cast<Field>(f);
+    if (!is_on_request(field) || !has_field(step_leaves, field)) continue;
+    plan.parts[1].bytes += static_cast<double>(sizeof(mjtNum)) * field_size(info, field);
+  }
   double own = 0;
   for (int p = 0; p < kParameterCount; ++p) {
     if (parameters.test(static_cast<std::size_t>(p))) own += bytes_of(m, static_cast<Parameter>(p));
@@ -135,12 +185,12 @@ MemoryPlan plan_of(const mjModel& m, const ModelInfo& info, int threads, const P
 class MujocoEngine final : public Engine {
  public:
   MujocoEngine(std::span<const std::uint8_t> mjb, int n_envs, const MujocoEngineOptions& options)
-      : model_(load(mjb)), info_(describe(*model_)), n_(n_envs) {
+      : model_(load(mjb)), info_(describe(*model_)), n_(n_envs), step_leaves_(options.step_leaves) {
     // A world that breaks keeps its last state and says so; MuJoCo's own answer, to reset it, would hide the trouble.
     model_->opt.disableflags |= mjDSBL_AUTORESET;
     width_ = static_cast<std::size_t>(mj_stateSize(model_.get(), mjSTATE_INTEGRATION));
     threads_ = options.threads;
-    MemoryPlan plan = plan_of(*model_, info_, threads_, options.parameters);
+    MemoryPlan plan = plan_of(*model_, info_, threads_, options.parameters, step_leaves_);
     plan.available_bytes = available_host_memory();
     need_memory(plan, n_, threads_);
     mjBatchConfig config;
@@ -156,7 +206,7 @@ class MujocoEngine final : public Engine {
     // Registered once, so that step() allocates nothing and the pointers stay.
     for (int f = static_cast<int>(Field::kQacc); f < kFieldCount; ++f) {
       const char* name = output_name(static_cast<Field>(f));
-      if (!name) continue;
+      if (!name || !has(static_cast<Field>(f))) continue;
       Output& out = outputs_[static_cast<std::size_t>(f)];
       out.data = mjb_output(batch_.get(), name, &out.size, &out.element);
       COHORT_THROW_UNLESS(out.data || field_size(info_, static_cast<Field>(f)) == 0, "MuJoCo has no output `{}`", name);
@@ -176,8 +226,10 @@ class MujocoEngine final : public Engine {
   const ModelInfo& info() const override { return info_; }
   int n_envs() const override { return n_; }
 
+  bool has(Field field) const override { return has_field(step_leaves_, field); }
+
   ArrayView view(Field field) override {
-    const int size = field_size(info_, field);
+    const int size = has(field) ? field_size(info_, field) : 0;
     if (field == Field::kStatus) return rows(status_.data(), ElementType::kInt32, n_, 1, 1);
     if (field == Field::kContactCount) return rows(contacts_.data(), ElementType::kInt32, n_, 1, 1);
     if (field == Field::kSolverIterations) return rows(iterations_.data(), ElementType::kInt32, n_, 1, 1);
@@ -196,12 +248,20 @@ class MujocoEngine final : public Engine {
       std::memcpy(before_.data(), mjb_state(batch_.get()), before_.size() * sizeof(mjtNum));
       // What forward() or contacts() met is no trouble of this step.
       std::fill_n(mjb_warning(batch_.get()), static_cast<std::size_t>(n_) * mjNWARNING, mjWarningStat{0, 0});
-      mjb_step(batch_.get(), nullptr, n_, 1, mjSTAGE_NONE);
+      if (s + 1 == steps && leaves_forces()) {
+        mjb_apply(batch_.get(), nullptr, n_, step_and_find_forces, this, 1);
+      } else {
+        mjb_step(batch_.get(), nullptr, n_, 1, mjSTAGE_NONE);
+      }
       inspect();
     }
   }
 
-  void forward() override { mjb_forward(batch_.get(), nullptr, n_, mjSTAGE_ACC); }
+  void forward() override { forward_of(nullptr, n_); }
+  void forward_some(std::span<const std::int32_t> envs) override {
+    const std::vector<std::int32_t> rising = in_mujocos_order(envs);
+    if (!rising.empty()) forward_of(rising.data(), static_cast<int>(rising.size()));
+  }
 
   void reset(std::span<const std::int32_t> envs) override {
     const std::vector<std::int32_t> rising = in_mujocos_order(envs);
@@ -333,7 +393,7 @@ class MujocoEngine final : public Engine {
     if (any) commit_parameters();
   }
 
-  MemoryPlan memory() const override { return plan_of(*model_, info_, threads_, expanded_); }
+  MemoryPlan memory() const override { return plan_of(*model_, info_, threads_, expanded_, step_leaves_); }
 
   std::string error_text(int env) const override { return errors_.at(static_cast<std::size_t>(env)); }
 
@@ -365,7 +425,7 @@ class MujocoEngine final : public Engine {
   void need_room(const ParameterSet& wanted, const std::string& what, double copies) const {
     const ParameterSet more = wanted & ~expanded_;
     if (more.none()) return;
-    const MemoryPlan then = plan_of(*model_, info_, threads_, expanded_ | more);
+    const MemoryPlan then = plan_of(*model_, info_, threads_, expanded_ | more, step_leaves_);
     const double each = then.bytes_per_environment() - memory().bytes_per_environment();
     need_memory({.what = what, .each = each, .copies = copies}, n_, available_host_memory());
   }
@@ -377,6 +437,38 @@ class MujocoEngine final : public Engine {
     const mjtNum* const arrays[] = {m.body_mass,   m.geom_friction,    m.dof_armature,
                                     m.dof_damping, m.actuator_gainprm, m.actuator_biasprm};
     return arrays[static_cast<int>(parameter)][i];
+  }
+
+  /// envs: null for all.
+  void forward_of(const std::int32_t* envs, int n) {
+    if (leaves_forces()) {
+      mjb_apply(batch_.get(), envs, n, forward_and_find_forces, this, 0);
+    } else {
+      mjb_forward(batch_.get(), envs, n, mjSTAGE_ACC);
+    }
+  }
+
+  /// MuJoCo computes cfrc_ext only where somebody asks, which has to be before its mjData goes to the next environment.
+  bool leaves_forces() const { return step_leaves_.test(static_cast<std::size_t>(Field::kLinkForce)); }
+  static void step_and_find_forces(const mjModel* m, mjData* d, int sim, void* engine) {
+    mj_step(m, d);
+    mj_rnePostConstraint(m, d);
+    static_cast<const MujocoEngine*>(engine)->copy_outputs(*d, sim);
+  }
+  static void forward_and_find_forces(const mjModel* m, mjData* d, int sim, void* engine) {
+    mj_forward(m, d);
+    mj_rnePostConstraint(m, d);
+    static_cast<const MujocoEngine*>(engine)->copy_outputs(*d, sim);
+  }
+  /// What MuJoCo does after its own functions, and not after a caller's.
+  void copy_outputs(const mjData& d, int sim) const {
+    for (int f = static_cast<int>(Field::kQacc); f < kFieldCount; ++f) {
+      const Output& out = outputs_[static_cast<std::size_t>(f)];
+      if (out.data == nullptr) continue;
+      const auto bytes = static_cast<std::size_t>(out.size) * static_cast<std::size_t>(out.element);
+      std::memcpy(static_cast<char*>(out.data) + static_cast<std::size_t>(sim) * bytes,
+                  output_of(d, static_cast<Field>(f)), bytes);
+    }
   }
 
   static void collect_contacts(const mjModel* m, mjData* d, int, void* to) {
@@ -444,6 +536,7 @@ class MujocoEngine final : public Engine {
   ModelPtr model_;
   ModelInfo info_;
   int n_;
+  FieldSet step_leaves_;
   std::unique_ptr<mjBatch, BatchDeleter> batch_;
   std::size_t width_ = 0;  ///< values in a state row
   int threads_ = 1;
@@ -472,7 +565,7 @@ std::unique_ptr<Engine> make_mujoco_engine(std::span<const std::uint8_t> mjb, in
 
 MemoryPlan plan_mujoco_engine(std::span<const std::uint8_t> mjb, const MujocoEngineOptions& options) {
   const mj::ModelPtr model = mj::load(mjb);
-  MemoryPlan plan = mj::plan_of(*model, mj::describe(*model), options.threads, options.parameters);
+  MemoryPlan plan = mj::plan_of(*model, mj::describe(*model), options.threads, options.parameters, options.step_leaves);
   plan.available_bytes = available_host_memory();
   return plan;
 }

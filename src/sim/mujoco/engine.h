@@ -11,6 +11,7 @@ namespace cohort::sim {
 struct MujocoEngineOptions {
   int threads = 1;            ///< including the caller's
   ParameterSet parameters{};  ///< that environments have of their own from the beginning
+  FieldSet step_leaves{};     ///< of SceneOptions
 };
 
 /// What make_mujoco_engine would take of this process' memory, and how many environments would fit. Takes nothing.

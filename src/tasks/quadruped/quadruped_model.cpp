@@ -13,6 +13,7 @@ constexpr double kHipX = 0.18, kHipY = 0.05, kThighY = 0.08;  // m: from the tru
 constexpr double kBone = 0.2;                                 // m: thigh and shin
 constexpr int kCorners = 241;                                 // of the height field, on each side
 constexpr double kFieldCell = 0.25, kRoughness = 0.06;        // m
+constexpr double kFlatRadius = 2, kRisingWay = 6;             // m
 constexpr double kHalfField = 0.5 * kFieldCell * (kCorners - 1);
 
 double front(std::size_t leg) {
@@ -45,12 +46,17 @@ std::string leg_mjcf(std::size_t leg) {
 
 }  // namespace
 
-QuadrupedGround::QuadrupedGround(bool rough) {
+QuadrupedGround::QuadrupedGround(bool rough, bool rising) {
   if (!rough) return;
   const RandomStream random(0x90d09, RandomPurpose::kEnvironment, 0, 0);
   corners_.resize(std::size_t{kCorners} * kCorners);
   // MuJoCo stretches what it reads to [0, 1], so both ends are there.
-  for (std::size_t i = 0; i < corners_.size(); ++i) corners_[i] = std::round(random.uniform(i) * 1000) / 1000;
+  for (std::size_t i = 0; i < corners_.size(); ++i) {
+    const double x = kFieldCell * static_cast<double>(i % kCorners) - kHalfField,
+                 y = kFieldCell * static_cast<double>(i / kCorners) - kHalfField;
+    const double share = rising ? std::clamp((std::hypot(x, y) - kFlatRadius) / kRisingWay, 0.0, 1.0) : 1.0;
+    corners_[i] = std::round(random.uniform(i) * static_cast<float>(share) * 1000) / 1000;
+  }
   corners_.front() = 0, corners_.back() = 1;
 }
 

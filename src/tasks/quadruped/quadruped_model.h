@@ -31,9 +31,10 @@ inline constexpr double kQuadrupedTimestep = 0.005;                         ///<
 inline constexpr const char* kQuadrupedLegNames[kQuadrupedLegs] = {"fl", "fr", "rl", "rr"};
 
 /// Flat, or a height field of 60 m x 60 m whose corners, 0.25 m apart, lie between 0 and 0.06 m: always the same one.
+/// rising: flat within 2 m of the middle, from where it gets rougher until 8 m.
 class QuadrupedGround {
  public:
-  explicit QuadrupedGround(bool rough);
+  explicit QuadrupedGround(bool rough, bool rising = false);
   bool rough() const { return !corners_.empty(); }
   double height(double x, double y) const;
   /// Elements of MJCF: what belongs into <asset>, and the geom "floor".

@@ -22,8 +22,12 @@ constexpr double kCommandLimits[3] = {1, 0.5, 1};  // m/s, m/s, rad/s
 constexpr double kPushSpeed = 0.5;                 // m/s, in x and y, at most
 constexpr double kActionReach = 0.8;               // rad: what an action of 1 turns a joint's target by
 constexpr double kTrackingVariance = 0.25;         // of exp(-error² / variance)
-constexpr double kLowestTrunk = 0.16;              // m: an episode ends below
-constexpr double kLeastUpright = 0.5;              // cosine of the tilt: an episode ends below
+// The curriculum: commands' ranges are (level + 1) / kLevels of the limits. A command that was followed, by means of
+// both tracking terms, takes the episode a level up; one that was not, a level down.
+constexpr int kLevels = 4;
+constexpr double kFollowed = 0.8, kMissed = 0.5;
+constexpr double kLowestTrunk = 0.16;                                  // m: an episode ends below
+constexpr double kLeastUpright = 0.5;                                  // cosine of the tilt: an episode ends below
 constexpr double kFriction[2] = {0.5, 1.25}, kAddedMass[2] = {-1, 2};  // kg
 // Half widths of the uniform noise of what is observed.
 constexpr double kNoise[] = {0.1, 0.2, 0.05, 0, 0.01, 1.5, 0};
@@ -43,7 +47,7 @@ struct WalkSettings : SceneTaskSettings {
     end_on_success = false;
   }
   std::string terrain = "flat";
-  bool noise = true, randomize = true, pushes = true, privileged = false;
+  bool noise = true, randomize = true, pushes = true, privileged = false, curriculum = false;
 };
 
 void describe(config::Fields& fields, WalkSettings& s) {
@@ -52,6 +56,9 @@ void describe(config::Fields& fields, WalkSettings& s) {
   fields.add("noise", s.noise, "of what is observed");
   fields.add("randomize", s.randomize, "friction and the trunk's mass differ between episodes");
   fields.add("pushes", s.pushes, "the trunk is pushed now and then");
+  fields.add("curriculum", s.curriculum,
+             "an episode begins with small commands, and on rough ground where it is flat: commands that are followed "
+             "make later ones larger");
   fields.add("privileged", s.privileged, "also observe, without noise, what only a simulator knows");
 }
 
@@ -86,7 +93,7 @@ SceneTaskSetup walk_setup(const TaskSettings& settings, WalkSettings& own) {
     const bool tracks = &term - kTerms <= kAngular;
     spec.reward_best.push_back(tracks ? static_cast<float>(term.weight * kWalkPeriod) : 0);
   }
-  setup.mjcf = quadruped_mjcf(QuadrupedGround(own.terrain == "rough"));
+  setup.mjcf = quadruped_mjcf(QuadrupedGround(own.terrain == "rough", own.curriculum));
   return setup;
 }
 
@@ -103,6 +110,9 @@ class QuadrupedVelocity final : public SceneTask {
     std::int64_t push_phase = 0;
     bool pushed = false;  // before this step
     double friction = 0.8, added_mass = 0;
+    int level = kLevels - 1;
+    std::array<double, 3> told{}, told_before{};  // the command, and that of the step that is over
+    double followed[2] = {0, 0};                  // sums of both tracking terms since the command
     Joints action{}, action_before{};
     // Of the present state.
     Vec3 linear{}, angular{}, gravity{};  // in the trunk's frame
@@ -114,7 +124,7 @@ class QuadrupedVelocity final : public SceneTask {
   QuadrupedVelocity(const TaskSettings& settings, WalkSettings own)
       : SceneTask(settings, walk_setup(settings, own)),
         own_(own),
-        ground_(own.terrain == "rough"),
+        ground_(own.terrain == "rough", own.curriculum),
         walks_(static_cast<std::size_t>(n_envs())) {
     trunk_ = scene().info().link("trunk");
     trunk_mass_ = static_cast<float>(scene().info().links[static_cast<std::size_t>(trunk_)].mass);
@@ -140,9 +150,12 @@ class QuadrupedVelocity final : public SceneTask {
       w.friction = between(kFriction, random.uniform(next++));
       w.added_mass = between(kAddedMass, random.uniform(next++));
     }
+    if (own_.curriculum) w.level = 0;
+    w.told = command(w, 0);
+    const double place = ground_.rough() && !own_.curriculum ? 6 : 1;
     const double heading = within(3.14159265358979323846);
-    start.qpos[0] = within(ground_.rough() ? 6 : 1);
-    start.qpos[1] = within(ground_.rough() ? 6 : 1);
+    start.qpos[0] = within(place);
+    start.qpos[1] = within(place);
     start.qpos[3] = std::cos(0.5 * heading), start.qpos[4] = start.qpos[5] = 0, start.qpos[6] = std::sin(0.5 * heading);
     for (std::size_t i = 0; i < kQuadrupedJoints; ++i) {
       start.qpos[7 + i] = kQuadrupedStance[i] + within(0.15);
@@ -201,12 +214,36 @@ class QuadrupedVelocity final : public SceneTask {
     }
   }
 
+  /// From `step` on, at the walk's level.
   static std::array<double, 3> command(const Walk& w, std::int64_t step) {
     const RandomStream random(w.key, RandomPurpose::kEnvironment, 2, static_cast<std::uint64_t>(step / kCommandSteps));
     std::array<double, 3> result{};
+    const double range = static_cast<double>(w.level + 1) / kLevels;
     for (std::size_t i = 0; i < 3; ++i)
-      result[i] = kCommandLimits[i] * (2.0 * static_cast<double>(random.uniform(i)) - 1.0);
+      result[i] = range * kCommandLimits[i] * (2.0 * static_cast<double>(random.uniform(i)) - 1.0);
     return result;
+  }
+  /// Both tracking terms of the step that is over, at most 1.
+  static std::array<double, 2> followed(const Walk& w) {
+    const double missed = squared(w.told_before[0] - w.linear[0]) + squared(w.told_before[1] - w.linear[1]);
+    return {std::exp(-missed / kTrackingVariance),
+            std::exp(-squared(w.told_before[2] - w.angular[2]) / kTrackingVariance)};
+  }
+  /// After a step: at its end the next command, of the level that the last one led to.
+  void next_command(Walk& w, std::int64_t step) const {
+    w.told_before = w.told;
+    if (own_.curriculum) {
+      const std::array<double, 2> now = followed(w);
+      for (std::size_t i = 0; i < 2; ++i) w.followed[i] += now[i];
+    }
+    if (step % kCommandSteps != 0) return;
+    if (own_.curriculum) {
+      const double least = std::min(w.followed[0], w.followed[1]) / static_cast<double>(kCommandSteps);
+      if (least >= kFollowed) w.level = std::min(w.level + 1, kLevels - 1);
+      if (least < kMissed) w.level = std::max(w.level - 1, 0);
+      w.followed[0] = w.followed[1] = 0;
+    }
+    w.told = command(w, step);
   }
   static std::array<double, 3> joints_of(std::size_t leg, std::span<const double> qpos) {
     return {qpos[7 + 3 * leg], qpos[8 + 3 * leg], qpos[9 + 3 * leg]};
@@ -229,6 +266,7 @@ class QuadrupedVelocity final : public SceneTask {
     w.angular = {now.qvel[3], now.qvel[4], now.qvel[5]};
     w.gravity = back * Vec3{0, 0, -1};
     w.height = now.qpos[2] - ground_.height(now.qpos[0], now.qpos[1]);
+    if (now.step > 0) next_command(w, now.step);
     for (std::size_t leg = 0; leg < kQuadrupedLegs; ++leg) {
       const LegPoints points = leg_points(leg, joints_of(leg, now.qpos));
       w.touches[leg] = touching(now, turn * points.foot, kQuadrupedFoot);
@@ -251,12 +289,11 @@ class QuadrupedVelocity final : public SceneTask {
 
   void observe(int env, const EnvState& now, ObservationRows& out) override {
     const Walk& w = walk(env);
-    const std::array<double, 3> told = command(w, now.step);
     for (std::size_t i = 0; i < 3; ++i) {
       out[0][i] = static_cast<float>(w.linear[i]);
       out[1][i] = static_cast<float>(w.angular[i]);
       out[2][i] = static_cast<float>(w.gravity[i]);
-      out[3][i] = static_cast<float>(told[i]);
+      out[3][i] = static_cast<float>(w.told[i]);
     }
     for (std::size_t i = 0; i < kQuadrupedJoints; ++i) {
       out[4][i] = static_cast<float>(now.qpos[7 + i] - kQuadrupedStance[i]);
@@ -292,12 +329,11 @@ class QuadrupedVelocity final : public SceneTask {
     const bool fallen = w.height < kLowestTrunk || -w.gravity[2] < kLeastUpright;
     const Judgement judgement{.success = now.step >= spec().horizon && !fallen, .terminated = fallen};
     if (terms.empty()) return judgement;
-    // What was commanded when this step began.
-    const std::array<double, 3> told = command(w, now.step - 1);
+    const std::array<double, 3>& told = w.told_before;
+    const std::array<double, 2> tracks = followed(w);
     std::array<double, std::size(kTerms)> value{};
-    const double missed = squared(told[0] - w.linear[0]) + squared(told[1] - w.linear[1]);
-    value[kLinear] = std::exp(-missed / kTrackingVariance);
-    value[kAngular] = std::exp(-squared(told[2] - w.angular[2]) / kTrackingVariance);
+    value[kLinear] = tracks[0];
+    value[kAngular] = tracks[1];
     value[kVertical] = squared(w.linear[2]);
     value[kRolling] = squared(w.angular[0]) + squared(w.angular[1]);
     value[kUpright] = squared(w.gravity[0]) + squared(w.gravity[1]);

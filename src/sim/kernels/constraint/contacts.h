@@ -60,7 +60,7 @@ COHORT_KERNEL void contact_group(const ModelView& m, Workspace<L>& w, Constraint
   g.fits = p.fits;
   g.lanes = lane_bits(on);
   const bool own = (m.varies & kVariesFriction) != 0;
-  const int kept_size = m.keep_contacts ? KeptContact::kSize : 0;
+  const int kept_size = c.keeps_contacts(m) ? KeptContact::kSize : 0;
   const GroupLayout l = layout_of(g);
   if (own) g.own = l.size + kept_size;
   const auto piece = open_group(g, c, kept_size + (own ? kPairValues : 0));
@@ -69,7 +69,7 @@ COHORT_KERNEL void contact_group(const ModelView& m, Workspace<L>& w, Constraint
   }
   V frame[9], at1[3];
   contact_frame(frame, point);
-  if (m.keep_contacts) {
+  if (c.keeps_contacts(m)) {
     const auto kept = piece + l.size;
     kept[KeptContact::kDist] = select(found, point.dist, V(kFarApart));
     write<3>(kept + KeptContact::kPos, point.pos);
@@ -182,7 +182,7 @@ COHORT_LANE void pair_rows(const ModelView& m, Workspace<L>& w, Constraints<L>& 
     const auto on = found & (points[i].dist < acts_below);
     if (share) {
       if (any(on)) shared.add(m, w, c, k, points[i], shift1, on);
-    } else if (m.keep_contacts || any(on)) {
+    } else if (c.keeps_contacts(m) || any(on)) {
       contact_group<L>(m, w, c, k, points[i], shift1, on, found);
     }
   }
@@ -196,7 +196,7 @@ COHORT_KERNEL void contact_rows(const ModelView& m, Workspace<L>& w, Constraints
   if (m.tree_boxes) tree_boxes<L>(m, c);
   // Where sensors ask for a pair's contacts or environments have numbers of their own, every pair has its own groups.
   const bool share =
-      L::kWidth > 1 && !m.keep_contacts && (m.varies & (kVariesFriction | kVariesMass | kVariesArmature)) == 0;
+      L::kWidth > 1 && !c.keeps_contacts(m) && (m.varies & (kVariesFriction | kVariesMass | kVariesArmature)) == 0;
   SharedContacts<L> shared;
   typename L::M lanes[L::kWidth > 1 ? kPairsAtOnce : 1];
   int looked_at = -1;

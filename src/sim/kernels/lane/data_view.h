@@ -10,14 +10,26 @@ struct DataView {
   int n_pad;
   // State and inputs. Null for zeros: applied, link_force.
   float *qpos, *qvel, *act, *warmstart, *time, *time_low, *ctrl, *applied, *link_force, *mocap_pos, *mocap_quat;
-  // Derived, written by forward.
+  // Derived, written by forward, and by the last step where `left` says so.
   float *qacc, *link_pos, *link_quat, *sensors;
+  // The same; null for those that nobody asked for.
+  float *link_com, *link_inertia, *link_velocity, *link_external, *qfrc_actuator, *qfrc_constraint;
+  int left;              ///< bits of Left
+  const int* link_root;  ///< (nlink) the world's child that each link hangs on; null where no link_com... is asked for
   // Parameters of the environments, null where ModelView::varies says so: see parameters.h.
   float *body_values, *pair_values, *armature, *damping, *actuator_values, *weight_ratio;
   // Separations::at of the first environment.
   float* separations;
   // Diagnostics.
   int *status, *contact_count, *iterations;
+};
+
+/// What the last step of several leaves behind.
+enum Left : int {
+  kLeftLinkPos = 1,
+  kLeftLinkQuat = 2,
+  kLeftLinks = 4,   ///< link_com, link_inertia, link_velocity, link_external, as far as there are such
+  kLeftForces = 8,  ///< qfrc_actuator, qfrc_constraint likewise
 };
 
 /// Directions along which a block's environments were found apart (separation.h); null: nothing is remembered.

@@ -1,0 +1,107 @@
+#include "tasks/gymnasium/gymnasium_task.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include "core/files.h"
+#include "core/format.h"
+
+namespace cohort::tasks {
+namespace {
+
+std::size_t env_index(int env) {
+  return static_cast<std::size_t>(env);
+}
+
+}  // namespace
+
+std::string gymnasium_model(const GymnasiumModel& model) {
+  const char* named = std::getenv("COHORT_GYMNASIUM_ASSETS");
+  const std::filesystem::path folder = named ? named : COHORT_GYMNASIUM_ASSETS;
+  const std::filesystem::path file = folder / model.file;
+  std::error_code unknown;
+  COHORT_THROW_UNLESS(
+      std::filesystem::exists(file, unknown),
+      "{}: its model is part of gymnasium, and {} is not there: `scripts/setup --tests` brings it, or "
+      "set COHORT_GYMNASIUM_ASSETS to the folder gymnasium/envs/mujoco/assets of an installed gymnasium",
+      model.name, file.string());
+  return read_file(file);
+}
+
+SceneTaskSetup gymnasium_setup(const TaskSettings& settings, const GymnasiumModel& model) {
+  SceneTaskSettings own;
+  own.horizon = model.horizon;
+  SceneTaskSetup setup = read_settings(settings, own);
+  TaskSpec& spec = setup.spec;
+  spec.name = model.name;
+  spec.summary = format("gymnasium's: {}", model.summary);
+  spec.instruction = model.summary;
+  if (model.has_camera) spec.cameras = {"track"};
+  for (int i = 0; i < model.nu; ++i) {
+    spec.action.names.push_back(format("motor{}", i));
+    spec.action.low.push_back(-model.high);
+    spec.action.high.push_back(model.high);
+  }
+  spec.action.unit = "of each motor's gear; costs are those of the actions before they are clipped";
+  spec.control_period = model.period;
+  setup.clip_actions = false;
+  setup.mjcf = gymnasium_model(model);
+  return setup;
+}
+
+GymnasiumTask::GymnasiumTask(const TaskSettings& settings, const GymnasiumModel& model, SceneTaskSetup setup)
+    : SceneTask(settings, setup), period_(model.period), before_(env_index(n_envs())), squares_(env_index(n_envs())) {
+  const sim::ModelInfo& info = scene().info();
+  COHORT_THROW_UNLESS(info.nq == model.nq && info.nv == model.nv && info.nu == model.nu,
+                      "{}: {} is another model than gymnasium 1.4's: nq {}, nv {}, nu {}", model.name, model.file,
+                      info.nq, info.nv, info.nu);
+  left_at_ = {0};
+  for (const sim::Field field : setup.leaves)
+    left_at_.push_back(left_at_.back() + static_cast<std::size_t>(sim::field_size(info, field)));
+}
+
+std::span<const double> GymnasiumTask::left(const EnvState& now, std::size_t i) const {
+  return now.left.subspan(left_at_[i], left_at_[i + 1] - left_at_[i]);
+}
+
+std::span<const double> GymnasiumTask::left_point(const EnvState& now, std::size_t i, int link) const {
+  return left(now, i).subspan(3 * static_cast<std::size_t>(link), 3);
+}
+
+double GymnasiumTask::speed(int env, const EnvState& now) const {
+  return (position(now) - before_[env_index(env)]) / period_;
+}
+
+void GymnasiumTask::control(int env, const EnvState& now, std::span<const float> action, std::span<double> ctrl) {
+  double squares = 0;
+  for (std::size_t i = 0; i < action.size(); ++i) {
+    const auto a = static_cast<double>(action[i]);
+    squares += a * a;
+    ctrl[i] = a;  // the engine clips it to the motor's range
+  }
+  squares_[env_index(env)] = squares;
+  before_[env_index(env)] = position(now);
+}
+
+void GymnasiumTask::observe_numbers(std::span<const double> values, double limit, std::span<float> out) {
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<float>(std::clamp(values[i], -limit, limit));
+}
+
+void GymnasiumTask::observe_state(const EnvState& now, std::size_t skip, double limit, ObservationRows& out) {
+  const std::span<float> qpos = out[0];
+  for (std::size_t i = 0; i < qpos.size(); ++i) qpos[i] = static_cast<float>(now.qpos[i + skip]);
+  observe_numbers(now.qvel, limit, out[1]);
+}
+
+void GymnasiumTask::add_uniform(std::span<double> values, double scale, const RandomStream& random,
+                                std::uint64_t first) {
+  for (double& value : values) value += scale * (2.0 * static_cast<double>(random.uniform(first++)) - 1.0);
+}
+
+void GymnasiumTask::add_normal(std::span<double> values, double scale, const RandomStream& random) {
+  // Normal numbers take four words each.
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] += scale * static_cast<double>(random.normal(1000 + i));
+}
+
+}  // namespace cohort::tasks
