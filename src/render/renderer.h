@@ -48,7 +48,9 @@ struct RendererSettings {
   std::string kind = "raycast";  ///< or "mujoco"
   /// Where the raycast renderer draws: the processor or a CUDA device; nothing: where the scene's engine runs.
   std::optional<DeviceId> device{};
-  int threads = 1;          ///< of the raycast renderer on the processor; the mujoco renderer's OpenGL has its own
+  int threads = 1;  ///< of the raycast renderer on the processor; the mujoco renderer's OpenGL has its own
+  /// Bytes of a CUDA device that the drawing of some pictures may take besides the pictures; of one it takes its need.
+  double device_workspace = 256.0 * (1 << 20);
   bool shadows = false;     ///< of lights that cast them
   bool reflections = true;  ///< in the first plane or box whose material reflects
   /// Groups 0 to 5 that are drawn; MuJoCo's defaults. Tendons, skins and flexes: the mujoco renderer only.

@@ -18,9 +18,6 @@ using sim::cuda::need;
 
 namespace {
 
-/// Pictures of a call are drawn so many at a time that what they are drawn from takes no more than this, in bytes.
-constexpr std::size_t kSpaceAtOnce = std::size_t{256} << 20;
-
 /// Memory of a device that grows as it is asked for.
 class GrowingMemory {
  public:
@@ -134,7 +131,10 @@ class CudaRaycastRenderer final : public Renderer {
     std::size_t each = space_bytes(job, 1, nullptr);
     const std::size_t pixels = at(q.width) * at(q.height);
     for (const Output& o : kOutputs) each += on_host(q.out.*o.view) ? pixels * o.pixel() : 0;
-    const int most = std::clamp(static_cast<int>(kSpaceAtOnce / each), 1, pictures);
+    // Threads and blocks of a launch are counted in 31 bits.
+    const double at_once = std::min(settings_.device_workspace / static_cast<double>(each),
+                                    2e9 / (static_cast<double>(std::max(job.words, 1)) * job.tiles));
+    const int most = static_cast<int>(std::clamp(at_once, 1.0, static_cast<double>(pictures)));
     space_bytes(job, most, space_.at_least(space_bytes(job, most, nullptr)));
     for (int first = 0; first < pictures; first += most) {
       job.pictures = std::min(most, pictures - first);
