@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <filesystem>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct SceneCase {
     if (where == Where::kHere) return model_file(file);
     return (where == Where::kWheels ? wheels() : shared_data()) / file;
   }
+  friend void PrintTo(const SceneCase& c, std::ostream* os) { *os << c.name; }
 };
 
 inline std::array<SceneCase, 10> ten_scenes() {
