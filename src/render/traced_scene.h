@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "render/kernels/scene_records.h"
-#include "render/mesh_tree.h"
+#include "render/traced_mesh.h"
 #include "render/renderer.h"
 #include "render/traced_texture.h"
 

@@ -9,9 +9,6 @@ namespace cuda {
 /// Stands where a CPU's code names eight lanes.
 struct ThreadTree {};
 
-/// Levels of a tree of 2^31 triangles: mesh_tree.cpp halves the largest group at each level from the twentieth on.
-inline constexpr int kTreeLevels = 64;
-
 /// Children of a node that a ray meets, nearest first: three bits each, and how many from bit 24 on.
 COHORT_LANE unsigned children_met(const NodeRecord& node, const Ray<float>& r, const Vector3<float>& inverse, float pad,
                                   float from, float most) {
@@ -83,8 +80,8 @@ inline COHORT_KERNEL TriangleHit meet_mesh<cuda::ThreadTree>(const MeshRecord& m
   const float pad = box_padding(mesh, origin);
   const Vector3<float> inverse{1.0f / not_zero(direction[0]), 1.0f / not_zero(direction[1]),
                                1.0f / not_zero(direction[2])};
-  int node[cuda::kTreeLevels];
-  unsigned left[cuda::kTreeLevels];
+  int node[sim::kMostTreeLevels];
+  unsigned left[sim::kMostTreeLevels];
   int level = 0;
   node[0] = 0, left[0] = cuda::children_met(mesh.node[0], r, inverse, pad, from, hit.t);
   while (level >= 0) {

@@ -79,7 +79,7 @@ COHORT_KERNEL TriangleHit meet_mesh(const MeshRecord& mesh, const float* origin,
                            V(1.0f / not_zero(direction[2]))};
   const Vector3<V> above{r.origin.x + V(pad), r.origin.y + V(pad), r.origin.z + V(pad)};
   const Vector3<V> below{r.origin.x - V(pad), r.origin.y - V(pad), r.origin.z - V(pad)};
-  constexpr int kDepth = 256;  // eight children of as many levels as a tree of 2^31 triangles has
+  constexpr int kDepth = 7 * sim::kMostTreeLevels + 1;
   int stack[kDepth];
   float stack_t[kDepth];
   int top = 0;
