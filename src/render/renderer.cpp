@@ -308,6 +308,7 @@ Frames Renderer::render(int camera, std::span<const std::int32_t> envs, int widt
 
 Pictures Renderer::render_in_place(int camera, std::span<const std::int32_t> envs, int width, int height,
                                    const Wanted& wanted) {
+  check_request(camera, envs, {});
   need_side("width", width), need_side("height", height);
   const auto n = static_cast<std::int64_t>(envs.size());
   const auto array = [&](bool is_wanted, std::size_t output, ElementType type, int components) {
@@ -315,7 +316,7 @@ Pictures Renderer::render_in_place(int camera, std::span<const std::int32_t> env
     ArrayView view;
     if (!is_wanted) return view;
     view = make_view(nullptr, type, std::span(shape).first(components == 1 ? 3 : 4), device());
-    view.data = own_memory(output, view.bytes());
+    view.data = own_memory(camera, output, view.bytes());
     view.stream = stream();
     return view;
   };
@@ -327,9 +328,10 @@ Pictures Renderer::render_in_place(int camera, std::span<const std::int32_t> env
   return out;
 }
 
-void* Renderer::own_memory(std::size_t output, std::size_t bytes) {
-  if (own_[output].size() < bytes) own_[output].resize(bytes);
-  return own_[output].data();
+void* Renderer::own_memory(int camera, std::size_t output, std::size_t bytes) {
+  std::vector<unsigned char>& memory = own_[{camera, output}];
+  if (memory.size() < bytes) memory.resize(bytes);
+  return memory.data();
 }
 
 double Renderer::element(const ArrayView& view, std::int64_t row, std::int64_t column) {

@@ -18,10 +18,12 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/array_view.h"
@@ -105,8 +107,8 @@ class Renderer {
   void render(int camera, std::span<const std::int32_t> envs, const Pictures& out);
   /// The same into memory of its own.
   Frames render(int camera, std::span<const std::int32_t> envs, int width, int height, const Wanted& wanted = {});
-  /// The same into memory of the renderer's own on its device, which it uses again in the next call of this. On a CUDA
-  /// device nothing is copied to the host and nothing waited for: the views are valid on their stream
+  /// The same into memory of the renderer's own on its device, which it uses again in the next call for this camera. On
+  /// a CUDA device nothing is copied to the host and nothing waited for: the views are valid on their stream
   /// (tensors::to_tensor makes LibTorch tensors of them).
   Pictures render_in_place(int camera, std::span<const std::int32_t> envs, int width, int height,
                            const Wanted& wanted = {});
@@ -134,8 +136,8 @@ class Renderer {
     bool together = false;  ///< one picture of them all
   };
   virtual void draw(const Request& request) = 0;
-  /// On the renderer's device, for the arrays of Pictures in their order.
-  virtual void* own_memory(std::size_t output, std::size_t bytes);
+  /// On the renderer's device, of a camera, for the arrays of Pictures in their order.
+  virtual void* own_memory(int camera, std::size_t output, std::size_t bytes);
   void check_request(int camera, std::span<const std::int32_t> envs, const Pictures& out) const;
 
   /// Of environment `env`, from the views that `draw` took of the scene.
@@ -158,7 +160,7 @@ class Renderer {
   std::shared_ptr<const sim::VisualModel> model_;
   std::vector<sim::VisualCamera> views_;  ///< the model's, then those that were added
   std::vector<CameraInfo> cameras_;
-  std::array<std::vector<unsigned char>, 4> own_;  ///< of render_in_place() on the processor
+  std::map<std::pair<int, std::size_t>, std::vector<unsigned char>> own_;  ///< of own_memory() on the processor
 };
 
 /// Throws Error for a kind that is not known, settings that make no sense, a scene that is not built, a compiled model

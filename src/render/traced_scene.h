@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "render/kernels/scene_records.h"
-#include "render/traced_mesh.h"
 #include "render/renderer.h"
+#include "render/traced_mesh.h"
 #include "render/traced_texture.h"
 
 namespace cohort::render {

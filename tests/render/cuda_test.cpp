@@ -1,9 +1,13 @@
 // The ray caster on a CUDA device beside the processor's. The source is one, without contraction, of operations that
 // IEEE 754 rounds in one way: nothing but the same bytes is right. In render_host_cuda_test the device is made of the
 // host's memory (tests/sim/host_cuda): the same source but for nvcc and what it makes.
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -156,6 +160,10 @@ TEST_F(RaycastOnGpu, PicturesInPlaceStayOnTheDeviceAndFollowTheState) {
     const Pictures less = device->render_in_place(camera, std::span(envs).first(2), 64, 48);
     EXPECT_EQ(less.depth.data, nullptr);
     EXPECT_EQ(less.rgb.data, p.rgb.data);
+    EXPECT_TRUE(std::equal(truth.rgb.begin(), truth.rgb.begin() + 2 * 64 * 48 * 3, download(less.rgb).begin()));
+    // Another camera's have memory of their own.
+    const Pictures other = device->render_in_place(device->camera("flat"), envs, 64, 48);
+    EXPECT_NE(other.rgb.data, less.rgb.data);
     EXPECT_TRUE(std::equal(truth.rgb.begin(), truth.rgb.begin() + 2 * 64 * 48 * 3, download(less.rgb).begin()));
   }
 }

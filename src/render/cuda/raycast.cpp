@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -98,8 +100,7 @@ class CudaRaycastRenderer final : public Renderer {
         offsets_(device_, stream_),
         poses_(device_, stream_),
         space_(device_, stream_),
-        outputs_{GrowingMemory{device_, stream_}, {device_, stream_}, {device_, stream_}, {device_, stream_}},
-        own_{GrowingMemory{device_, stream_}, {device_, stream_}, {device_, stream_}, {device_, stream_}} {}
+        outputs_{GrowingMemory{device_, stream_}, {device_, stream_}, {device_, stream_}, {device_, stream_}} {}
   ~CudaRaycastRenderer() override { sim::cuda::wait(device_, stream_); }
   CudaRaycastRenderer(const CudaRaycastRenderer&) = delete;
   CudaRaycastRenderer& operator=(const CudaRaycastRenderer&) = delete;
@@ -143,7 +144,9 @@ class CudaRaycastRenderer final : public Renderer {
     }
   }
 
-  void* own_memory(std::size_t output, std::size_t bytes) override { return own_[output].at_least(bytes); }
+  void* own_memory(int camera, std::size_t output, std::size_t bytes) override {
+    return own_.try_emplace({camera, output}, device_, stream_).first->second.at_least(bytes);
+  }
   void* stream() const override { return stream_; }
 
  private:
@@ -226,8 +229,8 @@ class CudaRaycastRenderer final : public Renderer {
   KeptCopy<std::int32_t> environments_;
   KeptCopy<double> offsets_;
   GrowingMemory poses_, space_;
-  std::array<GrowingMemory, kOutputs.size()> outputs_;  ///< on their way to the host
-  std::array<GrowingMemory, kOutputs.size()> own_;      ///< of draw_in_place()
+  std::array<GrowingMemory, kOutputs.size()> outputs_;        ///< on their way to the host
+  std::map<std::pair<int, std::size_t>, GrowingMemory> own_;  ///< of render_in_place(): camera and output
   std::vector<double> host_poses_;
 };
 
