@@ -39,6 +39,12 @@ void check(const PictureSettings& s) {
   if (!s.env_spacing.empty() && s.renderer != "raycast") {
     throw UsageError("--env-spacing: the renderer mujoco draws one environment a picture; leave --renderer out");
   }
+  if (!s.device.empty() && s.renderer != "raycast") {
+    throw UsageError("--render-device: the renderer mujoco draws where OpenGL does; leave --renderer or this out");
+  }
+  if (!s.device.empty() && !s.wanted()) {
+    throw UsageError("--render-device is for --video and --picture: name one of them");
+  }
   if (!s.video.empty() && !s.video.ends_with(".mp4")) {
     throw UsageError(format("--video {}: a video's name ends in .mp4", s.video));
   }
@@ -79,8 +85,9 @@ struct SimulatePictures::Parts {
 SimulatePictures::SimulatePictures(sim::Scene& scene, const PictureSettings& settings, int threads)
     : parts_(new Parts{.scene = scene, .settings = settings}) {
   Parts& p = *parts_;
-  p.renderer =
-      render::make_renderer(scene, {.kind = settings.renderer, .threads = threads, .shadows = settings.shadows});
+  render::RendererSettings chosen{.kind = settings.renderer, .threads = threads, .shadows = settings.shadows};
+  if (!settings.device.empty()) chosen.device = parse_device(settings.device);
+  p.renderer = render::make_renderer(scene, chosen);
   p.width = 640, p.height = 480;
   if (!settings.size.empty()) parse_size(settings.size, p.width, p.height);
   const bool together = !settings.env_spacing.empty();

@@ -15,6 +15,7 @@ struct PictureSettings {
   std::string camera;          ///< "": one that sees the whole model
   std::string size;            ///< "640x480"; "": the camera's
   std::string renderer = "raycast";
+  std::string device;  ///< where the ray caster draws: "cpu", "cuda", "cuda:1"; "": where the scene runs
   double fps = 30;
   bool shadows = false;
   /// m between environments along x and y, one or two numbers: they stand in one picture; empty: pictures side by side

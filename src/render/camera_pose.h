@@ -1,8 +1,10 @@
-/// Where cameras and lights stand, given their links' poses: MuJoCo's mj_camlight (engine_core_smooth.c).
+/// Where cameras stand, given their links' poses; the vectors of whoever places one. The formulas are those of
+/// kernels/placing.h.
 #pragma once
 #include <array>
 #include <vector>
 
+#include "render/kernels/scene_records.h"
 #include "sim/visual_model.h"
 
 namespace cohort::render {
@@ -26,19 +28,24 @@ Vec3 unit(const Vec3& a);
 Vec3 plus(const Vec3& a, const Vec3& b);
 Vec3 minus(const Vec3& a, const Vec3& b);
 
-/// Centre of mass of a link and all that hangs on it.
-Vec3 subtree_com(const sim::VisualModel& model, const LinkPoses& poses, int link);
+/// As kernels/placing.h takes poses.
+class PosesOnHost {
+ public:
+  explicit PosesOnHost(const LinkPoses& poses) : poses_(poses) {}
+  void pos(int link, double* out) const { put(poses_.pos[static_cast<std::size_t>(link)], out); }
+  void rot(int link, double* out) const { put(poses_.rot[static_cast<std::size_t>(link)], out); }
 
-struct CameraPose {
-  Vec3 pos{0, 0, 0};
-  Mat3 axes{1, 0, 0, 0, 1, 0, 0, 0, 1};  ///< columns: right, up, back
+ private:
+  template <std::size_t N>
+  static void put(const std::array<double, N>& from, double* out) {
+    for (std::size_t i = 0; i < N; ++i) out[i] = from[i];
+  }
+  const LinkPoses& poses_;
 };
-CameraPose pose_of(const sim::VisualModel& model, const sim::VisualCamera& camera, const LinkPoses& poses);
 
-struct LightPose {
-  Vec3 pos{0, 0, 0}, dir{0, 0, -1};
-};
-LightPose pose_of(const sim::VisualModel& model, const sim::VisualLight& light, const LinkPoses& poses);
+Mount mount_of(sim::VisualTracking tracking);
+CameraRecord record_of(const sim::VisualCamera& camera);
+EyeRecord eye_of(const sim::VisualModel& model, const CameraRecord& camera, const LinkPoses& poses);
 
 /// A camera in the world that looks at a point; its up is the world's z as far as that goes.
 sim::VisualCamera looking_at(const Vec3& pos, const Vec3& target);

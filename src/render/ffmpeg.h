@@ -42,7 +42,8 @@ class FfmpegFunction<R(A...)> {
 };
 
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wignored-attributes"  // of results that must be looked at; the type does not carry them
+#pragma GCC diagnostic ignored \
+    "-Wignored-attributes"  // of results that must be looked at; the type does not carry them
 #define COHORT_FFMPEG_FUNCTION(name) inline constinit const FfmpegFunction<decltype(::name)> name(#name)
 COHORT_FFMPEG_FUNCTION(av_d2q);
 COHORT_FFMPEG_FUNCTION(av_frame_alloc);

@@ -100,21 +100,21 @@ class MujocoRenderer final : public Renderer {
       mj::mj_tendon(model_.get(), data_.get());
       LinkPoses poses;
       read_poses(pos, quat, env, poses);
-      draw_one(q, i, view(q, poses));
+      draw_one(q, i, eye_of(model(), camera_record(q), poses), lens(q));
     }
   }
 
  private:
-  void draw_one(const Request& q, std::size_t index, const View& v) {
+  void draw_one(const Request& q, std::size_t index, const EyeRecord& eye, const LensRecord& v) {
     mjvCamera user;
     mj::mjv_defaultCamera(&user);
     user.type = mjCAMERA_USER;
     const double scale = v.orthographic ? 1 : v.near;
     for (mjvGLCamera& c : drawn_.camera) {
       for (std::size_t k = 0; k < 3; ++k) {
-        c.pos[k] = static_cast<float>(v.camera.pos[k]);
-        c.forward[k] = static_cast<float>(-v.camera.axes[3 * k + 2]);
-        c.up[k] = static_cast<float>(v.camera.axes[3 * k + 1]);
+        c.pos[k] = static_cast<float>(eye.pos[k]);
+        c.forward[k] = static_cast<float>(-eye.axes[3 * k + 2]);
+        c.up[k] = static_cast<float>(eye.axes[3 * k + 1]);
       }
       c.frustum_center = static_cast<float>(scale * (v.left + v.right) / 2);
       c.frustum_width = static_cast<float>(scale * (v.right - v.left) / 2);

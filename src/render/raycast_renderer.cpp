@@ -90,18 +90,14 @@ class RaycastRenderer final : public Renderer {
     LinkPoses& first = poses_[0];
     first = environments[0];
     first.pos[0] = {0, 0, 0};
-    pictures_[0].place(model(), traced_, settings_, picture_view(q, view(q, first)), first, environments);
+    pictures_[0].place(traced_, camera_record(q), lens(q), first, environments);
     set_outputs(q, 0, pictures_[0].frame());
     draw_tiles(q, 1);
   }
 
-  static PictureView picture_view(const Request& q, const View& v) {
-    return {v.camera, v.left, v.right, v.bottom, v.top, v.near, v.far, v.orthographic, q.width, q.height};
-  }
-
   void place(const Request& q, std::size_t index, Picture& picture, LinkPoses& poses) const {
     read_poses(pos_, quat_, q.envs[index], poses);
-    picture.place(model(), traced_, settings_, picture_view(q, view(q, poses)), poses, {&poses, 1});
+    picture.place(traced_, camera_record(q), lens(q), poses, {&poses, 1});
     set_outputs(q, index, picture.frame());
   }
 

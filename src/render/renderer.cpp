@@ -7,6 +7,7 @@
 
 #include "core/config.h"
 #include "core/error.h"
+#include "render/cuda/raycast.h"
 #include "render/mujoco_renderer.h"
 #include "render/raycast_renderer.h"
 #include "sim/index.h"
@@ -30,16 +31,10 @@ void need_side(const char* what, std::int64_t pixels) {
   COHORT_THROW_UNLESS(pixels >= 1 && pixels <= kMost, "a picture with a {} of {} pixels: 1 to {}", what, pixels, kMost);
 }
 
-double element(const ArrayView& view, std::int64_t row, std::int64_t column) {
-  const std::int64_t offset = row * view.strides[0] + column * view.strides[1];
-  return view.type == ElementType::kFloat64 ? static_cast<const double*>(view.data)[offset]
-                                            : static_cast<double>(static_cast<const float*>(view.data)[offset]);
-}
-
 /// The four arrays agree with each other and with what is asked.
 class ShapeCheck {
  public:
-  explicit ShapeCheck(std::int64_t count) : count_(count) {}
+  ShapeCheck(std::int64_t count, DeviceId device) : count_(count), device_(device) {}
   void operator()(const char* name, const ArrayView& view, ElementType type, int components) {
     if (view.data == nullptr) return;
     const int rank = components > 1 ? 4 : 3;
@@ -48,8 +43,9 @@ class ShapeCheck {
     COHORT_THROW_UNLESS(view.rank == rank && (components == 1 || view.shape[3] == components),
                         "the array for {} has {} dimensions: (n, height, width{}) is needed", name, view.rank,
                         components == 1 ? "" : ", 3");
-    COHORT_THROW_UNLESS(view.device.kind == DeviceKind::kCpu && view.contiguous(),
-                        "the array for {} is not a contiguous one in host memory", name);
+    const bool there = view.device.kind == DeviceKind::kCpu || view.device == device_;
+    COHORT_THROW_UNLESS(there && view.contiguous(), "the array for {} is not a contiguous one in host memory{}", name,
+                        device_.kind == DeviceKind::kCpu ? "" : " or on " + to_string(device_));
     COHORT_THROW_UNLESS(view.shape[0] == count_, "the array for {} holds {} pictures and {} environments are asked for",
                         name, view.shape[0], count_);
     if (height == 0) height = view.shape[1], width = view.shape[2];
@@ -62,6 +58,7 @@ class ShapeCheck {
 
  private:
   std::int64_t count_;
+  DeviceId device_;
 };
 
 /// Corners of what a geom fills, in its frame; false for one without end.
@@ -254,8 +251,8 @@ void Renderer::check_request(int camera, std::span<const std::int32_t> envs, con
 namespace {
 
 /// Height and width of the arrays that are wanted, n pictures each; height 0: none is.
-ShapeCheck checked_shapes(std::int64_t n, const Pictures& out) {
-  ShapeCheck check(n);
+ShapeCheck checked_shapes(std::int64_t n, const Pictures& out, DeviceId device) {
+  ShapeCheck check(n, device);
   check("rgb", out.rgb, ElementType::kUInt8, 3);
   check("depth", out.depth, ElementType::kFloat32, 1);
   check("segmentation", out.segmentation, ElementType::kInt32, 1);
@@ -267,7 +264,7 @@ ShapeCheck checked_shapes(std::int64_t n, const Pictures& out) {
 
 void Renderer::render(int camera, std::span<const std::int32_t> envs, const Pictures& out) {
   check_request(camera, envs, out);
-  const ShapeCheck check = checked_shapes(static_cast<std::int64_t>(envs.size()), out);
+  const ShapeCheck check = checked_shapes(static_cast<std::int64_t>(envs.size()), out, device());
   if (check.height == 0 || envs.empty()) return;
   draw({camera, static_cast<int>(check.width), static_cast<int>(check.height), envs, out});
 }
@@ -277,7 +274,7 @@ void Renderer::render_together(int camera, std::span<const std::int32_t> envs, c
                       "the renderer {} draws one environment a picture: several in one are for the renderer raycast",
                       settings_.kind);
   check_request(camera, envs, out);
-  const ShapeCheck check = checked_shapes(1, out);
+  const ShapeCheck check = checked_shapes(1, out, device());
   if (check.height == 0 || envs.empty()) return;
   draw({camera, static_cast<int>(check.width), static_cast<int>(check.height), envs, out, true});
 }
@@ -309,6 +306,40 @@ Frames Renderer::render(int camera, std::span<const std::int32_t> envs, int widt
   return f;
 }
 
+Pictures Renderer::render_in_place(int camera, std::span<const std::int32_t> envs, int width, int height,
+                                   const Wanted& wanted) {
+  check_request(camera, envs, {});
+  need_side("width", width), need_side("height", height);
+  const auto n = static_cast<std::int64_t>(envs.size());
+  const auto array = [&](bool is_wanted, std::size_t output, ElementType type, int components) {
+    const std::array<std::int64_t, 4> shape{n, height, width, components};
+    ArrayView view;
+    if (!is_wanted) return view;
+    view = make_view(nullptr, type, std::span(shape).first(components == 1 ? 3 : 4), device());
+    view.data = own_memory(camera, output, view.bytes());
+    view.stream = stream();
+    return view;
+  };
+  const Pictures out{.rgb = array(wanted.rgb, 0, ElementType::kUInt8, 3),
+                     .depth = array(wanted.depth, 1, ElementType::kFloat32, 1),
+                     .segmentation = array(wanted.segmentation, 2, ElementType::kInt32, 1),
+                     .normal = array(wanted.normal, 3, ElementType::kFloat32, 3)};
+  render(camera, envs, out);
+  return out;
+}
+
+void* Renderer::own_memory(int camera, std::size_t output, std::size_t bytes) {
+  std::vector<unsigned char>& memory = own_[{camera, output}];
+  if (memory.size() < bytes) memory.resize(bytes);
+  return memory.data();
+}
+
+double Renderer::element(const ArrayView& view, std::int64_t row, std::int64_t column) {
+  const std::int64_t offset = row * view.strides[0] + column * view.strides[1];
+  return view.type == ElementType::kFloat64 ? static_cast<const double*>(view.data)[offset]
+                                            : static_cast<double>(static_cast<const float*>(view.data)[offset]);
+}
+
 void Renderer::read_poses(const ArrayView& pos, const ArrayView& quat, int env, LinkPoses& to) {
   const std::size_t n = at(pos.shape[1]) / 3;
   to.pos.resize(n), to.rot.resize(n);
@@ -332,10 +363,14 @@ LinkPoses Renderer::poses_of(int env) {
   return poses;
 }
 
-Renderer::View Renderer::view(const Request& request, const LinkPoses& poses) const {
+CameraRecord Renderer::camera_record(const Request& request) const {
+  return record_of(views_[at(request.camera)]);
+}
+
+LensRecord Renderer::lens(const Request& request) const {
   const sim::VisualCamera& camera = views_[at(request.camera)];
-  View v;
-  v.camera = pose_of(*model_, camera, poses);
+  LensRecord v{};
+  v.width = request.width, v.height = request.height;
   v.near = model_->near, v.far = model_->far;
   v.orthographic = camera.orthographic;
   const double aspect = static_cast<double>(request.width) / request.height;
@@ -364,8 +399,17 @@ std::unique_ptr<Renderer> make_renderer(sim::Scene& scene, const RendererSetting
   COHORT_THROW_UNLESS(scene.built(), "the scene is not built yet: call build() first");
   COHORT_THROW_UNLESS(settings.threads >= 1, "threads is {}: at least 1", settings.threads);
   COHORT_THROW_UNLESS(settings.samples >= -1, "samples is {}: -1 (from the model), 0 (none) or more", settings.samples);
-  if (settings.kind == "raycast") return make_raycast_renderer(scene, settings);
+  if (settings.kind == "raycast") {
+    RendererSettings chosen = settings;
+    if (!chosen.device) chosen.device = scene.options().device;
+    if (chosen.device->kind == DeviceKind::kCuda) return make_cuda_raycast_renderer(scene, chosen);
+    COHORT_THROW_UNLESS(chosen.device->kind == DeviceKind::kCpu,
+                        "the renderer raycast draws on cpu or on a CUDA device, not on {}", to_string(*chosen.device));
+    return make_raycast_renderer(scene, chosen);
+  }
   COHORT_THROW_UNLESS(settings.kind == "mujoco", "the renderer `{}` is not known: raycast or mujoco", settings.kind);
+  COHORT_THROW_UNLESS(!settings.device, "the renderer mujoco draws where OpenGL does, not on {}: leave the device out",
+                      to_string(*settings.device));
   return make_mujoco_renderer(scene, settings);
 }
 

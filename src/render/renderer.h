@@ -6,9 +6,11 @@
 ///   const std::vector<std::int32_t> envs{0, 1, 2, 3};
 ///   renderer->render(front, envs, {.rgb = make_view(rgb.data(), {4, 128, 128, 3})});
 ///   const render::Frames frames = renderer->render(front, envs, 128, 128, {.depth = true});  // the same, with memory
+///   const render::Pictures here = renderer->render_in_place(front, envs, 128, 128);  // where the renderer draws
 ///
 /// Two renderers: `raycast`, ours, which needs nothing but the processor and gives the same bytes for any number of
-/// environments and threads and any vector width; and `mujoco`, MuJoCo's own through EGL or OSMesa, for the exact look
+/// environments and threads and any vector width; on a CUDA device it draws by the same source, from the engine's poses
+/// where that runs there, and leaves the pictures there if asked to; and `mujoco`, MuJoCo's own through EGL or OSMesa, for the exact look
 /// of data sets that were made with it. Both draw the scene's present state, of either engine.
 ///
 /// A picture shows what MuJoCo's does (its classic renderer, src/render/classic/render_gl3.c in google-deepmind/mujoco,
@@ -16,10 +18,12 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/array_view.h"
@@ -30,8 +34,8 @@
 
 namespace cohort::render {
 
-/// What is wanted of n environments: contiguous arrays in host memory, which agree in n, H and W. A view without data
-/// is not drawn.
+/// What is wanted of n environments: contiguous arrays in host memory, or in the memory of the renderer's device, where
+/// they are valid on Renderer::stream(). They agree in n, H and W. A view without data is not drawn.
 struct Pictures {
   ArrayView rgb{};           ///< (n, H, W, 3) uint8; row 0 is the top
   ArrayView depth{};         ///< (n, H, W) float32: m along the camera's axis; where nothing is, the far plane's
@@ -44,9 +48,13 @@ struct Pictures {
 
 struct RendererSettings {
   std::string kind = "raycast";  ///< or "mujoco"
-  int threads = 1;               ///< of the raycast renderer; the mujoco renderer's OpenGL has its own
-  bool shadows = false;          ///< of lights that cast them
-  bool reflections = true;       ///< in the first plane or box whose material reflects
+  /// Where the raycast renderer draws: the processor or a CUDA device; nothing: where the scene's engine runs.
+  std::optional<DeviceId> device{};
+  int threads = 1;  ///< of the raycast renderer on the processor; the mujoco renderer's OpenGL has its own
+  /// Bytes of a CUDA device that the drawing of some pictures may take besides the pictures; of one it takes its need.
+  double device_workspace = 256.0 * (1 << 20);
+  bool shadows = false;     ///< of lights that cast them
+  bool reflections = true;  ///< in the first plane or box whose material reflects
   /// Groups 0 to 5 that are drawn; MuJoCo's defaults. Tendons, skins and flexes: the mujoco renderer only.
   std::array<bool, 6> geom_groups{true, true, true, false, false, false};
   std::array<bool, 6> site_groups{true, true, true, false, false, false};
@@ -99,6 +107,15 @@ class Renderer {
   void render(int camera, std::span<const std::int32_t> envs, const Pictures& out);
   /// The same into memory of its own.
   Frames render(int camera, std::span<const std::int32_t> envs, int width, int height, const Wanted& wanted = {});
+  /// The same into memory of the renderer's own on its device, which it uses again in the next call for this camera. On
+  /// a CUDA device nothing is copied to the host and nothing waited for: the views are valid on their stream
+  /// (tensors::to_tensor makes LibTorch tensors of them).
+  Pictures render_in_place(int camera, std::span<const std::int32_t> envs, int width, int height,
+                           const Wanted& wanted = {});
+
+  /// Where it draws, and the CUDA stream on which it does; null on the processor.
+  virtual DeviceId device() const { return {}; }
+  virtual void* stream() const { return nullptr; }
 
   /// One picture of several environments, as Genesis shows them: each stands where Scene::environment_offset() says
   /// (env_spacing of build()). The arrays have n = 1. Lights and cameras that stand in the world stay where they are;
@@ -111,13 +128,6 @@ class Renderer {
  protected:
   Renderer(sim::Scene& scene, const RendererSettings& settings);
 
-  /// A picture's place and lens.
-  struct View {
-    CameraPose camera;
-    double left = 0, right = 0, bottom = 0, top = 0;  ///< of the frustum, m at 1 m; of an orthographic camera m
-    double near = 0.01, far = 100;                    ///< m
-    bool orthographic = false;
-  };
   /// Checked arguments; count, width and height are those of the arrays.
   struct Request {
     int camera = 0, width = 0, height = 0;
@@ -126,11 +136,16 @@ class Renderer {
     bool together = false;  ///< one picture of them all
   };
   virtual void draw(const Request& request) = 0;
+  /// On the renderer's device, of a camera, for the arrays of Pictures in their order.
+  virtual void* own_memory(int camera, std::size_t output, std::size_t bytes);
   void check_request(int camera, std::span<const std::int32_t> envs, const Pictures& out) const;
 
   /// Of environment `env`, from the views that `draw` took of the scene.
   static void read_poses(const ArrayView& pos, const ArrayView& quat, int env, LinkPoses& to);
-  View view(const Request& request, const LinkPoses& poses) const;
+  CameraRecord camera_record(const Request& request) const;
+  LensRecord lens(const Request& request) const;
+  /// Of a view's row and column, float or double.
+  static double element(const ArrayView& view, std::int64_t row, std::int64_t column);
   /// Puts an environment where Scene::environment_offset() says.
   void move_to_offset(int env, LinkPoses& poses) const;
   const sim::VisualModel& model() const { return *model_; }
@@ -145,10 +160,12 @@ class Renderer {
   std::shared_ptr<const sim::VisualModel> model_;
   std::vector<sim::VisualCamera> views_;  ///< the model's, then those that were added
   std::vector<CameraInfo> cameras_;
+  std::map<std::pair<int, std::size_t>, std::vector<unsigned char>> own_;  ///< of own_memory() on the processor
 };
 
 /// Throws Error for a kind that is not known, settings that make no sense, a scene that is not built, a compiled model
-/// that holds no pictures, and for the mujoco renderer where there is neither EGL nor OSMesa, or no MuJoCo.
+/// that holds no pictures, for a CUDA device that is not there or a build without CUDA, and for the mujoco renderer where there
+/// is neither EGL nor OSMesa, or no MuJoCo.
 /// The renderer refers to the scene, which has to outlive it.
 std::unique_ptr<Renderer> make_renderer(sim::Scene& scene, const RendererSettings& settings = {});
 

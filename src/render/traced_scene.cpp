@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
+#include "render/camera_pose.h"
 #include "sim/index.h"
 
 namespace cohort::render {
@@ -19,7 +21,7 @@ float f32(double x) {
 }
 
 /// Cells of a plane along an axis (makePlane in MuJoCo's render_context.c).
-void set_grid(const sim::VisualModel& m, const sim::VisualGeom& g, std::size_t axis, TracedGeom& to) {
+void set_grid(const sim::VisualModel& m, const sim::VisualGeom& g, std::size_t axis, GeomRecord& to) {
   const double half = g.size[axis];
   float* grid = to.record.grid[axis];
   if (half > 0) {
@@ -43,22 +45,76 @@ void set_grid(const sim::VisualModel& m, const sim::VisualGeom& g, std::size_t a
 TracedScene::TracedScene(const sim::VisualModel& model, const RendererSettings& settings) {
   for (const sim::VisualTexture& t : model.textures) textures_.push_back(trace_texture(t));
   for (const TracedTexture& t : textures_) texture_records_.push_back(t.record());
-  for (std::size_t i = 0; i < model.textures.size() && sky_ == nullptr; ++i) {
+  record_.mirror = record_.haze_plane = -1;
+  for (std::size_t i = 0; i < model.textures.size() && record_.sky == nullptr; ++i) {
     const bool is_sky = model.textures[i].kind == sim::VisualTexture::Kind::kSkybox;
-    if (is_sky && texture_records_[i].levels > 0) sky_ = &texture_records_[i];
+    if (is_sky && texture_records_[i].levels > 0) record_.sky = &texture_records_[i];
   }
-  meshes_.resize(model.meshes.size()), mesh_records_.resize(model.meshes.size());
-  fields_.resize(model.height_fields.size()), field_records_.resize(model.height_fields.size());
+  const std::size_t meshes = model.meshes.size() + model.height_fields.size();
+  meshes_.resize(meshes), mesh_records_.resize(meshes);
   for (const sim::VisualGeom& g : model.geoms) {
     const auto& groups = g.id >= 0 ? settings.geom_groups : settings.site_groups;
     if (groups[at(g.group)] && g.rgba[3] > 0) add(model, g, settings);
   }
+  for (std::size_t i = 0; i < geoms_.size(); ++i) {
+    if (!geoms_[i].endless) ended_.push_back(static_cast<int>(i));
+  }
+  add_links_and_lights(model);
+  SceneRecord& s = record_;
+  s.geom = geoms_.data(), s.geoms = static_cast<int>(geoms_.size());
+  s.ended = ended_.data(), s.endeds = static_cast<int>(ended_.size());
+  s.link = links_.data(), s.links = static_cast<int>(links_.size());
+  s.light = lights_.data(), s.lights = static_cast<int>(lights_.size());
+  s.quads = model.quads;
+  s.shadows = settings.shadows, s.culling = settings.culling;
+  // The height at which haze is densest (`haze` in MuJoCo's render_context.c).
+  const double ratio = static_cast<double>(model.haze);
+  const double alpha = std::atan2(1, ratio), beta = 0.75 * std::numbers::pi - alpha;
+  s.haze = ratio > 0 && ratio < 1;
+  s.haze_ratio = model.haze;
+  s.haze_turn = static_cast<float>(std::sqrt(0.5) * ratio * std::sin(alpha) / std::sin(beta));
+  std::copy_n(model.haze_rgba.begin(), 3, s.haze_rgb);
+}
+
+void TracedScene::add_links_and_lights(const sim::VisualModel& model) {
+  for (const sim::VisualLink& link : model.links) {
+    LinkRecord& r = links_.emplace_back();
+    r.parent = link.parent, r.mass = link.mass;
+    std::copy_n(link.com.begin(), 3, r.com);
+  }
+  record_.headlight = model.headlight;
+  LightRecord& head = record_.headlight_record;
+  head.directional = 1;
+  std::copy_n(model.headlight_ambient.begin(), 3, head.ambient);
+  std::copy_n(model.headlight_diffuse.begin(), 3, head.diffuse);
+  std::copy_n(model.headlight_specular.begin(), 3, head.specular);
+  for (const sim::VisualLight& light : model.lights) {
+    const std::size_t most = at(kMostLights - record_.headlight);
+    if (!light.active || light.kind == sim::VisualLight::Kind::kImage || lights_.size() == most) continue;
+    LightSource& l = lights_.emplace_back();
+    l.mount = mount_of(light.tracking), l.link = light.link, l.target = light.target;
+    std::copy_n(light.pos.begin(), 3, l.pos), std::copy_n(light.dir.begin(), 3, l.dir);
+    std::copy_n(light.pos0.begin(), 3, l.pos0), std::copy_n(light.pos_com0.begin(), 3, l.pos_com0);
+    std::copy_n(light.dir0.begin(), 3, l.dir0);
+    LightRecord& r = l.record;
+    r.directional = light.kind == sim::VisualLight::Kind::kDirectional;
+    r.shadow = light.casts_shadow;
+    std::copy_n(light.attenuation.begin(), 3, r.attenuation);
+    const bool cone = light.kind == sim::VisualLight::Kind::kSpot && light.cutoff <= 90;
+    r.cos_cutoff = cone ? f32(std::cos(static_cast<double>(light.cutoff) * std::numbers::pi / 180)) : -2;
+    r.exponent = light.exponent;
+    std::copy_n(light.ambient.begin(), 3, r.ambient);
+    std::copy_n(light.diffuse.begin(), 3, r.diffuse);
+    std::copy_n(light.specular.begin(), 3, r.specular);
+  }
 }
 
 void TracedScene::add(const sim::VisualModel& model, const sim::VisualGeom& geom, const RendererSettings& settings) {
-  TracedGeom t;
+  GeomRecord t{};
   InstanceRecord& r = t.record;
-  t.link = geom.link, t.pos = geom.pos, t.rot = rotation_of(geom.quat);
+  t.link = geom.link;
+  const Mat3 rot = rotation_of(geom.quat);
+  std::copy(geom.pos.begin(), geom.pos.end(), t.pos), std::copy(rot.begin(), rot.end(), t.rot);
   r.shape = static_cast<int>(geom.shape == sim::VisualShape::kHeightField ? sim::VisualShape::kMesh : geom.shape);
   r.id = geom.id;
   r.casts_shadow = geom.casts_shadow;
@@ -111,9 +167,10 @@ void TracedScene::add(const sim::VisualModel& model, const sim::VisualGeom& geom
   set_texture(model, geom, r);
   const int number = static_cast<int>(geoms_.size());
   const bool mirrors = geom.shape == sim::VisualShape::kPlane || geom.shape == sim::VisualShape::kBox;
-  if (settings.reflections && mirror_ < 0 && mirrors && !r.transparent && r.reflectance > 0) mirror_ = number;
+  if (settings.reflections && record_.mirror < 0 && mirrors && !r.transparent && r.reflectance > 0)
+    record_.mirror = number;
   const bool both_endless = geom.size[0] == 0 && geom.size[1] == 0;
-  if (haze_plane_ < 0 && geom.shape == sim::VisualShape::kPlane && both_endless) haze_plane_ = number;
+  if (record_.haze_plane < 0 && geom.shape == sim::VisualShape::kPlane && both_endless) record_.haze_plane = number;
   geoms_.push_back(t);
 }
 
@@ -168,8 +225,9 @@ void TracedScene::set_texture(const sim::VisualModel& model, const sim::VisualGe
 
 const MeshRecord* TracedScene::mesh_of(const sim::VisualModel& model, const sim::VisualGeom& geom, bool tree) {
   const bool field = geom.shape == sim::VisualShape::kHeightField;
-  std::unique_ptr<TracedMesh>& mesh = field ? fields_[at(geom.data)] : meshes_[at(geom.data)];
-  MeshRecord& record = field ? field_records_[at(geom.data)] : mesh_records_[at(geom.data)];
+  const std::size_t number = at(geom.data) + (field ? model.meshes.size() : 0);
+  std::unique_ptr<TracedMesh>& mesh = meshes_[number];
+  MeshRecord& record = mesh_records_[number];
   if (mesh == nullptr) {
     mesh = std::make_unique<TracedMesh>(field ? trace_height_field(model.height_fields[at(geom.data)], model.quads)
                                               : trace_mesh(model.meshes[at(geom.data)]));

@@ -3,24 +3,12 @@
 #include <memory>
 #include <vector>
 
-#include "render/camera_pose.h"
-#include "render/mesh_tree.h"
+#include "render/kernels/scene_records.h"
 #include "render/renderer.h"
+#include "render/traced_mesh.h"
 #include "render/traced_texture.h"
 
 namespace cohort::render {
-
-/// A geom or site that is drawn. Its record lacks what the link's pose gives.
-struct TracedGeom {
-  InstanceRecord record{};
-  int link = 0;
-  Vec3 pos{0, 0, 0};  ///< in the link's frame
-  Mat3 rot{1, 0, 0, 0, 1, 0, 0, 0, 1};
-  Vec3 low{0, 0, 0}, high{0, 0, 0};  ///< its box, in its own frame; of a plane without end meaningless
-  bool endless = false;
-  double radius = 0;        ///< of a ball around its own origin, as MuJoCo sorts transparent geoms by it
-  double step[2] = {0, 0};  ///< of a plane without end: it is moved by multiples of this, m
-};
 
 class TracedScene {
  public:
@@ -28,25 +16,29 @@ class TracedScene {
   TracedScene(const TracedScene&) = delete;
   TracedScene& operator=(const TracedScene&) = delete;
 
-  const std::vector<TracedGeom>& geoms() const { return geoms_; }
-  /// The first sky of the model; null: none.
-  const TextureRecord* sky() const { return sky_; }
-  /// The geom that mirrors, -1: none; and the first plane without end, above which there is haze.
-  int mirror() const { return mirror_; }
-  int haze_plane() const { return haze_plane_; }
+  /// Valid as long as this.
+  const SceneRecord& record() const { return record_; }
+  /// What its pointers lead to. Of meshes that nothing shows there is none, and their records are empty.
+  const std::vector<TracedTexture>& textures() const { return textures_; }
+  const std::vector<TextureRecord>& texture_records() const { return texture_records_; }
+  const std::vector<std::unique_ptr<TracedMesh>>& meshes() const { return meshes_; }
+  const std::vector<MeshRecord>& mesh_records() const { return mesh_records_; }
 
  private:
+  void add_links_and_lights(const sim::VisualModel& model);
   void add(const sim::VisualModel& model, const sim::VisualGeom& geom, const RendererSettings& settings);
   void set_texture(const sim::VisualModel& model, const sim::VisualGeom& geom, InstanceRecord& r) const;
   const MeshRecord* mesh_of(const sim::VisualModel& model, const sim::VisualGeom& geom, bool tree);
 
-  std::vector<TracedGeom> geoms_;
+  SceneRecord record_{};
+  std::vector<GeomRecord> geoms_;
+  std::vector<int> ended_;
+  std::vector<LinkRecord> links_;
+  std::vector<LightSource> lights_;
   std::vector<TracedTexture> textures_;
   std::vector<TextureRecord> texture_records_;
-  std::vector<std::unique_ptr<TracedMesh>> meshes_, fields_;  ///< null until something shows them
-  std::vector<MeshRecord> mesh_records_, field_records_;
-  const TextureRecord* sky_ = nullptr;
-  int mirror_ = -1, haze_plane_ = -1;
+  std::vector<std::unique_ptr<TracedMesh>> meshes_;  ///< the model's, then its height fields
+  std::vector<MeshRecord> mesh_records_;
 };
 
 }  // namespace cohort::render

@@ -14,7 +14,7 @@ namespace cohort::sim {
 namespace {
 
 constexpr std::string_view kVisualMagic = "COHORTVI";
-constexpr std::uint32_t kVisualVersion = 1;
+constexpr std::uint32_t kVisualVersion = 2;
 
 }  // namespace
 
@@ -43,6 +43,7 @@ template <class Action, class T>
 requires std::is_same_v<std::remove_const_t<T>, VisualMesh>
 void for_each_member(Action& io, T& x) {
   io(x.vertex), io(x.normal), io(x.texcoord), io(x.face), io(x.face_normal), io(x.face_texcoord);
+  io(x.tree.node), io(x.tree.triangle);
 }
 template <class Action, class T>
 requires std::is_same_v<std::remove_const_t<T>, VisualHeightField>
@@ -91,7 +92,18 @@ bool is_sound(const VisualMesh& mesh) {
   const std::size_t triangles = mesh.face.size() / 3;
   return mesh.face.size() % 3 == 0 && are_corners(mesh.face, triangles, mesh.vertex.size(), 3) &&
          are_corners(mesh.face_normal, triangles, mesh.normal.size(), 3) &&
-         (mesh.texcoord.empty() || are_corners(mesh.face_texcoord, triangles, mesh.texcoord.size(), 2));
+         (mesh.texcoord.empty() || are_corners(mesh.face_texcoord, triangles, mesh.texcoord.size(), 2)) &&
+         is_sound(mesh.tree, triangles);
+}
+
+std::vector<float> corners_of(const VisualMesh& mesh) {
+  std::vector<float> corners;
+  corners.reserve(3 * mesh.face.size());
+  for (const std::int32_t vertex : mesh.face) {
+    const float* p = &mesh.vertex[3 * static_cast<std::size_t>(vertex)];
+    corners.insert(corners.end(), p, p + 3);
+  }
+  return corners;
 }
 
 bool is_sound(const VisualTexture& t) {
@@ -135,7 +147,10 @@ bool is_sound(const VisualModel& m) {
 
 }  // namespace
 
-std::string visual_model_bytes(const VisualModel& model) {
+std::string visual_model_bytes(VisualModel model) {
+  for (VisualMesh& mesh : model.meshes) {
+    if (mesh.tree.empty()) mesh.tree = build_mesh_tree(corners_of(mesh));
+  }
   BytesWriter writer;
   writer(model);
   return part_of_file(kVisualMagic, kVisualVersion, 0, writer.bytes);

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/mesh_tree.h"
 #include "sim/visual_shape.h"
 
 namespace cohort::sim {
@@ -52,6 +53,7 @@ struct VisualMesh {
   std::vector<float> normal;                                   ///< (m, 3)
   std::vector<float> texcoord;                                 ///< (k, 2); empty: none
   std::vector<std::int32_t> face, face_normal, face_texcoord;  ///< (triangles, 3) each; the last empty without texcoord
+  MeshTree tree;                                               ///< in a compiled model; else empty
 };
 
 struct VisualHeightField {
@@ -121,8 +123,8 @@ struct VisualModel {
 
 /// From MuJoCo's binary model.
 VisualModel import_visual_model(std::span<const std::uint8_t> mjb);
-/// The bytes that save_model() puts behind a model.
-std::string visual_model_bytes(const VisualModel& model);
+/// The bytes that save_model() puts behind a model; meshes that have no tree get theirs.
+std::string visual_model_bytes(VisualModel model);
 /// What stands in a compiled model's file; null where it holds no pictures (an older file). Throws Error for a damaged
 /// one.
 std::shared_ptr<const VisualModel> load_visual_model(const std::filesystem::path& path);

@@ -82,5 +82,22 @@ TEST(SimulatePictures, WithoutOpenGlTheMujocoRendererNamesPackagesAndVariables) 
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
+TEST(SimulatePictures, ADeviceThatCannotDrawIsRefusedByName) {
+  const TemporaryFolder folder("cohort-pictures");
+  const std::string picture = (folder.path() / "end.png").string();
+  const std::string command = simulate() + kShapes + " --steps 1 --size 32x32 --backend cpu ";
+  const auto here = run_command(command + "--render-device cpu --picture " + picture);
+  EXPECT_EQ(here.code, 0) << here.output;
+  for (const auto& [options, why] :
+       {std::pair{"--render-device cuda:99 --picture p.png", "the renderer raycast cannot draw on cuda:99: this "},
+        std::pair{"--render-device tpu --picture p.png", "tpu"},
+        std::pair{"--render-device cpu --renderer mujoco --picture p.png", "draws where OpenGL does"},
+        std::pair{"--render-device cpu", "--render-device is for --video and --picture"}}) {
+    const auto r = run_command(command + options);
+    EXPECT_NE(r.code, 0) << options;
+    EXPECT_NE(r.output.find(why), std::string::npos) << r.output;
+  }
+}
+
 }  // namespace
 }  // namespace cohort

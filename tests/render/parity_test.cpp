@@ -11,15 +11,13 @@
 
 #include "core/error.h"
 #include "render/video.h"
-#include "scenes.h"
+#include "ten_scenes.h"
 
 namespace cohort::render {
 namespace {
 
 using test::built_scene;
 using test::model_file;
-using test::shared_data;
-using test::wheels;
 
 constexpr int kSlices = 120;
 
@@ -32,22 +30,6 @@ std::unique_ptr<Renderer> reference_for(sim::Scene& scene, RendererSettings sett
     why = e.what();
     return nullptr;
   }
-}
-
-struct ParityCase {
-  const char* name;
-  const char* file;  ///< relative to `where`
-  enum class Where { kHere, kWheels, kShared } where;
-  std::vector<const char*> cameras;  ///< empty: one that sees all
-  int width, height;
-  bool shadows = false;
-  int steps = 0;
-  bool visual_groups_only = false;  ///< of robosuite's models: group 0 collides and is hidden
-};
-
-std::filesystem::path path_of(const ParityCase& c) {
-  if (c.where == ParityCase::Where::kHere) return model_file(c.file);
-  return (c.where == ParityCase::Where::kWheels ? wheels() : shared_data()) / c.file;
 }
 
 double share(const std::vector<float>& differences, float limit) {
@@ -92,11 +74,11 @@ void compare_colours(const Frames& ours, const Frames& theirs) {
   }
 }
 
-class RenderParity : public ::testing::TestWithParam<ParityCase> {};
+class RenderParity : public ::testing::TestWithParam<test::SceneCase> {};
 
 TEST_P(RenderParity, RaycastShowsWhatMujocoShows) {
-  const ParityCase& c = GetParam();
-  const std::filesystem::path file = path_of(c);
+  const test::SceneCase& c = GetParam();
+  const std::filesystem::path file = c.path();
   if (!std::filesystem::exists(file)) GTEST_SKIP() << "there is no " << file;
   const auto scene = built_scene(file.string(), 1, sim::EngineKind::kMujoco);
   for (int i = 0; i < c.steps; ++i) scene->step();
@@ -132,45 +114,8 @@ TEST_P(RenderParity, RaycastShowsWhatMujocoShows) {
   }
 }
 
-using Where = ParityCase::Where;
-INSTANTIATE_TEST_SUITE_P(
-    Scenes, RenderParity,
-    ::testing::Values(
-        ParityCase{"Shapes", "shapes.xml", Where::kHere, {"front", "side", "flat"}, 320, 240},
-        ParityCase{"ShapesThatFell", "shapes.xml", Where::kHere, {"front", "side"}, 160, 120, false, 300},
-        ParityCase{"Mappings", "mapped.xml", Where::kHere, {"front", "back"}, 400, 300},
-        ParityCase{"Mirror", "lights.xml", Where::kHere, {"front", "lead"}, 320, 240},
-        ParityCase{"Humanoid", "mujoco/mjx/test_data/humanoid/humanoid.xml", Where::kWheels, {}, 256, 256},
-        ParityCase{"Panda", "genesis/assets/xml/franka_emika_panda/panda.xml", Where::kWheels, {}, 256, 256},
-        ParityCase{"LiberoStove",
-                   "libero/scene3_turn_on_stove/scene.xml",
-                   Where::kShared,
-                   {"agentview", "frontview", "robot0_eye_in_hand"},
-                   128,
-                   128,
-                   false,
-                   0,
-                   true},
-        ParityCase{"LiberoDrawer",
-                   "libero/goal_open_middle_drawer/scene.xml",
-                   Where::kShared,
-                   {"agentview", "robot0_eye_in_hand"},
-                   128,
-                   128,
-                   false,
-                   0,
-                   true},
-        ParityCase{"LiberoBasket",
-                   "libero/long_soup_and_sauce_in_basket/scene.xml",
-                   Where::kShared,
-                   {"agentview", "robot0_eye_in_hand"},
-                   128,
-                   128,
-                   false,
-                   0,
-                   true},
-        ParityCase{"Hills", "../../sim/models/hills.xml", Where::kHere, {}, 256, 192}),
-    [](const auto& of) { return std::string(of.param.name); });
+INSTANTIATE_TEST_SUITE_P(Scenes, RenderParity, ::testing::ValuesIn(test::ten_scenes()),
+                         [](const auto& of) { return std::string(of.param.name); });
 
 TEST(RenderParity, ShadowsFallWhereMujocosFall) {
   const auto scene = built_scene(model_file("lights.xml"));

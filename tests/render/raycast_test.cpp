@@ -123,6 +123,21 @@ TEST(Raycast, ManyEnvironmentsAndThreadsGiveTheBytesOfOne) {
   }
 }
 
+TEST(Raycast, PicturesInPlaceAreThoseOfTheCallersMemory) {
+  const auto scene = fallen_scene(3);
+  const auto renderer = make_renderer(*scene);
+  const std::vector<std::int32_t> envs{2, 0};
+  EXPECT_EQ(renderer->device(), DeviceId{});
+  const Frames truth = renderer->render(1, envs, 31, 23, kAll);
+  const Pictures p = renderer->render_in_place(1, envs, 31, 23, {.rgb = true, .depth = true});
+  renderer->render_in_place(0, envs, 31, 23);
+  EXPECT_TRUE(std::ranges::equal(p.rgb.span<std::uint8_t>(), truth.rgb));
+  EXPECT_TRUE(std::ranges::equal(p.depth.span<float>(), truth.depth));
+  EXPECT_EQ(p.normal.data, nullptr);
+  EXPECT_NE(message_of([&] { renderer->render_in_place(9, envs, 8, 8); }).find("there is no camera 9"),
+            std::string::npos);
+}
+
 TEST(Raycast, BothEnginesShowTheSameState) {
   const auto batched = built_scene(model_file("shapes.xml"), 1, sim::EngineKind::kBatched);
   const auto mujoco = built_scene(model_file("shapes.xml"), 1, sim::EngineKind::kMujoco);

@@ -1,6 +1,7 @@
 // What is seen of a model, and the part of a compiled file that holds it.
 #include "sim/visual_model.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -73,6 +74,42 @@ TEST(VisualModel, DamageToTheSeenPartIsFoundWhenTheModelIsLoaded) {
   write_file_atomically(file, whole);
   sim::load_model(file);
   EXPECT_EQ(sim::load_visual_model(file)->geoms.size(), scene->visual_model()->geoms.size());
+}
+
+TEST(VisualModel, ACompiledModelKeepsItsMeshesTreesAndATreeThatLeadsNowhereIsFound) {
+  const TemporaryFolder folder("cohort-visual");
+  const auto file = folder.path() / "mapped.cohort";
+  const auto scene = built_scene(model_file("mapped.xml"), 1, sim::EngineKind::kBatched);
+  scene->save_model(file);
+  sim::VisualModel kept = *sim::load_visual_model(file);
+  ASSERT_GT(kept.meshes.size(), 0u);
+  for (const sim::VisualMesh& mesh : kept.meshes) {
+    EXPECT_FALSE(mesh.tree.empty());
+    std::vector<int> seen(mesh.face.size() / 3, 0);
+    for (const std::int32_t t : mesh.tree.triangle) {
+      if (t >= 0) ++seen.at(static_cast<std::size_t>(t));
+    }
+    EXPECT_EQ(std::count(seen.begin(), seen.end(), 1), static_cast<std::ptrdiff_t>(seen.size()));
+  }
+  // The same pictures as by trees that are built for them.
+  sim::Scene from_file;
+  from_file.build_from_file(file, 1);
+  const std::vector<std::int32_t> envs{0};
+  EXPECT_EQ(make_renderer(*scene)->render(0, envs, 90, 60).rgb, make_renderer(from_file)->render(0, envs, 90, 60).rgb);
+  // With the right checksums of what is wrong.
+  const sim::Model physics = sim::import_model(scene->binary_model());
+  const auto refused = [&](auto damage) {
+    sim::VisualModel damaged = kept;
+    damage(damaged.meshes[0].tree);
+    sim::save_model(physics, file, &damaged);
+    return message_of([&] { sim::load_visual_model(file); });
+  };
+  EXPECT_EQ(refused([](sim::MeshTree&) {}), "");
+  EXPECT_NE(refused([](sim::MeshTree& t) { t.triangle[0] = 1 << 30; }).find("points nowhere"), std::string::npos);
+  EXPECT_NE(refused([](sim::MeshTree& t) { t.node[0].child[0] = 0; }).find("points nowhere"), std::string::npos);
+  EXPECT_NE(refused([](sim::MeshTree& t) { t.node[0].child[0] = ~(1 << 30); }).find("points nowhere"),
+            std::string::npos);
+  EXPECT_NE(refused([](sim::MeshTree& t) { t.triangle.push_back(-1); }).find("points nowhere"), std::string::npos);
 }
 
 TEST(VisualModel, HoldsGeomsOfWeldedLinksWhereTheyStand) {

@@ -11,8 +11,28 @@ struct TriangleHit {
   int triangle = -1;
 };
 
-/// Triangles of a block that the ray meets in (from, hit.t], by Moeller and Trumbore, 1997. both: from behind too.
-/// Of two at the same t the one with the larger number counts, in whatever order they are met.
+/// Triangles of a corner and two edges that the ray meets in (from, most], by Moeller and Trumbore, 1997. both: from
+/// behind too.
+template <class V>
+COHORT_LANE auto meet_triangles(const Vector3<V>& a, const Vector3<V>& e1, const Vector3<V>& e2, const Ray<V>& r,
+                                bool both, float from, float most, V& t, V& u, V& v) {
+  const Vector3<V> p = cross(r.direction, e2);
+  const V det = dot(e1, p);
+  auto met = det > V(0.0f);
+  if (both) met = det != V(0.0f);
+  if (!any(met)) return met;
+  const V inverse = V(1.0f) / select(met, det, V(1.0f));
+  const Vector3<V> s = r.origin - a;
+  u = dot(s, p) * inverse;
+  const Vector3<V> q = cross(s, e1);
+  v = dot(r.direction, q) * inverse;
+  t = dot(e2, q) * inverse;
+  const V slack(-1e-6f);  // edges that two triangles share leave no gap
+  met = met & (u >= slack) & (v >= slack) & (u + v <= V(1.000001f)) & (t > V(from)) & (t <= V(most));
+  return met;
+}
+
+/// Triangles of a block. Of two at the same t the one with the larger number counts, in whatever order they are met.
 template <class Eight>
 COHORT_LANE void meet_block(const TriangleBlock& block, const Ray<typename Eight::V>& r, bool both, float from,
                             TriangleHit& hit) {
@@ -21,19 +41,8 @@ COHORT_LANE void meet_block(const TriangleBlock& block, const Ray<typename Eight
   const Vector3<V> a{row(block.corner[0]), row(block.corner[1]), row(block.corner[2])};
   const Vector3<V> e1{row(block.edge1[0]), row(block.edge1[1]), row(block.edge1[2])};
   const Vector3<V> e2{row(block.edge2[0]), row(block.edge2[1]), row(block.edge2[2])};
-  const Vector3<V> p = cross(r.direction, e2);
-  const V det = dot(e1, p);
-  auto met = det > V(0.0f);
-  if (both) met = det != V(0.0f);
-  if (!any(met)) return;
-  const V inverse = V(1.0f) / select(met, det, V(1.0f));
-  const Vector3<V> s = r.origin - a;
-  const V u = dot(s, p) * inverse;
-  const Vector3<V> q = cross(s, e1);
-  const V v = dot(r.direction, q) * inverse;
-  const V t = dot(e2, q) * inverse;
-  const V slack(-1e-6f);  // edges that two triangles share leave no gap
-  met = met & (u >= slack) & (v >= slack) & (u + v <= V(1.000001f)) & (t > V(from)) & (t <= V(hit.t));
+  V t, u, v;
+  const auto met = meet_triangles(a, e1, e2, r, both, from, hit.t, t, u, v);
   each_lane(met, [&](int i) {
     const float ti = get_lane(t, i);
     if (ti < hit.t || (ti == hit.t && block.triangle[i] > hit.triangle)) {
@@ -42,20 +51,25 @@ COHORT_LANE void meet_block(const TriangleBlock& block, const Ray<typename Eight
   });
 }
 
-/// The first triangle in (from, most]; with `first_found`, any.
+/// Boxes are a little larger than their triangles: by the rounding of a ray that starts far away.
+COHORT_LANE float box_padding(const MeshRecord& mesh, const float* origin) {
+  float reach = 0;
+  for (int i = 0; i < 3; ++i) {
+    reach = sim::max(reach, sim::abs(origin[i]));
+    reach = sim::max(reach, sim::max(sim::abs(mesh.low[i]), sim::abs(mesh.high[i])));
+  }
+  return 2e-6f * reach;
+}
+
+/// The first triangle in (from, most]; with `first_found`, any. A GPU's thread walks the tree in its own way
+/// (cuda/thread_tree.h): which triangles are looked at is in no result.
 template <class Eight>
 COHORT_KERNEL TriangleHit meet_mesh(const MeshRecord& mesh, const float* origin, const float* direction, float from,
                                     float most, bool both, bool first_found) {
   using V = typename Eight::V;
   TriangleHit hit;
   hit.t = most;
-  // Boxes are a little larger than their triangles: by the rounding of a ray that starts far away.
-  float reach = 0;
-  for (int i = 0; i < 3; ++i) {
-    reach = sim::max(reach, sim::abs(origin[i]));
-    reach = sim::max(reach, sim::max(sim::abs(mesh.low[i]), sim::abs(mesh.high[i])));
-  }
-  const float pad = 2e-6f * reach;
+  const float pad = box_padding(mesh, origin);
   const Ray<V> r{spread<V>(origin), spread<V>(direction)};
   if (mesh.node == nullptr) {
     for (int i = 0; i < mesh.blocks; ++i) meet_block<Eight>(mesh.block[i], r, both, from, hit);
@@ -65,7 +79,7 @@ COHORT_KERNEL TriangleHit meet_mesh(const MeshRecord& mesh, const float* origin,
                            V(1.0f / not_zero(direction[2]))};
   const Vector3<V> above{r.origin.x + V(pad), r.origin.y + V(pad), r.origin.z + V(pad)};
   const Vector3<V> below{r.origin.x - V(pad), r.origin.y - V(pad), r.origin.z - V(pad)};
-  constexpr int kDepth = 256;  // eight children of as many levels as a tree of 2^31 triangles has
+  constexpr int kDepth = 7 * sim::kMostTreeLevels + 1;
   int stack[kDepth];
   float stack_t[kDepth];
   int top = 0;

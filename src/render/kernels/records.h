@@ -3,17 +3,13 @@
 /// Frames: a geom's own ("local"), and the world turned to the camera's place: the world's axes, the camera at the
 /// origin, so that floats suffice wherever the camera stands.
 #pragma once
+#include "sim/mesh_tree_node.h"
 
 namespace cohort::render {
 
 inline constexpr int kTile = 8;  ///< pixels along a side; what is culled is culled per tile
 
-/// Eight children of a node: boxes, and where they go on. A child c >= 0 is a node, c < 0 the block of triangles ~c.
-/// An empty place has a box that nothing meets.
-struct NodeRecord {
-  float low[3][8], high[3][8];
-  int child[8];
-};
+using NodeRecord = sim::MeshTreeNode;
 /// Eight triangles: a corner and two edges each; an empty place has edges of length zero.
 struct TriangleBlock {
   float corner[3][8], edge1[3][8], edge2[3][8];

@@ -125,8 +125,26 @@ COHORT_LANE void write_packet(const FrameRecord& f, const Packet<L>& p, const Co
   }
 }
 
-template <class L, class Eight>
-COHORT_KERNEL void draw_packet(const FrameRecord& f, int tile, const Packet<L>& p, const typename L::V& x,
+/// The instances that a tile may show, near to far, as a CPU lists them. each() ends where what it calls says false.
+struct TileList {
+  const int *first, *last;
+  template <class F>
+  COHORT_LANE void each(F f) const {
+    for (const int* at = first; at != last && f(*at); ++at) {
+    }
+  }
+};
+
+/// Where a pixel's ray goes, in the frustum at 1 m.
+COHORT_LANE float column_of(const FrameRecord& f, int x) {
+  return fma(static_cast<float>(x) + 0.5f, f.step_x, f.left);
+}
+COHORT_LANE float row_of(const FrameRecord& f, int y) {
+  return fma(static_cast<float>(y) + 0.5f, -f.step_y, f.top);
+}
+
+template <class L, class Eight, class Near>
+COHORT_KERNEL void draw_packet(const FrameRecord& f, const Near& near, const Packet<L>& p, const typename L::V& x,
                                const typename L::V& y) {
   using V = typename L::V;
   const V zero(0.0f), from(f.nearest);
@@ -135,24 +153,23 @@ COHORT_KERNEL void draw_packet(const FrameRecord& f, int tile, const Packet<L>& 
   if (!f.orthographic) world = {{zero, zero, zero}, world.direction + across};
   const Eye<V> eye{{zero, zero, zero}, scaled(spread<V>(f.right), V(f.step_x)), scaled(spread<V>(f.up), V(f.step_y))};
   Hit<V> hit = no_hit<V>();
-  const int first = f.tile_first[tile], last = f.tile_first[tile + 1];
   bool transparent = false;
-  for (int k = first; k < last; ++k) {
-    const InstanceRecord& g = f.instance[f.tile_instance[k]];
-    if (g.nearest > largest_lane(hit.entry.t)) break;
+  near.each([&](int number) {
+    const InstanceRecord& g = f.instance[number];
+    if (g.nearest > largest_lane(hit.entry.t)) return false;
     if (g.transparent) {
       transparent = true;
-      continue;
+      return true;
     }
-    meet_instance<L, Eight>(f, f.tile_instance[k], world, from, p.inside, hit);
-  }
+    meet_instance<L, Eight>(f, number, world, from, p.inside, hit);
+    return true;
+  });
   Hit<V> seen = hit;  // of the segmentation, in which transparent surfaces count
   if (transparent && f.segmentation) {
-    for (int k = first; k < last; ++k) {
-      if (f.instance[f.tile_instance[k]].transparent) {
-        meet_instance<L, Eight>(f, f.tile_instance[k], world, from, p.inside, seen);
-      }
-    }
+    near.each([&](int number) {
+      if (f.instance[number].transparent) meet_instance<L, Eight>(f, number, world, from, p.inside, seen);
+      return true;
+    });
   }
   const auto met = hit.instance >= zero;
   const unsigned met_lanes = lane_bits(met) & p.inside;
@@ -206,6 +223,7 @@ COHORT_KERNEL void draw_tile(const FrameRecord& f, int tile) {
   if (f.tile_first[tile] == f.tile_first[tile + 1] && (f.sky == nullptr || f.rgb == nullptr)) {
     return clear_tile(f, left, top);
   }
+  const TileList near{f.tile_instance + f.tile_first[tile], f.tile_instance + f.tile_first[tile + 1]};
   const bool whole = left + kTile <= f.width && top + kTile <= f.height;
   for (int begin = 0; begin < kTile * kTile; begin += kWidth) {
     if (top + begin / kTile >= f.height) break;
@@ -213,8 +231,7 @@ COHORT_KERNEL void draw_tile(const FrameRecord& f, int tile) {
     alignas(64) float x[kWidth], y[kWidth];
     for (int i = 0; i < kWidth; ++i) {
       p.x[i] = left + (begin + i) % kTile, p.y[i] = top + (begin + i) / kTile;
-      x[i] = fma(static_cast<float>(p.x[i]) + 0.5f, f.step_x, f.left);
-      y[i] = fma(static_cast<float>(p.y[i]) + 0.5f, -f.step_y, f.top);
+      x[i] = column_of(f, p.x[i]), y[i] = row_of(f, p.y[i]);
     }
     p.inside = (1u << kWidth) - 1u;
     if (!whole) {
@@ -223,7 +240,7 @@ COHORT_KERNEL void draw_tile(const FrameRecord& f, int tile) {
       }
     }
     if (p.inside == 0) continue;
-    draw_packet<L, Eight>(f, tile, p, load_anywhere(x, static_cast<V*>(nullptr)),
+    draw_packet<L, Eight>(f, near, p, load_anywhere(x, static_cast<V*>(nullptr)),
                           load_anywhere(y, static_cast<V*>(nullptr)));
   }
 }

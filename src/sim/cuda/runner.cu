@@ -2,48 +2,13 @@
 // 32, and one launch as many steps as the caller likes. The source is the CPU's (sim/kernels), compiled without
 // contraction (-fmad=false), with IEEE division and square root, which are nvcc's defaults: the bits are
 // meant to be the CPU's.
-#include <cuda_runtime.h>
-
 #include "core/philox.h"
 #include "sim/cuda/block.h"
+#include "sim/cuda/current_device.h"
 #include "sim/cuda/runner.h"
 
 namespace cohort::sim::cuda {
 namespace {
-
-/// Makes a device current as long as it lives; the caller's own comes back afterwards.
-class OnDevice {
- public:
-  explicit OnDevice(int device) {
-    status_ = cudaGetDevice(&before_);
-    if (status_ == cudaSuccess && before_ != device) {
-      status_ = cudaSetDevice(device);
-      changed_ = status_ == cudaSuccess;
-    }
-  }
-  ~OnDevice() {
-    if (changed_) cudaSetDevice(before_);
-  }
-  OnDevice(const OnDevice&) = delete;
-  OnDevice& operator=(const OnDevice&) = delete;
-  cudaError_t status() const { return status_; }
-
- private:
-  int before_ = 0;
-  bool changed_ = false;
-  cudaError_t status_;
-};
-
-const char* text(cudaError_t status) {
-  if (status == cudaSuccess) return nullptr;
-  // A failed call, unlike a failed kernel, must not be what the next check of a launch reports.
-  cudaGetLastError();
-  return cudaGetErrorString(status);
-}
-
-cudaStream_t stream_of(void* stream) {
-  return static_cast<cudaStream_t>(stream);
-}
 
 /// Warps that a multiprocessor of 65,536 registers is to hold: 128 registers each thread. The searches over convex
 /// shapes would take all 255 otherwise, from the models that have none, too.
@@ -158,18 +123,10 @@ unsigned grid_of(const Batch& batch) {
   return static_cast<unsigned>(blocks < batch.workspace_blocks ? blocks : batch.workspace_blocks);
 }
 
-/// Puts a kernel on the batch's stream; the device is current. By a call and not by triple angle brackets, so that
-/// tests compile this file for the host.
 template <class... P, class... A>
 cudaError_t launch(const Batch& batch, unsigned blocks, unsigned threads, size_t shared_bytes, void (*kernel)(P...),
                    A... arguments) {
-  cudaLaunchConfig_t config = {};
-  config.gridDim.x = blocks;
-  config.blockDim.x = threads;
-  config.dynamicSmemBytes = shared_bytes;
-  config.stream = stream_of(batch.stream);
-  // Its own answer: what cudaGetLastError() has may be of a caller's earlier call.
-  return cudaLaunchKernelEx(&config, kernel, static_cast<P>(arguments)...);
+  return launch_on(batch.stream, blocks, threads, shared_bytes, kernel, arguments...);
 }
 
 cudaError_t launch_blocks(const Batch& batch, int steps) {

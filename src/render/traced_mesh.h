@@ -19,7 +19,7 @@ struct TracedMesh {
 };
 
 /// Normals as MuJoCo's mjr_uploadMesh takes them: a corner's own unless it lies more than 37 degrees from the face's
-/// and the mesh has no texture coordinates.
+/// and the mesh has no texture coordinates. Its tree is the one that it came with, or built.
 TracedMesh trace_mesh(const sim::VisualMesh& mesh);
 /// Top, sides and bottom, as MuJoCo's mjr_uploadHField; quads: divisions of the bottom.
 TracedMesh trace_height_field(const sim::VisualHeightField& field, int quads);
