@@ -38,7 +38,7 @@ void write_row(const ArrayView& v, int env, std::span<const double> values) {
 
 sim::SceneOptions scene_options(const TaskSettings& settings) {
   sim::SceneOptions options;
-  options.engine = sim::parse_engine(settings.engine);
+  options.engine = sim::parse_engine(settings.engine.empty() ? TaskSpec{}.engine : settings.engine);
   options.threads = settings.threads;
   options.device = settings.device;
   return options;
@@ -91,6 +91,7 @@ SceneTask::SceneTask(const TaskSettings& settings, SceneTaskSetup setup)
       threads_(settings.threads),
       n_(settings.n_envs) {
   TaskSpec& spec = setup_.spec;
+  if (picture_settings_.renderer.empty()) picture_settings_.renderer = spec.renderer;
   const SceneTaskSettings& own = setup_.settings;
   COHORT_THROW_UNLESS(own.horizon > 0, "{}: horizon={}: at least 1 control step", spec.name, own.horizon);
   spec.horizon = own.horizon;
