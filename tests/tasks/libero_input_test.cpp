@@ -153,8 +153,8 @@ TEST_F(LiberoInput, SuitesAndTheirFolderAreNamed) {
     }
     return "";
   };
-  EXPECT_NE(said("libero_09").find("there is no benchmark 'libero_09', did you mean 'libero_90'?"), std::string::npos)
-      << said("libero_09");
+  EXPECT_NE(said("libero_9").find("there is no benchmark 'libero_9', did you mean 'libero_90'?"), std::string::npos)
+      << said("libero_9");
   ::unsetenv("COHORT_LIBERO");
   EXPECT_NE(said("libero_90").find("--libero DIR or the environment variable COHORT_LIBERO"), std::string::npos)
       << said("libero_90");

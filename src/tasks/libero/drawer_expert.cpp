@@ -6,12 +6,14 @@
 namespace cohort::tasks::libero {
 namespace {
 
-constexpr double kClear = 0.07;    // m in front of the handle where the hand comes down
-constexpr double kAbove = 0.10;    // m over the handle on the way there
-constexpr double kReach = 0.05;    // m that an action of 1 is
-constexpr double kGain = 1.6;      // of what is missing; the controller gets about an eighth of it in a step
-constexpr double kPush = 0.03;     // m into the handle that a push aims at
-constexpr double kBeside = 0.025;  // m that a push may be off the handle's middle
+constexpr double kBelowEdge = 0.004;  // m below the drawer's upper edge: the tips reach 15 mm below the grip site
+constexpr double kMostAbove = 0.02;   // m that the rest of the cabinet may be higher than the drawer
+constexpr double kClear = 0.09;       // m in front of the drawer where the hand comes down
+constexpr double kAbove = 0.10;       // m over that on the way there
+constexpr double kReach = 0.05;       // m that an action of 1 is
+constexpr double kGain = 1.6;         // of what is missing; the controller gets about an eighth of it in a step
+constexpr double kPush = 0.03;        // m into the drawer that a push aims at
+constexpr double kBeside = 0.025;     // m that a push may be off the middle
 
 /// The joint that the goal wants closed, or none.
 std::size_t drawer_joint(const Simulation& simulation) {
@@ -28,14 +30,36 @@ double clamped(double x, double most) {
   return std::clamp(x, -most, most);
 }
 
+/// Of a body's boxes, in the world: the highest point.
+double top_of(const Frames& frames, const Frames::Poses& poses, std::size_t body) {
+  double top = -1e9;
+  for (const Frames::Box& box : frames.boxes()) {
+    if (box.body != body) continue;
+    const Mat3 turned = rotation(poses.quat[body] * box.quat);
+    double half = 0;
+    for (std::size_t k = 0; k < 3; ++k) half += std::abs(turned[6 + k]) * box.half[k];
+    top = std::max(top, (poses.pos[body] + rotation(poses.quat[body]) * box.pos)[2] + half);
+  }
+  return top;
+}
+
 }  // namespace
 
 bool DrawerExpert::knows(const Simulation& simulation) {
+  const Frames& frames = simulation.frames();
   const std::size_t joint = drawer_joint(simulation);
-  if (joint == simulation.frames().joints()) return false;
-  const auto boxes = simulation.frames().boxes();
-  const std::size_t body = simulation.frames().joint_at(joint).body;
-  return std::any_of(boxes.begin(), boxes.end(), [&](const Frames::Box& box) { return box.body == body; });
+  if (joint == frames.joints()) return false;
+  Frames::Poses poses = frames.poses();
+  frames.place(simulation.qpos(0), poses);
+  const std::size_t body = frames.joint_at(joint).body;
+  const double top = top_of(frames, poses, body);
+  if (top < -1e8) return false;
+  // Below another drawer the hand, which is broader than the fingers, would meet that one first.
+  for (std::size_t other = 1; other < frames.bodies(); ++other)
+    if (other != body && (frames.parent(other) == frames.parent(body) || other == frames.parent(body)) &&
+        top_of(frames, poses, other) > top + kMostAbove)
+      return false;
+  return true;
 }
 
 DrawerExpert::DrawerExpert(const Simulation& simulation)
@@ -43,17 +67,29 @@ DrawerExpert::DrawerExpert(const Simulation& simulation)
       poses_(simulation.frames().poses()),
       robot_(simulation.robot()),
       joint_(drawer_joint(simulation)) {
-  const Frames::Joint& joint = simulation.frames().joint_at(joint_);
-  // Positions along the joint's axis grow as the drawer shuts: the handle has the smallest.
-  double least = 0;
-  bool any = false;
-  for (const Frames::Box& box : simulation.frames().boxes()) {
-    if (box.body != joint.body) continue;
-    const Vec3 axis = transpose(rotation(box.quat)) * joint.axis;
-    double front = dot(box.pos, joint.axis);
-    for (std::size_t k = 0; k < 3; ++k) front -= std::abs(axis[k]) * box.half[k];
-    if (!any || front < least) least = front, handle_ = box, any = true;
+  const Frames& frames = simulation.frames();
+  frames.place(simulation.qpos(0), poses_);
+  const std::size_t body = frames.joint_at(joint_).body;
+  const Vec3 inward = frames.joint_axis(poses_, joint_);
+  const Mat3 turned = rotation(poses_.quat[body]);
+  // Half of what a box measures along a direction of the world, and its middle.
+  const auto half_along = [&](const Frames::Box& box, const Vec3& direction) {
+    const Vec3 axis = transpose(turned * rotation(box.quat)) * direction;
+    return std::abs(axis[0]) * box.half[0] + std::abs(axis[1]) * box.half[1] + std::abs(axis[2]) * box.half[2];
+  };
+  const auto middle = [&](const Frames::Box& box) { return poses_.pos[body] + turned * box.pos; };
+  constexpr Vec3 kVertical{0, 0, 1};
+  const double height = top_of(frames, poses_, body) - kBelowEdge;
+  // Of what is so high, that which sticks out most.
+  double least = 1e9;
+  Vec3 point{};
+  for (const Frames::Box& box : frames.boxes()) {
+    if (box.body != body || middle(box)[2] + half_along(box, kVertical) < height) continue;
+    const Vec3 face = middle(box) - half_along(box, inward) * inward;
+    if (dot(face, inward) < least) least = dot(face, inward), point = face;
   }
+  point[2] = height;
+  front_ = transpose(turned) * (point - poses_.pos[body]);
 }
 
 void DrawerExpert::act(std::span<const double> qpos, std::span<float> action) {
@@ -62,12 +98,7 @@ void DrawerExpert::act(std::span<const double> qpos, std::span<float> action) {
   const Vec3 hand = simulation_.robot().grip(qpos, robot_).pos;
   const std::size_t body = frames.joint_at(joint_).body;
   const Vec3 inward = frames.joint_axis(poses_, joint_);
-  const Mat3 turned = rotation(poses_.quat[body]);
-  // The handle's outer face.
-  const Vec3 axis = transpose(turned * rotation(handle_.quat)) * inward;
-  double depth = 0;
-  for (std::size_t k = 0; k < 3; ++k) depth += std::abs(axis[k]) * handle_.half[k];
-  const Vec3 face = poses_.pos[body] + turned * handle_.pos - depth * inward;
+  const Vec3 face = poses_.pos[body] + rotation(poses_.quat[body]) * front_;
   const Vec3 missing = hand - face;
   const double ahead = -dot(missing, inward), over = missing[2];
   const Vec3 aside = missing + ahead * inward - Vec3{0, 0, over};

@@ -1,7 +1,8 @@
-/// Who closes drawers: for goals that are one `close` of a region whose joint slides. A function of the state alone.
+/// Who closes top drawers: for goals that are one `close` of a region whose joint slides, with nothing of the cabinet much
+/// above it. A function of the state alone.
 ///
-/// The hand is closed, goes above and in front of the drawer, comes down there, and pushes the front in along the
-/// joint's axis until the goal is reached.
+/// The closed fingers go above and in front of the drawer, come down there until their tips reach below its upper edge,
+/// and push it in along the joint's axis. So high the hand stays clear of what is above the drawer.
 #pragma once
 #include <span>
 #include <string>
@@ -26,7 +27,7 @@ class DrawerExpert {
   Frames::Poses poses_;
   RobotControl::Workspace robot_;
   std::size_t joint_ = 0;
-  Frames::Box handle_;  ///< what sticks out most of the drawer
+  Vec3 front_{};  ///< m, in the drawer's body: where the grip site is to push
 };
 
 }  // namespace cohort::tasks::libero

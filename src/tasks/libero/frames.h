@@ -50,6 +50,9 @@ class Frames {
   };
   const Joint& joint_at(std::size_t i) const { return joints_[i]; }
   std::size_t joints() const { return joints_.size(); }
+  std::size_t bodies() const { return bodies_.size(); }
+  std::size_t parent(std::size_t body) const { return bodies_[body].parent; }
+
   /// A box that can touch; others of a body's geoms are not kept.
   struct Box {
     std::size_t body = 0;
