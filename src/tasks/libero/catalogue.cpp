@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "core/config.h"
 #include "core/error.h"
+#include "core/files.h"
 #include "core/format.h"
 
 namespace cohort::tasks::libero {
@@ -30,6 +32,17 @@ fs::path checked(const fs::path& folder, const char* who) {
                       "scripts/export_libero.py writes, one for each task",
                       who, folder.string());
   return folder;
+}
+
+/// LIBERO's order of a suite's tasks, from the file suites.json beside the folders; empty without it.
+std::vector<std::string> benchmark_order(const std::string& suite) {
+  const fs::path file = libero_folder() / "suites.json";
+  if (!fs::exists(file)) return {};
+  try {
+    return config::Json::parse(read_file(file)).at(suite).get<std::vector<std::string>>();
+  } catch (const config::Json::exception& e) {
+    throw Error(format("{}: {}", file.string(), e.what()));
+  }
 }
 
 }  // namespace
@@ -95,8 +108,12 @@ LiberoSuite libero_suite(const std::string& name) {
   for (const auto& [other, count] : present) there += format("{}{} of {}", there.empty() ? "" : ", ", count, other);
   COHORT_THROW_UNLESS(!suite.tasks.empty(), "{} has no task of {}; there are {}", libero_folder().string(), name,
                       there);
+  const std::vector<std::string> order = benchmark_order(name);
+  const auto place = [&](const SceneHead& head) {
+    return std::pair(std::find(order.begin(), order.end(), head.task) - order.begin(), head.task);
+  };
   std::sort(suite.tasks.begin(), suite.tasks.end(),
-            [](const SceneHead& a, const SceneHead& b) { return a.task < b.task; });
+            [&](const SceneHead& a, const SceneHead& b) { return place(a) < place(b); });
   return suite;
 }
 

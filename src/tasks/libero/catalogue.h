@@ -25,7 +25,7 @@ std::vector<SceneHead> libero_tasks();
 
 struct LiberoSuite {
   std::string name;
-  std::vector<SceneHead> tasks;  ///< by task's name
+  std::vector<SceneHead> tasks;  ///< in LIBERO's order where suites.json beside the folders says it, else by name
   int expected = 0;              ///< tasks that LIBERO has in it
 };
 /// Names of LIBERO's suites: libero_spatial, libero_object, libero_goal, libero_10, libero_90.
