@@ -55,8 +55,18 @@ Differences replay(const SceneFolder& folder, int trace) {
       seen[observations.fields()[field].name].assign(numbers.begin(), numbers.end());
     });
   };
-  simulation.reset(0, values("init_state"));
   Differences d;
+  const auto compare_seen = [&](std::size_t boundary) {
+    look();
+    const std::pair<const char*, const char*> kSeen[] = {
+        {"robot0_eef_pos", "obs_eef_pos"},           {"robot0_eef_quat", "obs_eef_quat"},
+        {"robot0_gripper_qpos", "obs_gripper_qpos"}, {"robot0_gripper_qvel", "obs_gripper_qvel"},
+        {"robot0_joint_pos", "obs_joint_pos"},       {"robot0_joint_vel", "obs_joint_vel"}};
+    for (const auto& [ours, theirs] : kSeen)
+      d.seen = std::max(d.seen, difference(seen.at(ours), row(theirs, boundary)));
+  };
+  simulation.reset(0, values("init_state"));
+  compare_seen(0);
   d.until = kSteps;
   const std::size_t steps = steps_to_compare(folder.path.filename().string(), trace);
   for (std::size_t step = 0; step < steps; ++step) {
@@ -66,16 +76,7 @@ Differences replay(const SceneFolder& folder, int trace) {
     d.torques = std::max(d.torques, torques);
     d.qpos = std::max(d.qpos, qpos);
     if (d.until == kSteps && std::max(qpos, torques) > kTolerance) d.until = step;
-    look();
-    const std::pair<const char*, const char*> kSeen[] = {
-        {"robot0_eef_pos", "obs_eef_pos"},           {"robot0_eef_quat", "obs_eef_quat"},
-        {"robot0_gripper_qpos", "obs_gripper_qpos"}, {"robot0_gripper_qvel", "obs_gripper_qvel"},
-        {"robot0_joint_pos", "obs_joint_pos"},       {"robot0_joint_vel", "obs_joint_vel"}};
-    for (const auto& [ours, theirs] : kSeen) {
-      const double off = difference(seen.at(ours), row(theirs, step + 1));
-      // Velocities of what is touched are off by more than positions.
-      d.seen = std::max(d.seen, off);
-    }
+    compare_seen(step + 1);
     const auto truths = row("predicates", step + 1);
     for (std::size_t i = 0; i < truths.size(); ++i) {
       d.truths += simulation.holds(0, i) == (truths[i] != 0);
@@ -106,6 +107,30 @@ TEST(LiberoTraces, RecordedActionsLeadToTheRecordedStatesTorquesObservationsAndT
   }
   EXPECT_EQ(traces, 14);
   EXPECT_EQ(whole, 12);
+}
+
+// What cameras see is two timesteps old, and a look does not change the scene.
+TEST(LiberoTraces, PicturesAreOfThePosesThatTheSensorsSaw) {
+  COHORT_NEED_LIBERO_DATA();
+  const SceneFolder folder = read_scene_folder(test::libero_data() / "scene10_close_top_drawer");
+  Simulation simulation(folder, {.n_envs = 2});
+  const std::vector<double> actions{1, 0, 0, 0, 0, 0, 1, 0, 0, -1, 0, 0, 0, -1};
+  simulation.step(actions);
+  const std::vector<double> present(simulation.qpos(1).begin(), simulation.qpos(1).end()),
+      seen(simulation.seen(1).poses_qpos.begin(), simulation.seen(1).poses_qpos.end()),
+      joints(simulation.seen(1).qpos.begin(), simulation.seen(1).qpos.end());
+  EXPECT_GT(difference(present, joints), 1e-6);
+  EXPECT_GT(difference(joints, seen), 1e-6);
+  const auto of_scene = [&] {
+    const ArrayView view = simulation.scene().engine().view(sim::Field::kQpos);
+    const auto* row = static_cast<const double*>(view.data) + view.strides[0];
+    return std::vector<double>(row, row + view.shape[1]);
+  };
+  {
+    const Simulation::AsSeen as_seen(simulation);
+    EXPECT_EQ(of_scene(), seen);
+  }
+  EXPECT_EQ(of_scene(), present);
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 
 #include "core/error.h"
 #include "core/format.h"
-#include "core/threads.h"
 #include "render/renderer.h"
 #include "tasks/actor.h"
 #include "tasks/built_in_tasks.h"
@@ -132,9 +131,8 @@ class LiberoTask final : public Task {
       actions_[i] = std::isfinite(rows[i]) ? static_cast<double>(rows[i]) : 0.0;
     }
     simulation_.step(actions_);
-    parallel_for(n_, n_ > 1 ? threads_ : 1, [&](std::int64_t i) {
-      const std::size_t e = size_of(i);
-      const int env = static_cast<int>(i);
+    for (int env = 0; env < n_; ++env) {
+      const std::size_t e = size_of(env);
       ++moments_[e];
       truncated_[e] = ++steps_[e] >= own_.horizon;
       if (simulation_.broken(env)) broken_[e] = 1;
@@ -142,7 +140,7 @@ class LiberoTask final : public Task {
       reward_[e] = success_[e];
       terminated_[e] = broken_[e] != 0 || (success_[e] != 0 && own_.end_on_success);
       observe(env);
-    });
+    }
   }
 
   ArrayView observation(std::size_t field) override {
