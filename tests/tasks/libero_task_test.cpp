@@ -9,6 +9,7 @@
 #include "core/files.h"
 #include "data/images/codec.h"
 #include "tasks/actor.h"
+#include "tasks/libero/burners.h"
 #include "tasks/libero/simulation.h"
 #include "tasks/libero_data.h"
 #include "tasks/rollout.h"
@@ -212,6 +213,38 @@ TEST(LiberoTask, PicturesOfTheInitialStateAreLiberos) {
       EXPECT_GT(db, 29) << path << " " << file;
     }
   }
+}
+
+// The knob is turned in the scene's state: the burner's red comes with the next picture, in this environment alone.
+TEST(LiberoTask, AStoveThatIsOnGlows) {
+  COHORT_NEED_LIBERO_DATA();
+  const SceneFolder folder = read_scene_folder(test::libero_data() / "scene3_turn_on_stove");
+  Simulation simulation(folder, {.n_envs = 2});
+  Burners burners(simulation);
+  ASSERT_TRUE(burners.any());
+  std::vector<double> state(folder.initial_state(0).begin(), folder.initial_state(0).end());
+  EXPECT_FALSE(burners.lit(std::span(state).subspan(1)));
+  const std::size_t knob = simulation.frames().joint_at(simulation.frames().joint("flat_stove_1_button")).qpos;
+  state[1 + knob] = 0.6;
+  simulation.reset(1, state);
+  EXPECT_TRUE(burners.lit(simulation.qpos(1)));
+  EXPECT_FALSE(burners.lit(simulation.qpos(0)));
+  const render::RendererSettings settings{.kind = "raycast", .geom_groups = folder.geom_groups};
+  const auto renderer = render::make_renderer(simulation.scene(), settings);
+  const std::int32_t envs[] = {1};
+  std::vector<std::uint8_t> dark(64 * 64 * 3), lit(dark.size());
+  renderer->render(renderer->camera("agentview"), envs, {.rgb = make_view(dark.data(), {1, 64, 64, 3})});
+  burners.draw("agentview", envs, settings, make_view(lit.data(), {1, 64, 64, 3}));
+  int redder = 0, others = 0;
+  for (std::size_t i = 0; i < dark.size(); i += 3) {
+    const int red = lit[i] - dark[i], green = lit[i + 1] - dark[i + 1];
+    if (red - green > 40)
+      ++redder;
+    else
+      others += std::abs(red) > 2;
+  }
+  EXPECT_GT(redder, 20);
+  EXPECT_LT(others, redder);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "render/renderer.h"
 #include "tasks/actor.h"
 #include "tasks/built_in_tasks.h"
+#include "tasks/libero/burners.h"
 #include "tasks/libero/catalogue.h"
 #include "tasks/libero/drawer_expert.h"
 #include "tasks/libero/observations.h"
@@ -72,6 +73,7 @@ class LiberoTask final : public Task {
         values_(std::move(values)),
         simulation_(folder_, simulation_settings(settings, settings.n_envs)),
         observations_(simulation_),
+        burners_(simulation_),
         n_(settings.n_envs) {
     if (own_.horizon == 0) own_.horizon = protocol_.horizon;
     if (own_.warmup_steps < 0) own_.warmup_steps = protocol_.warmup_steps;
@@ -86,7 +88,7 @@ class LiberoTask final : public Task {
     for (const FieldSpec& field : spec_.observations) rows_.emplace_back(n * size_of(field.elements()));
     actions_.resize(n * kActions);
     reward_.resize(n), steps_.resize(n), moments_.resize(n);
-    for (auto* flags : {&success_, &terminated_, &truncated_, &broken_}) flags->resize(n);
+    for (auto* flags : {&success_, &terminated_, &truncated_, &broken_, &lit_}) flags->resize(n);
     drawn_.resize(spec_.cameras.size());
     for (int env = 0; env < n_; ++env) observe(env);
   }
@@ -119,6 +121,7 @@ class LiberoTask final : public Task {
       reward_[e] = 0, steps_[e] = 0, ++moments_[e];
       success_[e] = terminated_[e] = truncated_[e] = 0;
       broken_[e] = simulation_.broken(env);
+      lit_[e] = burners_.lit(simulation_.qpos(env));
       observe(env);
     }
   }
@@ -130,6 +133,8 @@ class LiberoTask final : public Task {
       if (!std::isfinite(rows[i])) broken_[i / kActions] = 1;
       actions_[i] = std::isfinite(rows[i]) ? static_cast<double>(rows[i]) : 0.0;
     }
+    // LIBERO shows a burner from the end of the control step on in which its stove came on.
+    for (int env = 0; env < n_; ++env) lit_[size_of(env)] = burners_.lit(simulation_.qpos(env));
     simulation_.step(actions_);
     for (int env = 0; env < n_; ++env) {
       const std::size_t e = size_of(env);
@@ -164,16 +169,14 @@ class LiberoTask final : public Task {
     const int height = pictures_settings_.height, width = pictures_settings_.width;
     if (!renderer_) {
       COHORT_THROW_UNLESS(height > 0 && width > 0, "pictures of {} x {} pixels: at least 1 x 1", width, height);
-      renderer_ = render::make_renderer(
-          simulation_.scene(),
-          {.kind = pictures_settings_.renderer, .threads = threads_, .geom_groups = folder_.geom_groups});
+      renderer_ = render::make_renderer(simulation_.scene(), renderer_settings());
     }
     Drawn& drawn = drawn_[size_of(found - spec_.cameras.begin())];
     if (drawn.rgb.empty()) {
       const auto* other = std::find_if(std::begin(kUpsideDown), std::end(kUpsideDown),
                                        [&](const UpsideDown& p) { return camera == p.name; });
       drawn.upside_down = other != std::end(kUpsideDown);
-      drawn.camera = renderer_->camera(drawn.upside_down ? other->camera : camera);
+      drawn.camera = drawn.upside_down ? other->camera : camera;
       drawn.rgb.resize(size_of(n_) * size_of(height) * size_of(width) * 3);
       drawn.moments.assign(size_of(n_), -1);
     }
@@ -202,7 +205,7 @@ class LiberoTask final : public Task {
 
  private:
   struct Drawn {
-    int camera = 0;  ///< the renderer's
+    std::string camera;  ///< of the model
     bool upside_down = false;
     std::vector<std::uint8_t> rgb;      ///< (n, H, W, 3)
     std::vector<std::int64_t> moments;  ///< of an environment when it was drawn
@@ -234,28 +237,44 @@ class LiberoTask final : public Task {
 
   /// The scene shows for a moment what the cameras saw, which is late.
   void draw(Drawn& drawn, std::span<const std::int32_t> envs) {
-    std::vector<std::int32_t> stale;
+    std::vector<std::int32_t> dark, lit;
     for (const std::int32_t env : envs) {
       COHORT_CHECK(env >= 0 && env < n_, "environment {} does not exist: there are {}", env, n_);
       if (drawn.moments[size_of(env)] == moments_[size_of(env)]) continue;
       drawn.moments[size_of(env)] = moments_[size_of(env)];
-      stale.push_back(env);
+      (lit_[size_of(env)] != 0 ? lit : dark).push_back(env);
     }
-    if (stale.empty()) return;
-    const int height = pictures_settings_.height, width = pictures_settings_.width;
-    const std::size_t line = size_of(width) * 3, bytes = size_of(height) * line;
-    std::vector<std::uint8_t> rows(stale.size() * bytes);
-    {
+    if (!dark.empty()) {
+      const ArrayView rows = picture_rows(dark.size());
       const Simulation::AsSeen as_seen(simulation_);
-      renderer_->render(drawn.camera, stale,
-                        {.rgb = make_view(rows.data(), {static_cast<std::int64_t>(stale.size()), std::int64_t{height},
-                                                        std::int64_t{width}, 3})});
+      renderer_->render(renderer_->camera(drawn.camera), dark, {.rgb = rows});
+      put_pictures(dark, drawn);
     }
-    for (std::size_t i = 0; i < stale.size(); ++i)
-      for (std::size_t y = 0; y < size_of(height); ++y) {
-        const std::size_t from = drawn.upside_down ? size_of(height) - 1 - y : y;
-        std::copy_n(rows.begin() + static_cast<std::ptrdiff_t>(i * bytes + from * line), line,
-                    drawn.rgb.begin() + static_cast<std::ptrdiff_t>(size_of(stale[i]) * bytes + y * line));
+    if (!lit.empty()) {
+      burners_.draw(drawn.camera, lit, renderer_settings(), picture_rows(lit.size()));
+      put_pictures(lit, drawn);
+    }
+  }
+
+  render::RendererSettings renderer_settings() const {
+    return {.kind = pictures_settings_.renderer, .threads = threads_, .geom_groups = folder_.geom_groups};
+  }
+
+  /// Memory for so many pictures.
+  ArrayView picture_rows(std::size_t count) {
+    const std::int64_t height = pictures_settings_.height, width = pictures_settings_.width;
+    picture_rows_.resize(count * size_of(height * width) * 3);
+    return make_view(picture_rows_.data(), {static_cast<std::int64_t>(count), height, width, 3});
+  }
+
+  void put_pictures(std::span<const std::int32_t> envs, Drawn& drawn) {
+    const std::size_t height = size_of(pictures_settings_.height), line = size_of(pictures_settings_.width) * 3,
+                      bytes = height * line;
+    for (std::size_t i = 0; i < envs.size(); ++i)
+      for (std::size_t y = 0; y < height; ++y) {
+        const std::size_t from = drawn.upside_down ? height - 1 - y : y;
+        std::copy_n(picture_rows_.begin() + static_cast<std::ptrdiff_t>(i * bytes + from * line), line,
+                    drawn.rgb.begin() + static_cast<std::ptrdiff_t>(size_of(envs[i]) * bytes + y * line));
       }
   }
 
@@ -267,6 +286,7 @@ class LiberoTask final : public Task {
   std::string help_, values_;
   Simulation simulation_;
   Observations observations_;
+  Burners burners_;
   int n_ = 0;
   TaskSpec spec_;
   SimulationSettings warm_settings_;
@@ -277,7 +297,9 @@ class LiberoTask final : public Task {
   std::vector<float> reward_;
   std::vector<std::int64_t> steps_, moments_;
   std::vector<std::uint8_t> success_, terminated_, truncated_, broken_;
+  std::vector<std::uint8_t> lit_;  ///< a stove was on when the cameras saw
   std::unique_ptr<render::Renderer> renderer_;
+  std::vector<std::uint8_t> picture_rows_;
   std::vector<Drawn> drawn_;  ///< of the spec's cameras
 };
 

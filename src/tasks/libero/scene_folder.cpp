@@ -42,6 +42,7 @@ Thing read_thing(const Json& json, bool fixture) {
   return {.category = json.at("category").get<std::string>(),
           .body = json.at("body").get<std::string>(),
           .fixture = fixture,
+          .burner = json.contains("state_sites") ? json.at("state_sites").value("burner", "") : "",
           .joints = texts(json.at("joints")),
           .contact_geoms = texts(json.at("contact_geoms"))};
 }

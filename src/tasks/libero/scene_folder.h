@@ -25,6 +25,7 @@ struct Thing {
   std::string category;                    ///< "akita_black_bowl"
   std::string body;                        ///< its root in the model
   bool fixture = false;                    ///< stands still; its pose is part of the model
+  std::string burner;                      ///< of a stove: the site that is shown while it is on
   std::vector<std::string> joints;         ///< of a fixture: drawers, doors, knobs; of an object: its free joint
   std::vector<std::string> contact_geoms;  ///< those that count when a predicate asks whether it is touched
 };
