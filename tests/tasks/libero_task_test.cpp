@@ -232,9 +232,9 @@ TEST(LiberoTask, AStoveThatIsOnGlows) {
   const render::RendererSettings settings{.kind = "raycast", .geom_groups = folder.geom_groups};
   const auto renderer = render::make_renderer(simulation.scene(), settings);
   const std::int32_t envs[] = {1};
-  std::vector<std::uint8_t> dark(64 * 64 * 3), lit(dark.size());
-  renderer->render(renderer->camera("agentview"), envs, {.rgb = make_view(dark.data(), {1, 64, 64, 3})});
-  burners.draw("agentview", envs, settings, make_view(lit.data(), {1, 64, 64, 3}));
+  std::vector<std::uint8_t> dark(128 * 128 * 3), lit(dark.size());
+  renderer->render(renderer->camera("agentview"), envs, {.rgb = make_view(dark.data(), {1, 128, 128, 3})});
+  burners.draw("agentview", envs, settings, make_view(lit.data(), {1, 128, 128, 3}));
   int redder = 0, others = 0;
   for (std::size_t i = 0; i < dark.size(); i += 3) {
     const int red = lit[i] - dark[i], green = lit[i + 1] - dark[i + 1];
