@@ -14,7 +14,7 @@ namespace cohort::cli {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::int64_t kEpisodes = 20;  // of a task, as LIBERO's own evaluation has them
+constexpr std::int64_t kEpisodesOfTask = 20;  // of a task, as LIBERO's own evaluation has them
 
 std::vector<tasks::libero::SceneHead> chosen_tasks(const EvaluateArguments& arguments,
                                                    const tasks::libero::LiberoSuite& suite) {
@@ -57,7 +57,7 @@ config::Json write_all_videos(const EvaluateArguments& arguments, TaskArguments&
 void evaluate_benchmark(EvaluateArguments& arguments) {
   const tasks::libero::LiberoSuite suite = tasks::libero::libero_suite(arguments.benchmark);
   const std::vector<tasks::libero::SceneHead> chosen = chosen_tasks(arguments, suite);
-  const std::int64_t episodes = arguments.episodes.value_or(kEpisodes);
+  const std::int64_t episodes = arguments.episodes.value_or(kEpisodesOfTask);
   COHORT_THROW_UNLESS(episodes >= 1, "--episodes {}: at least 1 is needed", episodes);
   const auto group = join_ranks(arguments.task.settings.threads);
   Share share;

@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double kTolerance = 1e-6;  // m, rad, N m
-constexpr std::size_t kSteps = 65, kSubsteps = 25, kControls = 9;
+constexpr std::size_t kSteps = 65;
 
 /// Two of the traces touch something in their first seconds and amplify rounding there, in LIBERO's own environment
 /// too: they are compared up to that control step.
