@@ -86,6 +86,29 @@ TEST(LiberoTask, ObservationsHaveRobosuitesAndTheDataSetsNames) {
   EXPECT_EQ(task->spec().horizon, 600);
 }
 
+// What set_init_state() of LIBERO 8f1084e with robosuite 1.4.0 returned for the first initial state of this task.
+TEST(LiberoTask, ObservationsOfAnInitialStateAreLiberos) {
+  COHORT_NEED_LIBERO_DATA();
+  TaskSettings settings;
+  settings.overrides = {"warmup_steps=0"};
+  const auto task = made("scene10_close_top_drawer", settings);
+  const std::int32_t envs[] = {0};
+  const std::uint64_t seeds[] = {0};
+  task->reset(envs, seeds);
+  const std::pair<const char*, std::vector<double>> kExpected[] = {
+      {"akita_black_bowl_1_to_robot0_eef_pos", {0.109992493, -0.016994040, 0.202873456}},
+      {"akita_black_bowl_1_to_robot0_eef_quat", {0.678957760, -0.733530283, -0.026222676, 0.016185395}},
+      {"butter_2_to_robot0_eef_pos", {0.117594547, -0.226774717, 0.239031271}},
+      {"butter_2_to_robot0_eef_quat", {-0.038588490, -0.998779893, -0.007097451, 0.029987032}},
+      {"ee_ori", {3.123660678, -0.120684600, -0.093783750}}};
+  for (const auto& [name, expected] : kExpected) {
+    const auto row = observation_row(*task, name, 0);
+    ASSERT_EQ(row.size(), expected.size());
+    for (std::size_t i = 0; i < row.size(); ++i)
+      EXPECT_NEAR(static_cast<double>(row[i]), expected[i], 1e-6) << name << " " << i;
+  }
+}
+
 TEST(LiberoTask, AProtocolSaysWarmUpAndLimit) {
   COHORT_NEED_LIBERO_DATA();
   TaskSettings settings;
