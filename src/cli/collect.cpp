@@ -57,6 +57,7 @@ int run_collect(const std::vector<std::string>& words) {
   recording.pictures.height = arguments.task.settings.pictures.height;
   recording.pictures.width = arguments.task.settings.pictures.width;
   recording.renderer = arguments.task.settings.pictures.renderer;
+  if (recording.renderer.empty()) recording.renderer = task->spec().renderer;
   recording.actor_identity = actor->identity();
   recording.threads = arguments.task.threads();
   if (group) {

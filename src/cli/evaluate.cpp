@@ -11,10 +11,11 @@
 #include <string>
 #include <vector>
 
+#include "cli/evaluate_arguments.h"
+#include "cli/parse_arguments.h"
 #include "cli/subcommand.h"
-#include "cli/task_arguments.h"
 #include "core/config.h"
-#include "core/files.h"
+#include "core/log.h"
 #include "eval/episode_video.h"
 #include "eval/evaluation.h"
 
@@ -24,57 +25,17 @@ namespace {
 
 using config::Json;
 
-struct EvaluateArguments {
-  TaskArguments task;
-  std::string name, out, json, csv;
-  std::vector<std::string> policies;
-  std::int64_t episodes = 50, max_steps = 0;
-  std::uint64_t first_seed = 0;
-  bool record_video = false;
-  fs::path video_folder;
-  eval::VideoSettings video;
-};
-
-/// The files that are asked for. They are opened before the episodes, so that a place that cannot be written is found
-/// then, and appear at the end, whole.
-class OutputFiles {
- public:
-  explicit OutputFiles(const EvaluateArguments& arguments) {
-    if (!arguments.out.empty()) {
-      add(json_, fs::path(arguments.out) / "evaluation.json");
-      add(csv_, fs::path(arguments.out) / "evaluation.csv");
-    }
-    if (!arguments.json.empty()) add(json_, arguments.json);
-    if (!arguments.csv.empty()) add(csv_, arguments.csv);
-  }
-
-  void write(const std::string& json, const std::string& csv) {
-    for (const auto& file : json_) file->write(0, json);
-    for (const auto& file : csv_) file->write(0, csv);
-    for (auto* files : {&json_, &csv_})
-      for (const auto& file : *files) file->commit();
-  }
-
- private:
-  using Files = std::vector<std::unique_ptr<AtomicFile>>;
-  static void add(Files& files, const fs::path& path) { files.push_back(std::make_unique<AtomicFile>(path)); }
-  Files json_, csv_;
-};
-
-/// A path that stays true when the folder is moved: relative to where the table lies.
-std::string from_table(const EvaluateArguments& arguments, const fs::path& file) {
-  const fs::path base = !arguments.out.empty() ? fs::path(arguments.out) : fs::path(arguments.json).parent_path();
-  return fs::absolute(file).lexically_relative(fs::absolute(base)).generic_string();
-}
+constexpr std::int64_t kEpisodes = 50;
 
 void evaluate(EvaluateArguments& arguments) {
-  COHORT_THROW_UNLESS(arguments.episodes >= 1, "--episodes {}: at least 1 is needed", arguments.episodes);
+  const std::int64_t episodes = arguments.episodes.value_or(kEpisodes);
+  COHORT_THROW_UNLESS(episodes >= 1, "--episodes {}: at least 1 is needed", episodes);
   const auto group = join_ranks(arguments.task.settings.threads);
   const bool first = !group || group->rank() == 0;
   // No more environments than episodes: the rest would be simulated for nothing.
   const std::int64_t ranks = group ? group->world_size() : 1;
   arguments.task.settings.n_envs = static_cast<int>(std::min<std::int64_t>(
-      arguments.task.settings.n_envs, std::max<std::int64_t>(1, (arguments.episodes + ranks - 1) / ranks)));
+      arguments.task.settings.n_envs, std::max<std::int64_t>(1, (episodes + ranks - 1) / ranks)));
   // What can be wrong with a policy is found before the first episode of any.
   Cast cast(arguments.policies, arguments.task);
   cast.choose_pictures(arguments.task);
@@ -89,11 +50,11 @@ void evaluate(EvaluateArguments& arguments) {
     COHORT_THROW_UNLESS(!error, "cannot create {}: {}", arguments.video_folder.string(), error.message());
   }
   const std::vector<std::unique_ptr<ActorOwner>> owners = cast.meet(*task, arguments.task);
-  const std::vector<std::uint64_t> seeds = tasks::consecutive_seeds(arguments.first_seed, arguments.episodes);
+  const std::vector<std::uint64_t> seeds = tasks::consecutive_seeds(arguments.first_seed, episodes);
   const std::int64_t steps = arguments.max_steps > 0 ? arguments.max_steps : task->spec().horizon;
   if (first) {
     std::printf("%s, %lld episodes of seeds %llu to %llu, at most %lld steps\n", arguments.name.c_str(),
-                static_cast<long long>(arguments.episodes), static_cast<unsigned long long>(seeds.front()),
+                static_cast<long long>(episodes), static_cast<unsigned long long>(seeds.front()),
                 static_cast<unsigned long long>(seeds.back()), static_cast<long long>(steps));
     for (const auto& owner : owners)
       if (!owner->summary().empty()) std::printf("%s: %s\n", owner->actor().name().c_str(), owner->summary().c_str());
@@ -122,6 +83,45 @@ void evaluate(EvaluateArguments& arguments) {
   if (group) group->close();
 }
 
+/// The flags of RDT's eval_sim/eval_rdt_libero.py that are no names of ours.
+struct ReferenceFlags {
+  std::string pretrained, config, text_encoder, vision_encoder;
+
+  void add_to(CLI::App& app) {
+    app.add_option("--pretrained", pretrained,
+                   "as --policy; of weights CHECKPOINT/ema/model.safetensors the checkpoint");
+    app.add_option("--config", config, "of the reference's script; a checkpoint holds its configuration");
+    app.add_option(flag("text-encoder"), text_encoder, "likewise; a checkpoint holds its embedded instruction");
+    app.add_option(flag("vision-encoder"), vision_encoder, "likewise; a checkpoint holds its vision encoder");
+  }
+
+  void apply(EvaluateArguments& arguments) const {
+    if (!pretrained.empty()) arguments.policies.push_back(checkpoint_of(pretrained, arguments.task));
+    const auto note = [](const std::string& name, const std::string& value, const char* what) {
+      if (!value.empty()) log::warning("--{} {} is not read: the checkpoint holds {}", name, value, what);
+    };
+    note("config", config, "its own configuration");
+    note("text_encoder", text_encoder, "the instruction as it was embedded for its training");
+    note("vision_encoder", vision_encoder, "the vision encoder that it was trained with");
+  }
+
+ private:
+  /// The folder of a checkpoint whose weights are named: its configuration and statistics lie there.
+  static std::string checkpoint_of(const std::string& path, TaskArguments& task) {
+    if (!fs::is_regular_file(path)) return path;
+    const fs::path file = fs::absolute(path).lexically_normal();
+    const bool averaged = file.parent_path().filename() == "ema";
+    const fs::path folder = averaged ? file.parent_path().parent_path() : file.parent_path();
+    COHORT_THROW_UNLESS(file.filename() == "model.safetensors" && fs::exists(folder / "trainer_state.json"),
+                        "--pretrained {}: no weights of a checkpoint of `cohort train`, which says what they are of. "
+                        "The reference's own weights are where a training begins: model.initial_weights of `cohort "
+                        "train rdt` (docs/guide/rdt.md)",
+                        path);
+    if (!averaged) task.raw_weights = true;
+    return folder.string();
+  }
+};
+
 int run_evaluate(const std::vector<std::string>& words) {
   CLI::App app("Runs policies in a simulated task and says how often they succeed.", "cohort evaluate");
   EvaluateArguments arguments;
@@ -129,11 +129,15 @@ int run_evaluate(const std::vector<std::string>& words) {
   app.add_option("words", arguments.task.words,
                  "settings of the task, and of policies those that need no other weights, e.g. "
                  "model.diffusion.sampler.num_inference_timesteps=16");
-  app.add_option("--task", arguments.name, "as `cohort tasks` lists them")->required();
+  app.add_option("--task", arguments.name, "as `cohort tasks` lists them");
+  app.add_option("--benchmark", arguments.benchmark,
+                 "instead: all tasks of libero_spatial, libero_object, libero_goal, libero_10 or libero_90");
+  app.add_option(flag("num-tasks"), arguments.num_tasks, "of the benchmark: its first ones; else all");
   app.add_option("--policy", arguments.policies,
-                 "a run or checkpoint, expert, random, or replay:DATA; several stand side by side")
-      ->required();
-  app.add_option("--episodes", arguments.episodes, "")->capture_default_str();
+                 "a run or checkpoint, expert, random, or replay:DATA; several stand side by side");
+  ReferenceFlags reference;
+  reference.add_to(app);
+  app.add_option("--episodes", arguments.episodes, "of a task; else 50, and 20 of each task of a benchmark");
   app.add_option(flag("first-seed"), arguments.first_seed, "the episodes are those of this seed and the following")
       ->capture_default_str();
   app.add_option(flag("max-steps"), arguments.max_steps, "of an episode; 0: the task's horizon");
@@ -146,18 +150,21 @@ int run_evaluate(const std::vector<std::string>& words) {
   app.add_option(flag("video-successes"), arguments.video.successes, "")->capture_default_str();
   app.add_option(flag("video-failures"), arguments.video.failures, "")->capture_default_str();
   arguments.task.add_to(app);
-  try {
-    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
-  } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) return app.exit(e);
-    throw UsageError(e.what());
-  }
+  if (const auto code = parse_arguments(app, words)) return *code;
+  if (arguments.name.empty() == arguments.benchmark.empty())
+    throw UsageError("either --task or --benchmark is needed: what is to be done");
+  if (arguments.num_tasks && arguments.benchmark.empty()) throw UsageError("--num_tasks goes with --benchmark");
   arguments.task.take_words(0);
+  reference.apply(arguments);
+  if (arguments.policies.empty()) throw UsageError("--policy is needed: who is to do it");
   if (!video_folder.empty())
     arguments.video_folder = video_folder;
   else
     arguments.video_folder = arguments.out.empty() ? fs::path("videos") : fs::path(arguments.out) / "videos";
-  evaluate(arguments);
+  if (arguments.benchmark.empty())
+    evaluate(arguments);
+  else
+    evaluate_benchmark(arguments);
   return 0;
 }
 

@@ -17,6 +17,7 @@
 #include "policy/policy_actor.h"
 #include "record/replay_actor.h"
 #include "rl/ppo_actor.h"
+#include "tasks/libero/catalogue.h"
 #include "tasks/registry.h"
 
 namespace cohort::cli {
@@ -64,7 +65,8 @@ policy::TrainedPolicySettings policy_settings(const TaskArguments& arguments) {
   s.data_set = arguments.data_set;
   s.overrides = arguments.policy_overrides;
   if (arguments.exec_horizon > 0)
-    s.overrides.push_back(format("model.diffusion.horizon.action_horizon={}", arguments.exec_horizon));
+    for (const char* setting : {"model.diffusion.horizon.action_horizon", "model.rdt.exec_horizon"})
+      s.overrides.push_back(format("{}={}", setting, arguments.exec_horizon));
   return s;
 }
 
@@ -111,14 +113,17 @@ void TaskArguments::add_to(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--threads", settings.threads,
                  "cores to use, of each rank; 0: all, divided by the ranks of the machine");
-  app.add_option("--engine", settings.engine, "of the simulation: batched or mujoco")->capture_default_str();
+  app.add_option("--engine", settings.engine,
+                 "of the simulation: batched or mujoco; else the task's own, batched but for LIBERO's");
   app.add_option("--renderer", renderer,
-                 "of pictures: raycast or mujoco; else what drew those that a policy learnt from, or raycast");
+                 "of pictures: raycast or mujoco; else what drew those that a policy learnt from, or the task's own, "
+                 "raycast but for LIBERO's");
+  app.add_option("--libero", libero, "folder of LIBERO's scenes (scripts/export_libero.py); else COHORT_LIBERO's");
   app.add_option("--size", size, "px of the square pictures; else as those that a policy learnt from, or 128");
   app.add_option("--device", device, "where a trained policy acts: cpu or cuda:0")->capture_default_str();
   app.add_option("--seed", seed, "keys what actors draw at random")->capture_default_str();
   app.add_option(flag("exec-horizon"), exec_horizon,
-                 "actions that a diffusion policy plays before it looks again; 0: as it was trained");
+                 "actions that a diffusion policy or RDT plays before it looks again; 0: as it was trained");
   app.add_option(flag("replay-horizon"), replay_horizon, "steps that replay plays before it looks again")
       ->capture_default_str();
   app.add_flag(flag("raw-weights"), raw_weights, "not the moving average of the weights");
@@ -127,6 +132,7 @@ void TaskArguments::add_to(CLI::App& app) {
 }
 
 void TaskArguments::take_words(std::size_t begin) {
+  if (!libero.empty()) tasks::libero::set_libero_folder(libero);
   for (std::size_t i = begin; i < words.size(); ++i) {
     std::string word = words[i];
     if (word.starts_with("--")) word = word.substr(2);

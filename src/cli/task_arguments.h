@@ -26,7 +26,8 @@ struct TaskArguments {
   std::vector<std::string> words;  ///< the task's name, where it is a word, and settings key=value
   tasks::TaskSettings settings;
   std::optional<int> size;              ///< px, of square pictures; else the policy's, or 128
-  std::optional<std::string> renderer;  ///< raycast, mujoco; else the policy's, or raycast
+  std::optional<std::string> renderer;  ///< raycast, mujoco; else the policy's, or the task's own
+  std::string libero;                   ///< folder of LIBERO's scenes; else COHORT_LIBERO's
   std::string device;                   ///< of the policy: cpu, cuda:0
   std::uint64_t seed = 0;               ///< keys what actors draw
   std::int64_t exec_horizon = 0;
@@ -36,8 +37,8 @@ struct TaskArguments {
 
   /// Flags of the task and of whoever acts.
   void add_to(CLI::App& app);
-  /// The words behind the task that are settings of it, and those of policies (model.*, data.*). Throws UsageError for
-  /// others.
+  /// The words behind the task that are settings of it, and those of policies (model.*, data.*); and says where LIBERO's
+  /// scenes lie. Throws UsageError for others, Error for a folder that is not there.
   void take_words(std::size_t begin);
   /// Cores of this rank: --threads, or its share of the machine's.
   int threads() const;

@@ -9,6 +9,7 @@
 #include "core/format.h"
 #include "render/video.h"
 #include "tasks/actor.h"
+#include "tasks/libero/catalogue.h"
 #include "tasks/registry.h"
 #include "tasks/rollout.h"
 
@@ -20,7 +21,9 @@ using tasks::TaskSpec;
 
 void list_tasks() {
   std::size_t width = 4;
-  for (const tasks::TaskEntry& entry : tasks::all_tasks()) width = std::max(width, entry.name.size());
+  constexpr std::size_t kWidest = 24;  // LIBERO's names have up to 90 letters
+  for (const tasks::TaskEntry& entry : tasks::all_tasks())
+    if (entry.name.size() <= kWidest) width = std::max(width, entry.name.size());
   for (const tasks::TaskEntry& entry : tasks::all_tasks()) {
     std::puts(format("{:<{}}  {}{}", entry.name, width, entry.summary,
                      entry.origin.empty() ? "" : format(" ({})", entry.origin))
@@ -122,9 +125,10 @@ int run_tasks(const std::vector<std::string>& arguments) {
   CLI::App app("Lists the tasks, or shows one.", "cohort tasks");
   app.add_option("NAME", name, "task to show; without it all are listed");
   app.add_option("SETTINGS", settings.overrides, "key=value of the task's own settings");
-  app.add_option("--engine", settings.engine, "batched or mujoco")
-      ->check(CLI::IsMember({"batched", "mujoco"}))
-      ->capture_default_str();
+  app.add_option("--engine", settings.engine, "batched or mujoco; else the task's own")
+      ->check(CLI::IsMember({"batched", "mujoco"}));
+  std::string libero;
+  app.add_option("--libero", libero, "folder of LIBERO's scenes (scripts/export_libero.py); else COHORT_LIBERO's");
   int episodes = 0;
   app.add_option("--episodes", episodes, "run the expert in so many seeds, and tell its success")
       ->check(CLI::Range(1, 100000));
@@ -137,8 +141,9 @@ int run_tasks(const std::vector<std::string>& arguments) {
       ->needs(wanted)
       ->check(CLI::Range(0, 100000))
       ->capture_default_str();
-  app.add_option("--renderer", settings.pictures.renderer, "raycast or mujoco")->needs(wanted)->capture_default_str();
+  app.add_option("--renderer", settings.pictures.renderer, "raycast or mujoco; else the task's own")->needs(wanted);
   if (const auto code = parse_arguments(app, arguments)) return *code;
+  if (!libero.empty()) tasks::libero::set_libero_folder(libero);
   if (name.empty()) {
     if (!picture.file.empty()) throw UsageError("--picture: of which task? `cohort tasks NAME --picture FILE.png`");
     list_tasks();

@@ -25,28 +25,6 @@ double mean(const std::vector<EpisodeOutcome>& episodes, Figure figure) {
   return episodes.empty() ? 0 : sum / static_cast<double>(episodes.size());
 }
 
-Json to_row(const EpisodeOutcome& e) {
-  Json row = {{"seed", e.seed},           {"success", e.success},       {"steps", e.steps},
-              {"return", e.total_reward}, {"max_reward", e.max_reward}, {"terminated", e.terminated}};
-  if (!e.terms.empty()) row["terms"] = e.terms;
-  if (e.failed) row["fault"] = e.fault;
-  return row;
-}
-
-EpisodeOutcome from_row(const Json& row) {
-  EpisodeOutcome e;
-  e.seed = row.at("seed").get<std::uint64_t>();
-  e.success = row.at("success").get<bool>();
-  e.steps = row.at("steps").get<std::int64_t>();
-  e.total_reward = row.at("return").get<double>();
-  e.max_reward = row.at("max_reward").get<double>();
-  e.terminated = row.at("terminated").get<bool>();
-  if (row.contains("terms")) e.terms = row.at("terms").get<std::vector<double>>();
-  e.failed = row.contains("fault");
-  if (e.failed) e.fault = row.at("fault").get<std::string>();
-  return e;
-}
-
 /// Counts episodes on the progress bar.
 class Counter final : public tasks::RolloutObserver {
  public:
@@ -63,14 +41,6 @@ class Counter final : public tasks::RolloutObserver {
   Progress progress_;
   std::int64_t ended_ = 0, successes_ = 0;
 };
-
-/// A text as a field of a CSV line (RFC 4180).
-std::string quoted(const std::string& text) {
-  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
-  std::string out = "\"";
-  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return out + "\"";
-}
 
 /// What the reward is made of, in tasks that say how large a term can be: what counts there is how well it is followed,
 /// not success alone. In all others the table stays a table.
@@ -89,6 +59,35 @@ std::string terms_lines(const PolicyResult& r, std::size_t indent) {
 }
 
 }  // namespace
+
+Json to_json(const EpisodeOutcome& e) {
+  Json row = {{"seed", e.seed},           {"success", e.success},       {"steps", e.steps},
+              {"return", e.total_reward}, {"max_reward", e.max_reward}, {"terminated", e.terminated}};
+  if (!e.terms.empty()) row["terms"] = e.terms;
+  if (e.failed) row["fault"] = e.fault;
+  return row;
+}
+
+EpisodeOutcome episode_from_json(const Json& row) {
+  EpisodeOutcome e;
+  e.seed = row.at("seed").get<std::uint64_t>();
+  e.success = row.at("success").get<bool>();
+  e.steps = row.at("steps").get<std::int64_t>();
+  e.total_reward = row.at("return").get<double>();
+  e.max_reward = row.at("max_reward").get<double>();
+  e.terminated = row.at("terminated").get<bool>();
+  if (row.contains("terms")) e.terms = row.at("terms").get<std::vector<double>>();
+  e.failed = row.contains("fault");
+  if (e.failed) e.fault = row.at("fault").get<std::string>();
+  return e;
+}
+
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  std::string out = "\"";
+  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return out + "\"";
+}
 
 std::int64_t PolicyResult::successes() const {
   return std::count_if(episodes.begin(), episodes.end(), [](const EpisodeOutcome& e) { return e.success; });
@@ -149,7 +148,7 @@ PolicyResult rollout(tasks::Task& task, tasks::Actor& actor, std::span<const std
   if (!settings.group || world == 1) return result;
 
   Json rows = Json::array();
-  for (const EpisodeOutcome& outcome : result.episodes) rows.push_back(to_row(outcome));
+  for (const EpisodeOutcome& outcome : result.episodes) rows.push_back(to_json(outcome));
   const std::vector<std::string> all =
       settings.group->all_gather_bytes(Json{{"rows", rows}, {"seconds", result.seconds}}.dump());
   result.episodes.assign(seeds.size(), {});
@@ -158,7 +157,7 @@ PolicyResult rollout(tasks::Task& task, tasks::Actor& actor, std::span<const std
     result.seconds = std::max(result.seconds, of_rank.at("seconds").get<double>());
     std::size_t i = r;
     for (const Json& row : of_rank.at("rows")) {
-      result.episodes.at(i) = from_row(row);
+      result.episodes.at(i) = episode_from_json(row);
       i += world;
     }
   }
@@ -192,8 +191,8 @@ std::string csv_table(std::span<const PolicyResult> results) {
   std::string text = "policy,seed,success,steps,return,max_reward,fault\n";
   for (const PolicyResult& r : results)
     for (const EpisodeOutcome& e : r.episodes)
-      text += format("{},{},{},{},{},{},{}\n", quoted(r.policy), e.seed, e.success ? 1 : 0, e.steps, e.total_reward,
-                     e.max_reward, quoted(e.fault));
+      text += format("{},{},{},{},{},{},{}\n", csv_field(r.policy), e.seed, e.success ? 1 : 0, e.steps, e.total_reward,
+                     e.max_reward, csv_field(e.fault));
   return text;
 }
 
@@ -206,7 +205,7 @@ Json to_json(const EvaluationHead& head, std::span<const PolicyResult> results) 
   for (const PolicyResult& r : results) {
     const Interval interval = r.interval();
     Json rows = Json::array();
-    for (const EpisodeOutcome& e : r.episodes) rows.push_back(to_row(e));
+    for (const EpisodeOutcome& e : r.episodes) rows.push_back(to_json(e));
     Json terms = Json::object();
     for (std::size_t i = 0; i < r.terms.size(); ++i)
       terms[r.terms[i]] = {{"mean_of_step", r.mean_of_term(i)}, {"share_of_best", r.share_of_term(i)}};

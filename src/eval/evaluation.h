@@ -55,6 +55,12 @@ struct PolicyResult {
 PolicyResult rollout(tasks::Task& task, tasks::Actor& actor, std::span<const std::uint64_t> seeds,
                      const EvaluationSettings& settings);
 
+/// An episode as the files have it, and back.
+config::Json to_json(const tasks::EpisodeOutcome& episode);
+tasks::EpisodeOutcome episode_from_json(const config::Json& row);
+/// A text as a field of a CSV line (RFC 4180).
+std::string csv_field(const std::string& text);
+
 /// What was evaluated, for the files.
 struct EvaluationHead {
   std::string task;

@@ -19,5 +19,9 @@ void register_stack();
 void register_quadruped();
 /// gymnasium/
 void register_gymnasium_tasks();
+namespace libero {
+/// libero/
+void register_libero_tasks();
+}  // namespace libero
 
 }  // namespace cohort::tasks

@@ -200,7 +200,7 @@ std::unique_ptr<Task> make_push_t_task(const TaskSettings& settings) {
   describe(fields, own);
   for (const std::string& text : settings.overrides) fields.apply_override(text);
   const PushTExpert checked(own.expert);
-  COHORT_THROW_UNLESS(settings.engine == "batched", "push-t runs on Chipmunk2D: it has no engine '{}'",
+  COHORT_THROW_UNLESS(settings.engine.empty() || settings.engine == "batched", "push-t runs on Chipmunk2D: it has no engine '{}'",
                       settings.engine);
   COHORT_THROW_UNLESS(settings.device.kind == DeviceKind::kCpu, "push-t runs on the CPU, not on {}",
                       to_string(settings.device));

@@ -10,6 +10,7 @@
 #include "core/config.h"
 #include "core/format.h"
 #include "tasks/built_in_tasks.h"
+#include "tasks/libero/catalogue.h"
 
 namespace cohort::tasks {
 namespace {
@@ -49,8 +50,8 @@ void load_all() {
 void register_task(TaskEntry entry) {
   COHORT_THROW_UNLESS(
       !entry.name.empty() && entry.name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                                          "0123456789-") == std::string::npos,
-      "a task cannot be called '{}': letters, digits and hyphens", entry.name);
+                                                          "0123456789-_") == std::string::npos,
+      "a task cannot be called '{}': letters, digits, hyphens and underscores", entry.name);
   for (const TaskEntry& other : registry().entries)
     COHORT_THROW_UNLESS(other.name != entry.name, "there is a task '{}' already{}", entry.name,
                         other.origin.empty() ? "" : format(", from {}", other.origin));
@@ -72,8 +73,11 @@ std::unique_ptr<Task> make_task(const std::string& name, const TaskSettings& set
     names.push_back(entry.name);
   }
   const std::string near = config::nearest(name, names);
-  throw Error(format("there is no task '{}'{}; `cohort tasks` lists them", name,
-                     near.empty() ? "" : format(", did you mean '{}'?", near)));
+  // Our own names have no underscore; LIBERO's have.
+  const bool like_liberos = near.empty() && name.find('_') != std::string::npos && libero::libero_folder().empty();
+  throw Error(format("there is no task '{}'{}; `cohort tasks` lists them{}", name,
+                     near.empty() ? "" : format(", did you mean '{}'?", near),
+                     like_liberos ? format(". If it is one of LIBERO's: {}", libero::how_to_say_where()) : ""));
 }
 
 }  // namespace cohort::tasks

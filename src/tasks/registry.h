@@ -16,7 +16,7 @@
 namespace cohort::tasks {
 
 struct TaskEntry {
-  std::string name;     ///< letters, digits and hyphens; ours have small ones, others' tasks their own
+  std::string name;     ///< letters, digits, hyphens, underscores; ours have small ones, others' tasks their own
   std::string summary;  ///< one line
   std::function<std::unique_ptr<Task>(const TaskSettings&)> make;
   std::string origin = "";  ///< the shared library that it comes from; empty: built in

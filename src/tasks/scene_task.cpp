@@ -39,7 +39,7 @@ void write_row(const ArrayView& v, int env, std::span<const double> values) {
 sim::SceneOptions scene_options(const TaskSettings& settings, const SceneTaskSetup& setup) {
   sim::SceneOptions options;
   options.step_leaves = setup.leaves;
-  options.engine = sim::parse_engine(settings.engine);
+  options.engine = sim::parse_engine(settings.engine.empty() ? TaskSpec{}.engine : settings.engine);
   options.threads = settings.threads;
   options.device = settings.device;
   if (options.engine == sim::EngineKind::kBatched && !setup.batched_solver.empty())
@@ -94,6 +94,7 @@ SceneTask::SceneTask(const TaskSettings& settings, SceneTaskSetup setup)
       threads_(settings.threads),
       n_(settings.n_envs) {
   TaskSpec& spec = setup_.spec;
+  if (picture_settings_.renderer.empty()) picture_settings_.renderer = spec.renderer;
   const SceneTaskSettings& own = setup_.settings;
   COHORT_THROW_UNLESS(own.horizon > 0, "{}: horizon={}: at least 1 control step", spec.name, own.horizon);
   spec.horizon = own.horizon;

@@ -48,7 +48,7 @@ struct ActionSpec {
 
 /// What there is to know about a task without running it.
 struct TaskSpec {
-  std::string name;         ///< letters, digits and hyphens: "pick-and-place"
+  std::string name;         ///< letters, digits, hyphens, underscores: "pick-and-place"
   std::string summary;      ///< one line for `cohort tasks`
   std::string instruction;  ///< what a policy that takes instructions is told
   std::vector<FieldSpec> observations;
@@ -59,20 +59,22 @@ struct TaskSpec {
   std::vector<std::string> reward_terms;  ///< parts that the reward is the sum of; empty: it has none
   /// The most that each term can be in a step; 0: it is not known. Empty: of none.
   std::vector<float> reward_best = {};
+  /// Engine and renderer that the task takes where none is asked for.
+  std::string engine = "batched", renderer = "raycast";
   bool has_expert = false;
   std::string expert;  ///< how the expert does it, one line; empty without one
 };
 
 /// Pictures that a task is asked for.
 struct PictureSettings {
-  int height = 128, width = 128;     ///< px
-  std::string renderer = "raycast";  ///< or mujoco; "" where a task draws by itself
+  int height = 128, width = 128;  ///< px
+  std::string renderer;           ///< raycast or mujoco; empty: the task's own (TaskSpec::renderer)
 };
 
 struct TaskSettings {
   int n_envs = 1;
-  int threads = 1;                 ///< cores that the task uses
-  std::string engine = "batched";  ///< or mujoco; tasks that have neither say so
+  int threads = 1;     ///< cores that the task uses
+  std::string engine;  ///< batched or mujoco; empty: the task's own (TaskSpec::engine)
   DeviceId device{};
   PictureSettings pictures;
   /// key=value of the task's own settings, e.g. reward=sparse; `cohort tasks NAME` lists them.

@@ -1,4 +1,4 @@
-// Reads arrays of float64 from uncompressed .npz files, for reference data.
+// Reads arrays of float64 and uint8 from uncompressed .npz files, for reference data.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -16,7 +16,7 @@ struct NpzArray {
   std::vector<double> values;
 };
 
-/// The float64 arrays of the file by name, from the archive's central directory (APPNOTE.TXT 4.3.12); others are left
+/// The float64 and uint8 arrays of the file by name, from the archive's central directory (APPNOTE.TXT 4.3.12); others are left
 /// out.
 inline std::map<std::string, NpzArray> read_npz(const std::string& path) {
   const std::string file = read_file(path);
@@ -39,7 +39,8 @@ inline std::map<std::string, NpzArray> read_npz(const std::string& path) {
     const std::size_t data = local + 30 + number(local + 26, 2) + number(local + 28, 2);
     const std::size_t header_size = number(data + 8, 2);
     const std::string header = file.substr(data + 10, header_size);
-    if (header.find("'<f8'") == std::string::npos) continue;
+    const bool bytes = header.find("'|u1'") != std::string::npos;
+    if (header.find("'<f8'") == std::string::npos && !bytes) continue;
     COHORT_THROW_UNLESS(header.find("'fortran_order': False") != std::string::npos, "{}: {}", path, header);
     NpzArray array;
     std::size_t size = 1, digit = header.find('(') + 1;
@@ -54,7 +55,11 @@ inline std::map<std::string, NpzArray> read_npz(const std::string& path) {
       }
     }
     array.values.resize(size);
-    std::memcpy(array.values.data(), file.data() + data + 10 + header_size, size * sizeof(double));
+    const char* first = file.data() + data + 10 + header_size;
+    if (bytes)
+      for (std::size_t k = 0; k < size; ++k) array.values[k] = static_cast<unsigned char>(first[k]);
+    else
+      std::memcpy(array.values.data(), first, size * sizeof(double));
     name.resize(name.size() - 4);  // .npy
     arrays[name] = std::move(array);
   }

@@ -1,0 +1,143 @@
+// `cohort evaluate --benchmark libero_90`: the tasks of a suite one after another, pairs of task and episode over the
+// ranks, one table.
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "cli/evaluate_arguments.h"
+#include "core/error.h"
+#include "core/format.h"
+#include "eval/benchmark.h"
+#include "tasks/libero/catalogue.h"
+
+namespace cohort::cli {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::int64_t kEpisodesOfTask = 20;  // of a task, as LIBERO's own evaluation has them
+
+std::vector<tasks::libero::SceneHead> chosen_tasks(const EvaluateArguments& arguments,
+                                                   const tasks::libero::LiberoSuite& suite) {
+  if (!arguments.num_tasks) return suite.tasks;
+  const std::int64_t wanted = *arguments.num_tasks;
+  COHORT_THROW_UNLESS(wanted >= 1, "--num_tasks {}: at least 1 is needed", wanted);
+  COHORT_THROW_UNLESS(wanted <= static_cast<std::int64_t>(suite.tasks.size()),
+                      "--num_tasks {}: {} holds {} of the {} tasks of {}; scripts/export_libero.py writes the others",
+                      wanted, tasks::libero::libero_folder().string(), suite.tasks.size(), suite.expected, suite.name);
+  return {suite.tasks.begin(), suite.tasks.begin() + wanted};
+}
+
+/// The ranks that share the work: 1 where there is no group.
+struct Share {
+  int rank = 0, world = 1;
+};
+
+config::Json write_all_videos(const EvaluateArguments& arguments, TaskArguments& task_arguments, Cast& cast,
+                              std::span<const eval::TaskResult> results, const Share& share) {
+  config::Json videos = config::Json::array();
+  for (std::size_t t = 0; t < results.size(); ++t) {
+    if (static_cast<int>(t % static_cast<std::size_t>(share.world)) != share.rank) continue;
+    const auto task = task_arguments.make(results[t].task);
+    const auto owners = cast.meet(*task, task_arguments);
+    for (std::size_t p = 0; p < owners.size(); ++p)
+      for (const eval::EpisodeVideo& video :
+           eval::write_videos(*task, owners[p]->actor(), results[t].policies.at(p),
+                              arguments.video_folder / results[t].task, arguments.video))
+        videos.push_back({{"task", results[t].task},
+                          {"policy", video.policy},
+                          {"seed", video.seed},
+                          {"success", video.success},
+                          {"file", from_table(arguments, video.file)}});
+  }
+  return videos;
+}
+
+}  // namespace
+
+void evaluate_benchmark(EvaluateArguments& arguments) {
+  const tasks::libero::LiberoSuite suite = tasks::libero::libero_suite(arguments.benchmark);
+  const std::vector<tasks::libero::SceneHead> chosen = chosen_tasks(arguments, suite);
+  const std::int64_t episodes = arguments.episodes.value_or(kEpisodesOfTask);
+  COHORT_THROW_UNLESS(episodes >= 1, "--episodes {}: at least 1 is needed", episodes);
+  const auto group = join_ranks(arguments.task.settings.threads);
+  Share share;
+  if (group) share = {group->rank(), group->world_size()};
+  const bool first = share.rank == 0;
+  arguments.task.settings.n_envs = static_cast<int>(
+      std::min<std::int64_t>(arguments.task.settings.n_envs, (episodes + share.world - 1) / share.world));
+  // What can be wrong with a policy is found before the first episode of any.
+  Cast cast(arguments.policies, arguments.task);
+  cast.choose_pictures(arguments.task);
+  arguments.video.max_steps = arguments.max_steps;
+  const bool some_have_no_expert =
+      std::find(arguments.policies.begin(), arguments.policies.end(), "expert") != arguments.policies.end();
+  std::int64_t steps = arguments.max_steps;
+  for (std::size_t t = 0; t < (some_have_no_expert ? chosen.size() : 1); ++t) {
+    TaskArguments one = arguments.task;
+    one.settings.n_envs = 1;
+    const auto task = one.make(chosen[t].task);
+    tasks::check(task->spec(), {.max_steps = arguments.max_steps, .instruction = ""});
+    cast.meet(*task, one);
+    if (arguments.record_video) eval::check_video(*task, arguments.video);
+    if (steps == 0) steps = task->spec().horizon;
+  }
+  std::optional<OutputFiles> files;
+  if (first) files.emplace(arguments);
+  if (arguments.record_video)
+    for (const auto& head : chosen) {
+      std::error_code error;
+      fs::create_directories(arguments.video_folder / head.task, error);
+      COHORT_THROW_UNLESS(!error, "cannot create {}: {}", (arguments.video_folder / head.task).string(),
+                          error.message());
+    }
+  const std::vector<std::uint64_t> seeds = tasks::consecutive_seeds(arguments.first_seed, episodes);
+  if (first) {
+    std::printf("%s: %zu of its %d tasks%s, %lld episodes each of seeds %llu to %llu, at most %lld steps\n",
+                suite.name.c_str(), chosen.size(), suite.expected,
+                suite.tasks.size() < static_cast<std::size_t>(suite.expected)
+                    ? format(" ({} are in {})", suite.tasks.size(), tasks::libero::libero_folder().string()).c_str()
+                    : "",
+                static_cast<long long>(episodes), static_cast<unsigned long long>(seeds.front()),
+                static_cast<unsigned long long>(seeds.back()), static_cast<long long>(steps));
+    std::fflush(stdout);
+  }
+  std::vector<eval::TaskResult> results;
+  for (std::size_t t = 0; t < chosen.size(); ++t) {
+    results.push_back({.task = chosen[t].task, .instruction = chosen[t].language});
+    const std::vector<std::uint64_t> own = eval::share_of(seeds, t, share.rank, share.world);
+    if (own.empty()) continue;
+    const auto task = arguments.task.make(chosen[t].task);
+    for (const auto& owner : cast.meet(*task, arguments.task)) {
+      results.back().policies.push_back(
+          eval::rollout(*task, owner->actor(), own, {.max_steps = arguments.max_steps, .silent = !first}));
+      if (first && t == 0 && !owner->summary().empty())
+        std::printf("%s: %s\n", owner->actor().name().c_str(), owner->summary().c_str());
+    }
+    results.back().description = task->description();
+  }
+  if (group) eval::merge_ranks(results, seeds, *group);
+  config::Json videos = config::Json::array();
+  if (arguments.record_video) {
+    videos = write_all_videos(arguments, arguments.task, cast, results, share);
+    if (group) {
+      config::Json all = config::Json::array();
+      for (const std::string& text : group->all_gather_bytes(videos.dump()))
+        for (const auto& video : config::Json::parse(text)) all.push_back(video);
+      videos = std::move(all);
+    }
+  }
+  if (first) {
+    const eval::BenchmarkHead head{.benchmark = suite.name,
+                                   .tasks_of_benchmark = suite.expected,
+                                   .first_seed = arguments.first_seed,
+                                   .episodes = episodes,
+                                   .max_steps = steps};
+    std::fputs(eval::text_table(head, results).c_str(), stdout);
+    config::Json json = eval::to_json(head, results);
+    json["videos"] = std::move(videos);
+    files->write(json.dump(2) + "\n", eval::csv_table(head, results));
+  }
+  if (group) group->close();
+}
+
+}  // namespace cohort::cli

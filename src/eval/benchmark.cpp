@@ -1,0 +1,151 @@
+#include "eval/benchmark.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "core/format.h"
+#include "dist/group.h"
+
+namespace cohort::eval {
+namespace {
+
+using config::Json;
+
+double mean_of_tasks(std::span<const TaskResult> results, std::size_t policy) {
+  double sum = 0;
+  for (const TaskResult& r : results) sum += r.policies.at(policy).success_rate();
+  return results.empty() ? 0 : sum / static_cast<double>(results.size());
+}
+
+std::string line_of(const std::string& task, std::size_t task_width, const PolicyResult& r, std::size_t policy_width) {
+  const Interval interval = r.interval();
+  return format("{:<{}}  {:<{}}  {:>12}  {:>7.3f}  {:>15}  {:>7.1f}  {:>6}\n", task, task_width, r.policy, policy_width,
+                format("{} of {}", r.successes(), r.episodes.size()), r.success_rate(),
+                format("{:.3f} to {:.3f}", interval.low, interval.high), r.mean_steps(), r.faults());
+}
+
+}  // namespace
+
+std::vector<std::uint64_t> share_of(std::span<const std::uint64_t> seeds, std::size_t task, int rank, int world_size) {
+  const auto world = static_cast<std::size_t>(world_size);
+  std::vector<std::uint64_t> own;
+  for (std::size_t i = 0; i < seeds.size(); ++i)
+    if ((task * seeds.size() + i) % world == static_cast<std::size_t>(rank)) own.push_back(seeds[i]);
+  return own;
+}
+
+void merge_ranks(std::vector<TaskResult>& results, std::span<const std::uint64_t> seeds, dist::Group& group) {
+  Json own = Json::array();
+  for (const TaskResult& r : results) {
+    Json policies = Json::array();
+    for (const PolicyResult& p : r.policies) {
+      Json rows = Json::array();
+      for (const tasks::EpisodeOutcome& e : p.episodes) rows.push_back(to_json(e));
+      policies.push_back({{"policy", p.policy}, {"seconds", p.seconds}, {"rows", rows}});
+    }
+    own.push_back({{"instruction", r.instruction}, {"description", r.description}, {"policies", policies}});
+  }
+  std::map<std::uint64_t, std::size_t> place;
+  for (std::size_t i = 0; i < seeds.size(); ++i) place[seeds[i]] = i;
+  std::vector<TaskResult> merged(results.size());
+  for (std::size_t t = 0; t < results.size(); ++t) merged[t].task = results[t].task;
+  for (const std::string& text : group.all_gather_bytes(own.dump())) {
+    const Json of_rank = Json::parse(text);
+    for (std::size_t t = 0; t < merged.size(); ++t) {
+      const Json& from = of_rank.at(t);
+      TaskResult& to = merged[t];
+      if (to.description.empty()) {
+        to.description = from.at("description").get<std::string>();
+        to.instruction = from.at("instruction").get<std::string>();
+      }
+      const Json& policies = from.at("policies");
+      if (to.policies.size() < policies.size()) to.policies.resize(policies.size());
+      for (std::size_t p = 0; p < policies.size(); ++p) {
+        PolicyResult& policy = to.policies[p];
+        policy.policy = policies[p].at("policy").get<std::string>();
+        policy.seconds = std::max(policy.seconds, policies[p].at("seconds").get<double>());
+        policy.episodes.resize(seeds.size());
+        for (const Json& row : policies[p].at("rows")) {
+          tasks::EpisodeOutcome episode = episode_from_json(row);
+          policy.episodes.at(place.at(episode.seed)) = std::move(episode);
+        }
+      }
+    }
+  }
+  results = std::move(merged);
+}
+
+PolicyResult over_all(std::span<const TaskResult> results, std::size_t policy) {
+  PolicyResult all;
+  for (const TaskResult& r : results) {
+    const PolicyResult& p = r.policies.at(policy);
+    all.policy = p.policy;
+    all.seconds += p.seconds;
+    all.episodes.insert(all.episodes.end(), p.episodes.begin(), p.episodes.end());
+  }
+  return all;
+}
+
+std::string text_table(const BenchmarkHead& head, std::span<const TaskResult> results) {
+  COHORT_CHECK(!results.empty() && !results.front().policies.empty(), "a table of no results");
+  const std::string whole = format("{}, {} of {} tasks", head.benchmark, results.size(), head.tasks_of_benchmark);
+  std::size_t task_width = whole.size(), policy_width = 6;
+  for (const TaskResult& r : results) {
+    task_width = std::max(task_width, r.task.size());
+    for (const PolicyResult& p : r.policies) policy_width = std::max(policy_width, p.policy.size());
+  }
+  std::string text = format("{:<{}}  {:<{}}  {:>12}  {:>7}  {:>15}  {:>7}  {:>6}\n", "task", task_width, "policy",
+                            policy_width, "succeeded", "rate", "95 % interval", "steps", "faults");
+  std::string fault;
+  for (const TaskResult& r : results)
+    for (const PolicyResult& p : r.policies) {
+      text += line_of(r.task, task_width, p, policy_width);
+      // A table that hides why episodes failed is of no use: the first fault stands below.
+      for (const tasks::EpisodeOutcome& e : p.episodes)
+        if (e.failed && fault.empty())
+          fault = format("first fault: {} of {}, seed {}: {}\n", p.policy, r.task, e.seed, e.fault);
+    }
+  for (std::size_t p = 0; p < results.front().policies.size(); ++p)
+    text += line_of(whole, task_width, over_all(results, p), policy_width);
+  return text + fault;
+}
+
+std::string csv_table(const BenchmarkHead& head, std::span<const TaskResult> results) {
+  std::string text = "benchmark,task,policy,seed,success,steps,return,max_reward,fault\n";
+  for (const TaskResult& r : results)
+    for (const PolicyResult& p : r.policies)
+      for (const tasks::EpisodeOutcome& e : p.episodes)
+        text +=
+            format("{},{},{},{},{},{},{},{},{}\n", csv_field(head.benchmark), csv_field(r.task), csv_field(p.policy),
+                   e.seed, e.success ? 1 : 0, e.steps, e.total_reward, e.max_reward, csv_field(e.fault));
+  return text;
+}
+
+Json to_json(const BenchmarkHead& head, std::span<const TaskResult> results) {
+  Json json = {{"benchmark", head.benchmark},   {"tasks_of_benchmark", head.tasks_of_benchmark},
+               {"first_seed", head.first_seed}, {"episodes", head.episodes},
+               {"max_steps", head.max_steps},   {"policies", Json::array()},
+               {"tasks", Json::array()}};
+  for (std::size_t p = 0; !results.empty() && p < results.front().policies.size(); ++p) {
+    const PolicyResult all = over_all(results, p);
+    const Interval interval = all.interval();
+    json["policies"].push_back({{"policy", all.policy},
+                                {"successes", all.successes()},
+                                {"episodes", all.episodes.size()},
+                                {"success_rate", all.success_rate()},
+                                {"interval", {interval.low, interval.high}},
+                                {"mean_of_tasks", mean_of_tasks(results, p)},
+                                {"mean_steps", all.mean_steps()},
+                                {"faults", all.faults()}});
+  }
+  for (const TaskResult& r : results) {
+    Json task = to_json(EvaluationHead{r.task, r.description, head.first_seed, head.max_steps}, r.policies);
+    task["instruction"] = r.instruction;
+    json["tasks"].push_back(std::move(task));
+  }
+  return json;
+}
+
+}  // namespace cohort::eval

@@ -1,0 +1,120 @@
+#include "tasks/libero/catalogue.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "core/config.h"
+#include "core/error.h"
+#include "core/files.h"
+#include "core/format.h"
+
+namespace cohort::tasks::libero {
+namespace fs = std::filesystem;
+namespace {
+
+struct SuiteSize {
+  const char* name;
+  int tasks;
+};
+constexpr SuiteSize kSuites[] = {
+    {"libero_spatial", 10}, {"libero_object", 10}, {"libero_goal", 10}, {"libero_10", 10}, {"libero_90", 90}};
+
+fs::path& chosen_folder() {
+  static fs::path folder;
+  return folder;
+}
+
+fs::path checked(const fs::path& folder, const char* who) {
+  COHORT_THROW_UNLESS(fs::is_directory(folder),
+                      "{}: {} is no folder; it should hold the folders that "
+                      "scripts/export_libero.py writes, one for each task",
+                      who, folder.string());
+  return folder;
+}
+
+/// LIBERO's order of a suite's tasks, from the file suites.json beside the folders; empty without it.
+std::vector<std::string> benchmark_order(const std::string& suite) {
+  const fs::path file = libero_folder() / "suites.json";
+  if (!fs::exists(file)) return {};
+  try {
+    return config::Json::parse(read_file(file)).at(suite).get<std::vector<std::string>>();
+  } catch (const config::Json::exception& e) {
+    throw Error(format("{}: {}", file.string(), e.what()));
+  }
+}
+
+}  // namespace
+
+void set_libero_folder(const fs::path& folder) {
+  chosen_folder() = checked(folder, "--libero");
+}
+
+fs::path libero_folder() {
+  if (!chosen_folder().empty()) return chosen_folder();
+  const char* named = std::getenv("COHORT_LIBERO");
+  return named && *named ? checked(named, "COHORT_LIBERO") : fs::path();
+}
+
+std::string how_to_say_where() {
+  return "no LIBERO scenes are known: --libero DIR or the environment variable COHORT_LIBERO says where they lie, and "
+         "scripts/export_libero.py writes them (docs/guide/libero.md)";
+}
+
+std::vector<SceneHead> libero_tasks() {
+  const fs::path folder = libero_folder();
+  std::vector<SceneHead> tasks;
+  if (folder.empty()) return tasks;
+  std::vector<fs::path> paths;
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (fs::exists(entry.path() / "task.json")) paths.push_back(entry.path());
+  COHORT_THROW_UNLESS(!paths.empty(),
+                      "{} holds no LIBERO tasks: none of its folders has a task.json "
+                      "(scripts/export_libero.py writes them)",
+                      folder.string());
+  std::sort(paths.begin(), paths.end());
+  std::map<std::string, fs::path> seen;
+  for (const fs::path& path : paths) {
+    tasks.push_back(read_scene_head(path));
+    const auto [other, fresh] = seen.emplace(tasks.back().task, path);
+    COHORT_THROW_UNLESS(fresh, "{} and {} are both {}", other->second.string(), path.string(), tasks.back().task);
+  }
+  return tasks;
+}
+
+std::vector<std::string> libero_suite_names() {
+  std::vector<std::string> names;
+  for (const SuiteSize& suite : kSuites) names.emplace_back(suite.name);
+  return names;
+}
+
+LiberoSuite libero_suite(const std::string& name) {
+  const auto* known =
+      std::find_if(std::begin(kSuites), std::end(kSuites), [&](const SuiteSize& s) { return name == s.name; });
+  if (known == std::end(kSuites)) {
+    const std::string near = config::nearest(name, libero_suite_names());
+    throw Error(format("there is no benchmark '{}'{}; there are {}", name,
+                       near.empty() ? "" : format(", did you mean '{}'?", near), join(libero_suite_names(), ", ")));
+  }
+  COHORT_THROW_UNLESS(!libero_folder().empty(), "{}: {}", name, how_to_say_where());
+  LiberoSuite suite{.name = name, .tasks = {}, .expected = known->tasks};
+  std::map<std::string, int> present;
+  for (SceneHead& head : libero_tasks()) {
+    ++present[head.suite];
+    if (head.suite == name) suite.tasks.push_back(std::move(head));
+  }
+  std::string there;
+  for (const auto& [other, count] : present) there += format("{}{} of {}", there.empty() ? "" : ", ", count, other);
+  COHORT_THROW_UNLESS(!suite.tasks.empty(), "{} has no task of {}; there are {}", libero_folder().string(), name,
+                      there);
+  const std::vector<std::string> order = benchmark_order(name);
+  const auto place = [&](const SceneHead& head) {
+    return std::pair(std::find(order.begin(), order.end(), head.task) - order.begin(), head.task);
+  };
+  std::sort(suite.tasks.begin(), suite.tasks.end(),
+            [&](const SceneHead& a, const SceneHead& b) { return place(a) < place(b); });
+  return suite;
+}
+
+}  // namespace cohort::tasks::libero

@@ -1,0 +1,89 @@
+// `cohort evaluate --benchmark`, `collect` and `tasks` in LIBERO's scenes, as a user runs them.
+#include <algorithm>
+#include <filesystem>
+
+#include "cli/task_program.h"
+
+namespace cohort::testing {
+namespace {
+
+class EvaluateLibero : public TaskProgram {
+ protected:
+  void SetUp() override {
+    const char* shared = std::getenv("COHORT_SHARED");
+    scenes_ = std::string(shared ? shared : COHORT_SOURCE_DIR "/../shared") + "/data/libero";
+    if (!std::filesystem::exists(scenes_)) GTEST_SKIP() << "COHORT_SHARED names no folder with data/libero";
+  }
+  std::vector<std::string> benchmark(const std::vector<std::string>& more) const {
+    std::vector<std::string> words{"evaluate", "--benchmark", "libero_90", "--libero", scenes_};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  std::string scenes_;
+};
+
+TEST_F(EvaluateLibero, ASuitesTasksAreOneTableWhateverTheRanks) {
+  const std::vector<std::string> what{"--num_tasks", "2",           "--policy", "random",    "--episodes",
+                                      "3",           "--max_steps", "4",        "--threads", "1"};
+  std::vector<std::string> alone = benchmark(what), ranks{"launch", "--nproc_per_node=2"};
+  alone.insert(alone.end(), {"--json", path("one.json"), "--csv", path("one.csv")});
+  const Outcome one = cohort(alone);
+  ASSERT_EQ(one.code, 0) << one.err;
+  EXPECT_NE(one.out.find("libero_90: 2 of its 90 tasks (3 are in"), std::string::npos) << one.out;
+  EXPECT_NE(one.out.find("KITCHEN_SCENE10_put_the_black_bowl_in_the_top_drawer_of_the_cabinet"), std::string::npos);
+  EXPECT_NE(one.out.find("libero_90, 2 of 90 tasks"), std::string::npos) << one.out;
+  const auto json = parse_json(read_file(path("one.json")));
+  EXPECT_EQ(json.at("policies").at(0).at("episodes"), 6);
+  EXPECT_EQ(json.at("tasks").at(0).at("instruction"), "close the top drawer of the cabinet");
+  EXPECT_EQ(json.at("tasks").at(0).at("settings").at("engine"), "mujoco");
+  EXPECT_EQ(lines_of(read_file(path("one.csv"))).size(), 7u);
+  const std::vector<std::string> same = benchmark(what);
+  ranks.insert(ranks.end(), same.begin(), same.end());
+  ranks.insert(ranks.end(), {"--csv", path("two.csv")});
+  const Outcome two = cohort(ranks);
+  ASSERT_EQ(two.code, 0) << two.err;
+  EXPECT_EQ(read_file(path("two.csv")), read_file(path("one.csv")));
+}
+
+TEST_F(EvaluateLibero, TheExpertSucceedsAndItsDemonstrationsAreRecorded) {
+  const Outcome outcome = cohort(
+      benchmark({"--num-tasks", "1", "--policy", "expert", "--episodes", "2", "--max_steps", "100", "--threads", "1"}));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("2 of 2"), std::string::npos) << outcome.out;
+  const Outcome collected =
+      cohort({"collect", "KITCHEN_SCENE10_close_the_top_drawer_of_the_cabinet", "--libero", scenes_, "start=perturbed",
+              "--episodes", "1", "--out", path("data"), "--threads", "1", "--n-envs", "1"});
+  ASSERT_EQ(collected.code, 0) << collected.err;
+  EXPECT_NE(collected.out.find("1 episodes"), std::string::npos) << collected.out;
+}
+
+TEST_F(EvaluateLibero, WhatCannotBeDoneIsSaid) {
+  expect_refused(cohort({"evaluate", "--benchmark", "libero_9", "--policy", "expert", "--libero", scenes_}), 1,
+                 "did you mean 'libero_90'");
+  expect_refused(cohort({"evaluate", "--benchmark", "libero_90", "--policy", "expert"}), 1, "COHORT_LIBERO");
+  expect_refused(cohort({"evaluate", "--benchmark", "libero_90", "--policy", "expert", "--libero", path("none")}), 1,
+                 "is no folder");
+  expect_refused(cohort(benchmark({"--num_tasks", "4", "--policy", "expert"})), 1, "holds 3 of the 90 tasks");
+  expect_refused(cohort(benchmark({"--policy", "expert"})), 1, "has no expert");
+  expect_refused(cohort(benchmark({"--policy", "random", "--task", "reach"})), 2, "either --task or --benchmark");
+  expect_refused(cohort({"evaluate", "--task", "reach", "--policy", "random", "--num_tasks", "1"}), 2,
+                 "goes with --benchmark");
+  expect_refused(cohort(benchmark({"--num_tasks", "1", "--policy", "random", "--max_steps", "700"})), 1,
+                 "ends its episodes after 600 steps");
+  write_file_atomically(path("model.safetensors"), "weights of somebody's");
+  expect_refused(cohort(benchmark({"--pretrained", path("model.safetensors")})), 1,
+                 "no weights of a checkpoint of `cohort train`");
+  expect_refused(cohort({"tasks", "KITCHEN_SCENE10_close_the_top_drawer_of_the_cabinett", "--libero", scenes_}), 1,
+                 "did you mean 'KITCHEN_SCENE10_close_the_top_drawer_of_the_cabinet'");
+}
+
+TEST_F(EvaluateLibero, TasksShowsAScene) {
+  const Outcome shown = cohort({"tasks", "KITCHEN_SCENE3_turn_on_the_stove", "--libero", scenes_});
+  ASSERT_EQ(shown.code, 0) << shown.err;
+  for (const char* text : {"robot0_eef_pos", "moka_pot_1_pos", "agentview, robot0_eye_in_hand", "agentview_rgb",
+                           "20 Hz, at most 600 steps", "\"engine\":\"mujoco\"", "protocol"})
+    EXPECT_NE(shown.out.find(text), std::string::npos) << text << "\n" << shown.out;
+}
+
+}  // namespace
+}  // namespace cohort::testing
