@@ -59,7 +59,8 @@ class OutputFiles {
 /// A path that stays true when the folder is moved: relative to where the table lies.
 inline std::string from_table(const EvaluateArguments& arguments, const std::filesystem::path& file) {
   namespace fs = std::filesystem;
-  const fs::path base = !arguments.out.empty() ? fs::path(arguments.out) : fs::path(arguments.json).parent_path();
+  fs::path base = !arguments.out.empty() ? fs::path(arguments.out) : fs::path(arguments.json).parent_path();
+  if (base.empty()) base = ".";
   return fs::absolute(file).lexically_relative(fs::absolute(base)).generic_string();
 }
 

@@ -19,6 +19,10 @@ double mean_of_tasks(std::span<const TaskResult> results, std::size_t policy) {
   return results.empty() ? 0 : sum / static_cast<double>(results.size());
 }
 
+std::string name_of(const BenchmarkHead& head, std::span<const TaskResult> results) {
+  return format("{}, {} of {} tasks", head.benchmark, results.size(), head.tasks_of_benchmark);
+}
+
 std::string line_of(const std::string& task, std::size_t task_width, const PolicyResult& r, std::size_t policy_width) {
   const Interval interval = r.interval();
   return format("{:<{}}  {:<{}}  {:>12}  {:>7.3f}  {:>15}  {:>7.1f}  {:>6}\n", task, task_width, r.policy, policy_width,
@@ -90,7 +94,7 @@ PolicyResult over_all(std::span<const TaskResult> results, std::size_t policy) {
 
 std::string text_table(const BenchmarkHead& head, std::span<const TaskResult> results) {
   COHORT_CHECK(!results.empty() && !results.front().policies.empty(), "a table of no results");
-  const std::string whole = format("{}, {} of {} tasks", head.benchmark, results.size(), head.tasks_of_benchmark);
+  const std::string whole = name_of(head, results);
   std::size_t task_width = whole.size(), policy_width = 6;
   for (const TaskResult& r : results) {
     task_width = std::max(task_width, r.task.size());
@@ -124,10 +128,11 @@ std::string csv_table(const BenchmarkHead& head, std::span<const TaskResult> res
 }
 
 Json to_json(const BenchmarkHead& head, std::span<const TaskResult> results) {
-  Json json = {{"benchmark", head.benchmark},   {"tasks_of_benchmark", head.tasks_of_benchmark},
-               {"first_seed", head.first_seed}, {"episodes", head.episodes},
-               {"max_steps", head.max_steps},   {"policies", Json::array()},
-               {"tasks", Json::array()}};
+  // `task` and the policies' fields are those of a single task's file, so that `cohort report` shows this one, too.
+  Json json = {
+      {"task", name_of(head, results)}, {"benchmark", head.benchmark}, {"tasks_of_benchmark", head.tasks_of_benchmark},
+      {"first_seed", head.first_seed},  {"episodes", head.episodes},   {"max_steps", head.max_steps},
+      {"policies", Json::array()},      {"tasks", Json::array()}};
   for (std::size_t p = 0; !results.empty() && p < results.front().policies.size(); ++p) {
     const PolicyResult all = over_all(results, p);
     const Interval interval = all.interval();
@@ -137,6 +142,8 @@ Json to_json(const BenchmarkHead& head, std::span<const TaskResult> results) {
                                 {"success_rate", all.success_rate()},
                                 {"interval", {interval.low, interval.high}},
                                 {"mean_of_tasks", mean_of_tasks(results, p)},
+                                {"mean_return", all.mean_return()},
+                                {"mean_max_reward", all.mean_max_reward()},
                                 {"mean_steps", all.mean_steps()},
                                 {"faults", all.faults()}});
   }

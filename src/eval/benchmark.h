@@ -44,7 +44,7 @@ PolicyResult over_all(std::span<const TaskResult> results, std::size_t policy);
 std::string text_table(const BenchmarkHead& head, std::span<const TaskResult> results);
 /// A line per episode: benchmark,task,policy,seed,success,steps,return,max_reward,fault.
 std::string csv_table(const BenchmarkHead& head, std::span<const TaskResult> results);
-/// {"benchmark", "tasks_of_benchmark", "first_seed", "episodes", "max_steps", "policies": [{"policy", "successes",
+/// {"task", "benchmark", "tasks_of_benchmark", "first_seed", "episodes", "max_steps", "policies": [{"policy", "successes",
 /// "episodes", "success_rate", "interval", "mean_of_tasks"}], "tasks": [{"instruction", and what to_json() says of a
 /// task}]}
 config::Json to_json(const BenchmarkHead& head, std::span<const TaskResult> results);

@@ -57,6 +57,51 @@ TEST_F(EvaluateLibero, TheExpertSucceedsAndItsDemonstrationsAreRecorded) {
   EXPECT_NE(collected.out.find("1 episodes"), std::string::npos) << collected.out;
 }
 
+// The guide's command, with the flags of RDT's eval_rdt_libero.py.
+TEST_F(EvaluateLibero, ACheckpointIsNamedByItsWeightsAndItsEpisodesAreFilmed) {
+  collect({"KITCHEN_SCENE10_close_the_top_drawer_of_the_cabinet", "--libero", scenes_, "start=perturbed", "--episodes",
+           "1", "--out", path("data"), "--n-envs", "1"});
+  const Outcome trained = train(
+      "push_t", "data/kitchen_scene10_close_the_top_drawer_of_the_cabinet",
+      {"name=small", "model.diffusion.unet.down_dims=[16,32]", "model.diffusion.sampler.num_inference_timesteps=4",
+       "data.proprio=[observation/robot0_eef_pos]", "data.actions=[action]", "data.constant_elements=zero"});
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  const std::string weights = path("runs/small/latest/checkpoints/last/ema/model.safetensors");
+  ASSERT_TRUE(std::filesystem::exists(weights));
+  const Outcome outcome = cohort(benchmark({"--config",
+                                            "configs/base.yaml",
+                                            "--pretrained",
+                                            weights,
+                                            "--text_encoder",
+                                            "google/t5-v1_1-xxl",
+                                            "--vision_encoder",
+                                            "google/siglip-so400m-patch14-384",
+                                            "--num_tasks",
+                                            "2",
+                                            "--max_steps",
+                                            "6",
+                                            "--exec_horizon",
+                                            "4",
+                                            "--record_video",
+                                            "--video_output_dir",
+                                            path("videos"),
+                                            "--episodes",
+                                            "1",
+                                            "--threads",
+                                            "1",
+                                            "--renderer",
+                                            "raycast",
+                                            "--size",
+                                            "32"}));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  for (const char* flag : {"--config configs/base.yaml is not read", "--text_encoder google/t5-v1_1-xxl is not read",
+                           "--vision_encoder google/siglip-so400m-patch14-384 is not read"})
+    EXPECT_NE((outcome.out + outcome.err).find(flag), std::string::npos) << flag;
+  int videos = 0;
+  for (const auto& [name, bytes] : content("videos")) videos += name.ends_with(".mp4") && bytes.size() > 1000;
+  EXPECT_EQ(videos, 2);
+}
+
 TEST_F(EvaluateLibero, WhatCannotBeDoneIsSaid) {
   expect_refused(cohort({"evaluate", "--benchmark", "libero_9", "--policy", "expert", "--libero", scenes_}), 1,
                  "did you mean 'libero_90'");

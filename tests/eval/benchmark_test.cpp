@@ -54,6 +54,7 @@ TEST(Benchmark, TheTableHasALinePerTaskAndOneForAll) {
   EXPECT_DOUBLE_EQ(json.at("policies").at(0).at("success_rate").get<double>(), 0.9);
   EXPECT_DOUBLE_EQ(json.at("policies").at(0).at("mean_of_tasks").get<double>(), 0.9);
   EXPECT_NEAR(json.at("policies").at(0).at("interval").at(0).get<double>(), wilson_interval(9, 10).low, 1e-12);
+  EXPECT_EQ(json.at("task"), "lines, 2 of 9 tasks");
   EXPECT_EQ(json.at("tasks").at(1).at("instruction"), "come near zero");
   EXPECT_EQ(json.at("tasks").at(1).at("policies").at(0).at("table").size(), 5u);
   const std::string csv = csv_table(head, results);
