@@ -11,19 +11,24 @@
 #include <torch/types.h>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "core/utf8.h"
 #include "data/disjoint.h"
+#include "data/instruction_texts.h"
 #include "data/open_episodes.h"
 #include "data/robot_windows.h"
 #include "data/transforms/component.h"
 #include "models/rdt/state_vector.h"
 #include "policy/algorithm.h"
 #include "policy/checkpoint_folder.h"
+#include "policy/instruction_embeddings.h"
+#include "policy/language.h"
 #include "policy/policy_settings.h"
 #include "policy/rdt_files.h"
 #include "policy/statistics_of_set.h"
 #include "train/jobs/job.h"
 #include "train/jobs/policy_batch.h"
+#include "train/jobs/rdt_config.h"
 #include "train/jobs/some_samples.h"
 #include "train/jobs/statistics_of_sets.h"
 #include "train/run.h"
@@ -81,7 +86,7 @@ class PolicyJob : public Job {
     COHORT_THROW_UNLESS(sampled_ >= 0, "validation.sampled = {} must not be negative", sampled_);
     policy::check(resumes() ? policy::without_files(model_) : model_);
     shape_windows();
-    if (model_.language.enabled() && data_.instruction.empty()) data_.instruction = "language_instruction";
+    choose_instruction();
     data::RobotDataSettings combined = data_;
     if (combine_statistics_ && data_.paths.size() > 1 && data_.statistics.empty()) {
       // What never changes in one set may change over all of them.
@@ -95,29 +100,21 @@ class PolicyJob : public Job {
     policy::check(resumes() ? policy::without_files(model_) : model_);
     check_batch_size();
     check_reach();
+    if (!validation_splits_.empty()) load_validation();
+    if (model_.algorithm == "rdt") take_told();
+    policy::check(resumes() ? policy::without_files(model_) : model_);
     train_samples_ = with_language(train_);
-    if (validation_splits_.empty()) return;
-    data::RobotDataSettings settings = data_;
-    settings.splits = validation_splits_;
-    settings.augment = false;
-    settings.weights.clear();  // every window once, however often training draws from its set
-    settings.windows_per_episode = settings.samples_per_epoch = 0;
-    for (std::size_t set = 0; set < train_->sets(); ++set) settings.given_statistics.push_back(train_->statistics(set));
-    try {
-      validation_ = std::make_shared<data::RobotWindows>(settings);
-    } catch (const Error& e) {
-      throw Error(format("validation.splits: {}; choose other splits, or none (validation.splits=[])", e.what()));
-    }
-    data::check_disjoint(*train_, *validation_);
+    if (!validation_) return;
     validation_samples_ = with_language(validation_);
     if (sampled_ > 0) shown_ = std::make_shared<SomeSamples>(validation_samples_, sampled_);
   }
 
   PredictionRequest load_request(const config::Json& statistics, const std::string& data_set) override {
     COHORT_THROW_UNLESS(data_.paths.size() == 1, "{} data sets are to be predicted: name one", data_.paths.size());
+    predicts_ = true;
     policy::check(policy::without_files(model_));
     shape_windows();
-    if (model_.language.enabled() && data_.instruction.empty()) data_.instruction = "language_instruction";
+    choose_instruction();
     data_.augment = false;
     data_.given_statistics = {policy::statistics_of_set(statistics.dump(), data_set, "the checkpoint's statistics")};
     train_ = std::make_shared<data::RobotWindows>(data_);
@@ -323,6 +320,11 @@ class PolicyJob : public Job {
     COHORT_THROW_UNLESS(!model_.rgb.empty() || !model_.low_dim.empty(),
                         "the policy sees nothing: name data.proprio or data.images");
     if (!data_.images.empty() && data_.image_transforms.empty()) keep_stored_size();
+    // Before everything else, as the reference does it on images as they are stored.
+    auto& steps = data_.image_transforms;
+    if (model_.algorithm == "rdt" && model_.rdt.image_aug && !data_.images.empty() &&
+        std::find(steps.begin(), steps.end(), "rdt_augment") == steps.end())
+      steps.insert(steps.begin(), "rdt_augment");
   }
 
   /// Without a transform that fixes the size, images stay as they are stored.
@@ -409,10 +411,35 @@ class PolicyJob : public Job {
       train_->proprio_normalizer(0).normalize(low);
       train_->proprio_normalizer(0).normalize(high);
     }
-    rdt.state_mean.assign(low.begin(), low.end());
+    if (!resumes() || rdt.state_mean.size() != low.size()) {
+      const std::vector<float> given = given_state_mean();
+      rdt.state_mean.assign(given.empty() ? low.begin() : given.begin(), given.empty() ? low.end() : given.end());
+    }
     rdt.state_std.clear();
     for (std::size_t i = 0; i < low.size(); ++i) rdt.state_std.push_back(static_cast<double>(high[i] - low[i]));
-    if (!resumes()) policy::take_instruction_lengths(rdt);
+    COHORT_THROW_UNLESS(rdt.ctrl_freqs.empty() || rdt.ctrl_freqs.size() == data_.paths.size(),
+                        "model.rdt.ctrl_freqs names {} frequencies for {} data sets", rdt.ctrl_freqs.size(),
+                        data_.paths.size());
+  }
+
+  /// The state's mean as the reference's statistics have it; empty: they are not asked for, or do not name the data set.
+  std::vector<float> given_state_mean() const {
+    const models::RdtSettings& rdt = model_.rdt;
+    COHORT_THROW_UNLESS(
+        rdt.data_sets.empty() || rdt.data_sets.size() == data_.paths.size(),
+        "the reference's configuration names {} data sets ({}{}), but data.paths {}: write the names of "
+        "yours into its <type>_datasets.json (--dataset_type), in the order of data.paths",
+        rdt.data_sets.size(), rdt.data_sets.front(), rdt.data_sets.size() > 1 ? ", ..." : "", data_.paths.size());
+    if (rdt.dataset_stat.empty() || rdt.data_sets.empty() || rdt.state_slots.empty()) return {};
+    const std::vector<double> mean = reference_state_mean(rdt.dataset_stat, rdt.data_sets.front(), rdt.state_slots);
+    if (mean.empty()) {
+      log::info("{}: has no {}: the state's mean is computed from the data", rdt.dataset_stat, rdt.data_sets.front());
+      return {};
+    }
+    log::info("{}: the state's mean is that of {}", rdt.dataset_stat, rdt.data_sets.front());
+    std::vector<float> normalised(mean.begin(), mean.end());
+    train_->proprio_normalizer(0).normalize(normalised);
+    return normalised;
   }
 
   /// A sampler that clamps what it draws must be able to draw every action of the data.
@@ -442,8 +469,80 @@ class PolicyJob : public Job {
     }
   }
 
+  void load_validation() {
+    data::RobotDataSettings settings = data_;
+    settings.splits = validation_splits_;
+    settings.augment = false;
+    settings.weights.clear();  // every window once, however often training draws from its set
+    settings.windows_per_episode = settings.samples_per_epoch = 0;
+    for (std::size_t set = 0; set < train_->sets(); ++set) settings.given_statistics.push_back(train_->statistics(set));
+    try {
+      validation_ = std::make_shared<data::RobotWindows>(settings);
+    } catch (const Error& e) {
+      throw Error(format("validation.splits: {}; choose other splits, or none (validation.splits=[])", e.what()));
+    }
+    data::check_disjoint(*train_, *validation_);
+  }
+
+  /// The text that says what episodes are told, for models that take it.
+  void choose_instruction() {
+    models::RdtSettings& rdt = model_.rdt;
+    const bool rows = model_.algorithm == "rdt" &&
+                      (resumes() || predicts_ ? !rdt.instructions.empty() : policy::has_instruction_texts(rdt));
+    COHORT_THROW_UNLESS(rdt.instruction.empty() || rows,
+                        "model.rdt.instruction=\"{}\": model.rdt.lang_embed must name embeddings with their texts, as "
+                        "`cohort data embed` writes them",
+                        rdt.instruction);
+    if (rows && !rdt.instruction.empty()) data_.instruction.clear();
+    if (!data_.instruction.empty() || (rows && !rdt.instruction.empty())) return;
+    if (model_.language.enabled() || (rows && says_instructions())) data_.instruction = "language_instruction";
+  }
+
+  bool says_instructions() const {
+    return data::has_instructions(*data::open_episodes(data_.paths[0], {.format = data_.format,
+                                                                        .split = data_.splits.at(0),
+                                                                        .on_corrupt = data_.on_corrupt,
+                                                                        .checksums = data_.checksums,
+                                                                        .index_cache = data_.index_cache}),
+                                  "language_instruction");
+  }
+
+  /// Which embedded instructions the policy carries: those of the data.
+  void take_told() {
+    models::RdtSettings& rdt = model_.rdt;
+    if (resumes()) return;
+    std::vector<std::string> told;
+    if (!rdt.instruction.empty()) told.push_back(rdt.instruction);
+    for (const auto& windows : {train_, validation_})
+      if (windows)
+        for (const std::string& text : windows->instructions())
+          if (std::find(told.begin(), told.end(), text) == told.end()) told.push_back(text);
+    policy::take_instructions(rdt, told);
+  }
+
+  /// Row of each instruction of the windows among those that the policy carries.
+  std::vector<std::int64_t> rows_of(const data::RobotWindows& windows) const {
+    const std::vector<std::string>& carried = model_.rdt.instructions;
+    if (carried.empty()) return {};
+    if (data_.instruction.empty()) return {0};
+    std::vector<std::int64_t> rows;
+    for (const std::string& text : windows.instructions()) {
+      const auto found = std::find(carried.begin(), carried.end(), text);
+      COHORT_THROW_UNLESS(found != carried.end(),
+                          "the data tell \"{}\", which the policy has no lang_embed of; it carries those that it was "
+                          "trained with: begin a training with model.rdt.lang_embed=FILE that has it ({})",
+                          text, policy::embed_command(text));
+      rows.push_back(found - carried.begin());
+    }
+    return rows;
+  }
+
   /// Instructions as the policy takes them.
-  std::shared_ptr<const data::Dataset> with_language(const std::shared_ptr<const data::RobotWindows>& windows) const {
+  std::shared_ptr<const data::Dataset> with_language(const std::shared_ptr<const data::RobotWindows>& windows) {
+    layout_.lang_row = model_.algorithm == "rdt" && !model_.rdt.instructions.empty();
+    layout_.ctrl_freq = !frequencies().empty();
+    if (layout_.lang_row || layout_.ctrl_freq)
+      return std::make_shared<policy::InstructionWindows>(windows, rows_of(*windows), frequencies());
     if (!model_.language.enabled()) return windows;
     return std::make_shared<policy::LanguageWindows>(
         windows, policy::embed_instructions(model_.language, windows->instructions()));
@@ -469,7 +568,13 @@ class PolicyJob : public Job {
     throw Error("the samples have no action");
   }
 
+  /// Hz of each data set, where they differ.
+  std::vector<double> frequencies() const {
+    return model_.algorithm == "rdt" && !predicts_ ? model_.rdt.ctrl_freqs : std::vector<double>();
+  }
+
   const config::Fields* fields_ = nullptr;
+  bool predicts_ = false;
   const RunSettings* run_ = nullptr;
   bool combine_statistics_ = false;
   std::vector<std::string> validation_splits_;
