@@ -99,10 +99,10 @@ void embed(EmbedArguments& arguments) {
       log::warning("this is more memory than is free: it may be slow or be stopped{}",
                    arguments.type == "fp32" ? "; --dtype bf16 takes half of it" : "");
     encoder.load();
-    for (const std::string& text : missing) {
-      all.texts.push_back(text);
-      all.embeddings.push_back(encoder.embed(text));
-      if (missing.size() > 1) std::printf("%zu/%zu \"%s\"\n", all.texts.size(), texts.size() + 1, text.c_str());
+    for (std::size_t i = 0; i < missing.size(); ++i) {
+      all.texts.push_back(missing[i]);
+      all.embeddings.push_back(encoder.embed(missing[i]));
+      std::printf("%zu/%zu \"%s\"\n", i + 1, missing.size(), missing[i].c_str());
       std::fflush(stdout);
     }
   }

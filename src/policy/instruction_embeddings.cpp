@@ -21,11 +21,11 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr const char* kFormat = "cohort.instructions";
+constexpr const char* kInstructionFormat = "cohort.instructions";
 constexpr const char* kReferenceList = "expanded_instruction_gpt-4-turbo.json";
 constexpr const char* kOwnList = "instructions.json";
 
-void add(InstructionEmbeddings& all, const std::string& text, at::Tensor embedding, const std::string& file) {
+void add_embedding(InstructionEmbeddings& all, const std::string& text, at::Tensor embedding, const std::string& file) {
   if (embedding.dim() == 3 && embedding.size(0) == 1) embedding = embedding[0];
   COHORT_THROW_UNLESS(embedding.dim() == 2 && embedding.size(0) >= 1 && at::isFloatingType(embedding.scalar_type()),
                       "{}: \"{}\": the embedding is no (tokens, width) of floats, but {}", file, text,
@@ -69,7 +69,7 @@ void add_told(InstructionEmbeddings& all, const fs::path& path) {
   COHORT_THROW_UNLESS(text != file.metadata.end() && tensor != nullptr,
                       "{}: does not say which instruction it is: it holds no \"instruction\" and \"embeddings\"",
                       path.string());
-  add(all, text->second, *tensor, path.string());
+  add_embedding(all, text->second, *tensor, path.string());
 }
 
 void read_folder(InstructionEmbeddings& all, const fs::path& folder) {
@@ -82,7 +82,7 @@ void read_folder(InstructionEmbeddings& all, const fs::path& folder) {
           fs::is_regular_file(file, error), "{}: is missing: lang_embed of \"{}\", number {} of {}; {}", file.string(),
           texts[i], i, list.filename().string(),
           "make it: cohort data embed --instructions " + list.string() + " --pt-folder " + folder.string());
-      add(all, texts[i], read_weights(file).tensors.front().second, file.string());
+      add_embedding(all, texts[i], read_weights(file).tensors.front().second, file.string());
     }
     return;
   }
@@ -128,7 +128,7 @@ bool holds_instructions(const fs::path& path) {
     return file.metadata.contains("instruction") && named(file, "embeddings") != nullptr;
   }
   const SafetensorsFile file = read_safetensors(path);
-  return file.metadata.contains("format") && file.metadata.at("format") == kFormat;
+  return file.metadata.contains("format") && file.metadata.at("format") == kInstructionFormat;
 }
 
 InstructionEmbeddings read_instruction_embeddings(const fs::path& path) {
@@ -152,7 +152,7 @@ InstructionEmbeddings read_instruction_embeddings(const fs::path& path) {
       const at::Tensor* tensor = named(file, format("embedding.{}", i));
       COHORT_THROW_UNLESS(texts[i].is_string() && tensor != nullptr, "{}: embedding.{} or its instruction is missing",
                           path.string(), i);
-      add(all, texts[i].get<std::string>(), *tensor, path.string());
+      add_embedding(all, texts[i].get<std::string>(), *tensor, path.string());
     }
   }
   COHORT_THROW_UNLESS(!all.texts.empty(), "{}: holds no instructions", path.string());
@@ -163,7 +163,7 @@ void write_instruction_embeddings(const fs::path& path, const InstructionEmbeddi
   NamedTensors tensors;
   for (std::size_t i = 0; i < all.texts.size(); ++i) tensors.emplace_back(format("embedding.{}", i), all.embeddings[i]);
   write_safetensors(path, tensors,
-                    {{"format", kFormat}, {"model", all.model}, {"instructions", json(all.texts).dump()}});
+                    {{"format", kInstructionFormat}, {"model", all.model}, {"instructions", json(all.texts).dump()}});
 }
 
 std::vector<std::string> read_instruction_list(const fs::path& path) {

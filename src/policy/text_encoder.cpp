@@ -75,7 +75,7 @@ fs::path part(const fs::path& folder, const char* name, const std::string& model
   return folder / name;
 }
 
-std::string shape_text(at::IntArrayRef shape) {
+std::string extents_text(at::IntArrayRef shape) {
   std::string text;
   for (const std::int64_t extent : shape) text += (text.empty() ? "" : " x ") + std::to_string(extent);
   return text;
@@ -111,8 +111,8 @@ struct TextEncoder::Impl {
       if (found == file.end())
         fault = format("{} is missing", item.key());
       else if (found->second.sizes() != item.value().sizes())
-        fault = format("{} is {} in the file and {} by config.json", item.key(), shape_text(found->second.sizes()),
-                       shape_text(item.value().sizes()));
+        fault = format("{} is {} in the file and {} by config.json", item.key(), extents_text(found->second.sizes()),
+                       extents_text(item.value().sizes()));
       else if (!may_convert(found->second.scalar_type(), settings.type))
         fault = type_difference(item.key(), found->second.scalar_type(), settings.type);
       if (!fault.empty() && ++count <= 4) faults += (faults.empty() ? "" : "; ") + fault;

@@ -10,6 +10,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "core/files.h"
 #include "core/message_of.h"
 #include "models/random_context.h"
 #include "models/rdt/rdt_policy.h"
@@ -282,6 +283,53 @@ TEST(RdtJob, APolicyFindsWhatItIsToldAmongWhatItCarriesAndInTheFile) {
   policy::TrainedPolicy without(training);
   EXPECT_EQ(act(without, {"pick up the cup"}), cup) << "the checkpoint carries it";
   EXPECT_NE(message_of([&] { without.begin(0, "close it"); }).find("it carries \""), std::string::npos);
+}
+
+TEST(RdtJob, DataSetsHaveWeightsAndFrequenciesOfTheirOwn) {
+  const std::string arm = data::fixture("arm").string();
+  const std::vector<std::string> more{"data.paths=[" + arm + "," + arm + "]", "data.weights=[3,1]",
+                                      "data.samples_per_epoch=40", "model.rdt.cond_mask_prob=0"};
+  std::vector<std::string> apart = small_rdt(more), alike = apart;
+  apart.push_back("model.rdt.ctrl_freqs=[10,30]");
+  alike.push_back("model.rdt.ctrl_freqs=[10,10]");
+  ReadyPolicy ready(apart), other(alike);
+  ready.job->load();
+  other.job->load();
+  const parallel::Batch batch = ready.batch(Part::kTrain, 40);
+  const at::Tensor frequencies = batch.at("ctrl_freq");
+  EXPECT_EQ((frequencies == 10).sum().item<std::int64_t>(), 30);
+  EXPECT_EQ((frequencies == 30).sum().item<std::int64_t>(), 10);
+  const auto model = ready.job->make_model(1);
+  EXPECT_NE(rdt_job_loss(ready, *model, batch), rdt_job_loss(other, *model, other.batch(Part::kTrain, 40)));
+  ReadyPolicy wrong(small_rdt({"model.rdt.ctrl_freqs=[10,30]"}));
+  EXPECT_EQ(message_of([&] { wrong.job->load(); }), "model.rdt.ctrl_freqs names 2 frequencies for 1 data sets");
+}
+
+TEST(RdtJob, TheStatesMeanComesFromTheReferencesStatistics) {
+  const auto folder = rdt_folder("statistics");
+  std::vector<double> mean(128, 0.0), deviation(128, 0.0);
+  for (const int slot : {30, 31, 32, 33, 34, 35, 10}) {
+    mean[static_cast<std::size_t>(slot)] = 0.01 * slot;
+    deviation[static_cast<std::size_t>(slot)] = 1.0;
+  }
+  const nlohmann::json file{{"arm", {{"state_mean", mean}, {"state_std", deviation}}}};
+  write_file_atomically(folder / "dataset_stat.json", file.dump());
+  const std::string statistics = "model.rdt.dataset_stat=" + (folder / "dataset_stat.json").string();
+  ReadyPolicy ready(small_rdt({statistics, "model.rdt.data_sets=[arm]"}));
+  ready.job->load();
+  const auto resolved = ready.fields.to_json()["model"]["rdt"]["state_mean"].get<std::vector<double>>();
+  ASSERT_EQ(resolved.size(), 7u);
+  for (std::size_t i = 0; i < 6; ++i) EXPECT_NEAR(resolved[i], 0.3 + 0.01 * static_cast<double>(i), 1e-6);
+  EXPECT_NEAR(resolved[6], 0.1, 1e-6);
+  ReadyPolicy none(small_rdt({}));
+  none.job->load();
+  ReadyPolicy unnamed(small_rdt({statistics, "model.rdt.data_sets=[other]"}));
+  unnamed.job->load();
+  EXPECT_EQ(unnamed.fields.to_json()["model"]["rdt"]["state_mean"], none.fields.to_json()["model"]["rdt"]["state_mean"])
+      << "not in the file: computed";
+  ReadyPolicy two(small_rdt({statistics, "model.rdt.data_sets=[arm,droid]"}));
+  EXPECT_NE(message_of([&] { two.job->load(); }).find("names 2 data sets (arm, ...), but data.paths 1"),
+            std::string::npos);
 }
 
 TEST(RdtJob, AugmentationGoesThroughTheLoaderAndLeavesValidationAlone) {

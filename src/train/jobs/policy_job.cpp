@@ -11,24 +11,20 @@
 #include <torch/types.h>
 
 #include "core/error.h"
-#include "core/log.h"
 #include "core/utf8.h"
 #include "data/disjoint.h"
-#include "data/instruction_texts.h"
 #include "data/open_episodes.h"
 #include "data/robot_windows.h"
 #include "data/transforms/component.h"
-#include "models/rdt/state_vector.h"
 #include "policy/algorithm.h"
 #include "policy/checkpoint_folder.h"
-#include "policy/instruction_embeddings.h"
 #include "policy/language.h"
 #include "policy/policy_settings.h"
 #include "policy/rdt_files.h"
 #include "policy/statistics_of_set.h"
 #include "train/jobs/job.h"
 #include "train/jobs/policy_batch.h"
-#include "train/jobs/rdt_config.h"
+#include "train/jobs/rdt_data.h"
 #include "train/jobs/some_samples.h"
 #include "train/jobs/statistics_of_sets.h"
 #include "train/run.h"
@@ -96,12 +92,14 @@ class PolicyJob : public Job {
     }
     train_ = std::make_shared<data::RobotWindows>(combined);
     take_shapes();
-    if (model_.algorithm == "rdt") take_slots();
+    if (model_.algorithm == "rdt")
+      place_rdt_numbers(model_.rdt, data_, model_.low_dim_widths, model_.action_widths, *train_, resumes());
     policy::check(resumes() ? policy::without_files(model_) : model_);
     check_batch_size();
     check_reach();
     if (!validation_splits_.empty()) load_validation();
-    if (model_.algorithm == "rdt") take_told();
+    if (model_.algorithm == "rdt" && !resumes())
+      policy::take_instructions(model_.rdt, told_by(model_.rdt, {train_.get(), validation_.get()}));
     policy::check(resumes() ? policy::without_files(model_) : model_);
     train_samples_ = with_language(train_);
     if (!validation_) return;
@@ -385,63 +383,6 @@ class PolicyJob : public Job {
         model_.recorded = policy::common(model_.recorded, policy::recorded_pictures(train_->source(set), field));
   }
 
-  /// Where RDT's unified vector holds the numbers of this data.
-  void take_slots() {
-    models::RdtSettings& rdt = model_.rdt;
-    std::vector<std::string> components = data_.proprio;
-    components.insert(components.end(), data_.actions.begin(), data_.actions.end());
-    models::check_assigned(components, rdt.slots);
-    const auto place = [&](const std::vector<std::string>& names, const std::vector<int>& widths, const char* what) {
-      std::vector<std::vector<int>> slots;
-      std::vector<int> all;
-      for (std::size_t i = 0; i < names.size(); ++i) {
-        slots.push_back(models::slots_of(names[i], widths[i], rdt.slots));
-        all.insert(all.end(), slots.back().begin(), slots.back().end());
-      }
-      models::check_slots(names, slots, what);
-      return all;
-    };
-    rdt.state_slots = place(data_.proprio, model_.low_dim_widths, "data.proprio");
-    rdt.action_slots = place(data_.actions, model_.action_widths, "data.actions");
-    // What the network sees in the mean, and how far it strays.
-    const data::VectorStatistics& statistics = train_->statistics(0).proprio;
-    std::vector<float> low(statistics.mean.begin(), statistics.mean.end()), high = low;
-    for (std::size_t i = 0; i < high.size(); ++i) high[i] += static_cast<float>(statistics.std[i]);
-    if (!low.empty()) {
-      train_->proprio_normalizer(0).normalize(low);
-      train_->proprio_normalizer(0).normalize(high);
-    }
-    if (!resumes() || rdt.state_mean.size() != low.size()) {
-      const std::vector<float> given = given_state_mean();
-      rdt.state_mean.assign(given.empty() ? low.begin() : given.begin(), given.empty() ? low.end() : given.end());
-    }
-    rdt.state_std.clear();
-    for (std::size_t i = 0; i < low.size(); ++i) rdt.state_std.push_back(static_cast<double>(high[i] - low[i]));
-    COHORT_THROW_UNLESS(rdt.ctrl_freqs.empty() || rdt.ctrl_freqs.size() == data_.paths.size(),
-                        "model.rdt.ctrl_freqs names {} frequencies for {} data sets", rdt.ctrl_freqs.size(),
-                        data_.paths.size());
-  }
-
-  /// The state's mean as the reference's statistics have it; empty: they are not asked for, or do not name the data set.
-  std::vector<float> given_state_mean() const {
-    const models::RdtSettings& rdt = model_.rdt;
-    COHORT_THROW_UNLESS(
-        rdt.data_sets.empty() || rdt.data_sets.size() == data_.paths.size(),
-        "the reference's configuration names {} data sets ({}{}), but data.paths {}: write the names of "
-        "yours into its <type>_datasets.json (--dataset_type), in the order of data.paths",
-        rdt.data_sets.size(), rdt.data_sets.front(), rdt.data_sets.size() > 1 ? ", ..." : "", data_.paths.size());
-    if (rdt.dataset_stat.empty() || rdt.data_sets.empty() || rdt.state_slots.empty()) return {};
-    const std::vector<double> mean = reference_state_mean(rdt.dataset_stat, rdt.data_sets.front(), rdt.state_slots);
-    if (mean.empty()) {
-      log::info("{}: has no {}: the state's mean is computed from the data", rdt.dataset_stat, rdt.data_sets.front());
-      return {};
-    }
-    log::info("{}: the state's mean is that of {}", rdt.dataset_stat, rdt.data_sets.front());
-    std::vector<float> normalised(mean.begin(), mean.end());
-    train_->proprio_normalizer(0).normalize(normalised);
-    return normalised;
-  }
-
   /// A sampler that clamps what it draws must be able to draw every action of the data.
   void check_reach() const {
     const std::optional<double> reach = policy::algorithm_of(model_).reach(model_);
@@ -486,55 +427,8 @@ class PolicyJob : public Job {
 
   /// The text that says what episodes are told, for models that take it.
   void choose_instruction() {
-    models::RdtSettings& rdt = model_.rdt;
-    const bool rows = model_.algorithm == "rdt" &&
-                      (resumes() || predicts_ ? !rdt.instructions.empty() : policy::has_instruction_texts(rdt));
-    COHORT_THROW_UNLESS(rdt.instruction.empty() || rows,
-                        "model.rdt.instruction=\"{}\": model.rdt.lang_embed must name embeddings with their texts, as "
-                        "`cohort data embed` writes them",
-                        rdt.instruction);
-    if (rows && !rdt.instruction.empty()) data_.instruction.clear();
-    if (!data_.instruction.empty() || (rows && !rdt.instruction.empty())) return;
-    if (model_.language.enabled() || (rows && says_instructions())) data_.instruction = "language_instruction";
-  }
-
-  bool says_instructions() const {
-    return data::has_instructions(*data::open_episodes(data_.paths[0], {.format = data_.format,
-                                                                        .split = data_.splits.at(0),
-                                                                        .on_corrupt = data_.on_corrupt,
-                                                                        .checksums = data_.checksums,
-                                                                        .index_cache = data_.index_cache}),
-                                  "language_instruction");
-  }
-
-  /// Which embedded instructions the policy carries: those of the data.
-  void take_told() {
-    models::RdtSettings& rdt = model_.rdt;
-    if (resumes()) return;
-    std::vector<std::string> told;
-    if (!rdt.instruction.empty()) told.push_back(rdt.instruction);
-    for (const auto& windows : {train_, validation_})
-      if (windows)
-        for (const std::string& text : windows->instructions())
-          if (std::find(told.begin(), told.end(), text) == told.end()) told.push_back(text);
-    policy::take_instructions(rdt, told);
-  }
-
-  /// Row of each instruction of the windows among those that the policy carries.
-  std::vector<std::int64_t> rows_of(const data::RobotWindows& windows) const {
-    const std::vector<std::string>& carried = model_.rdt.instructions;
-    if (carried.empty()) return {};
-    if (data_.instruction.empty()) return {0};
-    std::vector<std::int64_t> rows;
-    for (const std::string& text : windows.instructions()) {
-      const auto found = std::find(carried.begin(), carried.end(), text);
-      COHORT_THROW_UNLESS(found != carried.end(),
-                          "the data tell \"{}\", which the policy has no lang_embed of; it carries those that it was "
-                          "trained with: begin a training with model.rdt.lang_embed=FILE that has it ({})",
-                          text, policy::embed_command(text));
-      rows.push_back(found - carried.begin());
-    }
-    return rows;
+    if (model_.algorithm == "rdt") data_.instruction = rdt_instruction_field(model_.rdt, data_, resumes() || predicts_);
+    if (model_.language.enabled() && data_.instruction.empty()) data_.instruction = "language_instruction";
   }
 
   /// Instructions as the policy takes them.
@@ -542,7 +436,8 @@ class PolicyJob : public Job {
     layout_.lang_row = model_.algorithm == "rdt" && !model_.rdt.instructions.empty();
     layout_.ctrl_freq = !frequencies().empty();
     if (layout_.lang_row || layout_.ctrl_freq)
-      return std::make_shared<policy::InstructionWindows>(windows, rows_of(*windows), frequencies());
+      return std::make_shared<policy::InstructionWindows>(
+          windows, rdt_instruction_rows(model_.rdt, *windows, !data_.instruction.empty()), frequencies());
     if (!model_.language.enabled()) return windows;
     return std::make_shared<policy::LanguageWindows>(
         windows, policy::embed_instructions(model_.language, windows->instructions()));
@@ -602,6 +497,8 @@ class RdtJob final : public PolicyJob {
     run.train.optimizer.kind = "adamw";
     run.train.optimizer.weight_decay = 1e-2;
     run.train.clip_norm = 1.0;
+    // The embedded instructions never change.
+    run.parallel.ddp.constant_buffers = run.parallel.dp.constant_buffers = {"lang_embed", "lang_embeds", "lang_mask"};
   }
   void load() override {
     COHORT_THROW_UNLESS(model_.algorithm == "rdt",

@@ -257,7 +257,7 @@ std::vector<double> reference_state_mean(const std::string& path, const std::str
     COHORT_THROW_UNLESS(
         filled == own.contains(slot),
         "{}: {} has {} in slot {}{}, but data.proprio {} it: these are statistics of another data set, or "
-        "model.rdt.slots says another place",
+        "model.rdt.slots says another place; model.rdt.dataset_stat= (empty) computes the mean from the data",
         path, name, filled ? "numbers" : "none", slot,
         models::slot_name(slot).empty() ? "" : " (" + models::slot_name(slot) + ")",
         own.contains(slot) ? "fills" : "does not fill");
