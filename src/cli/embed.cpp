@@ -77,10 +77,10 @@ void write_pt_folder(const fs::path& folder, const std::vector<std::string>& tex
 
 void embed(EmbedArguments& arguments) {
   if (arguments.out.empty() && arguments.pt_folder.empty())
-    throw UsageError("data embed: where to? --out FILE.safetensors, or --pt-folder FOLDER as RDT's reference has it");
+    throw UsageError("where to? --out FILE.safetensors, or --pt-folder FOLDER as RDT's reference has it");
   const std::vector<std::string> texts = wanted_texts(arguments);
   if (texts.empty())
-    throw UsageError("data embed: what? name a data set, --instructions FILE, or --instruction \"open the drawer\"");
+    throw UsageError("what? name a data set, --instructions FILE, or --instruction \"open the drawer\"");
   policy::InstructionEmbeddings all = earlier(arguments);
   std::vector<std::string> missing;
   for (const std::string& text : texts)

@@ -33,4 +33,17 @@ FileMapping::~FileMapping() {
   if (data_) ::munmap(data_, size_);
 }
 
+void page_out(const void* data, std::size_t bytes) {
+#ifdef MADV_PAGEOUT
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  // Whole pages only: the neighbours' may be in use.
+  const auto begin = (reinterpret_cast<std::uintptr_t>(data) + page - 1) / page * page;         // NOLINT
+  const auto end = (reinterpret_cast<std::uintptr_t>(data) + bytes) / page * page;              // NOLINT
+  if (begin < end) (void)::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_PAGEOUT);  // NOLINT
+#else
+  (void)data;
+  (void)bytes;
+#endif
+}
+
 }  // namespace cohort::policy

@@ -1,6 +1,7 @@
 /// A file of weights in memory: pages come from the disk when they are touched, and are copied when they are written to,
 /// so that the file is never changed.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 
@@ -21,5 +22,9 @@ class FileMapping {
   void* data_ = nullptr;
   std::uint64_t size_ = 0;
 };
+
+/// Lets the system take the pages of what will not be read again soon; their content stays what it is. A hint: where the
+/// kernel does not know it (before Linux 5.4), nothing happens.
+void page_out(const void* data, std::size_t bytes);
 
 }  // namespace cohort::policy

@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/format.h"
+#include "policy/file_mapping.h"
 #include "policy/foreign_weights.h"
 #include "policy/hub_models.h"
 #include "policy/named_tensors.h"
@@ -128,7 +129,10 @@ struct TextEncoder::Impl {
     for (auto& item : encoder.named_parameters()) {
       const auto found = file.find(item.key());
       item.value().set_data(found->second.to(device, settings.type).contiguous());
-      file.erase(found);  // the next one's pages may take the place of this one's
+      // The next one's pages may take the place of this one's.
+      if (item.value().const_data_ptr() != found->second.const_data_ptr())
+        page_out(found->second.const_data_ptr(), found->second.nbytes());
+      file.erase(found);
     }
     encoder.eval();
     ready = true;

@@ -167,7 +167,7 @@ TEST(RdtConfig, TheStatesMeanIsThatOfTheDataSetAndOfNoOther) {
   EXPECT_NE(message_of([&] {
               reference_state_mean(right, "arm", {30, 31});
             })
-                .find("arm has numbers in slot 10 (right_gripper_open), but data.proprio does not fill it: these are "
+                .find("arm has numbers in slot 10 (right_gripper_joint_0_pos), but data.proprio does not fill it: these are "
                       "statistics of another data set"),
             std::string::npos)
       << message_of([&] {
