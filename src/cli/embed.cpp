@@ -102,6 +102,9 @@ void embed(EmbedArguments& arguments) {
     for (std::size_t i = 0; i < missing.size(); ++i) {
       all.texts.push_back(missing[i]);
       all.embeddings.push_back(encoder.embed(missing[i]));
+      if (all.embeddings.back().size(0) >= arguments.encoder.max_tokens)
+        log::warning("\"{}\" fills --max-tokens={}: what is beyond them is cut off", missing[i],
+                     arguments.encoder.max_tokens);
       std::printf("%zu/%zu \"%s\"\n", i + 1, missing.size(), missing[i].c_str());
       std::fflush(stdout);
     }
