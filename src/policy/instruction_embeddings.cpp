@@ -19,7 +19,6 @@ namespace cohort::policy {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
 
 constexpr const char* kInstructionFormat = "cohort.instructions";
 constexpr const char* kReferenceList = "expanded_instruction_gpt-4-turbo.json";
@@ -89,13 +88,14 @@ void read_folder(InstructionEmbeddings& all, const fs::path& folder) {
   for (const fs::path& file : torch_files(folder)) add_told(all, file);
 }
 
-void add_texts(std::vector<std::string>& texts, const json& value, const fs::path& path, const std::string& where) {
+void add_texts(std::vector<std::string>& texts, const nlohmann::json& value, const fs::path& path,
+               const std::string& where) {
   if (value.is_string()) {
     texts.push_back(value.get<std::string>());
     return;
   }
   COHORT_THROW_UNLESS(value.is_array(), "{}: {} is neither a text nor a list of texts", path.string(), where);
-  for (const json& item : value) {
+  for (const nlohmann::json& item : value) {
     COHORT_THROW_UNLESS(item.is_string(), "{}: {} holds {}, which is no text", path.string(), where, item.dump());
     texts.push_back(item.get<std::string>());
   }
@@ -143,8 +143,8 @@ InstructionEmbeddings read_instruction_embeddings(const fs::path& path) {
   } else {
     const SafetensorsFile file = read_safetensors(path);
     if (file.metadata.contains("model")) all.model = file.metadata.at("model");
-    const json texts =
-        json::parse(file.metadata.contains("instructions") ? file.metadata.at("instructions") : "", nullptr, false);
+    const nlohmann::json texts = nlohmann::json::parse(
+        file.metadata.contains("instructions") ? file.metadata.at("instructions") : "", nullptr, false);
     COHORT_THROW_UNLESS(texts.is_array() && texts.size() == file.tensors.size(),
                         "{}: holds {} embeddings, but its list of instructions does not have as many", path.string(),
                         file.tensors.size());
@@ -162,15 +162,16 @@ InstructionEmbeddings read_instruction_embeddings(const fs::path& path) {
 void write_instruction_embeddings(const fs::path& path, const InstructionEmbeddings& all) {
   NamedTensors tensors;
   for (std::size_t i = 0; i < all.texts.size(); ++i) tensors.emplace_back(format("embedding.{}", i), all.embeddings[i]);
-  write_safetensors(path, tensors,
-                    {{"format", kInstructionFormat}, {"model", all.model}, {"instructions", json(all.texts).dump()}});
+  write_safetensors(
+      path, tensors,
+      {{"format", kInstructionFormat}, {"model", all.model}, {"instructions", nlohmann::json(all.texts).dump()}});
 }
 
 std::vector<std::string> read_instruction_list(const fs::path& path) {
   const std::string content = read_file(path);
   std::vector<std::string> texts;
   if (path.extension() == ".json") {
-    const json value = json::parse(content, nullptr, false);
+    const nlohmann::json value = nlohmann::json::parse(content, nullptr, false);
     COHORT_THROW_UNLESS(value.is_array() || value.is_object(), "{}: is no JSON list or object", path.string());
     if (value.is_array()) {
       add_texts(texts, value, path, "the list");

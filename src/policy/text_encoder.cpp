@@ -23,10 +23,9 @@ namespace cohort::policy {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
 
 /// Whole number `key` of a config.json; what it lacks has the value that transformers' T5Config gives it.
-int whole(const json& config, const fs::path& file, const char* key, int standard) {
+int whole(const nlohmann::json& config, const fs::path& file, const char* key, int standard) {
   if (!config.contains(key)) return standard;
   COHORT_THROW_UNLESS(config[key].is_number_integer() && config[key] >= 1 && config[key] <= 1'000'000'000,
                       "{}: {} = {} is no size", file.string(), key, config[key].dump());
@@ -34,7 +33,7 @@ int whole(const json& config, const fs::path& file, const char* key, int standar
 }
 
 models::T5Settings read_t5_config(const fs::path& file) {
-  const json config = json::parse(read_file(file), nullptr, false);
+  const nlohmann::json config = nlohmann::json::parse(read_file(file), nullptr, false);
   COHORT_THROW_UNLESS(config.is_object(), "{}: is no JSON object", file.string());
   const std::string kind =
       config.contains("model_type") && config["model_type"].is_string() ? config["model_type"].get<std::string>() : "";
