@@ -3,7 +3,7 @@
 # site-packages COHORT_SITE_PACKAGES names.
 #
 # Defines: cohort_json, cohort_protozero, cohort_utf8proc, cohort_xxhash, cohort_crypto, cohort_jpeg, cohort_png, cohort_hdf5, cohort_deflate, cohort_ffmpeg, cohort_chipmunk,
-# cohort_libtorch, cohort_mujoco_headers, cohort_mujoco, and COHORT_TORCH_FOUND, COHORT_MUJOCO_FOUND, COHORT_MUJOCO_FILE and
+# cohort_sentencepiece, cohort_yaml, cohort_libtorch, cohort_mujoco_headers, cohort_mujoco, and COHORT_TORCH_FOUND, COHORT_MUJOCO_FOUND, COHORT_MUJOCO_FILE and
 # _FOLDER.
 include_guard(DIRECTORY)
 if(NOT COHORT_PYTHON)
@@ -98,6 +98,28 @@ if(COHORT_CHIPMUNK_INCLUDE AND COHORT_CHIPMUNK_LIBRARY)
   add_library(cohort_chipmunk INTERFACE IMPORTED)
   target_include_directories(cohort_chipmunk SYSTEM INTERFACE ${COHORT_CHIPMUNK_INCLUDE})
   target_link_libraries(cohort_chipmunk INTERFACE ${COHORT_CHIPMUNK_LIBRARY})
+endif()
+
+# T5's tokens. Its shared library keeps a protobuf of its own, whose symbols LibTorch's copy does not meet.
+set(COHORT_SENTENCEPIECE_FOUND OFF)
+find_path(COHORT_SENTENCEPIECE_INCLUDE sentencepiece_processor.h)  # libsentencepiece-dev
+find_library(COHORT_SENTENCEPIECE_LIBRARY sentencepiece)
+if(COHORT_SENTENCEPIECE_INCLUDE AND COHORT_SENTENCEPIECE_LIBRARY)
+  set(COHORT_SENTENCEPIECE_FOUND ON)
+  add_library(cohort_sentencepiece INTERFACE IMPORTED)
+  target_include_directories(cohort_sentencepiece SYSTEM INTERFACE ${COHORT_SENTENCEPIECE_INCLUDE})
+  target_link_libraries(cohort_sentencepiece INTERFACE ${COHORT_SENTENCEPIECE_LIBRARY})
+endif()
+
+# RDT's base.yaml.
+set(COHORT_YAML_FOUND OFF)
+find_path(COHORT_YAML_INCLUDE yaml-cpp/yaml.h)  # libyaml-cpp-dev
+find_library(COHORT_YAML_LIBRARY yaml-cpp)
+if(COHORT_YAML_INCLUDE AND COHORT_YAML_LIBRARY)
+  set(COHORT_YAML_FOUND ON)
+  add_library(cohort_yaml INTERFACE IMPORTED)
+  target_include_directories(cohort_yaml SYSTEM INTERFACE ${COHORT_YAML_INCLUDE})
+  target_link_libraries(cohort_yaml INTERFACE ${COHORT_YAML_LIBRARY})
 endif()
 
 # LibTorch: the wheel's headers and shared libraries, without its CMake files (they ask for a CUDA toolkit).

@@ -1,8 +1,12 @@
 // `cohort data`: making, looking into, measuring and converting data sets. The executable cohort-data, which `cohort`
 // becomes: libhdf5 brings some thirty libraries, which would cost every other subcommand its quick start.
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <nlohmann/json.hpp>
+
+#include <unistd.h>
 
 #include "cli/subcommand.h"
 #include "core/devices_cpu.h"
@@ -109,7 +113,20 @@ void convert(ConvertArguments arguments) {
   for (const std::string& fault : source->skipped()) std::printf("left out: %s\n", fault.c_str());
 }
 
+/// Becomes the executable that has LibTorch.
+int become_embed(const std::vector<std::string>& arguments) {
+  const std::string path = sibling("cohort-embed");
+  std::vector<std::string> words{path};
+  words.insert(words.end(), arguments.begin() + 1, arguments.end());
+  std::vector<char*> list;
+  for (std::string& word : words) list.push_back(word.data());
+  list.push_back(nullptr);
+  ::execv(path.c_str(), list.data());
+  throw Error(format("cannot run {}: {}", path, std::strerror(errno)));
+}
+
 int run_data(const std::vector<std::string>& arguments) {
+  if (!arguments.empty() && arguments.front() == "embed") return become_embed(arguments);
   CLI::App app("Makes, looks into, measures and converts data sets.", "cohort data");
   app.require_subcommand(1);
 
@@ -145,6 +162,9 @@ int run_data(const std::vector<std::string>& arguments) {
       ->capture_default_str();
   convert_app->add_option("--filter", converting.filters, "rules for episodes, e.g. 'min_steps(16)'");
   convert_app->add_flag("--keep-names", converting.keep_names, "do not rename obs/ to observation/ and the like");
+
+  // For the list of subcommands.
+  app.add_subcommand("embed", "instructions through T5, once, for policies that are told what to do");
 
   tasks::TwoLinkArmSettings settings;
   std::string out = "outputs/two_link_arm.csv";

@@ -16,6 +16,7 @@
 #include "data/byte_gate.h"
 #include "data/episode_notes.h"
 #include "data/images/image_pipeline.h"
+#include "data/instruction_texts.h"
 #include "data/open_episodes.h"
 #include "data/transforms/call.h"
 #include "data/transforms/filter.h"
@@ -291,28 +292,13 @@ struct RobotWindows::Impl {
   }
 
   void read_instructions(Set& set, const EpisodeNotes& notes) {
-    const auto& names = set.source->metadata_names();
-    const bool is_metadata = std::find(names.begin(), names.end(), settings.instruction) != names.end();
-    const std::size_t field = is_metadata ? 0 : set.source->field_index(settings.instruction);
-    if (!is_metadata) {
-      const StepField& spec = set.source->fields()[field];
-      const std::string fault = spec.kind == StepKind::kText ? spec.fault() : "holds no texts";
-      COHORT_THROW_UNLESS(fault.empty(), "instruction: the field {} of {} {}", spec.name, set.source->name(), fault);
-    }
     const auto sound = [&](const nlohmann::json& answer) {
       return answer.is_array() && answer.size() == set.episodes.size() &&
              std::all_of(answer.begin(), answer.end(), [](const auto& text) { return text.is_string(); });
     };
-    const auto texts =
-        notes.answer("first " + settings.instruction + " of the episodes that pass" + rules(set), sound, [&] {
-          std::vector<std::string> found(set.episodes.size());
-          parallel_for(static_cast<std::int64_t>(found.size()), threads, [&](std::int64_t i) {
-            const auto at = static_cast<std::size_t>(i);
-            const auto episode = set.source->open(set.episodes[at]);
-            found[at] = is_metadata ? episode->metadata(settings.instruction) : episode->text(field, 0);
-          });
-          return nlohmann::json(found);
-        });
+    const auto texts = notes.answer(
+        "first " + settings.instruction + " of the episodes that pass" + rules(set), sound,
+        [&] { return nlohmann::json(episode_instructions(*set.source, set.episodes, settings.instruction, threads)); });
     for (const auto& text : texts) {
       const auto [known, is_new] =
           instruction_ids.try_emplace(text.get<std::string>(), static_cast<std::int32_t>(instructions.size()));

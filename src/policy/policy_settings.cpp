@@ -71,6 +71,8 @@ std::vector<models::ObservationSettings> observations_of(const PolicySettings& s
     observations.push_back({.name = s.low_dim[i], .shape = {s.low_dim_widths[i]}, .shares = ""});
   if (s.language.enabled())
     observations.push_back({.name = s.language.name, .shape = {s.language.encoder.dim}, .shares = ""});
+  if (s.algorithm == "rdt" && !s.rdt.instructions.empty())
+    observations.push_back({.name = models::kInstructionObservation, .shape = {1}, .shares = ""});
   for (const std::string& camera : s.rgb)
     observations.push_back({.name = camera, .shape = {3, s.image_size[0], s.image_size[1]}, .shares = ""});
   if (s.sort_observations)
@@ -96,6 +98,7 @@ void check(const PolicySettings& s) {
   file("model.rdt.vision_weights", s.rdt.vision_weights);
   file("model.rdt.lang_embed", s.rdt.lang_embed);
   file("model.rdt.empty_lang_embed", s.rdt.empty_lang_embed);
+  file("model.rdt.dataset_stat", s.rdt.dataset_stat);
   if (s.language.enabled()) {
     file("model.language.weights", s.language.weights);
     file("model.language.vocabulary", s.language.vocabulary);
@@ -126,6 +129,7 @@ PolicySettings without_files(PolicySettings settings) {
   settings.rdt.vision_weights.clear();
   settings.rdt.lang_embed.clear();
   settings.rdt.empty_lang_embed.clear();
+  settings.rdt.dataset_stat.clear();
   return settings;
 }
 

@@ -12,6 +12,7 @@
 #include "core/log.h"
 #include "models/diffusion_policy/weight_names.h"
 #include "models/vision/siglip.h"
+#include "policy/instruction_embeddings.h"
 #include "policy/weight_files.h"
 #include "policy/weights.h"
 
@@ -34,6 +35,36 @@ void copy_instruction(models::PolicyNetwork& policy, const std::string& buffer, 
   own.copy_(read);
 }
 
+/// Of the width that the policy takes.
+InstructionEmbeddings embedded_texts(const models::RdtSettings& s) {
+  InstructionEmbeddings all = read_instruction_embeddings(s.lang_embed);
+  COHORT_THROW_UNLESS(all.width() == s.network.lang_token_dim,
+                      "{}: the embedded instructions have {} numbers per token{}, but model.rdt.lang_token_dim = {}: "
+                      "they are of another text encoder",
+                      s.lang_embed, all.width(), all.model.empty() ? "" : " (" + all.model + ")",
+                      s.network.lang_token_dim);
+  return all;
+}
+
+void copy_instructions(models::PolicyNetwork& policy, const models::RdtSettings& s) {
+  const at::NoGradGuard no_grad;
+  const InstructionEmbeddings all = embedded_texts(s);
+  auto buffers = policy.named_buffers();
+  at::Tensor table = buffers["lang_embeds"], mask = buffers["lang_mask"];
+  table.zero_();
+  mask.zero_();
+  for (std::size_t i = 0; i < s.instructions.size(); ++i) {
+    const at::Tensor& tokens = all.at(s.instructions[i]);
+    const auto row = static_cast<std::int64_t>(i);
+    COHORT_THROW_UNLESS(tokens.size(0) <= table.size(1), "{}: \"{}\" has {} tokens, but the policy has a place for {}",
+                        s.lang_embed, s.instructions[i], tokens.size(0), table.size(1));
+    table[row].narrow(0, 0, tokens.size(0)).copy_(tokens);
+    mask[row].narrow(0, 0, tokens.size(0)).fill_(1.0);
+  }
+  if (const at::Tensor* empty = all.find(""); empty != nullptr && s.empty_lang_embed.empty())
+    buffers["empty_lang_embed"].copy_(*empty);
+}
+
 }  // namespace
 
 at::Tensor read_embedded_instruction(const std::string& path, int width) {
@@ -54,16 +85,44 @@ at::Tensor read_embedded_instruction(const std::string& path, int width) {
   return embedding.to(at::kFloat);
 }
 
-void take_instruction_lengths(models::RdtSettings& s) {
+bool has_instruction_texts(const models::RdtSettings& s) {
+  return !s.lang_embed.empty() && holds_instructions(s.lang_embed);
+}
+
+void take_instructions(models::RdtSettings& s, const std::vector<std::string>& told) {
   const int width = s.network.lang_token_dim;
-  if (!s.lang_embed.empty()) s.lang_tokens = static_cast<int>(read_embedded_instruction(s.lang_embed, width).size(0));
+  s.lang_tokens = s.empty_lang_tokens = 0;
+  s.instructions.clear();
+  if (has_instruction_texts(s)) {
+    const InstructionEmbeddings all = embedded_texts(s);
+    s.instructions = told;
+    if (told.empty()) {
+      // The only one that is there.
+      for (const std::string& text : all.texts)
+        if (!text.empty()) s.instructions.push_back(text);
+      COHORT_THROW_UNLESS(
+          s.instructions.size() == 1,
+          "{} holds {} instructions, and the data do not say which episode is told what: name their text with "
+          "data.instruction=FIELD, or the one of all episodes with model.rdt.instruction=TEXT",
+          s.lang_embed, s.instructions.size());
+    }
+    for (const std::string& text : s.instructions)
+      s.lang_tokens = std::max(s.lang_tokens, static_cast<int>(all.at(text).size(0)));
+    if (const at::Tensor* empty = all.find(""); empty != nullptr && s.empty_lang_embed.empty())
+      s.empty_lang_tokens = static_cast<int>(empty->size(0));
+  } else if (!s.lang_embed.empty()) {
+    s.lang_tokens = static_cast<int>(read_embedded_instruction(s.lang_embed, width).size(0));
+  }
   if (!s.empty_lang_embed.empty())
     s.empty_lang_tokens = static_cast<int>(read_embedded_instruction(s.empty_lang_embed, width).size(0));
 }
 
 void load_rdt_files(models::PolicyNetwork& policy, const models::RdtSettings& s, const std::string& initial_weights) {
   const int width = s.network.lang_token_dim;
-  copy_instruction(policy, "lang_embed", s.lang_embed, width);
+  if (!s.instructions.empty() && !s.lang_embed.empty())
+    copy_instructions(policy, s);
+  else
+    copy_instruction(policy, "lang_embed", s.lang_embed, width);
   copy_instruction(policy, "empty_lang_embed", s.empty_lang_embed, width);
   if (!s.vision_weights.empty()) {
     NamedTensors tensors;

@@ -8,8 +8,6 @@
 #include <unordered_set>
 
 #include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -18,6 +16,7 @@
 #include "core/crc32c.h"
 #include "core/error.h"
 #include "core/files.h"
+#include "policy/file_mapping.h"
 
 namespace cohort::policy {
 namespace fs = std::filesystem;
@@ -72,38 +71,6 @@ std::string guess_format(const unsigned char* bytes, std::uint64_t size) {
     return " It is a Git LFS pointer: fetch the file itself with `git lfs pull`.";
   return "";
 }
-
-class Mapping {
- public:
-  explicit Mapping(const fs::path& path) {
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    COHORT_THROW_UNLESS(fd >= 0, "cannot open {}: {}", path.string(), std::strerror(errno));
-    struct stat status {};
-    const bool stat_ok = ::fstat(fd, &status) == 0;
-    const bool is_file = stat_ok && S_ISREG(status.st_mode);
-    if (is_file) size_ = static_cast<std::uint64_t>(status.st_size);
-    if (size_ > 0) {
-      data_ = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
-      if (data_ == MAP_FAILED) data_ = nullptr;
-    }
-    const int reason = errno;
-    ::close(fd);
-    COHORT_THROW_UNLESS(is_file, "{} is no file", path.string());
-    COHORT_THROW_UNLESS(size_ == 0 || data_, "cannot map {} into memory: {}", path.string(), std::strerror(reason));
-  }
-  ~Mapping() {
-    if (data_) ::munmap(data_, size_);
-  }
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
-
-  unsigned char* data() const { return static_cast<unsigned char*>(data_); }
-  std::uint64_t size() const { return size_; }
-
- private:
-  void* data_ = nullptr;
-  std::uint64_t size_ = 0;
-};
 
 struct Entry {
   std::string name;
@@ -177,7 +144,7 @@ Entry parse_entry(const fs::path& path, const std::string& name, const nlohmann:
   return entry;
 }
 
-at::Tensor view_of(const Entry& entry, unsigned char* data, const std::shared_ptr<Mapping>& mapping) {
+at::Tensor view_of(const Entry& entry, unsigned char* data, const std::shared_ptr<FileMapping>& mapping) {
   const auto options = at::TensorOptions().dtype(entry.type);
   const std::size_t bytes = entry.end - entry.begin;
   if (bytes == 0) return at::empty(entry.shape, options);
@@ -204,7 +171,7 @@ void write_all(int fd, const char* data, std::size_t size, const fs::path& path)
 }  // namespace
 
 SafetensorsFile read_safetensors(const fs::path& path) {
-  const auto mapping = std::make_shared<Mapping>(path);
+  const auto mapping = std::make_shared<FileMapping>(path);
   const std::uint64_t size = mapping->size();
   COHORT_THROW_UNLESS(size >= kLengthBytes, "{}: {} bytes are too few for a safetensors file: it is empty or truncated",
                       path.string(), size);

@@ -15,6 +15,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "policy/file_mapping.h"
 #include "policy/pickle.h"
 
 namespace cohort::policy {
@@ -152,7 +153,10 @@ at::ScalarType type_of(const std::string& storage, const std::string& source) {
 class StateDict {
  public:
   StateDict(StoredZip& zip, std::string folder, std::string source)
-      : zip_(zip), folder_(std::move(folder)), source_(std::move(source)) {}
+      : zip_(zip),
+        folder_(std::move(folder)),
+        source_(std::move(source)),
+        mapping_(std::make_shared<FileMapping>(source_)) {}
 
   NamedTensors tensors_of(const PickleValue& root) {
     if (root.kind == Kind::kTensor) return {{"", tensor_of(root)}};
@@ -208,12 +212,25 @@ class StateDict {
       const auto element = static_cast<std::int64_t>(at::elementSize(type));
       COHORT_THROW_UNLESS(bytes % element == 0, "{}: the record data/{} has {} bytes, which are no whole elements",
                           source_, storage.key, bytes);
-      found->second = at::empty({bytes / element}, type);
-      zip_.read_to(record->second.begin, static_cast<char*>(found->second.mutable_data_ptr()), record->second.size);
+      found->second = bytes_of(record->second, bytes / element, type);
     }
     COHORT_THROW_UNLESS(found->second.scalar_type() == type, "{}: the record data/{} is of two types", source_,
                         storage.key);
     return found->second;
+  }
+
+  /// The record where it lies in the file, or a copy where its place does not suit its elements.
+  at::Tensor bytes_of(const Record& record, std::int64_t elements, at::ScalarType type) {
+    COHORT_THROW_UNLESS(record.begin <= mapping_->size() && record.size <= mapping_->size() - record.begin,
+                        "{}: is cut off or damaged: it has {} bytes, but bytes {} to {} are named", source_,
+                        mapping_->size(), record.begin, record.begin + record.size);
+    if (record.begin % at::elementSize(type) != 0 || elements == 0) {
+      at::Tensor copy = at::empty({elements}, type);
+      zip_.read_to(record.begin, static_cast<char*>(copy.mutable_data_ptr()), record.size);
+      return copy;
+    }
+    return at::from_blob(
+        mapping_->data() + record.begin, {elements}, [mapping = mapping_](void*) {}, at::TensorOptions(type));
   }
 
   at::Tensor tensor_of(const PickleValue& value) {
@@ -235,6 +252,7 @@ class StateDict {
 
   StoredZip& zip_;
   std::string folder_, source_;
+  std::shared_ptr<FileMapping> mapping_;
   std::map<std::string, at::Tensor> storages_;
   NamedTensors tensors_;
   std::size_t visited_ = 0;
@@ -273,7 +291,12 @@ SafetensorsFile read_torch_zip(const std::filesystem::path& path) {
     COHORT_THROW_UNLESS(zip.read(order->second.begin, order->second.size) == "little",
                         "{}: was written on a machine of the other byte order, which is not read", source);
   const Pickle pickle(zip.read(pickled->second.begin, pickled->second.size), source);
-  return {StateDict(zip, folder, source).tensors_of(pickle.root()), {}};
+  SafetensorsFile file{StateDict(zip, folder, source).tensors_of(pickle.root()), {}};
+  const PickleValue& root = pickle.root();
+  for (std::size_t i = 0; root.kind == Kind::kDict && i + 1 < root.items.size(); i += 2)
+    if (root.items[i]->kind == Kind::kText && root.items[i + 1]->kind == Kind::kText)
+      file.metadata.emplace(root.items[i]->text, root.items[i + 1]->text);
+  return file;
 }
 
 }  // namespace cohort::policy

@@ -13,8 +13,9 @@ namespace cohort::policy {
 bool is_torch_file(const std::filesystem::path& path);
 
 /// The tensors of a state dict, by name. A checkpoint that holds it beside other things: its "module" (DeepSpeed),
-/// "state_dict" or "model"; a file that holds a tensor alone gives it the name "". What is no tensor is left out.
-/// Tensors that share memory in the file do so here. Throws Error naming the file and what is wrong: the old format, a
+/// "state_dict" or "model"; a file that holds a tensor alone gives it the name "". Texts
+/// beside them are the metadata; what else is no tensor is left out. The file is mapped as read_safetensors() maps its
+/// own; tensors that share memory in the file do so here. Throws Error naming the file and what is wrong: the old format, a
 /// truncated archive, a compressed record, a record that is missing or too short, whatever Pickle refuses.
 SafetensorsFile read_torch_zip(const std::filesystem::path& path);
 

@@ -19,7 +19,9 @@
 #include "data/robot_windows.h"
 #include "data/transforms/normalization.h"
 #include "models/policy_network.h"
+#include "models/rdt/rdt_policy.h"
 #include "policy/checkpoint.h"
+#include "policy/instruction_embeddings.h"
 #include "policy/policy_settings.h"
 #include "policy/statistics_of_set.h"
 #include "policy/weights.h"
@@ -125,7 +127,8 @@ struct TrainedPolicy::Impl {
     } else {
       language = model.language;
     }
-    // The weights come from the checkpoint.
+    // The weights come from the checkpoint. Instructions that it does not carry may be where the run took its own from.
+    if (!model.rdt.instructions.empty()) more_instructions = model.rdt.lang_embed;
     model = without_files(std::move(model));
     COHORT_THROW_UNLESS(model.action_width > 0 && !model.action_widths.empty(),
                         "{}: the configuration lacks model.action_widths", source);
@@ -150,6 +153,11 @@ struct TrainedPolicy::Impl {
         rows.insert(rows.end(), row.begin(), row.end());
       }
       seen[model.language.name] = torch::tensor(rows).reshape({n, model.language.encoder.dim}).to(device);
+    }
+    if (takes_rows()) {
+      std::vector<std::int64_t> rows;
+      for (const std::uint64_t environment : environments) rows.push_back(row_of(environment));
+      seen[models::kInstructionObservation] = torch::tensor(rows, at::kLong).reshape({n, 1}).to(device);
     }
     at::Tensor chosen = control->act(environments, seen);
     chosen = chosen.to(at::kCPU, at::kFloat).contiguous();
@@ -209,7 +217,53 @@ struct TrainedPolicy::Impl {
     }
   }
 
+  /// Whether the policy carries embedded instructions, by number.
+  bool takes_rows() const { return !model.rdt.instructions.empty(); }
+
+  std::int64_t row_of(std::uint64_t environment) {
+    const auto told = instructions.find(environment);
+    const std::string text = told != instructions.end() ? told->second : model.rdt.instruction;
+    COHORT_THROW_UNLESS(!text.empty(),
+                        "the policy sees instructions, and environment {} has none: begin(environment, text)",
+                        environment);
+    know(text);
+    return instruction_rows.at(text);
+  }
+
+  /// Finds a text among those that the checkpoint carries, else in the file that the run took them from or an override
+  /// names.
+  void know(const std::string& text) {
+    if (instruction_rows.contains(text)) return;
+    const auto& carried = model.rdt.instructions;
+    if (const auto found = std::find(carried.begin(), carried.end(), text); found != carried.end()) {
+      instruction_rows.emplace(text, found - carried.begin());
+      return;
+    }
+    std::error_code error;
+    std::string also;
+    if (!more_instructions.empty() && std::filesystem::exists(more_instructions, error)) {
+      const InstructionEmbeddings all = read_instruction_embeddings(more_instructions);
+      if (const at::Tensor* found = all.find(text)) {
+        instruction_rows.emplace(text, models::add_rdt_instruction(*policy, *found));
+        return;
+      }
+      also = ", and neither has " + more_instructions;
+    }
+    std::string texts;
+    for (std::size_t i = 0; i < carried.size() && i < 3; ++i) texts += (i == 0 ? "\"" : ", \"") + carried[i] + "\"";
+    throw Error(format(
+        "the policy has no lang_embed of \"{}\"{}; it carries {}{}. Make it with {} and name the file with "
+        "model.rdt.lang_embed=FILE, or tell the policy one of its own in all episodes with model.rdt.instruction=TEXT",
+        text, also, texts, carried.size() > 3 ? format(" and {} more", carried.size() - 3) : "", embed_command(text)));
+  }
+
   void instruct(std::uint64_t environment, const std::string& text) {
+    if (takes_rows()) {
+      const std::string& told = model.rdt.instruction.empty() ? text : model.rdt.instruction;
+      know(told);
+      instructions[environment] = told;
+      return;
+    }
     COHORT_THROW_UNLESS(language.enabled(), "the policy takes no instructions, but is told '{}'", text);
     if (!embeddings.contains(text)) embeddings.emplace(text, embed_instructions(language, {text}).at(0));
     instructions[environment] = text;
@@ -236,6 +290,8 @@ struct TrainedPolicy::Impl {
   c10::Device device{at::kCPU};
   std::map<std::string, std::vector<float>> embeddings;  // by text
   std::map<std::uint64_t, std::string> instructions;     // by environment
+  std::map<std::string, std::int64_t> instruction_rows;  // of the policy's embeddings, by text
+  std::string more_instructions;                         // file of embeddings beside those of the checkpoint
   bool averaged = false;
   int network_width = 0, low_dim_width = 0;  // low-dimensional numbers that the network sees; of frames
   std::int64_t parameters = 0, step = 0;
@@ -269,7 +325,7 @@ const std::vector<std::string>& TrainedPolicy::low_dim_components() const {
   return impl_->components;
 }
 bool TrainedPolicy::takes_instructions() const {
-  return impl_->language.enabled();
+  return impl_->language.enabled() || impl_->takes_rows();
 }
 const std::vector<std::string>& TrainedPolicy::cameras() const {
   return impl_->data.images;

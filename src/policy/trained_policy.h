@@ -8,7 +8,8 @@
 /// cloning by its memory; the weights are the moving average where there is one. The checkpoint holds all that is
 /// needed: neither the data nor the configuration they were trained with must be at hand.
 ///
-/// Instructions are texts. The language encoder of a policy that takes them lies where model.language says. A policy
+/// Instructions are texts. An RDT carries the embeddings of those that it learnt; others are looked up in the file that
+/// model.rdt.lang_embed names, in the run's configuration or an override. Of other policies, the language encoder of a policy that takes them lies where model.language says. A policy
 /// whose data held embeddings as one of their low-dimensional fields takes texts in place of its numbers, too, once
 /// overrides name that observation and the encoder that made them:
 ///

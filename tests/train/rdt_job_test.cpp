@@ -10,9 +10,11 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "core/files.h"
 #include "core/message_of.h"
 #include "models/random_context.h"
 #include "models/rdt/rdt_policy.h"
+#include "policy/instruction_embeddings.h"
 #include "policy/named_tensors.h"
 #include "policy/rdt_files.h"
 #include "policy/safetensors.h"
@@ -168,6 +170,196 @@ TEST(RdtJob, BeginsWithTheReferencesWeightsAnEmbeddedInstructionAndASiglip) {
   EXPECT_NE(message_of([&] { wide.job->load(); }).find("none of them is called lang_embed"), std::string::npos);
 }
 
+/// Weights that see every condition: RDT begins with a last layer of zeros.
+void stir(torch::nn::Module& model) {
+  const at::NoGradGuard no_grad;
+  torch::manual_seed(3);
+  for (at::Tensor& p : model.parameters()) p.normal_(0.0, 0.2);
+}
+
+/// Embeddings of width 8 of what the episodes of "arm" are told, and of one more.
+std::string arm_instructions(const std::filesystem::path& folder,
+                             std::vector<std::string> texts = {"pick up the cup", "öffne die Tür", "", "close it"}) {
+  policy::InstructionEmbeddings all;
+  all.model = "a small T5";
+  all.texts = std::move(texts);
+  torch::manual_seed(9);
+  for (std::size_t i = 0; i < all.texts.size(); ++i)
+    all.embeddings.push_back(at::randn({static_cast<std::int64_t>(i) + 2, 8}));
+  const std::filesystem::path file = folder / "instructions.safetensors";
+  policy::write_instruction_embeddings(file, all);
+  return file.string();
+}
+
+TEST(RdtJob, EverySampleIsToldItsOwnEpisodesInstruction) {
+  const std::string file = arm_instructions(rdt_folder("told"));
+  const policy::InstructionEmbeddings all = policy::read_instruction_embeddings(file);
+  ReadyPolicy ready(small_rdt({"model.rdt.lang_embed=" + file, "model.rdt.cond_mask_prob=0"}));
+  ready.job->load();
+  const auto carried = ready.fields.to_json()["model"]["rdt"]["instructions"].get<std::vector<std::string>>();
+  EXPECT_EQ(carried.size(), 3u) << "those of the data alone";
+  const auto model = ready.job->make_model(1);
+  stir(*model);
+  const auto buffers = model->named_buffers();
+  for (std::size_t i = 0; i < carried.size(); ++i) {
+    const at::Tensor& told = all.at(carried[i]);
+    const at::Tensor row = buffers["lang_embeds"][static_cast<std::int64_t>(i)];
+    EXPECT_TRUE(at::equal(row.narrow(0, 0, told.size(0)), told)) << carried[i];
+    EXPECT_EQ(row.narrow(0, told.size(0), row.size(0) - told.size(0)).abs().sum().item<double>(), 0.0);
+    EXPECT_EQ(buffers["lang_mask"][static_cast<std::int64_t>(i)].sum().item<double>(),
+              static_cast<double>(told.size(0)));
+  }
+  // As if the policy knew this one instruction alone: padding and the other instructions change nothing.
+  const parallel::Batch batch = ready.batch(Part::kTrain, 20);
+  const at::Tensor rows = batch.at("lang_row");
+  EXPECT_GE(std::get<0>(at::_unique(rows)).numel(), 2) << "a batch of several instructions";
+  for (std::size_t i = 0; i < carried.size(); ++i) {
+    const at::Tensor own = (rows == static_cast<std::int64_t>(i)).nonzero().view({-1});
+    if (own.numel() == 0) continue;
+    parallel::Batch part;
+    for (const auto& [name, tensor] : batch.fields) part.add(name, tensor.index_select(0, own));
+    part.sample_ids = batch.sample_ids.index_select(0, own);
+    const auto alone = rdt_folder(format("told_{}", i));
+    policy::write_safetensors(alone / "one.safetensors", {{"lang_embed", all.at(carried[i])}});
+    ReadyPolicy one(
+        small_rdt({"model.rdt.lang_embed=" + (alone / "one.safetensors").string(), "model.rdt.cond_mask_prob=0"}));
+    one.job->load();
+    const auto single = one.job->make_model(1);
+    stir(*single);
+    const double expected = rdt_job_loss(one, *single, part);
+    EXPECT_NEAR(rdt_job_loss(ready, *model, part), expected, 1e-5 * std::max(1.0, expected)) << carried[i];
+  }
+  // It is the embedding that makes the loss.
+  const double before = rdt_job_loss(ready, *model, batch);
+  {
+    const at::NoGradGuard no_grad;
+    model->named_buffers()["lang_embeds"].add_(1.0);
+  }
+  EXPECT_NE(rdt_job_loss(ready, *model, batch), before);
+}
+
+TEST(RdtJob, AMissingLangEmbedNamesTheInstructionAndTheCommand) {
+  const std::string file = arm_instructions(rdt_folder("lacking"), {"pick up the cup", "open the tür"});
+  ReadyPolicy lacking(small_rdt({"model.rdt.lang_embed=" + file}));
+  const std::string message = message_of([&] { lacking.job->load(); });
+  EXPECT_NE(message.find(file + ": has no lang_embed of \""), std::string::npos) << message;
+  EXPECT_NE(message.find("make it: cohort data embed --instruction \""), std::string::npos) << message;
+  ReadyPolicy wide(small_rdt({"model.rdt.lang_embed=" + file, "model.rdt.lang_token_dim=12"}));
+  EXPECT_NE(message_of([&] {
+              wide.job->load();
+            }).find("have 8 numbers per token (a small T5), but model.rdt.lang_token_dim = 12"),
+            std::string::npos);
+  ReadyPolicy one(small_rdt({"model.rdt.instruction=pick up the cup", "model.rdt.lang_embed=" + file}));
+  one.job->load();
+  EXPECT_EQ(one.fields.to_json()["model"]["rdt"]["instructions"], config::Json({"pick up the cup"}));
+}
+
+TEST(RdtJob, APolicyFindsWhatItIsToldAmongWhatItCarriesAndInTheFile) {
+  const auto folder = rdt_folder("acting");
+  const std::string file = arm_instructions(folder);
+  ReadyPolicy ready(small_rdt({"model.rdt.lang_embed=" + file}));
+  ready.job->load();
+  const auto model = ready.job->make_model(1);
+  stir(*model);
+  model->eval();
+  const policy::PolicyInTraining training{.module = model.get(),
+                                          .configuration = ready.fields.to_json().dump(),
+                                          .statistics = ready.job->statistics().dump()};
+  std::vector<std::uint8_t> pixels(3 * 20 * 24 * 3, 90);
+  const std::vector<float> state(21, 0.1f);
+  const auto act = [&](policy::TrainedPolicy& told, const std::vector<std::string>& texts) {
+    std::vector<std::uint64_t> environments;
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      environments.push_back(i);
+      told.begin(i, texts[i]);
+    }
+    const auto n = static_cast<std::int64_t>(texts.size());
+    const ArrayView view = make_view(pixels.data(), {n, 20, 24, 3});
+    return told.act(environments, {.low_dim = std::span(state).first(texts.size() * 7), .images = {&view, 1}});
+  };
+  policy::TrainedPolicy policy(training);
+  EXPECT_TRUE(policy.takes_instructions());
+  const std::vector<float> cup = act(policy, {"pick up the cup"});
+  policy::TrainedPolicy pair(training);
+  const std::vector<float> both = act(pair, {"pick up the cup", "öffne die Tür"});
+  EXPECT_TRUE(std::equal(cup.begin(), cup.end(), both.begin())) << "whoever acts beside it";
+  policy::TrainedPolicy other(training);
+  EXPECT_NE(act(other, {"öffne die Tür"}), cup) << "the same state and noise, another instruction";
+  policy::TrainedPolicy more(training);
+  EXPECT_NE(act(more, {"close it"}), cup) << "not carried, but in the file that the run names";
+  const std::string message = message_of([&] { more.begin(0, "sing"); });
+  EXPECT_NE(message.find("the policy has no lang_embed of \"sing\", and neither has " + file), std::string::npos)
+      << message;
+  EXPECT_NE(message.find("cohort data embed --instruction \"sing\""), std::string::npos);
+  std::filesystem::remove(file);
+  policy::TrainedPolicy without(training);
+  EXPECT_EQ(act(without, {"pick up the cup"}), cup) << "the checkpoint carries it";
+  EXPECT_NE(message_of([&] { without.begin(0, "close it"); }).find("it carries \""), std::string::npos);
+}
+
+TEST(RdtJob, DataSetsHaveWeightsAndFrequenciesOfTheirOwn) {
+  const std::string arm = data::fixture("arm").string();
+  const std::vector<std::string> more{"data.paths=[" + arm + "," + arm + "]", "data.weights=[3,1]",
+                                      "data.samples_per_epoch=40", "model.rdt.cond_mask_prob=0"};
+  std::vector<std::string> apart = small_rdt(more), alike = apart;
+  apart.push_back("model.rdt.ctrl_freqs=[10,30]");
+  alike.push_back("model.rdt.ctrl_freqs=[10,10]");
+  ReadyPolicy ready(apart), other(alike);
+  ready.job->load();
+  other.job->load();
+  const parallel::Batch batch = ready.batch(Part::kTrain, 40);
+  const at::Tensor frequencies = batch.at("ctrl_freq");
+  EXPECT_EQ((frequencies == 10).sum().item<std::int64_t>(), 30);
+  EXPECT_EQ((frequencies == 30).sum().item<std::int64_t>(), 10);
+  const auto model = ready.job->make_model(1);
+  stir(*model);
+  EXPECT_NE(rdt_job_loss(ready, *model, batch), rdt_job_loss(other, *model, other.batch(Part::kTrain, 40)));
+  ReadyPolicy wrong(small_rdt({"model.rdt.ctrl_freqs=[10,30]"}));
+  EXPECT_EQ(message_of([&] { wrong.job->load(); }), "model.rdt.ctrl_freqs names 2 frequencies for 1 data sets");
+}
+
+TEST(RdtJob, TheStatesMeanComesFromTheReferencesStatistics) {
+  const auto folder = rdt_folder("statistics");
+  std::vector<double> mean(128, 0.0), deviation(128, 0.0);
+  for (const int slot : {30, 31, 32, 33, 34, 35, 10}) {
+    mean[static_cast<std::size_t>(slot)] = 0.01 * slot;
+    deviation[static_cast<std::size_t>(slot)] = 1.0;
+  }
+  const nlohmann::json file{{"arm", {{"state_mean", mean}, {"state_std", deviation}}}};
+  write_file_atomically(folder / "dataset_stat.json", file.dump());
+  const std::string statistics = "model.rdt.dataset_stat=" + (folder / "dataset_stat.json").string();
+  ReadyPolicy ready(small_rdt({statistics, "model.rdt.data_sets=[arm]"}));
+  ready.job->load();
+  const auto resolved = ready.fields.to_json()["model"]["rdt"]["state_mean"].get<std::vector<double>>();
+  ASSERT_EQ(resolved.size(), 7u);
+  for (std::size_t i = 0; i < 6; ++i) EXPECT_NEAR(resolved[i], 0.3 + 0.01 * static_cast<double>(i), 1e-6);
+  EXPECT_NEAR(resolved[6], 0.1, 1e-6);
+  ReadyPolicy none(small_rdt({}));
+  none.job->load();
+  ReadyPolicy unnamed(small_rdt({statistics, "model.rdt.data_sets=[other]"}));
+  unnamed.job->load();
+  EXPECT_EQ(unnamed.fields.to_json()["model"]["rdt"]["state_mean"], none.fields.to_json()["model"]["rdt"]["state_mean"])
+      << "not in the file: computed";
+  ReadyPolicy two(small_rdt({statistics, "model.rdt.data_sets=[arm,droid]"}));
+  EXPECT_NE(message_of([&] { two.job->load(); }).find("names 2 data sets (arm, ...), but data.paths 1"),
+            std::string::npos);
+}
+
+TEST(RdtJob, AugmentationGoesThroughTheLoaderAndLeavesValidationAlone) {
+  ReadyPolicy ready(
+      small_rdt({"model.rdt.image_aug=true", "data.splits=train[40%:]", "validation.splits=train[:40%]"}));
+  ready.job->load();
+  EXPECT_EQ(ready.fields.to_json()["data"]["image_transforms"], config::Json({"rdt_augment", "resize(16, 16)"}));
+  ReadyPolicy plain(small_rdt({"data.splits=train[40%:]", "validation.splits=train[:40%]"}));
+  plain.job->load();
+  const auto picture = [](ReadyPolicy& policy, Part part) {
+    return policy.batch(part, 8).at("image/observation/image");
+  };
+  EXPECT_FALSE(at::equal(picture(ready, Part::kTrain), picture(plain, Part::kTrain)));
+  EXPECT_TRUE(at::equal(picture(ready, Part::kTrain), picture(ready, Part::kTrain))) << "drawn by sample and epoch";
+  EXPECT_TRUE(at::equal(picture(ready, Part::kValidation), picture(plain, Part::kValidation)));
+}
+
 TEST(RdtFlags, MainPysFlagsAreOurSettings) {
   const RdtFlags flags = read_rdt_flags(
       {"train_batch_size=16", "max_train_steps=20000", "load_from_hdf5=true", "mixed_precision=bf16",
@@ -206,16 +398,15 @@ TEST(RdtFlags, MainPysFlagsAreOurSettings) {
 
 TEST(RdtFlags, WhatCannotBeHonouredIsRefusedByName) {
   const std::string message = message_of([] {
-    read_rdt_flags({"report_to=wandb", "lr_scheduler=polynomial", "config_path=configs/base.yaml",
-                    "precomp_lang_embed=true", "push_to_hub=false"});
+    read_rdt_flags(
+        {"report_to=wandb", "lr_scheduler=polynomial", "precomp_lang_embed=true", "push_to_hub=false"});
   });
-  for (const char* flag : {"--report_to=wandb: ", "--lr_scheduler=polynomial: ", "--config_path=configs/base.yaml: ",
-                           "--precomp_lang_embed: "})
+  for (const char* flag : {"--report_to=wandb: ", "--lr_scheduler=polynomial: ", "--precomp_lang_embed: "})
     EXPECT_NE(message.find(flag), std::string::npos) << flag << message;
   EXPECT_EQ(message.find("push_to_hub"), std::string::npos);
   EXPECT_NE(message_of([] {
               read_rdt_flags({"pretrained_text_encoder_name_or_path=google/t5-v1_1-xxl"});
-            }).find("add --precomp_lang_embed"),
+            }).find("cohort data embed DATA --text-encoder google/t5-v1_1-xxl"),
             std::string::npos);
 }
 
@@ -228,20 +419,6 @@ TEST(RdtFlags, DeepspeedsFileAndTheOptimizerOf8BitsAreSettingsAndAreSaidOnce) {
   const std::string twice = message_of([&] { read_rdt_flags({"deepspeed=" + file, "parallel.zero=1"}); });
   EXPECT_NE(twice.find("its file says parallel.zero=2 and the command line parallel.zero=1"), std::string::npos)
       << twice;
-}
-
-TEST(RdtFlags, ModelsAreFoundInTheHubsCacheOrTheDownloadIsNamed) {
-  const auto folder = rdt_folder("cache");
-  ::setenv("HF_HUB_CACHE", folder.c_str(), 1);
-  EXPECT_NE(message_of([] {
-              find_model("pretrained_vision_encoder_name_or_path", "google/siglip-so400m-patch14-384");
-            }).find("huggingface-cli download google/siglip-so400m-patch14-384"),
-            std::string::npos);
-  const auto snapshot = folder / "models--google--siglip-so400m-patch14-384/snapshots/abc";
-  std::filesystem::create_directories(snapshot);
-  EXPECT_EQ(find_model("x", "google/siglip-so400m-patch14-384"), snapshot.string());
-  EXPECT_EQ(find_model("x", snapshot.string()), snapshot.string());
-  ::unsetenv("HF_HUB_CACHE");
 }
 
 }  // namespace

@@ -49,6 +49,15 @@ bool is_channels_first(const Hdf5Array& array) {
          shape[2] >= kSmallestCamera && shape[3] >= kSmallestCamera;
 }
 
+bool is_below_images(const std::string& path) {
+  return path.find("/images/") != std::string::npos || path.starts_with("images/");
+}
+
+bool is_packed_pictures(const std::string& path, const Hdf5Array& array) {
+  constexpr std::int64_t kSmallestPicture = 64;  // bytes
+  return is_below_images(path) && is_uint8(array) && array.shape.size() == 2 && array.shape[1] >= kSmallestPicture;
+}
+
 std::int64_t steps_of_demo(const Hdf5Shapes& shapes, const Hdf5Attributes& attributes) {
   for (const auto& [key, value] : attributes)
     if (key == "num_samples") {
@@ -65,6 +74,10 @@ StepField make_step_field(const std::string& name, const Hdf5Array& array) {
   field.shape.assign(array.shape.begin() + 1, array.shape.end());
   if (is_channels_first(array)) std::rotate(field.shape.begin(), field.shape.begin() + 1, field.shape.end());
   if (is_picture(array)) field.kind = StepKind::kImage;
+  if (is_packed_pictures(name, array)) {
+    field.kind = StepKind::kImage;
+    field.shape = {-1, -1, 3};
+  }
   if (array.element.kind == Hdf5Element::Kind::kUnsigned && array.element.bytes == 8) field.stored_type = "uint64";
   return field;
 }

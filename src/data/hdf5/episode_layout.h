@@ -34,6 +34,12 @@ inline bool has_row_per_step(std::int64_t rows, std::int64_t steps) {
 /// height, width, 1 or 3).
 bool is_channels_first(const Hdf5Array& array);
 
+/// Whether an array lies below a group called images, as ALOHA's and RDT's cameras do (observations/images/cam_high).
+bool is_below_images(const std::string& path);
+/// Compressed pictures below such a group, each a JPEG or PNG of bytes (steps, most bytes), behind which the row is
+/// filled up: texts of one length, or uint8.
+bool is_packed_pictures(const std::string& path, const Hdf5Array& array);
+
 /// The field that an array is: an image has the shape (height, width, channels), however it is stored.
 StepField make_step_field(const std::string& name, const Hdf5Array& array);
 

@@ -104,11 +104,14 @@ StoredImage Hdf5Episode::image(std::size_t field, std::int64_t step, std::string
   COHORT_THROW_UNLESS(fields_[field].kind == StepKind::kImage, "{}: the field {} holds no images", location_,
                       fields_[field].name);
   const Hdf5Array& array = array_of(field);
-  const bool planes = is_channels_first(array);
-  StoredImage image{.encoding = ImageEncoding::kRaw,
-                    .height = array.shape[planes ? 2 : 1],
-                    .width = array.shape[planes ? 3 : 2],
-                    .channels = array.shape[planes ? 1 : 3]};
+  const bool packed = is_packed_pictures(fields_[field].name, array), planes = !packed && is_channels_first(array);
+  StoredImage image;
+  if (!packed)
+    image = {.encoding = ImageEncoding::kRaw,
+             .bytes = {},
+             .height = array.shape[planes ? 2 : 1],
+             .width = array.shape[planes ? 3 : 2],
+             .channels = array.shape[planes ? 1 : 3]};
   image.bytes = rows_in_place(*file_, array, step, 1);
   thread_local std::string inflating, stored_planes;
   if (image.bytes.empty() && array.row_bytes() > 0) {

@@ -323,7 +323,9 @@ struct Hdf5Episodes::Impl final : Hdf5EpisodeDetails {
     const std::string path = (first.group == "/" ? "/" : first.group + "/") + wanted;
     if (wanted.empty() || !Hdf5Metadata(files[first.file].path).has(path)) return "";
     return format(
-        "{} is no array of numbers with a row per step (texts and compressed pictures are not read from HDF5)",
+        "{} is no array of numbers with a row per step (texts are not read from HDF5, nor compressed pictures of "
+        "varying length: store uint8, or texts "
+        "of one length below a group images)",
         location(first) + "/" + wanted);
   }
 
@@ -340,9 +342,23 @@ struct Hdf5Episodes::Impl final : Hdf5EpisodeDetails {
     };
     add(file.attributes(place.group), "");
     if (place.group != "/") add(file.attributes("/data"), "data/");
+    if (place.group == "/") add_told(all, files[place.file].path);
     if (std::none_of(all.begin(), all.end(), [](const auto& attribute) { return attribute.first == "file_path"; }))
       all.emplace_back("file_path", files[place.file].path.string());
     return all;
+  }
+
+  /// What the list beside an episode of RDT's data says: its instruction, as it was given.
+  static void add_told(Hdf5Attributes& all, const fs::path& file) {
+    std::error_code error;
+    const fs::path list = file.parent_path() / "expanded_instruction_gpt-4-turbo.json";
+    const auto known = [](const auto& attribute) { return attribute.first == "language_instruction"; };
+    if (!fs::is_regular_file(list, error) || std::any_of(all.begin(), all.end(), known)) return;
+    const nlohmann::json json = nlohmann::json::parse(read_file(list), nullptr, false);
+    const nlohmann::json* told = json.is_object() && json.contains("instruction") ? &json["instruction"] : nullptr;
+    if (told != nullptr && told->is_array() && !told->empty()) told = &told->front();
+    COHORT_THROW_UNLESS(told != nullptr && told->is_string(), "{}: has no text instruction", list.string());
+    all.emplace_back("language_instruction", told->get<std::string>());
   }
 
   std::string location(const Place& place) const {

@@ -10,6 +10,7 @@
 #include <hdf5.h>
 
 #include "core/error.h"
+#include "data/hdf5/episode_layout.h"
 #include "data/hdf5/metadata.h"
 #include "data/hdf5/metadata_wire.h"
 
@@ -221,10 +222,49 @@ void read_chunks(hid_t set, hid_t properties, Hdf5Array& array) {
   }
 }
 
+/// Bytes of each text of a data set of texts of one length, where they are compressed pictures (episode_layout.h); else
+/// 0.
+std::int64_t picture_bytes(const std::string& path, hid_t type) {
+  if (!is_below_images(path) || H5Tget_class(type) != H5T_STRING || H5Tis_variable_str(type) != 0) return 0;
+  return static_cast<std::int64_t>(H5Tget_size(type));
+}
+
+/// Pictures that stand as texts of one length are an array of bytes with one dimension more.
+bool describe_pictures(hid_t set, const std::string& path, std::int64_t bytes, Hdf5Array& array) {
+  array.element = {.kind = Hdf5Element::Kind::kUnsigned, .bytes = 1};
+  array.shape = extents_of(set);
+  const Id properties(H5Dget_create_plist(set), H5Pclose);
+  if (array.shape.size() != 1 || array.shape[0] < 0 || !properties.good()) return false;
+  array.fill.assign(1, '\0');
+  const H5D_layout_t layout = H5Pget_layout(properties);
+  if (layout == H5D_CHUNKED) {
+    array.layout = Hdf5Layout::kChunked;
+    read_filters(properties, array);
+    for (const Hdf5Filter filter : array.filters)
+      COHORT_THROW_UNLESS(
+          filter != Hdf5Filter::kShuffle,
+          "{}: its pictures are stored with the filter shuffle, which is not read: repack the file with "
+          "h5repack -f {}:GZIP=4",
+          path, path);
+    read_chunks(set, properties, array);
+    array.chunk_shape.push_back(bytes);
+  } else if (layout == H5D_CONTIGUOUS && H5Pget_external_count(properties) == 0) {
+    const haddr_t offset = H5Dget_offset(set);
+    array.layout = offset == HADDR_UNDEF ? Hdf5Layout::kUnwritten : Hdf5Layout::kContiguous;
+    array.offset = offset == HADDR_UNDEF ? 0 : offset;
+  } else {
+    return false;
+  }
+  array.shape.push_back(bytes);
+  return true;
+}
+
 bool describe_array(hid_t set, const std::string& path, Hdf5Array& array) {
   array.path = path;
   const Id type(H5Dget_type(set), H5Tclose);
-  if (!type.good() || !element_of(type, array.element)) return false;
+  if (!type.good()) return false;
+  if (const std::int64_t bytes = picture_bytes(path, type)) return describe_pictures(set, path, bytes, array);
+  if (!element_of(type, array.element)) return false;
   array.shape = extents_of(set);
   if (array.shape.empty() || array.shape.size() > kMaxRank - 2) return false;
   std::int64_t elements = 1;
@@ -475,11 +515,15 @@ struct Hdf5MetadataReader::Impl {
       const Id id = open_group(group);
       std::vector<std::pair<std::string, std::vector<std::int64_t>>> shapes;
       DataSetWalk(id, [&](const std::string& name, hid_t set) {
-        check_file(set, (group == "/" ? "/" : group + "/") + name);
+        const std::string whole = (group == "/" ? "/" : group + "/") + name;
+        check_file(set, whole);
         std::vector<std::int64_t> shape = extents_of(set);
         const Id type(H5Dget_type(set), H5Tclose);
         Hdf5Element element;
-        if (!shape.empty() && type.good() && element_of(type, element)) shapes.emplace_back(name, std::move(shape));
+        if (const std::int64_t bytes = type.good() ? picture_bytes(whole, type) : 0; bytes > 0 && shape.size() == 1)
+          shapes.emplace_back(name, std::vector<std::int64_t>{shape[0], bytes});
+        else if (!shape.empty() && type.good() && element_of(type, element))
+          shapes.emplace_back(name, std::move(shape));
       });
       return shapes;
     });

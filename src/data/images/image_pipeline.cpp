@@ -6,19 +6,22 @@
 
 #include "core/error.h"
 #include "data/images/colour.h"
+#include "data/images/rdt_augment.h"
 #include "data/images/resize.h"
 #include "data/transforms/call.h"
 
 namespace cohort::data {
 
 struct ImagePipeline::Step {
-  enum class Kind { kResize, kCrop, kResizedCrop, kBrightness, kContrast, kSaturation, kHue, kFlip } kind;
+  enum class Kind { kResize, kCrop, kResizedCrop, kBrightness, kContrast, kSaturation, kHue, kFlip, kRdtAugment } kind;
   std::string text;
   double a = 0, b = 0, c = 0, d = 0;
   ResizeMethod method = ResizeMethod::kLanczos3;
 
   bool is_colour() const { return kind >= Kind::kBrightness && kind <= Kind::kHue; }
-  bool is_random() const { return is_colour() || kind == Kind::kCrop || kind == Kind::kResizedCrop; }
+  bool is_random() const {
+    return is_colour() || kind == Kind::kCrop || kind == Kind::kResizedCrop || kind == Kind::kRdtAugment;
+  }
 };
 
 namespace {
@@ -89,10 +92,13 @@ ImagePipeline::ImagePipeline(const std::vector<std::string>& texts) {
                           text);
     } else if (call.name == "flip_vertical") {
       call.expect_arguments(0);
+    } else if (call.name == "rdt_augment") {
+      step.kind = Step::Kind::kRdtAugment;
+      call.expect_arguments(0);
     } else {
       throw Error(
           format("unknown image transform '{}'; known are resize, crop, random_resized_crop, brightness, contrast, "
-                 "saturation, hue, flip_vertical",
+                 "saturation, hue, flip_vertical, rdt_augment",
                  text));
     }
     steps_.push_back(step);
@@ -186,6 +192,14 @@ void ImagePipeline::run(const Image& frame, bool augment, const RandomStream& ra
         Image& image = next(now->height, now->width);
         for (std::int64_t y = 0; y < now->height; ++y)
           std::copy_n(now->row(now->height - 1 - y), now->width * now->channels, image.row(y));
+        now = &image;
+        break;
+      }
+      case Step::Kind::kRdtAugment: {
+        if (!augment) break;
+        Image& image = next(now->height, now->width);
+        image.pixels = now->pixels;
+        rdt_augment(image, random, camera);
         now = &image;
         break;
       }

@@ -6,6 +6,7 @@
 ///   brightness(D), hue(D)                  shifted by -D to D (hue: parts of a turn)
 ///   contrast(A, B), saturation(A, B)       times A to B
 ///   flip_vertical                          upside down (LIBERO's renders)
+///   rdt_augment                            colours, noise and blur as RDT's reference draws them (rdt_augment.h)
 ///
 /// Random choices are a function of (seed, sample, epoch, camera): the frames of one window are changed alike. The
 /// order is the list's; colours are changed on floats, clipped to [0, 1] after each step, as dlimp's augment_image

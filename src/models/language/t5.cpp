@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <limits>
 #include <vector>
 
 #include <torch/nn/module.h>
@@ -19,10 +18,19 @@
 namespace cohort::models {
 namespace {
 
+/// The score of what a text has not: of every type's range, and far below every other score.
+constexpr double kHidden = -1e38;
+
+/// A parameter's tensor; without memory, one number stands for all of them until the file's take their place.
+at::Tensor t5_weight(at::IntArrayRef shape, bool memory) {
+  return memory ? at::empty(shape) : at::zeros({1}).expand(shape);
+}
+
 /// weight (out, in); no bias.
 class T5Linear : public torch::nn::Module, public Initialised {
  public:
-  T5Linear(std::int64_t in, std::int64_t out) : weight_(register_parameter("weight", at::empty({out, in}))) {}
+  T5Linear(std::int64_t in, std::int64_t out, bool memory)
+      : weight_(register_parameter("weight", t5_weight({out, in}, memory), memory)) {}
   at::Tensor forward(const at::Tensor& x) const { return at::linear(x, weight_); }
   void initialise(Initialiser& initialiser) override {
     initialiser.normal(weight_, 1.0 / std::sqrt(static_cast<double>(weight_.size(1))));
@@ -35,7 +43,8 @@ class T5Linear : public torch::nn::Module, public Initialised {
 /// weight (rows, width).
 class T5Table : public torch::nn::Module, public Initialised {
  public:
-  T5Table(std::int64_t rows, std::int64_t width) : weight_(register_parameter("weight", at::empty({rows, width}))) {}
+  T5Table(std::int64_t rows, std::int64_t width, bool memory)
+      : weight_(register_parameter("weight", t5_weight({rows, width}, memory), memory)) {}
   at::Tensor forward(const at::Tensor& ids) const { return at::embedding(weight_, ids); }
   void initialise(Initialiser& initialiser) override { initialiser.normal(weight_, 1.0); }
 
@@ -46,7 +55,7 @@ class T5Table : public torch::nn::Module, public Initialised {
 /// x / sqrt(mean(x²) + 1e-6) · weight.
 class T5Norm : public torch::nn::Module, public Initialised {
  public:
-  explicit T5Norm(std::int64_t width) : weight_(register_parameter("weight", at::empty({width}))) {}
+  T5Norm(std::int64_t width, bool memory) : weight_(register_parameter("weight", t5_weight({width}, memory), memory)) {}
   at::Tensor forward(const at::Tensor& x) const {
     const at::Tensor wide = x.scalar_type() == at::kDouble ? x : x.to(at::kFloat);
     return (wide * at::rsqrt(wide.square().mean(-1, true) + 1e-6)).to(x.scalar_type()) * weight_;
@@ -61,25 +70,25 @@ class T5Norm : public torch::nn::Module, public Initialised {
 /// wi_1, wo}, layer.1.layer_norm.
 class T5Block : public torch::nn::Module {
  public:
-  T5Block(const T5Settings& s, bool first) : heads_(s.num_heads) {
+  T5Block(const T5Settings& s, bool first, bool memory) : heads_(s.num_heads) {
     const std::int64_t inner = std::int64_t{s.num_heads} * s.d_kv;
     const auto layers = register_module("layer", std::make_shared<ModuleList>());
     const auto attention = layers->append(std::make_shared<ModuleGroup>());
     const auto parts = attention->hold("SelfAttention", std::make_shared<ModuleGroup>());
-    q_ = parts->hold("q", std::make_shared<T5Linear>(s.d_model, inner));
-    k_ = parts->hold("k", std::make_shared<T5Linear>(s.d_model, inner));
-    v_ = parts->hold("v", std::make_shared<T5Linear>(s.d_model, inner));
-    o_ = parts->hold("o", std::make_shared<T5Linear>(inner, s.d_model));
+    q_ = parts->hold("q", std::make_shared<T5Linear>(s.d_model, inner, memory));
+    k_ = parts->hold("k", std::make_shared<T5Linear>(s.d_model, inner, memory));
+    v_ = parts->hold("v", std::make_shared<T5Linear>(s.d_model, inner, memory));
+    o_ = parts->hold("o", std::make_shared<T5Linear>(inner, s.d_model, memory));
     if (first)
       bias_ = parts->hold("relative_attention_bias",
-                          std::make_shared<T5Table>(s.relative_attention_num_buckets, s.num_heads));
-    attention_norm_ = attention->hold("layer_norm", std::make_shared<T5Norm>(s.d_model));
+                          std::make_shared<T5Table>(s.relative_attention_num_buckets, s.num_heads, memory));
+    attention_norm_ = attention->hold("layer_norm", std::make_shared<T5Norm>(s.d_model, memory));
     const auto feed = layers->append(std::make_shared<ModuleGroup>());
     const auto dense = feed->hold("DenseReluDense", std::make_shared<ModuleGroup>());
-    gate_ = dense->hold("wi_0", std::make_shared<T5Linear>(s.d_model, s.d_ff));
-    up_ = dense->hold("wi_1", std::make_shared<T5Linear>(s.d_model, s.d_ff));
-    down_ = dense->hold("wo", std::make_shared<T5Linear>(s.d_ff, s.d_model));
-    feed_norm_ = feed->hold("layer_norm", std::make_shared<T5Norm>(s.d_model));
+    gate_ = dense->hold("wi_0", std::make_shared<T5Linear>(s.d_model, s.d_ff, memory));
+    up_ = dense->hold("wi_1", std::make_shared<T5Linear>(s.d_model, s.d_ff, memory));
+    down_ = dense->hold("wo", std::make_shared<T5Linear>(s.d_ff, s.d_model, memory));
+    feed_norm_ = feed->hold("layer_norm", std::make_shared<T5Norm>(s.d_model, memory));
   }
 
   const std::shared_ptr<T5Table>& bias() const { return bias_; }
@@ -154,14 +163,14 @@ at::Tensor t5_position_buckets(std::int64_t length, int buckets, int max_distanc
   return table;
 }
 
-T5Encoder::T5Encoder(const T5Settings& s) : settings_(s), layers_(std::make_unique<Layers>()) {
+T5Encoder::T5Encoder(const T5Settings& s, bool with_memory) : settings_(s), layers_(std::make_unique<Layers>()) {
   check(s);
-  layers_->words = register_module("shared", std::make_shared<T5Table>(s.vocab_size, s.d_model));
+  layers_->words = register_module("shared", std::make_shared<T5Table>(s.vocab_size, s.d_model, with_memory));
   const auto encoder = register_module("encoder", std::make_shared<ModuleGroup>());
   const auto blocks = encoder->hold("block", std::make_shared<ModuleList>());
   for (int i = 0; i < s.num_layers; ++i)
-    layers_->blocks.push_back(blocks->append(std::make_shared<T5Block>(s, i == 0)));
-  layers_->norm = encoder->hold("final_layer_norm", std::make_shared<T5Norm>(s.d_model));
+    layers_->blocks.push_back(blocks->append(std::make_shared<T5Block>(s, i == 0, with_memory)));
+  layers_->norm = encoder->hold("final_layer_norm", std::make_shared<T5Norm>(s.d_model, with_memory));
 }
 
 T5Encoder::~T5Encoder() = default;
@@ -175,7 +184,7 @@ at::Tensor T5Encoder::forward(const at::Tensor& ids, const at::Tensor& mask) con
                                 .to(ids.device());
   at::Tensor bias = layers_->blocks.front()->bias()->forward(places).permute({2, 0, 1}).unsqueeze(0);
   const at::Tensor hidden = (mask == 0).view({mask.size(0), 1, 1, mask.size(1)});
-  bias = bias.expand({ids.size(0), -1, -1, -1}).masked_fill(hidden, -std::numeric_limits<float>::max());
+  bias = bias.expand({ids.size(0), -1, -1, -1}).masked_fill(hidden, kHidden);
   for (const auto& block : layers_->blocks) x = block->forward(x, bias);
   return layers_->norm->forward(x);
 }

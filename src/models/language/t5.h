@@ -33,7 +33,9 @@ void check(const T5Settings& settings);
 
 class T5Encoder : public torch::nn::Module {
  public:
-  explicit T5Encoder(const T5Settings& settings);
+  /// with_memory false: the parameters have their shapes and no memory, for tensors of a file to take their place
+  /// (Tensor::set_data) one after the other; they do not learn.
+  explicit T5Encoder(const T5Settings& settings, bool with_memory = true);
   ~T5Encoder() override;
   /// ids, mask (texts, length) int64, mask 0 where a text has ended -> (texts, length, d_model): last_hidden_state.
   at::Tensor forward(const at::Tensor& ids, const at::Tensor& mask) const;

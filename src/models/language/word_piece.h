@@ -10,14 +10,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include <ATen/core/Tensor.h>
+#include "models/language/token_batch.h"
 
 namespace cohort::models {
-
-struct TokenBatch {
-  at::Tensor ids;   ///< (B, L) int64, [PAD] behind the shorter ones
-  at::Tensor mask;  ///< (B, L) int64: 1 for tokens, 0 for padding
-};
 
 class WordPiece {
  public:

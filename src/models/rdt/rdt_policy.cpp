@@ -16,7 +16,6 @@
 #include "models/host_values.h"
 #include "models/initialise.h"
 #include "models/rdt/state_vector.h"
-#include "models/vision/randomizers.h"
 
 namespace cohort::models {
 namespace {
@@ -24,13 +23,12 @@ namespace {
 /// Places in a sample's stream, behind those of its noise (models/diffusion_policy/noise.h).
 constexpr std::uint64_t kMaskDraws = std::uint64_t{1} << 40;
 constexpr std::uint64_t kStateDraws = std::uint64_t{1} << 41;
-constexpr std::uint64_t kJitterDraws = std::uint64_t{1} << 42;
 
 /// What one training step draws, on the device. Masks are 1 where a condition is seen, else 0.
 struct Drawn {
   at::Tensor timesteps, factors, noise;             // (B), (2, B), (B, T, S)
   at::Tensor frequency, state, elements, language;  // (B)
-  at::Tensor images, jittered;                      // (B, frames, cameras)
+  at::Tensor images;                                // (B, frames, cameras)
   at::Tensor state_noise;                           // (B, numbers of the state)
 };
 
@@ -43,14 +41,18 @@ class RdtPolicy final : public PolicyNetwork, public Initialised {
     for (const ObservationSettings& o : s.observations) {
       if (o.is_camera())
         cameras_.push_back(o);
-      else if (o.name != s.language_observation)
+      else if (o.name != s.language_observation && o.name != kInstructionObservation)
         low_dim_.push_back(o);
     }
     vision_ = register_module("vision_encoder", std::make_shared<SiglipVision>(s.vision));
     if (!s.train_vision)
       for (at::Tensor& p : vision_->parameters()) p.requires_grad_(false);
     const std::int64_t width = s.network.lang_token_dim;
-    if (s.lang_tokens > 0)
+    if (!s.instructions.empty()) {
+      const auto n = static_cast<std::int64_t>(s.instructions.size());
+      lang_embeds_ = register_buffer("lang_embeds", at::zeros({n, s.lang_tokens, width}));
+      lang_mask_ = register_buffer("lang_mask", at::zeros({n, s.lang_tokens}));
+    } else if (s.lang_tokens > 0)
       lang_embed_ = register_buffer("lang_embed", at::zeros({s.lang_tokens, width}));
     else if (s.language_observation.empty())
       lang_token_ = register_parameter("lang_token", at::empty({1, width}));
@@ -96,6 +98,17 @@ class RdtPolicy final : public PolicyNetwork, public Initialised {
 
   void initialise(Initialiser& initialiser) override {
     if (lang_token_.defined()) initialiser.normal(lang_token_, 1.0);
+  }
+
+  std::int64_t add_instruction(const at::Tensor& embedding) {
+    COHORT_CHECK(lang_embeds_.defined(), "the policy takes no instructions");
+    const std::int64_t width = settings_.network.lang_token_dim;
+    COHORT_THROW_UNLESS(
+        embedding.dim() == 2 && embedding.size(1) == width && embedding.size(0) <= settings_.network.max_lang_cond_len,
+        "an embedded instruction has shape {}, but must be (up to {}, {})", c10::str(embedding.sizes()),
+        settings_.network.max_lang_cond_len, width);
+    added_.push_back(embedding.to(at::kFloat));
+    return lang_embeds_.size(0) + static_cast<std::int64_t>(added_.size()) - 1;
   }
 
  private:
@@ -163,9 +176,8 @@ class RdtPolicy final : public PolicyNetwork, public Initialised {
         siglip_pixels(at::full({1, 3, side, side}, 127.0 / 255.0, at::TensorOptions(at::kFloat).device(device)), side);
     std::vector<at::Tensor> pixels;
     for (std::size_t c = 0; c < cameras_.size(); ++c) {
-      at::Tensor images = images_of(observations, cameras_[c]);
+      const at::Tensor images = images_of(observations, cameras_[c]);
       const auto column = static_cast<std::int64_t>(c);
-      if (drawn != nullptr && settings_.image_aug) images = jittered(images, column, drawn->jittered);
       at::Tensor own = siglip_pixels(images, side);
       if (drawn != nullptr) {
         const at::Tensor kept = drawn->images.select(2, column).reshape({-1, 1, 1, 1});
@@ -189,42 +201,45 @@ class RdtPolicy final : public PolicyNetwork, public Initialised {
     return at::cat(places, 2).reshape({samples, -1, width});
   }
 
-  /// Every other image with other colours (the reference's ColorJitter; its corruptions are left out).
-  at::Tensor jittered(const at::Tensor& images, std::int64_t camera, const at::Tensor& chosen) const {
-    refuse_recording("colour jitter: how many images it sends through each operation differs from step to step");
-    const ColorRandomizerSettings color{
-        .enabled = true, .brightness = 0.3, .contrast = 0.4, .saturation = 0.5, .hue = 0.03};
-    const RandomContext& context = random_context();
-    const std::int64_t samples = images.size(0) / frames();
-    ImageKeys keys{.seed = context.seed, .step = context.step, .frames = frames(), .camera = static_cast<int>(camera)};
-    const at::Tensor ids =
-        (context.sample_ids.defined() ? context.sample_ids : at::arange(samples)).to(at::kCPU).contiguous();
-    keys.sample_ids.assign(ids.const_data_ptr<std::int64_t>(), ids.const_data_ptr<std::int64_t>() + samples);
-    const at::NoGradGuard no_grad;
-    const at::Tensor changed = apply_color_jitter(images, draw_color_jitter(color, keys));
-    return at::where(chosen.select(2, camera).reshape({-1, 1, 1, 1}) > 0, changed, images);
+  /// Tokens (B, L, width) of the instructions that the samples name, and their mask. L is the same in every batch.
+  std::pair<at::Tensor, at::Tensor> named_instructions(const Observations& observations) const {
+    const at::Tensor& x = at(observations, kInstructionObservation);
+    const at::Tensor rows = x.select(1, x.size(1) - 1).reshape({-1}).to(at::kLong);
+    at::Tensor table = lang_embeds_, mask = lang_mask_;
+    for (const at::Tensor& more : added_) {
+      const std::int64_t length = std::max(table.size(1), more.size(0));
+      const auto padded = [&](const at::Tensor& y) { return at::constant_pad_nd(y, {0, 0, 0, length - y.size(-2)}); };
+      const at::Tensor own = more.to(table.device());
+      table = at::cat({padded(table), padded(own).unsqueeze(0)});
+      mask = at::cat({at::constant_pad_nd(mask, {0, length - mask.size(1)}),
+                      at::constant_pad_nd(at::ones({1, own.size(0)}, mask.options()), {0, length - own.size(0)})});
+    }
+    return {table.index_select(0, rows), mask.index_select(0, rows) > 0};
   }
 
   /// Tokens (B, L, width) and their mask.
   std::pair<at::Tensor, at::Tensor> language_of(const Observations& observations, std::int64_t samples,
                                                 const Drawn* drawn) const {
     const std::int64_t width = settings_.network.lang_token_dim;
-    at::Tensor tokens;
-    if (!settings_.language_observation.empty()) {
+    at::Tensor tokens, told;
+    if (lang_embeds_.defined()) {
+      std::tie(tokens, told) = named_instructions(observations);
+    } else if (!settings_.language_observation.empty()) {
       const at::Tensor& x = at(observations, settings_.language_observation);
       tokens = x.select(1, x.size(1) - 1).to(at::kFloat).unsqueeze(1);
     } else {
       tokens = (lang_embed_.defined() ? lang_embed_ : lang_token_).unsqueeze(0).expand({samples, -1, -1});
     }
-    if (drawn == nullptr) return {tokens, {}};
+    if (drawn == nullptr) return {tokens, told};
     const std::int64_t length = std::max<std::int64_t>(tokens.size(1), settings_.empty_lang_tokens);
     const auto padded = [&](const at::Tensor& x) { return at::constant_pad_nd(x, {0, 0, 0, length - x.size(1)}, 0.0); };
     const at::Tensor kept = drawn->language.view({samples, 1, 1});
     const at::Tensor empty =
         empty_lang_embed_.defined() ? empty_lang_embed_.unsqueeze(0) : at::zeros({1, 1, width}, tokens.options());
     const at::Tensor place = at::arange(length, tokens.options().dtype(at::kLong)).unsqueeze(0);
-    const at::Tensor mask =
-        at::where(drawn->language.view({samples, 1}) > 0, place < tokens.size(1), place < empty.size(1));
+    const at::Tensor own =
+        told.defined() ? at::constant_pad_nd(told, {0, length - told.size(1)}, 0) : place < tokens.size(1);
+    const at::Tensor mask = at::where(drawn->language.view({samples, 1}) > 0, own, place < empty.size(1));
     return {kept * padded(tokens) + (1 - kept) * padded(empty), mask};
   }
 
@@ -238,6 +253,8 @@ class RdtPolicy final : public PolicyNetwork, public Initialised {
     c.action_mask_BS = mask_of(action_slots_, samples, device);
     c.frequency_B = at::full({samples}, settings_.ctrl_freq, at::TensorOptions(at::kFloat).device(device));
     if (drawn != nullptr) {
+      if (const auto own = observations.find(kFrequencyObservation); own != observations.end())
+        c.frequency_B = own->second.reshape({samples}).to(at::kFloat);
       if (settings_.state_noise_snr) state = state + drawn->state_noise;
       if (!settings_.state_mean.empty()) {
         const at::Tensor mean = torch::tensor(settings_.state_mean, at::kFloat).to(device);
@@ -273,7 +290,7 @@ class RdtPolicy final : public PolicyNetwork, public Initialised {
       const TrainingNoise noise =
           draw_training_noise(context, samples, n.schedule.num_train_timesteps, 1, n.horizon, n.state_token_dim);
       const std::int64_t history = n.img_history_size, cameras = n.num_cameras, images = history * cameras;
-      at::Tensor kept = at::empty({samples, 4 + images}), jitter = at::empty({samples, history, cameras});
+      at::Tensor kept = at::empty({samples, 4 + images});
       const auto numbers = static_cast<std::int64_t>(s.state_std.size());
       at::Tensor state_noise = at::zeros({samples, numbers});
       const at::Tensor ids = context.sample_ids.defined() ? context.sample_ids.contiguous() : at::arange(samples);
@@ -287,9 +304,6 @@ class RdtPolicy final : public PolicyNetwork, public Initialised {
           row[k] =
               static_cast<double>(stream.uniform(kMaskDraws + static_cast<std::uint64_t>(k))) < hidden ? 0.0f : 1.0f;
         }
-        float* jitter_row = jitter.mutable_data_ptr<float>() + i * images;
-        for (std::int64_t k = 0; k < images; ++k)
-          jitter_row[k] = stream.uniform(kJitterDraws + static_cast<std::uint64_t>(k)) < 0.5f ? 0.0f : 1.0f;
         if (!s.state_noise_snr) continue;
         // 10·log10(deviation² / noise²) = snr.
         const double share = std::pow(10.0, -*s.state_noise_snr / 20.0);
@@ -298,8 +312,8 @@ class RdtPolicy final : public PolicyNetwork, public Initialised {
               static_cast<float>(share * s.state_std[static_cast<std::size_t>(k)] *
                                  static_cast<double>(stream.normal(kStateDraws + static_cast<std::uint64_t>(k))));
       }
-      return std::vector<at::Tensor>{
-          noise.timesteps, rdt_->schedule().factors(noise.timesteps), noise.noise[0], kept, jitter, state_noise};
+      return std::vector<at::Tensor>{noise.timesteps, rdt_->schedule().factors(noise.timesteps), noise.noise[0], kept,
+                                     state_noise};
     });
     const at::Tensor& kept = v[3];
     return {.timesteps = v[0],
@@ -311,15 +325,15 @@ class RdtPolicy final : public PolicyNetwork, public Initialised {
             .language = kept.select(1, 3),
             .images = kept.narrow(1, 4, kept.size(1) - 4)
                           .view({samples, settings_.network.img_history_size, settings_.network.num_cameras}),
-            .jittered = v[4],
-            .state_noise = v[5]};
+            .state_noise = v[4]};
   }
 
   RdtSettings settings_;
   std::shared_ptr<Rdt> rdt_;
   std::shared_ptr<SiglipVision> vision_;
   std::vector<ObservationSettings> cameras_, low_dim_;
-  at::Tensor lang_token_, lang_embed_, empty_lang_embed_, state_slots_, action_slots_;
+  std::vector<at::Tensor> added_;  // instructions beside those of the weights
+  at::Tensor lang_token_, lang_embeds_, lang_mask_, lang_embed_, empty_lang_embed_, state_slots_, action_slots_;
 };
 
 }  // namespace
@@ -332,14 +346,22 @@ void describe(config::Fields& fields, RdtSettings& s) {
   fields.add("cam_ext_mask_prob", s.cam_ext_mask_prob,
              "how often training hides the first camera; below 0: as cond_mask_prob says");
   fields.add("state_noise_snr", s.state_noise_snr, "dB between states and the noise that training adds to them");
-  fields.add("image_aug", s.image_aug, "jitter the colours of every other training image");
+  fields.add("image_aug", s.image_aug,
+             "colours, noise and blur of every other training image, as the reference: data.image_transforms gets "
+             "rdt_augment");
   fields.section("vision", [&] { describe(fields, s.vision); });
   fields.add("train_vision", s.train_vision, "the vision encoder learns along; false: it is frozen");
   fields.add("vision_weights", s.vision_weights, "weights of a SigLIP: .safetensors, .bin or their folder");
-  fields.add("lang_embed", s.lang_embed, "file of the embedded instruction; empty: a learned token");
+  fields.add("ctrl_freqs", s.ctrl_freqs, "Hz of each data set in training; empty: ctrl_freq of all");
+  fields.add("lang_embed", s.lang_embed,
+             "file or folder of the embedded instructions (`cohort data embed`); empty: a learned token");
+  fields.add("instruction", s.instruction, "of all episodes, where the data do not say it");
+  fields.add("instructions", s.instructions, "texts whose embeddings the policy carries; from the data and lang_embed");
   fields.add("empty_lang_embed", s.empty_lang_embed, "file of the embedded empty instruction; empty: zeros");
   fields.add("lang_tokens", s.lang_tokens, "tokens of lang_embed; from the file");
   fields.add("empty_lang_tokens", s.empty_lang_tokens, "tokens of empty_lang_embed; from the file");
+  fields.add("data_sets", s.data_sets, "names of data.paths in the reference's files, in order");
+  fields.add("dataset_stat", s.dataset_stat, "the reference's dataset_stat.json, for the state's mean");
   fields.add("slots", s.slots, "\"COMPONENT: SLOT, SLOT, ...\" for fields that RDT's table does not know by name");
   fields.add("state_slots", s.state_slots, "slots of the state's numbers; from the data");
   fields.add("action_slots", s.action_slots, "slots of the action's numbers; from the data");
@@ -358,12 +380,16 @@ void check(const RdtSettings& s) {
                       "img_token_dim = {}, but the vision encoder's tokens have vision.hidden_size = {} numbers",
                       s.network.img_token_dim, s.vision.hidden_size);
   COHORT_THROW_UNLESS(s.ctrl_freq >= 0, "ctrl_freq = {} Hz must not be negative", s.ctrl_freq);
+  for (const double frequency : s.ctrl_freqs)
+    COHORT_THROW_UNLESS(frequency >= 0, "ctrl_freqs: {} Hz must not be negative", frequency);
   COHORT_THROW_UNLESS(s.cond_mask_prob >= 0 && s.cond_mask_prob <= 1 && s.cam_ext_mask_prob <= 1,
                       "cond_mask_prob = {} and cam_ext_mask_prob = {} are probabilities", s.cond_mask_prob,
                       s.cam_ext_mask_prob);
   for (const int tokens : {s.lang_tokens, s.empty_lang_tokens})
     COHORT_THROW_UNLESS(tokens <= s.network.max_lang_cond_len,
                         "an instruction of {} tokens, but max_lang_cond_len = {}", tokens, s.network.max_lang_cond_len);
+  COHORT_THROW_UNLESS(s.instructions.empty() || s.lang_tokens > 0, "{} instructions, but lang_tokens = 0",
+                      s.instructions.size());
   const auto cameras = std::count_if(s.observations.begin(), s.observations.end(),
                                      [](const ObservationSettings& o) { return o.is_camera(); });
   COHORT_THROW_UNLESS(cameras <= s.network.num_cameras, "{} cameras, but num_cameras = {} places for them", cameras,
@@ -376,7 +402,8 @@ std::shared_ptr<PolicyNetwork> make_rdt_policy(const RdtSettings& settings, std:
   COHORT_THROW_UNLESS(!settings.action_slots.empty(), "the slots of the action are not known: model.rdt.action_slots");
   std::size_t numbers = 0;
   for (const ObservationSettings& o : settings.observations)
-    if (!o.is_camera() && o.name != settings.language_observation) numbers += static_cast<std::size_t>(o.shape[0]);
+    if (!o.is_camera() && o.name != settings.language_observation && o.name != kInstructionObservation)
+      numbers += static_cast<std::size_t>(o.shape[0]);
   COHORT_THROW_UNLESS(numbers == settings.state_slots.size(), "the state has {} numbers, but model.rdt.state_slots {}",
                       numbers, settings.state_slots.size());
   COHORT_THROW_UNLESS(!settings.state_noise_snr || settings.state_std.size() == numbers,
@@ -384,6 +411,12 @@ std::shared_ptr<PolicyNetwork> make_rdt_policy(const RdtSettings& settings, std:
   auto policy = std::make_shared<RdtPolicy>(settings);
   initialise(*policy, seed);
   return policy;
+}
+
+std::int64_t add_rdt_instruction(torch::nn::Module& policy, const at::Tensor& embedding) {
+  auto* own = dynamic_cast<RdtPolicy*>(&policy);
+  COHORT_CHECK(own != nullptr, "the policy is no RDT");
+  return own->add_instruction(embedding);
 }
 
 const RdtSettings* rdt_settings(const torch::nn::Module& policy) {

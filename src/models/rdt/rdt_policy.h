@@ -7,7 +7,8 @@
 ///   policy->loss(observations, actions).backward();
 ///
 /// Weights: those of Rdt (rdt.h) at the top level; vision_encoder.vision_model.*; lang_token where no embedded
-/// instruction was given, else the buffers lang_embed and empty_lang_embed.
+/// instruction was given, else the buffers empty_lang_embed and lang_embed; where there are several, lang_embeds (N, L,
+/// width) and lang_mask (N, L), and the observation kInstructionObservation says which of them each sample is told.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -24,24 +25,38 @@
 
 namespace cohort::models {
 
+/// The observation (1) that is the row of an instruction in RdtSettings::instructions.
+inline constexpr const char* kInstructionObservation = "instruction";
+/// In training, Hz of each sample (B); without it RdtSettings::ctrl_freq holds for all.
+inline constexpr const char* kFrequencyObservation = "ctrl_freq";
+
 struct RdtSettings {
   RdtNetworkSettings network;
-  int exec_horizon = 16;    ///< actions of a chunk that are executed before the next one is drawn
-  double ctrl_freq = 25.0;  ///< Hz at which the data's actions follow one another
+  int exec_horizon = 16;           ///< actions of a chunk that are executed before the next one is drawn
+  double ctrl_freq = 25.0;         ///< Hz at which the data's actions follow one another, and of acting
+  std::vector<double> ctrl_freqs;  ///< of each data set, where they differ in training; empty: ctrl_freq of all
 
   double cond_mask_prob = 0.1;    ///< how often training hides each condition: frequency, state, mask, image, text
   double cam_ext_mask_prob = -1;  ///< how often it hides the first camera; below 0: cond_mask_prob
   std::optional<double> state_noise_snr;  ///< dB between the states and the noise that training adds; empty: none
-  bool image_aug = false;                 ///< colours of every other training image are jittered
+  bool image_aug = false;                 ///< training images go through rdt_augment (data/images/rdt_augment.h)
 
   SiglipVisionSettings vision;
   bool train_vision = false;   ///< the vision encoder learns along; false: it is frozen
   std::string vision_weights;  ///< file or folder of a SigLIP; empty: drawn from the seed
 
-  std::string lang_embed;        ///< file of the embedded instruction, (tokens, lang_token_dim); empty: a learned token
+  /// File of the embedded instruction, (tokens, lang_token_dim), or of several with their texts
+  /// (policy/instruction_embeddings.h); empty: a learned token.
+  std::string lang_embed;
+  std::string instruction;       ///< of all episodes, where the data do not say it and lang_embed holds several
   std::string empty_lang_embed;  ///< likewise of the empty instruction, for cond_mask_prob; empty: zeros
   int lang_tokens = 0;           ///< tokens of these files; they follow from them and are kept with the run
   int empty_lang_tokens = 0;
+  /// The texts whose embeddings the policy carries, where lang_embed has texts: those of the data.
+  std::vector<std::string> instructions;
+
+  std::vector<std::string> data_sets;  ///< names of data.paths in the reference's files (dataset_stat.json)
+  std::string dataset_stat;            ///< the reference's dataset_stat.json: the state's mean is taken from it
 
   std::vector<std::string> slots;  ///< "COMPONENT: SLOT, ..." for fields that are not known by name (state_vector.h)
   /// These follow from the data: the slot of every number of the state and of the action, the mean and deviation of the
@@ -63,5 +78,8 @@ void check(const RdtSettings& settings);
 std::shared_ptr<PolicyNetwork> make_rdt_policy(const RdtSettings& settings, std::uint64_t seed);
 /// The settings of a policy of make_rdt_policy(); null for another module.
 const RdtSettings* rdt_settings(const torch::nn::Module& policy);
+/// For acting: one more embedding (tokens, width) beside those that the policy carries. It is no part of its weights.
+/// Gives its number for kInstructionObservation. Throws Error for a wrong shape.
+std::int64_t add_rdt_instruction(torch::nn::Module& policy, const at::Tensor& embedding);
 
 }  // namespace cohort::models

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "models/policy_network.h"
+#include "models/rdt/rdt_policy.h"
 
 namespace cohort::train {
 namespace {
@@ -37,6 +38,10 @@ models::Observations observations_of(const ObservationLayout& layout, const para
   }
   if (!layout.language.empty())
     observations[layout.language] = batch.at("language").unsqueeze(1).expand({-1, layout.frames, -1});
+  if (layout.lang_row)
+    observations[models::kInstructionObservation] =
+        batch.at("lang_row").view({-1, 1, 1}).expand({-1, layout.frames, -1});
+  if (layout.ctrl_freq) observations[models::kFrequencyObservation] = batch.at("ctrl_freq");
   for (std::size_t i = 0; i < layout.rgb.size(); ++i)
     observations[layout.rgb[i]] = batch.at("image/" + layout.images[i]);
   return observations;

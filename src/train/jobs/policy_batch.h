@@ -20,6 +20,8 @@ struct ObservationLayout {
   std::vector<std::string> rgb;      ///< names of the cameras
   std::vector<std::string> images;   ///< their fields, without "image/"
   std::string language;              ///< name of the instruction's embedding, the field "language"; empty: none
+  bool lang_row = false;             ///< the field "lang_row" says which instruction of an RDT a sample is told
+  bool ctrl_freq = false;            ///< the field "ctrl_freq" says how often a sample's data act
   std::int64_t frames = 1;           ///< of observations, each of which sees it
 };
 

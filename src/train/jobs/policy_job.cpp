@@ -16,14 +16,15 @@
 #include "data/open_episodes.h"
 #include "data/robot_windows.h"
 #include "data/transforms/component.h"
-#include "models/rdt/state_vector.h"
 #include "policy/algorithm.h"
 #include "policy/checkpoint_folder.h"
+#include "policy/language.h"
 #include "policy/policy_settings.h"
 #include "policy/rdt_files.h"
 #include "policy/statistics_of_set.h"
 #include "train/jobs/job.h"
 #include "train/jobs/policy_batch.h"
+#include "train/jobs/rdt_data.h"
 #include "train/jobs/some_samples.h"
 #include "train/jobs/statistics_of_sets.h"
 #include "train/run.h"
@@ -81,7 +82,7 @@ class PolicyJob : public Job {
     COHORT_THROW_UNLESS(sampled_ >= 0, "validation.sampled = {} must not be negative", sampled_);
     policy::check(resumes() ? policy::without_files(model_) : model_);
     shape_windows();
-    if (model_.language.enabled() && data_.instruction.empty()) data_.instruction = "language_instruction";
+    choose_instruction();
     data::RobotDataSettings combined = data_;
     if (combine_statistics_ && data_.paths.size() > 1 && data_.statistics.empty()) {
       // What never changes in one set may change over all of them.
@@ -91,33 +92,27 @@ class PolicyJob : public Job {
     }
     train_ = std::make_shared<data::RobotWindows>(combined);
     take_shapes();
-    if (model_.algorithm == "rdt") take_slots();
+    if (model_.algorithm == "rdt")
+      place_rdt_numbers(model_.rdt, data_, model_.low_dim_widths, model_.action_widths, *train_, resumes());
     policy::check(resumes() ? policy::without_files(model_) : model_);
     check_batch_size();
     check_reach();
+    if (!validation_splits_.empty()) load_validation();
+    if (model_.algorithm == "rdt" && !resumes())
+      policy::take_instructions(model_.rdt, told_by(model_.rdt, {train_.get(), validation_.get()}));
+    policy::check(resumes() ? policy::without_files(model_) : model_);
     train_samples_ = with_language(train_);
-    if (validation_splits_.empty()) return;
-    data::RobotDataSettings settings = data_;
-    settings.splits = validation_splits_;
-    settings.augment = false;
-    settings.weights.clear();  // every window once, however often training draws from its set
-    settings.windows_per_episode = settings.samples_per_epoch = 0;
-    for (std::size_t set = 0; set < train_->sets(); ++set) settings.given_statistics.push_back(train_->statistics(set));
-    try {
-      validation_ = std::make_shared<data::RobotWindows>(settings);
-    } catch (const Error& e) {
-      throw Error(format("validation.splits: {}; choose other splits, or none (validation.splits=[])", e.what()));
-    }
-    data::check_disjoint(*train_, *validation_);
+    if (!validation_) return;
     validation_samples_ = with_language(validation_);
     if (sampled_ > 0) shown_ = std::make_shared<SomeSamples>(validation_samples_, sampled_);
   }
 
   PredictionRequest load_request(const config::Json& statistics, const std::string& data_set) override {
     COHORT_THROW_UNLESS(data_.paths.size() == 1, "{} data sets are to be predicted: name one", data_.paths.size());
+    predicts_ = true;
     policy::check(policy::without_files(model_));
     shape_windows();
-    if (model_.language.enabled() && data_.instruction.empty()) data_.instruction = "language_instruction";
+    choose_instruction();
     data_.augment = false;
     data_.given_statistics = {policy::statistics_of_set(statistics.dump(), data_set, "the checkpoint's statistics")};
     train_ = std::make_shared<data::RobotWindows>(data_);
@@ -323,6 +318,11 @@ class PolicyJob : public Job {
     COHORT_THROW_UNLESS(!model_.rgb.empty() || !model_.low_dim.empty(),
                         "the policy sees nothing: name data.proprio or data.images");
     if (!data_.images.empty() && data_.image_transforms.empty()) keep_stored_size();
+    // Before everything else, as the reference does it on images as they are stored.
+    auto& steps = data_.image_transforms;
+    if (model_.algorithm == "rdt" && model_.rdt.image_aug && !data_.images.empty() &&
+        std::find(steps.begin(), steps.end(), "rdt_augment") == steps.end())
+      steps.insert(steps.begin(), "rdt_augment");
   }
 
   /// Without a transform that fixes the size, images stay as they are stored.
@@ -383,38 +383,6 @@ class PolicyJob : public Job {
         model_.recorded = policy::common(model_.recorded, policy::recorded_pictures(train_->source(set), field));
   }
 
-  /// Where RDT's unified vector holds the numbers of this data.
-  void take_slots() {
-    models::RdtSettings& rdt = model_.rdt;
-    std::vector<std::string> components = data_.proprio;
-    components.insert(components.end(), data_.actions.begin(), data_.actions.end());
-    models::check_assigned(components, rdt.slots);
-    const auto place = [&](const std::vector<std::string>& names, const std::vector<int>& widths, const char* what) {
-      std::vector<std::vector<int>> slots;
-      std::vector<int> all;
-      for (std::size_t i = 0; i < names.size(); ++i) {
-        slots.push_back(models::slots_of(names[i], widths[i], rdt.slots));
-        all.insert(all.end(), slots.back().begin(), slots.back().end());
-      }
-      models::check_slots(names, slots, what);
-      return all;
-    };
-    rdt.state_slots = place(data_.proprio, model_.low_dim_widths, "data.proprio");
-    rdt.action_slots = place(data_.actions, model_.action_widths, "data.actions");
-    // What the network sees in the mean, and how far it strays.
-    const data::VectorStatistics& statistics = train_->statistics(0).proprio;
-    std::vector<float> low(statistics.mean.begin(), statistics.mean.end()), high = low;
-    for (std::size_t i = 0; i < high.size(); ++i) high[i] += static_cast<float>(statistics.std[i]);
-    if (!low.empty()) {
-      train_->proprio_normalizer(0).normalize(low);
-      train_->proprio_normalizer(0).normalize(high);
-    }
-    rdt.state_mean.assign(low.begin(), low.end());
-    rdt.state_std.clear();
-    for (std::size_t i = 0; i < low.size(); ++i) rdt.state_std.push_back(static_cast<double>(high[i] - low[i]));
-    if (!resumes()) policy::take_instruction_lengths(rdt);
-  }
-
   /// A sampler that clamps what it draws must be able to draw every action of the data.
   void check_reach() const {
     const std::optional<double> reach = policy::algorithm_of(model_).reach(model_);
@@ -442,8 +410,34 @@ class PolicyJob : public Job {
     }
   }
 
+  void load_validation() {
+    data::RobotDataSettings settings = data_;
+    settings.splits = validation_splits_;
+    settings.augment = false;
+    settings.weights.clear();  // every window once, however often training draws from its set
+    settings.windows_per_episode = settings.samples_per_epoch = 0;
+    for (std::size_t set = 0; set < train_->sets(); ++set) settings.given_statistics.push_back(train_->statistics(set));
+    try {
+      validation_ = std::make_shared<data::RobotWindows>(settings);
+    } catch (const Error& e) {
+      throw Error(format("validation.splits: {}; choose other splits, or none (validation.splits=[])", e.what()));
+    }
+    data::check_disjoint(*train_, *validation_);
+  }
+
+  /// The text that says what episodes are told, for models that take it.
+  void choose_instruction() {
+    if (model_.algorithm == "rdt") data_.instruction = rdt_instruction_field(model_.rdt, data_, resumes() || predicts_);
+    if (model_.language.enabled() && data_.instruction.empty()) data_.instruction = "language_instruction";
+  }
+
   /// Instructions as the policy takes them.
-  std::shared_ptr<const data::Dataset> with_language(const std::shared_ptr<const data::RobotWindows>& windows) const {
+  std::shared_ptr<const data::Dataset> with_language(const std::shared_ptr<const data::RobotWindows>& windows) {
+    layout_.lang_row = model_.algorithm == "rdt" && !model_.rdt.instructions.empty();
+    layout_.ctrl_freq = !frequencies().empty();
+    if (layout_.lang_row || layout_.ctrl_freq)
+      return std::make_shared<policy::InstructionWindows>(
+          windows, rdt_instruction_rows(model_.rdt, *windows, !data_.instruction.empty()), frequencies());
     if (!model_.language.enabled()) return windows;
     return std::make_shared<policy::LanguageWindows>(
         windows, policy::embed_instructions(model_.language, windows->instructions()));
@@ -469,7 +463,13 @@ class PolicyJob : public Job {
     throw Error("the samples have no action");
   }
 
+  /// Hz of each data set, where they differ.
+  std::vector<double> frequencies() const {
+    return model_.algorithm == "rdt" && !predicts_ ? model_.rdt.ctrl_freqs : std::vector<double>();
+  }
+
   const config::Fields* fields_ = nullptr;
+  bool predicts_ = false;
   const RunSettings* run_ = nullptr;
   bool combine_statistics_ = false;
   std::vector<std::string> validation_splits_;
@@ -497,6 +497,8 @@ class RdtJob final : public PolicyJob {
     run.train.optimizer.kind = "adamw";
     run.train.optimizer.weight_decay = 1e-2;
     run.train.clip_norm = 1.0;
+    // The embedded instructions never change.
+    run.parallel.ddp.constant_buffers = run.parallel.dp.constant_buffers = {"lang_embed", "lang_embeds", "lang_mask"};
   }
   void load() override {
     COHORT_THROW_UNLESS(model_.algorithm == "rdt",

@@ -3,18 +3,16 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstdlib>
-#include <filesystem>
 #include <optional>
 #include <utility>
 
 #include "core/error.h"
+#include "policy/hub_models.h"
 #include "train/deepspeed_file.h"
+#include "train/jobs/rdt_config.h"
 
 namespace cohort::train {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr std::array<std::string_view, 9> kSwitches{
     "load_from_hdf5",   "gradient_checkpointing", "image_aug",   "precomp_lang_embed",
@@ -48,20 +46,18 @@ constexpr std::array<SameSetting, 18> kSame{{{"output_dir", "output_dir"},
 struct WithoutEffect {
   std::string_view flag, reason;
 };
-constexpr std::array<WithoutEffect, 6> kWithoutEffect{
+constexpr std::array<WithoutEffect, 5> kWithoutEffect{
     {{"logging_dir", "log, metrics and TensorBoard events lie in the run's folder"},
      {"local_rank", "the launcher's LOCAL_RANK says it"},
      {"set_grads_to_none", "gradients are kept in buckets and never set to None"},
      {"alpha", "a moving average for the reference's log only"},
-     {"dataset_type", "data.paths names the data, whatever they are for"},
      {"allow_tf32", "TF32 is allowed unless train.deterministic=true"}}};
 
 struct Refused {
   std::string_view flag, remedy;
 };
-constexpr std::array<Refused, 4> kRefused{
-    {{"config_path", "a configuration is a JSON file: --config configs/rdt_1b.json, or rdt_170m.json, rdt_tiny.json"},
-     {"push_to_hub", "nothing is sent anywhere; the run's folder holds the weights as safetensors"},
+constexpr std::array<Refused, 3> kRefused{
+    {     {"push_to_hub", "nothing is sent anywhere; the run's folder holds the weights as safetensors"},
      {"hub_token", "nothing is sent anywhere; leave it out"},
      {"hub_model_id", "nothing is sent anywhere; leave it out"}}};
 
@@ -84,6 +80,7 @@ class Reader {
       std::string name = word.substr(0, equals);
       // main.py's argparse knows them with a low line; people write both.
       if (name.find('.') == std::string::npos) std::replace(name.begin(), name.end(), '-', '_');
+      if (name == "data.images") names_images_ = true;
       if (equals == std::string::npos || !take(name, word.substr(equals + 1))) flags_.overrides.push_back(word);
     }
     finish();
@@ -118,7 +115,8 @@ class Reader {
 
   bool take_special(const std::string& flag, const std::string& value) {
     if (flag == "load_from_hdf5") {
-      if (is_true(value)) set("data.format=hdf5");
+      from_hdf5_ = is_true(value);
+      if (from_hdf5_) set("data.format=hdf5");
     } else if (flag == "gradient_checkpointing") {
       set(format("train.gradient_checkpointing={}", is_true(value) ? "true" : "false"));
     } else if (flag == "use_8bit_adam") {
@@ -127,8 +125,10 @@ class Reader {
       deepspeed_ = read_deepspeed_file(value);
     } else if (flag == "image_aug") {
       set(format("model.rdt.image_aug={}", is_true(value) ? "true" : "false"));
-      if (is_true(value))
-        flags_.notes.push_back("--image_aug: the reference's colour jitter is done, its corruptions (imgaug) are not");
+    } else if (flag == "config_path") {
+      config_path_ = value;
+    } else if (flag == "dataset_type") {
+      dataset_type_ = value;
     } else if (flag == "precomp_lang_embed") {
       precomputed_ = is_true(value);
     } else if (flag == "scale_lr") {
@@ -141,9 +141,9 @@ class Reader {
     } else if (flag == "resume_from_checkpoint") {
       set(format("resume={}", value == "latest" ? "auto" : value));
     } else if (flag == "pretrained_model_name_or_path") {
-      set("model.initial_weights=" + find_model(flag, value));
+      set("model.initial_weights=" + policy::find_hub_model("--" + flag, value).string());
     } else if (flag == "pretrained_vision_encoder_name_or_path") {
-      set("model.rdt.vision_weights=" + find_model(flag, value));
+      set("model.rdt.vision_weights=" + policy::find_hub_model("--" + flag, value).string());
     } else if (flag == "pretrained_text_encoder_name_or_path") {
       text_encoder_ = value;
     } else if (flag == "report_to") {
@@ -177,16 +177,36 @@ class Reader {
                  *text_encoder_));
     else if (text_encoder_)
       refuse("pretrained_text_encoder_name_or_path", *text_encoder_,
-             "texts are not embedded while training: add --precomp_lang_embed and model.rdt.lang_embed=FILE");
+             "texts are not embedded while training: run cohort data embed DATA --text-encoder " + *text_encoder_ +
+                 " --out instructions.safetensors once, then add --precomp_lang_embed "
+                 "model.rdt.lang_embed=instructions.safetensors");
     if (precomputed_.value_or(false) &&
         std::none_of(flags_.overrides.begin(), flags_.overrides.end(),
                      [](const std::string& text) { return text.find("model.rdt.lang_embed=") == 0; }))
       refuse("precomp_lang_embed", "",
-             "name the embedded instruction with model.rdt.lang_embed=FILE (.pt or .safetensors)");
+             "name the embedded instructions with model.rdt.lang_embed=FILE (cohort data embed DATA --out "
+             "instructions.safetensors makes them; or the reference's .pt, or its folder)");
     schedule();
     sampling();
     deepspeed();
+    configuration();
     COHORT_THROW_UNLESS(refused_.empty(), "flags of main.py that cannot be honoured:{}", refused_);
+  }
+
+  /// base.yaml's settings, before those of the command line, which go on top.
+  void configuration() {
+    if (!config_path_) {
+      if (dataset_type_)
+        flags_.notes.push_back(
+            format("--dataset_type={} has no effect without --config_path: data.paths names the data", *dataset_type_));
+      return;
+    }
+    RdtConfig config = read_rdt_config({.path = *config_path_,
+                                        .dataset_type = dataset_type_.value_or("pretrain"),
+                                        .load_from_hdf5 = from_hdf5_,
+                                        .names_images = names_images_});
+    flags_.overrides.insert(flags_.overrides.begin(), config.overrides.begin(), config.overrides.end());
+    flags_.notes.insert(flags_.notes.end(), config.notes.begin(), config.notes.end());
   }
 
   /// diffusers' get_scheduler: "constant" knows no warm-up.
@@ -241,49 +261,16 @@ class Reader {
   RdtFlags flags_;
   std::optional<DeepspeedFile> deepspeed_;
   std::string refused_;
+  bool from_hdf5_ = false, names_images_ = false;
   std::optional<bool> precomputed_;
+  std::optional<std::string> config_path_, dataset_type_;
   std::optional<std::string> text_encoder_, scheduler_, warmup_, period_, sample_batch_, sample_batches_;
 };
-
-/// The newest snapshot of a model in the hub's cache; empty: there is none.
-fs::path cached_snapshot(const std::string& name) {
-  const char* home = std::getenv("HOME");
-  const char* hub = std::getenv("HF_HUB_CACHE");
-  const char* hf = std::getenv("HF_HOME");
-  fs::path cache = hub != nullptr  ? fs::path(hub)
-                   : hf != nullptr ? fs::path(hf) / "hub"
-                                   : fs::path(home != nullptr ? home : "") / ".cache/huggingface/hub";
-  std::string folder = "models--" + name;
-  for (std::size_t slash; (slash = folder.find('/')) != std::string::npos;) folder.replace(slash, 1, "--");
-  std::error_code error;
-  fs::path newest;
-  fs::file_time_type time;
-  for (const auto& entry : fs::directory_iterator(cache / folder / "snapshots", error)) {
-    std::error_code unreadable;
-    const auto written = fs::last_write_time(entry.path(), unreadable);
-    if (unreadable || (!newest.empty() && written < time)) continue;
-    newest = entry.path();
-    time = written;
-  }
-  return newest;
-}
 
 }  // namespace
 
 bool is_rdt_switch(std::string_view name) {
   return std::find(kSwitches.begin(), kSwitches.end(), name) != kSwitches.end();
-}
-
-std::string find_model(const std::string& flag, const std::string& name) {
-  std::error_code error;
-  if (fs::exists(name, error)) return name;
-  const fs::path cached = cached_snapshot(name);
-  COHORT_THROW_UNLESS(
-      !cached.empty(),
-      "--{}={}: there is no such file or folder, and the hub's cache does not hold it; where there is a "
-      "network: huggingface-cli download {}",
-      flag, name, name);
-  return cached.string();
 }
 
 RdtFlags read_rdt_flags(const std::vector<std::string>& words) {

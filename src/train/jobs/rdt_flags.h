@@ -22,8 +22,4 @@ bool is_rdt_switch(std::string_view name);
 /// be honoured.
 RdtFlags read_rdt_flags(const std::vector<std::string>& words);
 
-/// A local file or folder, or what the hub's cache ($HF_HOME, else ~/.cache/huggingface) holds of the model
-/// "OWNER/NAME". Throws Error with the command that downloads it.
-std::string find_model(const std::string& flag, const std::string& name);
-
 }  // namespace cohort::train

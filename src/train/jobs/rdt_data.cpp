@@ -1,0 +1,120 @@
+#include "train/jobs/rdt_data.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "data/instruction_texts.h"
+#include "data/open_episodes.h"
+#include "models/rdt/state_vector.h"
+#include "policy/instruction_embeddings.h"
+#include "policy/rdt_files.h"
+#include "train/jobs/rdt_config.h"
+
+namespace cohort::train {
+namespace {
+
+/// The state's mean as the reference's statistics have it; empty: they are not asked for, or do not name the data set.
+std::vector<float> given_state_mean(const models::RdtSettings& rdt, const data::RobotDataSettings& data,
+                                    const data::RobotWindows& train) {
+  COHORT_THROW_UNLESS(rdt.data_sets.empty() || rdt.data_sets.size() == data.paths.size(),
+                      "the reference's configuration names {} data sets ({}{}), but data.paths {}: write the names of "
+                      "yours into its <type>_datasets.json (--dataset_type), in the order of data.paths",
+                      rdt.data_sets.size(), rdt.data_sets.front(), rdt.data_sets.size() > 1 ? ", ..." : "",
+                      data.paths.size());
+  if (rdt.dataset_stat.empty() || rdt.data_sets.empty() || rdt.state_slots.empty()) return {};
+  const std::vector<double> mean = reference_state_mean(rdt.dataset_stat, rdt.data_sets.front(), rdt.state_slots);
+  if (mean.empty()) {
+    log::info("{}: has no {}: the state's mean is computed from the data", rdt.dataset_stat, rdt.data_sets.front());
+    return {};
+  }
+  log::info("{}: the state's mean is that of {}", rdt.dataset_stat, rdt.data_sets.front());
+  std::vector<float> normalised(mean.begin(), mean.end());
+  train.proprio_normalizer(0).normalize(normalised);
+  return normalised;
+}
+
+}  // namespace
+
+void place_rdt_numbers(models::RdtSettings& rdt, const data::RobotDataSettings& data,
+                       const std::vector<int>& state_widths, const std::vector<int>& action_widths,
+                       const data::RobotWindows& train, bool keep_mean) {
+  std::vector<std::string> components = data.proprio;
+  components.insert(components.end(), data.actions.begin(), data.actions.end());
+  models::check_assigned(components, rdt.slots);
+  const auto place = [&](const std::vector<std::string>& names, const std::vector<int>& widths, const char* what) {
+    std::vector<std::vector<int>> slots;
+    std::vector<int> all;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      slots.push_back(models::slots_of(names[i], widths[i], rdt.slots));
+      all.insert(all.end(), slots.back().begin(), slots.back().end());
+    }
+    models::check_slots(names, slots, what);
+    return all;
+  };
+  rdt.state_slots = place(data.proprio, state_widths, "data.proprio");
+  rdt.action_slots = place(data.actions, action_widths, "data.actions");
+  COHORT_THROW_UNLESS(rdt.ctrl_freqs.empty() || rdt.ctrl_freqs.size() == data.paths.size(),
+                      "model.rdt.ctrl_freqs names {} frequencies for {} data sets", rdt.ctrl_freqs.size(),
+                      data.paths.size());
+  // What the network sees in the mean, and how far it strays.
+  const data::VectorStatistics& statistics = train.statistics(0).proprio;
+  std::vector<float> low(statistics.mean.begin(), statistics.mean.end()), high = low;
+  for (std::size_t i = 0; i < high.size(); ++i) high[i] += static_cast<float>(statistics.std[i]);
+  if (!low.empty()) {
+    train.proprio_normalizer(0).normalize(low);
+    train.proprio_normalizer(0).normalize(high);
+  }
+  rdt.state_std.clear();
+  for (std::size_t i = 0; i < low.size(); ++i) rdt.state_std.push_back(static_cast<double>(high[i] - low[i]));
+  if (keep_mean && rdt.state_mean.size() == low.size()) return;
+  const std::vector<float> given = given_state_mean(rdt, data, train);
+  const std::vector<float>& mean = given.empty() ? low : given;
+  rdt.state_mean.assign(mean.begin(), mean.end());
+}
+
+std::string rdt_instruction_field(const models::RdtSettings& rdt, const data::RobotDataSettings& data, bool carried) {
+  const bool several = carried ? !rdt.instructions.empty() : policy::has_instruction_texts(rdt);
+  COHORT_THROW_UNLESS(rdt.instruction.empty() || several,
+                      "model.rdt.instruction=\"{}\": model.rdt.lang_embed must name embeddings with their texts, as "
+                      "`cohort data embed` writes them",
+                      rdt.instruction);
+  if (!rdt.instruction.empty()) return "";
+  if (!several || !data.instruction.empty()) return data.instruction;
+  const auto source = data::open_episodes(data.paths[0], {.format = data.format,
+                                                          .split = data.splits.at(0),
+                                                          .on_corrupt = data.on_corrupt,
+                                                          .checksums = data.checksums,
+                                                          .index_cache = data.index_cache});
+  return data::has_instructions(*source, "language_instruction") ? "language_instruction" : "";
+}
+
+std::vector<std::string> told_by(const models::RdtSettings& rdt,
+                                 std::initializer_list<const data::RobotWindows*> windows) {
+  std::vector<std::string> told;
+  if (!rdt.instruction.empty()) told.push_back(rdt.instruction);
+  for (const data::RobotWindows* one : windows) {
+    if (one == nullptr) continue;
+    for (const std::string& text : one->instructions())
+      if (std::find(told.begin(), told.end(), text) == told.end()) told.push_back(text);
+  }
+  return told;
+}
+
+std::vector<std::int64_t> rdt_instruction_rows(const models::RdtSettings& rdt, const data::RobotWindows& windows,
+                                               bool data_say_it) {
+  if (rdt.instructions.empty()) return {};
+  if (!data_say_it) return {0};
+  std::vector<std::int64_t> rows;
+  for (const std::string& text : windows.instructions()) {
+    const auto found = std::find(rdt.instructions.begin(), rdt.instructions.end(), text);
+    COHORT_THROW_UNLESS(found != rdt.instructions.end(),
+                        "the data tell \"{}\", which the policy has no lang_embed of; it carries those that it was "
+                        "trained with: begin a training with model.rdt.lang_embed=FILE that has it ({})",
+                        text, policy::embed_command(text));
+    rows.push_back(found - rdt.instructions.begin());
+  }
+  return rows;
+}
+
+}  // namespace cohort::train

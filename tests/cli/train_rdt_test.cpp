@@ -1,0 +1,116 @@
+// From instructions to a trained RDT: `cohort data embed` on a data set of several instructions, then `cohort train rdt`
+// with the tiny preset's way and main.py's flags.
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "core/files.h"
+#include "core/json.h"
+#include "support/process.h"
+
+namespace cohort::testing {
+namespace {
+
+const std::string kSource = COHORT_SOURCE_DIR;
+
+class TrainRdt : public ::testing::Test {
+ protected:
+  std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
+  Outcome cohort(std::vector<std::string> words) const {
+    words.insert(words.begin(), cohort_path());
+    return run(words, {{"OMP_NUM_THREADS", "1"}}, 110);
+  }
+  Outcome embed(std::vector<std::string> words) const {
+    const std::vector<std::string> own{"data", "embed", "--text-encoder", kSource + "/tests/models/fixtures/t5"};
+    words.insert(words.begin(), own.begin(), own.end());
+    return cohort(words);
+  }
+  /// A few steps on the data set "arm", whose episodes are told three things.
+  Outcome train(const std::string& out, std::vector<std::string> more) const {
+    std::vector<std::string> words{
+        "train",
+        "rdt",
+        "--config",
+        kSource + "/configs/rdt_tiny.json",
+        "data.paths=" + kSource + "/tests/data/fixtures/arm",
+        "data.actions=[\"action\"]",
+        "data.proprio=[\"observation/pose\",\"observation/gripper\"]",
+        "data.images=[\"observation/image\"]",
+        "data.image_transforms=[\"resize(16, 16)\"]",
+        "data.statistics_cache=never",
+        "model.rdt.slots=[\"observation/pose: 30-35\", \"observation/gripper: gripper_open\", "
+        "\"action: 39-44, gripper_open\"]",
+        "model.rdt.lang_token_dim=24",
+        "model.rdt.hidden_size=32",
+        "model.rdt.depth=2",
+        "model.rdt.vision.image_size=16",
+        "train.schedule=constant",
+        "train.warmup_steps=0",
+        "backend=cpu",
+        "charts=false",
+        "--train_batch_size=6",
+        "--max_train_steps=3",
+        "--checkpointing_period=3",
+        "--report_to=none",
+        "output_dir=" + path(out)};
+    words.insert(words.end(), more.begin(), more.end());
+    return cohort(words);
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_F(TrainRdt, SeveralInstructionsAreEmbeddedOnceAndLearnt) {
+  const std::string file = path("instructions.safetensors"), arm = kSource + "/tests/data/fixtures/arm";
+  const Outcome first = embed({arm, "--out", file, "--pt-folder", path("pt")});
+  if (first.err.find("this build has no SentencePiece") != std::string::npos) GTEST_SKIP() << first.err;
+  ASSERT_EQ(first.code, 0) << first.output();
+  EXPECT_NE(first.out.find("T5 of 2 layers, width 24"), std::string::npos) << "the memory, before it begins";
+  EXPECT_NE(first.out.find("as bfloat16"), std::string::npos);
+  EXPECT_TRUE(fs::exists(path("pt/lang_embed_0.pt")) && fs::exists(path("pt/empty_lang_embed.pt")));
+  const std::string before = read_file(file);
+  const Outcome again = embed({"--instruction", "pick up the cup", "--out", file});
+  EXPECT_NE(again.out.find(" 0 embedded now"), std::string::npos) << again.output();
+  EXPECT_EQ(read_file(file), before);
+
+  const Outcome trained = train("out", {"--precomp_lang_embed", "model.rdt.lang_embed=" + file, "--image_aug"});
+  ASSERT_EQ(trained.code, 0) << trained.output();
+  const fs::path folder_of_run = fs::path(path("out")) / "rdt_tiny" / "latest";
+  const auto configuration = parse_json(read_file(folder_of_run / "config.json"));
+  const auto texts = configuration["model"]["rdt"]["instructions"].get<std::vector<std::string>>();
+  EXPECT_EQ(texts.size(), 3u);
+  EXPECT_NE(std::find(texts.begin(), texts.end(), "öffne die Tür"), texts.end());
+  const std::string weights = read_file(folder_of_run / "checkpoints/last/model.safetensors");
+  EXPECT_NE(weights.find("\"lang_embeds\""), std::string::npos) << "the checkpoint carries them";
+  // What it carries is enough to go on.
+  fs::remove(file);
+  const Outcome continued = cohort({"train", "resume=" + folder_of_run.string(), "train.steps=4"});
+  EXPECT_EQ(continued.code, 0) << continued.output();
+  // The reference's folder says the same.
+  const Outcome folder = train("from_pt", {"--precomp_lang_embed", "model.rdt.lang_embed=" + path("pt")});
+  EXPECT_EQ(folder.code, 0) << folder.output();
+}
+
+TEST_F(TrainRdt, AMissingLangEmbedIsNamedWithTheCommandThatMakesIt) {
+  const std::string file = path("one.safetensors");
+  const Outcome made = embed({"--instruction", "pick up the cup", "--out", file});
+  if (made.err.find("this build has no SentencePiece") != std::string::npos) GTEST_SKIP() << made.err;
+  ASSERT_EQ(made.code, 0) << made.output();
+  const Outcome outcome = train("out", {"--precomp_lang_embed", "model.rdt.lang_embed=" + file});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_NE(outcome.err.find("has no lang_embed of \"öffne die Tür\""), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("make it: cohort data embed --instruction \"öffne die Tür\""), std::string::npos);
+  EXPECT_FALSE(fs::exists(path("out"))) << "nothing is half-written";
+}
+
+TEST_F(TrainRdt, EmbedSaysWhatIsMissing) {
+  EXPECT_EQ(embed({"--instruction", "x"}).code, 2);
+  EXPECT_EQ(embed({"--out", path("x.safetensors")}).code, 2);
+  const Outcome unknown = cohort(
+      {"data", "embed", "--text-encoder", "google/no-such-t5", "--instruction", "x", "--out", path("x.safetensors")});
+  EXPECT_EQ(unknown.code, 1);
+  EXPECT_NE(unknown.err.find("huggingface-cli download google/no-such-t5"), std::string::npos) << unknown.err;
+  EXPECT_FALSE(fs::exists(path("x.safetensors")));
+}
+
+}  // namespace
+}  // namespace cohort::testing
