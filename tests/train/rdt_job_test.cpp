@@ -398,8 +398,7 @@ TEST(RdtFlags, MainPysFlagsAreOurSettings) {
 
 TEST(RdtFlags, WhatCannotBeHonouredIsRefusedByName) {
   const std::string message = message_of([] {
-    read_rdt_flags(
-        {"report_to=wandb", "lr_scheduler=polynomial", "precomp_lang_embed=true", "push_to_hub=false"});
+    read_rdt_flags({"report_to=wandb", "lr_scheduler=polynomial", "precomp_lang_embed=true", "push_to_hub=false"});
   });
   for (const char* flag : {"--report_to=wandb: ", "--lr_scheduler=polynomial: ", "--precomp_lang_embed: "})
     EXPECT_NE(message.find(flag), std::string::npos) << flag << message;

@@ -57,7 +57,7 @@ struct Refused {
   std::string_view flag, remedy;
 };
 constexpr std::array<Refused, 3> kRefused{
-    {     {"push_to_hub", "nothing is sent anywhere; the run's folder holds the weights as safetensors"},
+    {{"push_to_hub", "nothing is sent anywhere; the run's folder holds the weights as safetensors"},
      {"hub_token", "nothing is sent anywhere; leave it out"},
      {"hub_model_id", "nothing is sent anywhere; leave it out"}}};
 
