@@ -7,7 +7,7 @@
 #include "render/cpu/tile_runner.h"
 #include "render/picture.h"
 #include "render/traced_scene.h"
-#include "sim/cpu/threads.h"
+#include "core/thread_team.h"
 #include "sim/index.h"
 
 namespace cohort::render {
@@ -119,7 +119,7 @@ class RaycastRenderer final : public Renderer {
 
   DrawTile draw_tile_;
   TracedScene traced_;
-  sim::ThreadTeam team_;
+  ThreadTeam team_;
   std::vector<Picture> pictures_;
   std::vector<LinkPoses> poses_;  ///< of each thread
   ArrayView pos_, quat_;
