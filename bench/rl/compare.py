@@ -26,19 +26,21 @@ COMMON = {"n_envs": 64, "steps": 64, "hidden": [64, 64], "activation": "elu", "e
           "lr": 1e-3, "schedule": "adaptive", "gamma": 0.99, "lam": 0.95, "entropy": 0.0, "init_std": 1.0}
 
 
-def watch(command, rows, target, environment):
+def watch(command, rows, target):
     """Runs a side until its return is reached. rows(): iterations that are new. Gives seconds (None: never) and all rows."""
     begin, found, seconds = time.time(), [], None
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
-    for row in rows(process, begin):
-        found.append(row)
-        if row["return"] is not None and row["return"] >= target:
-            seconds = row["time"]
-            break
-    process.terminate()
-    rest = process.communicate()[0]
-    if not found:
-        sys.exit(f"{' '.join(command)} failed:\n{rest}")
+    with tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+        for row in rows(process, begin):
+            found.append(row)
+            if row["return"] is not None and row["return"] >= target:
+                seconds = row["time"]
+                break
+        process.terminate()
+        process.communicate()
+        if not found:
+            errors.seek(0)
+            sys.exit(f"{' '.join(command)} failed:\n{errors.read()}")
     return seconds, found
 
 
@@ -50,7 +52,7 @@ def theirs(python, task, seed, settings):
             if line.startswith("{"):
                 yield json.loads(line) | {"time": time.time() - begin}
 
-    return watch([python, str(here), task, str(seed), json.dumps(settings)], rows, settings["target"], os.environ.copy())
+    return watch([python, str(here), task, str(seed), json.dumps(settings)], rows, settings["target"])
 
 
 def ours(cohort, task, seed, settings, folder):
@@ -88,7 +90,7 @@ def ours(cohort, task, seed, settings, folder):
                 return
             time.sleep(0.02)
 
-    return watch(command, rows, settings["target"], os.environ.copy())
+    return watch(command, rows, settings["target"])
 
 
 def rates(rows):
@@ -103,6 +105,7 @@ def main():
     parser.add_argument("--tasks", nargs="+", default=list(TASKS), choices=list(TASKS))
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--torch-threads", type=int, help="of theirs, where one is quicker than --threads (a loaded machine)")
     parser.add_argument("--target", type=float, help="another return, for a quick try")
     parser.add_argument("--steps", type=int, help="control steps after which a side gives up")
     parser.add_argument("--out", help="folder for compare.csv and settings.json")
@@ -110,7 +113,8 @@ def main():
     table = []
     for task in options.tasks:
         limits = TASKS[task]
-        settings = COMMON | {"threads": options.threads, "target": options.target or limits["target"]}
+        settings = COMMON | {"threads": options.threads, "target": options.target or limits["target"],
+                             "torch_threads": options.torch_threads or options.threads}
         settings["iterations"] = (options.steps or limits["steps"]) // (settings["n_envs"] * settings["steps"])
         for seed in range(1, options.seeds + 1):
             sides = []

@@ -85,7 +85,7 @@ def main():
                 writer.writerow([step] + [f"{x:.6g}" for x in (statistics.mean(values), spread, min(values), max(values),
                                                               *values)])
         final = [curve[common[-1]] for curve in curves]
-        text = {"configuration": configuration | {"seed": list(range(1, options.seeds + 1))}, "seconds": seconds,
+        text = {"configuration": configuration | {"seed": list(range(1, options.seeds + 1)), "output_dir": ""}, "seconds": seconds,
                 "final_returns": final, "final_mean": statistics.mean(final)}
         (folder / f"{task}.json").write_text(json.dumps(text, indent=2) + "\n")
         draw(folder, task, options.seeds)

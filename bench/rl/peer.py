@@ -2,9 +2,9 @@
 
     peer.py TASK SEED SETTINGS_JSON
 
-SETTINGS_JSON: n_envs, steps, iterations, threads, hidden, activation, epochs, minibatches, clip, lr, schedule, gamma, lam,
-entropy, init_std, target. Prints a line of JSON for every iteration: control steps so far, the mean return of the last hundred
-episodes, seconds of simulating, acting and learning. Ends when `target` is reached.
+SETTINGS_JSON: n_envs, steps, iterations, threads (EnvPool's), torch_threads, hidden, activation, epochs, minibatches, clip, lr,
+schedule, gamma, lam, entropy, init_std, target. Prints a line of JSON for every iteration: control steps so far, the mean
+return of the last hundred episodes, seconds of simulating, acting and learning. Ends when `target` is reached.
 """
 import collections
 import json
@@ -14,7 +14,7 @@ import time
 
 settings = json.loads(sys.argv[3])
 for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[name] = str(settings["threads"])
+    os.environ[name] = str(settings["torch_threads"])
 
 import envpool  # noqa: E402
 import numpy  # noqa: E402
@@ -29,7 +29,7 @@ GROUPS = {"actor": ["policy"], "critic": ["policy"]}
 
 def main():
     torch.manual_seed(int(sys.argv[2]))
-    torch.set_num_threads(settings["threads"])
+    torch.set_num_threads(settings["torch_threads"])
     n = settings["n_envs"]
     env = envpool.make_gymnasium(sys.argv[1], num_envs=n, seed=int(sys.argv[2]), num_threads=settings["threads"])
     low, high = env.action_space.low, env.action_space.high
