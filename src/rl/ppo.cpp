@@ -11,6 +11,7 @@
 #include <torch/utils.h>
 
 #include "core/error.h"
+#include "rl/fused_losses.h"
 #include "rl/gaussian.h"
 
 namespace cohort::rl {
@@ -149,17 +150,32 @@ at::Tensor Ppo::backward(const Minibatch& batch, const at::Tensor& old_log_std) 
   return figures.detach();
 }
 
-/// The networks compute outside of autograd, the losses behind them within.
+/// The networks compute outside of autograd; so do the losses of Gaussian actions.
 at::Tensor Ppo::backward_fused(const Minibatch& batch, const at::Tensor& old_log_std) {
   const auto layers_first = [](const at::Tensor& memory) { return memory.defined() ? memory.transpose(0, 1) : memory; };
-  const at::Tensor mean = actor_pass_
-                              ->forward(networks_.for_actor(batch.observations), layers_first(batch.actor_memory),
-                                        batch.keep)
-                              .requires_grad_(),
+  const at::Tensor mean = actor_pass_->forward(networks_.for_actor(batch.observations),
+                                               layers_first(batch.actor_memory), batch.keep),
                    value = critic_pass_->forward(batch.observations, layers_first(batch.critic_memory), batch.keep)
-                               .squeeze(-1)
-                               .requires_grad_();
+                               .squeeze(-1);
   networks_.zero_grad();
+  if (!networks_.squashed()) {
+    const FusedLosses found = fused_losses({.mean = mean,
+                                            .value = value,
+                                            .log_std = networks_.log_std().detach(),
+                                            .old_log_std = old_log_std,
+                                            .actions = batch.actions,
+                                            .old_means = batch.old_means,
+                                            .old_log_probs = batch.old_log_probs,
+                                            .old_values = batch.old_values,
+                                            .advantages = batch.advantages,
+                                            .returns = batch.returns},
+                                           settings_, *team_);
+    networks_.log_std().mutable_grad() = found.d_log_std;
+    actor_pass_->backward(found.d_mean);
+    critic_pass_->backward(found.d_value.unsqueeze(-1));
+    return found.figures;
+  }
+  mean.requires_grad_(), value.requires_grad_();
   const at::Tensor figures = figures_of(networks_, batch, mean, value, old_log_std);
   figures[0].backward();
   actor_pass_->backward(mean.grad());
