@@ -4,10 +4,10 @@
 #include <atomic>
 
 #include "core/error.h"
+#include "core/thread_team.h"
 #include "render/cpu/tile_runner.h"
 #include "render/picture.h"
 #include "render/traced_scene.h"
-#include "core/thread_team.h"
 #include "sim/index.h"
 
 namespace cohort::render {
