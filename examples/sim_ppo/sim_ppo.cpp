@@ -43,7 +43,7 @@ int main(int argc, char** argv) try {
 
   // Every rank has the same weights: they are drawn from the seed.
   rl::ActorCritic networks(policy, task->spec(), kSeed);
-  rl::Ppo ppo(networks, settings, &ranks);
+  rl::Ppo ppo(networks, settings, {.ranks = &ranks});
   const std::int64_t width = networks.action_width();
   rl::Rollout rollout(kSteps, n, networks.observation_width(), width);
 

@@ -4,10 +4,10 @@
 #include <atomic>
 
 #include "core/error.h"
+#include "core/thread_team.h"
 #include "render/cpu/tile_runner.h"
 #include "render/picture.h"
 #include "render/traced_scene.h"
-#include "sim/cpu/threads.h"
 #include "sim/index.h"
 
 namespace cohort::render {
@@ -115,7 +115,7 @@ class RaycastRenderer final : public Renderer {
 
   DrawTile draw_tile_;
   TracedScene traced_;
-  sim::ThreadTeam team_;
+  ThreadTeam team_;
   std::vector<Picture> pictures_;
   std::vector<LinkPoses> poses_;  ///< of each thread
   ArrayView pos_, quat_;

@@ -9,6 +9,7 @@
 #include "core/config.h"
 #include "core/error.h"
 #include "models/layers.h"
+#include "models/linear.h"
 #include "tensors/convert.h"
 
 namespace cohort::rl {
@@ -93,10 +94,19 @@ ActorCritic::ActorCritic(const PolicySettings& settings, const ObservationLayout
     : settings_(settings) {
   check(settings);
   const std::int64_t actions = action.width(), seen = std::ssize(layout.actor_columns);
-  actor_ =
-      register_module("actor", std::make_shared<Mlp>(seen, settings.actor_hidden_dims, actions, settings.activation));
+  std::int64_t into_actor = seen, into_critic = layout.width;
+  if (recurrent()) {
+    const auto memory = [&settings](std::int64_t in) {
+      return std::make_shared<Gru>(in, settings.rnn_hidden_dim, settings.rnn_num_layers);
+    };
+    actor_memory_ = register_module("actor_memory", memory(seen));
+    critic_memory_ = register_module("critic_memory", memory(layout.width));
+    into_actor = into_critic = settings.rnn_hidden_dim;
+  }
+  actor_ = register_module("actor",
+                           std::make_shared<Mlp>(into_actor, settings.actor_hidden_dims, actions, settings.activation));
   critic_ = register_module("critic",
-                            std::make_shared<Mlp>(layout.width, settings.critic_hidden_dims, 1, settings.activation));
+                            std::make_shared<Mlp>(into_critic, settings.critic_hidden_dims, 1, settings.activation));
   moments_ = register_module("observations", std::make_shared<RunningMoments>(layout.width));
   log_std_ = register_parameter("log_std", at::empty({actions}));
   action_offset_ = register_buffer("action_offset", at::zeros({actions}));
@@ -121,9 +131,50 @@ at::Tensor ActorCritic::for_actor(const at::Tensor& normalised) const {
   return actor_width() == observation_width() ? normalised : normalised.index_select(-1, actor_columns_);
 }
 
-at::Tensor ActorCritic::mean_of_actors_observations(const at::Tensor& observations) const {
-  return actor_->forward(settings_.empirical_normalization ? moments_->normalize(observations, actor_columns_)
-                                                           : observations);
+NetworkMemory ActorCritic::begin(std::int64_t n) const {
+  if (!recurrent()) return {};
+  return {actor_memory_->begin(n), critic_memory_->begin(n)};
+}
+
+at::Tensor ActorCritic::mean(const at::Tensor& normalised, at::Tensor& memory) const {
+  const models::RowsAloneGuard rows_alone;
+  const at::Tensor seen = for_actor(normalised);
+  return actor_->forward(recurrent() ? actor_memory_->step(seen, memory) : seen);
+}
+
+at::Tensor ActorCritic::value(const at::Tensor& normalised, at::Tensor& memory) const {
+  const models::RowsAloneGuard rows_alone;
+  return critic_->forward(recurrent() ? critic_memory_->step(normalised, memory) : normalised).squeeze(-1);
+}
+
+at::Tensor ActorCritic::mean_of_actors_observations(const at::Tensor& observations, at::Tensor& memory) const {
+  const models::RowsAloneGuard rows_alone;
+  const at::Tensor seen =
+      settings_.empirical_normalization ? moments_->normalize(observations, actor_columns_) : observations;
+  return actor_->forward(recurrent() ? actor_memory_->step(seen, memory) : seen);
+}
+
+at::Tensor ActorCritic::means(const at::Tensor& normalised, const at::Tensor& memory, const at::Tensor& keep) const {
+  const at::Tensor seen = actor_memory_->forward(for_actor(normalised).transpose(0, 1), memory, keep.t());
+  return actor_->forward(seen.transpose(0, 1));
+}
+
+at::Tensor ActorCritic::values(const at::Tensor& normalised, const at::Tensor& memory, const at::Tensor& keep) const {
+  const at::Tensor seen = critic_memory_->forward(normalised.transpose(0, 1), memory, keep.t());
+  return critic_->forward(seen.transpose(0, 1)).squeeze(-1);
+}
+
+void NetworkMemory::forget(const at::Tensor& dones) {
+  if (!actor.defined()) return;
+  const at::Tensor keep = (1 - dones).to(actor.device()).unsqueeze(-1);
+  actor = actor * keep;
+  critic = critic * keep;
+}
+
+at::Tensor whole_rows(const at::Tensor& x) {
+  constexpr std::int64_t kRows = 16;
+  const std::int64_t missing = (kRows - x.size(0) % kRows) % kRows;
+  return missing == 0 ? x : at::constant_pad_nd(x, {0, 0, 0, missing});
 }
 
 void ActorCritic::initialise(models::Initialiser& initialiser) {
@@ -137,6 +188,15 @@ at::Tensor ActorCritic::normalize(const at::Tensor& observations) const {
 std::vector<at::Tensor> ActorCritic::actor_parameters() const {
   std::vector<at::Tensor> parameters = actor_->parameters();
   parameters.push_back(log_std_);
+  if (recurrent())
+    for (const at::Tensor& parameter : actor_memory_->parameters()) parameters.push_back(parameter);
+  return parameters;
+}
+
+std::vector<at::Tensor> ActorCritic::critic_parameters() const {
+  std::vector<at::Tensor> parameters = critic_->parameters();
+  if (recurrent())
+    for (const at::Tensor& parameter : critic_memory_->parameters()) parameters.push_back(parameter);
   return parameters;
 }
 

@@ -11,7 +11,8 @@ namespace {
 
 /// Tensors whose first dimension is that of the environments; the others are sums over them, or lists.
 bool is_of_each(const std::string& name) {
-  return name == "envs.episodes" || name == "envs.steps" || name == "envs.actions";
+  return name == "envs.episodes" || name == "envs.steps" || name == "envs.actions" || name == "envs.actor_memory" ||
+         name == "envs.critic_memory";
 }
 
 /// (n, steps, A) with as many steps as the rank has that has most.

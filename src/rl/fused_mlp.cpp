@@ -1,43 +1,21 @@
 #include "rl/fused_mlp.h"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 
 #include <torch/types.h>
 #include <torch/utils.h>
 
 #include "core/error.h"
-#include "core/threads.h"
+#include "rl/wide_loops.h"
 
 namespace cohort::rl {
 namespace {
 
 // Rows that go through all layers together: 512 x 128 floats are a quarter of a core's second-level cache.
 constexpr std::int64_t kBlockRows = 512;
-// Pieces have a gradient each; more of them would cost more to add up than threads gain.
-constexpr std::int64_t kMostPieces = 8, kLeastRows = 64;
-
-// The loops below are compiled for several processors, of which the widest that runs is chosen at the start.
-#if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__clang__) && \
-    !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
-#define COHORT_WIDE __attribute__((optimize("O3"), target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define COHORT_WIDE
-#endif
-
-/// e^x - 1 for x <= 0, to 1e-7: e^x = 2^n e^r with |r| <= ln 2 / 2 and Taylor's polynomial of e^r - 1.
-[[gnu::always_inline]] inline float expm1_below_zero(float x) {
-  constexpr float kRound = 12582912;  // 1.5 * 2^23: what is added to it becomes a whole number
-  const float bounded = x < -20 ? -20 : x;
-  const float shifted = bounded * 1.44269504f + kRound, n = shifted - kRound;
-  const float r = (bounded - n * 0.693359375f) + n * 2.12194440e-4f;
-  const float less =
-      r * (1 + r * (0.5f + r * (1.0f / 6 + r * (1.0f / 24 + r * (1.0f / 120 + r * (1.0f / 720 + r * (1.0f / 5040)))))));
-  // The whole number stands in the lowest bits of the sum.
-  const float power = std::bit_cast<float>((std::bit_cast<std::uint32_t>(shifted) + 127) << 23);
-  return power * less + (power - 1);
-}
+// Pieces have a gradient each, and every thread adds up a share of all. 48 are a whole number for most numbers of cores;
+// below 256 rows a product costs more than it brings.
+constexpr std::int64_t kMostPieces = 48, kLeastRows = 256;
 
 COHORT_WIDE void elu(float* x, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) {
@@ -80,14 +58,6 @@ void activate_backward(FusedMlp::Activation activation, at::Tensor& gradient, co
     tanh_backward(data, came, gradient.numel());
 }
 
-void add_to_grad(const at::Tensor& parameter, const at::Tensor& gradient) {
-  at::Tensor& grad = parameter.mutable_grad();
-  if (grad.defined())
-    grad.add_(gradient);
-  else
-    grad = gradient.clone();
-}
-
 }  // namespace
 
 std::optional<FusedMlp::Activation> FusedMlp::activation(const std::string& name) {
@@ -97,25 +67,33 @@ std::optional<FusedMlp::Activation> FusedMlp::activation(const std::string& name
   return std::nullopt;
 }
 
-FusedMlp::FusedMlp(std::vector<std::pair<at::Tensor, at::Tensor>> layers, Activation activation, int threads)
-    : layers_(std::move(layers)), activation_(activation), threads_(threads), hidden_(layers_.size() - 1) {
-  for (const auto& [weight, bias] : layers_)
+FusedMlp::FusedMlp(std::vector<std::pair<at::Tensor, at::Tensor>> layers, Activation activation,
+                   std::shared_ptr<ThreadTeam> team)
+    : layers_(std::move(layers)),
+      activation_(activation),
+      team_(std::move(team)),
+      scratch_(static_cast<std::size_t>(team_->size())),
+      hidden_(layers_.size() - 1) {
+  for (const auto& [weight, bias] : layers_) {
     COHORT_CHECK(weight.is_cpu() && weight.scalar_type() == at::kFloat && weight.is_contiguous(),
                  "a fused MLP computes in float32 on the CPU");
+    parameters_.push_back(weight);
+    parameters_.push_back(bias);
+    widest_ = std::max(widest_, weight.size(1));
+  }
 }
+
+FusedMlp::FusedMlp(std::vector<std::pair<at::Tensor, at::Tensor>> layers, Activation activation, int threads)
+    : FusedMlp(std::move(layers), activation, std::make_shared<ThreadTeam>(threads)) {}
 
 void FusedMlp::divide(std::int64_t rows) {
   const std::int64_t count = std::clamp<std::int64_t>(rows / kLeastRows, 1, kMostPieces);
   pieces_.resize(static_cast<std::size_t>(count));
+  gradients_.resize(pieces_.size());
   for (std::int64_t i = 0; i < count; ++i) {
     Piece& piece = pieces_[static_cast<std::size_t>(i)];
     piece.first = rows * i / count;
     piece.rows = rows * (i + 1) / count - piece.first;
-    if (!piece.weight_grad.empty()) continue;
-    for (const auto& [weight, bias] : layers_) {
-      piece.weight_grad.push_back(at::empty(weight.sizes(), weight.options().requires_grad(false)));
-      piece.bias_grad.push_back(at::empty(bias.sizes(), bias.options().requires_grad(false)));
-    }
   }
 }
 
@@ -128,17 +106,17 @@ at::Tensor FusedMlp::forward(const at::Tensor& x) {
     if (!hidden_[i].defined() || hidden_[i].size(0) != rows)
       hidden_[i] = at::empty({rows, layers_[i].first.size(0)}, x_.options());
   at::Tensor out = at::empty({rows, layers_.back().first.size(0)}, x_.options());
-  parallel_for(static_cast<std::int64_t>(pieces_.size()), threads_, [&](std::int64_t i) {
+  team_->for_each(std::ssize(pieces_), [&](std::int64_t i, int) {
     const at::NoGradGuard none;
-    forward_piece(pieces_[static_cast<std::size_t>(i)], x_, out);
+    forward_piece(pieces_[static_cast<std::size_t>(i)], out);
   });
   return out;
 }
 
-void FusedMlp::forward_piece(const Piece& piece, const at::Tensor& x, at::Tensor& out) {
+void FusedMlp::forward_piece(const Piece& piece, at::Tensor& out) {
   for (std::int64_t done = 0; done < piece.rows; done += kBlockRows) {
     const std::int64_t first = piece.first + done, rows = std::min(kBlockRows, piece.rows - done);
-    at::Tensor in = x.narrow(0, first, rows);
+    at::Tensor in = x_.narrow(0, first, rows);
     for (std::size_t i = 0; i < layers_.size(); ++i) {
       const auto& [weight, bias] = layers_[i];
       const bool last = i + 1 == layers_.size();
@@ -150,35 +128,42 @@ void FusedMlp::forward_piece(const Piece& piece, const at::Tensor& x, at::Tensor
   }
 }
 
-void FusedMlp::backward(const at::Tensor& gradient) {
+void FusedMlp::backward(const at::Tensor& gradient, at::Tensor* x_gradient) {
   const at::NoGradGuard no_grad;
   const at::Tensor own = gradient.contiguous();
   COHORT_CHECK(own.size(0) == x_.size(0), "gradients of {} rows where {} went forward", own.size(0), x_.size(0));
-  parallel_for(static_cast<std::int64_t>(pieces_.size()), threads_, [&](std::int64_t i) {
+  if (x_gradient) *x_gradient = at::empty_like(x_);
+  team_->for_each(std::ssize(pieces_), [&](std::int64_t i, int thread) {
     const at::NoGradGuard none;
-    backward_piece(pieces_[static_cast<std::size_t>(i)], own);
+    const auto piece = static_cast<std::size_t>(i);
+    gradients_[piece].match(parameters_);
+    backward_piece(pieces_[piece], gradients_[piece], own, x_gradient, thread);
   });
-  for (std::size_t i = 0; i < layers_.size(); ++i) {
-    for (std::size_t p = 1; p < pieces_.size(); ++p) {
-      pieces_[0].weight_grad[i].add_(pieces_[p].weight_grad[i]);
-      pieces_[0].bias_grad[i].add_(pieces_[p].bias_grad[i]);
-    }
-    add_to_grad(layers_[i].first, pieces_[0].weight_grad[i]);
-    add_to_grad(layers_[i].second, pieces_[0].bias_grad[i]);
-  }
+  add_piece_gradients(gradients_, parameters_, *team_);
 }
 
-void FusedMlp::backward_piece(Piece& piece, const at::Tensor& gradient) {
-  for (std::size_t i = 0; i < layers_.size(); ++i) piece.weight_grad[i].zero_(), piece.bias_grad[i].zero_();
+void FusedMlp::backward_piece(const Piece& piece, PieceGradient& sums, const at::Tensor& gradient,
+                              at::Tensor* x_gradient, int thread) {
+  // A thread's own, from block to block: taken anew each time it would cost more than the products.
+  auto& scratch = scratch_[static_cast<std::size_t>(thread)];
+  for (at::Tensor& buffer : scratch)
+    if (!buffer.defined()) buffer = at::empty({kBlockRows * widest_}, x_.options());
   for (std::int64_t done = 0; done < piece.rows; done += kBlockRows) {
     const std::int64_t first = piece.first + done, rows = std::min(kBlockRows, piece.rows - done);
     at::Tensor behind = gradient.narrow(0, first, rows);
     for (std::size_t i = layers_.size(); i-- > 0;) {
       const at::Tensor in = (i == 0 ? x_ : hidden_[i - 1]).narrow(0, first, rows);
-      piece.weight_grad[i].addmm_(behind.t(), in);
-      piece.bias_grad[i].add_(behind.sum(0));
-      if (i == 0) break;
-      at::Tensor before = at::mm(behind, layers_[i].first);
+      sums.of[2 * i].addmm_(behind.t(), in);
+      sums.of[2 * i + 1].add_(behind.sum(0));
+      const at::Tensor& weight = layers_[i].first;
+      if (i == 0) {
+        if (!x_gradient) break;
+        at::Tensor out = x_gradient->narrow(0, first, rows);
+        at::mm_out(out, behind, weight);
+        break;
+      }
+      at::Tensor before = scratch[i % 2].narrow(0, 0, rows * weight.size(1)).view({rows, weight.size(1)});
+      at::mm_out(before, behind, weight);
       activate_backward(activation_, before, in);
       behind = before;
     }

@@ -2,17 +2,23 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <mutex>
+#include <utility>
+#include <vector>
 
 #include <torch/types.h>
 #include <torch/utils.h>
 
 #include "core/error.h"
+#include "rl/fused_losses.h"
 #include "rl/gaussian.h"
 
 namespace cohort::rl {
 namespace {
 
 constexpr double kLowestRate = 1e-5, kHighestRate = 1e-2;  // of the adaptive schedule, as rsl_rl's
+constexpr std::int64_t kLeastPicked = 1 << 14;             // numbers that are worth a thread
 
 /// As torch.nn.utils.clip_grad_norm_; returns the norm before.
 double clip_gradients(const std::vector<at::Tensor>& parameters, double max_norm) {
@@ -46,18 +52,60 @@ at::Tensor value_loss(const at::Tensor& values, const at::Tensor& old_values, co
   return at::max(squares, (near - returns).square()).mean();
 }
 
-Ppo::Ppo(ActorCritic& networks, const PpoSettings& settings, Ranks* ranks, int threads)
+const std::vector<std::pair<const char*, at::Tensor Ppo::Minibatch::*>> Ppo::kFields{
+    {"observations", &Minibatch::observations}, {"actions", &Minibatch::actions},
+    {"old_means", &Minibatch::old_means},       {"old_log_probs", &Minibatch::old_log_probs},
+    {"old_values", &Minibatch::old_values},     {"advantages", &Minibatch::advantages},
+    {"returns", &Minibatch::returns},           {"keep", &Minibatch::keep},
+    {"actor_memory", &Minibatch::actor_memory}, {"critic_memory", &Minibatch::critic_memory}};
+
+at::Tensor Ppo::means_of(const ActorCritic& networks, const Minibatch& batch) {
+  if (!networks.recurrent()) return networks.mean(batch.observations);
+  return networks.means(batch.observations, batch.actor_memory.transpose(0, 1), batch.keep);
+}
+
+at::Tensor Ppo::values_of(const ActorCritic& networks, const Minibatch& batch) {
+  if (!networks.recurrent()) return networks.value(batch.observations);
+  return networks.values(batch.observations, batch.critic_memory.transpose(0, 1), batch.keep);
+}
+
+Ppo::Pass::Pass(const Gru* memory, const Mlp& network, FusedMlp::Activation activation,
+                const std::shared_ptr<ThreadTeam>& team)
+    : mlp(network.parameters_of_layers(), activation, team) {
+  if (memory) gru.emplace(*memory, team);
+}
+
+at::Tensor Ppo::Pass::forward(const at::Tensor& seen, const at::Tensor& state, const at::Tensor& keep) {
+  if (!gru) return mlp.forward(seen);
+  const at::Tensor remembered = gru->forward(seen.transpose(0, 1), state, keep.t());  // (T, B, H)
+  return mlp.forward(remembered.flatten(0, 1)).view({seen.size(1), seen.size(0), -1}).transpose(0, 1);
+}
+
+void Ppo::Pass::backward(const at::Tensor& gradient) {
+  if (!gru) return mlp.backward(gradient);
+  at::Tensor remembered;
+  mlp.backward(gradient.transpose(0, 1).flatten(0, 1), &remembered);
+  gru->backward(remembered.view({gradient.size(1), gradient.size(0), -1}));
+}
+
+Ppo::Ppo(ActorCritic& networks, const PpoSettings& settings, const PpoHelp& help)
     : networks_(networks),
       settings_(settings),
-      ranks_(ranks),
+      ranks_(help.ranks),
+      devices_(help.devices),
+      team_(std::make_shared<ThreadTeam>(help.threads)),
       learning_rate_(settings.learning_rate),
       optimizer_(train::parameter_groups(networks, adam()), adam()) {
   check(settings);
   if (const auto activation = FusedMlp::activation(networks.settings().activation);
-      activation && networks.log_std().is_cpu()) {
-    actor_pass_.emplace(networks.actor().parameters_of_layers(), *activation, threads);
-    critic_pass_.emplace(networks.critic().parameters_of_layers(), *activation, threads);
+      activation && networks.log_std().is_cpu() && !devices_) {
+    actor_pass_.emplace(networks.actor_memory(), networks.actor(), *activation, team_);
+    critic_pass_.emplace(networks.critic_memory(), networks.critic(), *activation, team_);
   }
+}
+
+void Ppo::weights_changed() {
+  if (devices_) devices_->parameters_changed();
 }
 
 void Ppo::adapt_learning_rate(double kl) {
@@ -68,41 +116,101 @@ void Ppo::adapt_learning_rate(double kl) {
     learning_rate_ = std::min(kHighestRate, learning_rate_ * 1.5);
 }
 
-at::Tensor Ppo::entropy_of(const Minibatch& batch, const at::Tensor& old_log_std, const at::Tensor& mean) const {
-  const at::Tensor entropy = gaussian_entropy(networks_.log_std());
-  if (!networks_.squashed()) return entropy;
+at::Tensor Ppo::entropy_of(const ActorCritic& networks, const Minibatch& batch, const at::Tensor& old_log_std,
+                           const at::Tensor& mean) const {
+  const at::Tensor entropy = gaussian_entropy(networks.log_std());
+  if (!networks.squashed()) return entropy;
   // Of tanh u: that of u, plus the expected logarithm of tanh's derivative, for which the drawn noise stands.
   const at::Tensor noise = (batch.actions - batch.old_means) * (-old_log_std).exp();
-  const at::Tensor drawn = mean + networks_.log_std().exp() * noise;
+  const at::Tensor drawn = mean + networks.log_std().exp() * noise;
   return entropy + log_tanh_derivative(drawn).sum(-1).mean();
 }
 
-at::Tensor Ppo::backward(const Minibatch& batch, const at::Tensor& old_log_std) {
-  // The networks compute outside of autograd where FusedMlp has their activation; the losses behind them within.
-  at::Tensor mean, value;
-  if (actor_pass_) {
-    mean = actor_pass_->forward(networks_.for_actor(batch.observations)).requires_grad_();
-    value = critic_pass_->forward(batch.observations).squeeze(-1).requires_grad_();
-  } else {
-    mean = networks_.mean(batch.observations);
-    value = networks_.value(batch.observations);
-  }
-  const at::Tensor log_std = networks_.log_std();
+at::Tensor Ppo::figures_of(const ActorCritic& networks, const Minibatch& batch, const at::Tensor& mean,
+                           const at::Tensor& value, const at::Tensor& old_log_std) const {
+  const at::Tensor& log_std = networks.log_std();
   // A squashed action's probability has the same factor before and after: it drops out of the ratio.
   const at::Tensor log_probs = gaussian_log_prob(mean, log_std, batch.actions);
   const at::Tensor kl = gaussian_kl(batch.old_means, old_log_std, mean.detach(), log_std.detach()).mean();
   const at::Tensor surrogate = surrogate_loss(log_probs, batch.old_log_probs, batch.advantages, settings_.clip_param);
   const at::Tensor values =
       value_loss(value, batch.old_values, batch.returns, settings_.use_clipped_value_loss, settings_.clip_param);
-  const at::Tensor entropy = entropy_of(batch, old_log_std, mean);
+  const at::Tensor entropy = entropy_of(networks, batch, old_log_std, mean);
   const at::Tensor loss = surrogate + settings_.value_loss_coef * values - settings_.entropy_coef * entropy;
+  return at::stack({loss, surrogate, values, entropy, kl});
+}
+
+at::Tensor Ppo::backward(const Minibatch& batch, const at::Tensor& old_log_std) {
+  if (devices_) return backward_on_devices(batch, old_log_std);
+  if (actor_pass_) return backward_fused(batch, old_log_std);
   networks_.zero_grad();
-  loss.backward();
-  if (actor_pass_) {
-    actor_pass_->backward(mean.grad());
-    critic_pass_->backward(value.grad().unsqueeze(-1));
+  const at::Tensor figures =
+      figures_of(networks_, batch, means_of(networks_, batch), values_of(networks_, batch), old_log_std);
+  figures[0].backward();
+  return figures.detach();
+}
+
+/// The networks compute outside of autograd; so do the losses of Gaussian actions.
+at::Tensor Ppo::backward_fused(const Minibatch& batch, const at::Tensor& old_log_std) {
+  const auto layers_first = [](const at::Tensor& memory) { return memory.defined() ? memory.transpose(0, 1) : memory; };
+  const at::Tensor mean = actor_pass_->forward(networks_.for_actor(batch.observations),
+                                               layers_first(batch.actor_memory), batch.keep),
+                   value = critic_pass_->forward(batch.observations, layers_first(batch.critic_memory), batch.keep)
+                               .squeeze(-1);
+  networks_.zero_grad();
+  if (!networks_.squashed()) {
+    const FusedLosses found = fused_losses({.mean = mean,
+                                            .value = value,
+                                            .log_std = networks_.log_std().detach(),
+                                            .old_log_std = old_log_std,
+                                            .actions = batch.actions,
+                                            .old_means = batch.old_means,
+                                            .old_log_probs = batch.old_log_probs,
+                                            .old_values = batch.old_values,
+                                            .advantages = batch.advantages,
+                                            .returns = batch.returns},
+                                           settings_, *team_);
+    networks_.log_std().mutable_grad() = found.d_log_std;
+    actor_pass_->backward(found.d_mean);
+    critic_pass_->backward(found.d_value.unsqueeze(-1));
+    return found.figures;
   }
-  return at::stack({loss, surrogate, values, entropy, kl}).detach();
+  mean.requires_grad_(), value.requires_grad_();
+  const at::Tensor figures = figures_of(networks_, batch, mean, value, old_log_std);
+  figures[0].backward();
+  actor_pass_->backward(mean.grad());
+  critic_pass_->backward(value.grad().unsqueeze(-1));
+  return figures.detach();
+}
+
+/// Each device computes the loss of its part; gradients are those of the mean over all.
+at::Tensor Ppo::backward_on_devices(const Minibatch& batch, const at::Tensor& old_log_std) {
+  parallel::Batch samples;
+  for (const auto& [name, field] : kFields)
+    if ((batch.*field).defined()) samples.add(name, batch.*field);
+  const std::int64_t n = samples.size();
+  samples.sample_ids = at::arange(n, at::kLong);
+  std::mutex mutex;
+  std::map<std::int64_t, at::Tensor> figures;  // of the parts, by their first samples
+  devices_->zero_grad();
+  devices_->forward_backward(
+      samples,
+      [&](torch::nn::Module& module, const parallel::Batch& part) {
+        const auto& networks = dynamic_cast<const ActorCritic&>(module);
+        Minibatch own;
+        for (const auto& [name, field] : kFields)
+          if ((batch.*field).defined()) own.*field = part.at(name);
+        const at::Tensor found = figures_of(networks, own, means_of(networks, own), values_of(networks, own),
+                                            old_log_std.to(own.actions.device()));
+        const at::Tensor share = found.detach().cpu() * (static_cast<double>(part.size()) / static_cast<double>(n));
+        const std::lock_guard<std::mutex> lock(mutex);
+        figures[part.sample_ids[0].item<std::int64_t>()] = share;
+        return found[0];
+      },
+      {});
+  at::Tensor sum;
+  for (const auto& [first, share] : figures) sum = sum.defined() ? sum + share : share;
+  return sum;
 }
 
 void Ppo::reduce(at::Tensor& figures) {
@@ -119,26 +227,62 @@ void Ppo::reduce(at::Tensor& figures) {
   }
 }
 
+/// All of a rollout, as the networks see it.
+Ppo::Minibatch Ppo::whole(const Rollout& rollout) const {
+  const bool recurrent = networks_.recurrent();
+  const auto flat = [&](const at::Tensor& x) { return recurrent ? x.transpose(0, 1).contiguous() : x.flatten(0, 1); };
+  Minibatch all{.observations = networks_.normalize(flat(rollout.observations)),
+                .actions = flat(rollout.actions),
+                .old_means = flat(rollout.means),
+                .old_log_probs = flat(rollout.log_probs),
+                .old_values = flat(rollout.values),
+                .advantages = flat(rollout.advantages),
+                .returns = flat(rollout.returns),
+                .keep = {},
+                .actor_memory = {},
+                .critic_memory = {}};
+  if (recurrent) {
+    all.keep = flat(rollout.keep());
+    all.actor_memory = flat(rollout.actor_memory);
+    all.critic_memory = flat(rollout.critic_memory);
+  }
+  return all;
+}
+
+at::Tensor Ppo::pick(const at::Tensor& x, const at::Tensor& rows) const {
+  if (!x.is_cpu() || team_->size() == 1) return x.index_select(0, rows);
+  std::vector<std::int64_t> sizes = x.sizes().vec();
+  sizes[0] = rows.size(0);
+  at::Tensor out = at::empty(sizes, x.options());
+  const std::int64_t pieces = std::clamp<std::int64_t>(out.numel() / kLeastPicked, 1, team_->size());
+  team_->for_each(pieces, [&](std::int64_t i, int) {
+    const at::NoGradGuard no_grad;
+    const std::int64_t first = rows.size(0) * i / pieces, count = rows.size(0) * (i + 1) / pieces - first;
+    at::Tensor part = out.narrow(0, first, count);
+    at::index_select_out(part, x, 0, rows.narrow(0, first, count));
+  });
+  return out;
+}
+
+Ppo::Minibatch Ppo::pick(const Minibatch& all, const at::Tensor& rows) const {
+  Minibatch batch;
+  for (const auto& [name, field] : kFields)
+    if ((all.*field).defined()) batch.*field = pick(all.*field, rows);
+  return batch;
+}
+
 PpoLosses Ppo::update(const Rollout& rollout, const std::function<at::Tensor(int epoch)>& order) {
-  const std::int64_t n = rollout.transitions(), size = n / settings_.num_mini_batches;
-  COHORT_CHECK(size * settings_.num_mini_batches == n, "{} transitions and {} minibatches", n,
-               settings_.num_mini_batches);
-  const auto flat = [](const at::Tensor& x) { return x.flatten(0, 1); };
-  const at::Tensor observations = networks_.normalize(flat(rollout.observations)), actions = flat(rollout.actions),
-                   old_means = flat(rollout.means), old_log_probs = flat(rollout.log_probs),
-                   old_values = flat(rollout.values), advantages = flat(rollout.advantages),
-                   returns = flat(rollout.returns);
+  const Minibatch all = whole(rollout);
+  const std::int64_t n = all.actions.size(0), size = n / settings_.num_mini_batches;
+  COHORT_CHECK(size * settings_.num_mini_batches == n, "{} {} and {} minibatches", n,
+               networks_.recurrent() ? "environments" : "transitions", settings_.num_mini_batches);
   const at::Tensor old_log_std = rollout.log_std.clone();
   const double share = 1.0 / (settings_.num_learning_epochs * settings_.num_mini_batches);
   PpoLosses total;
   for (int epoch = 0; epoch < settings_.num_learning_epochs; ++epoch) {
-    const at::Tensor permutation = order(epoch).to(observations.device());
+    const at::Tensor permutation = order(epoch).to(all.actions.device());
     for (int batch = 0; batch < settings_.num_mini_batches; ++batch) {
-      const at::Tensor rows = permutation.narrow(0, batch * size, size);
-      const auto pick = [&rows](const at::Tensor& x) { return x.index_select(0, rows); };
-      at::Tensor figures = backward({pick(observations), pick(actions), pick(old_means), pick(old_log_probs),
-                                     pick(old_values), pick(advantages), pick(returns)},
-                                    old_log_std);
+      at::Tensor figures = backward(pick(all, permutation.narrow(0, batch * size, size)), old_log_std);
       reduce(figures);
       figures = figures.cpu();
       const auto* figure = figures.const_data_ptr<float>();
@@ -154,6 +298,7 @@ PpoLosses Ppo::update(const Rollout& rollout, const std::function<at::Tensor(int
       }
       adapt_learning_rate(total.kl);
       optimizer_.step(learning_rate_);
+      weights_changed();
       total.loss += loss * share;
       total.surrogate += surrogate * share;
       total.value += values * share;

@@ -3,13 +3,22 @@
 ///   Ppo ppo(networks, settings);
 ///   rollout.compute_returns(last_values, settings.gamma, settings.lam);
 ///   const PpoLosses losses = ppo.update(rollout, [&](int epoch) { return shuffled_order(n, seed, epoch); });
+///
+/// Networks with memory learn from whole environments, through all steps of the rollout, as rsl_rl's do: order() then
+/// gives environments.
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "core/thread_team.h"
+#include "parallel/strategy.h"
 #include "rl/actor_critic.h"
+#include "rl/fused_gru.h"
 #include "rl/fused_mlp.h"
 #include "rl/ranks.h"
 #include "rl/rollout.h"
@@ -35,36 +44,73 @@ at::Tensor surrogate_loss(const at::Tensor& log_probs, const at::Tensor& old_log
 at::Tensor value_loss(const at::Tensor& values, const at::Tensor& old_values, const at::Tensor& returns, bool clipped,
                       double clip_param);
 
+/// With whom a Ppo learns, and with what.
+struct PpoHelp {
+  Ranks* ranks = nullptr;  ///< who learns with this process, each from its share of the environments; null: it is alone
+  int threads = 1;         ///< cores for networks that FusedMlp computes; the bits are the same for any number
+  /// Several devices of this process, each with a share of every minibatch (parallel::DataParallel around the networks);
+  /// null: that of the networks.
+  parallel::Strategy* devices = nullptr;
+};
+
 class Ppo {
  public:
-  /// ranks: who learns with this process, each from its share of the environments; null: it is alone. threads: cores
-  /// for networks that FusedMlp computes; the bits are the same for any number.
-  Ppo(ActorCritic& networks, const PpoSettings& settings, Ranks* ranks = nullptr, int threads = 1);
+  Ppo(ActorCritic& networks, const PpoSettings& settings, const PpoHelp& help = {});
 
-  /// order(epoch): a permutation of the rollout's transitions, (T N) int64, with step t of environment n at t N + n.
+  /// order(epoch): a permutation of the rollout's transitions, (T N) int64, with step t of environment n at t N + n; for
+  /// networks with memory of its environments, (N).
   /// The networks' moments stay as they are. Losses, KL and gradients are means over the minibatches of all ranks.
   PpoLosses update(const Rollout& rollout, const std::function<at::Tensor(int epoch)>& order);
 
   double learning_rate() const { return learning_rate_; }
   void set_learning_rate(double rate) { learning_rate_ = rate; }
   train::Optimizer& optimizer() { return optimizer_; }
+  /// The weights were changed by somebody else.
+  void weights_changed();
+  /// The threads that learn, for who acts meanwhile.
+  ThreadTeam& team() { return *team_; }
 
  private:
-  /// A minibatch. Tensors in the order of Rollout's, rows picked.
+  /// A minibatch: tensors in the order of Rollout's, transitions (B, ...), or with memory environments (B, T, ...).
   struct Minibatch {
     at::Tensor observations, actions, old_means, old_log_probs, old_values, advantages, returns;
+    at::Tensor keep, actor_memory, critic_memory;  ///< (B, T), (B, layers, H); undefined without memory
   };
-  /// Fills the gradients; gives figures: loss, surrogate, value, entropy, KL.
+  static const std::vector<std::pair<const char*, at::Tensor Minibatch::*>> kFields;
+  static at::Tensor means_of(const ActorCritic& networks, const Minibatch& batch);
+  static at::Tensor values_of(const ActorCritic& networks, const Minibatch& batch);
+  /// Loss, surrogate, value, entropy, KL: (5) with a graph.
+  at::Tensor figures_of(const ActorCritic& networks, const Minibatch& batch, const at::Tensor& mean,
+                        const at::Tensor& value, const at::Tensor& old_log_std) const;
+  /// Each fills the gradients, and gives the figures.
   at::Tensor backward(const Minibatch& batch, const at::Tensor& old_log_std);
-  at::Tensor entropy_of(const Minibatch& batch, const at::Tensor& old_log_std, const at::Tensor& mean) const;
+  at::Tensor backward_fused(const Minibatch& batch, const at::Tensor& old_log_std);
+  at::Tensor backward_on_devices(const Minibatch& batch, const at::Tensor& old_log_std);
+  at::Tensor entropy_of(const ActorCritic& networks, const Minibatch& batch, const at::Tensor& old_log_std,
+                        const at::Tensor& mean) const;
+  Minibatch whole(const Rollout& rollout) const;
+  Minibatch pick(const Minibatch& all, const at::Tensor& rows) const;
+  at::Tensor pick(const at::Tensor& x, const at::Tensor& rows) const;
   /// Means of gradients and figures over the ranks.
   void reduce(at::Tensor& figures);
   void adapt_learning_rate(double kl);
 
+  /// The training pass of one of the networks, outside of autograd.
+  struct Pass {
+    Pass(const Gru* memory, const Mlp& mlp, FusedMlp::Activation activation, const std::shared_ptr<ThreadTeam>& team);
+    /// As ActorCritic::means(); without memory (B, in) -> (B, out).
+    at::Tensor forward(const at::Tensor& seen, const at::Tensor& state, const at::Tensor& keep);
+    void backward(const at::Tensor& gradient);
+    std::optional<FusedGru> gru;
+    FusedMlp mlp;
+  };
+
   ActorCritic& networks_;
   PpoSettings settings_;
   Ranks* ranks_;
-  std::optional<FusedMlp> actor_pass_, critic_pass_;
+  parallel::Strategy* devices_;
+  std::shared_ptr<ThreadTeam> team_;
+  std::optional<Pass> actor_pass_, critic_pass_;
   double learning_rate_;
   train::Optimizer optimizer_;
 };

@@ -18,9 +18,6 @@ namespace cohort::rl {
 namespace fs = std::filesystem;
 namespace {
 
-// LibTorch gives a row of a product other bits in batches below 16 rows and in their tails.
-constexpr std::int64_t kRows = 16;
-
 /// The checkpoint that a path means.
 fs::path checkpoint_of(const fs::path& path) {
   if (fs::exists(path / policy::kStateFile)) return path;
@@ -98,14 +95,32 @@ PpoActor::PpoActor(const fs::path& path, const tasks::Task& task) : name_(short_
 PpoActor::PpoActor(std::shared_ptr<const ActorCritic> networks, std::string name)
     : networks_(std::move(networks)), name_(std::move(name)), summary_("PPO, in memory") {}
 
+void PpoActor::begin(std::span<const std::int32_t> envs, std::span<const std::uint64_t>, const std::string&) {
+  if (!networks_->recurrent() || envs.empty()) return;
+  const std::int64_t n = *std::max_element(envs.begin(), envs.end()) + 1,
+                     known = memory_.defined() ? memory_.size(1) : 0;
+  if (known == 0)
+    memory_ = networks_->begin(n).actor;
+  else if (n > known)
+    memory_ = at::constant_pad_nd(memory_, {0, 0, 0, n - known});
+  memory_.index_fill_(1, torch::tensor(std::vector<std::int64_t>(envs.begin(), envs.end()), at::kLong), 0);
+}
+
 void PpoActor::act(tasks::Task& task, std::span<const std::int32_t> envs, ArrayView actions) {
   if (envs.empty()) return;
   const at::NoGradGuard no_grad;
   const std::int64_t n = std::ssize(envs), width = networks_->action_width();
   const at::Tensor rows = torch::tensor(std::vector<std::int64_t>(envs.begin(), envs.end()), at::kLong);
   const at::Tensor seen = read_observations(task, networks_->settings().critic_only).index_select(0, rows);
-  const at::Tensor padded = at::constant_pad_nd(seen, {0, 0, 0, (kRows - n % kRows) % kRows});
-  const at::Tensor chosen = networks_->to_task(networks_->mean_of_actors_observations(padded));
+  at::Tensor memory;
+  if (networks_->recurrent()) {
+    COHORT_CHECK(memory_.defined() && rows.max().item<std::int64_t>() < memory_.size(1),
+                 "an episode begins with begin(): the policy remembers");
+    memory = memory_.index_select(1, rows);
+    memory = at::constant_pad_nd(memory, {0, 0, 0, whole_rows(seen).size(0) - n});
+  }
+  const at::Tensor chosen = networks_->to_task(networks_->mean_of_actors_observations(whole_rows(seen), memory));
+  if (memory.defined()) memory_.index_copy_(1, rows, memory.narrow(1, 0, n));
   const auto* from = chosen.const_data_ptr<float>();
   const std::span<float> to = actions.span<float>();
   for (std::int64_t i = 0; i < n; ++i)

@@ -28,13 +28,14 @@ class PpoActor final : public tasks::Actor {
   std::string name() const override { return name_; }
   /// A line for logs: which checkpoint of which task.
   const std::string& summary() const { return summary_; }
-  /// It remembers nothing.
-  void begin(std::span<const std::int32_t>, std::span<const std::uint64_t>, const std::string&) override {}
+  /// Forgets what these environments' last episodes were (policies with memory).
+  void begin(std::span<const std::int32_t> envs, std::span<const std::uint64_t> seeds, const std::string&) override;
   void act(tasks::Task& task, std::span<const std::int32_t> envs, ArrayView actions) override;
 
  private:
   std::shared_ptr<const ActorCritic> networks_;
   std::string name_, summary_;
+  at::Tensor memory_;  // (layers, environments so far, H); undefined without memory
 };
 
 }  // namespace cohort::rl

@@ -23,6 +23,12 @@ Rollout::Rollout(std::int64_t steps, std::int64_t n_envs, std::int64_t observati
       advantages(at::zeros({steps, n_envs}, device)),
       returns(at::zeros({steps, n_envs}, device)) {}
 
+at::Tensor Rollout::keep() const {
+  at::Tensor keep = at::ones_like(dones);
+  if (steps() > 1) keep.narrow(0, 1, steps() - 1).copy_(1 - dones.narrow(0, 0, steps() - 1));
+  return keep;
+}
+
 void Rollout::compute_returns(const at::Tensor& last_values, double gamma, double lam, const Shares* shares) {
   const at::NoGradGuard no_grad;
   at::Tensor next_values = last_values, advantage = at::zeros_like(last_values);

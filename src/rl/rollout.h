@@ -22,6 +22,10 @@ struct Rollout {
   at::Tensor values;        ///< (T, N)
   at::Tensor rewards;       ///< (T, N), scaled; where an episode was cut off, with gamma times the value of its end
   at::Tensor dones;         ///< (T, N), 1 where the episode ended with this step, however it ended
+  at::Tensor actor_memory, critic_memory;  ///< (layers, N, H) before the first step; undefined without memory
+
+  /// (T, N): 0 where an episode begins with a step, but for the first step, which the memories speak of.
+  at::Tensor keep() const;
 
   // Written by compute_returns().
   at::Tensor advantages;  ///< (T, N), of mean 0 and deviation 1

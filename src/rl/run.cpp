@@ -51,20 +51,22 @@ std::unique_ptr<tasks::Task> make_task(const PpoRunSettings& settings, const Sha
 }
 
 std::vector<std::pair<std::string, std::string>> banner(const PpoRunSettings& settings, const tasks::Task& task,
-                                                        const PpoRunner& runner, const Ranks& ranks, DeviceId device) {
+                                                        const PpoRunner& runner, const Ranks& ranks,
+                                                        const std::vector<DeviceId>& devices) {
   const tasks::TaskSpec& spec = task.spec();
-  return {
-      {"job", format("ppo: {}", spec.summary)},
-      {"task", format("{}, {} observations, {} actions, {} steps of {:g} s at most, rewards {}", spec.name,
-                      runner.networks()->observation_width(), runner.networks()->action_width(), spec.horizon,
-                      spec.control_period, join(spec.reward_terms, " + "))},
-      {"model", train::describe_model(*runner.networks())},
-      {"rollouts", format("{} of {} environments x {} steps, {} x {} minibatches each", settings.runner.max_iterations,
-                          settings.n_envs, settings.runner.num_steps_per_env, settings.algorithm.num_learning_epochs,
-                          settings.algorithm.num_mini_batches)},
-      {"devices", format("{}, {}{} threads for the simulator, {} for learning", tensors::to_torch_device(device).str(),
-                         ranks.size() > 1 ? format("{} ranks of ", ranks.size()) : std::string(), settings.threads,
-                         settings.learner_threads)}};
+  std::string names;
+  for (const DeviceId device : devices) names += (names.empty() ? "" : ", ") + tensors::to_torch_device(device).str();
+  return {{"job", format("ppo: {}", spec.summary)},
+          {"task", format("{}, {} observations, {} actions, {} steps of {:g} s at most, rewards {}", spec.name,
+                          runner.networks()->observation_width(), runner.networks()->action_width(), spec.horizon,
+                          spec.control_period, join(spec.reward_terms, " + "))},
+          {"model", train::describe_model(*runner.networks())},
+          {"rollouts", format("{} of {} environments x {} steps, {} x {} minibatches each",
+                              settings.runner.max_iterations, settings.n_envs, settings.runner.num_steps_per_env,
+                              settings.algorithm.num_learning_epochs, settings.algorithm.num_mini_batches)},
+          {"devices", format("{}, {}{} threads for the simulator, {} for learning", names,
+                             ranks.size() > 1 ? format("{} ranks of ", ranks.size()) : std::string(), settings.threads,
+                             settings.learner_threads)}};
 }
 
 /// For `cohort launch`, which does not start a program again that fails at its start.
@@ -142,6 +144,10 @@ void describe(config::Fields& fields, PpoRunSettings& s) {
   fields.add_choice("backend", s.backend, {"cpu", "cuda", "gpu"},
                     "where simulator and learner are; observations and rewards are computed on the CPU. gpu: the CPU "
                     "where there is none. Small networks and few environments are faster on the CPU");
+  fields.add(
+      "devices", s.devices,
+      "of this process, e.g. [cuda:0,cuda:1]: every minibatch is divided among them, the simulator is on the first; "
+      "empty: the backend's first");
   fields.add("n_envs", s.n_envs, "environments that are simulated at a time, over all ranks");
   fields.add("name", s.name, "of the run: results go to output_dir/name/<date-time>; empty: the task's name");
   fields.add("output_dir", s.output_dir, "folder of all runs");
@@ -168,15 +174,22 @@ void check_run(const PpoRunSettings& s) {
   COHORT_THROW_UNLESS(s.learner_threads >= 0, "learner_threads = {} must not be negative; 0 takes all cores",
                       s.learner_threads);
   check(s.policy);
-  check(s.runner, s.algorithm, s.n_envs);
+  check(s.runner, s.algorithm, s.n_envs, s.policy.recurrent());
 }
 
-/// The device of this process, for simulator and learner.
-DeviceId own_device(const PpoRunSettings& settings, const dist::RankEnvironment& environment) {
-  const std::vector<DeviceId> devices = dist::usable_devices(
-      {.backend = parse_backend(settings.backend), .local_rank = environment.launched() ? environment.local_rank : 0});
-  return environment.launched() ? parallel::device_of_rank({.environment = environment, .devices = devices})
-                                : devices.front();
+/// The devices of this process: the first for the simulator, all for learning.
+std::vector<DeviceId> own_devices(const PpoRunSettings& settings, const dist::RankEnvironment& environment) {
+  COHORT_THROW_UNLESS(settings.devices.size() < 2 || environment.world_size == 1,
+                      "devices names {} devices, but each of {} ranks has one of its own: leave devices out, or start "
+                      "one process",
+                      settings.devices.size(), environment.world_size);
+  const std::vector<DeviceId> devices =
+      dist::usable_devices({.backend = parse_backend(settings.backend),
+                            .names = settings.devices,
+                            .local_rank = environment.launched() ? environment.local_rank : 0});
+  if (!settings.devices.empty()) return devices;
+  return {environment.launched() ? parallel::device_of_rank({.environment = environment, .devices = devices})
+                                 : devices.front()};
 }
 
 /// What rank 0 says of the run that is continued, or "".
@@ -202,7 +215,7 @@ int run(PpoRunSettings& settings, const config::Fields& fields, const std::vecto
   if (settings.name.empty()) settings.name = settings.task;
   check_run(settings);
   // FusedMlp divides the work among threads of its own; LibTorch's cost more than they bring in networks of this size.
-  const bool fused = FusedMlp::activation(settings.policy.activation).has_value();
+  const bool fused = FusedMlp::activation(settings.policy.activation).has_value() && settings.devices.size() < 2;
   at::set_num_threads(fused ? 1 : settings.learner_threads);
   tensors::resolve_vector_math();
 
@@ -214,13 +227,18 @@ int run(PpoRunSettings& settings, const config::Fields& fields, const std::vecto
   Ranks& ranks = several ? static_cast<Ranks&>(*several) : alone;
   const bool first = ranks.rank() == 0;
 
-  const DeviceId device = own_device(settings, environment);
+  const std::vector<DeviceId> devices = own_devices(settings, environment);
+  const DeviceId device = devices.front();
   // Bad input ends the run here, before a folder is touched.
-  const Shares shares = share_environments(settings.n_envs, settings.runner.num_steps_per_env,
-                                           settings.algorithm.num_mini_batches, ranks);
+  const Shares shares =
+      share_environments(settings.n_envs, settings.policy.recurrent() ? 1 : settings.runner.num_steps_per_env,
+                         settings.algorithm.num_mini_batches, ranks);
   const std::unique_ptr<tasks::Task> task = make_task(settings, shares, device);
   PpoRunner runner(*task, settings.runner, settings.algorithm, settings.policy,
-                   {.ranks = &ranks, .threads = settings.learner_threads, .device = tensors::to_torch_device(device)});
+                   {.ranks = &ranks,
+                    .threads = settings.learner_threads,
+                    .device = tensors::to_torch_device(device),
+                    .devices = devices});
   settings.resume = run_to_resume(settings, overrides, group.get());
   const bool resumes = !settings.resume.empty();
   std::optional<policy::ResumePoint> point;
@@ -240,7 +258,7 @@ int run(PpoRunSettings& settings, const config::Fields& fields, const std::vecto
     log::add_file(folder.log_file().string());
     train::record_job(folder.path(), train::read_launched_job(), overrides);
     folder.save_configuration(resolved.dump(2) + "\n", overrides);
-    const auto rows = banner(settings, *task, runner, ranks, device);
+    const auto rows = banner(settings, *task, runner, ranks, devices);
     for (const auto& [label, text] : rows) log::info("{:<9} {}", label, text);
     log::info("{:<9} {}", "results", folder.path().string());
     if (point) log::info("resuming from {}: iteration {}", point->path.string(), runner.iteration());

@@ -18,8 +18,10 @@ struct PpoRunSettings {
   std::vector<std::string> task_settings;  ///< key=value of the task's own settings
   std::string engine = "batched";          ///< of the simulation, or mujoco
   std::string backend = "cpu";             ///< where simulator and learner are: cpu, cuda, or gpu
-  int n_envs = 256;                        ///< over all ranks
-  int threads = 0;                         ///< cores for the simulator; 0: all. No result depends on it
+  /// Of this process, "cuda:1" or "cpu"; several share every minibatch. Empty: the backend's first, or that of the rank.
+  std::vector<std::string> devices;
+  int n_envs = 256;         ///< over all ranks
+  int threads = 0;          ///< cores for the simulator; 0: all. No result depends on it
   int learner_threads = 0;  ///< cores for learning; 0: all. No result depends on it but with activations of LibTorch's
                             ///< own (FusedMlp::activation)
   std::int64_t save_interval = 50;    ///< iterations between checkpoints

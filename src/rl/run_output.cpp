@@ -27,6 +27,7 @@ void write_iteration(report::MetricsWriter& metrics, const Iteration& i, double 
                                        {"rl/episodes", static_cast<double>(i.episodes.ended)},
                                        {"rl/broken", static_cast<double>(i.episodes.broken)},
                                        {"speed/collecting_s", i.collecting_s},
+                                       {"speed/simulating_s", i.simulating_s},
                                        {"speed/learning_s", i.learning_s}};
   // Before the first episode has ended there is none.
   if (std::isfinite(i.episodes.mean_return)) {

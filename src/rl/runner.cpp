@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include <torch/types.h>
 #include <torch/utils.h>
 
 #include "core/error.h"
 #include "core/philox.h"
+#include "parallel/data_parallel.h"
 #include "policy/weights.h"
 #include "rl/environments_of_ranks.h"
 #include "rl/gaussian.h"
@@ -41,8 +43,32 @@ std::shared_ptr<ActorCritic> networks_on(at::Device device, const PolicySettings
   return networks;
 }
 
+/// DataParallel over several devices; null where there are not several.
+std::unique_ptr<parallel::Strategy> strategy_over(const std::vector<DeviceId>& devices,
+                                                  const std::shared_ptr<ActorCritic>& networks,
+                                                  const PolicySettings& policy, const tasks::TaskSpec& task) {
+  if (devices.size() < 2) return nullptr;
+  return std::make_unique<parallel::DataParallel>(networks, devices, parallel::DataParallelSettings(), [policy, task] {
+    return std::make_shared<ActorCritic>(policy, task, 0);
+  });
+}
+
+/// A rollout has whole environments in every minibatch, or transitions.
+std::int64_t steps_of_a_sample(const PolicySettings& policy, const RunnerSettings& settings) {
+  return policy.recurrent() ? 1 : settings.num_steps_per_env;
+}
+
+// Rows that a thread takes through a network while environments wait.
+constexpr std::int64_t kActingRows = 256;
+
+std::size_t index_of(std::int64_t n) {
+  return static_cast<std::size_t>(n);
+}
+
 constexpr const char* kLearningRate = "rank_0.ppo.learning_rate";
 constexpr const char* kRank = "rank_0.";
+constexpr const char* kActorMemory = "envs.actor_memory";
+constexpr const char* kCriticMemory = "envs.critic_memory";
 
 }  // namespace
 
@@ -52,38 +78,79 @@ PpoRunner::PpoRunner(tasks::Task& task, const RunnerSettings& settings, const Pp
       task_(task),
       settings_(settings),
       ppo_settings_(ppo),
-      shares_((check(settings, ppo, task.n_envs() * ranks_.size()),
-               share_environments(std::int64_t{task.n_envs()} * ranks_.size(), settings.num_steps_per_env,
+      shares_((check(settings, ppo, task.n_envs() * ranks_.size(), policy.recurrent()),
+               share_environments(std::int64_t{task.n_envs()} * ranks_.size(), steps_of_a_sample(policy, settings),
                                   ppo.num_mini_batches, ranks_))),
       networks_(networks_on(company.device, policy, task.spec(), settings.seed)),
-      ppo_(*networks_, ppo, &ranks_, company.threads),
+      devices_(strategy_over(company.devices, networks_, policy, task.spec())),
+      ppo_(*networks_, ppo, {.ranks = &ranks_, .threads = company.threads, .devices = devices_.get()}),
       environments_(task, settings.seed, shares_.first_environment(), settings.init_at_random_ep_len),
       rollout_(settings.num_steps_per_env, task.n_envs(), networks_->observation_width(), networks_->action_width(),
                company.device),
-      device_(company.device) {}
+      device_(company.device),
+      memory_(networks_->begin(whole_rows(at::empty({task.n_envs(), 0})).size(0))) {
+  ppo_.weights_changed();
+}
 
 PpoRunner::~PpoRunner() = default;
 
-void PpoRunner::collect() {
+std::pair<at::Tensor, at::Tensor> PpoRunner::act(const at::Tensor& seen) {
+  const std::int64_t rows = seen.size(0), pieces = device_.is_cpu() ? (rows + kActingRows - 1) / kActingRows : 1;
+  if (pieces == 1) return {networks_->mean(seen, memory_.actor), networks_->value(seen, memory_.critic)};
+  // The same pieces for any number of threads.
+  std::vector<at::Tensor> means(index_of(pieces)), values(index_of(pieces));
+  std::vector<at::Tensor> of_actor(index_of(pieces)), of_critic(index_of(pieces));
+  ppo_.team().for_each(2 * pieces, [&](std::int64_t i, int) {
+    const at::NoGradGuard no_grad;
+    const bool acts = i < pieces;
+    const std::int64_t p = i % pieces, first = p * kActingRows, count = std::min(kActingRows, rows - first);
+    at::Tensor& memory = (acts ? of_actor : of_critic)[index_of(p)];
+    if (networks_->recurrent()) memory = (acts ? memory_.actor : memory_.critic).narrow(1, first, count).contiguous();
+    const at::Tensor part = seen.narrow(0, first, count);
+    if (acts)
+      means[index_of(p)] = networks_->mean(part, memory);
+    else
+      values[index_of(p)] = networks_->value(part, memory);
+  });
+  if (networks_->recurrent()) memory_ = {at::cat(of_actor, 1), at::cat(of_critic, 1)};
+  return {at::cat(means), at::cat(values)};
+}
+
+double PpoRunner::collect() {
   const at::NoGradGuard no_grad;
+  double simulating = 0;
   const std::int64_t n = environments_.size(), width = networks_->action_width();
+  const auto seen_of = [&](const at::Tensor& observations) { return whole_rows(networks_->normalize(observations)); };
+  const auto value_of = [&](const at::Tensor& observations) {
+    at::Tensor memory = memory_.critic;  // a look ahead, which is not remembered
+    return networks_->value(seen_of(observations), memory).narrow(0, 0, n);
+  };
   rollout_.log_std.copy_(networks_->log_std());
+  if (networks_->recurrent()) {
+    rollout_.actor_memory = memory_.actor.narrow(1, 0, n).clone();
+    rollout_.critic_memory = memory_.critic.narrow(1, 0, n).clone();
+  }
   const at::Tensor deviation = rollout_.log_std.exp();
   for (std::int64_t t = 0; t < settings_.num_steps_per_env; ++t) {
-    const at::Tensor observations = environments_.observations().to(device_), seen = networks_->normalize(observations);
-    const at::Tensor mean = networks_->mean(seen), value = networks_->value(seen);
+    const at::Tensor observations = environments_.observations().to(device_), seen = seen_of(observations);
+    const auto [means, values] = act(seen);
+    const at::Tensor mean = means.narrow(0, 0, n), value = values.narrow(0, 0, n);
     const at::Tensor noise = action_noise(settings_.seed, shares_.first_environment(), n, width,
                                           iteration_ * settings_.num_steps_per_env + t)
                                  .to(device_);
     const at::Tensor actions = mean + deviation * noise;
-    const EnvironmentStep& step = environments_.step(networks_->to_task(actions).cpu());
+    const at::Tensor of_task = networks_->to_task(actions).cpu();
+    const auto begin = std::chrono::steady_clock::now();
+    const EnvironmentStep& step = environments_.step(of_task);
+    simulating += seconds_since(begin);
     at::Tensor rewards = step.rewards.to(device_) * settings_.reward_scale;
     // What comes after the horizon is worth what the critic says of the state there; of one that broke, what it said
     // before.
     if (step.cut_off.any().item<bool>())
       rewards = rewards + ppo_settings_.gamma * step.cut_off.to(device_) *
-                              networks_->value(networks_->normalize(step.final_observations.to(device_))).nan_to_num();
+                              value_of(step.final_observations.to(device_)).nan_to_num();
     rewards = rewards + ppo_settings_.gamma * step.broken.to(device_) * value;
+    memory_.forget(whole_rows(step.dones.unsqueeze(-1)).squeeze(-1));
     rollout_.observations[t].copy_(observations);
     rollout_.actions[t].copy_(actions);
     rollout_.means[t].copy_(mean);
@@ -92,16 +159,18 @@ void PpoRunner::collect() {
     rollout_.rewards[t].copy_(rewards);
     rollout_.dones[t].copy_(step.dones);
   }
-  rollout_.compute_returns(networks_->value(networks_->normalize(environments_.observations().to(device_))),
-                           ppo_settings_.gamma, ppo_settings_.lam, &shares_);
+  rollout_.compute_returns(value_of(environments_.observations().to(device_)), ppo_settings_.gamma, ppo_settings_.lam,
+                           &shares_);
+  return simulating;
 }
 
 Iteration PpoRunner::iterate() {
   const auto begin = std::chrono::steady_clock::now();
-  collect();
+  const double simulating = collect();
   const double collecting = seconds_since(begin);
   const auto pass = [this](int epoch) {
-    return minibatch_order(shares_, settings_.num_steps_per_env, ppo_settings_.num_mini_batches, settings_.seed,
+    return minibatch_order(shares_, networks_->recurrent() ? 1 : settings_.num_steps_per_env,
+                           ppo_settings_.num_mini_batches, settings_.seed,
                            iteration_ * ppo_settings_.num_learning_epochs + epoch);
   };
   Iteration result{.losses = ppo_.update(rollout_, pass)};
@@ -115,6 +184,7 @@ Iteration PpoRunner::iterate() {
   result.learning_rate = ppo_.learning_rate();
   result.noise_std = networks_->log_std().detach().exp().mean().item<double>();
   result.collecting_s = collecting;
+  result.simulating_s = simulating;
   result.learning_s = seconds_since(begin) - collecting;
   return result;
 }
@@ -149,7 +219,17 @@ policy::CheckpointContent PpoRunner::checkpoint() {
   content.model = policy::module_state(*networks_);
   content.optimizer = ppo_.optimizer().state();
   content.random.emplace_back(kLearningRate, torch::tensor({ppo_.learning_rate()}, at::kDouble));
-  for (auto& [name, tensor] : gather_environments(environments_.state(), ranks_))
+  policy::NamedTensors environments = environments_.state();
+  if (networks_->recurrent()) {
+    const std::int64_t n = environments_.size();
+    // (n, layers, H): environments first, as all that is said of them.
+    const auto of_each = [n](const at::Tensor& memory) {
+      return memory.narrow(1, 0, n).transpose(0, 1).cpu().contiguous();
+    };
+    environments.emplace_back(kActorMemory, of_each(memory_.actor));
+    environments.emplace_back(kCriticMemory, of_each(memory_.critic));
+  }
+  for (auto& [name, tensor] : gather_environments(environments, ranks_))
     content.random.emplace_back(kRank + name, tensor);
   return content;
 }
@@ -173,9 +253,27 @@ void PpoRunner::resume(const policy::CheckpointContent& content, const std::stri
   policy::load_weights(*networks_, content.model, content.model_aliases, source);
   networks_->moments().refresh();
   if (!content.optimizer.empty()) ppo_.optimizer().load_state(content.optimizer, source);
-  environments_.restore(share_of_environments(environments, shares_, ranks_), source);
+  ppo_.weights_changed();
+  const policy::NamedTensors own = share_of_environments(environments, shares_, ranks_);
+  environments_.restore(own, source);
+  if (networks_->recurrent()) restore_memory(own, source);
   ppo_.set_learning_rate(ppo_settings_.schedule == "adaptive" ? rate : ppo_settings_.learning_rate);
   iteration_ = content.state.step;
+}
+
+void PpoRunner::restore_memory(const policy::NamedTensors& environments, const std::string& source) {
+  memory_ = networks_->begin(memory_.actor.size(1));
+  for (const auto& [name, memory] :
+       {std::pair{kActorMemory, &memory_.actor}, std::pair{kCriticMemory, &memory_.critic}}) {
+    const auto kept = std::find_if(environments.begin(), environments.end(),
+                                   [key = name](const auto& named) { return named.first == key; });
+    COHORT_THROW_UNLESS(kept != environments.end(), "{} does not say what the networks remember: {} is missing", source,
+                        name);
+    const at::Tensor of_each = memory->narrow(1, 0, environments_.size()).transpose(0, 1);
+    COHORT_THROW_UNLESS(kept->second.sizes() == of_each.sizes(), "{} remembers other numbers of the environments",
+                        source);
+    of_each.copy_(kept->second);
+  }
 }
 
 }  // namespace cohort::rl

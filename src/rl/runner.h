@@ -16,7 +16,11 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "core/array_view.h"
+#include "parallel/strategy.h"
 #include "policy/checkpoint.h"
 #include "rl/actor_critic.h"
 #include "rl/environments.h"
@@ -37,6 +41,7 @@ struct Iteration {
   double learning_rate = 0;
   double noise_std = 0;                     ///< mean over the actions
   double collecting_s = 0, learning_s = 0;  ///< s
+  double simulating_s = 0;                  ///< s of collecting_s: the task's steps and resets; the rest is acting
 };
 
 /// Who learns together, and with what.
@@ -44,6 +49,9 @@ struct PpoCompany {
   Ranks* ranks = nullptr;        ///< null: this process alone
   int threads = 1;               ///< cores for learning on the CPU
   at::Device device = at::kCPU;  ///< of the networks and the rollout; the task says its own
+  /// Several devices that share every minibatch (parallel::DataParallel), `device` the first; empty: that one alone. On
+  /// the CPU each computes by LibTorch's own operations.
+  std::vector<DeviceId> devices;
 };
 
 class PpoRunner {
@@ -68,12 +76,16 @@ class PpoRunner {
   /// the environments of all, so that any number of ranks can go on.
   policy::CheckpointContent checkpoint();
   /// Goes on where checkpoint() was taken, with the same bits: weights, optimizer, moments, learning rate,
-  /// environments. Throws Error naming `source` for one of other networks or environments.
+  /// environments, and what the networks remember of them. Throws Error naming `source` for one of other networks or environments.
   void resume(const policy::CheckpointContent& content, const std::string& source);
 
  private:
-  void collect();
+  /// Means of the actions and values of (n, O), n a multiple of 16; memory_ is then that of after the step.
+  std::pair<at::Tensor, at::Tensor> act(const at::Tensor& seen);
+  /// A rollout. Returns the seconds of the simulation.
+  double collect();
   Environments::Episodes episodes_of_all();
+  void restore_memory(const policy::NamedTensors& environments, const std::string& source);
 
   Ranks alone_;
   Ranks& ranks_;
@@ -82,10 +94,12 @@ class PpoRunner {
   PpoSettings ppo_settings_;
   Shares shares_;
   std::shared_ptr<ActorCritic> networks_;
+  std::unique_ptr<parallel::Strategy> devices_;
   Ppo ppo_;
   Environments environments_;
   Rollout rollout_;
   at::Device device_;
+  NetworkMemory memory_;  // of the environments, rows up to a multiple of 16
   std::int64_t iteration_ = 0;
 };
 

@@ -8,6 +8,8 @@
 namespace cohort::rl {
 
 void describe(config::Fields& fields, PolicySettings& s) {
+  fields.add_choice("class_name", s.class_name, {"ActorCritic", "ActorCriticRecurrent"},
+                    "ActorCriticRecurrent: actor and critic each have a memory before their layers");
   fields.add("init_noise_std", s.init_noise_std,
              "deviation of the actions at the start; 1 is half of the range between their bounds");
   fields.add("actor_hidden_dims", s.actor_hidden_dims, "widths of the actor's hidden layers");
@@ -18,6 +20,9 @@ void describe(config::Fields& fields, PolicySettings& s) {
   fields.add("critic_only", s.critic_only, "names of observations that the critic sees and the actor does not");
   fields.add("empirical_normalization", s.empirical_normalization,
              "observations are normalised by their running mean and deviation");
+  fields.add_choice("rnn_type", s.rnn_type, {"gru"}, "ActorCriticRecurrent: what remembers");
+  fields.add("rnn_hidden_dim", s.rnn_hidden_dim, "ActorCriticRecurrent: numbers that a layer remembers");
+  fields.add("rnn_num_layers", s.rnn_num_layers, "ActorCriticRecurrent: layers that remember");
 }
 
 void describe(config::Fields& fields, PpoSettings& s) {
@@ -47,6 +52,8 @@ void describe(config::Fields& fields, RunnerSettings& s) {
 
 void check(const PolicySettings& s) {
   COHORT_THROW_UNLESS(s.init_noise_std > 0, "policy.init_noise_std = {} must be above 0", s.init_noise_std);
+  COHORT_THROW_UNLESS(s.rnn_hidden_dim >= 1, "policy.rnn_hidden_dim = {}: at least 1", s.rnn_hidden_dim);
+  COHORT_THROW_UNLESS(s.rnn_num_layers >= 1, "policy.rnn_num_layers = {}: at least 1", s.rnn_num_layers);
   for (const auto& [name, dims] :
        {std::pair{"actor_hidden_dims", &s.actor_hidden_dims}, std::pair{"critic_hidden_dims", &s.critic_hidden_dims}})
     for (const int width : *dims)
@@ -72,7 +79,7 @@ void check(const PpoSettings& s) {
   COHORT_THROW_UNLESS(s.entropy_coef >= 0, "algorithm.entropy_coef = {} must not be negative", s.entropy_coef);
 }
 
-void check(const RunnerSettings& s, const PpoSettings& ppo, int n_envs) {
+void check(const RunnerSettings& s, const PpoSettings& ppo, int n_envs, bool recurrent) {
   check(ppo);
   COHORT_THROW_UNLESS(n_envs >= 1, "n_envs = {}: at least one environment is needed", n_envs);
   COHORT_THROW_UNLESS(s.num_steps_per_env >= 1, "num_steps_per_env = {}: a rollout has at least one step",
@@ -81,13 +88,18 @@ void check(const RunnerSettings& s, const PpoSettings& ppo, int n_envs) {
   COHORT_THROW_UNLESS(s.reward_scale > 0, "reward_scale = {} must be above 0", s.reward_scale);
   const std::int64_t transitions = std::int64_t{n_envs} * s.num_steps_per_env;
   // n_envs must be a multiple of what the steps do not bring.
-  const int unit = ppo.num_mini_batches / std::gcd(ppo.num_mini_batches, s.num_steps_per_env);
+  const int unit =
+      recurrent ? ppo.num_mini_batches : ppo.num_mini_batches / std::gcd(ppo.num_mini_batches, s.num_steps_per_env);
   const int below = n_envs / unit * unit;
+  const std::string nearest = format("{}{}", below > 0 ? format("{} and ", below) : std::string(), below + unit);
+  COHORT_THROW_UNLESS(!recurrent || n_envs % unit == 0,
+                      "n_envs = {} do not divide into algorithm.num_mini_batches = {}, and a policy with memory learns "
+                      "from whole environments; the nearest n_envs that do: {}",
+                      n_envs, ppo.num_mini_batches, nearest);
   COHORT_THROW_UNLESS(transitions % ppo.num_mini_batches == 0,
                       "n_envs = {} x num_steps_per_env = {} are {} transitions, which do not divide into "
-                      "algorithm.num_mini_batches = {}; the nearest n_envs that do: {}{}",
-                      n_envs, s.num_steps_per_env, transitions, ppo.num_mini_batches,
-                      below > 0 ? format("{} and ", below) : std::string(), below + unit);
+                      "algorithm.num_mini_batches = {}; the nearest n_envs that do: {}",
+                      n_envs, s.num_steps_per_env, transitions, ppo.num_mini_batches, nearest);
   COHORT_THROW_UNLESS(transitions > 1,
                       "a rollout of one transition has no deviation: raise n_envs or num_steps_per_env");
 }

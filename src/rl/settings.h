@@ -8,9 +8,10 @@
 
 namespace cohort::rl {
 
-/// The networks: an actor and a critic, each an MLP.
+/// The networks: an actor and a critic, each an MLP; with memory, each behind a recurrent network of its own.
 struct PolicySettings {
-  double init_noise_std = 1.0;  ///< of the actions at the start, in halves of the range between their bounds
+  std::string class_name = "ActorCritic";  ///< or ActorCriticRecurrent: with memory
+  double init_noise_std = 1.0;             ///< of the actions at the start, in halves of the range between their bounds
   std::vector<int> actor_hidden_dims{256, 256, 256};
   std::vector<int> critic_hidden_dims{256, 256, 256};
   std::string activation = "elu";         ///< elu, relu, selu, lrelu or tanh
@@ -18,12 +19,16 @@ struct PolicySettings {
   /// Observations that the critic sees and the actor does not (asymmetric actor and critic): names of fields.
   std::vector<std::string> critic_only;
   bool empirical_normalization = true;  ///< observations by their running mean and deviation
+  std::string rnn_type = "gru";         ///< of ActorCriticRecurrent; rsl_rl's LSTM is not here
+  int rnn_hidden_dim = 256;             ///< numbers that a layer remembers
+  int rnn_num_layers = 1;
+  bool recurrent() const { return class_name == "ActorCriticRecurrent"; }
 };
 
 /// The algorithm (Schulman et al., "Proximal policy optimization algorithms", 2017, arXiv 1707.06347).
 struct PpoSettings {
   int num_learning_epochs = 5;  ///< passes over a rollout
-  int num_mini_batches = 4;     ///< of a pass; divides n_envs x num_steps_per_env
+  int num_mini_batches = 4;     ///< of a pass; divides n_envs x num_steps_per_env, with memory n_envs
   double clip_param = 0.2;      ///< how far the ratio of probabilities goes (and the values, where they are clipped)
   bool use_clipped_value_loss = true;
   double value_loss_coef = 1.0;
@@ -52,7 +57,8 @@ void describe(config::Fields& fields, RunnerSettings& settings);
 /// Throw Error naming the setting that is out of range.
 void check(const PolicySettings& settings);
 void check(const PpoSettings& settings);
-/// Also that a rollout of n_envs environments divides into minibatches; names the nearest n_envs that do.
-void check(const RunnerSettings& settings, const PpoSettings& ppo, int n_envs);
+/// Also that a rollout of n_envs environments divides into minibatches, with memory its environments; names the nearest
+/// n_envs that do.
+void check(const RunnerSettings& settings, const PpoSettings& ppo, int n_envs, bool recurrent = false);
 
 }  // namespace cohort::rl

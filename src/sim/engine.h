@@ -105,6 +105,21 @@ class Engine {
   /// kStatus). On a device it launches only: wait() before a clock is read.
   virtual void step(int steps) = 0;
 
+  /// Environments [first, last) in the hands of one thread.
+  class Part {
+   public:
+    virtual ~Part() = default;
+    int first = 0, last = 0;
+    /// Advances them, and no others, by `steps` timesteps.
+    virtual void step(int steps) = 0;
+  };
+  /// For who does more than a step with its environments, and must not wait in between for those of others: calls `body`
+  /// for parts that are all environments together, side by side from the engine's threads, and returns when all are
+  /// done. `body` reads and writes its own environments only, through views that were taken before, and throws nothing.
+  /// No allocation. Only of an engine that has parts: not on a device, and not of MuJoCo's.
+  virtual void run_parts(const std::function<void(Part&)>&) {}
+  virtual bool has_parts() const { return false; }
+
   /// Returns when everything that was asked for is done; throws Error for what went wrong on a device.
   virtual void wait() {}
 

@@ -131,56 +131,78 @@ SceneTask::SceneTask(const TaskSettings& settings, SceneTaskSetup setup)
   start_mocap_.resize(7 * as_size(model.nmocap));
   // The scene computes what it derives from the state anew whenever it is asked: we change the state behind its back.
   scene_.view(Field::kQpos);
-  team_ = std::make_unique<sim::ThreadTeam>(std::min(settings.threads, n_));
+  gather_work_ = [this](int env) { gather_env(env); };
+  control_work_ = [this](int env) { control_env(env); };
+  first_control_work_ = [this](int env) {
+    read_action(env);
+    control_env(env);
+  };
+  after_work_ = [this](int env) {
+    gather_env(env);
+    finish_env(env);
+  };
+  part_work_ = [this](sim::Engine::Part& part) {
+    for (int k = 0; k < setup_.controls; ++k) {
+      for (int env = part.first; env < part.last; ++env) {
+        if (k == 0)
+          read_action(env);
+        else
+          gather_env(env);
+        control_env(env);
+      }
+      part.step(substeps_ / setup_.controls);
+    }
+    for (int env = part.first; env < part.last; ++env) after_work_(env);
+  };
   team_work_ = [this](int t) {
     const int size = team_->size();
     const int first = static_cast<int>(std::int64_t{n_} * t / size);
     const int last = static_cast<int>(std::int64_t{n_} * (t + 1) / size);
     for (int env = first; env < last; ++env) (*body_)(env);
   };
-  const auto width = as_size(spec.action.width());
-  gather_work_ = [this](int env) { gather_env(env); };
-  control_work_ = [this, width](int env) {
-    const auto e = as_size(env);
-    if (broken_[e]) return;
-    const std::span<double> ctrl(ctrl_.data() + e * as_size(nu_), as_size(nu_));
-    control(env, state(env), std::span<const float>(actions_.data() + e * width, width), ctrl);
-    write_row(view_ctrl_, env, ctrl);
-  };
-  after_work_ = [this](int env) {
-    const auto e = as_size(env);
-    gather_env(env);
-    ++steps_[e];
-    ++moments_[e];
-    if (static_cast<const std::int32_t*>(view_status_.data)[env * view_status_.strides[0]] != sim::kStatusOk)
-      broken_[e] = 1;
-    const auto terms_of = as_size(term_count_);
-    const std::span<float> terms(terms_.data() + e * terms_of, terms_of);
-    truncated_[e] = steps_[e] >= setup_.settings.horizon;
-    if (broken_[e]) {
-      std::fill(terms.begin(), terms.end(), 0.0f);
-      reward_[e] = 0, success_[e] = 0, terminated_[e] = 1;
-      return;
-    }
-    const EnvState now = state(env);
-    refresh(env, now);
-    ObservationRows rows(*this, env);
-    observe(env, now, rows);
-    const Judgement judgement = judge(env, now, sparse_ ? std::span<float>() : terms);
-    if (sparse_) terms[0] = judgement.success ? 1.0f : 0.0f;
-    float sum = 0;
-    for (const float term : terms) sum += term;
-    reward_[e] = sum;
-    success_[e] = judgement.success;
-    terminated_[e] = judgement.terminated || (judgement.success && setup_.settings.end_on_success);
-  };
 }
 
 SceneTask::~SceneTask() = default;
 
 void SceneTask::for_each_env(const std::function<void(int)>& body) {
+  if (!team_) team_ = std::make_unique<ThreadTeam>(std::min(threads_, n_));
   body_ = &body;
   team_->run(team_work_);
+}
+
+void SceneTask::control_env(int env) {
+  const auto e = as_size(env), width = as_size(setup_.spec.action.width());
+  if (broken_[e]) return;
+  const std::span<double> ctrl(ctrl_.data() + e * as_size(nu_), as_size(nu_));
+  control(env, state(env), std::span<const float>(actions_.data() + e * width, width), ctrl);
+  write_row(view_ctrl_, env, ctrl);
+}
+
+void SceneTask::finish_env(int env) {
+  const auto e = as_size(env);
+  ++steps_[e];
+  ++moments_[e];
+  if (static_cast<const std::int32_t*>(view_status_.data)[env * view_status_.strides[0]] != sim::kStatusOk)
+    broken_[e] = 1;
+  const auto terms_of = as_size(term_count_);
+  const std::span<float> terms(terms_.data() + e * terms_of, terms_of);
+  truncated_[e] = steps_[e] >= setup_.settings.horizon;
+  if (broken_[e]) {
+    std::fill(terms.begin(), terms.end(), 0.0f);
+    reward_[e] = 0, success_[e] = 0, terminated_[e] = 1;
+    return;
+  }
+  const EnvState now = state(env);
+  refresh(env, now);
+  ObservationRows rows(*this, env);
+  observe(env, now, rows);
+  const Judgement judgement = judge(env, now, sparse_ ? std::span<float>() : terms);
+  if (sparse_) terms[0] = judgement.success ? 1.0f : 0.0f;
+  float sum = 0;
+  for (const float term : terms) sum += term;
+  reward_[e] = sum;
+  success_[e] = judgement.success;
+  terminated_[e] = judgement.terminated || (judgement.success && setup_.settings.end_on_success);
 }
 
 void SceneTask::gather_env(int env) {
@@ -270,33 +292,37 @@ void SceneTask::reset(std::span<const std::int32_t> envs, std::span<const std::u
   for (const std::int32_t env : envs) observe_now(env);
 }
 
-void SceneTask::read_actions(ArrayView actions) {
+void SceneTask::read_action(int env) {
   const ActionSpec& spec = setup_.spec.action;
-  const auto width = as_size(spec.width());
-  const std::span<const float> rows = actions.span<float>();
-  COHORT_CHECK(rows.size() == actions_.size(), "{} actions: {} environments of {} numbers are needed", rows.size(), n_,
-               width);
-  for (std::size_t e = 0; e < as_size(n_); ++e) {
-    for (std::size_t i = 0; i < width; ++i) {
-      const float value = rows[e * width + i];
-      if (!std::isfinite(value)) broken_[e] = 1;
-      float& action = actions_[e * width + i] = std::isfinite(value) ? value : 0.0f;
-      if (setup_.clip_actions) action = std::clamp(action, spec.low[i], spec.high[i]);
-    }
+  const auto e = as_size(env), width = as_size(spec.width());
+  for (std::size_t i = 0; i < width; ++i) {
+    const float value = given_[e * width + i];
+    if (!std::isfinite(value)) broken_[e] = 1;
+    float& action = actions_[e * width + i] = std::isfinite(value) ? value : 0.0f;
+    if (setup_.clip_actions) action = std::clamp(action, spec.low[i], spec.high[i]);
   }
 }
 
 void SceneTask::step(ArrayView actions) {
-  read_actions(actions);
+  given_ = actions.span<float>();
+  COHORT_CHECK(given_.size() == actions_.size(), "{} actions: {} environments of {} numbers are needed", given_.size(),
+               n_, setup_.spec.action.width());
   before_step();
   sim::Engine& engine = scene_.engine();
+  if (engine.has_parts()) {
+    // A thread takes its environments through the whole control period.
+    gather();
+    view_ctrl_ = engine.host_view(Field::kCtrl, Access::kWrite);
+    engine.run_parts(part_work_);
+    return;
+  }
   for (int k = 0; k < setup_.controls; ++k) {
     if (k > 0) {
       gather();
       for_each_env(gather_work_);
     }
     view_ctrl_ = engine.host_view(Field::kCtrl, Access::kWrite);
-    for_each_env(control_work_);
+    for_each_env(k == 0 ? first_control_work_ : control_work_);
     engine.step(substeps_ / setup_.controls);
   }
   gather();

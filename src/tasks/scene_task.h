@@ -22,7 +22,7 @@
 
 #include "core/config.h"
 #include "core/philox.h"
-#include "sim/cpu/threads.h"
+#include "core/thread_team.h"
 #include "sim/scene.h"
 #include "tasks/actor.h"
 #include "tasks/task.h"
@@ -151,7 +151,9 @@ class SceneTask : public Task {
   void gather();
   void gather_env(int env);
   void observe_now(int env);
-  void read_actions(ArrayView actions);
+  void control_env(int env);
+  void finish_env(int env);
+  void read_action(int env);
 
   /// A camera's pictures and which of them show the present.
   struct Pictures {
@@ -173,7 +175,7 @@ class SceneTask : public Task {
   int n_ = 0, nq_ = 0, nv_ = 0, nu_ = 0, substeps_ = 1;
   std::int64_t term_count_ = 0;
   bool sparse_ = false;
-  std::unique_ptr<sim::ThreadTeam> team_;
+  std::unique_ptr<ThreadTeam> team_;  // where the engine runs no parts
   std::vector<std::vector<float>> observations_;
   std::vector<std::size_t> observation_width_;
   std::vector<float> reward_, terms_, actions_, terms_scratch_;
@@ -185,7 +187,9 @@ class SceneTask : public Task {
   std::vector<double> start_qpos_, start_qvel_, start_ctrl_, start_mocap_;  // of one environment
   ArrayView view_qpos_, view_qvel_, view_ctrl_, view_status_;
   std::vector<ArrayView> view_left_;
-  std::function<void(int)> control_work_, after_work_, gather_work_;
+  std::span<const float> given_;  // actions of the step that is being done
+  std::function<void(int)> first_control_work_, control_work_, after_work_, gather_work_;
+  std::function<void(sim::Engine::Part&)> part_work_;
   std::function<void(int)> team_work_;
   const std::function<void(int)>* body_ = nullptr;
 };

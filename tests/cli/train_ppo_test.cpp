@@ -62,6 +62,11 @@ TEST_F(TrainPpo, BadInputIsRefusedBeforeAFolderIsMade) {
       {{"algorithm.gama=0.9"}, "cartpole-balance", "algorithm.gamma"},
       {{"algorithm.gamma=2"}, "cartpole-balance", "algorithm.gamma = 2 must lie in [0, 1]"},
       {{"task_settings=[horizn=3]"}, "cartpole-balance", "horizon"},
+      {{"policy.class_name=ActorCriticRecurrent", "n_envs=34"},
+       "cartpole-balance",
+       "a policy with memory learns from whole environments; the nearest n_envs that do: 32 and 36"},
+      {{"policy.rnn_type=lstm"}, "cartpole-balance", "gru"},
+      {{"devices=[cuda:0]", "backend=cpu"}, "cartpole-balance", "contradicts backend=cpu"},
   };
   for (const auto& c : cases) {
     const Outcome outcome = train("bad", c.more, c.task);
@@ -96,12 +101,50 @@ TEST_F(TrainPpo, TwoRanksShareTheEnvironmentsAndAnyNumberGoesOn) {
   EXPECT_EQ(goes_on.code, 0) << goes_on.err;
   EXPECT_EQ(lines_of(text_of(latest("two") / "metrics.jsonl")).size(), 3u);
 
+  const Outcome shared = launched("shared", {"max_iterations=1", "devices=[cpu,cpu]"});
+  EXPECT_NE(shared.code, 0);
+  EXPECT_TRUE(contains(shared.err + shared.out, "each of 2 ranks has one of its own")) << shared.err << shared.out;
+
   const Outcome odd = launched("odd", {"max_iterations=1", "n_envs=33"});
   EXPECT_NE(odd.code, 0);
   EXPECT_TRUE(contains(odd.err + odd.out,
                        "n_envs = 33 do not divide over 2 ranks with 4 minibatches each; the nearest "
                        "that do: 32 and 34"))
       << odd.err << odd.out;
+}
+
+TEST_F(TrainPpo, SeveralDevicesOfAProcessLearnAsOne) {
+  const Outcome one = train("one", {"max_iterations=1"}),
+                several = train("several", {"max_iterations=1", "devices=[cpu,cpu]"});
+  ASSERT_EQ(one.code, 0) << one.err;
+  ASSERT_EQ(several.code, 0) << several.err;
+  EXPECT_TRUE(contains(several.err, "cpu, cpu")) << several.err;
+  const auto figures = [&](const std::string& name) {
+    return parse_json(lines_of(text_of(latest(name) / "metrics.jsonl")).front());
+  };
+  const auto of_one = figures("one"), of_several = figures("several");
+  for (const char* name : {"rl/value_loss", "rl/kl", "rl/entropy"})
+    EXPECT_NEAR(of_several[name].get<double>(), of_one[name].get<double>(), 1e-4 * (1 + of_one[name].get<double>()))
+        << name;
+}
+
+TEST_F(TrainPpo, APolicyWithMemoryGoesOnToTheSameWeights) {
+  const Words memory{"policy.class_name=ActorCriticRecurrent", "policy.rnn_hidden_dim=16",
+                     "policy.critic_only=[cart_vel,pole_vel]"};
+  const auto with = [&](const char* more) {
+    Words words = memory;
+    words.emplace_back(more);
+    return words;
+  };
+  const Outcome part = train("part", with("max_iterations=2"));
+  ASSERT_EQ(part.code, 0) << part.err;
+  const Outcome rest = run({cohort_path(), "train", "resume=" + latest("part").string(), "max_iterations=4"},
+                           {{"OMP_NUM_THREADS", "1"}}, 120);
+  EXPECT_EQ(rest.code, 0) << rest.err;
+  const Outcome whole = train("whole", with("max_iterations=4"));
+  ASSERT_EQ(whole.code, 0) << whole.err;
+  EXPECT_EQ(text_of(latest("part") / "checkpoints/last/model.safetensors"),
+            text_of(latest("whole") / "checkpoints/last/model.safetensors"));
 }
 
 TEST_F(TrainPpo, HelpListsTheSettingsWithTheTasksDefaults) {

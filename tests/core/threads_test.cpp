@@ -12,6 +12,7 @@
 #include <signal.h>
 
 #include "core/allocator.h"
+#include "core/thread_team.h"
 
 namespace cohort {
 namespace {
@@ -49,6 +50,42 @@ TEST(ParallelFor, TheExceptionOfTheLowestIndexWinsAndNothingFurtherStarts) {
     EXPECT_EQ(message, "50");
     EXPECT_LT(highest, 100);
   }
+}
+
+TEST(ThreadTeam, EveryIndexRunsOnceWhetherItsThreadsSleepOrLook) {
+  for (const int size : {1, 2, 5}) {
+    ThreadTeam team(size);
+    std::vector<std::atomic<int>> runs(100);
+    int rounds = 0;
+    for (const int pause_us : {0, 0, 20, 60, 500, 0, 5000}) {
+      for (int repeat = 0; repeat < 20; ++repeat, ++rounds) {
+        if (pause_us > 0) std::this_thread::sleep_for(std::chrono::microseconds(pause_us));
+        team.for_each(100, [&](std::int64_t i, int thread) {
+          ++runs[static_cast<std::size_t>(i)];
+          if (thread < 0 || thread >= size) ++runs[0];
+        });
+      }
+    }
+    for (const auto& run : runs) ASSERT_EQ(run, rounds);
+  }
+}
+
+TEST(ThreadTeam, TheExceptionOfTheLowestIndexWinsAndTheTeamGoesOn) {
+  ThreadTeam team(3);
+  for (int repeat = 0; repeat < 20; ++repeat) {
+    std::string message;
+    try {
+      team.for_each(10000, [](std::int64_t i, int) {
+        if (i >= 50) throw std::runtime_error(std::to_string(i));
+      });
+    } catch (const std::runtime_error& e) {
+      message = e.what();
+    }
+    EXPECT_EQ(message, "50");
+  }
+  std::atomic<int> ran{0};
+  team.run([&](int) { ++ran; });
+  EXPECT_EQ(ran, 3);
 }
 
 TEST(Threads, BlockedSignalsDoNotReachTheThreadButFaultsDo) {

@@ -39,7 +39,10 @@ double mean_return(const std::string& name, tasks::Actor* actor) {
 
 /// A training with a task's preset.
 struct PresetTraining {
-  PresetTraining(const std::string& name, std::uint64_t seed, int simulator_threads) : settings(preset(name)) {
+  PresetTraining(const std::string& name, std::uint64_t seed, int simulator_threads)
+      : PresetTraining(preset(name), seed, simulator_threads) {}
+  PresetTraining(PpoRunSettings with, std::uint64_t seed, int simulator_threads) : settings(std::move(with)) {
+    const std::string name = settings.task;
     settings.runner.seed = seed;
     task = tasks::make_task(name, {.n_envs = settings.n_envs, .threads = simulator_threads});
     runner = std::make_unique<PpoRunner>(*task, settings.runner, settings.algorithm, settings.policy);
@@ -65,6 +68,24 @@ TEST_P(CartpoleLearning, ReachesNineteenTwentiethsOfTheExpertsReturn) {
 }
 INSTANTIATE_TEST_SUITE_P(All, CartpoleLearning, ::testing::Values("cartpole-balance", "cartpole-swingup"),
                          [](const auto& of) { return std::string(of.param).substr(9); });
+
+TEST(CartpoleWithoutVelocities, IsBalancedWithMemoryOnly) {
+  const double expert = mean_return("cartpole-balance", nullptr);
+  double learnt[2];
+  for (const bool remembers : {false, true}) {
+    PpoRunSettings settings = preset("cartpole-balance");
+    settings.policy.critic_only = {"cart_vel", "pole_vel"};
+    settings.policy.class_name = remembers ? "ActorCriticRecurrent" : "ActorCritic";
+    settings.policy.rnn_hidden_dim = 32;
+    PresetTraining training(settings, 1, 2);
+    while (training.runner->iteration() < settings.runner.max_iterations) training.runner->iterate();
+    PpoActor actor(training.runner->networks(), "trained");
+    learnt[remembers] = mean_return("cartpole-balance", &actor);
+  }
+  std::printf("with memory %.1f, without %.1f, expert with velocities %.1f\n", learnt[1], learnt[0], expert);
+  EXPECT_GT(learnt[1], 0.95 * expert);
+  EXPECT_LT(learnt[0], 0.95 * expert);
+}
 
 TEST(CartpoleTraining, OneAndTwoSimulatorThreadsGiveTheSameBits) {
   PresetTraining one("cartpole-swingup", 4, 1), two("cartpole-swingup", 4, 2);

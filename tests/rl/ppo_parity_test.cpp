@@ -1,4 +1,4 @@
-// An update as rsl-rl-lib makes it, from a fixture that make_rsl_rl_fixture.py wrote.
+// An update as rsl-rl-lib makes it, from fixtures that make_rsl_rl_fixture.py wrote: of MLPs, and of networks with memory.
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -9,6 +9,8 @@
 
 #include "core/config.h"
 #include "core/files.h"
+#include "core/format.h"
+#include "parallel/data_parallel.h"
 #include "policy/named_tensors.h"
 #include "policy/weights.h"
 #include "rl/gaussian.h"
@@ -28,10 +30,10 @@ double farthest(const at::Tensor& a, const at::Tensor& b) {
   return (a - b).abs().max().item<double>();
 }
 
-class RslRl : public ::testing::Test {
+class RslRl : public ::testing::TestWithParam<const char*> {
  protected:
   RslRl()
-      : json(config::Json::parse(read_file(std::string(COHORT_SOURCE_DIR) + "/tests/rl/rsl_rl_update.json"))),
+      : json(config::Json::parse(read_file(format("{}/tests/rl/rsl_rl_{}.json", COHORT_SOURCE_DIR, GetParam())))),
         steps(json["steps"].get<std::int64_t>()),
         envs(json["envs"].get<std::int64_t>()),
         observations(json["observation_width"].get<std::int64_t>()),
@@ -50,7 +52,6 @@ class RslRl : public ::testing::Test {
     describe(fields, settings);
     fields.apply_json(json["settings"], "the fixture");
 
-    tasks::TaskSpec task;
     task.name = "fixture";
     task.observations = {{"all", {observations}, "1", ""}};
     task.action.names.assign(static_cast<std::size_t>(actions), "a");
@@ -58,6 +59,16 @@ class RslRl : public ::testing::Test {
     task.action.high.assign(task.action.names.size(), 1);
     PolicySettings policy;
     policy.actor_hidden_dims = policy.critic_hidden_dims = {8, 8};
+    if (json.contains("memory")) {
+      const config::Json& memory = json["memory"];
+      policy.class_name = "ActorCriticRecurrent";
+      policy.rnn_type = memory["rnn_type"];
+      policy.rnn_hidden_dim = memory["rnn_hidden_dim"];
+      policy.rnn_num_layers = memory["rnn_num_layers"];
+      const std::vector<std::int64_t> sizes{policy.rnn_num_layers, envs, policy.rnn_hidden_dim};
+      rollout.actor_memory = tensor_of(r["actor_memory"], sizes);
+      rollout.critic_memory = tensor_of(r["critic_memory"], sizes);
+    }
     networks = std::make_shared<ActorCritic>(policy, task, 1);
   }
 
@@ -78,24 +89,33 @@ class RslRl : public ::testing::Test {
   std::int64_t steps, envs, observations, actions;
   Rollout rollout;
   PpoSettings settings;
+  tasks::TaskSpec task;
   std::shared_ptr<ActorCritic> networks;
 };
 
-TEST_F(RslRl, ReturnsAndAdvantagesAreTheSame) {
+TEST_P(RslRl, ReturnsAndAdvantagesAreTheSame) {
   compute_returns();
   EXPECT_LT(farthest(rollout.returns, tensor_of(json["returns"], {steps, envs})), kTolerance);
   EXPECT_LT(farthest(rollout.advantages, tensor_of(json["advantages"], {steps, envs})), kTolerance);
 }
 
-TEST_F(RslRl, NetworksAndProbabilitiesAreTheSame) {
+TEST_P(RslRl, NetworksAndProbabilitiesAreTheSame) {
   load_weights();
-  const at::Tensor mean = networks->mean(networks->normalize(rollout.observations));
-  EXPECT_LT(farthest(mean, rollout.means), kTolerance);
-  EXPECT_LT(farthest(networks->value(networks->normalize(rollout.observations)), rollout.values), kTolerance);
-  EXPECT_LT(farthest(gaussian_log_prob(mean, networks->log_std(), rollout.actions), rollout.log_probs), kTolerance);
+  const at::NoGradGuard no_grad;
+  NetworkMemory memory{rollout.actor_memory, rollout.critic_memory};
+  for (std::int64_t t = 0; t < steps; ++t) {
+    const at::Tensor seen = networks->normalize(rollout.observations[t]);
+    const at::Tensor mean = networks->mean(seen, memory.actor);
+    EXPECT_LT(farthest(mean, rollout.means[t]), kTolerance) << t;
+    EXPECT_LT(farthest(networks->value(seen, memory.critic), rollout.values[t]), kTolerance) << t;
+    EXPECT_LT(farthest(gaussian_log_prob(mean, networks->log_std(), rollout.actions[t]), rollout.log_probs[t]),
+              kTolerance)
+        << t;
+    memory.forget(rollout.dones[t]);
+  }
 }
 
-TEST_F(RslRl, AWholeUpdateIsTheSame) {
+TEST_P(RslRl, AWholeUpdateIsTheSame) {
   load_weights();
   compute_returns();
   Ppo ppo(*networks, settings);
@@ -110,12 +130,37 @@ TEST_F(RslRl, AWholeUpdateIsTheSame) {
   EXPECT_NEAR(ppo.learning_rate(), json["learning_rate"].get<double>(), 1e-12);
   const policy::NamedTensors expected = weights("weights_after"), before = weights("weights_before");
   const policy::NamedTensors found = policy::trainable_parameters(*networks);
-  ASSERT_EQ(found.size(), 13u);
+  ASSERT_EQ(found.size(), networks->recurrent() ? 29u : 13u);
   for (std::size_t i = 0; i < found.size(); ++i) {
     EXPECT_LT(farthest(found[i].second.detach(), expected[i].second), kTolerance) << found[i].first;
     EXPECT_GT(farthest(before[i].second, expected[i].second), 1e-3) << found[i].first << " has not moved";
   }
 }
+
+TEST_P(RslRl, SeveralDevicesOfAProcessMakeTheSameUpdate) {
+  load_weights();
+  compute_returns();
+  const PolicySettings policy = networks->settings();
+  parallel::DataParallel devices(networks, std::vector<DeviceId>(2), {}, [&] {
+    ObservationLayout layout{.width = observations, .actor_columns = {0, 1, 2}};
+    return std::make_shared<ActorCritic>(policy, layout, task.action, 7);
+  });
+  Ppo ppo(*networks, settings, {.devices = &devices});
+  ppo.weights_changed();
+  const at::Tensor permutation = torch::tensor(json["permutation"].get<std::vector<std::int64_t>>(), at::kLong);
+  const PpoLosses losses = ppo.update(rollout, [&](int) { return permutation; });
+  EXPECT_NEAR(losses.surrogate, json["losses"]["surrogate"].get<double>(), kTolerance);
+  EXPECT_NEAR(losses.value, json["losses"]["value"].get<double>(), kTolerance);
+  EXPECT_NEAR(losses.entropy, json["losses"]["entropy"].get<double>(), kTolerance);
+  EXPECT_NEAR(losses.kl, json["kl_of_last_minibatch"].get<double>(), kTolerance);
+  const policy::NamedTensors expected = weights("weights_after");
+  const policy::NamedTensors found = policy::trainable_parameters(*networks);
+  for (std::size_t i = 0; i < found.size(); ++i)
+    EXPECT_LT(farthest(found[i].second.detach(), expected[i].second), kTolerance) << found[i].first;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, RslRl, ::testing::Values("update", "recurrent_update"),
+                         [](const auto& of) { return std::string(of.param); });
 
 }  // namespace
 }  // namespace cohort::rl

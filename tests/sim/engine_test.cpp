@@ -15,8 +15,8 @@
 
 #include "core/files.h"
 #include "core/message_of.h"
+#include "core/thread_team.h"
 #include "sim/compile.h"
-#include "sim/cpu/threads.h"
 #include "sim/model.h"
 #include "sim/simulate.h"
 
@@ -95,6 +95,42 @@ TEST_P(Bits, AreTheSameForEveryBatchSizeThreadCountAndSplit) {
   const std::vector<float> rest = simulate({.file = GetParam(), .n = 37, .steps = steps, .first = 27});
   halves.insert(halves.end(), rest.begin(), rest.end());
   EXPECT_TRUE(same_bits(halves, truth));
+}
+
+TEST_P(Bits, AreTheSameWhereAThreadTakesItsEnvironmentsThroughSeveralSteps) {
+  const Job job{.file = GetParam(), .n = 37, .threads = 2};
+  SceneOptions options;
+  options.threads = job.threads;
+  Scene whole(options), parts(options);
+  for (Scene* scene : {&whole, &parts}) {
+    scene->add_entity(Mjcf{kModels + job.file});
+    scene->build(job.n);
+  }
+  ASSERT_TRUE(parts.engine().has_parts());
+  std::vector<int> taken(static_cast<std::size_t>(job.n));
+  const ArrayView ctrl = parts.view(Field::kCtrl);
+  const std::function<void(Engine::Part&)> twice = [&](Engine::Part& part) {
+    for (int k = 0; k < 2; ++k) {
+      for (int e = part.first; e < part.last; ++e) {
+        ++taken[static_cast<std::size_t>(e)];
+        for (std::int64_t i = 0; i < ctrl.shape[1]; ++i)
+          static_cast<float*>(ctrl.data)[e * ctrl.strides[0] + i * ctrl.strides[1]] = 0.1f * static_cast<float>(e + k);
+      }
+      part.step(3);
+    }
+  };
+  for (int round = 0; round < 5; ++round) {
+    parts.engine().run_parts(twice);
+    for (int k = 0; k < 2; ++k) {
+      const ArrayView own = whole.view(Field::kCtrl);
+      for (int e = 0; e < job.n; ++e)
+        for (std::int64_t i = 0; i < own.shape[1]; ++i)
+          static_cast<float*>(own.data)[e * own.strides[0] + i * own.strides[1]] = 0.1f * static_cast<float>(e + k);
+      whole.engine().step(3);
+    }
+  }
+  EXPECT_TRUE(same_bits(states(parts), states(whole)));
+  EXPECT_EQ(taken, std::vector<int>(static_cast<std::size_t>(job.n), 10));
 }
 
 /// Hashes of a thousand steps. A change here is a change of every user's results: say why in the commit.

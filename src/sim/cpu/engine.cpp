@@ -7,11 +7,11 @@
 #include <new>
 
 #include "core/error.h"
+#include "core/thread_team.h"
 #include "sim/cpu/block_runner.h"
 #include "sim/cpu/contacts.h"
 #include "sim/cpu/freed_memory.h"
 #include "sim/cpu/parameters.h"
-#include "sim/cpu/threads.h"
 #include "sim/data_of_fields.h"
 #include "sim/engine_plan.h"
 #include "sim/host_memory.h"
@@ -137,6 +137,11 @@ class CpuEngine final : public Engine {
     forward_work_ = [this](int t) {
       share(t, [this](int a, int b, void* w) { runner_.forward(view_, data_, a, b, w); });
     };
+    for (int t = 0; t < team_->size(); ++t) parts_.emplace_back(*this, t);
+    part_work_ = [this](int t) {
+      CpuPart& part = parts_[static_cast<std::size_t>(t)];
+      if (part.first < part.last) (*part_body_)(part);
+    };
     parameters_.take(options.parameters, n_, [&] { commit_parameters(); });
   }
 
@@ -163,6 +168,12 @@ class CpuEngine final : public Engine {
     count_constraints();
     team_->run(step_work_);
   }
+  void run_parts(const std::function<void(Part&)>& body) override {
+    count_constraints();
+    part_body_ = &body;
+    team_->run(part_work_);
+  }
+  bool has_parts() const override { return true; }
   void forward() override {
     count_constraints();
     team_->run(forward_work_);
@@ -258,6 +269,22 @@ class CpuEngine final : public Engine {
   std::string error_text(int) const override { return ""; }
 
  private:
+  /// What thread t has.
+  class CpuPart final : public Part {
+   public:
+    CpuPart(CpuEngine& engine, int t) : engine_(engine), t_(t) {
+      engine.share(t, [this, &engine](int a, int b, void*) { first = a, last = std::min(b, engine.n_); });
+    }
+    void step(int steps) override {
+      engine_.share(t_,
+                    [&](int a, int b, void* w) { engine_.runner_.step(engine_.view_, engine_.data_, a, b, steps, w); });
+    }
+
+   private:
+    CpuEngine& engine_;
+    int t_;
+  };
+
   int size_of(Field field) const { return has(field) ? field_size(model_.info, field) : 0; }
   std::size_t field_bytes(Field field) const {
     return 4 * static_cast<std::size_t>(size_of(field)) * static_cast<std::size_t>(n_pad_);
@@ -353,9 +380,11 @@ class CpuEngine final : public Engine {
   DataView data_{};
   std::unique_ptr<ThreadTeam> team_;
   std::vector<Memory> workspaces_;
-  std::function<void(int)> step_work_, forward_work_, forward_some_work_;
+  std::function<void(int)> step_work_, forward_work_, forward_some_work_, part_work_;
   std::vector<int> chosen_;  ///< blocks of kPadding environments, for forward_some_work_
   std::vector<char> is_chosen_;
+  std::vector<CpuPart> parts_;
+  const std::function<void(Part&)>* part_body_ = nullptr;
   int steps_ = 1;
 };
 

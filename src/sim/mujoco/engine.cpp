@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "core/error.h"
-#include "sim/cpu/threads.h"
+#include "core/thread_team.h"
 #include "sim/host_memory.h"
 #include "sim/mujoco/handle.h"
 
