@@ -5,10 +5,12 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <utility>
 
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 namespace cohort::dist {
 namespace {
@@ -41,11 +43,12 @@ bool is_tcp_connection(int fd) {
 std::unique_ptr<GroupBreaker> GroupBreaker::of_this_process(int generation) {
   const launch::RankPage* page = launch::own_rank_page();
   if (!page) return nullptr;
-  return std::unique_ptr<GroupBreaker>(new GroupBreaker(*page, static_cast<std::uint32_t>(generation)));
+  return std::unique_ptr<GroupBreaker>(
+      new GroupBreaker(launch::RankPage::adopt(::dup(page->descriptor())), static_cast<std::uint32_t>(generation)));
 }
 
-GroupBreaker::GroupBreaker(const launch::RankPage& page, std::uint32_t generation)
-    : page_(page), generation_(generation) {
+GroupBreaker::GroupBreaker(std::unique_ptr<launch::RankPage> page, std::uint32_t generation)
+    : page_(std::move(page)), generation_(generation) {
   for_each_socket([this](int, std::uint64_t inode) { before_.insert(inode); });
   thread_ = std::thread([this] { watch(); });
 }
@@ -63,7 +66,7 @@ void GroupBreaker::watch() {
   std::unique_lock lock(mutex_);
   // Also those that are made after it was said: this process may be about to connect.
   while (!changed_.wait_for(lock, kLook, [this] { return over_; }))
-    if (page_.broken_below() > generation_) shut_down();
+    if (page_->broken_below() > generation_) shut_down();
 }
 
 void GroupBreaker::shut_down() const {

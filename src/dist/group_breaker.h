@@ -24,11 +24,11 @@ class GroupBreaker {
   GroupBreaker& operator=(const GroupBreaker&) = delete;
 
  private:
-  GroupBreaker(const launch::RankPage& page, std::uint32_t generation);
+  GroupBreaker(std::unique_ptr<launch::RankPage> page, std::uint32_t generation);
   void watch();
   void shut_down() const;
 
-  const launch::RankPage& page_;
+  const std::unique_ptr<launch::RankPage> page_;  ///< a view of its own: the rank may map its one anew at any time
   const std::uint32_t generation_;
   std::unordered_set<std::uint64_t> before_;  ///< inodes of sockets that are not the group's
   std::mutex mutex_;

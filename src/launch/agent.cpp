@@ -128,9 +128,9 @@ class Watch {
     outcome_.interrupted = true;
     const std::string words = format("cohort launch: {}; the ranks of this node are stopped", other.why);
     if (other.ends || !settings_.recovers()) return stop(SIGTERM, words);
-    console_.line(2, "", words + ", and keep in memory what they have of the training");
     set_deadline();
-    recovery_.park_or_stop();
+    const bool parks = recovery_.park_or_stop();
+    console_.line(2, "", words + (parks ? ", and what they have of the training stays in memory" : ""));
   }
 
   void set_deadline() {
@@ -386,7 +386,6 @@ int run_job(const LaunchSettings& given) {
       console.write();
       group.start(settings.elastic ? std::move(pages) : std::vector<std::unique_ptr<RankPage>>());
       outcome = Watch(group, *signals, console, plan.settings, *rendezvous, plan.identity.meeting, restarts_used).run();
-
       code = 0;
       if (outcome.stop_signal != 0) {
         code = 128 + outcome.stop_signal;

@@ -28,7 +28,7 @@ std::string own_host() {
   return host.data();
 }
 
-std::string list_of(const std::vector<ElasticEndpoint>& endpoints) {
+std::string names_of(const std::vector<ElasticEndpoint>& endpoints) {
   std::string text;
   for (const ElasticEndpoint& e : endpoints) text += format("{}{}:{}", text.empty() ? "" : ", ", e.host, e.port);
   return text;
@@ -51,14 +51,14 @@ ElasticRendezvous::ElasticRendezvous(const LaunchSettings& settings)
       std::string why;
       if (!join(i, why) && (i == 0 || reason.empty())) reason = why;
     }
-    if (!link_ && own_ == 0) {
+    if (!link_ && own_ == std::size_t{0}) {
       server_->activate();
       join(0, reason);
     }
     if (link_) return;
     COHORT_THROW_UNLESS(Clock::now() < end,
                         "the rendezvous at {} is not there: {}. One agent must run on {}, to host it",
-                        list_of(endpoints_), reason, endpoints_.front().host);
+                        names_of(endpoints_), reason, endpoints_.front().host);
     std::this_thread::sleep_for(kBetweenTries);
   }
 }
@@ -131,7 +131,7 @@ void ElasticRendezvous::move_on() {
     }
     std::this_thread::sleep_for(kBetweenTries);
   }
-  throw Error(format("{}, and at no other endpoint of {} can the job go on: {}", gone, list_of(endpoints_), reason));
+  throw Error(format("{}, and at no other endpoint of {} can the job go on: {}", gone, names_of(endpoints_), reason));
 }
 
 void ElasticRendezvous::stop_where_asked() {

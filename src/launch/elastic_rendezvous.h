@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "launch/elastic_link.h"
 #include "launch/elastic_server.h"

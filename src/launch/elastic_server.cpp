@@ -119,7 +119,7 @@ struct ElasticServer::Impl {
         if (polled[i + 2].revents != 0) serve(*of[i]);
       if (polled[1].revents != 0) accept_all();
       const double now = now_seconds();
-      state.time_passes(now);
+      if (active) state.time_passes(now);
       const bool beats = now >= beat_at;
       if (beats) beat_at = now + kServerBeat;
       for (Connection& c : connections) {

@@ -166,17 +166,20 @@ void Recovery::follow_calls() {
   }
 }
 
-void Recovery::park_or_stop() {
+bool Recovery::park_or_stop() {
+  bool parks = false;
   for (const Worker& worker : group_.workers()) {
     if (worker.ended) continue;
     const bool has_state = settings_.recovers() && worker.page->ready() && !worker.page->asks_for_restart();
     worker.page->ask_to_park();
+    parks = parks || has_state;
     // A program that saves its work when it is asked to stop needs its group for it.
     if (has_state)
       worker.page->break_groups(std::numeric_limits<std::uint32_t>::max());
     else
       group_.send_to(worker, SIGTERM);
   }
+  return parks;
 }
 
 }  // namespace cohort::launch

@@ -34,8 +34,9 @@ class Recovery {
   bool replace_failed();
   /// Calls the ranks when all of them wait, on all nodes. To be called often; cheap.
   void call_when_all_wait();
-  /// The nodes are about to change: has ranks that have a state park it and end, and asks the others to stop.
-  void park_or_stop();
+  /// The nodes are about to change: has ranks that have a state park it and end, and asks the others to stop. Returns
+  /// whether there is one that has.
+  bool park_or_stop();
   /// Ranks are being waited for, so that call_when_all_wait() should be called every few milliseconds.
   bool under_way() const { return began_.has_value(); }
 

@@ -92,7 +92,12 @@ bool TrainLoop::Impl::resume_parked() {
   };
   const std::optional<ParkedState> own = read_parked(job.recovery->parked());
   Standing standing;
-  if (own) standing = {true, own->head.at("step"), own->head.at("after"), own->head.at("hash")};
+  if (own) {
+    standing.has_state = true;
+    standing.step = own->head.at("step").get<std::int64_t>();
+    standing.after = own->head.at("after").get<int>();
+    standing.hash = own->head.at("hash").get<std::uint64_t>();
+  }
   std::vector<Standing> ranks;
   for (const std::string& bytes : of_all(to_json(standing).dump())) ranks.push_back(standing_from(bytes));
   const int giver = giver_of(ranks);

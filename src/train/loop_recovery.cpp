@@ -25,6 +25,7 @@ namespace cohort::train {
 namespace {
 using config::Json;
 }  // namespace
+
 /// This training can go on from memory, should a rank die.
 bool TrainLoop::Impl::recovers() const {
   return job.recovery && job.group && job.recovery->offered() && strategy.world_size() > 1 && device.is_cpu() &&
