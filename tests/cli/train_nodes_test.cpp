@@ -148,5 +148,19 @@ TEST_F(TrainNodes, WithoutASecondEndpointTheDeathOfTheHostSaysWhatWouldHaveHelpe
   EXPECT_TRUE(contains(outcome.err, "--rdzv-endpoint=A:PORT,B:PORT")) << outcome.err;
 }
 
+TEST(DoctorOfRanks, MeasuresTheAllReduceBetweenThem) {
+  const Outcome outcome = run(launch({"--nproc_per_node=2", "doctor", "--measure", "--json"}), Training::variables());
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  std::string text;  // without the launcher's prefixes
+  for (const std::string& line : lines_of(outcome.out))
+    if (line.starts_with("[rank 0] ")) text += line.substr(9) + "\n";
+  const auto json = nlohmann::json::parse(text, nullptr, false);
+  ASSERT_TRUE(json.is_object()) << outcome.out;
+  EXPECT_EQ(json["ranks"], 2);
+  const double sent = json["all_reduce_bytes"].get<double>() / json["all_reduce_s"].get<double>();
+  EXPECT_NEAR(json["bytes_per_s_of_a_rank"].get<double>(), sent, sent * 1e-3) << "2 (n - 1) / n is 1 for two ranks";
+  EXPECT_GT(json["all_reduce_latency_s"].get<double>(), 0.0);
+}
+
 }  // namespace
 }  // namespace cohort::testing
