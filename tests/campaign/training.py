@@ -22,7 +22,7 @@ class Failure(Exception):
 def tensors(data):
     """Of a safetensors file: name to float array."""
     size = int.from_bytes(data[:8], "little")
-    types = {"F32": numpy.float32, "F64": numpy.float64, "I64": numpy.int64}
+    types = {"F32": numpy.float32, "F64": numpy.float64}
     found = {}
     for name, entry in json.loads(data[8:8 + size]).items():
         if name == "__metadata__" or entry["dtype"] not in types:
@@ -38,15 +38,18 @@ class Trainings:
     def __init__(self, cohort, folder, steps):
         self.cohort, self.folder, self.steps = str(cohort), pathlib.Path(folder), steps
         rows = ["p,q,r"]
-        rows += [f"{math.sin(i)},{math.cos(1.7 * i)},{math.sin(i) * math.cos(1.7 * i)}" for i in range(400)]
+        rows += [f"{math.sin(i)},{math.cos(1.7 * i)},{math.sin(i) * math.cos(1.7 * i)}" for i in range(480)]
         (self.folder / "table.csv").write_text("\n".join(rows) + "\n")
         self.env = {k: v for k, v in os.environ.items() if not k.startswith(("PET_", "TORCHELASTIC", "SLURM", "COHORT"))}
         self.env.update(OMP_NUM_THREADS="1", COHORT_JOB_SECRET=SECRET)
         self.whole = {}
 
     def command(self, name, flags, more=(), out=None):
+        # What fewer ranks do otherwise is left out, so that only rounding is left: one layer has no BatchNorm, whose
+        # statistics are of each rank's share; 384 of the rows are full batches of 2, 3 and 4 ranks; and a large eps
+        # keeps Adam from blowing up the rounding of gradients that are nearly 0.
         return [self.cohort, "launch", *flags, "train", "regressor", f"data.path={self.folder}/table.csv",
-                "data.columns.n_targets=1", "train.batch_size=16", "train.log_every=1", "train.checkpoint.save_best=false",
+                "data.columns.n_targets=1", "model.e_layers=1", "train.eps=0.01", "train.batch_size=16", "train.log_every=1", "train.checkpoint.save_best=false",
                 "train.ema.enabled=true", f"train.steps={self.steps}", "loader.workers=1", "charts=false",
                 "tensorboard=false", "backend=cpu", f"output_dir={out or self.folder / 'out'}", f"name={name}", *more]
 
