@@ -408,7 +408,7 @@ int run_job(const LaunchSettings& given) {
       if (!text.empty() && text.back() == '\n') text.pop_back();
       console.line(2, "", text);
       if (rendezvous->shares_failures()) {
-        rendezvous->failed(code, text.substr(0, text.find('\n')));
+        rendezvous->failed(code, text.substr(0, text.find('\n')), against_restart(settings, group, failure).empty());
         pages = group.take_pages();
         continue;
       }

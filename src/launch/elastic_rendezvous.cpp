@@ -197,8 +197,8 @@ Interruption ElasticRendezvous::interruption() {
   return {link_->gone, false};
 }
 
-void ElasticRendezvous::failed(int code, const std::string& what) {
-  link_->say({{"do", "failed"}, {"round", round_}, {"code", code}, {"what", what.substr(0, 2000)}});
+void ElasticRendezvous::failed(int code, const std::string& what, bool again) {
+  link_->say({{"do", "failed"}, {"round", round_}, {"code", code}, {"what", what.substr(0, 2000)}, {"again", again}});
 }
 
 void ElasticRendezvous::finished() {

@@ -32,7 +32,7 @@ class ElasticRendezvous final : public Rendezvous {
   int attempt(int /*asked*/) const override;
   Interruption interruption() override;
   bool shares_failures() const override { return true; }
-  void failed(int code, const std::string& what) override;
+  void failed(int code, const std::string& what, bool again) override;
   void finished() override;
   bool shares_recovery() const override { return true; }
   void lost(int code, const std::string& what) override;

@@ -228,7 +228,7 @@ struct ElasticServer::Impl {
       state.finished(c.node, number_of(message, "round", 0, 1 << 30), now);
     } else if (what == "failed") {
       state.failed(c.node, number_of(message, "round", 0, 1 << 30), number_of(message, "code", 1, 255),
-                   text_of(message, "what", 4096), now);
+                   text_of(message, "what", 4096), now, message.value("again", true));
     } else if (what == "lost") {
       state.lost(c.node, number_of(message, "round", 0, 1 << 30), number_of(message, "code", 1, 255),
                  text_of(message, "what", 4096), now);

@@ -4,7 +4,7 @@
 /// Conversation (signed_message.h): the server says {"hello": "cohort-rendezvous 1", "challenge": digits}, unsigned.
 /// The client answers {"do": "join", "job": ..., "node": ..., "host": ..., "ranks": ..., "nonce": digits}, then
 /// {"do": "beat" | "ready" | "leave" | "state"}, {"do": "finished", "round": n} or {"do": "failed" | "lost", "round": n,
-/// "code": ..., "what": ...}, {"do": "waits", "round": n, "recovery": k} or {"do": "cannot", "round": n, "what": ...}.
+/// "code": ..., "what": ...} (of "failed" also "again": whether it may help to start again), {"do": "waits", "round": n, "recovery": k} or {"do": "cannot", "round": n, "what": ...}.
 /// The server says {"is": "beat"} every second, {"is": "round", "round": n, "node_rank": ..., "nodes": ...,
 /// "first_rank": ..., "world_size": ..., "store_address": ..., "store_port": ..., "restarts": ..., "recovery": ...},
 /// {"is": "recover", "number": k, "why": ...}, {"is": "go", "number": k}, {"is": "gather", "why": ...},

@@ -126,12 +126,12 @@ void ElasticState::finished(const std::string& id, int round, double now) {
     end(0, "all ranks have ended well");
 }
 
-void ElasticState::failed(const std::string& id, int round, int code, const std::string& what, double now) {
+void ElasticState::failed(const std::string& id, int round, int code, const std::string& what, double now, bool again) {
   ElasticNode* node = find(id);
   if (!node || phase_ != ElasticPhase::kRunning || round != round_) return;
   node->heard = now;
   const std::string text = format("a rank of node {} on {} failed: {}", id, node->host, what);
-  if (restarts_ >= limits_.max_restarts) return end(code, text);
+  if (!again || restarts_ >= limits_.max_restarts) return end(code, text);
   ++restarts_;
   gather(text, now);
 }

@@ -58,7 +58,8 @@ class ElasticState {
   void heard(const std::string& id, double now);
   void ready(const std::string& id, double now);
   void finished(const std::string& id, int round, double now);
-  void failed(const std::string& id, int round, int code, const std::string& what, double now);
+  /// `again`: it may help to start again.
+  void failed(const std::string& id, int round, int code, const std::string& what, double now, bool again = true);
   void lost(const std::string& id, int round, int code, const std::string& what, double now);
   void waits(const std::string& id, int round, int recovery, double now);
   void cannot(const std::string& id, int round, const std::string& why, double now);

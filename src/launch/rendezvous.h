@@ -68,7 +68,8 @@ class Rendezvous {
   virtual Interruption interruption() { return {}; }
   /// The nodes decide together what follows an attempt: failed() or finished(), then meet().
   virtual bool shares_failures() const { return false; }
-  virtual void failed(int /*code*/, const std::string& /*what*/) {}
+  /// `again`: it may help to start again.
+  virtual void failed(int /*code*/, const std::string& /*what*/, bool /*again*/) {}
   virtual void finished() {}
   /// Ranks of several nodes recover from memory together. lost(): one of this node's has died and is being replaced.
   /// waits(): all of this node's wait for recovery `number`, or, where that is the last one that was called, for a

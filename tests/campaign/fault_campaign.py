@@ -44,7 +44,7 @@ def run_fault(trainings, number, name, fault, ranks, draw):
         result |= fault(trainings, run, ranks, draw)
         run.expect_clean()
     except (Failure, subprocess.SubprocessError, OSError, KeyError) as problem:
-        result |= {"ok": False, "problem": str(problem), "output": run.said()[-6000:]}
+        result |= {"ok": False, "problem": str(problem), "output": run.said()[-20000:]}
     finally:
         run.end()
     return result | {"took": round(time.monotonic() - begin, 1)}

@@ -92,6 +92,14 @@ TEST(ElasticState, RestartsAreCountedForTheJobAndNodesThatComeAndGoCostNone) {
   EXPECT_NE(state.join("c", "host-c", 1, 4), "");
 }
 
+TEST(ElasticState, AFailureThatWouldComeAgainEndsTheJobWhateverRestartsAreLeft) {
+  ElasticState state(limits_of(1, 1, 5));
+  state.join("a", "host-a", 1, 0);
+  state.failed("a", 0, 3, "before its first step", 1, /*again=*/false);
+  EXPECT_EQ(state.phase(), ElasticPhase::kEnded);
+  EXPECT_EQ(state.code(), 3);
+}
+
 TEST(ElasticState, TheJobEndsWellWhenAllNodesHaveFinishedAndBadlyWithoutEnough) {
   ElasticState well(limits_of(1, 2));
   well.join("a", "host-a", 1, 0);
