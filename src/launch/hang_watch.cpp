@@ -122,6 +122,9 @@ bool HangWatch::look(WorkerGroup& group, Console& console) {
   while (SteadyClock::now() < end) group.poll(-1, std::chrono::milliseconds(20));
   for (Worker* worker : hung)
     if (!worker->ended) ::kill(worker->pid, SIGKILL);
+  // Those who waited for them where nobody sees it, have to notice first.
+  next_ = SteadyClock::now() + std::chrono::duration_cast<SteadyClock::duration>(
+                                   std::chrono::duration<double>(limits_.least));
   return true;
 }
 

@@ -42,6 +42,9 @@ def node_flags(run, layout, endpoints, least=None):
 
 def start(trainings, run, layout, more=(), endpoints=None, least=None, network=None, env=None):
     """All agents of the layout; the first hosts the rendezvous."""
+    # Nodes on this machine have its memory in common, which those of a cluster have not.
+    run.reduction = "gloo" if len(layout) > 1 else "auto"
+    more = [*more, f"parallel.ddp.cpu_reduction={run.reduction}"]
     if len(layout) == 1:
         run.start(trainings.command(run.name, [f"--nproc_per_node={layout[0]}", *RESTARTS], more, run.out), env)
         return
@@ -75,7 +78,7 @@ def signal_at(pid, place, number, seconds=20):
             raise Failure(f"process {pid} was not seen at '{place}' within {seconds} s")
     os.kill(pid, number)
     begin = time.monotonic()
-    time.sleep(0.01)
+    time.sleep(0.001)
     return f"{page.phase()}/{page.part()}", begin
 
 

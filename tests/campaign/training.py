@@ -53,13 +53,14 @@ class Trainings:
                 "train.ema.enabled=true", f"train.steps={self.steps}", "loader.workers=1", "charts=false",
                 "tensorboard=false", "backend=cpu", f"output_dir={out or self.folder / 'out'}", f"name={name}", *more]
 
-    def reference(self, ranks):
-        if ranks not in self.whole:
-            name = f"whole{ranks}"
-            subprocess.run(self.command(name, [f"--nproc_per_node={ranks}"]), env=self.env, check=True,
-                           capture_output=True, timeout=PATIENCE)
-            self.whole[ranks] = Run(self, name).weights()
-        return self.whole[ranks]
+    def reference(self, ranks, reduction):
+        """`reduction`: how gradients are summed, in shared memory or through Gloo, whose sums differ in last bits."""
+        if (ranks, reduction) not in self.whole:
+            name = f"whole{ranks}{reduction}"
+            subprocess.run(self.command(name, [f"--nproc_per_node={ranks}"], [f"parallel.ddp.cpu_reduction={reduction}"]),
+                           env=self.env, check=True, capture_output=True, timeout=PATIENCE)
+            self.whole[ranks, reduction] = Run(self, name).weights()
+        return self.whole[ranks, reduction]
 
 
 class Run:
@@ -67,6 +68,7 @@ class Run:
 
     def __init__(self, trainings, name, out=None):
         self.trainings, self.name, self.agents, self.logs = trainings, name, [], []
+        self.reduction = "auto"
         self.out = pathlib.Path(out or trainings.folder / "out")
         self.folder = self.out / name / "latest"
 
@@ -159,14 +161,14 @@ class Run:
 
     def expect_same_bits(self, ranks):
         own = self.weights()
-        for file, data in self.trainings.reference(ranks).items():
+        for file, data in self.trainings.reference(ranks, self.reduction).items():
             if own[file] != data:
                 raise Failure(f"{file} differs from that of the undisturbed run")
 
     def expect_same_weights(self, ranks, tolerance=1e-5):
         """Sums in another order: returns the largest difference of a weight."""
         own, worst = self.weights(), 0.0
-        for file, data in self.trainings.reference(ranks).items():
+        for file, data in self.trainings.reference(ranks, self.reduction).items():
             if file.startswith("optimizer"):
                 continue
             theirs, ours = tensors(data), tensors(own[file])
