@@ -1,10 +1,16 @@
 // `cohort doctor`: what is wrong with this machine, or with a run.
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include <unistd.h>
+
+#include "cli/parse_arguments.h"
 #include "cli/subcommand.h"
 #include "doctor/disk_speed.h"
 #include "doctor/examination.h"
@@ -78,6 +84,18 @@ void print_text(const doctor::Examination& found, const std::optional<doctor::Ma
   for (const auto& [reason, checks] : reasons) std::printf("left out  %s: %s\n", checks.c_str(), reason.c_str());
 }
 
+/// As a rank of a job, the speed of what is between the ranks is measured; it is cohort-train that has it.
+[[noreturn]] void become_rank_measurement(bool json) {
+  const std::string path = sibling("cohort-train");
+  std::vector<std::string> words{path, "--measure-ranks"};
+  if (json) words.push_back("--json");
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  ::execv(path.c_str(), arguments.data());
+  throw Error(format("cannot execute {}: {}", path, std::strerror(errno)));
+}
+
 int run_doctor(const std::vector<std::string>& words) {
   std::string checks;
   for (const doctor::Check& check : doctor::all_checks()) checks += format("  {:<18} {}\n", check.name, check.looks_at);
@@ -94,14 +112,13 @@ int run_doctor(const std::vector<std::string>& words) {
   app.add_option("--nodes", arguments.nodes, "machines that the job shall take")->check(CLI::Range(1, 100000));
   app.add_option("--port", arguments.ports, "a port that the job shall use")->check(CLI::Range(1, 65535));
   app.add_flag("--json", arguments.json, "findings as JSON");
-  app.add_flag("--measure", arguments.measure,
-               "also measure how fast the run's disk (or this folder's) writes checkpoints, and memory is copied");
-  try {
-    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
-  } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) return app.exit(e);
-    throw UsageError(format("doctor: {}; `cohort doctor --help` lists the flags", e.what()));
-  }
+  app.add_flag(
+      "--measure", arguments.measure,
+      "also measure how fast the run's disk (or this folder's) writes checkpoints, and memory is copied; in the "
+      "ranks of a job (cohort launch ... doctor --measure) how fast they exchange sums");
+  if (const auto code = parse_arguments(app, words)) return *code;
+  if (const char* ranks = std::getenv("WORLD_SIZE"); arguments.measure && ranks && std::atoi(ranks) > 1)
+    become_rank_measurement(arguments.json);
   COHORT_THROW_UNLESS(std::filesystem::is_directory(arguments.root), "--root={}: there is no such folder",
                       arguments.root);
   doctor::Case c = doctor::this_machine(arguments.root);

@@ -184,8 +184,11 @@ LaunchRequest parse_launch(const std::vector<std::string>& arguments) {
          true);
   const CLI::Option* master_port_flag =
       option("master-port", master_port, "its port; with one node a free one is chosen and kept, else 29500", true);
-  option("rdzv-endpoint", nodes.rdzv_endpoint,
-         "host:port: where nodes that come and go meet, or another way to name the store", true);
+  option(
+      "rdzv-endpoint", nodes.rdzv_endpoint,
+      "host:port[,host:port]: where nodes that come and go meet, and where else when that machine is lost; or another "
+      "way to name the store",
+      true);
   option("max-restarts", settings.max_restarts,
          "how often a job goes on after a rank has failed, from memory or started again; 0", true);
   option("rdzv-id", settings.run_id, "TORCHELASTIC_RUN_ID", true);

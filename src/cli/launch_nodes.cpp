@@ -91,16 +91,27 @@ void settle_elastic(LaunchRequest& request, const NodeFlags& flags) {
   launch::LaunchSettings& settings = request.settings;
   settings.elastic = true;
   if (flags.standalone) throw UsageError("launch: --standalone and several nodes contradict each other");
-  const auto colon = flags.rdzv_endpoint.rfind(':');
-  settings.rendezvous_host = flags.rdzv_endpoint.substr(0, colon);
-  if (settings.rendezvous_host.empty())
-    throw UsageError(
-        "launch: nodes that come and go meet at --rdzv-endpoint=HOST:PORT, where HOST is a machine on which one of the "
-        "agents runs, as the others reach it");
-  if (colon != std::string::npos) {
-    if (!to_number(flags.rdzv_endpoint.substr(colon + 1), settings.rendezvous_port) || settings.rendezvous_port < 1)
+  std::string rest = flags.rdzv_endpoint;
+  for (bool first = true; first || !rest.empty(); first = false) {
+    const auto comma = rest.find(',');
+    const std::string endpoint = rest.substr(0, comma);
+    rest = comma == std::string::npos ? "" : rest.substr(comma + 1);
+    const auto colon = endpoint.rfind(':');
+    const std::string host = endpoint.substr(0, colon);
+    if (host.empty())
+      throw UsageError(
+          "launch: nodes that come and go meet at --rdzv-endpoint=HOST:PORT, where HOST is a machine on which one of "
+          "the agents runs, as the others reach it; with A:PORT,B:PORT the job survives the loss of A");
+    int port = launch::LaunchSettings().rendezvous_port;
+    if (colon != std::string::npos && (!to_number(endpoint.substr(colon + 1), port) || port < 1))
       throw UsageError(format("launch: --rdzv-endpoint={} has no port behind its colon", flags.rdzv_endpoint));
-    check_port("--rdzv-endpoint", settings.rendezvous_port);
+    check_port("--rdzv-endpoint", port);
+    if (first) {
+      settings.rendezvous_host = host;
+      settings.rendezvous_port = port;
+    } else {
+      settings.further_endpoints.emplace_back(host, port);
+    }
   }
   if (settings.run_id.empty())
     throw UsageError("launch: nodes that meet need one --rdzv-id, a name for the job that no other job there has");

@@ -16,6 +16,7 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "cli/parse_arguments.h"
 #include "cli/subcommand.h"
 #include "cli/top_screen.h"
 #include "core/progress_line.h"
@@ -134,12 +135,7 @@ int run_top(const std::vector<std::string>& words) {
   app.add_option("--interval", interval, "seconds between two drawings")
       ->capture_default_str()
       ->check(CLI::Range(0.1, 3600.0));
-  try {
-    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
-  } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) return app.exit(e);
-    throw UsageError(format("top: {}; `cohort top --help` lists the flags", e.what()));
-  }
+  if (const auto code = parse_arguments(app, words)) return *code;
   for (const std::string& run : runs) COHORT_THROW_UNLESS(fs::is_directory(run), "{}: there is no such run", run);
   monitor::Watcher watcher;
   const auto read = [&] {

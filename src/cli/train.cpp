@@ -15,6 +15,9 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/log.h"
+#include "dist/group.h"
+#include "dist/group_speed.h"
+#include "dist/usable_devices.h"
 #include "train/estimate.h"
 #include "train/jobs/rdt_flags.h"
 #include "train/jobs/robomimic_run.h"
@@ -186,10 +189,39 @@ std::string shapes_of(const std::string& job, const train::RunSettings& settings
                             arguments.estimate.memory.value_or(kUsualGpu));
 }
 
+/// `cohort doctor --measure` in the ranks of a job: rank 0 says how fast they exchange sums.
+int measure_ranks(bool json) {
+  const dist::RankEnvironment environment = dist::read_rank_environment();
+  const auto devices = dist::usable_devices({.backend = default_backend(), .local_rank = environment.local_rank});
+  // One device for each process: the one of its number where it sees several.
+  const std::size_t own = devices.size() > 1 ? static_cast<std::size_t>(environment.local_rank) % devices.size() : 0;
+  const auto group = dist::Group::create(environment, {.device = devices.at(own)});
+  const dist::GroupSpeed speed = dist::measure_group(*group);
+  if (group->rank() == 0 && json)
+    std::puts(nlohmann::ordered_json{{"ranks", speed.world_size},
+                                     {"all_reduce_latency_s", speed.latency},
+                                     {"all_reduce_bytes", speed.bytes},
+                                     {"all_reduce_s", speed.seconds},
+                                     {"bytes_per_s_of_a_rank", speed.bandwidth}}
+                  .dump(2)
+                  .c_str());
+  else if (group->rank() == 0)
+    std::printf(
+        "measured  all-reduce between %d ranks: %.3f ms for one number; %s in %.1f ms, each rank sends and receives "
+        "%s/s\n          a model of 10 million weights has 40 MB of gradients: %.0f ms a step, as far as they are not "
+        "hidden behind the backward pass\n",
+        speed.world_size, speed.latency * 1e3, format_bytes(static_cast<double>(speed.bytes)).c_str(),
+        speed.seconds * 1e3, format_bytes(speed.bandwidth).c_str(),
+        1e3 * 4e7 / static_cast<double>(speed.bytes) * speed.seconds);
+  group->close();
+  return 0;
+}
+
 int run_train(const std::vector<std::string>& words) {
   // What every rank would say is said once.
   const char* rank = std::getenv("RANK");
   log::set_console(rank == nullptr || std::string(rank) == "0");
+  if (!words.empty() && words.front() == "--measure-ranks") return measure_ranks(words.back() == "--json");
   Arguments arguments = parse(words);
   std::vector<std::string> notes;
   if (arguments.job == "rdt") {

@@ -11,6 +11,8 @@
 #include "core/log.h"
 #include "dist/cuda_plugin.h"
 #include "dist/gloo/gloo_backend.h"
+#include "dist/group_breaker.h"
+#include "dist/own_address.h"
 #include "dist/peers.h"
 #include "dist/recovery.h"
 #include "dist/store.h"
@@ -64,6 +66,11 @@ c10d::ReduceOp to_c10d(Reduction reduction) {
   }
 }
 
+/// On which the other ranks reach this one. The way to the store is a way to them; a host's name may lead elsewhere.
+std::string own_address_for(const RankEnvironment& env) {
+  return env.on_loopback() ? "127.0.0.1" : own_address_towards(env.master_addr);
+}
+
 at::Tensor bytes_to_tensor(const std::string& bytes) {
   at::Tensor tensor = at::empty({static_cast<std::int64_t>(bytes.size())}, at::kByte);
   std::copy(bytes.begin(), bytes.end(), reinterpret_cast<char*>(tensor.data_ptr<std::uint8_t>()));
@@ -85,6 +92,7 @@ struct Group::Impl {
   c10::intrusive_ptr<c10d::ProcessGroup> group;
   c10::intrusive_ptr<c10d::Backend> nccl;
   std::unique_ptr<Peers> peers;
+  std::unique_ptr<GroupBreaker> breaker;  ///< where an agent of ours watches
   bool closed = false;
   std::string failure;  ///< first failed operation; empty while all is well
   int exceptions_at_start = std::uncaught_exceptions();
@@ -136,6 +144,7 @@ void Group::connect(milliseconds store_timeout) {
   const bool cuda = options.device.kind == DeviceKind::kCuda;
   const CudaPlugin* plugin = cuda ? &load_cuda_plugin() : nullptr;
 
+  self.breaker = env.world_size > 1 ? GroupBreaker::of_this_process(env.generation) : nullptr;
   if (env.world_size == 1) {
     self.store = c10::make_intrusive<c10d::HashStore>();
   } else {
@@ -159,7 +168,7 @@ void Group::connect(milliseconds store_timeout) {
     self.group->setDefaultBackend(cuda ? c10d::ProcessGroup::NCCL : c10d::ProcessGroup::GLOO);
     if (has_gloo() || !cuda) {
       const auto store = c10::make_intrusive<c10d::PrefixStore>("cpu/", prefix);
-      const auto backend = make_gloo_backend(store, env.rank, env.world_size, connect_timeout, env.on_loopback());
+      const auto backend = make_gloo_backend(store, env.rank, env.world_size, connect_timeout, own_address_for(env));
       if (connect_timeout != options.collective_timeout) backend->setTimeout(options.collective_timeout);
       self.group->setBackend(at::kCPU, c10d::ProcessGroup::GLOO, backend);
     }
@@ -204,6 +213,7 @@ void Group::leave() {
   self.group.reset();
   self.peers.reset();
   self.store.reset();
+  self.breaker.reset();
 }
 
 void Group::rejoin(int generation, milliseconds limit) {
@@ -368,6 +378,7 @@ void Group::close() {
   impl_->group.reset();
   impl_->peers.reset();
   impl_->store.reset();
+  impl_->breaker.reset();
 }
 
 bool Group::is_communication_failure(const std::exception& problem) {

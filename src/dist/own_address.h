@@ -14,4 +14,8 @@ enum class AddressOwner {
 /// addresses only.
 AddressOwner owner_of(const std::string& host);
 
+/// The address of this machine, as a number, on the interface that leads to `host`; "" where it cannot be told, or is
+/// one that only this machine reaches.
+std::string own_address_towards(const std::string& host);
+
 }  // namespace cohort::dist

@@ -56,19 +56,35 @@ RankEnvironment Recovery::wait_to_join(RankEnvironment environment) {
   return environment;
 }
 
-void Recovery::rejoin(Group& group) {
+bool Recovery::rejoin(Group& group) {
   std::string cause = group.failure();
   for (;;) {
     group.leave();
     const std::optional<std::uint32_t> generation = page_.wait_for_generation();
+    if (!generation && page_.park_asked()) return false;
     if (!generation) throw Error(cause);
     try {
-      return group.rejoin(static_cast<int>(*generation), kConnect);
+      group.rejoin(static_cast<int>(*generation), kConnect);
+      return true;
     } catch (const std::exception& problem) {
       cause = problem.what();
       log::warning("the ranks could not connect again: {}", cause);
     }
   }
+}
+
+bool Recovery::may_find_parked() const {
+  const auto round = process_variable("TORCHELASTIC_RESTART_COUNT");
+  return process_variable("COHORT_FULL_WORLD_SIZE").has_value() && round && *round != "0";
+}
+void Recovery::park(std::span<const std::string_view> pieces) {
+  page_.park(pieces);
+}
+std::optional<std::string_view> Recovery::parked() const {
+  return page_.parked();
+}
+void Recovery::drop_parked() {
+  page_.drop_parked();
 }
 
 WaitingForOthers::WaitingForOthers() : page_(launch::own_rank_page()) {

@@ -8,7 +8,8 @@
 ///   } catch (const std::exception&) {
 ///     if (!recovery || !recovery->offered() || !group->failed()) throw;
 ///     strategy.leave_group();        // whatever else holds on to the group of ranks
-///     recovery->rejoin(*group);      // waits for all; then the same collectives on all ranks
+///     if (!recovery->rejoin(*group)) // waits for all; then the same collectives on all ranks
+///       ...                          // the job goes on with other ranks: park() the state, and end
 ///     strategy.join_group();
 ///   }
 ///
@@ -17,7 +18,9 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "dist/rank_environment.h"
 #include "launch/rank_page.h"
@@ -38,6 +41,8 @@ class Recovery {
 
   /// Tells the launcher what this rank does, after so many steps.
   void say(launch::RankPhase phase, std::int64_t step);
+  /// And where in its step it is; some nanoseconds.
+  void set_part(launch::StepPart part) { page_.set_part(part); }
   /// From here on, or no longer, this rank has a whole state of the training, and rejoins when its group breaks.
   void set_ready(bool ready);
   /// The job should start again from its last checkpoint: memory cannot help. Throw an Error after it.
@@ -46,9 +51,20 @@ class Recovery {
   /// For a rank that replaces another, before Group::create: waits until all others have left their group, and returns
   /// the environment with which to join. Throws Error when the launcher has changed its mind.
   RankEnvironment wait_to_join(RankEnvironment environment);
-  /// Leaves the broken group, waits until all ranks have, and connects again, as often as it takes. Throws Error when
-  /// the launcher does not offer it any more; its text is that of what broke the group.
-  void rejoin(Group& group);
+  /// Leaves the broken group, waits until all ranks have, and connects again, as often as it takes. False when the job
+  /// goes on with other ranks. Throws Error when the launcher does not offer it any more; its text is that of what broke
+  /// the group.
+  bool rejoin(Group& group);
+
+  /// This process may be one of a later round of an elastic job, in which ranks may find what others have parked. The
+  /// same on all ranks.
+  bool may_find_parked() const;
+  /// The whole state of the training, in pieces, for the process that takes this one's place in the next round, where
+  /// the ranks are others. Throws Error when there is no memory for it.
+  void park(std::span<const std::string_view> pieces);
+  /// Valid until drop_parked() or keep().
+  std::optional<std::string_view> parked() const;
+  void drop_parked();
 
   /// What is this rank's alone after `step` steps: outlives the process, for the one that takes its place.
   void keep(std::int64_t step, const std::string& bytes);

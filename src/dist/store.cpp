@@ -27,6 +27,12 @@ constexpr auto kAddressWarning = std::chrono::seconds(4);  // nobody answers the
 constexpr auto kBetweenWarnings = std::chrono::seconds(60);
 constexpr auto kOwnKnock = std::chrono::seconds(3);  // rank 0 asks whether MASTER_ADDR leads to it
 
+/// Nobody outside this machine has to reach the store. An elastic job with one node left keeps its store where the next
+/// node will look for it.
+bool only_here(const RankEnvironment& env) {
+  return env.one_node() && env.full_world_size == 0;
+}
+
 double in_seconds(Clock::duration time) {
   return std::chrono::duration<double>(time).count();
 }
@@ -127,7 +133,7 @@ void check_leads_here(const RankEnvironment& env, const std::string& host, int l
 }  // namespace
 
 std::string store_host(const RankEnvironment& env) {
-  return env.one_node() && !env.agent_hosts_store ? "127.0.0.1" : env.master_addr;
+  return only_here(env) && !env.agent_hosts_store ? "127.0.0.1" : env.master_addr;
 }
 
 c10::intrusive_ptr<c10d::Store> open_store(const RankEnvironment& env, std::chrono::milliseconds timeout) {
@@ -148,8 +154,8 @@ c10::intrusive_ptr<c10d::Store> open_store(const RankEnvironment& env, std::chro
                           *env.store_fd, port, env.master_port);
       socket = OwnedSocket(*env.store_fd);
     } else {
-      socket = open_store_socket(env.master_port, env.one_node(), env.port_origin);
-      if (!env.one_node()) check_leads_here(env, host, socket.get(), timeout);
+      socket = open_store_socket(env.master_port, only_here(env), env.port_origin);
+      if (!only_here(env)) check_leads_here(env, host, socket.get(), timeout);
     }
     options.masterListenFd = socket.get();
   } else {

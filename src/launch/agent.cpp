@@ -60,13 +60,13 @@ struct Outcome {
 class Watch {
  public:
   Watch(WorkerGroup& group, SignalPipe& signals, Console& console, const LaunchSettings& settings,
-        Rendezvous& rendezvous, int& restarts_used)
+        Rendezvous& rendezvous, const Meeting& meeting, int& restarts_used)
       : group_(group),
         rendezvous_(rendezvous),
         signals_(signals),
         console_(console),
         settings_(settings),
-        recovery_(group, console, settings, restarts_used),
+        recovery_(group, console, settings, rendezvous, meeting, restarts_used),
         hangs_({.least = settings.hang_timeout, .elsewhere = settings.hang_timeout_elsewhere}) {}
 
   Outcome run() {
@@ -85,10 +85,7 @@ class Watch {
       if (!stopping_) recovery_.call_when_all_wait();
       if (!stopping_) hangs_.look(group_, console_);
       if (!stopping_)
-        if (const std::string why = rendezvous_.interruption(); !why.empty()) {
-          outcome_.interrupted = true;
-          stop(SIGTERM, format("cohort launch: {}; the ranks of this node are stopped", why));
-        }
+        if (const Interruption other = rendezvous_.interruption(); !other.why.empty()) interrupt(other);
       if (group_.any_failed() && !stopping_ && SteadyClock::now() >= settled_at()) stop(SIGTERM, "");
       // `cohort launch ... | head`: nobody reads any more. A job whose logs are stored goes on.
       if (console_.reader_gone() && !stopping_ && settings_.log_dir.empty()) {
@@ -116,14 +113,24 @@ class Watch {
   }
 
   milliseconds time_to_wait() {
-    constexpr milliseconds kIdle{1000}, kWatching{250}, kNap{2};
-    SteadyClock::time_point next = SteadyClock::now() + (recovery_.under_way()        ? kNap
-                                                         : settings_.hang_timeout > 0 ? kWatching
-                                                                                      : kIdle);
+    constexpr milliseconds kIdle{1000}, kWatching{250}, kTogether{20}, kNap{2};
+    SteadyClock::time_point next = SteadyClock::now() + (recovery_.under_way()           ? kNap
+                                                         : rendezvous_.shares_recovery() ? kTogether
+                                                         : settings_.hang_timeout > 0    ? kWatching
+                                                                                         : kIdle);
     if (group_.any_failed() && !stopping_) next = std::min(next, settled_at());
     if (stopping_ && !killed_) next = std::min(next, deadline_);
     const auto left = std::chrono::ceil<milliseconds>(next - SteadyClock::now());
     return std::max(left, milliseconds(0));
+  }
+
+  void interrupt(const Interruption& other) {
+    outcome_.interrupted = true;
+    const std::string words = format("cohort launch: {}; the ranks of this node are stopped", other.why);
+    if (other.ends || !settings_.recovers()) return stop(SIGTERM, words);
+    set_deadline();
+    const bool parks = recovery_.park_or_stop();
+    console_.line(2, "", words + (parks ? ", and what they have of the training stays in memory" : ""));
   }
 
   void set_deadline() {
@@ -365,6 +372,7 @@ int run_job(const LaunchSettings& given) {
   int code = 0;
   int restarts_used = 0;  // recoveries from memory count, too
   Outcome outcome;
+  std::vector<std::unique_ptr<RankPage>> pages;  // of the last round
   rendezvous->interrupt_on(&*signals);
   try {
     for (int attempt = 0;; ++attempt) {
@@ -376,18 +384,22 @@ int run_job(const LaunchSettings& given) {
       plan.identity.attempt = rendezvous->attempt(attempt);
       WorkerGroup group(plan, console, guard, *rendezvous);
       console.write();
-      group.start();
-      outcome = Watch(group, *signals, console, plan.settings, *rendezvous, restarts_used).run();
+      group.start(settings.elastic ? std::move(pages) : std::vector<std::unique_ptr<RankPage>>());
+      outcome = Watch(group, *signals, console, plan.settings, *rendezvous, plan.identity.meeting, restarts_used).run();
       code = 0;
       if (outcome.stop_signal != 0) {
         code = 128 + outcome.stop_signal;
         if (outcome.stop_signal != SIGPIPE) console.line(2, "", describe_stop(group, outcome.stop_signal));
         break;
       }
-      if (outcome.interrupted) continue;
+      if (outcome.interrupted) {
+        pages = group.take_pages();
+        continue;
+      }
       if (!outcome.failed) {
         if (!rendezvous->shares_failures()) break;
         rendezvous->finished();
+        pages = group.take_pages();
         continue;
       }
       const JobFailure failure = describe_failure(group, before, read_oom_counts(), memory_limit(), plan.keeps_logs);
@@ -396,7 +408,8 @@ int run_job(const LaunchSettings& given) {
       if (!text.empty() && text.back() == '\n') text.pop_back();
       console.line(2, "", text);
       if (rendezvous->shares_failures()) {
-        rendezvous->failed(code, text.substr(0, text.find('\n')));
+        rendezvous->failed(code, text.substr(0, text.find('\n')), against_restart(settings, group, failure).empty());
+        pages = group.take_pages();
         continue;
       }
       if (restarts_used >= settings.max_restarts) break;

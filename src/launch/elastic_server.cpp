@@ -1,5 +1,6 @@
 #include "launch/elastic_server.h"
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -26,6 +27,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kBacklog = 1024;
 constexpr int kTick = 200;  // ms between looks at the clock
 constexpr std::size_t kMostConnections = 4096;
+constexpr double kServerBeat = 1;             // s
 constexpr double kStrangersTime = 5;          // s in which a connection must have joined
 constexpr std::size_t kMostUnsent = 1 << 20;  // bytes; who does not read is dropped
 constexpr int kMostRanks = 100000;
@@ -83,7 +85,9 @@ struct Connection {
   std::string unsent;
   int told_round = -1;
   ElasticPhase told = ElasticPhase::kEnded;  // nothing yet
+  int told_recover = 0, told_go = 0;
   bool told_end = false;
+  bool last_words = false;  // closed once what is unsent has been sent
   bool over = false;
 };
 
@@ -94,7 +98,9 @@ struct ElasticServer::Impl {
   ElasticEndpoint endpoint;
   std::string job, secret;
   int store_port;
+  std::atomic<bool> active;
   ElasticState state;
+  double beat_at = 0;
   std::list<Connection> connections;
   int wake[2] = {-1, -1};
   std::thread thread;
@@ -113,11 +119,15 @@ struct ElasticServer::Impl {
         if (polled[i + 2].revents != 0) serve(*of[i]);
       if (polled[1].revents != 0) accept_all();
       const double now = now_seconds();
-      state.time_passes(now);
+      if (active) state.time_passes(now);
+      const bool beats = now >= beat_at;
+      if (beats) beat_at = now + kServerBeat;
       for (Connection& c : connections) {
+        if (beats && !c.node.empty() && !c.over) queue(c, Json{{"is", "beat"}});
         if (c.node.empty() && now - c.since > kStrangersTime) c.over = true;
         if (!c.over) tell(c);
         if (!c.over) send(c);
+        if (c.last_words && c.unsent.empty()) c.over = true;
       }
       for (auto c = connections.begin(); c != connections.end();) {
         if (!c->over) {
@@ -182,14 +192,32 @@ struct ElasticServer::Impl {
     if (what == "join") {
       COHORT_THROW_UNLESS(c.node.empty(), "a node joins twice");
       const std::string node = text_of(message, "node", 128);
+      if (message.contains("past")) {
+        const Json& past = message["past"];
+        COHORT_THROW_UNLESS(past.is_object() && past.contains("certain") && past["certain"].is_boolean(),
+                            "a past that is none");
+        active = true;
+        state.go_on_from({.round = number_of(past, "round", 0, 1 << 30),
+                          .nodes = number_of(past, "nodes", 1, kMostRanks),
+                          .restarts = number_of(past, "restarts", 0, 1 << 30),
+                          .recovery = number_of(past, "recovery", 0, 1 << 30),
+                          .certain = past["certain"]},
+                         now);
+      } else if (!active) {
+        queue(c, Json{{"is", "standby"}});
+        c.last_words = true;
+        return;
+      }
       std::string why =
           text_of(message, "job", 256) == job
               ? state.join(node, text_of(message, "host", 256), number_of(message, "ranks", 1, kMostRanks), now)
               : format("this is the rendezvous of job '{}'", job);
-      if (why.empty())
-        c.node = node;
-      else
+      if (!why.empty()) {
         queue(c, Json{{"is", "refused"}, {"why", why}});
+        return;
+      }
+      c.node = node;
+      if (message.value("ack", false)) queue(c, Json{{"is", "joined"}});
       return;
     }
     COHORT_THROW_UNLESS(!c.node.empty(), "'{}' before it has joined", what);
@@ -200,7 +228,14 @@ struct ElasticServer::Impl {
       state.finished(c.node, number_of(message, "round", 0, 1 << 30), now);
     } else if (what == "failed") {
       state.failed(c.node, number_of(message, "round", 0, 1 << 30), number_of(message, "code", 1, 255),
-                   text_of(message, "what", 4096), now);
+                   text_of(message, "what", 4096), now, message.value("again", true));
+    } else if (what == "lost") {
+      state.lost(c.node, number_of(message, "round", 0, 1 << 30), number_of(message, "code", 1, 255),
+                 text_of(message, "what", 4096), now);
+    } else if (what == "waits") {
+      state.waits(c.node, number_of(message, "round", 0, 1 << 30), number_of(message, "recovery", 0, 1 << 30), now);
+    } else if (what == "cannot") {
+      state.cannot(c.node, number_of(message, "round", 0, 1 << 30), text_of(message, "what", 4096), now);
     } else if (what == "leave") {
       c.over = true;
     } else {
@@ -225,7 +260,10 @@ struct ElasticServer::Impl {
       c.over = true;
       return;
     }
-    if (c.told == state.phase() && c.told_round == state.round()) return;
+    if (c.told == state.phase() && c.told_round == state.round()) {
+      if (state.phase() == ElasticPhase::kRunning) tell_recovery(c);
+      return;
+    }
     const bool first = c.told_round < 0;
     c.told = state.phase();
     c.told_round = state.round();
@@ -240,7 +278,23 @@ struct ElasticServer::Impl {
                   {"first_rank", state.first_rank(c.node)},
                   {"world_size", state.world_size()},
                   {"store_address", endpoint.host},
-                  {"store_port", store_port}});
+                  {"store_port", store_port},
+                  {"restarts", state.restarts()},
+                  {"recovery", state.recovery()}});
+    c.told_recover = c.told_go = state.recovery();
+  }
+
+  void tell_recovery(Connection& c) {
+    const int number = state.recovery();
+    if (state.recovering() && c.told_recover != number) {
+      queue(
+          c,
+          Json{{"is", "recover"}, {"number", number}, {"why", state.why_recovering()}, {"restarts", state.restarts()}});
+      c.told_recover = number;
+    } else if (!state.recovering() && c.told_go != number && c.told_recover == number) {
+      queue(c, Json{{"is", "go"}, {"number", number}});
+      c.told_go = number;
+    }
   }
 
   void send(Connection& c) {
@@ -257,22 +311,28 @@ struct ElasticServer::Impl {
 };
 
 std::unique_ptr<ElasticServer> ElasticServer::host(const ElasticEndpoint& endpoint, const ElasticLimits& limits,
-                                                   const std::string& job, const std::string& secret, int store_port) {
+                                                   const std::string& job, const std::string& secret, int store_port,
+                                                   bool active) {
   const int socket = listen_on(endpoint);
   if (socket < 0) return nullptr;
-  return std::unique_ptr<ElasticServer>(new ElasticServer(socket, endpoint, limits, job, secret, store_port));
+  return std::unique_ptr<ElasticServer>(new ElasticServer(socket, endpoint, limits, job, secret, store_port, active));
 }
 
 ElasticServer::ElasticServer(int socket, const ElasticEndpoint& endpoint, const ElasticLimits& limits, std::string job,
-                             std::string secret, int store_port)
+                             std::string secret, int store_port, bool active)
     : impl_(new Impl{.socket = socket,
                      .endpoint = endpoint,
                      .job = std::move(job),
                      .secret = std::move(secret),
                      .store_port = store_port,
+                     .active = active,
                      .state = ElasticState(limits)}) {
   COHORT_THROW_UNLESS(::pipe2(impl_->wake, O_CLOEXEC) == 0, "cannot make a pipe: {}", std::strerror(errno));
   impl_->thread = std::thread([this] { impl_->run(); });
+}
+
+void ElasticServer::activate() {
+  impl_->active = true;
 }
 
 ElasticServer::~ElasticServer() {

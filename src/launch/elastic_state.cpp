@@ -53,6 +53,7 @@ void ElasticState::gather(const std::string& why, double now) {
     for (ElasticNode& node : nodes_) node.ready = node.finished = false;
   }
   phase_ = ElasticPhase::kGathering;
+  recovering_ = false;
   changed_ = now;
   why_ = why;
 }
@@ -69,7 +70,11 @@ std::string ElasticState::join(const std::string& id, const std::string& host, i
   if (find(id)) return format("there is a node '{}' already", id);
   if (static_cast<int>(nodes_.size()) >= limits_.most) return format("the job has all of its {} nodes", limits_.most);
   begin(now);
-  const ElasticNode node{.id = id, .host = host, .ranks = ranks, .ready = false, .finished = false, .heard = now};
+  ElasticNode node;
+  node.id = id;
+  node.host = host;
+  node.ranks = ranks;
+  node.heard = now;
   nodes_.insert(id == limits_.first ? nodes_.begin() : nodes_.end(), node);
   gather(format("node {} on {} has joined", id, host), now);
   find(id)->ready = true;
@@ -78,6 +83,10 @@ std::string ElasticState::join(const std::string& id, const std::string& host, i
 }
 
 void ElasticState::leave(const std::string& id, const std::string& why, double now) {
+  leave_after(id, why, false, now);
+}
+
+void ElasticState::leave_after(const std::string& id, const std::string& why, bool silent, double now) {
   const ElasticNode* node = find(id);
   if (!node || phase_ == ElasticPhase::kEnded) return;
   const std::string text = format("node {} on {} {}", id, node->host, why);
@@ -88,6 +97,10 @@ void ElasticState::leave(const std::string& id, const std::string& why, double n
       end(0, "all ranks have ended well");
     return;
   }
+  const int left = static_cast<int>(nodes_.size());
+  if (silent && limits_.others_may_meet_elsewhere && 2 * left < of_last_round_)
+    return end(1, format("{}; with {} of {} nodes it cannot be told who is cut off, and the others may go on elsewhere",
+                         text, left, of_last_round_));
   gather(text, now);
   begin_where_all_are_ready(now);
 }
@@ -113,14 +126,67 @@ void ElasticState::finished(const std::string& id, int round, double now) {
     end(0, "all ranks have ended well");
 }
 
-void ElasticState::failed(const std::string& id, int round, int code, const std::string& what, double now) {
+void ElasticState::failed(const std::string& id, int round, int code, const std::string& what, double now, bool again) {
   ElasticNode* node = find(id);
   if (!node || phase_ != ElasticPhase::kRunning || round != round_) return;
   node->heard = now;
   const std::string text = format("a rank of node {} on {} failed: {}", id, node->host, what);
-  if (restarts_ >= limits_.max_restarts) return end(code, text);
+  if (!again || restarts_ >= limits_.max_restarts) return end(code, text);
   ++restarts_;
   gather(text, now);
+}
+
+void ElasticState::recover(const std::string& why) {
+  ++recovery_;
+  recovering_ = true;
+  why_recovering_ = why;
+}
+
+void ElasticState::lost(const std::string& id, int round, int code, const std::string& what, double now) {
+  ElasticNode* node = find(id);
+  if (!node || phase_ != ElasticPhase::kRunning || round != round_) return;
+  node->heard = now;
+  node->waits = -1;
+  const std::string text = format("a rank of node {} on {} died: {}", id, node->host, what);
+  if (restarts_ >= limits_.max_restarts) return end(code, text);
+  ++restarts_;
+  if (!recovering_) recover(text);
+}
+
+void ElasticState::waits(const std::string& id, int round, int recovery, double now) {
+  ElasticNode* node = find(id);
+  if (!node || phase_ != ElasticPhase::kRunning || round != round_ || recovery != recovery_) return;
+  node->heard = now;
+  node->waits = recovery;
+  node->waits_since = now;
+  // Else their group broke: the agent of a rank that has died says so in a moment, or it was the network.
+  if (!recovering_) return;
+  if (!std::all_of(nodes_.begin(), nodes_.end(), [&](const ElasticNode& n) { return n.waits == recovery_; })) return;
+  recovering_ = false;
+  for (ElasticNode& n : nodes_) n.waits = -1;
+}
+
+void ElasticState::cannot(const std::string& id, int round, const std::string& why, double now) {
+  const ElasticNode* node = find(id);
+  if (!node || phase_ != ElasticPhase::kRunning || round != round_) return;
+  gather(format("node {} on {} cannot go on from memory: {}", id, node->host, why), now);
+}
+
+void ElasticState::go_on_from(const Past& past, double now) {
+  begin(now);
+  if (phase_ != ElasticPhase::kGathering || past.round < round_ - 1) return;
+  if (past.round >= round_) {  // the first to come
+    since_ = changed_ = now;
+    round_ = past.round + 1;
+    of_last_round_ = past.nodes;
+    why_ = "the host of the rendezvous was lost";
+  }
+  restarts_ = std::max(restarts_, past.restarts);
+  recovery_ = std::max(recovery_, past.recovery);
+  if (past.certain)
+    needed_ = -1;
+  else if (needed_ >= 0)
+    needed_ = past.nodes / 2 + 1;
 }
 
 void ElasticState::begin(double now) {
@@ -133,12 +199,26 @@ void ElasticState::time_passes(double now) {
   begin(now);
   for (std::size_t i = nodes_.size(); i-- > 0;) {
     const double silent = now - nodes_[i].heard;
-    if (silent > limits_.lost_after) leave(nodes_[i].id, format("is lost: silent for {:.1f} s", silent), now);
+    if (silent > limits_.lost_after)
+      leave_after(nodes_[i].id, format("is lost: silent for {:.1f} s", silent), true, now);
   }
+  if (phase_ == ElasticPhase::kRunning && !recovering_)
+    for (const ElasticNode& node : nodes_)
+      if (node.waits == recovery_ && now - node.waits_since > limits_.lost_after) {
+        const std::string text = format("the ranks of node {} on {} have lost the others", node.id, node.host);
+        if (restarts_ >= limits_.max_restarts) return end(1, text + ", and no restart is left");
+        ++restarts_;
+        recover(text);
+        break;
+      }
   if (phase_ != ElasticPhase::kGathering) return;
   if (static_cast<int>(nodes_.size()) < limits_.least && now - since_ > limits_.patience)
     return end(1, format("only {} of at least {} nodes within {:.0f} s; last of all {}", nodes_.size(), limits_.least,
                          limits_.patience, why_));
+  if (static_cast<int>(nodes_.size()) < needed_ && now - since_ > 2 * limits_.lost_after)
+    return end(1, format("the host of the rendezvous is silent, and {} of {} nodes have come here: without more than "
+                         "half of them it cannot be told who is cut off",
+                         nodes_.size(), of_last_round_));
   begin_where_all_are_ready(now);
 }
 
@@ -146,9 +226,19 @@ void ElasticState::begin_where_all_are_ready(double now) {
   if (phase_ != ElasticPhase::kGathering || static_cast<int>(nodes_.size()) < limits_.least) return;
   if (!limits_.first.empty() && nodes_.front().id != limits_.first) return;
   if (!std::all_of(nodes_.begin(), nodes_.end(), [](const ElasticNode& n) { return n.ready; })) return;
-  if (static_cast<int>(nodes_.size()) < limits_.most && now - changed_ < limits_.last_call) return;
+  const int here = static_cast<int>(nodes_.size());
+  if (here < needed_) return;
+  // Before the first round further nodes are waited for, and those of a host that was lost come one after another. Who
+  // is left after a round goes on at once: others may come when they like.
+  const bool waits = of_last_round_ == 0 ? here < limits_.most : needed_ != 0 && here < of_last_round_ - 1;
+  if (waits && now - changed_ < limits_.last_call) return;
   phase_ = ElasticPhase::kRunning;
-  for (ElasticNode& node : nodes_) node.finished = false;
+  needed_ = 0;
+  of_last_round_ = here;
+  for (ElasticNode& node : nodes_) {
+    node.finished = false;
+    node.waits = -1;
+  }
 }
 
 std::string ElasticState::to_json(double now) const {
@@ -159,6 +249,8 @@ std::string ElasticState::to_json(double now) const {
                               {"nodes_at_most", limits_.most},
                               {"restarts", restarts_},
                               {"max_restarts", limits_.max_restarts},
+                              {"recovery", recovery_},
+                              {"recovering", recovering_},
                               {"world_size", world_size()},
                               {"nodes", nlohmann::ordered_json::array()}};
   for (const ElasticNode& node : nodes_)

@@ -7,6 +7,12 @@
 ///
 /// A round is one attempt at the job with the nodes of that moment. Before a round every node says that its ranks have
 /// ended (ready).
+///
+/// Within a round the ranks may recover from memory (launch/recovery.h), while `running` lasts:
+///
+///   steps      --(a rank was lost, or a node's ranks wait and nobody says why)-----> recovering, its number grows
+///   recovering --(all ranks of every node wait)------------------------------------> steps, in a group of that number
+///   recovering --(a node cannot)---------------------------------------------------> gathering
 #pragma once
 #include <cstdint>
 #include <string>
@@ -18,10 +24,13 @@ struct ElasticLimits {
   int least = 1;          ///< nodes that the job needs
   int most = 1;           ///< nodes that it takes
   int max_restarts = 0;   ///< rounds that may follow a failure of a rank; nodes that come and go cost none
-  double last_call = 5;   ///< s that further nodes are waited for once `least` are ready
+  double last_call = 5;   ///< s that further nodes are waited for once `least` are ready, before the first round
   double patience = 600;  ///< s that a job waits for `least` nodes
   double lost_after = 5;  ///< s without a sign of life after which a node is lost
   std::string first;      ///< the node that is always number 0, and without which no round begins; "": any
+  /// Nodes that do not hear of this rendezvous may meet elsewhere: where some were silent, it goes on only with at least
+  /// half of the nodes that were there.
+  bool others_may_meet_elsewhere = false;
 };
 
 enum class ElasticPhase { kGathering, kRunning, kEnded };
@@ -32,7 +41,9 @@ struct ElasticNode {
   int ranks = 1;
   bool ready = false;     ///< its ranks have ended, or have not begun
   bool finished = false;  ///< its ranks of this round have ended well
-  double heard = 0;       ///< time of the last sign of life, s
+  int waits = -1;         ///< the recovery that all of its ranks wait for; the last one: for a reason not told yet
+  double waits_since = 0;
+  double heard = 0;  ///< time of the last sign of life, s
 };
 
 class ElasticState {
@@ -47,8 +58,23 @@ class ElasticState {
   void heard(const std::string& id, double now);
   void ready(const std::string& id, double now);
   void finished(const std::string& id, int round, double now);
-  void failed(const std::string& id, int round, int code, const std::string& what, double now);
+  /// `again`: it may help to start again.
+  void failed(const std::string& id, int round, int code, const std::string& what, double now, bool again = true);
+  void lost(const std::string& id, int round, int code, const std::string& what, double now);
+  void waits(const std::string& id, int round, int recovery, double now);
+  void cannot(const std::string& id, int round, const std::string& why, double now);
   void time_passes(double now);
+
+  /// The rendezvous of a job that has met elsewhere before, and lost its host: its round, the nodes of that, and its
+  /// counts. `certain`: the host has died; else it was silent, and more than half of the nodes must come here.
+  struct Past {
+    int round = 0;
+    int nodes = 0;
+    int restarts = 0;
+    int recovery = 0;
+    bool certain = false;
+  };
+  void go_on_from(const Past& past, double now);
 
   ElasticPhase phase() const { return phase_; }
   /// The number of the present round, or, while nodes gather, of the next.
@@ -61,6 +87,11 @@ class ElasticState {
   /// What began the present phase, in words.
   const std::string& why() const { return why_; }
   int code() const { return code_; }
+  /// The recovery that is under way, or was the last; 0: there was none.
+  int recovery() const { return recovery_; }
+  bool recovering() const { return recovering_; }
+  const std::string& why_recovering() const { return why_recovering_; }
+  int restarts() const { return restarts_; }
   /// Readable: {"phase": "running", "round": 1, "nodes": [...], ...}.
   std::string to_json(double now) const;
 
@@ -68,6 +99,8 @@ class ElasticState {
   ElasticNode* find(const std::string& id);
   void gather(const std::string& why, double now);
   void end(int code, const std::string& why);
+  void leave_after(const std::string& id, const std::string& why, bool silent, double now);
+  void recover(const std::string& why);
   void begin(double now);
   void begin_where_all_are_ready(double now);
 
@@ -77,9 +110,14 @@ class ElasticState {
   int round_ = 0;
   int restarts_ = 0;
   int code_ = 0;
-  bool begun_ = false;  ///< the first event has come, from which times count
-  double since_ = 0;    ///< that the nodes gather
-  double changed_ = 0;  ///< a node came or went
+  int recovery_ = 0;
+  bool recovering_ = false;
+  std::string why_recovering_;
+  int of_last_round_ = 0;  ///< nodes
+  int needed_ = 0;         ///< nodes, besides `least`, after a host that was silent; -1: it has died
+  bool begun_ = false;     ///< the first event has come, from which times count
+  double since_ = 0;       ///< that the nodes gather
+  double changed_ = 0;     ///< a node came or went
   std::string why_ = "the job begins";
 };
 

@@ -87,7 +87,8 @@ bool HangWatch::look(WorkerGroup& group, Console& console) {
     RankGlance glance{.beats = worker.page->beats(),
                       .step = worker.page->step(),
                       .phase = worker.page->phase(),
-                      .waits_for_others = worker.page->waits_for_others(),
+                      // LibTorch's reducer waits within the backward pass, where nobody sees it.
+                      .waits_for_others = worker.page->waits_for_others() || worker.page->part() == StepPart::kBackward,
                       .silent = std::chrono::duration<double>(worker.page->silent_for()).count()};
     if (glance.beats == 0) continue;
     glance.worked = worked_seconds(worker.pid);
@@ -122,6 +123,9 @@ bool HangWatch::look(WorkerGroup& group, Console& console) {
   while (SteadyClock::now() < end) group.poll(-1, std::chrono::milliseconds(20));
   for (Worker* worker : hung)
     if (!worker->ended) ::kill(worker->pid, SIGKILL);
+  // Those who waited for them where nobody sees it, have to notice first.
+  next_ = SteadyClock::now() +
+          std::chrono::duration_cast<SteadyClock::duration>(std::chrono::duration<double>(limits_.least));
   return true;
 }
 

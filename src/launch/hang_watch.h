@@ -2,7 +2,8 @@
 ///
 /// A rank beats in every step (rank_page.h). One that is silent for longer than max(least, 5 median steps) is looked
 /// at:
-/// - it waits for others in a collective: it is not the one that hangs;
+/// - it waits for others in a collective, or is in the backward pass that exchanges gradients: it is not the one that
+///   hangs, unless it is stopped;
 /// - its threads have run, or have waited for a processor, for a good part of the silence: it is slow, or the machine
 /// is
 ///   overloaded, and it gets ten times as long;

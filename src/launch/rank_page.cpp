@@ -34,7 +34,8 @@ std::int64_t now_ns() {
 
 /// All zero is a page that nobody has written to.
 struct RankPage::Layout {
-  std::atomic<std::uint32_t> magic, phase, waits, ready, restart, rejoins, generation, offers;
+  std::atomic<std::uint32_t> magic, phase, waits, ready, restart, rejoins, generation, offers, broken_below, parks,
+      part;
   std::atomic<std::int64_t> step, beat_ns;
   std::atomic<std::uint64_t> beats;
   std::atomic<std::uint64_t> slot_bytes;  ///< room of each of the two slots behind the head
@@ -42,6 +43,7 @@ struct RankPage::Layout {
     std::atomic<std::int64_t> step_and_one;  ///< 0: nothing whole
     std::atomic<std::uint64_t> bytes;
   } slots[2];
+  std::atomic<std::uint64_t> parked_bytes;  ///< behind the slots
   std::atomic<std::uint32_t> note_bytes;
   char note[kNote];
 };
@@ -64,6 +66,24 @@ const char* to_string(RankPhase phase) {
       return "waiting for the other ranks";
     case RankPhase::kEnd:
       return "end";
+  }
+  return "unknown";
+}
+
+const char* to_string(StepPart part) {
+  switch (part) {
+    case StepPart::kBetween:
+      return "between steps";
+    case StepPart::kForward:
+      return "forward";
+    case StepPart::kBackward:
+      return "backward";
+    case StepPart::kReduced:
+      return "gradients reduced";
+    case StepPart::kOptimizer:
+      return "optimizer";
+    case StepPart::kAverage:
+      return "moving average";
   }
   return "unknown";
 }
@@ -124,6 +144,10 @@ void RankPage::beat(RankPhase phase, std::int64_t step) {
   l.beats.fetch_add(1, std::memory_order_release);
 }
 
+void RankPage::set_part(StepPart part) {
+  layout().part.store(static_cast<std::uint32_t>(part), std::memory_order_relaxed);
+}
+
 void RankPage::wait_for_others(bool waits) {
   Layout& l = layout();
   l.waits.store(waits ? 1 : 0, std::memory_order_relaxed);
@@ -150,7 +174,7 @@ std::optional<std::uint32_t> RankPage::wait_for_generation() {
       l.rejoins = 0;
       return called;
     }
-    if (!offers_recovery()) {
+    if (!offers_recovery() || park_asked()) {
       l.rejoins = 0;
       return std::nullopt;
     }
@@ -168,6 +192,7 @@ void RankPage::set_note(const std::string& note) {
 
 void RankPage::keep(std::int64_t step, std::span<const std::byte> bytes) {
   if (bytes.size() > layout().slot_bytes) {
+    drop_parked();
     for (auto& s : layout().slots) s.step_and_one = 0;
     const std::size_t room = (bytes.size() + 63) / 64 * 64;
     COHORT_THROW_UNLESS(::ftruncate(descriptor_, static_cast<off_t>(kHead + 2 * room)) == 0,
@@ -183,8 +208,33 @@ void RankPage::keep(std::int64_t step, std::span<const std::byte> bytes) {
   s.step_and_one = step + 1;
 }
 
+void RankPage::park(std::span<const std::string_view> pieces) {
+  drop_parked();
+  std::size_t bytes = 0;
+  for (const std::string_view piece : pieces) bytes += piece.size();
+  const std::size_t begin = kHead + 2 * layout().slot_bytes;
+  // Allocated here: memory that is promised and not there would end the process when it is written to.
+  const int error = ::posix_fallocate(descriptor_, 0, static_cast<off_t>(begin + bytes));
+  COHORT_THROW_UNLESS(error == 0, "no memory for {} bytes that a rank leaves for the next round: {}", bytes,
+                      std::strerror(error));
+  map();
+  std::byte* at = reinterpret_cast<std::byte*>(layout_) + begin;
+  for (const std::string_view piece : pieces) {
+    std::memcpy(at, piece.data(), piece.size());
+    at += piece.size();
+  }
+  layout().parked_bytes = bytes;
+}
+
+void RankPage::drop_parked() {
+  layout().parked_bytes = 0;
+}
+
 RankPhase RankPage::phase() const {
   return static_cast<RankPhase>(layout().phase.load());
+}
+StepPart RankPage::part() const {
+  return static_cast<StepPart>(layout().part.load());
 }
 std::int64_t RankPage::step() const {
   return layout().step;
@@ -225,15 +275,42 @@ bool RankPage::offers_recovery() const {
   return layout().offers != 0;
 }
 
+std::uint32_t RankPage::broken_below() const {
+  return layout().broken_below;
+}
+bool RankPage::park_asked() const {
+  return layout().parks != 0;
+}
+std::optional<std::string_view> RankPage::parked() const {
+  const std::size_t begin = kHead + 2 * layout().slot_bytes, bytes = layout().parked_bytes;
+  if (bytes == 0 || begin > size_ || bytes > size_ - begin) return std::nullopt;
+  return std::string_view(reinterpret_cast<const char*>(layout_) + begin, bytes);
+}
+
 void RankPage::call_generation(std::uint32_t generation) {
+  layout().rejoins = 0;  // at once, so that nobody calls a second time before the rank has heard of it
   layout().generation = generation;
 }
 void RankPage::take_offer_back() {
   layout().offers = 0;
 }
+void RankPage::break_groups(std::uint32_t below) {
+  layout().broken_below = below;
+}
+void RankPage::ask_to_park() {
+  layout().parks = 1;
+}
+void RankPage::begin_round(bool offers_recovery) {
+  clear_for_next();
+  Layout& l = layout();
+  l.generation = l.broken_below = l.parks = l.note_bytes = 0;
+  for (auto& s : l.slots) s.step_and_one = 0;
+  l.step = 0;
+  l.offers = offers_recovery ? 1 : 0;
+}
 void RankPage::clear_for_next() {
   Layout& l = layout();
-  l.phase = l.waits = l.ready = l.restart = l.rejoins = 0;
+  l.phase = l.waits = l.ready = l.restart = l.rejoins = l.part = 0;
   l.beat_ns = 0;
 }
 

@@ -16,6 +16,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace cohort::launch {
 
@@ -31,8 +32,20 @@ enum class RankPhase : std::uint32_t {
   kEnd = 7,        ///< trained: test set, report
 };
 
+/// Where in a training step a rank is.
+enum class StepPart : std::uint32_t {
+  kBetween = 0,    ///< after a step, or outside steps
+  kForward = 1,    ///< batches and forward pass; before the last micro-batch also backward
+  kBackward = 2,   ///< the backward pass that exchanges gradients with the other ranks
+  kReduced = 3,    ///< all gradients are there
+  kOptimizer = 4,  ///< the weights are being changed
+  kAverage = 5,    ///< the weights are new, their moving average is not
+};
+
 /// "training", "validation", ...
 const char* to_string(RankPhase phase);
+/// "forward", "optimizer", ...
+const char* to_string(StepPart part);
 
 class RankPage {
  public:
@@ -50,6 +63,7 @@ class RankPage {
   // Written by the rank.
 
   void beat(RankPhase phase, std::int64_t step);
+  void set_part(StepPart part);
   /// The rank waits for others in a collective, until the matching call with false. Also a beat.
   void wait_for_others(bool waits);
   /// It has a whole state of the training, and goes to wait_for_generation() should its group break.
@@ -57,7 +71,7 @@ class RankPage {
   /// It cannot go on from memory: the job should start again from its checkpoint.
   void ask_for_restart();
   /// It has left its group and waits for the agent's call, which comes when all ranks wait; returns the generation's
-  /// number, or nothing when the agent has taken its offer back.
+  /// number, or nothing when the agent has taken its offer back or asks it to park.
   std::optional<std::uint32_t> wait_for_generation();
   /// A text of at most kNote bytes for whoever takes its place. Throws Error for a longer one.
   void set_note(const std::string& note);
@@ -65,10 +79,15 @@ class RankPage {
   /// when the rank dies does not count. Throws Error when there is no memory for it.
   void keep(std::int64_t step, std::span<const std::byte> bytes);
   static constexpr std::size_t kNote = 4000;
+  /// Leaves the whole state of the training, in pieces, for the process that has this page in the job's next round.
+  /// Throws Error when there is no memory for it.
+  void park(std::span<const std::string_view> pieces);
+  void drop_parked();
 
   // Read by either side.
 
   RankPhase phase() const;
+  StepPart part() const;
   std::int64_t step() const;
   std::uint64_t beats() const;
   /// Since the last beat; 0 where there was none.
@@ -81,11 +100,21 @@ class RankPage {
   std::optional<std::string> kept(std::int64_t step) const;
   std::uint32_t generation() const;
   bool offers_recovery() const;
+  /// Connections of groups of an earlier generation than this are to be broken, whoever waits in them.
+  std::uint32_t broken_below() const;
+  bool park_asked() const;
+  /// What a rank has parked, until drop_parked() or the next keep(); nothing where it has not.
+  std::optional<std::string_view> parked() const;
 
   // Written by the agent.
 
   void call_generation(std::uint32_t generation);
   void take_offer_back();
+  void break_groups(std::uint32_t below);
+  /// The ranks of the job are about to be others: this one should leave its group, park its state and end.
+  void ask_to_park();
+  /// For the process that has this page in the job's next round: as new, except for what was parked.
+  void begin_round(bool offers_recovery);
   /// For the process that takes the rank's place: beats begin anew; the note and what was kept stay.
   void clear_for_next();
 

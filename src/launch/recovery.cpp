@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <limits>
 
 #include "core/devices_cpu.h"
 #include "core/error.h"
@@ -25,8 +26,16 @@ std::string first_line_of(const std::string& text) {
 
 }  // namespace
 
-Recovery::Recovery(WorkerGroup& group, Console& console, const LaunchSettings& settings, int& used)
-    : group_(group), console_(console), settings_(settings), used_(used), oom_before_(read_oom_counts()) {}
+Recovery::Recovery(WorkerGroup& group, Console& console, const LaunchSettings& settings, Rendezvous& rendezvous,
+                   const Meeting& meeting, int& used)
+    : group_(group),
+      console_(console),
+      settings_(settings),
+      rendezvous_(rendezvous),
+      used_(used),
+      oom_before_(read_oom_counts()),
+      world_size_(meeting.world_size),
+      number_(meeting.recovery) {}
 
 bool Recovery::asked_for_restart() const {
   return std::any_of(group_.workers().begin(), group_.workers().end(),
@@ -43,7 +52,8 @@ std::string Recovery::obstacle() const {
       return format("rank {} is not in its training steps", worker.rank);
     has_state = has_state || worker.page->ready();
   }
-  return has_state ? "" : "no rank is left that has the state of the training";
+  // Those of other nodes may have it.
+  return has_state || rendezvous_.shares_recovery() ? "" : "no rank is left that has the state of the training";
 }
 
 std::string Recovery::describe(const Worker& worker, const OomCounts& now) const {
@@ -95,23 +105,81 @@ bool Recovery::replace_failed() {
   console_.line(2, "",
                 format("cohort launch: recovery {} of {}: what {} {} in memory stays, and new processes take the dead "
                        "ones' places",
-                       used_, settings_.max_restarts, list_of(left), left.size() == 1 ? "has" : "have"));
+                       used_, settings_.max_restarts, left.empty() ? "the ranks of other nodes" : list_of(left),
+                       left.size() == 1 ? "has" : "have"));
+  if (rendezvous_.shares_recovery()) {
+    const Worker& first = *failed.front();
+    told_ = false;
+    rendezvous_.lost(first.signal ? 128 + first.signal : first.exit_code, describe(first, now).substr(15));
+  } else {
+    for (const Worker& worker : group_.workers()) worker.page->break_groups(generation_ + 1);
+  }
   for (Worker* worker : failed) group_.replace(*worker, used_);
   oom_before_ = now;
   return true;
 }
 
-void Recovery::call_when_all_wait() {
+bool Recovery::all_wait() const {
   const auto& workers = group_.workers();
-  if (refused_ || !std::all_of(workers.begin(), workers.end(),
-                               [](const Worker& w) { return !w.ended && w.page->waits_for_generation(); }))
-    return;
-  ++generation_;
-  for (const Worker& worker : workers) worker.page->call_generation(generation_);
+  return std::all_of(workers.begin(), workers.end(),
+                     [](const Worker& w) { return !w.ended && w.page->waits_for_generation(); });
+}
+
+void Recovery::call(std::uint32_t generation) {
+  generation_ = generation;
+  for (const Worker& worker : group_.workers()) worker.page->call_generation(generation);
   if (!began_) return;
   const double seconds = std::chrono::duration<double>(SteadyClock::now() - *began_).count();
-  console_.line(2, "", format("cohort launch: all {} ranks are there again after {:.2f} s", workers.size(), seconds));
+  console_.line(2, "", format("cohort launch: all {} ranks are there again after {:.2f} s", world_size_, seconds));
   began_.reset();
+}
+
+void Recovery::call_when_all_wait() {
+  if (rendezvous_.shares_recovery()) follow_calls();
+  if (refused_ || !all_wait()) return;
+  if (!rendezvous_.shares_recovery()) return call(generation_ + 1);
+  if (!told_) rendezvous_.waits(number_);
+  told_ = true;
+}
+
+/// What the nodes have decided.
+void Recovery::follow_calls() {
+  while (const std::optional<RecoveryCall> call_of_all = rendezvous_.recovery_call()) {
+    number_ = call_of_all->number;
+    told_ = false;
+    if (refused_) continue;
+    if (call_of_all->go) {
+      call(static_cast<std::uint32_t>(number_));
+      continue;
+    }
+    if (const std::string why = obstacle(); !why.empty()) {
+      rendezvous_.cannot(why);
+      continue;
+    }
+    if (!began_) {
+      began_ = SteadyClock::now();
+      console_.line(2, "",
+                    format("cohort launch: {}; what the ranks of this node have in memory stays", call_of_all->why));
+    }
+    for (const Worker& worker : group_.workers())
+      worker.page->break_groups(static_cast<std::uint32_t>(call_of_all->number));
+  }
+}
+
+bool Recovery::park_or_stop() {
+  bool parks = false;
+  for (const Worker& worker : group_.workers()) {
+    if (worker.ended) continue;
+    const bool has_state = settings_.recovers() && worker.page->ready() && !worker.page->asks_for_restart();
+    worker.page->ask_to_park();
+    parks = parks || has_state;
+    // A program that saves its work when it is asked to stop needs its group for it.
+    if (has_state)
+      worker.page->break_groups(std::numeric_limits<std::uint32_t>::max());
+    else
+      group_.send_to(worker, SIGTERM);
+  }
+  return parks;
 }
 
 }  // namespace cohort::launch

@@ -6,6 +6,7 @@
 ///   const int socket = rank == 0 ? rendezvous->bind_store_socket() : -1;
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "launch/port.h"
@@ -21,6 +22,7 @@ struct Meeting {
   int world_size = 1;         ///< ranks on all nodes
   std::string store_address;  ///< MASTER_ADDR of every rank
   int store_port = 0;         ///< MASTER_PORT
+  int recovery = 0;           ///< the last one (RecoveryCall) before it
 };
 
 class SignalPipe;
@@ -33,6 +35,19 @@ struct JobEnded {
 /// Likewise: a signal asks this agent to stop.
 struct StopAsked {
   int signal = 0;
+};
+
+/// Why an attempt must end before its ranks do.
+struct Interruption {
+  std::string why;    ///< "": it need not
+  bool ends = false;  ///< the job does; else there will be another attempt, perhaps with other nodes
+};
+
+/// What the nodes have decided about a recovery from memory (recovery.h).
+struct RecoveryCall {
+  int number = 0;   ///< counted over the whole job; the generation of the group that the ranks connect in
+  bool go = false;  ///< all ranks of all nodes wait: they are to connect. false: they are to leave their group
+  std::string why;
 };
 
 class Rendezvous {
@@ -50,12 +65,21 @@ class Rendezvous {
 
   /// The number of the attempt that meet() returned: all nodes count together.
   virtual int attempt(int asked) const { return asked; }
-  /// Why this attempt must end before its ranks do; "": it need not.
-  virtual std::string interruption() { return ""; }
+  virtual Interruption interruption() { return {}; }
   /// The nodes decide together what follows an attempt: failed() or finished(), then meet().
   virtual bool shares_failures() const { return false; }
-  virtual void failed(int /*code*/, const std::string& /*what*/) {}
+  /// `again`: it may help to start again.
+  virtual void failed(int /*code*/, const std::string& /*what*/, bool /*again*/) {}
   virtual void finished() {}
+  /// Ranks of several nodes recover from memory together. lost(): one of this node's has died and is being replaced.
+  /// waits(): all of this node's wait for recovery `number`, or, where that is the last one that was called, for a
+  /// reason that nobody has told yet. cannot(): this node's ranks have to start again.
+  virtual bool shares_recovery() const { return false; }
+  virtual void lost(int /*code*/, const std::string& /*what*/) {}
+  virtual void waits(int /*number*/) {}
+  virtual void cannot(const std::string& /*why*/) {}
+  /// The next of the calls, in their order.
+  virtual std::optional<RecoveryCall> recovery_call() { return std::nullopt; }
   /// Signals that meet() looks at while it waits.
   virtual void interrupt_on(SignalPipe* /*signals*/) {}
 };

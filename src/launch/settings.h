@@ -52,6 +52,8 @@ struct LaunchSettings {
   int least_nodes = 1;
   std::string rendezvous_host;
   int rendezvous_port = 29400;
+  /// Where the nodes meet when the host of that has died: (name, port), each an agent's machine.
+  std::vector<std::pair<std::string, int>> further_endpoints;
   std::string job_secret_file;       ///< "": the variable COHORT_JOB_SECRET
   double last_call = 5;              ///< s that further nodes are waited for once the least number is there
   std::string node_id;               ///< of this agent, unlike all others'
@@ -89,7 +91,8 @@ struct LaunchSettings {
   /// makes the command that continues its run. "": unknown.
   std::string command_line;
 
-  bool recovers() const { return recovers_from_memory && max_restarts > 0 && ranks > 1 && nodes == 1 && !elastic; }
+  /// A rank whose group breaks should wait for others: a new one, or, in an elastic job, another number of them.
+  bool recovers() const { return recovers_from_memory && (elastic || (max_restarts > 0 && ranks > 1 && nodes == 1)); }
 };
 
 }  // namespace cohort::launch

@@ -124,7 +124,7 @@ std::unique_ptr<RankStream> WorkerGroup::make_stream(const Worker& worker, int s
       console_);
 }
 
-void WorkerGroup::start() {
+void WorkerGroup::start(std::vector<std::unique_ptr<RankPage>> pages) {
   const LaunchSettings& settings = plan_.settings;
   workers_.clear();
   for (int local_rank = 0; local_rank < settings.ranks; ++local_rank) {
@@ -134,7 +134,13 @@ void WorkerGroup::start() {
   }
   make_folders();
   for (Worker& worker : workers_) {
-    worker.page = RankPage::make(settings.recovers());
+    const auto index = static_cast<std::size_t>(worker.local_rank);
+    if (index < pages.size()) {
+      worker.page = std::move(pages[index]);
+      worker.page->begin_round(settings.recovers());
+    } else {
+      worker.page = RankPage::make(settings.recovers());
+    }
     start_one(worker, 0);
   }
 }
@@ -279,6 +285,19 @@ void WorkerGroup::send(int signal, bool means_stop) {
     ::kill(target, signal);
     if (means_stop && signal != SIGKILL) ::kill(target, SIGCONT);
   }
+}
+
+void WorkerGroup::send_to(const Worker& worker, int signal) const {
+  const pid_t target = own_groups_ ? -worker.pid : worker.pid;
+  ::kill(target, signal);
+  ::kill(target, SIGCONT);
+}
+
+std::vector<std::unique_ptr<RankPage>> WorkerGroup::take_pages() {
+  COHORT_CHECK(finished_, "pages are given away when all ranks have ended");
+  std::vector<std::unique_ptr<RankPage>> pages;
+  for (Worker& worker : workers_) pages.push_back(std::move(worker.page));
+  return pages;
 }
 
 bool WorkerGroup::all_ended() const {

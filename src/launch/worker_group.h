@@ -61,7 +61,10 @@ class WorkerGroup {
   WorkerGroup& operator=(const WorkerGroup&) = delete;
 
   /// Starts every rank. When one cannot be started the others are killed and Error says why.
-  void start();
+  /// `pages`: those of an earlier round, by local rank, for what was parked there; empty: new ones.
+  void start(std::vector<std::unique_ptr<RankPage>> pages = {});
+  /// After all ranks have ended: gives the pages away.
+  std::vector<std::unique_ptr<RankPage>> take_pages();
 
   /// Waits for output, for the descriptor `wake`, or for the time to pass; moves output along and notes ranks that
   /// ended.
@@ -70,6 +73,9 @@ class WorkerGroup {
   /// Sends a signal to every running rank and all its children; to ranks that ended, their children only. A stopped
   /// process is continued, so that it can act.
   void send(int signal, bool means_stop);
+
+  /// To one running rank, as send(signal, true).
+  void send_to(const Worker& worker, int signal) const;
 
   bool all_ended() const;
   bool any_failed() const;

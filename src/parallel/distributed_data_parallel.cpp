@@ -11,6 +11,7 @@
 #include <torch/utils.h>
 
 #include "core/log.h"
+#include "dist/recovery.h"
 #include "parallel/compression_hook.h"
 #include "parallel/module_layout.h"
 #include "parallel/node_sum.h"
@@ -353,6 +354,7 @@ void DistributedDataParallel::prepare_for_forward() {
   Impl& self = *impl_;
   const bool gradients = at::GradMode::is_enabled();
   try {
+    const dist::WaitingForOthers waiting;  // the buffers come from rank 0
     if (gradients && self.synchronise) {
       self.logger->set_runtime_stats_and_log();
       self.reducer->prepare_for_forward();

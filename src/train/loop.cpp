@@ -110,14 +110,20 @@ at::Tensor TrainLoop::Impl::replica_loss(torch::nn::Module& replica, const paral
   if (result.scalar_type() != at::kFloat && result.scalar_type() != at::kDouble) result = result.to(at::kFloat);
   poison_gradient(result);
   // The forward passes of this step are over; no rank can end the step before this one has given its gradients.
-  if (last_micro && recovers())
+  if (last_micro && recovers()) {
+    set_part(launch::StepPart::kBackward);
     keep_own(state.step + 1, monitor.sums_with(result.item<double>() * micro_weight),
              interval_samples + static_cast<double>(batch.size()));
+  }
   return result;
 }
 
 void TrainLoop::Impl::say(launch::RankPhase phase) const {
   if (job.recovery) job.recovery->say(phase, state.step);
+}
+
+void TrainLoop::Impl::set_part(launch::StepPart part) const {
+  if (job.recovery) job.recovery->set_part(part);
 }
 
 bool TrainLoop::Impl::done() const {
@@ -132,9 +138,10 @@ TrainResult TrainLoop::Impl::run() {
   if (replaces) {
     take_place();
   } else {
-    resume();
+    if (!resume_parked()) resume();
   }
-  if (job.leave_finished && resumed_from && done()) return nothing_left();
+  if (parked) return without_more(TrainStatus::kParked);
+  if (job.leave_finished && resumed_from && done()) return without_more(TrainStatus::kNothingLeft);
   run_begin = interval_begin = Clock::now();
   exchange_begin = interval_exchange_begin = strategy.exchange_seconds();
   if (!replaces) first_step = state.step;
@@ -145,6 +152,7 @@ TrainResult TrainLoop::Impl::run() {
   beat("training");
   module.train();
   train(resumed_from.has_value() || replaces);
+  if (parked) return without_more(TrainStatus::kParked);
   // Before anything of the last steps is validated or saved.
   if (compares_ranks() && state.step > first_step && compared_step != state.step) compare_parameters();
   const bool stopped = stop_agreed && !early_stop && state.step < total_steps;
@@ -186,15 +194,16 @@ void TrainLoop::Impl::train(bool just_resumed) {
       if (!can_recover()) throw;
     }
     recover();
+    if (parked) return;
     just_resumed = true;
   }
   if (recovers()) job.recovery->set_ready(false);
   say(launch::RankPhase::kEnd);
 }
 
-TrainResult TrainLoop::Impl::nothing_left() const {
+TrainResult TrainLoop::Impl::without_more(TrainStatus status) const {
   TrainResult result;
-  result.status = TrainStatus::kNothingLeft;
+  result.status = status;
   result.step = result.weights_step = state.step;
   result.epoch = state.epoch;
   result.skipped_steps = state.skipped_steps;
@@ -236,9 +245,11 @@ void TrainLoop::Impl::train_step(std::int64_t micro_batches) {
   lr = base_lr * learning_rate_factor(settings.schedule, {state.step, state.epoch, total_steps});
   if (!graph || !graph_step()) eager_step(micro_batches);
   if (scaler) scaler->update();
+  set_part(launch::StepPart::kAverage);
   if (ema) ema->update();
   strategy.parameters_changed();
   ++state.step;
+  set_part(launch::StepPart::kBetween);
   unfinished.is = false;
   ++interval_steps;
   step_epoch = state.epoch;
@@ -286,11 +297,13 @@ void TrainLoop::Impl::update(const Rate& rate) {
   if (scaler && shards) agree_on_overflow();
   monitor.finish_step(gradients, scaler ? &*scaler : nullptr);
   if (settings.clip_norm > 0.0) monitor.clip(gradients, settings.clip_norm);
+  set_part(launch::StepPart::kOptimizer);
   if (monitor.may_update()) optimizer.step(rate, monitor.found_inf());
 }
 
 void TrainLoop::Impl::eager_step(std::int64_t micro_batches) {
   unfinished = {true, state.samples_in_epoch, state.samples};
+  set_part(launch::StepPart::kForward);
   strategy.zero_grad();
   if (buffers) buffers->keep();
   for (std::int64_t i = 0; i < micro_batches; ++i) {
@@ -298,6 +311,7 @@ void TrainLoop::Impl::eager_step(std::int64_t micro_batches) {
     micro_step(batch, 1.0 / static_cast<double>(micro_batches), i + 1 == micro_batches);
     consumed(std::move(batch));
   }
+  set_part(launch::StepPart::kReduced);
   if (buffers) buffers->restore();
   update(lr);
 }

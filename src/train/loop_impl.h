@@ -29,7 +29,7 @@ struct TrainLoop::Impl {
 
   // loop.cpp
   TrainResult run();
-  TrainResult nothing_left() const;
+  TrainResult without_more(TrainStatus status) const;
   void train(bool just_resumed);
   void train_epoch(bool& just_resumed);
   void train_step(std::int64_t micro_batches);
@@ -50,6 +50,7 @@ struct TrainLoop::Impl {
   at::Tensor replica_loss(torch::nn::Module& replica, const parallel::Batch& batch);
 
   void say(launch::RankPhase phase) const;
+  void set_part(launch::StepPart part) const;
 
   // loop_shards.cpp: where ranks look after parts of the parameters
   std::vector<ParameterGroup> own_groups() const;
@@ -73,11 +74,15 @@ struct TrainLoop::Impl {
   bool can_recover() const;
   void keep_own(std::int64_t step, const policy::LossSums& sums, double samples);
   void take_place();
-  void recover();
+  void recover();  // or park()
   void agree_on_state();
   void restore_own();
   std::string common_state(policy::NamedTensors& tensors);
   void load_common_state(const std::string& state, const policy::NamedTensors& tensors);
+
+  // loop_parking.cpp: when the job goes on with other ranks
+  void park();
+  bool resume_parked();
 
   // loop_checkpoint.cpp
   void resume();
@@ -149,6 +154,7 @@ struct TrainLoop::Impl {
   double micro_weight = 1.0;
   bool last_micro = true;
   std::string own_bytes;
+  bool parked = false;      // its state, for the next round of the job; this process has nothing more to do
   bool took_place = false;  // a process in a dead rank's place has the state by now
 };
 

@@ -6,9 +6,7 @@
 // have given theirs, so that ranks differ by one step at most; whoever has made the most gives its state to the others.
 // What only one rank has (sums of losses, generators, buffers) it leaves in its page before it gives its gradients:
 // whatever step the others have made, the page holds that step's.
-#include <cstring>
 #include <nlohmann/json.hpp>
-#include <span>
 #include <unordered_map>
 
 #include <torch/nn/module.h>
@@ -19,90 +17,13 @@
 #include "core/log.h"
 #include "dist/group.h"
 #include "parallel/module_layout.h"
-#include "parallel/parameter_hash.h"
 #include "train/loop_impl.h"
+#include "train/loop_standing.h"
 #include "train/random_state.h"
 
 namespace cohort::train {
 namespace {
-
 using config::Json;
-
-void append(std::string& bytes, const void* data, std::size_t size) {
-  bytes.append(static_cast<const char*>(data), size);
-}
-
-void append(std::string& bytes, const at::Tensor& tensor) {
-  const at::Tensor whole = tensor.detach().contiguous();
-  append(bytes, whole.const_data_ptr(), whole.nbytes());
-}
-
-/// Takes apart what was appended.
-class Bytes {
- public:
-  explicit Bytes(const std::string& bytes) : rest_(bytes) {}
-  void take(void* into, std::size_t size) {
-    COHORT_THROW_UNLESS(rest_.size() >= size, "what a rank left for the one that takes its place is too short");
-    std::memcpy(into, rest_.data(), size);
-    rest_.remove_prefix(size);
-  }
-  void take(at::Tensor& into) {
-    at::Tensor whole =
-        at::empty(into.sizes(), into.options().device(at::kCPU).memory_format(at::MemoryFormat::Contiguous));
-    take(whole.mutable_data_ptr(), whole.nbytes());
-    into.copy_(whole);
-  }
-  void end() const {
-    COHORT_THROW_UNLESS(rest_.empty(), "what a rank left for the one that takes its place is too long");
-  }
-
- private:
-  std::string_view rest_;
-};
-
-std::uint64_t hash_of(const std::string& state, const policy::NamedTensors& tensors) {
-  std::uint64_t hash = parallel::xxh64(state.data(), state.size());
-  for (const auto& [name, tensor] : tensors) {
-    const at::Tensor whole = tensor.detach().contiguous();
-    hash = parallel::xxh64(whole.const_data_ptr(), whole.nbytes(), hash);
-  }
-  return hash;
-}
-
-/// Where a rank stands, as the others hear of it.
-struct Standing {
-  bool has_state = false;
-  std::int64_t step = -1;
-  int after = 0;
-  std::uint64_t hash = 0;
-};
-
-Json to_json(const Standing& s) {
-  return {{"has_state", s.has_state}, {"step", s.step}, {"after", s.after}, {"hash", s.hash}};
-}
-
-Standing standing_from(const std::string& text) {
-  const Json json = Json::parse(text);
-  return {json.at("has_state"), json.at("step"), json.at("after"), json.at("hash")};
-}
-
-/// Whose state all take. Rank 0 where it can be, as it writes the files; else one that has most left to do after the
-/// step.
-int giver_of(const std::vector<Standing>& ranks) {
-  int giver = -1;
-  for (int r = 0; r < static_cast<int>(ranks.size()); ++r) {
-    const Standing& own = ranks[static_cast<std::size_t>(r)];
-    if (!own.has_state) continue;
-    if (giver < 0) {
-      giver = r;
-      continue;
-    }
-    const Standing& best = ranks[static_cast<std::size_t>(giver)];
-    if (own.step > best.step || (own.step == best.step && giver != 0 && own.after < best.after)) giver = r;
-  }
-  return giver;
-}
-
 }  // namespace
 
 /// This training can go on from memory, should a rank die.
@@ -294,6 +215,7 @@ void TrainLoop::Impl::take_place() {
     if (!can_recover()) throw;
     recover();
   }
+  if (parked) return;
   log::info("rank {} has taken a dead rank's place after step {}", strategy.rank(), state.step);
 }
 
@@ -309,7 +231,7 @@ void TrainLoop::Impl::recover() {
   log::warning("{}; this rank keeps what it has in memory, and waits for a new one", cause);
   for (;;) {
     strategy.leave_group();
-    job.recovery->rejoin(*job.group);
+    if (!job.recovery->rejoin(*job.group)) return park();
     try {
       strategy.join_group();
       agree_on_state();

@@ -326,6 +326,10 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
     output.failed(e.what(), seconds(), !group);
     throw;
   }
+  if (result.status == TrainStatus::kParked) {
+    beats.end("stopped");
+    return 0;
+  }
   if (result.status == TrainStatus::kNothingLeft) {
     output.left_as_it_was(result);
     if (group) group->close();

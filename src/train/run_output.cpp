@@ -73,6 +73,8 @@ std::string status_of(const TrainResult& result, const ContinueCommand& command)
       return "finished";
     case TrainStatus::kEarlyStopped:
       return format("stopped early at step {}, best at step {}", result.step, result.best_step);
+    case TrainStatus::kParked:
+      return "goes on with other ranks";
     case TrainStatus::kNothingLeft:
       return "finished before";
     case TrainStatus::kStopped:

@@ -1,157 +1,71 @@
 #!/usr/bin/env python3
-"""Trainings under faults drawn at random by a seed, and what must hold after each.
+"""Trainings under faults drawn at random by a seed, and what must hold after each (faults.py).
 
-  fault_campaign.py FOLDER_OF_COHORT [--faults N] [--seed S] [--ranks 2,3,4] [--steps N]
+  fault_campaign.py FOLDER_OF_COHORT [--faults 300] [--seed 1] [--ranks 2,3,4] [--results FOLDER]
 
-Faults: a rank is killed, is stopped (and hangs), is killed while checkpoints are written all the time, two are killed one
-shortly after the other, the agent is killed (and the command given again). After each: the exit code is 0, the weights,
-the optimizer and the average are those of an undisturbed run bit for bit, survivors kept their processes and no checkpoint
-was read where memory was to help, no process is left, and no checkpoint is half. One line for each fault; the exit code is
-1 when anything did not hold. A fault is repeated by --seed and --only NUMBER.
+With the ranks restored, weights, optimizer and average are those of an undisturbed run bit for bit; with fewer, weights and
+average to 1e-5; where a job cannot go on, it says what is wrong. Survivors keep their processes and no checkpoint is read
+where memory is to help, no process is left, no checkpoint is half. One line for each fault and a table at the end; the exit
+code is 1 when anything did not hold.
+
+With --results, each fault is added to results.jsonl there, and the same command goes on where it ended; campaign.json has
+the sums. One fault is repeated by --seed and --only NUMBER, one kind tried by --kind NAME.
 """
 import argparse
-import math
-import os
+import json
 import pathlib
 import random
-import re
-import signal
 import subprocess
 import sys
 import tempfile
 import time
 
-KINDS = ["kill", "stop", "kill_while_saving", "kill_two", "kill_agent"]
-FILES = ["model.safetensors", "ema/model.safetensors", "optimizer.safetensors"]
-PATIENCE = 300  # s for one training
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import faults
+from training import Failure, Run, Trainings
+
+# What continuous integration runs, in this order: one of every sort that is quick.
+QUICK = ["kill at backward", "kill at optimizer", "node lost", "host lost", "cable cut", "full disk", "port taken"]
 
 
-class Failure(Exception):
-    pass
+def draw_fault(seed, number, kinds, ranks):
+    draw = random.Random(f"{seed}/{number}")
+    # In turn, so that every kind comes equally often.
+    order = sorted(kinds)
+    random.Random(f"{seed}/order/{number // len(order)}").shuffle(order)
+    return order[number % len(order)], draw.choice(ranks), draw
 
 
-class Campaign:
-    def __init__(self, cohort, folder, steps):
-        self.cohort, self.folder, self.steps = str(cohort), folder, steps
-        rows = ["p,q,r"]
-        rows += [f"{math.sin(i)},{math.cos(1.7 * i)},{math.sin(i) * math.cos(1.7 * i)}" for i in range(400)]
-        (folder / "table.csv").write_text("\n".join(rows) + "\n")
-        self.env = {k: v for k, v in os.environ.items() if not k.startswith(("PET_", "TORCHELASTIC", "SLURM"))}
-        self.env["OMP_NUM_THREADS"] = "1"
+def run_fault(trainings, number, name, fault, ranks, draw):
+    run = Run(trainings, f"fault{number}")
+    begin = time.monotonic()
+    result = {"number": number, "kind": name, "ranks": ranks, "ok": True}
+    try:
+        result |= fault(trainings, run, ranks, draw)
+        run.expect_clean()
+    except (Failure, subprocess.SubprocessError, OSError, KeyError) as problem:
+        result |= {"ok": False, "problem": str(problem), "output": run.said()[-20000:]}
+    finally:
+        run.end()
+    return result | {"took": round(time.monotonic() - begin, 1)}
 
-    def command(self, name, ranks, flags=(), more=()):
-        return [self.cohort, "launch", f"--nproc_per_node={ranks}", *flags, "train", "regressor",
-                f"data.path={self.folder}/table.csv", "data.columns.n_targets=1", "train.batch_size=16", "train.log_every=1",
-                "train.checkpoint.save_best=false", "train.ema.enabled=true", f"train.steps={self.steps}", "loader.workers=1",
-                "charts=false", "tensorboard=false", "backend=cpu", f"output_dir={self.folder}/out", f"name={name}", *more]
 
-    def run_folder(self, name):
-        return self.folder / "out" / name / "latest"
+def describe(result):
+    details = ", ".join(f"{key} {result[key]}" for key in
+                        ("layout", "rank", "where", "seconds", "difference", "rate", "turned", "diagnosis") if key in result)
+    state = "ok" if result["ok"] else f"FAILED: {result['problem']}\n{result['output']}"
+    return f"fault {result['number']}: {result['kind']} with {result['ranks']} ranks ({details}): {state}"
 
-    def text(self, name, file):
-        path = self.run_folder(name) / file
-        return path.read_text(errors="replace") if path.exists() else ""
 
-    def step(self, name):
-        lines = self.text(name, "metrics.jsonl").splitlines()
-        found = re.search(r'"step":\s*(\d+)', lines[-1]) if lines else None
-        return int(found.group(1)) if found else 0
-
-    def wait_until(self, what, condition, job):
-        end = time.monotonic() + PATIENCE
-        while not condition():
-            if job.poll() is not None:
-                raise Failure(f"the job ended with {job.returncode} before {what}")
-            if time.monotonic() > end:
-                raise Failure(f"{what} did not come within {PATIENCE} s")
-            time.sleep(0.005)
-
-    def weights(self, name):
-        last = self.run_folder(name) / "checkpoints" / f"checkpoint-{self.steps}"
-        return {file: (last / file).read_bytes() for file in FILES}
-
-    def reference(self, ranks):
-        name = f"whole{ranks}"
-        if not self.run_folder(name).exists():
-            subprocess.run(self.command(name, ranks), env=self.env, check=True, capture_output=True, timeout=PATIENCE)
-        return self.weights(name)
-
-    def pids(self, name):
-        found = re.findall(r"rank (\d+) on host \S+ \(pid (\d+)\)", self.text(name, "training.log"))
-        return {int(rank): int(pid) for rank, pid in found}
-
-    def left_over(self, name):
-        """Processes of this run that are still there."""
-        left = []
-        for entry in pathlib.Path("/proc").iterdir():
-            try:
-                words = (entry / "cmdline").read_bytes().split(b"\0") if entry.name.isdigit() else []
-            except OSError:
-                continue
-            if f"name={name}".encode() in words:
-                left.append(int(entry.name))
-        return left
-
-    def run(self, number, kind, ranks, draw):
-        """One training with one fault. Returns the seconds from the fault to the next step."""
-        name = f"fault{number}"
-        whole = self.reference(ranks)
-        more = ["train.checkpoint.every=3"] if kind == "kill_while_saving" else []
-        flags = ["--max-restarts=3", "--hang-timeout=3"]
-        if kind == "kill_agent":
-            more += ["resume=auto", "train.checkpoint.every=20"]
-        command = self.command(name, ranks, flags, more)
-        log = self.folder / f"{name}.err"
-        with log.open("wb") as err:
-            job = subprocess.Popen(command, env=self.env, stdout=subprocess.DEVNULL, stderr=err)
-        try:
-            at = draw.randrange(10, self.steps * 2 // 3)
-            self.wait_until(f"step {at}", lambda: self.step(name) >= at, job)
-            pids = self.pids(name)
-            victims = draw.sample(sorted(pids), 2 if kind == "kill_two" and ranks > 2 else 1)
-            time.sleep(draw.random() * 0.02)
-            before, begin = self.step(name), time.monotonic()
-            if kind == "kill_agent":
-                os.kill(job.pid, signal.SIGKILL)
-                job.wait()
-                end = time.monotonic() + PATIENCE
-                while self.left_over(name):
-                    if time.monotonic() > end:
-                        raise Failure(f"processes outlive the agent: {self.left_over(name)}")
-                    time.sleep(0.01)
-                with log.open("ab") as err:
-                    job = subprocess.Popen(command, env=self.env, stdout=subprocess.DEVNULL, stderr=err)
-            else:
-                for victim in victims:
-                    os.kill(pids[victim], signal.SIGSTOP if kind == "stop" else signal.SIGKILL)
-                    time.sleep(draw.random() * 0.6 if len(victims) > 1 else 0)
-                self.wait_until("the recovery", lambda: "ranks are there again after" in log.read_text(), job)
-            self.wait_until("the next step", lambda: self.step(name) > before + 1, job)
-            seconds = time.monotonic() - begin
-            if kind != "kill_agent":
-                for rank, pid in pids.items():
-                    if rank not in victims and job.poll() is None and not pathlib.Path(f"/proc/{pid}").exists():
-                        raise Failure(f"rank {rank}, which nobody touched, has lost its process")
-            code = job.wait(timeout=PATIENCE)
-        finally:
-            if job.poll() is None:
-                job.kill()
-                job.wait()
-        if code != 0:
-            raise Failure(f"exit code {code}; see {log}")
-        if kind != "kill_agent" and "resuming from" in self.text(name, "training.log"):
-            raise Failure("a checkpoint was read although memory was to help")
-        own = self.weights(name)
-        for file, data in whole.items():
-            if own[file] != data:
-                raise Failure(f"{file} differs from that of the undisturbed run")
-        if self.left_over(name):
-            raise Failure(f"processes are left: {self.left_over(name)}")
-        for checkpoint in (self.run_folder(name) / "checkpoints").iterdir():
-            whole_one = checkpoint.name == "last" or re.fullmatch(r"(checkpoint-\d+|best)", checkpoint.name)
-            if not whole_one and checkpoint.is_dir():
-                raise Failure(f"a half checkpoint is left: {checkpoint.name}")
-        return seconds
+def table(results, left_out):
+    lines = [f"{'fault':28} {'times':>5} {'failed':>6} {'next step, median and longest (s)':>34}"]
+    for kind in sorted({r["kind"] for r in results}):
+        own = [r for r in results if r["kind"] == kind]
+        seconds = sorted(r["seconds"] for r in own if "seconds" in r)
+        times = f"{seconds[len(seconds) // 2]:.2f} {seconds[-1]:8.2f}" if seconds else "-"
+        lines.append(f"{kind:28} {len(own):5} {sum(not r['ok'] for r in own):6} {times:>34}")
+    lines += [f"{kind:28} not run: {why}" for kind, why in left_out.items()]
+    return "\n".join(lines)
 
 
 def main():
@@ -160,32 +74,57 @@ def main():
     parser.add_argument("--faults", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--ranks", default="2,3,4")
-    parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--results", type=pathlib.Path)
     parser.add_argument("--only", type=int, help="the number of one fault")
+    parser.add_argument("--kind", help="one kind, --faults times")
+    parser.add_argument("--quick", action="store_true", help="one of each of a few kinds")
+    parser.add_argument("--minutes", type=float, help="begin no further fault after so long")
     options = parser.parse_args()
     ranks = [int(r) for r in options.ranks.split(",")]
-    failed, times = 0, {kind: [] for kind in KINDS}
+    everything = faults.kinds()
+    left_out = {name: why for name, (_, why) in everything.items() if why}
+    kinds = {name: fault for name, (fault, why) in everything.items() if not why}
+    if options.kind:
+        kinds = {options.kind: kinds[options.kind]}
+    numbers = range(options.faults) if options.only is None else [options.only]
+    plan = [(n, *draw_fault(options.seed, n, kinds, ranks)) for n in numbers]
+    if options.quick:
+        left_out = {name: why for name, why in left_out.items() if name in QUICK}
+        names = [name for name in QUICK if name in kinds]
+        plan = [(n, name, 3 if n % 2 else 2, random.Random(f"{options.seed}/{n}")) for n, name in enumerate(names)]
+    results = []
+    if options.results:
+        options.results.mkdir(parents=True, exist_ok=True)
+        file = options.results / "results.jsonl"
+        if file.exists():
+            results = [r for r in map(json.loads, file.read_text().splitlines())
+                       if r["seed"] == options.seed and r["steps"] == options.steps]
+    done = {r["number"] for r in results}
+    begin = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="cohort-campaign-") as folder:
-        campaign = Campaign(options.cohort / "cohort", pathlib.Path(folder), options.steps)
-        for number in range(options.faults):
-            draw = random.Random(f"{options.seed}/{number}")
-            kind, count = KINDS[number % len(KINDS)], draw.choice(ranks)
-            if options.only is not None and number != options.only:
+        trainings = Trainings(options.cohort.resolve() / "cohort", folder, options.steps)
+        for number, kind, count, draw in plan:
+            if number in done:
                 continue
-            try:
-                seconds = campaign.run(number, kind, count, draw)
-                times[kind].append(seconds)
-                print(f"fault {number}: {kind} with {count} ranks: next step after {seconds:.2f} s, same bits", flush=True)
-            except (Failure, subprocess.SubprocessError, OSError) as problem:
-                failed += 1
-                print(f"fault {number}: {kind} with {count} ranks: FAILED: {problem}", flush=True)
-                print((pathlib.Path(folder) / f"fault{number}.err").read_text(errors="replace")[-4000:], flush=True)
-    for kind, seconds in times.items():
-        if seconds:
-            seconds.sort()
-            print(f"{kind}: {len(seconds)} faults, next step after {seconds[len(seconds) // 2]:.2f} s (median), "
-                  f"{seconds[-1]:.2f} s (longest)")
-    print(f"{failed} failed")
+            if options.minutes and time.monotonic() - begin > 60 * options.minutes:
+                break
+            result = run_fault(trainings, number, kind, kinds[kind], count, draw)
+            result |= {"seed": options.seed, "steps": options.steps}
+            results.append(result)
+            print(describe(result), flush=True)
+            if options.results:
+                with file.open("a") as out:
+                    out.write(json.dumps(result) + "\n")
+    print(table(results, left_out))
+    failed = sum(not r["ok"] for r in results)
+    print(f"{len(results)} faults, {failed} failed, seed {options.seed}")
+    if options.results:
+        summary = {"seed": options.seed, "steps": options.steps, "faults": len(results), "failed": failed,
+                   "left_out": left_out,
+                   "failed_numbers": [r["number"] for r in results if not r["ok"]],
+                   "kinds": {kind: sum(r["kind"] == kind for r in results) for kind in sorted({r["kind"] for r in results})}}
+        (options.results / "campaign.json").write_text(json.dumps(summary, indent=1) + "\n")
     return 1 if failed else 0
 
 

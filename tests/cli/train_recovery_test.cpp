@@ -133,37 +133,6 @@ TEST_F(TrainRecovery, ARankThatHangsIsReplacedAsOneThatDied) {
   expect_undisturbed("stopped", "whole");
 }
 
-TEST_F(TrainRecovery, AnElasticJobWhoseAgentIsKilledGoesOnWithTheOtherNodeAndTheSameEffectiveBatch) {
-  const std::string endpoint = "--rdzv-endpoint=127.0.0.1:" + std::to_string(free_port());
-  const auto agent = [&] {
-    return training_.after(launch({"--nnodes=1:2", "--nproc_per_node=1", endpoint, "--rdzv-id=elastic-job",
-                                   "--last-call=5", "--max-restarts=3"}),
-                           "elastic", settings({"train.checkpoint.every=20"}));
-  };
-  const auto variables = Training::variables({{"COHORT_JOB_SECRET", "a secret of this very job"}});
-  Process first(agent(), variables);
-  ASSERT_TRUE(eventually([&] { return contains(first.err(), "waits for the others"); }, 60));
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // so that it hosts the rendezvous
-  {
-    Process second(agent(), variables);
-    ASSERT_TRUE(eventually([&] { return training_.step("elastic") >= 45; }, 100)) << first.err() << second.err();
-    EXPECT_TRUE(contains(log_of_run(training_, "elastic"), "effective batch: 32 = 16 per process x 2 processes"))
-        << first.err();
-    second.send(SIGKILL);
-    const Outcome outcome = first.wait(200);
-    EXPECT_EQ(outcome.code, 0) << outcome.err;
-    // Whichever is noticed first: the node, or that its rank does not answer the others.
-    EXPECT_TRUE(contains(outcome.err, "has left, or its agent has died") ||
-                contains(outcome.err, "rank 0 failed first"))
-        << outcome.err;
-  }
-  const std::string log = log_of_run(training_, "elastic");
-  EXPECT_TRUE(contains(log, "resuming from ")) << log;
-  EXPECT_TRUE(contains(log, "effective batch: 32 = 16 per process x 1 process x 2 accumulated")) << log;
-  EXPECT_TRUE(fs::exists(training_.outputs() / "elastic" / "latest" / "checkpoints" / "checkpoint-400"));
-  EXPECT_EQ(training_.runs("elastic").size(), 1u);
-}
-
 TEST_F(TrainRecovery, WhenNoRestartIsLeftTheJobEndsWithTheFirstCause) {
   Process job(training_.after(flags(2, 0), "none", {"train.steps=100000"}), Training::variables());
   ASSERT_TRUE(eventually([&] { return training_.step("none") >= 5; }, 100)) << job.err();

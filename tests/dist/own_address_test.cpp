@@ -18,5 +18,13 @@ TEST(OwnAddress, ANameThatCannotBeResolvedIsUnknown) {
   EXPECT_EQ(owner_of("no-such-host.invalid"), AddressOwner::kUnknown) << "RFC 2606: never registered";
 }
 
+TEST(OwnAddress, TheWayToAnotherMachineHasAnAddressOfThisOneAndTheWayToItselfNone) {
+  EXPECT_EQ(own_address_towards("127.0.0.1"), "") << "only this machine reaches it";
+  EXPECT_EQ(own_address_towards("no-such-host.invalid"), "");
+  const std::string own = own_address_towards("192.0.2.1");
+  if (own.empty()) GTEST_SKIP() << "needs a network interface beside loopback";
+  EXPECT_EQ(owner_of(own), AddressOwner::kThisMachine) << own;
+}
+
 }  // namespace
 }  // namespace cohort::dist

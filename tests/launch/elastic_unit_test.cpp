@@ -1,11 +1,14 @@
 // The rendezvous of an elastic job: its state machine, its signatures, and strangers at its port.
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <set>
+#include <thread>
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,8 +17,8 @@
 #include "core/files.h"
 #include "launch/elastic_server.h"
 #include "launch/elastic_state.h"
-#include "support/process.h"
 #include "launch/signed_message.h"
+#include "support/process.h"
 
 namespace cohort::launch {
 namespace {
@@ -89,6 +92,14 @@ TEST(ElasticState, RestartsAreCountedForTheJobAndNodesThatComeAndGoCostNone) {
   EXPECT_NE(state.join("c", "host-c", 1, 4), "");
 }
 
+TEST(ElasticState, AFailureThatWouldComeAgainEndsTheJobWhateverRestartsAreLeft) {
+  ElasticState state(limits_of(1, 1, 5));
+  state.join("a", "host-a", 1, 0);
+  state.failed("a", 0, 3, "before its first step", 1, /*again=*/false);
+  EXPECT_EQ(state.phase(), ElasticPhase::kEnded);
+  EXPECT_EQ(state.code(), 3);
+}
+
 TEST(ElasticState, TheJobEndsWellWhenAllNodesHaveFinishedAndBadlyWithoutEnough) {
   ElasticState well(limits_of(1, 2));
   well.join("a", "host-a", 1, 0);
@@ -140,6 +151,105 @@ TEST(ElasticState, TimesCountFromTheFirstEventWhateverTheClockSays) {
   EXPECT_EQ(state.phase(), ElasticPhase::kRunning);
 }
 
+/// Two nodes in their first round.
+ElasticState running_pair(int restarts) {
+  ElasticState state(limits_of(1, 2, restarts));
+  state.join("a", "host-a", 2, 0);
+  state.join("b", "host-b", 2, 0);
+  return state;
+}
+
+TEST(ElasticState, ARankIsReplacedWithinTheRoundOnceAllNodesWait) {
+  ElasticState state = running_pair(2);
+  state.lost("b", 0, 137, "SIGKILL", 1);
+  EXPECT_EQ(state.phase(), ElasticPhase::kRunning);
+  EXPECT_TRUE(state.recovering());
+  EXPECT_EQ(state.recovery(), 1);
+  state.waits("a", 0, 1, 1.1);
+  EXPECT_TRUE(state.recovering()) << "b has to wait, too";
+  state.lost("b", 0, 137, "its other rank", 1.2);
+  EXPECT_EQ(state.recovery(), 1) << "nobody has been called yet";
+  EXPECT_EQ(state.restarts(), 2);
+  state.waits("b", 0, 0, 1.3);
+  EXPECT_TRUE(state.recovering()) << "that was for an earlier one";
+  state.waits("b", 0, 1, 1.4);
+  EXPECT_FALSE(state.recovering());
+  EXPECT_EQ(state.round(), 0);
+
+  state.lost("a", 0, 7, "exit code 7", 2);
+  EXPECT_EQ(state.phase(), ElasticPhase::kEnded) << "no restart is left";
+  EXPECT_EQ(state.code(), 7);
+}
+
+TEST(ElasticState, ADeathAfterTheCallBeginsAnotherRecoveryAndOneThatCannotIsARound) {
+  ElasticState state = running_pair(9);
+  state.lost("b", 0, 137, "SIGKILL", 1);
+  state.waits("a", 0, 1, 1.1);
+  state.waits("b", 0, 1, 1.2);
+  ASSERT_FALSE(state.recovering());
+  state.lost("a", 0, 137, "SIGKILL", 1.3);
+  EXPECT_EQ(state.recovery(), 2);
+  state.waits("b", 0, 1, 1.4);
+  EXPECT_TRUE(state.recovering());
+  state.cannot("b", 0, "a rank is not in its training steps", 1.5);
+  EXPECT_EQ(state.phase(), ElasticPhase::kGathering);
+  EXPECT_FALSE(state.recovering());
+}
+
+TEST(ElasticState, RanksThatWaitWithoutAReasonAreCalledAfterTheTimeInWhichOneWouldBeKnown) {
+  ElasticState state = running_pair(1);
+  state.waits("a", 0, 0, 1);
+  state.heard("b", 4);
+  state.heard("a", 4);
+  state.time_passes(5.9);
+  EXPECT_FALSE(state.recovering()) << "a node may be about to be lost";
+  state.time_passes(6.1);
+  EXPECT_TRUE(state.recovering());
+  EXPECT_EQ(state.restarts(), 1);
+  EXPECT_NE(state.why_recovering().find("node a on host-a have lost the others"), std::string::npos);
+}
+
+TEST(ElasticState, AfterASilentHostMoreThanHalfOfTheNodesHaveToComeAndAfterADeadOneAny) {
+  const ElasticState::Past past{.round = 4, .nodes = 4, .restarts = 1, .recovery = 3, .certain = false};
+  ElasticState silent(limits_of(1, 4, 2));
+  silent.go_on_from(past, 0);
+  for (const char* id : {"b", "c"}) silent.join(id, "h", 1, 0);
+  for (double now = 1; now < 10; ++now) {
+    for (const char* id : {"b", "c"}) silent.heard(id, now);
+    silent.time_passes(now);
+    EXPECT_EQ(silent.phase(), ElasticPhase::kGathering) << "two of four may be the ones who are cut off";
+  }
+  silent.heard("b", 11);
+  silent.heard("c", 11);
+  ElasticState enough = silent;
+  silent.time_passes(11);
+  EXPECT_EQ(silent.phase(), ElasticPhase::kEnded);
+  EXPECT_EQ(silent.code(), 1);
+  enough.join("d", "h", 1, 11);
+  EXPECT_EQ(enough.phase(), ElasticPhase::kRunning) << "all but the host";
+  EXPECT_EQ(enough.round(), 5);
+  EXPECT_EQ(enough.recovery(), 3);
+  EXPECT_EQ(enough.restarts(), 1);
+
+  ElasticState certain(limits_of(1, 2));
+  certain.go_on_from({.round = 0, .nodes = 2, .restarts = 0, .recovery = 0, .certain = true}, 0);
+  certain.join("b", "h", 1, 0);
+  EXPECT_EQ(certain.phase(), ElasticPhase::kRunning);
+  EXPECT_EQ(certain.round(), 1);
+}
+
+TEST(ElasticState, WhereOthersMayMeetElsewhereALessThanHalfEnds) {
+  ElasticLimits limits = limits_of(1, 3);
+  limits.others_may_meet_elsewhere = true;
+  ElasticState state(limits);
+  for (const char* id : {"a", "b", "c"}) state.join(id, "h", 1, 0);
+  ASSERT_EQ(state.phase(), ElasticPhase::kRunning);
+  state.heard("a", 5);
+  state.time_passes(5.5);
+  EXPECT_EQ(state.phase(), ElasticPhase::kEnded);
+  EXPECT_NE(state.why().find("with 1 of 3 nodes"), std::string::npos) << state.why();
+}
+
 /// Whatever happens in whatever order, what holds always holds.
 TEST(ElasticState, RandomEventsKeepItSound) {
   std::mt19937 random(1);
@@ -150,7 +260,7 @@ TEST(ElasticState, RandomEventsKeepItSound) {
     for (int event = 0; event < 200; ++event) {
       now += static_cast<double>(random() % 100) * 0.02;
       const std::string id(1, static_cast<char>('a' + random() % 6));
-      switch (random() % 7) {
+      switch (random() % 10) {
         case 0:
           state.join(id, "h", 1 + static_cast<int>(random() % 3), now);
           break;
@@ -167,6 +277,15 @@ TEST(ElasticState, RandomEventsKeepItSound) {
           if (random() % 8 == 0) state.finished(id, state.round(), now);
           break;
         case 5:
+          state.waits(id, state.round(), state.recovery(), now);
+          break;
+        case 6:
+          if (random() % 8 == 0) state.lost(id, state.round(), 3, "dies", now);
+          break;
+        case 7:
+          if (random() % 32 == 0) state.cannot(id, state.round(), "cannot", now);
+          break;
+        case 8:
           for (const char* all : {"a", "b", "c", "d", "e", "f"}) state.heard(all, now);
           break;
         default:
@@ -176,6 +295,8 @@ TEST(ElasticState, RandomEventsKeepItSound) {
       EXPECT_GE(state.round(), last_round);
       last_round = state.round();
       EXPECT_TRUE(state.phase() != ElasticPhase::kRunning || !state.nodes().empty());
+      EXPECT_TRUE(!state.recovering() || state.phase() == ElasticPhase::kRunning);
+      EXPECT_LE(state.restarts(), 3);
       EXPECT_FALSE(Json::parse(state.to_json(now)).empty());
     }
   }
@@ -285,11 +406,17 @@ class Client {
     send_raw(signer_->sign(message.dump()));
   }
   Json hear() {
-    const std::string payload = frame_text();
-    return payload.empty() ? Json() : Json::parse(signer_->verify(payload));
+    for (;;) {
+      const std::string payload = frame_text();
+      if (payload.empty()) return Json();
+      Json message = Json::parse(signer_->verify(payload));
+      if (message["is"] != "beat") return message;
+    }
   }
-  void join(const std::string& node, const std::string& job = "job") {
-    say({{"do", "join"}, {"job", job}, {"node", node}, {"host", "h"}, {"ranks", 1}});
+  void join(const std::string& node, const std::string& job = "job", const Json& past = Json()) {
+    Json message{{"do", "join"}, {"job", job}, {"node", node}, {"host", "h"}, {"ranks", 1}};
+    if (!past.is_null()) message["past"] = past;
+    say(message);
   }
   bool connected() const { return connected_; }
 
@@ -385,25 +512,72 @@ TEST(ElasticServer, GarbageAndOversizedMessagesDisturbNobody) {
   EXPECT_EQ(node.hear()["is"], "round");
 }
 
-TEST(ElasticServer, HundredsOfAgentsMeetAtOnce) {
-  constexpr int kAgents = 400;
+TEST(ElasticServer, NodesRecoverTogetherAndAreCalledByOneNumber) {
+  const int port = testing::free_port();
+  const auto server =
+      ElasticServer::host({.host = "127.0.0.1", .port = port}, limits_of(2, 2, 3), "job", kSecret, 4242);
+  Client a(port), b(port);
+  for (Client* client : {&a, &b}) client->open(kSecret);
+  a.join("a");
+  b.join("b");
+  ASSERT_EQ(a.hear()["is"], "round");
+  ASSERT_EQ(b.hear()["is"], "round");
+  a.say({{"do", "lost"}, {"round", 0}, {"code", 137}, {"what", "SIGKILL"}});
+  EXPECT_EQ(a.hear()["is"], "recover");
+  const Json of_b = b.hear();
+  EXPECT_EQ(of_b["is"], "recover");
+  EXPECT_EQ(of_b["number"], 1);
+  EXPECT_EQ(of_b["restarts"], 1);
+  a.say({{"do", "waits"}, {"round", 0}, {"recovery", 1}});
+  b.say({{"do", "waits"}, {"round", 0}, {"recovery", 1}});
+  EXPECT_EQ(a.hear(), Json({{"is", "go"}, {"number", 1}}));
+  EXPECT_EQ(b.hear(), Json({{"is", "go"}, {"number", 1}}));
+}
+
+TEST(ElasticServer, OneOnStandbyTurnsNodesAwayUntilTheOtherHostIsLost) {
+  const int port = testing::free_port();
+  const auto server = ElasticServer::host({.host = "127.0.0.1", .port = port}, limits_of(1, 2), "job", kSecret, 4242,
+                                          /*active=*/false);
+  Client early(port), moved(port), late(port);
+  early.open(kSecret);
+  early.join("new");
+  EXPECT_EQ(early.hear()["is"], "standby");
+  EXPECT_TRUE(early.hear().is_null()) << "and closed";
+  moved.open(kSecret);
+  moved.join("a", "job", {{"round", 2}, {"nodes", 2}, {"restarts", 0}, {"recovery", 0}, {"certain", true}});
+  const Json round = moved.hear();
+  EXPECT_EQ(round["is"], "round");
+  EXPECT_EQ(round["round"], 3);
+  late.open(kSecret);
+  late.join("b");
+  EXPECT_EQ(moved.hear()["is"], "gather") << "the job meets here now";
+}
+
+TEST(ElasticServer, AThousandAgentsMeetAtOnce) {
+  constexpr int kAgents = 1000;
+  rlimit files{};
+  ::getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = files.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &files);
+  if (files.rlim_cur < 2 * kAgents + 100) GTEST_SKIP() << "needs 2,100 open files: ulimit -n allows fewer";
   const int port = testing::free_port();
   const auto server =
       ElasticServer::host({.host = "127.0.0.1", .port = port}, limits_of(kAgents, kAgents), "job", kSecret, 4242);
   ASSERT_NE(server, nullptr);
-  std::vector<std::unique_ptr<Client>> agents;
-  for (int i = 0; i < kAgents; ++i) {
-    agents.push_back(std::make_unique<Client>(port));
-    agents.back()->open(kSecret);
-    agents.back()->join("node" + std::to_string(i));
-  }
+  std::mutex mutex;
   std::set<int> ranks;
-  for (const auto& agent : agents) {
-    const Json round = agent->hear();
-    ASSERT_EQ(round["is"], "round") << round.dump();
-    EXPECT_EQ(round["world_size"], kAgents);
-    ranks.insert(round["first_rank"].get<int>());
-  }
+  std::vector<std::thread> agents;
+  for (int i = 0; i < kAgents; ++i)
+    agents.emplace_back([&, i] {
+      Client agent(port);
+      agent.open(kSecret);
+      agent.join("node" + std::to_string(i));
+      const Json round = agent.hear();
+      const std::scoped_lock lock(mutex);
+      if (!round.is_null() && round["is"] == "round" && round["world_size"] == kAgents)
+        ranks.insert(round["first_rank"].get<int>());
+    });
+  for (std::thread& agent : agents) agent.join();
   EXPECT_EQ(ranks.size(), static_cast<std::size_t>(kAgents));
 }
 

@@ -98,5 +98,36 @@ TEST(RankPage, WhatIsNoPageIsRefused) {
   EXPECT_THROW(page->set_note(std::string(RankPage::kNote + 1, 'x')), Error);
 }
 
+TEST(RankPage, WhatARankParksIsThereForTheProcessOfTheNextRoundWhateverItKept) {
+  const auto page = RankPage::make(true);
+  const std::string large(3'000'000, 'x'), kept(10'000, 'k');
+  in_killed_process(*page, [&](RankPage& rank) {
+    rank.keep(7, bytes_of(kept));
+    const std::array<std::string_view, 3> pieces{"head", large, "tail"};
+    rank.park(pieces);
+  });
+  page->begin_round(true);
+  EXPECT_EQ(page->phase(), RankPhase::kSilent);
+  in_killed_process(*page, [&](RankPage& rank) {
+    const auto parked = rank.parked();
+    if (!parked || *parked != "head" + large + "tail" || rank.kept(7)) ::_exit(1);
+    rank.keep(8, bytes_of(std::string(20'000, 'n')));  // grows over it
+    if (rank.parked()) ::_exit(1);
+  });
+}
+
+TEST(RankPage, ARankThatIsAskedToParkDoesNotWaitForACall) {
+  const auto page = RankPage::make(true);
+  const auto rank = RankPage::adopt(::dup(page->descriptor()));
+  EXPECT_EQ(rank->broken_below(), 0u);
+  page->break_groups(3);
+  page->ask_to_park();
+  EXPECT_EQ(rank->broken_below(), 3u);
+  EXPECT_FALSE(rank->wait_for_generation());
+  page->begin_round(true);
+  EXPECT_FALSE(rank->park_asked());
+  EXPECT_EQ(rank->broken_below(), 0u);
+}
+
 }  // namespace
 }  // namespace cohort::launch

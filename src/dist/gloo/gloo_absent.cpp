@@ -9,7 +9,7 @@ bool has_gloo() {
 }
 
 c10::intrusive_ptr<c10d::Backend> make_gloo_backend(const c10::intrusive_ptr<c10d::Store>&, int, int,
-                                                    std::chrono::milliseconds, bool) {
+                                                    std::chrono::milliseconds, const std::string&) {
   throw Error(
       "this build has no Gloo, so that several processes cannot share CPU tensors; install libgloo-dev and build "
       "again");

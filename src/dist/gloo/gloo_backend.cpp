@@ -14,13 +14,14 @@ bool has_gloo() {
 }
 
 c10::intrusive_ptr<c10d::Backend> make_gloo_backend(const c10::intrusive_ptr<c10d::Store>& store, int rank,
-                                                    int world_size, std::chrono::milliseconds timeout, bool loopback) {
+                                                    int world_size, std::chrono::milliseconds timeout,
+                                                    const std::string& address) {
   using Gloo = c10d::ProcessGroupGloo;
   const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
   c10::intrusive_ptr<Gloo::Options> options;
-  if (loopback && (interface == nullptr || *interface == '\0')) {
+  if (!address.empty() && (interface == nullptr || *interface == '\0')) {
     options = Gloo::Options::create(timeout);
-    options->devices.push_back(Gloo::createDeviceForHostname("127.0.0.1"));
+    options->devices.push_back(Gloo::createDeviceForHostname(address));
   } else {
     options = Gloo::Options::create_default(timeout);
   }

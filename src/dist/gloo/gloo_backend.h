@@ -1,6 +1,7 @@
 /// Gloo: collectives on CPU tensors over TCP.
 #pragma once
 #include <chrono>
+#include <string>
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
@@ -10,10 +11,10 @@ namespace cohort::dist {
 /// False where the build had no Gloo headers; then make_gloo_backend throws Error.
 bool has_gloo();
 
-/// Connects to all other ranks through `store`. With `loopback` the connections use 127.0.0.1, unless
-/// GLOO_SOCKET_IFNAME names an interface; otherwise the interface is Gloo's choice (GLOO_SOCKET_IFNAME, else the host
-/// name's address). `timeout` holds for every collective. Throws LibTorch's exceptions.
+/// Connects to all other ranks through `store`. The connections use `address`, one of this machine's, unless
+/// GLOO_SOCKET_IFNAME names an interface; "" leaves the choice to Gloo (the host name's address). `timeout` holds for every collective. Throws LibTorch's exceptions.
 c10::intrusive_ptr<c10d::Backend> make_gloo_backend(const c10::intrusive_ptr<c10d::Store>& store, int rank,
-                                                    int world_size, std::chrono::milliseconds timeout, bool loopback);
+                                                    int world_size, std::chrono::milliseconds timeout,
+                                                    const std::string& address);
 
 }  // namespace cohort::dist
