@@ -52,8 +52,9 @@ void describe(config::Fields& fields, TrainSettings& s) {
   describe(fields, s.optimizer);
   describe(fields, s.schedule);
   fields.add_choice("precision", s.precision, {"fp32", "bf16", "fp16"}, "autocast; fp16 also scales the loss");
-  fields.add_choice("weights", s.weights, {"fp32", "bf16"},
-                    "type of weights and gradients; bf16 (with train.precision=bf16): the optimizer keeps float32 masters");
+  fields.add_choice(
+      "weights", s.weights, {"fp32", "bf16"},
+      "type of weights and gradients; bf16 (with train.precision=bf16): the optimizer keeps float32 masters");
   fields.section("scaler", [&] { describe(fields, s.scaler); });
   fields.add("clip_norm", s.clip_norm, "gradients are scaled down to this 2-norm; 0: never");
   fields.add("gradient_checkpointing", s.gradient_checkpointing,

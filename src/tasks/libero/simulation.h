@@ -14,7 +14,7 @@
 #include <span>
 #include <vector>
 
-#include "sim/cpu/threads.h"
+#include "core/thread_team.h"
 #include "sim/scene.h"
 #include "tasks/libero/frames.h"
 #include "tasks/libero/predicates.h"
@@ -123,7 +123,7 @@ class Simulation {
   std::span<const double> actions_;
   int substep_ = 0;
   ArrayView view_qpos_, view_qvel_, view_ctrl_;
-  sim::ThreadTeam team_;
+  ThreadTeam team_;
   std::function<void(int)> team_work_, control_work_;
   const std::function<void(int)>* body_ = nullptr;
 };
