@@ -105,7 +105,10 @@ def of_torchrun(megabytes, folder):
                                 str(script), str(width_for(megabytes)), str(folder)], stdout=out, stderr=subprocess.DEVNULL,
                                env={**os.environ, "OMP_NUM_THREADS": "1"})
     try:
-        lines = lambda: (folder / "steps0").read_text().splitlines() if (folder / "steps0").exists() else []
+        def lines():
+            if job.poll() is not None:
+                sys.exit(f"torchrun ended with {job.returncode}")
+            return (folder / "steps0").read_text().splitlines() if (folder / "steps0").exists() else []
         wait_for(lambda: len(lines()) > 5)
         pid = int(re.search(r"rank 1 pid (\d+)", (folder / "torchrun.out").read_text()).group(1))
         os.kill(pid, signal.SIGKILL)
