@@ -100,13 +100,15 @@ def of_cohort(cohort, megabytes, folder):
 def of_torchrun(megabytes, folder):
     script = folder / "ddp.py"
     script.write_text(SCRIPT)
-    torchrun = pathlib.Path(sys.executable).parent / "torchrun"
     with (folder / "torchrun.out").open("wb") as out:
-        job = subprocess.Popen([str(torchrun), "--nproc-per-node=2", "--max-restarts=1", "--monitor-interval=0.1",
+        job = subprocess.Popen([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--max-restarts=1", "--monitor-interval=0.1",
                                 str(script), str(width_for(megabytes)), str(folder)], stdout=out, stderr=subprocess.DEVNULL,
                                env={**os.environ, "OMP_NUM_THREADS": "1"})
     try:
-        lines = lambda: (folder / "steps0").read_text().splitlines() if (folder / "steps0").exists() else []
+        def lines():
+            if job.poll() is not None:
+                sys.exit(f"torchrun ended with {job.returncode}")
+            return (folder / "steps0").read_text().splitlines() if (folder / "steps0").exists() else []
         wait_for(lambda: len(lines()) > 5)
         pid = int(re.search(r"rank 1 pid (\d+)", (folder / "torchrun.out").read_text()).group(1))
         os.kill(pid, signal.SIGKILL)
