@@ -18,6 +18,7 @@
 #include "train/estimate.h"
 #include "train/jobs/rdt_flags.h"
 #include "train/jobs/robomimic_run.h"
+#include "train/memory_plan.h"
 #include "train/resume_target.h"
 #include "train/run.h"
 
@@ -49,6 +50,9 @@ std::string estimate_usage() {
          "1, 2, 4\nand 8 devices. It makes a few real steps and writes nothing.\n\n"
          "  --memory SIZE      what a device may take: 24G, 800M; without it what there is\n"
          "  --bandwidth SIZE   bytes a second between devices; without it 5e9 for the CPU, 20e9 for GPUs\n"
+         "  --shapes           rdt: memory from the shapes of its tensors, without data and steps; for models that do "
+         "not "
+         "fit here\n"
          "  --json             the estimate as JSON\n";
 }
 
@@ -56,6 +60,7 @@ struct Arguments {
   bool estimates = false;  ///< `cohort estimate`: nothing is trained
   train::EstimateSettings estimate;
   bool json = false;
+  bool shapes = false;
   std::string job;
   std::string data;  ///< what stands behind the job without a key
   std::vector<std::string> files;
@@ -74,6 +79,8 @@ Arguments parse(const std::vector<std::string>& words) {
       if (equals == std::string::npos && ++i == words.size()) throw UsageError(format("{} wants a size", word));
       const double bytes = train::parse_bytes(equals == std::string::npos ? words[i] : word.substr(equals + 1));
       (word.starts_with("--memory") ? arguments.estimate.memory : arguments.estimate.bandwidth) = bytes;
+    } else if (arguments.estimates && word == "--shapes") {
+      arguments.shapes = true;
     } else if (arguments.estimates && word == "--json") {
       arguments.json = true;
     } else if (arguments.estimates && arguments.job.empty() && word.ends_with(".json") && !config::is_override(word)) {
@@ -161,6 +168,22 @@ void apply_launcher_precision(config::Fields& fields) {
     fields.apply_override("train.precision=" + precision);
     log::info("precision {} as the launcher's {} says", precision, name);
   }
+}
+
+/// `cohort estimate rdt --shapes`.
+std::string shapes_of(const std::string& job, const train::RunSettings& settings, const config::Fields& fields,
+                      const Arguments& arguments) {
+  constexpr double kUsualGpu = 24.0 * (1 << 30);
+  COHORT_THROW_UNLESS(job == "rdt", "--shapes is for rdt; other models are measured: leave it out");
+  COHORT_THROW_UNLESS(!arguments.json, "--shapes and --json do not go together: it prints a table");
+  settings.train.validate();
+  models::RdtSettings model;
+  config::Fields of_model;
+  models::describe(of_model, model);
+  of_model.apply_json(fields.to_json().at("model").at("rdt"), "model.rdt");
+  models::check(model);
+  return train::shapes_text(model, settings.train, settings.parallel.zero,
+                            arguments.estimate.memory.value_or(kUsualGpu));
 }
 
 int run_train(const std::vector<std::string>& words) {
@@ -252,6 +275,10 @@ int run_train(const std::vector<std::string>& words) {
   apply_launcher_precision(fields);
   if (arguments.estimates) {
     log::set_level(log::Level::kWarning);
+    if (arguments.shapes) {
+      std::fputs(shapes_of(job->name(), settings, fields, arguments).c_str(), stdout);
+      return 0;
+    }
     const train::Estimate estimate = train::estimate(*job, settings, arguments.estimate);
     std::fputs((arguments.json ? to_json(estimate) : to_text(estimate)).c_str(), stdout);
     return 0;

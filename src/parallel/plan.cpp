@@ -13,6 +13,7 @@
 #include "dist/group.h"
 #include "parallel/module_layout.h"
 #include "parallel/single_device.h"
+#include "parallel/zero_data_parallel.h"
 
 namespace cohort::parallel {
 namespace {
@@ -166,6 +167,31 @@ void check_workers(const PlanInputs& inputs, const PlanSettings& settings, Plan&
 
 }  // namespace
 
+namespace {
+
+void check_zero(int zero, const Plan& plan) {
+  COHORT_THROW_UNLESS(
+      zero >= 0 && zero <= 2,
+      "parallel.zero={}: it is 0, 1 (optimizer state divided) or 2 (gradients, too); parameters are not "
+      "divided here",
+      zero);
+  COHORT_THROW_UNLESS(
+      zero == 0 || plan.mode != Mode::kDataParallel,
+      "parallel.zero={} divides what ranks keep, and DataParallel's devices belong to one process: start "
+      "a process per device, cohort launch --nproc_per_node={} train ...",
+      zero, plan.devices.size());
+}
+
+/// What processes divide, in words.
+std::string line_of_zero(int zero, const Plan& plan) {
+  const int ranks = plan.environment.world_size;
+  if (ranks == 1) return format("parallel.zero={} has no effect: one process has nobody to divide with", zero);
+  return format("parallel.zero={}: the optimizer's state, averages{} are divided among {} processes", zero,
+                zero == 2 ? " and gradients" : "", ranks);
+}
+
+}  // namespace
+
 const char* to_string(Mode mode) {
   switch (mode) {
     case Mode::kSingleDevice:
@@ -196,6 +222,7 @@ Plan make_plan(const PlanInputs& inputs, const PlanSettings& settings) {
       plan.devices = {inputs.devices[0]};
       break;
   }
+  check_zero(settings.zero, plan);
   set_batch(settings, plan);
   check_workers(inputs, settings, plan);
 
@@ -213,6 +240,7 @@ Plan make_plan(const PlanInputs& inputs, const PlanSettings& settings) {
                               plan.effective_batch, plan.batch_size, env.world_size, env.world_size == 1 ? "" : "es",
                               plan.accumulation,
                               settings.global_batch_size ? " (train.global_batch_size, divided)" : ""));
+  if (settings.zero > 0) plan.lines.push_back(line_of_zero(settings.zero, plan));
   if (const std::vector<DeviceId> idle = idle_devices(inputs, plan); !idle.empty())
     plan.lines.push_back(format("{} other device{} not used: {}{}", idle.size(), idle.size() == 1 ? " is" : "s are",
                                 names_of(idle), env.world_size > 1 ? " (each process of a job takes one)" : ""));
@@ -232,6 +260,7 @@ std::unique_ptr<Strategy> make_strategy(const Plan& plan, std::shared_ptr<torch:
                                         const ModuleFactory& factory) {
   COHORT_CHECK(model != nullptr && !plan.devices.empty(), "a strategy needs a model and a device");
   if (plan.devices[0].kind == DeviceKind::kCuda) dist::load_cuda_plugin();
+  check_zero(settings.zero, plan);
   model->to(to_torch(plan.devices[0]));
   switch (plan.mode) {
     case Mode::kSingleDevice:
@@ -242,6 +271,8 @@ std::unique_ptr<Strategy> make_strategy(const Plan& plan, std::shared_ptr<torch:
       COHORT_CHECK(group != nullptr, "DistributedDataParallel needs a process group");
       COHORT_CHECK(group->options().device == plan.devices[0], "the group was made for {}, the plan says {}",
                    to_string(group->options().device), to_string(plan.devices[0]));
+      if (settings.zero > 0)
+        return std::make_unique<ZeroDataParallel>(std::move(model), std::move(group), settings.zero, settings.ddp);
       return std::make_unique<DistributedDataParallel>(std::move(model), std::move(group), settings.ddp);
   }
   throw Error("unknown parallel mode");

@@ -32,6 +32,7 @@ struct PlanSettings {
       global_batch_size;          ///< samples of all processes per optimizer step, instead (train.global_batch_size)
   std::int64_t accumulation = 1;  ///< backward passes per optimizer step
   int workers = 0;                ///< loader threads per process
+  int zero = 0;                   ///< StrategySettings::zero
 };
 
 struct PlanInputs {
@@ -68,6 +69,9 @@ std::vector<std::string> world_lines(const Plan& plan, dist::Group& group);
 struct StrategySettings {
   DdpSettings ddp{.gradient_as_bucket_view = true};
   DataParallelSettings dp;
+  /// What the processes of DistributedDataParallel divide among them: 0 nothing, 1 the optimizer's state (ZeRO 1), 2 the
+  /// gradients, too (ZeRO 2). A single process has nobody to divide with.
+  int zero = 0;
 };
 
 /// Moves the model to the plan's first device and wraps it. `group` is needed for DistributedDataParallel only.

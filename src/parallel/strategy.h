@@ -14,6 +14,8 @@ class Module;
 
 namespace cohort::parallel {
 
+class ParameterShards;
+
 /// The forward pass of one replica: returns the mean loss over the samples of `batch` (a scalar with a graph). Called
 /// in the replica's own thread, with the replica's share of the batch on the replica's device.
 using LossFunction = std::function<at::Tensor(torch::nn::Module& model, const Batch& batch)>;
@@ -46,6 +48,10 @@ class Strategy {
   /// To be called after the optimizer has changed module()'s parameters or a checkpoint has been loaded into it:
   /// DataParallel copies them to its other replicas.
   virtual void parameters_changed() = 0;
+
+  /// Which process updates and keeps the state of which parameter; only its own then have gradients that count, and
+  /// parameters_changed() sends every process's own to all. null: every process updates all of them.
+  virtual const ParameterShards* shards() const { return nullptr; }
 
   virtual int rank() const = 0;        ///< of this process
   virtual int world_size() const = 0;  ///< processes

@@ -12,6 +12,7 @@
 
 #include "core/error.h"
 #include "models/layers.h"
+#include "parallel/parameter_shards.h"
 #include "policy/foreign_weights.h"
 
 namespace cohort::train {
@@ -61,33 +62,52 @@ double ema_decay(const EmaSettings& s, std::int64_t update) {
   return std::clamp(1.0 - std::pow(1.0 + static_cast<double>(count) / s.inv_gamma, -s.power), s.min_decay, s.max_decay);
 }
 
-Ema::Ema(const torch::nn::Module& module, EmaSettings settings) : module_(module), settings_(std::move(settings)) {
+Ema::Ema(const torch::nn::Module& module, EmaSettings settings, EmaOrigin origin)
+    : module_(module), settings_(std::move(settings)), origin_(std::move(origin)) {
   settings_.validate();
   const at::NoGradGuard no_grad;
   const auto copied =
       settings_.copy_batch_norm ? batch_norm_parameters(module) : std::unordered_set<const c10::TensorImpl*>();
+  swaps_ = !origin_.exact && !origin_.shards;
   for (const auto& [name, parameter] : policy::trainable_parameters(module)) {
     if (!parameter.is_floating_point() || copied.count(parameter.unsafeGetTensorImpl())) continue;
     names_.push_back(name);
     parameters_.push_back(parameter);
-    averages_.push_back(parameter.detach().clone());
+    averages_.emplace_back();
+    if (origin_.shards && !origin_.shards->owns(parameter)) continue;
+    own_exact_.push_back(origin_.exact ? origin_.exact(parameter) : parameter);
+    averages_.back() = own_exact_.back().detach().clone();
+    own_averages_.push_back(averages_.back());
   }
 }
 
 void Ema::update() {
   const at::NoGradGuard no_grad;
   ++updates_;
+  if (own_averages_.empty()) return;
   const double decay = ema_decay(settings_, updates_);
   if (decay == 0.0) {
-    at::_foreach_copy_(averages_, parameters_);
+    at::_foreach_copy_(own_averages_, own_exact_);
   } else {
-    at::_foreach_lerp_(averages_, parameters_, 1.0 - decay);
+    at::_foreach_lerp_(own_averages_, own_exact_, 1.0 - decay);
   }
 }
 
 policy::NamedTensors Ema::state() const {
   std::unordered_map<const c10::TensorImpl*, at::Tensor> average_of;
-  for (std::size_t i = 0; i < parameters_.size(); ++i) average_of[parameters_[i].unsafeGetTensorImpl()] = averages_[i];
+  if (origin_.shards) {
+    policy::NamedTensors own;
+    for (std::size_t i = 0; i < names_.size(); ++i)
+      if (averages_[i].defined()) own.emplace_back(names_[i], averages_[i]);
+    const policy::NamedTensors all = origin_.shards->collect(own);
+    if (all.empty()) return {};
+    const std::unordered_map<std::string, at::Tensor> by_name(all.begin(), all.end());
+    for (std::size_t i = 0; i < names_.size(); ++i)
+      average_of[parameters_[i].unsafeGetTensorImpl()] = by_name.at(names_[i]);
+  } else {
+    for (std::size_t i = 0; i < parameters_.size(); ++i)
+      average_of[parameters_[i].unsafeGetTensorImpl()] = averages_[i];
+  }
   policy::NamedTensors state = policy::module_state(module_);
   for (auto& [name, tensor] : state) {
     // A tied weight stands under several names; all of them mean the one average.
@@ -101,6 +121,7 @@ void Ema::load_state(const policy::NamedTensors& state, std::int64_t updates, co
   const at::NoGradGuard no_grad;
   const std::unordered_map<std::string, at::Tensor> by_name(state.begin(), state.end());
   for (std::size_t i = 0; i < names_.size(); ++i) {
+    if (!averages_[i].defined()) continue;
     const auto found = by_name.find(names_[i]);
     COHORT_THROW_UNLESS(found != by_name.end(), "{}: the average of {} is missing", source, names_[i]);
     COHORT_THROW_UNLESS(found->second.sizes() == averages_[i].sizes(),
@@ -109,17 +130,44 @@ void Ema::load_state(const policy::NamedTensors& state, std::int64_t updates, co
                         policy::type_difference("the average of " + names_[i], found->second.scalar_type(),
                                                 averages_[i].scalar_type()));
   }
-  for (std::size_t i = 0; i < names_.size(); ++i) averages_[i].copy_(by_name.at(names_[i]));
+  for (std::size_t i = 0; i < names_.size(); ++i)
+    if (averages_[i].defined()) averages_[i].copy_(by_name.at(names_[i]));
   updates_ = updates;
 }
 
 void Ema::exchange() {
   const at::NoGradGuard no_grad;
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    at::Tensor own = parameters_[i].variable_data();
-    parameters_[i].set_data(averages_[i]);
-    averages_[i] = std::move(own);
+  if (swaps_) {
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      at::Tensor own = parameters_[i].variable_data();
+      parameters_[i].set_data(averages_[i]);
+      averages_[i] = std::move(own);
+    }
+    return;
   }
+  if (!replaced_.empty()) {
+    for (std::size_t i = 0; i < parameters_.size(); ++i) parameters_[i].set_data(replaced_[i]);
+    replaced_.clear();
+    return;
+  }
+  std::vector<at::Tensor> shown;
+  std::vector<int> owners;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    shown.push_back(at::empty_like(parameters_[i], at::MemoryFormat::Preserve));
+    if (averages_[i].defined()) shown.back().copy_(averages_[i]);
+    if (origin_.shards) owners.push_back(origin_.shards->owner(parameters_[i]));
+  }
+  if (origin_.shards) origin_.shards->share(shown, owners);
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    replaced_.push_back(parameters_[i].variable_data());
+    parameters_[i].set_data(shown[i]);
+  }
+}
+
+std::int64_t Ema::bytes() const {
+  std::int64_t bytes = 0;
+  for (const at::Tensor& average : own_averages_) bytes += static_cast<std::int64_t>(average.nbytes());
+  return bytes;
 }
 
 }  // namespace cohort::train

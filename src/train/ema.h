@@ -1,11 +1,16 @@
 /// Exponential moving average of weights, with the warm-up of the decay that diffusion policies use.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "core/config.h"
 #include "policy/named_tensors.h"
+
+namespace cohort::parallel {
+class ParameterShards;
+}
 
 namespace cohort::train {
 
@@ -33,32 +38,48 @@ void describe(config::Fields& fields, EmaSettings& settings);
 /// The decay of update number `update` (from 1).
 double ema_decay(const EmaSettings& settings, std::int64_t update);
 
+/// What is averaged, where it is not the module's own parameters, all of them on this process.
+struct EmaOrigin {
+  /// A parameter's exact value: the optimizer's master of a 16-bit one. Empty: the parameter.
+  std::function<at::Tensor(const at::Tensor& parameter)> exact;
+  /// Each process averages the parameters that it owns; null: all of them.
+  const parallel::ParameterShards* shards = nullptr;
+};
+
 /// Averages the trainable floating-point parameters of a module. Frozen parameters, buffers and what copy_batch_norm
 /// names need no memory here: their "average" is the module's own value.
 class Ema {
  public:
   /// Starts with a copy of the module's weights. The module must outlive this.
-  Ema(const torch::nn::Module& module, EmaSettings settings);
+  Ema(const torch::nn::Module& module, EmaSettings settings, EmaOrigin origin = {});
 
   /// To be called after each optimizer step, also after one that changed nothing because of an overflow.
   void update();
   std::int64_t updates() const { return updates_; }
 
   /// Everything that module_state() names, with the averages in place of the averaged parameters: what
-  /// ema/model.safetensors holds. The tensors are live.
+  /// ema/model.safetensors holds. The tensors are live. Where processes own parameters it is collective, and whole on
+  /// rank 0; empty elsewhere.
   policy::NamedTensors state() const;
   /// Takes over averages by name; other names are ignored (they come with the model). `source` names the file in
   /// messages. Throws Error for a missing or misshapen average; then nothing has changed.
   void load_state(const policy::NamedTensors& state, std::int64_t updates, const std::string& source);
 
-  /// Exchanges the module's weights and the averages, without copying. Twice is the identity.
+  /// Exchanges the module's weights and the averages, without copying. Twice is the identity. Where processes own
+  /// parameters, or averages are of another type than these, the module gets copies, until the second call. Collective.
   void exchange();
+  /// Of the averages of this process, bytes.
+  std::int64_t bytes() const;
 
  private:
   const torch::nn::Module& module_;
   EmaSettings settings_;
+  EmaOrigin origin_;
+  bool swaps_ = true;  // averages can stand in the parameters' place
   std::vector<std::string> names_;
-  std::vector<at::Tensor> parameters_, averages_;
+  std::vector<at::Tensor> parameters_, averages_;  // averages_: undefined where another process has it
+  std::vector<at::Tensor> own_exact_, own_averages_;
+  std::vector<at::Tensor> replaced_;  // the module's weights while it has averages
   std::int64_t updates_ = 0;
 };
 

@@ -24,6 +24,7 @@
 #include "tensors/vector_math.h"
 #include "train/loader_source.h"
 #include "train/loop.h"
+#include "train/precision.h"
 
 namespace cohort::train {
 namespace {
@@ -70,10 +71,6 @@ class Allocations {
   const HostAllocations& host_;
 };
 
-double bytes_of(const at::Tensor& tensor) {
-  return tensor.defined() ? static_cast<double>(tensor.nbytes()) : 0.0;
-}
-
 struct Measured {
   double weights = 0, gradients = 0, ema = 0, optimizer = 0, activations = 0, loader = 0;
   double step_s = 0;
@@ -87,6 +84,7 @@ Measured measure(Job& job, const RunSettings& settings, const parallel::Plan& pl
   const Allocations allocations(device, host);
   const double before = allocations.now();
   const std::shared_ptr<torch::nn::Module> model = job.make_model(settings.train.seed);
+  if (settings.train.weights == "bf16") convert_parameters(*model, at::kBFloat16);
   const auto strategy = parallel::make_strategy(plan, model, nullptr, settings.parallel,
                                                 [&] { return job.make_model(settings.train.seed); });
   data::LoaderSettings loader = settings.loader;
@@ -112,15 +110,10 @@ Measured measure(Job& job, const RunSettings& settings, const parallel::Plan& pl
   loop.run();
 
   Measured m;
-  for (const at::Tensor& parameter : strategy->module().parameters()) {
-    m.weights += bytes_of(parameter);
-    m.gradients += bytes_of(parameter.grad());
-  }
-  for (const at::Tensor& buffer : strategy->module().buffers()) m.weights += bytes_of(buffer);
-  if (loop.ema() != nullptr) {
-    for (const at::Tensor& parameter : strategy->module().parameters())
-      if (parameter.requires_grad()) m.ema += bytes_of(parameter);
-  }
+  const KeptBytes kept = loop.kept_bytes();
+  m.weights = static_cast<double>(kept.weights);
+  m.gradients = static_cast<double>(kept.gradients);
+  m.ema = static_cast<double>(kept.ema);
   const double lasting = allocations.now() - before;
   m.optimizer = std::max(0.0, lasting - m.weights - m.gradients - m.ema);
   m.activations = std::max(0.0, allocations.peak() - before - lasting);
@@ -265,7 +258,11 @@ Estimate estimate(Job& job, const RunSettings& settings, const EstimateSettings&
     const double steps = settings.train.steps > 0 ? static_cast<double>(settings.train.steps)
                                                   : static_cast<double>(settings.train.epochs * on.steps_per_epoch);
     on.hours = on.step_s * steps / 3600;
-    if (n > 1 && !settings.parallel.ddp.gradient_as_bucket_view) on.bucket_bytes = m.gradients;
+    const int zero = settings.parallel.zero;
+    if (n > 1 && zero < 2 && !settings.parallel.ddp.gradient_as_bucket_view) on.bucket_bytes = m.gradients;
+    on.memory = e.memory.total() + on.bucket_bytes;
+    if (zero > 0) on.memory -= (m.optimizer + m.ema) * (n - 1) / n;
+    if (zero == 2) on.memory -= m.gradients * (n - 1) / n;
     e.on.push_back(on);
   }
   return e;

@@ -41,7 +41,11 @@ struct OnDevices {
   double hours_per_epoch = 0;
   double hours = 0;         ///< of the whole training
   double bucket_bytes = 0;  ///< a second copy of the gradients on every device
+  double memory = 0;        ///< bytes on each device; parallel.zero divides optimizer, average and gradients
 };
+
+/// Hours for numbers of steps that people train for.
+inline constexpr std::int64_t kUsualSteps[] = {5000, 10000, 20000};
 
 struct Estimate {
   std::string job, device, precision, optimizer;

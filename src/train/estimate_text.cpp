@@ -28,12 +28,21 @@ std::string to_text(const Estimate& e) {
   text += e.largest_batch > 0 ? format("  largest batch in {}: {}{}\n", format_bytes(e.limit), e.largest_batch,
                                        e.largest_batch == e.samples ? " (all samples)" : "")
                               : format("  nothing fits in {}\n", format_bytes(e.limit));
-  text += format("\n{:>7} {:>13} {:>11} {:>10} {:>13} {:>10} {:>10}\n", "devices", "batch in all", "steps/epoch",
-                 "step", "communication", "an epoch", "in all");
+  text += format("\n{:>7} {:>13} {:>11} {:>10} {:>13} {:>10} {:>10} {:>12}\n", "devices", "batch in all", "steps/epoch",
+                 "step", "communication", "an epoch", "in all", "memory each");
   for (const OnDevices& on : e.on)
-    text += format("{:>7} {:>13} {:>11} {:>7.1f} ms {:>11.0f} % {:>10} {:>10}\n", on.devices, on.effective_batch,
+    text += format("{:>7} {:>13} {:>11} {:>7.1f} ms {:>11.0f} % {:>10} {:>10} {:>12}\n", on.devices, on.effective_batch,
                    on.steps_per_epoch, on.step_s * 1e3, 100 * on.communication, time_text(on.hours_per_epoch),
-                   time_text(on.hours));
+                   time_text(on.hours), format_bytes(on.memory));
+  text += format("\n{:>7}", "steps");
+  for (const OnDevices& on : e.on)
+    text += format(" {:>10}", format("{} device{}", on.devices, on.devices > 1 ? "s" : ""));
+  for (const std::int64_t steps : kUsualSteps) {
+    text += format("\n{:>7}", steps);
+    for (const OnDevices& on : e.on)
+      text += format(" {:>10}", time_text(on.step_s * static_cast<double>(steps) / 3600));
+  }
+  text += "\n";
   text += format(
       "\nassumed: every device as fast as this one with {:.1f} ms a step; gradients in a ring at {}/s, none of it\n"
       "behind the backward pass; no wait for data, no validation{}. `cohort scaling train ...` measures it.\n",
@@ -69,7 +78,8 @@ std::string to_json(const Estimate& e) {
                           {"communication", on.communication},
                           {"hours_per_epoch", on.hours_per_epoch},
                           {"hours", on.hours},
-                          {"bucket_bytes", on.bucket_bytes}});
+                          {"bucket_bytes", on.bucket_bytes},
+                          {"memory", on.memory}});
   return json.dump(2) + "\n";
 }
 

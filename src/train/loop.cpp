@@ -58,17 +58,19 @@ TrainLoop::Impl::Impl(TrainSettings s, TrainJob j)
     : settings(checked(s)),
       job(std::move(j)),
       strategy(*checked(job).strategy),
+      shards(strategy.shards()),
       batches(*job.batches),
       module(strategy.module()),
       device(device_of(module)),
       precision(parse_precision(settings.precision)),
       writes_files(!job.checkpoints.empty() && strategy.rank() == 0),
-      optimizer(parameter_groups(module, settings.optimizer), settings.optimizer),
+      optimizer(own_groups(), settings.optimizer, settings.weights == "bf16"),
       monitor(device, settings.non_finite == "skip", /*deferred=*/!device.is_cpu() || job.make_graph),
       in_flight(device) {
   if (settings.deterministic) set_deterministic();
   if (precision == Precision::kFp16) scaler.emplace(settings.scaler, device);
-  if (settings.ema.enabled) ema.emplace(module, settings.ema);
+  if (settings.ema.enabled) ema.emplace(module, settings.ema, ema_origin());
+  if (shards) prepare_shards();
   if (settings.non_finite == "skip" || scaler) buffers.emplace(module);
   const std::int64_t accumulation = settings.gradient_accumulation_steps;
   const std::int64_t per_epoch = (batches.batches_per_epoch() + accumulation - 1) / accumulation;
@@ -138,6 +140,8 @@ TrainResult TrainLoop::Impl::run() {
   if (!replaces) first_step = state.step;
   monitor.begin_at(state.step);
   if (job.started) job.started(state.step);
+  if (shards && job.recovery && job.recovery->offered())
+    log::info("parallel.zero: should a rank die, the job starts again from its last checkpoint, not from memory");
   beat("training");
   module.train();
   train(resumed_from.has_value() || replaces);
@@ -279,6 +283,7 @@ template <class Rate>
 void TrainLoop::Impl::update(const Rate& rate) {
   const auto& gradients = optimizer.gradients();
   if (scaler) scaler->unscale(gradients);
+  if (scaler && shards) agree_on_overflow();
   monitor.finish_step(gradients, scaler ? &*scaler : nullptr);
   if (settings.clip_norm > 0.0) monitor.clip(gradients, settings.clip_norm);
   if (monitor.may_update()) optimizer.step(rate, monitor.found_inf());
@@ -386,6 +391,20 @@ double TrainLoop::base_learning_rate() const {
 }
 std::int64_t TrainLoop::total_steps() const {
   return impl_->total_steps;
+}
+KeptBytes TrainLoop::kept_bytes() const {
+  KeptBytes kept;
+  const auto bytes = [](const at::Tensor& tensor) {
+    return tensor.defined() ? static_cast<std::int64_t>(tensor.nbytes()) : std::int64_t{0};
+  };
+  for (const at::Tensor& parameter : impl_->module.parameters()) {
+    kept.weights += bytes(parameter);
+    kept.gradients += bytes(parameter.grad());
+  }
+  for (const at::Tensor& buffer : impl_->module.buffers()) kept.weights += bytes(buffer);
+  kept.optimizer = impl_->optimizer.state_bytes();
+  if (impl_->ema) kept.ema = impl_->ema->bytes();
+  return kept;
 }
 Ema* TrainLoop::ema() {
   return impl_->ema ? &*impl_->ema : nullptr;

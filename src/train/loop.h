@@ -74,6 +74,14 @@ struct TrainResult {
   std::vector<RankTotals> ranks;  ///< of every rank, on all of them alike; empty where nothing was left to do
 };
 
+/// What a process keeps from one step to the next, bytes.
+struct KeptBytes {
+  std::int64_t weights = 0;    ///< parameters and buffers
+  std::int64_t gradients = 0;  ///< of the last step; 0 before the first
+  std::int64_t optimizer = 0;  ///< moments, counts, float32 masters
+  std::int64_t ema = 0;
+};
+
 class TrainLoop {
  public:
   /// Throws Error for settings out of range.
@@ -91,6 +99,7 @@ class TrainLoop {
   std::int64_t total_steps() const;
   /// The moving average, or null. EmaWeightsGuard(loop.ema()) evaluates with it.
   Ema* ema();
+  KeptBytes kept_bytes() const;
 
  private:
   struct Impl;

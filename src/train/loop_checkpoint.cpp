@@ -67,6 +67,9 @@ void TrainLoop::Impl::write_checkpoint(bool is_best) {
   own.insert(own.begin(), {"loss_sums", bytes_of(reading.sums)});
   const at::Tensor all = gather_over_ranks(strategy, join(own));
   saved_step = state.step;
+  // Where ranks look after parts, rank 0 gets all of them: the file is that of one rank, and any number resumes from it.
+  if (ema) content.ema = policy::distinct(ema->state()).tensors;
+  content.optimizer = shards ? shards->collect(optimizer.state()) : optimizer.state();
   if (!writes_files) return;
   for (int rank = 0; rank < strategy.world_size(); ++rank) {
     std::int64_t position = 0;
@@ -83,8 +86,6 @@ void TrainLoop::Impl::write_checkpoint(bool is_best) {
   auto weights = policy::distinct(policy::module_state(module));
   content.model = std::move(weights.tensors);
   content.model_aliases = std::move(weights.aliases);
-  if (ema) content.ema = policy::distinct(ema->state()).tensors;
-  content.optimizer = optimizer.state();
   content.dataset_statistics = job.dataset_statistics;
   content.is_best = is_best;
   const auto before = Clock::now();
@@ -146,10 +147,10 @@ void TrainLoop::Impl::resume() {
       "{} was trained with the optimizer {}, this run asks for {}; load its weights instead of resuming", where,
       saved.optimizer, settings.optimizer.kind);
   policy::load_weights(module, content.model, content.model_aliases, (point->path / policy::kModelFile).string());
-  optimizer.load_state(content.optimizer, (point->path / policy::kOptimizerFile).string());
+  optimizer.load_state(own_part(content.optimizer), (point->path / policy::kOptimizerFile).string());
   if (ema && content.ema.empty()) {
     log::warning("{} holds no moving average of the weights; it starts from the weights", where);
-    ema.emplace(module, settings.ema);
+    ema.emplace(module, settings.ema, ema_origin());
   } else if (ema) {
     ema->load_state(content.ema, saved.ema_updates, (point->path / policy::kEmaFile).string());
   }

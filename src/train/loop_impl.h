@@ -5,6 +5,7 @@
 
 #include "dist/recovery.h"
 #include "models/segment.h"
+#include "parallel/parameter_shards.h"
 #include "train/batches_in_flight.h"
 #include "train/checkpoint_writer.h"
 #include "train/finite_buffers.h"
@@ -50,6 +51,13 @@ struct TrainLoop::Impl {
 
   void say(launch::RankPhase phase) const;
 
+  // loop_shards.cpp: where ranks look after parts of the parameters
+  std::vector<ParameterGroup> own_groups() const;
+  EmaOrigin ema_origin() const;
+  void prepare_shards();
+  void agree_on_overflow();
+  policy::NamedTensors own_part(const policy::NamedTensors& whole) const;
+
   // loop_report.cpp: what ranks tell each other and the observers
   void report();
   void validate(bool end_of_epoch);
@@ -81,6 +89,7 @@ struct TrainLoop::Impl {
   const TrainSettings settings;
   TrainJob job;
   parallel::Strategy& strategy;
+  const parallel::ParameterShards* const shards;  // null: this process updates all parameters
   BatchSource& batches;
   torch::nn::Module& module;
   const c10::Device device;

@@ -107,8 +107,9 @@ int giver_of(const std::vector<Standing>& ranks) {
 
 /// This training can go on from memory, should a rank die.
 bool TrainLoop::Impl::recovers() const {
+  // Where ranks divide the optimizer's state, a dead rank's part is nowhere else.
   return job.recovery && job.group && job.recovery->offered() && strategy.world_size() > 1 && device.is_cpu() &&
-         !job.make_graph && !(settings.early_stopping.restores() && job.checkpoints.empty());
+         !job.make_graph && !shards && !(settings.early_stopping.restores() && job.checkpoints.empty());
 }
 
 /// The error that has been met is that of a group that broke.

@@ -10,26 +10,13 @@
 #include <torch/utils.h>
 
 #include "core/error.h"
-#include "policy/foreign_weights.h"
+#include "train/quantized_state.h"
 
 namespace cohort::train {
 namespace {
 
-constexpr const char* kPrefix = "state.";
-
-/// PyTorch's names for the states of a kind, in the order firsts, seconds, largests.
-struct StateNames {
-  const char* first = nullptr;
-  const char* second = nullptr;
-  const char* largest = nullptr;
-  const char* step = nullptr;
-};
-
-StateNames state_names(const OptimizerSettings& settings) {
-  if (settings.kind == "sgd")
-    return {settings.momentum != 0.0 ? "momentum_buffer" : nullptr, nullptr, nullptr, nullptr};
-  return {"exp_avg", "exp_avg_sq", settings.amsgrad ? "max_exp_avg_sq" : nullptr, "step"};
-}
+/// Bytes of float32 gradients that are made of those of 16 bits at a time.
+constexpr std::int64_t kBytesAtATime = std::int64_t{64} << 20;
 
 std::optional<at::Tensor> optional_on(const at::Tensor& tensor, at::Device device) {
   if (!tensor.defined()) return std::nullopt;
@@ -43,15 +30,25 @@ at::Tensor scaled(const at::Tensor& lr, double factor) {
   return factor == 1.0 ? lr : lr * factor;
 }
 
+void set_rate(AdamW8bitStep& step, double lr) {
+  step.lr = lr;
+}
+void set_rate(AdamW8bitStep& step, const at::Tensor& lr) {
+  step.lr_on_device = lr;
+}
+
 }  // namespace
 
 double OptimizerSettings::resolved_weight_decay() const {
-  return weight_decay.value_or(kind == "adamw" ? 0.01 : 0.0);
+  return weight_decay.value_or(kind == "adamw" || kind == "adamw8bit" ? 0.01 : 0.0);
 }
 
 void OptimizerSettings::validate() const {
-  COHORT_THROW_UNLESS(kind == "adamw" || kind == "adam" || kind == "sgd",
-                      "'{}' is no optimizer; choose adamw, adam or sgd", kind);
+  COHORT_THROW_UNLESS(kind == "adamw" || kind == "adam" || kind == "sgd" || kind == "adamw8bit",
+                      "'{}' is no optimizer; choose adamw, adam, sgd or adamw8bit", kind);
+  COHORT_THROW_UNLESS(!amsgrad || kind != "adamw8bit",
+                      "train.amsgrad=true: the largest second moments are not kept in 8 bits; choose "
+                      "train.optimizer=adamw");
   COHORT_THROW_UNLESS(beta1 >= 0.0 && beta1 < 1.0, "train.beta1 = {} must lie in [0, 1)", beta1);
   COHORT_THROW_UNLESS(beta2 >= 0.0 && beta2 < 1.0, "train.beta2 = {} must lie in [0, 1)", beta2);
   COHORT_THROW_UNLESS(eps >= 0.0, "train.eps = {} must not be negative", eps);
@@ -62,11 +59,14 @@ void OptimizerSettings::validate() const {
 }
 
 void describe(config::Fields& fields, OptimizerSettings& s) {
-  fields.add_choice("optimizer", s.kind, {"adamw", "adam", "sgd"}, "update rule, on LibTorch's fused kernels");
+  fields.add_choice(
+      "optimizer", s.kind, {"adamw", "adam", "sgd", "adamw8bit"},
+      "update rule, on LibTorch's fused kernels; adamw8bit: moments in 8 bits, as bitsandbytes keeps them");
   fields.add("beta1", s.beta1, "adam, adamw: decay of the running mean of gradients");
   fields.add("beta2", s.beta2, "adam, adamw: decay of the running mean of squared gradients");
   fields.add("eps", s.eps, "adam, adamw: added to the denominator");
-  fields.add("weight_decay", s.weight_decay, "per step and unit of learning rate; unset: 0.01 for adamw, else 0");
+  fields.add("weight_decay", s.weight_decay,
+             "per step and unit of learning rate; unset: 0.01 for adamw and adamw8bit, else 0");
   fields.add("decay_vectors", s.decay_vectors, "false: biases and norm weights (one-dimensional) are not decayed");
   fields.add("amsgrad", s.amsgrad, "adam, adamw: divide by the largest second moment so far");
   fields.add("momentum", s.momentum, "sgd: decay of the momentum buffer");
@@ -88,7 +88,7 @@ std::vector<ParameterGroup> parameter_groups(const torch::nn::Module& module, co
   return groups;
 }
 
-Optimizer::Optimizer(std::vector<ParameterGroup> groups, OptimizerSettings settings)
+Optimizer::Optimizer(std::vector<ParameterGroup> groups, OptimizerSettings settings, bool master_weights)
     : settings_(std::move(settings)), groups_(std::move(groups)) {
   settings_.validate();
   std::unordered_set<std::string> names;
@@ -114,7 +114,15 @@ Optimizer::Optimizer(std::vector<ParameterGroup> groups, OptimizerSettings setti
     if (kinds.second) partition.seconds.resize(n);
     if (kinds.largest) partition.largests.resize(n);
     if (kinds.step) partition.steps.resize(n);
+    if (kinds.first_scale) partition.first_scales.resize(n);
+    if (kinds.second_scale) partition.second_scales.resize(n);
     partition.gradients.reserve(n);
+    const at::ScalarType type = partition.parameters.front().scalar_type();
+    if (!master_weights || (type != at::kBFloat16 && type != at::kHalf)) continue;
+    for (const at::Tensor& parameter : partition.parameters) {
+      partition.masters.push_back(parameter.detach().to(at::kFloat));
+      masters_[parameter.unsafeGetTensorImpl()] = partition.masters.back();
+    }
   }
   gradients_.reserve(parameters_.size());
   gradient_positions_.reserve(parameters_.size());
@@ -132,14 +140,41 @@ const std::vector<at::Tensor>& Optimizer::gradients() {
   return gradients_;
 }
 
+bool Optimizer::is_quantized(const at::Tensor& parameter) const {
+  return settings_.kind == "adamw8bit" && parameter.numel() >= kSmallestQuantizedState;
+}
+
 void Optimizer::create_state(Partition& p, std::size_t i, const at::Tensor& step) const {
-  const auto zeros = [&] { return at::zeros_like(p.parameters[i], at::MemoryFormat::Preserve); };
+  const at::Tensor& like = target(p, i);
+  if (!p.steps.empty()) p.steps[i] = step;
+  if (is_quantized(like)) {
+    const QuantizedState first = zero_state(like), second = zero_state(like);
+    p.firsts[i] = first.codes;
+    p.first_scales[i] = first.scales;
+    p.seconds[i] = second.codes;
+    p.second_scales[i] = second.scales;
+    return;
+  }
+  const auto zeros = [&] { return at::zeros_like(like, at::MemoryFormat::Preserve); };
   // A zero momentum buffer gives the first step buffer = gradient, as PyTorch's first step does, and stays valid when
   // found_inf skips that step.
   if (!p.firsts.empty()) p.firsts[i] = zeros();
   if (!p.seconds.empty()) p.seconds[i] = zeros();
   if (!p.largests.empty()) p.largests[i] = zeros();
-  if (!p.steps.empty()) p.steps[i] = step;
+}
+
+void Optimizer::append(Partition& to, const Partition& from, std::size_t i) {
+  to.group = from.group;
+  to.parameters.push_back(from.parameters[i]);
+  for (const auto list : {&Partition::firsts, &Partition::seconds, &Partition::largests, &Partition::steps,
+                          &Partition::first_scales, &Partition::second_scales, &Partition::masters}) {
+    if (!(from.*list).empty()) (to.*list).push_back((from.*list)[i]);
+  }
+}
+
+at::Tensor Optimizer::exact(const at::Tensor& parameter) const {
+  const auto found = masters_.find(parameter.unsafeGetTensorImpl());
+  return found == masters_.end() ? parameter : found->second;
 }
 
 template <class Rate>
@@ -186,12 +221,8 @@ void Optimizer::step_part_of(Partition& p, const Rate& lr, const at::Tensor& fou
     if (!p.parameters[i].grad().defined()) continue;
     const bool has_state = (!p.firsts.empty() && p.firsts[i].defined()) || (!p.steps.empty() && p.steps[i].defined());
     if (!has_state) create_state(p, i, at::zeros({}, p.parameters[i].options().dtype(at::kFloat)));
-    part.parameters.push_back(p.parameters[i]);
+    append(part, p, i);
     part.gradients.push_back(p.parameters[i].grad());
-    if (!p.firsts.empty()) part.firsts.push_back(p.firsts[i]);
-    if (!p.seconds.empty()) part.seconds.push_back(p.seconds[i]);
-    if (!p.largests.empty()) part.largests.push_back(p.largests[i]);
-    if (!p.steps.empty()) part.steps.push_back(p.steps[i]);
   }
   run_kernel(part, lr, part.steps, found_inf, grad_scale);
 }
@@ -199,28 +230,80 @@ void Optimizer::step_part_of(Partition& p, const Rate& lr, const at::Tensor& fou
 template <class Rate>
 void Optimizer::run_kernel(const Partition& p, const Rate& lr, at::TensorList distinct_steps,
                            const at::Tensor& found_inf, const at::Tensor& grad_scale) const {
-  const auto& group = groups_[p.group];
-  const Rate group_lr = scaled(lr, group.lr_factor);
+  const Rate group_lr = scaled(lr, groups_[p.group].lr_factor);
   const at::Device device = p.parameters[0].device();
   const auto scale = optional_on(grad_scale, device);
   const auto inf = optional_on(found_inf, device);
-  if (settings_.kind == "sgd") {
-    at::_fused_sgd_(p.parameters, p.gradients, p.firsts, group.weight_decay, settings_.momentum, group_lr,
-                    /*dampening=*/0.0, settings_.nesterov, /*maximize=*/false, /*is_first_step=*/false, scale, inf);
-    return;
-  }
-  at::_foreach_add_(distinct_steps, 1);
-  if (settings_.kind == "adamw") {
-    at::_fused_adamw_(p.parameters, p.gradients, p.firsts, p.seconds, p.largests, p.steps, group_lr, settings_.beta1,
-                      settings_.beta2, group.weight_decay, settings_.eps, settings_.amsgrad, /*maximize=*/false, scale,
-                      inf);
+  if (!p.steps.empty()) at::_foreach_add_(distinct_steps, 1);
+  if (p.masters.empty()) {
+    update(p, group_lr, inf, scale);
   } else {
-    at::_fused_adam_(p.parameters, p.gradients, p.firsts, p.seconds, p.largests, p.steps, group_lr, settings_.beta1,
-                     settings_.beta2, group.weight_decay, settings_.eps, settings_.amsgrad, /*maximize=*/false, scale,
-                     inf);
+    update_masters(p, group_lr, inf, scale);
   }
-  if (inf) {
+  if (inf && !p.steps.empty()) {
     for (const auto& step : distinct_steps) step.sub_(*inf);
+  }
+}
+
+template <class Rate>
+void Optimizer::update(const Partition& p, const Rate& lr, const std::optional<at::Tensor>& inf,
+                       const std::optional<at::Tensor>& scale) const {
+  const double weight_decay = groups_[p.group].weight_decay;
+  if (settings_.kind == "sgd") {
+    at::_fused_sgd_(p.parameters, p.gradients, p.firsts, weight_decay, settings_.momentum, lr,
+                    /*dampening=*/0.0, settings_.nesterov, /*maximize=*/false, /*is_first_step=*/false, scale, inf);
+  } else if (!p.first_scales.empty()) {
+    update_8bit(p, lr, inf, scale);
+  } else if (settings_.kind == "adam") {
+    at::_fused_adam_(p.parameters, p.gradients, p.firsts, p.seconds, p.largests, p.steps, lr, settings_.beta1,
+                     settings_.beta2, weight_decay, settings_.eps, settings_.amsgrad, /*maximize=*/false, scale, inf);
+  } else {
+    at::_fused_adamw_(p.parameters, p.gradients, p.firsts, p.seconds, p.largests, p.steps, lr, settings_.beta1,
+                      settings_.beta2, weight_decay, settings_.eps, settings_.amsgrad, /*maximize=*/false, scale, inf);
+  }
+}
+
+template <class Rate>
+void Optimizer::update_8bit(const Partition& p, const Rate& lr, const std::optional<at::Tensor>& inf,
+                            const std::optional<at::Tensor>& scale) const {
+  Partition small;
+  AdamW8bitStep step{.beta1 = settings_.beta1,
+                     .beta2 = settings_.beta2,
+                     .eps = settings_.eps,
+                     .weight_decay = groups_[p.group].weight_decay,
+                     .grad_scale = scale,
+                     .found_inf = inf};
+  set_rate(step, lr);
+  for (std::size_t i = 0; i < p.parameters.size(); ++i) {
+    if (!p.first_scales[i].defined()) {
+      append(small, p, i);
+      small.gradients.push_back(p.gradients[i]);
+      continue;
+    }
+    step.step = p.steps[i];
+    adamw_8bit(p.parameters[i], p.gradients[i], {p.firsts[i], p.first_scales[i]}, {p.seconds[i], p.second_scales[i]},
+               step);
+  }
+  small.first_scales.clear();
+  if (!small.parameters.empty()) update(small, lr, inf, scale);
+}
+
+template <class Rate>
+void Optimizer::update_masters(const Partition& p, const Rate& lr, const std::optional<at::Tensor>& inf,
+                               const std::optional<at::Tensor>& scale) const {
+  for (std::size_t begin = 0, end = 0; begin < p.parameters.size(); begin = end) {
+    Partition part;
+    std::vector<at::Tensor> rounded;
+    for (std::int64_t bytes = 0; end < p.parameters.size() && (end == begin || bytes < kBytesAtATime); ++end) {
+      append(part, p, end);
+      rounded.push_back(p.parameters[end]);
+      part.parameters.back() = p.masters[end];
+      part.gradients.push_back(p.gradients[end].to(at::kFloat));
+      bytes += 4 * p.parameters[end].numel();
+    }
+    part.masters.clear();
+    update(part, lr, inf, scale);
+    at::_foreach_copy_(rounded, part.parameters);
   }
 }
 
@@ -232,113 +315,6 @@ void Optimizer::step(double lr, const at::Tensor& found_inf, const at::Tensor& g
 void Optimizer::step(const at::Tensor& lr, const at::Tensor& found_inf, const at::Tensor& grad_scale) {
   const at::NoGradGuard no_grad;
   for (auto& partition : partitions_) step_partition(partition, lr, found_inf, grad_scale);
-}
-
-policy::NamedTensors Optimizer::state() const {
-  const StateNames kinds = state_names(settings_);
-  // By position: the order of parameters(), whatever the partitions.
-  std::vector<std::pair<const Partition*, std::size_t>> where(parameters_.size());
-  for (const auto& partition : partitions_) {
-    for (std::size_t i = 0; i < partition.positions.size(); ++i) where[partition.positions[i]] = {&partition, i};
-  }
-  policy::NamedTensors result;
-  for (std::size_t position = 0; position < parameters_.size(); ++position) {
-    const auto& [p, i] = where[position];
-    const auto add = [&, &p = p, i = i](const char* kind, const std::vector<at::Tensor>& list) {
-      if (kind && list[i].defined())
-        result.emplace_back(format("{}{}.{}", kPrefix, parameters_[position].first, kind), list[i]);
-    };
-    add(kinds.step, p->steps);
-    add(kinds.first, p->firsts);
-    add(kinds.second, p->seconds);
-    add(kinds.largest, p->largests);
-  }
-  return result;
-}
-
-void Optimizer::load_state(const policy::NamedTensors& state, const std::string& source) {
-  const at::NoGradGuard no_grad;
-  std::unordered_map<std::string, at::Tensor> by_name(state.begin(), state.end());
-  const StateNames kinds = state_names(settings_);
-  struct Found {
-    at::Tensor step, first, second, largest;
-  };
-  std::vector<Found> found(parameters_.size());
-  std::size_t used = 0;
-  for (std::size_t position = 0; position < parameters_.size(); ++position) {
-    const auto& [name, parameter] = parameters_[position];
-    int present = 0, wanted = 0;
-    const auto take = [&, &name = name, &parameter = parameter](const char* kind, at::Tensor& target, bool scalar) {
-      if (!kind) return;
-      ++wanted;
-      const auto item = by_name.find(format("{}{}.{}", kPrefix, name, kind));
-      if (item == by_name.end()) return;
-      ++present;
-      ++used;
-      COHORT_THROW_UNLESS(scalar ? item->second.numel() == 1 : item->second.sizes() == parameter.sizes(),
-                          "{}: {} of parameter {} has another shape than the parameter: it belongs to another model",
-                          source, kind, name);
-      COHORT_THROW_UNLESS(
-          policy::may_convert(item->second.scalar_type(), scalar ? at::kFloat : parameter.scalar_type()), "{}: {}",
-          source,
-          policy::type_difference(format("{} of parameter {}", kind, name), item->second.scalar_type(),
-                                  scalar ? at::kFloat : parameter.scalar_type()));
-      target = item->second;
-    };
-    take(kinds.step, found[position].step, true);
-    take(kinds.first, found[position].first, false);
-    take(kinds.second, found[position].second, false);
-    take(kinds.largest, found[position].largest, false);
-    COHORT_THROW_UNLESS(
-        present == 0 || present == wanted,
-        "{}: the optimizer state of parameter {} is incomplete ({} of {} tensors): it was written by another "
-        "kind of optimizer than {}",
-        source, name, present, wanted, settings_.kind);
-  }
-  if (used != by_name.size()) {
-    for (const auto& [name, tensor] : state) {
-      const bool known = [&, &name = name] {
-        for (const auto& [parameter, unused] : parameters_) {
-          for (const char* kind : {kinds.step, kinds.first, kinds.second, kinds.largest}) {
-            if (kind && name == format("{}{}.{}", kPrefix, parameter, kind)) return true;
-          }
-        }
-        return false;
-      }();
-      COHORT_THROW_UNLESS(known,
-                          "{}: '{}' is no state of this model's {} optimizer: another model or optimizer wrote it",
-                          source, name, settings_.kind);
-    }
-  }
-  for (auto& p : partitions_) {
-    p.complete = true;
-    p.counts_together = !p.steps.empty();
-    for (std::size_t i = 0; i < p.positions.size(); ++i) {
-      const Found& f = found[p.positions[i]];
-      const bool any = f.step.defined() || f.first.defined();
-      if (!any) {
-        const auto forget = [i](std::vector<at::Tensor>& list) {
-          if (!list.empty()) list[i] = at::Tensor();
-        };
-        forget(p.firsts);
-        forget(p.seconds);
-        forget(p.largests);
-        forget(p.steps);
-        p.complete = p.firsts.empty() && p.steps.empty();
-        p.counts_together = false;
-        continue;
-      }
-      create_state(p, i, f.step.defined() ? at::empty({}, p.parameters[i].options().dtype(at::kFloat)) : at::Tensor());
-      if (f.step.defined()) p.steps[i].copy_(f.step.reshape({}));
-      if (f.first.defined()) p.firsts[i].copy_(f.first);
-      if (f.second.defined()) p.seconds[i].copy_(f.second);
-      if (f.largest.defined()) p.largests[i].copy_(f.largest);
-      if (i > 0 && p.counts_together && !at::equal(p.steps[i], p.steps[0])) p.counts_together = false;
-    }
-    if (p.counts_together) {
-      for (auto& step : p.steps) step = p.steps[0];
-    }
-  }
 }
 
 }  // namespace cohort::train

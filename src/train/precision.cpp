@@ -1,7 +1,9 @@
 #include "train/precision.h"
 
 #include <ATen/autocast_mode.h>
+#include <torch/nn/module.h>
 #include <torch/types.h>
+#include <torch/utils.h>
 
 #include "core/error.h"
 
@@ -25,6 +27,12 @@ const char* to_string(Precision precision) {
       return "fp16";
   }
   return "unknown";
+}
+
+void convert_parameters(torch::nn::Module& module, at::ScalarType type) {
+  const at::NoGradGuard no_grad;
+  for (at::Tensor& parameter : module.parameters())
+    if (parameter.is_floating_point()) parameter.set_data(parameter.to(type));
 }
 
 PrecisionGuard::PrecisionGuard(Precision precision, c10::DeviceType device)

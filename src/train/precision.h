@@ -5,6 +5,10 @@
 #include <c10/core/DeviceType.h>
 #include <c10/core/ScalarType.h>
 
+namespace torch::nn {
+class Module;
+}
+
 namespace cohort::train {
 
 enum class Precision { kFp32, kBf16, kFp16 };
@@ -12,6 +16,10 @@ enum class Precision { kFp32, kBf16, kFp16 };
 /// "fp32", "bf16", "fp16"; also Accelerate's "no". Throws Error.
 Precision parse_precision(const std::string& text);
 const char* to_string(Precision precision);
+
+/// The model's floating-point parameters in another type, in place: before a strategy or an optimizer holds on to them.
+/// Buffers stay as they are.
+void convert_parameters(torch::nn::Module& module, at::ScalarType type);
 
 /// Sets autocast for operations on `device` in the calling thread and restores the former state at the end of the
 /// scope. kFp32 switches autocast off. Autocast is a property of a thread: every replica's thread needs its own guard.

@@ -27,6 +27,7 @@
 #include "train/job_runs.h"
 #include "train/loader_source.h"
 #include "train/loop.h"
+#include "train/precision.h"
 #include "train/rank_beats.h"
 #include "train/run_output.h"
 #include "train/run_test_set.h"
@@ -140,7 +141,8 @@ parallel::Plan plan_devices(const RunSettings& settings, const dist::RankEnviron
                               .batch_size = settings.train.batch_size,
                               .global_batch_size = settings.train.global_batch_size,
                               .accumulation = settings.train.gradient_accumulation_steps,
-                              .workers = settings.loader.workers});
+                              .workers = settings.loader.workers,
+                              .zero = settings.parallel.zero});
 }
 
 /// This rank's batches: for training in the seed's order, for validation in that of the data.
@@ -195,6 +197,8 @@ void describe(config::Fields& fields, RunSettings& s) {
   fields.section("loader", [&] { data::describe(fields, s.loader); });
   fields.section("parallel", [&] {
     fields.add_choice("mode", s.mode, {"auto", "single", "dp", "ddp"}, "how several devices are used");
+    fields.add("zero", s.parallel.zero,
+               "what ranks divide among them: 0 nothing, 1 the optimizer's state, 2 the gradients, too");
     fields.section("ddp", [&] { parallel::describe(fields, s.parallel.ddp); });
     fields.section("dp", [&] { parallel::describe(fields, s.parallel.dp); });
   });
@@ -231,6 +235,10 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
   check_watched_metric(job, settings);
   COHORT_THROW_UNLESS(!settings.rollout.enabled || rollouts,
                       "rollout.enabled=true: this build, or this job, has no task to play episodes of");
+  COHORT_THROW_UNLESS(
+      !settings.rollout.enabled || settings.train.weights == "fp32",
+      "rollout.enabled=true plays episodes with weights of float32, and train.weights=bf16 trains none: "
+      "leave one of them out");
   const parallel::Plan plan = plan_devices(settings, environment);
   check_batches(job.dataset(Part::kTrain)->size(), plan.batch_size, environment.world_size, settings.drop_last);
   at::set_num_threads(cpu_threads(settings, environment));
@@ -249,8 +257,13 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
   }
   std::optional<report::ClaimedFolder> claimed;  // rank 0; outlives everything that writes into it
   if (!model) model = job.make_model(settings.train.seed);
-  const std::unique_ptr<parallel::Strategy> strategy = parallel::make_strategy(
-      plan, model, group, settings.parallel, [&job, &settings] { return job.make_model(settings.train.seed); });
+  const auto in_its_type = [&settings](std::shared_ptr<torch::nn::Module> made) {
+    if (settings.train.weights == "bf16") convert_parameters(*made, at::kBFloat16);
+    return made;
+  };
+  const std::unique_ptr<parallel::Strategy> strategy =
+      parallel::make_strategy(plan, in_its_type(model), group, settings.parallel,
+                              [&] { return in_its_type(job.make_model(settings.train.seed)); });
   Feed feed(job, settings, plan.batch_size, environment, torch_device);
   TrainJob training = train_job(job, *strategy, feed.train);
   if (feed.validation)

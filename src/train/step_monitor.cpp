@@ -30,6 +30,12 @@ StepMonitor::StepMonitor(c10::Device device, bool skip_bad_steps, bool deferred)
   skipped_ = at::zeros({}, numbers_);
 }
 
+void StepMonitor::complete_norms(std::function<at::Tensor(const at::Tensor& own)> complete,
+                                 std::vector<std::string> names) {
+  complete_ = std::move(complete);
+  all_names_ = std::move(names);
+}
+
 void StepMonitor::add_loss(const at::Tensor& loss, double weight) {
   const at::NoGradGuard no_grad;
   if (deferred_) {
@@ -41,11 +47,15 @@ void StepMonitor::add_loss(const at::Tensor& loss, double weight) {
 
 void StepMonitor::finish_step(const std::vector<at::Tensor>& gradients, const GradScaler* scaler) {
   const at::NoGradGuard no_grad;
-  COHORT_THROW_UNLESS(!gradients.empty(),
+  COHORT_THROW_UNLESS(!gradients.empty() || complete_,
                       "no parameter received a gradient: the loss does not depend on the model's trainable parameters");
-  const at::Tensor norms = at::stack(at::_foreach_norm(gradients, 2)), norm = at::linalg_vector_norm(norms, 2);
+  const auto type = !gradients.empty() && gradients.front().scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+  at::Tensor norms =
+      gradients.empty() ? at::empty({0}, numbers_.dtype(type)) : at::stack(at::_foreach_norm(gradients, 2, type));
+  if (complete_) norms = complete_(norms);
+  const at::Tensor norm = at::linalg_vector_norm(norms, 2);
   if (deferred_) {
-    finish_deferred(norms, norm, gradients.front(), scaler);
+    finish_deferred(norms, norm, scaler);
   } else {
     norms_ = norms;
     norm_ = norm;
@@ -73,8 +83,7 @@ void StepMonitor::finish_at_once(const GradScaler* scaler) {
   sums_.epoch_count += 1.0;
 }
 
-void StepMonitor::finish_deferred(const at::Tensor& norms, const at::Tensor& norm, const at::Tensor& gradient,
-                                  const GradScaler* scaler) {
+void StepMonitor::finish_deferred(const at::Tensor& norms, const at::Tensor& norm, const GradScaler* scaler) {
   if (!norms_.defined() || norms_.sizes() != norms.sizes()) {  // other parameters than before have gradients
     norms_ = at::empty_like(norms);
     norm_ = at::empty_like(norm);
@@ -90,7 +99,7 @@ void StepMonitor::finish_deferred(const at::Tensor& norms, const at::Tensor& nor
     bad_norms_.copy_(at::where(first, norms_, bad_norms_));
     is_bad_.logical_or_(bad);
   }
-  const at::Tensor suppressed = (skip_ ? bad : is_bad_).to(gradient.device(), at::kFloat);
+  const at::Tensor suppressed = (skip_ ? bad : is_bad_).to(at::kFloat);
   found_inf_ = scaler ? scaler->found_inf() : suppressed;
   skipped_.add_(scaler ? at::maximum(found_inf_, suppressed) : suppressed);
   const at::Tensor counts = bad.logical_not().to(numbers_);
@@ -102,8 +111,12 @@ void StepMonitor::finish_deferred(const at::Tensor& norms, const at::Tensor& nor
 void StepMonitor::clip(const std::vector<at::Tensor>& gradients, double max_norm) const {
   const at::NoGradGuard no_grad;
   const at::Tensor factor = (max_norm / (norm_ + 1e-6)).clamp_max(1.0);
-  if (!deferred_ && factor.item<double>() == 1.0) return;
-  at::_foreach_mul_(gradients, factor);
+  if (gradients.empty() || (!deferred_ && factor.item<double>() == 1.0)) return;
+  if (gradients.front().scalar_type() == factor.scalar_type()) {
+    at::_foreach_mul_(gradients, factor);
+  } else {
+    for (const at::Tensor& gradient : gradients) gradient.mul_(factor);
+  }
 }
 
 StepMonitor::Reading StepMonitor::read(const Optimizer& optimizer) {
@@ -126,9 +139,13 @@ StepMonitor::Reading StepMonitor::read(const Optimizer& optimizer) {
   if (bad_) {
     const at::Tensor norms = bad_norms_.cpu().to(at::kDouble);
     const auto& positions = optimizer.gradient_positions();
-    for (std::int64_t i = 0; i < norms.numel() && i < static_cast<std::int64_t>(positions.size()); ++i) {
+    const auto name_of = [&](std::size_t i) {
+      if (complete_) return i < all_names_.size() ? all_names_[i] : std::string();
+      return i < positions.size() ? optimizer.parameters()[positions[i]].first : std::string();
+    };
+    for (std::int64_t i = 0; i < norms.numel(); ++i) {
       if (std::isfinite(norms.const_data_ptr<double>()[i])) continue;
-      bad_->parameter = optimizer.parameters()[positions[static_cast<std::size_t>(i)]].first;
+      bad_->parameter = name_of(static_cast<std::size_t>(i));
       break;
     }
     reading.bad = bad_;

@@ -1,6 +1,7 @@
 /// Losses and gradient norms of a training, and the guard against NaN and inf, without a host synchronisation per step.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,6 +34,10 @@ class StepMonitor {
  public:
   /// deferred: keep everything on the device (for the CPU: as if it were one).
   StepMonitor(c10::Device device, bool skip_bad_steps, bool deferred);
+
+  /// Where each process has the gradients of its own parameters only: `complete` takes their norms (in the order of the
+  /// gradients) and returns those of all parameters, whose names are `names`.
+  void complete_norms(std::function<at::Tensor(const at::Tensor& own)> complete, std::vector<std::string> names);
 
   /// The loss of a micro-batch and its part of the step's loss.
   void add_loss(const at::Tensor& loss, double weight);
@@ -69,9 +74,10 @@ class StepMonitor {
 
  private:
   void finish_at_once(const GradScaler* scaler);
-  void finish_deferred(const at::Tensor& norms, const at::Tensor& norm, const at::Tensor& gradient,
-                       const GradScaler* scaler);
+  void finish_deferred(const at::Tensor& norms, const at::Tensor& norm, const GradScaler* scaler);
 
+  std::function<at::Tensor(const at::Tensor& own)> complete_;
+  std::vector<std::string> all_names_;
   bool skip_, deferred_;
   at::TensorOptions numbers_;  // the widest floating-point type of the device
   bool may_update_ = true;

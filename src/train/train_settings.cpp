@@ -17,6 +17,9 @@ void TrainSettings::validate() const {
   COHORT_THROW_UNLESS(lr >= 0.0, "train.lr = {} must not be negative", lr);
   (void)scaled_learning_rate(lr, learning_rate_rule, 1, lr_base_batch);
   (void)parse_precision(precision);
+  COHORT_THROW_UNLESS(weights == "fp32" || weights == "bf16", "train.weights = '{}' is neither fp32 nor bf16", weights);
+  COHORT_THROW_UNLESS(weights == "fp32" || precision == "bf16", "train.weights=bf16 needs train.precision=bf16, not {}",
+                      precision);
   COHORT_THROW_UNLESS(clip_norm >= 0.0, "train.clip_norm = {} must not be negative; 0 switches clipping off",
                       clip_norm);
   COHORT_THROW_UNLESS(validate_every >= 0 && hash_every >= 0 && checkpoint.every >= 0 && checkpoint.every_epochs >= 0 &&
@@ -49,6 +52,9 @@ void describe(config::Fields& fields, TrainSettings& s) {
   describe(fields, s.optimizer);
   describe(fields, s.schedule);
   fields.add_choice("precision", s.precision, {"fp32", "bf16", "fp16"}, "autocast; fp16 also scales the loss");
+  fields.add_choice(
+      "weights", s.weights, {"fp32", "bf16"},
+      "type of weights and gradients; bf16 (with train.precision=bf16): the optimizer keeps float32 masters");
   fields.section("scaler", [&] { describe(fields, s.scaler); });
   fields.add("clip_norm", s.clip_norm, "gradients are scaled down to this 2-norm; 0: never");
   fields.add("gradient_checkpointing", s.gradient_checkpointing,

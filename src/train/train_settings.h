@@ -42,7 +42,10 @@ struct TrainSettings {
   std::int64_t lr_base_batch = 0;           ///< effective batch for which lr was chosen
   OptimizerSettings optimizer;
   ScheduleSettings schedule;
-  std::string precision = "fp32";       ///< fp32 | bf16 | fp16
+  std::string precision = "fp32";  ///< fp32 | bf16 | fp16
+  /// fp32 | bf16: type of the model's weights and gradients. bf16 needs precision bf16; the optimizer then keeps float32
+  /// masters, from which weights and moving average are made.
+  std::string weights = "fp32";
   GradScalerSettings scaler;            ///< fp16
   double clip_norm = 0.0;               ///< gradients are scaled down to this 2-norm; 0: never
   bool gradient_checkpointing = false;  ///< recompute layers in backward: less memory, about a third more time

@@ -206,18 +206,28 @@ TEST(RdtFlags, MainPysFlagsAreOurSettings) {
 
 TEST(RdtFlags, WhatCannotBeHonouredIsRefusedByName) {
   const std::string message = message_of([] {
-    read_rdt_flags({"deepspeed=configs/zero2.json", "use_8bit_adam=true", "report_to=wandb", "lr_scheduler=polynomial",
-                    "config_path=configs/base.yaml", "precomp_lang_embed=true", "push_to_hub=false"});
+    read_rdt_flags({"report_to=wandb", "lr_scheduler=polynomial", "config_path=configs/base.yaml",
+                    "precomp_lang_embed=true", "push_to_hub=false"});
   });
-  for (const char* flag :
-       {"--deepspeed=configs/zero2.json: ", "--use_8bit_adam: ", "--report_to=wandb: ", "--lr_scheduler=polynomial: ",
-        "--config_path=configs/base.yaml: ", "--precomp_lang_embed: "})
+  for (const char* flag : {"--report_to=wandb: ", "--lr_scheduler=polynomial: ", "--config_path=configs/base.yaml: ",
+                           "--precomp_lang_embed: "})
     EXPECT_NE(message.find(flag), std::string::npos) << flag << message;
   EXPECT_EQ(message.find("push_to_hub"), std::string::npos);
   EXPECT_NE(message_of([] {
               read_rdt_flags({"pretrained_text_encoder_name_or_path=google/t5-v1_1-xxl"});
             }).find("add --precomp_lang_embed"),
             std::string::npos);
+}
+
+TEST(RdtFlags, DeepspeedsFileAndTheOptimizerOf8BitsAreSettingsAndAreSaidOnce) {
+  const std::string file = std::string(COHORT_SOURCE_DIR) + "/configs/zero2.json";
+  const RdtFlags flags = read_rdt_flags({"deepspeed=" + file, "use_8bit_adam=true", "train_batch_size=4"});
+  EXPECT_EQ(flags.overrides,
+            (std::vector<std::string>{"parallel.zero=2", "train.optimizer=adamw8bit", "train.batch_size=4"}));
+  EXPECT_EQ(read_rdt_flags({"use_8bit_adam=false"}).overrides, std::vector<std::string>{});
+  const std::string twice = message_of([&] { read_rdt_flags({"deepspeed=" + file, "parallel.zero=1"}); });
+  EXPECT_NE(twice.find("its file says parallel.zero=2 and the command line parallel.zero=1"), std::string::npos)
+      << twice;
 }
 
 TEST(RdtFlags, ModelsAreFoundInTheHubsCacheOrTheDownloadIsNamed) {

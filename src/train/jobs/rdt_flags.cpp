@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "train/deepspeed_file.h"
 
 namespace cohort::train {
 namespace {
@@ -58,12 +59,8 @@ constexpr std::array<WithoutEffect, 6> kWithoutEffect{
 struct Refused {
   std::string_view flag, remedy;
 };
-constexpr std::array<Refused, 6> kRefused{
+constexpr std::array<Refused, 4> kRefused{
     {{"config_path", "a configuration is a JSON file: --config configs/rdt_1b.json, or rdt_170m.json, rdt_tiny.json"},
-     {"deepspeed",
-      "states are not sharded here; leave it out: memory is saved by gradient_checkpointing, "
-      "gradient_accumulation_steps and mixed_precision"},
-     {"use_8bit_adam", "there is no 8-bit optimizer here; leave it out"},
      {"push_to_hub", "nothing is sent anywhere; the run's folder holds the weights as safetensors"},
      {"hub_token", "nothing is sent anywhere; leave it out"},
      {"hub_model_id", "nothing is sent anywhere; leave it out"}}};
@@ -124,6 +121,10 @@ class Reader {
       if (is_true(value)) set("data.format=hdf5");
     } else if (flag == "gradient_checkpointing") {
       set(format("train.gradient_checkpointing={}", is_true(value) ? "true" : "false"));
+    } else if (flag == "use_8bit_adam") {
+      if (is_true(value)) set("train.optimizer=adamw8bit");
+    } else if (flag == "deepspeed") {
+      deepspeed_ = read_deepspeed_file(value);
     } else if (flag == "image_aug") {
       set(format("model.rdt.image_aug={}", is_true(value) ? "true" : "false"));
       if (is_true(value))
@@ -184,6 +185,7 @@ class Reader {
              "name the embedded instruction with model.rdt.lang_embed=FILE (.pt or .safetensors)");
     schedule();
     sampling();
+    deepspeed();
     COHORT_THROW_UNLESS(refused_.empty(), "flags of main.py that cannot be honoured:{}", refused_);
   }
 
@@ -222,7 +224,22 @@ class Reader {
           "training data");
   }
 
+  /// The file's settings come first; a flag may say the same, and nothing else.
+  void deepspeed() {
+    if (!deepspeed_) return;
+    for (const std::string& text : deepspeed_->overrides) {
+      const std::string key = text.substr(0, text.find('=') + 1);
+      for (const std::string& own : flags_.overrides)
+        if (own.starts_with(key) && own != text)
+          refuse("deepspeed", "",
+                 format("its file says {} and the command line {}; say it once, \"auto\" in the file", text, own));
+    }
+    flags_.overrides.insert(flags_.overrides.begin(), deepspeed_->overrides.begin(), deepspeed_->overrides.end());
+    flags_.notes.insert(flags_.notes.end(), deepspeed_->notes.begin(), deepspeed_->notes.end());
+  }
+
   RdtFlags flags_;
+  std::optional<DeepspeedFile> deepspeed_;
   std::string refused_;
   std::optional<bool> precomputed_;
   std::optional<std::string> text_encoder_, scheduler_, warmup_, period_, sample_batch_, sample_batches_;
