@@ -101,7 +101,7 @@ def of_torchrun(megabytes, folder):
     script = folder / "ddp.py"
     script.write_text(SCRIPT)
     with (folder / "torchrun.out").open("wb") as out:
-        job = subprocess.Popen([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--max-restarts=1", "--monitor-interval=0.1",
+        job = subprocess.Popen([sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "--max-restarts=1", "--monitor-interval=0.1",
                                 str(script), str(width_for(megabytes)), str(folder)], stdout=out, stderr=subprocess.DEVNULL,
                                env={**os.environ, "OMP_NUM_THREADS": "1"})
     try:
