@@ -96,7 +96,7 @@ def next_step(run, begin, seconds=60):
         time.sleep(0.005)
         if (now := run.step()) != before:
             before, still = now, time.monotonic()
-    run.wait_until("the next step", lambda: run.step() > before, seconds)
+    run.wait_until("the next step", lambda: run.step() > before or run.step() == run.trainings.steps, seconds)
     return round(time.monotonic() - begin, 2)
 
 
