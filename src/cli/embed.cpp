@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/parse_arguments.h"
 #include "cli/subcommand.h"
 #include "core/devices_cpu.h"
 #include "core/files.h"
@@ -142,12 +143,7 @@ int run_embed(const std::vector<std::string>& words) {
   app.add_option("--pt-folder,--pt_folder", arguments.pt_folder,
                  "folder that gets lang_embed_0.pt, ... of the texts in their order, instructions.json and "
                  "empty_lang_embed.pt, as RDT's reference loads them");
-  try {
-    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
-  } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) return app.exit(e);
-    throw UsageError(e.what());
-  }
+  if (const auto code = parse_arguments(app, words)) return *code;
   arguments.encoder.type = arguments.type == "fp32" ? at::kFloat : at::kBFloat16;
   embed(arguments);
   return 0;

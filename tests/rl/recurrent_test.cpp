@@ -14,6 +14,7 @@
 #include "rl/ppo_actor.h"
 #include "rl/recall_task.h"
 #include "rl/runner.h"
+#include "rl/thread_ranks.h"
 #include "tasks/rollout.h"
 #include "train/checkpoint_writer.h"
 #include "train/rank_threads.h"
@@ -163,19 +164,6 @@ TEST(RecurrentPpo, ActsFromItsCheckpointAsItLearnt) {
   for (std::size_t i = 0; i < seeds.size(); ++i) EXPECT_EQ(one[i].total_reward, other[i].total_reward) << i;
 }
 
-class RecallRanks final : public Ranks {
- public:
-  RecallRanks(int rank, int size, train::Meeting& meeting) : rank_(rank), size_(size), meeting_(meeting) {}
-  int rank() const override { return rank_; }
-  int size() const override { return size_; }
-  void mean(at::Tensor& tensor) override { tensor = at::stack(meeting_.exchange(rank_, tensor)).mean(0); }
-  std::vector<at::Tensor> gather(const at::Tensor& tensor) override { return meeting_.exchange(rank_, tensor); }
-
- private:
-  int rank_, size_;
-  train::Meeting& meeting_;
-};
-
 std::vector<at::Tensor> gradients_of(const PpoRunner& runner) {
   std::vector<at::Tensor> all;
   for (const at::Tensor& parameter : runner.networks()->parameters()) all.push_back(parameter.grad().clone());
@@ -192,7 +180,7 @@ TEST(RecurrentPpo, TwoRanksWithHalfOfTheEnvironmentsFindTheGradientsOfOne) {
   policy::CheckpointContent kept;
   const auto errors = train::run_ranks(2, [&](int rank, train::Meeting& meeting) {
     const auto r = static_cast<std::size_t>(rank);
-    RecallRanks ranks(rank, 2, meeting);
+    ThreadRanks ranks(rank, 2, meeting);
     RecallTraining two(24, remembering(), &ranks, ppo);
     two.train(2);
     actions[r] = two.runner.rollout().actions.clone();
