@@ -5,13 +5,16 @@ seed of each after the other.
     bench/rl/peer_venv /tmp/rl_peer                                       # once
     bench/rl/compare.py --cohort build/release/cohort --python /tmp/rl_peer/bin/python --seeds 5 --out bench/results/FOLDER
 
-Time counts from the start of the process until the mean return of the last hundred episodes is above the task's target. The
-rates are control steps of all environments by the seconds of simulating, acting (forward passes, noise, what is kept) and
-learning. Expect on two cores for 5 seeds: HalfCheetah-v5 about 5 minutes of ours and 20 of theirs, Ant-v5 10 and 60.
+Time counts from the start of the process until the mean return of the last hundred episodes is above each of the task's targets;
+a side ends at the last of them, or gives up after the task's number of control steps. The rates are control steps of all
+environments by the seconds of simulating, acting (forward passes, noise, what is kept) and learning. OUT gets TASK.csv (a line
+for each side and seed), TASK-curves.csv (a line for every tenth iteration) and TASK-settings.json. Expect on two cores for 5 seeds:
+HalfCheetah-v5 5 minutes of ours and 25 of theirs, Ant-v5 2 and 17.
 """
 import argparse
 import csv
 import json
+import math
 import os
 import pathlib
 import statistics
@@ -20,28 +23,28 @@ import sys
 import tempfile
 import time
 
-# The return that both sides must reach, and after how many control steps a side gives up.
-TASKS = {"HalfCheetah-v5": {"target": 2000, "steps": 6_000_000}, "Ant-v5": {"target": 1500, "steps": 10_000_000}}
-COMMON = {"n_envs": 64, "steps": 64, "hidden": [64, 64], "activation": "elu", "epochs": 5, "minibatches": 4, "clip": 0.2,
+# The returns to which seconds are counted, and after how many control steps a side gives up.
+TASKS = {"HalfCheetah-v5": {"targets": [500, 1000, 1500, 2000], "steps": 6_000_000},
+         "Ant-v5": {"targets": [200, 400, 600], "steps": 1_000_000}}
+COMMON = {"n_envs": 64, "num_steps": 64, "hidden": [64, 64], "activation": "elu", "epochs": 5, "minibatches": 4, "clip": 0.2,
           "lr": 1e-3, "schedule": "adaptive", "gamma": 0.99, "lam": 0.95, "entropy": 0.0, "init_std": 1.0}
 
 
 def watch(command, rows, target):
-    """Runs a side until its return is reached. rows(): iterations that are new. Gives seconds (None: never) and all rows."""
-    begin, found, seconds = time.time(), [], None
+    """Runs a side until its return is reached. rows(): iterations that are new. Gives all of them."""
+    begin, found = time.time(), []
     with tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
         for row in rows(process, begin):
             found.append(row)
             if row["return"] is not None and row["return"] >= target:
-                seconds = row["time"]
                 break
         process.terminate()
         process.communicate()
         if not found:
             errors.seek(0)
             sys.exit(f"{' '.join(command)} failed:\n{errors.read()}")
-    return seconds, found
+    return found
 
 
 def theirs(python, task, seed, settings):
@@ -52,13 +55,13 @@ def theirs(python, task, seed, settings):
             if line.startswith("{"):
                 yield json.loads(line) | {"time": time.time() - begin}
 
-    return watch([python, str(here), task, str(seed), json.dumps(settings)], rows, settings["target"])
+    return watch([python, str(here), task, str(seed), json.dumps(settings)], rows, max(settings["targets"]))
 
 
 def ours(cohort, task, seed, settings, folder):
     hidden = json.dumps(settings["hidden"])
     command = [cohort, "train", "ppo", f"task={task}", f"seed={seed}", f"output_dir={folder}", f"name={task}-{seed}",
-               f"n_envs={settings['n_envs']}", f"num_steps_per_env={settings['steps']}",
+               f"n_envs={settings['n_envs']}", f"num_steps_per_env={settings['num_steps']}",
                f"max_iterations={settings['iterations']}", f"threads={settings['threads']}",
                f"learner_threads={settings['threads']}", "tensorboard=false", "charts=false", "save_interval=1000000",
                "reward_scale=1", "init_at_random_ep_len=false", f"policy.actor_hidden_dims={hidden}",
@@ -90,7 +93,17 @@ def ours(cohort, task, seed, settings, folder):
                 return
             time.sleep(0.02)
 
-    return watch(command, rows, settings["target"])
+    return watch(command, rows, max(settings["targets"]))
+
+
+def seconds_to(target, rows):
+    """None: never."""
+    return next((row["time"] for row in rows if row["return"] is not None and row["return"] >= target), None)
+
+
+def median_seconds(rows, target):
+    """Of all seeds, one that never got there counting as forever."""
+    return statistics.median(math.inf if row[f"seconds_to_{target}"] is None else row[f"seconds_to_{target}"] for row in rows)
 
 
 def rates(rows):
@@ -106,48 +119,52 @@ def main():
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--torch-threads", type=int, help="of theirs, where one is quicker than --threads (a loaded machine)")
-    parser.add_argument("--target", type=float, help="another return, for a quick try")
+    parser.add_argument("--targets", type=float, nargs="+", help="other returns, for a quick try")
     parser.add_argument("--steps", type=int, help="control steps after which a side gives up")
     parser.add_argument("--out", help="folder for compare.csv and settings.json")
     options = parser.parse_args()
-    table = []
+    table, sides = [], (["EnvPool + rsl-rl-lib"] if options.python else []) + ["cohort"]
+    folder = pathlib.Path(options.out) if options.out else None
+    if folder:
+        folder.mkdir(parents=True, exist_ok=True)
     for task in options.tasks:
-        limits = TASKS[task]
-        settings = COMMON | {"threads": options.threads, "target": options.target or limits["target"],
-                             "torch_threads": options.torch_threads or options.threads}
-        settings["iterations"] = (options.steps or limits["steps"]) // (settings["n_envs"] * settings["steps"])
+        settings = COMMON | TASKS[task] | {"threads": options.threads, "torch_threads": options.torch_threads or options.threads}
+        if options.targets:
+            settings["targets"] = options.targets
+        settings["iterations"] = (options.steps or settings["steps"]) // (settings["n_envs"] * settings["num_steps"])
+        curves = []
         for seed in range(1, options.seeds + 1):
-            sides = []
-            if options.python:
-                sides.append(("EnvPool + rsl-rl-lib", theirs(options.python, task, seed, settings)))
-            with tempfile.TemporaryDirectory() as folder:
-                sides.append(("cohort", ours(options.cohort, task, seed, settings, folder)))
-            for side, (seconds, rows) in sides:
-                table.append({"task": task, "side": side, "seed": seed, "seconds": seconds, "steps": rows[-1]["steps"],
-                              "return": rows[-1]["return"], **{k + "_steps_per_s": v for k, v in rates(rows).items()}})
+            for side in sides:
+                if side == "cohort":
+                    with tempfile.TemporaryDirectory() as runs:
+                        rows = ours(options.cohort, task, seed, settings, runs)
+                else:
+                    rows = theirs(options.python, task, seed, settings)
+                table.append({"task": task, "side": side, "seed": seed, "steps": rows[-1]["steps"], "return": rows[-1]["return"],
+                              **{f"seconds_to_{target}": seconds_to(target, rows) for target in settings["targets"]},
+                              **{k + "_steps_per_s": v for k, v in rates(rows).items()}})
+                curves += [{"side": side, "seed": seed, "steps": row["steps"], "seconds": round(row["time"], 2),
+                            "return": "" if row["return"] is None else round(row["return"], 1)} for row in rows[::10]]
                 print(json.dumps(table[-1]), flush=True)
-        if options.out:
-            folder = pathlib.Path(options.out)
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / f"settings-{task}.json").write_text(json.dumps(settings, indent=2) + "\n")
-    for task in options.tasks:
-        medians = {}
-        for side in ("EnvPool + rsl-rl-lib", "cohort"):
-            own = [row for row in table if row["task"] == task and row["side"] == side]
-            if not own:
-                continue
-            seconds = [row["seconds"] if row["seconds"] is not None else float("inf") for row in own]
-            medians[side] = statistics.median(seconds)
-            parts = ", ".join(f"{part} {statistics.median(row[part + '_steps_per_s'] for row in own):.0f}"
+        of_side = {side: [row for row in table if row["task"] == task and row["side"] == side] for side in sides}
+        for side, rows in of_side.items():
+            parts = ", ".join(f"{part} {statistics.median(row[part + '_steps_per_s'] for row in rows):.0f}"
                               for part in ("simulating", "acting", "learning"))
-            print(f"{task}: {side}: median {medians[side]:.1f} s of {len(own)} seeds; control steps/s: {parts}")
-        if len(medians) == 2:
-            print(f"{task}: ratio {medians['EnvPool + rsl-rl-lib'] / medians['cohort']:.2f}")
-    if options.out:
-        with open(pathlib.Path(options.out) / "compare.csv", "w", newline="") as file:
-            writer = csv.DictWriter(file, table[0])
-            writer.writeheader()
-            writer.writerows(table)
+            print(f"{task}: {side}: {len(rows)} seeds; control steps/s: {parts}")
+        for target in settings["targets"]:
+            medians = {side: median_seconds(rows, target) for side, rows in of_side.items()}
+            print(f"{task}: return {target}: " + ", ".join(f"{side} {seconds:.1f} s" for side, seconds in medians.items()))
+        if folder:
+            (folder / f"{task}-settings.json").write_text(json.dumps(settings, indent=2) + "\n")
+            write(folder / f"{task}-curves.csv", curves)
+            write(folder / f"{task}.csv", [row for row in table if row["task"] == task])
+
+
+def write(path, rows):
+    with open(path, "w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 if __name__ == "__main__":

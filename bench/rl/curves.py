@@ -6,7 +6,7 @@
 
 Writes for every task TASK.csv (control steps; mean, deviation, lowest and highest over the seeds; then each seed), TASK.json
 (the settings as they were resolved, seconds of each seed, final returns) and TASK.png. Anything else behind the options goes to
-`cohort train ppo`, e.g. max_iterations=200. Expect on two cores for 5 seeds: cartpole-balance 1 minute, cartpole-swingup 3, a
+`cohort train ppo`, e.g. max_iterations=200. `--ranks 2` shares the same environments over two processes. Expect on two cores for 5 seeds: cartpole-balance 1 minute, cartpole-swingup 3, a
 task of Gymnasium's 5 to 30, quadruped-velocity 60.
 """
 import argparse
@@ -20,10 +20,11 @@ import tempfile
 import time
 
 
-def train(cohort, task, seed, settings, folder):
+def train(cohort, ranks, task, seed, settings, folder):
     """Control steps and mean returns of the iterations that have one; the settings; seconds."""
     begin = time.time()
-    command = [cohort, "train", "ppo", f"task={task}", f"seed={seed}", f"output_dir={folder}", "name=run",
+    launch = ["launch", f"--nproc_per_node={ranks}"] if ranks > 1 else []
+    command = [cohort, *launch, "train", "ppo", f"task={task}", f"seed={seed}", f"output_dir={folder}", "name=run",
                "tensorboard=false", "charts=false", *settings]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
@@ -59,6 +60,7 @@ def main():
     parser.add_argument("--cohort", default="build/release/cohort")
     parser.add_argument("--tasks", nargs="+", required=True)
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--ranks", type=int, default=1, help="that share the environments, a process each")
     parser.add_argument("--out", required=True)
     options, settings = parser.parse_known_args()
     folder = pathlib.Path(options.out)
@@ -67,7 +69,7 @@ def main():
         curves, seconds = [], []
         for seed in range(1, options.seeds + 1):
             with tempfile.TemporaryDirectory() as runs:
-                curve, configuration, took = train(options.cohort, task, seed, settings, runs)
+                curve, configuration, took = train(options.cohort, options.ranks, task, seed, settings, runs)
             curves.append(curve)
             seconds.append(round(took, 1))
             last = curve[max(curve)] if curve else float("nan")

@@ -2,9 +2,9 @@
 
     peer.py TASK SEED SETTINGS_JSON
 
-SETTINGS_JSON: n_envs, steps, iterations, threads (EnvPool's), torch_threads, hidden, activation, epochs, minibatches, clip, lr,
-schedule, gamma, lam, entropy, init_std, target. Prints a line of JSON for every iteration: control steps so far, the mean
-return of the last hundred episodes, seconds of simulating, acting and learning. Ends when `target` is reached.
+SETTINGS_JSON: n_envs, num_steps, iterations, threads (EnvPool's), torch_threads, hidden, activation, epochs, minibatches, clip, lr,
+schedule, gamma, lam, entropy, init_std, targets. Prints a line of JSON for every iteration: control steps so far, the mean
+return of the last hundred episodes, seconds of simulating, acting and learning. Ends when the largest of `targets` is reached.
 """
 import collections
 import json
@@ -45,7 +45,7 @@ def main():
                      distribution_cfg={"class_name": "GaussianDistribution", "init_std": settings["init_std"],
                                        "std_type": "log"})
     critic = MLPModel(observations, GROUPS, "critic", 1, **shape)
-    storage = RolloutStorage("rl", n, settings["steps"], observations, [width])
+    storage = RolloutStorage("rl", n, settings["num_steps"], observations, [width])
     ppo = PPO(actor, critic, storage, num_learning_epochs=settings["epochs"], num_mini_batches=settings["minibatches"],
               clip_param=settings["clip"], gamma=settings["gamma"], lam=settings["lam"], value_loss_coef=1.0,
               entropy_coef=settings["entropy"], learning_rate=settings["lr"], max_grad_norm=1.0,
@@ -55,7 +55,7 @@ def main():
     for iteration in range(settings["iterations"]):
         simulating = acting = 0.0
         with torch.inference_mode():
-            for _ in range(settings["steps"]):
+            for _ in range(settings["num_steps"]):
                 begin = time.perf_counter()
                 actions = ppo.act(observations).numpy() * scale + offset
                 acted = time.perf_counter()
@@ -77,9 +77,9 @@ def main():
         ppo.update()
         learning = time.perf_counter() - begin
         mean = float(numpy.mean(ended)) if ended else None
-        print(json.dumps({"steps": (iteration + 1) * n * settings["steps"], "return": mean, "simulating_s": simulating,
+        print(json.dumps({"steps": (iteration + 1) * n * settings["num_steps"], "return": mean, "simulating_s": simulating,
                           "acting_s": acting, "learning_s": learning}), flush=True)
-        if mean is not None and mean >= settings["target"]:
+        if mean is not None and mean >= max(settings["targets"]):
             break
 
 

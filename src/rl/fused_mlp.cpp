@@ -74,6 +74,7 @@ FusedMlp::FusedMlp(std::vector<std::pair<at::Tensor, at::Tensor>> layers, Activa
       team_(std::move(team)),
       scratch_(static_cast<std::size_t>(team_->size())),
       hidden_(layers_.size() - 1) {
+  compute_alone(*team_);
   for (const auto& [weight, bias] : layers_) {
     COHORT_CHECK(weight.is_cpu() && weight.scalar_type() == at::kFloat && weight.is_contiguous(),
                  "a fused MLP computes in float32 on the CPU");

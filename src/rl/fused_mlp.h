@@ -7,7 +7,7 @@
 ///   pass.backward(d_loss_d_out);                     // adds to .grad of weights and biases
 ///
 /// The batch is divided into the same pieces for any number of threads, and their gradients are added in their order:
-/// the same bits.
+/// the same bits. LibTorch's own threads are switched off for the team's and the caller's (compute_alone).
 #pragma once
 #include <array>
 #include <cstdint>

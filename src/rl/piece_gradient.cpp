@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include <ATen/Parallel.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
@@ -19,6 +20,14 @@ COHORT_WIDE void add_floats(float* sum, const float* more, std::int64_t n) {
 constexpr std::int64_t kLeastShare = 4096;
 
 }  // namespace
+
+void compute_alone(ThreadTeam& team) {
+  team.run([](int) {
+    // A thread's first question sets it to LibTorch's global number, which would undo ours.
+    (void)at::get_num_threads();
+    at::set_num_threads(1);
+  });
+}
 
 void PieceGradient::match(const std::vector<at::Tensor>& parameters) {
   if (flat.defined()) {

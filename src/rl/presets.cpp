@@ -19,12 +19,12 @@ void use_rl_games(PpoRunSettings& s, std::vector<int> hidden_dims) {
   s.algorithm.entropy_coef = 0;
 }
 
-/// CleanRL's for small tasks (vwxyzjn/cleanrl, ppo_continuous_action.py), its 2,048 steps of a rollout shared out.
+/// CleanRL's for a million steps (vwxyzjn/cleanrl, ppo_continuous_action.py), its 2,048 steps of a rollout shared out.
 void use_cleanrl(PpoRunSettings& s) {
   s.n_envs = 64;
   s.runner.num_steps_per_env = 32;
   s.runner.init_at_random_ep_len = true;
-  s.runner.max_iterations = 488;  // a million steps
+  s.runner.max_iterations = 488;
   s.policy.actor_hidden_dims = s.policy.critic_hidden_dims = {64, 64};
   s.policy.activation = "tanh";
   s.algorithm.num_learning_epochs = 10;
@@ -73,6 +73,10 @@ PpoRunSettings preset(const std::string& task) {
     s.algorithm.use_clipped_value_loss = false;
     s.algorithm.max_grad_norm = 0.5;
     s.runner.max_iterations = 5000;
+  }
+  if (task == "HalfCheetah-v5" || task == "Hopper-v5" || task == "Walker2d-v5") {
+    use_cleanrl(s);
+    s.runner.reward_scale = 0.1;  // CleanRL divides returns by their running deviation
   }
   if (task == "Reacher-v5" || task == "Pusher-v5") use_cleanrl(s);
   if (task == "InvertedDoublePendulum-v5") {

@@ -73,6 +73,25 @@ TEST(FusedMlp, AnyNumberOfThreadsGivesTheSameBits) {
     for (std::size_t i = 0; i < other.size(); ++i) EXPECT_TRUE(at::equal(found[0][i], other[i])) << i;
 }
 
+TEST(FusedMlp, WhicheverThreadHasAPieceItsBitsAreTheSame) {
+  at::set_num_threads(1);  // as `cohort train ppo` does; the team's other threads are new
+  auto mlp = std::make_shared<Mlp>(17, std::vector<int>{64, 64}, 6, "elu");
+  models::initialise(*mlp, 3);
+  torch::manual_seed(1);
+  const at::Tensor x = at::randn({1024, 17}), weight = at::randn({1024, 6});
+  FusedMlp pass(mlp->parameters_of_layers(), FusedMlp::Activation::kElu, 4);
+  std::vector<at::Tensor> first;
+  for (int round = 0; round < 100; ++round) {
+    mlp->zero_grad();
+    pass.forward(x);
+    pass.backward(weight);
+    std::vector<at::Tensor> now;
+    for (const at::Tensor& parameter : mlp->parameters()) now.push_back(parameter.grad().clone());
+    if (first.empty()) first = now;
+    for (std::size_t i = 0; i < now.size(); ++i) ASSERT_TRUE(at::equal(first[i], now[i])) << round << " " << i;
+  }
+}
+
 TEST(FusedMlp, WhatIsNotFiniteStaysSo) {
   Network network("elu");
   FusedMlp pass(network.mlp->parameters_of_layers(), FusedMlp::Activation::kElu, 1);
