@@ -2,8 +2,8 @@
 // two cameras (128 x 128), in turns in one run.
 //
 //   python scripts/export_libero.py --out scenes --tasks KITCHEN_SCENE10_close_the_top      # with LIBERO's Python
-//   libero_steps --python LIBERO_VENV/bin/python \
-//     --scene scenes/libero_90__KITCHEN_SCENE10_close_the_top_drawer_of_the_cabinet
+//   export COHORT_LIBERO_PYTHON=LIBERO_VENV/bin/python
+//   libero_steps --scene scenes/libero_90__KITCHEN_SCENE10_close_the_top_drawer_of_the_cabinet
 //
 // Both sides take the same random actions from the same initial states in the same scene with the same meshes; said is
 // how far the hands are apart after some steps. Episodes are begun outside the time. Figures are control steps of all
