@@ -18,9 +18,9 @@ rounded. All 50 initial states are written unless --states says fewer.
 Not written: pictures, traces. `watched_predicates` is empty unless --like names a folder that has some.
 
 With --like DIR the folders of DIR are written again under their names, with their number of states and their watched predicates, and
-compared (that is how the script was checked, on seven tasks of all five suites; twelve more with other fixtures were written and loaded,
-all 130 in one go were not): task.json and init_states.npy whole; of the compiled models every array but those that smaller meshes and textures change
-(DIR may hold reduced ones). It ends with exit code 1 where something differs.
+compared (that is how the script was checked, on seven tasks of all five suites; all 130 were written in one go, and run): task.json
+and init_states.npy whole; of the compiled models every array but those that smaller meshes and textures change (DIR may hold reduced
+ones). It ends with exit code 1 where something differs.
 """
 import argparse
 import hashlib

@@ -251,8 +251,8 @@ Plan make_plan(const PlanInputs& inputs, const PlanSettings& settings) {
 std::vector<std::string> world_lines(const Plan& plan, dist::Group& group) {
   char host[256] = "?";
   gethostname(host, sizeof host - 1);
-  return group.all_gather_bytes(
-      format("rank {} on host {} (pid {}): {}", plan.environment.rank, host, getpid(), names_of(plan.devices)));
+  return group.all_gather_bytes(format("rank {} on host {} (pid {}): {}, world_size={}", plan.environment.rank, host,
+                                       getpid(), names_of(plan.devices), plan.environment.world_size));
 }
 
 std::unique_ptr<Strategy> make_strategy(const Plan& plan, std::shared_ptr<torch::nn::Module> model,

@@ -63,7 +63,7 @@ DeviceId device_of_rank(const PlanInputs& inputs);
 /// evenly (with the nearest values that do).
 Plan make_plan(const PlanInputs& inputs, const PlanSettings& settings);
 
-/// One line per process: "rank 1 on host b (pid 71): cuda:1". Collective; complete on every rank.
+/// One line per process: "rank 1 on host b (pid 71): cuda:1, world_size=2". Collective; complete on every rank.
 std::vector<std::string> world_lines(const Plan& plan, dist::Group& group);
 
 struct StrategySettings {

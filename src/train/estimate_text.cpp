@@ -11,6 +11,11 @@ std::vector<std::pair<const char*, double>> named_parts(const MemoryParts& m) {
           {"loader", m.loader},   {"program", m.program}};
 }
 
+/// Of so many steps; or of the samples that they take on one device, for which several need fewer steps.
+double hours_of(const OnDevices& on, std::int64_t steps, bool same_samples) {
+  return on.step_s * static_cast<double>(steps) / (same_samples ? on.devices : 1) / 3600;
+}
+
 std::string time_text(double hours) {
   return hours < 1 ? format("{:.1f} min", hours * 60) : format("{:.1f} h", hours);
 }
@@ -34,15 +39,19 @@ std::string to_text(const Estimate& e) {
     text += format("{:>7} {:>13} {:>11} {:>7.1f} ms {:>11.0f} % {:>10} {:>10} {:>12}\n", on.devices, on.effective_batch,
                    on.steps_per_epoch, on.step_s * 1e3, 100 * on.communication, time_text(on.hours_per_epoch),
                    time_text(on.hours), format_bytes(on.memory));
-  text += format("\n{:>7}", "steps");
-  for (const OnDevices& on : e.on)
-    text += format(" {:>10}", format("{} device{}", on.devices, on.devices > 1 ? "s" : ""));
-  for (const std::int64_t steps : kUsualSteps) {
-    text += format("\n{:>7}", steps);
+  const auto hours_table = [&](const char* label, bool same_samples) {
+    text += format("\n{:>7}", label);
     for (const OnDevices& on : e.on)
-      text += format(" {:>10}", time_text(on.step_s * static_cast<double>(steps) / 3600));
-  }
-  text += "\n";
+      text += format(" {:>10}", format("{} device{}", on.devices, on.devices > 1 ? "s" : ""));
+    for (const std::int64_t steps : kUsualSteps) {
+      text += format("\n{:>7}", steps);
+      for (const OnDevices& on : e.on) text += format(" {:>10}", time_text(hours_of(on, steps, same_samples)));
+    }
+    text += "\n";
+  };
+  hours_table("steps", false);
+  text += "\nthe samples of so many steps on 1 device, with fewer steps on more\n";
+  hours_table("samples", true);
   text += format(
       "\nassumed: every device as fast as this one with {:.1f} ms a step; gradients in a ring at {}/s, none of it\n"
       "behind the backward pass; no wait for data, no validation{}. `cohort scaling train ...` measures it.\n",
@@ -80,6 +89,12 @@ std::string to_json(const Estimate& e) {
                           {"hours", on.hours},
                           {"bucket_bytes", on.bucket_bytes},
                           {"memory", on.memory}});
+  for (std::size_t i = 0; i < e.on.size(); ++i)
+    for (const std::int64_t steps : kUsualSteps) {
+      const std::string key = std::to_string(steps);
+      json["on"][i]["hours_of_steps"][key] = hours_of(e.on[i], steps, false);
+      json["on"][i]["hours_of_samples"][key] = hours_of(e.on[i], steps, true);
+    }
   return json.dump(2) + "\n";
 }
 

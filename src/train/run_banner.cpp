@@ -67,9 +67,13 @@ std::vector<std::pair<std::string, std::string>> banner_rows(const Trainable& tr
                                                              const torch::nn::Module& model) {
   std::vector<std::pair<std::string, std::string>> rows;
   rows.emplace_back("job", trainable.name() + ": " + trainable.summary());
+  const auto add_lines = [&rows](const char* label, const std::vector<std::string>& lines) {
+    for (std::size_t i = 0; i < lines.size(); ++i) rows.emplace_back(i == 0 ? label : "", lines[i]);
+  };
   rows.emplace_back("data", trainable.data_summary());
+  add_lines("scaled by", trainable.statistics_summary());
   rows.emplace_back("model", describe_model(model));
-  for (const std::string& line : plan.lines) rows.emplace_back(rows.size() == 3 ? "devices" : "", line);
+  add_lines("devices", plan.lines);
   const TrainSettings& train = settings.train;
   const double rate =
       scaled_learning_rate(train.lr, train.learning_rate_rule, plan.effective_batch, train.lr_base_batch);

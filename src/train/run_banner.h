@@ -15,7 +15,7 @@ namespace cohort::train {
 /// "11,330,055 parameters (45.3 MB of fp32 weights)".
 std::string describe_model(const torch::nn::Module& model);
 
-/// Label and text: job, data, model, devices and why, effective batch, learning rate and its rule, precision.
+/// Label and text: job, data, the statistics that they are scaled by, model, devices and why, effective batch, learning rate and its rule, precision.
 std::vector<std::pair<std::string, std::string>> banner_rows(const Trainable& trainable, const RunSettings& settings,
                                                              const parallel::Plan& plan,
                                                              const torch::nn::Module& model);

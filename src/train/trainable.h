@@ -34,6 +34,8 @@ class Trainable {
   virtual std::string summary() const = 0;
   /// A line on what it learns from, for banner and report.
   virtual std::string data_summary() const = 0;
+  /// Lines on the statistics that inputs and outputs are scaled by, for the banner: which were found, which computed.
+  virtual std::vector<std::string> statistics_summary() const { return {}; }
 
   /// The model with initial weights from `seed`, equal on every rank, on the CPU.
   virtual std::shared_ptr<torch::nn::Module> make_model(std::uint64_t seed) const = 0;

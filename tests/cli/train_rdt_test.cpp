@@ -25,10 +25,11 @@ class TrainRdt : public ::testing::Test {
     words.insert(words.begin(), own.begin(), own.end());
     return cohort(words);
   }
-  /// A few steps on the data set "arm", whose episodes are told three things.
-  Outcome train(const std::string& out, std::vector<std::string> more) const {
-    std::vector<std::string> words{
-        "train",
+  /// A few steps on the data set "arm", whose episodes are told three things. `begin`: the command's first words.
+  Outcome train(const std::string& out, std::vector<std::string> more,
+                const std::vector<std::string>& begin = {"train"}) const {
+    std::vector<std::string> words = begin;
+    const std::vector<std::string> rest{
         "rdt",
         "--config",
         kSource + "/configs/rdt_tiny.json",
@@ -53,6 +54,7 @@ class TrainRdt : public ::testing::Test {
         "--checkpointing_period=3",
         "--report_to=none",
         "output_dir=" + path(out)};
+    words.insert(words.end(), rest.begin(), rest.end());
     words.insert(words.end(), more.begin(), more.end());
     return cohort(words);
   }
@@ -100,6 +102,36 @@ TEST_F(TrainRdt, AMissingLangEmbedIsNamedWithTheCommandThatMakesIt) {
   EXPECT_NE(outcome.err.find("has no lang_embed of \"öffne die Tür\""), std::string::npos) << outcome.err;
   EXPECT_NE(outcome.err.find("make it: cohort data embed --instruction \"öffne die Tür\""), std::string::npos);
   EXPECT_FALSE(fs::exists(path("out"))) << "nothing is half-written";
+}
+
+TEST_F(TrainRdt, TheBannerSaysDevicesRanksBatchesAndStatistics) {
+  const Outcome trained =
+      train("out", {}, {"launch", "--num_processes", "2", "--cpu", "--mixed_precision", "bf16", "train"});
+  ASSERT_EQ(trained.code, 0) << trained.output();
+  const std::string log = read_file(fs::path(path("out")) / "rdt_tiny" / "latest" / "training.log");
+  for (const char* part : {"scaled by", "actions and state: computed from ",
+                           "state: mean and deviations computed from ", "no dataset_stat.json is named",
+                           "parallel: DistributedDataParallel", "effective batch: 12 = 6 per process x 2 processes",
+                           " in bf16", "rank 0 on host ", "rank 1 on host ", "): cpu, world_size=2"})
+    EXPECT_NE(log.find(part), std::string::npos) << part << "\nin\n" << log;
+}
+
+TEST_F(TrainRdt, TheEstimateHasTheHoursOfUsualLengthsOnOneAndTwoDevices) {
+  const Outcome text = train("out", {}, {"estimate"});
+  ASSERT_EQ(text.code, 0) << text.output();
+  for (const char* part :
+       {"  steps   1 device  2 devices", "\n   5000 ", "\n  10000 ", "\n  20000 ", "samples   1 device"})
+    EXPECT_NE(text.out.find(part), std::string::npos) << part << text.out;
+  const Outcome outcome = train("out", {"--json"}, {"estimate"});
+  ASSERT_EQ(outcome.code, 0) << outcome.output();
+  const auto on = parse_json(outcome.out)["on"];
+  for (const auto& devices : on) {
+    const double step = devices["step_s"].get<double>();
+    const int n = devices["devices"].get<int>();
+    EXPECT_NEAR(devices["hours_of_steps"]["20000"].get<double>(), step * 20000 / 3600, 1e-9);
+    EXPECT_NEAR(devices["hours_of_samples"]["5000"].get<double>(), step * 5000 / n / 3600, 1e-9);
+  }
+  EXPECT_FALSE(fs::exists(path("out"))) << "nothing is written";
 }
 
 TEST_F(TrainRdt, EmbedSaysWhatIsMissing) {

@@ -52,11 +52,14 @@ TEST(Modes, HashNamesTheRankThatWentAstray) {
   }
 }
 
-TEST(Modes, EveryRankListsTheWholeWorld) {
+TEST(Modes, EveryRankListsRankDeviceAndWorldSizeOfAll) {
   for (const Outcome& result : run_ranks({kModesWorker, "world"}, 2)) {
     EXPECT_EQ(result.code, 0) << result.output();
     EXPECT_NE(result.output().find("rank 0 on host "), std::string::npos) << result.output();
     EXPECT_NE(result.output().find("rank 1 on host "), std::string::npos) << result.output();
+    const std::size_t first = result.output().find("): cpu, world_size=2");
+    EXPECT_NE(first, std::string::npos) << result.output();
+    EXPECT_NE(result.output().find("): cpu, world_size=2", first + 1), std::string::npos) << result.output();
   }
 }
 

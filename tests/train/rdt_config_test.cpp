@@ -10,6 +10,7 @@
 #include "core/message_of.h"
 #include "support/fresh_folder.h"
 #include "train/jobs/rdt_flags.h"
+#include "train/jobs/rdt_statistics.h"
 #include "train/ready_policy.h"
 
 namespace cohort::train {
@@ -164,12 +165,13 @@ TEST(RdtConfig, TheStatesMeanIsThatOfTheDataSetAndOfNoOther) {
   const std::string right = statistics_file(folder, {30, 31, 10});
   EXPECT_EQ(reference_state_mean(right, "arm", {31, 10, 30}), (std::vector<double>{0.31, 0.1, 0.3}));
   EXPECT_TRUE(reference_state_mean(right, "other", {30}).empty());
-  EXPECT_NE(message_of([&] {
-              reference_state_mean(right, "arm", {30, 31});
-            })
-                .find("arm has numbers in slot 10 (right_gripper_joint_0_pos), but data.proprio does not fill it: these are "
-                      "statistics of another data set"),
-            std::string::npos)
+  EXPECT_NE(
+      message_of([&] {
+        reference_state_mean(right, "arm", {30, 31});
+      })
+          .find("arm has numbers in slot 10 (right_gripper_joint_0_pos), but data.proprio does not fill it: these are "
+                "statistics of another data set"),
+      std::string::npos)
       << message_of([&] {
            reference_state_mean(right, "arm", {30, 31});
          });
@@ -177,6 +179,46 @@ TEST(RdtConfig, TheStatesMeanIsThatOfTheDataSetAndOfNoOther) {
               reference_state_mean(right, "arm", {30, 31, 10, 0});
             }).find("arm has none in slot 0"),
             std::string::npos);
+}
+
+std::vector<std::string> names_of(const std::string& data_path, const std::string& data_set) {
+  std::vector<std::string> names;
+  for (const StatisticsName& name : statistics_names(data_path, data_set)) names.push_back(name.name);
+  return names;
+}
+
+TEST(RdtStatistics, TheTasksComeBeforeTheBenchmarksAndBothBeforeThoseOfAllData) {
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(names_of("sets/libero_single_task/KITCHEN_SCENE10_close_demo.hdf5", "libero_90"),
+            (Names{"KITCHEN_SCENE10_close", "libero_single_task", "sets", "libero_90", "all"}));
+  EXPECT_EQ(names_of("libero_90/", "libero_90"), (Names{"libero_90", "all"}));
+  EXPECT_EQ(names_of("../all/task.hdf5", ""), (Names{"task", "all"}));
+  const fs::path folder = config_folder("order");
+  const auto found = [&](const Names& in_file) {
+    nlohmann::json file = nlohmann::json::object();
+    for (const std::string& name : in_file) file[name] = nlohmann::json::object();
+    write_file_atomically(folder / "dataset_stat.json", file.dump());
+    const auto name = find_statistics((folder / "dataset_stat.json").string(),
+                                      statistics_names("sets/libero_single_task/a.hdf5", "libero_90"));
+    return name ? name->name + ": " + name->why : "none";
+  };
+  EXPECT_EQ(found({"all", "libero_90", "libero_single_task"}), "libero_single_task: single task, named by data.paths");
+  EXPECT_EQ(found({"all", "libero_90"}), "libero_90: data set of the configuration");
+  EXPECT_EQ(found({"all", "libero_10"}), "all: of all data");
+  EXPECT_EQ(found({"libero_10"}), "none");
+}
+
+TEST(RdtStatistics, ADeviationFarBelowTheDatasIsNamedWithItsSlot) {
+  const fs::path folder = config_folder("small");
+  const std::string path = (folder / "dataset_stat.json").string();
+  std::vector<double> deviation(128, 0.0);
+  deviation[30] = 0.003, deviation[31] = 0.004, deviation[10] = 0.5;
+  write_file_atomically(path, nlohmann::json{{"libero_90", {{"action_std", deviation}}}}.dump());
+  EXPECT_EQ(small_deviations(path, "libero_90", "action_std", {30, 31, 32, 10}, {0.3, 0.2, 0.4, 0.5}),
+            "action_std of right_eef_pos_x is 0.003, a 100th of the data's 0.3 (1 more likewise)")
+      << "slot 32 is empty in the file";
+  EXPECT_EQ(small_deviations(path, "libero_90", "action_std", {30, 10}, {0.02, 0.5}), "");
+  EXPECT_EQ(small_deviations(path, "libero_90", "state_std", {30}, {1.0}), "") << "the file has none";
 }
 
 }  // namespace

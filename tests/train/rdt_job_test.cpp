@@ -287,17 +287,23 @@ TEST(RdtJob, DataSetsHaveWeightsAndFrequenciesOfTheirOwn) {
   EXPECT_EQ(message_of([&] { wrong.job->load(); }), "model.rdt.ctrl_freqs names 2 frequencies for 1 data sets");
 }
 
-TEST(RdtJob, TheStatesMeanComesFromTheReferencesStatistics) {
-  const auto folder = rdt_folder("statistics");
-  std::vector<double> mean(128, 0.0), deviation(128, 0.0);
+/// dataset_stat.json for the poses of "arm": means of 0.01 times the slot, deviations of `deviation`.
+std::string statistics_of(const std::filesystem::path& folder, const std::vector<std::string>& names,
+                          double deviation = 1) {
+  std::vector<double> mean(128, 0.0), deviations(128, 0.0);
   for (const int slot : {30, 31, 32, 33, 34, 35, 10}) {
     mean[static_cast<std::size_t>(slot)] = 0.01 * slot;
-    deviation[static_cast<std::size_t>(slot)] = 1.0;
+    deviations[static_cast<std::size_t>(slot)] = deviation;
   }
-  const nlohmann::json file{{"arm", {{"state_mean", mean}, {"state_std", deviation}}}};
+  nlohmann::json file = nlohmann::json::object();
+  for (const std::string& name : names) file[name] = {{"state_mean", mean}, {"state_std", deviations}};
   write_file_atomically(folder / "dataset_stat.json", file.dump());
-  const std::string statistics = "model.rdt.dataset_stat=" + (folder / "dataset_stat.json").string();
-  ReadyPolicy ready(small_rdt({statistics, "model.rdt.data_sets=[arm]"}));
+  return "model.rdt.dataset_stat=" + (folder / "dataset_stat.json").string();
+}
+
+TEST(RdtJob, TheStatesMeanComesFromTheReferencesStatistics) {
+  const std::string statistics = statistics_of(rdt_folder("statistics"), {"droid"});
+  ReadyPolicy ready(small_rdt({statistics, "model.rdt.data_sets=[droid]"}));
   ready.job->load();
   const auto resolved = ready.fields.to_json()["model"]["rdt"]["state_mean"].get<std::vector<double>>();
   ASSERT_EQ(resolved.size(), 7u);
@@ -309,9 +315,57 @@ TEST(RdtJob, TheStatesMeanComesFromTheReferencesStatistics) {
   unnamed.job->load();
   EXPECT_EQ(unnamed.fields.to_json()["model"]["rdt"]["state_mean"], none.fields.to_json()["model"]["rdt"]["state_mean"])
       << "not in the file: computed";
-  ReadyPolicy two(small_rdt({statistics, "model.rdt.data_sets=[arm,droid]"}));
-  EXPECT_NE(message_of([&] { two.job->load(); }).find("names 2 data sets (arm, ...), but data.paths 1"),
+  ReadyPolicy two(small_rdt({statistics, "model.rdt.data_sets=[droid,arm]"}));
+  EXPECT_NE(message_of([&] { two.job->load(); }).find("names 2 data sets (droid, ...), but data.paths 1"),
             std::string::npos);
+}
+
+/// The banner's lines on statistics.
+std::string said_of_statistics(const std::vector<std::string>& more) {
+  ReadyPolicy ready(small_rdt(more));
+  ready.job->load();
+  std::string text;
+  for (const std::string& line : ready.job->statistics_summary()) text += line + "\n";
+  return text;
+}
+
+void expect_said(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << part << "\nin\n" << text;
+}
+
+TEST(RdtJob, TheBannerSaysWhichStatisticsWereFoundAndWhichComputed) {
+  const auto folder = rdt_folder("banner");
+  const std::string file = (folder / "dataset_stat.json").string();
+  const std::string plain = said_of_statistics({});
+  expect_said(plain, "actions and state: computed from ");
+  expect_said(plain, "state: mean and deviations computed from ");
+  expect_said(plain, "no dataset_stat.json is named");
+  // The data's folder is called arm: its own statistics come before the benchmark's.
+  const std::string of_task =
+      said_of_statistics({statistics_of(folder, {"all", "libero_90", "arm"}), "model.rdt.data_sets=[libero_90]"});
+  expect_said(of_task, "state: mean of arm (single task, named by data.paths) in " + file);
+  const std::string of_benchmark =
+      said_of_statistics({statistics_of(folder, {"all", "libero_90"}), "model.rdt.data_sets=[libero_90]"});
+  expect_said(of_benchmark, "state: mean of libero_90 (data set of the configuration) in " + file);
+  expect_said(said_of_statistics({statistics_of(folder, {"all"}), "model.rdt.data_sets=[libero_90]"}),
+              "state: mean of all (of all data) in " + file);
+  const std::string of_none = said_of_statistics({statistics_of(folder, {"droid"}), "model.rdt.data_sets=[libero_90]"});
+  expect_said(of_none, "state: mean and deviations computed from ");
+  expect_said(of_none, file + " has none of arm, ");
+  expect_said(of_none, "libero_90, all");
+}
+
+TEST(RdtJob, ATooSmallDeviationInTheFileIsNamedAndTheDatasIsUsed) {
+  const auto folder = rdt_folder("small_deviation");
+  const std::vector<std::string> given{statistics_of(folder, {"libero_90"}, 1e-5), "model.rdt.data_sets=[libero_90]"};
+  expect_said(said_of_statistics(given), "; not the file's: state_std of right_");
+  ReadyPolicy with(small_rdt(given)), without(small_rdt());
+  with.job->load();
+  without.job->load();
+  EXPECT_EQ(with.fields.to_json()["model"]["rdt"]["state_std"], without.fields.to_json()["model"]["rdt"]["state_std"]);
+  const std::string plausible =
+      said_of_statistics({statistics_of(folder, {"libero_90"}, 1e3), "model.rdt.data_sets=[libero_90]"});
+  EXPECT_EQ(plausible.find("not the file's"), std::string::npos) << plausible;
 }
 
 TEST(RdtJob, AugmentationGoesThroughTheLoaderAndLeavesValidationAlone) {

@@ -93,7 +93,8 @@ class PolicyJob : public Job {
     train_ = std::make_shared<data::RobotWindows>(combined);
     take_shapes();
     if (model_.algorithm == "rdt")
-      place_rdt_numbers(model_.rdt, data_, model_.low_dim_widths, model_.action_widths, *train_, resumes());
+      statistics_of_rdt_ =
+          place_rdt_numbers(model_.rdt, data_, model_.low_dim_widths, model_.action_widths, *train_, resumes());
     policy::check(resumes() ? policy::without_files(model_) : model_);
     check_batch_size();
     check_reach();
@@ -155,6 +156,25 @@ class PolicyJob : public Job {
     for (std::string line; std::getline(lines, line);) text += (text.empty() ? "" : "; ") + line;
     if (validation_) text += format("; {} validation windows", validation_->size());
     return text;
+  }
+
+  std::vector<std::string> statistics_summary() const override {
+    std::vector<std::string> lines;
+    if (!data_.statistics.empty()) {
+      lines.push_back(format("actions and state: taken from {}", data_.statistics));
+    } else {
+      std::int64_t steps = 0, episodes = 0;
+      for (std::size_t set = 0; set < train_->sets(); ++set) {
+        steps += train_->statistics(set).transitions, episodes += train_->statistics(set).trajectories;
+        if (combine_statistics_) break;  // they all have those of all
+      }
+      lines.push_back(format("actions and state: computed from {} steps of {} episodes{}", steps, episodes,
+                             train_->sets() == 1   ? ""
+                             : combine_statistics_ ? ", all data sets alike"
+                                                   : ", each data set by its own"));
+    }
+    lines.insert(lines.end(), statistics_of_rdt_.begin(), statistics_of_rdt_.end());
+    return lines;
   }
 
   config::Json statistics() const override {
@@ -473,6 +493,7 @@ class PolicyJob : public Job {
   const RunSettings* run_ = nullptr;
   bool combine_statistics_ = false;
   std::vector<std::string> validation_splits_;
+  std::vector<std::string> statistics_of_rdt_;  // lines for the banner
   int sampled_ = 20;
   ObservationLayout layout_;
   std::vector<std::int64_t> widths_;  // of the action's components

@@ -1,12 +1,10 @@
 #include "train/jobs/rdt_config.h"
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "core/config.h"
@@ -234,37 +232,6 @@ class ConfigReader {
 
 RdtConfig read_rdt_config(const RdtConfigRequest& request) {
   return ConfigReader(request).result();
-}
-
-std::vector<double> reference_state_mean(const std::string& path, const std::string& name,
-                                         const std::vector<int>& slots) {
-  const Json json = json_file(path);
-  COHORT_THROW_UNLESS(json.is_object(), "{}: is no JSON object of data sets", path);
-  if (!json.contains(name)) return {};
-  const auto list = [&](const char* key) {
-    const Json& set = json.at(name);
-    COHORT_THROW_UNLESS(set.is_object() && set.contains(key) && set[key].is_array() &&
-                            set[key].size() == static_cast<std::size_t>(models::kStateSlots) &&
-                            std::all_of(set[key].begin(), set[key].end(), [](const Json& x) { return x.is_number(); }),
-                        "{}: {}.{} is no list of {} numbers", path, name, key, models::kStateSlots);
-    return set[key].get<std::vector<double>>();
-  };
-  const std::vector<double> mean = list("state_mean"), deviation = list("state_std");
-  const std::set<int> own(slots.begin(), slots.end());
-  for (int slot = 0; slot < models::kStateSlots; ++slot) {
-    const auto at = static_cast<std::size_t>(slot);
-    const bool filled = mean[at] != 0 || deviation[at] != 0;
-    COHORT_THROW_UNLESS(
-        filled == own.contains(slot),
-        "{}: {} has {} in slot {}{}, but data.proprio {} it: these are statistics of another data set, or "
-        "model.rdt.slots says another place; model.rdt.dataset_stat= (empty) computes the mean from the data",
-        path, name, filled ? "numbers" : "none", slot,
-        models::slot_name(slot).empty() ? "" : " (" + models::slot_name(slot) + ")",
-        own.contains(slot) ? "fills" : "does not fill");
-  }
-  std::vector<double> result;
-  for (const int slot : slots) result.push_back(mean[static_cast<std::size_t>(slot)]);
-  return result;
 }
 
 }  // namespace cohort::train

@@ -28,10 +28,4 @@ struct RdtConfig {
 /// that a file beside it does not name.
 RdtConfig read_rdt_config(const RdtConfigRequest& request);
 
-/// Mean of the state of data set `name` in a dataset_stat.json, for the numbers that lie in `slots`; empty: the file does
-/// not name the data set. Throws Error naming a slot that the file fills and the data do not, or the other way round:
-/// statistics of another data set.
-std::vector<double> reference_state_mean(const std::string& path, const std::string& name,
-                                         const std::vector<int>& slots);
-
 }  // namespace cohort::train

@@ -1,34 +1,62 @@
 #include "train/jobs/rdt_data.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "core/error.h"
-#include "core/log.h"
+#include "core/format.h"
 #include "data/instruction_texts.h"
 #include "data/open_episodes.h"
 #include "models/rdt/state_vector.h"
 #include "policy/instruction_embeddings.h"
 #include "policy/rdt_files.h"
-#include "train/jobs/rdt_config.h"
+#include "train/jobs/rdt_statistics.h"
 
 namespace cohort::train {
 namespace {
 
-/// The state's mean as the reference's statistics have it; empty: they are not asked for, or do not name the data set.
+/// Of the first data set, whose statistics the state is taken by.
+std::string computed_from(const data::RobotDataSettings& data, const data::RobotWindows& train) {
+  const data::RobotStatistics& statistics = train.statistics(0);
+  return format("{} steps of {} episodes{}", statistics.transitions, statistics.trajectories,
+                data.paths.size() > 1 ? format(" of {}, the first of {} data sets", data.paths[0], data.paths.size())
+                                      : std::string());
+}
+
+/// The state's mean as the reference's statistics have it, in the network's units; empty: they are not asked for, or name
+/// no such data set. Adds to `lines` what was found.
 std::vector<float> given_state_mean(const models::RdtSettings& rdt, const data::RobotDataSettings& data,
-                                    const data::RobotWindows& train) {
+                                    const data::RobotWindows& train, std::vector<std::string>& lines) {
   COHORT_THROW_UNLESS(rdt.data_sets.empty() || rdt.data_sets.size() == data.paths.size(),
                       "the reference's configuration names {} data sets ({}{}), but data.paths {}: write the names of "
                       "yours into its <type>_datasets.json (--dataset_type), in the order of data.paths",
                       rdt.data_sets.size(), rdt.data_sets.front(), rdt.data_sets.size() > 1 ? ", ..." : "",
                       data.paths.size());
-  if (rdt.dataset_stat.empty() || rdt.data_sets.empty() || rdt.state_slots.empty()) return {};
-  const std::vector<double> mean = reference_state_mean(rdt.dataset_stat, rdt.data_sets.front(), rdt.state_slots);
-  if (mean.empty()) {
-    log::info("{}: has no {}: the state's mean is computed from the data", rdt.dataset_stat, rdt.data_sets.front());
+  if (rdt.state_slots.empty()) return {};
+  const std::string computed = format("state: mean and deviations computed from {}", computed_from(data, train));
+  if (rdt.dataset_stat.empty()) {
+    lines.push_back(computed + "; no dataset_stat.json is named (model.rdt.dataset_stat)");
     return {};
   }
-  log::info("{}: the state's mean is that of {}", rdt.dataset_stat, rdt.data_sets.front());
+  const std::vector<StatisticsName> names =
+      statistics_names(data.paths[0], rdt.data_sets.empty() ? "" : rdt.data_sets.front());
+  const std::optional<StatisticsName> found = find_statistics(rdt.dataset_stat, names);
+  if (!found) {
+    std::string sought;
+    for (const StatisticsName& name : names) sought += (sought.empty() ? "" : ", ") + name.name;
+    lines.push_back(format("{}; {} has none of {}", computed, rdt.dataset_stat, sought));
+    return {};
+  }
+  const std::vector<double> mean = reference_state_mean(rdt.dataset_stat, found->name, rdt.state_slots);
+  lines.push_back(format("state: mean of {} ({}) in {}", found->name, found->why, rdt.dataset_stat));
+  std::string deviations = format("state: deviations computed from {}", computed_from(data, train));
+  const auto name_small = [&](const char* key, const std::vector<int>& slots, const std::vector<double>& own) {
+    const std::string small = small_deviations(rdt.dataset_stat, found->name, key, slots, own);
+    if (!small.empty()) deviations += format("; not the file's: {}", small);
+  };
+  name_small("state_std", rdt.state_slots, train.statistics(0).proprio.std);
+  name_small("action_std", rdt.action_slots, train.statistics(0).action.std);
+  lines.push_back(deviations);
   std::vector<float> normalised(mean.begin(), mean.end());
   train.proprio_normalizer(0).normalize(normalised);
   return normalised;
@@ -36,9 +64,9 @@ std::vector<float> given_state_mean(const models::RdtSettings& rdt, const data::
 
 }  // namespace
 
-void place_rdt_numbers(models::RdtSettings& rdt, const data::RobotDataSettings& data,
-                       const std::vector<int>& state_widths, const std::vector<int>& action_widths,
-                       const data::RobotWindows& train, bool keep_mean) {
+std::vector<std::string> place_rdt_numbers(models::RdtSettings& rdt, const data::RobotDataSettings& data,
+                                           const std::vector<int>& state_widths, const std::vector<int>& action_widths,
+                                           const data::RobotWindows& train, bool keep_mean) {
   std::vector<std::string> components = data.proprio;
   components.insert(components.end(), data.actions.begin(), data.actions.end());
   models::check_assigned(components, rdt.slots);
@@ -67,10 +95,16 @@ void place_rdt_numbers(models::RdtSettings& rdt, const data::RobotDataSettings& 
   }
   rdt.state_std.clear();
   for (std::size_t i = 0; i < low.size(); ++i) rdt.state_std.push_back(static_cast<double>(high[i] - low[i]));
-  if (keep_mean && rdt.state_mean.size() == low.size()) return;
-  const std::vector<float> given = given_state_mean(rdt, data, train);
+  std::vector<std::string> lines;
+  if (keep_mean && rdt.state_mean.size() == low.size()) {
+    if (!low.empty())
+      lines.push_back(format("state: mean of the checkpoint; deviations computed from {}", computed_from(data, train)));
+    return lines;
+  }
+  const std::vector<float> given = given_state_mean(rdt, data, train, lines);
   const std::vector<float>& mean = given.empty() ? low : given;
   rdt.state_mean.assign(mean.begin(), mean.end());
+  return lines;
 }
 
 std::string rdt_instruction_field(const models::RdtSettings& rdt, const data::RobotDataSettings& data, bool carried) {
