@@ -9,6 +9,7 @@
 #include <torch/utils.h>
 
 #include "core/log.h"
+#include "core/without_stack.h"
 #include "dist/cuda_plugin.h"
 #include "dist/gloo/gloo_backend.h"
 #include "dist/group_breaker.h"
@@ -205,7 +206,7 @@ void Group::leave() {
   try {
     if (self.nccl) self.nccl->abort();
   } catch (const std::exception& problem) {
-    log::warning("while leaving the group: {}", problem.what());
+    log::warning("while leaving the group: {}", first_line(problem));
   }
   self.nccl.reset();
   if (self.group && self.group.use_count() > 1)
@@ -225,7 +226,7 @@ void Group::rejoin(int generation, milliseconds limit) {
   try {
     connect(limit);
   } catch (const std::exception& problem) {
-    if (self.failure.empty()) self.failure = problem.what();
+    if (self.failure.empty()) self.failure = without_stack(problem.what());
     throw;
   }
 }
@@ -238,13 +239,13 @@ Group::~Group() {
     try {
       barrier(std::min<milliseconds>(kGoodbye, self.options.collective_timeout));
     } catch (const std::exception& problem) {
-      log::warning("while leaving the group: {}", problem.what());
+      log::warning("while leaving the group: {}", first_line(problem));
     }
   }
   try {
     if (self.nccl) self.failure.empty() ? self.nccl->shutdown() : self.nccl->abort();
   } catch (const std::exception& problem) {
-    log::warning("while leaving the group: {}", problem.what());
+    log::warning("while leaving the group: {}", first_line(problem));
   }
 }
 
