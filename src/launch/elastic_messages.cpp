@@ -45,34 +45,37 @@ bool flag_in(const nlohmann::json& message, const char* name, bool otherwise) {
 }
 
 nlohmann::json parse_told(std::string_view text) {
-  nlohmann::json message = parse_message(text);
+  const nlohmann::json message = parse_message(text);
   const std::string is = text_in(message, "is", 16);
-  const auto has_words = [&](const char* name) { message[name] = text_in(message, name, kMostWhy); };
+  nlohmann::json told{{"is", is}};
+  const auto number = [&](const char* name, int least, int most) {
+    return (told[name] = number_in(message, name, least, most)).get<int>();
+  };
+  const auto words = [&](const char* name, std::size_t most) { told[name] = text_in(message, name, most); };
   if (is == "round") {
-    number_in(message, "round", 0, kMostCount);
-    const int nodes = number_in(message, "nodes", 1, kMostRanks);
-    number_in(message, "node_rank", 0, nodes - 1);
-    const int world_size = number_in(message, "world_size", 1, kMostCount);
-    number_in(message, "first_rank", 0, world_size - 1);
-    number_in(message, "store_port", 1, 65535);
-    message["store_address"] = text_in(message, "store_address", 256);
-    for (const char* count : {"restarts", "recovery"}) number_in(message, count, 0, kMostCount);
+    number("round", 0, kMostCount);
+    number("node_rank", 0, number("nodes", 1, kMostRanks) - 1);
+    number("first_rank", 0, number("world_size", 1, kMostCount) - 1);
+    number("store_port", 1, 65535);
+    words("store_address", 256);
+    for (const char* count : {"restarts", "recovery"}) number(count, 0, kMostCount);
   } else if (is == "recover") {
-    for (const char* count : {"number", "restarts"}) number_in(message, count, 0, kMostCount);
-    has_words("why");
+    for (const char* count : {"number", "restarts"}) number(count, 0, kMostCount);
+    words("why", kMostWhy);
   } else if (is == "go") {
-    number_in(message, "number", 0, kMostCount);
+    number("number", 0, kMostCount);
   } else if (is == "end") {
-    number_in(message, "code", 0, 255);
-    has_words("why");
+    number("code", 0, 255);
+    words("why", kMostWhy);
   } else if (is == "gather" || is == "refused") {
-    has_words("why");
+    words("why", kMostWhy);
   } else if (is == "state") {
     COHORT_THROW_UNLESS(message.contains("state") && message["state"].is_object(), "a state that is none");
+    told["state"] = message["state"];
   } else {
     COHORT_THROW_UNLESS(is == "beat" || is == "joined" || is == "standby", "'{}' is nothing that is said", is);
   }
-  return message;
+  return told;
 }
 
 }  // namespace cohort::launch

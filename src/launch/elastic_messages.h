@@ -41,7 +41,7 @@ int number_in(const nlohmann::json& message, const char* name, int least, int mo
 bool flag_in(const nlohmann::json& message, const char* name, bool otherwise);
 
 /// What a server says to an agent that has joined, or wants to: of a known kind, whole, with numbers that fit each
-/// other. Its texts are as text_in has them.
+/// other and texts as text_in has them, and nothing else.
 nlohmann::json parse_told(std::string_view text);
 
 }  // namespace cohort::launch

@@ -66,6 +66,7 @@ void ElasticState::gather(const std::string& why, double now) {
 void ElasticState::end(int code, const std::string& why) {
   if (phase_ == ElasticPhase::kEnded) return;
   phase_ = ElasticPhase::kEnded;
+  recovering_ = false;
   code_ = code;
   why_ = why;
 }

@@ -56,8 +56,9 @@ TEST(LaunchFailure, DeathBySignalIsNamedAndBecomes128PlusItsNumber) {
 
 TEST(LaunchFailure, AStackOfCppFramesDoesNotPushOutWhatWasSaidBefore) {
   const Outcome outcome = run(shell(
-      1,
-      "echo 'the store was lost' >&2; echo 'Exception raised from recvBytes at Utils.hpp:672:' >&2; i=0; while [ $i "
+      2,
+      "[ $RANK = 1 ] && exec sleep 100; echo 'the store was lost' >&2; echo 'Exception raised from recvBytes at "
+      "Utils.hpp:672:' >&2; i=0; while [ $i "
       "-lt "
       "25 ]; do echo \"frame #$i: c10::Error::Error() + 0x57 (0x7f0 in libc10.so)\" >&2; i=$((i+1)); done; exit 1"));
   const std::vector<std::string> lines = lines_of(outcome.err.substr(outcome.err.find("failed first")));

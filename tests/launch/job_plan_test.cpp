@@ -90,7 +90,8 @@ TEST(JobPlan, WhatCannotWorkIsRefusedBeforeAnythingStarts) {
   EXPECT_TRUE(contains(refused([](auto& s) { s.grace_period = -1; }), "--grace-period=-1: give 0 to 31536000 s"));
   EXPECT_TRUE(contains(refused([](auto& s) { s.grace_period = 1e12; }), "--grace-period=1"));
   EXPECT_TRUE(contains(refused([](auto& s) { s.max_restarts = -1; }), "--max-restarts=-1 must not be negative"));
-  EXPECT_TRUE(contains(refused([](auto& s) { s.nodes = s.max_restarts = 2; }), "is not restarted: nobody tells"));
+  EXPECT_TRUE(
+      contains(refused([](auto& s) { s.nodes = s.max_restarts = 2; }), "is restarted only where their agents meet"));
 }
 
 TEST(WorkerEnvironment, RankAndLocalRankAreToldApart) {
