@@ -147,6 +147,11 @@ std::size_t ElasticRendezvous::index_of(const ElasticEndpoint& endpoint) {
 bool ElasticRendezvous::join_newest(int after, ElasticLink::Absence& absence) {
   const auto newest = terms_->newest();
   if (!newest || newest->number <= after) return false;
+  if (newest->ended) {
+    absence = {"the job has ended, as " + terms_->name_of(newest->number) + " says", true};
+    if (round_ >= 0) throw JobEnded{*newest->ended, absence.reason};
+    return false;
+  }
   const std::size_t index = index_of({newest->host, newest->port});
   if (own_ == index) return false;
   if (!join(index, absence)) {
@@ -214,6 +219,16 @@ void ElasticRendezvous::move_by_terms(const std::string& gone, const std::string
   throw Error(format("{}, and the job cannot go on from here: {}", gone, absence.reason));
 }
 
+/// Nodes that were cut off may look for this job later.
+void ElasticRendezvous::tell_the_end(int code) {
+  try {
+    if (const auto term = terms_->newest_of(endpoints_[at_]))
+      terms_->claim({.number = term->number + 1, .ended = code});
+  } catch (const Error&) {
+    // The file system is gone: then nobody else can go on by it either.
+  }
+}
+
 /// False where another node has the next term.
 bool ElasticRendezvous::claim_and_host(const std::string& own_address) {
   if (!server_) {
@@ -248,7 +263,7 @@ Meeting ElasticRendezvous::meet(int /*attempt*/) {
         COHORT_THROW_UNLESS(is != "refused", "{} refuses this node: {}", link_->name(),
                             message.at("why").get<std::string>());
         if (is == "end") {
-          if (terms_ && own_ == at_) terms_->remove();
+          if (terms_ && own_ == at_) tell_the_end(message.at("code"));
           throw JobEnded{message.at("code"), message.at("why")};
         }
         if (is != "round" || message.at("round").get<int>() == round_) continue;

@@ -59,6 +59,7 @@ class ElasticRendezvous final : public Rendezvous {
   void move_to_next(const std::string& gone);
   void move_by_terms(const std::string& gone, const std::string& own_address, Clock::time_point claim_at);
   bool claim_and_host(const std::string& own_address);
+  void tell_the_end(int code);
   void stop_where_asked();
 
   const LaunchSettings settings_;

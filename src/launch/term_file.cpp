@@ -68,6 +68,7 @@ std::optional<Term> TermFile::read(int number) const {
                       "{} is of job '{}', not of '{}': give each job a state_file of its own, or remove it where that "
                       "job is over",
                       name, job, job_);
+  if (term.contains("ended")) return Term{.number = number, .ended = number_in(term, "ended", 0, 255)};
   return Term{.number = number, .host = text_in(term, "host", 256), .port = number_in(term, "port", 1, 65535)};
 }
 
@@ -86,8 +87,12 @@ std::optional<Term> TermFile::newest_of(const ElasticEndpoint& host) const {
 
 bool TermFile::claim(const Term& term) const {
   COHORT_CHECK(term.number >= 1, "term {}", term.number);
-  const std::string json =
-      nlohmann::ordered_json{{"job", job_}, {"term", term.number}, {"host", term.host}, {"port", term.port}}.dump();
+  nlohmann::ordered_json entry{{"job", job_}, {"term", term.number}};
+  if (term.ended)
+    entry["ended"] = *term.ended;
+  else
+    entry.update({{"host", term.host}, {"port", term.port}});
+  const std::string json = entry.dump();
   const std::string content = json + "\n" + signature_of_term(secret_, json) + "\n";
   const std::string own = format("{}.claim-{}", path_.string(), random_digits(8)), name = name_of(term.number);
   const auto fail = [&](const char* what, int error) {
@@ -109,11 +114,6 @@ bool TermFile::claim(const Term& term) const {
   if (refused != 0 && refused != EEXIST) fail("linked", refused);
   ::unlink(own.c_str());
   return refused == 0;
-}
-
-void TermFile::remove() const {
-  const auto last = newest();
-  for (int number = last ? last->number : 0; number > 0; --number) ::unlink(name_of(number).c_str());
 }
 
 }  // namespace cohort::launch

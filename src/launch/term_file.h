@@ -5,6 +5,9 @@
 ///   const std::optional<Term> newest = terms.newest();
 ///   if (terms.claim({.number = newest->number + 1, .host = "10.0.0.2", .port = 29400})) ...  // nobody else has it
 ///
+/// The last one says that the job has ended, and with which code, to nodes that were cut off: nobody may go on then. A
+/// later job under the same path counts on from there.
+///
 /// Terms are numbered from 1. Each is a file, PATH.1, PATH.2, ..., that never changes: JSON in one line, in the next its
 /// HMAC-SHA256 under the job's secret. A file gets its name by link(2), which fails where the name is taken, so that of
 /// several that claim a term one gets it, also over NFS (open(2), the remarks on O_EXCL).
@@ -21,6 +24,7 @@ struct Term {
   int number = 1;
   std::string host;
   int port = 0;
+  std::optional<int> ended = std::nullopt;  ///< the job's exit code; then there is no host
 };
 
 class TermFile {
@@ -34,8 +38,6 @@ class TermFile {
   std::optional<Term> newest_of(const ElasticEndpoint& host) const;
   /// False where somebody has that term. Throws Error when the file cannot be written.
   bool claim(const Term& term) const;
-  /// The job has ended: the files are removed, the last one first.
-  void remove() const;
 
   std::string name_of(int number) const;
 

@@ -150,7 +150,7 @@ def kinds():
         "host lost": (node_faults.host_lost, ""),
         "host lost with a file": (node_faults.host_lost_with_a_file, ""),
         "host lost without another": (node_faults.host_lost_without_another, ""),
-        "host without power": (node_faults.host_without_power, ""),
+        "host without power": (node_faults.host_without_power, network),
         "two nodes cut": (node_faults.two_nodes_cut, network),
         "numbered nodes": (node_faults.of_a_numbered_nodes_rank, ""),
         "cable cut": (node_faults.cable_cut, network),

@@ -50,9 +50,9 @@ TEST_F(Terms, OneOfManyThatClaimATermGetsItAndAllReadWho) {
   EXPECT_EQ(files(), static_cast<std::size_t>(kTerms)) << "nothing but the terms";
   const TermFile terms(path_, "job", kJobSecret);
   EXPECT_FALSE(terms.newest_of({.host = "nobody", .port = 29400}).has_value());
-  terms.remove();
-  EXPECT_FALSE(terms.newest().has_value());
-  EXPECT_EQ(files(), 0u);
+  EXPECT_TRUE(terms.claim({.number = kTerms + 1, .ended = 3}));
+  EXPECT_EQ(terms.newest()->ended, 3);
+  EXPECT_EQ(terms.newest()->host, "");
 }
 
 TEST_F(Terms, WhatAnotherJobOrAStrangerWroteIsAnErrorThatNamesTheFile) {
@@ -81,6 +81,10 @@ TEST_F(Terms, WhatAnotherJobOrAStrangerWroteIsAnErrorThatNamesTheFile) {
 TEST_F(Terms, AnyNodeTakesOverFromAHostThatIsLostAndTheNextOneFromThat) {
   ::setenv("COHORT_JOB_SECRET", kJobSecret, 1);
   const int port = testing::free_port();
+  // A job that has ended under the same path is no hindrance.
+  const TermFile terms(path_, "job", kJobSecret);
+  ASSERT_TRUE(terms.claim({.number = 1, .host = "127.0.0.1", .port = 1}));
+  ASSERT_TRUE(terms.claim({.number = 2, .ended = 0}));
   const auto agent = [&](const std::string& id) {
     LaunchSettings settings;
     settings.elastic = true;
@@ -106,9 +110,9 @@ TEST_F(Terms, AnyNodeTakesOverFromAHostThatIsLostAndTheNextOneFromThat) {
   std::vector<Meeting> met = meet_all();
   for (const Meeting& meeting : met) EXPECT_EQ(meeting.nodes, 3);
   for (int left = 2; left > 0; --left) {
-    const auto newest = TermFile(path_, "job", kJobSecret).newest();
+    const auto newest = terms.newest();
     ASSERT_TRUE(newest.has_value());
-    EXPECT_EQ(newest->number, 3 - left);
+    EXPECT_EQ(newest->number, 2 + 3 - left);
     // The host is node 0.
     for (std::size_t i = 0; i < agents.size(); ++i)
       if (met[i].node_rank == 0) {
@@ -122,6 +126,10 @@ TEST_F(Terms, AnyNodeTakesOverFromAHostThatIsLostAndTheNextOneFromThat) {
     }
     EXPECT_EQ(agents.front()->attempt(0), 3 - left);
   }
+  // Whoever is left ends the job; a node that lost sight of it earlier does not go on.
+  agents.front()->finished();
+  EXPECT_THROW(agents.front()->meet(1), JobEnded);
+  EXPECT_EQ(terms.newest()->ended, 0);
   ::unsetenv("COHORT_JOB_SECRET");
 }
 
