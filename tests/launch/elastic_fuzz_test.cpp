@@ -23,7 +23,7 @@ namespace cohort::launch {
 namespace {
 
 TEST(ElasticFuzz, WhatIsReadFromAMessageFitsOrIsAnError) {
-  for_many(20000, [](std::uint64_t number) {
+  for_many(4000, [](std::uint64_t number) {
     FuzzDraws draw(number);
     try {
       const FuzzJson told = parse_told(hostile(draw, said_by_servers()));
@@ -138,7 +138,7 @@ TEST(ElasticFuzz, WithoutTheSecretNothingChanges) {
 
 /// Whatever one that knows the secret says to an agent, it is followed, or is an Error that says why.
 TEST(ElasticFuzz, SignedNonsenseOfAServerIsFollowedOrAnError) {
-  for_many(150, [](std::uint64_t number) {
+  for_many(60, [](std::uint64_t number) {
     FuzzDraws draw(number);
     HandServer server;
     std::vector<std::string> texts{R"({"is":"joined"})"};
@@ -178,7 +178,7 @@ TEST(ElasticFuzz, SignedNonsenseOfAServerIsFollowedOrAnError) {
 
 /// Before the join is answered nobody has shown that it knows the secret.
 TEST(ElasticFuzz, AnyHelloAndAnyFirstAnswerIsALinkOrAReason) {
-  for_many(150, [](std::uint64_t number) {
+  for_many(60, [](std::uint64_t number) {
     FuzzDraws draw(number);
     HandServer server;
     FuzzJson hello = FuzzJson::parse(kHello);

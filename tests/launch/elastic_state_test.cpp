@@ -367,7 +367,7 @@ TEST(ElasticState, RandomEventsKeepItSound) {
       EXPECT_TRUE(state.phase() != ElasticPhase::kRunning || !state.nodes().empty());
       EXPECT_TRUE(!state.recovering() || state.phase() == ElasticPhase::kRunning);
       EXPECT_LE(state.restarts(), 3);
-      EXPECT_FALSE(nlohmann::json::parse(state.to_json(now)).empty());
+      if (event % 20 == 0) EXPECT_FALSE(nlohmann::json::parse(state.to_json(now)).empty());
     }
   }
 }
