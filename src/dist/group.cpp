@@ -1,6 +1,7 @@
 #include "dist/group.h"
 
 #include <chrono>
+#include <csignal>
 
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -31,6 +32,13 @@ constexpr auto kLookForDead = milliseconds(500);
 std::string first_line(const std::exception& problem) {
   const std::string text(problem.what());
   return text.substr(0, text.find('\n'));
+}
+
+/// Gloo writes to its sockets by writev(2) and takes EPIPE for an answer (gloo/transport/tcp/pair.cc), but the signal
+/// that comes with it would end a rank whose peer has died. Python, for which it is made, ignores that signal.
+void ignore_broken_pipes() {
+  struct sigaction present {};
+  if (::sigaction(SIGPIPE, nullptr, &present) == 0 && present.sa_handler == SIG_DFL) ::signal(SIGPIPE, SIG_IGN);
 }
 
 bool contains_any(const std::string& text, std::initializer_list<const char*> parts) {
@@ -144,6 +152,7 @@ void Group::connect(milliseconds store_timeout) {
   const GroupOptions& options = self.options;
   const bool cuda = options.device.kind == DeviceKind::kCuda;
   const CudaPlugin* plugin = cuda ? &load_cuda_plugin() : nullptr;
+  if (env.world_size > 1) ignore_broken_pipes();
 
   self.breaker = env.world_size > 1 ? GroupBreaker::of_this_process(env.generation) : nullptr;
   if (env.world_size == 1) {

@@ -116,6 +116,13 @@ TEST(Group, NamesTheRankThatDied) {
       << results[0].output();
 }
 
+TEST(Group, ARankOfSeveralOutlivesASocketOrPipeThatNobodyReads) {
+  for (const Outcome& result : run_ranks({kWorker, "broken_pipe"}, 2)) {
+    EXPECT_EQ(result.code, 0) << result.output();
+    EXPECT_TRUE(contains(result.output(), "the pipe is broken")) << result.output();
+  }
+}
+
 TEST(Group, NamesTheRankThatDiedWhenItHostedTheStore) {
   // The victim is rank 0 this time: roles are swapped by giving the killed process number 0.
   const ReservedPort reserved;
