@@ -137,6 +137,7 @@ TEST(Group, NamesTheRankThatDiedWhenItHostedTheStore) {
   EXPECT_EQ(result.code, 1);
   EXPECT_NE(result.output().find("rank 1 of 2: all_reduce failed because rank 0 (pid "), std::string::npos)
       << result.output();
+  EXPECT_FALSE(contains(result.output(), "frame #")) << "a C++ stack of LibTorch's before it\n" << result.output();
   host.wait();
 }
 
