@@ -56,7 +56,6 @@ const std::vector<Limited>& limited_flags() {
        true,
        {"static", "c10d"},
        "nodes meet at an address that all of them are given: leave it out, or say static (with one node also c10d)"},
-      {"rdzv-conf", true, true, {""}, "the rendezvous has no settings of its own: leave it out"},
       {"event-log-handler", true, true, {"null"}, "handlers are Python plug-ins of torchrun; leave it out"},
       {"logs-specs", true, false, {}, "specs are Python plug-ins of torchrun; use --log-dir, --redirects and --tee"},
       {"run-path", false, true, {}, "there is no Python interpreter in this launcher; give the script as it is"},
@@ -189,8 +188,16 @@ LaunchRequest parse_launch(const std::vector<std::string>& arguments) {
       "host:port[,host:port]: where nodes that come and go meet, and where else when that machine is lost; or another "
       "way to name the store",
       true);
-  option("max-restarts", settings.max_restarts,
-         "how often a job goes on after a rank has failed, from memory or started again; 0", true);
+  option(
+      "rdzv-conf", nodes.rdzv_conf,
+      "state_file=PATH on a file system that all nodes share: says who hosts their meeting, also when that machine is "
+      "lost",
+      true);
+  option(
+      "max-restarts", settings.max_restarts,
+      "how often a job goes on after a rank has failed, from memory or started again; 0. With several numbered nodes "
+      "it needs a --job-secret-file, and the port after --master-port for the agents",
+      true);
   option("rdzv-id", settings.run_id, "TORCHELASTIC_RUN_ID", true);
   flag("standalone", nodes.standalone, "one node: what this launcher does unless --nnodes says otherwise", true);
   option("role", settings.role, "ROLE_NAME of the ranks", true);
@@ -237,7 +244,7 @@ LaunchRequest parse_launch(const std::vector<std::string>& arguments) {
          false)
       ->check(CLI::IsMember({"memory", "checkpoint"}));
   option("job-secret-file", settings.job_secret_file,
-         "a file with the secret of a job whose nodes come and go; else the variable COHORT_JOB_SECRET", false);
+         "a file with the secret of a job whose agents meet; else the variable COHORT_JOB_SECRET", false);
   option("last-call", settings.last_call, "seconds that such a job waits for further nodes once MIN are there; 5",
          false)
       ->check(CLI::NonNegativeNumber);

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <charconv>
+#include <cstdlib>
 
 #include <unistd.h>
 
@@ -86,6 +87,27 @@ void take_endpoint(launch::LaunchSettings& settings, const NodeFlags& flags) {
   if (flags.rdzv_backend != "c10d" && settings.master_port == 0) settings.master_port = port;
 }
 
+/// "[::1]" without its brackets, which only a URL has.
+std::string plain_host(const std::string& host) {
+  return host.size() > 2 && host.front() == '[' && host.back() == ']' ? host.substr(1, host.size() - 2) : host;
+}
+
+/// --rdzv-conf: NAME=VALUE,..., of which there is one.
+void take_conf(launch::LaunchSettings& settings, const NodeFlags& flags) {
+  constexpr const char* kOnly = "state_file=";
+  if (flags.rdzv_conf.empty()) return;
+  if (flags.rdzv_conf.rfind(kOnly, 0) != 0 || flags.rdzv_conf.find(',') != std::string::npos ||
+      flags.rdzv_conf.size() == std::string(kOnly).size())
+    throw UsageError(
+        format("launch: --rdzv-conf={} is not possible: the only setting is state_file=PATH, a file on a file system "
+               "that all nodes share",
+               flags.rdzv_conf));
+  if (!settings.elastic || settings.numbered_nodes)
+    throw UsageError(
+        "launch: --rdzv-conf=state_file=PATH is for nodes that meet by --rdzv-backend=c10d --rdzv-endpoint=HOST:PORT");
+  settings.state_file = flags.rdzv_conf.substr(std::string(kOnly).size());
+}
+
 /// Nodes that meet, and may come and go.
 void settle_elastic(LaunchRequest& request, const NodeFlags& flags) {
   launch::LaunchSettings& settings = request.settings;
@@ -97,7 +119,7 @@ void settle_elastic(LaunchRequest& request, const NodeFlags& flags) {
     const std::string endpoint = rest.substr(0, comma);
     rest = comma == std::string::npos ? "" : rest.substr(comma + 1);
     const auto colon = endpoint.rfind(':');
-    const std::string host = endpoint.substr(0, colon);
+    const std::string host = plain_host(endpoint.substr(0, colon));
     if (host.empty())
       throw UsageError(
           "launch: nodes that come and go meet at --rdzv-endpoint=HOST:PORT, where HOST is a machine on which one of "
@@ -126,21 +148,34 @@ void settle_elastic(LaunchRequest& request, const NodeFlags& flags) {
         "the agents meet by Cohort's own protocol: `cohort launch` on all nodes, none of torchrun's");
 }
 
+/// Restarts of nodes whose numbers are given: their agents meet on node 0, at the port after the store's.
+void let_numbered_meet(launch::LaunchSettings& settings) {
+  const char* secret = std::getenv("COHORT_JOB_SECRET");
+  if (settings.job_secret_file.empty() && !(secret && *secret))
+    throw UsageError(format(
+        "launch: --max-restarts={} on several nodes: without a secret of the job nobody tells the others. Give "
+        "all of them --job-secret-file=F (`openssl rand -hex 32 > F && chmod 600 F`), or let the scheduler start "
+        "the job again",
+        settings.max_restarts));
+  if (settings.master_port == 65535)
+    throw UsageError("launch: --master-port=65535: the agents of this job meet at the port after it; take a lower one");
+  settings.elastic = settings.numbered_nodes = true;
+  settings.rendezvous_host = plain_host(settings.master_addr);
+  settings.rendezvous_port = settings.master_port + 1;
+  if (settings.run_id.empty()) settings.run_id = "none";  // torchrun's word
+}
+
 /// What only several nodes need.
 void settle_several(LaunchRequest& request, const NodeFlags& flags) {
   launch::LaunchSettings& settings = request.settings;
   if (flags.standalone)
     throw UsageError(format("launch: --standalone and --nnodes={} contradict each other", settings.nodes));
-  if (settings.max_restarts > 0)
-    throw UsageError(format(
-        "launch: --max-restarts={} is not possible with several nodes that do not meet: nobody tells the others. Say "
-        "--rdzv-backend=c10d --rdzv-endpoint=HOST:PORT --rdzv-id=NAME, or let the scheduler start the job again",
-        settings.max_restarts));
   if (settings.master_addr.empty())
     throw UsageError(
         "launch: several nodes need --master-addr (accelerate: --main_process_ip), the address of node 0 as the others "
         "see it");
   if (settings.master_port == 0) settings.master_port = kUsualPort;
+  if (settings.max_restarts > 0) let_numbered_meet(settings);
   // accelerate counts processes over all machines, torchrun on each node.
   if (flags.num_processes <= 0) return;
   if (flags.num_processes % settings.nodes != 0)
@@ -167,8 +202,10 @@ void settle_nodes(LaunchRequest& request, const NodeFlags& flags) {
   const NodeRange nodes = count_nodes(flags);
   settings.least_nodes = nodes.least;
   settings.nodes = nodes.most;
-  if (nodes.least != nodes.most || (nodes.most > 1 && flags.rdzv_backend == "c10d"))
-    return settle_elastic(request, flags);
+  if (nodes.least != nodes.most || (nodes.most > 1 && flags.rdzv_backend == "c10d")) {
+    settle_elastic(request, flags);
+    return take_conf(settings, flags);
+  }
   settings.node_rank = own_rank(flags, settings.nodes);
   if (!flags.main_process_ip.empty()) {
     if (!settings.master_addr.empty() && settings.master_addr != flags.main_process_ip)
@@ -177,6 +214,7 @@ void settle_nodes(LaunchRequest& request, const NodeFlags& flags) {
   }
   take_endpoint(settings, flags);
   if (settings.nodes > 1) settle_several(request, flags);
+  take_conf(settings, flags);
   if (settings.master_addr.empty()) settings.master_addr = "127.0.0.1";
 }
 

@@ -15,6 +15,7 @@ struct NodeFlags {
   std::string main_process_ip;
   std::string rdzv_endpoint;
   std::string rdzv_backend;
+  std::string rdzv_conf;
   std::string nproc_per_node;  ///< "" where it was not given
   int num_processes = -1;      ///< --num_processes, on all machines together; -1 where it was not given
   bool standalone = false;

@@ -14,6 +14,7 @@
 
 #include "core/log.h"
 #include "core/standard_descriptors.h"
+#include "core/without_stack.h"
 #include "launch/error_file.h"
 
 namespace cohort::cli {
@@ -23,11 +24,6 @@ namespace {
 std::map<std::string, Subcommand>& registry() {
   static std::map<std::string, Subcommand> all;
   return all;
-}
-
-/// LibTorch's exceptions carry a C++ stack behind their message.
-std::string without_stack(const std::string& message) {
-  return message.substr(0, message.find("\nException raised from "));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "dist/group.h"
 
 #include <chrono>
+#include <csignal>
 
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -9,6 +10,7 @@
 #include <torch/utils.h>
 
 #include "core/log.h"
+#include "core/without_stack.h"
 #include "dist/cuda_plugin.h"
 #include "dist/gloo/gloo_backend.h"
 #include "dist/group_breaker.h"
@@ -30,6 +32,13 @@ constexpr auto kLookForDead = milliseconds(500);
 std::string first_line(const std::exception& problem) {
   const std::string text(problem.what());
   return text.substr(0, text.find('\n'));
+}
+
+/// Gloo writes to its sockets by writev(2) and takes EPIPE for an answer (gloo/transport/tcp/pair.cc), but the signal
+/// that comes with it would end a rank whose peer has died. Python, for which it is made, ignores that signal.
+void ignore_broken_pipes() {
+  struct sigaction present {};
+  if (::sigaction(SIGPIPE, nullptr, &present) == 0 && present.sa_handler == SIG_DFL) ::signal(SIGPIPE, SIG_IGN);
 }
 
 bool contains_any(const std::string& text, std::initializer_list<const char*> parts) {
@@ -143,6 +152,7 @@ void Group::connect(milliseconds store_timeout) {
   const GroupOptions& options = self.options;
   const bool cuda = options.device.kind == DeviceKind::kCuda;
   const CudaPlugin* plugin = cuda ? &load_cuda_plugin() : nullptr;
+  if (env.world_size > 1) ignore_broken_pipes();
 
   self.breaker = env.world_size > 1 ? GroupBreaker::of_this_process(env.generation) : nullptr;
   if (env.world_size == 1) {
@@ -205,7 +215,7 @@ void Group::leave() {
   try {
     if (self.nccl) self.nccl->abort();
   } catch (const std::exception& problem) {
-    log::warning("while leaving the group: {}", problem.what());
+    log::warning("while leaving the group: {}", first_line(problem));
   }
   self.nccl.reset();
   if (self.group && self.group.use_count() > 1)
@@ -225,7 +235,7 @@ void Group::rejoin(int generation, milliseconds limit) {
   try {
     connect(limit);
   } catch (const std::exception& problem) {
-    if (self.failure.empty()) self.failure = problem.what();
+    if (self.failure.empty()) self.failure = without_stack(problem.what());
     throw;
   }
 }
@@ -238,13 +248,13 @@ Group::~Group() {
     try {
       barrier(std::min<milliseconds>(kGoodbye, self.options.collective_timeout));
     } catch (const std::exception& problem) {
-      log::warning("while leaving the group: {}", problem.what());
+      log::warning("while leaving the group: {}", first_line(problem));
     }
   }
   try {
     if (self.nccl) self.failure.empty() ? self.nccl->shutdown() : self.nccl->abort();
   } catch (const std::exception& problem) {
-    log::warning("while leaving the group: {}", problem.what());
+    log::warning("while leaving the group: {}", first_line(problem));
   }
 }
 

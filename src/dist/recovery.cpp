@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "core/without_stack.h"
 #include "dist/group.h"
 
 namespace cohort::dist {
@@ -67,7 +68,7 @@ bool Recovery::rejoin(Group& group) {
       group.rejoin(static_cast<int>(*generation), kConnect);
       return true;
     } catch (const std::exception& problem) {
-      cause = problem.what();
+      cause = without_stack(problem.what());
       log::warning("the ranks could not connect again: {}", cause);
     }
   }

@@ -68,16 +68,19 @@ class WaitingNotice {
 };
 
 /// Keeps LibTorch's log back while it lives: the store's lines carry a C++ stack for every attempt, and what they say
-/// is told here. Where TORCH_CPP_LOG_LEVEL is set, it holds; LibTorch reads it by itself under Python only.
+/// is told here. Its warnings stay back afterwards: when a connection breaks, the store writes such a stack, too, before
+/// anybody can say who is lost. Where TORCH_CPP_LOG_LEVEL is set, it holds; LibTorch reads it by itself under Python
+/// only.
 class QuietLibTorch {
  public:
   QuietLibTorch() : before_(FLAGS_caffe2_log_level) {
-    constexpr int kFatal = 3;  // of TORCH_CPP_LOG_LEVEL
+    constexpr int kError = 2, kFatal = 3;  // of TORCH_CPP_LOG_LEVEL
     if (std::getenv("TORCH_CPP_LOG_LEVEL") != nullptr) {
       static std::once_flag once;
       std::call_once(once, [] { c10::initLogging(); });
       before_ = FLAGS_caffe2_log_level;
     } else {
+      before_ = std::max(before_, kError);
       FLAGS_caffe2_log_level = kFatal;
     }
   }

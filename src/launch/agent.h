@@ -1,17 +1,8 @@
 /// The agent: starts a job, watches it, stops it, and says how it ended.
 #pragma once
 #include "launch/settings.h"
-#include "launch/worker_group.h"
-
-namespace cohort {
-class DeviceProbe;
-}
 
 namespace cohort::launch {
-
-/// Settles everything that does not change between attempts: program, devices of each rank, threads, run id. Throws
-/// Error for what cannot work, before anything is started. `notes` receives what a user should be told.
-JobPlan plan_job(const LaunchSettings& settings, DeviceProbe& probe, std::vector<std::string>& notes);
 
 /// Runs the job to its end and returns the exit code for the shell: 0; the code of the rank that failed first, or 128 +
 /// the signal that ended it; 128 + the signal that stopped the agent, unless a rank had failed before. A signal of

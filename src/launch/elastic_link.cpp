@@ -1,6 +1,7 @@
 #include "launch/elastic_link.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include "core/error.h"
+#include "launch/elastic_messages.h"
 
 namespace cohort::launch {
 namespace {
@@ -20,11 +22,13 @@ using LinkJson = nlohmann::json;
 using LinkClock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
+constexpr std::size_t kMostHeard = 10000;  // messages that the agent has not taken yet
+
 /// Connects within the time: a machine that is cut off answers nothing at all. -1 with the reason.
-int connect_within(const addrinfo& address, milliseconds at_most, std::string& reason) {
+int connect_within(const addrinfo& address, milliseconds at_most, ElasticLink::Absence& absence) {
   const int fd = ::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) {
-    reason = std::strerror(errno);
+    absence = {std::strerror(errno)};
     return -1;
   }
   int error = ::connect(fd, address.ai_addr, address.ai_addrlen) == 0 ? 0 : errno;
@@ -40,41 +44,41 @@ int connect_within(const addrinfo& address, milliseconds at_most, std::string& r
     ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) & ~O_NONBLOCK);
     return fd;
   }
-  reason = std::strerror(error);
+  absence = {std::strerror(error), error == ECONNREFUSED};
   ::close(fd);
   return -1;
 }
 
-int connect_to(const ElasticEndpoint& endpoint, std::string& reason) {
+int connect_to(const ElasticEndpoint& endpoint, ElasticLink::Absence& absence) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   if (const int error = ::getaddrinfo(endpoint.host.c_str(), std::to_string(endpoint.port).c_str(), &hints, &found)) {
-    reason = format("the name '{}' cannot be resolved: {}", endpoint.host, gai_strerror(error));
+    absence = {format("the name '{}' cannot be resolved: {}", endpoint.host, gai_strerror(error))};
     return -1;
   }
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, ::freeaddrinfo);
   for (const addrinfo* at = found; at; at = at->ai_next)
-    if (const int fd = connect_within(*at, ElasticLink::kConnectTime, reason); fd >= 0) return fd;
+    if (const int fd = connect_within(*at, ElasticLink::kConnectTime, absence); fd >= 0) return fd;
   return -1;
 }
 
 }  // namespace
 
 std::unique_ptr<ElasticLink> ElasticLink::connect(const ElasticEndpoint& endpoint, const std::string& secret,
-                                                  LinkJson join, std::string& reason) {
-  const int fd = connect_to(endpoint, reason);
+                                                  LinkJson join, Absence& absence) {
+  const int fd = connect_to(endpoint, absence);
   if (fd < 0) return nullptr;
   std::unique_ptr<ElasticLink> link(
       new ElasticLink(fd, format("the rendezvous at {}:{}", endpoint.host, endpoint.port)));
   std::string payload;
   if (!link->take(kSilence, payload)) {
-    reason = "it does not answer";
+    absence = {"it does not answer"};
     return nullptr;
   }
   const LinkJson hello = LinkJson::parse(payload, nullptr, false);
-  COHORT_THROW_UNLESS(hello.is_object() && hello.value("hello", "") == "cohort-rendezvous 1" &&
+  COHORT_THROW_UNLESS(hello.is_object() && hello.contains("hello") && hello["hello"] == "cohort-rendezvous 1" &&
                           hello.contains("challenge") && hello["challenge"].is_string(),
                       "{} is something else: is it another service's port?", link->name_);
   const std::string nonce = random_digits(16);
@@ -84,16 +88,16 @@ std::unique_ptr<ElasticLink> ElasticLink::connect(const ElasticEndpoint& endpoin
   join["ack"] = true;
   link->say(join);
   if (!link->take(kSilence, payload)) {
-    reason = "it does not answer";
+    absence = {"it does not answer"};
     return nullptr;
   }
-  const LinkJson answer = LinkJson::parse(link->signer_->verify(payload));
-  const std::string is = answer.at("is");
+  const LinkJson answer = parse_told(link->signer_->verify(payload));
+  const auto is = answer["is"].get<std::string>();
   if (is == "standby") {
-    reason = "the job does not meet there";
+    absence = {"the job does not meet there", true};
     return nullptr;
   }
-  if (is != "joined") link->heard.push_back(answer);
+  if (is != "joined" && is != "beat") link->heard.push_back(answer);
   link->thread_ = std::thread([own = link.get()] { own->listen(); });
   return link;
 }
@@ -108,6 +112,17 @@ ElasticLink::~ElasticLink() {
   ::close(fd_);
 }
 
+std::string ElasticLink::own_address() const {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  std::array<char, NI_MAXHOST> number{};
+  ::getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &size);
+  const int error = ::getnameinfo(reinterpret_cast<const sockaddr*>(&address), size, number.data(), number.size(),
+                                  nullptr, 0, NI_NUMERICHOST);
+  COHORT_THROW_UNLESS(error == 0, "this machine's own address towards {} is not known: {}", name_, gai_strerror(error));
+  return number.data();
+}
+
 void ElasticLink::lose(Loss how, const std::string& why) {
   const std::scoped_lock lock(mutex);
   if (!gone.empty()) return;
@@ -120,9 +135,12 @@ void ElasticLink::say(const LinkJson& message) {
   if (!gone.empty()) return;
   const std::string bytes = signer_->sign(message.dump(-1, ' ', false, LinkJson::error_handler_t::replace));
   // What is not taken at once is not waited for: it is a beat, or one who does not listen is found silent.
-  if (::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size())) return;
-  gone = format("{} cannot be reached any more: {}", name_, std::strerror(errno));
-  loss = errno == EPIPE || errno == ECONNRESET ? Loss::kClosed : Loss::kSilent;
+  const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (sent == static_cast<ssize_t>(bytes.size())) return;
+  const int error = sent < 0 ? errno : EAGAIN;
+  gone = error == EAGAIN ? name_ + " does not listen any more"
+                         : format("{} cannot be reached any more: {}", name_, std::strerror(error));
+  loss = error == EPIPE || error == ECONNRESET ? Loss::kClosed : Loss::kSilent;
 }
 
 bool ElasticLink::take(milliseconds at_most, std::string& payload) {
@@ -151,7 +169,7 @@ bool ElasticLink::take(milliseconds at_most, std::string& payload) {
 void ElasticLink::listen() {
   try {
     auto next_beat = LinkClock::now() + kBeat;
-    auto silent_since = LinkClock::now();
+    auto silent_since = LinkClock::now(), looked = silent_since;
     for (;;) {
       {
         const std::scoped_lock lock(mutex);
@@ -161,10 +179,14 @@ void ElasticLink::listen() {
       std::string payload;
       if (take(std::max(left, milliseconds(0)), payload)) {
         const std::scoped_lock lock(mutex);
-        LinkJson message = LinkJson::parse(signer_->verify(payload));
-        if (message.at("is") != "beat") heard.push_back(std::move(message));
+        LinkJson message = parse_told(signer_->verify(payload));
+        COHORT_THROW_UNLESS(heard.size() < kMostHeard, "{} says more than anybody can follow", name_);
+        if (message["is"] != "beat") heard.push_back(std::move(message));
         silent_since = LinkClock::now();
       }
+      // Where this process itself stood still, the other side gets its time anew.
+      if (LinkClock::now() - looked > kSilence) silent_since = LinkClock::now();
+      looked = LinkClock::now();
       if (LinkClock::now() < next_beat) continue;
       say({{"do", "beat"}});
       next_beat = LinkClock::now() + kBeat;

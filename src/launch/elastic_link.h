@@ -1,7 +1,7 @@
 /// An agent's connection to the rendezvous of an elastic job, with a thread that beats and listens.
 ///
-///   std::string reason;
-///   auto link = ElasticLink::connect(endpoint, secret, join, reason);   // join: what elastic_server.h calls so
+///   ElasticLink::Absence absence;
+///   auto link = ElasticLink::connect(endpoint, secret, join, absence);   // join: what elastic_messages.h calls so
 ///   link->say({{"do", "ready"}});
 ///   const std::scoped_lock lock(link->mutex);
 ///   while (!link->heard.empty()) ...
@@ -27,10 +27,16 @@ class ElasticLink {
     kSilent,  ///< nothing is heard: it may be there and cut off
   };
 
+  /// Why there is no link.
+  struct Absence {
+    std::string reason;
+    bool certain = false;  ///< the machine is there, and nobody hosts the job on it
+  };
+
   /// Connects and joins. Null with the reason when nobody answers within kConnectTime, or the rendezvous there is on
   /// standby. Throws Error when something else answers, or it knows another secret.
   static std::unique_ptr<ElasticLink> connect(const ElasticEndpoint& endpoint, const std::string& secret,
-                                              nlohmann::json join, std::string& reason);
+                                              nlohmann::json join, Absence& absence);
   ~ElasticLink();
   ElasticLink(const ElasticLink&) = delete;
   ElasticLink& operator=(const ElasticLink&) = delete;
@@ -38,14 +44,16 @@ class ElasticLink {
   void say(const nlohmann::json& message);
   /// "the rendezvous at HOST:PORT"
   const std::string& name() const { return name_; }
+  /// This machine's address on the way to the rendezvous, by which others there reach it; a number.
+  std::string own_address() const;
 
   static constexpr auto kConnectTime = std::chrono::milliseconds(2000);
   static constexpr auto kBeat = std::chrono::milliseconds(1000);
   static constexpr auto kSilence = std::chrono::milliseconds(5000);  ///< after which it is lost; as lost_after there
 
-  std::mutex mutex;  ///< of what follows, and of sending
-  std::deque<nlohmann::json> heard;
-  std::string gone;  ///< why there is no rendezvous any more
+  std::mutex mutex;                  ///< of what follows, and of sending
+  std::deque<nlohmann::json> heard;  ///< as parse_told() has them, without beats
+  std::string gone;                  ///< why there is no rendezvous any more
   Loss loss = Loss::kNone;
 
  private:

@@ -2,8 +2,13 @@
 ///
 /// With further endpoints, each hosted by the agent on whose machine it is, the job survives the loss of the host: the
 /// others meet at the next one. Where the host was silent rather than dead, more than half of the nodes must come there,
-/// and it goes on itself only with at least half, so that a job that was cut in two goes on once.
+/// and it goes on itself only with at least half, so that a job that was cut in two goes on once. With a file that all
+/// nodes share (term_file.h), that decides instead, for any number of nodes, and any of them may become the host.
+///
+/// Nodes whose numbers the user gives (LaunchSettings::numbered_nodes) meet on node 0, and one that is lost is waited
+/// for.
 #pragma once
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -13,6 +18,7 @@
 #include "launch/elastic_link.h"
 #include "launch/elastic_server.h"
 #include "launch/rendezvous.h"
+#include "launch/term_file.h"
 
 namespace cohort::launch {
 
@@ -42,9 +48,18 @@ class ElasticRendezvous final : public Rendezvous {
   void interrupt_on(SignalPipe* signals) override { signals_ = signals; }
 
  private:
+  using Clock = std::chrono::steady_clock;
   void host();
-  bool join(std::size_t endpoint, std::string& reason);
+  bool host_at(const ElasticEndpoint& endpoint, std::unique_ptr<PortReservation> port);
+  bool may_begin_here(const ElasticLink::Absence& of_newest);
+  bool join(std::size_t endpoint, ElasticLink::Absence& absence);
+  bool join_newest(int after, ElasticLink::Absence& absence);
+  std::size_t index_of(const ElasticEndpoint& endpoint);
   void move_on();
+  void move_to_next(const std::string& gone);
+  void move_by_terms(const std::string& gone, const std::string& own_address, Clock::time_point claim_at);
+  bool claim_and_host(const std::string& own_address);
+  void tell_the_end(int code);
   void stop_where_asked();
 
   const LaunchSettings settings_;
@@ -55,6 +70,8 @@ class ElasticRendezvous final : public Rendezvous {
   std::unique_ptr<ElasticServer> server_;
   std::unique_ptr<ElasticLink> link_;
   std::size_t at_ = 0;  ///< the endpoint of link_
+  std::shared_ptr<const TermFile> terms_;
+  int term_ = 0;  ///< in which this node's rendezvous was claimed last
   SignalPipe* signals_ = nullptr;
   int round_ = -1;
   ElasticState::Past past_;

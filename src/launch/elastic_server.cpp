@@ -1,5 +1,6 @@
 #include "launch/elastic_server.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -8,14 +9,17 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "core/error.h"
 #include "core/log.h"
+#include "launch/elastic_messages.h"
 #include "launch/signed_message.h"
 
 namespace cohort::launch {
@@ -27,10 +31,11 @@ using Clock = std::chrono::steady_clock;
 constexpr int kBacklog = 1024;
 constexpr int kTick = 200;  // ms between looks at the clock
 constexpr std::size_t kMostConnections = 4096;
-constexpr double kServerBeat = 1;             // s
-constexpr double kStrangersTime = 5;          // s in which a connection must have joined
-constexpr std::size_t kMostUnsent = 1 << 20;  // bytes; who does not read is dropped
-constexpr int kMostRanks = 100000;
+constexpr double kServerBeat = 1;                               // s
+constexpr double kStrangersTime = 5;                            // s in which a connection must have joined
+constexpr std::size_t kMostUnsent = 1 << 20;                    // bytes; who does not read is dropped
+constexpr int kReadsAtOnce = 16;                                // of one connection, before the others have their turn
+constexpr auto kNoDescriptors = std::chrono::milliseconds(50);  // waited where this process may open no more files
 
 double now_seconds() {
   return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
@@ -60,21 +65,6 @@ int listen_on(const ElasticEndpoint& endpoint) {
   return -1;
 }
 
-/// A text of a message that a stranger may have written: nothing but what is asked for, and no longer than it may be.
-std::string text_of(const Json& json, const char* name, std::size_t most) {
-  COHORT_THROW_UNLESS(json.contains(name) && json[name].is_string(), "a message without '{}'", name);
-  const auto& text = json[name].get_ref<const std::string&>();
-  COHORT_THROW_UNLESS(text.size() <= most, "'{}' of {} bytes", name, text.size());
-  return text;
-}
-
-int number_of(const Json& json, const char* name, int least, int most) {
-  COHORT_THROW_UNLESS(json.contains(name) && json[name].is_number_integer(), "a message without the number '{}'", name);
-  const auto value = json[name].get<std::int64_t>();
-  COHORT_THROW_UNLESS(value >= least && value <= most, "'{}' is {}", name, value);
-  return static_cast<int>(value);
-}
-
 struct Connection {
   int fd = -1;
   double since = 0;
@@ -88,6 +78,7 @@ struct Connection {
   int told_recover = 0, told_go = 0;
   bool told_end = false;
   bool last_words = false;  // closed once what is unsent has been sent
+  bool said_leave = false;
   bool over = false;
 };
 
@@ -123,11 +114,8 @@ struct ElasticServer::Impl {
       const bool beats = now >= beat_at;
       if (beats) beat_at = now + kServerBeat;
       for (Connection& c : connections) {
-        if (beats && !c.node.empty() && !c.over) queue(c, Json{{"is", "beat"}});
         if (c.node.empty() && now - c.since > kStrangersTime) c.over = true;
-        if (!c.over) tell(c);
-        if (!c.over) send(c);
-        if (c.last_words && c.unsent.empty()) c.over = true;
+        if (!c.over) serve_out(c, beats);
       }
       for (auto c = connections.begin(); c != connections.end();) {
         if (!c->over) {
@@ -135,17 +123,43 @@ struct ElasticServer::Impl {
           continue;
         }
         ::close(c->fd);
-        if (!c->node.empty()) state.leave(c->node, "has left, or its agent has died", now);
+        if (!c->node.empty()) state.leave(c->node, "has left, or its agent has died", now, c->said_leave);
         c = connections.erase(c);
       }
     }
   }
 
+  void serve_out(Connection& c, bool beats) {
+    try {
+      if (beats && !c.node.empty()) queue(c, Json{{"is", "beat"}});
+      tell(c);
+      if (!c.over) send(c);
+      if (c.last_words && c.unsent.empty()) c.over = true;
+    } catch (const std::exception& problem) {
+      log::warning("rendezvous: a message to node '{}' cannot be sent: {}", c.node, problem.what());
+      c.over = true;
+    }
+  }
+
+  /// Makes room for another one: who has connected and says nothing must not keep nodes out.
+  bool drop_a_stranger() {
+    const auto oldest =
+        std::find_if(connections.begin(), connections.end(), [](const Connection& c) { return c.node.empty(); });
+    if (oldest == connections.end()) return false;
+    ::close(oldest->fd);
+    connections.erase(oldest);
+    return true;
+  }
+
   void accept_all() {
     for (;;) {
       const int fd = ::accept4(socket, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+      if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
+        if (drop_a_stranger()) continue;
+        std::this_thread::sleep_for(kNoDescriptors);
+      }
       if (fd < 0) return;
-      if (connections.size() >= kMostConnections) {
+      if (connections.size() >= kMostConnections && !drop_a_stranger()) {
         ::close(fd);
         continue;
       }
@@ -159,13 +173,17 @@ struct ElasticServer::Impl {
 
   void serve(Connection& c) {
     char bytes[8192];
-    for (;;) {
+    for (int reads = 0; reads < kReadsAtOnce && !c.over; ++reads) {
       const ssize_t count = ::recv(c.fd, bytes, sizeof bytes, 0);
       if (count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR)) c.over = true;
       if (count <= 0) break;
       try {
         c.frames.add(bytes, static_cast<std::size_t>(count));
-        while (const auto payload = c.frames.next()) understand(c, *payload);
+        while (!c.over) {
+          const auto payload = c.frames.next();
+          if (!payload) break;
+          understand(c, *payload);
+        }
       } catch (const std::exception& problem) {
         // From a stranger, or one with another secret: it is told nothing.
         log::debug("rendezvous: a connection is closed: {}", problem.what());
@@ -179,69 +197,69 @@ struct ElasticServer::Impl {
     if (!c.signer) {
       // The nonce that signatures depend on is inside the first message, which is then checked as any other.
       COHORT_THROW_UNLESS(payload.size() > 64, "a message without a signature");
-      const Json first = Json::parse(payload.begin() + 64, payload.end());
-      c.signer = std::make_unique<Signer>(secret, c.challenge + text_of(first, "nonce", 64), true);
+      const Json first = parse_message(std::string_view(payload).substr(64));
+      c.signer = std::make_unique<Signer>(secret, c.challenge + text_in(first, "nonce", 64), true);
     }
-    const Json message = Json::parse(c.signer->verify(payload));
-    const std::string what = text_of(message, "do", 16);
+    const Json message = parse_message(c.signer->verify(payload));
+    const std::string what = text_in(message, "do", 16);
     const double now = now_seconds();
     if (what == "state") {
       queue(c, Json{{"is", "state"}, {"state", Json::parse(state.to_json(now))}});
       return;
     }
-    if (what == "join") {
-      COHORT_THROW_UNLESS(c.node.empty(), "a node joins twice");
-      const std::string node = text_of(message, "node", 128);
-      if (message.contains("past")) {
-        const Json& past = message["past"];
-        COHORT_THROW_UNLESS(past.is_object() && past.contains("certain") && past["certain"].is_boolean(),
-                            "a past that is none");
-        active = true;
-        state.go_on_from({.round = number_of(past, "round", 0, 1 << 30),
-                          .nodes = number_of(past, "nodes", 1, kMostRanks),
-                          .restarts = number_of(past, "restarts", 0, 1 << 30),
-                          .recovery = number_of(past, "recovery", 0, 1 << 30),
-                          .certain = past["certain"]},
-                         now);
-      } else if (!active) {
-        queue(c, Json{{"is", "standby"}});
-        c.last_words = true;
-        return;
-      }
-      std::string why =
-          text_of(message, "job", 256) == job
-              ? state.join(node, text_of(message, "host", 256), number_of(message, "ranks", 1, kMostRanks), now)
-              : format("this is the rendezvous of job '{}'", job);
-      if (!why.empty()) {
-        queue(c, Json{{"is", "refused"}, {"why", why}});
-        return;
-      }
-      c.node = node;
-      if (message.value("ack", false)) queue(c, Json{{"is", "joined"}});
-      return;
-    }
+    if (what == "join") return join(c, message, now);
     COHORT_THROW_UNLESS(!c.node.empty(), "'{}' before it has joined", what);
     state.heard(c.node, now);
     if (what == "ready") {
       state.ready(c.node, now);
     } else if (what == "finished") {
-      state.finished(c.node, number_of(message, "round", 0, 1 << 30), now);
+      state.finished(c.node, number_in(message, "round", 0, kMostCount), now);
     } else if (what == "failed") {
-      state.failed(c.node, number_of(message, "round", 0, 1 << 30), number_of(message, "code", 1, 255),
-                   text_of(message, "what", 4096), now, message.value("again", true));
+      state.failed(c.node, number_in(message, "round", 0, kMostCount), number_in(message, "code", 1, 255),
+                   text_in(message, "what", kMostWords), now, flag_in(message, "again", true));
     } else if (what == "lost") {
-      state.lost(c.node, number_of(message, "round", 0, 1 << 30), number_of(message, "code", 1, 255),
-                 text_of(message, "what", 4096), now);
+      state.lost(c.node, number_in(message, "round", 0, kMostCount), number_in(message, "code", 1, 255),
+                 text_in(message, "what", kMostWords), now);
     } else if (what == "waits") {
-      state.waits(c.node, number_of(message, "round", 0, 1 << 30), number_of(message, "recovery", 0, 1 << 30), now);
+      state.waits(c.node, number_in(message, "round", 0, kMostCount), number_in(message, "recovery", 0, kMostCount),
+                  now);
     } else if (what == "cannot") {
-      state.cannot(c.node, number_of(message, "round", 0, 1 << 30), text_of(message, "what", 4096), now);
+      state.cannot(c.node, number_in(message, "round", 0, kMostCount), text_in(message, "what", kMostWords), now);
     } else if (what == "leave") {
-      c.over = true;
+      c.said_leave = c.over = true;
     } else {
       COHORT_THROW_UNLESS(what == "beat", "'{}' is nothing to do", what);
     }
   }
+
+  void join(Connection& c, const Json& message, double now) {
+    COHORT_THROW_UNLESS(c.node.empty(), "a node joins twice");
+    const std::string node = text_in(message, "node", 128), host = text_in(message, "host", 256);
+    COHORT_THROW_UNLESS(!node.empty(), "a node without a name");
+    const int ranks = number_in(message, "ranks", 1, kMostRanks);
+    const int number = message.contains("number") ? number_in(message, "number", 0, kMostRanks) : -1;
+    const bool acknowledged = flag_in(message, "ack", false);
+    if (text_in(message, "job", 256) != job) return refuse(c, format("this is the rendezvous of job '{}'", job));
+    if (const auto found = message.find("past"); found != message.end()) {
+      COHORT_THROW_UNLESS(found->is_object() && found->contains("certain"), "a past that is none");
+      const ElasticState::Past past{.round = number_in(*found, "round", 0, kMostCount),
+                                    .nodes = number_in(*found, "nodes", 1, kMostRanks),
+                                    .restarts = number_in(*found, "restarts", 0, kMostCount),
+                                    .recovery = number_in(*found, "recovery", 0, kMostCount),
+                                    .certain = flag_in(*found, "certain", false)};
+      active = true;
+      state.go_on_from(past, now);
+    } else if (!active) {
+      queue(c, Json{{"is", "standby"}});
+      c.last_words = true;
+      return;
+    }
+    if (const std::string why = state.join(node, host, ranks, now, number); !why.empty()) return refuse(c, why);
+    c.node = node;
+    if (acknowledged) queue(c, Json{{"is", "joined"}});
+  }
+
+  void refuse(Connection& c, const std::string& why) { queue(c, Json{{"is", "refused"}, {"why", why}}); }
 
   void queue(Connection& c, const Json& message) {
     c.unsent += c.signer->sign(message.dump(-1, ' ', false, Json::error_handler_t::replace));
@@ -256,8 +274,11 @@ struct ElasticServer::Impl {
       c.told_end = true;
       return;
     }
-    if (state.number_of(c.node) < 0) {  // it was silent for too long
-      c.over = true;
+    if (state.number_of(c.node) < 0) {
+      // Should it still be there, it must not take this for the host's end, and go on elsewhere.
+      queue(c, Json{{"is", "end"}, {"code", 1}, {"why", "this node was silent for too long, and counts as lost"}});
+      c.last_words = true;
+      c.node.clear();
       return;
     }
     if (c.told == state.phase() && c.told_round == state.round()) {
@@ -329,6 +350,14 @@ ElasticServer::ElasticServer(int socket, const ElasticEndpoint& endpoint, const 
                      .state = ElasticState(limits)}) {
   COHORT_THROW_UNLESS(::pipe2(impl_->wake, O_CLOEXEC) == 0, "cannot make a pipe: {}", std::strerror(errno));
   impl_->thread = std::thread([this] { impl_->run(); });
+}
+
+int ElasticServer::port() const {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  ::getsockname(impl_->socket, reinterpret_cast<sockaddr*>(&address), &size);
+  return ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6&>(address).sin6_port
+                                             : reinterpret_cast<const sockaddr_in&>(address).sin_port);
 }
 
 void ElasticServer::activate() {

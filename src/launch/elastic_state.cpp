@@ -6,6 +6,11 @@
 #include "core/error.h"
 
 namespace cohort::launch {
+namespace {
+
+constexpr std::size_t kMostStateBytes = 48 * 1024;
+
+}  // namespace
 
 const char* to_string(ElasticPhase phase) {
   switch (phase) {
@@ -61,32 +66,37 @@ void ElasticState::gather(const std::string& why, double now) {
 void ElasticState::end(int code, const std::string& why) {
   if (phase_ == ElasticPhase::kEnded) return;
   phase_ = ElasticPhase::kEnded;
+  recovering_ = false;
   code_ = code;
   why_ = why;
 }
 
-std::string ElasticState::join(const std::string& id, const std::string& host, int ranks, double now) {
+std::string ElasticState::join(const std::string& id, const std::string& host, int ranks, double now, int number) {
   if (phase_ == ElasticPhase::kEnded) return "the job has ended: " + why_;
-  if (find(id)) return format("there is a node '{}' already", id);
+  if (const ElasticNode* other = find(id)) return format("there is a node '{}' already, on {}", id, other->host);
   if (static_cast<int>(nodes_.size()) >= limits_.most) return format("the job has all of its {} nodes", limits_.most);
   begin(now);
   ElasticNode node;
   node.id = id;
   node.host = host;
   node.ranks = ranks;
+  node.number = number;
   node.heard = now;
-  nodes_.insert(id == limits_.first ? nodes_.begin() : nodes_.end(), node);
+  const auto place =
+      number < 0 ? (id == limits_.first ? nodes_.begin() : nodes_.end())
+                 : std::find_if(nodes_.begin(), nodes_.end(), [&](const ElasticNode& n) { return n.number > number; });
+  nodes_.insert(place, node);
   gather(format("node {} on {} has joined", id, host), now);
   find(id)->ready = true;
   begin_where_all_are_ready(now);
   return "";
 }
 
-void ElasticState::leave(const std::string& id, const std::string& why, double now) {
-  leave_after(id, why, false, now);
+void ElasticState::leave(const std::string& id, const std::string& why, double now, bool said) {
+  leave_after(id, why, said, !said && stalled_ >= 0 && now - stalled_ < limits_.lost_after, now);
 }
 
-void ElasticState::leave_after(const std::string& id, const std::string& why, bool silent, double now) {
+void ElasticState::leave_after(const std::string& id, const std::string& why, bool said, bool silent, double now) {
   const ElasticNode* node = find(id);
   if (!node || phase_ == ElasticPhase::kEnded) return;
   const std::string text = format("node {} on {} {}", id, node->host, why);
@@ -98,10 +108,15 @@ void ElasticState::leave_after(const std::string& id, const std::string& why, bo
     return;
   }
   const int left = static_cast<int>(nodes_.size());
-  if (silent && limits_.others_may_meet_elsewhere && 2 * left < of_last_round_)
-    return end(1, format("{}; with {} of {} nodes it cannot be told who is cut off, and the others may go on elsewhere",
-                         text, left, of_last_round_));
-  gather(text, now);
+  if (!said && limits_.others_may_meet_elsewhere) {
+    const bool fewer = silent && 2 * left < of_last_round_;
+    if (fewer && !limits_.claim)
+      return end(1,
+                 format("{}; with {} of {} nodes it cannot be told who is cut off, and the others may go on elsewhere",
+                        text, left, of_last_round_));
+    if (limits_.claim) claim_at_ = std::max(claim_at_, now + (fewer ? 2 * limits_.lost_after : 0));
+  }
+  gather(left < limits_.least ? text + "; it is waited for: start the same command there again" : text, now);
   begin_where_all_are_ready(now);
 }
 
@@ -197,10 +212,15 @@ void ElasticState::begin(double now) {
 void ElasticState::time_passes(double now) {
   if (phase_ == ElasticPhase::kEnded) return;
   begin(now);
+  if (last_ > 0 && now - last_ > limits_.lost_after) {
+    stalled_ = now;
+    for (ElasticNode& node : nodes_) node.heard = now;  // nobody could be heard
+  }
+  last_ = now;
   for (std::size_t i = nodes_.size(); i-- > 0;) {
     const double silent = now - nodes_[i].heard;
     if (silent > limits_.lost_after)
-      leave_after(nodes_[i].id, format("is lost: silent for {:.1f} s", silent), true, now);
+      leave_after(nodes_[i].id, format("is lost: silent for {:.1f} s", silent), false, true, now);
   }
   if (phase_ == ElasticPhase::kRunning && !recovering_)
     for (const ElasticNode& node : nodes_)
@@ -232,6 +252,11 @@ void ElasticState::begin_where_all_are_ready(double now) {
   // is left after a round goes on at once: others may come when they like.
   const bool waits = of_last_round_ == 0 ? here < limits_.most : needed_ != 0 && here < of_last_round_ - 1;
   if (waits && now - changed_ < limits_.last_call) return;
+  if (claim_at_ >= 0) {
+    if (now < claim_at_) return;
+    claim_at_ = -1;
+    if (const std::string why = limits_.claim(); !why.empty()) return end(1, why_ + "; " + why);
+  }
   phase_ = ElasticPhase::kRunning;
   needed_ = 0;
   of_last_round_ = here;
@@ -253,15 +278,24 @@ std::string ElasticState::to_json(double now) const {
                               {"recovering", recovering_},
                               {"world_size", world_size()},
                               {"nodes", nlohmann::ordered_json::array()}};
-  for (const ElasticNode& node : nodes_)
-    json["nodes"].push_back({{"id", node.id},
-                             {"host", node.host},
-                             {"ranks", node.ranks},
-                             {"first_rank", first_rank(node.id)},
-                             {"ready", node.ready},
-                             {"finished", node.finished},
-                             {"silent_s", now - node.heard}});
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  const auto text_of_all = [&json] {
+    return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  };
+  std::size_t bytes = text_of_all().size();
+  int first = 0;
+  for (const ElasticNode& node : nodes_) {
+    nlohmann::ordered_json entry{
+        {"id", node.id},       {"host", node.host},         {"ranks", node.ranks},         {"first_rank", first},
+        {"ready", node.ready}, {"finished", node.finished}, {"silent_s", now - node.heard}};
+    first += node.ranks;
+    bytes += entry.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).size() + 1;
+    if (bytes > kMostStateBytes) {
+      json["nodes_left_out"] = nodes_.size() - json["nodes"].size();
+      break;
+    }
+    json["nodes"].push_back(std::move(entry));
+  }
+  return text_of_all();
 }
 
 }  // namespace cohort::launch

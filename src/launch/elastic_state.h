@@ -15,6 +15,7 @@
 ///   recovering --(a node cannot)---------------------------------------------------> gathering
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -29,8 +30,11 @@ struct ElasticLimits {
   double lost_after = 5;  ///< s without a sign of life after which a node is lost
   std::string first;      ///< the node that is always number 0, and without which no round begins; "": any
   /// Nodes that do not hear of this rendezvous may meet elsewhere: where some were silent, it goes on only with at least
-  /// half of the nodes that were there.
+  /// half of the nodes that were there, or as `claim` says.
   bool others_may_meet_elsewhere = false;
+  /// Asked before a round without nodes that were silent: why they may have gone on elsewhere; "": they have not, and
+  /// now cannot any more. With fewer than half of the nodes it is asked later, so that the others come first.
+  std::function<std::string()> claim = nullptr;
 };
 
 enum class ElasticPhase { kGathering, kRunning, kEnded };
@@ -39,6 +43,7 @@ struct ElasticNode {
   std::string id;
   std::string host;
   int ranks = 1;
+  int number = -1;        ///< where the user has numbered the nodes
   bool ready = false;     ///< its ranks have ended, or have not begun
   bool finished = false;  ///< its ranks of this round have ended well
   int waits = -1;         ///< the recovery that all of its ranks wait for; the last one: for a reason not told yet
@@ -52,9 +57,10 @@ class ElasticState {
 
   // Events, with their time in seconds. Those about unknown nodes do nothing.
 
-  /// Why the node cannot take part; "": it does.
-  std::string join(const std::string& id, const std::string& host, int ranks, double now);
-  void leave(const std::string& id, const std::string& why, double now);
+  /// Why the node cannot take part; "": it does. Nodes with a `number` stand in that order.
+  std::string join(const std::string& id, const std::string& host, int ranks, double now, int number = -1);
+  /// `said`: the node itself has; else its connection has ended, and it may be elsewhere.
+  void leave(const std::string& id, const std::string& why, double now, bool said = true);
   void heard(const std::string& id, double now);
   void ready(const std::string& id, double now);
   void finished(const std::string& id, int round, double now);
@@ -92,14 +98,15 @@ class ElasticState {
   bool recovering() const { return recovering_; }
   const std::string& why_recovering() const { return why_recovering_; }
   int restarts() const { return restarts_; }
-  /// Readable: {"phase": "running", "round": 1, "nodes": [...], ...}.
+  /// Readable: {"phase": "running", "round": 1, "nodes": [...], ...}. Of very many nodes the last are left out, so that
+  /// it fits into a message.
   std::string to_json(double now) const;
 
  private:
   ElasticNode* find(const std::string& id);
   void gather(const std::string& why, double now);
   void end(int code, const std::string& why);
-  void leave_after(const std::string& id, const std::string& why, bool silent, double now);
+  void leave_after(const std::string& id, const std::string& why, bool said, bool silent, double now);
   void recover(const std::string& why);
   void begin(double now);
   void begin_where_all_are_ready(double now);
@@ -116,8 +123,11 @@ class ElasticState {
   int of_last_round_ = 0;  ///< nodes
   int needed_ = 0;         ///< nodes, besides `least`, after a host that was silent; -1: it has died
   bool begun_ = false;     ///< the first event has come, from which times count
+  double last_ = 0;        ///< time_passes() was called
+  double stalled_ = -1;    ///< this machine had stood still until then, for so long that the others may have moved on
   double since_ = 0;       ///< that the nodes gather
   double changed_ = 0;     ///< a node came or went
+  double claim_at_ = -1;   ///< when limits_.claim is to be asked; below 0: it need not
   std::string why_ = "the job begins";
 };
 

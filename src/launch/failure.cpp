@@ -1,11 +1,8 @@
 #include "launch/failure.h"
 
 #include <algorithm>
-#include <array>
 #include <csignal>
 #include <sstream>
-
-#include <unistd.h>
 
 #include "core/error.h"
 #include "launch/error_file.h"
@@ -117,12 +114,10 @@ JobFailure describe_failure(const WorkerGroup& group, const OomCounts& before, c
   failure.code = worker.signal ? 128 + worker.signal : worker.exit_code;
   if (failure.code == 0) failure.code = 1;
   failure.by_itself = worker.signal == 0;
-  std::array<char, 256> host{};
-  ::gethostname(host.data(), host.size() - 1);
   std::string& text = failure.text;
   text = format("cohort launch: rank {} failed first{}\n", worker.rank,
                 group.workers().size() > 1 ? format(" of {} ranks; the job was stopped", group.workers().size()) : "");
-  text += format("  rank      {} on {}, pid {}: {}\n", worker.rank, host.data(), worker.pid, how(worker));
+  text += format("  rank      {} on {}, pid {}: {}\n", worker.rank, own_host_name(), worker.pid, how(worker));
   if (first.error) text += format("  message   {}\n", indented(first.error->message, "            "));
   if (!worker.killed_for.empty())
     text += format("  why       {}\n", worker.killed_for);

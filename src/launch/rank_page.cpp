@@ -244,7 +244,7 @@ std::uint64_t RankPage::beats() const {
 }
 std::chrono::nanoseconds RankPage::silent_for() const {
   const std::int64_t last = layout().beat_ns;
-  return std::chrono::nanoseconds(last == 0 ? 0 : std::max<std::int64_t>(0, now_ns() - last));
+  return std::chrono::nanoseconds(last <= 0 ? 0 : std::max<std::int64_t>(0, now_ns() - last));
 }
 bool RankPage::waits_for_others() const {
   return layout().waits != 0;
@@ -264,9 +264,10 @@ std::string RankPage::note() const {
 std::optional<std::string> RankPage::kept(std::int64_t step) const {
   const auto index = static_cast<std::size_t>(step & 1);
   const Layout::Slot& s = layout().slots[index];
-  if (s.step_and_one != step + 1 || kHead + 2 * layout().slot_bytes > size_ || s.bytes > layout().slot_bytes)
-    return std::nullopt;
-  return std::string(reinterpret_cast<const char*>(slot(index)), s.bytes);
+  // Taken once: who wrote them may have gone mad, and may still write.
+  const std::size_t room = layout().slot_bytes, bytes = s.bytes;
+  if (s.step_and_one != step + 1 || room > size_ || kHead + 2 * room > size_ || bytes > room) return std::nullopt;
+  return std::string(reinterpret_cast<const char*>(layout_) + kHead + index * room, bytes);
 }
 std::uint32_t RankPage::generation() const {
   return layout().generation;
@@ -282,8 +283,8 @@ bool RankPage::park_asked() const {
   return layout().parks != 0;
 }
 std::optional<std::string_view> RankPage::parked() const {
-  const std::size_t begin = kHead + 2 * layout().slot_bytes, bytes = layout().parked_bytes;
-  if (bytes == 0 || begin > size_ || bytes > size_ - begin) return std::nullopt;
+  const std::size_t room = layout().slot_bytes, bytes = layout().parked_bytes, begin = kHead + 2 * room;
+  if (bytes == 0 || room > size_ || begin > size_ || bytes > size_ - begin) return std::nullopt;
   return std::string_view(reinterpret_cast<const char*>(layout_) + begin, bytes);
 }
 

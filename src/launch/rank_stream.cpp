@@ -101,7 +101,7 @@ void RankStream::end_line(std::string_view text) {
     store(text);
     store("\n");
   }
-  tail_.emplace_back(text);
+  if (!is_stack_frame(text)) tail_.emplace_back(text);
   if (tail_.size() > kTailLines) tail_.pop_front();
   if (settings_.show) console_.line(settings_.stream, settings_.prefix, text);
 }
@@ -113,6 +113,13 @@ void RankStream::finish() {
   if (settings_.show) console_.unfinished(source, "", "");
   if (!partial_.empty()) end_line(partial_);
   partial_.clear();
+}
+
+bool is_stack_frame(std::string_view line) {
+  constexpr std::string_view kFrame = "frame #";
+  if (!line.starts_with(kFrame)) return false;
+  const std::size_t end = line.find_first_not_of("0123456789", kFrame.size());
+  return end > kFrame.size() && end < line.size() && line[end] == ':';
 }
 
 std::string_view after_last_return(std::string_view line) {

@@ -40,7 +40,7 @@ class RankStream {
   /// Ends the stream, whether or not somebody still holds the other end: what is left of a line is a line.
   void finish();
 
-  /// The last lines, at most kTailLines.
+  /// The last lines, at most kTailLines, without the frames of C++ stacks, which would push out what was said before.
   const std::deque<std::string>& tail() const { return tail_; }
   /// When text last arrived; the epoch when none has.
   std::chrono::system_clock::time_point last_activity() const { return last_activity_; }
@@ -70,5 +70,8 @@ class RankStream {
 /// What of a line with carriage returns a terminal would show in the end, taking each return to start the line anew:
 /// the text after the last one that something follows, without an "erase to the end of the line" at its begin.
 std::string_view after_last_return(std::string_view line);
+
+/// A line of the C++ stack that LibTorch writes behind an error: "frame #3: at::foo() + 0x1f (0x7f.. in libtorch.so)".
+bool is_stack_frame(std::string_view line);
 
 }  // namespace cohort::launch

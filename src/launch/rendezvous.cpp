@@ -1,5 +1,9 @@
 #include "launch/rendezvous.h"
 
+#include <array>
+
+#include <unistd.h>
+
 #include "core/error.h"
 #include "launch/elastic_rendezvous.h"
 
@@ -15,6 +19,12 @@ std::string without_brackets(const std::string& host) {
 
 std::string store_address(const LaunchSettings& settings) {
   return settings.nodes == 1 ? kLoopback : without_brackets(settings.master_addr);
+}
+
+std::string own_host_name() {
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  return host.data();
 }
 
 StandaloneRendezvous::StandaloneRendezvous(const LaunchSettings& settings)

@@ -118,4 +118,7 @@ std::unique_ptr<Rendezvous> make_rendezvous(const LaunchSettings& settings);
 /// MASTER_ADDR of the ranks: loopback for one node, else LaunchSettings::master_addr.
 std::string store_address(const LaunchSettings& settings);
 
+/// This machine's name, as users and other nodes are told it.
+std::string own_host_name();
+
 }  // namespace cohort::launch

@@ -83,4 +83,19 @@ std::string signal_name(int signal) {
   return format("signal {}", signal);
 }
 
+std::string what_follows_a_death(const LaunchSettings& settings) {
+  if (settings.max_restarts == 0)
+    return "when a rank dies, the job ends on all nodes; with --max-restarts=N" +
+           std::string(settings.elastic ? "" : " and --job-secret-file=F on each") + " it goes on";
+  return format("when a rank dies, {}, {} time(s) at most; {}",
+                settings.recovers_from_memory
+                    ? "a new process takes its place and the others keep what they have in memory (where that cannot "
+                      "be, all start again from their last checkpoint)"
+                    : "all ranks start again from their last checkpoint",
+                settings.max_restarts,
+                settings.numbered_nodes ? "a node that is lost is waited for (start the same command there again), but "
+                                          "without node 0 the job ends"
+                                        : "nodes that come and go cost none of these");
+}
+
 }  // namespace cohort::launch

@@ -49,11 +49,15 @@ struct LaunchSettings {
   /// The nodes meet at rendezvous_host, may come and go, and are counted there (launch/elastic_rendezvous.h): `nodes`
   /// is the most of them, node_rank is not used.
   bool elastic = false;
+  /// Likewise, but every node's number is given by node_rank, node 0 hosts the rendezvous, and all of them are needed.
+  bool numbered_nodes = false;
   int least_nodes = 1;
   std::string rendezvous_host;
   int rendezvous_port = 29400;
   /// Where the nodes meet when the host of that has died: (name, port), each an agent's machine.
   std::vector<std::pair<std::string, int>> further_endpoints;
+  std::string
+      state_file;  ///< who hosts it, on a file system that all nodes share (launch/term_file.h); "": there is none
   std::string job_secret_file;       ///< "": the variable COHORT_JOB_SECRET
   double last_call = 5;              ///< s that further nodes are waited for once the least number is there
   std::string node_id;               ///< of this agent, unlike all others'
@@ -65,7 +69,7 @@ struct LaunchSettings {
   /// address of node 0 that all of them reach.
   std::string master_addr = "127.0.0.1";
   int master_port = 0;   ///< 0: a free one, kept reserved for the life of the job; several nodes: the same on all
-  int max_restarts = 0;  ///< how often the job is started again after a rank has failed; one node only
+  int max_restarts = 0;  ///< how often the job goes on after a rank has failed; several nodes: only where they meet
   /// After a rank has died, the others keep what they have in memory and a new one takes its place, where the program
   /// can (launch/recovery.h). It counts as a restart. false: all ranks start again.
   bool recovers_from_memory = true;
@@ -94,5 +98,8 @@ struct LaunchSettings {
   /// A rank whose group breaks should wait for others: a new one, or, in an elastic job, another number of them.
   bool recovers() const { return recovers_from_memory && (elastic || (max_restarts > 0 && ranks > 1 && nodes == 1)); }
 };
+
+/// What a job on several nodes does when a rank of it dies, in a sentence for its banner.
+std::string what_follows_a_death(const LaunchSettings& settings);
 
 }  // namespace cohort::launch

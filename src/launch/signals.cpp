@@ -67,4 +67,12 @@ std::vector<int> SignalPipe::take() {
   }
 }
 
+bool asks_to_stop(int signal) {
+  return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
+}
+
+bool is_notice(int signal) {
+  return signal == SIGUSR1 || signal == SIGUSR2;
+}
+
 }  // namespace cohort::launch

@@ -28,4 +28,9 @@ class SignalPipe {
   int write_ = -1;
 };
 
+/// The signal asks a job to stop.
+bool asks_to_stop(int signal);
+/// SIGUSR1 or SIGUSR2, which a scheduler sends some time before it ends a job. A rank may end by it, or not.
+bool is_notice(int signal);
+
 }  // namespace cohort::launch

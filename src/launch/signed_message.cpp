@@ -54,8 +54,8 @@ std::string read_job_secret(const std::string& file) {
     secret = trimmed(variable);
   }
   COHORT_THROW_UNLESS(secret.size() >= kShortestSecret,
-                      "an elastic job needs a secret of at least {} characters that its nodes share: {}",
-                      kShortestSecret, kRemedy);
+                      "nodes that meet need a secret of at least {} characters that they share: {}", kShortestSecret,
+                      kRemedy);
   return secret;
 }
 

@@ -13,23 +13,12 @@
 
 #include "launch/console.h"
 #include "launch/guard.h"
+#include "launch/job_plan.h"
 #include "launch/rank_page.h"
 #include "launch/rank_stream.h"
 #include "launch/rendezvous.h"
-#include "launch/settings.h"
-#include "launch/worker_environment.h"
 
 namespace cohort::launch {
-
-/// What is fixed before the first attempt.
-struct JobPlan {
-  LaunchSettings settings;
-  std::string program;                     ///< the path behind settings.command[0]
-  JobIdentity identity;                    ///< attempt and meeting are set before each group
-  std::vector<DeviceEnvironment> devices;  ///< by local rank
-  std::filesystem::path log_dir;  ///< where attempt_<n>/rank_<r>/ are made; a temporary folder when nothing is stored
-  bool keeps_logs = false;        ///< log_dir stays when the job has ended
-};
 
 struct Worker {
   int rank = 0;        ///< in the job

@@ -14,6 +14,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/log.h"
+#include "core/without_stack.h"
 #include "dist/group.h"
 #include "dist/rank_environment.h"
 #include "dist/recovery.h"
@@ -323,7 +324,7 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
     result = loop.run();
   } catch (const std::exception& e) {
     // No report among several ranks: the launcher should hear of the failure first, and may end this process any time.
-    output.failed(e.what(), seconds(), !group);
+    output.failed(without_stack(e.what()), seconds(), !group);
     throw;
   }
   if (result.status == TrainStatus::kParked) {

@@ -181,7 +181,14 @@ TEST(LaunchUsage, WhatSeveralNodesNeedIsNamed) {
   refused({"--num_machines=2", "--main_process_ip=h", "--num_processes=3"},
           "--num_processes=3 is the number on all machines together and cannot be divided by --num_machines=2");
   refused({"--num_machines=2", "--main_process_ip=h", "--num_processes=4", "--nproc_per_node=4"}, "contradict");
-  refused({"--nnodes=2", "--master-addr=h", "--max-restarts=1"}, "nobody tells the others");
+  refused({"--nnodes=2", "--master-addr=h", "--max-restarts=1"}, "without a secret of the job nobody tells the others");
+  refused({"--nnodes=2", "--master-addr=h", "--master-port=65535", "--max-restarts=1", "--job-secret-file=f"},
+          "the port after it");
+  refused({"--rdzv-conf=timeout=3"}, "the only setting is state_file=PATH");
+  refused({"--rdzv-conf=state_file="}, "the only setting is state_file=PATH");
+  refused({"--rdzv-conf=state_file=f"}, "is for nodes that meet");
+  refused({"--nnodes=2", "--master-addr=h", "--max-restarts=1", "--job-secret-file=f", "--rdzv-conf=state_file=f"},
+          "is for nodes that meet");
   refused({"--max-restarts=-1"}, "must not be negative");
 }
 

@@ -147,6 +147,33 @@ TEST_F(TrainNodes, WithoutASecondEndpointTheDeathOfTheHostSaysWhatWouldHaveHelpe
   EXPECT_TRUE(contains(outcome.err, "--rdzv-endpoint=A:PORT,B:PORT")) << outcome.err;
 }
 
+TEST_F(TrainNodes, NumberedNodesRecoverFromMemoryToo) {
+  const Outcome undisturbed = run(training_.after(launch({"--nproc_per_node=2"}), "whole",
+                                                  {"train.steps=" + std::to_string(kSteps), "train.ema.enabled=true",
+                                                   "parallel.ddp.cpu_reduction=gloo"}),
+                                  Training::variables(), 200);
+  ASSERT_EQ(undisturbed.code, 0) << undisturbed.err;
+  const auto node = [&](const std::string& number) {
+    return training_.after(
+        launch({"--nnodes=2", "--node-rank=" + number, "--nproc_per_node=1", "--master-addr=127.0.0.1",
+                "--master-port=" + std::to_string(port_), "--max-restarts=3"}),
+        "numbered",
+        {"train.steps=" + std::to_string(kSteps), "train.ema.enabled=true", "parallel.ddp.cpu_reduction=gloo"});
+  };
+  Process first(node("0"), variables()), second(node("1"), variables());
+  ASSERT_TRUE(eventually([&] { return training_.step("numbered") >= 40; }, 100)) << first.err() << second.err();
+  const std::vector<pid_t> before = pids("numbered", 2);
+  ASSERT_GT(before[1], 0);
+  ::kill(before[1], SIGKILL);
+  ASSERT_TRUE(eventually([&] { return contains(first.err(), "all 2 ranks are there again after"); }, 100))
+      << first.err() << second.err();
+  EXPECT_TRUE(alive(before[0])) << "rank 0 keeps its process";
+  EXPECT_EQ(first.wait(200).code, 0) << first.err();
+  EXPECT_EQ(second.wait(200).code, 0) << second.err();
+  EXPECT_EQ(weights("numbered"), weights("whole"));
+  expect_from_memory("numbered");
+}
+
 TEST(DoctorOfRanks, MeasuresTheAllReduceBetweenThem) {
   const Outcome outcome = run(launch({"--nproc_per_node=2", "doctor", "--measure", "--json"}), Training::variables());
   ASSERT_EQ(outcome.code, 0) << outcome.err;

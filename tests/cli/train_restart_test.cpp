@@ -169,5 +169,27 @@ TEST(TrainNodes, ARankThatDiesOnOneNodeEndsTheJobOnTheOther) {
   EXPECT_TRUE(contains(first.err, "because rank 1 (pid ")) << first.err;
 }
 
+TEST(TrainNodes, WhenTheHostOfTheStoreDiesTheFirstLinesSayWhoAndNoStackOfLibTorchStandsBefore) {
+  const Training training;
+  const std::string port = std::to_string(free_port());
+  const auto agent = [&](const std::string& node) {
+    return training.after(launch({"--nnodes=2", "--node-rank=" + node, "--master-addr=127.0.0.1",
+                                  "--master-port=" + port, "--nproc-per-node=1"}),
+                          "two", {"train.steps=100000"});
+  };
+  Process node0(agent("0"), Training::variables());
+  Process node1(agent("1"), Training::variables());
+  ASSERT_TRUE(eventually([&] { return training.step("two") >= 5; }, 60)) << node0.err() << node1.err();
+  ::kill(pid_of_rank(log_of(training, "two"), 0), SIGKILL);
+  node0.wait();
+  const Outcome other = node1.wait();
+  EXPECT_EQ(other.code, 1) << other.err;
+  EXPECT_FALSE(contains(other.err, "frame #") || contains(other.err, "Exception raised from")) << other.err;
+  const std::vector<std::string> lines =
+      lines_of(other.err.substr(other.err.find("cohort launch: rank 1 failed first")));
+  ASSERT_GE(lines.size(), 3u) << other.err;
+  EXPECT_TRUE(contains(lines[2], "because rank 0 (pid ")) << other.err;
+}
+
 }  // namespace
 }  // namespace cohort::testing

@@ -1,5 +1,6 @@
 // One rank of the process-group tests: dist_worker SCENARIO [ARGUMENT]. Prints "error: ..." and returns 1 on an
 // exception.
+#include <cerrno>
 #include <cstdio>
 #include <fstream>
 #include <sstream>
@@ -189,6 +190,14 @@ int run(const std::string& scenario) {
       std::printf("first: %s\n", problem.what());
       group->all_reduce(t);  // says that the group has failed, at once
     }
+  } else if (scenario == "broken_pipe") {
+    // As Gloo does when a peer has died: it writes, and takes EPIPE for an answer.
+    int ends[2];
+    COHORT_CHECK(::pipe(ends) == 0, "no pipe");
+    ::close(ends[0]);
+    const bool refused = ::write(ends[1], "x", 1) < 0 && errno == EPIPE;
+    std::printf("%s\n", refused ? "the pipe is broken" : "the pipe is whole");
+    group->close();
   } else if (scenario == "dies_once") {
     // Under a launcher that starts the job again: rank 1 dies in the first attempt only.
     check_collectives(*group);

@@ -116,6 +116,13 @@ TEST(Group, NamesTheRankThatDied) {
       << results[0].output();
 }
 
+TEST(Group, ARankOfSeveralOutlivesASocketOrPipeThatNobodyReads) {
+  for (const Outcome& result : run_ranks({kWorker, "broken_pipe"}, 2)) {
+    EXPECT_EQ(result.code, 0) << result.output();
+    EXPECT_TRUE(contains(result.output(), "the pipe is broken")) << result.output();
+  }
+}
+
 TEST(Group, NamesTheRankThatDiedWhenItHostedTheStore) {
   // The victim is rank 0 this time: roles are swapped by giving the killed process number 0.
   const ReservedPort reserved;
@@ -130,6 +137,7 @@ TEST(Group, NamesTheRankThatDiedWhenItHostedTheStore) {
   EXPECT_EQ(result.code, 1);
   EXPECT_NE(result.output().find("rank 1 of 2: all_reduce failed because rank 0 (pid "), std::string::npos)
       << result.output();
+  EXPECT_FALSE(contains(result.output(), "frame #")) << "a C++ stack of LibTorch's before it\n" << result.output();
   host.wait();
 }
 

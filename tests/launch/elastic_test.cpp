@@ -68,6 +68,19 @@ TEST_F(LaunchElastic, AFailureOnOneNodeRestartsAllAndTheLastOneEndsAllWithItsCod
   EXPECT_TRUE(contains(a.err() + b.err(), "the job has ended: a rank of node ")) << a.err() << b.err();
 }
 
+TEST_F(LaunchElastic, AnAgentThatStoodStillTakesNobodyForLostAfterwards) {
+  Process only(agent("1:2", say() + "exec sleep 1000"), secret());
+  ASSERT_TRUE(eventually([&] { return contains(said(), "attempt 0 rank 0 of 1 "); }, 60)) << only.err();
+  only.send(SIGSTOP);
+  std::this_thread::sleep_for(std::chrono::seconds(6));
+  only.send(SIGCONT);
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+  EXPECT_TRUE(alive(only.pid())) << only.err();
+  EXPECT_EQ(lines_of(said()).size(), 1u) << said();
+  only.send(SIGTERM);
+  EXPECT_EQ(only.wait(60).code, 143) << only.err();
+}
+
 TEST_F(LaunchElastic, WithoutTheSecretNobodyJoinsAndWithoutAnySecretNothingBegins) {
   Process first(agent("1:2", say() + "exec sleep 1000"), secret());
   ASSERT_TRUE(eventually([&] { return contains(said(), "attempt 0 rank 0 of 1 "); }, 60)) << first.err();
@@ -94,6 +107,130 @@ TEST_F(LaunchElastic, WhenTheHostOfTheRendezvousDiesTheOthersEndAndSayWhy) {
   EXPECT_TRUE(
       contains(outcome.err, "the rendezvous at 127.0.0.1:" + std::to_string(port_) + " has closed the connection"))
       << outcome.err;
+}
+
+/// Nodes whose numbers are given, with restarts: their agents meet at the port after the store's.
+class LaunchNumbered : public LaunchElastic {
+ protected:
+  std::vector<std::string> node(int number, const std::string& script, std::vector<std::string> more = {}) const {
+    std::vector<std::string> flags = {"--nnodes=2", "--node-rank=" + std::to_string(number), "--nproc_per_node=1",
+                                      "--master-addr=127.0.0.1", "--master-port=" + std::to_string(port_)};
+    flags.insert(flags.end(), more.begin(), more.end());
+    flags.insert(flags.end(), {"--", "/bin/sh", "-c", script});
+    return launch(flags);
+  }
+};
+
+TEST_F(LaunchNumbered, AFailureRestartsAllNodesWithTheSameNumbersAndStore) {
+  const std::string script = say() + "echo port $MASTER_PORT node $GROUP_RANK rank $RANK >> " +
+                             (folder_.path() / "ports").string() +
+                             "; if [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then if [ $RANK = 1 ]; then sleep 0.3; exit 7; "
+                             "fi; exec sleep 1000; fi";
+  Process second(node(1, script, {"--max-restarts=1"}), secret());  // who comes first does not matter
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  Process first(node(0, script, {"--max-restarts=1"}), secret());
+  EXPECT_EQ(first.wait().code, 0) << first.err();
+  EXPECT_EQ(second.wait().code, 0) << second.err();
+  for (const char* line :
+       {"attempt 0 rank 0 of 2 ", "attempt 0 rank 1 of 2 ", "attempt 1 rank 0 of 2 ", "attempt 1 rank 1 of 2 "})
+    EXPECT_TRUE(contains(said(), line)) << said();
+  const std::string ports = text_of(folder_.path() / "ports");
+  for (const char* rank : {"node 0 rank 0", "node 1 rank 1"})
+    EXPECT_TRUE(contains(ports, "port " + std::to_string(port_) + " " + rank)) << ports;
+  EXPECT_TRUE(contains(first.err(), "when a rank dies, a new process takes its place")) << first.err();
+}
+
+TEST_F(LaunchNumbered, ANodeThatIsLostIsWaitedForUntilTheSameCommandRunsThereAgain) {
+  const std::string script = say() + "[ $TORCHELASTIC_RESTART_COUNT = 1 ] || exec sleep 1000";
+  Process first(node(0, script, {"--max-restarts=1"}), secret());
+  {
+    Process second(node(1, script, {"--max-restarts=1"}), secret());
+    ASSERT_TRUE(eventually([&] { return lines_of(said()).size() == 2; }, 60)) << first.err() << second.err();
+    second.send(SIGKILL);
+    ASSERT_TRUE(eventually([&] { return contains(first.err(), "start the same command there again"); }, 60))
+        << first.err();
+  }
+  const Outcome third = run(node(7, "true", {"--max-restarts=1"}), secret());
+  EXPECT_EQ(third.code, 2) << "there is no such node\n" << third.err;
+  Process again(node(1, script, {"--max-restarts=1"}), secret());
+  EXPECT_EQ(first.wait().code, 0) << first.err();
+  EXPECT_EQ(again.wait().code, 0) << again.err();
+  EXPECT_TRUE(contains(said(), "attempt 1 rank 1 of 2 ")) << said();
+}
+
+TEST_F(LaunchNumbered, WithoutRestartsTheBannerSaysThatADeadRankEndsTheJob) {
+  Process first(node(0, "sleep 0.2"));
+  Process second(node(1, "sleep 0.2"));
+  EXPECT_EQ(first.wait().code, 0) << first.err();
+  EXPECT_EQ(second.wait().code, 0) << second.err();
+  for (const Process* agent : {&first, &second})
+    EXPECT_TRUE(contains(agent->err(),
+                         "when a rank dies, the job ends on all nodes; with --max-restarts=N and "
+                         "--job-secret-file=F on each it goes on"))
+        << agent->err();
+}
+
+TEST_F(LaunchNumbered, APortOfTheAgentsThatIsTakenIsNamed) {
+  Process taken(node(0, "exec sleep 1000", {"--max-restarts=1"}), secret());
+  ASSERT_TRUE(eventually([&] { return contains(taken.err(), "waits for the others"); }, 60)) << taken.err();
+  // Its agents meet at port_ + 1; a job whose store is there cannot begin.
+  std::vector<std::string> flags = {"--nnodes=2",
+                                    "--node-rank=0",
+                                    "--master-addr=127.0.0.1",
+                                    "--master-port=" + std::to_string(port_ + 1),
+                                    "--max-restarts=1",
+                                    "--",
+                                    "/bin/true"};
+  const Outcome outcome = run(launch(flags), secret());
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_TRUE(contains(outcome.err, std::to_string(port_ + 1) + " is in use")) << outcome.err;
+}
+
+/// One endpoint, and a file that says who hosts.
+class LaunchStateFile : public LaunchElastic {
+ protected:
+  std::vector<std::string> node(const std::string& nodes, const std::string& script) const {
+    return agent(
+        nodes, script,
+        {"--rdzv-backend=c10d", "--rdzv-conf=state_file=" + (folder_.path() / "terms").string(), "--max-restarts=1"});
+  }
+  /// The first of two, then the second, until both have begun.
+  void both(Process& second) const {
+    ASSERT_TRUE(eventually([&] { return contains(said(), "rank 1 of 2 "); }, 60)) << second.err();
+  }
+};
+
+TEST_F(LaunchStateFile, TheHostsDeathLeavesTheOtherNodeToGoOn) {
+  const std::string script = say() + "[ $WORLD_SIZE = 1 ] && [ $TORCHELASTIC_RESTART_COUNT -gt 0 ] || exec sleep 1000";
+  Process host(node("1:2", script), secret());
+  ASSERT_TRUE(eventually([&] { return contains(host.err(), "waits for the others"); }, 60));
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  Process other(node("1:2", script), secret());
+  both(other);
+  host.send(SIGKILL);
+  EXPECT_EQ(other.wait(60).code, 0) << other.err();
+  EXPECT_TRUE(contains(said(), "rank 0 of 1 ")) << said();
+  EXPECT_TRUE(contains(text_of(folder_.path() / "terms.3"), "\"ended\":0")) << "two hosts, then the end";
+}
+
+TEST_F(LaunchStateFile, AHostThatOnlyStoodStillFindsThatTheJobGoesOnWithoutIt) {
+  const std::string script = say() + "exec sleep 1000";
+  Process host(node("1:2", script), secret());
+  ASSERT_TRUE(eventually([&] { return contains(host.err(), "waits for the others"); }, 60));
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  Process other(node("1:2", script), secret());
+  both(other);
+  const std::size_t before = lines_of(said()).size();
+  host.send(SIGSTOP);
+  ASSERT_TRUE(eventually([&] { return lines_of(said()).size() > before; }, 60)) << other.err();
+  EXPECT_TRUE(contains(said(), "rank 0 of 1 ")) << said();
+  host.send(SIGCONT);
+  const Outcome outcome = host.wait(60);
+  EXPECT_EQ(outcome.code, 1) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "the others go on elsewhere")) << outcome.err;
+  EXPECT_TRUE(alive(other.pid())) << other.err();
+  other.send(SIGTERM);
+  EXPECT_EQ(other.wait(60).code, 143) << other.err();
 }
 
 }  // namespace

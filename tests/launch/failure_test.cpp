@@ -54,6 +54,19 @@ TEST(LaunchFailure, DeathBySignalIsNamedAndBecomes128PlusItsNumber) {
   EXPECT_TRUE(contains(crashed.err, "SIGSEGV (signal 11)")) << crashed.err;
 }
 
+TEST(LaunchFailure, AStackOfCppFramesDoesNotPushOutWhatWasSaidBefore) {
+  const Outcome outcome = run(shell(
+      2,
+      "[ $RANK = 1 ] && exec sleep 100; echo 'the store was lost' >&2; echo 'Exception raised from recvBytes at "
+      "Utils.hpp:672:' >&2; i=0; while [ $i "
+      "-lt "
+      "25 ]; do echo \"frame #$i: c10::Error::Error() + 0x57 (0x7f0 in libc10.so)\" >&2; i=$((i+1)); done; exit 1"));
+  const std::vector<std::string> lines = lines_of(outcome.err.substr(outcome.err.find("failed first")));
+  ASSERT_GE(lines.size(), 4u) << outcome.err;
+  EXPECT_TRUE(contains(lines[3], "    | the store was lost")) << outcome.err;
+  for (const std::string& line : lines) EXPECT_FALSE(contains(line, "| frame #")) << outcome.err;
+}
+
 TEST(LaunchFailure, ARankThatIgnoresSigtermIsKilledAfterTheGracePeriod) {
   const Outcome outcome =
       run(shell(2, "if [ $RANK = 0 ]; then trap '' TERM; while :; do sleep 0.1; done; fi; sleep 0.5; exit 3", {kGrace}),
