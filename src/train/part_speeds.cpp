@@ -128,6 +128,7 @@ PartSpeeds measure_parts(Job& job, const RunSettings& settings, const PartSpeedS
   train.global_batch_size.reset();
   train.gradient_accumulation_steps = plan.accumulation;
   train.early_stopping.patience = 0;
+  train.hash_every = 0;
   const double first = time_steps(job, train, *strategy, same, kWarmUpSteps);
   speeds.steps =
       std::clamp(static_cast<std::int64_t>(wanted.seconds / 2 / std::max(first, 1e-9)), kFewestTimed, kMostTimed);
