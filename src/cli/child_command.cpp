@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,10 +26,12 @@ void pass_on(int signal) {
   if (child > 0) ::kill(child, signal);
 }
 
-}  // namespace
+/// Where the child writes, as descriptors of this process; -1: where this process does.
+struct Outputs {
+  int out = -1, err = -1;
+};
 
-int run_cohort(const std::vector<std::string>& words) {
-  const std::string program = own_path();
+int run_child(const std::string& program, const std::vector<std::string>& words, Outputs outputs = {}) {
   std::vector<std::string> copies{program};
   copies.insert(copies.end(), words.begin(), words.end());
   std::vector<char*> arguments;
@@ -41,8 +44,13 @@ int run_cohort(const std::vector<std::string>& words) {
   handler.sa_flags = SA_RESTART;
   ::sigaction(SIGINT, &handler, &before_int);
   ::sigaction(SIGTERM, &handler, &before_term);
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  if (outputs.out >= 0) ::posix_spawn_file_actions_adddup2(&actions, outputs.out, STDOUT_FILENO);
+  if (outputs.err >= 0) ::posix_spawn_file_actions_adddup2(&actions, outputs.err, STDERR_FILENO);
   pid_t child = 0;
-  const int failure = ::posix_spawn(&child, program.c_str(), nullptr, nullptr, arguments.data(), environ);
+  const int failure = ::posix_spawn(&child, program.c_str(), &actions, nullptr, arguments.data(), environ);
+  ::posix_spawn_file_actions_destroy(&actions);
   int status = 0;
   if (failure == 0) {
     running_child = child;
@@ -54,6 +62,46 @@ int run_cohort(const std::vector<std::string>& words) {
   ::sigaction(SIGTERM, &before_term, nullptr);
   COHORT_THROW_UNLESS(failure == 0, "cannot start {}: {}", program, std::strerror(failure));
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/// A file in memory that a child writes and this process reads: no pipe that could fill up.
+class MemoryFile {
+ public:
+  MemoryFile() : file_(::memfd_create("cohort-output", MFD_CLOEXEC)) {
+    COHORT_THROW_UNLESS(file_ >= 0, "no memory for a command's output: {}", std::strerror(errno));
+  }
+  ~MemoryFile() { ::close(file_); }
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+  int descriptor() const { return file_; }
+  std::string text() const {
+    std::string all;
+    char piece[4096];
+    for (;;) {
+      const ssize_t n = ::pread(file_, piece, sizeof piece, static_cast<off_t>(all.size()));
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) return all;
+      all.append(piece, static_cast<std::size_t>(n));
+    }
+  }
+
+ private:
+  int file_;
+};
+
+}  // namespace
+
+int run_cohort(const std::vector<std::string>& words) {
+  return run_child(own_path(), words);
+}
+
+ChildOutput run_and_read(const std::string& program, const std::vector<std::string>& words) {
+  const MemoryFile out, err;
+  ChildOutput result;
+  result.code = run_child(program, words, {.out = out.descriptor(), .err = err.descriptor()});
+  result.out = out.text();
+  result.err = err.text();
+  return result;
 }
 
 }  // namespace cohort::cli

@@ -10,4 +10,11 @@ namespace cohort::cli {
 /// cannot be started.
 int run_cohort(const std::vector<std::string>& words);
 
+struct ChildOutput {
+  int code = 0;  ///< as run_cohort returns it
+  std::string out, err;
+};
+/// The same for `program`, whose output is kept instead of shown.
+ChildOutput run_and_read(const std::string& program, const std::vector<std::string>& words);
+
 }  // namespace cohort::cli

@@ -1,5 +1,6 @@
 // `cohort doctor`: what is wrong with this machine, or with a run.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -10,10 +11,12 @@
 
 #include <unistd.h>
 
+#include "cli/child_command.h"
 #include "cli/parse_arguments.h"
 #include "cli/subcommand.h"
 #include "doctor/disk_speed.h"
 #include "doctor/examination.h"
+#include "doctor/training_speed.h"
 
 namespace cohort::cli {
 namespace {
@@ -21,7 +24,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct DoctorArguments {
-  std::string run, root = "/";
+  std::string run, root = "/", config;
+  std::vector<std::string> overrides;  ///< key.path=value, of the training that is measured
   int nodes = 0;
   std::vector<int> ports;
   bool json = false, measure = false;
@@ -41,7 +45,59 @@ int nodes_of(const DoctorArguments& arguments, const doctor::Case& c) {
   return nodes;
 }
 
-Json json_of(const doctor::Examination& found, const std::optional<doctor::MachineSpeed>& speed) {
+/// What --measure found.
+struct Measured {
+  doctor::MachineSpeed machine;
+  std::optional<doctor::TrainingSpeed> training;
+};
+
+bool sets(const std::vector<std::string>& overrides, const std::string& key) {
+  return std::any_of(overrides.begin(), overrides.end(),
+                     [&](const std::string& text) { return text.starts_with(key + "="); });
+}
+
+/// Loader alone and step alone, by cohort-train. Throws Error where that fails.
+doctor::TrainingSpeed measure_training(const DoctorArguments& arguments, const doctor::Case& c) {
+  std::vector<std::string> words{"--measure-parts"};
+  if (!arguments.config.empty()) {
+    words.push_back("--config=" + arguments.config);
+  } else {
+    const std::filesystem::path config = c.run->path / "config.json";
+    COHORT_THROW_UNLESS(std::filesystem::exists(config), "{} is not there", config.string());
+    words.push_back("--config=" + config.string());
+    // Of its ranks each has a part of a global batch.
+    if (!c.run->ranks.empty() && c.run->ranks[0].batch_size > 0 && c.run->setting("job") != "ppo" &&
+        !sets(arguments.overrides, "train.batch_size") && !sets(arguments.overrides, "train.global_batch_size"))
+      words.push_back(format("--batch-of-rank={}", c.run->ranks[0].batch_size));
+  }
+  words.insert(words.end(), arguments.overrides.begin(), arguments.overrides.end());
+  const ChildOutput child = run_and_read(sibling("cohort-train"), words);
+  std::string said = child.err;
+  while (!said.empty() && said.back() == '\n') said.pop_back();
+  COHORT_THROW_UNLESS(child.code == 0, "loader and step were not measured: {}",
+                      said.empty() ? format("the measurement ended with code {}", child.code) : said);
+  return doctor::parse_training_speed(child.out);
+}
+
+Measured measure_all(const DoctorArguments& arguments, const doctor::Case& c, doctor::Examination& found) {
+  Measured measured;
+  measured.machine = doctor::measure_machine(c.run ? c.run->path : std::filesystem::path("."));
+  const bool named = !arguments.config.empty() || !arguments.overrides.empty();
+  if (!named && !c.run) {
+    found.left_out.emplace_back(doctor::kMeasuredLoader, "no run and no --config was named");
+    return measured;
+  }
+  try {
+    measured.training = measure_training(arguments, c);
+    doctor::judge(*measured.training, c, found);
+  } catch (const Error& e) {
+    if (named) throw;
+    found.left_out.emplace_back(doctor::kMeasuredLoader, e.what());  // a run's data may be gone
+  }
+  return measured;
+}
+
+Json json_of(const doctor::Examination& found, const std::optional<Measured>& measured) {
   Json json;
   json["errors"] = found.count(doctor::Severity::kError);
   json["warnings"] = found.count(doctor::Severity::kWarning);
@@ -55,20 +111,38 @@ Json json_of(const doctor::Examination& found, const std::optional<doctor::Machi
   json["looked_at"] = found.looked_at;
   json["left_out"] = Json::object();
   for (const auto& [check, reason] : found.left_out) json["left_out"][check] = reason;
-  if (speed)
-    json["measured"] = {{"disk_write_bytes_per_s", speed->disk_write},
-                        {"disk_folder", speed->disk_folder.string()},
-                        {"memory_copy_bytes_per_s", speed->memory_copy}};
+  if (!measured) return json;
+  json["measured"] = {{"disk_write_bytes_per_s", measured->machine.disk_write},
+                      {"disk_folder", measured->machine.disk_folder.string()},
+                      {"memory_copy_bytes_per_s", measured->machine.memory_copy}};
+  if (const auto& t = measured->training)
+    json["measured"]["training"] = {{"job", t->job},
+                                    {"device", t->device},
+                                    {"batch_size", t->batch_size},
+                                    {"loader_workers", t->workers},
+                                    {"loader_s_per_batch", t->loader_s},
+                                    {"step_s_per_batch", t->step_s},
+                                    {"waits_for_data", t->waits()}};
   return json;
 }
 
-void print_text(const doctor::Examination& found, const std::optional<doctor::MachineSpeed>& speed) {
+void print_measured(const Measured& measured) {
+  const doctor::MachineSpeed& machine = measured.machine;
+  std::printf("measured  writing to %s: %s/s; copying memory: %s/s\n", machine.disk_folder.c_str(),
+              format_bytes(machine.disk_write).c_str(), format_bytes(machine.memory_copy).c_str());
+  if (const auto& t = measured.training)
+    std::printf(
+        "measured  %s, batch %d: loader alone (%d workers) %.2f ms a batch, %.0f samples/s; step alone on %s %.2f ms, "
+        "%.0f samples/s\n",
+        t->job.c_str(), static_cast<int>(t->batch_size), t->workers, t->loader_s * 1e3, t->loader_samples_per_s(),
+        t->device.c_str(), t->step_s * 1e3, t->step_samples_per_s());
+}
+
+void print_text(const doctor::Examination& found, const std::optional<Measured>& measured) {
   for (const doctor::Finding& f : found.findings)
     std::printf("%-8s %s  (%s)\n         shown by: %s\n         do:       %s\n\n", doctor::severity_name(f.severity),
                 f.title.c_str(), f.check.c_str(), f.evidence.c_str(), f.remedy.c_str());
-  if (speed)
-    std::printf("measured  writing to %s: %s/s; copying memory: %s/s\n", speed->disk_folder.c_str(),
-                format_bytes(speed->disk_write).c_str(), format_bytes(speed->memory_copy).c_str());
+  if (measured) print_measured(*measured);
   std::printf("looked at %d things: %d error(s), %d warning(s), %d note(s)\n", static_cast<int>(found.looked_at.size()),
               found.count(doctor::Severity::kError), found.count(doctor::Severity::kWarning),
               found.count(doctor::Severity::kNote));
@@ -96,6 +170,21 @@ void print_text(const doctor::Examination& found, const std::optional<doctor::Ma
   throw Error(format("cannot execute {}: {}", path, std::strerror(errno)));
 }
 
+/// Puts settings where they belong, also without a run before them. Throws UsageError.
+void take_settings(DoctorArguments& arguments) {
+  if (arguments.run.find('=') != std::string::npos && !std::filesystem::exists(arguments.run)) {
+    arguments.overrides.insert(arguments.overrides.begin(), arguments.run);
+    arguments.run.clear();
+  }
+  for (const std::string& text : arguments.overrides)
+    if (text.find('=') == std::string::npos || text.starts_with("-"))
+      throw UsageError(format("'{}' is no setting of the form key.path=value; one run is examined at a time", text));
+  if (!arguments.measure && !(arguments.config.empty() && arguments.overrides.empty()))
+    throw UsageError("--config and settings say what --measure measures: add --measure");
+  if (arguments.config.empty() && arguments.run.empty() && !arguments.overrides.empty())
+    throw UsageError(format("{}: a setting of which training? Name a run, or --config FILE", arguments.overrides[0]));
+}
+
 int run_doctor(const std::vector<std::string>& words) {
   std::string checks;
   for (const doctor::Check& check : doctor::all_checks()) checks += format("  {:<18} {}\n", check.name, check.looks_at);
@@ -114,9 +203,14 @@ int run_doctor(const std::vector<std::string>& words) {
   app.add_flag("--json", arguments.json, "findings as JSON");
   app.add_flag(
       "--measure", arguments.measure,
-      "also measure how fast the run's disk (or this folder's) writes checkpoints, and memory is copied; in the "
-      "ranks of a job (cohort launch ... doctor --measure) how fast they exchange sums");
+      "also measure how fast the run's disk (or this folder's) writes checkpoints, and memory is copied; of a run or "
+      "--config, the loader alone and the step alone (measured-loader); in the ranks of a job (cohort launch ... "
+      "doctor --measure) how fast they exchange sums");
+  app.add_option("--config", arguments.config, "a training's settings, whose loader and step --measure measures")
+      ->check(CLI::ExistingFile);
+  app.add_option("settings", arguments.overrides, "with --measure: key.path=value, other than the run's or the file's");
   if (const auto code = parse_arguments(app, words)) return *code;
+  take_settings(arguments);
   if (const char* ranks = std::getenv("WORLD_SIZE"); arguments.measure && ranks && std::atoi(ranks) > 1)
     become_rank_measurement(arguments.json);
   COHORT_THROW_UNLESS(std::filesystem::is_directory(arguments.root), "--root={}: there is no such folder",
@@ -125,13 +219,13 @@ int run_doctor(const std::vector<std::string>& words) {
   if (!arguments.run.empty()) c.run = doctor::read_run(arguments.run);
   c.ports = arguments.ports;
   c.nodes = nodes_of(arguments, c);
-  const doctor::Examination found = doctor::examine(c);
-  std::optional<doctor::MachineSpeed> speed;
-  if (arguments.measure) speed = doctor::measure_machine(c.run ? c.run->path : std::filesystem::path("."));
+  doctor::Examination found = doctor::examine(c);
+  std::optional<Measured> measured;
+  if (arguments.measure) measured = measure_all(arguments, c, found);
   if (arguments.json)
-    std::puts(json_of(found, speed).dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+    std::puts(json_of(found, measured).dump(2, ' ', false, Json::error_handler_t::replace).c_str());
   else
-    print_text(found, speed);
+    print_text(found, measured);
   return found.count(doctor::Severity::kError) > 0 ? 1 : 0;
 }
 

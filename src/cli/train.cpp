@@ -22,6 +22,7 @@
 #include "train/jobs/rdt_flags.h"
 #include "train/jobs/robomimic_run.h"
 #include "train/memory_plan.h"
+#include "train/part_speeds.h"
 #include "train/resume_target.h"
 #include "train/run.h"
 
@@ -62,6 +63,8 @@ std::string estimate_usage() {
 struct Arguments {
   bool estimates = false;  ///< `cohort estimate`: nothing is trained
   train::EstimateSettings estimate;
+  bool measures_parts = false;  ///< for `cohort doctor --measure`: nothing is trained
+  train::PartSpeedSettings parts;
   bool json = false;
   bool shapes = false;
   std::string job;
@@ -77,6 +80,10 @@ Arguments parse(const std::vector<std::string>& words) {
     std::string word = words[i];
     if (i == 0 && word == "--estimate") {
       arguments.estimates = true;
+    } else if (i == 0 && word == "--measure-parts") {
+      arguments.measures_parts = true;
+    } else if (arguments.measures_parts && word.starts_with("--batch-of-rank=")) {
+      arguments.parts.batch_size = std::atoll(word.c_str() + word.find('=') + 1);
     } else if (arguments.estimates && (word.starts_with("--memory") || word.starts_with("--bandwidth"))) {
       const std::size_t equals = word.find('=');
       if (equals == std::string::npos && ++i == words.size()) throw UsageError(format("{} wants a size", word));
@@ -240,6 +247,8 @@ int run_train(const std::vector<std::string>& words) {
     std::fputs(usage().c_str(), arguments.help ? stdout : stderr);
     return arguments.help ? 0 : 2;
   }
+  COHORT_THROW_UNLESS(arguments.job != "ppo" || !arguments.measures_parts,
+                      "ppo has no loader: what it learns from is simulated; its report says where the time goes");
   if (arguments.job == "ppo") {
     COHORT_THROW_UNLESS(
         !arguments.estimates,
@@ -305,6 +314,11 @@ int run_train(const std::vector<std::string>& words) {
   for (const std::string& note : notes) log::warning("{}", note);
   settings.program = typed_name(sibling("cohort"));
   apply_launcher_precision(fields);
+  if (arguments.measures_parts) {
+    log::set_level(log::Level::kWarning);
+    std::puts(to_json(train::measure_parts(*job, settings, arguments.parts)).c_str());
+    return 0;
+  }
   if (arguments.estimates) {
     log::set_level(log::Level::kWarning);
     if (arguments.shapes) {

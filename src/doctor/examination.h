@@ -92,6 +92,8 @@ std::vector<Check> network_checks();
 std::vector<Check> host_checks();
 std::vector<Check> rank_checks();
 std::vector<Check> speed_checks();
+/// What makes a loader faster, for this machine and run.
+std::string loader_remedy(const Case& c);
 std::vector<Check> message_checks();
 /// All of them.
 std::vector<Check> all_checks();

@@ -43,10 +43,7 @@ void look_at_loader(const Case& c, Findings& found) {
                 format("a step waits {} of its time for data ({:.3g} s; speed/data_s in metrics.jsonl); "
                        "loader.workers={}, {} usable cores",
                        percent(*share), *c.run->steady(metric::kDataTime), workers, c.machine.cores.usable),
-                format("loader.workers={} (workers x ranks at most the cores), loader.prefetch_factor=4, more "
-                       "data.cache_bytes; data on a local disk, images stored at the size that is trained on, HDF5 "
-                       "without compression",
-                       std::max(1, c.machine.cores.usable / (c.run->ranks.empty() ? 1 : c.run->ranks[0].world_size))));
+                loader_remedy(c));
 }
 
 void look_at_use(const Case& c, Findings& found) {
@@ -75,15 +72,21 @@ void look_at_communication(const Case& c, Findings& found) {
   if (!share) return found.leave_out("the run has one process");
   if (*share <= kExchangeShare) return;
   const double work = c.run->steady(metric::kComputeTime).value_or(1);
-  const bool small = work < kSmallStep;
+  std::string remedy =
+      "train.gradient_accumulation_steps=2, a larger batch, parallel.ddp.compression=fp16; NCCL_DEBUG=INFO says which "
+      "link is used; if run-balance speaks too, a rank is late";
+  if (c.run->setting("job") == "ppo")
+    remedy =
+        "fewer algorithm.num_mini_batches or algorithm.num_learning_epochs, larger num_steps_per_env or n_envs, or one "
+        "rank; if run-balance speaks too, a rank is late";
+  else if (work < kSmallStep)
+    remedy = "the model or the batch is small: a larger train.batch_size, or one device";
   found.warning(
       "communication takes more than a tenth of a step",
       format("{} of a step exchanges gradients or waits for other ranks (speed/exchange_s); the work of a step "
              "takes {:.1f} ms",
              percent(*share), work * 1e3),
-      small ? "the model or the batch is small: a larger train.batch_size, or one device"
-            : "train.gradient_accumulation_steps=2, a larger batch, parallel.ddp.compression=fp16; "
-              "NCCL_DEBUG=INFO says which link is used; if run-balance speaks too, a rank is late");
+      remedy);
 }
 
 void look_at_balance(const Case& c, Findings& found) {
@@ -139,6 +142,14 @@ void look_at_loss(const Case& c, Findings& found) {
 }
 
 }  // namespace
+
+std::string loader_remedy(const Case& c) {
+  const int ranks = !c.run || c.run->ranks.empty() ? 1 : c.run->ranks[0].world_size;
+  return format(
+      "loader.workers={} (workers x ranks at most the cores), loader.prefetch_factor=4, more data.cache_bytes; "
+      "data on a local disk, images stored at the size that is trained on, HDF5 without compression",
+      std::max(1, c.machine.cores.usable / ranks));
+}
 
 std::vector<Check> speed_checks() {
   return {{"run-loader", "how long steps wait for data", look_at_loader},

@@ -1,7 +1,7 @@
 #include "parallel/distributed_data_parallel.h"
 
 #include <algorithm>
-#include <limits>
+#include <optional>
 #include <sstream>
 
 #include <torch/autograd.h>
@@ -13,6 +13,7 @@
 #include "core/log.h"
 #include "dist/recovery.h"
 #include "parallel/compression_hook.h"
+#include "parallel/exchange_timer.h"
 #include "parallel/module_layout.h"
 #include "parallel/node_sum.h"
 #include "parallel/reducer_adapter.h"
@@ -61,7 +62,9 @@ struct DistributedDataParallel::Impl {
   std::vector<std::string> names;  // of the reducer's parameters, in its order
   std::shared_ptr<c10d::Reducer> reducer;
   std::shared_ptr<c10d::Logger> logger;
-  std::shared_ptr<NodeSum> node_sum;  // null: gradients travel through c10d
+  std::shared_ptr<NodeSum> node_sum;   // null: gradients travel through c10d
+  std::optional<ExchangeTimer> waits;  // for buffers, and for gradients that travel through c10d
+  double earlier_sums_s = 0;           // of node sums in groups that were left
 
   bool synchronise = true;          // false inside no_sync
   bool synchronise_buffers = true;  // false in the forward pass after one that did not synchronise
@@ -129,7 +132,20 @@ struct DistributedDataParallel::Impl {
     if (!buffers_are_synchronised()) return;
     const std::vector<at::Tensor> buffers = detached(changing_buffers_of(*model, settings.constant_buffers));
     if (buffers.empty()) return;
+    waits->begin();
     broadcast_from(buffers, joining ? common_rank(has_data) : 0);
+    waits->end();
+  }
+
+  /// The reducer waits for all sums behind the backward pass, in a callback. One that was queued before it is called
+  /// first, when this rank has all its own gradients: where the wait begins. It ends with the backward pass. False where
+  /// there is no such wait.
+  bool time_wait_behind(const at::Tensor& loss) {
+    if (node_sum || group->world_size() == 1) return false;
+    loss.register_hook([this](const at::Tensor&) {
+      torch::autograd::Engine::get_default_engine().queue_callback([this] { waits->begin(); });
+    });
+    return true;
   }
 
   int ranks_with_data() {
@@ -244,6 +260,7 @@ DistributedDataParallel::DistributedDataParallel(std::shared_ptr<torch::nn::Modu
                       "ddp bucket sizes must be above 0 MiB, not {} and {}", self.settings.bucket_cap_mb,
                       self.settings.first_bucket_cap_mb);
   self.device = to_torch(self.group->options().device);
+  self.waits.emplace(self.device);
   check_on_device(*self.model, self.device);
   COHORT_THROW_UNLESS(self.settings.bucket_order == "definition" || self.settings.bucket_order == "arrival",
                       "parallel.ddp.bucket_order='{}': it is definition or arrival", self.settings.bucket_order);
@@ -303,6 +320,7 @@ void DistributedDataParallel::leave_group() {
   Impl& self = *impl_;
   drop_gradients(*self.model);  // they may be views into the reducer's buckets
   self.end_reduction();
+  if (self.node_sum) self.earlier_sums_s += self.node_sum->seconds();
   self.node_sum.reset();
   self.count_of_ranks.reset();
   self.ranks_in_forward.reset();
@@ -429,7 +447,10 @@ at::Tensor DistributedDataParallel::forward_backward(const Batch& batch, const L
     try {
       prepare_for_forward();
       value = checked_loss(loss, *self.model, here);
-      backward_weighted(prepare_for_backward(value), options.weight, options.loss_scale);
+      const at::Tensor output = prepare_for_backward(value);
+      const bool waits = options.synchronise && self.time_wait_behind(output);
+      backward_weighted(output, options.weight, options.loss_scale);
+      if (waits) self.waits->end();
     } catch (const std::exception& problem) {
       self.rethrow(problem, "the all-reduce of gradients");
     }
@@ -445,8 +466,7 @@ at::Tensor DistributedDataParallel::forward_backward(const Batch& batch, const L
 double DistributedDataParallel::exchange_seconds() const {
   const Impl& self = *impl_;
   if (self.group->world_size() == 1) return 0.0;
-  if (self.node_sum) return self.node_sum->seconds();
-  return std::numeric_limits<double>::quiet_NaN();  // c10d waits inside backward and does not tell how long
+  return self.earlier_sums_s + (self.node_sum ? self.node_sum->seconds() : 0.0) + self.waits->seconds();
 }
 
 void DistributedDataParallel::no_sync(const std::function<void()>& body) {

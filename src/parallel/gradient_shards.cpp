@@ -1,7 +1,6 @@
 #include "parallel/gradient_shards.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 
 #include <torch/csrc/autograd/function_hook.h>
@@ -28,7 +27,9 @@ struct GradientShards::Hook : torch::autograd::PostAccumulateGradHook {
 
 GradientShards::GradientShards(const ParameterShards& shards, std::shared_ptr<dist::Group> group,
                                GradientShardSettings settings)
-    : group_(std::move(group)), parameters_(shards.parameters().rbegin(), shards.parameters().rend()) {
+    : group_(std::move(group)),
+      parameters_(shards.parameters().rbegin(), shards.parameters().rend()),
+      waits_(to_torch(group_->options().device)) {
   bucket_of_.resize(parameters_.size());
   has_arrived_.resize(parameters_.size());
   std::vector<Bucket> made;
@@ -118,7 +119,11 @@ void GradientShards::send(std::size_t index) {
 void GradientShards::receive() {
   Pending done = std::move(pending_.front());
   pending_.pop_front();
-  if (done.work) done.work->wait();
+  if (done.work) {
+    waits_.begin();
+    done.work->wait();
+    waits_.end();
+  }
   Bucket& bucket = buckets_[done.bucket];
   if (bucket.owner != group_->rank()) return;
   const at::NoGradGuard no_grad;
@@ -171,8 +176,7 @@ std::int64_t GradientShards::kept_bytes() const {
 }
 
 double GradientShards::seconds() const {
-  if (node_sum_) return node_sum_->seconds();
-  return group_->world_size() == 1 ? 0.0 : std::numeric_limits<double>::quiet_NaN();
+  return node_sum_ ? node_sum_->seconds() : waits_.seconds();
 }
 
 }  // namespace cohort::parallel

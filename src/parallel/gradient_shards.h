@@ -14,6 +14,7 @@
 
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
+#include "parallel/exchange_timer.h"
 #include "parallel/node_sum.h"
 #include "parallel/parameter_shards.h"
 
@@ -41,7 +42,7 @@ class GradientShards {
 
   /// Of the gradients that this process keeps, bytes.
   std::int64_t kept_bytes() const;
-  /// Seconds in sums; NaN where they run beside the backward pass.
+  /// Seconds in sums; of those that run beside the backward pass, the wait for them.
   double seconds() const;
 
  private:
@@ -73,6 +74,7 @@ class GradientShards {
   bool active_ = false;
   std::deque<Pending> pending_;
   std::shared_ptr<NodeSum> node_sum_;
+  ExchangeTimer waits_;  // for sums through c10d
 };
 
 }  // namespace cohort::parallel

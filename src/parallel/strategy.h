@@ -61,9 +61,9 @@ class Strategy {
   virtual void mean_over_ranks(at::Tensor& values) = 0;
   /// Maxima over all processes.
   virtual void max_over_ranks(at::Tensor& values) = 0;
-  /// Seconds that forward_backward has exchanged gradients with other processes so far, and waited for them therein, as
-  /// far as the backward pass did not go on meanwhile. 0 where there are none, NaN where it cannot be told (Gloo,
-  /// NCCL).
+  /// Seconds so far that this process has exchanged gradients, buffers and updated parameters with others, and waited for
+  /// them therein, as far as its own work did not go on meanwhile: sums that run beside the backward pass cost nothing
+  /// until that ends. On a GPU the seconds that its stream stood still, told once they are over. 0 for one process.
   virtual double exchange_seconds() const { return 0.0; }
   /// Waits for all processes.
   virtual void barrier() = 0;

@@ -42,6 +42,7 @@ ZeroDataParallel::ZeroDataParallel(std::shared_ptr<torch::nn::Module> model, std
     : model_(std::move(model)), group_(std::move(group)), stage_(stage), settings_(std::move(settings)) {
   COHORT_CHECK(model_ && group_, "ZeroDataParallel needs a model and a group");
   COHORT_CHECK(stage_ == 1 || stage_ == 2, "stage {} of ZeRO", stage_);
+  waits_.emplace(to_torch(group_->options().device));
   const bool sockets = settings_.cpu_reduction == "gloo";
   if (stage_ == 1) {
     whole_ = std::make_unique<DistributedDataParallel>(model_, group_, settings_);
@@ -74,8 +75,11 @@ at::Tensor ZeroDataParallel::forward_backward(const Batch& batch, const LossFunc
   if (whole_) return whole_->forward_backward(batch, loss, options);
   const Batch here = place_batch(batch, to_torch(group_->options().device));
   try {
-    if (settings_.broadcast_buffers)
+    if (settings_.broadcast_buffers) {
+      waits_->begin();
       send_from_rank_0(changing_buffers_of(*model_, settings_.constant_buffers), *group_);
+      waits_->end();
+    }
     const at::Tensor value = checked_loss(loss, *model_, here);
     gradients_->begin();
     backward_weighted(value, options.weight, options.loss_scale);
@@ -93,6 +97,12 @@ void ZeroDataParallel::zero_grad() {
   drop_gradients(*model_);
 }
 
+void ZeroDataParallel::parameters_changed() {
+  waits_->begin();
+  shards_->share_parameters();
+  waits_->end();
+}
+
 void ZeroDataParallel::mean_over_ranks(at::Tensor& values) {
   group_->all_reduce(values, dist::Reduction::kMean);
 }
@@ -102,7 +112,7 @@ void ZeroDataParallel::max_over_ranks(at::Tensor& values) {
 }
 
 double ZeroDataParallel::exchange_seconds() const {
-  return whole_ ? whole_->exchange_seconds() : gradients_->seconds();
+  return (whole_ ? whole_->exchange_seconds() : gradients_->seconds()) + waits_->seconds();
 }
 
 std::int64_t ZeroDataParallel::gradient_bytes() const {

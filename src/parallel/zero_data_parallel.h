@@ -8,8 +8,10 @@
 ///   zero.parameters_changed();
 #pragma once
 #include <memory>
+#include <optional>
 
 #include "parallel/distributed_data_parallel.h"
+#include "parallel/exchange_timer.h"
 #include "parallel/gradient_shards.h"
 #include "parallel/parameter_shards.h"
 
@@ -27,7 +29,7 @@ class ZeroDataParallel final : public Strategy {
   torch::nn::Module& module() override { return *model_; }
   void zero_grad() override;
   /// Everybody gets the owners' parameters. Collective.
-  void parameters_changed() override { shards_->share_parameters(); }
+  void parameters_changed() override;
   const ParameterShards* shards() const override { return shards_.get(); }
   int rank() const override { return group_->rank(); }
   int world_size() const override { return group_->world_size(); }
@@ -49,6 +51,7 @@ class ZeroDataParallel final : public Strategy {
   std::unique_ptr<DistributedDataParallel> whole_;  // stage 1: sums gradients as without
   std::unique_ptr<ParameterShards> shards_;
   std::unique_ptr<GradientShards> gradients_;  // stage 2
+  std::optional<ExchangeTimer> waits_;         // for parameters, and stage 2 for buffers
 };
 
 }  // namespace cohort::parallel

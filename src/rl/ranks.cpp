@@ -30,11 +30,16 @@ int GroupRanks::size() const {
 void GroupRanks::mean(at::Tensor& tensor) {
   // A device's: through the host, since the group of a rank may be Gloo's and what is reduced is small.
   at::Tensor own = tensor.cpu();
+  waits_.begin();
   group_.all_reduce(own, dist::Reduction::kMean);
+  waits_.end();
   if (!own.is_same(tensor)) tensor.copy_(own);
 }
 std::vector<at::Tensor> GroupRanks::gather(const at::Tensor& tensor) {
-  return group_.all_gather(tensor);
+  waits_.begin();
+  std::vector<at::Tensor> all = group_.all_gather(tensor);
+  waits_.end();
+  return all;
 }
 
 std::int64_t block_count(std::int64_t n_envs, std::int64_t steps, std::int64_t minibatches) {

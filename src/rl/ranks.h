@@ -14,6 +14,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "parallel/exchange_timer.h"
+
 namespace cohort::dist {
 class Group;
 }
@@ -30,6 +32,8 @@ class Ranks {
   virtual void mean(at::Tensor&) {}
   /// One of each rank, in their order; sizes may differ in the first dimension.
   virtual std::vector<at::Tensor> gather(const at::Tensor& tensor) { return {tensor}; }
+  /// Seconds so far in mean() and gather(): exchanging, and waiting for the others therein.
+  virtual double exchange_seconds() const { return 0; }
 };
 
 class GroupRanks final : public Ranks {
@@ -39,9 +43,11 @@ class GroupRanks final : public Ranks {
   int size() const override;
   void mean(at::Tensor& tensor) override;
   std::vector<at::Tensor> gather(const at::Tensor& tensor) override;
+  double exchange_seconds() const override { return waits_.seconds(); }
 
  private:
   dist::Group& group_;
+  parallel::ExchangeTimer waits_{at::kCPU};  // what is exchanged lies there
 };
 
 /// What a rank has of all environments.

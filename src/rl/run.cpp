@@ -22,6 +22,7 @@
 #include "rl/fused_mlp.h"
 #include "rl/ranks.h"
 #include "rl/run_output.h"
+#include "rl/run_watch.h"
 #include "rl/runner.h"
 #include "tasks/registry.h"
 #include "tensors/convert.h"
@@ -50,12 +51,24 @@ std::unique_ptr<tasks::Task> make_task(const PpoRunSettings& settings, const Sha
                                           .overrides = settings.task_settings});
 }
 
+std::vector<int> cuda_indices(const std::vector<DeviceId>& devices) {
+  std::vector<int> indices;
+  for (const DeviceId device : devices)
+    if (device.kind == DeviceKind::kCuda) indices.push_back(device.index);
+  return indices;
+}
+
+/// "cuda:0" or "cpu, cpu".
+std::string names_of(const std::vector<DeviceId>& devices) {
+  std::string names;
+  for (const DeviceId device : devices) names += (names.empty() ? "" : ", ") + tensors::to_torch_device(device).str();
+  return names;
+}
+
 std::vector<std::pair<std::string, std::string>> banner(const PpoRunSettings& settings, const tasks::Task& task,
                                                         const PpoRunner& runner, const Ranks& ranks,
                                                         const std::vector<DeviceId>& devices) {
   const tasks::TaskSpec& spec = task.spec();
-  std::string names;
-  for (const DeviceId device : devices) names += (names.empty() ? "" : ", ") + tensors::to_torch_device(device).str();
   return {{"job", format("ppo: {}", spec.summary)},
           {"task", format("{}, {} observations, {} actions, {} steps of {:g} s at most, rewards {}", spec.name,
                           runner.networks()->observation_width(), runner.networks()->action_width(), spec.horizon,
@@ -64,7 +77,7 @@ std::vector<std::pair<std::string, std::string>> banner(const PpoRunSettings& se
           {"rollouts", format("{} of {} environments x {} steps, {} x {} minibatches each",
                               settings.runner.max_iterations, settings.n_envs, settings.runner.num_steps_per_env,
                               settings.algorithm.num_learning_epochs, settings.algorithm.num_mini_batches)},
-          {"devices", format("{}, {}{} threads for the simulator, {} for learning", names,
+          {"devices", format("{}, {}{} threads for the simulator, {} for learning", names_of(devices),
                              ranks.size() > 1 ? format("{} ranks of ", ranks.size()) : std::string(), settings.threads,
                              settings.learner_threads)}};
 }
@@ -77,17 +90,24 @@ void tell_first_iteration() {
 /// The loop between the folder that stands and the report. Rank 0 writes; the others have no output.
 class Training {
  public:
-  Training(const PpoRunSettings& settings, PpoRunner& runner, Ranks& ranks, PpoOutput* output,
+  Training(const PpoRunSettings& settings, PpoRunner& runner, Ranks& ranks, RunWatch& watch, PpoOutput* output,
            const report::RunFolder* folder, std::string configuration)
-      : settings_(settings), runner_(runner), ranks_(ranks), output_(output), configuration_(std::move(configuration)) {
+      : settings_(settings),
+        runner_(runner),
+        ranks_(ranks),
+        watch_(watch),
+        output_(output),
+        configuration_(std::move(configuration)) {
     if (folder) writer_.emplace(policy::CheckpointFolder(folder->checkpoints()), settings.keep_checkpoints);
   }
 
   void run() {
+    watch_.begin(runner_.iteration());
     if (runner_.iteration() == 0) save();
     while (runner_.iteration() < settings_.runner.max_iterations && !some_rank_stops()) {
       const Iteration figures = iterate();
-      if (output_) output_->observe(figures);
+      const IterationTimes times = watch_.iterated(figures.number);
+      if (output_) output_->observe(figures, times);
       if (runner_.iteration() % settings_.save_interval == 0) save();
       if (std::exchange(first_, false)) tell_first_iteration();
     }
@@ -111,6 +131,7 @@ class Training {
   }
   void save() {
     if (saved_ == runner_.iteration()) return;
+    const auto saving = watch_.saving();
     if (output_) output_->sync();
     policy::CheckpointContent content = runner_.checkpoint();  // all ranks take part
     content.state.configuration = configuration_;
@@ -128,6 +149,7 @@ class Training {
   const PpoRunSettings& settings_;
   PpoRunner& runner_;
   Ranks& ranks_;
+  RunWatch& watch_;
   PpoOutput* output_;
   std::string configuration_;
   std::optional<train::CheckpointWriter> writer_;
@@ -159,6 +181,7 @@ void describe(config::Fields& fields, PpoRunSettings& s) {
   fields.add("keep_checkpoints", s.keep_checkpoints, "the newest checkpoints that are kept; 0: all");
   fields.add("tensorboard", s.tensorboard, "write TensorBoard events beside metrics.jsonl");
   fields.add("charts", s.charts, "draw charts and report.html at the end");
+  fields.add("rank_status", s.rank_status, "every rank keeps ranks/rank_N.json in the run's folder for `cohort top`");
   describe(fields, s.runner);
   fields.section("algorithm", [&] { describe(fields, s.algorithm); });
   fields.section("policy", [&] { describe(fields, s.policy); });
@@ -264,12 +287,23 @@ int run(PpoRunSettings& settings, const config::Fields& fields, const std::vecto
     if (point) log::info("resuming from {}: iteration {}", point->path.string(), runner.iteration());
     if (resumes && !point)
       log::warning("{}: there is no checkpoint to continue; training begins anew", settings.resume);
-    output.emplace(settings, folder, rows);
+    output.emplace(settings, folder, rows, train::watched_gpus(cuda_indices(devices), environment.local_world_size));
     output->begin(runner.iteration(), resumes);
     claimed->keep();
   }
+  std::string run_path = first ? claimed->folder().path().string() : std::string();
+  if (group) run_path = group->broadcast_bytes(run_path);
+  RunWatch watch(
+      ranks, tensors::to_torch_device(device),
+      {.samples = shares.environments * settings.runner.num_steps_per_env, .total = settings.runner.max_iterations});
+  if (settings.rank_status)
+    watch.keep_status(run_path, {.rank = environment.rank,
+                                 .world_size = ranks.size(),
+                                 .job = "ppo",
+                                 .device = names_of(devices),
+                                 .batch_size = shares.environments});
   train::install_stop_signals();
-  Training training(settings, runner, ranks, output ? &*output : nullptr, claimed ? &claimed->folder() : nullptr,
+  Training training(settings, runner, ranks, watch, output ? &*output : nullptr, claimed ? &claimed->folder() : nullptr,
                     resolved.dump());
   if (point) training.resumed();
   const auto begin = std::chrono::steady_clock::now();
@@ -281,16 +315,18 @@ int run(PpoRunSettings& settings, const config::Fields& fields, const std::vecto
     throw;
   }
   const bool stopped = runner.iteration() < settings.runner.max_iterations;
+  const std::vector<train::RankTotals> of_ranks = watch.of_all_ranks();
   if (first) {
     const report::RunFolder& folder = claimed->folder();
     const train::ContinueCommand command = train::continue_command(settings.program, folder.path(), environment);
     const std::string status =
         stopped ? format("stopped at iteration {}; continue with: {}", runner.iteration(), command.text) : "finished";
     log::info("training {} after {}", status, format_duration(seconds()));
-    output->finish(status, false, seconds());
+    output->finish(status, false, seconds(), of_ranks);
     log::info("weights  {}", (folder.checkpoints() / "last" / policy::kModelFile).string());
     if (settings.charts) log::info("report   {}", folder.report_file().string());
   }
+  watch.end(stopped ? "stopped" : "finished");
   if (group) group->close();
   return stopped && train::stop_signal() != 0 ? 128 + train::stop_signal() : 0;
 }

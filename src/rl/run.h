@@ -28,6 +28,7 @@ struct PpoRunSettings {
   std::int64_t keep_checkpoints = 3;  ///< the newest; 0: all
   bool tensorboard = true;
   bool charts = true;
+  bool rank_status = true;  ///< every rank keeps ranks/rank_N.json in the run's folder for `cohort top`
   RunnerSettings runner;
   PpoSettings algorithm;
   PolicySettings policy;

@@ -8,16 +8,22 @@
 #include "core/log.h"
 #include "report/metric_names.h"
 #include "report/run_report.h"
+#include "train/rank_shares.h"
 
 namespace cohort::rl {
 namespace {
 
-void write_iteration(report::MetricsWriter& metrics, const Iteration& i, double steps_per_s) {
+void write_iteration(report::MetricsWriter& metrics, const Iteration& i, const IterationTimes& times,
+                     double steps_per_s, const std::optional<train::GpuLoad>& gpus, const train::HostLoad& host) {
   namespace metric = report::metric;
   std::vector<report::TagValue> values{{metric::kTrainLoss, i.losses.loss},
                                        {metric::kLearningRate, i.learning_rate},
                                        {metric::kGradientNorm, std::hypot(i.losses.actor_norm, i.losses.critic_norm)},
                                        {metric::kSamplesPerSecond, steps_per_s},
+                                       {metric::kStepsPerSecond, times.whole > 0 ? 1 / times.whole : 0},
+                                       {metric::kComputeTime, times.compute},
+                                       {metric::kCheckpointTime, times.checkpoint},
+                                       {metric::kMemory, times.memory},
                                        {"rl/surrogate_loss", i.losses.surrogate},
                                        {"rl/value_loss", i.losses.value},
                                        {"rl/entropy", i.losses.entropy},
@@ -29,6 +35,17 @@ void write_iteration(report::MetricsWriter& metrics, const Iteration& i, double 
                                        {"speed/collecting_s", i.collecting_s},
                                        {"speed/simulating_s", i.simulating_s},
                                        {"speed/learning_s", i.learning_s}};
+  if (times.ranks > 1) {
+    values.push_back({metric::kExchangeTime, times.exchange});
+    values.push_back({metric::kLeastComputeTime, times.least_compute});
+  }
+  const train::GpuLoad of_gpus = gpus.value_or(train::GpuLoad());
+  for (const auto& [name, value] :
+       {std::pair(metric::kHostBusyCores, host.busy_cores), std::pair(metric::kHostLoad, host.load),
+        std::pair(metric::kHostMemory, host.memory), std::pair(metric::kGpuUtilization, of_gpus.utilization),
+        std::pair(metric::kLeastGpuUtilization, of_gpus.least_utilization),
+        std::pair(metric::kGpuMemory, of_gpus.memory), std::pair(metric::kGpuPower, of_gpus.power)})
+    if (value) values.push_back({name, *value});
   // Before the first episode has ended there is none.
   if (std::isfinite(i.episodes.mean_return)) {
     values.push_back({metric::kMeanReturn, i.episodes.mean_return});
@@ -40,8 +57,8 @@ void write_iteration(report::MetricsWriter& metrics, const Iteration& i, double 
 }  // namespace
 
 PpoOutput::PpoOutput(const PpoRunSettings& settings, const report::RunFolder& folder,
-                     std::vector<std::pair<std::string, std::string>> banner)
-    : settings_(settings), folder_(folder), banner_(std::move(banner)) {}
+                     std::vector<std::pair<std::string, std::string>> banner, std::vector<int> gpus)
+    : settings_(settings), folder_(folder), banner_(std::move(banner)), gpus_(std::move(gpus)) {}
 
 void PpoOutput::begin(std::int64_t iteration, bool resumed) {
   metrics_.emplace(folder_.path(),
@@ -51,12 +68,12 @@ void PpoOutput::begin(std::int64_t iteration, bool resumed) {
                     ProgressSettings{.label = "ppo", .unit = "it", .initial = iteration});
 }
 
-void PpoOutput::observe(const Iteration& iteration) {
+void PpoOutput::observe(const Iteration& iteration, const IterationTimes& times) {
   const double seconds = iteration.collecting_s + iteration.learning_s;
   const double transitions = static_cast<double>(iteration.steps) / static_cast<double>(iteration.number);
   collecting_s_ += iteration.collecting_s, learning_s_ += iteration.learning_s;
   steps_per_s_ = seconds > 0 ? transitions / seconds : 0;
-  write_iteration(*metrics_, iteration, steps_per_s_);
+  write_iteration(*metrics_, iteration, times, steps_per_s_, gpus_.read(), host_.read());
   last_ = iteration;
   if (!progress_->due(iteration.number)) return progress_->update(iteration.number);
   std::vector<ProgressField> fields{{"return", format("{:.1f}", iteration.episodes.mean_return)},
@@ -68,7 +85,8 @@ void PpoOutput::observe(const Iteration& iteration) {
   progress_->update(iteration.number, std::move(fields));
 }
 
-void PpoOutput::finish(const std::string& status, bool failed, double seconds) {
+void PpoOutput::finish(const std::string& status, bool failed, double seconds,
+                       const std::vector<train::RankTotals>& ranks) {
   if (progress_) progress_->finish();
   if (last_) {
     log::info("mean return of the last episodes {:.2f}, {} control steps, {} episodes, {} environments broke",
@@ -88,6 +106,7 @@ void PpoOutput::finish(const std::string& status, bool failed, double seconds) {
                           {"control steps", format("{}", last_->steps)},
                           {"control steps/s", format("{:.0f}", steps_per_s_)}};
     content.summary.emplace_back("trained", format("{} iterations in {}", last_->number, format_duration(seconds)));
+    for (auto& row : train::rank_shares(ranks, "an iteration")) content.summary.push_back(std::move(row));
   }
   content.machine = report::describe_machine({.libtorch = TORCH_VERSION, .usable_cores = available_cores()});
   report::write_run_report(folder_, std::move(results), last_ ? last_->number : 0, &*metrics_);

@@ -10,23 +10,28 @@
 #include "report/metrics_writer.h"
 #include "report/run_folder.h"
 #include "rl/run.h"
+#include "rl/run_watch.h"
 #include "rl/runner.h"
+#include "train/gpu_watch.h"
+#include "train/host_watch.h"
 
 namespace cohort::rl {
 
 class PpoOutput {
  public:
-  /// `banner`: what the run is, for log and report.
+  /// `banner`: what the run is, for log and report. `gpus`: NVML's numbers of those that are watched
+  /// (train::watched_gpus).
   PpoOutput(const PpoRunSettings& settings, const report::RunFolder& folder,
-            std::vector<std::pair<std::string, std::string>> banner);
+            std::vector<std::pair<std::string, std::string>> banner, std::vector<int> gpus);
 
   /// Training begins behind this iteration; with `resumed`, what metrics.jsonl says of later ones is cut.
   void begin(std::int64_t iteration, bool resumed);
-  void observe(const Iteration& iteration);
+  void observe(const Iteration& iteration, const IterationTimes& times);
   /// Before a checkpoint, so that the history is never behind it.
   void sync() { metrics_->sync(); }
-  /// Draws the report. status: "finished", "stopped ...", "failed: ...".
-  void finish(const std::string& status, bool failed, double seconds);
+  /// Draws the report. status: "finished", "stopped ...", "failed: ...". `ranks`: what each has done, where that is
+  /// known.
+  void finish(const std::string& status, bool failed, double seconds, const std::vector<train::RankTotals>& ranks = {});
 
  private:
   const PpoRunSettings& settings_;
@@ -35,6 +40,8 @@ class PpoOutput {
   std::optional<report::MetricsWriter> metrics_;
   std::optional<Progress> progress_;
   std::optional<Iteration> last_;
+  train::HostWatch host_;
+  train::GpuWatch gpus_;
   double steps_per_s_ = 0, collecting_s_ = 0, learning_s_ = 0;
 };
 

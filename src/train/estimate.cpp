@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include <ATen/DeviceAccelerator.h>
-#include <ATen/Parallel.h>
 #include <c10/core/Allocator.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
 #include <torch/nn/module.h>
@@ -13,18 +12,16 @@
 #include "core/devices_cpu.h"
 #include "core/error.h"
 #include "core/log.h"
-#include "dist/rank_environment.h"
-#include "dist/usable_devices.h"
 #include "monitor/gpu_figures.h"
 #include "monitor/host_figures.h"
 #include "monitor/rank_status.h"
 #include "parallel/plan.h"
 #include "tensors/convert.h"
 #include "tensors/pinned_allocator.h"
-#include "tensors/vector_math.h"
 #include "train/loader_source.h"
 #include "train/loop.h"
 #include "train/precision.h"
+#include "train/run_alone.h"
 
 namespace cohort::train {
 namespace {
@@ -166,23 +163,7 @@ double parse_bytes(const std::string& text) {
 }
 
 Estimate estimate(Job& job, const RunSettings& settings, const EstimateSettings& wanted) {
-  const dist::RankEnvironment environment = dist::read_rank_environment();
-  COHORT_THROW_UNLESS(environment.world_size == 1,
-                      "`cohort estimate` runs in one process and says what several would take; start it without a "
-                      "launcher");
-  settings.train.validate();
-  job.load();
-  COHORT_THROW_UNLESS(job.dataset(Part::kTrain), "the split leaves no training samples");
-  const auto devices =
-      dist::usable_devices({.backend = parse_backend(settings.backend), .names = settings.devices, .local_rank = 0});
-  const parallel::Plan plan = parallel::make_plan({.environment = environment, .devices = {devices.front()}},
-                                                  {.mode = "single",
-                                                   .batch_size = settings.train.batch_size,
-                                                   .global_batch_size = settings.train.global_batch_size,
-                                                   .accumulation = settings.train.gradient_accumulation_steps,
-                                                   .workers = settings.loader.workers});
-  if (settings.threads > 0) at::set_num_threads(settings.threads);
-  tensors::resolve_vector_math();
+  const parallel::Plan plan = plan_alone(job, settings, "cohort estimate");
   const c10::Device device = tensors::to_torch_device(plan.devices.front());
   COHORT_THROW_UNLESS(
       device.is_cpu() || device.is_cuda(),

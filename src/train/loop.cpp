@@ -52,6 +52,20 @@ std::string describe_bad_input(const parallel::Batch& batch) {
   return "";
 }
 
+/// As Beat has it; null for what is no news to those who watch.
+const char* state_in(launch::RankPhase phase) {
+  switch (phase) {
+    case launch::RankPhase::kTraining:
+      return "training";
+    case launch::RankPhase::kValidation:
+      return "validating";
+    case launch::RankPhase::kCheckpoint:
+      return "saving";
+    default:
+      return nullptr;
+  }
+}
+
 }  // namespace
 
 TrainLoop::Impl::Impl(TrainSettings s, TrainJob j)
@@ -118,8 +132,16 @@ at::Tensor TrainLoop::Impl::replica_loss(torch::nn::Module& replica, const paral
   return result;
 }
 
+/// To the launcher, which looks for ranks that hang, and to whoever watches the training.
 void TrainLoop::Impl::say(launch::RankPhase phase) const {
   if (job.recovery) job.recovery->say(phase, state.step);
+  const char* const doing = state_in(phase);
+  if (!job.beat || !doing) return;
+  job.beat({.state = doing,
+            .step = state.step,
+            .total_steps = total_steps,
+            .batches_per_epoch = batches.batches_per_epoch()},
+           [this] { return totals(); });
 }
 
 void TrainLoop::Impl::set_part(launch::StepPart part) const {
@@ -149,7 +171,7 @@ TrainResult TrainLoop::Impl::run() {
   if (job.started) job.started(state.step);
   if (shards && job.recovery && job.recovery->offered())
     log::info("parallel.zero: should a rank die, the job starts again from its last checkpoint, not from memory");
-  beat("training");
+  say(launch::RankPhase::kTraining);
   module.train();
   train(resumed_from.has_value() || replaces);
   if (parked) return without_more(TrainStatus::kParked);
@@ -263,10 +285,10 @@ parallel::Batch TrainLoop::Impl::next_batch() {
   const auto before = Clock::now();
   say(launch::RankPhase::kData);
   auto batch = batches.next();
-  say(launch::RankPhase::kTraining);
   const double waited = seconds_since(before);
   interval_data_s += waited;
   total_data_s += waited;
+  say(launch::RankPhase::kTraining);
   COHORT_CHECK(batch, "the source of batches ended before its epoch");
   return std::move(*batch);
 }
@@ -366,7 +388,6 @@ void TrainLoop::Impl::after_step(bool end_of_epoch) {
 void TrainLoop::Impl::finish_step() {
   if (writer && strategy.world_size() == 1) writer->check();
   if (after < kReported && state.step % settings.log_every == 0) report();
-  beat("training");
   after = std::max<int>(after, kReported);
   const bool first_of_ranks = compares_ranks() && state.step == first_step + 1;
   if (after < kCompared && (first_of_ranks || (settings.hash_every > 0 && state.step % settings.hash_every == 0)))

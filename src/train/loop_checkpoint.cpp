@@ -47,7 +47,6 @@ policy::TrainerState TrainLoop::Impl::present_state(const StepMonitor::Reading& 
 }
 
 void TrainLoop::Impl::save_checkpoint(bool is_best) {
-  beat("saving");
   say(launch::RankPhase::kCheckpoint);
   const auto begin = Clock::now();
   write_checkpoint(is_best);

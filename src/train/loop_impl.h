@@ -65,7 +65,6 @@ struct TrainLoop::Impl {
   void agree_on_stop();
   void agree_on_health(const StepMonitor::Reading& reading);
   void compare_parameters();
-  void beat(const char* doing) const;
   RankTotals totals() const;
   std::vector<RankTotals> totals_of_ranks();
 

@@ -1,11 +1,6 @@
 #include <algorithm>
-#include <cmath>
-#include <fstream>
 #include <limits>
 
-#include <unistd.h>
-
-#include <ATen/DeviceAccelerator.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
@@ -13,6 +8,8 @@
 #include "core/log.h"
 #include "parallel/parameter_hash.h"
 #include "train/loop_impl.h"
+#include "train/rank_memory.h"
+#include "train/rank_shares.h"
 #include "train/stop_request.h"
 
 namespace cohort::train {
@@ -20,20 +17,6 @@ namespace {
 
 /// A wish to stop is agreed on about this often; every step where steps are longer.
 constexpr double kStopCheckSeconds = 0.5;
-
-/// Resident memory of this process, in bytes.
-double resident_bytes() {
-  std::ifstream statm("/proc/self/statm");
-  double total = 0.0, resident = 0.0;
-  statm >> total >> resident;
-  return resident * static_cast<double>(::sysconf(_SC_PAGESIZE));
-}
-
-double peak_device_bytes(c10::Device device) {
-  if (!device.is_cuda()) return 0.0;
-  const auto stats = at::accelerator::getDeviceStats(device.has_index() ? device.index() : 0);
-  return static_cast<double>(stats.allocated_bytes[0].peak);
-}
 
 }  // namespace
 
@@ -91,7 +74,7 @@ void TrainLoop::Impl::report() {
   stats.grad_norm = reading.grad_norm;
   stats.step_time_s = largest[1];
   stats.data_time_s = largest[0];
-  stats.exchange_time_s = std::isfinite(exchanged) ? mean[3] : exchanged;
+  stats.exchange_time_s = mean[3];
   stats.checkpoint_time_s = largest[5];
   stats.compute_time_s = largest[6];
   stats.least_compute_time_s = -largest[7];
@@ -115,7 +98,6 @@ void TrainLoop::Impl::report() {
 }
 
 void TrainLoop::Impl::validate(bool end_of_epoch) {
-  beat("validating");
   const auto begin = Clock::now();
   say(launch::RankPhase::kValidation);
   const auto reading = monitor.read(optimizer);
@@ -174,15 +156,6 @@ void TrainLoop::Impl::validate(bool end_of_epoch) {
   total_validation_s += seconds_since(begin);
 }
 
-void TrainLoop::Impl::beat(const char* doing) const {
-  if (job.beat)
-    job.beat({.state = doing,
-              .step = state.step,
-              .total_steps = total_steps,
-              .batches_per_epoch = batches.batches_per_epoch()},
-             [this] { return totals(); });
-}
-
 RankTotals TrainLoop::Impl::totals() const {
   return {.steps = state.step - first_step,
           .samples = total_samples,
@@ -195,33 +168,13 @@ RankTotals TrainLoop::Impl::totals() const {
 }
 
 std::vector<RankTotals> TrainLoop::Impl::totals_of_ranks() {
-  const RankTotals own = totals();
-  const bool told = std::isfinite(own.exchange_s);  // on all ranks alike
-  const std::vector<double> values{static_cast<double>(own.steps),
-                                   static_cast<double>(own.samples),
-                                   own.seconds,
-                                   own.data_s,
-                                   told ? own.exchange_s : 0.0,
-                                   own.checkpoint_s,
-                                   own.host_bytes,
-                                   own.device_bytes};
-  const auto width = static_cast<std::int64_t>(values.size());
   // Everyone fills its own row and zeros elsewhere; the maximum is the table.
-  at::Tensor table = at::zeros({strategy.world_size(), width}, at::kDouble);
-  table[strategy.rank()].copy_(torch::tensor(values, at::kDouble));
+  at::Tensor table = at::zeros({strategy.world_size(), kTotalsNumbers}, at::kDouble);
+  table[strategy.rank()].copy_(torch::tensor(to_numbers(totals()), at::kDouble));
   strategy.max_over_ranks(table);
   std::vector<RankTotals> ranks;
-  for (int rank = 0; rank < strategy.world_size(); ++rank) {
-    const auto* v = table.const_data_ptr<double>() + rank * width;
-    ranks.push_back({.steps = static_cast<std::int64_t>(v[0]),
-                     .samples = static_cast<std::int64_t>(v[1]),
-                     .seconds = v[2],
-                     .data_s = v[3],
-                     .exchange_s = told ? v[4] : own.exchange_s,
-                     .checkpoint_s = v[5],
-                     .host_bytes = v[6],
-                     .device_bytes = v[7]});
-  }
+  for (int rank = 0; rank < strategy.world_size(); ++rank)
+    ranks.push_back(totals_from(table.const_data_ptr<double>() + rank * kTotalsNumbers));
   return ranks;
 }
 

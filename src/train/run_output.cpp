@@ -1,7 +1,6 @@
 #include "train/run_output.h"
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -32,7 +31,7 @@ void write_step(report::MetricsWriter& metrics, const StepStats& s, const std::o
                                        {metric::kCheckpointTime, s.checkpoint_time_s},
                                        {metric::kMemory, std::max(s.host_bytes, s.device_bytes)}};
   if (s.world_size > 1) {
-    if (std::isfinite(s.exchange_time_s)) values.push_back({metric::kExchangeTime, s.exchange_time_s});
+    values.push_back({metric::kExchangeTime, s.exchange_time_s});
     values.push_back({metric::kLeastComputeTime, s.least_compute_time_s});
   }
   for (const auto& [name, value] :

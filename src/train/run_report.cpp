@@ -1,7 +1,6 @@
 #include "train/run_report.h"
 
-#include <algorithm>
-#include <cmath>
+#include <utility>
 
 #include <torch/version.h>
 
@@ -10,6 +9,7 @@
 #include "core/log.h"
 #include "policy/checkpoint_folder.h"
 #include "report/run_report.h"
+#include "train/rank_shares.h"
 
 namespace cohort::train {
 
@@ -62,62 +62,6 @@ void remove_test_results(const report::RunFolder& folder) {
       std::filesystem::remove(folder.charts() / (std::string(chart) + type), ignored);
 }
 
-namespace {
-
-constexpr std::size_t kMostRanksShown = 16;
-
-double per_step(double seconds, const RankTotals& rank) {
-  return seconds / static_cast<double>(std::max<std::int64_t>(1, rank.steps));
-}
-
-/// Through Gloo and NCCL the exchange is not told apart, and counts as computing.
-double exchange_of(const RankTotals& rank) {
-  return std::isfinite(rank.exchange_s) ? rank.exchange_s : 0.0;
-}
-
-double compute_of(const RankTotals& rank) {
-  return std::max(0.0, rank.seconds - rank.data_s - exchange_of(rank) - rank.checkpoint_s);
-}
-
-/// Shares of a step over all ranks, and each rank beside the others.
-void add_shares(const std::vector<RankTotals>& ranks, report::NamedTexts& rows) {
-  RankTotals sum;
-  double compute = 0;
-  for (const RankTotals& rank : ranks) {
-    sum.steps += rank.steps;
-    sum.seconds += rank.seconds;
-    sum.data_s += rank.data_s;
-    sum.exchange_s += exchange_of(rank);
-    sum.checkpoint_s += rank.checkpoint_s;
-    compute += compute_of(rank);
-  }
-  if (sum.steps == 0 || sum.seconds <= 0) return;
-  const auto percent = [&](double part) { return 100 * part / sum.seconds; };
-  const bool told =
-      std::all_of(ranks.begin(), ranks.end(), [](const RankTotals& rank) { return std::isfinite(rank.exchange_s); });
-  const std::string communication = told ? format("communication {:.0f} %, ", percent(sum.exchange_s)) : "";
-  rows.emplace_back("a step", format("{:.1f} ms: compute {}{:.0f} %, data {:.0f} %, {}checkpoints {:.0f} %",
-                                     1e3 * per_step(sum.seconds, sum), told ? "" : "and communication ",
-                                     percent(compute), percent(sum.data_s), communication, percent(sum.checkpoint_s)));
-  if (ranks.size() < 2) return;
-  for (std::size_t i = 0; i < ranks.size() && i < kMostRanksShown; ++i) {
-    const RankTotals& rank = ranks[i];
-    const double memory = std::max(rank.host_bytes, rank.device_bytes);
-    rows.emplace_back(format("rank {}", i),
-                      format("{} samples; a step computes {:.1f} ms, waits {:.1f} ms for data, exchanges {:.1f} ms; {}",
-                             rank.samples, 1e3 * per_step(compute_of(rank), rank), 1e3 * per_step(rank.data_s, rank),
-                             1e3 * per_step(exchange_of(rank), rank), format_bytes(memory)));
-  }
-  const auto [least, most] =
-      std::minmax_element(ranks.begin(), ranks.end(),
-                          [](const RankTotals& a, const RankTotals& b) { return compute_of(a) < compute_of(b); });
-  if (compute_of(*least) > 0)
-    rows.emplace_back("balance", format("rank {} computes longest, {:.0f} % longer than rank {}", most - ranks.begin(),
-                                        100 * (compute_of(*most) / compute_of(*least) - 1), least - ranks.begin()));
-}
-
-}  // namespace
-
 void write_report(const Trainable& trainable, const RunSettings& settings, const report::RunFolder& folder,
                   const RunSummary& summary, const TestResult* test, report::MetricsWriter& metrics) {
   report::RunResults results;
@@ -128,7 +72,7 @@ void write_report(const Trainable& trainable, const RunSettings& settings, const
   content.summary = {summary.banner.begin(), summary.banner.end()};
   content.summary.emplace_back("trained", format("{} steps in {}, {:.0f} samples/s", summary.result.step,
                                                  format_duration(summary.seconds), summary.samples_per_s));
-  add_shares(summary.result.ranks, content.summary);
+  for (auto& row : rank_shares(summary.result.ranks, "a step")) content.summary.push_back(std::move(row));
   if (summary.gpu_utilization)
     content.summary.emplace_back(
         "GPUs", format("busy {:.0f} % of the time{}", *summary.gpu_utilization,

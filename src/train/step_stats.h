@@ -22,7 +22,7 @@ struct StepStats {
   double iterations_per_s = 0.0;      ///< optimizer steps
   double data_time_s = 0.0;           ///< per step: waiting for batches
   double step_time_s = 0.0;           ///< per step: everything
-  double exchange_time_s = 0.0;       ///< per step: gradients' exchange beside backward, mean over ranks; NaN: not told
+  double exchange_time_s = 0.0;       ///< per step: Strategy::exchange_seconds, mean over ranks
   double checkpoint_time_s = 0.0;     ///< per step: waiting for checkpoints
   double compute_time_s = 0.0;        ///< per step: the rest, of the slowest rank ...
   double least_compute_time_s = 0.0;  ///< ... and of the fastest one
@@ -52,14 +52,14 @@ struct RankTotals {
   std::int64_t steps = 0;
   std::int64_t samples = 0;   ///< of this process
   double seconds = 0.0;       ///< without validations
-  double data_s = 0.0;        ///< waiting for batches
+  double data_s = 0.0;        ///< waiting for batches; NaN: there is no such wait
   double exchange_s = 0.0;    ///< see Strategy::exchange_seconds
   double checkpoint_s = 0.0;  ///< waiting for checkpoints
   double host_bytes = 0.0;    ///< resident memory now
   double device_bytes = 0.0;  ///< peak allocated on a device
 };
 
-/// A sign of life: after every step, and where something else than steps begins.
+/// A sign of life: with every batch, and where something else than steps begins.
 struct Beat {
   const char* state = "";  ///< training, validating, saving
   std::int64_t step = 0;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "cli/training.h"
 #include "core/files.h"
 #include "core/json.h"
 #include "support/process.h"
@@ -46,6 +47,14 @@ TEST_F(TrainPpo, LeavesWeightsMetricsAndALog) {
   EXPECT_EQ(last["rl/control_steps"], 3 * 32 * 16);
   for (const char* name : {"rl/kl", "rl/entropy", "rl/value_loss", "train/lr", "speed/samples_per_s"})
     EXPECT_TRUE(last.contains(name)) << name;
+  for (const char* name : {"speed/steps_per_s", "speed/compute_s", "memory/bytes", "host/memory_bytes"})
+    EXPECT_GT(last[name].get<double>(), 0) << name;
+  EXPECT_GE(last["speed/checkpoint_s"].get<double>(), 0);
+  EXPECT_FALSE(last.contains("speed/exchange_s")) << "there is nobody to wait for";
+  const auto rank = parse_json(text_of(folder / "ranks/rank_0.json"));
+  EXPECT_EQ(rank["state"], "finished");
+  EXPECT_EQ(rank["job"], "ppo");
+  EXPECT_EQ(rank["total_steps"], 3);
   const auto config = parse_json(text_of(folder / "config.json"));
   EXPECT_EQ(config["job"], "ppo");
   EXPECT_EQ(config["policy"]["actor_hidden_dims"], nlohmann::json({64, 64})) << "the task's preset";
@@ -111,6 +120,66 @@ TEST_F(TrainPpo, TwoRanksShareTheEnvironmentsAndAnyNumberGoesOn) {
                        "n_envs = 33 do not divide over 2 ranks with 4 minibatches each; the nearest "
                        "that do: 32 and 34"))
       << odd.err << odd.out;
+}
+
+TEST_F(TrainPpo, TopMetricsAndReportShowBothRanksAndTheWaitForASlowOne) {
+  Words words = command("watched", {"max_iterations=100000", "save_interval=100000", "charts=true"});
+  const Words launcher{cohort_path(), "launch", "--nproc_per_node=2"};
+  words.erase(words.begin());
+  words.insert(words.begin(), launcher.begin(), launcher.end());
+  Process job(words, {{"OMP_NUM_THREADS", "1"}});
+  const fs::path folder = out() / "watched" / "latest";
+  ASSERT_TRUE(eventually([&] { return lines_of(text_of(folder / "metrics.jsonl")).size() >= 10; }, 90)) << job.err();
+  nlohmann::json ranks;
+  const auto see = [&] {
+    ranks = nlohmann::json::array();
+    const auto all = parse_json(run({cohort_path(), "top", "--json"}).out);
+    for (const auto& rank : all["ranks"])
+      if (rank["run"] == fs::canonical(folder).string() && rank["state"] == "training" && rank["step"] > 5)
+        ranks.push_back(rank);
+    return ranks.size() == 2;
+  };
+  ASSERT_TRUE(eventually(see, 30)) << ranks.dump(2);
+  for (int i = 0; i < 2; ++i) {
+    const auto& rank = ranks[static_cast<std::size_t>(i)];
+    EXPECT_EQ(rank["rank"], i);
+    EXPECT_EQ(rank["world_size"], 2);
+    EXPECT_EQ(rank["job"], "ppo");
+    EXPECT_EQ(rank["device"], "cpu");
+    EXPECT_EQ(rank["total_steps"], 100000);
+    EXPECT_EQ(rank["batch_size"], 16) << "environments of this rank";
+    // Control steps: 16 environments, 16 of each in an iteration.
+    EXPECT_NEAR(rank["samples_per_s"].get<double>(), 16 * 16 * rank["steps_per_s"].get<double>(),
+                rank["samples_per_s"].get<double>() * 0.01);
+    EXPECT_GT(rank["exchange_s"].get<double>(), 0);
+    EXPECT_LT(rank["exchange_s"].get<double>(), rank["step_s"].get<double>());
+    EXPECT_TRUE(rank["data_s"].is_null()) << "it reads none";
+    EXPECT_GT(rank["host_bytes"].get<double>(), 1 << 20);
+    EXPECT_GT(rank["seconds_left"].get<double>(), 0);
+    EXPECT_LT(rank["since_beat_s"].get<double>(), 30);
+  }
+  const std::string list = run({cohort_path(), "top", "--once"}).out;
+  EXPECT_TRUE(contains(list, fs::canonical(folder).string() + ": ppo, 2 of 2 rank(s)")) << list;
+  hold_up(ranks[1]["pid"].get<pid_t>(), 3.5);
+  EXPECT_TRUE(see());
+  EXPECT_GT(ranks[0]["exchange_s"].get<double>(), ranks[1]["exchange_s"].get<double>())
+      << "rank 0 waits for the one that is held up: " << ranks.dump(2);
+  job.send(SIGTERM);
+  job.wait();
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(parse_json(text_of(folder / "ranks" / ("rank_" + std::to_string(i) + ".json")))["state"], "stopped");
+  double exchange = 0, compute = 0, whole = 0;
+  for (const std::string& line : lines_of(text_of(folder / "metrics.jsonl"))) {
+    const auto figures = parse_json(line);
+    exchange += figures["speed/exchange_s"].get<double>();
+    compute += figures["speed/least_compute_s"].get<double>();
+    whole += 1 / figures["speed/steps_per_s"].get<double>();
+  }
+  EXPECT_GT(exchange / whole, 0.1) << "mean of both ranks";
+  EXPECT_LT(exchange + compute, whole * 1.001) << "parts of an iteration";
+  const std::string report = text_of(folder / "report.html");
+  for (const char* text : {"an iteration", "communication ", "rank 0", "rank 1", "balance", "; an iteration computes "})
+    EXPECT_TRUE(contains(report, text)) << text;
 }
 
 TEST_F(TrainPpo, SeveralDevicesOfAProcessLearnAsOne) {

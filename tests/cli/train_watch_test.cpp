@@ -76,16 +76,38 @@ TEST(CliWatch, MetricsAndReportSayHowAStepIsSpentAndHowRanksCompare) {
   EXPECT_EQ(parse_json(text_of(folder / "ranks/rank_1.json"))["state"], "finished");
 }
 
-TEST(CliWatch, AnExchangeThatIsNotToldApartIsLeftOutNotZero) {
+TEST(CliWatch, ThroughGlooTheWaitForASlowRankIsToldApartFromComputing) {
   const Training training;
-  const Outcome outcome = run(training.after(launch({"--nproc_per_node=2"}), "gloo",
-                                             {"train.epochs=3", "parallel.ddp.cpu_reduction=gloo", "charts=true"}),
-                              Training::variables());
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const fs::path folder = training.outputs() / "gloo" / "latest";
-  EXPECT_TRUE(last_metrics(folder, "speed/exchange_s").is_null());
-  EXPECT_TRUE(contains(text_of(folder / "report.html"), "compute and communication"));
-  EXPECT_TRUE(parse_json(text_of(folder / "ranks/rank_0.json"))["exchange_s"].is_null());
+  // Wide enough that a rank computes most of the time.
+  Process job(training.after(launch({"--nproc_per_node=2"}), "gloo",
+                             {"train.epochs=100000", "parallel.ddp.cpu_reduction=gloo", "charts=true",
+                              "train.log_every=20", "model.hidden=256", "model.d_ff=256"}),
+              Training::variables());
+  const fs::path latest = training.outputs() / "gloo" / "latest";
+  const auto status = [&](int rank) {
+    return parse_json(text_of(latest / "ranks" / ("rank_" + std::to_string(rank) + ".json")));
+  };
+  ASSERT_TRUE(eventually([&] { return training.step("gloo") >= 40; }, 60)) << job.err();
+  hold_up(status(1)["pid"].get<pid_t>(), 3.5);
+  const auto first = status(0), second = status(1);
+  job.send(SIGTERM);
+  job.wait();
+  EXPECT_GT(first["exchange_s"].get<double>(), second["exchange_s"].get<double>())
+      << "rank 0 waits for the one that is held up: " << first.dump() << second.dump();
+  EXPECT_GT(first["exchange_s"].get<double>() / first["step_s"].get<double>(), 0.2) << first.dump();
+  EXPECT_LT(first["exchange_s"].get<double>(), first["step_s"].get<double>());
+  const fs::path folder = fs::canonical(latest);
+  double exchange = 0, whole = 0;
+  for (const std::string& line : lines_of(text_of(folder / "metrics.jsonl")))
+    if (const auto json = parse_json(line); json.contains("speed/exchange_s")) {
+      exchange += json["speed/exchange_s"].get<double>();
+      whole += 1 / json["speed/steps_per_s"].get<double>();
+    }
+  EXPECT_GT(exchange / whole, 0.1) << "mean of both ranks";
+  EXPECT_LT(exchange, whole);
+  const std::string report = text_of(folder / "report.html");
+  EXPECT_TRUE(contains(report, "communication ")) << job.err();
+  EXPECT_TRUE(contains(report, ", exchanges ")) << job.err();
 }
 
 TEST(CliWatch, ARunOfOneProcessHasNoExchangeAndMayKeepNoStatus) {
@@ -96,6 +118,82 @@ TEST(CliWatch, ARunOfOneProcessHasNoExchangeAndMayKeepNoStatus) {
   EXPECT_TRUE(last_metrics(folder, "speed/exchange_s").is_null());
   EXPECT_FALSE(last_metrics(folder, "speed/compute_s").is_null());
   EXPECT_FALSE(fs::exists(folder / "ranks"));
+}
+
+nlohmann::json findings_of(const nlohmann::json& examined, const std::string& check) {
+  auto found = nlohmann::json::array();
+  for (const auto& finding : examined["findings"])
+    if (finding["check"] == check) found.push_back(finding);
+  return found;
+}
+
+TEST(CliDoctorMeasures, LoaderAloneAndStepAloneOfARunAndOfAConfiguration) {
+  const Training training;
+  ASSERT_EQ(
+      run(training.after(launch({"--nproc_per_node=2"}), "parts", {"train.epochs=1"}), Training::variables()).code, 0);
+  const fs::path folder = fs::canonical(training.outputs() / "parts" / "latest");
+  const std::string config = (folder / "config.json").string();
+  const auto examine = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {cohort_path(), "doctor", "--measure", "--json"});
+    const Outcome outcome = run(more, Training::variables(), 120);
+    EXPECT_TRUE(outcome.err.empty()) << outcome.err;
+    return parse_json(outcome.out);
+  };
+  std::vector<double> steps;
+  for (const auto& words :
+       {std::vector<std::string>{folder.string()}, {"--config=" + config, "model.hidden=1024", "model.d_ff=1024"}}) {
+    const auto examined = examine(words);
+    const auto training_parts = examined["measured"]["training"];
+    EXPECT_EQ(training_parts["job"], "regressor");
+    EXPECT_EQ(training_parts["device"], "cpu");
+    EXPECT_EQ(training_parts["batch_size"], 16);
+    EXPECT_EQ(training_parts["loader_workers"], 1);
+    const double loader = training_parts["loader_s_per_batch"].get<double>();
+    const double step = training_parts["step_s_per_batch"].get<double>();
+    EXPECT_GT(loader, 0);
+    EXPECT_GT(step, 0);
+    steps.push_back(step);
+    EXPECT_EQ(findings_of(examined, "measured-loader").size(), loader > 0 && 1 - step / loader > 0.1 ? 1u : 0u)
+        << examined.dump(2);
+    EXPECT_GT(examined["measured"]["disk_write_bytes_per_s"].get<double>(), 0);
+  }
+  EXPECT_GT(steps[1], 2 * steps[0]) << "of a larger model";
+  EXPECT_EQ(training.runs("parts").size(), 1u) << "nothing is written";
+}
+
+TEST(CliDoctorMeasures, WhatCannotBeMeasuredIsLeftOutOfARunAndRefusedWhereItIsNamed) {
+  const Training training;
+  ASSERT_EQ(run(training.alone("gone", {"train.epochs=1"}), Training::variables()).code, 0);
+  const std::string folder = fs::canonical(training.outputs() / "gone" / "latest").string();
+  const std::string config = folder + "/config.json";
+  const auto doctor = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {cohort_path(), "doctor"});
+    return run(more, Training::variables(), 120);
+  };
+  const struct {
+    std::vector<std::string> words;
+    int code;
+    std::string says;
+  } cases[] = {
+      {{"--config=" + config}, 2, "add --measure"},
+      {{"--measure", "train.batch_size=8"}, 2, "a setting of which training?"},
+      {{"--measure", folder, "loader"}, 2, "'loader' is no setting of the form key.path=value"},
+      {{"--measure", "--config=" + folder + "/no.json"}, 2, "no.json"},
+      {{"--measure", folder, "loader.wrokers=2"}, 1, "loader.workers"},
+      {{"--measure", folder, "train.batch_size=-1"}, 1, "batch_size"},
+      {{"--measure", "--config=" + config, "data.path=/no/such.csv"}, 1, "/no/such.csv"},
+  };
+  for (const auto& c : cases) {
+    const Outcome outcome = doctor(c.words);
+    EXPECT_EQ(outcome.code, c.code) << c.says << "\n" << outcome.out << outcome.err;
+    EXPECT_TRUE(contains(outcome.err, c.says)) << c.says << "\n" << outcome.err;
+  }
+  fs::remove(training.path() / "table.csv");
+  const Outcome outcome = doctor({"--measure", "--json", folder});
+  const auto examined = parse_json(outcome.out);
+  EXPECT_TRUE(contains(examined["left_out"]["measured-loader"].get<std::string>(), "table.csv")) << outcome.out;
+  EXPECT_FALSE(examined["measured"].contains("training"));
+  EXPECT_GT(examined["measured"]["disk_write_bytes_per_s"].get<double>(), 0) << "the disk is measured all the same";
 }
 
 TEST(CliWatch, AJobThatFindsItsRunFinishedLeavesNoLineInIt) {

@@ -1,8 +1,11 @@
 /// A small training through the command line, for tests that stop, kill or continue it.
 #pragma once
+#include <chrono>
 #include <cmath>
+#include <csignal>
 #include <map>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/files.h"
@@ -76,6 +79,17 @@ class Training {
  private:
   TemporaryFolder folder_;
 };
+
+/// Stops a process for two thirds of the time, about `seconds` long.
+inline void hold_up(pid_t pid, double seconds) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  while (std::chrono::steady_clock::now() < end) {
+    ::kill(pid, SIGSTOP);
+    std::this_thread::sleep_for(std::chrono::milliseconds(60));
+    ::kill(pid, SIGCONT);
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  }
+}
 
 /// What stands behind `before` up to the end of its line; "" where that is missing.
 inline std::string rest_of_line(const std::string& text, const std::string& before) {

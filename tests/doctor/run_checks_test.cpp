@@ -9,6 +9,7 @@
 #include "core/json.h"
 #include "doctor/disk_speed.h"
 #include "doctor/examination.h"
+#include "doctor/training_speed.h"
 
 namespace cohort::doctor {
 namespace {
@@ -96,6 +97,48 @@ TEST_F(Run, ALoaderThatHoldsStepsUpIsNamedWithItsShare) {
                         "loader.workers=16", "prefetch_factor"});
   put("metrics.jsonl", metrics(R"("speed/data_s":0.0009)"));
   EXPECT_EQ(of("run-loader"), "");
+}
+
+TEST_F(Run, CommunicationOfReinforcementLearningHasItsOwnRemedy) {
+  put("config.json", R"({"job": "ppo"})");
+  put("metrics.jsonl", metrics(R"("speed/exchange_s":0.003,"speed/compute_s":0.007)"));
+  expect("run-communication", {"30 % of a step", "num_mini_batches"});
+}
+
+TEST(TrainingSpeed, AMeasuredLoaderThatIsSlowerThanTheStepIsTheBottleneck) {
+  Case c = this_machine();
+  c.machine.cores.usable = 8;
+  const auto found_for = [&](double loader_s, double step_s) {
+    Examination found;
+    found.findings.push_back({.check = "other", .severity = Severity::kNote});
+    judge(parse_training_speed(format(R"({{"job":"policy","device":"cuda:0","batch_size":64,"loader_workers":2,)"
+                                      R"("loader_s_per_batch":{},"step_s_per_batch":{}}})",
+                                      loader_s, step_s)),
+          c, found);
+    EXPECT_EQ(found.looked_at, std::vector<std::string>{kMeasuredLoader});
+    return found.findings;
+  };
+  EXPECT_EQ(found_for(0.010, 0.020).size(), 1u);
+  EXPECT_EQ(found_for(0.010, 0.0095).size(), 1u) << "a wait of 5 %";
+  const auto findings = found_for(0.020, 0.005);
+  ASSERT_EQ(findings.size(), 2u);
+  const Finding& f = findings.front();  // before the note
+  EXPECT_EQ(f.check, "measured-loader");
+  EXPECT_EQ(f.severity, Severity::kWarning);
+  EXPECT_EQ(f.title, "the loader is the bottleneck");
+  for (const char* part : {"0.02 s for a batch of 64", "loader.workers=2 (3200 samples/s)", "step on cuda:0 0.005 s",
+                           "(12800 samples/s)", "waits at least 75 % of its time"})
+    EXPECT_NE(f.evidence.find(part), std::string::npos) << part << ": " << f.evidence;
+  EXPECT_NE(f.remedy.find("loader.workers=8"), std::string::npos) << f.remedy;
+}
+
+TEST(TrainingSpeed, AMeasurementThatIsNoneIsRefused) {
+  for (const char* text : {"", "{}", "[1]", R"({"job":"policy","device":"cpu","batch_size":"many"})",
+                           R"({"job":"p","device":"cpu","batch_size":4,"loader_workers":2,"loader_s_per_batch":0,)"
+                           R"("step_s_per_batch":null})",
+                           R"({"job":"p","device":"cpu","batch_size":4,"loader_workers":2,"loader_s_per_batch":0,)"
+                           R"("step_s_per_batch":1})"})
+    EXPECT_THROW(parse_training_speed(text), Error) << text;
 }
 
 TEST_F(Run, GpusBelowEightyPercentAndWhy) {

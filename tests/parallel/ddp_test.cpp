@@ -148,5 +148,9 @@ TEST(Ddp, NumbersOfTheLogAreReducedOverRanks) {
   expect_all_ok(run_ranks({kWorker, "strategy_numbers"}, 2));
 }
 
+TEST(Ddp, TheWaitForASlowRankIsToldHoweverGradientsTravel) {
+  expect_all_ok(run_ranks({kWorker, "slow_rank"}, 2));
+}
+
 }  // namespace
 }  // namespace cohort::testing

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 #include <signal.h>
 
@@ -22,6 +23,7 @@
 #include "parallel/parameter_hash.h"
 #include "parallel/plan.h"
 #include "parallel/single_device.h"
+#include "parallel/zero_data_parallel.h"
 
 namespace cohort::test {
 namespace {
@@ -319,11 +321,16 @@ void gpu_sgd(const std::string& folder) {
   DistributedDataParallel ddp(net.ptr(), group, {.gradient_as_bucket_view = true});
   torch::optim::SGD optimizer(net->parameters(), torch::optim::SGDOptions(0.05).momentum(0.9));
   std::vector<double> losses;
+  const auto begin = std::chrono::steady_clock::now();
   for (int step = 0; step < 50; ++step) {
     ddp.zero_grad();
     losses.push_back(ddp.forward_backward(fixture_batch(step, env.rank), mean_squared_error, {}).item<double>());
     optimizer.step();
   }
+  // Told by events of the stream.
+  const std::chrono::duration<double> whole = std::chrono::steady_clock::now() - begin;
+  COHORT_CHECK(ddp.exchange_seconds() > 0 && ddp.exchange_seconds() < whole.count(), "{} s of {} s were an exchange",
+               ddp.exchange_seconds(), whole.count());
   net->to(at::kCPU);
   write_results(folder, "gpu_sgd", env.rank, losses, *net);
   group->close();
@@ -416,6 +423,54 @@ void strategy_numbers() {
   group->close();
 }
 
+/// Rank 1 takes its time before every loss: rank 0 waits for it in the sum of gradients, however that travels, and the
+/// strategy says how long.
+void slow_rank() {
+  constexpr auto kLag = 60ms;
+  constexpr int kSteps = 5;
+  const auto group = dist::Group::create(dist::read_rank_environment(), quick_options());
+  const int rank = group->rank();
+  for (const std::string way : {"shared_memory", "gloo", "fp16", "static_graph", "norm", "zero_1", "zero_2"}) {
+    FixtureNet net(way == "norm", way == "static_graph");
+    DdpSettings settings;
+    settings.cpu_reduction = way == "shared_memory" ? way : way == "fp16" ? "auto" : "gloo";
+    settings.compression = way == "fp16" ? "fp16" : "none";
+    settings.static_graph = way == "static_graph";
+    std::unique_ptr<parallel::Strategy> strategy;
+    if (way.starts_with("zero"))
+      strategy = std::make_unique<parallel::ZeroDataParallel>(net.ptr(), group, way == "zero_1" ? 1 : 2, settings);
+    else
+      strategy = std::make_unique<DistributedDataParallel>(net.ptr(), group, settings);
+    const auto loss = [&](torch::nn::Module& model, const Batch& batch) {
+      if (rank == 1) std::this_thread::sleep_for(kLag);
+      return mean_squared_error(model, batch);
+    };
+    const double before = strategy->exchange_seconds();
+    for (int step = 0; step < kSteps; ++step) {
+      strategy->zero_grad();
+      strategy->forward_backward(fixture_batch(step, rank), loss, {});
+      strategy->parameters_changed();
+    }
+    const double waited = strategy->exchange_seconds() - before;
+    std::vector<double> of_rank;
+    for (const at::Tensor& t : group->all_gather(torch::tensor({waited}, at::kDouble)))
+      of_rank.push_back(t.item<double>());
+    // At least half of the lag: rank 0 needs some time for its own step, too.
+    const double lag = kSteps * std::chrono::duration<double>(kLag).count();
+    COHORT_CHECK(of_rank[0] > lag / 2 && of_rank[0] > of_rank[1], "{}: rank 0 waited {} s, rank 1 {} s; the lag was {}",
+                 way, of_rank[0], of_rank[1], lag);
+    if (way != "gloo") continue;
+    // Gradients that stay here wait for nobody.
+    const double so_far = strategy->exchange_seconds();
+    strategy->forward_backward(fixture_batch(0, rank), loss, {.synchronise = false});
+    COHORT_CHECK(strategy->exchange_seconds() == so_far, "a step without an exchange waited {} s",
+                 strategy->exchange_seconds() - so_far);
+    strategy->forward_backward(fixture_batch(0, rank), loss, {});
+    COHORT_CHECK(strategy->exchange_seconds() > so_far, "the next exchange took no time");
+  }
+  group->close();
+}
+
 int run(const std::string& scenario, const std::string& folder) {
   torch::set_num_threads(1);
   if (scenario == "accumulate") {
@@ -443,6 +498,8 @@ int run(const std::string& scenario, const std::string& folder) {
     early_termination();
   } else if (scenario == "strategy_numbers") {
     strategy_numbers();
+  } else if (scenario == "slow_rank") {
+    slow_rank();
   } else {
     const auto group = dist::Group::create(dist::read_rank_environment(), quick_options());
     std::istringstream names(scenario);

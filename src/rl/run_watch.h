@@ -1,0 +1,94 @@
+/// What a rank of a PPO run tells those who watch it: its status file for `cohort top` and `cohort doctor`, and where
+/// the time of every iteration went, for metrics and report.
+///
+///   RunWatch watch(ranks, device, {.samples = 24 * 1024, .total = 300});
+///   watch.keep_status(run, status);                  // status: who this rank is
+///   watch.begin(runner.iteration());
+///   while (...) {
+///     const Iteration figures = runner.iterate();
+///     const IterationTimes times = watch.iterated(figures.number);
+///     { const auto saving = watch.saving(); save(); }
+///   }
+///   watch.end("finished");
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+#include <c10/core/Device.h>
+
+#include "monitor/rank_status.h"
+#include "rl/ranks.h"
+#include "train/rank_beats.h"
+#include "train/step_stats.h"
+
+namespace cohort::rl {
+
+/// From the end of the iteration before to the end of this one, s.
+struct IterationTimes {
+  int ranks = 1;
+  double whole = 0;          ///< everything: collecting, learning, checkpoints, metrics; the slowest rank's
+  double exchange = 0;       ///< Ranks::exchange_seconds, mean over the ranks
+  double checkpoint = 0;     ///< for checkpoints, without what ranks exchange for them; the slowest rank's
+  double compute = 0;        ///< the rest, the slowest rank's ...
+  double least_compute = 0;  ///< ... and the fastest one's
+  double memory = 0;         ///< bytes: resident or allocated on the device, of the rank that has most
+};
+
+class RunWatch {
+ public:
+  struct Settings {
+    std::int64_t samples = 0;  ///< control steps of this rank in an iteration
+    std::int64_t total = 0;    ///< iterations
+  };
+  RunWatch(Ranks& ranks, c10::Device device, Settings settings) : ranks_(ranks), device_(device), settings_(settings) {}
+
+  /// Writes ranks/rank_N.json into the run's folder from begin() on, at most once a second. Without end(), the rank
+  /// failed. `who`: rank, world_size, job, device, batch_size.
+  void keep_status(const std::filesystem::path& run, monitor::RankStatus who);
+
+  /// The next iteration starts now, behind `iteration`.
+  void begin(std::int64_t iteration);
+  /// An iteration has ended, the next one starts. Collective; the same figures on all ranks.
+  IterationTimes iterated(std::int64_t iteration);
+
+  /// While it lives, the rank saves.
+  class Saving {
+   public:
+    explicit Saving(RunWatch& watch);
+    ~Saving();
+    Saving(const Saving&) = delete;
+    Saving& operator=(const Saving&) = delete;
+
+   private:
+    RunWatch& watch_;
+    std::chrono::steady_clock::time_point begin_;
+    double exchanged_;
+  };
+  Saving saving() { return Saving(*this); }
+
+  /// Of every rank, in their order. Collective.
+  std::vector<train::RankTotals> of_all_ranks();
+  /// finished or stopped.
+  void end(const char* state);
+
+ private:
+  void beat(const char* state);
+  /// Nobody knows how long an iteration takes before the first.
+  const char* between_checkpoints() const { return iteration_ == first_ ? "starting" : "training"; }
+  train::RankTotals totals() const;
+
+  Ranks& ranks_;
+  c10::Device device_;
+  Settings settings_;
+  std::optional<train::RankBeats> beats_;
+  train::BeatObserver observe_;
+  std::int64_t first_ = 0, iteration_ = 0;
+  std::chrono::steady_clock::time_point began_, interval_began_;
+  double exchange_before_ = 0, exchange_before_interval_ = 0;
+  double checkpoint_s_ = 0, checkpoint_before_interval_ = 0;
+};
+
+}  // namespace cohort::rl
