@@ -1,6 +1,7 @@
 // `cohort data`: making, looking into, measuring and converting data sets. The executable cohort-data, which `cohort`
 // becomes: libhdf5 brings some thirty libraries, which would cost every other subcommand its quick start.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -8,6 +9,7 @@
 
 #include <unistd.h>
 
+#include "cli/parse_arguments.h"
 #include "cli/subcommand.h"
 #include "core/devices_cpu.h"
 #include "core/files.h"
@@ -28,12 +30,15 @@ struct Source {
   data::OpenSettings settings;
   CLI::Option* index_cache = nullptr;
 
-  void add_to(CLI::App& app) {
+  /// `whole`: files are taken whole where no split is named.
+  void add_to(CLI::App& app, bool whole = false) {
+    settings.whole_files = whole;
     app.add_option("path", path, "an RLDS folder, an HDF5 file or folder, or a manifest of trajectories")->required();
     app.add_option("--format", settings.format, "auto, rlds or hdf5")->capture_default_str();
-    app.add_option("--split", settings.split,
-                   "as tfds.load takes it, train[:95%]; of HDF5 files a mask's name, or all; auto: train, where HDF5 "
-                   "files have that mask, else all")
+    app.add_option(
+           "--split", settings.split,
+           std::string("as tfds.load takes it, train[:95%]; of HDF5 files a mask's name, or all; auto: train, ") +
+               (whole ? "and all of HDF5 files" : "where HDF5 files have that mask, else all"))
         ->capture_default_str();
     app.add_option("--on-corrupt", settings.on_corrupt, "error; or skip: leave damaged records out and name them")
         ->capture_default_str();
@@ -154,7 +159,7 @@ int run_data(const std::vector<std::string>& arguments) {
 
   ConvertArguments converting;
   CLI::App* convert_app = app.add_subcommand("convert", "RLDS to HDF5 and back");
-  converting.source.add_to(*convert_app);
+  converting.source.add_to(*convert_app, /*whole=*/true);
   convert_app->add_option("--to", converting.convert.to, "rlds or hdf5")->required();
   convert_app->add_option("--out", converting.out, "rlds: the folder that gets NAME/1.0.0; hdf5: the file")->required();
   convert_app->add_option("--name", converting.convert.name, "of the RLDS data set")->capture_default_str();
@@ -176,16 +181,14 @@ int run_data(const std::vector<std::string>& arguments) {
   arm->add_option("--torque-range", settings.torque_range, "N m at the shoulder")->capture_default_str();
   arm->add_option("--noise", settings.noise, "relative sensor noise")->capture_default_str();
   arm->add_option("--out", out, "the file")->capture_default_str();
-  try {
-    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
-  } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) return app.exit(e);
-    if (!app.get_subcommands().empty() || e.get_name() != "RequiredError") throw UsageError(e.what());
-    std::string names;
-    for (const CLI::App* known : app.get_subcommands([](const CLI::App*) { return true; }))
-      names += (names.empty() ? "" : ", ") + known->get_name();
-    throw UsageError(format("data: what shall be done? one of {}", names));
-  }
+  std::vector<std::string> names;
+  for (const CLI::App* known : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(known->get_name());
+  const std::string first = arguments.empty() ? "" : arguments.front();
+  if (!first.starts_with("-") && std::find(names.begin(), names.end(), first) == names.end())
+    throw UsageError(format("data: what shall be done? one of {}{}", join(names, ", "),
+                            first.empty() ? "" : format(", not '{}'", first)));
+  if (const auto code = parse_arguments(app, arguments)) return *code;
   if (inspect_app->parsed()) {
     inspect(inspecting);
   } else if (stats_app->parsed()) {

@@ -20,7 +20,10 @@ report::RunFolder open_run(const std::string& path) {
   COHORT_THROW_UNLESS(fs::is_directory(path), "{}: there is no such run", path);
   const report::RunFolder run = report::RunFolder::open(fs::canonical(path));
   COHORT_THROW_UNLESS(fs::exists(run.config_file()) && fs::exists(run.metrics_file()),
-                      "{} is no run: it has no config.json and metrics.jsonl", path);
+                      "{} is no run: it has no config.json and metrics.jsonl{}", path,
+                      fs::exists(fs::path(path) / "latest")
+                          ? format("; the newest run of this name is {}", (fs::path(path) / "latest").string())
+                          : "");
   return run;
 }
 

@@ -231,6 +231,11 @@ DeviceId device_of(const SimulateSettings& s) {
   }
 }
 
+/// "cuda:1", or "the CPU".
+std::string device_text(DeviceId device) {
+  return device.kind == DeviceKind::kCuda ? format("cuda:{}", device.index) : "the CPU";
+}
+
 int simulate(const SimulateSettings& s) {
   sim::SceneOptions options;
   options.device = device_of(s);
@@ -265,8 +270,9 @@ int simulate(const SimulateSettings& s) {
   if (pictures) pictures->add();
   if (s.control == "hold") hold_start(scene);
   const sim::MemoryPlan memory = scene.engine().memory();
-  log::info("{}: {} environments, engine {}, {} thread{}, {} per environment, {}, ready after {:.2f} s", s.model,
-            s.n_envs, s.engine, s.threads, s.threads == 1 ? "" : "s", format_bytes(memory.bytes_per_environment()),
+  log::info("{}: {} environments, engine {} on {}, {} thread{}, {} per environment, {}, ready after {:.2f} s", s.model,
+            s.n_envs, s.engine, device_text(options.device), s.threads, s.threads == 1 ? "" : "s",
+            format_bytes(memory.bytes_per_environment()),
             memory.thread_bytes > 0 ? format("{} per thread", format_bytes(memory.thread_bytes))
                                     : format("{} besides", format_bytes(memory.fixed_bytes)),
             since(begin));
@@ -436,22 +442,38 @@ int simulate_on(const std::vector<int>& devices, const SimulateSettings& s, cons
   return code;
 }
 
-/// Takes a process' share: by RANK and WORLD_SIZE, which the agent sets. Returns the number of processes. Returns the
-/// number of processes.
-int take_share(SimulateSettings& s) {
-  const char *rank_text = std::getenv("RANK"), *size_text = std::getenv("WORLD_SIZE");
-  COHORT_THROW_UNLESS(rank_text && size_text, "--summary belongs to the processes that --devices starts");
-  const int rank = std::atoi(rank_text), size = std::atoi(size_text), whole = s.n_envs;
-  COHORT_THROW_UNLESS(size >= 1 && rank >= 0 && rank < size && whole >= size, "rank {} of {} with {} environments",
-                      rank, size, whole);
-  const auto first_of = [&](int r) { return static_cast<std::int64_t>(whole) * r / size; };
-  s.first_env += first_of(rank);
-  s.n_envs = static_cast<int>(first_of(rank + 1) - first_of(rank));
-  s.summary = (std::filesystem::path(s.summary) / format("{}", rank)).string();
-  for (std::string* file : {&s.record, &s.pictures.video, &s.pictures.picture}) {
-    if (!file->empty()) *file = file_of(*file, static_cast<std::size_t>(rank));
+/// A process' place among several, by the variables of a launcher (--devices starts one, too).
+struct Place {
+  int rank = 0, size = 1;
+  int here = 1;  ///< processes of this machine
+};
+
+Place place_of_process() {
+  const auto number = [](const char* name, int otherwise) {
+    const char* text = std::getenv(name);
+    return text != nullptr && *text != 0 ? std::atoi(text) : otherwise;
+  };
+  if (std::getenv("WORLD_SIZE") == nullptr) return {};
+  Place place{.rank = number("RANK", 0), .size = number("WORLD_SIZE", 1)};
+  place.here = std::max(1, number("LOCAL_WORLD_SIZE", place.size));
+  COHORT_THROW_UNLESS(place.size >= 1 && place.rank >= 0 && place.rank < place.size,
+                      "RANK={} and WORLD_SIZE={} are no place among processes", place.rank, place.size);
+  return place;
+}
+
+/// Takes a process' share of the environments, contiguous by their global ids, and gives its files its number.
+void take_share(SimulateSettings& s, const Place& place) {
+  const int whole = s.n_envs;
+  if (whole < place.size) {
+    throw UsageError(format("--n-envs {}: so few environments cannot be shared among {} processes", whole, place.size));
   }
-  return size;
+  const auto first_of = [&](int r) { return static_cast<std::int64_t>(whole) * r / place.size; };
+  s.first_env += first_of(place.rank);
+  s.n_envs = static_cast<int>(first_of(place.rank + 1) - first_of(place.rank));
+  if (!s.summary.empty()) s.summary = (std::filesystem::path(s.summary) / format("{}", place.rank)).string();
+  for (std::string* file : {&s.record, &s.pictures.video, &s.pictures.picture}) {
+    if (!file->empty()) *file = file_of(*file, static_cast<std::size_t>(place.rank));
+  }
 }
 
 int run_simulate(const std::vector<std::string>& arguments) {
@@ -496,7 +518,8 @@ int run_simulate(const std::vector<std::string>& arguments) {
   app.add_flag("--shadows", s.pictures.shadows, "pictures with shadows");
   app.add_option("--env-spacing,--env_spacing", s.pictures.env_spacing,
                  "all environments in one picture, so many metres apart along x and y (one number for both)")
-      ->expected(1, 2);
+      ->expected(1, 2)
+      ->delimiter(',');
   app.add_option("--threads", s.threads, "cores to use; 0: all, as far as each gets 256 environments")
       ->check(whole_number(0, 4096))
       ->capture_default_str();
@@ -527,14 +550,23 @@ int run_simulate(const std::vector<std::string>& arguments) {
   app.add_flag("--fixed-base", s.fixed_base, "URDF: the base link is part of the world");
   if (const auto code = parse_arguments(app, arguments)) return *code;
   check_together(s);
-  if (!s.summary.empty()) {
-    const int processes = take_share(s);
-    if (s.threads == 0) s.threads = threads_for(s.n_envs, processes);
+  const Place place = place_of_process();
+  // Of --devices (which is among the arguments of its processes, too), or of a launcher.
+  if (!s.summary.empty() || (place.size > 1 && devices_option->count() == 0)) {
+    take_share(s, place);
+    if (s.summary.empty()) {
+      log::info("rank {} of {}: environments {} to {}", place.rank, place.size, s.first_env,
+                s.first_env + s.n_envs - 1);
+    }
+    if (s.threads == 0) s.threads = threads_for(s.n_envs, place.here);
     return simulate(s);
   }
   if (devices_option->count() == 0) {
     if (s.threads == 0) s.threads = threads_for(s.n_envs, 1);
     return simulate(s);
+  }
+  if (place.size > 1) {
+    throw UsageError("--devices starts processes of its own; under a launcher each rank takes a share: leave it out");
   }
   return simulate_on(split_devices(s.devices), s, arguments);
 }

@@ -77,7 +77,8 @@ bool is_path(const std::string& who) {
 std::unique_ptr<ActorOwner> make_simple(const std::string& who, tasks::Task& task, const TaskArguments& arguments) {
   if (who == "expert") {
     auto expert = task.make_expert(arguments.seed);
-    COHORT_THROW_UNLESS(expert, "{} has no expert", task.spec().name);
+    COHORT_THROW_UNLESS(expert, "{} has no expert: name a policy that has learnt it, --policy RUN, or --policy random",
+                        task.spec().name);
     return std::make_unique<SimpleActor>(std::move(expert), format("expert, seed {}", arguments.seed));
   }
   if (who == "random")
@@ -166,7 +167,12 @@ Cast::Cast(std::vector<std::string> names, const TaskArguments& arguments) : nam
       throw Error(format("--policy {}: neither expert, random, replay:DATA, nor a run or checkpoint that is there{}",
                          who, near.empty() ? "" : format("; did you mean '{}'?", near)));
     }
-    if (rl::is_ppo_run(who)) continue;
+    if (rl::is_ppo_run(who)) {
+      COHORT_THROW_UNLESS(arguments.device == "cpu",
+                          "--device {}: {} is of `cohort train ppo`, whose policies act on the CPU: leave --device out",
+                          arguments.device, who);
+      continue;
+    }
     dist::check_device(parse_device(arguments.device));
     policies_.back() = std::make_unique<policy::TrainedPolicy>(who, policy_settings(arguments));
   }

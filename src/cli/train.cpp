@@ -74,6 +74,11 @@ struct Arguments {
   bool help = false;
 };
 
+/// Whether what follows word i is no value of it.
+bool stands_alone(const std::vector<std::string>& words, std::size_t i) {
+  return i + 1 == words.size() || words[i + 1].starts_with("-") || config::is_override(words[i + 1]);
+}
+
 Arguments parse(const std::vector<std::string>& words) {
   Arguments arguments;
   for (std::size_t i = 0; i < words.size(); ++i) {
@@ -109,6 +114,11 @@ Arguments parse(const std::vector<std::string>& words) {
       const bool dashed = word.starts_with("--");
       if (dashed) word = word.substr(2);
       if (dashed && arguments.job == "rdt" && train::is_rdt_switch(word)) word += "=true";
+      if (dashed && stands_alone(words, i)) {
+        // robomimic's switches.
+        if (word == "resume") word = "resume=auto";
+        if (word == "debug") word = "debug=true";
+      }
       if (dashed && word.find('=') == std::string::npos && i + 1 < words.size() && !words[i + 1].starts_with("--"))
         word += "=" + words[++i];
       if (config::is_override(word)) {
@@ -253,9 +263,9 @@ int run_train(const std::vector<std::string>& words) {
     COHORT_THROW_UNLESS(
         !arguments.estimates,
         "`cohort estimate` is for trainings with data; ppo's speed is that of its simulator: train it for "
-        "a few iterations with runner.max_iterations=3");
+        "a few iterations with max_iterations=3");
     if (!arguments.data.empty()) arguments.overrides.push_back("task=" + arguments.data);
-    return run_ppo({arguments.files, arguments.overrides, resumed, arguments.help});
+    return run_ppo({arguments.files, arguments.overrides, resumed, continued.checkpoint, arguments.help});
   }
   const std::unique_ptr<train::Job> job = train::make_job(arguments.job);
   train::RunSettings settings;
@@ -336,6 +346,8 @@ int run_train(const std::vector<std::string>& words) {
 }  // namespace cohort::cli
 
 int main(int argc, char** argv) {
-  return cohort::cli::run_program(
-      "cohort train", [&] { return cohort::cli::run_train(std::vector<std::string>(argv + 1, argv + argc)); });
+  const bool estimates = argc > 1 && std::string(argv[1]) == "--estimate";
+  return cohort::cli::run_program(estimates ? "cohort estimate" : "cohort train", [&] {
+    return cohort::cli::run_train(std::vector<std::string>(argv + 1, argv + argc));
+  });
 }

@@ -48,6 +48,7 @@ int run_ppo(const PpoArguments& arguments) {
   config::Fields fields;
   read_settings(arguments, job, settings, fields);
   settings.program = typed_name(sibling("cohort"));
+  settings.checkpoint = arguments.checkpoint;
   return rl::run(settings, fields, arguments.overrides);
 }
 

@@ -9,6 +9,7 @@ struct PpoArguments {
   std::vector<std::string> files;      ///< of settings, in their order
   std::vector<std::string> overrides;  ///< key=value, on top of them
   std::string resumed;                 ///< config.json of the run that is continued; empty: none is
+  std::string checkpoint;              ///< the one of that run that was named; empty: its newest
   bool help = false;
 };
 

@@ -230,6 +230,13 @@ struct Fields::Impl {
     if (found != index.end()) return fields[found->second];
     std::vector<std::string> known;
     for (const Field& f : fields) known.push_back(f.path);
+    // A group of settings, `data` for data.path.
+    std::string inside;
+    for (const Field& f : fields)
+      if (f.path.starts_with(path + ".") && inside.empty()) inside = f.path;
+    if (!inside.empty())
+      throw Error(format("{}: '{}' is a group of settings, of which the first is {}; --help lists all settings", source,
+                         path, inside));
     std::string near = nearest(path, known);
     if (near.empty()) {
       for (const Field& f : fields)

@@ -51,7 +51,8 @@ std::unique_ptr<EpisodeSource> open_episodes(const fs::path& path, const OpenSet
                       "{} is no robot data that is known: a folder with dataset_info.json (RLDS), a .hdf5 or .h5 file, "
                       "a folder of such, or a .json manifest",
                       path.string());
-  const std::string mask = by_itself ? "train" : settings.split == "all" ? "" : settings.split;
+  const bool all = settings.split == "all" || (by_itself && settings.whole_files);
+  const std::string mask = all ? "" : by_itself ? "train" : settings.split;
   return std::make_unique<Hdf5Episodes>(path, Hdf5Settings{.filter_key = mask,
                                                            .filter_key_optional = by_itself,
                                                            .on_corrupt = settings.on_corrupt,

@@ -14,6 +14,7 @@ struct OpenSettings {
   /// RLDS: as tfds.load takes it ("train[:95%]"); HDF5: a mask of robomimic files, which each of them must have; "" or
   /// "all": all. "auto" is train of RLDS, and mask/train of those HDF5 files that have one, else all demos.
   std::string split = "auto";
+  bool whole_files = false;  ///< "auto" is all demos of HDF5 files, whatever masks they have
   std::string on_corrupt = "error";
   std::string checksums = "first";
   std::int64_t cache_bytes = 64 << 20;

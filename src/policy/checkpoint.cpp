@@ -111,6 +111,10 @@ std::optional<ResumePoint> find_resume_point(const std::string& resume, const fs
   if (!fs::exists(path / kStateFile))
     for (const fs::path& checkpoints : {path, path / "checkpoints"})
       if (std::optional<ResumePoint> point = last_whole(checkpoints, parts)) return point;
+  COHORT_THROW_UNLESS(
+      fs::exists(path / kStateFile) || !fs::is_directory(path),
+      "{} holds no checkpoint: there is no {} in it, and none below checkpoints{}", path.string(), kStateFile,
+      fs::exists(path / "latest") ? format("; the newest run of this name is {}", (path / "latest").string()) : "");
   return ResumePoint{path, read_checkpoint(path, parts)};
 }
 

@@ -158,10 +158,11 @@ void Environments::restore(const policy::NamedTensors& state, const std::string&
                    actions = named(state, "envs.actions", source), ended = named(state, "envs.ended", source),
                    counts = named(state, "envs.counts", source);
   const std::int64_t n = size();
-  COHORT_THROW_UNLESS(episodes.numel() == n && steps.numel() == n && actions.dim() == 3 && actions.size(0) == n &&
-                          actions.size(2) == width_ && ended.dim() == 2 && ended.size(1) == 2 && counts.numel() == 2,
-                      "{} holds {} environments with actions of {} numbers; here there are {} of {}", source,
-                      episodes.numel(), actions.dim() == 3 ? actions.size(2) : 0, n, width_);
+  COHORT_THROW_UNLESS(
+      episodes.numel() == n && steps.numel() == n && actions.dim() == 3 && actions.size(0) == n &&
+          actions.size(2) == width_ && ended.dim() == 2 && ended.size(1) == 2 && counts.numel() == 2,
+      "{} holds {} environments with actions of {} numbers; here there are {} of {}: keep the task and n_envs", source,
+      episodes.numel(), actions.dim() == 3 ? actions.size(2) : 0, n, width_);
   const std::int64_t longest = actions.size(1);
   const auto* ages = steps.const_data_ptr<std::int64_t>();
   const auto* recorded = actions.const_data_ptr<float>();

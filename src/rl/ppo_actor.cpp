@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "policy/checkpoint.h"
+#include "policy/checkpoint_folder.h"
 #include "policy/weights.h"
 #include "rl/settings.h"
 
@@ -23,6 +24,11 @@ fs::path checkpoint_of(const fs::path& path) {
   if (fs::exists(path / policy::kStateFile)) return path;
   for (const char* inside : {"last", "checkpoints/last"})
     if (fs::exists(path / inside)) return fs::canonical(path / inside);
+  // Copies without links have no `last`.
+  for (const fs::path& folder : {path, path / "checkpoints"}) {
+    const policy::CheckpointFolder checkpoints(folder);
+    if (const auto steps = checkpoints.steps(); !steps.empty()) return checkpoints.checkpoint(steps.back());
+  }
   return path;
 }
 

@@ -173,8 +173,10 @@ void describe(config::Fields& fields, PpoRunSettings& s) {
   fields.add("n_envs", s.n_envs, "environments that are simulated at a time, over all ranks");
   fields.add("name", s.name, "of the run: results go to output_dir/name/<date-time>; empty: the task's name");
   fields.add("output_dir", s.output_dir, "folder of all runs");
-  fields.add("resume", s.resume,
-             "folder of a run to continue, on the command line only; auto: the newest of this name; empty: a new run");
+  fields.add(
+      "resume", s.resume,
+      "run to continue, on the command line only: its folder, or one of its checkpoints; auto: the newest of this "
+      "name; empty: a new run");
   fields.add("threads", s.threads, "cores for the simulator, of each rank; 0: all; no result depends on it");
   fields.add("learner_threads", s.learner_threads, "cores for learning, of each rank; 0: all; no result depends on it");
   fields.add("save_interval", s.save_interval, "iterations between checkpoints");
@@ -226,6 +228,13 @@ std::string run_to_resume(const PpoRunSettings& settings, const std::vector<std:
   return group ? group->broadcast_bytes(found) : found;
 }
 
+/// Whether the run that is continued has nothing left to do, its report included; what rank 0 says.
+bool was_finished(const PpoRunSettings& settings, std::int64_t iteration, dist::Group* group) {
+  if (iteration < settings.runner.max_iterations) return false;
+  const bool complete = !settings.charts || fs::exists(fs::path(settings.resume) / "report.html");
+  return group ? group->broadcast_bytes(complete ? "1" : "0") == "1" : complete;
+}
+
 }  // namespace
 
 int run(PpoRunSettings& settings, const config::Fields& fields, const std::vector<std::string>& overrides) {
@@ -265,8 +274,18 @@ int run(PpoRunSettings& settings, const config::Fields& fields, const std::vecto
   settings.resume = run_to_resume(settings, overrides, group.get());
   const bool resumes = !settings.resume.empty();
   std::optional<policy::ResumePoint> point;
-  if (resumes) point = policy::find_resume_point("auto", fs::path(settings.resume) / "checkpoints");
+  if (resumes)
+    point = policy::find_resume_point(settings.checkpoint.empty() ? "auto" : settings.checkpoint,
+                                      fs::path(settings.resume) / "checkpoints");
   if (point) runner.resume(point->content, point->path.string());
+  if (point && was_finished(settings, runner.iteration(), group.get())) {
+    log::info(
+        "{}: this training was finished at iteration {}; its folder was left as it was. To train on, raise "
+        "max_iterations",
+        settings.resume, runner.iteration());
+    if (group) group->close();
+    return 0;
+  }
 
   config::Json resolved = resolved_as_given;
   resolved["resume"] = "";  // who starts from this configuration starts another run

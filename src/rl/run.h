@@ -13,6 +13,7 @@ struct PpoRunSettings {
   std::string name;                    ///< results go to output_dir/name/<date-time>; empty: the task's name
   std::string output_dir = "outputs";  ///< folder of all runs
   std::string resume;                  ///< folder of a run to continue; auto: the newest of this name; empty: a new run
+  std::string checkpoint;              ///< of the run to continue, its folder; empty: the newest; no setting
   std::string program = "cohort";      ///< how the user calls it, for commands to paste; no setting
   std::string task;
   std::vector<std::string> task_settings;  ///< key=value of the task's own settings

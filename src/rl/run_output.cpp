@@ -56,6 +56,16 @@ void write_iteration(report::MetricsWriter& metrics, const Iteration& i, const I
 
 }  // namespace
 
+namespace {
+
+/// Of the last hundred episodes; before the first has ended there is none.
+std::string return_text(const Iteration& iteration, int digits) {
+  return std::isfinite(iteration.episodes.mean_return) ? format("{:.{}f}", iteration.episodes.mean_return, digits)
+                                                       : "none yet";
+}
+
+}  // namespace
+
 PpoOutput::PpoOutput(const PpoRunSettings& settings, const report::RunFolder& folder,
                      std::vector<std::pair<std::string, std::string>> banner, std::vector<int> gpus)
     : settings_(settings), folder_(folder), banner_(std::move(banner)), gpus_(std::move(gpus)) {}
@@ -76,7 +86,7 @@ void PpoOutput::observe(const Iteration& iteration, const IterationTimes& times)
   write_iteration(*metrics_, iteration, times, steps_per_s_, gpus_.read(), host_.read());
   last_ = iteration;
   if (!progress_->due(iteration.number)) return progress_->update(iteration.number);
-  std::vector<ProgressField> fields{{"return", format("{:.1f}", iteration.episodes.mean_return)},
+  std::vector<ProgressField> fields{{"return", return_text(iteration, 1)},
                                     {"steps/s", format("{:.0f}", steps_per_s_)},
                                     {"kl", format("{:.4f}", iteration.losses.kl)},
                                     {"lr", format("{:.1e}", iteration.learning_rate)},
@@ -89,8 +99,8 @@ void PpoOutput::finish(const std::string& status, bool failed, double seconds,
                        const std::vector<train::RankTotals>& ranks) {
   if (progress_) progress_->finish();
   if (last_) {
-    log::info("mean return of the last episodes {:.2f}, {} control steps, {} episodes, {} environments broke",
-              last_->episodes.mean_return, last_->steps, last_->episodes.ended, last_->episodes.broken);
+    log::info("mean return of the last episodes {}, {} control steps, {} episodes, {} environments broke",
+              return_text(*last_, 2), last_->steps, last_->episodes.ended, last_->episodes.broken);
     log::info("time: collecting {:.1f} s, learning {:.1f} s", collecting_s_, learning_s_);
   }
   if (!settings_.charts || !metrics_) return;
@@ -102,7 +112,7 @@ void PpoOutput::finish(const std::string& status, bool failed, double seconds,
   content.failed = failed;
   content.summary = {banner_.begin(), banner_.end()};
   if (last_) {
-    content.highlights = {{"mean return", format("{:.2f}", last_->episodes.mean_return)},
+    content.highlights = {{"mean return", return_text(*last_, 2)},
                           {"control steps", format("{}", last_->steps)},
                           {"control steps/s", format("{:.0f}", steps_per_s_)}};
     content.summary.emplace_back("trained", format("{} iterations in {}", last_->number, format_duration(seconds)));

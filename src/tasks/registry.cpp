@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <mutex>
 #include <sstream>
+#include <string_view>
 
 #include <dlfcn.h>
 
@@ -65,11 +66,28 @@ const std::vector<TaskEntry>& all_tasks() {
   return registry().entries;
 }
 
+namespace {
+
+/// Where what is wrong with a setting key=value is said, `cohort tasks` stands for --help.
+std::unique_ptr<Task> make_entry(const TaskEntry& entry, const TaskSettings& settings) {
+  try {
+    return entry.make(settings);
+  } catch (const Error& e) {
+    constexpr std::string_view kHelp = "--help lists all settings";
+    std::string text = e.what();
+    const std::size_t at = text.find(kHelp);
+    if (at == std::string::npos) throw;
+    throw Error(text.replace(at, kHelp.size(), format("`cohort tasks {}` lists the task's settings", entry.name)));
+  }
+}
+
+}  // namespace
+
 std::unique_ptr<Task> make_task(const std::string& name, const TaskSettings& settings) {
   COHORT_THROW_UNLESS(settings.n_envs > 0, "{} environments of {}: at least one is needed", settings.n_envs, name);
   std::vector<std::string> names;
   for (const TaskEntry& entry : all_tasks()) {
-    if (entry.name == name) return entry.make(settings);
+    if (entry.name == name) return make_entry(entry, settings);
     names.push_back(entry.name);
   }
   const std::string near = config::nearest(name, names);

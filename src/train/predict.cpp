@@ -36,6 +36,10 @@ struct TrainedJob {
     const config::Json json = config::Json::parse(configuration, nullptr, false);
     COHORT_THROW_UNLESS(json.is_object() && json.contains("job") && json.at("job").is_string(),
                         "{} does not say what was trained", source);
+    COHORT_THROW_UNLESS(json.at("job").get<std::string>() != "ppo",
+                        "{} is of `cohort train ppo`, which learns without recorded data: `cohort evaluate --task {} "
+                        "--policy {}` plays it",
+                        source, json.value("task", "NAME"), wanted.run.string());
     job = make_job(json.at("job").get<std::string>());
     name_ = job->name();
     fields.add("job", name_, "");
@@ -46,7 +50,7 @@ struct TrainedJob {
       // All of other data: not the training's share, and what it left out too.
       config::Json data = config::Json::object();
       data["paths"] = config::Json::array({wanted.file.string()});
-      data["splits"] = config::Json::array({"auto"});
+      data["splits"] = config::Json::array({"all"});
       for (const char* list : {"weights", "filters"}) data[list] = config::Json::array();
       for (const char* number : {"windows_per_episode", "samples_per_epoch"}) data[number] = 0;
       config::Json sections = config::Json::object();

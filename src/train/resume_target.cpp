@@ -1,6 +1,9 @@
 #include "train/resume_target.h"
 
+#include <nlohmann/json.hpp>
+
 #include "core/error.h"
+#include "core/utf8.h"
 #include "policy/checkpoint_folder.h"
 
 namespace cohort::train {
@@ -38,7 +41,33 @@ ResumeTarget resume_target(const std::string& path) {
   }
   if (is_there(folder.parent_path() / kConfiguration) && !policy::CheckpointFolder(folder).steps().empty())
     return {folder.parent_path(), ""};
-  return {path, ""};
+  std::error_code unreadable;
+  COHORT_THROW_UNLESS(is_there(path), "resume={}: there is no such folder", path);
+  COHORT_THROW_UNLESS(!is_there(folder / "latest" / kConfiguration),
+                      "resume={}: this folder holds all runs of one name; the newest is resume={}", path,
+                      (fs::path(path) / "latest").string());
+  COHORT_THROW_UNLESS(!is_there(folder.parent_path() / kConfiguration) || fs::is_directory(folder, unreadable),
+                      "resume={}: name the run's folder, resume={}", path, folder.parent_path().string());
+  throw Error(format("resume={} is no run: it has no {}", path, kConfiguration));
+}
+
+void check_data_of_run(const config::Fields& fields) {
+  const config::Json data = fields.to_json().value("data", config::Json::object());
+  for (const char* key : {"path", "paths"}) {
+    const std::string setting = std::string("data.") + key;
+    if (!data.contains(key) || fields.was_overridden(setting)) continue;
+    const config::Json& value = data.at(key);
+    for (const config::Json& one : value.is_array() ? value : config::Json::array({value})) {
+      const std::string path = utf8_to_bytes(one.get<std::string>());
+      if (path.empty() || fs::path(path).is_absolute() || path.find("://") != std::string::npos || is_there(path))
+        continue;
+      std::error_code unknown;
+      throw Error(format(
+          "{} = {} of the run that is continued: there is no such file in {}. Relative paths hold in the folder where "
+          "the run was begun: go on from there, or say where the data are now, {}=PATH",
+          setting, path, fs::current_path(unknown).string(), setting));
+    }
+  }
 }
 
 }  // namespace cohort::train

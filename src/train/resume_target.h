@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <string>
 
+#include "core/config.h"
+
 namespace cohort::train {
 
 struct ResumeTarget {
@@ -11,8 +13,11 @@ struct ResumeTarget {
 };
 
 /// A run's folder, its folder of checkpoints, or one of its checkpoints, by its name or by the links `last` and `best`.
-/// What is none of these is taken as the run's folder, where what is missing is said when it is read. Throws Error for
-/// a checkpoint that lies in no run's folder.
+/// Throws Error for what is none of these, and for a checkpoint that lies in no run's folder.
 ResumeTarget resume_target(const std::string& path);
+
+/// Throws Error where the data of a run that is continued are not where its settings say, with what to do: relative
+/// paths hold in the folder where the run was begun. `fields`: the settings as they are to be used.
+void check_data_of_run(const config::Fields& fields);
 
 }  // namespace cohort::train

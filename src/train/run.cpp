@@ -30,6 +30,7 @@
 #include "train/loop.h"
 #include "train/precision.h"
 #include "train/rank_beats.h"
+#include "train/resume_target.h"
 #include "train/run_output.h"
 #include "train/run_test_set.h"
 #include "train/same_settings.h"
@@ -231,6 +232,7 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
   const auto collective_timeout = timeout_of("dist.collective_timeout_s", settings.collective_timeout_s);
 
   // Bad input ends the run here, before a device, a port or a folder is touched.
+  if (!settings.resume.empty()) check_data_of_run(fields);
   job.load();
   COHORT_THROW_UNLESS(job.dataset(Part::kTrain), "the split leaves no training samples");
   check_watched_metric(job, settings);

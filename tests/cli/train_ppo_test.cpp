@@ -36,6 +36,8 @@ class TrainPpo : public ::testing::Test {
 TEST_F(TrainPpo, LeavesWeightsMetricsAndALog) {
   const Outcome outcome = train("small", {"max_iterations=3", "tensorboard=true"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "return none yet")) << "no episode ends in 48 steps";
+  EXPECT_FALSE(contains(outcome.err, "nan")) << outcome.err;
   const fs::path folder = latest("small");
   for (const char* file : {"config.json", "training.log", "checkpoints/last/model.safetensors",
                            "checkpoints/last/optimizer.safetensors", "checkpoints/last/trainer_state.json"})
@@ -70,7 +72,9 @@ TEST_F(TrainPpo, BadInputIsRefusedBeforeAFolderIsMade) {
       {{"n_envs=33", "num_steps_per_env=3"}, "cartpole-balance", "the nearest n_envs that do: 32 and 36"},
       {{"algorithm.gama=0.9"}, "cartpole-balance", "algorithm.gamma"},
       {{"algorithm.gamma=2"}, "cartpole-balance", "algorithm.gamma = 2 must lie in [0, 1]"},
-      {{"task_settings=[horizn=3]"}, "cartpole-balance", "horizon"},
+      {{"task_settings=[horizn=3]"},
+       "cartpole-balance",
+       "did you mean 'horizon'?; `cohort tasks cartpole-balance` lists"},
       {{"policy.class_name=ActorCriticRecurrent", "n_envs=34"},
        "cartpole-balance",
        "a policy with memory learns from whole environments; the nearest n_envs that do: 32 and 36"},
@@ -214,6 +218,51 @@ TEST_F(TrainPpo, APolicyWithMemoryGoesOnToTheSameWeights) {
   ASSERT_EQ(whole.code, 0) << whole.err;
   EXPECT_EQ(text_of(latest("part") / "checkpoints/last/model.safetensors"),
             text_of(latest("whole") / "checkpoints/last/model.safetensors"));
+}
+
+TEST_F(TrainPpo, GoesBackToTheCheckpointThatIsNamed) {
+  ASSERT_EQ(train("back", {"max_iterations=3", "save_interval=1", "keep_checkpoints=0"}).code, 0);
+  const fs::path folder = latest("back");
+  const Outcome back =
+      run({cohort_path(), "train", "resume=" + (folder / "checkpoints/checkpoint-1").string(), "max_iterations=2"},
+          {{"OMP_NUM_THREADS", "1"}}, 120);
+  ASSERT_EQ(back.code, 0) << back.err;
+  EXPECT_TRUE(contains(back.err, "checkpoint-1: iteration 1")) << back.err;
+  EXPECT_EQ(lines_of(text_of(folder / "metrics.jsonl")).size(), 2u) << "what came later is cut";
+  EXPECT_EQ(fs::read_symlink(folder / "checkpoints" / "last").string(), "checkpoint-2");
+  // The newest one is now that of iteration 2.
+  const Outcome on =
+      run({cohort_path(), "train", "resume=" + folder.string(), "max_iterations=3"}, {{"OMP_NUM_THREADS", "1"}}, 120);
+  EXPECT_TRUE(contains(on.err, "checkpoint-2: iteration 2")) << on.err;
+}
+
+TEST_F(TrainPpo, WhatItsPolicyCannotDoIsRefusedWithWhatItCan) {
+  ASSERT_EQ(train("plays", {"max_iterations=1"}).code, 0);
+  const std::string run_folder = latest("plays").string();
+  const Outcome device = run({cohort_path(), "evaluate", "--task", "cartpole-balance", "--policy", run_folder,
+                              "--episodes", "1", "--device", "cuda:0"});
+  EXPECT_EQ(device.code, 1) << device.output();
+  EXPECT_TRUE(contains(device.err, "act on the CPU: leave --device out")) << device.err;
+  const Outcome file = run({cohort_path(), "predict", run_folder, "a.csv", "--out", (out() / "b.csv").string()});
+  EXPECT_EQ(file.code, 1) << file.output();
+  EXPECT_TRUE(contains(file.err, "cohort evaluate --task cartpole-balance --policy")) << file.err;
+  const Outcome estimate = run({cohort_path(), "estimate", "ppo", "task=cartpole-balance"});
+  EXPECT_TRUE(contains(estimate.err, "cohort estimate: ")) << estimate.err;
+  const std::string remedy = "max_iterations=3";
+  EXPECT_TRUE(contains(estimate.err, "with " + remedy)) << estimate.err;
+  EXPECT_EQ(train("remedy", {remedy}).code, 0);
+}
+
+TEST_F(TrainPpo, AFinishedRunIsLeftAsItWas) {
+  ASSERT_EQ(train("done", {"max_iterations=2"}).code, 0);
+  const fs::path folder = latest("done");
+  const std::string overrides = text_of(folder / "overrides.txt"), log = text_of(folder / "training.log");
+  const Outcome again = run({cohort_path(), "train", "resume=" + folder.string()}, {{"OMP_NUM_THREADS", "1"}}, 120);
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_TRUE(contains(again.err, "was finished at iteration 2")) << again.err;
+  EXPECT_TRUE(contains(again.err, "raise max_iterations")) << again.err;
+  EXPECT_EQ(text_of(folder / "overrides.txt"), overrides);
+  EXPECT_EQ(text_of(folder / "training.log"), log);
 }
 
 TEST_F(TrainPpo, HelpListsTheSettingsWithTheTasksDefaults) {

@@ -55,6 +55,19 @@ class TrainResults : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
+TEST_F(TrainResults, TheColumnsThatPredictAndThoseThatArePredictedAreNamed) {
+  const std::string path = "data.path=" + table("t.csv");
+  Outcome outcome = train("named", {path, "train.steps=1", "charts=false"});
+  EXPECT_TRUE(contains(outcome.err, "a, b, c predict target, ")) << outcome.err;
+  // Where nothing says which, the last two; this is said, with what says otherwise.
+  outcome = start({"train", "regressor", path, "name=default", "output_dir=" + out().string(), "backend=cpu",
+                   "train.batch_size=16", "loader.workers=1", "train.steps=1", "charts=false"});
+  EXPECT_TRUE(contains(outcome.err, "a, b predict c, target (the last columns; data.targets=NAME,NAME takes others)"))
+      << outcome.err;
+  outcome = train("wide", {"data.path=" + table("wide.csv", 9), "train.steps=1", "charts=false"});
+  EXPECT_TRUE(contains(outcome.err, "a, b, c, d, e, f and 3 more predict target")) << outcome.err;
+}
+
 TEST_F(TrainResults, SettingsAndEarlyWarningsArePrintedAndLoggedAndFiguresNeedNoCharts) {
   const Outcome outcome = train("small", {"data.path=" + table("gap.csv", 3, 100), "data.csv.missing=forward_fill",
                                           "train.steps=3", "train.clip_norm=.5", "charts=false"});

@@ -103,6 +103,51 @@ TEST_F(TrainResume, OneOfTheCheckpointsStandsForItsRun) {
   EXPECT_EQ(step_of(second / "checkpoints" / "last"), 9);
 }
 
+TEST_F(TrainResume, WhatIsNoRunIsRefusedWithTheRunThatIsNear) {
+  const fs::path run_folder = trained({"train.steps=2", "charts=false"}), of_name = folder_.path() / "out" / "first";
+  const std::pair<fs::path, std::string> cases[] = {
+      {of_name, "resume=" + (of_name / "latest").string()},
+      {run_folder / "config.json", "resume=" + run_folder.string()},
+      {folder_.path() / "nowhere", "there is no such folder"},
+      {folder_.path(), "is no run: it has no config.json"},
+  };
+  for (const auto& [path, says] : cases) {
+    const Outcome outcome = resumed(path, {});
+    EXPECT_EQ(outcome.code, 1) << path;
+    EXPECT_TRUE(contains(outcome.err, says)) << says << "\n" << outcome.err;
+  }
+  const Outcome other =
+      run({cohort_path(), "train", "regressor", "data.path=" + (folder_.path() / "first.csv").string(),
+           "data.columns.n_targets=1", "backend=cpu", "train.checkpoint.resume=" + of_name.string()},
+          one_process());
+  EXPECT_TRUE(contains(other.err, "the newest run of this name is " + (of_name / "latest").string())) << other.err;
+}
+
+TEST_F(TrainResume, DataThatOnlyTheFolderOfItsBeginningHasAreNamedWithARemedy) {
+  rows_of("first.csv", 400, 3);
+  const auto in = [&](const std::string& folder, const std::string& words) {
+    return run({"sh", "-c", "cd '" + folder + "' && exec '" + cohort_path() + "' train " + words}, one_process());
+  };
+  const std::string here = folder_.path().string(), elsewhere = (folder_.path() / "else where").string();
+  fs::create_directories(elsewhere);
+  Outcome outcome = in(here,
+                       "regressor data.path=first.csv data.columns.n_targets=1 train.batch_size=64 train.steps=2 "
+                       "loader.workers=1 tensorboard=false charts=false backend=cpu name=first");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const std::string again = "resume='" + here + "/outputs/first/latest' train.steps=4";
+  outcome = in(elsewhere, again);
+  EXPECT_NE(outcome.code, 0);
+  EXPECT_TRUE(contains(outcome.err, "data.path = first.csv")) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "in the folder where the run was begun")) << outcome.err;
+  // Both remedies work.
+  outcome = in(elsewhere, again + " data.path=../first.csv");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "step 2,")) << outcome.err;
+  outcome = in(here, "resume=outputs/first/latest data.path=first.csv train.steps=6");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "step 4,")) << outcome.err;
+}
+
 TEST_F(TrainResume, ABitTurnedOverInTheNewestCheckpointLeadsBackToTheOneBefore) {
   const fs::path run_folder = trained({"train.steps=9", "train.checkpoint.every=3", "charts=false"});
   const fs::path weights = run_folder / "checkpoints" / "checkpoint-9" / "model.safetensors";

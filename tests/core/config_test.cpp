@@ -134,6 +134,14 @@ TEST(Config, AnUnknownKeyNamesTheNearestKnownOne) {
   EXPECT_NE(message.find("did you mean 'train.batch_size'"), std::string::npos) << message;
 }
 
+TEST(Config, AGroupOfSettingsIsToldFromASetting) {
+  Settings s;
+  Fields fields;
+  bind(fields, s);
+  const std::string message = message_of([&] { fields.apply_override("train=8"); });
+  EXPECT_NE(message.find("'train' is a group of settings, of which the first is train."), std::string::npos) << message;
+}
+
 TEST(Config, AWrongTypeNamesFieldAndWhatItTakes) {
   Settings s;
   Fields fields;

@@ -43,12 +43,30 @@ TEST(DataCli, StatsPrintTheReferencesLayout) {
 TEST(DataCli, WhatAMaskChoseIsSaid) {
   OwnFolder folder;
   const std::string path = fixture("robomimic.hdf5").string();
-  for (const std::string& arguments : {"inspect " + path + " --index-cache never", "stats " + path + " --cache never",
-                                       format("convert {} --to rlds --out {}", path, folder.path().string())}) {
+  for (const std::string& arguments :
+       {"inspect " + path + " --index-cache never", "stats " + path + " --cache never",
+        format("convert {} --split train --to rlds --out {}", path, folder.path().string())}) {
     const CommandOutcome outcome = run(arguments);
     EXPECT_EQ(outcome.code, 0) << outcome.output;
     EXPECT_NE(outcome.output.find("mask/train: 1 of 2 demos"), std::string::npos) << arguments << outcome.output;
   }
+}
+
+TEST(DataCli, AFileIsConvertedWholeUnlessASplitIsNamed) {
+  OwnFolder folder;
+  const CommandOutcome outcome =
+      run(format("convert {} --to rlds --out {}", fixture("robomimic.hdf5").string(), folder.path().string()));
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_NE(outcome.output.find("2 episodes"), std::string::npos) << outcome.output;
+}
+
+TEST(DataCli, AMisspeltWordIsNamedWithItsNeighbour) {
+  const CommandOutcome flag = run("inspect x.hdf5 --on_corupt skip"), verb = run("inspekt x.hdf5");
+  EXPECT_EQ(flag.code, 2) << flag.output;
+  EXPECT_NE(flag.output.find("is `--on-corrupt` meant?"), std::string::npos) << flag.output;
+  EXPECT_EQ(verb.code, 2) << verb.output;
+  EXPECT_NE(verb.output.find("one of inspect, stats, convert, embed, two-link-arm, not 'inspekt'"), std::string::npos)
+      << verb.output;
 }
 
 TEST(DataCli, ConvertWritesWhatInspectReads) {

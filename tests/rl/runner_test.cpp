@@ -156,6 +156,13 @@ TEST(PpoActor, ActsFromItsCheckpointAsItLearnt) {
   from_file.act(task, envs, make_view(one.data(), {4, 2}));
   own.act(task, envs, make_view(other.data(), {4, 2}));
   EXPECT_EQ(one, other);
+  // Copies of a run (zip, object stores) may have lost their links.
+  std::filesystem::remove(folder.path() / "checkpoints" / "last");
+  EXPECT_TRUE(is_ppo_run(folder.path()));
+  PpoActor of_copy(folder.path(), task);
+  std::vector<float> again(8, -5);
+  of_copy.act(task, envs, make_view(again.data(), {4, 2}));
+  EXPECT_EQ(again, other);
 }
 
 }  // namespace

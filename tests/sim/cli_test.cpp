@@ -90,6 +90,21 @@ TEST_F(SimulateCommand, AProcessPerDeviceComputesWhatOneProcessComputes) {
   EXPECT_EQ(run_command(cohort_program() + " simulate " + kWalker + " --n-envs 1 --devices 0,1").code, 2);
 }
 
+TEST_F(SimulateCommand, RanksOfALauncherShareTheEnvironments) {
+  const std::string base = " simulate " + std::string(kWalker) + " --steps 30 --n-envs 7 --record ";
+  ASSERT_EQ(run_command(cohort_program() + base + path("all.csv")).code, 0);
+  const Result shared = run_command(cohort_program() + " launch --nproc_per_node=3 --cpu" + base + path("part.csv"));
+  ASSERT_EQ(shared.code, 0) << shared.output;
+  EXPECT_NE(shared.output.find("rank 1 of 3: environments 2 to 3"), std::string::npos) << shared.output;
+  std::multiset<std::string> parts = lines("part.0.csv");
+  parts.merge(lines("part.1.csv"));
+  parts.merge(lines("part.2.csv"));
+  EXPECT_EQ(parts, lines("all.csv"));
+  const Result few = run_command(cohort_program() + " launch --nproc_per_node=3 --cpu simulate " + kWalker);
+  EXPECT_NE(few.code, 0);
+  EXPECT_NE(few.output.find("cannot be shared among 3 processes"), std::string::npos) << few.output;
+}
+
 TEST_F(SimulateCommand, SurveysAFolderOfModels) {
   const Result table = run_command(cohort_program() + " model " + COHORT_SOURCE_DIR + "/tests/sim/models");
   EXPECT_EQ(table.code, 0) << table.output;
@@ -210,6 +225,8 @@ TEST_F(SimulateCommand, WrongArgumentsAreNamedBeforeAnythingIsComputed) {
     EXPECT_EQ(result.output.find("ready after"), std::string::npos) << command << "\n" << result.output;
   };
   refused(base + " --n-env 3", 2, "`--n-envs`");
+  refused(base + " --n_env 3", 2, "`--n-envs`");
+  refused(base + " n_envs=3", 2, "`--n-envs`");
   refused(base + " --timestep -1", 2, "-1 is no timestep");
   refused(base + " --record run.txt", 2, ".npz or .csv");
   refused(base + " --engine mujoco --lanes avx2", 2, "no lanes");
@@ -229,6 +246,12 @@ TEST_F(SimulateCommand, WrongArgumentsAreNamedBeforeAnythingIsComputed) {
   const Result none = run_command(base + " --steps 0");
   EXPECT_EQ(none.code, 0) << none.output;
   EXPECT_EQ(none.output.find("inf step"), std::string::npos) << none.output;
+}
+
+TEST_F(SimulateCommand, FlagsAreKnownWithLowLinesToo) {
+  const Result run = run_command(cohort_program() + " simulate " + kWalker + " --n_envs=3 --first_env 2 --steps 1");
+  EXPECT_EQ(run.code, 0) << run.output;
+  EXPECT_NE(run.output.find("3 environments x 1 steps"), std::string::npos) << run.output;
 }
 
 TEST_F(SimulateCommand, NumbersThatNoConversionMayClampOrWrapAreRefused) {
@@ -417,10 +440,11 @@ TEST_F(SimulateCommand, SaysTheMemoryOfEnvironmentsAndThreads) {
 TEST_F(SimulateCommand, TakesAllCoresWhereEachGetsEnoughEnvironments) {
   const std::string base = "CUDA_VISIBLE_DEVICES= " + cohort_program() + " simulate " + kWalker + " --steps 1 ";
   const Result few = run_command(base + "--n-envs 64");
-  EXPECT_NE(few.output.find("64 environments, engine batched, 1 thread,"), std::string::npos) << few.output;
+  EXPECT_NE(few.output.find("64 environments, engine batched on the CPU, 1 thread,"), std::string::npos) << few.output;
   const int cores = std::clamp(available_cores(), 1, 8);
   const Result many = run_command(base + "--n-envs 2048");
-  EXPECT_NE(many.output.find(format("2048 environments, engine batched, {} thread{},", cores, cores == 1 ? "" : "s")),
+  EXPECT_NE(many.output.find(
+                format("2048 environments, engine batched on the CPU, {} thread{},", cores, cores == 1 ? "" : "s")),
             std::string::npos)
       << many.output;
 }

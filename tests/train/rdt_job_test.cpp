@@ -426,6 +426,8 @@ TEST(RdtFlags, WhatCannotBeHonouredIsRefusedByName) {
   for (const char* flag : {"--report_to=wandb: ", "--lr_scheduler=polynomial: ", "--precomp_lang_embed: "})
     EXPECT_NE(message.find(flag), std::string::npos) << flag << message;
   EXPECT_EQ(message.find("push_to_hub"), std::string::npos);
+  EXPECT_NE(message_of([] { read_rdt_flags({"resume_from_checkpoint=checkpoint-2"}); }).find("name it with its run"),
+            std::string::npos);
   EXPECT_NE(message_of([] {
               read_rdt_flags({"pretrained_text_encoder_name_or_path=google/t5-v1_1-xxl"});
             }).find("cohort data embed DATA --text-encoder google/t5-v1_1-xxl"),

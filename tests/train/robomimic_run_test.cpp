@@ -67,6 +67,8 @@ std::string written(const data::OwnFolder& folder, const std::string& text) {
   return path.string();
 }
 
+config::Json hdf5_configuration(const std::string& format, const std::vector<std::string>& files);
+
 TEST(RobomimicRun, TheDroidConfigurationBecomesSettingsOfTheJob) {
   const data::OwnFolder folder;
   const std::string path = written(folder, kDroid);
@@ -109,6 +111,35 @@ TEST(RobomimicRun, TheDroidConfigurationBecomesSettingsOfTheJob) {
   ReadyPolicy ready(run.overrides, s);
   EXPECT_EQ(ready.settings.train.seed, 4u);
   EXPECT_NE(message_of([&] { ready.job->load(); }).find("model.backbone_weights"), std::string::npos);
+}
+
+// robomimic/scripts/train.py, main: --dataset, --algo and --debug; in JSON, RLDS data are named by their folder.
+TEST(RobomimicRun, TheFlagsOfItsTrainScriptMeanWhatTheyMeanThere) {
+  const data::OwnFolder folder;
+  const config::Json hdf5 = hdf5_configuration("robomimic", {"/data/a.hdf5"});
+  const std::string path = written(folder, hdf5.dump());
+  RobomimicRun run = read_robomimic_run(path, {"dataset=/other/lift.hdf5", "debug=true", "backend=cpu"});
+  EXPECT_EQ(run.overrides, (std::vector<std::string>{"backend=cpu"}));
+  EXPECT_EQ(run.settings["data"]["paths"], config::Json(std::vector<std::string>{"/other/lift.hdf5"}));
+  EXPECT_EQ(run.settings["train"]["steps"], 6) << "two epochs of three steps";
+  EXPECT_EQ(std::filesystem::path(run.settings["output_dir"].get<std::string>()).filename(), "tmp_trained_models");
+  run = read_robomimic_run(path, {"algo=" + hdf5["algo_name"].get<std::string>()});
+  EXPECT_TRUE(run.overrides.empty());
+  EXPECT_NE(message_of([&] { read_robomimic_run(path, {"algo=iql"}); }).find("leave --algo out"), std::string::npos);
+  run = read_robomimic_run(written(folder, kDroid), {"dataset=/sets"});
+  EXPECT_EQ(run.settings["data"]["paths"], config::Json(std::vector<std::string>{"/sets/droid"}));
+}
+
+TEST(RobomimicRun, AnotherAlgorithmIsRefusedWithoutAdviceForItsSequences) {
+  const data::OwnFolder folder;
+  config::Json iql = hdf5_configuration("robomimic", {"/data/a.hdf5"});
+  iql["algo_name"] = "iql";
+  iql["train"]["frame_stack"] = 1;
+  iql["train"]["seq_length"] = 1;
+  const std::string path = written(folder, iql.dump()), message = message_of([&] { read_robomimic_run(path, {}); });
+  EXPECT_NE(message.find("\"iql\" is not supported"), std::string::npos) << message;
+  EXPECT_EQ(message.find("train.frame_stack"), std::string::npos) << message;
+  EXPECT_EQ(message.find("train.seq_length"), std::string::npos) << message;
 }
 
 // The file that the DROID package's generator writes (make_droid_configuration.py), unchanged.

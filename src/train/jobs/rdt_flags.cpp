@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <filesystem>
 #include <optional>
 #include <utility>
 
@@ -139,7 +140,14 @@ class Reader {
     } else if (flag == "mixed_precision") {
       set(format("train.precision={}", value == "no" ? "fp32" : value));
     } else if (flag == "resume_from_checkpoint") {
-      set(format("resume={}", value == "latest" ? "auto" : value));
+      // main.py looks for the name in its one output folder; here every run has checkpoints of its own.
+      std::error_code unreadable;
+      if (value.starts_with("checkpoint-") && !std::filesystem::exists(value, unreadable))
+        refuse(flag, value,
+               format("name it with its run, e.g. outputs/rdt/latest/checkpoints/{}; latest goes on with the newest",
+                      value));
+      else
+        set(format("resume={}", value == "latest" ? "auto" : value));
     } else if (flag == "pretrained_model_name_or_path") {
       set("model.initial_weights=" + policy::find_hub_model("--" + flag, value).string());
     } else if (flag == "pretrained_vision_encoder_name_or_path") {

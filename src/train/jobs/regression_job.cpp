@@ -1,5 +1,7 @@
 // The encoder-only regressor on a CSV file: some columns predict others.
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include <torch/nn/module.h>
 #include <torch/types.h>
@@ -14,6 +16,13 @@
 
 namespace cohort::train {
 namespace {
+
+/// "a, b, c", at most six of them: "a, b, c, d, e, f and 3 more".
+std::string names_of(const std::vector<std::string>& all) {
+  constexpr std::size_t kMost = 6;
+  const std::span<const std::string> shown(all.data(), std::min(all.size(), kMost));
+  return join(shown, ", ") + (all.size() > kMost ? format(" and {} more", all.size() - kMost) : "");
+}
 
 class RegressionJob final : public Job {
  public:
@@ -86,8 +95,11 @@ class RegressionJob final : public Job {
   std::shared_ptr<const data::Dataset> dataset(Part part) const override { return parts_[static_cast<int>(part)]; }
 
   std::string data_summary() const override {
-    std::string text =
-        format("{}: {} rows, {} columns predict {}", path_, table_->rows(), model_.inputs, model_.outputs);
+    std::string text = format("{}: {} rows, {} predict {}{}", path_, table_->rows(), names_of(table_->inputs()),
+                              names_of(table_->targets()),
+                              columns_.targets.empty() && !fields_->was_set("data.columns.n_targets")
+                                  ? " (the last columns; data.targets=NAME,NAME takes others)"
+                                  : "");
     for (const Part part : {Part::kTrain, Part::kValidation, Part::kTest})
       if (dataset(part)) text += format(", {} {}", dataset(part)->size(), to_string(part));
     return text;

@@ -119,6 +119,38 @@ bool is_robomimic_key(const Json& json, const std::string& path) {
   return std::find(kTrainKeys.begin(), kTrainKeys.end(), key) != kTrainKeys.end() || key == "action_config";
 }
 
+/// The flags of robomimic's train.py that are no keys of its configuration. --name is a setting of ours, --resume is
+/// resume=auto.
+bool is_script_flag(const std::string& key) {
+  return key == "algo" || key == "dataset" || key == "debug";
+}
+
+/// --dataset FILE, --algo NAME and --debug as train.py means them (robomimic/scripts/train.py, main).
+void set_script_flags(Json& json, const std::vector<std::string>& overrides, const std::string& path) {
+  for (const std::string& text : overrides) {
+    const std::string key = text.substr(0, text.find('='));
+    if (!is_script_flag(key)) continue;
+    const Json value = value_of(text.substr(std::min(text.size(), key.size() + 1)));
+    if (key == "algo") {
+      COHORT_THROW_UNLESS(json.contains("algo_name") && json.at("algo_name") == value,
+                          "--algo {}: {} is a configuration of {}; leave --algo out", text.substr(key.size() + 1), path,
+                          json.contains("algo_name") ? json.at("algo_name").dump() : "no algorithm");
+    } else if (key == "dataset") {
+      const bool rlds = has_path(json, "train.data_format") && json["train"]["data_format"] == "droid_rlds";
+      if (!rlds && has_path(json, "train.data_path")) set_path(json, "train.data_path", nullptr);
+      set_path(json, rlds ? "train.data_path" : "train.data", value);
+    } else if (value == true) {
+      const std::filesystem::path out = std::filesystem::temp_directory_path() / "tmp_trained_models";
+      for (const auto& [setting, number] :
+           {std::pair{"experiment.epoch_every_n_steps", 3}, std::pair{"train.num_epochs", 2},
+            std::pair{"experiment.rollout.rate", 1}, std::pair{"experiment.rollout.n", 2},
+            std::pair{"experiment.rollout.horizon", 10}})
+        set_path(json, setting, number);
+      set_path(json, "train.output_dir", bytes_to_utf8(out.string()));
+    }
+  }
+}
+
 /// What the sections say, before it becomes settings.
 struct Reading {
   std::vector<std::string> refused, notes;
@@ -526,9 +558,11 @@ RobomimicRun read_robomimic_run(const std::string& path, const std::vector<std::
   RobomimicRun run;
   Json json = read_json(path);
   COHORT_THROW_UNLESS(json.is_object(), "{}: a configuration is a JSON object", path);
+  set_script_flags(json, overrides, path);
   for (const std::string& text : overrides) {
     const std::size_t equals = text.find('=');
     std::string key = text.substr(0, equals);
+    if (is_script_flag(key)) continue;
     if (key.starts_with("train.optim_params.")) key = "algo." + key.substr(6);
     if (equals != std::string::npos && is_robomimic_key(json, key))
       set_path(json, key, value_of(text.substr(equals + 1)));
@@ -553,6 +587,8 @@ RobomimicRun read_robomimic_run(const std::string& path, const std::vector<std::
 
   policy::PolicySettings model;
   TrainingRules rules;
+  // Of another algorithm's sequences nothing can be said.
+  const bool understood = algorithm == "diffusion_policy" || algorithm == "bc";
   try {
     read_policy(algorithm, algo, observation, path, r.order(), model, rules);
   } catch (const Error& e) {
@@ -585,11 +621,11 @@ RobomimicRun read_robomimic_run(const std::string& path, const std::vector<std::
     const std::int64_t rows = r.frame_stack + r.seq_length - 1;
     const policy::Algorithm& learner = policy::algorithm_of(model);
     const int frames = learner.frames_per_decision(model), action_rows = learner.action_steps(model);
-    if (r.frame_stack != frames)
+    if (understood && r.frame_stack != frames)
       r.refused.push_back(
           format("train.frame_stack = {} is not supported for a policy that sees {} frames: set train.frame_stack={}",
                  r.frame_stack, frames, frames));
-    if (rows < action_rows || (!r.pad_seq_length && rows != action_rows))
+    if (understood && (rows < action_rows || (!r.pad_seq_length && rows != action_rows)))
       r.refused.push_back(format(
           "train.seq_length = {} gives {} rows of actions, but the policy learns from {}: set train.seq_length={}",
           r.seq_length, rows, action_rows, action_rows - frames + 1));
