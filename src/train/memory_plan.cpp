@@ -74,7 +74,7 @@ std::vector<std::int64_t> share_of_rank(const std::vector<std::int64_t>& element
 /// Bytes of a sample's activations; `b`: bytes of an element that matrix products take.
 double activations_of_sample(const models::RdtSettings& m, const TrainSettings& train, double b) {
   const models::RdtNetworkSettings& n = m.network;
-  const double width = n.hidden_size, rows = n.horizon + 3;
+  const double width = n.hidden_size, rows = m.noise_samples * (n.horizon + 3);
   const double patches = static_cast<double>(m.vision.patches()), places = n.img_history_size * n.num_cameras;
   const double images = patches * places;
   const double language = m.lang_tokens > 0

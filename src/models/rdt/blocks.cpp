@@ -117,9 +117,12 @@ RdtCrossAttention::RdtCrossAttention(std::int64_t width, std::int64_t heads)
 
 at::Tensor RdtCrossAttention::forward(const at::Tensor& x_BND, const at::Tensor& condition_BLD,
                                       const at::Tensor& mask_BL) const {
-  const at::Tensor q = split_heads(q_->forward(x_BND), 1, heads_)[0];
+  const std::int64_t conditions = condition_BLD.size(0);
+  // Queries do not see each other, so those of all samples of a condition stand side by side.
+  const at::Tensor x = x_BND.reshape({conditions, -1, x_BND.size(2)});
+  const at::Tensor q = split_heads(q_->forward(x), 1, heads_)[0];
   const std::vector<at::Tensor> kv = split_heads(kv_->forward(condition_BLD), 2, heads_);
-  return proj_->forward(attend_to(q_norm_->forward(q), k_norm_->forward(kv[0]), kv[1], mask_BL));
+  return proj_->forward(attend_to(q_norm_->forward(q), k_norm_->forward(kv[0]), kv[1], mask_BL)).view(x_BND.sizes());
 }
 
 RdtBlock::RdtBlock(std::int64_t width, std::int64_t heads)

@@ -73,7 +73,8 @@ class RdtSelfAttention : public torch::nn::Module {
 class RdtCrossAttention : public torch::nn::Module {
  public:
   RdtCrossAttention(std::int64_t width, std::int64_t heads);
-  /// mask_BL: bool, true where a token is seen; undefined: all are.
+  /// mask_BL: bool, true where a token is seen; undefined: all are. x may have k samples for each condition, beside each
+  /// other, (B·k, N, D): keys and values are then computed once for all k.
   at::Tensor forward(const at::Tensor& x_BND, const at::Tensor& condition_BLD, const at::Tensor& mask_BL) const;
 
  private:

@@ -20,6 +20,14 @@ int layers_of(const std::string& kind) {
   return kind[3] >= '1' && kind[3] <= '9' ? kind[3] - '0' : 0;
 }
 
+/// (B, ...) -> (B·k, ...): each sample k times, beside each other.
+at::Tensor each_repeated(const at::Tensor& x, std::int64_t k) {
+  if (k == 1) return x;
+  std::vector<std::int64_t> shape = x.sizes().vec();
+  shape.insert(shape.begin() + 1, k);
+  return x.unsqueeze(1).expand(shape).flatten(0, 1);
+}
+
 /// Weights norm_final, ffn_final.
 class FinalLayer : public torch::nn::Module {
  public:
@@ -176,10 +184,13 @@ Rdt::Adapted Rdt::adapt(const RdtConditions& c) const {
 
 at::Tensor Rdt::denoise(const at::Tensor& noisy_BTS, const at::Tensor& timesteps_B, const RdtConditions& c,
                         const Adapted& adapted) const {
-  const at::Tensor mask = c.action_mask_BS.unsqueeze(1).expand({-1, noisy_BTS.size(1), -1});
+  const std::int64_t samples = c.action_mask_BS.size(0), draws = noisy_BTS.size(0) / samples;
+  COHORT_CHECK(noisy_BTS.size(0) == samples * draws, "{} noisy chunks for {} samples", noisy_BTS.size(0), samples);
+  const at::Tensor mask = each_repeated(c.action_mask_BS, draws).unsqueeze(1).expand({-1, noisy_BTS.size(1), -1});
   const at::Tensor actions = state_adaptor_->forward(at::cat({noisy_BTS, mask}, 2));
-  return model_->forward(at::cat({adapted.state, actions}, 1), c.frequency_B, timesteps_B, adapted.language,
-                         c.language_mask_BL, adapted.images);
+  return model_->forward(at::cat({each_repeated(adapted.state, draws), actions}, 1),
+                         each_repeated(c.frequency_B, draws), timesteps_B, adapted.language, c.language_mask_BL,
+                         adapted.images);
 }
 
 at::Tensor Rdt::forward(const at::Tensor& noisy_BTS, const at::Tensor& timesteps_B, const RdtConditions& c) const {
@@ -188,9 +199,10 @@ at::Tensor Rdt::forward(const at::Tensor& noisy_BTS, const at::Tensor& timesteps
 
 at::Tensor rdt_loss(const Rdt& rdt, const RdtConditions& conditions, const at::Tensor& actions_BTS,
                     const at::Tensor& noise_BTS, const at::Tensor& timesteps_B, const at::Tensor& factors_2B) {
-  const at::Tensor noisy = NoiseSchedule::add_noise_by(factors_2B, actions_BTS, noise_BTS);
+  const at::Tensor clean = each_repeated(actions_BTS, noise_BTS.size(0) / actions_BTS.size(0));
+  const at::Tensor noisy = NoiseSchedule::add_noise_by(factors_2B, clean, noise_BTS);
   const at::Tensor predicted = rdt.forward(noisy, timesteps_B, conditions);
-  const at::Tensor target = rdt.settings().schedule.prediction_type == "sample" ? actions_BTS : noise_BTS;
+  const at::Tensor target = rdt.settings().schedule.prediction_type == "sample" ? clean : noise_BTS;
   return at::mse_loss(predicted.to(target.scalar_type()), target);
 }
 

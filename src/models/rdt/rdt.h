@@ -68,7 +68,8 @@ class Rdt : public torch::nn::Module {
   const RdtNetworkSettings& settings() const { return settings_; }
   const NoiseSchedule& schedule() const { return schedule_; }
 
-  /// (B, T, S): what the network gives for noisy chunks (B, T, S) at timesteps (B), int64.
+  /// (B, T, S): what the network gives for noisy chunks (B, T, S) at timesteps (B), int64. With k chunks for each of the
+  /// conditions, beside each other, (B·k, T, S) and (B·k): the conditions are then worked on once for all k.
   at::Tensor forward(const at::Tensor& noisy_BTS, const at::Tensor& timesteps_B, const RdtConditions& conditions) const;
 
  private:
@@ -90,8 +91,8 @@ class Rdt : public torch::nn::Module {
   std::shared_ptr<Adaptor> lang_adaptor_, img_adaptor_, state_adaptor_;
 };
 
-/// Mean squared error over all slots, a scalar with a graph (RDTRunner.compute_loss). actions, noise (B, T, S); factors
-/// (2, B): the schedule's, of the timesteps.
+/// Mean squared error over all slots, a scalar with a graph (RDTRunner.compute_loss). actions (B, T, S); noise (B·k, T,
+/// S), k draws for each sample, and timesteps (B·k); factors (2, B·k): the schedule's, of the timesteps.
 at::Tensor rdt_loss(const Rdt& rdt, const RdtConditions& conditions, const at::Tensor& actions_BTS,
                     const at::Tensor& noise_BTS, const at::Tensor& timesteps_B, const at::Tensor& factors_2B);
 

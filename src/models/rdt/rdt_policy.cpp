@@ -23,10 +23,11 @@ namespace {
 /// Places in a sample's stream, behind those of its noise (models/diffusion_policy/noise.h).
 constexpr std::uint64_t kMaskDraws = std::uint64_t{1} << 40;
 constexpr std::uint64_t kStateDraws = std::uint64_t{1} << 41;
+constexpr std::uint64_t kTimestepDraws = std::uint64_t{1} << 42;
 
 /// What one training step draws, on the device. Masks are 1 where a condition is seen, else 0.
 struct Drawn {
-  at::Tensor timesteps, factors, noise;             // (B), (2, B), (B, T, S)
+  at::Tensor timesteps, factors, noise;             // (B·draws), (2, B·draws), (B·draws, T, S)
   at::Tensor frequency, state, elements, language;  // (B)
   at::Tensor images;                                // (B, frames, cameras)
   at::Tensor state_noise;                           // (B, numbers of the state)
@@ -287,8 +288,10 @@ class RdtPolicy final : public PolicyNetwork, public Initialised {
     const std::vector<at::Tensor> v = host_values(device, [this, samples](const RandomContext& context) {
       const RdtSettings& s = settings_;
       const RdtNetworkSettings& n = s.network;
-      const TrainingNoise noise =
-          draw_training_noise(context, samples, n.schedule.num_train_timesteps, 1, n.horizon, n.state_token_dim);
+      const TrainingNoise noise = draw_training_noise(context, samples, n.schedule.num_train_timesteps, s.noise_samples,
+                                                      n.horizon, n.state_token_dim);
+      // Each draw at a timestep of its own.
+      at::Tensor timesteps = noise.timesteps.unsqueeze(1).repeat({1, s.noise_samples});
       const std::int64_t history = n.img_history_size, cameras = n.num_cameras, images = history * cameras;
       at::Tensor kept = at::empty({samples, 4 + images});
       const auto numbers = static_cast<std::int64_t>(s.state_std.size());
@@ -297,6 +300,10 @@ class RdtPolicy final : public PolicyNetwork, public Initialised {
       for (std::int64_t i = 0; i < samples; ++i) {
         const auto id = static_cast<std::uint64_t>(ids.const_data_ptr<std::int64_t>()[i]);
         const RandomStream stream(context.seed, RandomPurpose::kDiffusion, id, context.step);
+        for (std::int64_t k = 1; k < s.noise_samples; ++k)
+          timesteps.mutable_data_ptr<std::int64_t>()[i * s.noise_samples + k] =
+              stream.below(kTimestepDraws + static_cast<std::uint64_t>(k),
+                           static_cast<std::uint32_t>(n.schedule.num_train_timesteps));
         float* row = kept.mutable_data_ptr<float>() + i * (4 + images);
         for (std::int64_t k = 0; k < 4 + images; ++k) {
           const bool first_camera = k >= 4 && (k - 4) % cameras == 0;
@@ -312,8 +319,9 @@ class RdtPolicy final : public PolicyNetwork, public Initialised {
               static_cast<float>(share * s.state_std[static_cast<std::size_t>(k)] *
                                  static_cast<double>(stream.normal(kStateDraws + static_cast<std::uint64_t>(k))));
       }
-      return std::vector<at::Tensor>{noise.timesteps, rdt_->schedule().factors(noise.timesteps), noise.noise[0], kept,
-                                     state_noise};
+      timesteps = timesteps.flatten();
+      return std::vector<at::Tensor>{timesteps, rdt_->schedule().factors(timesteps),
+                                     noise.noise.transpose(0, 1).flatten(0, 1), kept, state_noise};
     });
     const at::Tensor& kept = v[3];
     return {.timesteps = v[0],
@@ -345,6 +353,8 @@ void describe(config::Fields& fields, RdtSettings& s) {
   fields.add("cond_mask_prob", s.cond_mask_prob, "how often training hides each condition");
   fields.add("cam_ext_mask_prob", s.cam_ext_mask_prob,
              "how often training hides the first camera; below 0: as cond_mask_prob says");
+  fields.add("noise_samples", s.noise_samples,
+             "noisy chunks that training draws of each sample, whose images are encoded once");
   fields.add("state_noise_snr", s.state_noise_snr, "dB between states and the noise that training adds to them");
   fields.add("image_aug", s.image_aug,
              "colours, noise and blur of every other training image, as the reference: data.image_transforms gets "
@@ -379,6 +389,7 @@ void check(const RdtSettings& s) {
   COHORT_THROW_UNLESS(s.vision.hidden_size == s.network.img_token_dim,
                       "img_token_dim = {}, but the vision encoder's tokens have vision.hidden_size = {} numbers",
                       s.network.img_token_dim, s.vision.hidden_size);
+  COHORT_THROW_UNLESS(s.noise_samples >= 1, "noise_samples = {}, but must be at least 1", s.noise_samples);
   COHORT_THROW_UNLESS(s.ctrl_freq >= 0, "ctrl_freq = {} Hz must not be negative", s.ctrl_freq);
   for (const double frequency : s.ctrl_freqs)
     COHORT_THROW_UNLESS(frequency >= 0, "ctrl_freqs: {} Hz must not be negative", frequency);

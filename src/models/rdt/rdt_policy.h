@@ -38,6 +38,7 @@ struct RdtSettings {
 
   double cond_mask_prob = 0.1;    ///< how often training hides each condition: frequency, state, mask, image, text
   double cam_ext_mask_prob = -1;  ///< how often it hides the first camera; below 0: cond_mask_prob
+  int noise_samples = 1;          ///< noisy chunks that training draws of each sample; its images are encoded once
   std::optional<double> state_noise_snr;  ///< dB between the states and the noise that training adds; empty: none
   bool image_aug = false;                 ///< training images go through rdt_augment (data/images/rdt_augment.h)
 

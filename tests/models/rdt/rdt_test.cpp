@@ -1,8 +1,11 @@
 // RDT against the reference package, its unified vector, and the policy around it.
 #include "models/rdt/rdt.h"
 
+#include <cmath>
+
 #include <gtest/gtest.h>
 
+#include <torch/csrc/autograd/autograd.h>
 #include <torch/nn/module.h>
 #include <torch/types.h>
 #include <torch/utils.h>
@@ -99,6 +102,25 @@ TEST(Rdt, LossAndEveryGradientAreTheReferences) {
   EXPECT_NEAR(loss.item<double>(), facts.at("loss").get<double>(), kRdtTolerance);
   loss.backward();
   expect_gradients(c.rdt, facts.at("gradients"), kRdtTolerance);
+}
+
+TEST(Rdt, LossOfTwoDrawsIsTheMeanOfTheirLosses) {
+  RdtCase c;
+  const at::Tensor noise = formula("more noise", {3, 2, 4, 128}).to(at::kDouble);
+  const at::Tensor timesteps =
+      torch::tensor(std::vector<std::int64_t>{5, 900, 640, 20, 333, 71}, at::kLong).view({3, 2});
+  const auto loss_of = [&](const at::Tensor& drawn, const at::Tensor& times) {
+    const at::Tensor t = times.flatten();
+    return rdt_loss(c.rdt, c.conditions, c.actions, drawn, t, c.rdt.schedule().factors(t).to(at::kDouble));
+  };
+  const at::Tensor both = loss_of(noise.flatten(0, 1), timesteps);
+  const at::Tensor apart =
+      0.5 * (loss_of(noise.select(1, 0), timesteps.select(1, 0)) + loss_of(noise.select(1, 1), timesteps.select(1, 1)));
+  EXPECT_NEAR(both.item<double>(), apart.item<double>(), 1e-12);
+  const auto weights = c.rdt.parameters();
+  const auto one = torch::autograd::grad({both}, weights), two = torch::autograd::grad({apart}, weights);
+  for (std::size_t i = 0; i < weights.size(); ++i)
+    EXPECT_LE((one[i] - two[i]).abs().max().item<double>(), 1e-10) << c.rdt.named_parameters()[i].key();
 }
 
 TEST(Rdt, ChunksOfFiveSolverStepsAreTheReferences) {
@@ -258,6 +280,24 @@ TEST(RdtPolicy, LossOfABatchIsTheMeanOfItsHalvesWhateverIsHidden) {
   EXPECT_GT(std::abs(policy_loss(*policy, 0, 8) - policy_loss(*policy, 0, 8, 10)), 1e-5) << "another step";
 }
 
+TEST(RdtPolicy, MoreNoisyChunksOfASampleMakeTheLossSteadier) {
+  // Over 40 steps, the losses of the same samples: their deviation falls with the number of draws, their mean does not.
+  const auto losses = [](int draws) {
+    RdtSettings s = small_policy_settings();
+    s.cond_mask_prob = 0;
+    s.noise_samples = draws;
+    const auto policy = make_rdt_policy(s, 1);
+    fill(*policy);
+    std::vector<double> all;
+    for (std::uint64_t step = 0; step < 40; ++step) all.push_back(policy_loss(*policy, 0, 4, step));
+    return torch::tensor(all, at::kDouble);
+  };
+  const at::Tensor one = losses(1), eight = losses(8);
+  EXPECT_NE(one[0].item<double>(), eight[0].item<double>());
+  EXPECT_LT(eight.std().item<double>(), 0.6 * one.std().item<double>());
+  EXPECT_NEAR(eight.mean().item<double>(), one.mean().item<double>(), 3 * one.std().item<double>() / std::sqrt(40.0));
+}
+
 TEST(RdtPolicy, HiddenConditionsNoLongerMatter) {
   RdtSettings s = small_policy_settings();
   s.cond_mask_prob = 1;
@@ -336,6 +376,7 @@ TEST(RdtPolicy, SettingsOutOfRangeAreRefusedByName) {
     return message_of([&] { make_rdt_policy(s, 1); });
   };
   EXPECT_NE(refused([](RdtSettings& s) { s.exec_horizon = 5; }).find("exec_horizon = 5"), std::string::npos);
+  EXPECT_NE(refused([](RdtSettings& s) { s.noise_samples = 0; }).find("noise_samples = 0"), std::string::npos);
   EXPECT_NE(refused([](RdtSettings& s) { s.network.img_token_dim = 7; }).find("img_token_dim = 7"), std::string::npos);
   EXPECT_NE(refused([](RdtSettings& s) { s.network.num_cameras = 1; }).find("2 cameras, but num_cameras = 1"),
             std::string::npos);
