@@ -291,7 +291,7 @@ at::Tensor BcControl::act(const std::vector<std::uint64_t>& environments, const 
     const auto options = at::TensorOptions(at::kFloat).device(observations.begin()->second.device());
     for (const std::uint64_t id : environments) {
       Environment& e = environments_[id];
-      if (!e.hidden.defined() || e.steps % s.rnn.horizon == 0) {
+      if (!e.hidden.defined() || e.steps % static_cast<std::uint64_t>(s.rnn.horizon) == 0) {
         e.hidden = at::zeros({s.rnn.num_layers, s.rnn.hidden_dim}, options);
         e.cell = at::zeros_like(e.hidden);
       }
@@ -308,7 +308,7 @@ at::Tensor BcControl::act(const std::vector<std::uint64_t>& environments, const 
     mixture = {mixture.means.cpu(), mixture.scales.cpu(), mixture.logits.cpu()};
     std::vector<at::Tensor> drawn;
     for (std::size_t i = 0; i < environments.size(); ++i) {
-      const RandomStream stream(seed_, RandomPurpose::kSampling, environments[i], environments_[environments[i]].count);
+      const RandomStream stream(seed_, RandomPurpose::kSampling, environments[i], environments_[environments[i]].steps);
       drawn.push_back(draw(mixture, static_cast<std::int64_t>(i), stream));
     }
     actions = at::stack(drawn).to(features.device());
@@ -318,7 +318,6 @@ at::Tensor BcControl::act(const std::vector<std::uint64_t>& environments, const 
   for (std::size_t i = 0; i < environments.size(); ++i) {
     Environment& e = environments_[environments[i]];
     ++e.steps;
-    ++e.count;
     if (!s.rnn.enabled) continue;
     // Copies: a view would keep the states of all environments.
     e.hidden = next_hidden.select(1, static_cast<std::int64_t>(i)).clone();

@@ -68,7 +68,7 @@ at::Tensor bc_loss(torch::nn::Module& policy, const Observations& observations, 
 class BcControl final : public PolicyControl {
  public:
   /// The policy must outlive this, and be in evaluation mode when it acts. Mixtures are drawn from by (seed,
-  /// environment, its actions so far).
+  /// environment, its actions since begin()): an episode that is played again under its id is the same.
   BcControl(torch::nn::Module& policy, std::uint64_t seed);
   /// Forgets the environment's memory, as at the start of an episode.
   void begin(std::uint64_t environment) override;
@@ -78,8 +78,7 @@ class BcControl final : public PolicyControl {
  private:
   struct Environment {
     at::Tensor hidden, cell;  // (layers, hidden_dim)
-    int steps = 0;            // since the memory began
-    std::uint64_t count = 0;  // actions so far
+    std::uint64_t steps = 0;  // since begin()
   };
 
   torch::nn::Module& policy_;

@@ -23,6 +23,7 @@ void RecedingHorizon::begin(std::uint64_t environment) {
   Environment& e = environments_[environment];
   e.frames.clear();
   e.actions.clear();
+  e.count = 0;
 }
 
 at::Tensor RecedingHorizon::act(const std::vector<std::uint64_t>& environments, const Observations& frame) {

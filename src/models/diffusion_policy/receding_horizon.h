@@ -32,7 +32,8 @@ class RecedingHorizon final : public PolicyControl {
  public:
   RecedingHorizon(ChunkSource source, std::uint64_t seed) : source_(std::move(source)), seed_(seed) {}
   /// The policy must outlive this, and be in evaluation mode when it acts. Random numbers are keyed by (seed, the
-  /// environment's id, its chunks since the first one), so that they do not depend on which environments act together.
+  /// environment's id, its chunks since begin()): they do not depend on which environments act together, and an episode
+  /// that is played again under its id is the same.
   RecedingHorizon(torch::nn::Module& policy, std::uint64_t seed);
 
   /// Forgets the environment's observations and queued actions, as at the start of an episode.
@@ -50,7 +51,7 @@ class RecedingHorizon final : public PolicyControl {
   struct Environment {
     std::deque<Observations> frames;  // oldest first; tensors without batch and time dimension
     std::deque<at::Tensor> actions;   // (A) each
-    std::uint64_t count = 0;
+    std::uint64_t count = 0;          // of chunks in this episode
   };
 
   ChunkSource source_;

@@ -134,10 +134,23 @@ TEST(RecedingHorizon, ExecutesChunksAndKeepsEnvironmentsApart) {
   // At the start of an episode the first frame stands for those before it.
   const at::Tensor first = formula("frame 4", {2, kState})[1];
   const at::Tensor begun = executed_part(
-      *policy, sample_actions(*policy, {{"state", at::stack({first, first}).unsqueeze(0)}}, {{5, 21, 2}}))[0];
+      *policy, sample_actions(*policy, {{"state", at::stack({first, first}).unsqueeze(0)}}, {{5, 21, 0}}))[0];
   EXPECT_LE(relative_difference(actions[4][1], begun[0], 1.0), kPolicyTolerance);
   policy->train();
   EXPECT_NE(message_of([&] { both.act({20}, frame("x", 1)); }).find("evaluation mode"), std::string::npos);
+}
+
+TEST(RecedingHorizon, AnEpisodeThatIsPlayedAgainIsTheSame) {
+  const auto policy = make_diffusion_policy(small_policy(), 1);
+  policy->eval();
+  RecedingHorizon control(*policy, 5);
+  std::vector<at::Tensor> actions[2];
+  for (std::vector<at::Tensor>& episode : actions) {
+    control.begin(21);
+    for (int t = 0; t < 5; ++t)
+      episode.push_back(control.act({21}, {{"state", formula("frame " + std::to_string(t), {1, kState})}}));
+  }
+  for (std::size_t t = 0; t < actions[0].size(); ++t) EXPECT_TRUE(at::equal(actions[0][t], actions[1][t])) << t;
 }
 
 TEST(RecedingHorizon, AfterAFrameThatItRefusedItGoesOnAsIfThereHadBeenNone) {
@@ -267,6 +280,8 @@ TEST(BcControl, DrawsModesByTheirWeightsAndOnlyWithItsOwnKey) {
   EXPECT_NEAR((actions > 0).to(at::kDouble).mean().item<double>(), 0.75, 0.05);
   EXPECT_TRUE(at::equal(again.act({7}, {{"x", at::zeros({1, 1})}})[0], actions[7])) << "whoever acts beside it";
   EXPECT_FALSE(at::equal(control.act(environments, frame), actions)) << "the next step draws anew";
+  for (const std::uint64_t environment : environments) control.begin(environment);
+  EXPECT_TRUE(at::equal(control.act(environments, frame), actions)) << "an episode that is played again";
 }
 
 }  // namespace
