@@ -42,4 +42,4 @@ train rdt "$launch" rdt --config "$here/../../configs/rdt_tiny_libero.json" "$@"
 train state "" policy --config "$here/libero_state.json"
 train diffusion "" policy --config "$here/libero_diffusion.json"
 "$cohort" evaluate --task "$task" --policy "$out/rdt/latest" --policy "$out/state/latest" --policy "$out/diffusion/latest" \
-  --policy "replay:$data" --policy expert --episodes 50 --max-steps 200 --out "$out/evaluation"
+  --policy "replay:$data" --policy expert --episodes 50 --max-steps 200 --record-video --out "$out/evaluation"

@@ -126,7 +126,7 @@ TEST_F(TrainPpo, TwoRanksShareTheEnvironmentsAndAnyNumberGoesOn) {
       << odd.err << odd.out;
 }
 
-TEST_F(TrainPpo, TopMetricsAndReportShowBothRanksAndTheWaitForASlowOne) {
+TEST_F(TrainPpo, TopMetricsAndReportShowBothRanks) {
   Words words = command("watched", {"max_iterations=100000", "save_interval=100000", "charts=true"});
   const Words launcher{cohort_path(), "launch", "--nproc_per_node=2"};
   words.erase(words.begin());
@@ -164,10 +164,6 @@ TEST_F(TrainPpo, TopMetricsAndReportShowBothRanksAndTheWaitForASlowOne) {
   }
   const std::string list = run({cohort_path(), "top", "--once"}).out;
   EXPECT_TRUE(contains(list, fs::canonical(folder).string() + ": ppo, 2 of 2 rank(s)")) << list;
-  hold_up(ranks[1]["pid"].get<pid_t>(), 3.5);
-  EXPECT_TRUE(see());
-  EXPECT_GT(ranks[0]["exchange_s"].get<double>(), ranks[1]["exchange_s"].get<double>())
-      << "rank 0 waits for the one that is held up: " << ranks.dump(2);
   job.send(SIGTERM);
   job.wait();
   for (int i = 0; i < 2; ++i)

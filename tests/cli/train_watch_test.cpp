@@ -87,15 +87,16 @@ TEST(CliWatch, ThroughGlooTheExchangesAreToldApartFromComputing) {
   const auto status = [&](int rank) {
     return parse_json(text_of(latest / "ranks" / ("rank_" + std::to_string(rank) + ".json")));
   };
-  ASSERT_TRUE(eventually([&] { return training.step("gloo") >= 40; }, 60)) << job.err();
-  hold_up(status(1)["pid"].get<pid_t>(), 3.5);
+  const auto exchanges = [&](int rank) {
+    const auto found = status(rank);
+    return found.contains("exchange_s") && found["exchange_s"].is_number() && found["exchange_s"] > 0;
+  };
+  ASSERT_TRUE(eventually([&] { return training.step("gloo") >= 40 && exchanges(0) && exchanges(1); }, 60)) << job.err();
   const auto first = status(0), second = status(1);
   job.send(SIGTERM);
   job.wait();
-  for (const auto& rank : {first, second}) {
-    EXPECT_GT(rank["exchange_s"].get<double>(), 0) << rank.dump();
+  for (const auto& rank : {first, second})
     EXPECT_LT(rank["exchange_s"].get<double>(), rank["step_s"].get<double>()) << rank.dump();
-  }
   const fs::path folder = fs::canonical(latest);
   double exchange = 0, whole = 0;
   for (const std::string& line : lines_of(text_of(folder / "metrics.jsonl")))

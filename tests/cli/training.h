@@ -80,17 +80,6 @@ class Training {
   TemporaryFolder folder_;
 };
 
-/// Stops a process for two thirds of the time, about `seconds` long.
-inline void hold_up(pid_t pid, double seconds) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
-  while (std::chrono::steady_clock::now() < end) {
-    ::kill(pid, SIGSTOP);
-    std::this_thread::sleep_for(std::chrono::milliseconds(60));
-    ::kill(pid, SIGCONT);
-    std::this_thread::sleep_for(std::chrono::milliseconds(30));
-  }
-}
-
 /// What stands behind `before` up to the end of its line; "" where that is missing.
 inline std::string rest_of_line(const std::string& text, const std::string& before) {
   const std::size_t at = text.find(before);
