@@ -26,11 +26,16 @@ observations() {
   esac
 }
 
-# Trains RUN unless it has been; the other arguments are those of `cohort train policy`.
+# Trains RUN unless it has been; the other arguments are those of `cohort train policy`. What was stopped goes on.
 train() {
   run=$1
   shift
-  [ -e "$out/$run/latest/report.html" ] || "$cohort" train policy "$@" "name=$run" "output_dir=$out"
+  ! grep -qs 'training finished after' "$out/$run/latest/training.log" || return 0
+  if [ -e "$out/$run/latest/checkpoints/last" ]; then
+    "$cohort" train policy "resume=$out/$run/latest"
+  else
+    "$cohort" train policy "$@" "name=$run" "output_dir=$out"
+  fi
 }
 
 minutes() { sed -n 's/.*training finished after //p' "$out/$1/latest/training.log" 2>/dev/null | tail -1; }
