@@ -7,6 +7,7 @@
 #include <map>
 
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #if defined(__linux__)
@@ -18,7 +19,7 @@
 namespace cohort::launch {
 namespace {
 
-[[noreturn]] void watch(int pipe) {
+[[noreturn]] void watch(int agent) {
   setsid();
   for (int signal = 1; signal < NSIG; ++signal)
     if (signal != SIGKILL && signal != SIGSTOP && signal != SIGCHLD) ::signal(signal, SIG_IGN);
@@ -28,16 +29,16 @@ namespace {
   const long most = ::sysconf(_SC_OPEN_MAX);
 #if defined(__linux__)
   prctl(PR_SET_NAME, "cohort-guard");
-  if (::dup2(pipe, 3) == 3 && ::close_range(4, ~0u, 0) == 0)
-    pipe = 3;
+  if (::dup2(agent, 3) == 3 && ::close_range(4, ~0u, 0) == 0)
+    agent = 3;
   else
 #endif
     for (int fd = 3; fd < (most > 0 && most < 65536 ? most : 65536); ++fd)
-      if (fd != pipe) ::close(fd);
+      if (fd != agent) ::close(fd);
   std::map<pid_t, char> watched;
   GuardMessage message{};
   for (;;) {
-    const ssize_t n = ::read(pipe, &message, sizeof message);
+    const ssize_t n = ::read(agent, &message, sizeof message);
     if (n < 0 && errno == EINTR) continue;
     if (n != static_cast<ssize_t>(sizeof message)) break;
     if (message.what == 'q') _exit(0);
@@ -53,8 +54,10 @@ namespace {
 }  // namespace
 
 OrphanGuard::OrphanGuard() {
+  // Sockets: a message to a guard that somebody has killed must not end the agent by SIGPIPE, or a rank before it starts.
   std::array<int, 2> ends{};
-  COHORT_THROW_UNLESS(::pipe(ends.data()) == 0, "cannot start the guard: {}", std::strerror(errno));
+  COHORT_THROW_UNLESS(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()) == 0, "cannot start the guard: {}",
+                      std::strerror(errno));
   for (const int fd : ends) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
   guard_ = ::fork();
   if (guard_ == 0) {
@@ -63,16 +66,16 @@ OrphanGuard::OrphanGuard() {
   }
   const int reason = errno;
   ::close(ends[0]);
-  pipe_ = ends[1];
+  socket_ = ends[1];
   if (guard_ < 0) {
-    ::close(pipe_);
+    ::close(socket_);
     throw Error(format("cannot start the guard: {}", std::strerror(reason)));
   }
 }
 
 OrphanGuard::~OrphanGuard() {
   tell('q', 0);
-  ::close(pipe_);
+  ::close(socket_);
   while (::waitpid(guard_, nullptr, 0) < 0 && errno == EINTR) {
   }
 }
@@ -82,11 +85,14 @@ void OrphanGuard::remove(pid_t pid) {
 }
 
 void OrphanGuard::tell(char what, pid_t pid) {
-  GuardMessage message{};
-  message.what = what;
-  message.pid = pid;
-  while (::write(pipe_, &message, sizeof message) < 0 && errno == EINTR) {
-  }
+  send_to_guard(socket_, {.what = what, .pid = pid});
+}
+
+bool send_to_guard(int descriptor, const GuardMessage& message) {
+  ssize_t sent = 0;
+  do sent = ::send(descriptor, &message, sizeof message, MSG_NOSIGNAL);
+  while (sent < 0 && errno == EINTR);
+  return sent >= 0 || errno == EPIPE || errno == ECONNRESET;
 }
 
 }  // namespace cohort::launch

@@ -36,12 +36,8 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
     _exit(127);
   };
   if (request.own_group) setpgid(0, 0);
-  if (request.guard >= 0) {
-    GuardMessage message{};
-    message.what = request.own_group ? 'g' : 'p';
-    message.pid = ::getpid();
-    if (::write(request.guard, &message, sizeof message) < 0) fail();
-  }
+  if (request.guard >= 0 && !send_to_guard(request.guard, {.what = request.own_group ? 'g' : 'p', .pid = ::getpid()}))
+    fail();
 #if defined(__linux__)
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(127);  // the parent died before the line above
@@ -103,12 +99,7 @@ pid_t spawn(const SpawnRequest& request) {
   ::close(failure[0]);
   COHORT_THROW_UNLESS(pid > 0, "cannot start {}: {}", request.program, std::strerror(fork_error));
   if (got == static_cast<ssize_t>(sizeof reason)) {
-    if (request.guard >= 0) {
-      GuardMessage message{};
-      message.what = 'r';
-      message.pid = pid;
-      [[maybe_unused]] const ssize_t written = ::write(request.guard, &message, sizeof message);
-    }
+    if (request.guard >= 0) send_to_guard(request.guard, {.what = 'r', .pid = pid});
     ::waitpid(pid, nullptr, 0);
     throw Error(format("cannot execute {}: {}{}", request.program, std::strerror(reason),
                        reason == ENOEXEC ? " (a script needs a first line such as #!/bin/sh)" : ""));

@@ -62,7 +62,9 @@ def children(pid):
     found = []
     for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
         found += [int(p) for p in (task / "children").read_text().split()]
-    return [p for p in found if b"train" in pathlib.Path(f"/proc/{p}/cmdline").read_bytes()]
+    # The agent's guard has the agent's command line.
+    return [p for p in found if b"train" in pathlib.Path(f"/proc/{p}/cmdline").read_bytes()
+            and pathlib.Path(f"/proc/{p}/comm").read_text().strip() != "cohort-guard"]
 
 
 def agent_killed(trainings, run, ranks, draw):

@@ -113,6 +113,17 @@ TEST(LaunchFailure, WhenTheAgentIsKilledRanksAndTheirChildrenDie) {
   for (const pid_t pid : pids_in(pids)) EXPECT_TRUE(eventually([&] { return !alive(pid); })) << pid;
 }
 
+TEST(LaunchFailure, AKilledGuardDoesNotEndTheJob) {
+  // Rank 0 kills it; rank 1's end is what the guard is told of next, and the agent's own last.
+  const Outcome outcome =
+      run(shell(2,
+                "[ $RANK = 1 ] && sleep 0.5 && exit 0; for p in $(cat /proc/$PPID/task/*/children); do "
+                "[ \"$(cat /proc/$p/comm)\" = cohort-guard ] && kill -9 $p && echo killed; done; exit 0"),
+          {}, 30);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("killed"), std::string::npos) << outcome.out;
+}
+
 TEST(LaunchFailure, AGrandchildThatHoldsThePipeDoesNotHangTheAgent) {
   TemporaryFolder folder;
   const std::string pids = (folder.path() / "pids").string();
