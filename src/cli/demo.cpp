@@ -188,12 +188,12 @@ int run_demo(const std::vector<std::string>& words) {
       "of the policy; its rollout.task says which task (default: the one of examples/policies that is built in)");
   app.add_option("--episodes", a.episodes, "demonstrations")->capture_default_str();
   app.add_option("--steps", a.steps, "of the training; 0: as the configuration says");
-  app.add_option("--evaluation-episodes,--evaluation_episodes", a.evaluation_episodes, "")->capture_default_str();
-  app.add_option("--n-envs,--n_envs", a.n_envs, "environments at a time")->capture_default_str();
+  app.add_option("--evaluation-episodes", a.evaluation_episodes, "")->capture_default_str();
+  app.add_option("--n-envs", a.n_envs, "environments at a time")->capture_default_str();
   app.add_option("--noise", a.noise, "of the demonstrations, as `cohort collect` takes it")->capture_default_str();
   app.add_option("--cameras", a.cameras, "whose pictures are recorded, a,b: for policies that see");
   app.add_option("--size", a.size, "px of the pictures")->capture_default_str();
-  app.add_flag("--no-video,--no_video", a.no_video, "record none in the evaluation");
+  app.add_flag("--no-video", a.no_video, "record none in the evaluation");
   if (const auto code = parse_arguments(app, words)) return *code;
   for (const std::string& word : a.overrides)
     if (!config::is_override(word))

@@ -129,7 +129,7 @@ int run_embed(const std::vector<std::string>& words) {
   app.add_option("--field", arguments.field, "of the data set: a text of its steps or episodes")->capture_default_str();
   app.add_option("--format", arguments.data.format, "of the data set: auto, rlds or hdf5")->capture_default_str();
   app.add_option("--split", arguments.data.split, "of the data set")->capture_default_str();
-  app.add_option("--text-encoder,--text_encoder", arguments.encoder.model,
+  app.add_option("--text-encoder", arguments.encoder.model,
                  "folder of a T5 v1.1, or its name in the hub's cache ($HF_HOME)")
       ->capture_default_str();
   app.add_option("--dtype", arguments.type, "of weights and numbers")
@@ -140,7 +140,7 @@ int run_embed(const std::vector<std::string>& words) {
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
   app.add_option("--out", arguments.out, "safetensors file; what is in it already is kept and not computed again");
-  app.add_option("--pt-folder,--pt_folder", arguments.pt_folder,
+  app.add_option("--pt-folder", arguments.pt_folder,
                  "folder that gets lang_embed_0.pt, ... of the texts in their order, instructions.json and "
                  "empty_lang_embed.pt, as RDT's reference loads them");
   if (const auto code = parse_arguments(app, words)) return *code;

@@ -33,10 +33,10 @@ int run_predict(const std::vector<std::string>& words) {
   app.add_option("settings", settings.overrides, "key.path=value: settings of the run that this file needs otherwise");
   app.add_option("--out", settings.out, "file for the answers: .csv, or .hdf5 for those of a policy")->required();
   app.add_option("--device", settings.device, "cpu or cuda:N")->capture_default_str();
-  app.add_option("--batch-size,--batch_size", settings.batch_size,
+  app.add_option("--batch-size", settings.batch_size,
                  "rows or windows at a time (default: 1024; 64 where pictures are seen)")
       ->check(CLI::PositiveNumber);
-  app.add_option("--data-set,--data_set", settings.data_set,
+  app.add_option("--data-set", settings.data_set,
                  "of the policy's data.paths: whose statistics, where each set has its own");
   if (const auto code = parse_arguments(app, words)) return *code;
   const train::PredictReport report = train::predict_file(settings);

@@ -150,7 +150,7 @@ int run_scaling(const std::vector<std::string>& words) {
       "the devices; a speed-up of 2 on two devices is perfect. Without a GPU a device is its share of the cores.\n\n"
       "  cohort scaling train informer data.path=ETTh1.csv");
   ScalingSettings settings;
-  app.add_option("--nproc,--nproc-per-node,--nproc_per_node", settings.counts,
+  app.add_option("--nproc,--nproc-per-node", settings.counts,
                  "numbers of devices, e.g. 1,2,4; else 1, 2, 4, ... up to all");
   app.add_option("--steps", settings.steps, "of each training")->check(CLI::Range(8, 1000000))->capture_default_str();
   app.add_option("--json", settings.json, "file for the figures");

@@ -513,10 +513,10 @@ int run_simulate(const std::vector<std::string>& arguments) {
   app.add_option("--renderer", s.pictures.renderer, "raycast, or mujoco: MuJoCo's own, which needs EGL or OSMesa")
       ->check(CLI::IsMember({"raycast", "mujoco"}))
       ->capture_default_str();
-  app.add_option("--render-device,--render_device", s.pictures.device,
+  app.add_option("--render-device", s.pictures.device,
                  "cpu, cuda or cuda:N: where raycast draws; where the physics runs without it");
   app.add_flag("--shadows", s.pictures.shadows, "pictures with shadows");
-  app.add_option("--env-spacing,--env_spacing", s.pictures.env_spacing,
+  app.add_option("--env-spacing", s.pictures.env_spacing,
                  "all environments in one picture, so many metres apart along x and y (one number for both)")
       ->expected(1, 2)
       ->delimiter(',');

@@ -25,8 +25,12 @@ def node_lost(trainings, run, ranks, draw):
 
 def host_lost(trainings, run, ranks, draw):
     """The agent that hosts the rendezvous and the store: the others meet at the second endpoint."""
+    return lose_the_host(trainings, run, ranks, draw, endpoints=f"127.0.0.1:{free_port()},127.0.0.1:{free_port()}")
+
+
+def lose_the_host(trainings, run, ranks, draw, **how_the_others_meet):
     layout = {2: [1, 1], 3: [1, 1, 1], 4: [2, 2]}[ranks]
-    start(trainings, run, layout, endpoints=f"127.0.0.1:{free_port()},127.0.0.1:{free_port()}", least=1)
+    start(trainings, run, layout, least=1, **how_the_others_meet)
     reach_a_step(trainings, run, draw)
     begin = time.monotonic()
     run.agents[0].kill()
@@ -49,16 +53,9 @@ def expect_the_end_in_the_file(trainings, run):
 
 def host_lost_with_a_file(trainings, run, ranks, draw):
     """As host_lost, but nobody was told of a second endpoint: whoever claims the next term hosts it."""
-    layout = {2: [1, 1], 3: [1, 1, 1], 4: [2, 2]}[ranks]
-    start(trainings, run, layout, least=1, flags=[state_file(trainings, run)])
-    reach_a_step(trainings, run, draw)
-    begin = time.monotonic()
-    run.agents[0].kill()
-    seconds = next_step(run, begin)
-    expect_codes(run, [{-9}] + [{0}] * (len(layout) - 1))
-    run.expect_memory()
+    found = lose_the_host(trainings, run, ranks, draw, flags=[state_file(trainings, run)])
     expect_the_end_in_the_file(trainings, run)
-    return {"seconds": seconds, "layout": layout, "difference": run.expect_same_weights(ranks)}
+    return found
 
 
 def host_without_power(trainings, run, ranks, draw):

@@ -149,16 +149,18 @@ TEST(TrainNodes, TwoAgentsOfOneRankEachTrainAsOneAgentOfTwo) {
   EXPECT_EQ(training.runs("two").size(), 1u);
 }
 
+/// The command of a node of two, with a rank each, for a training without end.
+std::vector<std::string> agent_of_two(const Training& training, const std::string& port, const std::string& node) {
+  return training.after(launch({"--nnodes=2", "--node-rank=" + node, "--master-addr=127.0.0.1", "--master-port=" + port,
+                                "--nproc-per-node=1"}),
+                        "two", {"train.steps=100000"});
+}
+
 TEST(TrainNodes, ARankThatDiesOnOneNodeEndsTheJobOnTheOther) {
   const Training training;
   const std::string port = std::to_string(free_port());
-  const auto agent = [&](const std::string& node) {
-    return training.after(launch({"--nnodes=2", "--node-rank=" + node, "--master-addr=127.0.0.1",
-                                  "--master-port=" + port, "--nproc-per-node=1"}),
-                          "two", {"train.steps=100000"});
-  };
-  Process node0(agent("0"), Training::variables());
-  Process node1(agent("1"), Training::variables());
+  Process node0(agent_of_two(training, port, "0"), Training::variables());
+  Process node1(agent_of_two(training, port, "1"), Training::variables());
   ASSERT_TRUE(eventually([&] { return training.step("two") >= 5; }, 60)) << node0.err() << node1.err();
   ::kill(pid_of_rank(log_of(training, "two"), 1), SIGKILL);
   const Outcome first = node0.wait();
@@ -172,13 +174,8 @@ TEST(TrainNodes, ARankThatDiesOnOneNodeEndsTheJobOnTheOther) {
 TEST(TrainNodes, WhenTheHostOfTheStoreDiesTheFirstLinesSayWhoAndNoStackOfLibTorchStandsBefore) {
   const Training training;
   const std::string port = std::to_string(free_port());
-  const auto agent = [&](const std::string& node) {
-    return training.after(launch({"--nnodes=2", "--node-rank=" + node, "--master-addr=127.0.0.1",
-                                  "--master-port=" + port, "--nproc-per-node=1"}),
-                          "two", {"train.steps=100000"});
-  };
-  Process node0(agent("0"), Training::variables());
-  Process node1(agent("1"), Training::variables());
+  Process node0(agent_of_two(training, port, "0"), Training::variables());
+  Process node1(agent_of_two(training, port, "1"), Training::variables());
   ASSERT_TRUE(eventually([&] { return training.step("two") >= 5; }, 60)) << node0.err() << node1.err();
   ::kill(pid_of_rank(log_of(training, "two"), 0), SIGKILL);
   node0.wait();

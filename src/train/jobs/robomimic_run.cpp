@@ -1,12 +1,9 @@
 #include "train/jobs/robomimic_run.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <numeric>
-#include <string_view>
 #include <utility>
 
 #include "core/error.h"
@@ -21,6 +18,7 @@
 #include "policy/algorithm.h"
 #include "policy/policy_settings.h"
 #include "train/jobs/robomimic_names.h"
+#include "train/jobs/robomimic_overrides.h"
 #include "train/jobs/robomimic_policy.h"
 
 namespace cohort::train {
@@ -29,125 +27,11 @@ namespace {
 using config::Json;
 using models::JsonSection;
 
-/// Keys of robomimic's section "train" that a command line may set though the file lacks them. What else begins with
-/// "train." is the job's own (train.lr, train.steps, ...).
-constexpr std::array<std::string_view, 24> kTrainKeys{"data",
-                                                      "data_path",
-                                                      "data_format",
-                                                      "dataset_names",
-                                                      "sample_weights",
-                                                      "output_dir",
-                                                      "num_epochs",
-                                                      "batch_size",
-                                                      "seed",
-                                                      "cuda",
-                                                      "seq_length",
-                                                      "frame_stack",
-                                                      "pad_seq_length",
-                                                      "pad_frame_stack",
-                                                      "subsample_length",
-                                                      "action_keys",
-                                                      "action_shapes",
-                                                      "hdf5_filter_key",
-                                                      "hdf5_validation_filter_key",
-                                                      "shuffle_buffer_size",
-                                                      "max_grad_norm",
-                                                      "goal_mode",
-                                                      "num_data_workers",
-                                                      "hdf5_normalize_obs"};
-
 Json read_json(const std::string& path) {
   try {
     return Json::parse(read_file(path), nullptr, true, true);
   } catch (const Json::parse_error& e) {
     throw Error(format("{}: not valid JSON: {}", path, e.what()));
-  }
-}
-
-/// A value as a command line writes it: JSON, Python's words, a list without quotation marks, or text.
-Json value_of(const std::string& text) {
-  if (text == "None") return Json(nullptr);
-  if (text == "True") return Json(true);
-  if (text == "False") return Json(false);
-  Json parsed = Json::parse(text, nullptr, false);
-  if (!parsed.is_discarded()) return parsed;
-  if (text.size() >= 2 && text.front() == '[' && text.back() == ']') {
-    Json list = Json::array();
-    const std::string inside = text.substr(1, text.size() - 2);
-    std::size_t begin = 0;
-    while (begin < inside.size()) {
-      const std::size_t comma = std::min(inside.find(',', begin), inside.size());
-      std::string item = inside.substr(begin, comma - begin);
-      while (item.starts_with(' ')) item.erase(0, 1);
-      while (item.ends_with(' ')) item.pop_back();
-      list.push_back(value_of(item));
-      begin = comma + 1;
-    }
-    return list;
-  }
-  return Json(bytes_to_utf8(text));
-}
-
-bool has_path(const Json& json, const std::string& path) {
-  const Json* node = &json;
-  for (std::size_t begin = 0; begin <= path.size();) {
-    const std::size_t dot = std::min(path.find('.', begin), path.size());
-    const std::string key = path.substr(begin, dot - begin);
-    if (!node->is_object() || !node->contains(key)) return false;
-    node = &node->at(key);
-    begin = dot + 1;
-  }
-  return true;
-}
-
-void set_path(Json& json, const std::string& path, Json value) {
-  Json* node = &json;
-  std::size_t begin = 0;
-  for (std::size_t dot; (dot = path.find('.', begin)) != std::string::npos; begin = dot + 1) {
-    node = &(*node)[path.substr(begin, dot - begin)];
-    if (!node->is_object()) *node = Json::object();
-  }
-  (*node)[path.substr(begin)] = std::move(value);
-}
-
-bool is_robomimic_key(const Json& json, const std::string& path) {
-  for (const char* section : {"algo.", "observation.", "experiment.", "meta."})
-    if (path.starts_with(section)) return true;
-  if (path == "algo_name" || has_path(json, path)) return true;
-  if (!path.starts_with("train.")) return false;
-  const std::string key = path.substr(6, path.find('.', 6) - 6);
-  return std::find(kTrainKeys.begin(), kTrainKeys.end(), key) != kTrainKeys.end() || key == "action_config";
-}
-
-/// The flags of robomimic's train.py that are no keys of its configuration. --name is a setting of ours, --resume is
-/// resume=auto.
-bool is_script_flag(const std::string& key) {
-  return key == "algo" || key == "dataset" || key == "debug";
-}
-
-/// --dataset FILE, --algo NAME and --debug as train.py means them (robomimic/scripts/train.py, main).
-void set_script_flags(Json& json, const std::vector<std::string>& overrides, const std::string& path) {
-  for (const std::string& text : overrides) {
-    const std::string key = text.substr(0, text.find('='));
-    if (!is_script_flag(key)) continue;
-    const Json value = value_of(text.substr(std::min(text.size(), key.size() + 1)));
-    if (key == "algo") {
-      COHORT_THROW_UNLESS(json.contains("algo_name") && json.at("algo_name") == value,
-                          "--algo {}: {} is a configuration of {}; leave --algo out", text.substr(key.size() + 1), path,
-                          json.contains("algo_name") ? json.at("algo_name").dump() : "no algorithm");
-    } else if (key == "dataset") {
-      const bool rlds = has_path(json, "train.data_format") && json["train"]["data_format"] == "droid_rlds";
-      if (!rlds && has_path(json, "train.data_path")) set_path(json, "train.data_path", nullptr);
-      set_path(json, rlds ? "train.data_path" : "train.data", value);
-    } else if (value == true) {
-      const std::filesystem::path out = std::filesystem::temp_directory_path() / "tmp_trained_models";
-      for (const auto& [setting, number] :
-           {std::pair{"experiment.epoch_every_n_steps", 3}, std::pair{"train.num_epochs", 2},
-            std::pair{"experiment.rollout.rate", 1}, std::pair{"experiment.rollout.n", 2},
-            std::pair{"experiment.rollout.horizon", 10}})
-        set_path(json, setting, number);
-      set_path(json, "train.output_dir", bytes_to_utf8(out.string()));
-    }
   }
 }
 
@@ -558,17 +442,7 @@ RobomimicRun read_robomimic_run(const std::string& path, const std::vector<std::
   RobomimicRun run;
   Json json = read_json(path);
   COHORT_THROW_UNLESS(json.is_object(), "{}: a configuration is a JSON object", path);
-  set_script_flags(json, overrides, path);
-  for (const std::string& text : overrides) {
-    const std::size_t equals = text.find('=');
-    std::string key = text.substr(0, equals);
-    if (is_script_flag(key)) continue;
-    if (key.starts_with("train.optim_params.")) key = "algo." + key.substr(6);
-    if (equals != std::string::npos && is_robomimic_key(json, key))
-      set_path(json, key, value_of(text.substr(equals + 1)));
-    else
-      run.overrides.push_back(text);
-  }
+  run.overrides = lay_over(json, overrides, path);
 
   Reading r;
   std::string algorithm;
