@@ -31,12 +31,12 @@ void RunWatch::begin(std::int64_t iteration) {
   began_ = interval_began_ = Clock::now();
   exchange_before_ = exchange_before_interval_ = ranks_.exchange_seconds();
   checkpoint_s_ = checkpoint_before_interval_ = 0;
-  beat(between_checkpoints());
+  beat(launch::RankPhase::kTraining);
 }
 
 IterationTimes RunWatch::iterated(std::int64_t iteration) {
   iteration_ = iteration;
-  beat(between_checkpoints());
+  beat(launch::RankPhase::kTraining);
   const Clock::time_point now = Clock::now();
   const double whole = seconds_between(interval_began_, now);
   const double exchanged = ranks_.exchange_seconds(), exchange = exchanged - exchange_before_interval_;
@@ -61,13 +61,13 @@ IterationTimes RunWatch::iterated(std::int64_t iteration) {
 
 RunWatch::Saving::Saving(RunWatch& watch)
     : watch_(watch), begin_(Clock::now()), exchanged_(watch.ranks_.exchange_seconds()) {
-  watch_.beat("saving");
+  watch_.beat(launch::RankPhase::kCheckpoint);
 }
 
 RunWatch::Saving::~Saving() {
   const double exchanged = watch_.ranks_.exchange_seconds() - exchanged_;
   watch_.checkpoint_s_ += std::max(0.0, seconds_between(begin_, Clock::now()) - exchanged);
-  watch_.beat(watch_.between_checkpoints());
+  watch_.beat(launch::RankPhase::kTraining);
 }
 
 std::vector<train::RankTotals> RunWatch::of_all_ranks() {
@@ -78,12 +78,18 @@ std::vector<train::RankTotals> RunWatch::of_all_ranks() {
 }
 
 void RunWatch::end(const char* state) {
+  if (launcher_) launcher_->say(launch::RankPhase::kEnd, iteration_);
   if (beats_) beats_->end(state);
 }
 
-void RunWatch::beat(const char* state) {
-  if (observe_)
-    observe_({.state = state, .step = iteration_, .total_steps = settings_.total}, [this] { return totals(); });
+void RunWatch::beat(launch::RankPhase phase) {
+  if (launcher_) launcher_->say(phase, iteration_);
+  if (!observe_) return;
+  // Nobody knows how long an iteration takes before the first.
+  const char* const state = phase == launch::RankPhase::kCheckpoint ? "saving"
+                            : iteration_ == first_                  ? "starting"
+                                                                    : "training";
+  observe_({.state = state, .step = iteration_, .total_steps = settings_.total}, [this] { return totals(); });
 }
 
 train::RankTotals RunWatch::totals() const {

@@ -1,5 +1,5 @@
-/// What a rank of a PPO run tells those who watch it: its status file for `cohort top` and `cohort doctor`, and where
-/// the time of every iteration went, for metrics and report.
+/// What a rank of a PPO run tells those who watch it: the launcher that looks for ranks that hang, its status file for
+/// `cohort top` and `cohort doctor`, and where the time of every iteration went, for metrics and report.
 ///
 ///   RunWatch watch(ranks, device, {.samples = 24 * 1024, .total = 300});
 ///   watch.keep_status(run, status);                  // status: who this rank is
@@ -14,11 +14,13 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include <c10/core/Device.h>
 
+#include "dist/recovery.h"
 #include "monitor/rank_status.h"
 #include "rl/ranks.h"
 #include "train/rank_beats.h"
@@ -43,7 +45,8 @@ class RunWatch {
     std::int64_t samples = 0;  ///< control steps of this rank in an iteration
     std::int64_t total = 0;    ///< iterations
   };
-  RunWatch(Ranks& ranks, c10::Device device, Settings settings) : ranks_(ranks), device_(device), settings_(settings) {}
+  RunWatch(Ranks& ranks, c10::Device device, Settings settings)
+      : ranks_(ranks), device_(device), settings_(settings), launcher_(dist::Recovery::of_this_process()) {}
 
   /// Writes ranks/rank_N.json into the run's folder from begin() on, at most once a second. Without end(), the rank
   /// failed. `who`: rank, world_size, job, device, batch_size.
@@ -75,14 +78,13 @@ class RunWatch {
   void end(const char* state);
 
  private:
-  void beat(const char* state);
-  /// Nobody knows how long an iteration takes before the first.
-  const char* between_checkpoints() const { return iteration_ == first_ ? "starting" : "training"; }
+  void beat(launch::RankPhase phase);
   train::RankTotals totals() const;
 
   Ranks& ranks_;
   c10::Device device_;
   Settings settings_;
+  std::unique_ptr<dist::Recovery> launcher_;  ///< null: not `cohort launch`
   std::optional<train::RankBeats> beats_;
   train::BeatObserver observe_;
   std::int64_t first_ = 0, iteration_ = 0;

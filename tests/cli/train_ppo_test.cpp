@@ -182,6 +182,26 @@ TEST_F(TrainPpo, TopMetricsAndReportShowBothRanks) {
     EXPECT_TRUE(contains(report, text)) << text;
 }
 
+TEST_F(TrainPpo, ARankThatStandsStillIsNamedAndTheJobGoesOnFromItsCheckpoint) {
+  Words words = command("still", {"max_iterations=100000", "save_interval=5"});
+  const Words launcher{cohort_path(), "launch", "--nproc_per_node=2", "--max-restarts=1", "--hang-timeout=2"};
+  words.erase(words.begin());
+  words.insert(words.begin(), launcher.begin(), launcher.end());
+  Process job(words, {{"OMP_NUM_THREADS", "1"}});
+  const fs::path folder = out() / "still" / "latest";
+  const auto iterations = [&] { return lines_of(text_of(folder / "metrics.jsonl")).size(); };
+  ASSERT_TRUE(eventually([&] { return iterations() >= 10; }, 90)) << job.err();
+  const auto pid = parse_json(text_of(folder / "ranks" / "rank_1.json"))["pid"].get<pid_t>();
+  ::kill(pid, SIGSTOP);
+  ASSERT_TRUE(eventually([&] { return contains(job.err(), "hangs: "); }, 60)) << job.err();
+  EXPECT_TRUE(contains(job.err(), "rank 1 (pid " + std::to_string(pid) + ") hangs: ")) << job.err();
+  ASSERT_TRUE(eventually([&] { return contains(job.err(), "resuming from "); }, 60)) << job.err();
+  const std::size_t seen = iterations();
+  EXPECT_TRUE(eventually([&] { return iterations() > seen; }, 60)) << job.err();
+  job.send(SIGTERM);
+  job.wait();
+}
+
 TEST_F(TrainPpo, SeveralDevicesOfAProcessLearnAsOne) {
   const Outcome one = train("one", {"max_iterations=1"}),
                 several = train("several", {"max_iterations=1", "devices=[cpu,cpu]"});
