@@ -1,4 +1,4 @@
-# CUDA, where a compiler for it is found (nvcc in PATH, CUDACXX or CMAKE_CUDA_COMPILER). COHORT_CUDA: AUTO takes it when there,
+# CUDA, where a compiler for it is found (nvcc in PATH, CUDACXX or CMAKE_CUDA_COMPILER, else scripts/setup's from PyPI). COHORT_CUDA: AUTO takes it when there,
 # ON insists, OFF leaves it. COHORT_CUDA_ARCHITECTURES: what to compile for, e.g. 80 (machine code for one generation, and PTX,
 # from which the driver compiles for later ones) or native; `all`: every generation that a release serves and this nvcc knows,
 # and PTX for the last. Defines COHORT_CUDA_FOUND.
@@ -7,6 +7,11 @@ set(COHORT_CUDA_ARCHITECTURES all CACHE STRING "CUDA generations: all, native, o
 set(COHORT_CUDA_FOUND OFF)
 if(COHORT_CUDA)
   include(CheckLanguage)
+  file(GLOB nvcc_of_setup ${CMAKE_SOURCE_DIR}/.deps/python/lib/python3*/site-packages/nvidia/cu13/bin/nvcc)
+  find_program(nvcc_of_system nvcc PATHS /usr/local/cuda/bin)
+  if(nvcc_of_setup AND NOT nvcc_of_system AND NOT DEFINED CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
+    set(CMAKE_CUDA_COMPILER ${nvcc_of_setup})
+  endif()
   check_language(CUDA)
   if(CMAKE_CUDA_COMPILER)
     set(choose_architectures OFF)
