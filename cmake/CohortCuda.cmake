@@ -1,5 +1,5 @@
-# CUDA, where a compiler for it is found (nvcc in PATH, CUDACXX or CMAKE_CUDA_COMPILER, else scripts/setup's from PyPI). COHORT_CUDA: AUTO takes it when there,
-# ON insists, OFF leaves it. COHORT_CUDA_ARCHITECTURES: what to compile for, e.g. 80 (machine code for one generation, and PTX,
+# CUDA, where a compiler for it is found (CMAKE_CUDA_COMPILER, CUDACXX, scripts/setup's, or nvcc in PATH). COHORT_CUDA: AUTO
+# takes it when there, ON insists, OFF leaves it. COHORT_CUDA_ARCHITECTURES: what to compile for, e.g. 80 (machine code for one generation, and PTX,
 # from which the driver compiles for later ones) or native; `all`: every generation that a release serves and this nvcc knows,
 # and PTX for the last. Defines COHORT_CUDA_FOUND.
 set(COHORT_CUDA AUTO CACHE STRING "CUDA kernels: AUTO (where nvcc is found), ON (required), OFF")
@@ -7,10 +7,10 @@ set(COHORT_CUDA_ARCHITECTURES all CACHE STRING "CUDA generations: all, native, o
 set(COHORT_CUDA_FOUND OFF)
 if(COHORT_CUDA)
   include(CheckLanguage)
-  file(GLOB nvcc_of_setup ${CMAKE_SOURCE_DIR}/.deps/python/lib/python3*/site-packages/nvidia/cu13/bin/nvcc)
-  find_program(nvcc_of_system nvcc PATHS /usr/local/cuda/bin)
-  if(nvcc_of_setup AND NOT nvcc_of_system AND NOT DEFINED CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
-    set(CMAKE_CUDA_COMPILER ${nvcc_of_setup})
+  # LibTorch's run-time library, and nvcc of the same version beside it.
+  file(GLOB cuda_of_setup ${CMAKE_SOURCE_DIR}/.deps/python/lib/python3*/site-packages/nvidia/cu*)
+  if(EXISTS "${cuda_of_setup}/bin/nvcc" AND NOT DEFINED CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
+    set(CMAKE_CUDA_COMPILER ${cuda_of_setup}/bin/nvcc)
   endif()
   check_language(CUDA)
   if(CMAKE_CUDA_COMPILER)
@@ -36,6 +36,10 @@ if(COHORT_CUDA)
       endif()
     endif()
     message(STATUS "CUDA kernels: nvcc ${CMAKE_CUDA_COMPILER_VERSION}, architectures ${CMAKE_CUDA_ARCHITECTURES}")
+    if(cuda_of_setup MATCHES "cu([0-9]+)$" AND NOT CMAKE_CUDA_COMPILER_VERSION MATCHES "^${CMAKE_MATCH_1}\\.")
+      message(WARNING "nvcc ${CMAKE_CUDA_COMPILER_VERSION} beside a LibTorch for CUDA ${CMAKE_MATCH_1}: simulator and learner "
+                      "would not share a device; run scripts/setup --gpu, which brings the right one, in a new build folder")
+    endif()
     set(COHORT_CUDA_FOUND ON)
     # FindCUDAToolkit of CMake 3.25 fails where a toolkit has no nvToolsExt: CUDA 13 has none. Nothing here links it.
     if(NOT TARGET CUDA::nvToolsExt)
