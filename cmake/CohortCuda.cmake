@@ -8,7 +8,7 @@ set(COHORT_CUDA_FOUND OFF)
 if(COHORT_CUDA)
   include(CheckLanguage)
   # LibTorch's run-time library, and nvcc of the same version beside it.
-  file(GLOB cuda_of_setup ${CMAKE_SOURCE_DIR}/.deps/python/lib/python3*/site-packages/nvidia/cu*)
+  file(GLOB cuda_of_setup ${CMAKE_SOURCE_DIR}/.deps/python/lib/python3*/site-packages/nvidia/cu[0-9]*)
   if(EXISTS "${cuda_of_setup}/bin/nvcc" AND NOT DEFINED CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
     set(CMAKE_CUDA_COMPILER ${cuda_of_setup}/bin/nvcc)
   endif()

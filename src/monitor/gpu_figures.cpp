@@ -5,13 +5,14 @@
 #include "core/format.h"
 
 namespace cohort::monitor {
-namespace {
+/// The part of NVML's binary interface that is used here. It is stable: functions whose structures changed carry a
+/// suffix (_v2, _v3), and old ones stay. Named, since GCC 13 breaks down over pointers to functions of nameless types
+/// where this source is one of a batch.
+namespace nvml {
 
-// The part of NVML's binary interface that is used here. It is stable: functions whose structures changed carry a
-// suffix
-// (_v2, _v3), and old ones stay.
 using Return = int;
-using Device = struct DeviceHandle*;
+struct DeviceHandle;
+using Device = DeviceHandle*;
 constexpr Return kSuccess = 0;
 constexpr int kTemperatureOfChip = 0;
 constexpr int kClockOfSm = 1;
@@ -53,7 +54,8 @@ constexpr SlowdownBit kSlowdowns[] = {
     {0x080, "hardware power brake"},       {0x100, "display clock setting"},
 };
 
-}  // namespace
+}  // namespace nvml
+using namespace nvml;
 
 struct GpuMonitor::Library {
   void* handle = nullptr;
