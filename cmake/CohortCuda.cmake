@@ -36,9 +36,10 @@ if(COHORT_CUDA)
       endif()
     endif()
     message(STATUS "CUDA kernels: nvcc ${CMAKE_CUDA_COMPILER_VERSION}, architectures ${CMAKE_CUDA_ARCHITECTURES}")
-    if(cuda_of_setup MATCHES "cu([0-9]+)$" AND NOT CMAKE_CUDA_COMPILER_VERSION MATCHES "^${CMAKE_MATCH_1}\\.")
-      message(WARNING "nvcc ${CMAKE_CUDA_COMPILER_VERSION} beside a LibTorch for CUDA ${CMAKE_MATCH_1}: simulator and learner "
-                      "would not share a device; run scripts/setup --gpu, which brings the right one, in a new build folder")
+    string(REGEX REPLACE ".*/cu" "" generation "${cuda_of_setup}")
+    if(generation AND NOT CMAKE_CUDA_COMPILER_VERSION MATCHES "^${generation}\\.")
+      message(WARNING "nvcc ${CMAKE_CUDA_COMPILER_VERSION} beside a LibTorch for CUDA ${generation}: simulator and learner would "
+                      "not share a device; run scripts/setup --gpu, which brings the right one, and build in a new folder")
     endif()
     set(COHORT_CUDA_FOUND ON)
     # FindCUDAToolkit of CMake 3.25 fails where a toolkit has no nvToolsExt: CUDA 13 has none. Nothing here links it.
