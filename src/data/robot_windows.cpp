@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <utility>
 
 #include "core/config.h"
 #include "core/devices_cpu.h"
@@ -120,6 +121,8 @@ void describe(config::Fields& fields, RobotDataSettings& s) {
   fields.add("image_transforms", s.image_transforms, "what is done to every frame, e.g. resize(128, 128)");
   fields.add("augment", s.augment, "false leaves the random image transforms out");
   fields.add_choice("missing_image", s.missing_image, {"error", "black"}, "a step without image");
+  fields.add_choice("image_colours", s.image_colours, {"rgb", "bgr"},
+                    "of the stored pictures; bgr: red and blue change places, as in ALOHA's and RDT's HDF5 files");
   fields.add("goal", s.goal, "none, last, uniform, steps(N)");
   fields.add("instruction", s.instruction, "text field or metadata that says what to do");
   fields.add("observation_steps", s.observation_steps, "frames that the policy sees");
@@ -165,6 +168,8 @@ struct RobotWindows::Impl {
                         s.weights.size(), s.paths.size());
     for (const double weight : s.weights)
       COHORT_THROW_UNLESS(weight >= 0 && std::isfinite(weight), "a data set's weight is {}", weight);
+    COHORT_THROW_UNLESS(s.image_colours == "rgb" || s.image_colours == "bgr", "image_colours is rgb or bgr, not '{}'",
+                        s.image_colours);
     const Call call = parse_call(s.goal);
     if (call.name == "none")
       goal = Goal::kNone;
@@ -408,6 +413,9 @@ struct RobotWindows::Impl {
           for (std::size_t i = 0; i < stored.bytes.size(); ++i)
             std::fill_n(decoded.pixels.data() + 3 * i, 3, static_cast<std::uint8_t>(stored.bytes[i]));
       }
+      if (settings.image_colours == "bgr")
+        for (std::size_t i = 0; i + 2 < decoded.pixels.size(); i += 3)
+          std::swap(decoded.pixels[i], decoded.pixels[i + 2]);
       pipeline.run(decoded, settings.augment, random, camera, out);
     } catch (const Error& e) {
       throw Error(format("{}: {}", where(), e.what()));
