@@ -16,6 +16,7 @@
 #include "core/threads.h"
 #include "data/byte_gate.h"
 #include "data/episode_notes.h"
+#include "data/hdf5/hdf5_episodes.h"
 #include "data/images/image_pipeline.h"
 #include "data/instruction_texts.h"
 #include "data/open_episodes.h"
@@ -494,6 +495,14 @@ struct RobotWindows::Impl {
     if (!settings.instruction.empty()) rows[row++].span<std::int64_t>()[0] = set.instructions[place.kept];
   }
 
+  /// A camera whose pictures lie compressed in HDF5, which does not say who compressed them; empty: there is none.
+  static std::string packed_camera(const Set& set) {
+    if (!dynamic_cast<const Hdf5Episodes*>(set.source.get())) return "";
+    for (const std::size_t image : set.images)
+      if (const StepField& field = set.source->fields()[image]; field.shape.front() < 0) return field.name;
+    return "";
+  }
+
   RobotDataSettings settings;
   ImagePipeline pipeline;
   int threads = 1;
@@ -582,6 +591,14 @@ std::string RobotWindows::summary() const {
     if (!set.source->skipped().empty()) text += format(", {} damaged ones left out", set.source->skipped_count());
     text += "\n";
   }
+  if (impl_->settings.image_colours == "rgb")
+    for (std::size_t d = 0; d < impl_->sets.size(); ++d)
+      if (const std::string packed = impl_->packed_camera(impl_->sets[d]); !packed.empty())
+        text += format(
+            "{}: {} holds compressed pictures: where OpenCV was given RGB to write, as in ALOHA's and RDT's "
+            "recordings, "
+            "red and blue have changed places, and data.image_colours=bgr puts them right\n",
+            impl_->settings.paths[d], packed);
   text += format("memory: {} now, opened episodes at most {}, or the largest one\n",
                  format_bytes(static_cast<double>(bytes_held())),
                  format_bytes(static_cast<double>(impl_->settings.cache_bytes)));

@@ -87,6 +87,9 @@ TEST(RdtEpisodes, PicturesOfOpenCvGetTheirRedAndBlueBack) {
     const auto& pixels = sample.memory[sample.field("image/observations/images/cam_high")];
     ASSERT_EQ(pixels.size(), stored.size());
     const bool swapped = settings.image_colours == "bgr";
+    EXPECT_EQ(windows.summary().find("data.image_colours=bgr puts them right") != std::string::npos, !swapped)
+        << "whoever leaves it out is told what there is\n"
+        << windows.summary();
     for (std::size_t i = 0; i < stored.size(); ++i)
       ASSERT_EQ(static_cast<int>(pixels[i]), static_cast<int>(stored[swapped ? i - i % 3 + 2 - i % 3 : i])) << i;
   }
