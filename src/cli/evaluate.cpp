@@ -56,31 +56,36 @@ void evaluate(EvaluateArguments& arguments) {
     std::printf("%s, %lld episodes of seeds %llu to %llu, at most %lld steps\n", arguments.name.c_str(),
                 static_cast<long long>(episodes), static_cast<unsigned long long>(seeds.front()),
                 static_cast<unsigned long long>(seeds.back()), static_cast<long long>(steps));
-    for (const auto& owner : owners)
-      if (!owner->summary().empty()) std::printf("%s: %s\n", owner->actor().name().c_str(), owner->summary().c_str());
+    for (std::size_t i = 0; i < owners.size(); ++i)
+      if (!owners[i]->summary().empty())
+        std::printf("%s: %s\n", cast.titles()[i].c_str(), owners[i]->summary().c_str());
     std::fflush(stdout);
   }
   std::vector<eval::PolicyResult> results;
-  Json videos = Json::array();
-  for (const auto& owner : owners) {
-    results.push_back(eval::rollout(*task, owner->actor(), seeds,
+  for (std::size_t i = 0; i < owners.size(); ++i) {
+    results.push_back(eval::rollout(*task, owners[i]->actor(), seeds,
                                     {.max_steps = arguments.max_steps, .group = group.get(), .silent = !first}));
-    if (!first || !arguments.record_video) continue;
-    for (const eval::EpisodeVideo& video :
-         eval::write_videos(*task, owner->actor(), results.back(), arguments.video_folder, arguments.video))
-      videos.push_back({{"policy", video.policy},
-                        {"seed", video.seed},
-                        {"success", video.success},
-                        {"file", from_table(arguments, video.file)}});
-  }
-  if (first) {
-    std::fputs(eval::text_table(results).c_str(), stdout);
-    Json json = eval::to_json({arguments.name, task->description(), arguments.first_seed, steps}, results);
-    for (std::size_t i = 0; i < owners.size(); ++i) json["policies"][i]["summary"] = owners[i]->identity();
-    json["videos"] = std::move(videos);
-    files->write(json.dump(2) + "\n", eval::csv_table(results));
+    results.back().policy = cast.titles()[i];
   }
   if (group) group->close();
+  if (!first) return;
+  // The table stands before the videos, which are but a picture of it: what fails with them does not take it along.
+  std::fputs(eval::text_table(results).c_str(), stdout);
+  std::fflush(stdout);
+  Json json = eval::to_json({arguments.name, task->description(), arguments.first_seed, steps}, results);
+  for (std::size_t i = 0; i < owners.size(); ++i) json["policies"][i]["summary"] = owners[i]->identity();
+  json["videos"] = Json::array();
+  const std::string csv = eval::csv_table(results);
+  files->write(json.dump(2) + "\n", csv);
+  if (!arguments.record_video) return;
+  for (std::size_t i = 0; i < owners.size(); ++i)
+    for (const eval::EpisodeVideo& video :
+         eval::write_videos(*task, owners[i]->actor(), results[i], arguments.video_folder, arguments.video))
+      json["videos"].push_back({{"policy", video.policy},
+                                {"seed", video.seed},
+                                {"success", video.success},
+                                {"file", from_table(arguments, video.file)}});
+  files->write(json.dump(2) + "\n", csv);
 }
 
 /// The flags of RDT's eval_sim/eval_rdt_libero.py that are no names of ours.

@@ -29,31 +29,40 @@ struct EvaluateArguments {
 };
 
 /// The files that are asked for. They are opened before the episodes, so that a place that cannot be written is found
-/// then, and appear at the end, whole.
+/// then, and appear behind the episodes, whole.
 class OutputFiles {
  public:
   explicit OutputFiles(const EvaluateArguments& arguments) {
     if (!arguments.out.empty()) {
-      add(json_, std::filesystem::path(arguments.out) / "evaluation.json");
-      add(csv_, std::filesystem::path(arguments.out) / "evaluation.csv");
+      add(arguments.out + "/evaluation.json", true);
+      add(arguments.out + "/evaluation.csv", false);
     }
-    if (!arguments.json.empty()) add(json_, arguments.json);
-    if (!arguments.csv.empty()) add(csv_, arguments.csv);
+    if (!arguments.json.empty()) add(arguments.json, true);
+    if (!arguments.csv.empty()) add(arguments.csv, false);
   }
 
+  /// Once more: with what has come since, in the place of the former ones.
   void write(const std::string& json, const std::string& csv) {
-    for (const auto& file : json_) file->write(0, json);
-    for (const auto& file : csv_) file->write(0, csv);
-    for (auto* files : {&json_, &csv_})
-      for (const auto& file : *files) file->commit();
+    for (Output& output : outputs_) {
+      if (!output.file) output.file = std::make_unique<AtomicFile>(output.path);
+      output.file->write(0, output.is_json ? json : csv);
+    }
+    for (Output& output : outputs_) {
+      output.file->commit();
+      output.file.reset();
+    }
   }
 
  private:
-  using Files = std::vector<std::unique_ptr<AtomicFile>>;
-  static void add(Files& files, const std::filesystem::path& path) {
-    files.push_back(std::make_unique<AtomicFile>(path));
+  struct Output {
+    std::filesystem::path path;
+    bool is_json;
+    std::unique_ptr<AtomicFile> file;
+  };
+  void add(const std::filesystem::path& path, bool is_json) {
+    outputs_.push_back({path, is_json, std::make_unique<AtomicFile>(path)});
   }
-  Files json_, csv_;
+  std::vector<Output> outputs_;
 };
 
 /// A path that stays true when the folder is moved: relative to where the table lies.

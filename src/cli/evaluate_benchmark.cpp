@@ -107,35 +107,42 @@ void evaluate_benchmark(EvaluateArguments& arguments) {
     const std::vector<std::uint64_t> own = eval::share_of(seeds, t, share.rank, share.world);
     if (own.empty()) continue;
     const auto task = arguments.task.make(chosen[t].task);
-    for (const auto& owner : cast.meet(*task, arguments.task)) {
+    const auto owners = cast.meet(*task, arguments.task);
+    for (std::size_t p = 0; p < owners.size(); ++p) {
       results.back().policies.push_back(
-          eval::rollout(*task, owner->actor(), own, {.max_steps = arguments.max_steps, .silent = !first}));
-      if (first && t == 0 && !owner->summary().empty())
-        std::printf("%s: %s\n", owner->actor().name().c_str(), owner->summary().c_str());
+          eval::rollout(*task, owners[p]->actor(), own, {.max_steps = arguments.max_steps, .silent = !first}));
+      results.back().policies.back().policy = cast.titles()[p];
+      if (first && t == 0 && !owners[p]->summary().empty())
+        std::printf("%s: %s\n", cast.titles()[p].c_str(), owners[p]->summary().c_str());
     }
     results.back().description = task->description();
   }
   if (group) eval::merge_ranks(results, seeds, *group);
-  config::Json videos = config::Json::array();
+  const eval::BenchmarkHead head{.benchmark = suite.name,
+                                 .tasks_of_benchmark = suite.expected,
+                                 .first_seed = arguments.first_seed,
+                                 .episodes = episodes,
+                                 .max_steps = steps};
+  const auto write_files = [&](config::Json videos) {
+    config::Json json = eval::to_json(head, results);
+    json["videos"] = std::move(videos);
+    files->write(json.dump(2) + "\n", eval::csv_table(head, results));
+  };
+  // The table stands before the videos: what fails with them does not take it along.
+  if (first) {
+    std::fputs(eval::text_table(head, results).c_str(), stdout);
+    std::fflush(stdout);
+    write_files(config::Json::array());
+  }
   if (arguments.record_video) {
-    videos = write_all_videos(arguments, arguments.task, cast, results, share);
+    config::Json videos = write_all_videos(arguments, arguments.task, cast, results, share);
     if (group) {
       config::Json all = config::Json::array();
       for (const std::string& text : group->all_gather_bytes(videos.dump()))
         for (const auto& video : config::Json::parse(text)) all.push_back(video);
       videos = std::move(all);
     }
-  }
-  if (first) {
-    const eval::BenchmarkHead head{.benchmark = suite.name,
-                                   .tasks_of_benchmark = suite.expected,
-                                   .first_seed = arguments.first_seed,
-                                   .episodes = episodes,
-                                   .max_steps = steps};
-    std::fputs(eval::text_table(head, results).c_str(), stdout);
-    config::Json json = eval::to_json(head, results);
-    json["videos"] = std::move(videos);
-    files->write(json.dump(2) + "\n", eval::csv_table(head, results));
+    if (first) write_files(std::move(videos));
   }
   if (group) group->close();
 }

@@ -46,15 +46,20 @@ std::string short_name(const fs::path& path) {
 
 class PolicyOwner final : public ActorOwner {
  public:
-  PolicyOwner(const std::string& path, policy::TrainedPolicy& policy, tasks::Task& task)
-      : policy_(policy), actor_(policy_, task, short_name(path)) {}
+  PolicyOwner(const std::string& path, policy::TrainedPolicy& policy, tasks::Task& task,
+              const policy::TrainedPolicySettings& settings)
+      : policy_(policy), actor_(policy_, task, short_name(path)), settings_(format("seed {}", settings.seed)) {
+    for (const std::string& text : settings.overrides) settings_ += ", " + text;
+    if (!settings.data_set.empty()) settings_ += ", statistics of " + settings.data_set;
+  }
   tasks::Actor& actor() override { return actor_; }
   std::string summary() const override { return policy_.summary(); }
-  std::string identity() override { return policy_.summary(); }
+  std::string identity() override { return format("{}, {}", policy_.summary(), settings_); }
 
  private:
   policy::TrainedPolicy& policy_;
   policy::PolicyActor actor_;
+  std::string settings_;
 };
 
 policy::TrainedPolicySettings policy_settings(const TaskArguments& arguments) {
@@ -87,11 +92,42 @@ std::unique_ptr<ActorOwner> make_simple(const std::string& who, tasks::Task& tas
   if (who.starts_with("replay:")) {
     const auto source = data::open_episodes(who.substr(7));
     return std::make_unique<SimpleActor>(
-        record::make_replay_actor(*source, task.spec(), arguments.replay_horizon, available_cores()), who);
+        record::make_replay_actor(*source, task.spec(), arguments.replay_horizon, available_cores()),
+        format("{}, {} steps at a time", who, arguments.replay_horizon));
   }
   auto actor = std::make_unique<rl::PpoActor>(who, task);
   const std::string summary = actor->summary();
   return std::make_unique<SimpleActor>(std::move(actor), summary);
+}
+
+/// The last `count` parts of a path, or all of it.
+std::string end_of(const fs::path& path, std::size_t count) {
+  std::vector<fs::path> parts(path.begin(), path.end());
+  if (count >= parts.size()) return path.string();
+  fs::path end;
+  for (std::size_t i = parts.size() - count; i < parts.size(); ++i) end /= parts[i];
+  return end.string();
+}
+
+/// Rows of a table, and files of videos, that bear one name cannot be told apart.
+std::vector<std::string> titles_of(const std::vector<std::string>& names) {
+  std::vector<std::string> titles, whole;
+  for (const std::string& name : names) {
+    fs::path path = fs::path(is_path(name) ? name : "").lexically_normal();
+    if (path.filename().empty()) path = path.parent_path();
+    whole.push_back(is_path(name) ? path.string() : name);
+    titles.push_back(is_path(name) ? short_name(name) : name.starts_with("replay:") ? "replay" : name);
+    COHORT_THROW_UNLESS(std::count(whole.begin(), whole.end(), whole.back()) == 1,
+                        "--policy {} is named twice: once is enough, its episodes are the same each time", name);
+  }
+  const auto clashing = [&](std::size_t i) { return std::count(titles.begin(), titles.end(), titles[i]) > 1; };
+  for (std::size_t parts = 3;; ++parts) {
+    std::vector<std::size_t> alike;
+    for (std::size_t i = 0; i < titles.size(); ++i)
+      if (clashing(i) && titles[i] != whole[i]) alike.push_back(i);
+    if (alike.empty()) return titles;
+    for (const std::size_t i : alike) titles[i] = is_path(names[i]) ? end_of(whole[i], parts) : whole[i];
+  }
 }
 
 std::string size_text(const std::vector<int>& size) {
@@ -158,7 +194,8 @@ std::unique_ptr<tasks::Task> TaskArguments::make(const std::string& name) {
   return tasks::make_task(name, made);
 }
 
-Cast::Cast(std::vector<std::string> names, const TaskArguments& arguments) : names_(std::move(names)) {
+Cast::Cast(std::vector<std::string> names, const TaskArguments& arguments)
+    : names_(std::move(names)), titles_(titles_of(names_)) {
   for (const std::string& who : names_) {
     policies_.emplace_back();
     if (!is_path(who)) continue;
@@ -220,8 +257,9 @@ void Cast::choose_pictures(TaskArguments& arguments) const {
 std::vector<std::unique_ptr<ActorOwner>> Cast::meet(tasks::Task& task, const TaskArguments& arguments) {
   std::vector<std::unique_ptr<ActorOwner>> owners;
   for (std::size_t i = 0; i < names_.size(); ++i)
-    owners.push_back(policies_[i] ? std::make_unique<PolicyOwner>(names_[i], *policies_[i], task)
-                                  : make_simple(names_[i], task, arguments));
+    owners.push_back(policies_[i]
+                         ? std::make_unique<PolicyOwner>(names_[i], *policies_[i], task, policy_settings(arguments))
+                         : make_simple(names_[i], task, arguments));
   return owners;
 }
 

@@ -67,7 +67,7 @@ class ActorOwner {
 ///   const auto owners = cast.meet(*task, arguments);
 class Cast {
  public:
-  /// Throws Error for who is none of them, and for a checkpoint that cannot be read.
+  /// Throws Error for who is none of them, who is named twice, and for a checkpoint that cannot be read.
   Cast(std::vector<std::string> names, const TaskArguments& arguments);
   ~Cast();
 
@@ -75,11 +75,15 @@ class Cast {
   /// is said. Throws Error where two policies learnt from different ones and no flag decides.
   void choose_pictures(TaskArguments& arguments) const;
 
+  /// What they are called in tables, in the order of the names: "expert", or as much of a path's end as tells it from
+  /// the others.
+  const std::vector<std::string>& titles() const { return titles_; }
+
   /// In the order of the names. Throws Error for one that does not fit the task. The cast must outlive them.
   std::vector<std::unique_ptr<ActorOwner>> meet(tasks::Task& task, const TaskArguments& arguments);
 
  private:
-  std::vector<std::string> names_;
+  std::vector<std::string> names_, titles_;
   std::vector<std::unique_ptr<policy::TrainedPolicy>> policies_;  ///< null for who is no policy
 };
 

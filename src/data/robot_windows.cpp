@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <utility>
 
 #include "core/config.h"
 #include "core/devices_cpu.h"
@@ -15,6 +16,7 @@
 #include "core/threads.h"
 #include "data/byte_gate.h"
 #include "data/episode_notes.h"
+#include "data/hdf5/hdf5_episodes.h"
 #include "data/images/image_pipeline.h"
 #include "data/instruction_texts.h"
 #include "data/open_episodes.h"
@@ -120,6 +122,8 @@ void describe(config::Fields& fields, RobotDataSettings& s) {
   fields.add("image_transforms", s.image_transforms, "what is done to every frame, e.g. resize(128, 128)");
   fields.add("augment", s.augment, "false leaves the random image transforms out");
   fields.add_choice("missing_image", s.missing_image, {"error", "black"}, "a step without image");
+  fields.add_choice("image_colours", s.image_colours, {"rgb", "bgr"},
+                    "of the stored pictures; bgr: red and blue change places, as in ALOHA's and RDT's HDF5 files");
   fields.add("goal", s.goal, "none, last, uniform, steps(N)");
   fields.add("instruction", s.instruction, "text field or metadata that says what to do");
   fields.add("observation_steps", s.observation_steps, "frames that the policy sees");
@@ -165,6 +169,8 @@ struct RobotWindows::Impl {
                         s.weights.size(), s.paths.size());
     for (const double weight : s.weights)
       COHORT_THROW_UNLESS(weight >= 0 && std::isfinite(weight), "a data set's weight is {}", weight);
+    COHORT_THROW_UNLESS(s.image_colours == "rgb" || s.image_colours == "bgr", "image_colours is rgb or bgr, not '{}'",
+                        s.image_colours);
     const Call call = parse_call(s.goal);
     if (call.name == "none")
       goal = Goal::kNone;
@@ -408,6 +414,9 @@ struct RobotWindows::Impl {
           for (std::size_t i = 0; i < stored.bytes.size(); ++i)
             std::fill_n(decoded.pixels.data() + 3 * i, 3, static_cast<std::uint8_t>(stored.bytes[i]));
       }
+      if (settings.image_colours == "bgr")
+        for (std::size_t i = 0; i + 2 < decoded.pixels.size(); i += 3)
+          std::swap(decoded.pixels[i], decoded.pixels[i + 2]);
       pipeline.run(decoded, settings.augment, random, camera, out);
     } catch (const Error& e) {
       throw Error(format("{}: {}", where(), e.what()));
@@ -484,6 +493,14 @@ struct RobotWindows::Impl {
       }
     }
     if (!settings.instruction.empty()) rows[row++].span<std::int64_t>()[0] = set.instructions[place.kept];
+  }
+
+  /// A camera whose pictures lie compressed in HDF5, which does not say who compressed them; empty: there is none.
+  static std::string packed_camera(const Set& set) {
+    if (!dynamic_cast<const Hdf5Episodes*>(set.source.get())) return "";
+    for (const std::size_t image : set.images)
+      if (const StepField& field = set.source->fields()[image]; field.shape.front() < 0) return field.name;
+    return "";
   }
 
   RobotDataSettings settings;
@@ -574,6 +591,14 @@ std::string RobotWindows::summary() const {
     if (!set.source->skipped().empty()) text += format(", {} damaged ones left out", set.source->skipped_count());
     text += "\n";
   }
+  if (impl_->settings.image_colours == "rgb")
+    for (std::size_t d = 0; d < impl_->sets.size(); ++d)
+      if (const std::string packed = impl_->packed_camera(impl_->sets[d]); !packed.empty())
+        text += format(
+            "{}: {} holds compressed pictures: where OpenCV was given RGB to write, as in ALOHA's and RDT's "
+            "recordings, "
+            "red and blue have changed places, and data.image_colours=bgr puts them right\n",
+            impl_->settings.paths[d], packed);
   text += format("memory: {} now, opened episodes at most {}, or the largest one\n",
                  format_bytes(static_cast<double>(bytes_held())),
                  format_bytes(static_cast<double>(impl_->settings.cache_bytes)));

@@ -44,8 +44,12 @@ struct RobotDataSettings {
   std::vector<std::string> image_transforms{"resize(128, 128)"};  ///< images/image_pipeline.h
   bool augment = true;                  ///< false: random image transforms are left out (validation)
   std::string missing_image = "error";  ///< of a step without image: error, or black
-  std::string goal = "none";            ///< none, last, uniform (a later step at random), steps(N) (N steps later)
-  std::string instruction;              ///< text field or metadata that says what to do; empty: none
+  /// Of the stored pictures: rgb, or bgr, where red and blue change places when they are read. So are the pictures of
+  /// programs that hand RGB to OpenCV's imencode and take back what imdecode gives: ALOHA's and RDT's
+  /// (RoboticsDiffusionTransformer, data/preprocess_scripts/agilex.py, "BGR to RGB").
+  std::string image_colours = "rgb";
+  std::string goal = "none";  ///< none, last, uniform (a later step at random), steps(N) (N steps later)
+  std::string instruction;    ///< text field or metadata that says what to do; empty: none
   int observation_steps = 2;
   int action_steps = 16;
   int action_begin = 0;                  ///< of the first action, relative to the last observation

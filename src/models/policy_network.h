@@ -29,6 +29,10 @@ class PolicyControl {
   virtual ~PolicyControl() = default;
   /// Forgets what the environment has seen and what it was about to do, as at the start of an episode.
   virtual void begin(std::uint64_t environment) = 0;
+  /// Its episode is over: nothing is kept of it. Without this an environment costs the memory of its last frames.
+  virtual void end(std::uint64_t environment) = 0;
+  /// Of which something is kept.
+  virtual std::size_t environments() const = 0;
   /// One normalised action for each of the environments, (n, A), on the device of the frames. `frame`: name -> (n, ...)
   /// without a time dimension. Throws Error naming a missing or misshapen observation; then nothing has changed.
   virtual at::Tensor act(const std::vector<std::uint64_t>& environments, const Observations& frame) = 0;

@@ -70,19 +70,35 @@ void PolicyActor::check_action(const tasks::Task& task) const {
 
 void PolicyActor::begin(std::span<const std::int32_t> envs, std::span<const std::uint64_t> seeds,
                         const std::string& instruction) {
+  const auto width = static_cast<std::size_t>(policy_.action_width());
+  for (const std::int32_t at : envs) {
+    const auto env = static_cast<std::size_t>(at);
+    if (env >= seeds_.size()) seeds_.resize(env + 1), steps_.resize(env + 1), held_.resize((env + 1) * width);
+    if (seeds_[env]) policy_.end(*seeds_[env]);
+  }
   for (std::size_t i = 0; i < envs.size(); ++i) {
     const auto env = static_cast<std::size_t>(envs[i]);
-    if (env >= seeds_.size()) seeds_.resize(env + 1);
     seeds_[env] = seeds[i];
+    steps_[env] = 0;
     policy_.begin(seeds[i], policy_.takes_instructions() ? instruction : "");
   }
 }
 
 void PolicyActor::act(tasks::Task& task, std::span<const std::int32_t> envs, ArrayView actions) {
+  std::vector<std::int32_t> deciding;
+  for (const std::int32_t env : envs)
+    if (steps_.at(static_cast<std::size_t>(env))++ % policy_.stride() == 0) deciding.push_back(env);
+  if (!deciding.empty()) decide(task, deciding);
+  const auto width = static_cast<std::ptrdiff_t>(policy_.action_width());
+  const auto rows = actions.span<float>();
+  for (const std::int32_t env : envs) std::copy_n(held_.begin() + env * width, width, rows.begin() + env * width);
+}
+
+void PolicyActor::decide(tasks::Task& task, std::span<const std::int32_t> envs) {
   std::vector<std::uint64_t> episodes;
   std::vector<float> low_dim;
   for (const std::int32_t env : envs) {
-    episodes.push_back(seeds_.at(static_cast<std::size_t>(env)));
+    episodes.push_back(seeds_[static_cast<std::size_t>(env)].value());
     for (const std::size_t field : observations_) {
       const auto width = static_cast<std::size_t>(task.spec().observations[field].elements());
       const auto row = task.observation(field).span<float>().subspan(static_cast<std::size_t>(env) * width, width);
@@ -102,11 +118,12 @@ void PolicyActor::act(tasks::Task& task, std::span<const std::int32_t> envs, Arr
                                {static_cast<std::int64_t>(envs.size()), all.shape[1], all.shape[2], all.shape[3]}));
   }
   const std::vector<float> chosen = policy_.act(episodes, {.low_dim = low_dim, .images = images});
-  const auto width = static_cast<std::size_t>(policy_.action_width());
-  const auto rows = actions.span<float>();
-  for (std::size_t i = 0; i < envs.size(); ++i)
-    std::copy_n(chosen.begin() + static_cast<std::ptrdiff_t>(i * width), width,
-                rows.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(envs[i]) * width));
+  const auto width = static_cast<std::ptrdiff_t>(policy_.action_width());
+  auto from = chosen.begin();
+  for (const std::int32_t env : envs) {
+    std::copy_n(from, width, held_.begin() + env * width);
+    from += width;
+  }
 }
 
 }  // namespace cohort::policy

@@ -6,6 +6,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,19 +23,24 @@ class PolicyActor final : public tasks::Actor {
   PolicyActor(TrainedPolicy& policy, tasks::Task& task, std::string name);
 
   std::string name() const override { return name_; }
-  /// What the policy remembers and draws is keyed by the episode's seed.
+  /// What the policy remembers and draws is keyed by the episode's seed. A policy that learnt from every k-th step
+  /// (data.stride) looks and decides at every k-th control step, and its action is held in between.
   void begin(std::span<const std::int32_t> envs, std::span<const std::uint64_t> seeds,
              const std::string& instruction) override;
   void act(tasks::Task& task, std::span<const std::int32_t> envs, ArrayView actions) override;
 
  private:
   void check_action(const tasks::Task& task) const;
+  /// Fills the rows of envs in held_.
+  void decide(tasks::Task& task, std::span<const std::int32_t> envs);
 
   TrainedPolicy& policy_;
   std::string name_;
   std::vector<std::size_t> observations_;            ///< of the task, in the policy's order
   std::vector<std::string> cameras_;                 ///< likewise
-  std::vector<std::uint64_t> seeds_;                 ///< of the episodes, by environment
+  std::vector<std::optional<std::uint64_t>> seeds_;  ///< of the episodes, by environment
+  std::vector<std::int64_t> steps_;                  ///< of them, likewise
+  std::vector<float> held_;                          ///< (environments, action width)
   std::vector<std::vector<std::uint8_t>> pictures_;  ///< by camera, of the environments that act
 };
 

@@ -19,7 +19,9 @@ data::RobotStatistics statistics_of_set(const std::string& text, const std::stri
   std::string names;
   for (const auto& item : json.items()) names += (names.empty() ? "" : ", ") + item.key();
   COHORT_THROW_UNLESS(!data_set.empty() && json.contains(data_set),
-                      "{}: each data set has statistics of its own; name one of them: {}", source, names);
+                      "{}: each data set has statistics of its own; say whose hold with --data-set, one of {}. While a "
+                      "policy is trained only data.combine_statistics=true lets it be rolled out (rollout.enabled)",
+                      source, names);
   return data::statistics_from_json(json.at(data_set), source);
 }
 

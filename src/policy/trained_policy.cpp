@@ -311,6 +311,19 @@ void TrainedPolicy::begin(std::uint64_t environment, const std::string& instruct
   impl_->control->begin(environment);
 }
 
+void TrainedPolicy::end(std::uint64_t environment) {
+  impl_->control->end(environment);
+  impl_->instructions.erase(environment);
+}
+
+std::size_t TrainedPolicy::environments() const {
+  return impl_->control->environments();
+}
+
+int TrainedPolicy::stride() const {
+  return impl_->data.stride;
+}
+
 std::vector<float> TrainedPolicy::act(const std::vector<std::uint64_t>& environments, const PolicyFrame& frame) {
   return impl_->act(environments, frame);
 }

@@ -79,11 +79,18 @@ class TrainedPolicy {
   /// Forgets what the environment has seen and what it was about to do: at the start of an episode.
   /// `instruction`: what the environment is told to do, for policies that see it; "": as before.
   void begin(std::uint64_t environment, const std::string& instruction = "");
+  /// Its episode is over: nothing is kept of it.
+  void end(std::uint64_t environment);
+  /// Environments of which something is kept.
+  std::size_t environments() const;
   /// (n, action_width()): one action for each of the environments, whose numbers must differ, in the units of the data.
   /// Whichever environments act together, each gets the same actions, bit for bit. Throws Error for frames of another
   /// size, and for values that are not finite.
   std::vector<float> act(const std::vector<std::uint64_t>& environments, const PolicyFrame& frame);
 
+  /// data.stride: control steps from one frame, and one action, to the next. Whoever steps an environment asks act() at
+  /// every so many steps only, and holds the action in between.
+  int stride() const;
   int action_width() const;
   int low_dim_width() const;
   /// Components of data.proprio that the caller has to provide: all but an embedding that instructions give.

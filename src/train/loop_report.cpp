@@ -112,7 +112,8 @@ void TrainLoop::Impl::validate(bool end_of_epoch) {
     module.eval();
     std::vector<Metric> metrics;
     try {
-      metrics = job.validator(module);
+      const std::int64_t every = settings.validate_every;
+      metrics = job.validator(module, every > 0 ? (state.step + every - 1) / every : step_epoch + 1);
     } catch (...) {
       module.train();
       throw;

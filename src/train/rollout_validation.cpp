@@ -1,6 +1,5 @@
 #include "train/rollout_validation.h"
 
-#include <memory>
 #include <utility>
 
 #include "core/error.h"
@@ -26,14 +25,12 @@ Validator with_rollouts(Validator validator, const RolloutSettings& settings, Ro
   COHORT_THROW_UNLESS(settings.n >= 1 && settings.rate >= 1 && settings.n_envs >= 1,
                       "rollout.n={}, rollout.rate={}, rollout.n_envs={}: each must be at least 1", settings.n,
                       settings.rate, settings.n_envs);
-  const auto calls = std::make_shared<std::int64_t>(0);
   COHORT_THROW_UNLESS(settings.warmstart >= 0, "rollout.warmstart={} must not be negative", settings.warmstart);
   return [validator = std::move(validator), rate = settings.rate, warmstart = settings.warmstart,
-          rollouts = std::move(rollouts), request = std::move(request), calls](torch::nn::Module& model) {
+          rollouts = std::move(rollouts), request = std::move(request)](torch::nn::Module& model, std::int64_t number) {
     std::vector<Metric> metrics;
-    if (validator) metrics = validator(model);
-    const std::int64_t call = ++*calls;
-    if (call % rate != 0 || call <= warmstart) return metrics;
+    if (validator) metrics = validator(model, number);
+    if (number % rate != 0 || number <= warmstart) return metrics;
     RolloutRequest now = request;
     now.model = &model;
     for (Metric& metric : rollouts(now)) metrics.push_back(std::move(metric));

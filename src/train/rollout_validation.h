@@ -41,8 +41,8 @@ struct RolloutRequest {
 /// as sums over its episodes; nothing when only a check is asked for.
 using RolloutFunction = std::function<std::vector<Metric>(const RolloutRequest& request)>;
 
-/// `validator` (may be empty), and after every settings.rate-th call of it, beyond the first settings.warmstart ones,
-/// what the rollouts measure, behind its own metrics. `request` without a model.
+/// `validator` (may be empty), and in every settings.rate-th validation, beyond the first settings.warmstart ones, what
+/// the rollouts measure, behind its own metrics. `request` without a model.
 Validator with_rollouts(Validator validator, const RolloutSettings& settings, RolloutFunction rollouts,
                         RolloutRequest request);
 

@@ -101,10 +101,10 @@ TestResult run_test_set(const Job& job, torch::nn::Module& model, c10::Device de
       append(kept.truth, truth[i]);
       append(kept.predicted, predicted[i]);
     }
-    at::Tensor truth_units = truth.clone(), predicted_units = predicted.clone();
+    at::Tensor truth_units = truth.narrow(0, 0, count).clone(), predicted_units = predicted.narrow(0, 0, count).clone();
     for (at::Tensor& tensor : {std::ref(truth_units), std::ref(predicted_units)})
-      job.to_data_units({tensor.mutable_data_ptr<float>(), static_cast<std::size_t>(tensor.numel())});
-    add(data_units, truth_units.narrow(0, 0, count), predicted_units.narrow(0, 0, count));
+      job.to_units_of({ids, ids + count}, {tensor.mutable_data_ptr<float>(), static_cast<std::size_t>(tensor.numel())});
+    add(data_units, truth_units, predicted_units);
   }
   model.train(was_training);
 
@@ -133,8 +133,8 @@ TestResult run_test_set(const Job& job, torch::nn::Module& model, c10::Device de
                                all_truth[r].begin() + static_cast<std::ptrdiff_t>((i + 1) * width));
       std::vector<float> predicted(all_predicted[r].begin() + static_cast<std::ptrdiff_t>(i * width),
                                    all_predicted[r].begin() + static_cast<std::ptrdiff_t>((i + 1) * width));
-      job.to_data_units(truth);
-      job.to_data_units(predicted);
+      job.to_units_of({&sample, 1}, truth);
+      job.to_units_of({&sample, 1}, predicted);
       if (std::find(wanted.begin(), wanted.end(), sample) != wanted.end())
         result.examples.push_back(job.example(sample, predicted));
       if (sample < result.drawn_samples) {

@@ -21,7 +21,7 @@ TrainJob train_job(const Trainable& trainable, parallel::Strategy& strategy, Bat
 }
 
 Validator validator_of(const Trainable& trainable, BatchSource& source, Precision precision, c10::Device device) {
-  return [&trainable, &source, precision, device](torch::nn::Module& model) {
+  return [&trainable, &source, precision, device](torch::nn::Module& model, std::int64_t) {
     std::vector<Metric> metrics(1);
     metrics[0].name = "validation/loss";
     at::Tensor sum =

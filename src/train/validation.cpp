@@ -19,7 +19,8 @@ parallel::Batch without_padding(const parallel::Batch& batch, std::int64_t sampl
 
 Validator loss_validator(BatchSource& source, parallel::LossFunction loss, Precision precision, c10::Device device,
                          std::string name) {
-  return [&source, loss = std::move(loss), precision, device, name = std::move(name)](torch::nn::Module& model) {
+  return [&source, loss = std::move(loss), precision, device, name = std::move(name)](torch::nn::Module& model,
+                                                                                      std::int64_t) {
     Metric metric{name};
     at::Tensor sum =
         at::zeros({}, at::TensorOptions().dtype(device.is_mps() ? at::kFloat : at::kDouble).device(device));

@@ -22,8 +22,10 @@ struct Metric {
 };
 
 /// Measures the model on this rank's share of the validation data. Called on every rank at the same step, with the
-/// model in evaluation mode, without gradients; returns the same names in the same order on every rank.
-using Validator = std::function<std::vector<Metric>(torch::nn::Module& model)>;
+/// model in evaluation mode, without gradients; returns the same names in the same order on every rank. `number`: of the
+/// validation in the whole training, from 1; whoever made the earlier ones, a process that was resumed or takes a dead
+/// rank's place counts as the others do.
+using Validator = std::function<std::vector<Metric>(torch::nn::Module& model, std::int64_t number)>;
 
 /// The samples of a validation's batch (epoch 0 of a source of `samples` samples, in order) without those at its end
 /// that repeat earlier ones to fill up a rank's share; perhaps none is left.

@@ -45,6 +45,24 @@ TEST_F(Collect, AKilledRecordingGoesOnToTheSameBytes) {
   EXPECT_EQ(content("killed"), content("whole"));
 }
 
+TEST_F(Collect, AnInterruptedRecordingGoesOnWithTheSameActorOnly) {
+  collect({"reach", "--episodes", "3", "--out", path("data")});
+  std::vector<std::string> words{
+      cohort_path(), "collect",     "reach",      "--policy",  "replay:" + path("data/reach"),
+      "--keep",      "all",         "--episodes", "4000",      "--shard-episodes",
+      "2",           "--n-envs",    "1",          "--threads", "1",
+      "--out",       path("killed")};
+  {
+    Process process(words);
+    const fs::path work = fs::path(path("killed")) / "reach" / "1.0.0.recording";
+    ASSERT_TRUE(eventually([&] { return fs::exists(work / "episodes-00000000-00000001.json"); }, 60));
+    process.send(SIGKILL);
+    EXPECT_EQ(process.wait().code, 128 + SIGKILL);
+  }
+  words.insert(words.end(), {"--replay-horizon", "3"});
+  expect_refused(run(words, {}, 110), 1, "holds an unfinished recording that is not this one: its policy is");
+}
+
 TEST_F(Collect, RobomimicsLoaderAndH5pyReadWhatItWrites) {
   const std::string python = python_path();
   if (run({python, "-c", "import robomimic, h5py"}).code != 0) GTEST_SKIP() << "no Python with robomimic and h5py";

@@ -152,6 +152,28 @@ TEST_F(Evaluate, WhatDoesNotFitTheTaskIsRefusedBeforeAnEpisode) {
   expect_refused(cohort({"evaluate", "--task", "push-t", "--policy", "random", "--out", path("file/sub")}), 1, "file");
 }
 
+TEST_F(Evaluate, ThoseWhosePathsEndAlikeAreToldApart) {
+  record_push_t();
+  for (const char* name : {"one", "two"}) ASSERT_EQ(train_push_t(name).code, 0);
+  const auto last = [this](const std::string& name) { return path("runs/" + name + "/latest/checkpoints/last"); };
+  const std::vector<std::string> words{"evaluate",    "--task",    "push-t",     "action=offset",
+                                       "--policy",    last("one"), "--episodes", "2",
+                                       "--max-steps", "4",         "--csv",      path("a.csv")};
+  std::vector<std::string> both = words;
+  both.insert(both.end(),
+              {"--policy", last("two"), "--policy", "replay:" + path("offset/push_t"), "--policy", "random"});
+  const Outcome outcome = cohort(both);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const std::string csv = read_file(path("a.csv"));
+  for (const char* name :
+       {"\none/latest/checkpoints/last,0,", "\ntwo/latest/checkpoints/last,0,", "\nreplay,0,", "\nrandom,0,"})
+    EXPECT_NE(csv.find(name), std::string::npos) << name << "\n" << csv;
+  EXPECT_NE(outcome.out.find("two/latest/checkpoints/last: "), std::string::npos) << outcome.out;
+  std::vector<std::string> twice = words;
+  twice.insert(twice.end(), {"--policy", last("one") + "/"});
+  expect_refused(cohort(twice), 1, "is named twice");
+}
+
 TEST_F(Evaluate, RolloutsWhileTrainingCountSuccesses) {
   collect({"reach", "--episodes", "30", "--out", path("data")});
   const std::vector<std::string> settings{

@@ -50,5 +50,19 @@ TEST_F(SmallDisk, AnEvaluationThatDoesNotFitLeavesNoTable) {
   EXPECT_EQ(closed.out.find("random"), std::string::npos) << "found before an episode\n" << closed.out;
 }
 
+TEST_F(SmallDisk, VideosThatDoNotFitDoNotTakeTheTableAlong) {
+  const std::vector<std::string> words{
+      "evaluate", "--task",     "reach", "--policy",  "random", "--out",          path("kept"),         "--size",
+      "32",       "--episodes", "3",     "--threads", "1",      "--record-video", "--video-output-dir", path("disk")};
+  const Outcome full = on_disk("size=4k", words);
+  EXPECT_EQ(full.code, 1);
+  EXPECT_NE(full.err.find("No space left on device"), std::string::npos) << full.err;
+  EXPECT_EQ(full.out.find(".mp4"), std::string::npos) << full.out;
+  EXPECT_NE(full.out.find("95 % interval"), std::string::npos) << full.out;
+  const auto json = parse_json(read_file(path("kept/evaluation.json")));
+  EXPECT_EQ(json.at("policies").at(0).at("table").size(), 3u);
+  EXPECT_TRUE(json.at("videos").empty());
+}
+
 }  // namespace
 }  // namespace cohort::testing

@@ -67,6 +67,40 @@ TEST(RdtEpisodes, BecomeWindowsWithTheGrippersRescaled) {
   EXPECT_FLOAT_EQ(proprio[13], 0.5f * expected[1].at("qpos")[6].get<float>()) << "the newest frame's gripper";
 }
 
+TEST(RdtEpisodes, PicturesOfOpenCvGetTheirRedAndBlueBack) {
+  // The reference decodes by OpenCV and takes its B, G, R for R, G, B: that is what was recorded.
+  RobotDataSettings settings;
+  settings.paths = {fixture("rdt").string()};
+  settings.actions = {"action"};
+  settings.action_normalization = {"none"};
+  settings.images = {"observations/images/cam_high"};
+  settings.image_transforms = {"resize(10, 14)"};
+  settings.observation_steps = 1;
+  settings.statistics_cache = settings.index_cache = "never";
+  const auto stored =
+      parse_json(read_file(fixture("rdt_expected.json")))[1].at("last").get<std::vector<std::uint8_t>>();
+  for (const char* colours : {"rgb", "bgr"}) {
+    SCOPED_TRACE(colours);
+    settings.image_colours = colours;
+    const RobotWindows windows(settings);
+    const Sample sample(windows, windows.size() - 1, 0);
+    const auto& pixels = sample.memory[sample.field("image/observations/images/cam_high")];
+    ASSERT_EQ(pixels.size(), stored.size());
+    const bool swapped = settings.image_colours == "bgr";
+    EXPECT_EQ(windows.summary().find("data.image_colours=bgr puts them right") != std::string::npos, !swapped)
+        << "whoever leaves it out is told what there is\n"
+        << windows.summary();
+    for (std::size_t i = 0; i < stored.size(); ++i)
+      ASSERT_EQ(static_cast<int>(pixels[i]), static_cast<int>(stored[swapped ? i - i % 3 + 2 - i % 3 : i])) << i;
+  }
+  settings.image_colours = "grb";
+  EXPECT_NE(message_of([&] { RobotWindows{settings}; }).find("image_colours is rgb or bgr, not 'grb'"),
+            std::string::npos);
+  // The reference's own data are such.
+  const auto agilex = parse_json(read_file(COHORT_SOURCE_DIR "/configs/rdt_agilex.json"));
+  EXPECT_EQ(agilex.at("data").at("image_colours"), "bgr");
+}
+
 TEST(RdtEpisodes, AListWithoutAnInstructionIsNamed) {
   const auto folder = test::fresh_folder("rdt_episodes");
   std::filesystem::copy_file(fixture("rdt") / "task/episode_0.hdf5", folder / "episode_0.hdf5");

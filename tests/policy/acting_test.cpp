@@ -133,6 +133,24 @@ TEST(Acting, PoliciesThatSeeActTheSameAloneAndTogether) {
   expect_same_bits("ResNet", s, 32);
 }
 
+TEST(Acting, NothingIsKeptOfAnEpisodeThatIsOver) {
+  PolicySettings recurrent = acting_settings("bc");
+  recurrent.bc.rnn = {.enabled = true, .horizon = 10, .hidden_dim = 50};
+  for (const PolicySettings& settings : {acting_settings("diffusion_policy"), recurrent}) {
+    SCOPED_TRACE(settings.algorithm);
+    const auto network = make_policy(settings, 1);
+    network->eval();
+    const auto control = network->control(5);
+    for (std::uint64_t episode = 0; episode < 20; ++episode) {
+      control->begin(episode);
+      control->act({episode}, acting_frame({episode}, 0, 0));
+      EXPECT_EQ(control->environments(), 1u);
+      control->end(episode);
+      EXPECT_EQ(control->environments(), 0u);
+    }
+  }
+}
+
 TEST(Acting, RowsArePaddedWithTheLastOne) {
   const at::Tensor x = at::arange(6, at::kFloat).reshape({3, 2});
   const at::Tensor padded = models::padded_rows(x);

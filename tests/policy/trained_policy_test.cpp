@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <map>
 
 #include <gtest/gtest.h>
 
@@ -14,11 +15,16 @@
 #include "core/json.h"
 #include "core/message_of.h"
 #include "data/fixture_folder.h"
+#include "data/rlds/example.h"
+#include "data/rlds/rlds_writer.h"
 #include "data/robot_windows.h"
 #include "models/diffusion_policy/diffusion_policy.h"
 #include "policy/checkpoint.h"
+#include "policy/policy_actor.h"
 #include "policy/small_language.h"
 #include "policy/weights.h"
+#include "tasks/line_task.h"
+#include "tasks/rollout.h"
 #include "train/jobs/robomimic_run.h"
 #include "train/ready_policy.h"
 #include "train/run.h"
@@ -221,6 +227,75 @@ TEST_F(TrainedPolicyTest, ActsAsItIsTold) {
   double difference = 0;
   for (std::size_t i = 0; i < width; ++i) difference += std::abs(static_cast<double>(door[i] - cup[i]));
   EXPECT_GT(difference, 1e-3);
+}
+
+/// What was done in each episode, by its number.
+class Watched final : public tasks::RolloutObserver {
+ public:
+  void acting(tasks::Task&, std::span<const tasks::RunningEpisode> running, ArrayView actions) override {
+    for (const tasks::RunningEpisode& r : running)
+      done[r.episode].push_back(actions.span<float>()[static_cast<std::size_t>(r.env)]);
+  }
+  std::map<std::size_t, std::vector<float>> done;
+};
+
+// Of every third step: two actions of its chunk that follow one another are three control steps apart.
+TEST_F(TrainedPolicyTest, WhatWasLearntFromEveryThirdStepIsHeldForThreeSteps) {
+  using namespace cohort::data;
+  const std::filesystem::path set = folder_.path() / "line";
+  RldsWriter writer(
+      set,
+      make_dict({{"steps", make_steps(make_dict({{"observation", make_dict({{"x", make_tensor("float32", {1})}})},
+                                                 {"action", make_tensor("float32", {1})},
+                                                 {"is_first", make_tensor("bool", {})}}))}}),
+      {.name = "line"});
+  for (int e = 0; e < 6; ++e) {
+    std::vector<float> x, actions;
+    for (int t = 0; t < 30; ++t) {
+      x.push_back(std::sin(static_cast<float>(7 * e + t)));
+      actions.push_back(-x.back());
+    }
+    ExampleWriter example;
+    example.add("steps/observation/x", x);
+    example.add("steps/action", actions);
+    example.add("steps/is_first", std::vector<std::int64_t>(30, 0));
+    writer.add(example.finish());
+  }
+  writer.finish();
+  for (const int stride : {1, 3}) {
+    SCOPED_TRACE(stride);
+    const std::string name = "every" + std::to_string(stride);
+    std::vector<std::string> overrides = train::small_diffusion();
+    for (const std::string& text : {"data.paths=" + (set / "line").string(), std::string("data.proprio=observation/x"),
+                                    std::string("model.low_dim=x"), "data.stride=" + std::to_string(stride),
+                                    "name=" + name, "output_dir=" + folder_.path().string()})
+      overrides.push_back(text);
+    for (const char* text :
+         {"train.steps=2", "train.batch_size=4", "devices=cpu", "threads=1", "charts=false", "tensorboard=false"})
+      overrides.emplace_back(text);
+    train::ReadyPolicy ready(overrides);
+    ASSERT_EQ(train::run(*ready.job, ready.settings, ready.fields, {}), 0);
+    TrainedPolicy policy(std::filesystem::canonical(folder_.path() / name / "latest"));
+    EXPECT_EQ(policy.stride(), stride);
+    cohort::testing::LineTask task(2);
+    PolicyActor actor(policy, task, "line");
+    Watched watched;
+    const auto outcomes = tasks::run_episodes(task, actor, tasks::consecutive_seeds(0, 12),
+                                              {.max_steps = 10, .instruction = ""}, &watched);
+    std::size_t changes = 0;
+    for (std::size_t e = 0; e < outcomes.size(); ++e) {
+      const std::vector<float>& done = watched.done.at(e);
+      ASSERT_EQ(std::ssize(done), outcomes[e].steps);
+      for (std::size_t t = 1; t < done.size(); ++t) {
+        if (t % static_cast<std::size_t>(stride) != 0)
+          EXPECT_EQ(done[t], done[t - 1]) << "episode " << e << ", step " << t;
+        else
+          changes += done[t] != done[t - 1];
+      }
+    }
+    EXPECT_GT(changes, 12u) << "it decides anew";
+    EXPECT_LE(policy.environments(), 2u) << "of twelve episodes, those of the two environments are kept";
+  }
 }
 
 TEST_F(TrainedPolicyTest, NamesWhatDoesNotFit) {

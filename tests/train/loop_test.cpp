@@ -63,7 +63,7 @@ bool equal(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
 
 Validator constant_validator(std::vector<double> values) {
   auto calls = std::make_shared<std::size_t>(0);
-  return [values, calls](torch::nn::Module& model) {
+  return [values, calls](torch::nn::Module& model, std::int64_t) {
     EXPECT_FALSE(model.is_training());
     EXPECT_FALSE(at::GradMode::is_enabled());
     const double value = values[std::min((*calls)++, values.size() - 1)];
@@ -263,7 +263,7 @@ TEST(Loop, ValidationSeesTheAveragesAndTrainingGoesOnWithTheWeights) {
   averaged.settings.ema.enabled = true;
   std::vector<std::vector<at::Tensor>> seen_plain, seen_averaged;
   const auto watch = [](Training& run, std::vector<std::vector<at::Tensor>>& seen) {
-    run.job.validator = [&](torch::nn::Module&) {
+    run.job.validator = [&](torch::nn::Module&, std::int64_t) {
       seen.push_back(run.weights());
       return std::vector<Metric>{{"mse", 1.0, 1.0}};
     };
@@ -274,6 +274,40 @@ TEST(Loop, ValidationSeesTheAveragesAndTrainingGoesOnWithTheWeights) {
   averaged.train();
   EXPECT_TRUE(equal(plain.weights(), averaged.weights()));
   EXPECT_FALSE(equal(seen_plain[0], seen_averaged[0]));
+}
+
+TEST(Loop, ValidationsAreCountedOnThroughAStopAndAResumption) {
+  // What is done in every other validation, as rollouts are, may not begin to count anew with each process.
+  const fs::path folder = test::fresh_folder("loop_numbers");
+  clear_stop_request();
+  std::vector<std::pair<std::int64_t, std::int64_t>> whole, parts;  // step and number
+  const auto count = [](Training& run, std::vector<std::pair<std::int64_t, std::int64_t>>& seen, bool stops) {
+    run.job.validator = [&seen, stops](torch::nn::Module&, std::int64_t number) {
+      seen.emplace_back(0, number);
+      if (stops && number == 3) request_stop();
+      return std::vector<Metric>{{"mse", 1.0, 1.0}};
+    };
+    run.job.validation_observers.push_back([&seen](const ValidationStats& stats) { seen.back().first = stats.step; });
+  };
+  for (const std::int64_t every : {std::int64_t{5}, std::int64_t{0}}) {
+    SCOPED_TRACE(every);
+    whole.clear(), parts.clear();
+    const fs::path checkpoints = folder / std::to_string(every);
+    Training undisturbed, stopped, resumed(96, 8, 99);
+    for (Training* run : {&undisturbed, &stopped, &resumed}) {
+      run->settings.validate_every = every;
+      run->settings.epochs = 4;
+    }
+    stopped.job.checkpoints = resumed.job.checkpoints = checkpoints;
+    count(undisturbed, whole, false), count(stopped, parts, true), count(resumed, parts, false);
+    undisturbed.train();
+    EXPECT_EQ(stopped.train().status, TrainStatus::kStopped);
+    clear_stop_request();
+    EXPECT_EQ(resumed.train().status, TrainStatus::kFinished);
+    ASSERT_GE(whole.size(), 4u);
+    for (std::size_t i = 0; i < whole.size(); ++i) EXPECT_EQ(whole[i].second, static_cast<std::int64_t>(i) + 1);
+    EXPECT_EQ(parts, whole);
+  }
 }
 
 TEST(Loop, AStopRequestFinishesTheStepSavesAndCanBeResumed) {
@@ -304,7 +338,7 @@ TEST(Loop, AStopBetweenTwoReportsChangesNoReport) {
   stopped.job.checkpoints = resumed.job.checkpoints = folder;
   // A validation in the middle of an interval is where this training can be told to stop.
   stopped.settings.validate_every = 7;
-  stopped.job.validator = [](torch::nn::Module&) {
+  stopped.job.validator = [](torch::nn::Module&, std::int64_t) {
     request_stop();
     return std::vector<Metric>{{"mse", 1.0, 1.0}};
   };

@@ -23,6 +23,7 @@
 #include "policy/weights.h"
 #include "train/jobs/statistics_of_sets.h"
 #include "train/ready_policy.h"
+#include "train/state_set.h"
 
 namespace cohort::train {
 namespace {
@@ -238,6 +239,48 @@ TEST(PolicyJob, StatisticsOfTwoSetsAreThoseOfTheirUnion) {
   for (std::size_t k = 0; k < expected.action.width(); ++k) {
     EXPECT_NEAR(joined.action.mean[k], expected.action.mean[k], kSums);
     EXPECT_NEAR(joined.action.std[k], expected.action.std[k], kSums);
+  }
+}
+
+TEST(PolicyJob, ErrorsAreInTheUnitsOfTheSetThatASampleIsOf) {
+  // Two sets whose actions have other bounds, each normalised by its own.
+  const data::OwnFolder folder;
+  for (const auto& [name, episodes] : {std::pair{"many", 10}, std::pair{"few", 5}})
+    cohort::testing::write_state_set(folder.path(), {.name = name, .episodes = episodes});
+  const std::string many = (folder.path() / "many").string(), few = (folder.path() / "few").string();
+  std::vector<std::string> overrides = small_diffusion();
+  for (const std::string& text : {"data.paths=" + many + "," + few, std::string("data.proprio=observation/state"),
+                                  std::string("model.low_dim=state"), std::string("data.splits=train[:80%]"),
+                                  std::string("validation.splits=train[80%:]"), std::string("validation.sampled=48")})
+    overrides.push_back(text);
+  ReadyPolicy ready(overrides);
+  ready.job->load();
+  ASSERT_EQ(ready.job->dataset(Part::kValidation)->size(), 48) << "two episodes and one, of 16 steps";
+  const auto model = ready.job->make_model(3);
+  model->eval();
+  const torch::NoGradGuard no_gradients;
+  const parallel::Batch batch = ready.batch(Part::kValidation, 48);
+  const Prediction normalised = ready.job->predict(*model, batch);
+  const at::Tensor errors = (normalised.predicted - normalised.truth).abs().to(at::kDouble);  // (48, rows, 2)
+  const config::Json statistics = ready.job->statistics();
+  const auto half_range = [&](const std::string& set) {
+    const auto low = statistics.at(set).at("action").at("min").get<std::vector<double>>(),
+               high = statistics.at(set).at("action").at("max").get<std::vector<double>>();
+    return torch::tensor({0.5 * (high[0] - low[0]), 0.5 * (high[1] - low[1])}, at::kDouble);
+  };
+  ASSERT_GT((half_range(many) - half_range(few)).abs().max().item<double>(), 1.0) << "pixels";
+  const at::Tensor in_pixels =
+      at::cat({errors.narrow(0, 0, 32) * half_range(many), errors.narrow(0, 32, 16) * half_range(few)});
+  const std::vector<Metric> figures = ready.job->validation_figures(*model, batch);
+  ASSERT_EQ(figures.size(), 2u);
+  constexpr double kFloat32 = 1e-4;  // of pixels that were normalised and back
+  EXPECT_NEAR(figures[1].sum / figures[1].weight, in_pixels.mean().item<double>(), 512 * kFloat32);
+  // The report's table and examples, too.
+  std::vector<float> rows(2, 1.0f);
+  for (const auto& [sample, set] : {std::pair{std::int64_t{0}, many}, std::pair{std::int64_t{47}, few}}) {
+    std::fill(rows.begin(), rows.end(), 1.0f);
+    ready.job->to_units_of({&sample, 1}, rows);
+    EXPECT_NEAR(rows[0], statistics.at(set).at("action").at("max").at(0).get<double>(), 512 * kFloat32) << set;
   }
 }
 

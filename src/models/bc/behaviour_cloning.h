@@ -72,6 +72,8 @@ class BcControl final : public PolicyControl {
   BcControl(torch::nn::Module& policy, std::uint64_t seed);
   /// Forgets the environment's memory, as at the start of an episode.
   void begin(std::uint64_t environment) override;
+  void end(std::uint64_t environment) override { environments_.erase(environment); }
+  std::size_t environments() const override { return environments_.size(); }
   /// (n, A) for n environments; frame: name -> (n, ...).
   at::Tensor act(const std::vector<std::uint64_t>& environments, const Observations& frame) override;
 

@@ -38,6 +38,8 @@ class RecedingHorizon final : public PolicyControl {
 
   /// Forgets the environment's observations and queued actions, as at the start of an episode.
   void begin(std::uint64_t environment) override;
+  void end(std::uint64_t environment) override { environments_.erase(environment); }
+  std::size_t environments() const override { return environments_.size(); }
 
   /// One normalised action for each of the environments, (n, A), on the device of the frames. `frame`: name -> (n, ...)
   /// without a time dimension. An environment that has seen fewer frames than observation_horizon repeats its first

@@ -23,6 +23,10 @@ report::ForecastWindow Job::example(std::int64_t index, std::span<const float>) 
   throw Error(format("the job {} has no example for sample {}", name(), index));
 }
 
+void Job::to_units_of(std::span<const std::int64_t>, std::span<float> rows) const {
+  to_data_units(rows);
+}
+
 at::Tensor Job::loss(torch::nn::Module& model, const parallel::Batch& batch) const {
   const Prediction prediction = predict(model, batch);
   return torch::mse_loss(prediction.predicted.to(at::kFloat), prediction.truth);

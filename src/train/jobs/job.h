@@ -72,6 +72,8 @@ class Job : public Trainable {
   virtual std::size_t main_target() const { return 0; }
   /// In place, rows of n_target scaled values each: back to the units of the data.
   virtual void to_data_units(std::span<float> rows) const = 0;
+  /// Likewise of samples of the test set, `rows` being as many rows of each, where these do not all have the same units.
+  virtual void to_units_of(std::span<const std::int64_t> samples, std::span<float> rows) const;
 
   /// Instead of load(): the samples of data.path (policies: data.paths) that a trained model shall predict, scaled by
   /// the `statistics` of its checkpoint; the file need not hold the targets. `data_set`: whose statistics, where each

@@ -226,9 +226,11 @@ class PolicyJob : public Job {
     at::Tensor truth = result.truth.to(at::kCPU, at::kFloat).contiguous();
     figures[0].sum = (predicted - truth).square().sum(at::kDouble).item<double>();
     figures[0].weight = static_cast<double>(truth.numel());
+    const std::int64_t* indices = part.sample_ids.const_data_ptr<std::int64_t>();
     for (at::Tensor* tensor : {&predicted, &truth}) {
       *tensor = tensor->clone();
-      to_data_units({tensor->mutable_data_ptr<float>(), static_cast<std::size_t>(tensor->numel())});
+      in_units_of_sets({indices, indices + part.sample_ids.numel()},
+                       {tensor->mutable_data_ptr<float>(), static_cast<std::size_t>(tensor->numel())});
     }
     const at::Tensor errors = (predicted - truth).abs();
     std::int64_t begin = 0;
@@ -260,6 +262,11 @@ class PolicyJob : public Job {
   std::string test_name() const override { return "validation data"; }
 
   void to_data_units(std::span<float> rows) const override { train_->action_normalizer(0).denormalize(rows); }
+  void to_units_of(std::span<const std::int64_t> samples, std::span<float> rows) const override {
+    std::vector<std::int64_t> indices;
+    for (const std::int64_t sample : samples) indices.push_back(shown_->index_of(sample));
+    in_units_of_sets(indices, rows);
+  }
 
   std::vector<std::int64_t> example_samples() const override {
     std::vector<std::int64_t> samples;
@@ -270,7 +277,7 @@ class PolicyJob : public Job {
 
   report::ForecastWindow example(std::int64_t index, std::span<const float> predicted) const override {
     std::vector<float> truth = true_actions(index);
-    to_data_units(truth);
+    to_units_of({&index, 1}, truth);
     const std::vector<std::string> names = target_names();
     // Another element of the action in each example, from the first to the last, which often is the gripper's.
     const auto samples = example_samples();
@@ -461,6 +468,14 @@ class PolicyJob : public Job {
     if (!model_.language.enabled()) return windows;
     return std::make_shared<policy::LanguageWindows>(
         windows, policy::embed_instructions(model_.language, windows->instructions()));
+  }
+
+  /// Actions of validation samples, as many of each, back to the units of the data set that the sample is of.
+  void in_units_of_sets(std::span<const std::int64_t> samples, std::span<float> rows) const {
+    const std::size_t of_sample = rows.size() / samples.size();
+    for (std::size_t i = 0; i < samples.size(); ++i)
+      train_->action_normalizer(validation_->address(samples[i], 0).set)
+          .denormalize(rows.subspan(i * of_sample, of_sample));
   }
 
   /// The normalised actions of a shown sample, row after row.
