@@ -47,7 +47,7 @@ int nodes_of(const DoctorArguments& arguments, const doctor::Case& c) {
 
 /// What --measure found.
 struct Measured {
-  doctor::MachineSpeed machine;
+  std::optional<doctor::MachineSpeed> machine;
   std::optional<doctor::TrainingSpeed> training;
 };
 
@@ -81,7 +81,11 @@ doctor::TrainingSpeed measure_training(const DoctorArguments& arguments, const d
 
 Measured measure_all(const DoctorArguments& arguments, const doctor::Case& c, doctor::Examination& found) {
   Measured measured;
-  measured.machine = doctor::measure_machine(c.run ? c.run->path : std::filesystem::path("."));
+  try {
+    measured.machine = doctor::measure_machine(c.run ? c.run->path : std::filesystem::path("."));
+  } catch (const Error& e) {
+    found.left_out.emplace_back("measured-machine", e.what());  // another user's run, a read-only folder, a full disk
+  }
   const bool named = !arguments.config.empty() || !arguments.overrides.empty();
   if (!named && !c.run) {
     found.left_out.emplace_back(doctor::kMeasuredLoader, "no run and no --config was named");
@@ -112,9 +116,11 @@ Json json_of(const doctor::Examination& found, const std::optional<Measured>& me
   json["left_out"] = Json::object();
   for (const auto& [check, reason] : found.left_out) json["left_out"][check] = reason;
   if (!measured) return json;
-  json["measured"] = {{"disk_write_bytes_per_s", measured->machine.disk_write},
-                      {"disk_folder", measured->machine.disk_folder.string()},
-                      {"memory_copy_bytes_per_s", measured->machine.memory_copy}};
+  json["measured"] = Json::object();
+  if (const auto& machine = measured->machine)
+    json["measured"] = {{"disk_write_bytes_per_s", machine->disk_write},
+                        {"disk_folder", machine->disk_folder.string()},
+                        {"memory_copy_bytes_per_s", machine->memory_copy}};
   if (const auto& t = measured->training)
     json["measured"]["training"] = {{"job", t->job},
                                     {"device", t->device},
@@ -127,9 +133,9 @@ Json json_of(const doctor::Examination& found, const std::optional<Measured>& me
 }
 
 void print_measured(const Measured& measured) {
-  const doctor::MachineSpeed& machine = measured.machine;
-  std::printf("measured  writing to %s: %s/s; copying memory: %s/s\n", machine.disk_folder.c_str(),
-              format_bytes(machine.disk_write).c_str(), format_bytes(machine.memory_copy).c_str());
+  if (const auto& machine = measured.machine)
+    std::printf("measured  writing to %s: %s/s; copying memory: %s/s\n", machine->disk_folder.c_str(),
+                format_bytes(machine->disk_write).c_str(), format_bytes(machine->memory_copy).c_str());
   if (const auto& t = measured.training)
     std::printf(
         "measured  %s, batch %d: loader alone (%d workers) %.2f ms a batch, %.0f samples/s; step alone on %s %.2f ms, "

@@ -27,6 +27,13 @@ int count_ranks(LaunchRequest& request) {
     request.notes.push_back(format("--nproc_per_node=cpu: {} rank(s), one for each core this process may use", cores));
     return cores;
   }
+  if (text == "auto" && request.settings.without_gpu) {
+    const int cores = available_cores();
+    request.notes.push_back(format("--cpu: {} rank(s), one for each core this process may use", cores));
+    return cores;
+  }
+  if (text == "gpu" && request.settings.without_gpu)
+    throw UsageError("launch: --nproc_per_node=gpu and --cpu contradict each other");
   if (words) {
     const DeviceListing listing = list_devices({.initialise_cuda = false, .egl = false});
     int count = static_cast<int>(listing.visible.size());

@@ -1,12 +1,10 @@
 #include "cli/launch_nodes.h"
 
-#include <array>
 #include <charconv>
 #include <cstdlib>
 
-#include <unistd.h>
-
 #include "cli/subcommand.h"
+#include "launch/rendezvous.h"
 
 namespace cohort::cli {
 namespace {
@@ -60,10 +58,8 @@ int own_rank(const NodeFlags& flags, int nodes) {
 }
 
 bool is_local(const std::string& host) {
-  std::array<char, 256> own{};
-  ::gethostname(own.data(), own.size() - 1);
   return host == "localhost" || host == "127.0.0.1" || host == "::1" || host == "[::1]" || host == "0.0.0.0" ||
-         host == own.data();
+         host == launch::own_host_name() || launch::is_own_address(host);
 }
 
 /// "host:port" of a static rendezvous is the store's. Under c10d it is the agents' own; the ranks' store gets a port of

@@ -163,6 +163,33 @@ RankEnvironment from_open_mpi(const Variables& vars) {
   return env;
 }
 
+/// Hydra, MPICH's process manager, sets PMI_RANK and PMI_SIZE as every PMI-1 server does (srun --mpi=pmi2, too), and
+/// MPI_LOCALRANKID and MPI_LOCALNRANKS of its own.
+RankEnvironment from_mpich(const Variables& vars) {
+  RankEnvironment env;
+  env.source = EnvironmentSource::kMpich;
+  const char* because = "MPI_LOCALRANKID is";
+  env.rank = vars.require("PMI_RANK", because);
+  env.world_size = vars.require("PMI_SIZE", because);
+  env.local_rank = vars.require("MPI_LOCALRANKID", because);
+  env.local_world_size = vars.require("MPI_LOCALNRANKS", because);
+  check_range("PMI_RANK", env.rank, "PMI_SIZE", env.world_size);
+  check_local(env, "MPI_LOCALRANKID", "MPI_LOCALNRANKS");
+  const auto addr = vars.text("MASTER_ADDR");
+  COHORT_THROW_UNLESS(addr || env.one_node(),
+                      "MASTER_ADDR is not set, and mpirun started {} processes on several nodes ({} here); before it: "
+                      "export MASTER_ADDR=HOST MASTER_PORT=PORT, where HOST is the first node",
+                      env.world_size, env.local_world_size);
+  env.master_addr = addr.value_or("127.0.0.1");
+  const auto port = vars.number("MASTER_PORT");
+  COHORT_THROW_UNLESS(port || env.world_size == 1,
+                      "MASTER_PORT is not set, and MPICH's mpirun gives no job number to derive one from; before it: "
+                      "export MASTER_PORT=29500, or another port that is free");
+  if (port) check_port("MASTER_PORT", *port);
+  env.master_port = port.value_or(0);
+  return env;
+}
+
 RankEnvironment from_slurm(const Variables& vars) {
   RankEnvironment env;
   env.source = EnvironmentSource::kSlurm;
@@ -242,6 +269,8 @@ const char* to_string(EnvironmentSource source) {
       return "Slurm";
     case EnvironmentSource::kOpenMpi:
       return "Open MPI";
+    case EnvironmentSource::kMpich:
+      return "MPICH";
   }
   return "?";
 }
@@ -268,6 +297,8 @@ RankEnvironment read_rank_environment(const VariableLookup& lookup) {
   const Variables vars(lookup);
   if (vars.text("RANK") || vars.text("WORLD_SIZE") || vars.text("LOCAL_RANK")) return from_variables(vars);
   if (vars.text("OMPI_COMM_WORLD_RANK") || vars.text("OMPI_COMM_WORLD_SIZE")) return from_open_mpi(vars);
+  // Before Slurm: within its jobs mpirun's daemons are Slurm's tasks, and what they start has their variables.
+  if (vars.text("PMI_RANK") && vars.text("MPI_LOCALRANKID")) return from_mpich(vars);
   const bool slurm = vars.text("SLURM_PROCID").has_value();
   if (slurm && inside_srun(vars)) return from_slurm(vars);
 

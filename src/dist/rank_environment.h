@@ -1,4 +1,4 @@
-/// Which process of a job this is: read from the variables that torchrun, `cohort launch`, Slurm or Open MPI set.
+/// Which process of a job this is: read from the variables that torchrun, `cohort launch`, Slurm, Open MPI or MPICH set.
 #pragma once
 #include <functional>
 #include <optional>
@@ -11,10 +11,11 @@ enum class EnvironmentSource {
   kSingleProcess,  ///< no launcher: one process
   kVariables,      ///< RANK, WORLD_SIZE, ...: torchrun, `cohort launch`, or set by hand ("env://")
   kSlurm,          ///< srun
-  kOpenMpi,        ///< mpirun
+  kOpenMpi,        ///< its mpirun
+  kMpich,          ///< mpirun of MPICH, and of what is made from it (Intel MPI)
 };
 
-/// "one process", "RANK and WORLD_SIZE", "Slurm", "Open MPI".
+/// "one process", "RANK and WORLD_SIZE", "Slurm", "Open MPI", "MPICH".
 const char* to_string(EnvironmentSource source);
 
 struct RankEnvironment {
@@ -55,9 +56,9 @@ using VariableLookup = std::function<std::optional<std::string>(const std::strin
 /// The variables of this process.
 std::optional<std::string> process_variable(const std::string& name);
 
-/// Reads the environment. In this order: RANK/WORLD_SIZE (env://), Open MPI's OMPI_COMM_WORLD_*, Slurm's SLURM_* inside
-/// a step that srun started; else one process. MASTER_ADDR and MASTER_PORT, where set, override what Slurm or Open MPI
-/// say.
+/// Reads the environment. In this order: RANK/WORLD_SIZE (env://), Open MPI's OMPI_COMM_WORLD_*, MPICH's PMI_* and
+/// MPI_LOCAL*, Slurm's SLURM_* inside a step that srun started; else one process. MASTER_ADDR and MASTER_PORT, where set,
+/// override what Slurm or Open MPI say; MPICH says none, and over several processes needs them.
 ///
 /// Throws Error naming the variable when a set is partial (RANK without WORLD_SIZE), inconsistent (RANK=4,
 /// WORLD_SIZE=4), or not a number.

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "core/command_line.h"
 #include "doctor/examination.h"
 #include "doctor/recorded_machine.h"
 
@@ -35,14 +36,15 @@ void look_at_ranks_life(const Case& c, Findings& found) {
     if (rank.state == "failed")
       found.error(format("rank {} failed", rank.rank),
                   format("ranks/rank_{}.json: failed at step {} of {}", rank.rank, rank.step, rank.total_steps),
-                  "the first message of the job says why; it goes on with cohort train resume=" + c.run->path.string());
+                  "the first message of the job says why; it goes on with cohort train resume=" +
+                      shell_quoted(c.run->path.string()));
     if (rank.ended() || !on_this_machine(c, rank)) continue;
     if (!lives(c, rank)) {
       found.error(format("rank {} has gone without an end", rank.rank),
                   format("{}, {} at step {}, and there is no such process any more", who(rank), rank.state, rank.step),
                   "it was killed: by hand, by a scheduler, or by the kernel for want of memory (see host-memory); the "
                   "run goes on with cohort train resume=" +
-                      c.run->path.string());
+                      shell_quoted(c.run->path.string()));
       continue;
     }
     const auto process = monitor::read_process(rank.pid, c.root);

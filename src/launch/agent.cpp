@@ -1,6 +1,7 @@
 #include "launch/agent.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -8,7 +9,9 @@
 #include <optional>
 #include <vector>
 
+#include <fcntl.h>
 #include <poll.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "core/devices_cpu.h"
@@ -29,6 +32,31 @@ using std::chrono::milliseconds;
 
 /// Output that a blocked terminal has not taken by the end of a stopped job is dropped after this.
 constexpr milliseconds kLastWords{2000};
+
+/// A folder of logs, kept from other agents while this one lives: they would move it aside, and take error files that
+/// the ranks of this one write for their own.
+class LogFolder {
+ public:
+  explicit LogFolder(const fs::path& path) {
+    std::error_code error;
+    fs::create_directories(path, error);  // where it cannot be made, the first rank's folder says why
+    lock_ = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    // Not every file system has locks.
+    if (lock_ < 0 || ::flock(lock_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+    ::close(lock_);
+    throw Error(
+        format("another cohort launch that is running keeps its logs in {}: give each job a --log-dir of its own",
+               path.string()));
+  }
+  ~LogFolder() {
+    if (lock_ >= 0) ::close(lock_);
+  }
+  LogFolder(const LogFolder&) = delete;
+  LogFolder& operator=(const LogFolder&) = delete;
+
+ private:
+  int lock_ = -1;
+};
 
 /// "2 rank(s) on host, store at 127.0.0.1:4242", with several nodes which of them this is.
 std::string describe_job(const LaunchSettings& settings, const Meeting& meeting) {
@@ -85,6 +113,7 @@ int run_job(const LaunchSettings& given) {
   }
 
   std::optional<TemporaryFolder> scratch;  // for error files when no logs are stored
+  std::optional<LogFolder> own_logs;
   plan.keeps_logs = !settings.log_dir.empty() || settings.redirects.given || settings.tee.given;
   if (settings.log_dir.empty()) {
     const char* const or_else = ", or pass --log_dir";
@@ -95,6 +124,7 @@ int run_job(const LaunchSettings& given) {
     // Agents on one machine, or with a shared file system, may have been given the same folder.
     if (settings.nodes > 1)
       plan.log_dir /= settings.elastic ? "node_" + settings.node_id : format("node_{}", settings.node_rank);
+    own_logs.emplace(plan.log_dir);
   }
 
   Console console(1, 2);
@@ -153,6 +183,7 @@ int run_job(const LaunchSettings& given) {
       if (!text.empty() && text.back() == '\n') text.pop_back();
       console.line(2, "", text);
       if (rendezvous->shares_failures()) {
+        console.write();  // the others may take long to end their ranks
         rendezvous->failed(code, text.substr(0, text.find('\n')), against_restart(settings, group, failure).empty());
         pages = group.take_pages();
         continue;
@@ -174,6 +205,9 @@ int run_job(const LaunchSettings& given) {
     outcome.stop_signal = asked.signal;
     code = 128 + asked.signal;
     console.line(2, "", format("cohort launch: stopped by {}", signal_name(asked.signal)));
+  } catch (const std::exception&) {
+    console.drain(kLastWords);  // what was said before it often tells why
+    throw;
   }
   rendezvous->interrupt_on(nullptr);
   signals.reset();  // from here on a signal ends the agent, which has no ranks any more

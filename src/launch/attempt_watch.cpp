@@ -14,6 +14,12 @@ using std::chrono::milliseconds;
 /// seen.
 constexpr milliseconds kSettle{200};
 
+bool some_rank_writes_directly(const LaunchSettings& settings) {
+  for (int local_rank = 0; local_rank < settings.ranks; ++local_rank)
+    if (writes_directly(settings, local_rank)) return true;
+  return false;
+}
+
 }  // namespace
 
 AttemptWatch::AttemptWatch(WorkerGroup& group, SignalPipe& signals, Console& console, const LaunchSettings& settings,
@@ -24,7 +30,8 @@ AttemptWatch::AttemptWatch(WorkerGroup& group, SignalPipe& signals, Console& con
       console_(console),
       settings_(settings),
       recovery_(group, console, settings, rendezvous, meeting, restarts_used),
-      hangs_({.least = settings.hang_timeout, .elsewhere = settings.hang_timeout_elsewhere}) {}
+      hangs_({.least = settings.hang_timeout, .elsewhere = settings.hang_timeout_elsewhere}),
+      writes_directly_(some_rank_writes_directly(settings)) {}
 
 AttemptOutcome AttemptWatch::run() {
   while (!group_.all_ended()) {
@@ -40,7 +47,7 @@ AttemptOutcome AttemptWatch::run() {
       hangs_.forget();
     }
     if (!stopping_) recovery_.call_when_all_wait();
-    if (!stopping_) hangs_.look(group_, console_);
+    if (!stopping_ && !output_is_stopped()) hangs_.look(group_, console_);
     if (!stopping_)
       if (const Interruption other = rendezvous_.interruption(); !other.why.empty()) interrupt(other);
     if (group_.any_failed() && !stopping_ && Clock::now() >= settled_at()) stop(SIGTERM, "");
@@ -54,6 +61,11 @@ AttemptOutcome AttemptWatch::run() {
   group_.finish(stopping_ || group_.any_failed());
   outcome_.failed = group_.any_failed();
   return outcome_;
+}
+
+/// A rank that waits until it may write on does not hang: a terminal was stopped (Ctrl-S, a pager, a laptop that sleeps).
+bool AttemptWatch::output_is_stopped() const {
+  return console_.queued() >= Console::kMostQueued || (writes_directly_ && console_.blocks());
 }
 
 AttemptWatch::Clock::time_point AttemptWatch::settled_at() {

@@ -30,6 +30,7 @@ class AttemptWatch {
   using Clock = std::chrono::steady_clock;
   Clock::time_point settled_at();
   bool may_be_recovered();
+  bool output_is_stopped() const;
   std::chrono::milliseconds time_to_wait();
   void interrupt(const Interruption& other);
   void set_deadline();
@@ -49,6 +50,7 @@ class AttemptWatch {
   Recovery recovery_;
   HangWatch hangs_;
   AttemptOutcome outcome_;
+  const bool writes_directly_;  ///< a rank does
   bool stopping_ = false;
   int notice_ = 0;      ///< the first one that was passed on
   bool asked_ = false;  ///< by a signal

@@ -101,6 +101,14 @@ void Console::add_to(std::vector<pollfd>& descriptors) const {
     if (!queue.chunks.empty()) descriptors.push_back({queue.chunks.front().fd, POLLOUT, 0});
 }
 
+bool Console::blocks() const {
+  for (const std::size_t i : {0, 1}) {
+    pollfd ready{fds_[i], POLLOUT, 0};
+    if (!gone_[i] && ::poll(&ready, 1, 0) == 0) return true;
+  }
+  return false;
+}
+
 bool Console::write_once(Queue& queue) {
   if (queue.chunks.empty()) return false;
   Chunk& chunk = queue.chunks.front();

@@ -33,6 +33,9 @@ class Console {
   void add_to(std::vector<pollfd>& descriptors) const;
   void write();
 
+  /// True where whoever writes there would have to wait: the terminal is stopped, a reader does not read.
+  bool blocks() const;
+
   /// Bytes queued: readers pause above kMostQueued.
   std::size_t queued() const { return queued_; }
   static constexpr std::size_t kMostQueued = 1 << 20;

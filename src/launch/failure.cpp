@@ -57,7 +57,7 @@ bool says_it_was_stopped(const ErrorFile& error) {
 
 /// What to do, where the words of the failure tell.
 std::string remedy_for(const Worker& worker, const std::optional<ErrorFile>& error,
-                       const std::deque<std::string>& lines) {
+                       const std::deque<std::string>& lines, int nodes) {
   std::string said = error ? error->message + "\n" + error->traceback : "";
   for (const std::string& line : lines) said += "\n" + line;
   const auto says = [&](const char* words) { return said.find(words) != std::string::npos; };
@@ -69,7 +69,9 @@ std::string remedy_for(const Worker& worker, const std::optional<ErrorFile>& err
   if (says("Too many open files")) return "raise the limit of open files: ulimit -n 65536";
   if (says("NCCL error") || says("ncclSystemError") || says("ncclUnhandledCudaError"))
     return "NCCL_DEBUG=INFO makes NCCL say more; docs/guide/troubleshooting.md lists its usual causes";
-  if (says("Address already in use")) return "leave --master-port out, and a free port is chosen";
+  if (says("Address already in use"))
+    return nodes == 1 ? "leave --master-port out, and a free port is chosen"
+                      : "choose another --master-port, the same on all nodes";
   if (worker.signal == SIGILL)
     return "the program was built for a newer processor than this one: build it here, or for an older one";
   if (worker.signal == SIGBUS) return "/dev/shm, or a file that is mapped, may have become too small: df -h /dev/shm";
@@ -135,7 +137,7 @@ JobFailure describe_failure(const WorkerGroup& group, const OomCounts& before, c
         format("  its last lines on standard {}:\n", worker.err && !worker.err->tail().empty() ? "error" : "output");
     for (const std::string& line : lines) text += format("    | {}\n", line);
   }
-  if (const std::string remedy = remedy_for(worker, first.error, lines); !remedy.empty())
+  if (const std::string remedy = remedy_for(worker, first.error, lines, group.nodes()); !remedy.empty())
     text += format("  remedy    {}\n", remedy);
   if (logs_are_kept) text += format("  logs      {}\n", worker.folder.string());
   for (std::size_t i = 1; i < causes.size(); ++i) {

@@ -166,15 +166,25 @@ int bind_number(const std::string& number, int port) {
   return -1;
 }
 
-[[noreturn]] void throw_in_use(int port, const std::string& by) {
+[[noreturn]] void throw_in_use(int port, const std::string& by, StoreReach reach) {
   const int unused = some_free_port();
   throw Error(format(
-      "port {} is in use on this machine{}: port {} is free, pass --master_port={}, or leave the flag out and a free "
-      "port is chosen (`ss -ltnp sport = :{}` shows who listens)",
-      port, by, unused, unused, port));
+      "port {} is in use on this machine{}: port {} is free, pass --master_port={}{} (`ss -ltnp sport = "
+      ":{}` shows who listens)",
+      port, by, unused, unused,
+      reach == StoreReach::kThisNode ? ", or leave the flag out and a free port is chosen" : " on all nodes", port));
 }
 
 }  // namespace
+
+bool is_own_address(const std::string& address) {
+  try {
+    own_address(address, StoreReach::kThisNode);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
 
 PortReservation::PortReservation(const std::string& address, int port, StoreReach reach) {
   COHORT_THROW_UNLESS(port >= 0 && port <= 65535, "port {} is none: ports go from 1 to 65535, 0 chooses a free one",
@@ -182,13 +192,13 @@ PortReservation::PortReservation(const std::string& address, int port, StoreReac
   if (port != 0) {
     // Where the name cannot be had for another reason, the agents are told apart once a rank 0 listens.
     lock_ = lock_port(port);
-    if (lock_ < 0 && errno == EADDRINUSE) throw_in_use(port, " by another cohort launch");
+    if (lock_ < 0 && errno == EADDRINUSE) throw_in_use(port, " by another cohort launch", reach);
   }
   socket_ = bind_everywhere(port);
   if (socket_ < 0) {
     const int reason = errno;
     if (lock_ >= 0) ::close(lock_);
-    if (reason == EADDRINUSE && port != 0) throw_in_use(port, "");
+    if (reason == EADDRINUSE && port != 0) throw_in_use(port, "", reach);
     throw Error(format("cannot bind port {}: {}{}", port, std::strerror(reason),
                        reason == EACCES ? " (ports below 1024 need privileges; take a higher one)" : ""));
   }

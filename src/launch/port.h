@@ -15,6 +15,9 @@ enum class StoreReach {
               ///< here
 };
 
+/// Whether the address, a number or a name, leads to this machine.
+bool is_own_address(const std::string& address);
+
 /// Holds a port without listening on it, so that nobody else is given it, while rank 0 may still bind it: every socket
 /// involved has SO_REUSEADDR, which lets several bind one port as long as none of them listens (Linux, socket(7));
 /// c10d's stores set it.

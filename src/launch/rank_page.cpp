@@ -227,7 +227,12 @@ void RankPage::park(std::span<const std::string_view> pieces) {
 }
 
 void RankPage::drop_parked() {
+  const std::size_t bytes = layout().parked_bytes, begin = kHead + 2 * layout().slot_bytes;
   layout().parked_bytes = 0;
+  // The page lives as long as the job: a whole state of the training would stay in the host's memory.
+  if (bytes > 0)
+    ::fallocate(descriptor_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(begin),
+                static_cast<off_t>(bytes));
 }
 
 RankPhase RankPage::phase() const {

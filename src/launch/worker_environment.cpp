@@ -41,7 +41,10 @@ std::vector<std::pair<std::string, std::string>> rank_variables(const LaunchSett
     set("COHORT_TERMINAL_STREAM", files.terminal_stream);
   }
   if (files.store_fd >= 0) set("COHORT_STORE_FD", std::to_string(files.store_fd));
-  if (settings.elastic) set("COHORT_FULL_WORLD_SIZE", std::to_string(settings.nodes * settings.ranks));
+  // Where all nodes are always there, each may have another number of ranks.
+  if (settings.elastic)
+    set("COHORT_FULL_WORLD_SIZE",
+        std::to_string(settings.least_nodes == settings.nodes ? meeting.world_size : settings.nodes * settings.ranks));
   if (files.page_fd >= 0) set("COHORT_RANK_PAGE", std::to_string(files.page_fd));
   if (files.recovery > 0) set("COHORT_RECOVERY", std::to_string(files.recovery));
   if (!files.first_step_file.empty()) set("COHORT_FIRST_STEP_FILE", files.first_step_file);

@@ -85,6 +85,8 @@ class WorkerGroup {
   bool has_made_a_step() const;
   /// attempt_<n>
   const std::filesystem::path& folder() const { return folder_; }
+  /// Of the whole job.
+  int nodes() const { return plan_.settings.nodes; }
 
   static constexpr std::chrono::milliseconds kDrainTime{500};
 

@@ -55,6 +55,15 @@ int cpu_threads(const RunSettings& settings, const dist::RankEnvironment& enviro
 
 /// The settings as they were resolved, and what the ranks' data and job must have in common beside them.
 void check_ranks_agree(const Job& job, const config::Fields& fields, dist::Group& group) {
+  // Of how many ranks the whole job is, and with it the batch, each node reckons from its own.
+  const std::string own = format("{}", group.environment().full_world_size);
+  const std::vector<std::string> all = group.all_gather_bytes(own);
+  for (std::size_t rank = 1; rank < all.size(); ++rank)
+    COHORT_THROW_UNLESS(
+        all[rank] == all[0],
+        "with all of its nodes this job would have {} processes by rank 0, but {} by rank {}: nodes "
+        "that come and go need the same --nproc_per_node, or the batch of a step would not stay the same",
+        all[0], all[rank], rank);
   config::Json common = config::Json::object();
   common["job"] = job.name();
   common.update(fields.to_json());

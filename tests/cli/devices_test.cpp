@@ -111,5 +111,15 @@ TEST(CliDevices, NprocGpuCountsVisibleGpusAndExplainsEachRank) {
   EXPECT_TRUE(contains(none.err, "--nproc_per_node=gpu: there is no GPU: ")) << none.err;
 }
 
+TEST(CliDevices, RanksOnTheCpuAreCountedByItsCoresNotByTheGpus) {
+  const Outcome automatic = run(launch({"--cpu", "--nproc_per_node=auto", "--", "/bin/true"}), four_gpus());
+  EXPECT_EQ(automatic.code, 0) << automatic.err;
+  EXPECT_TRUE(contains(automatic.err, "--cpu: ")) << automatic.err;
+  EXPECT_FALSE(contains(automatic.err, "GPU")) << automatic.err;
+  const Outcome both = run(launch({"--cpu", "--nproc_per_node=gpu", "--", "/bin/true"}), four_gpus());
+  EXPECT_EQ(both.code, 2);
+  EXPECT_TRUE(contains(both.err, "contradict each other")) << both.err;
+}
+
 }  // namespace
 }  // namespace cohort::testing

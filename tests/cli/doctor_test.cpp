@@ -73,6 +73,14 @@ TEST(CliDoctor, VariablesThatLeadNowhereAreErrors) {
   EXPECT_TRUE(contains(loop[0]["title"], "this machine alone"));
 }
 
+TEST(CliDoctor, WhereNothingCanBeWrittenTheFindingsAreSaidAllTheSame) {
+  const Outcome outcome = run({"/bin/sh", "-c", "cd /proc && exec " + cohort_path() + " doctor --measure --json"},
+                              {{"OMP_NUM_THREADS", "100000"}});
+  const auto all = parse_json(outcome.out);
+  EXPECT_FALSE(findings_of(outcome, "host-cores").empty()) << outcome.err;
+  EXPECT_TRUE(contains(all["left_out"]["measured-machine"], "cannot be written")) << outcome.out;
+}
+
 TEST(CliDoctor, OversubscribedCoresAreAWarning) {
   const auto found =
       findings_of(run({cohort_path(), "doctor", "--json"}, {{"OMP_NUM_THREADS", "100000"}}), "host-cores");

@@ -211,6 +211,8 @@ TEST(LaunchUsage, OneNodeFormsOfTheSameFlagsAreAccepted) {
            {"--nnodes", "1:1", "--node-rank", "0"},
            {"--standalone"},
            {"--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0", "--rdzv-id=7", "--nnodes=1"},
+           // What `hostname --ip-address` says on Debian, and scripts hand on.
+           {"--rdzv-backend=c10d", "--rdzv-endpoint=127.0.1.1:0", "--rdzv-id=7", "--nnodes=1"},
            {"--max_restarts=0"},
            {"--master_addr=localhost"},
            {"--use_env"},

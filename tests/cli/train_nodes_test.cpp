@@ -174,6 +174,23 @@ TEST_F(TrainNodes, NumberedNodesRecoverFromMemoryToo) {
   expect_from_memory("numbered");
 }
 
+TEST_F(TrainNodes, UnequalNumbersOfRanksAreForNodesThatAreAllThere) {
+  {
+    Process first = host(agent("unequal", "2:2", 2)), second(agent("unequal", "2:2", 1), variables());
+    EXPECT_EQ(first.wait(200).code, 0) << first.err();
+    EXPECT_EQ(second.wait(200).code, 0) << second.err();
+    EXPECT_TRUE(contains(log("unequal"), "effective batch: 48 = 16 per process x 3 processes x 1 accumulated"))
+        << log("unequal");
+  }
+  // 1 rank of 2, or 2 of 4: each would accumulate so many batches as keep a batch of its own.
+  const std::vector<std::string> batch = {"train.batch_size=12"};
+  Process first = host(agent("refused", "1:2", 2, 1, batch)), second(agent("refused", "1:2", 1, 1, batch), variables());
+  EXPECT_EQ(first.wait(200).code, 1) << first.err();
+  EXPECT_EQ(second.wait(200).code, 1) << second.err();
+  EXPECT_TRUE(contains(first.err() + second.err(), "need the same --nproc_per_node")) << first.err() << second.err();
+  EXPECT_TRUE(training_.runs("refused").empty());
+}
+
 TEST(DoctorOfRanks, MeasuresTheAllReduceBetweenThem) {
   const Outcome outcome = run(launch({"--nproc_per_node=2", "doctor", "--measure", "--json"}), Training::variables());
   ASSERT_EQ(outcome.code, 0) << outcome.err;

@@ -215,6 +215,42 @@ TEST(RankEnvironment, OpenMpiOverSeveralNodesNeedsAnAddress) {
   EXPECT_NE(refusal(v).find("MASTER_PORT is not set"), std::string::npos);
 }
 
+// As mpiexec.hydra of MPICH 4.0.2 sets them.
+const Variables kMpich = {{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "2"}};
+
+TEST(RankEnvironment, ReadsMpichsVariablesAndNeedsAPort) {
+  EXPECT_NE(refusal(kMpich).find("export MASTER_PORT="), std::string::npos) << refusal(kMpich);
+  Variables v = kMpich;
+  v["MASTER_PORT"] = "4242";
+  const RankEnvironment env = read(v);
+  EXPECT_EQ(env.source, EnvironmentSource::kMpich);
+  EXPECT_EQ(env.rank, 1);
+  EXPECT_EQ(env.world_size, 2);
+  EXPECT_EQ(env.local_rank, 1);
+  EXPECT_TRUE(env.one_node());
+  EXPECT_EQ(env.master_addr, "127.0.0.1");
+  EXPECT_EQ(env.master_port, 4242);
+  v["PMI_SIZE"] = "4";
+  EXPECT_NE(refusal(v).find("mpirun started 4 processes on several nodes (2 here)"), std::string::npos) << refusal(v);
+  v["MASTER_ADDR"] = "node1";
+  EXPECT_EQ(read(v).master_addr, "node1");
+  EXPECT_FALSE(read(v).one_node());
+  const RankEnvironment alone =
+      read({{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}, {"MPI_LOCALRANKID", "0"}, {"MPI_LOCALNRANKS", "1"}});
+  EXPECT_EQ(alone.world_size, 1) << "one process needs no port";
+}
+
+TEST(RankEnvironment, MpichWithinASlurmJobIsAskedBeforeSlurmAndSrunsOwnPmiIsSlurms) {
+  Variables v = kSlurm;  // mpirun's daemon is a task of Slurm's, whose variables both of its ranks have
+  v.insert(kMpich.begin(), kMpich.end());
+  v["MASTER_PORT"] = "4242";
+  EXPECT_EQ(read(v).source, EnvironmentSource::kMpich);
+  Variables pmi2 = kSlurm;  // srun --mpi=pmi2
+  pmi2["PMI_RANK"] = "5";
+  pmi2["PMI_SIZE"] = "6";
+  EXPECT_EQ(read(pmi2).source, EnvironmentSource::kSlurm);
+}
+
 TEST(RankEnvironment, ExplicitVariablesWinOverMpiAndMpiOverSlurm) {
   Variables v = kSlurm;
   v.insert(kOpenMpi.begin(), kOpenMpi.end());

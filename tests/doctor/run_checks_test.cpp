@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 class Run : public ::testing::Test {
  protected:
   Run() : folder_("cohort-run-") { fs::create_directories(path() / "ranks"); }
-  fs::path path() const { return folder_.path() / "runs" / "2026-11-26_10-00-00"; }
+  fs::path path() const { return folder_.path() / "my runs" / "2026-11-26_10-00-00"; }
 
   void put(const std::string& name, const std::string& text) const {
     fs::create_directories((path() / name).parent_path());
@@ -236,7 +236,8 @@ TEST_F(Run, ARankThatHangsIsGoneOrFailedIsAnError) {
   EXPECT_EQ(of("run-alive"), "") << "nothing is known of processes elsewhere";
   silent.state = "failed";
   put(silent);
-  expect("run-alive", {"error: rank 0 failed", "resume="});
+  // As a shell takes it: the path has a blank.
+  expect("run-alive", {"error: rank 0 failed", "cohort train resume='" + fs::canonical(path()).string() + "'"});
 }
 
 TEST_F(Run, TwoRanksOnOneGpuAndARunOnTheCpuBesideAGpuAreFound) {

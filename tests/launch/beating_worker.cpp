@@ -1,9 +1,10 @@
 // A rank for tests of the launcher's watch: it beats as a training does, and then behaves as it is told.
-//   beating_worker hang|validation|busy SECONDS
+//   beating_worker hang|validation|busy|talk SECONDS
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 #include <thread>
 
 #include <unistd.h>
@@ -39,6 +40,15 @@ int main(int argc, char** argv) {
   } else if (std::strcmp(argv[1], "validation") == 0) {
     page->beat(RankPhase::kValidation, 40);
     std::this_thread::sleep_for(length);
+  } else if (std::strcmp(argv[1], "talk") == 0) {
+    // More than pipes and the launcher hold.
+    const std::string line(1023, '.');
+    for (int step = 40; step < 440; ++step) {
+      page->beat(RankPhase::kTraining, step);
+      for (int i = 0; i < 16; ++i) std::puts(line.c_str());
+      std::fflush(stdout);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
   } else {
     for (const auto end = Clock::now() + length; Clock::now() < end;) {
     }

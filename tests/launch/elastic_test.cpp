@@ -68,6 +68,38 @@ TEST_F(LaunchElastic, AFailureOnOneNodeRestartsAllAndTheLastOneEndsAllWithItsCod
   EXPECT_TRUE(contains(a.err() + b.err(), "the job has ended: a rank of node ")) << a.err() << b.err();
 }
 
+TEST_F(LaunchElastic, OfNodesThatAreAlwaysAllThereEachMayHaveAnotherNumberOfRanks) {
+  const auto node = [&](const std::string& ranks) {
+    return launch({"--nnodes=2:2", "--rdzv-backend=c10d", "--nproc_per_node=" + ranks,
+                   "--rdzv-endpoint=127.0.0.1:" + std::to_string(port_), "--rdzv-id=job", "--", "/bin/sh", "-c",
+                   say()});
+  };
+  Process a(node("2"), secret()), b(node("1"), secret());
+  EXPECT_EQ(a.wait().code, 0) << a.err();
+  EXPECT_EQ(b.wait().code, 0) << b.err();
+  ASSERT_EQ(lines_of(said()).size(), 3u) << said();
+  for (const std::string& line : lines_of(said())) {
+    EXPECT_TRUE(contains(line, " of 3 ")) << line;
+    EXPECT_TRUE(contains(line, " full 3 ")) << "the whole job is what is there\n" << line;
+  }
+}
+
+TEST_F(LaunchElastic, WhyARankFailedIsSaidAtOnceAlsoWhereTheOthersTakeLongAndTheHostIsLost) {
+  const std::vector<std::string> flags = {"--rdzv-backend=c10d", "--max-restarts=1", "--recover=checkpoint",
+                                          "--grace-period=60"};
+  Process host(agent("2:2", say() + "trap '' TERM; while :; do sleep 1; done", flags), secret());
+  ASSERT_TRUE(eventually([&] { return contains(host.err(), "waits for the others"); }, 60));
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // so that it is the host
+  Process other(agent("2:2", say() + "sleep 0.5; exit 7", flags), secret());
+  ASSERT_TRUE(eventually([&] { return lines_of(said()).size() == 2; }, 60)) << host.err() << other.err();
+  EXPECT_TRUE(eventually([&] { return contains(other.err(), "rank 1 failed first"); }, 10)) << other.err();
+  host.send(SIGKILL);
+  const Outcome outcome = other.wait(60);
+  EXPECT_EQ(outcome.code, 1) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "rank 1 failed first")) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "has closed the connection")) << outcome.err;
+}
+
 TEST_F(LaunchElastic, AnAgentThatStoodStillTakesNobodyForLostAfterwards) {
   Process only(agent("1:2", say() + "exec sleep 1000"), secret());
   ASSERT_TRUE(eventually([&] { return contains(said(), "attempt 0 rank 0 of 1 "); }, 60)) << only.err();

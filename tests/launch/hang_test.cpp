@@ -51,6 +51,17 @@ TEST(LaunchHang, AStepThatTakesUnusuallyLongIsNoHangWhileTheRankWorks) {
   EXPECT_FALSE(contains(outcome.err, "hangs")) << outcome.err;
 }
 
+TEST(LaunchHang, ARankWhoseOutputNobodyTakesForAWhileDoesNotHang) {
+  for (const char* ranks : {"1", "2"}) {  // one writes straight to the pipe, of several the launcher does
+    const Outcome outcome = run({"/bin/sh", "-c",
+                                 "(" + cohort_path() + " launch --hang-timeout=1 --nproc_per_node=" + ranks + " -- " +
+                                     COHORT_BEATING_WORKER + " talk 0; echo code $? >&2) | (sleep 5; exec cat)"},
+                                {}, 100);
+    EXPECT_TRUE(contains(outcome.err, "code 0\n")) << ranks << ": " << outcome.err;
+    EXPECT_FALSE(contains(outcome.err, "hangs")) << ranks << ": " << outcome.err;
+  }
+}
+
 TEST(LaunchHang, ZeroWatchesNobodyAndAProgramThatNeverBeatsIsNotWatched) {
   const Outcome off = run(beating("validation", "2", {"--hang-timeout=0", "--hang-timeout-elsewhere=0.5"}), {}, 100);
   EXPECT_EQ(off.code, 0) << off.err;

@@ -1,4 +1,5 @@
 // What reaches the console and the files.
+#include <fstream>
 #include <map>
 
 #include <gtest/gtest.h>
@@ -71,6 +72,21 @@ TEST(LaunchOutput, EarlierLogsInTheSameFolderAreMovedAsideNotOverwritten) {
   EXPECT_EQ(text_of(logs + "/attempt_0/rank_0/stdout.log"), "second\n");
   EXPECT_EQ(text_of(logs + "/attempt_0.earlier-1/rank_0/stdout.log"), "first\n");
   EXPECT_TRUE(contains(second.err, "attempt_0.earlier-1")) << second.err;
+}
+
+TEST(LaunchOutput, TheLogsOfAJobThatRunsAreLeftToIt) {
+  TemporaryFolder folder;
+  const std::string logs = (folder.path() / "logs").string();
+  Process first(launch({"--nproc_per_node=1", "--log-dir=" + logs, "--", "/bin/sh", "-c",
+                        "until [ -e " + (folder.path() / "go").string() + " ]; do sleep 0.05; done; echo first"}));
+  ASSERT_TRUE(eventually([&] { return fs::exists(logs + "/attempt_0/rank_0"); }, 30)) << first.err();
+  const Outcome second = run(shell(1, {"--log-dir=" + logs}, "echo second"));
+  EXPECT_EQ(second.code, 1);
+  EXPECT_TRUE(contains(second.err, "give each job a --log-dir of its own")) << second.err;
+  std::ofstream(folder.path() / "go") << "\n";
+  EXPECT_EQ(first.wait(30).code, 0) << first.err();
+  EXPECT_EQ(text_of(logs + "/attempt_0/rank_0/stdout.log"), "first\n");
+  EXPECT_FALSE(fs::exists(logs + "/attempt_0.earlier-1"));
 }
 
 TEST(LaunchOutput, RedirectsTeeAndFilterChooseStreamsAsWithTorchrun) {

@@ -74,6 +74,21 @@ TEST(Port, APortInUseIsNamedAndAFreeOneOffered) {
   close(listener);
 }
 
+TEST(Port, WithSeveralNodesAFreePortIsOfferedForAllOfThem) {
+  const PortReservation chosen("127.0.0.1", 0);
+  const int listener = listen_on(chosen.port());
+  ASSERT_GE(listener, 0);
+  const std::string message = message_of([&] { PortReservation("127.0.0.1", chosen.port(), StoreReach::kAllNodes); });
+  EXPECT_TRUE(contains(message, " on all nodes")) << message;
+  EXPECT_FALSE(contains(message, "leave the flag out")) << "nobody would tell the other nodes: " << message;
+  close(listener);
+}
+
+TEST(Port, AnAddressOfThisMachineIsKnownWhateverItsForm) {
+  for (const char* own : {"localhost", "127.0.0.1", "127.0.1.1"}) EXPECT_TRUE(is_own_address(own)) << own;
+  for (const char* other : {"192.0.2.7", "node.invalid", ""}) EXPECT_FALSE(is_own_address(other)) << other;
+}
+
 TEST(Port, TwoAgentsWithTheSamePortAreToldApartEvenBeforeAnyoneListens) {
   const int number = PortReservation("127.0.0.1", 0).port();
   const PortReservation first("127.0.0.1", number);

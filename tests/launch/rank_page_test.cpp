@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -114,6 +115,28 @@ TEST(RankPage, WhatARankParksIsThereForTheProcessOfTheNextRoundWhateverItKept) {
     rank.keep(8, bytes_of(std::string(20'000, 'n')));  // grows over it
     if (rank.parked()) ::_exit(1);
   });
+}
+
+TEST(RankPage, WhatWasParkedTakesNoMemoryOnceItIsDropped) {
+  const auto page = RankPage::make(true);
+  const auto rank = RankPage::adopt(::dup(page->descriptor()));
+  rank->keep(7, bytes_of("own"));
+  const auto held = [&] {
+    struct stat status {};
+    EXPECT_EQ(::fstat(page->descriptor(), &status), 0);
+    return status.st_blocks * 512;
+  };
+  const std::string large(8 << 20, 'x');
+  const std::vector<std::string_view> pieces{large};
+  for (int round = 0; round < 2; ++round) {
+    rank->park(pieces);
+    EXPECT_GE(held(), 8 << 20);
+    EXPECT_EQ(rank->parked(), large);
+    rank->drop_parked();
+    EXPECT_LT(held(), 1 << 20) << "a whole state of the training";
+    EXPECT_FALSE(rank->parked());
+    EXPECT_EQ(rank->kept(7), "own");
+  }
 }
 
 TEST(RankPage, ARankThatIsAskedToParkDoesNotWaitForACall) {

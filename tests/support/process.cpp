@@ -20,7 +20,8 @@ namespace cohort::testing {
 namespace {
 
 bool stays_here(const std::string& name) {
-  for (const char* prefix : {"SLURM_", "OMPI_", "PMIX_", "TORCHELASTIC_", "GLOO_", "COHORT_STORE_FD"})
+  for (const char* prefix :
+       {"SLURM_", "OMPI_", "PMIX_", "PMI_", "MPI_LOCAL", "TORCHELASTIC_", "GLOO_", "COHORT_STORE_FD"})
     if (name.starts_with(prefix)) return true;
   for (const char* exact : {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
                             "OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES"})
