@@ -103,7 +103,7 @@ function(cohort_test name)
     set(T_LABELS unit)
   endif()
   if(NOT T_TIMEOUT)
-    set(T_TIMEOUT 120)
+    set(T_TIMEOUT 600)  # for what never ends: a busy machine may take twenty times as long as a quiet one
   endif()
   set(torch_flag "")
   if(T_TORCH)
@@ -124,7 +124,7 @@ function(cohort_test name)
   if(T_SERIAL)
     set(serial ON)
   endif()
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 TEST_LIST ${name}_cases TEST_PREFIX "${T_PREFIX}"
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 300 TEST_LIST ${name}_cases TEST_PREFIX "${T_PREFIX}"
                        PROPERTIES TIMEOUT ${T_TIMEOUT} RUN_SERIAL ${serial})
   # Properties that are lists do not survive gtest_discover_tests (only their first item arrives), so they are set afterwards.
   set(properties_file ${CMAKE_CURRENT_BINARY_DIR}/${name}_properties.cmake)

@@ -2,11 +2,12 @@
 waited for afterwards."""
 import os
 import pathlib
+import random
 import socket
 import time
 
 from rank_page import RankPage
-from training import Failure
+from training import PATIENCE, Failure
 
 PLACES = ["forward", "backward", "reduced", "optimizer", "average", "checkpoint"]
 RESTARTS = ["--max-restarts=4", "--hang-timeout=3"]
@@ -14,9 +15,17 @@ AGAIN = "ranks are there again after"
 
 
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """Below those that the kernel gives out by itself, so that nobody else is given it meanwhile."""
+    kernels = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    for port in random.Random().sample(range(13000, min(kernels, 29000)), 1000):
+        with socket.socket() as one, socket.socket() as other:
+            try:
+                one.bind(("", port))
+                other.bind(("", port + 1))  # agents of numbered nodes meet there
+                return port
+            except OSError:
+                pass
+    raise Failure("no free port was found")
 
 
 def layouts(ranks, draw):
@@ -28,7 +37,7 @@ def layouts(ranks, draw):
 def node_flags(run, layout, endpoints, least=None):
     least = least or len(layout)
     return [f"--nnodes={least}:{len(layout)}", "--rdzv-backend=c10d", f"--rdzv-endpoint={endpoints}",
-            f"--rdzv-id={run.name}", f"--nproc_per_node={layout[0]}", "--last-call=3", *RESTARTS]
+            f"--rdzv-id={run.name}", f"--nproc_per_node={layout[0]}", "--last-call=100", *RESTARTS]
 
 
 def start(trainings, run, layout, more=(), endpoints=None, least=None, network=None, env=None, flags=()):
@@ -48,7 +57,6 @@ def start(trainings, run, layout, more=(), endpoints=None, least=None, network=N
         run.start(network.on(node, command) if network else command, env)
         if node == 0 or "," in endpoints:
             run.wait_until("an agent", lambda: "waits for the others" in run.said(node))
-            time.sleep(0.3)
 
 
 def reach_a_step(trainings, run, draw):
@@ -60,11 +68,13 @@ def reach_a_step(trainings, run, draw):
     return pids
 
 
-def signal_at(pid, place, number, seconds=20):
+def signal_at(pid, place, number, seconds=PATIENCE):
     """Sends it when the rank is there; returns where its page says that it was, and when."""
     page = RankPage(pid)
     end = time.monotonic() + seconds
     while not page.is_at(place):
+        if not pathlib.Path(f"/proc/{pid}").exists():
+            raise Failure(f"process {pid} ended before it was seen at '{place}'")
         if time.monotonic() > end:
             raise Failure(f"process {pid} was not seen at '{place}' within {seconds} s")
     os.kill(pid, number)
@@ -80,7 +90,7 @@ def survivors_keep_their_processes(run, pids, victims):
             raise Failure(f"rank {rank}, which nobody touched, has lost its process")
 
 
-def next_step(run, begin, seconds=60):
+def next_step(run, begin, seconds=PATIENCE):
     """From `begin` to the next step that is not one of those under way: nothing is made for a moment before."""
     before, still = run.step(), time.monotonic()
     while time.monotonic() - still < 0.3 and time.monotonic() - begin < seconds:

@@ -9,26 +9,16 @@ namespace {
 
 /// A training of the command line `words` to its end: the highest resident memory of its process, bytes.
 double peak_of(const std::vector<std::string>& words) {
-  const Process process(words, Training::variables());
-  double peak = 0;
-  const std::string file = "/proc/" + std::to_string(process.pid()) + "/status";
-  const bool ended = eventually(
-      [&] {
-        const std::string status = text_of(file);
-        const std::size_t at = status.find("VmHWM:");
-        if (at != std::string::npos) peak = std::max(peak, 1024 * std::strtod(status.c_str() + at + 6, nullptr));
-        return !alive(process.pid());
-      },
-      120);
-  EXPECT_TRUE(ended) << process.err();
-  return peak;
+  const Outcome outcome = run(words, Training::variables());
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  return outcome.peak;
 }
 
 nlohmann::json estimate_of(std::vector<std::string> words, const std::vector<std::string>& more = {}) {
   words[1] = "estimate";  // in place of train
   words.insert(words.end(), more.begin(), more.end());
   words.push_back("--json");
-  const Outcome outcome = run(words, Training::variables(), 120);
+  const Outcome outcome = run(words, Training::variables());
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   return outcome.code == 0 ? parse_json(outcome.out) : nlohmann::json();
 }
@@ -112,7 +102,7 @@ TEST(CliEstimate, WhatRanksDivideIsLessOnEachAndUsualLengthsHaveTheirHours) {
   EXPECT_NEAR(divided["on"][2]["memory"].get<double>(), memory["total"].get<double>() - 0.75 * parts, 1.0);
   std::vector<std::string> words = wide_regressor(training, "hours");
   words[1] = "estimate";
-  const Outcome outcome = run(words, Training::variables(), 120);
+  const Outcome outcome = run(words, Training::variables());
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   for (const char* part : {"memory each", "  steps   1 device  2 devices", "\n   5000 ", "\n  20000 "})
     EXPECT_TRUE(contains(outcome.out, part)) << part << outcome.out;

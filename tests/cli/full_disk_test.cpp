@@ -21,7 +21,7 @@ class SmallDisk : public TaskProgram {
     return run({"unshare", "-rm", "sh", "-c",
                 "mount -t tmpfs -o " + options + " none '" + disk + "' && { " + before + "; " + command +
                     "; code=$?; find '" + disk + "' -type f; exit $code; }"},
-               {{"OMP_NUM_THREADS", "1"}}, 110);
+               {{"OMP_NUM_THREADS", "1"}});
   }
 };
 

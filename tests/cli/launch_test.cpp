@@ -228,9 +228,10 @@ TEST(LaunchUsage, OneNodeFormsOfTheSameFlagsAreAccepted) {
 }
 
 TEST(LaunchUsage, AStaticEndpointNamesTheStoresPort) {
+  const std::string port = std::to_string(free_port());
   const Outcome outcome = run(
-      launch({"--nproc_per_node=2", "--rdzv_endpoint=127.0.0.1:45873", "--", "/bin/sh", "-c", "echo $MASTER_PORT"}));
-  EXPECT_TRUE(contains(outcome.out, "[rank 1] 45873")) << outcome.out << outcome.err;
+      launch({"--nproc_per_node=2", "--rdzv_endpoint=127.0.0.1:" + port, "--", "/bin/sh", "-c", "echo $MASTER_PORT"}));
+  EXPECT_TRUE(contains(outcome.out, "[rank 1] " + port)) << outcome.out << outcome.err;
 }
 
 TEST(LaunchUsage, NprocWordsFollowTheMachine) {

@@ -41,7 +41,7 @@ class Predict : public ::testing::Test {
   Outcome cohort(const std::vector<std::string>& words) const {
     std::vector<std::string> command{cohort_path()};
     command.insert(command.end(), words.begin(), words.end());
-    return run(command, {{"OMP_NUM_THREADS", "1"}}, 120);
+    return run(command, {{"OMP_NUM_THREADS", "1"}});
   }
   /// A regressor that has learnt; the file's name behind the job, and settings in all three spellings.
   std::string trained() const {

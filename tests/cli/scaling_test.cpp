@@ -17,7 +17,7 @@ TEST(Scaling, OneAndTwoProcessesAreMeasuredAndNothingIsLeft) {
   if (run({"nproc"}).out == "1\n") GTEST_SKIP() << "one core: there is no second device";
   const Outcome outcome = run({cohort_path(), "scaling", "--nproc", "2", "--steps", "8", "--json", json, "train",
                                "regressor", table, "backend=cpu", "train.batch_size=64", "loader.workers=1"},
-                              variables, 120);
+                              variables);
   ASSERT_EQ(outcome.code, 0) << outcome.err << outcome.out;
   const auto figures = nlohmann::json::parse(read_file(json));
   ASSERT_EQ(figures.size(), 2u);

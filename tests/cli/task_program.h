@@ -14,10 +14,10 @@ namespace cohort::testing {
 
 class TaskProgram : public ::testing::Test {
  protected:
-  Outcome cohort(const std::vector<std::string>& words, double seconds = 110) const {
+  Outcome cohort(const std::vector<std::string>& words) const {
     std::vector<std::string> command{cohort_path()};
     command.insert(command.end(), words.begin(), words.end());
-    return run(command, {{"OMP_NUM_THREADS", "1"}}, seconds);
+    return run(command, {{"OMP_NUM_THREADS", "1"}});
   }
   std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
 

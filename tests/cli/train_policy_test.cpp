@@ -63,7 +63,7 @@ class TrainPolicy : public ::testing::Test {
   Outcome start(const std::vector<std::string>& words) const {
     std::vector<std::string> command{cohort_path()};
     command.insert(command.end(), words.begin(), words.end());
-    return run(command, {{"OMP_NUM_THREADS", "1"}}, 110);
+    return run(command, {{"OMP_NUM_THREADS", "1"}});
   }
   Outcome single(const std::string& out, const std::vector<std::string>& more) const {
     return start(arguments(out, more));
@@ -130,7 +130,7 @@ TEST_F(TrainPolicy, OneProcessTwoReplicasAndTwoRanksHaveTheSameLosses) {
 
   std::vector<std::string> ranks{"--nproc_per_node=2"};
   for (std::string& word : arguments("ranks", {"train.batch_size=2"})) ranks.push_back(std::move(word));
-  const Outcome both = run(launch(ranks), {{"OMP_NUM_THREADS", "1"}}, 110);
+  const Outcome both = run(launch(ranks), {{"OMP_NUM_THREADS", "1"}});
   ASSERT_EQ(both.code, 0) << both.err;
   expect_equal("ranks", "train/loss", losses);
   expect_equal("ranks", "validation/action_mse", drawn);
@@ -231,7 +231,7 @@ TEST_F(TrainPolicy, TheDroidSampleTrainsAlikeOnOneProcessTwoReplicasAndTwoRanks)
   expect_equal("replicas", "validation/action_mse", drawn);
   std::vector<std::string> ranks{"--nproc_per_node=2"};
   for (std::string& word : arguments("ranks", with({"train.batch_size=2"}))) ranks.push_back(std::move(word));
-  const Outcome both = run(launch(ranks), {{"OMP_NUM_THREADS", "1"}}, 110);
+  const Outcome both = run(launch(ranks), {{"OMP_NUM_THREADS", "1"}});
   ASSERT_EQ(both.code, 0) << both.err;
   expect_equal("ranks", "train/loss", losses);
   expect_equal("ranks", "validation/action_mse", drawn);

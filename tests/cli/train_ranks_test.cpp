@@ -82,7 +82,6 @@ TEST_F(TrainRanks, TheTimeForFindingEachOtherIsASetting) {
   const std::string data = "data.path=" + table("a.csv", 4);
   refused(data + " dist.store_timeout_s=0", {"dist.store_timeout_s=0 must be between 1 and"});
   refused(data + " dist.collective_timeout_s=-1", {"dist.collective_timeout_s=-1 must be between 1 and"});
-  const auto start = std::chrono::steady_clock::now();
   const Outcome outcome = run({"/bin/sh", "-c", "exec " + command(data + " dist.store_timeout_s=1")},
                               {{"RANK", "1"},
                                {"WORLD_SIZE", "2"},
@@ -91,7 +90,7 @@ TEST_F(TrainRanks, TheTimeForFindingEachOtherIsASetting) {
                                {"OMP_NUM_THREADS", "1"}});
   EXPECT_EQ(outcome.code, 1);
   EXPECT_TRUE(contains(outcome.err, "rank 1 of 2 could not reach the store at 127.0.0.1:1")) << outcome.err;
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(40)) << "the default is 300 s";
+  EXPECT_FALSE(contains(outcome.err, "s at most")) << "of a longer wait it tells on the way\n" << outcome.err;
   EXPECT_FALSE(fs::exists(out()));
   const Outcome help = run({cohort_path(), "train", "regressor", "--help"});
   for (const char* setting : {"dist.store_timeout_s = 300", "dist.collective_timeout_s = 1800"})

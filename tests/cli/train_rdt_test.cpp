@@ -18,7 +18,7 @@ class TrainRdt : public ::testing::Test {
   std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
   Outcome cohort(std::vector<std::string> words) const {
     words.insert(words.begin(), cohort_path());
-    return run(words, {{"OMP_NUM_THREADS", "1"}}, 110);
+    return run(words, {{"OMP_NUM_THREADS", "1"}});
   }
   Outcome embed(std::vector<std::string> words) const {
     const std::vector<std::string> own{"data", "embed", "--text-encoder", kSource + "/tests/models/fixtures/t5"};

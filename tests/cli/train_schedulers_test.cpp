@@ -19,7 +19,7 @@ std::optional<Outcome> in_slurm(const std::string& script, std::string& why) {
   TemporaryFolder folder;
   const Outcome outcome = run({COHORT_SOURCE_DIR "/tests/cli/with_slurm", (folder.path() / "slurm").string(),
                                std::to_string(free_port()), std::to_string(free_port()), "/bin/bash", "-c", script},
-                              Training::variables({{"SLURM_JOB_ID", ""}}), 150);
+                              Training::variables({{"SLURM_JOB_ID", ""}}));
   if (outcome.code != 77) return outcome;
   why = outcome.err;
   return std::nullopt;
@@ -54,13 +54,13 @@ TEST(TrainSchedulers, AfterSlurmsNoticeARequeuedJobGoesOnWithItsRun) {
                                     "\nif [ $? = 138 ]; then scontrol requeue $SLURM_JOB_ID; fi\n");
   const std::string metrics = (training.outputs() / "run" / "latest" / "metrics.jsonl").string();
   std::string why;
-  const auto outcome =
-      in_slurm("job=$(sbatch --parsable " + script.string() + "); until [ -s " + metrics +
-                   " ]; do sleep 0.1; done\n"
-                   "state() { scontrol -o show job $job | sed 's/.*JobState=\\([A-Z]*\\).*/\\1/'; }\n"
-                   "scancel --signal=USR1 $job; until [ \"$(state)\" = PENDING ]; do sleep 0.2; done\n"
-                   "until s=$(state); [ \"$s\" = COMPLETED ] || [ \"$s\" = FAILED ]; do sleep 0.2; done; echo \"$s\"",
-               why);
+  const auto outcome = in_slurm(
+      "job=$(sbatch --parsable " + script.string() + "); until [ -s " + metrics +
+          " ]; do sleep 0.1; done\n"
+          "state() { scontrol -o show job $job | sed 's/.*JobState=\\([A-Z]*\\).*/\\1/'; }\n"
+          "scancel --signal=USR1 $job; until scontrol -o show job $job | grep -q Restarts=1; do sleep 0.2; done\n"
+          "until s=$(state); [ \"$s\" = COMPLETED ] || [ \"$s\" = FAILED ]; do sleep 0.2; done; echo \"$s\"",
+      why);
   if (!outcome) GTEST_SKIP() << why;
   const std::string said = text_of(training.path() / "log");
   EXPECT_EQ(outcome->out, "COMPLETED\n") << outcome->err << said;
@@ -77,7 +77,7 @@ TEST(TrainSchedulers, MpirunStartsTheRanks) {
   const std::vector<std::string> mpirun = {"mpirun", "--allow-run-as-root", "--oversubscribe", "-n",
                                            "2",      cohort_path()};
   const Outcome outcome =
-      run(training.after(mpirun, "run", {"train.steps=20"}), Training::variables({{"SLURM_JOB_ID", ""}}), 100);
+      run(training.after(mpirun, "run", {"train.steps=20"}), Training::variables({{"SLURM_JOB_ID", ""}}));
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_TRUE(contains(outcome.err, "world: rank 0 of 2 (local rank 0 of 2), from Open MPI")) << outcome.err;
   EXPECT_EQ(training.runs("run").size(), 1u);

@@ -18,7 +18,7 @@ using Words = std::vector<std::string>;
 Outcome stopped_by(int signal, const Training& training, const Words& command, const std::string& name,
                    const std::map<std::string, std::string>& variables = {}) {
   Process job(command, Training::variables(variables));
-  EXPECT_TRUE(eventually([&] { return training.step(name) >= 5; }, 60)) << job.err();
+  EXPECT_TRUE(eventually([&] { return training.step(name) >= 5; })) << job.err();
   job.send(signal);
   return job.wait();
 }
@@ -46,7 +46,7 @@ TEST(TrainStop, SigtermAfterANoticeIsTheSameWish) {
   // Slurm sends USR1, and TERM when the time is over; the checkpoint may take longer than that.
   const Training training;
   Process job(training.alone("run", {"train.steps=100000"}), Training::variables());
-  ASSERT_TRUE(eventually([&] { return training.step("run") >= 5; }, 60)) << job.err();
+  ASSERT_TRUE(eventually([&] { return training.step("run") >= 5; })) << job.err();
   job.send(SIGSTOP);  // as if the step took long
   job.send(SIGUSR1);
   job.send(SIGTERM);
@@ -78,7 +78,7 @@ TEST(TrainStop, TheCommandThatAStopPrintsContinuesTheRunWithAsManyRanks) {
     ASSERT_TRUE(contains(command, "resume=")) << outcome.err;
     EXPECT_EQ(contains(command, "launch --nproc_per_node=2 --grace-period 20 train resume="), launcher.size() > 1)
         << command;
-    const Outcome again = run({"/bin/sh", "-c", command}, Training::variables(), 100);
+    const Outcome again = run({"/bin/sh", "-c", command}, Training::variables());
     EXPECT_EQ(again.code, 0) << command << "\n" << again.err;
     EXPECT_TRUE(contains(again.err, "resuming from ")) << again.err;
     EXPECT_EQ(contains(again.err, "world: rank 0 of 2"), launcher.size() > 1) << again.err;
@@ -113,7 +113,7 @@ std::string shown_on_terminal(const Words& command, unsigned short columns,
   }
   std::string text;
   char buffer[4096];
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(kPatience);
   pollfd ready{master, POLLIN, 0};
   bool told = false;
   while (std::chrono::steady_clock::now() < end) {

@@ -19,18 +19,16 @@ TEST(CliWatch, TopShowsBothRanksOfATrainingThatRuns) {
   Process job(training.after(launch({"--nproc_per_node=2"}), "watched", {"train.epochs=100000"}),
               Training::variables());
   const fs::path run_folder = training.outputs() / "watched" / "latest";
-  ASSERT_TRUE(eventually([&] { return training.step("watched") > 50; }, 60)) << job.err();
+  ASSERT_TRUE(eventually([&] { return training.step("watched") > 50; })) << job.err();
   nlohmann::json ranks;
-  const bool both = eventually(
-      [&] {
-        ranks = nlohmann::json::array();
-        const auto all = parse_json(run({cohort_path(), "top", "--json"}).out);
-        for (const auto& rank : all["ranks"])
-          if (rank["run"] == fs::canonical(run_folder).string() && rank["step"] > 20) ranks.push_back(rank);
-        return ranks.size() == 2;
-      },
-      30);
-  ASSERT_TRUE(both) << ranks.dump(2);
+  const auto see_both = [&] {
+    ranks = nlohmann::json::array();
+    const auto all = parse_json(run({cohort_path(), "top", "--json"}).out);
+    for (const auto& rank : all["ranks"])
+      if (rank["run"] == fs::canonical(run_folder).string() && rank["step"] > 20) ranks.push_back(rank);
+    return ranks.size() == 2;
+  };
+  ASSERT_TRUE(eventually(see_both)) << ranks.dump(2);
   for (int i = 0; i < 2; ++i) {
     const auto& rank = ranks[static_cast<std::size_t>(i)];
     EXPECT_EQ(rank["rank"], i);
@@ -43,7 +41,8 @@ TEST(CliWatch, TopShowsBothRanksOfATrainingThatRuns) {
     EXPECT_NEAR(rank["samples_per_s"].get<double>(), 16 * rank["steps_per_s"].get<double>(),
                 rank["samples_per_s"].get<double>() * 0.01);
     EXPECT_GT(rank["exchange_s"].get<double>(), 0);
-    EXPECT_LT(rank["exchange_s"].get<double>(), rank["step_s"].get<double>());
+    EXPECT_LT(rank["exchange_s"].get<double>(), rank["step_s"].get<double>())
+        << "a part of the steps, on a busy machine too";
     EXPECT_GT(rank["host_bytes"].get<double>(), 1 << 20);
     EXPECT_GT(rank["seconds_left"].get<double>(), 0);
   }
@@ -63,6 +62,7 @@ TEST(CliWatch, MetricsAndReportSayHowAStepIsSpentAndHowRanksCompare) {
   const auto last = last_metrics(folder, "speed/compute_s");
   const double step = 1 / last["speed/steps_per_s"].get<double>();
   EXPECT_GT(last["speed/compute_s"].get<double>(), 0);
+  // Parts of the same steps, whatever the machine does: the sum of the largest of two is no more than twice the whole.
   EXPECT_LE(last["speed/least_compute_s"].get<double>(), last["speed/compute_s"].get<double>());
   EXPECT_LE(last["speed/compute_s"].get<double>() + last["speed/data_s"].get<double>(), 2 * step);
   EXPECT_GT(last["speed/exchange_s"].get<double>(), 0);
@@ -91,7 +91,7 @@ TEST(CliWatch, ThroughGlooTheExchangesAreToldApartFromComputing) {
     const auto found = status(rank);
     return found.contains("exchange_s") && found["exchange_s"].is_number() && found["exchange_s"] > 0;
   };
-  ASSERT_TRUE(eventually([&] { return training.step("gloo") >= 40 && exchanges(0) && exchanges(1); }, 60)) << job.err();
+  ASSERT_TRUE(eventually([&] { return training.step("gloo") >= 40 && exchanges(0) && exchanges(1); })) << job.err();
   const auto first = status(0), second = status(1);
   job.send(SIGTERM);
   job.wait();
@@ -136,7 +136,7 @@ TEST(CliDoctorMeasures, LoaderAloneAndStepAloneOfARunAndOfAConfiguration) {
   const std::string config = (folder / "config.json").string();
   const auto examine = [&](std::vector<std::string> more) {
     more.insert(more.begin(), {cohort_path(), "doctor", "--measure", "--json"});
-    const Outcome outcome = run(more, Training::variables(), 120);
+    const Outcome outcome = run(more, Training::variables());
     EXPECT_TRUE(outcome.err.empty()) << outcome.err;
     return parse_json(outcome.out);
   };
@@ -166,7 +166,7 @@ TEST(CliDoctorMeasures, WhatCannotBeMeasuredIsLeftOutOfARunAndRefusedWhereItIsNa
   const std::string config = folder + "/config.json";
   const auto doctor = [&](std::vector<std::string> more) {
     more.insert(more.begin(), {cohort_path(), "doctor"});
-    return run(more, Training::variables(), 120);
+    return run(more, Training::variables());
   };
   const struct {
     std::vector<std::string> words;

@@ -3,7 +3,9 @@
 #include <chrono>
 #include <cmath>
 #include <csignal>
+#include <cstdlib>
 #include <map>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -70,6 +72,29 @@ class Training {
     return at == std::string::npos ? 0 : std::atoi(lines.back().c_str() + at + 7);
   }
 
+  std::string log(const std::string& name) const { return text_of(outputs() / name / "latest" / "training.log"); }
+  /// The processes that the ranks of the newest run of that name began as, by its log. Fails where one is missing.
+  std::vector<pid_t> pids(const std::string& name, int ranks) const {
+    const std::string text = log(name);
+    std::vector<pid_t> found;
+    for (int rank = 0; rank < ranks; ++rank) {
+      const std::string mark = "rank " + std::to_string(rank) + " on host ";
+      const std::size_t line = text.find(mark),
+                        at = text.find("(pid ", line == std::string::npos ? line : line + mark.size());
+      found.push_back(at == std::string::npos ? 0 : std::atoi(text.c_str() + at + 5));
+      if (found.back() <= 0)
+        throw std::runtime_error("the log does not name rank " + std::to_string(rank) + ":\n" + text);
+    }
+    return found;
+  }
+  /// The process that a rank is, or was last, by its status.
+  pid_t last_pid(const std::string& name, int rank) const {
+    const std::string text =
+        text_of(outputs() / name / "latest" / "ranks" / ("rank_" + std::to_string(rank) + ".json"));
+    const std::size_t at = text.find("\"pid\":");
+    return at == std::string::npos ? 0 : std::atoi(text.c_str() + at + 6);
+  }
+
   /// One thread for each operation: several trainings share the machine's cores.
   static std::map<std::string, std::string> variables(std::map<std::string, std::string> more = {}) {
     more.emplace("OMP_NUM_THREADS", "1");
@@ -79,12 +104,5 @@ class Training {
  private:
   TemporaryFolder folder_;
 };
-
-/// What stands behind `before` up to the end of its line; "" where that is missing.
-inline std::string rest_of_line(const std::string& text, const std::string& before) {
-  const std::size_t at = text.find(before);
-  if (at == std::string::npos) return "";
-  return text.substr(at + before.size(), text.find('\n', at) - at - before.size());
-}
 
 }  // namespace cohort::testing

@@ -17,14 +17,14 @@
 
 #include "core/error.h"
 #include "core/message_of.h"
+#include "support/fresh_folder.h"
 
 namespace cohort {
 namespace {
 namespace fs = std::filesystem;
 
 TEST(Files, AtomicWriteReplacesTheWholeFileAndLeavesNothingAside) {
-  const fs::path folder = fs::path(::testing::TempDir()) / "cohort_files_test";
-  fs::remove_all(folder);
+  const fs::path folder = test::fresh_folder("test");
   write_file_atomically(folder / "deep" / "a.txt", "one");
   write_file_atomically(folder / "deep" / "a.txt", "two");
   EXPECT_EQ(read_file(folder / "deep" / "a.txt"), "two");
@@ -33,8 +33,7 @@ TEST(Files, AtomicWriteReplacesTheWholeFileAndLeavesNothingAside) {
 
 TEST(Files, AFolderInTheWayStays) {
   // A full disk is tested in tests/train.
-  const fs::path folder = fs::path(::testing::TempDir()) / "cohort_files_full";
-  fs::remove_all(folder);
+  const fs::path folder = test::fresh_folder("full");
   fs::create_directories(folder / "taken" / "inside");
   EXPECT_THROW(write_file_atomically(folder / "taken", "x"), Error);
   EXPECT_TRUE(fs::is_directory(folder / "taken"));
@@ -42,8 +41,7 @@ TEST(Files, AFolderInTheWayStays) {
 }
 
 TEST(Files, WritingFollowsLinksAndKeepsThem) {
-  const fs::path folder = fs::path(::testing::TempDir()) / "cohort_files_links";
-  fs::remove_all(folder);
+  const fs::path folder = test::fresh_folder("links");
   fs::create_directories(folder / "real");
   write_file_atomically(folder / "real" / "a.txt", "old");
   fs::create_symlink("real/a.txt", folder / "direct");
@@ -61,9 +59,7 @@ TEST(Files, WritingFollowsLinksAndKeepsThem) {
 }
 
 TEST(Files, PipesAreNotReplaced) {
-  const fs::path folder = fs::path(::testing::TempDir()) / "cohort_files_pipe";
-  fs::remove_all(folder);
-  fs::create_directories(folder);
+  const fs::path folder = test::fresh_folder("pipe");
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
   const std::string message = message_of([&] { write_file_atomically(folder / "pipe", "x"); });
   EXPECT_NE(message.find("a pipe or a device"), std::string::npos) << message;
@@ -71,9 +67,7 @@ TEST(Files, PipesAreNotReplaced) {
 }
 
 TEST(Files, AFileThatIsNotCommittedLeavesNothingNotEvenItsFolders) {
-  const fs::path folder = fs::path(::testing::TempDir()) / "cohort_files_dropped";
-  fs::remove_all(folder);
-  fs::create_directories(folder);
+  const fs::path folder = test::fresh_folder("dropped");
   {
     AtomicFile file(folder / "new" / "deep" / "a.txt");
     file.write(3, "x");
@@ -83,9 +77,7 @@ TEST(Files, AFileThatIsNotCommittedLeavesNothingNotEvenItsFolders) {
 }
 
 TEST(Files, TheLongestNameIsWrittenAndALongerOneIsRefusedAtOnce) {
-  const fs::path folder = fs::path(::testing::TempDir()) / "cohort_files_long";
-  fs::remove_all(folder);
-  fs::create_directories(folder);
+  const fs::path folder = test::fresh_folder("long");
   AtomicFile one(folder / std::string(255, 'n')), two(folder / std::string(255, 'n'));
   one.write(0, "1");
   two.write(0, "2");
@@ -179,9 +171,7 @@ TEST(Files, ReadingAMissingFileNamesIt) {
 }
 
 TEST(Files, SymlinkIsReplacedInOneStep) {
-  const fs::path folder = fs::path(::testing::TempDir()) / "cohort_files_link";
-  fs::remove_all(folder);
-  fs::create_directories(folder);
+  const fs::path folder = test::fresh_folder("link");
   replace_symlink("checkpoint-1", folder / "last");
   replace_symlink("checkpoint-2", folder / "last");
   EXPECT_EQ(fs::read_symlink(folder / "last"), "checkpoint-2");

@@ -106,9 +106,13 @@ TEST(ByteGate, WhatIsInUseAtOnceFitsIntoTheBudgetOrIsAlone) {
   constexpr int kThings = 8;
   constexpr int kRounds = 400;
   ByteGate gate(kBudget);
+  {                                                                   // nobody waits here
+    const auto first = gate.enter(0, 30), again = gate.enter(0, 30);  // one thing may have several users
+    const auto small = gate.enter(1, 40);                             // small things are used at the same time
+  }
   std::mutex mutex;
   std::array<int, kThings> users{};
-  std::atomic<std::int64_t> faults{0}, shared{0}, beside{0};
+  std::atomic<std::int64_t> faults{0};
   std::vector<std::thread> threads;
   for (int t = 0; t < 6; ++t)
     threads.emplace_back([&, t] {
@@ -123,10 +127,8 @@ TEST(ByteGate, WhatIsInUseAtOnceFitsIntoTheBudgetOrIsAlone) {
           for (int k = 0; k < kThings; ++k) {
             if (users[static_cast<std::size_t>(k)] == 0) continue;
             bytes += 30 + 10 * k, ++things;
-            if (users[static_cast<std::size_t>(k)] > 1) ++shared;
           }
           if (bytes > kBudget && things > 1) ++faults;
-          if (things > 1) ++beside;
         }
         std::this_thread::yield();
         std::lock_guard lock(mutex);
@@ -135,8 +137,6 @@ TEST(ByteGate, WhatIsInUseAtOnceFitsIntoTheBudgetOrIsAlone) {
     });
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(faults, 0);
-  EXPECT_GT(shared, 0) << "one thing may have several users";
-  EXPECT_GT(beside, 0) << "small things are used at the same time";
 }
 
 TEST(EpisodeNotes, OneAtATimeFindsOut) {

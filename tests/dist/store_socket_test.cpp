@@ -22,13 +22,13 @@ TEST(StoreSocket, PortZeroTakesAFreeOneAndListens) {
   const OwnedSocket socket = open_store_socket(0, true);
   const int port = bound_port(socket.get());
   EXPECT_GT(port, 0);
-  wait_for_listener("127.0.0.1", port, 1s, "a test");
-  wait_for_listener("localhost", port, 1s, "a test");
+  wait_for_listener("127.0.0.1", port, 60s, "a test");
+  wait_for_listener("localhost", port, 60s, "a test");
 }
 
 TEST(StoreSocket, EveryAddressMeansIpv4Too) {
   const OwnedSocket socket = open_store_socket(0, false);
-  wait_for_listener("127.0.0.1", bound_port(socket.get()), 1s, "a test");
+  wait_for_listener("127.0.0.1", bound_port(socket.get()), 60s, "a test");
 }
 
 TEST(StoreSocket, PortInUseIsAnErrorWithAnotherThatCanBeBound) {
@@ -57,14 +57,14 @@ TEST(StoreSocket, ListenerThatComesLaterIsWaitedFor) {
     std::this_thread::sleep_for(200ms);
     socket = open_store_socket(port, true);
   });
-  EXPECT_NO_THROW(wait_for_listener("127.0.0.1", port, 10s, "a test"));
+  EXPECT_NO_THROW(wait_for_listener("127.0.0.1", port, 60s, "a test"));
   later.join();
 }
 
 TEST(StoreSocket, NobodyListeningIsAnErrorThatNamesAddressAndTime) {
   const int port = free_port(true);
   const std::string text = message_of([&] { wait_for_listener("127.0.0.1", port, 100ms, "rank 1 of 2"); });
-  EXPECT_NE(text.find("rank 1 of 2 could not reach the store at 127.0.0.1:" + std::to_string(port) + " for 0."),
+  EXPECT_NE(text.find("rank 1 of 2 could not reach the store at 127.0.0.1:" + std::to_string(port) + " for "),
             std::string::npos)
       << text;
   EXPECT_NE(text.find("Connection refused"), std::string::npos) << text;

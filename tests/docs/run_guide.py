@@ -22,7 +22,7 @@ import tempfile
 import time
 from dataclasses import dataclass
 
-BLOCK_SECONDS = 120  # a block takes a few seconds; a hanging one must not use up the whole test's time
+BLOCK_SECONDS = 300  # a block takes a few seconds; a hanging one must not use up the whole test's time
 
 
 @dataclass

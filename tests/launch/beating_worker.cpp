@@ -1,5 +1,7 @@
 // A rank for tests of the launcher's watch: it beats as a training does, and then behaves as it is told.
-//   beating_worker hang|validation|busy|talk SECONDS
+//   beating_worker hang FILE                       rank 1 hangs once rank 0 waits for it, as the file says
+//   beating_worker validation|busy|talk SECONDS
+// After some steps it prints "pid N".
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -27,15 +29,22 @@ int main(int argc, char** argv) {
   cohort::launch::RankPage* const page = cohort::launch::own_rank_page();
   const char* rank = std::getenv("RANK");
   if (argc < 3 || !page || !rank) return 2;
-  std::printf("pid %d\n", static_cast<int>(::getpid()));
-  std::fflush(stdout);
-  const auto length = std::chrono::duration<double>(std::atof(argv[2]));
-  for (int step = 0; step < 40; ++step) {
+  const bool hangs = std::strcmp(argv[1], "hang") == 0, is_one = std::strcmp(rank, "1") == 0;
+  const auto length = std::chrono::duration<double>(hangs ? 0 : std::atof(argv[2]));
+  for (int step = 0; step < 40 || (hangs && is_one && ::access(argv[2], F_OK) != 0); ++step) {
     page->beat(RankPhase::kTraining, step);
     std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    if (step != 30) continue;
+    std::printf("pid %d\n", static_cast<int>(::getpid()));
+    std::fflush(stdout);
   }
-  if (std::strcmp(argv[1], "hang") == 0) {
-    if (std::strcmp(rank, "1") != 0) page->wait_for_others(true);
+  if (hangs) {
+    if (is_one) {
+      page->beat(RankPhase::kTraining, 1000);  // so that the other has been silent for longer
+    } else {
+      page->wait_for_others(true);
+      if (std::FILE* file = std::fopen(argv[2], "w")) std::fclose(file);
+    }
     wait_for_nothing();
   } else if (std::strcmp(argv[1], "validation") == 0) {
     page->beat(RankPhase::kValidation, 40);

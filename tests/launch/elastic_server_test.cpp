@@ -22,9 +22,10 @@ using ServerJson = nlohmann::json;
 TEST(ElasticServer, NodesWithTheSecretGetTheirRoundAndOthersAreTurnedAway) {
   const int port = testing::free_port();
   const auto server =
-      ElasticServer::host({.host = "127.0.0.1", .port = port}, limits_of(2, 2), "job", kJobSecret, 4242);
+      ElasticServer::host({.host = "127.0.0.1", .port = port}, patient_limits_of(2, 2), "job", kJobSecret, 4242);
   ASSERT_NE(server, nullptr);
-  EXPECT_EQ(ElasticServer::host({.host = "127.0.0.1", .port = port}, limits_of(2, 2), "job", kJobSecret, 4242), nullptr)
+  EXPECT_EQ(ElasticServer::host({.host = "127.0.0.1", .port = port}, patient_limits_of(2, 2), "job", kJobSecret, 4242),
+            nullptr)
       << "another agent has it";
 
   RendezvousClient stranger(port);
@@ -66,7 +67,7 @@ TEST(ElasticServer, ConnectionsThatSayNothingKeepNobodyOut) {
   {
     const int port = testing::free_port();
     const auto server =
-        ElasticServer::host({.host = "127.0.0.1", .port = port}, limits_of(1, 1), "job", kJobSecret, 4242);
+        ElasticServer::host({.host = "127.0.0.1", .port = port}, patient_limits_of(1, 1), "job", kJobSecret, 4242);
     ASSERT_NE(server, nullptr);
     // Both ends of each are this process', so that the server is the first that can open no more.
     std::vector<std::unique_ptr<RendezvousClient>> strangers;
@@ -82,8 +83,9 @@ TEST(ElasticServer, ConnectionsThatSayNothingKeepNobodyOut) {
 
 TEST(ElasticServer, AnotherJobsNodeThatLostItsHostWakesNoServerOnStandby) {
   const int port = testing::free_port();
-  const auto server = ElasticServer::host({.host = "127.0.0.1", .port = port}, limits_of(1, 2), "job", kJobSecret, 4242,
-                                          /*active=*/false);
+  const auto server =
+      ElasticServer::host({.host = "127.0.0.1", .port = port}, patient_limits_of(1, 2), "job", kJobSecret, 4242,
+                          /*active=*/false);
   RendezvousClient other(port), own(port);
   other.open(kJobSecret);
   other.join("x", "another job", {{"round", 2}, {"nodes", 2}, {"restarts", 0}, {"recovery", 0}, {"certain", true}});
@@ -107,7 +109,7 @@ TEST(ElasticServer, TheStateOfVeryManyNodesFitsIntoAMessage) {
 TEST(ElasticServer, NodesRecoverTogetherAndAreCalledByOneNumber) {
   const int port = testing::free_port();
   const auto server =
-      ElasticServer::host({.host = "127.0.0.1", .port = port}, limits_of(2, 2, 3), "job", kJobSecret, 4242);
+      ElasticServer::host({.host = "127.0.0.1", .port = port}, patient_limits_of(2, 2, 3), "job", kJobSecret, 4242);
   RendezvousClient a(port), b(port);
   for (RendezvousClient* client : {&a, &b}) client->open(kJobSecret);
   a.join("a");
@@ -128,8 +130,9 @@ TEST(ElasticServer, NodesRecoverTogetherAndAreCalledByOneNumber) {
 
 TEST(ElasticServer, OneOnStandbyTurnsNodesAwayUntilTheOtherHostIsLost) {
   const int port = testing::free_port();
-  const auto server = ElasticServer::host({.host = "127.0.0.1", .port = port}, limits_of(1, 2), "job", kJobSecret, 4242,
-                                          /*active=*/false);
+  const auto server =
+      ElasticServer::host({.host = "127.0.0.1", .port = port}, patient_limits_of(1, 2), "job", kJobSecret, 4242,
+                          /*active=*/false);
   RendezvousClient early(port), moved(port), late(port);
   early.open(kJobSecret);
   early.join("new");
@@ -153,8 +156,8 @@ TEST(ElasticServer, AThousandAgentsMeetAtOnce) {
   ::setrlimit(RLIMIT_NOFILE, &files);
   if (files.rlim_cur < 2 * kAgents + 100) GTEST_SKIP() << "needs 2,100 open files: ulimit -n allows fewer";
   const int port = testing::free_port();
-  const auto server =
-      ElasticServer::host({.host = "127.0.0.1", .port = port}, limits_of(kAgents, kAgents), "job", kJobSecret, 4242);
+  const auto server = ElasticServer::host({.host = "127.0.0.1", .port = port}, patient_limits_of(kAgents, kAgents),
+                                          "job", kJobSecret, 4242);
   ASSERT_NE(server, nullptr);
   std::mutex mutex;
   std::set<int> ranks;

@@ -11,8 +11,7 @@ class LaunchElastic : public ::testing::Test {
   std::vector<std::string> agent(const std::string& nodes, const std::string& script,
                                  std::vector<std::string> more = {}) const {
     std::vector<std::string> flags = {"--nnodes=" + nodes, "--nproc_per_node=1",
-                                      "--rdzv-endpoint=127.0.0.1:" + std::to_string(port_), "--rdzv-id=job",
-                                      "--last-call=1"};
+                                      "--rdzv-endpoint=127.0.0.1:" + std::to_string(port_), "--rdzv-id=job"};
     flags.insert(flags.end(), more.begin(), more.end());
     flags.insert(flags.end(), {"--", "/bin/sh", "-c", script});
     return launch(flags);
@@ -21,6 +20,12 @@ class LaunchElastic : public ::testing::Test {
     return {{"COHORT_JOB_SECRET", text}};
   }
   std::string said() const { return text_of(folder_.path() / "said"); }
+  /// For a script: waits until so many lines were written for each attempt.
+  std::string await_lines_of_attempt(int each) const {
+    const std::string n = std::to_string(each);
+    return "until [ \"$(wc -l < " + (folder_.path() / "said").string() + ")\" -ge $((" + n + " + " + n +
+           " * TORCHELASTIC_RESTART_COUNT)) ]; do sleep 0.02; done; ";
+  }
   /// Every rank writes a line about itself.
   std::string say() const {
     return "echo \"attempt $TORCHELASTIC_RESTART_COUNT rank $RANK of $WORLD_SIZE at $MASTER_ADDR full "
@@ -33,21 +38,22 @@ class LaunchElastic : public ::testing::Test {
 };
 
 TEST_F(LaunchElastic, TheLastNodesGoOnWhenAnAgentIsKilledAndANewOneJoins) {
-  Process first(agent("1:2", say() + "exec sleep 1000"), secret());
-  ASSERT_TRUE(eventually([&] { return contains(said(), "attempt 0 rank 0 of 1 "); }, 60)) << first.err();
+  Process first(agent("1:2", say() + "exec sleep 1000", {"--last-call=1"}), secret());
+  ASSERT_TRUE(eventually([&] { return contains(said(), "attempt 0 rank 0 of 1 "); })) << first.err();
   {
-    Process second(agent("1:2", say() + "exec sleep 1000"), secret());
-    ASSERT_TRUE(eventually(
-        [&] { return contains(said(), "attempt 1 rank 0 of 2 ") && contains(said(), "attempt 1 rank 1 of 2 "); }, 60))
-        << first.err() << second.err();
+    Process second(agent("1:2", say() + "exec sleep 1000", {"--last-call=1"}), secret());
+    ASSERT_TRUE(eventually([&] {
+      return contains(said(), "attempt 1 rank 0 of 2 ") && contains(said(), "attempt 1 rank 1 of 2 ");
+    })) << first.err()
+        << second.err();
     EXPECT_TRUE(contains(first.err(), "has joined")) << first.err();
     second.send(SIGKILL);
-    ASSERT_TRUE(eventually([&] { return contains(said(), "attempt 2 rank 0 of 1 "); }, 60)) << first.err();
+    ASSERT_TRUE(eventually([&] { return contains(said(), "attempt 2 rank 0 of 1 "); })) << first.err();
     EXPECT_TRUE(contains(first.err(), "has left, or its agent has died")) << first.err();
   }
   EXPECT_TRUE(contains(said(), " at 127.0.0.1 full 2 secret .\n")) << "the ranks are not told the secret\n" << said();
   first.send(SIGTERM);
-  EXPECT_EQ(first.wait(60).code, 143) << first.err();
+  EXPECT_EQ(first.wait().code, 143) << first.err();
 }
 
 TEST_F(LaunchElastic, NodesThatFinishEndTheJobWellTogether) {
@@ -59,7 +65,8 @@ TEST_F(LaunchElastic, NodesThatFinishEndTheJobWellTogether) {
 }
 
 TEST_F(LaunchElastic, AFailureOnOneNodeRestartsAllAndTheLastOneEndsAllWithItsCode) {
-  const std::string script = say() + "if [ $RANK = 1 ]; then sleep 0.2; exit 7; fi; exec sleep 1000";
+  const std::string script =
+      say() + "if [ $RANK = 1 ]; then " + await_lines_of_attempt(2) + "exit 7; fi; exec sleep 1000";
   Process a(agent("2:2", script, {"--rdzv-backend=c10d", "--max-restarts=1"}), secret());
   Process b(agent("2:2", script, {"--rdzv-backend=c10d", "--max-restarts=1"}), secret());
   EXPECT_EQ(a.wait().code, 7) << a.err();
@@ -101,8 +108,8 @@ TEST_F(LaunchElastic, WhyARankFailedIsSaidAtOnceAlsoWhereTheOthersTakeLongAndThe
 }
 
 TEST_F(LaunchElastic, AnAgentThatStoodStillTakesNobodyForLostAfterwards) {
-  Process only(agent("1:2", say() + "exec sleep 1000"), secret());
-  ASSERT_TRUE(eventually([&] { return contains(said(), "attempt 0 rank 0 of 1 "); }, 60)) << only.err();
+  Process only(agent("1:2", say() + "exec sleep 1000", {"--last-call=1"}), secret());
+  ASSERT_TRUE(eventually([&] { return contains(said(), "attempt 0 rank 0 of 1 "); })) << only.err();
   only.send(SIGSTOP);
   std::this_thread::sleep_for(std::chrono::seconds(6));
   only.send(SIGCONT);
@@ -110,12 +117,12 @@ TEST_F(LaunchElastic, AnAgentThatStoodStillTakesNobodyForLostAfterwards) {
   EXPECT_TRUE(alive(only.pid())) << only.err();
   EXPECT_EQ(lines_of(said()).size(), 1u) << said();
   only.send(SIGTERM);
-  EXPECT_EQ(only.wait(60).code, 143) << only.err();
+  EXPECT_EQ(only.wait().code, 143) << only.err();
 }
 
 TEST_F(LaunchElastic, WithoutTheSecretNobodyJoinsAndWithoutAnySecretNothingBegins) {
-  Process first(agent("1:2", say() + "exec sleep 1000"), secret());
-  ASSERT_TRUE(eventually([&] { return contains(said(), "attempt 0 rank 0 of 1 "); }, 60)) << first.err();
+  Process first(agent("1:2", say() + "exec sleep 1000", {"--last-call=1"}), secret());
+  ASSERT_TRUE(eventually([&] { return contains(said(), "attempt 0 rank 0 of 1 "); })) << first.err();
   const Outcome stranger = run(agent("1:2", say() + "true"), secret("another secret, which is wrong"));
   EXPECT_EQ(stranger.code, 1);
   EXPECT_TRUE(contains(stranger.err, "its secret is another one")) << stranger.err;
@@ -124,17 +131,16 @@ TEST_F(LaunchElastic, WithoutTheSecretNobodyJoinsAndWithoutAnySecretNothingBegin
   EXPECT_TRUE(contains(none.err, "openssl rand -hex 32")) << none.err;
   EXPECT_EQ(lines_of(said()).size(), 1u) << "the job of the first is not disturbed\n" << said();
   first.send(SIGTERM);
-  first.wait(60);
+  first.wait();
 }
 
 TEST_F(LaunchElastic, WhenTheHostOfTheRendezvousDiesTheOthersEndAndSayWhy) {
   Process host(agent("2:2", say() + "exec sleep 1000", {"--rdzv-backend=c10d"}), secret());
-  ASSERT_TRUE(eventually([&] { return contains(host.err(), "waits for the others"); }, 60));
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // so that it is the host
+  ASSERT_TRUE(eventually([&] { return contains(host.err(), "waits for the others"); })) << host.err();  // and hosts
   Process other(agent("2:2", say() + "exec sleep 1000", {"--rdzv-backend=c10d"}), secret());
-  ASSERT_TRUE(eventually([&] { return lines_of(said()).size() == 2; }, 60)) << host.err() << other.err();
+  ASSERT_TRUE(eventually([&] { return lines_of(said()).size() == 2; })) << host.err() << other.err();
   host.send(SIGKILL);
-  const Outcome outcome = other.wait(60);
+  const Outcome outcome = other.wait();
   EXPECT_EQ(outcome.code, 1) << outcome.err;
   EXPECT_TRUE(
       contains(outcome.err, "the rendezvous at 127.0.0.1:" + std::to_string(port_) + " has closed the connection"))
@@ -156,8 +162,8 @@ class LaunchNumbered : public LaunchElastic {
 TEST_F(LaunchNumbered, AFailureRestartsAllNodesWithTheSameNumbersAndStore) {
   const std::string script = say() + "echo port $MASTER_PORT node $GROUP_RANK rank $RANK >> " +
                              (folder_.path() / "ports").string() +
-                             "; if [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then if [ $RANK = 1 ]; then sleep 0.3; exit 7; "
-                             "fi; exec sleep 1000; fi";
+                             "; if [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then if [ $RANK = 1 ]; then " +
+                             await_lines_of_attempt(2) + "exit 7; fi; exec sleep 1000; fi";
   Process second(node(1, script, {"--max-restarts=1"}), secret());  // who comes first does not matter
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   Process first(node(0, script, {"--max-restarts=1"}), secret());
@@ -177,10 +183,9 @@ TEST_F(LaunchNumbered, ANodeThatIsLostIsWaitedForUntilTheSameCommandRunsThereAga
   Process first(node(0, script, {"--max-restarts=1"}), secret());
   {
     Process second(node(1, script, {"--max-restarts=1"}), secret());
-    ASSERT_TRUE(eventually([&] { return lines_of(said()).size() == 2; }, 60)) << first.err() << second.err();
+    ASSERT_TRUE(eventually([&] { return lines_of(said()).size() == 2; })) << first.err() << second.err();
     second.send(SIGKILL);
-    ASSERT_TRUE(eventually([&] { return contains(first.err(), "start the same command there again"); }, 60))
-        << first.err();
+    ASSERT_TRUE(eventually([&] { return contains(first.err(), "start the same command there again"); })) << first.err();
   }
   const Outcome third = run(node(7, "true", {"--max-restarts=1"}), secret());
   EXPECT_EQ(third.code, 2) << "there is no such node\n" << third.err;
@@ -204,7 +209,7 @@ TEST_F(LaunchNumbered, WithoutRestartsTheBannerSaysThatADeadRankEndsTheJob) {
 
 TEST_F(LaunchNumbered, APortOfTheAgentsThatIsTakenIsNamed) {
   Process taken(node(0, "exec sleep 1000", {"--max-restarts=1"}), secret());
-  ASSERT_TRUE(eventually([&] { return contains(taken.err(), "waits for the others"); }, 60)) << taken.err();
+  ASSERT_TRUE(eventually([&] { return contains(taken.err(), "waits for the others"); })) << taken.err();
   // Its agents meet at port_ + 1; a job whose store is there cannot begin.
   std::vector<std::string> flags = {"--nnodes=2",
                                     "--node-rank=0",
@@ -222,25 +227,25 @@ TEST_F(LaunchNumbered, APortOfTheAgentsThatIsTakenIsNamed) {
 class LaunchStateFile : public LaunchElastic {
  protected:
   std::vector<std::string> node(const std::string& nodes, const std::string& script) const {
-    return agent(
-        nodes, script,
-        {"--rdzv-backend=c10d", "--rdzv-conf=state_file=" + (folder_.path() / "terms").string(), "--max-restarts=1"});
+    return agent(nodes, script,
+                 {"--rdzv-backend=c10d", "--rdzv-conf=state_file=" + (folder_.path() / "terms").string(),
+                  "--max-restarts=1", "--last-call=200"});
   }
-  /// The first of two, then the second, until both have begun.
+  /// Until both have begun, together.
   void both(Process& second) const {
-    ASSERT_TRUE(eventually([&] { return contains(said(), "rank 1 of 2 "); }, 60)) << second.err();
+    ASSERT_TRUE(eventually([&] { return lines_of(said()).size() == 2; })) << second.err();
+    EXPECT_TRUE(contains(said(), "rank 0 of 2 ") && contains(said(), "rank 1 of 2 ")) << said();
   }
 };
 
 TEST_F(LaunchStateFile, TheHostsDeathLeavesTheOtherNodeToGoOn) {
   const std::string script = say() + "[ $WORLD_SIZE = 1 ] && [ $TORCHELASTIC_RESTART_COUNT -gt 0 ] || exec sleep 1000";
   Process host(node("1:2", script), secret());
-  ASSERT_TRUE(eventually([&] { return contains(host.err(), "waits for the others"); }, 60));
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  ASSERT_TRUE(eventually([&] { return contains(host.err(), "waits for the others"); })) << host.err();  // and hosts
   Process other(node("1:2", script), secret());
   both(other);
   host.send(SIGKILL);
-  EXPECT_EQ(other.wait(60).code, 0) << other.err();
+  EXPECT_EQ(other.wait().code, 0) << other.err();
   EXPECT_TRUE(contains(said(), "rank 0 of 1 ")) << said();
   EXPECT_TRUE(contains(text_of(folder_.path() / "terms.3"), "\"ended\":0")) << "two hosts, then the end";
 }
@@ -248,21 +253,18 @@ TEST_F(LaunchStateFile, TheHostsDeathLeavesTheOtherNodeToGoOn) {
 TEST_F(LaunchStateFile, AHostThatOnlyStoodStillFindsThatTheJobGoesOnWithoutIt) {
   const std::string script = say() + "exec sleep 1000";
   Process host(node("1:2", script), secret());
-  ASSERT_TRUE(eventually([&] { return contains(host.err(), "waits for the others"); }, 60));
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  ASSERT_TRUE(eventually([&] { return contains(host.err(), "waits for the others"); })) << host.err();  // and hosts
   Process other(node("1:2", script), secret());
   both(other);
-  const std::size_t before = lines_of(said()).size();
   host.send(SIGSTOP);
-  ASSERT_TRUE(eventually([&] { return lines_of(said()).size() > before; }, 60)) << other.err();
-  EXPECT_TRUE(contains(said(), "rank 0 of 1 ")) << said();
+  ASSERT_TRUE(eventually([&] { return contains(said(), "rank 0 of 1 "); })) << other.err();
   host.send(SIGCONT);
-  const Outcome outcome = host.wait(60);
+  const Outcome outcome = host.wait();
   EXPECT_EQ(outcome.code, 1) << outcome.err;
   EXPECT_TRUE(contains(outcome.err, "the others go on elsewhere")) << outcome.err;
   EXPECT_TRUE(alive(other.pid())) << other.err();
   other.send(SIGTERM);
-  EXPECT_EQ(other.wait(60).code, 143) << other.err();
+  EXPECT_EQ(other.wait().code, 143) << other.err();
 }
 
 }  // namespace

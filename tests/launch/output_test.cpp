@@ -26,8 +26,7 @@ TEST(LaunchOutput, HeavyOutputOfFourRanksIsWholeAndInOrder) {
   const Outcome outcome = run(launch({"--nproc_per_node=4", "--", "awk",
                                       "BEGIN { r = ENVIRON[\"RANK\"]; for (i = 0; i < " + count +
                                           "; ++i) { printf \"line %d \", i; printf \"of rank %s %s\\n\", r, \"" +
-                                          std::string(60, 'x') + "\"; print \"e\" i > \"/dev/stderr\" } }"}),
-                              {}, 100);
+                                          std::string(60, 'x') + "\"; print \"e\" i > \"/dev/stderr\" } }"}));
   EXPECT_EQ(outcome.code, 0) << outcome.err.substr(0, 500);
   std::map<int, int> next;
   for (const std::string& line : lines_of(outcome.out)) {
@@ -127,8 +126,7 @@ TEST(LaunchOutput, AReaderThatGoesAwayEndsTheJobWithoutLogs) {
            "(" + cohort_path() +
                " launch --nproc_per_node=2 -- /bin/sh -c 'while :; do echo line; sleep 0.05; done'; "
                "echo $? > " +
-               code + ") | head -n 3"},
-          {}, 30);
+               code + ") | head -n 3"});
   EXPECT_EQ(lines_of(outcome.out).size(), 3u);
   EXPECT_EQ(text_of(code), "141\n");
 }
@@ -140,8 +138,7 @@ TEST(LaunchOutput, OutputThatCannotBeWrittenIsSaidAndTheJobGoesOn) {
                                cohort_path() +
                                    " launch --nproc_per_node=2 -- /bin/sh -c 'echo line; sleep 0.3; echo "
                                    "more; echo $RANK >> " +
-                                   done + "' > /dev/full"},
-                              {}, 30);
+                                   done + "' > /dev/full"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(lines_of(text_of(done)).size(), 2u);
   const std::string said = "standard output cannot be written: No space left on device";
@@ -163,8 +160,7 @@ TEST(LaunchOutput, WithClosedStandardDescriptorsTheJobRunsAndItsRanksHaveThem) {
       fs::remove(done);
       const Outcome outcome =
           run({"/bin/sh", "-c",
-               "exec " + cohort_path() + " launch --nproc_per_node=" + ranks + " -- " + program + " " + closed},
-              {}, 30);
+               "exec " + cohort_path() + " launch --nproc_per_node=" + ranks + " -- " + program + " " + closed});
       EXPECT_EQ(outcome.code, 0) << closed << "\n" << outcome.err;
       EXPECT_EQ(lines_of(text_of(done)).size(), static_cast<std::size_t>(std::stoi(ranks))) << closed;
     }

@@ -66,10 +66,10 @@ Batch fixture_batch(int step, int rank) {
   return batch;
 }
 
-dist::GroupOptions quick_options() {
+dist::GroupOptions patient_options() {
   dist::GroupOptions options;
-  options.store_timeout = 30s;
-  options.collective_timeout = 30s;
+  options.store_timeout = 300s;
+  options.collective_timeout = 300s;
   return options;
 }
 
@@ -142,7 +142,7 @@ void train(const std::shared_ptr<dist::Group>& group, const std::string& scenari
 
 /// Accumulation over two micro-batches equals one batch of both; the result of the ranks is compared by the test.
 void accumulate(const std::string& folder) {
-  const auto group = dist::Group::create(dist::read_rank_environment(), quick_options());
+  const auto group = dist::Group::create(dist::read_rank_environment(), patient_options());
   const int rank = group->rank();
   for (const bool split : {false, true}) {
     FixtureNet net;
@@ -233,7 +233,7 @@ void modes(const std::string& scenario, const std::string& folder, const std::st
   std::shared_ptr<dist::Group> group;
   std::unique_ptr<parallel::Strategy> strategy;
   if (scenario == "modes_ddp") {
-    group = dist::Group::create(env, quick_options());
+    group = dist::Group::create(env, patient_options());
     strategy = std::make_unique<DistributedDataParallel>(job.model, group);
   } else if (scenario == "modes_dp") {
     strategy = std::make_unique<parallel::DataParallel>(job.model, std::vector<DeviceId>(2),
@@ -285,7 +285,7 @@ void modes(const std::string& scenario, const std::string& folder, const std::st
 
 /// The hash that the log shows names the rank that went astray.
 void differing_rank() {
-  const auto group = dist::Group::create(dist::read_rank_environment(), quick_options());
+  const auto group = dist::Group::create(dist::read_rank_environment(), patient_options());
   FixtureNet net;
   DistributedDataParallel ddp(net.ptr(), group);
   const auto equal = parallel::check_parameters_equal(ddp);
@@ -302,7 +302,7 @@ void differing_rank() {
 void world() {
   const auto env = dist::read_rank_environment();
   const auto plan = parallel::make_plan({env, {DeviceId{}}, 2}, {});
-  const auto group = dist::Group::create(env, quick_options());
+  const auto group = dist::Group::create(env, patient_options());
   for (const std::string& line : parallel::world_lines(plan, *group)) std::puts(line.c_str());
   group->close();
 }
@@ -312,7 +312,7 @@ void gpu_sgd(const std::string& folder) {
   const auto env = dist::read_rank_environment();
   std::string why;
   const int count = dist::load_cuda_plugin().device_count(why);
-  dist::GroupOptions options = quick_options();
+  dist::GroupOptions options = patient_options();
   options.device = {DeviceKind::kCuda, env.local_rank % std::max(1, count)};
   const auto group = dist::Group::create(env, options);
   FixtureNet net;
@@ -364,19 +364,19 @@ void gpu_data_parallel(const std::string& folder) {
 }
 
 void different_shape() {
-  const auto group = dist::Group::create(dist::read_rank_environment(), quick_options());
+  const auto group = dist::Group::create(dist::read_rank_environment(), patient_options());
   FixtureNet net(false, false, group->rank() == 1 ? kHidden / 2 : kHidden);
   DistributedDataParallel ddp(net.ptr(), group);
 }
 
 void missing_layer() {
-  const auto group = dist::Group::create(dist::read_rank_environment(), quick_options());
+  const auto group = dist::Group::create(dist::read_rank_environment(), patient_options());
   FixtureNet net(false, group->rank() == 0);
   DistributedDataParallel ddp(net.ptr(), group);
 }
 
 void unused_parameter() {
-  const auto group = dist::Group::create(dist::read_rank_environment(), quick_options());
+  const auto group = dist::Group::create(dist::read_rank_environment(), patient_options());
   FixtureNet net(false, true);
   net->use_extra = false;
   DistributedDataParallel ddp(net.ptr(), group);
@@ -384,7 +384,7 @@ void unused_parameter() {
 }
 
 void died_peer() {
-  const auto group = dist::Group::create(dist::read_rank_environment(), quick_options());
+  const auto group = dist::Group::create(dist::read_rank_environment(), patient_options());
   FixtureNet net;
   DistributedDataParallel ddp(net.ptr(), group);
   for (int step = 0; step < 5; ++step) {
@@ -394,7 +394,7 @@ void died_peer() {
 }
 
 void early_termination() {
-  const auto group = dist::Group::create(dist::read_rank_environment(), quick_options());
+  const auto group = dist::Group::create(dist::read_rank_environment(), patient_options());
   FixtureNet net;
   DistributedDataParallel ddp(net.ptr(), group);
   ddp.join(
@@ -409,7 +409,7 @@ void early_termination() {
 
 /// Reductions of the Strategy interface, which the training loop's log uses.
 void strategy_numbers() {
-  const auto group = dist::Group::create(dist::read_rank_environment(), quick_options());
+  const auto group = dist::Group::create(dist::read_rank_environment(), patient_options());
   FixtureNet net;
   DistributedDataParallel ddp(net.ptr(), group);
   const double r = group->rank();
@@ -424,11 +424,11 @@ void strategy_numbers() {
 }
 
 /// Rank 1 takes its time before every loss: rank 0 waits for it in the sum of gradients, however that travels, and the
-/// strategy says how long.
+/// strategy says how long. On a busy machine rank 0 may be the later one for once; not in every one of many steps.
 void slow_rank() {
   constexpr auto kLag = 60ms;
-  constexpr int kSteps = 5;
-  const auto group = dist::Group::create(dist::read_rank_environment(), quick_options());
+  constexpr int kMostSteps = 200;
+  const auto group = dist::Group::create(dist::read_rank_environment(), patient_options());
   const int rank = group->rank();
   for (const std::string way : {"shared_memory", "gloo", "fp16", "static_graph", "norm", "zero_1", "zero_2"}) {
     FixtureNet net(way == "norm", way == "static_graph");
@@ -445,20 +445,21 @@ void slow_rank() {
       if (rank == 1) std::this_thread::sleep_for(kLag);
       return mean_squared_error(model, batch);
     };
-    const double before = strategy->exchange_seconds();
-    for (int step = 0; step < kSteps; ++step) {
+    const double lag = std::chrono::duration<double>(kLag).count();
+    int told = 0;
+    for (int step = 0; told < 3; ++step) {
+      const double before = strategy->exchange_seconds();
       strategy->zero_grad();
       strategy->forward_backward(fixture_batch(step, rank), loss, {});
       strategy->parameters_changed();
+      std::vector<double> of_rank;
+      for (const at::Tensor& t : group->all_gather(torch::tensor({strategy->exchange_seconds() - before}, at::kDouble)))
+        of_rank.push_back(t.item<double>());
+      // At least half of the lag: rank 0 needs some time for its own step, too.
+      if (of_rank[0] > lag / 2 && of_rank[0] > of_rank[1]) ++told;
+      COHORT_CHECK(step < kMostSteps, "{}: rank 0 waited {} s, rank 1 {} s; the lag was {}", way, of_rank[0],
+                   of_rank[1], lag);
     }
-    const double waited = strategy->exchange_seconds() - before;
-    std::vector<double> of_rank;
-    for (const at::Tensor& t : group->all_gather(torch::tensor({waited}, at::kDouble)))
-      of_rank.push_back(t.item<double>());
-    // At least half of the lag: rank 0 needs some time for its own step, too.
-    const double lag = kSteps * std::chrono::duration<double>(kLag).count();
-    COHORT_CHECK(of_rank[0] > lag / 2 && of_rank[0] > of_rank[1], "{}: rank 0 waited {} s, rank 1 {} s; the lag was {}",
-                 way, of_rank[0], of_rank[1], lag);
     if (way != "gloo") continue;
     // Gradients that stay here wait for nobody.
     const double so_far = strategy->exchange_seconds();
@@ -501,7 +502,7 @@ int run(const std::string& scenario, const std::string& folder) {
   } else if (scenario == "slow_rank") {
     slow_rank();
   } else {
-    const auto group = dist::Group::create(dist::read_rank_environment(), quick_options());
+    const auto group = dist::Group::create(dist::read_rank_environment(), patient_options());
     std::istringstream names(scenario);
     for (std::string name; std::getline(names, name, ',');) train(group, name, folder);
     group->close();

@@ -17,6 +17,7 @@
 #include "core/philox.h"
 #include "policy/pickle.h"
 #include "policy/weight_files.h"
+#include "support/fresh_folder.h"
 
 namespace cohort::policy {
 namespace {
@@ -24,10 +25,7 @@ namespace {
 const std::filesystem::path kTorchFiles = COHORT_SOURCE_DIR "/tests/policy/fixtures";
 
 std::filesystem::path torch_folder(const std::string& name) {
-  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / ("torch_zip_" + name);
-  std::filesystem::remove_all(folder);
-  std::filesystem::create_directories(folder);
-  return folder;
+  return test::fresh_folder("torch_zip_" + name);
 }
 
 void write_bytes(const std::filesystem::path& path, const std::string& bytes) {

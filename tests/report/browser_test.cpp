@@ -60,8 +60,8 @@ TEST_F(Browser, AReportShowsChartsTablesAndPlayableVideosAndNothingOnTheConsole)
   fs::copy_file(fs::path(COHORT_SOURCE_DIR) / "tests" / "report" / "browser_harness.html", run.path() / "harness.html");
 
   const std::string command = format(
-      "timeout 100 {} --headless=new --no-sandbox --disable-gpu --allow-file-access-from-files "
-      "--autoplay-policy=no-user-gesture-required --enable-logging=stderr --virtual-time-budget=20000 "
+      "timeout 500 {} --headless=new --no-sandbox --disable-gpu --allow-file-access-from-files "
+      "--autoplay-policy=no-user-gesture-required --enable-logging=stderr --virtual-time-budget=100000 "
       "--user-data-dir='{}' --dump-dom 'file://{}'",
       browser, (folder_ / "profile").string(), (run.path() / "harness.html").string());
   const test::CommandOutcome seen = test::run_command(command);

@@ -14,6 +14,10 @@
 namespace cohort::testing {
 namespace fs = std::filesystem;
 
+/// s that are waited for anything: for ever, as far as a test is concerned that is to pass. What comes within a second on
+/// a quiet machine may take twenty on a busy one.
+inline constexpr double kPatience = 240;
+
 /// A folder of its own for each test, removed afterwards.
 class TemporaryFolder {
  public:
@@ -37,6 +41,7 @@ struct Outcome {
   int code = -1;    ///< exit code, or 128 + signal as a shell reports it
   std::string out;  ///< standard output
   std::string err;  ///< standard error
+  double peak = 0;  ///< highest resident memory, bytes
   std::string output() const { return out + err; }
 };
 
@@ -57,7 +62,7 @@ class Process {
   std::string err() const { return text_of(folder_->path() / "err"); }
 
   /// Waits for the end; after `seconds` it is killed and the test fails.
-  Outcome wait(double seconds = 90);
+  Outcome wait(double seconds = kPatience);
 
  private:
   std::unique_ptr<TemporaryFolder> folder_;
@@ -66,13 +71,13 @@ class Process {
 };
 
 inline Outcome run(const std::vector<std::string>& arguments, const std::map<std::string, std::string>& variables = {},
-                   double seconds = 60) {
+                   double seconds = kPatience) {
   return Process(arguments, variables).wait(seconds);
 }
 
 /// Waits until the condition holds; false when it does not within the time.
 template <class Condition>
-bool eventually(Condition condition, double seconds = 20) {
+bool eventually(Condition condition, double seconds = kPatience) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
   while (!condition()) {
     if (std::chrono::steady_clock::now() > end) return false;
@@ -93,7 +98,8 @@ std::string python_path();
 /// `cohort launch` with these arguments.
 std::vector<std::string> launch(std::vector<std::string> arguments);
 
-/// A TCP port of loopback that was free a moment ago, for jobs whose agents must be told of one.
+/// A TCP port that is free, and so is the one after it, for jobs that must be told of one. The kernel gives it to nobody by
+/// itself, and tests that run at the same time get others.
 int free_port();
 /// True where ::1 can be bound; some containers have no IPv6.
 bool has_ipv6_loopback();

@@ -23,7 +23,7 @@ std::map<std::string, std::string> rank_variables(int rank, int world_size, int 
 
 /// Starts `world_size` ranks of `command` (rank 0 gets the reserved socket) and waits for all.
 std::vector<Outcome> run_ranks(const std::vector<std::string>& command, int world_size,
-                               const std::map<std::string, std::string>& more = {}, double seconds = 90);
+                               const std::map<std::string, std::string>& more = {}, double seconds = kPatience);
 
 /// COHORT_PYTHON when it can import torch, else "" (tests skip).
 std::string python_with_torch();

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "support/fresh_folder.h"
 
 namespace cohort::tasks {
 namespace {
@@ -65,7 +66,7 @@ TEST(TwoLinkArm, TheMotionStaysBoundedAndVaried) {
 }
 
 TEST(TwoLinkArm, TheCsvHasAHeaderAndEveryRow) {
-  const auto path = std::filesystem::path(::testing::TempDir()) / "arm.csv";
+  const auto path = test::fresh_folder("arm") / "arm.csv";
   write_two_link_arm_csv(path, {.rows = 20});
   const std::string text = read_file(path);
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 21);

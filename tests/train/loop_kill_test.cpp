@@ -4,9 +4,7 @@
 #include <map>
 #include <thread>
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +12,7 @@
 #include "core/format.h"
 #include "core/philox.h"
 #include "support/fresh_folder.h"
+#include "support/process.h"
 
 namespace cohort::train {
 namespace {
@@ -28,19 +27,7 @@ std::vector<std::string> lines_of(const fs::path& path) {
   return lines;
 }
 
-int free_port() {
-  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  ::bind(socket, reinterpret_cast<sockaddr*>(&address), sizeof address);
-  socklen_t size = sizeof address;
-  ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size);
-  ::close(socket);
-  return ntohs(address.sin_port);
-}
-
-pid_t start(const fs::path& folder, int rank, int world, int port, const char* cpu_reduction) {
+pid_t start(const fs::path& folder, int rank, int world, int port, const char* cpu_reduction, const char* pause) {
   const pid_t child = ::fork();
   if (child != 0) return child;
   if (world > 1) {
@@ -52,7 +39,7 @@ pid_t start(const fs::path& folder, int rank, int world, int port, const char* c
     ::setenv("MASTER_PORT", std::to_string(port).c_str(), 1);
   }
   const char* program = COHORT_BINARY_DIR "/tests/training_to_kill";
-  ::execl(program, program, folder.c_str(), cpu_reduction, nullptr);
+  ::execl(program, program, folder.c_str(), cpu_reduction, pause, nullptr);
   ::_exit(127);
 }
 
@@ -66,9 +53,11 @@ struct Outcome {
 Outcome run_training(const fs::path& folder, int world, std::size_t lines, const char* cpu_reduction) {
   fs::create_directories(folder);
   const std::size_t before = lines_of(folder / "metrics").size();
-  const int port = free_port();
+  const int port = testing::free_port();
+  const char* const pause =
+      lines > 0 ? "15" : "0";  // ms after every step: one that is to be killed does not end before
   std::vector<pid_t> ranks;
-  for (int rank = 0; rank < world; ++rank) ranks.push_back(start(folder, rank, world, port, cpu_reduction));
+  for (int rank = 0; rank < world; ++rank) ranks.push_back(start(folder, rank, world, port, cpu_reduction, pause));
   std::size_t running = ranks.size();
   Outcome outcome{.finished = true};
   while (running > 0) {

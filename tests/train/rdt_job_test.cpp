@@ -19,6 +19,7 @@
 #include "policy/rdt_files.h"
 #include "policy/safetensors.h"
 #include "policy/trained_policy.h"
+#include "support/fresh_folder.h"
 #include "train/jobs/rdt_flags.h"
 #include "train/ready_policy.h"
 #include "train/small_rdt.h"
@@ -27,10 +28,7 @@ namespace cohort::train {
 namespace {
 
 std::filesystem::path rdt_folder(const std::string& name) {
-  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / ("rdt_job_" + name);
-  std::filesystem::remove_all(folder);
-  std::filesystem::create_directories(folder);
-  return folder;
+  return test::fresh_folder("rdt_job_" + name);
 }
 
 double rdt_job_loss(ReadyPolicy& ready, torch::nn::Module& model, const parallel::Batch& batch) {

@@ -147,7 +147,7 @@ TEST(RdtMemory, AHundredStepsOfTrainingHaveTheLossesOfPlainPytorch) {
                                   {"images", images}}}};
   write_file_atomically(folder / "sizes.json", sizes.dump());
   const testing::Outcome reference = testing::run(
-      {python, std::string(COHORT_SOURCE_DIR) + "/tests/train/rdt_training_reference.py", folder.string()}, {}, 120);
+      {python, std::string(COHORT_SOURCE_DIR) + "/tests/train/rdt_training_reference.py", folder.string()});
   ASSERT_EQ(reference.code, 0) << reference.err;
   std::istringstream theirs(reference.out);
 

@@ -1,8 +1,9 @@
 /// The training that loop_kill_test kills and resumes: one process, or one of several under DistributedDataParallel
 /// when RANK and WORLD_SIZE say so. Rank 0 appends "<step> <loss> <gradient norm>" to <folder>/metrics after every
-/// step.
+/// step, and waits for as many milliseconds as it is told.
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -17,7 +18,7 @@ namespace {
 using namespace cohort;
 using namespace cohort::train;
 
-int run(const std::filesystem::path& folder, const std::string& cpu_reduction) {
+int run(const std::filesystem::path& folder, const std::string& cpu_reduction, std::chrono::milliseconds pause) {
   at::set_num_threads(1);
   const auto environment = dist::read_rank_environment();
   // Dropout from LibTorch's own generator, whose state is another one on every rank.
@@ -49,7 +50,7 @@ int run(const std::filesystem::path& folder, const std::string& cpu_reduction) {
     metrics.open(folder / "metrics", std::ios::app);
     job.step_observers.push_back([&](const StepStats& stats) {
       metrics << format("{} {:a} {:a}\n", stats.step, stats.loss, stats.grad_norm) << std::flush;
-      std::this_thread::sleep_for(std::chrono::milliseconds(3));
+      std::this_thread::sleep_for(pause);
     });
   }
   const auto result = TrainLoop(settings, job).run();
@@ -61,11 +62,11 @@ int run(const std::filesystem::path& folder, const std::string& cpu_reduction) {
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    std::fprintf(stderr, "use: training_to_kill FOLDER [auto|shared_memory|gloo]\n");
+    std::fprintf(stderr, "use: training_to_kill FOLDER [auto|shared_memory|gloo] [MILLISECONDS]\n");
     return 2;
   }
   try {
-    return run(argv[1], argc > 2 ? argv[2] : "auto");
+    return run(argv[1], argc > 2 ? argv[2] : "auto", std::chrono::milliseconds(argc > 3 ? std::atoi(argv[3]) : 0));
   } catch (const std::exception& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return 1;

@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include "core/files.h"
-#include "support/fresh_folder.h"
 #include "support/ranks.h"
 
 namespace cohort::testing {
@@ -35,9 +34,14 @@ struct Trained {
   std::string hash(int rank) const { return text(rank, "hash"); }
 };
 
+/// The test's own; names are those of one test.
+fs::path folder_of(const std::string& name) {
+  return fs::path(COHORT_BINARY_DIR) / "test-output" / ("Zero." + name);
+}
+
 /// Trains on `ranks` processes in a folder of that name, which it goes on from where it exists.
 Trained train(const std::string& name, int ranks, std::vector<std::string> words, bool fails = false) {
-  Trained run{.folder = fs::path(::testing::TempDir()) / ("cohort_zero_" + name), .outcomes = {}};
+  Trained run{.folder = folder_of(name), .outcomes = {}};
   fs::create_directories(run.folder);
   std::vector<std::string> command{kZeroWorker,
                                    run.folder.string(),
@@ -50,7 +54,7 @@ Trained train(const std::string& name, int ranks, std::vector<std::string> words
                                    "train.checkpoint.save_best=false"};
   command.insert(command.end(), words.begin(), words.end());
   if (ranks == 1) {
-    run.outcomes.push_back(testing::run(command, {{"OMP_NUM_THREADS", "1"}}, 90));
+    run.outcomes.push_back(testing::run(command, {{"OMP_NUM_THREADS", "1"}}));
   } else {
     run.outcomes = run_ranks(command, ranks, {{"OMP_NUM_THREADS", "1"}});
   }
@@ -60,7 +64,7 @@ Trained train(const std::string& name, int ranks, std::vector<std::string> words
 }
 
 Trained train_anew(const std::string& name, int ranks, std::vector<std::string> words, bool fails = false) {
-  fs::remove_all(fs::path(::testing::TempDir()) / ("cohort_zero_" + name));
+  fs::remove_all(folder_of(name));
   return train(name, ranks, std::move(words), fails);
 }
 

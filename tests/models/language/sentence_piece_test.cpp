@@ -10,6 +10,7 @@
 #include "core/files.h"
 #include "core/json.h"
 #include "core/message_of.h"
+#include "support/fresh_folder.h"
 
 namespace cohort::models {
 namespace {
@@ -51,7 +52,7 @@ TEST(SentencePiece, RefusesOtherFilesAndTheTokenizersMarks) {
       std::string::npos);
   EXPECT_NE(message_of([] { SentencePiece(kT5Fixture + "nowhere.model"); }).find("nowhere.model"), std::string::npos);
   const std::string whole = read_file(kT5Fixture + "spiece.model");
-  const auto cut = std::filesystem::path(testing::TempDir()) / "cut.model";
+  const auto cut = test::fresh_folder("cut") / "cut.model";
   write_file_atomically(cut, whole.substr(0, whole.size() / 2));
   EXPECT_NE(message_of([&] { SentencePiece(cut.string()); }).find("cut.model: is no SentencePiece model"),
             std::string::npos);
