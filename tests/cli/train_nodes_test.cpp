@@ -15,13 +15,13 @@ class TrainNodes : public ::testing::Test {
  protected:
   /// One node's agent. `endpoints`: how many of them host the rendezvous.
   std::vector<std::string> agent(const std::string& name, const std::string& nodes, int ranks, int endpoints = 1,
-                                 int steps = kSteps) const {
+                                 int steps = kSteps, const std::string& batch = "train.batch_size=16") const {
     std::string at = "127.0.0.1:" + std::to_string(port_);
     if (endpoints > 1) at += ",127.0.0.1:" + std::to_string(second_port_);
     return training_.after(
         launch({"--nnodes=" + nodes, "--nproc_per_node=" + std::to_string(ranks), "--rdzv-backend=c10d",
                 "--rdzv-endpoint=" + at, "--rdzv-id=" + name, "--last-call=200", "--max-restarts=3"}),
-        name, {"train.steps=" + std::to_string(steps), "train.ema.enabled=true"});
+        name, {"train.steps=" + std::to_string(steps), "train.ema.enabled=true", batch});
   }
   static std::map<std::string, std::string> variables() {
     return Training::variables({{"COHORT_JOB_SECRET", "a secret of this very job"}});
@@ -166,16 +166,18 @@ TEST_F(TrainNodes, NumberedNodesRecoverFromMemoryToo) {
 TEST_F(TrainNodes, UnequalNumbersOfRanksAreForNodesThatAreAllThere) {
   {
     Process first = host(agent("unequal", "2:2", 2)), second(agent("unequal", "2:2", 1), variables());
-    EXPECT_EQ(first.wait(200).code, 0) << first.err();
-    EXPECT_EQ(second.wait(200).code, 0) << second.err();
-    EXPECT_TRUE(contains(log("unequal"), "effective batch: 48 = 16 per process x 3 processes x 1 accumulated"))
-        << log("unequal");
+    EXPECT_EQ(first.wait().code, 0) << first.err();
+    EXPECT_EQ(second.wait().code, 0) << second.err();
+    EXPECT_TRUE(
+        contains(training_.log("unequal"), "effective batch: 48 = 16 per process x 3 processes x 1 accumulated"))
+        << training_.log("unequal");
   }
   // 1 rank of 2, or 2 of 4: each would accumulate so many batches as keep a batch of its own.
-  const std::vector<std::string> batch = {"train.batch_size=12"};
-  Process first = host(agent("refused", "1:2", 2, 1, batch)), second(agent("refused", "1:2", 1, 1, batch), variables());
-  EXPECT_EQ(first.wait(200).code, 1) << first.err();
-  EXPECT_EQ(second.wait(200).code, 1) << second.err();
+  const std::string batch = "train.batch_size=12";
+  Process first = host(agent("refused", "1:2", 2, 1, kSteps, batch)),
+          second(agent("refused", "1:2", 1, 1, kSteps, batch), variables());
+  EXPECT_EQ(first.wait().code, 1) << first.err();
+  EXPECT_EQ(second.wait().code, 1) << second.err();
   EXPECT_TRUE(contains(first.err() + second.err(), "need the same --nproc_per_node")) << first.err() << second.err();
   EXPECT_TRUE(training_.runs("refused").empty());
 }

@@ -51,7 +51,7 @@ TEST(Validation, EverySampleCountsOnceWhateverTheNumberOfRanks) {
     for (std::int64_t rank = 0; rank < world; ++rank) {
       LoaderSource source(std::make_shared<Squares>(), {.world_size = world, .rank = rank, .shuffle = false},
                           {.batch_size = 2, .workers = 0}, host_allocator());
-      const auto both = validator_of(job, source, Precision::kFp32, at::kCPU)(*model);
+      const auto both = validator_of(job, source, Precision::kFp32, at::kCPU)(*model, 1);
       ASSERT_EQ(both.size(), 2u) << "the same figures on every rank, rank " << rank << " of " << world;
       for (std::size_t i = 0; i < both.size(); ++i) {
         of_job[i].sum += both[i].sum;
@@ -59,7 +59,7 @@ TEST(Validation, EverySampleCountsOnceWhateverTheNumberOfRanks) {
       }
       const auto loss = loss_validator(
           source, [](torch::nn::Module&, const parallel::Batch& batch) { return batch.at("x").mean(); },
-          Precision::kFp32, at::kCPU)(*model);
+          Precision::kFp32, at::kCPU)(*model, 1);
       of_loss[0].sum += loss[0].sum;
       of_loss[0].weight += loss[0].weight;
     }
