@@ -1,7 +1,7 @@
 # CUDA, where a compiler for it is found (CMAKE_CUDA_COMPILER, CUDACXX, scripts/setup's, or nvcc in PATH). COHORT_CUDA: AUTO
-# takes it when there, ON insists, OFF leaves it. COHORT_CUDA_ARCHITECTURES: what to compile for, e.g. 80 (machine code for one generation, and PTX,
-# from which the driver compiles for later ones) or native; `all`: every generation that a release serves and this nvcc knows,
-# and PTX for the last. Defines COHORT_CUDA_FOUND.
+# takes it when there, ON insists, OFF leaves it. COHORT_CUDA_ARCHITECTURES: what to compile for, e.g. 80 (machine code for one
+# generation, and PTX, from which the driver compiles for later ones) or native; `all`: every generation that a release serves
+# and this nvcc knows, and PTX for the last. Defines COHORT_CUDA_FOUND.
 set(COHORT_CUDA AUTO CACHE STRING "CUDA kernels: AUTO (where nvcc is found), ON (required), OFF")
 set(COHORT_CUDA_ARCHITECTURES all CACHE STRING "CUDA generations: all, native, or a list like 80;90")
 set(COHORT_CUDA_FOUND OFF)
