@@ -259,7 +259,8 @@ std::unique_ptr<Strategy> make_strategy(const Plan& plan, std::shared_ptr<torch:
                                         std::shared_ptr<dist::Group> group, const StrategySettings& settings,
                                         const ModuleFactory& factory) {
   COHORT_CHECK(model != nullptr && !plan.devices.empty(), "a strategy needs a model and a device");
-  if (plan.devices[0].kind == DeviceKind::kCuda) dist::load_cuda_plugin();
+  // Current in this thread: page-locked memory and whatever else names no device would take some of device 0 otherwise.
+  if (plan.devices[0].kind == DeviceKind::kCuda) dist::load_cuda_plugin().set_device(plan.devices[0].index);
   check_zero(settings.zero, plan);
   model->to(to_torch(plan.devices[0]));
   switch (plan.mode) {

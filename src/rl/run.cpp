@@ -13,6 +13,7 @@
 #include "core/devices_cpu.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "dist/cuda_plugin.h"
 #include "dist/group.h"
 #include "dist/rank_environment.h"
 #include "dist/usable_devices.h"
@@ -251,6 +252,10 @@ int run(PpoRunSettings& settings, const config::Fields& fields, const std::vecto
   at::set_num_threads(fused ? 1 : settings.learner_threads);
   tensors::resolve_vector_math();
 
+  // Before the group: the CUDA plug-in has to be there before anything asks LibTorch about CUDA.
+  const std::vector<DeviceId> devices = own_devices(settings, environment);
+  const DeviceId device = devices.front();
+  if (device.kind == DeviceKind::kCuda) dist::load_cuda_plugin().set_device(device.index);
   std::shared_ptr<dist::Group> group;
   if (environment.world_size > 1) group = dist::Group::create(environment);
   Ranks alone;
@@ -259,8 +264,6 @@ int run(PpoRunSettings& settings, const config::Fields& fields, const std::vecto
   Ranks& ranks = several ? static_cast<Ranks&>(*several) : alone;
   const bool first = ranks.rank() == 0;
 
-  const std::vector<DeviceId> devices = own_devices(settings, environment);
-  const DeviceId device = devices.front();
   // Bad input ends the run here, before a folder is touched.
   const Shares shares =
       share_environments(settings.n_envs, settings.policy.recurrent() ? 1 : settings.runner.num_steps_per_env,

@@ -51,7 +51,7 @@ policy::NamedTensors CheckpointWriter::capture(const policy::NamedTensors& live,
           at::empty(tensor.sizes(), at::TensorOptions().dtype(tensor.scalar_type()).pinned_memory(tensor.is_cuda()));
     }
     buffer.copy_(tensor, /*non_blocking=*/true);
-    copies_in_flight_ |= !tensor.is_cpu();
+    if (!tensor.is_cpu()) copied_from_.insert(tensor.device().index());
     copies.emplace_back(name, buffer);
   }
   return copies;
@@ -63,12 +63,13 @@ void CheckpointWriter::save(const policy::CheckpointContent& content) {
   pending_.model_aliases = content.model_aliases;
   pending_.dataset_statistics = content.dataset_statistics;
   pending_.is_best = content.is_best;
-  copies_in_flight_ = false;
+  copied_from_.clear();
   pending_.model = capture(content.model, model_buffers_);
   pending_.ema = capture(content.ema, ema_buffers_);
   pending_.optimizer = capture(content.optimizer, optimizer_buffers_);
   pending_.random = capture(content.random, random_buffers_);
-  if (copies_in_flight_) at::accelerator::synchronizeDevice(at::accelerator::getDeviceIndex());
+  // Of the tensors' devices: the thread's present one may be another.
+  for (const c10::DeviceIndex device : copied_from_) at::accelerator::synchronizeDevice(device);
   {
     const std::scoped_lock lock(mutex_);
     busy_ = true;

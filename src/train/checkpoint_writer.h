@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -55,7 +56,7 @@ class CheckpointWriter {
   std::string error_;
   policy::CheckpointContent pending_;
   std::map<std::string, at::Tensor> model_buffers_, ema_buffers_, optimizer_buffers_, random_buffers_;
-  bool copies_in_flight_ = false;
+  std::set<c10::DeviceIndex> copied_from_;  ///< devices of pending_, whose copies are under way
   std::thread thread_;
 };
 

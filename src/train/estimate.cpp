@@ -21,6 +21,7 @@
 #include "train/loader_source.h"
 #include "train/loop.h"
 #include "train/precision.h"
+#include "train/rank_memory.h"
 #include "train/run_alone.h"
 
 namespace cohort::train {
@@ -55,15 +56,10 @@ class HostAllocations final : public c10::MemoryReportingInfoBase {
 class Allocations {
  public:
   Allocations(c10::Device device, const HostAllocations& host) : device_(device), host_(host) {}
-  double now() const { return device_.is_cpu() ? host_.now() : of_device(false); }
-  double peak() const { return device_.is_cpu() ? host_.peak() : of_device(true); }
+  double now() const { return device_.is_cpu() ? host_.now() : device_bytes(device_); }
+  double peak() const { return device_.is_cpu() ? host_.peak() : peak_device_bytes(device_); }
 
  private:
-  double of_device(bool peak) const {
-    if (!device_.is_cuda()) return 0;  // Metal's allocator keeps no such figures
-    const auto stats = at::accelerator::getDeviceStats(device_.has_index() ? device_.index() : c10::DeviceIndex{0});
-    return static_cast<double>(peak ? stats.allocated_bytes[0].peak : stats.allocated_bytes[0].current);
-  }
   c10::Device device_;
   const HostAllocations& host_;
 };
@@ -137,7 +133,7 @@ double beside_tensors(c10::Device device, double tensors) {
 
 double memory_there(c10::Device device, const DeviceId& id) {
   if (device.is_cuda())
-    for (const GpuDevice& gpu : list_devices({.initialise_cuda = false, .egl = false}).visible)
+    for (const GpuDevice& gpu : list_devices({.egl = false}).visible)  // CUDA knows of a MIG slice's, NVML does not
       if (gpu.cuda_index == id.index) return static_cast<double>(gpu.memory_total);
   return static_cast<double>(monitor::host_memory().usable_total);
 }

@@ -171,6 +171,12 @@ TrainResult TrainLoop::Impl::run() {
   if (job.started) job.started(state.step);
   if (shards && job.recovery && job.recovery->offered())
     log::info("parallel.zero: should a rank die, the job starts again from its last checkpoint, not from memory");
+  else if (!device.is_cpu() && job.recovery && job.recovery->offered() && strategy.world_size() > 1)
+    log::info("on {}: should a rank die, the job starts again from its last checkpoint, not from memory{}",
+              device.str(),
+              settings.checkpoint.every + settings.checkpoint.every_epochs > 0
+                  ? ""
+                  : "; none is written on the way: train.checkpoint.every=500 does");
   say(launch::RankPhase::kTraining);
   module.train();
   train(resumed_from.has_value() || replaces);
@@ -358,6 +364,8 @@ std::string TrainLoop::Impl::against_graph() const {
   if (settings.gradient_accumulation_steps > 1) return "gradients are accumulated over several batches";
   if (scaler) return "in fp16 the loss is scaled";
   if (buffers) return "train.non_finite=skip restores what bad steps changed";
+  if (settings.gradient_checkpointing)
+    return "train.gradient_checkpointing asks LibTorch's generators for their states, which a recording must not";
   return "";
 }
 

@@ -4,6 +4,9 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <map>
+#include <mutex>
+#include <tuple>
 
 #include <ATen/Parallel.h>
 #include <torch/types.h>
@@ -88,7 +91,7 @@ float largest_of(const float* x, std::int64_t n) {
   return largest;
 }
 
-/// The map and its middles on a device. Small; made anew for each call, so that nothing outlives a device.
+/// The map and its middles on a device.
 struct DeviceMap {
   DeviceMap(bool is_signed, at::Device device) : zero(map_of(is_signed).zero), has_sign(is_signed) {
     const DynamicMap& map = map_of(is_signed);
@@ -112,6 +115,17 @@ struct DeviceMap {
   std::uint8_t zero;
   bool has_sign;
 };
+
+/// Made once for each device: the copies wait for the device, and can be no part of a recorded step. Kept until the
+/// process ends, when the device may be gone before.
+const DeviceMap& map_on(at::Device device, bool is_signed) {
+  static std::mutex mutex;
+  static auto* const maps = new std::map<std::tuple<at::DeviceType, at::DeviceIndex, bool>, DeviceMap>;
+  const std::scoped_lock lock(mutex);
+  const auto key = std::tuple(device.type(), device.index(), is_signed);
+  const auto found = maps->find(key);
+  return found != maps->end() ? found->second : maps->try_emplace(key, is_signed, device).first->second;
+}
 
 /// In the order of memory, as a vector that shares it.
 at::Tensor in_memory_order(const at::Tensor& dense) {
@@ -232,7 +246,7 @@ void adamw_8bit_by_tensors(const at::Tensor& parameter, const at::Tensor& gradie
   const auto kept = [&](const at::Tensor& old, const at::Tensor& now) {
     return skip.defined() ? at::where(skip, old, now) : now;
   };
-  const DeviceMap with_sign(true, device), without(false, device);
+  const DeviceMap &with_sign = map_on(device, true), &without = map_on(device, false);
   const at::Tensor p_all = in_memory_order(parameter), g_all = in_memory_order(laid_out_as(gradient, parameter));
   const at::Tensor m_all = in_memory_order(mean.codes), v_all = in_memory_order(variance.codes);
   const std::int64_t count = parameter.numel();

@@ -5,6 +5,7 @@
 #include <torch/types.h>
 
 #include "core/log.h"
+#include "core/without_stack.h"
 
 namespace cohort::train {
 
@@ -73,7 +74,7 @@ void StepGraph::run() {
 bool StepGraph::refuse(const char* why) {
   refused_ = true;
   graph_.reset();
-  log::warning("steps are not launched as a graph: {}", why);
+  log::warning("steps are not launched as a graph: {}", without_stack(why));
   return false;
 }
 
