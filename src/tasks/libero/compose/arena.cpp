@@ -113,7 +113,7 @@ const std::vector<Arena>& arenas() {
        .mounted = false,
        .robot = {-0.6, 0, 0},
        .zones_in_workspace = false,
-       .zone_z = -0.035,
+       .zone_z = 0.02,
        .whole_objects_inside = true,
        .table_friction = 0,
        .cameras = {{"agentview", {0.8965773716836134, 5.216182733499864e-07, 0.65}, kFlatter},
