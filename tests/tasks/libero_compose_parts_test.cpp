@@ -151,7 +151,7 @@ TEST(InitialStates, AFileThatAsksForMoreThanAnArrayIsRefusedAndNothingRuns) {
   EXPECT_NE(said("no zip").find("no directory at its end"), std::string::npos);
   EXPECT_NE(message_of([&] { read_initial_states(folder / "c"); }).find("c is missing"), std::string::npos);
   const std::string whole = test::saved_array(2, 2, {1, 2, 3, 4});
-  for (std::size_t i = 0; i < whole.size(); ++i) {
+  for (std::size_t i = 0; i < whole.size(); i += 3) {
     std::string damaged = whole;
     damaged[i] = static_cast<char>(damaged[i] ^ (1 << i % 8));
     said(damaged);

@@ -1,4 +1,6 @@
 // LIBERO's tasks composed from its files: a small checkout that the test makes itself, and the real one where it is.
+#include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -6,6 +8,7 @@
 
 #include <gtest/gtest.h>
 #include <mujoco/mjxmacro.h>
+#include <sys/resource.h>
 
 #include "core/files.h"
 #include "core/message_of.h"
@@ -18,7 +21,6 @@
 #include "tasks/libero/scene_folder.h"
 #include "tasks/libero_checkout.h"
 #include "tasks/libero_data.h"
-#include "tasks/rollout.h"
 
 namespace cohort::tasks::libero {
 namespace {
@@ -149,6 +151,22 @@ TEST_F(LiberoCompose, WhatIsMissingInACheckoutIsNamedAndNothingIsLeft) {
   expect_refused(settings(), "problem class libero_coffee_table_manipulation are not composed here");
   fs::remove(checkout_.problem_file());
   expect_refused(settings(), ".bddl");
+}
+
+TEST_F(LiberoCompose, AWriteThatFailsHalfWayLeavesNothing) {
+  // As a full disk does: files of more than 2 kB cannot be written, which task.json is the first to need.
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{2000, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  const std::string message = message_of([&] { compose::export_libero(settings(), no_report); });
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_NE(message.find("task.json"), std::string::npos) << message;
+  EXPECT_NE(message.find("File too large"), std::string::npos) << message;
+  for (const auto& entry : fs::directory_iterator(folder_))
+    EXPECT_FALSE(entry.path().filename().string().starts_with("scenes")) << entry.path() << " is left";
 }
 
 TEST_F(LiberoCompose, AnOutputFolderWithOtherContentIsLeftAlone) {
