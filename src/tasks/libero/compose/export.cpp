@@ -1,12 +1,10 @@
 #include "tasks/libero/compose/export.h"
 
-#include <cerrno>
 #include <cmath>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include <stdlib.h>
+#include <unistd.h>
 
 #include "core/config.h"
 #include "core/error.h"
@@ -28,14 +26,14 @@ class Unfinished {
  public:
   explicit Unfinished(const fs::path& out) : out_(fs::absolute(out).lexically_normal()) {
     if (!out_.has_filename()) out_ = out_.parent_path();
+    std::error_code failed;
     COHORT_THROW_UNLESS(!fs::exists(out_) || (fs::is_directory(out_) && fs::is_empty(out_)),
                         "{} exists and is not an empty folder: name a new one, or remove it", out_.string());
-    fs::create_directories(out_.parent_path());
-    std::string name = out_.string() + ".unfinished-XXXXXX";
-    COHORT_THROW_UNLESS(::mkdtemp(name.data()) != nullptr, "no folder {} can be made: {}", name, std::strerror(errno));
-    path_ = name;
-    // mkdtemp's folders are their owner's alone.
-    fs::permissions(path_, fs::perms::all & ~(fs::perms::group_write | fs::perms::others_write));
+    const fs::path aside = format("{}.unfinished-{}", out_.string(), ::getpid());
+    fs::create_directories(out_.parent_path(), failed);
+    COHORT_THROW_UNLESS(!failed && fs::create_directory(aside, failed), "the folder {} cannot be made{}",
+                        aside.string(), failed ? ": " + failed.message() : ", it is there already");
+    path_ = aside;
   }
   ~Unfinished() {
     std::error_code ignored;

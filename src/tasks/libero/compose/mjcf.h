@@ -35,7 +35,7 @@ struct PartNames {
 /// With the prefix before them.
 PartNames part_names(const XmlNode& root, const std::string& prefix);
 
-/// The names by which an element may refer to another, and its own.
+/// Whether it is of the group of geoms that touch and are not seen.
 bool is_colliding_group(const XmlNode& geom);
 
 }  // namespace cohort::tasks::libero::compose
