@@ -22,7 +22,7 @@ std::vector<tasks::libero::SceneHead> chosen_tasks(const EvaluateArguments& argu
   const std::int64_t wanted = *arguments.num_tasks;
   COHORT_THROW_UNLESS(wanted >= 1, "--num_tasks {}: at least 1 is needed", wanted);
   COHORT_THROW_UNLESS(wanted <= static_cast<std::int64_t>(suite.tasks.size()),
-                      "--num_tasks {}: {} holds {} of the {} tasks of {}; scripts/export_libero.py writes the others",
+                      "--num_tasks {}: {} holds {} of the {} tasks of {}; `cohort export-libero` writes the others",
                       wanted, tasks::libero::libero_folder().string(), suite.tasks.size(), suite.expected, suite.name);
   return {suite.tasks.begin(), suite.tasks.begin() + wanted};
 }

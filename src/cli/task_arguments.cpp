@@ -155,7 +155,7 @@ void TaskArguments::add_to(CLI::App& app) {
   app.add_option("--renderer", renderer,
                  "of pictures: raycast or mujoco; else what drew those that a policy learnt from, or the task's own, "
                  "raycast but for LIBERO's");
-  app.add_option("--libero", libero, "folder of LIBERO's scenes (scripts/export_libero.py); else COHORT_LIBERO's");
+  app.add_option("--libero", libero, "folder of LIBERO's scenes (`cohort export-libero`); else COHORT_LIBERO's");
   app.add_option("--size", size, "px of the square pictures; else as those that a policy learnt from, or 128");
   app.add_option("--device", device, "where a trained policy acts: cpu or cuda:0")->capture_default_str();
   app.add_option("--seed", seed, "keys what actors draw at random")->capture_default_str();

@@ -128,7 +128,7 @@ int run_tasks(const std::vector<std::string>& arguments) {
   app.add_option("--engine", settings.engine, "batched or mujoco; else the task's own")
       ->check(CLI::IsMember({"batched", "mujoco"}));
   std::string libero;
-  app.add_option("--libero", libero, "folder of LIBERO's scenes (scripts/export_libero.py); else COHORT_LIBERO's");
+  app.add_option("--libero", libero, "folder of LIBERO's scenes (`cohort export-libero`); else COHORT_LIBERO's");
   int episodes = 0;
   app.add_option("--episodes", episodes, "run the expert in so many seeds, and tell its success")
       ->check(CLI::Range(1, 100000));

@@ -66,6 +66,19 @@ TEST(TasksCommand, ATaskOfAnotherLibraryIsThereToo) {
   EXPECT_NE(none.output.find("COHORT_TASKS: cannot load /nowhere/tasks.so"), std::string::npos) << none.output;
 }
 
+TEST(ExportLiberoCommand, WhatIsMissingOrWrongOnTheCommandLineIsSaid) {
+  const auto exported = [](const std::string& arguments) {
+    return test::run_command(std::string(std::getenv("COHORT_BIN")) + "/cohort export-libero " + arguments);
+  };
+  const test::CommandOutcome without = exported("--out scenes");
+  EXPECT_EQ(without.code, 2);
+  EXPECT_NE(without.output.find("--libero is required"), std::string::npos) << without.output;
+  const test::CommandOutcome elsewhere = exported("--libero / --robosuite / --out scenes");
+  EXPECT_EQ(elsewhere.code, 1);
+  EXPECT_NE(elsewhere.output.find("/ is no checkout of LIBERO"), std::string::npos) << elsewhere.output;
+  EXPECT_FALSE(std::filesystem::exists("scenes"));
+}
+
 TEST(TasksCommand, APictureOfAnEpisodeIsAPng) {
   const std::filesystem::path file =
       std::filesystem::temp_directory_path() / ("cohort_tasks_" + std::to_string(getpid()) + ".png");

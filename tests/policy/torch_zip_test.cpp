@@ -15,7 +15,7 @@
 #include "core/files.h"
 #include "core/message_of.h"
 #include "core/philox.h"
-#include "policy/pickle.h"
+#include "core/pickle.h"
 #include "policy/weight_files.h"
 #include "support/fresh_folder.h"
 

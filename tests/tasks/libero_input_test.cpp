@@ -91,7 +91,7 @@ TEST_F(LiberoInput, MissingAssetsAreNamedWithWhereTheyComeFrom) {
                       "LIBERO)"),
             std::string::npos)
       << text;
-  EXPECT_NE(text.find("scripts/export_libero.py"), std::string::npos) << text;
+  EXPECT_NE(text.find("`cohort export-libero`"), std::string::npos) << text;
 }
 
 TEST_F(LiberoInput, ACameraThatTheSceneLacksIsNamedWithTheNearest) {

@@ -29,7 +29,7 @@ fs::path& chosen_folder() {
 fs::path checked(const fs::path& folder, const char* who) {
   COHORT_THROW_UNLESS(fs::is_directory(folder),
                       "{}: {} is no folder; it should hold the folders that "
-                      "scripts/export_libero.py writes, one for each task",
+                      "`cohort export-libero` writes, one for each task",
                       who, folder.string());
   return folder;
 }
@@ -59,7 +59,7 @@ fs::path libero_folder() {
 
 std::string how_to_say_where() {
   return "no LIBERO scenes are known: --libero DIR or the environment variable COHORT_LIBERO says where they lie, and "
-         "scripts/export_libero.py writes them (docs/guide/libero.md)";
+         "`cohort export-libero` writes them (docs/guide/libero.md)";
 }
 
 std::vector<SceneHead> libero_tasks() {
@@ -71,7 +71,7 @@ std::vector<SceneHead> libero_tasks() {
     if (fs::exists(entry.path() / "task.json")) paths.push_back(entry.path());
   COHORT_THROW_UNLESS(!paths.empty(),
                       "{} holds no LIBERO tasks: none of its folders has a task.json "
-                      "(scripts/export_libero.py writes them)",
+                      "(`cohort export-libero` writes them)",
                       folder.string());
   std::sort(paths.begin(), paths.end());
   std::map<std::string, fs::path> seen;

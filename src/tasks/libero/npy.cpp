@@ -49,4 +49,18 @@ NpyArray read_npy(const std::filesystem::path& file) {
   return array;
 }
 
+void write_npy(const std::filesystem::path& file, const NpyArray& array) {
+  constexpr std::size_t kAligned = 64, kBeforeHeader = 10;
+  std::string shape;
+  for (const std::int64_t size : array.shape) shape += format("{}{}", shape.empty() ? "" : ", ", size);
+  if (array.shape.size() == 1) shape += ',';
+  std::string header = format("{{'descr': '<f8', 'fortran_order': False, 'shape': ({}), }}", shape);
+  header.append(kAligned - 1 - (kBeforeHeader + header.size()) % kAligned, ' ') += '\n';
+  std::string bytes = "\x93NUMPY";
+  bytes += {'\x01', '\0', static_cast<char>(header.size() & 255), static_cast<char>(header.size() >> 8)};
+  bytes += header;
+  bytes.append(reinterpret_cast<const char*>(array.values.data()), array.values.size() * sizeof(double));
+  write_file_atomically(file, bytes);
+}
+
 }  // namespace cohort::tasks::libero

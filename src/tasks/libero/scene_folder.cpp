@@ -19,7 +19,7 @@ using config::Json;
 Json read_task_json(const fs::path& folder) {
   const fs::path file = folder / "task.json";
   COHORT_THROW_UNLESS(fs::exists(file),
-                      "{} is no folder of a LIBERO task: it has no task.json (scripts/export_libero.py writes them)",
+                      "{} is no folder of a LIBERO task: it has no task.json (`cohort export-libero` writes them)",
                       folder.string());
   try {
     return Json::parse(read_file(file));
@@ -157,7 +157,7 @@ void check_assets(const fs::path& folder) {
   }
   throw Error(
       format("{}: {} of its meshes and textures are not in {}: {}{}. They are LIBERO's and robosuite's: "
-             "scripts/export_libero.py writes them beside the scenes",
+             "`cohort export-libero` writes them beside the scenes",
              xml_file.string(), missing.size(), assets.lexically_normal().string(), list,
              missing.size() > kShown ? ", ..." : ""));
 }
@@ -187,7 +187,7 @@ SceneHead read_scene_head(const fs::path& folder) {
 SceneFolder read_scene_folder(const fs::path& folder) {
   for (const char* file : {"task.json", "scene.xml", "init_states.npy"})
     COHORT_THROW_UNLESS(fs::exists(folder / file),
-                        "{} is no folder of a LIBERO task: it has no {} (scripts/export_libero.py writes them)",
+                        "{} is no folder of a LIBERO task: it has no {} (`cohort export-libero` writes them)",
                         folder.string(), file);
   check_assets(folder);
   const Json task = read_task_json(folder);

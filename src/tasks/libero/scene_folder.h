@@ -1,6 +1,6 @@
 /// A folder of one LIBERO task: the composed scene, the benchmark's initial states, the goal, and what the predicates
-/// need to know of the things in it. `scripts/export_libero.py` writes such folders from an installed LIBERO
-/// (Lifelong-Robot-Learning/LIBERO, robosuite 1.4); from then on no Python is needed.
+/// need to know of the things in it. `cohort export-libero` (compose/export.h) writes such folders from the files of
+/// LIBERO (Lifelong-Robot-Learning/LIBERO) and robosuite 1.4, scripts/export_libero.py from an installed one.
 ///
 ///   scene.xml         the MJCF; meshes and textures lie in ../assets
 ///   task.json         names, goal, objects, fixtures, sites, robot, controller

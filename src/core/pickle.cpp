@@ -1,14 +1,15 @@
-#include "policy/pickle.h"
+#include "core/pickle.h"
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
 #include <map>
+#include <span>
 
 #include "core/error.h"
 
-namespace cohort::policy {
+namespace cohort {
 namespace {
 
 using Kind = PickleValue::Kind;
@@ -33,14 +34,36 @@ constexpr std::array<std::string_view, 19> kAllowed{"collections OrderedDict",
                                                     "builtins list",
                                                     "builtins set",
                                                     "builtins tuple"};
+/// And an array. NumPy 2 calls its inner module otherwise.
+constexpr std::array<std::string_view, 5> kAllowedOfNumpy{"numpy.core.multiarray _reconstruct",
+                                                          "numpy._core.multiarray _reconstruct", "numpy ndarray",
+                                                          "numpy dtype", "_codecs encode"};
+
+std::span<const std::string_view> allowed(PickleOf of) {
+  return of == PickleOf::kTorchState ? std::span<const std::string_view>(kAllowed) : kAllowedOfNumpy;
+}
+
+/// The bytes that protocol 2 writes as text, a code point for each (_codecs.encode(text, "latin1")).
+bool latin1_bytes(const std::string& text, std::string& out) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    if (c < 0x80) {
+      out += text[i];
+      continue;
+    }
+    if ((c != 0xc2 && c != 0xc3) || ++i == text.size() || (text[i] & 0xc0) != 0x80) return false;
+    out += static_cast<char>((c & 3) << 6 | (text[i] & 0x3f));
+  }
+  return true;
+}
 
 }  // namespace
 
 /// The stack machine.
 class PickleReader {
  public:
-  PickleReader(Pickle& pickle, std::string_view bytes, const std::string& source)
-      : values_(pickle.values_), bytes_(bytes), source_(source) {}
+  PickleReader(Pickle& pickle, std::string_view bytes, const std::string& source, PickleOf of)
+      : values_(pickle.values_), bytes_(bytes), source_(source), of_(of) {}
 
   const PickleValue* run() {
     for (;;) {
@@ -130,12 +153,15 @@ class PickleReader {
 
   void global(const std::string& module, const std::string& name) {
     const std::string asked = module + " " + name;
-    if (std::find(kAllowed.begin(), kAllowed.end(), asked) == kAllowed.end())
-      throw Error(
-          format("{}: asks for {}.{}, which is no part of a state dict: nothing was run, and the file is not "
-                 "read. If you trust it, save its weights alone where it was made: "
-                 "torch.save(model.state_dict(), FILE)",
-                 source_, module, name));
+    const std::span<const std::string_view> names = allowed(of_);
+    if (std::find(names.begin(), names.end(), asked) == names.end()) {
+      const bool torch = of_ == PickleOf::kTorchState;
+      throw Error(format("{}: asks for {}.{}, which is no part of {}: nothing was run, and the file is not read{}",
+                         source_, module, name, torch ? "a state dict" : "a NumPy array",
+                         torch ? ". If you trust it, save its weights alone where it was made: "
+                                 "torch.save(model.state_dict(), FILE)"
+                               : ""));
+    }
     push(Kind::kGlobal).text = asked;
   }
 
@@ -174,11 +200,40 @@ class PickleReader {
       push(Kind::kDict);
     } else if (name == "torch Size" && given.size() == 1 && given[0]->kind == Kind::kTuple) {
       push(Kind::kTuple).items = given[0]->items;
+    } else if (name.ends_with("multiarray _reconstruct")) {
+      push(Kind::kArray);
+    } else if (name == "numpy dtype" && !given.empty() && given[0]->kind == Kind::kText) {
+      push(Kind::kText).text = given[0]->text;
+    } else if (name == "_codecs encode" && given.size() == 2 && given[0]->kind == Kind::kText) {
+      std::string decoded;
+      if (given[1]->text != "latin1" || !latin1_bytes(given[0]->text, decoded)) refuse("holds text where bytes belong");
+      push(Kind::kText).text = std::move(decoded);
     } else if (name.starts_with("builtins ") && given.size() <= 1) {
       PickleValue& list = push(name == "builtins tuple" ? Kind::kTuple : Kind::kList);
       if (!given.empty()) list.items = given[0]->kind == Kind::kDict ? decltype(list.items){} : given[0]->items;
     } else {
       refuse(format("calls {} as it is not called in a state dict", name));
+    }
+  }
+
+  /// Of an OrderedDict: its attribute _metadata, versions of layers. Of an array: (1, shape, type, in Fortran's order,
+  /// bytes); of its type "f8": (3, "<", ...).
+  void build() {
+    const std::vector<const PickleValue*>& state = pop()->items;
+    PickleValue* value = top();
+    if (value->kind == Kind::kDict) return;
+    if (value->kind == Kind::kText && of_ == PickleOf::kNumpyArray) {
+      if (state.size() < 2 || state[1]->kind != Kind::kText) refuse("an array's type has no byte order");
+      value->type = state[1]->text + value->text;
+    } else if (value->kind == Kind::kArray) {
+      if (state.size() != 5 || state[2]->type.empty() || state[4]->kind != Kind::kText)
+        refuse("an array lacks its shape, type or bytes");
+      if (state[3]->kind != Kind::kBool || state[3]->number != 0) refuse("an array is in Fortran's order");
+      value->sizes = integers(state[1]);
+      value->type = state[2]->type;
+      value->text = state[4]->text;
+    } else {
+      refuse("sets attributes of what has none");
     }
   }
 
@@ -242,10 +297,13 @@ class PickleReader {
         return;
       }
       case 'X':
+      case 'B':  // bytes
         return text(little(4));
       case 0x8c:
+      case 'C':
         return text(byte());
       case 0x8d:
+      case 0x8e:
         return text(little(8));
       case ']':
       case 0x8f:  // EMPTY_SET
@@ -306,15 +364,13 @@ class PickleReader {
       }
       case 'R':
         return reduce();
-      case 'b':  // an OrderedDict's attribute _metadata: versions of layers
-        pop();
-        if (top()->kind != Kind::kDict) refuse("sets attributes of what is no dict");
-        return;
+      case 'b':
+        return build();
       case 'Q':
         return persistent();
       default:
         --at_;
-        refuse(format("instruction 0x{:02x} is not needed for weights, and not followed", code));
+        refuse(format("instruction 0x{:02x} is not needed for data, and not followed", code));
     }
   }
 
@@ -323,13 +379,14 @@ class PickleReader {
   std::deque<PickleValue>& values_;
   std::string_view bytes_;
   std::string source_;
+  PickleOf of_;
   std::size_t at_ = 0;
   std::vector<PickleValue*> stack_;  // null: a mark
   std::map<std::uint64_t, PickleValue*> memo_;
 };
 
-Pickle::Pickle(std::string_view bytes, const std::string& source) {
-  root_ = PickleReader(*this, bytes, source).run();
+Pickle::Pickle(std::string_view bytes, const std::string& source, PickleOf of) {
+  root_ = PickleReader(*this, bytes, source, of).run();
 }
 
-}  // namespace cohort::policy
+}  // namespace cohort
