@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Writes LIBERO's tasks as folders that Cohort runs without Python.
+"""Writes LIBERO's tasks as folders that Cohort runs without Python, by LIBERO's own Python environment.
+
+`cohort export-libero` writes the same folders from LIBERO's files, without Python; this is what it is compared with.
 
 Run it once, in the environment where LIBERO (Lifelong-Robot-Learning/LIBERO), robosuite 1.4, bddl and MuJoCo 2.3.7 are installed:
 

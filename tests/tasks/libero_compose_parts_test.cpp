@@ -12,6 +12,7 @@
 #include "tasks/libero/compose/description.h"
 #include "tasks/libero/compose/initial_states.h"
 #include "tasks/libero/compose/numpy_random.h"
+#include "tasks/libero/compose/placement.h"
 #include "tasks/libero/compose/suite_map.h"
 #include "tasks/libero_checkout.h"
 
@@ -157,6 +158,49 @@ TEST(InitialStates, AFileThatAsksForMoreThanAnArrayIsRefusedAndNothingRuns) {
     said(damaged);
     said(whole.substr(0, i));
   }
+}
+
+/// A kitchen with a cabinet and three plates of 6 cm, all of which may stand in `ranges`; the second has two rotations.
+ComposedScene crowded_kitchen(const std::string& ranges) {
+  ComposedScene scene;
+  scene.problem = read_problem(
+      "(define (problem LIBERO_Kitchen_Tabletop_Manipulation) (:goal (Up plate_1)) (:regions"
+      " (plates (:target kitchen_table) (:ranges (" +
+          ranges +
+          ")))"
+          " (wall (:target kitchen_table) (:ranges ((0 0.2 0.1 0.3))) (:yaw_rotation ((3 2)))))"
+          " (:init (On plate_1 kitchen_table_plates) (On plate_2 kitchen_table_plates)"
+          " (On plate_3 kitchen_table_plates) (On cabinet_1 kitchen_table_wall) (Open cabinet_1)))",
+      "kitchen");
+  scene.arena = &arena_of(scene.problem.name);
+  for (const char* name : {"plate_1", "plate_2", "plate_3", "cabinet_1"}) {
+    ComposedThing thing;
+    thing.name = name;
+    thing.fixture = thing.name == "cabinet_1";
+    thing.radius = thing.fixture ? 0.2 : 0.06;
+    thing.top = thing.fixture ? 0.1 : 0.02;
+    thing.bottom = -thing.top;
+    thing.rotations = thing.name == "plate_2" ? 2 : 1;
+    scene.things.push_back(std::move(thing));
+  }
+  return scene;
+}
+
+TEST(LiberoPlacement, AThingThatWouldOverlapIsDrawnAgainAsRobosuiteDoes) {
+  // numpy.random.seed(0), randn(7), uniform() twice for (Open ...), then the loop of MultiRegionRandomSampler.sample with
+  // randint(2) for the range: 1, 2 and 6 tries for the plates.
+  const FixturePose pose = place_fixtures(crowded_kitchen("(-0.1 -0.1 0.1 0.1) (0.1 0.1 0.15 0.15)")).at("cabinet_1");
+  constexpr double kRounding = 1e-15;
+  EXPECT_EQ(pose.pos[0], 0.022232138825158766);
+  EXPECT_EQ(pose.pos[1], 0.2386488981125862);
+  EXPECT_NEAR(pose.pos[2], 0.96, kRounding);
+  EXPECT_NEAR(pose.quat[0], 0.11921289781730544, kRounding);
+  EXPECT_NEAR(pose.quat[3], 0.9928687148832924, kRounding);
+}
+
+TEST(LiberoPlacement, NoRoomForAThingIsAnError) {
+  const std::string message = message_of([] { place_fixtures(crowded_kitchen("(0 0 0.01 0.01)")); });
+  EXPECT_NE(message.find("no free places"), std::string::npos) << message;
 }
 
 TEST(LiberoLanguage, AnInstructionComesFromTheTasksName) {
