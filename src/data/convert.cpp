@@ -211,8 +211,11 @@ std::vector<Metadata> list_metadata(const EpisodeSource& source, std::int64_t ep
       for (const std::string& mask : file.data_sets("/mask"))
         report.left_out.push_back(format("mask/{}: convert its demos by themselves, with --split {}", mask, mask));
   }
-  if (dynamic_cast<const LeRobotEpisodes*>(&source))
+  if (dynamic_cast<const LeRobotEpisodes*>(&source)) {
+    // The steps' task says it.
+    std::erase_if(metadata, [](const Metadata& m) { return m.name == "language_instruction"; });
     for (const std::string& line : source.left_out()) report.left_out.push_back(line);
+  }
   std::erase_if(metadata, [](const Metadata& m) { return is_bookkeeping(m.name); });
   return metadata;
 }

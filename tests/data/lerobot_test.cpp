@@ -61,7 +61,7 @@ TEST(LeRobot, EveryNumberTextAndFrameOfVersion3IsThatOfTheFormula) {
   ASSERT_EQ(source->size(), 5);
   ASSERT_EQ(source->fields().size(), 18u);
   for (std::int64_t e = 0; e < 5; ++e) expect_lerobot_episode(*source, e, e);
-  EXPECT_EQ(source->open(1)->metadata("tasks"), "open the drawer");
+  EXPECT_EQ(source->open(1)->metadata("language_instruction"), "open the drawer");
   EXPECT_EQ(source->open(1)->metadata("fps"), "10");
   EXPECT_EQ(source->open(4)->metadata("episode_index"), "4");
 }
@@ -159,7 +159,7 @@ TEST(LeRobot, FramesInAnyOrderFromSeveralThreadsAreTheRightOnes) {
 TEST(LeRobot, TheTaskIsAnInstruction) {
   SKIP_WITHOUT_LEROBOT();
   const auto source = open_episodes(fixture("lerobot/v3"), {.split = "all"});
-  for (const char* name : {"task", "tasks"}) {
+  for (const char* name : {"task", "language_instruction"}) {
     EXPECT_TRUE(has_instructions(*source, name));
     EXPECT_EQ(distinct_instructions(*source, name, 2),
               (std::vector<std::string>{"put the cube into the bowl", "open the drawer"}));

@@ -15,7 +15,7 @@ const char* kind_of_field(StepKind kind) {
 }  // namespace
 
 std::vector<std::string> lerobot_metadata_names() {
-  return {"tasks", "episode_index", "fps", "robot_type"};
+  return {"language_instruction", "episode_index", "fps", "robot_type"};
 }
 
 std::size_t find_bytes(const ParquetFile& file, const StepField& field, const std::string& where) {
@@ -36,10 +36,8 @@ LeRobotEpisode::LeRobotEpisode(const LeRobotDetails& details, std::int64_t numbe
       table_(details.table(episode.file)),
       columns_(details.step_fields().size()),
       loaded_(details.step_fields().size()) {
-  std::string tasks;
-  for (const std::string& task : episode.tasks) tasks += (tasks.empty() ? "" : "\n") + task;
-  metadata_ = {std::move(tasks), std::to_string(episode.number), format("{}", details.info().fps),
-               details.info().robot_type};
+  metadata_ = {episode.tasks.empty() ? "" : episode.tasks.front(), std::to_string(episode.number),
+               format("{}", details.info().fps), details.info().robot_type};
   // That the rows are this episode's: a table of another version of the set has others there.
   const std::string remedy = format("the table and meta/ do not belong together: copy both again, or {}", kSkipDamaged);
   COHORT_THROW_UNLESS(episode.first_row + episode.steps <= table_->rows(),

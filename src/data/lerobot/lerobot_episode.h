@@ -40,8 +40,9 @@ class LeRobotDetails {
   virtual void count_bytes(std::int64_t episode, std::int64_t bytes) const = 0;
 };
 
-/// The text of a step's task and what is told of the episode.
+/// The field with the text of a step's task.
 inline constexpr const char* kLeRobotTask = "task";
+/// What is told of an episode: its first task under the name that others have for it, too.
 std::vector<std::string> lerobot_metadata_names();
 
 /// Columns are read when they are used, whole: an episode's numbers are few. Pictures are read one by one.
