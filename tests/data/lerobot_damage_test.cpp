@@ -169,6 +169,46 @@ TEST(LeRobotDamage, AnInfoThatCannotBeIsRefusedByItsKey) {
   EXPECT_ERROR(open_all(set), "there is no .parquet file in ");
 }
 
+TEST(LeRobotDamage, WhateverByteChangesTheOnlyAnswerIsAnError) {
+  SKIP_WITHOUT_LEROBOT();
+  OwnFolder folder;
+  const auto set = copy_of_lerobot(folder, "v3");
+  std::uint64_t random = 20261126;
+  const auto next = [&](std::size_t below) {
+    random = random * 6364136223846793005u + 1442695040888963407u;
+    return static_cast<std::size_t>((random >> 33) % below);
+  };
+  int refused = 0;
+  for (const char* file : {kSecondTable, kSecondVideo, "meta/episodes/chunk-000/file-000.parquet", "meta/tasks.parquet",
+                           "meta/info.json"}) {
+    const std::string sound = read_file(set / file);
+    for (int k = 0; k < 40; ++k) {
+      std::string bytes = sound;
+      for (std::size_t changes = 1 + next(3); changes > 0; --changes)
+        bytes[next(bytes.size())] = static_cast<char>(next(256));
+      if (k % 8 == 0) bytes.resize(next(bytes.size()));
+      write_file_atomically(set / file, bytes);
+      try {
+        const auto source = open_all(set);
+        std::string scratch;
+        for (std::size_t f = 0; f < source->fields().size(); ++f) {
+          const auto episode = source->open(source->size() - 1);
+          if (source->fields()[f].kind == StepKind::kImage)
+            episode->image(f, 0, scratch);
+          else if (source->fields()[f].kind == StepKind::kText)
+            episode->text(f, 0);
+          else
+            read_lerobot_field(*source, source->size() - 1, source->fields()[f].name.c_str());
+        }
+      } catch (const Error&) {
+        ++refused;
+      }
+    }
+    write_file_atomically(set / file, sound);
+  }
+  EXPECT_GT(refused, 50);
+}
+
 TEST(LeRobotDamage, AFileOfASetOrAFolderOfSetsNamesWhatToName) {
   EXPECT_ERROR(open_episodes(fixture("lerobot/v3") / kSecondTable),
                "is one file of a LeRobot data set: name the set's");

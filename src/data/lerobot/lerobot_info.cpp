@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <optional>
+#include <type_traits>
 #include <unordered_map>
 
 #include "core/error.h"
@@ -18,12 +20,14 @@ namespace {
 
 using LeRobotJson = nlohmann::ordered_json;  // features in the order of the file
 
-constexpr std::int64_t kMostEpisodes = std::int64_t{1} << 32;
+/// More than these are no data set but a damaged file.
+constexpr std::int64_t kMostEpisodes = std::int64_t{1} << 26, kMostSteps = std::int64_t{1} << 28,
+                       kMostElements = std::int64_t{1} << 31;
 
 /// A number of episodes, steps or files that json must hold. Throws Error naming file and key.
 std::int64_t count_of(const LeRobotJson& json, const char* key, const std::string& source) {
   const auto found = json.find(key);
-  COHORT_THROW_UNLESS(found != json.end() && found->is_number_integer() && *found >= 0 && *found < kMostEpisodes,
+  COHORT_THROW_UNLESS(found != json.end() && found->is_number_integer() && *found >= 0 && *found < kMostSteps,
                       "{}: {} is {}, not a number from 0 on", source, key,
                       found == json.end() ? "missing" : found->dump());
   return found->get<std::int64_t>();
@@ -39,11 +43,14 @@ LeRobotFeature feature_of(const std::string& name, const LeRobotJson& json, cons
                       "{}: the feature {} has no dtype", source, name);
   LeRobotFeature feature{.name = name, .dtype = json["dtype"].get<std::string>(), .shape = {}};
   const auto shape = json.find("shape");
+  std::int64_t elements = 1;
   if (shape != json.end() && shape->is_array())
     for (const LeRobotJson& extent : *shape) {
-      COHORT_THROW_UNLESS(extent.is_number_integer() && extent >= 0 && extent < (std::int64_t{1} << 31),
-                          "{}: the feature {} has the shape {}", source, name, shape->dump());
-      feature.shape.push_back(extent.get<std::int64_t>());
+      const bool sound = extent.is_number_integer() && extent >= 0 && extent < kMostElements;
+      if (sound) feature.shape.push_back(extent.get<std::int64_t>());
+      if (sound) elements *= feature.shape.back();
+      COHORT_THROW_UNLESS(sound && elements < kMostElements, "{}: the feature {} has the shape {}", source, name,
+                          shape->dump());
     }
   const bool picture = feature.dtype == "image" || feature.dtype == "video";
   if (picture) {
@@ -87,6 +94,7 @@ template <class T>
 std::vector<T> whole_column(const ParquetFile& table, const std::string& name, const std::string& source) {
   const auto column = find_column(table, name);
   COHORT_THROW_UNLESS(column, "{} has no column {}: it is no table of a LeRobot data set of version 3", source, name);
+  COHORT_THROW_UNLESS(table.rows() < kMostEpisodes, "{} claims {} rows", source, table.rows());
   const auto rows = static_cast<std::size_t>(table.rows());
   std::vector<T> values(rows);
   const auto read_as = [&]<class Stored>(Stored) {
@@ -164,9 +172,10 @@ void read_episode_tables(const fs::path& folder, LeRobotInfo& info, const std::s
       tasks = table->read_lists(*column);
     const std::size_t known = info.episodes.size();
     for (std::size_t i = 0; i < numbers.size(); ++i) {
-      COHORT_THROW_UNLESS(lengths[i] > 0 && ends[i] - begins[i] == lengths[i] && begins[i] >= 0,
-                          "{}: episode {} has the length {}, but rows {} to {}", source, numbers[i], lengths[i],
-                          begins[i], ends[i]);
+      COHORT_THROW_UNLESS(
+          lengths[i] > 0 && lengths[i] < kMostSteps && begins[i] >= 0 &&
+              begins[i] < std::numeric_limits<std::int64_t>::max() - kMostSteps && ends[i] == begins[i] + lengths[i],
+          "{}: episode {} has the length {}, but rows {} to {}", source, numbers[i], lengths[i], begins[i], ends[i]);
       const fs::path file =
           folder / fill_path(data_path, {{"chunk_index", chunks[i]}, {"file_index", files[i]}}, "", source);
       info.episodes.push_back({.number = numbers[i],

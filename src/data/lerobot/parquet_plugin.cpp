@@ -118,7 +118,6 @@ class ArrowParquetFile final : public ParquetFile {
 
   std::vector<std::vector<std::string>> read_lists(std::size_t column) const override {
     std::vector<std::vector<std::string>> lists;
-    lists.reserve(static_cast<std::size_t>(rows()));
     const std::int16_t whole = descriptor(column).max_definition_level();
     decode<parquet::ByteArrayType>(column, 0, rows(), -1, [&](const Batch<parquet::ByteArray>& batch) {
       std::int64_t value = 0;
