@@ -33,8 +33,8 @@ struct Source {
   /// `whole`: files are taken whole where no split is named.
   void add_to(CLI::App& app, bool whole = false) {
     settings.whole_files = whole;
-    app.add_option("path", path, "an RLDS folder, an HDF5 file or folder, or a manifest of trajectories")->required();
-    app.add_option("--format", settings.format, "auto, rlds or hdf5")->capture_default_str();
+    app.add_option("path", path, "an RLDS or LeRobot folder, an HDF5 file or folder, or a manifest of trajectories")->required();
+    app.add_option("--format", settings.format, "auto, rlds, hdf5 or lerobot")->capture_default_str();
     app.add_option(
            "--split", settings.split,
            std::string("as tfds.load takes it, train[:95%]; of HDF5 files a mask's name, or all; auto: train, ") +
@@ -158,7 +158,7 @@ int run_data(const std::vector<std::string>& arguments) {
       ->capture_default_str();
 
   ConvertArguments converting;
-  CLI::App* convert_app = app.add_subcommand("convert", "RLDS to HDF5 and back");
+  CLI::App* convert_app = app.add_subcommand("convert", "RLDS and LeRobot to HDF5, HDF5 and LeRobot to RLDS");
   converting.source.add_to(*convert_app, /*whole=*/true);
   convert_app->add_option("--to", converting.convert.to, "rlds or hdf5")->required();
   convert_app->add_option("--out", converting.out, "rlds: the folder that gets NAME/1.0.0; hdf5: the file")->required();

@@ -127,7 +127,7 @@ int run_embed(const std::vector<std::string>& words) {
   app.add_option("--instructions", arguments.list,
                  "a text file with one per line, a JSON list, or expanded_instruction_gpt-4-turbo.json of RDT's data");
   app.add_option("--field", arguments.field, "of the data set: a text of its steps or episodes")->capture_default_str();
-  app.add_option("--format", arguments.data.format, "of the data set: auto, rlds or hdf5")->capture_default_str();
+  app.add_option("--format", arguments.data.format, "of the data set: auto, rlds, hdf5 or lerobot")->capture_default_str();
   app.add_option("--split", arguments.data.split, "of the data set")->capture_default_str();
   app.add_option("--text-encoder", arguments.encoder.model,
                  "folder of a T5 v1.1, or its name in the hub's cache ($HF_HOME)")

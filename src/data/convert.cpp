@@ -15,6 +15,7 @@
 #include "data/hdf5/hdf5_writer.h"
 #include "data/hdf5/metadata.h"
 #include "data/images/codec.h"
+#include "data/lerobot/lerobot_episodes.h"
 #include "data/rlds/example.h"
 #include "data/rlds/rlds_episodes.h"
 #include "data/rlds/rlds_writer.h"
@@ -39,6 +40,26 @@ std::string renamed(const std::string& name, bool to_rlds, bool rename) {
   if (to_rlds && name.starts_with("obs/")) return "observation/" + name.substr(4);
   if (!to_rlds && name.starts_with("observation/")) return "obs/" + name.substr(12);
   return name;
+}
+
+/// A field of LeRobot data under the name that RLDS data have for it: observation.images.front becomes
+/// observation/images_front.
+std::string name_in_rlds(std::string name) {
+  constexpr std::string_view kObservation = "observation.";
+  for (const auto& [lerobot, rlds] : {std::pair{"task", "language_instruction"}, std::pair{"next.reward", "reward"},
+                                      std::pair{"next.done", "is_terminal"}})
+    if (name == lerobot) return rlds;
+  const bool observed = name.starts_with(kObservation);
+  std::replace(name.begin(), name.end(), '.', '_');
+  if (observed) name[kObservation.size() - 1] = '/';
+  return name;
+}
+
+/// The field, with the name in RLDS where its set is of LeRobot and fields are renamed.
+StepField field_to_write(const EpisodeSource& source, std::size_t f, bool rename) {
+  StepField field = source.fields()[f];
+  if (rename && dynamic_cast<const LeRobotEpisodes*>(&source)) field.name = name_in_rlds(std::move(field.name));
+  return field;
 }
 
 /// What a demo's attributes say about the file, not about the episode: it is written anew.
@@ -190,6 +211,11 @@ std::vector<Metadata> list_metadata(const EpisodeSource& source, std::int64_t ep
       for (const std::string& mask : file.data_sets("/mask"))
         report.left_out.push_back(format("mask/{}: convert its demos by themselves, with --split {}", mask, mask));
   }
+  if (dynamic_cast<const LeRobotEpisodes*>(&source)) {
+    // The steps' task says it.
+    std::erase_if(metadata, [](const Metadata& m) { return m.name == "language_instruction"; });
+    for (const std::string& line : source.left_out()) report.left_out.push_back(line);
+  }
   std::erase_if(metadata, [](const Metadata& m) { return is_bookkeeping(m.name); });
   return metadata;
 }
@@ -226,7 +252,7 @@ class ToRlds {
     Feature step = make_dict({});
     const auto first = source.open(episodes.front());
     for (std::size_t f = 0; f < source.fields().size(); ++f) {
-      const StepField& field = source.fields()[f];
+      const StepField field = field_to_write(source, f, settings.rename);
       const std::string name = renamed(field.name, true, settings.rename);
       if (field.kind == StepKind::kNumber && field.elements() < 0) {
         report.left_out.push_back(format("{}: its size varies from step to step", field.name));
@@ -403,7 +429,7 @@ class ToHdf5 {
          ConvertReport& report)
       : env_args_(settings.env_args.empty() ? kNoEnvironment : settings.env_args) {
     for (std::size_t f = 0; f < source.fields().size(); ++f) {
-      const StepField& field = source.fields()[f];
+      const StepField field = field_to_write(source, f, settings.rename);
       if (field.kind == StepKind::kNumber && field.elements() < 0)
         report.left_out.push_back(format("{}: its size varies from step to step", field.name));
       else if (field.kind != StepKind::kNumber && !field.fault().empty())

@@ -14,7 +14,8 @@ struct ConvertSettings {
   std::string name = "robot_data";     ///< of an RLDS data set
   std::string image_encoding = "png";  ///< of raw images going to RLDS: png (exact) or jpeg (quality 95)
   /// Names as the other format's users know them: obs/… <-> observation/…, actions <-> action, rewards <-> reward,
-  /// dones <-> is_terminal.
+  /// dones <-> is_terminal; from LeRobot observation.… -> observation/…, next.reward -> reward, next.done ->
+  /// is_terminal, task -> language_instruction, other dots -> _.
   bool rename = true;
   std::vector<std::int64_t> episodes;  ///< these only; empty: all
   std::string env_args;                ///< JSON: robomimic's env_args, where the source has none; empty: says so

@@ -69,7 +69,8 @@ void check_disjoint(const RobotWindows& train, const RobotWindows& validation) {
       shared == 0,
       "{} of {} episodes that validate are also trained on, the first is {}; let data.splits and validation.splits "
       "have "
-      "no episode in common (two masks of an HDF5 file, train[:90%] and train[90%:] of RLDS data), or leave validation "
+      "no episode in common (two masks of an HDF5 file, train[:90%] and train[90%:] of RLDS or LeRobot data), or leave "
+      "validation "
       "out with validation.splits=[]",
       shared, all, first);
 }

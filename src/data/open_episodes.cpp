@@ -2,6 +2,8 @@
 
 #include "core/error.h"
 #include "data/hdf5/hdf5_episodes.h"
+#include "data/lerobot/lerobot_episodes.h"
+#include "data/lerobot/lerobot_info.h"
 #include "data/local_path.h"
 #include "data/rlds/rlds_episodes.h"
 
@@ -22,19 +24,34 @@ bool holds_rlds(const fs::path& path) {
     missing = e.what();
   }
   if (holds_hdf5_files(path)) return false;
+  std::string sets;
+  for (const auto& entry : fs::directory_iterator(path))
+    if (entry.is_directory() && holds_lerobot(entry.path())) sets += (sets.empty() ? "" : ", ") + entry.path().string();
+  COHORT_THROW_UNLESS(sets.empty(), "{} holds LeRobot data sets: name one of {}", path.string(), sets);
   const bool nothing = !find_shard(path);
-  throw Error(missing + (nothing ? "; there is no .hdf5 or .h5 file in it either" : ""));
+  throw Error(missing + (nothing ? "; there is no .hdf5 or .h5 file in it either, nor meta/info.json (LeRobot)" : ""));
 }
 
 }  // namespace
 
 std::unique_ptr<EpisodeSource> open_episodes(const fs::path& path, const OpenSettings& settings) {
-  COHORT_THROW_UNLESS(settings.format == "auto" || settings.format == "rlds" || settings.format == "hdf5",
-                      "the format of robot data is auto, rlds or hdf5, not '{}'", settings.format);
+  COHORT_THROW_UNLESS(settings.format == "auto" || settings.format == "rlds" || settings.format == "hdf5" ||
+                          settings.format == "lerobot",
+                      "the format of robot data is auto, rlds, hdf5 or lerobot, not '{}'", settings.format);
   refuse_address(path);
   std::error_code error;
   COHORT_THROW_UNLESS(fs::exists(path, error), "there is no file or folder {}", path.string());
   const bool by_itself = settings.split == "auto";
+  if (settings.format == "lerobot" || (settings.format == "auto" && holds_lerobot(path))) {
+    const bool all = settings.split == "all" || settings.split.empty();
+    return std::make_unique<LeRobotEpisodes>(path, LeRobotSettings{.split = by_itself ? "train"
+                                                                            : all     ? "all"
+                                                                                      : settings.split,
+                                                                   .on_corrupt = settings.on_corrupt,
+                                                                   .cache_bytes = settings.cache_bytes,
+                                                                   .threads = settings.threads,
+                                                                   .index_cache = settings.index_cache});
+  }
   if (settings.format == "rlds" || (settings.format == "auto" && holds_rlds(path)))
     return std::make_unique<RldsEpisodes>(path, RldsSettings{.split = by_itself ? "train" : settings.split,
                                                              .on_corrupt = settings.on_corrupt,
@@ -43,13 +60,17 @@ std::unique_ptr<EpisodeSource> open_episodes(const fs::path& path, const OpenSet
                                                              .threads = settings.threads,
                                                              .index_cache = settings.index_cache});
   const std::string extension = path.extension().string();
+  COHORT_THROW_UNLESS(
+      settings.format == "hdf5" || (extension != ".parquet" && extension != ".mp4"),
+      "{} is one file of a LeRobot data set: name the set's folder, which holds meta/, data/ and videos/",
+      path.string());
   COHORT_THROW_UNLESS(settings.format == "hdf5" || path.filename().string().find(".tfrecord") == std::string::npos,
                       "{} is one shard of an RLDS data set: name its folder, {}", path.string(),
                       path.parent_path().empty() ? "." : path.parent_path().string());
   COHORT_THROW_UNLESS(settings.format == "hdf5" || fs::is_directory(path) || extension == ".hdf5" ||
                           extension == ".h5" || extension == ".json",
-                      "{} is no robot data that is known: a folder with dataset_info.json (RLDS), a .hdf5 or .h5 file, "
-                      "a folder of such, or a .json manifest",
+                      "{} is no robot data that is known: a folder with dataset_info.json (RLDS) or meta/info.json "
+                      "(LeRobot), a .hdf5 or .h5 file, a folder of such, or a .json manifest",
                       path.string());
   const bool all = settings.split == "all" || (by_itself && settings.whole_files);
   const std::string mask = all ? "" : by_itself ? "train" : settings.split;

@@ -102,12 +102,12 @@ std::vector<std::string> rules_of_set(const std::vector<std::string>& filters, s
 }  // namespace
 
 void describe(config::Fields& fields, RobotDataSettings& s) {
-  fields.add("paths", s.paths, "data sets: RLDS folders, HDF5 files or folders, manifests");
+  fields.add("paths", s.paths, "data sets: RLDS and LeRobot folders, HDF5 files or folders, manifests");
   fields.add("splits", s.splits,
-             "of each set, or one for all: train[:95%] (RLDS), a mask's name or all (HDF5); auto: train, where an HDF5 "
+             "of each set, or one for all: train[:95%] (RLDS, LeRobot), a mask's name or all (HDF5); auto: train, where an HDF5 "
              "file has that mask, else all");
   fields.add("weights", s.weights, "how often each set is drawn from; empty: by its number of windows");
-  fields.add_choice("format", s.format, {"auto", "rlds", "hdf5"}, "of the files");
+  fields.add_choice("format", s.format, {"auto", "rlds", "hdf5", "lerobot"}, "of the files");
   fields.add_choice("on_corrupt", s.on_corrupt, {"error", "skip"}, "damaged records end the work, or are left out");
   fields.add_choice("checksums", s.checksums, {"first", "always", "never"}, "when records are verified");
   fields.add("filters", s.filters,

@@ -30,7 +30,7 @@ struct RobotDataSettings {
   std::vector<std::string> splits{"auto"};  ///< one for all or one each: OpenSettings::split
   /// How often each set is drawn from, relative to one another; empty: by their numbers of windows.
   std::vector<double> weights;
-  std::string format = "auto";                              ///< auto, rlds, hdf5
+  std::string format = "auto";                              ///< auto, rlds, hdf5, lerobot
   std::string on_corrupt = "error";                         ///< error, skip
   std::string checksums = "first";                          ///< first, always, never
   std::vector<std::string> filters;                         ///< transforms/filter.h; "0: RULE" is for set 0 only

@@ -1,10 +1,5 @@
-/// FFmpeg's libraries, opened when a video is first written: a program that writes none neither waits for them nor
-/// needs them. The functions have FFmpeg's names; in this namespace they are found before FFmpeg's own, which nothing
-/// links.
+/// The functions of FFmpeg's libraries that write videos (core/ffmpeg.h).
 #pragma once
-#include <atomic>
-#include <string>
-
 extern "C" {
 #include <libavcodec/avcodec.h>
 #include <libavformat/avformat.h>
@@ -12,34 +7,9 @@ extern "C" {
 #include <libswscale/swscale.h>
 }
 
+#include "core/ffmpeg.h"
+
 namespace cohort::render {
-
-/// Opens the libraries of the versions that this was built with, if they are not open yet. Throws Error naming the
-/// packages.
-void open_ffmpeg();
-/// Address of a function; opens the libraries. Throws Error.
-void* find_in_ffmpeg(const char* name);
-
-template <class Signature>
-class FfmpegFunction;
-/// A function of one of the libraries, looked up by its first call.
-template <class R, class... A>
-class FfmpegFunction<R(A...)> {
- public:
-  constexpr explicit FfmpegFunction(const char* name) : name_(name) {}
-  R operator()(A... arguments) const {
-    void* address = address_.load(std::memory_order_acquire);
-    if (address == nullptr) {
-      address = find_in_ffmpeg(name_);
-      address_.store(address, std::memory_order_release);
-    }
-    return reinterpret_cast<R (*)(A...)>(address)(arguments...);
-  }
-
- private:
-  const char* name_;
-  mutable std::atomic<void*> address_{nullptr};
-};
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored \

@@ -15,7 +15,7 @@ namespace cohort::train {
 
 struct PredictSettings {
   std::filesystem::path run;   ///< a run, its folder of checkpoints, or a checkpoint
-  std::filesystem::path file;  ///< CSV; of policies RLDS or HDF5
+  std::filesystem::path file;  ///< CSV; of policies RLDS, HDF5 or LeRobot
   /// CSV: a column of row numbers or dates, then one for each target. Of policies: episode, step, and for each number
   /// of the action what is predicted and what was recorded; or .hdf5: data/demo_N with step, actions,
   /// predicted_actions.

@@ -52,7 +52,7 @@ class PolicyJob : public Job {
  public:
   std::string name() const override { return "policy"; }
   std::string summary() const override {
-    return "diffusion policy or behaviour cloning from RLDS or HDF5 robot data; also load_from=ROBOMIMIC.json";
+    return "diffusion policy or behaviour cloning from RLDS, HDF5 or LeRobot robot data; also load_from=ROBOMIMIC.json";
   }
 
   void describe(config::Fields& fields, RunSettings& run) override {
@@ -78,7 +78,7 @@ class PolicyJob : public Job {
   }
 
   void load() override {
-    COHORT_THROW_UNLESS(!data_.paths.empty(), "which data? write data.paths=FOLDER (RLDS) or FILE.hdf5");
+    COHORT_THROW_UNLESS(!data_.paths.empty(), "which data? write data.paths=FOLDER (RLDS, LeRobot) or FILE.hdf5");
     COHORT_THROW_UNLESS(sampled_ >= 0, "validation.sampled = {} must not be negative", sampled_);
     policy::check(resumes() ? policy::without_files(model_) : model_);
     shape_windows();
@@ -522,7 +522,7 @@ class RdtJob final : public PolicyJob {
  public:
   std::string name() const override { return "rdt"; }
   std::string summary() const override {
-    return "Robotics Diffusion Transformer (170M, 1B, smaller) from RLDS or HDF5 robot data";
+    return "Robotics Diffusion Transformer (170M, 1B, smaller) from RLDS, HDF5 or LeRobot robot data";
   }
   void describe(config::Fields& fields, RunSettings& run) override {
     PolicyJob::describe(fields, run);

@@ -1,6 +1,7 @@
 #include "train/jobs/rdt_data.h"
 
 #include <algorithm>
+#include <charconv>
 #include <optional>
 
 #include "core/error.h"
@@ -21,6 +22,25 @@ std::string computed_from(const data::RobotDataSettings& data, const data::Robot
   return format("{} steps of {} episodes{}", statistics.transitions, statistics.trajectories,
                 data.paths.size() > 1 ? format(" of {}, the first of {} data sets", data.paths[0], data.paths.size())
                                       : std::string());
+}
+
+/// Data sets that say another frequency (LeRobot's fps) than the one that the policy is told.
+std::vector<std::string> other_frequencies(const models::RdtSettings& rdt, const data::RobotDataSettings& data,
+                                           const data::RobotWindows& train) {
+  std::vector<std::string> lines;
+  for (std::size_t set = 0; set < data.paths.size(); ++set) {
+    const data::EpisodeSource& source = train.source(set);
+    const auto& names = source.metadata_names();
+    if (std::find(names.begin(), names.end(), "fps") == names.end()) continue;
+    const auto episode = source.open(0);
+    const std::string_view text = episode->metadata("fps");
+    const double told = rdt.ctrl_freqs.empty() ? rdt.ctrl_freq : rdt.ctrl_freqs[set];
+    double fps = 0;
+    if (std::from_chars(text.data(), text.data() + text.size(), fps).ec != std::errc() || fps == told) continue;
+    lines.push_back(format("frequency: {} is of {} Hz, but model.rdt.ctrl_freq{} says {}", data.paths[set], text,
+                           rdt.ctrl_freqs.empty() ? "" : "s", told));
+  }
+  return lines;
 }
 
 /// The state's mean as the reference's statistics have it, in the network's units; empty: they are not asked for, or name
@@ -85,6 +105,7 @@ std::vector<std::string> place_rdt_numbers(models::RdtSettings& rdt, const data:
   COHORT_THROW_UNLESS(rdt.ctrl_freqs.empty() || rdt.ctrl_freqs.size() == data.paths.size(),
                       "model.rdt.ctrl_freqs names {} frequencies for {} data sets", rdt.ctrl_freqs.size(),
                       data.paths.size());
+  std::vector<std::string> lines = other_frequencies(rdt, data, train);
   // What the network sees in the mean, and how far it strays.
   const data::VectorStatistics& statistics = train.statistics(0).proprio;
   std::vector<float> low(statistics.mean.begin(), statistics.mean.end()), high = low;
@@ -95,7 +116,6 @@ std::vector<std::string> place_rdt_numbers(models::RdtSettings& rdt, const data:
   }
   rdt.state_std.clear();
   for (std::size_t i = 0; i < low.size(); ++i) rdt.state_std.push_back(static_cast<double>(high[i] - low[i]));
-  std::vector<std::string> lines;
   if (keep_mean && rdt.state_mean.size() == low.size()) {
     if (!low.empty())
       lines.push_back(format("state: mean of the checkpoint; deviations computed from {}", computed_from(data, train)));

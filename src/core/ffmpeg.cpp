@@ -1,12 +1,18 @@
-#include "render/ffmpeg.h"
+#include "core/ffmpeg.h"
 
 #include <array>
 
 #include <dlfcn.h>
+extern "C" {
+#include <libavcodec/version.h>
+#include <libavformat/version.h>
+#include <libavutil/version.h>
+#include <libswscale/version.h>
+}
 
 #include "core/error.h"
 
-namespace cohort::render {
+namespace cohort {
 
 namespace {
 
@@ -56,4 +62,4 @@ void* find_in_ffmpeg(const char* name) {
   COHORT_CHECK(false, "FFmpeg's libraries have no {}", name);
 }
 
-}  // namespace cohort::render
+}  // namespace cohort

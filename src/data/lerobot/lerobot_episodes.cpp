@@ -1,0 +1,400 @@
+#include "data/lerobot/lerobot_episodes.h"
+
+#include <algorithm>
+#include <list>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "core/devices_cpu.h"
+#include "core/error.h"
+#include "core/files.h"
+#include "core/threads.h"
+#include "data/episode_cache.h"
+#include "data/episode_notes.h"
+#include "data/lerobot/lerobot_episode.h"
+#include "data/local_path.h"
+
+namespace cohort::data {
+namespace fs = std::filesystem;
+namespace {
+
+/// Tables that stay open; each holds its footer and a mapping.
+constexpr std::size_t kMostTables = 64;
+
+std::optional<ElementType> number_type(const std::string& dtype) {
+  for (const ElementType type : {ElementType::kFloat32, ElementType::kFloat64, ElementType::kInt64, ElementType::kInt32,
+                                 ElementType::kInt16, ElementType::kUInt8, ElementType::kBool})
+    if (dtype == element_name(type)) return type;
+  for (const char* wider : {"int8", "uint16", "uint32", "uint64"})
+    if (dtype == wider) return ElementType::kInt64;
+  return std::nullopt;
+}
+
+/// Opened tables by number, the least recently used one goes first.
+class OpenTables {
+ public:
+  template <class Open>
+  std::shared_ptr<const ParquetFile> get(std::size_t file, const Open& open) {
+    if (auto known = find(file)) return known;
+    std::shared_ptr<const ParquetFile> opened = open();
+    const std::lock_guard lock(mutex_);
+    recent_.emplace_front(file, opened);
+    if (recent_.size() > kMostTables) recent_.pop_back();
+    return opened;
+  }
+
+ private:
+  std::shared_ptr<const ParquetFile> find(std::size_t file) {
+    const std::lock_guard lock(mutex_);
+    const auto known =
+        std::find_if(recent_.begin(), recent_.end(), [&](const auto& table) { return table.first == file; });
+    if (known == recent_.end()) return nullptr;
+    recent_.splice(recent_.begin(), recent_, known);
+    return recent_.front().second;
+  }
+
+  std::mutex mutex_;
+  std::list<std::pair<std::size_t, std::shared_ptr<const ParquetFile>>> recent_;
+};
+
+}  // namespace
+
+struct LeRobotEpisodes::Impl final : LeRobotDetails {
+  Impl(const fs::path& path, const LeRobotSettings& wanted)
+      : settings(wanted),
+        folder(path),
+        name(path.string()),
+        known(read_lerobot_info(path)),
+        frames(wanted.cache_bytes / 2),
+        cache(wanted.cache_bytes - wanted.cache_bytes / 2) {
+    for (const std::size_t e : select_episodes(known, settings.split)) episodes.push_back(&known.episodes[e]);
+    COHORT_THROW_UNLESS(!episodes.empty(), "{}: the split {} has no episodes", name, settings.split);
+    if (settings.on_corrupt != "skip") check_files();
+    find_fields();
+  }
+
+  bool skips() const { return settings.on_corrupt == "skip"; }
+  int threads() const { return settings.threads > 0 ? settings.threads : available_cores(); }
+
+  /// Every table has the rows that meta/ says, every video is there.
+  void check_files() const {
+    std::vector<std::int64_t> rows(known.data_files.size(), 0);
+    for (const LeRobotEpisodeInfo& episode : known.episodes) rows[episode.file] += episode.steps;
+    const auto [used, shown] = used_files();
+    const std::vector<std::size_t> numbers(used.begin(), used.end());
+    parallel_for(static_cast<std::int64_t>(numbers.size()), threads(), [&](std::int64_t i) {
+      const std::size_t file = numbers[static_cast<std::size_t>(i)];
+      const auto opened = table(file);
+      COHORT_THROW_UNLESS(opened->rows() == rows[file],
+                          "{} has {} rows, but meta/ lists episodes of {} steps in it: copy both again, or {} to go on "
+                          "with the episodes that are whole",
+                          known.data_files[file].string(), opened->rows(), rows[file], kSkipDamaged);
+    });
+    for (const std::size_t file : shown) {
+      std::error_code error;
+      COHORT_THROW_UNLESS(fs::is_regular_file(known.video_files[file], error),
+                          "there is no video {}; copy it, or {} to go on without its episodes",
+                          known.video_files[file].string(), kSkipDamaged);
+    }
+  }
+
+  /// Tables and videos of the selected episodes.
+  std::pair<std::set<std::size_t>, std::set<std::size_t>> used_files() const {
+    std::pair<std::set<std::size_t>, std::set<std::size_t>> used;
+    for (const LeRobotEpisodeInfo* episode : episodes) {
+      used.first.insert(episode->file);
+      for (const LeRobotVideo& video : episode->videos) used.second.insert(video.file);
+    }
+    return used;
+  }
+
+  /// The first that can be opened; with on_corrupt=skip others may be damaged.
+  std::shared_ptr<const ParquetFile> first_table() const {
+    std::string fault;
+    for (const std::size_t file : used_files().first) {
+      try {
+        return table(file);
+      } catch (const Error& error) {
+        if (!skips()) throw;
+        if (fault.empty()) fault = error.what();
+      }
+    }
+    throw Error(format("{} holds no sound episode; the first fault: {}", name, fault));
+  }
+
+  void find_fields() {
+    const auto example = first_table();
+    const auto leave = [&](const std::string& feature, const std::string& why) { others.emplace_back(feature, why); };
+    for (const LeRobotFeature& feature : known.features) {
+      StepField field{.name = feature.name, .shape = feature.shape, .stored_type = feature.dtype};
+      const bool video = feature.dtype == "video", picture = video || feature.dtype == "image";
+      if (feature.depth) {
+        leave(feature.name, "a depth map, which is not read");
+        continue;
+      }
+      if (video && feature.shape[2] != 3 && feature.shape[2] != 1) {
+        leave(feature.name, format("a video of {} channels", feature.shape[2]));
+        continue;
+      }
+      const auto column = find_column(*example, feature.name);
+      if (!video && !column) {
+        leave(feature.name, format("meta/info.json names it, but {} has no such column",
+                                   known.data_files[episodes.front()->file].string()));
+        continue;
+      }
+      if (picture) {
+        field.kind = StepKind::kImage;
+        field.stored_type = "uint8";
+        if (video) field.shape[2] = 3;
+      } else if (feature.dtype == "string") {
+        field.kind = StepKind::kText;
+        field.stored_type.clear();
+        if (!feature.shape.empty()) {
+          leave(feature.name, "it holds several texts in a step");
+          continue;
+        }
+      } else if (const auto type = number_type(feature.dtype)) {
+        field.type = *type;
+        if (field.elements() < 1) {
+          leave(feature.name, "it has no elements");
+          continue;
+        }
+      } else {
+        leave(feature.name, format("its dtype {} is not read", feature.dtype));
+        continue;
+      }
+      LeRobotField where{.place = video ? LeRobotField::Place::kVideo : LeRobotField::Place::kColumn};
+      if (video)
+        where.camera = static_cast<std::size_t>(std::find(known.cameras.begin(), known.cameras.end(), feature.name) -
+                                                known.cameras.begin());
+      fields.push_back(std::move(field));
+      field_places.push_back(where);
+    }
+    const auto has = [&](const char* wanted) {
+      return std::any_of(fields.begin(), fields.end(), [&](const StepField& f) { return f.name == wanted; });
+    };
+    if (!known.tasks.empty() && has("task_index") && !has(kLeRobotTask)) {
+      fields.push_back({.name = kLeRobotTask, .kind = StepKind::kText});
+      field_places.push_back({.place = LeRobotField::Place::kTask});
+    }
+    std::set<std::string> named;
+    for (const LeRobotFeature& feature : known.features) named.insert(feature.name);
+    for (const ParquetColumn& column : example->columns())
+      if (named.insert(column.name).second)
+        leave(column.name, "a column of the tables that meta/info.json does not name");
+    COHORT_THROW_UNLESS(!fields.empty(), "{}: no feature of meta/info.json can be read{}", name,
+                        others.empty() ? "" : ": " + others.front().first + ": " + others.front().second);
+  }
+
+  /// Reads everything once: which episodes are damaged is kept in `notes`.
+  void leave_damaged_out(const EpisodeNotes& notes) {
+    const auto sound = [&](const nlohmann::json& answer) {
+      std::int64_t last = -1;
+      for (const nlohmann::json& fault : answer) {
+        if (!fault.is_array() || fault.size() != 2 || !fault[0].is_number_integer() || !fault[1].is_string())
+          return false;
+        const auto episode = fault[0].get<std::int64_t>();
+        if (episode <= last || episode >= static_cast<std::int64_t>(episodes.size())) return false;
+        last = episode;
+      }
+      return answer.is_array();
+    };
+    const nlohmann::json faults = notes.answer("episodes of LeRobot data that are damaged", sound, [&] {
+      std::vector<std::string> found(episodes.size());
+      parallel_for(static_cast<std::int64_t>(episodes.size()), threads(), [&](std::int64_t e) {
+        try {
+          check_episode(e);
+        } catch (const Error& error) {
+          found[static_cast<std::size_t>(e)] =
+              format("episode {}: {}", episodes[static_cast<std::size_t>(e)]->number, error.what());
+        }
+      });
+      nlohmann::json list = nlohmann::json::array();
+      for (std::size_t e = 0; e < found.size(); ++e)
+        if (!found[e].empty()) list.push_back({e, found[e]});
+      return list;
+    });
+    std::vector<const LeRobotEpisodeInfo*> kept;
+    auto fault = faults.begin();
+    for (std::size_t e = 0; e < episodes.size(); ++e) {
+      if (fault != faults.end() && (*fault)[0].get<std::size_t>() == e) {
+        skipped.push_back((*fault)[1].get<std::string>());
+        ++fault;
+      } else {
+        kept.push_back(episodes[e]);
+      }
+    }
+    COHORT_THROW_UNLESS(!kept.empty(), "{} holds no sound episode; the first fault: {}", name, skipped.front());
+    episodes = std::move(kept);
+  }
+
+  /// All columns, all pictures of the tables, the first and the last frame of every video.
+  void check_episode(std::int64_t e) const {
+    const LeRobotEpisode episode(*this, e, *episodes[static_cast<std::size_t>(e)]);
+    episode.check_columns();
+    std::string scratch;
+    for (std::size_t f = 0; f < fields.size(); ++f) {
+      if (fields[f].kind != StepKind::kImage) continue;
+      const std::int64_t stride =
+          field_places[f].place == LeRobotField::Place::kVideo ? std::max<std::int64_t>(1, episode.steps() - 1) : 1;
+      for (std::int64_t step = 0; step < episode.steps(); step += stride) episode.image(f, step, scratch);
+    }
+  }
+
+  const LeRobotInfo& info() const override { return known; }
+  const std::vector<StepField>& step_fields() const override { return fields; }
+  const std::vector<LeRobotField>& places() const override { return field_places; }
+  const VideoFrames& videos() const override { return frames; }
+  std::shared_ptr<const ParquetFile> table(std::size_t file) const override {
+    return tables.get(file, [&] { return open_parquet(known.data_files[file]); });
+  }
+  void count_bytes(std::int64_t episode, std::int64_t bytes) const override { cache.grow(episode, bytes); }
+
+  LeRobotSettings settings;
+  fs::path folder;
+  std::string name;
+  LeRobotInfo known;
+  std::vector<const LeRobotEpisodeInfo*> episodes;  // that are selected
+  std::vector<StepField> fields;
+  std::vector<LeRobotField> field_places;
+  std::vector<std::pair<std::string, std::string>> others;  // what is no field, and why
+  std::vector<std::string> metadata = lerobot_metadata_names(), skipped;
+  VideoFrames frames;
+  mutable OpenTables tables;
+  mutable EpisodeCache cache;
+};
+
+LeRobotEpisodes::LeRobotEpisodes(const fs::path& folder, const LeRobotSettings& settings) {
+  refuse_address(folder);
+  COHORT_THROW_UNLESS(holds_lerobot(folder),
+                      "{} has no meta/info.json: name the folder of a LeRobot data set, which holds meta/ and data/",
+                      folder.string());
+  impl_ = std::make_unique<Impl>(folder, settings);
+  if (impl_->skips()) impl_->leave_damaged_out(EpisodeNotes(*this, folder, settings.index_cache));
+}
+LeRobotEpisodes::~LeRobotEpisodes() = default;
+
+const std::string& LeRobotEpisodes::name() const {
+  return impl_->name;
+}
+std::int64_t LeRobotEpisodes::size() const {
+  return static_cast<std::int64_t>(impl_->episodes.size());
+}
+const std::vector<StepField>& LeRobotEpisodes::fields() const {
+  return impl_->fields;
+}
+const std::vector<std::string>& LeRobotEpisodes::metadata_names() const {
+  return impl_->metadata;
+}
+std::int64_t LeRobotEpisodes::steps(std::int64_t episode) const {
+  return impl_->episodes[static_cast<std::size_t>(episode)]->steps;
+}
+const std::vector<std::string>& LeRobotEpisodes::skipped() const {
+  return impl_->skipped;
+}
+
+std::shared_ptr<const Episode> LeRobotEpisodes::open(std::int64_t episode) const {
+  COHORT_CHECK(episode >= 0 && episode < size(), "episode {} of {}", episode, size());
+  return impl_->cache.get(episode, 0, [this, episode]() -> EpisodeCache::Made {
+    auto opened =
+        std::make_shared<const LeRobotEpisode>(*impl_, episode, *impl_->episodes[static_cast<std::size_t>(episode)]);
+    const std::int64_t bytes = opened->bytes();
+    return {std::move(opened), bytes};
+  });
+}
+
+std::int64_t LeRobotEpisodes::bytes_when_open(std::int64_t episode, std::span<const std::size_t> fields) const {
+  std::int64_t bytes = 0;
+  for (const std::size_t f : fields) {
+    const StepField& field = impl_->fields[f];
+    if (field.kind == StepKind::kImage) continue;
+    const std::size_t one = field.kind == StepKind::kText         ? sizeof(std::string)
+                            : field.type == ElementType::kFloat32 ? sizeof(float)
+                                                                  : sizeof(double);
+    bytes += steps(episode) * static_cast<std::int64_t>(one) * field.elements();
+  }
+  return bytes;
+}
+
+std::uint64_t LeRobotEpisodes::content_hash() const {
+  const LeRobotInfo& info = impl_->known;
+  ContentHash hash;
+  hash.add(read_file(impl_->folder / "meta" / "info.json"));
+  for (const auto& [number, task] : info.tasks) {
+    hash.add(static_cast<std::uint64_t>(number));
+    hash.add(task);
+  }
+  for (const LeRobotEpisodeInfo* episode : impl_->episodes) {
+    for (const std::int64_t word :
+         {episode->number, episode->steps, episode->first_row, static_cast<std::int64_t>(episode->file)})
+      hash.add(static_cast<std::uint64_t>(word));
+    for (const LeRobotVideo& video : episode->videos) {
+      hash.add(static_cast<std::uint64_t>(video.file));
+      hash.add(format("{}", video.begin));
+    }
+  }
+  const auto add_files = [&](const std::set<std::size_t>& used, const std::vector<fs::path>& files) {
+    for (const std::size_t file : used) {
+      std::error_code error;
+      hash.add(files[file].lexically_relative(impl_->folder).string());
+      const std::uintmax_t size = fs::file_size(files[file], error);
+      if (error) continue;  // left out, as on_corrupt=skip says
+      hash.add(static_cast<std::uint64_t>(size));
+      hash.add(static_cast<std::uint64_t>(fs::last_write_time(files[file]).time_since_epoch().count()));
+    }
+  };
+  const auto [tables, videos] = impl_->used_files();
+  add_files(tables, info.data_files);
+  add_files(videos, info.video_files);
+  return hash.value();
+}
+
+std::int64_t LeRobotEpisodes::bytes_held() const {
+  std::size_t bytes = 0;
+  for (const LeRobotEpisodeInfo& episode : impl_->known.episodes) {
+    bytes += sizeof(episode) + episode.videos.capacity() * sizeof(LeRobotVideo);
+    for (const std::string& task : episode.tasks) bytes += sizeof(task) + task.capacity();
+  }
+  for (const auto* files : {&impl_->known.data_files, &impl_->known.video_files})
+    for (const fs::path& file : *files) bytes += sizeof(file) + file.native().capacity();
+  return static_cast<std::int64_t>(bytes) + impl_->cache.bytes() + impl_->frames.bytes();
+}
+
+std::int64_t LeRobotEpisodes::stored_bytes() const {
+  std::int64_t bytes = 0;
+  const auto add = [&](const std::set<std::size_t>& used, const std::vector<fs::path>& files) {
+    std::error_code error;
+    for (const std::size_t file : used)
+      if (const std::uintmax_t size = fs::file_size(files[file], error); !error)
+        bytes += static_cast<std::int64_t>(size);
+  };
+  const auto [tables, videos] = impl_->used_files();
+  add(tables, impl_->known.data_files);
+  add(videos, impl_->known.video_files);
+  return bytes;
+}
+
+std::pair<fs::path, std::string> LeRobotEpisodes::place(std::int64_t episode) const {
+  return {impl_->folder / "meta" / "info.json",
+          format("episode {}", impl_->episodes[static_cast<std::size_t>(episode)]->number)};
+}
+
+std::string LeRobotEpisodes::selection() const {
+  const std::size_t chosen = impl_->episodes.size() + impl_->skipped.size(), all = impl_->known.episodes.size();
+  return chosen == all ? "" : format("{}: {} of {} episodes", impl_->settings.split, chosen, all);
+}
+
+std::vector<std::string> LeRobotEpisodes::left_out() const {
+  std::vector<std::string> lines;
+  for (const auto& [feature, why] : impl_->others) lines.push_back(feature + ": " + why);
+  return lines;
+}
+
+std::string LeRobotEpisodes::why_no_field(const std::string& field_name) const {
+  for (const auto& [feature, why] : impl_->others)
+    if (feature == field_name) return why;
+  return "";
+}
+
+}  // namespace cohort::data

@@ -1,0 +1,229 @@
+// LeRobot data sets that are damaged or not as their meta/ says: named, or left out by name.
+#include <gtest/gtest.h>
+
+#include "data/expect_error.h"
+#include "data/lerobot/lerobot_info.h"
+#include "data/lerobot_fixture.h"
+#include "data/open_episodes.h"
+
+namespace cohort::data {
+namespace {
+namespace fs = std::filesystem;
+
+constexpr const char* kSecondTable = "data/chunk-000/file-001.parquet";
+constexpr const char* kSecondVideo = "videos/observation.images.front/chunk-000/file-001.mp4";
+
+/// Reads a number field of an episode.
+void read_lerobot_field(const EpisodeSource& source, std::int64_t e, const char* name) {
+  const std::size_t field = source.field_index(name);
+  const auto episode = source.open(e);
+  std::vector<double> values(static_cast<std::size_t>(episode->steps() * source.fields()[field].elements()));
+  episode->read(field, 0, episode->steps(), std::span(values));
+}
+
+std::unique_ptr<EpisodeSource> open_all(const fs::path& path, const char* on_corrupt = "error") {
+  return open_episodes(path, {.split = "all", .on_corrupt = on_corrupt, .index_cache = "never"});
+}
+
+TEST(LeRobotDamage, APageThatChangedIsNamedAndItsEpisodesCanBeLeftOut) {
+  SKIP_WITHOUT_LEROBOT();
+  OwnFolder folder;
+  const auto set = copy_of_lerobot(folder, "v3");
+  std::string bytes = read_file(set / kSecondTable);
+  bytes[100] = static_cast<char>(bytes[100] ^ 0x55);  // in the first page of the first column, action
+  write_file_atomically(set / kSecondTable, bytes);
+  const auto source = open_all(set);
+  EXPECT_ERROR(read_lerobot_field(*source, 3, "action"), "file-001.parquet: the column action is damaged: ");
+  read_lerobot_field(*source, 3, "observation.state");
+  read_lerobot_field(*source, 0, "action");
+  const auto rest = open_all(set, "skip");
+  EXPECT_LT(rest->size(), 5);
+  EXPECT_GE(rest->size(), 3);
+  ASSERT_FALSE(rest->skipped().empty());
+  EXPECT_NE(rest->skipped()[0].find("episode 3: "), std::string::npos) << rest->skipped()[0];
+}
+
+TEST(LeRobotDamage, ATableThatWasCutIsNamed) {
+  SKIP_WITHOUT_LEROBOT();
+  OwnFolder folder;
+  const auto set = copy_of_lerobot(folder, "v3");
+  fs::resize_file(set / kSecondTable, 5000);
+  EXPECT_ERROR(open_all(set), "file-001.parquet: no sound Parquet file: ");
+  EXPECT_EQ(open_all(set, "skip")->size(), 3);
+  fs::resize_file(set / kSecondTable, 0);
+  EXPECT_ERROR(open_all(set), "file-001.parquet: ");
+  fs::remove(set / kSecondTable);
+  EXPECT_ERROR(open_all(set), "there is no file ");
+}
+
+TEST(LeRobotDamage, AMissingVideoIsNamedAndItsEpisodesCanBeLeftOut) {
+  SKIP_WITHOUT_LEROBOT();
+  OwnFolder folder;
+  const auto set = copy_of_lerobot(folder, "v3");
+  fs::remove(set / kSecondVideo);
+  EXPECT_ERROR(open_all(set), "there is no video " + (set / kSecondVideo).string());
+  EXPECT_EQ(open_episodes(set)->size(), 4);  // train needs it not
+  const auto rest = open_all(set, "skip");
+  EXPECT_EQ(rest->size(), 4);
+  ASSERT_EQ(rest->skipped().size(), 1u);
+  EXPECT_NE(rest->skipped()[0].find("episode 4: "), std::string::npos) << rest->skipped()[0];
+}
+
+TEST(LeRobotDamage, AVideoThatIsTooShortIsNamedWithTheStep) {
+  SKIP_WITHOUT_LEROBOT();
+  OwnFolder folder;
+  const auto set = copy_of_lerobot(folder, "v21");
+  const auto video = [&](int e) {
+    return set / format("videos/chunk-{0:03}/observation.images.front/episode_{0:06}.mp4", e);
+  };
+  fs::copy_file(video(0), video(1), fs::copy_options::overwrite_existing);
+  const auto source = open_all(set);
+  const std::size_t front = source->field_index("observation.images.front");
+  std::string scratch;
+  EXPECT_EQ(shown_number(source->open(1)->image(front, 6, scratch)), 6);
+  EXPECT_ERROR(
+      source->open(1)->image(front, 7, scratch),
+      "its last one is at 0.600000 s: the video is too short, or the timestamps are another video's (step 7 of "
+      "episode 1, observation.images.front)");
+  EXPECT_EQ(open_all(set, "skip")->size(), 1);
+  std::string cut = read_file(video(0));
+  write_file_atomically(video(0), cut.substr(0, cut.size() / 2));
+  EXPECT_ERROR(source->open(0)->image(front, 0, scratch), "episode_000000.mp4: ");
+}
+
+TEST(LeRobotDamage, TablesThatAreNotWhatMetaSaysAreRefused) {
+  SKIP_WITHOUT_LEROBOT();
+  OwnFolder folder;
+  const auto set = copy_of_lerobot(folder, "v3");
+  fs::copy_file(set / "data/chunk-000/file-000.parquet", set / kSecondTable, fs::copy_options::overwrite_existing);
+  EXPECT_ERROR(open_all(set), "has 22 rows, but meta/ lists episodes of 19 steps in it");
+  // The right number of rows, of the other episode.
+  const auto old = copy_of_lerobot(folder, "v21");
+  const auto table = [&](int e) { return old / format("data/chunk-{0:03}/episode_{0:06}.parquet", e); };
+  fs::rename(table(0), old / "other");
+  fs::rename(table(1), table(0));
+  fs::rename(old / "other", table(1));
+  replace_in(old / "meta/episodes.jsonl", "\"length\": 7", "\"length\": 9");
+  replace_in(old / "meta/episodes.jsonl", "\"length\": 9}\n{", "\"length\": 9 }\n{");
+  replace_in(old / "meta/episodes.jsonl", "\"length\": 9}", "\"length\": 7}");
+  EXPECT_ERROR(open_all(old)->open(0), "a row of the episode has the episode_index 1");
+}
+
+TEST(LeRobotDamage, FeaturesThatAreNotReadAreNamedWithTheReason) {
+  SKIP_WITHOUT_LEROBOT();
+  OwnFolder folder;
+  const auto set = copy_of_lerobot(folder, "v3");
+  replace_in(set / "meta/info.json", "\"observation.noisy\"", "\"observation.quiet\"");
+  const auto source = open_all(set);
+  const std::string all = join(source->left_out(), "\n");
+  EXPECT_NE(all.find("observation.phase: its dtype complex64 is not read"), std::string::npos) << all;
+  EXPECT_NE(all.find("observation.quiet: meta/info.json names it, but "), std::string::npos) << all;
+  EXPECT_NE(all.find("observation.noisy: a column of the tables that meta/info.json does not name"), std::string::npos)
+      << all;
+  EXPECT_ERROR(source->field_index("observation.phase"), "holds 'observation.phase', but it is no field: its dtype");
+  EXPECT_ERROR(source->field_index("observation.stat"), "did you mean 'observation.state'?");
+}
+
+TEST(LeRobotDamage, ShapesAndTypesThatTheTablesDoNotHaveAreRefused) {
+  SKIP_WITHOUT_LEROBOT();
+  OwnFolder folder;
+  const auto set = copy_of_lerobot(folder, "v3");
+  const fs::path info = set / "meta/info.json";
+  const std::string before = read_file(info);
+  replace_in(info, "7\n", "6\n");  // of the action
+  EXPECT_ERROR(read_lerobot_field(*open_all(set), 0, "action"),
+               "the column action holds 49 values in 7 rows, which is not 6 in each");
+  write_file_atomically(info, before);
+  replace_in(info, "\"dtype\": \"float32\"", "\"dtype\": \"int64\"");
+  EXPECT_ERROR(read_lerobot_field(*open_all(set), 0, "action"), "holds FLOAT, but meta/info.json says int64");
+  write_file_atomically(info, before);
+  replace_in(info, "64,\n    96", "48,\n    96");
+  const auto source = open_all(set);
+  std::string scratch;
+  EXPECT_ERROR(source->open(0)->image(source->field_index("observation.images.front"), 0, scratch),
+               "its pictures are 64 x 96, but meta/info.json says 48 x 96");
+}
+
+TEST(LeRobotDamage, AnInfoThatCannotBeIsRefusedByItsKey) {
+  SKIP_WITHOUT_LEROBOT();
+  OwnFolder folder;
+  const auto set = copy_of_lerobot(folder, "v3");
+  const fs::path info = set / "meta/info.json";
+  const std::string before = read_file(info);
+  const std::vector<std::array<std::string, 3>> faults{
+      {"v3.0", "v1.6", "codebase_version is v1.6; read are v2.0, v2.1 and v3: convert the data with LeRobot's"},
+      {"\"fps\": 10", "\"fps\": 0", "fps is 0, not a number above 0"},
+      {"\"total_episodes\": 5", "\"total_episodes\": 6", "total_episodes is 6, but meta/ lists 5 episodes"},
+      {"\"4:5\"", "\"4:9\"", "the split val is \"4:9\"; it is FIRST:END within the 5 episodes"},
+      {"{file_index:03d}.parquet", "{file:03d}.parquet", "a path names {file:03d}, which is not known"},
+      {"\"features\"", "\"featurs\"", "it names no features"},
+      {"\"dtype\": \"float32\"", "\"type\": \"float32\"", "the feature action has no dtype"},
+      {"{\n", "\n", "no JSON object with codebase_version"}};
+  for (const auto& [from, to, said] : faults) {
+    write_file_atomically(info, before);
+    replace_in(info, from, to);
+    EXPECT_ERROR(open_all(set), said);
+  }
+  fs::remove_all(set / "meta/episodes");
+  write_file_atomically(info, before);
+  EXPECT_ERROR(open_all(set), "there is no .parquet file in ");
+}
+
+TEST(LeRobotDamage, WhateverByteChangesTheOnlyAnswerIsAnError) {
+  SKIP_WITHOUT_LEROBOT();
+  OwnFolder folder;
+  const auto set = copy_of_lerobot(folder, "v3");
+  std::uint64_t random = 20261126;
+  const auto next = [&](std::size_t below) {
+    random = random * 6364136223846793005u + 1442695040888963407u;
+    return static_cast<std::size_t>((random >> 33) % below);
+  };
+  int refused = 0;
+  for (const char* file : {kSecondTable, kSecondVideo, "meta/episodes/chunk-000/file-000.parquet", "meta/tasks.parquet",
+                           "meta/info.json"}) {
+    const std::string sound = read_file(set / file);
+    for (int k = 0; k < 40; ++k) {
+      std::string bytes = sound;
+      for (std::size_t changes = 1 + next(3); changes > 0; --changes)
+        bytes[next(bytes.size())] = static_cast<char>(next(256));
+      if (k % 8 == 0) bytes.resize(next(bytes.size()));
+      write_file_atomically(set / file, bytes);
+      try {
+        const auto source = open_all(set);
+        std::string scratch;
+        for (std::size_t f = 0; f < source->fields().size(); ++f) {
+          const auto episode = source->open(source->size() - 1);
+          if (source->fields()[f].kind == StepKind::kImage)
+            episode->image(f, 0, scratch);
+          else if (source->fields()[f].kind == StepKind::kText)
+            episode->text(f, 0);
+          else
+            read_lerobot_field(*source, source->size() - 1, source->fields()[f].name.c_str());
+        }
+      } catch (const Error&) {
+        ++refused;
+      }
+    }
+    write_file_atomically(set / file, sound);
+  }
+  EXPECT_GT(refused, 50);
+}
+
+TEST(LeRobotDamage, AFileOfASetOrAFolderOfSetsNamesWhatToName) {
+  EXPECT_ERROR(open_episodes(fixture("lerobot/v3") / kSecondTable),
+               "is one file of a LeRobot data set: name the set's");
+  EXPECT_ERROR(open_episodes(fixture("lerobot")), "holds LeRobot data sets: name one of ");
+  EXPECT_ERROR(open_episodes(fixture("arm"), {.format = "lerobot"}), "has no meta/info.json: name the folder");
+  EXPECT_ERROR(open_episodes(fixture("arm"), {.format = "lerobt"}), "auto, rlds, hdf5 or lerobot, not 'lerobt'");
+}
+
+TEST(LeRobotDamage, PathsAreFilledAsPythonFormatsThem) {
+  const std::vector<std::pair<std::string, std::int64_t>> numbers{{"chunk_index", 2}, {"file_index", 1234}};
+  EXPECT_EQ(fill_path("videos/{video_key}/chunk-{chunk_index:03d}/file-{file_index:03d}.mp4", numbers, "top", "x"),
+            "videos/top/chunk-002/file-1234.mp4");
+  EXPECT_EQ(fill_path("{chunk_index}", numbers, "", "x"), "2");
+  EXPECT_ERROR(fill_path("a{b", numbers, "", "info.json"), "info.json: a path has { without }");
+}
+
+}  // namespace
+}  // namespace cohort::data
