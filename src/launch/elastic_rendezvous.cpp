@@ -334,8 +334,9 @@ void ElasticRendezvous::finished() {
   link_->say({{"do", "finished"}, {"round", round_}});
 }
 
-void ElasticRendezvous::lost(int code, const std::string& what) {
-  link_->say({{"do", "lost"}, {"round", round_}, {"code", code}, {"what", what.substr(0, 2000)}});
+void ElasticRendezvous::lost(int code, const std::string& what, std::int64_t own_step) {
+  link_->say(
+      {{"do", "lost"}, {"round", round_}, {"code", code}, {"what", what.substr(0, 2000)}, {"own_step", own_step}});
 }
 
 void ElasticRendezvous::waits(int number) {

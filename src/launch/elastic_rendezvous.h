@@ -41,7 +41,7 @@ class ElasticRendezvous final : public Rendezvous {
   void failed(int code, const std::string& what, bool again) override;
   void finished() override;
   bool shares_recovery() const override { return true; }
-  void lost(int code, const std::string& what) override;
+  void lost(int code, const std::string& what, std::int64_t own_step) override;
   void waits(int number) override;
   void cannot(const std::string& why) override;
   std::optional<RecoveryCall> recovery_call() override;
