@@ -12,9 +12,9 @@ namespace cohort::data {
 struct OpenSettings {
   std::string format = "auto";  ///< rlds, hdf5, or auto: by what is there
   /// RLDS: as tfds.load takes it ("train[:95%]"); HDF5: a mask of robomimic files, which each of them must have; "" or
-  /// "all": all. "auto" is train of RLDS, and mask/train of those HDF5 files that have one, else all demos.
+  /// "all": all. "auto" is train of RLDS, and mask/train of those HDF5 files that have one, else all demos. "whole" is
+  /// train of RLDS, and all demos of HDF5 files, whatever masks they have.
   std::string split = "auto";
-  bool whole_files = false;  ///< "auto" is all demos of HDF5 files, whatever masks they have
   std::string on_corrupt = "error";
   std::string checksums = "first";
   std::int64_t cache_bytes = 64 << 20;
