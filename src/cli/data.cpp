@@ -32,13 +32,13 @@ struct Source {
 
   /// `whole`: files are taken whole where no split is named.
   void add_to(CLI::App& app, bool whole = false) {
-    settings.whole_files = whole;
-    app.add_option("path", path, "an RLDS or LeRobot folder, an HDF5 file or folder, or a manifest of trajectories")->required();
+    if (whole) settings.split = "whole";
+    app.add_option("path", path, "an RLDS or LeRobot folder, an HDF5 file or folder, or a manifest of trajectories")
+        ->required();
     app.add_option("--format", settings.format, "auto, rlds, hdf5 or lerobot")->capture_default_str();
-    app.add_option(
-           "--split", settings.split,
-           std::string("as tfds.load takes it, train[:95%]; of HDF5 files a mask's name, or all; auto: train, ") +
-               (whole ? "and all of HDF5 files" : "where HDF5 files have that mask, else all"))
+    app.add_option("--split", settings.split,
+                   "as tfds.load takes it, train[:95%]; of HDF5 files a mask's name, or all; auto: train, where HDF5 "
+                   "files have that mask, else all; whole: train of RLDS and LeRobot, all of HDF5 files")
         ->capture_default_str();
     app.add_option("--on-corrupt", settings.on_corrupt, "error; or skip: leave damaged records out and name them")
         ->capture_default_str();

@@ -3,15 +3,19 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <sstream>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +24,9 @@
 #include "core/devices.h"
 #include "core/devices_cpu.h"
 #include "core/files.h"
+#include "core/log.h"
+#include "launch/agent.h"
+#include "launch/signals.h"
 #include "launch/spawn.h"
 
 namespace cohort::cli {
@@ -85,8 +92,55 @@ Speed read_speed(const fs::path& metrics, int processes) {
   return {processes, later(samples), later(steps), later(data)};
 }
 
-/// Runs the training; what it prints goes to a file, whose end is shown when it fails.
-Speed measure(const ScalingSettings& settings, int processes, int threads, const fs::path& scratch) {
+/// Ctrl-C and kin, as long as this lives: they end the training under way, and the program after it.
+class Interruption {
+ public:
+  /// The first signal that asked to stop; 0: none has.
+  int signal() {
+    take();
+    return signal_;
+  }
+  /// Waits for the end of a child and returns its status. A signal that asks to stop is passed on as SIGTERM, on which
+  /// ranks and their launcher end in order; a second one, or the end of kPatience, kills the child, and what it has
+  /// started goes with it.
+  int wait_for(pid_t child) {
+    constexpr std::chrono::seconds kPatience{20};
+    std::optional<SteadyClock::time_point> end;
+    bool killed = false;
+    for (int status = 0;;) {
+      if (::waitpid(child, &status, WNOHANG) == child) return status;
+      const int before = asked_;
+      take();
+      if (asked_ > 0 && !end) {
+        ::kill(child, SIGTERM);
+        end = SteadyClock::now() + kPatience;
+      } else if (end && !killed && (asked_ > before || SteadyClock::now() >= *end)) {
+        ::kill(child, SIGKILL);
+        killed = true;
+      }
+      pollfd waited{pipe_.fd(), POLLIN, 0};
+      constexpr int kLook = 200;  // ms: a signal wakes at once, the end of the patience does not
+      ::poll(&waited, 1, kLook);
+    }
+  }
+
+ private:
+  using SteadyClock = std::chrono::steady_clock;
+  void take() {
+    for (const int arrived : pipe_.take()) {
+      if (!launch::asks_to_stop(arrived)) continue;
+      if (asked_++ == 0) signal_ = arrived;
+    }
+  }
+
+  launch::SignalPipe pipe_{{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD}};
+  int signal_ = 0;
+  int asked_ = 0;  ///< signals that asked to stop
+};
+
+/// Runs the training; what it prints goes to a file, whose end is shown when it fails. Nothing where a signal ended it.
+std::optional<Speed> measure(const ScalingSettings& settings, int processes, int threads, const fs::path& scratch,
+                             Interruption& interruption) {
   const std::string name = format("on_{}", processes);
   std::vector<std::string> arguments{own_path()};
   if (processes > 1)
@@ -101,7 +155,7 @@ Speed measure(const ScalingSettings& settings, int processes, int threads, const
   if (processes == 1) arguments.push_back("parallel.mode=single");
   if (threads > 0) arguments.push_back(format("threads={}", threads));
 
-  launch::SpawnRequest request{.program = own_path(), .arguments = arguments, .own_group = false};
+  launch::SpawnRequest request{.program = own_path(), .arguments = arguments};
   for (char** variable = environ; *variable; ++variable) request.environment.emplace_back(*variable);
   const fs::path output = scratch / (name + ".log");
   const int descriptor = ::open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -109,9 +163,8 @@ Speed measure(const ScalingSettings& settings, int processes, int threads, const
   request.standard_output = request.standard_error = descriptor;
   const pid_t child = launch::spawn(request);
   ::close(descriptor);
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
+  const int status = interruption.wait_for(child);
+  if (interruption.signal() != 0) return std::nullopt;
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
     const std::string text = read_file(output);
     throw Error(format("the training on {} device(s) failed; the end of what it said:\n{}", processes,
@@ -174,11 +227,22 @@ int run_scaling(const std::vector<std::string>& words) {
                        : format("no GPU: each device is {} of {} core(s)", threads, available_cores()).c_str(),
               settings.steps, "devices", "samples/s", "speed-up", "efficiency", "ms a step", "data", "communication");
   std::fflush(stdout);
+  Interruption interruption;
   const ScratchFolder scratch;
   nlohmann::json figures = nlohmann::json::array();
   Speed one;
   for (const int processes : counts) {
-    const Speed speed = measure(settings, processes, threads, scratch.path());
+    const std::optional<Speed> measured = measure(settings, processes, threads, scratch.path(), interruption);
+    if (!measured) {
+      std::string so_far;
+      for (const auto& row : figures)
+        so_far += format("{}{:.1f} samples/s on {}", so_far.empty() ? "" : ", ", row.at("samples_per_s").get<double>(),
+                         row.at("devices").get<int>());
+      log::warning("stopped by {} in the training on {} device(s); measured so far: {}",
+                   launch::signal_name(interruption.signal()), processes, so_far.empty() ? "nothing" : so_far);
+      return 128 + interruption.signal();
+    }
+    const Speed& speed = *measured;
     if (processes == 1) one = speed;
     const double gain = speed.samples_per_s / one.samples_per_s;
     // What a step takes beyond that of one device and its own wait for data: reductions, and waiting for other ranks.

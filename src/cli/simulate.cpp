@@ -25,6 +25,7 @@
 #include "core/log.h"
 #include "core/progress.h"
 #include "launch/agent.h"
+#include "launch/rank_environment.h"
 #include "launch/signals.h"
 #include "sim/cuda/engine.h"
 #include "sim/host_memory.h"
@@ -48,6 +49,7 @@ struct SimulateSettings {
   bool fixed_base = false;
   PictureSettings pictures;
   std::string devices;  ///< a process for each
+  int local_rank = -1;  ///< of this process under a launcher, for the GPU that it takes
   std::string summary;  ///< of such a process: the file of its figures; of the command line: the folder of those files
 };
 
@@ -225,7 +227,9 @@ DeviceId device_of(const SimulateSettings& s) {
   }
   try {
     const std::string backend = s.backend == "auto" ? "gpu" : s.backend;
-    return initialise({.backend = parse_backend(backend), .cuda_unusable = sim::cuda_unusable()}).device;
+    return initialise(
+               {.backend = parse_backend(backend), .local_rank = s.local_rank, .cuda_unusable = sim::cuda_unusable()})
+        .device;
   } catch (const Error& e) {
     throw Error(format("--backend {}: {}. With --backend cpu the CPU computes the physics", s.backend, e.what()));
   }
@@ -442,32 +446,13 @@ int simulate_on(const std::vector<int>& devices, const SimulateSettings& s, cons
   return code;
 }
 
-/// A process' place among several, by the variables of a launcher (--devices starts one, too).
-struct Place {
-  int rank = 0, size = 1;
-  int here = 1;  ///< processes of this machine
-};
-
-Place place_of_process() {
-  const auto number = [](const char* name, int otherwise) {
-    const char* text = std::getenv(name);
-    return text != nullptr && *text != 0 ? std::atoi(text) : otherwise;
-  };
-  if (std::getenv("WORLD_SIZE") == nullptr) return {};
-  Place place{.rank = number("RANK", 0), .size = number("WORLD_SIZE", 1)};
-  place.here = std::max(1, number("LOCAL_WORLD_SIZE", place.size));
-  COHORT_THROW_UNLESS(place.size >= 1 && place.rank >= 0 && place.rank < place.size,
-                      "RANK={} and WORLD_SIZE={} are no place among processes", place.rank, place.size);
-  return place;
-}
-
 /// Takes a process' share of the environments, contiguous by their global ids, and gives its files its number.
-void take_share(SimulateSettings& s, const Place& place) {
-  const int whole = s.n_envs;
-  if (whole < place.size) {
-    throw UsageError(format("--n-envs {}: so few environments cannot be shared among {} processes", whole, place.size));
+void take_share(SimulateSettings& s, const launch::RankEnvironment& place) {
+  const int whole = s.n_envs, size = place.world_size;
+  if (whole < size) {
+    throw UsageError(format("--n-envs {}: so few environments cannot be shared among {} processes", whole, size));
   }
-  const auto first_of = [&](int r) { return static_cast<std::int64_t>(whole) * r / place.size; };
+  const auto first_of = [&](int r) { return static_cast<std::int64_t>(whole) * r / size; };
   s.first_env += first_of(place.rank);
   s.n_envs = static_cast<int>(first_of(place.rank + 1) - first_of(place.rank));
   if (!s.summary.empty()) s.summary = (std::filesystem::path(s.summary) / format("{}", place.rank)).string();
@@ -550,22 +535,27 @@ int run_simulate(const std::vector<std::string>& arguments) {
   app.add_flag("--fixed-base", s.fixed_base, "URDF: the base link is part of the world");
   if (const auto code = parse_arguments(app, arguments)) return *code;
   check_together(s);
-  const Place place = place_of_process();
+  // --devices starts ranks, too.
+  const launch::RankEnvironment place =
+      launch::read_rank_environment(launch::process_variable, launch::StoreUse::kNone);
+  for (const std::string& note : place.notes) log::warning("{}", note);
+  if (place.launched()) s.local_rank = place.local_rank;
   // Of --devices (which is among the arguments of its processes, too), or of a launcher.
-  if (!s.summary.empty() || (place.size > 1 && devices_option->count() == 0)) {
+  if (!s.summary.empty() || (place.world_size > 1 && devices_option->count() == 0)) {
     take_share(s, place);
     if (s.summary.empty()) {
-      log::info("rank {} of {}: environments {} to {}", place.rank, place.size, s.first_env,
-                s.first_env + s.n_envs - 1);
+      log::info("rank {} of {} (from {}): environments {} to {}", place.rank, place.world_size,
+                launch::to_string(place.source), s.first_env, s.first_env + s.n_envs - 1);
     }
-    if (s.threads == 0) s.threads = threads_for(s.n_envs, place.here);
+    const int here = place.local_world_size > 0 ? place.local_world_size : place.world_size;
+    if (s.threads == 0) s.threads = threads_for(s.n_envs, here);
     return simulate(s);
   }
   if (devices_option->count() == 0) {
     if (s.threads == 0) s.threads = threads_for(s.n_envs, 1);
     return simulate(s);
   }
-  if (place.size > 1) {
+  if (place.world_size > 1) {
     throw UsageError("--devices starts processes of its own; under a launcher each rank takes a share: leave it out");
   }
   return simulate_on(split_devices(s.devices), s, arguments);

@@ -209,6 +209,7 @@ std::string shapes_of(const std::string& job, const train::RunSettings& settings
 /// `cohort doctor --measure` in the ranks of a job: rank 0 says how fast they exchange sums.
 int measure_ranks(bool json) {
   const dist::RankEnvironment environment = dist::read_rank_environment();
+  log::set_console(environment.rank == 0);
   const auto devices = dist::usable_devices({.backend = default_backend(), .local_rank = environment.local_rank});
   // One device for each process: the one of its number where it sees several.
   const std::size_t own = devices.size() > 1 ? static_cast<std::size_t>(environment.local_rank) % devices.size() : 0;
@@ -235,11 +236,10 @@ int measure_ranks(bool json) {
 }
 
 int run_train(const std::vector<std::string>& words) {
-  // What every rank would say is said once.
-  const char* rank = std::getenv("RANK");
-  log::set_console(rank == nullptr || std::string(rank) == "0");
   if (!words.empty() && words.front() == "--measure-ranks") return measure_ranks(words.back() == "--json");
   Arguments arguments = parse(words);
+  // What every rank would say is said once.
+  if (!arguments.help) log::set_console(dist::read_rank_environment().rank == 0);
   std::vector<std::string> notes;
   if (arguments.job == "rdt") {
     train::RdtFlags flags = train::read_rdt_flags(arguments.overrides);

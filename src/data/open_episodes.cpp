@@ -41,19 +41,17 @@ std::unique_ptr<EpisodeSource> open_episodes(const fs::path& path, const OpenSet
   refuse_address(path);
   std::error_code error;
   COHORT_THROW_UNLESS(fs::exists(path, error), "there is no file or folder {}", path.string());
-  const bool by_itself = settings.split == "auto";
-  if (settings.format == "lerobot" || (settings.format == "auto" && holds_lerobot(path))) {
-    const bool all = settings.split == "all" || settings.split.empty();
-    return std::make_unique<LeRobotEpisodes>(path, LeRobotSettings{.split = by_itself ? "train"
-                                                                            : all     ? "all"
-                                                                                      : settings.split,
+  const bool by_itself = settings.split == "auto", whole = settings.split == "whole";
+  if (settings.format == "lerobot" || (settings.format == "auto" && holds_lerobot(path)))
+    return std::make_unique<LeRobotEpisodes>(path, LeRobotSettings{.split = by_itself || whole       ? "train"
+                                                                            : settings.split.empty() ? "all"
+                                                                                                     : settings.split,
                                                                    .on_corrupt = settings.on_corrupt,
                                                                    .cache_bytes = settings.cache_bytes,
                                                                    .threads = settings.threads,
                                                                    .index_cache = settings.index_cache});
-  }
   if (settings.format == "rlds" || (settings.format == "auto" && holds_rlds(path)))
-    return std::make_unique<RldsEpisodes>(path, RldsSettings{.split = by_itself ? "train" : settings.split,
+    return std::make_unique<RldsEpisodes>(path, RldsSettings{.split = by_itself || whole ? "train" : settings.split,
                                                              .on_corrupt = settings.on_corrupt,
                                                              .checksums = settings.checksums,
                                                              .cache_bytes = settings.cache_bytes,
@@ -72,8 +70,7 @@ std::unique_ptr<EpisodeSource> open_episodes(const fs::path& path, const OpenSet
                       "{} is no robot data that is known: a folder with dataset_info.json (RLDS) or meta/info.json "
                       "(LeRobot), a .hdf5 or .h5 file, a folder of such, or a .json manifest",
                       path.string());
-  const bool all = settings.split == "all" || (by_itself && settings.whole_files);
-  const std::string mask = all ? "" : by_itself ? "train" : settings.split;
+  const std::string mask = whole || settings.split == "all" ? "" : by_itself ? "train" : settings.split;
   return std::make_unique<Hdf5Episodes>(path, Hdf5Settings{.filter_key = mask,
                                                            .filter_key_optional = by_itself,
                                                            .on_corrupt = settings.on_corrupt,

@@ -13,14 +13,14 @@ struct OpenSettings {
   std::string format = "auto";  ///< rlds, hdf5, lerobot, or auto: by what is there
   /// RLDS and LeRobot: as tfds.load takes it ("train[:95%]"); HDF5: a mask of robomimic files, which each of them must
   /// have; "" or "all": all. "auto" is train of RLDS and LeRobot, and mask/train of those HDF5 files that have one, else
-  /// all demos.
+  /// all demos. "whole" is train of RLDS and LeRobot, and all demos of HDF5 files, whatever masks they have.
   std::string split = "auto";
-  bool whole_files = false;  ///< "auto" is all demos of HDF5 files, whatever masks they have
   std::string on_corrupt = "error";
   std::string checksums = "first";
   std::int64_t cache_bytes = 64 << 20;
   int threads = 0;
-  std::string index_cache = "auto";  ///< RldsSettings::index_cache, Hdf5Settings::index_cache, LeRobotSettings::index_cache
+  std::string index_cache =
+      "auto";  ///< RldsSettings::index_cache, Hdf5Settings::index_cache, LeRobotSettings::index_cache
 };
 
 /// A folder with meta/info.json in it is LeRobot; one with dataset_info.json in it, in its versions or in those of the only data set in it is RLDS; a .hdf5 or

@@ -3,7 +3,8 @@
 /// Conversation (signed_message.h): the server says {"hello": "cohort-rendezvous 1", "challenge": digits}, unsigned.
 /// The client answers {"do": "join", "job": ..., "node": ..., "host": ..., "ranks": ..., "nonce": digits}, then
 /// {"do": "beat" | "ready" | "leave" | "state"}, {"do": "finished", "round": n} or {"do": "failed" | "lost", "round": n,
-/// "code": ..., "what": ...} (of "failed" also "again": whether it may help to start again), {"do": "waits", "round": n,
+/// "code": ..., "what": ...} (of "failed" also "again": whether it may help to start again; of "lost" also "own_step": at
+/// which step its rank ended by itself), {"do": "waits", "round": n,
 /// "recovery": k} or {"do": "cannot", "round": n, "what": ...}.
 /// The server says {"is": "beat"} every second, {"is": "round", "round": n, "node_rank": ..., "nodes": ...,
 /// "first_rank": ..., "world_size": ..., "store_address": ..., "store_port": ..., "restarts": ..., "recovery": ...},

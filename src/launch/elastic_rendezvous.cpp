@@ -15,6 +15,8 @@ using Json = nlohmann::json;
 
 constexpr auto kBetweenTries = std::chrono::milliseconds(200);
 constexpr auto kRendezvousPoll = std::chrono::milliseconds(20);
+/// An agent that has reserved its port listens within milliseconds; a machine may be busy.
+constexpr auto kToListen = std::chrono::seconds(5);
 /// The others notice the loss within ElasticLink::kSilence of each other.
 constexpr auto kToMoveOn = std::chrono::seconds(30);
 
@@ -33,8 +35,9 @@ ElasticRendezvous::ElasticRendezvous(const LaunchSettings& settings)
   if (!settings.state_file.empty())
     terms_ = std::make_shared<const TermFile>(settings.state_file, settings.run_id, secret_);
   host();
-  const auto end = Clock::now() +
-                   std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(ElasticLimits().patience));
+  const auto begin = Clock::now();
+  const auto end =
+      begin + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(ElasticLimits().patience));
   std::string reason;
   for (;;) {
     ElasticLink::Absence of_newest;
@@ -52,6 +55,12 @@ ElasticRendezvous::ElasticRendezvous(const LaunchSettings& settings)
     }
     if (link_) return;
     if (!of_newest.reason.empty()) reason = of_newest.reason;
+    // Nobody but this machine can host; an agent of it that has the port listens at once.
+    const bool alone = endpoints_.size() == 1 && !terms_;
+    COHORT_THROW_UNLESS(port_in_use_.empty() || Clock::now() < (alone ? begin + kToListen : end),
+                        "{}. It is for the ranks' store, and this machine hosts the rendezvous at {}, where nobody "
+                        "answers: {}",
+                        port_in_use_, names_of(endpoints_), reason);
     COHORT_THROW_UNLESS(Clock::now() < end,
                         "the rendezvous at {} is not there: {}. One agent must run on {}, to host it",
                         names_of(endpoints_), reason, endpoints_.front().host);
@@ -70,9 +79,14 @@ void ElasticRendezvous::host() {
     std::unique_ptr<PortReservation> port;
     try {
       port = std::make_unique<PortReservation>(endpoints_[i].host, settings_.master_port, StoreReach::kAllNodes);
+    } catch (const PortInUse& problem) {
+      if (settings_.numbered_nodes) throw;
+      // By another agent of this job and machine, or by a stranger.
+      if (is_own_address(endpoints_[i].host)) port_in_use_ = problem.what();
+      continue;
     } catch (const Error&) {
       if (settings_.numbered_nodes) throw;
-      continue;  // another machine's address, or another agent of this machine has that port
+      continue;  // another machine's address
     }
     if (host_at(endpoints_[i], std::move(port))) own_ = i;
   }
@@ -320,8 +334,9 @@ void ElasticRendezvous::finished() {
   link_->say({{"do", "finished"}, {"round", round_}});
 }
 
-void ElasticRendezvous::lost(int code, const std::string& what) {
-  link_->say({{"do", "lost"}, {"round", round_}, {"code", code}, {"what", what.substr(0, 2000)}});
+void ElasticRendezvous::lost(int code, const std::string& what, std::int64_t own_step) {
+  link_->say(
+      {{"do", "lost"}, {"round", round_}, {"code", code}, {"what", what.substr(0, 2000)}, {"own_step", own_step}});
 }
 
 void ElasticRendezvous::waits(int number) {

@@ -41,7 +41,7 @@ class ElasticRendezvous final : public Rendezvous {
   void failed(int code, const std::string& what, bool again) override;
   void finished() override;
   bool shares_recovery() const override { return true; }
-  void lost(int code, const std::string& what) override;
+  void lost(int code, const std::string& what, std::int64_t own_step) override;
   void waits(int number) override;
   void cannot(const std::string& why) override;
   std::optional<RecoveryCall> recovery_call() override;
@@ -67,6 +67,7 @@ class ElasticRendezvous final : public Rendezvous {
   std::string secret_;
   std::optional<std::size_t> own_;         ///< the endpoint that this agent hosts
   std::unique_ptr<PortReservation> port_;  ///< there, for the ranks' store
+  std::string port_in_use_;  ///< why this agent, on an endpoint's machine, hosts nothing; "": it is not so
   std::unique_ptr<ElasticServer> server_;
   std::unique_ptr<ElasticLink> link_;
   std::size_t at_ = 0;  ///< the endpoint of link_

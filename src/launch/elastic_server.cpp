@@ -219,7 +219,8 @@ struct ElasticServer::Impl {
                    text_in(message, "what", kMostWords), now, flag_in(message, "again", true));
     } else if (what == "lost") {
       state.lost(c.node, number_in(message, "round", 0, kMostCount), number_in(message, "code", 1, 255),
-                 text_in(message, "what", kMostWords), now);
+                 text_in(message, "what", kMostWords), now,
+                 message.contains("own_step") ? number_in(message, "own_step", -1, kMostCount) : -1);
     } else if (what == "waits") {
       state.waits(c.node, number_in(message, "round", 0, kMostCount), number_in(message, "recovery", 0, kMostCount),
                   now);

@@ -157,14 +157,17 @@ void ElasticState::recover(const std::string& why) {
   why_recovering_ = why;
 }
 
-void ElasticState::lost(const std::string& id, int round, int code, const std::string& what, double now) {
+void ElasticState::lost(const std::string& id, int round, int code, const std::string& what, double now,
+                        std::int64_t own_step) {
   ElasticNode* node = find(id);
   if (!node || phase_ != ElasticPhase::kRunning || round != round_) return;
   node->heard = now;
   node->waits = -1;
+  if (recovering_ && own_step >= 0 && own_step == own_failure_) return;
   const std::string text = format("a rank of node {} on {} died: {}", id, node->host, what);
   if (restarts_ >= limits_.max_restarts) return end(code, text);
   ++restarts_;
+  own_failure_ = own_step;
   if (!recovering_) recover(text);
 }
 

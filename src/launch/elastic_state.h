@@ -66,7 +66,10 @@ class ElasticState {
   void finished(const std::string& id, int round, double now);
   /// `again`: it may help to start again.
   void failed(const std::string& id, int round, int code, const std::string& what, double now, bool again = true);
-  void lost(const std::string& id, int round, int code, const std::string& what, double now);
+  /// `own_step`: the step at which its rank ended by itself; -1: a signal ended it. Ranks that do so at one step are one
+  /// failure of the job.
+  void lost(const std::string& id, int round, int code, const std::string& what, double now,
+            std::int64_t own_step = -1);
   void waits(const std::string& id, int round, int recovery, double now);
   void cannot(const std::string& id, int round, const std::string& why, double now);
   void time_passes(double now);
@@ -120,14 +123,15 @@ class ElasticState {
   int recovery_ = 0;
   bool recovering_ = false;
   std::string why_recovering_;
-  int of_last_round_ = 0;  ///< nodes
-  int needed_ = 0;         ///< nodes, besides `least`, after a host that was silent; -1: it has died
-  bool begun_ = false;     ///< the first event has come, from which times count
-  double last_ = 0;        ///< time_passes() was called
-  double stalled_ = -1;    ///< this machine had stood still until then, for so long that the others may have moved on
-  double since_ = 0;       ///< that the nodes gather
-  double changed_ = 0;     ///< a node came or went
-  double claim_at_ = -1;   ///< when limits_.claim is to be asked; below 0: it need not
+  std::int64_t own_failure_ = -1;  ///< the step of the failure that this recovery is for, as lost() has it
+  int of_last_round_ = 0;          ///< nodes
+  int needed_ = 0;                 ///< nodes, besides `least`, after a host that was silent; -1: it has died
+  bool begun_ = false;             ///< the first event has come, from which times count
+  double last_ = 0;                ///< time_passes() was called
+  double stalled_ = -1;   ///< this machine had stood still until then, for so long that the others may have moved on
+  double since_ = 0;      ///< that the nodes gather
+  double changed_ = 0;    ///< a node came or went
+  double claim_at_ = -1;  ///< when limits_.claim is to be asked; below 0: it need not
   std::string why_ = "the job begins";
 };
 

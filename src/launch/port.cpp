@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "core/error.h"
+#include "launch/port_holder.h"
 
 namespace cohort::launch {
 namespace {
@@ -81,7 +82,7 @@ int lock_port(int port) {
   if (fd < 0) return -1;
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  const std::string name = format("cohort-launch/master-port/{}", port);
+  const std::string name = port_lock_name(port);
   std::memcpy(address.sun_path + 1, name.data(), name.size());
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   if (::bind(fd, reinterpret_cast<const sockaddr*>(&address), size) == 0) return fd;
@@ -166,9 +167,11 @@ int bind_number(const std::string& number, int port) {
   return -1;
 }
 
-[[noreturn]] void throw_in_use(int port, const std::string& by, StoreReach reach) {
+[[noreturn]] void throw_in_use(int port, std::string by, StoreReach reach) {
   const int unused = some_free_port();
-  throw Error(format(
+  const std::string holder = port_holder(port);
+  if (!holder.empty()) by = by.empty() ? " by " + holder : format("{}, {}", by, holder);
+  throw PortInUse(format(
       "port {} is in use on this machine{}: port {} is free, pass --master_port={}{} (`ss -ltnp sport = "
       ":{}` shows who listens)",
       port, by, unused, unused,
@@ -176,6 +179,10 @@ int bind_number(const std::string& number, int port) {
 }
 
 }  // namespace
+
+std::string port_lock_name(int port) {
+  return format("cohort-launch/master-port/{}", port);
+}
 
 bool is_own_address(const std::string& address) {
   try {

@@ -2,6 +2,8 @@
 #pragma once
 #include <string>
 
+#include "core/error.h"
+
 namespace cohort::launch {
 
 /// Where the store of a job on one node listens, whatever the name of the machine that the user gave: nobody outside
@@ -18,12 +20,21 @@ enum class StoreReach {
 /// Whether the address, a number or a name, leads to this machine.
 bool is_own_address(const std::string& address);
 
+/// Somebody else uses the port; says who, where that can be known, and another that is free.
+class PortInUse : public Error {
+ public:
+  using Error::Error;
+};
+
+/// The name in Linux' abstract socket namespace under which an agent holds a port that the user gave.
+std::string port_lock_name(int port);
+
 /// Holds a port without listening on it, so that nobody else is given it, while rank 0 may still bind it: every socket
 /// involved has SO_REUSEADDR, which lets several bind one port as long as none of them listens (Linux, socket(7));
 /// c10d's stores set it.
 class PortReservation {
  public:
-  /// port 0: the system picks one that is free on every address. Another: throws Error naming it and a free one when
+  /// port 0: the system picks one that is free on every address. Another: throws PortInUse when
   /// somebody uses it, another `cohort launch` among them. Throws Error when `address` is none of this machine's.
   PortReservation(const std::string& address, int port, StoreReach reach = StoreReach::kThisNode);
   ~PortReservation();

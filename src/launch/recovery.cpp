@@ -81,11 +81,21 @@ bool Recovery::replace_failed() {
     else
       left.push_back(worker.rank);
   }
-  std::string why = used_ >= settings_.max_restarts ? "no restart is left" : obstacle();
+  // Those that end by themselves at one step, all of them without having gone on in between: one failure of the job,
+  // whose exits are seen one after another.
+  const bool all_of_themselves = std::all_of(failed.begin(), failed.end(), [&](const Worker* worker) {
+    return worker->signal == 0 && (worker->recovery == 0 || worker->recovery != used_) &&
+           worker->page->step() == failed.front()->page->step();
+  });
+  const std::int64_t own_step = all_of_themselves ? failed.front()->page->step() : -1;
+  const bool counted = began_ && own_step >= 0 && own_step == step_of_own_failure_;
+  std::string why = used_ >= settings_.max_restarts && !counted ? "no restart is left" : obstacle();
+  const std::int64_t step_before = step_of_own_failure_;
   for (const Worker* worker : failed) {
-    if (!why.empty() || worker->signal != 0) continue;
-    if (worker->page->step() == step_of_own_failure_) why = "it failed at the same step before and would do so again";
+    if (worker->signal != 0) continue;
     step_of_own_failure_ = worker->page->step();
+    if (why.empty() && !counted && step_of_own_failure_ == step_before)
+      why = "it failed at the same step before and would do so again";
   }
   if (!why.empty()) {
     refused_ = true;
@@ -96,21 +106,22 @@ bool Recovery::replace_failed() {
     return false;
   }
   const OomCounts now = read_oom_counts();
-  ++used_;
+  if (!counted) ++used_;
   if (!began_) began_ = SteadyClock::now();
   for (Worker* worker : failed) {
     group_.retire(*worker);
     console_.line(2, "", describe(*worker, now));
   }
-  console_.line(2, "",
-                format("cohort launch: recovery {} of {}: what {} {} in memory stays, and new processes take the dead "
-                       "ones' places",
-                       used_, settings_.max_restarts, left.empty() ? "the ranks of other nodes" : list_of(left),
-                       left.size() == 1 ? "has" : "have"));
+  console_.line(
+      2, "",
+      format("cohort launch: recovery {} of {}{}: what {} {} in memory stays, and new processes take the dead "
+             "ones' places",
+             used_, settings_.max_restarts, counted ? ", by the same failure" : "",
+             left.empty() ? "the ranks of other nodes" : list_of(left), left.size() == 1 ? "has" : "have"));
   if (rendezvous_.shares_recovery()) {
     const Worker& first = *failed.front();
     told_ = false;
-    rendezvous_.lost(first.signal ? 128 + first.signal : first.exit_code, describe(first, now).substr(15));
+    rendezvous_.lost(first.signal ? 128 + first.signal : first.exit_code, describe(first, now).substr(15), own_step);
   } else {
     for (const Worker& worker : group_.workers()) worker.page->break_groups(generation_ + 1);
   }

@@ -71,11 +71,12 @@ class Rendezvous {
   /// `again`: it may help to start again.
   virtual void failed(int /*code*/, const std::string& /*what*/, bool /*again*/) {}
   virtual void finished() {}
-  /// Ranks of several nodes recover from memory together. lost(): one of this node's has died and is being replaced.
+  /// Ranks of several nodes recover from memory together. lost(): one of this node's has died and is being replaced;
+  /// own_step: the step at which it ended by itself, -1 where a signal ended it or it had been replaced already.
   /// waits(): all of this node's wait for recovery `number`, or, where that is the last one that was called, for a
   /// reason that nobody has told yet. cannot(): this node's ranks have to start again.
   virtual bool shares_recovery() const { return false; }
-  virtual void lost(int /*code*/, const std::string& /*what*/) {}
+  virtual void lost(int /*code*/, const std::string& /*what*/, std::int64_t /*own_step*/) {}
   virtual void waits(int /*number*/) {}
   virtual void cannot(const std::string& /*why*/) {}
   /// The next of the calls, in their order.

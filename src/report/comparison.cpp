@@ -98,9 +98,7 @@ std::string success_of_runs(const std::vector<RunFolder>& runs, const std::vecto
   std::map<std::string, Group> groups;
   for (std::size_t i = 0; i < runs.size(); ++i)
     for (const SavedEvaluation& e : read_evaluations(runs[i].path())) {
-      const std::int64_t episodes = e.policies.empty() ? 0 : e.policies.front().episodes;
-      Group& group = groups[format("{}: {} episodes from seed {} on, at most {} steps", e.task, episodes, e.first_seed,
-                                   e.max_steps)];
+      Group& group = groups[format("{}: {}, at most {} steps", e.task, episodes_of(e), e.max_steps)];
       for (const EvaluatedPolicy& p : e.policies) {
         group.policies.push_back(p);
         group.runs.push_back(labels[i]);

@@ -23,6 +23,11 @@ SavedEvaluation parse_evaluation(const fs::path& file) {
   evaluation.task = json.at("task").get<std::string>();
   evaluation.first_seed = json.at("first_seed").get<std::uint64_t>();
   evaluation.max_steps = json.at("max_steps").get<std::int64_t>();
+  // Of a benchmark the policies' figures are over all tasks.
+  if (json.contains("tasks")) evaluation.tasks = static_cast<std::int64_t>(json.at("tasks").size());
+  evaluation.episodes = json.contains("episodes")     ? json.at("episodes").get<std::int64_t>()
+                        : json.at("policies").empty() ? 0
+                                                      : json.at("policies").at(0).at("episodes").get<std::int64_t>();
   for (const OrderedJson& p : json.at("policies"))
     evaluation.policies.push_back({.policy = p.at("policy").get<std::string>(),
                                    .successes = p.at("successes").get<std::int64_t>(),
@@ -66,6 +71,12 @@ std::vector<SavedEvaluation> read_evaluations(const fs::path& folder) {
   return evaluations;
 }
 
+std::string episodes_of(const SavedEvaluation& e) {
+  return e.tasks == 0 ? format("{} episodes from seed {} on", e.episodes, e.first_seed)
+                      : format("{} task{}, of each {} episodes from seed {} on", e.tasks, e.tasks == 1 ? "" : "s",
+                               e.episodes, e.first_seed);
+}
+
 std::string success_table(const std::vector<EvaluatedPolicy>& policies, const std::vector<std::string>& runs) {
   std::string html = "<div class=\"scroll\"><table class=\"metrics\">\n<thead><tr>";
   if (!runs.empty()) html += "<th scope=\"col\">run</th>";
@@ -104,12 +115,10 @@ std::string evaluation_sections(const fs::path& folder, const fs::path& page_fol
   std::string html;
   int number = 0;
   for (const SavedEvaluation& evaluation : read_evaluations(folder)) {
-    const std::int64_t episodes = evaluation.policies.empty() ? 0 : evaluation.policies.front().episodes;
     html += section(format("evaluation-{}", ++number), format("Success in {}", evaluation.task),
                     success_table(evaluation.policies) +
-                        format("<p class=\"muted\">{} episodes from seed {} on, at most {} steps each; the interval is "
-                               "Wilson's.</p>\n",
-                               episodes, evaluation.first_seed, evaluation.max_steps) +
+                        format("<p class=\"muted\">{}, at most {} steps each; the interval is Wilson's.</p>\n",
+                               episodes_of(evaluation), evaluation.max_steps) +
                         video_gallery(evaluation.videos, page_folder));
   }
   return html;

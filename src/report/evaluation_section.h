@@ -26,6 +26,8 @@ struct SavedEvaluation {
   std::string task;
   std::uint64_t first_seed = 0;
   std::int64_t max_steps = 0;
+  std::int64_t tasks = 0;     ///< of a benchmark; 0: the evaluation is of one task and no benchmark
+  std::int64_t episodes = 0;  ///< of each task; the policies' are over all of them
   std::vector<EvaluatedPolicy> policies;
   std::vector<EvaluationVideo> videos;
 };
@@ -33,6 +35,9 @@ struct SavedEvaluation {
 /// All evaluation.json in the folder and in the folders right below it, by path. A file that is none is a warning in
 /// the log.
 std::vector<SavedEvaluation> read_evaluations(const std::filesystem::path& folder);
+
+/// "100 episodes from seed 0 on"; of a benchmark "10 tasks, of each 20 episodes from seed 0 on".
+std::string episodes_of(const SavedEvaluation& evaluation);
 
 /// The rows of a table: policy, succeeded, rate, interval, return, largest reward, steps, faults. `runs`: a first
 /// column; empty: none.

@@ -1,6 +1,7 @@
 #include "tasks/registry.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <mutex>
 #include <sstream>
@@ -81,6 +82,29 @@ std::unique_ptr<Task> make_entry(const TaskEntry& entry, const TaskSettings& set
   }
 }
 
+/// "HalfCheetah_V5", "half-cheetah": "halfcheetah", without case, hyphens and a version.
+std::string bare_name(const std::string& name) {
+  std::string bare;
+  for (const char c : name)
+    if (c != '-' && c != '_') bare += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const std::size_t letter = bare.find_last_not_of("0123456789");
+  // "v5" at the end, but not the 2d of walker2d or a name that is nothing else.
+  if (letter != std::string::npos && letter > 0 && letter + 1 < bare.size() && bare[letter] == 'v') bare.resize(letter);
+  return bare;
+}
+
+/// The name that was meant: one that differs by case, hyphens or version; else the nearest by letters. "": none is near.
+std::string nearest_task(const std::string& name, const std::vector<std::string>& names) {
+  std::vector<std::string> bare;
+  for (const std::string& known : names) bare.push_back(bare_name(known));
+  const auto same = std::find(bare.begin(), bare.end(), bare_name(name));
+  if (same != bare.end()) return names[static_cast<std::size_t>(same - bare.begin())];
+  const std::string near = config::nearest(name, names);
+  if (!near.empty()) return near;
+  const std::string like = config::nearest(bare_name(name), bare);
+  return like.empty() ? "" : names[static_cast<std::size_t>(std::find(bare.begin(), bare.end(), like) - bare.begin())];
+}
+
 }  // namespace
 
 std::unique_ptr<Task> make_task(const std::string& name, const TaskSettings& settings) {
@@ -90,7 +114,7 @@ std::unique_ptr<Task> make_task(const std::string& name, const TaskSettings& set
     if (entry.name == name) return make_entry(entry, settings);
     names.push_back(entry.name);
   }
-  const std::string near = config::nearest(name, names);
+  const std::string near = nearest_task(name, names);
   // Our own names have no underscore; LIBERO's have.
   const bool like_liberos = near.empty() && name.find('_') != std::string::npos && libero::libero_folder().empty();
   throw Error(format("there is no task '{}'{}; `cohort tasks` lists them{}", name,

@@ -196,5 +196,15 @@ TEST_F(Predict, BadInputLeavesNoAnswers) {
           "t.csv/a.csv");
 }
 
+TEST_F(Predict, RanksThatWouldAllWriteTheSameFileAreRefused) {
+  const Outcome outcome = run({cohort_path(), "predict", "run", "t.csv", "--out", at("answers.csv").string()},
+                              {{"OMPI_COMM_WORLD_RANK", "0"},
+                               {"OMPI_COMM_WORLD_SIZE", "2"},
+                               {"OMPI_COMM_WORLD_LOCAL_RANK", "0"},
+                               {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_TRUE(contains(outcome.err, "2 were started (from Open MPI)")) << outcome.err;
+}
+
 }  // namespace
 }  // namespace cohort::testing

@@ -52,6 +52,15 @@ TEST(DataCli, WhatAMaskChoseIsSaid) {
   }
 }
 
+TEST(DataCli, AutoIsTheSameSplitInAllSubcommands) {
+  OwnFolder folder;
+  const CommandOutcome outcome = run(
+      format("convert {} --split auto --to rlds --out {}", fixture("robomimic.hdf5").string(), folder.path().string()));
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_NE(outcome.output.find("mask/train: 1 of 2 demos"), std::string::npos) << outcome.output;
+  EXPECT_NE(outcome.output.find(": 1 episodes"), std::string::npos) << outcome.output;
+}
+
 TEST(DataCli, AFileIsConvertedWholeUnlessASplitIsNamed) {
   OwnFolder folder;
   const CommandOutcome outcome =

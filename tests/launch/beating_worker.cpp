@@ -1,6 +1,8 @@
 // A rank for tests of the launcher's watch: it beats as a training does, and then behaves as it is told.
 //   beating_worker hang FILE                       rank 1 hangs once rank 0 waits for it, as the file says
 //   beating_worker validation|busy|talk SECONDS
+//   beating_worker fail SECONDS                    ranks 0 and 1 end by themselves at one step, rank 1 so much later;
+//                                                  the others, and those that take their places, end well when called
 // After some steps it prints "pid N".
 #include <chrono>
 #include <cstdio>
@@ -30,6 +32,14 @@ int main(int argc, char** argv) {
   const char* rank = std::getenv("RANK");
   if (argc < 3 || !page || !rank) return 2;
   const bool hangs = std::strcmp(argv[1], "hang") == 0, is_one = std::strcmp(rank, "1") == 0;
+  if (std::strcmp(argv[1], "fail") == 0) {
+    if (std::getenv("COHORT_RECOVERY")) return page->wait_for_generation() ? 0 : 4;
+    page->set_ready(true);
+    page->beat(RankPhase::kTraining, 5);
+    if (!is_one && std::strcmp(rank, "0") != 0) return page->wait_for_generation() ? 0 : 5;
+    if (is_one) std::this_thread::sleep_for(std::chrono::duration<double>(std::atof(argv[2])));
+    return 3;
+  }
   const auto length = std::chrono::duration<double>(hangs ? 0 : std::atof(argv[2]));
   for (int step = 0; step < 40 || (hangs && is_one && ::access(argv[2], F_OK) != 0); ++step) {
     page->beat(RankPhase::kTraining, step);

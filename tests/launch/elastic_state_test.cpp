@@ -161,6 +161,24 @@ TEST(ElasticState, ARankIsReplacedWithinTheRoundOnceAllNodesWait) {
   EXPECT_EQ(state.code(), 7);
 }
 
+TEST(ElasticState, RanksThatEndByThemselvesAtOneStepAreOneFailureOfTheJob) {
+  ElasticState state = running_pair(1);
+  state.lost("b", 0, 1, "a loss that is no number", 1, /*own_step=*/7);
+  state.lost("a", 0, 1, "a loss that is no number", 1.1, 7);
+  EXPECT_EQ(state.phase(), ElasticPhase::kRunning);
+  EXPECT_EQ(state.restarts(), 1);
+  state.waits("a", 0, 1, 1.2);
+  state.waits("b", 0, 1, 1.3);
+  EXPECT_FALSE(state.recovering());
+  state.lost("a", 0, 1, "again", 2, 7);
+  EXPECT_EQ(state.phase(), ElasticPhase::kEnded) << "after the recovery it is another failure";
+
+  ElasticState of_two = running_pair(1);
+  of_two.lost("b", 0, 1, "a loss that is no number", 1, 7);
+  of_two.lost("a", 0, 1, "something else", 1.1, 8);
+  EXPECT_EQ(of_two.phase(), ElasticPhase::kEnded) << "at another step it is another failure";
+}
+
 TEST(ElasticState, ADeathAfterTheCallBeginsAnotherRecoveryAndOneThatCannotIsARound) {
   ElasticState state = running_pair(9);
   state.lost("b", 0, 137, "SIGKILL", 1);

@@ -107,6 +107,32 @@ TEST_F(LaunchElastic, WhyARankFailedIsSaidAtOnceAlsoWhereTheOthersTakeLongAndThe
   EXPECT_TRUE(contains(outcome.err, "has closed the connection")) << outcome.err;
 }
 
+TEST_F(LaunchElastic, AMasterPortInUseOnTheHostIsSaidWithItsHolderAndARemedy) {
+  const int taken = free_port();
+  Process holder({"python3", "-c",
+                  "import socket, time; s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1); "
+                  "s.bind(('127.0.0.1', " +
+                      std::to_string(taken) + ")); s.listen(); print('ready', flush=True); time.sleep(1000)"});
+  ASSERT_TRUE(eventually([&] { return contains(holder.out(), "ready"); })) << holder.err();
+  Process agent_with_it(agent("1:2", say(), {"--master-port=" + std::to_string(taken)}), secret());
+  const Outcome outcome = agent_with_it.wait(60);
+  EXPECT_EQ(outcome.code, 1) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "port " + std::to_string(taken) + " is in use on this machine by pid " +
+                                        std::to_string(holder.pid()) + " (python3"))
+      << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "pass --master_port=")) << outcome.err;
+  EXPECT_EQ(said(), "");
+}
+
+TEST_F(LaunchElastic, TwoAgentsOfOneMachineShareTheMasterPortThatTheUserGave) {
+  const std::vector<std::string> flags = {"--rdzv-backend=c10d", "--master-port=" + std::to_string(free_port())};
+  Process a(agent("2:2", say(), flags), secret());
+  Process b(agent("2:2", say(), flags), secret());
+  EXPECT_EQ(a.wait().code, 0) << a.err();
+  EXPECT_EQ(b.wait().code, 0) << b.err();
+  EXPECT_EQ(lines_of(said()).size(), 2u) << said();
+}
+
 TEST_F(LaunchElastic, AnAgentThatStoodStillTakesNobodyForLostAfterwards) {
   Process only(agent("1:2", say() + "exec sleep 1000", {"--last-call=1"}), secret());
   ASSERT_TRUE(eventually([&] { return contains(said(), "attempt 0 rank 0 of 1 "); })) << only.err();

@@ -26,6 +26,17 @@ TEST(LaunchHang, TheRankThatHangsIsNamedWithItsStackAndTheJobEnds) {
   EXPECT_TRUE(contains(outcome.err, "why       it hung: silent for")) << outcome.err;
 }
 
+TEST(LaunchRecovery, RanksThatEndByThemselvesAtOneStepAreOneFailureOfTheJob) {
+  // At once, so that both exits are seen together, and one after the other.
+  for (const char* later : {"0", "0.5"}) {
+    const Outcome outcome = run(launch(
+        {"--nproc_per_node=3", "--max-restarts=1", "--recover=memory", "--", COHORT_BEATING_WORKER, "fail", later}));
+    EXPECT_EQ(outcome.code, 0) << later << "\n" << outcome.err;
+    EXPECT_TRUE(contains(outcome.err, "recovery 1 of 1")) << outcome.err;
+    EXPECT_FALSE(contains(outcome.err, "failed at the same step before")) << outcome.err;
+  }
+}
+
 TEST(LaunchHang, AStoppedProcessIsNamedAsSuch) {
   Process job(beating("busy", "1000"));
   const std::string before = "[rank 1] pid ";

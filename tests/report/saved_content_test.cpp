@@ -59,6 +59,17 @@ TEST_F(SavedContent, ADamagedEvaluationIsLeftOut) {
   EXPECT_EQ(html.find("<video"), std::string::npos) << html;
 }
 
+TEST_F(SavedContent, OfABenchmarkTheEpisodesOfEachTaskAreSaid) {
+  write_file_atomically(folder_ / "evaluation.json", R"({"task": "libero_10", "benchmark": "libero_10",
+    "tasks_of_benchmark": 10, "first_seed": 5, "episodes": 20, "max_steps": 9,
+    "policies": [{"policy": "p", "successes": 11, "episodes": 40, "faults": 0, "success_rate": 0.275,
+      "interval": [0.1, 0.9], "mean_return": 1.5, "mean_max_reward": 1, "mean_steps": 4}],
+    "tasks": [{"task": "a"}, {"task": "b"}]})");
+  const std::string html = evaluation_sections(folder_, folder_);
+  EXPECT_NE(html.find("2 tasks, of each 20 episodes from seed 5 on, at most 9 steps each"), std::string::npos) << html;
+  EXPECT_NE(html.find("11 of 40"), std::string::npos) << html;
+}
+
 TEST_F(SavedContent, VideosHavePathsRelativeToThePage) {
   const std::string html = video_gallery(
       {{.policy = "p", .seed = 3, .success = true, .file = folder_ / "a" / "videos" / "x y.mp4"}}, folder_ / "b");

@@ -95,7 +95,8 @@ TEST_F(SimulateCommand, RanksOfALauncherShareTheEnvironments) {
   ASSERT_EQ(run_command(cohort_program() + base + path("all.csv")).code, 0);
   const Result shared = run_command(cohort_program() + " launch --nproc_per_node=3 --cpu" + base + path("part.csv"));
   ASSERT_EQ(shared.code, 0) << shared.output;
-  EXPECT_NE(shared.output.find("rank 1 of 3: environments 2 to 3"), std::string::npos) << shared.output;
+  EXPECT_NE(shared.output.find("rank 1 of 3 (from RANK and WORLD_SIZE): environments 2 to 3"), std::string::npos)
+      << shared.output;
   std::multiset<std::string> parts = lines("part.0.csv");
   parts.merge(lines("part.1.csv"));
   parts.merge(lines("part.2.csv"));
@@ -103,6 +104,45 @@ TEST_F(SimulateCommand, RanksOfALauncherShareTheEnvironments) {
   const Result few = run_command(cohort_program() + " launch --nproc_per_node=3 --cpu simulate " + kWalker);
   EXPECT_NE(few.code, 0);
   EXPECT_NE(few.output.find("cannot be shared among 3 processes"), std::string::npos) << few.output;
+}
+
+TEST_F(SimulateCommand, RanksOfMpirunShareTheEnvironments) {
+  if (run_command("command -v mpirun").code != 0) GTEST_SKIP() << "mpirun is not installed (Debian: openmpi-bin)";
+  const std::string base = " simulate " + std::string(kWalker) + " --steps 30 --n-envs 7 --backend cpu --record ";
+  ASSERT_EQ(run_command(cohort_program() + base + path("all.csv")).code, 0);
+  const Result shared =
+      run_command("mpirun --allow-run-as-root --oversubscribe -n 3 " + cohort_program() + base + path("part.csv"));
+  ASSERT_EQ(shared.code, 0) << shared.output;
+  EXPECT_NE(shared.output.find("rank 1 of 3 (from Open MPI): environments 2 to 3"), std::string::npos) << shared.output;
+  std::multiset<std::string> parts = lines("part.0.csv");
+  parts.merge(lines("part.1.csv"));
+  parts.merge(lines("part.2.csv"));
+  EXPECT_EQ(parts, lines("all.csv"));
+}
+
+/// The variables as srun and as MPICH's mpirun set them; no address or port to meet at, since nobody meets.
+TEST_F(SimulateCommand, RanksOfSrunAndOfMpichShareTheEnvironmentsWithoutAPlaceToMeet) {
+  const std::string base = cohort_program() + " simulate " + kWalker + " --steps 30 --n-envs 7 --backend cpu --record ";
+  ASSERT_EQ(run_command(base + path("all.csv")).code, 0);
+  const auto rank_of = [&](const std::string& launcher, int rank) {
+    if (launcher == "slurm")
+      return format(
+          "SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=2 SLURM_NTASKS=2 SLURM_PROCID={} "
+          "SLURM_LOCALID=0 SLURM_NODEID={} SLURM_STEP_TASKS_PER_NODE='1(x2)' SLURM_STEP_NODELIST='n[1-2]' ",
+          rank, rank);
+    return format("PMI_RANK={} PMI_SIZE=2 MPI_LOCALRANKID={} MPI_LOCALNRANKS=2 ", rank, rank);
+  };
+  for (const std::string launcher : {"slurm", "mpich"}) {
+    for (int rank = 0; rank < 2; ++rank) {
+      const Result one = run_command("env " + rank_of(launcher, rank) + base + path(launcher + ".csv"));
+      ASSERT_EQ(one.code, 0) << one.output;
+      EXPECT_NE(one.output.find(rank == 0 ? "environments 0 to 2" : "environments 3 to 6"), std::string::npos)
+          << one.output;
+    }
+    std::multiset<std::string> parts = lines(launcher + ".0.csv");
+    parts.merge(lines(launcher + ".1.csv"));
+    EXPECT_EQ(parts, lines("all.csv")) << launcher;
+  }
 }
 
 TEST_F(SimulateCommand, SurveysAFolderOfModels) {

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
 #include <numeric>
 
 #include <gtest/gtest.h>
@@ -164,6 +165,22 @@ TEST_P(SceneTaskOnEngine, AStepAllocatesNothing) {
     const std::int64_t before = allocation_count();
     for (int step = 0; step < 20; ++step) expert->act(*task, all, view), task->step(view);
     EXPECT_EQ(allocation_count(), before) << name;
+  }
+}
+
+TEST(TaskRegistry, ANameThatDiffersByCaseHyphensOrVersionIsTheOneThatIsSuggested) {
+  for (const auto& [asked, meant] : std::map<std::string, std::string>{{"Ant", "Ant-v5"},
+                                                                       {"ant-v4", "Ant-v5"},
+                                                                       {"HalfCheetah", "HalfCheetah-v5"},
+                                                                       {"half_cheetah", "HalfCheetah-v5"},
+                                                                       {"hopper", "Hopper-v5"},
+                                                                       {"walker", "Walker2d-v5"},
+                                                                       {"Reacher", "Reacher-v5"},
+                                                                       {"inverted-pendulum", "InvertedPendulum-v5"},
+                                                                       {"PushT", "push-t"},
+                                                                       {"Cartpole_Balance", "cartpole-balance"}}) {
+    const std::string text = message_of([&] { make_task(asked, {}); });
+    EXPECT_NE(text.find("there is no task '" + asked + "', did you mean '" + meant + "'?"), std::string::npos) << text;
   }
 }
 

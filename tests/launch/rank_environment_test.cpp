@@ -1,4 +1,4 @@
-#include "dist/rank_environment.h"
+#include "launch/rank_environment.h"
 
 #include <map>
 
@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "core/message_of.h"
 
-namespace cohort::dist {
+namespace cohort::launch {
 namespace {
 
 using Variables = std::map<std::string, std::string>;
@@ -259,6 +259,29 @@ TEST(RankEnvironment, ExplicitVariablesWinOverMpiAndMpiOverSlurm) {
   EXPECT_EQ(read(v).source, EnvironmentSource::kVariables);
 }
 
+TEST(RankEnvironment, RanksThatDoNotMeetNeedNoAddressAndNoPort) {
+  const auto place = [](const Variables& variables) {
+    const RankEnvironment env = read_rank_environment(
+        [&](const std::string& name) -> std::optional<std::string> {
+          const auto found = variables.find(name);
+          if (found == variables.end()) return std::nullopt;
+          return found->second;
+        },
+        StoreUse::kNone);
+    return format("{} of {}, {} of {}", env.rank, env.world_size, env.local_rank, env.local_world_size);
+  };
+  EXPECT_EQ(place({{"RANK", "1"}, {"WORLD_SIZE", "2"}}), "1 of 2, 1 of 2");
+  EXPECT_EQ(place({{"OMPI_COMM_WORLD_RANK", "3"},
+                   {"OMPI_COMM_WORLD_SIZE", "4"},
+                   {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+                   {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}}),
+            "3 of 4, 1 of 2");
+  EXPECT_EQ(place({{"PMI_RANK", "3"}, {"PMI_SIZE", "4"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "2"}}),
+            "3 of 4, 1 of 2");
+  EXPECT_EQ(place({{"SLURM_PROCID", "3"}, {"SLURM_NTASKS", "4"}, {"SLURM_LOCALID", "1"}, {"SLURM_STEP_ID", "0"}}),
+            "3 of 4, 1 of 0");
+}
+
 TEST(SlurmNodeList, FirstHostOfEveryForm) {
   EXPECT_EQ(first_host("node1"), "node1");
   EXPECT_EQ(first_host("node1,node2"), "node1");
@@ -280,4 +303,4 @@ TEST(SlurmTasksPerNode, RunLengthsAreExpanded) {
 }
 
 }  // namespace
-}  // namespace cohort::dist
+}  // namespace cohort::launch

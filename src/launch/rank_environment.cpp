@@ -1,4 +1,4 @@
-#include "dist/rank_environment.h"
+#include "launch/rank_environment.h"
 
 #include <charconv>
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 
-namespace cohort::dist {
+namespace cohort::launch {
 namespace {
 
 constexpr int kMaxPort = 65535;
@@ -78,7 +78,7 @@ int derived_port(std::uint64_t number) {
   return kFirstDerivedPort + static_cast<int>(number % static_cast<std::uint64_t>(kDerivedPorts));
 }
 
-RankEnvironment from_variables(const Variables& vars) {
+RankEnvironment from_variables(const Variables& vars, bool meets) {
   RankEnvironment env;
   env.source = EnvironmentSource::kVariables;
   env.rank = vars.require("RANK", "WORLD_SIZE or LOCAL_RANK is");
@@ -88,19 +88,19 @@ RankEnvironment from_variables(const Variables& vars) {
   const auto addr = vars.text("MASTER_ADDR");
   const auto port = vars.number("MASTER_PORT");
   COHORT_THROW_UNLESS(
-      addr.has_value(),
+      addr || !meets,
       "MASTER_ADDR is not set, although RANK and WORLD_SIZE are; set it to the address of rank 0's host "
       "(127.0.0.1 when all processes run on this one)");
   COHORT_THROW_UNLESS(
-      port.has_value(),
+      port || !meets,
       "MASTER_PORT is not set, although RANK and WORLD_SIZE are; set it to the same free port for all ranks");
-  check_port("MASTER_PORT", *port);
-  env.master_addr = *addr;
-  env.master_port = *port;
+  if (port) check_port("MASTER_PORT", *port);
+  env.master_addr = addr.value_or(env.master_addr);
+  env.master_port = port.value_or(0);
 
   const auto local_rank = vars.number("LOCAL_RANK");
   const auto local_size = vars.number("LOCAL_WORLD_SIZE");
-  const bool one_node = is_loopback_name(*addr);
+  const bool one_node = is_loopback_name(env.master_addr);
   if (local_rank) {
     env.local_rank = *local_rank;
   } else {
@@ -108,7 +108,7 @@ RankEnvironment from_variables(const Variables& vars) {
         one_node,
         "LOCAL_RANK is not set, and MASTER_ADDR={} may be another host, so that this process cannot know "
         "which of its host's devices is its own; set LOCAL_RANK to its number on this host",
-        *addr);
+        env.master_addr);
     env.local_rank = env.rank;
   }
   env.local_world_size = local_size.value_or(one_node ? env.world_size : 0);
@@ -124,7 +124,7 @@ RankEnvironment from_variables(const Variables& vars) {
   return env;
 }
 
-RankEnvironment from_open_mpi(const Variables& vars) {
+RankEnvironment from_open_mpi(const Variables& vars, bool meets) {
   RankEnvironment env;
   env.source = EnvironmentSource::kOpenMpi;
   const char* because = "OMPI_COMM_WORLD_RANK is";
@@ -137,7 +137,7 @@ RankEnvironment from_open_mpi(const Variables& vars) {
 
   const auto addr = vars.text("MASTER_ADDR");
   COHORT_THROW_UNLESS(
-      addr || env.one_node(),
+      addr || env.one_node() || !meets,
       "MASTER_ADDR is not set, and Open MPI started {} processes on several nodes ({} here); pass rank 0's "
       "host: mpirun -x MASTER_ADDR=HOST -x MASTER_PORT=PORT ...",
       env.world_size, env.local_world_size);
@@ -156,7 +156,7 @@ RankEnvironment from_open_mpi(const Variables& vars) {
       env.port_origin = format("derived from {}={}", name, *job);
       break;
     }
-    COHORT_THROW_UNLESS(env.master_port != 0,
+    COHORT_THROW_UNLESS(env.master_port != 0 || !meets,
                         "MASTER_PORT is not set, and Open MPI gave no job number to derive one from; pass a free port: "
                         "mpirun -x MASTER_PORT=PORT ...");
   }
@@ -165,7 +165,7 @@ RankEnvironment from_open_mpi(const Variables& vars) {
 
 /// Hydra, MPICH's process manager, sets PMI_RANK and PMI_SIZE as every PMI-1 server does (srun --mpi=pmi2, too), and
 /// MPI_LOCALRANKID and MPI_LOCALNRANKS of its own.
-RankEnvironment from_mpich(const Variables& vars) {
+RankEnvironment from_mpich(const Variables& vars, bool meets) {
   RankEnvironment env;
   env.source = EnvironmentSource::kMpich;
   const char* because = "MPI_LOCALRANKID is";
@@ -176,13 +176,13 @@ RankEnvironment from_mpich(const Variables& vars) {
   check_range("PMI_RANK", env.rank, "PMI_SIZE", env.world_size);
   check_local(env, "MPI_LOCALRANKID", "MPI_LOCALNRANKS");
   const auto addr = vars.text("MASTER_ADDR");
-  COHORT_THROW_UNLESS(addr || env.one_node(),
+  COHORT_THROW_UNLESS(addr || env.one_node() || !meets,
                       "MASTER_ADDR is not set, and mpirun started {} processes on several nodes ({} here); before it: "
                       "export MASTER_ADDR=HOST MASTER_PORT=PORT, where HOST is the first node",
                       env.world_size, env.local_world_size);
   env.master_addr = addr.value_or("127.0.0.1");
   const auto port = vars.number("MASTER_PORT");
-  COHORT_THROW_UNLESS(port || env.world_size == 1,
+  COHORT_THROW_UNLESS(port || env.world_size == 1 || !meets,
                       "MASTER_PORT is not set, and MPICH's mpirun gives no job number to derive one from; before it: "
                       "export MASTER_PORT=29500, or another port that is free");
   if (port) check_port("MASTER_PORT", *port);
@@ -190,7 +190,7 @@ RankEnvironment from_mpich(const Variables& vars) {
   return env;
 }
 
-RankEnvironment from_slurm(const Variables& vars) {
+RankEnvironment from_slurm(const Variables& vars, bool meets) {
   RankEnvironment env;
   env.source = EnvironmentSource::kSlurm;
   const char* because = "SLURM_PROCID is";
@@ -211,9 +211,9 @@ RankEnvironment from_slurm(const Variables& vars) {
   }
   const auto addr = vars.text("MASTER_ADDR");
   COHORT_THROW_UNLESS(
-      addr || !nodes.empty(),
+      addr || !nodes.empty() || !meets,
       "SLURM_STEP_NODELIST is not set, although SLURM_PROCID is; start the job with srun, or set MASTER_ADDR");
-  env.master_addr = addr ? *addr : first_host(nodes);
+  if (addr || !nodes.empty()) env.master_addr = addr ? *addr : first_host(nodes);
 
   const char* tasks_name =
       vars.text("SLURM_STEP_TASKS_PER_NODE") ? "SLURM_STEP_TASKS_PER_NODE" : "SLURM_TASKS_PER_NODE";
@@ -234,8 +234,9 @@ RankEnvironment from_slurm(const Variables& vars) {
     check_port("MASTER_PORT", *port);
     env.master_port = *port;
   } else {
-    COHORT_THROW_UNLESS(job.has_value(),
+    COHORT_THROW_UNLESS(job || !meets,
                         "SLURM_JOB_ID is not set, although SLURM_PROCID is; set MASTER_PORT to a free port");
+    if (!job) return env;
     // A federation's job numbers begin with its cluster's number and pass 2^31.
     const auto number = to_number<std::uint64_t>("SLURM_JOB_ID", *job);
     const auto step_number = step ? to_number<std::uint64_t>("SLURM_STEP_ID", *step) : 0;
@@ -293,14 +294,15 @@ std::optional<std::string> process_variable(const std::string& name) {
   return std::string(value);
 }
 
-RankEnvironment read_rank_environment(const VariableLookup& lookup) {
+RankEnvironment read_rank_environment(const VariableLookup& lookup, StoreUse store) {
   const Variables vars(lookup);
-  if (vars.text("RANK") || vars.text("WORLD_SIZE") || vars.text("LOCAL_RANK")) return from_variables(vars);
-  if (vars.text("OMPI_COMM_WORLD_RANK") || vars.text("OMPI_COMM_WORLD_SIZE")) return from_open_mpi(vars);
+  const bool meets = store == StoreUse::kNeeded;
+  if (vars.text("RANK") || vars.text("WORLD_SIZE") || vars.text("LOCAL_RANK")) return from_variables(vars, meets);
+  if (vars.text("OMPI_COMM_WORLD_RANK") || vars.text("OMPI_COMM_WORLD_SIZE")) return from_open_mpi(vars, meets);
   // Before Slurm: within its jobs mpirun's daemons are Slurm's tasks, and what they start has their variables.
-  if (vars.text("PMI_RANK") && vars.text("MPI_LOCALRANKID")) return from_mpich(vars);
+  if (vars.text("PMI_RANK") && vars.text("MPI_LOCALRANKID")) return from_mpich(vars, meets);
   const bool slurm = vars.text("SLURM_PROCID").has_value();
-  if (slurm && inside_srun(vars)) return from_slurm(vars);
+  if (slurm && inside_srun(vars)) return from_slurm(vars, meets);
 
   RankEnvironment env;
   if (slurm && vars.number("SLURM_NTASKS").value_or(1) > 1)
@@ -355,4 +357,4 @@ int tasks_on_node(const std::string& tasks_per_node, int node_index) {
   throw Error(format("node {} is not in the list of tasks per node '{}'", node_index, tasks_per_node));
 }
 
-}  // namespace cohort::dist
+}  // namespace cohort::launch
