@@ -84,7 +84,9 @@ std::vector<std::string> differences_of(const config::Json& configuration, const
   for (const auto& [key, value] : said) {
     const config::Json& holder = key == "engine" ? here : of_task;
     if (!holder.contains(key) || plain(holder.at(key)) == value) continue;
-    lines.push_back(format("it has learnt with {}={}; here {}={}", key, value, key, plain(holder.at(key))));
+    const auto shown = [](const std::string& text) { return text.empty() ? "[]" : text; };
+    lines.push_back(
+        format("it has learnt with {}={}; here {}={}", key, shown(value), key, shown(plain(holder.at(key)))));
   }
   return lines;
 }
