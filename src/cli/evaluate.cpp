@@ -77,6 +77,7 @@ void evaluate(EvaluateArguments& arguments) {
   json["videos"] = Json::array();
   const std::string csv = eval::csv_table(results);
   files->write(json.dump(2) + "\n", csv);
+  if (!arguments.out.empty()) log::info("evaluation.json and evaluation.csv are in {}", arguments.out);
   if (!arguments.record_video) return;
   for (std::size_t i = 0; i < owners.size(); ++i)
     for (const eval::EpisodeVideo& video :
@@ -86,6 +87,7 @@ void evaluate(EvaluateArguments& arguments) {
                                 {"success", video.success},
                                 {"file", from_table(arguments, video.file)}});
   files->write(json.dump(2) + "\n", csv);
+  log::info("{} videos are in {}", json["videos"].size(), arguments.video_folder.string());
 }
 
 /// The flags of RDT's eval_sim/eval_rdt_libero.py that are no names of ours.

@@ -272,6 +272,8 @@ int simulate(const SimulateSettings& s) {
   std::unique_ptr<SimulatePictures> pictures;
   if (s.pictures.wanted()) pictures = std::make_unique<SimulatePictures>(scene, s.pictures, s.threads);
   if (pictures) pictures->add();
+  if (s.control == "random" && scene.info().nu == 0)
+    log::info("the model has no actuators: nothing is controlled, what moves is moved by gravity and contacts");
   if (s.control == "hold") hold_start(scene);
   const sim::MemoryPlan memory = scene.engine().memory();
   log::info("{}: {} environments, engine {} on {}, {} thread{}, {} per environment, {}, ready after {:.2f} s", s.model,

@@ -97,6 +97,7 @@ std::unique_ptr<ActorOwner> make_simple(const std::string& who, tasks::Task& tas
   }
   auto actor = std::make_unique<rl::PpoActor>(who, task);
   const std::string summary = actor->summary();
+  for (const std::string& difference : actor->differences()) log::warning("{}: {}", short_name(who), difference);
   return std::make_unique<SimpleActor>(std::move(actor), summary);
 }
 

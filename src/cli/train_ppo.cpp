@@ -5,11 +5,24 @@
 #include "cli/subcommand.h"
 #include "core/command_line.h"
 #include "core/config.h"
+#include "core/error.h"
 #include "rl/presets.h"
 #include "rl/run.h"
+#include "tasks/registry.h"
 
 namespace cohort::cli {
 namespace {
+
+/// Whether the task has a setting of that name.
+bool is_setting_of(const std::string& task, const std::string& key) {
+  if (task.empty()) return false;
+  try {
+    const std::string help = tasks::make_task(task, {})->settings_help();
+    return ("\n" + help).find("\n  " + key + " = ") != std::string::npos;
+  } catch (const Error&) {
+    return false;  // a task that cannot be made has its own message
+  }
+}
 
 /// The settings of the command line on top of `settings`, which has the defaults; all of them under their names in
 /// `fields`.
@@ -20,7 +33,15 @@ void read_settings(const PpoArguments& arguments, std::string& job, rl::PpoRunSe
   if (!arguments.resumed.empty()) fields.apply_file(arguments.resumed);
   for (const std::string& file : arguments.files) fields.apply_file(file);
   settings.resume.clear();  // which run is continued, the command line alone says
-  for (const std::string& override_text : arguments.overrides) fields.apply_override(override_text);
+  for (const std::string& override_text : arguments.overrides) {
+    try {
+      fields.apply_override(override_text);
+    } catch (const Error& error) {
+      const std::string key = override_text.substr(0, override_text.find('='));
+      if (fields.has(key) || !is_setting_of(settings.task, key)) throw;
+      throw Error(format("{} is a setting of the task, not of PPO: write 'task_settings=[{}]'", key, override_text));
+    }
+  }
 }
 
 }  // namespace

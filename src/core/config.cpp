@@ -164,14 +164,35 @@ std::string without_blanks_around(const std::string& text) {
   return begin == std::string::npos ? "" : text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
 }
 
-/// "1,2", and "[a, b]" where that is no JSON: the texts of a list need no quotes.
+/// Where the bracket that opens at `begin` closes; npos where none does.
+std::size_t closing_bracket(const std::string& text, std::size_t begin) {
+  int depth = 0;
+  for (std::size_t i = begin; i < text.size(); ++i) {
+    if (text[i] == '[') ++depth;
+    if (text[i] == ']' && --depth == 0) return i;
+  }
+  return std::string::npos;
+}
+
+/// The next comma that stands in no brackets, or the text's end.
+std::size_t end_of_item(const std::string& text, std::size_t begin) {
+  for (std::size_t i = begin; i < text.size(); ++i) {
+    if (text[i] == ',') return i;
+    if (text[i] != '[') continue;
+    if (const std::size_t close = closing_bracket(text, i); close != std::string::npos) i = close;
+  }
+  return text.size();
+}
+
+/// "1,2", and "[a, b]" where that is no JSON: the texts of a list need no quotes, and may hold brackets themselves, as
+/// "pose[0:3]" does.
 Json parse_list(std::string text, bool is_text) {
-  const bool bracketed = text.size() >= 2 && text.front() == '[' && text.find_first_of("[]", 1) == text.size() - 1;
+  const bool bracketed = text.size() >= 2 && text.front() == '[' && closing_bracket(text, 0) == text.size() - 1;
   if (bracketed) text = text.substr(1, text.size() - 2);
   Json list = Json::array();
   std::size_t begin = 0;
   while (begin <= text.size() && !text.empty()) {
-    const std::size_t comma = std::min(text.find(',', begin), text.size());
+    const std::size_t comma = end_of_item(text, begin);
     std::string item = text.substr(begin, comma - begin);
     if (bracketed) item = without_blanks_around(item);
     list.push_back(is_text ? value_json(item) : parse_value(item));

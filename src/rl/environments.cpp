@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include <torch/types.h>
 #include <torch/utils.h>
@@ -119,6 +120,7 @@ const EnvironmentStep& Environments::step(const at::Tensor& actions) {
     ended_.emplace_back(return_[e], static_cast<double>(steps_[e]));
     while (ended_.size() > kWindow) ended_.pop_front();
   }
+  add_reward_terms();
   if (!over.empty()) {
     begin_episodes(over);
     observations_ = read_observations(task_);
@@ -126,6 +128,25 @@ const EnvironmentStep& Environments::step(const at::Tensor& actions) {
     observations_ = step_.final_observations;
   }
   return step_;
+}
+
+void Environments::add_reward_terms() {
+  const std::size_t terms = task_.spec().reward_terms.size();
+  const ArrayView view = task_.reward_terms();
+  const bool shown = as_size(view.shape[1]) == terms;
+  if (!shown && terms != 1) return;  // the task does not say what its terms are
+  const auto* rows = shown ? view.span<float>().data() : step_.rewards.const_data_ptr<float>();
+  const auto* broken = step_.broken.const_data_ptr<float>();
+  terms_.sums.resize(terms);
+  for (std::int64_t e = 0; e < size(); ++e) {
+    if (broken[e] != 0) continue;
+    ++terms_.steps;
+    for (std::size_t i = 0; i < terms; ++i) terms_.sums[i] += static_cast<double>(rows[as_size(e) * terms + i]);
+  }
+}
+
+Environments::RewardTerms Environments::take_reward_terms() {
+  return std::exchange(terms_, {});
 }
 
 Environments::Episodes Environments::episodes() const {

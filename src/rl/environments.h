@@ -50,6 +50,15 @@ class Environments {
   };
   Episodes episodes() const;
 
+  /// Sums of the task's reward terms, in the order of its spec, over `steps` control steps of environments; steps that
+  /// broke an environment are left out.
+  struct RewardTerms {
+    std::vector<double> sums;
+    std::int64_t steps = 0;
+  };
+  /// Since the last call.
+  RewardTerms take_reward_terms();
+
   /// "envs.episodes", "envs.steps" (n) int64, "envs.actions" (n, longest, A) float32, "envs.ended" (k, 2) float64,
   /// "envs.counts" (2) int64.
   policy::NamedTensors state() const;
@@ -60,6 +69,7 @@ class Environments {
   std::uint64_t episode_seed(std::size_t env) const;
   bool cut_off_early(std::size_t env) const;
   void begin_episodes(const std::vector<std::int32_t>& envs);
+  void add_reward_terms();
 
   tasks::Task& task_;
   std::uint64_t seed_;
@@ -67,6 +77,7 @@ class Environments {
   bool staggered_;
   at::Tensor observations_;
   EnvironmentStep step_;
+  RewardTerms terms_;
   std::vector<std::int64_t> episodes_, steps_;  // of each environment: which episode, control steps since its reset
   std::vector<std::vector<float>> actions_;     // of each environment, since its reset
   std::vector<double> return_;

@@ -1,6 +1,7 @@
 #include "rl/ppo_actor.h"
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -43,6 +44,51 @@ std::string short_name(const fs::path& path) {
 config::Json configuration_of(const policy::CheckpointContent& content) {
   const config::Json json = config::Json::parse(content.state.configuration, nullptr, false);
   return json.is_object() ? json : config::Json::object();
+}
+
+/// "250", "true", "rough", "torque:2,floor:0": how a setting's value is compared, whether it was typed or is JSON.
+std::string plain(const config::Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_array()) return value.dump();
+  std::string text;
+  for (const config::Json& item : value) text += (text.empty() ? "" : ",") + plain(item);
+  return text;
+}
+std::string plain_typed(const std::string& text) {
+  if (text == "True" || text == "False") return text == "True" ? "true" : "false";
+  const config::Json json = config::Json::parse(text, nullptr, false);
+  if (!json.is_discarded()) return plain(json);
+  std::string inside = text.starts_with('[') && text.ends_with(']') ? text.substr(1, text.size() - 2) : text;
+  std::erase(inside, ' ');
+  return inside;
+}
+
+/// What the training said about its task, beside what holds in this one.
+std::vector<std::string> differences_of(const config::Json& configuration, const tasks::Task& task) {
+  const std::string trained_on = configuration.value("task", "");
+  if (trained_on != task.spec().name)
+    return {format("it has learnt {} and acts in {}: as many observations and actions, which may mean something else",
+                   trained_on, task.spec().name)};
+  const config::Json here = config::Json::parse(task.description(), nullptr, false);
+  if (!here.is_object()) return {};
+  std::map<std::string, std::string> said;
+  if (const std::string engine = configuration.value("engine", ""); !engine.empty()) said["engine"] = engine;
+  const config::Json settings = configuration.value("task_settings", config::Json::array());
+  for (const config::Json& setting : settings) {
+    const std::string text = setting.is_string() ? setting.get<std::string>() : "";
+    if (const std::size_t equals = text.find('='); equals != std::string::npos)
+      said[text.substr(0, equals)] = plain_typed(text.substr(equals + 1));
+  }
+  const config::Json of_task = here.value("settings", config::Json::object());
+  std::vector<std::string> lines;
+  for (const auto& [key, value] : said) {
+    const config::Json& holder = key == "engine" ? here : of_task;
+    if (!holder.contains(key) || plain(holder.at(key)) == value) continue;
+    const auto shown = [](const std::string& text) { return text.empty() ? "[]" : text; };
+    lines.push_back(
+        format("it has learnt with {}={}; here {}={}", key, shown(value), key, shown(plain(holder.at(key)))));
+  }
+  return lines;
 }
 
 bool is_ppo(const config::Json& configuration) {
@@ -96,6 +142,7 @@ PpoActor::PpoActor(const fs::path& path, const tasks::Task& task) : name_(short_
   summary_ = format("PPO on {}, iteration {}, {} control steps: {}", trained_on, content.state.step,
                     content.state.samples, checkpoint.string());
   networks_ = std::move(networks);
+  differences_ = differences_of(configuration, task);
 }
 
 PpoActor::PpoActor(std::shared_ptr<const ActorCritic> networks, std::string name)

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "rl/actor_critic.h"
 #include "tasks/actor.h"
@@ -28,6 +29,9 @@ class PpoActor final : public tasks::Actor {
   std::string name() const override { return name_; }
   /// A line for logs: which checkpoint of which task.
   const std::string& summary() const { return summary_; }
+  /// In what this task differs from the one that it has learnt: another task, or settings of it that the training
+  /// gave; a line each. Empty where it is the same.
+  const std::vector<std::string>& differences() const { return differences_; }
   /// Forgets what these environments' last episodes were (policies with memory).
   void begin(std::span<const std::int32_t> envs, std::span<const std::uint64_t> seeds, const std::string&) override;
   void act(tasks::Task& task, std::span<const std::int32_t> envs, ArrayView actions) override;
@@ -35,6 +39,7 @@ class PpoActor final : public tasks::Actor {
  private:
   std::shared_ptr<const ActorCritic> networks_;
   std::string name_, summary_;
+  std::vector<std::string> differences_;
   at::Tensor memory_;  // (layers, environments so far, H); undefined without memory
 };
 

@@ -51,6 +51,9 @@ void write_iteration(report::MetricsWriter& metrics, const Iteration& i, const I
     values.push_back({metric::kMeanReturn, i.episodes.mean_return});
     values.push_back({"rl/mean_episode_length", i.episodes.mean_length});
   }
+  std::vector<std::string> tags;  // which the values point to
+  for (const auto& [term, mean] : i.reward_terms) tags.push_back("rl/reward/" + term);
+  for (std::size_t term = 0; term < tags.size(); ++term) values.push_back({tags[term], i.reward_terms[term].second});
   metrics.write(i.number, values);
 }
 
@@ -62,6 +65,13 @@ namespace {
 std::string return_text(const Iteration& iteration, int digits) {
   return std::isfinite(iteration.episodes.mean_return) ? format("{:.{}f}", iteration.episodes.mean_return, digits)
                                                        : "none yet";
+}
+
+/// "linear 0.00584, angular 0.00631".
+std::string terms_text(const Iteration& iteration) {
+  std::vector<std::string> texts;
+  for (const auto& [term, mean] : iteration.reward_terms) texts.push_back(format("{} {:.5f}", term, mean));
+  return join(texts, ", ");
 }
 
 }  // namespace
@@ -101,6 +111,8 @@ void PpoOutput::finish(const std::string& status, bool failed, double seconds,
   if (last_) {
     log::info("mean return of the last episodes {}, {} control steps, {} episodes, {} environments broke",
               return_text(*last_, 2), last_->steps, last_->episodes.ended, last_->episodes.broken);
+    if (last_->reward_terms.size() > 1)
+      log::info("reward terms, mean of a step in the last iteration: {}", terms_text(*last_));
     log::info("time: collecting {:.1f} s, learning {:.1f} s", collecting_s_, learning_s_);
   }
   if (!settings_.charts || !metrics_) return;
@@ -116,6 +128,8 @@ void PpoOutput::finish(const std::string& status, bool failed, double seconds,
                           {"control steps", format("{}", last_->steps)},
                           {"control steps/s", format("{:.0f}", steps_per_s_)}};
     content.summary.emplace_back("trained", format("{} iterations in {}", last_->number, format_duration(seconds)));
+    if (last_->reward_terms.size() > 1)
+      content.summary.emplace_back("reward terms", "mean of a step in the last iteration: " + terms_text(*last_));
     for (auto& row : train::rank_shares(ranks, "an iteration")) content.summary.push_back(std::move(row));
   }
   content.machine = report::describe_machine({.libtorch = TORCH_VERSION, .usable_cores = available_cores()});

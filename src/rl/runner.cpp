@@ -181,6 +181,7 @@ Iteration PpoRunner::iterate() {
   result.number = iteration_;
   result.steps = iteration_ * rollout_.transitions() * ranks_.size();
   result.episodes = episodes_of_all();
+  result.reward_terms = reward_terms_of_all();
   result.learning_rate = ppo_.learning_rate();
   result.noise_std = networks_->log_std().detach().exp().mean().item<double>();
   result.collecting_s = collecting;
@@ -205,6 +206,22 @@ Environments::Episodes PpoRunner::episodes_of_all() {
           .ended = static_cast<std::int64_t>(of_all[3]),
           .broken = static_cast<std::int64_t>(of_all[4]),
           .counted = static_cast<std::int64_t>(of_all[2])};
+}
+
+std::vector<std::pair<std::string, double>> PpoRunner::reward_terms_of_all() {
+  const Environments::RewardTerms own = environments_.take_reward_terms();
+  // As many numbers on every rank, also where one rank's environments all broke.
+  const std::vector<std::string>& names = task_.spec().reward_terms;
+  std::vector<double> numbers(names.size() + 1);
+  std::copy(own.sums.begin(), own.sums.end(), numbers.begin());
+  numbers.back() = static_cast<double>(own.steps);
+  const at::Tensor sum = at::stack(ranks_.gather(torch::tensor(numbers, at::kDouble))).sum(0);
+  const auto* of_all = sum.const_data_ptr<double>();
+  const double steps = of_all[names.size()];
+  if (steps == 0) return {};
+  std::vector<std::pair<std::string, double>> means;
+  for (std::size_t i = 0; i < names.size(); ++i) means.emplace_back(names[i], of_all[i] / steps);
+  return means;
 }
 
 policy::CheckpointContent PpoRunner::checkpoint() {

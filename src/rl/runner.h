@@ -38,6 +38,9 @@ struct Iteration {
   std::int64_t steps = 0;   ///< control steps of all environments since the beginning
   PpoLosses losses;
   Environments::Episodes episodes;
+  /// Name and mean over the rollout's control steps of each of the task's reward terms; empty where it does not show
+  /// them.
+  std::vector<std::pair<std::string, double>> reward_terms;
   double learning_rate = 0;
   double noise_std = 0;                     ///< mean over the actions
   double collecting_s = 0, learning_s = 0;  ///< s
@@ -85,6 +88,7 @@ class PpoRunner {
   /// A rollout. Returns the seconds of the simulation.
   double collect();
   Environments::Episodes episodes_of_all();
+  std::vector<std::pair<std::string, double>> reward_terms_of_all();
   void restore_memory(const policy::NamedTensors& environments, const std::string& source);
 
   Ranks alone_;

@@ -1,6 +1,7 @@
 #include "tasks/scene_task.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -47,6 +48,37 @@ sim::SceneOptions scene_options(const TaskSettings& settings, const SceneTaskSet
   return options;
 }
 
+/// SceneTaskSettings::reward_scales as a factor for each term of the spec; empty where nothing is scaled.
+std::vector<float> read_scales(const SceneTaskSettings& settings, const TaskSpec& spec) {
+  if (settings.reward_scales.empty()) return {};
+  COHORT_THROW_UNLESS(settings.reward != "sparse",
+                      "{}: reward_scales is for the terms of reward=dense, and reward=sparse has none", spec.name);
+  const std::vector<std::string>& terms = spec.reward_terms;
+  std::vector<float> scales(terms.size(), 1.0f);
+  std::vector<bool> named(terms.size());
+  for (const std::string& text : settings.reward_scales) {
+    const std::size_t colon = text.rfind(':');
+    const std::string term = text.substr(0, colon), number = colon == std::string::npos ? "" : text.substr(colon + 1);
+    float factor = 0;
+    const char* end = number.data() + number.size();
+    const auto [stop, problem] = std::from_chars(number.data(), end, factor);
+    COHORT_THROW_UNLESS(!number.empty() && problem == std::errc() && stop == end && std::isfinite(factor),
+                        "{}: reward_scales holds '{}': TERM:FACTOR is needed, e.g. {}:2", spec.name, text,
+                        terms.empty() ? "term" : terms.front());
+    const auto found = std::find(terms.begin(), terms.end(), term);
+    if (found == terms.end()) {
+      const std::string near = config::nearest(term, terms);
+      throw Error(format("{}: reward_scales names '{}', which is no term of the reward{}; it is the sum of {}",
+                         spec.name, term, near.empty() ? "" : format(", did you mean '{}'?", near), join(terms, ", ")));
+    }
+    const auto i = as_size(found - terms.begin());
+    COHORT_THROW_UNLESS(!named[i], "{}: reward_scales names '{}' twice", spec.name, term);
+    named[i] = true;
+    scales[i] = factor;
+  }
+  return scales;
+}
+
 /// Whoever knows a scene task's way.
 class SceneExpert final : public Actor {
  public:
@@ -70,6 +102,8 @@ void describe(config::Fields& fields, SceneTaskSettings& s) {
                     "dense: what is still missing, below 0; sparse: 1 where the goal is reached");
   fields.add("horizon", s.horizon, "control steps after which an episode is cut off");
   fields.add("end_on_success", s.end_on_success, "an episode ends when its goal is reached");
+  fields.add("reward_scales", s.reward_scales,
+             "factors on terms of the dense reward, TERM:FACTOR, e.g. [torque:2,floor:0]; 1 where none is named");
 }
 
 SceneTaskSetup read_fields(const TaskSettings& settings, config::Fields& fields) {
@@ -99,6 +133,10 @@ SceneTask::SceneTask(const TaskSettings& settings, SceneTaskSetup setup)
   COHORT_THROW_UNLESS(own.horizon > 0, "{}: horizon={}: at least 1 control step", spec.name, own.horizon);
   spec.horizon = own.horizon;
   sparse_ = own.reward == "sparse";
+  term_scale_ = read_scales(own, spec);
+  // What the most of a term is that counts against, nobody knows.
+  for (std::size_t i = 0; i < std::min(term_scale_.size(), spec.reward_best.size()); ++i)
+    spec.reward_best[i] *= std::max(0.0f, term_scale_[i]);
   if (sparse_) spec.reward_terms = {"success"}, spec.reward_best = {1};
   term_count_ = static_cast<std::int64_t>(spec.reward_terms.size());
 
@@ -198,6 +236,7 @@ void SceneTask::finish_env(int env) {
   observe(env, now, rows);
   const Judgement judgement = judge(env, now, sparse_ ? std::span<float>() : terms);
   if (sparse_) terms[0] = judgement.success ? 1.0f : 0.0f;
+  for (std::size_t i = 0; i < term_scale_.size(); ++i) terms[i] *= term_scale_[i];
   float sum = 0;
   for (const float term : terms) sum += term;
   reward_[e] = sum;

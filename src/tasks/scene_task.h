@@ -38,6 +38,8 @@ struct SceneTaskSettings {
   std::string reward = "dense";  ///< or sparse: 1 in a step that ends with the goal reached, 0 otherwise
   std::int64_t horizon = 0;      ///< control steps; the task's own default where it is set up
   bool end_on_success = true;    ///< an episode ends (terminated) when its goal is reached
+  /// TERM:FACTOR of terms of the dense reward, "torque:2"; those that are not named keep what the task gives them.
+  std::vector<std::string> reward_scales;
 };
 void describe(config::Fields& fields, SceneTaskSettings& settings);
 
@@ -143,6 +145,8 @@ class SceneTask : public Task {
   virtual void observe(int env, const EnvState& now, ObservationRows& out) = 0;
   /// After a step. terms: of the dense reward, in the order of the spec; not called for with a sparse one.
   virtual Judgement judge(int env, const EnvState& now, std::span<float> terms) = 0;
+  /// What a term of the reward is multiplied by after judge(): 1 but for SceneTaskSettings::reward_scales.
+  float term_scale(std::size_t term) const { return term_scale_.empty() ? 1.0f : term_scale_[term]; }
   /// The action of who can do the task; a function of the state alone, so that it takes up any situation.
   virtual void expert(int, const EnvState&, std::span<float>) {}
 
@@ -174,6 +178,7 @@ class SceneTask : public Task {
   std::vector<std::int32_t> stale_;
   int n_ = 0, nq_ = 0, nv_ = 0, nu_ = 0, substeps_ = 1;
   std::int64_t term_count_ = 0;
+  std::vector<float> term_scale_;  // of each term; empty where the settings name none
   bool sparse_ = false;
   std::unique_ptr<ThreadTeam> team_;  // where the engine runs no parts
   std::vector<std::vector<float>> observations_;

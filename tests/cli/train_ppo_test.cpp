@@ -49,6 +49,9 @@ TEST_F(TrainPpo, LeavesWeightsMetricsAndALog) {
   EXPECT_EQ(last["rl/control_steps"], 3 * 32 * 16);
   for (const char* name : {"rl/kl", "rl/entropy", "rl/value_loss", "train/lr", "speed/samples_per_s"})
     EXPECT_TRUE(last.contains(name)) << name;
+  // The pole's only term is between 0 and 1 in a step.
+  EXPECT_GT(last["rl/reward/upright"].get<double>(), 0);
+  EXPECT_LE(last["rl/reward/upright"].get<double>(), 1);
   for (const char* name : {"speed/steps_per_s", "speed/compute_s", "memory/bytes", "host/memory_bytes"})
     EXPECT_GT(last[name].get<double>(), 0) << name;
   EXPECT_GE(last["speed/checkpoint_s"].get<double>(), 0);
@@ -79,6 +82,13 @@ TEST_F(TrainPpo, BadInputIsRefusedBeforeAFolderIsMade) {
        "cartpole-balance",
        "a policy with memory learns from whole environments; the nearest n_envs that do: 32 and 36"},
       {{"policy.rnn_type=lstm"}, "cartpole-balance", "gru"},
+      {{"horizon=250"},
+       "cartpole-balance",
+       "horizon is a setting of the task, not of PPO: write 'task_settings=[horizon=250]'"},
+      {{"task_settings=[reward_scales=[uprigth:2]]"}, "cartpole-balance", "did you mean 'upright'?"},
+      {{"task_settings=[reward_scales=upright]"}, "cartpole-balance", "TERM:FACTOR is needed, e.g. upright:2"},
+      {{"task_settings=[reward_scales=[upright:2,upright:3]]"}, "cartpole-balance", "names 'upright' twice"},
+      {{"task_settings=[reward=sparse,reward_scales=upright:2]"}, "cartpole-balance", "reward=sparse has none"},
       {{"devices=[cuda:0]", "backend=cpu"}, "cartpole-balance", "contradicts backend=cpu"},
   };
   for (const auto& c : cases) {
@@ -269,6 +279,34 @@ TEST_F(TrainPpo, WhatItsPolicyCannotDoIsRefusedWithWhatItCan) {
   const std::string remedy = "max_iterations=3";
   EXPECT_TRUE(contains(estimate.err, "with " + remedy)) << estimate.err;
   EXPECT_EQ(train("remedy", {remedy}).code, 0);
+}
+
+TEST_F(TrainPpo, EvaluationSaysInWhatItsTaskDiffersFromTheOneThatWasLearnt) {
+  ASSERT_EQ(train("walks", {"max_iterations=1"}, "Walker2d-v5").code, 0);
+  const auto evaluated = [](const fs::path& run_folder, const Words& more) {
+    Words words{cohort_path(), "evaluate", "--policy", run_folder.string(), "--episodes", "1", "--max-steps", "3"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Outcome outcome = run(words);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return outcome.err;
+  };
+  // Both have 17 observations and 6 actions.
+  EXPECT_TRUE(contains(evaluated(latest("walks"), {"--task", "HalfCheetah-v5"}),
+                       "it has learnt Walker2d-v5 and acts in HalfCheetah-v5"));
+  EXPECT_FALSE(contains(evaluated(latest("walks"), {"--task", "Walker2d-v5"}), "it has learnt"));
+  ASSERT_EQ(train("set", {"max_iterations=1", "task_settings=[horizon=40,end_on_success=False,reward_scales=upright:2]",
+                          "engine=mujoco"})
+                .code,
+            0);
+  const std::string other = evaluated(latest("set"), {"--task", "cartpole-balance"});
+  for (const char* line :
+       {"it has learnt with engine=mujoco; here engine=batched",
+        "it has learnt with horizon=40; here horizon=", "it has learnt with reward_scales=upright:2"})
+    EXPECT_TRUE(contains(other, line)) << line << "\n" << other;
+  EXPECT_FALSE(contains(other, "it has learnt with end_on_success")) << "it is the task's own default\n" << other;
+  EXPECT_FALSE(contains(evaluated(latest("set"), {"--task", "cartpole-balance", "--engine", "mujoco", "horizon=40",
+                                                  "end_on_success=false", "reward_scales=[upright:2]"}),
+                        "it has learnt"));
 }
 
 TEST_F(TrainPpo, AFinishedRunIsLeftAsItWas) {

@@ -89,6 +89,9 @@ TEST(Config, ListsOfTextsNeedNoQuotesInTheirBrackets) {
   EXPECT_EQ(columns("[1st,2nd]"), (Texts{"1st", "2nd"}));
   EXPECT_EQ(columns("[]"), Texts());
   EXPECT_EQ(columns("[deg],[rad]"), (Texts{"[deg]", "[rad]"})) << "names that hold brackets themselves";
+  EXPECT_EQ(columns("[pose[0:3],grip]"), (Texts{"pose[0:3]", "grip"}));
+  EXPECT_EQ(columns("[terrain=rough, scales=[a:2,b:0]]"), (Texts{"terrain=rough", "scales=[a:2,b:0]"}));
+  EXPECT_EQ(columns("a[,b"), (Texts{"a[", "b"})) << "brackets that do not match are letters";
   EXPECT_EQ(columns(R"(["a,b"])"), Texts{"a,b"});
 }
 

@@ -1,6 +1,7 @@
 // PPO on a task of a few lines.
 #include "rl/runner.h"
 
+#include <cmath>
 #include <numeric>
 
 #include <gtest/gtest.h>
@@ -11,6 +12,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "policy/checkpoint.h"
+#include "rl/environments.h"
 #include "rl/point_task.h"
 #include "rl/ppo_actor.h"
 #include "train/checkpoint_writer.h"
@@ -85,6 +87,35 @@ TEST(PpoRunner, GoesOnWhereEnvironmentsBreak) {
   const Iteration last = training.train(5);
   EXPECT_GT(last.episodes.broken, 10);
   EXPECT_EQ(last.number, 5);
+}
+
+TEST(PpoRunner, RewardTermsAreTheMeanOfEveryControlStepThatBrokeNothing) {
+  // One term, so that its mean is that of the rewards; environments of an odd seed break in their third step.
+  PointTraining training({.n_envs = 32, .breaks_at = 3});
+  const std::int64_t n = 32;
+  for (int iteration = 0; iteration < 3; ++iteration) {
+    const Iteration figures = training.runner.iterate();
+    ASSERT_EQ(figures.reward_terms.size(), 1u);
+    EXPECT_EQ(figures.reward_terms[0].first, "near");
+    EXPECT_TRUE(std::isfinite(figures.reward_terms[0].second));
+    EXPECT_LT(figures.reward_terms[0].second, 1) << "1 is the most";
+  }
+  // Steps by hand.
+  PointTask task({.n_envs = static_cast<int>(n), .breaks_at = 3});
+  Environments environments(task, 5);
+  double sum = 0, steps = 0;
+  for (int t = 0; t < 10; ++t) {
+    const EnvironmentStep& step = environments.step(at::full({n, 2}, 0.1f * static_cast<float>(t)));
+    const at::Tensor whole = 1 - step.broken;
+    sum += (step.rewards * whole).to(at::kDouble).sum().item<double>();
+    steps += whole.sum().item<double>();
+  }
+  const Environments::RewardTerms terms = environments.take_reward_terms();
+  EXPECT_EQ(static_cast<double>(terms.steps), steps);
+  EXPECT_LT(terms.steps, 10 * n) << "some broke";
+  ASSERT_EQ(terms.sums.size(), 1u);
+  EXPECT_NEAR(terms.sums[0], sum, 1e-9 * steps);
+  EXPECT_EQ(environments.take_reward_terms().steps, 0) << "they were taken";
 }
 
 TEST(PpoRunner, LossesThatAreNotFiniteEndTheTraining) {

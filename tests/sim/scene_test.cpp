@@ -360,6 +360,14 @@ TEST(SceneFaults, AModelsKindIsToldByItsContent) {
                         "iyz='0'/></inertial></link><joint name='j' "
                         "type='continuous'><parent link='base'/><child link='a'/></joint></robot>"});
   EXPECT_NE(light.find("--fixed-base"), std::string::npos) << light;
+  // A link that moves without a mass is not helped by a base that stands.
+  const std::string tool = build(
+      Urdf{.file = "",
+           .xml = "<robot name='r'><link name='base'><inertial><mass value='1'/><inertia ixx='1' iyy='1' izz='1' "
+                  "ixy='0' ixz='0' iyz='0'/></inertial></link><link name='tool'/><joint name='j' type='continuous'>"
+                  "<parent link='base'/><child link='tool'/></joint></robot>"});
+  EXPECT_EQ(tool.find("--fixed-base"), std::string::npos) << tool;
+  EXPECT_NE(tool.find("make its joint fixed"), std::string::npos) << tool;
 }
 
 TEST(SceneFaults, MeshesOfARosPackageAreFoundAboveTheirUrdf) {

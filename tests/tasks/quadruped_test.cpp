@@ -122,6 +122,31 @@ TEST(QuadrupedVelocity, ARewardIsTheSumOfItsTermsAndNotBelowZero) {
   }
 }
 
+TEST(QuadrupedVelocity, ScaledTermsAreTheSettingsFactorOfThePlainOnesAndTheFloorHolds) {
+  Dogs plain(4, {"reward_scales=floor:0"}), scaled(4, {"reward_scales=[torque:40,posture:0]"});
+  const std::vector<std::string>& names = plain.task->spec().reward_terms;
+  const std::size_t terms = names.size();
+  float least = 1, least_floor = 1;
+  for (int step = 0; step < 30; ++step) {
+    plain.step(1);
+    scaled.step(1);
+    const auto one = plain.task->reward_terms().span<float>(), other = scaled.task->reward_terms().span<float>();
+    for (std::size_t env = 0; env < 4; ++env) {
+      float sum = 0;
+      for (std::size_t i = 0; i < terms; ++i) {
+        const float factor = names[i] == "torque" ? 40.0f : names[i] == "posture" ? 0.0f : 1.0f;
+        if (names[i] != "floor") EXPECT_FLOAT_EQ(other[env * terms + i], factor * one[env * terms + i]) << names[i];
+        sum += other[env * terms + i];
+      }
+      EXPECT_NEAR(sum, scaled.task->reward().span<float>()[env], 1e-6f);
+      least_floor = std::min(least_floor, sum);
+      least = std::min(least, plain.task->reward().span<float>()[env]);
+    }
+  }
+  EXPECT_LT(least, -1e-3f) << "without its floor a reward falls below zero";
+  EXPECT_GE(least_floor, -1e-6f) << "the floor counts with scaled terms";
+}
+
 TEST(QuadrupedVelocity, CommandsChangeEveryFiveSecondsAndStayWithinTheirLimits) {
   Dogs dogs(64, {"pushes=false"});
   const std::size_t field = dogs.task->observation_index("command");

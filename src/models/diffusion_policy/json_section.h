@@ -64,7 +64,8 @@ class JsonSection {
   ~JsonSection() {
     if (json_.is_object())
       for (const auto& item : json_.items())
-        if (!read_.contains(item.key())) refuse(path_ + "." + item.key(), item.value(), "is unknown here");
+        if (!read_.contains(item.key()))
+          refuse(path_ + "." + item.key(), item.value(), "is unknown here" + meant(item.key()));
   }
 
   /// The value, or null where the key is missing.
@@ -136,6 +137,14 @@ class JsonSection {
   const std::string& path() const { return path_; }
 
  private:
+  /// Of an unknown key, in brackets, the nearest that was asked for.
+  std::string meant(const std::string& key) const {
+    std::vector<std::string> known;
+    for (const auto& [name, unused] : read_) known.push_back(name);
+    const std::string near = config::nearest(key, known);
+    return near.empty() ? "" : " (is " + near + " meant?)";
+  }
+
   config::Json json_;
   std::string path_;
   std::vector<std::string>& refused_;

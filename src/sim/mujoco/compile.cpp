@@ -211,7 +211,11 @@ std::string remedy(const std::string& message, std::span<const EntityDeclaration
     const auto* u = std::get_if<Urdf>(&e.morph);
     return u && !u->fixed;
   });
-  if (free_urdf && says("mass and inertia of moving bodies")) {
+  // The base bears the entity's own name, links below it "entity/link".
+  const std::size_t named = message.find("Element name '");
+  const bool of_base = named == std::string::npos ||
+                       message.substr(named, message.find('\'', named + 14) - named).find('/') == std::string::npos;
+  if (free_urdf && of_base && says("mass and inertia of moving bodies")) {
     return ". A URDF whose base link has no mass is meant to stand fixed: Urdf::fixed, --fixed-base";
   }
   if (says("mass and inertia of moving bodies")) {

@@ -353,7 +353,7 @@ class QuadrupedVelocity final : public SceneTask {
     double sum = 0;
     for (std::size_t i = 0; i < kFloor; ++i) {
       const double part = kTerms[i].weight * value[i] * kWalkPeriod;
-      sum += part;
+      sum += part * static_cast<double>(term_scale(i));
       terms[i] = static_cast<float>(part);
     }
     // Nothing is gained by falling early: no step costs more than it brings.

@@ -83,6 +83,7 @@ TEST(RobomimicConfig, GivesTheDroidPolicy) {
 TEST(RobomimicConfig, NamesEveryKeyThatItCannotHonour) {
   config::Json algo = droid_algo(), observation = droid_observation();
   algo["unet"]["depth"] = 3;
+  algo["unet"]["kernel_sise"] = 3;
   algo["horizon"]["action_horizon"] = "eight";
   algo["optim_params"]["policy"]["optimizer_type"] = "sgd";
   observation["encoder"]["rgb"]["fuser"] = "perceiver";
@@ -91,9 +92,10 @@ TEST(RobomimicConfig, NamesEveryKeyThatItCannotHonour) {
   observation["extra"] = 1;
   const std::string message =
       message_of([&] { read_robomimic_policy(algo, observation, "c.json", ObservationOrder::kAsListed); });
-  EXPECT_NE(message.find("c.json: 7 settings cannot be honoured:"), std::string::npos) << message;
+  EXPECT_NE(message.find("c.json: 8 settings cannot be honoured:"), std::string::npos) << message;
   for (const char* line :
-       {"algo.unet.depth = 3 is unknown here", "algo.horizon.action_horizon = \"eight\" has the wrong type",
+       {"algo.unet.depth = 3 is unknown here", "algo.unet.kernel_sise = 3 is unknown here (is kernel_size meant?)",
+        "algo.horizon.action_horizon = \"eight\" has the wrong type",
         "algo.optim_params.policy.optimizer_type = \"sgd\" is not supported",
         "observation.encoder.rgb.fuser = \"perceiver\" is not supported",
         "observation.encoder.rgb.obs_randomizer_kwargs.pos_enc = true is not supported",
