@@ -97,6 +97,10 @@ std::unique_ptr<ElasticLink> ElasticLink::connect(const ElasticEndpoint& endpoin
     absence = {"the job does not meet there", true};
     return nullptr;
   }
+  if (is == "later") {
+    absence = {.reason = "the job's ranks there are recovering, and a node joins after that", .later = true};
+    return nullptr;
+  }
   if (is != "joined" && is != "beat") link->heard.push_back(answer);
   link->thread_ = std::thread([own = link.get()] { own->listen(); });
   return link;

@@ -31,10 +31,11 @@ class ElasticLink {
   struct Absence {
     std::string reason;
     bool certain = false;  ///< the machine is there, and nobody hosts the job on it
+    bool later = false;    ///< the job is there, and its ranks are just recovering
   };
 
   /// Connects and joins. Null with the reason when nobody answers within kConnectTime, or the rendezvous there is on
-  /// standby. Throws Error when something else answers, or it knows another secret.
+  /// standby or takes nobody now. Throws Error when something else answers, or it knows another secret.
   static std::unique_ptr<ElasticLink> connect(const ElasticEndpoint& endpoint, const std::string& secret,
                                               nlohmann::json join, Absence& absence);
   ~ElasticLink();

@@ -73,7 +73,8 @@ nlohmann::json parse_told(std::string_view text) {
     COHORT_THROW_UNLESS(message.contains("state") && message["state"].is_object(), "a state that is none");
     told["state"] = message["state"];
   } else {
-    COHORT_THROW_UNLESS(is == "beat" || is == "joined" || is == "standby", "'{}' is nothing that is said", is);
+    COHORT_THROW_UNLESS(is == "beat" || is == "joined" || is == "standby" || is == "later",
+                        "'{}' is nothing that is said", is);
   }
   return told;
 }

@@ -15,6 +15,7 @@
 /// host is lost. Others answer a join with {"is": "standby"}, until somebody comes who was at the one that was lost, and
 /// says so: "past": {"round": ..., "nodes": ..., "restarts": ..., "recovery": ..., "certain": ...}. A join with
 /// "ack": true is answered with {"is": "joined"}. Where the user numbers the nodes, a join has a "number".
+/// While ranks recover from memory, a join is answered with {"is": "later"}: whoever asked comes again.
 ///
 /// A signature says who wrote a message, not that it makes sense (another version may have): both sides read it by
 /// these.

@@ -42,13 +42,15 @@ ElasticRendezvous::ElasticRendezvous(const LaunchSettings& settings)
   for (;;) {
     ElasticLink::Absence of_newest;
     if (terms_) join_newest(0, of_newest);
+    bool later = of_newest.later;  // the job is somewhere
     // Where the job goes on at another endpoint, it must not begin anew at the first one.
     for (std::size_t i = 0; i < endpoints_.size() && !link_; ++i) {
       if (own_ == i && (terms_ || endpoints_.size() > 1)) continue;
       ElasticLink::Absence absence;
       if (!join(i, absence) && (i == 0 || reason.empty())) reason = absence.reason;
+      later = later || absence.later;
     }
-    if (!link_ && own_ == std::size_t{0} && may_begin_here(of_newest)) {
+    if (!link_ && !later && own_ == std::size_t{0} && may_begin_here(of_newest)) {
       server_->activate();
       ElasticLink::Absence absence;
       join(0, absence);

@@ -254,6 +254,11 @@ struct ElasticServer::Impl {
       queue(c, Json{{"is", "standby"}});
       c.last_words = true;
       return;
+    } else if (state.recovering()) {
+      // Among the ranks that wait it would make a round, which ends their recovery from memory: it comes again.
+      queue(c, Json{{"is", "later"}});
+      c.last_words = true;
+      return;
     }
     if (const std::string why = state.join(node, host, ranks, now, number); !why.empty()) return refuse(c, why);
     c.node = node;

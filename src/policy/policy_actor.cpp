@@ -53,6 +53,11 @@ PolicyActor::PolicyActor(TrainedPolicy& policy, tasks::Task& task, std::string n
   for (const std::string& camera : policy.cameras()) cameras_.push_back(camera_of(spec, camera));
   pictures_.resize(cameras_.size());
   check_action(task);
+  try {
+    policy.act_every(spec.control_period);
+  } catch (const Error& e) {
+    throw Error(format("{} does not fit {}: {}", name_, spec.name, e.what()));
+  }
 }
 
 void PolicyActor::check_action(const tasks::Task& task) const {

@@ -137,6 +137,9 @@ struct TrainedPolicy::Impl {
   std::vector<float> act(const std::vector<std::uint64_t>& environments, const PolicyFrame& frame) {
     const auto n = static_cast<std::int64_t>(environments.size());
     COHORT_THROW_UNLESS(n > 0, "no environment is to act");
+    COHORT_THROW_UNLESS(frequency_known || frequencies().empty(),
+                        "the policy learnt data of {} Hz and has not been told how often it acts (act_every); {}",
+                        frequencies(), kAtOneFrequency);
     COHORT_THROW_UNLESS(std::set<std::uint64_t>(environments.begin(), environments.end()).size() == environments.size(),
                         "an environment is named twice");
     COHORT_THROW_UNLESS(frame.instructions.empty() || frame.instructions.size() == environments.size(),
@@ -217,6 +220,32 @@ struct TrainedPolicy::Impl {
     }
   }
 
+  /// "10, 25": frequencies that an RDT learnt, where they are several; else "".
+  std::string frequencies() const {
+    if (model.algorithm != "rdt") return "";
+    std::string text;
+    const std::set<double> learnt(model.rdt.ctrl_freqs.begin(), model.rdt.ctrl_freqs.end());
+    if (learnt.size() < 2) return "";
+    for (const double hz : learnt) text += format("{}{:g}", text.empty() ? "" : ", ", hz);
+    return text;
+  }
+
+  static constexpr const char* kAtOneFrequency = "model.rdt.ctrl_freqs=[] model.rdt.ctrl_freq=HZ makes it act at one";
+
+  void act_every(double seconds) {
+    const std::string learnt = frequencies();
+    if (learnt.empty()) return;
+    constexpr double kSame = 0.01;  // control periods are sums of time steps
+    for (const double hz : model.rdt.ctrl_freqs) {
+      if (std::abs(hz * seconds - 1) > kSame) continue;
+      models::set_rdt_frequency(*policy, hz);
+      frequency_known = true;
+      return;
+    }
+    throw Error(format("the policy learnt data of {} Hz, and here an action is taken at {:.4g} Hz: {}", learnt,
+                       1 / seconds, kAtOneFrequency));
+  }
+
   /// Whether the policy carries embedded instructions, by number.
   bool takes_rows() const { return !model.rdt.instructions.empty(); }
 
@@ -292,7 +321,7 @@ struct TrainedPolicy::Impl {
   std::map<std::uint64_t, std::string> instructions;     // by environment
   std::map<std::string, std::int64_t> instruction_rows;  // of the policy's embeddings, by text
   std::string more_instructions;                         // file of embeddings beside those of the checkpoint
-  bool averaged = false;
+  bool averaged = false, frequency_known = false;
   int network_width = 0, low_dim_width = 0;  // low-dimensional numbers that the network sees; of frames
   std::int64_t parameters = 0, step = 0;
   std::string summary;
@@ -318,6 +347,10 @@ void TrainedPolicy::end(std::uint64_t environment) {
 
 std::size_t TrainedPolicy::environments() const {
   return impl_->control->environments();
+}
+
+void TrainedPolicy::act_every(double seconds) {
+  impl_->act_every(seconds);
 }
 
 int TrainedPolicy::stride() const {

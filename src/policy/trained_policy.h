@@ -88,6 +88,11 @@ class TrainedPolicy {
   /// size, and for values that are not finite.
   std::vector<float> act(const std::vector<std::uint64_t>& environments, const PolicyFrame& frame);
 
+  /// The environments take an action every `seconds`. An RDT that learnt data sets of several control frequencies acts at
+  /// theirs, and must be told so before it acts; of other policies nothing depends on it. Throws Error with the choices
+  /// where it learnt no such frequency.
+  void act_every(double seconds);
+
   /// data.stride: control steps from one frame, and one action, to the next. Whoever steps an environment asks act() at
   /// every so many steps only, and holds the action in between.
   int stride() const;

@@ -6,7 +6,6 @@
 #include <ctime>
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -116,7 +115,7 @@ ClaimedFolder::ClaimedFolder(const fs::path& outputs, const std::string& name)
       missing_before_(missing_folders(outputs / name)),
       folder_(RunFolder::create(outputs, name)) {
   try {
-    lock();
+    claim_ = std::make_unique<RunClaim>(folder_.path());
   } catch (const Error&) {
     remove();
     throw;
@@ -124,28 +123,11 @@ ClaimedFolder::ClaimedFolder(const fs::path& outputs, const std::string& name)
 }
 
 ClaimedFolder::ClaimedFolder(const fs::path& path) : folder_(RunFolder::open(path)), keep_(true) {
-  lock();
+  claim_ = std::make_unique<RunClaim>(folder_.path());
 }
 
 ClaimedFolder::~ClaimedFolder() {
   if (!keep_) remove();
-  ::close(lock_);
-}
-
-/// On the log, which every run has: it is written in place, and a process that is killed lets go of it.
-void ClaimedFolder::lock() {
-  const fs::path file = folder_.log_file();
-  lock_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  COHORT_THROW_UNLESS(lock_ >= 0, "cannot open {} for writing: {}", file.string(), std::strerror(errno));
-  if (::flock(lock_, LOCK_EX | LOCK_NB) == 0) return;
-  const int reason = errno;
-  if (reason == EWOULDBLOCK) {
-    ::close(lock_);
-    throw Error(
-        format("another process is training in {}: wait until it has ended, or stop it", folder_.path().string()));
-  }
-  log::warning("{} cannot be locked ({}): see to it that no other process trains in this folder", file.string(),
-               std::strerror(reason));
 }
 
 void ClaimedFolder::remove() const {

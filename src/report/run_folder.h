@@ -5,10 +5,13 @@
 #pragma once
 #include <chrono>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "report/run_claim.h"
 
 namespace cohort::report {
 
@@ -45,7 +48,8 @@ class RunFolder {
   std::filesystem::path path_;
 };
 
-/// A run's folder as the one process holds it that writes there (rank 0): nobody else can claim it meanwhile. A new
+/// A run's folder as the one process holds it that writes there (rank 0): nobody else can claim it meanwhile, as long as
+/// this process is alive (run_claim.h). A new
 /// folder goes again with its claim, unless keep() was called: a run that never began leaves nothing behind.
 class ClaimedFolder {
  public:
@@ -64,7 +68,6 @@ class ClaimedFolder {
   void keep() { keep_ = true; }
 
  private:
-  void lock();
   void remove() const;
 
   // Before a new folder was made: where `latest` pointed, and which folders above it were missing, inner ones first.
@@ -72,7 +75,7 @@ class ClaimedFolder {
   std::vector<std::filesystem::path> missing_before_;
   RunFolder folder_;
   bool keep_ = false;
-  int lock_ = -1;  // file descriptor
+  std::unique_ptr<RunClaim> claim_;
 };
 
 }  // namespace cohort::report

@@ -40,7 +40,7 @@ TEST(Scaling, ASignalStopsTheTrainingsAndLeavesNothing) {
   ASSERT_EQ(run({cohort_path(), "data", "two-link-arm", "--rows", "2000", "--out", table}).code, 0);
   const fs::path scratch = folder.path() / "scratch";
   fs::create_directory(scratch);
-  Process scaling({cohort_path(), "scaling", "--nproc", "2", "--steps", "4000", "--json", json, "train", "regressor",
+  Process scaling({cohort_path(), "scaling", "--nproc", "2", "--steps", "1000", "--json", json, "train", "regressor",
                    table, "backend=cpu", "train.batch_size=64", "loader.workers=1"},
                   {{"TMPDIR", scratch.string()}, {"CUDA_VISIBLE_DEVICES", ""}});
   // The training on two devices has begun: both of its ranks are at work.

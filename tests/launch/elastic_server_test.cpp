@@ -128,6 +128,26 @@ TEST(ElasticServer, NodesRecoverTogetherAndAreCalledByOneNumber) {
   EXPECT_EQ(b.hear(), ServerJson({{"is", "go"}, {"number", 1}}));
 }
 
+TEST(ElasticServer, ANodeThatComesDuringARecoveryJoinsAfterIt) {
+  const int port = testing::free_port();
+  ElasticLimits limits = patient_limits_of(1, 2, 3);
+  limits.last_call = 0.05;  // one node is enough for the first round
+  const auto server = ElasticServer::host({.host = "127.0.0.1", .port = port}, limits, "job", kJobSecret, 4242);
+  RendezvousClient a(port), early(port), again(port);
+  for (RendezvousClient* client : {&a, &early, &again}) client->open(kJobSecret);
+  a.join("a");
+  ASSERT_EQ(a.hear()["is"], "round");
+  a.say({{"do", "lost"}, {"round", 0}, {"code", 137}, {"what", "SIGKILL"}});
+  ASSERT_EQ(a.hear()["is"], "recover");
+  early.join("b");
+  EXPECT_EQ(early.hear()["is"], "later");
+  EXPECT_TRUE(early.hear().is_null()) << "and closed";
+  a.say({{"do", "waits"}, {"round", 0}, {"recovery", 1}});
+  EXPECT_EQ(a.hear(), ServerJson({{"is", "go"}, {"number", 1}})) << "nobody has disturbed it";
+  again.join("b");
+  EXPECT_EQ(a.hear()["is"], "gather");
+}
+
 TEST(ElasticServer, OneOnStandbyTurnsNodesAwayUntilTheOtherHostIsLost) {
   const int port = testing::free_port();
   const auto server =

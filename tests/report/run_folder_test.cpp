@@ -1,7 +1,11 @@
 #include "report/run_folder.h"
 
+#include <atomic>
+#include <csignal>
+#include <cstdio>
 #include <fstream>
 #include <set>
+#include <thread>
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -147,8 +151,99 @@ TEST_F(RunFolderTest, AFolderIsClaimedByOneAtATime) {
     const std::string text = message_of([&] { const ClaimedFolder other(path); });
     EXPECT_NE(text.find("another process is training in " + path.string()), std::string::npos) << text;
   }
+  EXPECT_FALSE(fs::exists(path / "run.lock")) << "it goes with the claim";
   const ClaimedFolder afterwards(path);
   EXPECT_EQ(afterwards.folder().path(), path);
+}
+
+/// A process that holds a folder until it is killed. `beat`: how often it says that it is alive.
+pid_t holder_of(const fs::path& folder, const ClaimLimits& limits = {}) {
+  int ready[2];
+  EXPECT_EQ(::pipe(ready), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const RunClaim claim(folder, limits);
+    [[maybe_unused]] const ssize_t told = ::write(ready[1], "x", 1);
+    for (;;) ::pause();
+  }
+  char told = 0;
+  EXPECT_EQ(::read(ready[0], &told, 1), 1);
+  ::close(ready[0]);
+  ::close(ready[1]);
+  return child;
+}
+
+void wait_until_stopped(pid_t child) {
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, WUNTRACED), child);
+  ASSERT_TRUE(WIFSTOPPED(status));
+}
+
+TEST_F(RunFolderTest, TheHolderOfAFolderIsNamedWithWhatToDo) {
+  const pid_t child = holder_of(folder_);
+  const std::string text = message_of([&] { const RunClaim other(folder_); });
+  EXPECT_NE(text.find(format(": pid {} on ", child)), std::string::npos) << text;
+  EXPECT_NE(text.find(", since 20"), std::string::npos) << text;
+  EXPECT_NE(text.find(format("Wait until it has ended, or stop it there with `kill {}`", child)), std::string::npos)
+      << text;
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  const RunClaim afterwards(folder_);
+}
+
+TEST_F(RunFolderTest, AHolderThatIsStoppedLosesTheFolderAndEndsWhenItGoesOn) {
+  const pid_t child = holder_of(folder_, {.beat = std::chrono::milliseconds(20)});
+  ::kill(child, SIGSTOP);
+  wait_until_stopped(child);
+  {
+    const RunClaim claim(folder_);
+    ::kill(child, SIGCONT);
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << status;
+    EXPECT_NE(message_of([&] { const RunClaim other(folder_); }), "") << "the new holder's claim is untouched";
+  }
+  EXPECT_FALSE(fs::exists(folder_ / "run.lock"));
+}
+
+/// As of another machine: its processes cannot be looked at, only its beats.
+void pretend_another_machine(const fs::path& folder) {
+  const fs::path file = folder / "run.lock";
+  std::string text = read_file(file);
+  const std::string name = "\"processes\":\"";
+  const std::size_t at = text.find(name) + name.size();
+  text[at] = text[at] == '0' ? '1' : '0';
+  std::fstream(file, std::ios::in | std::ios::out).write(text.data(), static_cast<std::streamsize>(text.size()));
+}
+
+TEST_F(RunFolderTest, AHolderOnAnotherMachineKeepsTheFolderWhileItBeatsAndLosesItWhenItIsSilent) {
+  // Of these, one beats in a way that this test writes, the other never does.
+  const ClaimLimits silent{.beat = std::chrono::hours(1), .silence = std::chrono::milliseconds(300)};
+  const pid_t child = holder_of(folder_, silent);
+  pretend_another_machine(folder_);
+  std::atomic<bool> done{false};
+  std::thread beats([&] {
+    for (int beat = 10; !done; ++beat) {
+      std::fstream file(folder_ / "run.lock", std::ios::in | std::ios::out);
+      const std::string text = read_file(folder_ / "run.lock");
+      file.seekp(static_cast<std::streamoff>(text.size() - 5));
+      file << 10 + beat % 80;
+      file.close();
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  });
+  const std::string text = message_of(
+      [&] { const RunClaim other(folder_, {.beat = std::chrono::hours(1), .silence = std::chrono::minutes(5)}); });
+  done = true;
+  beats.join();
+  EXPECT_NE(text.find(format("pid {} on ", child)), std::string::npos) << text;
+  {
+    const RunClaim taken(folder_, silent);
+    EXPECT_NE(message_of([&] { const RunClaim other(folder_); }).find(format("pid {} on ", ::getpid())),
+              std::string::npos);
+  }
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
 }
 
 }  // namespace

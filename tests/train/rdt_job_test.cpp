@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include <gtest/gtest.h>
 
@@ -283,6 +284,36 @@ TEST(RdtJob, DataSetsHaveWeightsAndFrequenciesOfTheirOwn) {
   EXPECT_NE(rdt_job_loss(ready, *model, batch), rdt_job_loss(other, *model, other.batch(Part::kTrain, 40)));
   ReadyPolicy wrong(small_rdt({"model.rdt.ctrl_freqs=[10,30]"}));
   EXPECT_EQ(message_of([&] { wrong.job->load(); }), "model.rdt.ctrl_freqs names 2 frequencies for 1 data sets");
+}
+
+TEST(RdtJob, OneThatLearntSeveralFrequenciesActsAtTheTasksOwnOrIsRefusedWithTheChoices) {
+  const std::string arm = data::fixture("arm").string();
+  ReadyPolicy ready(small_rdt({"data.paths=[" + arm + "," + arm + "]", "model.rdt.cond_mask_prob=0",
+                               "model.rdt.ctrl_freqs=[10,30]", "data.combine_statistics=true"}));
+  ready.job->load();
+  const auto model = ready.job->make_model(1);
+  stir(*model);
+  model->eval();
+  const policy::PolicyInTraining training{.module = model.get(),
+                                          .configuration = ready.fields.to_json().dump(),
+                                          .statistics = ready.job->statistics().dump()};
+  std::vector<std::uint8_t> pixels(20 * 24 * 3, 90);
+  const std::vector<float> state(7, 0.1f);
+  const ArrayView view = make_view(pixels.data(), {1, 20, 24, 3});
+  const auto acting = [&](const std::vector<std::string>& overrides, std::optional<double> hz) {
+    policy::TrainedPolicy policy(training, {.overrides = overrides});
+    if (hz) policy.act_every(1 / *hz);
+    policy.begin(0);
+    return policy.act({0}, {.low_dim = state, .images = {&view, 1}});
+  };
+  const auto at_ten = acting({}, 10);
+  EXPECT_EQ(acting({}, 10.02), at_ten) << "periods are sums of time steps";
+  EXPECT_NE(acting({}, 30), at_ten);
+  const std::string other = message_of([&] { acting({}, 25); });
+  EXPECT_NE(other.find("the policy learnt data of 10, 30 Hz, and here an action is taken at 25 Hz"), std::string::npos)
+      << other;
+  EXPECT_NE(message_of([&] { acting({}, std::nullopt); }).find("has not been told how often it acts"),
+            std::string::npos);
 }
 
 /// dataset_stat.json for the poses of "arm": means of 0.01 times the slot, deviations of `deviation`.

@@ -64,6 +64,7 @@ class RdtPolicy final : public PolicyNetwork, public Initialised {
   }
 
   const RdtSettings& settings() const { return settings_; }
+  void set_frequency(double hz) { settings_.ctrl_freq = hz; }
   const std::vector<ObservationSettings>& observations() const override { return settings_.observations; }
 
   at::Tensor loss(const Observations& observations, const at::Tensor& actions) const override {
@@ -253,9 +254,9 @@ class RdtPolicy final : public PolicyNetwork, public Initialised {
     c.state_mask_BS = mask_of(state_slots_, samples, device);
     c.action_mask_BS = mask_of(action_slots_, samples, device);
     c.frequency_B = at::full({samples}, settings_.ctrl_freq, at::TensorOptions(at::kFloat).device(device));
+    if (const auto own = observations.find(kFrequencyObservation); own != observations.end())
+      c.frequency_B = own->second.reshape({samples}).to(at::kFloat);
     if (drawn != nullptr) {
-      if (const auto own = observations.find(kFrequencyObservation); own != observations.end())
-        c.frequency_B = own->second.reshape({samples}).to(at::kFloat);
       if (settings_.state_noise_snr) state = state + drawn->state_noise;
       if (!settings_.state_mean.empty()) {
         const at::Tensor mean = torch::tensor(settings_.state_mean, at::kFloat).to(device);
@@ -428,6 +429,12 @@ std::int64_t add_rdt_instruction(torch::nn::Module& policy, const at::Tensor& em
   auto* own = dynamic_cast<RdtPolicy*>(&policy);
   COHORT_CHECK(own != nullptr, "the policy is no RDT");
   return own->add_instruction(embedding);
+}
+
+void set_rdt_frequency(torch::nn::Module& policy, double hz) {
+  auto* own = dynamic_cast<RdtPolicy*>(&policy);
+  COHORT_CHECK(own != nullptr, "the policy is no RDT");
+  own->set_frequency(hz);
 }
 
 const RdtSettings* rdt_settings(const torch::nn::Module& policy) {

@@ -27,13 +27,13 @@ namespace cohort::models {
 
 /// The observation (1) that is the row of an instruction in RdtSettings::instructions.
 inline constexpr const char* kInstructionObservation = "instruction";
-/// In training, Hz of each sample (B); without it RdtSettings::ctrl_freq holds for all.
+/// Hz of each sample (B); without it RdtSettings::ctrl_freq, or what set_rdt_frequency() has said, holds for all.
 inline constexpr const char* kFrequencyObservation = "ctrl_freq";
 
 struct RdtSettings {
   RdtNetworkSettings network;
-  int exec_horizon = 16;           ///< actions of a chunk that are executed before the next one is drawn
-  double ctrl_freq = 25.0;         ///< Hz at which the data's actions follow one another, and of acting
+  int exec_horizon = 16;    ///< actions of a chunk that are executed before the next one is drawn
+  double ctrl_freq = 25.0;  ///< Hz at which the data's actions follow one another, and of acting without ctrl_freqs
   std::vector<double> ctrl_freqs;  ///< of each data set, where they differ in training; empty: ctrl_freq of all
 
   double cond_mask_prob = 0.1;    ///< how often training hides each condition: frequency, state, mask, image, text
@@ -79,6 +79,8 @@ void check(const RdtSettings& settings);
 std::shared_ptr<PolicyNetwork> make_rdt_policy(const RdtSettings& settings, std::uint64_t seed);
 /// The settings of a policy of make_rdt_policy(); null for another module.
 const RdtSettings* rdt_settings(const torch::nn::Module& policy);
+/// For acting: Hz of samples that do not say it.
+void set_rdt_frequency(torch::nn::Module& policy, double hz);
 /// For acting: one more embedding (tokens, width) beside those that the policy carries. It is no part of its weights.
 /// Gives its number for kInstructionObservation. Throws Error for a wrong shape.
 std::int64_t add_rdt_instruction(torch::nn::Module& policy, const at::Tensor& embedding);

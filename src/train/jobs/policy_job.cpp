@@ -111,6 +111,14 @@ class PolicyJob : public Job {
   PredictionRequest load_request(const config::Json& statistics, const std::string& data_set) override {
     COHORT_THROW_UNLESS(data_.paths.size() == 1, "{} data sets are to be predicted: name one", data_.paths.size());
     predicts_ = true;
+    const auto& hz = model_.rdt.ctrl_freqs;
+    std::string list;
+    for (const double one : hz) list += format("{}{:g}", list.empty() ? "" : ", ", one);
+    COHORT_THROW_UNLESS(
+        model_.algorithm != "rdt" || std::adjacent_find(hz.begin(), hz.end(), std::not_equal_to<>()) == hz.end(),
+        "the policy learnt data sets of {} Hz: say at which the actions of {} follow one another, with "
+        "model.rdt.ctrl_freqs=[] model.rdt.ctrl_freq=HZ",
+        list, data_.paths.front());
     policy::check(policy::without_files(model_));
     shape_windows();
     choose_instruction();
