@@ -25,21 +25,29 @@ double mean(const std::vector<EpisodeOutcome>& episodes, Figure figure) {
   return episodes.empty() ? 0 : sum / static_cast<double>(episodes.size());
 }
 
-/// Counts episodes on the progress bar.
+/// Counts episodes on the progress bar, and control steps: episodes that run side by side end late, and together.
 class Counter final : public tasks::RolloutObserver {
  public:
   Counter(const std::string& policy, std::int64_t episodes, bool silent)
       : progress_(episodes, {.label = policy, .unit = "episode", .silent = silent, .keep = false}) {}
+  void stepped(tasks::Task&, std::span<const tasks::RunningEpisode> running) override {
+    steps_ += std::ssize(running);
+    if (progress_.due(ended_)) show();
+  }
   void ended(const tasks::RunningEpisode&, const EpisodeOutcome& outcome) override {
     ++ended_;
     if (outcome.success) ++successes_;
-    progress_.update(ended_, {{"success", format("{}/{}", successes_, ended_)}});
+    show();
   }
   void finish() { progress_.finish(); }
 
  private:
+  void show() {
+    progress_.update(ended_, {{"success", format("{}/{}", successes_, ended_)}, {"steps", format("{}", steps_)}});
+  }
+
   Progress progress_;
-  std::int64_t ended_ = 0, successes_ = 0;
+  std::int64_t ended_ = 0, successes_ = 0, steps_ = 0;
 };
 
 /// What the reward is made of, in tasks that say how large a term can be: what counts there is how well it is followed,

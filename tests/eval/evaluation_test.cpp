@@ -1,10 +1,15 @@
 #include "eval/evaluation.h"
 
+#include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <thread>
 
 #include <gtest/gtest.h>
+#include <pty.h>
+#include <unistd.h>
 
 #include "core/error.h"
 #include "tasks/line_task.h"
@@ -40,6 +45,47 @@ TEST(Evaluation, TheTableIsTheSameForAnyNumberOfEnvironments) {
     if (csv.empty()) csv = csv_table(result);
     EXPECT_EQ(csv_table(result), csv) << n;
   }
+}
+
+/// Takes longer over an action than a bar takes to be drawn anew.
+class SlowExpert final : public tasks::Actor {
+ public:
+  std::string name() const override { return "slow"; }
+  void begin(std::span<const std::int32_t> envs, std::span<const std::uint64_t> seeds,
+             const std::string& text) override {
+    expert_.begin(envs, seeds, text);
+  }
+  void act(tasks::Task& task, std::span<const std::int32_t> envs, ArrayView actions) override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(120));
+    expert_.act(task, envs, actions);
+  }
+
+ private:
+  LineExpert expert_;
+};
+
+TEST(Evaluation, ItsBarMovesBeforeTheFirstEpisodeHasEnded) {
+  winsize size{.ws_row = 24, .ws_col = 120, .ws_xpixel = 0, .ws_ypixel = 0};
+  int master = -1, terminal = -1;
+  ASSERT_EQ(::openpty(&master, &terminal, nullptr, nullptr, &size), 0);
+  ::setenv("TERM", "xterm", 1);
+  ::setenv("NO_COLOR", "1", 1);
+  const int own = ::dup(2);
+  ::dup2(terminal, 2);
+  LineTask task(2);
+  SlowExpert expert;
+  // Seed 3 is hopeless: both episodes go to the last step.
+  const std::uint64_t seeds[] = {3, 10};
+  const PolicyResult result = rollout(task, expert, seeds, {.max_steps = 4});
+  ::dup2(own, 2);
+  ::close(own), ::close(terminal);
+  std::string shown;
+  char buffer[4096];
+  for (ssize_t n; (n = ::read(master, buffer, sizeof buffer)) > 0;) shown.append(buffer, static_cast<std::size_t>(n));
+  ::close(master);
+  EXPECT_EQ(result.successes(), 0);
+  for (const char* text : {"success 0/0", "steps 2", "steps 4"})
+    EXPECT_NE(shown.find(text), std::string::npos) << text << "\n" << shown;
 }
 
 TEST(Evaluation, FiguresAreMeansOverTheEpisodesAndTheFilesHoldEveryOne) {
