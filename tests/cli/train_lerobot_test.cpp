@@ -31,7 +31,7 @@ TEST(TrainLeRobot, APolicyLearnsFromStatesAndVideoAndAnswersForTheOtherSplit) {
                                     "data.actions=[action]",
                                     "data.proprio=[observation.state]",
                                     "data.images=[observation.images.front]",
-                                    "data.image_transforms=[resize(32, 32)]",
+                                    "data.image_transforms=[\"resize(32, 32)\"]",
                                     "data.statistics_cache=never",
                                     "validation.splits=[val]",
                                     "model.algorithm=bc",
