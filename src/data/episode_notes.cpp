@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "core/threads.h"
 
 namespace cohort::data {
 namespace {
@@ -46,6 +47,32 @@ nlohmann::json EpisodeNotes::answer(const std::string& question,
     log::debug("{}: {}", name, e.what());
   }
   return found;
+}
+
+std::vector<std::string> EpisodeNotes::faults(std::int64_t episodes, int threads,
+                                              const std::function<std::string(std::int64_t)>& look) const {
+  const auto sound = [&](const nlohmann::json& answer) {
+    std::int64_t last = -1;
+    for (const nlohmann::json& fault : answer) {
+      if (!fault.is_array() || fault.size() != 2 || !fault[0].is_number_integer() || !fault[1].is_string())
+        return false;
+      const auto episode = fault[0].get<std::int64_t>();
+      if (episode <= last || episode >= episodes) return false;
+      last = episode;
+    }
+    return answer.is_array();
+  };
+  const nlohmann::json list = answer("episodes that are damaged", sound, [&] {
+    std::vector<std::string> found(static_cast<std::size_t>(episodes));
+    parallel_for(episodes, threads, [&](std::int64_t e) { found[static_cast<std::size_t>(e)] = look(e); });
+    nlohmann::json damaged = nlohmann::json::array();
+    for (std::size_t e = 0; e < found.size(); ++e)
+      if (!found[e].empty()) damaged.push_back({e, found[e]});
+    return damaged;
+  });
+  std::vector<std::string> all(static_cast<std::size_t>(episodes));
+  for (const nlohmann::json& fault : list) all[fault[0].get<std::size_t>()] = fault[1].get<std::string>();
+  return all;
 }
 
 }  // namespace cohort::data

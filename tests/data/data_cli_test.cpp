@@ -78,6 +78,16 @@ TEST(DataCli, AMisspeltWordIsNamedWithItsNeighbour) {
       << verb.output;
 }
 
+TEST(DataCli, WithoutArrowALeRobotSetIsRefusedWithTheRemedy) {
+  OwnFolder empty;
+  const CommandOutcome outcome =
+      test::run_command(format("COHORT_PLUGIN_DIR={} {}/cohort data inspect {}", empty.path().string(),
+                               std::getenv("COHORT_BIN"), fixture("lerobot/v3").string()));
+  EXPECT_EQ(outcome.code, 1) << outcome.output;
+  EXPECT_NE(outcome.output.find("this build reads no Parquet"), std::string::npos) << outcome.output;
+  EXPECT_NE(outcome.output.find("install the wheel pyarrow (scripts/setup)"), std::string::npos) << outcome.output;
+}
+
 TEST(DataCli, ConvertWritesWhatInspectReads) {
   OwnFolder folder;
   const CommandOutcome converted = run(

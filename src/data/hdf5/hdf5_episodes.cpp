@@ -12,7 +12,6 @@
 #include "core/devices_cpu.h"
 #include "core/error.h"
 #include "core/files.h"
-#include "core/threads.h"
 #include "data/episode_cache.h"
 #include "data/episode_notes.h"
 #include "data/hdf5/array_cache.h"
@@ -251,45 +250,24 @@ struct Hdf5Episodes::Impl final : Hdf5EpisodeDetails {
 
   /// Reads everything once: which episodes are damaged is kept in `notes`.
   void leave_damaged_out(const EpisodeNotes& notes) {
-    const auto sound = [&](const nlohmann::json& answer) {
-      std::int64_t last = -1;
-      for (const nlohmann::json& fault : answer) {
-        if (!fault.is_array() || fault.size() != 2 || !fault[0].is_number_integer() || !fault[1].is_string())
-          return false;
-        const auto episode = fault[0].get<std::int64_t>();
-        if (episode <= last || episode >= static_cast<std::int64_t>(episodes.size())) return false;
-        last = episode;
-      }
-      return answer.is_array();
-    };
-    const nlohmann::json faults = notes.answer("episodes that are damaged", sound, [&] {
-      std::vector<std::string> found(episodes.size());
-      parallel_for(static_cast<std::int64_t>(episodes.size()),
-                   settings.threads > 0 ? settings.threads : available_cores(), [&](std::int64_t e) {
-                     const auto at = static_cast<std::size_t>(e);
-                     const std::string where = location(episodes[at]);
-                     try {
-                       check_episode(episodes[at]);
-                     } catch (const Error& error) {
-                       const std::string what = error.what();
-                       found[at] =
-                           what.starts_with(files[episodes[at].file].path.string()) ? what : where + ": " + what;
-                     }
-                   });
-      nlohmann::json list = nlohmann::json::array();
-      for (std::size_t e = 0; e < found.size(); ++e)
-        if (!found[e].empty()) list.push_back({e, found[e]});
-      return list;
-    });
+    const std::vector<std::string> faults = notes.faults(
+        static_cast<std::int64_t>(episodes.size()), settings.threads > 0 ? settings.threads : available_cores(),
+        [&](std::int64_t e) -> std::string {
+          const Place& place = episodes[static_cast<std::size_t>(e)];
+          try {
+            check_episode(place);
+          } catch (const Error& error) {
+            const std::string what = error.what();
+            return what.starts_with(files[place.file].path.string()) ? what : location(place) + ": " + what;
+          }
+          return "";
+        });
     std::vector<Place> kept;
-    auto fault = faults.begin();
     for (std::size_t e = 0; e < episodes.size(); ++e) {
-      if (fault != faults.end() && (*fault)[0].get<std::size_t>() == e) {
-        skipped.push_back((*fault)[1].get<std::string>());
-        ++fault;
-      } else {
+      if (faults[e].empty())
         kept.push_back(std::move(episodes[e]));
-      }
+      else
+        skipped.push_back(faults[e]);
     }
     episodes = std::move(kept);
     check_that_some_are_left();

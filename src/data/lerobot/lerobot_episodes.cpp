@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <list>
 #include <mutex>
-#include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "core/devices_cpu.h"
@@ -189,41 +189,21 @@ struct LeRobotEpisodes::Impl final : LeRobotDetails {
 
   /// Reads everything once: which episodes are damaged is kept in `notes`.
   void leave_damaged_out(const EpisodeNotes& notes) {
-    const auto sound = [&](const nlohmann::json& answer) {
-      std::int64_t last = -1;
-      for (const nlohmann::json& fault : answer) {
-        if (!fault.is_array() || fault.size() != 2 || !fault[0].is_number_integer() || !fault[1].is_string())
-          return false;
-        const auto episode = fault[0].get<std::int64_t>();
-        if (episode <= last || episode >= static_cast<std::int64_t>(episodes.size())) return false;
-        last = episode;
-      }
-      return answer.is_array();
-    };
-    const nlohmann::json faults = notes.answer("episodes of LeRobot data that are damaged", sound, [&] {
-      std::vector<std::string> found(episodes.size());
-      parallel_for(static_cast<std::int64_t>(episodes.size()), threads(), [&](std::int64_t e) {
-        try {
-          check_episode(e);
-        } catch (const Error& error) {
-          found[static_cast<std::size_t>(e)] =
-              format("episode {}: {}", episodes[static_cast<std::size_t>(e)]->number, error.what());
-        }
-      });
-      nlohmann::json list = nlohmann::json::array();
-      for (std::size_t e = 0; e < found.size(); ++e)
-        if (!found[e].empty()) list.push_back({e, found[e]});
-      return list;
-    });
+    const std::vector<std::string> faults =
+        notes.faults(static_cast<std::int64_t>(episodes.size()), threads(), [&](std::int64_t e) -> std::string {
+          try {
+            check_episode(e);
+          } catch (const Error& error) {
+            return format("episode {}: {}", episodes[static_cast<std::size_t>(e)]->number, error.what());
+          }
+          return "";
+        });
     std::vector<const LeRobotEpisodeInfo*> kept;
-    auto fault = faults.begin();
     for (std::size_t e = 0; e < episodes.size(); ++e) {
-      if (fault != faults.end() && (*fault)[0].get<std::size_t>() == e) {
-        skipped.push_back((*fault)[1].get<std::string>());
-        ++fault;
-      } else {
+      if (faults[e].empty())
         kept.push_back(episodes[e]);
-      }
+      else
+        skipped.push_back(faults[e]);
     }
     COHORT_THROW_UNLESS(!kept.empty(), "{} holds no sound episode; the first fault: {}", name, skipped.front());
     episodes = std::move(kept);

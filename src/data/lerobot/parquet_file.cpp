@@ -54,7 +54,7 @@ const ParquetPlugin& load_parquet_plugin() {
   }
   throw Error(
       format("this build reads no Parquet, the tables of LeRobot data: install the wheel pyarrow (scripts/setup), "
-             "configure and build again (looked for {})",
+             "configure and build again; where it is built, COHORT_PLUGIN_DIR names its folder (looked for {})",
              looked));
 }
 

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "models/policy_network.h"
+#include "models/vision/camera_name.h"
 
 namespace cohort::models {
 namespace {
@@ -42,12 +43,12 @@ std::string without_wrappers(const std::string& key) {
 std::vector<std::string> repeats_of(const torch::nn::Module& policy, const std::string& name) {
   if (!name.starts_with(kCameras)) return {with_module(name)};
   for (const ObservationSettings& o : as_policy(policy).observations()) {
-    const std::string own = kCameras + o.name + ".";
+    const std::string own = kCameras + camera_module_name(o.name) + ".";
     if (!o.is_camera() || !o.shares.empty() || !name.starts_with(own)) continue;
     const std::string part = name.substr(own.size());
     std::vector<std::string> keys;
     for (const std::string& camera : users_of(as_policy(policy).observations(), o.name)) {
-      const std::string prefix = with_module(kCameras + camera + ".");
+      const std::string prefix = with_module(kCameras + camera_module_name(camera) + ".");
       keys.push_back(prefix + part);
       if (part.starts_with("backbone.")) keys.push_back(prefix + "nets.0." + part.substr(9));
       if (part.starts_with("pool.")) keys.push_back(prefix + "nets.1." + part.substr(5));

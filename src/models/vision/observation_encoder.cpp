@@ -11,6 +11,7 @@
 #include "models/host_values.h"
 #include "models/module_group.h"
 #include "models/random_context.h"
+#include "models/vision/camera_name.h"
 
 namespace cohort::models {
 namespace {
@@ -114,7 +115,7 @@ ObservationEncoder::ObservationEncoder(ObservationEncoderSettings settings) : se
     std::array<std::int64_t, 3> image{o.shape[0], o.shape[1], o.shape[2]};
     if (settings_.crop.enabled) image = {image[0], settings_.crop.crop_height, settings_.crop.crop_width};
     if (o.shares.empty()) {
-      cores_[o.name] = nets->hold(o.name, std::make_shared<VisualCore>(settings_.core, image));
+      cores_[o.name] = nets->hold(camera_module_name(o.name), std::make_shared<VisualCore>(settings_.core, image));
     } else {
       const auto found = cores_.find(o.shares);
       COHORT_THROW_UNLESS(found != cores_.end(), "{} shares the image encoder of {}, which is no camera before it",
