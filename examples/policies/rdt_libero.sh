@@ -6,7 +6,7 @@
 #
 #   examples/policies/rdt_libero.sh SCENES [settings of the RDT's training: train.steps=500 ...]
 #
-# SCENES is the folder that scripts/export_libero.py wrote. COHORT names the program (default: cohort), EPISODES how many
+# SCENES is the folder that cohort export-libero wrote. COHORT names the program (default: cohort), EPISODES how many
 # demonstrations are recorded (200), COHORT_LAUNCH who starts the RDT's ranks (launch --nproc_per_node=2 --cpu; empty: one
 # process). Everything goes to outputs/rdt_libero. A stage whose result is there is not repeated; a training that was stopped
 # goes on.
@@ -16,7 +16,7 @@ cohort=${COHORT:-cohort}
 launch=${COHORT_LAUNCH-launch --nproc_per_node=2 --cpu}
 task=KITCHEN_SCENE10_close_the_top_drawer_of_the_cabinet
 out=outputs/rdt_libero
-[ $# -gt 0 ] || { echo "usage: $0 SCENES [SETTING ...]   SCENES: what scripts/export_libero.py wrote" >&2; exit 2; }
+[ $# -gt 0 ] || { echo "usage: $0 SCENES [SETTING ...]   SCENES: what cohort export-libero wrote" >&2; exit 2; }
 COHORT_LIBERO=$(cd "$1" && pwd)
 export COHORT_LIBERO
 shift
