@@ -14,20 +14,25 @@
 #include <torch/version.h>
 
 #include "comparison.h"
+#include "core/array_view.h"
 #include "core/error.h"
 #include "core/format.h"
+#include "dist/cuda_plugin.h"
 #include "dist/group.h"
+#include "dist/usable_devices.h"
 #include "models/initialise.h"
 #include "models/language/t5.h"
 #include "models/rdt/rdt.h"
 #include "models/vision/siglip.h"
 #include "monitor/host_figures.h"
+#include "parallel/module_layout.h"
 #include "parallel/plan.h"
 #include "peer.h"
 #include "program.h"
 #include "train/gradient_checkpoint.h"
 #include "train/loop.h"
 #include "train/precision.h"
+#include "train/rank_memory.h"
 #include "train/step_monitor.h"
 
 namespace {
@@ -77,14 +82,16 @@ parallel::Batch rdt_batch(const RdtSize& size, std::int64_t samples) {
 
 at::Tensor rdt_step_loss(const models::Rdt& rdt, const parallel::Batch& batch) {
   const at::Tensor actions = batch.at("actions"), timesteps = torch::randint(0, 1000, {actions.size(0)}, at::kLong);
+  const at::Device device = actions.device();
   models::RdtConditions c;
   c.language_BLE = batch.at("language");
-  c.language_mask_BL = torch::ones({actions.size(0), 32}, at::kBool);
+  c.language_mask_BL = torch::ones({actions.size(0), 32}, at::TensorOptions(device).dtype(at::kBool));
   c.images_BLE = batch.at("images");
   c.state_BS = batch.at("state");
   c.state_mask_BS = c.action_mask_BS = torch::ones_like(c.state_BS);
-  c.frequency_B = torch::full({actions.size(0)}, 25.0);
-  return models::rdt_loss(rdt, c, actions, torch::randn_like(actions), timesteps, rdt.schedule().factors(timesteps));
+  c.frequency_B = torch::full({actions.size(0)}, 25.0, device);
+  return models::rdt_loss(rdt, c, actions, torch::randn_like(actions), timesteps.to(device),
+                          rdt.schedule().factors(timesteps).to(device));
 }
 
 struct OurSide {
@@ -99,21 +106,22 @@ std::int64_t parameters_of(const torch::nn::Module& module) {
 }
 
 OurSide rdt_side(const std::string& which, std::int64_t batch_size, train::Precision precision, bool checkpointing,
-                 const std::string& optimizer_kind) {
+                 const std::string& optimizer_kind, at::Device device) {
   const RdtSize size = rdt_size(which);
   const auto rdt = std::make_shared<models::Rdt>(size.network, size.patches);
   models::initialise(*rdt, 0);
+  rdt->to(device);
   train::OptimizerSettings settings{.kind = optimizer_kind};
   const auto optimizer = std::make_shared<train::Optimizer>(train::parameter_groups(*rdt, settings), settings);
-  const auto monitor = std::make_shared<train::StepMonitor>(at::kCPU, false, false);
-  const parallel::Batch batch = rdt_batch(size, batch_size);
+  const auto monitor = std::make_shared<train::StepMonitor>(device, false, false);
+  const parallel::Batch batch = rdt_batch(size, batch_size).to(device, false);
   return {parameters_of(*rdt), [=] {
             for (at::Tensor& p : rdt->parameters()) p.mutable_grad().reset();
             at::Tensor loss;
             {
               const models::SegmentRunnerGuard segments(checkpointing ? train::checkpointing_runner()
                                                                       : models::SegmentRunner());
-              const train::PrecisionGuard autocast(precision, at::kCPU);
+              const train::PrecisionGuard autocast(precision, device.type());
               loss = rdt_step_loss(*rdt, batch);
             }
             loss.backward();
@@ -217,12 +225,14 @@ int run(int argc, char** argv) {
   std::string which = "small", precision = "fp32", optimizer = "adamw";
   std::string python = bench::environment_or("COHORT_PYTHON", "python3");
   int batch = 8, pairs = 6, threads = 1, zero = 0;
+  std::string device_name = "cpu";
   bool rank = false, checkpointing = false, alone = false;
   bench::Options options("RDT: a training step, ours against plain PyTorch; SigLIP and T5 against transformers");
   options.add("--case", which, "what is timed")
       .one_of({"170m", "1b", "small", "siglip-base", "siglip-so400m", "t5-small", "t5-base"});
   options.add("--batch", batch, "samples per step");
   options.add("--precision", precision, "fp32 or bf16 (autocast)").one_of({"fp32", "bf16"});
+  options.add("--device", device_name, "of both sides, for RDT: cpu or cuda:0");
   options.add("--optimizer", optimizer, "ours").one_of({"adamw", "adamw8bit"});
   options.add_flag("--checkpointing", checkpointing, "gradient checkpointing by block, ours alone");
   options.add("--python", python, "Python with torch, for the encoders with transformers (or COHORT_PYTHON)");
@@ -239,23 +249,29 @@ int run(int argc, char** argv) {
     return run_rank(which, batch, pairs, zero, precision, checkpointing, optimizer);
   }
 
+  const DeviceId device_id = parse_device(device_name);
+  dist::check_device(device_id);
+  const at::Device device = parallel::to_torch(device_id);
+  COHORT_THROW_UNLESS(is_rdt || device.is_cpu(), "--device {}: the encoders are compared on the CPU", device_name);
+  if (device.is_cuda()) dist::load_cuda_plugin().set_device(device_id.index);
   std::optional<bench::Peer> peer;
   std::string peer_version = "none", peer_parameters = "none";
   if (!alone) {
     peer.emplace(std::vector<std::string>{python, std::string(COHORT_SOURCE_DIR) + "/bench/models/rdt_step.py", which,
-                                          std::to_string(batch), precision, std::to_string(threads)});
+                                          std::to_string(batch), precision, std::to_string(threads), device_name});
     std::istringstream ready(peer->read_line());
     std::string word;
     ready >> word >> peer_parameters >> peer_version;
     COHORT_THROW_UNLESS(word == "ready", "the Python peer did not start; --alone does without it");
   }
-  const OurSide ours = is_rdt ? rdt_side(which, batch, train::parse_precision(precision), checkpointing, optimizer)
-                              : encoder_side(which, batch, train::parse_precision(precision));
+  const OurSide ours = is_rdt
+                           ? rdt_side(which, batch, train::parse_precision(precision), checkpointing, optimizer, device)
+                           : encoder_side(which, batch, train::parse_precision(precision));
   std::printf("%s\n", bench::machine_line(format("LibTorch {}, reference under PyTorch {}, {} thread(s) a side",
                                                  TORCH_VERSION, peer_version, threads))
                           .c_str());
-  std::printf("case %s, batch %d, %s, parameters: ours %ld, reference %s\n", which.c_str(), batch, precision.c_str(),
-              static_cast<long>(ours.parameters), peer_parameters.c_str());
+  std::printf("case %s, batch %d, %s on %s, parameters: ours %ld, reference %s\n", which.c_str(), batch,
+              precision.c_str(), device_name.c_str(), static_cast<long>(ours.parameters), peer_parameters.c_str());
   double their_seconds = 0;
   std::vector<bench::Side> sides{{"ours", [&] { return bench::seconds_of([&] { ours.run(); }); }}};
   if (peer)
@@ -273,7 +289,18 @@ int run(int argc, char** argv) {
                 median(ratio), ratio.size(), *std::min_element(ratio.begin(), ratio.end()),
                 *std::max_element(ratio.begin(), ratio.end()));
   }
-  std::printf("\n%s\n", bench::peak_memory_line(peer ? &*peer : nullptr).c_str());
+  if (device.is_cpu()) {
+    std::printf("\n%s\n", bench::peak_memory_line(peer ? &*peer : nullptr).c_str());
+    return 0;
+  }
+  std::printf("\npeak of tensors  ours %.0f MiB", train::peak_device_bytes(device) / (1 << 20));
+  if (peer) {
+    double kibibytes = 0;
+    std::string word;
+    std::istringstream(peer->finish()) >> word >> kibibytes;
+    std::printf("  reference %.0f MiB", kibibytes / 1024);
+  }
+  std::printf("\n");
   return 0;
 }
 

@@ -24,7 +24,7 @@ class Embedder(nn.Module):
         self.mlp = nn.Sequential(nn.Linear(256, width), nn.SiLU(), nn.Linear(width, width))
 
     def forward(self, t):
-        rates = torch.exp(torch.arange(128, dtype=torch.float32) * (-math.log(10000.0) / 128))
+        rates = torch.exp(torch.arange(128, dtype=torch.float32, device=t.device) * (-math.log(10000.0) / 128))
         angles = t.float()[:, None] * rates
         return self.mlp(torch.cat([angles.cos(), angles.sin()], -1).to(self.mlp[0].weight.dtype))
 
