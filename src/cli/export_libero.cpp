@@ -1,6 +1,7 @@
 // `cohort export-libero`: LIBERO's tasks as folders that `cohort` runs, without Python.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <filesystem>
 
 #include "cli/parse_arguments.h"
 #include "cli/subcommand.h"
@@ -27,7 +28,8 @@ int run_export_libero(const std::vector<std::string>& arguments) {
     std::puts(format("{} of {}: {}", done, total, folder).c_str());
     std::fflush(stdout);
   });
-  std::puts(format("{0}: written; `export COHORT_LIBERO={0}`, or --libero {0}, makes them tasks", settings.out.string())
+  std::puts(format("{0}: written; `export COHORT_LIBERO={0}`, or --libero {0}, makes them tasks",
+                   std::filesystem::absolute(settings.out).lexically_normal().string())
                 .c_str());
   return 0;
 }

@@ -14,6 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kVersion = "1.4.0";
+constexpr const char* kGetRobosuite = "pip download --no-deps robosuite==1.4.0, then unzip the wheel into a folder";
 constexpr const char* kSuiteMap = "benchmark/libero_suite_task_map.py";
 
 std::string did_you_mean(const std::string& word, const std::vector<std::string>& candidates) {
@@ -63,17 +64,13 @@ fs::path find_robosuite_assets(const fs::path& folder) {
     const fs::path assets = package / "models" / "assets";
     if (!fs::is_regular_file(assets / "base.xml")) continue;
     const std::string version = version_in(package / "__init__.py");
-    COHORT_THROW_UNLESS(version == kVersion,
-                        "{} is robosuite {}: LIBERO's scenes are of robosuite {}, and others' robot differs (git clone "
-                        "--branch v{} https://github.com/ARISE-Initiative/robosuite)",
-                        package.string(), version.empty() ? "of no version that it tells" : version, kVersion,
-                        kVersion);
+    COHORT_THROW_UNLESS(
+        version == kVersion, "{} is robosuite {}: LIBERO's scenes are of robosuite {}, and others' robot differs ({})",
+        package.string(), version.empty() ? "of no version that it tells" : version, kVersion, kGetRobosuite);
     return assets;
   }
-  throw Error(
-      format("{} holds no robosuite: there is no robosuite/models/assets/base.xml in it (git clone --branch v{} "
-             "https://github.com/ARISE-Initiative/robosuite)",
-             folder.string(), kVersion));
+  throw Error(format("{} holds no robosuite: there is no robosuite/models/assets/base.xml in it ({})", folder.string(),
+                     kGetRobosuite));
 }
 
 std::vector<ChosenTask> choose_tasks(const SuiteMap& map, const std::vector<std::string>& suites,
