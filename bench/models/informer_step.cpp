@@ -28,6 +28,7 @@
 #include "models/random_context.h"
 #include "peer.h"
 #include "program.h"
+#include "tensors/processor.h"
 
 namespace {
 using namespace cohort;
@@ -121,6 +122,7 @@ void print(const char* what, const Turn& turn) {
 }
 
 int run(int argc, char** argv) {
+  tensors::settle_processor();
   models::InformerSettings settings;
   std::string reference = bench::environment_or("INFORMER_REFERENCE", "");
   std::string python = bench::environment_or("COHORT_PYTHON", "python3");

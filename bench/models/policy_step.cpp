@@ -20,6 +20,7 @@
 #include "models/random_context.h"
 #include "peer.h"
 #include "program.h"
+#include "tensors/processor.h"
 #include "train/optimizer.h"
 
 namespace {
@@ -89,6 +90,7 @@ class Ours {
 };
 
 int run(int argc, char** argv) {
+  tensors::settle_processor();
   std::string reference = bench::environment_or("DROID_REFERENCE", ""), which = "state";
   std::string python = bench::environment_or("COHORT_PYTHON", "python3");
   int batch = 8, draws = 8, pairs = 12, threads = 1;

@@ -29,6 +29,7 @@
 #include "parallel/plan.h"
 #include "peer.h"
 #include "program.h"
+#include "tensors/processor.h"
 #include "train/gradient_checkpoint.h"
 #include "train/loop.h"
 #include "train/precision.h"
@@ -222,6 +223,7 @@ int run_rank(const std::string& which, std::int64_t batch_size, int steps, int z
 }
 
 int run(int argc, char** argv) {
+  tensors::settle_processor();
   std::string which = "small", precision = "fp32", optimizer = "adamw";
   std::string python = bench::environment_or("COHORT_PYTHON", "python3");
   int batch = 8, pairs = 6, threads = 1, zero = 0;

@@ -22,6 +22,7 @@
 #include "models/informer/informer.h"
 #include "peer.h"
 #include "program.h"
+#include "tensors/processor.h"
 #include "train/checkpoint_writer.h"
 #include "train/optimizer.h"
 #include "train/step_monitor.h"
@@ -47,6 +48,7 @@ void compare(const char* what, int pairs, const std::function<double()>& ours, c
 }
 
 int run(int argc, char** argv) {
+  tensors::settle_processor();
   std::string python = bench::environment_or("COHORT_PYTHON", "python3");
   std::string folder = (std::filesystem::temp_directory_path() / "cohort_bench_train").string();
   int pairs = 15, threads = 1;

@@ -1,11 +1,11 @@
 #include "parallel/strategy.h"
 
-#include "tensors/vector_math.h"
+#include "tensors/processor.h"
 
 namespace cohort::parallel {
 
 Strategy::Strategy() {
-  tensors::resolve_vector_math();
+  tensors::settle_processor();
 }
 
 }  // namespace cohort::parallel

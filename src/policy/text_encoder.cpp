@@ -18,6 +18,7 @@
 #include "policy/named_tensors.h"
 #include "policy/weight_files.h"
 #include "tensors/convert.h"
+#include "tensors/processor.h"
 
 namespace cohort::policy {
 namespace {
@@ -177,6 +178,7 @@ std::string TextEncoder::memory_text() const {
 }
 
 void TextEncoder::load() {
+  tensors::settle_processor();
   impl_->load();
 }
 

@@ -26,7 +26,7 @@
 #include "policy/statistics_of_set.h"
 #include "policy/weights.h"
 #include "tensors/convert.h"
-#include "tensors/vector_math.h"
+#include "tensors/processor.h"
 
 namespace cohort::policy {
 using config::Json;
@@ -41,7 +41,7 @@ struct TrainedPolicy::Impl {
         "device {} cannot be used: LibTorch's CUDA part is not loaded; dist::check_device() loads it, or says "
         "why it cannot",
         wanted.device);
-    tensors::resolve_vector_math();
+    tensors::settle_processor();
     const ResumePoint point = find_resume_point(path.string(), {}, CheckpointParts::kWeights).value();
     const std::string source = point.path.string();  // the checkpoint, where a run was named
     const CheckpointContent& content = point.content;

@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "rl/fused_losses.h"
 #include "rl/gaussian.h"
+#include "tensors/processor.h"
 
 namespace cohort::rl {
 namespace {
@@ -97,6 +98,7 @@ Ppo::Ppo(ActorCritic& networks, const PpoSettings& settings, const PpoHelp& help
       learning_rate_(settings.learning_rate),
       optimizer_(train::parameter_groups(networks, adam()), adam()) {
   check(settings);
+  tensors::settle_processor();
   if (const auto activation = FusedMlp::activation(networks.settings().activation);
       activation && networks.log_std().is_cpu() && !devices_) {
     actor_pass_.emplace(networks.actor_memory(), networks.actor(), *activation, team_);

@@ -27,7 +27,7 @@
 #include "rl/runner.h"
 #include "tasks/registry.h"
 #include "tensors/convert.h"
-#include "tensors/vector_math.h"
+#include "tensors/processor.h"
 #include "train/checkpoint_writer.h"
 #include "train/continue_command.h"
 #include "train/job_runs.h"
@@ -250,7 +250,7 @@ int run(PpoRunSettings& settings, const config::Fields& fields, const std::vecto
   // FusedMlp divides the work among threads of its own; LibTorch's cost more than they bring in networks of this size.
   const bool fused = FusedMlp::activation(settings.policy.activation).has_value() && settings.devices.size() < 2;
   at::set_num_threads(fused ? 1 : settings.learner_threads);
-  tensors::resolve_vector_math();
+  tensors::settle_processor();
 
   // Before the group: the CUDA plug-in has to be there before anything asks LibTorch about CUDA.
   const std::vector<DeviceId> devices = own_devices(settings, environment);

@@ -18,7 +18,7 @@
 #include "policy/weights.h"
 #include "tensors/convert.h"
 #include "tensors/pinned_allocator.h"
-#include "tensors/vector_math.h"
+#include "tensors/processor.h"
 #include "train/jobs/job.h"
 #include "train/loader_source.h"
 #include "train/run.h"
@@ -126,7 +126,7 @@ PredictReport predict_file(const PredictSettings& settings) {
   const DeviceId device_id = parse_device(settings.device);
   dist::check_device(device_id);
   const c10::Device device = tensors::to_torch_device(device_id);
-  tensors::resolve_vector_math();
+  tensors::settle_processor();
   const policy::ResumePoint point =
       policy::find_resume_point(settings.run.string(), {}, policy::CheckpointParts::kWeights).value();
   const std::string source = point.path.string();

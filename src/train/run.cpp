@@ -24,7 +24,7 @@
 #include "report/run_folder.h"
 #include "tensors/convert.h"
 #include "tensors/pinned_allocator.h"
-#include "tensors/vector_math.h"
+#include "tensors/processor.h"
 #include "train/job_runs.h"
 #include "train/loader_source.h"
 #include "train/loop.h"
@@ -254,7 +254,7 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
   const parallel::Plan plan = plan_devices(settings, environment);
   check_batches(job.dataset(Part::kTrain)->size(), plan.batch_size, environment.world_size, settings.drop_last);
   at::set_num_threads(cpu_threads(settings, environment));
-  tensors::resolve_vector_math();  // the model's first weights are drawn before there is a strategy
+  tensors::settle_processor();  // the model's first weights are drawn before there is a strategy
   const DeviceId device = plan.devices.front();
   const c10::Device torch_device = tensors::to_torch_device(device);
 

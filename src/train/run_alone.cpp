@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "dist/rank_environment.h"
 #include "dist/usable_devices.h"
-#include "tensors/vector_math.h"
+#include "tensors/processor.h"
 
 namespace cohort::train {
 
@@ -26,7 +26,7 @@ parallel::Plan plan_alone(Job& job, const RunSettings& settings, const char* com
                                              .accumulation = settings.train.gradient_accumulation_steps,
                                              .workers = settings.loader.workers});
   if (settings.threads > 0) at::set_num_threads(settings.threads);
-  tensors::resolve_vector_math();
+  tensors::settle_processor();
   return plan;
 }
 

@@ -52,7 +52,7 @@ TEST(SingleDevice, MakesThePlainStep) {
 
 std::atomic<int> tanh_calls = 0;
 
-// vector_math.h says why. A race of the library's own cannot be made to order, so the test is that it has no chance.
+// tensors/processor.h says why. A race of the library's own cannot be made to order, so the test is that it has no chance.
 TEST(Strategy, VectorMathIsCalledBeforeThereAreThreads) {
   FixtureNet net;
   const auto count = [](const at::RecordFunction& call) -> std::unique_ptr<at::ObserverContext> {

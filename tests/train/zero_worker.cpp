@@ -11,7 +11,7 @@
 #include "dist/group.h"
 #include "parallel/parameter_hash.h"
 #include "parallel/plan.h"
-#include "tensors/vector_math.h"
+#include "tensors/processor.h"
 #include "train/loop.h"
 #include "train/precision.h"
 #include "train/ready_policy.h"
@@ -29,7 +29,7 @@ int work(const std::string& folder, std::vector<std::string> words) {
     return true;
   });
   at::set_num_threads(1);
-  tensors::resolve_vector_math();
+  tensors::settle_processor();
   ReadyPolicy ready(small_rdt(words));
   RunSettings& settings = ready.settings;
   settings.train.validate();

@@ -1,13 +1,16 @@
-#include "tensors/vector_math.h"
+#include "tensors/processor.h"
 
 #include <torch/types.h>
 
+#include "tensors/matrix_product.h"
+
 namespace cohort::tensors {
 
-void resolve_vector_math() {
+void settle_processor() {
   // One function stands for all: what is looked up is the processor.
   const at::NoGradGuard no_grad;
   (void)at::tanh(at::zeros({1}, at::kFloat));
+  speed_up_matrix_products();
 }
 
 }  // namespace cohort::tensors
