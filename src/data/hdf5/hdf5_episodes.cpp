@@ -83,6 +83,9 @@ struct Hdf5Episodes::Impl final : Hdf5EpisodeDetails {
   /// How many demos a mask chose.
   struct Mask {
     std::size_t files = 0, chosen = 0, demos = 0, files_without = 0;
+    // Where all are taken: how many there are, how many the split auto would take, and whether a file has mask/train.
+    std::size_t all = 0, by_auto = 0;
+    bool has_train = false;
   };
 
   Impl(const fs::path& path, const Hdf5Settings& wanted)
@@ -189,6 +192,11 @@ struct Hdf5Episodes::Impl final : Hdf5EpisodeDetails {
       masked.chosen += chosen.size();
       masked.demos += demos.size();
       demos = chosen;
+    } else {
+      const bool has_train = file.has("/mask/train");
+      masked.has_train |= has_train;
+      masked.all += demos.size();
+      masked.by_auto += has_train ? file.texts("/mask/train").size() : demos.size();
     }
     std::sort(demos.begin(), demos.end(), by_number);
     COHORT_THROW_UNLESS(!demos.empty(), "{}: the group data holds no demos", where);
@@ -500,8 +508,12 @@ std::string Hdf5Episodes::selection() const {
   const Impl::Mask& mask = impl_->masked;
   std::string text;
   if (mask.files > 0) text = format("mask/{}: {} of {} demos", impl_->settings.filter_key, mask.chosen, mask.demos);
+  if (mask.has_train)
+    text =
+        format("all {} demos, whatever masks there are: the split auto, training's, takes {}", mask.all, mask.by_auto);
   if (mask.files > 0 && mask.files_without > 0)
     text += format(", and all of {} files that have no such mask", mask.files_without);
+  if (mask.files > 0 && impl_->settings.filter_key_optional) text += " (split auto; the split all takes every demo)";
   std::vector<std::string> names;
   for (const StepField& field : impl_->fields) names.push_back(field.name);
   const std::string rows = impl_->rows.rows_not_used(names);
