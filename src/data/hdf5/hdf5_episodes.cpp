@@ -46,9 +46,17 @@ bool by_number(const std::string& a, const std::string& b) {
   return number(a) < number(b);
 }
 
+/// Throws Error for a link of such a name that leads nowhere: what it stands for would be missing.
 bool is_hdf5_file(const fs::directory_entry& entry) {
   const std::string extension = entry.path().extension().string();
-  return entry.is_regular_file() && (extension == ".hdf5" || extension == ".h5");
+  if (extension != ".hdf5" && extension != ".h5") return false;
+  std::error_code error;
+  const fs::file_status status = entry.status(error);
+  if (!fs::exists(status) && entry.path().filename().native().starts_with('.')) return false;  // an editor's lock
+  COHORT_THROW_UNLESS(fs::exists(status),
+                      "{}: is a link that leads nowhere ({}): remove it, or let it point to the file",
+                      entry.path().string(), error.message());
+  return fs::is_regular_file(status);
 }
 
 std::vector<fs::path> files_below(const fs::path& folder) {
