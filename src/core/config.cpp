@@ -45,8 +45,19 @@ std::string last_part(const std::string& path) {
   return path.substr(path.rfind('.') + 1);
 }
 
-/// The settings, at most three, that an unknown one may be meant as: a part of a path finds it ("lr", "batch"), and so
-/// does a path with other letters.
+/// "lr" of "train.learning_rate".
+std::string initials(const std::string& path) {
+  std::string letters;
+  char before = '_';
+  for (const char c : last_part(path)) {
+    if (before == '_') letters += c;
+    before = c;
+  }
+  return letters;
+}
+
+/// The settings, at most three, that an unknown one may be meant as: a part of a path finds it ("lr", "batch"), its
+/// initials do, and a path with other letters.
 std::vector<std::string> similar(const std::string& typed, const std::vector<std::string>& paths) {
   constexpr std::size_t kMost = 3, kShortestPart = 3, kShortestMisspelt = 5;  // shorter ones are near to anything
   std::vector<std::string> found;
@@ -61,6 +72,7 @@ std::vector<std::string> similar(const std::string& typed, const std::vector<std
   if (!found.empty()) return found;
   add([&](const std::string& path) { return path.starts_with(typed) || last_part(path).starts_with(typed); });
   if (typed.size() >= kShortestPart) add([&](const std::string& path) { return path.find(typed) != path.npos; });
+  if (found.empty() && typed.size() > 1) add([&](const std::string& path) { return initials(path) == typed; });
   if (!found.empty()) return found;
   if (const std::string near = nearest(typed, paths); !near.empty()) return {near};
   add(is_word);

@@ -154,6 +154,7 @@ TEST(Config, APartOfASettingsNameFindsIt) {
   EXPECT_EQ(meant("lr"), "'train.lr'");
   EXPECT_EQ(meant("n_env"), "'n_envs'");
   EXPECT_EQ(meant("learning_rat"), "'policy.learning_rate'");
+  EXPECT_EQ(meant("bs"), "'train.batch_size', 'data.batch_size' or 'loader.batch_size'") << "initials";
   EXPECT_EQ(meant("batch"), "'train.batch_size', 'data.batch_size' or 'loader.batch_size'") << "at most three";
   EXPECT_EQ(meant("data.batch"), "'data.batch_size'");
   EXPECT_EQ(meant("model.learning_rate"), "'policy.learning_rate'");
