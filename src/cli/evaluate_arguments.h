@@ -5,11 +5,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/task_arguments.h"
 #include "core/files.h"
+#include "core/log.h"
 #include "eval/episode_video.h"
+#include "eval/video_files.h"
 
 namespace cohort::cli {
 
@@ -29,7 +32,7 @@ struct EvaluateArguments {
 };
 
 /// The files that are asked for. They are opened before the episodes, so that a place that cannot be written is found
-/// then, and appear behind the episodes, whole.
+/// then, and appear behind the episodes, whole. The videos of the evaluation whose table is replaced go with it.
 class OutputFiles {
  public:
   explicit OutputFiles(const EvaluateArguments& arguments) {
@@ -39,6 +42,9 @@ class OutputFiles {
     }
     if (!arguments.json.empty()) add(arguments.json, true);
     if (!arguments.csv.empty()) add(arguments.csv, false);
+    for (const Output& output : outputs_)
+      if (output.is_json)
+        for (std::filesystem::path& video : eval::videos_of_table(output.path)) earlier_.push_back(std::move(video));
   }
 
   /// Once more: with what has come since, in the place of the former ones.
@@ -51,6 +57,13 @@ class OutputFiles {
       output.file->commit();
       output.file.reset();
     }
+    std::size_t removed = 0;
+    for (const std::filesystem::path& video : std::exchange(earlier_, {})) {
+      std::error_code error;
+      removed += std::filesystem::remove(video, error);
+      if (error) log::warning("{} of an earlier evaluation stays: {}", video.string(), error.message());
+    }
+    if (removed > 0) log::info("{} videos of the evaluation that this table replaces are removed", removed);
   }
 
  private:
@@ -63,6 +76,7 @@ class OutputFiles {
     outputs_.push_back({path, is_json, std::make_unique<AtomicFile>(path)});
   }
   std::vector<Output> outputs_;
+  std::vector<std::filesystem::path> earlier_;  ///< videos of the tables that are replaced
 };
 
 /// A path that stays true when the folder is moved: relative to where the table lies.

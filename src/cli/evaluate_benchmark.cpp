@@ -134,6 +134,8 @@ void evaluate_benchmark(EvaluateArguments& arguments) {
     std::fflush(stdout);
     write_files(config::Json::array());
   }
+  // No rank writes a video before those of the table that was replaced are gone.
+  if (group && arguments.record_video) group->barrier();
   if (arguments.record_video) {
     config::Json videos = write_all_videos(arguments, arguments.task, cast, results, share);
     if (group) {

@@ -6,6 +6,7 @@
 #include <exception>
 #include <filesystem>
 #include <map>
+#include <system_error>
 
 #include <unistd.h>
 #if defined(__APPLE__)
@@ -81,6 +82,12 @@ int run_program(const std::string& name, const std::function<int()>& body) {
   } catch (const UsageError& e) {
     tell(e.what());
     return 2;
+  } catch (const std::filesystem::filesystem_error& e) {
+    const bool loops = e.code() == std::errc::too_many_symbolic_link_levels;
+    const std::string other = e.path2().empty() ? "" : " and " + e.path2().string();
+    tell(e.path1().string() + other + ": " + e.code().message() +
+         (loops ? ": a link that leads back to itself; remove it, or let it point elsewhere" : ""));
+    return 1;
   } catch (const std::exception& e) {
     tell(without_stack(e.what()));
     return 1;

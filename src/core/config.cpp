@@ -45,6 +45,46 @@ std::string last_part(const std::string& path) {
   return path.substr(path.rfind('.') + 1);
 }
 
+/// "lr" of "train.learning_rate".
+std::string initials(const std::string& path) {
+  std::string letters;
+  char before = '_';
+  for (const char c : last_part(path)) {
+    if (before == '_') letters += c;
+    before = c;
+  }
+  return letters;
+}
+
+/// The settings, at most three, that an unknown one may be meant as: a part of a path finds it ("lr", "batch"), its
+/// initials do, and a path with other letters.
+std::vector<std::string> similar(const std::string& typed, const std::vector<std::string>& paths) {
+  constexpr std::size_t kMost = 3, kShortestPart = 3, kShortestMisspelt = 5;  // shorter ones are near to anything
+  std::vector<std::string> found;
+  const auto add = [&](const auto& fits) {
+    for (const std::string& path : paths)
+      if (found.size() < kMost && fits(path) && std::find(found.begin(), found.end(), path) == found.end())
+        found.push_back(path);
+  };
+  const std::string word = last_part(typed);
+  const auto is_word = [&](const std::string& path) { return last_part(path) == word; };
+  if (word == typed) add(is_word);
+  if (!found.empty()) return found;
+  add([&](const std::string& path) { return path.starts_with(typed) || last_part(path).starts_with(typed); });
+  if (typed.size() >= kShortestPart) add([&](const std::string& path) { return path.find(typed) != path.npos; });
+  if (found.empty() && typed.size() > 1) add([&](const std::string& path) { return initials(path) == typed; });
+  if (!found.empty()) return found;
+  if (const std::string near = nearest(typed, paths); !near.empty()) return {near};
+  add(is_word);
+  if (found.empty() && word != typed) add([&](const std::string& path) { return last_part(path).starts_with(word); });
+  if (!found.empty() || word.size() < kShortestMisspelt) return found;
+  std::vector<std::string> words;
+  for (const std::string& path : paths) words.push_back(last_part(path));
+  const std::string near = nearest(word, words);
+  if (!near.empty()) add([&](const std::string& path) { return last_part(path) == near; });
+  return found;
+}
+
 template <class T>
 T read_integer(const Json& value) {
   COHORT_THROW_UNLESS(value.is_number_integer(), "expected a whole number");
@@ -258,13 +298,12 @@ struct Fields::Impl {
     if (!inside.empty())
       throw Error(format("{}: '{}' is a group of settings, of which the first is {}; --help lists all settings", source,
                          path, inside));
-    std::string near = nearest(path, known);
-    if (near.empty()) {
-      for (const Field& f : fields)
-        if (last_part(f.path) == last_part(path)) near = f.path;
-    }
-    throw Error(format("{}: unknown setting '{}'{}; --help lists all settings", source, path,
-                       near.empty() ? std::string() : format("; did you mean '{}'?", near)));
+    std::string meant;
+    const std::vector<std::string> like = similar(path, known);
+    for (std::size_t i = 0; i < like.size(); ++i)
+      meant += (i == 0 ? "; did you mean '" : i + 1 == like.size() ? "' or '" : "', '") + like[i];
+    if (!meant.empty()) meant += "'?";
+    throw Error(format("{}: unknown setting '{}'{}; --help lists all settings", source, path, meant));
   }
 
   void set(Field& field, const Json& value, const std::string& source) {

@@ -26,7 +26,8 @@ bool holds_rlds(const fs::path& path) {
   if (holds_hdf5_files(path)) return false;
   std::string sets;
   for (const auto& entry : fs::directory_iterator(path))
-    if (entry.is_directory() && holds_lerobot(entry.path())) sets += (sets.empty() ? "" : ", ") + entry.path().string();
+    if (entry.is_directory(error) && holds_lerobot(entry.path()))
+      sets += (sets.empty() ? "" : ", ") + entry.path().string();
   COHORT_THROW_UNLESS(sets.empty(), "{} holds LeRobot data sets: name one of {}", path.string(), sets);
   const bool nothing = !find_shard(path);
   throw Error(missing + (nothing ? "; there is no .hdf5 or .h5 file in it either, nor meta/info.json (LeRobot)" : ""));

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "eval/video_files.h"
 #include "record/recording.h"
 #include "render/video.h"
 #include "tasks/task.h"
@@ -89,14 +90,6 @@ class Filming final : public tasks::RolloutObserver {
   std::vector<std::uint8_t> frame_;
 };
 
-/// A name that is a file's: letters, digits and a few signs stay.
-std::string file_name(const std::string& text) {
-  std::string name = text;
-  for (char& c : name)
-    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '_' && c != '.') c = '-';
-  return name;
-}
-
 }  // namespace
 
 void check_video(const tasks::Task& task, const VideoSettings& settings) {
@@ -120,8 +113,7 @@ std::vector<EpisodeVideo> write_videos(tasks::Task& task, tasks::Actor& actor, c
   std::vector<std::uint64_t> seeds;
   std::vector<std::filesystem::path> files;
   for (const EpisodeOutcome& e : chosen) {
-    files.push_back(folder /
-                    format("{}_seed-{}_{}.mp4", file_name(result.policy), e.seed, e.success ? "success" : "failure"));
+    files.push_back(folder / video_name(result.policy, e.seed, e.success));
     videos.push_back({result.policy, e.seed, e.success, files.back()});
     seeds.push_back(e.seed);
   }

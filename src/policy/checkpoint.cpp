@@ -1,10 +1,12 @@
 #include "policy/checkpoint.h"
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/format.h"
 #include "core/log.h"
 #include "policy/checksums.h"
 #include "policy/safetensors.h"
@@ -30,7 +32,8 @@ void check_files(const fs::path& path, const config::Json& state) {
   for (const auto& [name, bytes] : state["files"].items()) {
     std::error_code error;
     const auto size = fs::file_size(path / name, error);
-    COHORT_THROW_UNLESS(!error, "{}: {} is missing ({})", path.string(), name, error.message());
+    COHORT_THROW_UNLESS(!error, "{}: {} is missing ({}): copy the checkpoint as a whole, or name another one",
+                        path.string(), name, error.message());
     COHORT_THROW_UNLESS(bytes.is_number_unsigned() && bytes.get<std::uintmax_t>() == size,
                         "{} has {} bytes and not {} as when it was written: it is truncated or has been changed",
                         (path / name).string(), size, bytes.dump());
@@ -69,6 +72,34 @@ std::optional<ResumePoint> last_whole(const fs::path& folder, CheckpointParts pa
                       "starts from the beginning",
                       folder.string());
   return std::nullopt;
+}
+
+/// Why a path holds no checkpoint, and what to name instead.
+std::string why_no_checkpoint(const fs::path& path) {
+  constexpr const char* kRunFile = "config.json";
+  std::error_code error;
+  if (!fs::is_directory(path, error)) {
+    // ema/model.safetensors lies one deeper.
+    for (const fs::path& whole : {path.parent_path(), path.parent_path().parent_path()})
+      if (fs::exists(whole / kStateFile, error) || fs::exists(whole / kRunFile, error))
+        return format("{} is one file of many: name the folder, {}", path.string(),
+                      whole.empty() ? "." : whole.string());
+    return format("{} is a file: a checkpoint is a folder with {} in it", path.string(), kStateFile);
+  }
+  if (fs::exists(path / kRunFile, error))
+    return format(
+        "{} is a run that has saved no checkpoint yet: the first comes after train.checkpoint.every steps, "
+        "or at the end of the training",
+        path.string());
+  const std::string none =
+      format("{} holds no checkpoint: there is no {} in it, and none below checkpoints", path.string(), kStateFile);
+  if (fs::exists(path / "latest", error))
+    return format("{}; the newest run of this name is {}", none, (path / "latest").string());
+  std::vector<std::string> runs;
+  for (const auto& entry : fs::directory_iterator(path, error))
+    if (fs::exists(entry.path() / "latest" / kRunFile, error)) runs.push_back((entry.path() / "latest").string());
+  std::sort(runs.begin(), runs.end());
+  return none + (runs.empty() ? "" : "; the newest runs of the names in it are " + join(runs, ", "));
 }
 
 }  // namespace
@@ -111,10 +142,7 @@ std::optional<ResumePoint> find_resume_point(const std::string& resume, const fs
   if (!fs::exists(path / kStateFile))
     for (const fs::path& checkpoints : {path, path / "checkpoints"})
       if (std::optional<ResumePoint> point = last_whole(checkpoints, parts)) return point;
-  COHORT_THROW_UNLESS(
-      fs::exists(path / kStateFile) || !fs::is_directory(path),
-      "{} holds no checkpoint: there is no {} in it, and none below checkpoints{}", path.string(), kStateFile,
-      fs::exists(path / "latest") ? format("; the newest run of this name is {}", (path / "latest").string()) : "");
+  COHORT_THROW_UNLESS(fs::exists(path / kStateFile) || !fs::exists(path), "{}", why_no_checkpoint(path));
   return ResumePoint{path, read_checkpoint(path, parts)};
 }
 

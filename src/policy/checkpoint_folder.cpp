@@ -132,7 +132,7 @@ std::vector<std::int64_t> CheckpointFolder::steps() const {
   std::vector<std::int64_t> result;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder_, error)) {
-    if (!entry.is_directory() || entry.is_symlink()) continue;
+    if (entry.is_symlink(error) || !entry.is_directory(error)) continue;
     if (const auto step = parse_step(entry.path().filename().string())) result.push_back(*step);
   }
   std::sort(result.begin(), result.end());

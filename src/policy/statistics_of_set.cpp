@@ -10,7 +10,10 @@ namespace cohort::policy {
 data::RobotStatistics statistics_of_set(const std::string& text, const std::string& data_set,
                                         const std::string& source) {
   const config::Json json = config::Json::parse(text, nullptr, false);
-  COHORT_THROW_UNLESS(json.is_object() && !json.empty(), "{} holds no statistics of the data", source);
+  COHORT_THROW_UNLESS(json.is_object() && !json.empty(),
+                      "{}: there are no statistics of the data, without which a policy's numbers have no units: name a "
+                      "checkpoint as `cohort train` writes it, with this file",
+                      source);
   if (json.contains("action")) {
     COHORT_THROW_UNLESS(data_set.empty(), "{}: there are statistics for all data together only; leave '{}' out", source,
                         data_set);

@@ -102,9 +102,15 @@ struct TrainedPolicy::Impl {
 
   /// The sections "data" and "model".
   void read_configuration(const std::string& source, const std::vector<std::string>& overrides) {
-    COHORT_THROW_UNLESS(configuration.is_object() && configuration.contains("model") &&
-                            configuration.at("model").is_object() && configuration.at("model").contains("algorithm"),
-                        "{} is no checkpoint of a policy (`cohort train policy`)", source);
+    const Json::json_pointer algorithm("/model/algorithm"), job("/job");
+    COHORT_THROW_UNLESS(
+        configuration.contains(algorithm),
+        "{} is no checkpoint of a policy{}: in a task acts what `cohort train policy`, `rdt` or `ppo` "
+        "has learnt",
+        source,
+        configuration.contains(job) && configuration.at(job).is_string()
+            ? format(" but of `cohort train {}`, which `cohort predict` uses", configuration.at(job).get<std::string>())
+            : "");
     bool combine_statistics = false;  // the checkpoint's statistics say it
     config::Fields fields;
     fields.section("data", [&] {

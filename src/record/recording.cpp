@@ -239,21 +239,28 @@ RecordingReport record(tasks::Task& task, tasks::Actor& actor, const fs::path& o
     const std::int64_t end = tried + settings.episodes - report.episodes;
     const std::vector<PieceRange> pieces = cut(tried, end, settings.shard_episodes);
     std::vector<PieceRange> own;
-    std::int64_t known = 0;
+    std::int64_t known = 0, ended = tried;
     for (const PieceRange& piece : pieces) {
       const std::int64_t block = piece.begin / settings.shard_episodes;
       if (store.complete(piece)) {
         known += store.report(piece).kept;
         report.resumed += piece.size();
+        ended += piece.size();
       } else if (block % settings.world_size == settings.rank) {
         own.push_back(piece);
       }
     }
     std::int64_t kept = report.episodes + known;
-    if (progress) progress->update(kept);
+    // Episodes that fail are news, too: of a policy that seldom succeeds nothing else moves.
+    const auto show = [&] {
+      if (progress)
+        progress->update(std::min(kept, settings.episodes), {{"kept", format("{} of {} tried", kept, ended)}});
+    };
+    show();
     Recorder recorder(task, settings, notes, store, std::move(own), [&](const tasks::EpisodeOutcome& outcome) {
-      if (outcome.success || settings.keep == "all") ++kept;
-      if (progress) progress->update(std::min(kept, settings.episodes));
+      ++ended;
+      if (outcome.success || (settings.keep == "all" && !outcome.failed)) ++kept;
+      show();
     });
     if (const std::vector<std::uint64_t> seeds = recorder.seeds(); !seeds.empty())
       tasks::run_episodes(task, actor, seeds, rollout, &recorder);
@@ -278,7 +285,7 @@ RecordingReport record(tasks::Task& task, tasks::Actor& actor, const fs::path& o
                       .threads = settings.threads});
   wait();
   if (progress) {
-    progress->update(settings.episodes);
+    progress->update(settings.episodes, {{"kept", format("{} of {} tried", report.episodes, report.attempts)}});
     progress->finish();
   }
   return report;

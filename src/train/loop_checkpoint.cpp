@@ -30,6 +30,16 @@ bool same_json(const std::string& a, const std::string& b) {
   return a == b || nlohmann::json::parse(a, nullptr, false) == nlohmann::json::parse(b, nullptr, false);
 }
 
+/// What a configuration trains, "rdt" or "regressor"; empty: it does not say it. A job and its algorithm may both be
+/// `rdt`.
+std::string learner_of(const std::string& configuration) {
+  const nlohmann::json json = nlohmann::json::parse(configuration, nullptr, false);
+  for (const char* place : {"/model/algorithm", "/job"})
+    if (const nlohmann::json::json_pointer at(place); json.contains(at) && json.at(at).is_string())
+      return json.at(at).get<std::string>();
+  return "";
+}
+
 }  // namespace
 
 policy::TrainerState TrainLoop::Impl::present_state(const StepMonitor::Reading& reading) {
@@ -141,6 +151,10 @@ void TrainLoop::Impl::resume() {
   const policy::CheckpointContent& content = point->content;
   const std::string where = point->path.string();
   const policy::TrainerState& saved = content.state;
+  const std::string theirs = learner_of(saved.configuration), ours = learner_of(job.configuration);
+  COHORT_THROW_UNLESS(theirs.empty() || ours.empty() || theirs == ours,
+                      "{} is a checkpoint of {}, and this is a training of {}: name one of the same kind", where,
+                      theirs, ours);
   COHORT_THROW_UNLESS(
       saved.optimizer == settings.optimizer.kind,
       "{} was trained with the optimizer {}, this run asks for {}; load its weights instead of resuming", where,

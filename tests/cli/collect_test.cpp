@@ -63,6 +63,15 @@ TEST_F(Collect, AnInterruptedRecordingGoesOnWithTheSameActorOnly) {
   expect_refused(run(words, {}, 110), 1, "holds an unfinished recording that is not this one: its policy is");
 }
 
+TEST_F(Collect, ProgressCountsTriesOfAPolicyThatNeverSucceeds) {
+  const Outcome outcome =
+      cohort({"collect", "reach", "--policy", "random", "--max-steps", "2", "--episodes", "3", "--out", path("data")});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_NE(outcome.err.find("collect 0/3 (0 %), kept 0 of 12 tried, "), std::string::npos) << outcome.err;
+  const Outcome kept = cohort({"collect", "reach", "--episodes", "3", "--out", path("data")});
+  EXPECT_NE(kept.err.find(", kept 3 of 3 tried, "), std::string::npos) << kept.err;
+}
+
 TEST_F(Collect, RobomimicsLoaderAndH5pyReadWhatItWrites) {
   const std::string python = python_path();
   if (run({python, "-c", "import robomimic, h5py"}).code != 0) GTEST_SKIP() << "no Python with robomimic and h5py";

@@ -152,6 +152,32 @@ TEST_F(Evaluate, WhatDoesNotFitTheTaskIsRefusedBeforeAnEpisode) {
   expect_refused(cohort({"evaluate", "--task", "push-t", "--policy", "random", "--out", path("file/sub")}), 1, "file");
 }
 
+TEST_F(Evaluate, VideosOfATableThatIsReplacedGoWithItAndNoOthers) {
+  const auto evaluate_into = [&](const std::string& seed, bool film) {
+    std::vector<std::string> words{"evaluate", "--task",       "reach", "--policy",  "random",    "--episodes",
+                                   "1",        "--first-seed", seed,    "--out",     path("out"), "--max-steps",
+                                   "3",        "--size",       "32",    "--threads", "1"};
+    if (film) words.push_back("--record-video");
+    const Outcome outcome = cohort(words);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    std::vector<std::string> names;
+    for (const auto& [name, bytes] : content("out/videos")) names.push_back(name);
+    std::sort(names.begin(), names.end());
+    return std::pair(names, outcome.err);
+  };
+  using Names = std::vector<std::string>;
+  ASSERT_EQ(evaluate_into("0", true).first, Names{"random_seed-0_failure.mp4"});
+  // Files of the user's, the second of which is named as an evaluation names its own.
+  for (const char* own : {"out/videos/talk.mp4", "out/videos/random_seed-7_failure.mp4"})
+    std::ofstream(path(own)) << "the user's";
+  EXPECT_EQ(evaluate_into("5", true).first,
+            (Names{"random_seed-5_failure.mp4", "random_seed-7_failure.mp4", "talk.mp4"}));
+  const auto [names, said] = evaluate_into("6", false);
+  EXPECT_EQ(names, (Names{"random_seed-7_failure.mp4", "talk.mp4"}));
+  EXPECT_NE(said.find("1 videos of the evaluation that this table replaces are removed"), std::string::npos) << said;
+  EXPECT_EQ(read_file(path("out/videos/talk.mp4")), "the user's");
+}
+
 TEST_F(Evaluate, ThoseWhosePathsEndAlikeAreToldApart) {
   record_push_t();
   for (const char* name : {"one", "two"}) ASSERT_EQ(train_push_t(name).code, 0);

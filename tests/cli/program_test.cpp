@@ -8,6 +8,7 @@
 #include "cli/subcommand.h"
 #include "core/files.h"
 #include "support/command.h"
+#include "support/fresh_folder.h"
 
 namespace cohort::cli {
 namespace {
@@ -23,6 +24,20 @@ TEST(Program, ExceptionsBecomeOneMessageAndAnExitCode) {
   EXPECT_EQ(end_of([] { return 7; }), "7 ");
   EXPECT_EQ(end_of([]() -> int { throw Error("t.csv is empty"); }), "1 cohort test: t.csv is empty\n");
   EXPECT_EQ(end_of([]() -> int { throw UsageError("what shall be run?"); }), "2 cohort test: what shall be run?\n");
+}
+
+TEST(Program, AFileSystemsErrorNamesThePathAndOfALinkThatLoopsTheRemedy) {
+  const std::filesystem::path loop = test::fresh_folder("loop") / "loop";
+  std::filesystem::create_symlink("loop", loop);
+  EXPECT_EQ(end_of([&]() -> int { return std::filesystem::exists(loop); }),
+            "1 cohort test: " + loop.string() +
+                ": Too many levels of symbolic links: a link that leads back to itself; remove it, or let it point "
+                "elsewhere\n");
+  EXPECT_EQ(end_of([&]() -> int {
+              std::filesystem::rename(loop / "a", "b");
+              return 0;
+            }).find("1 cohort test: " + (loop / "a").string() + " and b: Too many levels"),
+            0u);
 }
 
 TEST(Program, TheStackBehindALibTorchMessageIsLeftOut) {

@@ -121,6 +121,14 @@ TEST_F(TrainResume, WhatIsNoRunIsRefusedWithTheRunThatIsNear) {
            "data.columns.n_targets=1", "backend=cpu", "train.checkpoint.resume=" + of_name.string()},
           one_process());
   EXPECT_TRUE(contains(other.err, "the newest run of this name is " + (of_name / "latest").string())) << other.err;
+  const std::string arm = COHORT_SOURCE_DIR "/tests/data/fixtures/arm";
+  const Outcome policy = run(
+      {cohort_path(), "train", "policy", "data.paths=" + arm, "data.actions=action", "data.proprio=observation/pose",
+       "data.statistics_cache=never", "train.batch_size=4", "model.algorithm=bc", "backend=cpu", "charts=false",
+       "output_dir=" + (folder_.path() / "out").string(), "train.checkpoint.resume=" + run_folder.string()},
+      one_process());
+  EXPECT_TRUE(contains(policy.err, " is a checkpoint of regressor, and this is a training of bc: name one of the same"))
+      << policy.err;
 }
 
 TEST_F(TrainResume, DataThatOnlyTheFolderOfItsBeginningHasAreNamedWithARemedy) {

@@ -137,6 +137,32 @@ TEST(Config, AnUnknownKeyNamesTheNearestKnownOne) {
   EXPECT_NE(message.find("did you mean 'train.batch_size'"), std::string::npos) << message;
 }
 
+TEST(Config, APartOfASettingsNameFindsIt) {
+  Settings s;
+  Fields fields;
+  bind(fields, s);
+  int more = 0;
+  for (const char* section : {"data", "loader", "validation"})
+    fields.section(section, [&] { fields.add("batch_size", more, "samples"); });
+  fields.section("policy", [&] { fields.add("learning_rate", s.lr, "learning rate"); });
+  fields.add("n_envs", more, "environments");
+  const auto meant = [&](const std::string& typed) {
+    const std::string message = message_of([&] { fields.apply_override(typed + "=8"); });
+    const std::size_t begin = message.find("did you mean "), end = message.find("?; --help");
+    return begin == std::string::npos ? "nothing" : message.substr(begin + 13, end - begin - 13);
+  };
+  EXPECT_EQ(meant("lr"), "'train.lr'");
+  EXPECT_EQ(meant("n_env"), "'n_envs'");
+  EXPECT_EQ(meant("learning_rat"), "'policy.learning_rate'");
+  EXPECT_EQ(meant("bs"), "'train.batch_size', 'data.batch_size' or 'loader.batch_size'") << "initials";
+  EXPECT_EQ(meant("batch"), "'train.batch_size', 'data.batch_size' or 'loader.batch_size'") << "at most three";
+  EXPECT_EQ(meant("data.batch"), "'data.batch_size'");
+  EXPECT_EQ(meant("model.learning_rate"), "'policy.learning_rate'");
+  EXPECT_EQ(meant("lerning_rate"), "'policy.learning_rate'") << "other letters, and without its section";
+  EXPECT_EQ(meant("q"), "nothing");
+  EXPECT_EQ(meant("zebra"), "nothing");
+}
+
 TEST(Config, AGroupOfSettingsIsToldFromASetting) {
   Settings s;
   Fields fields;

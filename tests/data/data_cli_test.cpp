@@ -69,6 +69,26 @@ TEST(DataCli, AFileIsConvertedWholeUnlessASplitIsNamed) {
   EXPECT_NE(outcome.output.find("2 episodes"), std::string::npos) << outcome.output;
 }
 
+TEST(DataCli, WhichDemosWereCountedIsSaidAndHowToCountOthers) {
+  OwnFolder folder;
+  const std::string path = fixture("robomimic.hdf5").string(), whole = folder.path().string();
+  for (const std::string& arguments : {"inspect " + path, "stats " + path + " --cache never"}) {
+    const CommandOutcome own = run(arguments), all = run(arguments + " --split all");
+    EXPECT_NE(own.output.find("mask/train: 1 of 2 demos (split auto; the split all takes every demo)"),
+              std::string::npos)
+        << own.output;
+    EXPECT_NE(all.output.find("all 2 demos, whatever masks there are: the split auto, training's, takes 1"),
+              std::string::npos)
+        << all.output;
+  }
+  const CommandOutcome converted = run(format("convert {} --to rlds --out {}", path, whole));
+  EXPECT_NE(converted.output.find("all 2 demos, whatever masks there are: the split auto, training's, takes 1"),
+            std::string::npos)
+      << converted.output;
+  const CommandOutcome without = run("inspect " + fixture("libero.hdf5").string());
+  EXPECT_EQ(without.output.find("split auto"), std::string::npos) << "a file without masks" << without.output;
+}
+
 TEST(DataCli, AMisspeltWordIsNamedWithItsNeighbour) {
   const CommandOutcome flag = run("inspect x.hdf5 --on_corupt skip"), verb = run("inspekt x.hdf5");
   EXPECT_EQ(flag.code, 2) << flag.output;

@@ -179,14 +179,18 @@ TEST_F(Hdf5, WithoutANameItIsTheMaskTrainOfEveryFileThatHasOne) {
   ASSERT_EQ(valid->size(), 2);
   for (std::int64_t e = 0; e < 2; ++e) EXPECT_TRUE(valid->open(e)->location().ends_with("/data/demo_2"));
   EXPECT_EQ(open("all")->size(), 4);
-  EXPECT_EQ(open("all")->selection(), "");
+  EXPECT_EQ(open("all")->selection(), "all 4 demos, whatever masks there are: the split auto, training's, takes 2");
+  EXPECT_EQ(open("auto")->selection(), "mask/train: 2 of 4 demos (split auto; the split all takes every demo)");
   const fs::path manifest = folder.path() / "list.json";
   std::ofstream(manifest) << R"(["a.hdf5", "b.hdf5"])";
   EXPECT_EQ(open_episodes(manifest)->size(), 2);
 
   fs::copy_file(fixture("libero.hdf5"), folder.path() / "c.hdf5");  // without masks
   EXPECT_EQ(open("auto")->size(), 4);
-  EXPECT_EQ(open("auto")->selection(), "mask/train: 2 of 4 demos, and all of 1 files that have no such mask");
+  EXPECT_EQ(open("auto")->selection(),
+            "mask/train: 2 of 4 demos, and all of 1 files that have no such mask (split auto; the split all takes "
+            "every demo)");
+  EXPECT_EQ(open("all")->selection(), "all 6 demos, whatever masks there are: the split auto, training's, takes 4");
   EXPECT_ERROR(open("train"), "c.hdf5 has no /mask/train, and no other masks");
   EXPECT_ERROR(open("valid"), "c.hdf5 has no /mask/valid");
   EXPECT_ERROR(open("train[:50%]"), "slices such as train[:50%] are for RLDS only");

@@ -71,6 +71,31 @@ TEST_F(OpenEpisodes, FoldersAndFilesThatAreNeitherSaySo) {
                "is one shard of an RLDS data set: name its folder, " + version.string());
 }
 
+TEST_F(OpenEpisodes, LinksThatLeadNowhereAreNoDataUnlessTheirNameSaysSo) {
+  const fs::path arm = folder_.path() / "arm", mixed = folder_.path() / "mixed";
+  fs::create_directories(mixed / "below");
+  fs::copy(fixture("arm"), arm, fs::copy_options::recursive);
+  for (const fs::path& folder : {folder_.path(), arm, mixed}) {
+    fs::create_symlink("loop", folder / "loop");
+    fs::create_symlink("not there", folder / "lost");
+  }
+  fs::create_directory_symlink("..", mixed / "below/up");
+  EXPECT_GT(open_episodes(arm)->size(), 0);
+  EXPECT_GT(open_episodes(folder_.path())->size(), 0) << "the only data set in a folder";
+  EXPECT_ERROR(open_episodes(mixed), "there is no .hdf5 or .h5 file in it either");
+  if (!has_hdf5()) GTEST_SKIP() << "this build has no HDF5";
+  fs::copy_file(fixture("masks.hdf5"), mixed / "masks.hdf5");
+  EXPECT_EQ(open_episodes(mixed)->size(), 2);
+  fs::create_symlink("user@host.17", mixed / ".#masks.hdf5");
+  EXPECT_EQ(open_episodes(mixed)->size(), 2) << "an editor's lock";
+  fs::create_symlink("b.hdf5", mixed / "b.hdf5");
+  EXPECT_ERROR(open_episodes(mixed),
+               "b.hdf5: is a link that leads nowhere (Too many levels of symbolic links): remove");
+  fs::remove(mixed / "b.hdf5");
+  fs::create_symlink("gone.h5", mixed / "c.h5");
+  EXPECT_ERROR(open_episodes(mixed), "c.h5: is a link that leads nowhere (No such file or directory)");
+}
+
 TEST_F(OpenEpisodes, AMaskThatIsAskedForByNameIsThereOrAnError) {
   if (!has_hdf5()) GTEST_SKIP() << "this build has no HDF5";
   const fs::path masks = fixture("masks.hdf5"), without = fixture("libero.hdf5");

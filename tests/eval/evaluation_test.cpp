@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <thread>
@@ -12,6 +13,9 @@
 #include <unistd.h>
 
 #include "core/error.h"
+#include "core/files.h"
+#include "eval/video_files.h"
+#include "support/fresh_folder.h"
 #include "tasks/line_task.h"
 
 namespace cohort::eval {
@@ -45,6 +49,28 @@ TEST(Evaluation, TheTableIsTheSameForAnyNumberOfEnvironments) {
     if (csv.empty()) csv = csv_table(result);
     EXPECT_EQ(csv_table(result), csv) << n;
   }
+}
+
+TEST(VideoFiles, OnlyWhatATableListsUnderAnEvaluationsNameBelowItsFolderBelongsToIt) {
+  namespace fs = std::filesystem;
+  const fs::path folder = test::fresh_folder("video_files"), table = folder / "out" / "evaluation.json";
+  fs::create_directories(folder / "out" / "videos");
+  EXPECT_EQ(video_name("runs/a b", 3, true), "runs-a-b_seed-3_success.mp4");
+  const auto list = [&](const std::vector<std::string>& files) {
+    nlohmann::json videos = nlohmann::json::array();
+    for (const std::string& file : files)
+      videos.push_back({{"policy", "a"}, {"seed", 3}, {"success", true}, {"file", file}});
+    write_file_atomically(table, nlohmann::json{{"videos", videos}}.dump());
+  };
+  EXPECT_TRUE(videos_of_table(table).empty());
+  for (const char* file : {"out/videos/a_seed-3_success.mp4", "out/videos/mine.mp4", "a_seed-3_success.mp4"})
+    write_file_atomically(folder / file, "x");
+  fs::create_symlink(folder / "a_seed-3_success.mp4", folder / "out" / "a_seed-3_success.mp4");
+  list({"videos/a_seed-3_success.mp4", "videos/mine.mp4", "../a_seed-3_success.mp4", "a_seed-3_success.mp4",
+        "gone/a_seed-3_success.mp4", (folder / "a_seed-3_success.mp4").string()});
+  EXPECT_EQ(videos_of_table(table), std::vector<fs::path>{folder / "out" / "videos" / "a_seed-3_success.mp4"});
+  write_file_atomically(table, R"({"videos": [{"file": 4}]})");
+  EXPECT_TRUE(videos_of_table(table).empty()) << "another program's";
 }
 
 /// Takes longer over an action than a bar takes to be drawn anew.

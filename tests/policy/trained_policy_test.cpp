@@ -22,6 +22,7 @@
 #include "policy/checkpoint.h"
 #include "policy/policy_actor.h"
 #include "policy/small_language.h"
+#include "policy/statistics_of_set.h"
 #include "policy/weights.h"
 #include "tasks/line_task.h"
 #include "tasks/rollout.h"
@@ -315,6 +316,17 @@ TEST_F(TrainedPolicyTest, NamesWhatDoesNotFit) {
             }).find("does not fit the model"),
             std::string::npos);
   EXPECT_NE(message_of([&] { TrainedPolicy(run, {.data_set = "other"}); }).find("other"), std::string::npos);
+  const auto in_training = [](const std::string& configuration) {
+    return message_of([&] { TrainedPolicy(PolicyInTraining{.configuration = configuration, .statistics = ""}); });
+  };
+  EXPECT_NE(in_training(R"({"job": "regressor", "model": {}})")
+                .find("no checkpoint of a policy but of `cohort train regressor`, which `cohort predict` uses"),
+            std::string::npos);
+  EXPECT_NE(in_training("null").find("no checkpoint of a policy: in a task acts"), std::string::npos);
+  EXPECT_NE(message_of([] {
+              statistics_of_set("", "", "x/dataset_statistics.json");
+            }).find("x/dataset_statistics.json: there are no statistics of the data"),
+            std::string::npos);
 }
 
 // It learns: in closed loop from starts that were in no demonstration. The demonstrator leaves 0.7 of the distance

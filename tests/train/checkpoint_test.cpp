@@ -247,6 +247,27 @@ TEST(Checkpoint, ACopyWithoutLinksGetsThemBackAndNoSaveFailsForThem) {
   EXPECT_EQ(policy::find_resume_point("auto", folder)->content.state.step, 40);
 }
 
+TEST(Checkpoint, APathWithoutOneSaysWhatToNameInstead) {
+  const fs::path folder = test::fresh_folder("checkpoint_elsewhere"), run = folder / "small" / "latest";
+  fs::create_directories(run / "checkpoints" / ".checkpoint-4.tmp");
+  write_file_atomically(run / "config.json", "{}");
+  const auto said = [](const fs::path& path) {
+    return message_of([&] { policy::find_resume_point(path.string(), {}); });
+  };
+  EXPECT_EQ(said(run).find(run.string() + " is a run that has saved no checkpoint yet: the first comes after"), 0u)
+      << said(run);
+  EXPECT_NE(said(folder).find("the newest runs of the names in it are " + run.string()), std::string::npos);
+  EXPECT_NE(said(folder / "small").find("the newest run of this name is " + run.string()), std::string::npos);
+  write(run / "checkpoints", content_of(10));
+  const fs::path whole = run / "checkpoints" / "checkpoint-10";
+  for (const char* file : {"model.safetensors", "ema/model.safetensors", "trainer_state.json"})
+    EXPECT_NE(said(whole / file).find("is one file of many: name the folder, " + whole.string()), std::string::npos)
+        << said(whole / file);
+  EXPECT_NE(said(run / "config.json").find("name the folder, " + run.string()), std::string::npos);
+  fs::remove(whole / "dataset_statistics.json");
+  EXPECT_NE(said(whole).find("copy the checkpoint as a whole, or name another one"), std::string::npos) << said(whole);
+}
+
 TEST(Checkpoint, AutoFallsBackToTheLastWholeOne) {
   const fs::path folder = test::fresh_folder("checkpoint_auto");
   EXPECT_FALSE(policy::find_resume_point("auto", folder / "not yet there"));

@@ -17,6 +17,7 @@
 #include "models/rdt/rdt_policy.h"
 #include "policy/instruction_embeddings.h"
 #include "policy/named_tensors.h"
+#include "policy/policy_settings.h"
 #include "policy/rdt_files.h"
 #include "policy/safetensors.h"
 #include "policy/trained_policy.h"
@@ -94,6 +95,63 @@ TEST(RdtJob, TrainingLowersTheLossAndTheModelActsAlone) {
   const std::vector<float> action = policy.act({5}, {.low_dim = state, .images = {&view, 1}});
   ASSERT_EQ(action.size(), 7u);
   for (const float number : action) EXPECT_TRUE(std::isfinite(number));
+}
+
+TEST(RdtJob, NewTrainingsShowTheReferencesBackgroundBeforeAnEpisode) {
+  ReadyPolicy fresh(small_rdt({"model.rdt.cond_mask_prob=0"})),
+      repeating(small_rdt({"model.rdt.cond_mask_prob=0", "model.rdt.before_episode=first_frame"}));
+  for (ReadyPolicy* ready : {&fresh, &repeating}) ready->job->load();
+  EXPECT_EQ(fresh.fields.to_json()["model"]["rdt"]["before_episode"], "background");
+  const auto model = fresh.job->make_model(1), other = repeating.job->make_model(1);
+  // Away from the first weights, whose last layer is zero: nothing that the policy sees would matter.
+  for (const auto& one : {model, other}) {
+    const at::NoGradGuard no_grad;
+    for (at::Tensor& p : one->parameters()) p.add_(at::sin(at::arange(p.numel())).view(p.sizes()), 0.1);
+  }
+  const parallel::Batch batch = fresh.batch(Part::kTrain, 4);
+  const at::Tensor real = batch.at("observation_mask");
+  ASSERT_FALSE(real[0][0].item<bool>()) << "the first window begins before the first episode";
+  ASSERT_EQ(real.logical_not().sum().item<std::int64_t>(), 1);
+  parallel::Batch grey;
+  for (const auto& [name, tensor] : batch.fields) grey.add(name, tensor.clone());
+  grey.sample_ids = batch.sample_ids;
+  grey.at("image/observation/image")[0][0].fill_(127);  // train/dataset.py: int(255 · 0.5)
+  EXPECT_NEAR(rdt_job_loss(fresh, *model, batch), rdt_job_loss(repeating, *other, grey), 1e-6);
+  EXPECT_NE(rdt_job_loss(fresh, *model, batch), rdt_job_loss(repeating, *other, batch));
+}
+
+TEST(RdtJob, WhatWasTrainedBeforeGoesOnAndPlaysWithTheFirstFrameOnceMore) {
+  const auto folder = rdt_folder("before_episode");
+  const std::filesystem::path checkpoint = folder / "checkpoints" / "checkpoint-5";
+  const auto state = [&](const std::string& said) {
+    std::filesystem::create_directories(checkpoint);
+    write_file_atomically(checkpoint / "trainer_state.json",
+                          R"({"configuration": {"model": {"algorithm": "rdt", "rdt": {)" + said + "}}}}");
+  };
+  const auto resumed = [&](const std::string& how, const std::vector<std::string>& more = {}) {
+    ReadyPolicy ready(small_rdt(more));
+    if (how == "run")
+      ready.settings.resume = folder.string();
+    else
+      ready.settings.train.checkpoint.resume = how;
+    ready.job->load();
+    return ready.fields.to_json()["model"]["rdt"]["before_episode"].get<std::string>();
+  };
+  EXPECT_EQ(resumed("run"), "background") << "a run without a checkpoint begins anew";
+  state("");
+  for (const std::string& how : {std::string("run"), folder.string(), checkpoint.string()})
+    EXPECT_EQ(resumed(how), "first_frame") << how;
+  EXPECT_EQ(resumed("run", {"model.rdt.before_episode=background"}), "background") << "asked for by name";
+  state(R"("before_episode": "background")");
+  EXPECT_EQ(resumed("run"), "background");
+  // What reads a checkpoint to answer (`cohort predict`), and to act (TrainedPolicy).
+  ReadyPolicy trained(small_rdt()), asked(small_rdt()),
+      told(small_rdt(), {{"model", {{"rdt", {{"before_episode", "background"}}}}}});
+  trained.job->load();
+  for (ReadyPolicy* ready : {&asked, &told}) ready->job->load_request(trained.job->statistics(), "");
+  EXPECT_EQ(asked.fields.to_json()["model"]["rdt"]["before_episode"], "first_frame");
+  EXPECT_EQ(told.fields.to_json()["model"]["rdt"]["before_episode"], "background");
+  EXPECT_EQ(policy::PolicySettings().rdt.before_episode, "first_frame");
 }
 
 TEST(RdtJob, BeginsWithTheReferencesWeightsAnEmbeddedInstructionAndASiglip) {

@@ -46,9 +46,17 @@ bool by_number(const std::string& a, const std::string& b) {
   return number(a) < number(b);
 }
 
+/// Throws Error for a link of such a name that leads nowhere: what it stands for would be missing.
 bool is_hdf5_file(const fs::directory_entry& entry) {
   const std::string extension = entry.path().extension().string();
-  return entry.is_regular_file() && (extension == ".hdf5" || extension == ".h5");
+  if (extension != ".hdf5" && extension != ".h5") return false;
+  std::error_code error;
+  const fs::file_status status = entry.status(error);
+  if (!fs::exists(status) && entry.path().filename().native().starts_with('.')) return false;  // an editor's lock
+  COHORT_THROW_UNLESS(fs::exists(status),
+                      "{}: is a link that leads nowhere ({}): remove it, or let it point to the file",
+                      entry.path().string(), error.message());
+  return fs::is_regular_file(status);
 }
 
 std::vector<fs::path> files_below(const fs::path& folder) {
@@ -83,6 +91,9 @@ struct Hdf5Episodes::Impl final : Hdf5EpisodeDetails {
   /// How many demos a mask chose.
   struct Mask {
     std::size_t files = 0, chosen = 0, demos = 0, files_without = 0;
+    // Where all are taken: how many there are, how many the split auto would take, and whether a file has mask/train.
+    std::size_t all = 0, by_auto = 0;
+    bool has_train = false;
   };
 
   Impl(const fs::path& path, const Hdf5Settings& wanted)
@@ -189,6 +200,11 @@ struct Hdf5Episodes::Impl final : Hdf5EpisodeDetails {
       masked.chosen += chosen.size();
       masked.demos += demos.size();
       demos = chosen;
+    } else {
+      const bool has_train = file.has("/mask/train");
+      masked.has_train |= has_train;
+      masked.all += demos.size();
+      masked.by_auto += has_train ? file.texts("/mask/train").size() : demos.size();
     }
     std::sort(demos.begin(), demos.end(), by_number);
     COHORT_THROW_UNLESS(!demos.empty(), "{}: the group data holds no demos", where);
@@ -500,8 +516,12 @@ std::string Hdf5Episodes::selection() const {
   const Impl::Mask& mask = impl_->masked;
   std::string text;
   if (mask.files > 0) text = format("mask/{}: {} of {} demos", impl_->settings.filter_key, mask.chosen, mask.demos);
+  if (mask.has_train)
+    text =
+        format("all {} demos, whatever masks there are: the split auto, training's, takes {}", mask.all, mask.by_auto);
   if (mask.files > 0 && mask.files_without > 0)
     text += format(", and all of {} files that have no such mask", mask.files_without);
+  if (mask.files > 0 && impl_->settings.filter_key_optional) text += " (split auto; the split all takes every demo)";
   std::vector<std::string> names;
   for (const StepField& field : impl_->fields) names.push_back(field.name);
   const std::string rows = impl_->rows.rows_not_used(names);

@@ -152,9 +152,10 @@ void read_episode_tables(const fs::path& folder, LeRobotInfo& info, const std::s
   std::vector<fs::path> tables;
   const fs::path below = folder / "meta" / "episodes";
   std::error_code error;
-  for (auto entry = fs::recursive_directory_iterator(below, error);
-       !error && entry != fs::recursive_directory_iterator(); ++entry)
-    if (entry->is_regular_file() && entry->path().extension() == ".parquet") tables.push_back(entry->path());
+  for (fs::recursive_directory_iterator entry(below, error), end; !error && entry != end; entry.increment(error)) {
+    std::error_code nowhere;  // of a link
+    if (entry->path().extension() == ".parquet" && entry->is_regular_file(nowhere)) tables.push_back(entry->path());
+  }
   std::sort(tables.begin(), tables.end());
   COHORT_THROW_UNLESS(!tables.empty(),
                       "there is no .parquet file in {}, which says where the episodes lie; copy meta/ again",

@@ -60,8 +60,9 @@ std::vector<int> version_numbers(const std::string& name) {
 std::optional<fs::path> newest_version(const fs::path& folder) {
   std::optional<fs::path> best;
   std::vector<int> best_numbers;
+  std::error_code error;  // of links that lead nowhere
   for (const auto& entry : fs::directory_iterator(folder)) {
-    if (!entry.is_directory() || !fs::exists(entry.path() / "dataset_info.json")) continue;
+    if (!entry.is_directory(error) || !fs::exists(entry.path() / "dataset_info.json", error)) continue;
     const std::vector<int> numbers = version_numbers(entry.path().filename().string());
     if (!best || numbers > best_numbers) {
       best = entry.path();
@@ -255,7 +256,8 @@ std::optional<fs::path> find_shard(const fs::path& folder) {
   for (auto entry = fs::recursive_directory_iterator(folder, fs::directory_options::skip_permission_denied);
        entry != fs::recursive_directory_iterator(); ++entry) {
     if (entry.depth() >= kDeepest) entry.disable_recursion_pending();
-    if (entry->is_regular_file() && entry->path().filename().string().find(".tfrecord") != std::string::npos)
+    std::error_code error;  // of a link that leads nowhere
+    if (entry->is_regular_file(error) && entry->path().filename().string().find(".tfrecord") != std::string::npos)
       shards.push_back(entry->path());
   }
   if (shards.empty()) return std::nullopt;
@@ -272,7 +274,7 @@ fs::path find_dataset_folder(const fs::path& path) {
   if (const auto version = newest_version(path)) return *version;
   std::vector<fs::path> found;
   for (const auto& entry : fs::directory_iterator(path))
-    if (entry.is_directory())
+    if (entry.is_directory(error))
       if (const auto version = newest_version(entry.path())) found.push_back(*version);
   std::sort(found.begin(), found.end());
   std::string names;

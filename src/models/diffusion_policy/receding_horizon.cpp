@@ -1,5 +1,7 @@
 #include "models/diffusion_policy/receding_horizon.h"
 
+#include <algorithm>
+
 #include <torch/nn/module.h>
 #include <torch/types.h>
 #include <torch/utils.h>
@@ -22,6 +24,7 @@ RecedingHorizon::RecedingHorizon(torch::nn::Module& policy, std::uint64_t seed) 
 void RecedingHorizon::begin(std::uint64_t environment) {
   Environment& e = environments_[environment];
   e.frames.clear();
+  e.seen = 0;
   e.actions.clear();
   e.count = 0;
 }
@@ -43,6 +46,7 @@ at::Tensor RecedingHorizon::act(const std::vector<std::uint64_t>& environments, 
     for (const ObservationSettings& o : names) seen[o.name] = frame.at(o.name)[static_cast<std::int64_t>(i)].clone();
     while (e.frames.size() < horizon) e.frames.push_front(e.frames.front());
     if (e.frames.size() > horizon) e.frames.pop_front();
+    e.seen = std::min(e.seen + 1, horizon);
     if (!e.actions.empty()) continue;
     empty.push_back(&e);
     keys.push_back({.seed = seed_, .id = environments[i], .count = e.count++});
@@ -55,6 +59,13 @@ at::Tensor RecedingHorizon::act(const std::vector<std::uint64_t>& environments, 
         for (const Observations& seen : e->frames) frames.push_back(seen.at(o.name));
       observations[o.name] = padded_rows(at::stack(frames).unflatten(
           0, {static_cast<std::int64_t>(empty.size()), static_cast<std::int64_t>(horizon)}));
+    }
+    if (!source_.in_episode.empty()) {
+      std::vector<float> of_episode;
+      for (const Environment* e : empty)
+        for (std::size_t f = 0; f < horizon; ++f) of_episode.push_back(f + e->seen >= horizon ? 1.0f : 0.0f);
+      const at::Tensor rows = torch::tensor(of_episode).view({-1, static_cast<std::int64_t>(horizon)});
+      observations[source_.in_episode] = padded_rows(rows.to(observations.begin()->second.device()));
     }
     const SamplingKey last = keys.back();
     keys.resize(static_cast<std::size_t>(acting_rows(static_cast<std::int64_t>(keys.size()))), last);

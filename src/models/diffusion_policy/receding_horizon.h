@@ -10,6 +10,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -24,6 +25,9 @@ struct ChunkSource {
   const torch::nn::Module* policy = nullptr;
   const std::vector<ObservationSettings>* observations = nullptr;
   int frames = 1;  ///< of observations per chunk
+  /// draw() gets an observation of this name, (B, frames): 1 for frames of the episode, 0 for its first one where it
+  /// stands for those before it. Empty: none.
+  std::string in_episode;
   /// (B, rows, A): the actions to execute, from observations with a frame dimension and one key per sample.
   std::function<at::Tensor(const Observations&, const std::vector<SamplingKey>&)> draw;
 };
@@ -53,6 +57,7 @@ class RecedingHorizon final : public PolicyControl {
   struct Environment {
     std::deque<Observations> frames;  // oldest first; tensors without batch and time dimension
     std::deque<at::Tensor> actions;   // (A) each
+    std::size_t seen = 0;             // of the frames, the newest ones: those of the episode
     std::uint64_t count = 0;          // of chunks in this episode
   };
 

@@ -91,6 +91,7 @@ class RdtPolicy final : public PolicyNetwork, public Initialised {
         ChunkSource{.policy = this,
                     .observations = &settings_.observations,
                     .frames = frames(),
+                    .in_episode = shows_background() ? kInEpisodeObservation : "",
                     .draw =
                         [this](const Observations& observations, const std::vector<SamplingKey>& keys) {
                           return sample(observations, keys).narrow(1, 0, settings_.exec_horizon);
@@ -115,6 +116,8 @@ class RdtPolicy final : public PolicyNetwork, public Initialised {
 
  private:
   int frames() const { return cameras_.empty() ? 1 : settings_.network.img_history_size; }
+
+  bool shows_background() const { return settings_.before_episode == "background" && frames() > 1; }
 
   static at::Tensor indices_of(const std::vector<int>& slots) {
     const std::vector<std::int64_t> numbers(slots.begin(), slots.end());
@@ -173,6 +176,9 @@ class RdtPolicy final : public PolicyNetwork, public Initialised {
     const RdtNetworkSettings& n = settings_.network;
     const std::int64_t patches = settings_.vision.patches(), width = settings_.vision.hidden_size;
     const std::int64_t side = settings_.vision.image_size, history = n.img_history_size;
+    at::Tensor in_episode;  // (B, frames)
+    if (const auto given = observations.find(kInEpisodeObservation); shows_background() && given != observations.end())
+      in_episode = given->second.narrow(1, 0, frames()).to(at::kFloat);
     // The background that the reference puts where there is no image.
     const at::Tensor background =
         siglip_pixels(at::full({1, 3, side, side}, 127.0 / 255.0, at::TensorOptions(at::kFloat).device(device)), side);
@@ -181,8 +187,13 @@ class RdtPolicy final : public PolicyNetwork, public Initialised {
       const at::Tensor images = images_of(observations, cameras_[c]);
       const auto column = static_cast<std::int64_t>(c);
       at::Tensor own = siglip_pixels(images, side);
+      at::Tensor kept = in_episode;
       if (drawn != nullptr) {
-        const at::Tensor kept = drawn->images.select(2, column).reshape({-1, 1, 1, 1});
+        const at::Tensor shown = drawn->images.select(2, column);
+        kept = kept.defined() ? kept * shown : shown;
+      }
+      if (kept.defined()) {
+        kept = kept.reshape({-1, 1, 1, 1});
         own = kept * own + (1 - kept) * background;
       }
       pixels.push_back(own);
@@ -354,6 +365,9 @@ void describe(config::Fields& fields, RdtSettings& s) {
   fields.add("cond_mask_prob", s.cond_mask_prob, "how often training hides each condition");
   fields.add("cam_ext_mask_prob", s.cam_ext_mask_prob,
              "how often training hides the first camera; below 0: as cond_mask_prob says");
+  fields.add_choice("before_episode", s.before_episode, {"background", "first_frame"},
+                    "what the image history shows of the time before an episode: grey as the reference, or the first "
+                    "frame once more");
   fields.add("noise_samples", s.noise_samples,
              "noisy chunks that training draws of each sample, whose images are encoded once");
   fields.add("state_noise_snr", s.state_noise_snr, "dB between states and the noise that training adds to them");
@@ -390,6 +404,8 @@ void check(const RdtSettings& s) {
   COHORT_THROW_UNLESS(s.vision.hidden_size == s.network.img_token_dim,
                       "img_token_dim = {}, but the vision encoder's tokens have vision.hidden_size = {} numbers",
                       s.network.img_token_dim, s.vision.hidden_size);
+  COHORT_THROW_UNLESS(s.before_episode == "background" || s.before_episode == "first_frame",
+                      "before_episode = \"{}\" is neither background nor first_frame", s.before_episode);
   COHORT_THROW_UNLESS(s.noise_samples >= 1, "noise_samples = {}, but must be at least 1", s.noise_samples);
   COHORT_THROW_UNLESS(s.ctrl_freq >= 0, "ctrl_freq = {} Hz must not be negative", s.ctrl_freq);
   for (const double frequency : s.ctrl_freqs)

@@ -27,6 +27,9 @@ namespace cohort::models {
 
 /// The observation (1) that is the row of an instruction in RdtSettings::instructions.
 inline constexpr const char* kInstructionObservation = "instruction";
+/// (B, frames) 1 where a frame is of the episode, 0 where it stands for one before the episode's first step; without it
+/// all are of the episode. See RdtSettings::before_episode.
+inline constexpr const char* kInEpisodeObservation = "in_episode";
 /// Hz of each sample (B); without it RdtSettings::ctrl_freq, or what set_rdt_frequency() has said, holds for all.
 inline constexpr const char* kFrequencyObservation = "ctrl_freq";
 
@@ -38,7 +41,12 @@ struct RdtSettings {
 
   double cond_mask_prob = 0.1;    ///< how often training hides each condition: frequency, state, mask, image, text
   double cam_ext_mask_prob = -1;  ///< how often it hides the first camera; below 0: cond_mask_prob
-  int noise_samples = 1;          ///< noisy chunks that training draws of each sample; its images are encoded once
+  /// What img_history_size frames show of the time before an episode's first step: background, the grey that the
+  /// reference puts where there is no image (data/hdf5_vla_dataset.py's masks through train/dataset.py; None in
+  /// scripts/agilex_model.py), or first_frame once more. The default is that of checkpoints that do not say it, which
+  /// were trained so; new trainings take background.
+  std::string before_episode = "first_frame";
+  int noise_samples = 1;  ///< noisy chunks that training draws of each sample; its images are encoded once
   std::optional<double> state_noise_snr;  ///< dB between the states and the noise that training adds; empty: none
   bool image_aug = false;                 ///< training images go through rdt_augment (data/images/rdt_augment.h)
 

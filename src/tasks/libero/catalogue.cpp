@@ -67,8 +67,9 @@ std::vector<SceneHead> libero_tasks() {
   std::vector<SceneHead> tasks;
   if (folder.empty()) return tasks;
   std::vector<fs::path> paths;
+  std::error_code nowhere;  // of a link
   for (const auto& entry : fs::directory_iterator(folder))
-    if (fs::exists(entry.path() / "task.json")) paths.push_back(entry.path());
+    if (fs::exists(entry.path() / "task.json", nowhere)) paths.push_back(entry.path());
   COHORT_THROW_UNLESS(!paths.empty(),
                       "{} holds no LIBERO tasks: none of its folders has a task.json "
                       "(`cohort export-libero` writes them)",

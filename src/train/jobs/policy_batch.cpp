@@ -41,6 +41,7 @@ models::Observations observations_of(const ObservationLayout& layout, const para
   if (layout.lang_row)
     observations[models::kInstructionObservation] =
         batch.at("lang_row").view({-1, 1, 1}).expand({-1, layout.frames, -1});
+  if (layout.in_episode) observations[models::kInEpisodeObservation] = batch.at("observation_mask");
   if (layout.ctrl_freq) observations[models::kFrequencyObservation] = batch.at("ctrl_freq");
   for (std::size_t i = 0; i < layout.rgb.size(); ++i)
     observations[layout.rgb[i]] = batch.at("image/" + layout.images[i]);

@@ -21,6 +21,7 @@ struct ObservationLayout {
   std::vector<std::string> images;   ///< their fields, without "image/"
   std::string language;              ///< name of the instruction's embedding, the field "language"; empty: none
   bool lang_row = false;             ///< the field "lang_row" says which instruction of an RDT a sample is told
+  bool in_episode = false;           ///< the policy is told which frames lie before the episode ("observation_mask")
   bool ctrl_freq = false;            ///< the field "ctrl_freq" says how often a sample's data act
   std::int64_t frames = 1;           ///< of observations, each of which sees it
 };

@@ -70,6 +70,7 @@ class PolicyJob : public Job {
       fields.add("splits", validation_splits_, "of each data set, or one for all; empty: no validation");
       fields.add("sampled", sampled_, "validation samples for which actions are drawn and compared; 0: none");
     });
+    model_.rdt.before_episode = "background";  // of new trainings
     fields.section("model", [&] { policy::describe(fields, model_); });
     fields_ = &fields;
     run_ = &run;
@@ -80,6 +81,8 @@ class PolicyJob : public Job {
   void load() override {
     COHORT_THROW_UNLESS(!data_.paths.empty(), "which data? write data.paths=FOLDER (RLDS, LeRobot) or FILE.hdf5");
     COHORT_THROW_UNLESS(sampled_ >= 0, "validation.sampled = {} must not be negative", sampled_);
+    if (model_.algorithm == "rdt" && resumes() && !fields_->was_set(kBeforeEpisode))
+      model_.rdt.before_episode = before_episode_of(resumed_checkpoint());
     policy::check(resumes() ? policy::without_files(model_) : model_);
     shape_windows();
     choose_instruction();
@@ -111,6 +114,8 @@ class PolicyJob : public Job {
   PredictionRequest load_request(const config::Json& statistics, const std::string& data_set) override {
     COHORT_THROW_UNLESS(data_.paths.size() == 1, "{} data sets are to be predicted: name one", data_.paths.size());
     predicts_ = true;
+    // What the checkpoint does not say is as it was before there was this setting.
+    if (!fields_->was_set(kBeforeEpisode)) model_.rdt.before_episode = models::RdtSettings().before_episode;
     const auto& hz = model_.rdt.ctrl_freqs;
     std::string list;
     for (const double one : hz) list += format("{}{:g}", list.empty() ? "" : ", ", one);
@@ -311,15 +316,21 @@ class PolicyJob : public Job {
 
  private:
   static constexpr std::int64_t kExamples = 6;
+  static constexpr const char* kBeforeEpisode = "model.rdt.before_episode";
+
+  /// The checkpoint, or the folder of checkpoints, that the training goes on from; empty: it begins. A run that ended
+  /// before its first checkpoint begins anew.
+  std::filesystem::path resumed_checkpoint() const {
+    const std::string& checkpoint = run_->train.checkpoint.resume;
+    if (checkpoint == "none") return {};
+    if (checkpoint != "auto") return checkpoint;
+    if (run_->resume.empty()) return {};
+    const std::filesystem::path folder = std::filesystem::path(run_->resume) / "checkpoints";
+    return policy::CheckpointFolder(folder).steps().empty() ? std::filesystem::path() : folder;
+  }
 
   /// Whether all weights come from a checkpoint: files to begin with are not read then, and need not be there any more.
-  bool resumes() const {
-    const std::string& checkpoint = run_->train.checkpoint.resume;
-    if (checkpoint != "auto") return checkpoint != "none";
-    // A run that ended before its first checkpoint begins anew.
-    return !run_->resume.empty() &&
-           !policy::CheckpointFolder(std::filesystem::path(run_->resume) / "checkpoints").steps().empty();
-  }
+  bool resumes() const { return !resumed_checkpoint().empty(); }
 
   /// Whether there is a batch at all; with several ranks, each of which has a share, the loop says it.
   void check_batch_size() const {
@@ -406,6 +417,8 @@ class PolicyJob : public Job {
                .rgb = model_.rgb,
                .images = data_.images,
                .language = model_.language.enabled() ? model_.language.name : "",
+               .in_episode = model_.algorithm == "rdt" && model_.rdt.before_episode == "background" &&
+                             policy::algorithm_of(model_).observation_steps(model_) > 1,
                .frames = policy::algorithm_of(model_).observation_steps(model_)};
   }
 

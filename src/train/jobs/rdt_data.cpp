@@ -2,13 +2,18 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
+#include <nlohmann/json.hpp>
 #include <optional>
 
+#include "core/config.h"
 #include "core/error.h"
+#include "core/files.h"
 #include "core/format.h"
 #include "data/instruction_texts.h"
 #include "data/open_episodes.h"
 #include "models/rdt/state_vector.h"
+#include "policy/checkpoint_folder.h"
 #include "policy/instruction_embeddings.h"
 #include "policy/rdt_files.h"
 #include "train/jobs/rdt_statistics.h"
@@ -125,6 +130,27 @@ std::vector<std::string> place_rdt_numbers(models::RdtSettings& rdt, const data:
   const std::vector<float>& mean = given.empty() ? low : given;
   rdt.state_mean.assign(mean.begin(), mean.end());
   return lines;
+}
+
+std::string before_episode_of(const std::filesystem::path& checkpoint) {
+  namespace fs = std::filesystem;
+  fs::path state = checkpoint / policy::kStateFile;
+  std::error_code error;
+  for (const fs::path& folder : {checkpoint, checkpoint / "checkpoints"}) {
+    if (fs::exists(state, error)) break;
+    const policy::CheckpointFolder checkpoints(folder);
+    const std::vector<std::int64_t> steps = checkpoints.steps();
+    if (steps.empty()) continue;
+    state = checkpoints.checkpoint(checkpoints.last().value_or(steps.back())) / policy::kStateFile;
+  }
+  std::string said = models::RdtSettings().before_episode;
+  // What is wrong with a checkpoint is said where it is read as a whole.
+  if (!fs::exists(state, error)) return said;
+  const config::Json json = config::Json::parse(read_file(state), nullptr, false);
+  if (json.is_discarded()) return said;
+  const config::Json::json_pointer place("/configuration/model/rdt/before_episode");
+  if (json.contains(place) && json.at(place).is_string()) said = json.at(place).get<std::string>();
+  return said;
 }
 
 std::string rdt_instruction_field(const models::RdtSettings& rdt, const data::RobotDataSettings& data, bool carried) {

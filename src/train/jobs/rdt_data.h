@@ -1,6 +1,7 @@
 /// What RDT takes from its data: the slots of their numbers, the state's mean, and which episode is told what.
 #pragma once
 #include <cstdint>
+#include <filesystem>
 #include <initializer_list>
 #include <string>
 #include <vector>
@@ -16,6 +17,10 @@ namespace cohort::train {
 std::vector<std::string> place_rdt_numbers(models::RdtSettings& rdt, const data::RobotDataSettings& data,
                                            const std::vector<int>& state_widths, const std::vector<int>& action_widths,
                                            const data::RobotWindows& train, bool keep_mean);
+
+/// model.rdt.before_episode of the training that wrote a checkpoint: of this one, or of the last of a run or its folder of
+/// checkpoints. One that does not say it was made before there was this setting.
+std::string before_episode_of(const std::filesystem::path& checkpoint);
 
 /// data.instruction for these settings: as it is; language_instruction where episodes are told different things and the
 /// data say which; empty where all are told model.rdt.instruction. `carried`: the instructions are those of a checkpoint.

@@ -369,6 +369,67 @@ TEST(RdtPolicy, ActsByChunksWhicheverEnvironmentsActTogether) {
   }
 }
 
+// The reference's images of before an episode: data/hdf5_vla_dataset.py masks them, train/dataset.py replaces masked ones
+// by pictures of int(255 · image_mean), 127 with SigLIP's processor; scripts/agilex_model.py does so with None.
+constexpr double kGreyOf127 = 127.0 / 255.0;
+
+TEST(RdtPolicy, FramesBeforeAnEpisodeAreTheReferencesBackgroundInTraining) {
+  RdtSettings s = small_policy_settings();
+  s.cond_mask_prob = 0;
+  const auto first_frame = make_rdt_policy(s, 1);
+  s.before_episode = "background";
+  const auto background = make_rdt_policy(s, 1);
+  for (const auto& policy : {first_frame, background}) fill(*policy);
+  const auto loss = [](PolicyNetwork& policy, const Observations& seen) {
+    const RandomContextGuard guard({.seed = 2, .step = 9, .sample_ids = at::arange(2)});
+    return policy.loss(seen, formula("actions", {2, 4, 4})).item<double>();
+  };
+  Observations told = rdt_observations(0, 2), grey = told;
+  told[kInEpisodeObservation] = torch::tensor({0, 1, 1, 1}).view({2, 2}) > 0;  // as data::RobotWindows says it
+  for (const char* camera : {"front", "wrist"}) {
+    grey[camera] = grey[camera].clone();
+    grey[camera][0][0].fill_(kGreyOf127);
+  }
+  EXPECT_NEAR(loss(*background, told), loss(*first_frame, grey), 1e-6);
+  EXPECT_EQ(loss(*first_frame, told), loss(*first_frame, rdt_observations(0, 2))) << "as it was trained before";
+  EXPECT_GT(std::abs(loss(*background, told) - loss(*first_frame, told)), 1e-5);
+  told[kInEpisodeObservation].fill_(true);
+  EXPECT_EQ(loss(*background, told), loss(*first_frame, told)) << "within the episode nothing changes";
+}
+
+TEST(RdtPolicy, FramesBeforeAnEpisodeAreTheReferencesBackgroundInActing) {
+  RdtSettings s = small_policy_settings();
+  const auto first_frame = make_rdt_policy(s, 1);
+  s.before_episode = "background";
+  const auto background = make_rdt_policy(s, 1);
+  for (const auto& policy : {first_frame, background}) fill(*policy), policy->eval();
+  const auto frame = [](int t) {
+    Observations one;
+    for (const auto& [name, x] : rdt_observations(0, 1)) one[name] = (x.select(1, 0) * (1 - 0.1 * t)).clamp(0, 1);
+    return one;
+  };
+  Observations window;
+  for (const auto& [name, x] : frame(0)) {
+    at::Tensor before = x.clone();
+    if (name != "eef_pos") before.fill_(kGreyOf127);
+    window[name] = at::stack({before, x}, 1);
+  }
+  const at::Tensor expected = first_frame->draw(window, {20}, 3)[0];
+  const auto own = background->control(3), other = first_frame->control(3);
+  for (int episode = 0; episode < 2; ++episode) {
+    own->begin(20), other->begin(20);
+    for (int t = 0; t < 4; ++t) {
+      const at::Tensor action = own->act({20}, frame(t))[0], repeated = other->act({20}, frame(t))[0];
+      if (t < 2) {
+        EXPECT_TRUE(at::allclose(action, expected[t], 1e-4, 1e-5)) << t;
+        EXPECT_FALSE(at::allclose(action, repeated, 1e-4, 1e-5)) << t;
+      } else {
+        EXPECT_TRUE(at::equal(action, repeated)) << "the second chunk sees two frames of the episode";
+      }
+    }
+  }
+}
+
 TEST(RdtPolicy, SettingsOutOfRangeAreRefusedByName) {
   const auto refused = [](const auto& change) {
     RdtSettings s = small_policy_settings();
@@ -376,6 +437,8 @@ TEST(RdtPolicy, SettingsOutOfRangeAreRefusedByName) {
     return message_of([&] { make_rdt_policy(s, 1); });
   };
   EXPECT_NE(refused([](RdtSettings& s) { s.exec_horizon = 5; }).find("exec_horizon = 5"), std::string::npos);
+  EXPECT_NE(refused([](RdtSettings& s) { s.before_episode = "grey"; }).find("before_episode = \"grey\""),
+            std::string::npos);
   EXPECT_NE(refused([](RdtSettings& s) { s.noise_samples = 0; }).find("noise_samples = 0"), std::string::npos);
   EXPECT_NE(refused([](RdtSettings& s) { s.network.img_token_dim = 7; }).find("img_token_dim = 7"), std::string::npos);
   EXPECT_NE(refused([](RdtSettings& s) { s.network.num_cameras = 1; }).find("2 cameras, but num_cameras = 1"),

@@ -59,8 +59,9 @@ fs::path model_file(const fs::path& assets, const std::string& category) {
   for (const char* family : {"stable_hope_objects", "stable_scanned_objects", "turbosquid_objects"}) {
     if (const fs::path place = assets / family / name / file; fs::exists(place)) return place;
     if (!fs::is_directory(assets / family)) continue;
+    std::error_code nowhere;  // of a link
     for (const auto& entry : fs::directory_iterator(assets / family))
-      if (entry.is_directory()) known.push_back(entry.path().filename().string());
+      if (entry.is_directory(nowhere)) known.push_back(entry.path().filename().string());
   }
   const std::string near = config::nearest(name, known);
   throw Error(
