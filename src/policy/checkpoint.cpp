@@ -32,7 +32,8 @@ void check_files(const fs::path& path, const config::Json& state) {
     const auto size = fs::file_size(path / name, error);
     COHORT_THROW_UNLESS(!error, "{}: {} is missing ({})", path.string(), name, error.message());
     COHORT_THROW_UNLESS(bytes.is_number_unsigned() && bytes.get<std::uintmax_t>() == size,
-                        "{} has {} bytes and not {} as when it was written: it is truncated or has been changed",
+                        "{} has {} bytes and not {} as when it was written: it is truncated or has been changed; "
+                        "another checkpoint beside it may be whole",
                         (path / name).string(), size, bytes.dump());
   }
 }
