@@ -68,6 +68,8 @@ class PpoRunner {
   /// A rollout and its update. Throws Error where the losses are not finite any more: then the networks are no good.
   Iteration iterate();
   std::int64_t iteration() const { return iteration_; }
+  /// Of the optimizer from here on; `adaptive` moves it on.
+  void set_learning_rate(double rate) { ppo_.set_learning_rate(rate); }
   const std::shared_ptr<ActorCritic>& networks() const { return networks_; }
   Environments& environments() { return environments_; }
 

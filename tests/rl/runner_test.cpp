@@ -63,6 +63,22 @@ TEST(PpoRunner, TheSameSeedGivesTheSameBits) {
   EXPECT_NE(a.losses.loss, c.losses.loss);
 }
 
+TEST(PpoRunner, ThreadsThatActTogetherDoWhatTheNetworksDoInOneBatch) {
+  // One piece of rows, and three.
+  for (const int n : {32, 600}) {
+    PointTask task({.n_envs = n});
+    PpoRunner runner(task, {.num_steps_per_env = 4}, {}, small_policy(), {.threads = 2});
+    runner.iterate();
+    const at::NoGradGuard no_grad;
+    const ActorCritic fresh(small_policy(), task.spec(), 1);  // as it was when it acted
+    for (std::int64_t t = 0; t < 4; ++t) {
+      const at::Tensor seen = whole_rows(fresh.normalize(runner.rollout().observations[t]));
+      EXPECT_TRUE(at::equal(runner.rollout().means[t], fresh.mean(seen).narrow(0, 0, n))) << n << " " << t;
+      EXPECT_TRUE(at::equal(runner.rollout().values[t], fresh.value(seen).narrow(0, 0, n))) << n << " " << t;
+    }
+  }
+}
+
 TEST(PpoRunner, ResumesToTheSameBits) {
   const TemporaryFolder folder("cohort-rl-test-");
   PointTraining whole, first;
