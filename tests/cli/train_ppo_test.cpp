@@ -321,6 +321,78 @@ TEST_F(TrainPpo, AFinishedRunIsLeftAsItWas) {
   EXPECT_EQ(text_of(folder / "training.log"), log);
 }
 
+TEST_F(TrainPpo, WhatARunThatGoesOnKeepsIsRefusedWithWhatItHas) {
+  ASSERT_EQ(train("kept", {"max_iterations=1", "seed=4"}).code, 0);
+  const std::string run_folder = latest("kept").string();
+  const auto resumed = [&](const Words& more) {
+    Words words{cohort_path(), "train", "resume=" + run_folder, "max_iterations=2"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run(words, {{"OMP_NUM_THREADS", "1"}});
+  };
+  for (const auto& [given, remedy] : {std::pair("task=cartpole-swingup", "task=cartpole-balance"),
+                                      std::pair("policy.activation=tanh", "policy.activation=elu"),
+                                      std::pair("policy.actor_hidden_dims=[8]", "policy.actor_hidden_dims=[64,64]")}) {
+    const Outcome outcome = resumed({given});
+    EXPECT_EQ(outcome.code, 1) << given;
+    EXPECT_TRUE(contains(outcome.err, remedy)) << outcome.err;
+  }
+  // resume=auto has the seed's default, which nobody wrote.
+  const Outcome by_name = train("kept", {"resume=auto", "max_iterations=2"});
+  EXPECT_EQ(by_name.code, 1);
+  EXPECT_TRUE(contains(by_name.err, "was learnt with seed=4 and not 1")) << by_name.err;
+  EXPECT_TRUE(contains(by_name.err, "or say seed=4")) << by_name.err;
+  EXPECT_EQ(lines_of(text_of(latest("kept") / "metrics.jsonl")).size(), 1u) << "nothing was changed";
+  EXPECT_EQ(train("kept", {"resume=auto", "max_iterations=2", "seed=4"}).code, 0) << "the remedy";
+  const Outcome slower = resumed({"max_iterations=3", "algorithm.learning_rate=1e-4"});
+  EXPECT_EQ(slower.code, 0) << slower.err;
+  EXPECT_TRUE(contains(slower.err, "algorithm.learning_rate=0.0001 from here on")) << slower.err;
+  const double rate = parse_json(lines_of(text_of(latest("kept") / "metrics.jsonl")).back())["train/lr"];
+  EXPECT_LT(rate, 1e-3) << "the schedule had the rate of the checkpoint moved on otherwise";
+}
+
+TEST_F(TrainPpo, WhereEveryStepBreaksItsEnvironmentTheTrainingEnds) {
+  // 10 a step times this is not finite.
+  const Outcome outcome = train("broken", {"max_iterations=3", "task_settings=[reward_scales=[survive:3e38]]"},
+                                "InvertedDoublePendulum-v5");
+  EXPECT_EQ(outcome.code, 1) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "in iteration 1 each of 512 control steps broke its environment")) << outcome.err;
+}
+
+TEST_F(TrainPpo, ItsLastLinesSayHowThePolicyIsEvaluated) {
+  const Outcome outcome = train("next", {"max_iterations=1", "task_settings=[horizon=30,reward_scales=[upright:2]]"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const std::size_t begin = outcome.err.find("evaluate --task");
+  ASSERT_NE(begin, std::string::npos) << outcome.err;
+  const std::string words = outcome.err.substr(begin, outcome.err.find('\n', begin) - begin);
+  const Outcome evaluated = run({"sh", "-c", cohort_path() + " " + words});
+  EXPECT_EQ(evaluated.code, 0) << evaluated.err;
+  EXPECT_FALSE(contains(evaluated.err, "it has learnt with")) << "the task's settings are there\n" << evaluated.err;
+  EXPECT_TRUE(contains(outcome.err, "--record-video")) << outcome.err;
+}
+
+TEST_F(TrainPpo, NamesOfRslRlAreTakenOrAnswered) {
+  const Outcome outcome = run({cohort_path(), "train", "ppo", "--task", "cartpole-balance", "--headless", "--num_envs",
+                               "32", "--max_iterations", "1", "--experiment_name", "other", "num_steps_per_env=16",
+                               "charts=false", "output_dir=" + out().string()});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(parse_json(text_of(latest("other") / "config.json"))["n_envs"], 32);
+  for (const auto& [given, says] :
+       {std::pair("load_run=2026", "resume=outputs/NAME/RUN"), std::pair("checkpoint=model_50.pt", "checkpoint-50"),
+        std::pair("total_timesteps=1000", "max_iterations=N"), std::pair("device=cuda:0", "devices=[cuda:0]")}) {
+    const Outcome refused = train("other", {given});
+    EXPECT_EQ(refused.code, 1) << given;
+    EXPECT_TRUE(contains(refused.err, says)) << refused.err;
+  }
+}
+
+TEST_F(TrainPpo, MoreEnvironmentsThanThereIsMemoryForAreRefused) {
+  const Outcome outcome = run(command("many", {"n_envs=1000000"}), {{"COHORT_HOST_MEMORY", "1e9"}});
+  EXPECT_EQ(outcome.code, 1) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "learning from n_envs = 1000000 x num_steps_per_env = 16 takes ")) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, ": enough for n_envs=")) << outcome.err;
+  EXPECT_FALSE(fs::exists(out()));
+}
+
 TEST_F(TrainPpo, HelpListsTheSettingsWithTheTasksDefaults) {
   const Outcome outcome = run({cohort_path(), "train", "ppo", "task=cartpole-swingup", "--help"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
