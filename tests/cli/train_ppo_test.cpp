@@ -1,5 +1,6 @@
 // `cohort train ppo` as a user meets it: what it leaves, what it refuses, how it stops and goes on.
 #include <csignal>
+#include <cstdio>
 
 #include <gtest/gtest.h>
 
@@ -356,6 +357,8 @@ TEST_F(TrainPpo, WhereEveryStepBreaksItsEnvironmentTheTrainingEnds) {
                                 "InvertedDoublePendulum-v5");
   EXPECT_EQ(outcome.code, 1) << outcome.err;
   EXPECT_TRUE(contains(outcome.err, "in iteration 1 each of 512 control steps broke its environment")) << outcome.err;
+  EXPECT_TRUE(
+      contains(outcome.err, "environment 0 of InvertedDoublePendulum-v5 broke in step 1 of its episode and was reset"));
 }
 
 TEST_F(TrainPpo, ItsLastLinesSayHowThePolicyIsEvaluated) {
@@ -368,6 +371,25 @@ TEST_F(TrainPpo, ItsLastLinesSayHowThePolicyIsEvaluated) {
   EXPECT_EQ(evaluated.code, 0) << evaluated.err;
   EXPECT_FALSE(contains(evaluated.err, "it has learnt with")) << "the task's settings are there\n" << evaluated.err;
   EXPECT_TRUE(contains(outcome.err, "--record-video")) << outcome.err;
+}
+
+TEST_F(TrainPpo, SeedsAreComparedByTheirReturns) {
+  Words words{cohort_path(), "report", "--out", (folder_.path() / "seeds.html").string()};
+  for (const char* seed : {"1", "2"}) {
+    const std::string name = std::string("seed-") + seed;
+    const Outcome outcome =
+        train(name, {"max_iterations=2", std::string("seed=") + seed, "task_settings=[horizon=10]", "charts=true"});
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    words.push_back(latest(name).string());
+  }
+  const Outcome outcome = run(words);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const std::string page = text_of(folder_.path() / "seeds.html");
+  EXPECT_TRUE(contains(page, "<figcaption>mean return of the runs.")) << page.size();
+  const double of_first = parse_json(lines_of(text_of(latest("seed-1") / "metrics.jsonl")).back())["rl/mean_return"];
+  char figure[32];
+  std::snprintf(figure, sizeof figure, "mean return %.2f", of_first);
+  EXPECT_TRUE(contains(page, figure)) << figure;
 }
 
 TEST_F(TrainPpo, NamesOfRslRlAreTakenOrAnswered) {
