@@ -15,6 +15,7 @@
 #include "rl/environments.h"
 #include "rl/point_task.h"
 #include "rl/ppo_actor.h"
+#include "rl/recall_task.h"
 #include "train/checkpoint_writer.h"
 
 namespace cohort::rl {
@@ -178,6 +179,35 @@ TEST(PpoActor, AnActionDoesNotDependOnWhoElseActs) {
     }
   }
   EXPECT_EQ(alone[4], -9) << "rows of others are left alone";
+}
+
+TEST(PpoActor, ATaskWithOtherActionsOrObservationsIsRefused) {
+  const TemporaryFolder folder("cohort-rl-test-");
+  PointTraining training;
+  policy::CheckpointContent content = training.runner.checkpoint();
+  content.state.configuration =
+      R"({"job": "ppo", "task": "point", "policy": {"actor_hidden_dims": [16, 16], "critic_hidden_dims": [16, 16]}})";
+  {
+    train::CheckpointWriter writer(policy::CheckpointFolder(folder.path()), 0);
+    writer.save(content);
+    writer.finish();
+  }
+  const auto refusal = [&](const tasks::Task& task) {
+    try {
+      PpoActor actor(folder.path(), task);
+    } catch (const Error& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  const RecallTask one_action(2);
+  const PointTask one_observation({.shows_speed = false});
+  EXPECT_NE(refusal(one_action).find("has learnt point with actions of 2 numbers; those of recall have 1"),
+            std::string::npos)
+      << refusal(one_action);
+  EXPECT_NE(refusal(one_observation).find("has learnt point from 2 observations; point has 1"), std::string::npos)
+      << refusal(one_observation);
+  EXPECT_EQ(refusal(PointTask()), "");
 }
 
 TEST(PpoActor, ActsFromItsCheckpointAsItLearnt) {
