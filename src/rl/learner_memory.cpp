@@ -80,7 +80,8 @@ void need_memory(const LearnerSize& size, double available) {
              "can get {}: {}",
              size.n_envs, size.runner.num_steps_per_env, format_bytes(need), size.ranks > 1 ? " on each rank" : "",
              format_bytes(memory.per_environment), format_bytes(available),
-             fits > 0 ? format("enough for n_envs={}", fits) : "lower num_steps_per_env, too"));
+             fits > 0 ? format("enough for n_envs={}, the simulator's own memory aside", fits)
+                      : "lower num_steps_per_env, too"));
 }
 
 }  // namespace cohort::rl

@@ -41,6 +41,8 @@ namespace cohort::rl {
 namespace fs = std::filesystem;
 namespace {
 
+constexpr std::int64_t kVeryMany = 1 << 16;  // environments
+
 /// With this rank's share of the environments.
 std::unique_ptr<tasks::Task> make_task(const PpoRunSettings& settings, const Shares& shares, DeviceId device) {
   if (settings.task.empty()) {
@@ -251,14 +253,14 @@ bool was_finished(const PpoRunSettings& settings, std::int64_t iteration, dist::
 }
 
 /// Refuses more environments than this machine has memory to learn from.
-void need_memory_for(const PpoRunSettings& settings, const tasks::Task& task, const dist::RankEnvironment& environment,
-                     int ranks) {
+void need_memory_for(const PpoRunSettings& settings, const tasks::TaskSpec& task,
+                     const dist::RankEnvironment& environment, int ranks) {
   // Ranks that start together take it from each other, but where each was given a part of it.
   const int sharing = dist::process_variable(sim::kHostMemoryVariable) ? 1 : std::max(1, environment.local_world_size);
   need_memory({.policy = settings.policy,
                .ppo = settings.algorithm,
                .runner = settings.runner,
-               .task = task.spec(),
+               .task = task,
                .n_envs = settings.n_envs,
                .ranks = ranks},
               sim::available_host_memory() / sharing);
@@ -309,8 +311,11 @@ int run(PpoRunSettings& settings, const config::Fields& fields, const std::vecto
   const Shares shares =
       share_environments(settings.n_envs, settings.policy.recurrent() ? 1 : settings.runner.num_steps_per_env,
                          settings.algorithm.num_mini_batches, ranks);
+  // Very many are refused before the simulator has spent minutes on them.
+  if (device.kind == DeviceKind::kCpu && shares.environments > kVeryMany)
+    need_memory_for(settings, make_task(settings, {.environments = 1}, device)->spec(), environment, ranks.size());
   const std::unique_ptr<tasks::Task> task = make_task(settings, shares, device);
-  if (device.kind == DeviceKind::kCpu) need_memory_for(settings, *task, environment, ranks.size());
+  if (device.kind == DeviceKind::kCpu) need_memory_for(settings, task->spec(), environment, ranks.size());
   PpoRunner runner(*task, settings.runner, settings.algorithm, settings.policy,
                    {.ranks = &ranks,
                     .threads = settings.learner_threads,
