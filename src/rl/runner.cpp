@@ -95,9 +95,9 @@ PpoRunner::PpoRunner(tasks::Task& task, const RunnerSettings& settings, const Pp
 PpoRunner::~PpoRunner() = default;
 
 std::pair<at::Tensor, at::Tensor> PpoRunner::act(const at::Tensor& seen) {
-  const std::int64_t rows = seen.size(0), pieces = (rows + kActingRows - 1) / kActingRows;
-  if (!device_.is_cpu()) return {networks_->mean(seen, memory_.actor), networks_->value(seen, memory_.critic)};
-  // The same pieces for any number of threads; actor and critic are two where there is but one of rows.
+  const std::int64_t rows = seen.size(0), pieces = device_.is_cpu() ? (rows + kActingRows - 1) / kActingRows : 1;
+  if (pieces == 1) return {networks_->mean(seen, memory_.actor), networks_->value(seen, memory_.critic)};
+  // The same pieces for any number of threads.
   std::vector<at::Tensor> means(index_of(pieces)), values(index_of(pieces));
   std::vector<at::Tensor> of_actor(index_of(pieces)), of_critic(index_of(pieces));
   ppo_.team().for_each(2 * pieces, [&](std::int64_t i, int) {
