@@ -137,7 +137,7 @@ class Training {
   Iteration iterate() {
     try {
       return runner_.iterate();
-    } catch (const Error& e) {
+    } catch (const Diverged& e) {
       if (!writer_) throw;
       writer_->finish();
       throw Error(
@@ -311,6 +311,12 @@ int run(PpoRunSettings& settings, const config::Fields& fields, const std::vecto
   const Shares shares =
       share_environments(settings.n_envs, settings.policy.recurrent() ? 1 : settings.runner.num_steps_per_env,
                          settings.algorithm.num_mini_batches, ranks);
+  const std::int64_t samples = (settings.policy.recurrent() ? 1 : settings.runner.num_steps_per_env) *
+                               shares.environments / settings.algorithm.num_mini_batches;
+  COHORT_THROW_UNLESS(samples >= std::ssize(devices),
+                      "devices names {}, which share every minibatch, and a minibatch has {} {}: raise n_envs, lower "
+                      "algorithm.num_mini_batches, or name fewer devices",
+                      devices.size(), samples, settings.policy.recurrent() ? "environments" : "transitions");
   // Very many are refused before the simulator has spent minutes on them.
   if (device.kind == DeviceKind::kCpu && shares.environments > kVeryMany)
     need_memory_for(settings, make_task(settings, {.environments = 1}, device)->spec(), environment, ranks.size());

@@ -91,6 +91,9 @@ TEST_F(TrainPpo, BadInputIsRefusedBeforeAFolderIsMade) {
       {{"task_settings=[reward_scales=[upright:2,upright:3]]"}, "cartpole-balance", "names 'upright' twice"},
       {{"task_settings=[reward=sparse,reward_scales=upright:2]"}, "cartpole-balance", "reward=sparse has none"},
       {{"devices=[cuda:0]", "backend=cpu"}, "cartpole-balance", "contradicts backend=cpu"},
+      {{"n_envs=4", "num_steps_per_env=1", "devices=[cpu,cpu,cpu]"},
+       "cartpole-balance",
+       "devices names 3, which share every minibatch, and a minibatch has 1 transitions: raise n_envs"},
   };
   for (const auto& c : cases) {
     const Outcome outcome = train("bad", c.more, c.task);
