@@ -121,14 +121,14 @@ class Training {
     save();
     if (writer_) writer_->finish();
   }
-  void resumed() { saved_ = runner_.iteration(), broken_ = runner_.environments().episodes().broken; }
+  void resumed() { saved_ = runner_.iteration(), broken_.reset(); }
 
  private:
   /// A few that break cost little. Where every control step breaks its environment there is nothing to learn.
   void refuse_if_all_broke(const Iteration& figures) {
     const std::int64_t transitions = figures.steps / figures.number;
-    const std::int64_t broke = figures.episodes.broken - std::exchange(broken_, figures.episodes.broken);
-    COHORT_THROW_UNLESS(broke < transitions,
+    const std::int64_t now = figures.episodes.broken, before = std::exchange(broken_, now).value_or(now);
+    COHORT_THROW_UNLESS(now - before < transitions,
                         "in iteration {} each of {} control steps broke its environment: state, observations or reward "
                         "of {} are not finite after a single one. Look at its model (a smaller timestep, weaker "
                         "actuators, limits), and at what it observes and pays",
@@ -170,7 +170,8 @@ class Training {
   PpoOutput* output_;
   std::string configuration_;
   std::optional<train::CheckpointWriter> writer_;
-  std::int64_t saved_ = -1, broken_ = 0;
+  std::int64_t saved_ = -1;
+  std::optional<std::int64_t> broken_ = 0;  ///< environments of all ranks so far; unknown behind a resume
   bool first_ = true;
 };
 
