@@ -13,7 +13,7 @@ import numpy as np
 from run_guide import blocks_of
 
 FIELDS = {"cartpole-balance": ["cart_pos", "pole_direction", "cart_vel", "pole_vel"]}
-COHORT = os.path.join(os.environ["COHORT_BIN"], "cohort")
+COHORT = os.path.abspath(os.path.join(os.environ["COHORT_BIN"], "cohort"))
 # The guide's own activation, and one of the others that it knows.
 RUNS = [[], ["policy.activation=tanh", "policy.actor_hidden_dims=[32]"]]
 
