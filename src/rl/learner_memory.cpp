@@ -10,7 +10,7 @@
 namespace cohort::rl {
 namespace {
 
-constexpr double kFloat = 4, kIndex = 8;  // bytes
+constexpr double kFloatBytes = 4, kIndexBytes = 8;
 // Copies of weights: themselves, gradient, two moments of Adam, three in a checkpoint, pieces of a gradient (FusedMlp).
 constexpr double kCopiesOfWeights = 24;
 constexpr double kNumbersOfAGate = 10;  // what a GRU keeps for its backward pass, for each number that it remembers
@@ -53,9 +53,9 @@ LearnerMemory learner_memory(const LearnerSize& size) {
   // An episode's actions are kept to play it again, with room to grow, and twice more while a checkpoint is written.
   const double age =
       std::min(static_cast<double>(size.task.horizon), steps * static_cast<double>(size.runner.max_iterations));
-  return {
-      .per_environment = steps * (kFloat * (rollout + as_seen + minibatch) + 2 * kIndex) + 4 * kFloat * age * actions,
-      .fixed = kCopiesOfWeights * kFloat * (actor.weights + critic.weights)};
+  return {.per_environment = steps * (kFloatBytes * (rollout + as_seen + minibatch) + 2 * kIndexBytes) +
+                             4 * kFloatBytes * age * actions,
+          .fixed = kCopiesOfWeights * kFloatBytes * (actor.weights + critic.weights)};
 }
 
 void need_memory(const LearnerSize& size, double available) {

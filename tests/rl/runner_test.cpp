@@ -192,7 +192,7 @@ TEST(PpoActor, ATaskWithOtherActionsOrObservationsIsRefused) {
     writer.save(content);
     writer.finish();
   }
-  const auto refusal = [&](const tasks::Task& task) {
+  const auto refused_with = [&](const tasks::Task& task) {
     try {
       PpoActor actor(folder.path(), task);
     } catch (const Error& e) {
@@ -202,12 +202,12 @@ TEST(PpoActor, ATaskWithOtherActionsOrObservationsIsRefused) {
   };
   const RecallTask one_action(2);
   const PointTask one_observation({.shows_speed = false});
-  EXPECT_NE(refusal(one_action).find("has learnt point with actions of 2 numbers; those of recall have 1"),
+  EXPECT_NE(refused_with(one_action).find("has learnt point with actions of 2 numbers; those of recall have 1"),
             std::string::npos)
-      << refusal(one_action);
-  EXPECT_NE(refusal(one_observation).find("has learnt point from 2 observations; point has 1"), std::string::npos)
-      << refusal(one_observation);
-  EXPECT_EQ(refusal(PointTask()), "");
+      << refused_with(one_action);
+  EXPECT_NE(refused_with(one_observation).find("has learnt point from 2 observations; point has 1"), std::string::npos)
+      << refused_with(one_observation);
+  EXPECT_EQ(refused_with(PointTask()), "");
 }
 
 TEST(PpoActor, ActsFromItsCheckpointAsItLearnt) {
