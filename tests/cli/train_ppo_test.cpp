@@ -266,6 +266,11 @@ TEST_F(TrainPpo, GoesBackToTheCheckpointThatIsNamed) {
   const Outcome on =
       run({cohort_path(), "train", "resume=" + folder.string(), "max_iterations=3"}, {{"OMP_NUM_THREADS", "1"}});
   EXPECT_TRUE(contains(on.err, "checkpoint-2: iteration 2")) << on.err;
+  const Outcome none = run({cohort_path(), "train", "resume=" + (folder / "checkpoints/checkpoint-9").string()});
+  EXPECT_TRUE(contains(none.err, "there is no such folder; there are checkpoint-0, checkpoint-1, ")) << none.err;
+  const Outcome other = run({cohort_path(), "train", "resume=" + (out() / "back" / "2020-01-01").string()});
+  EXPECT_TRUE(contains(other.err, "the newest run there is resume=" + (out() / "back" / "latest").string()))
+      << other.err;
 }
 
 TEST_F(TrainPpo, WhatItsPolicyCannotDoIsRefusedWithWhatItCan) {
