@@ -48,6 +48,7 @@ int main(int argc, char** argv) try {
   rl::Rollout rollout(kSteps, n, networks.observation_width(), width);
 
   for (int iteration = 0; iteration < iterations; ++iteration) {
+    at::Tensor reward = at::zeros({});
     {
       const at::NoGradGuard no_grad;
       rollout.log_std.copy_(networks.log_std());
@@ -64,6 +65,7 @@ int main(int argc, char** argv) try {
         const at::Tensor actions = mean + rollout.log_std.exp() * noise;
         rollout.observations[t].copy_(world.observations());
         const rl::EnvironmentStep& step = world.step(networks.to_task(actions));
+        reward += step.rewards.mean() / kSteps;
         // Rewards of 0 to 1 in every step: a tenth of them keeps the value's loss near that of the surrogate. An
         // episode that its horizon ends would go on: what its last state is worth is added.
         const at::Tensor end = networks.value(networks.normalize(step.final_observations)).nan_to_num();
@@ -83,9 +85,8 @@ int main(int argc, char** argv) try {
     });
     COHORT_THROW_UNLESS(losses.diverged.empty(), "{}", losses.diverged);
     networks.moments().merge(rl::moments_of(rollout.observations, shares));
-    at::Tensor reward = 10 * rollout.rewards.mean();
     ranks.mean(reward);
-    if (group->rank() == 0 && (iteration + 1) % 10 == 0)
+    if (group->rank() == 0 && ((iteration + 1) % 10 == 0 || iteration + 1 == iterations))
       std::printf("iteration %d: reward of a step %.4f, KL %.4f, learning rate %.1e, on %d rank(s)\n", iteration + 1,
                   reward.item<double>(), losses.kl, ppo.learning_rate(), group->world_size());
   }

@@ -202,8 +202,11 @@ Cast::Cast(std::vector<std::string> names, const TaskArguments& arguments)
     if (!is_path(who)) continue;
     if (!fs::exists(who)) {
       const std::string near = config::nearest(who, {"expert", "random", "replay"});
-      throw Error(format("--policy {}: neither expert, random, replay:DATA, nor a run or checkpoint that is there{}",
-                         who, near.empty() ? "" : format("; did you mean '{}'?", near)));
+      throw Error(format(
+          "--policy {}: neither expert, random, replay:DATA, nor a run or checkpoint that is there{}", who,
+          !near.empty()              ? format("; did you mean '{}'?", near)
+          : config::is_override(who) ? "; a task's settings stand before --policy, which takes all words behind it"
+                                     : ""));
     }
     if (rl::is_ppo_run(who)) {
       COHORT_THROW_UNLESS(arguments.device == "cpu",

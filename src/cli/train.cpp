@@ -107,6 +107,8 @@ Arguments parse(const std::vector<std::string>& words) {
       arguments.files.push_back(words[i]);
     } else if (word.starts_with("--config=") || word.starts_with("load_from=") || word.starts_with("--load_from=")) {
       arguments.files.push_back(word.substr(word.find('=') + 1));
+    } else if (word == "--headless" && arguments.job == "ppo") {
+      // Isaac Lab's: nothing is shown in any case.
     } else if (word.starts_with("--local_rank=") || word.starts_with("--local-rank=")) {
       // The way of the old torch.distributed.launch; LOCAL_RANK says the same.
       ::setenv("LOCAL_RANK", word.substr(word.find('=') + 1).c_str(), 0);

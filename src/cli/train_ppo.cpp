@@ -1,6 +1,8 @@
 #include "cli/train_ppo.h"
 
 #include <cstdio>
+#include <string>
+#include <utility>
 
 #include "cli/subcommand.h"
 #include "core/command_line.h"
@@ -24,12 +26,31 @@ bool is_setting_of(const std::string& task, const std::string& key) {
   }
 }
 
+/// What stands here for a setting of rsl_rl, Isaac Lab or stable-baselines3 that has another form; empty: nothing does.
+std::string instead_of(const std::string& key) {
+  static constexpr std::pair<const char*, const char*> kForms[] = {
+      {"load_run", "resume=outputs/NAME/RUN goes on with a run, `cohort evaluate --policy outputs/NAME/RUN` shows it"},
+      {"checkpoint", "resume=outputs/NAME/RUN/checkpoints/checkpoint-50 goes on from that checkpoint"},
+      {"run_name", "runs lie in outputs/NAME/<date-time>: write name=NAME, or name=GROUP/NAME"},
+      {"total_timesteps", "write max_iterations=N: each is n_envs x num_steps_per_env control steps"},
+      {"device", "write backend=cuda, or devices=[cuda:0]"},
+      {"logger", "metrics.jsonl and TensorBoard events are in the run's folder; leave it out"},
+      {"headless", "nothing is shown while it learns: leave it out"},
+      {"video", "`cohort evaluate --policy RUN --record-video` makes videos: leave it out"},
+  };
+  for (const auto& [name, form] : kForms)
+    if (key == name) return form;
+  return "";
+}
+
 /// The settings of the command line on top of `settings`, which has the defaults; all of them under their names in
 /// `fields`.
 void read_settings(const PpoArguments& arguments, std::string& job, rl::PpoRunSettings& settings,
                    config::Fields& fields) {
   fields.add_choice("job", job, {job}, "what is trained: the word behind `cohort train`");
   rl::describe(fields, settings);
+  fields.alias("num_envs", "n_envs");  // rsl_rl's and Isaac Lab's names
+  fields.alias("experiment_name", "name");
   if (!arguments.resumed.empty()) fields.apply_file(arguments.resumed);
   for (const std::string& file : arguments.files) fields.apply_file(file);
   settings.resume.clear();  // which run is continued, the command line alone says
@@ -38,6 +59,8 @@ void read_settings(const PpoArguments& arguments, std::string& job, rl::PpoRunSe
       fields.apply_override(override_text);
     } catch (const Error& error) {
       const std::string key = override_text.substr(0, override_text.find('='));
+      if (const std::string form = instead_of(key); !form.empty() && !fields.has(key))
+        throw Error(format("ppo has no setting '{}': {}", key, form));
       if (fields.has(key) || !is_setting_of(settings.task, key)) throw;
       throw Error(format("{} is a setting of the task, not of PPO: write 'task_settings=[{}]'", key, override_text));
     }

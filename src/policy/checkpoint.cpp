@@ -35,7 +35,8 @@ void check_files(const fs::path& path, const config::Json& state) {
     COHORT_THROW_UNLESS(!error, "{}: {} is missing ({}): copy the checkpoint as a whole, or name another one",
                         path.string(), name, error.message());
     COHORT_THROW_UNLESS(bytes.is_number_unsigned() && bytes.get<std::uintmax_t>() == size,
-                        "{} has {} bytes and not {} as when it was written: it is truncated or has been changed",
+                        "{} has {} bytes and not {} as when it was written: it is truncated or has been changed; "
+                        "another checkpoint beside it may be whole",
                         (path / name).string(), size, bytes.dump());
   }
 }

@@ -231,7 +231,7 @@ RecordingReport record(tasks::Task& task, tasks::Actor& actor, const fs::path& o
       if (settings.rank == 0) fs::remove_all(work, ignored);
       throw Error(settings.keep == "success"
                       ? format("{} did {} in {} of {} episodes only: allow it more steps, or record the others too "
-                               "(keep=all)",
+                               "(--keep all)",
                                actor.name(), spec.name, report.successes, tried)
                       : format("{} of {} episodes of {} failed by a fault of the simulation or of {}'s actions",
                                report.faults, tried, spec.name, actor.name()));

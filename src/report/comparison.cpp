@@ -127,11 +127,16 @@ void write_comparison(const std::vector<RunFolder>& runs, const fs::path& page, 
     labels.push_back(run_label(run));
     histories.push_back(fs::exists(run.metrics_file()) ? read_metrics(run.metrics_file()) : MetricsHistory{});
     const auto content = load_content(run);
-    state += format("<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td></tr>\n", html_escape(labels.back()),
-                    html_escape(content ? content->title : ""), html_escape(content ? content->status : "no report"));
+    std::vector<std::string> highlights;
+    if (content)
+      for (const auto& [name, value] : content->highlights) highlights.push_back(format("{} {}", name, value));
+    state += format("<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td></tr>\n", html_escape(labels.back()),
+                    html_escape(content ? content->title : ""), html_escape(content ? content->status : "no report"),
+                    html_escape(join(highlights, ", ")));
   }
   state += "</table></div>\n";
   std::vector<Figure> figures;
+  add_curves(figures, labels, histories, metric::kMeanReturn, "return", "mean return");
   add_curves(figures, labels, histories, metric::kRolloutSuccess, "success", "success of rollouts");
   add_curves(figures, labels, histories, metric::kValidationLoss, "validation_loss", "validation loss");
   add_curves(figures, labels, histories, metric::kTrainLoss, "training_loss", "training loss");

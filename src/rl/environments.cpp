@@ -38,9 +38,11 @@ const at::Tensor& named(const policy::NamedTensors& tensors, const std::string& 
 
 Environments::Environments(tasks::Task& task, std::uint64_t seed, std::int64_t first_id, bool staggered)
     : task_(task), seed_(seed), first_id_(first_id), width_(task.spec().action.width()), staggered_(staggered) {
-  COHORT_THROW_UNLESS(!task.spec().reward_terms.empty(),
-                      "the task {} has no rewards: there is nothing that reinforcement learning could raise",
-                      task.spec().name);
+  COHORT_THROW_UNLESS(
+      !task.spec().reward_terms.empty(),
+      "the task {} has no rewards: there is nothing that reinforcement learning could raise; `cohort tasks "
+      "NAME` shows what a task's reward is the sum of",
+      task.spec().name);
   const auto n = as_size(size());
   episodes_.resize(n), steps_.resize(n), actions_.resize(n), return_.resize(n);
   std::vector<std::int32_t> all(n);

@@ -21,10 +21,13 @@
 #include "policy/checkpoint.h"
 #include "report/run_folder.h"
 #include "rl/fused_mlp.h"
+#include "rl/learner_memory.h"
 #include "rl/ranks.h"
+#include "rl/resumed_settings.h"
 #include "rl/run_output.h"
 #include "rl/run_watch.h"
 #include "rl/runner.h"
+#include "sim/host_memory.h"
 #include "tasks/registry.h"
 #include "tensors/convert.h"
 #include "tensors/processor.h"
@@ -37,6 +40,8 @@
 namespace cohort::rl {
 namespace fs = std::filesystem;
 namespace {
+
+constexpr std::int64_t kVeryMany = 1 << 16;  // environments
 
 /// With this rank's share of the environments.
 std::unique_ptr<tasks::Task> make_task(const PpoRunSettings& settings, const Shares& shares, DeviceId device) {
@@ -107,6 +112,7 @@ class Training {
     if (runner_.iteration() == 0) save();
     while (runner_.iteration() < settings_.runner.max_iterations && !some_rank_stops()) {
       const Iteration figures = iterate();
+      refuse_if_all_broke(figures);
       const IterationTimes times = watch_.iterated(figures.number);
       if (output_) output_->observe(figures, times);
       if (runner_.iteration() % settings_.save_interval == 0) save();
@@ -115,13 +121,23 @@ class Training {
     save();
     if (writer_) writer_->finish();
   }
-  void resumed() { saved_ = runner_.iteration(); }
+  void resumed() { saved_ = runner_.iteration(), broken_.reset(); }
 
  private:
+  /// A few that break cost little. Where every control step breaks its environment there is nothing to learn.
+  void refuse_if_all_broke(const Iteration& figures) {
+    const std::int64_t transitions = figures.steps / figures.number;
+    const std::int64_t now = figures.episodes.broken, before = std::exchange(broken_, now).value_or(now);
+    COHORT_THROW_UNLESS(now - before < transitions,
+                        "in iteration {} each of {} control steps broke its environment: state, observations or reward "
+                        "of {} are not finite after a single one. Look at its model (a smaller timestep, weaker "
+                        "actuators, limits), and at what it observes and pays",
+                        figures.number, transitions, settings_.task);
+  }
   Iteration iterate() {
     try {
       return runner_.iterate();
-    } catch (const Error& e) {
+    } catch (const Diverged& e) {
       if (!writer_) throw;
       writer_->finish();
       throw Error(
@@ -155,6 +171,7 @@ class Training {
   std::string configuration_;
   std::optional<train::CheckpointWriter> writer_;
   std::int64_t saved_ = -1;
+  std::optional<std::int64_t> broken_ = 0;  ///< environments of all ranks so far; unknown behind a resume
   bool first_ = true;
 };
 
@@ -236,6 +253,33 @@ bool was_finished(const PpoRunSettings& settings, std::int64_t iteration, dist::
   return group ? group->broadcast_bytes(complete ? "1" : "0") == "1" : complete;
 }
 
+/// Refuses more environments than this machine has memory to learn from.
+void need_memory_for(const PpoRunSettings& settings, const tasks::TaskSpec& task,
+                     const dist::RankEnvironment& environment, int ranks) {
+  // Ranks that start together take it from each other, but where each was given a part of it.
+  const int sharing = dist::process_variable(sim::kHostMemoryVariable) ? 1 : std::max(1, environment.local_world_size);
+  need_memory({.policy = settings.policy,
+               .ppo = settings.algorithm,
+               .runner = settings.runner,
+               .task = task,
+               .n_envs = settings.n_envs,
+               .ranks = ranks},
+              sim::available_host_memory() / sharing);
+}
+
+/// Goes on from a checkpoint, whose own settings hold where they must.
+void go_on_from(const policy::ResumePoint& point, const PpoRunSettings& settings, const config::Json& resolved,
+                bool says, PpoRunner& runner) {
+  const config::Json saved = config::Json::parse(point.content.state.configuration, nullptr, false);
+  const std::vector<ChangedSetting> changed =
+      settings_changed_since(saved, resolved, point.path.string(), settings.resume);
+  runner.resume(point.content, point.path.string());
+  for (const ChangedSetting& one : changed) {
+    if (says) log::warning("{}={} from here on, and not {} as before", one.path, one.now, one.before);
+    if (one.path == "algorithm.learning_rate") runner.set_learning_rate(settings.algorithm.learning_rate);
+  }
+}
+
 }  // namespace
 
 int run(PpoRunSettings& settings, const config::Fields& fields, const std::vector<std::string>& overrides) {
@@ -268,7 +312,17 @@ int run(PpoRunSettings& settings, const config::Fields& fields, const std::vecto
   const Shares shares =
       share_environments(settings.n_envs, settings.policy.recurrent() ? 1 : settings.runner.num_steps_per_env,
                          settings.algorithm.num_mini_batches, ranks);
+  const std::int64_t samples = (settings.policy.recurrent() ? 1 : settings.runner.num_steps_per_env) *
+                               shares.environments / settings.algorithm.num_mini_batches;
+  COHORT_THROW_UNLESS(samples >= std::ssize(devices),
+                      "devices names {}, which share every minibatch, and a minibatch has {} {}: raise n_envs, lower "
+                      "algorithm.num_mini_batches, or name fewer devices",
+                      devices.size(), samples, settings.policy.recurrent() ? "environments" : "transitions");
+  // Very many are refused before the simulator has spent minutes on them.
+  if (device.kind == DeviceKind::kCpu && shares.environments > kVeryMany)
+    need_memory_for(settings, make_task(settings, {.environments = 1}, device)->spec(), environment, ranks.size());
   const std::unique_ptr<tasks::Task> task = make_task(settings, shares, device);
+  if (device.kind == DeviceKind::kCpu) need_memory_for(settings, task->spec(), environment, ranks.size());
   PpoRunner runner(*task, settings.runner, settings.algorithm, settings.policy,
                    {.ranks = &ranks,
                     .threads = settings.learner_threads,
@@ -280,7 +334,7 @@ int run(PpoRunSettings& settings, const config::Fields& fields, const std::vecto
   if (resumes)
     point = policy::find_resume_point(settings.checkpoint.empty() ? "auto" : settings.checkpoint,
                                       fs::path(settings.resume) / "checkpoints");
-  if (point) runner.resume(point->content, point->path.string());
+  if (point) go_on_from(*point, settings, resolved_as_given, first, runner);
   if (point && was_finished(settings, runner.iteration(), group.get())) {
     log::info(
         "{}: this training was finished at iteration {}; its folder was left as it was. To train on, raise "
@@ -333,7 +387,11 @@ int run(PpoRunSettings& settings, const config::Fields& fields, const std::vecto
   try {
     training.run();
   } catch (const std::exception& e) {
-    if (output) output->finish(format("failed: {}", e.what()), true, seconds());
+    if (output) {
+      output->finish(format("failed: {}", e.what()), true, seconds());
+      log::info("what was saved goes on, once the cause is mended, with: {}",
+                train::continue_command(settings.program, claimed->folder().path(), environment).text);
+    }
     throw;
   }
   const bool stopped = runner.iteration() < settings.runner.max_iterations;
@@ -347,6 +405,7 @@ int run(PpoRunSettings& settings, const config::Fields& fields, const std::vecto
     output->finish(status, false, seconds(), of_ranks);
     log::info("weights  {}", (folder.checkpoints() / "last" / policy::kModelFile).string());
     if (settings.charts) log::info("report   {}", folder.report_file().string());
+    say_what_next(settings, *task, folder.path());
   }
   watch.end(stopped ? "stopped" : "finished");
   if (group) group->close();

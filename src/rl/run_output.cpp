@@ -4,6 +4,7 @@
 
 #include <torch/version.h>
 
+#include "core/command_line.h"
 #include "core/devices_cpu.h"
 #include "core/log.h"
 #include "report/metric_names.h"
@@ -67,6 +68,16 @@ std::string return_text(const Iteration& iteration, int digits) {
                                                        : "none yet";
 }
 
+std::vector<ProgressField> progress_fields(const Iteration& iteration, double steps_per_s) {
+  std::vector<ProgressField> fields{{"return", return_text(iteration, 1)},
+                                    {"steps/s", format("{:.0f}", steps_per_s)},
+                                    {"kl", format("{:.4f}", iteration.losses.kl)},
+                                    {"lr", format("{:.1e}", iteration.learning_rate)},
+                                    {"std", format("{:.2f}", iteration.noise_std)}};
+  if (iteration.episodes.broken > 0) fields.push_back({"broken", format("{}", iteration.episodes.broken)});
+  return fields;
+}
+
 /// "linear 0.00584, angular 0.00631".
 std::string terms_text(const Iteration& iteration) {
   std::vector<std::string> texts;
@@ -95,18 +106,15 @@ void PpoOutput::observe(const Iteration& iteration, const IterationTimes& times)
   steps_per_s_ = seconds > 0 ? transitions / seconds : 0;
   write_iteration(*metrics_, iteration, times, steps_per_s_, gpus_.read(), host_.read());
   last_ = iteration;
-  if (!progress_->due(iteration.number)) return progress_->update(iteration.number);
-  std::vector<ProgressField> fields{{"return", return_text(iteration, 1)},
-                                    {"steps/s", format("{:.0f}", steps_per_s_)},
-                                    {"kl", format("{:.4f}", iteration.losses.kl)},
-                                    {"lr", format("{:.1e}", iteration.learning_rate)},
-                                    {"std", format("{:.2f}", iteration.noise_std)}};
-  if (iteration.episodes.broken > 0) fields.push_back({"broken", format("{}", iteration.episodes.broken)});
-  progress_->update(iteration.number, std::move(fields));
+  if (progress_->due(iteration.number))
+    progress_->update(iteration.number, progress_fields(iteration, steps_per_s_));
+  else
+    progress_->update(iteration.number);
 }
 
 void PpoOutput::finish(const std::string& status, bool failed, double seconds,
                        const std::vector<train::RankTotals>& ranks) {
+  if (progress_ && last_) progress_->update(last_->number, progress_fields(*last_, steps_per_s_));
   if (progress_) progress_->finish();
   if (last_) {
     log::info("mean return of the last episodes {}, {} control steps, {} episodes, {} environments broke",
@@ -134,6 +142,16 @@ void PpoOutput::finish(const std::string& status, bool failed, double seconds,
   }
   content.machine = report::describe_machine({.libtorch = TORCH_VERSION, .usable_cores = available_cores()});
   report::write_run_report(folder_, std::move(results), last_ ? last_->number : 0, &*metrics_);
+}
+
+void say_what_next(const PpoRunSettings& settings, const tasks::Task& task, const std::filesystem::path& run) {
+  std::string command = format("{} evaluate --task {}", settings.program, settings.task);
+  for (const std::string& setting : settings.task_settings) command += " " + shell_quoted(setting);
+  if (settings.engine != "batched") command += " --engine " + settings.engine;
+  command += " --policy " + shell_quoted(run.string());  // takes all words up to the next flag
+  log::info("evaluate {} --episodes 100", command);
+  if (!task.spec().cameras.empty())
+    log::info("video    {} --episodes 4 --out {} --record-video", command, shell_quoted((run / "video").string()));
 }
 
 }  // namespace cohort::rl

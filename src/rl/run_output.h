@@ -1,6 +1,7 @@
 /// What a run of PPO says and writes beside its checkpoints: metrics, TensorBoard events, progress, the report.
 #pragma once
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "rl/run.h"
 #include "rl/run_watch.h"
 #include "rl/runner.h"
+#include "tasks/task.h"
 #include "train/gpu_watch.h"
 #include "train/host_watch.h"
 
@@ -44,5 +46,8 @@ class PpoOutput {
   train::GpuWatch gpus_;
   double steps_per_s_ = 0, collecting_s_ = 0, learning_s_ = 0;
 };
+
+/// Logs what can be done with a run's policy, for a user to paste.
+void say_what_next(const PpoRunSettings& settings, const tasks::Task& task, const std::filesystem::path& run);
 
 }  // namespace cohort::rl

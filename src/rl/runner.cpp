@@ -174,8 +174,8 @@ Iteration PpoRunner::iterate() {
                            iteration_ * ppo_settings_.num_learning_epochs + epoch);
   };
   Iteration result{.losses = ppo_.update(rollout_, pass)};
-  COHORT_THROW_UNLESS(result.losses.diverged.empty(), "PPO diverged in iteration {}: {}", iteration_ + 1,
-                      result.losses.diverged);
+  if (!result.losses.diverged.empty())
+    throw Diverged(format("PPO diverged in iteration {}: {}", iteration_ + 1, result.losses.diverged));
   networks_->moments().merge(moments_of(rollout_.observations, shares_));
   ++iteration_;
   result.number = iteration_;

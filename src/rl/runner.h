@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "core/array_view.h"
+#include "core/error.h"
 #include "parallel/strategy.h"
 #include "policy/checkpoint.h"
 #include "rl/actor_critic.h"
@@ -31,6 +32,12 @@
 #include "tasks/task.h"
 
 namespace cohort::rl {
+
+/// The losses are not finite any more: the networks are no good.
+class Diverged : public Error {
+ public:
+  using Error::Error;
+};
 
 /// What an iteration did.
 struct Iteration {
@@ -65,9 +72,11 @@ class PpoRunner {
             const PpoCompany& company = {});
   ~PpoRunner();
 
-  /// A rollout and its update. Throws Error where the losses are not finite any more: then the networks are no good.
+  /// A rollout and its update. Throws Diverged.
   Iteration iterate();
   std::int64_t iteration() const { return iteration_; }
+  /// Of the optimizer from here on; `adaptive` moves it on.
+  void set_learning_rate(double rate) { ppo_.set_learning_rate(rate); }
   const std::shared_ptr<ActorCritic>& networks() const { return networks_; }
   Environments& environments() { return environments_; }
 

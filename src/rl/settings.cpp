@@ -90,7 +90,7 @@ void check(const RunnerSettings& s, const PpoSettings& ppo, int n_envs, bool rec
   // n_envs must be a multiple of what the steps do not bring.
   const int unit =
       recurrent ? ppo.num_mini_batches : ppo.num_mini_batches / std::gcd(ppo.num_mini_batches, s.num_steps_per_env);
-  const int below = n_envs / unit * unit;
+  const std::int64_t below = n_envs / unit * unit;
   const std::string nearest = format("{}{}", below > 0 ? format("{} and ", below) : std::string(), below + unit);
   COHORT_THROW_UNLESS(!recurrent || n_envs % unit == 0,
                       "n_envs = {} do not divide into algorithm.num_mini_batches = {}, and a policy with memory learns "

@@ -117,8 +117,11 @@ std::unique_ptr<Task> make_task(const std::string& name, const TaskSettings& set
   const std::string near = nearest_task(name, names);
   // Our own names have no underscore; LIBERO's have.
   const bool like_liberos = near.empty() && name.find('_') != std::string::npos && libero::libero_folder().empty();
-  throw Error(format("there is no task '{}'{}; `cohort tasks` lists them{}", name,
+  const char* libraries = std::getenv("COHORT_TASKS");
+  const bool may_be_own = near.empty() && !(libraries && *libraries);
+  throw Error(format("there is no task '{}'{}; `cohort tasks` lists them{}{}", name,
                      near.empty() ? "" : format(", did you mean '{}'?", near),
+                     may_be_own ? ", and COHORT_TASKS=LIBRARY.so brings those of a library of yours" : "",
                      like_liberos ? format(". If it is one of LIBERO's: {}", libero::how_to_say_where()) : ""));
 }
 

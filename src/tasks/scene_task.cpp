@@ -145,9 +145,10 @@ SceneTask::SceneTask(const TaskSettings& settings, SceneTaskSetup setup)
   const sim::ModelInfo& model = scene_.info();
   const double steps = spec.control_period / model.timestep;
   substeps_ = static_cast<int>(std::lround(steps));
-  COHORT_CHECK(substeps_ >= 1 && std::abs(steps - substeps_) < 1e-6 && substeps_ % setup_.controls == 0,
-               "{}: a control period of {} s has {} timesteps of {} s and {} controls", spec.name, spec.control_period,
-               steps, model.timestep, setup_.controls);
+  COHORT_THROW_UNLESS(substeps_ >= 1 && std::abs(steps - substeps_) < 1e-6 && substeps_ % setup_.controls == 0,
+                      "{}: a control period of {:g} s has {:g} timesteps of {:g} s, and {} controls; it must have a "
+                      "multiple of them: change TaskSpec::control_period, or the timestep of the model's <option>",
+                      spec.name, spec.control_period, steps, model.timestep, setup_.controls);
   nq_ = model.nq, nv_ = model.nv, nu_ = model.nu;
 
   const auto n = as_size(n_);

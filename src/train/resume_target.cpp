@@ -25,6 +25,19 @@ fs::path without_links(const fs::path& path) {
   return result.has_filename() ? result : result.parent_path();
 }
 
+/// Where `path` is not: the checkpoints or the newest run beside it.
+std::string what_is_there(const fs::path& path) {
+  const fs::path clean = path.has_filename() ? path : path.parent_path(), beside = clean.parent_path();
+  std::string checkpoints;
+  const policy::CheckpointFolder folder(beside);
+  for (const std::int64_t step : folder.steps())
+    checkpoints += (checkpoints.empty() ? "; there are " : ", ") + folder.checkpoint(step).filename().string();
+  if (!checkpoints.empty()) return checkpoints;
+  return is_there(beside / "latest" / kConfiguration)
+             ? format("; the newest run there is resume={}", (beside / "latest").string())
+             : "";
+}
+
 }  // namespace
 
 ResumeTarget resume_target(const std::string& path) {
@@ -42,7 +55,7 @@ ResumeTarget resume_target(const std::string& path) {
   if (is_there(folder.parent_path() / kConfiguration) && !policy::CheckpointFolder(folder).steps().empty())
     return {folder.parent_path(), ""};
   std::error_code unreadable;
-  COHORT_THROW_UNLESS(is_there(path), "resume={}: there is no such folder", path);
+  COHORT_THROW_UNLESS(is_there(path), "resume={}: there is no such folder{}", path, what_is_there(fs::path(path)));
   COHORT_THROW_UNLESS(!is_there(folder / "latest" / kConfiguration),
                       "resume={}: this folder holds all runs of one name; the newest is resume={}", path,
                       (fs::path(path) / "latest").string());

@@ -1,5 +1,6 @@
 // `cohort train ppo` as a user meets it: what it leaves, what it refuses, how it stops and goes on.
 #include <csignal>
+#include <cstdio>
 
 #include <gtest/gtest.h>
 
@@ -90,6 +91,9 @@ TEST_F(TrainPpo, BadInputIsRefusedBeforeAFolderIsMade) {
       {{"task_settings=[reward_scales=[upright:2,upright:3]]"}, "cartpole-balance", "names 'upright' twice"},
       {{"task_settings=[reward=sparse,reward_scales=upright:2]"}, "cartpole-balance", "reward=sparse has none"},
       {{"devices=[cuda:0]", "backend=cpu"}, "cartpole-balance", "contradicts backend=cpu"},
+      {{"n_envs=4", "num_steps_per_env=1", "devices=[cpu,cpu,cpu]"},
+       "cartpole-balance",
+       "devices names 3, which share every minibatch, and a minibatch has 1 transitions: raise n_envs"},
   };
   for (const auto& c : cases) {
     const Outcome outcome = train("bad", c.more, c.task);
@@ -262,6 +266,11 @@ TEST_F(TrainPpo, GoesBackToTheCheckpointThatIsNamed) {
   const Outcome on =
       run({cohort_path(), "train", "resume=" + folder.string(), "max_iterations=3"}, {{"OMP_NUM_THREADS", "1"}});
   EXPECT_TRUE(contains(on.err, "checkpoint-2: iteration 2")) << on.err;
+  const Outcome none = run({cohort_path(), "train", "resume=" + (folder / "checkpoints/checkpoint-9").string()});
+  EXPECT_TRUE(contains(none.err, "there is no such folder; there are checkpoint-0, checkpoint-1, ")) << none.err;
+  const Outcome other = run({cohort_path(), "train", "resume=" + (out() / "back" / "2020-01-01").string()});
+  EXPECT_TRUE(contains(other.err, "the newest run there is resume=" + (out() / "back" / "latest").string()))
+      << other.err;
 }
 
 TEST_F(TrainPpo, WhatItsPolicyCannotDoIsRefusedWithWhatItCan) {
@@ -319,6 +328,99 @@ TEST_F(TrainPpo, AFinishedRunIsLeftAsItWas) {
   EXPECT_TRUE(contains(again.err, "raise max_iterations")) << again.err;
   EXPECT_EQ(text_of(folder / "overrides.txt"), overrides);
   EXPECT_EQ(text_of(folder / "training.log"), log);
+}
+
+TEST_F(TrainPpo, WhatARunThatGoesOnKeepsIsRefusedWithWhatItHas) {
+  ASSERT_EQ(train("kept", {"max_iterations=1", "seed=4"}).code, 0);
+  const std::string run_folder = latest("kept").string();
+  const auto resumed = [&](const Words& more) {
+    Words words{cohort_path(), "train", "resume=" + run_folder, "max_iterations=2"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run(words, {{"OMP_NUM_THREADS", "1"}});
+  };
+  for (const auto& [given, remedy] : {std::pair("task=cartpole-swingup", "task=cartpole-balance"),
+                                      std::pair("policy.activation=tanh", "policy.activation=elu"),
+                                      std::pair("policy.actor_hidden_dims=[8]", "policy.actor_hidden_dims=[64,64]")}) {
+    const Outcome outcome = resumed({given});
+    EXPECT_EQ(outcome.code, 1) << given;
+    EXPECT_TRUE(contains(outcome.err, remedy)) << outcome.err;
+  }
+  // resume=auto has the seed's default, which nobody wrote.
+  const Outcome by_name = train("kept", {"resume=auto", "max_iterations=2"});
+  EXPECT_EQ(by_name.code, 1);
+  EXPECT_TRUE(contains(by_name.err, "was learnt with seed=4 and not 1")) << by_name.err;
+  EXPECT_TRUE(contains(by_name.err, "or say seed=4")) << by_name.err;
+  EXPECT_EQ(lines_of(text_of(latest("kept") / "metrics.jsonl")).size(), 1u) << "nothing was changed";
+  EXPECT_EQ(train("kept", {"resume=auto", "max_iterations=2", "seed=4"}).code, 0) << "the remedy";
+  const Outcome slower = resumed({"max_iterations=3", "algorithm.learning_rate=1e-4"});
+  EXPECT_EQ(slower.code, 0) << slower.err;
+  EXPECT_TRUE(contains(slower.err, "algorithm.learning_rate=0.0001 from here on")) << slower.err;
+  const double rate = parse_json(lines_of(text_of(latest("kept") / "metrics.jsonl")).back())["train/lr"];
+  EXPECT_LT(rate, 1e-3) << "the schedule had the rate of the checkpoint moved on otherwise";
+}
+
+TEST_F(TrainPpo, WhereEveryStepBreaksItsEnvironmentTheTrainingEnds) {
+  // 10 a step times this is not finite.
+  const Outcome outcome = train("broken", {"max_iterations=3", "task_settings=[reward_scales=[survive:3e38]]"},
+                                "InvertedDoublePendulum-v5");
+  EXPECT_EQ(outcome.code, 1) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "in iteration 1 each of 512 control steps broke its environment")) << outcome.err;
+  EXPECT_TRUE(
+      contains(outcome.err, "environment 0 of InvertedDoublePendulum-v5 broke in step 1 of its episode and was reset"));
+}
+
+TEST_F(TrainPpo, ItsLastLinesSayHowThePolicyIsEvaluated) {
+  const Outcome outcome = train("next", {"max_iterations=1", "task_settings=[horizon=30,reward_scales=[upright:2]]"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const std::size_t begin = outcome.err.find("evaluate --task");
+  ASSERT_NE(begin, std::string::npos) << outcome.err;
+  const std::string words = outcome.err.substr(begin, outcome.err.find('\n', begin) - begin);
+  const Outcome evaluated = run({"sh", "-c", cohort_path() + " " + words});
+  EXPECT_EQ(evaluated.code, 0) << evaluated.err;
+  EXPECT_FALSE(contains(evaluated.err, "it has learnt with")) << "the task's settings are there\n" << evaluated.err;
+  EXPECT_TRUE(contains(outcome.err, "--record-video")) << outcome.err;
+}
+
+TEST_F(TrainPpo, SeedsAreComparedByTheirReturns) {
+  Words words{cohort_path(), "report", "--out", (folder_.path() / "seeds.html").string()};
+  for (const char* seed : {"1", "2"}) {
+    const std::string name = std::string("seed-") + seed;
+    const Outcome outcome =
+        train(name, {"max_iterations=2", std::string("seed=") + seed, "task_settings=[horizon=10]", "charts=true"});
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    words.push_back(latest(name).string());
+  }
+  const Outcome outcome = run(words);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const std::string page = text_of(folder_.path() / "seeds.html");
+  EXPECT_TRUE(contains(page, "<figcaption>mean return of the runs.")) << page.size();
+  const double of_first = parse_json(lines_of(text_of(latest("seed-1") / "metrics.jsonl")).back())["rl/mean_return"];
+  char figure[32];
+  std::snprintf(figure, sizeof figure, "mean return %.2f", of_first);
+  EXPECT_TRUE(contains(page, figure)) << figure;
+}
+
+TEST_F(TrainPpo, NamesOfRslRlAreTakenOrAnswered) {
+  const Outcome outcome = run({cohort_path(), "train", "ppo", "--task", "cartpole-balance", "--headless", "--num_envs",
+                               "32", "--max_iterations", "1", "--experiment_name", "other", "num_steps_per_env=16",
+                               "charts=false", "output_dir=" + out().string()});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(parse_json(text_of(latest("other") / "config.json"))["n_envs"], 32);
+  for (const auto& [given, says] :
+       {std::pair("load_run=2026", "resume=outputs/NAME/RUN"), std::pair("checkpoint=model_50.pt", "checkpoint-50"),
+        std::pair("total_timesteps=1000", "max_iterations=N"), std::pair("device=cuda:0", "devices=[cuda:0]")}) {
+    const Outcome refused = train("other", {given});
+    EXPECT_EQ(refused.code, 1) << given;
+    EXPECT_TRUE(contains(refused.err, says)) << refused.err;
+  }
+}
+
+TEST_F(TrainPpo, MoreEnvironmentsThanThereIsMemoryForAreRefused) {
+  const Outcome outcome = run(command("many", {"n_envs=1000000"}), {{"COHORT_HOST_MEMORY", "1e9"}});
+  EXPECT_EQ(outcome.code, 1) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "learning from n_envs = 1000000 x num_steps_per_env = 16 takes ")) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, ": enough for n_envs=")) << outcome.err;
+  EXPECT_FALSE(fs::exists(out()));
 }
 
 TEST_F(TrainPpo, HelpListsTheSettingsWithTheTasksDefaults) {

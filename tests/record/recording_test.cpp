@@ -304,7 +304,7 @@ TEST(Recording, AnActorThatHardlyEverSucceedsEndsWithAnError) {
   RecordingSettings settings = small(8);
   settings.max_steps = 1;
   const std::string message = message_of([&] { record(task, expert, folder.path(), settings); });
-  EXPECT_NE(message.find("keep=all"), std::string::npos) << message;
+  EXPECT_NE(message.find("--keep all"), std::string::npos) << message;
   EXPECT_FALSE(fs::exists(folder.path() / "line" / "1.0.0"));
   EXPECT_FALSE(fs::exists(folder.path() / "line" / "1.0.0.recording"));
 }

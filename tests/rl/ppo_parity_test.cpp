@@ -1,4 +1,5 @@
-// An update as rsl-rl-lib makes it, from fixtures that make_rsl_rl_fixture.py wrote: of MLPs, and of networks with memory.
+// An update as rsl-rl-lib makes it, of MLPs and of networks with memory, and as stable-baselines3 does; from fixtures that
+// make_rsl_rl_fixture.py and make_stable_baselines3_fixture.py wrote.
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -33,7 +34,7 @@ double farthest(const at::Tensor& a, const at::Tensor& b) {
 class RslRl : public ::testing::TestWithParam<const char*> {
  protected:
   RslRl()
-      : json(config::Json::parse(read_file(format("{}/tests/rl/rsl_rl_{}.json", COHORT_SOURCE_DIR, GetParam())))),
+      : json(config::Json::parse(read_file(format("{}/tests/rl/{}.json", COHORT_SOURCE_DIR, GetParam())))),
         steps(json["steps"].get<std::int64_t>()),
         envs(json["envs"].get<std::int64_t>()),
         observations(json["observation_width"].get<std::int64_t>()),
@@ -159,8 +160,35 @@ TEST_P(RslRl, SeveralDevicesOfAProcessMakeTheSameUpdate) {
     EXPECT_LT(farthest(found[i].second.detach(), expected[i].second), kTolerance) << found[i].first;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, RslRl, ::testing::Values("update", "recurrent_update"),
-                         [](const auto& of) { return std::string(of.param); });
+INSTANTIATE_TEST_SUITE_P(All, RslRl, ::testing::Values("rsl_rl_update", "rsl_rl_recurrent_update"),
+                         [](const auto& of) { return std::string(of.param).substr(7); });
+
+class StableBaselines3 : public RslRl {};
+
+TEST_P(StableBaselines3, AWholeUpdateWithOneMinibatchAndNoClippingOfGradientsIsTheSame) {
+  load_weights();
+  const at::Tensor mean = networks->mean(networks->normalize(rollout.observations.flatten(0, 1))).detach();
+  EXPECT_LT(farthest(mean, rollout.means.flatten(0, 1)), kTolerance);
+  EXPECT_LT(farthest(gaussian_log_prob(mean, networks->log_std(), rollout.actions.flatten(0, 1)).detach(),
+                     rollout.log_probs.flatten()),
+            kTolerance);
+  compute_returns();
+  EXPECT_LT(farthest(rollout.returns, tensor_of(json["returns"], {steps, envs})), kTolerance);
+  EXPECT_LT(farthest(rollout.advantages, tensor_of(json["advantages"], {steps, envs})), kTolerance);
+  Ppo ppo(*networks, settings);
+  const PpoLosses losses = ppo.update(rollout, [&](int) { return at::arange(steps * envs, at::kLong); });
+  EXPECT_NEAR(losses.surrogate, json["losses"]["surrogate"].get<double>(), kTolerance);
+  EXPECT_NEAR(losses.value, json["losses"]["value"].get<double>(), kTolerance);
+  EXPECT_NEAR(losses.entropy, json["losses"]["entropy"].get<double>(), kTolerance);
+  const policy::NamedTensors expected = weights("weights_after"), before = weights("weights_before");
+  const policy::NamedTensors found = policy::trainable_parameters(*networks);
+  ASSERT_EQ(found.size(), 13u);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    EXPECT_LT(farthest(found[i].second.detach(), expected[i].second), kTolerance) << found[i].first;
+    EXPECT_GT(farthest(before[i].second, expected[i].second), 1e-3) << found[i].first << " has not moved";
+  }
+}
+INSTANTIATE_TEST_SUITE_P(All, StableBaselines3, ::testing::Values("stable_baselines3_update"));
 
 }  // namespace
 }  // namespace cohort::rl

@@ -15,6 +15,7 @@
 #include "rl/environments.h"
 #include "rl/point_task.h"
 #include "rl/ppo_actor.h"
+#include "rl/recall_task.h"
 #include "train/checkpoint_writer.h"
 
 namespace cohort::rl {
@@ -61,6 +62,22 @@ TEST(PpoRunner, TheSameSeedGivesTheSameBits) {
   EXPECT_EQ(a.losses.loss, b.losses.loss);
   EXPECT_EQ(a.episodes.mean_return, b.episodes.mean_return);
   EXPECT_NE(a.losses.loss, c.losses.loss);
+}
+
+TEST(PpoRunner, ThreadsThatActTogetherDoWhatTheNetworksDoInOneBatch) {
+  // One piece of rows, and three.
+  for (const int n : {32, 600}) {
+    PointTask task({.n_envs = n});
+    PpoRunner runner(task, {.num_steps_per_env = 4}, {}, small_policy(), {.threads = 2});
+    runner.iterate();
+    const at::NoGradGuard no_grad;
+    const ActorCritic fresh(small_policy(), task.spec(), 1);  // as it was when it acted
+    for (std::int64_t t = 0; t < 4; ++t) {
+      const at::Tensor seen = whole_rows(fresh.normalize(runner.rollout().observations[t]));
+      EXPECT_TRUE(at::equal(runner.rollout().means[t], fresh.mean(seen).narrow(0, 0, n))) << n << " " << t;
+      EXPECT_TRUE(at::equal(runner.rollout().values[t], fresh.value(seen).narrow(0, 0, n))) << n << " " << t;
+    }
+  }
 }
 
 TEST(PpoRunner, ResumesToTheSameBits) {
@@ -162,6 +179,35 @@ TEST(PpoActor, AnActionDoesNotDependOnWhoElseActs) {
     }
   }
   EXPECT_EQ(alone[4], -9) << "rows of others are left alone";
+}
+
+TEST(PpoActor, ATaskWithOtherActionsOrObservationsIsRefused) {
+  const TemporaryFolder folder("cohort-rl-test-");
+  PointTraining training;
+  policy::CheckpointContent content = training.runner.checkpoint();
+  content.state.configuration =
+      R"({"job": "ppo", "task": "point", "policy": {"actor_hidden_dims": [16, 16], "critic_hidden_dims": [16, 16]}})";
+  {
+    train::CheckpointWriter writer(policy::CheckpointFolder(folder.path()), 0);
+    writer.save(content);
+    writer.finish();
+  }
+  const auto refused_with = [&](const tasks::Task& task) {
+    try {
+      PpoActor actor(folder.path(), task);
+    } catch (const Error& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  const RecallTask one_action(2);
+  const PointTask one_observation({.shows_speed = false});
+  EXPECT_NE(refused_with(one_action).find("has learnt point with actions of 2 numbers; those of recall have 1"),
+            std::string::npos)
+      << refused_with(one_action);
+  EXPECT_NE(refused_with(one_observation).find("has learnt point from 2 observations; point has 1"), std::string::npos)
+      << refused_with(one_observation);
+  EXPECT_EQ(refused_with(PointTask()), "");
 }
 
 TEST(PpoActor, ActsFromItsCheckpointAsItLearnt) {
