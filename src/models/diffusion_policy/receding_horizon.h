@@ -24,6 +24,7 @@ struct ChunkSource {
   const torch::nn::Module* policy = nullptr;
   const std::vector<ObservationSettings>* observations = nullptr;
   int frames = 1;  ///< of observations per chunk
+  int rows = 1;    ///< of actions that draw() gives
   /// (B, rows, A): the actions to execute, from observations with a frame dimension and one key per sample.
   std::function<at::Tensor(const Observations&, const std::vector<SamplingKey>&)> draw;
 };
@@ -46,6 +47,11 @@ class RecedingHorizon final : public PolicyControl {
   /// one. Throws Error naming a missing or misshapen observation; then nothing has changed.
   at::Tensor act(const std::vector<std::uint64_t>& environments, const Observations& frame) override;
 
+  std::int64_t frames() const override { return source_.frames; }
+  std::int64_t chunk() const override { return source_.rows; }
+  void see(const std::vector<std::uint64_t>& environments, const Observations& frame) override;
+  at::Tensor take_queued(std::uint64_t environment) override;
+
   /// Chunks drawn so far, for all environments together.
   std::uint64_t chunks() const { return chunks_; }
 
@@ -55,6 +61,9 @@ class RecedingHorizon final : public PolicyControl {
     std::deque<at::Tensor> actions;   // (A) each
     std::uint64_t count = 0;          // of chunks in this episode
   };
+
+  /// Adds the i-th row of the frame to what the environment has seen.
+  Environment& remember(std::uint64_t environment, std::size_t row, const Observations& frame);
 
   ChunkSource source_;
   std::uint64_t seed_;

@@ -91,6 +91,7 @@ class RdtPolicy final : public PolicyNetwork, public Initialised {
         ChunkSource{.policy = this,
                     .observations = &settings_.observations,
                     .frames = frames(),
+                    .rows = settings_.exec_horizon,
                     .draw =
                         [this](const Observations& observations, const std::vector<SamplingKey>& keys) {
                           return sample(observations, keys).narrow(1, 0, settings_.exec_horizon);
