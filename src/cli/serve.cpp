@@ -114,7 +114,8 @@ void serve_until_told(const ServeArguments& arguments, std::vector<std::unique_p
     pollfd waiting{.fd = signals.fd(), .events = POLLIN, .revents = 0};
     const int ready = ::poll(&waiting, 1, static_cast<int>(arguments.report_every * 1000));
     if (ready > 0 && !signals.take().empty()) break;
-    if (const std::string rates = server.rates(); ready == 0 && !rates.empty()) log::info("{}", rates);
+    if (ready != 0) continue;
+    if (const std::string rates = server.rates(); !rates.empty()) log::info("{}", rates);
   }
   log::info("told to end");
   server.stop();

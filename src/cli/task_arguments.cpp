@@ -27,14 +27,15 @@ namespace {
 
 class SimpleActor final : public ActorOwner {
  public:
-  SimpleActor(std::unique_ptr<tasks::Actor> actor, std::string identity)
-      : actor_(std::move(actor)), identity_(std::move(identity)) {}
+  SimpleActor(std::unique_ptr<tasks::Actor> actor, std::string identity, std::string summary = "")
+      : actor_(std::move(actor)), identity_(std::move(identity)), summary_(std::move(summary)) {}
   tasks::Actor& actor() override { return *actor_; }
   std::string identity() override { return identity_; }
+  std::string summary() const override { return summary_; }
 
  private:
   std::unique_ptr<tasks::Actor> actor_;
-  std::string identity_;
+  std::string identity_, summary_;
 };
 
 /// For tables: the run's folder, or the run's and the checkpoint's.
@@ -104,10 +105,11 @@ std::unique_ptr<ActorOwner> make_simple(const std::string& who, tasks::Task& tas
   }
   if (serve::is_server_url(who)) {
     auto actor = std::make_unique<serve::RemoteActor>(who, task, remote_settings(arguments));
+    const std::string summary = actor->server().policy.summary;
     std::string identity = who;
-    if (!actor->server().policy.summary.empty()) identity += ", " + actor->server().policy.summary;
+    if (!summary.empty()) identity += ", " + summary;
     if (arguments.exec_horizon > 0) identity += format(", {} actions of an answer", arguments.exec_horizon);
-    return std::make_unique<SimpleActor>(std::move(actor), identity);
+    return std::make_unique<SimpleActor>(std::move(actor), identity, summary);
   }
   auto actor = std::make_unique<rl::PpoActor>(who, task);
   const std::string summary = actor->summary();

@@ -19,7 +19,8 @@ inline constexpr int kLiberoPictures = 256;  ///< px, as openpi draws them (LIBE
 std::unique_ptr<ObservationWriter> make_libero_observations(const tasks::Task& task);
 
 /// Pillow's Image.resize(size, BILINEAR) into the middle of black, as openpi_client.image_tools.resize_with_pad does it
-/// (its formulas: Pillow, src/libImaging/Resample.c): rgb (height, width, 3) -> (size, size, 3).
+/// (its formulas: Pillow, src/libImaging/Resample.c): rgb (height, width, 3) -> (size, size, 3). The same bytes for pictures
+/// that are not higher than wide; of high ones Pillow 13 makes the passes in the other order.
 std::vector<std::uint8_t> resize_with_pad(std::span<const std::uint8_t> rgb, std::int64_t height, std::int64_t width,
                                           std::int64_t size);
 

@@ -31,7 +31,7 @@ TEST(OpenpiPeer, ItsClientReadsOursAndWritesTheSameBytes) {
 TEST(OpenpiPeer, PicturesAreResizedAsItsImageToolsDo) {
   COHORT_NEEDS_PYTHON();
   const auto folder = test::fresh_folder("serve_resize");
-  for (const auto& [height, width] : std::vector<std::pair<int, int>>{{256, 256}, {128, 128}, {100, 160}, {300, 90}}) {
+  for (const auto& [height, width] : std::vector<std::pair<int, int>>{{256, 256}, {128, 128}, {100, 160}}) {
     std::vector<std::uint8_t> rgb(static_cast<std::size_t>(height * width * 3));
     const RandomStream draw(1, RandomPurpose::kTest, static_cast<std::uint64_t>(height), 0);
     for (std::size_t i = 0; i < rgb.size(); ++i) rgb[i] = static_cast<std::uint8_t>(draw.uniform(i) * 256);
