@@ -17,7 +17,7 @@
 #include "policy/policy_actor.h"
 #include "record/replay_actor.h"
 #include "rl/ppo_actor.h"
-#include "serve/websocket_client.h"
+#include "serve/server_url.h"
 #include "tasks/libero/catalogue.h"
 #include "tasks/registry.h"
 

@@ -48,9 +48,9 @@ struct Client {
 };
 
 struct Job {
-  enum class Kind { kOpened, kMessage, kClosed } kind;
+  enum class Kind { kOpened, kMessage, kRefused, kClosed } kind;
   std::uint64_t client = 0;
-  std::string text;  ///< the peer, the message, why it was closed
+  std::string text;  ///< the peer, the message, what is wrong with it, why it was closed
   Clock::time_point came = Clock::now();
 };
 
@@ -73,7 +73,7 @@ struct PolicyServer::Impl final : WebSocketHandler {
     for (Replica& replica : replicas) replica.thread = std::thread([this, &replica] { work(replica); });
   }
 
-  // In the network's thread.
+  // In the network's thread, which may be quicker than this constructor: the network itself is for the replicas' threads.
   void opened(std::uint64_t client, const std::string& peer) override {
     {
       const std::lock_guard lock(mutex);
@@ -83,19 +83,16 @@ struct PolicyServer::Impl final : WebSocketHandler {
   }
   void message(std::uint64_t client, std::string bytes, bool is_text) override {
     if (is_text)
-      return network->fail(client,
-                           "the message is a text frame, but observations are binary: msgpack, as "
-                           "openpi_client.msgpack_numpy packs them");
+      return add({Job::Kind::kRefused, client,
+                  "the message is a text frame, but observations are binary: msgpack, as openpi_client.msgpack_numpy "
+                  "packs them"});
     {
       const std::lock_guard lock(mutex);
-      if (++waiting[client] > kMostWaiting) bytes.clear();
+      if (++waiting[client] <= kMostWaiting) return add_locked({Job::Kind::kMessage, client, std::move(bytes)});
     }
-    if (bytes.empty())
-      return network->fail(client,
-                           format("more than {} messages without waiting for their answers, or an empty one: wait "
-                                  "for each answer before the next message",
-                                  kMostWaiting));
-    add({Job::Kind::kMessage, client, std::move(bytes)});
+    add({Job::Kind::kRefused, client,
+         format("more than {} messages without waiting for their answers: wait for each answer before the next message",
+                kMostWaiting)});
   }
   void closed(std::uint64_t client, const std::string& reason) override {
     {
@@ -106,10 +103,12 @@ struct PolicyServer::Impl final : WebSocketHandler {
   }
 
   void add(Job job) {
-    {
-      const std::lock_guard lock(mutex);
-      replicas[static_cast<std::size_t>(job.client % replicas.size())].jobs.push_back(std::move(job));
-    }
+    const std::lock_guard lock(mutex);
+    add_locked(std::move(job));
+  }
+  void add_locked(Job job) {
+    const auto of = static_cast<std::size_t>(job.client % replicas.size());
+    replicas[of].jobs.push_back(std::move(job));
     changed.notify_all();
   }
 
@@ -125,6 +124,7 @@ struct PolicyServer::Impl final : WebSocketHandler {
       if (gone) continue;
       if (job.kind == Job::Kind::kOpened) welcome(replica, job);
       if (job.kind == Job::Kind::kMessage) take(replica, job);
+      if (job.kind == Job::Kind::kRefused) refuse(replica, job.client, job.text);
       if (job.kind == Job::Kind::kClosed) part(replica, job);
     }
   }
@@ -154,12 +154,18 @@ struct PolicyServer::Impl final : WebSocketHandler {
     try {
       answer(*replica.policy, found->second, job);
     } catch (const std::exception& e) {
-      log::warning("client {} ({}): {}", job.client, found->second.peer, e.what());
-      network->fail(job.client, e.what());
-      replica.clients.erase(found);
+      refuse(replica, job.client, e.what());
     }
     const std::lock_guard lock(mutex);
     if (const auto count = waiting.find(job.client); count != waiting.end()) --count->second;
+  }
+
+  void refuse(Replica& replica, std::uint64_t id, const std::string& why) {
+    const auto found = replica.clients.find(id);
+    if (found == replica.clients.end()) return;
+    log::warning("client {} ({}): {}", id, found->second.peer, why);
+    network->fail(id, why);
+    replica.clients.erase(found);
   }
 
   void answer(const Policy& policy, Client& client, const Job& job) {

@@ -11,18 +11,9 @@
 #include <string>
 
 #include "core/error.h"
+#include "serve/server_url.h"
 
 namespace cohort::serve {
-
-/// ws://HOST:PORT/PATH; without a port 8000, openpi's, without a path "/".
-struct ServerUrl {
-  std::string host, port, path;
-  std::string text;  ///< as it was given
-};
-/// Whether a text means a server rather than a file.
-bool is_server_url(const std::string& text);
-/// Throws Error for what is none, and for wss://.
-ServerUrl parse_url(const std::string& text);
 
 /// There is no server there, or none yet.
 class NoServer : public Error {

@@ -93,11 +93,12 @@ TEST(Msgpack, DamagedMessagesAreReadOrRefusedAndNeverCrash) {
     const RandomStream draw(3, RandomPurpose::kTest, i, 0);
     std::string bytes = good;
     if (i % 4 == 0)  // noise
-      for (std::size_t k = 0; k < bytes.size(); ++k) bytes[k] = static_cast<char>(draw.uniform(k) * 256);
+      for (std::size_t k = 0; k < bytes.size(); ++k)
+        bytes[k] = static_cast<char>(static_cast<int>(draw.uniform(k) * 256));
     else  // a few wrong bytes, or an end too early
       for (std::uint64_t k = 0; k < 1 + i % 3; ++k)
         bytes[static_cast<std::size_t>(draw.uniform(2 * k) * static_cast<float>(bytes.size() - 1))] =
-            static_cast<char>(draw.uniform(2 * k + 1) * 256);
+            static_cast<char>(static_cast<int>(draw.uniform(2 * k + 1) * 256));
     if (i % 5 == 0) bytes.resize(static_cast<std::size_t>(draw.uniform(99) * static_cast<float>(bytes.size())));
     try {
       pack(unpack(bytes));

@@ -220,7 +220,8 @@ TEST_F(PolicyServerTest, RandomBytesAndFramesNeverEndTheServer) {
   for (std::uint64_t i = 0; i < 150; ++i) {
     const RandomStream draw(11, RandomPurpose::kTest, i, 0);
     std::string noise(static_cast<std::size_t>(1 + draw.uniform(0) * 300), '\0');
-    for (std::size_t k = 0; k < noise.size(); ++k) noise[k] = static_cast<char>(draw.uniform(k + 1) * 256);
+    for (std::size_t k = 0; k < noise.size(); ++k)
+      noise[k] = static_cast<char>(static_cast<int>(draw.uniform(k + 1) * 256));
     if (i % 3 == 1) noise = handshake + noise;  // frames of noise
     if (i % 3 == 2) noise = handshake.substr(0, noise.size() % handshake.size()) + noise;
     raw(noise);
