@@ -61,6 +61,10 @@ class ServedTrainedPolicy final : public serve::Policy {
  public:
   ServedTrainedPolicy(TrainedPolicy policy, double control_frequency) : policy_(std::move(policy)) {
     if (control_frequency > 0) policy_.act_every(1 / control_frequency);
+    COHORT_THROW_UNLESS(policy_.frequencies_to_choose().empty(),
+                        "the policy learnt data of {} Hz: say at which of them its actions are executed, "
+                        "--control-frequency HZ",
+                        policy_.frequencies_to_choose());
     info_.summary = policy_.summary();
     const std::vector<std::string>& names = policy_.low_dim_components();
     const std::vector<std::int64_t> widths = policy_.low_dim_widths();

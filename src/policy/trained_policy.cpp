@@ -395,6 +395,10 @@ void TrainedPolicy::act_every(double seconds) {
   impl_->act_every(seconds);
 }
 
+std::string TrainedPolicy::frequencies_to_choose() const {
+  return impl_->frequency_known ? "" : impl_->frequencies();
+}
+
 int TrainedPolicy::stride() const {
   return impl_->data.stride;
 }

@@ -106,6 +106,8 @@ class TrainedPolicy {
   /// theirs, and must be told so before it acts; of other policies nothing depends on it. Throws Error with the choices
   /// where it learnt no such frequency.
   void act_every(double seconds);
+  /// "10, 25": Hz of which one must be told by act_every() before it acts; empty where none must, or one has been.
+  std::string frequencies_to_choose() const;
 
   /// data.stride: control steps from one frame, and one action, to the next. Whoever steps an environment asks act() at
   /// every so many steps only, and holds the action in between.

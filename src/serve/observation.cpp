@@ -252,6 +252,8 @@ ServerInfo server_info(const Value& metadata) {
   policy.chunk = whole_of(find(*actions, "execute"), 0);
   policy.frames = whole_of(find(metadata, "frames"), 1);
   policy.stride = whole_of(find(metadata, "stride"), 1);
+  if (const Value* hertz = find(metadata, "control_frequency"))
+    if (const auto* n = std::get_if<double>(&hertz->of)) policy.control_frequency = *n;
   return info;
 }
 

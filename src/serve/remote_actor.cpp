@@ -1,12 +1,19 @@
 #include "serve/remote_actor.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "tasks/task.h"
 
 namespace cohort::serve {
+namespace {
+
+constexpr double kSameFrequency = 0.01;  // control periods are sums of time steps
+
+}  // namespace
 
 ServerInfo ask_server(const std::string& url, const RemoteSettings& settings) {
   return RemotePolicy(make_client_thread(), url, settings).info();
@@ -24,6 +31,10 @@ RemoteActor::RemoteActor(const std::string& url, const tasks::Task& task, const 
   COHORT_THROW_UNLESS(!info_.cohort || policy.action_width == width_,
                       "{} does not fit the task: its actions have {} numbers, those of {} have {}", url,
                       policy.action_width, task.spec().name, width_);
+  const double hertz = 1 / task.spec().control_period;
+  if (policy.control_frequency > 0 && std::abs(policy.control_frequency / hertz - 1) > kSameFrequency)
+    log::warning("{} acts at {:.4g} Hz, {} at {:.4g} Hz: its actions are held for another time here", url,
+                 policy.control_frequency, task.spec().name, hertz);
   COHORT_THROW_UNLESS(!info_.cohort || settings.exec_horizon <= policy.chunk,
                       "--exec-horizon {}: {} gives {} actions at a time; take no more, or start the server with more "
                       "(`cohort serve --exec-horizon`)",

@@ -26,6 +26,7 @@ using tcp = asio::ip::tcp;
 using beast::error_code;
 
 constexpr auto kHandshake = std::chrono::seconds(30);
+constexpr std::size_t kMostAnswers = 64;                              // that a client has not read
 constexpr std::size_t kHeaderBytes = 16 << 10, kBodyBytes = 4 << 10;  // of the handshake's request
 
 class ServedConnection;
@@ -60,6 +61,7 @@ class ServedConnection : public std::enable_shared_from_this<ServedConnection> {
 
   void send(std::string bytes, bool is_text) {
     if (closing_) return;
+    if (out_.size() >= kMostAnswers) return beast::get_lowest_layer(stream_).close();
     out_.emplace_back(std::move(bytes), is_text);
     if (out_.size() == 1) write();
   }
@@ -88,6 +90,8 @@ class ServedConnection : public std::enable_shared_from_this<ServedConnection> {
       return answer(http::status::service_unavailable, "This server takes " +
                                                            std::to_string(hub_.settings.max_connections) +
                                                            " connections at a time (--max-connections); close one.\n");
+    if (buffer_.size() > 0)
+      return answer(http::status::bad_request, "A client waits for the end of the handshake before it sends.\n");
     beast::get_lowest_layer(stream_).expires_never();
     ws::stream_base::timeout timeout{};
     timeout.handshake_timeout = kHandshake;

@@ -98,6 +98,7 @@ TEST(ServedObservation, MetadataSayWhatTheyWereMadeOf) {
   PolicyInfo info = seeing();
   info.frames = 2;
   info.renderer = "raycast";
+  info.control_frequency = 12.5;
   const ServerInfo read = server_info(unpack(pack(metadata_of(info))));
   EXPECT_TRUE(read.cohort && read.policy.prompt);
   ASSERT_EQ(read.policy.observations.size(), 3u);
@@ -107,6 +108,7 @@ TEST(ServedObservation, MetadataSayWhatTheyWereMadeOf) {
   EXPECT_EQ(read.policy.chunk, 4);
   EXPECT_EQ(read.policy.frames, 2);
   EXPECT_EQ(read.policy.renderer, "raycast");
+  EXPECT_EQ(read.policy.control_frequency, 12.5);
   EXPECT_FALSE(server_info({Map{{"reset_pose", {List{{1.0}}}}}}).cohort) << "openpi's metadata are anybody's";
 }
 

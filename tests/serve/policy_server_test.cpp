@@ -1,7 +1,7 @@
 // A policy behind a port of this machine: what clients get, and what nobody can do to it.
 #include "serve/policy_server.h"
 
-#include <cstring>
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -62,7 +62,8 @@ class PolicyServerTest : public ::testing::Test {
   }
 
   /// What a socket that sends these bytes gets back until the server ends the connection.
-  std::string raw(const std::string& bytes) const {
+  /// `then` is sent behind the answer to `bytes`.
+  std::string raw(const std::string& bytes, const std::string& then = "") const {
     const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -70,9 +71,14 @@ class PolicyServerTest : public ::testing::Test {
     ::inet_pton(AF_INET, "127.0.0.1", &address.sin_addr);
     EXPECT_EQ(::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
     EXPECT_EQ(::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL), std::ssize(bytes));
-    ::shutdown(fd, SHUT_WR);
     std::string got;
     char buffer[4096];
+    if (!then.empty()) {
+      const ssize_t n = ::recv(fd, buffer, sizeof buffer, 0);
+      got.append(buffer, static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
+      ::send(fd, then.data(), then.size(), MSG_NOSIGNAL);
+    }
+    ::shutdown(fd, SHUT_WR);
     for (ssize_t n = 0; (n = ::recv(fd, buffer, sizeof buffer, 0)) > 0;)
       got.append(buffer, static_cast<std::size_t>(n));
     ::close(fd);
@@ -173,6 +179,7 @@ TEST_F(PolicyServerTest, SpeaksHttpToWhoeverLooksAndNothingToWebPages) {
   // The accept key of RFC 6455, section 1.3, then the metadata.
   const std::string greeted = raw("GET /" + end + upgrade + "\r\n");
   EXPECT_NE(greeted.find("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="), std::string::npos);
+  EXPECT_NE(raw("GET /" + end + upgrade + "\r\n\x82").find("400"), std::string::npos) << "a frame before the answer";
 }
 
 TEST_F(PolicyServerTest, LimitsHold) {
@@ -222,9 +229,9 @@ TEST_F(PolicyServerTest, RandomBytesAndFramesNeverEndTheServer) {
     std::string noise(static_cast<std::size_t>(1 + draw.uniform(0) * 300), '\0');
     for (std::size_t k = 0; k < noise.size(); ++k)
       noise[k] = static_cast<char>(static_cast<int>(draw.uniform(k + 1) * 256));
-    if (i % 3 == 1) noise = handshake + noise;  // frames of noise
-    if (i % 3 == 2) noise = handshake.substr(0, noise.size() % handshake.size()) + noise;
-    raw(noise);
+    if (i % 3 == 0) raw(noise);
+    if (i % 3 == 1) raw(handshake, noise);  // frames of noise
+    if (i % 3 == 2) raw(handshake.substr(0, noise.size() % handshake.size()) + noise);
   }
   EXPECT_EQ(actions(ask(*client(), x(1)))[0], -1.0f);
 }
