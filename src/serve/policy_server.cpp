@@ -189,6 +189,7 @@ struct PolicyServer::Impl final : WebSocketHandler {
     COHORT_THROW_UNLESS(!info.prompt || (client.told && !client.prompt.empty()),
                         "the message lacks 'prompt': the policy must be told what to do; send \"prompt\": \"close the "
                         "drawer\" with the observations");
+    if (client.tally.requests == 0) look_at_sizes(info, request.frames.back(), job.client);
     const auto begin = Clock::now();
     const auto width = static_cast<std::size_t>(info.action_width);
     const bool one_by_one = settings.clients == ClientKind::kOmnigibson;
@@ -218,6 +219,18 @@ struct PolicyServer::Impl final : WebSocketHandler {
         job.client,
         pack({Map{{one_by_one ? "action" : "actions", {std::move(actions)}}, {"server_timing", {std::move(timing)}}}}));
     client.last_total_ms = milliseconds_since(job.came);
+  }
+
+  /// Other pictures than those that a policy learnt from are often why it does nothing right.
+  static void look_at_sizes(const PolicyInfo& info, const Frame& frame, std::uint64_t client) {
+    std::size_t at = 0;
+    for (const ObservationInfo& o : info.observations) {
+      if (!o.picture) continue;
+      const Picture& picture = frame.pictures.at(at++);
+      if (o.shape[0] > 0 && (picture.height != o.shape[0] || picture.width != o.shape[1]))
+        log::warning("client {}: {} is {} x {} px; the policy learnt from pictures of {} x {} px, and scales these",
+                     client, o.name, picture.height, picture.width, o.shape[0], o.shape[1]);
+    }
   }
 
   std::string rates() {
