@@ -1,6 +1,6 @@
 # What the build needs beside the third parts of the libraries (CohortThirdParts): a Python whose site-packages hold the
 # wheels, which scripts/setup fills (.deps/python; a machine that has its own is named by -DCOHORT_PYTHON=PATH), what
-# executables, tests and benchmarks are linked with, and CUDA's headers.
+# executables, tests and benchmarks are linked with, Boost's headers, and CUDA's.
 #
 # Defines: CLI11::CLI11, GTest::gtest_main, benchmark::benchmark, cohort_torch_format, COHORT_CUDA_HEADERS.
 find_program(COHORT_PYTHON NAMES python3 PATHS ${PROJECT_SOURCE_DIR}/.deps/python/bin NO_DEFAULT_PATH
@@ -8,6 +8,8 @@ find_program(COHORT_PYTHON NAMES python3 PATHS ${PROJECT_SOURCE_DIR}/.deps/pytho
 include(CohortThirdParts)
 
 find_package(CLI11 2.1 REQUIRED)
+# WebSocket: headers alone, which two sources include (src/serve). libboost-dev, 1.74 or later.
+find_path(COHORT_BOOST_INCLUDE boost/beast/websocket.hpp)
 if(COHORT_TESTS)
   find_package(GTest REQUIRED)
   include(GoogleTest)

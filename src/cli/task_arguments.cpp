@@ -17,6 +17,7 @@
 #include "policy/policy_actor.h"
 #include "record/replay_actor.h"
 #include "rl/ppo_actor.h"
+#include "serve/server_url.h"
 #include "tasks/libero/catalogue.h"
 #include "tasks/registry.h"
 
@@ -26,14 +27,15 @@ namespace {
 
 class SimpleActor final : public ActorOwner {
  public:
-  SimpleActor(std::unique_ptr<tasks::Actor> actor, std::string identity)
-      : actor_(std::move(actor)), identity_(std::move(identity)) {}
+  SimpleActor(std::unique_ptr<tasks::Actor> actor, std::string identity, std::string summary = "")
+      : actor_(std::move(actor)), identity_(std::move(identity)), summary_(std::move(summary)) {}
   tasks::Actor& actor() override { return *actor_; }
   std::string identity() override { return identity_; }
+  std::string summary() const override { return summary_; }
 
  private:
   std::unique_ptr<tasks::Actor> actor_;
-  std::string identity_;
+  std::string identity_, summary_;
 };
 
 /// For tables: the run's folder, or the run's and the checkpoint's.
@@ -75,8 +77,14 @@ policy::TrainedPolicySettings policy_settings(const TaskArguments& arguments) {
   return s;
 }
 
+serve::RemoteActorSettings remote_settings(const TaskArguments& arguments) {
+  serve::RemoteActorSettings s = arguments.remote;
+  s.exec_horizon = arguments.exec_horizon;
+  return s;
+}
+
 bool is_path(const std::string& who) {
-  return who != "expert" && who != "random" && !who.starts_with("replay:");
+  return who != "expert" && who != "random" && !who.starts_with("replay:") && !serve::is_server_url(who);
 }
 
 std::unique_ptr<ActorOwner> make_simple(const std::string& who, tasks::Task& task, const TaskArguments& arguments) {
@@ -94,6 +102,14 @@ std::unique_ptr<ActorOwner> make_simple(const std::string& who, tasks::Task& tas
     return std::make_unique<SimpleActor>(
         record::make_replay_actor(*source, task.spec(), arguments.replay_horizon, available_cores()),
         format("{}, {} steps at a time", who, arguments.replay_horizon));
+  }
+  if (serve::is_server_url(who)) {
+    auto actor = std::make_unique<serve::RemoteActor>(who, task, remote_settings(arguments));
+    const std::string summary = actor->server().policy.summary;
+    std::string identity = who;
+    if (!summary.empty()) identity += ", " + summary;
+    if (arguments.exec_horizon > 0) identity += format(", {} actions of an answer", arguments.exec_horizon);
+    return std::make_unique<SimpleActor>(std::move(actor), identity, summary);
   }
   auto actor = std::make_unique<rl::PpoActor>(who, task);
   const std::string summary = actor->summary();
@@ -161,7 +177,20 @@ void TaskArguments::add_to(CLI::App& app) {
   app.add_option("--device", device, "where a trained policy acts: cpu or cuda:0")->capture_default_str();
   app.add_option("--seed", seed, "keys what actors draw at random")->capture_default_str();
   app.add_option(flag("exec-horizon"), exec_horizon,
-                 "actions that a diffusion policy or RDT plays before it looks again; 0: as it was trained");
+                 "actions that a diffusion policy, RDT or policy server plays before it looks again; 0: as it was "
+                 "trained, or all that the server sends");
+  app.add_option(flag("remote-observations"), remote.observations,
+                 "what a policy server is shown: task, the task's own observations, or openpi-libero, what openpi's "
+                 "LIBERO example sends")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"task", "openpi-libero"}));
+  app.add_option(flag("connect-timeout"), remote.server.connect_timeout,
+                 "s to wait for a policy server that is not there yet")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  app.add_option(flag("answer-timeout"), remote.server.answer_timeout, "s that an answer of a policy server may take")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
   app.add_option(flag("replay-horizon"), replay_horizon, "steps that replay plays before it looks again")
       ->capture_default_str();
   app.add_flag(flag("raw-weights"), raw_weights, "not the moving average of the weights");
@@ -199,11 +228,14 @@ Cast::Cast(std::vector<std::string> names, const TaskArguments& arguments)
     : names_(std::move(names)), titles_(titles_of(names_)) {
   for (const std::string& who : names_) {
     policies_.emplace_back();
+    servers_.emplace_back();
+    if (serve::is_server_url(who)) servers_.back() = serve::ask_server(who, arguments.remote.server);
     if (!is_path(who)) continue;
     if (!fs::exists(who)) {
       const std::string near = config::nearest(who, {"expert", "random", "replay"});
       throw Error(format(
-          "--policy {}: neither expert, random, replay:DATA, nor a run or checkpoint that is there{}", who,
+          "--policy {}: neither expert, random, replay:DATA, ws://HOST:PORT, nor a run or checkpoint that is there{}",
+          who,
           !near.empty()              ? format("; did you mean '{}'?", near)
           : config::is_override(who) ? "; a task's settings stand before --policy, which takes all words behind it"
                                      : ""));
@@ -221,13 +253,31 @@ Cast::Cast(std::vector<std::string> names, const TaskArguments& arguments)
 
 Cast::~Cast() = default;
 
+std::optional<policy::RecordedPictures> Cast::pictures_of(std::size_t i, const std::string& remote_form) const {
+  if (policies_[i]) {
+    if (policies_[i]->cameras().empty()) return std::nullopt;
+    return policies_[i]->pictures();
+  }
+  if (!servers_[i]) return std::nullopt;
+  if (const int size = serve::picture_size_of(remote_form); size > 0)
+    return policy::RecordedPictures{.renderer = "", .size = {size, size}};
+  for (const serve::ObservationInfo& o : servers_[i]->policy.observations) {
+    if (!o.picture) continue;
+    policy::RecordedPictures pictures{.renderer = servers_[i]->policy.renderer, .size = {}};
+    if (o.shape[0] > 0 && o.shape[1] > 0) pictures.size = {static_cast<int>(o.shape[0]), static_cast<int>(o.shape[1])};
+    return pictures;
+  }
+  return std::nullopt;
+}
+
 void Cast::choose_pictures(TaskArguments& arguments) const {
   tasks::PictureSettings& chosen = arguments.settings.pictures;
   if (arguments.renderer) chosen.renderer = *arguments.renderer;
   std::string size_of, renderer_of;  // whose they are
   for (std::size_t i = 0; i < names_.size(); ++i) {
-    if (!policies_[i] || policies_[i]->cameras().empty()) continue;
-    const policy::RecordedPictures& pictures = policies_[i]->pictures();
+    const std::optional<policy::RecordedPictures> learnt = pictures_of(i, arguments.remote.observations);
+    if (!learnt) continue;
+    const policy::RecordedPictures& pictures = *learnt;
     const std::vector<int> now{chosen.height, chosen.width};
     if (pictures.size.size() == 2 && arguments.size) {
       if (pictures.size != std::vector<int>{*arguments.size, *arguments.size})

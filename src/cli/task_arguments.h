@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "dist/group.h"
+#include "serve/remote_actor.h"
 #include "tasks/actor.h"
 #include "tasks/task.h"
 
@@ -14,8 +15,9 @@ namespace CLI {
 class App;
 }
 namespace cohort::policy {
+struct RecordedPictures;
 class TrainedPolicy;
-}
+}  // namespace cohort::policy
 
 namespace cohort::cli {
 
@@ -34,6 +36,7 @@ struct TaskArguments {
   std::int64_t replay_horizon = 8;
   bool raw_weights = false;
   std::string data_set;
+  serve::RemoteActorSettings remote;  ///< of policies behind ws://
 
   /// Flags of the task and of whoever acts.
   void add_to(CLI::App& app);
@@ -59,7 +62,7 @@ class ActorOwner {
   virtual std::string identity() = 0;
 };
 
-/// Those who are to act: each is expert, random, replay:DATA, or the path of a run or checkpoint.
+/// Those who are to act: each is expert, random, replay:DATA, a policy server ws://HOST:PORT, or the path of a run or checkpoint.
 ///
 ///   Cast cast({"outputs/push/latest", "expert"}, arguments);   // reads checkpoints
 ///   cast.choose_pictures(arguments);                           // before the task is made
@@ -83,8 +86,12 @@ class Cast {
   std::vector<std::unique_ptr<ActorOwner>> meet(tasks::Task& task, const TaskArguments& arguments);
 
  private:
+  /// What the i-th learnt from; nothing where it sees no pictures.
+  std::optional<policy::RecordedPictures> pictures_of(std::size_t i, const std::string& remote_form) const;
+
   std::vector<std::string> names_, titles_;
   std::vector<std::unique_ptr<policy::TrainedPolicy>> policies_;  ///< null for who is no policy
+  std::vector<std::optional<serve::ServerInfo>> servers_;         ///< likewise for who is no server
 };
 
 /// The ranks of this job, or null where this is a single process. Sets the number of LibTorch's threads.

@@ -36,6 +36,20 @@ class PolicyControl {
   /// One normalised action for each of the environments, (n, A), on the device of the frames. `frame`: name -> (n, ...)
   /// without a time dimension. Throws Error naming a missing or misshapen observation; then nothing has changed.
   virtual at::Tensor act(const std::vector<std::uint64_t>& environments, const Observations& frame) = 0;
+
+  // For who is asked now and then rather than at every frame (serve/policy.h).
+
+  /// Frames that a decision looks at: the last ones.
+  virtual std::int64_t frames() const { return 1; }
+  /// Actions that a decision gives, of which act() hands out one at a time.
+  virtual std::int64_t chunk() const { return 1; }
+  /// A frame at which nothing is decided. Those that remember by acting act.
+  virtual void see(const std::vector<std::uint64_t>& environments, const Observations& frame) {
+    act(environments, frame);
+  }
+  /// The actions that the environment would be given at its next frames, (rows, A), which are then no longer to be
+  /// given; undefined where there are none.
+  virtual at::Tensor take_queued(std::uint64_t /*environment*/) { return {}; }
 };
 
 class PolicyNetwork : public torch::nn::Module {

@@ -2,32 +2,19 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <utility>
 
 #include "core/error.h"
+#include "tasks/recorded_names.h"
 #include "tasks/task.h"
 
 namespace cohort::policy {
 namespace {
 
-/// The name below observation/ or obs/.
-std::string bare_name(const std::string& field) {
-  for (const char* prefix : {"observation/", "obs/"})
-    if (field.starts_with(prefix)) return field.substr(std::strlen(prefix));
-  return field;
-}
-
 /// The task's camera whose pictures a recording has under that field.
 std::string camera_of(const tasks::TaskSpec& spec, const std::string& field) {
-  std::string name = bare_name(field);
-  const auto known = [&](const std::string& camera) {
-    return std::find(spec.cameras.begin(), spec.cameras.end(), camera) != spec.cameras.end();
-  };
-  if (known(name)) return name;
-  constexpr std::string_view kSuffix = "_image";
-  if (name.ends_with(kSuffix)) name.resize(name.size() - kSuffix.size());
-  COHORT_THROW_UNLESS(known(name), "the policy sees the pictures {}, but {} has {}", field, spec.name,
+  std::string name = tasks::camera_of_field(spec, field);
+  COHORT_THROW_UNLESS(!name.empty(), "the policy sees the pictures {}, but {} has {}", field, spec.name,
                       spec.cameras.empty() ? "no cameras" : "the cameras " + join(spec.cameras, ", ") + " only");
   return name;
 }
@@ -40,7 +27,7 @@ PolicyActor::PolicyActor(TrainedPolicy& policy, tasks::Task& task, std::string n
   std::int64_t width = 0;
   for (const std::string& component : policy.low_dim_components()) {
     try {
-      observations_.push_back(task.observation_index(bare_name(component)));
+      observations_.push_back(task.observation_index(tasks::bare_name(component)));
     } catch (const Error& e) {
       throw Error(format("{} does not fit the task: it sees '{}', but {}", name_, component, e.what()));
     }

@@ -57,7 +57,8 @@ struct TrainedPolicy::Impl {
       at::Tensor(parameter).requires_grad_(false);
       parameters += parameter.numel();
     }
-    control = policy->control(wanted.seed);
+    seed = wanted.seed;
+    control = policy->control(seed);
     summary = format("{}: {}, {} parameters, {} of step {}", source, model.algorithm, parameters,
                      averaged ? "moving average" : "weights", step);
   }
@@ -72,8 +73,36 @@ struct TrainedPolicy::Impl {
       device = parameter.device();
       parameters += parameter.numel();
     }
-    control = policy->control(wanted.seed);
+    seed = wanted.seed;
+    control = policy->control(seed);
     summary = format("{} in training, {} parameters", model.algorithm, parameters);
+  }
+
+  /// With environments of its own.
+  Impl(const Impl& other, std::uint64_t own_seed)
+      : configuration(other.configuration),
+        data(other.data),
+        model(other.model),
+        language(other.language),
+        text_place(other.text_place),
+        components(other.components),
+        actions(other.actions),
+        low_dim(other.low_dim),
+        policy(other.policy),
+        device(other.device),
+        embeddings(other.embeddings),
+        instruction_rows(other.instruction_rows),
+        more_instructions(other.more_instructions),
+        averaged(other.averaged),
+        frequency_known(other.frequency_known),
+        network_width(other.network_width),
+        low_dim_width(other.low_dim_width),
+        parameters(other.parameters),
+        step(other.step),
+        summary(other.summary),
+        seed(own_seed) {
+    if (other.images) images.emplace(data.image_transforms);
+    control = policy->control(seed);
   }
 
   /// All but the module.
@@ -141,6 +170,20 @@ struct TrainedPolicy::Impl {
   }
 
   std::vector<float> act(const std::vector<std::uint64_t>& environments, const PolicyFrame& frame) {
+    return actions_of(control->act(environments, observe(environments, frame)));
+  }
+
+  /// (rows, A) as the network gives them -> in the units of the data.
+  std::vector<float> actions_of(at::Tensor chosen) const {
+    chosen = chosen.to(at::kCPU, at::kFloat).contiguous();
+    const float* values = chosen.const_data_ptr<float>();
+    std::vector<float> rows(values, values + chosen.numel());
+    actions->denormalize(rows);
+    return rows;
+  }
+
+  /// A frame as the network sees it.
+  models::Observations observe(const std::vector<std::uint64_t>& environments, const PolicyFrame& frame) {
     const auto n = static_cast<std::int64_t>(environments.size());
     COHORT_THROW_UNLESS(n > 0, "no environment is to act");
     COHORT_THROW_UNLESS(frequency_known || frequencies().empty(),
@@ -168,12 +211,7 @@ struct TrainedPolicy::Impl {
       for (const std::uint64_t environment : environments) rows.push_back(row_of(environment));
       seen[models::kInstructionObservation] = torch::tensor(rows, at::kLong).reshape({n, 1}).to(device);
     }
-    at::Tensor chosen = control->act(environments, seen);
-    chosen = chosen.to(at::kCPU, at::kFloat).contiguous();
-    const float* values = chosen.const_data_ptr<float>();
-    std::vector<float> rows(values, values + chosen.numel());
-    actions->denormalize(rows);
-    return rows;
+    return seen;
   }
 
   void add_low_dim(std::span<const float> given, const std::vector<std::uint64_t>& environments,
@@ -262,16 +300,16 @@ struct TrainedPolicy::Impl {
                         "the policy sees instructions, and environment {} has none: begin(environment, text)",
                         environment);
     know(text);
-    return instruction_rows.at(text);
+    return instruction_rows->at(text);
   }
 
   /// Finds a text among those that the checkpoint carries, else in the file that the run took them from or an override
   /// names.
   void know(const std::string& text) {
-    if (instruction_rows.contains(text)) return;
+    if (instruction_rows->contains(text)) return;
     const auto& carried = model.rdt.instructions;
     if (const auto found = std::find(carried.begin(), carried.end(), text); found != carried.end()) {
-      instruction_rows.emplace(text, found - carried.begin());
+      instruction_rows->emplace(text, found - carried.begin());
       return;
     }
     std::error_code error;
@@ -279,7 +317,7 @@ struct TrainedPolicy::Impl {
     if (!more_instructions.empty() && std::filesystem::exists(more_instructions, error)) {
       const InstructionEmbeddings all = read_instruction_embeddings(more_instructions);
       if (const at::Tensor* found = all.find(text)) {
-        instruction_rows.emplace(text, models::add_rdt_instruction(*policy, *found));
+        instruction_rows->emplace(text, models::add_rdt_instruction(*policy, *found));
         return;
       }
       also = ", and neither has " + more_instructions;
@@ -325,18 +363,22 @@ struct TrainedPolicy::Impl {
   c10::Device device{at::kCPU};
   std::map<std::string, std::vector<float>> embeddings;  // by text
   std::map<std::uint64_t, std::string> instructions;     // by environment
-  std::map<std::string, std::int64_t> instruction_rows;  // of the policy's embeddings, by text
-  std::string more_instructions;                         // file of embeddings beside those of the checkpoint
+  // Of the network's embeddings, by text; of all that share it.
+  std::shared_ptr<std::map<std::string, std::int64_t>> instruction_rows =
+      std::make_shared<std::map<std::string, std::int64_t>>();
+  std::string more_instructions;  // file of embeddings beside those of the checkpoint
   bool averaged = false, frequency_known = false;
   int network_width = 0, low_dim_width = 0;  // low-dimensional numbers that the network sees; of frames
   std::int64_t parameters = 0, step = 0;
   std::string summary;
+  std::uint64_t seed = 0;
 };
 
 TrainedPolicy::TrainedPolicy(const std::filesystem::path& path, const TrainedPolicySettings& settings)
     : impl_(std::make_unique<Impl>(path, settings)) {}
 TrainedPolicy::TrainedPolicy(const PolicyInTraining& training, const TrainedPolicySettings& settings)
     : impl_(std::make_unique<Impl>(training, settings)) {}
+TrainedPolicy::TrainedPolicy(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 TrainedPolicy::~TrainedPolicy() = default;
 TrainedPolicy::TrainedPolicy(TrainedPolicy&&) noexcept = default;
 TrainedPolicy& TrainedPolicy::operator=(TrainedPolicy&&) noexcept = default;
@@ -359,12 +401,40 @@ void TrainedPolicy::act_every(double seconds) {
   impl_->act_every(seconds);
 }
 
+std::string TrainedPolicy::frequencies_to_choose() const {
+  return impl_->frequency_known ? "" : impl_->frequencies();
+}
+
 int TrainedPolicy::stride() const {
   return impl_->data.stride;
 }
 
 std::vector<float> TrainedPolicy::act(const std::vector<std::uint64_t>& environments, const PolicyFrame& frame) {
   return impl_->act(environments, frame);
+}
+
+TrainedPolicy TrainedPolicy::another() const {
+  return TrainedPolicy(std::make_unique<Impl>(*impl_, impl_->seed));
+}
+
+void TrainedPolicy::see(std::uint64_t environment, const PolicyFrame& frame) {
+  impl_->control->see({environment}, impl_->observe({environment}, frame));
+}
+
+std::vector<float> TrainedPolicy::act_ahead(std::uint64_t environment, const PolicyFrame& frame) {
+  std::vector<float> rows = impl_->act({environment}, frame);
+  if (const at::Tensor queued = impl_->control->take_queued(environment); queued.defined()) {
+    const std::vector<float> others = impl_->actions_of(queued);
+    rows.insert(rows.end(), others.begin(), others.end());
+  }
+  return rows;
+}
+
+std::int64_t TrainedPolicy::frames() const {
+  return impl_->control->frames();
+}
+std::int64_t TrainedPolicy::chunk() const {
+  return impl_->control->chunk();
 }
 
 int TrainedPolicy::action_width() const {
@@ -375,6 +445,14 @@ int TrainedPolicy::low_dim_width() const {
 }
 const std::vector<std::string>& TrainedPolicy::low_dim_components() const {
   return impl_->components;
+}
+std::vector<std::int64_t> TrainedPolicy::low_dim_widths() const {
+  std::vector<std::int64_t> widths(impl_->model.low_dim_widths.begin(), impl_->model.low_dim_widths.end());
+  if (impl_->text_place) widths.erase(widths.begin() + static_cast<std::ptrdiff_t>(*impl_->text_place));
+  return widths;
+}
+const std::string& TrainedPolicy::own_instruction() const {
+  return impl_->model.rdt.instruction;
 }
 bool TrainedPolicy::takes_instructions() const {
   return impl_->language.enabled() || impl_->takes_rows();

@@ -88,10 +88,26 @@ class TrainedPolicy {
   /// size, and for values that are not finite.
   std::vector<float> act(const std::vector<std::uint64_t>& environments, const PolicyFrame& frame);
 
+  /// The same weights and settings, and no environment yet: what several that act apart, e.g. clients of a server, use.
+  /// It shares the networks with this one, which it must not outlive.
+  TrainedPolicy another() const;
+
+  // For who is asked now and then rather than at every frame.
+
+  /// A frame of one environment at which nothing is asked.
+  void see(std::uint64_t environment, const PolicyFrame& frame);
+  /// (rows, action_width()): the next actions of one environment after this frame, as many as act() would hand out before
+  /// it decides anew; they are then no longer handed out. Together with see() the same bits as act() at every frame.
+  std::vector<float> act_ahead(std::uint64_t environment, const PolicyFrame& frame);
+  std::int64_t frames() const;  ///< that a decision looks at, the last ones
+  std::int64_t chunk() const;   ///< rows of act_ahead()
+
   /// The environments take an action every `seconds`. An RDT that learnt data sets of several control frequencies acts at
   /// theirs, and must be told so before it acts; of other policies nothing depends on it. Throws Error with the choices
   /// where it learnt no such frequency.
   void act_every(double seconds);
+  /// "10, 25": Hz of which one must be told by act_every() before it acts; empty where none must, or one has been.
+  std::string frequencies_to_choose() const;
 
   /// data.stride: control steps from one frame, and one action, to the next. Whoever steps an environment asks act() at
   /// every so many steps only, and holds the action in between.
@@ -100,7 +116,10 @@ class TrainedPolicy {
   int low_dim_width() const;
   /// Components of data.proprio that the caller has to provide: all but an embedding that instructions give.
   const std::vector<std::string>& low_dim_components() const;
+  std::vector<std::int64_t> low_dim_widths() const;  ///< of these
   bool takes_instructions() const;
+  /// What it does where it is told nothing (model.rdt.instruction); empty: it must be told.
+  const std::string& own_instruction() const;
   const std::vector<std::string>& cameras() const;  ///< data.images
   /// What drew the pictures that it learnt from; whoever shows it others says so.
   const RecordedPictures& pictures() const;
@@ -112,6 +131,7 @@ class TrainedPolicy {
 
  private:
   struct Impl;
+  explicit TrainedPolicy(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
 

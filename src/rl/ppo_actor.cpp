@@ -105,6 +105,17 @@ bool is_ppo_run(const fs::path& path) {
          is_ppo(json["configuration"]);
 }
 
+PpoTask task_of_ppo_run(const fs::path& path) {
+  const fs::path state = checkpoint_of(path) / policy::kStateFile;
+  COHORT_THROW_UNLESS(is_ppo_run(path), "{} is no run of `cohort train ppo`", path.string());
+  const config::Json configuration = config::Json::parse(read_file(state)).at("configuration");
+  PpoTask task{.name = configuration.value("task", ""), .engine = configuration.value("engine", ""), .settings = {}};
+  const config::Json settings = configuration.value("task_settings", config::Json::array());
+  for (const config::Json& setting : settings)
+    if (setting.is_string()) task.settings.push_back(setting.get<std::string>());
+  return task;
+}
+
 PpoActor::PpoActor(const fs::path& path, const tasks::Task& task) : name_(short_name(path)) {
   const fs::path checkpoint = checkpoint_of(path);
   const policy::CheckpointContent content = policy::read_checkpoint(checkpoint);

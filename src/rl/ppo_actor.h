@@ -19,6 +19,14 @@ namespace cohort::rl {
 /// Whether `path` (a run, a folder of checkpoints, or a checkpoint) is one that `cohort train ppo` wrote.
 bool is_ppo_run(const std::filesystem::path& path);
 
+/// What a run of `cohort train ppo` has learnt.
+struct PpoTask {
+  std::string name, engine;
+  std::vector<std::string> settings;  ///< key=value
+};
+/// Throws Error where there is no checkpoint of PPO.
+PpoTask task_of_ppo_run(const std::filesystem::path& path);
+
 class PpoActor final : public tasks::Actor {
  public:
   /// Throws Error where there is no checkpoint of PPO, or where its observations or actions are not the task's.
@@ -35,6 +43,10 @@ class PpoActor final : public tasks::Actor {
   /// Forgets what these environments' last episodes were (policies with memory).
   void begin(std::span<const std::int32_t> envs, std::span<const std::uint64_t> seeds, const std::string&) override;
   void act(tasks::Task& task, std::span<const std::int32_t> envs, ArrayView actions) override;
+  /// Observations of the task that it does not look at.
+  const std::vector<std::string>& unseen() const { return networks_->settings().critic_only; }
+  /// The same networks, and no environment yet.
+  PpoActor another() const { return PpoActor(networks_, name_); }
 
  private:
   std::shared_ptr<const ActorCritic> networks_;

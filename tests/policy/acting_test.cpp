@@ -133,6 +133,38 @@ TEST(Acting, PoliciesThatSeeActTheSameAloneAndTogether) {
   expect_same_bits("ResNet", s, 32);
 }
 
+// Who asks now and then, and shows in between what a decision looks at, gets the actions of who asks at every frame.
+TEST(Acting, ChunksAreTheActionsThatAreHandedOutOneByOne) {
+  PolicySettings recurrent = acting_settings("bc");
+  recurrent.bc.rnn = {.enabled = true, .horizon = 10, .hidden_dim = 50};
+  PolicySettings chunks = acting_settings("diffusion_policy");
+  chunks.diffusion.horizon.action_horizon = 3;
+  for (const PolicySettings& settings : {chunks, recurrent}) {
+    SCOPED_TRACE(settings.algorithm);
+    const auto network = make_policy(settings, 1);
+    network->eval();
+    const auto often = network->control(5), seldom = network->control(5);
+    const std::int64_t chunk = seldom->chunk(), frames = seldom->frames();
+    EXPECT_EQ(chunk, settings.algorithm == "bc" ? 1 : 3);
+    std::vector<at::Tensor> one_by_one, ahead;
+    for (int t = 0; t < kFrames; ++t) {
+      const auto frame = acting_frame({7}, t, 0);
+      one_by_one.push_back(often->act({7}, frame)[0]);
+      const std::int64_t since = t % chunk;
+      if (since == 0) {
+        ahead.push_back(seldom->act({7}, frame)[0]);
+        if (const at::Tensor queued = seldom->take_queued(7); queued.defined())
+          for (const at::Tensor& row : queued.unbind()) ahead.push_back(row);
+        EXPECT_FALSE(seldom->take_queued(7).defined()) << "they are taken";
+      } else if (chunk - since < frames) {
+        seldom->see({7}, frame);
+      }
+    }
+    ASSERT_GE(ahead.size(), one_by_one.size());
+    for (std::size_t t = 0; t < one_by_one.size(); ++t) EXPECT_TRUE(at::equal(ahead[t], one_by_one[t])) << t;
+  }
+}
+
 TEST(Acting, NothingIsKeptOfAnEpisodeThatIsOver) {
   PolicySettings recurrent = acting_settings("bc");
   recurrent.bc.rnn = {.enabled = true, .horizon = 10, .hidden_dim = 50};

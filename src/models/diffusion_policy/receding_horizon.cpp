@@ -16,6 +16,7 @@ RecedingHorizon::RecedingHorizon(torch::nn::Module& policy, std::uint64_t seed) 
   source_ = {.policy = &policy,
              .observations = &settings.encoder.observations,
              .frames = settings.horizon.observation_horizon,
+             .rows = settings.horizon.action_horizon,
              .draw = [&policy](const Observations& observations, const std::vector<SamplingKey>& keys) {
                return executed_part(policy, sample_actions(policy, observations, keys));
              }};
@@ -29,6 +30,33 @@ void RecedingHorizon::begin(std::uint64_t environment) {
   e.count = 0;
 }
 
+RecedingHorizon::Environment& RecedingHorizon::remember(std::uint64_t environment, std::size_t row,
+                                                        const Observations& frame) {
+  const auto horizon = static_cast<std::size_t>(source_.frames);
+  Environment& e = environments_[environment];
+  Observations& seen = e.frames.emplace_back();
+  // A copy: a simulator's buffer will hold the next frame soon.
+  for (const ObservationSettings& o : *source_.observations)
+    seen[o.name] = frame.at(o.name)[static_cast<std::int64_t>(row)].clone();
+  while (e.frames.size() < horizon) e.frames.push_front(e.frames.front());
+  if (e.frames.size() > horizon) e.frames.pop_front();
+  e.seen = std::min(e.seen + 1, horizon);
+  return e;
+}
+
+void RecedingHorizon::see(const std::vector<std::uint64_t>& environments, const Observations& frame) {
+  check_frame(*source_.observations, frame, static_cast<std::int64_t>(environments.size()));
+  for (std::size_t i = 0; i < environments.size(); ++i) remember(environments[i], i, frame);
+}
+
+at::Tensor RecedingHorizon::take_queued(std::uint64_t environment) {
+  std::deque<at::Tensor>& queued = environments_[environment].actions;
+  if (queued.empty()) return {};
+  const at::Tensor rows = at::stack(std::vector<at::Tensor>(queued.begin(), queued.end()));
+  queued.clear();
+  return rows;
+}
+
 at::Tensor RecedingHorizon::act(const std::vector<std::uint64_t>& environments, const Observations& frame) {
   const at::NoGradGuard no_grad;
   const RowsAloneGuard rows_alone;
@@ -40,13 +68,7 @@ at::Tensor RecedingHorizon::act(const std::vector<std::uint64_t>& environments, 
   std::vector<Environment*> empty;
   std::vector<SamplingKey> keys;
   for (std::size_t i = 0; i < environments.size(); ++i) {
-    Environment& e = environments_[environments[i]];
-    Observations& seen = e.frames.emplace_back();
-    // A copy: a simulator's buffer will hold the next frame soon.
-    for (const ObservationSettings& o : names) seen[o.name] = frame.at(o.name)[static_cast<std::int64_t>(i)].clone();
-    while (e.frames.size() < horizon) e.frames.push_front(e.frames.front());
-    if (e.frames.size() > horizon) e.frames.pop_front();
-    e.seen = std::min(e.seen + 1, horizon);
+    Environment& e = remember(environments[i], i, frame);
     if (!e.actions.empty()) continue;
     empty.push_back(&e);
     keys.push_back({.seed = seed_, .id = environments[i], .count = e.count++});

@@ -25,6 +25,7 @@ struct ChunkSource {
   const torch::nn::Module* policy = nullptr;
   const std::vector<ObservationSettings>* observations = nullptr;
   int frames = 1;  ///< of observations per chunk
+  int rows = 1;    ///< of actions that draw() gives
   /// draw() gets an observation of this name, (B, frames): 1 for frames of the episode, 0 for its first one where it
   /// stands for those before it. Empty: none.
   std::string in_episode;
@@ -50,6 +51,11 @@ class RecedingHorizon final : public PolicyControl {
   /// one. Throws Error naming a missing or misshapen observation; then nothing has changed.
   at::Tensor act(const std::vector<std::uint64_t>& environments, const Observations& frame) override;
 
+  std::int64_t frames() const override { return source_.frames; }
+  std::int64_t chunk() const override { return source_.rows; }
+  void see(const std::vector<std::uint64_t>& environments, const Observations& frame) override;
+  at::Tensor take_queued(std::uint64_t environment) override;
+
   /// Chunks drawn so far, for all environments together.
   std::uint64_t chunks() const { return chunks_; }
 
@@ -60,6 +66,9 @@ class RecedingHorizon final : public PolicyControl {
     std::size_t seen = 0;             // of the frames, the newest ones: those of the episode
     std::uint64_t count = 0;          // of chunks in this episode
   };
+
+  /// Adds the i-th row of the frame to what the environment has seen.
+  Environment& remember(std::uint64_t environment, std::size_t row, const Observations& frame);
 
   ChunkSource source_;
   std::uint64_t seed_;

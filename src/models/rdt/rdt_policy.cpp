@@ -91,6 +91,7 @@ class RdtPolicy final : public PolicyNetwork, public Initialised {
         ChunkSource{.policy = this,
                     .observations = &settings_.observations,
                     .frames = frames(),
+                    .rows = settings_.exec_horizon,
                     .in_episode = shows_background() ? kInEpisodeObservation : "",
                     .draw =
                         [this](const Observations& observations, const std::vector<SamplingKey>& keys) {

@@ -1,0 +1,260 @@
+#include "serve/observation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "cohort_version.h"
+#include "core/error.h"
+#include "tasks/recorded_names.h"
+
+namespace cohort::serve {
+namespace {
+
+constexpr std::int64_t kMostFrames = 1024;  // of one message
+constexpr std::int64_t kMostSide = 16384;   // px of a picture
+
+/// "(3) float32", "(height, width, 3) uint8".
+std::string wanted_text(const ObservationInfo& o) {
+  if (!o.picture) return shape_text(o.shape) + " float32";
+  return "(height, width, 3) uint8";
+}
+
+/// What the policy sees, for messages.
+std::string all_wanted(const PolicyInfo& info) {
+  std::string text;
+  for (const ObservationInfo& o : info.observations)
+    text += format("{}'{}' {}", text.empty() ? "" : ", ", o.name, wanted_text(o));
+  if (info.prompt) text += format("{}'prompt', a text", text.empty() ? "" : ", ");
+  return text;
+}
+
+std::string keys_text(const Map& message) {
+  std::string text;
+  std::size_t shown = 0;
+  for (const Entry& entry : message) {
+    if (++shown > 12) return text + format(" and {} more", message.size() - 12);
+    text += format("{}'{}'", text.empty() ? "" : ", ", entry.key.substr(0, 60));
+  }
+  return text.empty() ? "nothing" : text;
+}
+
+const Value* find_observation(const Map& message, const ObservationInfo& o) {
+  std::string name = o.name;
+  if (const Value* found = find(message, name)) return found;
+  name = tasks::bare_name(name);
+  if (const Value* found = find(message, name)) return found;
+  return o.picture ? find(message, tasks::without_image(name)) : nullptr;
+}
+
+/// One observation: how many moments it holds, and its numbers or pictures.
+struct Stacked {
+  std::int64_t frames = 1;
+  std::vector<float> numbers;  // (frames, width)
+  const NumpyArray* picture = nullptr;
+};
+
+[[noreturn]] void refuse(const ObservationInfo& o, const Value& value, const std::string& remedy) {
+  throw Error(format("the observation '{}' is {}, but must be {}{}", o.name, describe(value), wanted_text(o),
+                     remedy.empty() ? "" : ": " + remedy));
+}
+
+Stacked read_picture(const ObservationInfo& o, const Value& value) {
+  const NumpyArray* array = std::get_if<NumpyArray>(&value.of);
+  if (array == nullptr) refuse(o, value, "send a NumPy array");
+  const std::vector<std::int64_t>& shape = array->shape;
+  const ElementKind kind = element_kind(array->dtype);
+  if (kind.kind != 'u' || kind.size != 1)
+    refuse(o, value, kind.kind == 'f' ? "send (255 * picture).astype(numpy.uint8) of one between 0 and 1" : "");
+  if (shape.size() != 3 && shape.size() != 4) refuse(o, value, "");
+  if (shape.back() != 3)
+    refuse(o, value,
+           shape[shape.size() - 3] == 3 ? "send picture.transpose(1, 2, 0) of one with its channels first" : "");
+  Stacked read;
+  read.picture = array;
+  read.frames = shape.size() == 4 ? shape[0] : 1;
+  for (std::size_t i = shape.size() - 3; i < shape.size(); ++i)
+    if (shape[i] < 1 || shape[i] > kMostSide) refuse(o, value, "");
+  return read;
+}
+
+Stacked read_numbers(const ObservationInfo& o, const Value& value) {
+  Stacked read;
+  std::vector<std::int64_t> shape;
+  if (const NumpyArray* array = std::get_if<NumpyArray>(&value.of)) {
+    shape = array->shape;
+    read.numbers = to_floats(*array);
+  } else {
+    List alone{value};
+    const List* list = std::get_if<List>(&value.of);
+    if (list == nullptr) list = &alone;
+    for (const Value& item : *list) {
+      if (const auto* n = std::get_if<double>(&item.of))
+        read.numbers.push_back(static_cast<float>(*n));
+      else if (const auto* whole = std::get_if<std::int64_t>(&item.of))
+        read.numbers.push_back(static_cast<float>(*whole));
+      else
+        refuse(o, value, "send a NumPy array");
+    }
+    if (list != &alone) shape.push_back(std::ssize(*list));
+  }
+  const std::int64_t width = o.shape.at(0);
+  const auto count = std::ssize(read.numbers);
+  if (shape.size() == 2)
+    read.frames = shape[0];
+  else if (shape.size() > 2 || (shape.empty() && width != 1))
+    refuse(o, value, "");
+  if (read.frames < 1 || read.frames > kMostFrames || count != read.frames * width)
+    refuse(o, value, shape.size() == 2 ? format("of several moments (moments, {})", width) : "");
+  for (std::int64_t i = 0; i < count; ++i)
+    COHORT_THROW_UNLESS(std::isfinite(read.numbers[static_cast<std::size_t>(i)]),
+                        "number {} of the observation '{}' is {}: send finite numbers", i % width, o.name,
+                        read.numbers[static_cast<std::size_t>(i)]);
+  return read;
+}
+
+/// The frames that a message holds.
+std::vector<Frame> read_frames(const Map& message, const PolicyInfo& info) {
+  std::vector<Frame> frames;
+  const std::string* first = nullptr;
+  for (const ObservationInfo& o : info.observations) {
+    const Value* value = find_observation(message, o);
+    COHORT_THROW_UNLESS(value != nullptr, "the message lacks the observation '{}'; it has {}. The policy sees {}",
+                        o.name, keys_text(message), all_wanted(info));
+    const Stacked read = o.picture ? read_picture(o, *value) : read_numbers(o, *value);
+    COHORT_THROW_UNLESS(read.frames >= 1 && read.frames <= kMostFrames,
+                        "the observation '{}' holds {} moments: 1 to {} are taken", o.name, read.frames, kMostFrames);
+    const auto count = static_cast<std::size_t>(read.frames);
+    if (first == nullptr) {
+      first = &o.name;
+      frames.resize(count);
+    }
+    COHORT_THROW_UNLESS(frames.size() == count,
+                        "the observation '{}' holds {} moments and '{}' {}: all must hold as many", o.name, count,
+                        *first, frames.size());
+    for (std::size_t i = 0; i < count; ++i) {
+      if (!o.picture) {
+        const auto width = static_cast<std::ptrdiff_t>(o.shape[0]);
+        const auto row = read.numbers.begin() + static_cast<std::ptrdiff_t>(i) * width;
+        frames[i].numbers.insert(frames[i].numbers.end(), row, row + width);
+        continue;
+      }
+      const std::vector<std::int64_t>& shape = read.picture->shape;
+      Picture& picture = frames[i].pictures.emplace_back();
+      picture.height = shape[shape.size() - 3];
+      picture.width = shape[shape.size() - 2];
+      picture.rgb.resize(read.picture->data.size() / count);
+      std::memcpy(picture.rgb.data(), read.picture->data.data() + i * picture.rgb.size(), picture.rgb.size());
+    }
+  }
+  return frames;
+}
+
+bool is_true(const Value* value) {
+  if (value == nullptr) return false;
+  if (const bool* flag = std::get_if<bool>(&value->of)) return *flag;
+  if (const auto* n = std::get_if<std::int64_t>(&value->of)) return *n != 0;
+  return false;
+}
+
+std::string text_of(const Value* value, const std::string& otherwise = "") {
+  const std::string* text = value != nullptr ? std::get_if<std::string>(&value->of) : nullptr;
+  return text != nullptr ? *text : otherwise;
+}
+
+std::int64_t whole_of(const Value* value, std::int64_t otherwise) {
+  const auto* n = value != nullptr ? std::get_if<std::int64_t>(&value->of) : nullptr;
+  return n != nullptr && *n >= 1 ? *n : otherwise;
+}
+
+}  // namespace
+
+Request read_request(const Value& message, const PolicyInfo& info) {
+  const Map* map = std::get_if<Map>(&message.of);
+  COHORT_THROW_UNLESS(map != nullptr, "the message is {}, but must be a map of observations: {}", describe(message),
+                      all_wanted(info));
+  Request request;
+  const std::string endpoint = text_of(find(*map, "endpoint"));
+  request.roboarena = !endpoint.empty();
+  COHORT_THROW_UNLESS(endpoint.empty() || endpoint == "infer" || endpoint == "reset",
+                      "the message's endpoint is '{}': infer and reset are known", endpoint.substr(0, 60));
+  request.reset = endpoint == "reset" || is_true(find(*map, "reset"));
+  if (const Value* seed = find(*map, "seed")) {
+    if (const auto* n = std::get_if<std::int64_t>(&seed->of)) request.seed = static_cast<std::uint64_t>(*n);
+    if (const auto* n = std::get_if<std::uint64_t>(&seed->of)) request.seed = *n;
+    COHORT_THROW_UNLESS(request.seed, "'seed' is {}, but must be a whole number", describe(*seed));
+  }
+  if (const Value* prompt = find(*map, "prompt")) {
+    const std::string* text = std::get_if<std::string>(&prompt->of);
+    if (info.prompt)
+      COHORT_THROW_UNLESS(text != nullptr, "'prompt' is {}, but must be a text: what is to be done", describe(*prompt));
+    if (text != nullptr) request.prompt = *text;
+  }
+  const bool observes = std::any_of(info.observations.begin(), info.observations.end(),
+                                    [&](const ObservationInfo& o) { return find_observation(*map, o) != nullptr; });
+  if (endpoint != "reset" && (observes || !request.reset)) request.frames = read_frames(*map, info);
+  return request;
+}
+
+Value metadata_of(const PolicyInfo& info) {
+  Map observations;
+  for (const ObservationInfo& o : info.observations) {
+    List shape;
+    for (const std::int64_t n : o.shape) shape.push_back({n});
+    observations.push_back(
+        {o.name, {Map{{"shape", {std::move(shape)}}, {"dtype", {std::string(o.picture ? "uint8" : "float32")}}}}});
+  }
+  List names;
+  for (const std::string& name : info.action_names) names.push_back({name});
+  Map actions{{"names", {std::move(names)}},
+              {"width", {info.action_width}},
+              {"chunk", {info.chunk}},
+              {"execute", {info.chunk}}};
+  Value frequency;
+  if (info.control_frequency > 0) frequency = {info.control_frequency};
+  return {Map{{"server", {std::string("cohort " COHORT_VERSION)}},
+              {"policy", {info.summary}},
+              {"observations", {std::move(observations)}},
+              {"prompt", {info.prompt}},
+              {"actions", {std::move(actions)}},
+              {"frames", {info.frames}},
+              {"stride", {info.stride}},
+              {"control_frequency", std::move(frequency)},
+              {"renderer", {info.renderer}}}};
+}
+
+ServerInfo server_info(const Value& metadata) {
+  ServerInfo info;
+  info.cohort = text_of(find(metadata, "server")).starts_with("cohort ");
+  if (!info.cohort) return info;
+  PolicyInfo& policy = info.policy;
+  policy.summary = text_of(find(metadata, "policy"));
+  policy.renderer = text_of(find(metadata, "renderer"));
+  const Value *observations = find(metadata, "observations"), *actions = find(metadata, "actions");
+  const Map* named = observations != nullptr ? std::get_if<Map>(&observations->of) : nullptr;
+  COHORT_THROW_UNLESS(named != nullptr && actions != nullptr, "the metadata lack observations or actions");
+  for (const Entry& entry : *named) {
+    ObservationInfo o{.name = entry.key, .shape = {}};
+    o.picture = text_of(find(entry.value, "dtype")) == "uint8";
+    const Value* shape = find(entry.value, "shape");
+    const List* sizes = shape != nullptr ? std::get_if<List>(&shape->of) : nullptr;
+    COHORT_THROW_UNLESS(sizes != nullptr, "the metadata lack the shape of '{}'", entry.key);
+    for (const Value& size : *sizes) {
+      const auto* n = std::get_if<std::int64_t>(&size.of);
+      o.shape.push_back(n != nullptr ? *n : -1);
+    }
+    COHORT_THROW_UNLESS(o.shape.size() == (o.picture ? 3u : 1u), "the metadata give '{}' the shape {}", entry.key,
+                        shape_text(o.shape));
+    policy.observations.push_back(std::move(o));
+  }
+  policy.prompt = is_true(find(metadata, "prompt"));
+  policy.action_width = whole_of(find(*actions, "width"), 0);
+  policy.chunk = whole_of(find(*actions, "execute"), 0);
+  policy.frames = whole_of(find(metadata, "frames"), 1);
+  policy.stride = whole_of(find(metadata, "stride"), 1);
+  if (const Value* hertz = find(metadata, "control_frequency"))
+    if (const auto* n = std::get_if<double>(&hertz->of)) policy.control_frequency = *n;
+  return info;
+}
+
+}  // namespace cohort::serve

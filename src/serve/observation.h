@@ -1,0 +1,46 @@
+/// Messages of clients as what a policy sees, and what a server says of its policy.
+///
+///   const Request request = read_request(unpack(bytes), policy.info());
+///   if (request.reset) session.begin(request.seed.value_or(...));
+///   session.act(request.frames, request.prompt.value_or(""));
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "serve/policy.h"
+#include "serve/value.h"
+
+namespace cohort::serve {
+
+struct Request {
+  bool reset = false;                 ///< an episode begins ("reset": true, or RoboArena's "endpoint": "reset")
+  std::optional<std::uint64_t> seed;  ///< of that episode ("seed")
+  std::optional<std::string> prompt;
+  bool roboarena = false;     ///< it has an "endpoint": answers have RoboArena's form
+  std::vector<Frame> frames;  ///< oldest first; empty where nothing is observed, which only a reset may do
+};
+
+/// An observation stands under its name, or the part of it behind "observation/" or "obs/", a camera also without
+/// "_image". Numbers are NumPy arrays of any type, lists or numbers; pictures are uint8. Several moments, which a policy that
+/// looks at several wants, are stacked: one more dimension in front, the same for all. What the policy does not see is left
+/// alone. Throws Error naming the observation that is missing or has another shape or type, what the policy sees, and
+/// what to send instead.
+Request read_request(const Value& message, const PolicyInfo& info);
+
+/// What a server says on connection:
+/// {"server": "cohort VERSION", "policy": a line, "observations": {name: {"shape": [...], "dtype": "float32"}},
+///  "prompt": whether one is needed, "actions": {"names": [...], "width", "chunk", "execute"}, "frames", "stride",
+///  "control_frequency": Hz or None, "renderer"}.
+Value metadata_of(const PolicyInfo& info);
+
+/// What a server's metadata say of its policy; empty where they are of another form.
+struct ServerInfo {
+  bool cohort = false;  ///< it is `cohort serve`: "reset" and "seed" are understood
+  PolicyInfo policy;    ///< observations empty, width and chunk 0: not said
+};
+/// Throws Error for metadata of `cohort serve` that are damaged.
+ServerInfo server_info(const Value& metadata);
+
+}  // namespace cohort::serve

@@ -1,0 +1,289 @@
+#include "serve/policy_server.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "serve/msgpack.h"
+#include "serve/observation.h"
+
+namespace cohort::serve {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kMostWaiting = 4;  // messages of a client that has not waited for its answers
+
+double milliseconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+}
+
+/// Of all requests, and of a connection's.
+struct Tally {
+  std::int64_t requests = 0;
+  double milliseconds = 0;  ///< of inference
+  void add(double ms) { ++requests, milliseconds += ms; }
+  std::string mean() const {
+    return requests > 0 ? format("{:.1f} ms of inference each", milliseconds / static_cast<double>(requests)) : "";
+  }
+};
+
+/// One client. Used by the thread of its replica.
+struct Client {
+  std::unique_ptr<Session> session;
+  std::string peer, prompt;
+  std::uint64_t episodes = 0;
+  bool told = false;                    ///< it has been given a prompt in this episode
+  std::vector<float> rest;              ///< actions that are still to be handed out one by one
+  std::optional<double> last_total_ms;  ///< from the last message to the end of its answer
+  Tally tally;
+};
+
+struct Job {
+  enum class Kind { kOpened, kMessage, kRefused, kClosed } kind;
+  std::uint64_t client = 0;
+  std::string text;  ///< the peer, the message, what is wrong with it, why it was closed
+  Clock::time_point came = Clock::now();
+};
+
+}  // namespace
+
+struct PolicyServer::Impl final : WebSocketHandler {
+  /// A policy, its clients and the thread that answers them, one message after another.
+  struct Replica {
+    std::unique_ptr<Policy> policy;
+    std::map<std::uint64_t, Client> clients;
+    std::deque<Job> jobs;
+    std::thread thread;
+  };
+
+  Impl(std::vector<std::unique_ptr<Policy>> policies, const PolicyServerSettings& wanted) : settings(wanted) {
+    COHORT_CHECK(!policies.empty(), "no policy is to be served");
+    for (auto& policy : policies) replicas.push_back({.policy = std::move(policy)});
+    metadata = pack(metadata_of(replicas.front().policy->info()));
+    network = std::make_unique<WebSocketServer>(settings.network, *this);
+    for (Replica& replica : replicas) replica.thread = std::thread([this, &replica] { work(replica); });
+  }
+
+  // In the network's thread, which may be quicker than this constructor: the network itself is for the replicas' threads.
+  void opened(std::uint64_t client, const std::string& peer) override {
+    {
+      const std::lock_guard lock(mutex);
+      waiting[client] = 0;
+    }
+    add({Job::Kind::kOpened, client, peer});
+  }
+  void message(std::uint64_t client, std::string bytes, bool is_text) override {
+    if (is_text)
+      return add({Job::Kind::kRefused, client,
+                  "the message is a text frame, but observations are binary: msgpack, as openpi_client.msgpack_numpy "
+                  "packs them"});
+    {
+      const std::lock_guard lock(mutex);
+      if (++waiting[client] <= kMostWaiting) return add_locked({Job::Kind::kMessage, client, std::move(bytes)});
+    }
+    add({Job::Kind::kRefused, client,
+         format("more than {} messages without waiting for their answers: wait for each answer before the next message",
+                kMostWaiting)});
+  }
+  void closed(std::uint64_t client, const std::string& reason) override {
+    {
+      const std::lock_guard lock(mutex);
+      waiting.erase(client);
+    }
+    add({Job::Kind::kClosed, client, reason});
+  }
+
+  void add(Job job) {
+    const std::lock_guard lock(mutex);
+    add_locked(std::move(job));
+  }
+  void add_locked(Job job) {
+    const auto of = static_cast<std::size_t>(job.client % replicas.size());
+    replicas[of].jobs.push_back(std::move(job));
+    changed.notify_all();
+  }
+
+  void work(Replica& replica) {
+    while (true) {
+      std::unique_lock lock(mutex);
+      changed.wait(lock, [&] { return stopping || !replica.jobs.empty(); });
+      if (stopping) return;
+      Job job = std::move(replica.jobs.front());
+      replica.jobs.pop_front();
+      const bool gone = job.kind == Job::Kind::kMessage && !waiting.contains(job.client);
+      lock.unlock();
+      if (gone) continue;
+      if (job.kind == Job::Kind::kOpened) welcome(replica, job);
+      if (job.kind == Job::Kind::kMessage) take(replica, job);
+      if (job.kind == Job::Kind::kRefused) refuse(replica, job.client, job.text);
+      if (job.kind == Job::Kind::kClosed) part(replica, job);
+    }
+  }
+
+  void welcome(Replica& replica, const Job& job) {
+    Client& client = replica.clients[job.client];
+    client.session = replica.policy->new_session();
+    client.session->begin(client.episodes++);
+    client.peer = job.text;
+    network->send(job.client, metadata);
+    const std::lock_guard lock(mutex);
+    log::info("client {} ({}) has connected; {} now", job.client, job.text, waiting.size());
+  }
+
+  void part(Replica& replica, const Job& job) {
+    const auto found = replica.clients.find(job.client);
+    if (found == replica.clients.end()) return;
+    const Client& client = found->second;
+    log::info("client {} ({}) has gone ({}): {} requests{}{}", job.client, client.peer, job.text, client.tally.requests,
+              client.tally.requests > 0 ? ", " : "", client.tally.mean());
+    replica.clients.erase(found);
+  }
+
+  void take(Replica& replica, const Job& job) {
+    const auto found = replica.clients.find(job.client);
+    if (found == replica.clients.end()) return;  // its error has been told
+    try {
+      answer(*replica.policy, found->second, job);
+    } catch (const std::exception& e) {
+      refuse(replica, job.client, e.what());
+    }
+    const std::lock_guard lock(mutex);
+    if (const auto count = waiting.find(job.client); count != waiting.end()) --count->second;
+  }
+
+  void refuse(Replica& replica, std::uint64_t id, const std::string& why) {
+    const auto found = replica.clients.find(id);
+    if (found == replica.clients.end()) return;
+    log::warning("client {} ({}): {}", id, found->second.peer, why);
+    network->fail(id, why);
+    replica.clients.erase(found);
+  }
+
+  void answer(const Policy& policy, Client& client, const Job& job) {
+    const PolicyInfo& info = policy.info();
+    const Request request = read_request(unpack(job.text), info);
+    if (request.reset) {
+      client.session->begin(request.seed.value_or(client.episodes));
+      ++client.episodes;
+      client.rest.clear();
+      client.prompt.clear();
+      client.told = false;
+    }
+    if (request.prompt) client.prompt = *request.prompt, client.told = true;
+    if (request.frames.empty()) {
+      if (request.roboarena)
+        network->send_text(job.client, "reset successful");
+      else if (settings.clients == ClientKind::kOpenpi)
+        network->send(job.client, pack({Map{{"reset", {true}}}}));
+      return;
+    }
+    COHORT_THROW_UNLESS(!info.prompt || (client.told && !client.prompt.empty()),
+                        "the message lacks 'prompt': the policy must be told what to do; send \"prompt\": \"close the "
+                        "drawer\" with the observations");
+    if (client.tally.requests == 0) look_at_sizes(info, request.frames.back(), job.client);
+    const auto begin = Clock::now();
+    const auto width = static_cast<std::size_t>(info.action_width);
+    const bool one_by_one = settings.clients == ClientKind::kOmnigibson;
+    if (one_by_one && !client.rest.empty()) {
+      for (const Frame& frame : request.frames) client.session->see(frame, client.prompt);
+    } else {
+      client.rest = client.session->act(request.frames, client.prompt);
+    }
+    const double infer_ms = milliseconds_since(begin);
+    client.tally.add(infer_ms);
+    {
+      const std::lock_guard lock(mutex);
+      recent.add(infer_ms);
+    }
+    NumpyArray actions;
+    if (one_by_one) {
+      actions = float_array({info.action_width}, std::span(client.rest).first(width));
+      client.rest.erase(client.rest.begin(), client.rest.begin() + static_cast<std::ptrdiff_t>(width));
+    } else {
+      actions = float_array({static_cast<std::int64_t>(client.rest.size() / width), info.action_width}, client.rest);
+      client.rest.clear();
+    }
+    if (request.roboarena) return network->send(job.client, pack({std::move(actions)}));
+    Map timing{{"infer_ms", {infer_ms}}};
+    if (client.last_total_ms) timing.push_back({"prev_total_ms", {*client.last_total_ms}});
+    network->send(
+        job.client,
+        pack({Map{{one_by_one ? "action" : "actions", {std::move(actions)}}, {"server_timing", {std::move(timing)}}}}));
+    client.last_total_ms = milliseconds_since(job.came);
+  }
+
+  /// Other pictures than those that a policy learnt from are often why it does nothing right.
+  static void look_at_sizes(const PolicyInfo& info, const Frame& frame, std::uint64_t client) {
+    std::size_t at = 0;
+    for (const ObservationInfo& o : info.observations) {
+      if (!o.picture) continue;
+      const Picture& picture = frame.pictures.at(at++);
+      if (o.shape[0] > 0 && (picture.height != o.shape[0] || picture.width != o.shape[1]))
+        log::warning("client {}: {} is {} x {} px; the policy learnt from pictures of {} x {} px, and scales these",
+                     client, o.name, picture.height, picture.width, o.shape[0], o.shape[1]);
+    }
+  }
+
+  std::string rates() {
+    const std::lock_guard lock(mutex);
+    const double seconds = std::chrono::duration<double>(Clock::now() - recent_since).count();
+    std::string text;
+    if (recent.requests > 0)
+      text = format("{} connections, {:.1f} requests/s, {}", waiting.size(),
+                    static_cast<double>(recent.requests) / std::max(seconds, 1e-3), recent.mean());
+    recent = {};
+    recent_since = Clock::now();
+    return text;
+  }
+
+  void stop() {
+    {
+      const std::lock_guard lock(mutex);
+      if (stopping) return;
+      stopping = true;
+    }
+    changed.notify_all();
+    for (Replica& replica : replicas)
+      if (replica.thread.joinable()) replica.thread.join();
+    if (network) network->stop();
+  }
+
+  PolicyServerSettings settings;
+  std::deque<Replica> replicas;  // sessions before their policies: Replica's members in reverse
+  std::string metadata;
+
+  std::mutex mutex;  // of what follows, and of the replicas' jobs
+  std::condition_variable changed;
+  std::map<std::uint64_t, std::size_t> waiting;  // messages that are not answered yet, by client
+  Tally recent;
+  Clock::time_point recent_since = Clock::now();
+  bool stopping = false;
+
+  std::unique_ptr<WebSocketServer> network;
+};
+
+PolicyServer::PolicyServer(std::vector<std::unique_ptr<Policy>> replicas, const PolicyServerSettings& settings)
+    : impl_(std::make_unique<Impl>(std::move(replicas), settings)) {}
+PolicyServer::~PolicyServer() {
+  stop();
+}
+int PolicyServer::port() const {
+  return impl_->network->port();
+}
+std::string PolicyServer::rates() {
+  return impl_->rates();
+}
+void PolicyServer::stop() {
+  impl_->stop();
+}
+
+}  // namespace cohort::serve

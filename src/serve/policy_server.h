@@ -1,0 +1,55 @@
+/// Serves a policy to openpi's clients: WebSocket, msgpack, NumPy arrays. The protocol is that of openpi's
+/// src/openpi/serving/websocket_policy_server.py and openpi_client/websocket_client_policy.py.
+///
+///   PolicyServer server(std::move(replicas), {.network = {.host = "0.0.0.0", .port = 8000}});
+///   while (...) log::info("{}", server.rates());      // it serves in threads of its own
+///   server.stop();
+///
+/// On connection the client gets the metadata (serve/observation.h), then for each of its messages
+/// {"actions": (chunk, width) float32, "server_timing": {"infer_ms", "prev_total_ms"}}. What is wrong with a message is told in a
+/// text, behind which the connection ends. Each connection has a session of its own: frames and memory of one client are never
+/// those of another. Its episodes are numbered 0, 1, ..., and the number keys what is drawn at random, unless it says "seed".
+///
+/// Of clients in the wild: a message {"reset": True} without observations begins an episode and is answered with
+/// {"reset": True}; RoboArena's (roboarena/policy_server.py) "endpoint": "reset" with the text "reset successful", and its
+/// "infer" with the bare array; OmniGibson's (omnigibson/learning/utils/network_utils.py) are served with
+/// ClientKind::kOmnigibson: {"action": (width)} one at a time, and no answer to a reset.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "serve/policy.h"
+#include "serve/websocket_server.h"
+
+namespace cohort::serve {
+
+enum class ClientKind : std::uint8_t { kOpenpi, kOmnigibson };
+
+struct PolicyServerSettings {
+  WebSocketServerSettings network;
+  ClientKind clients = ClientKind::kOpenpi;
+};
+
+class PolicyServer {
+ public:
+  /// `replicas`: the same policy on each of the devices; connections go round them, and each answers in a thread of its
+  /// own. Throws Error where host or port cannot be had.
+  PolicyServer(std::vector<std::unique_ptr<Policy>> replicas, const PolicyServerSettings& settings);
+  ~PolicyServer();
+  PolicyServer(const PolicyServer&) = delete;
+  PolicyServer& operator=(const PolicyServer&) = delete;
+
+  int port() const;
+  /// "3 connections, 41.3 requests/s, 18.2 ms of inference" since the last call; empty where nothing was asked.
+  std::string rates();
+  /// Ends every connection; what is being computed is finished.
+  void stop();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace cohort::serve

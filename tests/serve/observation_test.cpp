@@ -1,0 +1,124 @@
+// What clients send, as a policy sees it.
+#include "serve/observation.h"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "core/message_of.h"
+#include "serve/libero_observations.h"
+#include "serve/msgpack.h"
+
+namespace cohort::serve {
+namespace {
+
+PolicyInfo seeing() {
+  PolicyInfo info;
+  info.observations = {{.name = "observation/state", .shape = {3}, .picture = false},
+                       {.name = "obs/grip", .shape = {1}, .picture = false},
+                       {.name = "observation/front_image", .shape = {2, 2, 3}, .picture = true}};
+  info.prompt = true;
+  info.action_width = 2;
+  info.chunk = 4;
+  return info;
+}
+
+NumpyArray state(std::vector<float> numbers = {1, 2, 3}) {
+  return float_array({std::ssize(numbers)}, numbers);
+}
+NumpyArray picture(std::vector<std::int64_t> shape = {2, 2, 3}) {
+  std::int64_t bytes = 1;
+  for (const std::int64_t n : shape) bytes *= n;
+  std::vector<std::uint8_t> rgb(static_cast<std::size_t>(bytes));
+  for (std::size_t i = 0; i < rgb.size(); ++i) rgb[i] = static_cast<std::uint8_t>(i);
+  return byte_array(std::move(shape), rgb);
+}
+
+TEST(ServedObservation, IsFoundByItsNameOrThePartBehindTheSlash) {
+  const Map full{{"observation/state", {state()}},
+                 {"obs/grip", {0.5}},
+                 {"observation/front_image", {picture()}},
+                 {"prompt", {std::string("close the drawer")}},
+                 {"something/else", {true}}};
+  const Map bare{{"state", {List{{1.0}, {std::int64_t{2}}, {3.0}}}}, {"grip", {state({0.5f})}}, {"front", {picture()}}};
+  for (const Map& message : {full, bare}) {
+    const Request request = read_request({message}, seeing());
+    ASSERT_EQ(request.frames.size(), 1u);
+    EXPECT_EQ(request.frames[0].numbers, (std::vector<float>{1, 2, 3, 0.5f}));
+    ASSERT_EQ(request.frames[0].pictures.size(), 1u);
+    EXPECT_EQ(request.frames[0].pictures[0].rgb.back(), 11);
+    EXPECT_FALSE(request.reset);
+  }
+  EXPECT_EQ(read_request({full}, seeing()).prompt, "close the drawer");
+}
+
+TEST(ServedObservation, SeveralMomentsAreStacked) {
+  const float states[] = {1, 2, 3, 4, 5, 6}, grips[] = {7, 8};
+  const Request request = read_request({Map{{"state", {float_array({2, 3}, states)}},
+                                            {"grip", {float_array({2, 1}, grips)}},
+                                            {"front_image", {picture({2, 2, 2, 3})}},
+                                            {"reset", {true}},
+                                            {"seed", {std::int64_t{9}}}}},
+                                       seeing());
+  ASSERT_EQ(request.frames.size(), 2u);
+  EXPECT_EQ(request.frames[1].numbers, (std::vector<float>{4, 5, 6, 8}));
+  EXPECT_EQ(request.frames[1].pictures[0].rgb.front(), 12);
+  EXPECT_TRUE(request.reset);
+  EXPECT_EQ(request.seed, 9u);
+}
+
+TEST(ServedObservation, WhatIsWrongIsNamedWithWhatToSend) {
+  const auto refused = [&](Map message, const std::string& name, Value value, const std::vector<std::string>& parts) {
+    for (Entry& entry : message)
+      if (entry.key == name) entry.value = value;
+    const std::string said = message_of([&] { read_request({message}, seeing()); });
+    for (const std::string& part : parts) EXPECT_NE(said.find(part), std::string::npos) << part << "\n" << said;
+  };
+  const Map good{{"state", {state()}}, {"grip", {0.5}}, {"front", {picture()}}, {"prompt", {std::string("go")}}};
+  refused(good, "state", {state({1, 2})}, {"'observation/state' is an array float32 (2), but must be (3) float32"});
+  refused(good, "state", {std::string("x")}, {"'observation/state' is a text"});
+  refused(good, "state", {state({1, NAN, 3})}, {"number 1 of the observation 'observation/state' is nan"});
+  refused(good, "front", {state()}, {"'observation/front_image' is an array float32 (3)", "uint8", "astype"});
+  refused(good, "front", {picture({3, 2, 2})}, {"transpose(1, 2, 0)"});
+  refused(good, "front", {picture({2, 2, 2, 3})}, {"holds 2 moments and 'observation/state' 1"});
+  refused(good, "prompt", {1.0}, {"'prompt' is a number, but must be a text"});
+  refused({{"grip", {0.5}}, {"image", {picture()}}}, "", {},
+          {"lacks the observation 'observation/state'", "it has 'grip', 'image'", "(3) float32", "'prompt', a text"});
+  EXPECT_NE(message_of([&] { read_request({true}, seeing()); }).find("must be a map"), std::string::npos);
+}
+
+TEST(ServedObservation, AResetNeedsNothingElse) {
+  EXPECT_TRUE(read_request({Map{{"reset", {true}}}}, seeing()).frames.empty());
+  const Request roboarena = read_request({Map{{"endpoint", {std::string("reset")}}}}, seeing());
+  EXPECT_TRUE(roboarena.reset && roboarena.roboarena && roboarena.frames.empty());
+  EXPECT_NE(message_of([&] { read_request({Map{{"reset", {false}}}}, seeing()); }), "");
+}
+
+TEST(ServedObservation, MetadataSayWhatTheyWereMadeOf) {
+  PolicyInfo info = seeing();
+  info.frames = 2;
+  info.renderer = "raycast";
+  info.control_frequency = 12.5;
+  const ServerInfo read = server_info(unpack(pack(metadata_of(info))));
+  EXPECT_TRUE(read.cohort && read.policy.prompt);
+  ASSERT_EQ(read.policy.observations.size(), 3u);
+  EXPECT_EQ(read.policy.observations[2].shape, (std::vector<std::int64_t>{2, 2, 3}));
+  EXPECT_TRUE(read.policy.observations[2].picture);
+  EXPECT_EQ(read.policy.action_width, 2);
+  EXPECT_EQ(read.policy.chunk, 4);
+  EXPECT_EQ(read.policy.frames, 2);
+  EXPECT_EQ(read.policy.renderer, "raycast");
+  EXPECT_EQ(read.policy.control_frequency, 12.5);
+  EXPECT_FALSE(server_info({Map{{"reset_pose", {List{{1.0}}}}}}).cohort) << "openpi's metadata are anybody's";
+}
+
+TEST(OpenpiLibero, OrientationsAreAxisTimesAngle) {
+  const double s = std::sqrt(0.5);
+  const std::vector<double> quarter = axis_angle(std::vector<double>{0, 0, s, s});
+  EXPECT_DOUBLE_EQ(quarter[2], 2 * std::acos(s));
+  EXPECT_EQ(axis_angle(std::vector<double>{0, 0, 0, 1}), (std::vector<double>{0, 0, 0}));
+  EXPECT_NEAR(axis_angle(std::vector<double>{1, 0, 0, 0})[0], M_PI, 1e-12);
+}
+
+}  // namespace
+}  // namespace cohort::serve
