@@ -15,10 +15,14 @@
 
 namespace cohort::data {
 
+/// Columns of meta/episodes that begin so are texts about the episode: what Cohort writes there of other formats'.
+inline constexpr const char* kLeRobotNote = "metadata/";
+
 struct LeRobotFeature {
-  std::string name, dtype;          ///< dtype: float32, int64, bool, string, image, video, ...
-  std::vector<std::int64_t> shape;  ///< of one step; of pictures height, width, channels, however the file has it
-  bool depth = false;               ///< a depth map
+  std::string name, dtype;              ///< dtype: float32, int64, bool, string, image, video, ...
+  std::vector<std::int64_t> shape;      ///< of one step; of pictures height, width, channels, however the file has it
+  bool depth = false;                   ///< a depth map
+  std::vector<std::string> names = {};  ///< of the elements, where they are written; not read
 };
 
 /// Where the pictures of an episode's camera lie.
