@@ -221,6 +221,9 @@ std::string_view LeRobotEpisode::metadata(std::string_view name) const {
   const std::vector<std::string> names = lerobot_metadata_names();
   for (std::size_t i = 0; i < names.size(); ++i)
     if (names[i] == name) return metadata_[i];
+  const std::vector<std::string>& notes = details_.info().notes;
+  for (std::size_t i = 0; i < notes.size() && i < episode_.notes.size(); ++i)
+    if (notes[i] == name) return episode_.notes[i];
   return "";
 }
 

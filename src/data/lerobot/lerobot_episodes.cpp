@@ -68,6 +68,8 @@ struct LeRobotEpisodes::Impl final : LeRobotDetails {
         known(read_lerobot_info(path)),
         frames(wanted.cache_bytes / 2),
         cache(wanted.cache_bytes - wanted.cache_bytes / 2) {
+    for (const std::string& note : known.notes)
+      if (std::find(metadata.begin(), metadata.end(), note) == metadata.end()) metadata.push_back(note);
     for (const std::size_t e : select_episodes(known, settings.split)) episodes.push_back(&known.episodes[e]);
     COHORT_THROW_UNLESS(!episodes.empty(), "{}: the split {} has no episodes", name, settings.split);
     if (settings.on_corrupt != "skip") check_files();
@@ -334,7 +336,8 @@ std::int64_t LeRobotEpisodes::bytes_held() const {
   std::size_t bytes = 0;
   for (const LeRobotEpisodeInfo& episode : impl_->known.episodes) {
     bytes += sizeof(episode) + episode.videos.capacity() * sizeof(LeRobotVideo);
-    for (const std::string& task : episode.tasks) bytes += sizeof(task) + task.capacity();
+    for (const auto* texts : {&episode.tasks, &episode.notes})
+      for (const std::string& text : *texts) bytes += sizeof(text) + text.capacity();
   }
   for (const auto* files : {&impl_->known.data_files, &impl_->known.video_files})
     for (const fs::path& file : *files) bytes += sizeof(file) + file.native().capacity();

@@ -22,7 +22,7 @@ struct LeRobotSettings {
 /// A step has every feature of meta/info.json under its own name: numbers and bools with the shape that is said there
 /// (one of [1] is a scalar), texts, pictures of the tables as they lie there, frames of videos decoded (raw RGB); and
 /// the text `task` of its task_index. left_out() names features of other types, and depth maps. Metadata:
-/// language_instruction (the episode's first task), episode_index, fps, robot_type. A frame is the one whose time is from_timestamp + timestamp, give or take
+/// language_instruction (the episode's first task), episode_index, fps, robot_type, and texts that Cohort wrote (kLeRobotNote). A frame is the one whose time is from_timestamp + timestamp, give or take
 /// 0.1 ms. meta/stats.json is not used. Episodes are ordered by episode_index.
 class LeRobotEpisodes final : public EpisodeSource {
  public:

@@ -170,6 +170,20 @@ void read_episode_tables(const fs::path& folder, LeRobotInfo& info, const std::s
     if (const auto column = find_column(*table, "tasks");
         column && table->columns()[*column].type == ParquetType::kBytes)
       tasks = table->read_lists(*column);
+    std::vector<std::vector<std::string>> notes;  // by name
+    for (std::size_t n = 0, c = 0; c < table->columns().size(); ++c) {
+      const ParquetColumn& column = table->columns()[c];
+      if (column.type != ParquetType::kBytes || !column.leaf.empty() || !column.name.starts_with(kLeRobotNote))
+        continue;
+      const std::string name = column.name.substr(std::string_view(kLeRobotNote).size());
+      if (path == tables.front())
+        info.notes.push_back(name);
+      else if (n >= info.notes.size() || info.notes[n] != name)
+        continue;  // the first table has no such column
+      ++n;
+      notes.emplace_back(numbers.size());
+      table->read(c, 0, table->rows(), std::span(notes.back()));
+    }
     const std::size_t known = info.episodes.size();
     for (std::size_t i = 0; i < numbers.size(); ++i) {
       COHORT_THROW_UNLESS(
@@ -184,6 +198,7 @@ void read_episode_tables(const fs::path& folder, LeRobotInfo& info, const std::s
                                .first_row = begins[i],  // of the whole set; see rows_in_files()
                                .tasks = std::move(tasks[i]),
                                .videos = {}});
+      for (std::vector<std::string>& texts : notes) info.episodes.back().notes.push_back(std::move(texts[i]));
     }
     for (const std::string& camera : info.cameras) {
       const std::string key = "videos/" + camera + "/";
