@@ -1,7 +1,11 @@
 // The tables of the LeRobot fixture against what pyarrow reads from them, and tables that pyarrow wrote otherwise.
+#include <cstdlib>
+
 #include <gtest/gtest.h>
 
+#include "core/format.h"
 #include "core/json.h"
+#include "data/convert.h"
 #include "data/expect_error.h"
 #include "data/lerobot_fixture.h"
 #include "data/open_episodes.h"
@@ -130,6 +134,44 @@ TEST(LeRobotTables, RowsWithoutAValueOrOfAnotherLengthAreRefused) {
     EXPECT_ERROR((read("observation.noisy", 1), read("observation.state", 2)), said);
     EXPECT_EQ(open_episodes(set, {.split = "all", .on_corrupt = "skip", .index_cache = "never"})->skipped().empty(),
               false);
+  }
+}
+
+/// A fixture as a LeRobot set of this name in the folder.
+std::string lerobot_set(const OwnFolder& folder, const char* from, const char* images, const char* name) {
+  ConvertSettings settings{.to = "lerobot", .episodes = {}};
+  settings.lerobot.images = images;
+  settings.lerobot.fps = 20;
+  const auto source = open_episodes(fixture(from), {.split = "whole"});
+  return convert_episodes(*source, folder.path() / name, settings).path.string();
+}
+
+TEST(LeRobotTables, WhatIsWrittenIsTheSourceAsPyarrowAndPandasReadIt) {
+  SKIP_WITHOUT_LEROBOT();
+  OwnFolder folder;
+  for (const char* file : {"libero.hdf5", "robomimic.hdf5"})
+    for (const char* images : {"image", "video"}) {
+      const std::string set = lerobot_set(folder, file, images, format("{}-{}", file, images).c_str());
+      const auto outcome = test::run_python("data/read_lerobot_tables.py", {set, fixture(file).string(), "20"});
+      EXPECT_EQ(outcome.code, 0) << outcome.output;
+      EXPECT_NE(outcome.output.find("columns compared"), std::string::npos) << outcome.output;
+    }
+}
+
+TEST(LeRobotTables, LeRobotItselfReadsWhatIsWritten) {
+  SKIP_WITHOUT_LEROBOT();
+  const char* python = std::getenv("COHORT_LEROBOT_PYTHON");
+  if (!python) GTEST_SKIP() << "COHORT_LEROBOT_PYTHON names no Python; tests/data/lerobot_venv FOLDER makes one";
+  OwnFolder folder;
+  const std::string pictures = lerobot_set(folder, "lerobot/v3", "image", "pictures"),
+                    videos = lerobot_set(folder, "lerobot/v3", "video", "videos"),
+                    libero = lerobot_set(folder, "libero.hdf5", "image", "libero");
+  for (const std::string& sets : {pictures, libero, videos + "' '" + pictures}) {
+    const auto outcome =
+        test::run_command(format("HF_HUB_OFFLINE=1 HF_HOME='{}' '{}' '{}/tests/data/read_lerobot.py' '{}'",
+                                 folder.path().string(), python, COHORT_SOURCE_DIR, sets));
+    EXPECT_EQ(outcome.code, 0) << outcome.output;
+    EXPECT_NE(outcome.output.find("features; videos differ by"), std::string::npos) << outcome.output;
   }
 }
 
