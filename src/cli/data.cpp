@@ -42,6 +42,9 @@ struct Source {
         ->capture_default_str();
     app.add_option("--on-corrupt", settings.on_corrupt, "error; or skip: leave damaged records out and name them")
         ->capture_default_str();
+    app.add_option("--tolerance-s", settings.tolerance_s,
+                   "s, how far a frame's time in a LeRobot video may lie from its step's")
+        ->capture_default_str();
     app.add_option("--threads", settings.threads, "0: one per core")->capture_default_str();
     index_cache = app.add_option("--index-cache", settings.index_cache,
                                  "where places, lengths and faults of episodes are kept: auto, never, or a folder")

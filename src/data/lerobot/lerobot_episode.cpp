@@ -205,7 +205,7 @@ StoredImage LeRobotEpisode::image(std::size_t field, std::int64_t step, std::str
   const LeRobotVideo& video = episode_.videos[place.camera];
   try {
     const VideoFrame frame = details_.videos().read(details_.info().video_files[video.file], video.begin + seconds,
-                                                    kFrameTolerance, scratch);
+                                                    details_.tolerance(), scratch);
     COHORT_THROW_UNLESS(frame.height == known.shape[0] && frame.width == known.shape[1],
                         "{}: its pictures are {} x {}, but meta/info.json says {} x {} (height x width)",
                         details_.info().video_files[video.file].string(), frame.height, frame.width, known.shape[0],

@@ -68,6 +68,11 @@ struct LeRobotEpisodes::Impl final : LeRobotDetails {
         known(read_lerobot_info(path)),
         frames(wanted.cache_bytes / 2),
         cache(wanted.cache_bytes - wanted.cache_bytes / 2) {
+    COHORT_THROW_UNLESS(
+        settings.tolerance_s > 0 && settings.tolerance_s <= 0.5 / known.fps,
+        "{}: tolerance_s={} is not above 0 and at most {}, half a step: else it is not known which frame "
+        "is meant",
+        name, settings.tolerance_s, 0.5 / known.fps);
     for (const std::string& note : known.notes)
       if (std::find(metadata.begin(), metadata.end(), note) == metadata.end()) metadata.push_back(note);
     for (const std::size_t e : select_episodes(known, settings.split)) episodes.push_back(&known.episodes[e]);
@@ -228,6 +233,7 @@ struct LeRobotEpisodes::Impl final : LeRobotDetails {
   const std::vector<StepField>& step_fields() const override { return fields; }
   const std::vector<LeRobotField>& places() const override { return field_places; }
   const VideoFrames& videos() const override { return frames; }
+  double tolerance() const override { return settings.tolerance_s; }
   std::shared_ptr<const ParquetFile> table(std::size_t file) const override {
     return tables.get(file, [&] { return open_parquet(known.data_files[file]); });
   }
@@ -329,6 +335,8 @@ std::uint64_t LeRobotEpisodes::content_hash() const {
   const auto [tables, videos] = impl_->used_files();
   add_files(tables, info.data_files);
   add_files(videos, info.video_files);
+  // With another tolerance other episodes are damaged.
+  if (impl_->settings.tolerance_s != kFrameTolerance) hash.add(format("tolerance_s {}", impl_->settings.tolerance_s));
   return hash.value();
 }
 
