@@ -118,6 +118,21 @@ TEST(LeRobotTables, TimestampsThatMissTheFramesAreRefused) {
   EXPECT_ERROR(picture(7), "(step 7 of episode 4, observation.images.front)");
 }
 
+TEST(LeRobotTables, TimesThatMissTheFramesByLessThanToleranceAreTaken) {
+  SKIP_WITHOUT_LEROBOT();
+  OwnFolder folder;
+  const auto set = copy_of_lerobot(folder, "v3");
+  run_tables("late=0.02 '" + (set / "data/chunk-000/file-001.parquet").string() + "'");
+  const auto picture = [&](double tolerance_s, std::int64_t step) {
+    const auto source = open_episodes(set, {.split = "all", .tolerance_s = tolerance_s});
+    std::string scratch;
+    return shown_number(source->open(4)->image(source->field_index("observation.images.front"), step, scratch));
+  };
+  EXPECT_ERROR(picture(1e-4, 3), "no frame within 0.0001 s");
+  for (const std::int64_t step : {3, 7, 0}) EXPECT_EQ(picture(0.03, step), lerobot_begin(4) + step);
+  EXPECT_ERROR(picture(0.06, 0), "tolerance_s=0.06 is not above 0 and at most 0.05");
+}
+
 TEST(LeRobotTables, RowsWithoutAValueOrOfAnotherLengthAreRefused) {
   SKIP_WITHOUT_LEROBOT();
   for (const auto& [change, said] : {std::pair{"null", "the column observation.noisy has no value in a row of "},
