@@ -13,6 +13,8 @@
 #include "data/lerobot/lerobot_videos.h"
 #include "data/lerobot_fixture.h"
 #include "data/open_episodes.h"
+#include "data/robot_windows.h"
+#include "data/sample_memory.h"
 #include "report/file_size_limit.h"
 
 namespace cohort::data {
@@ -98,6 +100,35 @@ TEST(LeRobotWriter, Hdf5BecomesTheFeaturesThatLeRobotKnowsWithTheSameBits) {
               picture_of(*source, e, "obs/agentview_rgb", 2).pixels);
     EXPECT_NE(back->open(e)->text(back->field_index("task"), 0), "") << "what problem_info says";
     EXPECT_EQ(back->open(e)->metadata("data/problem_info"), source->open(e)->metadata("data/problem_info"));
+  }
+}
+
+TEST(LeRobotWriter, WindowsForTrainingAreThoseOfTheSource) {
+  SKIP_WITHOUT_LEROBOT();
+  OwnFolder folder;
+  const auto source = open_episodes(fixture("libero.hdf5"), {.split = "whole"});
+  ConvertSettings settings = to_lerobot("image");
+  settings.lerobot.keep_float64 = false;
+  const auto set = convert_episodes(*source, folder.path() / "set", settings).path.string();
+  RobotDataSettings from;
+  from.paths = {fixture("libero.hdf5").string()};
+  from.actions = {"actions"};
+  from.proprio = {"obs/ee_pos", "obs/joint_states"};
+  from.images = {"obs/agentview_rgb"};
+  from.image_transforms = {"resize(8, 8)"};
+  from.action_steps = 4;
+  from.statistics_cache = "never";
+  RobotDataSettings to = from;
+  to.paths = {set};
+  to.actions = {"action"};
+  to.proprio = {"observation.ee_pos", "observation.joint_states"};
+  to.images = {"observation.images.agentview_rgb"};
+  const RobotWindows windows(from), converted(to);
+  ASSERT_EQ(windows.size(), 10);
+  ASSERT_EQ(converted.size(), 10);
+  for (std::int64_t i = 0; i < windows.size(); ++i) {
+    const Sample a(windows, i, 0), b(converted, i, 0);
+    EXPECT_EQ(a.memory, b.memory) << i;
   }
 }
 
