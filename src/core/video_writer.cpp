@@ -12,7 +12,7 @@ namespace cohort {
 
 namespace {
 
-std::size_t at(auto i) {
+std::size_t as_size(auto i) {
   return static_cast<std::size_t>(i);
 }
 
@@ -76,7 +76,7 @@ struct VideoWriter::Impl {
     COHORT_THROW_UNLESS(scale, "{}: no conversion from RGB", path.string());
     const int* matrix = sws_getCoefficients(codec->colorspace == AVCOL_SPC_BT709 ? SWS_CS_ITU709 : SWS_CS_SMPTE170M);
     sws_setColorspaceDetails(scale.get(), matrix, 1, matrix, 0, 0, 1 << 16, 1 << 16);
-    padded.assign(3 * at(even_width) * at(even_height), 0);
+    padded.assign(3 * as_size(even_width) * as_size(even_height), 0);
   }
   void open_encoder() {
     codec.reset(avcodec_alloc_context3(encoder));
@@ -125,12 +125,12 @@ struct VideoWriter::Impl {
   static int write_bytes(void* self, Written data, int size) {
     auto* impl = static_cast<Impl*>(self);
     try {
-      impl->file.write(impl->place, {reinterpret_cast<const char*>(data), at(size)});
+      impl->file.write(impl->place, {reinterpret_cast<const char*>(data), as_size(size)});
     } catch (const std::exception& e) {
       impl->write_error = e.what();
       return AVERROR(EIO);
     }
-    impl->place += at(size);
+    impl->place += as_size(size);
     return size;
   }
   static std::int64_t seek_bytes(void* self, std::int64_t offset, int whence) {
@@ -191,7 +191,7 @@ void index_first(AtomicFile& file, const std::string& name) {
   };
   const auto number = [](const std::string& bytes, std::size_t place, int n) {
     std::uint64_t value = 0;
-    for (int i = 0; i < n; ++i) value = value << 8 | static_cast<unsigned char>(bytes[place + at(i)]);
+    for (int i = 0; i < n; ++i) value = value << 8 | static_cast<unsigned char>(bytes[place + as_size(i)]);
     return value;
   };
   std::uint64_t data_begin = 0, index_begin = 0, index_size = 0;
@@ -219,10 +219,10 @@ void index_first(AtomicFile& file, const std::string& name) {
       const int width = type == "stco" ? 4 : type == "co64" ? 8 : 0;
       const std::uint64_t entries = width > 0 ? number(index, place + 12, 4) : 0;
       for (std::uint64_t i = 0; i < entries; ++i) {
-        const std::size_t entry = place + 16 + static_cast<std::size_t>(i) * at(width);
+        const std::size_t entry = place + 16 + static_cast<std::size_t>(i) * as_size(width);
         std::uint64_t value = number(index, entry, width) + index_size;
         COHORT_THROW_UNLESS(width == 8 || value >> 32 == 0, "{}: a video of 4 GiB is too long for its index", name);
-        for (int b = width - 1; b >= 0; --b, value >>= 8) index[entry + at(b)] = static_cast<char>(value & 255u);
+        for (int b = width - 1; b >= 0; --b, value >>= 8) index[entry + as_size(b)] = static_cast<char>(value & 255u);
       }
       place += length;
     }
@@ -265,9 +265,10 @@ VideoWriter::~VideoWriter() = default;
 
 void VideoWriter::add(std::span<const std::uint8_t> rgb) {
   Impl& v = *impl_;
-  const std::size_t row = 3 * at(v.width), wide = 3 * at(v.even_width);
-  COHORT_CHECK(rgb.size() == row * at(v.height), "{} bytes are no picture of {} x {}", rgb.size(), v.width, v.height);
-  for (std::size_t y = 0; y < at(v.height); ++y) {
+  const std::size_t row = 3 * as_size(v.width), wide = 3 * as_size(v.even_width);
+  COHORT_CHECK(rgb.size() == row * as_size(v.height), "{} bytes are no picture of {} x {}", rgb.size(), v.width,
+               v.height);
+  for (std::size_t y = 0; y < as_size(v.height); ++y) {
     std::copy_n(rgb.begin() + static_cast<std::ptrdiff_t>(y * row), row,
                 v.padded.begin() + static_cast<std::ptrdiff_t>(y * wide));
   }

@@ -17,7 +17,7 @@ using MetaJson = nlohmann::ordered_json;
 /// Episodes of a row group in meta/episodes.
 constexpr std::size_t kEpisodesOfGroup = 256;
 
-bool is_picture(const LeRobotFeature& feature) {
+bool holds_pictures(const LeRobotFeature& feature) {
   return feature.dtype == "image" || feature.dtype == "video";
 }
 
@@ -204,7 +204,7 @@ void LeRobotMeta::write_episodes() {
       const auto width = static_cast<std::int64_t>(statistics.mean.size());
       for_each_statistic(statistics, [&](const char* name, const std::vector<double>& values) {
         rows.reals(key + name, values,
-                   is_picture(features_[f]) ? std::vector<std::int64_t>{width, 1, 1} : std::vector{width});
+                   holds_pictures(features_[f]) ? std::vector<std::int64_t>{width, 1, 1} : std::vector{width});
       });
       rows.integer(key + "count", statistics.count, {1});
     }
@@ -259,7 +259,7 @@ void LeRobotMeta::write_info(const std::vector<std::string>& codecs) const {
   for (const LeRobotFeature& feature : features_) {
     MetaJson json = {{"dtype", feature.dtype}, {"shape", feature.shape}, {"names", nullptr}};
     if (!feature.names.empty()) json["names"] = feature.names;
-    if (is_picture(feature)) json["names"] = {"height", "width", "channels"};
+    if (holds_pictures(feature)) json["names"] = {"height", "width", "channels"};
     if (feature.dtype == "video") {
       json["info"] = {{"video.height", feature.shape[0]},   {"video.width", feature.shape[1]},
                       {"video.codec", codecs[videos++]},    {"video.pix_fmt", "yuv420p"},
@@ -296,7 +296,7 @@ void LeRobotMeta::write_statistics() const {
       MetaJson list = MetaJson::array();
       for (const double value : values) {
         MetaJson element = value;
-        if (is_picture(features_[f])) element = MetaJson::array({MetaJson::array({value})});
+        if (holds_pictures(features_[f])) element = MetaJson::array({MetaJson::array({value})});
         list.push_back(std::move(element));
       }
       entry[name] = std::move(list);
