@@ -99,7 +99,11 @@ class ToLeRobot {
  public:
   ToLeRobot(const EpisodeSource& source, const std::vector<std::int64_t>& episodes, const ConvertSettings& settings,
             ConvertReport& report)
-      : source_(source), settings_(settings), report_(report), first_(source.open(episodes.front())) {
+      : source_(source),
+        episodes_(episodes),
+        settings_(settings),
+        report_(report),
+        first_(source.open(episodes.front())) {
     find_task();
     find_vectors();
     find_fields();
@@ -250,7 +254,8 @@ class ToLeRobot {
       state = all;
       std::string names;
       for (const std::string& name : all) names += (names.empty() ? "" : ", ") + name;
-      report_.said.push_back(format("observation.state: {}, one behind the other; --state names others", names));
+      report_.said.push_back(format("observation.state: {}; --state names others",
+                                    all.size() > 1 ? names + ", one behind the other" : names));
     } else if (!has_state) {
       report_.said.push_back("there is no observation.state, which LeRobot's policies see; --state names its parts");
     }
@@ -292,6 +297,8 @@ class ToLeRobot {
           continue;
         }
         feature.dtype = number_dtype(field, feature.name);
+        if (const auto* lerobot = dynamic_cast<const LeRobotEpisodes*>(&source_))
+          feature.names = lerobot->element_names(field.name);
         if (field.type == ElementType::kFloat64 && feature.dtype == "float32")
           narrowed += (narrowed.empty() ? "" : ", ") + field.name;
       } else if (!field.fault().empty()) {
@@ -300,6 +307,9 @@ class ToLeRobot {
       } else if (field.kind == StepKind::kText) {
         feature.dtype = "string";
         feature.shape = {1};
+      } else if (changes_size(f)) {
+        leave(field, "its pictures are not all of one size");
+        continue;
       } else {
         feature.dtype = settings_.lerobot.images;
         feature.shape = picture_shape(f);
@@ -320,6 +330,29 @@ class ToLeRobot {
     for (const char* known : {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"})
       if (field.type_name() == known) return known;
     return "int64";
+  }
+
+  /// Whether pictures whose size the schema leaves open have several, or a step has none. Their headers are looked at.
+  bool changes_size(std::size_t f) const {
+    const std::vector<std::int64_t>& declared = source_.fields()[f].shape;
+    if (declared.size() >= 2 && declared[0] > 0 && declared[1] > 0) return false;
+    std::string scratch;
+    std::optional<std::pair<std::int64_t, std::int64_t>> size;
+    for (const std::int64_t e : episodes_) {
+      const auto episode = source_.open(e);
+      for (std::int64_t t = 0; t < episode->steps(); ++t) {
+        const StoredImage stored = episode->image(f, t, scratch);
+        if (stored.bytes.empty()) return true;
+        std::pair found{stored.height, stored.width};
+        if (stored.encoding == ImageEncoding::kJpegOrPng) {
+          const Image header = image_header(stored.bytes);
+          found = {header.height, header.width};
+        }
+        if (size && *size != found) return true;
+        size = found;
+      }
+    }
+    return false;
   }
 
   /// Height, width and channels, of the first picture where the schema does not say it.
@@ -409,6 +442,7 @@ class ToLeRobot {
   }
 
   const EpisodeSource& source_;
+  const std::vector<std::int64_t>& episodes_;
   const ConvertSettings& settings_;
   ConvertReport& report_;
   std::shared_ptr<const Episode> first_;
@@ -425,6 +459,8 @@ void convert_to_lerobot(const EpisodeSource& source, const std::vector<std::int6
                         const std::filesystem::path& out, const ConvertSettings& settings, ConvertReport& report) {
   COHORT_THROW_UNLESS(settings.lerobot.images == "video" || settings.lerobot.images == "image",
                       "pictures are stored as video or image, not '{}'", settings.lerobot.images);
+  COHORT_THROW_UNLESS(settings.lerobot.fps >= 0, "{} steps per second: more than 0, or 0 for what the data say",
+                      settings.lerobot.fps);
   const ToLeRobot converter(source, episodes, settings, report);
   const std::string_view robot_type = source.open(episodes.front())->metadata("robot_type");
   LeRobotWriter writer(out, converter.features(),

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <fstream>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "core/philox.h"
@@ -101,6 +102,49 @@ TEST(LeRobotWriter, Hdf5BecomesTheFeaturesThatLeRobotKnowsWithTheSameBits) {
     EXPECT_NE(back->open(e)->text(back->field_index("task"), 0), "") << "what problem_info says";
     EXPECT_EQ(back->open(e)->metadata("data/problem_info"), source->open(e)->metadata("data/problem_info"));
   }
+}
+
+TEST(LeRobotWriter, RldsComesWithItsTasksFlagsAndNotesWithoutWhatLeRobotCannotHold) {
+  SKIP_WITHOUT_LEROBOT();
+  OwnFolder folder;
+  const auto source = open_episodes(fixture("arm"));
+  const ConvertReport report = convert_episodes(*source, folder.path() / "set", to_lerobot("image"));
+  EXPECT_THAT(report.left_out, ::testing::Contains(::testing::HasSubstr("pictures are not all of one size")));
+  const auto back = open_episodes(report.path);
+  ASSERT_EQ(back->size(), source->size());
+  for (std::int64_t e = 0; e < back->size(); ++e) {
+    const auto a = source->open(e), b = back->open(e);
+    EXPECT_EQ(b->text(back->field_index("task"), 0), a->text(source->field_index("language_instruction"), 0));
+    EXPECT_EQ(b->metadata("file_path"), a->metadata("episode_metadata/file_path"));
+    for (const auto& [name, from] : {std::pair("action", "action"), std::pair("observation.pose", "observation/pose"),
+                                     std::pair("is_first", "is_first"), std::pair("next.reward", "reward")})
+      EXPECT_EQ(all_of(*back, e, name), all_of(*source, e, from)) << name;
+    std::string left, right;
+    for (std::int64_t t = 0; t < a->steps(); ++t)
+      EXPECT_EQ(b->image(back->field_index("observation.images.image"), t, left).bytes,
+                a->image(source->field_index("observation/image"), t, right).bytes);
+  }
+}
+
+TEST(LeRobotWriter, NamesOfJointsGoFromSetToSet) {
+  SKIP_WITHOUT_LEROBOT();
+  OwnFolder folder;
+  LeRobotWriter out(folder.path() / "a",
+                    {{.name = "action", .dtype = "float32", .shape = {2}, .names = {"hip", "knee"}}},
+                    {.fps = 50, .robot_type = "leg"});
+  const std::vector<float> action{1, 2};
+  out.begin_episode(1);
+  out.add(0, std::as_bytes(std::span(action)));
+  out.end_episode({"kick"});
+  out.finish();
+  // As LeRobot's older recorders have them.
+  replace_in(folder.path() / "a" / "meta" / "info.json", "\"names\": [", "\"names\": {\"motors\": [");
+  replace_in(folder.path() / "a" / "meta" / "info.json", "\"knee\"\n            ]", "\"knee\"\n            ]}");
+  convert_episodes(*open_episodes(folder.path() / "a"), folder.path() / "b", to_lerobot("image"));
+  const auto info = parse_json(read_file(folder.path() / "b" / "meta" / "info.json"));
+  EXPECT_EQ(info["features"]["action"]["names"], nlohmann::json({"hip", "knee"}));
+  EXPECT_EQ(info["robot_type"], "leg");
+  EXPECT_EQ(info["fps"], 50);
 }
 
 TEST(LeRobotWriter, WindowsForTrainingAreThoseOfTheSource) {

@@ -382,6 +382,12 @@ std::vector<std::string> LeRobotEpisodes::left_out() const {
   return lines;
 }
 
+std::vector<std::string> LeRobotEpisodes::element_names(const std::string& field_name) const {
+  for (const LeRobotFeature& feature : impl_->known.features)
+    if (feature.name == field_name) return feature.names;
+  return {};
+}
+
 std::string LeRobotEpisodes::why_no_field(const std::string& field_name) const {
   for (const auto& [feature, why] : impl_->others)
     if (feature == field_name) return why;

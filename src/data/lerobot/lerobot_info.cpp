@@ -53,6 +53,13 @@ LeRobotFeature feature_of(const std::string& name, const LeRobotJson& json, cons
                           shape->dump());
     }
   const bool picture = feature.dtype == "image" || feature.dtype == "video";
+  // A list, or an object with one: {"motors": [...]}.
+  if (json.contains("names") && !picture) {
+    const LeRobotJson& given = json["names"];
+    const LeRobotJson& list = given.is_object() && given.size() == 1 ? *given.begin() : given;
+    if (list.is_array() && std::all_of(list.begin(), list.end(), [](const LeRobotJson& e) { return e.is_string(); }))
+      feature.names = list.get<std::vector<std::string>>();
+  }
   if (picture) {
     COHORT_THROW_UNLESS(feature.shape.size() == 3, "{}: the feature {} is a picture of {} dimensions, not 3", source,
                         name, feature.shape.size());

@@ -22,7 +22,7 @@ struct LeRobotFeature {
   std::string name, dtype;              ///< dtype: float32, int64, bool, string, image, video, ...
   std::vector<std::int64_t> shape;      ///< of one step; of pictures height, width, channels, however the file has it
   bool depth = false;                   ///< a depth map
-  std::vector<std::string> names = {};  ///< of the elements, where they are written; not read
+  std::vector<std::string> names = {};  ///< of the elements of numbers, where they are known
 };
 
 /// Where the pictures of an episode's camera lie.
