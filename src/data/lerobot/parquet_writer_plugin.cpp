@@ -118,7 +118,9 @@ class ArrowParquetWriter final : public ParquetWriter {
     }
   }
   void check(const arrow::Status& status) const {
-    if (!status.ok()) throw Error("cannot write " + path_ + ": " + status.message());
+    if (status.ok()) return;
+    const std::string system = status.detail() ? " (" + status.detail()->ToString() + ")" : "";
+    throw Error("cannot write " + path_ + ": " + status.message() + system);
   }
   template <class T>
   T value_of(arrow::Result<T> result) const {
