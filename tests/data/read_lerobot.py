@@ -98,6 +98,28 @@ for batch in torch.utils.data.DataLoader(chunk, batch_size=8):
             assert torch.equal(batch["action"][b, k], wanted.to(batch["action"].dtype))
         seen += 1
 assert seen == len(data)
-policy = dataset_to_policy_features(data.features)
-assert "action" in policy and "observation.state" in policy, policy
+
+# LeRobot's ACT, made small, learns from the set: normalised by its statistics, from states and the first camera.
+if data.meta.video_keys:
+    from lerobot.policies.act.configuration_act import ACTConfig
+    from lerobot.policies.act.modeling_act import ACTPolicy
+    from lerobot.policies.act.processor_act import make_act_pre_post_processors
+
+    features = dataset_to_policy_features(data.features)
+    torch.manual_seed(0)
+    config = ACTConfig(
+        input_features={name: features[name] for name in ("observation.state", data.meta.video_keys[0])},
+        output_features={"action": features["action"]}, chunk_size=4, n_action_steps=4, dim_model=32, n_heads=2,
+        dim_feedforward=64, n_encoder_layers=1, n_vae_encoder_layers=1, pretrained_backbone_weights=None, device="cpu")
+    policy = ACTPolicy(config).train()
+    prepare, _ = make_act_pre_post_processors(config, dataset_stats=data.meta.stats)
+    optimizer = torch.optim.AdamW(policy.parameters(), lr=1e-3)
+    batch, losses = prepare(next(iter(torch.utils.data.DataLoader(chunk, batch_size=8)))), []
+    for _ in range(8):
+        loss, _ = policy.forward(batch)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert np.isfinite(losses).all() and losses[-1] < losses[0], losses
 print(f"{data.num_episodes} episodes, {len(data)} steps, {len(data.features)} features; videos differ by {worst:.2f} of 255")
