@@ -1,15 +1,12 @@
 #include "data/convert_lerobot.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
-#include <cmath>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
 #include "core/error.h"
+#include "data/episode_task.h"
 #include "data/images/codec.h"
 #include "data/lerobot/lerobot_episodes.h"
 #include "data/lerobot/lerobot_writer.h"
@@ -18,21 +15,11 @@
 namespace cohort::data {
 namespace {
 
-using ConvertJson = nlohmann::json;
-
 /// What LeRobot's recorder takes where nothing else is said.
 constexpr double kAssumedFps = 30;
 
 /// Features that the writer adds.
 const std::set<std::string> kWritten{"timestamp", "frame_index", "episode_index", "index", "task_index"};
-
-/// Texts that say what is to be done, the surest first.
-constexpr std::array<const char*, 6> kInstructions{"task",
-                                                   "language_instruction",
-                                                   "observation/natural_language_instruction",
-                                                   "natural_language_instruction",
-                                                   "instruction",
-                                                   "observation/language_instruction"};
 
 bool is_observation(const std::string& name) {
   return name.starts_with("obs/") || name.starts_with("observation/") || name.starts_with("observations/");
@@ -64,25 +51,6 @@ std::string name_in_lerobot(const StepField& field, bool rename) {
   return name;
 }
 
-/// The first number under one of the keys, wherever it lies in a JSON text.
-std::optional<double> find_rate(const ConvertJson& json) {
-  if (json.is_object()) {
-    for (const char* key : {"control_freq", "control_hz", "fps"})
-      if (const auto found = json.find(key); found != json.end() && found->is_number() && *found > 0)
-        return found->get<double>();
-    const auto step = json.find("timestep"), substeps = json.find("substeps");
-    if (step != json.end() && substeps != json.end() && step->is_number() && substeps->is_number_integer()) {
-      const double period = step->get<double>() * substeps->get<double>();
-      // 50, where the product of 0.005 and 4 is not quite 0.02.
-      if (period > 0) return std::round(1e6 / period) / 1e6;
-    }
-  }
-  if (json.is_structured())
-    for (const ConvertJson& child : json)
-      if (const auto found = find_rate(child)) return found;
-  return std::nullopt;
-}
-
 /// An element of a feature's type.
 template <class T>
 void append_as(std::vector<std::byte>& bytes, auto value) {
@@ -103,8 +71,9 @@ class ToLeRobot {
         episodes_(episodes),
         settings_(settings),
         report_(report),
-        first_(source.open(episodes.front())) {
-    find_task();
+        first_(source.open(episodes.front())),
+        task_(source, settings.lerobot.task) {
+    if (!task_.found()) report_.said.push_back("task: the data have no instruction, so it is empty; --task gives one");
     find_vectors();
     find_fields();
     find_success();
@@ -122,17 +91,9 @@ class ToLeRobot {
   /// Steps per second, from the settings or the data, or assumed, which is said.
   double fps() const {
     if (settings_.lerobot.fps > 0) return settings_.lerobot.fps;
-    for (const std::string& name : source_.metadata_names()) {
-      const std::string_view text = first_->metadata(name);
-      if (name == "fps") {
-        double value = 0;
-        if (std::from_chars(text.data(), text.data() + text.size(), value).ec == std::errc() && value > 0) return value;
-      }
-      if (!text.starts_with("{")) continue;
-      if (const auto found = find_rate(ConvertJson::parse(text, nullptr, false))) {
-        report_.said.push_back(format("fps: {}, from {}", *found, name));
-        return *found;
-      }
+    if (const auto stated = stated_rate(source_)) {
+      if (!from_lerobot()) report_.said.push_back(format("fps: {}, from {}", stated->hz, stated->name));
+      return stated->hz;
     }
     report_.said.push_back(format("fps: {} is assumed, the data say none; --fps says another", kAssumedFps));
     return kAssumedFps;
@@ -170,8 +131,7 @@ class ToLeRobot {
       }
     }
     std::vector<std::string> tasks, notes;
-    for (std::int64_t t = 0; t < steps; ++t)
-      tasks.emplace_back(task_field_ ? episode.text(*task_field_, t) : task(episode));
+    for (std::int64_t t = 0; t < steps; ++t) tasks.push_back(task_.at(episode, t));
     for (const std::string& name : note_sources_) notes.emplace_back(episode.metadata(name));
     out.end_episode(tasks, notes);
   }
@@ -188,44 +148,6 @@ class ToLeRobot {
   bool has_metadata(const std::string& name) const {
     const auto& names = source_.metadata_names();
     return std::find(names.begin(), names.end(), name) != names.end();
-  }
-
-  void find_task() {
-    if (!settings_.lerobot.task.empty()) {
-      fixed_task_ = settings_.lerobot.task;
-      return;
-    }
-    for (const char* name : kInstructions)
-      for (std::size_t f = 0; f < source_.fields().size(); ++f)
-        if (const StepField& field = source_.fields()[f];
-            field.name == name && field.kind == StepKind::kText && field.fault().empty()) {
-          task_field_ = f;
-          return;
-        }
-    for (const std::string& name : source_.metadata_names())
-      for (const char* known : {"language_instruction", "instruction"})
-        if (name == known || name.ends_with(std::string("/") + known)) {
-          task_metadata_ = name;
-          return;
-        }
-    // LIBERO's files: problem_info is JSON with language_instruction.
-    for (const std::string& name : source_.metadata_names())
-      if (first_->metadata(name).find("\"language_instruction\"") != std::string_view::npos) {
-        task_json_ = name;
-        return;
-      }
-    report_.said.push_back("task: the data have no instruction, so it is empty; --task gives one");
-  }
-
-  std::string task(const Episode& episode) const {
-    if (!task_metadata_.empty()) return std::string(episode.metadata(task_metadata_));
-    if (task_json_.empty()) return fixed_task_;
-    const ConvertJson json = ConvertJson::parse(episode.metadata(task_json_), nullptr, false);
-    const auto found = json.is_object() ? json.find("language_instruction") : json.end();
-    COHORT_THROW_UNLESS(json.is_object() && found != json.end() && found->is_string(),
-                        "{}: {} has no text language_instruction: name the task with --task", episode.location(),
-                        task_json_);
-    return found->get<std::string>();
   }
 
   /// observation.state and action, where they are put together of several fields.
@@ -277,7 +199,7 @@ class ToLeRobot {
     std::string narrowed;
     for (std::size_t f = 0; f < source_.fields().size(); ++f) {
       const StepField& field = source_.fields()[f];
-      if (f == task_field_ || (from_lerobot() && (kWritten.contains(field.name) || field.name == "task"))) continue;
+      if (f == task_.field() || (from_lerobot() && (kWritten.contains(field.name) || field.name == "task"))) continue;
       LeRobotFeature feature{.name = name_in_lerobot(field, settings_.rename), .dtype = "", .shape = field.shape};
       // A name that LeRobot has for something else.
       if (kWritten.contains(feature.name) ||
@@ -385,7 +307,7 @@ class ToLeRobot {
   /// What is said about every episode goes into meta/episodes.
   void find_notes() {
     for (const std::string& name : source_.metadata_names()) {
-      if (name == task_metadata_ || name == "num_samples" || name == "data/total" || name == "data/step_texts" ||
+      if (name == task_.metadata() || name == "num_samples" || name == "data/total" || name == "data/step_texts" ||
           (from_lerobot() &&
            (name == "language_instruction" || name == "episode_index" || name == "fps" || name == "robot_type")))
         continue;
@@ -446,8 +368,8 @@ class ToLeRobot {
   const ConvertSettings& settings_;
   ConvertReport& report_;
   std::shared_ptr<const Episode> first_;
-  std::optional<std::size_t> task_field_;
-  std::string task_metadata_, task_json_, fixed_task_, success_;
+  EpisodeTask task_;
+  std::string success_;
   std::vector<LeRobotFeature> features_;
   std::vector<Field> fields_;
   std::vector<std::string> notes_, note_sources_;
