@@ -26,10 +26,11 @@ int run_collect(const std::vector<std::string>& words) {
   record::RecordingSettings& recording = arguments.recording;
   app.add_option("TASK", arguments.task.words, "the task, as `cohort tasks` lists them, and settings of it key=value")
       ->required();
-  app.add_option("--out", arguments.out, "folder that gets NAME/1.0.0, or NAME.hdf5")->required();
+  app.add_option("--out", arguments.out, "folder that gets NAME/1.0.0, NAME.hdf5, or NAME (lerobot)")->required();
   app.add_option("--episodes", recording.episodes, "to keep")->capture_default_str();
   app.add_option("--name", recording.name, "of the data set; else the task's");
-  app.add_option("--format", recording.format, "rlds, or hdf5 in robomimic's layout")->capture_default_str();
+  app.add_option("--format", recording.format, "rlds, hdf5 in robomimic's layout, or lerobot (v3.0)")
+      ->capture_default_str();
   app.add_option("--keep", recording.keep, "success, or all: what happens to episodes that fail")
       ->capture_default_str();
   app.add_option("--policy", arguments.policy,
@@ -44,6 +45,11 @@ int run_collect(const std::vector<std::string>& words) {
   app.add_option(flag("noise-seed"), recording.noise_seed, "keys the noise")->capture_default_str();
   app.add_option("--cameras", recording.pictures.cameras, "whose pictures are recorded: a,b")->delimiter(',');
   app.add_option(flag("image-encoding"), recording.pictures.encoding, "png (exact) or jpeg")->capture_default_str();
+  app.add_option("--images", recording.images,
+                 "of lerobot: video (lossy), or image: as they are encoded, in the tables")
+      ->capture_default_str();
+  app.add_option("--vcodec", recording.vcodec, "of lerobot's videos: auto, libsvtav1 (AV1) or h264")
+      ->capture_default_str();
   app.add_option(flag("shard-episodes"), recording.shard_episodes, "whose kept episodes share a shard")
       ->capture_default_str();
   arguments.task.add_to(app);
@@ -75,6 +81,7 @@ int run_collect(const std::vector<std::string>& words) {
     if (report.resumed > 0)
       std::printf("; %lld attempts were there from an interrupted recording", static_cast<long long>(report.resumed));
     std::puts("");
+    for (const std::string& line : report.said) std::printf("%s\n", line.c_str());
   }
   if (group) group->close();
   return 0;

@@ -42,6 +42,9 @@ struct Source {
         ->capture_default_str();
     app.add_option("--on-corrupt", settings.on_corrupt, "error; or skip: leave damaged records out and name them")
         ->capture_default_str();
+    app.add_option("--tolerance-s", settings.tolerance_s,
+                   "s, how far a frame's time in a LeRobot video may lie from its step's")
+        ->capture_default_str();
     app.add_option("--threads", settings.threads, "0: one per core")->capture_default_str();
     index_cache = app.add_option("--index-cache", settings.index_cache,
                                  "where places, lengths and faults of episodes are kept: auto, never, or a folder")
@@ -114,6 +117,7 @@ void convert(ConvertArguments arguments) {
   std::printf("%s: %lld episodes, %lld steps\n", report.path.c_str(), static_cast<long long>(report.episodes),
               static_cast<long long>(report.steps));
   if (!source->selection().empty()) std::printf("%s\n", source->selection().c_str());
+  for (const std::string& line : report.said) std::printf("%s\n", line.c_str());
   for (const std::string& field : report.left_out) std::printf("left out %s\n", field.c_str());
   for (const std::string& fault : source->skipped()) std::printf("left out: %s\n", fault.c_str());
 }
@@ -158,15 +162,32 @@ int run_data(const std::vector<std::string>& arguments) {
       ->capture_default_str();
 
   ConvertArguments converting;
-  CLI::App* convert_app = app.add_subcommand("convert", "RLDS and LeRobot to HDF5, HDF5 and LeRobot to RLDS");
+  CLI::App* convert_app = app.add_subcommand("convert", "robot data of any format to RLDS, HDF5 or LeRobot");
   converting.source.add_to(*convert_app, /*whole=*/true);
-  convert_app->add_option("--to", converting.convert.to, "rlds or hdf5")->required();
-  convert_app->add_option("--out", converting.out, "rlds: the folder that gets NAME/1.0.0; hdf5: the file")->required();
+  convert_app->add_option("--to", converting.convert.to, "rlds, hdf5 or lerobot")->required();
+  convert_app
+      ->add_option("--out", converting.out,
+                   "rlds: the folder that gets NAME/1.0.0; hdf5: the file; lerobot: the folder")
+      ->required();
   convert_app->add_option("--name", converting.convert.name, "of the RLDS data set")->capture_default_str();
   convert_app->add_option("--image-encoding", converting.convert.image_encoding, "of raw frames: png (exact) or jpeg")
       ->capture_default_str();
   convert_app->add_option("--filter", converting.filters, "rules for episodes, e.g. 'min_steps(16)'");
   convert_app->add_flag("--keep-names", converting.keep_names, "do not rename obs/ to observation/ and the like");
+  data::LeRobotConvertSettings& lerobot = converting.convert.lerobot;
+  const std::string only = "LeRobot";
+  convert_app->add_option("--fps", lerobot.fps, "steps per second; else what the data say")->group(only);
+  convert_app->add_option("--images", lerobot.images, "video (lossy), or image: PNGs and JPEGs in the tables")
+      ->capture_default_str()
+      ->group(only);
+  convert_app->add_option("--vcodec", lerobot.vcodec, "of videos: auto, libsvtav1 (AV1) or h264")
+      ->capture_default_str()
+      ->group(only);
+  convert_app->add_option("--state", lerobot.state, "components of observation.state, e.g. 'obs/eef_pos[0:2]'")
+      ->group(only);
+  convert_app->add_option("--action", lerobot.action, "components of action; else the field of that name")->group(only);
+  convert_app->add_option("--task", lerobot.task, "of all episodes; else what the data say")->group(only);
+  convert_app->add_flag("--keep-float64", lerobot.keep_float64, "do not narrow them to float32")->group(only);
 
   // For the list of subcommands.
   app.add_subcommand("embed", "instructions through T5, once, for policies that are told what to do");

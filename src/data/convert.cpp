@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/utf8.h"
+#include "data/convert_lerobot.h"
 #include "data/csv_layout.h"
 #include "data/hdf5/hdf5_episodes.h"
 #include "data/hdf5/hdf5_writer.h"
@@ -615,8 +616,8 @@ std::filesystem::path copy_records(const RldsEpisodes& source, const std::vector
 
 ConvertReport convert_episodes(const EpisodeSource& source, const std::filesystem::path& out,
                                const ConvertSettings& settings) {
-  COHORT_THROW_UNLESS(settings.to == "rlds" || settings.to == "hdf5", "data are converted to rlds or hdf5, not '{}'",
-                      settings.to);
+  COHORT_THROW_UNLESS(settings.to == "rlds" || settings.to == "hdf5" || settings.to == "lerobot",
+                      "data are converted to rlds, hdf5 or lerobot, not '{}'", settings.to);
   COHORT_THROW_UNLESS(settings.image_encoding == "png" || settings.image_encoding == "jpeg",
                       "images are encoded as png or jpeg, not '{}'", settings.image_encoding);
   std::vector<std::int64_t> episodes = settings.episodes;
@@ -634,7 +635,10 @@ ConvertReport convert_episodes(const EpisodeSource& source, const std::filesyste
   };
   const auto* rlds = dynamic_cast<const RldsEpisodes*>(&source);
   if (rlds) list_other_splits(rlds->records(), report);
-  if (settings.to == "rlds" && rlds) {
+  if (settings.to == "lerobot") {
+    for (const std::string& line : source.left_out()) report.left_out.push_back(line);
+    convert_to_lerobot(source, episodes, out, settings, report);
+  } else if (settings.to == "rlds" && rlds) {
     report.path = copy_records(*rlds, episodes, out, settings);
     report.episodes = static_cast<std::int64_t>(episodes.size());
     for (const std::int64_t e : episodes) report.steps += source.steps(e);

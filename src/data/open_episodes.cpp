@@ -49,6 +49,7 @@ std::unique_ptr<EpisodeSource> open_episodes(const fs::path& path, const OpenSet
                                                                                                      : settings.split,
                                                                    .on_corrupt = settings.on_corrupt,
                                                                    .cache_bytes = settings.cache_bytes,
+                                                                   .tolerance_s = settings.tolerance_s,
                                                                    .threads = settings.threads,
                                                                    .index_cache = settings.index_cache});
   if (settings.format == "rlds" || (settings.format == "auto" && holds_rlds(path)))

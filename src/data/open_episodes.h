@@ -18,6 +18,7 @@ struct OpenSettings {
   std::string on_corrupt = "error";
   std::string checksums = "first";
   std::int64_t cache_bytes = 64 << 20;
+  double tolerance_s = 1e-4;  ///< LeRobotSettings::tolerance_s
   int threads = 0;
   std::string index_cache =
       "auto";  ///< RldsSettings::index_cache, Hdf5Settings::index_cache, LeRobotSettings::index_cache

@@ -104,12 +104,15 @@ std::vector<std::string> rules_of_set(const std::vector<std::string>& filters, s
 void describe(config::Fields& fields, RobotDataSettings& s) {
   fields.add("paths", s.paths, "data sets: RLDS and LeRobot folders, HDF5 files or folders, manifests");
   fields.add("splits", s.splits,
-             "of each set, or one for all: train[:95%] (RLDS, LeRobot), a mask's name or all (HDF5); auto: train, where an HDF5 "
+             "of each set, or one for all: train[:95%] (RLDS, LeRobot), a mask's name or all (HDF5); auto: train, "
+             "where an HDF5 "
              "file has that mask, else all");
   fields.add("weights", s.weights, "how often each set is drawn from; empty: by its number of windows");
   fields.add_choice("format", s.format, {"auto", "rlds", "hdf5", "lerobot"}, "of the files");
   fields.add_choice("on_corrupt", s.on_corrupt, {"error", "skip"}, "damaged records end the work, or are left out");
   fields.add_choice("checksums", s.checksums, {"first", "always", "never"}, "when records are verified");
+  fields.add("tolerance_s", s.tolerance_s,
+             "s, how far a frame's time in a LeRobot video may lie from its step's; at most half a step");
   fields.add("filters", s.filters,
              "rules that episodes must pass, e.g. min_steps(16); of set 0 only: 0: min_steps(16)");
   fields.add("actions", s.actions, "components of the action, e.g. action[0:3]");
@@ -208,6 +211,7 @@ struct RobotWindows::Impl {
                                       .on_corrupt = settings.on_corrupt,
                                       .checksums = settings.checksums,
                                       .cache_bytes = cache_bytes,
+                                      .tolerance_s = settings.tolerance_s,
                                       .threads = threads,
                                       .index_cache = settings.index_cache});
     for (const std::string& image : settings.images) {

@@ -65,25 +65,31 @@ void write_rlds(const PieceStore& store, const std::vector<PieceReport>& pieces,
 
 }  // namespace
 
-void finish_recording(const PieceStore& store, const std::vector<PieceReport>& pieces, const data::Feature& schema,
-                      const fs::path& target, const FinishSettings& settings) {
+std::vector<std::string> finish_recording(const PieceStore& store, const std::vector<PieceReport>& pieces,
+                                          const data::Feature& schema, const fs::path& target,
+                                          const FinishSettings& settings) {
   const UnfinishedFolder folder(store.folder() / "finished");
   write_rlds(store, pieces, schema, settings, folder.path());
   std::error_code error;
+  std::vector<std::string> said;
   if (settings.format == "rlds") {
     fs::rename(folder.path(), target, error);
     COHORT_THROW_UNLESS(!error, "cannot move {} into place: {}", target.string(), error.message());
     sync_path(target.parent_path());
   } else {
+    data::ConvertSettings to{.to = settings.format, .episodes = {}, .lerobot = settings.lerobot};
     // robomimic's type 2: an environment of Gym's interface.
-    const nlohmann::ordered_json env_args = {
-        {"env_name", settings.task},
-        {"type", 2},
-        {"env_kwargs", nlohmann::ordered_json::parse(settings.description, nullptr, false)}};
+    if (settings.format == "hdf5")
+      to.env_args =
+          nlohmann::ordered_json{{"env_name", settings.task},
+                                 {"type", 2},
+                                 {"env_kwargs", nlohmann::ordered_json::parse(settings.description, nullptr, false)}}
+              .dump();
     const auto episodes = data::open_episodes(folder.path(), {.threads = settings.threads, .index_cache = "never"});
-    data::convert_episodes(*episodes, target, {.to = "hdf5", .episodes = {}, .env_args = env_args.dump()});
+    said = data::convert_episodes(*episodes, target, to).said;
   }
   fs::remove_all(store.folder(), error);
+  return said;
 }
 
 }  // namespace cohort::record

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "data/convert.h"
 #include "data/rlds/schema.h"
 #include "record/piece_store.h"
 
@@ -11,15 +12,17 @@ namespace cohort::record {
 
 struct FinishSettings {
   std::string name;         ///< of the data set
-  std::string format;       ///< rlds or hdf5
+  std::string format;       ///< rlds, hdf5 or lerobot
   std::string task;         ///< for env_args
   std::string description;  ///< JSON
   int threads = 1;
+  data::LeRobotConvertSettings lerobot = {};
 };
 
 /// Puts the data set at `target`, whole or not at all, and removes the store's folder. Pieces without an episode leave
-/// no shard. Throws Error; then the store is as it was.
-void finish_recording(const PieceStore& store, const std::vector<PieceReport>& pieces, const data::Feature& schema,
-                      const std::filesystem::path& target, const FinishSettings& settings);
+/// no shard. Throws Error; then the store is as it was. Returns what was chosen: ConvertReport::said.
+std::vector<std::string> finish_recording(const PieceStore& store, const std::vector<PieceReport>& pieces,
+                                          const data::Feature& schema, const std::filesystem::path& target,
+                                          const FinishSettings& settings);
 
 }  // namespace cohort::record

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -13,6 +14,8 @@
 #include "core/tfrecord.h"
 #include "core/threads.h"
 #include "data/images/codec.h"
+#include "data/lerobot/lerobot_videos.h"
+#include "data/lerobot/parquet_file.h"
 #include "record/finish_recording.h"
 #include "record/piece_store.h"
 #include "tasks/actor.h"
@@ -31,11 +34,36 @@ std::string data_set_name(const std::string& task_name, const RecordingSettings&
   return name;
 }
 
+/// What would be missed at the end only.
+void check_lerobot(const RecordingSettings& s) {
+  COHORT_THROW_UNLESS(s.images == "video" || s.images == "image", "pictures are stored as video or image, not '{}'",
+                      s.images);
+  const std::string missing = data::parquet_unavailable();
+  COHORT_THROW_UNLESS(missing.empty(), "{}", missing);
+  if (!s.pictures.cameras.empty() && s.images == "video")
+    data::lerobot_video_settings(s.vcodec, s.pictures.height, s.pictures.width);
+}
+
+/// LeRobot's observation.state is the task's own `state`, else all its vectors in their order.
+data::LeRobotConvertSettings lerobot_settings(const tasks::TaskSpec& spec, const RecordingSettings& s) {
+  data::LeRobotConvertSettings settings{.images = s.images, .vcodec = s.vcodec};
+  if (spec.control_period > 0) settings.fps = std::round(1e6 / spec.control_period) / 1e6;
+  for (const tasks::FieldSpec& field : spec.observations) {
+    if (field.name == "state") {
+      settings.state.clear();
+      break;
+    }
+    if (field.shape.size() <= 1) settings.state.push_back("observation/" + field.name);
+  }
+  return settings;
+}
+
 void check(const tasks::TaskSpec& spec, const RecordingSettings& s) {
   COHORT_THROW_UNLESS(s.episodes >= 1, "{} episodes are to be recorded: at least 1 is needed", s.episodes);
   COHORT_THROW_UNLESS(s.shard_episodes >= 1, "a shard holds at least 1 episode, not {}", s.shard_episodes);
-  COHORT_THROW_UNLESS(s.format == "rlds" || s.format == "hdf5", "'{}' is no format of recordings: rlds or hdf5",
-                      s.format);
+  COHORT_THROW_UNLESS(s.format == "rlds" || s.format == "hdf5" || s.format == "lerobot",
+                      "'{}' is no format of recordings: rlds, hdf5 or lerobot", s.format);
+  if (s.format == "lerobot") check_lerobot(s);
   COHORT_THROW_UNLESS(s.keep == "success" || s.keep == "all", "keep={} is neither success nor all", s.keep);
   COHORT_THROW_UNLESS(s.pictures.encoding == "png" || s.pictures.encoding == "jpeg",
                       "'{}' is no encoding of pictures: png or jpeg", s.pictures.encoding);
@@ -65,6 +93,7 @@ config::Json identity_of(const tasks::Task& task, const std::string& actor, cons
     json["encoding"] = s.pictures.encoding;
     json["renderer"] = s.renderer;
   }
+  if (s.format == "lerobot" && !s.pictures.cameras.empty()) json["pictures' storage"] = {s.images, s.vcodec};
   return json;
 }
 
@@ -191,7 +220,8 @@ void check_camera(const tasks::TaskSpec& spec, const std::string& camera) {
 
 fs::path recording_path(const fs::path& out, const std::string& task_name, const RecordingSettings& settings) {
   const std::string name = data_set_name(task_name, settings);
-  return settings.format == "hdf5" ? out / (name + ".hdf5") : out / name / "1.0.0";
+  if (settings.format == "hdf5") return out / (name + ".hdf5");
+  return settings.format == "lerobot" ? out / name : out / name / "1.0.0";
 }
 
 RecordingReport record(tasks::Task& task, tasks::Actor& actor, const fs::path& out, const RecordingSettings& settings) {
@@ -277,12 +307,13 @@ RecordingReport record(tasks::Task& task, tasks::Actor& actor, const fs::path& o
   report.attempts = tried;
   wait();  // no rank looks for a piece any more
   if (settings.rank == 0)
-    finish_recording(store, done, recording_schema(spec, settings.pictures), target,
-                     {.name = data_set_name(spec.name, settings),
-                      .format = settings.format,
-                      .task = spec.name,
-                      .description = notes.description,
-                      .threads = settings.threads});
+    report.said = finish_recording(store, done, recording_schema(spec, settings.pictures), target,
+                                   {.name = data_set_name(spec.name, settings),
+                                    .format = settings.format,
+                                    .task = spec.name,
+                                    .description = notes.description,
+                                    .threads = settings.threads,
+                                    .lerobot = lerobot_settings(spec, settings)});
   wait();
   if (progress) {
     progress->update(settings.episodes, {{"kept", format("{} of {} tried", report.episodes, report.attempts)}});

@@ -1,4 +1,4 @@
-/// Recordings of any task: episodes of an actor as a data set that tensorflow-datasets or robomimic reads.
+/// Recordings of any task: episodes of an actor as a data set that tensorflow-datasets, robomimic or LeRobot reads.
 ///
 ///   const auto task = tasks::make_task("push-t", {.n_envs = 16, .threads = 2});
 ///   const auto expert = task->make_expert(0);
@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "record/episode_record.h"
 
@@ -22,9 +23,11 @@ class Actor;
 namespace cohort::record {
 
 struct RecordingSettings {
-  std::string name;             ///< of the data set: small letters, digits, underscores; empty: the task's, so written
-  std::string format = "rlds";  ///< rlds: out/name/1.0.0; hdf5 (robomimic's layout): out/name.hdf5
-  std::int64_t episodes = 100;  ///< that are kept
+  std::string name;              ///< of the data set: small letters, digits, underscores; empty: the task's, so written
+  std::string format = "rlds";   ///< rlds: out/name/1.0.0; hdf5 (robomimic's layout): out/name.hdf5; lerobot: out/name
+  std::string images = "video";  ///< of lerobot: video or image, data::LeRobotConvertSettings::images
+  std::string vcodec = "auto";   ///< of its videos
+  std::int64_t episodes = 100;   ///< that are kept
   /// Of the first episode; the following take the following seeds. Evaluations take theirs from 0 on, so that the two
   /// do not meet.
   std::uint64_t first_seed = 100000;
@@ -49,6 +52,7 @@ struct RecordingReport {
   std::int64_t successes = 0;            ///< of the attempts
   std::int64_t faults = 0;               ///< attempts whose simulation or action failed
   std::int64_t resumed = 0;              ///< attempts that an earlier, interrupted call had made
+  std::vector<std::string> said;         ///< what was chosen for the format, on rank 0: "video: av1, …"
 };
 
 /// Throws Error for a camera that the task does not have, naming the nearest.

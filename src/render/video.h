@@ -1,5 +1,4 @@
-/// Video: H.264 in MP4 that browsers play, through FFmpeg's libraries, with text on the pictures and several
-/// environments side by side.
+/// Video (core/video_writer.h) with text on the pictures and several environments side by side.
 ///
 ///   render::VideoWriter video("run.mp4", 320, 240, 30);
 ///   for (...) video.add(frame.rgb.data());   // (240, 320, 3) uint8, row 0 at the top
@@ -7,37 +6,16 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "core/video_writer.h"
+
 namespace cohort::render {
 
-/// Why this build writes no video; "" where it does.
-std::string video_unavailable();
-
-/// Writes aside and puts the file in place with finish(): without it nothing remains. YUV 4:2:0, 8 bits, its index at
-/// the front. A side of an odd length gets a black row or column at the end, because 4:2:0 needs even ones.
-class VideoWriter {
- public:
-  /// Throws Error for a name that does not end in .mp4, sides or rates that make no video, a place that cannot be
-  /// written, and a build without FFmpeg's libraries or a system without the encoder libx264.
-  VideoWriter(const std::filesystem::path& path, int width, int height, double fps);
-  ~VideoWriter();
-  VideoWriter(const VideoWriter&) = delete;
-  VideoWriter& operator=(const VideoWriter&) = delete;
-
-  /// A picture, (height, width, 3). Throws Error when it cannot be written (a full disk, say).
-  void add(std::span<const std::uint8_t> rgb);
-  /// Puts the file in place. Nothing may be called after it. Throws Error; also for a video without a picture.
-  void finish();
-  std::int64_t frames() const;
-
- private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
-};
+using cohort::video_unavailable;
+using cohort::VideoWriter;
 
 /// An RGB picture in memory that somebody else owns.
 struct Image {

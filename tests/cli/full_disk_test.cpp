@@ -37,6 +37,18 @@ TEST_F(SmallDisk, ARecordingThatDoesNotFitLeavesNoDataSet) {
   EXPECT_NE(closed.err.find("Read-only file system"), std::string::npos) << closed.err;
 }
 
+TEST_F(SmallDisk, ALeRobotSetThatDoesNotFitLeavesNothingOfIt) {
+  const std::vector<std::string> words{"collect", "reach",     "--episodes", "150",   "--format",
+                                       "lerobot", "--threads", "1",          "--out", path("disk")};
+  // The recording fits, the set beside it does not.
+  const Outcome full = on_disk("size=600k", words);
+  EXPECT_EQ(full.code, 1);
+  EXPECT_NE(full.err.find("No space left on device"), std::string::npos) << full.err;
+  EXPECT_NE(full.out.find("reach.recording/"), std::string::npos) << "goes on from there\n" << full.out;
+  EXPECT_EQ(full.out.find("info.json"), std::string::npos) << full.out;
+  EXPECT_EQ(full.out.find(".parquet"), std::string::npos) << full.out;
+}
+
 TEST_F(SmallDisk, AnEvaluationThatDoesNotFitLeavesNoTable) {
   const std::vector<std::string> words{"evaluate",   "--task", "reach", "--policy",  "random",
                                        "--episodes", "40",     "--out", path("disk")};

@@ -106,6 +106,33 @@ TEST(DataCli, WithoutArrowALeRobotSetIsRefusedWithTheRemedy) {
   EXPECT_EQ(outcome.code, 1) << outcome.output;
   EXPECT_NE(outcome.output.find("this build reads no Parquet"), std::string::npos) << outcome.output;
   EXPECT_NE(outcome.output.find("install the wheel pyarrow (scripts/setup)"), std::string::npos) << outcome.output;
+  const CommandOutcome written =
+      test::run_command(format("COHORT_PLUGIN_DIR={0} {1}/cohort data convert {2} --to lerobot --out {0}/set",
+                               empty.path().string(), std::getenv("COHORT_BIN"), fixture("libero.hdf5").string()));
+  EXPECT_EQ(written.code, 1) << written.output;
+  EXPECT_NE(written.output.find("this build reads no Parquet and writes none"), std::string::npos) << written.output;
+  EXPECT_TRUE(std::filesystem::is_empty(empty.path()));
+}
+
+TEST(DataCli, ALeRobotSetIsWrittenAndWhatWasChosenIsSaid) {
+  if (const CommandOutcome arrow = run("inspect " + fixture("lerobot/v3").string()); arrow.code != 0)
+    GTEST_SKIP() << arrow.output;
+  OwnFolder folder;
+  const std::string set = (folder.path() / "set").string(), source = fixture("libero.hdf5").string();
+  const CommandOutcome written =
+      run(format("convert {} --to lerobot --out {} --images image --state obs/ee_pos "
+                 "'obs/gripper_states[0:1]' --task 'open it' --fps 20",
+                 source, set));
+  EXPECT_EQ(written.code, 0) << written.output;
+  EXPECT_NE(written.output.find("2 episodes, 10 steps"), std::string::npos) << written.output;
+  EXPECT_NE(written.output.find("float64 is written as float32"), std::string::npos) << written.output;
+  const CommandOutcome read = run("inspect " + set);
+  EXPECT_EQ(read.code, 0) << read.output;
+  for (const char* part : {"observation.state", "observation.images.agentview_rgb", "2 episodes, 10 steps"})
+    EXPECT_NE(read.output.find(part), std::string::npos) << part << "\n" << read.output;
+  const CommandOutcome again = run(format("convert {} --to lerobot --out {}", source, set));
+  EXPECT_EQ(again.code, 1) << again.output;
+  EXPECT_NE(again.output.find("exists already and is not empty"), std::string::npos) << again.output;
 }
 
 TEST(DataCli, ConvertWritesWhatInspectReads) {

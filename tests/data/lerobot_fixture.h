@@ -75,6 +75,47 @@ inline std::int64_t shown_number(const StoredImage& stored) {
   return shown_number(image.pixels.data(), image.height, image.width);
 }
 
+/// Whether two numbers are the same, NaN being equal to itself.
+inline bool same_number(double a, double b) {
+  return a == b || (std::isnan(a) && std::isnan(b));
+}
+
+/// Every number, text and picture of an episode; `number` is its own in the set.
+inline void expect_lerobot_episode(const EpisodeSource& source, std::int64_t place, std::int64_t number) {
+  const auto episode = source.open(place);
+  const std::int64_t steps = kLeRobotSteps[static_cast<std::size_t>(number)];
+  ASSERT_EQ(episode->steps(), steps);
+  ASSERT_EQ(source.steps(place), steps);
+  std::string scratch;
+  for (std::size_t f = 0; f < source.fields().size(); ++f) {
+    const StepField& field = source.fields()[f];
+    SCOPED_TRACE(field.name + " of episode " + std::to_string(number));
+    if (field.kind == StepKind::kNumber) {
+      const std::int64_t elements = field.elements();
+      std::vector<double> values(static_cast<std::size_t>(steps * elements));
+      std::vector<float> rounded(values.size());
+      episode->read(f, 0, steps, std::span(values));
+      episode->read(f, 0, steps, std::span(rounded));
+      for (std::size_t v = 0; v < values.size(); ++v) {
+        const auto at = static_cast<std::int64_t>(v);
+        const double expected = lerobot_value(field.name, number, at / elements, at % elements);
+        const double stored = field.type == ElementType::kFloat32 ? static_cast<float>(expected) : expected;
+        EXPECT_TRUE(same_number(values[v], stored)) << values[v] << " is not " << stored << " at " << v;
+        EXPECT_TRUE(same_number(rounded[v], static_cast<float>(expected))) << rounded[v] << " at " << v;
+      }
+      continue;
+    }
+    for (std::int64_t t = 0; t < steps; ++t) {
+      const std::int64_t i = lerobot_begin(number) + t;
+      if (field.kind == StepKind::kText) {
+        EXPECT_EQ(episode->text(f, t), field.name == "task" ? lerobot_task(number) : "step " + std::to_string(i));
+        continue;
+      }
+      EXPECT_EQ(shown_number(episode->image(f, t, scratch)), field.name.ends_with("wrist") ? i + 64 : i);
+    }
+  }
+}
+
 /// A copy that a test may damage.
 inline std::filesystem::path copy_of_lerobot(const OwnFolder& folder, const std::string& set) {
   const auto to = folder.path() / set;

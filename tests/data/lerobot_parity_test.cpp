@@ -1,7 +1,11 @@
 // The tables of the LeRobot fixture against what pyarrow reads from them, and tables that pyarrow wrote otherwise.
+#include <cstdlib>
+
 #include <gtest/gtest.h>
 
+#include "core/format.h"
 #include "core/json.h"
+#include "data/convert.h"
 #include "data/expect_error.h"
 #include "data/lerobot_fixture.h"
 #include "data/open_episodes.h"
@@ -114,6 +118,21 @@ TEST(LeRobotTables, TimestampsThatMissTheFramesAreRefused) {
   EXPECT_ERROR(picture(7), "(step 7 of episode 4, observation.images.front)");
 }
 
+TEST(LeRobotTables, TimesThatMissTheFramesByLessThanToleranceAreTaken) {
+  SKIP_WITHOUT_LEROBOT();
+  OwnFolder folder;
+  const auto set = copy_of_lerobot(folder, "v3");
+  run_tables("late=0.02 '" + (set / "data/chunk-000/file-001.parquet").string() + "'");
+  const auto picture = [&](double tolerance_s, std::int64_t step) {
+    const auto source = open_episodes(set, {.split = "all", .tolerance_s = tolerance_s});
+    std::string scratch;
+    return shown_number(source->open(4)->image(source->field_index("observation.images.front"), step, scratch));
+  };
+  EXPECT_ERROR(picture(1e-4, 3), "no frame within 0.0001 s");
+  for (const std::int64_t step : {3, 7, 0}) EXPECT_EQ(picture(0.03, step), lerobot_begin(4) + step);
+  EXPECT_ERROR(picture(0.06, 0), "tolerance_s=0.06 is not above 0 and at most 0.05");
+}
+
 TEST(LeRobotTables, RowsWithoutAValueOrOfAnotherLengthAreRefused) {
   SKIP_WITHOUT_LEROBOT();
   for (const auto& [change, said] : {std::pair{"null", "the column observation.noisy has no value in a row of "},
@@ -130,6 +149,46 @@ TEST(LeRobotTables, RowsWithoutAValueOrOfAnotherLengthAreRefused) {
     EXPECT_ERROR((read("observation.noisy", 1), read("observation.state", 2)), said);
     EXPECT_EQ(open_episodes(set, {.split = "all", .on_corrupt = "skip", .index_cache = "never"})->skipped().empty(),
               false);
+  }
+}
+
+/// A fixture as a LeRobot set of this name in the folder.
+std::string lerobot_set(const OwnFolder& folder, const char* from, const char* images, const char* name) {
+  ConvertSettings settings{.to = "lerobot", .episodes = {}};
+  settings.lerobot.images = images;
+  settings.lerobot.fps = 20;
+  const auto source = open_episodes(fixture(from), {.split = "whole"});
+  return convert_episodes(*source, folder.path() / name, settings).path.string();
+}
+
+TEST(LeRobotTables, WhatIsWrittenIsTheSourceAsPyarrowAndPandasReadIt) {
+  SKIP_WITHOUT_LEROBOT();
+  OwnFolder folder;
+  std::vector<std::string> arguments;
+  for (const char* file : {"libero.hdf5", "robomimic.hdf5"})
+    for (const char* images : {"image", "video"})
+      for (const std::string& word : {lerobot_set(folder, file, images, format("{}-{}", file, images).c_str()),
+                                      fixture(file).string(), std::string("20")})
+        arguments.push_back(word);
+  const auto outcome = test::run_python("data/read_lerobot_tables.py", arguments);
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_NE(outcome.output.find("2 episodes, 12 steps, 18 columns compared"), std::string::npos) << outcome.output;
+}
+
+TEST(LeRobotTables, LeRobotItselfReadsWhatIsWritten) {
+  SKIP_WITHOUT_LEROBOT();
+  const char* python = std::getenv("COHORT_LEROBOT_PYTHON");
+  if (!python) GTEST_SKIP() << "COHORT_LEROBOT_PYTHON names no Python; tests/data/lerobot_venv FOLDER makes one";
+  OwnFolder folder;
+  const std::string pictures = lerobot_set(folder, "lerobot/v3", "image", "pictures"),
+                    videos = lerobot_set(folder, "lerobot/v3", "video", "videos"),
+                    libero = lerobot_set(folder, "libero.hdf5", "image", "libero");
+  for (const std::string& sets : {pictures, libero, videos + "' '" + pictures}) {
+    const auto outcome =
+        test::run_command(format("HF_HUB_OFFLINE=1 HF_HOME='{}' '{}' '{}/tests/data/read_lerobot.py' '{}'",
+                                 folder.path().string(), python, COHORT_SOURCE_DIR, sets));
+    EXPECT_EQ(outcome.code, 0) << outcome.output;
+    EXPECT_NE(outcome.output.find("features; videos differ by"), std::string::npos) << outcome.output;
   }
 }
 

@@ -14,6 +14,8 @@
 #include "core/message_of.h"
 #include "data/fixture_folder.h"
 #include "data/images/codec.h"
+#include "data/lerobot/parquet_file.h"
+#include "data/lerobot/video_frames.h"
 #include "data/open_episodes.h"
 #include "record/replay_actor.h"
 #include "report/file_size_limit.h"
@@ -275,6 +277,77 @@ TEST(Recording, RobomimicsLayoutHoldsTheSameNumbers) {
   }
   EXPECT_NE(std::string(hdf5->open(0)->metadata("data/env_args")).find(R"("env_name":"line")"), std::string::npos)
       << hdf5->open(0)->metadata("data/env_args");
+}
+
+TEST(Recording, LeRobotsFormatHoldsTheSameNumbersAndPictures) {
+  if (const std::string why = data::parquet_unavailable(); !why.empty()) GTEST_SKIP() << why;
+  const OwnFolder folder;
+  LineTask task(4);
+  LineExpert expert;
+  RecordingSettings settings = small(6);
+  const auto rlds = data::open_episodes(record(task, expert, folder.path() / "a", settings).path);
+  settings.format = "lerobot";
+  settings.images = "image";
+  const RecordingReport report = record(task, expert, folder.path() / "b", settings);
+  EXPECT_EQ(report.path, folder.path() / "b" / "line");
+  EXPECT_FALSE(fs::exists(folder.path() / "b" / "line.recording"));
+  const auto lerobot = data::open_episodes(report.path);
+  ASSERT_EQ(lerobot->size(), 6);
+  EXPECT_EQ(lerobot->open(0)->metadata("fps"), format("{:g}", 1 / task.spec().control_period));
+  for (std::int64_t e = 0; e < 6; ++e) {
+    const auto a = rlds->open(e), b = lerobot->open(e);
+    ASSERT_EQ(a->steps(), b->steps());
+    const auto numbers = [](const data::EpisodeSource& source, const data::Episode& episode, const char* name) {
+      const std::size_t field = source.field_index(name);
+      std::vector<float> values(static_cast<std::size_t>(episode.steps() * source.fields()[field].elements()));
+      episode.read(field, 0, episode.steps(), std::span(values));
+      return values;
+    };
+    for (const auto& [left, right] :
+         {std::pair("observation/clock", "observation.clock"), std::pair("action", "action"),
+          std::pair("reward", "next.reward"), std::pair("is_terminal", "next.done")})
+      EXPECT_EQ(numbers(*rlds, *a, left), numbers(*lerobot, *b, right)) << left;
+    const auto state = numbers(*lerobot, *b, "observation.state"), x = numbers(*rlds, *a, "observation/x"),
+               clock = numbers(*rlds, *a, "observation/clock"), success = numbers(*lerobot, *b, "next.success");
+    for (std::size_t t = 0; t < x.size(); ++t) {
+      EXPECT_EQ(state[3 * t], x[t]) << "the task's observations one behind the other";
+      EXPECT_EQ(state[3 * t + 2], clock[2 * t + 1]);
+      EXPECT_EQ(success[t], t + 1 == x.size() ? 1 : 0);
+    }
+    std::string left, right;
+    for (std::int64_t t = 0; t < a->steps(); ++t)
+      EXPECT_EQ(a->image(rlds->field_index("observation/top_image"), t, left).bytes,
+                b->image(lerobot->field_index("observation.images.top"), t, right).bytes);
+    EXPECT_EQ(b->text(lerobot->field_index("task"), 0), "come near zero");
+    EXPECT_EQ(b->metadata("seed"), a->metadata("episode_metadata/seed"));
+  }
+}
+
+TEST(Recording, LeRobotsFormatGoesOnWhereItWasInterruptedAndEndsWithTheSameBytes) {
+  if (const std::string why = data::parquet_unavailable(); !why.empty()) GTEST_SKIP() << why;
+  if (const std::string why = data::video_frames_unavailable(); !why.empty()) GTEST_SKIP() << why;
+  const OwnFolder folder;
+  RecordingSettings settings = small(8);
+  settings.format = "lerobot";
+  const auto whole = recorded(folder.path() / "whole", settings, 1);
+  EXPECT_TRUE(whole.contains("line/videos/observation.images.top/chunk-000/file-000.mp4"));
+  EXPECT_TRUE(whole.contains("line/meta/info.json"));
+  LineTask task(3);
+  {
+    Quitter quitter(30);
+    EXPECT_THROW(record(task, quitter, folder.path() / "cut", settings), Error);
+  }
+  EXPECT_FALSE(fs::exists(folder.path() / "cut" / "line"));
+  EXPECT_EQ(recorded(folder.path() / "cut", settings, 5), whole);
+  // What would fail at the end is refused before an episode.
+  Quitter never(0);
+  settings.pictures.height = 7;
+  EXPECT_NE(message_of([&] { record(task, never, folder.path() / "odd", settings); }).find("--images image"),
+            std::string::npos);
+  settings.images = "gif";
+  EXPECT_NE(message_of([&] { record(task, never, folder.path() / "odd", settings); }).find("video or image, not 'gif'"),
+            std::string::npos);
+  EXPECT_FALSE(fs::exists(folder.path() / "odd"));
 }
 
 TEST(Recording, WhatCannotBeRecordedIsSaidAndLeavesNothing) {

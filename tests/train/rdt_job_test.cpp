@@ -13,6 +13,7 @@
 
 #include "core/files.h"
 #include "core/message_of.h"
+#include "data/lerobot/parquet_file.h"
 #include "models/random_context.h"
 #include "models/rdt/rdt_policy.h"
 #include "policy/instruction_embeddings.h"
@@ -342,6 +343,28 @@ TEST(RdtJob, DataSetsHaveWeightsAndFrequenciesOfTheirOwn) {
   EXPECT_NE(rdt_job_loss(ready, *model, batch), rdt_job_loss(other, *model, other.batch(Part::kTrain, 40)));
   ReadyPolicy wrong(small_rdt({"model.rdt.ctrl_freqs=[10,30]"}));
   EXPECT_EQ(message_of([&] { wrong.job->load(); }), "model.rdt.ctrl_freqs names 2 frequencies for 1 data sets");
+}
+
+TEST(RdtJob, ALeRobotSetsFpsIsTheFrequencyUnlessOneIsSaid) {
+  if (const std::string why = data::parquet_unavailable(); !why.empty()) GTEST_SKIP() << why;
+  const auto load = [](const std::vector<std::string>& more) {
+    std::vector<std::string> overrides =
+        small_rdt({"data.paths=" + data::fixture("lerobot/v3").string(), "data.actions=action",
+                   "data.proprio=observation.state", "data.images=observation.images.inset",
+                   "model.rdt.slots=[\"observation.state: 30-31\", \"action: 39-44, gripper_open\"]"});
+    overrides.insert(overrides.end(), more.begin(), more.end());
+    ReadyPolicy ready(overrides);
+    ready.job->load();
+    std::string lines;
+    for (const std::string& line : ready.job->statistics_summary()) lines += line + "\n";
+    return std::pair(ready.fields.to_json()["model"]["rdt"]["ctrl_freq"].get<double>(), lines);
+  };
+  const auto [found, lines] = load({});
+  EXPECT_EQ(found, 10);
+  EXPECT_NE(lines.find("frequency: 10 Hz, the fps of "), std::string::npos) << lines;
+  const auto [said, others] = load({"model.rdt.ctrl_freq=25"});
+  EXPECT_EQ(said, 25);
+  EXPECT_NE(others.find("is of 10 Hz, but model.rdt.ctrl_freq says 25"), std::string::npos) << others;
 }
 
 TEST(RdtJob, OneThatLearntSeveralFrequenciesActsAtTheTasksOwnOrIsRefusedWithTheChoices) {

@@ -205,7 +205,7 @@ StoredImage LeRobotEpisode::image(std::size_t field, std::int64_t step, std::str
   const LeRobotVideo& video = episode_.videos[place.camera];
   try {
     const VideoFrame frame = details_.videos().read(details_.info().video_files[video.file], video.begin + seconds,
-                                                    kFrameTolerance, scratch);
+                                                    details_.tolerance(), scratch);
     COHORT_THROW_UNLESS(frame.height == known.shape[0] && frame.width == known.shape[1],
                         "{}: its pictures are {} x {}, but meta/info.json says {} x {} (height x width)",
                         details_.info().video_files[video.file].string(), frame.height, frame.width, known.shape[0],
@@ -221,6 +221,9 @@ std::string_view LeRobotEpisode::metadata(std::string_view name) const {
   const std::vector<std::string> names = lerobot_metadata_names();
   for (std::size_t i = 0; i < names.size(); ++i)
     if (names[i] == name) return metadata_[i];
+  const std::vector<std::string>& notes = details_.info().notes;
+  for (std::size_t i = 0; i < notes.size() && i < episode_.notes.size(); ++i)
+    if (notes[i] == name) return episode_.notes[i];
   return "";
 }
 

@@ -35,6 +35,7 @@ class LeRobotDetails {
   virtual const std::vector<StepField>& step_fields() const = 0;
   virtual const std::vector<LeRobotField>& places() const = 0;
   virtual const VideoFrames& videos() const = 0;
+  virtual double tolerance() const = 0;
   virtual std::shared_ptr<const ParquetFile> table(std::size_t file) const = 0;
   /// Counts memory that an opened episode came to hold.
   virtual void count_bytes(std::int64_t episode, std::int64_t bytes) const = 0;

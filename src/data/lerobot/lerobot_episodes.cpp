@@ -68,6 +68,13 @@ struct LeRobotEpisodes::Impl final : LeRobotDetails {
         known(read_lerobot_info(path)),
         frames(wanted.cache_bytes / 2),
         cache(wanted.cache_bytes - wanted.cache_bytes / 2) {
+    COHORT_THROW_UNLESS(
+        settings.tolerance_s > 0 && settings.tolerance_s <= 0.5 / known.fps,
+        "{}: tolerance_s={} is not above 0 and at most {}, half a step: else it is not known which frame "
+        "is meant",
+        name, settings.tolerance_s, 0.5 / known.fps);
+    for (const std::string& note : known.notes)
+      if (std::find(metadata.begin(), metadata.end(), note) == metadata.end()) metadata.push_back(note);
     for (const std::size_t e : select_episodes(known, settings.split)) episodes.push_back(&known.episodes[e]);
     COHORT_THROW_UNLESS(!episodes.empty(), "{}: the split {} has no episodes", name, settings.split);
     if (settings.on_corrupt != "skip") check_files();
@@ -226,6 +233,7 @@ struct LeRobotEpisodes::Impl final : LeRobotDetails {
   const std::vector<StepField>& step_fields() const override { return fields; }
   const std::vector<LeRobotField>& places() const override { return field_places; }
   const VideoFrames& videos() const override { return frames; }
+  double tolerance() const override { return settings.tolerance_s; }
   std::shared_ptr<const ParquetFile> table(std::size_t file) const override {
     return tables.get(file, [&] { return open_parquet(known.data_files[file]); });
   }
@@ -327,6 +335,8 @@ std::uint64_t LeRobotEpisodes::content_hash() const {
   const auto [tables, videos] = impl_->used_files();
   add_files(tables, info.data_files);
   add_files(videos, info.video_files);
+  // With another tolerance other episodes are damaged.
+  if (impl_->settings.tolerance_s != kFrameTolerance) hash.add(format("tolerance_s {}", impl_->settings.tolerance_s));
   return hash.value();
 }
 
@@ -334,7 +344,8 @@ std::int64_t LeRobotEpisodes::bytes_held() const {
   std::size_t bytes = 0;
   for (const LeRobotEpisodeInfo& episode : impl_->known.episodes) {
     bytes += sizeof(episode) + episode.videos.capacity() * sizeof(LeRobotVideo);
-    for (const std::string& task : episode.tasks) bytes += sizeof(task) + task.capacity();
+    for (const auto* texts : {&episode.tasks, &episode.notes})
+      for (const std::string& text : *texts) bytes += sizeof(text) + text.capacity();
   }
   for (const auto* files : {&impl_->known.data_files, &impl_->known.video_files})
     for (const fs::path& file : *files) bytes += sizeof(file) + file.native().capacity();
@@ -369,6 +380,12 @@ std::vector<std::string> LeRobotEpisodes::left_out() const {
   std::vector<std::string> lines;
   for (const auto& [feature, why] : impl_->others) lines.push_back(feature + ": " + why);
   return lines;
+}
+
+std::vector<std::string> LeRobotEpisodes::element_names(const std::string& field_name) const {
+  for (const LeRobotFeature& feature : impl_->known.features)
+    if (feature.name == field_name) return feature.names;
+  return {};
 }
 
 std::string LeRobotEpisodes::why_no_field(const std::string& field_name) const {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "data/episodes.h"
+#include "data/lerobot/video_frames.h"
 
 namespace cohort::data {
 
@@ -15,6 +16,8 @@ struct LeRobotSettings {
   std::string on_corrupt = "error";  ///< error; or skip: read everything once, leave damaged episodes out and name them
   /// Memory of opened episodes and of decoders that is kept for reuse, half of it for each.
   std::int64_t cache_bytes = 64 << 20;
+  /// s, how far a frame's time in its video may lie from its step's: LeRobot's tolerance_s; above 0, at most half a step.
+  double tolerance_s = kFrameTolerance;
   int threads = 0;                    ///< that look through the tables; 0: as many as the process has cores
   std::string index_cache = "never";  ///< where it is kept which episodes are damaged: as EpisodeNotes takes it
 };
@@ -22,8 +25,8 @@ struct LeRobotSettings {
 /// A step has every feature of meta/info.json under its own name: numbers and bools with the shape that is said there
 /// (one of [1] is a scalar), texts, pictures of the tables as they lie there, frames of videos decoded (raw RGB); and
 /// the text `task` of its task_index. left_out() names features of other types, and depth maps. Metadata:
-/// language_instruction (the episode's first task), episode_index, fps, robot_type. A frame is the one whose time is from_timestamp + timestamp, give or take
-/// 0.1 ms. meta/stats.json is not used. Episodes are ordered by episode_index.
+/// language_instruction (the episode's first task), episode_index, fps, robot_type, and texts that Cohort wrote (kLeRobotNote). A frame is the one whose time is from_timestamp + timestamp, give or take
+/// tolerance_s. meta/stats.json is not used. Episodes are ordered by episode_index.
 class LeRobotEpisodes final : public EpisodeSource {
  public:
   /// Throws Error naming file and column or key for what is missing or not as meta/ says.
@@ -48,6 +51,8 @@ class LeRobotEpisodes final : public EpisodeSource {
   const std::vector<std::string>& skipped() const override;
   std::vector<std::string> left_out() const override;
   std::string why_no_field(const std::string& field_name) const override;
+  /// Names of a field's elements, such as joints; empty where the data name none.
+  std::vector<std::string> element_names(const std::string& field_name) const;
 
  private:
   struct Impl;

@@ -53,6 +53,13 @@ LeRobotFeature feature_of(const std::string& name, const LeRobotJson& json, cons
                           shape->dump());
     }
   const bool picture = feature.dtype == "image" || feature.dtype == "video";
+  // A list, or an object with one: {"motors": [...]}.
+  if (json.contains("names") && !picture) {
+    const LeRobotJson& given = json["names"];
+    const LeRobotJson& list = given.is_object() && given.size() == 1 ? *given.begin() : given;
+    if (list.is_array() && std::all_of(list.begin(), list.end(), [](const LeRobotJson& e) { return e.is_string(); }))
+      feature.names = list.get<std::vector<std::string>>();
+  }
   if (picture) {
     COHORT_THROW_UNLESS(feature.shape.size() == 3, "{}: the feature {} is a picture of {} dimensions, not 3", source,
                         name, feature.shape.size());
@@ -171,6 +178,20 @@ void read_episode_tables(const fs::path& folder, LeRobotInfo& info, const std::s
     if (const auto column = find_column(*table, "tasks");
         column && table->columns()[*column].type == ParquetType::kBytes)
       tasks = table->read_lists(*column);
+    std::vector<std::vector<std::string>> notes;  // by name
+    for (std::size_t n = 0, c = 0; c < table->columns().size(); ++c) {
+      const ParquetColumn& column = table->columns()[c];
+      if (column.type != ParquetType::kBytes || !column.leaf.empty() || !column.name.starts_with(kLeRobotNote))
+        continue;
+      const std::string name = column.name.substr(std::string_view(kLeRobotNote).size());
+      if (path == tables.front())
+        info.notes.push_back(name);
+      else if (n >= info.notes.size() || info.notes[n] != name)
+        continue;  // the first table has no such column
+      ++n;
+      notes.emplace_back(numbers.size());
+      table->read(c, 0, table->rows(), std::span(notes.back()));
+    }
     const std::size_t known = info.episodes.size();
     for (std::size_t i = 0; i < numbers.size(); ++i) {
       COHORT_THROW_UNLESS(
@@ -185,6 +206,7 @@ void read_episode_tables(const fs::path& folder, LeRobotInfo& info, const std::s
                                .first_row = begins[i],  // of the whole set; see rows_in_files()
                                .tasks = std::move(tasks[i]),
                                .videos = {}});
+      for (std::vector<std::string>& texts : notes) info.episodes.back().notes.push_back(std::move(texts[i]));
     }
     for (const std::string& camera : info.cameras) {
       const std::string key = "videos/" + camera + "/";

@@ -15,10 +15,14 @@
 
 namespace cohort::data {
 
+/// Columns of meta/episodes that begin so are texts about the episode: what Cohort writes there of other formats'.
+inline constexpr const char* kLeRobotNote = "metadata/";
+
 struct LeRobotFeature {
-  std::string name, dtype;          ///< dtype: float32, int64, bool, string, image, video, ...
-  std::vector<std::int64_t> shape;  ///< of one step; of pictures height, width, channels, however the file has it
-  bool depth = false;               ///< a depth map
+  std::string name, dtype;              ///< dtype: float32, int64, bool, string, image, video, ...
+  std::vector<std::int64_t> shape;      ///< of one step; of pictures height, width, channels, however the file has it
+  bool depth = false;                   ///< a depth map
+  std::vector<std::string> names = {};  ///< of the elements of numbers, where they are known
 };
 
 /// Where the pictures of an episode's camera lie.
@@ -33,7 +37,8 @@ struct LeRobotEpisodeInfo {
   std::size_t file = 0;        ///< of LeRobotInfo::data_files
   std::int64_t first_row = 0;  ///< in the file
   std::vector<std::string> tasks;
-  std::vector<LeRobotVideo> videos;  ///< by camera, in the order of LeRobotInfo::cameras
+  std::vector<LeRobotVideo> videos;     ///< by camera, in the order of LeRobotInfo::cameras
+  std::vector<std::string> notes = {};  ///< in the order of LeRobotInfo::notes
 };
 
 struct LeRobotInfo {
@@ -42,6 +47,7 @@ struct LeRobotInfo {
   std::vector<LeRobotFeature> features;
   std::vector<std::string> cameras;  ///< features of the dtype video
   std::map<std::int64_t, std::string> tasks;
+  std::vector<std::string> notes = {};       ///< texts about every episode, without kLeRobotNote
   std::vector<LeRobotEpisodeInfo> episodes;  ///< by number
   std::vector<std::filesystem::path> data_files, video_files;
   /// Splits as RLDS sets have them, and the place of each one's first episode among `episodes`.

@@ -38,13 +38,14 @@ const ParquetPlugin& load_parquet_plugin() {
     // Local: what Arrow brings does not meet LibTorch's symbols. Never unloaded.
     void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     const char* reason = handle ? "" : dlerror();
-    COHORT_THROW_UNLESS(handle,
-                        "Arrow, which reads Parquet, cannot be loaded: {}; install the wheel pyarrow of the build "
-                        "(scripts/setup), or build again",
-                        reason ? reason : path.c_str());
+    COHORT_THROW_UNLESS(
+        handle,
+        "Arrow, which reads and writes Parquet, cannot be loaded: {}; install the wheel pyarrow of the build "
+        "(scripts/setup), or build again",
+        reason ? reason : path.c_str());
     using Entry = const ParquetPlugin* (*)();
     const auto entry = reinterpret_cast<Entry>(dlsym(handle, "cohort_parquet_plugin"));
-    COHORT_THROW_UNLESS(entry, "{} is not Cohort's reader of Parquet: build again", path.string());
+    COHORT_THROW_UNLESS(entry, "{} is not Cohort's library for Parquet: build again", path.string());
     const ParquetPlugin* plugin = entry();
     COHORT_THROW_UNLESS(plugin->interface_version == kParquetPluginVersion,
                         "{} is of another version of Cohort (interface {}, wanted {}); build it again", path.string(),
@@ -53,7 +54,8 @@ const ParquetPlugin& load_parquet_plugin() {
     return *loaded;
   }
   throw Error(
-      format("this build reads no Parquet, the tables of LeRobot data: install the wheel pyarrow (scripts/setup), "
+      format("this build reads no Parquet and writes none, the tables of LeRobot data: install the wheel pyarrow "
+             "(scripts/setup), "
              "configure and build again; where it is built, COHORT_PLUGIN_DIR names its folder (looked for {})",
              looked));
 }
@@ -64,6 +66,11 @@ std::shared_ptr<const ParquetFile> open_parquet(const fs::path& path) {
   std::error_code error;
   COHORT_THROW_UNLESS(fs::is_regular_file(path, error), "there is no file {}", path.string());
   return load_parquet_plugin().open(path.string());
+}
+
+std::unique_ptr<ParquetWriter> create_parquet(const fs::path& path, const std::vector<ParquetNewColumn>& columns,
+                                              const ParquetNotes& notes) {
+  return load_parquet_plugin().create(path.string(), columns, notes);
 }
 
 std::string parquet_unavailable() {

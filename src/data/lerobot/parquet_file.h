@@ -1,5 +1,6 @@
 /// Columns of a Parquet file, read by rows. What reads them is Arrow's C++ library, in libcohort_parquet.so, which is
-/// opened when the first file is: a program that reads no Parquet neither waits for it nor needs it.
+/// opened when the first file is: a program that needs no Parquet neither waits for it nor
+/// needs it. Files are written by parquet_writer.h.
 ///
 ///   const auto file = open_parquet("data/chunk-000/file-000.parquet");
 ///   const auto column = find_column(*file, "action");            // list<float>[7]
@@ -15,6 +16,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "data/lerobot/parquet_writer.h"
 
 namespace cohort::data {
 
@@ -64,7 +67,9 @@ std::optional<std::size_t> find_column(const ParquetFile& file, std::string_view
 struct ParquetPlugin {
   int interface_version;
   std::unique_ptr<ParquetFile> (*open)(const std::string& path);
+  std::unique_ptr<ParquetWriter> (*create)(const std::string& path, const std::vector<ParquetNewColumn>& columns,
+                                           const ParquetNotes& notes);
 };
-inline constexpr int kParquetPluginVersion = 1;
+inline constexpr int kParquetPluginVersion = 2;
 
 }  // namespace cohort::data

@@ -1,4 +1,4 @@
-// libcohort_parquet.so: everything that includes Arrow. Loaded by parquet_file.cpp; what it takes from Cohort is in
+// libcohort_parquet.so: everything that includes Arrow, this and parquet_writer_plugin.cpp. Loaded by parquet_file.cpp; what it takes from Cohort is in
 // headers only, so that it needs nothing of the program.
 #include <algorithm>
 #include <cstring>
@@ -17,6 +17,7 @@
 
 #include "core/error.h"
 #include "data/lerobot/parquet_file.h"
+#include "data/lerobot/parquet_writer_plugin.h"
 
 namespace cohort::data {
 namespace {
@@ -261,7 +262,8 @@ std::unique_ptr<ParquetFile> open_with_arrow(const std::string& path) {
   return std::make_unique<ArrowParquetFile>(path);
 }
 
-constexpr ParquetPlugin kParquetPlugin{.interface_version = kParquetPluginVersion, .open = open_with_arrow};
+constexpr ParquetPlugin kParquetPlugin{
+    .interface_version = kParquetPluginVersion, .open = open_with_arrow, .create = create_with_arrow};
 
 }  // namespace
 }  // namespace cohort::data

@@ -11,7 +11,7 @@
 
 namespace cohort::data {
 
-/// How far from the asked time a frame's own time may lie, s: LeRobot's tolerance_s.
+/// How far from the asked time a frame's own time may lie where nothing else is said, s: LeRobot's tolerance_s.
 inline constexpr double kFrameTolerance = 1e-4;
 
 struct VideoFrame {

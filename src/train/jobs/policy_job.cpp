@@ -96,8 +96,10 @@ class PolicyJob : public Job {
     train_ = std::make_shared<data::RobotWindows>(combined);
     take_shapes();
     if (model_.algorithm == "rdt")
-      statistics_of_rdt_ =
-          place_rdt_numbers(model_.rdt, data_, model_.low_dim_widths, model_.action_widths, *train_, resumes());
+      statistics_of_rdt_ = place_rdt_numbers(
+          model_.rdt, data_, model_.low_dim_widths, model_.action_widths, *train_,
+          {.mean = resumes(),
+           .frequency = fields_->was_set("model.rdt.ctrl_freq") || fields_->was_set("model.rdt.ctrl_freqs")});
     policy::check(resumes() ? policy::without_files(model_) : model_);
     check_batch_size();
     check_reach();
@@ -377,6 +379,7 @@ class PolicyJob : public Job {
                                                              .split = data_.splits.at(0),
                                                              .on_corrupt = data_.on_corrupt,
                                                              .checksums = data_.checksums,
+                                                             .tolerance_s = data_.tolerance_s,
                                                              .index_cache = data_.index_cache});
     const data::StepField& field = source->fields()[source->field_index(data_.images[0])];
     COHORT_THROW_UNLESS(field.shape.size() == 3 && field.shape[0] > 0 && field.shape[1] > 0,

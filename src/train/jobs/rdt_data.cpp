@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -29,22 +30,39 @@ std::string computed_from(const data::RobotDataSettings& data, const data::Robot
                                       : std::string());
 }
 
-/// Data sets that say another frequency (LeRobot's fps) than the one that the policy is told.
-std::vector<std::string> other_frequencies(const models::RdtSettings& rdt, const data::RobotDataSettings& data,
-                                           const data::RobotWindows& train) {
+/// Hz that a data set says itself (LeRobot's fps).
+std::optional<double> frequency_of(const data::EpisodeSource& source) {
+  const auto& names = source.metadata_names();
+  if (std::find(names.begin(), names.end(), "fps") == names.end()) return std::nullopt;
+  const auto episode = source.open(0);
+  const std::string_view text = episode->metadata("fps");
+  double fps = 0;
+  if (std::from_chars(text.data(), text.data() + text.size(), fps).ec != std::errc() || fps <= 0) return std::nullopt;
+  return fps;
+}
+
+/// Takes the frequencies that the data say, unless somebody has said others: then names where they differ.
+std::vector<std::string> take_frequencies(models::RdtSettings& rdt, const data::RobotDataSettings& data,
+                                          const data::RobotWindows& train, bool said) {
   std::vector<std::string> lines;
+  std::vector<double> all(data.paths.size(), rdt.ctrl_freq);
   for (std::size_t set = 0; set < data.paths.size(); ++set) {
-    const data::EpisodeSource& source = train.source(set);
-    const auto& names = source.metadata_names();
-    if (std::find(names.begin(), names.end(), "fps") == names.end()) continue;
-    const auto episode = source.open(0);
-    const std::string_view text = episode->metadata("fps");
+    const std::optional<double> fps = frequency_of(train.source(set));
+    if (!fps) continue;
     const double told = rdt.ctrl_freqs.empty() ? rdt.ctrl_freq : rdt.ctrl_freqs[set];
-    double fps = 0;
-    if (std::from_chars(text.data(), text.data() + text.size(), fps).ec != std::errc() || fps == told) continue;
-    lines.push_back(format("frequency: {} is of {} Hz, but model.rdt.ctrl_freq{} says {}", data.paths[set], text,
-                           rdt.ctrl_freqs.empty() ? "" : "s", told));
+    all[set] = *fps;
+    if (!said)
+      lines.push_back(
+          format("frequency: {:g} Hz, the fps of {}; model.rdt.ctrl_freq says another", *fps, data.paths[set]));
+    else if (*fps != told)
+      lines.push_back(format("frequency: {} is of {:g} Hz, but model.rdt.ctrl_freq{} says {}", data.paths[set], *fps,
+                             rdt.ctrl_freqs.empty() ? "" : "s", told));
   }
+  if (said || lines.empty()) return lines;
+  if (std::adjacent_find(all.begin(), all.end(), std::not_equal_to<>()) == all.end())
+    rdt.ctrl_freq = all.front();
+  else
+    rdt.ctrl_freqs = all;
   return lines;
 }
 
@@ -91,7 +109,7 @@ std::vector<float> given_state_mean(const models::RdtSettings& rdt, const data::
 
 std::vector<std::string> place_rdt_numbers(models::RdtSettings& rdt, const data::RobotDataSettings& data,
                                            const std::vector<int>& state_widths, const std::vector<int>& action_widths,
-                                           const data::RobotWindows& train, bool keep_mean) {
+                                           const data::RobotWindows& train, RdtKept keep) {
   std::vector<std::string> components = data.proprio;
   components.insert(components.end(), data.actions.begin(), data.actions.end());
   models::check_assigned(components, rdt.slots);
@@ -110,7 +128,7 @@ std::vector<std::string> place_rdt_numbers(models::RdtSettings& rdt, const data:
   COHORT_THROW_UNLESS(rdt.ctrl_freqs.empty() || rdt.ctrl_freqs.size() == data.paths.size(),
                       "model.rdt.ctrl_freqs names {} frequencies for {} data sets", rdt.ctrl_freqs.size(),
                       data.paths.size());
-  std::vector<std::string> lines = other_frequencies(rdt, data, train);
+  std::vector<std::string> lines = take_frequencies(rdt, data, train, keep.frequency);
   // What the network sees in the mean, and how far it strays.
   const data::VectorStatistics& statistics = train.statistics(0).proprio;
   std::vector<float> low(statistics.mean.begin(), statistics.mean.end()), high = low;
@@ -121,7 +139,7 @@ std::vector<std::string> place_rdt_numbers(models::RdtSettings& rdt, const data:
   }
   rdt.state_std.clear();
   for (std::size_t i = 0; i < low.size(); ++i) rdt.state_std.push_back(static_cast<double>(high[i] - low[i]));
-  if (keep_mean && rdt.state_mean.size() == low.size()) {
+  if (keep.mean && rdt.state_mean.size() == low.size()) {
     if (!low.empty())
       lines.push_back(format("state: mean of the checkpoint; deviations computed from {}", computed_from(data, train)));
     return lines;
@@ -165,6 +183,7 @@ std::string rdt_instruction_field(const models::RdtSettings& rdt, const data::Ro
                                                           .split = data.splits.at(0),
                                                           .on_corrupt = data.on_corrupt,
                                                           .checksums = data.checksums,
+                                                          .tolerance_s = data.tolerance_s,
                                                           .index_cache = data.index_cache});
   return data::has_instructions(*source, "language_instruction") ? "language_instruction" : "";
 }

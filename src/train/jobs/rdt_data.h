@@ -11,12 +11,18 @@
 
 namespace cohort::train {
 
-/// Fills the settings' slots, state_mean and state_std, and says which statistics they are: lines for the banner.
-/// `keep_mean`: the mean is that of an earlier part of the run. Throws Error naming a field that maps to no slot, settings
+/// What the settings say already.
+struct RdtKept {
+  bool mean = false;       ///< the mean is that of an earlier part of the run
+  bool frequency = false;  ///< somebody has said ctrl_freq or ctrl_freqs: else it is what the data say (LeRobot's fps)
+};
+
+/// Fills the settings' slots, state_mean and state_std, and ctrl_freq where the data say it, and tells which statistics
+/// and frequencies they are: lines for the banner. Throws Error naming a field that maps to no slot, settings
 /// of another number of data sets, and statistics of another data set.
 std::vector<std::string> place_rdt_numbers(models::RdtSettings& rdt, const data::RobotDataSettings& data,
                                            const std::vector<int>& state_widths, const std::vector<int>& action_widths,
-                                           const data::RobotWindows& train, bool keep_mean);
+                                           const data::RobotWindows& train, RdtKept keep);
 
 /// model.rdt.before_episode of the training that wrote a checkpoint: of this one, or of the last of a run or its folder of
 /// checkpoints. One that does not say it was made before there was this setting.

@@ -9,7 +9,7 @@ extern "C" {
 
 #include "core/ffmpeg.h"
 
-namespace cohort::render {
+namespace cohort {
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored \
@@ -52,4 +52,4 @@ COHORT_FFMPEG_FUNCTION(sws_setColorspaceDetails);
 #undef COHORT_FFMPEG_FUNCTION
 #pragma GCC diagnostic pop
 
-}  // namespace cohort::render
+}  // namespace cohort

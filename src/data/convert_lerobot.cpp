@@ -1,0 +1,409 @@
+#include "data/convert_lerobot.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <set>
+
+#include "core/error.h"
+#include "data/episode_task.h"
+#include "data/images/codec.h"
+#include "data/lerobot/lerobot_episodes.h"
+#include "data/lerobot/lerobot_writer.h"
+#include "data/transforms/component.h"
+
+namespace cohort::data {
+namespace {
+
+/// What LeRobot's recorder takes where nothing else is said.
+constexpr double kAssumedFps = 30;
+
+/// Features that the writer adds.
+const std::set<std::string> kWritten{"timestamp", "frame_index", "episode_index", "index", "task_index"};
+
+bool is_observation(const std::string& name) {
+  return name.starts_with("obs/") || name.starts_with("observation/") || name.starts_with("observations/");
+}
+
+/// The name of a source's field in LeRobot: obs/agentview_image becomes observation.images.agentview.
+std::string name_in_lerobot(const StepField& field, bool rename) {
+  std::string name = field.name;
+  if (rename && is_observation(name)) {
+    name.erase(0, name.find('/') + 1);
+    if (field.kind == StepKind::kImage) {
+      for (const char* before : {"images/", "images_"})
+        if (name.starts_with(before) && name.size() > std::strlen(before)) name.erase(0, std::strlen(before));
+      constexpr std::string_view kBehind = "_image";
+      if (name.ends_with(kBehind) && name.size() > kBehind.size()) name.erase(name.size() - kBehind.size());
+      name.insert(0, "images/");
+    }
+    name.insert(0, "observation/");
+  } else if (rename) {
+    for (const auto& [from, to] :
+         {std::pair{"actions", "action"}, std::pair{"reward", "next.reward"}, std::pair{"rewards", "next.reward"},
+          std::pair{"dones", "next.done"}, std::pair{"is_terminal", "next.done"}, std::pair{"success", "next.success"}})
+      if (name == from) {
+        name = to;
+        break;
+      }
+  }
+  std::replace(name.begin(), name.end(), '/', '.');
+  return name;
+}
+
+/// An element of a feature's type.
+template <class T>
+void append_as(std::vector<std::byte>& bytes, auto value) {
+  const T converted = static_cast<T>(value);
+  const auto* begin = reinterpret_cast<const std::byte*>(&converted);
+  bytes.insert(bytes.end(), begin, begin + sizeof(T));
+}
+
+bool is_true(std::string_view text) {
+  return text == "true" || text == "1" || text == "True";
+}
+
+class ToLeRobot {
+ public:
+  ToLeRobot(const EpisodeSource& source, const std::vector<std::int64_t>& episodes, const ConvertSettings& settings,
+            ConvertReport& report)
+      : source_(source),
+        episodes_(episodes),
+        settings_(settings),
+        report_(report),
+        first_(source.open(episodes.front())),
+        task_(source, settings.lerobot.task) {
+    if (!task_.found()) report_.said.push_back("task: the data have no instruction, so it is empty; --task gives one");
+    find_vectors();
+    find_fields();
+    find_success();
+    find_notes();
+    for (std::size_t i = 0; i < features_.size(); ++i)
+      for (std::size_t j = 0; j < i; ++j)
+        COHORT_THROW_UNLESS(features_[i].name != features_[j].name,
+                            "the feature {} would be written twice: keep the names with --keep-names",
+                            features_[i].name);
+  }
+
+  const std::vector<LeRobotFeature>& features() const { return features_; }
+  const std::vector<std::string>& notes() const { return notes_; }
+
+  /// Steps per second, from the settings or the data, or assumed, which is said.
+  double fps() const {
+    if (settings_.lerobot.fps > 0) return settings_.lerobot.fps;
+    if (const auto stated = stated_rate(source_)) {
+      if (!from_lerobot()) report_.said.push_back(format("fps: {}, from {}", stated->hz, stated->name));
+      return stated->hz;
+    }
+    report_.said.push_back(format("fps: {} is assumed, the data say none; --fps says another", kAssumedFps));
+    return kAssumedFps;
+  }
+
+  void write(const Episode& episode, LeRobotWriter& out) const {
+    const std::int64_t steps = episode.steps();
+    out.begin_episode(steps);
+    for (std::size_t f = 0; f < fields_.size(); ++f) {
+      const Field& field = fields_[f];
+      if (field.components) {
+        std::vector<float> values(static_cast<std::size_t>(steps * field.components->width()));
+        field.components->read(episode, 0, steps, values);
+        out.add(f, std::as_bytes(std::span(values)));
+      } else if (field.success) {
+        std::vector<std::byte> flags(static_cast<std::size_t>(steps), std::byte{0});
+        if (is_true(episode.metadata(success_))) flags.back() = std::byte{1};
+        out.add(f, flags);
+      } else if (source_.fields()[field.index].kind == StepKind::kText) {
+        std::vector<std::string> texts;
+        for (std::int64_t t = 0; t < steps; ++t) texts.emplace_back(episode.text(field.index, t));
+        out.add_texts(f, std::move(texts));
+      } else if (source_.fields()[field.index].kind == StepKind::kImage) {
+        std::string scratch;
+        for (std::int64_t t = 0; t < steps; ++t) {
+          const StoredImage picture = episode.image(field.index, t, scratch);
+          try {
+            out.add_picture(f, picture);
+          } catch (const Error& e) {
+            throw Error(format("{}: {}", episode.location(), e.what()));
+          }
+        }
+      } else {
+        out.add(f, numbers(episode, field.index, features_[f]));
+      }
+    }
+    std::vector<std::string> tasks, notes;
+    for (std::int64_t t = 0; t < steps; ++t) tasks.push_back(task_.at(episode, t));
+    for (const std::string& name : note_sources_) notes.emplace_back(episode.metadata(name));
+    out.end_episode(tasks, notes);
+  }
+
+ private:
+  /// Of the feature at the same place.
+  struct Field {
+    std::size_t index = 0;                                        // of the source
+    std::shared_ptr<const ComponentVector> components = nullptr;  // in its place
+    bool success = false;                                         // from what is said about the episode
+  };
+
+  bool from_lerobot() const { return dynamic_cast<const LeRobotEpisodes*>(&source_) != nullptr; }
+  bool has_metadata(const std::string& name) const {
+    const auto& names = source_.metadata_names();
+    return std::find(names.begin(), names.end(), name) != names.end();
+  }
+
+  /// observation.state and action, where they are put together of several fields.
+  void find_vectors() {
+    const auto derive = [&](const char* feature, const std::vector<std::string>& texts) {
+      const auto vector = std::make_shared<const ComponentVector>(texts, source_, feature);
+      LeRobotFeature made{.name = feature, .dtype = "float32", .shape = {vector->width()}};
+      for (const Component& component : vector->components())
+        for (std::int64_t i = 0; i < component.width(); ++i)
+          made.names.push_back(component.width() == 1 ? component.text() : format("{}.{}", component.text(), i));
+      features_.push_back(std::move(made));
+      fields_.push_back({.components = vector});
+    };
+    std::vector<std::string> state = settings_.lerobot.state;
+    bool has_state = !state.empty(), has_action = !settings_.lerobot.action.empty();
+    std::vector<std::string> all;
+    for (const StepField& field : source_.fields()) {
+      const bool number = field.kind == StepKind::kNumber && field.elements() > 0;
+      const std::string name = name_in_lerobot(field, settings_.rename);
+      has_state = has_state || (number && name == "observation.state");
+      has_action = has_action || (number && name == "action");
+      if (number && is_real(field.type) && field.shape.size() <= 1 && is_observation(field.name))
+        all.push_back(field.name);
+    }
+    if (!has_state && settings_.rename && !all.empty()) {
+      state = all;
+      std::string names;
+      for (const std::string& name : all) names += (names.empty() ? "" : ", ") + name;
+      report_.said.push_back(format("observation.state: {}; --state names others",
+                                    all.size() > 1 ? names + ", one behind the other" : names));
+    } else if (!has_state) {
+      report_.said.push_back("there is no observation.state, which LeRobot's policies see; --state names its parts");
+    }
+    if (!has_action)
+      report_.said.push_back("there is no action, which LeRobot's policies learn; --action names its parts");
+    if (!state.empty()) derive("observation.state", state);
+    if (!settings_.lerobot.action.empty()) derive("action", settings_.lerobot.action);
+  }
+
+  static bool is_real(ElementType type) {
+    return type == ElementType::kFloat32 || type == ElementType::kFloat64 || type == ElementType::kFloat16 ||
+           type == ElementType::kBFloat16;
+  }
+
+  void find_fields() {
+    const auto leave = [&](const StepField& field, const std::string& why) {
+      report_.left_out.push_back(format("{}: {}", field.name, why));
+    };
+    std::string narrowed;
+    for (std::size_t f = 0; f < source_.fields().size(); ++f) {
+      const StepField& field = source_.fields()[f];
+      if (f == task_.field() || (from_lerobot() && (kWritten.contains(field.name) || field.name == "task"))) continue;
+      LeRobotFeature feature{.name = name_in_lerobot(field, settings_.rename), .dtype = "", .shape = field.shape};
+      // A name that LeRobot has for something else.
+      if (kWritten.contains(feature.name) ||
+          std::any_of(features_.begin(), features_.end(), [&](const LeRobotFeature& known) {
+            return known.name == feature.name &&
+                   fields_[static_cast<std::size_t>(&known - features_.data())].components;
+          }))
+        feature.name.insert(0, "recorded.");
+      if (field.kind == StepKind::kNumber) {
+        if (field.elements() < 1) {
+          leave(field, field.elements() < 0 ? "its size varies from step to step" : "it has no elements");
+          continue;
+        }
+        if (feature.shape.empty()) feature.shape = {1};
+        if (feature.shape.size() > 5) {
+          leave(field, "LeRobot holds arrays of up to 5 dimensions");
+          continue;
+        }
+        feature.dtype = number_dtype(field, feature.name);
+        if (const auto* lerobot = dynamic_cast<const LeRobotEpisodes*>(&source_))
+          feature.names = lerobot->element_names(field.name);
+        if (field.type == ElementType::kFloat64 && feature.dtype == "float32")
+          narrowed += (narrowed.empty() ? "" : ", ") + field.name;
+      } else if (!field.fault().empty()) {
+        leave(field, "it " + field.fault());
+        continue;
+      } else if (field.kind == StepKind::kText) {
+        feature.dtype = "string";
+        feature.shape = {1};
+      } else if (changes_size(f)) {
+        leave(field, "its pictures are not all of one size");
+        continue;
+      } else {
+        feature.dtype = settings_.lerobot.images;
+        feature.shape = picture_shape(f);
+      }
+      features_.push_back(std::move(feature));
+      fields_.push_back({.index = f});
+    }
+    if (!narrowed.empty())
+      report_.said.push_back(format(
+          "float64 is written as float32, which LeRobot's policies take ({}); --keep-float64 leaves it", narrowed));
+  }
+
+  std::string number_dtype(const StepField& field, const std::string& name) const {
+    if (name == "next.done" || name == "next.success") return "bool";
+    if (field.type == ElementType::kFloat64) return settings_.lerobot.keep_float64 ? "float64" : "float32";
+    if (is_real(field.type)) return "float32";
+    if (field.type == ElementType::kBool) return "bool";
+    for (const char* known : {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"})
+      if (field.type_name() == known) return known;
+    return "int64";
+  }
+
+  /// Whether pictures whose size the schema leaves open have several, or a step has none. Their headers are looked at.
+  bool changes_size(std::size_t f) const {
+    const std::vector<std::int64_t>& declared = source_.fields()[f].shape;
+    if (declared.size() >= 2 && declared[0] > 0 && declared[1] > 0) return false;
+    std::string scratch;
+    std::optional<std::pair<std::int64_t, std::int64_t>> size;
+    for (const std::int64_t e : episodes_) {
+      const auto episode = source_.open(e);
+      for (std::int64_t t = 0; t < episode->steps(); ++t) {
+        const StoredImage stored = episode->image(f, t, scratch);
+        if (stored.bytes.empty()) return true;
+        std::pair found{stored.height, stored.width};
+        if (stored.encoding == ImageEncoding::kJpegOrPng) {
+          const Image header = image_header(stored.bytes);
+          found = {header.height, header.width};
+        }
+        if (size && *size != found) return true;
+        size = found;
+      }
+    }
+    return false;
+  }
+
+  /// Height, width and channels, of the first picture where the schema does not say it.
+  std::vector<std::int64_t> picture_shape(std::size_t f) const {
+    std::string scratch;
+    const StoredImage stored = first_->image(f, 0, scratch);
+    COHORT_THROW_UNLESS(!stored.bytes.empty(), "{}: {} has no picture in step 0, and LeRobot wants one in every step",
+                        first_->location(), source_.fields()[f].name);
+    std::vector<std::int64_t> shape{stored.height, stored.width, stored.channels};
+    if (stored.encoding == ImageEncoding::kJpegOrPng) {
+      const Image header = image_header(stored.bytes);
+      shape = {header.height, header.width, header.channels <= 2 ? 1 : 3};
+    }
+    if (settings_.lerobot.images == "video") shape[2] = 3;
+    return shape;
+  }
+
+  void find_success() {
+    for (const LeRobotFeature& feature : features_)
+      if (feature.name == "next.success") return;
+    for (const char* name : {"success", "episode_metadata/success"})
+      if (has_metadata(name) && settings_.rename) {
+        success_ = name;
+        features_.push_back({.name = "next.success", .dtype = "bool", .shape = {1}});
+        fields_.push_back({.success = true});
+        return;
+      }
+  }
+
+  /// What is said about every episode goes into meta/episodes.
+  void find_notes() {
+    for (const std::string& name : source_.metadata_names()) {
+      if (name == task_.metadata() || name == "num_samples" || name == "data/total" || name == "data/step_texts" ||
+          (from_lerobot() &&
+           (name == "language_instruction" || name == "episode_index" || name == "fps" || name == "robot_type")))
+        continue;
+      constexpr std::string_view kPrefix = "episode_metadata/";
+      const std::string column =
+          std::string(kLeRobotNote) + (name.starts_with(kPrefix) ? name.substr(kPrefix.size()) : name);
+      if (std::find(notes_.begin(), notes_.end(), column) != notes_.end()) {
+        report_.left_out.push_back(format("{}: {} has another value already", name, column));
+        continue;
+      }
+      notes_.push_back(column);
+      note_sources_.push_back(name);
+    }
+  }
+
+  std::vector<std::byte> numbers(const Episode& episode, std::size_t index, const LeRobotFeature& feature) const {
+    const StepField& field = source_.fields()[index];
+    const auto count = static_cast<std::size_t>(episode.steps() * field.elements());
+    std::vector<std::byte> bytes;
+    const auto read = [&]<class T>(T) {
+      std::vector<T> values(count);
+      episode.read(index, 0, episode.steps(), std::span(values));
+      return values;
+    };
+    if (feature.dtype == "bool") {
+      for (std::size_t i = 0; const double value : read(double{})) {
+        COHORT_THROW_UNLESS(value == 0 || value == 1,
+                            "{}: {} is neither 0 nor 1 in step {}, but {} is a flag in LeRobot; keep the name with "
+                            "--keep-names, or convert other episodes",
+                            episode.location(), field.name, i / static_cast<std::size_t>(field.elements()),
+                            feature.name);
+        append_as<std::uint8_t>(bytes, value);
+        ++i;
+      }
+      return bytes;
+    }
+    if (feature.dtype == "float32") {
+      for (const float value : read(float{})) append_as<float>(bytes, value);
+    } else if (feature.dtype == "float64") {
+      for (const double value : read(double{})) append_as<double>(bytes, value);
+    } else {
+      for (const std::int64_t value : read(std::int64_t{})) {
+        if (feature.dtype == "int8") append_as<std::int8_t>(bytes, value);
+        if (feature.dtype == "int16") append_as<std::int16_t>(bytes, value);
+        if (feature.dtype == "int32") append_as<std::int32_t>(bytes, value);
+        if (feature.dtype == "int64") append_as<std::int64_t>(bytes, value);
+        if (feature.dtype == "uint8") append_as<std::uint8_t>(bytes, value);
+        if (feature.dtype == "uint16") append_as<std::uint16_t>(bytes, value);
+        if (feature.dtype == "uint32") append_as<std::uint32_t>(bytes, value);
+        if (feature.dtype == "uint64") append_as<std::uint64_t>(bytes, value);
+      }
+    }
+    return bytes;
+  }
+
+  const EpisodeSource& source_;
+  const std::vector<std::int64_t>& episodes_;
+  const ConvertSettings& settings_;
+  ConvertReport& report_;
+  std::shared_ptr<const Episode> first_;
+  EpisodeTask task_;
+  std::string success_;
+  std::vector<LeRobotFeature> features_;
+  std::vector<Field> fields_;
+  std::vector<std::string> notes_, note_sources_;
+};
+
+}  // namespace
+
+void convert_to_lerobot(const EpisodeSource& source, const std::vector<std::int64_t>& episodes,
+                        const std::filesystem::path& out, const ConvertSettings& settings, ConvertReport& report) {
+  COHORT_THROW_UNLESS(settings.lerobot.images == "video" || settings.lerobot.images == "image",
+                      "pictures are stored as video or image, not '{}'", settings.lerobot.images);
+  COHORT_THROW_UNLESS(settings.lerobot.fps >= 0, "{} steps per second: more than 0, or 0 for what the data say",
+                      settings.lerobot.fps);
+  const ToLeRobot converter(source, episodes, settings, report);
+  const std::string_view robot_type = source.open(episodes.front())->metadata("robot_type");
+  LeRobotWriter writer(out, converter.features(),
+                       {.fps = converter.fps(),
+                        .robot_type = std::string(robot_type),
+                        .vcodec = settings.lerobot.vcodec,
+                        .data_files_size_in_mb = settings.lerobot.data_files_size_in_mb,
+                        .video_files_size_in_mb = settings.lerobot.video_files_size_in_mb},
+                       converter.notes());
+  if (const std::string codecs = writer.codecs(); !codecs.empty())
+    report.said.push_back(format("video: {}, which is lossy; --images image keeps every pixel", codecs));
+  for (const std::int64_t e : episodes) {
+    const auto episode = source.open(e);
+    converter.write(*episode, writer);
+    ++report.episodes;
+    report.steps += episode->steps();
+  }
+  for (const std::string& feature : writer.not_finite())
+    report.said.push_back(format("{}: values that are not finite are passed over in its statistics", feature));
+  writer.finish();
+  report.path = out;
+}
+
+}  // namespace cohort::data
