@@ -92,8 +92,8 @@ class PpoRunner {
   /// the environments of all, so that any number of ranks can go on.
   policy::CheckpointContent checkpoint();
   /// Goes on where checkpoint() was taken, with the same bits: weights and their average (without one in the checkpoint
-  /// it starts from the weights, with a warning), optimizer, moments, learning rate,
-  /// environments, and what the networks remember of them. Throws Error naming `source` for one of other networks or environments.
+  /// it starts from the weights, with a warning), optimizer, moments, learning rate, environments, and what the networks
+  /// remember of them. Throws Error naming `source` for one of other networks or environments.
   void resume(const policy::CheckpointContent& content, const std::string& source);
 
  private:
