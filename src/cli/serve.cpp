@@ -59,7 +59,7 @@ std::unique_ptr<serve::Policy> load_ppo(const ServeArguments& arguments) {
   settings.engine = learnt.engine;
   settings.overrides = learnt.settings;
   const auto task = tasks::make_task(learnt.name, settings);
-  return rl::serve_ppo(arguments.run, *task);
+  return rl::serve_ppo(arguments.run, *task, !arguments.raw_weights);
 }
 
 std::vector<std::unique_ptr<serve::Policy>> load(const ServeArguments& arguments) {

@@ -111,10 +111,10 @@ std::unique_ptr<ActorOwner> make_simple(const std::string& who, tasks::Task& tas
     if (arguments.exec_horizon > 0) identity += format(", {} actions of an answer", arguments.exec_horizon);
     return std::make_unique<SimpleActor>(std::move(actor), identity, summary);
   }
-  auto actor = std::make_unique<rl::PpoActor>(who, task);
+  auto actor = std::make_unique<rl::PpoActor>(who, task, !arguments.raw_weights);
   const std::string summary = actor->summary();
   for (const std::string& difference : actor->differences()) log::warning("{}: {}", short_name(who), difference);
-  return std::make_unique<SimpleActor>(std::move(actor), summary);
+  return std::make_unique<SimpleActor>(std::move(actor), summary, summary);
 }
 
 /// The last `count` parts of a path, or all of it.

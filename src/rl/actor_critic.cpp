@@ -11,6 +11,7 @@
 #include "models/layers.h"
 #include "models/linear.h"
 #include "tensors/convert.h"
+#include "train/precision.h"
 
 namespace cohort::rl {
 namespace {
@@ -53,9 +54,11 @@ Mlp::~Mlp() = default;
 at::Tensor Mlp::forward(at::Tensor x) const {
   for (std::size_t i = 0; i < layers_->linear.size(); ++i) {
     if (i > 0) x = layers_->activation(x);
-    x = layers_->linear[i]->forward(x);
+    if (i + 1 < layers_->linear.size()) x = layers_->linear[i]->forward(x);
   }
-  return x;
+  // Under autocast what comes out is not rounded once more.
+  const train::PrecisionGuard full(train::Precision::kFp32, x.device().type());
+  return layers_->linear.back()->forward(x.to(layers_->linear.back()->weight().scalar_type()));
 }
 
 std::vector<std::pair<at::Tensor, at::Tensor>> Mlp::parameters_of_layers() const {

@@ -36,6 +36,7 @@ class Mlp : public torch::nn::Module {
  public:
   Mlp(std::int64_t in, const std::vector<int>& hidden, std::int64_t out, const std::string& activation);
   ~Mlp() override;
+  /// (n, in) -> (n, out). Under autocast the last layer stays in float32.
   at::Tensor forward(at::Tensor x) const;
   /// Weight and bias of each layer, in order.
   std::vector<std::pair<at::Tensor, at::Tensor>> parameters_of_layers() const;

@@ -13,6 +13,7 @@ namespace {
 constexpr double kFloatBytes = 4, kIndexBytes = 8;
 // Copies of weights: themselves, gradient, two moments of Adam, three in a checkpoint, pieces of a gradient (FusedMlp).
 constexpr double kCopiesOfWeights = 24;
+constexpr double kCopiesOfAverage = 2;  // itself, and in a checkpoint
 constexpr double kNumbersOfAGate = 10;  // what a GRU keeps for its backward pass, for each number that it remembers
 
 /// Numbers of a network's weights, and of what its layers give for a row.
@@ -55,7 +56,8 @@ LearnerMemory learner_memory(const LearnerSize& size) {
       std::min(static_cast<double>(size.task.horizon), steps * static_cast<double>(size.runner.max_iterations));
   return {.per_environment = steps * (kFloatBytes * (rollout + as_seen + minibatch) + 2 * kIndexBytes) +
                              4 * kFloatBytes * age * actions,
-          .fixed = kCopiesOfWeights * kFloatBytes * (actor.weights + critic.weights)};
+          .fixed = (kCopiesOfWeights + (size.runner.ema.enabled ? kCopiesOfAverage : 0)) * kFloatBytes *
+                   (actor.weights + critic.weights)};
 }
 
 void need_memory(const LearnerSize& size, double available) {

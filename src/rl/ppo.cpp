@@ -60,14 +60,31 @@ const std::vector<std::pair<const char*, at::Tensor Ppo::Minibatch::*>> Ppo::kFi
     {"returns", &Minibatch::returns},           {"keep", &Minibatch::keep},
     {"actor_memory", &Minibatch::actor_memory}, {"critic_memory", &Minibatch::critic_memory}};
 
-at::Tensor Ppo::means_of(const ActorCritic& networks, const Minibatch& batch) {
+at::Tensor Ppo::means_of(const ActorCritic& networks, const Minibatch& batch) const {
+  const train::PrecisionGuard autocast(precision_, batch.observations.device().type());
   if (!networks.recurrent()) return networks.mean(batch.observations);
   return networks.means(batch.observations, batch.actor_memory.transpose(0, 1), batch.keep);
 }
 
-at::Tensor Ppo::values_of(const ActorCritic& networks, const Minibatch& batch) {
+at::Tensor Ppo::values_of(const ActorCritic& networks, const Minibatch& batch) const {
+  const train::PrecisionGuard autocast(precision_, batch.observations.device().type());
   if (!networks.recurrent()) return networks.value(batch.observations);
   return networks.values(batch.observations, batch.critic_memory.transpose(0, 1), batch.keep);
+}
+
+void Ppo::compute_old_again(Minibatch& all, const at::Tensor& old_log_std, std::int64_t size) const {
+  const at::NoGradGuard no_grad;
+  std::vector<at::Tensor> means, values;
+  for (std::int64_t first = 0; first < all.actions.size(0); first += size) {
+    Minibatch part;
+    for (const auto& [name, field] : kFields)
+      if ((all.*field).defined()) part.*field = (all.*field).narrow(0, first, size);
+    means.push_back(means_of(networks_, part));
+    values.push_back(values_of(networks_, part));
+  }
+  all.old_means = at::cat(means);
+  all.old_values = at::cat(values);
+  all.old_log_probs = gaussian_log_prob(all.old_means, old_log_std, all.actions);
 }
 
 Ppo::Pass::Pass(const Gru* memory, const Mlp& network, FusedMlp::Activation activation,
@@ -94,13 +111,15 @@ Ppo::Ppo(ActorCritic& networks, const PpoSettings& settings, const PpoHelp& help
       settings_(settings),
       ranks_(help.ranks),
       devices_(help.devices),
+      ema_(help.ema),
+      precision_(help.precision),
       team_(std::make_shared<ThreadTeam>(help.threads)),
       learning_rate_(settings.learning_rate),
       optimizer_(train::parameter_groups(networks, adam()), adam()) {
   check(settings);
   tensors::settle_processor();
   if (const auto activation = FusedMlp::activation(networks.settings().activation);
-      activation && networks.log_std().is_cpu() && !devices_) {
+      activation && networks.log_std().is_cpu() && !devices_ && precision_ == train::Precision::kFp32) {
     actor_pass_.emplace(networks.actor_memory(), networks.actor(), *activation, team_);
     critic_pass_.emplace(networks.critic_memory(), networks.critic(), *activation, team_);
   }
@@ -274,11 +293,12 @@ Ppo::Minibatch Ppo::pick(const Minibatch& all, const at::Tensor& rows) const {
 }
 
 PpoLosses Ppo::update(const Rollout& rollout, const std::function<at::Tensor(int epoch)>& order) {
-  const Minibatch all = whole(rollout);
+  Minibatch all = whole(rollout);
   const std::int64_t n = all.actions.size(0), size = n / settings_.num_mini_batches;
   COHORT_CHECK(size * settings_.num_mini_batches == n, "{} {} and {} minibatches", n,
                networks_.recurrent() ? "environments" : "transitions", settings_.num_mini_batches);
   const at::Tensor old_log_std = rollout.log_std.clone();
+  if (precision_ != train::Precision::kFp32) compute_old_again(all, old_log_std, size);
   const double share = 1.0 / (settings_.num_learning_epochs * settings_.num_mini_batches);
   PpoLosses total;
   for (int epoch = 0; epoch < settings_.num_learning_epochs; ++epoch) {
@@ -300,6 +320,7 @@ PpoLosses Ppo::update(const Rollout& rollout, const std::function<at::Tensor(int
       }
       adapt_learning_rate(total.kl);
       optimizer_.step(learning_rate_);
+      if (ema_) ema_->update();
       weights_changed();
       total.loss += loss * share;
       total.surrogate += surrogate * share;

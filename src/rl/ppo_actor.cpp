@@ -116,7 +116,7 @@ PpoTask task_of_ppo_run(const fs::path& path) {
   return task;
 }
 
-PpoActor::PpoActor(const fs::path& path, const tasks::Task& task) : name_(short_name(path)) {
+PpoActor::PpoActor(const fs::path& path, const tasks::Task& task, bool averaged) : name_(short_name(path)) {
   const fs::path checkpoint = checkpoint_of(path);
   const policy::CheckpointContent content = policy::read_checkpoint(checkpoint);
   const config::Json configuration = configuration_of(content);
@@ -148,10 +148,12 @@ PpoActor::PpoActor(const fs::path& path, const tasks::Task& task) : name_(short_
       COHORT_THROW_UNLESS(tensor.numel() == networks->action_width(),
                           "{} has learnt {} with actions of {} numbers; those of {} have {}", checkpoint.string(),
                           trained_on, tensor.numel(), task.spec().name, networks->action_width());
-  policy::load_weights(*networks, content.model, content.model_aliases, (checkpoint / policy::kModelFile).string());
+  const bool takes_average = averaged && !content.ema.empty();
+  policy::load_weights(*networks, takes_average ? content.ema : content.model, content.model_aliases,
+                       (checkpoint / (takes_average ? policy::kEmaFile : policy::kModelFile)).string());
   networks->moments().refresh();
-  summary_ = format("PPO on {}, iteration {}, {} control steps: {}", trained_on, content.state.step,
-                    content.state.samples, checkpoint.string());
+  summary_ = format("PPO on {}, iteration {}, {} control steps{}: {}", trained_on, content.state.step,
+                    content.state.samples, takes_average ? ", moving average of the weights" : "", checkpoint.string());
   networks_ = std::move(networks);
   differences_ = differences_of(configuration, task);
 }

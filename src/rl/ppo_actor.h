@@ -4,7 +4,8 @@
 ///   PpoActor actor("outputs/ppo/latest", *task);     // a run, a folder of checkpoints, or a checkpoint
 ///   actor.act(*task, envs, actions);                 // as any Actor (tasks/actor.h)
 ///
-/// The checkpoint's model.safetensors holds all of it: weights, the observations' moments, offset and scale of actions.
+/// The checkpoint's model.safetensors holds all of it: weights, the observations' moments, offset and scale of actions;
+/// so does ema/model.safetensors with the weights' moving average, which acts where there is one.
 #pragma once
 #include <filesystem>
 #include <memory>
@@ -29,8 +30,9 @@ PpoTask task_of_ppo_run(const std::filesystem::path& path);
 
 class PpoActor final : public tasks::Actor {
  public:
-  /// Throws Error where there is no checkpoint of PPO, or where its observations or actions are not the task's.
-  PpoActor(const std::filesystem::path& path, const tasks::Task& task);
+  /// averaged = false: the weights themselves, also where there is an average. Throws Error where there is no checkpoint
+  /// of PPO, or where its observations or actions are not the task's.
+  PpoActor(const std::filesystem::path& path, const tasks::Task& task, bool averaged = true);
   /// Networks that are at hand, e.g. while they learn.
   PpoActor(std::shared_ptr<const ActorCritic> networks, std::string name);
 

@@ -196,7 +196,8 @@ void describe(config::Fields& fields, PpoRunSettings& s) {
       "run to continue, on the command line only: its folder, or one of its checkpoints; auto: the newest of this "
       "name; empty: a new run");
   fields.add("threads", s.threads, "cores for the simulator, of each rank; 0: all; no result depends on it");
-  fields.add("learner_threads", s.learner_threads, "cores for learning, of each rank; 0: all; no result depends on it");
+  fields.add("learner_threads", s.learner_threads,
+             "cores for learning, of each rank; 0: all; in fp32 no result depends on it");
   fields.add("save_interval", s.save_interval, "iterations between checkpoints");
   fields.add("keep_checkpoints", s.keep_checkpoints, "the newest checkpoints that are kept; 0: all");
   fields.add("tensorboard", s.tensorboard, "write TensorBoard events beside metrics.jsonl");
@@ -292,7 +293,8 @@ int run(PpoRunSettings& settings, const config::Fields& fields, const std::vecto
   if (settings.name.empty()) settings.name = settings.task;
   check_run(settings);
   // FusedMlp divides the work among threads of its own; LibTorch's cost more than they bring in networks of this size.
-  const bool fused = FusedMlp::activation(settings.policy.activation).has_value() && settings.devices.size() < 2;
+  const bool fused = FusedMlp::activation(settings.policy.activation).has_value() && settings.devices.size() < 2 &&
+                     learner_precision(settings.runner) == train::Precision::kFp32;
   at::set_num_threads(fused ? 1 : settings.learner_threads);
   tensors::settle_processor();
 
@@ -403,7 +405,8 @@ int run(PpoRunSettings& settings, const config::Fields& fields, const std::vecto
         stopped ? format("stopped at iteration {}; continue with: {}", runner.iteration(), command.text) : "finished";
     log::info("training {} after {}", status, format_duration(seconds()));
     output->finish(status, false, seconds(), of_ranks);
-    log::info("weights  {}", (folder.checkpoints() / "last" / policy::kModelFile).string());
+    const char* weights = settings.runner.ema.enabled ? policy::kEmaFile : policy::kModelFile;
+    log::info("weights  {}", (folder.checkpoints() / "last" / weights).string());
     if (settings.charts) log::info("report   {}", folder.report_file().string());
     say_what_next(settings, *task, folder.path());
   }

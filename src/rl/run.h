@@ -24,7 +24,7 @@ struct PpoRunSettings {
   int n_envs = 256;         ///< over all ranks
   int threads = 0;          ///< cores for the simulator; 0: all. No result depends on it
   int learner_threads = 0;  ///< cores for learning; 0: all. No result depends on it but with activations of LibTorch's
-                            ///< own (FusedMlp::activation)
+                            ///< own (FusedMlp::activation) and in bf16
   std::int64_t save_interval = 50;    ///< iterations between checkpoints
   std::int64_t keep_checkpoints = 3;  ///< the newest; 0: all
   bool tensorboard = true;

@@ -8,6 +8,7 @@
 #include <torch/utils.h>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "core/philox.h"
 #include "parallel/data_parallel.h"
 #include "policy/weights.h"
@@ -83,7 +84,13 @@ PpoRunner::PpoRunner(tasks::Task& task, const RunnerSettings& settings, const Pp
                                   ppo.num_mini_batches, ranks_))),
       networks_(networks_on(company.device, policy, task.spec(), settings.seed)),
       devices_(strategy_over(company.devices, networks_, policy, task.spec())),
-      ppo_(*networks_, ppo, {.ranks = &ranks_, .threads = company.threads, .devices = devices_.get()}),
+      ema_(settings.ema.enabled ? std::optional<train::Ema>(std::in_place, *networks_, settings.ema) : std::nullopt),
+      ppo_(*networks_, ppo,
+           {.ranks = &ranks_,
+            .threads = company.threads,
+            .devices = devices_.get(),
+            .ema = ema(),
+            .precision = learner_precision(settings)}),
       environments_(task, settings.seed, shares_.first_environment(), settings.init_at_random_ep_len),
       rollout_(settings.num_steps_per_env, task.n_envs(), networks_->observation_width(), networks_->action_width(),
                company.device),
@@ -234,6 +241,10 @@ policy::CheckpointContent PpoRunner::checkpoint() {
   content.state.optimizer = ppo_.optimizer().settings().kind;
   content.state.loss_sums.resize(1);
   content.model = policy::module_state(*networks_);
+  if (ema_) {
+    content.ema = ema_->state();
+    content.state.ema_updates = ema_->updates();
+  }
   content.optimizer = ppo_.optimizer().state();
   content.random.emplace_back(kLearningRate, torch::tensor({ppo_.learning_rate()}, at::kDouble));
   policy::NamedTensors environments = environments_.state();
@@ -269,6 +280,12 @@ void PpoRunner::resume(const policy::CheckpointContent& content, const std::stri
   }
   policy::load_weights(*networks_, content.model, content.model_aliases, source);
   networks_->moments().refresh();
+  if (ema_ && content.ema.empty()) {
+    log::warning("{} holds no moving average of the weights; it starts from the weights", source);
+    ema_.emplace(*networks_, settings_.ema);
+  } else if (ema_) {
+    ema_->load_state(content.ema, content.state.ema_updates, source);
+  }
   if (!content.optimizer.empty()) ppo_.optimizer().load_state(content.optimizer, source);
   ppo_.weights_changed();
   const policy::NamedTensors own = share_of_environments(environments, shares_, ranks_);

@@ -15,6 +15,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,6 +31,7 @@
 #include "rl/rollout.h"
 #include "rl/settings.h"
 #include "tasks/task.h"
+#include "train/ema.h"
 
 namespace cohort::rl {
 
@@ -78,6 +80,8 @@ class PpoRunner {
   /// Of the optimizer from here on; `adaptive` moves it on.
   void set_learning_rate(double rate) { ppo_.set_learning_rate(rate); }
   const std::shared_ptr<ActorCritic>& networks() const { return networks_; }
+  /// The weights' moving average, or null: train::EmaWeightsGuard(runner.ema()) lets networks() hold it for a scope.
+  train::Ema* ema() { return ema_ ? &*ema_ : nullptr; }
   Environments& environments() { return environments_; }
 
   /// What the last rollout was, and this rank's place among all; for tests and for who looks closer.
@@ -87,8 +91,9 @@ class PpoRunner {
   /// All that resume() needs, but for the configuration. The tensors are live. All ranks call it; all get the same, of
   /// the environments of all, so that any number of ranks can go on.
   policy::CheckpointContent checkpoint();
-  /// Goes on where checkpoint() was taken, with the same bits: weights, optimizer, moments, learning rate,
-  /// environments, and what the networks remember of them. Throws Error naming `source` for one of other networks or environments.
+  /// Goes on where checkpoint() was taken, with the same bits: weights and their average (without one in the checkpoint
+  /// it starts from the weights, with a warning), optimizer, moments, learning rate, environments, and what the networks
+  /// remember of them. Throws Error naming `source` for one of other networks or environments.
   void resume(const policy::CheckpointContent& content, const std::string& source);
 
  private:
@@ -108,6 +113,7 @@ class PpoRunner {
   Shares shares_;
   std::shared_ptr<ActorCritic> networks_;
   std::unique_ptr<parallel::Strategy> devices_;
+  std::optional<train::Ema> ema_;
   Ppo ppo_;
   Environments environments_;
   Rollout rollout_;

@@ -80,7 +80,8 @@ class PpoSession final : public serve::Session {
 
 class ServedPpo final : public serve::Policy {
  public:
-  ServedPpo(const std::filesystem::path& path, const tasks::Task& task) : actor_(path, task), spec_(task.spec()) {
+  ServedPpo(const std::filesystem::path& path, const tasks::Task& task, bool averaged)
+      : actor_(path, task, averaged), spec_(task.spec()) {
     info_.summary = actor_.summary();
     for (const tasks::FieldSpec& field : spec_.observations)
       if (!is_unseen(actor_, field.name))
@@ -102,8 +103,8 @@ class ServedPpo final : public serve::Policy {
 
 }  // namespace
 
-std::unique_ptr<serve::Policy> serve_ppo(const std::filesystem::path& path, const tasks::Task& task) {
-  return std::make_unique<ServedPpo>(path, task);
+std::unique_ptr<serve::Policy> serve_ppo(const std::filesystem::path& path, const tasks::Task& task, bool averaged) {
+  return std::make_unique<ServedPpo>(path, task, averaged);
 }
 
 }  // namespace cohort::rl

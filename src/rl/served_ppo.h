@@ -12,7 +12,9 @@
 
 namespace cohort::rl {
 
-/// Observations are called as in the task. Throws what PpoActor throws. The task is not needed afterwards.
-std::unique_ptr<serve::Policy> serve_ppo(const std::filesystem::path& path, const tasks::Task& task);
+/// Observations are called as in the task. averaged as of PpoActor; throws what it throws. The task is not needed
+/// afterwards.
+std::unique_ptr<serve::Policy> serve_ppo(const std::filesystem::path& path, const tasks::Task& task,
+                                         bool averaged = true);
 
 }  // namespace cohort::rl

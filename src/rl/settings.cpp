@@ -48,6 +48,15 @@ void describe(config::Fields& fields, RunnerSettings& s) {
   fields.add("init_at_random_ep_len", s.init_at_random_ep_len,
              "the first episodes are cut off at random ages, so that later ones do not all end at once");
   fields.add("reward_scale", s.reward_scale, "what is learnt from is the task's reward times this");
+  fields.add("precision", s.precision, "of the learner's forward passes: fp32, or bf16 by autocast; acting is in fp32");
+  fields.section("ema", [&] { train::describe(fields, s.ema); });
+}
+
+train::Precision learner_precision(const RunnerSettings& s) {
+  const train::Precision precision = train::parse_precision(s.precision);
+  COHORT_THROW_UNLESS(precision != train::Precision::kFp16,
+                      "precision=fp16 needs losses that are scaled, which PPO does not do: take precision=bf16");
+  return precision;
 }
 
 void check(const PolicySettings& s) {
@@ -86,6 +95,8 @@ void check(const RunnerSettings& s, const PpoSettings& ppo, int n_envs, bool rec
                       s.num_steps_per_env);
   COHORT_THROW_UNLESS(s.max_iterations >= 1, "max_iterations = {}: at least one is needed", s.max_iterations);
   COHORT_THROW_UNLESS(s.reward_scale > 0, "reward_scale = {} must be above 0", s.reward_scale);
+  (void)learner_precision(s);
+  s.ema.validate();
   const std::int64_t transitions = std::int64_t{n_envs} * s.num_steps_per_env;
   // n_envs must be a multiple of what the steps do not bring.
   const int unit =

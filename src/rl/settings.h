@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "core/config.h"
+#include "train/ema.h"
+#include "train/precision.h"
 
 namespace cohort::rl {
 
@@ -48,7 +50,12 @@ struct RunnerSettings {
   std::int64_t max_iterations = 300;   ///< rollouts, each with its update
   bool init_at_random_ep_len = false;  ///< the first episodes are cut off at random ages: later ones end apart
   double reward_scale = 1.0;           ///< what is learnt from is the task's reward times this
+  std::string precision = "fp32";      ///< of the learner's forward passes, fp32 or bf16; see ppo.h
+  train::EmaSettings ema;              ///< of the weights, an update after each step of the optimizer
 };
+
+/// Throws Error for what is no precision, and for fp16: its losses would have to be scaled.
+train::Precision learner_precision(const RunnerSettings& settings);
 
 void describe(config::Fields& fields, PolicySettings& settings);
 void describe(config::Fields& fields, PpoSettings& settings);

@@ -90,6 +90,8 @@ TEST_F(TrainPpo, BadInputIsRefusedBeforeAFolderIsMade) {
       {{"task_settings=[reward_scales=upright]"}, "cartpole-balance", "TERM:FACTOR is needed, e.g. upright:2"},
       {{"task_settings=[reward_scales=[upright:2,upright:3]]"}, "cartpole-balance", "names 'upright' twice"},
       {{"task_settings=[reward=sparse,reward_scales=upright:2]"}, "cartpole-balance", "reward=sparse has none"},
+      {{"precision=fp16"}, "cartpole-balance", "take precision=bf16"},
+      {{"ema.max_decay=2"}, "cartpole-balance", "max_decay (2) <= 1 must hold"},
       {{"devices=[cuda:0]", "backend=cpu"}, "cartpole-balance", "contradicts backend=cpu"},
       {{"n_envs=4", "num_steps_per_env=1", "devices=[cpu,cpu,cpu]"},
        "cartpole-balance",
@@ -288,6 +290,37 @@ TEST_F(TrainPpo, WhatItsPolicyCannotDoIsRefusedWithWhatItCan) {
   const std::string remedy = "max_iterations=3";
   EXPECT_TRUE(contains(estimate.err, "with " + remedy)) << estimate.err;
   EXPECT_EQ(train("remedy", {remedy}).code, 0);
+}
+
+TEST_F(TrainPpo, TheMovingAverageIsKeptContinuedAndPlayed) {
+  const Words averaged{"ema.enabled=true", "precision=bf16"};
+  const auto with = [&](const Words& more) {
+    Words words = averaged;
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  };
+  const Outcome part = train("part", with({"max_iterations=2"})), whole = train("whole", with({"max_iterations=3"}));
+  ASSERT_EQ(part.code, 0) << part.err;
+  ASSERT_EQ(whole.code, 0) << whole.err;
+  EXPECT_TRUE(contains(whole.err, "checkpoints/last/ema/model.safetensors")) << whole.err;
+  const std::string folder = latest("part").string();
+  const Outcome more =
+      run({cohort_path(), "train", "resume=" + folder, "max_iterations=3"}, {{"OMP_NUM_THREADS", "1"}});
+  ASSERT_EQ(more.code, 0) << more.err;
+  for (const char* file : {"checkpoints/last/model.safetensors", "checkpoints/last/ema/model.safetensors"})
+    EXPECT_EQ(text_of(latest("part") / file), text_of(latest("whole") / file)) << file;
+  const auto played = [&](const Words& flags) {
+    Words words{cohort_path(), "evaluate", "--task", "cartpole-balance", "horizon=8", "--episodes",
+                "1",           "--policy", folder};
+    words.insert(words.end(), flags.begin(), flags.end());
+    return run(words).output();
+  };
+  EXPECT_TRUE(contains(played({}), "moving average of the weights")) << played({});
+  EXPECT_FALSE(contains(played({"--raw-weights"}), "moving average of the weights"));
+  const Outcome other = run({cohort_path(), "train", "resume=" + folder, "max_iterations=4", "precision=fp32"},
+                            {{"OMP_NUM_THREADS", "1"}});
+  EXPECT_EQ(other.code, 0) << other.err;
+  EXPECT_TRUE(contains(other.err, "precision=fp32 from here on, and not bf16 as before")) << other.err;
 }
 
 TEST_F(TrainPpo, EvaluationSaysInWhatItsTaskDiffersFromTheOneThatWasLearnt) {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "rl/actor_critic.h"
 #include "rl/point_task.h"
 #include "rl/rollout.h"
 
@@ -50,6 +51,16 @@ TEST(LearnerMemory, TooManyEnvironmentsAreRefusedWithANumberThatFits) {
     EXPECT_EQ(refusal(size_of(fits, ranks), available), "");
     EXPECT_NE(refusal(size_of(fits + fits / 10, ranks), available), "") << "not far below";
   }
+}
+
+TEST(LearnerMemory, AnAverageOfTheWeightsIsCounted) {
+  LearnerSize size = size_of(32);
+  const double without = learner_memory(size).fixed;
+  size.runner.ema.enabled = true;
+  const ActorCritic networks(size.policy, size.task, 1);
+  double weights = 0;
+  for (const at::Tensor& parameter : networks.parameters()) weights += static_cast<double>(parameter.nbytes());
+  EXPECT_NEAR(learner_memory(size).fixed - without, 2 * weights, 0.01 * weights) << "itself, and in a checkpoint";
 }
 
 TEST(LearnerMemory, NetworksThatDoNotFitAreNamed) {

@@ -87,6 +87,18 @@ TEST(CartpoleWithoutVelocities, IsBalancedWithMemoryOnly) {
   EXPECT_LT(learnt[0], 0.95 * expert);
 }
 
+TEST(CartpoleTraining, LearnsInBf16) {
+  PpoRunSettings settings = preset("cartpole-balance");
+  settings.runner.precision = "bf16";
+  PresetTraining training(settings, 1, 2);
+  PpoActor actor(training.runner->networks(), "trained");
+  const double before = mean_return("cartpole-balance", &actor);
+  for (int i = 0; i < 30; ++i) training.runner->iterate();
+  const double after = mean_return("cartpole-balance", &actor);
+  std::printf("in bf16: %.1f before, %.1f after 30 iterations\n", before, after);
+  EXPECT_GT(after, 1.5 * before);
+}
+
 TEST(CartpoleTraining, OneAndTwoSimulatorThreadsGiveTheSameBits) {
   PresetTraining one("cartpole-swingup", 4, 1), two("cartpole-swingup", 4, 2);
   for (int i = 0; i < 4; ++i) {

@@ -85,6 +85,35 @@ class RslRl : public ::testing::TestWithParam<const char*> {
   void compute_returns() {
     rollout.compute_returns(tensor_of(json["last_values"], {envs}), settings.gamma, settings.lam);
   }
+  /// Two on the CPU.
+  parallel::DataParallel two_devices() const {
+    const PolicySettings policy = networks->settings();
+    const ObservationLayout layout{.width = observations, .actor_columns = {0, 1, 2}};
+    return {networks, std::vector<DeviceId>(2), {}, [policy, layout, action = task.action] {
+              return std::make_shared<ActorCritic>(policy, layout, action, 7);
+            }};
+  }
+  /// What a minibatch of everything finds.
+  struct Found {
+    at::Tensor gradient;
+    PpoLosses losses;
+  };
+  Found found_in_one_minibatch(train::Precision precision, parallel::Strategy* devices = nullptr) {
+    load_weights();
+    PpoSettings one = settings;
+    one.num_learning_epochs = one.num_mini_batches = 1, one.max_grad_norm = 1e9;
+    one.schedule = "fixed", one.learning_rate = 1e-12;
+    Ppo ppo(*networks, one, {.devices = devices, .precision = precision});
+    ppo.weights_changed();
+    const std::int64_t n = networks->recurrent() ? envs : steps * envs;
+    Found found;
+    found.losses = ppo.update(rollout, [n](int) { return at::arange(n, at::kLong); });
+    std::vector<at::Tensor> flat;
+    for (const auto& [name, parameter] : policy::trainable_parameters(*networks))
+      flat.push_back(parameter.grad().flatten());
+    found.gradient = at::cat(flat).clone();
+    return found;
+  }
 
   config::Json json;
   std::int64_t steps, envs, observations, actions;
@@ -141,11 +170,7 @@ TEST_P(RslRl, AWholeUpdateIsTheSame) {
 TEST_P(RslRl, SeveralDevicesOfAProcessMakeTheSameUpdate) {
   load_weights();
   compute_returns();
-  const PolicySettings policy = networks->settings();
-  parallel::DataParallel devices(networks, std::vector<DeviceId>(2), {}, [&] {
-    ObservationLayout layout{.width = observations, .actor_columns = {0, 1, 2}};
-    return std::make_shared<ActorCritic>(policy, layout, task.action, 7);
-  });
+  parallel::DataParallel devices = two_devices();
   Ppo ppo(*networks, settings, {.devices = &devices});
   ppo.weights_changed();
   const at::Tensor permutation = torch::tensor(json["permutation"].get<std::vector<std::int64_t>>(), at::kLong);
@@ -158,6 +183,53 @@ TEST_P(RslRl, SeveralDevicesOfAProcessMakeTheSameUpdate) {
   const policy::NamedTensors found = policy::trainable_parameters(*networks);
   for (std::size_t i = 0; i < found.size(); ++i)
     EXPECT_LT(farthest(found[i].second.detach(), expected[i].second), kTolerance) << found[i].first;
+}
+
+TEST_P(RslRl, UnderBf16GradientsLieWithinItsRoundingOnOneDeviceAndOnTwo) {
+  compute_returns();
+  const Found exact = found_in_one_minibatch(train::Precision::kFp32),
+              rounded = found_in_one_minibatch(train::Precision::kBf16);
+  const double norm = exact.gradient.norm().item<double>(),
+               error = (rounded.gradient - exact.gradient).norm().item<double>();
+  EXPECT_EQ(rounded.gradient.scalar_type(), at::kFloat);
+  EXPECT_LT(error, 0.01 * norm);  // of 2^-9 for a number, through a few layers
+  EXPECT_GT(error, 1e-4 * norm) << "not in bf16 at all";
+  parallel::DataParallel devices = two_devices();
+  const Found of_two = found_in_one_minibatch(train::Precision::kBf16, &devices);
+  EXPECT_LT((of_two.gradient - rounded.gradient).norm().item<double>(), error);  // each rounds the sum of its rows
+  // What a row gives is the same: the thread of each replica is in bf16.
+  EXPECT_LT(of_two.losses.kl, 1e-9);
+  EXPECT_LT(std::abs(of_two.losses.value - rounded.losses.value),
+            0.01 * std::abs(rounded.losses.value - exact.losses.value));
+}
+
+TEST_P(RslRl, UnderBf16NothingHasMovedInTheFirstMinibatch) {
+  compute_returns();
+  const PpoLosses losses = found_in_one_minibatch(train::Precision::kBf16).losses;
+  EXPECT_LT(losses.kl, 1e-9);
+  EXPECT_NEAR(losses.surrogate, -rollout.advantages.mean().item<double>(), 1e-6) << "all ratios are 1";
+}
+
+TEST_P(RslRl, UnderBf16AWholeUpdateLiesWithinItsRounding) {
+  load_weights();
+  compute_returns();
+  Ppo ppo(*networks, settings, {.precision = train::Precision::kBf16});
+  const at::Tensor permutation = torch::tensor(json["permutation"].get<std::vector<std::int64_t>>(), at::kLong);
+  const PpoLosses losses = ppo.update(rollout, [&](int) { return permutation; });
+  EXPECT_NEAR(losses.surrogate, json["losses"]["surrogate"].get<double>(), 1e-2);
+  EXPECT_NEAR(losses.value, json["losses"]["value"].get<double>(), 1e-2 * json["losses"]["value"].get<double>());
+  EXPECT_NEAR(losses.entropy, json["losses"]["entropy"].get<double>(), 1e-3);
+  EXPECT_EQ(ppo.learning_rate(), json["learning_rate"].get<double>()) << "the KL divergence says the same";
+  const policy::NamedTensors expected = weights("weights_after"), before = weights("weights_before");
+  const policy::NamedTensors found = policy::trainable_parameters(*networks);
+  double error = 0, moved = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    EXPECT_EQ(found[i].second.scalar_type(), at::kFloat);
+    error += (found[i].second.detach() - expected[i].second).square().sum().item<double>();
+    moved += (before[i].second - expected[i].second).square().sum().item<double>();
+  }
+  EXPECT_LT(std::sqrt(error), 0.1 * std::sqrt(moved));
+  EXPECT_GT(error, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, RslRl, ::testing::Values("rsl_rl_update", "rsl_rl_recurrent_update"),

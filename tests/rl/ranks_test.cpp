@@ -33,9 +33,9 @@ constexpr int kEnvironments = 48, kSteps = 16;
 
 /// A training of a rank: what it did and where it stands.
 struct RankTraining {
-  explicit RankTraining(Ranks* ranks, int size, const PpoSettings& ppo = {})
-      : task({.n_envs = kEnvironments / size}),
-        runner(task, {.seed = 3, .num_steps_per_env = kSteps}, ppo, policy(), {.ranks = ranks}) {}
+  explicit RankTraining(Ranks* ranks, int size, const PpoSettings& ppo = {},
+                        const RunnerSettings& settings = {.seed = 3, .num_steps_per_env = kSteps})
+      : task({.n_envs = kEnvironments / size}), runner(task, settings, ppo, policy(), {.ranks = ranks}) {}
   static PolicySettings policy() {
     PolicySettings settings;
     settings.actor_hidden_dims = settings.critic_hidden_dims = {16, 16};
@@ -102,6 +102,36 @@ TEST(Ranks, ThreeGoOnTogetherAsOneWould) {
   EXPECT_EQ(of_three.learning_rate, of_one.learning_rate) << "the KL divergence is that of all";
   EXPECT_NEAR(of_three.losses.kl, of_one.losses.kl, 1e-3 + 0.05 * of_one.losses.kl);
   EXPECT_EQ(of_three.episodes.ended, of_one.episodes.ended);
+}
+
+TEST(Ranks, InBf16TwoHaveTheSameWeightsAndTheSameAverage) {
+  RunnerSettings settings{.seed = 3, .num_steps_per_env = kSteps, .precision = "bf16"};
+  settings.ema.enabled = true;
+  std::vector<policy::NamedTensors> averages(2), weights(2);
+  std::vector<Iteration> last(2);
+  const auto errors = train::run_ranks(2, [&](int rank, train::Meeting& meeting) {
+    const auto r = static_cast<std::size_t>(rank);
+    ThreadRanks ranks(rank, 2, meeting);
+    RankTraining two(&ranks, 2, {}, settings);
+    for (int i = 0; i < 2; ++i) last[r] = two.runner.iterate();
+    const policy::CheckpointContent content = two.runner.checkpoint();
+    for (const auto& [name, tensor] : content.ema) averages[r].emplace_back(name, tensor.detach().clone());
+    for (const auto& [name, tensor] : content.model) weights[r].emplace_back(name, tensor.detach().clone());
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(2, ""));
+  ASSERT_EQ(averages[0].size(), averages[1].size());
+  ASSERT_GT(averages[0].size(), 0u);
+  double apart = 0;
+  for (std::size_t i = 0; i < averages[0].size(); ++i) {
+    EXPECT_TRUE(at::equal(averages[0][i].second, averages[1][i].second)) << averages[0][i].first;
+    EXPECT_TRUE(at::equal(weights[0][i].second, weights[1][i].second)) << weights[0][i].first;
+    apart += (averages[0][i].second - weights[0][i].second).abs().max().item<double>();
+  }
+  EXPECT_GT(apart, 1e-4) << "the average lags behind";
+  RankTraining one(nullptr, 1, {}, settings);
+  Iteration of_one;
+  for (int i = 0; i < 2; ++i) of_one = one.runner.iterate();
+  EXPECT_NEAR(last[0].losses.value, of_one.losses.value, 0.05 * of_one.losses.value);
 }
 
 TEST(Ranks, ACheckpointOfTwoIsContinuedByOneAndByThree) {

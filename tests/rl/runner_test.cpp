@@ -29,7 +29,10 @@ PolicySettings small_policy() {
 
 struct PointTraining {
   explicit PointTraining(const PointSettings& point = {.n_envs = 32}, std::uint64_t seed = 1)
-      : task(point), runner(task, {.seed = seed, .num_steps_per_env = 16}, {}, small_policy()) {}
+      : PointTraining(RunnerSettings{.seed = seed, .num_steps_per_env = 16}, {}, point) {}
+  explicit PointTraining(const RunnerSettings& settings, const PpoSettings& ppo = {},
+                         const PointSettings& point = {.n_envs = 32})
+      : task(point), runner(task, settings, ppo, small_policy()) {}
   Iteration train(int iterations) {
     Iteration last;
     for (int i = 0; i < iterations; ++i) last = runner.iterate();
@@ -97,6 +100,106 @@ TEST(PpoRunner, ResumesToTheSameBits) {
   EXPECT_EQ(resumed.runner.iteration(), 4);
   resumed.train(5);
   EXPECT_TRUE(same_networks(whole.runner, resumed.runner));
+}
+
+RunnerSettings averaging(const std::string& precision = "fp32") {
+  RunnerSettings settings{.num_steps_per_env = 16, .precision = precision};
+  settings.ema.enabled = true;
+  return settings;
+}
+
+bool same_tensors(const policy::NamedTensors& a, const policy::NamedTensors& b) {
+  for (std::size_t i = 0; i < a.size() && i < b.size(); ++i)
+    if (a[i].first != b[i].first || !at::equal(a[i].second, b[i].second)) return false;
+  return a.size() == b.size();
+}
+
+TEST(PpoRunner, LearnsInBf16) {
+  PointTraining training(RunnerSettings{.num_steps_per_env = 16, .precision = "bf16"});
+  const Iteration first = training.train(3), last = training.train(47);
+  EXPECT_LT(first.episodes.mean_return, 15.5);
+  EXPECT_GT(last.episodes.mean_return, 17.5);
+  for (const auto& [name, tensor] : training.runner.checkpoint().model) EXPECT_NE(tensor.scalar_type(), at::kBFloat16);
+}
+
+TEST(PpoRunner, TheAverageFollowsTheWeightsAfterEachStepOfTheOptimizer) {
+  RunnerSettings settings = averaging();
+  settings.ema.min_decay = settings.ema.max_decay = 0.9;
+  PpoSettings one_step;
+  one_step.num_learning_epochs = one_step.num_mini_batches = 1;
+  PointTraining training(settings, one_step);
+  at::Tensor expected;
+  for (int i = 0; i < 5; ++i) {
+    training.train(1);
+    const at::Tensor weight = training.runner.networks()->actor().parameters_of_layers()[0].first.detach();
+    // Diffusion Policy's first two updates copy.
+    expected = i < 2 ? weight.clone() : 0.9 * expected + 0.1 * weight;
+  }
+  const policy::CheckpointContent content = training.runner.checkpoint();
+  EXPECT_EQ(content.state.ema_updates, 5);
+  bool found = false;
+  for (std::size_t i = 0; i < content.ema.size(); ++i) {
+    const auto& [name, tensor] = content.ema[i];
+    EXPECT_EQ(name, content.model[i].first);
+    if (name.starts_with("observations.")) EXPECT_TRUE(at::equal(tensor, content.model[i].second)) << name;
+    if (name != "actor.0.weight") continue;
+    found = true;
+    EXPECT_LT((tensor - expected).abs().max().item<double>(), 1e-6);
+    EXPECT_GT((tensor - content.model[i].second).abs().max().item<double>(), 1e-4);
+  }
+  EXPECT_TRUE(found);
+  PointTraining twenty(averaging());
+  twenty.train(1);
+  EXPECT_EQ(twenty.runner.checkpoint().state.ema_updates, 20) << "5 passes over 4 minibatches";
+}
+
+TEST(PpoRunner, WithAnAverageAndInBf16ResumesToTheSameBits) {
+  const TemporaryFolder folder("cohort-rl-test-");
+  PointTraining whole(averaging("bf16")), first(averaging("bf16"));
+  whole.train(5);
+  first.train(3);
+  const auto path = policy::CheckpointFolder(folder.path()).checkpoint(3);
+  {
+    train::CheckpointWriter writer(policy::CheckpointFolder(folder.path()), 0);
+    writer.save(first.runner.checkpoint());
+    writer.finish();
+  }
+  EXPECT_TRUE(std::filesystem::exists(path / policy::kEmaFile));
+  PointTraining resumed(averaging("bf16"));
+  resumed.runner.resume(policy::read_checkpoint(path), path.string());
+  resumed.train(2);
+  EXPECT_TRUE(same_networks(whole.runner, resumed.runner));
+  const policy::CheckpointContent one = whole.runner.checkpoint(), other = resumed.runner.checkpoint();
+  EXPECT_TRUE(same_tensors(one.ema, other.ema));
+  EXPECT_FALSE(same_tensors(one.ema, one.model));
+  EXPECT_EQ(one.state.ema_updates, other.state.ema_updates);
+}
+
+TEST(PpoRunner, AnAverageThatTheCheckpointLacksStartsFromItsWeights) {
+  PointTraining without, with(averaging());
+  without.train(2);
+  const policy::CheckpointContent content = without.runner.checkpoint();
+  EXPECT_TRUE(content.ema.empty());
+  with.runner.resume(content, "the test");
+  const policy::CheckpointContent now = with.runner.checkpoint();
+  EXPECT_TRUE(same_tensors(now.ema, now.model));
+  EXPECT_TRUE(same_tensors(now.model, content.model));
+  EXPECT_EQ(now.state.ema_updates, 0);
+}
+
+TEST(PpoRunner, Fp16IsRefusedWithWhatStandsForIt) {
+  const RunnerSettings with_scaling{.precision = "fp16"}, unknown{.precision = "int8"};
+  const auto refused = [](const RunnerSettings& settings) {
+    try {
+      check(settings, {}, 32);
+    } catch (const Error& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  EXPECT_NE(refused(with_scaling).find("take precision=bf16"), std::string::npos) << refused(with_scaling);
+  EXPECT_NE(refused(unknown).find("'int8' is no precision"), std::string::npos) << refused(unknown);
+  for (const char* taken : {"fp32", "bf16", "no"}) EXPECT_EQ(refused({.precision = taken}), "") << taken;
 }
 
 TEST(PpoRunner, GoesOnWhereEnvironmentsBreak) {
@@ -208,6 +311,40 @@ TEST(PpoActor, ATaskWithOtherActionsOrObservationsIsRefused) {
   EXPECT_NE(refused_with(one_observation).find("has learnt point from 2 observations; point has 1"), std::string::npos)
       << refused_with(one_observation);
   EXPECT_EQ(refused_with(PointTask()), "");
+}
+
+TEST(PpoActor, ActsWithTheAverageWhereThereIsOneAndWithTheWeightsOnRequest) {
+  const TemporaryFolder folder("cohort-rl-test-");
+  PointTraining training(averaging());
+  training.train(3);
+  policy::CheckpointContent content = training.runner.checkpoint();
+  content.state.configuration =
+      R"({"job": "ppo", "task": "point", "policy": {"actor_hidden_dims": [16, 16], "critic_hidden_dims": [16, 16]}})";
+  {
+    train::CheckpointWriter writer(policy::CheckpointFolder(folder.path()), 0);
+    writer.save(content);
+    writer.finish();
+  }
+  PointTask task({.n_envs = 1});
+  const std::vector<std::int32_t> envs{0};
+  const std::vector<std::uint64_t> seeds{5};
+  task.reset(envs, seeds);
+  const auto action_of = [&](PpoActor actor) {
+    std::vector<float> action(2, -9);
+    actor.act(task, envs, make_view(action.data(), {1, 2}));
+    return action;
+  };
+  const std::vector<float> weights = action_of(PpoActor(training.runner.networks(), "weights"));
+  std::vector<float> average;
+  {
+    const train::EmaWeightsGuard averaged(training.runner.ema());
+    average = action_of(PpoActor(training.runner.networks(), "average"));
+  }
+  EXPECT_NE(weights, average);
+  const PpoActor from_file(folder.path(), task);
+  EXPECT_NE(from_file.summary().find("moving average of the weights"), std::string::npos) << from_file.summary();
+  EXPECT_EQ(action_of(from_file), average);
+  EXPECT_EQ(action_of(PpoActor(folder.path(), task, /*averaged=*/false)), weights);
 }
 
 TEST(PpoActor, ActsFromItsCheckpointAsItLearnt) {
