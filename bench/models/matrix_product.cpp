@@ -40,9 +40,8 @@ std::string rates(double flop, const std::function<void()>& ours, const std::fun
 int run() {
   at::set_num_threads(1);
   const at::NoGradGuard no_grad;
-  std::puts(tensors::speed_up_matrix_products()
-                ? "oneDNN's kernels and, in brackets how many times as fast, MKL's; GFLOP/s"
-                : "both sides are LibTorch's own here; GFLOP/s");
+  std::puts(tensors::speed_up_matrix_products() ? "GFLOP/s of oneDNN's kernels and of MKL's, and how many times as fast"
+                                                : "both sides are LibTorch's own here; GFLOP/s");
   std::puts(" rows    in   out   forward             input's gradient    weight's gradient");
   struct Layer {
     std::int64_t rows, in, out;
