@@ -35,11 +35,11 @@ std::unordered_set<const c10::TensorImpl*> batch_norm_parameters(const torch::nn
 void EmaSettings::validate() const {
   COHORT_THROW_UNLESS(counting == "diffusion_policy" || counting == "diffusers",
                       "'{}' is no way to count updates; choose diffusion_policy or diffusers", counting);
-  COHORT_THROW_UNLESS(power > 0.0 && inv_gamma > 0.0, "ema.power = {} and ema.inv_gamma = {} must be positive", power,
+  COHORT_THROW_UNLESS(power > 0.0 && inv_gamma > 0.0, "ema: power ({}) and inv_gamma ({}) must be positive", power,
                       inv_gamma);
   COHORT_THROW_UNLESS(min_decay >= 0.0 && min_decay <= max_decay && max_decay <= 1.0,
                       "ema: 0 <= min_decay ({}) <= max_decay ({}) <= 1 must hold", min_decay, max_decay);
-  COHORT_THROW_UNLESS(update_after_step >= 0, "ema.update_after_step = {} must not be negative", update_after_step);
+  COHORT_THROW_UNLESS(update_after_step >= 0, "ema: update_after_step ({}) must not be negative", update_after_step);
 }
 
 void describe(config::Fields& fields, EmaSettings& s) {
