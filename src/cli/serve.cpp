@@ -74,9 +74,7 @@ std::vector<std::unique_ptr<serve::Policy>> load(const ServeArguments& arguments
   settings.averaged = !arguments.raw_weights;
   settings.data_set = arguments.data_set;
   settings.overrides = arguments.words;
-  if (arguments.exec_horizon > 0)
-    for (const char* setting : {"model.diffusion.horizon.action_horizon", "model.rdt.exec_horizon"})
-      settings.overrides.push_back(format("{}={}", setting, arguments.exec_horizon));
+  settings.exec_horizon = arguments.exec_horizon;
   for (const std::string& device : arguments.devices) {
     dist::check_device(parse_device(device));
     settings.device = device;

@@ -71,9 +71,7 @@ policy::TrainedPolicySettings policy_settings(const TaskArguments& arguments) {
   s.averaged = !arguments.raw_weights;
   s.data_set = arguments.data_set;
   s.overrides = arguments.policy_overrides;
-  if (arguments.exec_horizon > 0)
-    for (const char* setting : {"model.diffusion.horizon.action_horizon", "model.rdt.exec_horizon"})
-      s.overrides.push_back(format("{}={}", setting, arguments.exec_horizon));
+  s.exec_horizon = arguments.exec_horizon;
   return s;
 }
 

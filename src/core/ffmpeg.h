@@ -1,6 +1,6 @@
 /// FFmpeg's libraries, opened when a video is first written or read: a program that does neither waits for them nor
-/// needs them. Whoever uses them lists FFmpeg's functions by their names as objects of its own namespace, where they
-/// are found before FFmpeg's own, which nothing links (core/video_functions.h, data/lerobot/video_functions.h).
+/// needs them. Their functions are listed by their names as objects of namespace cohort (core/video_functions.h), where
+/// they are found before FFmpeg's own, which nothing links.
 #pragma once
 #include <atomic>
 #include <string>

@@ -109,7 +109,11 @@ struct TrainedPolicy::Impl {
   void prepare(const std::string& configuration_text, const std::string& statistics_text, const std::string& source,
                const TrainedPolicySettings& wanted) {
     configuration = Json::parse(configuration_text, nullptr, false);
-    read_configuration(source, wanted.overrides);
+    std::vector<std::string> overrides = wanted.overrides;
+    if (wanted.exec_horizon > 0)
+      for (const char* setting : {"model.diffusion.horizon.action_horizon", "model.rdt.exec_horizon"})
+        overrides.push_back(format("{}={}", setting, wanted.exec_horizon));
+    read_configuration(source, overrides);
     const data::RobotStatistics statistics =
         statistics_of_set(statistics_text, wanted.data_set, source + "/" + kStatisticsFile);
     const std::vector<std::int64_t> action_widths(model.action_widths.begin(), model.action_widths.end()),

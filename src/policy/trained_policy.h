@@ -41,6 +41,7 @@ struct TrainedPolicySettings {
   bool averaged = true;        ///< the moving average, where the checkpoint has one; false: the weights themselves
   /// Whose statistics actions are given back by: a path of data.paths, where each data set was normalised by its own.
   std::string data_set;
+  std::int64_t exec_horizon = 0;  ///< actions of a chunk that a diffusion policy or RDT executes; 0: as it was trained
   /// Of settings that need no other weights, e.g. model.diffusion.sampler.num_inference_timesteps=16.
   std::vector<std::string> overrides;
 };

@@ -122,10 +122,14 @@ struct PolicyServer::Impl final : WebSocketHandler {
       const bool gone = job.kind == Job::Kind::kMessage && !waiting.contains(job.client);
       lock.unlock();
       if (gone) continue;
-      if (job.kind == Job::Kind::kOpened) welcome(replica, job);
-      if (job.kind == Job::Kind::kMessage) take(replica, job);
-      if (job.kind == Job::Kind::kRefused) refuse(replica, job.client, job.text);
-      if (job.kind == Job::Kind::kClosed) part(replica, job);
+      try {
+        if (job.kind == Job::Kind::kOpened) welcome(replica, job);
+        if (job.kind == Job::Kind::kMessage) take(replica, job);
+        if (job.kind == Job::Kind::kRefused) refuse(replica, job.client, job.text);
+        if (job.kind == Job::Kind::kClosed) part(replica, job);
+      } catch (const std::exception& e) {  // one client's trouble is not that of the others
+        refuse(replica, job.client, e.what());
+      }
     }
   }
 
@@ -151,11 +155,7 @@ struct PolicyServer::Impl final : WebSocketHandler {
   void take(Replica& replica, const Job& job) {
     const auto found = replica.clients.find(job.client);
     if (found == replica.clients.end()) return;  // its error has been told
-    try {
-      answer(*replica.policy, found->second, job);
-    } catch (const std::exception& e) {
-      refuse(replica, job.client, e.what());
-    }
+    answer(*replica.policy, found->second, job);
     const std::lock_guard lock(mutex);
     if (const auto count = waiting.find(job.client); count != waiting.end()) --count->second;
   }

@@ -5,8 +5,8 @@ namespace cohort::tensors {
 
 /// From this call on LibTorch's float32 matrix products on the CPU (mm, addmm, and with them linear layers forward and
 /// backward) are computed by oneDNN's kernels, which are a part of LibTorch too, if they are the faster ones here: on
-/// processors with AVX-512 that are not Intel's, where MKL uses half of the registers' width (Zen 5: 2.3 times as
-/// fast, bench/models/README.md). False, and nothing is changed, elsewhere. The process's first call decides, and is
+/// processors with AVX-512 that are not Intel's, where MKL uses half of the registers' width (Zen 5: oneDNN's are
+/// about twice as fast, bench_matrix_product). False, and nothing is changed, elsewhere. The process's first call decides, and is
 /// to be made before its threads. on_every_processor: also where MKL is as fast, if it can run there: for tests.
 ///
 /// An element is the sum over k in its order, whatever the other rows and columns, the layout and the number of

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "data/lerobot/video_functions.h"
+#include "core/video_functions.h"
 
 namespace cohort::data {
 namespace fs = std::filesystem;
