@@ -38,6 +38,7 @@ struct Model {
   std::vector<SegmentRecord> segment;
   std::vector<int> segment_move;
   std::vector<ActuatorRecord> actuator;
+  std::vector<MuscleRecord> muscle;
   std::vector<GeomRecord> geom;
   std::vector<PairRecord> pair;
   std::vector<PairBoundRecord> pair_bound;

@@ -249,9 +249,10 @@ class Checker {
       const ActuatorRecord& a = m_.actuator[i];
       at("actuator", i);
       index("ctrl", a.ctrl, v_.nu);
-      index("dynamics", a.dynamics, kDynamicsFilterExact + 1);
+      index("dynamics", a.dynamics, kDynamicsMuscle + 1);
+      index("muscle", a.muscle, v_.nmuscle, a.dynamics == kDynamicsMuscle ? 0 : -1);
       index("act", a.act, v_.na, a.dynamics == kDynamicsNone ? -1 : 0);
-      index("transmission", a.transmission, kTransmissionTendon + 1);
+      index("transmission", a.transmission, kTransmissionContacts + 1);
       range("first_wrap", a.first_wrap, a.wrap_count, v_.nwrap);
       index("tendon", a.tendon, v_.ntendon, a.transmission == kTransmissionTendon ? 0 : -1);
       index("reference", a.reference, v_.nframe, -1);
@@ -267,6 +268,18 @@ class Checker {
           break;
         case kTransmissionSite:
           index("target", a.target, v_.nframe);
+          break;
+        case kTransmissionSliderCrank:
+          index("target", a.target, v_.nframe);
+          index("reference", a.reference, v_.nframe);
+          break;
+        case kTransmissionContacts:
+          link("target", a.target);
+          require(v_.keep_contacts != 0 && v_.adhesion != 0, "adhesion", v_.adhesion);
+          equal("wrap_count", a.wrap_count, v_.nv);
+          for (int k = 0; k < a.wrap_count; ++k) {
+            equal("dof of a wrap", m_.wrap[static_cast<std::size_t>(a.first_wrap + k)].dof, k);
+          }
           break;
         default:
           range("target", a.target, 4, v_.nq);
@@ -503,6 +516,8 @@ class Checker {
       case kSensorTendonActuatorForce:
       case kSensorTouch:
         return 1;
+      case kSensorCamProjection:
+        return 2;
       default:
         return 3;
     }
@@ -521,11 +536,11 @@ class Checker {
     }
   }
   void sensor(const SensorRecord& s) {
-    index("kind", s.kind, kSensorSubtreeAngMom + 1);
+    index("kind", s.kind, kSensorCamProjection + 1);
     range("address", s.address, s.dim, v_.nsensordata);
     const int values = values_of(s);
     require(s.kind == kSensorContact ? values > 0 && s.dim % values == 0 : s.dim == values, "dim", s.dim);
-    bool needs_frame = false, needs_pairs = false, needs_matches = false, needs_accelerations = false;
+    bool needs_frame = false, needs_reference = s.kind == kSensorCamProjection, needs_pairs = false, needs_matches = false, needs_accelerations = false;
     switch (s.kind) {
       case kSensorClock:
         break;
@@ -581,7 +596,7 @@ class Checker {
         needs_frame = true;
     }
     index("frame", s.frame, v_.nframe, needs_frame ? 0 : -1);
-    index("reference", s.reference, v_.nframe, -1);
+    index("reference", s.reference, v_.nframe, needs_reference ? 0 : -1);
     range("first_piece", s.first_piece, s.piece_count, v_.npiece);
     if (needs_pairs || needs_matches) {
       require(v_.keep_contacts != 0, "keep_contacts", v_.keep_contacts);

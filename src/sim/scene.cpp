@@ -155,6 +155,11 @@ void Scene::build(int n_envs, std::array<double, 2> env_spacing) {
                                   .step_leaves = set_of(options_.step_leaves)});
   } else {
     Model model = import_model(compiled_.mjb);
+    if (model.info.solver == "PGS") {
+      compiled_.warnings.push_back(
+          "the model asks for the solver PGS: the batched engine answers with Newton's method, whose solution is the "
+          "one that PGS comes near; the engine `mujoco` runs PGS itself");
+    }
     if (options_.row_space > 0 && choose_row_space(model, options_.row_space) == 0) {
       const OptionRecord& solver = model.sizes.option;
       compiled_.warnings.push_back(format("row_space {} has no effect: {}", options_.row_space,

@@ -510,13 +510,19 @@ TEST_F(SimulateCommand, RefusesWhatItCannotDoWithAClearMessage) {
   EXPECT_EQ(run_command(cohort_program() + " simulate " + kWalker + " --n-envs 0").code, 2);
   EXPECT_EQ(run_command(cohort_program() + " simulate " + kWalker + " --n-envs 1000000000").code, 1);
   write_file_atomically(
-      path("muscle.xml"),
-      "<mujoco><worldbody><body><joint name='j'/><geom size='1'/></body></worldbody><actuator><muscle "
-      "name='biceps' joint='j' lengthrange='0 1'/></actuator></mujoco>");
-  const Result muscle = run_command(cohort_program() + " simulate " + path("muscle.xml"));
-  EXPECT_EQ(muscle.code, 1);
-  EXPECT_NE(muscle.output.find("biceps"), std::string::npos) << muscle.output;
-  EXPECT_NE(muscle.output.find("--engine mujoco"), std::string::npos) << muscle.output;
+      path("unsupported.xml"),
+      "<mujoco><worldbody><body><joint name='j' range='-1 1' limited='true'/><geom size='1'/></body></worldbody>"
+      "<sensor><jointlimitpos name='stop' joint='j'/></sensor></mujoco>");
+  const Result unsupported = run_command(cohort_program() + " simulate " + path("unsupported.xml"));
+  EXPECT_EQ(unsupported.code, 1);
+  EXPECT_NE(unsupported.output.find("stop"), std::string::npos) << unsupported.output;
+  EXPECT_NE(unsupported.output.find("--engine mujoco"), std::string::npos) << unsupported.output;
+  write_file_atomically(path("pgs.xml"),
+                        "<mujoco><option solver='PGS'/><worldbody><body><joint name='j'/><geom size='1'/></body>"
+                        "</worldbody></mujoco>");
+  const Result pgs = run_command(cohort_program() + " simulate " + path("pgs.xml") + " --steps 1");
+  EXPECT_EQ(pgs.code, 0) << pgs.output;
+  EXPECT_NE(pgs.output.find("Newton"), std::string::npos) << pgs.output;
 }
 
 }  // namespace

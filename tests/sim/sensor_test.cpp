@@ -23,10 +23,12 @@ constexpr double kInteractionTolerance = 1e-2;
 const std::string kWorld = R"(
   <geom name="floor" type="plane" size="5 5 1"/>
   <site name="fixed" pos="0.3 0.1 0.2" euler="10 40 0"/>
+  <camera name="lens" pos="0.1 -2.5 0.4" euler="85 5 0" resolution="640 480" sensorsize="0.0036 0.0024"
+    focal="0.003 0.0031"/>
   <body name="base" pos="0 0 0.3"><freejoint name="free"/><geom name="trunk" type="capsule" size="0.08 0.2" euler="80 0 10" mass="2"/>
     <site name="trunk_site" pos="0.1 0.02 0.05" euler="20 30 40"/>
     <site name="trunk_touch" type="box" size="0.5 0.5 0.5" pos="0 0 -0.1"/>
-    <camera name="eye" pos="0.1 0 0.2" euler="30 20 0"/>
+    <camera name="eye" pos="0.1 0 0.8" euler="30 20 0" fovy="70" resolution="64 48"/>
     <body name="mount" pos="0.2 0 0" euler="0 20 0"><geom name="flange" size="0.05 0.05 0.02" type="box" mass="0.5" contype="0" conaffinity="0"/>
       <site name="ft" pos="0.01 0.02 0.03" euler="0 30 10"/>
       <body name="arm" pos="0.1 0 0"><joint name="h" axis="0 1 0.2" damping="0.2"/><geom name="fore" type="capsule" size="0.05 0.15" euler="0 70 0"/>
@@ -110,6 +112,10 @@ std::vector<Case> cases() {
        "<contact body1='ball' subtree2='base' num='2' reduce='mindist' data='normal tangent linvel angvel'/>",
        kSensedForceTolerance},
   };
+  list.push_back({"where sites are on images",
+                  "<camprojection site='arm_site' camera='eye'/><camprojection site='fixed' camera='lens'/>"
+                  "<camprojection site='ball_site' camera='lens'/>",
+                  1e-3});
   std::string frames;
   for (const char* object :
        {"objtype='site' objname='hand_ray'", "objtype='body' objname='mount'", "objtype='xbody' objname='arm'",

@@ -1,5 +1,6 @@
 /// Blocks of environments: loads their states, computes, stores. What the CPU's threads and the GPU's threads call.
 #pragma once
+#include "sim/kernels/constraint/adhesion.h"
 #include "sim/kernels/derived.h"
 #include "sim/kernels/integrate.h"
 #include "sim/kernels/lane/data_view.h"
@@ -88,6 +89,10 @@ template <class L>
 COHORT_KERNEL typename L::V evaluate(const ModelView& m, BlockSpace<L>& b) {
   smooth_dynamics<L>(m, b.w);
   make_rows<L>(m, b.w, b.c);
+  if (m.adhesion) {
+    adhesion_arms<L>(m, b.w, b.c);
+    act<L>(m, b.w);
+  }
   return solve_constraints<L>(m, b);
 }
 

@@ -144,6 +144,19 @@ SensorRecord Importer::sensor(int i) {
       if (m_.sensor_refid[i] >= 0) r.reference = add_object_frame(m_.sensor_reftype[i], m_.sensor_refid[i]);
   }
   if (r.kind == kSensorFrameAxis) r.index = type - mjSENS_FRAMEXAXIS;
+  if (r.kind == kSensorCamProjection) {
+    const int camera = m_.sensor_refid[i];
+    const int* pixels = m_.cam_resolution + 2 * camera;
+    const float *intrinsic = m_.cam_intrinsic + 4 * camera, *size = m_.cam_sensorsize + 2 * camera;
+    const double by_angle = 0.5 / std::tan(m_.cam_fovy[camera] * mjPI / 360) * pixels[1];
+    const bool measured = size[0] != 0 && size[1] != 0;
+    for (int k = 0; k < 2; ++k) {
+      // x points right on the image and y down; the camera looks along -z.
+      const double focal = measured ? double{intrinsic[k]} / double{size[k]} * pixels[k] : by_angle;
+      r.image[k] = f32(k == 0 ? -focal : focal);
+      r.image[2 + k] = f32(pixels[k] / 2.0);
+    }
+  }
   if (r.kind == kSensorTouch || r.kind == kSensorForce || r.kind == kSensorTorque || r.kind == kSensorRangefinder) {
     r.link = m_.site_bodyid[object];
   }

@@ -48,7 +48,6 @@ class Finder {
     const mjOption& o = m_.opt;
     if (o.integrator == mjINT_IMPLICIT) add("integrator implicit");
     if (o.integrator == mjINT_DISCRETE) add("integrator discrete");
-    if (o.solver == mjSOL_PGS) add("solver PGS");
     if (o.noslip_iterations > 0) add("noslip solver");
     const struct {
       int bit;
@@ -170,16 +169,12 @@ class Finder {
     for (int i = 0; i < m_.nactuator; ++i) {
       const char* n = name(m_.name_actuatoradr, i);
       const int trn = m_.actuator_trntype[i];
-      if (trn != mjTRN_JOINT && trn != mjTRN_JOINTINPARENT && trn != mjTRN_TENDON && trn != mjTRN_SITE) {
-        add(trn == mjTRN_SLIDERCRANK ? "slider-crank actuator"
-            : trn == mjTRN_BODY      ? "adhesion actuator"
-                                     : "actuator on a relative orientation",
-            n, i);
+      if (trn != mjTRN_JOINT && trn != mjTRN_JOINTINPARENT && trn != mjTRN_TENDON && trn != mjTRN_SITE &&
+          trn != mjTRN_SLIDERCRANK && trn != mjTRN_BODY) {
+        add("actuator on a relative orientation", n, i);
       }
       const int dyn = m_.actuator_dyntype[i], gain = m_.actuator_gaintype[i], bias = m_.actuator_biastype[i];
-      if (dyn == mjDYN_MUSCLE || gain == mjGAIN_MUSCLE || bias == mjBIAS_MUSCLE) {
-        add("muscle actuator", n, i);
-      } else if (dyn == mjDYN_DCMOTOR || gain == mjGAIN_DCMOTOR || bias == mjBIAS_DCMOTOR) {
+      if (dyn == mjDYN_DCMOTOR || gain == mjGAIN_DCMOTOR || bias == mjBIAS_DCMOTOR) {
         add("DC motor", n, i);
       } else if (gain == mjGAIN_PID || dyn == mjDYN_PID) {
         add("PID actuator", n, i);
@@ -211,7 +206,9 @@ class Finder {
             break;
           }
         }
-      } else if (m_.sensor_objtype[i] == mjOBJ_CAMERA && m_.cam_mode[m_.sensor_objid[i]] != 0) {
+      } else if ((m_.sensor_objtype[i] == mjOBJ_CAMERA && m_.cam_mode[m_.sensor_objid[i]] != 0) ||
+                 (m_.sensor_reftype[i] == mjOBJ_CAMERA && m_.sensor_refid[i] >= 0 &&
+                  m_.cam_mode[m_.sensor_refid[i]] != 0)) {
         add("sensor of a camera that tracks", n, i);
       }
     }
@@ -347,6 +344,8 @@ int sensor_kind(int type) {
       return kSensorSubtreeLinVel;
     case mjSENS_SUBTREEANGMOM:
       return kSensorSubtreeAngMom;
+    case mjSENS_CAMPROJECTION:
+      return kSensorCamProjection;
     default:
       return -1;
   }

@@ -245,6 +245,23 @@ COHORT_KERNEL void range(const ModelView& m, Workspace<L>& w, const SensorRecord
   }
 }
 
+/// Where on a camera's image a site is, pixels from the upper left corner (MuJoCo's documentation, "camprojection").
+/// Reads kinematics.
+template <class L>
+COHORT_LANE void camera_projection(const ModelView& m, const Workspace<L>& w, const SensorRecord& s,
+                                   typename L::V* out) {
+  using V = typename L::V;
+  V p[3], R[9], o[3], eye[3], view[9], from[3], d[3];
+  frame_pose<L>(w, m.frame[s.frame], p, R);
+  reference_point<L>(m, w, m.frame[s.frame].body, o);
+  frame_pose<L>(w, m.frame[s.reference], eye, view);
+  reference_point<L>(m, w, m.frame[s.reference].body, from);
+  for (int i = 0; i < 3; ++i) d[i] = (p[i] - eye[i]) + (o[i] - from[i]);
+  rotate_back(d, view, d);
+  const V least(1e-15f), depth = select(d[2] < V(0.0f), min(d[2], -least), max(d[2], least));
+  for (int i = 0; i < 2; ++i) out[i] = fma(V(s.image[i]), d[i] / depth, V(s.image[2 + i]));
+}
+
 /// Position, orientation, velocity or acceleration of a frame, in the world or in a reference frame.
 /// Reads kinematics, w.vel, w.full_acc.
 template <class L>
@@ -382,6 +399,9 @@ COHORT_KERNEL void sensors(const ModelView& m, Workspace<L>& w, Constraints<L>& 
         }
         break;
       }
+      case kSensorCamProjection:
+        camera_projection<L>(m, w, s, value);
+        break;
       default:
         frame_sensor<L>(m, w, s, value);
     }
