@@ -39,6 +39,7 @@ struct Model {
   std::vector<int> segment_move;
   std::vector<ActuatorRecord> actuator;
   std::vector<MuscleRecord> muscle;
+  std::vector<DelayRecord> delay;
   std::vector<GeomRecord> geom;
   std::vector<PairRecord> pair;
   std::vector<PairBoundRecord> pair_bound;

@@ -25,6 +25,7 @@ class Checker {
     dofs();
     tendons();
     actuators();
+    delays();
     meshes();
     geoms();
     pairs();
@@ -286,6 +287,23 @@ class Checker {
           equal("wrap_count", a.wrap_count, a.transmission == kTransmissionBall ? 3 : 6);
       }
     }
+  }
+
+  void delays() {
+    Number rows = 0;
+    for (std::size_t i = 0; i < m_.delay.size(); ++i) {
+      const DelayRecord& r = m_.delay[i];
+      at("delay", i);
+      index("channel", r.channel, r.sensor != 0 ? v_.nsensordata : v_.nu);
+      if (r.sensor != 0) require(v_.delayed_sensors != 0, "delayed_sensors", v_.delayed_sensors);
+      equal("first_row", r.first_row, rows);
+      require(r.count > 0, "count", r.count);
+      rows += r.count;
+      require(r.taps > 0 && r.taps <= 4, "taps", r.taps);
+      for (int k = 0; k < r.taps; ++k) require(r.lag[k] > 0 && r.lag[k] <= r.count, "lag", r.lag[k]);
+    }
+    what_ = "delays";
+    equal("nhistory", v_.nhistory, rows);
   }
 
   void meshes() {

@@ -107,7 +107,46 @@ void Importer::path(TendonRecord& r, int t) {
 
 void Importer::tendons_and_actuators() {
   for (int t = 0; t < m_.ntendon; ++t) out_.tendon.push_back(tendon(t));
-  for (int i = 0; i < m_.nactuator; ++i) out_.actuator.push_back(actuator(i));
+  for (int i = 0; i < m_.nactuator; ++i) {
+    out_.actuator.push_back(actuator(i));
+    if (is_delayed(m_, i)) delay(0, m_.actuator_ctrladr[i], m_.actuator_delay[i], m_.actuator_history + 2 * i);
+  }
+}
+
+/// MuJoCo keeps `nsample` values, the newest of the step before; older ones are the oldest, newer ones the newest. Its
+/// splines are flat at both ends.
+void Importer::delay(int sensor, int channel, double seconds, const int* history) {
+  constexpr double kRounding = 1e-6;  // of a quotient of two times of the file
+  const int samples = history[0], interpolation = history[1];
+  double steps = seconds / m_.opt.timestep;
+  if (std::abs(steps - std::round(steps)) < kRounding) steps = std::round(steps);
+  const auto at_lag = [&](double lag) { return std::clamp(static_cast<int>(lag), 1, samples); };
+  const int newer = at_lag(std::floor(steps)), older = at_lag(std::ceil(steps));
+  std::map<int, double> weight;
+  if (interpolation == 0 || newer == older) {
+    weight[older] = 1;
+  } else {
+    const double x = std::ceil(steps) - steps;  // 0 at the older one
+    if (interpolation == 1) {
+      weight[older] = 1 - x, weight[newer] = x;
+    } else {
+      weight[older] = (2 * x - 3) * x * x + 1, weight[newer] = (3 - 2 * x) * x * x;
+      const double leaves = ((x - 2) * x + 1) * x / 2, arrives = (x - 1) * x * x / 2;
+      if (older < samples) weight[newer] += leaves, weight[older + 1] -= leaves;
+      if (newer > 1) weight[newer - 1] += arrives, weight[older] -= arrives;
+    }
+  }
+  DelayRecord r{};
+  r.sensor = sensor;
+  r.channel = channel;
+  r.first_row = out_.sizes.nhistory;
+  r.count = weight.rbegin()->first;
+  for (const auto& [lag, w] : weight) {
+    r.lag[r.taps] = lag;
+    r.weight[r.taps++] = f32(w);
+  }
+  out_.sizes.nhistory += r.count;
+  out_.delay.push_back(r);
 }
 
 /// Transmissions whose arms the pose decides get a wrap for every dof they can move.

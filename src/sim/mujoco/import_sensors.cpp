@@ -261,6 +261,10 @@ void Importer::sensors() {
   for (int i = 0; i < m_.nsensor; ++i) {
     const SensorRecord r = sensor(i);
     out_.sensor.push_back(r);
+    if (m_.sensor_historyadr[i] >= 0 && m_.sensor_delay[i] > 0) {
+      out_.sizes.delayed_sensors = 1;
+      for (int k = 0; k < r.dim; ++k) delay(1, r.address + k, m_.sensor_delay[i], m_.sensor_history + 2 * i);
+    }
     range |= r.kind == kSensorRangefinder;
     out_.sizes.keep_contacts |=
         r.kind == kSensorTouch || r.kind == kSensorContact || r.kind == kSensorForce || r.kind == kSensorTorque;

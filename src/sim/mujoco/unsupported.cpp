@@ -77,10 +77,13 @@ class Finder {
       if (m_.pair_adhesion[i] != 0) add("adhesive contact of pair", name(m_.name_pairadr, i), i);
     }
     for (int i = 0; i < m_.nsensor; ++i) {
-      if (m_.sensor_historyadr[i] >= 0) add("delayed sensor", name(m_.name_sensoradr, i), i);
+      if (m_.sensor_interval[2 * i] > 0) add("sensor with an interval", name(m_.name_sensoradr, i), i);
     }
     for (int i = 0; i < m_.nactuator; ++i) {
-      if (m_.actuator_historyadr[i] >= 0) add("delayed actuator", name(m_.name_actuatoradr, i), i);
+      // Within a step of RK4 other controls arrive at each of its stages.
+      if (is_delayed(m_, i) && m_.opt.integrator == mjINT_RK4) {
+        add("delayed actuator with the integrator RK4", name(m_.name_actuatoradr, i), i);
+      }
       const int group = m_.actuator_group[i];
       if (group >= 0 && group < 31 && (m_.opt.disableactuator >> group & 1) != 0) {
         add(format("disabled actuator group {}, of actuator", group), name(m_.name_actuatoradr, i), i);
@@ -349,6 +352,10 @@ int sensor_kind(int type) {
     default:
       return -1;
   }
+}
+
+bool is_delayed(const mjModel& m, int actuator) {
+  return m.actuator_historyadr[actuator] >= 0 && m.actuator_delay[actuator] > 0;
 }
 
 bool stops_rays(const mjModel& m, int geom) {

@@ -190,6 +190,16 @@ struct ActuatorRecord {
   float ctrl_lower, ctrl_upper, force_lower, force_upper, act_lower, act_upper;
 };
 
+/// A control that acts, or a number of the sensor data that is told, some steps later.
+struct DelayRecord {
+  int sensor;            ///< 0: channel is a control, 1: of the sensor data
+  int channel;
+  int first_row, count;  ///< of the history: the value of the step before, then older ones
+  int taps;              ///< how many of them count
+  int lag[4];            ///< steps, 1: the step before
+  float weight[4];
+};
+
 /// Where a link of the file is: a frame fixed in a body (or in the world).
 struct LinkRecord {
   int body;  ///< -1: the world
@@ -489,10 +499,12 @@ struct ConstraintCount {
 struct ModelView {
   int nq, nv, nu, na, nmocap, nbody, njnt, nlink, nlimit, nfriction, nwrap, ntendon, nact, ngeom, npair, nrowdof, neq,
       npattern, nframe, nfluid, nsensor, nsensordata, npiece, nmatch, nray, nmesh, nheightfield, nfilegeom, nsegment,
-      nseparation, npairrun, nmuscle;
+      nseparation, npairrun, nmuscle, ndelay;
   int row_space;  ///< environments with at most so many constraint rows are solved in row_space.h; an engine's choice
   int accelerations;     ///< some sensor needs the bodies' accelerations
   int keep_contacts;     ///< some sensor needs the contacts' places
+  int nhistory;          ///< rows of the delays' history
+  int delayed_sensors;   ///< some sensor tells later: sensors are read in every step
   int adhesion;          ///< some actuator pulls at contacts: actuators act when the contacts are known
   int tree_boxes;        ///< some run of pairs has a bound
   int varies;            ///< bits of Varies
@@ -520,6 +532,7 @@ struct ModelView {
   const int* segment_move;
   const ActuatorRecord* actuator;
   const MuscleRecord* muscle;
+  const DelayRecord* delay;
   const GeomRecord* geom;
   const PairRecord* pair;
   const PairBoundRecord* pair_bound;
