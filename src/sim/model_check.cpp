@@ -533,6 +533,9 @@ class Checker {
       case kSensorJointActuatorForce:
       case kSensorTendonActuatorForce:
       case kSensorTouch:
+      case kSensorLimitPos:
+      case kSensorLimitVel:
+      case kSensorLimitForce:
         return 1;
       case kSensorCamProjection:
         return 2;
@@ -554,7 +557,7 @@ class Checker {
     }
   }
   void sensor(const SensorRecord& s) {
-    index("kind", s.kind, kSensorCamProjection + 1);
+    index("kind", s.kind, kSensorLimitForce + 1);
     range("address", s.address, s.dim, v_.nsensordata);
     const int values = values_of(s);
     require(s.kind == kSensorContact ? values > 0 && s.dim % values == 0 : s.dim == values, "dim", s.dim);
@@ -584,6 +587,11 @@ class Checker {
       case kSensorActuatorVel:
       case kSensorActuatorForce:
         index("index", s.index, v_.nact);
+        break;
+      case kSensorLimitPos:
+      case kSensorLimitVel:
+      case kSensorLimitForce:
+        index("index", s.index, v_.nlimit, -1);
         break;
       case kSensorForce:
       case kSensorTorque:

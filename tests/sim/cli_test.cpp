@@ -512,10 +512,10 @@ TEST_F(SimulateCommand, RefusesWhatItCannotDoWithAClearMessage) {
   write_file_atomically(
       path("unsupported.xml"),
       "<mujoco><worldbody><body><joint name='j' range='-1 1' limited='true'/><geom size='1'/></body></worldbody>"
-      "<sensor><jointlimitpos name='stop' joint='j'/></sensor></mujoco>");
+      "<sensor><e_kinetic name='energy'/></sensor></mujoco>");
   const Result unsupported = run_command(cohort_program() + " simulate " + path("unsupported.xml"));
   EXPECT_EQ(unsupported.code, 1);
-  EXPECT_NE(unsupported.output.find("stop"), std::string::npos) << unsupported.output;
+  EXPECT_NE(unsupported.output.find("energy"), std::string::npos) << unsupported.output;
   EXPECT_NE(unsupported.output.find("--engine mujoco"), std::string::npos) << unsupported.output;
   write_file_atomically(path("pgs.xml"),
                         "<mujoco><option solver='PGS'/><worldbody><body><joint name='j'/><geom size='1'/></body>"

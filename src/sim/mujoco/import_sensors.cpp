@@ -123,6 +123,19 @@ SensorRecord Importer::sensor(int i) {
     case kSensorActuatorForce:
       r.index = object;
       break;
+    case kSensorLimitPos:
+    case kSensorLimitVel:
+    case kSensorLimitForce: {
+      const bool tendon = object_type == mjOBJ_TENDON;
+      r.index = -1;
+      for (std::size_t k = 0; k < out_.limit.size(); ++k) {
+        const LimitRecord& limit = out_.limit[k];
+        if ((limit.kind == 2) == tendon && limit.index == (tendon ? object : m_.jnt_qposadr[object])) {
+          r.index = static_cast<int>(k);
+        }
+      }
+      break;
+    }
     case kSensorSubtreeCom:
     case kSensorSubtreeLinVel:
     case kSensorSubtreeAngMom:

@@ -347,6 +347,15 @@ int sensor_kind(int type) {
       return kSensorSubtreeLinVel;
     case mjSENS_SUBTREEANGMOM:
       return kSensorSubtreeAngMom;
+    case mjSENS_JOINTLIMITPOS:
+    case mjSENS_TENDONLIMITPOS:
+      return kSensorLimitPos;
+    case mjSENS_JOINTLIMITVEL:
+    case mjSENS_TENDONLIMITVEL:
+      return kSensorLimitVel;
+    case mjSENS_JOINTLIMITFRC:
+    case mjSENS_TENDONLIMITFRC:
+      return kSensorLimitForce;
     case mjSENS_CAMPROJECTION:
       return kSensorCamProjection;
     default:

@@ -414,6 +414,9 @@ enum SensorKind : int {
   kSensorSubtreeLinVel,
   kSensorSubtreeAngMom,
   kSensorCamProjection,
+  kSensorLimitPos,
+  kSensorLimitVel,
+  kSensorLimitForce,
 };
 
 enum ContactReduce : int { kReduceNone = 0, kReduceMinDist = 1, kReduceMaxForce = 2, kReduceNetForce = 3 };
@@ -426,7 +429,7 @@ struct SensorRecord {
   int address, dim;  ///< into the sensor data
   float cutoff;      ///< 0: none
   int positive;      ///< the cutoff holds above only
-  int index;         ///< coordinate, dof, tendon, actuator; FrameAxis: which axis
+  int index;         ///< coordinate, dof, tendon, actuator; FrameAxis: which axis; Limit...: which limit, -1: none
   int frame;         ///< -1: none
   int reference;     ///< frame, or -1
   int first_piece, piece_count;
