@@ -16,7 +16,7 @@ namespace cohort::sim {
 namespace {
 
 constexpr std::string_view kMagic = "COHORTMD";
-constexpr std::uint32_t kVersion = 23;
+constexpr std::uint32_t kVersion = 24;
 
 }  // namespace
 
@@ -52,6 +52,7 @@ template <class Action, class T>
 requires std::is_same_v<std::remove_const_t<T>, KeyframeInfo>
 void for_each_member(Action& io, T& x) {
   io(x.name), io(x.time), io(x.qpos), io(x.qvel), io(x.act), io(x.ctrl), io(x.mocap_pos), io(x.mocap_quat);
+  io(x.hold), io(x.hold_later);
 }
 
 template <class Action, class T>

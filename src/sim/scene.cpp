@@ -323,7 +323,7 @@ MemoryPlan Scene::memory() const {
 }
 
 double Scene::servo_bytes() const {
-  return info().nv * (5.0 * sizeof(float) + sizeof(DofMode));
+  return info().nv * (7.0 * sizeof(float) + sizeof(DofMode));
 }
 double Scene::idle_bytes() const {
   return static_cast<double>(restoring_.size()) * (6.0 * sizeof(double) + 1);
@@ -382,6 +382,7 @@ void Scene::step() {
   }
   derived_valid_ = false;
   ++steps_;
+  if (options_.report_stops) report_stops();
 }
 
 Scene::Selection Scene::select(const Indices& items, int item_count, const char* what, const Indices& envs,
@@ -432,6 +433,7 @@ void Scene::reset(const Indices& envs) {
     std::fill_n(mode_.begin() + static_cast<std::ptrdiff_t>(at(e) * nv), nv, DofMode::kModel);
   }
   settle_actuators(which);
+  settle_damping(which);
   derived_valid_ = false;
 }
 
