@@ -144,7 +144,8 @@ int describe(const ModelSettings& s) {
   if (!overlap.empty()) std::puts(format("warning: {}", overlap).c_str());
   const std::vector<sim::Unsupported> missing = sim::find_unsupported(scene.mjb);
   if (missing.empty()) {
-    std::puts("engine batched: runs it");
+    const std::string otherwise = sim::taken_otherwise(m);
+    std::puts(format("engine batched: runs it{}{}", otherwise.empty() ? "" : "; ", otherwise).c_str());
     print_memory(sim::import_model(scene.mjb));
   } else {
     std::puts(format("engine batched: does not run it (engine mujoco does): {}", sim::to_string(missing)).c_str());

@@ -73,14 +73,10 @@ void need_one_left(const SimulateFigures& f, int n_envs, const std::string& cont
     if (f.stop_reason.empty() && (f.stop_status & bit)) reason += (reason.empty() ? "" : ", ") + std::string(text);
   }
   // What helps depends on what it was, not on how the command was given.
-  if (f.stop_status & sim::kStatusContactOverflow) {
-    reason += "; --contact-capacity N makes room for N contacts, 0 for all that the model's geoms can make";
-  }
   if (f.stop_status & sim::kStatusBadState) {
     reason += "; --timestep takes a smaller one";
     if (control == "random" && f.controls > 0) {
-      reason +=
-          "; --control zero shows whether random controls in the ranges that the model gives are too much for it";
+      reason += "; --control zero shows whether random controls in the ranges that the model gives are too much for it";
     }
   }
   throw Error(format("every environment stopped, the first, {}, in step {}: {}", f.stop_env, f.stop_step, reason));

@@ -100,6 +100,12 @@ std::string to_string(std::span<const Unsupported> list) {
   return text;
 }
 
+std::string taken_otherwise(const ModelInfo& info) {
+  if (info.solver != "PGS") return "";
+  return "the model asks for the solver PGS: the batched engine finds the same solution by Newton's method, where PGS "
+         "mostly ends before it has got there";
+}
+
 void save_model(const Model& model, const std::filesystem::path& path, const VisualModel* seen) {
   BytesWriter writer;
   writer(model);

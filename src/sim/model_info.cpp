@@ -64,9 +64,9 @@ int ModelInfo::keyframe(const std::string& wanted) const {
                        names.empty() ? "; they have no names" : format(", or a name: {}", join(names, ", "))));
   }
   const std::string near = config::nearest(wanted, names);
-  throw Error(format("the model has no keyframe named `{}`{}", wanted,
-                     near.empty() ? format("; it has {} (or {})", join(names, ", "), indices)
-                                  : format("; is `{}` meant?", near)));
+  throw Error(format(
+      "the model has no keyframe named `{}`{}", wanted,
+      near.empty() ? format("; it has {} (or {})", join(names, ", "), indices) : format("; is `{}` meant?", near)));
 }
 
 std::string ModelInfo::keyframe_text(int keyframe) const {
@@ -98,7 +98,8 @@ std::string ModelInfo::starts_outside_limits(int keyframe) const {
   for (std::size_t k = 0; k < keyframes.size(); ++k) {
     const auto leaves = [&](const JointInfo& j) { return outside(j, keyframes[k].qpos); };
     if (static_cast<int>(k) == keyframe || std::any_of(joints.begin(), joints.end(), leaves)) continue;
-    elsewhere = format("{} (--keyframe, Scene::reset_to_keyframe) or another state", keyframe_text(static_cast<int>(k)));
+    elsewhere =
+        format("{} (--keyframe, Scene::reset_to_keyframe) or another state", keyframe_text(static_cast<int>(k)));
     break;
   }
   return format("{} lies outside the limits of {} joint{}: {}; the first steps throw {} there. Start from {}",

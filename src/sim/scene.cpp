@@ -155,6 +155,9 @@ void Scene::build(int n_envs, std::array<double, 2> env_spacing) {
                                   .step_leaves = set_of(options_.step_leaves)});
   } else {
     Model model = import_model(compiled_.mjb);
+    if (std::string remark = taken_otherwise(model.info); !remark.empty()) {
+      compiled_.warnings.push_back(std::move(remark));
+    }
     if (options_.row_space > 0 && choose_row_space(model, options_.row_space) == 0) {
       const OptionRecord& solver = model.sizes.option;
       compiled_.warnings.push_back(format("row_space {} has no effect: {}", options_.row_space,

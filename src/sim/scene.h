@@ -281,8 +281,8 @@ class Scene : public SceneParts {
   std::vector<float> kp_, kv_, force_lower_, force_upper_, target_;
   /// What of the engine's damping is these servos', and what the dofs have besides where that is not zero.
   std::vector<float> servo_damping_, own_damping_;
-  std::vector<std::int32_t> changed_;   ///< scratch of apply_dof_control
-  std::vector<float> wanted_damping_;   ///< likewise
+  std::vector<std::int32_t> changed_;  ///< scratch of apply_dof_control
+  std::vector<float> wanted_damping_;  ///< likewise
   std::vector<DofMode> mode_;
   bool any_control_ = false;  ///< some dof follows a spring or a damper of the scene's
   // Of the actuators that may be idle, (n_envs, restoring_); empty until one is.

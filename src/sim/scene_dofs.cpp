@@ -361,9 +361,8 @@ void Scene::control(DofMode mode, std::span<const float> target, const Indices& 
   const bool idles = is_idle_.empty() && !rows.empty() && idles_some(mode, which);
   if (takes_over || idles) need_servos(idles);
   // Their dampers are the dofs' damping, which the integrator takes implicitly.
-  const bool damps = mode != DofMode::kForce && std::any_of(which.begin(), which.end(), [&](std::int32_t d) {
-    return actuators[at(d)] < 0;
-  });
+  const bool damps = mode != DofMode::kForce &&
+                     std::any_of(which.begin(), which.end(), [&](std::int32_t d) { return actuators[at(d)] < 0; });
   if (damps) engine_->parameter(Parameter::kDofDamping);
   const ArrayView ctrl = engine_->host_view(Field::kCtrl, Access::kWrite),
                   applied = engine_->host_view(Field::kQfrcApplied, Access::kWrite);
@@ -494,8 +493,7 @@ void Scene::apply_dof_control() {
       if (mode_[slot] == DofMode::kVelocity && velocity_actuator_[at(d)] >= 0) continue;
       const double kp = static_cast<double>(kp_[slot]), kv = static_cast<double>(kv_[slot]);
       const double target = static_cast<double>(target_[slot]);
-      const double pull =
-          mode_[slot] == DofMode::kPosition ? kp * (target - q[place(m, d, owner).qpos]) : kv * target;
+      const double pull = mode_[slot] == DofMode::kPosition ? kp * (target - q[place(m, d, owner).qpos]) : kv * target;
       const double lower = static_cast<double>(force_lower_[slot]), upper = static_cast<double>(force_upper_[slot]);
       const double force = pull - kv * v[d];
       const bool within = force > lower && force < upper;

@@ -55,9 +55,10 @@ std::vector<std::string> Scene::hold(const Indices& envs) {
       }
       return holds;
     }
-    throw Error(format("{} is compiled, and knows what holds its default state and its keyframes, not this state: build "
-                       "the scene from the model's file",
-                       compiled_file_.string()));
+    throw Error(
+        format("{} is compiled, and knows what holds its default state and its keyframes, not this state: build "
+               "the scene from the model's file",
+               compiled_file_.string()));
   };
   std::vector<double> last_q, last_act;
   std::vector<mj::ServoHold> holds;

@@ -44,8 +44,8 @@ std::string Scene::why_stopped(int env) {
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : "; ") + part; };
   if (status & kStatusContactOverflow) {
     add(contact_capacity_ > 0
-            ? format("more contacts than fit: there is room for {} (contact_capacity); give it more, or 0 for all that "
-                     "its geoms can make",
+            ? format("more contacts than the {} that there is room for; a larger --contact-capacity "
+                     "(SceneOptions::contact_capacity) makes more, 0 makes it for all that its geoms can have",
                      contact_capacity_)
             : "more contacts than fit: MuJoCo's memory is full; give it more by <size memory=\"...\"/>");
   }
@@ -117,8 +117,8 @@ std::string Scene::why_stopped(int env) {
                      (joint.type == JointType::kFree && fastest - joint.dof >= 3);
   add(format("the motion broke (a NaN or a value above 1e10) {}; the fastest was {} with {:.3g} {}", when,
              joint_of(fastest), value_of(qvel, env, fastest), turns ? "rad/s" : "m/s"));
-  const std::size_t slot = static_cast<std::size_t>(env) * static_cast<std::size_t>(m.nv) +
-                           static_cast<std::size_t>(fastest);
+  const std::size_t slot =
+      static_cast<std::size_t>(env) * static_cast<std::size_t>(m.nv) + static_cast<std::size_t>(fastest);
   if (!mode_.empty() && mode_[slot] > DofMode::kForce) {
     text += format(", which its gains drive (kp {}, kv {}): a timestep below {} s, smaller gains, or an armature",
                    kp_[slot], kv_[slot], m.timestep);
@@ -159,9 +159,9 @@ void Scene::report_stops() {
   }
   const auto reason = [&] { return why_stopped(first); };
   if (stopped == n_envs()) {
-    throw Error(n_envs() == 1 ? format("the simulation stopped: {}", reason())
-                              : format("every environment stopped; environment {}: {}", global_environment_id(first),
-                                       reason()));
+    throw Error(n_envs() == 1
+                    ? format("the simulation stopped: {}", reason())
+                    : format("every environment stopped; environment {}: {}", global_environment_id(first), reason()));
   }
   if (stop_said_) return;
   stop_said_ = true;

@@ -152,7 +152,7 @@ double cpu_seconds(pid_t process) {
 /// Reads all that the child writes. Ends it when it neither writes nor computes for so many seconds: it waits for a
 /// file that gives nothing, which its limit of CPU time does not see. Returns false then.
 bool read_answer(int fd, pid_t child, double idle_seconds, const std::string& files, std::string& data) {
-  constexpr int kLook = 100;  // ms
+  constexpr int kLook = 100;                        // ms
   constexpr double kFirstWord = 2, kNextWord = 10;  // s of computing after which the wait is said, and said again
   std::string chunk(1 << 16, '\0');
   double used = 0, said = 0;
@@ -183,15 +183,23 @@ bool read_answer(int fd, pid_t child, double idle_seconds, const std::string& fi
 /// What lacks on the way to a file that MuJoCo could not open: its path is relative to that of one of the models.
 std::string where_missing(const std::filesystem::path& file, std::span<const EntityDeclaration> entities) {
   std::vector<std::filesystem::path> places;
+  const char* rule = "";
   for (const EntityDeclaration& e : entities) {
     const auto* m = std::get_if<Mjcf>(&e.morph);
     const auto* u = std::get_if<Urdf>(&e.morph);
     const std::string model = m ? m->file : u ? u->file : "";
-    if (!model.empty()) places.push_back(std::filesystem::path(model).parent_path() / file);
+    if (m && !m->xml.empty()) {
+      places.push_back(m->folder.empty() ? file : std::filesystem::path(m->folder) / file);
+      rule = m->folder.empty() ? ". What a text names is looked for in the working directory: Mjcf::folder (of a task "
+                                 "SceneTaskSetup::model_folder) names another, or give the model as a file"
+                               : "";
+    } else if (!model.empty()) {
+      places.push_back(std::filesystem::path(model).parent_path() / file);
+    }
   }
-  if (places.size() != 1) places = {file};
+  if (places.size() != 1) places = {file}, rule = "";
   std::error_code ignored;
-  return std::filesystem::exists(places[0], ignored) ? "" : ": " + what_is_missing(places[0]);
+  return std::filesystem::exists(places[0], ignored) ? "" : ": " + what_is_missing(places[0]) + rule;
 }
 
 /// What to do about a message of MuJoCo's that does not say it.
@@ -216,22 +224,27 @@ std::string remedy(const std::string& message, std::span<const EntityDeclaration
     const auto* u = std::get_if<Urdf>(&e.morph);
     return u && !u->fixed;
   });
-  // The base bears the entity's own name, links below it "entity/link".
-  const std::size_t named = message.find("Element name '");
-  const bool of_base = named == std::string::npos ||
-                       message.substr(named, message.find('\'', named + 14) - named).find('/') == std::string::npos;
-  if (free_urdf && of_base && says("mass and inertia of moving bodies")) {
-    return ". A URDF whose base link has no mass is meant to stand fixed: Urdf::fixed, --fixed-base";
-  }
   const auto is_urdf = [](const EntityDeclaration& e) { return std::holds_alternative<Urdf>(e.morph); };
   const bool all_urdf = std::all_of(entities.begin(), entities.end(), is_urdf);
   const auto setting = [&](const char* attributes) {
     return all_urdf ? format("<mujoco><compiler {}/></mujoco> inside <robot>", attributes)
                     : format("<compiler {}/> inside <mujoco>", attributes);
   };
+  // The base bears the entity's own name, links below it "entity/link".
+  const std::size_t named = message.find("Element name '");
+  const bool of_base = named == std::string::npos ||
+                       message.substr(named, message.find('\'', named + 14) - named).find('/') == std::string::npos;
+  if (free_urdf && of_base && says("mass and inertia of moving bodies")) {
+    return format(
+        ". A URDF whose base link has no mass is meant to stand fixed: Urdf::fixed, --fixed-base. If it is to move, "
+        "give "
+        "it an <inertial>, or write {}",
+        setting("boundmass=\"0.001\" boundinertia=\"1e-06\""));
+  }
   if (says("mass and inertia of moving bodies")) {
     return format(
-        ". Give this link a mass and an inertia (in URDF an <inertial>); or, where it only carries others, as the links "
+        ". Give this link a mass and an inertia (in URDF an <inertial>); or, where it only carries others, as the "
+        "links "
         "of a planar base do, write {}, which gives every link at least so much (kg, kg m^2)",
         setting("boundmass=\"0.001\" boundinertia=\"1e-06\""));
   }

@@ -205,9 +205,10 @@ std::string visuals_not_kept(const std::string& text, const std::filesystem::pat
     std::string suffix = std::filesystem::path(file).extension().string();
     std::transform(suffix.begin(), suffix.end(), suffix.begin(), [](unsigned char c) { return std::tolower(c); });
     if (suffix != ".stl" && suffix != ".obj" && suffix != ".msh") {
-      return format("pictures show none of it: the visual mesh `{}` (line {}) is none of STL, OBJ and MSH, which are "
-                    "read; convert it (`assimp export mesh.dae mesh.obj` say) and name the new file",
-                    file, e.line);
+      return format(
+          "pictures show none of it: the visual mesh `{}` (line {}) is none of STL, OBJ and MSH, which are "
+          "read; convert it (`assimp export mesh.dae mesh.obj` say) and name the new file",
+          file, e.line);
     }
     const MeshPath path = resolve_mesh(file, folder);
     if (!path.problem.empty()) return format("pictures show none of it: line {}: {}", e.line, path.problem);

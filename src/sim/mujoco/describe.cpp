@@ -267,9 +267,8 @@ ServoHold servo_hold(const mjModel& m, int i, double length, double activation) 
   const int dynamics = m.actuator_dyntype[i];
   const bool reached = std::abs(activation - input) <= kRounding * std::max(1.0, std::abs(input));
   // The control is what the activation goes to, but for an integrator, whose activation stays where no control is.
-  return {.servo = true,
-          .at_once = dynamics == mjDYN_NONE || reached,
-          .control = dynamics == mjDYN_INTEGRATOR ? 0 : input};
+  return {
+      .servo = true, .at_once = dynamics == mjDYN_NONE || reached, .control = dynamics == mjDYN_INTEGRATOR ? 0 : input};
 }
 
 std::vector<ServoHold> servo_holds(const mjModel& m, mjData& d, std::span<const double> qpos,
@@ -342,10 +341,16 @@ ModelInfo describe(const mjModel& m) {
     info.geoms.push_back({m.names + m.name_geomadr[g], geom_type(m.geom_type[g]), m.geom_bodyid[g]});
   }
   for (int k = 0; k < m.nkey; ++k) {
-    info.keyframes.push_back({m.names + m.name_keyadr[k], m.key_time[k], copy(m.key_qpos + k * m.nq, m.nq),
-                              copy(m.key_qvel + k * m.nv, m.nv), copy(m.key_act + k * m.na, m.na),
-                              copy(m.key_ctrl + k * m.nu, m.nu), copy(m.key_mpos + k * m.nmocap * 3, m.nmocap * 3),
-                              copy(m.key_mquat + k * m.nmocap * 4, m.nmocap * 4), {}, {}});
+    info.keyframes.push_back({m.names + m.name_keyadr[k],
+                              m.key_time[k],
+                              copy(m.key_qpos + k * m.nq, m.nq),
+                              copy(m.key_qvel + k * m.nv, m.nv),
+                              copy(m.key_act + k * m.na, m.na),
+                              copy(m.key_ctrl + k * m.nu, m.nu),
+                              copy(m.key_mpos + k * m.nmocap * 3, m.nmocap * 3),
+                              copy(m.key_mquat + k * m.nmocap * 4, m.nmocap * 4),
+                              {},
+                              {}});
   }
   const bool servos =
       std::any_of(info.actuators.begin(), info.actuators.end(), [](const ActuatorInfo& a) { return a.servo; });
