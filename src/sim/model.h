@@ -80,6 +80,9 @@ struct Model {
 /// found to have no effect, or listed here.
 std::vector<Unsupported> find_unsupported(std::span<const std::uint8_t> mjb);
 
+/// What the batched engine does otherwise than the model asks, and why that is no other model; "" where it is nothing.
+std::string taken_otherwise(const ModelInfo& info);
+
 /// Throws Error listing every unsupported feature with its name in the file, or saying how large a model is whose pairs
 /// of geoms do not fit into the memory.
 Model import_model(std::span<const std::uint8_t> mjb);

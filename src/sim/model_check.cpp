@@ -142,6 +142,8 @@ class Checker {
       equal("size of ctrl", size(k.ctrl), v_.nu);
       equal("size of mocap_pos", size(k.mocap_pos), 3 * Number{v_.nmocap});
       equal("size of mocap_quat", size(k.mocap_quat), 4 * Number{v_.nmocap});
+      equal("size of hold", size(k.hold), size(info.actuators));
+      equal("size of hold_later", size(k.hold_later), size(info.actuators));
     }
     for (std::size_t i = 0; i < info.entities.size(); ++i) {
       at("entity", i);
