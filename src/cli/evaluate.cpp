@@ -9,10 +9,12 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "cli/evaluate_arguments.h"
 #include "cli/parse_arguments.h"
+#include "cli/picture_arguments.h"
 #include "cli/subcommand.h"
 #include "core/config.h"
 #include "core/log.h"
@@ -87,7 +89,7 @@ void evaluate(EvaluateArguments& arguments) {
                                 {"success", video.success},
                                 {"file", from_table(arguments, video.file)}});
   files->write(json.dump(2) + "\n", csv);
-  log::info("{} videos are in {}", json["videos"].size(), arguments.video_folder.string());
+  say_videos(json["videos"].size(), arguments);
 }
 
 /// The flags of RDT's eval_sim/eval_rdt_libero.py that are no names of ours.
@@ -132,7 +134,8 @@ struct ReferenceFlags {
 int run_evaluate(const std::vector<std::string>& words) {
   CLI::App app("Runs policies in a simulated task and says how often they succeed.", "cohort evaluate");
   EvaluateArguments arguments;
-  std::string video_folder;
+  std::string video_folder, video_size = "256", video_groups;
+  std::optional<int> video_successes, video_failures;
   app.add_option("words", arguments.task.words,
                  "settings of the task, and of policies those that need no other weights, e.g. "
                  "model.diffusion.sampler.num_inference_timesteps=16");
@@ -152,11 +155,17 @@ int run_evaluate(const std::vector<std::string>& words) {
   app.add_option("--out", arguments.out, "folder that gets evaluation.json, evaluation.csv and videos/");
   app.add_option("--json", arguments.json, "file with the figures and every episode");
   app.add_option("--csv", arguments.csv, "file with a line for every episode");
-  app.add_flag(flag("record-video"), arguments.record_video, "of two successes and two failures of each policy");
+  app.add_flag(flag("record-video"), arguments.record_video,
+               "of two successes and two failures of each policy; of one each in every task of a benchmark");
   app.add_option(flag("video-output-dir"), video_folder, "else OUT/videos");
-  app.add_option(flag("video-camera"), arguments.video.camera, "else the task's first");
-  app.add_option(flag("video-successes"), arguments.video.successes, "")->capture_default_str();
-  app.add_option(flag("video-failures"), arguments.video.failures, "")->capture_default_str();
+  app.add_option(flag("video-camera"), arguments.video.cameras, "one or several, a,b, side by side; else the first two")
+      ->delimiter(',');
+  app.add_option(flag("video-size"), video_size, "px of each camera, 256 or 640x480, whatever the policy sees")
+      ->capture_default_str();
+  app.add_option(flag("geom-groups"), video_groups,
+                 "of videos: which of MuJoCo's geom groups 0 to 5 are drawn, e.g. 0,3; else the task's own");
+  app.add_option(flag("video-successes"), video_successes, "else 2, of a benchmark's tasks 1");
+  app.add_option(flag("video-failures"), video_failures, "likewise");
   arguments.task.add_to(app);
   if (const auto code = parse_arguments(app, words)) return *code;
   if (arguments.name.empty() == arguments.benchmark.empty())
@@ -165,6 +174,12 @@ int run_evaluate(const std::vector<std::string>& words) {
   arguments.task.take_words(0);
   reference.apply(arguments);
   if (arguments.policies.empty()) throw UsageError("--policy is needed: who is to do it");
+  std::tie(arguments.video.width, arguments.video.height) = picture_size("--video_size", video_size);
+  if (!video_groups.empty()) arguments.video.geom_groups = geom_groups(video_groups);
+  // Of a benchmark with ninety tasks four of each would be many.
+  const int videos_of_kind = arguments.benchmark.empty() ? 2 : 1;
+  arguments.video.successes = video_successes.value_or(videos_of_kind);
+  arguments.video.failures = video_failures.value_or(videos_of_kind);
   if (!video_folder.empty())
     arguments.video_folder = video_folder;
   else

@@ -87,6 +87,13 @@ inline std::string from_table(const EvaluateArguments& arguments, const std::fil
   return fs::absolute(file).lexically_relative(fs::absolute(base)).generic_string();
 }
 
+/// Where the videos are, with the whole path, for a browser or a file manager.
+inline void say_videos(std::size_t count, const EvaluateArguments& arguments) {
+  namespace fs = std::filesystem;
+  log::info("{} video{} in {}", count, count == 1 ? " is" : "s are",
+            fs::weakly_canonical(fs::absolute(arguments.video_folder)).string());
+}
+
 /// `cohort evaluate --benchmark`: every task of a suite, its episodes over all ranks.
 void evaluate_benchmark(EvaluateArguments& arguments);
 

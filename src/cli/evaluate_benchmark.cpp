@@ -144,7 +144,9 @@ void evaluate_benchmark(EvaluateArguments& arguments) {
         for (const auto& video : config::Json::parse(text)) all.push_back(video);
       videos = std::move(all);
     }
+    const std::size_t count = videos.size();
     if (first) write_files(std::move(videos));
+    if (first) say_videos(count, arguments);
   }
   if (group) group->close();
 }

@@ -7,6 +7,7 @@
 
 #include "cli/parse_arguments.h"
 #include "cli/subcommand.h"
+#include "core/files.h"
 #include "report/comparison.h"
 #include "report/run_report.h"
 #include "report/saved_content.h"
@@ -31,20 +32,21 @@ int run_report(const std::vector<std::string>& words) {
   CLI::App app("Writes a run's report.html anew, with its evaluations; of several runs, one page that compares them.",
                "cohort report");
   std::vector<std::string> paths;
-  std::string out = "comparison.html";
+  std::string out;
   app.add_option("RUN", paths, "folders of runs, e.g. outputs/NAME/latest")->required();
-  app.add_option("--out", out, "of several runs: the page")->capture_default_str();
+  app.add_option("--out", out, "the page; else RUN/report.html, and of several runs comparison.html");
   if (const auto code = parse_arguments(app, words)) return *code;
   std::vector<report::RunFolder> runs;
   for (const std::string& path : paths) runs.push_back(open_run(path));
   if (runs.size() > 1) {
+    if (out.empty()) out = "comparison.html";
     report::write_comparison(runs, out);
     std::printf("%s\n", out.c_str());
     return 0;
   }
   const report::RunFolder& run = runs.front();
   if (const auto content = report::load_content(run)) {
-    report::write_html_report(run, *content);
+    if (out.empty()) report::write_html_report(run, *content);
   } else {
     // A run of an earlier version, or one without charts.
     report::RunResults results;
@@ -52,7 +54,13 @@ int run_report(const std::vector<std::string>& words) {
     results.content.machine = report::describe_machine();
     COHORT_THROW_UNLESS(report::write_run_report(run, std::move(results), 0), "{}: no report was written", paths[0]);
   }
-  std::printf("%s\n", run.report_file().c_str());
+  if (!out.empty()) {
+    COHORT_THROW_UNLESS(fs::path(out).extension() == ".html", "--out {}: a page's name ends with .html", out);
+    const auto content = report::load_content(run);
+    COHORT_THROW_UNLESS(content.has_value(), "{}: no report was written", paths[0]);
+    write_file_atomically(out, report::html_report(run, *content, fs::absolute(out).parent_path()));
+  }
+  std::printf("%s\n", out.empty() ? run.report_file().c_str() : out.c_str());
   return 0;
 }
 

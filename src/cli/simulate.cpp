@@ -10,6 +10,7 @@
 
 #include "cli/model_morph.h"
 #include "cli/parse_arguments.h"
+#include "cli/picture_arguments.h"
 #include "cli/simulate_pictures.h"
 #include "cli/simulate_processes.h"
 #include "cli/simulate_run.h"
@@ -108,7 +109,10 @@ int run_simulate(const std::vector<std::string>& arguments) {
       ->capture_default_str();
   app.add_option("--render-device", s.pictures.device,
                  "cpu, cuda or cuda:N: where raycast draws; where the physics runs without it");
-  app.add_flag("--shadows", s.pictures.shadows, "pictures with shadows");
+  app.add_flag_function(
+      "--shadows,!--no-shadows", [&s](std::int64_t count) { s.pictures.shadows = count > 0; },
+      "pictures with shadows or without; else with them for a URDF file, whose light is ours");
+  app.add_option("--geom-groups", s.pictures.geom_groups, kGeomGroupsHelp);
   app.add_option("--env-spacing", s.pictures.env_spacing,
                  "all environments in one picture, so many metres apart along x and y (one number for both)")
       ->expected(1, 2)

@@ -1,12 +1,13 @@
 #include "cli/simulate_pictures.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <numeric>
 #include <optional>
+#include <tuple>
 #include <vector>
 
+#include "cli/picture_arguments.h"
 #include "cli/subcommand.h"
 #include "core/error.h"
 #include "core/log.h"
@@ -18,17 +19,6 @@ namespace cohort::cli {
 namespace {
 
 constexpr int kMostShown = 16, kMostTogether = 256;
-
-/// "640x480"; false for what is none.
-bool parse_size(const std::string& text, int& width, int& height) {
-  const char *begin = text.data(), *end = begin + text.size();
-  const auto first = std::from_chars(begin, end, width);
-  if (first.ec != std::errc() || first.ptr == end || *first.ptr != 'x') return false;
-  const auto second = std::from_chars(first.ptr + 1, end, height);
-  constexpr int kMost = 8192;
-  return second.ec == std::errc() && second.ptr == end && width >= 1 && height >= 1 && width <= kMost &&
-         height <= kMost;
-}
 
 }  // namespace
 
@@ -51,12 +41,12 @@ void check(const PictureSettings& s) {
   if (!s.picture.empty() && !s.picture.ends_with(".png")) {
     throw UsageError(format("--picture {}: a picture's name ends in .png", s.picture));
   }
-  int width = 0, height = 0;
-  if (!s.size.empty() && !parse_size(s.size, width, height)) {
-    throw UsageError(format("--size {}: width and height in pixels, 1 to 8192, e.g. 640x480", s.size));
-  }
-  if (!s.wanted() && (!s.camera.empty() || !s.size.empty() || s.shadows || !s.env_spacing.empty())) {
-    throw UsageError("--camera, --size, --shadows and --env-spacing are for --video and --picture: name one of them");
+  if (!s.size.empty()) picture_size("--size", s.size);
+  if (!s.geom_groups.empty()) geom_groups(s.geom_groups);
+  if (!s.wanted() && (!s.camera.empty() || !s.size.empty() || s.shadows.has_value() || !s.env_spacing.empty() ||
+                      !s.geom_groups.empty())) {
+    throw UsageError(
+        "--camera, --size, --shadows, --geom-groups and --env-spacing are for --video and --picture: name one of them");
   }
 }
 
@@ -85,11 +75,13 @@ struct SimulatePictures::Parts {
 SimulatePictures::SimulatePictures(sim::Scene& scene, const PictureSettings& settings, int threads)
     : parts_(new Parts{.scene = scene, .settings = settings}) {
   Parts& p = *parts_;
-  render::RendererSettings chosen{.kind = settings.renderer, .threads = threads, .shadows = settings.shadows};
+  render::RendererSettings chosen{
+      .kind = settings.renderer, .threads = threads, .shadows = settings.shadows.value_or(settings.own_light)};
   if (!settings.device.empty()) chosen.device = parse_device(settings.device);
+  if (!settings.geom_groups.empty()) chosen.geom_groups = geom_groups(settings.geom_groups);
   p.renderer = render::make_renderer(scene, chosen);
   p.width = 640, p.height = 480;
-  if (!settings.size.empty()) parse_size(settings.size, p.width, p.height);
+  if (!settings.size.empty()) std::tie(p.width, p.height) = picture_size("--size", settings.size);
   const bool together = !settings.env_spacing.empty();
   const int most = together ? kMostTogether : kMostShown;
   p.envs.resize(static_cast<std::size_t>(std::min(scene.n_envs(), most)));
@@ -102,6 +94,12 @@ SimulatePictures::SimulatePictures(sim::Scene& scene, const PictureSettings& set
     p.camera = p.renderer->camera(settings.camera);
     const render::CameraInfo& info = p.renderer->cameras()[static_cast<std::size_t>(p.camera)];
     if (settings.size.empty()) p.width = info.width, p.height = info.height;
+    if (together) {
+      const int all = p.renderer->camera_that_sees_all(p.camera, p.width, p.height, p.envs);
+      if (all != p.camera)
+        log::info("camera {} is moved back to see all {} environments", settings.camera, p.envs.size());
+      p.camera = all;
+    }
   }
   p.mosaic = render::mosaic_of(together ? 1 : static_cast<int>(p.envs.size()), p.width, p.height);
   const std::size_t bytes = 3 * static_cast<std::size_t>(p.width) * static_cast<std::size_t>(p.height);

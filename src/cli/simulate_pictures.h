@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,9 @@ struct PictureSettings {
   std::string renderer = "raycast";
   std::string device;  ///< where the ray caster draws: "cpu", "cuda", "cuda:1"; "": where the scene runs
   double fps = 30;
-  bool shadows = false;
+  std::optional<bool> shadows;
+  bool own_light = false;  ///< the model says nothing of light (URDF): shadows unless it is said otherwise
+  std::string geom_groups;  ///< "0,3"; "": MuJoCo's default, 0, 1 and 2
   /// m between environments along x and y, one or two numbers: they stand in one picture; empty: pictures side by side
   std::vector<double> env_spacing;
   std::array<double, 2> spacing() const {

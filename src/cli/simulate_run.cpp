@@ -22,6 +22,7 @@
 #include "launch/settings.h"
 #include "launch/signals.h"
 #include "sim/cuda/engine.h"
+#include "sim/model_file.h"
 #include "sim/record.h"
 #include "sim/scene.h"
 
@@ -136,7 +137,11 @@ int simulate(const SimulateSettings& s) {
   if (!s.record.empty()) recorder = std::make_unique<sim::StateRecorder>(scene, s.record, s.steps + 1);
   if (recorder) recorder->add();
   std::unique_ptr<SimulatePictures> pictures;
-  if (s.pictures.wanted()) pictures = std::make_unique<SimulatePictures>(scene, s.pictures, s.threads);
+  if (s.pictures.wanted()) {
+    PictureSettings wanted = s.pictures;
+    wanted.own_light = !s.model.ends_with(".cohort") && sim::is_urdf(s.model);
+    pictures = std::make_unique<SimulatePictures>(scene, wanted, s.threads);
+  }
   if (pictures) pictures->add();
   if (s.control == "random" && scene.info().nu == 0)
     log::info("the model has no actuators: nothing is controlled, what moves is moved by gravity and contacts");

@@ -101,6 +101,9 @@ class EpisodeSource {
   /// How many those are: one fault may have taken several.
   virtual std::int64_t skipped_count() const { return static_cast<std::int64_t>(skipped().size()); }
 
+  /// Names of a field's elements, such as joints; empty where the data name none.
+  virtual std::vector<std::string> element_names(const std::string&) const { return {}; }
+
   /// What lies in the data and is no field, with the reason: "obs/tip: it has 13 rows in …, which has 12 steps".
   virtual std::vector<std::string> left_out() const { return {}; }
   /// The reason for what is called so; empty where the data have nothing of this name.

@@ -17,15 +17,19 @@ namespace {
 using tasks::EpisodeOutcome;
 using tasks::RunningEpisode;
 
-constexpr int kLeastVideoSide = 240;  // px: smaller pictures are shown larger, so that the text can be read
+constexpr std::size_t kCameras = 2;   // of a task that has many: what is recorded first, and one that looks elsewhere
 constexpr double kLastSeconds = 0.7;  // that the last picture stays
 
-/// The pictures of each episode under way, enlarged, with text, into a file of its own.
+/// The pictures of each episode under way, of all cameras side by side, with text, into a file of its own.
 class Filming final : public tasks::RolloutObserver {
  public:
-  Filming(tasks::Task& task, std::string camera, const std::vector<EpisodeOutcome>& expected,
-          std::vector<std::filesystem::path> files)
-      : task_(task), camera_(std::move(camera)), expected_(expected), files_(std::move(files)) {}
+  Filming(tasks::Task& task, std::vector<std::string> cameras, const VideoSettings& settings,
+          const std::vector<EpisodeOutcome>& expected, std::vector<std::filesystem::path> files)
+      : task_(task),
+        cameras_(std::move(cameras)),
+        film_{.height = settings.height, .width = settings.width, .geom_groups = settings.geom_groups},
+        expected_(expected),
+        files_(std::move(files)) {}
 
   void acting(tasks::Task&, std::span<const RunningEpisode> running, ArrayView) override {
     for (const RunningEpisode& r : running) ++films_[r.episode].step;
@@ -52,38 +56,34 @@ class Filming final : public tasks::RolloutObserver {
   };
 
   void add_frames(std::span<const RunningEpisode> running, int times) {
-    std::vector<std::int32_t> envs;
-    for (const RunningEpisode& r : running) envs.push_back(r.env);
-    const ArrayView all = task_.picture(camera_, envs);
-    const auto pixels = all.span<std::uint8_t>();
-    const int height = static_cast<int>(all.shape[1]), width = static_cast<int>(all.shape[2]);
-    const int scale = std::max(1, (kLeastVideoSide + width - 1) / width);
+    const int width = film_.width * static_cast<int>(cameras_.size()), height = film_.height;
+    frame_.resize(static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * 3);
     for (const RunningEpisode& r : running) {
       Film& film = films_.at(r.episode);
       if (!film.writer) {
         const double fps = std::clamp(1 / task_.spec().control_period, 1.0, 60.0);
-        film.writer = std::make_unique<render::VideoWriter>(files_[r.episode], width * scale, height * scale, fps);
+        film.writer = std::make_unique<render::VideoWriter>(files_[r.episode], width, height, fps);
       }
-      const auto bytes = static_cast<std::size_t>(height) * static_cast<std::size_t>(width) * 3;
-      enlarge(pixels.subspan(static_cast<std::size_t>(r.env) * bytes, bytes), height, width, scale);
-      render::draw_text({frame_, width * scale, height * scale}, 4, 4,
-                        format("{}\nstep {} {}", camera_, film.step, film.text));
-      for (int i = 0; i < times; ++i) film.writer->add(frame_);
+      for (std::size_t i = 0; i < cameras_.size(); ++i) put_beside(task_.film(cameras_[i], r.env, film_), i);
+      for (std::size_t i = 0; i < cameras_.size(); ++i)
+        render::draw_text({frame_, width, height}, 4 + static_cast<int>(i) * film_.width, 4,
+                          i == 0 ? format("{}\nstep {} {}", cameras_[i], film.step, film.text) : cameras_[i]);
+      for (int k = 0; k < times; ++k) film.writer->add(frame_);
     }
   }
 
-  void enlarge(std::span<const std::uint8_t> picture, int height, int width, int scale) {
-    frame_.resize(picture.size() * static_cast<std::size_t>(scale * scale));
-    std::size_t at = 0;
-    for (int y = 0; y < height * scale; ++y)
-      for (int x = 0; x < width * scale; ++x) {
-        const auto from = static_cast<std::size_t>((y / scale) * width + x / scale) * 3;
-        for (std::size_t c = 0; c < 3; ++c) frame_[at++] = picture[from + c];
-      }
+  /// The picture of the camera of that place in the row.
+  void put_beside(const ArrayView& picture, std::size_t place) {
+    const auto pixels = picture.span<std::uint8_t>();
+    const std::size_t line = static_cast<std::size_t>(film_.width) * 3;
+    for (std::size_t y = 0; y < static_cast<std::size_t>(film_.height); ++y)
+      std::copy_n(pixels.begin() + static_cast<std::ptrdiff_t>(y * line), line,
+                  frame_.begin() + static_cast<std::ptrdiff_t>((y * cameras_.size() + place) * line));
   }
 
   tasks::Task& task_;
-  std::string camera_;
+  std::vector<std::string> cameras_;
+  tasks::FilmSettings film_;
   const std::vector<EpisodeOutcome>& expected_;
   std::vector<std::filesystem::path> files_;
   std::map<std::size_t, Film> films_;
@@ -95,7 +95,9 @@ class Filming final : public tasks::RolloutObserver {
 void check_video(const tasks::Task& task, const VideoSettings& settings) {
   const tasks::TaskSpec& spec = task.spec();
   COHORT_THROW_UNLESS(!spec.cameras.empty(), "{} has no cameras: no video can be made of it", spec.name);
-  if (!settings.camera.empty()) record::check_camera(spec, settings.camera);
+  for (const std::string& camera : settings.cameras) record::check_camera(spec, camera);
+  COHORT_THROW_UNLESS(settings.width >= 16 && settings.height >= 16, "videos of {} x {} pixels: at least 16 x 16",
+                      settings.width, settings.height);
   const std::string missing = render::video_unavailable();
   COHORT_THROW_UNLESS(missing.empty(), "no video can be written: {}", missing);
 }
@@ -118,8 +120,12 @@ std::vector<EpisodeVideo> write_videos(tasks::Task& task, tasks::Actor& actor, c
     seeds.push_back(e.seed);
   }
   if (chosen.empty()) return videos;
-  const std::string camera = settings.camera.empty() ? task.spec().cameras.front() : settings.camera;
-  Filming filming(task, camera, chosen, std::move(files));
+  std::vector<std::string> cameras = settings.cameras;
+  if (cameras.empty()) {
+    cameras = task.spec().cameras;
+    cameras.resize(std::min(cameras.size(), kCameras));
+  }
+  Filming filming(task, std::move(cameras), settings, chosen, std::move(files));
   tasks::run_episodes(task, actor, seeds, {.max_steps = settings.max_steps, .instruction = ""}, &filming);
   return videos;
 }

@@ -104,6 +104,7 @@ struct WorldBox {
   void add(const Vec3& p) {
     for (std::size_t k = 0; k < 3; ++k) low[k] = std::min(low[k], p[k]), high[k] = std::max(high[k], p[k]);
   }
+  Vec3 corner(int i) const { return {i & 1 ? high[0] : low[0], i & 2 ? high[1] : low[1], i & 4 ? high[2] : low[2]}; }
   Vec3 middle() const { return {(low[0] + high[0]) / 2, (low[1] + high[1]) / 2, (low[2] + high[2]) / 2}; }
   double radius() const {
     const Vec3 d = minus(high, low);
@@ -124,7 +125,42 @@ WorldBox world_box(const sim::VisualModel& m, const sim::VisualGeom& g, const Li
   return box;
 }
 
+/// Of geoms that are shown: those that move, and of what stands still only what lies around them: walls of a room would
+/// hide them.
+std::vector<WorldBox> boxes_shown(const sim::VisualModel& m, const std::vector<LinkPoses>& environments,
+                                  const std::array<bool, 6>& groups, const std::vector<bool>& moves) {
+  std::vector<WorldBox> boxes, shown;
+  std::vector<bool> box_moves;
+  WorldBox moving;
+  for (const LinkPoses& poses : environments) {
+    for (const sim::VisualGeom& g : m.geoms) {
+      const bool seen = g.id >= 0 && g.rgba[3] > 0 && groups[at(g.group)];
+      const WorldBox box = seen ? world_box(m, g, poses) : WorldBox{};
+      if (box.empty()) continue;
+      boxes.push_back(box), box_moves.push_back(moves[at(g.link)]);
+      if (moves[at(g.link)]) moving.add(box.low), moving.add(box.high);
+    }
+  }
+  for (std::size_t i = 0; i < boxes.size(); ++i) {
+    const Vec3 to_low = minus(boxes[i].low, moving.middle()), to_high = minus(boxes[i].high, moving.middle());
+    const double reach = 1.5 * moving.radius();
+    const bool near = std::max(dot(to_low, to_low), dot(to_high, to_high)) <= reach * reach;
+    if (!moving.empty() && !box_moves[i] && !near) continue;
+    shown.push_back(boxes[i]);
+  }
+  return shown;
+}
+
 }  // namespace
+
+std::vector<bool> Renderer::moving_links() const {
+  std::vector<bool> moves(model_->links.size(), false);
+  for (std::size_t i = 1; i < model_->links.size(); ++i) {
+    const sim::LinkInfo& link = scene_.info().links[i];
+    moves[i] = link.dof_count > 0 || link.mocap >= 0 || moves[at(model_->links[i].parent)];
+  }
+  return moves;
+}
 
 Renderer::Renderer(sim::Scene& scene, const RendererSettings& settings)
     : scene_(scene), settings_(settings), model_(scene.visual_model()), views_(model_->cameras) {
@@ -173,48 +209,66 @@ int Renderer::add_camera_that_sees_all(int width, int height) {
   return add_camera_that_sees({poses_of(0)}, width, height);
 }
 
-int Renderer::add_camera_that_sees_all(int width, int height, std::span<const std::int32_t> envs) {
+std::vector<LinkPoses> Renderer::poses_together(std::span<const std::int32_t> envs) {
   std::vector<LinkPoses> poses;
   for (const std::int32_t env : envs) {
     poses.push_back(poses_of(env));
     move_to_offset(env, poses.back());
   }
   COHORT_CHECK(!poses.empty(), "a camera that sees no environment");
-  return add_camera_that_sees(poses, width, height);
+  return poses;
+}
+
+int Renderer::add_camera_that_sees_all(int width, int height, std::span<const std::int32_t> envs) {
+  return add_camera_that_sees(poses_together(envs), width, height);
+}
+
+int Renderer::camera_that_sees_all(int camera, int width, int height, std::span<const std::int32_t> envs) {
+  need_side("width", width), need_side("height", height);
+  check_request(camera, envs, {});
+  const sim::VisualCamera view = views_[at(camera)];
+  const std::vector<LinkPoses> environments = poses_together(envs);
+  const bool stands_still = view.link == 0 && view.tracking == sim::VisualTracking::kFixed;
+  if (!stands_still || view.orthographic || view.fovy <= 0 || view.sensor_size[0] > 0) return camera;
+  const Mat3 axes = rotation_of(view.quat);  // columns: right, up, back
+  const auto column = [&](std::size_t k) { return Vec3{axes[k], axes[3 + k], axes[6 + k]}; };
+  const Vec3 right = column(0), above = column(1), way = column(2);
+  const double up = std::tan(view.fovy * std::numbers::pi / 360), across = up * width / height;
+  const std::vector<WorldBox> shown = boxes_shown(model(), environments, settings_.geom_groups, moving_links());
+  const auto for_corners = [&](const Vec3& from, const auto& visit) {
+    for (const WorldBox& box : shown)
+      for (int i = 0; i < 8; ++i) {
+        const Vec3 p = minus(box.corner(i), from);
+        visit(dot(p, right), dot(p, above), dot(p, way));
+      }
+  };
+  bool in_view = true;
+  const Vec3 stands{view.pos[0], view.pos[1], view.pos[2]};
+  for_corners(stands, [&](double x, double y, double back) {
+    in_view = in_view && back < 0 && std::abs(x) <= -back * across && std::abs(y) <= -back * up;
+  });
+  if (in_view || shown.empty()) return camera;
+  WorldBox all;
+  for (const WorldBox& box : shown) all.add(box.low), all.add(box.high);
+  double distance = 1e-3;
+  for_corners(all.middle(), [&](double x, double y, double back) {
+    distance = std::max({distance, back + std::abs(x) / across, back + std::abs(y) / up});
+  });
+  distance *= 1.05;
+  sim::VisualCamera moved = view;
+  for (std::size_t k = 0; k < 3; ++k) moved.pos[k] = all.middle()[k] + distance * way[k];
+  moved.name.clear();
+  views_.push_back(moved);
+  cameras_.push_back(info_of(moved));
+  return static_cast<int>(views_.size()) - 1;
 }
 
 int Renderer::add_camera_that_sees(const std::vector<LinkPoses>& environments, int width, int height) {
   need_side("width", width), need_side("height", height);
   const sim::VisualModel& m = *model_;
-  const auto seen = [&](const sim::VisualGeom& g) {
-    return g.id >= 0 && g.rgba[3] > 0 && settings_.geom_groups[at(g.group)];
-  };
-  // What moves, and of what stands still only what lies around it: walls of a room would hide it.
-  std::vector<bool> moves(m.links.size(), false);
-  for (std::size_t i = 1; i < m.links.size(); ++i) {
-    const sim::LinkInfo& link = scene_.info().links[i];
-    moves[i] = link.dof_count > 0 || link.mocap >= 0 || moves[at(m.links[i].parent)];
-  }
-  std::vector<WorldBox> boxes, shown;
-  std::vector<bool> box_moves;
-  WorldBox moving;
-  for (const LinkPoses& poses : environments) {
-    for (const sim::VisualGeom& g : m.geoms) {
-      const WorldBox box = seen(g) ? world_box(m, g, poses) : WorldBox{};
-      if (box.empty()) continue;
-      boxes.push_back(box), box_moves.push_back(moves[at(g.link)]);
-      if (moves[at(g.link)]) moving.add(box.low), moving.add(box.high);
-    }
-  }
+  const std::vector<WorldBox> shown = boxes_shown(m, environments, settings_.geom_groups, moving_links());
   WorldBox all;
-  for (std::size_t i = 0; i < boxes.size(); ++i) {
-    const Vec3 to_low = minus(boxes[i].low, moving.middle()), to_high = minus(boxes[i].high, moving.middle());
-    const double reach = 1.5 * moving.radius();
-    const bool near = std::max(dot(to_low, to_low), dot(to_high, to_high)) <= reach * reach;
-    if (!moving.empty() && !box_moves[i] && !near) continue;
-    shown.push_back(boxes[i]);
-    all.add(boxes[i].low), all.add(boxes[i].high);
-  }
+  for (const WorldBox& box : shown) all.add(box.low), all.add(box.high);
   const double fovy = m.fovy > 0 && m.fovy < 180 ? m.fovy : 45;
   const double up = std::tan(fovy * std::numbers::pi / 360), across = up * width / height;
   const Vec3 way = unit({1, 0.8, 0.7}), right = unit(cross({0, 0, 1}, way)), above = cross(way, right);
@@ -223,9 +277,7 @@ int Renderer::add_camera_that_sees(const std::vector<LinkPoses>& environments, i
   double distance = shown.empty() ? m.extent / std::min(up, across) : 1e-3;
   for (const WorldBox& box : shown) {
     for (int i = 0; i < 8; ++i) {
-      const Vec3 corner{i & 1 ? box.high[0] : box.low[0], i & 2 ? box.high[1] : box.low[1],
-                        i & 4 ? box.high[2] : box.low[2]};
-      const Vec3 p = minus(corner, middle);
+      const Vec3 p = minus(box.corner(i), middle);
       distance = std::max(distance, dot(p, way) + std::abs(dot(p, right)) / across);
       distance = std::max(distance, dot(p, way) + std::abs(dot(p, above)) / up);
     }

@@ -101,6 +101,10 @@ class Renderer {
   int add_camera_that_sees_all(int width, int height);
   /// Likewise, all of these environments as render_together() shows them.
   int add_camera_that_sees_all(int width, int height, std::span<const std::int32_t> envs);
+  /// `camera` moved straight back and aside until it sees all of these environments as render_together() shows them:
+  /// what its file placed for one environment cuts many off. The same camera where it sees them all as it stands, and
+  /// where it does not stand still in the world or is orthographic.
+  int camera_that_sees_all(int camera, int width, int height, std::span<const std::int32_t> envs);
 
   /// Draws the present state of these environments. Throws Error for a camera or environment that there is not, for
   /// arrays that do not fit, and for what the mujoco renderer's OpenGL cannot do.
@@ -156,6 +160,8 @@ class Renderer {
 
  private:
   int add_camera_that_sees(const std::vector<LinkPoses>& environments, int width, int height);
+  std::vector<bool> moving_links() const;  ///< of each link, whether anything moves it
+  std::vector<LinkPoses> poses_together(std::span<const std::int32_t> envs);
 
   std::shared_ptr<const sim::VisualModel> model_;
   std::vector<sim::VisualCamera> views_;  ///< the model's, then those that were added

@@ -13,7 +13,7 @@ inline bool drawable(double value) {
 
 enum class SeriesStyle {
   kLine,
-  kFaintLine,  ///< thin and pale: raw values behind a smoothed line; not in the legend
+  kFaintLine,  ///< thin and pale: every value behind a smoothed line, or one run behind a mean
   kPoints,
   kBand,       ///< the area between ys and ys_high
   kHistogram,  ///< of ys; xs stays empty; bins are chosen (Freedman and Diaconis 1981)
@@ -38,6 +38,7 @@ struct Chart {
   std::vector<Series> series;
   bool log_x = false;
   bool log_y = false;
+  bool share = false;      ///< of values that are shares (success): the y axis goes from 0 to 1
   bool same_axes = false;  ///< both axes get the same range (prediction against truth)
 };
 

@@ -72,7 +72,51 @@ bool ends_with(const fs::path& file, std::string_view end) {
   return std::fread(tail.data(), 1, tail.size(), opened.get()) == tail.size() && tail == end;
 }
 
+/// The code points of a text, of what is valid UTF-8.
+std::vector<char32_t> code_points(std::string_view text) {
+  std::vector<char32_t> points;
+  for (std::size_t i = 0; i < text.size();) {
+    const auto first = static_cast<unsigned char>(text[i]);
+    const std::size_t length = first < 0x80 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+    char32_t point = length == 1 ? first : first & (0x7Fu >> length);
+    for (std::size_t k = 1; k < length && i + k < text.size(); ++k)
+      point = (point << 6) | (static_cast<unsigned char>(text[i + k]) & 0x3Fu);
+    points.push_back(point);
+    i += length;
+  }
+  return points;
+}
+
+/// Whether fontconfig, by which gnuplot finds fonts for PNG, knows one with this character; true where it cannot be
+/// asked.
+bool has_font_for(char32_t point) {
+  const std::string command = format("fc-list ':charset={:x}' family 2>/dev/null", static_cast<std::uint32_t>(point));
+  std::FILE* answer = ::popen(command.c_str(), "r");
+  if (answer == nullptr) return true;
+  const bool any = std::fgetc(answer) != EOF;
+  return ::pclose(answer) != 0 || any;
+}
+
 }  // namespace
+
+std::string missing_font(std::span<const Figure> figures) {
+  // From here on the fonts that come with gnuplot (DejaVu) have nothing: Chinese, Japanese, Korean.
+  constexpr char32_t kFirstCjk = 0x2E80, kLastCjk = 0x3FFFF;
+  std::string texts;
+  for (const Figure& figure : figures)
+    for (const Chart& chart : figure.panels) {
+      texts += chart.title + chart.x_label + chart.y_label;
+      for (const Series& series : chart.series) texts += series.name;
+    }
+  for (const char32_t point : code_points(clean_utf8(texts)))
+    if (point >= kFirstCjk && point <= kLastCjk && !(point >= 0xE000 && point < 0xF900)) {
+      if (has_font_for(point)) return "";
+      return "no font of this machine has Chinese, Japanese or Korean characters: titles of charts/*.png show boxes "
+             "(Debian and Ubuntu: apt-get install fonts-noto-cjk); report.html and charts/*.svg take the fonts of the "
+             "browser that shows them";
+    }
+  return "";
+}
 
 DrawnFigure draw(const Figure& figure, const fs::path& folder, const GnuplotSettings& settings) {
   COHORT_CHECK(is_figure_name(figure.name),
@@ -110,6 +154,7 @@ std::vector<DrawnFigure> draw_all(std::span<const Figure> figures, const fs::pat
     for (const Figure& figure : figures) drawn.push_back({figure.name, figure.caption, {}, {}, message});
     return drawn;
   }
+  if (const std::string hint = missing_font(figures); !hint.empty()) log::warning("{}", hint);
   for (const Figure& figure : figures) {
     drawn.push_back(draw(figure, folder, settings));
     if (!drawn.back().error.empty()) log::warning("chart {}: {}", figure.name, drawn.back().error);

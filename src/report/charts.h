@@ -23,7 +23,11 @@ struct DrawnFigure {
 /// are replaced. Throws Error for a name that is no file name; everything else that goes wrong is in the result.
 DrawnFigure draw(const Figure& figure, const std::filesystem::path& folder, const GnuplotSettings& settings = {});
 
-/// Draws all of them. Without gnuplot, one warning in the log that names the package, and results without files.
+/// What to install where titles or names of these figures hold Chinese, Japanese or Korean characters and no font of
+/// this machine has them; "": nothing is missing, or fontconfig cannot be asked.
+std::string missing_font(std::span<const Figure> figures);
+
+/// Draws all of them, with one warning where a font is missing. Without gnuplot, one warning in the log that names the package, and results without files.
 std::vector<DrawnFigure> draw_all(std::span<const Figure> figures, const std::filesystem::path& folder,
                                   const GnuplotSettings& settings = {});
 

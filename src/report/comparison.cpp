@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <utility>
 
 #include "core/error.h"
 #include "core/files.h"
 #include "report/charts.h"
 #include "report/evaluation_section.h"
+#include "report/gnuplot_script.h"
 #include "report/html_parts.h"
 #include "report/inline_svg.h"
 #include "report/metric_names.h"
@@ -23,25 +25,101 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
+constexpr int kColors = static_cast<int>(std::size(kPalette));
+
 /// The two last names of its path, which tell runs apart.
 std::string run_label(const RunFolder& run) {
   const fs::path path = fs::weakly_canonical(run.path());
   return (path.parent_path().filename() / path.filename()).generic_string();
 }
 
-/// A chart with a line for each run that has the metric; nothing drawn where none has.
+/// Runs that differ in nothing but their seed, and where they write.
+struct SeedGroup {
+  std::string label;
+  std::vector<std::size_t> runs;
+};
+
+/// The mean over the runs of a group, at the steps that all of them have, from their lowest to their highest value.
+/// Nothing of runs without a common step.
+struct MeanOfSeeds {
+  std::vector<double> steps, mean, low, high;
+};
+
+MeanOfSeeds mean_of_seeds(const std::vector<const MetricSeries*>& runs) {
+  std::map<double, std::vector<double>> by_step;
+  for (const MetricSeries* run : runs)
+    for (std::size_t i = 0; i < run->steps.size(); ++i)
+      if (drawable(run->values[i])) by_step[run->steps[i]].push_back(run->values[i]);
+  MeanOfSeeds result;
+  for (const auto& [step, values] : by_step) {
+    if (values.size() != runs.size()) continue;
+    result.steps.push_back(step);
+    result.mean.push_back(std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size()));
+    const auto [low, high] = std::minmax_element(values.begin(), values.end());
+    result.low.push_back(*low), result.high.push_back(*high);
+  }
+  return result;
+}
+
+struct Curve {
+  const char* metric;
+  std::string name, y_label;
+  bool share = false;  ///< of episodes
+
+  bool shows(const MetricsHistory& history) const {
+    const std::string_view which = metric;
+    // Of a task without a goal success is 0 for ever; the loss of PPO is a sum that says nothing.
+    if (which == metric::kSuccess) {
+      const std::vector<double>& rates = history[metric].values;
+      return std::any_of(rates.begin(), rates.end(), [](double v) { return v > 0; });
+    }
+    return which != metric::kTrainLoss || !history.series.contains(metric::kSurrogateLoss);
+  }
+};
+
+/// A chart with a line for each run that has the metric, as it was measured; of runs of several seeds pale, in front of
+/// them their mean, behind them a band from the lowest to the highest. Nothing drawn where none has the metric.
 void add_curves(std::vector<Figure>& figures, const std::vector<std::string>& labels,
-                const std::vector<MetricsHistory>& histories, const char* metric, const std::string& name,
-                const std::string& y_label) {
-  Chart chart{.title = y_label, .x_label = "step", .y_label = y_label};
-  for (std::size_t i = 0; i < labels.size(); ++i) {
-    const MetricSeries& series = histories[i][metric];
-    if (!series.steps.empty())
-      chart.series.push_back(
-          {.name = labels[i], .xs = series.steps, .ys = smoothed(series.values, 10), .color = static_cast<int>(i % 6)});
+                const std::vector<SeedGroup>& groups, const std::vector<MetricsHistory>& histories,
+                const Curve& curve) {
+  Chart chart{.title = curve.y_label, .x_label = "step", .y_label = curve.y_label, .share = curve.share};
+  bool with_seeds = false;
+  int color = 0;
+  for (const SeedGroup& group : groups) {
+    std::vector<const MetricSeries*> runs;
+    std::vector<std::size_t> of_runs;
+    for (const std::size_t i : group.runs)
+      if (const MetricSeries& series = histories[i][curve.metric]; !series.steps.empty() && curve.shows(histories[i]))
+        runs.push_back(&series), of_runs.push_back(i);
+    const MeanOfSeeds mean = runs.size() > 1 ? mean_of_seeds(runs) : MeanOfSeeds{};
+    const bool together = !mean.steps.empty();
+    if (together)
+      chart.series.push_back({.xs = mean.steps,
+                              .ys = mean.low,
+                              .ys_high = mean.high,
+                              .style = SeriesStyle::kBand,
+                              .color = color % kColors});
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      chart.series.push_back({.name = together ? "" : labels[of_runs[i]],
+                              .xs = runs[i]->steps,
+                              .ys = runs[i]->values,
+                              .style = together ? SeriesStyle::kFaintLine : SeriesStyle::kLine,
+                              .color = color % kColors});
+      if (!together) ++color;
+    }
+    if (!together) continue;
+    chart.series.push_back({.name = format("{}, mean of {} seeds", group.label, runs.size()),
+                            .xs = mean.steps,
+                            .ys = mean.mean,
+                            .color = color++ % kColors});
+    with_seeds = true;
   }
   if (chart.series.empty()) return;
-  Figure figure{.name = name, .caption = y_label + " of the runs."};
+  Figure figure{.name = curve.name, .caption = curve.y_label + " of the runs."};
+  if (with_seeds)
+    figure.caption +=
+        " Of runs that differ in their seed alone: each pale, their mean, and a band from the lowest to "
+        "the highest.";
   figure.panels.push_back(std::move(chart));
   figures.push_back(std::move(figure));
 }
@@ -55,16 +133,55 @@ void flatten_settings(const OrderedJson& json, const std::string& path, std::map
   out[path] = json.dump();
 }
 
-/// A row for every setting that is not the same in all runs.
-std::string different_settings(const std::vector<RunFolder>& runs, const std::vector<std::string>& labels) {
-  std::vector<std::map<std::string, std::string>> all(runs.size());
-  std::map<std::string, int> names;
+using Settings = std::map<std::string, std::string>;
+
+/// Of every run, empty where there is no configuration.
+std::vector<Settings> settings_of(const std::vector<RunFolder>& runs) {
+  std::vector<Settings> all(runs.size());
   for (std::size_t i = 0; i < runs.size(); ++i) {
     if (!fs::exists(runs[i].config_file())) continue;
     const OrderedJson json = OrderedJson::parse(read_file(runs[i].config_file()), nullptr, false);
     if (json.is_object()) flatten_settings(json, "", all[i]);
-    for (const auto& [name, value] : all[i]) names[name] = 1;
   }
+  return all;
+}
+
+/// Runs of one configuration with several seeds together, in the order of their first ones.
+std::vector<SeedGroup> seed_groups(const std::vector<Settings>& settings, const std::vector<std::string>& labels) {
+  // Settings that make no other experiment: which random numbers, and where results go.
+  const auto counts = [](const std::string& path) {
+    return path != "name" && path != "output_dir" && path != "resume" && path.substr(path.rfind('.') + 1) != "seed";
+  };
+  std::vector<SeedGroup> groups;
+  std::map<Settings, std::size_t> found;
+  for (std::size_t i = 0; i < settings.size(); ++i) {
+    Settings kept;
+    for (const auto& [path, value] : settings[i])
+      if (counts(path)) kept[path] = value;
+    const auto [place, is_new] =
+        kept.empty() ? std::pair(found.end(), true) : found.try_emplace(std::move(kept), groups.size());
+    if (is_new)
+      groups.push_back({.label = "", .runs = {i}});
+    else
+      groups[place->second].runs.push_back(i);
+  }
+  std::map<std::string, int> uses;
+  for (SeedGroup& group : groups) {
+    // The folder of runs that lie beside each other ("ppo" of ppo/2026-11-28_09-30-07), else the first run's name.
+    const auto folder = [&](std::size_t run) { return fs::path(labels[run]).parent_path().generic_string(); };
+    const bool beside = std::all_of(group.runs.begin(), group.runs.end(),
+                                    [&](std::size_t run) { return folder(run) == folder(group.runs.front()); });
+    group.label = beside ? folder(group.runs.front()) : labels[group.runs.front()];
+    if (const int use = ++uses[group.label]; use > 1) group.label += format(" ({})", use);
+  }
+  return groups;
+}
+
+/// A row for every setting that is not the same in all runs.
+std::string different_settings(const std::vector<Settings>& all, const std::vector<std::string>& labels) {
+  std::map<std::string, int> names;
+  for (const Settings& settings : all)
+    for (const auto& [name, value] : settings) names[name] = 1;
   std::string rows;
   for (const auto& [name, unused] : names) {
     const bool same = std::all_of(all.begin(), all.end(), [&](const auto& settings) {
@@ -122,7 +239,7 @@ void write_comparison(const std::vector<RunFolder>& runs, const fs::path& page, 
   COHORT_THROW_UNLESS(page.extension() == ".html", "{}: a page's name ends with .html", page.string());
   std::vector<std::string> labels;
   std::vector<MetricsHistory> histories;
-  std::string state = "<div class=\"scroll\"><table class=\"names\">\n";
+  std::string state = "<div class=\"scroll\"><table class=\"names runs\">\n";
   for (const RunFolder& run : runs) {
     labels.push_back(run_label(run));
     histories.push_back(fs::exists(run.metrics_file()) ? read_metrics(run.metrics_file()) : MetricsHistory{});
@@ -136,10 +253,15 @@ void write_comparison(const std::vector<RunFolder>& runs, const fs::path& page, 
   }
   state += "</table></div>\n";
   std::vector<Figure> figures;
-  add_curves(figures, labels, histories, metric::kMeanReturn, "return", "mean return");
-  add_curves(figures, labels, histories, metric::kRolloutSuccess, "success", "success of rollouts");
-  add_curves(figures, labels, histories, metric::kValidationLoss, "validation_loss", "validation loss");
-  add_curves(figures, labels, histories, metric::kTrainLoss, "training_loss", "training loss");
+  const std::vector<Settings> settings = settings_of(runs);
+  const std::vector<SeedGroup> groups = seed_groups(settings, labels);
+  for (const Curve& curve : {Curve{metric::kRolloutSuccess, "success", "success of rollouts", true},
+                             Curve{metric::kSuccess, "training_success", "success of the last hundred episodes", true},
+                             Curve{metric::kMeanReturn, "return", "mean return"},
+                             Curve{metric::kValidationLoss, "validation_loss", "validation loss"},
+                             Curve{metric::kTrainLoss, "training_loss", "training loss"},
+                             Curve{metric::kValueLoss, "value_loss", "value loss"}})
+    add_curves(figures, labels, groups, histories, curve);
   fs::path chart_folder = page.parent_path() / page.stem();
   chart_folder += "_charts";
   std::string charts;
@@ -154,7 +276,7 @@ void write_comparison(const std::vector<RunFolder>& runs, const fs::path& page, 
                  runs.size(), now_text());
   html += section("runs", "Runs", state) + success_of_runs(runs, labels, page.parent_path()) +
           section("charts", "Charts", charts) +
-          section("settings", "Settings in which they differ", different_settings(runs, labels));
+          section("settings", "Settings in which they differ", different_settings(settings, labels));
   write_file_atomically(page, html + "</main>\n</body>\n</html>\n");
 }
 

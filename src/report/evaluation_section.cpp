@@ -111,6 +111,19 @@ std::string video_gallery(const std::vector<EvaluationVideo>& videos, const fs::
   return html + "</div>\n";
 }
 
+std::vector<std::pair<std::string, std::string>> success_tiles(const fs::path& folder) {
+  std::vector<std::pair<std::string, std::string>> tiles;
+  const auto stands_beside = [](const EvaluatedPolicy& p) {
+    return p.policy == "expert" || p.policy == "random" || p.policy.starts_with("replay");
+  };
+  for (const SavedEvaluation& e : read_evaluations(folder))
+    for (const EvaluatedPolicy& p : e.policies)
+      if (!stands_beside(p))
+        tiles.emplace_back(format("success in {}, {} episodes", e.task, p.episodes),
+                           format("{:.1f} % ({:.1f} to {:.1f})", 100 * p.rate, 100 * p.low, 100 * p.high));
+  return tiles;
+}
+
 std::string evaluation_sections(const fs::path& folder, const fs::path& page_folder) {
   std::string html;
   int number = 0;

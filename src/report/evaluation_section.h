@@ -3,6 +3,7 @@
 #pragma once
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace cohort::report {
@@ -45,6 +46,10 @@ std::string success_table(const std::vector<EvaluatedPolicy>& policies, const st
 
 /// <video> elements with paths relative to the page's folder.
 std::string video_gallery(const std::vector<EvaluationVideo>& videos, const std::filesystem::path& page_folder);
+
+/// What evaluations of the folder say of its policy, for the head of a report: {"success in pick-and-place, 100 episodes",
+/// "94.0 % (87.5 to 97.2)"}. Experts, random actions and replays beside it are none.
+std::vector<std::pair<std::string, std::string>> success_tiles(const std::filesystem::path& folder);
 
 /// A section for each evaluation of the folder; "" where there are none.
 std::string evaluation_sections(const std::filesystem::path& folder, const std::filesystem::path& page_folder);

@@ -190,6 +190,7 @@ Axes axes_of(const Chart& chart, const std::vector<Drawn>& all, const PanelSize&
   Axes axes{chart.log_x ? log_axis(xs, x_padding) : linear_axis(xs, x_padding, wanted_x),
             chart.log_y ? log_axis(ys, 0.05) : linear_axis(ys, 0.06, wanted_y)};
   if (from_zero && !chart.log_y) axes.y.low = 0;
+  if (chart.share && !chart.log_y) axes.y = linear_axis(std::array{0.0, 1.0}, 0, wanted_y);
   return axes;
 }
 
@@ -263,6 +264,8 @@ std::string legend_entry(const Drawn& drawn) {
       return format("keyentry with boxes fill solid 1 noborder lc rgb '#c0{}' title {}", c, title);
     case SeriesStyle::kHistogram:
       return format("keyentry with boxes fill solid 1 noborder lc rgb '#40{}' title {}", c, title);
+    case SeriesStyle::kFaintLine:
+      return format("keyentry with lines lw 1.5 lc rgb '#90{}' title {}", c, title);
     case SeriesStyle::kReference:
       return format("keyentry with lines lw 1.5 dt (8,5) lc rgb '#{}' title {}", c, title);
     default:
@@ -271,7 +274,7 @@ std::string legend_entry(const Drawn& drawn) {
 }
 
 bool in_legend(const Drawn& drawn) {
-  return !drawn.series->name.empty() && drawn.series->style != SeriesStyle::kFaintLine;
+  return !drawn.series->name.empty();
 }
 
 /// Rows and columns of the legend; a legend of one entry repeats the title or the axis, so it is left out.

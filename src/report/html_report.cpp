@@ -62,12 +62,13 @@ std::string test_table(const ReportContent& content) {
   return html;
 }
 
-std::string relative_link(const fs::path& file, const RunFolder& run, const std::string& text) {
-  const std::string target = file.lexically_relative(run.path()).generic_string();
+/// folder: of the page.
+std::string relative_link(const fs::path& file, const fs::path& folder, const std::string& text) {
+  const std::string target = fs::absolute(file).lexically_relative(fs::absolute(folder)).generic_string();
   return format("<a href=\"{}\">{}</a>", html_escape(percent_encode(target)), html_escape(text));
 }
 
-std::string charts(const RunFolder& run, const ReportContent& content) {
+std::string charts(const fs::path& folder, const ReportContent& content) {
   std::string html;
   std::set<std::string> problems;
   for (std::size_t i = 0; i < content.figures.size(); ++i) {
@@ -75,8 +76,8 @@ std::string charts(const RunFolder& run, const ReportContent& content) {
     if (!figure.error.empty()) problems.insert(figure.error);
     if (figure.svg.empty()) continue;
     html += "<figure>\n" + inline_svg(read_if_there(figure.svg), format("c{}-", i), figure.caption) + "\n<figcaption>" +
-            html_escape(figure.caption) + " " + relative_link(figure.svg, run, "SVG");
-    if (!figure.png.empty()) html += " " + relative_link(figure.png, run, "PNG");
+            html_escape(figure.caption) + " " + relative_link(figure.svg, folder, "SVG");
+    if (!figure.png.empty()) html += " " + relative_link(figure.png, folder, "PNG");
     html += "</figcaption>\n</figure>\n";
   }
   std::string notes;
@@ -117,7 +118,7 @@ std::string settings(const RunFolder& run) {
   return format("<details><summary>{} settings</summary>\n{}</details>\n", rows.size(), html);
 }
 
-std::string log_tail(const RunFolder& run) {
+std::string log_tail(const RunFolder& run, const fs::path& folder) {
   const std::string text = read_if_there(run.log_file());
   std::size_t begin = text.size() > kMostLogBytes ? text.size() - kMostLogBytes : 0;
   std::size_t lines = 0;
@@ -131,10 +132,10 @@ std::string log_tail(const RunFolder& run) {
       "<details><summary>{}</summary>\n<pre>{}</pre></details>\n{}",
       begin > 0 ? format("the last {} lines", kLogLines) : "all lines",
       html_escape(std::string_view(text).substr(begin)),
-      begin > 0 ? "<p>" + relative_link(run.log_file(), run, "training.log") + " holds all of it.</p>\n" : "");
+      begin > 0 ? "<p>" + relative_link(run.log_file(), folder, "training.log") + " holds all of it.</p>\n" : "");
 }
 
-std::string files(const RunFolder& run) {
+std::string files(const RunFolder& run, const fs::path& folder) {
   const std::vector<fs::path> found = run.files();
   std::string html = "<div class=\"scroll\"><table class=\"files\">\n";
   std::size_t shown = 0;
@@ -144,7 +145,7 @@ std::string files(const RunFolder& run) {
     std::error_code error;
     const auto size = fs::file_size(run.path() / file, error);
     html += format("<tr><td>{}</td><td class=\"number\">{}</td></tr>\n",
-                   relative_link(run.path() / file, run, file.generic_string()),
+                   relative_link(run.path() / file, folder, file.generic_string()),
                    error ? "" : format_bytes(static_cast<double>(size)));
   }
   html += "</table></div>\n";
@@ -154,27 +155,30 @@ std::string files(const RunFolder& run) {
 
 }  // namespace
 
-std::string html_report(const RunFolder& run, const ReportContent& content) {
+std::string html_report(const RunFolder& run, const ReportContent& content, const fs::path& folder) {
   std::string html = page_head(content.title);
   html += "<body>\n<main>\n<header>\n<h1>" + html_escape(content.title) + "</h1>\n";
   html += format("<p><span class=\"status{}\">{}</span> <span class=\"muted\">{}, {}</span></p>\n",
                  content.failed ? " failed" : "", html_escape(content.status),
                  html_escape(run.path().lexically_normal().string()), now_text());
-  html += tiles(content.highlights) + "</header>\n";
+  // Success comes before the figures of the training.
+  NamedTexts leading = success_tiles(run.path());
+  leading.insert(leading.end(), content.highlights.begin(), content.highlights.end());
+  html += tiles(leading) + "</header>\n";
   html += section("summary", "Summary", name_table(content.summary));
+  html += evaluation_sections(run.path(), folder);
   html += section("test", "Errors on the " + content.test_name, test_table(content));
-  html += evaluation_sections(run.path(), run.path());
-  html += section("charts", "Charts", charts(run, content));
+  html += section("charts", "Charts", charts(folder, content));
   html += section("settings", "Settings", settings(run));
   html += section("environment", "Environment",
                   name_table(content.environment.empty() ? content.machine.rows() : content.environment));
-  html += section("log", "Log", log_tail(run));
-  html += section("files", "Files", files(run));
+  html += section("log", "Log", log_tail(run, folder));
+  html += section("files", "Files", files(run, folder));
   return html + "</main>\n</body>\n</html>\n";
 }
 
 void write_html_report(const RunFolder& run, const ReportContent& content) {
-  write_file_atomically(run.report_file(), html_report(run, content));
+  write_file_atomically(run.report_file(), html_report(run, content, run.path()));
   save_content(run, content);
 }
 

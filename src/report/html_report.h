@@ -29,9 +29,9 @@ struct ReportContent {
   NamedTexts environment;  ///< in place of the machine's rows, where the content was read back
 };
 
-/// The page. Reads the run's configuration, overrides, log, evaluations and list of files from its folder; what is
-/// missing is left out.
-std::string html_report(const RunFolder& run, const ReportContent& content);
+/// The page as it lies in `folder`, from which its links go. Reads the run's configuration, overrides, log, evaluations
+/// and list of files from its folder; what is missing is left out.
+std::string html_report(const RunFolder& run, const ReportContent& content, const std::filesystem::path& folder);
 
 /// Writes it to run.report_file(), whole or not at all, and the content beside it (saved_content.h). Throws Error.
 void write_html_report(const RunFolder& run, const ReportContent& content);

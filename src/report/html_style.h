@@ -42,6 +42,7 @@ th, td { text-align: left; padding: 5px 18px 5px 0; vertical-align: top; border-
 tr:last-child > th, tr:last-child > td { border-bottom: 0; }
 .names th { color: var(--muted); font-weight: normal; white-space: nowrap; }
 .names td, .files td { overflow-wrap: anywhere; }
+.runs td { overflow-wrap: break-word; min-width: 8em; }
 .code, pre { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace; font-size: 13px; }
 .overridden th, .overridden td { background: var(--mark); color: var(--ink); }
 .metrics thead th { color: var(--muted); font-weight: normal; font-size: 13px; }

@@ -22,7 +22,16 @@ inline constexpr const char* kCheckpointTime = "speed/checkpoint_s";  ///< s a s
 inline constexpr const char* kComputeTime = "speed/compute_s";        ///< s of the rest of a step, the slowest rank
 inline constexpr const char* kLeastComputeTime = "speed/least_compute_s";  ///< and the fastest; several ranks
 inline constexpr const char* kMemory = "memory/bytes";                     ///< the rank that uses most
-inline constexpr const char* kMeanReturn = "rl/mean_return";  ///< of the last episodes, reinforcement learning
+// Reinforcement learning; of the last hundred episodes that ended:
+inline constexpr const char* kMeanReturn = "rl/mean_return";
+inline constexpr const char* kEpisodeLength = "rl/mean_episode_length";  ///< mean, control steps
+inline constexpr const char* kSuccess = "rl/success";                    ///< share of them that reached their goal
+inline constexpr const char* kRewardTerms = "rl/reward/";  ///< and a term's name: its mean over the iteration's steps
+inline constexpr const char* kSurrogateLoss = "rl/surrogate_loss";
+inline constexpr const char* kValueLoss = "rl/value_loss";
+inline constexpr const char* kEntropy = "rl/entropy";
+inline constexpr const char* kKl = "rl/kl";               ///< of the last minibatch of an update
+inline constexpr const char* kNoiseStd = "rl/noise_std";  ///< of the actions, mean
 
 inline constexpr const char* kGpuUtilization = "gpu/utilization";             ///< %, mean of the job's GPUs here
 inline constexpr const char* kLeastGpuUtilization = "gpu/least_utilization";  ///< %, of the idlest of them

@@ -38,6 +38,17 @@ std::string json_line(std::int64_t step, double time, std::span<const TagValue> 
 
 }  // namespace
 
+fs::path events_folder(const fs::path& run) {
+  std::error_code error;
+  fs::path path = fs::weakly_canonical(run, error);
+  if (error) path = run;
+  if (!path.has_filename()) path = path.parent_path();
+  for (const auto& entry : fs::directory_iterator(path, error))
+    if (entry.path().filename().string().starts_with("events.out.tfevents.")) return run;
+  if (!fs::is_symlink(path.parent_path() / "latest", error)) return run;
+  return path.parent_path() / "tensorboard" / path.filename();
+}
+
 MetricsWriter::MetricsWriter(const fs::path& folder, const MetricsSettings& settings) {
   const fs::path file = folder / kFileName;
   std::error_code error;
@@ -53,7 +64,11 @@ MetricsWriter::MetricsWriter(const fs::path& folder, const MetricsSettings& sett
   if (!settings.tensorboard) return;
   std::optional<std::int64_t> first_step;
   if (settings.resumed_step) first_step = *settings.resumed_step + 1;
-  events_ = std::make_unique<TensorboardEvents>(folder, first_step);
+  const fs::path events = events_folder(folder);
+  fs::create_directories(events, error);
+  COHORT_THROW_UNLESS(!error, "cannot create the folder {} for TensorBoard's events: {}; set tensorboard=false",
+                      events.string(), error.message());
+  events_ = std::make_unique<TensorboardEvents>(events, first_step);
 }
 
 void MetricsWriter::write(std::int64_t step, std::span<const TagValue> values) {

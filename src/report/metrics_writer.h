@@ -16,11 +16,16 @@
 namespace cohort::report {
 
 struct MetricsSettings {
-  bool tensorboard = true;  ///< also write events.out.tfevents.*
+  bool tensorboard = true;  ///< also write events.out.tfevents.*, into events_folder()
   /// Continue the history of a checkpoint at this step: later steps are cut from both files, so that none appears
   /// twice. Unset: a new history; a metrics.jsonl that already holds lines is an error then.
   std::optional<std::int64_t> resumed_step;
 };
+
+/// Where TensorBoard's events of a run lie: NAME/tensorboard/DATE-TIME beside the run NAME/DATE-TIME where NAME/latest is
+/// a link. TensorBoard follows links, so that it would show the newest run twice if its events were in the run's folder.
+/// There they are where there is no such link, and where earlier events are there already.
+std::filesystem::path events_folder(const std::filesystem::path& run);
 
 /// Rank 0 owns one. Thread-safe.
 ///

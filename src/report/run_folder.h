@@ -1,7 +1,8 @@
 /// A run's results: outputs/<name>/<date-time>/ with everything that belongs to it.
 ///
-///   config.json  overrides.txt  training.log  metrics.jsonl  report.html  charts/  events.out.tfevents.*  checkpoints/
-///   logs/
+///   config.json  overrides.txt  training.log  metrics.jsonl  report.html  charts/  checkpoints/  logs/
+///
+/// TensorBoard's events are in outputs/<name>/tensorboard/<date-time>/ (metrics_writer.h).
 #pragma once
 #include <chrono>
 #include <filesystem>

@@ -20,8 +20,8 @@ struct RunResults {
   std::string time_label = "steps from the forecast";
 };
 
-/// Draws the standard figures from metrics.jsonl and the results, shows them in TensorBoard (step: the last one) when
-/// `writer` is given, and writes report.html. A run never fails here: what goes wrong is a warning in the log, and
+/// Draws the standard figures from metrics.jsonl and the results, shows them in TensorBoard as pictures (step: the last
+/// one) when `writer` is given, and writes report.html. A run never fails here: what goes wrong is a warning in the log, and
 /// false.
 bool write_run_report(const RunFolder& run, RunResults results, std::int64_t step, MetricsWriter* writer = nullptr,
                       const GnuplotSettings& gnuplot = {});

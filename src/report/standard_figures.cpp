@@ -12,6 +12,7 @@ namespace {
 constexpr std::size_t kMostClouds = 6;
 constexpr std::size_t kMostResidualTargets = 4;
 constexpr std::size_t kMostWindows = 6;
+constexpr std::size_t kMostTerms = 12;
 constexpr std::size_t kSmoothFrom = 100;  // fewer values are shown as they are
 constexpr double kSmoothShare = 0.02;     // of all values: the window of the smoothed line
 constexpr double kLogFrom = 20;           // ratio of largest to smallest loss
@@ -57,15 +58,32 @@ std::string which_targets(const Predictions& p, std::size_t shown) {
   return format(" {} and the first {} of {} other targets.", p.targets[p.first], shown - 1, all - 1);
 }
 
-/// A line, and behind it the raw values when there are many.
+/// How many values around each a smoothed line is the mean of; 0: so few are shown as they are, without one.
+std::size_t smoothing_window(std::size_t values) {
+  if (values < kSmoothFrom) return 0;
+  return std::max<std::size_t>(11, static_cast<std::size_t>(kSmoothShare * static_cast<double>(values)) | 1);
+}
+
+/// Every value, and where there are many a second line that is smoothed and says so.
 void add_smoothed(Chart& chart, const MetricSeries& series, const std::string& name, int color) {
-  if (series.steps.size() < kSmoothFrom) {
-    chart.series.push_back({.name = name, .xs = series.steps, .ys = series.values, .color = color});
-    return;
-  }
-  chart.series.push_back({.xs = series.steps, .ys = series.values, .style = SeriesStyle::kFaintLine, .color = color});
-  const double window = std::max(10.0, kSmoothShare * static_cast<double>(series.values.size()));
-  chart.series.push_back({.name = name, .xs = series.steps, .ys = smoothed(series.values, window), .color = color});
+  const std::size_t window = smoothing_window(series.values.size());
+  chart.series.push_back({.name = name.empty() && window > 0 ? "every value" : name,
+                          .xs = series.steps,
+                          .ys = series.values,
+                          .style = window > 0 ? SeriesStyle::kFaintLine : SeriesStyle::kLine,
+                          .color = color});
+  if (window == 0) return;
+  chart.series.push_back({.name = format("{}mean of {}", name.empty() ? "" : name + ", ", window),
+                          .xs = series.steps,
+                          .ys = smoothed(series.values, window),
+                          .color = color});
+}
+
+Chart plain_chart(const MetricSeries& series, const std::string& title, const std::string& y_label,
+                  const std::string& x_label = "iteration") {
+  Chart chart{.title = title, .x_label = x_label, .y_label = y_label};
+  chart.series.push_back({.xs = series.steps, .ys = series.values, .color = 0});
+  return chart;
 }
 
 Chart line_chart(const MetricSeries& series, const std::string& title, const std::string& y_label) {
@@ -100,19 +118,41 @@ struct Extent {
 
 }  // namespace
 
-std::vector<double> smoothed(const std::vector<double>& values, double window) {
-  const double kept = 1 - 1 / std::max(1.0, window);
-  double sum = 0, weight = 0;
-  std::vector<double> out;
-  out.reserve(values.size());
-  for (const double v : values) {
-    if (!drawable(v)) {
-      out.push_back(std::numeric_limits<double>::quiet_NaN());
-      continue;
+std::vector<double> smoothed(const std::vector<double>& values, std::size_t window) {
+  // Sums over blocks of `length` values, forwards and backwards: of a window, the end of one block and the beginning of
+  // the next. Nothing is subtracted, so that a single huge value does not spoil those behind it.
+  struct Sum {
+    double of = 0;
+    std::size_t count = 0;
+    void add(double v) {
+      if (drawable(v)) of += v, ++count;
     }
-    sum = sum * kept + v * (1 - kept);
-    weight = weight * kept + (1 - kept);
-    out.push_back(weight > 0 ? sum / weight : v);
+    Sum plus(const Sum& other) const { return {of + other.of, count + other.count}; }
+  };
+  const std::size_t n = values.size(), half = window / 2, length = 2 * half + 1;
+  std::vector<Sum> from_begin(n), to_end(n), to_last(n);  // of the value's block; to_last: up to the last of all
+  for (std::size_t i = 0; i < n; ++i) {
+    if (i % length != 0) from_begin[i] = from_begin[i - 1];
+    from_begin[i].add(values[i]);
+  }
+  for (std::size_t i = n; i-- > 0;) {
+    if (i + 1 < n) to_last[i] = to_last[i + 1];
+    if (i + 1 < n && (i + 1) % length != 0) to_end[i] = to_end[i + 1];
+    to_last[i].add(values[i]);
+    to_end[i].add(values[i]);
+  }
+  std::vector<double> out(n, std::numeric_limits<double>::quiet_NaN());
+  for (std::size_t i = 0; i < n; ++i) {
+    if (!drawable(values[i])) continue;
+    const std::size_t before = i, behind = n - 1 - i;
+    Sum sum;
+    if (before <= half && before <= behind)
+      sum = from_begin[2 * i];  // within the first block
+    else if (behind <= half && behind < before)
+      sum = to_last[i - behind];
+    else
+      sum = (i - half) % length == 0 ? from_begin[i + half] : to_end[i - half].plus(from_begin[i + half]);
+    out[i] = sum.of / static_cast<double>(sum.count);
   }
   return out;
 }
@@ -138,18 +178,19 @@ Figure loss_figure(const MetricsHistory& history, const std::string& loss_name) 
   all.insert(all.end(), validation.values.begin(), validation.values.end());
   chart.log_y = falls_far(all);
   std::string caption = "Loss by training step";
-  if (training.values.size() >= kSmoothFrom) caption += ", smoothed; every single value is drawn pale behind it";
+  if (const std::size_t window = smoothing_window(training.values.size()); window > 0)
+    caption += format(": every value pale, and in front of them the mean of the {} around each", window);
   return {.name = "loss", .caption = caption + ".", .panels = {std::move(chart)}};
 }
 
 Figure rollout_figure(const MetricsHistory& history) {
   Figure figure{.name = "success", .caption = "Rollouts of the policy in its task while it was trained."};
-  Chart success{.title = "success", .x_label = "step", .y_label = "share of the episodes"};
+  Chart success{.title = "success", .x_label = "step", .y_label = "share of the episodes", .share = true};
   const MetricSeries& rates = history[metric::kRolloutSuccess];
   success.series.push_back({.xs = rates.steps, .ys = rates.values});
   figure.panels.push_back(std::move(success));
   if (const MetricSeries& returns = history[metric::kRolloutReturn]; !returns.steps.empty())
-    figure.panels.push_back(line_chart(returns, "return", "mean of the episodes"));
+    figure.panels.push_back(plain_chart(returns, "return", "mean of the episodes", "step"));
   figure.columns = columns_for(figure.panels.size());
   return figure;
 }
@@ -183,9 +224,54 @@ Figure speed_figure(const MetricsHistory& history) {
 }
 
 Figure return_figure(const MetricsHistory& history) {
-  return {.name = "return",
-          .caption = "Mean return of the last episodes by iteration.",
-          .panels = {line_chart(history[metric::kMeanReturn], "Return", "mean return")}};
+  Figure figure{.name = "return", .caption = "Mean return of the last hundred episodes by iteration."};
+  figure.panels.push_back(plain_chart(history[metric::kMeanReturn], "Return", "mean return"));
+  const MetricSeries &success = history[metric::kSuccess], &length = history[metric::kEpisodeLength];
+  // Of a task without a goal there is none.
+  if (std::any_of(success.values.begin(), success.values.end(), [](double v) { return v > 0; })) {
+    figure.panels.push_back(plain_chart(success, "Success", "share of the episodes"));
+    figure.panels.back().share = true;
+  }
+  if (!length.values.empty()) figure.panels.push_back(plain_chart(length, "Episode length", "control steps"));
+  if (figure.panels.size() == 2) figure.caption = "Mean return and length of the last hundred episodes by iteration.";
+  if (figure.panels.size() == 3)
+    figure.caption = "Mean return, success and length of the last hundred episodes by iteration.";
+  figure.columns = figure.panels.size() < 3 ? static_cast<int>(figure.panels.size()) : 3;
+  return figure;
+}
+
+Figure reward_terms_figure(const MetricsHistory& history) {
+  Figure figure{.name = "reward_terms", .caption = "Mean of each reward term in a control step, by iteration."};
+  const std::string prefix = metric::kRewardTerms;
+  std::size_t terms = 0;
+  for (auto it = history.series.lower_bound(prefix); it != history.series.end() && it->first.starts_with(prefix); ++it)
+    if (terms++ < kMostTerms)
+      figure.panels.push_back(plain_chart(it->second, it->first.substr(prefix.size()), "mean of a step"));
+  if (terms > kMostTerms) figure.caption += format(" The first {} of {} terms.", kMostTerms, terms);
+  if (terms < 2) figure.panels.clear();
+  figure.columns = columns_for(std::max<std::size_t>(1, figure.panels.size()));
+  return figure;
+}
+
+Figure learning_figure(const MetricsHistory& history) {
+  Figure figure{.name = "learning",
+                .caption =
+                    "What the learner did, by iteration: losses, noise of the actions, entropy, and how far an "
+                    "update moves the policy."};
+  struct Panel {
+    const char *metric, *title, *y_label;
+  };
+  for (const Panel& p :
+       {Panel{metric::kValueLoss, "Value loss", "mean squared error"},
+        Panel{metric::kSurrogateLoss, "Surrogate loss", "loss"}, Panel{metric::kNoiseStd, "Action noise", "mean std"},
+        Panel{metric::kEntropy, "Entropy", "nats"}, Panel{metric::kKl, "KL divergence", "nats"}}) {
+    const MetricSeries& series = history[p.metric];
+    if (series.values.empty()) continue;
+    figure.panels.push_back(plain_chart(series, p.title, p.y_label));
+    figure.panels.back().log_y = p.metric == metric::kValueLoss && falls_far(series.values);
+  }
+  figure.columns = columns_for(std::max<std::size_t>(1, figure.panels.size()));
+  return figure;
 }
 
 Figure prediction_figure(const Predictions& predictions, const std::string& of) {

@@ -28,17 +28,26 @@ struct ForecastWindow {
 };
 
 /// "loss": training and validation by step, the best validation marked; logarithmic where it falls by more than a
-/// factor of 20. loss_name: the label of its axis, "mean squared error".
+/// factor of 20. loss_name: the label of its axis, "mean squared error". Every value is drawn; many get a second line
+/// that is smoothed, which the legend says.
 Figure loss_figure(const MetricsHistory& history, const std::string& loss_name);
 
-/// "success": of rollouts by step. Only where series of that name were recorded.
+/// "success": of rollouts by step, as it was measured. Only where series of that name were recorded.
 Figure rollout_figure(const MetricsHistory& history);
 
 /// "speed": learning rate, throughput and gradient norm by step, as far as they were recorded.
 Figure speed_figure(const MetricsHistory& history);
 
-/// "return": of episodes by iteration, for reinforcement learning.
+/// "return": return, success and length of the last episodes by iteration, for reinforcement learning.
 Figure return_figure(const MetricsHistory& history);
+
+/// "reward_terms": the mean of each term of the reward by iteration, the first twelve. No panels where there are fewer
+/// than two.
+Figure reward_terms_figure(const MetricsHistory& history);
+
+/// "learning": what a learner of PPO did: losses of value and policy, the actions' noise, entropy, KL divergence, as far
+/// as they were recorded.
+Figure learning_figure(const MetricsHistory& history);
 
 /// "prediction": a cloud per target with the line of perfect prediction; `first` and the five first of the others.
 Figure prediction_figure(const Predictions& predictions, const std::string& of = "test set");
@@ -50,8 +59,8 @@ Figure residual_figure(const Predictions& predictions, const std::string& of = "
 Figure forecast_figure(std::span<const ForecastWindow> windows, const std::string& time_label,
                        const std::string& of = "test set");
 
-/// Exponential moving average over about `window` values, without the pull of a start value; values that are not
-/// drawable stay gaps and do not enter it.
-std::vector<double> smoothed(const std::vector<double>& values, double window);
+/// Mean of the `window` values around each, itself in the middle, so that the line does not lag; towards both ends of
+/// fewer, the first and the last value stand alone. Values that are not drawable stay gaps and do not enter it.
+std::vector<double> smoothed(const std::vector<double>& values, std::size_t window);
 
 }  // namespace cohort::report

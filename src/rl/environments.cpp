@@ -44,7 +44,7 @@ Environments::Environments(tasks::Task& task, std::uint64_t seed, std::int64_t f
       "NAME` shows what a task's reward is the sum of",
       task.spec().name);
   const auto n = as_size(size());
-  episodes_.resize(n), steps_.resize(n), actions_.resize(n), return_.resize(n);
+  episodes_.resize(n), steps_.resize(n), actions_.resize(n), return_.resize(n), reached_.resize(n);
   std::vector<std::int32_t> all(n);
   std::iota(all.begin(), all.end(), 0);
   begin_episodes(all);
@@ -72,6 +72,7 @@ void Environments::begin_episodes(const std::vector<std::int32_t>& envs) {
     seeds.push_back(episode_seed(e));
     steps_[e] = 0;
     return_[e] = 0;
+    reached_[e] = 0;
     actions_[e].clear();
   }
   task_.reset(envs, seeds);
@@ -89,7 +90,7 @@ const EnvironmentStep& Environments::step(const at::Tensor& actions) {
   auto* cut_off = step_.cut_off.mutable_data_ptr<float>();
   auto* broken = step_.broken.mutable_data_ptr<float>();
   const auto terminated = task_.terminated().span<std::uint8_t>(), truncated = task_.truncated().span<std::uint8_t>(),
-             failed = task_.broken().span<std::uint8_t>();
+             failed = task_.broken().span<std::uint8_t>(), success = task_.success().span<std::uint8_t>();
   const at::Tensor finite = step_.final_observations.isfinite().all(1);
   const auto* is_finite = finite.const_data_ptr<bool>();
   const auto* acted = own.const_data_ptr<float>();
@@ -102,6 +103,7 @@ const EnvironmentStep& Environments::step(const at::Tensor& actions) {
     }
     ++steps_[e];
     return_[e] += static_cast<double>(rewards[i]);
+    reached_[e] = reached_[e] || success[e];
     actions_[e].insert(actions_[e].end(), acted + i * width_, acted + (i + 1) * width_);
     const bool early = !truncated[e] && cut_off_early(e);
     if (broken[i] == 0 && !terminated[e] && !truncated[e] && !early) continue;
@@ -119,7 +121,7 @@ const EnvironmentStep& Environments::step(const at::Tensor& actions) {
     }
     if (early) continue;
     ++ended_count_;
-    ended_.emplace_back(return_[e], static_cast<double>(steps_[e]));
+    ended_.push_back({return_[e], static_cast<double>(steps_[e]), reached_[e] ? 1.0 : 0.0});
     while (ended_.size() > kWindow) ended_.pop_front();
   }
   add_reward_terms();
@@ -153,22 +155,22 @@ Environments::RewardTerms Environments::take_reward_terms() {
 
 Environments::Episodes Environments::episodes() const {
   Episodes result{.ended = ended_count_, .broken = broken_count_, .counted = std::ssize(ended_)};
-  for (const auto& [episode_return, length] : ended_)
-    result.mean_return += episode_return, result.mean_length += length;
-  const double count = ended_.empty() ? 0 : static_cast<double>(ended_.size());
-  result.mean_return = ended_.empty() ? std::numeric_limits<double>::quiet_NaN() : result.mean_return / count;
-  result.mean_length = ended_.empty() ? std::numeric_limits<double>::quiet_NaN() : result.mean_length / count;
+  for (const Ended& e : ended_)
+    result.mean_return += e.episode_return, result.mean_length += e.length, result.success_rate += e.success;
+  // 0 / 0 before the first: NaN.
+  const auto count = static_cast<double>(ended_.size());
+  result.mean_return /= count, result.mean_length /= count, result.success_rate /= count;
   return result;
 }
 
 policy::NamedTensors Environments::state() const {
   const std::int64_t n = size(), longest = *std::max_element(steps_.begin(), steps_.end());
-  at::Tensor actions = at::zeros({n, longest, width_}), ended = at::zeros({std::ssize(ended_), 2}, at::kDouble);
+  at::Tensor actions = at::zeros({n, longest, width_}), ended = at::zeros({std::ssize(ended_), 3}, at::kDouble);
   for (std::int64_t e = 0; e < n; ++e)
     std::copy(actions_[as_size(e)].begin(), actions_[as_size(e)].end(),
               actions.mutable_data_ptr<float>() + e * longest * width_);
   auto* rows = ended.mutable_data_ptr<double>();
-  for (const auto& [episode_return, length] : ended_) *rows++ = episode_return, *rows++ = length;
+  for (const Ended& e : ended_) *rows++ = e.episode_return, *rows++ = e.length, *rows++ = e.success;
   return {{"envs.episodes", int64_tensor(episodes_)},
           {"envs.steps", int64_tensor(steps_)},
           {"envs.actions", actions},
@@ -183,7 +185,8 @@ void Environments::restore(const policy::NamedTensors& state, const std::string&
   const std::int64_t n = size();
   COHORT_THROW_UNLESS(
       episodes.numel() == n && steps.numel() == n && actions.dim() == 3 && actions.size(0) == n &&
-          actions.size(2) == width_ && ended.dim() == 2 && ended.size(1) == 2 && counts.numel() == 2,
+          actions.size(2) == width_ && ended.dim() == 2 && (ended.size(1) == 3 || ended.size(1) == 2) &&
+          counts.numel() == 2,
       "{} holds {} environments with actions of {} numbers; here there are {} of {}: keep the task and n_envs", source,
       episodes.numel(), actions.dim() == 3 ? actions.size(2) : 0, n, width_);
   const std::int64_t longest = actions.size(1);
@@ -209,18 +212,21 @@ void Environments::restore(const policy::NamedTensors& state, const std::string&
     }
     task_.step(tensors::to_view(now));
     const auto rewards = task_.reward().span<float>();
+    const auto success = task_.success().span<std::uint8_t>();
     for (std::int64_t e = 0; e < n; ++e) {
       const auto i = as_size(e);
       if (k < longest - ages[e]) continue;
       ++steps_[i];
       return_[i] += static_cast<double>(rewards[i]);
+      reached_[i] = reached_[i] || success[i];
       actions_[i].insert(actions_[i].end(), played + e * width_, played + (e + 1) * width_);
     }
   }
   observations_ = read_observations(task_);
   ended_.clear();
-  for (std::int64_t i = 0; i < ended.size(0); ++i)
-    ended_.emplace_back(ended.const_data_ptr<double>()[2 * i], ended.const_data_ptr<double>()[2 * i + 1]);
+  const auto* rows = ended.const_data_ptr<double>();
+  for (std::int64_t i = 0; i < ended.size(0); ++i, rows += ended.size(1))
+    ended_.push_back({rows[0], rows[1], ended.size(1) == 3 ? rows[2] : std::numeric_limits<double>::quiet_NaN()});
   ended_count_ = counts.const_data_ptr<std::int64_t>()[0], broken_count_ = counts.const_data_ptr<std::int64_t>()[1];
 }
 

@@ -45,6 +45,7 @@ class Environments {
 
   struct Episodes {
     double mean_return = 0, mean_length = 0;  ///< of the last hundred that ended; NaN before the first
+    double success_rate = 0;                  ///< share of them in which the goal was reached in some step; likewise
     std::int64_t ended = 0, broken = 0;       ///< since the beginning
     std::int64_t counted = 0;                 ///< those that the means are of
   };
@@ -59,7 +60,7 @@ class Environments {
   /// Since the last call.
   RewardTerms take_reward_terms();
 
-  /// "envs.episodes", "envs.steps" (n) int64, "envs.actions" (n, longest, A) float32, "envs.ended" (k, 2) float64,
+  /// "envs.episodes", "envs.steps" (n) int64, "envs.actions" (n, longest, A) float32, "envs.ended" (k, 3) float64,
   /// "envs.counts" (2) int64.
   policy::NamedTensors state() const;
   /// Throws Error where the state is of other environments.
@@ -81,7 +82,12 @@ class Environments {
   std::vector<std::int64_t> episodes_, steps_;  // of each environment: which episode, control steps since its reset
   std::vector<std::vector<float>> actions_;     // of each environment, since its reset
   std::vector<double> return_;
-  std::deque<std::pair<double, double>> ended_;  // returns and lengths of the last episodes
+  std::vector<std::uint8_t> reached_;  // of each environment, the goal since its reset
+  struct Ended {
+    double episode_return, length;
+    double success;  // 0 or 1; NaN: of a checkpoint that did not say
+  };
+  std::deque<Ended> ended_;  // the last episodes
   std::int64_t ended_count_ = 0, broken_count_ = 0;
 };
 

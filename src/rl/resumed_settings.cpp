@@ -12,7 +12,7 @@ namespace cohort::rl {
 namespace {
 
 // What is learnt does not depend on them.
-constexpr std::array<std::string_view, 15> kFree{"job",
+constexpr std::array<std::string_view, 16> kFree{"job",
                                                  "name",
                                                  "output_dir",
                                                  "resume",
@@ -25,6 +25,7 @@ constexpr std::array<std::string_view, 15> kFree{"job",
                                                  "save_interval",
                                                  "keep_checkpoints",
                                                  "tensorboard",
+                                                 "tensorboard_charts",
                                                  "max_iterations",
                                                  "policy.init_noise_std"};
 

@@ -200,7 +200,9 @@ void describe(config::Fields& fields, PpoRunSettings& s) {
              "cores for learning, of each rank; 0: all; in fp32 no result depends on it");
   fields.add("save_interval", s.save_interval, "iterations between checkpoints");
   fields.add("keep_checkpoints", s.keep_checkpoints, "the newest checkpoints that are kept; 0: all");
-  fields.add("tensorboard", s.tensorboard, "write TensorBoard events beside metrics.jsonl");
+  fields.add("tensorboard", s.tensorboard,
+             "write TensorBoard events: output_dir/name/tensorboard/<date-time>; the metrics of metrics.jsonl");
+  fields.add("tensorboard_charts", s.tensorboard_charts, "show the report's charts in TensorBoard, too, as pictures");
   fields.add("charts", s.charts, "draw charts and report.html at the end");
   fields.add("rank_status", s.rank_status, "every rank keeps ranks/rank_N.json in the run's folder for `cohort top`");
   describe(fields, s.runner);

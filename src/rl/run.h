@@ -28,6 +28,7 @@ struct PpoRunSettings {
   std::int64_t save_interval = 50;    ///< iterations between checkpoints
   std::int64_t keep_checkpoints = 3;  ///< the newest; 0: all
   bool tensorboard = true;
+  bool tensorboard_charts = false;  ///< the report's charts there, too, as pictures
   bool charts = true;
   bool rank_status = true;  ///< every rank keeps ranks/rank_N.json in the run's folder for `cohort top`
   RunnerSettings runner;

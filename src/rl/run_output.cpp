@@ -25,11 +25,11 @@ void write_iteration(report::MetricsWriter& metrics, const Iteration& i, const I
                                        {metric::kComputeTime, times.compute},
                                        {metric::kCheckpointTime, times.checkpoint},
                                        {metric::kMemory, times.memory},
-                                       {"rl/surrogate_loss", i.losses.surrogate},
-                                       {"rl/value_loss", i.losses.value},
-                                       {"rl/entropy", i.losses.entropy},
-                                       {"rl/kl", i.losses.kl},
-                                       {"rl/noise_std", i.noise_std},
+                                       {metric::kSurrogateLoss, i.losses.surrogate},
+                                       {metric::kValueLoss, i.losses.value},
+                                       {metric::kEntropy, i.losses.entropy},
+                                       {metric::kKl, i.losses.kl},
+                                       {metric::kNoiseStd, i.noise_std},
                                        {"rl/control_steps", static_cast<double>(i.steps)},
                                        {"rl/episodes", static_cast<double>(i.episodes.ended)},
                                        {"rl/broken", static_cast<double>(i.episodes.broken)},
@@ -50,10 +50,11 @@ void write_iteration(report::MetricsWriter& metrics, const Iteration& i, const I
   // Before the first episode has ended there is none.
   if (std::isfinite(i.episodes.mean_return)) {
     values.push_back({metric::kMeanReturn, i.episodes.mean_return});
-    values.push_back({"rl/mean_episode_length", i.episodes.mean_length});
+    values.push_back({metric::kEpisodeLength, i.episodes.mean_length});
   }
+  if (std::isfinite(i.episodes.success_rate)) values.push_back({metric::kSuccess, i.episodes.success_rate});
   std::vector<std::string> tags;  // which the values point to
-  for (const auto& [term, mean] : i.reward_terms) tags.push_back("rl/reward/" + term);
+  for (const auto& [term, mean] : i.reward_terms) tags.push_back(metric::kRewardTerms + term);
   for (std::size_t term = 0; term < tags.size(); ++term) values.push_back({tags[term], i.reward_terms[term].second});
   metrics.write(i.number, values);
 }
@@ -85,6 +86,33 @@ std::string terms_text(const Iteration& iteration) {
   return join(texts, ", ");
 }
 
+/// "12 % of the last 100 episodes"; before the first has ended, and after resuming from a checkpoint that does not say,
+/// there is none.
+std::string success_text(const Iteration& iteration) {
+  return std::isfinite(iteration.episodes.success_rate)
+             ? format("{:.0f} % of the last {} episodes", 100 * iteration.episodes.success_rate,
+                      iteration.episodes.counted)
+             : "not known yet";
+}
+
+/// The figures are said ten times in a run: behind how many tenths of it this iteration is.
+std::int64_t table_of(std::int64_t iteration, std::int64_t last) {
+  constexpr std::int64_t kTables = 10;
+  return last > 0 ? iteration * kTables / last : 0;
+}
+
+/// What rsl_rl and others print of an iteration, in a few lines. `with_success`: of a task that has been seen to have a
+/// goal.
+std::string figures_text(const Iteration& i, std::int64_t last, bool with_success) {
+  std::string text = format("iteration {} of {}: return {}", i.number, last, return_text(i, 2));
+  if (std::isfinite(i.episodes.mean_length)) text += format(", episode length {:.1f}", i.episodes.mean_length);
+  if (with_success) text += ", success " + success_text(i);
+  text += format("\n  value loss {:.4g}, surrogate loss {:.4g}, entropy {:.3f}, KL {:.4f}, noise std {:.3f}, lr {:.1e}",
+                 i.losses.value, i.losses.surrogate, i.losses.entropy, i.losses.kl, i.noise_std, i.learning_rate);
+  if (i.reward_terms.size() > 1) text += "\n  reward terms, mean of a step: " + terms_text(i);
+  return text;
+}
+
 }  // namespace
 
 PpoOutput::PpoOutput(const PpoRunSettings& settings, const report::RunFolder& folder,
@@ -97,6 +125,7 @@ void PpoOutput::begin(std::int64_t iteration, bool resumed) {
                                            .resumed_step = resumed ? iteration : std::optional<std::int64_t>()});
   progress_.emplace(settings_.runner.max_iterations,
                     ProgressSettings{.label = "ppo", .unit = "it", .initial = iteration});
+  last_table_ = table_of(iteration, settings_.runner.max_iterations);
 }
 
 void PpoOutput::observe(const Iteration& iteration, const IterationTimes& times) {
@@ -106,10 +135,20 @@ void PpoOutput::observe(const Iteration& iteration, const IterationTimes& times)
   steps_per_s_ = seconds > 0 ? transitions / seconds : 0;
   write_iteration(*metrics_, iteration, times, steps_per_s_, gpus_.read(), host_.read());
   last_ = iteration;
+  succeeded_ = succeeded_ || iteration.episodes.success_rate > 0;
+  say_figures(iteration);
   if (progress_->due(iteration.number))
     progress_->update(iteration.number, progress_fields(iteration, steps_per_s_));
   else
     progress_->update(iteration.number);
+}
+
+void PpoOutput::say_figures(const Iteration& iteration) {
+  const std::int64_t last = settings_.runner.max_iterations;
+  const std::int64_t table = table_of(iteration.number, last);
+  if (table <= last_table_ || iteration.number >= last) return;  // finish() says the last one's
+  last_table_ = table;
+  log::info("{}", figures_text(iteration, last, succeeded_));
 }
 
 void PpoOutput::finish(const std::string& status, bool failed, double seconds,
@@ -117,10 +156,9 @@ void PpoOutput::finish(const std::string& status, bool failed, double seconds,
   if (progress_ && last_) progress_->update(last_->number, progress_fields(*last_, steps_per_s_));
   if (progress_) progress_->finish();
   if (last_) {
-    log::info("mean return of the last episodes {}, {} control steps, {} episodes, {} environments broke",
-              return_text(*last_, 2), last_->steps, last_->episodes.ended, last_->episodes.broken);
-    if (last_->reward_terms.size() > 1)
-      log::info("reward terms, mean of a step in the last iteration: {}", terms_text(*last_));
+    log::info("{}", figures_text(*last_, settings_.runner.max_iterations, succeeded_));
+    log::info("{} control steps, {} episodes, {} environments broke", last_->steps, last_->episodes.ended,
+              last_->episodes.broken);
     log::info("time: collecting {:.1f} s, learning {:.1f} s", collecting_s_, learning_s_);
   }
   if (!settings_.charts || !metrics_) return;
@@ -132,16 +170,25 @@ void PpoOutput::finish(const std::string& status, bool failed, double seconds,
   content.failed = failed;
   content.summary = {banner_.begin(), banner_.end()};
   if (last_) {
-    content.highlights = {{"mean return", return_text(*last_, 2)},
-                          {"control steps", format("{}", last_->steps)},
-                          {"control steps/s", format("{:.0f}", steps_per_s_)}};
+    // A task that nobody has been seen to succeed in may have no goal at all (Gymnasium's): its return leads then.
+    if (succeeded_)
+      content.highlights.emplace_back(format("success, last {} episodes of training", last_->episodes.counted),
+                                      format("{:.0f} %", 100 * last_->episodes.success_rate));
+    const std::string length =
+        std::isfinite(last_->episodes.mean_length) ? format("{:.1f} steps", last_->episodes.mean_length) : "none yet";
+    for (const auto& tile : report::NamedTexts{{"mean return", return_text(*last_, 2)},
+                                               {"episode length", length},
+                                               {"control steps", format("{}", last_->steps)},
+                                               {"control steps/s", format("{:.0f}", steps_per_s_)}})
+      content.highlights.push_back(tile);
     content.summary.emplace_back("trained", format("{} iterations in {}", last_->number, format_duration(seconds)));
     if (last_->reward_terms.size() > 1)
       content.summary.emplace_back("reward terms", "mean of a step in the last iteration: " + terms_text(*last_));
     for (auto& row : train::rank_shares(ranks, "an iteration")) content.summary.push_back(std::move(row));
   }
   content.machine = report::describe_machine({.libtorch = TORCH_VERSION, .usable_cores = available_cores()});
-  report::write_run_report(folder_, std::move(results), last_ ? last_->number : 0, &*metrics_);
+  report::write_run_report(folder_, std::move(results), last_ ? last_->number : 0,
+                           settings_.tensorboard_charts ? &*metrics_ : nullptr);
 }
 
 void say_what_next(const PpoRunSettings& settings, const tasks::Task& task, const std::filesystem::path& run) {

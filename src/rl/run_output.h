@@ -36,12 +36,17 @@ class PpoOutput {
   void finish(const std::string& status, bool failed, double seconds, const std::vector<train::RankTotals>& ranks = {});
 
  private:
+  /// Figures of the iteration for the log, ten times in a run.
+  void say_figures(const Iteration& iteration);
+
   const PpoRunSettings& settings_;
   const report::RunFolder& folder_;
   std::vector<std::pair<std::string, std::string>> banner_;
   std::optional<report::MetricsWriter> metrics_;
   std::optional<Progress> progress_;
   std::optional<Iteration> last_;
+  std::int64_t last_table_ = 0;  ///< which of the tables of figures was the last that was said
+  bool succeeded_ = false;       ///< in some episode so far
   train::HostWatch host_;
   train::GpuWatch gpus_;
   double steps_per_s_ = 0, collecting_s_ = 0, learning_s_ = 0;

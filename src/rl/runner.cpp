@@ -205,15 +205,17 @@ Environments::Episodes PpoRunner::episodes_of_all() {
   const Environments::Episodes own = environments_.episodes();
   if (ranks_.size() == 1) return own;
   const auto counted = static_cast<double>(own.counted);
-  const at::Tensor gift = torch::tensor(
-      {own.counted > 0 ? own.mean_return * counted : 0.0, own.counted > 0 ? own.mean_length * counted : 0.0, counted,
-       static_cast<double>(own.ended), static_cast<double>(own.broken)},
-      at::kDouble);
+  const at::Tensor gift =
+      torch::tensor({own.counted > 0 ? own.mean_return * counted : 0.0,
+                     own.counted > 0 ? own.mean_length * counted : 0.0, counted, static_cast<double>(own.ended),
+                     static_cast<double>(own.broken), own.counted > 0 ? own.success_rate * counted : 0.0},
+                    at::kDouble);
   const at::Tensor sum = at::stack(ranks_.gather(gift)).sum(0);
   const auto* of_all = sum.const_data_ptr<double>();
   // 0 / 0 before the first episode has ended: NaN, as of one rank.
   return {.mean_return = of_all[0] / of_all[2],
           .mean_length = of_all[1] / of_all[2],
+          .success_rate = of_all[5] / of_all[2],
           .ended = static_cast<std::int64_t>(of_all[3]),
           .broken = static_cast<std::int64_t>(of_all[4]),
           .counted = static_cast<std::int64_t>(of_all[2])};

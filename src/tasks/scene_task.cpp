@@ -396,7 +396,7 @@ ArrayView SceneTask::observation(std::size_t field) {
                    std::span<const std::int64_t>(shape.data(), own.size() + 1));
 }
 
-ArrayView SceneTask::picture(const std::string& camera, std::span<const std::int32_t> envs) {
+std::size_t SceneTask::camera_index(const std::string& camera) const {
   const std::vector<std::string>& cameras = spec().cameras;
   const auto found = std::find(cameras.begin(), cameras.end(), camera);
   if (found == cameras.end()) {
@@ -404,12 +404,32 @@ ArrayView SceneTask::picture(const std::string& camera, std::span<const std::int
     throw Error(format("{} has no camera '{}'{}; it has {}", spec().name, camera,
                        near.empty() ? "" : format(", did you mean '{}'?", near), join(cameras, ", ")));
   }
+  return as_size(found - cameras.begin());
+}
+
+ArrayView SceneTask::film(const std::string& camera, std::int32_t env, const FilmSettings& settings) {
+  camera_index(camera);
+  COHORT_CHECK(env >= 0 && env < n_, "environment {} does not exist: there are {}", env, n_);
+  if (!film_renderer_ || film_groups_ != settings.geom_groups) {
+    render::RendererSettings chosen{.kind = picture_settings_.renderer, .threads = threads_};
+    if (settings.geom_groups) chosen.geom_groups = *settings.geom_groups;
+    film_renderer_ = render::make_renderer(scene_, chosen);
+    film_groups_ = settings.geom_groups;
+  }
+  const std::int64_t height = settings.height, width = settings.width;
+  film_.resize(as_size(height) * as_size(width) * 3);
+  const std::int32_t envs[] = {env};
+  film_renderer_->render(film_renderer_->camera(camera), envs, {.rgb = make_view(film_.data(), {1, height, width, 3})});
+  return make_view(film_.data(), {height, width, 3});
+}
+
+ArrayView SceneTask::picture(const std::string& camera, std::span<const std::int32_t> envs) {
+  Pictures& pictures = pictures_[camera_index(camera)];
   const int height = picture_settings_.height, width = picture_settings_.width;
   if (!renderer_) {
     COHORT_THROW_UNLESS(height > 0 && width > 0, "pictures of {} x {} pixels: at least 1 x 1", width, height);
     renderer_ = render::make_renderer(scene_, {.kind = picture_settings_.renderer, .threads = threads_});
   }
-  Pictures& pictures = pictures_[as_size(found - cameras.begin())];
   if (pictures.rgb.empty()) {
     pictures.camera = renderer_->camera(camera);
     pictures.rgb.resize(as_size(n_) * as_size(height) * as_size(width) * 3);

@@ -16,8 +16,10 @@
 /// their environment's and throw nothing. Observations, actions and the like are in host memory, also where the engine
 /// computes on a GPU.
 #pragma once
+#include <array>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "core/config.h"
@@ -97,6 +99,8 @@ class SceneTask : public Task {
   ArrayView reward_terms() final { return make_view(terms_.data(), {n_, term_count_}); }
   /// Cameras of the model; drawn when first asked for, by the renderer that TaskSettings::pictures names.
   ArrayView picture(const std::string& camera, std::span<const std::int32_t> envs) final;
+  /// By a renderer of its own.
+  ArrayView film(const std::string& camera, std::int32_t env, const FilmSettings& settings) final;
   std::unique_ptr<Actor> make_expert(std::uint64_t seed) override;
   std::string settings_help() const final { return setup_.settings_help; }
   std::string description() const override;
@@ -172,12 +176,16 @@ class SceneTask : public Task {
     std::vector<std::int64_t> drawn;  ///< moments_ of an environment when it was drawn
   };
   void draw(Pictures& pictures, std::span<const std::int32_t> envs);
+  /// Index into the spec's cameras. Throws Error naming the nearest.
+  std::size_t camera_index(const std::string& camera) const;
 
   SceneTaskSetup setup_;
   sim::Scene scene_;
   PictureSettings picture_settings_;
   int threads_ = 1;
-  std::unique_ptr<render::Renderer> renderer_;
+  std::unique_ptr<render::Renderer> renderer_, film_renderer_;
+  std::optional<std::array<bool, 6>> film_groups_;  // that film_renderer_ draws
+  std::vector<std::uint8_t> film_;
   std::vector<Pictures> pictures_;     // of the spec's cameras
   std::vector<std::int64_t> moments_;  // of an environment: resets and steps so far
   std::vector<std::uint8_t> picture_rows_;

@@ -13,8 +13,10 @@
 /// An environment goes on after its episode has ended, until it is reset: who runs it decides. What happens in an
 /// environment depends on its seed and its actions only: not on its index, on how many there are, or on threads.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -71,6 +73,13 @@ struct PictureSettings {
   std::string renderer;           ///< raycast or mujoco; empty: the task's own (TaskSpec::renderer)
 };
 
+/// Pictures for people, of videos: of this size, whatever the size of the pictures that a policy sees.
+struct FilmSettings {
+  int height = 256, width = 256;  ///< px
+  /// Which of MuJoCo's geom groups 0 to 5 are shown; nothing: those that the task's own pictures show.
+  std::optional<std::array<bool, 6>> geom_groups = {};
+};
+
 struct TaskSettings {
   int n_envs = 1;
   int threads = 1;     ///< cores that the task uses
@@ -114,6 +123,11 @@ class Task {
   /// that the task does not have, naming the nearest.
   virtual ArrayView picture(const std::string& camera, std::span<const std::int32_t> envs);
 
+  /// The present picture of one environment for a video, upright: (height, width, 3) uint8 in host memory, valid until
+  /// the next call. What picture() gives stays the same to the bit. A task that draws at one size only shows that,
+  /// enlarged. Throws Error as picture() does.
+  virtual ArrayView film(const std::string& camera, std::int32_t env, const FilmSettings& settings);
+
   /// Who can do the task; null where there is none. `seed` keys what it draws. It must not outlive the task.
   virtual std::unique_ptr<Actor> make_expert(std::uint64_t seed);
 
@@ -125,6 +139,9 @@ class Task {
 
   /// Index into spec().observations. Throws Error naming the nearest field.
   std::size_t observation_index(std::string_view name) const;
+
+ private:
+  std::vector<std::uint8_t> enlarged_;  ///< film() of tasks that draw at one size
 };
 
 }  // namespace cohort::tasks

@@ -199,7 +199,9 @@ void describe(config::Fields& fields, RunSettings& s) {
   fields.add("devices", s.devices, "of this process, e.g. cuda:0,cuda:1 or cpu,cpu; empty: all of the backend");
   fields.add("threads", s.threads, "CPU threads inside an operation, per process; 0: OMP_NUM_THREADS, else all cores");
   fields.add("drop_last", s.drop_last, "leave out a last training batch that is not full");
-  fields.add("tensorboard", s.tensorboard, "write TensorBoard events beside metrics.jsonl");
+  fields.add("tensorboard", s.tensorboard,
+             "write TensorBoard events: output_dir/name/tensorboard/<date-time>; the metrics of metrics.jsonl");
+  fields.add("tensorboard_charts", s.tensorboard_charts, "show the report's charts in TensorBoard, too, as pictures");
   fields.add("charts", s.charts, "draw charts and report.html at the end");
   fields.add("rank_status", s.rank_status,
              "every rank says in ranks/rank_N.json of the run's folder what it is doing, at most once a second, for "

@@ -28,6 +28,7 @@ struct RunSettings {
   std::string mode = "auto";         ///< auto, single, dp or ddp
   bool drop_last = false;            ///< leave out a last training batch that is not full
   bool tensorboard = true;
+  bool tensorboard_charts = false;  ///< the report's charts there, too, as pictures
   bool charts = true;
   bool rank_status = true;             ///< every rank keeps ranks/rank_N.json in the run's folder for `cohort top`
   double store_timeout_s = 300;        ///< s; ranks that have not found each other by then end with an error

@@ -180,8 +180,14 @@ void RunOutput::observe_validation(const ValidationStats& s) {
     found += format(", validation loss {:.5f}", *loss);
   if (const double* success = value_of(report::metric::kRolloutSuccess))
     found += format(", {:.1f} % of {} rollouts succeed", 100 * *success, settings_.rollout.n);
+  // Of what it is the best: with rollouts and a loss it need not be both.
+  const std::string& metric = settings_.train.early_stopping.metric;
+  std::string watched = !metric.empty() ? metric : s.metrics.empty() ? "validation" : s.metrics.front().first;
+  if (watched == report::metric::kRolloutFailure) watched = report::metric::kRolloutSuccess;  // the same, as said
+  std::replace(watched.begin(), watched.end(), '/', ' ');
   log::info("step {} (epoch {}): training loss {:.5f}{}{}", s.step, s.epoch + 1, s.train_loss, found,
-            s.improved ? ", the best so far" : format(", {} since the best", s.validations_since_best));
+            s.improved ? format(", the best {} so far", watched)
+                       : format(", {} validations since the best {}", s.validations_since_best, watched));
 }
 
 void RunOutput::trained(const TrainResult& result, double seconds) {
@@ -235,6 +241,8 @@ void RunOutput::finish(const TestResult* test) {
   if (test) log::info("{}", describe_test(*test));
   if (test) write_test_metrics(folder_, *test);
   if (settings_.charts) write_report(trainable_, settings_, folder_, summary_, test, *metrics_);
+  if (settings_.tensorboard && metrics_)
+    log::info("curves   tensorboard --logdir {}", report::events_folder(folder_.path()).parent_path().string());
   log::info("log      {}", folder_.log_file().string());
   log::info("weights  {}", (folder_.path() / tested_weights(settings_.train, summary_.result)).string());
   log::info("{:<8} {}", "", describe_weights(settings_.train, summary_.result));

@@ -107,7 +107,8 @@ void write_report(const Trainable& trainable, const RunSettings& settings, const
       }
       results.windows = test->examples;
     }
-    report::write_run_report(folder, std::move(results), summary.result.step, &metrics);
+    report::write_run_report(folder, std::move(results), summary.result.step,
+                             settings.tensorboard_charts ? &metrics : nullptr);
   } catch (const std::exception& e) {
     log::warning("the report could not be written whole: {}", e.what());
   }

@@ -14,9 +14,9 @@ namespace cohort::train {
 namespace {
 
 /// What may differ between ranks. With a dot at the end: a whole section.
-constexpr std::array<std::string_view, 23> kOfOneRank{
+constexpr std::array<std::string_view, 24> kOfOneRank{
     // Results are rank 0's, and it tells the others where they are.
-    "name", "output_dir", "resume", "tensorboard", "charts", "train.checkpoint.resume",
+    "name", "output_dir", "resume", "tensorboard", "tensorboard_charts", "charts", "train.checkpoint.resume",
     // What a machine has; `backend` names it in several ways.
     "backend", "devices", "threads", "loader.", "dist.", "data.threads", "data.csv.threads", "data.cache_bytes",
     // Where files lie; the models and the numbers of samples that come of them are compared.

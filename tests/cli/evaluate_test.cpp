@@ -178,6 +178,39 @@ TEST_F(Evaluate, VideosOfATableThatIsReplacedGoWithItAndNoOthers) {
   EXPECT_EQ(read_file(path("out/videos/talk.mp4")), "the user's");
 }
 
+/// Width and height that an H.264 track in an mp4 file says it has (ISO/IEC 14496-12, VisualSampleEntry).
+std::pair<int, int> size_of_video(const std::string& mp4) {
+  const std::size_t entry = mp4.find("avc1", mp4.find("stsd"));
+  if (entry == std::string::npos || entry + 32 > mp4.size()) return {0, 0};
+  const auto number = [&](std::size_t at) {
+    return static_cast<unsigned char>(mp4[at]) * 256 + static_cast<unsigned char>(mp4[at + 1]);
+  };
+  return {number(entry + 28), number(entry + 30)};
+}
+
+TEST_F(Evaluate, VideosAreDrawnAtTheirOwnSizeAndSayWhereTheyAre) {
+  const auto film = [&](const std::vector<std::string>& more, const std::string& folder) {
+    std::vector<std::string> words{
+        "evaluate",           "--task",    "reach",  "--policy", "random",    "--episodes", "1",
+        "--max-steps",        "2",         "--size", "32",       "--threads", "1",          "--record-video",
+        "--video-output-dir", path(folder)};
+    words.insert(words.end(), more.begin(), more.end());
+    const Outcome outcome = cohort(words);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_NE(outcome.err.find("1 video is in " + fs::canonical(path(folder)).string()), std::string::npos)
+        << "also without --out\n"
+        << outcome.err;
+    return size_of_video(read_file(path(folder + "/random_seed-0_failure.mp4")));
+  };
+  EXPECT_EQ(film({}, "both"), std::pair(512, 256)) << "two cameras side by side, whatever the policy sees";
+  EXPECT_EQ(film({"--video-camera", "front", "--video-size", "320x240"}, "one"), std::pair(320, 240));
+  EXPECT_EQ(film({"--video-camera", "wrist,front", "--video-size", "64", "--geom-groups", "3"}, "other"),
+            std::pair(128, 64));
+  EXPECT_NE(read_file(path("one/random_seed-0_failure.mp4")), read_file(path("other/random_seed-0_failure.mp4")));
+  expect_refused(cohort({"evaluate", "--task", "reach", "--policy", "random", "--record-video", "--geom-groups", "7"}),
+                 2, "0 to 5");
+}
+
 TEST_F(Evaluate, ThoseWhosePathsEndAlikeAreToldApart) {
   record_push_t();
   for (const char* name : {"one", "two"}) ASSERT_EQ(train_push_t(name).code, 0);

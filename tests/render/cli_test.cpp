@@ -50,6 +50,40 @@ TEST(SimulatePictures, EnvironmentsWithASpacingShareOnePicture) {
   EXPECT_NE(alone.output.find("are for --video and --picture"), std::string::npos) << alone.output;
 }
 
+TEST(SimulatePictures, GroupsOfGeomsAreChosen) {
+  const TemporaryFolder folder("cohort-pictures");
+  const std::string model = (folder.path() / "groups.xml").string();
+  write_file_atomically(model, R"(<mujoco><worldbody><camera name="front" pos="0 -3 0" xyaxes="1 0 0 0 0 1"/>
+      <geom type="sphere" size=".4" pos="-1 0 0" group="1"/><geom type="sphere" size=".4" pos="1 0 0" group="3"/>
+      <body><joint/><geom type="sphere" size=".1" group="5"/></body></worldbody></mujoco>)");
+  const auto picture = [&](const std::string& flags) {
+    const std::string png = (folder.path() / "end.png").string();
+    const auto r = run_command(simulate() + model + " --steps 1 --camera front --size 96x64 --picture " + png + flags);
+    EXPECT_EQ(r.code, 0) << r.output;
+    return read_file(png);
+  };
+  const std::string usual = picture("");
+  EXPECT_EQ(picture(" --geom-groups 0,1,2"), usual) << "MuJoCo's own choice";
+  EXPECT_EQ(picture(" --geom-groups 1"), usual);
+  EXPECT_NE(picture(" --geom-groups 3"), usual);
+  EXPECT_NE(picture(" --geom-groups 3"), picture(" --geom-groups 3,5"));
+  for (const char* wrong : {"7", "-1", "0,", "0;3", "all", "03"}) {
+    const auto r = run_command(simulate() + model + " --steps 1 --picture x.png --geom-groups=" + wrong);
+    EXPECT_EQ(r.code, 2) << wrong;
+    EXPECT_NE(r.output.find("0 to 5"), std::string::npos) << r.output;
+  }
+}
+
+TEST(SimulatePictures, ACameraOfTheWorldIsMovedBackUntilItSeesAllEnvironments) {
+  const TemporaryFolder folder("cohort-pictures");
+  const std::string picture = (folder.path() / "end.png").string();
+  const std::string command = simulate() + kShapes + " --steps 1 --camera front --size 96x64 --picture " + picture +
+                              " --env-spacing 4 --n-envs ";
+  const auto many = run_command(command + "9");
+  ASSERT_EQ(many.code, 0) << many.output;
+  EXPECT_NE(many.output.find("camera front is moved back to see all 9 environments"), std::string::npos) << many.output;
+}
+
 TEST(SimulatePictures, WhatCannotBeDrawnIsRefusedAndNothingIsWritten) {
   const TemporaryFolder folder("cohort-pictures");
   const std::string video = (folder.path() / "run.mp4").string();

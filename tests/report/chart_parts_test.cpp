@@ -209,15 +209,62 @@ TEST(InlineSvg, ColoursBecomeVariablesAndIdsGetAPrefix) {
   EXPECT_EQ(inline_svg("no picture", "c0-", ""), "");
 }
 
-TEST(StandardFigures, SmoothingStartsAtTheFirstValueAndSkipsWhatIsNotFinite) {
-  const std::vector<double> out = smoothed({4, 4, kNan, 4, kInf, 8}, 10);
+TEST(StandardFigures, ASmoothedLineDoesNotLagAndSkipsWhatIsNotFinite) {
+  const std::vector<double> out = smoothed({4, 4, kNan, 4, kInf, 8}, 3);
   EXPECT_DOUBLE_EQ(out[0], 4);  // no pull towards 0
   EXPECT_DOUBLE_EQ(out[1], 4);
   EXPECT_TRUE(std::isnan(out[2]));
   EXPECT_DOUBLE_EQ(out[3], 4);
   EXPECT_TRUE(std::isnan(out[4]));
-  EXPECT_GT(out[5], 4);
-  EXPECT_LT(out[5], 6);
+  EXPECT_DOUBLE_EQ(out[5], 8) << "the last value is what there is now";
+  // Of a straight line the mean around each value is the value, wherever blocks of sums begin.
+  for (const std::size_t window : {1u, 3u, 7u, 11u, 99u}) {
+    std::vector<double> line(50);
+    for (std::size_t i = 0; i < line.size(); ++i) line[i] = static_cast<double>(i);
+    const std::vector<double> same = smoothed(line, window);
+    for (std::size_t i = 0; i < line.size(); ++i) EXPECT_NEAR(same[i], line[i], 1e-12) << window << " at " << i;
+  }
+  std::vector<double> spike(200, 1.0);
+  spike[20] = 1e100;
+  EXPECT_DOUBLE_EQ(smoothed(spike, 11)[100], 1) << "one huge value spoils its neighbours alone";
+}
+
+TEST(StandardFigures, EveryValueIsDrawnAndTheLegendSaysWhichLineIsSmoothed) {
+  MetricsHistory history;
+  MetricSeries& loss = history.series["train/loss"];
+  for (int i = 0; i < 1000; ++i) loss.steps.push_back(i), loss.values.push_back(i % 2 ? 1.0 : 1.5);
+  const Chart chart = loss_figure(history, "mean squared error").panels[0];
+  EXPECT_EQ(chart.series[0].ys, loss.values);
+  EXPECT_EQ(chart.series[0].name, "training");
+  EXPECT_EQ(chart.series[1].name, "training, mean of 21");
+  // Success and return are what was measured, however many there are.
+  history.series["rollout/success"] = history.series["rl/mean_return"] = loss;
+  for (const Figure& figure : {rollout_figure(history), return_figure(history)}) {
+    ASSERT_EQ(figure.panels[0].series.size(), 1u);
+    EXPECT_EQ(figure.panels[0].series[0].ys, loss.values);
+  }
+}
+
+TEST(StandardFigures, AShareIsDrawnFromZeroToOne) {
+  MetricsHistory history;
+  history.series["rollout/success"] = {{1, 2, 3}, {0, 0, 0}};
+  const std::string script = gnuplot_script(rollout_figure(history), "a.svg", "a.png");
+  EXPECT_NE(script.find("set yrange [0:1]"), std::string::npos) << script;
+}
+
+TEST(StandardFigures, ReinforcementLearningShowsTermsLengthSuccessNoiseAndKl) {
+  MetricsHistory history;
+  for (const char* name :
+       {"rl/mean_return", "rl/mean_episode_length", "rl/success", "rl/value_loss", "rl/surrogate_loss", "rl/entropy",
+        "rl/kl", "rl/noise_std", "rl/reward/alive", "rl/reward/linear"})
+    history.series[name] = {{1, 2}, {0.25, 0.5}};
+  std::vector<std::string> titles;
+  for (const Figure& figure : {return_figure(history), reward_terms_figure(history), learning_figure(history)})
+    for (const Chart& panel : figure.panels) titles.push_back(panel.title);
+  EXPECT_EQ(titles, (std::vector<std::string>{"Return", "Success", "Episode length", "alive", "linear", "Value loss",
+                                              "Surrogate loss", "Action noise", "Entropy", "KL divergence"}));
+  history.series["rl/success"].values = {0, 0};
+  EXPECT_EQ(return_figure(history).panels.size(), 2u) << "a task without a goal has no success to show";
 }
 
 TEST(StandardFigures, TheLossIsLogarithmicOnlyWhenItFallsFarAndTheBestIsMarked) {

@@ -208,5 +208,25 @@ TEST_F(Charts, ANameThatIsNoFileNameIsAnError) {
   }
 }
 
+TEST_F(Charts, AMissingChineseFontIsNamedWithItsPackage) {
+  const std::string path = std::getenv("PATH");
+  const fs::path fonts = folder_ / "fc-list";
+  const auto answer = [&](const char* body) {
+    std::ofstream(fonts) << "#!/bin/sh\n" << body << "\n";
+    ::chmod(fonts.c_str(), 0755);
+  };
+  ::setenv("PATH", (folder_.string() + ":" + path).c_str(), 1);
+  Figure figure = simple_figure();
+  answer("exit 0");  // no font has the character
+  EXPECT_EQ(missing_font(std::vector{figure}), "") << "its texts are English";
+  figure.panels[0].title = "油温 (°C)";
+  EXPECT_NE(missing_font(std::vector{figure}).find("fonts-noto-cjk"), std::string::npos);
+  answer("[ \"$1\" = :charset=6cb9 ] && echo 'Noto Sans CJK SC'");
+  EXPECT_EQ(missing_font(std::vector{figure}), "");
+  answer("exit 1");
+  EXPECT_EQ(missing_font(std::vector{figure}), "") << "fontconfig cannot be asked";
+  ::setenv("PATH", path.c_str(), 1);
+}
+
 }  // namespace
 }  // namespace cohort::report

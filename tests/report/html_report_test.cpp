@@ -82,7 +82,7 @@ TEST_F(HtmlReport, ChartsAreShownInTensorBoardToo) {
   MetricsWriter writer(run.path());
   writer.write(1, {{metric::kTrainLoss, 1.0}});
   ASSERT_TRUE(write_run_report(run, results(), 7, &writer));
-  const test::CommandOutcome outcome = test::run_python("report/check_events.py", {run.path().string()});
+  const test::CommandOutcome outcome = test::run_python("report/check_events.py", {events_folder(run.path()).string()});
   for (const char* name : {"loss", "prediction", "forecast", "residuals", "speed"})
     EXPECT_NE(outcome.output.find(format("image charts/{} 7 ", name)), std::string::npos) << outcome.output;
 }
@@ -120,6 +120,42 @@ TEST_F(HtmlReport, WhatGoesWrongIsAWarningAndNotTheEndOfARun) {
   ::testing::internal::CaptureStderr();
   EXPECT_FALSE(write_run_report(empty, results(), 1, nullptr, {.program = "no-such-gnuplot"}));
   EXPECT_NE(::testing::internal::GetCapturedStderr().find("metrics.jsonl"), std::string::npos);
+}
+
+TEST_F(HtmlReport, SuccessLeadsWhereRolloutsOrEvaluationsSayIt) {
+  const RunFolder run = make_run();
+  {
+    MetricsWriter writer(run.path(), {.tensorboard = false, .resumed_step = 200});
+    writer.write(201, {{metric::kRolloutSuccess, 0.98}});
+    writer.write(202, {{metric::kRolloutSuccess, 0.94}});
+  }
+  fs::create_directories(run.path() / "evaluation");
+  std::ofstream(run.path() / "evaluation" / "evaluation.json")
+      << R"({"task":"push","first_seed":0,"max_steps":9,"policies":[
+             {"policy":"run","successes":3,"episodes":4,"faults":0,"success_rate":0.75,"interval":[0.3,0.95],
+              "mean_return":1,"mean_max_reward":1,"mean_steps":5},
+             {"policy":"expert","successes":4,"episodes":4,"faults":0,"success_rate":1,"interval":[0.5,1],
+              "mean_return":1,"mean_max_reward":1,"mean_steps":5}]})";
+  ASSERT_TRUE(write_run_report(run, results(), 202, nullptr, {.program = "no-such-gnuplot"}));
+  const std::string html = read_file(run.report_file());
+  const std::size_t evaluated = html.find("<dt>success in push, 4 episodes</dt><dd>75.0 % (30.0 to 95.0)</dd>"),
+                    rollouts = html.find("<dt>success of rollouts, step 202</dt><dd>94.0 %</dd>"),
+                    best = html.find("<dt>best success of rollouts, step 201</dt><dd>98.0 %</dd>"),
+                    errors = html.find("<dt>test R2</dt>");
+  EXPECT_LT(evaluated, rollouts);
+  EXPECT_LT(rollouts, best);
+  EXPECT_LT(best, errors);
+  EXPECT_NE(errors, std::string::npos);
+  EXPECT_EQ(html.find("<dt>success in push, 4 episodes</dt><dd>100.0"), std::string::npos) << "an expert is no result";
+}
+
+TEST_F(HtmlReport, APageElsewhereLinksToTheRunsFiles) {
+  const RunFolder run = make_run();
+  const fs::path elsewhere = folder_ / "pages" / "deep";
+  const std::string html = html_report(run, {.title = "x"}, elsewhere);
+  const std::string link = fs::relative(run.path(), elsewhere).generic_string();
+  EXPECT_NE(html.find("href=\"" + link), std::string::npos) << link;
+  EXPECT_TRUE(fs::path(link).string().starts_with("../../"));
 }
 
 }  // namespace

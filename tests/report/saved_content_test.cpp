@@ -34,7 +34,7 @@ TEST_F(SavedContent, AReportThatIsWrittenAgainIsTheSameButForWhatHasCome) {
   const auto cut = [](std::string html) {
     return html.substr(html.find("<section"), html.find("id=\"files\"") - html.find("<section"));
   };
-  EXPECT_EQ(cut(html_report(run, *back)), cut(html_report(run, content)));
+  EXPECT_EQ(cut(html_report(run, *back, run.path())), cut(html_report(run, content, run.path())));
   EXPECT_EQ(back->figures.front().svg, run.charts() / "loss.svg");
   std::ofstream(run.path() / "report.json") << "{\"title\": 3}";
   EXPECT_THROW(load_content(run), Error);

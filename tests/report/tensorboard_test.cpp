@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "report/metrics_writer.h"
+#include "report/run_folder.h"
 #include "report/tensorboard_events.h"
 #include "support/python.h"
 #include "test_folder.h"
@@ -132,6 +133,23 @@ TEST_F(Tensorboard, AnImageThatIsNoPngIsRefused) {
   TensorboardEvents events(folder_);
   EXPECT_THROW(events.image("x", 1, 0, "GIF89a, which is not a PNG file"), Error);
   EXPECT_THROW(events.image("x", 1, 0, ""), Error);
+}
+
+TEST_F(Tensorboard, ARunIsFoundOnceBelowItsOutputsThoughLinksAreFollowed) {
+  const RunFolder run = RunFolder::create(folder_, "dog");
+  MetricsWriter(run.path()).write(1, {{"train/loss", 1}});
+  MetricsWriter(folder_ / "dog" / "latest", {.resumed_step = 1}).write(2, {{"train/loss", 2}});
+  int found = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(folder_, fs::directory_options::follow_directory_symlink))
+    found += entry.path().filename().string().starts_with("events.out.tfevents.");
+  EXPECT_EQ(found, 2) << "of the run and of what was resumed, each once";
+  EXPECT_TRUE(fs::exists(folder_ / "dog" / "latest" / "metrics.jsonl"));
+  EXPECT_EQ(fs::relative(events_folder(run.path()), folder_), fs::path("dog/tensorboard") / run.path().filename());
+  // Without such a link they are in the run's folder, and stay where earlier ones are.
+  fs::create_directories(folder_ / "alone");
+  EXPECT_EQ(events_folder(folder_ / "alone"), folder_ / "alone");
+  std::ofstream(run.path() / "events.out.tfevents.1.host.2") << "of an earlier version";
+  EXPECT_EQ(events_folder(run.path()), run.path());
 }
 
 }  // namespace

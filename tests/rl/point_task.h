@@ -16,6 +16,7 @@ struct PointSettings {
   int n_envs = 4;
   std::int64_t horizon = 20;
   double edge = 2;    ///< beyond it the episode is over
+  double goal = 0;    ///< that far from 0 it succeeds; 0: never
   int breaks_at = 0;  ///< step in which environments of an odd seed break; 0: never
   bool rewards = true;
   bool shows_speed = true;
@@ -64,6 +65,7 @@ class PointTask final : public tasks::Task {
       reward_[e] = settings_.bad_rewards ? 1e30f : 1 - position_[e] * position_[e];
       broken_[e] = settings_.breaks_at != 0 && seed_[e] % 2 == 1 && step_[e] == settings_.breaks_at;
       if (broken_[e]) reward_[e] = std::numeric_limits<float>::quiet_NaN();
+      success_[e] = std::abs(position_[e]) < static_cast<float>(settings_.goal);
       terminated_[e] = broken_[e] || std::abs(position_[e]) > static_cast<float>(settings_.edge);
       truncated_[e] = step_[e] >= settings_.horizon;
     }

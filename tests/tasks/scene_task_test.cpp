@@ -128,6 +128,34 @@ TEST_P(SceneTaskOnEngine, PicturesChangeNoBitAndAreThoseOfAnEnvironmentAlone) {
   EXPECT_NE(before, a_copy(with->picture("front", alone)));
 }
 
+TEST_P(SceneTaskOnEngine, AFilmIsDrawnAtItsOwnSizeAndLeavesWhatAPolicySeesAsItIs) {
+  const auto task = make_task("pick-and-place",
+                              {.n_envs = 2, .engine = GetParam(), .pictures = {.height = 32, .width = 32}}),
+             unfilmed = make_task("pick-and-place",
+                                  {.n_envs = 2, .engine = GetParam(), .pictures = {.height = 32, .width = 32}});
+  const std::int32_t env[] = {1};
+  for (Task* one : {task.get(), unfilmed.get()}) episode_numbers(*one, 1, 4, 3);
+  const auto seen_by_policy = [&](Task& of) {
+    const auto all = a_copy(of.picture("front", env));
+    return std::vector<std::uint8_t>(all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2), all.end());
+  };
+  const std::vector<std::uint8_t> film = a_copy(task->film("front", 1, {.height = 64, .width = 64}));
+  ASSERT_EQ(film.size(), 64u * 64 * 3);
+  const std::vector<std::uint8_t> seen = seen_by_policy(*task);
+  EXPECT_EQ(seen, seen_by_policy(*unfilmed)) << "the policy's picture, drawn after a film";
+  EXPECT_EQ(a_copy(task->film("front", 1, {.height = 32, .width = 32})), seen) << "the same view";
+  std::size_t doubled = 0;
+  for (std::size_t y = 0; y < 64; ++y)
+    for (std::size_t x = 0; x < 64; ++x) doubled += film[(y * 64 + x) * 3] == seen[(y / 2 * 32 + x / 2) * 3];
+  EXPECT_LT(doubled, 64u * 64) << "drawn anew, not enlarged";
+  // Collision shapes alone are another picture; a camera that is not there is named.
+  const std::array<bool, 6> none{};
+  EXPECT_NE(a_copy(task->film("front", 1, {.height = 64, .width = 64, .geom_groups = none})), film);
+  EXPECT_EQ(seen_by_policy(*task), seen);
+  EXPECT_THROW(task->film("frunt", 1, {}), Error);
+  EXPECT_EQ(episode_numbers(*task, 1, 7, 5), episode_numbers(*unfilmed, 1, 7, 5));
+}
+
 TEST_P(SceneTaskOnEngine, AnActionThatIsNotFiniteBreaksItsEnvironmentAlone) {
   const auto task = make_task("push", {.n_envs = 3, .engine = GetParam()}),
              other = make_task("push", {.n_envs = 3, .engine = GetParam()});

@@ -51,8 +51,7 @@ class LeRobotEpisodes final : public EpisodeSource {
   const std::vector<std::string>& skipped() const override;
   std::vector<std::string> left_out() const override;
   std::string why_no_field(const std::string& field_name) const override;
-  /// Names of a field's elements, such as joints; empty where the data name none.
-  std::vector<std::string> element_names(const std::string& field_name) const;
+  std::vector<std::string> element_names(const std::string& field_name) const override;
 
  private:
   struct Impl;

@@ -18,6 +18,7 @@
 #include "sim/model_info.h"
 #include "sim/mujoco/library.h"
 #include "sim/mujoco/numbers.h"
+#include "sim/mujoco/scene_look.h"
 #include "sim/urdf.h"
 #include "sim/xml_elements.h"
 
@@ -365,6 +366,10 @@ class Composer {
 
   CompiledScene compile() {
     check_height_fields();
+    // An MJCF file says itself what it looks like.
+    if (std::none_of(entities_.begin(), entities_.end(),
+                     [](const EntityDeclaration& e) { return std::holds_alternative<Mjcf>(e.morph); }))
+      add_sky_and_light(spec_);
     mjModel* model = mj_compile(spec_, nullptr);
     if (!model) fail(mjs_getError(spec_));
     const double timestep = model->opt.timestep;
@@ -628,6 +633,8 @@ class Composer {
     set_pose(geom->pos, geom->quat, p.pose);
     set_friction(geom, p.friction);
     std::copy(p.rgba.begin(), p.rgba.end(), geom->rgba);
+    // Of a colour that somebody chose it stays that colour.
+    if (p.rgba == Plane{}.rgba) give_checker(spec_, geom);
   }
 
   void add(const Mesh& m) {

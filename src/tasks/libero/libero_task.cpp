@@ -1,6 +1,7 @@
 #include "tasks/libero/libero_task.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -160,28 +161,41 @@ class LiberoTask final : public Task {
   ArrayView reward_terms() override { return make_view(reward_.data(), {n_, 1}); }
 
   ArrayView picture(const std::string& camera, std::span<const std::int32_t> envs) override {
-    const auto found = std::find(spec_.cameras.begin(), spec_.cameras.end(), camera);
-    if (found == spec_.cameras.end()) {
-      const std::string near = config::nearest(camera, spec_.cameras);
-      throw Error(format("{} has no camera '{}'{}; it has {}", spec_.name, camera,
-                         near.empty() ? "" : format(", did you mean '{}'?", near), join(spec_.cameras, ", ")));
-    }
+    Drawn& drawn = drawn_of(camera);
     const int height = pictures_settings_.height, width = pictures_settings_.width;
     if (!renderer_) {
       COHORT_THROW_UNLESS(height > 0 && width > 0, "pictures of {} x {} pixels: at least 1 x 1", width, height);
       renderer_ = render::make_renderer(simulation_.scene(), renderer_settings());
     }
-    Drawn& drawn = drawn_[size_of(found - spec_.cameras.begin())];
     if (drawn.rgb.empty()) {
-      const auto* other = std::find_if(std::begin(kUpsideDown), std::end(kUpsideDown),
-                                       [&](const UpsideDown& p) { return camera == p.name; });
-      drawn.upside_down = other != std::end(kUpsideDown);
-      drawn.camera = drawn.upside_down ? other->camera : camera;
       drawn.rgb.resize(size_of(n_) * size_of(height) * size_of(width) * 3);
       drawn.moments.assign(size_of(n_), -1);
     }
     draw(drawn, envs);
     return make_view(drawn.rgb.data(), {n_, height, width, 3});
+  }
+
+  /// As cameras saw it, by a renderer of its own; a lit stove in the groups of the task's own pictures.
+  ArrayView film(const std::string& camera, std::int32_t env, const FilmSettings& settings) override {
+    const std::string& of_model = drawn_of(camera).camera;
+    COHORT_CHECK(env >= 0 && env < n_, "environment {} does not exist: there are {}", env, n_);
+    const std::int64_t height = settings.height, width = settings.width;
+    film_.resize(size_of(height * width) * 3);
+    const std::int32_t envs[] = {env};
+    const ArrayView rows = make_view(film_.data(), {1, height, width, 3});
+    if (lit_[size_of(env)] != 0) {
+      burners_.draw(of_model, envs, renderer_settings(), rows);
+    } else {
+      if (!film_renderer_ || film_groups_ != settings.geom_groups) {
+        render::RendererSettings chosen = renderer_settings();
+        if (settings.geom_groups) chosen.geom_groups = *settings.geom_groups;
+        film_renderer_ = render::make_renderer(simulation_.scene(), chosen);
+        film_groups_ = settings.geom_groups;
+      }
+      const Simulation::AsSeen as_seen(simulation_);
+      film_renderer_->render(film_renderer_->camera(of_model), envs, {.rgb = rows});
+    }
+    return make_view(film_.data(), {height, width, 3});
   }
 
   std::unique_ptr<Actor> make_expert(std::uint64_t) override;
@@ -210,6 +224,24 @@ class LiberoTask final : public Task {
     std::vector<std::uint8_t> rgb;      ///< (n, H, W, 3)
     std::vector<std::int64_t> moments;  ///< of an environment when it was drawn
   };
+
+  /// Throws Error for a camera that there is not, naming the nearest.
+  Drawn& drawn_of(const std::string& camera) {
+    const auto found = std::find(spec_.cameras.begin(), spec_.cameras.end(), camera);
+    if (found == spec_.cameras.end()) {
+      const std::string near = config::nearest(camera, spec_.cameras);
+      throw Error(format("{} has no camera '{}'{}; it has {}", spec_.name, camera,
+                         near.empty() ? "" : format(", did you mean '{}'?", near), join(spec_.cameras, ", ")));
+    }
+    Drawn& drawn = drawn_[size_of(found - spec_.cameras.begin())];
+    if (drawn.camera.empty()) {
+      const auto* other = std::find_if(std::begin(kUpsideDown), std::end(kUpsideDown),
+                                       [&](const UpsideDown& p) { return camera == p.name; });
+      drawn.upside_down = other != std::end(kUpsideDown);
+      drawn.camera = drawn.upside_down ? other->camera : camera;
+    }
+    return drawn;
+  }
 
   static SimulationSettings simulation_settings(const TaskSettings& settings, int n_envs) {
     return {.n_envs = n_envs,
@@ -298,7 +330,9 @@ class LiberoTask final : public Task {
   std::vector<std::int64_t> steps_, moments_;
   std::vector<std::uint8_t> success_, terminated_, truncated_, broken_;
   std::vector<std::uint8_t> lit_;  ///< a stove was on when the cameras saw
-  std::unique_ptr<render::Renderer> renderer_;
+  std::unique_ptr<render::Renderer> renderer_, film_renderer_;
+  std::optional<std::array<bool, 6>> film_groups_;  ///< that film_renderer_ draws
+  std::vector<std::uint8_t> film_;
   std::vector<std::uint8_t> picture_rows_;
   std::vector<Drawn> drawn_;  ///< of the spec's cameras
 };

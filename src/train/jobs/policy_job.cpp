@@ -269,7 +269,11 @@ class PolicyJob : public Job {
     for (std::size_t i = 0; i < widths_.size(); ++i) {
       const bool unique = std::count(leaves.begin(), leaves.end(), leaves[i]) == 1;
       const std::string name = unique ? leaves[i] : short_name(data_.actions[i]);
-      for (std::int64_t k = 0; k < widths_[i]; ++k) names.push_back(widths_[i] == 1 ? name : format("{} {}", name, k));
+      const std::vector<std::string> own = named_elements(i);
+      for (std::int64_t k = 0; k < widths_[i]; ++k)
+        names.push_back(!own.empty()      ? own[static_cast<std::size_t>(k)]
+                        : widths_[i] == 1 ? name
+                                          : format("{} {}", name, k));
     }
     return names;
   }
@@ -317,6 +321,13 @@ class PolicyJob : public Job {
   policy::PolicySettings model_;
 
  private:
+  /// As the data name the elements of an action's i-th part; empty where they name none, or a transform has made others
+  /// of them.
+  std::vector<std::string> named_elements(std::size_t i) const {
+    const std::vector<std::string> names = train_->source(0).element_names(data_.actions[i]);
+    return std::ssize(names) == widths_[i] ? names : std::vector<std::string>();
+  }
+
   static constexpr std::int64_t kExamples = 6;
   static constexpr const char* kBeforeEpisode = "model.rdt.before_episode";
 
