@@ -40,6 +40,9 @@ int cuda_devices(std::string& why) {
 std::string obstacle(DeviceId device) {
   if (device.kind == DeviceKind::kCpu) return "";
   if (device.kind == DeviceKind::kCuda) {
+    // Without a driver nothing of CUDA can be loaded, and what the linker then misses is no reason that helps.
+    if (const DeviceListing listing = list_devices({.initialise_cuda = false, .egl = false}); listing.visible.empty())
+      return listing.absence;
     std::string why;
     const int count = cuda_devices(why);
     if (count == 0 || device.index < count) return why;

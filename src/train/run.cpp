@@ -147,13 +147,19 @@ parallel::Plan plan_devices(const RunSettings& settings, const dist::RankEnviron
       dist::usable_devices({.backend = parse_backend(settings.backend),
                             .names = settings.devices,
                             .local_rank = environment.launched() ? environment.local_rank : 0});
-  return parallel::make_plan({.environment = environment, .devices = devices},
-                             {.mode = settings.mode,
-                              .batch_size = settings.train.batch_size,
-                              .global_batch_size = settings.train.global_batch_size,
-                              .accumulation = settings.train.gradient_accumulation_steps,
-                              .workers = settings.loader.workers,
-                              .zero = settings.parallel.zero});
+  parallel::Plan plan = parallel::make_plan({.environment = environment, .devices = devices},
+                                            {.mode = settings.mode,
+                                             .batch_size = settings.train.batch_size,
+                                             .global_batch_size = settings.train.global_batch_size,
+                                             .accumulation = settings.train.gradient_accumulation_steps,
+                                             .workers = settings.loader.workers,
+                                             .zero = settings.parallel.zero});
+  if (parse_precision(settings.train.precision) == Precision::kFp16 && plan.devices[0].kind == DeviceKind::kCpu) {
+    plan.warnings.emplace_back(
+        "train.precision=fp16 on a CPU, which computes in it by software: a step takes about 20 times as long as in "
+        "fp32; take fp32 or bf16");
+  }
+  return plan;
 }
 
 /// This rank's batches: for training in the seed's order, for validation in that of the data.

@@ -130,6 +130,16 @@ TEST_F(TrainFaults, DevicesThatCannotBe) {
   refused({"regressor", data, "backend=gpu", "devices=mps:0"}, {"device mps:0 cannot be used", "`cohort devices`"});
   refused({"regressor", data, "backend=gpu", "devices=cuda:99"}, {"device cuda:99 cannot be used", "`cohort devices`"});
   refused({"regressor", data, "backend=gpu", "devices=tpu:0"}, {"'tpu:0' is no device"});
+  // Without a driver the reason is that, and not which of CUDA's libraries the linker misses.
+  const Outcome none = train({"regressor", data, "backend=gpu", "devices=cuda:99"});
+  EXPECT_FALSE(contains(none.err, "shared object file")) << none.err;
+}
+
+TEST_F(TrainFaults, HalfPrecisionOnACpuSaysHowSlowItIs) {
+  const Outcome outcome = train({"regressor", "data.path=" + table("good.csv", 400), "data.columns.n_targets=1",
+                                 "train.steps=1", "train.batch_size=8", "train.precision=fp16", "charts=false"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "train.precision=fp16 on a CPU")) << outcome.err;
 }
 
 TEST_F(TrainFaults, AGpuThatLibTorchCannotUseGivesWayToTheCpuWithALine) {
