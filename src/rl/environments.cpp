@@ -89,7 +89,7 @@ const EnvironmentStep& Environments::step(const at::Tensor& actions) {
   auto* cut_off = step_.cut_off.mutable_data_ptr<float>();
   auto* broken = step_.broken.mutable_data_ptr<float>();
   const auto terminated = task_.terminated().span<std::uint8_t>(), truncated = task_.truncated().span<std::uint8_t>(),
-             failed = task_.broken().span<std::uint8_t>();
+             failed = task_.broken().span<std::uint8_t>(), success = task_.success().span<std::uint8_t>();
   const at::Tensor finite = step_.final_observations.isfinite().all(1);
   const auto* is_finite = finite.const_data_ptr<bool>();
   const auto* acted = own.const_data_ptr<float>();
@@ -99,6 +99,11 @@ const EnvironmentStep& Environments::step(const at::Tensor& actions) {
     if (failed[e] || !is_finite[i] || !std::isfinite(rewards[i])) {
       broken[i] = 1;
       rewards[i] = 0;
+    } else if (success[e]) {
+      payments_.with_success += static_cast<double>(rewards[i]), ++payments_.successes;
+      payments_.ended += terminated[e];
+    } else {
+      payments_.without_success += static_cast<double>(rewards[i]), ++payments_.steps;
     }
     ++steps_[e];
     return_[e] += static_cast<double>(rewards[i]);
