@@ -336,9 +336,18 @@ class Payments final : public RolloutObserver {
   std::int64_t steps_ = 0, successes_ = 0, ending_ = 0;
 };
 
+/// Of a task's description; an empty object where it names none.
+config::Json settings_of(const Task& task) {
+  const config::Json json = config::Json::parse(task.description(), nullptr, false);
+  if (!json.is_object() || !json.contains("settings") || !json.at("settings").is_object())
+    return config::Json::object();
+  return json.at("settings");
+}
+
 CheckRow check_success(const MakeTask& make, const CheckSettings& settings) {
   constexpr const char* kRemedy =
-      "end_on_success=false, a bonus that outweighs it in the step that succeeds, or a reward below 0 until then";
+      "end_on_success=false (also where there is no goal), a bonus that outweighs it in the step that succeeds, or a "
+      "reward below 0 until then";
   const std::unique_ptr<Task> task = make(static_cast<int>(std::min<std::int64_t>(settings.episodes, 8)));
   if (task->spec().reward_terms.empty()) return skipped("success", "the task pays nothing");
   std::unique_ptr<Actor> actor = task->make_expert(0);
@@ -349,9 +358,9 @@ CheckRow check_success(const MakeTask& make, const CheckSettings& settings) {
   const std::int64_t steps = by_expert ? 0 : std::min<std::int64_t>(task->spec().horizon, 5 * settings.steps);
   run_episodes(*task, *actor, consecutive_seeds(1000, settings.episodes), {.max_steps = steps, .instruction = ""},
                &payments);
-  const std::string who = by_expert ? "the expert" : "random actions";
+  const char* who = by_expert ? "the expert" : "random actions";
   if (payments.successes() > 0) {
-    if (!payments.ends()) return passed("success", format("episodes go on after success ({} succeed)", who));
+    if (!payments.ends()) return passed("success", format("episodes go on after success, which {} reached", who));
     const std::string why = why_hovering_pays(payments.before(), payments.at_success(), settings.gamma);
     if (!why.empty()) return failed("success", why, kRemedy);
     return passed("success", format("it is worth more than going on: {:g} before it, {:g} with it", payments.before(),
@@ -360,6 +369,7 @@ CheckRow check_success(const MakeTask& make, const CheckSettings& settings) {
   if (by_expert)
     return failed("success", format("the expert succeeds in none of {} episodes", settings.episodes),
                   "an expert that can do it, or has_expert=false");
+  if (!settings_of(*task).value("end_on_success", true)) return passed("success", "episodes go on after success");
   if (!ends_on_success_with_dense_reward(*task) || payments.of_a_step() <= 0)
     return skipped("success", "no expert, and random actions never succeed: nobody knows what success pays");
   return failed(
@@ -373,10 +383,8 @@ CheckRow check_success(const MakeTask& make, const CheckSettings& settings) {
 }  // namespace
 
 bool ends_on_success_with_dense_reward(const Task& task) {
-  const config::Json json = config::Json::parse(task.description(), nullptr, false);
-  if (!json.is_object() || !json.contains("settings")) return false;
-  const config::Json& settings = json.at("settings");
-  return settings.is_object() && settings.value("end_on_success", false) && settings.value("reward", "") != "sparse";
+  const config::Json settings = settings_of(task);
+  return settings.value("end_on_success", false) && settings.value("reward", "") != "sparse";
 }
 
 std::string why_hovering_pays(double before, double success, double gamma) {

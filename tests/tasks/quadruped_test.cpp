@@ -59,10 +59,11 @@ TEST(QuadrupedSuccess, ADogThatIsMovedAsItIsToldHasFollowedThem) {
   sim::Engine& engine = dogs.scene_task().scene().engine();
   const std::size_t command = dogs.task->observation_index("command");
   for (int step = 0; step < 300; ++step) {
-    const ArrayView qvel = engine.host_view(sim::Field::kQvel, sim::Access::kWrite);
+    const ArrayView qvel = engine.host_view(sim::Field::kQvel, sim::Access::kWrite),
+                    qpos = engine.host_view(sim::Field::kQpos, sim::Access::kWrite);
     const auto told = dogs.task->observation(command).span<float>();
     for (std::int64_t env = 0; env < 4; ++env) {
-      // Upright at its place, with the velocity that it is told in the world's frame.
+      // In the air, where no foot drags, with the velocity that it is told in the world's frame.
       const EnvState now = dogs.scene_task().state(static_cast<int>(env));
       const double yaw = 2 * std::atan2(now.qpos[6], now.qpos[3]);
       const float* c = told.data() + 3 * env;
@@ -73,6 +74,7 @@ TEST(QuadrupedSuccess, ADogThatIsMovedAsItIsToldHasFollowedThem) {
                                  0,
                                  0,
                                  static_cast<double>(c[2])};
+      static_cast<float*>(qpos.data)[env * qpos.strides[0] + 2 * qpos.strides[1]] = 0.6f;
       // The fourth is told to run and stays where it is.
       for (std::int64_t i = 0; i < 6; ++i)
         static_cast<float*>(qvel.data)[env * qvel.strides[0] + i * qvel.strides[1]] =
