@@ -12,6 +12,7 @@
 #include "tasks/libero/catalogue.h"
 #include "tasks/registry.h"
 #include "tasks/rollout.h"
+#include "tasks/task_check.h"
 
 namespace cohort::cli {
 namespace {
@@ -80,10 +81,31 @@ std::string expert_success(const std::string& name, tasks::TaskSettings settings
   for (const tasks::EpisodeOutcome& outcome :
        tasks::run_episodes(*task, *expert, tasks::consecutive_seeds(0, episodes))) {
     solved += outcome.success;
-    if (outcome.success) steps += outcome.steps;
+    steps += outcome.success_step;
   }
   return format("solves {} of {} seeds, in {:.1f} steps on average", solved, episodes,
                 static_cast<double>(steps) / static_cast<double>(std::max<std::int64_t>(1, solved)));
+}
+
+/// A line for each check, with what to do below those that failed. False where one did.
+bool print_check(const std::string& name, tasks::TaskSettings settings) {
+  settings.threads = available_cores();
+  const std::vector<tasks::CheckRow> rows = tasks::check_task([&](int n_envs) {
+    settings.n_envs = n_envs;
+    return tasks::make_task(name, settings);
+  });
+  using Outcome = tasks::CheckRow::Outcome;
+  std::string text;
+  std::int64_t failed = 0;
+  for (const tasks::CheckRow& row : rows) {
+    failed += row.outcome == Outcome::kFail;
+    const char* word = row.outcome == Outcome::kPass ? "pass" : row.outcome == Outcome::kFail ? "FAIL" : "-";
+    text += format("{:<12}  {:<4}  {}\n", row.name, word, row.found);
+    if (!row.remedy.empty()) text += format("{:<12}        do: {}\n", "", row.remedy);
+  }
+  text += failed == 0 ? format("{} passes", name) : format("{}: {} of {} checks failed", name, failed, rows.size());
+  std::puts(text.c_str());
+  return failed == 0;
 }
 
 /// What `--picture` asks for.
@@ -132,6 +154,11 @@ int run_tasks(const std::vector<std::string>& arguments) {
   int episodes = 0;
   app.add_option("--episodes", episodes, "run the expert in so many seeds, and tell its success")
       ->check(CLI::Range(1, 100000));
+  bool check = false;
+  app.add_flag(
+      "--check", check,
+      "play it, and see whether it keeps what training and evaluation rely on: widths, finite numbers, bounds, "
+      "replay, resumed bits, what success pays; the exit code is 1 where it does not");
   PictureOptions picture;
   settings.pictures = {.height = 480, .width = 640};
   CLI::Option* const wanted = app.add_option("--picture", picture.file, "write a picture of an episode to this .png");
@@ -146,7 +173,10 @@ int run_tasks(const std::vector<std::string>& arguments) {
   if (!libero.empty()) tasks::libero::set_libero_folder(libero);
   if (name.empty()) {
     if (!picture.file.empty()) throw UsageError("--picture: of which task? `cohort tasks NAME --picture FILE.png`");
+    if (check) throw UsageError("--check: of which task? `cohort tasks NAME --check`");
     list_tasks();
+  } else if (check) {
+    return print_check(name, settings) ? 0 : 1;
   } else if (!picture.file.empty()) {
     save_picture(name, settings, picture);
   } else {

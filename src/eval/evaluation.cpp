@@ -72,6 +72,7 @@ Json to_json(const EpisodeOutcome& e) {
   Json row = {{"seed", e.seed},           {"success", e.success},       {"steps", e.steps},
               {"return", e.total_reward}, {"max_reward", e.max_reward}, {"terminated", e.terminated}};
   if (!e.terms.empty()) row["terms"] = e.terms;
+  if (e.success_step > 0) row["success_step"] = e.success_step;
   if (e.failed) row["fault"] = e.fault;
   return row;
 }
@@ -84,6 +85,7 @@ EpisodeOutcome episode_from_json(const Json& row) {
   e.total_reward = row.at("return").get<double>();
   e.max_reward = row.at("max_reward").get<double>();
   e.terminated = row.at("terminated").get<bool>();
+  if (row.contains("success_step")) e.success_step = row.at("success_step").get<std::int64_t>();
   if (row.contains("terms")) e.terms = row.at("terms").get<std::vector<double>>();
   e.failed = row.contains("fault");
   if (e.failed) e.fault = row.at("fault").get<std::string>();

@@ -24,7 +24,7 @@ namespace cohort::eval {
 
 struct EvaluationSettings {
   std::int64_t max_steps = 0;    ///< of an episode; 0: the task's horizon
-  bool end_at_success = true;    ///< tasks::RolloutSettings::end_at_success
+  bool end_at_success = false;   ///< tasks::RolloutSettings::end_at_success
   dist::Group* group = nullptr;  ///< the ranks that share the episodes; null: this process runs all
   bool silent = false;           ///< no progress bar
 };

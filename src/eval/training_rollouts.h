@@ -14,7 +14,7 @@ namespace cohort::eval {
 struct TrainingRolloutSettings {
   std::int64_t episodes = 50;  ///< all ranks together
   std::int64_t max_steps = 0;  ///< 0: the task's horizon
-  bool end_at_success = true;
+  bool end_at_success = false;
   std::uint64_t first_seed = 50000;
   int rank = 0, world_size = 1;
 };

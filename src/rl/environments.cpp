@@ -100,6 +100,11 @@ const EnvironmentStep& Environments::step(const at::Tensor& actions) {
     if (failed[e] || !is_finite[i] || !std::isfinite(rewards[i])) {
       broken[i] = 1;
       rewards[i] = 0;
+    } else if (success[e]) {
+      payments_.with_success += static_cast<double>(rewards[i]), ++payments_.successes;
+      payments_.ended += terminated[e];
+    } else {
+      payments_.without_success += static_cast<double>(rewards[i]), ++payments_.steps;
     }
     ++steps_[e];
     return_[e] += static_cast<double>(rewards[i]);

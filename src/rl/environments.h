@@ -60,6 +60,14 @@ class Environments {
   /// Since the last call.
   RewardTerms take_reward_terms();
 
+  /// What steps paid, of these environments since the beginning; steps that broke an environment are left out.
+  struct Payments {
+    double without_success = 0, with_success = 0;  ///< sums
+    std::int64_t steps = 0, successes = 0;         ///< control steps without and with success
+    std::int64_t ended = 0;                        ///< of the successes: those that ended their episode
+  };
+  const Payments& payments() const { return payments_; }
+
   /// "envs.episodes", "envs.steps" (n) int64, "envs.actions" (n, longest, A) float32, "envs.ended" (k, 3) float64,
   /// "envs.counts" (2) int64.
   policy::NamedTensors state() const;
@@ -79,6 +87,7 @@ class Environments {
   at::Tensor observations_;
   EnvironmentStep step_;
   RewardTerms terms_;
+  Payments payments_;
   std::vector<std::int64_t> episodes_, steps_;  // of each environment: which episode, control steps since its reset
   std::vector<std::vector<float>> actions_;     // of each environment, since its reset
   std::vector<double> return_;

@@ -1,5 +1,6 @@
 #include "rl/run.h"
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -29,6 +30,7 @@
 #include "rl/runner.h"
 #include "sim/host_memory.h"
 #include "tasks/registry.h"
+#include "tasks/task_check.h"
 #include "tensors/convert.h"
 #include "tensors/processor.h"
 #include "train/checkpoint_writer.h"
@@ -96,9 +98,10 @@ void tell_first_iteration() {
 /// The loop between the folder that stands and the report. Rank 0 writes; the others have no output.
 class Training {
  public:
-  Training(const PpoRunSettings& settings, PpoRunner& runner, Ranks& ranks, RunWatch& watch, PpoOutput* output,
-           const report::RunFolder* folder, std::string configuration)
+  Training(const PpoRunSettings& settings, const tasks::Task& task, PpoRunner& runner, Ranks& ranks, RunWatch& watch,
+           PpoOutput* output, const report::RunFolder* folder, std::string configuration)
       : settings_(settings),
+        task_(task),
         runner_(runner),
         ranks_(ranks),
         watch_(watch),
@@ -113,6 +116,7 @@ class Training {
     while (runner_.iteration() < settings_.runner.max_iterations && !some_rank_stops()) {
       const Iteration figures = iterate();
       refuse_if_all_broke(figures);
+      warn_if_hovering_pays();
       const IterationTimes times = watch_.iterated(figures.number);
       if (output_) output_->observe(figures, times);
       if (runner_.iteration() % settings_.save_interval == 0) save();
@@ -134,6 +138,25 @@ class Training {
                         "actuators, limits), and at what it observes and pays",
                         figures.number, transitions, settings_.task);
   }
+  /// A reward above 0 that success ends: what is learnt is to stay just short of the goal. Said once, by the mean of all
+  /// steps so far: in most tasks behind the first iteration.
+  void warn_if_hovering_pays() {
+    const Environments::Payments& paid = runner_.environments().payments();
+    if (!output_ || hovering_said_ || paid.steps == 0) return;
+    const bool ends = paid.successes > 0 ? 2 * paid.ended > paid.successes
+                                         : tasks::ends_on_success_with_dense_reward(task_);
+    const double step = paid.without_success / static_cast<double>(paid.steps), going_on = step / (1 - gamma());
+    const double success = paid.successes > 0 ? paid.with_success / static_cast<double>(paid.successes) : 0;
+    if (!ends || step <= 0 || success >= going_on) return;
+    hovering_said_ = true;
+    log::warning(
+        "a step of {} without success pays {:.3g} on average, and success ends the episode: going on is worth {:.3g} "
+        "({:.3g} / (1 - {:g})){}. PPO then learns to stay short of the goal: task_settings=[end_on_success=false], or a "
+        "bonus for success above that; `cohort tasks {} --check` looks closer",
+        settings_.task, step, going_on, step, gamma(),
+        paid.successes > 0 ? format(", the step that succeeds {:.3g}", success) : std::string(), settings_.task);
+  }
+  double gamma() const { return std::min(settings_.algorithm.gamma, 1 - 1e-6); }
   Iteration iterate() {
     try {
       return runner_.iterate();
@@ -164,6 +187,7 @@ class Training {
   }
 
   const PpoRunSettings& settings_;
+  const tasks::Task& task_;
   PpoRunner& runner_;
   Ranks& ranks_;
   RunWatch& watch_;
@@ -172,7 +196,7 @@ class Training {
   std::optional<train::CheckpointWriter> writer_;
   std::int64_t saved_ = -1;
   std::optional<std::int64_t> broken_ = 0;  ///< environments of all ranks so far; unknown behind a resume
-  bool first_ = true;
+  bool first_ = true, hovering_said_ = false;
 };
 
 }  // namespace
@@ -383,7 +407,7 @@ int run(PpoRunSettings& settings, const config::Fields& fields, const std::vecto
                                  .device = names_of(devices),
                                  .batch_size = shares.environments});
   train::install_stop_signals();
-  Training training(settings, runner, ranks, watch, output ? &*output : nullptr, claimed ? &claimed->folder() : nullptr,
+  Training training(settings, *task, runner, ranks, watch, output ? &*output : nullptr, claimed ? &claimed->folder() : nullptr,
                     resolved.dump());
   if (point) training.resumed();
   const auto begin = std::chrono::steady_clock::now();

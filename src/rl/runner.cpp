@@ -174,9 +174,7 @@ double PpoRunner::collect() {
 Iteration PpoRunner::iterate() {
   const auto begin = std::chrono::steady_clock::now();
   if (ppo_settings_.schedule == "linear")
-    ppo_.set_learning_rate(ppo_settings_.learning_rate *
-                           std::max(0.0, 1 - static_cast<double>(iteration_) /
-                                                 static_cast<double>(settings_.max_iterations)));
+    ppo_.set_learning_rate(linear_rate(ppo_settings_, iteration_, settings_.max_iterations));
   const double simulating = collect();
   const double collecting = seconds_since(begin);
   const auto pass = [this](int epoch) {

@@ -34,8 +34,11 @@ void describe(config::Fields& fields, PpoSettings& s) {
   fields.add("entropy_coef", s.entropy_coef, "weight of the entropy, which keeps up exploration");
   fields.add("learning_rate", s.learning_rate, "of Adam; with the schedules adaptive and linear where it begins");
   fields.add_choice("schedule", s.schedule, {"adaptive", "fixed", "linear"},
-                    "adaptive: the KL divergence moves the learning rate within 1e-5 and 1e-2; linear: it falls evenly, "
-                    "to 0 at max_iterations");
+                    "adaptive: the KL divergence moves the learning rate within 1e-5 and 1e-2; linear: it falls evenly "
+                    "to a twentieth over decay_iterations, and stays there");
+  fields.add("decay_iterations", s.decay_iterations,
+             "linear: iterations in which the learning rate falls; 0: max_iterations. With a number of its own a run that "
+             "goes on beyond its max_iterations has the bits of one that never stopped");
   fields.add("desired_kl", s.desired_kl, "adaptive: the rate falls above twice this and rises below half of it");
   fields.add("gamma", s.gamma, "discount of a control step");
   fields.add("lam", s.lam, "lambda of generalized advantage estimation");
@@ -51,6 +54,12 @@ void describe(config::Fields& fields, RunnerSettings& s) {
   fields.add("reward_scale", s.reward_scale, "what is learnt from is the task's reward times this");
   fields.add("precision", s.precision, "of the learner's forward passes: fp32, or bf16 by autocast; acting is in fp32");
   fields.section("ema", [&] { train::describe(fields, s.ema); });
+}
+
+double linear_rate(const PpoSettings& s, std::int64_t iterations, std::int64_t max_iterations) {
+  constexpr double kLeast = 0.05;  // of where it begins
+  const auto all = static_cast<double>(s.decay_iterations > 0 ? s.decay_iterations : max_iterations);
+  return s.learning_rate * std::max(kLeast, 1 - static_cast<double>(iterations) / all);
 }
 
 train::Precision learner_precision(const RunnerSettings& s) {
@@ -83,6 +92,8 @@ void check(const PpoSettings& s) {
   above_zero("learning_rate", s.learning_rate);
   above_zero("desired_kl", s.desired_kl);
   above_zero("max_grad_norm", s.max_grad_norm);
+  COHORT_THROW_UNLESS(s.decay_iterations >= 0, "algorithm.decay_iterations = {} must not be negative; 0: max_iterations",
+                      s.decay_iterations);
   share("gamma", s.gamma);
   share("lam", s.lam);
   COHORT_THROW_UNLESS(s.value_loss_coef >= 0, "algorithm.value_loss_coef = {} must not be negative", s.value_loss_coef);

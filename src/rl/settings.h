@@ -35,10 +35,11 @@ struct PpoSettings {
   bool use_clipped_value_loss = true;
   double value_loss_coef = 1.0;
   double entropy_coef = 0.01;
-  double learning_rate = 1e-3;        ///< of Adam; with `adaptive` and `linear` where it begins
-  /// adaptive: by the KL divergence, within [1e-5, 1e-2]; fixed; or linear: evenly down to 0 at max_iterations, so that
-  /// the last policy is one that has settled (CleanRL's anneal_lr).
+  double learning_rate = 1e-3;  ///< of Adam; with `adaptive` and `linear` where it begins
+  /// adaptive: by the KL divergence, within [1e-5, 1e-2]; fixed; or linear: evenly down to a twentieth over
+  /// decay_iterations, so that the last policy is one that has settled (as CleanRL's anneal_lr, which ends at 0).
   std::string schedule = "adaptive";
+  std::int64_t decay_iterations = 0;  ///< of `linear`; 0: max_iterations
   double desired_kl = 0.01;           ///< adaptive: the rate falls above twice this, and rises below half of it
   double gamma = 0.99;                ///< discount of a step
   double lam = 0.95;                  ///< lambda of generalized advantage estimation
@@ -55,6 +56,9 @@ struct RunnerSettings {
   std::string precision = "fp32";      ///< of the learner's forward passes, fp32 or bf16; see ppo.h
   train::EmaSettings ema;              ///< of the weights, an update after each step of the optimizer
 };
+
+/// Of the schedule `linear`, before the iteration that follows so many.
+double linear_rate(const PpoSettings& ppo, std::int64_t iterations, std::int64_t max_iterations);
 
 /// Throws Error for what is no precision, and for fp16: its losses would have to be scaled.
 train::Precision learner_precision(const RunnerSettings& settings);

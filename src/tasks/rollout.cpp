@@ -123,14 +123,14 @@ class Rollout {
       if (outcome.fault.empty()) {
         outcome.total_reward += reward[env];
         outcome.max_reward = outcome.steps == 1 ? reward[env] : std::max<double>(outcome.max_reward, reward[env]);
-        outcome.success = outcome.success || success[env];
+        if (success[env] && !outcome.success) outcome.success = true, outcome.success_step = outcome.steps;
         outcome.terms.resize(terms_of);
         for (std::size_t i = 0; i < terms_of; ++i) outcome.terms[i] += static_cast<double>(terms[env * terms_of + i]);
       }
       const bool goal_ends = settings_.end_at_success && outcome.success;
       outcome.failed = !outcome.fault.empty();
       outcome.terminated = outcome.failed || terminated[env] || goal_ends;
-      if (outcome.failed) outcome.success = false;
+      if (outcome.failed) outcome.success = false, outcome.success_step = 0;
       (outcome.terminated || truncated[env] || outcome.steps >= limit_ ? over : going_on).push_back(r);
     }
     if (observer_) observer_->stepped(task_, running_);

@@ -21,7 +21,9 @@ struct TaskSpec;
 
 struct RolloutSettings {
   std::int64_t max_steps = 0;  ///< control steps after which an episode is cut off; 0: the task's horizon
-  bool end_at_success = true;  ///< else an episode goes on until it is terminated or cut off
+  /// An episode ends when its goal is reached, also where the task lets it go on (end_on_success=false). Without it the
+  /// task decides, as in training: one rule for evaluations, rollouts, videos and recordings.
+  bool end_at_success = false;
   /// Standard deviation of what is added to each component of the executed action, but not to what observers are shown,
   /// as a share of half of the component's range: data then show how to correct errors (Laskey et al., "DART", 2017).
   /// Keyed by (noise_seed, the episode's seed, step).
@@ -34,13 +36,14 @@ struct RolloutSettings {
 struct EpisodeOutcome {
   std::uint64_t seed = 0;
   std::int64_t steps = 0;
-  bool success = false;         ///< the goal was reached in some step
-  bool terminated = false;      ///< ended by itself, rather than cut off
-  bool failed = false;          ///< by a fault: `fault` says which; then it is no success
-  double total_reward = 0;      ///< the return, undiscounted
-  double max_reward = 0;        ///< of a step
-  std::vector<double> terms{};  ///< sums of the task's reward terms, in the order of its spec
-  std::string fault;            ///< "step 3: the action is not finite", or empty
+  bool success = false;           ///< the goal was reached in some step
+  std::int64_t success_step = 0;  ///< the first such step, from 1 on; 0: none
+  bool terminated = false;        ///< ended by itself, rather than cut off
+  bool failed = false;            ///< by a fault: `fault` says which; then it is no success
+  double total_reward = 0;        ///< the return, undiscounted
+  double max_reward = 0;          ///< of a step
+  std::vector<double> terms{};    ///< sums of the task's reward terms, in the order of its spec
+  std::string fault;              ///< "step 3: the action is not finite", or empty
 };
 
 /// An episode under way: its place among the seeds, and the environment that it is in.

@@ -127,11 +127,58 @@ SceneTaskSetup read_fields(const TaskSettings& settings, config::Fields& fields)
   return setup;
 }
 
+std::span<float> SceneTask::ObservationRows::operator[](std::size_t field) const {
+  if (field < task_.observation_rows_.size()) return task_.observation_rows_[field].row(env_);
+  task_.found_wrong(format("observe() writes field {}: the spec has {} observations, which count from 0", field,
+                           task_.observation_rows_.size()));
+  // Somewhere to write to, until the step throws.
+  static thread_local std::vector<float> nowhere(4096);
+  return nowhere;
+}
+
 void SceneTask::ObservationRows::put(std::size_t field, std::initializer_list<double> values) const {
   const std::span<float> row = (*this)[field];
-  COHORT_ASSERT(row.size() == values.size(), "field {} has {} numbers, not {}", field, row.size(), values.size());
-  std::size_t i = 0;
-  for (const double value : values) row[i++] = static_cast<float>(value);
+  if (field < task_.observation_rows_.size() && row.size() != values.size()) {
+    const FieldSpec& spec = task_.spec().observations[field];
+    task_.found_wrong(format("observe() puts {} numbers into '{}' (field {}), which has {}: put as many, or change the "
+                             "field's shape in the spec",
+                             values.size(), spec.name, field, row.size()));
+  }
+  const std::size_t n = std::min(row.size(), values.size());
+  for (std::size_t i = 0; i < n; ++i) row[i] = static_cast<float>(values.begin()[i]);
+}
+
+void SceneTask::found_wrong(std::string text) {
+  const std::lock_guard lock(wrong_mutex_);
+  if (wrong_) return;
+  wrong_text_ = std::move(text);
+  wrong_ = true;
+}
+
+void SceneTask::throw_if_wrong() {
+  if (!wrong_) return;
+  const std::lock_guard lock(wrong_mutex_);
+  wrong_ = false;
+  throw Error(format("the task {}: {}", spec().name, wrong_text_));
+}
+
+void SceneTask::observe_into_rows(int env, const EnvState& now) {
+  const auto e = as_size(env);
+  // What observe() leaves out stays as it was.
+  for (std::size_t f = 0; f < observation_rows_.size(); ++f) {
+    const std::span<float> row = observation_rows_[f].row(e);
+    std::copy_n(observations_[f].begin() + static_cast<std::ptrdiff_t>(e * row.size()), row.size(), row.begin());
+  }
+  ObservationRows rows(*this, env);
+  observe(env, now, rows);
+  for (std::size_t f = 0; f < observation_rows_.size(); ++f) {
+    const std::span<float> row = observation_rows_[f].row(e);
+    std::copy(row.begin(), row.end(), observations_[f].begin() + static_cast<std::ptrdiff_t>(e * row.size()));
+    if (!observation_rows_[f].intact(e))
+      found_wrong(format("observe() writes beyond the {} numbers of '{}' (field {}), which count from 0: change the "
+                         "field's shape in the spec, or the index",
+                         row.size(), spec().observations[f].name, f));
+  }
 }
 
 SceneTask::SceneTask(const TaskSettings& settings, SceneTaskSetup setup)
@@ -166,21 +213,21 @@ SceneTask::SceneTask(const TaskSettings& settings, SceneTaskSetup setup)
 
   const auto n = as_size(n_);
   for (const FieldSpec& field : spec.observations) {
-    observation_width_.push_back(as_size(field.elements()));
-    observations_.emplace_back(n * observation_width_.back());
+    observation_rows_.emplace_back().resize(n, as_size(field.elements()));
+    observations_.emplace_back(n * observation_rows_.back().width());
   }
   reward_.resize(n), success_.resize(n), terminated_.resize(n), truncated_.resize(n), broken_.resize(n);
-  terms_.resize(n * as_size(term_count_)), terms_scratch_.resize(n * as_size(term_count_));
+  terms_.resize(n * as_size(term_count_)), term_rows_.resize(n, as_size(term_count_));
   actions_.resize(n * as_size(spec.action.width()));
   steps_.resize(n);
   moments_.resize(n);
   pictures_.resize(spec.cameras.size());
-  qpos_.resize(n * as_size(nq_)), qvel_.resize(n * as_size(nv_)), ctrl_.resize(n * as_size(nu_));
+  qpos_.resize(n * as_size(nq_)), qvel_.resize(n * as_size(nv_)), ctrl_.resize(n, as_size(nu_));
   for (const Field field : setup_.leaves) left_width_ += as_size(sim::field_size(model, field));
   left_.resize(n * left_width_);
   view_left_.resize(setup_.leaves.size());
-  start_qpos_.resize(as_size(nq_)), start_qvel_.resize(as_size(nv_)), start_ctrl_.resize(as_size(nu_));
-  start_mocap_.resize(7 * as_size(model.nmocap));
+  start_qpos_.resize(1, as_size(nq_)), start_qvel_.resize(1, as_size(nv_)), start_ctrl_.resize(1, as_size(nu_));
+  start_mocap_pos_.resize(1, 3 * as_size(model.nmocap)), start_mocap_quat_.resize(1, 4 * as_size(model.nmocap));
   // The scene computes what it derives from the state anew whenever it is asked: we change the state behind its back.
   scene_.view(Field::kQpos);
   gather_work_ = [this](int env) { gather_env(env); };
@@ -225,8 +272,10 @@ void SceneTask::for_each_env(const std::function<void(int)>& body) {
 void SceneTask::control_env(int env) {
   const auto e = as_size(env), width = as_size(setup_.spec.action.width());
   if (broken_[e]) return;
-  const std::span<double> ctrl(ctrl_.data() + e * as_size(nu_), as_size(nu_));
+  const std::span<double> ctrl = ctrl_.row(e);
   control(env, state(env), std::span<const float>(actions_.data() + e * width, width), ctrl);
+  if (!ctrl_.intact(e))
+    found_wrong(format("control() writes beyond the model's {} controls, which count from 0", nu_));
   write_row(view_ctrl_, env, ctrl);
 }
 
@@ -246,9 +295,17 @@ void SceneTask::finish_env(int env) {
   }
   const EnvState now = state(env);
   refresh(env, now);
-  ObservationRows rows(*this, env);
-  observe(env, now, rows);
-  const Judgement judgement = judge(env, now, sparse_ ? std::span<float>() : terms);
+  observe_into_rows(env, now);
+  const std::span<float> judged = term_rows_.row(e);
+  std::fill(judged.begin(), judged.end(), 0.0f);
+  const Judgement judgement = judge(env, now, sparse_ ? term_rows_.no_row(e) : judged);
+  if (!term_rows_.intact(e))
+    found_wrong(sparse_ ? std::string("judge() writes terms with reward=sparse, which asks for none: return where "
+                                      "terms.empty()")
+                        : format("judge() writes beyond the {} terms of the reward ({}), which count from 0: name each "
+                                 "in the spec's reward_terms",
+                                 terms_of, join(spec().reward_terms, ", ")));
+  std::copy(judged.begin(), judged.end(), terms.begin());
   if (sparse_) terms[0] = judgement.success ? 1.0f : 0.0f;
   for (std::size_t i = 0; i < term_scale_.size(); ++i) terms[i] *= term_scale_[i];
   float sum = 0;
@@ -287,8 +344,7 @@ void SceneTask::gather() {
 void SceneTask::observe_now(int env) {
   gather_env(env);
   refresh(env, state(env));
-  ObservationRows rows(*this, env);
-  observe(env, state(env), rows);
+  observe_into_rows(env, state(env));
 }
 
 void SceneTask::read_state() {
@@ -297,6 +353,7 @@ void SceneTask::read_state() {
     ++moments_[as_size(env)];
     observe_now(env);
   }
+  throw_if_wrong();
 }
 
 void SceneTask::reset(std::span<const std::int32_t> envs, std::span<const std::uint64_t> seeds) {
@@ -312,29 +369,33 @@ void SceneTask::reset(std::span<const std::int32_t> envs, std::span<const std::u
   const ArrayView ctrl = engine.host_view(Field::kCtrl, Access::kWrite);
   const ArrayView mocap_pos = engine.host_view(Field::kMocapPos, Access::kWrite);
   const ArrayView mocap_quat = engine.host_view(Field::kMocapQuat, Access::kWrite);
-  const std::size_t mocap = as_size(model.nmocap);
   for (std::size_t i = 0; i < envs.size(); ++i) {
     const std::int32_t env = envs[i];
     const auto e = as_size(env);
-    std::copy(model.qpos0.begin(), model.qpos0.end(), start_qpos_.begin());
-    std::fill(start_qvel_.begin(), start_qvel_.end(), 0.0);
-    std::fill(start_ctrl_.begin(), start_ctrl_.end(), 0.0);
-    std::copy(model.mocap_pos0.begin(), model.mocap_pos0.end(), start_mocap_.begin());
-    std::copy(model.mocap_quat0.begin(), model.mocap_quat0.end(),
-              start_mocap_.begin() + static_cast<std::ptrdiff_t>(3 * mocap));
-    const std::span<double> mocap_numbers(start_mocap_);
-    Start begin{start_qpos_, start_qvel_, start_ctrl_, mocap_numbers.subspan(0, 3 * mocap),
-                mocap_numbers.subspan(3 * mocap)};
+    Start begin{start_qpos_.row(0), start_qvel_.row(0), start_ctrl_.row(0), start_mocap_pos_.row(0),
+                start_mocap_quat_.row(0)};
+    std::copy(model.qpos0.begin(), model.qpos0.end(), begin.qpos.begin());
+    std::fill(begin.qvel.begin(), begin.qvel.end(), 0.0);
+    std::fill(begin.ctrl.begin(), begin.ctrl.end(), 0.0);
+    std::copy(model.mocap_pos0.begin(), model.mocap_pos0.end(), begin.mocap_pos.begin());
+    std::copy(model.mocap_quat0.begin(), model.mocap_quat0.end(), begin.mocap_quat.begin());
     start(env, RandomStream(seeds[i], RandomPurpose::kEnvironment, 0, 0), begin);
+    for (const auto& [rows, name] : {std::pair{&start_qpos_, "qpos"}, std::pair{&start_qvel_, "qvel"},
+                                     std::pair{&start_ctrl_, "ctrl"}, std::pair{&start_mocap_pos_, "mocap_pos"},
+                                     std::pair{&start_mocap_quat_, "mocap_quat"}})
+      if (!rows->intact(0))
+        found_wrong(format("start() writes beyond the {} numbers of start.{}, which count from 0", rows->width(), name));
     write_row(qpos, env, begin.qpos);
     write_row(qvel, env, begin.qvel);
     write_row(ctrl, env, begin.ctrl);
     write_row(mocap_pos, env, begin.mocap_pos);
     write_row(mocap_quat, env, begin.mocap_quat);
-    std::copy(begin.ctrl.begin(), begin.ctrl.end(), ctrl_.begin() + static_cast<std::ptrdiff_t>(e * as_size(nu_)));
+    std::copy(begin.ctrl.begin(), begin.ctrl.end(), ctrl_.row(e).begin());
     steps_[e] = 0;
     ++moments_[e];
     reward_[e] = 0, success_[e] = 0, terminated_[e] = 0, truncated_[e] = 0, broken_[e] = 0;
+    const std::span<float> judged = term_rows_.row(e);
+    std::fill(judged.begin(), judged.end(), 0.0f);
     const auto terms = terms_.begin() + static_cast<std::ptrdiff_t>(e * as_size(term_count_));
     std::fill(terms, terms + static_cast<std::ptrdiff_t>(term_count_), 0.0f);
   }
@@ -343,6 +404,7 @@ void SceneTask::reset(std::span<const std::int32_t> envs, std::span<const std::u
   if (!setup_.leaves.empty()) engine.forward_some(envs);
   gather();
   for (const std::int32_t env : envs) observe_now(env);
+  throw_if_wrong();
   if (start_looked_at_) return;
   start_looked_at_ = true;
   const std::string overlap = scene_.overlaps(envs.front());
@@ -371,6 +433,7 @@ void SceneTask::step(ArrayView actions) {
     gather();
     view_ctrl_ = engine.host_view(Field::kCtrl, Access::kWrite);
     engine.run_parts(part_work_);
+    throw_if_wrong();
     return;
   }
   for (int k = 0; k < setup_.controls; ++k) {
@@ -384,6 +447,7 @@ void SceneTask::step(ArrayView actions) {
   }
   gather();
   for_each_env(after_work_);
+  throw_if_wrong();
 }
 
 ArrayView SceneTask::observation(std::size_t field) {

@@ -13,13 +13,17 @@
 ///   };
 ///
 /// The functions of one environment are called from several threads, for different environments: they write what is
-/// their environment's and throw nothing. Observations, actions and the like are in host memory, also where the engine
+/// their environment's and throw nothing. A write beyond an observation's field, the reward's terms, the controls or
+/// what start() is given is found: the step or the reset throws Error with its name. Observations, actions and the like are in host memory, also where the engine
 /// computes on a GPU.
 #pragma once
 #include <array>
+#include <atomic>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "core/config.h"
@@ -27,6 +31,7 @@
 #include "core/thread_team.h"
 #include "sim/scene.h"
 #include "tasks/actor.h"
+#include "tasks/guarded_rows.h"
 #include "tasks/task.h"
 
 namespace cohort::render {
@@ -125,11 +130,9 @@ class SceneTask : public Task {
   class ObservationRows {
    public:
     ObservationRows(SceneTask& task, int env) : task_(task), env_(static_cast<std::size_t>(env)) {}
-    std::span<float> operator[](std::size_t field) const {
-      const auto width = task_.observation_width_[field];
-      return {task_.observations_[field].data() + env_ * width, width};
-    }
-    /// Writes these numbers, as many as the field has.
+    /// The field's numbers. A field that the spec does not have is an error of the step.
+    std::span<float> operator[](std::size_t field) const;
+    /// Writes these numbers, as many as the field has; another number of them is an error of the step.
     void put(std::size_t field, std::initializer_list<double> values) const;
 
    private:
@@ -153,7 +156,8 @@ class SceneTask : public Task {
   /// ones. Called SceneTaskSetup::controls times in a control period, each time with the state of that moment.
   virtual void control(int env, const EnvState& now, std::span<const float> action, std::span<double> ctrl) = 0;
   virtual void observe(int env, const EnvState& now, ObservationRows& out) = 0;
-  /// After a step. terms: of the dense reward, in the order of the spec; not called for with a sparse one.
+  /// After a step. terms: of the dense reward, in the order of the spec, 0 where nothing is written; empty with a sparse
+  /// one.
   virtual Judgement judge(int env, const EnvState& now, std::span<float> terms) = 0;
   /// What a term of the reward is multiplied by after judge(): 1 but for SceneTaskSettings::reward_scales.
   float term_scale(std::size_t term) const { return term_scale_.empty() ? 1.0f : term_scale_[term]; }
@@ -162,6 +166,10 @@ class SceneTask : public Task {
 
  private:
   void for_each_env(const std::function<void(int)>& body);
+  /// Keeps the first text of what a task's function did wrong, from any thread, for throw_if_wrong().
+  void found_wrong(std::string text);
+  void throw_if_wrong();
+  void observe_into_rows(int env, const EnvState& now);
   void gather();
   void gather_env(int env);
   void observe_now(int env);
@@ -197,14 +205,19 @@ class SceneTask : public Task {
   bool start_looked_at_ = false;      // for links that overlap
   std::unique_ptr<ThreadTeam> team_;  // where the engine runs no parts
   std::vector<std::vector<float>> observations_;
-  std::vector<std::size_t> observation_width_;
-  std::vector<float> reward_, terms_, actions_, terms_scratch_;
+  std::vector<GuardedRows<float>> observation_rows_;  // of each field, as observe() writes them
+  GuardedRows<float> term_rows_;                      // as judge() writes them
+  std::vector<float> reward_, terms_, actions_;
   std::vector<std::uint8_t> success_, terminated_, truncated_, broken_;
   std::vector<std::int64_t> steps_;
-  std::vector<double> qpos_, qvel_, ctrl_;  // (n, nq), (n, nv), (n, nu)
-  std::vector<double> left_;                // (n, left_width_)
+  std::vector<double> qpos_, qvel_;  // (n, nq), (n, nv)
+  GuardedRows<double> ctrl_;         // (n, nu)
+  std::vector<double> left_;         // (n, left_width_)
   std::size_t left_width_ = 0;
-  std::vector<double> start_qpos_, start_qvel_, start_ctrl_, start_mocap_;  // of one environment
+  GuardedRows<double> start_qpos_, start_qvel_, start_ctrl_, start_mocap_pos_, start_mocap_quat_;  // a row each
+  std::atomic<bool> wrong_ = false;
+  std::mutex wrong_mutex_;
+  std::string wrong_text_;
   ArrayView view_qpos_, view_qvel_, view_ctrl_, view_status_;
   std::vector<ArrayView> view_left_;
   std::span<const float> given_;  // actions of the step that is being done

@@ -15,7 +15,7 @@ void describe(config::Fields& fields, RolloutSettings& s) {
   fields.add("rate", s.rate, "every so many validations");
   fields.add("warmstart", s.warmstart, "validations before the first rollouts");
   fields.add("terminate_on_success", s.terminate_on_success,
-             "false: an episode goes on after its success, to its horizon or until the task ends it");
+             "an episode ends when its goal is reached, also where the task lets it go on; false: the task decides");
   fields.add("n_envs", s.n_envs, "environments at a time, of each rank");
   fields.add("first_seed", s.first_seed, "of the episodes");
 }

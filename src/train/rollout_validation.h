@@ -20,7 +20,7 @@ struct RolloutSettings {
   std::int64_t horizon = 0;                ///< steps of an episode; 0: the task's horizon
   std::int64_t rate = 1;                   ///< every so many validations
   std::int64_t warmstart = 0;              ///< validations before the first rollouts
-  bool terminate_on_success = true;        ///< else an episode goes on to its horizon, or until the task ends it
+  bool terminate_on_success = false;       ///< also where the task lets an episode go on; else the task decides
   int n_envs = 16;                         ///< at a time, of each rank
   std::uint64_t first_seed = 50000;        ///< neither those of evaluations nor those of recordings
 };

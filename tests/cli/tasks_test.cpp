@@ -51,6 +51,17 @@ TEST(TasksCommand, AnUnknownTaskOrSettingIsAnErrorThatNamesTheNearest) {
   EXPECT_NE(value.output.find("at least 1 control step"), std::string::npos) << value.output;
 }
 
+TEST(TasksCommand, ACheckSaysWhatATaskKeepsAndItsCodeWhetherItDoes) {
+  const test::CommandOutcome good = tasks("reach --check");
+  EXPECT_EQ(good.code, 0) << good.output;
+  for (const char* text : {"writes        pass", "replay        pass", "success       pass", "reach passes"})
+    EXPECT_NE(good.output.find(text), std::string::npos) << text << "\n" << good.output;
+  const test::CommandOutcome unknown = tasks("reech --check");
+  EXPECT_EQ(unknown.code, 1) << unknown.output;
+  EXPECT_NE(unknown.output.find("did you mean 'reach'"), std::string::npos) << unknown.output;
+  EXPECT_EQ(tasks("--check").code, 2);
+}
+
 TEST(TasksCommand, ATaskOfAnotherLibraryIsThereToo) {
   const std::string with = "COHORT_TASKS=" COHORT_BINARY_DIR "/examples/my_task.so ";
   const std::string command = with + std::getenv("COHORT_BIN") + "/cohort tasks ";
@@ -58,6 +69,8 @@ TEST(TasksCommand, ATaskOfAnotherLibraryIsThereToo) {
   EXPECT_EQ(listed.code, 0) << listed.output;
   EXPECT_NE(listed.output.find("ball-on-tray"), std::string::npos) << listed.output;
   EXPECT_NE(listed.output.find("my_task.so"), std::string::npos) << listed.output;
+  const test::CommandOutcome checked = test::run_command(command + "ball-on-tray --check");
+  EXPECT_EQ(checked.code, 0) << checked.output;
   const test::CommandOutcome shown = test::run_command(command + "ball-on-tray largest_tilt=0.1");
   EXPECT_EQ(shown.code, 0) << shown.output;
   EXPECT_NE(shown.output.find("\"largest_tilt\":0.1"), std::string::npos) << shown.output;

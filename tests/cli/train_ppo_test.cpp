@@ -34,6 +34,25 @@ class TrainPpo : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
+TEST_F(TrainPpo, SaysWhereHoveringShortOfTheGoalPays) {
+  // reach pays what is missing, below 0; turned round it pays above 0 in every step until success ends the episode.
+  const Outcome good = train("good", {"max_iterations=1"}, "reach"),
+                hovers = train("hovers", {"max_iterations=2", "task_settings=[reward_scales=[reach:-1]]"}, "reach"),
+                goes_on = train("goes_on",
+                                {"max_iterations=1",
+                                 "task_settings=[end_on_success=false,"
+                                 "reward_scales=[reach:-1]]"},
+                                "reach");
+  for (const Outcome& outcome : {good, hovers, goes_on}) ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const std::string words = "PPO then learns to stay short of the goal";
+  EXPECT_FALSE(contains(good.err, words)) << good.err;
+  EXPECT_FALSE(contains(goes_on.err, words)) << goes_on.err;
+  const std::size_t at = hovers.err.find(words);
+  ASSERT_NE(at, std::string::npos) << hovers.err;
+  EXPECT_EQ(hovers.err.find(words, at + 1), std::string::npos) << "once";
+  EXPECT_TRUE(contains(hovers.err, "`cohort tasks reach --check`")) << hovers.err;
+}
+
 TEST_F(TrainPpo, LeavesWeightsMetricsAndALog) {
   const Outcome outcome = train("small", {"max_iterations=3", "tensorboard=true"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;

@@ -14,7 +14,9 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "eval/episode_video.h"
 #include "eval/video_files.h"
+#include "render/video.h"
 #include "support/fresh_folder.h"
 #include "tasks/line_task.h"
 
@@ -130,6 +132,46 @@ TEST(Evaluation, FiguresAreMeansOverTheEpisodesAndTheFilesHoldEveryOne) {
   const std::string csv = csv_table(results);
   EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 15);
   EXPECT_NE(text_table(results).find("12 of 14"), std::string::npos);
+}
+
+/// Comes near 0 at another speed in every episode that it begins: no function of the episode.
+class Forgetful final : public tasks::Actor {
+ public:
+  std::string name() const override { return "forgetful"; }
+  void begin(std::span<const std::int32_t> envs, std::span<const std::uint64_t>, const std::string&) override {
+    begun_ += static_cast<int>(envs.size());
+  }
+  void act(tasks::Task& task, std::span<const std::int32_t> envs, ArrayView actions) override {
+    const auto x = task.observation(0).span<float>(), rows = actions.span<float>();
+    for (const std::int32_t env : envs) {
+      const auto e = static_cast<std::size_t>(env);
+      rows[e] = (x[e] < 0 ? 1.0f : -1.0f) / static_cast<float>(begun_);
+    }
+  }
+
+ private:
+  int begun_ = 0;
+};
+
+TEST(Video, WhatDoesNotReplayIsNamedAndFilmedAllTheSame) {
+  LineTask task(1, 40, 32, 32);
+  if (!render::video_unavailable().empty()) GTEST_SKIP() << render::video_unavailable();
+  const std::filesystem::path folder = test::fresh_folder("videos");
+  // A seed that begins far from 0, without wind.
+  std::uint64_t seed = 0;
+  while (std::abs(2 * RandomStream(5, RandomPurpose::kTest, seed, 0).uniform(0) - 1) < 0.7f || seed % 7 == 3) ++seed;
+  Forgetful actor;
+  const PolicyResult counted = rollout(task, actor, tasks::consecutive_seeds(seed, 1), {.silent = true});
+  ASSERT_EQ(counted.successes(), 1);
+  ::testing::internal::CaptureStderr();
+  std::vector<EpisodeVideo> videos;
+  for (int i = 0; i < 8; ++i) videos = write_videos(task, actor, counted, folder, {});
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("does not replay; see `cohort tasks line --check`"), std::string::npos) << said;
+  ASSERT_EQ(videos.size(), 1u);
+  EXPECT_FALSE(videos[0].success) << "nine times as slow it does not arrive";
+  EXPECT_NE(videos[0].file.string().find("_failure"), std::string::npos) << videos[0].file;
+  EXPECT_GT(std::filesystem::file_size(videos[0].file), 0u);
 }
 
 TEST(Evaluation, APolicyThatReturnsNanFailsItsEpisodeAndTheTableSaysSo) {

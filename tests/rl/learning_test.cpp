@@ -54,21 +54,19 @@ struct PresetTraining {
 
 class CartpoleLearning : public ::testing::TestWithParam<const char*> {};
 
-// Processors round differently, and with it a seed's training is another: of three seeds one has to.
+// The first seed has to: with these presets each of 40 did, on the products of both libraries
+// (bench/results/2026-11-28-first-run/), for processors round differently and with it a seed's training is another.
 TEST_P(CartpoleLearning, ReachesNineteenTwentiethsOfTheExpertsReturn) {
   const std::string name = GetParam();
   const double expert = mean_return(name, nullptr);
-  double learnt = 0;
-  for (std::uint64_t seed = 1; seed <= 3 && learnt <= 0.95 * expert; ++seed) {
-    PresetTraining training(name, seed, 2);
-    Iteration last;
-    while (training.runner->iteration() < training.settings.runner.max_iterations) last = training.runner->iterate();
-    PpoActor actor(training.runner->networks(), "trained");
-    learnt = mean_return(name, &actor);
-    std::printf("%s, seed %d: learnt %.1f (while exploring %.1f), expert %.1f\n", name.c_str(), static_cast<int>(seed),
-                learnt, last.episodes.mean_return, expert);
-    EXPECT_EQ(last.episodes.broken, 0);
-  }
+  PresetTraining training(name, 1, 2);
+  Iteration last;
+  while (training.runner->iteration() < training.settings.runner.max_iterations) last = training.runner->iterate();
+  PpoActor actor(training.runner->networks(), "trained");
+  const double learnt = mean_return(name, &actor);
+  std::printf("%s: learnt %.1f (while exploring %.1f), expert %.1f\n", name.c_str(), learnt, last.episodes.mean_return,
+              expert);
+  EXPECT_EQ(last.episodes.broken, 0);
   EXPECT_GT(learnt, 0.95 * expert);
 }
 INSTANTIATE_TEST_SUITE_P(All, CartpoleLearning, ::testing::Values("cartpole-balance", "cartpole-swingup"),
@@ -82,6 +80,7 @@ TEST(CartpoleWithoutVelocities, IsBalancedWithMemoryOnly) {
     settings.policy.critic_only = {"cart_vel", "pole_vel"};
     settings.policy.class_name = remembers ? "ActorCriticRecurrent" : "ActorCritic";
     settings.policy.rnn_hidden_dim = 32;
+    settings.runner.max_iterations = 160;
     PresetTraining training(settings, 1, 2);
     while (training.runner->iteration() < settings.runner.max_iterations) training.runner->iterate();
     PpoActor actor(training.runner->networks(), "trained");

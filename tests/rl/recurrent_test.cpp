@@ -63,8 +63,7 @@ std::vector<double> returns_of(PpoRunner& runner, int n) {
   RecallTask task(n);
   PpoActor actor(runner.networks(), "trained");
   std::vector<double> returns;
-  for (const tasks::EpisodeOutcome& episode :
-       tasks::run_episodes(task, actor, tasks::consecutive_seeds(900, 40), {.end_at_success = false}))
+  for (const tasks::EpisodeOutcome& episode : tasks::run_episodes(task, actor, tasks::consecutive_seeds(900, 40)))
     returns.push_back(episode.total_reward);
   return returns;
 }

@@ -37,6 +37,54 @@ struct Dogs {
   int steps = 0;
 };
 
+std::vector<int> successes_at_the_end(Dogs& dogs) {
+  const auto success = dogs.task->success().span<std::uint8_t>();
+  return {success.begin(), success.end()};
+}
+
+TEST(QuadrupedSuccess, ADogThatStandsStillHasNotFollowedItsCommands) {
+  Dogs dogs(32, {}, "batched", 2);
+  std::vector<bool> fell(32);
+  for (std::int64_t step = 0; step < dogs.task->spec().horizon; ++step) {
+    dogs.step(0);
+    const auto over = dogs.task->terminated().span<std::uint8_t>();
+    for (std::size_t env = 0; env < 32; ++env) fell[env] = fell[env] || over[env];
+  }
+  EXPECT_LE(std::count(fell.begin(), fell.end(), true), 16) << "most stand to the end";
+  EXPECT_EQ(successes_at_the_end(dogs), std::vector<int>(32, 0));
+}
+
+TEST(QuadrupedSuccess, ADogThatIsMovedAsItIsToldHasFollowedThem) {
+  Dogs dogs(4, {"noise=false", "pushes=false", "randomize=false", "horizon=300"});
+  sim::Engine& engine = dogs.scene_task().scene().engine();
+  const std::size_t command = dogs.task->observation_index("command");
+  for (int step = 0; step < 300; ++step) {
+    const ArrayView qvel = engine.host_view(sim::Field::kQvel, sim::Access::kWrite),
+                    qpos = engine.host_view(sim::Field::kQpos, sim::Access::kWrite);
+    const auto told = dogs.task->observation(command).span<float>();
+    for (std::int64_t env = 0; env < 4; ++env) {
+      // In the air, where no foot drags, with the velocity that it is told in the world's frame.
+      const EnvState now = dogs.scene_task().state(static_cast<int>(env));
+      const double yaw = 2 * std::atan2(now.qpos[6], now.qpos[3]);
+      const float* c = told.data() + 3 * env;
+      const double forward = static_cast<double>(c[0]), left = static_cast<double>(c[1]);
+      const double velocity[] = {std::cos(yaw) * forward - std::sin(yaw) * left,
+                                 std::sin(yaw) * forward + std::cos(yaw) * left,
+                                 0.1,
+                                 0,
+                                 0,
+                                 static_cast<double>(c[2])};
+      static_cast<float*>(qpos.data)[env * qpos.strides[0] + 2 * qpos.strides[1]] = 0.6f;
+      // The fourth is told to run and stays where it is.
+      for (std::int64_t i = 0; i < 6; ++i)
+        static_cast<float*>(qvel.data)[env * qvel.strides[0] + i * qvel.strides[1]] =
+            env == 3 ? 0.0f : static_cast<float>(velocity[i]);
+    }
+    dogs.step(0);
+  }
+  EXPECT_EQ(successes_at_the_end(dogs), (std::vector<int>{1, 1, 1, 0}));
+}
+
 class QuadrupedGeometry : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(QuadrupedGeometry, FeetAndKneesAreWhereTheModelHasThemAndTouchWhatTheEngineSays) {

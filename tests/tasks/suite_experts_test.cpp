@@ -36,7 +36,7 @@ TEST_P(SuiteExperts, SucceedInAsManySeedsAsPromised) {
     reward += episode.total_reward / 100;
     if (episode.success) {
       ++successes;
-      steps += episode.steps, longest = std::max(longest, episode.steps);
+      steps += episode.success_step, longest = std::max(longest, episode.success_step);
     } else {
       failed += " " + std::to_string(episode.seed);
     }

@@ -43,6 +43,7 @@ std::string gymnasium_model(const GymnasiumModel& model) {
 SceneTaskSetup gymnasium_setup(const TaskSettings& settings, const GymnasiumModel& model) {
   SceneTaskSettings own;
   own.horizon = model.horizon;
+  own.end_on_success = false;  // there is none
   SceneTaskSetup setup = read_settings(settings, own);
   TaskSpec& spec = setup.spec;
   spec.name = model.name;

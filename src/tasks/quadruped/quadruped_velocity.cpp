@@ -23,7 +23,10 @@ constexpr double kPushSpeed = 0.5;                 // m/s, in x and y, at most
 constexpr double kActionReach = 0.8;               // rad: what an action of 1 turns a joint's target by
 constexpr double kTrackingVariance = 0.25;         // of exp(-error² / variance)
 // The curriculum: commands' ranges are (level + 1) / kLevels of the limits. A command that was followed, by means of
-// both tracking terms, takes the episode a level up; one that was not, a level down.
+// both tracking terms, takes the episode a level up; one that was not, a level down. Likewise an episode is a success
+// if the dog is upright at its end and both means over all its steps are kFollowed: as legged_gym's curriculum counts an
+// episode as followed (update_command_curriculum, Rudin et al. 2021). It is an error of 0.24 m/s and 0.24 rad/s on
+// average; a dog that stands still has 0.33 and 0.44.
 constexpr int kLevels = 4;
 constexpr double kFollowed = 0.8, kMissed = 0.5;
 constexpr double kLowestTrunk = 0.16;                                  // m: an episode ends below
@@ -113,6 +116,7 @@ class QuadrupedVelocity final : public SceneTask {
     int level = kLevels - 1;
     std::array<double, 3> told{}, told_before{};  // the command, and that of the step that is over
     double followed[2] = {0, 0};                  // sums of both tracking terms since the command
+    double followed_in_all[2] = {0, 0};           // and since the episode began
     Joints action{}, action_before{};
     // Of the present state.
     Vec3 linear{}, angular{}, gravity{};  // in the trunk's frame
@@ -232,10 +236,8 @@ class QuadrupedVelocity final : public SceneTask {
   /// After a step: at its end the next command, of the level that the last one led to.
   void next_command(Walk& w, std::int64_t step) const {
     w.told_before = w.told;
-    if (own_.curriculum) {
-      const std::array<double, 2> now = followed(w);
-      for (std::size_t i = 0; i < 2; ++i) w.followed[i] += now[i];
-    }
+    const std::array<double, 2> now = followed(w);
+    for (std::size_t i = 0; i < 2; ++i) w.followed[i] += now[i], w.followed_in_all[i] += now[i];
     if (step % kCommandSteps != 0) return;
     if (own_.curriculum) {
       const double least = std::min(w.followed[0], w.followed[1]) / static_cast<double>(kCommandSteps);
@@ -327,7 +329,9 @@ class QuadrupedVelocity final : public SceneTask {
   Judgement judge(int env, const EnvState& now, std::span<float> terms) override {
     const Walk& w = walk(env);
     const bool fallen = w.height < kLowestTrunk || -w.gravity[2] < kLeastUpright;
-    const Judgement judgement{.success = now.step >= spec().horizon && !fallen, .terminated = fallen};
+    const double least = std::min(w.followed_in_all[0], w.followed_in_all[1]);
+    const bool followed_well = least >= kFollowed * static_cast<double>(now.step);
+    const Judgement judgement{.success = now.step >= spec().horizon && !fallen && followed_well, .terminated = fallen};
     if (terms.empty()) return judgement;
     const std::array<double, 3>& told = w.told_before;
     const std::array<double, 2> tracks = followed(w);
