@@ -39,9 +39,17 @@ void write_row(const ArrayView& v, int env, std::span<const double> values) {
   for (std::size_t i = 0; i < values.size(); ++i) write_at(v, env, static_cast<std::int64_t>(i), values[i]);
 }
 
+/// Known of the present state only, so that the model is evaluated once more for it.
+bool by_forward(Field field) {
+  return field == Field::kSensors || field == Field::kQacc;
+}
+
 sim::SceneOptions scene_options(const TaskSettings& settings, const SceneTaskSetup& setup) {
   sim::SceneOptions options;
-  options.step_leaves = setup.leaves;
+  // A step leaves neither sensors nor accelerations: forward() does, which computes the others, too.
+  for (const Field field : setup.leaves) {
+    if (!by_forward(field)) options.step_leaves.push_back(field);
+  }
   options.engine = sim::parse_engine(settings.engine.empty() ? TaskSpec{}.engine : settings.engine);
   options.threads = settings.threads;
   options.device = settings.device;
@@ -82,7 +90,6 @@ std::vector<float> read_scales(const SceneTaskSettings& settings, const TaskSpec
 }
 
 sim::Morph morph_of(const SceneTaskSetup& setup) {
-  COHORT_THROW_UNLESS(!setup.mjcf.empty(), "{}: the task has no model (SceneTaskSetup::mjcf)", setup.spec.name);
   if (setup.mjcf.find('<') == std::string::npos) {
     if (sim::is_urdf(setup.mjcf)) return sim::Urdf{.file = setup.mjcf, .fixed = setup.fixed_base};
     return sim::Mjcf{setup.mjcf};
@@ -153,7 +160,10 @@ SceneTask::SceneTask(const TaskSettings& settings, SceneTaskSetup setup)
   if (sparse_) spec.reward_terms = {"success"}, spec.reward_best = {1};
   term_count_ = static_cast<std::int64_t>(spec.reward_terms.size());
 
-  scene_.add_entity(morph_of(setup_), spec.name);
+  COHORT_THROW_UNLESS(!setup_.mjcf.empty() || !setup_.entities.empty(),
+                      "{}: the task has no model: SceneTaskSetup::mjcf or SceneTaskSetup::entities", spec.name);
+  if (!setup_.mjcf.empty()) scene_.add_entity(morph_of(setup_), spec.name);
+  for (const sim::EntityDeclaration& entity : setup_.entities) scene_.add_entity(entity.morph, entity.name);
   scene_.build(n_);
   const sim::ModelInfo& model = scene_.info();
   const double steps = spec.control_period / model.timestep;
@@ -163,6 +173,7 @@ SceneTask::SceneTask(const TaskSettings& settings, SceneTaskSetup setup)
                       "multiple of them: change TaskSpec::control_period, or the timestep of the model's <option>",
                       spec.name, spec.control_period, steps, model.timestep, setup_.controls);
   nq_ = model.nq, nv_ = model.nv, nu_ = model.nu;
+  if (!setup_.keyframe.empty()) keyframe_ = model.keyframe(setup_.keyframe);
 
   const auto n = as_size(n_);
   for (const FieldSpec& field : spec.observations) {
@@ -178,6 +189,7 @@ SceneTask::SceneTask(const TaskSettings& settings, SceneTaskSetup setup)
   qpos_.resize(n * as_size(nq_)), qvel_.resize(n * as_size(nv_)), ctrl_.resize(n * as_size(nu_));
   for (const Field field : setup_.leaves) left_width_ += as_size(sim::field_size(model, field));
   left_.resize(n * left_width_);
+  evaluates_ = std::any_of(setup_.leaves.begin(), setup_.leaves.end(), by_forward);
   view_left_.resize(setup_.leaves.size());
   start_qpos_.resize(as_size(nq_)), start_qvel_.resize(as_size(nv_)), start_ctrl_.resize(as_size(nu_));
   start_mocap_.resize(7 * as_size(model.nmocap));
@@ -316,12 +328,17 @@ void SceneTask::reset(std::span<const std::int32_t> envs, std::span<const std::u
   for (std::size_t i = 0; i < envs.size(); ++i) {
     const std::int32_t env = envs[i];
     const auto e = as_size(env);
-    std::copy(model.qpos0.begin(), model.qpos0.end(), start_qpos_.begin());
+    const sim::KeyframeInfo* const key = keyframe_ < 0 ? nullptr : &model.keyframes[as_size(keyframe_)];
+    const std::vector<double>& qpos0 = key ? key->qpos : model.qpos0;
+    const std::vector<double>& pos0 = key ? key->mocap_pos : model.mocap_pos0;
+    const std::vector<double>& quat0 = key ? key->mocap_quat : model.mocap_quat0;
+    std::copy(qpos0.begin(), qpos0.end(), start_qpos_.begin());
     std::fill(start_qvel_.begin(), start_qvel_.end(), 0.0);
     std::fill(start_ctrl_.begin(), start_ctrl_.end(), 0.0);
-    std::copy(model.mocap_pos0.begin(), model.mocap_pos0.end(), start_mocap_.begin());
-    std::copy(model.mocap_quat0.begin(), model.mocap_quat0.end(),
-              start_mocap_.begin() + static_cast<std::ptrdiff_t>(3 * mocap));
+    if (key) std::copy(key->qvel.begin(), key->qvel.end(), start_qvel_.begin());
+    if (key) std::copy(key->ctrl.begin(), key->ctrl.end(), start_ctrl_.begin());
+    std::copy(pos0.begin(), pos0.end(), start_mocap_.begin());
+    std::copy(quat0.begin(), quat0.end(), start_mocap_.begin() + static_cast<std::ptrdiff_t>(3 * mocap));
     const std::span<double> mocap_numbers(start_mocap_);
     Start begin{start_qpos_, start_qvel_, start_ctrl_, mocap_numbers.subspan(0, 3 * mocap),
                 mocap_numbers.subspan(3 * mocap)};
@@ -366,11 +383,12 @@ void SceneTask::step(ArrayView actions) {
                n_, setup_.spec.action.width());
   before_step();
   sim::Engine& engine = scene_.engine();
-  if (engine.has_parts()) {
+  if (engine.has_parts() && !evaluates_) {
     // A thread takes its environments through the whole control period.
     gather();
     view_ctrl_ = engine.host_view(Field::kCtrl, Access::kWrite);
     engine.run_parts(part_work_);
+    say_stop();
     return;
   }
   for (int k = 0; k < setup_.controls; ++k) {
@@ -382,8 +400,22 @@ void SceneTask::step(ArrayView actions) {
     for_each_env(k == 0 ? first_control_work_ : control_work_);
     engine.step(substeps_ / setup_.controls);
   }
+  if (evaluates_) engine.forward();
   gather();
   for_each_env(after_work_);
+  say_stop();
+}
+
+void SceneTask::say_stop() {
+  if (stop_said_) return;
+  for (int env = 0; env < n_; ++env) {
+    if (!broken_[as_size(env)]) continue;
+    const std::string why = scene_.why_stopped(env);
+    if (why.empty()) continue;  // an action that is no number
+    stop_said_ = true;
+    log::warning("{}: environment {} stopped, its episode ends: {}", spec().name, env, why);
+    return;
+  }
 }
 
 ArrayView SceneTask::observation(std::size_t field) {
