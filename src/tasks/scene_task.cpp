@@ -322,6 +322,7 @@ void SceneTask::reset(std::span<const std::int32_t> envs, std::span<const std::u
   const ArrayView qpos = engine.host_view(Field::kQpos, Access::kWrite);
   const ArrayView qvel = engine.host_view(Field::kQvel, Access::kWrite);
   const ArrayView ctrl = engine.host_view(Field::kCtrl, Access::kWrite);
+  const ArrayView act = engine.host_view(Field::kAct, Access::kWrite);
   const ArrayView mocap_pos = engine.host_view(Field::kMocapPos, Access::kWrite);
   const ArrayView mocap_quat = engine.host_view(Field::kMocapQuat, Access::kWrite);
   const std::size_t mocap = as_size(model.nmocap);
@@ -346,6 +347,7 @@ void SceneTask::reset(std::span<const std::int32_t> envs, std::span<const std::u
     write_row(qpos, env, begin.qpos);
     write_row(qvel, env, begin.qvel);
     write_row(ctrl, env, begin.ctrl);
+    if (key) write_row(act, env, key->act);
     write_row(mocap_pos, env, begin.mocap_pos);
     write_row(mocap_quat, env, begin.mocap_quat);
     std::copy(begin.ctrl.begin(), begin.ctrl.end(), ctrl_.begin() + static_cast<std::ptrdiff_t>(e * as_size(nu_)));

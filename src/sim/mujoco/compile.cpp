@@ -243,7 +243,8 @@ std::string remedy(const std::string& message, std::span<const EntityDeclaration
   }
   if (says("mass and inertia of moving bodies")) {
     return format(
-        ". Give this link a mass and an inertia (in URDF an <inertial>); or, where it only carries others, as the "
+        ". Give this link a mass and an inertia (in URDF an <inertial>), or make its joint fixed; where it only "
+        "carries others, as the "
         "links "
         "of a planar base do, write {}, which gives every link at least so much (kg, kg m^2)",
         setting("boundmass=\"0.001\" boundinertia=\"1e-06\""));
