@@ -151,7 +151,7 @@ std::string Scene::why_stopped(int env) {
   const JointInfo& joint = m.joints[static_cast<std::size_t>(dof_joint_[static_cast<std::size_t>(fastest)])];
   const bool turns = joint.type == JointType::kHinge || joint.type == JointType::kBall ||
                      (joint.type == JointType::kFree && fastest - joint.dof >= 3);
-  add(format("the motion broke (a NaN or a value above 1e10) {}; {} {} {:.3g} {}{}", when, joint_of(fastest),
+  add(format("a NaN or a value above 1e10, {}; {} {} {:.3g} {}{}", when, joint_of(fastest),
              accelerated ? "was accelerated most, by" : "was the fastest, with", value, turns ? "rad/s" : "m/s",
              accelerated ? "^2" : ""));
   const std::size_t slot =
