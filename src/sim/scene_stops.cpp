@@ -1,6 +1,8 @@
 // Scene: why environments stop.
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <utility>
 
 #include "core/error.h"
 #include "core/log.h"
@@ -81,6 +83,10 @@ std::string Scene::why_stopped(int env) {
   const ArrayView qpos = host(Field::kQpos), qvel = host(Field::kQvel), ctrl = host(Field::kCtrl),
                   applied = host(Field::kQfrcApplied), push = host(Field::kXfrcApplied);
   const double time = value_of(host(Field::kTime), env, 0);
+  if (!std::isfinite(time)) {
+    add(format("its time is {}", time));
+    return text;
+  }
   const std::string when = format("at {:.4g} s (step {})", time, std::lround(time / m.timestep) + 1);
   if (const std::int64_t i = first_broken(ctrl, env); i >= 0) {
     add(format("the control of {} is {}, {}", actuator_of(i), value_of(ctrl, env, i), when));
@@ -103,20 +109,51 @@ std::string Scene::why_stopped(int env) {
                value_of(push, env, i), when));
     return text;
   }
-  // Otherwise the motion broke by itself: the state is the last good one, and what moves fastest in it did so.
-  std::int64_t fastest = 0;
-  for (std::int64_t d = 1; d < m.nv; ++d) {
-    if (std::abs(value_of(qvel, env, d)) > std::abs(value_of(qvel, env, fastest))) fastest = d;
+  for (const auto& [field, what] :
+       {std::pair{Field::kAct, "activation"}, std::pair{Field::kWarmstart, "warm start's value"},
+        std::pair{Field::kMocapPos, "coordinate of the mocap bodies' positions"},
+        std::pair{Field::kMocapQuat, "coordinate of the mocap bodies' orientations"}}) {
+    const ArrayView view = host(field);
+    if (const std::int64_t i = first_broken(view, env); i >= 0) {
+      add(format("{} {} is {}, {}", what, i, value_of(view, env, i), when));
+      return text;
+    }
   }
   if (m.nv == 0) {
     add(format("a NaN or a value above 1e10, {}", when));
     return text;
   }
+  // Otherwise the motion broke by itself: the state is the last good one. What moves fastest in it did so; where nothing
+  // is fast yet, what is accelerated most.
+  constexpr double kFast = 1e3;  // rad/s, m/s
+  const auto most = [&](const ArrayView& v) {
+    const auto size = [&](std::int64_t d) {
+      const double x = std::abs(value_of(v, env, d));
+      return x >= 0 ? x : std::numeric_limits<double>::infinity();  // a NaN
+    };
+    std::int64_t largest = 0;
+    for (std::int64_t d = 1; d < m.nv; ++d) {
+      if (size(d) > size(largest)) largest = d;
+    }
+    return largest;
+  };
+  std::int64_t fastest = most(qvel);
+  double value = value_of(qvel, env, fastest);
+  const bool accelerated = std::abs(value) < kFast;
+  if (accelerated) {
+    const std::int32_t one[] = {env};
+    engine_->forward_some(one);
+    derived_valid_ = false;
+    const ArrayView qacc = host(Field::kQacc);
+    fastest = most(qacc);
+    value = value_of(qacc, env, fastest);
+  }
   const JointInfo& joint = m.joints[static_cast<std::size_t>(dof_joint_[static_cast<std::size_t>(fastest)])];
   const bool turns = joint.type == JointType::kHinge || joint.type == JointType::kBall ||
                      (joint.type == JointType::kFree && fastest - joint.dof >= 3);
-  add(format("the motion broke (a NaN or a value above 1e10) {}; the fastest was {} with {:.3g} {}", when,
-             joint_of(fastest), value_of(qvel, env, fastest), turns ? "rad/s" : "m/s"));
+  add(format("a NaN or a value above 1e10, {}; {} {} {:.3g} {}{}", when, joint_of(fastest),
+             accelerated ? "was accelerated most, by" : "was the fastest, with", value, turns ? "rad/s" : "m/s",
+             accelerated ? "^2" : ""));
   const std::size_t slot =
       static_cast<std::size_t>(env) * static_cast<std::size_t>(m.nv) + static_cast<std::size_t>(fastest);
   if (!mode_.empty() && mode_[slot] > DofMode::kForce) {

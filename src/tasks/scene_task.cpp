@@ -39,9 +39,17 @@ void write_row(const ArrayView& v, int env, std::span<const double> values) {
   for (std::size_t i = 0; i < values.size(); ++i) write_at(v, env, static_cast<std::int64_t>(i), values[i]);
 }
 
+/// Known of the present state only, so that the model is evaluated once more for it.
+bool by_forward(Field field) {
+  return field == Field::kSensors || field == Field::kQacc;
+}
+
 sim::SceneOptions scene_options(const TaskSettings& settings, const SceneTaskSetup& setup) {
   sim::SceneOptions options;
-  options.step_leaves = setup.leaves;
+  // A step leaves neither sensors nor accelerations: forward() does, which computes the others, too.
+  for (const Field field : setup.leaves) {
+    if (!by_forward(field)) options.step_leaves.push_back(field);
+  }
   options.engine = sim::parse_engine(settings.engine.empty() ? TaskSpec{}.engine : settings.engine);
   options.threads = settings.threads;
   options.device = settings.device;
@@ -82,7 +90,6 @@ std::vector<float> read_scales(const SceneTaskSettings& settings, const TaskSpec
 }
 
 sim::Morph morph_of(const SceneTaskSetup& setup) {
-  COHORT_THROW_UNLESS(!setup.mjcf.empty(), "{}: the task has no model (SceneTaskSetup::mjcf)", setup.spec.name);
   if (setup.mjcf.find('<') == std::string::npos) {
     if (sim::is_urdf(setup.mjcf)) return sim::Urdf{.file = setup.mjcf, .fixed = setup.fixed_base};
     return sim::Mjcf{setup.mjcf};
@@ -200,7 +207,10 @@ SceneTask::SceneTask(const TaskSettings& settings, SceneTaskSetup setup)
   if (sparse_) spec.reward_terms = {"success"}, spec.reward_best = {1};
   term_count_ = static_cast<std::int64_t>(spec.reward_terms.size());
 
-  scene_.add_entity(morph_of(setup_), spec.name);
+  COHORT_THROW_UNLESS(!setup_.mjcf.empty() || !setup_.entities.empty(),
+                      "{}: the task has no model: SceneTaskSetup::mjcf or SceneTaskSetup::entities", spec.name);
+  if (!setup_.mjcf.empty()) scene_.add_entity(morph_of(setup_), spec.name);
+  for (const sim::EntityDeclaration& entity : setup_.entities) scene_.add_entity(entity.morph, entity.name);
   scene_.build(n_);
   const sim::ModelInfo& model = scene_.info();
   const double steps = spec.control_period / model.timestep;
@@ -210,6 +220,7 @@ SceneTask::SceneTask(const TaskSettings& settings, SceneTaskSetup setup)
                       "multiple of them: change TaskSpec::control_period, or the timestep of the model's <option>",
                       spec.name, spec.control_period, steps, model.timestep, setup_.controls);
   nq_ = model.nq, nv_ = model.nv, nu_ = model.nu;
+  if (!setup_.keyframe.empty()) keyframe_ = model.keyframe(setup_.keyframe);
 
   const auto n = as_size(n_);
   for (const FieldSpec& field : spec.observations) {
@@ -225,6 +236,7 @@ SceneTask::SceneTask(const TaskSettings& settings, SceneTaskSetup setup)
   qpos_.resize(n * as_size(nq_)), qvel_.resize(n * as_size(nv_)), ctrl_.resize(n, as_size(nu_));
   for (const Field field : setup_.leaves) left_width_ += as_size(sim::field_size(model, field));
   left_.resize(n * left_width_);
+  evaluates_ = std::any_of(setup_.leaves.begin(), setup_.leaves.end(), by_forward);
   view_left_.resize(setup_.leaves.size());
   start_qpos_.resize(1, as_size(nq_)), start_qvel_.resize(1, as_size(nv_)), start_ctrl_.resize(1, as_size(nu_));
   start_mocap_pos_.resize(1, 3 * as_size(model.nmocap)), start_mocap_quat_.resize(1, 4 * as_size(model.nmocap));
@@ -367,18 +379,25 @@ void SceneTask::reset(std::span<const std::int32_t> envs, std::span<const std::u
   const ArrayView qpos = engine.host_view(Field::kQpos, Access::kWrite);
   const ArrayView qvel = engine.host_view(Field::kQvel, Access::kWrite);
   const ArrayView ctrl = engine.host_view(Field::kCtrl, Access::kWrite);
+  const ArrayView act = engine.host_view(Field::kAct, Access::kWrite);
   const ArrayView mocap_pos = engine.host_view(Field::kMocapPos, Access::kWrite);
   const ArrayView mocap_quat = engine.host_view(Field::kMocapQuat, Access::kWrite);
   for (std::size_t i = 0; i < envs.size(); ++i) {
     const std::int32_t env = envs[i];
     const auto e = as_size(env);
+    const sim::KeyframeInfo* const key = keyframe_ < 0 ? nullptr : &model.keyframes[as_size(keyframe_)];
+    const std::vector<double>& qpos0 = key ? key->qpos : model.qpos0;
+    const std::vector<double>& pos0 = key ? key->mocap_pos : model.mocap_pos0;
+    const std::vector<double>& quat0 = key ? key->mocap_quat : model.mocap_quat0;
     Start begin{start_qpos_.row(0), start_qvel_.row(0), start_ctrl_.row(0), start_mocap_pos_.row(0),
                 start_mocap_quat_.row(0)};
-    std::copy(model.qpos0.begin(), model.qpos0.end(), begin.qpos.begin());
+    std::copy(qpos0.begin(), qpos0.end(), begin.qpos.begin());
     std::fill(begin.qvel.begin(), begin.qvel.end(), 0.0);
     std::fill(begin.ctrl.begin(), begin.ctrl.end(), 0.0);
-    std::copy(model.mocap_pos0.begin(), model.mocap_pos0.end(), begin.mocap_pos.begin());
-    std::copy(model.mocap_quat0.begin(), model.mocap_quat0.end(), begin.mocap_quat.begin());
+    if (key) std::copy(key->qvel.begin(), key->qvel.end(), begin.qvel.begin());
+    if (key) std::copy(key->ctrl.begin(), key->ctrl.end(), begin.ctrl.begin());
+    std::copy(pos0.begin(), pos0.end(), begin.mocap_pos.begin());
+    std::copy(quat0.begin(), quat0.end(), begin.mocap_quat.begin());
     start(env, RandomStream(seeds[i], RandomPurpose::kEnvironment, 0, 0), begin);
     for (const auto& [rows, name] : {std::pair{&start_qpos_, "qpos"}, std::pair{&start_qvel_, "qvel"},
                                      std::pair{&start_ctrl_, "ctrl"}, std::pair{&start_mocap_pos_, "mocap_pos"},
@@ -388,6 +407,7 @@ void SceneTask::reset(std::span<const std::int32_t> envs, std::span<const std::u
     write_row(qpos, env, begin.qpos);
     write_row(qvel, env, begin.qvel);
     write_row(ctrl, env, begin.ctrl);
+    if (key) write_row(act, env, key->act);
     write_row(mocap_pos, env, begin.mocap_pos);
     write_row(mocap_quat, env, begin.mocap_quat);
     std::copy(begin.ctrl.begin(), begin.ctrl.end(), ctrl_.row(e).begin());
@@ -428,12 +448,13 @@ void SceneTask::step(ArrayView actions) {
                n_, setup_.spec.action.width());
   before_step();
   sim::Engine& engine = scene_.engine();
-  if (engine.has_parts()) {
+  if (engine.has_parts() && !evaluates_) {
     // A thread takes its environments through the whole control period.
     gather();
     view_ctrl_ = engine.host_view(Field::kCtrl, Access::kWrite);
     engine.run_parts(part_work_);
     throw_if_wrong();
+    say_stop();
     return;
   }
   for (int k = 0; k < setup_.controls; ++k) {
@@ -445,9 +466,23 @@ void SceneTask::step(ArrayView actions) {
     for_each_env(k == 0 ? first_control_work_ : control_work_);
     engine.step(substeps_ / setup_.controls);
   }
+  if (evaluates_) engine.forward();
   gather();
   for_each_env(after_work_);
   throw_if_wrong();
+  say_stop();
+}
+
+void SceneTask::say_stop() {
+  if (stop_said_) return;
+  for (int env = 0; env < n_; ++env) {
+    if (!broken_[as_size(env)]) continue;
+    const std::string why = scene_.why_stopped(env);
+    if (why.empty()) continue;  // an action that is no number
+    stop_said_ = true;
+    log::warning("{}: environment {} stopped, its episode ends: {}", spec().name, env, why);
+    return;
+  }
 }
 
 ArrayView SceneTask::observation(std::size_t field) {

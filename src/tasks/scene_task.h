@@ -62,7 +62,12 @@ struct SceneTaskSetup {
   /// std::filesystem::path(__FILE__).parent_path().string().
   std::string model_folder{};
   bool fixed_base = false;  ///< of a URDF file: Urdf::fixed
-  /// Derived fields that EnvState::left shows (SceneOptions::step_leaves).
+  /// The model's keyframe, by its name or index, from which start() begins, its controls too; "": the default state.
+  std::string keyframe{};
+  /// What the scene holds besides the model, or instead of one: robots of files of their own, shapes, terrain.
+  std::vector<sim::EntityDeclaration> entities{};
+  /// Derived fields that EnvState::left shows (SceneOptions::step_leaves); kSensors and kQacc, which no step leaves, are
+  /// computed after each control period, for one more evaluation of the model.
   std::vector<sim::Field> leaves{};
   /// Of the engine `batched`: instead of the solver that the model asks for; "" keeps that.
   std::string batched_solver{};
@@ -121,7 +126,7 @@ class SceneTask : public Task {
   void act_as_expert(int env, std::span<float> action) { expert(env, state(env), action); }
 
  protected:
-  /// Where an episode begins: the model's default state, for start() to change.
+  /// Where an episode begins: the model's default state, or SceneTaskSetup::keyframe, for start() to change.
   struct Start {
     std::span<double> qpos, qvel, ctrl;
     std::span<double> mocap_pos, mocap_quat;
@@ -176,6 +181,8 @@ class SceneTask : public Task {
   void control_env(int env);
   void finish_env(int env);
   void read_action(int env);
+  /// Says, once, why an environment's state broke.
+  void say_stop();
 
   /// A camera's pictures and which of them show the present.
   struct Pictures {
@@ -203,6 +210,8 @@ class SceneTask : public Task {
   std::vector<float> term_scale_;  // of each term; empty where the settings name none
   bool sparse_ = false;
   bool start_looked_at_ = false;      // for links that overlap
+  bool stop_said_ = false;            // of an environment whose state broke
+  int keyframe_ = -1;                 // SceneTaskSetup::keyframe
   std::unique_ptr<ThreadTeam> team_;  // where the engine runs no parts
   std::vector<std::vector<float>> observations_;
   std::vector<GuardedRows<float>> observation_rows_;  // of each field, as observe() writes them
@@ -214,6 +223,7 @@ class SceneTask : public Task {
   GuardedRows<double> ctrl_;         // (n, nu)
   std::vector<double> left_;         // (n, left_width_)
   std::size_t left_width_ = 0;
+  bool evaluates_ = false;  // left_ has what no step leaves
   GuardedRows<double> start_qpos_, start_qvel_, start_ctrl_, start_mocap_pos_, start_mocap_quat_;  // a row each
   std::atomic<bool> wrong_ = false;
   std::mutex wrong_mutex_;

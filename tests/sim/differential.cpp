@@ -57,6 +57,8 @@ class Differential {
   }
 
   Comparison run() {
+    // PGS ends where it has not converged yet; ours goes to its solution, and MuJoCo's Newton with it.
+    if (mj_->opt.solver == mjSOL_PGS) mj_->opt.solver = mjSOL_NEWTON;
     Block block(view_);
     for (int state = 0; state < options_.states; ++state) {
       mj::DataPtr start(mj_makeData(mj_.get()));

@@ -36,7 +36,7 @@ TEST_P(SceneApi, GainsOfOneEnvironmentReachItsActuatorOrItsSpring) {
   EXPECT_NEAR(q[3], -0.3f, 0.1f);
   EXPECT_NE(message_of([&] { arm.set_dofs_kp(std::vector<float>{-1, 0}); }).find("not below zero"), std::string::npos);
   const double driven = scene.memory().bytes_per_environment() - scene.engine().memory().bytes_per_environment();
-  EXPECT_EQ(driven, 2 * 21);
+  EXPECT_EQ(driven, 2 * 29);
 }
 
 TEST_P(SceneApi, MassesFrictionAndDampingOfSingleItems) {

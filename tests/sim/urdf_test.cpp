@@ -247,6 +247,7 @@ TEST(UrdfConventions, WhatXacroHasNotWrittenOutIsNamedWithItsLineAndCommentsAreN
   const std::string link = "<link name='a'>" + kUrdfInertial + "</link>\n";
   const auto error = [](const std::string& xml) { return build_urdf(Urdf{.file = "", .xml = xml}).error; };
   EXPECT_EQ(error("<robot name='r'><!-- <xacro:arm/> ${x} -->" + link + "</robot>"), "");
+  EXPECT_EQ(error("<robot name='r'>" + link + "<gazebo reference='a'><plugin file='$(find x)'/></gazebo></robot>"), "");
   EXPECT_NE(error("<robot name='r'>\n" + link + "<xacro:arm/></robot>").find("line 3: the xacro macro <xacro:arm>"),
             std::string::npos);
   const std::string half =

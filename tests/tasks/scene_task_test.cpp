@@ -266,10 +266,13 @@ TEST(SceneTask, WhatItDoesNotHaveIsRefusedWithTheNearestName) {
 /// A task of a model that somebody else's file or text gives: one joint, nothing to do.
 class GivenModel final : public SceneTask {
  public:
-  GivenModel(const std::string& model, const std::string& folder) : SceneTask({.n_envs = 1}, setup_of(model, folder)) {}
+  GivenModel(const std::string& model, const std::string& folder, std::vector<sim::Field> leaves = {},
+             const std::string& keyframe = "")
+      : SceneTask({.n_envs = 1}, setup_of(model, folder, std::move(leaves), keyframe)) {}
 
  private:
-  static SceneTaskSetup setup_of(const std::string& model, const std::string& folder) {
+  static SceneTaskSetup setup_of(const std::string& model, const std::string& folder, std::vector<sim::Field> leaves,
+                                 const std::string& keyframe) {
     SceneTaskSetup setup;
     setup.spec.name = "given";
     setup.spec.observations = {{"angle", {1}, "rad", ""}};
@@ -279,10 +282,12 @@ class GivenModel final : public SceneTask {
     setup.mjcf = model;
     setup.model_folder = folder;
     setup.fixed_base = true;
+    setup.keyframe = keyframe;
     setup.settings.horizon = 5;
+    setup.leaves = std::move(leaves);
     return setup;
   }
-  void start(int, const RandomStream&, Start&) override {}
+  void start(int, const RandomStream&, Start& start) override { start.qvel[0] = 1; }
   void control(int, const EnvState&, std::span<const float>, std::span<double>) override {}
   void observe(int, const EnvState& now, ObservationRows& out) override { out.put(0, {now.qpos[0]}); }
   Judgement judge(int, const EnvState&, std::span<float>) override { return {}; }
@@ -315,6 +320,38 @@ TEST(SceneTask, AModelIsAFileOrATextWithAFolderAndItsFilesLieBesideIt) {
   EXPECT_NE(missing.find("SceneTaskSetup::model_folder"), std::string::npos) << missing;
   EXPECT_NE(message_of([&] { dofs((folder / "scen.xml").string()); }).find("there is no file"), std::string::npos);
   std::filesystem::remove_all(folder);
+}
+
+TEST(SceneTask, AnEpisodeMayBeginAtAKeyframeOfTheModel) {
+  const std::string text =
+      "<mujoco><option gravity='0 0 0'/><worldbody><body><joint name='j' axis='0 0 1'/><geom size='.1' pos='.2 0 0'/>"
+      "</body></worldbody><actuator><position joint='j' kp='1' timeconst='0.1'/></actuator><keyframe>"
+      "<key qpos='0.1'/><key qpos='0.7' ctrl='0.7' act='0.7'/></keyframe></mujoco>";
+  GivenModel task(text, "", {}, "1");
+  const std::int32_t envs[] = {0};
+  const std::uint64_t seeds[] = {0};
+  task.reset(envs, seeds);
+  EXPECT_FLOAT_EQ(static_cast<float>(task.state(0).qpos[0]), 0.7f);
+  EXPECT_FLOAT_EQ(task.scene().get_ctrl()[0], 0.7f);
+  EXPECT_FLOAT_EQ(task.scene().host_view(sim::Field::kAct).span<float>()[0], 0.7f);
+  EXPECT_NE(message_of([&] { GivenModel(text, "", {}, "2"); }).find("no keyframe `2`"), std::string::npos);
+}
+
+TEST(SceneTask, SensorsAreThoseOfTheStateAfterTheStep) {
+  const std::string text =
+      "<mujoco><option gravity='0 0 0'/><worldbody><body><joint name='j' axis='0 0 1'/><geom size='.1' pos='.2 0 0'/>"
+      "</body></worldbody><sensor><jointpos joint='j'/><jointvel joint='j'/></sensor></mujoco>";
+  GivenModel task(text, "", {sim::Field::kLinkPos, sim::Field::kSensors});
+  const std::int32_t envs[] = {0};
+  const std::uint64_t seeds[] = {0};
+  task.reset(envs, seeds);
+  EXPECT_EQ(task.state(0).left[6], 0);
+  EXPECT_EQ(task.state(0).left[7], 1);
+  std::vector<float> action{0};
+  task.step(make_view(action.data(), {1, 1}));
+  EXPECT_EQ(task.state(0).left.size(), 8u);  // two links' positions before
+  EXPECT_GT(task.state(0).left[6], 0.01);
+  EXPECT_EQ(task.state(0).left[6], task.state(0).qpos[0]);
 }
 
 }  // namespace

@@ -236,16 +236,15 @@ std::string remedy(const std::string& message, std::span<const EntityDeclaration
                        message.substr(named, message.find('\'', named + 14) - named).find('/') == std::string::npos;
   if (free_urdf && of_base && says("mass and inertia of moving bodies")) {
     return format(
-        ". A URDF whose base link has no mass is meant to stand fixed: Urdf::fixed, --fixed-base. If it is to move, "
-        "give "
-        "it an <inertial>, or write {}",
+        ". A URDF whose base link has no mass is meant to stand fixed: Urdf::fixed, --fixed-base. For one that moves, "
+        "give the link an <inertial>, or write {}",
         setting("boundmass=\"0.001\" boundinertia=\"1e-06\""));
   }
   if (says("mass and inertia of moving bodies")) {
     return format(
-        ". Give this link a mass and an inertia (in URDF an <inertial>); or, where it only carries others, as the "
-        "links "
-        "of a planar base do, write {}, which gives every link at least so much (kg, kg m^2)",
+        ". Give this link a mass and an inertia (in URDF an <inertial>), or make its joint fixed; where it only "
+        "carries "
+        "others, as the links of a planar base do, write {}, which gives every link at least so much (kg, kg m^2)",
         setting("boundmass=\"0.001\" boundinertia=\"1e-06\""));
   }
   if (says("balanceinertia")) {
