@@ -16,6 +16,7 @@
 #include "sim/cpu/engine.h"
 #include "sim/model_file.h"
 #include "sim/mujoco/engine.h"
+#include "sim/overlaps.h"
 #include "sim/visual_model.h"
 
 namespace cohort::cli {
@@ -141,22 +142,28 @@ int describe_compiled(const std::string& file, bool verbose) {
 }
 
 struct ModelSettings {
-  std::string file, compile_to;
+  std::string file, compile_to, srdf;
+  std::vector<std::string> exclude;
   bool verbose = false, compare = false, fixed_base = false;
 };
 
 int describe(const ModelSettings& s) {
   if (s.file.ends_with(".cohort")) return describe_compiled(s.file, s.verbose);
-  const sim::EntityDeclaration entity{"model", morph_of(s.file, s.fixed_base)};
-  const sim::CompiledScene scene = sim::compile_scene(std::span(&entity, 1), {}, {});
+  const sim::EntityDeclaration entity{"model", morph_of(s.file, s.fixed_base, s.srdf)};
+  sim::SceneOptions options;
+  options.exclude = exclusions(s.exclude);
+  const sim::CompiledScene scene = sim::compile_scene(std::span(&entity, 1), {}, options);
   const sim::ModelInfo m = sim::describe_mjb(scene.mjb);
   print(m, s.file, s.verbose);
   print_groups(sim::import_visual_model(scene.mjb));
   for (const std::string& warning : scene.warnings) std::puts(format("warning: {}", warning).c_str());
   print_start(m);
+  const std::string overlap = sim::describe_overlaps(m, sim::make_mujoco_engine(scene.mjb, 1, {})->contacts(0));
+  if (!overlap.empty()) std::puts(format("warning: {}", overlap).c_str());
   const std::vector<sim::Unsupported> missing = sim::find_unsupported(scene.mjb);
   if (missing.empty()) {
-    std::puts("engine batched: runs it");
+    const std::string otherwise = sim::taken_otherwise(m);
+    std::puts(format("engine batched: runs it{}{}", otherwise.empty() ? "" : "; ", otherwise).c_str());
     print_memory(sim::import_model(scene.mjb));
   } else {
     std::puts(format("engine batched: does not run it (engine mujoco does): {}", sim::to_string(missing)).c_str());
@@ -166,18 +173,22 @@ int describe(const ModelSettings& s) {
     sim::save_model(sim::import_model(scene.mjb), s.compile_to, &seen);
     std::puts(format("compiled to {}", s.compile_to).c_str());
   }
+  if (s.compare && missing.empty()) compare_model(entity.morph, options.exclude);
   return 0;
 }
 
 /// An option that would not be looked at is an error, not ignored.
 void check_together(const ModelSettings& s, bool folder, bool compile) {
   if (s.file.empty()) throw UsageError("MODEL is empty: name a file or a folder");
-  if (folder && (compile || s.verbose || s.fixed_base)) {
-    throw UsageError(format("{} is a folder: --compile, --verbose and --fixed-base are for one model", s.file));
+  if (folder && (compile || s.verbose || s.fixed_base || !s.srdf.empty() || !s.exclude.empty())) {
+    throw UsageError(
+        format("{} is a folder: --compile, --verbose, --fixed-base, --srdf and --exclude are for one model", s.file));
   }
-  if (!folder && s.compare) {
-    throw UsageError(format("--compare: {} is no folder; name the folder of the models to compare", s.file));
+  if (s.compare && s.file.ends_with(".cohort")) {
+    throw UsageError(
+        format("--compare: {} is compiled, and MuJoCo does not read it; name the file that it was made from", s.file));
   }
+  if (!folder) check_exclusions(s.file, s.srdf, s.exclude);
   if (compile && !s.compile_to.ends_with(".cohort")) {
     throw UsageError(format("--compile {}: the file ends in .cohort", s.compile_to));
   }
@@ -195,8 +206,14 @@ int run_model(const std::vector<std::string>& arguments) {
                  "MJCF or URDF file, or a compiled .cohort model; a folder: a table of all models below it")
       ->required();
   app.add_flag("-v,--verbose", s.verbose, "links, joints, actuators, geoms, sensors and keyframes one by one");
-  app.add_flag("--compare", s.compare, "with a folder: run each model beside MuJoCo and print how far they part");
+  app.add_flag("--compare", s.compare, "run the model, or each of a folder, beside MuJoCo: how far do they part?");
   app.add_flag("--fixed-base", s.fixed_base, "URDF: the base link is part of the world");
+  app.add_option("--srdf", s.srdf,
+                 "URDF: the SRDF file whose disable_collisions are left out; without it the one beside MODEL, if any");
+  app.add_option("--exclude", s.exclude, "LINK:LINK, two links that do not collide; several times for more")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   const CLI::Option* compile = app.add_option(
       "--compile", s.compile_to, "write the batched engine's model to this .cohort file, which needs no MuJoCo");
   if (const auto code = parse_arguments(app, arguments)) return *code;

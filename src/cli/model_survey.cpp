@@ -54,12 +54,20 @@ struct Variant {
   bool controls = true;    ///< random ones in every step
 };
 
-Run run(const sim::Morph& morph, Variant variant) {
+/// What is compared: a model, and pairs of links that are left out of it (SceneOptions::exclude).
+struct Compared {
+  sim::Morph morph;
+  std::vector<std::array<std::string, 2>> exclude{};
+};
+
+Run run(const Compared& model, Variant variant) {
   sim::SceneOptions options;
   options.engine = variant.engine;
+  options.exclude = model.exclude;
+  options.report_stops = false;  // Run::broken
   if (variant.converged) options.iterations = kMany, options.tolerance = kTight;
   sim::Scene scene(options);
-  scene.add_entity(morph, "model");
+  scene.add_entity(model.morph, "model");
   scene.build(kEnvironments);
   const int nv = scene.info().nv;
   std::vector<float> velocity, position = scene.get_dofs_position();
@@ -100,36 +108,51 @@ double difference(const std::vector<float>& a, const std::vector<float>& b) {
   return most / scale;
 }
 
-/// The columns of a model that the batched engine runs.
-std::string comparison(const sim::Morph& morph) {
-  const Run ours = run(morph, {sim::EngineKind::kBatched}), theirs = run(morph, {sim::EngineKind::kMujoco});
-  const double one = difference(ours.one, theirs.one), all = difference(ours.all, theirs.all);
-  const std::string figures = format("{:.0e} | {:.0e}", one, all);
+/// How far the engines part.
+struct Comparison {
+  double one = 0, all = 0;
+  std::string rounded, converged;  ///< "1e-05, 2e-04": of MuJoCo rounded, of both converged; "" where nobody asked
+  std::string verdict;
+};
+
+Comparison compare(const Compared& model) {
+  const Run ours = run(model, {sim::EngineKind::kBatched}), theirs = run(model, {sim::EngineKind::kMujoco});
+  Comparison c{difference(ours.one, theirs.one), difference(ours.all, theirs.all), "", "", ""};
+  const auto two = [](double one, double all) { return format("{:.0e}, {:.0e}", one, all); };
   if (ours.broken && theirs.broken) {
     // Motors of many thousand N m, say, which the robot's own controllers never ask for.
-    const Run calm = run(morph, {.engine = sim::EngineKind::kBatched, .controls = false}),
-              their_calm = run(morph, {.engine = sim::EngineKind::kMujoco, .controls = false});
+    const Run calm = run(model, {.engine = sim::EngineKind::kBatched, .controls = false}),
+              their_calm = run(model, {.engine = sim::EngineKind::kMujoco, .controls = false});
     const double calm_one = difference(calm.one, their_calm.one), calm_all = difference(calm.all, their_calm.all);
     const bool same = !calm.broken && !their_calm.broken && calm_one <= kAfterOne && calm_all <= kAfterAll;
-    return figures + format(" | | | broke in MuJoCo too under random controls; without controls {}",
-                            same ? "same" : format("{:.0e}, {:.0e}", calm_one, calm_all));
+    c.verdict = "broke in MuJoCo too under random controls; without controls " +
+                (same ? std::string("same") : two(calm_one, calm_all));
+    return c;
   }
   if (ours.broken || theirs.broken) {
-    return figures + format(" | | | an environment broke, in {} only", ours.broken ? "the batched engine" : "MuJoCo");
+    c.verdict = format("an environment broke, in {} only", ours.broken ? "the batched engine" : "MuJoCo");
+    return c;
   }
-  if (one <= kAfterOne && all <= kAfterAll) return figures + " | | | same";
-  const Run rounded = run(morph, {sim::EngineKind::kMujoco, true, false});
+  c.verdict = "same";
+  if (c.one <= kAfterOne && c.all <= kAfterAll) return c;
+  const Run rounded = run(model, {sim::EngineKind::kMujoco, true, false});
   const double own_one = difference(rounded.one, theirs.one), own_all = difference(rounded.all, theirs.all);
-  const Run ours_converged = run(morph, {sim::EngineKind::kBatched, false, true}),
-            theirs_converged = run(morph, {sim::EngineKind::kMujoco, false, true});
+  const Run ours_converged = run(model, {sim::EngineKind::kBatched, false, true}),
+            theirs_converged = run(model, {sim::EngineKind::kMujoco, false, true});
   const double one_converged = difference(ours_converged.one, theirs_converged.one),
                all_converged = difference(ours_converged.all, theirs_converged.all);
-  const char* verdict = one_converged <= kAfterOne && all_converged <= kAfterAll ? "same where the solver converges"
-                        : one <= kLikeRounding * own_one && all <= kLikeRounding * own_all
-                            ? "as far as MuJoCo from itself after rounding"
-                            : "differs";
-  return format("{} | {:.0e}, {:.0e} | {:.0e}, {:.0e} | {}", figures, own_one, own_all, one_converged, all_converged,
-                verdict);
+  c.rounded = two(own_one, own_all), c.converged = two(one_converged, all_converged);
+  c.verdict = one_converged <= kAfterOne && all_converged <= kAfterAll ? "same where the solver converges"
+              : c.one <= kLikeRounding * own_one && c.all <= kLikeRounding * own_all
+                  ? "as far as MuJoCo from itself after rounding"
+                  : "differs";
+  return c;
+}
+
+/// The columns of a model that the batched engine runs.
+std::string comparison(const sim::Morph& morph) {
+  const Comparison c = compare({morph});
+  return format("{:.0e} | {:.0e} | {} | {} | {}", c.one, c.all, c.rounded, c.converged, c.verdict);
 }
 
 /// Below a folder, all .xml and .urdf files, in capitals too, and the folders that cannot be opened.
@@ -157,6 +180,17 @@ std::string in_table(std::string text) {
 }
 
 }  // namespace
+
+void compare_model(const sim::Morph& morph, const std::vector<std::array<std::string, 2>>& exclude) {
+  const Comparison c = compare({morph, exclude});
+  std::puts(format("beside MuJoCo, {} environments with random controls: {}", kEnvironments, c.verdict).c_str());
+  const auto line = [](const std::string& what, const std::string& figures) {
+    std::puts(format("  {:<40} {}", what, figures).c_str());
+  };
+  line(format("largest difference after 1 and {} steps", kSteps), format("{:.0e}, {:.0e}", c.one, c.all));
+  if (!c.rounded.empty()) line("MuJoCo from itself, its start rounded", c.rounded);
+  if (!c.converged.empty()) line("with solvers that converge", c.converged);
+}
 
 int survey_models(const std::filesystem::path& folder, bool compare) {
   std::vector<std::filesystem::path> files, closed;

@@ -1,6 +1,11 @@
 /// `cohort model FOLDER`: a table of the models below a folder.
 #pragma once
+#include <array>
 #include <filesystem>
+#include <string>
+#include <vector>
+
+#include "sim/entity.h"
 
 namespace cohort::cli {
 
@@ -8,5 +13,8 @@ namespace cohort::cli {
 /// others. `compare`: runs each beside MuJoCo's engine, and prints how far they part and what MuJoCo's own rounding and
 /// its limit of solver iterations have to do with that. Throws Error for a folder without models.
 int survey_models(const std::filesystem::path& folder, bool compare);
+
+/// Prints how far a model that the batched engine runs parts from MuJoCo's engine. exclude: SceneOptions::exclude.
+void compare_model(const sim::Morph& morph, const std::vector<std::array<std::string, 2>>& exclude);
 
 }  // namespace cohort::cli

@@ -8,6 +8,7 @@
 #include <system_error>
 #include <vector>
 
+#include "cli/model_morph.h"
 #include "cli/parse_arguments.h"
 #include "cli/picture_arguments.h"
 #include "cli/simulate_pictures.h"
@@ -54,6 +55,7 @@ void check_together(const SimulateSettings& s) {
   if (s.fixed_base && (s.model.ends_with(".cohort") || !sim::is_urdf(s.model))) {
     throw UsageError(format("--fixed-base: {} is no URDF file; an MJCF file says itself what is fixed", s.model));
   }
+  check_exclusions(s.model, s.srdf, s.exclude);
   if (s.model.empty()) {
     throw UsageError("MODEL is empty: name an MJCF or URDF file, or a compiled .cohort model");
   }
@@ -86,7 +88,8 @@ int run_simulate(const std::vector<std::string>& arguments) {
                  "servos hold the start")
       ->check(CLI::IsMember({"random", "zero", "hold"}))
       ->capture_default_str();
-  app.add_option("--keyframe", s.keyframe, "start from this keyframe of the model instead of its default state");
+  app.add_option("--keyframe", s.keyframe,
+                 "start from this keyframe of the model, by its name or index, instead of its default state");
   app.add_option("--seed", s.seed, "with the environment's id the key of all randomness")
       ->check(whole_number(std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max()))
       ->capture_default_str();
@@ -142,6 +145,12 @@ int run_simulate(const std::vector<std::string>& arguments) {
       "counts; a recording gets the process' number before its suffix");
   app.add_option("--summary", s.summary, "")->group("");
   app.add_flag("--fixed-base", s.fixed_base, "URDF: the base link is part of the world");
+  app.add_option("--srdf", s.srdf,
+                 "URDF: the SRDF file whose disable_collisions are left out; without it the one beside MODEL, if any");
+  app.add_option("--exclude", s.exclude, "LINK:LINK, two links that do not collide; several times for more")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   if (const auto code = parse_arguments(app, arguments)) return *code;
   check_together(s);
   // --devices starts ranks, too.

@@ -36,6 +36,8 @@ void count_step(sim::Scene& scene, std::vector<bool>& live, SimulateFigures& fig
     figures.stop_step = figures.done + 1;
     figures.stop_env = scene.global_environment_id(static_cast<int>(env));
     figures.stop_status = value_of(status, env);
+    figures.stop_reason = scene.why_stopped(static_cast<int>(env));
+    std::replace(figures.stop_reason.begin(), figures.stop_reason.end(), '\n', ' ');
   }
 }
 
@@ -51,6 +53,9 @@ int report_trouble(sim::Scene& scene) {
     for (int e = 0; e < scene.n_envs(); ++e) {
       if (!(static_cast<const std::int32_t*>(status.data)[e * status.strides[0]] & bit)) continue;
       if (ids.empty() && bit == sim::kStatusEngineError) reason = ": " + scene.engine().error_text(e);
+      if (ids.empty() && bit != sim::kStatusEngineError) {
+        reason = format("; environment {}: {}", scene.global_environment_id(e), scene.why_stopped(e));
+      }
       ids.push_back(scene.global_environment_id(e));
     }
     if (!ids.empty()) {
@@ -63,36 +68,43 @@ int report_trouble(sim::Scene& scene) {
 
 void need_one_left(const SimulateFigures& f, int n_envs, const std::string& control) {
   if (n_envs < 1 || f.stopped < n_envs) return;
-  std::string reason;
+  std::string reason = f.stop_reason;
   for (const auto& [bit, text] : kTroubles) {
-    if (f.stop_status & bit) reason += (reason.empty() ? "" : ", ") + std::string(text);
+    if (f.stop_reason.empty() && (f.stop_status & bit)) reason += (reason.empty() ? "" : ", ") + std::string(text);
   }
-  throw Error(format("every environment stopped, the first, {}, in step {}: {}{}", f.stop_env, f.stop_step, reason,
-                     control == "random"
-                         ? "; --control zero shows whether random controls in the ranges that the model "
-                           "gives are too much for it"
-                         : ""));
+  // What helps depends on what it was, not on how the command was given.
+  if (f.stop_status & sim::kStatusBadState) {
+    reason += "; --timestep takes a smaller one";
+    if (control == "random" && f.controls > 0) {
+      reason += "; --control zero shows whether random controls in the ranges that the model gives are too much for it";
+    }
+  }
+  throw Error(format("every environment stopped, the first, {}, in step {}: {}", f.stop_env, f.stop_step, reason));
 }
 
 std::string to_text(const SimulateFigures& f) {
-  return format("{} {} {} {} {} {} {} {} {}", f.done, f.steps, f.seconds, f.contacts, f.iterations, f.stopped,
-                f.stop_step, f.stop_env, f.stop_status);
+  return format("{} {} {} {} {} {} {} {} {} {} {}", f.done, f.steps, f.seconds, f.contacts, f.iterations, f.stopped,
+                f.stop_step, f.stop_env, f.stop_status, f.controls, f.stop_reason);
 }
 
 SimulateFigures figures_from(const std::string& saved, int rank) {
   std::istringstream text(saved);
   SimulateFigures one;
   text >> one.done >> one.steps >> one.seconds >> one.contacts >> one.iterations >> one.stopped >> one.stop_step >>
-      one.stop_env >> one.stop_status;
+      one.stop_env >> one.stop_status >> one.controls;
   COHORT_THROW_UNLESS(!text.fail(), "process {} left no figures", rank);
+  text.ignore();
+  std::getline(text, one.stop_reason);
   return one;
 }
 
 void add(SimulateFigures& total, const SimulateFigures& one) {
   total.steps += one.steps, total.contacts += one.contacts, total.iterations += one.iterations;
   total.stopped += one.stopped;
+  total.controls = std::max(total.controls, one.controls);
   if (one.stop_step >= 0 && (total.stop_step < 0 || one.stop_step < total.stop_step)) {
     total.stop_step = one.stop_step, total.stop_env = one.stop_env, total.stop_status = one.stop_status;
+    total.stop_reason = one.stop_reason;
   }
   total.seconds = std::max(total.seconds, one.seconds);
   total.done = std::max(total.done, one.done);

@@ -17,6 +17,8 @@ struct SimulateFigures {
   double steps = 0, seconds = 0, contacts = 0, iterations = 0;  ///< steps of environments; sums over them
   double stopped = 0;                                           ///< environments with trouble
   std::int64_t stop_step = -1, stop_env = 0, stop_status = 0;   ///< of the first of them: its step, counted from 1
+  std::int64_t controls = 0;                                    ///< of an environment
+  std::string stop_reason;                                      ///< of the first that stopped; one line
 };
 
 /// Adds a step of the environments that were live before it. live: one each; those that stopped in it leave.

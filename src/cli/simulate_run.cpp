@@ -49,32 +49,14 @@ class Interrupt {
   int signal_ = 0;  ///< 0: none
 };
 
-/// Controls with which the servos' forces are zero where the environments start, which is qpos0. Names those whose are
-/// not.
+/// Controls with which the servos' forces are zero where the environments start. Names those whose are not.
 void hold_start(sim::Scene& scene) {
-  const sim::ModelInfo& m = scene.info();
-  std::vector<float> ctrl(static_cast<std::size_t>(m.nu), 0.0f);
-  std::vector<std::string> lost;
-  bool any = false;
-  for (std::size_t i = 0; i < m.actuators.size(); ++i) {
-    const sim::ActuatorInfo& a = m.actuators[i];
-    if (!a.servo) continue;
-    any = true;
-    const std::string name = a.name.empty() ? format("actuator {}", i) : format("`{}`", a.name);
-    constexpr double kRounding = 1e-6;
-    double control = a.hold;
-    if (a.limited) control = std::clamp(control, a.range[0], a.range[1]);
-    if (!a.holds_at_once) {
-      lost.push_back(name + " (its activation begins at zero)");
-    } else if (std::abs(control - a.hold) > kRounding) {
-      lost.push_back(format("{} (the start asks for {:.4g}, its controls end at {:.4g} and {:.4g})", name, a.hold,
-                            a.range[0], a.range[1]));
-    }
-    ctrl[static_cast<std::size_t>(a.ctrl)] = static_cast<float>(control);
-  }
-  if (m.nu > 0) scene.set_ctrl(ctrl);
+  const std::vector<std::string> lost = scene.hold();
   if (!lost.empty()) log::warning("--control hold: what does not hold the start: {}", some_of(lost));
-  if (!any) log::warning("--control hold: the model has no position servo, so nothing holds it");
+  const std::vector<sim::ActuatorInfo>& all = scene.info().actuators;
+  if (std::none_of(all.begin(), all.end(), [](const sim::ActuatorInfo& a) { return a.servo; })) {
+    log::warning("--control hold: the model has no position servo, so nothing holds it");
+  }
 }
 
 /// Where the physics runs. `gpu` takes the CPU where there is no CUDA device or no kernel for it, and says so; `auto`
@@ -125,6 +107,8 @@ int simulate(const SimulateSettings& s) {
   options.first_environment = s.first_env;
   if (s.timestep > 0) options.timestep = s.timestep;
   options.contact_capacity = s.contact_capacity;
+  options.report_stops = false;  // count_step() and report_trouble() do
+  options.exclude = exclusions(s.exclude);
   const auto begin = std::chrono::steady_clock::now();
   const auto since = [](auto from) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count();
@@ -133,13 +117,21 @@ int simulate(const SimulateSettings& s) {
   if (s.model.ends_with(".cohort")) {
     scene.build_from_file(s.model, s.n_envs, s.pictures.spacing());
   } else {
-    scene.add_entity(morph_of(s.model, s.fixed_base));
+    scene.add_entity(morph_of(s.model, s.fixed_base, s.srdf));
     scene.build(s.n_envs, s.pictures.spacing());
   }
-  if (!s.keyframe.empty()) scene.reset_to_keyframe(s.keyframe);
+  const int keyframe = s.keyframe.empty() ? -1 : scene.info().keyframe(s.keyframe);
+  if (keyframe >= 0) scene.reset_to_keyframe(keyframe);
   for (const std::string& warning : scene.warnings()) log::warning("{}", warning);
-  const std::string outside = s.keyframe.empty() ? scene.info().starts_outside_limits() : "";
+  const std::string outside = scene.info().starts_outside_limits(keyframe);
   if (!outside.empty()) log::warning("{}", outside);
+  const std::string overlap = scene.overlaps();
+  if (!overlap.empty()) log::warning("{}", overlap);
+  // Before the first frame is recorded. A keyframe has controls of its own.
+  if (s.control == "zero" && scene.info().nu > 0) {
+    scene.set_ctrl(std::vector<float>(static_cast<std::size_t>(scene.info().nu), 0.0f));
+  }
+  if (s.control == "hold") hold_start(scene);
   Interrupt interrupt;
   std::unique_ptr<sim::StateRecorder> recorder;
   if (!s.record.empty()) recorder = std::make_unique<sim::StateRecorder>(scene, s.record, s.steps + 1);
@@ -153,7 +145,6 @@ int simulate(const SimulateSettings& s) {
   if (pictures) pictures->add();
   if (s.control == "random" && scene.info().nu == 0)
     log::info("the model has no actuators: nothing is controlled, what moves is moved by gravity and contacts");
-  if (s.control == "hold") hold_start(scene);
   const sim::MemoryPlan memory = scene.engine().memory();
   log::info("{}: {} environments, engine {} on {}, {} thread{}, {} per environment, {}, ready after {:.2f} s", s.model,
             s.n_envs, s.engine, device_text(options.device), s.threads, s.threads == 1 ? "" : "s",
@@ -162,6 +153,7 @@ int simulate(const SimulateSettings& s) {
                                     : format("{} besides", format_bytes(memory.fixed_bytes)),
             since(begin));
   SimulateFigures figures;
+  figures.controls = scene.info().nu;
   std::vector<bool> live(static_cast<std::size_t>(s.n_envs), true);  // environments that stand still take no steps
   std::exception_ptr not_recorded;
   {

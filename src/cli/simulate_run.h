@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "cli/simulate_pictures.h"
 
@@ -18,6 +19,8 @@ struct SimulateSettings {
   double timestep = 0;
   int contact_capacity = 0;
   bool fixed_base = false;
+  std::string srdf;                  ///< of a URDF
+  std::vector<std::string> exclude;  ///< LINK:LINK
   PictureSettings pictures;
   std::string devices;  ///< a process for each
   int local_rank = -1;  ///< of this process under a launcher, for the GPU that it takes

@@ -37,12 +37,15 @@ AttemptOutcome AttemptWatch::run() {
   while (!group_.all_ended()) {
     group_.poll(signals_.fd(), time_to_wait());
     for (const int signal : signals_.take()) handle(signal);
+    // One reading of the clock for both of its uses: were the time up between two of them, ranks that fail for a cause
+    // that recovery helps against would be stopped before it was tried.
+    const bool settled = group_.any_failed() && Clock::now() >= settled_at();
     if (group_.any_failed() && !stopping_ && ended_by_notice()) {
       // It has saved its work; the others do so as well, and nothing may disturb them.
       outcome_.stop_signal = notice_;
       set_deadline();
     }
-    if (group_.any_failed() && !stopping_ && may_be_recovered() && recovery_.replace_failed()) {
+    if (group_.any_failed() && !stopping_ && may_be_recovered(settled) && recovery_.replace_failed()) {
       failed_at_ = {};
       hangs_.forget();
     }
@@ -50,7 +53,7 @@ AttemptOutcome AttemptWatch::run() {
     if (!stopping_ && !output_is_stopped()) hangs_.look(group_, console_);
     if (!stopping_)
       if (const Interruption other = rendezvous_.interruption(); !other.why.empty()) interrupt(other);
-    if (group_.any_failed() && !stopping_ && Clock::now() >= settled_at()) stop(SIGTERM, "");
+    if (group_.any_failed() && !stopping_ && settled) stop(SIGTERM, "");
     // `cohort launch ... | head`: nobody reads any more. A job whose logs are stored goes on.
     if (console_.reader_gone() && !stopping_ && settings_.log_dir.empty()) {
       if (!group_.any_failed()) outcome_.stop_signal = SIGPIPE;
@@ -74,10 +77,9 @@ AttemptWatch::Clock::time_point AttemptWatch::settled_at() {
 }
 
 /// A rank that a signal ended is replaced at once; where one fails by itself, others may for the same cause.
-bool AttemptWatch::may_be_recovered() {
+bool AttemptWatch::may_be_recovered(bool settled) const {
   const auto& workers = group_.workers();
-  return std::any_of(workers.begin(), workers.end(), [](const Worker& w) { return w.failed() && w.signal != 0; }) ||
-         Clock::now() >= settled_at();
+  return std::any_of(workers.begin(), workers.end(), [](const Worker& w) { return w.failed() && w.signal != 0; }) || settled;
 }
 
 milliseconds AttemptWatch::time_to_wait() {

@@ -29,7 +29,7 @@ class AttemptWatch {
  private:
   using Clock = std::chrono::steady_clock;
   Clock::time_point settled_at();
-  bool may_be_recovered();
+  bool may_be_recovered(bool settled) const;
   bool output_is_stopped() const;
   std::chrono::milliseconds time_to_wait();
   void interrupt(const Interruption& other);

@@ -173,6 +173,10 @@ double PpoRunner::collect() {
 
 Iteration PpoRunner::iterate() {
   const auto begin = std::chrono::steady_clock::now();
+  if (ppo_settings_.schedule == "linear")
+    ppo_.set_learning_rate(ppo_settings_.learning_rate *
+                           std::max(0.0, 1 - static_cast<double>(iteration_) /
+                                                 static_cast<double>(settings_.max_iterations)));
   const double simulating = collect();
   const double collecting = seconds_since(begin);
   const auto pass = [this](int epoch) {
@@ -293,6 +297,7 @@ void PpoRunner::resume(const policy::CheckpointContent& content, const std::stri
   const policy::NamedTensors own = share_of_environments(environments, shares_, ranks_);
   environments_.restore(own, source);
   if (networks_->recurrent()) restore_memory(own, source);
+  // A linear schedule's rate is a function of the iteration: iterate() sets it.
   ppo_.set_learning_rate(ppo_settings_.schedule == "adaptive" ? rate : ppo_settings_.learning_rate);
   iteration_ = content.state.step;
 }

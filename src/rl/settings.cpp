@@ -32,9 +32,10 @@ void describe(config::Fields& fields, PpoSettings& s) {
   fields.add("use_clipped_value_loss", s.use_clipped_value_loss, "values move by clip_param at most, too");
   fields.add("value_loss_coef", s.value_loss_coef, "weight of the value's loss");
   fields.add("entropy_coef", s.entropy_coef, "weight of the entropy, which keeps up exploration");
-  fields.add("learning_rate", s.learning_rate, "of Adam; with the schedule adaptive where it begins");
-  fields.add_choice("schedule", s.schedule, {"adaptive", "fixed"},
-                    "adaptive: the KL divergence moves the learning rate within 1e-5 and 1e-2");
+  fields.add("learning_rate", s.learning_rate, "of Adam; with the schedules adaptive and linear where it begins");
+  fields.add_choice("schedule", s.schedule, {"adaptive", "fixed", "linear"},
+                    "adaptive: the KL divergence moves the learning rate within 1e-5 and 1e-2; linear: it falls evenly, "
+                    "to 0 at max_iterations");
   fields.add("desired_kl", s.desired_kl, "adaptive: the rate falls above twice this and rises below half of it");
   fields.add("gamma", s.gamma, "discount of a control step");
   fields.add("lam", s.lam, "lambda of generalized advantage estimation");

@@ -35,8 +35,10 @@ struct PpoSettings {
   bool use_clipped_value_loss = true;
   double value_loss_coef = 1.0;
   double entropy_coef = 0.01;
-  double learning_rate = 1e-3;        ///< of Adam; with `adaptive` where it begins
-  std::string schedule = "adaptive";  ///< adaptive: by the KL divergence, within [1e-5, 1e-2]; or fixed
+  double learning_rate = 1e-3;        ///< of Adam; with `adaptive` and `linear` where it begins
+  /// adaptive: by the KL divergence, within [1e-5, 1e-2]; fixed; or linear: evenly down to 0 at max_iterations, so that
+  /// the last policy is one that has settled (CleanRL's anneal_lr).
+  std::string schedule = "adaptive";
   double desired_kl = 0.01;           ///< adaptive: the rate falls above twice this, and rises below half of it
   double gamma = 0.99;                ///< discount of a step
   double lam = 0.95;                  ///< lambda of generalized advantage estimation

@@ -32,10 +32,15 @@ constexpr int padded(int n_envs, int block) {
   return block * std::min(std::numeric_limits<int>::max() / block, (n_envs - 1) / block + 1);
 }
 
-/// floats(Field) and ints(Field) give a field's memory; null: there is no such field. link_root is null. Parameters of the environments are null, as in a model whose
+/// Rows of the state that no field shows: the lower part of the time, then the delays' history.
+inline int hidden_rows(const ModelView& m) {
+  return 1 + m.nhistory;
+}
+
+/// hidden: memory of hidden_rows(). floats(Field) and ints(Field) give a field's memory; null: there is no such field. link_root is null. Parameters of the environments are null, as in a model whose
 /// environments share them.
 template <class Floats, class Ints>
-DataView data_of_fields(int n_pad, float* time_low, const Floats& floats, const Ints& ints) {
+DataView data_of_fields(int n_pad, float* hidden, const Floats& floats, const Ints& ints) {
   DataView d{};
   d.n_pad = n_pad;
   d.qpos = floats(Field::kQpos);
@@ -43,7 +48,8 @@ DataView data_of_fields(int n_pad, float* time_low, const Floats& floats, const 
   d.act = floats(Field::kAct);
   d.warmstart = floats(Field::kWarmstart);
   d.time = floats(Field::kTime);
-  d.time_low = time_low;
+  d.time_low = hidden;
+  d.history = hidden + n_pad;
   d.ctrl = floats(Field::kCtrl);
   d.applied = floats(Field::kQfrcApplied);
   d.link_force = floats(Field::kXfrcApplied);

@@ -31,13 +31,18 @@ struct Mjcf {
   std::string file;            ///< path; or
   std::string xml{};           ///< the text itself
   std::optional<Pose> pose{};  ///< where its world frame goes, that of its keyframes too
+  std::string folder{};        ///< of a text: where its <include> and asset files lie; empty: the working directory
 };
 struct Urdf {
   std::string file;
   std::string xml{};
   Pose pose{};
-  /// true: the base link is part of the world; false: it moves freely. A file with a `floating` joint says so itself.
+  /// true: the base link is part of the world; false: it moves freely. A file says so itself with a `floating` joint, or
+  /// with a base link that is named `world`, which is the world.
   bool fixed = false;
+  /// SRDF file whose pairs of links do not collide; empty: the file beside `file` that has its name and the suffix
+  /// .srdf, where there is one.
+  std::string srdf{};
 };
 struct Plane {
   Pose pose{};

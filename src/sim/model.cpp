@@ -16,7 +16,7 @@ namespace cohort::sim {
 namespace {
 
 constexpr std::string_view kMagic = "COHORTMD";
-constexpr std::uint32_t kVersion = 23;
+constexpr std::uint32_t kVersion = 24;
 
 }  // namespace
 
@@ -52,6 +52,7 @@ template <class Action, class T>
 requires std::is_same_v<std::remove_const_t<T>, KeyframeInfo>
 void for_each_member(Action& io, T& x) {
   io(x.name), io(x.time), io(x.qpos), io(x.qvel), io(x.act), io(x.ctrl), io(x.mocap_pos), io(x.mocap_quat);
+  io(x.hold), io(x.hold_later);
 }
 
 template <class Action, class T>
@@ -97,6 +98,12 @@ std::string to_string(std::span<const Unsupported> list) {
     text += u.name.empty() ? u.feature : format("{} `{}`", u.feature, u.name);
   }
   return text;
+}
+
+std::string taken_otherwise(const ModelInfo& info) {
+  if (info.solver != "PGS") return "";
+  return "the model asks for the solver PGS: the batched engine finds the same solution by Newton's method, where PGS "
+         "mostly ends before it has got there";
 }
 
 void save_model(const Model& model, const std::filesystem::path& path, const VisualModel* seen) {

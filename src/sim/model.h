@@ -38,6 +38,8 @@ struct Model {
   std::vector<SegmentRecord> segment;
   std::vector<int> segment_move;
   std::vector<ActuatorRecord> actuator;
+  std::vector<MuscleRecord> muscle;
+  std::vector<DelayRecord> delay;
   std::vector<GeomRecord> geom;
   std::vector<PairRecord> pair;
   std::vector<PairBoundRecord> pair_bound;
@@ -77,6 +79,9 @@ struct Model {
 /// What `batched` lacks for this model; empty: it runs. Every setting of MuJoCo's model is either used by import_model,
 /// found to have no effect, or listed here.
 std::vector<Unsupported> find_unsupported(std::span<const std::uint8_t> mjb);
+
+/// What the batched engine does otherwise than the model asks, and why that is no other model; "" where it is nothing.
+std::string taken_otherwise(const ModelInfo& info);
 
 /// Throws Error listing every unsupported feature with its name in the file, or saying how large a model is whose pairs
 /// of geoms do not fit into the memory.

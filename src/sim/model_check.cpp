@@ -25,6 +25,7 @@ class Checker {
     dofs();
     tendons();
     actuators();
+    delays();
     meshes();
     geoms();
     pairs();
@@ -141,6 +142,8 @@ class Checker {
       equal("size of ctrl", size(k.ctrl), v_.nu);
       equal("size of mocap_pos", size(k.mocap_pos), 3 * Number{v_.nmocap});
       equal("size of mocap_quat", size(k.mocap_quat), 4 * Number{v_.nmocap});
+      equal("size of hold", size(k.hold), size(info.actuators));
+      equal("size of hold_later", size(k.hold_later), size(info.actuators));
     }
     for (std::size_t i = 0; i < info.entities.size(); ++i) {
       at("entity", i);
@@ -249,9 +252,10 @@ class Checker {
       const ActuatorRecord& a = m_.actuator[i];
       at("actuator", i);
       index("ctrl", a.ctrl, v_.nu);
-      index("dynamics", a.dynamics, kDynamicsFilterExact + 1);
+      index("dynamics", a.dynamics, kDynamicsMuscle + 1);
+      index("muscle", a.muscle, v_.nmuscle, a.dynamics == kDynamicsMuscle ? 0 : -1);
       index("act", a.act, v_.na, a.dynamics == kDynamicsNone ? -1 : 0);
-      index("transmission", a.transmission, kTransmissionTendon + 1);
+      index("transmission", a.transmission, kTransmissionContacts + 1);
       range("first_wrap", a.first_wrap, a.wrap_count, v_.nwrap);
       index("tendon", a.tendon, v_.ntendon, a.transmission == kTransmissionTendon ? 0 : -1);
       index("reference", a.reference, v_.nframe, -1);
@@ -268,11 +272,40 @@ class Checker {
         case kTransmissionSite:
           index("target", a.target, v_.nframe);
           break;
+        case kTransmissionSliderCrank:
+          index("target", a.target, v_.nframe);
+          index("reference", a.reference, v_.nframe);
+          break;
+        case kTransmissionContacts:
+          link("target", a.target);
+          require(v_.keep_contacts != 0 && v_.adhesion != 0, "adhesion", v_.adhesion);
+          equal("wrap_count", a.wrap_count, v_.nv);
+          for (int k = 0; k < a.wrap_count; ++k) {
+            equal("dof of a wrap", m_.wrap[static_cast<std::size_t>(a.first_wrap + k)].dof, k);
+          }
+          break;
         default:
           range("target", a.target, 4, v_.nq);
           equal("wrap_count", a.wrap_count, a.transmission == kTransmissionBall ? 3 : 6);
       }
     }
+  }
+
+  void delays() {
+    Number rows = 0;
+    for (std::size_t i = 0; i < m_.delay.size(); ++i) {
+      const DelayRecord& r = m_.delay[i];
+      at("delay", i);
+      index("channel", r.channel, r.sensor != 0 ? v_.nsensordata : v_.nu);
+      if (r.sensor != 0) require(v_.delayed_sensors != 0, "delayed_sensors", v_.delayed_sensors);
+      equal("first_row", r.first_row, rows);
+      require(r.count > 0, "count", r.count);
+      rows += r.count;
+      require(r.taps > 0 && r.taps <= 4, "taps", r.taps);
+      for (int k = 0; k < r.taps; ++k) require(r.lag[k] > 0 && r.lag[k] <= r.count, "lag", r.lag[k]);
+    }
+    what_ = "delays";
+    equal("nhistory", v_.nhistory, rows);
   }
 
   void meshes() {
@@ -502,7 +535,12 @@ class Checker {
       case kSensorJointActuatorForce:
       case kSensorTendonActuatorForce:
       case kSensorTouch:
+      case kSensorLimitPos:
+      case kSensorLimitVel:
+      case kSensorLimitForce:
         return 1;
+      case kSensorCamProjection:
+        return 2;
       default:
         return 3;
     }
@@ -521,11 +559,11 @@ class Checker {
     }
   }
   void sensor(const SensorRecord& s) {
-    index("kind", s.kind, kSensorSubtreeAngMom + 1);
+    index("kind", s.kind, kSensorLimitForce + 1);
     range("address", s.address, s.dim, v_.nsensordata);
     const int values = values_of(s);
     require(s.kind == kSensorContact ? values > 0 && s.dim % values == 0 : s.dim == values, "dim", s.dim);
-    bool needs_frame = false, needs_pairs = false, needs_matches = false, needs_accelerations = false;
+    bool needs_frame = false, needs_reference = s.kind == kSensorCamProjection, needs_pairs = false, needs_matches = false, needs_accelerations = false;
     switch (s.kind) {
       case kSensorClock:
         break;
@@ -551,6 +589,11 @@ class Checker {
       case kSensorActuatorVel:
       case kSensorActuatorForce:
         index("index", s.index, v_.nact);
+        break;
+      case kSensorLimitPos:
+      case kSensorLimitVel:
+      case kSensorLimitForce:
+        index("index", s.index, v_.nlimit, -1);
         break;
       case kSensorForce:
       case kSensorTorque:
@@ -581,7 +624,7 @@ class Checker {
         needs_frame = true;
     }
     index("frame", s.frame, v_.nframe, needs_frame ? 0 : -1);
-    index("reference", s.reference, v_.nframe, -1);
+    index("reference", s.reference, v_.nframe, needs_reference ? 0 : -1);
     range("first_piece", s.first_piece, s.piece_count, v_.npiece);
     if (needs_pairs || needs_matches) {
       require(v_.keep_contacts != 0, "keep_contacts", v_.keep_contacts);

@@ -1,5 +1,9 @@
 #include "sim/model_info.h"
 
+#include <algorithm>
+#include <charconv>
+#include <system_error>
+
 #include "core/config.h"
 #include "core/error.h"
 #include "sim/checksum.h"
@@ -39,30 +43,68 @@ int ModelInfo::geom(const std::string& wanted) const {
   return find_named(geoms, wanted, "geom");
 }
 int ModelInfo::keyframe(const std::string& wanted) const {
-  return find_named(keyframes, wanted, "keyframe");
+  for (std::size_t k = 0; k < keyframes.size(); ++k) {
+    if (!wanted.empty() && keyframes[k].name == wanted) return static_cast<int>(k);
+  }
+  std::size_t index = 0;
+  const char* const end = wanted.data() + wanted.size();
+  const auto [stop, problem] = std::from_chars(wanted.data(), end, index);
+  const bool is_index = problem == std::errc() && stop == end;
+  if (is_index && index < keyframes.size()) return static_cast<int>(index);
+  if (keyframes.empty()) throw Error(format("there is no keyframe `{}`: the model has none", wanted));
+  std::vector<std::string> names;
+  for (const KeyframeInfo& k : keyframes) {
+    if (!k.name.empty()) names.push_back(k.name);
+  }
+  if (names.size() > 4) names.resize(4), names.push_back("...");
+  const std::string indices =
+      keyframes.size() == 1 ? "0, its only one" : format("0 to {}, their indices", keyframes.size() - 1);
+  if (is_index || names.empty()) {
+    throw Error(format("the model has no keyframe `{}`: name {}{}", wanted, indices,
+                       names.empty() ? "; they have no names" : format(", or a name: {}", join(names, ", "))));
+  }
+  const std::string near = config::nearest(wanted, names);
+  throw Error(format(
+      "the model has no keyframe named `{}`{}", wanted,
+      near.empty() ? format("; it has {} (or {})", join(names, ", "), indices) : format("; is `{}` meant?", near)));
 }
 
-std::string ModelInfo::starts_outside_limits() const {
+std::string ModelInfo::keyframe_text(int keyframe) const {
+  const std::string& own = keyframes.at(static_cast<std::size_t>(keyframe)).name;
+  return own.empty() ? format("keyframe {}", keyframe) : format("keyframe `{}`", own);
+}
+
+std::string ModelInfo::starts_outside_limits(int keyframe) const {
   constexpr double kSlack = 1e-6;  // rad, m: limits in degrees are rounded
   constexpr int kNamed = 3;
+  const auto outside = [](const JointInfo& j, const std::vector<double>& qpos) {
+    if (!j.limited || kJointQpos[static_cast<int>(j.type)] != 1) return false;
+    const double q = qpos[static_cast<std::size_t>(j.qpos)];
+    return q < j.range[0] - kSlack || q > j.range[1] + kSlack;
+  };
+  const std::vector<double>& start = keyframe < 0 ? qpos0 : keyframes.at(static_cast<std::size_t>(keyframe)).qpos;
   std::string list;
   int count = 0;
   for (const JointInfo& j : joints) {
-    if (!j.limited || kJointQpos[static_cast<int>(j.type)] != 1) continue;
-    const double q = qpos0[static_cast<std::size_t>(j.qpos)];
-    if (q >= j.range[0] - kSlack && q <= j.range[1] + kSlack) continue;
+    if (!outside(j, start)) continue;
+    const double q = start[static_cast<std::size_t>(j.qpos)];
     if (++count <= kNamed) {
       list += format("{}`{}` at {:.4g} of [{:.4g}, {:.4g}]", count == 1 ? "" : ", ", j.name, q, j.range[0], j.range[1]);
     }
   }
   if (count == 0) return "";
   if (count > kNamed) list += format(" and {} more", count - kNamed);
-  return format(
-      "the default state lies outside the limits of {} joint{}: {}; the first steps throw {} there. Start from {}",
-      count, count == 1 ? "" : "s", list, count == 1 ? "it" : "them",
-      keyframes.empty()
-          ? "another state (Scene::set_qpos)"
-          : format("keyframe `{}` (--keyframe, Scene::reset_to_keyframe) or another state", keyframes.front().name));
+  std::string elsewhere = "another state (Scene::set_qpos)";
+  for (std::size_t k = 0; k < keyframes.size(); ++k) {
+    const auto leaves = [&](const JointInfo& j) { return outside(j, keyframes[k].qpos); };
+    if (static_cast<int>(k) == keyframe || std::any_of(joints.begin(), joints.end(), leaves)) continue;
+    elsewhere =
+        format("{} (--keyframe, Scene::reset_to_keyframe) or another state", keyframe_text(static_cast<int>(k)));
+    break;
+  }
+  return format("{} lies outside the limits of {} joint{}: {}; the first steps throw {} there. Start from {}",
+                keyframe < 0 ? "the default state" : keyframe_text(keyframe), count, count == 1 ? "" : "s", list,
+                count == 1 ? "it" : "them", elsewhere);
 }
 
 std::vector<int> ModelInfo::joint_of_dof() const {

@@ -62,6 +62,8 @@ struct KeyframeInfo {
   std::string name;
   double time = 0;
   std::vector<double> qpos, qvel, act, ctrl, mocap_pos, mocap_quat;
+  std::vector<double> hold;              ///< (actuators) as ActuatorInfo::hold, in this state
+  std::vector<std::uint8_t> hold_later;  ///< (actuators) 1: not ActuatorInfo::holds_at_once, in this state
 };
 
 /// How many there are of what is addressed by nobody.
@@ -100,11 +102,14 @@ struct ModelInfo {
   int actuator(const std::string& wanted) const;
   int sensor(const std::string& wanted) const;
   int geom(const std::string& wanted) const;
+  /// Also by its index, "0", where no keyframe has that name: files leave names out.
   int keyframe(const std::string& wanted) const;
+  /// "keyframe `home`", or "keyframe 2" of one without a name.
+  std::string keyframe_text(int keyframe) const;
 
-  /// Names the hinges and slides that stand outside their limits in the default state, from where the first steps throw
-  /// them, and where to start instead; "" where none does.
-  std::string starts_outside_limits() const;
+  /// Names the hinges and slides that stand outside their limits in the default state (-1) or in a keyframe, from where
+  /// the first steps throw them, and where to start instead; "" where none does.
+  std::string starts_outside_limits(int keyframe = -1) const;
 
   /// Joint of each dof, (nv).
   std::vector<int> joint_of_dof() const;

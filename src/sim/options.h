@@ -65,6 +65,9 @@ struct SceneOptions {
   std::optional<std::string> cone;               ///< pyramidal, elliptic
   std::optional<int> iterations;                 ///< of the constraint solver, at most
   std::optional<double> tolerance;               ///< of the constraint solver, MuJoCo's scaled cost and gradient
+  /// Pairs of links that do not collide, besides those that the model leaves out: names of links, with or without their
+  /// entity's before them ("robot/hand", "hand"). The world's is `world`.
+  std::vector<std::array<std::string, 2>> exclude{};
   EngineKind engine = EngineKind::kBatched;
   DeviceId device{};  ///< where the batched engine runs
   LaneWidth lanes = LaneWidth::kAuto;
@@ -88,6 +91,9 @@ struct SceneOptions {
   /// kSensors, which no other scene has. kLinkForce of the batched engine knows no equalities between links and no
   /// spatial tendons: build() refuses such a model by name.
   std::vector<Field> step_leaves{};
+  /// Scene::step() says which environment stopped first and why, and throws Error when none goes on; false: kStatus says
+  /// it alone.
+  bool report_stops = true;
   /// Compiling a file happens in a child process with these limits, so that a hostile or broken file ends as an Error.
   double compile_seconds = 60;              ///< CPU time; a file that gives nothing is waited for as long, 20 s at most
   double compile_memory = 8.0 * (1 << 30);  ///< bytes of address space, above what this process has mapped

@@ -155,6 +155,9 @@ void Scene::build(int n_envs, std::array<double, 2> env_spacing) {
                                   .step_leaves = set_of(options_.step_leaves)});
   } else {
     Model model = import_model(compiled_.mjb);
+    if (std::string remark = taken_otherwise(model.info); !remark.empty()) {
+      compiled_.warnings.push_back(std::move(remark));
+    }
     if (options_.row_space > 0 && choose_row_space(model, options_.row_space) == 0) {
       const OptionRecord& solver = model.sizes.option;
       compiled_.warnings.push_back(format("row_space {} has no effect: {}", options_.row_space,
@@ -323,7 +326,7 @@ MemoryPlan Scene::memory() const {
 }
 
 double Scene::servo_bytes() const {
-  return info().nv * (5.0 * sizeof(float) + sizeof(DofMode));
+  return info().nv * (7.0 * sizeof(float) + sizeof(DofMode));
 }
 double Scene::idle_bytes() const {
   return static_cast<double>(restoring_.size()) * (6.0 * sizeof(double) + 1);
@@ -382,6 +385,7 @@ void Scene::step() {
   }
   derived_valid_ = false;
   ++steps_;
+  if (options_.report_stops) report_stops();
 }
 
 Scene::Selection Scene::select(const Indices& items, int item_count, const char* what, const Indices& envs,
@@ -432,6 +436,7 @@ void Scene::reset(const Indices& envs) {
     std::fill_n(mode_.begin() + static_cast<std::ptrdiff_t>(at(e) * nv), nv, DofMode::kModel);
   }
   settle_actuators(which);
+  settle_damping(which);
   derived_valid_ = false;
 }
 

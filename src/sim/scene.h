@@ -139,11 +139,18 @@ class Scene : public SceneParts {
   /// The field in host memory, to read: view() itself on a CPU, a copy of the present values on a device.
   ArrayView host_view(Field field);
 
-  /// Advances every environment by options().substeps timesteps.
+  /// Advances every environment by options().substeps timesteps. One that breaks keeps its last good state and stands
+  /// still until it is reset (Field::kStatus): the first is said in a line, and when none is left that goes on, Error
+  /// says why (SceneOptions::report_stops). On a device that is looked at in every hundredth step.
   void step();
+  /// Why an environment stands still: the joint, the actuator or the capacity, when, and what to do; "" where it goes on.
+  std::string why_stopped(int env);
+  /// Names the pairs of links that overlap in an environment's present state; "" where none does.
+  std::string overlaps(int env = 0);
 
   /// Default state; or a keyframe of the model; or a given one, (envs, nq) and (envs, nv).
   void reset(const Indices& envs = {});
+  /// name: or an index, "0".
   void reset_to_keyframe(const std::string& name, const Indices& envs = {});
   void reset_to_keyframe(int keyframe, const Indices& envs = {});
   void reset_to_state(std::span<const float> qpos, std::span<const float> qvel, const Indices& envs = {});
@@ -156,6 +163,10 @@ class Scene : public SceneParts {
 
   /// Controls, (envs, nu) or (nu).
   void set_ctrl(std::span<const float> ctrl, const Indices& envs = {});
+  /// Gives position servos, whatever they pull at, the controls with which their forces are zero where they are now; the
+  /// controls of other actuators stay. Returns those that do not hold, and why: a range of control that ends before, an
+  /// activation that has to get there. Of a compiled model: in its default state and its keyframes only.
+  std::vector<std::string> hold(const Indices& envs = {});
   /// Uniform in each control's range ([-1, 1] without one), a function of (seed, global environment id, step) only.
   void set_random_ctrl(std::int64_t step);
 
@@ -228,6 +239,15 @@ class Scene : public SceneParts {
   std::vector<std::size_t> idle_slots(std::span<const std::int32_t> envs) const;
   /// Exchanges gains with idle_gains_: what the engine has and what stands there change places.
   void exchange_gains(std::span<const std::size_t> slots);
+  /// Damping that the scene's servos have put into the engine's, of these environments: taken out and put back, so that
+  /// in between the engine has the dofs' own.
+  void take_out_servo_damping(std::span<const std::int32_t> envs);
+  void put_in_servo_damping(std::span<const std::int32_t> envs);
+  /// Gives the engine the damping in `wanted` (nv) of an environment besides the dofs' own. True where it changed.
+  bool set_servo_damping(const ArrayView& damping, int env, std::span<const float> wanted);
+  /// Takes it away where no servo of the scene's pulls any more.
+  void settle_damping(std::span<const std::int32_t> envs);
+  void report_stops();
   void set_gain(std::span<const float> values, const Indices& dofs, const Indices& envs, bool position);
   void set_force_range(std::span<const float> lower, std::span<const float> upper, const Indices& dofs,
                        const Indices& envs);
@@ -259,6 +279,10 @@ class Scene : public SceneParts {
   RandomControls random_controls_;
   // Of the dofs that the scene itself drives, (n_envs, nv); empty until there is one.
   std::vector<float> kp_, kv_, force_lower_, force_upper_, target_;
+  /// What of the engine's damping is these servos', and what the dofs have besides where that is not zero.
+  std::vector<float> servo_damping_, own_damping_;
+  std::vector<std::int32_t> changed_;  ///< scratch of apply_dof_control
+  std::vector<float> wanted_damping_;  ///< likewise
   std::vector<DofMode> mode_;
   bool any_control_ = false;  ///< some dof follows a spring or a damper of the scene's
   // Of the actuators that may be idle, (n_envs, restoring_); empty until one is.
@@ -267,6 +291,7 @@ class Scene : public SceneParts {
   std::vector<double> idle_gains_;     ///< three of gainprm, three of biasprm
   bool derived_valid_ = false;
   bool handed_out_ = false;  ///< a view through which the state may change unseen
+  bool stop_said_ = false;   ///< of an environment that has stopped
   std::int64_t steps_ = 0;
 };
 

@@ -154,6 +154,8 @@ void Scene::need_servos(bool idles) {
   const std::size_t n = at(n_envs()) * at(info().nv);
   kp_.assign(n, 0);
   kv_.assign(n, 0);
+  servo_damping_.assign(n, 0);
+  own_damping_.assign(n, 0);
   target_.assign(n, 0);
   force_lower_.assign(n, -std::numeric_limits<float>::infinity());
   force_upper_.assign(n, std::numeric_limits<float>::infinity());
@@ -358,6 +360,10 @@ void Scene::control(DofMode mode, std::span<const float> target, const Indices& 
   }
   const bool idles = is_idle_.empty() && !rows.empty() && idles_some(mode, which);
   if (takes_over || idles) need_servos(idles);
+  // Their dampers are the dofs' damping, which the integrator takes implicitly.
+  const bool damps = mode != DofMode::kForce &&
+                     std::any_of(which.begin(), which.end(), [&](std::int32_t d) { return actuators[at(d)] < 0; });
+  if (damps) engine_->parameter(Parameter::kDofDamping);
   const ArrayView ctrl = engine_->host_view(Field::kCtrl, Access::kWrite),
                   applied = engine_->host_view(Field::kQfrcApplied, Access::kWrite);
   bool changed = false;
@@ -387,6 +393,7 @@ void Scene::control(DofMode mode, std::span<const float> target, const Indices& 
     }
   }
   if (changed) settle_actuators(rows);
+  if (changed) settle_damping(rows);
   derived_valid_ = false;
 }
 
@@ -400,26 +407,102 @@ void SceneParts::control_dofs_force(std::span<const float> force, const Indices&
   scene_->control(Scene::DofMode::kForce, force, own_dofs(dofs), envs);
 }
 
+bool Scene::set_servo_damping(const ArrayView& damping, int env, std::span<const float> wanted) {
+  Row row(damping, env);
+  bool changed = false;
+  for (std::size_t d = 0; d < wanted.size(); ++d) {
+    const std::size_t slot = at(env) * wanted.size() + d;
+    if (servo_damping_[slot] == wanted[d]) continue;
+    const int dof = static_cast<int>(d);
+    if (servo_damping_[slot] == 0) own_damping_[slot] = static_cast<float>(row[dof]);
+    servo_damping_[slot] = wanted[d];
+    row.set(dof, static_cast<double>(own_damping_[slot]) + static_cast<double>(wanted[d]));
+    changed = true;
+  }
+  return changed;
+}
+
+void Scene::take_out_servo_damping(std::span<const std::int32_t> envs) {
+  if (servo_damping_.empty()) return;
+  const ArrayView damping = engine_->parameter(Parameter::kDofDamping);
+  for (const std::int32_t e : envs) {
+    Row row(damping, e);
+    for (int d = 0; d < info().nv; ++d) {
+      const std::size_t slot = at(e) * at(info().nv) + at(d);
+      if (servo_damping_[slot] != 0) row.set(d, static_cast<double>(own_damping_[slot]));
+    }
+  }
+}
+
+void Scene::put_in_servo_damping(std::span<const std::int32_t> envs) {
+  if (servo_damping_.empty()) return;
+  const ArrayView damping = engine_->parameter(Parameter::kDofDamping);
+  // An environment may be named twice.
+  std::vector<std::int32_t> once(envs.begin(), envs.end());
+  std::sort(once.begin(), once.end());
+  once.erase(std::unique(once.begin(), once.end()), once.end());
+  for (const std::int32_t e : once) {
+    Row row(damping, e);
+    for (int d = 0; d < info().nv; ++d) {
+      const std::size_t slot = at(e) * at(info().nv) + at(d);
+      if (servo_damping_[slot] == 0) continue;
+      own_damping_[slot] = static_cast<float>(row[d]);
+      row.set(d, static_cast<double>(own_damping_[slot]) + static_cast<double>(servo_damping_[slot]));
+    }
+  }
+}
+
+void Scene::settle_damping(std::span<const std::int32_t> envs) {
+  const auto nv = static_cast<std::ptrdiff_t>(info().nv);
+  const auto none = [](float x) { return x == 0; };
+  if (std::all_of(servo_damping_.begin(), servo_damping_.end(), none)) return;
+  const ArrayView damping = engine_->parameter(Parameter::kDofDamping);
+  std::vector<std::int32_t> changed;
+  for (const std::int32_t e : envs) {
+    std::vector<float> wanted(servo_damping_.begin() + e * nv, servo_damping_.begin() + (e + 1) * nv);
+    for (std::size_t d = 0; d < wanted.size(); ++d) {
+      if (mode_[at(e) * wanted.size() + d] <= DofMode::kForce) wanted[d] = 0;
+    }
+    if (set_servo_damping(damping, e, wanted)) changed.push_back(e);
+  }
+  if (!changed.empty()) engine_->commit_parameters(changed);
+}
+
+/// A servo's force is kp (target - q) - kv v, or kv (target - v), within its range. What is proportional to the velocity
+/// goes into the dof's damping, so that the integrator takes it implicitly, as MuJoCo's implicitfast does an actuator's:
+/// held over a step, gains that a robot's maker gives would be too much for its light links. A force at the end of its
+/// range does not depend on the velocity.
 void Scene::apply_dof_control() {
   const ModelInfo& m = info();
   const std::vector<int>& owner = dof_joint_;
   const ArrayView qpos = engine_->host_view(Field::kQpos, Access::kRead),
                   qvel = engine_->host_view(Field::kQvel, Access::kRead),
-                  applied = engine_->host_view(Field::kQfrcApplied, Access::kWrite);
+                  applied = engine_->host_view(Field::kQfrcApplied, Access::kWrite),
+                  damping = engine_->parameter(Parameter::kDofDamping);
+  std::vector<std::int32_t>& changed = changed_;
+  std::vector<float>& wanted = wanted_damping_;
+  changed.clear();
+  wanted.resize(at(m.nv));
   for (int e = 0; e < n_envs(); ++e) {
     const Row q(qpos, e), v(qvel, e);
     Row f(applied, e);
     for (int d = 0; d < m.nv; ++d) {
       const std::size_t slot = at(e) * at(m.nv) + at(d);
+      wanted[at(d)] = 0;
       if (mode_[slot] <= DofMode::kForce) continue;
       if (mode_[slot] == DofMode::kVelocity && velocity_actuator_[at(d)] >= 0) continue;
       const double kp = static_cast<double>(kp_[slot]), kv = static_cast<double>(kv_[slot]);
       const double target = static_cast<double>(target_[slot]);
-      const double force = mode_[slot] == DofMode::kPosition ? kp * (target - q[place(m, d, owner).qpos]) - kv * v[d]
-                                                             : kv * (target - v[d]);
-      f.set(d, std::clamp(force, static_cast<double>(force_lower_[slot]), static_cast<double>(force_upper_[slot])));
+      const double pull = mode_[slot] == DofMode::kPosition ? kp * (target - q[place(m, d, owner).qpos]) : kv * target;
+      const double lower = static_cast<double>(force_lower_[slot]), upper = static_cast<double>(force_upper_[slot]);
+      const double force = pull - kv * v[d];
+      const bool within = force > lower && force < upper;
+      if (within) wanted[at(d)] = kv_[slot];
+      f.set(d, within ? pull : std::clamp(force, lower, upper));
     }
+    if (set_servo_damping(damping, e, wanted)) changed.push_back(e);
   }
+  if (!changed.empty()) engine_->commit_parameters(changed);
 }
 
 }  // namespace cohort::sim

@@ -45,7 +45,9 @@ void Scene::set_parameter(Parameter which, std::span<const float> values, const 
   const auto put = [&](std::span<const float> from) {
     const std::vector<std::size_t> idle = is_gain(which) ? idle_slots(to.envs) : std::vector<std::size_t>();
     exchange_gains(idle);
+    if (which == Parameter::kDofDamping) take_out_servo_damping(to.envs);
     write(view, to, from);
+    if (which == Parameter::kDofDamping) put_in_servo_damping(to.envs);
     exchange_gains(idle);
     engine_->commit_parameters(to.envs);
   };
@@ -66,7 +68,9 @@ std::vector<float> Scene::get_parameter(Parameter which, const Indices& envs, co
   const Selection from = select(items, static_cast<int>(view.shape[1]), parameter_name(which), envs, 1);
   const std::vector<std::size_t> idle = is_gain(which) ? idle_slots(from.envs) : std::vector<std::size_t>();
   exchange_gains(idle);
+  if (which == Parameter::kDofDamping) take_out_servo_damping(from.envs);
   std::vector<float> values = read(view, from);
+  if (which == Parameter::kDofDamping) put_in_servo_damping(from.envs);
   exchange_gains(idle);
   return values;
 }

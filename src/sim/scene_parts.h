@@ -28,7 +28,8 @@ class SceneParts {
   // motors go on. set_parameter and get_parameter show their gains as they will be afterwards.
 
   /// Position target (rad, m). Goes to the dof's position actuator when the model has one; otherwise a spring of
-  /// set_dofs_kp and set_dofs_kv pulls, its force held over a step. Throws Error for a dof with neither.
+  /// set_dofs_kp and set_dofs_kv pulls, whose damper is implicit as a joint's damping is. Throws Error for a dof with
+  /// neither.
   void control_dofs_position(std::span<const float> target, const Indices& dofs = {}, const Indices& envs = {});
   /// Target (rad/s, m/s); likewise with a velocity actuator, or set_dofs_kv.
   void control_dofs_velocity(std::span<const float> target, const Indices& dofs = {}, const Indices& envs = {});

@@ -14,7 +14,7 @@ namespace cohort::sim {
 namespace {
 
 constexpr char kStateMagic[8] = {'C', 'O', 'H', 'O', 'R', 'T', 'S', 'T'};
-constexpr std::int32_t kStateVersion = 6;
+constexpr std::int32_t kStateVersion = 7;
 
 /// What stands before the engine's bytes in a state file.
 struct StateHeader {
@@ -50,7 +50,7 @@ void Scene::save_state(const std::filesystem::path& path) {
   header.idle = is_idle_.size();
   std::string file(reinterpret_cast<const char*>(&header), sizeof header);
   file.append(reinterpret_cast<const char*>(engine.data()), engine.size());
-  for (const auto* numbers : {&kp_, &kv_, &force_lower_, &force_upper_, &target_}) {
+  for (const auto* numbers : {&kp_, &kv_, &force_lower_, &force_upper_, &target_, &servo_damping_, &own_damping_}) {
     file.append(reinterpret_cast<const char*>(numbers->data()), numbers->size() * sizeof(float));
   }
   file.append(reinterpret_cast<const char*>(idle_gains_.data()), idle_gains_.size() * sizeof(double));
@@ -88,7 +88,7 @@ void Scene::load_state(const std::filesystem::path& path) {
                       h.seed, h.first_environment, options_.seed, options_.first_environment);
   const std::size_t whole = static_cast<std::size_t>(n_envs()) * static_cast<std::size_t>(m.nv);
   const std::size_t every_idle = static_cast<std::size_t>(n_envs()) * restoring_.size();
-  constexpr std::size_t kDrivenBytes = 5 * sizeof(float) + sizeof(DofMode), kIdleBytes = 6 * sizeof(double) + 1;
+  constexpr std::size_t kDrivenBytes = 7 * sizeof(float) + sizeof(DofMode), kIdleBytes = 6 * sizeof(double) + 1;
   COHORT_THROW_UNLESS((h.driven == 0 || h.driven == whole) && (h.idle == 0 || (h.idle == every_idle && h.driven > 0)) &&
                           h.engine_bytes <= file.size() &&
                           file.size() == sizeof h + h.engine_bytes + h.driven * kDrivenBytes + h.idle * kIdleBytes,
@@ -99,14 +99,14 @@ void Scene::load_state(const std::filesystem::path& path) {
   COHORT_THROW_UNLESS(checksum(std::string_view(file).substr(sizeof h), checksum(header)) == h.checksum,
                       "{} is damaged: its checksum does not fit", path.string());
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(file.data()) + sizeof h;
-  const auto* modes = bytes + h.engine_bytes + h.driven * 5 * sizeof(float) + h.idle * 6 * sizeof(double);
+  const auto* modes = bytes + h.engine_bytes + h.driven * 7 * sizeof(float) + h.idle * 6 * sizeof(double);
   for (std::size_t i = 0; i < h.driven; ++i) {
     COHORT_THROW_UNLESS(modes[i] <= static_cast<std::uint8_t>(DofMode::kVelocity), "{} is damaged: a dof's mode is {}",
                         path.string(), modes[i]);
   }
   engine_->load_state({bytes, h.engine_bytes});
   bytes += h.engine_bytes;
-  for (auto* to : {&kp_, &kv_, &force_lower_, &force_upper_, &target_}) {
+  for (auto* to : {&kp_, &kv_, &force_lower_, &force_upper_, &target_, &servo_damping_, &own_damping_}) {
     to->resize(h.driven);
     if (h.driven > 0) std::memcpy(to->data(), bytes, to->size() * sizeof(float));
     bytes += to->size() * sizeof(float);

@@ -1,5 +1,6 @@
 #include "sim/urdf.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <map>
@@ -7,7 +8,7 @@
 #include <set>
 
 #include "core/config.h"
-#include "core/format.h"
+#include "core/error.h"
 #include "sim/xml_elements.h"
 
 namespace cohort::sim {
@@ -22,17 +23,33 @@ struct UrdfJoint {
   bool single() const { return type == "revolute" || type == "continuous" || type == "prismatic"; }
 };
 
+/// What is read by nobody here, and what that means for who loads the file.
+constexpr std::pair<const char*, const char*> kLeftOut[] = {
+    {"transmission", "joints have no actuators of their own; Scene::control_dofs_position and its kin drive them"},
+    {"ros2_control", "joints have no actuators of their own; Scene::control_dofs_position and its kin drive them"},
+    {"gazebo", "friction, sensors and plugins that stand in it have no effect"},
+    {"sensor", "the model has no sensor of it"},
+    {"safety_controller", "its limits have no effect"},
+    {"calibration", "it has no effect"}};
+
 struct UrdfParts {
   std::vector<std::string> links;
   std::vector<UrdfJoint> joints;
+  int visuals = 0, collisions = 0;
+  std::map<std::string, int> left_out;  ///< how many of kLeftOut
 };
 
 /// Joints and links of the robot itself: <transmission> and <ros2_control> have elements of the same names.
 UrdfParts parts_of(std::string_view xml) {
   UrdfParts parts;
   UrdfJoint* joint = nullptr;
+  bool in_link = false;
   for (XmlElement& e : xml_elements(xml)) {
-    if (e.depth <= 1) joint = nullptr;
+    if (e.depth <= 1) joint = nullptr, in_link = e.name == "link";
+    if (e.depth == 2 && in_link) parts.visuals += e.name == "visual", parts.collisions += e.name == "collision";
+    for (const auto& [name, meaning] : kLeftOut) {
+      if (e.name == name && (e.depth == 1 || (e.depth == 2 && joint != nullptr))) ++parts.left_out[name];
+    }
     if (e.depth == 1 && e.name == "link") parts.links.push_back(e.attribute("name"));
     if (e.depth == 1 && e.name == "joint") {
       joint = &parts.joints.emplace_back();
@@ -181,6 +198,21 @@ UrdfRemarks check_urdf(std::string_view xml) {
   for (const std::string& link : parts.links) {
     if (borne.count(link) == 0) bases.push_back(link);
   }
+  if (bases.size() == 1 && bases[0] == "world") {
+    remarks.on_world = true;
+    // A file may say itself that its base moves freely.
+    const auto free = [](const UrdfJoint& j) { return j.parent == "world" && j.type == "floating"; };
+    if (std::none_of(parts.joints.begin(), parts.joints.end(), free)) {
+      remarks.warnings.push_back("the link `world` is the world, so that the robot is fastened there");
+    }
+  }
+  remarks.seen_only = parts.visuals > 0 && parts.collisions == 0;
+  for (const auto& [name, meaning] : kLeftOut) {
+    const auto found = parts.left_out.find(name);
+    if (found != parts.left_out.end()) {
+      remarks.warnings.push_back(format("{} <{}> left out: {}", found->second, name, meaning));
+    }
+  }
   if (bases.size() > 1) {
     remarks.warnings.push_back(
         format("links `{}` and `{}` are the child of no joint: both are bases, fastened to each "
@@ -188,6 +220,77 @@ UrdfRemarks check_urdf(std::string_view xml) {
                bases[0], bases[1]));
   }
   return remarks;
+}
+
+std::string unexpanded_xacro(std::string_view xml) {
+  constexpr const char* kRemedy = "write the file out first: xacro FILE > robot.urdf";
+  for (const XmlElement& e : xml_elements(xml)) {
+    if (e.name.starts_with("xacro:")) {
+      return format("line {}: the xacro macro <{}> is not known here; {}", e.line, e.name, kRemedy);
+    }
+    for (const auto& [key, value] : e.attributes) {
+      const std::size_t at = std::min(value.find("${"), value.find("$("));
+      if (at == std::string::npos) continue;
+      const std::size_t end = value.find(value[at + 1] == '{' ? '}' : ')', at);
+      return format("line {}: `{}` of <{} {}=...> is xacro's, which is not known here; {}", e.line,
+                    value.substr(at, end == std::string::npos ? end : end + 1 - at), e.name, key, kRemedy);
+    }
+  }
+  return "";
+}
+
+std::string with_visuals(std::string_view xml) {
+  const std::vector<XmlElement> elements = xml_elements(xml);
+  std::string text(xml);
+  const XmlElement *root = nullptr, *mujoco = nullptr, *compiler = nullptr;
+  for (const XmlElement& e : elements) {
+    if (e.depth == 0 && root == nullptr) root = &e;
+    if (e.depth == 1 && e.name == "mujoco" && mujoco == nullptr) mujoco = &e;
+    if (e.depth == 2 && e.name == "compiler" && mujoco != nullptr && compiler == nullptr) compiler = &e;
+  }
+  const auto is_empty = [&](const XmlElement& e) { return e.end >= 2 && text[e.end - 2] == '/'; };
+  constexpr const char* kSetting = " discardvisual=\"false\"";
+  if (root == nullptr || is_empty(*root) || root->end > text.size()) return text;
+  if (compiler != nullptr) {
+    if (!compiler->has("discardvisual")) text.insert(compiler->end - (is_empty(*compiler) ? 2 : 1), kSetting);
+  } else if (mujoco != nullptr && !is_empty(*mujoco)) {
+    text.insert(mujoco->end, format("<compiler{}/>", kSetting));
+  } else if (mujoco == nullptr) {
+    text.insert(root->end, format("<mujoco><compiler{}/></mujoco>", kSetting));
+  }
+  return text;
+}
+
+std::vector<std::pair<std::string, std::string>> srdf_exclusions(std::string_view xml,
+                                                                 const std::set<std::string>& links) {
+  using Pair = std::pair<std::string, std::string>;
+  std::set<Pair> all, enabled;
+  std::vector<std::string> none;  // collide with nothing that is not enabled
+  const auto pair_of = [](const XmlElement& e) {
+    const std::string one = e.attribute("link1"), other = e.attribute("link2");
+    return one < other ? Pair{one, other} : Pair{other, one};
+  };
+  const std::vector<XmlElement> elements = xml_elements(xml);
+  COHORT_THROW_UNLESS(!elements.empty() && elements.front().name == "robot",
+                      "this is no SRDF: its root element is {}, <robot> is expected",
+                      elements.empty() ? std::string("missing") : "<" + elements.front().name + ">");
+  for (const XmlElement& e : elements) {
+    if (e.depth != 1) continue;
+    if (e.name == "disable_collisions") all.insert(pair_of(e));
+    if (e.name == "enable_collisions") enabled.insert(pair_of(e));
+    if (e.name == "disable_default_collisions") none.push_back(e.attribute("link"));
+  }
+  for (const std::string& one : none) {
+    for (const std::string& other : links) {
+      const Pair pair = one < other ? Pair{one, other} : Pair{other, one};
+      if (one != other && enabled.count(pair) == 0) all.insert(pair);
+    }
+  }
+  std::vector<Pair> pairs;
+  for (const Pair& pair : all) {
+    if (links.count(pair.first) > 0 && links.count(pair.second) > 0 && pair.first != pair.second) pairs.push_back(pair);
+  }
+  return pairs;
 }
 
 }  // namespace cohort::sim

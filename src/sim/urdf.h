@@ -1,8 +1,10 @@
 /// What a URDF text says and MuJoCo's importer passes over without a word: joints that mimic nothing, limits that limit
 /// nothing, names that are given twice (http://wiki.ros.org/urdf/XML/joint).
 #pragma once
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace cohort::sim {
@@ -14,10 +16,28 @@ struct UrdfRemarks {
   std::string error;
   /// What was meant otherwise, perhaps: limits that are missing, empty or turned round and so do not hold, a <mimic> of
   /// a fixed joint's, a start that a <mimic> with an offset moves, several base links.
+  /// And what is left out of the model: <transmission>, <gazebo> and the like, <visual> shapes.
   std::vector<std::string> warnings;
+  /// The root link is named `world`, which is how ROS fastens a robot (http://wiki.ros.org/urdf/Tutorials): it is part
+  /// of the world.
+  bool on_world = false;
+  /// There are <visual> elements and no <collision>: who loads it wants to see those.
+  bool seen_only = false;
 };
 
 /// Of a text that MuJoCo's parser takes for well-formed.
 UrdfRemarks check_urdf(std::string_view xml);
+
+/// What `xacro` has not written out, with its line and a remedy; "" where there is nothing. Comments do not count.
+std::string unexpanded_xacro(std::string_view xml);
+
+/// The text with the setting that makes MuJoCo keep <visual> shapes; as it is where it says itself whether to.
+std::string with_visuals(std::string_view xml);
+
+/// Pairs of links that an SRDF text lets collide never: its <disable_collisions>, and of a link with
+/// <disable_default_collisions> all pairs but those of <enable_collisions>. links: of the URDF; pairs with others are
+/// left out. Throws Error for a text that is no SRDF (http://wiki.ros.org/srdf).
+std::vector<std::pair<std::string, std::string>> srdf_exclusions(std::string_view xml,
+                                                                 const std::set<std::string>& links);
 
 }  // namespace cohort::sim

@@ -1,5 +1,6 @@
 #include "sim/xml_elements.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <utility>
@@ -63,7 +64,9 @@ std::map<std::string, std::string> attributes_of(std::string_view tag) {
 
 std::vector<XmlElement> xml_elements(std::string_view xml) {
   std::vector<XmlElement> all;
-  int depth = 0;
+  const std::string_view whole = xml;
+  int depth = 0, line = 1;
+  const char* counted = whole.data();  // lines up to here
   const auto skip_behind = [&xml](std::string_view end) {
     const std::size_t at = xml.find(end);
     xml.remove_prefix(at == std::string_view::npos ? xml.size() : at + end.size());
@@ -88,7 +91,10 @@ std::vector<XmlElement> xml_elements(std::string_view xml) {
       const std::size_t length = tag_length(xml);
       const std::string_view tag = xml.substr(1, length - 1);
       const std::string_view name = tag.substr(0, tag.find_first_of(" \t\r\n/"));
-      all.push_back({std::string(name), depth, attributes_of(tag.substr(name.size()))});
+      line += static_cast<int>(std::count(counted, xml.data(), '\n'));
+      counted = xml.data();
+      const std::size_t behind = static_cast<std::size_t>(xml.data() - whole.data()) + length + 1;
+      all.push_back({std::string(name), depth, line, behind, attributes_of(tag.substr(name.size()))});
       if (!tag.ends_with('/')) ++depth;
       xml.remove_prefix(length);
     }

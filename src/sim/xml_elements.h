@@ -5,6 +5,7 @@
 ///     if (e.depth == 1 && e.name == "joint") names.push_back(e.attribute("name"));
 ///   }
 #pragma once
+#include <cstddef>
 #include <map>
 #include <string>
 #include <string_view>
@@ -15,6 +16,8 @@ namespace cohort::sim {
 struct XmlElement {
   std::string name;
   int depth = 0;                                  ///< 0: the root
+  int line = 1;                                   ///< where its tag begins
+  std::size_t end = 0;                            ///< offset behind its tag
   std::map<std::string, std::string> attributes;  ///< values with the five entities of XML resolved
 
   bool has(const std::string& key) const { return attributes.count(key) > 0; }

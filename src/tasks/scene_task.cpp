@@ -6,7 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "core/format.h"
+#include "core/log.h"
 #include "render/renderer.h"
+#include "sim/model_file.h"
 
 namespace cohort::tasks {
 namespace {
@@ -79,6 +81,17 @@ std::vector<float> read_scales(const SceneTaskSettings& settings, const TaskSpec
   return scales;
 }
 
+sim::Morph morph_of(const SceneTaskSetup& setup) {
+  COHORT_THROW_UNLESS(!setup.mjcf.empty(), "{}: the task has no model (SceneTaskSetup::mjcf)", setup.spec.name);
+  if (setup.mjcf.find('<') == std::string::npos) {
+    if (sim::is_urdf(setup.mjcf)) return sim::Urdf{.file = setup.mjcf, .fixed = setup.fixed_base};
+    return sim::Mjcf{setup.mjcf};
+  }
+  sim::Mjcf text{.file = "", .xml = setup.mjcf};
+  text.folder = setup.model_folder;
+  return text;
+}
+
 /// Whoever knows a scene task's way.
 class SceneExpert final : public Actor {
  public:
@@ -140,7 +153,7 @@ SceneTask::SceneTask(const TaskSettings& settings, SceneTaskSetup setup)
   if (sparse_) spec.reward_terms = {"success"}, spec.reward_best = {1};
   term_count_ = static_cast<std::int64_t>(spec.reward_terms.size());
 
-  scene_.add_entity(sim::Mjcf{.file = "", .xml = setup_.mjcf}, spec.name);
+  scene_.add_entity(morph_of(setup_), spec.name);
   scene_.build(n_);
   const sim::ModelInfo& model = scene_.info();
   const double steps = spec.control_period / model.timestep;
@@ -330,6 +343,10 @@ void SceneTask::reset(std::span<const std::int32_t> envs, std::span<const std::u
   if (!setup_.leaves.empty()) engine.forward_some(envs);
   gather();
   for (const std::int32_t env : envs) observe_now(env);
+  if (start_looked_at_) return;
+  start_looked_at_ = true;
+  const std::string overlap = scene_.overlaps(envs.front());
+  if (!overlap.empty()) log::warning("{}: {}", spec().name, overlap);
 }
 
 void SceneTask::read_action(int env) {

@@ -47,10 +47,16 @@ void describe(config::Fields& fields, SceneTaskSettings& settings);
 
 /// What a task of a scene is made of.
 struct SceneTaskSetup {
-  TaskSpec spec;             ///< complete, but for horizon and, with a sparse reward, reward_terms
-  std::string mjcf;          ///< the model's text; its timestep divides the control period
+  TaskSpec spec;  ///< complete, but for horizon and, with a sparse reward, reward_terms
+  /// The model's text, or the path of its file, MJCF or URDF (a text has a `<`); its timestep divides the control
+  /// period. <include>, meshes and textures of a file are looked for beside it.
+  std::string mjcf;
   int controls = 1;          ///< times that control() is called in a control period; divides its timesteps
   bool clip_actions = true;  ///< to their bounds; false where the task's own formulas take what lies outside
+  /// Of a text: the folder where its <include> and asset files lie; "": the working directory. Such as
+  /// std::filesystem::path(__FILE__).parent_path().string().
+  std::string model_folder{};
+  bool fixed_base = false;  ///< of a URDF file: Urdf::fixed
   /// Derived fields that EnvState::left shows (SceneOptions::step_leaves).
   std::vector<sim::Field> leaves{};
   /// Of the engine `batched`: instead of the solver that the model asks for; "" keeps that.
@@ -188,6 +194,7 @@ class SceneTask : public Task {
   std::int64_t term_count_ = 0;
   std::vector<float> term_scale_;  // of each term; empty where the settings name none
   bool sparse_ = false;
+  bool start_looked_at_ = false;      // for links that overlap
   std::unique_ptr<ThreadTeam> team_;  // where the engine runs no parts
   std::vector<std::vector<float>> observations_;
   std::vector<std::size_t> observation_width_;

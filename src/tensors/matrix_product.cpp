@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
+#include <string_view>
 #include <vector>
 
 #include <ATen/CPUFunctions.h>
@@ -12,6 +14,26 @@
 #include <c10/util/Exception.h>
 #include <torch/library.h>
 #include <torch/types.h>
+
+#include "core/error.h"
+
+namespace cohort::tensors {
+namespace {
+
+constexpr const char* kLibraryVariable = "COHORT_MATRIX_PRODUCTS";
+constexpr std::string_view kMkl = "mkl", kOneDnn = "onednn";
+
+/// What the environment asks for; "" leaves the choice to the processor.
+std::string_view library_asked_for() {
+  const char* value = std::getenv(kLibraryVariable);
+  const std::string_view library = value ? value : "";
+  COHORT_THROW_UNLESS(library.empty() || library == kMkl || library == kOneDnn, "{}={}: it is {} or {}", kLibraryVariable,
+                      library, kMkl, kOneDnn);
+  return library;
+}
+
+}  // namespace
+}  // namespace cohort::tensors
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 
@@ -197,8 +219,14 @@ class Silence : public c10::WarningHandler {
 
 bool speed_up_matrix_products(bool on_every_processor) {
   static const bool done = [&] {
-    if (!__builtin_cpu_supports("avx512f") || (__builtin_cpu_is("intel") && !on_every_processor)) return false;
-    if (!at::globalContext().hasMKLDNN() || !at::globalContext().userEnabledMkldnn()) return false;
+    const std::string_view wanted = library_asked_for();
+    const bool can = __builtin_cpu_supports("avx512f") && at::globalContext().hasMKLDNN() &&
+                     at::globalContext().userEnabledMkldnn();
+    COHORT_THROW_UNLESS(wanted != kOneDnn || can,
+                        "{}={}: oneDNN's products need a processor with AVX-512; leave the variable unset, or say {}",
+                        kLibraryVariable, kOneDnn, kMkl);
+    if (!can || wanted == kMkl) return false;
+    if (wanted.empty() && __builtin_cpu_is("intel") && !on_every_processor) return false;
     Silence silence;
     const c10::WarningUtils::WarningHandlerGuard guard(&silence);
     static auto* const library =  // for as long as the process lives
@@ -220,6 +248,8 @@ bool speed_up_matrix_products(bool on_every_processor) {
 namespace cohort::tensors {
 
 bool speed_up_matrix_products(bool) {
+  COHORT_THROW_UNLESS(library_asked_for() != kOneDnn, "{}={}: oneDNN's products are for x86-64 processors with AVX-512",
+                      kLibraryVariable, kOneDnn);
   return false;
 }
 

@@ -1,8 +1,9 @@
 // A rank for tests of the launcher's watch: it beats as a training does, and then behaves as it is told.
 //   beating_worker hang FILE                       rank 1 hangs once rank 0 waits for it, as the file says
 //   beating_worker validation|busy|talk SECONDS
-//   beating_worker fail SECONDS                    ranks 0 and 1 end by themselves at one step, rank 1 so much later;
-//                                                  the others, and those that take their places, end well when called
+//   beating_worker fail SECONDS FOLDER             ranks 0, 1 and 2 come to one step, which files in the folder say;
+//                                                  then 0 and 1 end by themselves, rank 1 so much later; the other,
+//                                                  and those that take their places, end well when called
 // After some steps it prints "pid N".
 #include <chrono>
 #include <cstdio>
@@ -36,6 +37,12 @@ int main(int argc, char** argv) {
     if (std::getenv("COHORT_RECOVERY")) return page->wait_for_generation() ? 0 : 4;
     page->set_ready(true);
     page->beat(RankPhase::kTraining, 5);
+    // A rank that fails before another is in its training steps is another story.
+    const std::string folder = argc > 3 ? argv[3] : ".";
+    if (std::FILE* file = std::fopen((folder + "/" + rank).c_str(), "w")) std::fclose(file);
+    for (const char* other : {"/0", "/1", "/2"}) {
+      while (::access((folder + other).c_str(), F_OK) != 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
     if (!is_one && std::strcmp(rank, "0") != 0) return page->wait_for_generation() ? 0 : 5;
     if (is_one) std::this_thread::sleep_for(std::chrono::duration<double>(std::atof(argv[2])));
     return 3;

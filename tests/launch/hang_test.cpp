@@ -29,8 +29,9 @@ TEST(LaunchHang, TheRankThatHangsIsNamedWithItsStackAndTheJobEnds) {
 TEST(LaunchRecovery, RanksThatEndByThemselvesAtOneStepAreOneFailureOfTheJob) {
   // At once, so that both exits are seen together, and one after the other.
   for (const char* later : {"0", "0.5"}) {
-    const Outcome outcome = run(launch(
-        {"--nproc_per_node=3", "--max-restarts=1", "--recover=memory", "--", COHORT_BEATING_WORKER, "fail", later}));
+    const TemporaryFolder folder;
+    const Outcome outcome = run(launch({"--nproc_per_node=3", "--max-restarts=1", "--recover=memory", "--",
+                                        COHORT_BEATING_WORKER, "fail", later, folder.path().string()}));
     EXPECT_EQ(outcome.code, 0) << later << "\n" << outcome.err;
     EXPECT_TRUE(contains(outcome.err, "recovery 1 of 1")) << outcome.err;
     EXPECT_FALSE(contains(outcome.err, "failed at the same step before")) << outcome.err;

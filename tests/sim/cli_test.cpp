@@ -276,7 +276,6 @@ TEST_F(SimulateCommand, WrongArgumentsAreNamedBeforeAnythingIsComputed) {
   refused(cohort_program() + " model " + kWalker + " --compile x.txt", 2, ".cohort");
   refused(cohort_program() + " model " + kWalker + " --verbos", 2, "`--verbose`");
   refused(cohort_program() + " model " + kWalker + " --compile ''", 2, ".cohort");
-  refused(cohort_program() + " model " + kWalker + " --compare", 2, "no folder");
   refused(cohort_program() + " model " + kWalker + " --fixed-base", 2, "no URDF");
   refused(cohort_program() + " model " + folder_.string() + " -v", 2, "is a folder");
   refused(cohort_program() + " model " + folder_.string() + " --compile x.cohort", 2, "is a folder");
@@ -365,6 +364,73 @@ TEST_F(SimulateCommand, HoldKeepsServosOfEveryTransmissionAtTheStart) {
         path("held.npz"));
     EXPECT_EQ(moved.output, "True True True\n") << engine;
   }
+}
+
+TEST_F(SimulateCommand, AKeyframeIsHeldAndZeroIsZeroAlsoOfACompiledModel) {
+  write_file_atomically(path("poses.xml"), R"(
+<mujoco>
+  <option gravity="0 0 0"/>
+  <worldbody>
+    <body><joint name="a" axis="0 0 1" damping="1"/><geom size=".1" pos=".3 0 0"/></body>
+    <body pos="1 0 0"><joint name="b" axis="0 0 1" damping="1"/><geom size=".1" pos=".3 0 0"/></body>
+  </worldbody>
+  <tendon><fixed name="string"><joint joint="b" coef="2"/></fixed></tendon>
+  <actuator><position joint="a" kp="30"/><position tendon="string" kp="30"/></actuator>
+  <keyframe><key qpos="1 2" ctrl="0 0"/><key qpos="-1.5 0.5" ctrl="-1.5 1"/></keyframe>
+</mujoco>)");
+  ASSERT_EQ(run_command(cohort_program() + " model " + path("poses.xml") + " --compile " + path("poses.cohort")).code,
+            0);
+  const auto last = [&](const std::string& arguments) {
+    const Result run = run_command(cohort_program() + " simulate " + arguments + " --n-envs 1 --steps 300 --record " +
+                                   path("run.csv"));
+    EXPECT_EQ(run.code, 0) << run.output;
+    std::string end;
+    for (const std::string& line : lines("run.csv")) {
+      if (line.starts_with("300,")) end = line;
+    }
+    return end;
+  };
+  for (const std::string model : {path("poses.xml"), path("poses.xml") + " --engine mujoco", path("poses.cohort")}) {
+    EXPECT_NE(last(model + " --keyframe 0 --control hold").find(",0,1,2,0,0,1,4"), std::string::npos) << model;
+    EXPECT_NE(last(model + " --keyframe 1 --control hold").find(",0,-1.5,0.5,0,0,-1.5,1"), std::string::npos) << model;
+    EXPECT_TRUE(last(model + " --keyframe 1 --control zero").ends_with(",0,0")) << model;
+  }
+  const Result unknown = run_command(cohort_program() + " simulate " + path("poses.xml") + " --keyframe home");
+  EXPECT_NE(unknown.output.find("no keyframe `home`: name 0 to 1, their indices"), std::string::npos) << unknown.output;
+}
+
+TEST_F(SimulateCommand, OverlapsAreNamedAndLeftOutByNameAndHintsFitTheCause) {
+  write_file_atomically(path("pile.xml"), R"(
+<mujoco>
+  <worldbody>
+    <geom name="floor" type="plane" size="2 2 1"/>
+    <body name="low" pos="0 0 .1"><freejoint/><geom type="box" size=".1 .1 .1"/></body>
+    <body name="high" pos="0 0 .25"><freejoint/><geom type="box" size=".1 .1 .1"/></body>
+  </worldbody>
+</mujoco>)");
+  const std::string base = cohort_program() + " simulate " + path("pile.xml") + " --backend cpu --steps 5 ";
+  const auto says = [](const Result& r, const std::string& words) {
+    EXPECT_NE(r.output.find(words), std::string::npos) << r.output << "\nwanted: " << words;
+  };
+  says(run_command(base), "1 pair of links overlaps: `low` and `high` by 0.05 m");
+  says(run_command(cohort_program() + " model " + path("pile.xml")), "`low` and `high` by 0.05 m");
+  const Result apart = run_command(base + "--exclude low:high");
+  EXPECT_EQ(apart.output.find("overlap"), std::string::npos) << apart.output;
+  const Result unknown = run_command(base + "--exclude low:hihg");
+  says(unknown, "no link has that name; is `high` meant?");
+  EXPECT_EQ(run_command(base + "--exclude low").code, 2);
+  EXPECT_EQ(run_command(base + "--srdf " + path("none.srdf")).code, 2);
+  const Result full = run_command(base + "--contact-capacity 3");
+  EXPECT_EQ(full.code, 1);
+  says(full, "more contacts than the 3 that there is room for; a larger --contact-capacity");
+  EXPECT_EQ(full.output.find("--control zero"), std::string::npos) << full.output;
+}
+
+TEST_F(SimulateCommand, OneModelIsComparedWithMujoco) {
+  const Result one = run_command(cohort_program() + " model " + kWalker + " --compare");
+  EXPECT_EQ(one.code, 0) << one.output;
+  EXPECT_NE(one.output.find("beside MuJoCo, 4 environments with random controls: "), std::string::npos) << one.output;
+  EXPECT_NE(one.output.find("largest difference after 1 and 5 steps"), std::string::npos) << one.output;
 }
 
 TEST_F(SimulateCommand, ASignalEndsTheRunWithItsFiguresAndTheRecordingUpToThere) {
@@ -510,13 +576,19 @@ TEST_F(SimulateCommand, RefusesWhatItCannotDoWithAClearMessage) {
   EXPECT_EQ(run_command(cohort_program() + " simulate " + kWalker + " --n-envs 0").code, 2);
   EXPECT_EQ(run_command(cohort_program() + " simulate " + kWalker + " --n-envs 1000000000").code, 1);
   write_file_atomically(
-      path("muscle.xml"),
-      "<mujoco><worldbody><body><joint name='j'/><geom size='1'/></body></worldbody><actuator><muscle "
-      "name='biceps' joint='j' lengthrange='0 1'/></actuator></mujoco>");
-  const Result muscle = run_command(cohort_program() + " simulate " + path("muscle.xml"));
-  EXPECT_EQ(muscle.code, 1);
-  EXPECT_NE(muscle.output.find("biceps"), std::string::npos) << muscle.output;
-  EXPECT_NE(muscle.output.find("--engine mujoco"), std::string::npos) << muscle.output;
+      path("unsupported.xml"),
+      "<mujoco><worldbody><body><joint name='j' range='-1 1' limited='true'/><geom size='1'/></body></worldbody>"
+      "<sensor><e_kinetic name='energy'/></sensor></mujoco>");
+  const Result unsupported = run_command(cohort_program() + " simulate " + path("unsupported.xml"));
+  EXPECT_EQ(unsupported.code, 1);
+  EXPECT_NE(unsupported.output.find("energy"), std::string::npos) << unsupported.output;
+  EXPECT_NE(unsupported.output.find("--engine mujoco"), std::string::npos) << unsupported.output;
+  write_file_atomically(path("pgs.xml"),
+                        "<mujoco><option solver='PGS'/><worldbody><body><joint name='j'/><geom size='1'/></body>"
+                        "</worldbody></mujoco>");
+  const Result pgs = run_command(cohort_program() + " simulate " + path("pgs.xml") + " --steps 1");
+  EXPECT_EQ(pgs.code, 0) << pgs.output;
+  EXPECT_NE(pgs.output.find("Newton"), std::string::npos) << pgs.output;
 }
 
 }  // namespace

@@ -335,6 +335,48 @@ double worst_velocity(const char* xml, int row_space, int steps, double spread) 
 
 /// A paddle that turns about its centre of mass has no inverse weight of translation: its contacts are as stiff as can
 /// be, and with damping the velocity does not come from the acceleration alone.
+TEST(Adhesion, PullsAtABodysContactsAsMujocoDoes) {
+  for (const char* cone : {"pyramidal", "elliptic"}) {
+    SCOPED_TRACE(cone);
+    // Contacts that touch, those within a gap, several of one body and none.
+    const std::string world =
+        "<body name='pad' pos='0 0 0.099'><freejoint/><geom type='box' size='0.2 0.1 0.1' gap='0.05' margin='0.05'/>"
+        "<body name='cup' pos='0.3 0 0.05'><joint name='j' axis='0 1 0' actuatorfrcrange='-2 2' damping='0.1'/>"
+        "<geom size='0.14' condim='1'/></body></body>"
+        "<body name='lid' pos='-0.1 0 0.27'><freejoint/><geom type='capsule' size='0.075 0.1' euler='90 0 0'/></body>"
+        "<body name='away' pos='9 9 3'><freejoint/><geom size='0.1'/></body>";
+    const std::string acts =
+        "<actuator><adhesion body='pad' ctrlrange='0 1' gain='30'/><adhesion body='cup' ctrlrange='0 1' gain='9'/>"
+        "<adhesion body='lid' ctrlrange='0 1' gain='5' forcerange='0 2'/><adhesion body='away' ctrlrange='0 1' "
+        "gain='5'/><general body='lid' dyntype='filter' dynprm='0.1' gainprm='3' biastype='affine' biasprm='0.4 0 "
+        "-0.2'/><motor joint='j' gear='2'/></actuator>";
+    test::Pair p(test::compile_xml(model(world, acts, std::string("cone='") + cone + "' integrator='implicitfast'")));
+    p.mj->opt.iterations = p.view.option.iterations = 1000;
+    p.mj->opt.tolerance = 1e-14;
+    p.view.option.tolerance = 1e-14f;
+    Block block(p.view);
+    int pulled = 0;
+    for (std::uint64_t sample = 0; sample < 40; ++sample) {
+      SCOPED_TRACE("sample " + std::to_string(sample));
+      p.randomize(sample, 0.01, 0.2);
+      near_the_model(p);
+      for (int i = 0; i < p.mj->nu; ++i) p.data->ctrl[i] = std::abs(p.data->ctrl[i]);
+      mj_forward(p.mj.get(), p.data.get());
+      pulled += p.data->ncon > 1;
+      block.load(p.view, *p.data);
+      test::evaluate(p.view, block.space);
+      const Workspace<ScalarLane>& w = block.space.w;
+      test::expect_near(take(w.actuator_force, p.view.nact), take(p.data->actuator_force, p.view.nact), 1e-4,
+                        "actuator_force");
+      test::expect_near(take(w.qfrc_actuator, p.view.nv), take(p.data->qfrc_actuator, p.view.nv), 1e-4,
+                        "qfrc_actuator");
+      test::expect_near(take(w.qacc, p.view.nv), take(p.data->qacc, p.view.nv), kConvergedTolerance, "qacc",
+                        kConstrainedAccelerationTolerance);
+    }
+    EXPECT_GE(pulled, 20) << "the bodies hardly touch";
+  }
+}
+
 TEST(StiffRows, MoveWithDampingAsTheAccelerationSays) {
   const char* xml =
       "<mujoco><worldbody><geom type='box' size='.05 .05 .05' pos='0.3 0.1 0.05'/><body pos='0 0 0.05'>"

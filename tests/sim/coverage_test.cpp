@@ -159,6 +159,9 @@ void actuators(std::vector<Feature>& list) {
   add("<intvelocity joint='slide' kp='3' actrange='-1 1'/>");
   add("<damper joint='slide' kv='2' ctrlrange='0 1'/>");
   add("<position joint='slide' timeconst='0.1' kp='2'/>");
+  add("<muscle joint='slide' lengthrange='0 1'/>");
+  add("<adhesion body='b' ctrlrange='0 1' gain='2'/>");
+  add("<motor joint='slide' delay='0.01' nsample='6' interp='cubic'/>");
   for (const char* dynamics : {"none", "integrator", "filter", "filterexact"}) {
     add(std::string("<general joint='slide' dynprm='0.1' dyntype='") + dynamics +
         (std::string(dynamics) == "none" ? "'/>" : "' actlimited='true' actrange='-1 1' actearly='true'/>"));
@@ -171,11 +174,11 @@ void sensors(std::vector<Feature>& list) {
         {sensor,
          model({.world = kSites,
                 .rest =
-                    "<tendon><spatial name='st'><site site='s'/><site site='hand'/></spatial></tendon><actuator><motor "
+                    "<tendon><spatial name='st' range='0 9'><site site='s'/><site site='hand'/></spatial></tendon><actuator><motor "
                     "name='a' tendon='st'/><motor joint='h'/></actuator><sensor>" +
                     sensor + "</sensor>",
                 .body =
-                    "<joint name='h'/><joint name='ball' type='ball'/><geom name='g' size='0.1'/><site name='hand'/>"
+                    "<joint name='h' range='-1 1'/><joint name='ball' type='ball'/><geom name='g' size='0.1'/><site name='hand'/>"
                     "<camera name='eye'/>"})});
   };
   for (const char* s : {"<jointpos joint='h'/>",
@@ -204,7 +207,13 @@ void sensors(std::vector<Feature>& list) {
                         "<clock/>",
                         "<subtreecom body='b'/>",
                         "<subtreelinvel body='b'/>",
-                        "<subtreeangmom body='b'/>"}) {
+                        "<subtreeangmom body='b'/>",
+                        "<camprojection site='hand' camera='eye'/>",
+                        "<jointlimitpos joint='h'/>",
+                        "<jointlimitvel joint='h'/>",
+                        "<jointlimitfrc joint='h'/>",
+                        "<tendonlimitfrc tendon='st'/>",
+                        "<jointpos joint='h' delay='0.01' nsample='6'/>"}) {
     add(s);
   }
   list.push_back({"rangefinder among meshes and height fields",
@@ -232,7 +241,7 @@ TEST(Coverage, TheBatchedEngineTakesAModelOfEveryFeatureOfItsList) {
   actuators(list);
   sensors(list);
   for (const char* integrator : {"Euler", "implicitfast", "RK4"}) {
-    for (const char* solver : {"Newton", "CG"}) {
+    for (const char* solver : {"Newton", "CG", "PGS"}) {
       list.push_back({std::string(integrator) + ", " + solver,
                       model({.option = std::string("integrator='") + integrator + "' solver='" + solver + "'"})});
     }

@@ -231,6 +231,29 @@ inline std::vector<std::pair<std::string, std::string>> smooth_features() {
              "coef='-0.5'/>"
              "</fixed></tendon><actuator><motor tendon='s'/><motor tendon='s' gear='2'/><motor tendon='u'/>"
              "<position tendon='u' kp='3' kv='0.5' forcerange='-0.4 0.4'/><motor joint='reach'/></actuator>")},
+      {"muscles",
+       model(kLimbs,
+             "<tendon><spatial name='s'><site site='w'/><geom geom='rod' sidesite='side'/><site site='b'/></spatial>"
+             "</tendon><actuator><muscle tendon='s' lengthrange='0.2 0.6' force='30'/>"
+             "<muscle joint='elbow' lengthrange='-1 1' force='20' tausmooth='0.4' timeconst='0.02 0.05'/>"
+             "<muscle joint='reach' lengthrange='-0.3 0.1' range='0.6 1.2' scale='50' lmin='0.4' lmax='1.7' vmax='0.6' "
+             "fpmax='2.1' fvmax='1.4' ctrlrange='0.1 0.9'/>"
+             "<muscle joint='shoulder' lengthrange='-0.6 -0.2' force='5' fvmax='1'/>"
+             "<general joint='twist' dyntype='muscle' dynprm='0.05 0.1 0' gainprm='2' actearly='true'/>"
+             "<general joint='twist' gaintype='muscle' gainprm='0.75 1.05 9 200 0.5 1.6 1.5 1.3 1.2' biastype='affine' "
+             "biasprm='0.1 -1 -0.2' lengthrange='-1 1'/></actuator>")},
+      {"slider-cranks",
+       model("<body name='wheel' pos='0 0 0.5'><joint name='turn' axis='0 1 0' armature='0.02'/><geom type='cylinder' "
+             "size='0.2 0.02' euler='90 0 0'/><site name='pin' pos='0.15 0 0.02'/></body>"
+             "<body pos='0.6 0 0.5' euler='0 5 10'><joint name='tilt' axis='0 1 0.3' armature='0.02'/><geom size='0.05 "
+             "0.1' type='capsule'/><site name='slide' pos='-0.05 0.01 0' euler='0 80 5'/>"
+             "<body pos='0 0 0.2'><joint axis='1 0 0' armature='0.02'/><geom size='0.05' pos='0 0.1 0'/>"
+             "<site name='knob' pos='0.02 0.2 0.03'/></body></body>"
+             "<site name='rail' pos='0.3 0 0.5' euler='0 90 0'/>",
+             "<actuator><motor cranksite='pin' slidersite='rail' cranklength='0.4' gear='3'/>"
+             "<position cranksite='pin' slidersite='slide' cranklength='0.75' kp='20' kv='2'/>"
+             "<position cranksite='knob' slidersite='slide' cranklength='0.35' kp='4' kv='0.7' gear='-2'/>"
+             "<motor cranksite='pin' slidersite='rail' cranklength='0.05'/></actuator>")},
       {"fluid drag by inertia box",
        model("<body><freejoint/><geom size='0.1 0.2 0.3' type='box' pos='0.05 0 0'/>" + std::string(kTree) + "</body>",
              "", "density='120' viscosity='0.7' wind='1 -2 0.5'")},

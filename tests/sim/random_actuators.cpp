@@ -28,6 +28,7 @@ const std::vector<Target>& targets() {
                                         {{"joint", "jointinparent"}, &Names::frees, 1, numbers(6, -1, 1)},
                                         {{"tendon"}, &Names::tendons, 0.5, number(-2, 2)},
                                         {{"site"}, &Names::sites, 1, wrench},
+                                        {{"cranksite"}, &Names::sites, 0.5, number(-2, 2)},
                                         joint,
                                         joint};
   return list;
@@ -48,6 +49,14 @@ const std::vector<Law>& laws() {
       {"intvelocity",
        {{1, "kp", number(0.5, 10)}, {0.3, "kv", number(0.1, 2)}, {1, "actrange", tuple({{-2, -0.2}, {0.2, 2}})}}},
       {"damper", {{1, "kv", number(0.1, 3)}}},
+      {"muscle",
+       {{1, "lengthrange", tuple({{-1, -0.3}, {0.3, 1}})},
+        {1, "force", number(0.5, 10)},
+        {0.3, "tausmooth", number(0.1, 1)},
+        {0.3, "range", tuple({{0.5, 0.8}, {1, 1.3}})},
+        {0.3, "vmax", number(0.3, 3)},
+        {0.3, "fvmax", number(1, 1.5)},
+        {0.3, "fpmax", number(0.5, 2)}}},
       {"general", {}},
       {"general", {}}};
   return list;
@@ -73,6 +82,11 @@ void add_general_law(Draw& draw, Element& general) {
 void set_target(Sketch& s, const Target& target, Element& actuator) {
   const Strings& objects = s.names.*target.from;
   const std::string attribute = s.draw.any(target.attributes), object = s.draw.any(objects);
+  if (attribute == "cranksite") {
+    if (objects.size() < 2) return actuator.set("site", object);
+    actuator.set("slidersite", s.draw.any_but(objects, object));
+    actuator.set("cranklength", number(0.1, 1)(s.draw));
+  }
   actuator.set(attribute, object);
   if (attribute == "site" && objects.size() > 1 && s.draw.chance(0.5)) {
     actuator.set("refsite", s.draw.any_but(objects, object));

@@ -160,5 +160,82 @@ TEST_P(SceneApi, ContactsOfGeomsThatCannotMoveAgainstEachOtherAreListedWithoutFo
   for (std::size_t i = 0; i < 6; ++i) EXPECT_NEAR(velocity[i] - before[i], i == 2 ? -9.81 * 0.002 : 0, 1e-6) << i;
 }
 
+/// Motors and sensors that come late, by every interpolation and with too few samples for some delays.
+std::string delayed_model() {
+  std::string bodies, actuators, sensors;
+  int k = 0;
+  for (const char* interpolation : {"zoh", "linear", "cubic"}) {
+    for (const char* samples : {"2", "4", "7"}) {
+      for (const char* delay : {"0.001", "0.002", "0.003", "0.0055", "0.006", "0.011"}) {
+        const std::string late = format(" delay='{}' nsample='{}' interp='{}'", delay, samples, interpolation);
+        bodies += format(
+            "<body pos='{0} 0 0'><joint name='j{0}' type='slide' axis='1 0 0' damping='0.3'/><geom size='0.1' "
+            "mass='1'/></body>",
+            k);
+        actuators += format("<motor name='m{0}' joint='j{0}' gear='50' ctrlrange='-0.5 0.5'{1}/>", k, late);
+        sensors += format("<jointvel name='v{0}' joint='j{0}' cutoff='0.05'{1}/><actuatorfrc name='f{0}' "
+                          "actuator='m{0}'/>",
+                          k, late);
+        ++k;
+      }
+    }
+  }
+  return "<mujoco><option timestep='0.002' gravity='0 0 0'><flag contact='disable'/></option><worldbody>" + bodies +
+         "</worldbody><actuator>" + actuators + "<motor joint='j0' nsample='3'/></actuator><sensor>" + sensors +
+         "<clock name='late' delay='0.004' nsample='9'/></sensor></mujoco>";
+}
+
+TEST_P(SceneApi, DelaysOfMotorsAndSensorsAreMujocosAndPartOfTheState) {
+  SceneOptions theirs_options;
+  theirs_options.engine = EngineKind::kMujoco;
+  Scene ours(options()), theirs(theirs_options);
+  for (Scene* scene : {&ours, &theirs}) {
+    scene->add_entity(Mjcf{.file = "", .xml = delayed_model()});
+    scene->build(3);
+  }
+  const auto nu = static_cast<std::size_t>(ours.info().nu);
+  const auto advance = [&](Scene& scene, int step) {
+    std::vector<float> ctrl(3 * nu);
+    for (std::size_t i = 0; i < ctrl.size(); ++i) {
+      ctrl[i] = std::sin(static_cast<float>(i) * 1.7f + static_cast<float>(step * step) * 0.9f);
+    }
+    scene.set_ctrl(ctrl);
+    scene.step();
+  };
+  const auto seen = [](Scene& scene) {
+    std::vector<float> all = scene.get_qvel();
+    for (const SensorInfo& sensor : scene.info().sensors) {
+      const std::vector<float> values = scene.get_sensor(sensor.name);
+      all.insert(all.end(), values.begin(), values.end());
+    }
+    return all;
+  };
+  const auto expect_same = [&](const char* when, int step) {
+    const std::vector<float> a = seen(ours), b = seen(theirs);
+    ASSERT_EQ(a.size(), b.size());
+    for (std::size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 2e-5) << when << ", step " << step << ", " << i;
+  };
+  for (int step = 0; step < 12; ++step) {
+    advance(ours, step), advance(theirs, step);
+    expect_same("from the start", step);
+  }
+  // What is on its way belongs to the state.
+  const std::filesystem::path saved = file("delays");
+  ours.save_state(saved);
+  for (int step = 12; step < 16; ++step) advance(ours, step);
+  const std::vector<float> went_on = seen(ours);
+  ours.load_state(saved);
+  for (int step = 12; step < 16; ++step) advance(ours, step);
+  EXPECT_EQ(seen(ours), went_on);
+  std::filesystem::remove(saved);
+  for (int step = 12; step < 16; ++step) advance(theirs, step);
+  // An environment that is reset has nothing on its way.
+  for (Scene* scene : {&ours, &theirs}) scene->reset(std::vector<std::int32_t>{1});
+  for (int step = 16; step < 24; ++step) {
+    advance(ours, step), advance(theirs, step);
+    expect_same("after a reset", step);
+  }
+}
+
 }  // namespace
 }  // namespace cohort::sim

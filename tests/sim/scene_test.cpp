@@ -192,6 +192,26 @@ TEST(Scene, ParametersDifferBetweenEnvironments) {
   EXPECT_GT(std::abs(q[0] - q[2]), 1e-4);
 }
 
+TEST(Scene, AModelThatAsksForPgsGetsItsSolutionByNewtonsMethodWithALine) {
+  // A box that slides, so that friction decides; MuJoCo's PGS goes on until it has converged.
+  const Mjcf model{.file = "",
+                   .xml = "<mujoco><option solver='PGS' iterations='2000' tolerance='1e-12'/><worldbody>"
+                          "<geom type='plane' size='2 2 1'/><body pos='0 0 0.1'><freejoint/><geom type='box' "
+                          "size='0.1 0.1 0.1'/></body></worldbody></mujoco>"};
+  Scene ours, theirs(mujoco());
+  for (Scene* scene : {&ours, &theirs}) {
+    scene->add_entity(model);
+    scene->build(1);
+    scene->set_dofs_velocity(std::vector<float>{0.5f, 0.2f, 0, 0, 0, 1});
+    for (int i = 0; i < 50; ++i) scene->step();
+  }
+  const std::vector<float> a = ours.get_dofs_velocity(), b = theirs.get_dofs_velocity();
+  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 2e-3) << i;
+  EXPECT_TRUE(theirs.warnings().empty());
+  ASSERT_EQ(ours.warnings().size(), 1u);
+  EXPECT_NE(ours.warnings()[0].find("the solver PGS"), std::string::npos) << ours.warnings()[0];
+}
+
 TEST(Scene, SensorsAreThoseOfThePresentState) {
   Scene scene(mujoco());
   Entity arm = scene.add_entity(Mjcf{kModels + "arm.xml"});

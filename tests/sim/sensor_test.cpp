@@ -23,18 +23,20 @@ constexpr double kInteractionTolerance = 1e-2;
 const std::string kWorld = R"(
   <geom name="floor" type="plane" size="5 5 1"/>
   <site name="fixed" pos="0.3 0.1 0.2" euler="10 40 0"/>
+  <camera name="lens" pos="0.1 -2.5 0.4" euler="85 5 0" resolution="640 480" sensorsize="0.0036 0.0024"
+    focal="0.003 0.0031"/>
   <body name="base" pos="0 0 0.3"><freejoint name="free"/><geom name="trunk" type="capsule" size="0.08 0.2" euler="80 0 10" mass="2"/>
     <site name="trunk_site" pos="0.1 0.02 0.05" euler="20 30 40"/>
     <site name="trunk_touch" type="box" size="0.5 0.5 0.5" pos="0 0 -0.1"/>
-    <camera name="eye" pos="0.1 0 0.2" euler="30 20 0"/>
+    <camera name="eye" pos="0.1 0 0.8" euler="30 20 0" fovy="70" resolution="64 48"/>
     <body name="mount" pos="0.2 0 0" euler="0 20 0"><geom name="flange" size="0.05 0.05 0.02" type="box" mass="0.5" contype="0" conaffinity="0"/>
       <site name="ft" pos="0.01 0.02 0.03" euler="0 30 10"/>
-      <body name="arm" pos="0.1 0 0"><joint name="h" axis="0 1 0.2" damping="0.2"/><geom name="fore" type="capsule" size="0.05 0.15" euler="0 70 0"/>
+      <body name="arm" pos="0.1 0 0"><joint name="h" axis="0 1 0.2" damping="0.2" range="-1 1"/><geom name="fore" type="capsule" size="0.05 0.15" euler="0 70 0"/>
         <site name="arm_site" pos="0.05 0 0.1" euler="0 90 0"/>
-        <body name="hand" pos="0.2 0 0"><joint name="b" type="ball"/><geom name="palm" type="sphere" size="0.08"/>
+        <body name="hand" pos="0.2 0 0"><joint name="b" type="ball" range="0 25"/><geom name="palm" type="sphere" size="0.08"/>
           <site name="hand_touch" type="sphere" size="0.1"/><site name="hand_ray" euler="0 150 20"/></body></body>
     </body>
-    <body name="leg" pos="-0.2 0 -0.1"><joint name="s" type="slide" axis="0 0 1"/><geom name="foot" type="sphere" size="0.07" pos="0 0 -0.1"/>
+    <body name="leg" pos="-0.2 0 -0.1"><joint name="s" type="slide" axis="0 0 1" range="-0.01 0.02" margin="0.015"/><geom name="foot" type="sphere" size="0.07" pos="0 0 -0.1"/>
       <site name="leg_touch" type="capsule" size="0.1 0.1"/></body>
   </body>
   <body name="ball" pos="0.15 0.1 0.55"><freejoint/><geom name="ball" type="sphere" size="0.1"/><site name="ball_site"/></body>
@@ -42,8 +44,8 @@ const std::string kWorld = R"(
 
 std::string sensed_model(const std::string& sensors, const std::string& option = "") {
   return "<mujoco><option magnetic='0.1 -0.5 0.3' " + option + "/><worldbody>" + kWorld +
-         "</worldbody><tendon><fixed name='t'><joint joint='h' coef='2'/><joint joint='s' coef='-1'/></fixed>"
-         "<spatial name='p'><site site='fixed'/><site site='arm_site'/><geom geom='palm'/><site "
+         "</worldbody><tendon><fixed name='t' range='-0.1 0.2'><joint joint='h' coef='2'/><joint joint='s' coef='-1'/></fixed>"
+         "<spatial name='p' range='0.1 0.5'><site site='fixed'/><site site='arm_site'/><geom geom='palm'/><site "
          "site='ball_site'/></spatial>"
          "</tendon>"
          "<actuator><position name='servo' joint='h' kp='10' kv='1'/><motor name='pull' tendon='t' gear='2'/>"
@@ -110,6 +112,17 @@ std::vector<Case> cases() {
        "<contact body1='ball' subtree2='base' num='2' reduce='mindist' data='normal tangent linvel angvel'/>",
        kSensedForceTolerance},
   };
+  list.push_back({"limits",
+                  "<jointlimitpos joint='h'/><jointlimitpos joint='b'/><jointlimitpos joint='s'/>"
+                  "<jointlimitvel joint='h'/><jointlimitvel joint='b'/><jointlimitvel joint='s' cutoff='0.1'/>"
+                  "<jointlimitfrc joint='h'/><jointlimitfrc joint='b'/><jointlimitfrc joint='s' cutoff='40'/>"
+                  "<tendonlimitpos tendon='t'/><tendonlimitvel tendon='t'/><tendonlimitfrc tendon='t'/>"
+                  "<tendonlimitpos tendon='p'/><tendonlimitfrc tendon='p'/>",
+                  kSensedForceTolerance});
+  list.push_back({"where sites are on images",
+                  "<camprojection site='arm_site' camera='eye'/><camprojection site='fixed' camera='lens'/>"
+                  "<camprojection site='ball_site' camera='lens'/>",
+                  1e-3});
   std::string frames;
   for (const char* object :
        {"objtype='site' objname='hand_ray'", "objtype='body' objname='mount'", "objtype='xbody' objname='arm'",
@@ -321,10 +334,10 @@ TEST(ForceSensor, FeelsTheTorqueOfAnOpenLoopBelowIt) {
 TEST(SensorCoverage, AnUnsupportedSensorIsRefusedByItsName) {
   const std::vector<std::uint8_t> mjb = test::compile_xml(
       "<mujoco><worldbody><body><joint name='j' limited='true' range='-1 1'/><geom size='0.1'/></body></worldbody>"
-      "<sensor><jointlimitpos name='stop' joint='j'/></sensor></mujoco>");
+      "<sensor><e_kinetic name='energy'/></sensor></mujoco>");
   const std::vector<Unsupported> missing = find_unsupported(mjb);
   ASSERT_EQ(missing.size(), 1u);
-  EXPECT_EQ(missing[0].name, "stop");
+  EXPECT_EQ(missing[0].name, "energy");
 }
 
 }  // namespace

@@ -5,8 +5,10 @@
 #include <filesystem>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "core/files.h"
+#include "core/format.h"
 #include "core/message_of.h"
 #include "sim/model_file.h"
 #include "sim/scene.h"
@@ -187,6 +189,153 @@ TEST(UrdfLimits, AMovingLinkWithoutInertiaIsNamedWithARemedy) {
           .error;
   EXPECT_NE(text.find("robot/tip"), std::string::npos) << text;
   EXPECT_NE(text.find("<inertial>"), std::string::npos) << text;
+}
+
+/// Follows the remedies that messages give, which have to work as they stand there.
+TEST(UrdfLimits, LinksWithoutInertiaLoadWithTheLineThatTheirMessageNames) {
+  const std::string planar =
+      "<link name='floor'/><link name='x'/><link name='cart'>" + kUrdfInertial +
+      "</link><joint name='a' type='prismatic'><parent link='floor'/><child link='x'/><axis xyz='1 0 0'/>" +
+      kUrdfLimit +
+      "</joint><joint name='b' type='prismatic'><parent link='x'/><child link='cart'/><axis xyz='0 1 0'/>" +
+      kUrdfLimit + "</joint></robot>";
+  const std::string skew =
+      "<link name='base'/><link name='tip'><inertial><mass value='1'/><inertia ixx='.01' iyy='.01' izz='.05' ixy='0' "
+      "ixz='0' iyz='0'/></inertial></link><joint name='a' type='continuous'><parent link='base'/><child link='tip'/>"
+      "</joint></robot>";
+  for (const auto& [body, setting] : {std::pair{planar, "boundmass"}, std::pair{skew, "balanceinertia"}}) {
+    const std::string text = build_urdf(Urdf{.file = "", .xml = "<robot name='r'>" + body, .fixed = true}).error;
+    const std::size_t begin = text.find("<mujoco><compiler " + std::string(setting)), end = text.find("</mujoco>");
+    ASSERT_TRUE(begin != std::string::npos && end != std::string::npos) << text;
+    const std::string line = text.substr(begin, end + std::string("</mujoco>").size() - begin);
+    EXPECT_EQ(build_urdf(Urdf{.file = "", .xml = "<robot name='r'>" + line + body, .fixed = true}).error, "") << line;
+  }
+}
+
+TEST(UrdfConventions, ALinkNamedWorldIsTheWorldAndAFixedBaseDoesNotCollideWithWhatItBears) {
+  const std::string shape = "<collision><geometry><sphere radius='.1'/></geometry></collision>";
+  const auto robot = [&](const std::string& root, const std::string& type) {
+    return "<robot name='r'><link name='" + root + "'/><link name='foot'>" + kUrdfInertial + shape +
+           "</link><link name='arm'>" + kUrdfInertial + shape + "</link><joint name='mount' type='" + type +
+           "'><parent link='" + root +
+           "'/><child link='foot'/></joint><joint name='turn' type='continuous'>"
+           "<parent link='foot'/><child link='arm'/><origin xyz='0 0 .1'/><axis xyz='0 1 0'/></joint></robot>";
+  };
+  for (const EngineKind engine : {EngineKind::kBatched, EngineKind::kMujoco}) {
+    SceneOptions o;
+    o.engine = engine;
+    Scene scene(o);
+    scene.add_entity(Urdf{.file = "", .xml = robot("world", "fixed")}, "robot");
+    scene.build(1);
+    EXPECT_EQ(scene.info().nv, 1);
+    ASSERT_EQ(scene.warnings().size(), 1u);
+    EXPECT_NE(scene.warnings()[0].find("link `world` is the world"), std::string::npos);
+    EXPECT_EQ(scene.overlaps(), "");  // foot and arm are neighbours, on the world as in the air
+  }
+  const auto dofs = [](const std::string& xml) {
+    Scene scene;
+    scene.add_entity(Urdf{.file = "", .xml = xml});
+    scene.build(1);
+    return scene.info().nv;
+  };
+  EXPECT_EQ(dofs(robot("base", "fixed")), 7);
+  EXPECT_EQ(dofs(robot("world", "floating")), 7);
+  EXPECT_EQ(dofs(robot("world", "prismatic")), 2);
+}
+
+TEST(UrdfConventions, WhatXacroHasNotWrittenOutIsNamedWithItsLineAndCommentsAreNot) {
+  const std::string link = "<link name='a'>" + kUrdfInertial + "</link>\n";
+  const auto error = [](const std::string& xml) { return build_urdf(Urdf{.file = "", .xml = xml}).error; };
+  EXPECT_EQ(error("<robot name='r'><!-- <xacro:arm/> ${x} -->" + link + "</robot>"), "");
+  EXPECT_NE(error("<robot name='r'>\n" + link + "<xacro:arm/></robot>").find("line 3: the xacro macro <xacro:arm>"),
+            std::string::npos);
+  const std::string half =
+      error("<robot name='r'>\n<!-- two\nlines -->\n<link name='${side}_a'>" + kUrdfInertial + "</link></robot>");
+  EXPECT_NE(half.find("line 4: `${side}` of <link name=...>"), std::string::npos) << half;
+  EXPECT_NE(half.find("xacro FILE > robot.urdf"), std::string::npos) << half;
+}
+
+TEST(UrdfConventions, WhatIsLeftOutOfTheModelIsCountedALineForEachKind) {
+  const UrdfBuilt built =
+      build_hand(urdf_joint("lead", "revolute", "left",
+                            kUrdfLimit + "<safety_controller k_velocity='1'/><calibration rising='0'/>") +
+                 urdf_joint("other", "fixed", "right", "") +
+                 "<transmission name='t'><joint name='lead'/></transmission><transmission name='u'/>"
+                 "<gazebo reference='left'><sensor name='s'/></gazebo><ros2_control name='c'/>");
+  EXPECT_EQ(built.error, "");
+  for (const char* words : {"2 <transmission> left out", "1 <gazebo> left out", "1 <ros2_control> left out",
+                            "1 <safety_controller> left out", "1 <calibration> left out"}) {
+    EXPECT_TRUE(built.warns(words)) << words;
+  }
+  EXPECT_EQ(built.warnings.size(), 5u);
+}
+
+TEST(UrdfConventions, VisualsAreKeptWhereThereIsNothingElseToSee) {
+  const auto robot = [](const std::string& shapes, const std::string& before = "") {
+    return "<robot name='r'>" + before + "<link name='a'>" + kUrdfInertial + shapes + "</link></robot>";
+  };
+  const std::string seen = "<visual><geometry><sphere radius='.1'/></geometry></visual>",
+                    touched = "<collision><geometry><box size='.1 .1 .1'/></geometry></collision>";
+  const auto build = [](const std::string& xml, std::size_t geoms, std::size_t warnings) {
+    Scene scene;
+    scene.add_entity(Urdf{.file = "", .xml = xml}, "robot");
+    scene.build(1);
+    EXPECT_EQ(scene.info().geoms.size(), geoms) << xml;
+    EXPECT_EQ(scene.warnings().size(), warnings) << xml;
+    EXPECT_NEAR(scene.entity("robot").mass(), 1, 1e-9) << xml;  // of its <inertial> alone
+  };
+  build(robot(seen + touched), 1, 0);
+  build(robot(seen), 1, 1);
+  build(robot(seen, "<mujoco><option timestep='0.004'/></mujoco>"), 1, 1);
+  build(robot(seen, "<mujoco><compiler angle='radian'/></mujoco>"), 1, 1);
+  build(robot(seen, "<mujoco><compiler discardvisual='true'/></mujoco>"), 0, 1);
+  build(robot("<visual><geometry><mesh filename='package://a/b.dae'/></geometry></visual>"), 0, 1);
+}
+
+TEST(UrdfConventions, AnSrdfFileSaysWhichLinksDoNotCollide) {
+  const std::filesystem::path folder = std::filesystem::temp_directory_path() / format("cohort_srdf_{}", getpid());
+  std::filesystem::create_directories(folder);
+  const auto link = [](const char* name) {
+    return format("<link name='{}'>{}<collision><geometry><sphere radius='.1'/></geometry></collision></link>", name,
+                  kUrdfInertial);
+  };
+  const auto joint = [](const char* parent, const char* child) {
+    return format(
+        "<joint name='{1}_joint' type='continuous'><parent link='{0}'/><child link='{1}'/>"
+        "<origin xyz='0 0 .06'/><axis xyz='0 1 0'/></joint>",
+        parent, child);
+  };
+  const std::string urdf = (folder / "arm.urdf").string();
+  write_file_atomically(urdf, "<robot name='r'>" + link("a") + link("b") + link("c") + link("d") + joint("a", "b") +
+                                  joint("b", "c") + joint("c", "d") + "</robot>");
+  const auto overlaps = [&](const std::string& srdf, bool fixed = false) {
+    Scene scene;
+    Urdf robot{.file = urdf, .fixed = fixed};
+    robot.srdf = srdf;
+    scene.add_entity(robot, "r");
+    scene.build(1);
+    return scene.overlaps();
+  };
+  const auto says = [](const std::string& text, const std::string& words) {
+    EXPECT_NE(text.find(words), std::string::npos) << text << "\nwanted: " << words;
+  };
+  // a and c, b and d; a and d are 0.18 m apart.
+  says(overlaps(""), "3 pairs of links overlap: ");
+  says(overlaps("", true), "3 pairs of links overlap: ");
+  const std::string other = (folder / "other.srdf").string();
+  write_file_atomically(other,
+                        "<robot name='r'><disable_default_collisions link='a'/><enable_collisions link1='d' "
+                        "link2='a'/><disable_collisions link1='x' link2='a' reason='Never'/></robot>");
+  says(overlaps(other), "2 pairs of links overlap: `r/b` and `r/d` by 0.08 m, `r/a` and `r/d` by 0.02 m");
+  write_file_atomically((folder / "arm.srdf").string(),
+                        "<robot name='r'><disable_collisions link1='c' link2='a'/><disable_collisions link1='b' "
+                        "link2='d'/><disable_collisions link1='a' link2='d'/></robot>");
+  EXPECT_EQ(overlaps(""), "");
+  EXPECT_EQ(overlaps("", true), "");
+  write_file_atomically(other, "<sdf/>");
+  says(message_of([&] { overlaps(other); }), "this is no SRDF: its root element is <sdf>");
+  says(message_of([&] { overlaps((folder / "none.srdf").string()); }), "there is no file");
+  std::filesystem::remove_all(folder);
 }
 
 /// A package `arm_description` with a mesh, and a robot in its folder `urdf`.

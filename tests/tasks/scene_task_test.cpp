@@ -2,12 +2,16 @@
 #include "tasks/scene_task.h"
 
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <map>
 #include <numeric>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include "core/files.h"
+#include "core/format.h"
 #include "core/message_of.h"
 #include "data/allocation_count.h"
 #include "tasks/actor.h"
@@ -257,6 +261,60 @@ TEST(SceneTask, WhatItDoesNotHaveIsRefusedWithTheNearestName) {
   EXPECT_NE(refused("pick-and-place", {.engine = "bached"}).find("batched or mujoco"), std::string::npos);
   EXPECT_NE(refused("pick-and-place", {}, "frunt").find("did you mean 'front'"), std::string::npos);
   EXPECT_EQ(refused("pick-and-place", {}), "");
+}
+
+/// A task of a model that somebody else's file or text gives: one joint, nothing to do.
+class GivenModel final : public SceneTask {
+ public:
+  GivenModel(const std::string& model, const std::string& folder) : SceneTask({.n_envs = 1}, setup_of(model, folder)) {}
+
+ private:
+  static SceneTaskSetup setup_of(const std::string& model, const std::string& folder) {
+    SceneTaskSetup setup;
+    setup.spec.name = "given";
+    setup.spec.observations = {{"angle", {1}, "rad", ""}};
+    setup.spec.action = {.names = {"none"}, .low = {-1}, .high = {1}, .unit = ""};
+    setup.spec.control_period = 0.02;
+    setup.spec.reward_terms = {"none"};
+    setup.mjcf = model;
+    setup.model_folder = folder;
+    setup.fixed_base = true;
+    setup.settings.horizon = 5;
+    return setup;
+  }
+  void start(int, const RandomStream&, Start&) override {}
+  void control(int, const EnvState&, std::span<const float>, std::span<double>) override {}
+  void observe(int, const EnvState& now, ObservationRows& out) override { out.put(0, {now.qpos[0]}); }
+  Judgement judge(int, const EnvState&, std::span<float>) override { return {}; }
+};
+
+TEST(SceneTask, AModelIsAFileOrATextWithAFolderAndItsFilesLieBesideIt) {
+  const std::filesystem::path folder = std::filesystem::temp_directory_path() / format("cohort_given_{}", getpid());
+  std::filesystem::create_directories(folder / "meshes");
+  const auto write = [&](const char* name, const std::string& text) { write_file_atomically(folder / name, text); };
+  write("meshes/rock.obj", "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n");
+  write("arm.xml",
+        "<mujoco><compiler meshdir='meshes'/><asset><mesh name='rock' file='rock.obj'/></asset><worldbody>"
+        "<body><joint axis='0 0 1'/><geom type='mesh' mesh='rock'/></body></worldbody></mujoco>");
+  const std::string scene = "<mujoco><include file='arm.xml'/></mujoco>";
+  write("scene.xml", scene);
+  write("arm.urdf",
+        "<robot name='r'><link name='a'/><link name='b'><inertial><mass value='1'/><inertia ixx='1' iyy='1' izz='1' "
+        "ixy='0' ixz='0' iyz='0'/></inertial><collision><geometry><mesh filename='package://meshes/rock.obj'/>"
+        "</geometry></collision></link><joint name='j' type='continuous'><parent link='a'/><child link='b'/></joint>"
+        "</robot>");
+  const auto dofs = [](const std::string& model, const std::string& from = "") {
+    GivenModel task(model, from);
+    EXPECT_EQ(task.scene().info().geoms.size(), 1u) << model;
+    return task.scene().info().nv;
+  };
+  EXPECT_EQ(dofs((folder / "scene.xml").string()), 1);
+  EXPECT_EQ(dofs((folder / "arm.urdf").string()), 1);
+  EXPECT_EQ(dofs(scene, folder.string()), 1);
+  const std::string missing = message_of([&] { dofs(scene); });
+  EXPECT_NE(missing.find("SceneTaskSetup::model_folder"), std::string::npos) << missing;
+  EXPECT_NE(message_of([&] { dofs((folder / "scen.xml").string()); }).find("there is no file"), std::string::npos);
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

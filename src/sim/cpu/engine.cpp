@@ -68,7 +68,7 @@ class Memory {
 MemoryPlan plan_of(const Model& model, ModelView view, const BlockRunner& runner, int threads,
                    const ParameterSet& parameters, const FieldSet& step_leaves) {
   MemoryPlan plan;
-  double state = sizeof(float), derived = 0;
+  double state = sizeof(float) * static_cast<double>(hidden_rows(view)), derived = 0;
   for (int f = 0; f < kFieldCount; ++f) {
     const Field field = static_cast<Field>(f);
     if (!has_field(step_leaves, field)) continue;
@@ -105,14 +105,14 @@ class CpuEngine final : public Engine {
       const Field field = static_cast<Field>(f);
       fields_[static_cast<std::size_t>(f)] = Memory(field_bytes(field));
     }
-    time_low_ = Memory(sizeof(float) * static_cast<std::size_t>(n_pad_));
+    hidden_ = Memory(hidden_bytes());
     separations_ = Memory(separation_bytes());
     team_ = std::make_unique<ThreadTeam>(threads_wanted_);
     for (int t = 0; t < team_->size(); ++t) {
       workspaces_.emplace_back(static_cast<std::size_t>(runner_.workspace_bytes(view_)));
     }
     data_ = data_of_fields(
-        n_pad_, static_cast<float*>(time_low_.get()), [this](Field field) { return floats(field); },
+        n_pad_, static_cast<float*>(hidden_.get()), [this](Field field) { return floats(field); },
         [this](Field field) { return ints(field); });
     // Most callers push nothing, and these are about as many rows as all others: read once somebody may have written
     // there.
@@ -289,6 +289,9 @@ class CpuEngine final : public Engine {
   std::size_t field_bytes(Field field) const {
     return 4 * static_cast<std::size_t>(size_of(field)) * static_cast<std::size_t>(n_pad_);
   }
+  std::size_t hidden_bytes() const {
+    return sizeof(float) * static_cast<std::size_t>(hidden_rows(view_)) * static_cast<std::size_t>(n_pad_);
+  }
   std::size_t separation_bytes() const {
     return 3 * sizeof(float) * static_cast<std::size_t>(view_.nseparation) * static_cast<std::size_t>(n_pad_);
   }
@@ -331,7 +334,7 @@ class CpuEngine final : public Engine {
       const Field field = static_cast<Field>(i);
       if (is_state(field)) f(fields_[static_cast<std::size_t>(i)].get(), field_bytes(field));
     }
-    f(time_low_.get(), sizeof(float) * static_cast<std::size_t>(n_pad_));
+    f(hidden_.get(), hidden_bytes());
   }
 
   void reset_one(int e) {
@@ -347,7 +350,7 @@ class CpuEngine final : public Engine {
       }
     };
     for (int f = 0; f < kFieldCount; ++f) clear(static_cast<Field>(f));
-    data_.time_low[e] = 0;
+    for (int i = 0; i < hidden_rows(view_); ++i) data_.time_low[static_cast<std::ptrdiff_t>(i) * n_pad_ + e] = 0;
     for (int i = 0; i < 3 * view_.nseparation; ++i) data_.separations[static_cast<std::ptrdiff_t>(i) * n_pad_ + e] = 0;
     const auto fill = [&](Field field, const std::vector<double>& from) {
       for (std::size_t i = 0; i < from.size(); ++i) {
@@ -374,7 +377,7 @@ class CpuEngine final : public Engine {
   int threads_wanted_;
   ParameterStore parameters_;
   std::array<Memory, kFieldCount> fields_;
-  Memory time_low_;
+  Memory hidden_;               ///< see hidden_rows
   Memory separations_;          ///< see Separations; no part of the state
   std::vector<int> link_root_;  ///< DataView::link_root
   DataView data_{};

@@ -106,14 +106,14 @@ class CudaEngineImpl final : public CudaEngine {
       const Field field = static_cast<Field>(f);
       if (has(field)) fields_[at(field)] = cuda::make_device_memory(device_, stream(), field_bytes(field));
     }
-    time_low_ = cuda::make_device_memory(device_, stream(), row_bytes());
+    hidden_ = cuda::make_device_memory(device_, stream(), hidden_bytes());
     chosen_ = cuda::make_device_memory(device_, stream(), row_bytes());
     separations_ = cuda::make_device_memory(device_, stream(), separation_values() * row_bytes());
     workspace_ = cuda::make_device_scratch(device_, workspace_bytes());
     batch_.device = device_;
     batch_.stream = stream();
     batch_.data = data_of_fields(
-        n_pad_, static_cast<float*>(time_low_.get()), [this](Field field) { return floats(field); },
+        n_pad_, static_cast<float*>(hidden_.get()), [this](Field field) { return floats(field); },
         [this](Field field) { return ints(field); });
     batch_.data.separations = separation_values() > 0 ? static_cast<float*>(separations_.get()) : nullptr;
     batch_.data.left = left_bits(step_leaves_);
@@ -460,8 +460,9 @@ class CudaEngineImpl final : public CudaEngine {
     to = static_cast<float*>(own_[slot].get());
   }
 
+  std::size_t hidden_bytes() const { return static_cast<std::size_t>(hidden_rows(model_.sizes)) * row_bytes(); }
   std::size_t state_bytes() const {
-    std::size_t bytes = row_bytes();
+    std::size_t bytes = hidden_bytes();
     for (int f = 0; f < kFieldCount; ++f) {
       if (is_state(static_cast<Field>(f))) bytes += field_bytes(static_cast<Field>(f));
     }
@@ -473,7 +474,7 @@ class CudaEngineImpl final : public CudaEngine {
       const Field field = static_cast<Field>(i);
       if (is_state(field)) f(fields_[at(field)].get(), field_bytes(field));
     }
-    f(time_low_.get(), row_bytes());
+    f(hidden_.get(), hidden_bytes());
   }
 
   Model model_;
@@ -485,7 +486,7 @@ class CudaEngineImpl final : public CudaEngine {
   int blocks_ = 0;
   // The stream outlives what is released after it.
   cuda::Stream stream_;
-  DeviceMemory model_memory_, time_low_, chosen_, separations_, defaults_memory_, roots_memory_, control_ranges_,
+  DeviceMemory model_memory_, hidden_, chosen_, separations_, defaults_memory_, roots_memory_, control_ranges_,
       workspace_;
   std::array<DeviceMemory, kFieldCount> fields_;
   std::array<DeviceMemory, 6> own_;

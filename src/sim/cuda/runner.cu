@@ -58,6 +58,7 @@ __global__ void reset_kernel(const __grid_constant__ ModelView m, const __grid_c
   clear(d.warmstart, m.nv, d.n_pad, e);
   clear(d.time, 1, d.n_pad, e);
   clear(d.time_low, 1, d.n_pad, e);
+  clear(d.history, m.nhistory, d.n_pad, e);
   clear(d.ctrl, m.nu, d.n_pad, e);
   clear(d.applied, m.nv, d.n_pad, e);
   clear(d.link_force, 6 * m.nlink, d.n_pad, e);

@@ -231,7 +231,7 @@ COHORT_KERNEL void implicit_acceleration(const ModelView& m, Workspace<L>& w, ty
     }
     for (int i = 0; i < m.nact; ++i) {
       const ActuatorRecord& a = m.actuator[i];
-      if (!(m.varies & kVariesGain) && a.gain[2] == 0 && a.bias[2] == 0) continue;
+      if (!(m.varies & kVariesGain) && a.gain[2] == 0 && a.bias[2] == 0 && a.muscle < 0) continue;
       add_rank_one<L>(m, w, a.first_wrap, a.wrap_count, w.actuator_slope[i],
                       [&](int k) { return wrap_arm<L>(m, w, k); });
     }

@@ -1,5 +1,7 @@
 /// Blocks of environments: loads their states, computes, stores. What the CPU's threads and the GPU's threads call.
 #pragma once
+#include "sim/kernels/constraint/adhesion.h"
+#include "sim/kernels/delay.h"
 #include "sim/kernels/derived.h"
 #include "sim/kernels/integrate.h"
 #include "sim/kernels/lane/data_view.h"
@@ -63,6 +65,7 @@ COHORT_KERNEL void load_block(const ModelView& m, const DataView& d, BlockEnvs e
   load_rows<L>(w.act, d.act, m.na, d.n_pad, envs);
   load_rows<L>(w.warm, d.warmstart, m.nv, d.n_pad, envs);
   load_rows<L>(w.ctrl, d.ctrl, m.nu, d.n_pad, envs);
+  if (m.ndelay > 0) take_arriving<L>(m, d, envs, w, false);
   load_rows<L>(w.applied, d.applied, m.nv, d.n_pad, envs);
   load_rows<L>(w.link_force, d.link_force, 6 * m.nlink, d.n_pad, envs);
   w.links_pushed = d.link_force != nullptr;
@@ -88,6 +91,10 @@ template <class L>
 COHORT_KERNEL typename L::V evaluate(const ModelView& m, BlockSpace<L>& b) {
   smooth_dynamics<L>(m, b.w);
   make_rows<L>(m, b.w, b.c);
+  if (m.adhesion) {
+    adhesion_arms<L>(m, b.w, b.c);
+    act<L>(m, b.w);
+  }
   return solve_constraints<L>(m, b);
 }
 
@@ -106,13 +113,14 @@ struct StepCounts {
 };
 
 /// Steps the states in the block's w.
-/// Changes w.q, w.v, w.act; writes all that is derived.
+/// Changes w.q, w.v, w.act; writes all that is derived, and w.sensordata where a sensor is delayed. time: s, before.
 template <class L>
-COHORT_KERNEL StepCounts<L> step_states(const ModelView& m, BlockSpace<L>& b) {
+COHORT_KERNEL StepCounts<L> step_states(const ModelView& m, BlockSpace<L>& b, typename L::V time) {
   using V = typename L::V;
   StepCounts<L> counts;
   counts.iterations = evaluate<L>(m, b);
   counts.contacts = counts.most = b.c.contacts;
+  if (m.delayed_sensors) sensors<L>(m, b.w, b.c, time);
   if (m.option.integrator != kRk4) {
     integrate<L>(m, b.w, solved<L>(m, b.c, counts.iterations));
     return counts;
@@ -155,6 +163,7 @@ COHORT_KERNEL typename L::M end_step(const ModelView& m, const DataView& d, Bloc
   store_rows<L>(d.qvel, w.v, m.nv, d.n_pad, envs, ok);
   store_rows<L>(d.act, w.act, m.na, d.n_pad, envs, ok);
   store_rows<L>(d.warmstart, w.qacc, m.nv, d.n_pad, envs, ok);
+  if (m.ndelay > 0) send_off<L>(m, d, envs, w, ok);
   store_of<L>(d.time, envs, select(ok, sum, time));
   store_of<L>(d.time_low, envs, select(ok, rest, low));
   alignas(64) float count[L::kWidth], used[L::kWidth], is_good[L::kWidth], is_fit[L::kWidth];
@@ -182,10 +191,11 @@ COHORT_KERNEL void step_block(const ModelView& m, const DataView& d, BlockEnvs e
   for (int lane = 0; lane < L::kWidth; ++lane) is_live[lane] = d.status[envs[lane]] == 0 ? 1.0f : 0.0f;
   b.c.live = load(is_live, static_cast<V*>(nullptr)) > V(0.0f);
   const bool leaves = last && d.left != 0;
-  b.c.rows_are_read = b.c.contacts_are_read = leaves && (d.left & (kLeftLinks | kLeftForces)) != 0;
+  b.c.rows_are_read = b.c.contacts_are_read =
+      (leaves && (d.left & (kLeftLinks | kLeftForces)) != 0) || m.delayed_sensors != 0;
   if (!any(b.c.live)) return;
   load_block<L>(m, d, envs, b);
-  const StepCounts<L> counts = step_states<L>(m, b);
+  const StepCounts<L> counts = step_states<L>(m, b, load_of<L>(d.time, envs));
   const typename L::M ok = end_step<L>(m, d, envs, b, counts);
   if (leaves) store_left<L>(m, d, envs, b.w, b.c, ok);
 }
@@ -205,6 +215,7 @@ COHORT_KERNEL void forward_block(const ModelView& m, const DataView& d, int env,
   store_rows<L>(d.qacc, w.qacc, m.nv, d.n_pad, envs, all);
   if (m.nsensor > 0) {
     sensors<L>(m, w, b.c, load(d.time + env, static_cast<V*>(nullptr)));
+    if (m.delayed_sensors) take_arriving<L>(m, d, envs, w, true);
     store_rows<L>(d.sensors, w.sensordata, m.nsensordata, d.n_pad, envs, all);
   }
   store_poses<L>(m, d, envs, w, all, true, true);

@@ -19,6 +19,7 @@
 
 #include "core/byte_stream.h"
 #include "core/error.h"
+#include "core/log.h"
 #include "sim/model_file.h"
 #include "sim/mujoco/compose.h"
 #include "sim/mujoco/handle.h"
@@ -150,10 +151,11 @@ double cpu_seconds(pid_t process) {
 
 /// Reads all that the child writes. Ends it when it neither writes nor computes for so many seconds: it waits for a
 /// file that gives nothing, which its limit of CPU time does not see. Returns false then.
-bool read_answer(int fd, pid_t child, double idle_seconds, std::string& data) {
-  constexpr int kLook = 100;  // ms
+bool read_answer(int fd, pid_t child, double idle_seconds, const std::string& files, std::string& data) {
+  constexpr int kLook = 100;                        // ms
+  constexpr double kFirstWord = 2, kNextWord = 10;  // s of computing after which the wait is said, and said again
   std::string chunk(1 << 16, '\0');
-  double used = 0;
+  double used = 0, said = 0;
   // Turns are counted, not time: while both processes are stopped none passes.
   for (double idle = 0; idle < idle_seconds;) {
     pollfd ready{fd, POLLIN, 0};
@@ -163,6 +165,9 @@ bool read_answer(int fd, pid_t child, double idle_seconds, std::string& data) {
       const double now = cpu_seconds(child);
       idle = now > used ? 0 : idle + 1e-3 * kLook;
       used = now;
+      if (used < (said == 0 ? kFirstWord : said + kNextWord)) continue;
+      said = used;
+      log::info("{}: compiling the model, {:.0f} s so far", files, used);
       continue;
     }
     const ssize_t n = ::read(fd, chunk.data(), chunk.size());
@@ -178,15 +183,23 @@ bool read_answer(int fd, pid_t child, double idle_seconds, std::string& data) {
 /// What lacks on the way to a file that MuJoCo could not open: its path is relative to that of one of the models.
 std::string where_missing(const std::filesystem::path& file, std::span<const EntityDeclaration> entities) {
   std::vector<std::filesystem::path> places;
+  const char* rule = "";
   for (const EntityDeclaration& e : entities) {
     const auto* m = std::get_if<Mjcf>(&e.morph);
     const auto* u = std::get_if<Urdf>(&e.morph);
     const std::string model = m ? m->file : u ? u->file : "";
-    if (!model.empty()) places.push_back(std::filesystem::path(model).parent_path() / file);
+    if (m && !m->xml.empty()) {
+      places.push_back(m->folder.empty() ? file : std::filesystem::path(m->folder) / file);
+      rule = m->folder.empty() ? ". What a text names is looked for in the working directory: Mjcf::folder (of a task "
+                                 "SceneTaskSetup::model_folder) names another, or give the model as a file"
+                               : "";
+    } else if (!model.empty()) {
+      places.push_back(std::filesystem::path(model).parent_path() / file);
+    }
   }
-  if (places.size() != 1) places = {file};
+  if (places.size() != 1) places = {file}, rule = "";
   std::error_code ignored;
-  return std::filesystem::exists(places[0], ignored) ? "" : ": " + what_is_missing(places[0]);
+  return std::filesystem::exists(places[0], ignored) ? "" : ": " + what_is_missing(places[0]) + rule;
 }
 
 /// What to do about a message of MuJoCo's that does not say it.
@@ -211,15 +224,38 @@ std::string remedy(const std::string& message, std::span<const EntityDeclaration
     const auto* u = std::get_if<Urdf>(&e.morph);
     return u && !u->fixed;
   });
+  const auto is_urdf = [](const EntityDeclaration& e) { return std::holds_alternative<Urdf>(e.morph); };
+  const bool all_urdf = std::all_of(entities.begin(), entities.end(), is_urdf);
+  const auto setting = [&](const char* attributes) {
+    return all_urdf ? format("<mujoco><compiler {}/></mujoco> inside <robot>", attributes)
+                    : format("<compiler {}/> inside <mujoco>", attributes);
+  };
   // The base bears the entity's own name, links below it "entity/link".
   const std::size_t named = message.find("Element name '");
   const bool of_base = named == std::string::npos ||
                        message.substr(named, message.find('\'', named + 14) - named).find('/') == std::string::npos;
   if (free_urdf && of_base && says("mass and inertia of moving bodies")) {
-    return ". A URDF whose base link has no mass is meant to stand fixed: Urdf::fixed, --fixed-base";
+    return format(
+        ". A URDF whose base link has no mass is meant to stand fixed: Urdf::fixed, --fixed-base. If it is to move, "
+        "give "
+        "it an <inertial>, or write {}",
+        setting("boundmass=\"0.001\" boundinertia=\"1e-06\""));
   }
   if (says("mass and inertia of moving bodies")) {
-    return ". Give this link a mass and an inertia (in URDF an <inertial>), or make its joint fixed";
+    return format(
+        ". Give this link a mass and an inertia (in URDF an <inertial>); or, where it only carries others, as the "
+        "links "
+        "of a planar base do, write {}, which gives every link at least so much (kg, kg m^2)",
+        setting("boundmass=\"0.001\" boundinertia=\"1e-06\""));
+  }
+  if (says("balanceinertia")) {
+    return format(
+        ". No body has such an inertia (a diagonal element is at most the sum of the other two): put the link's "
+        "<inertial> right, or write {}, which replaces it by its mean",
+        setting("balanceinertia=\"true\""));
+  }
+  if (says("inertia must be positive") || says("mass and inertia must be positive") || says("invalid mass")) {
+    return ". Put the link's mass and inertia right (in URDF its <inertial>)";
   }
   return "";
 }
@@ -247,13 +283,13 @@ CompiledScene compile_scene(std::span<const EntityDeclaration> entities, std::sp
   close(fds[1]);
   constexpr double kIdle = 20;  // s: a network's file may hang as long
   std::string data;
-  const bool answered = read_answer(fds[0], child, std::min(kIdle, options.compile_seconds), data);
+  const std::string files = describe(entities);
+  const bool answered = read_answer(fds[0], child, std::min(kIdle, options.compile_seconds), files, data);
   close(fds[0]);
   int status = 0;
   rusage used{};
   while (wait4(child, &status, 0, &used) < 0 && errno == EINTR) {
   }
-  const std::string files = describe(entities);
   COHORT_THROW_UNLESS(answered,
                       "{}: the model compiler waited {} s for a file that gives nothing; is one that it names, an "
                       "<include> or a mesh, a pipe or a device?",

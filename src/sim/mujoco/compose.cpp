@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
 #include <filesystem>
 #include <iterator>
@@ -10,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/config.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "sim/model_file.h"
@@ -18,10 +20,27 @@
 #include "sim/mujoco/numbers.h"
 #include "sim/mujoco/scene_look.h"
 #include "sim/urdf.h"
+#include "sim/xml_elements.h"
 
 namespace cohort::sim::mj {
 
 namespace {
+
+/// A file that lies in memory.
+class VirtualFile {
+ public:
+  VirtualFile(const std::string& name, const std::string& text) {
+    mj_defaultVFS(&files_);
+    mj_addBufferVFS(&files_, name.c_str(), text.data(), static_cast<int>(text.size()));
+  }
+  ~VirtualFile() { mj_deleteVFS(&files_); }
+  VirtualFile(const VirtualFile&) = delete;
+  VirtualFile& operator=(const VirtualFile&) = delete;
+  const mjVFS* get() const { return &files_; }
+
+ private:
+  mjVFS files_;
+};
 
 /// What a simulation takes for a broken state begins here (MuJoCo's mjMAXVAL).
 constexpr double kFarthest = 1e10;
@@ -42,10 +61,17 @@ void set_pose(double pos[3], double quat[4], const Pose& pose) {
   for (int i = 0; i < 4; ++i) quat[i] = pose.quat[static_cast<std::size_t>(i)] / std::sqrt(norm);
 }
 
-mjSpec* parse(const std::string& file, const std::string& xml) {
+/// folder: of a text, where the files that it names lie; empty: the working directory.
+mjSpec* parse(const std::string& file, const std::string& xml, const std::string& folder = "") {
   char error[2048] = "";
   mjSpec* spec = nullptr;
-  if (!xml.empty()) {
+  if (!xml.empty() && !folder.empty()) {
+    // The parser looks for <include> files beside the file that it is given: one that is in memory alone.
+    const std::string name = (std::filesystem::path(folder) / "model.xml").string();
+    const VirtualFile memory(name, xml);
+    spec = mj_parseXML(name.c_str(), memory.get(), error, sizeof error);
+    if (!spec) fail(error);
+  } else if (!xml.empty()) {
     spec = mj_parseXMLString(xml.c_str(), nullptr, error, sizeof error);
     if (!spec) fail(error);
   } else {
@@ -93,41 +119,146 @@ mjSpec* parse(const Mjcf& m, double memory) {
   }
   const std::string text = !m.xml.empty() ? m.xml : why_unreadable(m.file).empty() ? read_file(m.file) : "";
   const std::filesystem::path file = m.file;
-  for (const HeightFieldSize& field : height_field_sizes(text, file.parent_path())) {
+  const std::filesystem::path folder = m.xml.empty() ? file.parent_path() : std::filesystem::path(m.folder);
+  for (const HeightFieldSize& field : height_field_sizes(text, folder)) {
     check_size(field.name, field.rows, field.cols, memory);
   }
-  return parse(m.file, m.xml);
+  return parse(m.file, m.xml, m.folder);
 }
 
-/// MuJoCo knows neither ROS' packages nor its macros, and passes over what check_urdf() finds. Adds to `warnings`.
-mjSpec* parse(const Urdf& u, std::vector<std::string>& warnings) {
+/// Whether something of the body may touch.
+bool collides(const mjsBody* body) {
+  const std::vector<mjsElement*> geoms = children(body, mjOBJ_GEOM);
+  return std::any_of(geoms.begin(), geoms.end(), [](mjsElement* e) {
+    const mjsGeom* g = mjs_asGeom(e);
+    return g->contype != 0 || g->conaffinity != 0;
+  });
+}
+
+void exclude(mjSpec* spec, const std::string& one, const std::string& other) {
+  mjsExclude* pair = mjs_addExclude(spec);
+  mjs_setString(pair->bodyname1, one.c_str());
+  mjs_setString(pair->bodyname2, other.c_str());
+}
+
+/// Leaves out what the SRDF file of a URDF says. Adds to `warnings`.
+void exclude_as_srdf(mjSpec* spec, const Urdf& u, std::vector<std::string>& warnings) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  fs::path file = u.srdf;
+  const bool found_beside = u.srdf.empty();
+  if (found_beside) {
+    if (u.file.empty()) return;
+    file = fs::path(u.file).replace_extension(".srdf");
+    if (!fs::is_regular_file(file, ignored)) return;
+  }
+  if (const std::string trouble = why_unreadable(file); !trouble.empty()) fail(trouble);
+  std::set<std::string> links;
+  for (mjsElement* e = mjs_firstElement(spec, mjOBJ_BODY); e; e = mjs_nextElement(spec, e)) {
+    if (collides(mjs_asBody(e))) links.insert(mjs_getString(mjs_getName(e)));
+  }
+  std::vector<std::pair<std::string, std::string>> pairs;
+  try {
+    pairs = srdf_exclusions(read_file(file), links);
+  } catch (const Error& e) {
+    fail(format("{}: {}", file.string(), e.what()));
+  }
+  for (const auto& [one, other] : pairs) exclude(spec, one, other);
+  warnings.push_back(format("{}{}: {} pair{} of links do{} not collide", file.string(),
+                            found_beside ? " (beside the URDF file)" : "", pairs.size(), pairs.size() == 1 ? "" : "s",
+                            pairs.size() == 1 ? "es" : ""));
+}
+
+/// A base that is part of the world: MuJoCo lets parent and child collide where the parent is the world. Leaves out the
+/// pairs that it leaves out of the same robot with a free base.
+void exclude_neighbours_of_base(mjSpec* spec) {
+  std::vector<const mjsBody*> fastened, moved;
+  const auto walk = [&](const auto& self, const mjsBody* body) -> void {
+    for (mjsElement* e : children(body, mjOBJ_BODY)) {
+      const mjsBody* child = mjs_asBody(e);
+      (children(child, mjOBJ_JOINT).empty() ? fastened : moved).push_back(child);
+      if (children(child, mjOBJ_JOINT).empty()) self(self, child);
+    }
+  };
+  walk(walk, mjs_findBody(spec, "world"));
+  // What is fixed to a moved link moves with it.
+  for (std::size_t i = 0; i < moved.size(); ++i) {
+    for (mjsElement* e : children(moved[i], mjOBJ_BODY)) {
+      if (children(mjs_asBody(e), mjOBJ_JOINT).empty()) moved.push_back(mjs_asBody(e));
+    }
+  }
+  const auto name = [](const mjsBody* body) { return std::string(mjs_getString(mjs_getName(body->element))); };
+  for (const mjsBody* still : fastened) {
+    for (const mjsBody* other : moved) {
+      if (collides(still) && collides(other)) exclude(spec, name(still), name(other));
+    }
+  }
+}
+
+/// Why the <visual> shapes of a URDF are left out although there are no others; "" where they are kept.
+std::string visuals_not_kept(const std::string& text, const std::filesystem::path& folder) {
+  bool in_visual = false;
+  for (const XmlElement& e : xml_elements(text)) {
+    if (e.depth == 2 && e.name == "compiler" && e.has("discardvisual")) return "the file itself leaves visuals out";
+    if (e.depth <= 2) in_visual = e.name == "visual";
+    if (!in_visual || e.name != "mesh") continue;
+    const std::string file = e.attribute("filename");
+    std::string suffix = std::filesystem::path(file).extension().string();
+    std::transform(suffix.begin(), suffix.end(), suffix.begin(), [](unsigned char c) { return std::tolower(c); });
+    if (suffix != ".stl" && suffix != ".obj" && suffix != ".msh") {
+      return format(
+          "pictures show none of it: the visual mesh `{}` (line {}) is none of STL, OBJ and MSH, which are "
+          "read; convert it (`assimp export mesh.dae mesh.obj` say) and name the new file",
+          file, e.line);
+    }
+    const MeshPath path = resolve_mesh(file, folder);
+    if (!path.problem.empty()) return format("pictures show none of it: line {}: {}", e.line, path.problem);
+  }
+  return "";
+}
+
+/// MuJoCo knows neither ROS' packages nor its macros, and passes over what check_urdf() finds. Adds to `warnings`;
+/// fixed: u.fixed, or the file fastens the robot itself.
+mjSpec* parse(const Urdf& u, std::vector<std::string>& warnings, bool& fixed) {
   namespace fs = std::filesystem;
   const std::string trouble = u.xml.empty() ? why_unreadable(u.file) : "";
   if (!trouble.empty()) fail(trouble);
   const std::string text = u.xml.empty() ? read_file(u.file) : u.xml;
-  if (text.find("<xacro:") != std::string::npos) {
-    fail("this URDF has xacro macros, which are not known here: write them out first (`xacro FILE > robot.urdf`)");
-  }
   const std::string from = u.file.empty() ? "" : u.file + ": ";
+  if (const std::string macro = unexpanded_xacro(text); !macro.empty()) fail(from + macro);
+  const UrdfRemarks remarks = check_urdf(text);
+  const fs::path folder = fs::absolute(u.file.empty() ? "here" : u.file).parent_path();
+  const std::string unseen = remarks.seen_only ? visuals_not_kept(text, folder) : "";
   mjSpec* spec = nullptr;
   try {
-    spec = parse(u.file, u.xml);
+    if (remarks.seen_only && unseen.empty()) {
+      spec = parse("", with_visuals(text), folder.string());
+      for (mjsElement* e = mjs_firstElement(spec, mjOBJ_GEOM); e; e = mjs_nextElement(spec, e)) {
+        mjs_asGeom(e)->density = mjs_asGeom(e)->mass = 0;  // they are seen, no more
+      }
+    } else {
+      spec = parse(u.file, u.xml);
+    }
   } catch (const CompileFailure& failure) {
     // MuJoCo does not say which name. A text that is no XML has no names to look at.
-    const std::string error = check_urdf(text).error;
-    if (error.empty() || failure.message.find("XML parse error") != std::string::npos) throw;
-    fail(from + error);
+    if (remarks.error.empty() || failure.message.find("XML parse error") != std::string::npos) throw;
+    fail(from + remarks.error);
   }
-  const UrdfRemarks remarks = check_urdf(text);
   if (!remarks.error.empty()) fail(from + remarks.error);
   for (const std::string& warning : remarks.warnings) warnings.push_back(from + warning);
-  const fs::path folder = fs::absolute(u.file.empty() ? "here" : u.file).parent_path();
+  if (remarks.seen_only) {
+    warnings.push_back(from + "its links have <visual> and no <collision> elements, so that nothing touches them; " +
+                       (unseen.empty() ? "the visuals are kept for pictures" : unseen));
+  }
   for (mjsElement* e = mjs_firstElement(spec, mjOBJ_MESH); e && !spec->strippath; e = mjs_nextElement(spec, e)) {
     mjsMesh* mesh = mjs_asMesh(e);
     const MeshPath path = resolve_mesh(mjs_getString(mesh->file), folder);
     if (!path.problem.empty()) fail(from + path.problem);
     mjs_setString(mesh->file, path.file.c_str());
   }
+  exclude_as_srdf(spec, u, warnings);
+  fixed = fixed || remarks.on_world;
+  if (fixed) exclude_neighbours_of_base(spec);
   return spec;
 }
 
@@ -228,6 +359,7 @@ class Composer {
       else
         fail(format("cone `{}` is not known: pyramidal or elliptic", *o.cone));
     }
+    for (const std::array<std::string, 2>& pair : o.exclude) exclude(spec_, link_named(pair[0]), link_named(pair[1]));
     if (o.iterations) opt.iterations = *o.iterations;
     if (o.tolerance) opt.tolerance = *o.tolerance;
   }
@@ -265,6 +397,25 @@ class Composer {
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
   const std::string& name() const { return entities_[current_].name; }
+
+  /// The whole name of a link that SceneOptions::exclude names, perhaps without its entity's.
+  std::string link_named(const std::string& wanted) const {
+    std::vector<std::string> names, matches;
+    for (mjsElement* e = mjs_firstElement(spec_, mjOBJ_BODY); e; e = mjs_nextElement(spec_, e)) {
+      const std::string name = mjs_getString(mjs_getName(e));
+      if (name == wanted) return name;
+      if (!name.empty()) names.push_back(name.substr(name.rfind('/') + 1));
+      if (name.ends_with("/" + wanted)) matches.push_back(name);
+    }
+    if (matches.size() == 1) return matches[0];
+    if (matches.size() > 1) {
+      fail(format("exclude names the link `{}`, and there are {} and {}: give it with its entity's name", wanted,
+                  matches[0], matches[1]));
+    }
+    const std::string near = config::nearest(wanted, names);
+    fail(format("exclude names the link `{}`, and no link has that name{}", wanted,
+                near.empty() ? "" : format("; is `{}` meant?", near)));
+  }
 
   /// Notes what an entity has brought: `bodies` and `geoms` were in the world before it.
   void note_members(std::size_t entity, const std::vector<mjsElement*>& bodies, const std::vector<mjsElement*>& geoms) {
@@ -408,7 +559,8 @@ class Composer {
   }
 
   void add(const Urdf& u) {
-    mjSpec* child = parse(u, warnings_);
+    bool fixed = u.fixed;
+    mjSpec* child = parse(u, warnings_, fixed);
     const auto is_mjcf = [](const EntityDeclaration& e) { return std::holds_alternative<Mjcf>(e.morph); };
     if (takes_options_ && std::none_of(entities_.begin(), entities_.end(), is_mjcf)) {
       spec_->option = child->option;  // of its <mujoco> element
@@ -416,7 +568,7 @@ class Composer {
     }
     const std::vector<mjsElement*> bodies = children(mjs_findBody(child, "world"), mjOBJ_BODY);
     // A file may say itself that its base moves freely (a joint `floating`).
-    if (u.fixed || std::any_of(bodies.begin(), bodies.end(), [](auto* e) { return has_free_joint(mjs_asBody(e)); })) {
+    if (fixed || std::any_of(bodies.begin(), bodies.end(), [](auto* e) { return has_free_joint(mjs_asBody(e)); })) {
       attach(child, world_, u.pose);
       return;
     }

@@ -17,6 +17,9 @@ namespace {
 std::size_t count(mjtSize n) {
   return static_cast<std::size_t>(n);
 }
+std::size_t count_of(int n) {
+  return static_cast<std::size_t>(n);
+}
 
 std::vector<double> copy(const mjtNum* from, mjtSize n) {
   return std::vector<double>(from, from + n);
@@ -61,16 +64,8 @@ ActuatorInfo describe_actuator(const mjModel& m, int i) {
       if (bias[1] == 0 && bias[2] == -gain[0]) a.kind = ActuatorInfo::Kind::kVelocity;
     }
   }
-  const bool affine_gain = m.actuator_gaintype[i] == mjGAIN_AFFINE;
-  if (a.ctrl_count == 1 && m.actuator_outnum[i] == 1 && (affine_gain || m.actuator_gaintype[i] == mjGAIN_FIXED) &&
-      m.actuator_biastype[i] == mjBIAS_AFFINE && bias[1] != 0) {
-    const double length = m.actuator_length0[m.actuator_outadr[i]];
-    const double factor = gain[0] + (affine_gain ? gain[1] * length : 0), offset = bias[0] + bias[1] * length;
-    a.servo = factor != 0;
-    a.holds_at_once = a.servo && (offset == 0 || dynamics == mjDYN_NONE);
-    // The control is what the activation goes to, but for an integrator, whose activation stays where no control is.
-    if (a.servo && offset != 0 && dynamics != mjDYN_INTEGRATOR) a.hold = -offset / factor;
-  }
+  const ServoHold hold = servo_hold(m, i, m.actuator_length0[m.actuator_outadr[i]], 0);
+  a.servo = hold.servo, a.holds_at_once = hold.at_once, a.hold = hold.control;
   return a;
 }
 
@@ -256,6 +251,43 @@ ModelPtr load(std::span<const std::uint8_t> mjb) {
   return model;
 }
 
+ServoHold servo_hold(const mjModel& m, int i, double length, double activation) {
+  const double* gain = m.actuator_gainprm + mjNGAIN * i;
+  const double* bias = m.actuator_biasprm + mjNBIAS * i;
+  const bool affine_gain = m.actuator_gaintype[i] == mjGAIN_AFFINE;
+  if (m.actuator_ctrlnum[i] != 1 || m.actuator_outnum[i] != 1 ||
+      (!affine_gain && m.actuator_gaintype[i] != mjGAIN_FIXED) || m.actuator_biastype[i] != mjBIAS_AFFINE ||
+      bias[1] == 0) {
+    return {};
+  }
+  const double factor = gain[0] + (affine_gain ? gain[1] * length : 0), offset = bias[0] + bias[1] * length;
+  if (factor == 0) return {};
+  const double input = offset == 0 ? 0 : -offset / factor;
+  constexpr double kRounding = 1e-6;
+  const int dynamics = m.actuator_dyntype[i];
+  const bool reached = std::abs(activation - input) <= kRounding * std::max(1.0, std::abs(input));
+  // The control is what the activation goes to, but for an integrator, whose activation stays where no control is.
+  return {
+      .servo = true, .at_once = dynamics == mjDYN_NONE || reached, .control = dynamics == mjDYN_INTEGRATOR ? 0 : input};
+}
+
+std::vector<ServoHold> servo_holds(const mjModel& m, mjData& d, std::span<const double> qpos,
+                                   std::span<const double> act) {
+  std::copy(qpos.begin(), qpos.end(), d.qpos);
+  mj_kinematics(&m, &d);
+  mj_comPos(&m, &d);
+  mj_camlight(&m, &d);
+  mj_tendon(&m, &d);
+  mj_transmission(&m, &d);
+  std::vector<ServoHold> holds;
+  for (int i = 0; i < m.nactuator; ++i) {
+    const int first = m.actuator_actadr[i], count = m.actuator_actnum[i];
+    const double activation = first >= 0 && count > 0 ? act[count_of(first + count - 1)] : 0;
+    holds.push_back(servo_hold(m, i, d.actuator_length[m.actuator_outadr[i]], activation));
+  }
+  return holds;
+}
+
 ModelInfo describe(const mjModel& m) {
   constexpr const char* kIntegrators[] = {"Euler", "RK4", "implicit", "implicitfast", "discrete"};
   constexpr const char* kSolvers[] = {"PGS", "CG", "Newton"};
@@ -309,10 +341,29 @@ ModelInfo describe(const mjModel& m) {
     info.geoms.push_back({m.names + m.name_geomadr[g], geom_type(m.geom_type[g]), m.geom_bodyid[g]});
   }
   for (int k = 0; k < m.nkey; ++k) {
-    info.keyframes.push_back({m.names + m.name_keyadr[k], m.key_time[k], copy(m.key_qpos + k * m.nq, m.nq),
-                              copy(m.key_qvel + k * m.nv, m.nv), copy(m.key_act + k * m.na, m.na),
-                              copy(m.key_ctrl + k * m.nu, m.nu), copy(m.key_mpos + k * m.nmocap * 3, m.nmocap * 3),
-                              copy(m.key_mquat + k * m.nmocap * 4, m.nmocap * 4)});
+    info.keyframes.push_back({m.names + m.name_keyadr[k],
+                              m.key_time[k],
+                              copy(m.key_qpos + k * m.nq, m.nq),
+                              copy(m.key_qvel + k * m.nv, m.nv),
+                              copy(m.key_act + k * m.na, m.na),
+                              copy(m.key_ctrl + k * m.nu, m.nu),
+                              copy(m.key_mpos + k * m.nmocap * 3, m.nmocap * 3),
+                              copy(m.key_mquat + k * m.nmocap * 4, m.nmocap * 4),
+                              {},
+                              {}});
+  }
+  const bool servos =
+      std::any_of(info.actuators.begin(), info.actuators.end(), [](const ActuatorInfo& a) { return a.servo; });
+  const DataPtr data(servos && m.nkey > 0 ? mj_makeData(&m) : nullptr);
+  for (KeyframeInfo& key : info.keyframes) {
+    key.hold.resize(info.actuators.size());
+    key.hold_later.resize(info.actuators.size());
+    if (!data) continue;
+    const std::vector<ServoHold> holds = servo_holds(m, *data, key.qpos, key.act);
+    for (std::size_t i = 0; i < holds.size(); ++i) {
+      key.hold[i] = holds[i].control;
+      key.hold_later[i] = holds[i].servo && !holds[i].at_once;
+    }
   }
   info.parts = {m.nsite, m.ntendon, m.neq, m.npair, m.nexclude, m.nmesh, m.nhfield, m.ncam};
   return info;

@@ -43,7 +43,7 @@ void Importer::options() {
   r.scale = f32(1.0 / (m_.stat.meaninertia * std::max<double>(1, static_cast<double>(m_.nv))));
   r.integrator = o.integrator;
   r.elliptic = o.cone == mjCONE_ELLIPTIC;
-  r.newton = o.solver == mjSOL_NEWTON;
+  r.newton = o.solver != mjSOL_CG;  // PGS goes to the same solution: taken_otherwise()
   r.iterations = o.iterations;
   r.ls_iterations = o.ls_iterations;
   r.warmstart = !off(mjDSBL_WARMSTART);

@@ -107,7 +107,46 @@ void Importer::path(TendonRecord& r, int t) {
 
 void Importer::tendons_and_actuators() {
   for (int t = 0; t < m_.ntendon; ++t) out_.tendon.push_back(tendon(t));
-  for (int i = 0; i < m_.nactuator; ++i) out_.actuator.push_back(actuator(i));
+  for (int i = 0; i < m_.nactuator; ++i) {
+    out_.actuator.push_back(actuator(i));
+    if (is_delayed(m_, i)) delay(0, m_.actuator_ctrladr[i], m_.actuator_delay[i], m_.actuator_history + 2 * i);
+  }
+}
+
+/// MuJoCo keeps `nsample` values, the newest of the step before; older ones are the oldest, newer ones the newest. Its
+/// splines are flat at both ends.
+void Importer::delay(int sensor, int channel, double seconds, const int* history) {
+  constexpr double kRounding = 1e-6;  // of a quotient of two times of the file
+  const int samples = history[0], interpolation = history[1];
+  double steps = seconds / m_.opt.timestep;
+  if (std::abs(steps - std::round(steps)) < kRounding) steps = std::round(steps);
+  const auto at_lag = [&](double lag) { return std::clamp(static_cast<int>(lag), 1, samples); };
+  const int newer = at_lag(std::floor(steps)), older = at_lag(std::ceil(steps));
+  std::map<int, double> weight;
+  if (interpolation == 0 || newer == older) {
+    weight[older] = 1;
+  } else {
+    const double x = std::ceil(steps) - steps;  // 0 at the older one
+    if (interpolation == 1) {
+      weight[older] = 1 - x, weight[newer] = x;
+    } else {
+      weight[older] = (2 * x - 3) * x * x + 1, weight[newer] = (3 - 2 * x) * x * x;
+      const double leaves = ((x - 2) * x + 1) * x / 2, arrives = (x - 1) * x * x / 2;
+      if (older < samples) weight[newer] += leaves, weight[older + 1] -= leaves;
+      if (newer > 1) weight[newer - 1] += arrives, weight[older] -= arrives;
+    }
+  }
+  DelayRecord r{};
+  r.sensor = sensor;
+  r.channel = channel;
+  r.first_row = out_.sizes.nhistory;
+  r.count = weight.rbegin()->first;
+  for (const auto& [lag, w] : weight) {
+    r.lag[r.taps] = lag;
+    r.weight[r.taps++] = f32(w);
+  }
+  out_.sizes.nhistory += r.count;
+  out_.delay.push_back(r);
 }
 
 /// Transmissions whose arms the pose decides get a wrap for every dof they can move.
@@ -135,6 +174,24 @@ void Importer::transmission(ActuatorRecord& r, int i) {
     }
     for (const auto& [dof, sign] : side) out_.wrap.push_back({-1, dof, sign});
     r.wrap_count = static_cast<int>(side.size());
+  } else if (kind == mjTRN_SLIDERCRANK) {
+    const int slider = m_.actuator_trnid[2 * i + 1];
+    r.transmission = kTransmissionSliderCrank;
+    r.target = add_site(target);
+    r.reference = add_site(slider);
+    r.rod = f32(m_.actuator_cranklength[i]);
+    std::map<int, int> ends;
+    for (int d : chain_of(m_.site_bodyid[target])) ends[d] |= kMovesCrank;
+    for (int d : chain_of(m_.site_bodyid[slider])) ends[d] |= kMovesSlider;
+    for (const auto& [dof, moved] : ends) out_.wrap.push_back({-1, dof, static_cast<float>(moved)});
+    r.wrap_count = static_cast<int>(ends.size());
+  } else if (kind == mjTRN_BODY) {
+    r.transmission = kTransmissionContacts;
+    r.target = target;
+    for (int d = 0; d < m_.nv; ++d) out_.wrap.push_back({-1, d, 1});
+    r.wrap_count = static_cast<int>(m_.nv);
+    out_.sizes.adhesion = 1;
+    out_.sizes.keep_contacts = 1;
   } else if (m_.jnt_type[target] == mjJNT_FREE || m_.jnt_type[target] == mjJNT_BALL) {
     const bool ball = m_.jnt_type[target] == mjJNT_BALL;
     r.transmission = ball ? kTransmissionBall : kTransmissionFree;
@@ -145,6 +202,41 @@ void Importer::transmission(ActuatorRecord& r, int i) {
   } else {
     std::tie(r.first_wrap, r.wrap_count) = joint_wrap(target, gear[0]);
   }
+}
+
+MuscleCurve Importer::muscle_curve(const mjtNum* prm, int i) const {
+  const mjtNum* lengths = m_.actuator_lengthrange + 2 * m_.actuator_outadr[i];
+  const double force = prm[2] < 0 ? prm[3] / std::max(mjMINVAL, m_.actuator_acc0[m_.actuator_outadr[i]]) : prm[2];
+  const double optimum = std::max(mjMINVAL, (lengths[1] - lengths[0]) / std::max(mjMINVAL, prm[1] - prm[0]));
+  MuscleCurve c{};
+  c.shortest = f32(lengths[0]);
+  c.offset = f32(prm[0]);
+  c.per_length = f32(1 / optimum);
+  c.per_speed = f32(1 / std::max(mjMINVAL, optimum * prm[6]));
+  c.force = f32(force);
+  c.lmin = f32(prm[4]);
+  c.lmax = f32(prm[5]);
+  c.fpmax = f32(prm[7]);
+  c.fvmax = f32(prm[8]);
+  return c;
+}
+
+int Importer::muscle(int i) {
+  MuscleRecord r{};
+  r.has_gain = m_.actuator_gaintype[i] == mjGAIN_MUSCLE;
+  r.has_bias = m_.actuator_biastype[i] == mjBIAS_MUSCLE;
+  const bool moves = m_.actuator_dyntype[i] == mjDYN_MUSCLE;
+  if (!r.has_gain && !r.has_bias && !moves) return -1;
+  if (r.has_gain) r.gain = muscle_curve(m_.actuator_gainprm + mjNGAIN * i, i);
+  if (r.has_bias) r.bias = muscle_curve(m_.actuator_biasprm + mjNBIAS * i, i);
+  if (moves) {
+    const mjtNum* times = m_.actuator_dynprm + mjNDYN * i;
+    r.activation = f32(times[0]);
+    r.deactivation = f32(times[1]);
+    r.smoothing = times[2] < mjMINVAL ? 0 : f32(times[2]);
+  }
+  out_.muscle.push_back(r);
+  return static_cast<int>(out_.muscle.size()) - 1;
 }
 
 ActuatorRecord Importer::actuator(int i) {
@@ -164,10 +256,14 @@ ActuatorRecord Importer::actuator(int i) {
       r.dynamics = kDynamicsFilterExact;
       r.exact_factor = f32(tau * (1 - std::exp(-m_.opt.timestep / tau)));
       break;
+    case mjDYN_MUSCLE:
+      r.dynamics = kDynamicsMuscle;
+      break;
     default:
       r.dynamics = kDynamicsNone;
   }
   r.tau = f32(tau);
+  r.muscle = muscle(i);
   r.act_early = m_.actuator_actearly[i];
   // A servo of fixed gain and affine bias: its set point means an angle, whatever whole turns it has. That its gain and
   // its bias fit is looked up where they are used, because environments may change them.
@@ -181,9 +277,10 @@ ActuatorRecord Importer::actuator(int i) {
   }
   const mjtNum* gain = m_.actuator_gainprm + mjNGAIN * i;
   const mjtNum* bias = m_.actuator_biasprm + mjNBIAS * i;
-  r.gain_values = m_.actuator_gaintype[i] == mjGAIN_AFFINE ? 3 : 1;
+  // A muscle's curves are none of the values that environments may change.
+  r.gain_values = m_.actuator_gaintype[i] == mjGAIN_AFFINE ? 3 : m_.actuator_gaintype[i] == mjGAIN_MUSCLE ? 0 : 1;
   r.bias_values = m_.actuator_biastype[i] == mjBIAS_AFFINE ? 3 : 0;
-  put(r.gain, gain, m_.actuator_gaintype[i] == mjGAIN_AFFINE ? 3 : 1);
+  put(r.gain, gain, r.gain_values);
   if (m_.actuator_biastype[i] == mjBIAS_AFFINE) put(r.bias, bias, 3);
   r.ctrl_limited = m_.actuator_ctrllimited[r.ctrl] && !off(mjDSBL_CLAMPCTRL);
   r.ctrl_lower = f32(m_.actuator_ctrlrange[2 * r.ctrl]);

@@ -68,8 +68,13 @@ int Importer::add_mesh(int mesh) {
   }
   add_vertices(r, mesh, ids);
   add_faces(r, mesh, ids);
-  add_directions(r);
-  add_sides(r);
+  // Edges are looked at one by one where there are few (by_axes, are_lane_polytopes): not of a scanned object, whose
+  // pairs of edges would take longer to import than all else.
+  constexpr int kMostFacesWithEdges = 1024;
+  if (r.face_count <= kMostFacesWithEdges) {
+    add_directions(r);
+    add_sides(r);
+  }
   out_.mesh.push_back(r);
   return mesh_index_[mesh] = static_cast<int>(out_.mesh.size()) - 1;
 }

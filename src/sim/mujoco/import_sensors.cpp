@@ -123,6 +123,19 @@ SensorRecord Importer::sensor(int i) {
     case kSensorActuatorForce:
       r.index = object;
       break;
+    case kSensorLimitPos:
+    case kSensorLimitVel:
+    case kSensorLimitForce: {
+      const bool tendon = object_type == mjOBJ_TENDON;
+      r.index = -1;
+      for (std::size_t k = 0; k < out_.limit.size(); ++k) {
+        const LimitRecord& limit = out_.limit[k];
+        if ((limit.kind == 2) == tendon && limit.index == (tendon ? object : m_.jnt_qposadr[object])) {
+          r.index = static_cast<int>(k);
+        }
+      }
+      break;
+    }
     case kSensorSubtreeCom:
     case kSensorSubtreeLinVel:
     case kSensorSubtreeAngMom:
@@ -144,6 +157,19 @@ SensorRecord Importer::sensor(int i) {
       if (m_.sensor_refid[i] >= 0) r.reference = add_object_frame(m_.sensor_reftype[i], m_.sensor_refid[i]);
   }
   if (r.kind == kSensorFrameAxis) r.index = type - mjSENS_FRAMEXAXIS;
+  if (r.kind == kSensorCamProjection) {
+    const int camera = m_.sensor_refid[i];
+    const int* pixels = m_.cam_resolution + 2 * camera;
+    const float *intrinsic = m_.cam_intrinsic + 4 * camera, *size = m_.cam_sensorsize + 2 * camera;
+    const double by_angle = 0.5 / std::tan(m_.cam_fovy[camera] * mjPI / 360) * pixels[1];
+    const bool measured = size[0] != 0 && size[1] != 0;
+    for (int k = 0; k < 2; ++k) {
+      // x points right on the image and y down; the camera looks along -z.
+      const double focal = measured ? double{intrinsic[k]} / double{size[k]} * pixels[k] : by_angle;
+      r.image[k] = f32(k == 0 ? -focal : focal);
+      r.image[2 + k] = f32(pixels[k] / 2.0);
+    }
+  }
   if (r.kind == kSensorTouch || r.kind == kSensorForce || r.kind == kSensorTorque || r.kind == kSensorRangefinder) {
     r.link = m_.site_bodyid[object];
   }
@@ -248,6 +274,10 @@ void Importer::sensors() {
   for (int i = 0; i < m_.nsensor; ++i) {
     const SensorRecord r = sensor(i);
     out_.sensor.push_back(r);
+    if (m_.sensor_historyadr[i] >= 0 && m_.sensor_delay[i] > 0) {
+      out_.sizes.delayed_sensors = 1;
+      for (int k = 0; k < r.dim; ++k) delay(1, r.address + k, m_.sensor_delay[i], m_.sensor_history + 2 * i);
+    }
     range |= r.kind == kSensorRangefinder;
     out_.sizes.keep_contacts |=
         r.kind == kSensorTouch || r.kind == kSensorContact || r.kind == kSensorForce || r.kind == kSensorTorque;

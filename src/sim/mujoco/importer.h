@@ -154,6 +154,11 @@ class Importer {
   int add_site(int site);
   void fluid();
   ActuatorRecord actuator(int i);
+  /// A control's or sensor number's delay in seconds; history: number of samples, interpolation.
+  void delay(int sensor, int channel, double seconds, const int* history);
+  MuscleCurve muscle_curve(const double* prm, int i) const;
+  /// The curves and times of an actuator that is, or acts like, a muscle; -1: it does not.
+  int muscle(int i);
   /// Fills in transmission, wraps and gear.
   void transmission(ActuatorRecord& r, int i);
   EqualityRecord frame_equality(int i);

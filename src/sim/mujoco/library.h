@@ -46,13 +46,16 @@ class Function<R(A...)> {
 
 // Every function that Cohort calls; what is not here does not link.
 #define COHORT_MUJOCO_FUNCTION(name) inline constinit const Function<decltype(::name)> name(#name)
+COHORT_MUJOCO_FUNCTION(mj_addBufferVFS);
 COHORT_MUJOCO_FUNCTION(mj_camlight);
 COHORT_MUJOCO_FUNCTION(mj_comPos);
 COHORT_MUJOCO_FUNCTION(mj_compile);
 COHORT_MUJOCO_FUNCTION(mj_contactForce);
+COHORT_MUJOCO_FUNCTION(mj_defaultVFS);
 COHORT_MUJOCO_FUNCTION(mj_deleteData);
 COHORT_MUJOCO_FUNCTION(mj_deleteModel);
 COHORT_MUJOCO_FUNCTION(mj_deleteSpec);
+COHORT_MUJOCO_FUNCTION(mj_deleteVFS);
 COHORT_MUJOCO_FUNCTION(mj_flex);
 COHORT_MUJOCO_FUNCTION(mj_forward);
 COHORT_MUJOCO_FUNCTION(mj_fullM);
@@ -71,6 +74,7 @@ COHORT_MUJOCO_FUNCTION(mj_sizeModel);
 COHORT_MUJOCO_FUNCTION(mj_stateSize);
 COHORT_MUJOCO_FUNCTION(mj_step);
 COHORT_MUJOCO_FUNCTION(mj_tendon);
+COHORT_MUJOCO_FUNCTION(mj_transmission);
 COHORT_MUJOCO_FUNCTION(mj_versionString);
 COHORT_MUJOCO_FUNCTION(mjb_apply);
 COHORT_MUJOCO_FUNCTION(mjb_defaultConfig);
@@ -98,6 +102,7 @@ COHORT_MUJOCO_FUNCTION(mjr_resizeOffscreen);
 COHORT_MUJOCO_FUNCTION(mjr_setBuffer);
 COHORT_MUJOCO_FUNCTION(mjs_addBody);
 COHORT_MUJOCO_FUNCTION(mjs_addCamera);
+COHORT_MUJOCO_FUNCTION(mjs_addExclude);
 COHORT_MUJOCO_FUNCTION(mjs_addFrame);
 COHORT_MUJOCO_FUNCTION(mjs_addFreeJoint);
 COHORT_MUJOCO_FUNCTION(mjs_addGeom);
@@ -107,6 +112,7 @@ COHORT_MUJOCO_FUNCTION(mjs_addMaterial);
 COHORT_MUJOCO_FUNCTION(mjs_addMesh);
 COHORT_MUJOCO_FUNCTION(mjs_addTexture);
 COHORT_MUJOCO_FUNCTION(mjs_asBody);
+COHORT_MUJOCO_FUNCTION(mjs_asGeom);
 COHORT_MUJOCO_FUNCTION(mjs_asHField);
 COHORT_MUJOCO_FUNCTION(mjs_asJoint);
 COHORT_MUJOCO_FUNCTION(mjs_asKey);

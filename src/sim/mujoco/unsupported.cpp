@@ -48,7 +48,6 @@ class Finder {
     const mjOption& o = m_.opt;
     if (o.integrator == mjINT_IMPLICIT) add("integrator implicit");
     if (o.integrator == mjINT_DISCRETE) add("integrator discrete");
-    if (o.solver == mjSOL_PGS) add("solver PGS");
     if (o.noslip_iterations > 0) add("noslip solver");
     const struct {
       int bit;
@@ -78,10 +77,13 @@ class Finder {
       if (m_.pair_adhesion[i] != 0) add("adhesive contact of pair", name(m_.name_pairadr, i), i);
     }
     for (int i = 0; i < m_.nsensor; ++i) {
-      if (m_.sensor_historyadr[i] >= 0) add("delayed sensor", name(m_.name_sensoradr, i), i);
+      if (m_.sensor_interval[2 * i] > 0) add("sensor with an interval", name(m_.name_sensoradr, i), i);
     }
     for (int i = 0; i < m_.nactuator; ++i) {
-      if (m_.actuator_historyadr[i] >= 0) add("delayed actuator", name(m_.name_actuatoradr, i), i);
+      // Within a step of RK4 other controls arrive at each of its stages.
+      if (is_delayed(m_, i) && m_.opt.integrator == mjINT_RK4) {
+        add("delayed actuator with the integrator RK4", name(m_.name_actuatoradr, i), i);
+      }
       const int group = m_.actuator_group[i];
       if (group >= 0 && group < 31 && (m_.opt.disableactuator >> group & 1) != 0) {
         add(format("disabled actuator group {}, of actuator", group), name(m_.name_actuatoradr, i), i);
@@ -170,16 +172,12 @@ class Finder {
     for (int i = 0; i < m_.nactuator; ++i) {
       const char* n = name(m_.name_actuatoradr, i);
       const int trn = m_.actuator_trntype[i];
-      if (trn != mjTRN_JOINT && trn != mjTRN_JOINTINPARENT && trn != mjTRN_TENDON && trn != mjTRN_SITE) {
-        add(trn == mjTRN_SLIDERCRANK ? "slider-crank actuator"
-            : trn == mjTRN_BODY      ? "adhesion actuator"
-                                     : "actuator on a relative orientation",
-            n, i);
+      if (trn != mjTRN_JOINT && trn != mjTRN_JOINTINPARENT && trn != mjTRN_TENDON && trn != mjTRN_SITE &&
+          trn != mjTRN_SLIDERCRANK && trn != mjTRN_BODY) {
+        add("actuator on a relative orientation", n, i);
       }
       const int dyn = m_.actuator_dyntype[i], gain = m_.actuator_gaintype[i], bias = m_.actuator_biastype[i];
-      if (dyn == mjDYN_MUSCLE || gain == mjGAIN_MUSCLE || bias == mjBIAS_MUSCLE) {
-        add("muscle actuator", n, i);
-      } else if (dyn == mjDYN_DCMOTOR || gain == mjGAIN_DCMOTOR || bias == mjBIAS_DCMOTOR) {
+      if (dyn == mjDYN_DCMOTOR || gain == mjGAIN_DCMOTOR || bias == mjBIAS_DCMOTOR) {
         add("DC motor", n, i);
       } else if (gain == mjGAIN_PID || dyn == mjDYN_PID) {
         add("PID actuator", n, i);
@@ -211,7 +209,9 @@ class Finder {
             break;
           }
         }
-      } else if (m_.sensor_objtype[i] == mjOBJ_CAMERA && m_.cam_mode[m_.sensor_objid[i]] != 0) {
+      } else if ((m_.sensor_objtype[i] == mjOBJ_CAMERA && m_.cam_mode[m_.sensor_objid[i]] != 0) ||
+                 (m_.sensor_reftype[i] == mjOBJ_CAMERA && m_.sensor_refid[i] >= 0 &&
+                  m_.cam_mode[m_.sensor_refid[i]] != 0)) {
         add("sensor of a camera that tracks", n, i);
       }
     }
@@ -347,9 +347,24 @@ int sensor_kind(int type) {
       return kSensorSubtreeLinVel;
     case mjSENS_SUBTREEANGMOM:
       return kSensorSubtreeAngMom;
+    case mjSENS_JOINTLIMITPOS:
+    case mjSENS_TENDONLIMITPOS:
+      return kSensorLimitPos;
+    case mjSENS_JOINTLIMITVEL:
+    case mjSENS_TENDONLIMITVEL:
+      return kSensorLimitVel;
+    case mjSENS_JOINTLIMITFRC:
+    case mjSENS_TENDONLIMITFRC:
+      return kSensorLimitForce;
+    case mjSENS_CAMPROJECTION:
+      return kSensorCamProjection;
     default:
       return -1;
   }
+}
+
+bool is_delayed(const mjModel& m, int actuator) {
+  return m.actuator_historyadr[actuator] >= 0 && m.actuator_delay[actuator] > 0;
 }
 
 bool stops_rays(const mjModel& m, int geom) {

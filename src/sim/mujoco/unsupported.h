@@ -24,6 +24,8 @@ void for_each_candidate_pair(const mjModel& m, const std::function<void(const Ca
 int pair_kernel(int type1, int type2);
 /// SensorKind of a type of MuJoCo's, or -1.
 int sensor_kind(int type);
+/// Whether an actuator's controls act later: a history without a delay changes nothing.
+bool is_delayed(const mjModel& m, int actuator);
 /// True for a geom that a ray does not pass through.
 bool stops_rays(const mjModel& m, int geom);
 

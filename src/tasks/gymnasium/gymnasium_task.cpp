@@ -14,16 +14,27 @@ std::size_t env_index(int env) {
   return static_cast<std::size_t>(env);
 }
 
+/// COHORT_GYMNASIUM_ASSETS; else the copy beside an installed program; else where set-up has put it.
+std::filesystem::path assets_folder() {
+  namespace fs = std::filesystem;
+  if (const char* named = std::getenv("COHORT_GYMNASIUM_ASSETS"); named && *named) return named;
+  std::error_code unknown;
+  const fs::path program = fs::read_symlink("/proc/self/exe", unknown);
+  if (!unknown) {
+    fs::path installed = program.parent_path().parent_path() / COHORT_GYMNASIUM_INSTALLED;
+    if (fs::is_directory(installed, unknown)) return installed;
+  }
+  return COHORT_GYMNASIUM_ASSETS;
+}
+
 }  // namespace
 
 std::string gymnasium_model(const GymnasiumModel& model) {
-  const char* named = std::getenv("COHORT_GYMNASIUM_ASSETS");
-  const std::filesystem::path folder = named ? named : COHORT_GYMNASIUM_ASSETS;
-  const std::filesystem::path file = folder / model.file;
   std::error_code unknown;
+  const std::filesystem::path file = assets_folder() / model.file;
   COHORT_THROW_UNLESS(
       std::filesystem::exists(file, unknown),
-      "{}: its model is part of gymnasium, and {} is not there: `scripts/setup --tests` brings it, or "
+      "{}: its model is part of gymnasium, and {} is not there: `scripts/setup` brings it, or "
       "set COHORT_GYMNASIUM_ASSETS to the folder gymnasium/envs/mujoco/assets of an installed gymnasium",
       model.name, file.string());
   return read_file(file);

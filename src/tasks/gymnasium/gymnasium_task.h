@@ -29,7 +29,8 @@ struct GymnasiumModel {
   bool has_camera = false;  ///< one that is called `track`
 };
 
-/// Text of the model. Throws Error, with the command that brings it, where gymnasium is not installed.
+/// Text of the model, from COHORT_GYMNASIUM_ASSETS, else from share/cohort/gymnasium of an installed prefix, else from
+/// set-up's wheels. Throws Error, with the command that brings it, where it is not there.
 std::string gymnasium_model(const GymnasiumModel& model);
 
 /// All of a setup but observations and reward terms, with settings read.

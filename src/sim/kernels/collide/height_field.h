@@ -2,32 +2,49 @@
 /// at once.
 #pragma once
 #include "sim/kernels/collide/collide.h"
+#include "sim/kernels/collide/spread.h"
 
 namespace cohort::sim {
 
-/// Where each lane's contacts are collected; a full lane keeps its deepest ones.
+/// Where each lane's contacts are collected; of more than find a place, those that spread.h chooses.
 template <class L>
 struct LaneContacts {
+  using V = typename L::V;
   float dist[kMaxPairContacts][L::kWidth], pos[kMaxPairContacts][3][L::kWidth], normal[kMaxPairContacts][3][L::kWidth];
-  int count[L::kWidth];
+  SpreadChoice<kMaxPairContacts> choice[L::kWidth];
+  const PairPose<V>& pose;  ///< of the field and the shape
+  float reach, inverse;     ///< m, and one over the shape's bounding radius
 
-  COHORT_LANE LaneContacts() {  // NOLINT: the numbers are written before they are read
-    for (int& n : count) n = 0;
+  /// radius: of the shape's bounding sphere, m.
+  COHORT_LANE LaneContacts(const PairPose<V>& pair, float margin_and_gap, float radius)  // NOLINT: written before read
+      : pose(pair), reach(margin_and_gap), inverse(1.0f / radius) {
+    for (auto& c : choice) c.clear();
   }
   COHORT_LANE void keep(int lane, float d, const float* p, const float* n) {
-    int slot = count[lane];
-    if (slot == kMaxPairContacts) {
-      // The shallowest makes room for a deeper one.
-      slot = 0;
-      for (int k = 1; k < kMaxPairContacts; ++k) {
-        if (dist[k][lane] > dist[slot][lane]) slot = k;
-      }
-      if (dist[slot][lane] <= d) return;
-    } else {
-      ++count[lane];
-    }
+    SpreadChoice<kMaxPairContacts>& mine = choice[lane];
+    const int slot = mine.choosing() || mine.count == kMaxPairContacts ? choose(lane, d, p) : mine.count++;
+    if (slot < 0) return;
     dist[slot][lane] = d;
     for (int i = 0; i < 3; ++i) pos[slot][i][lane] = p[i], normal[slot][i][lane] = n[i];
+  }
+  COHORT_KERNEL int choose(int lane, float d, const float* p) {
+    float axes[2][3], centre[3];
+    for (int i = 0; i < 3; ++i) {
+      axes[0][i] = get_lane(pose.rot1[3 * i], lane) * inverse,
+      axes[1][i] = get_lane(pose.rot1[3 * i + 1], lane) * inverse;
+      centre[i] = get_lane(pose.pos2[i], lane);
+    }
+    const auto lies = [&](float x, float y, float z, int axis) {
+      const float off[3] = {x - centre[0], y - centre[1], z - centre[2]};
+      return dot3(axes[axis], off);
+    };
+    return choice[lane].offer(reach - d, lies(p[0], p[1], p[2], 0), lies(p[0], p[1], p[2], 1),
+                              [&](int at, float& depth, float& x, float& y) {
+                                const auto& q = pos[at];
+                                depth = reach - dist[at][lane];
+                                x = lies(q[0][lane], q[1][lane], q[2][lane], 0);
+                                y = lies(q[0][lane], q[1][lane], q[2][lane], 1);
+                              });
   }
   /// The contacts of the lanes in `hit`: distance, and place and normal in the field's frame, which turns by `turn`;
   /// the place is about `centre`.
@@ -61,20 +78,25 @@ struct LaneContacts {
   }
   /// The contacts as the other narrow phases give them; returns how many the fullest lane has.
   COHORT_LANE int write(ContactPoint<typename L::V>* out) {
-    using V = typename L::V;
-    int most = 0;
-    for (int lane = 0; lane < L::kWidth; ++lane) most = count[lane] > most ? count[lane] : most;
+    int most = 0, count[L::kWidth], kept[L::kWidth][kMaxPairContacts];
+    for (int lane = 0; lane < L::kWidth; ++lane) {
+      count[lane] = choice[lane].kept(kept[lane]);
+      most = count[lane] > most ? count[lane] : most;
+    }
     alignas(64) float row[L::kWidth];
     V* const type = nullptr;
     for (int k = 0; k < most; ++k) {
-      const auto take = [&](const float* from, float otherwise) {
-        for (int lane = 0; lane < L::kWidth; ++lane) row[lane] = k < count[lane] ? from[lane] : otherwise;
+      // from(place): the numbers of the contacts in a place.
+      const auto take = [&](auto from, float otherwise) {
+        for (int lane = 0; lane < L::kWidth; ++lane) {
+          row[lane] = k < count[lane] ? from(kept[lane][k])[lane] : otherwise;
+        }
         return load(row, type);
       };
-      out[k].dist = take(dist[k], kFarApart);
+      out[k].dist = take([&](int at) { return dist[at]; }, kFarApart);
       for (int i = 0; i < 3; ++i) {
-        out[k].pos[i] = take(pos[k][i], 0.0f);
-        out[k].normal[i] = take(normal[k][i], i == 0 ? 1.0f : 0.0f);
+        out[k].pos[i] = take([&](int at) { return pos[at][i]; }, 0.0f);
+        out[k].normal[i] = take([&](int at) { return normal[at][i]; }, i == 0 ? 1.0f : 0.0f);
         out[k].hint[i] = V(0.0f);
       }
     }
@@ -123,6 +145,16 @@ struct Prism {
       most = select(more, along, most);
       out[0] = select(more, c[0], out[0]), out[1] = select(more, c[1], out[1]), out[2] = select(more, z, out[2]);
     }
+  }
+  /// Points above or below the top's triangle; a point on a side that two prisms share is over one of them.
+  COHORT_LANE M over(const V* p) const {
+    M yes = p[0] == p[0];
+    for (int k = 0; k < 3; ++k) {
+      const V out = fma(V(wall[k][0]), p[0], V(wall[k][1]) * p[1]);
+      // The prism over the diagonal has it, and its left side; the one under it the front.
+      yes = yes & ((half == 0) == (k < 2) ? out <= wall_at[k] : out < wall_at[k]);
+    }
+    return yes;
   }
   /// Not outside by more than `tolerance`.
   COHORT_LANE M inside(const V* p, V tolerance) const {

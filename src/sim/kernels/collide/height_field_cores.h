@@ -65,6 +65,23 @@ struct BoxCore {
   COHORT_LANE void edges(F f) const {
     for (int k = 0; k < 3; ++k) f(axis[k]);
   }
+  /// Between any two corners, at least, m.
+  COHORT_LANE float spacing() const {
+    const float least = size[0] < size[1] ? size[0] : size[1];
+    return 2 * (size[2] < least ? size[2] : least);
+  }
+  /// f(corner), of those that are not higher along d than `level` in any lane.
+  template <class F>
+  COHORT_LANE void corners(const V*, V, F f) const {
+    for (int corner = 0; corner < 8; ++corner) {
+      V p[3] = {V(0.0f), V(0.0f), V(0.0f)};
+      for (int k = 0; k < 3; ++k) {
+        const V side((corner >> k & 1) != 0 ? size[k] : -size[k]);
+        for (int i = 0; i < 3; ++i) p[i] = fma(side, axis[k][i], p[i]);
+      }
+      f(p);
+    }
+  }
 };
 
 template <class L>
@@ -152,6 +169,19 @@ struct MeshCore {
       f(e);
     }
   }
+  COHORT_LANE float spacing() const { return 0.0f; }
+  template <class F>
+  COHORT_LANE void corners(const V* d, V level, F f) const {
+    V own[3];
+    rotate_back(own, R, d);
+    heights(own, [&](V height, const float* v) {
+      if (!any(height <= level)) return;
+      const float local[3] = {v[0], v[kVertexBlock], v[2 * kVertexBlock]};
+      V p[3];
+      rotate(p, R, local);
+      f(p);
+    });
+  }
 };
 
 /// A capsule's segment.
@@ -188,17 +218,24 @@ struct SegmentCore {
   COHORT_LANE void edges(F f) const {
     f(end);
   }
+  COHORT_LANE float spacing() const { return 0.0f; }
+  template <class F>
+  COHORT_LANE void corners(const V*, V, F f) const {
+    const V other[3] = {-end[0], -end[1], -end[2]};
+    f(end);
+    f(other);
+  }
 };
 
 template <class L>
 struct CylinderCore {
   using V = typename L::V;
   static constexpr bool kRound = true, kSegment = false, kCaps = true;
-  V axis[3];
+  V axis[3], x[3];
   float radius, height;  ///< height: half
 
   COHORT_LANE CylinderCore(const ModelView&, const GeomRecord& g, const V* R) : radius(g.size[0]), height(g.size[1]) {
-    for (int i = 0; i < 3; ++i) axis[i] = R[3 * i + 2];
+    for (int i = 0; i < 3; ++i) axis[i] = R[3 * i + 2], x[i] = R[3 * i];
   }
   COHORT_LANE float thinnest() const { return radius < height ? radius : height; }
   /// What is left of d across the axis.
@@ -248,6 +285,24 @@ struct CylinderCore {
   template <class F>
   COHORT_LANE void edges(F f) const {
     f(axis);
+  }
+  COHORT_LANE float spacing() const { return 2 * thinnest(); }
+  /// As on a plane (plane_cylinder): the lowest points of both rims, and two more on the lower one.
+  template <class F>
+  COHORT_LANE void corners(const V* d, V, F f) const {
+    V side[3], sideways[3], p[3];
+    const V along = across(side, d), squared = dot3(side, side);
+    const auto tilted = squared > V(1e-12f);
+    const V scale = V(-radius) / sqrt(select(tilted, squared, V(1.0f)));
+    for (int i = 0; i < 3; ++i) side[i] = select(tilted, side[i] * scale, x[i] * V(radius));
+    cross(sideways, axis, side);
+    const V cap = select(along > V(0.0f), V(-height), V(height));
+    for (int k = 0; k < 4; ++k) {
+      const V end = k == 1 ? -cap : cap, share(k < 2 ? 1.0f : -0.5f);
+      const V beside(k == 2 ? 0.8660254038f : k == 3 ? -0.8660254038f : 0.0f);
+      for (int i = 0; i < 3; ++i) p[i] = fma(end, axis[i], fma(share, side[i], beside * sideways[i]));
+      f(p);
+    }
   }
   COHORT_LANE V tilt(const V* d) const { return V(height) * dot3(axis, d); }
   COHORT_LANE void project(V* out, const V* d) const {
@@ -316,6 +371,9 @@ struct EllipsoidCore {
   COHORT_LANE void faces(F) const {}
   template <class F>
   COHORT_LANE void edges(F) const {}
+  COHORT_LANE float spacing() const { return 3e38f; }
+  template <class F>
+  COHORT_LANE void corners(const V*, V, F) const {}
   COHORT_LANE V tilt(const V*) const { return V(0.0f); }
   COHORT_LANE void project(V* out, const V* d) const {
     for (int k = 0; k < 3; ++k) out[k] = dot3(axis[k], d) * V(size[k]);

@@ -82,8 +82,8 @@ COHORT_KERNEL void beside_or_inside(const Prism<L>& prism, typename L::V around,
   known = known | inside | beside;
 }
 
-/// Contacts of the spheres in `near`: one for each of the field's prisms that a lane's sphere meets; the deepest
-/// kMaxPairContacts of them. A sphere that is neither nearest to a prism's top, nor in it, nor beside one of its walls
+/// Contacts of the spheres in `near`: one for each of the field's prisms that a lane's sphere meets; of more than
+/// kMaxPairContacts those that spread.h chooses. A sphere that is neither nearest to a prism's top, nor in it, nor beside one of its walls
 /// (below the field, or over the edge of a higher wall) is left to sphere_and_prism, alone.
 template <class L>
 COHORT_KERNEL int height_field_sphere(ContactPoint<typename L::V>* out, const ModelView& m, const PairRecord& p,
@@ -98,7 +98,7 @@ COHORT_KERNEL int height_field_sphere(ContactPoint<typename L::V>* out, const Mo
   rotate_back(s, pose.rot1, d);
   const V r(radius);
   const FieldExtent<V> extent{{-r, -r, -r}, {r, r, r}, -r, r};
-  LaneContacts<L> found;
+  LaneContacts<L> found(pose, reach, radius);
   each_prism<L>(m, h, s, extent, reach, near, [&](const Prism<L>& prism, M met) {
     // Not above the plane of the triangle by more than the radius.
     met = met & (-prism.top_at <= V(around));

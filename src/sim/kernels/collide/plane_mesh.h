@@ -1,121 +1,131 @@
-/// A plane and a mesh over lanes: the lowest corner of the mesh and up to two of its neighbours that are near the plane
-/// as well.
+/// A plane and a mesh over lanes: the vertices near the plane or, of many, those that spread.h chooses. (MuJoCo's
+/// mjc_PlaneConvex keeps three, the lowest and the first two that it comes to away from it.)
 #pragma once
 #include "sim/kernels/collide/collide.h"
 #include "sim/kernels/collide/convex/farthest.h"
+#include "sim/kernels/collide/spread.h"
 
 namespace cohort::sim {
 
-/// Further corners of a mesh on a plane are at least this share of its bounding radius away from the lowest one.
-inline constexpr float kSpread = 0.3f;
-inline constexpr int kPlaneContacts = 3;
-/// A mesh of no more vertices is gone through for all lanes at once.
-inline constexpr int kFewVertices = 32;
+/// A plane as one environment's mesh sees it.
+struct SeenPlane {
+  float down[3];     ///< unit, into the plane
+  float x[3], y[3];  ///< along it, over the mesh's bounding radius
+  float reached;     ///< m, along `down`, from where on vertices are in reach
+};
 
-/// The first of the vertices that lie farthest in a direction of the mesh's frame.
+/// The vertices that make contacts, to list (kSpreadKept); returns how many. Looks at as many at once as there are
+/// lanes, for one environment.
 template <class L>
-COHORT_LANE typename L::V farthest_of_lanes(const ModelView& m, const MeshRecord& mesh, const typename L::V* d,
-                                            typename L::M lanes) {
+COHORT_KERNEL int vertices_on_plane(int* list, const float* blocks, int count, const SeenPlane& plane) {
   using V = typename L::V;
-  constexpr int kLanes = L::kWidth;
-  if (mesh.vertex_count <= kFewVertices) {
-    V best(-3e38f), which(0.0f);
-    for (int v = 0; v < mesh.vertex_count; ++v) {
-      float p[3];
-      mesh_vertex(p, m, mesh, v);
-      const V height = fma(V(p[0]), d[0], fma(V(p[1]), d[1], V(p[2]) * d[2]));
-      const typename L::M higher = height > best;
-      best = select(higher, height, best), which = select(higher, V(static_cast<float>(v)), which);
-    }
-    return which;
-  }
-  // All lanes look through a large mesh together, for one after the other.
-  alignas(64) float along[3][kLanes], found[kLanes] = {};
-  for (int i = 0; i < 3; ++i) store(along[i], d[i]);
-  each_lane(lanes, [&](int lane) {
-    found[lane] = static_cast<float>(farthest_vertex<L>(m.mesh_vertex + mesh.first_vertex, mesh.vertex_count,
-                                                        along[0][lane], along[1][lane], along[2][lane]));
-  });
-  return load(found, static_cast<V*>(nullptr));
-}
-
-/// The contacts so far.
-template <class L>
-struct CornersOnPlane {
-  using V = typename L::V;
-  using M = typename L::M;
-  ContactPoint<V>* out;
-  const ModelView& m;
-  const MeshRecord& mesh;
-  const PairPose<V>& pose;
-  float reach, spread;  ///< m
-  V normal[3], count = V(0.0f);
-
-  COHORT_LANE void add(int v, M lanes) {
-    float p[3];
-    mesh_vertex(p, m, mesh, v);
-    V at[3], above[3], away[3];
-    rotate(at, pose.rot2, p);
-    for (int i = 0; i < 3; ++i) {
-      at[i] += pose.pos2[i];
-      above[i] = at[i] - pose.pos1[i], away[i] = at[i] - out[0].pos[i];
-    }
-    const V dist = dot3(normal, above);
-    const M spreads = (count == V(0.0f)) | flip(dot3(away, away) < V(spread * spread));
-    const M good = lanes & (dist <= V(reach)) & spreads;
-    for (int k = 0; k < kPlaneContacts; ++k) {
-      const M here = good & (count == V(static_cast<float>(k)));
-      out[k].dist = select(here, dist, out[k].dist);
-      for (int i = 0; i < 3; ++i) {
-        out[k].pos[i] = select(here, fma(V(-0.5f) * dist, normal[i], at[i]), out[k].pos[i]);
+  V* const type = nullptr;
+  alignas(64) float first[L::kWidth];
+  for (int i = 0; i < L::kWidth; ++i) first[i] = static_cast<float>(i);
+  const V lane = load(first, type), reached(plane.reached), end(static_cast<float>(count));
+  // f(vertices from `at` on, how far they reach along `down`, those in reach)
+  const auto each = [&](auto f) {
+    const float* block = blocks;
+    for (int at = 0; at < count; at += kVertexBlock, block += 3 * kVertexBlock) {
+      for (int i = 0; i < kVertexBlock; i += L::kWidth) {
+        const V px = load_anywhere(block + i, type);
+        const V py = load_anywhere(block + kVertexBlock + i, type);
+        const V pz = load_anywhere(block + 2 * kVertexBlock + i, type);
+        const V along = fma(px, V(plane.down[0]), fma(py, V(plane.down[1]), pz * V(plane.down[2])));
+        const V which = lane + V(static_cast<float>(at + i));
+        const auto in_reach = (along >= reached) & (which < end);
+        if (any(in_reach)) f(at + i, which, in_reach, along, px, py, pz);
       }
     }
-    count = select(good, count + V(1.0f), count);
+  };
+  int found = 0;
+  each([&](int at, V, auto in_reach, V, V, V, V) {
+    for (unsigned bits = lane_bits(in_reach); bits != 0; bits &= bits - 1, ++found) {
+      if (found < kSpreadKept) list[found] = at + lowest_bit(bits);
+    }
+  });
+  if (found <= kSpreadKept) return found;
+  V score[kSpreadKept], best[kSpreadKept];
+  for (int k = 0; k < kSpreadKept; ++k) score[k] = V(-1.0f), best[k] = V(0.0f);
+  each([&](int, V which, auto in_reach, V along, V px, V py, V pz) {
+    const V depth = along - reached;
+    const V x = fma(px, V(plane.x[0]), fma(py, V(plane.x[1]), pz * V(plane.x[2])));
+    const V y = fma(px, V(plane.y[0]), fma(py, V(plane.y[1]), pz * V(plane.y[2])));
+    for (int k = 0; k < kSpreadKept; ++k) {
+      const V s = select(in_reach, spread_score(k, depth, x, y), V(-1.0f));
+      const auto better = s > score[k];
+      score[k] = select(better, s, score[k]), best[k] = select(better, which, best[k]);
+    }
+  });
+  found = 0;
+  for (int k = 0; k < kSpreadKept; ++k) {
+    // Of vertices that count alike, the first.
+    alignas(64) float places[L::kWidth];
+    store(places, best[k]);
+    unsigned highest = lane_bits(score[k] == V(largest_lane(score[k])));
+    float where = places[lowest_bit(highest)];
+    for (highest &= highest - 1; highest != 0; highest &= highest - 1) {
+      const float other = places[lowest_bit(highest)];
+      where = other < where ? other : where;
+    }
+    const int vertex = static_cast<int>(where);
+    bool known = false;
+    for (int i = 0; i < found; ++i) known = known || list[i] == vertex;
+    if (!known) list[found++] = vertex;
   }
-  /// Lanes that have one and may have more.
-  COHORT_LANE M open(M lanes) const {
-    return lanes & (count > V(0.0f)) & (count < V(static_cast<float>(kPlaneContacts)));
-  }
-};
+  return found;
+}
 
 /// Contacts of the lanes in `near`; the others get none. Returns how many the fullest lane has.
 template <class L>
 COHORT_KERNEL int plane_mesh(ContactPoint<typename L::V>* out, const ModelView& m, const PairRecord& p,
                              const PairPose<typename L::V>& pose, typename L::M near) {
   using V = typename L::V;
-  using M = typename L::M;
+  constexpr int kLanes = L::kWidth;
   const GeomRecord& g = m.geom[p.geom2];
   const MeshRecord& mesh = m.mesh[g.data];
-  CornersOnPlane<L> corners{out, m, mesh, pose, p.margin + p.gap, kSpread * g.radius, {}};
-  V down[3];
-  for (int i = 0; i < 3; ++i) corners.normal[i] = pose.rot1[3 * i + 2], down[i] = -corners.normal[i];
-  rotate_back(down, pose.rot2, down);
-  for (int k = 0; k < kPlaneContacts; ++k) {
-    out[k].dist = V(kFarApart);
-    for (int i = 0; i < 3; ++i) out[k].pos[i] = out[k].hint[i] = V(0.0f), out[k].normal[i] = corners.normal[i];
+  const float reach = p.margin + p.gap;
+  V normal[3], d[3], axis[3][3];
+  for (int i = 0; i < 3; ++i) normal[i] = pose.rot1[3 * i + 2], d[i] = pose.pos2[i] - pose.pos1[i];
+  const V height = dot3(normal, d), inverse(1.0f / g.radius);
+  alignas(64) float seen[3][3][kLanes], reached[kLanes], counts[kLanes] = {}, vertex[kSpreadKept][3][kLanes] = {};
+  for (int k = 0; k < 3; ++k) {
+    for (int i = 0; i < 3; ++i) axis[k][i] = k == 2 ? -normal[i] : pose.rot1[3 * i + k] * inverse;
+    rotate_back(axis[k], pose.rot2, axis[k]);
+    for (int i = 0; i < 3; ++i) store(seen[k][i], axis[k][i]);
   }
-  const V lowest = farthest_of_lanes<L>(m, mesh, down, near);
-  alignas(64) float which[L::kWidth];
-  store(which, lowest);
-  for (unsigned left = lane_bits(near); left != 0;) {
-    const int v = static_cast<int>(which[lowest_bit(left)]);
-    const M lanes = near & (lowest == V(static_cast<float>(v)));
-    left &= ~lane_bits(lanes);
-    corners.add(v, lanes);
-    const auto more = [&](int other) {
-      const M still = corners.open(lanes);
-      if (any(still)) corners.add(other, still);
-      return any(still);
-    };
-    if (mesh.first_edge >= 0) {
-      const int* const edges = m.mesh_edge + mesh.first_edge;
-      for (const int* e = edges + edges[v]; *e >= 0 && more(*e);) ++e;
-    } else {
-      for (int other = 0; other < mesh.vertex_count && (other == v || more(other));) ++other;
+  store(reached, height - V(reach));
+  int most = 0;
+  each_lane(near, [&](int lane) {
+    SeenPlane plane;
+    for (int i = 0; i < 3; ++i) {
+      plane.x[i] = seen[0][i][lane], plane.y[i] = seen[1][i][lane], plane.down[i] = seen[2][i][lane];
+    }
+    plane.reached = reached[lane];
+    int list[kSpreadKept];
+    const int count = vertices_on_plane<L>(list, m.mesh_vertex + mesh.first_vertex, mesh.vertex_count, plane);
+    for (int k = 0; k < count; ++k) {
+      float at[3];
+      mesh_vertex(at, m, mesh, list[k]);
+      for (int i = 0; i < 3; ++i) vertex[k][i][lane] = at[i];
+    }
+    counts[lane] = static_cast<float>(count);
+    most = count > most ? count : most;
+  });
+  V* const type = nullptr;
+  const V count = load(counts, type);
+  for (int k = 0; k < most; ++k) {
+    V local[3], at[3];
+    for (int i = 0; i < 3; ++i) local[i] = load(vertex[k][i], type);
+    const V along = fma(local[0], axis[2][0], fma(local[1], axis[2][1], local[2] * axis[2][2]));
+    const V dist = height - along;
+    out[k].dist = select(V(static_cast<float>(k)) < count, dist, V(kFarApart));
+    rotate(at, pose.rot2, local);
+    for (int i = 0; i < 3; ++i) {
+      out[k].pos[i] = fma(V(-0.5f) * dist, normal[i], at[i] + pose.pos2[i]);
+      out[k].normal[i] = normal[i], out[k].hint[i] = V(0.0f);
     }
   }
-  int most = 0;
-  while (most < kPlaneContacts && any(near & (corners.count > V(static_cast<float>(most))))) ++most;
   return most;
 }
 

@@ -73,7 +73,9 @@ struct Constraints {
   bool rows_are_read = true;
   /// Somebody looks at where the contacts are, if the model keeps them: not in a step that leaves nothing of them.
   bool contacts_are_read = true;
-  COHORT_DEVICE bool keeps_contacts(const ModelView& m) const { return m.keep_contacts != 0 && contacts_are_read; }
+  COHORT_DEVICE bool keeps_contacts(const ModelView& m) const {
+    return m.keep_contacts != 0 && (contacts_are_read || m.adhesion != 0);
+  }
   void* search = nullptr;  ///< on a GPU, and for models that are searched: memory of search_space.h
 };
 

@@ -130,7 +130,8 @@ enum ActuatorDynamics : int {
   kDynamicsNone = 0,
   kDynamicsIntegrator = 1,
   kDynamicsFilter = 2,
-  kDynamicsFilterExact = 3
+  kDynamicsFilterExact = 3,
+  kDynamicsMuscle = 4
 };
 
 /// How an actuator's force reaches the dofs. Sums have constant arms; the arms of the others are computed in every
@@ -141,6 +142,30 @@ enum TransmissionKind : int {
   kTransmissionFree = 2,    ///< free joint: six arms
   kTransmissionSite = 3,    ///< a wrench at a site, or one between a site and a reference site
   kTransmissionTendon = 4,  ///< spatial tendon: its arms times the gear
+  /// A rod from a crank's site to a slider: a wrap for every dof that moves an end, whose coefficient says which
+  /// (SliderCrankEnd).
+  kTransmissionSliderCrank = 5,
+  /// Adhesion: pulls at all contacts of a body along their normals, an even share at each; a wrap for every dof.
+  kTransmissionContacts = 6,
+};
+enum SliderCrankEnd : int { kMovesCrank = 1, kMovesSlider = 2 };
+
+/// A muscle's force over its length and velocity (MuJoCo's documentation, "Muscles"). Lengths are relative to the
+/// optimum: offset + per_length * (length - shortest).
+struct MuscleCurve {
+  float shortest;        ///< m, lower end of the actuator's range of lengths
+  float offset;          ///< relative length there
+  float per_length;      ///< 1/m
+  float per_speed;       ///< s/m: 1 is the greatest speed of shortening
+  float force;           ///< N, of the whole muscle at rest, at its optimum
+  float lmin, lmax;      ///< relative lengths outside of which there is no active force
+  float fvmax, fpmax;    ///< active force when it is lengthened, passive force at lmax, relative to `force`
+};
+struct MuscleRecord {
+  int has_gain, has_bias;              ///< whether the curves count: active force, passive force
+  MuscleCurve gain, bias;
+  float activation, deactivation;      ///< s, of kDynamicsMuscle
+  float smoothing;                     ///< width of the change from one to the other; 0: at once
 };
 
 struct ActuatorRecord {
@@ -148,10 +173,12 @@ struct ActuatorRecord {
   int dynamics;                ///< ActuatorDynamics
   int transmission;            ///< TransmissionKind
   int first_wrap, wrap_count;  ///< of its length
-  int target;                  ///< qpos of a ball joint's or free joint's quaternion; frame of a site
-  int reference;               ///< frame of the reference site, or -1
+  int target;                  ///< qpos of a ball joint's or free joint's quaternion; frame of a site or crank; a link
+  int reference;               ///< frame of the reference site or of the slider, which moves along its z; or -1
   int tendon;                  ///< that it pulls, or -1
+  int muscle;                  ///< its curves and times, or -1
   int in_parent;               ///< ball and free joints: the gear is given in the parent's frame
+  float rod;                   ///< m, length of a slider-crank's
   float gear[6];               ///< not for sums
   int act_early;
   float period;                  ///< of the length of a position servo that turns, or 0
@@ -161,6 +188,16 @@ struct ActuatorRecord {
   int gain_values, bias_values;  ///< how many of them this kind of actuator has
   int ctrl_limited, force_limited, act_limited;
   float ctrl_lower, ctrl_upper, force_lower, force_upper, act_lower, act_upper;
+};
+
+/// A control that acts, or a number of the sensor data that is told, some steps later.
+struct DelayRecord {
+  int sensor;            ///< 0: channel is a control, 1: of the sensor data
+  int channel;
+  int first_row, count;  ///< of the history: the value of the step before, then older ones
+  int taps;              ///< how many of them count
+  int lag[4];            ///< steps, 1: the step before
+  float weight[4];
 };
 
 /// Where a link of the file is: a frame fixed in a body (or in the world).
@@ -376,6 +413,10 @@ enum SensorKind : int {
   kSensorSubtreeCom,
   kSensorSubtreeLinVel,
   kSensorSubtreeAngMom,
+  kSensorCamProjection,
+  kSensorLimitPos,
+  kSensorLimitVel,
+  kSensorLimitForce,
 };
 
 enum ContactReduce : int { kReduceNone = 0, kReduceMinDist = 1, kReduceMaxForce = 2, kReduceNetForce = 3 };
@@ -388,7 +429,7 @@ struct SensorRecord {
   int address, dim;  ///< into the sensor data
   float cutoff;      ///< 0: none
   int positive;      ///< the cutoff holds above only
-  int index;         ///< coordinate, dof, tendon, actuator; FrameAxis: which axis
+  int index;         ///< coordinate, dof, tendon, actuator; FrameAxis: which axis; Limit...: which limit, -1: none
   int frame;         ///< -1: none
   int reference;     ///< frame, or -1
   int first_piece, piece_count;
@@ -400,6 +441,7 @@ struct SensorRecord {
   int fields;       ///< Contact, Rangefinder: bits of the fields in MuJoCo's order
   int reduce;       ///< Contact: ContactReduce
   int link;         ///< Rangefinder: geoms of this link do not count
+  float image[4];   ///< CamProjection: pixels, focal lengths (the first negative) and centre
 };
 
 /// Mass that a sensor sums over: a whole body or the welded links of one that count.
@@ -460,10 +502,13 @@ struct ConstraintCount {
 struct ModelView {
   int nq, nv, nu, na, nmocap, nbody, njnt, nlink, nlimit, nfriction, nwrap, ntendon, nact, ngeom, npair, nrowdof, neq,
       npattern, nframe, nfluid, nsensor, nsensordata, npiece, nmatch, nray, nmesh, nheightfield, nfilegeom, nsegment,
-      nseparation, npairrun;
+      nseparation, npairrun, nmuscle, ndelay;
   int row_space;  ///< environments with at most so many constraint rows are solved in row_space.h; an engine's choice
   int accelerations;     ///< some sensor needs the bodies' accelerations
   int keep_contacts;     ///< some sensor needs the contacts' places
+  int nhistory;          ///< rows of the delays' history
+  int delayed_sensors;   ///< some sensor tells later: sensors are read in every step
+  int adhesion;          ///< some actuator pulls at contacts: actuators act when the contacts are known
   int tree_boxes;        ///< some run of pairs has a bound
   int varies;            ///< bits of Varies
   int contact_capacity;  ///< contacts per environment; an engine's choice
@@ -489,6 +534,8 @@ struct ModelView {
   const SegmentRecord* segment;
   const int* segment_move;
   const ActuatorRecord* actuator;
+  const MuscleRecord* muscle;
+  const DelayRecord* delay;
   const GeomRecord* geom;
   const PairRecord* pair;
   const PairBoundRecord* pair_bound;

@@ -30,8 +30,10 @@ inline constexpr bool is_pair_kernel(int kernel) {
          (kernel >= kFirstQueued && kernel <= kHeightFieldConvex);
 }
 
-/// Most contacts of a height field, whose prisms make one each: the deepest count.
+/// Most contacts of a height field, whose prisms make one each and more: of more than these, the spread counts (spread.h).
 inline constexpr int kMaxPairContacts = 16;
+/// What is kept of more contacts than find a place: the deepest one, and one for each of seven directions.
+inline constexpr int kSpreadKept = 8;
 
 /// Contacts that a narrow phase makes at most; deepest_only: of OptionRecord.
 inline constexpr int most_contacts(int kernel, bool deepest_only) {
@@ -46,7 +48,7 @@ inline constexpr int most_contacts(int kernel, bool deepest_only) {
     case kPlaneCylinder:
       return 4;
     case kPlaneMesh:
-      return 3;
+      return kSpreadKept;
     case kBoxBox:
       return 8;
     case kHeightFieldConvex:

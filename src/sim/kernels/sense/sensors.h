@@ -245,6 +245,64 @@ COHORT_KERNEL void range(const ModelView& m, Workspace<L>& w, const SensorRecord
   }
 }
 
+/// A limit's constraint: how far it is from its margin, how fast that changes, its force; 0 where it does not act. Of
+/// two ends that act at once the lower one's.
+/// Reads w.q, w.v, w.ten_length, the groups.
+template <class L>
+COHORT_KERNEL typename L::V limit_sensor(const ModelView& m, const Workspace<L>& w, const Constraints<L>& c,
+                                         const SensorRecord& s) {
+  using V = typename L::V;
+  const V zero(0.0f);
+  V value = zero;
+  if (s.index < 0) return value;
+  const LimitRecord& limit = m.limit[s.index];
+  if (s.kind == kSensorLimitPos) {
+    if (limit.kind == 1) {
+      V q[4], axis[3];
+      read<4>(q, w.q + limit.index);
+      normalize_quat(q);
+      quat_to_rotation(axis, q);
+      return min(V(limit.upper) - sqrt(dot3(axis, axis)) - V(limit.margin), zero);
+    }
+    const V at = limit.kind == 0 ? w.q[limit.index] : w.ten_length[limit.index];
+    const V low = (at - V(limit.lower)) - V(limit.margin), high = (V(limit.upper) - at) - V(limit.margin);
+    return select(low < zero, low, min(high, zero));
+  }
+  auto seen = zero != zero;
+  for (int k = 0; k < c.count; ++k) {
+    const Group& g = c.group[k];
+    if (g.kind != kGroupInequality || g.pair != -1 || g.first_dof != limit.first_dof) continue;
+    const auto piece = c.pool + g.at;
+    const auto here = flip(seen) & (piece[layout_of(g).weight] > zero);
+    V own[kMaxDim];
+    if (s.kind == kSensorLimitForce) {
+      forces_of<L>(g, piece, own);
+    } else {
+      own[0] = row_times<L>(m, g, piece, 0, w.v);
+    }
+    value = select(here, own[0], value);
+    seen = seen | here;
+  }
+  return value;
+}
+
+/// Where on a camera's image a site is, pixels from the upper left corner (MuJoCo's documentation, "camprojection").
+/// Reads kinematics.
+template <class L>
+COHORT_LANE void camera_projection(const ModelView& m, const Workspace<L>& w, const SensorRecord& s,
+                                   typename L::V* out) {
+  using V = typename L::V;
+  V p[3], R[9], o[3], eye[3], view[9], from[3], d[3];
+  frame_pose<L>(w, m.frame[s.frame], p, R);
+  reference_point<L>(m, w, m.frame[s.frame].body, o);
+  frame_pose<L>(w, m.frame[s.reference], eye, view);
+  reference_point<L>(m, w, m.frame[s.reference].body, from);
+  for (int i = 0; i < 3; ++i) d[i] = (p[i] - eye[i]) + (o[i] - from[i]);
+  rotate_back(d, view, d);
+  const V least(1e-15f), depth = select(d[2] < V(0.0f), min(d[2], -least), max(d[2], least));
+  for (int i = 0; i < 2; ++i) out[i] = fma(V(s.image[i]), d[i] / depth, V(s.image[2 + i]));
+}
+
 /// Position, orientation, velocity or acceleration of a frame, in the world or in a reference frame.
 /// Reads kinematics, w.vel, w.full_acc.
 template <class L>
@@ -382,6 +440,14 @@ COHORT_KERNEL void sensors(const ModelView& m, Workspace<L>& w, Constraints<L>& 
         }
         break;
       }
+      case kSensorLimitPos:
+      case kSensorLimitVel:
+      case kSensorLimitForce:
+        value[0] = limit_sensor<L>(m, w, c, s);
+        break;
+      case kSensorCamProjection:
+        camera_projection<L>(m, w, s, value);
+        break;
       default:
         frame_sensor<L>(m, w, s, value);
     }

@@ -2,6 +2,7 @@
 #pragma once
 #include "sim/kernels/lane/parameters.h"
 #include "sim/kernels/lane/workspace.h"
+#include "sim/kernels/smooth/muscle.h"
 #include "sim/kernels/smooth/transmission.h"
 
 namespace cohort::sim {
@@ -139,16 +140,23 @@ COHORT_KERNEL void actuation(const ModelView& m, Workspace<L>& w) {
       V act_rate = input;
       if (a.dynamics == kDynamicsFilter || a.dynamics == kDynamicsFilterExact) {
         act_rate = (nearest_turn<L>(m, w, i, input, act) - act) / V(a.tau);
+      } else if (a.dynamics == kDynamicsMuscle) {
+        act_rate = muscle_activation_rate(m.muscle[a.muscle], input, act);
       }
       w.act_dot[a.act] = act_rate;
       input = a.act_early ? next_activation<L>(m, a, act, act_rate) : act;
     }
     input = nearest_turn<L>(m, w, i, input, length);
     const auto value = [&](int k) { return gain_of<L>(m, w, i, k); };
-    const V gain = fma(value(2), rate, fma(value(1), length, value(0)));
-    const V bias = fma(value(5), rate, fma(value(4), length, value(3)));
+    V gain = fma(value(2), rate, fma(value(1), length, value(0))), gain_slope = value(2);
+    V bias = fma(value(5), rate, fma(value(4), length, value(3)));
+    if (a.muscle >= 0) {
+      const MuscleRecord& muscle = m.muscle[a.muscle];
+      if (muscle.has_gain) muscle_gain(muscle.gain, length, rate, gain, gain_slope);
+      if (muscle.has_bias) bias = muscle_bias(muscle.bias, length);
+    }
     w.actuator_force[i] = fma(gain, input, bias);
-    w.actuator_slope[i] = fma(value(2), input, value(5));
+    w.actuator_slope[i] = fma(gain_slope, input, value(5));
   }
   if (!m.option.actuation) return;
   if (m.tendon_limits) limit_tendon_forces<L>(m, w);

@@ -9,8 +9,17 @@
 
 namespace cohort::sim {
 
+/// Adds what the actuators do to w.smooth; writes w.acc_smooth.
+/// Reads what actuation reads, w.factor.
+template <class L>
+COHORT_KERNEL void act(const ModelView& m, Workspace<L>& w) {
+  actuation<L>(m, w);
+  for (int d = 0; d < m.nv; ++d) w.acc_smooth[d] = w.smooth[d];
+  solve_in_place<L>(m.nv, Pattern{m.pattern, m.pattern_start}, w.factor, w.acc_smooth);
+}
+
 /// Reads w.q, w.v, w.act and inputs; writes all that is derived without constraints, the last of it w.mass, w.factor,
-/// w.smooth, w.acc_smooth.
+/// w.smooth, w.acc_smooth. With adhesion, what the actuators do is left to those who know the contacts.
 template <class L>
 COHORT_KERNEL void smooth_dynamics(const ModelView& m, Workspace<L>& w) {
   kinematics<L>(m, w);
@@ -21,12 +30,10 @@ COHORT_KERNEL void smooth_dynamics(const ModelView& m, Workspace<L>& w) {
   tendons<L>(m, w);
   if (m.tendon_inertia) tendon_inertia<L>(m, w, true);
   passive<L>(m, w);
-  actuation<L>(m, w);
   const Pattern p{m.pattern, m.pattern_start};
   copy_matrix<L>(m.nv, p, w.mass, w.factor);
   factor_in_place<L>(m.nv, p, w.factor);
-  for (int d = 0; d < m.nv; ++d) w.acc_smooth[d] = w.smooth[d];
-  solve_in_place<L>(m.nv, p, w.factor, w.acc_smooth);
+  if (!m.adhesion) act<L>(m, w);
 }
 
 }  // namespace cohort::sim

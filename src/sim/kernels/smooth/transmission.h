@@ -72,6 +72,49 @@ COHORT_KERNEL typename L::V site_arms(const ModelView& m, Workspace<L>& w, const
   return length;
 }
 
+/// Arms of a rod between a crank and a slider, whose length a.rod is: the slider stands at
+/// length = axis . v - sqrt((axis . v)^2 + rod^2 - v . v) on its axis, v from the slider's site to the crank's
+/// (MuJoCo's documentation, "Slider-crank"). Where the rod is too short to reach, the crank's distance along the axis.
+/// Reads kinematics; writes w.arm of the actuator's wraps.
+template <class L>
+COHORT_KERNEL typename L::V slider_crank_arms(const ModelView& m, Workspace<L>& w, const ActuatorRecord& a) {
+  using V = typename L::V;
+  const FrameRecord &crank = m.frame[a.target], &slider = m.frame[a.reference];
+  V at_crank[3], at_slider[3], rot[9], turned[9], o1[3], o2[3], v[3], axis[3], by_v[3], by_axis[3];
+  frame_pose<L>(w, crank, at_crank, rot);
+  frame_pose<L>(w, slider, at_slider, turned);
+  reference_point<L>(m, w, crank.body, o1);
+  reference_point<L>(m, w, slider.body, o2);
+  for (int i = 0; i < 3; ++i) {
+    v[i] = (at_crank[i] - at_slider[i]) + (o1[i] - o2[i]);
+    axis[i] = turned[3 * i + 2];
+  }
+  const V along = dot3(v, axis), square = fma(along, along, V(a.rod * a.rod) - dot3(v, v)), zero(0.0f), one(1.0f);
+  const auto reaches = square > zero;
+  const V root = sqrt(select(reaches, square, one));
+  const V share = select(reaches, one - along / root, one), inverse = select(reaches, one / root, zero);
+  for (int i = 0; i < 3; ++i) {
+    by_v[i] = V(a.gear[0]) * fma(share, axis[i], inverse * v[i]);
+    by_axis[i] = V(a.gear[0]) * (share * v[i]);
+  }
+  for (int k = a.first_wrap; k < a.first_wrap + a.wrap_count; ++k) {
+    const int ends = static_cast<int>(m.wrap[k].coefficient);
+    V angular[3], linear[3], arm = zero;
+    if (ends & kMovesCrank) {
+      axis_at<L>(w, m.wrap[k].dof, at_crank, angular, linear);
+      arm += dot3(by_v, linear);
+    }
+    if (ends & kMovesSlider) {
+      V turn[3] = {zero, zero, zero};
+      axis_at<L>(w, m.wrap[k].dof, at_slider, angular, linear);
+      add_cross(turn, angular, axis);
+      arm += dot3(by_axis, turn) - dot3(by_v, linear);
+    }
+    w.arm[k] = arm;
+  }
+  return V(a.gear[0]) * (along - select(reaches, root, zero));
+}
+
 /// Length and rate of an actuator; writes w.arm where arms are computed.
 template <class L>
 COHORT_LANE void actuator_transmission(const ModelView& m, Workspace<L>& w, const ActuatorRecord& a,
@@ -88,6 +131,10 @@ COHORT_LANE void actuator_transmission(const ModelView& m, Workspace<L>& w, cons
     for (int k = 0; k < a.wrap_count; ++k) w.arm[a.first_wrap + k] = V(a.gear[0]) * w.arm[tendon.first_wrap + k];
   } else if (a.transmission == kTransmissionSite) {
     length = site_arms<L>(m, w, a);
+  } else if (a.transmission == kTransmissionSliderCrank) {
+    length = slider_crank_arms<L>(m, w, a);
+  } else if (a.transmission == kTransmissionContacts) {
+    // Its arms are written when the contacts are known (adhesion.h); it has no length.
   } else {
     const bool ball = a.transmission == kTransmissionBall;
     V q[4], R[9], turn[3], gear[3];

@@ -1,6 +1,7 @@
 /// A height field and a convex shape: the prisms under the field's triangles, one by one.
 #pragma once
 #include "sim/kernels/collide/convex/convex.h"
+#include "sim/kernels/collide/spread.h"
 
 namespace cohort::sim::collide {
 
@@ -31,7 +32,51 @@ COHORT_DEVICE inline bool prism_and_shape(const ModelView& m, const float* corne
   return true;
 }
 
-/// One contact for each of the field's prisms that the shape meets; the deepest kMaxPairContacts of them.
+/// What overlaps a prism's top by no more than this share beyond the least overlap lies on it, but for rounding, in
+/// terms of the bounding sphere's radius.
+inline constexpr double kOnTop = 0.02, kCornerRounding = 1e-6;
+
+/// f(corner that the shape may stand on), without the radius around it: as the cores of height_field_cores.h have them.
+template <class F>
+COHORT_DEVICE inline void each_corner(const ConvexShape& s, const Vec& up, F f) {
+  if (s.shape == kBox || s.shape == kMesh) {
+    for (int i = 0; i < s.corners(); ++i) f(s.to_shared(s.vertex(i)));
+  } else if (s.shape == kCapsule) {
+    f(s.to_shared({0, 0, s.size.y}));
+    f(s.to_shared({0, 0, -s.size.y}));
+  } else if (s.shape == kCylinder) {
+    const Vec axis = column(s.rot, 2);
+    const double along = dot(axis, up), cap = along > 0 ? -s.size.y : s.size.y;
+    Vec side = up - along * axis;
+    const double length = norm(side);
+    side = length > 1e-6 ? (-s.size.x / length) * side : s.size.x * column(s.rot, 0);
+    const Vec beside = 0.8660254037844386 * cross(axis, side);
+    f(s.pos + cap * axis + side);
+    f(s.pos - cap * axis + side);
+    f(s.pos + cap * axis - 0.5 * side + beside);
+    f(s.pos + cap * axis - 0.5 * side - beside);
+  }
+}
+
+/// Whether a point is over a prism's triangle (its corners from 3 on; half: as height_field_convex counts them). A point
+/// on a side that two prisms share is over one of them.
+COHORT_DEVICE inline bool over_top(const float* corners, int half, const Vec& p) {
+  bool over = true;
+  const Vec a = ConvexShape::prism_corner(corners, 3), b = ConvexShape::prism_corner(corners, 4),
+            c = ConvexShape::prism_corner(corners, 5);
+  const Vec* const at[3] = {&a, &b, &c};
+  for (int k = 0; k < 3; ++k) {
+    const Vec &from = *at[k], &to = *at[(k + 1) % 3];
+    // Counterclockwise where half is 0, seen from above.
+    const double left = (to.x - from.x) * (p.y - from.y) - (to.y - from.y) * (p.x - from.x);
+    const double in = half == 0 ? left : -left;
+    over = over && ((half == 0) == (k < 2) ? in >= 0 : in > 0);
+  }
+  return over;
+}
+
+/// One contact for each of the field's prisms that the shape meets, and one for each corner of a shape that lies on a
+/// prism's top; of more than kMaxPairContacts those that spread.h chooses.
 COHORT_SEARCH inline int height_field_convex(const ModelView& m, const QueuedShape& field, const QueuedShape& shape,
                                              double reach, FarthestVertex farthest, QueuedContact* out,
                                              SearchSpace& space) {
@@ -74,22 +119,25 @@ COHORT_SEARCH inline int height_field_convex(const ModelView& m, const QueuedSha
   const Vec across{-dy, dx, 0};
   const double room = norm(across) * (s.radius() + reach + 1e-6 * (width + depth));
   const double least = dot(across, s.support(-across)) - room, most = dot(across, s.support(across)) + room;
-  int count = 0;
-  const auto keep = [&](const Witness& w) {
-    int slot = count;
-    if (count == kMaxPairContacts) {
-      // The shallowest makes room for a deeper one.
-      slot = 0;
-      for (int k = 1; k < count; ++k) {
-        if (out[k].dist > out[slot].dist) slot = k;
-      }
-      if (out[slot].dist <= w.dist) return;
-    } else {
-      ++count;
-    }
-    out[slot].dist = w.dist;
-    put(out[slot].pos, turn(field.rot, 0.5 * (w.on1 + w.on2)) + vec(field.pos));
-    put(out[slot].normal, turn(field.rot, w.normal));
+  SpreadChoice<kMaxPairContacts> choice;
+  choice.clear();
+  const double size = static_cast<double>(shape.geom->radius);
+  // In the field's frame: where it lies, for the choice.
+  Vec where[kMaxPairContacts];
+  const auto seen = [&](double dist, const Vec& p, float& deep, float& x, float& y) {
+    deep = static_cast<float>(reach - dist);
+    x = static_cast<float>((p.x - s.pos.x) / size), y = static_cast<float>((p.y - s.pos.y) / size);
+  };
+  const auto keep = [&](double dist, const Vec& at, const Vec& normal) {
+    float deep, x, y;
+    seen(dist, at, deep, x, y);
+    const int slot =
+        choice.offer(deep, x, y, [&](int k, float& d, float& u, float& v) { seen(out[k].dist, where[k], d, u, v); });
+    if (slot < 0) return;
+    where[slot] = at;
+    out[slot].dist = dist;
+    put(out[slot].pos, turn(field.rot, at) + vec(field.pos));
+    put(out[slot].normal, turn(field.rot, normal));
   };
   for (int r = r0; r < r1; ++r) {
     for (int c = c0; c < c1; ++c) {
@@ -120,10 +168,30 @@ COHORT_SEARCH inline int height_field_convex(const ModelView& m, const QueuedSha
         const double length = norm(up);
         if (dot(up, s.support(-up) - corner(0)) > (s.radius() + reach) * length * (1 + 1e-9)) continue;
         Witness w;
-        if (convex_distance(prism_of(points), s, reach, w, space)) keep(w);
+        if (!convex_distance(prism_of(points), s, reach, w, space)) continue;
+        // What lies on the top rests on all its corners there, and needs no other contact where they are as deep.
+        up = (1 / length) * up;
+        const double rounding = kCornerRounding * size, top_at = dot(up, corner(0));
+        const double lowest = dot(up, s.support(-up)) - s.radius() - top_at;
+        double deepest = 1e300;
+        if (lowest >= w.dist - kOnTop * magnitude(w.dist) - rounding) {
+          each_corner(s, up, [&](const Vec& p) {
+            const double height = dot(up, p) - s.radius() - top_at;
+            if (height > reach || !over_top(points, half, p)) return;
+            deepest = height < deepest ? height : deepest;
+            keep(height, p - (s.radius() + 0.5 * height) * up, up);
+          });
+        }
+        if (deepest > w.dist + rounding) keep(w.dist, 0.5 * (w.on1 + w.on2), w.normal);
       }
     }
   }
+  int places[kMaxPairContacts];
+  const int count = choice.kept(places);
+  if (!choice.choosing()) return count;
+  QueuedContact kept[kSpreadKept];
+  for (int k = 0; k < count; ++k) kept[k] = out[places[k]];
+  for (int k = 0; k < count; ++k) out[k] = kept[k];
   return count;
 }
 
