@@ -43,3 +43,5 @@ train state "" policy --config "$here/libero_state.json"
 train diffusion "" policy --config "$here/libero_diffusion.json"
 "$cohort" evaluate --task "$task" --policy "$out/rdt/latest" --policy "$out/state/latest" --policy "$out/diffusion/latest" \
   --policy "replay:$data" --policy expert --episodes 50 --max-steps 200 --record-video --out "$out/evaluation"
+# One page with the table, the videos, the curves, and the settings in which the runs differ.
+"$cohort" report "$out/rdt/latest" "$out/state/latest" "$out/diffusion/latest" --out "$out/comparison.html"

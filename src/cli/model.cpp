@@ -2,6 +2,7 @@
 #include "sim/model.h"
 
 #include <CLI/CLI.hpp>
+#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -93,6 +94,22 @@ void print(const sim::ModelInfo& m, const std::string& file, bool verbose) {
   if (verbose) print_parts(m);
 }
 
+/// How many geoms are in which of MuJoCo's groups, where pictures leave some out.
+void print_groups(const sim::VisualModel& seen) {
+  std::array<int, 6> count{};
+  for (const sim::VisualGeom& g : seen.geoms)
+    if (g.id >= 0) ++count[static_cast<std::size_t>(g.group)];
+  if (count[3] + count[4] + count[5] == 0) return;
+  std::string groups, all;
+  for (std::size_t i = 0; i < count.size(); ++i) {
+    if (count[i] == 0) continue;
+    groups += format("{}{} in {}", groups.empty() ? "" : ", ", count[i], i);
+    all += format("{}{}", all.empty() ? "" : ",", i);
+  }
+  std::puts(
+      format("groups of geoms: {}; pictures show 0, 1 and 2, with --geom-groups {} all of them", groups, all).c_str());
+}
+
 /// Bytes of an environment on a CPU by part, and how many fit.
 void print_memory(const sim::Model& model) {
   const sim::MemoryPlan plan = sim::plan_cpu_engine(model, {});
@@ -138,6 +155,7 @@ int describe(const ModelSettings& s) {
   const sim::CompiledScene scene = sim::compile_scene(std::span(&entity, 1), {}, options);
   const sim::ModelInfo m = sim::describe_mjb(scene.mjb);
   print(m, s.file, s.verbose);
+  print_groups(sim::import_visual_model(scene.mjb));
   for (const std::string& warning : scene.warnings) std::puts(format("warning: {}", warning).c_str());
   print_start(m);
   const std::string overlap = sim::describe_overlaps(m, sim::make_mujoco_engine(scene.mjb, 1, {})->contacts(0));

@@ -1,6 +1,7 @@
 #include "eval/episode_video.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <utility>
@@ -19,6 +20,7 @@ using tasks::EpisodeOutcome;
 using tasks::RunningEpisode;
 
 constexpr std::size_t kCameras = 2;   // of a task that has many: what is recorded first, and one that looks elsewhere
+constexpr double kMostFps = 30;       // of a task that acts more often, every so many steps are shown
 constexpr double kLastSeconds = 0.7;  // that the last picture stays
 
 /// The pictures of each episode under way, of all cameras side by side, with text, into a file of its own.
@@ -29,6 +31,8 @@ class Filming final : public tasks::RolloutObserver {
       : task_(task),
         cameras_(std::move(cameras)),
         film_{.height = settings.height, .width = settings.width, .geom_groups = settings.geom_groups},
+        every_(std::max(1, static_cast<int>(std::ceil(1 / task.spec().control_period / kMostFps - 1e-9)))),
+        fps_(std::max(1.0, 1 / (task.spec().control_period * every_))),
         files_(std::move(files)),
         outcomes_(files_.size()) {}
 
@@ -36,8 +40,10 @@ class Filming final : public tasks::RolloutObserver {
   const std::vector<EpisodeOutcome>& outcomes() const { return outcomes_; }
 
   void acting(tasks::Task&, std::span<const RunningEpisode> running, ArrayView) override {
-    for (const RunningEpisode& r : running) ++films_[r.episode].step;
-    add_frames(running, 1);
+    due_.clear();
+    for (const RunningEpisode& r : running)
+      if (films_[r.episode].step++ % every_ == 0) due_.push_back(r);
+    add_frames(due_, 1);
   }
 
   void ended(const RunningEpisode& r, const EpisodeOutcome& outcome) override {
@@ -45,7 +51,7 @@ class Filming final : public tasks::RolloutObserver {
     Film& film = films_.at(r.episode);
     film.text = outcome.success ? "success" : outcome.failed ? "fault" : "failure";
     const RunningEpisode last[] = {r};
-    add_frames(last, std::max(1, static_cast<int>(kLastSeconds / task_.spec().control_period)));
+    add_frames(last, std::max(1, static_cast<int>(kLastSeconds * fps_)));
     film.writer->finish();
     films_.erase(r.episode);
   }
@@ -62,10 +68,7 @@ class Filming final : public tasks::RolloutObserver {
     frame_.resize(static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * 3);
     for (const RunningEpisode& r : running) {
       Film& film = films_.at(r.episode);
-      if (!film.writer) {
-        const double fps = std::clamp(1 / task_.spec().control_period, 1.0, 60.0);
-        film.writer = std::make_unique<render::VideoWriter>(files_[r.episode], width, height, fps);
-      }
+      if (!film.writer) film.writer = std::make_unique<render::VideoWriter>(files_[r.episode], width, height, fps_);
       for (std::size_t i = 0; i < cameras_.size(); ++i) put_beside(task_.film(cameras_[i], r.env, film_), i);
       for (std::size_t i = 0; i < cameras_.size(); ++i)
         render::draw_text({frame_, width, height}, 4 + static_cast<int>(i) * film_.width, 4,
@@ -86,9 +89,12 @@ class Filming final : public tasks::RolloutObserver {
   tasks::Task& task_;
   std::vector<std::string> cameras_;
   tasks::FilmSettings film_;
+  int every_;   // control steps from picture to picture
+  double fps_;  // so that a video takes the episode's own time
   std::vector<std::filesystem::path> files_;
   std::vector<EpisodeOutcome> outcomes_;
   std::map<std::size_t, Film> films_;
+  std::vector<RunningEpisode> due_;
   std::vector<std::uint8_t> frame_;
 };
 

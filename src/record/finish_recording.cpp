@@ -8,6 +8,7 @@
 #include "data/convert.h"
 #include "data/open_episodes.h"
 #include "data/rlds/dataset_info.h"
+#include "data/rlds/rlds_episodes.h"
 
 namespace cohort::record {
 namespace fs = std::filesystem;
@@ -60,6 +61,8 @@ void write_rlds(const PieceStore& store, const std::vector<PieceReport>& pieces,
   for (const PieceReport& piece : pieces)
     if (piece.kept > 0) link_or_copy(store.data_file(piece.range), folder / data::shard_name(info, split, shard++));
   write_file_atomically(folder / "features.json", data::write_features(schema));
+  write_file_atomically(folder / data::kElementNamesFile,
+                        nlohmann::ordered_json{{settings.action_field, settings.action_names}}.dump() + "\n");
   write_file_atomically(folder / "dataset_info.json", data::write_dataset_info(info));
 }
 

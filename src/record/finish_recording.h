@@ -17,6 +17,8 @@ struct FinishSettings {
   std::string description;  ///< JSON
   int threads = 1;
   data::LeRobotConvertSettings lerobot = {};
+  std::string action_field;               ///< and the names of its elements, which rlds keeps
+  std::vector<std::string> action_names = {};
 };
 
 /// Puts the data set at `target`, whole or not at all, and removes the store's folder. Pieces without an episode leave

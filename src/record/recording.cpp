@@ -313,7 +313,9 @@ RecordingReport record(tasks::Task& task, tasks::Actor& actor, const fs::path& o
                                     .task = spec.name,
                                     .description = notes.description,
                                     .threads = settings.threads,
-                                    .lerobot = lerobot_settings(spec, settings)});
+                                    .lerobot = lerobot_settings(spec, settings),
+                                    .action_field = spec.action.field,
+                                    .action_names = spec.action.names});
   wait();
   if (progress) {
     progress->update(settings.episodes, {{"kept", format("{} of {} tried", report.episodes, report.attempts)}});

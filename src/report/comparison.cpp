@@ -4,6 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "core/error.h"
@@ -213,18 +214,25 @@ std::string success_of_runs(const std::vector<RunFolder>& runs, const std::vecto
     std::vector<EvaluationVideo> videos;
   };
   std::map<std::string, Group> groups;
-  for (std::size_t i = 0; i < runs.size(); ++i)
-    for (const SavedEvaluation& e : read_evaluations(runs[i].path())) {
+  std::set<fs::path> known;
+  const auto add = [&](const std::string& label, const fs::path& folder) {
+    for (const SavedEvaluation& e : read_evaluations(folder)) {
+      if (!known.insert(fs::weakly_canonical(e.file)).second) continue;
+      const std::string place = label.empty() ? e.file.parent_path().filename().string() : label;
       Group& group = groups[format("{}: {}, at most {} steps", e.task, episodes_of(e), e.max_steps)];
       for (const EvaluatedPolicy& p : e.policies) {
         group.policies.push_back(p);
-        group.runs.push_back(labels[i]);
+        group.runs.push_back(place);
       }
       for (EvaluationVideo video : e.videos) {
-        video.policy = labels[i] + ", " + video.policy;
+        video.policy = place + ", " + video.policy;
         group.videos.push_back(std::move(video));
       }
     }
+  };
+  for (std::size_t i = 0; i < runs.size(); ++i) add(labels[i], runs[i].path());
+  // One evaluation of several runs belongs to none of them: it lies beside the page.
+  add("", page_folder.empty() ? fs::path(".") : page_folder);
   std::string html;
   int number = 0;
   for (const auto& [title, group] : groups)

@@ -53,7 +53,7 @@ figure { margin: 0 0 22px; }
 figure:last-child { margin-bottom: 0; }
 figure svg { display: block; width: 100%; height: auto; }
 figure svg text { font-family: inherit; }
-.videos { display: grid; grid-template-columns: repeat(auto-fill, minmax(220px, 1fr)); gap: 14px; }
+.videos { display: grid; grid-template-columns: repeat(auto-fill, minmax(300px, 1fr)); gap: 14px; }
 .videos figure { margin: 0; }
 video { width: 100%; border-radius: 6px; background: #000000; }
 figcaption { color: var(--muted); font-size: 13px; margin-top: 4px; }

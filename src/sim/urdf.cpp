@@ -207,7 +207,8 @@ UrdfRemarks check_urdf(std::string_view xml) {
       remarks.warnings.push_back("the link `world` is the world, so that the robot is fastened there");
     }
   }
-  remarks.seen_only = parts.visuals > 0 && parts.collisions == 0;
+  remarks.has_visuals = parts.visuals > 0;
+  remarks.seen_only = remarks.has_visuals && parts.collisions == 0;
   for (const auto& [name, meaning] : kLeftOut) {
     const auto found = parts.left_out.find(name);
     if (found != parts.left_out.end()) {

@@ -16,13 +16,14 @@ struct UrdfRemarks {
   std::string error;
   /// What was meant otherwise, perhaps: limits that are missing, empty or turned round and so do not hold, a <mimic> of
   /// a fixed joint's, a start that a <mimic> with an offset moves, several base links.
-  /// And what is left out of the model: <transmission>, <gazebo> and the like, <visual> shapes.
+  /// And what is left out of the model: <transmission>, <gazebo> and the like.
   std::vector<std::string> warnings;
   /// The root link is named `world`, which is how ROS fastens a robot (http://wiki.ros.org/urdf/Tutorials): it is part
   /// of the world.
   bool on_world = false;
   /// There are <visual> elements and no <collision>: who loads it wants to see those.
   bool seen_only = false;
+  bool has_visuals = false;  ///< there are <visual> elements
 };
 
 /// Of a text that MuJoCo's parser takes for well-formed.

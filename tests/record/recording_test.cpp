@@ -97,6 +97,8 @@ TEST(Recording, HoldsTheFirstSuccessesByTheirSeedsAndCountsTheOthers) {
     steps += episode->steps();
   }
   EXPECT_EQ(steps, report.steps);
+  EXPECT_EQ(source->element_names(task.spec().action.field), task.spec().action.names);
+  EXPECT_EQ(source->element_names("observation/position"), std::vector<std::string>());
   EXPECT_EQ(report.attempts, static_cast<std::int64_t>(expected - 40)) << "nothing was run beyond the last";
   EXPECT_FALSE(fs::exists(folder.path() / "line" / "1.0.0.recording"));
 }

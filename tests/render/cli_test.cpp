@@ -67,6 +67,11 @@ TEST(SimulatePictures, GroupsOfGeomsAreChosen) {
   EXPECT_EQ(picture(" --geom-groups 1"), usual);
   EXPECT_NE(picture(" --geom-groups 3"), usual);
   EXPECT_NE(picture(" --geom-groups 3"), picture(" --geom-groups 3,5"));
+  const auto said = run_command(std::string(std::getenv("COHORT_BIN")) + "/cohort model " + model);
+  EXPECT_NE(
+      said.output.find("groups of geoms: 1 in 1, 1 in 3, 1 in 5; pictures show 0, 1 and 2, with --geom-groups 1,3,5"),
+      std::string::npos)
+      << said.output;
   for (const char* wrong : {"7", "-1", "0,", "0;3", "all", "03"}) {
     const auto r = run_command(simulate() + model + " --steps 1 --picture x.png --geom-groups=" + wrong);
     EXPECT_EQ(r.code, 2) << wrong;

@@ -134,5 +134,40 @@ TEST(VisualModel, HoldsGeomsOfWeldedLinksWhereTheyStand) {
   EXPECT_NEAR(y / n, 100 - 0.5 / (4 * 0.36397) * 100.5, 1);
 }
 
+TEST(VisualModel, ASceneThatNoFileLightsHasSkyLightWithShadowsAndSquaresOnItsPlane) {
+  const auto seen = [](const std::vector<sim::Morph>& entities) {
+    sim::Scene scene;
+    for (const sim::Morph& morph : entities) scene.add_entity(morph);
+    scene.build(1);
+    return *scene.visual_model();
+  };
+  const auto has_sky = [](const sim::VisualModel& m) {
+    return std::any_of(m.textures.begin(), m.textures.end(),
+                       [](const auto& t) { return t.kind == sim::VisualTexture::Kind::kSkybox; });
+  };
+  const sim::VisualModel shapes = seen({sim::Plane{}, sim::Box{.size = {0.2, 0.2, 0.2}}});
+  EXPECT_TRUE(has_sky(shapes));
+  ASSERT_FALSE(shapes.lights.empty());
+  EXPECT_TRUE(std::any_of(shapes.lights.begin(), shapes.lights.end(), [](const sim::VisualLight& l) {
+    return l.kind == sim::VisualLight::Kind::kDirectional && l.casts_shadow && l.dir[2] < 0;
+  }));
+  const auto is_plane = [](const sim::VisualGeom& g) { return g.shape == sim::VisualShape::kPlane; };
+  const auto textured = [&](const sim::VisualModel& m) {
+    const auto plane = std::find_if(m.geoms.begin(), m.geoms.end(), is_plane);
+    return plane != m.geoms.end() && plane->material >= 0 &&
+           m.materials[static_cast<std::size_t>(plane->material)].texture >= 0;
+  };
+  EXPECT_TRUE(textured(shapes));
+  EXPECT_FALSE(textured(seen({sim::Plane{.rgba = {0.2f, 0.6f, 0.2f, 1}}}))) << "a colour that was chosen stays";
+  // An MJCF file says itself what it looks like; the plane below it has its squares all the same.
+  const std::string bare = "<mujoco><worldbody><geom type='sphere' size='.1'/></worldbody></mujoco>";
+  const sim::VisualModel file = seen({sim::Mjcf{.xml = bare}}),
+                         with_plane = seen({sim::Mjcf{.xml = bare}, sim::Plane{}});
+  EXPECT_FALSE(has_sky(file));
+  EXPECT_EQ(file.lights.size(), with_plane.lights.size());
+  EXPECT_FALSE(has_sky(with_plane));
+  EXPECT_TRUE(textured(with_plane));
+}
+
 }  // namespace
 }  // namespace cohort::render

@@ -68,5 +68,18 @@ TEST_F(Comparison, OneSettingMoreThanTheSeedMakesAnotherExperiment) {
   EXPECT_FALSE(contains(script_of(runs), "mean of"));
 }
 
+TEST_F(Comparison, AnEvaluationOfSeveralRunsBesideThePageIsOnIt) {
+  const std::vector<RunFolder> runs{run("a", R"({"lr":1})", metric::kTrainLoss, {2, 1}),
+                                    run("b", R"({"lr":2})", metric::kTrainLoss, {2, 1})};
+  fs::create_directories(folder_ / "evaluation");
+  std::ofstream(folder_ / "evaluation" / "evaluation.json")
+      << R"({"task":"push","first_seed":0,"max_steps":9,"policies":[{"policy":"a/latest","successes":3,"episodes":4,
+            "faults":0,"success_rate":0.75,"interval":[0.3,0.95],"mean_return":1,"mean_max_reward":1,"mean_steps":5}]})";
+  script_of(runs);
+  const std::string page = read_file(folder_ / "page.html");
+  EXPECT_TRUE(contains(page, "<td>evaluation</td><th scope=\"row\">a/latest</th><td class=\"number\">3 of 4</td>"))
+      << page;
+}
+
 }  // namespace
 }  // namespace cohort::report

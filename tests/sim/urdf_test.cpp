@@ -12,6 +12,7 @@
 #include "core/message_of.h"
 #include "sim/model_file.h"
 #include "sim/scene.h"
+#include "sim/visual_model.h"
 #include "sim/xml_elements.h"
 
 namespace cohort::sim {
@@ -271,7 +272,7 @@ TEST(UrdfConventions, WhatIsLeftOutOfTheModelIsCountedALineForEachKind) {
   EXPECT_EQ(built.warnings.size(), 5u);
 }
 
-TEST(UrdfConventions, VisualsAreKeptWhereThereIsNothingElseToSee) {
+TEST(UrdfConventions, VisualsAreKeptForPicturesAndWeighNothing) {
   const auto robot = [](const std::string& shapes, const std::string& before = "") {
     return "<robot name='r'>" + before + "<link name='a'>" + kUrdfInertial + shapes + "</link></robot>";
   };
@@ -285,12 +286,36 @@ TEST(UrdfConventions, VisualsAreKeptWhereThereIsNothingElseToSee) {
     EXPECT_EQ(scene.warnings().size(), warnings) << xml;
     EXPECT_NEAR(scene.entity("robot").mass(), 1, 1e-9) << xml;  // of its <inertial> alone
   };
-  build(robot(seen + touched), 1, 0);
+  build(robot(seen + touched), 2, 0);
   build(robot(seen), 1, 1);
   build(robot(seen, "<mujoco><option timestep='0.004'/></mujoco>"), 1, 1);
   build(robot(seen, "<mujoco><compiler angle='radian'/></mujoco>"), 1, 1);
   build(robot(seen, "<mujoco><compiler discardvisual='true'/></mujoco>"), 0, 1);
-  build(robot("<visual><geometry><mesh filename='package://a/b.dae'/></geometry></visual>"), 0, 1);
+  const std::string collada = "<visual><geometry><mesh filename='package://a/b.dae'/></geometry></visual>";
+  build(robot(collada), 0, 1);
+  build(robot(collada + touched), 1, 1);
+  // A mesh that is only looked at and cannot be read is no reason to refuse the robot.
+  const std::string missing = "<visual><geometry><mesh filename='nowhere.stl'/></geometry></visual>";
+  build(robot(missing + touched), 1, 1);
+}
+
+TEST(UrdfConventions, PicturesShowVisualsAndCollisionShapesWhereThereAreNone) {
+  const auto link = [](const char* name, const std::string& shapes) {
+    return format("<link name='{}'>{}{}</link>", name, kUrdfInertial, shapes);
+  };
+  const std::string seen = "<visual><geometry><sphere radius='.1'/></geometry></visual>",
+                    touched = "<collision><geometry><box size='.1 .1 .1'/></geometry></collision>";
+  Scene scene;
+  scene.add_entity(Urdf{.file = "",
+                        .xml = "<robot name='r'>" + link("a", seen + touched) + link("b", touched) +
+                               "<joint name='j' type='revolute'><parent link='a'/><child link='b'/><axis xyz='0 0 1'/>"
+                               "<limit lower='-1' upper='1' effort='1' velocity='1'/></joint></robot>"},
+                   "robot");
+  scene.build(1);
+  std::vector<std::pair<VisualShape, int>> shapes;
+  for (const VisualGeom& g : scene.visual_model()->geoms) shapes.emplace_back(g.shape, g.group);
+  EXPECT_EQ(shapes, (std::vector<std::pair<VisualShape, int>>{
+                        {VisualShape::kSphere, 1}, {VisualShape::kBox, 3}, {VisualShape::kBox, 0}}));
 }
 
 TEST(UrdfConventions, AnSrdfFileSaysWhichLinksDoNotCollide) {

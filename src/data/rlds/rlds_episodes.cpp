@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "core/config.h"
 #include "core/devices_cpu.h"
 #include "core/error.h"
+#include "core/files.h"
 #include "core/threads.h"
 #include "data/episode_cache.h"
 
@@ -404,6 +406,18 @@ const std::vector<std::string>& RldsEpisodes::skipped() const {
 
 std::int64_t RldsEpisodes::skipped_count() const {
   return impl_->skipped_records;
+}
+
+std::vector<std::string> RldsEpisodes::element_names(const std::string& field_name) const {
+  const std::filesystem::path file = impl_->records.folder() / kElementNamesFile;
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(file, error)) return {};
+  const auto json = nlohmann::json::parse(read_file(file), nullptr, false);
+  if (!json.is_object() || !json.contains(field_name) || !json.at(field_name).is_array()) return {};
+  std::vector<std::string> names;
+  for (const auto& name : json.at(field_name))
+    if (name.is_string()) names.push_back(name.get<std::string>());
+  return names;
 }
 
 std::pair<std::filesystem::path, std::string> RldsEpisodes::place(std::int64_t episode) const {

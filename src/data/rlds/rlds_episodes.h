@@ -46,6 +46,10 @@ struct LeafValues {
 /// kind of value than the schema says.
 LeafValues read_leaf(const Example& example, const FeatureLeaf& leaf);
 
+/// Names of fields' elements, which features.json has no place for: {"action": ["dx", "dy", "grip"]}. Others do not
+/// read it.
+inline constexpr const char* kElementNamesFile = "element_names.json";
+
 /// The numbers of an encoded tensor (FeatureEncoding::kBytes, kZlib) from its bytes, as float64. `shape` bounds them;
 /// throws Error when their number does not fit or the bytes do not inflate.
 std::vector<double> decode_tensor(std::string_view bytes, const FeatureLeaf& leaf, std::int64_t elements);
@@ -132,6 +136,8 @@ class RldsEpisodes final : public EpisodeSource {
   const std::vector<std::string>& skipped() const override;
   std::int64_t skipped_count() const override;
   std::pair<std::filesystem::path, std::string> place(std::int64_t episode) const override;
+  /// Of kElementNamesFile beside features.json, where there is one: recordings of tasks have it.
+  std::vector<std::string> element_names(const std::string& field_name) const override;
 
  private:
   struct Impl;

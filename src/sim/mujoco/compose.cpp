@@ -195,7 +195,7 @@ void exclude_neighbours_of_base(mjSpec* spec) {
   }
 }
 
-/// Why the <visual> shapes of a URDF are left out although there are no others; "" where they are kept.
+/// Why the <visual> shapes of a URDF are left out; "" where they are kept.
 std::string visuals_not_kept(const std::string& text, const std::filesystem::path& folder) {
   bool in_visual = false;
   for (const XmlElement& e : xml_elements(text)) {
@@ -207,19 +207,44 @@ std::string visuals_not_kept(const std::string& text, const std::filesystem::pat
     std::transform(suffix.begin(), suffix.end(), suffix.begin(), [](unsigned char c) { return std::tolower(c); });
     if (suffix != ".stl" && suffix != ".obj" && suffix != ".msh") {
       return format(
-          "pictures show none of it: the visual mesh `{}` (line {}) is none of STL, OBJ and MSH, which are "
-          "read; convert it (`assimp export mesh.dae mesh.obj` say) and name the new file",
+          "the visual mesh `{}` (line {}) is none of STL, OBJ and MSH, which are read; convert it (`assimp export "
+          "mesh.dae mesh.obj` say) and name the new file",
           file, e.line);
     }
     const MeshPath path = resolve_mesh(file, folder);
-    if (!path.problem.empty()) return format("pictures show none of it: line {}: {}", e.line, path.problem);
+    if (!path.problem.empty()) return format("line {}: {}", e.line, path.problem);
   }
   return "";
 }
 
+/// Of a URDF whose <visual> shapes are kept (MuJoCo's importer puts them into group 1 and lets them collide with
+/// nothing): they weigh nothing, and the collision shapes of a link that has them go to group 3, which pictures leave out
+/// unless they are asked for it, as in most MJCF files. A link without visuals is seen by its collision shapes.
+void show_visuals(mjSpec* spec) {
+  const auto is_visual = [](const mjsGeom* g) { return g->contype == 0 && g->conaffinity == 0 && g->group == 1; };
+  constexpr int kCollisionGroup = 3;
+  for (mjsElement* b = mjs_firstElement(spec, mjOBJ_BODY); b; b = mjs_nextElement(spec, b)) {
+    const std::vector<mjsElement*> geoms = children(mjs_asBody(b), mjOBJ_GEOM);
+    if (std::none_of(geoms.begin(), geoms.end(), [&](mjsElement* e) { return is_visual(mjs_asGeom(e)); })) continue;
+    for (mjsElement* e : geoms) {
+      mjsGeom* geom = mjs_asGeom(e);
+      if (is_visual(geom))
+        geom->density = geom->mass = 0;
+      else
+        geom->group = kCollisionGroup;
+    }
+  }
+}
+
+/// What becomes of the <visual> shapes of a scene's URDF files.
+struct Visuals {
+  std::string left_out;  ///< why they are, of all files; "": they are kept where they can be read
+  bool kept = false;     ///< of some file
+};
+
 /// MuJoCo knows neither ROS' packages nor its macros, and passes over what check_urdf() finds. Adds to `warnings`;
 /// fixed: u.fixed, or the file fastens the robot itself.
-mjSpec* parse(const Urdf& u, std::vector<std::string>& warnings, bool& fixed) {
+mjSpec* parse(const Urdf& u, std::vector<std::string>& warnings, bool& fixed, Visuals& visuals) {
   namespace fs = std::filesystem;
   const std::string trouble = u.xml.empty() ? why_unreadable(u.file) : "";
   if (!trouble.empty()) fail(trouble);
@@ -228,14 +253,15 @@ mjSpec* parse(const Urdf& u, std::vector<std::string>& warnings, bool& fixed) {
   if (const std::string macro = unexpanded_xacro(text); !macro.empty()) fail(from + macro);
   const UrdfRemarks remarks = check_urdf(text);
   const fs::path folder = fs::absolute(u.file.empty() ? "here" : u.file).parent_path();
-  const std::string unseen = remarks.seen_only ? visuals_not_kept(text, folder) : "";
+  const std::string unseen = !remarks.has_visuals        ? ""
+                             : !visuals.left_out.empty() ? visuals.left_out
+                                                         : visuals_not_kept(text, folder);
   mjSpec* spec = nullptr;
   try {
-    if (remarks.seen_only && unseen.empty()) {
+    if (remarks.has_visuals && unseen.empty()) {
+      visuals.kept = true;
       spec = parse("", with_visuals(text), folder.string());
-      for (mjsElement* e = mjs_firstElement(spec, mjOBJ_GEOM); e; e = mjs_nextElement(spec, e)) {
-        mjs_asGeom(e)->density = mjs_asGeom(e)->mass = 0;  // they are seen, no more
-      }
+      show_visuals(spec);
     } else {
       spec = parse(u.file, u.xml);
     }
@@ -248,7 +274,9 @@ mjSpec* parse(const Urdf& u, std::vector<std::string>& warnings, bool& fixed) {
   for (const std::string& warning : remarks.warnings) warnings.push_back(from + warning);
   if (remarks.seen_only) {
     warnings.push_back(from + "its links have <visual> and no <collision> elements, so that nothing touches them; " +
-                       (unseen.empty() ? "the visuals are kept for pictures" : unseen));
+                       (unseen.empty() ? "the visuals are kept for pictures" : "pictures show none of it: " + unseen));
+  } else if (!unseen.empty()) {
+    warnings.push_back(from + "pictures show its collision shapes in place of the visuals: " + unseen);
   }
   for (mjsElement* e = mjs_firstElement(spec, mjOBJ_MESH); e && !spec->strippath; e = mjs_nextElement(spec, e)) {
     mjsMesh* mesh = mjs_asMesh(e);
@@ -266,7 +294,8 @@ mjSpec* parse(const Urdf& u, std::vector<std::string>& warnings, bool& fixed) {
 class Composer {
  public:
   /// memory: bytes that compiling may take.
-  Composer(std::span<const EntityDeclaration> entities, double memory) : entities_(entities), memory_(memory) {
+  Composer(std::span<const EntityDeclaration> entities, double memory, Visuals& visuals)
+      : entities_(entities), memory_(memory), visuals_(visuals) {
     // The first model file without a pose of its own is the root: its options, defaults and keyframes stay as written.
     for (std::size_t i = 0; i < entities.size() && root_entity_ == kNone; ++i) {
       const auto* mjcf = std::get_if<Mjcf>(&entities[i].morph);
@@ -560,7 +589,7 @@ class Composer {
 
   void add(const Urdf& u) {
     bool fixed = u.fixed;
-    mjSpec* child = parse(u, warnings_, fixed);
+    mjSpec* child = parse(u, warnings_, fixed, visuals_);
     const auto is_mjcf = [](const EntityDeclaration& e) { return std::holds_alternative<Mjcf>(e.morph); };
     if (takes_options_ && std::none_of(entities_.begin(), entities_.end(), is_mjcf)) {
       spec_->option = child->option;  // of its <mujoco> element
@@ -678,6 +707,7 @@ class Composer {
 
   std::span<const EntityDeclaration> entities_;
   double memory_;
+  Visuals& visuals_;
   std::size_t root_entity_ = kNone;
   std::size_t current_ = 0;
   mjSpec* spec_ = nullptr;
@@ -694,10 +724,21 @@ class Composer {
 
 CompiledScene compose_scene(std::span<const EntityDeclaration> entities, std::span<const CameraOptions> cameras,
                             const SceneOptions& options) {
-  Composer composer(entities, options.compile_memory);
-  for (const CameraOptions& camera : cameras) composer.add_camera(camera);
-  composer.apply(options);
-  return composer.compile();
+  Visuals visuals;
+  const auto compose = [&] {
+    Composer composer(entities, options.compile_memory, visuals);
+    for (const CameraOptions& camera : cameras) composer.add_camera(camera);
+    composer.apply(options);
+    return composer.compile();
+  };
+  try {
+    return compose();
+  } catch (const CompileFailure& failure) {
+    if (!visuals.kept) throw;
+    // What is only looked at is no reason to refuse a robot: a visual mesh without a volume, or that is not there.
+    visuals.left_out = failure.message;
+  }
+  return compose();
 }
 
 }  // namespace cohort::sim::mj
