@@ -28,6 +28,11 @@ void count_step(sim::Scene& scene, std::vector<bool>& live, SimulateFigures& fig
 /// 21)". Their number.
 int report_trouble(sim::Scene& scene);
 
+/// Says where positions are lost: a coordinate so far out, or an angle turned so far, that single precision rounds what
+/// it moves in a timestep, by a centimetre or 0.01 rad in all. After `steps` timesteps; the engine mujoco computes in
+/// double.
+void report_lost_positions(sim::Scene& scene, std::int64_t steps);
+
 /// Throws Error where no environment is left: what follows is no simulation.
 void need_one_left(const SimulateFigures& figures, int n_envs, const std::string& control);
 

@@ -181,6 +181,7 @@ int simulate(const SimulateSettings& s) {
     log::warning("stopped after {} of {} steps by {}", figures.done, s.steps, launch::signal_name(interrupt.signal()));
   }
   const int stopped = report_trouble(scene);
+  report_lost_positions(scene, figures.done);
   figures.stopped = stopped;
   if (figures.done > 0) {
     log::info(

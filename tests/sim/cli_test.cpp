@@ -60,6 +60,27 @@ TEST_F(SimulateCommand, RecordsWhatNumpyReadsAndTheSameBytesForAnyThreadsAndLane
   EXPECT_EQ(shape.output, "(41, 20, 14) 19 True True False\n");
 }
 
+/// A centimetre a second, 300 m out: single precision rounds each step to one and a half times its length.
+TEST_F(SimulateCommand, SaysThatPositionsAreLostFarOutWhereTheyAre) {
+  const auto xml = [](double far) {
+    return format(
+        "<mujoco><option gravity='0 0 0'/><worldbody><body><joint name='rail' type='slide' axis='1 0 0' limited='true' "
+        "range='0 400'/><geom size='.1'/></body></worldbody><keyframe><key name='out' qpos='{}' qvel='.01'/>"
+        "</keyframe></mujoco>",
+        far);
+  };
+  const auto run = [&](double far, const std::string& engine) {
+    write_file_atomically(path("rail.xml"), xml(far));
+    const Result r = run_command(cohort_program() + " simulate " + path("rail.xml") +
+                                 " --keyframe out --n-envs 1 --steps 2000 --engine " + engine);
+    EXPECT_EQ(r.code, 0) << r.output;
+    return r.output;
+  };
+  EXPECT_NE(run(300, "batched").find("joint `rail` of environment 0 is 300."), std::string::npos);
+  EXPECT_EQ(run(300, "mujoco").find("rounds"), std::string::npos);
+  EXPECT_EQ(run(3, "batched").find("rounds"), std::string::npos);
+}
+
 TEST_F(SimulateCommand, TwoProcessesWithHalfTheEnvironmentsMakeTheWhole) {
   const std::string base = cohort_program() + " simulate " + kWalker + " --steps 30 --record ";
   ASSERT_EQ(run_command(base + path("all.csv") + " --n-envs 6").code, 0);

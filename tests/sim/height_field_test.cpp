@@ -134,7 +134,7 @@ TEST_P(OnHeightField, TheLanesFindWhatTheSearchFinds) {
           ++uncertain;
           continue;
         }
-        if (ours.count == kMaxPairContacts) continue;  // which are the deepest is a matter of rounding
+        if (ours.count >= kSpreadKept) continue;  // of many some were chosen: which is a matter of rounding
         for (int k = 0; k < ours.count; ++k) {
           const QueuedContact &a = ours.contact[k], &b = theirs.contact[k];
           EXPECT_NEAR(a.dist, b.dist, kFieldTolerance) << "sample " << sample << " contact " << k;
@@ -206,8 +206,21 @@ double distance_by_search(const test::Pair& p, const Prism& prism, const RandomS
   return best;
 }
 
-/// Against no engine's collisions: every contact is the best way out of some prism, and every prism that the shape is
-/// surely in has one.
+/// Whether a contact is that of a corner on a top: out along the top's normal, as far as the corner is below it, which
+/// is a point of the shape.
+bool is_corner_on_top(const Prism& prism, const QueuedContact& c) {
+  double up[3], a[3], b[3], corner[3], from[3];
+  mju_sub3(a, prism[1].data(), prism[0].data()), mju_sub3(b, prism[2].data(), prism[0].data());
+  mju_cross(up, a, b);
+  mju_normalize3(up);
+  if (std::abs(mju_dot3(up, c.normal)) < 1 - 1e-5) return false;
+  mju_addScl3(corner, c.pos, c.normal, 0.5 * c.dist);
+  mju_sub3(from, corner, prism[0].data());
+  return std::abs(mju_dot3(from, c.normal) - c.dist) < 1e-4;
+}
+
+/// Against no engine's collisions: every contact is the best way out of some prism, or a corner's on its top, and every
+/// prism that the shape is surely in has one.
 TEST_P(OnHeightField, EveryContactIsTheBestWayOutOfAPrism) {
   const Footprint& shape = kShapes[GetParam()];
   SCOPED_TRACE(shape.name);
@@ -227,14 +240,17 @@ TEST_P(OnHeightField, EveryContactIsTheBestWayOutOfAPrism) {
       distance[i] = separation(p, all[i], up) > 0 ? 1 : distance_by_search(p, all[i], random);
       sure += distance[i] < -2e-3;
     }
-    if (ours.count < kMaxPairContacts) EXPECT_GE(ours.count, sure) << "sample " << sample;
+    if (ours.count < 4 || ours.count > kSpreadKept) EXPECT_GE(ours.count, sure) << "sample " << sample;
     entered += sure;
     for (int k = 0; k < ours.count; ++k) {
       const QueuedContact& c = ours.contact[k];
       // Of the prisms that have this depth along this normal, one has no better way out.
       double excess = 1e9;
       for (std::size_t i = 0; i < all.size(); ++i) {
-        if (std::abs(separation(p, all[i], c.normal) - c.dist) > 1e-4) continue;
+        if (std::abs(separation(p, all[i], c.normal) - c.dist) > 1e-4) {
+          if (is_corner_on_top(all[i], c)) excess = std::min(excess, 0.0);
+          continue;
+        }
         excess = std::min(excess, distance[i] - c.dist);
       }
       EXPECT_LT(excess, 1e8) << "sample " << sample << ": no prism has the depth " << c.dist << " along the normal";

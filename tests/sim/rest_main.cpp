@@ -17,6 +17,7 @@ constexpr const char* kUsage =
     "  sim_rest list               the names of shapes and supports\n"
     "  sim_rest UPPER LOWER        one pair; `any` for either stands for all\n"
     "  sim_rest model UPPER LOWER  its scene\n"
+    "  sim_rest contacts UPPER LOWER  the contacts after two seconds, of two steps\n"
     "The exit code is 1 where something does not rest as it should, 2 for a wrong command line.\n";
 
 int main_of(const std::vector<std::string>& words) {
@@ -27,6 +28,10 @@ int main_of(const std::vector<std::string>& words) {
   }
   if (words.size() == 3 && words[0] == "model") {
     std::cout << rest_scene({words[1], words[2]}) << '\n';
+    return 0;
+  }
+  if (words.size() == 3 && words[0] == "contacts") {
+    std::cout << rest_contacts({words[1], words[2]});
     return 0;
   }
   if (!words.empty() && words.size() != 2) {

@@ -183,15 +183,28 @@ std::vector<float> starts(const Upper& u, const Lower& l) {
   return all;
 }
 
+/// A case's scene at its start.
+class RestScene {
+ public:
+  RestScene(const RestCase& c, EngineKind engine) : scene(options(engine)) {
+    scene.add_entity(Mjcf{.file = "", .xml = rest_scene(c)});
+    scene.build(kEnvironments);
+    scene.set_qpos(starts(named(uppers(), c.upper), named(lowers(), c.lower)));
+  }
+  Scene scene;
+
+ private:
+  static SceneOptions options(EngineKind engine) {
+    SceneOptions o;
+    o.engine = engine;
+    return o;
+  }
+};
+
 std::vector<RestFigures> run(const RestCase& c, EngineKind engine) {
   const Upper u = named(uppers(), c.upper);
-  const Lower l = named(lowers(), c.lower);
-  SceneOptions options;
-  options.engine = engine;
-  Scene scene(options);
-  scene.add_entity(Mjcf{.file = "", .xml = rest_scene(c)});
-  scene.build(kEnvironments);
-  scene.set_qpos(starts(u, l));
+  RestScene at_start(c, engine);
+  Scene& scene = at_start.scene;
   std::vector<RestFigures> figures(kBodies);
   for (int s = 0; s < kSteps; ++s) {
     scene.step();
@@ -279,6 +292,28 @@ std::vector<RestResult> run_rest_case(const RestCase& c) {
     results.push_back({c, is_heavy(i), is_sloped(i), ours[k], mujoco[k], judged(ours[k], mujoco[k])});
   }
   return results;
+}
+
+std::string rest_contacts(const RestCase& c) {
+  std::string text;
+  for (const EngineKind engine : {EngineKind::kBatched, EngineKind::kMujoco}) {
+    RestScene at_start(c, engine);
+    for (int s = 0; s < kSteps; ++s) at_start.scene.step();
+    for (int last = 0; last < 2; ++last) {
+      at_start.scene.step();
+      for (const Contact& contact : at_start.scene.get_contacts()) {
+        const auto i = static_cast<int>(std::lround(contact.pos[0] / 3));
+        const Point o = support(i);
+        text +=
+            format("{} env {} {} {}: depth {:.1f} um at {:.4f} {:.4f} {:.4f}, normal {:.4f} {:.4f} {:.4f}, {:.3f} N\n",
+                   to_string(engine), contact.env, is_heavy(i) ? "heavy" : "light", is_sloped(i) ? "10deg" : "level",
+                   -1e6 * contact.distance, contact.pos[0] - o[0], contact.pos[1] - o[1], contact.pos[2] - o[2],
+                   contact.normal[0], contact.normal[1], contact.normal[2],
+                   std::hypot(contact.force[0], contact.force[1], contact.force[2]));
+      }
+    }
+  }
+  return text;
 }
 
 std::string rest_columns() {

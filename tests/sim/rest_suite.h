@@ -40,6 +40,8 @@ std::vector<RestCase> rest_cases();
 std::string rest_scene(const RestCase& c);
 /// Two simulated seconds of a case with both engines: four results.
 std::vector<RestResult> run_rest_case(const RestCase& c);
+/// The contacts that both engines have at the end, in words.
+std::string rest_contacts(const RestCase& c);
 /// A line for a results file, and what the columns are.
 std::string rest_line(const RestResult& r);
 std::string rest_columns();
