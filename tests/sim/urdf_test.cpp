@@ -244,6 +244,38 @@ TEST(UrdfConventions, ALinkNamedWorldIsTheWorldAndAFixedBaseDoesNotCollideWithWh
   EXPECT_EQ(dofs(robot("world", "prismatic")), 2);
 }
 
+/// The arm and the gains of Genesis' first example, whose fingers weigh 0.1 kg.
+TEST(UrdfServos, GainsOfGenesisHoldItsPandaArm) {
+  const char* python = std::getenv("COHORT_PYTHON");
+  if (python == nullptr) GTEST_SKIP() << "COHORT_PYTHON is not set";
+  std::filesystem::path urdf;
+  std::error_code none;
+  const std::filesystem::path lib = std::filesystem::path(python).parent_path().parent_path() / "lib";
+  for (const auto& entry : std::filesystem::directory_iterator(lib, none)) {
+    if (!entry.path().filename().string().starts_with("python3")) continue;
+    urdf = entry.path() / "site-packages/genesis/assets/urdf/panda_bullet/panda.urdf";
+  }
+  if (!std::filesystem::exists(urdf, none)) GTEST_SKIP() << "there is no " << urdf;
+  for (const EngineKind engine : {EngineKind::kBatched, EngineKind::kMujoco}) {
+    SceneOptions o;
+    o.engine = engine;
+    o.timestep = 0.005;
+    Scene scene(o);
+    Entity arm = scene.add_entity(Urdf{.file = urdf.string(), .fixed = true}, "panda");
+    scene.build(2);
+    arm.set_dofs_kp(std::vector<float>{4500, 4500, 3500, 3500, 2000, 2000, 2000, 100, 100});
+    arm.set_dofs_kv(std::vector<float>{450, 450, 350, 350, 200, 200, 200, 10, 10});
+    const std::vector<float> target{0.3f, -0.3f, 0.2f, -2.2f, 0.1f, 2.0f, 0.8f, 0.04f, 0.04f};
+    arm.control_dofs_position(target);
+    for (int i = 0; i < 400; ++i) scene.step();
+    const std::vector<float> q = arm.get_dofs_position({}, {1}), v = arm.get_dofs_velocity({}, {1});
+    for (std::size_t i = 0; i < q.size(); ++i) {
+      EXPECT_NEAR(q[i], target[i], i < 7 ? 0.02 : 0.005) << "dof " << i;
+      EXPECT_NEAR(v[i], 0, 0.05) << "dof " << i;
+    }
+  }
+}
+
 TEST(UrdfConventions, WhatXacroHasNotWrittenOutIsNamedWithItsLineAndCommentsAreNot) {
   const std::string link = "<link name='a'>" + kUrdfInertial + "</link>\n";
   const auto error = [](const std::string& xml) { return build_urdf(Urdf{.file = "", .xml = xml}).error; };
