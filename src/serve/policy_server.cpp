@@ -74,12 +74,15 @@ struct PolicyServer::Impl final : WebSocketHandler {
   }
 
   // In the network's thread, which may be quicker than this constructor: the network itself is for the replicas' threads.
-  void opened(std::uint64_t client, const std::string& peer) override {
+  // Whoever connects is answered here, however long a replica is busy with others.
+  std::string opened(std::uint64_t client, const std::string& peer) override {
     {
       const std::lock_guard lock(mutex);
       waiting[client] = 0;
+      log::info("client {} ({}) has connected; {} now", client, peer, waiting.size());
     }
     add({Job::Kind::kOpened, client, peer});
+    return metadata;
   }
   void message(std::uint64_t client, std::string bytes, bool is_text) override {
     if (is_text)
@@ -138,9 +141,6 @@ struct PolicyServer::Impl final : WebSocketHandler {
     client.session = replica.policy->new_session();
     client.session->begin(client.episodes++);
     client.peer = job.text;
-    network->send(job.client, metadata);
-    const std::lock_guard lock(mutex);
-    log::info("client {} ({}) has connected; {} now", job.client, job.text, waiting.size());
   }
 
   void part(Replica& replica, const Job& job) {
@@ -193,7 +193,15 @@ struct PolicyServer::Impl final : WebSocketHandler {
     const auto begin = Clock::now();
     const auto width = static_cast<std::size_t>(info.action_width);
     const bool one_by_one = settings.clients == ClientKind::kOmnigibson;
-    if (one_by_one && !client.rest.empty()) {
+    const bool alone = one_by_one || request.roboarena;
+    const bool robots_asked = request.robots && !(alone && request.frames.size() == 1);
+    COHORT_THROW_UNLESS(!robots_asked || !alone,
+                        "the observations have a dimension more than those of one robot: this client's protocol "
+                        "answers one robot on a connection");
+    const std::int64_t robots = robots_asked ? std::ssize(request.frames) : 1;
+    if (robots_asked) {
+      client.rest = client.session->act_each(request.frames, client.prompt);
+    } else if (one_by_one && !client.rest.empty()) {
       for (const Frame& frame : request.frames) client.session->see(frame, client.prompt);
     } else {
       client.rest = client.session->act(request.frames, client.prompt);
@@ -209,7 +217,9 @@ struct PolicyServer::Impl final : WebSocketHandler {
       actions = float_array({info.action_width}, std::span(client.rest).first(width));
       client.rest.erase(client.rest.begin(), client.rest.begin() + static_cast<std::ptrdiff_t>(width));
     } else {
-      actions = float_array({static_cast<std::int64_t>(client.rest.size() / width), info.action_width}, client.rest);
+      const std::int64_t rows = static_cast<std::int64_t>(client.rest.size() / width) / robots;
+      actions = robots_asked ? float_array({robots, rows, info.action_width}, client.rest)
+                             : float_array({rows, info.action_width}, client.rest);
       client.rest.clear();
     }
     if (request.roboarena) return network->send(job.client, pack({std::move(actions)}));
