@@ -146,6 +146,9 @@ class ReplayActor final : public tasks::Actor {
 }  // namespace
 
 std::string recorded_observation(const data::EpisodeSource& source, const std::string& name) {
+  // `cohort collect` keeps a task's own `state` so where LeRobot's observation.state is another.
+  for (const data::StepField& field : source.fields())
+    if (field.name == "recorded.observation." + name) return field.name;
   for (const data::StepField& field : source.fields())
     if (is_observation(field.name) && same_observation(field.name, name)) return field.name;
   throw Error(

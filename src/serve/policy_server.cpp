@@ -42,6 +42,7 @@ struct Client {
   std::string peer, prompt;
   std::uint64_t episodes = 0;
   bool told = false;                    ///< it has been given a prompt in this episode
+  bool answered = false;                ///< it has asked for actions in this episode
   std::vector<float> rest;              ///< actions that are still to be handed out one by one
   std::optional<double> last_total_ms;  ///< from the last message to the end of its answer
   Tally tally;
@@ -176,7 +177,7 @@ struct PolicyServer::Impl final : WebSocketHandler {
       ++client.episodes;
       client.rest.clear();
       client.prompt.clear();
-      client.told = false;
+      client.told = client.answered = false;
     }
     if (request.prompt) client.prompt = *request.prompt, client.told = true;
     if (request.frames.empty()) {
@@ -189,6 +190,8 @@ struct PolicyServer::Impl final : WebSocketHandler {
     COHORT_THROW_UNLESS(!info.prompt || (client.told && !client.prompt.empty()),
                         "the message lacks 'prompt': the policy must be told what to do; send \"prompt\": \"close the "
                         "drawer\" with the observations");
+    if (!client.answered) refuse_robots(info, request);
+    client.answered = true;
     if (client.tally.requests == 0) look_at_sizes(info, request.frames.back(), job.client);
     const auto begin = Clock::now();
     const auto width = static_cast<std::size_t>(info.action_width);
@@ -229,6 +232,17 @@ struct PolicyServer::Impl final : WebSocketHandler {
         job.client,
         pack({Map{{one_by_one ? "action" : "actions", {std::move(actions)}}, {"server_timing", {std::move(timing)}}}}));
     client.last_total_ms = milliseconds_since(job.came);
+  }
+
+  /// More rows at an episode's beginning than a decision looks at are no moments, but several robots.
+  static void refuse_robots(const PolicyInfo& info, const Request& request) {
+    const std::int64_t moments = std::ssize(request.frames);
+    if (request.robots || info.remembers || moments <= info.frames * info.stride) return;
+    throw Error(format(
+        "the observations have {} rows, which are taken for moments of one robot, but the policy looks at {} and the "
+        "episode begins: if they are several robots, let each have a connection of its own; if they are moments, send "
+        "the last {}",
+        moments, info.frames, info.frames * info.stride));
   }
 
   /// Other pictures than those that a policy learnt from are often why it does nothing right.

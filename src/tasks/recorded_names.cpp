@@ -49,8 +49,14 @@ std::string camera_of_field(const TaskSpec& spec, const std::string& field) {
 
 std::vector<FieldPlace> places_of_field(const TaskSpec& spec, const std::string& field,
                                         const std::vector<std::string>& elements) {
+  // Elements of a recording of the task say more than a name that the task may use for something else.
+  const bool by_elements =
+      !elements.empty() && std::all_of(elements.begin(), elements.end(), [&](const std::string& element) {
+        return place_of_element(spec, element).has_value();
+      });
   std::vector<FieldPlace> places;
-  if (const auto whole = index_of(spec, field)) return {{*whole, 0, spec.observations[*whole].elements()}};
+  if (const auto whole = index_of(spec, field); whole && !by_elements)
+    return {{*whole, 0, spec.observations[*whole].elements()}};
   for (const std::string& element : elements) {
     const auto place = place_of_element(spec, element);
     COHORT_THROW_UNLESS(place, "{} observes no '{}', which is part of '{}'", spec.name, element, field);

@@ -21,9 +21,9 @@ struct FieldPlace {
   std::int64_t begin = 0, count = 0;
 };
 
-/// What a recorded field consists of in the task: the observation of that name, or those that its elements are called
-/// after ("eef_pos.0", "gripper_opening"), as `cohort collect` names the elements of LeRobot's observation.state.
-/// Throws Error naming what the task lacks.
+/// What a recorded field consists of in the task: the numbers that its elements are called after, where the task has all
+/// of them ("eef_pos.0", "gripper_opening", as `cohort collect` names those of LeRobot's observation.state), else the
+/// observation of that name. Throws Error naming what the task lacks.
 std::vector<FieldPlace> places_of_field(const TaskSpec& spec, const std::string& field,
                                         const std::vector<std::string>& elements = {});
 
