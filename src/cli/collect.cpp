@@ -16,7 +16,7 @@ namespace {
 
 struct CollectArguments {
   TaskArguments task;
-  std::string out, policy = "expert";
+  std::string out = "outputs/data", policy = "expert";
   record::RecordingSettings recording;
 };
 
@@ -26,7 +26,8 @@ int run_collect(const std::vector<std::string>& words) {
   record::RecordingSettings& recording = arguments.recording;
   app.add_option("TASK", arguments.task.words, "the task, as `cohort tasks` lists them, and settings of it key=value")
       ->required();
-  app.add_option("--out", arguments.out, "folder that gets NAME/1.0.0, NAME.hdf5, or NAME (lerobot)")->required();
+  app.add_option("--out", arguments.out, "folder that gets NAME/1.0.0, NAME.hdf5, or NAME (lerobot)")
+      ->capture_default_str();
   app.add_option("--episodes", recording.episodes, "to keep")->capture_default_str();
   app.add_option("--name", recording.name, "of the data set; else the task's");
   app.add_option("--format", recording.format, "rlds, hdf5 in robomimic's layout, or lerobot (v3.0)")
@@ -50,6 +51,10 @@ int run_collect(const std::vector<std::string>& words) {
       ->capture_default_str();
   app.add_option("--vcodec", recording.vcodec, "of lerobot's videos: auto, libsvtav1 (AV1) or h264")
       ->capture_default_str();
+  app.add_option(
+         "--state", recording.state,
+         "of lerobot: the task's observations that observation.state holds, a,b; else all that are not privileged")
+      ->delimiter(',');
   app.add_option(flag("shard-episodes"), recording.shard_episodes, "whose kept episodes share a shard")
       ->capture_default_str();
   arguments.task.add_to(app);

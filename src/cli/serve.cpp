@@ -41,7 +41,7 @@ struct ServeArguments {
   std::size_t max_message = 64;  // MiB
   int threads = 0;
   double control_frequency = 0, report_every = 60;
-  bool raw_weights = false;
+  bool raw_weights = false, exact_bits = false;
   serve::PolicyServerSettings server;
 };
 
@@ -72,6 +72,7 @@ std::vector<std::unique_ptr<serve::Policy>> load(const ServeArguments& arguments
   policy::TrainedPolicySettings settings;
   settings.seed = arguments.seed;
   settings.averaged = !arguments.raw_weights;
+  settings.exact = arguments.exact_bits;
   settings.data_set = arguments.data_set;
   settings.overrides = arguments.words;
   settings.exec_horizon = arguments.exec_horizon;
@@ -85,6 +86,7 @@ std::vector<std::unique_ptr<serve::Policy>> load(const ServeArguments& arguments
 }
 
 void say_what_is_served(const serve::PolicyInfo& info, const ServeArguments& arguments, int port) {
+  const bool exact = arguments.exact_bits || rl::is_ppo_run(arguments.run);
   std::printf("%s\n", info.summary.c_str());
   std::printf("sees:");
   for (const serve::ObservationInfo& o : info.observations) {
@@ -96,6 +98,9 @@ void say_what_is_served(const serve::PolicyInfo& info, const ServeArguments& arg
   std::printf("%s\n", info.prompt ? " prompt, a text" : "");
   std::printf("gives: %lld actions of %lld numbers at a time\n", static_cast<long long>(info.chunk),
               static_cast<long long>(info.action_width));
+  std::printf("rounding: %s\n", exact ? "the last bits of cohort evaluate, whoever else asks; one robot costs sixteen"
+                                      : "one robot costs one robot; --exact-bits: the last bits of cohort evaluate, "
+                                        "slower");
   if (info.frames > 1)
     std::printf("looks at %lld moments, %lld control steps apart: send those since the last answer stacked\n",
                 static_cast<long long>(info.frames), static_cast<long long>(info.stride));
@@ -163,6 +168,9 @@ int run_serve(const std::vector<std::string>& words) {
   app.add_option("--report-every,--report_every", arguments.report_every, "s between lines with rates")
       ->capture_default_str()
       ->check(CLI::Range(0.1, 86400.0));
+  app.add_flag("--exact-bits,--exact_bits", arguments.exact_bits,
+               "answers with the last bits of `cohort evaluate`, at the cost of 16 robots for one; else they agree to "
+               "rounding");
   app.add_flag("--raw-weights,--raw_weights", arguments.raw_weights, "not the moving average of the weights");
   app.add_option("--data-set,--data_set", arguments.data_set,
                  "of data.paths: whose statistics actions are given back by, where each set has its own");

@@ -54,7 +54,8 @@ void show_task(const std::string& name, const tasks::TaskSettings& settings, con
   std::size_t width = 0;
   for (const FieldSpec& field : spec.observations) width = std::max(width, field.name.size());
   for (const FieldSpec& field : spec.observations)
-    text += format("  {:<{}}  {:>3}  {:<5}  {}\n", field.name, width, shape_of(field), field.unit, field.summary);
+    text += format("  {:<{}}  {:>3}  {:<5}  {}\n", field.name, width, shape_of(field), field.unit,
+                   field.summary + (field.privileged ? "; privileged: no robot measures it" : ""));
   text += format("actions       {} ({})\n", spec.action.width(), spec.action.unit);
   for (std::size_t i = 0; i < spec.action.names.size(); ++i)
     text += format("  {:<{}}  {:g} to {:g}\n", spec.action.names[i], width, spec.action.low[i], spec.action.high[i]);

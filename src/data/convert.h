@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,8 +17,10 @@ struct LeRobotConvertSettings {
   std::string vcodec = "auto";   ///< of videos: auto, libsvtav1, h264, as lerobot_video_settings() takes it
   std::vector<std::string> state = {};   ///< components (transforms/component.h) of observation.state
   std::vector<std::string> action = {};  ///< and of action; empty: the field that is called so
-  std::string task = "";                 ///< of all episodes; empty: what the data say
-  bool keep_float64 = false;             ///< else they become float32, which LeRobot's policies take
+  /// What the elements of a feature are called, by its name in LeRobot, where the data do not say it.
+  std::map<std::string, std::vector<std::string>> names = {};
+  std::string task = "";      ///< of all episodes; empty: what the data say
+  bool keep_float64 = false;  ///< else they become float32, which LeRobot's policies take
   std::int64_t data_files_size_in_mb = 100, video_files_size_in_mb = 200;  ///< LeRobot's names and defaults, MiB
 };
 

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/observation_names.h"
 #include "data/episode_task.h"
 #include "data/images/codec.h"
 #include "data/lerobot/lerobot_episodes.h"
@@ -21,14 +22,15 @@ constexpr double kAssumedFps = 30;
 /// Features that the writer adds.
 const std::set<std::string> kWritten{"timestamp", "frame_index", "episode_index", "index", "task_index"};
 
-bool is_observation(const std::string& name) {
+/// Of RLDS and HDF5.
+bool is_in_observations(const std::string& name) {
   return name.starts_with("obs/") || name.starts_with("observation/") || name.starts_with("observations/");
 }
 
 /// The name of a source's field in LeRobot: obs/agentview_image becomes observation.images.agentview.
 std::string name_in_lerobot(const StepField& field, bool rename) {
   std::string name = field.name;
-  if (rename && is_observation(name)) {
+  if (rename && is_in_observations(name)) {
     name.erase(0, name.find('/') + 1);
     if (field.kind == StepKind::kImage) {
       for (const char* before : {"images/", "images_"})
@@ -157,7 +159,8 @@ class ToLeRobot {
       LeRobotFeature made{.name = feature, .dtype = "float32", .shape = {vector->width()}};
       for (const Component& component : vector->components())
         for (std::int64_t i = 0; i < component.width(); ++i)
-          made.names.push_back(component.width() == 1 ? component.text() : format("{}.{}", component.text(), i));
+          made.names.push_back(component.width() == 1 ? bare_observation(component.text())
+                                                      : format("{}.{}", bare_observation(component.text()), i));
       features_.push_back(std::move(made));
       fields_.push_back({.components = vector});
     };
@@ -169,7 +172,7 @@ class ToLeRobot {
       const std::string name = name_in_lerobot(field, settings_.rename);
       has_state = has_state || (number && name == "observation.state");
       has_action = has_action || (number && name == "action");
-      if (number && is_real(field.type) && field.shape.size() <= 1 && is_observation(field.name))
+      if (number && is_real(field.type) && field.shape.size() <= 1 && is_in_observations(field.name))
         all.push_back(field.name);
     }
     if (!has_state && settings_.rename && !all.empty()) {
@@ -238,6 +241,11 @@ class ToLeRobot {
       features_.push_back(std::move(feature));
       fields_.push_back({.index = f});
     }
+    for (LeRobotFeature& feature : features_)
+      if (const auto known = settings_.lerobot.names.find(feature.name);
+          feature.names.empty() && known != settings_.lerobot.names.end() && feature.shape.size() == 1 &&
+          std::ssize(known->second) == feature.shape[0])
+        feature.names = known->second;
     if (!narrowed.empty())
       report_.said.push_back(format(
           "float64 is written as float32, which LeRobot's policies take ({}); --keep-float64 leaves it", narrowed));

@@ -2,6 +2,7 @@
 
 #include "core/config.h"
 #include "core/error.h"
+#include "core/observation_names.h"
 
 namespace cohort::data {
 
@@ -33,6 +34,17 @@ std::size_t EpisodeSource::field_index(std::string_view field_name) const {
     if (fields()[i].name == field_name) return i;
     names.push_back(fields()[i].name);
   }
+  // The same observation by another format's name: obs/eef_pos of LeRobot's observation.eef_pos.
+  std::size_t found = names.size(), matches = 0;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const bool picture = fields()[i].kind == StepKind::kImage;
+    if (!is_observation(names[i]) ||
+        !(picture ? same_camera(names[i], field_name) : same_observation(names[i], field_name)))
+      continue;
+    found = i;
+    ++matches;
+  }
+  if (matches == 1) return found;
   std::string all;
   for (const std::string& known : names) all += (all.empty() ? "" : ", ") + known;
   const std::string why = why_no_field(std::string(field_name));

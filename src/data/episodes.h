@@ -109,7 +109,8 @@ class EpisodeSource {
   /// The reason for what is called so; empty where the data have nothing of this name.
   virtual std::string why_no_field(const std::string&) const { return ""; }
 
-  /// Index into fields(). Throws Error saying why it is none, or naming the nearest field, and all fields.
+  /// Index into fields(), by the name or by what another format calls the same observation
+  /// (core/observation_names.h). Throws Error saying why it is none, or naming the nearest field, and all fields.
   std::size_t field_index(std::string_view field_name) const;
 };
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "core/config.h"
@@ -19,6 +20,7 @@
 #include "data/hdf5/hdf5_episodes.h"
 #include "data/images/image_pipeline.h"
 #include "data/instruction_texts.h"
+#include "data/names_of_sets.h"
 #include "data/open_episodes.h"
 #include "data/transforms/call.h"
 #include "data/transforms/filter.h"
@@ -30,7 +32,7 @@ namespace {
 // Indices of the goal's draw in a sample's random stream, apart from those of the image transforms.
 constexpr std::uint64_t kGoalDraw = std::uint64_t{1} << 40;
 
-enum class Goal { kNone, kLast, kUniform, kSteps };
+enum class Goal { kNone, kLast, kUniform, kStepsAhead };
 
 struct Set {
   std::unique_ptr<EpisodeSource> source;
@@ -116,6 +118,9 @@ void describe(config::Fields& fields, RobotDataSettings& s) {
   fields.add("filters", s.filters,
              "rules that episodes must pass, e.g. min_steps(16); of set 0 only: 0: min_steps(16)");
   fields.add("actions", s.actions, "components of the action, e.g. action[0:3]");
+  fields.add(
+      "action_answers", s.action_answers,
+      "transforms of what whoever acts is given, one for each action, e.g. rotation_6d->axis_angle; empty: none");
   fields.add("action_normalization", s.action_normalization, "none, bounds, quantiles, normal: one, or per component");
   fields.add("proprio", s.proprio, "components of the low-dimensional observation");
   fields.add("proprio_normalization", s.proprio_normalization, "likewise");
@@ -127,6 +132,9 @@ void describe(config::Fields& fields, RobotDataSettings& s) {
   fields.add_choice("missing_image", s.missing_image, {"error", "black"}, "a step without image");
   fields.add_choice("image_colours", s.image_colours, {"rgb", "bgr"},
                     "of the stored pictures; bgr: red and blue change places, as in ALOHA's and RDT's HDF5 files");
+  fields.add("names", s.names,
+             "what single sets call otherwise, e.g. 1: top=laptop; or have in a component's place, 1: action[2] = "
+             "action[2] | invert");
   fields.add("goal", s.goal, "none, last, uniform, steps(N)");
   fields.add("instruction", s.instruction, "text field or metadata that says what to do");
   fields.add("observation_steps", s.observation_steps, "frames that the policy sees");
@@ -151,6 +159,10 @@ struct RobotWindows::Impl {
   explicit Impl(const RobotDataSettings& wanted) : settings(wanted), pipeline(wanted.image_transforms) {
     check_settings();
     threads = settings.threads > 0 ? settings.threads : available_cores();
+    names.emplace(settings.names, settings.paths.size());
+    std::vector<std::string> components = settings.actions;
+    components.insert(components.end(), settings.proprio.begin(), settings.proprio.end());
+    names->check_used(components, settings.images);
     for (std::size_t d = 0; d < settings.paths.size(); ++d) open_set(d);
     for (std::size_t d = 1; d < sets.size(); ++d)
       for (const auto& [one, other, what] : {std::tuple(sets[0].action->width(), sets[d].action->width(), "action"),
@@ -165,6 +177,9 @@ struct RobotWindows::Impl {
     const RobotDataSettings& s = settings;
     COHORT_THROW_UNLESS(!s.paths.empty(), "no data set is named: set paths");
     COHORT_THROW_UNLESS(!s.actions.empty(), "no action is named: set actions, e.g. actions=[action]");
+    COHORT_THROW_UNLESS(s.action_answers.empty() || s.action_answers.size() == s.actions.size(),
+                        "action_answers has {} transforms for {} actions: one each (\"\" for none), or none at all",
+                        s.action_answers.size(), s.actions.size());
     COHORT_THROW_UNLESS(s.observation_steps >= 1 && s.action_steps >= 1 && s.stride >= 1,
                         "observation_steps, action_steps and stride are at least 1, not {}, {} and {}",
                         s.observation_steps, s.action_steps, s.stride);
@@ -183,7 +198,7 @@ struct RobotWindows::Impl {
       goal = Goal::kUniform;
     else if (call.name == "steps") {
       call.expect_arguments(1);
-      goal = Goal::kSteps;
+      goal = Goal::kStepsAhead;
       goal_steps = static_cast<std::int64_t>(call.number(0));
       COHORT_THROW_UNLESS(goal_steps >= 1, "goal '{}': a goal lies at least one step ahead", s.goal);
     } else {
@@ -214,16 +229,30 @@ struct RobotWindows::Impl {
                                       .tolerance_s = settings.tolerance_s,
                                       .threads = threads,
                                       .index_cache = settings.index_cache});
-    for (const std::string& image : settings.images) {
-      set.images.push_back(set.source->field_index(image));
+    const auto of_this_set = [&](const char* what, const std::vector<std::string>& common, const auto& read) {
+      try {
+        read();
+      } catch (const Error& e) {
+        if (settings.paths.size() == 1 || common.empty()) throw;
+        throw Error(
+            format("{}; where {} calls {} otherwise than the other data sets, data.names=[\"{}: {}=NAME\"] says so",
+                   e.what(), path, what, d, common.size() == 1 ? common.front() : "NAME OF THE OTHERS"));
+      }
+    };
+    for (const std::string& image : names->pictures(d, settings.images)) {
+      of_this_set("a camera", settings.images, [&] { set.images.push_back(set.source->field_index(image)); });
       COHORT_THROW_UNLESS(set.source->fields()[set.images.back()].kind == StepKind::kImage, "images: {}",
                           no_camera(*set.source, set.images.back(), path));
       const std::string fault = set.source->fields()[set.images.back()].fault();
       COHORT_THROW_UNLESS(fault.empty(), "images: the field {} of {} {}, so it is no camera to train from", image, path,
                           fault);
     }
-    set.action = std::make_unique<ComponentVector>(settings.actions, *set.source, "actions");
-    set.proprio = std::make_unique<ComponentVector>(settings.proprio, *set.source, "proprio");
+    of_this_set("an action", settings.actions, [&] {
+      set.action = std::make_unique<ComponentVector>(names->components(d, settings.actions), *set.source, "actions");
+    });
+    of_this_set("an observation", settings.proprio, [&] {
+      set.proprio = std::make_unique<ComponentVector>(names->components(d, settings.proprio), *set.source, "proprio");
+    });
     set.read_fields = set.images;
     for (const ComponentVector* vector : {set.action.get(), set.proprio.get()})
       for (const Component& component : vector->components()) set.read_fields.push_back(component.field());
@@ -383,7 +412,7 @@ struct RobotWindows::Impl {
         const double u = static_cast<double>(random.uniform(kGoalDraw));
         return std::min(steps - 1, static_cast<std::int64_t>(u * static_cast<double>(steps - step - 1)) + step + 1);
       }
-      case Goal::kSteps:
+      case Goal::kStepsAhead:
         return std::min(steps - 1, step + goal_steps);
       case Goal::kLast:
       case Goal::kNone:
@@ -512,6 +541,7 @@ struct RobotWindows::Impl {
   int threads = 1;
   Goal goal = Goal::kNone;
   std::int64_t goal_steps = 0;
+  std::optional<NamesOfSets> names;
   std::vector<Set> sets;
   std::vector<std::string> instructions;
   std::map<std::string, std::int32_t> instruction_ids;
@@ -574,6 +604,37 @@ const Normalizer& RobotWindows::action_normalizer(std::size_t set) const {
 const Normalizer& RobotWindows::proprio_normalizer(std::size_t set) const {
   COHORT_CHECK(impl_->sets.at(set).normalize_proprio, "there is no proprio");
   return *impl_->sets[set].normalize_proprio;
+}
+
+std::vector<std::string> RobotWindows::differences() const {
+  constexpr double kShared = 0.5;  // of what both reach together
+  constexpr std::size_t kMost = 6;
+  std::vector<std::string> lines;
+  std::size_t more = 0;
+  const auto compare = [&](const char* what, std::size_t d, const VectorStatistics& a, const VectorStatistics& b) {
+    for (std::size_t e = 0; e < std::min(a.width(), b.width()); ++e) {
+      // What a few steps reach says little; where most are alike, all of it is looked at.
+      const bool rare =
+          a.q01.size() != a.width() || b.q01.size() != b.width() || a.q01[e] >= a.q99[e] || b.q01[e] >= b.q99[e];
+      const double low_a = rare ? a.min[e] : a.q01[e], high_a = rare ? a.max[e] : a.q99[e];
+      const double low_b = rare ? b.min[e] : b.q01[e], high_b = rare ? b.max[e] : b.q99[e];
+      const double shared = std::min(high_a, high_b) - std::max(low_a, low_b),
+                   all = std::max(high_a, high_b) - std::min(low_a, low_b);
+      if (all <= 0 || shared > kShared * all) continue;
+      if (lines.size() == kMost) {
+        ++more;
+        continue;
+      }
+      lines.push_back(format("{}, element {}: {:.4g} to {:.4g} in {}, {:.4g} to {:.4g} in {}", what, e, low_a, high_a,
+                             impl_->settings.paths[0], low_b, high_b, impl_->settings.paths[d]));
+    }
+  };
+  for (std::size_t d = 1; d < impl_->sets.size(); ++d) {
+    compare("action", d, impl_->sets[0].statistics.action, impl_->sets[d].statistics.action);
+    compare("state", d, impl_->sets[0].statistics.proprio, impl_->sets[d].statistics.proprio);
+  }
+  if (more > 0) lines.push_back(format("and {} more", more));
+  return lines;
 }
 
 std::int64_t RobotWindows::bytes_held() const {

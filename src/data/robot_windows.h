@@ -30,12 +30,15 @@ struct RobotDataSettings {
   std::vector<std::string> splits{"auto"};  ///< one for all or one each: OpenSettings::split
   /// How often each set is drawn from, relative to one another; empty: by their numbers of windows.
   std::vector<double> weights;
-  std::string format = "auto";                              ///< auto, rlds, hdf5, lerobot
-  std::string on_corrupt = "error";                         ///< error, skip
-  std::string checksums = "first";                          ///< first, always, never
-  double tolerance_s = 1e-4;                                ///< LeRobotSettings::tolerance_s
-  std::vector<std::string> filters;                         ///< transforms/filter.h; "0: RULE" is for set 0 only
-  std::vector<std::string> actions;                         ///< transforms/component.h
+  std::string format = "auto";       ///< auto, rlds, hdf5, lerobot
+  std::string on_corrupt = "error";  ///< error, skip
+  std::string checksums = "first";   ///< first, always, never
+  double tolerance_s = 1e-4;         ///< LeRobotSettings::tolerance_s
+  std::vector<std::string> filters;  ///< transforms/filter.h; "0: RULE" is for set 0 only
+  std::vector<std::string> actions;  ///< transforms/component.h
+  /// What whoever acts is given instead of the data's own numbers: a transform (transforms/component.h) of each component
+  /// of the action, "rotation_6d->axis_angle", or "" for none; empty: of none.
+  std::vector<std::string> action_answers;
   std::vector<std::string> action_normalization{"bounds"};  ///< one for all or one per component: normalization.h
   std::vector<std::string> proprio;                         ///< components of the low-dimensional observation
   std::vector<std::string> proprio_normalization{"none"};
@@ -49,6 +52,8 @@ struct RobotDataSettings {
   /// programs that hand RGB to OpenCV's imencode and take back what imdecode gives: ALOHA's and RDT's
   /// (RoboticsDiffusionTransformer, data/preprocess_scripts/agilex.py, "BGR to RGB").
   std::string image_colours = "rgb";
+  /// What single sets call otherwise: "1: top=laptop", "1: action[2] = action[2] | invert" (names_of_sets.h).
+  std::vector<std::string> names;
   std::string goal = "none";  ///< none, last, uniform (a later step at random), steps(N) (N steps later)
   std::string instruction;    ///< text field or metadata that says what to do; empty: none
   int observation_steps = 2;
@@ -109,6 +114,8 @@ class RobotWindows final : public Dataset {
   /// The episodes of a set's source that windows are drawn from: those that pass the filters.
   const std::vector<std::int64_t>& episodes(std::size_t set) const;
   const RobotStatistics& statistics(std::size_t set) const;
+  /// What two sets' numbers of one name hardly share: "action, element 2: -1 to 1 in a, 0 to 1 in b"; a line each.
+  std::vector<std::string> differences() const;
   /// To turn a policy's output into actions and back, with the statistics of a set.
   const Normalizer& action_normalizer(std::size_t set) const;
   const Normalizer& proprio_normalizer(std::size_t set) const;

@@ -18,12 +18,12 @@ const PolicyNetwork& as_policy(const torch::nn::Module& module) {
   return *policy;
 }
 
-std::int64_t acting_rows(std::int64_t n) {
-  return (n + kActingRows - 1) / kActingRows * kActingRows;
+std::int64_t whole_blocks(std::int64_t n, std::int64_t block) {
+  return (n + block - 1) / block * block;
 }
 
-at::Tensor padded_rows(const at::Tensor& x, std::int64_t dim) {
-  const std::int64_t n = x.size(dim), missing = acting_rows(n) - n;
+at::Tensor padded_rows(const at::Tensor& x, std::int64_t block, std::int64_t dim) {
+  const std::int64_t n = x.size(dim), missing = whole_blocks(n, block) - n;
   if (missing == 0) return x.contiguous();
   std::vector<std::int64_t> shape = x.sizes().vec();
   shape[static_cast<std::size_t>(dim)] = missing;

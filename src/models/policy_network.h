@@ -23,10 +23,13 @@ namespace cohort::models {
 /// former frames and queued actions (receding horizon), or a recurrent network's memory.
 ///
 /// An environment's actions are the same bits whichever others act with it: what is drawn is keyed by the environment,
-/// and every forward pass has a multiple of kActingRows rows.
+/// and every forward pass has a multiple of kActingRows rows (unless set_exact(false)).
 class PolicyControl {
  public:
   virtual ~PolicyControl() = default;
+  /// false: forward passes have no rows more than there are environments. One robot is answered several times quicker,
+  /// and what others act with it changes the last bits.
+  void set_exact(bool exact) { exact_ = exact; }
   /// Forgets what the environment has seen and what it was about to do, as at the start of an episode.
   virtual void begin(std::uint64_t environment) = 0;
   /// Its episode is over: nothing is kept of it. Without this an environment costs the memory of its last frames.
@@ -41,6 +44,8 @@ class PolicyControl {
 
   /// Frames that a decision looks at: the last ones.
   virtual std::int64_t frames() const { return 1; }
+  /// Whether what it saw before those matters too, as to a recurrent network.
+  virtual bool remembers() const { return false; }
   /// Actions that a decision gives, of which act() hands out one at a time.
   virtual std::int64_t chunk() const { return 1; }
   /// A frame at which nothing is decided. Those that remember by acting act.
@@ -50,6 +55,14 @@ class PolicyControl {
   /// The actions that the environment would be given at its next frames, (rows, A), which are then no longer to be
   /// given; undefined where there are none.
   virtual at::Tensor take_queued(std::uint64_t /*environment*/) { return {}; }
+
+ protected:
+  bool exact() const { return exact_; }
+  /// Rows that forward passes have a multiple of.
+  std::int64_t block() const;
+
+ private:
+  bool exact_ = true;
 };
 
 class PolicyNetwork : public torch::nn::Module {
@@ -78,10 +91,14 @@ const PolicyNetwork& as_policy(const torch::nn::Module& module);
 /// there. Linear layers need RowsAloneGuard (linear.h) beside it.
 inline constexpr std::int64_t kActingRows = 16;
 
-/// `n` rounded up to a multiple of kActingRows.
-std::int64_t acting_rows(std::int64_t n);
-/// x (n, ...) with its last row repeated, (acting_rows(n), ...); dimension `dim` holds the rows.
-at::Tensor padded_rows(const at::Tensor& x, std::int64_t dim = 0);
+inline std::int64_t PolicyControl::block() const {
+  return exact_ ? kActingRows : 1;
+}
+
+/// `n` rounded up to a multiple of `block`.
+std::int64_t whole_blocks(std::int64_t n, std::int64_t block);
+/// x (n, ...) with its last row repeated, (whole_blocks(n, block), ...); dimension `dim` holds the rows.
+at::Tensor padded_rows(const at::Tensor& x, std::int64_t block, std::int64_t dim = 0);
 
 /// Throws Error where the frame of `n` environments lacks one of the observations or has one of another shape.
 void check_frame(const std::vector<ObservationSettings>& observations, const Observations& frame, std::int64_t n);

@@ -24,19 +24,20 @@ std::string camera_of(const tasks::TaskSpec& spec, const std::string& field) {
 PolicyActor::PolicyActor(TrainedPolicy& policy, tasks::Task& task, std::string name)
     : policy_(policy), name_(std::move(name)) {
   const tasks::TaskSpec& spec = task.spec();
-  std::int64_t width = 0;
-  for (const std::string& component : policy.low_dim_components()) {
+  for (const data::RecordedField& field : policy.low_dim_fields()) {
+    std::vector<tasks::FieldPlace> places;
     try {
-      observations_.push_back(task.observation_index(tasks::bare_name(component)));
+      places = tasks::places_of_field(spec, field.name, field.elements);
     } catch (const Error& e) {
-      throw Error(format("{} does not fit the task: it sees '{}', but {}", name_, component, e.what()));
+      throw Error(format("{} does not fit the task: it sees '{}', but {}", name_, field.name, e.what()));
     }
-    width += spec.observations[observations_.back()].elements();
+    std::int64_t width = 0;
+    for (const tasks::FieldPlace& place : places) width += place.count;
+    COHORT_THROW_UNLESS(width == field.width,
+                        "{} does not fit the task: its '{}' has {} numbers, but {}'s observation of that name has {}",
+                        name_, field.name, field.width, spec.name, width);
+    observations_.insert(observations_.end(), places.begin(), places.end());
   }
-  COHORT_THROW_UNLESS(
-      width == policy.low_dim_width(),
-      "{} does not fit the task: it takes {} numbers, but {}'s observations of those names ({}) have {}", name_,
-      policy.low_dim_width(), spec.name, join(policy.low_dim_components(), ", "), width);
   for (const std::string& camera : policy.cameras()) cameras_.push_back(camera_of(spec, camera));
   pictures_.resize(cameras_.size());
   check_action(task);
@@ -49,15 +50,21 @@ PolicyActor::PolicyActor(TrainedPolicy& policy, tasks::Task& task, std::string n
 
 void PolicyActor::check_action(const tasks::Task& task) const {
   const tasks::TaskSpec& spec = task.spec();
-  const std::vector<std::string>& components = policy_.action_components();
+  const std::vector<data::RecordedField>& given = policy_.action_fields();
   COHORT_THROW_UNLESS(policy_.action_width() == spec.action.width(),
                       "{} does not fit the task: its actions have {} numbers, those of {} have {}", name_,
                       policy_.action_width(), spec.name, spec.action.width());
   const std::string& field = spec.action.field;
-  COHORT_THROW_UNLESS(components.size() == 1 && (components.front() == field || components.front() == field + "s"),
-                      "{} does not fit the task: it learnt {}, but the actions of {} as it is set are {}; another "
-                      "setting of the task may have them (`cohort tasks {}`)",
-                      name_, join(components, ", "), spec.name, field, spec.name);
+  const auto is_it = [&](const std::string& learnt) { return learnt == field || learnt == field + "s"; };
+  // Slices of the one action, in their order, are that action too: fields() has put them together.
+  if (given.size() == 1 && is_it(given.front().name)) return;
+  std::vector<std::string> names;
+  for (const data::RecordedField& one : given) names.push_back(one.name);
+  const std::vector<std::string>& one_way = policy_.one_way_actions();
+  throw Error(format("{} does not fit the task: it learnt {}, but the actions of {} as it is set are {}; {}", name_,
+                     join(names, ", "), spec.name, field,
+                     one_way.empty() ? "another setting of the task may have them (`cohort tasks " + spec.name + "`)"
+                                     : join(one_way, "; ")));
 }
 
 void PolicyActor::begin(std::span<const std::int32_t> envs, std::span<const std::uint64_t> seeds,
@@ -91,9 +98,12 @@ void PolicyActor::decide(tasks::Task& task, std::span<const std::int32_t> envs) 
   std::vector<float> low_dim;
   for (const std::int32_t env : envs) {
     episodes.push_back(seeds_[static_cast<std::size_t>(env)].value());
-    for (const std::size_t field : observations_) {
-      const auto width = static_cast<std::size_t>(task.spec().observations[field].elements());
-      const auto row = task.observation(field).span<float>().subspan(static_cast<std::size_t>(env) * width, width);
+    for (const tasks::FieldPlace& place : observations_) {
+      const std::int64_t width = task.spec().observations[place.field].elements();
+      const auto row =
+          task.observation(place.field)
+              .span<float>()
+              .subspan(static_cast<std::size_t>(env * width + place.begin), static_cast<std::size_t>(place.count));
       low_dim.insert(low_dim.end(), row.begin(), row.end());
     }
   }

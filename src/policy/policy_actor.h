@@ -4,7 +4,6 @@
 ///   PolicyActor actor(policy, *task, "push_t_policy");     // Error where the two do not fit
 ///   eval::rollout(*task, actor, seeds, settings);
 #pragma once
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -12,14 +11,15 @@
 
 #include "policy/trained_policy.h"
 #include "tasks/actor.h"
+#include "tasks/recorded_names.h"
 
 namespace cohort::policy {
 
 class PolicyActor final : public tasks::Actor {
  public:
-  /// The policy must outlive this. Its low-dimensional components observation/<name> or obs/<name> are the task's
-  /// observations <name>, its cameras <name> or <name>_image the task's cameras, its one action the task's. Throws
-  /// Error naming what the task lacks, and where a width differs.
+  /// The policy must outlive this. Its fields and cameras are the task's observations and cameras of the same name
+  /// (core/observation_names.h) or of the names of a field's elements (tasks/recorded_names.h), its one action the
+  /// task's. Throws Error naming what the task lacks, and where a width differs.
   PolicyActor(TrainedPolicy& policy, tasks::Task& task, std::string name);
 
   std::string name() const override { return name_; }
@@ -36,7 +36,7 @@ class PolicyActor final : public tasks::Actor {
 
   TrainedPolicy& policy_;
   std::string name_;
-  std::vector<std::size_t> observations_;            ///< of the task, in the policy's order
+  std::vector<tasks::FieldPlace> observations_;      ///< of the task, in the policy's order
   std::vector<std::string> cameras_;                 ///< likewise
   std::vector<std::optional<std::uint64_t>> seeds_;  ///< of the episodes, by environment
   std::vector<std::int64_t> steps_;                  ///< of them, likewise

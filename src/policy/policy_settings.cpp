@@ -43,7 +43,10 @@ void describe(config::Fields& fields, PolicySettings& s) {
   fields.add("action_widths", s.action_widths, "numbers per component of the action; empty: from the data");
   fields.add("low_dim_widths", s.low_dim_widths, "numbers per low-dimensional observation; empty: from the data");
   fields.add("image_size", s.image_size, "height and width of images; empty: from the data");
-  fields.section("recorded", [&] { describe(fields, s.recorded); });
+  fields.section("recorded", [&] {
+    describe(fields, s.recorded);
+    describe(fields, s.recorded_fields);
+  });
 }
 
 void check_weights(const PolicySettings& s) {

@@ -10,6 +10,7 @@
 #include "models/diffusion_policy/diffusion_policy.h"
 #include "models/rdt/rdt_policy.h"
 #include "policy/language.h"
+#include "policy/recorded_fields.h"
 #include "policy/recorded_pictures.h"
 
 namespace cohort::policy {
@@ -37,8 +38,9 @@ struct PolicySettings {
   int action_width = 0;
   std::vector<int> action_widths;  ///< of the components of data.actions
   std::vector<int> low_dim_widths;
-  std::vector<int> image_size;  ///< height, width
-  RecordedPictures recorded;    ///< as they were drawn, before data.image_transforms
+  std::vector<int> image_size;     ///< height, width
+  RecordedPictures recorded;       ///< as they were drawn, before data.image_transforms
+  RecordedFields recorded_fields;  ///< of data.proprio and data.actions, before their transforms
 };
 
 void describe(config::Fields& fields, PolicySettings& settings);

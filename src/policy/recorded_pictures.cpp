@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "policy/recorded_fields.h"
+
 namespace cohort::policy {
 
 void describe(config::Fields& fields, RecordedPictures& pictures) {
@@ -30,7 +32,9 @@ RecordedPictures recorded_pictures(const config::Json& configuration) {
   const config::Json& model = configuration.at("model");
   if (!model.is_object() || !model.contains("recorded")) return pictures;
   config::Fields fields;
+  RecordedFields numbers;  // stand in the same section
   describe(fields, pictures);
+  describe(fields, numbers);
   fields.apply_json(model.at("recorded"), "model.recorded");
   return pictures;
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/fnv.h"
 
 namespace cohort::policy {
 namespace {
@@ -14,6 +15,8 @@ class TrainedSession final : public serve::Session {
 
   void begin(std::uint64_t seed) override {
     policy_.end(episode_);
+    for (const std::uint64_t robot : others_) policy_.end(robot);
+    others_.clear();
     episode_ = seed;
     since_ = 0;
     policy_.begin(episode_);
@@ -39,7 +42,44 @@ class TrainedSession final : public serve::Session {
     return held;
   }
 
+  std::vector<float> act_each(std::span<const serve::Frame> robots, const std::string& prompt) override {
+    // Each under a number of its own, so that what is drawn at random differs; the first is who asks alone.
+    std::vector<std::uint64_t> places;
+    PolicyFrame shown;
+    std::vector<float> numbers;
+    for (std::size_t i = 0; i < robots.size(); ++i) {
+      places.push_back(i == 0 ? episode_ : mixed(episode_, i));
+      if (i > others_.size()) others_.push_back(places.back());
+      numbers.insert(numbers.end(), robots[i].numbers.begin(), robots[i].numbers.end());
+      if (info_.prompt || !prompt.empty())
+        shown.instructions.push_back(policy_.takes_instructions() ? prompt : std::string());
+    }
+    shown.low_dim = numbers;
+    std::vector<std::vector<std::uint8_t>> pixels(robots.front().pictures.size());
+    std::vector<ArrayView> pictures;
+    for (std::size_t camera = 0; camera < pixels.size(); ++camera) {
+      const serve::Picture& first = robots.front().pictures[camera];
+      for (const serve::Frame& robot : robots)
+        pixels[camera].insert(pixels[camera].end(), robot.pictures[camera].rgb.begin(),
+                              robot.pictures[camera].rgb.end());
+      pictures.push_back(make_view(pixels[camera].data(), {std::ssize(robots), first.height, first.width, 3}));
+    }
+    shown.images = pictures;
+    std::vector<float> decided = policy_.act_ahead(places, shown);
+    if (info_.stride == 1) return decided;
+    std::vector<float> held;
+    for (std::ptrdiff_t at = 0; at < std::ssize(decided); at += info_.action_width)
+      for (std::int64_t i = 0; i < info_.stride; ++i)
+        held.insert(held.end(), decided.begin() + at, decided.begin() + at + info_.action_width);
+    return held;
+  }
+
  private:
+  /// A number of robot `i` that no episode of a client is likely to have.
+  static std::uint64_t mixed(std::uint64_t episode, std::size_t i) {
+    return fnv1a_of(static_cast<std::uint64_t>(i), fnv1a_of(episode, kFnvBegin));
+  }
+
   template <class Use>
   void show(const serve::Frame& frame, const std::string& prompt, const Use& use) {
     std::vector<ArrayView> pictures;
@@ -54,7 +94,8 @@ class TrainedSession final : public serve::Session {
   TrainedPolicy policy_;
   const serve::PolicyInfo& info_;
   std::uint64_t episode_ = 0;
-  std::int64_t since_ = 0;  // frames since the last decision, that one included
+  std::vector<std::uint64_t> others_;  // numbers of the robots behind the first one, where several are answered
+  std::int64_t since_ = 0;             // frames since the last decision, that one included
 };
 
 class ServedTrainedPolicy final : public serve::Policy {
@@ -66,10 +107,9 @@ class ServedTrainedPolicy final : public serve::Policy {
                         "--control-frequency HZ",
                         policy_.frequencies_to_choose());
     info_.summary = policy_.summary();
-    const std::vector<std::string>& names = policy_.low_dim_components();
-    const std::vector<std::int64_t> widths = policy_.low_dim_widths();
-    for (std::size_t i = 0; i < names.size(); ++i)
-      info_.observations.push_back({.name = names[i], .shape = {widths.at(i)}, .picture = false});
+    for (const data::RecordedField& field : policy_.low_dim_fields())
+      info_.observations.push_back(
+          {.name = field.name, .shape = {field.width}, .picture = false, .elements = field.elements});
     const std::vector<int>& size = policy_.pictures().size;
     for (const std::string& camera : policy_.cameras())
       info_.observations.push_back({.name = camera,
@@ -77,10 +117,11 @@ class ServedTrainedPolicy final : public serve::Policy {
                                                               : std::vector<std::int64_t>{-1, -1, 3},
                                     .picture = true});
     info_.prompt = policy_.takes_instructions() && policy_.own_instruction().empty();
-    info_.action_names = policy_.action_components();
+    for (const data::RecordedField& field : policy_.action_fields()) info_.action_names.push_back(field.name);
     info_.action_width = policy_.action_width();
     info_.stride = policy_.stride();
     info_.frames = policy_.frames();
+    info_.remembers = policy_.remembers();
     info_.chunk = policy_.chunk() * info_.stride;
     info_.control_frequency = control_frequency;
     info_.renderer = policy_.pictures().renderer;

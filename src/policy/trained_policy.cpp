@@ -15,6 +15,7 @@
 
 #include "core/error.h"
 #include "data/images/image_pipeline.h"
+#include "data/names_of_sets.h"
 #include "data/robot_statistics.h"
 #include "data/robot_windows.h"
 #include "data/transforms/normalization.h"
@@ -58,7 +59,7 @@ struct TrainedPolicy::Impl {
       parameters += parameter.numel();
     }
     seed = wanted.seed;
-    control = policy->control(seed);
+    make_control();
     summary = format("{}: {}, {} parameters, {} of step {}", source, model.algorithm, parameters,
                      averaged ? "moving average" : "weights", step);
   }
@@ -74,7 +75,7 @@ struct TrainedPolicy::Impl {
       parameters += parameter.numel();
     }
     seed = wanted.seed;
-    control = policy->control(seed);
+    make_control();
     summary = format("{} in training, {} parameters", model.algorithm, parameters);
   }
 
@@ -85,7 +86,8 @@ struct TrainedPolicy::Impl {
         model(other.model),
         language(other.language),
         text_place(other.text_place),
-        components(other.components),
+        seen_fields(other.seen_fields),
+        given_fields(other.given_fields),
         actions(other.actions),
         low_dim(other.low_dim),
         policy(other.policy),
@@ -94,6 +96,7 @@ struct TrainedPolicy::Impl {
         instruction_rows(other.instruction_rows),
         more_instructions(other.more_instructions),
         averaged(other.averaged),
+        exact(other.exact),
         frequency_known(other.frequency_known),
         network_width(other.network_width),
         low_dim_width(other.low_dim_width),
@@ -102,12 +105,18 @@ struct TrainedPolicy::Impl {
         summary(other.summary),
         seed(own_seed) {
     if (other.images) images.emplace(data.image_transforms);
+    make_control();
+  }
+
+  void make_control() {
     control = policy->control(seed);
+    control->set_exact(exact);
   }
 
   /// All but the module.
   void prepare(const std::string& configuration_text, const std::string& statistics_text, const std::string& source,
                const TrainedPolicySettings& wanted) {
+    exact = wanted.exact;
     configuration = Json::parse(configuration_text, nullptr, false);
     std::vector<std::string> overrides = wanted.overrides;
     if (wanted.exec_horizon > 0)
@@ -121,12 +130,33 @@ struct TrainedPolicy::Impl {
     actions.emplace(data.action_normalization, action_widths, statistics.action, data.constant_elements,
                     source + ": actions");
     for (const int width : model.low_dim_widths) network_width += width;
-    low_dim_width = network_width;
-    components = data.proprio;
+    // Of the data set in whose numbers it acts: it may call them otherwise than the others.
+    const auto of_set = std::find(data.paths.begin(), data.paths.end(), wanted.data_set);
+    const auto set =
+        of_set == data.paths.end() ? std::size_t{0} : static_cast<std::size_t>(of_set - data.paths.begin());
+    const data::NamesOfSets names(data.names, std::max<std::size_t>(1, data.paths.size()));
+    data.proprio = names.components(set, data.proprio);
+    data.actions = names.components(set, data.actions);
+    data.images = names.pictures(set, data.images);
+    std::vector<std::string> components = data.proprio;
+    std::vector<std::int64_t> widths = low_dim_widths;
     if (text_place) {
-      low_dim_width -= model.low_dim_widths[*text_place];
       components.erase(components.begin() + static_cast<std::ptrdiff_t>(*text_place));
+      widths.erase(widths.begin() + static_cast<std::ptrdiff_t>(*text_place));
     }
+    COHORT_THROW_UNLESS(components.size() == widths.size(), "{}: {} components of data.proprio have {} low_dim_widths",
+                        source, components.size(), widths.size());
+    COHORT_THROW_UNLESS(data.actions.size() == action_widths.size(), "{}: {} components of data.actions have {} widths",
+                        source, data.actions.size(), action_widths.size());
+    std::vector<data::RecordedField> fields = fields_of(model.recorded_fields);
+    // Whoever gives texts has not the numbers that the data held in their place.
+    if (text_place)
+      std::erase_if(fields, [&](const data::RecordedField& field) {
+        return field.name == data::ComponentText(data.proprio[*text_place]).field;
+      });
+    seen_fields.emplace(components, widths, fields, data::FieldVector::Use::kSeen);
+    given_fields.emplace(data.actions, action_widths, fields, data::FieldVector::Use::kGiven, data.action_answers);
+    low_dim_width = static_cast<int>(seen_fields->fields_width());
     if (network_width > 0)
       low_dim.emplace(data.proprio_normalization, low_dim_widths, statistics.proprio, data.constant_elements,
                       source + ": proprio");
@@ -177,13 +207,17 @@ struct TrainedPolicy::Impl {
     return actions_of(control->act(environments, observe(environments, frame)));
   }
 
-  /// (rows, A) as the network gives them -> in the units of the data.
+  /// (rows, A) as the network gives them -> as the data hold them.
   std::vector<float> actions_of(at::Tensor chosen) const {
     chosen = chosen.to(at::kCPU, at::kFloat).contiguous();
     const float* values = chosen.const_data_ptr<float>();
     std::vector<float> rows(values, values + chosen.numel());
     actions->denormalize(rows);
-    return rows;
+    if (given_fields->is_plain()) return rows;
+    std::vector<float> own(rows.size() / static_cast<std::size_t>(given_fields->components_width()) *
+                           static_cast<std::size_t>(given_fields->fields_width()));
+    given_fields->take_apart(rows, own);
+    return own;
   }
 
   /// A frame as the network sees it.
@@ -231,7 +265,9 @@ struct TrainedPolicy::Impl {
                           given[i]);
     at::Tensor rows = at::empty({n, network_width}, at::kFloat);
     float* value = rows.mutable_data_ptr<float>();
-    const float* next = given.data();
+    std::vector<float> composed(static_cast<std::size_t>(n * seen_fields->components_width()));
+    seen_fields->compose(given, composed);
+    const float* next = composed.data();
     for (const std::uint64_t environment : environments)
       for (std::size_t i = 0; i < model.low_dim_widths.size(); ++i) {
         const int width = model.low_dim_widths[i];
@@ -359,7 +395,7 @@ struct TrainedPolicy::Impl {
   PolicySettings model;
   LanguageSettings language;              // of instructions
   std::optional<std::size_t> text_place;  // among model.low_dim: the embedding that instructions give
-  std::vector<std::string> components;    // of frames
+  std::optional<data::FieldVector> seen_fields, given_fields;  // low_dim but for the text, and actions
   std::optional<data::Normalizer> actions, low_dim;
   std::optional<data::ImagePipeline> images;
   std::shared_ptr<models::PolicyNetwork> policy;
@@ -371,7 +407,7 @@ struct TrainedPolicy::Impl {
   std::shared_ptr<std::map<std::string, std::int64_t>> instruction_rows =
       std::make_shared<std::map<std::string, std::int64_t>>();
   std::string more_instructions;  // file of embeddings beside those of the checkpoint
-  bool averaged = false, frequency_known = false;
+  bool averaged = false, exact = true, frequency_known = false;
   int network_width = 0, low_dim_width = 0;  // low-dimensional numbers that the network sees; of frames
   std::int64_t parameters = 0, step = 0;
   std::string summary;
@@ -426,12 +462,26 @@ void TrainedPolicy::see(std::uint64_t environment, const PolicyFrame& frame) {
 }
 
 std::vector<float> TrainedPolicy::act_ahead(std::uint64_t environment, const PolicyFrame& frame) {
-  std::vector<float> rows = impl_->act({environment}, frame);
-  if (const at::Tensor queued = impl_->control->take_queued(environment); queued.defined()) {
-    const std::vector<float> others = impl_->actions_of(queued);
-    rows.insert(rows.end(), others.begin(), others.end());
+  return act_ahead(std::vector<std::uint64_t>{environment}, frame);
+}
+
+std::vector<float> TrainedPolicy::act_ahead(const std::vector<std::uint64_t>& environments, const PolicyFrame& frame) {
+  const std::vector<float> first = impl_->act(environments, frame);
+  const auto width = static_cast<std::ptrdiff_t>(action_width());
+  std::vector<float> rows;
+  for (std::size_t i = 0; i < environments.size(); ++i) {
+    const auto own = first.begin() + static_cast<std::ptrdiff_t>(i) * width;
+    rows.insert(rows.end(), own, own + width);
+    if (const at::Tensor queued = impl_->control->take_queued(environments[i]); queued.defined()) {
+      const std::vector<float> others = impl_->actions_of(queued);
+      rows.insert(rows.end(), others.begin(), others.end());
+    }
   }
   return rows;
+}
+
+bool TrainedPolicy::remembers() const {
+  return impl_->control->remembers();
 }
 
 std::int64_t TrainedPolicy::frames() const {
@@ -442,18 +492,13 @@ std::int64_t TrainedPolicy::chunk() const {
 }
 
 int TrainedPolicy::action_width() const {
-  return impl_->model.action_width;
+  return static_cast<int>(impl_->given_fields->fields_width());
 }
 int TrainedPolicy::low_dim_width() const {
   return impl_->low_dim_width;
 }
-const std::vector<std::string>& TrainedPolicy::low_dim_components() const {
-  return impl_->components;
-}
-std::vector<std::int64_t> TrainedPolicy::low_dim_widths() const {
-  std::vector<std::int64_t> widths(impl_->model.low_dim_widths.begin(), impl_->model.low_dim_widths.end());
-  if (impl_->text_place) widths.erase(widths.begin() + static_cast<std::ptrdiff_t>(*impl_->text_place));
-  return widths;
+const std::vector<data::RecordedField>& TrainedPolicy::low_dim_fields() const {
+  return impl_->seen_fields->fields();
 }
 const std::string& TrainedPolicy::own_instruction() const {
   return impl_->model.rdt.instruction;
@@ -467,8 +512,11 @@ const std::vector<std::string>& TrainedPolicy::cameras() const {
 const RecordedPictures& TrainedPolicy::pictures() const {
   return impl_->model.recorded;
 }
-const std::vector<std::string>& TrainedPolicy::action_components() const {
-  return impl_->data.actions;
+const std::vector<data::RecordedField>& TrainedPolicy::action_fields() const {
+  return impl_->given_fields->fields();
+}
+const std::vector<std::string>& TrainedPolicy::one_way_actions() const {
+  return impl_->given_fields->kept_transformed();
 }
 std::int64_t TrainedPolicy::parameters() const {
   return impl_->parameters;

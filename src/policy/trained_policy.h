@@ -26,6 +26,7 @@
 
 #include "core/array_view.h"
 #include "core/config.h"
+#include "data/transforms/field_vector.h"
 #include "policy/recorded_pictures.h"
 
 namespace torch::nn {
@@ -38,7 +39,11 @@ struct TrainedPolicySettings {
   std::uint64_t seed = 0;  ///< of what is drawn: an action is a function of weights, observations, seed, environment
                            ///< and how many chunks (BC: actions) the environment has had
   std::string device = "cpu";  ///< cpu, cuda:0, ...; what dist/usable_devices.h has found to be there
-  bool averaged = true;        ///< the moving average, where the checkpoint has one; false: the weights themselves
+  /// Forward passes have as many rows as fill whole blocks of the matrix products, so that an environment's actions are
+  /// the same bits whichever others act with it. false: no rows more than there are environments, which is several times
+  /// quicker for one robot; actions then agree to rounding.
+  bool exact = true;
+  bool averaged = true;  ///< the moving average, where the checkpoint has one; false: the weights themselves
   /// Whose statistics actions are given back by: a path of data.paths, where each data set was normalised by its own.
   std::string data_set;
   std::int64_t exec_horizon = 0;  ///< actions of a chunk that a diffusion policy or RDT executes; 0: as it was trained
@@ -48,7 +53,7 @@ struct TrainedPolicySettings {
 
 /// One frame of each of n environments.
 struct PolicyFrame {
-  /// (n, low_dim_width()): the components that low_dim_components() lists, side by side, in the units of the data;
+  /// (n, low_dim_width()): the fields that low_dim_fields() lists, side by side, as the data hold them; transformed and
   /// normalised here.
   std::span<const float> low_dim;
   /// One view per camera, in the order of cameras(): (n, height, width, 3) uint8 on the CPU, of any size; the image
@@ -100,6 +105,9 @@ class TrainedPolicy {
   /// (rows, action_width()): the next actions of one environment after this frame, as many as act() would hand out before
   /// it decides anew; they are then no longer handed out. Together with see() the same bits as act() at every frame.
   std::vector<float> act_ahead(std::uint64_t environment, const PolicyFrame& frame);
+  /// Of several, which begin, or go on, where none of their actions is left to be handed out: (n, rows, action_width()).
+  std::vector<float> act_ahead(const std::vector<std::uint64_t>& environments, const PolicyFrame& frame);
+  bool remembers() const;       ///< more than the last frames(): a recurrent network, which must see every frame
   std::int64_t frames() const;  ///< that a decision looks at, the last ones
   std::int64_t chunk() const;   ///< rows of act_ahead()
 
@@ -115,16 +123,20 @@ class TrainedPolicy {
   int stride() const;
   int action_width() const;
   int low_dim_width() const;
-  /// Components of data.proprio that the caller has to provide: all but an embedding that instructions give.
-  const std::vector<std::string>& low_dim_components() const;
-  std::vector<std::int64_t> low_dim_widths() const;  ///< of these
+  /// Fields of data.proprio that the caller has to provide, before the transforms that training did: all but an embedding
+  /// that instructions give. A component for which there is no such field stands for itself, as it was trained.
+  const std::vector<data::RecordedField>& low_dim_fields() const;
   bool takes_instructions() const;
   /// What it does where it is told nothing (model.rdt.instruction); empty: it must be told.
   const std::string& own_instruction() const;
   const std::vector<std::string>& cameras() const;  ///< data.images
   /// What drew the pictures that it learnt from; whoever shows it others says so.
   const RecordedPictures& pictures() const;
-  const std::vector<std::string>& action_components() const;  ///< data.actions
+  /// Fields of data.actions, in whose own numbers it acts: what training did to them is taken back. A component that
+  /// nothing leads back from, or that is part of a field, stands for itself.
+  const std::vector<data::RecordedField>& action_fields() const;
+  /// Components of data.actions that it gives as they were trained, and why; mostly empty.
+  const std::vector<std::string>& one_way_actions() const;
   std::int64_t parameters() const;
   std::int64_t step() const;                  ///< of the training, when the checkpoint was written
   const config::Json& configuration() const;  ///< of the run

@@ -52,6 +52,8 @@ data::Feature recording_schema(const tasks::TaskSpec& spec, const PictureRecordi
     metadata.children.emplace_back("cameras", make_text());
     metadata.children.emplace_back("renderer", make_text());
   }
+  if (std::any_of(spec.observations.begin(), spec.observations.end(), [](const auto& f) { return f.privileged; }))
+    metadata.children.emplace_back("privileged", make_text());
   return make_dict({{"episode_metadata", std::move(metadata)}, {"steps", data::make_steps(std::move(step))}});
 }
 
@@ -87,6 +89,7 @@ std::string EpisodeRecord::to_example(const tasks::TaskSpec& spec, const Picture
   example.add("episode_metadata/description", Texts{notes.description});
   example.add("episode_metadata/file_path",
               Texts{format("{}/{}/{}/seed_{}", spec.name, notes.actor, outcome.success ? "success" : "failure", seed)});
+  if (!notes.privileged.empty()) example.add("episode_metadata/privileged", Texts{notes.privileged});
   if (!pictures.cameras.empty()) example.add("episode_metadata/renderer", Texts{notes.renderer});
   example.add("episode_metadata/seed", std::vector<std::int64_t>{seed});
   example.add("episode_metadata/success", std::vector<std::int64_t>{outcome.success ? 1 : 0});

@@ -24,7 +24,8 @@ struct RecordingNotes {
   std::string task;         ///< name
   std::string description;  ///< JSON: Task::description()
   std::string actor;
-  std::string renderer;  ///< "" without pictures
+  std::string renderer;         ///< "" without pictures
+  std::string privileged = {};  ///< the task's observations that no robot measures, a,b; "": none
 };
 
 /// The field of a camera's pictures below observation/: "front" gives "front_image".
@@ -32,7 +33,8 @@ std::string picture_field(const std::string& camera);
 
 /// steps: observation/<name> of each of the task's observations, observation/<camera>_image, the action under the
 /// task's name for it, reward, discount (float32), is_first, is_last, is_terminal, language_instruction;
-/// episode_metadata: file_path, seed, success, task, description, actor, and with pictures renderer and cameras. A step
+/// episode_metadata: file_path, seed, success, task, description, actor, with pictures renderer and cameras, and
+/// privileged where the task has such observations. A step
 /// holds what was observed before its action, and the reward after it; is_terminal and a discount of 0 mark an end that
 /// is not a cut.
 data::Feature recording_schema(const tasks::TaskSpec& spec, const PictureRecording& pictures);

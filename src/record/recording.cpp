@@ -44,18 +44,70 @@ void check_lerobot(const RecordingSettings& s) {
     data::lerobot_video_settings(s.vcodec, s.pictures.height, s.pictures.width);
 }
 
-/// LeRobot's observation.state is the task's own `state`, else all its vectors in their order.
+bool is_vector(const tasks::FieldSpec& field) {
+  return field.shape.size() <= 1;
+}
+
+/// The observations that LeRobot's observation.state holds; empty: the task's own `state` is it.
+std::vector<std::string> state_of(const tasks::TaskSpec& spec, const RecordingSettings& s) {
+  if (!s.state.empty()) return s.state;
+  std::vector<std::string> state;
+  for (const tasks::FieldSpec& field : spec.observations) {
+    if (field.privileged || !is_vector(field)) continue;
+    if (field.name == "state") return {};
+    state.push_back(field.name);
+  }
+  return state;
+}
+
+std::string privileged_fields(const tasks::TaskSpec& spec) {
+  std::vector<std::string> names;
+  for (const tasks::FieldSpec& field : spec.observations)
+    if (field.privileged) names.push_back(field.name);
+  return join(names, ",");
+}
+
 data::LeRobotConvertSettings lerobot_settings(const tasks::TaskSpec& spec, const RecordingSettings& s) {
   data::LeRobotConvertSettings settings{.images = s.images, .vcodec = s.vcodec};
   if (spec.control_period > 0) settings.fps = std::round(1e6 / spec.control_period) / 1e6;
-  for (const tasks::FieldSpec& field : spec.observations) {
-    if (field.name == "state") {
-      settings.state.clear();
-      break;
-    }
-    if (field.shape.size() <= 1) settings.state.push_back("observation/" + field.name);
-  }
+  for (const std::string& name : state_of(spec, s)) settings.state.push_back("observation/" + name);
+  settings.names["action"] = settings.names[spec.action.field] = spec.action.names;
   return settings;
+}
+
+/// Lines about what observation.state holds, where something is left out of it.
+std::vector<std::string> said_of_state(const tasks::TaskSpec& spec, const RecordingSettings& s) {
+  const std::vector<std::string> state = state_of(spec, s);
+  std::vector<std::string> left;
+  for (const tasks::FieldSpec& field : spec.observations)
+    if (field.privileged && std::find(state.begin(), state.end(), field.name) == state.end())
+      left.push_back(field.name);
+  if (s.format != "lerobot" || left.empty()) return {};
+  return {format("observation.state: {}; {} {} not in it, which no robot measures: --state {} puts {} in",
+                 state.empty() ? "the task's state" : join(state, ", "), join(left, ", "),
+                 left.size() == 1 ? "is" : "are", join(state, ",") + (state.empty() ? "" : ",") + left.front(),
+                 left.front())};
+}
+
+/// Throws Error for a name that is no observation of the task's.
+void check_state(const tasks::TaskSpec& spec, const RecordingSettings& s) {
+  COHORT_THROW_UNLESS(s.state.empty() || s.format == "lerobot",
+                      "--state names what LeRobot's observation.state holds: with --format {} every observation has a "
+                      "field of its own; leave --state out, or write --format lerobot",
+                      s.format);
+  std::vector<std::string> names;
+  for (const tasks::FieldSpec& field : spec.observations)
+    if (is_vector(field)) names.push_back(field.name);
+  for (std::size_t i = 0; i < s.state.size(); ++i) {
+    const std::string& name = s.state[i];
+    const std::string near = config::nearest(name, names);
+    COHORT_THROW_UNLESS(std::find(names.begin(), names.end(), name) != names.end(),
+                        "--state {}: {} observes no vector of that name{}; it has {}", name, spec.name,
+                        near.empty() ? "" : ", did you mean '" + near + "'?", join(names, ", "));
+    COHORT_THROW_UNLESS(std::find(s.state.begin(), s.state.begin() + static_cast<std::ptrdiff_t>(i), name) ==
+                            s.state.begin() + static_cast<std::ptrdiff_t>(i),
+                        "--state names {} twice", name);
+  }
 }
 
 void check(const tasks::TaskSpec& spec, const RecordingSettings& s) {
@@ -71,6 +123,7 @@ void check(const tasks::TaskSpec& spec, const RecordingSettings& s) {
   COHORT_THROW_UNLESS(name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string::npos,
                       "'{}' is no name of a data set: use small letters, digits and underscores", name);
   for (const std::string& camera : s.pictures.cameras) check_camera(spec, camera);
+  check_state(spec, s);
   COHORT_CHECK(s.world_size == 1 || s.barrier, "ranks of a recording need a barrier");
 }
 
@@ -93,6 +146,7 @@ config::Json identity_of(const tasks::Task& task, const std::string& actor, cons
     json["encoding"] = s.pictures.encoding;
     json["renderer"] = s.renderer;
   }
+  if (!s.state.empty()) json["state"] = s.state;
   if (s.format == "lerobot" && !s.pictures.cameras.empty()) json["pictures' storage"] = {s.images, s.vcodec};
   return json;
 }
@@ -231,7 +285,7 @@ RecordingReport record(tasks::Task& task, tasks::Actor& actor, const fs::path& o
   tasks::check(spec, rollout);
   check(spec, settings);
   const fs::path target = recording_path(out, spec.name, settings);
-  COHORT_THROW_UNLESS(!fs::exists(target), "{} exists already; remove it, or choose another folder or name",
+  COHORT_THROW_UNLESS(!fs::exists(target), "{} exists already; remove it, or choose another folder (--out) or name (--name)",
                       target.string());
   fs::path work = target;
   work += ".recording";
@@ -242,7 +296,11 @@ RecordingReport record(tasks::Task& task, tasks::Actor& actor, const fs::path& o
   if (settings.rank == 0) const PieceStore first(work, identity);
   wait();
   const PieceStore store(work, identity);
-  RecordingNotes notes{.task = spec.name, .description = task.description(), .actor = actor.name(), .renderer = ""};
+  RecordingNotes notes{.task = spec.name,
+                       .description = task.description(),
+                       .actor = actor.name(),
+                       .renderer = "",
+                       .privileged = privileged_fields(spec)};
   if (!settings.pictures.cameras.empty()) notes.renderer = settings.renderer;
 
   std::optional<Progress> progress;
@@ -316,6 +374,10 @@ RecordingReport record(tasks::Task& task, tasks::Actor& actor, const fs::path& o
                                     .lerobot = lerobot_settings(spec, settings),
                                     .action_field = spec.action.field,
                                     .action_names = spec.action.names});
+  if (settings.rank == 0) {
+    const std::vector<std::string> lines = said_of_state(spec, settings);
+    report.said.insert(report.said.end(), lines.begin(), lines.end());
+  }
   wait();
   if (progress) {
     progress->update(settings.episodes, {{"kept", format("{} of {} tried", report.episodes, report.attempts)}});

@@ -27,7 +27,10 @@ struct RecordingSettings {
   std::string format = "rlds";   ///< rlds: out/name/1.0.0; hdf5 (robomimic's layout): out/name.hdf5; lerobot: out/name
   std::string images = "video";  ///< of lerobot: video or image, data::LeRobotConvertSettings::images
   std::string vcodec = "auto";   ///< of its videos
-  std::int64_t episodes = 100;   ///< that are kept
+  /// Of lerobot: the task's observations that observation.state holds, in this order; empty: the task's own `state`, or all
+  /// that are not privileged (tasks::FieldSpec).
+  std::vector<std::string> state = {};
+  std::int64_t episodes = 100;  ///< that are kept
   /// Of the first episode; the following take the following seeds. Evaluations take theirs from 0 on, so that the two
   /// do not meet.
   std::uint64_t first_seed = 100000;

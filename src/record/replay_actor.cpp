@@ -7,20 +7,11 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/observation_names.h"
 #include "core/threads.h"
 
 namespace cohort::record {
 namespace {
-
-/// The first of the names that the source has.
-std::string name_there(const data::EpisodeSource& source, const std::vector<std::string>& names) {
-  for (const std::string& name : names)
-    for (const data::StepField& field : source.fields())
-      if (field.name == name) return name;
-  std::string list;
-  for (const std::string& name : names) list += (list.empty() ? "" : " nor ") + name;
-  throw Error(format("{} has neither {}: it is no recording of this task", source.name(), list));
-}
 
 std::size_t number_field(const data::EpisodeSource& source, const std::string& name, std::int64_t width) {
   const std::size_t index = source.field_index(name);
@@ -155,11 +146,22 @@ class ReplayActor final : public tasks::Actor {
 }  // namespace
 
 std::string recorded_observation(const data::EpisodeSource& source, const std::string& name) {
-  return name_there(source, {"observation/" + name, "obs/" + name});
+  // `cohort collect` keeps a task's own `state` so where LeRobot's observation.state is another.
+  for (const data::StepField& field : source.fields())
+    if (field.name == "recorded.observation." + name) return field.name;
+  for (const data::StepField& field : source.fields())
+    if (is_observation(field.name) && same_observation(field.name, name)) return field.name;
+  throw Error(
+      format("{} has no observation {}, as observation/{}, obs/{} or observation.{}: it is no recording of this "
+             "task",
+             source.name(), name, name, name, name));
 }
 
 std::string recorded_action(const data::EpisodeSource& source, const std::string& name) {
-  return name_there(source, {name, name + "s"});
+  for (const std::string& candidate : {name, name + "s"})
+    for (const data::StepField& field : source.fields())
+      if (field.name == candidate) return candidate;
+  throw Error(format("{} has neither {} nor {}s: it is no recording of this task", source.name(), name, name));
 }
 
 std::unique_ptr<tasks::Actor> make_replay_actor(const data::EpisodeSource& source, const tasks::TaskSpec& spec,

@@ -11,7 +11,7 @@
 
 namespace cohort::record {
 
-/// The name under which a data set has one of the task's observations, observation/<name> or obs/<name>; or its action,
+/// The name under which a data set has one of the task's observations (core/observation_names.h); or its action,
 /// with or without the s of robomimic's "actions". Throws Error naming the source where it has none.
 std::string recorded_observation(const data::EpisodeSource& source, const std::string& name);
 std::string recorded_action(const data::EpisodeSource& source, const std::string& name);

@@ -161,6 +161,10 @@ PpoActor::PpoActor(const fs::path& path, const tasks::Task& task, bool averaged)
 PpoActor::PpoActor(std::shared_ptr<const ActorCritic> networks, std::string name)
     : networks_(std::move(networks)), name_(std::move(name)), summary_("PPO, in memory") {}
 
+bool PpoActor::remembers() const {
+  return networks_->recurrent();
+}
+
 void PpoActor::begin(std::span<const std::int32_t> envs, std::span<const std::uint64_t>, const std::string&) {
   if (!networks_->recurrent() || envs.empty()) return;
   const std::int64_t n = *std::max_element(envs.begin(), envs.end()) + 1,

@@ -47,6 +47,8 @@ class PpoActor final : public tasks::Actor {
   void act(tasks::Task& task, std::span<const std::int32_t> envs, ArrayView actions) override;
   /// Observations of the task that it does not look at.
   const std::vector<std::string>& unseen() const { return networks_->settings().critic_only; }
+  /// Whether it is recurrent: it must see every step.
+  bool remembers() const;
   /// The same networks, and no environment yet.
   PpoActor another() const { return PpoActor(networks_, name_); }
 

@@ -53,6 +53,14 @@ class PpoSession final : public serve::Session {
     actor_.begin(std::span(&env, 1), std::span(&seed, 1), "");
   }
   void see(const serve::Frame& frame, const std::string&) override { decide(frame); }
+  std::vector<float> act_each(std::span<const serve::Frame> robots, const std::string&) override {
+    std::vector<float> actions;
+    for (const serve::Frame& robot : robots) {
+      const std::vector<float> one = decide(robot);
+      actions.insert(actions.end(), one.begin(), one.end());
+    }
+    return actions;
+  }
   std::vector<float> act(std::span<const serve::Frame> frames, const std::string&) override {
     std::vector<float> action;
     for (const serve::Frame& frame : frames) action = decide(frame);
@@ -88,6 +96,7 @@ class ServedPpo final : public serve::Policy {
         info_.observations.push_back({.name = field.name, .shape = {field.elements()}, .picture = false});
     info_.action_names = spec_.action.names;
     info_.action_width = spec_.action.width();
+    info_.remembers = actor_.remembers();
     info_.control_frequency = spec_.control_period > 0 ? 1 / spec_.control_period : 0;
   }
   const serve::PolicyInfo& info() const override { return info_; }

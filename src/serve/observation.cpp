@@ -6,7 +6,7 @@
 
 #include "cohort_version.h"
 #include "core/error.h"
-#include "tasks/recorded_names.h"
+#include "core/observation_names.h"
 
 namespace cohort::serve {
 namespace {
@@ -40,16 +40,16 @@ std::string keys_text(const Map& message) {
 }
 
 const Value* find_observation(const Map& message, const ObservationInfo& o) {
-  std::string name = o.name;
-  if (const Value* found = find(message, name)) return found;
-  name = tasks::bare_name(name);
-  if (const Value* found = find(message, name)) return found;
-  return o.picture ? find(message, tasks::without_image(name)) : nullptr;
+  if (const Value* found = find(message, o.name)) return found;
+  for (const Entry& entry : message)
+    if (o.picture ? same_camera(entry.key, o.name) : same_observation(entry.key, o.name)) return &entry.value;
+  return nullptr;
 }
 
-/// One observation: how many moments it holds, and its numbers or pictures.
+/// One observation: how many moments, or robots, it holds, and its numbers or pictures.
 struct Stacked {
   std::int64_t frames = 1;
+  bool stacked = false;        // it has a dimension for them
   std::vector<float> numbers;  // (frames, width)
   const NumpyArray* picture = nullptr;
 };
@@ -72,7 +72,8 @@ Stacked read_picture(const ObservationInfo& o, const Value& value) {
            shape[shape.size() - 3] == 3 ? "send picture.transpose(1, 2, 0) of one with its channels first" : "");
   Stacked read;
   read.picture = array;
-  read.frames = shape.size() == 4 ? shape[0] : 1;
+  read.stacked = shape.size() == 4;
+  read.frames = read.stacked ? shape[0] : 1;
   for (std::size_t i = shape.size() - 3; i < shape.size(); ++i)
     if (shape[i] < 1 || shape[i] > kMostSide) refuse(o, value, "");
   return read;
@@ -100,7 +101,8 @@ Stacked read_numbers(const ObservationInfo& o, const Value& value) {
   }
   const std::int64_t width = o.shape.at(0);
   const auto count = std::ssize(read.numbers);
-  if (shape.size() == 2)
+  read.stacked = shape.size() == 2;
+  if (read.stacked)
     read.frames = shape[0];
   else if (shape.size() > 2 || (shape.empty() && width != 1))
     refuse(o, value, "");
@@ -113,25 +115,44 @@ Stacked read_numbers(const ObservationInfo& o, const Value& value) {
   return read;
 }
 
-/// The frames that a message holds.
-std::vector<Frame> read_frames(const Map& message, const PolicyInfo& info) {
-  std::vector<Frame> frames;
+/// A dimension in front of all observations counts robots: the policy has no use for several moments.
+bool counts_robots(const PolicyInfo& info) {
+  return info.frames == 1 && !info.remembers;
+}
+
+/// Arrays with two dimensions more are robots and moments.
+void refuse_robots_and_moments(const ObservationInfo& o, const Value& value, const PolicyInfo& info) {
+  const NumpyArray* array = std::get_if<NumpyArray>(&value.of);
+  if (array == nullptr || array->shape.size() != (o.picture ? 5u : 3u)) return;
+  throw Error(format("the observation '{}' has the shape {}: {}", o.name, shape_text(array->shape),
+                     counts_robots(info)
+                         ? "the policy looks at one moment, so one dimension in front, of robots, is taken, not two"
+                         : "the policy looks at several moments or remembers them, and answers one robot on a "
+                           "connection: let each robot have a connection of its own"));
+}
+
+/// The frames that a message holds, into `request`.
+void read_frames(const Map& message, const PolicyInfo& info, Request& request) {
+  std::vector<Frame>& frames = request.frames;
   const std::string* first = nullptr;
+  bool stacked = false;
   for (const ObservationInfo& o : info.observations) {
     const Value* value = find_observation(message, o);
     COHORT_THROW_UNLESS(value != nullptr, "the message lacks the observation '{}'; it has {}. The policy sees {}",
                         o.name, keys_text(message), all_wanted(info));
+    refuse_robots_and_moments(o, *value, info);
     const Stacked read = o.picture ? read_picture(o, *value) : read_numbers(o, *value);
     COHORT_THROW_UNLESS(read.frames >= 1 && read.frames <= kMostFrames,
-                        "the observation '{}' holds {} moments: 1 to {} are taken", o.name, read.frames, kMostFrames);
+                        "the observation '{}' holds {} {}: 1 to {} are taken", o.name, read.frames,
+                        counts_robots(info) ? "robots" : "moments", kMostFrames);
+    stacked = stacked || read.stacked;
     const auto count = static_cast<std::size_t>(read.frames);
     if (first == nullptr) {
       first = &o.name;
       frames.resize(count);
     }
-    COHORT_THROW_UNLESS(frames.size() == count,
-                        "the observation '{}' holds {} moments and '{}' {}: all must hold as many", o.name, count,
-                        *first, frames.size());
+    COHORT_THROW_UNLESS(frames.size() == count, "the observation '{}' holds {} {} and '{}' {}: all must hold as many",
+                        o.name, count, counts_robots(info) ? "robots" : "moments", *first, frames.size());
     for (std::size_t i = 0; i < count; ++i) {
       if (!o.picture) {
         const auto width = static_cast<std::ptrdiff_t>(o.shape[0]);
@@ -147,7 +168,12 @@ std::vector<Frame> read_frames(const Map& message, const PolicyInfo& info) {
       std::memcpy(picture.rgb.data(), read.picture->data.data() + i * picture.rgb.size(), picture.rgb.size());
     }
   }
-  return frames;
+  request.robots = stacked && counts_robots(info);
+  if (!request.robots) return;
+  for (const Frame& frame : frames)
+    for (std::size_t camera = 0; camera < frame.pictures.size(); ++camera)
+      COHORT_CHECK(frame.pictures[camera].rgb.size() == frames.front().pictures[camera].rgb.size(),
+                   "an array's pictures have several sizes");
 }
 
 bool is_true(const Value* value) {
@@ -192,7 +218,7 @@ Request read_request(const Value& message, const PolicyInfo& info) {
   }
   const bool observes = std::any_of(info.observations.begin(), info.observations.end(),
                                     [&](const ObservationInfo& o) { return find_observation(*map, o) != nullptr; });
-  if (endpoint != "reset" && (observes || !request.reset)) request.frames = read_frames(*map, info);
+  if (endpoint != "reset" && (observes || !request.reset)) read_frames(*map, info, request);
   return request;
 }
 
@@ -201,8 +227,13 @@ Value metadata_of(const PolicyInfo& info) {
   for (const ObservationInfo& o : info.observations) {
     List shape;
     for (const std::int64_t n : o.shape) shape.push_back({n});
-    observations.push_back(
-        {o.name, {Map{{"shape", {std::move(shape)}}, {"dtype", {std::string(o.picture ? "uint8" : "float32")}}}}});
+    Map about{{"shape", {std::move(shape)}}, {"dtype", {std::string(o.picture ? "uint8" : "float32")}}};
+    if (!o.elements.empty()) {
+      List elements;
+      for (const std::string& element : o.elements) elements.push_back({element});
+      about.push_back({"names", {std::move(elements)}});
+    }
+    observations.push_back({o.name, {std::move(about)}});
   }
   List names;
   for (const std::string& name : info.action_names) names.push_back({name});
@@ -218,6 +249,8 @@ Value metadata_of(const PolicyInfo& info) {
               {"prompt", {info.prompt}},
               {"actions", {std::move(actions)}},
               {"frames", {info.frames}},
+              {"remembers", {info.remembers}},
+              {"batch", {counts_robots(info)}},
               {"stride", {info.stride}},
               {"control_frequency", std::move(frequency)},
               {"renderer", {info.renderer}}}};
@@ -245,12 +278,16 @@ ServerInfo server_info(const Value& metadata) {
     }
     COHORT_THROW_UNLESS(o.shape.size() == (o.picture ? 3u : 1u), "the metadata give '{}' the shape {}", entry.key,
                         shape_text(o.shape));
+    if (const Value* names = find(entry.value, "names"))
+      if (const List* list = std::get_if<List>(&names->of))
+        for (const Value& name : *list) o.elements.push_back(text_of(&name));
     policy.observations.push_back(std::move(o));
   }
   policy.prompt = is_true(find(metadata, "prompt"));
   policy.action_width = whole_of(find(*actions, "width"), 0);
   policy.chunk = whole_of(find(*actions, "execute"), 0);
   policy.frames = whole_of(find(metadata, "frames"), 1);
+  policy.remembers = is_true(find(metadata, "remembers"));
   policy.stride = whole_of(find(metadata, "stride"), 1);
   if (const Value* hertz = find(metadata, "control_frequency"))
     if (const auto* n = std::get_if<double>(&hertz->of)) policy.control_frequency = *n;

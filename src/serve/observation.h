@@ -20,18 +20,20 @@ struct Request {
   std::optional<std::string> prompt;
   bool roboarena = false;     ///< it has an "endpoint": answers have RoboArena's form
   std::vector<Frame> frames;  ///< oldest first; empty where nothing is observed, which only a reset may do
+  bool robots = false;        ///< the frames are of as many robots at one moment, not of one robot at several
 };
 
-/// An observation stands under its name, or the part of it behind "observation/" or "obs/", a camera also without
-/// "_image". Numbers are NumPy arrays of any type, lists or numbers; pictures are uint8. Several moments, which a policy that
-/// looks at several wants, are stacked: one more dimension in front, the same for all. What the policy does not see is left
-/// alone. Throws Error naming the observation that is missing or has another shape or type, what the policy sees, and
-/// what to send instead.
+/// An observation stands under its name or one that means the same (core/observation_names.h). Numbers are NumPy arrays
+/// of any type, lists or numbers; pictures are uint8. One more dimension in front, the same for all, is of several moments
+/// for a policy that looks at several or remembers, and of several robots for one that looks at one moment and remembers
+/// nothing. What the policy does not see is left alone. Throws Error naming the observation that is missing or has another
+/// shape or type, what the policy sees, and what to send instead.
 Request read_request(const Value& message, const PolicyInfo& info);
 
 /// What a server says on connection:
-/// {"server": "cohort VERSION", "policy": a line, "observations": {name: {"shape": [...], "dtype": "float32"}},
-///  "prompt": whether one is needed, "actions": {"names": [...], "width", "chunk", "execute"}, "frames", "stride",
+/// {"server": "cohort VERSION", "policy": a line, "observations": {name: {"shape": [...], "dtype": "float32",
+///  "names": [...]}},
+///  "prompt": whether one is needed, "actions": {"names": [...], "width", "chunk", "execute"}, "frames", "remembers", "batch", "stride",
 ///  "control_frequency": Hz or None, "renderer"}.
 Value metadata_of(const PolicyInfo& info);
 

@@ -16,9 +16,10 @@ namespace cohort::serve {
 
 /// An observation that a policy needs.
 struct ObservationInfo {
-  std::string name;                 ///< as its data had it: "observation/eef_pos"
-  std::vector<std::int64_t> shape;  ///< (width) of numbers, (height, width, 3) of pictures; -1: any
-  bool picture = false;             ///< uint8; else numbers
+  std::string name;                        ///< as its data had it: "observation/eef_pos"
+  std::vector<std::int64_t> shape;         ///< (width) of numbers, (height, width, 3) of pictures; -1: any
+  bool picture = false;                    ///< uint8; else numbers
+  std::vector<std::string> elements = {};  ///< what the numbers are called, where the data say it; else empty
 };
 
 struct PolicyInfo {
@@ -29,6 +30,7 @@ struct PolicyInfo {
   std::int64_t action_width = 0;
   std::int64_t chunk = 1;        ///< actions of an answer, one for each control step
   std::int64_t frames = 1;       ///< observations that it looks at, the last ones
+  bool remembers = false;        ///< beside those, what it saw before them: it must see every moment
   std::int64_t stride = 1;       ///< control steps from one of them to the next
   double control_frequency = 0;  ///< Hz; 0: it does not know
   std::string renderer;          ///< what drew the pictures that it learnt from; empty: the data do not say
@@ -56,6 +58,9 @@ class Session {
   virtual void see(const Frame& frame, const std::string& prompt) = 0;
   /// The actions after the last frame; those before it are what was seen since the last call, oldest first. Never empty.
   virtual std::vector<float> act(std::span<const Frame> frames, const std::string& prompt) = 0;
+  /// The actions of several robots, each of which sees one of the frames: one behind the other. Only asked of policies
+  /// that look at one moment and remember nothing.
+  virtual std::vector<float> act_each(std::span<const Frame> robots, const std::string& prompt) = 0;
 };
 
 class Policy {

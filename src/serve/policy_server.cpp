@@ -42,6 +42,7 @@ struct Client {
   std::string peer, prompt;
   std::uint64_t episodes = 0;
   bool told = false;                    ///< it has been given a prompt in this episode
+  bool answered = false;                ///< it has asked for actions in this episode
   std::vector<float> rest;              ///< actions that are still to be handed out one by one
   std::optional<double> last_total_ms;  ///< from the last message to the end of its answer
   Tally tally;
@@ -74,12 +75,15 @@ struct PolicyServer::Impl final : WebSocketHandler {
   }
 
   // In the network's thread, which may be quicker than this constructor: the network itself is for the replicas' threads.
-  void opened(std::uint64_t client, const std::string& peer) override {
+  // Whoever connects is answered here, however long a replica is busy with others.
+  std::string opened(std::uint64_t client, const std::string& peer) override {
     {
       const std::lock_guard lock(mutex);
       waiting[client] = 0;
+      log::info("client {} ({}) has connected; {} now", client, peer, waiting.size());
     }
     add({Job::Kind::kOpened, client, peer});
+    return metadata;
   }
   void message(std::uint64_t client, std::string bytes, bool is_text) override {
     if (is_text)
@@ -138,9 +142,6 @@ struct PolicyServer::Impl final : WebSocketHandler {
     client.session = replica.policy->new_session();
     client.session->begin(client.episodes++);
     client.peer = job.text;
-    network->send(job.client, metadata);
-    const std::lock_guard lock(mutex);
-    log::info("client {} ({}) has connected; {} now", job.client, job.text, waiting.size());
   }
 
   void part(Replica& replica, const Job& job) {
@@ -176,7 +177,7 @@ struct PolicyServer::Impl final : WebSocketHandler {
       ++client.episodes;
       client.rest.clear();
       client.prompt.clear();
-      client.told = false;
+      client.told = client.answered = false;
     }
     if (request.prompt) client.prompt = *request.prompt, client.told = true;
     if (request.frames.empty()) {
@@ -189,11 +190,21 @@ struct PolicyServer::Impl final : WebSocketHandler {
     COHORT_THROW_UNLESS(!info.prompt || (client.told && !client.prompt.empty()),
                         "the message lacks 'prompt': the policy must be told what to do; send \"prompt\": \"close the "
                         "drawer\" with the observations");
+    if (!client.answered) refuse_robots(info, request);
+    client.answered = true;
     if (client.tally.requests == 0) look_at_sizes(info, request.frames.back(), job.client);
     const auto begin = Clock::now();
     const auto width = static_cast<std::size_t>(info.action_width);
     const bool one_by_one = settings.clients == ClientKind::kOmnigibson;
-    if (one_by_one && !client.rest.empty()) {
+    const bool alone = one_by_one || request.roboarena;
+    const bool robots_asked = request.robots && !(alone && request.frames.size() == 1);
+    COHORT_THROW_UNLESS(!robots_asked || !alone,
+                        "the observations have a dimension more than those of one robot: this client's protocol "
+                        "answers one robot on a connection");
+    const std::int64_t robots = robots_asked ? std::ssize(request.frames) : 1;
+    if (robots_asked) {
+      client.rest = client.session->act_each(request.frames, client.prompt);
+    } else if (one_by_one && !client.rest.empty()) {
       for (const Frame& frame : request.frames) client.session->see(frame, client.prompt);
     } else {
       client.rest = client.session->act(request.frames, client.prompt);
@@ -209,7 +220,9 @@ struct PolicyServer::Impl final : WebSocketHandler {
       actions = float_array({info.action_width}, std::span(client.rest).first(width));
       client.rest.erase(client.rest.begin(), client.rest.begin() + static_cast<std::ptrdiff_t>(width));
     } else {
-      actions = float_array({static_cast<std::int64_t>(client.rest.size() / width), info.action_width}, client.rest);
+      const std::int64_t rows = static_cast<std::int64_t>(client.rest.size() / width) / robots;
+      actions = robots_asked ? float_array({robots, rows, info.action_width}, client.rest)
+                             : float_array({rows, info.action_width}, client.rest);
       client.rest.clear();
     }
     if (request.roboarena) return network->send(job.client, pack({std::move(actions)}));
@@ -219,6 +232,17 @@ struct PolicyServer::Impl final : WebSocketHandler {
         job.client,
         pack({Map{{one_by_one ? "action" : "actions", {std::move(actions)}}, {"server_timing", {std::move(timing)}}}}));
     client.last_total_ms = milliseconds_since(job.came);
+  }
+
+  /// More rows at an episode's beginning than a decision looks at are no moments, but several robots.
+  static void refuse_robots(const PolicyInfo& info, const Request& request) {
+    const std::int64_t moments = std::ssize(request.frames);
+    if (request.robots || info.remembers || moments <= info.frames * info.stride) return;
+    throw Error(format(
+        "the observations have {} rows, which are taken for moments of one robot, but the policy looks at {} and the "
+        "episode begins: if they are several robots, let each have a connection of its own; if they are moments, send "
+        "the last {}",
+        moments, info.frames, info.frames * info.stride));
   }
 
   /// Other pictures than those that a policy learnt from are often why it does nothing right.

@@ -5,7 +5,10 @@
 ///   while (...) log::info("{}", server.rates());      // it serves in threads of its own
 ///   server.stop();
 ///
-/// On connection the client gets the metadata (serve/observation.h), then for each of its messages
+/// Observations of N robots with one more dimension in front are answered by actions with one more, (N, chunk, width), where
+/// the policy looks at one moment and remembers nothing.
+///
+/// On connection the client gets at once, whoever else is being answered, the metadata (serve/observation.h), then for each of its messages
 /// {"actions": (chunk, width) float32, "server_timing": {"infer_ms", "prev_total_ms"}}. What is wrong with a message is told in a
 /// text, behind which the connection ends. Each connection has a session of its own: frames and memory of one client are never
 /// those of another. Its episodes are numbered 0, 1, ..., and the number keys what is drawn at random, unless it says "seed".

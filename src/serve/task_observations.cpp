@@ -22,32 +22,40 @@ class TaskObservations final : public ObservationWriter {
         cameras_.emplace_back(o.name, camera);
         continue;
       }
-      std::size_t field = 0;
+      Sent sent{.name = o.name, .places = {}, .width = 0};
       try {
-        field = task.observation_index(tasks::bare_name(o.name));
+        sent.places = tasks::places_of_field(spec, o.name, o.elements);
       } catch (const Error& e) {
         throw Error(format("{} sees '{}', but {}", url, o.name, e.what()));
       }
-      const std::int64_t width = spec.observations[field].elements();
-      COHORT_THROW_UNLESS(width == o.shape.at(0), "{} sees '{}' of {} numbers, but {}'s has {}", url, o.name,
-                          o.shape[0], spec.name, width);
-      fields_.emplace_back(o.name, field);
+      for (const tasks::FieldPlace& place : sent.places) sent.width += place.count;
+      COHORT_THROW_UNLESS(sent.width == o.shape.at(0), "{} sees '{}' of {} numbers, but {}'s has {}", url, o.name,
+                          o.shape[0], spec.name, sent.width);
+      fields_.push_back(std::move(sent));
     }
     if (server.cohort) return;
-    for (std::size_t i = 0; i < spec.observations.size(); ++i) fields_.emplace_back(spec.observations[i].name, i);
+    for (std::size_t i = 0; i < spec.observations.size(); ++i) {
+      const std::int64_t width = spec.observations[i].elements();
+      fields_.push_back({spec.observations[i].name, {{i, 0, width}}, width});
+    }
     for (const std::string& camera : spec.cameras) cameras_.emplace_back(camera, camera);
   }
 
   std::vector<Map> write(tasks::Task& task, std::span<const std::int32_t> envs) const override {
     std::vector<Map> messages(envs.size());
-    for (const auto& [name, field] : fields_) {
-      const tasks::FieldSpec& spec = task.spec().observations[field];
-      const auto width = static_cast<std::size_t>(spec.elements());
-      const auto rows = task.observation(field).span<float>();
-      for (std::size_t i = 0; i < envs.size(); ++i)
-        messages[i].push_back(
-            {name, {float_array({spec.elements()}, rows.subspan(static_cast<std::size_t>(envs[i]) * width, width))}});
-    }
+    for (const Sent& sent : fields_)
+      for (std::size_t i = 0; i < envs.size(); ++i) {
+        std::vector<float> row;
+        for (const tasks::FieldPlace& place : sent.places) {
+          const std::int64_t width = task.spec().observations[place.field].elements();
+          const auto numbers = task.observation(place.field)
+                                   .span<float>()
+                                   .subspan(static_cast<std::size_t>(envs[i] * width + place.begin),
+                                            static_cast<std::size_t>(place.count));
+          row.insert(row.end(), numbers.begin(), numbers.end());
+        }
+        messages[i].push_back({sent.name, {float_array({sent.width}, row)}});
+      }
     for (const auto& [name, camera] : cameras_) {
       const ArrayView all = task.picture(camera, envs);
       const auto pixels = all.span<std::uint8_t>();
@@ -61,7 +69,12 @@ class TaskObservations final : public ObservationWriter {
   }
 
  private:
-  std::vector<std::pair<std::string, std::size_t>> fields_;
+  struct Sent {
+    std::string name;
+    std::vector<tasks::FieldPlace> places;
+    std::int64_t width;
+  };
+  std::vector<Sent> fields_;
   std::vector<std::pair<std::string, std::string>> cameras_;
 };
 

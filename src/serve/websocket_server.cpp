@@ -121,7 +121,8 @@ class ServedConnection : public std::enable_shared_from_this<ServedConnection> {
     parser_.reset();
     client = hub_.next++;
     hub_.open[client] = shared_from_this();
-    hub_.handler->opened(client, peer_);
+    if (std::string greeting = hub_.handler->opened(client, peer_); !greeting.empty())
+      send(std::move(greeting), /*is_text=*/false);
     read();
   }
 

@@ -27,8 +27,8 @@ class WebSocketHandler {
  public:
   virtual ~WebSocketHandler() = default;
   /// All are called from the server's thread, and must not block. opened() comes before and closed() behind everything
-  /// else of a client; `peer`: "10.0.0.7:41234".
-  virtual void opened(std::uint64_t client, const std::string& peer) = 0;
+  /// else of a client; `peer`: "10.0.0.7:41234". What opened() gives is sent to it first, binary; empty: nothing.
+  virtual std::string opened(std::uint64_t client, const std::string& peer) = 0;
   virtual void message(std::uint64_t client, std::string bytes, bool is_text) = 0;
   virtual void closed(std::uint64_t client, const std::string& reason) = 0;
 };

@@ -36,9 +36,9 @@ TaskSpec spec_of(const PushTSettings& settings) {
   spec.summary = "a round agent pushes a T-shaped block onto a goal pose (gym-pusht's state version)";
   spec.instruction = "push the T-shaped block onto the T-shaped goal";
   spec.observations = {
-      {"state", {5}, "px", "agent x, y, block x, y; the block's angle in rad, in [0, 2 pi)"},
+      {"state", {5}, "px", "agent x, y, block x, y; the block's angle in rad, in [0, 2 pi)", true},
       {"agent_pos", {2}, "px", "agent x, y"},
-      {"environment_state", {16}, "px", "corners x, y of the block's two boxes"},
+      {"environment_state", {16}, "px", "corners x, y of the block's two boxes", true},
   };
   const auto world = static_cast<float>(kPushTWorld);
   const bool offset = settings.action == "offset";
@@ -200,8 +200,8 @@ std::unique_ptr<Task> make_push_t_task(const TaskSettings& settings) {
   describe(fields, own);
   for (const std::string& text : settings.overrides) fields.apply_override(text);
   const PushTExpert checked(own.expert);
-  COHORT_THROW_UNLESS(settings.engine.empty() || settings.engine == "batched", "push-t runs on Chipmunk2D: it has no engine '{}'",
-                      settings.engine);
+  COHORT_THROW_UNLESS(settings.engine.empty() || settings.engine == "batched",
+                      "push-t runs on Chipmunk2D: it has no engine '{}'", settings.engine);
   COHORT_THROW_UNLESS(settings.device.kind == DeviceKind::kCpu, "push-t runs on the CPU, not on {}",
                       to_string(settings.device));
   return std::make_unique<PushTTask>(settings, own);

@@ -35,6 +35,8 @@ struct FieldSpec {
   std::vector<std::int64_t> shape;  ///< of one environment
   std::string unit;                 ///< of every number: "m", "rad", "m/s"; "1" for plain numbers
   std::string summary;
+  /// No robot measures it: where a thing or the goal is. `cohort collect` leaves it out of LeRobot's observation.state.
+  bool privileged = false;
   std::int64_t elements() const;
 };
 

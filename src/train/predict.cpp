@@ -1,5 +1,6 @@
 #include "train/predict.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "core/files.h"
 #include "core/format.h"
 #include "data/hdf5/hdf5_writer.h"
+#include "data/names_of_sets.h"
 #include "dist/usable_devices.h"
 #include "policy/checkpoint.h"
 #include "policy/weights.h"
@@ -51,7 +53,19 @@ struct TrainedJob {
       config::Json data = config::Json::object();
       data["paths"] = config::Json::array({wanted.file.string()});
       data["splits"] = config::Json::array({"all"});
-      for (const char* list : {"weights", "filters"}) data[list] = config::Json::array();
+      // Of one set, by its own names.
+      const config::Json& trained = json.at("data");
+      const auto list_of = [&](const char* name) {
+        return trained.contains(name) && trained.at(name).is_array() ? trained.at(name).get<std::vector<std::string>>()
+                                                                     : std::vector<std::string>();
+      };
+      const std::vector<std::string> paths = list_of("paths");
+      const auto of_set = std::find(paths.begin(), paths.end(), wanted.data_set);
+      const auto set = of_set == paths.end() ? std::size_t{0} : static_cast<std::size_t>(of_set - paths.begin());
+      const data::NamesOfSets names(list_of("names"), std::max<std::size_t>(1, paths.size()));
+      for (const char* list : {"actions", "proprio"}) data[list] = names.components(set, list_of(list));
+      data["images"] = names.pictures(set, list_of("images"));
+      for (const char* list : {"weights", "filters", "names"}) data[list] = config::Json::array();
       for (const char* number : {"windows_per_episode", "samples_per_epoch"}) data[number] = 0;
       config::Json sections = config::Json::object();
       sections["data"] = std::move(data);
@@ -145,7 +159,7 @@ PredictReport predict_file(const PredictSettings& settings) {
   model->to(device);
   model->eval();
 
-  report.targets = job.target_names();
+  report.targets = job.answer_names();
   const auto n_target = static_cast<std::int64_t>(report.targets.size());
   report::TestMetricsSum errors(report.targets);
   LoaderSource batches(request.samples, {.shuffle = false},
@@ -158,18 +172,24 @@ PredictReport predict_file(const PredictSettings& settings) {
     Prediction answer = job.predict(*model, batch->to(device));
     if (!request.steps.empty()) answer.predicted = answer.predicted.narrow(1, request.row, 1);
     at::Tensor predicted = answer.predicted.to(at::kCPU, at::kFloat).contiguous().clone();
-    job.to_data_units({predicted.mutable_data_ptr<float>(), static_cast<std::size_t>(predicted.numel())});
-    const float* values = predicted.const_data_ptr<float>();
+    const auto own = [&](at::Tensor& rows) {
+      const std::span<float> values{rows.mutable_data_ptr<float>(), static_cast<std::size_t>(rows.numel())};
+      job.to_data_units(values);
+      return job.answers_of(values);
+    };
+    std::vector<float> given = own(predicted);
+    const auto view = [&](std::vector<float>& values) {
+      return make_view(values.data(), {std::ssize(values) / n_target, n_target});
+    };
     if (!request.steps.empty()) {
-      const std::int64_t rows = predicted.size(0);
-      errors.add(make_view(request.recorded.data() + answers.size(), {rows, n_target}),
-                 make_view(predicted.mutable_data_ptr<float>(), {rows, n_target}));
+      errors.add(make_view(request.recorded.data() + answers.size(), {std::ssize(given) / n_target, n_target}),
+                 view(given));
     } else if (request.has_truth) {
       at::Tensor truth = answer.truth.to(at::kCPU, at::kFloat).contiguous().clone();
       job.to_data_units({truth.mutable_data_ptr<float>(), static_cast<std::size_t>(truth.numel())});
       errors.add(tensors::to_view(truth), tensors::to_view(predicted));
     }
-    answers.insert(answers.end(), values, values + predicted.numel());
+    answers.insert(answers.end(), given.begin(), given.end());
   }
   report.rows = static_cast<std::int64_t>(answers.size()) / n_target;
   if (request.has_truth) report.metrics = errors.result();

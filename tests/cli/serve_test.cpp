@@ -5,6 +5,7 @@
 #include <regex>
 
 #include "cli/task_program.h"
+#include "data/lerobot/parquet_file.h"
 #include "support/python.h"
 
 namespace cohort::testing {
@@ -61,7 +62,7 @@ TEST_F(Serve, APolicyBehindAPortPlaysItsOwnEpisodesAndAnswersOpenpisClient) {
              "model.diffusion.horizon.observation_horizon=2", "model.diffusion.horizon.prediction_horizon=16",
              "model.diffusion.horizon.action_horizon=5"});
   ASSERT_EQ(trained.code, 0) << trained.err;
-  const std::string run = path("runs/seeing/latest"), url = start({run, "--max-connections", "8"});
+  const std::string run = path("runs/seeing/latest"), url = start({run, "--max-connections", "8", "--exact-bits"});
   ASSERT_FALSE(url.empty());
   EXPECT_TRUE(
       std::regex_search(server_->out(), std::regex("gives: 5 actions of \\d+ numbers at a time\nlooks at 2 moments")))
@@ -85,6 +86,50 @@ TEST_F(Serve, APolicyBehindAPortPlaysItsOwnEpisodesAndAnswersOpenpisClient) {
   EXPECT_TRUE(contains(ended.err, "has connected; 1 now")) << ended.err;
   EXPECT_TRUE(std::regex_search(ended.err, std::regex(R"(at last \d+ connections, [\d.]+ requests/s, [\d.]+ ms)")))
       << ended.err;
+}
+
+// The way of LeRobot's users: the set's own fields, observation.state of several observations of the task.
+TEST_F(Serve, WhatWasCollectedForLeRobotIsLearntEvaluatedAndServed) {
+  if (const std::string why = data::parquet_unavailable(); !why.empty()) GTEST_SKIP() << why;
+  collect({"pick-and-place", "--episodes", "2", "--cameras", "front", "--size", "20", "--format", "lerobot", "--images",
+           "image", "--out", path("data")});
+  const Outcome trained = cohort({"train",
+                                  "policy",
+                                  path("data/pick_and_place"),
+                                  "name=arm",
+                                  "output_dir=" + path("runs"),
+                                  "devices=cpu",
+                                  "data.image_transforms=[\"resize(24, 24)\"]",
+                                  "data.statistics_cache=never",
+                                  "data.constant_elements=zero",
+                                  "validation.splits=[]",
+                                  "model.algorithm=bc",
+                                  "model.bc.actor_layer_dims=[16]",
+                                  "model.images.core.backbone_class=ShallowConv",
+                                  "model.images.core.pool_class=SpatialSoftmax",
+                                  "model.images.core.feature_dimension=4",
+                                  "train.batch_size=16",
+                                  "train.steps=3",
+                                  "charts=false",
+                                  "train.validate_every=3",
+                                  "rollout.enabled=true",
+                                  "rollout.task=pick-and-place",
+                                  "rollout.n=2",
+                                  "rollout.horizon=5"});
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  EXPECT_TRUE(contains(trained.output(),
+                       "data.actions=[action] data.proprio=[observation.state] "
+                       "data.images=[observation.images.front]"))
+      << trained.output();
+  EXPECT_TRUE(contains(trained.output(), "of 2 rollouts succeed")) << trained.output();
+  EXPECT_TRUE(contains(trained.output(), "no robot measures them: observation.cube_pos")) << trained.output();
+  const std::string run = path("runs/arm/latest"), url = start({run, "--exact-bits"});
+  const std::vector<std::string> task{"pick-and-place", "--episodes", "2", "--max-steps", "6"};
+  EXPECT_EQ(episodes(url, "remote.csv", task), episodes(run, "alone.csv", task));
+  EXPECT_EQ(end(SIGTERM).code, 0);
+  const std::string quick = start({run});
+  EXPECT_TRUE(contains(server_->out(), "one robot costs one robot")) << server_->out();
+  EXPECT_EQ(episodes(quick, "quick.csv", task).size(), episodes(run, "alone.csv", task).size());
 }
 
 TEST_F(Serve, APolicyOfReinforcementLearningWithMemoryPlaysItsOwnEpisodes) {

@@ -5,14 +5,17 @@
 
 #include <gtest/gtest.h>
 
+#include "core/observation_names.h"
 #include "data/expect_error.h"
 #include "data/fixture_folder.h"
 #include "data/images/colour.h"
 #include "data/images/image_pipeline.h"
 #include "data/images/resize.h"
+#include "data/names_of_sets.h"
 #include "data/random_text.h"
 #include "data/transforms/call.h"
 #include "data/transforms/component.h"
+#include "data/transforms/field_vector.h"
 #include "data/transforms/normalization.h"
 #include "data/transforms/permutation.h"
 #include "data/transforms/rotation.h"
@@ -271,6 +274,119 @@ TEST(Components, WhatIsWrongIsNamed) {
   EXPECT_ERROR(compute("x | clip(1)", x, g), "has 1 arguments, but clip takes 2");
   EXPECT_ERROR(compute("gripper", x, {0, 0, std::nan(""), 0, 0}),
                "memory: the field gripper holds nan in step 2, element 0");
+}
+
+/// A row of fields composed to components and taken apart again.
+std::vector<float> there_and_back(const std::vector<std::string>& components, const std::vector<std::int64_t>& widths,
+                                  const std::vector<RecordedField>& known, const std::vector<float>& row) {
+  const FieldVector seen(components, widths, known, FieldVector::Use::kSeen),
+      given(components, widths, known, FieldVector::Use::kGiven);
+  std::vector<float> composed(static_cast<std::size_t>(seen.components_width())),
+      back(static_cast<std::size_t>(given.fields_width()));
+  seen.compose(row, composed);
+  given.take_apart(composed, back);
+  return back;
+}
+
+TEST(FieldVector, EveryTransformThatCanBeTakenBackIs) {
+  const std::vector<RecordedField> known{{"a", 7}};
+  const std::vector<float> row{0.1f, -0.2f, 0.3f, 0.4f, -0.5f, 0.6f, -1.0f};
+  for (const std::string form : {"rotation_6d", "rotation_6d_columns", "quaternion_xyzw", "quaternion_wxyz", "matrix",
+                                 "euler_xyz", "euler_ZYX"}) {
+    const auto width = static_cast<std::int64_t>(RotationForm(form).width());
+    const auto back = there_and_back({"a[0:3]", "a[3:6] | axis_angle->" + form, "a[6] | scale(-0.5) | offset(0.5)"},
+                                     {3, width, 1}, known, row);
+    ASSERT_EQ(back.size(), 7u) << form;
+    for (std::size_t i = 0; i < 7; ++i) EXPECT_NEAR(back[i], row[i], 1e-6) << form << " " << i;
+  }
+  for (const std::string one :
+       {"negate", "invert", "scale(3)", "offset(-2)", "wrap", "clip(-1, 1)", "negate | invert"}) {
+    const auto back = there_and_back({"a | " + one}, {7}, known, row);
+    for (std::size_t i = 0; i < 7; ++i) EXPECT_NEAR(back[i], row[i], 1e-6) << one << " " << i;
+  }
+}
+
+TEST(FieldVector, PartsOfAFieldComeBackInTheFieldsOrderUnderItsName) {
+  const std::vector<RecordedField> known{{"a", 3, {"x", "y", "grip"}}, {"b", 1}};
+  const FieldVector given({"a[2] | invert", "b", "a[0:2]"}, std::vector<std::int64_t>{1, 1, 2}, known,
+                          FieldVector::Use::kGiven);
+  ASSERT_EQ(given.fields().size(), 2u);
+  EXPECT_EQ(given.fields()[0].name, "a");
+  EXPECT_EQ(given.fields()[0].elements[2], "grip");
+  std::vector<float> back(4);
+  given.take_apart(std::vector<float>{0.25f, 9, 1, 2}, back);
+  EXPECT_EQ(back, (std::vector<float>{1, 2, 0.75f, 9}));
+  // Half a field is half a field, and says which.
+  const FieldVector half({"a[0:2] | negate"}, std::vector<std::int64_t>{2}, known, FieldVector::Use::kGiven);
+  EXPECT_EQ(half.fields()[0].name, "a[0:2]");
+  EXPECT_EQ(half.fields()[0].width, 2);
+  // What acts asks for the whole field once, however many parts of it are seen.
+  const FieldVector seen({"a[0:1]", "a[2]"}, std::vector<std::int64_t>{1, 1}, known, FieldVector::Use::kSeen);
+  ASSERT_EQ(seen.fields().size(), 1u);
+  std::vector<float> composed(2);
+  seen.compose(std::vector<float>{4, 5, 6}, composed);
+  EXPECT_EQ(composed, (std::vector<float>{4, 6}));
+}
+
+TEST(FieldVector, WhatNothingLeadsBackFromStandsForItselfAndIsNamed) {
+  const std::vector<RecordedField> known{{"a", 2}};
+  for (const std::string one : {"threshold(0.5)", "delta", "relative_to_absolute", "scale(0)"}) {
+    const std::string text = "a[1] | " + one;
+    const FieldVector given({"a[0]", text}, std::vector<std::int64_t>{1, 1}, known, FieldVector::Use::kGiven);
+    ASSERT_EQ(given.fields().size(), 2u) << one;
+    EXPECT_EQ(given.fields()[0].name, "a[0]");
+    EXPECT_EQ(given.fields()[1].name, text);
+    ASSERT_EQ(given.kept_transformed().size(), 1u);
+    EXPECT_NE(given.kept_transformed()[0].find("nothing leads back from " + one), std::string::npos);
+  }
+  // An old checkpoint does not say of which fields it is made.
+  const FieldVector old({"a | negate"}, std::vector<std::int64_t>{2}, {}, FieldVector::Use::kGiven);
+  EXPECT_TRUE(old.is_plain());
+  EXPECT_EQ(old.fields()[0].name, "a | negate");
+}
+
+TEST(FieldVector, AnswersTakeAnotherFormWhereThatIsAskedFor) {
+  const std::vector<RecordedField> known{{"pos", 3}, {"rot", 6}};
+  const FieldVector given({"pos", "rot"}, std::vector<std::int64_t>{3, 6}, known, FieldVector::Use::kGiven,
+                          {"", "rotation_6d->axis_angle"});
+  EXPECT_EQ(given.fields_width(), 6);
+  EXPECT_EQ(given.fields()[1].name, "rot->axis_angle");
+  std::vector<float> back(6);
+  given.take_apart(std::vector<float>{1, 2, 3, 1, 0, 0, 0, 0, -1}, back);  // a quarter turn about x
+  EXPECT_NEAR(back[3], M_PI / 2, 1e-6);
+  EXPECT_NEAR(back[4], 0, 1e-6);
+}
+
+TEST(NamesOfSets, StandInThePlaceOfWholeComponentsAndOfFieldsAndCameras) {
+  const NamesOfSets names({"1: top=laptop", "1: action[2] = action[2] | invert", "2: observation.state=obs/joints"}, 3);
+  EXPECT_EQ(names.picture(1, "observation.images.top"), "laptop");
+  EXPECT_EQ(names.picture(0, "observation.images.top"), "observation.images.top");
+  EXPECT_EQ(names.component(1, "action[2]"), "action[2] | invert");
+  EXPECT_EQ(names.component(1, "action[0:2]"), "action[0:2]");
+  EXPECT_EQ(names.component(2, "observation/state[0:3] | negate"), "obs/joints[0:3] | negate");
+  EXPECT_ERROR(NamesOfSets({"top=laptop"}, 2), "is not SET: NAME=NAME OF THAT SET");
+  EXPECT_ERROR(NamesOfSets({"2: top=laptop"}, 2), "is for set 2, but there are 2, counted from 0");
+  EXPECT_ERROR(names.check_used({"action[2]", "observation.state"}, {}), "'1: top=laptop': no action, observation or");
+
+  // Entries for single sets in a list mean the same.
+  std::vector<std::string> list{"action[0:2]", "0: action[2]", "1: action[2] | invert"}, said;
+  take_entries_of_sets(list, said, 2, "data.actions");
+  EXPECT_EQ(list, (std::vector<std::string>{"action[0:2]", "action[2]"}));
+  EXPECT_EQ(said, std::vector<std::string>{"1: action[2]=action[2] | invert"});
+  list = {"action[0:2]", "1: action[2]"};
+  EXPECT_ERROR(take_entries_of_sets(list, said, 2, "data.actions"), "set 1 comes to 2 entries and set 0 to 1");
+}
+
+TEST(Fields, AreFoundByWhatAnotherFormatCallsThem) {
+  for (const char* name : {"observation/state", "observation.state", "obs/state", "state"})
+    EXPECT_TRUE(same_observation("obs/state", name)) << name;
+  for (const char* name : {"observation.images.front", "observation/front_image", "obs/front", "obs/images_front", "front"})
+    EXPECT_TRUE(same_camera("observation.images.front", name)) << name;
+  EXPECT_FALSE(same_observation("observation/state", "observation/other"));
+  EXPECT_FALSE(same_camera("observation.images.front", "observation.images.side"));
+  EXPECT_TRUE(is_observation("observation.state"));
+  EXPECT_FALSE(is_observation("state"));
+  EXPECT_FALSE(is_observation("observation/")) << "it names nothing";
 }
 
 TEST(Normalization, FollowsTheReferencesFormulasAndBack) {

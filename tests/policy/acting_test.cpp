@@ -165,6 +165,22 @@ TEST(Acting, ChunksAreTheActionsThatAreHandedOutOneByOne) {
   }
 }
 
+TEST(Acting, WithoutExactBitsOneRobotIsOneRowAndTheActionsAgreeToRounding) {
+  PolicySettings recurrent = acting_settings("bc");
+  recurrent.bc.rnn = {.enabled = true, .horizon = 10, .hidden_dim = 50};
+  for (const PolicySettings& settings : {acting_settings("diffusion_policy"), acting_settings("bc"), recurrent}) {
+    SCOPED_TRACE(settings.algorithm);
+    const auto network = make_policy(settings, 1);
+    network->eval();
+    const auto exact = network->control(5), quick = network->control(5);
+    quick->set_exact(false);
+    for (int t = 0; t < kFrames; ++t) {
+      const at::Tensor a = exact->act({7}, acting_frame({7}, t, 0)), b = quick->act({7}, acting_frame({7}, t, 0));
+      EXPECT_TRUE(at::allclose(a, b, /*rtol=*/1e-3, /*atol=*/1e-4)) << "float32 through a few layers";
+    }
+  }
+}
+
 TEST(Acting, NothingIsKeptOfAnEpisodeThatIsOver) {
   PolicySettings recurrent = acting_settings("bc");
   recurrent.bc.rnn = {.enabled = true, .horizon = 10, .hidden_dim = 50};
@@ -185,13 +201,13 @@ TEST(Acting, NothingIsKeptOfAnEpisodeThatIsOver) {
 
 TEST(Acting, RowsArePaddedWithTheLastOne) {
   const at::Tensor x = at::arange(6, at::kFloat).reshape({3, 2});
-  const at::Tensor padded = models::padded_rows(x);
+  const at::Tensor padded = models::padded_rows(x, models::kActingRows);
   ASSERT_EQ(padded.sizes(), (std::vector<std::int64_t>{16, 2}));
   EXPECT_TRUE(at::equal(padded.narrow(0, 0, 3), x));
   EXPECT_TRUE(at::equal(padded[15], x[2]));
-  EXPECT_EQ(models::padded_rows(at::zeros({2, 32, 1}), 1).size(1), 32);
-  EXPECT_EQ(models::acting_rows(0), 0);
-  EXPECT_EQ(models::acting_rows(17), 32);
+  EXPECT_EQ(models::padded_rows(at::zeros({2, 32, 1}), models::kActingRows, 1).size(1), 32);
+  EXPECT_EQ(models::whole_blocks(0, models::kActingRows), 0);
+  EXPECT_EQ(models::whole_blocks(17, models::kActingRows), 32);
 }
 
 }  // namespace

@@ -90,7 +90,8 @@ TEST_F(TrainedPolicyTest, ActsAsTheNetworkWithTheAveragesOfTheCheckpointInUnitsO
   TrainedPolicy policy(run, {.seed = 9});
   EXPECT_EQ(policy.action_width(), 2);
   EXPECT_EQ(policy.low_dim_width(), 5);
-  EXPECT_EQ(policy.low_dim_components(), std::vector<std::string>{"observation/state"});
+  ASSERT_EQ(policy.low_dim_fields().size(), 1U);
+  EXPECT_EQ(policy.low_dim_fields()[0].name, "observation/state");
   EXPECT_EQ(policy.step(), 10);
   EXPECT_TRUE(policy.cameras().empty());
 
@@ -154,7 +155,8 @@ TEST_F(TrainedPolicyTest, TextsStandForEmbeddingsThatTheDataHeld) {
   EXPECT_EQ(numbers.low_dim_width(), 5);
   EXPECT_TRUE(texts.takes_instructions());
   EXPECT_EQ(texts.low_dim_width(), 1);
-  EXPECT_EQ(texts.low_dim_components(), std::vector<std::string>{"observation/state[0:1]"});
+  ASSERT_EQ(texts.low_dim_fields().size(), 1U);
+  EXPECT_EQ(texts.low_dim_fields()[0].name, "observation/state[0:1]");
 
   const auto embedded = embed_instructions(language, {"pick up the cup", "öffne die Tür"});
   const auto row = [&](float where, std::size_t text) {

@@ -14,6 +14,7 @@
 #include "core/message_of.h"
 #include "data/fixture_folder.h"
 #include "data/images/codec.h"
+#include "data/lerobot/lerobot_episodes.h"
 #include "data/lerobot/parquet_file.h"
 #include "data/lerobot/video_frames.h"
 #include "data/open_episodes.h"
@@ -325,6 +326,43 @@ TEST(Recording, LeRobotsFormatHoldsTheSameNumbersAndPictures) {
   }
 }
 
+TEST(Recording, LeRobotsStateHoldsNothingPrivilegedUnlessItIsNamed) {
+  if (const std::string why = data::parquet_unavailable(); !why.empty()) GTEST_SKIP() << why;
+  const OwnFolder folder;
+  class Secret final : public LineTask {
+   public:
+    Secret() : LineTask(4), told_(LineTask::spec()) { told_.observations[0].privileged = true; }
+    const tasks::TaskSpec& spec() const override { return told_; }
+
+   private:
+    tasks::TaskSpec told_;
+  } task;
+  LineExpert expert;
+  RecordingSettings settings = small(4);
+  settings.format = "lerobot";
+  settings.images = "image";
+  const RecordingReport report = record(task, expert, folder.path() / "a", settings);
+  EXPECT_NE(join(report.said, "; ").find("x is not in it, which no robot measures: --state clock,x puts x in"),
+            std::string::npos)
+      << join(report.said, "; ");
+  const auto elements = [](const fs::path& path, const char* field) {
+    const auto source = data::open_episodes(path);
+    return dynamic_cast<const data::LeRobotEpisodes&>(*source).element_names(field);
+  };
+  EXPECT_EQ(elements(report.path, "observation.state"), (std::vector<std::string>{"clock.0", "clock.1"}));
+  EXPECT_EQ(elements(report.path, "action"), std::vector<std::string>{"speed"});
+  EXPECT_EQ(data::open_episodes(report.path)->open(0)->metadata("privileged"), "x");
+  settings.state = {"x", "clock"};
+  EXPECT_EQ(elements(record(task, expert, folder.path() / "b", settings).path, "observation.state"),
+            (std::vector<std::string>{"x", "clock.0", "clock.1"}));
+  settings.state = {"clok"};
+  EXPECT_NE(message_of([&] { record(task, expert, folder.path() / "c", settings); }).find("did you mean 'clock'?"),
+            std::string::npos);
+  settings.format = "rlds";
+  EXPECT_NE(message_of([&] { record(task, expert, folder.path() / "c", settings); }).find("--format lerobot"),
+            std::string::npos);
+}
+
 TEST(Recording, LeRobotsFormatGoesOnWhereItWasInterruptedAndEndsWithTheSameBytes) {
   if (const std::string why = data::parquet_unavailable(); !why.empty()) GTEST_SKIP() << why;
   if (const std::string why = data::video_frames_unavailable(); !why.empty()) GTEST_SKIP() << why;
@@ -433,7 +471,8 @@ TEST(Replay, OtherDataAreRefusedByName) {
   const auto source = data::open_episodes(data::fixture("arm"));
   const LineTask task(1);
   const std::string message = message_of([&] { make_replay_actor(*source, task.spec()); });
-  EXPECT_NE(message.find("neither observation/x nor obs/x"), std::string::npos) << message;
+  EXPECT_NE(message.find("has no observation x, as observation/x, obs/x or observation.x"), std::string::npos)
+      << message;
 }
 
 }  // namespace

@@ -34,14 +34,17 @@ NumpyArray picture(std::vector<std::int64_t> shape = {2, 2, 3}) {
   return byte_array(std::move(shape), rgb);
 }
 
-TEST(ServedObservation, IsFoundByItsNameOrThePartBehindTheSlash) {
+TEST(ServedObservation, IsFoundByWhateverAFormatCallsIt) {
   const Map full{{"observation/state", {state()}},
                  {"obs/grip", {0.5}},
                  {"observation/front_image", {picture()}},
                  {"prompt", {std::string("close the drawer")}},
                  {"something/else", {true}}};
   const Map bare{{"state", {List{{1.0}, {std::int64_t{2}}, {3.0}}}}, {"grip", {state({0.5f})}}, {"front", {picture()}}};
-  for (const Map& message : {full, bare}) {
+  const Map lerobot{
+      {"observation.state", {state()}}, {"observation.grip", {0.5}}, {"observation.images.front", {picture()}}};
+  const Map mixed{{"obs/state", {state()}}, {"observation/grip", {0.5}}, {"observation/images/front", {picture()}}};
+  for (const Map& message : {full, bare, lerobot, mixed}) {
     const Request request = read_request({message}, seeing());
     ASSERT_EQ(request.frames.size(), 1u);
     EXPECT_EQ(request.frames[0].numbers, (std::vector<float>{1, 2, 3, 0.5f}));
@@ -53,18 +56,43 @@ TEST(ServedObservation, IsFoundByItsNameOrThePartBehindTheSlash) {
 }
 
 TEST(ServedObservation, SeveralMomentsAreStacked) {
+  PolicyInfo info = seeing();
+  info.frames = 2;
   const float states[] = {1, 2, 3, 4, 5, 6}, grips[] = {7, 8};
   const Request request = read_request({Map{{"state", {float_array({2, 3}, states)}},
                                             {"grip", {float_array({2, 1}, grips)}},
                                             {"front_image", {picture({2, 2, 2, 3})}},
                                             {"reset", {true}},
                                             {"seed", {std::int64_t{9}}}}},
-                                       seeing());
+                                       info);
+  EXPECT_FALSE(request.robots);
   ASSERT_EQ(request.frames.size(), 2u);
   EXPECT_EQ(request.frames[1].numbers, (std::vector<float>{4, 5, 6, 8}));
   EXPECT_EQ(request.frames[1].pictures[0].rgb.front(), 12);
   EXPECT_TRUE(request.reset);
   EXPECT_EQ(request.seed, 9u);
+}
+
+TEST(ServedObservation, OfAPolicyThatLooksAtOneMomentStackedOnesAreOfSeveralRobots) {
+  const float states[] = {1, 2, 3, 4, 5, 6}, grips[] = {7, 8}, more[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+  const Map robots{{"state", {float_array({2, 3}, states)}},
+                   {"grip", {float_array({2, 1}, grips)}},
+                   {"front_image", {picture({2, 2, 2, 3})}}};
+  const Request request = read_request({robots}, seeing());
+  ASSERT_EQ(request.frames.size(), 2u);
+  EXPECT_TRUE(request.robots);
+  EXPECT_FALSE(read_request({Map{{"state", {state()}}, {"grip", {0.5}}, {"front", {picture()}}}}, seeing()).robots);
+  PolicyInfo remembers = seeing();
+  remembers.remembers = true;
+  EXPECT_FALSE(read_request({robots}, remembers).robots) << "they are moments of one robot";
+  Map both = robots;
+  both[0].value = {float_array({2, 2, 3}, more)};
+  PolicyInfo moments = seeing();
+  moments.frames = 2;
+  EXPECT_NE(message_of([&] { read_request({both}, moments); }).find("let each robot have a connection of its own"),
+            std::string::npos);
+  EXPECT_NE(message_of([&] { read_request({both}, seeing()); }).find("one dimension in front, of robots"),
+            std::string::npos);
 }
 
 TEST(ServedObservation, WhatIsWrongIsNamedWithWhatToSend) {
@@ -80,7 +108,7 @@ TEST(ServedObservation, WhatIsWrongIsNamedWithWhatToSend) {
   refused(good, "state", {state({1, NAN, 3})}, {"number 1 of the observation 'observation/state' is nan"});
   refused(good, "front", {state()}, {"'observation/front_image' is an array float32 (3)", "uint8", "astype"});
   refused(good, "front", {picture({3, 2, 2})}, {"transpose(1, 2, 0)"});
-  refused(good, "front", {picture({2, 2, 2, 3})}, {"holds 2 moments and 'observation/state' 1"});
+  refused(good, "front", {picture({2, 2, 2, 3})}, {"holds 2 robots and 'observation/state' 1"});
   refused(good, "prompt", {1.0}, {"'prompt' is a number, but must be a text"});
   refused({{"grip", {0.5}}, {"image", {picture()}}}, "", {},
           {"lacks the observation 'observation/state'", "it has 'grip', 'image'", "(3) float32", "'prompt', a text"});
@@ -97,6 +125,7 @@ TEST(ServedObservation, AResetNeedsNothingElse) {
 TEST(ServedObservation, MetadataSayWhatTheyWereMadeOf) {
   PolicyInfo info = seeing();
   info.frames = 2;
+  info.observations[0].elements = {"x", "y", "yaw"};
   info.renderer = "raycast";
   info.control_frequency = 12.5;
   const ServerInfo read = server_info(unpack(pack(metadata_of(info))));
@@ -104,6 +133,7 @@ TEST(ServedObservation, MetadataSayWhatTheyWereMadeOf) {
   ASSERT_EQ(read.policy.observations.size(), 3u);
   EXPECT_EQ(read.policy.observations[2].shape, (std::vector<std::int64_t>{2, 2, 3}));
   EXPECT_TRUE(read.policy.observations[2].picture);
+  EXPECT_EQ(read.policy.observations[0].elements, (std::vector<std::string>{"x", "y", "yaw"}));
   EXPECT_EQ(read.policy.action_width, 2);
   EXPECT_EQ(read.policy.chunk, 4);
   EXPECT_EQ(read.policy.frames, 2);

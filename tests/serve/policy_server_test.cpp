@@ -2,6 +2,7 @@
 #include "serve/policy_server.h"
 
 #include <algorithm>
+#include <latch>
 #include <memory>
 #include <string>
 #include <vector>
@@ -88,6 +89,61 @@ class PolicyServerTest : public ::testing::Test {
   std::shared_ptr<ClientThread> thread_ = make_client_thread();
   std::unique_ptr<PolicyServer> server_;
 };
+
+TEST_F(PolicyServerTest, RobotsThatAreStackedAreAnsweredOneByOne) {
+  serve({.chunk = 2});
+  const auto robots = client();
+  const float two[] = {1, 5};
+  const Value answer = ask(*robots, {{"observation.x", {float_array({2, 1}, two)}}});
+  const Value* found = find(answer, "actions");
+  ASSERT_NE(found, nullptr) << text(answer);
+  EXPECT_EQ(std::get<NumpyArray>(found->of).shape, (std::vector<std::int64_t>{2, 2, 1})) << "robots, chunk, width";
+  EXPECT_EQ(actions(answer), (std::vector<float>{-1, -0.999f, -5, -4.999f}));
+}
+
+/// It answers when it is let.
+class Waiting final : public Policy {
+ public:
+  Waiting() { info_.observations = {{.name = "x", .shape = {1}}}, info_.action_width = 1; }
+  const PolicyInfo& info() const override { return info_; }
+  std::unique_ptr<Session> new_session() override { return std::make_unique<Waits>(*this); }
+  void let() { may_.count_down(); }
+  void until_asked() { asked_.wait(); }
+
+ private:
+  struct Waits final : Session {
+    explicit Waits(Waiting& of) : policy(of) {}
+    void begin(std::uint64_t) override {}
+    void see(const Frame&, const std::string&) override {}
+    std::vector<float> act(std::span<const Frame>, const std::string&) override {
+      policy.asked_.count_down();
+      policy.may_.wait();
+      return {1};
+    }
+    std::vector<float> act_each(std::span<const Frame> robots, const std::string&) override {
+      return std::vector<float>(robots.size());
+    }
+    Waiting& policy;
+  };
+  PolicyInfo info_;
+  std::latch may_{1}, asked_{1};
+};
+
+TEST_F(PolicyServerTest, WhoConnectsIsGreetedWhileAnotherIsBeingAnswered) {
+  auto policy = std::make_unique<Waiting>();
+  Waiting& waiting = *policy;
+  std::vector<std::unique_ptr<Policy>> policies;
+  policies.push_back(std::move(policy));
+  server_ = std::make_unique<PolicyServer>(std::move(policies), PolicyServerSettings{.network = {.port = 0}});
+  const auto first = client();
+  const float x = 1;
+  first->send(pack({Map{{"x", {float_array({1}, std::span(&x, 1))}}}}));
+  waiting.until_asked();
+  const auto second = client();  // reads the metadata; the policy is still at work
+  waiting.let();
+  EXPECT_FALSE(first->receive(kLong).is_text);
+  EXPECT_EQ(actions(ask(*second, {{"observation/x", {float_array({1}, std::span(&x, 1))}}})), std::vector<float>{1});
+}
 
 TEST_F(PolicyServerTest, AnswersWithAChunkAndItsTime) {
   serve();

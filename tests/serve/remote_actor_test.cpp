@@ -142,7 +142,7 @@ class Scripted final : public WebSocketHandler {
     server_ = std::make_unique<WebSocketServer>(WebSocketServerSettings{.port = 0}, *this);
   }
   std::string url() const { return "ws://127.0.0.1:" + std::to_string(server_->port()); }
-  void opened(std::uint64_t client, const std::string&) override { server_->send(client, pack({Map{}})); }
+  std::string opened(std::uint64_t, const std::string&) override { return pack({Map{}}); }
   void message(std::uint64_t client, std::string bytes, bool) override {
     EXPECT_NE(find(unpack(bytes), "x"), nullptr) << "by the task's own name";
     EXPECT_EQ(std::get<std::string>(find(unpack(bytes), "prompt")->of), "come near zero");

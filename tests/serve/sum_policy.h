@@ -49,6 +49,14 @@ class SumPolicy final : public serve::Policy {
       return rows;
     }
 
+    std::vector<float> act_each(std::span<const serve::Frame> robots, const std::string&) override {
+      std::vector<float> rows;
+      for (const serve::Frame& robot : robots)
+        for (std::int64_t i = 0; i < info_.chunk; ++i)
+          rows.push_back(-robot.numbers.at(0) + static_cast<float>(i) / 1000);
+      return rows;
+    }
+
    private:
     const serve::PolicyInfo& info_;
     float sum_ = 0, seed_ = 0;

@@ -17,7 +17,7 @@
 
 namespace cohort::testing {
 
-class LineTask final : public tasks::Task {
+class LineTask : public tasks::Task {
  public:
   explicit LineTask(int n_envs, std::int64_t horizon = 40, int height = 8, int width = 8)
       : n_(static_cast<std::size_t>(n_envs)), height_(height), width_(width) {

@@ -58,6 +58,30 @@ TEST(PolicyJob, WindowsAndShapesFollowFromModelAndData) {
   EXPECT_NE(message_of([&] { ReadyPolicy(wrong).job->load(); }).find("data.action_steps=9"), std::string::npos);
 }
 
+TEST(PolicyJob, WithoutNamesThePolicyTakesTheDataSetsOwnFieldsAndScalesTheState) {
+  std::vector<std::string> overrides = small_diffusion();
+  std::erase_if(overrides, [](const std::string& text) {
+    return text.starts_with("data.actions") || text.starts_with("data.proprio") || text.starts_with("data.images") ||
+           text.starts_with("model.low_dim") || text.starts_with("model.rgb") || text.starts_with("data.action_");
+  });
+  ReadyPolicy ready(overrides);
+  ready.job->load();
+  const config::Json resolved = ready.fields.to_json();
+  const auto names = [&](const char* key) { return resolved["data"][key].get<std::vector<std::string>>(); };
+  EXPECT_EQ(names("actions"), std::vector<std::string>{"action"});
+  EXPECT_EQ(names("proprio"), (std::vector<std::string>{"observation/gripper", "observation/pose"}))
+      << "no flags, no matrix";
+  EXPECT_EQ(names("images"), (std::vector<std::string>{"observation/image", "observation/wrist"})) << "no depth";
+  EXPECT_EQ(names("proprio_normalization"), std::vector<std::string>{"bounds"});
+
+  // What is not there is answered with what is.
+  overrides.push_back("data.proprio=observation/pose");
+  overrides.push_back("data.actions=[]");
+  ReadyPolicy acts(overrides);
+  acts.job->load();
+  EXPECT_EQ(acts.fields.to_json()["data"]["images"].size(), 0u) << "what it sees has been said";
+}
+
 TEST(PolicyJob, ALossIsTheMeanOfItsHalvesWithTheSameNoise) {
   for (const char* kind : {"diffusion", "bc", "rnn", "gmm"}) {
     SCOPED_TRACE(kind);

@@ -3,74 +3,16 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <functional>
-#include <numbers>
+#include <tuple>
 
 #include "core/error.h"
 #include "data/transforms/call.h"
-#include "data/transforms/rotation.h"
 
 namespace cohort::data {
 
-/// Values of consecutive steps, row-major (steps, width).
-struct StepRows {
-  std::vector<double> values;
-  std::int64_t steps = 0, width = 0;
-  double* row(std::int64_t t) { return values.data() + t * width; }
-};
-
-namespace {
-
-void map_elements(StepRows& rows, const std::function<double(double)>& f) {
-  for (double& value : rows.values) value = f(value);
-}
-
-void binarize(StepRows& rows) {
-  for (std::int64_t d = 0; d < rows.width; ++d) {
-    double carry = rows.row(rows.steps - 1)[d];
-    for (std::int64_t t = rows.steps - 1; t >= 0; --t) {
-      double& value = rows.row(t)[d];
-      if (value > 0.95)
-        carry = 1;
-      else if (value < 0.05)
-        carry = 0;
-      value = carry;
-    }
-  }
-}
-
-void relative_to_absolute(StepRows& rows) {
-  for (std::int64_t d = 0; d < rows.width; ++d) {
-    // -1 closes, +1 opens, 0 holds; before the first command the opposite of what it asks for.
-    const auto command = [&](std::int64_t t) {
-      const double value = rows.row(t)[d];
-      return value < -0.1 ? 1 : value > 0.1 ? -1 : 0;
-    };
-    std::int64_t first = 0;
-    while (first < rows.steps && command(first) == 0) ++first;
-    int state = first < rows.steps ? -command(first) : 1;
-    for (std::int64_t t = 0; t < rows.steps; ++t) {
-      if (const int c = command(t); c != 0) state = c;
-      rows.row(t)[d] = state / 2.0 + 0.5;
-    }
-  }
-}
-
-}  // namespace
-
-struct Component::Stage {
-  std::function<void(StepRows&)> apply;
-  bool needs_episode = false;
-};
-
-Component::~Component() = default;
-Component::Component(Component&&) noexcept = default;
-Component& Component::operator=(Component&&) noexcept = default;
-
-Component::Component(const std::string& text, const EpisodeSource& source) : text_(text) {
+ComponentText::ComponentText(const std::string& component) : text(component) {
   const std::vector<std::string> parts = split_text(text, '|');
-  std::string field = parts.front();
-  std::string slice;
+  field = parts.front();
   if (field.ends_with(']')) {
     const std::size_t bracket = field.find('[');
     COHORT_THROW_UNLESS(bracket != std::string::npos, "'{}' has a ] without [", text);
@@ -78,104 +20,39 @@ Component::Component(const std::string& text, const EpisodeSource& source) : tex
     field.resize(bracket);
     while (field.ends_with(' ')) field.pop_back();
   }
-  field_ = source.field_index(field);
-  field_name_ = field;
+  transforms.assign(parts.begin() + 1, parts.end());
+}
+
+std::pair<std::int64_t, std::int64_t> ComponentText::range(std::int64_t width) const {
+  if (slice.empty()) return {0, width};
+  const std::vector<std::string> bounds = split_text(slice, ':');
+  const auto bound = [&](const std::string& number, std::int64_t otherwise) {
+    if (number.empty()) return otherwise;
+    std::int64_t value = 0;
+    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
+    COHORT_THROW_UNLESS(error == std::errc() && end == number.data() + number.size(), "'{}': '{}' is no index", text,
+                        number);
+    return value < 0 ? value + width : value;
+  };
+  COHORT_THROW_UNLESS(bounds.size() <= 2, "'{}': a slice is [begin:end]", text);
+  const std::int64_t low = bound(bounds[0], 0), high = bounds.size() == 2 ? bound(bounds[1], width) : low + 1;
+  COHORT_THROW_UNLESS(low >= 0 && low < high && high <= width,
+                      "'{}': the field {} has {} elements per step, so [{}] is outside", text, field, width, slice);
+  return {low, high};
+}
+
+Component::Component(const std::string& text, const EpisodeSource& source) : text_(text) {
+  const ComponentText parts(text);
+  field_ = source.field_index(parts.field);
+  field_name_ = parts.field;
   const StepField& spec = source.fields()[field_];
-  COHORT_THROW_UNLESS(spec.kind == StepKind::kNumber, "'{}': the field {} holds {}, not numbers", text, field,
+  COHORT_THROW_UNLESS(spec.kind == StepKind::kNumber, "'{}': the field {} holds {}, not numbers", text, field_name_,
                       spec.kind == StepKind::kImage ? "images" : "texts");
   field_width_ = spec.elements();
   COHORT_THROW_UNLESS(field_width_ >= 0, "'{}': the field {} has another size in every step, so it fits no batch", text,
-                      field);
-  high_ = field_width_;
-  if (!slice.empty()) {
-    const std::vector<std::string> bounds = split_text(slice, ':');
-    const auto bound = [&](const std::string& number, std::int64_t otherwise) {
-      if (number.empty()) return otherwise;
-      std::int64_t value = 0;
-      const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
-      COHORT_THROW_UNLESS(error == std::errc() && end == number.data() + number.size(), "'{}': '{}' is no index", text,
-                          number);
-      return value < 0 ? value + field_width_ : value;
-    };
-    COHORT_THROW_UNLESS(bounds.size() <= 2, "'{}': a slice is [begin:end]", text);
-    low_ = bound(bounds[0], 0);
-    high_ = bounds.size() == 2 ? bound(bounds[1], field_width_) : low_ + 1;
-    COHORT_THROW_UNLESS(low_ >= 0 && low_ < high_ && high_ <= field_width_,
-                        "'{}': the field {} has {} elements per step, so [{}] is outside", text, field, field_width_,
-                        slice);
-  }
-  width_ = high_ - low_;
-  for (std::size_t i = 1; i < parts.size(); ++i) {
-    auto stage = std::make_unique<Stage>();
-    const std::size_t arrow = parts[i].find("->");
-    if (arrow != std::string::npos) {
-      const RotationForm from(split_text(parts[i].substr(0, arrow), ',').front());
-      const RotationForm to(split_text(parts[i].substr(arrow + 2), ',').front());
-      COHORT_THROW_UNLESS(static_cast<std::int64_t>(from.width()) == width_,
-                          "'{}': {} takes {} numbers, but there are {}", text, parts[i], from.width(), width_);
-      width_ = static_cast<std::int64_t>(to.width());
-      stage->apply = [from, to](StepRows& rows) {
-        StepRows out{.values = std::vector<double>(static_cast<std::size_t>(rows.steps) * to.width()),
-                     .steps = rows.steps,
-                     .width = static_cast<std::int64_t>(to.width())};
-        for (std::int64_t t = 0; t < rows.steps; ++t)
-          to.from_matrix(from.to_matrix({rows.row(t), from.width()}), {out.row(t), to.width()});
-        rows = std::move(out);
-      };
-      stages_.push_back(std::move(stage));
-      continue;
-    }
-    const Call call = parse_call(parts[i]);
-    if (call.name == "negate") {
-      stage->apply = [](StepRows& rows) { map_elements(rows, [](double x) { return -x; }); };
-    } else if (call.name == "invert") {
-      stage->apply = [](StepRows& rows) { map_elements(rows, [](double x) { return 1 - x; }); };
-    } else if (call.name == "wrap") {
-      stage->apply = [](StepRows& rows) {
-        map_elements(rows, [](double x) {
-          constexpr double pi = std::numbers::pi;
-          return x - 2 * pi * std::floor((x + pi) / (2 * pi));
-        });
-      };
-    } else if (call.name == "scale" || call.name == "offset" || call.name == "threshold") {
-      call.expect_arguments(1);
-      const double a = call.number(0);
-      if (call.name == "scale")
-        stage->apply = [a](StepRows& rows) { map_elements(rows, [a](double x) { return x * a; }); };
-      else if (call.name == "offset")
-        stage->apply = [a](StepRows& rows) { map_elements(rows, [a](double x) { return x + a; }); };
-      else
-        stage->apply = [a](StepRows& rows) { map_elements(rows, [a](double x) { return x > a ? 1.0 : 0.0; }); };
-    } else if (call.name == "clip") {
-      call.expect_arguments(2);
-      const double low = call.number(0), high = call.number(1);
-      COHORT_THROW_UNLESS(low <= high, "'{}': {} is above {}", text, low, high);
-      stage->apply = [low, high](StepRows& rows) {
-        map_elements(rows, [low, high](double x) { return std::clamp(x, low, high); });
-      };
-    } else if (call.name == "next" || call.name == "delta") {
-      stage->needs_episode = true;
-      const double keep = call.name == "delta" ? 1 : 0;
-      stage->apply = [keep](StepRows& rows) {
-        for (std::int64_t t = 0; t < rows.steps; ++t)
-          for (std::int64_t d = 0; d < rows.width; ++d)
-            rows.row(t)[d] = rows.row(std::min(t + 1, rows.steps - 1))[d] - keep * rows.row(t)[d];
-      };
-    } else if (call.name == "binarize") {
-      stage->needs_episode = true;
-      stage->apply = binarize;
-    } else if (call.name == "relative_to_absolute") {
-      stage->needs_episode = true;
-      stage->apply = relative_to_absolute;
-    } else {
-      throw Error(
-          format("'{}': unknown transform '{}'; known are A->B between rotation forms, negate, invert, scale, offset, "
-                 "clip, threshold, wrap, next, delta, binarize, relative_to_absolute",
-                 text, call.name));
-    }
-    needs_episode_ = needs_episode_ || stage->needs_episode;
-    stages_.push_back(std::move(stage));
-  }
+                      field_name_);
+  std::tie(low_, high_) = parts.range(field_width_);
+  transforms_.emplace(parts.transforms, high_ - low_, text);
 }
 
 StepRows& Component::compute(const Episode& episode, std::int64_t begin, std::int64_t count) const {
@@ -196,25 +73,27 @@ StepRows& Component::compute(const Episode& episode, std::int64_t begin, std::in
       rows.row(t)[d] = from[d];
     }
   }
-  for (const auto& stage : stages_) stage->apply(rows);
+  transforms_->apply(rows);
   return rows;
 }
 
 void Component::read(const Episode& episode, std::int64_t begin, std::int64_t count, float* out,
                      std::int64_t stride) const {
-  const std::int64_t first = needs_episode_ ? 0 : begin;
-  StepRows& rows = compute(episode, first, needs_episode_ ? episode.steps() : count);
+  const bool whole = transforms_->needs_episode();
+  const std::int64_t first = whole ? 0 : begin, wide = width();
+  StepRows& rows = compute(episode, first, whole ? episode.steps() : count);
   const std::int64_t skip = begin - first;
   for (std::int64_t t = 0; t < count; ++t)
-    for (std::int64_t d = 0; d < width_; ++d) out[t * stride + d] = static_cast<float>(rows.row(skip + t)[d]);
+    for (std::int64_t d = 0; d < wide; ++d) out[t * stride + d] = static_cast<float>(rows.row(skip + t)[d]);
 }
 
 void Component::read_at(const Episode& episode, std::span<const std::int64_t> steps, float* out,
                         std::int64_t stride) const {
-  if (needs_episode_) {
+  const std::int64_t wide = width();
+  if (transforms_->needs_episode()) {
     StepRows& rows = compute(episode, 0, episode.steps());
     for (const std::int64_t t : steps) {
-      for (std::int64_t d = 0; d < width_; ++d) out[d] = static_cast<float>(rows.row(t)[d]);
+      for (std::int64_t d = 0; d < wide; ++d) out[d] = static_cast<float>(rows.row(t)[d]);
       out += stride;
     }
     return;
@@ -225,7 +104,7 @@ void Component::read_at(const Episode& episode, std::span<const std::int64_t> st
     read(episode, steps[begin], static_cast<std::int64_t>(end - begin), out, stride);
     out += static_cast<std::int64_t>(end - begin) * stride;
     for (; end < steps.size() && steps[end] == steps[end - 1]; ++end, out += stride)
-      std::copy_n(out - stride, width_, out);
+      std::copy_n(out - stride, wide, out);
   }
 }
 

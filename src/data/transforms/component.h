@@ -18,27 +18,36 @@
 ///                       (octo, rel2abs_gripper_actions)
 #pragma once
 #include <cstdint>
-#include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "data/episodes.h"
+#include "data/transforms/step_transforms.h"
 
 namespace cohort::data {
 
-struct StepRows;  // values of consecutive steps
+/// The parts of a component's text.
+struct ComponentText {
+  std::string text, field;
+  std::string slice;                    ///< "3:6"; empty: the whole field
+  std::vector<std::string> transforms;  ///< what stands between bars
+  /// Throws Error for a bracket that is not closed.
+  explicit ComponentText(const std::string& component);
+  /// Which elements of a field of that width it takes, [begin, end). Throws Error for a slice that lies outside.
+  std::pair<std::int64_t, std::int64_t> range(std::int64_t width) const;
+};
 
 class Component {
  public:
   /// Throws Error naming the text at fault: an unknown field, a slice beyond it, an unknown transform.
   Component(const std::string& text, const EpisodeSource& source);
-  ~Component();
-  Component(Component&&) noexcept;
-  Component& operator=(Component&&) noexcept;
 
   const std::string& text() const { return text_; }
-  std::int64_t width() const { return width_; }
+  std::int64_t width() const { return transforms_->width_out(); }
+  const StepTransforms& transforms() const { return *transforms_; }
   /// Index of the field that it reads.
   std::size_t field() const { return field_; }
   /// Writes steps [begin, begin + count) to out[i * stride .. + width()). Throws Error naming episode, field and step
@@ -48,16 +57,14 @@ class Component {
   void read_at(const Episode& episode, std::span<const std::int64_t> steps, float* out, std::int64_t stride) const;
 
  private:
-  struct Stage;
   /// All transforms over steps [begin, begin + count), which are the whole episode where one needs it. Valid until the
   /// thread's next call.
   StepRows& compute(const Episode& episode, std::int64_t begin, std::int64_t count) const;
   std::string text_;
   std::string field_name_;
   std::size_t field_ = 0;
-  std::int64_t field_width_ = 1, low_ = 0, high_ = 1, width_ = 1;
-  bool needs_episode_ = false;
-  std::vector<std::unique_ptr<const Stage>> stages_;
+  std::int64_t field_width_ = 1, low_ = 0, high_ = 1;
+  std::optional<StepTransforms> transforms_;
 };
 
 /// Several components side by side.

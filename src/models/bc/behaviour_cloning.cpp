@@ -268,6 +268,10 @@ BcControl::BcControl(torch::nn::Module& policy, std::uint64_t seed) : policy_(po
   bc_settings(policy);  // throws for another module
 }
 
+bool BcControl::remembers() const {
+  return bc_settings(policy_).rnn.enabled;
+}
+
 void BcControl::begin(std::uint64_t environment) {
   Environment& e = environments_[environment];
   e.hidden = e.cell = at::Tensor();
@@ -276,7 +280,8 @@ void BcControl::begin(std::uint64_t environment) {
 
 at::Tensor BcControl::act(const std::vector<std::uint64_t>& environments, const Observations& frame) {
   const at::NoGradGuard no_grad;
-  const RowsAloneGuard rows_alone;
+  std::optional<RowsAloneGuard> rows_alone;
+  if (exact()) rows_alone.emplace();
   COHORT_CHECK(!policy_.is_training(), "a policy acts in evaluation mode: call eval() first");
   const BcPolicy& policy = as_bc_policy(policy_);
   const BcSettings& s = policy.settings();
@@ -284,7 +289,7 @@ at::Tensor BcControl::act(const std::vector<std::uint64_t>& environments, const 
   check_frame(s.encoder.observations, frame, n);
   Observations observations;
   for (const ObservationSettings& o : s.encoder.observations)
-    observations[o.name] = padded_rows(frame.at(o.name)).unsqueeze(1);
+    observations[o.name] = padded_rows(frame.at(o.name), block()).unsqueeze(1);
   at::Tensor hidden, cell;
   if (s.rnn.enabled) {
     std::vector<at::Tensor> hiddens, cells;
@@ -298,8 +303,8 @@ at::Tensor BcControl::act(const std::vector<std::uint64_t>& environments, const 
       hiddens.push_back(e.hidden);
       cells.push_back(e.cell);
     }
-    hidden = padded_rows(at::stack(hiddens, 1), 1);
-    cell = padded_rows(at::stack(cells, 1), 1);
+    hidden = padded_rows(at::stack(hiddens, 1), block(), 1);
+    cell = padded_rows(at::stack(cells, 1), block(), 1);
   }
   const auto [features, next_hidden, next_cell] = policy.features(observations, 1, hidden, cell);
   at::Tensor actions;

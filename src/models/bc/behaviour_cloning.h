@@ -76,6 +76,7 @@ class BcControl final : public PolicyControl {
   std::size_t environments() const override { return environments_.size(); }
   /// (n, A) for n environments; frame: name -> (n, ...).
   at::Tensor act(const std::vector<std::uint64_t>& environments, const Observations& frame) override;
+  bool remembers() const override;
 
  private:
   struct Environment {

@@ -1,6 +1,7 @@
 #include "models/diffusion_policy/receding_horizon.h"
 
 #include <algorithm>
+#include <optional>
 
 #include <torch/nn/module.h>
 #include <torch/types.h>
@@ -59,7 +60,8 @@ at::Tensor RecedingHorizon::take_queued(std::uint64_t environment) {
 
 at::Tensor RecedingHorizon::act(const std::vector<std::uint64_t>& environments, const Observations& frame) {
   const at::NoGradGuard no_grad;
-  const RowsAloneGuard rows_alone;
+  std::optional<RowsAloneGuard> rows_alone;
+  if (exact()) rows_alone.emplace();
   COHORT_CHECK(!source_.policy->is_training(), "a policy acts in evaluation mode: call eval() first");
   const std::vector<ObservationSettings>& names = *source_.observations;
   const auto horizon = static_cast<std::size_t>(source_.frames);
@@ -79,18 +81,19 @@ at::Tensor RecedingHorizon::act(const std::vector<std::uint64_t>& environments, 
       std::vector<at::Tensor> frames;
       for (const Environment* e : empty)
         for (const Observations& seen : e->frames) frames.push_back(seen.at(o.name));
-      observations[o.name] = padded_rows(at::stack(frames).unflatten(
-          0, {static_cast<std::int64_t>(empty.size()), static_cast<std::int64_t>(horizon)}));
+      observations[o.name] = padded_rows(
+          at::stack(frames).unflatten(0, {static_cast<std::int64_t>(empty.size()), static_cast<std::int64_t>(horizon)}),
+          block());
     }
     if (!source_.in_episode.empty()) {
       std::vector<float> of_episode;
       for (const Environment* e : empty)
         for (std::size_t f = 0; f < horizon; ++f) of_episode.push_back(f + e->seen >= horizon ? 1.0f : 0.0f);
       const at::Tensor rows = torch::tensor(of_episode).view({-1, static_cast<std::int64_t>(horizon)});
-      observations[source_.in_episode] = padded_rows(rows.to(observations.begin()->second.device()));
+      observations[source_.in_episode] = padded_rows(rows.to(observations.begin()->second.device()), block());
     }
     const SamplingKey last = keys.back();
-    keys.resize(static_cast<std::size_t>(acting_rows(static_cast<std::int64_t>(keys.size()))), last);
+    keys.resize(static_cast<std::size_t>(whole_blocks(static_cast<std::int64_t>(keys.size()), block())), last);
     const at::Tensor chunks = source_.draw(observations, keys);
     for (std::size_t i = 0; i < empty.size(); ++i)
       for (std::int64_t t = 0; t < chunks.size(1); ++t)

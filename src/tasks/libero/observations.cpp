@@ -49,14 +49,14 @@ Observations::Observations(const Simulation& simulation)
   };
   std::int64_t width = 0;
   for (const std::string& name : simulation.folder().objects) {
-    fields_.push_back({name + "_pos", {3}, "m", "where it is"});
-    fields_.push_back({name + "_quat", {4}, "1", "x y z w"});
-    fields_.push_back({name + "_to_robot0_eef_pos", {3}, "m", "in the hand's frame at the grip site"});
-    fields_.push_back({name + "_to_robot0_eef_quat", {4}, "1", "x y z w in that frame"});
+    fields_.push_back({name + "_pos", {3}, "m", "where it is", true});
+    fields_.push_back({name + "_quat", {4}, "1", "x y z w", true});
+    fields_.push_back({name + "_to_robot0_eef_pos", {3}, "m", "in the hand's frame at the grip site", true});
+    fields_.push_back({name + "_to_robot0_eef_quat", {4}, "1", "x y z w in that frame", true});
     objects_.push_back(simulation.frames().body(simulation.folder().things.at(name).body));
     width += 14;
   }
-  if (width > 0) fields_.push_back({"object-state", {width}, "1", "those of all objects side by side"});
+  if (width > 0) fields_.push_back({"object-state", {width}, "1", "those of all objects side by side", true});
   // Of LIBERO's data sets.
   fields_.push_back({"joint_states", {7}, "rad", "robot0_joint_pos, as LIBERO's data sets call it"});
   fields_.push_back({"gripper_states", {2}, "m", "robot0_gripper_qpos, likewise"});

@@ -83,7 +83,8 @@ SceneTaskSetup walk_setup(const TaskSettings& settings, WalkSettings& own) {
                                  {12},
                                  "1",
                                  "without noise: velocity in the trunk's frame, friction, added mass, height over the "
-                                 "ground, which feet touch it, pushed since the last step"});
+                                 "ground, which feet touch it, pushed since the last step",
+                                 true});
   spec.cameras = {"track"};
   for (const char* leg : kQuadrupedLegNames)
     for (const char* joint : {"abduction", "hip", "knee"}) spec.action.names.push_back(format("{}_{}", leg, joint));

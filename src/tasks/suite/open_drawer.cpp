@@ -57,10 +57,10 @@ SceneTaskSetup open_drawer_setup(const TaskSettings& settings) {
   spec.observations = {
       {"eef_pos", {3}, "m", "between the fingertips, in the world"},
       {"eef_yaw", {2}, "1", "sine and cosine of the hand's yaw"},
-      {"handle_pos", {3}, "m", "middle of the handle's bar"},
-      {"handle_to_eef", {3}, "m", "handle_pos less eef_pos"},
-      {"cabinet_yaw", {2}, "1", "sine and cosine of the cabinet's yaw less the hand's"},
-      {"drawer_opening", {1}, "m", "how far the drawer is out"},
+      {"handle_pos", {3}, "m", "middle of the handle's bar", true},
+      {"handle_to_eef", {3}, "m", "handle_pos less eef_pos", true},
+      {"cabinet_yaw", {2}, "1", "sine and cosine of the cabinet's yaw less the hand's", true},
+      {"drawer_opening", {1}, "m", "how far the drawer is out", true},
   };
   spec.cameras = {"side", "wrist", "front"};
   spec.action = hand_actions(kDrawerActions);

@@ -49,8 +49,12 @@ SceneTaskSetup peg_setup(const TaskSettings& settings) {
       {"eef_pos", {3}, "m", "between the fingertips, in the world"},
       {"eef_yaw", {2}, "1", "sine and cosine of the hand's yaw"},
       {"tip_pos", {3}, "m", "middle of the peg's lower end"},
-      {"hole_to_tip", {3}, "m", "the hole's bottom less tip_pos"},
-      {"hole_yaw", {2}, "1", "sine and cosine of four times the hole's yaw from the peg's: a quarter turn is none"},
+      {"hole_to_tip", {3}, "m", "the hole's bottom less tip_pos", true},
+      {"hole_yaw",
+       {2},
+       "1",
+       "sine and cosine of four times the hole's yaw from the peg's: a quarter turn is none",
+       true},
   };
   spec.cameras = {"front", "wrist", "side"};
   spec.action = hand_actions(kPegActions);

@@ -30,10 +30,14 @@ SceneTaskSetup push_setup(const TaskSettings& settings) {
   spec.observations = {
       {"eef_pos", {3}, "m", "between the fingertips, in the world"},
       {"eef_yaw", {2}, "1", "sine and cosine of the hand's yaw"},
-      {"cube_pos", {3}, "m", "the cube's middle"},
-      {"cube_to_eef", {3}, "m", "cube_pos less eef_pos"},
-      {"cube_yaw", {2}, "1", "sine and cosine of four times the cube's yaw from the hand's: a quarter turn is none"},
-      {"goal_to_cube", {3}, "m", "where the cube's middle is to be, less cube_pos"},
+      {"cube_pos", {3}, "m", "the cube's middle", true},
+      {"cube_to_eef", {3}, "m", "cube_pos less eef_pos", true},
+      {"cube_yaw",
+       {2},
+       "1",
+       "sine and cosine of four times the cube's yaw from the hand's: a quarter turn is none",
+       true},
+      {"goal_to_cube", {3}, "m", "where the cube's middle is to be, less cube_pos", true},
   };
   spec.cameras = {"front", "wrist", "side"};
   spec.action = hand_actions(kPushActions);

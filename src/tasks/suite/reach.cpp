@@ -24,8 +24,8 @@ SceneTaskSetup reach_setup(const TaskSettings& settings) {
   spec.instruction = "reach the green ball";
   spec.observations = {
       {"eef_pos", {3}, "m", "between the fingertips, in the world"},
-      {"goal_pos", {3}, "m", "the ball's middle"},
-      {"goal_to_eef", {3}, "m", "goal_pos less eef_pos"},
+      {"goal_pos", {3}, "m", "the ball's middle", true},
+      {"goal_to_eef", {3}, "m", "goal_pos less eef_pos", true},
   };
   spec.cameras = {"front", "wrist", "side"};
   spec.action = hand_actions(kReachActions);

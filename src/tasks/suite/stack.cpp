@@ -25,10 +25,10 @@ SceneTaskSetup stack_setup(const TaskSettings& settings) {
       {"eef_pos", {3}, "m", "between the fingertips, in the world"},
       {"eef_yaw", {2}, "1", "sine and cosine of the hand's yaw"},
       {"gripper_opening", {1}, "m", "between the fingers"},
-      {"red_pos", {3}, "m", "the red cube's middle"},
-      {"red_to_eef", {3}, "m", "red_pos less eef_pos"},
-      {"red_yaw", {2}, "1", "sine and cosine of four times the red cube's yaw from the hand's"},
-      {"green_to_red", {3}, "m", "the green cube's middle less red_pos"},
+      {"red_pos", {3}, "m", "the red cube's middle", true},
+      {"red_to_eef", {3}, "m", "red_pos less eef_pos", true},
+      {"red_yaw", {2}, "1", "sine and cosine of four times the red cube's yaw from the hand's", true},
+      {"green_to_red", {3}, "m", "the green cube's middle less red_pos", true},
   };
   spec.cameras = {"front", "wrist", "side"};
   spec.action = hand_actions({});

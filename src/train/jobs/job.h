@@ -46,7 +46,7 @@ struct PredictionRequest {
     std::int64_t episode = 0, step = 0;
   };
   std::vector<Step> steps;
-  std::vector<float> recorded;  ///< (samples, n_target), in the units of the data
+  std::vector<float> recorded;  ///< (samples, answer_names()), as the data hold them
   std::int64_t row = 0;         ///< of a prediction's rows, the one that is the step's
 };
 
@@ -74,6 +74,11 @@ class Job : public Trainable {
   virtual void to_data_units(std::span<float> rows) const = 0;
   /// Likewise of samples of the test set, `rows` being as many rows of each, where these do not all have the same units.
   virtual void to_units_of(std::span<const std::int64_t> samples, std::span<float> rows) const;
+
+  /// What `cohort predict` answers: rows of target_names() in the units of the data as the data hold them, without the
+  /// transforms that training did to them, and what their columns are called.
+  virtual std::vector<std::string> answer_names() const { return target_names(); }
+  virtual std::vector<float> answers_of(std::span<const float> rows) const { return {rows.begin(), rows.end()}; }
 
   /// Instead of load(): the samples of data.path (policies: data.paths) that a trained model shall predict, scaled by
   /// the `statistics` of its checkpoint; the file need not hold the targets. `data_set`: whose statistics, where each

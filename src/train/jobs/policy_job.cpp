@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 #include <string>
 
@@ -13,16 +14,20 @@
 #include "core/error.h"
 #include "core/utf8.h"
 #include "data/disjoint.h"
+#include "data/names_of_sets.h"
 #include "data/open_episodes.h"
 #include "data/robot_windows.h"
 #include "data/transforms/component.h"
+#include "data/transforms/field_vector.h"
 #include "policy/algorithm.h"
 #include "policy/checkpoint_folder.h"
 #include "policy/language.h"
 #include "policy/policy_settings.h"
 #include "policy/rdt_files.h"
+#include "policy/recorded_fields.h"
 #include "policy/statistics_of_set.h"
 #include "train/jobs/job.h"
+#include "train/jobs/own_fields.h"
 #include "train/jobs/policy_batch.h"
 #include "train/jobs/rdt_data.h"
 #include "train/jobs/some_samples.h"
@@ -33,18 +38,18 @@ namespace cohort::train {
 namespace {
 
 /// "action_dict/cartesian_position[3:6]->rotation_6d" of "action_dict/cartesian_position[3:6] |
-/// euler_xyz->rotation_6d".
+/// euler_xyz->rotation_6d"; what else is done to a field stays in its name, whose numbers it changes.
 std::string short_name(const std::string& component) {
-  const std::size_t bar = component.find('|');
-  std::string text = component.substr(0, bar);
-  while (text.ends_with(' ')) text.pop_back();
-  const std::size_t arrow = component.rfind("->");
-  return bar == std::string::npos || arrow == std::string::npos || arrow < bar ? text : text + component.substr(arrow);
+  const data::ComponentText parts(component);
+  if (parts.transforms.size() != 1) return component;
+  const std::size_t arrow = parts.transforms.front().find("->");
+  if (arrow == std::string::npos) return component;
+  return parts.field + (parts.slice.empty() ? "" : "[" + parts.slice + "]") + parts.transforms.front().substr(arrow);
 }
 
 /// Without the folders of the field, which charts have no room for: "cartesian_position[3:6]->rotation_6d".
 std::string leaf_name(const std::string& name) {
-  const std::size_t slash = name.rfind('/');
+  const std::size_t slash = name.rfind('/', name.find('|'));
   return slash == std::string::npos ? name : name.substr(slash + 1);
 }
 
@@ -62,6 +67,7 @@ class PolicyJob : public Job {
     run.train.lr = 1e-4;
     run.train.optimizer.kind = "adam";
     run.train.ema.enabled = true;
+    data_.proprio_normalization = {"bounds"};
     fields.section("data", [&] {
       data::describe(fields, data_);
       fields.add("combine_statistics", combine_statistics_, "normalise all sets by statistics over all of them");
@@ -83,6 +89,10 @@ class PolicyJob : public Job {
     COHORT_THROW_UNLESS(sampled_ >= 0, "validation.sampled = {} must not be negative", sampled_);
     if (model_.algorithm == "rdt" && resumes() && !fields_->was_set(kBeforeEpisode))
       model_.rdt.before_episode = before_episode_of(resumed_checkpoint());
+    for (auto& [list, what] : {std::pair(&data_.actions, "data.actions"), std::pair(&data_.proprio, "data.proprio"),
+                               std::pair(&data_.images, "data.images")})
+      data::take_entries_of_sets(*list, data_.names, data_.paths.size(), what);
+    choose_fields();
     policy::check(resumes() ? policy::without_files(model_) : model_);
     shape_windows();
     choose_instruction();
@@ -101,6 +111,14 @@ class PolicyJob : public Job {
           {.mean = resumes(),
            .frequency = fields_->was_set("model.rdt.ctrl_freq") || fields_->was_set("model.rdt.ctrl_freqs")});
     policy::check(resumes() ? policy::without_files(model_) : model_);
+    if (const std::vector<std::string> differences = train_->differences(); !differences.empty())
+      log::warning(
+          "the data sets hardly share the range of {}: where they mean different things, a sign or a unit, data.names "
+          "says "
+          "what a set has in its place, e.g. \"1: {} = {} | negate\"",
+          join(differences, "; "), data_.actions.back(), data_.actions.back());
+    for (const std::string& action : given_->kept_transformed())
+      log::warning("{}, so whoever acts with this policy is given it as it is trained", action);
     check_batch_size();
     check_reach();
     if (!validation_splits_.empty()) load_validation();
@@ -138,7 +156,7 @@ class PolicyJob : public Job {
     request.row = policy::algorithm_of(model_).newest_row(model_);
     // As they were recorded: what a sample holds is normalised, and clipped to the training's range.
     const data::EpisodeSource& source = train_->source(0);
-    const data::ComponentVector actions(data_.actions, source, "actions");
+    const data::ComponentVector actions(given_->texts(), source, "actions");
     request.recorded.resize(static_cast<std::size_t>(train_->size() * actions.width()));
     std::shared_ptr<const data::Episode> episode;
     for (std::int64_t i = 0; i < train_->size(); ++i) {
@@ -175,15 +193,21 @@ class PolicyJob : public Job {
 
   std::vector<std::string> statistics_summary() const override {
     std::vector<std::string> lines;
+    const auto& of_state = data_.proprio_normalization;
+    const bool as_it_is =
+        std::all_of(of_state.begin(), of_state.end(), [](const auto& kind) { return kind == "none"; });
+    const char* what = data_.proprio.empty() ? "actions"
+                       : as_it_is            ? "actions (the state is not scaled: data.proprio_normalization=none)"
+                                             : "actions and state";
     if (!data_.statistics.empty()) {
-      lines.push_back(format("actions and state: taken from {}", data_.statistics));
+      lines.push_back(format("{}: taken from {}", what, data_.statistics));
     } else {
       std::int64_t steps = 0, episodes = 0;
       for (std::size_t set = 0; set < train_->sets(); ++set) {
         steps += train_->statistics(set).transitions, episodes += train_->statistics(set).trajectories;
         if (combine_statistics_) break;  // they all have those of all
       }
-      lines.push_back(format("actions and state: computed from {} steps of {} episodes{}", steps, episodes,
+      lines.push_back(format("{}: computed from {} steps of {} episodes{}", what, steps, episodes,
                              train_->sets() == 1   ? ""
                              : combine_statistics_ ? ", all data sets alike"
                                                    : ", each data set by its own"));
@@ -269,13 +293,34 @@ class PolicyJob : public Job {
     for (std::size_t i = 0; i < widths_.size(); ++i) {
       const bool unique = std::count(leaves.begin(), leaves.end(), leaves[i]) == 1;
       const std::string name = unique ? leaves[i] : short_name(data_.actions[i]);
-      const std::vector<std::string> own = named_elements(i);
+      const std::vector<std::string> elements = elements_of(data_.actions[i]);
       for (std::int64_t k = 0; k < widths_[i]; ++k)
-        names.push_back(!own.empty()      ? own[static_cast<std::size_t>(k)]
+        names.push_back(!elements.empty() ? elements[static_cast<std::size_t>(k)]
                         : widths_[i] == 1 ? name
                                           : format("{} {}", name, k));
     }
     return names;
+  }
+
+  std::vector<std::string> answer_names() const override {
+    std::vector<std::string> names;
+    for (const data::RecordedField& field : given_->fields()) {
+      const std::string leaf = leaf_name(field.name);
+      const bool unique = std::count_if(given_->fields().begin(), given_->fields().end(),
+                                        [&](const auto& other) { return leaf_name(other.name) == leaf; }) == 1;
+      const std::string& name = unique ? leaf : field.name;
+      for (std::int64_t k = 0; k < field.width; ++k)
+        names.push_back(!field.elements.empty() ? field.elements[static_cast<std::size_t>(k)]
+                        : field.width == 1      ? name
+                                                : format("{} {}", name, k));
+    }
+    return names;
+  }
+  std::vector<float> answers_of(std::span<const float> rows) const override {
+    std::vector<float> own(rows.size() / static_cast<std::size_t>(given_->components_width()) *
+                           static_cast<std::size_t>(given_->fields_width()));
+    given_->take_apart(rows, own);
+    return own;
   }
 
   std::string test_name() const override { return "validation data"; }
@@ -320,14 +365,6 @@ class PolicyJob : public Job {
   data::RobotDataSettings data_;
   policy::PolicySettings model_;
 
- private:
-  /// As the data name the elements of an action's i-th part; empty where they name none, or a transform has made others
-  /// of them.
-  std::vector<std::string> named_elements(std::size_t i) const {
-    const std::vector<std::string> names = train_->source(0).element_names(data_.actions[i]);
-    return std::ssize(names) == widths_[i] ? names : std::vector<std::string>();
-  }
-
   static constexpr std::int64_t kExamples = 6;
   static constexpr const char* kBeforeEpisode = "model.rdt.before_episode";
 
@@ -353,6 +390,45 @@ class PolicyJob : public Job {
         "train.batch_size = {}, but an epoch of the data has {} windows, and drop_last leaves out a batch "
         "that is not full: lower train.batch_size, or set drop_last=false",
         batch, samples);
+  }
+
+  std::unique_ptr<data::EpisodeSource> open_first() const {
+    return data::open_episodes(data_.paths[0], {.format = data_.format,
+                                                .split = data_.splits.at(0),
+                                                .on_corrupt = data_.on_corrupt,
+                                                .checksums = data_.checksums,
+                                                .tolerance_s = data_.tolerance_s,
+                                                .index_cache = data_.index_cache});
+  }
+
+  /// Where nobody says what the policy sees and does: the data set's own fields, which is said.
+  void choose_fields() {
+    const bool sees_nothing = data_.proprio.empty() && data_.images.empty(), does_nothing = data_.actions.empty();
+    if (!sees_nothing && !does_nothing) return;
+    const auto source = open_first();
+    const OwnFields own = own_fields(*source);
+    const auto list = [](const std::vector<std::string>& names) { return "[" + join(names, ", ") + "]"; };
+    std::string said;
+    if (does_nothing) {
+      COHORT_THROW_UNLESS(!own.actions.empty(),
+                          "no action is named, and {} has no field that is called so: name its parts, "
+                          "data.actions=[FIELD]; it holds {}",
+                          data_.paths[0], fields_text(*source));
+      data_.actions = own.actions;
+      said = "data.actions=" + list(own.actions);
+    }
+    if (sees_nothing) {
+      COHORT_THROW_UNLESS(
+          !own.proprio.empty() || !own.images.empty(),
+          "the policy sees nothing: name data.proprio=[FIELD] or data.images=[FIELD] of {}; it holds {}",
+          data_.paths[0], fields_text(*source));
+      data_.proprio = own.proprio;
+      data_.images = own.images;
+      said += format("{}data.proprio={} data.images={}", said.empty() ? "" : " ", list(own.proprio), list(own.images));
+    }
+    log::info("the fields of {} itself: {}", data_.paths[0], said);
+    if (!own.left_out.empty())
+      log::info("not seen, since no robot measures them: {} (data.proprio takes them in)", join(own.left_out, ", "));
   }
 
   /// What a window holds follows from the model.
@@ -386,13 +462,9 @@ class PolicyJob : public Job {
 
   /// Without a transform that fixes the size, images stay as they are stored.
   void keep_stored_size() {
-    const auto source = data::open_episodes(data_.paths[0], {.format = data_.format,
-                                                             .split = data_.splits.at(0),
-                                                             .on_corrupt = data_.on_corrupt,
-                                                             .checksums = data_.checksums,
-                                                             .tolerance_s = data_.tolerance_s,
-                                                             .index_cache = data_.index_cache});
-    const data::StepField& field = source->fields()[source->field_index(data_.images[0])];
+    const auto source = open_first();
+    const data::StepField& field = source->fields()[source->field_index(
+        data::NamesOfSets(data_.names, data_.paths.size()).picture(0, data_.images[0]))];
     COHORT_THROW_UNLESS(field.shape.size() == 3 && field.shape[0] > 0 && field.shape[1] > 0,
                         "{}: the size of {} varies; give one: data.image_transforms=[\"resize(H, W)\"]", data_.paths[0],
                         data_.images[0]);
@@ -408,7 +480,9 @@ class PolicyJob : public Job {
       setting = from_data;
     };
     widths_.clear();
-    const data::ComponentVector actions(data_.actions, source, "actions"), proprio(data_.proprio, source, "proprio");
+    const data::NamesOfSets names(data_.names, data_.paths.size());
+    const data::ComponentVector actions(names.components(0, data_.actions), source, "actions"),
+        proprio(names.components(0, data_.proprio), source, "proprio");
     for (const data::Component& component : actions.components()) widths_.push_back(component.width());
     follow("model.action_widths", model_.action_widths, std::vector<int>(widths_.begin(), widths_.end()),
            model_.action_widths.empty());
@@ -425,6 +499,14 @@ class PolicyJob : public Job {
                std::vector<int>{static_cast<int>(spec.sample_shape[1]), static_cast<int>(spec.sample_shape[2])},
                model_.image_size.empty());
     }
+    std::vector<std::string> components = data_.proprio;
+    components.insert(components.end(), data_.actions.begin(), data_.actions.end());
+    model_.recorded_fields = policy::recorded_fields(source, names.components(0, components));
+    for (std::size_t set = 1; set < train_->sets(); ++set)
+      policy::add_fields(model_.recorded_fields,
+                         policy::recorded_fields(train_->source(set), names.components(set, components)));
+    given_.emplace(names.components(0, data_.actions), widths_, policy::fields_of(model_.recorded_fields),
+                   data::FieldVector::Use::kGiven, data_.action_answers);
     take_recorded_pictures();
     layout_ = {.low_dim = model_.low_dim,
                .widths = model_.low_dim_widths,
@@ -439,9 +521,10 @@ class PolicyJob : public Job {
   /// Whoever evaluates the policy draws its pictures as those of the data were drawn.
   void take_recorded_pictures() {
     if (data_.images.empty()) return;
-    model_.recorded = policy::recorded_pictures(train_->source(0), data_.images[0]);
+    model_.recorded = policy::recorded_pictures(
+        train_->source(0), data::NamesOfSets(data_.names, data_.paths.size()).picture(0, data_.images[0]));
     for (std::size_t set = 0; set < train_->sets(); ++set)
-      for (const std::string& field : data_.images)
+      for (const std::string& field : data::NamesOfSets(data_.names, data_.paths.size()).pictures(set, data_.images))
         model_.recorded = policy::common(model_.recorded, policy::recorded_pictures(train_->source(set), field));
   }
 
@@ -513,6 +596,18 @@ class PolicyJob : public Job {
           .denormalize(rows.subspan(i * of_sample, of_sample));
   }
 
+  /// What the numbers of a component are called, where the data say it and nothing is done to them; else empty.
+  std::vector<std::string> elements_of(const std::string& component) const {
+    const data::ComponentText parts(component);
+    if (!parts.transforms.empty()) return {};
+    for (const data::RecordedField& field : policy::fields_of(model_.recorded_fields)) {
+      if (field.name != parts.field || field.elements.empty()) continue;
+      const auto [low, high] = parts.range(field.width);
+      return {field.elements.begin() + low, field.elements.begin() + high};
+    }
+    return {};
+  }
+
   /// The normalised actions of a shown sample, row after row.
   std::vector<float> true_actions(std::int64_t index) const {
     const std::vector<data::FieldSpec> specs = shown_->fields();
@@ -546,7 +641,8 @@ class PolicyJob : public Job {
   std::vector<std::string> statistics_of_rdt_;  // lines for the banner
   int sampled_ = 20;
   ObservationLayout layout_;
-  std::vector<std::int64_t> widths_;  // of the action's components
+  std::vector<std::int64_t> widths_;        // of the action's components
+  std::optional<data::FieldVector> given_;  // the action as the data hold it
   std::shared_ptr<const data::RobotWindows> train_, validation_;
   std::shared_ptr<const data::Dataset> train_samples_, validation_samples_;  // these, with language where it is used
   std::shared_ptr<const SomeSamples> shown_;

@@ -75,9 +75,11 @@ bool has_instructions(const std::string& path) {
 void read_actions(RobomimicReading& r, data::RobotDataSettings& data) {
   data.actions.clear();
   data.action_normalization.clear();
+  std::vector<std::string> answers;
   const std::vector<std::string> stored = r.format == "droid" ? stored_fields(data) : std::vector<std::string>{};
   for (const std::string& key : r.action_keys) {
     std::string component = action_field(key, r.format, stored);
+    Json form(nullptr), at_runtime(nullptr);
     Json normalization = r.rlds() ? Json("min_max") : Json(nullptr);
     const auto refuse = [&](const std::string& name, const Json& value, const std::string& why) {
       r.refused.push_back(format("train.action_config.{}.{} = {} {}", key, name, value.dump(), why));
@@ -96,11 +98,27 @@ void read_actions(RobomimicReading& r, data::RobotDataSettings& data) {
             component += " | axis_angle->rotation_6d";
           else if (!item.value().is_null())
             refuse(item.key(), item.value(), "is not supported; only axis_angle_to_6d is");
-        } else if (item.key() != "format" && item.key() != "convert_at_runtime") {  // these two concern rollouts
+        } else if (item.key() == "format") {
+          form = item.value();
+        } else if (item.key() == "convert_at_runtime") {
+          at_runtime = item.value();
+        } else {
           refuse(item.key(), item.value(), "is unknown here");
         }
       }
     }
+    // robomimic's policies turn stored 6-D rotations into what the robot takes, axis-angle unless another form is named
+    // (algo/algo.py, RolloutPolicy); what is turned into them here is turned back anyway.
+    std::string answer;
+    if (form == "rot_6d" && component.find('|') == std::string::npos) {
+      if (at_runtime.is_null() || at_runtime == "rot_axis_angle")
+        answer = "rotation_6d->axis_angle";
+      else if (at_runtime == "rot_euler")
+        answer = "rotation_6d->euler_XYZ";
+      else
+        refuse("convert_at_runtime", at_runtime, "is not supported; there are rot_axis_angle and rot_euler");
+    }
+    answers.push_back(answer);
     std::string kind = "none";
     if (normalization == "min_max")
       kind = "bounds";
@@ -113,6 +131,8 @@ void read_actions(RobomimicReading& r, data::RobotDataSettings& data) {
     data.actions.push_back(component);
     data.action_normalization.push_back(kind);
   }
+  if (std::any_of(answers.begin(), answers.end(), [](const auto& answer) { return !answer.empty(); }))
+    data.action_answers = answers;
   if (r.rlds() && r.action_shapes.is_array()) {
     for (const Json& shape : r.action_shapes) {
       if (shape.is_array() && shape.size() == 2 && shape[1].is_number_integer())
