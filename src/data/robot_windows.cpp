@@ -13,6 +13,7 @@
 #include "core/devices_cpu.h"
 #include "core/error.h"
 #include "core/files.h"
+#include "core/log.h"
 #include "core/threads.h"
 #include "data/byte_gate.h"
 #include "data/episode_notes.h"
@@ -269,6 +270,10 @@ struct RobotWindows::Impl {
       set.normalize_proprio =
           std::make_unique<Normalizer>(settings.proprio_normalization, widths_of(*set.proprio), set.statistics.proprio,
                                        settings.constant_elements, path + ": proprio");
+    if (settings.given_statistics.empty())  // else said where they were computed
+      for (const auto* normalizer : {set.normalize_action.get(), set.normalize_proprio.get()})
+        if (normalizer != nullptr)
+          for (const std::string& note : normalizer->notes()) log::warning("{}", note);
     if (!settings.instruction.empty()) read_instructions(set, notes);
     sets.push_back(std::move(set));
   }
@@ -301,15 +306,30 @@ struct RobotWindows::Impl {
     return which;
   }
 
+  /// Names of what could tell an episode's task instead.
+  static std::string texts_of(const EpisodeSource& source) {
+    std::string names;
+    for (const StepField& field : source.fields())
+      if (field.kind == StepKind::kText) names += (names.empty() ? "texts of steps: " : ", ") + field.name;
+    return names.empty() ? "the data have no text of a step" : names;
+  }
+
   void read_instructions(Set& set, const EpisodeNotes& notes) {
     const auto sound = [&](const nlohmann::json& answer) {
       return answer.is_array() && answer.size() == set.episodes.size() &&
              std::all_of(answer.begin(), answer.end(), [](const auto& text) { return text.is_string(); });
     };
     const auto texts = notes.answer(
-        "first " + settings.instruction + " of the episodes that pass" + rules(set), sound,
+        "first step's " + settings.instruction + " of the episodes that pass" + rules(set), sound,
         [&] { return nlohmann::json(episode_instructions(*set.source, set.episodes, settings.instruction, threads)); });
-    for (const auto& text : texts) {
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      const auto& text = texts[i];
+      COHORT_THROW_UNLESS(
+          text.get_ref<const std::string&>().find_first_not_of(" \t\r\n") != std::string::npos,
+          "{}: its {} is empty, and a policy that follows instructions would learn to act without one: leave such "
+          "episodes out with data.filters=[\"labeled({})\"], or name another text with data.instruction ({})",
+          set.source->open(set.episodes[i])->location(), settings.instruction, settings.instruction,
+          texts_of(*set.source));
       const auto [known, is_new] =
           instruction_ids.try_emplace(text.get<std::string>(), static_cast<std::int32_t>(instructions.size()));
       if (is_new) instructions.push_back(known->first);

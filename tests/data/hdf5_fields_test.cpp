@@ -48,6 +48,19 @@ class Hdf5Fields : public ::testing::Test {
   OwnFolder folder_;
 };
 
+TEST_F(Hdf5Fields, GroupsAtTheRootAreEpisodesWhereTheyHoldActions) {
+  // traj_0, traj_1, traj_2 of 14, 9 and 21 actions, observations one longer, as ManiSkill writes them.
+  const Hdf5Episodes episodes(fixture("root_groups.h5"));
+  ASSERT_EQ(episodes.size(), 3);
+  EXPECT_EQ(episodes.steps(0), 14);
+  EXPECT_EQ(episodes.steps(1), 9);
+  EXPECT_EQ(episodes.steps(2), 21);
+  for (const char* field : {"actions", "obs", "success"}) EXPECT_NO_THROW(episodes.field_index(field)) << field;
+  std::vector<float> values(9 * 4);
+  episodes.open(1)->read(episodes.field_index("actions"), 0, 9, values);
+  EXPECT_NE(episodes.open(1)->location().find("root_groups.h5: /traj_1"), std::string::npos);
+}
+
 TEST_F(Hdf5Fields, TheObservationAfterTheLastActionIsNotUsedAndThatIsSaid) {
   for (const std::vector<std::int64_t>& extra : {std::vector<std::int64_t>{1, 1, 1}, {1, 0, 0}, {0, 0, 1}, {0, 1, 0}}) {
     const std::string name = format("{}{}{}.hdf5", extra[0], extra[1], extra[2]);
