@@ -21,6 +21,7 @@
 #include "data/convert_lerobot.h"
 #include "data/images/codec.h"
 #include "data/inspect.h"
+#include "data/kept_steps.h"
 #include "data/lerobot/lerobot_episodes.h"
 #include "data/open_episodes.h"
 #include "data/rlds/rlds_episodes.h"
@@ -52,6 +53,8 @@ struct Source {
     app.add_option("--tolerance-s", settings.tolerance_s,
                    "s, how far a frame's time in a LeRobot video may lie from its step's")
         ->capture_default_str();
+    app.add_option("--step-filter", settings.step_filter,
+                   "steps that are left out, as data.step_filter: 'idle(action)', those in which nothing happens");
     app.add_option("--threads", settings.threads, "0: one per core")->capture_default_str();
     index_cache = app.add_option("--index-cache", settings.index_cache,
                                  "where places, lengths and faults of episodes are kept: auto, never, or a folder")
@@ -71,7 +74,7 @@ struct InspectArguments {
 
 /// The number that users know an episode by: LeRobot's episode_index; of other sets its place, from 0 on.
 std::int64_t number_of(const data::EpisodeSource& source, std::int64_t episode) {
-  const auto* lerobot = dynamic_cast<const data::LeRobotEpisodes*>(&source);
+  const auto* lerobot = dynamic_cast<const data::LeRobotEpisodes*>(&data::whole_source(source));
   return lerobot != nullptr ? lerobot->number(episode) : episode;
 }
 

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "data/episode_task.h"
 #include "data/images/codec.h"
+#include "data/kept_steps.h"
 #include "data/lerobot/lerobot_episodes.h"
 #include "data/lerobot/lerobot_writer.h"
 #include "data/transforms/component.h"
@@ -182,7 +183,7 @@ class ToLeRobot {
     return statistics;
   }
 
-  bool from_lerobot() const { return dynamic_cast<const LeRobotEpisodes*>(&source_) != nullptr; }
+  bool from_lerobot() const { return dynamic_cast<const LeRobotEpisodes*>(&whole_source(source_)) != nullptr; }
   bool has_metadata(const std::string& name) const {
     const auto& names = source_.metadata_names();
     return std::find(names.begin(), names.end(), name) != names.end();
@@ -259,7 +260,7 @@ class ToLeRobot {
           continue;
         }
         feature.dtype = number_dtype(field, feature.name);
-        if (const auto* lerobot = dynamic_cast<const LeRobotEpisodes*>(&source_))
+        if (const auto* lerobot = dynamic_cast<const LeRobotEpisodes*>(&whole_source(source_)))
           feature.names = lerobot->element_names(field.name);
         if (field.type == ElementType::kFloat64 && feature.dtype == "float32")
           narrowed += (narrowed.empty() ? "" : ", ") + field.name;

@@ -20,6 +20,7 @@
 #include "data/hdf5/hdf5_episodes.h"
 #include "data/images/image_pipeline.h"
 #include "data/instruction_texts.h"
+#include "data/kept_steps.h"
 #include "data/open_episodes.h"
 #include "data/transforms/call.h"
 #include "data/transforms/filter.h"
@@ -116,6 +117,8 @@ void describe(config::Fields& fields, RobotDataSettings& s) {
              "s, how far a frame's time in a LeRobot video may lie from its step's; at most half a step");
   fields.add("filters", s.filters,
              "rules that episodes must pass, e.g. min_steps(16); of set 0 only: 0: min_steps(16)");
+  fields.add("step_filter", s.step_filter,
+             "steps that are left out, of every set: idle(action), idle(action, 1e-4): see docs/reference/data.md");
   fields.add("actions", s.actions, "components of the action, e.g. action[0:3]");
   fields.add("action_normalization", s.action_normalization, "none, bounds, quantiles, normal: one, or per component");
   fields.add("proprio", s.proprio, "components of the low-dimensional observation");
@@ -213,6 +216,7 @@ struct RobotWindows::Impl {
                                       .checksums = settings.checksums,
                                       .cache_bytes = cache_bytes,
                                       .tolerance_s = settings.tolerance_s,
+                                      .step_filter = settings.step_filter,
                                       .threads = threads,
                                       .index_cache = settings.index_cache});
     for (const std::string& image : settings.images) {
@@ -521,7 +525,7 @@ struct RobotWindows::Impl {
 
   /// A camera whose pictures lie compressed in HDF5, which does not say who compressed them; empty: there is none.
   static std::string packed_camera(const Set& set) {
-    if (!dynamic_cast<const Hdf5Episodes*>(set.source.get())) return "";
+    if (!dynamic_cast<const Hdf5Episodes*>(&whole_source(*set.source))) return "";
     for (const std::size_t image : set.images)
       if (const StepField& field = set.source->fields()[image]; field.shape.front() < 0) return field.name;
     return "";

@@ -34,6 +34,7 @@ struct RobotDataSettings {
   std::string on_corrupt = "error";                         ///< error, skip
   std::string checksums = "first";                          ///< first, always, never
   double tolerance_s = 1e-4;                                ///< LeRobotSettings::tolerance_s
+  std::string step_filter;                                  ///< kept_steps.h: idle(action)
   std::vector<std::string> filters;                         ///< transforms/filter.h; "0: RULE" is for set 0 only
   std::vector<std::string> actions;                         ///< transforms/component.h
   std::vector<std::string> action_normalization{"bounds"};  ///< one for all or one per component: normalization.h
