@@ -3,9 +3,13 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <numeric>
+#include <set>
 
 #include <unistd.h>
 
@@ -14,9 +18,13 @@
 #include "core/devices_cpu.h"
 #include "core/files.h"
 #include "data/convert.h"
+#include "data/convert_lerobot.h"
 #include "data/images/codec.h"
 #include "data/inspect.h"
+#include "data/kept_steps.h"
+#include "data/lerobot/lerobot_episodes.h"
 #include "data/open_episodes.h"
+#include "data/rlds/rlds_episodes.h"
 #include "data/robot_statistics.h"
 #include "data/transforms/filter.h"
 #include "tasks/two_link_arm.h"
@@ -45,6 +53,8 @@ struct Source {
     app.add_option("--tolerance-s", settings.tolerance_s,
                    "s, how far a frame's time in a LeRobot video may lie from its step's")
         ->capture_default_str();
+    app.add_option("--step-filter", settings.step_filter,
+                   "steps that are left out, as data.step_filter: 'idle(action)', those in which nothing happens");
     app.add_option("--threads", settings.threads, "0: one per core")->capture_default_str();
     index_cache = app.add_option("--index-cache", settings.index_cache,
                                  "where places, lengths and faults of episodes are kept: auto, never, or a folder")
@@ -57,14 +67,43 @@ struct Source {
 struct InspectArguments {
   Source source;
   data::ContactSheetSettings sheet;
+  std::vector<std::string> filters;
+  std::vector<std::int64_t> numbers;
   std::string out;
 };
 
+/// The number that users know an episode by: LeRobot's episode_index; of other sets its place, from 0 on.
+std::int64_t number_of(const data::EpisodeSource& source, std::int64_t episode) {
+  const auto* lerobot = dynamic_cast<const data::LeRobotEpisodes*>(&data::whole_source(source));
+  return lerobot != nullptr ? lerobot->number(episode) : episode;
+}
+
+/// Episodes of the numbers, in their order. Throws Error for one that is not among them.
+std::vector<std::int64_t> episodes_of(const data::EpisodeSource& source, const std::vector<std::int64_t>& among,
+                                      const std::vector<std::int64_t>& numbers) {
+  std::vector<std::int64_t> found;
+  for (const std::int64_t number : numbers) {
+    const auto at = std::find_if(among.begin(), among.end(),
+                                 [&](std::int64_t episode) { return number_of(source, episode) == number; });
+    if (at == among.end())
+      throw Error(format("{} has no episode {} among the {} chosen, whose numbers are {} to {}", source.name(), number,
+                         among.size(), number_of(source, among.front()), number_of(source, among.back())));
+    found.push_back(*at);
+  }
+  return found;
+}
+
 void inspect(const InspectArguments& arguments) {
   const auto source = arguments.source.open();
-  std::fputs(data::inspect_text(*source).c_str(), stdout);
+  std::vector<std::int64_t> chosen = data::filter_episodes(*source, arguments.filters, arguments.source.threads());
+  if (!arguments.numbers.empty()) chosen = episodes_of(*source, chosen, arguments.numbers);
+  std::fputs(data::inspect_text(*source, chosen).c_str(), stdout);
   if (arguments.out.empty()) return;
-  write_file_atomically(arguments.out, data::encode_png(data::contact_sheet(*source, arguments.sheet)));
+  data::ContactSheetSettings sheet = arguments.sheet;
+  if (!arguments.numbers.empty()) sheet.episodes = static_cast<std::int64_t>(chosen.size());
+  sheet.among = chosen;
+  for (const std::int64_t episode : chosen) sheet.numbers.push_back(number_of(*source, episode));
+  write_file_atomically(arguments.out, data::encode_png(data::contact_sheet(*source, sheet)));
   std::printf("\ncontact sheet: %s\n", arguments.out.c_str());
 }
 
@@ -111,6 +150,11 @@ struct ConvertArguments {
 
 void convert(ConvertArguments arguments) {
   const auto source = arguments.source.open();
+  if (arguments.convert.to.empty()) {
+    if (!arguments.out.ends_with(".hdf5") && !arguments.out.ends_with(".h5"))
+      throw UsageError(format("convert: {} may become rlds, hdf5 or lerobot: say it with --to", arguments.out));
+    arguments.convert.to = "hdf5";
+  }
   arguments.convert.rename = !arguments.keep_names;
   arguments.convert.episodes = data::filter_episodes(*source, arguments.filters, arguments.source.threads());
   const data::ConvertReport report = data::convert_episodes(*source, arguments.out, arguments.convert);
@@ -120,6 +164,165 @@ void convert(ConvertArguments arguments) {
   for (const std::string& line : report.said) std::printf("%s\n", line.c_str());
   for (const std::string& field : report.left_out) std::printf("left out %s\n", field.c_str());
   for (const std::string& fault : source->skipped()) std::printf("left out: %s\n", fault.c_str());
+}
+
+/// What changes a set as a whole: the result is another one, the source stays as it is.
+struct EditArguments {
+  std::vector<std::string> paths;
+  std::string out, format = "auto", on_corrupt = "error", task;
+  std::vector<std::string> episodes, parts, changes;
+};
+
+/// "OLD=NEW", of which the first = parts.
+std::vector<std::pair<std::string, std::string>> changes_of(const std::vector<std::string>& texts, const char* flag) {
+  std::vector<std::pair<std::string, std::string>> changes;
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
+      throw UsageError(format("{} {}: write it as OLD=NEW", flag, text));
+    changes.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return changes;
+}
+
+std::int64_t whole_number(std::string_view text, const std::string& what) {
+  std::int64_t value = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 0)
+    throw UsageError(format("{}: '{}' is no number from 0 on", what, text));
+  return value;
+}
+
+std::unique_ptr<data::EpisodeSource> open_whole(const EditArguments& arguments, const std::string& path) {
+  // Of HDF5 files and RLDS, too: all episodes, whatever split they are in.
+  return data::open_episodes(
+      path, {.format = arguments.format, .split = "all", .on_corrupt = arguments.on_corrupt, .index_cache = "never"});
+}
+
+void print_edit(const data::EpisodeSource& source, const data::ConvertReport& report) {
+  std::printf("%s: %lld episodes, %lld steps\n", report.path.c_str(), static_cast<long long>(report.episodes),
+              static_cast<long long>(report.steps));
+  for (const std::string& line : report.said) std::printf("%s\n", line.c_str());
+  for (const std::string& field : report.left_out) std::printf("left out %s\n", field.c_str());
+  for (const std::string& field : source.left_out()) std::printf("left out %s\n", field.c_str());
+  for (const std::string& fault : source.skipped()) std::printf("left out: %s\n", fault.c_str());
+}
+
+/// These episodes of a set of any format as another one of the same format and names.
+void write_some(const data::EpisodeSource& source, std::vector<std::int64_t> episodes, const std::string& out) {
+  data::ConvertReport report;
+  if (const auto* lerobot = dynamic_cast<const data::LeRobotEpisodes*>(&source)) {
+    data::edit_lerobot({{lerobot, std::move(episodes)}}, out, {}, report);
+  } else {
+    data::ConvertSettings settings{.to = dynamic_cast<const data::RldsEpisodes*>(&source) ? "rlds" : "hdf5",
+                                   .rename = false,
+                                   .episodes = std::move(episodes)};
+    if (settings.to == "rlds") settings.name = std::filesystem::path(source.name()).filename().string();
+    report = data::convert_episodes(source, out, settings);
+  }
+  print_edit(source, report);
+}
+
+void merge(const EditArguments& arguments) {
+  if (arguments.paths.size() < 2) throw UsageError("merge takes two data sets or more");
+  std::vector<std::unique_ptr<data::EpisodeSource>> sources;
+  std::vector<data::LeRobotPart> parts;
+  for (const std::string& path : arguments.paths) {
+    sources.push_back(open_whole(arguments, path));
+    const auto* lerobot = dynamic_cast<const data::LeRobotEpisodes*>(sources.back().get());
+    if (lerobot == nullptr)
+      throw Error(
+          format("{}: merge joins LeRobot sets; make it one with `cohort data convert {} --to lerobot --out "
+                 "FOLDER`, or name several sets where they are used (data.paths)",
+                 path, path));
+    std::vector<std::int64_t> all(static_cast<std::size_t>(lerobot->size()));
+    std::iota(all.begin(), all.end(), 0);
+    parts.push_back({lerobot, std::move(all)});
+  }
+  data::ConvertReport report;
+  data::edit_lerobot(parts, arguments.out, {}, report);
+  print_edit(*sources.front(), report);
+}
+
+void delete_episodes(const EditArguments& arguments) {
+  const auto source = open_whole(arguments, arguments.paths.at(0));
+  std::set<std::int64_t> deleted;
+  for (const std::string& text : arguments.episodes) {
+    const std::size_t dash = text.find('-');
+    const std::int64_t first = whole_number(text.substr(0, dash), "--episodes");
+    const std::int64_t last = dash == std::string::npos ? first : whole_number(text.substr(dash + 1), "--episodes");
+    if (last < first || last - first >= (std::int64_t{1} << 26))
+      throw UsageError(format("--episodes {}: {} is before {}", text, last, first));
+    for (std::int64_t number = first; number <= last; ++number) deleted.insert(number);
+  }
+  std::vector<std::int64_t> kept;
+  std::set<std::int64_t> unknown = deleted;
+  for (std::int64_t e = 0; e < source->size(); ++e) {
+    unknown.erase(number_of(*source, e));
+    if (!deleted.contains(number_of(*source, e))) kept.push_back(e);
+  }
+  if (!unknown.empty())
+    throw Error(format("{} has no episode {}: its {} episodes are {} to {}", source->name(), *unknown.begin(),
+                       source->size(), number_of(*source, 0), number_of(*source, source->size() - 1)));
+  if (kept.empty()) throw Error(format("{}: no episode would be left", source->name()));
+  write_some(*source, std::move(kept), arguments.out);
+}
+
+/// "train=0.8 val=0.2" or "train=50 val=rest": parts one behind the other, in the order of the episodes.
+void split(const EditArguments& arguments) {
+  const auto source = open_whole(arguments, arguments.paths.at(0));
+  const auto wanted = changes_of(arguments.parts, "--parts");
+  const std::int64_t all = source->size();
+  std::vector<std::pair<std::string, std::vector<std::int64_t>>> parts;
+  std::int64_t begin = 0;
+  double share = 0;
+  for (const auto& [name, text] : wanted) {
+    if (name.find('/') != std::string::npos || name.starts_with("."))
+      throw UsageError(format("--parts {}={}: '{}' becomes the name of a folder or file", name, text, name));
+    std::int64_t end = all;
+    if (text.find('.') != std::string::npos) {
+      double fraction = 0;
+      const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), fraction);
+      if (error != std::errc() || rest != text.data() + text.size() || !(fraction > 0 && fraction <= 1))
+        throw UsageError(format("--parts {}={}: a fraction is above 0 and at most 1", name, text));
+      constexpr double kWhole = 1 - 1e-9;  // 0.7 + 0.3 may be a little less
+      share += fraction;
+      end = share >= kWhole ? all : std::llround(share * static_cast<double>(all));
+    } else if (text != "rest") {
+      end = begin + whole_number(text, "--parts");
+    }
+    if (end > all || end <= begin)
+      throw Error(format("--parts {}={}: it would have {} of the {} episodes of {}, of which {} are taken already",
+                         name, text, end - begin, all, source->name(), begin));
+    std::vector<std::int64_t> episodes(static_cast<std::size_t>(end - begin));
+    std::iota(episodes.begin(), episodes.end(), begin);
+    parts.emplace_back(name, std::move(episodes));
+    begin = end;
+  }
+  if (begin < all)
+    std::printf("%lld of %lld episodes are in no part; NAME=rest takes them\n", static_cast<long long>(all - begin),
+                static_cast<long long>(all));
+  const bool lerobot = dynamic_cast<const data::LeRobotEpisodes*>(source.get()) != nullptr;
+  const bool rlds = dynamic_cast<const data::RldsEpisodes*>(source.get()) != nullptr;
+  std::filesystem::create_directories(arguments.out);
+  for (auto& [name, episodes] : parts)
+    write_some(*source, std::move(episodes),
+               (std::filesystem::path(arguments.out) / (lerobot || rlds ? name : name + ".hdf5")).string());
+}
+
+/// Names of features, or texts of tasks, of a LeRobot set.
+void change_lerobot(const EditArguments& arguments, const data::ConvertSettings& settings, const char* what) {
+  const auto source = open_whole(arguments, arguments.paths.at(0));
+  const auto* lerobot = dynamic_cast<const data::LeRobotEpisodes*>(source.get());
+  if (lerobot == nullptr)
+    throw Error(
+        format("{}: {} changes LeRobot sets; make it one with `cohort data convert {} --to lerobot --out FOLDER`",
+               source->name(), what, source->name()));
+  std::vector<std::int64_t> all(static_cast<std::size_t>(lerobot->size()));
+  std::iota(all.begin(), all.end(), 0);
+  data::ConvertReport report;
+  data::edit_lerobot({{lerobot, std::move(all)}}, arguments.out, settings, report);
+  print_edit(*source, report);
 }
 
 /// Becomes the executable that has LibTorch.
@@ -144,6 +347,9 @@ int run_data(const std::vector<std::string>& arguments) {
       app.add_subcommand("inspect", "schema, episodes and lengths of robot data; frames and curves");
   inspecting.source.add_to(*inspect_app);
   inspect_app->add_option("--out", inspecting.out, "PNG with a contact sheet of frames and curves of the actions");
+  inspect_app->add_option("--filter", inspecting.filters, "rules for episodes, e.g. 'min_steps(16)'");
+  inspect_app->add_option("--episode", inspecting.numbers,
+                          "this one only, or these: LeRobot's episode_index, else the place from 0 on");
   inspect_app->add_option("--episodes", inspecting.sheet.episodes, "on the sheet")->capture_default_str();
   inspect_app->add_option("--frames", inspecting.sheet.frames, "per episode and camera")->capture_default_str();
   inspect_app->add_option("--frame-height", inspecting.sheet.frame_height, "pixels")->capture_default_str();
@@ -162,12 +368,14 @@ int run_data(const std::vector<std::string>& arguments) {
       ->capture_default_str();
 
   ConvertArguments converting;
+  converting.convert.to.clear();
   CLI::App* convert_app = app.add_subcommand("convert", "robot data of any format to RLDS, HDF5 or LeRobot");
   converting.source.add_to(*convert_app, /*whole=*/true);
-  convert_app->add_option("--to", converting.convert.to, "rlds, hdf5 or lerobot")->required();
+  convert_app->add_option("--to", converting.convert.to, "rlds, hdf5 or lerobot; else hdf5 where --out ends so");
   convert_app
-      ->add_option("--out", converting.out,
-                   "rlds: the folder that gets NAME/1.0.0; hdf5: the file; lerobot: the folder")
+      ->add_option(
+          "out,--out", converting.out,
+          "rlds: the folder that gets NAME/1.0.0; hdf5: the file; lerobot: the folder; also as the second path")
       ->required();
   convert_app->add_option("--name", converting.convert.name, "of the RLDS data set")->capture_default_str();
   convert_app->add_option("--image-encoding", converting.convert.image_encoding, "of raw frames: png (exact) or jpeg")
@@ -188,6 +396,33 @@ int run_data(const std::vector<std::string>& arguments) {
   convert_app->add_option("--action", lerobot.action, "components of action; else the field of that name")->group(only);
   convert_app->add_option("--task", lerobot.task, "of all episodes; else what the data say")->group(only);
   convert_app->add_flag("--keep-float64", lerobot.keep_float64, "do not narrow them to float32")->group(only);
+
+  EditArguments merging, splitting, deleting, renaming, retasking;
+  const auto add_edit = [&app](const char* name, const char* about, EditArguments& edit, bool several) {
+    CLI::App* edit_app = app.add_subcommand(name, about);
+    CLI::Option* path = edit_app->add_option("path", edit.paths, several ? "data sets" : "a data set")->required();
+    if (!several) path->expected(1);
+    edit_app->add_option(several ? "--out" : "out,--out", edit.out, "the new data set; the old one stays as it is")
+        ->required();
+    edit_app->add_option("--format", edit.format, "auto, rlds, hdf5 or lerobot")->capture_default_str();
+    edit_app->add_option("--on-corrupt", edit.on_corrupt, "error; or skip: leave damaged episodes out and name them")
+        ->capture_default_str();
+    return edit_app;
+  };
+  CLI::App* merge_app = add_edit("merge", "several LeRobot sets as one; no video is coded again", merging, true);
+  CLI::App* split_app = add_edit("split", "a data set as several, in the order of its episodes", splitting, false);
+  split_app
+      ->add_option("--parts", splitting.parts, "NAME=0.8 (a fraction), NAME=50 (episodes) or NAME=rest; --out/NAME")
+      ->required();
+  CLI::App* delete_app = add_edit("delete-episodes", "a data set without some of its episodes", deleting, false);
+  delete_app->add_option("--episodes", deleting.episodes, "numbers and ranges: 3 7-9")->required();
+  CLI::App* rename_app = add_edit("rename", "a LeRobot set with other names of features", renaming, false);
+  rename_app->add_option("--fields", renaming.changes, "OLD=NEW, e.g. observation.images.laptop=observation.images.top")
+      ->required();
+  CLI::App* retask_app = add_edit("retask", "a LeRobot set with other texts of its tasks", retasking, false);
+  auto* task = retask_app->add_option("--task", retasking.task, "the text, of all episodes");
+  auto* replace = retask_app->add_option("--replace", retasking.changes, "'OLD TEXT=NEW TEXT'");
+  task->excludes(replace);
 
   // For the list of subcommands.
   app.add_subcommand("embed", "instructions through T5, once, for policies that are told what to do");
@@ -216,6 +451,23 @@ int run_data(const std::vector<std::string>& arguments) {
     stats(measuring);
   } else if (convert_app->parsed()) {
     convert(converting);
+  } else if (merge_app->parsed()) {
+    merge(merging);
+  } else if (split_app->parsed()) {
+    split(splitting);
+  } else if (delete_app->parsed()) {
+    delete_episodes(deleting);
+  } else if (rename_app->parsed()) {
+    data::ConvertSettings changed;
+    changed.lerobot.renamed = changes_of(renaming.changes, "--fields");
+    change_lerobot(renaming, changed, "rename");
+  } else if (retask_app->parsed()) {
+    if (retasking.task.empty() && retasking.changes.empty())
+      throw UsageError("retask: name the text of all episodes with --task, or one to replace with --replace 'OLD=NEW'");
+    data::ConvertSettings changed;
+    changed.lerobot.task = retasking.task;
+    changed.lerobot.retasked = changes_of(retasking.changes, "--replace");
+    change_lerobot(retasking, changed, "retask");
   } else {
     tasks::write_two_link_arm_csv(out, settings);
     std::printf("%s: %lld rows of a simulated two-link arm\n", out.c_str(), static_cast<long long>(settings.rows));

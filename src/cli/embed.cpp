@@ -43,7 +43,9 @@ std::vector<std::string> wanted_texts(const EmbedArguments& arguments) {
   if (!arguments.path.empty()) {
     const auto source = data::open_episodes(arguments.path, arguments.data);
     for (std::string& text : data::distinct_instructions(*source, arguments.field, available_cores()))
-      texts.push_back(std::move(text));
+      if (!text.empty()) texts.push_back(std::move(text));
+    COHORT_THROW_UNLESS(!texts.empty(), "{}: the {} of every episode is empty: name another field with --field, or texts with --text",
+                        arguments.path, arguments.field);
   }
   std::vector<std::string> once;
   for (std::string& text : texts)

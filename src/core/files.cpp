@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/error.h"
+#include "core/placeholder_file.h"
 
 namespace cohort {
 namespace fs = std::filesystem;
@@ -67,7 +68,10 @@ std::string read_file(const fs::path& path) {
     const ssize_t n = ::read(file.get(), buffer, sizeof buffer);
     if (n < 0 && errno == EINTR) continue;
     COHORT_THROW_UNLESS(n >= 0, "cannot read {}: {}", path.string(), std::strerror(errno));
-    if (n == 0) return content;
+    if (n == 0) {
+      COHORT_THROW_UNLESS(!is_lfs_pointer(content), "{} {}", path.string(), kLfsPointer);
+      return content;
+    }
     content.append(buffer, static_cast<std::size_t>(n));
   }
 }

@@ -16,6 +16,7 @@
 #include "data/hdf5/hdf5_writer.h"
 #include "data/hdf5/metadata.h"
 #include "data/images/codec.h"
+#include "data/kept_steps.h"
 #include "data/lerobot/lerobot_episodes.h"
 #include "data/rlds/example.h"
 #include "data/rlds/rlds_episodes.h"
@@ -59,7 +60,8 @@ std::string name_in_rlds(std::string name) {
 /// The field, with the name in RLDS where its set is of LeRobot and fields are renamed.
 StepField field_to_write(const EpisodeSource& source, std::size_t f, bool rename) {
   StepField field = source.fields()[f];
-  if (rename && dynamic_cast<const LeRobotEpisodes*>(&source)) field.name = name_in_rlds(std::move(field.name));
+  if (rename && dynamic_cast<const LeRobotEpisodes*>(&whole_source(source)))
+    field.name = name_in_rlds(std::move(field.name));
   return field;
 }
 
@@ -191,11 +193,11 @@ std::vector<Metadata> list_metadata(const EpisodeSource& source, std::int64_t ep
     known->type = type == "float16" || type == "bfloat16" ? "float32" : type;
     return true;
   };
-  if (const auto* rlds = dynamic_cast<const RldsEpisodes*>(&source)) {
+  if (const auto* rlds = dynamic_cast<const RldsEpisodes*>(&whole_source(source))) {
     for (const FeatureLeaf& leaf : list_leaves(rlds->records().schema()))
       if (!leaf.key.starts_with("steps/") && !set_type(leaf.key, leaf.dtype))
         report.left_out.push_back(leaf.key + ": not one text or number per episode");
-  } else if (const auto* hdf5 = dynamic_cast<const Hdf5Episodes*>(&source)) {
+  } else if (const auto* hdf5 = dynamic_cast<const Hdf5Episodes*>(&whole_source(source))) {
     const auto [path, group] = hdf5->place(episode);
     const Hdf5Metadata file(path);
     const auto add = [&](const std::string& object, const std::string& prefix) {
@@ -206,13 +208,16 @@ std::vector<Metadata> list_metadata(const EpisodeSource& source, std::int64_t ep
           report.left_out.push_back(format("the attribute {}{}: the first episode of the set lacks it", prefix, name));
     };
     add(group, "");
-    if (group != "/") add("/data", "data/");
+    if (group.starts_with("/data/"))
+      add("/data", "data/");
+    else if (group != "/")
+      add("/", "file/");
     list_unread(file, group, "", source, file.shapes(group), report.left_out);
     if (file.has("/mask"))
       for (const std::string& mask : file.data_sets("/mask"))
         report.left_out.push_back(format("mask/{}: convert its demos by themselves, with --split {}", mask, mask));
   }
-  if (dynamic_cast<const LeRobotEpisodes*>(&source)) {
+  if (dynamic_cast<const LeRobotEpisodes*>(&whole_source(source))) {
     // The steps' task says it.
     std::erase_if(metadata, [](const Metadata& m) { return m.name == "language_instruction"; });
     for (const std::string& line : source.left_out()) report.left_out.push_back(line);

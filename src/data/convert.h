@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "data/episodes.h"
@@ -19,7 +20,10 @@ struct LeRobotConvertSettings {
   std::vector<std::string> action = {};  ///< and of action; empty: the field that is called so
   /// What the elements of a feature are called, by its name in LeRobot, where the data do not say it.
   std::map<std::string, std::vector<std::string>> names = {};
-  std::string task = "";      ///< of all episodes; empty: what the data say
+  std::string task = "";                 ///< of all episodes; empty: what the data say
+  bool keep_videos = false;              ///< of LeRobot sets: their video files are copied, not coded again
+  std::vector<std::pair<std::string, std::string>> renamed = {};   ///< features: from, to
+  std::vector<std::pair<std::string, std::string>> retasked = {};  ///< texts of tasks: from, to
   bool keep_float64 = false;  ///< else they become float32, which LeRobot's policies take
   std::int64_t data_files_size_in_mb = 100, video_files_size_in_mb = 200;  ///< LeRobot's names and defaults, MiB
 };

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <list>
+#include <memory>
 #include <optional>
 #include <set>
 
@@ -9,6 +11,7 @@
 #include "core/observation_names.h"
 #include "data/episode_task.h"
 #include "data/images/codec.h"
+#include "data/kept_steps.h"
 #include "data/lerobot/lerobot_episodes.h"
 #include "data/lerobot/lerobot_writer.h"
 #include "data/transforms/component.h"
@@ -101,7 +104,8 @@ class ToLeRobot {
     return kAssumedFps;
   }
 
-  void write(const Episode& episode, LeRobotWriter& out) const {
+  /// `number`: of the episode in the source.
+  void write(const Episode& episode, std::int64_t number, LeRobotWriter& out) const {
     const std::int64_t steps = episode.steps();
     out.begin_episode(steps);
     for (std::size_t f = 0; f < fields_.size(); ++f) {
@@ -118,6 +122,8 @@ class ToLeRobot {
         std::vector<std::string> texts;
         for (std::int64_t t = 0; t < steps; ++t) texts.emplace_back(episode.text(field.index, t));
         out.add_texts(f, std::move(texts));
+      } else if (const auto video = kept_video(number, field.index)) {
+        out.keep_video(f, video->file, video->begin, video->end, sampled_pictures(episode, field.index));
       } else if (source_.fields()[field.index].kind == StepKind::kImage) {
         std::string scratch;
         for (std::int64_t t = 0; t < steps; ++t) {
@@ -133,9 +139,15 @@ class ToLeRobot {
       }
     }
     std::vector<std::string> tasks, notes;
-    for (std::int64_t t = 0; t < steps; ++t) tasks.push_back(task_.at(episode, t));
+    for (std::int64_t t = 0; t < steps; ++t)
+      tasks.push_back(other_name(settings_.lerobot.retasked, task_.at(episode, t)));
     for (const std::string& name : note_sources_) notes.emplace_back(episode.metadata(name));
     out.end_episode(tasks, notes);
+  }
+
+  /// The texts of its steps' tasks, as the data have them.
+  void add_tasks(const Episode& episode, std::set<std::string>& tasks) const {
+    for (std::int64_t t = 0; t < episode.steps(); ++t) tasks.insert(task_.at(episode, t));
   }
 
  private:
@@ -146,7 +158,34 @@ class ToLeRobot {
     bool success = false;                                         // from what is said about the episode
   };
 
-  bool from_lerobot() const { return dynamic_cast<const LeRobotEpisodes*>(&source_) != nullptr; }
+  static std::string other_name(const std::vector<std::pair<std::string, std::string>>& changed, std::string name) {
+    for (const auto& [from, to] : changed)
+      if (name == from) return to;
+    return name;
+  }
+
+  /// Where the frames lie that are taken over as they are.
+  std::optional<LeRobotInterval> kept_video(std::int64_t number, std::size_t field) const {
+    const auto* lerobot = dynamic_cast<const LeRobotEpisodes*>(&source_);
+    if (!settings_.lerobot.keep_videos || lerobot == nullptr) return std::nullopt;
+    if (source_.fields()[field].kind != StepKind::kImage) return std::nullopt;
+    return lerobot->video(number, field);
+  }
+
+  static PictureStatistics sampled_pictures(const Episode& episode, std::size_t field) {
+    PictureStatistics statistics;
+    std::string scratch;
+    Image image;
+    for (const std::int64_t t : sampled_frames(episode.steps())) {
+      const StoredImage picture = episode.image(field, t, scratch);
+      image.resize(picture.height, picture.width, picture.channels);
+      std::memcpy(image.pixels.data(), picture.bytes.data(), picture.bytes.size());
+      statistics.add(image);
+    }
+    return statistics;
+  }
+
+  bool from_lerobot() const { return dynamic_cast<const LeRobotEpisodes*>(&whole_source(source_)) != nullptr; }
   bool has_metadata(const std::string& name) const {
     const auto& names = source_.metadata_names();
     return std::find(names.begin(), names.end(), name) != names.end();
@@ -203,7 +242,9 @@ class ToLeRobot {
     for (std::size_t f = 0; f < source_.fields().size(); ++f) {
       const StepField& field = source_.fields()[f];
       if (f == task_.field() || (from_lerobot() && (kWritten.contains(field.name) || field.name == "task"))) continue;
-      LeRobotFeature feature{.name = name_in_lerobot(field, settings_.rename), .dtype = "", .shape = field.shape};
+      LeRobotFeature feature{.name = other_name(settings_.lerobot.renamed, name_in_lerobot(field, settings_.rename)),
+                             .dtype = "",
+                             .shape = field.shape};
       // A name that LeRobot has for something else.
       if (kWritten.contains(feature.name) ||
           std::any_of(features_.begin(), features_.end(), [&](const LeRobotFeature& known) {
@@ -222,7 +263,7 @@ class ToLeRobot {
           continue;
         }
         feature.dtype = number_dtype(field, feature.name);
-        feature.names = source_.element_names(field.name);
+          feature.names = whole_source(source_).element_names(field.name);
         if (field.type == ElementType::kFloat64 && feature.dtype == "float32")
           narrowed += (narrowed.empty() ? "" : ", ") + field.name;
       } else if (!field.fault().empty()) {
@@ -235,8 +276,11 @@ class ToLeRobot {
         leave(field, "its pictures are not all of one size");
         continue;
       } else {
-        feature.dtype = settings_.lerobot.images;
+        const bool video = settings_.lerobot.keep_videos ? kept_video(episodes_.front(), f).has_value()
+                                                         : settings_.lerobot.images == "video";
+        feature.dtype = video ? "video" : "image";
         feature.shape = picture_shape(f);
+        if (video) feature.shape[2] = 3;
       }
       features_.push_back(std::move(feature));
       fields_.push_back({.index = f});
@@ -295,7 +339,6 @@ class ToLeRobot {
       const Image header = image_header(stored.bytes);
       shape = {header.height, header.width, header.channels <= 2 ? 1 : 3};
     }
-    if (settings_.lerobot.images == "video") shape[2] = 3;
     return shape;
   }
 
@@ -403,12 +446,99 @@ void convert_to_lerobot(const EpisodeSource& source, const std::vector<std::int6
     report.said.push_back(format("video: {}, which is lossy; --images image keeps every pixel", codecs));
   for (const std::int64_t e : episodes) {
     const auto episode = source.open(e);
-    converter.write(*episode, writer);
+    converter.write(*episode, e, writer);
     ++report.episodes;
     report.steps += episode->steps();
   }
   for (const std::string& feature : writer.not_finite())
     report.said.push_back(format("{}: values that are not finite are passed over in its statistics", feature));
+  writer.finish();
+  report.path = out;
+}
+
+namespace {
+
+std::string features_text(const std::vector<LeRobotFeature>& features) {
+  std::string text;
+  for (const LeRobotFeature& feature : features) {
+    text += format("{} {} (", feature.name, feature.dtype);
+    for (std::size_t d = 0; d < feature.shape.size(); ++d)
+      text += format("{}{}", d == 0 ? "" : " x ", feature.shape[d]);
+    text += ")\n";
+  }
+  return text;
+}
+
+/// The first line of one that the other has not.
+std::string first_difference(const std::string& a, const std::string& b) {
+  std::set<std::string> lines;
+  for (std::size_t begin = 0, end; (end = a.find('\n', begin)) != std::string::npos; begin = end + 1)
+    lines.insert(a.substr(begin, end - begin));
+  for (std::size_t begin = 0, end; (end = b.find('\n', begin)) != std::string::npos; begin = end + 1)
+    if (!lines.contains(b.substr(begin, end - begin))) return b.substr(begin, end - begin);
+  return "";
+}
+
+}  // namespace
+
+void edit_lerobot(const std::vector<LeRobotPart>& parts, const std::filesystem::path& out, ConvertSettings settings,
+                  ConvertReport& report) {
+  COHORT_CHECK(!parts.empty(), "no part of a LeRobot set is given");
+  settings.to = "lerobot";
+  settings.rename = false;
+  settings.lerobot.keep_videos = settings.lerobot.keep_float64 = true;
+  const LeRobotEpisodes& first = *parts.front().source;
+  for (const auto& [from, to] : settings.lerobot.renamed) {
+    COHORT_THROW_UNLESS(!kWritten.contains(from) && from != "task", "{} is LeRobot's own feature and keeps its name",
+                        from);
+    first.field_index(from);  // throws, with the names that are there
+  }
+  std::list<ConvertReport> reports;  // of the parts; outlive the converters
+  std::vector<std::unique_ptr<ToLeRobot>> converters;
+  for (const LeRobotPart& part : parts) {
+    COHORT_THROW_UNLESS(!part.episodes.empty(), "{}: no episode is left", part.source->name());
+    ConvertReport& own = reports.emplace_back();
+    converters.push_back(std::make_unique<ToLeRobot>(*part.source, part.episodes, settings, own));
+    for (const auto& [lines, all] : {std::pair{&own.left_out, &report.left_out}, std::pair{&own.said, &report.said}})
+      for (const std::string& line : *lines)
+        if (std::find(all->begin(), all->end(), line) == all->end()) all->push_back(line);
+    const std::string wanted = features_text(converters.front()->features());
+    const std::string found = features_text(converters.back()->features());
+    if (found != wanted) {
+      const std::string missing = first_difference(found, wanted), more = first_difference(wanted, found);
+      throw Error(
+          format("{} and {} have other features{}{}: rename them (cohort data rename), or convert one set like the "
+                 "other",
+                 first.name(), part.source->name(), missing.empty() ? "" : format("; only the first has {}", missing),
+                 more.empty() ? (missing.empty() ? "; they are in another order" : "")
+                              : format("; only the second has {}", more)));
+    }
+    COHORT_THROW_UNLESS(converters.front()->notes() == converters.back()->notes(),
+                        "{} and {} say other things about their episodes (columns metadata/ of meta/episodes)",
+                        first.name(), part.source->name());
+    COHORT_THROW_UNLESS(part.source->fps() == first.fps(), "{} has {} steps per second, {} has {}", first.name(),
+                        first.fps(), part.source->name(), part.source->fps());
+    if (part.source->robot_type() != first.robot_type())
+      report.said.push_back(format("robot_type: {} is written, {} has {}", first.robot_type(), part.source->name(),
+                                   part.source->robot_type()));
+  }
+  std::set<std::string> told;
+  LeRobotWriter writer(out, converters.front()->features(),
+                       {.fps = first.fps(), .robot_type = first.robot_type(), .keep_videos = true},
+                       converters.front()->notes());
+  for (std::size_t p = 0; p < parts.size(); ++p)
+    for (const std::int64_t e : parts[p].episodes) {
+      const auto episode = parts[p].source->open(e);
+      converters[p]->write(*episode, e, writer);
+      converters[p]->add_tasks(*episode, told);
+      ++report.episodes;
+      report.steps += episode->steps();
+    }
+  for (const auto& [from, to] : settings.lerobot.retasked) {
+    std::string names;
+    for (const std::string& task : told) names += (names.empty() ? "" : "', '") + task;
+    COHORT_THROW_UNLESS(told.contains(from), "no episode has the task '{}'; the tasks are '{}'", from, names);
+  }
   writer.finish();
   report.path = out;
 }

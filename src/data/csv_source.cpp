@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/error.h"
+#include "core/placeholder_file.h"
 #include "data/local_path.h"
 
 namespace cohort::data {
@@ -25,7 +26,7 @@ CsvSource CsvSource::open(const std::filesystem::path& path) {
   COHORT_THROW_UNLESS(!S_ISDIR(status.st_mode), "{} is a folder; name a CSV file in it", source.name_);
   if (S_ISREG(status.st_mode)) {
     source.size_ = static_cast<std::int64_t>(status.st_size);
-    COHORT_THROW_UNLESS(source.size_ > 0, "{} is empty (0 bytes)", source.name_);
+    refuse_placeholder(path);
     return source;
   }
   char buffer[1 << 16];

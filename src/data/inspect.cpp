@@ -73,7 +73,17 @@ void draw_curves(Canvas& canvas, const Episode& episode, const StepField& field,
       high = std::max(high, value);
     }
   if (low > high) low = high = 0;
-  canvas.text(top, kMargin, format("{}  {:.3g} to {:.3g}", field.name, low, high), kInk);
+  constexpr std::int64_t kLetter = 8;  // pixels
+  const std::string title = format("{}  {:.3g} to {:.3g}", field.name, low, high);
+  canvas.text(top, kMargin, title, kInk);
+  // The legend: every element's number in the colour of its curve.
+  std::int64_t left = kMargin + (static_cast<std::int64_t>(title.size()) + 3) * kLetter;
+  for (std::size_t e = 0; e < elements && elements > 1; ++e) {
+    const std::string label = std::to_string(e);
+    if (left + static_cast<std::int64_t>(label.size()) * kLetter > kMargin + width) break;
+    canvas.text(top, left, label, kCurves[e % std::size(kCurves)]);
+    left += (static_cast<std::int64_t>(label.size()) + 1) * kLetter;
+  }
   top += kTextHeight + kGap;
   canvas.fill(top, kMargin, kCurveHeight, width, kPlot);
   if (low < 0 && high > 0) {
@@ -90,16 +100,20 @@ void draw_curves(Canvas& canvas, const Episode& episode, const StepField& field,
 
 }  // namespace
 
-std::string inspect_text(const EpisodeSource& source) {
-  std::vector<std::int64_t> lengths;
+std::string inspect_text(const EpisodeSource& source, const std::vector<std::int64_t>& episodes) {
+  std::vector<std::int64_t> lengths, chosen = episodes;
   std::int64_t total = 0;
-  for (std::int64_t e = 0; e < source.size(); ++e) {
+  if (chosen.empty())
+    for (std::int64_t e = 0; e < source.size(); ++e) chosen.push_back(e);
+  for (const std::int64_t e : chosen) {
     lengths.push_back(source.steps(e));
     total += lengths.back();
   }
   std::sort(lengths.begin(), lengths.end());
   std::string text = format("{}\n{} episodes, {} steps; an episode has {} to {}, in the middle {}\n\n", source.name(),
-                            source.size(), total, lengths.front(), lengths.back(), lengths[lengths.size() / 2]);
+                            lengths.size(), total, lengths.front(), lengths.back(), lengths[lengths.size() / 2]);
+  if (static_cast<std::int64_t>(chosen.size()) < source.size())
+    text.insert(text.size() - 1, format("{} of {} episodes are chosen\n", chosen.size(), source.size()));
   if (!source.selection().empty()) text.insert(text.size() - 1, source.selection() + "\n");
   std::size_t widest = 10;
   for (const StepField& field : source.fields()) widest = std::max(widest, field.name.size());
@@ -109,7 +123,7 @@ std::string inspect_text(const EpisodeSource& source) {
     const char* kind = field.kind == StepKind::kNumber ? "number" : field.kind == StepKind::kText ? "text" : "image";
     text += format("{:<{}}  {:<6}  {:<8}  {}\n", field.name, widest, kind, field.type_name(), shape_text(field.shape));
   }
-  const auto first = source.open(0);
+  const auto first = source.open(chosen.front());
   if (!source.metadata_names().empty()) text += "\nmetadata of an episode (the first one's)\n";
   for (const std::string& name : source.metadata_names()) {
     std::string example(first->metadata(name).substr(0, 100));
@@ -128,14 +142,18 @@ Image contact_sheet(const EpisodeSource& source, const ContactSheetSettings& set
   COHORT_THROW_UNLESS(settings.episodes >= 1 && settings.frames >= 1 && settings.frame_height >= 8 &&
                           settings.frame_height <= 1024 && settings.frames <= 64,
                       "a contact sheet needs at least one episode and 1 to 64 frames of 8 to 1024 pixels height");
-  const std::int64_t episodes = std::min(settings.episodes, source.size());
+  const auto place = [&](std::int64_t i) {
+    return settings.among.empty() ? i : settings.among[static_cast<std::size_t>(i)];
+  };
+  const std::int64_t all = settings.among.empty() ? source.size() : static_cast<std::int64_t>(settings.among.size());
+  const std::int64_t episodes = std::min(settings.episodes, all);
   std::vector<std::size_t> cameras;
   for (std::size_t f = 0; f < source.fields().size(); ++f)
     if (source.fields()[f].kind == StepKind::kImage && source.fields()[f].fault().empty()) cameras.push_back(f);
   const std::vector<std::size_t> curves = chosen_curves(source, settings);
   // Frames keep the proportions of the first one of their camera.
   std::vector<std::int64_t> widths;
-  const auto first = source.open(0);
+  const auto first = source.open(place(0));
   std::int64_t widest = 64;
   for (const std::size_t camera : cameras) {
     Image image;
@@ -158,8 +176,10 @@ Image contact_sheet(const EpisodeSource& source, const ContactSheetSettings& set
   Image decoded, small;
   std::int64_t top = kMargin;
   for (std::int64_t b = 0; b < episodes; ++b) {
-    const std::int64_t number = episodes == 1 ? 0 : b * (source.size() - 1) / (episodes - 1);
-    const auto episode = source.open(number);
+    const std::int64_t chosen = episodes == 1 ? 0 : b * (all - 1) / (episodes - 1);
+    const auto episode = source.open(place(chosen));
+    const std::int64_t number =
+        settings.numbers.empty() ? place(chosen) : settings.numbers[static_cast<std::size_t>(chosen)];
     std::string title = format("episode {} of {}: {} steps", number, source.size(), episode->steps());
     for (std::size_t f = 0; f < source.fields().size(); ++f)
       if (source.fields()[f].kind == StepKind::kText && source.fields()[f].fault().empty() &&

@@ -1,7 +1,9 @@
 #include "data/open_episodes.h"
 
+#include "core/devices_cpu.h"
 #include "core/error.h"
 #include "data/hdf5/hdf5_episodes.h"
+#include "data/kept_steps.h"
 #include "data/lerobot/lerobot_episodes.h"
 #include "data/lerobot/lerobot_info.h"
 #include "data/local_path.h"
@@ -35,7 +37,9 @@ bool holds_rlds(const fs::path& path) {
 
 }  // namespace
 
-std::unique_ptr<EpisodeSource> open_episodes(const fs::path& path, const OpenSettings& settings) {
+namespace {
+
+std::unique_ptr<EpisodeSource> open_whole_episodes(const fs::path& path, const OpenSettings& settings) {
   COHORT_THROW_UNLESS(settings.format == "auto" || settings.format == "rlds" || settings.format == "hdf5" ||
                           settings.format == "lerobot",
                       "the format of robot data is auto, rlds, hdf5 or lerobot, not '{}'", settings.format);
@@ -79,6 +83,13 @@ std::unique_ptr<EpisodeSource> open_episodes(const fs::path& path, const OpenSet
                                                            .cache_bytes = settings.cache_bytes,
                                                            .threads = settings.threads,
                                                            .index_cache = settings.index_cache});
+}
+
+}  // namespace
+
+std::unique_ptr<EpisodeSource> open_episodes(const fs::path& path, const OpenSettings& settings) {
+  return keep_steps(open_whole_episodes(path, settings), settings.step_filter,
+                    settings.threads > 0 ? settings.threads : available_cores());
 }
 
 }  // namespace cohort::data

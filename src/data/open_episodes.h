@@ -18,7 +18,8 @@ struct OpenSettings {
   std::string on_corrupt = "error";
   std::string checksums = "first";
   std::int64_t cache_bytes = 64 << 20;
-  double tolerance_s = 1e-4;  ///< LeRobotSettings::tolerance_s
+  double tolerance_s = 1e-4;     ///< LeRobotSettings::tolerance_s
+  std::string step_filter = "";  ///< steps that are left out, as keep_steps() takes it: idle(action)
   int threads = 0;
   std::string index_cache =
       "auto";  ///< RldsSettings::index_cache, Hdf5Settings::index_cache, LeRobotSettings::index_cache

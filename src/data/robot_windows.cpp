@@ -14,12 +14,14 @@
 #include "core/devices_cpu.h"
 #include "core/error.h"
 #include "core/files.h"
+#include "core/log.h"
 #include "core/threads.h"
 #include "data/byte_gate.h"
 #include "data/episode_notes.h"
 #include "data/hdf5/hdf5_episodes.h"
 #include "data/images/image_pipeline.h"
 #include "data/instruction_texts.h"
+#include "data/kept_steps.h"
 #include "data/names_of_sets.h"
 #include "data/open_episodes.h"
 #include "data/transforms/call.h"
@@ -117,6 +119,8 @@ void describe(config::Fields& fields, RobotDataSettings& s) {
              "s, how far a frame's time in a LeRobot video may lie from its step's; at most half a step");
   fields.add("filters", s.filters,
              "rules that episodes must pass, e.g. min_steps(16); of set 0 only: 0: min_steps(16)");
+  fields.add("step_filter", s.step_filter,
+             "steps that are left out, of every set: idle(action), idle(action, 1e-4): see docs/reference/data.md");
   fields.add("actions", s.actions, "components of the action, e.g. action[0:3]");
   fields.add(
       "action_answers", s.action_answers,
@@ -227,6 +231,7 @@ struct RobotWindows::Impl {
                                       .checksums = settings.checksums,
                                       .cache_bytes = cache_bytes,
                                       .tolerance_s = settings.tolerance_s,
+                                      .step_filter = settings.step_filter,
                                       .threads = threads,
                                       .index_cache = settings.index_cache});
     const auto of_this_set = [&](const char* what, const std::vector<std::string>& common, const auto& read) {
@@ -298,6 +303,10 @@ struct RobotWindows::Impl {
       set.normalize_proprio =
           std::make_unique<Normalizer>(settings.proprio_normalization, widths_of(*set.proprio), set.statistics.proprio,
                                        settings.constant_elements, path + ": proprio");
+    if (settings.given_statistics.empty())  // else said where they were computed
+      for (const auto* normalizer : {set.normalize_action.get(), set.normalize_proprio.get()})
+        if (normalizer != nullptr)
+          for (const std::string& note : normalizer->notes()) log::warning("{}", note);
     if (!settings.instruction.empty()) read_instructions(set, notes);
     sets.push_back(std::move(set));
   }
@@ -330,15 +339,30 @@ struct RobotWindows::Impl {
     return which;
   }
 
+  /// Names of what could tell an episode's task instead.
+  static std::string texts_of(const EpisodeSource& source) {
+    std::string names;
+    for (const StepField& field : source.fields())
+      if (field.kind == StepKind::kText) names += (names.empty() ? "texts of steps: " : ", ") + field.name;
+    return names.empty() ? "the data have no text of a step" : names;
+  }
+
   void read_instructions(Set& set, const EpisodeNotes& notes) {
     const auto sound = [&](const nlohmann::json& answer) {
       return answer.is_array() && answer.size() == set.episodes.size() &&
              std::all_of(answer.begin(), answer.end(), [](const auto& text) { return text.is_string(); });
     };
     const auto texts = notes.answer(
-        "first " + settings.instruction + " of the episodes that pass" + rules(set), sound,
+        "first step's " + settings.instruction + " of the episodes that pass" + rules(set), sound,
         [&] { return nlohmann::json(episode_instructions(*set.source, set.episodes, settings.instruction, threads)); });
-    for (const auto& text : texts) {
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      const auto& text = texts[i];
+      COHORT_THROW_UNLESS(
+          text.get_ref<const std::string&>().find_first_not_of(" \t\r\n") != std::string::npos,
+          "{}: its {} is empty, and a policy that follows instructions would learn to act without one: leave such "
+          "episodes out with data.filters=[\"labeled({})\"], or name another text with data.instruction ({})",
+          set.source->open(set.episodes[i])->location(), settings.instruction, settings.instruction,
+          texts_of(*set.source));
       const auto [known, is_new] =
           instruction_ids.try_emplace(text.get<std::string>(), static_cast<std::int32_t>(instructions.size()));
       if (is_new) instructions.push_back(known->first);
@@ -530,7 +554,7 @@ struct RobotWindows::Impl {
 
   /// A camera whose pictures lie compressed in HDF5, which does not say who compressed them; empty: there is none.
   static std::string packed_camera(const Set& set) {
-    if (!dynamic_cast<const Hdf5Episodes*>(set.source.get())) return "";
+    if (!dynamic_cast<const Hdf5Episodes*>(&whole_source(*set.source))) return "";
     for (const std::size_t image : set.images)
       if (const StepField& field = set.source->fields()[image]; field.shape.front() < 0) return field.name;
     return "";

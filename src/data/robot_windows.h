@@ -34,6 +34,7 @@ struct RobotDataSettings {
   std::string on_corrupt = "error";  ///< error, skip
   std::string checksums = "first";   ///< first, always, never
   double tolerance_s = 1e-4;         ///< LeRobotSettings::tolerance_s
+  std::string step_filter;           ///< kept_steps.h: idle(action)
   std::vector<std::string> filters;  ///< transforms/filter.h; "0: RULE" is for set 0 only
   std::vector<std::string> actions;  ///< transforms/component.h
   /// What whoever acts is given instead of the data's own numbers: a transform (transforms/component.h) of each component

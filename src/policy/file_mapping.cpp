@@ -9,10 +9,13 @@
 #include <unistd.h>
 
 #include "core/error.h"
+#include "core/placeholder_file.h"
 
 namespace cohort::policy {
 
 FileMapping::FileMapping(const std::filesystem::path& path) {
+  const std::string fault = placeholder_fault(path);
+  COHORT_THROW_UNLESS(fault != kLfsPointer, "{} {}", path.string(), fault);  // of empty ones the formats speak
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   COHORT_THROW_UNLESS(fd >= 0, "cannot open {}: {}", path.string(), std::strerror(errno));
   struct stat status {};

@@ -67,8 +67,6 @@ std::string guess_format(const unsigned char* bytes, std::uint64_t size) {
   }
   if (starts("\x80\x02", 2) || starts("\x80\x04", 2)) return " It looks like a Python pickle, which can run code.";
   if (starts("\x89HDF\r\n\x1a\n", 8)) return " It looks like an HDF5 file.";
-  if (starts("version https://git-lfs", 23))
-    return " It is a Git LFS pointer: fetch the file itself with `git lfs pull`.";
   return "";
 }
 

@@ -16,6 +16,7 @@
 #include "core/config.h"
 #include "core/files.h"
 #include "core/format.h"
+#include "core/placeholder_file.h"
 #include "sim/xml_elements.h"
 
 namespace cohort::sim {
@@ -68,6 +69,7 @@ std::string why_unreadable(const fs::path& file) {
   if (fs::is_directory(status)) return format("`{}` is a folder, no file", file.string());
   if (!fs::is_regular_file(status)) return format("`{}` is no regular file", file.string());
   if (access(file.c_str(), R_OK) != 0) return format("`{}` cannot be read: {}", file.string(), std::strerror(errno));
+  if (const std::string fault = placeholder_fault(file); !fault.empty()) return format("`{}` {}", file.string(), fault);
   return "";
 }
 
@@ -89,6 +91,27 @@ void add_height_fields(std::string_view xml, const fs::path& folder, std::set<fs
 }
 
 }  // namespace
+
+std::string placeholder_asset(std::string_view xml, const fs::path& folder) {
+  std::vector<std::string> texts{std::string(xml)};
+  std::set<fs::path> seen;
+  std::vector<fs::path> folders{folder}, named;
+  for (std::size_t t = 0; t < texts.size(); ++t)
+    for (const XmlElement& e : xml_elements(texts[t])) {
+      if (e.name == "compiler")
+        for (const char* key : {"meshdir", "texturedir", "assetdir"})
+          if (const std::string below = e.attribute(key); !below.empty()) folders.push_back(folder / below);
+      if (e.name == "mesh" || e.name == "texture" || e.name == "hfield" || e.name == "skin")
+        if (const std::string file = e.attribute("file"); !file.empty()) named.emplace_back(file);
+      const fs::path part = e.name == "include" ? folder / e.attribute("file") : fs::path();
+      if (!part.empty() && seen.insert(part).second && why_unreadable(part).empty()) texts.push_back(read_file(part));
+    }
+  for (const fs::path& file : named)
+    for (const fs::path& place : folders)
+      if (const std::string fault = placeholder_fault(place / file); !fault.empty())
+        return format("`{}` {}", (place / file).lexically_normal().string(), fault);
+  return "";
+}
 
 std::vector<HeightFieldSize> height_field_sizes(std::string_view xml, const fs::path& folder) {
   std::set<fs::path> seen;

@@ -14,6 +14,7 @@
 #include "data/hdf5/hdf5_writer.h"
 #include "data/hdf5/metadata.h"
 #include "data/inspect.h"
+#include "data/open_episodes.h"
 #include "data/robot_windows.h"
 
 namespace cohort::data {
@@ -47,6 +48,41 @@ class Hdf5Fields : public ::testing::Test {
   }
   OwnFolder folder_;
 };
+
+TEST_F(Hdf5Fields, IdleStepsAreLeftOutAndCounted) {
+  // The arm moves in step 1, the gripper in step 3; the first step does nothing, whatever its gripper is.
+  std::vector<float> actions{0, 0, -1, 0.5f, 0, -1, 0, 0, -1, 0, 0, 1, 0, 0, 1}, tip{0, 1, 2, 3, 4};
+  const fs::path path = folder_.path() / "pauses.hdf5";
+  Hdf5Writer writer(path);
+  writer.begin_demo(5);
+  writer.add("actions", make_view(actions.data(), {5, 3}), false);
+  writer.add("obs/tip", make_view(tip.data(), {5, 1}), false);
+  writer.finish();
+  const auto source = open_episodes(path, {.split = "all", .step_filter = "idle(actions)"});
+  EXPECT_EQ(source->steps(0), 2);
+  EXPECT_NE(source->selection().find("idle(actions): 3 of 5 steps are left out"), std::string::npos)
+      << source->selection();
+  std::vector<float> values(2);
+  source->open(0)->read(source->field_index("obs/tip"), 0, 2, values);
+  EXPECT_EQ(values, (std::vector<float>{1, 3}));
+  EXPECT_EQ(open_episodes(path, {.split = "all"})->steps(0), 5);
+  EXPECT_NE(source->content_hash(), open_episodes(path, {.split = "all"})->content_hash());
+  EXPECT_ERROR(open_episodes(path, {.split = "all", .step_filter = "still(actions)"}), "known is idle(ACTION");
+  EXPECT_ERROR(open_episodes(path, {.split = "all", .step_filter = "idle(action)"}), "actions");
+}
+
+TEST_F(Hdf5Fields, GroupsAtTheRootAreEpisodesWhereTheyHoldActions) {
+  // traj_0, traj_1, traj_2 of 14, 9 and 21 actions, observations one longer, as ManiSkill writes them.
+  const Hdf5Episodes episodes(fixture("root_groups.h5"));
+  ASSERT_EQ(episodes.size(), 3);
+  EXPECT_EQ(episodes.steps(0), 14);
+  EXPECT_EQ(episodes.steps(1), 9);
+  EXPECT_EQ(episodes.steps(2), 21);
+  for (const char* field : {"actions", "obs", "success"}) EXPECT_NO_THROW(episodes.field_index(field)) << field;
+  std::vector<float> values(9 * 4);
+  episodes.open(1)->read(episodes.field_index("actions"), 0, 9, values);
+  EXPECT_NE(episodes.open(1)->location().find("root_groups.h5: /traj_1"), std::string::npos);
+}
 
 TEST_F(Hdf5Fields, TheObservationAfterTheLastActionIsNotUsedAndThatIsSaid) {
   for (const std::vector<std::int64_t>& extra : {std::vector<std::int64_t>{1, 1, 1}, {1, 0, 0}, {0, 0, 1}, {0, 1, 0}}) {

@@ -149,7 +149,7 @@ TEST_F(Hdf5, ACutFileIsNamed) {
   std::ofstream(copy, std::ios::binary) << "not HDF5";
   EXPECT_ERROR(Hdf5Episodes{copy}, "cut.hdf5 cannot be opened as HDF5");
   fs::resize_file(copy, 0);
-  EXPECT_ERROR(Hdf5Episodes{copy}, "cut.hdf5 is empty: it has 0 bytes");
+  EXPECT_ERROR(Hdf5Episodes{copy}, "cut.hdf5 is empty (0 bytes)");
   EXPECT_ERROR(Hdf5Episodes{folder.path() / "none.hdf5"}, "there is no file or folder");
 }
 

@@ -69,26 +69,76 @@ TEST(LeRobotDamage, AMissingVideoIsNamedAndItsEpisodesCanBeLeftOut) {
   EXPECT_NE(rest->skipped()[0].find("episode 4: "), std::string::npos) << rest->skipped()[0];
 }
 
-TEST(LeRobotDamage, AVideoThatIsTooShortIsNamedWithTheStep) {
+TEST(LeRobotDamage, AVideoThatIsTooShortIsNamedBeforeAnyStepIsRead) {
   SKIP_WITHOUT_LEROBOT();
   OwnFolder folder;
   const auto set = copy_of_lerobot(folder, "v21");
   const auto video = [&](int e) {
     return set / format("videos/chunk-{0:03}/observation.images.front/episode_{0:06}.mp4", e);
   };
+  const std::string whole = read_file(video(1));
   fs::copy_file(video(0), video(1), fs::copy_options::overwrite_existing);
-  const auto source = open_all(set);
-  const std::size_t front = source->field_index("observation.images.front");
-  std::string scratch;
-  EXPECT_EQ(shown_number(source->open(1)->image(front, 6, scratch)), 6);
-  EXPECT_ERROR(
-      source->open(1)->image(front, 7, scratch),
-      "its last one is at 0.600000 s: the video is too short, or the timestamps are another video's (step 7 of "
-      "episode 1, observation.images.front)");
+  EXPECT_ERROR(open_all(set),
+               "episode_000001.mp4 is too short: it ends at 0.700 s after 7 frames, but episode 1 has 9 steps");
   EXPECT_EQ(open_all(set, "skip")->size(), 1);
-  std::string cut = read_file(video(0));
+  write_file_atomically(video(1), whole);
+  const auto source = open_all(set);
+  std::string cut = read_file(video(0)), scratch;
   write_file_atomically(video(0), cut.substr(0, cut.size() / 2));
-  EXPECT_ERROR(source->open(0)->image(front, 0, scratch), "episode_000000.mp4: ");
+  EXPECT_ERROR(open_all(set), "episode_000000.mp4");
+  EXPECT_ERROR(source->open(0)->image(source->field_index("observation.images.front"), 0, scratch),
+               "episode_000000.mp4: ");
+  write_file_atomically(video(0), "");
+  EXPECT_ERROR(open_all(set), "episode_000000.mp4 is empty (0 bytes)");
+  write_file_atomically(video(0), "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n");
+  EXPECT_ERROR(open_all(set), "episode_000000.mp4 is a Git LFS pointer: fetch the file itself with `git lfs pull`");
+}
+
+TEST(LeRobotDamage, AGitLfsPointerInPlaceOfATableIsNamed) {
+  SKIP_WITHOUT_LEROBOT();
+  OwnFolder folder;
+  const auto set = copy_of_lerobot(folder, "v3");
+  const std::string pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n";
+  write_file_atomically(set / kSecondTable, pointer);
+  EXPECT_ERROR(open_all(set), "file-001.parquet is a Git LFS pointer: fetch the file itself with `git lfs pull`");
+  write_file_atomically(set / "meta/info.json", pointer);
+  EXPECT_ERROR(open_all(set), "info.json is a Git LFS pointer: ");
+}
+
+TEST(LeRobotDamage, RowsAreFoundByTheirOwnNumbersWhereMetaNamesAnotherFile) {
+  SKIP_WITHOUT_LEROBOT();
+  OwnFolder folder;
+  const auto set = copy_of_lerobot(folder, "v3");
+  fs::rename(set / kSecondTable, set / "data/chunk-000/file-007.parquet");
+  const auto source = open_all(set);
+  ASSERT_EQ(source->size(), 5);
+  for (std::int64_t e = 0; e < 5; ++e) expect_lerobot_episode(*source, e, e);
+  EXPECT_EQ(open_all(set, "skip")->size(), 5);
+}
+
+TEST(LeRobotDamage, WhatAnEpisodeIsToldComesFromItsRowsWhereTheListOfEpisodesDoesNotSayIt) {
+  SKIP_WITHOUT_LEROBOT();
+  OwnFolder folder;
+  const auto set = copy_of_lerobot(folder, "v21");
+  replace_in(set / "meta/episodes.jsonl", "\"tasks\": [\"open the drawer\"], ", "");
+  const auto source = open_all(set);
+  EXPECT_EQ(source->open(0)->metadata("language_instruction"), "put the cube into the bowl");
+  EXPECT_EQ(source->open(1)->metadata("language_instruction"), "open the drawer");
+}
+
+TEST(LeRobotDamage, ListsEditedByHandNameTheLineAndWhatToWrite) {
+  SKIP_WITHOUT_LEROBOT();
+  OwnFolder folder;
+  const auto set = copy_of_lerobot(folder, "v21");
+  const fs::path tasks = set / "meta/tasks.jsonl";
+  write_file_atomically(tasks, "\xEF\xBB\xBF" + read_file(tasks));  // a byte order mark
+  EXPECT_EQ(open_all(set)->open(1)->metadata("language_instruction"), "open the drawer");
+  write_file_atomically(tasks, "{\n  \"task_index\": 0,\n  \"task\": \"open the drawer\"\n}\n");
+  EXPECT_ERROR(open_all(set), "tasks.jsonl: line 1 is no JSON object, but '{': the file has one object on each line");
+  fs::remove(tasks);
+  const std::string lines = read_file(set / "meta/episodes.jsonl");
+  write_file_atomically(set / "meta/episodes.jsonl", lines.substr(0, lines.find('\n') + 1));
+  EXPECT_ERROR(open_all(set), "write \"total_episodes\": 1 there, and \"splits\": {\"train\": \"0:1\"}");
 }
 
 TEST(LeRobotDamage, TablesThatAreNotWhatMetaSaysAreRefused) {
@@ -153,7 +203,7 @@ TEST(LeRobotDamage, AnInfoThatCannotBeIsRefusedByItsKey) {
   const std::vector<std::array<std::string, 3>> faults{
       {"v3.0", "v1.6", "codebase_version is v1.6; read are v2.0, v2.1 and v3: convert the data with LeRobot's"},
       {"\"fps\": 10", "\"fps\": 0", "fps is 0, not a number above 0"},
-      {"\"total_episodes\": 5", "\"total_episodes\": 6", "total_episodes is 6, but meta/ lists 5 episodes"},
+      {"\"total_episodes\": 5", "\"total_episodes\": 6", "total_episodes is 6, but meta/episodes lists 5 episodes"},
       {"\"4:5\"", "\"4:9\"", "the split val is \"4:9\"; it is FIRST:END within the 5 episodes"},
       {"{file_index:03d}.parquet", "{file:03d}.parquet", "a path names {file:03d}, which is not known"},
       {"\"features\"", "\"featurs\"", "it names no features"},

@@ -244,6 +244,33 @@ TEST(Rlds, SlicesSelectWhatTensorflowDatasetsSelects) {
   }
 }
 
+TEST(Rlds, AnEmptySplitIsAFaultForWhoAsksForItOnly) {
+  OwnFolder folder;
+  const auto set = folder.path() / "arm";
+  fs::copy(fixture("arm"), set, fs::copy_options::recursive);
+  const auto info = set / "1.0.0/dataset_info.json";
+  auto json = parse_json(read_file(info));
+  json["splits"].push_back({{"name", "val"}, {"numBytes", "0"}});
+  write_file_atomically(info, json.dump());
+  EXPECT_EQ(RldsEpisodes(set).size(), 5);
+  EXPECT_EQ(RldsEpisodes(set, {.split = "all"}).size(), 5);
+  EXPECT_ERROR(RldsEpisodes(set, {.split = "val"}), "the split 'val' of the data set arm is empty");
+}
+
+TEST(Rlds, AMissingShardNamesThoseThatAreThere) {
+  OwnFolder folder;
+  const auto set = folder.path() / "arm";
+  fs::copy(fixture("arm"), set, fs::copy_options::recursive);
+  const auto below = set / "1.0.0";
+  fs::rename(below / "arm-train.tfrecord-00000-of-00002", below / "arm-train.tfrecord-00000-of-00008");
+  EXPECT_ERROR(RldsEpisodes{set},
+               "the folder holds arm-train.tfrecord-00000-of-00008, "
+               "arm-train.tfrecord-00001-of-00002; the first is of 8 shards");
+  write_file_atomically(below / "arm-train.tfrecord-00000-of-00002",
+                        "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n");
+  EXPECT_ERROR(RldsEpisodes{set}, "the file is a Git LFS pointer: fetch the file itself with `git lfs pull`");
+}
+
 TEST(Rlds, AWrongSplitIsExplained) {
   EXPECT_ERROR(RldsRecords(fixture("slices"), {.split = "validation"}), "has no split 'validation'");
   EXPECT_ERROR(RldsRecords(fixture("slices"), {.split = "validation"}), "it has train, test");

@@ -418,6 +418,24 @@ TEST(Normalization, FollowsTheReferencesFormulasAndBack) {
   EXPECT_NEAR(rows[1], 1, 1e-6);
 }
 
+TEST(Normalization, ARareValueIsNormalisedByItsBoundsAndThatIsSaid) {
+  // A gripper that opens once in a thousand steps: both quantiles are 0.
+  const VectorStatistics rare{
+      .mean = {0.5, 0.001}, .std = {0.3, 0.03}, .min = {0, 0}, .max = {1, 1}, .q01 = {0.1, 0}, .q99 = {0.9, 0}};
+  const std::vector<std::int64_t> widths{2};
+  const Normalizer normalizer({"quantiles"}, widths, rare, "error", "actions");
+  ASSERT_EQ(normalizer.notes().size(), 1u);
+  EXPECT_NE(normalizer.notes()[0].find("actions: element 1 is 0 by its 1 % and 99 % quantiles"), std::string::npos)
+      << normalizer.notes()[0];
+  std::vector<float> rows{0.5f, 1, 0.5f, 0};
+  normalizer.normalize(rows);
+  EXPECT_FLOAT_EQ(rows[0], 0);
+  normalizer.denormalize(rows);
+  constexpr float kRounding = 1e-6f;
+  EXPECT_NEAR(rows[1], 1, kRounding);
+  EXPECT_NEAR(rows[3], 0, kRounding);
+}
+
 TEST(Normalization, AnElementThatNeverChangesIsNamed) {
   const VectorStatistics flat{
       .mean = {1, 5}, .std = {1, 0}, .min = {0, 5}, .max = {2, 5}, .q01 = {0, 5}, .q99 = {2, 5}};

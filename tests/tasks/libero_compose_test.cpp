@@ -138,7 +138,8 @@ TEST_F(LiberoCompose, WhatIsMissingInACheckoutIsNamedAndNothingIsLeft) {
   const fs::path assets = checkout_.package / "assets", mesh = assets / "stable_hope_objects/block/block.obj";
   const std::string whole = read_file(mesh);
   write_file_atomically(mesh, "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n");
-  expect_refused(settings(), "block.obj only names a large file: LIBERO's assets are not complete");
+  expect_refused(settings(),
+                 "in the checkout (without Git LFS: copy or download it). LIBERO's assets are not complete");
   fs::remove(mesh);
   expect_refused(settings(), "block.obj is missing: LIBERO's assets are not complete");
   write_file_atomically(mesh, whole.substr(0, 20));

@@ -19,11 +19,6 @@ bool is_picture(const Hdf5Array& array) {
   return is_uint8(array) && array.shape.size() == 4 && (channels(3) || is_channels_first(array));
 }
 
-bool is_action(const std::string& name) {
-  return name == "action" || name == "actions" || name.starts_with("action/") || name.starts_with("actions/") ||
-         name.starts_with("action_dict/");
-}
-
 /// What most of these arrays have as their first extent; the greater of two that are as frequent. 0 where there is
 /// none.
 template <class Wanted>
@@ -42,6 +37,11 @@ std::int64_t usual_rows(const Hdf5Shapes& shapes, const Wanted& wanted) {
 }
 
 }  // namespace
+
+bool is_action(const std::string& name) {
+  return name == "action" || name == "actions" || name.starts_with("action/") || name.starts_with("actions/") ||
+         name.starts_with("action_dict/");
+}
 
 bool is_channels_first(const Hdf5Array& array) {
   const std::vector<std::int64_t>& shape = array.shape;

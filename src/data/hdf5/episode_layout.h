@@ -21,6 +21,9 @@ namespace cohort::data {
 /// Names and extents of a demo's arrays of numbers.
 using Hdf5Shapes = std::vector<std::pair<std::string, std::vector<std::int64_t>>>;
 
+/// Whether an array of an episode is called action or actions, or lies in a group of that name or action_dict.
+bool is_action(const std::string& name);
+
 /// Steps of a demo: the attribute num_samples; without it the rows of what is called action or actions, or lies in a
 /// group of that name or action_dict; without those what most arrays have as their first extent. 0 where there is none.
 std::int64_t steps_of_demo(const Hdf5Shapes& shapes, const Hdf5Attributes& attributes);

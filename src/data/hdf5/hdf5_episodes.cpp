@@ -59,6 +59,27 @@ bool is_hdf5_file(const fs::directory_entry& entry) {
   return fs::is_regular_file(status);
 }
 
+/// Groups at the root of a file that has no group data: traj_0, traj_1, ... as simulators write them (ManiSkill), or
+/// demo_0, episode_0, 0. They are episodes where one of them holds actions and none lie at the root itself; a camera's
+/// cam_0 and cam_1 are parts of one episode. The names are of one kind: a text that all have, and a number.
+std::vector<std::string> root_episodes(const Hdf5Metadata& file) {
+  for (const std::string& array : file.data_sets("/"))
+    if (is_action(array)) return {};
+  std::map<std::string, std::vector<std::string>> kinds;
+  for (const std::string& group : file.groups("/"))
+    if (const std::size_t digits = group.find_last_not_of("0123456789") + 1; digits < group.size())
+      kinds[group.substr(0, digits)].push_back(group);
+  std::vector<std::string> found;
+  for (auto& [kind, groups] : kinds) {
+    const bool acts = std::any_of(groups.begin(), groups.end(), [&](const std::string& group) {
+      const Hdf5Shapes shapes = file.shapes("/" + group);
+      return std::any_of(shapes.begin(), shapes.end(), [](const auto& array) { return is_action(array.first); });
+    });
+    if (acts && groups.size() > found.size()) found = std::move(groups);
+  }
+  return found;
+}
+
 std::vector<fs::path> files_below(const fs::path& folder) {
   std::vector<fs::path> files;
   for (const auto& entry : fs::recursive_directory_iterator(folder))
@@ -167,14 +188,16 @@ struct Hdf5Episodes::Impl final : Hdf5EpisodeDetails {
   void list_episodes(std::size_t f) {
     const Hdf5Metadata file(files[f].path);
     const std::string where = files[f].path.string();
-    if (!file.has("/data")) {
+    const bool grouped = file.has("/data");
+    std::vector<std::string> demos = grouped ? file.groups("/data") : root_episodes(file);
+    const std::string above = grouped ? "/data/" : "/";
+    if (!grouped && demos.empty()) {
       COHORT_THROW_UNLESS(settings.filter_key.empty() || settings.filter_key_optional,
                           "{} has no group data with demos, so the mask {} selects nothing{}", where,
                           settings.filter_key, about_slices());
       add_episode(f, file, "/");
       return;
     }
-    std::vector<std::string> demos = file.groups("/data");
     const std::string mask = "/mask/" + settings.filter_key;
     if (!settings.filter_key.empty() && settings.filter_key_optional && !file.has(mask)) {
       ++masked.files_without;
@@ -209,7 +232,7 @@ struct Hdf5Episodes::Impl final : Hdf5EpisodeDetails {
     std::sort(demos.begin(), demos.end(), by_number);
     COHORT_THROW_UNLESS(!demos.empty(), "{}: the group data holds no demos", where);
     for (const std::string& demo : demos)
-      skipping(where + ": /data/" + demo, [&] { add_episode(f, file, "/data/" + demo); });
+      skipping(where + ": " + above + demo, [&] { add_episode(f, file, above + demo); });
   }
 
   void add_episode(std::size_t f, const Hdf5Metadata& file, const std::string& group) {
@@ -335,7 +358,10 @@ struct Hdf5Episodes::Impl final : Hdf5EpisodeDetails {
       }
     };
     add(file.attributes(place.group), "");
-    if (place.group != "/") add(file.attributes("/data"), "data/");
+    if (place.group.starts_with("/data/"))
+      add(file.attributes("/data"), "data/");
+    else if (place.group != "/")
+      add(file.attributes("/"), "file/");
     if (place.group == "/") add_told(all, files[place.file].path);
     if (std::none_of(all.begin(), all.end(), [](const auto& attribute) { return attribute.first == "file_path"; }))
       all.emplace_back("file_path", files[place.file].path.string());

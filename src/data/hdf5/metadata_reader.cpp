@@ -10,6 +10,7 @@
 #include <hdf5.h>
 
 #include "core/error.h"
+#include "core/placeholder_file.h"
 #include "data/hdf5/episode_layout.h"
 #include "data/hdf5/metadata.h"
 #include "data/hdf5/metadata_wire.h"
@@ -548,8 +549,8 @@ Hdf5MetadataReader::Hdf5MetadataReader(const std::filesystem::path& path, std::s
   impl_->path = std::move(name);
   std::error_code error;
   COHORT_THROW_UNLESS(std::filesystem::is_regular_file(path, error), "there is no file {}", impl_->path);
-  COHORT_THROW_UNLESS(std::filesystem::file_size(path, error) != 0, "{} is empty: it has 0 bytes; copy it again",
-                      impl_->path);
+  const std::string fault = placeholder_fault(path);
+  COHORT_THROW_UNLESS(fault.empty(), "{} {}", impl_->path, fault);
   impl_->file = H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
   const std::string reason = impl_->file < 0 ? last_error() : "";
   hsize_t user_block = 0;

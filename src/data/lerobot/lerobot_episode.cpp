@@ -1,6 +1,7 @@
 #include "data/lerobot/lerobot_episode.h"
 
 #include <algorithm>
+#include <cmath>
 #include <type_traits>
 
 #include "core/error.h"
@@ -49,6 +50,16 @@ LeRobotEpisode::LeRobotEpisode(const LeRobotDetails& details, std::int64_t numbe
   for (const std::int64_t found : numbers<std::int64_t>(*column, 1))
     COHORT_THROW_UNLESS(found == episode.number, "{}: a row of the episode has the episode_index {}; {}", location(),
                         found, remedy);
+  if (episode.tasks.empty()) metadata_[0] = task_of_rows();
+}
+
+std::string LeRobotEpisode::task_of_rows() const {
+  const auto column = find_column(*table_, "task_index", "");
+  if (!column || table_->columns()[*column].type != ParquetType::kInteger) return "";
+  std::int64_t first = 0;
+  table_->read(*column, episode_.first_row, 1, 1, std::span(&first, 1));
+  const auto known = details_.info().tasks.find(first);
+  return known == details_.info().tasks.end() ? "" : known->second;
 }
 
 std::string LeRobotEpisode::location() const {
@@ -183,6 +194,50 @@ std::string_view LeRobotEpisode::text(std::size_t field, std::int64_t step) cons
   return std::get<std::vector<std::string>>(column(field))[static_cast<std::size_t>(step)];
 }
 
+LeRobotEpisode::FrameTime LeRobotEpisode::frame_time(const LeRobotVideo& video, std::int64_t step) const {
+  constexpr double kWithinAFrame = 0.4;  // of a frame's duration: the neighbours are left alone
+  const std::size_t stamp = named("timestamp");
+  std::call_once(stamps_read_, [&] {
+    std::vector<double> stamps(static_cast<std::size_t>(steps()));
+    read(stamp, 0, steps(), std::span(stamps));
+    for (std::size_t i = 0; i < stamps.size(); ++i)
+      farthest_stamp_ = std::max(farthest_stamp_, std::abs(stamps[i] - static_cast<double>(i) / details_.info().fps));
+  });
+  double seconds = 0;
+  read(stamp, step, 1, std::span(&seconds, 1));
+  const FrameTime by_stamp{.seconds = video.begin + seconds, .tolerance = details_.tolerance()};
+  if (farthest_stamp_ <= kFrameTolerance) return by_stamp;
+  const VideoSummary summary = details_.videos().look(details_.info().video_files[video.file]);
+  if (summary.frames <= 0 || summary.end <= summary.begin) return by_stamp;
+  const double rate = static_cast<double>(summary.frames) / (summary.end - summary.begin);
+  const double frames = video.end > 0 ? (video.end - video.begin) * rate : static_cast<double>(summary.frames);
+  if (std::abs(frames - static_cast<double>(steps())) >= 0.5 || (video.end <= 0 && video.begin > 0)) return by_stamp;
+  details_.say_matched_by_number(episode_.number, farthest_stamp_);
+  const double begin = video.end > 0 ? video.begin : summary.begin;
+  return {.seconds = begin + static_cast<double>(step) / rate, .tolerance = kWithinAFrame / rate};
+}
+
+void LeRobotEpisode::read_pixels(const StepField& field, const LeRobotField& place, std::int64_t step,
+                                 std::string& bytes) const {
+  const auto column = find_column(*table_, field.name);
+  COHORT_THROW_UNLESS(column && table_->columns()[*column].type == ParquetType::kInteger,
+                      "{}: {} is a uint8 array of pixels in meta/info.json, but the table {}", location(), field.name,
+                      column ? format("holds {}", table_->columns()[*column].type_name) : "has no such column");
+  const std::int64_t pixels = field.shape[0] * field.shape[1], channels = field.shape[2];
+  thread_local std::vector<std::int64_t> values;
+  values.resize(static_cast<std::size_t>(pixels * channels));
+  table_->read(*column, episode_.first_row + step, 1, pixels * channels, std::span(values));
+  bytes.resize(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    COHORT_THROW_UNLESS(values[i] >= 0 && values[i] <= 255, "{}: {} of step {} has the pixel {}: not from 0 to 255",
+                        location(), field.name, step, values[i]);
+    const auto at = static_cast<std::int64_t>(i);
+    // (channels, height, width) becomes (height, width, channels).
+    const std::int64_t to = place.channels_first ? at % pixels * channels + at / pixels : at;
+    bytes[static_cast<std::size_t>(to)] = static_cast<char>(values[i]);
+  }
+}
+
 StoredImage LeRobotEpisode::image(std::size_t field, std::int64_t step, std::string& scratch) const {
   check_steps(field, step, 1, StepKind::kImage);
   const StepField& known = details_.step_fields()[field];
@@ -200,12 +255,25 @@ StoredImage LeRobotEpisode::image(std::size_t field, std::int64_t step, std::str
     }
     return {.encoding = ImageEncoding::kJpegOrPng, .bytes = scratch};
   }
-  double seconds = 0;
-  read(named("timestamp"), step, 1, std::span(&seconds, 1));
+  if (place.place == LeRobotField::Place::kPixels) {
+    read_pixels(known, place, step, scratch);
+    return {.encoding = ImageEncoding::kRaw,
+            .bytes = scratch,
+            .height = known.shape[0],
+            .width = known.shape[1],
+            .channels = known.shape[2]};
+  }
   const LeRobotVideo& video = episode_.videos[place.camera];
   try {
-    const VideoFrame frame = details_.videos().read(details_.info().video_files[video.file], video.begin + seconds,
-                                                    details_.tolerance(), scratch);
+    const FrameTime at = frame_time(video, step);
+    const VideoFrame frame =
+        details_.videos().read(details_.info().video_files[video.file], at.seconds, at.tolerance, scratch);
+    COHORT_THROW_UNLESS(frame.time >= video.begin - 0.5 / details_.info().fps &&
+                            (video.end <= 0 || frame.time < video.end - kFrameTolerance),
+                        "{}: the frame nearest to {:.6f} s, at {:.6f} s, is another episode's: this one's are from "
+                        "{:.6f} to {:.6f} s",
+                        details_.info().video_files[video.file].string(), at.seconds, frame.time, video.begin,
+                        video.end);
     COHORT_THROW_UNLESS(frame.height == known.shape[0] && frame.width == known.shape[1],
                         "{}: its pictures are {} x {}, but meta/info.json says {} x {} (height x width)",
                         details_.info().video_files[video.file].string(), frame.height, frame.width, known.shape[0],
@@ -213,7 +281,9 @@ StoredImage LeRobotEpisode::image(std::size_t field, std::int64_t step, std::str
     return {
         .encoding = ImageEncoding::kRaw, .bytes = scratch, .height = frame.height, .width = frame.width, .channels = 3};
   } catch (const Error& error) {
-    throw Error(format("{} (step {} of episode {}, {})", error.what(), step, episode_.number, known.name));
+    throw Error(format("{} (step {} of episode {}, {}; tolerance_s={}, which may be up to half a step, {:g})",
+                       error.what(), step, episode_.number, known.name, details_.tolerance(),
+                       0.5 / details_.info().fps));
   }
 }
 

@@ -19,9 +19,10 @@ namespace cohort::data {
 
 /// Where a field of the steps lies.
 struct LeRobotField {
-  enum class Place : std::uint8_t { kColumn, kTask, kVideo };
+  enum class Place : std::uint8_t { kColumn, kPixels, kTask, kVideo };
   Place place = Place::kColumn;
-  std::size_t camera = 0;  ///< of LeRobotInfo::cameras
+  std::size_t camera = 0;       ///< of LeRobotInfo::cameras
+  bool channels_first = false;  ///< of kPixels
 };
 
 /// Of the column of pictures or texts: values of kBytes.
@@ -39,6 +40,8 @@ class LeRobotDetails {
   virtual std::shared_ptr<const ParquetFile> table(std::size_t file) const = 0;
   /// Counts memory that an opened episode came to hold.
   virtual void count_bytes(std::int64_t episode, std::int64_t bytes) const = 0;
+  /// Says once for the set that frames are matched by number, where an episode's time stamps are a clock's.
+  virtual void say_matched_by_number(std::int64_t number, double farthest) const = 0;
 };
 
 /// The field with the text of a step's task.
@@ -76,6 +79,16 @@ class LeRobotEpisode final : public Episode {
   template <class T>
   void read_numbers(std::size_t field, std::int64_t begin, std::int64_t count, std::span<T> out) const;
   std::size_t named(const char* field) const;
+  /// The text of the first step's task_index; "" where there is none.
+  std::string task_of_rows() const;
+  /// Where in its video a step's frame lies.
+  struct FrameTime {
+    double seconds = 0, tolerance = 0;
+  };
+  /// By the step's timestamp where these are those of the rate; else by the step's number, where the episode's part of
+  /// the video has a frame per step. A clock's own stamps drift, and would name another step's frame.
+  FrameTime frame_time(const LeRobotVideo& video, std::int64_t step) const;
+  void read_pixels(const StepField& field, const LeRobotField& place, std::int64_t step, std::string& bytes) const;
 
   const LeRobotDetails& details_;
   const std::int64_t number_;
@@ -83,6 +96,8 @@ class LeRobotEpisode final : public Episode {
   const std::shared_ptr<const ParquetFile> table_;
   std::vector<std::string> metadata_;  // in the order of lerobot_metadata_names()
   mutable std::mutex mutex_;           // of what is read late
+  mutable std::once_flag stamps_read_;
+  mutable double farthest_stamp_ = 0;  // s, of a timestamp from its step's number at the rate
   mutable std::vector<Column> columns_;
   mutable std::vector<std::atomic<bool>> loaded_;
 };

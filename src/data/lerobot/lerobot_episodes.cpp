@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <list>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -9,6 +10,7 @@
 #include "core/devices_cpu.h"
 #include "core/error.h"
 #include "core/files.h"
+#include "core/log.h"
 #include "core/threads.h"
 #include "data/episode_cache.h"
 #include "data/episode_notes.h"
@@ -77,6 +79,7 @@ struct LeRobotEpisodes::Impl final : LeRobotDetails {
       if (std::find(metadata.begin(), metadata.end(), note) == metadata.end()) metadata.push_back(note);
     for (const std::size_t e : select_episodes(known, settings.split)) episodes.push_back(&known.episodes[e]);
     COHORT_THROW_UNLESS(!episodes.empty(), "{}: the split {} has no episodes", name, settings.split);
+    place_rows();
     if (settings.on_corrupt != "skip") check_files();
     find_fields();
   }
@@ -84,14 +87,86 @@ struct LeRobotEpisodes::Impl final : LeRobotDetails {
   bool skips() const { return settings.on_corrupt == "skip"; }
   int threads() const { return settings.threads > 0 ? settings.threads : available_cores(); }
 
+  /// The rows of an episode are those with its episode_index. Where the tables have other numbers of rows than meta/
+  /// says (its file numbers may be those of the files before a conversion, and episodes deleted from it by hand leave
+  /// their rows behind), they are looked for in all tables, as LeRobot does, which takes file numbers for nothing else
+  /// than to make names. What is not found stays where meta/ has it, for check_files() to speak of.
+  void place_rows() {
+    std::vector<std::int64_t> rows(known.data_files.size(), 0);
+    for (const LeRobotEpisodeInfo& episode : known.episodes) rows[episode.file] += episode.steps;
+    std::vector<char> differs(rows.size(), 0);
+    parallel_for(static_cast<std::int64_t>(rows.size()), threads(), [&](std::int64_t i) {
+      const auto file = static_cast<std::size_t>(i);
+      std::error_code error;
+      try {
+        differs[file] = !fs::is_regular_file(known.data_files[file], error) || table(file)->rows() != rows[file];
+      } catch (const Error&) {  // said where it is read
+      }
+    });
+    if (std::find(differs.begin(), differs.end(), 1) == differs.end()) return;
+    std::error_code error;
+    for (fs::recursive_directory_iterator entry(folder / "data", error), end; !error && entry != end;
+         entry.increment(error)) {
+      if (entry->path().extension() != ".parquet" || !fs::is_regular_file(entry->path())) continue;
+      const auto same = [&](const fs::path& file) {
+        return file.lexically_normal() == entry->path().lexically_normal();
+      };
+      if (std::none_of(known.data_files.begin(), known.data_files.end(), same))
+        known.data_files.push_back(entry->path());
+    }
+    struct Run {
+      std::int64_t first = 0, rows = 0, runs = 0;
+    };
+    std::vector<std::map<std::int64_t, Run>> found(known.data_files.size());  // by episode_index
+    parallel_for(static_cast<std::int64_t>(found.size()), threads(), [&](std::int64_t i) {
+      const auto file = static_cast<std::size_t>(i);
+      try {
+        const auto opened = table(file);
+        const auto column = find_column(*opened, "episode_index", "");
+        if (!column || opened->columns()[*column].type != ParquetType::kInteger) return;
+        std::vector<std::int64_t> numbers(static_cast<std::size_t>(opened->rows()));
+        opened->read(*column, 0, opened->rows(), 1, std::span(numbers));
+        for (std::size_t row = 0; row < numbers.size(); ++row) {
+          Run& run = found[file][numbers[row]];
+          if (row == 0 || numbers[row - 1] != numbers[row]) ++run.runs, run.first = static_cast<std::int64_t>(row);
+          ++run.rows;
+        }
+      } catch (const Error&) {  // a damaged table, of which is said where it is read
+      }
+    });
+    std::int64_t moved = 0;
+    for (LeRobotEpisodeInfo& episode : known.episodes) {
+      std::size_t places = 0, place = 0;
+      for (std::size_t file = 0; file < found.size(); ++file)
+        if (const auto run = found[file].find(episode.number);
+            run != found[file].end() && run->second.runs == 1 && run->second.rows == episode.steps)
+          ++places, place = file;
+      if (places != 1) continue;  // none, or copies that differ perhaps
+      const std::int64_t first = found[place].at(episode.number).first;
+      moved += place != episode.file || first != episode.first_row;
+      episode.file = place;
+      episode.first_row = first;
+      placed.insert(episode.number);
+    }
+    if (moved > 0)
+      log::warning(
+          "{}: the rows of {} of {} episodes lie elsewhere than meta/ says (file numbers and row numbers of "
+          "meta/episodes); they are read by the rows' own episode_index",
+          name, moved, known.episodes.size());
+  }
+
   /// Every table has the rows that meta/ says, every video is there.
   void check_files() const {
     std::vector<std::int64_t> rows(known.data_files.size(), 0);
     for (const LeRobotEpisodeInfo& episode : known.episodes) rows[episode.file] += episode.steps;
     const auto [used, shown] = used_files();
     const std::vector<std::size_t> numbers(used.begin(), used.end());
+    std::set<std::size_t> unplaced;  // tables of episodes that are where meta/ says, and nowhere else
+    for (const LeRobotEpisodeInfo* episode : episodes)
+      if (!placed.contains(episode->number)) unplaced.insert(episode->file);
     parallel_for(static_cast<std::int64_t>(numbers.size()), threads(), [&](std::int64_t i) {
       const std::size_t file = numbers[static_cast<std::size_t>(i)];
+      if (!unplaced.contains(file)) return;
       const auto opened = table(file);
       COHORT_THROW_UNLESS(opened->rows() == rows[file],
                           "{} has {} rows, but meta/ lists episodes of {} steps in it: copy both again, or {} to go on "
@@ -104,6 +179,38 @@ struct LeRobotEpisodes::Impl final : LeRobotDetails {
                           "there is no video {}; copy it, or {} to go on without its episodes",
                           known.video_files[file].string(), kSkipDamaged);
     }
+    if (video_frames_unavailable().empty()) check_videos(shown);  // else numbers are read all the same
+  }
+
+  /// Every video is as long as its episodes, by its container's index: found now, not when its step comes.
+  void check_videos(const std::set<std::size_t>& shown) const {
+    std::vector<VideoSummary> found(known.video_files.size());
+    const std::vector<std::size_t> numbers(shown.begin(), shown.end());
+    parallel_for(static_cast<std::int64_t>(numbers.size()), threads(), [&](std::int64_t i) {
+      const std::size_t file = numbers[static_cast<std::size_t>(i)];
+      try {
+        found[file] = read_video_index(known.video_files[file]);
+      } catch (const Error& error) {
+        throw Error(format("{}; or {} to go on without its episodes", error.what(), kSkipDamaged));
+      }
+    });
+    for (const LeRobotEpisodeInfo* episode : episodes)
+      for (std::size_t c = 0; c < episode->videos.size(); ++c) {
+        const LeRobotVideo& video = episode->videos[c];
+        const VideoSummary& summary = found[video.file];
+        const double half = 0.5 / known.fps;
+        const bool own_file = video.begin == 0 && video.end == 0;  // of the versions 2
+        const double needed = video.end > 0 ? video.end : video.begin + static_cast<double>(episode->steps) / known.fps;
+        const bool too_short = own_file && summary.frames > 0 ? summary.frames < episode->steps
+                                                              : summary.end > 0 && summary.end < needed - half;
+        COHORT_THROW_UNLESS(
+            !too_short,
+            "{} is too short: it ends at {:.3f} s{}, but episode {} has {} steps, to {:.3f} s ({}); copy "
+            "the video again, or {} to go on without such episodes",
+            known.video_files[video.file].string(), summary.end,
+            summary.frames > 0 ? format(" after {} frames", summary.frames) : "", episode->number, episode->steps,
+            needed, known.cameras[c], kSkipDamaged);
+      }
   }
 
   /// Tables and videos of the selected episodes.
@@ -154,6 +261,9 @@ struct LeRobotEpisodes::Impl final : LeRobotDetails {
         field.kind = StepKind::kImage;
         field.stored_type = "uint8";
         if (video) field.shape[2] = 3;
+      } else if (feature.pixels) {
+        field.kind = StepKind::kImage;
+        field.type = ElementType::kUInt8;
       } else if (feature.dtype == "string") {
         field.kind = StepKind::kText;
         field.stored_type.clear();
@@ -171,7 +281,10 @@ struct LeRobotEpisodes::Impl final : LeRobotDetails {
         leave(feature.name, format("its dtype {} is not read", feature.dtype));
         continue;
       }
-      LeRobotField where{.place = video ? LeRobotField::Place::kVideo : LeRobotField::Place::kColumn};
+      LeRobotField where{.place = video            ? LeRobotField::Place::kVideo
+                                  : feature.pixels ? LeRobotField::Place::kPixels
+                                                   : LeRobotField::Place::kColumn,
+                         .channels_first = feature.channels_first};
       if (video)
         where.camera = static_cast<std::size_t>(std::find(known.cameras.begin(), known.cameras.end(), feature.name) -
                                                 known.cameras.begin());
@@ -238,18 +351,28 @@ struct LeRobotEpisodes::Impl final : LeRobotDetails {
     return tables.get(file, [&] { return open_parquet(known.data_files[file]); });
   }
   void count_bytes(std::int64_t episode, std::int64_t bytes) const override { cache.grow(episode, bytes); }
+  void say_matched_by_number(std::int64_t number, double farthest) const override {
+    std::call_once(said_matched, [&] {
+      log::warning(
+          "{}: timestamps of episode {} lie up to {:.3f} s from its number of steps at {} per second; its video "
+          "has one frame per step, so frames are matched by their number, there and wherever it is so",
+          name, number, farthest, known.fps);
+    });
+  }
 
   LeRobotSettings settings;
   fs::path folder;
   std::string name;
   LeRobotInfo known;
   std::vector<const LeRobotEpisodeInfo*> episodes;  // that are selected
+  std::set<std::int64_t> placed;                    // numbers of episodes that place_rows() found
   std::vector<StepField> fields;
   std::vector<LeRobotField> field_places;
   std::vector<std::pair<std::string, std::string>> others;  // what is no field, and why
   std::vector<std::string> metadata = lerobot_metadata_names(), skipped;
   VideoFrames frames;
   mutable OpenTables tables;
+  mutable std::once_flag said_matched;
   mutable EpisodeCache cache;
 };
 
@@ -386,6 +509,25 @@ std::vector<std::string> LeRobotEpisodes::element_names(const std::string& field
   for (const LeRobotFeature& feature : impl_->known.features)
     if (feature.name == field_name) return feature.names;
   return {};
+}
+
+std::int64_t LeRobotEpisodes::number(std::int64_t episode) const {
+  return impl_->episodes[static_cast<std::size_t>(episode)]->number;
+}
+double LeRobotEpisodes::fps() const {
+  return impl_->known.fps;
+}
+const std::string& LeRobotEpisodes::robot_type() const {
+  return impl_->known.robot_type;
+}
+
+std::optional<LeRobotInterval> LeRobotEpisodes::video(std::int64_t episode, std::size_t field) const {
+  const LeRobotField& place = impl_->field_places[field];
+  if (place.place != LeRobotField::Place::kVideo) return std::nullopt;
+  const LeRobotEpisodeInfo& info = *impl_->episodes[static_cast<std::size_t>(episode)];
+  const LeRobotVideo& video = info.videos[place.camera];
+  const double end = video.end > 0 ? video.end : video.begin + static_cast<double>(info.steps) / impl_->known.fps;
+  return LeRobotInterval{.file = impl_->known.video_files[video.file], .begin = video.begin, .end = end};
 }
 
 std::string LeRobotEpisodes::why_no_field(const std::string& field_name) const {

@@ -2,6 +2,7 @@
 #pragma once
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,12 @@ struct LeRobotSettings {
   double tolerance_s = kFrameTolerance;
   int threads = 0;                    ///< that look through the tables; 0: as many as the process has cores
   std::string index_cache = "never";  ///< where it is kept which episodes are damaged: as EpisodeNotes takes it
+};
+
+/// A part of a video file.
+struct LeRobotInterval {
+  std::filesystem::path file;
+  double begin = 0, end = 0;  ///< s
 };
 
 /// A step has every feature of meta/info.json under its own name: numbers and bools with the shape that is said there
@@ -52,6 +59,12 @@ class LeRobotEpisodes final : public EpisodeSource {
   std::vector<std::string> left_out() const override;
   std::string why_no_field(const std::string& field_name) const override;
   std::vector<std::string> element_names(const std::string& field_name) const override;
+  /// Its episode_index in the set.
+  std::int64_t number(std::int64_t episode) const;
+  double fps() const;
+  const std::string& robot_type() const;
+  /// Where the frames of an episode lie that are a field's pictures; nothing for a field that is no video.
+  std::optional<LeRobotInterval> video(std::int64_t episode, std::size_t field) const;
 
  private:
   struct Impl;

@@ -24,6 +24,8 @@ using LeRobotJson = nlohmann::ordered_json;  // features in the order of the fil
 constexpr std::int64_t kMostEpisodes = std::int64_t{1} << 26, kMostSteps = std::int64_t{1} << 28,
                        kMostElements = std::int64_t{1} << 31;
 
+constexpr std::int64_t kSmallestCamera = 8;  // pixels: smaller arrays of 1 or 3 channels are a few numbers
+
 /// A number of episodes, steps or files that json must hold. Throws Error naming file and key.
 std::int64_t count_of(const LeRobotJson& json, const char* key, const std::string& source) {
   const auto found = json.find(key);
@@ -75,6 +77,15 @@ LeRobotFeature feature_of(const std::string& name, const LeRobotJson& json, cons
         if (info != json.end() && info->is_object() && info->contains(key) && (*info)[key].is_boolean())
           feature.depth = feature.depth || (*info)[key].get<bool>();
       }
+  } else if (feature.dtype == "uint8" && feature.shape.size() == 3) {
+    const auto channels = [](std::int64_t n) { return n == 1 || n == 3; };
+    const auto side = [](std::int64_t n) { return n >= kSmallestCamera; };
+    const std::vector<std::int64_t>& s = feature.shape;
+    feature.pixels = channels(s[2]) && side(s[0]) && side(s[1]);
+    if (!feature.pixels && channels(s[0]) && side(s[1]) && side(s[2])) {
+      feature.pixels = feature.channels_first = true;
+      std::rotate(feature.shape.begin(), feature.shape.begin() + 1, feature.shape.end());
+    }
   } else if (feature.shape.size() == 1 && feature.shape[0] == 1) {
     feature.shape.clear();  // lies as a plain value
   }
@@ -122,6 +133,26 @@ std::vector<T> whole_column(const ParquetFile& table, const std::string& name, c
   return values;
 }
 
+/// The objects of a file with one JSON object on each line, with the number of the line.
+std::vector<std::pair<std::int64_t, LeRobotJson>> read_json_lines(const fs::path& path, const char* example) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  const std::string text = read_file(path);
+  std::vector<std::pair<std::int64_t, LeRobotJson>> objects;
+  std::int64_t line = 0;
+  for (std::size_t begin = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string_view entry = std::string_view(text).substr(begin, end - begin);
+    begin = end + 1, ++line;
+    if (entry.find_first_not_of(" \r\t") == std::string_view::npos) continue;
+    LeRobotJson json = LeRobotJson::parse(entry, nullptr, false);
+    COHORT_THROW_UNLESS(
+        json.is_object(), "{}: line {} is no JSON object, but '{}': the file has one object on each line, such as {}",
+        path.string(), line, entry.substr(0, entry.find_last_not_of(" \r\t") + 1).substr(0, 60), example);
+    objects.emplace_back(line, std::move(json));
+  }
+  return objects;
+}
+
 void read_tasks(const fs::path& folder, LeRobotInfo& info, bool tables) {
   const fs::path path = folder / "meta" / (tables ? "tasks.parquet" : "tasks.jsonl");
   std::error_code error;
@@ -139,16 +170,10 @@ void read_tasks(const fs::path& folder, LeRobotInfo& info, bool tables) {
     for (std::size_t i = 0; i < numbers.size(); ++i) info.tasks[numbers[i]] = std::move(texts[i]);
     return;
   }
-  const std::string text = read_file(path);
-  std::int64_t line = 0;
-  for (std::size_t begin = 0; begin < text.size(); ++line) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    const std::string_view entry = std::string_view(text).substr(begin, end - begin);
-    begin = end + 1;
-    if (entry.find_first_not_of(" \r\t") == std::string_view::npos) continue;
-    const LeRobotJson json = LeRobotJson::parse(entry, nullptr, false);
-    COHORT_THROW_UNLESS(json.is_object() && json.contains("task") && json["task"].is_string(),
-                        "{}: line {} names no task", path.string(), line + 1);
+  constexpr const char* kExample = R"({"task_index": 0, "task": "open the drawer"})";
+  for (const auto& [line, json] : read_json_lines(path, kExample)) {
+    COHORT_THROW_UNLESS(json.contains("task") && json["task"].is_string(),
+                        "{}: line {} has no text `task`; a line is such as {}", path.string(), line, kExample);
     info.tasks[count_of(json, "task_index", path.string())] = json["task"].get<std::string>();
   }
 }
@@ -238,16 +263,9 @@ void read_episode_tables(const fs::path& folder, LeRobotInfo& info, const std::s
 void read_episode_lines(const fs::path& folder, LeRobotInfo& info, const std::string& data_path,
                         const std::string& video_path, std::int64_t chunk_size) {
   const fs::path path = folder / "meta" / "episodes.jsonl";
-  const std::string text = read_file(path);
-  std::int64_t line = 0;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    const std::string_view entry = std::string_view(text).substr(begin, end - begin);
-    begin = end + 1, ++line;
-    if (entry.find_first_not_of(" \r\t") == std::string_view::npos) continue;
+  for (const auto& [line, json] :
+       read_json_lines(path, R"({"episode_index": 0, "tasks": ["open the drawer"], "length": 120})")) {
     const std::string source = format("{}: line {}", path.string(), line);
-    const LeRobotJson json = LeRobotJson::parse(entry, nullptr, false);
-    COHORT_THROW_UNLESS(json.is_object(), "{} is no JSON object", source);
     LeRobotEpisodeInfo episode{.number = count_of(json, "episode_index", source),
                                .steps = count_of(json, "length", source)};
     COHORT_THROW_UNLESS(episode.steps > 0, "{}: episode {} has no steps", source, episode.number);
@@ -291,9 +309,12 @@ void read_splits(const LeRobotJson& json, LeRobotInfo& info, const std::string& 
         if (first.ec == std::errc() && first.ptr != to && *first.ptr == ':')
           if (std::from_chars(first.ptr + 1, to, end).ptr != to) end = -1;
       }
-      COHORT_THROW_UNLESS(begin >= 0 && end >= begin && end <= total,
-                          "{}: the split {} is {}; it is FIRST:END within the {} episodes, e.g. \"0:{}\"", source, name,
-                          range.dump(), total, total);
+      COHORT_THROW_UNLESS(
+          begin >= 0 && end >= begin && end <= total,
+          "{}: the split {} is {}; it is FIRST:END within the {} episodes that meta/ lists: write \"0:{}\" "
+          "there where it is all of them (episodes are counted in their order, gaps in their numbers are "
+          "no matter)",
+          source, name, range.dump(), total, total);
       add(name, begin, end);
     }
   if (info.splits.splits.empty()) add("train", 0, total);
@@ -381,8 +402,11 @@ LeRobotInfo read_lerobot_info(const fs::path& folder) {
   if (json.contains("total_episodes")) {
     const std::int64_t total = count_of(json, "total_episodes", source);
     COHORT_THROW_UNLESS(total == static_cast<std::int64_t>(info.episodes.size()),
-                        "{}: total_episodes is {}, but meta/ lists {} episodes: copy meta/ again", source, total,
-                        info.episodes.size());
+                        "{}: total_episodes is {}, but {} lists {} episodes: where episodes were deleted on purpose, "
+                        "write \"total_episodes\": {} there, and \"splits\": {{\"train\": \"0:{}\"}}; else copy "
+                        "meta/ again",
+                        source, total, tables ? "meta/episodes" : "meta/episodes.jsonl", info.episodes.size(),
+                        info.episodes.size(), info.episodes.size());
   }
   info.splits.name = folder.string();
   read_splits(json, info, source);

@@ -23,6 +23,8 @@ struct LeRobotFeature {
   std::vector<std::int64_t> shape;      ///< of one step; of pictures height, width, channels, however the file has it
   bool depth = false;                   ///< a depth map
   std::vector<std::string> names = {};  ///< of the elements of numbers, where they are known
+  bool pixels = false;                  ///< a picture as an array of uint8 in the tables
+  bool channels_first = false;  ///< of pixels: they lie as (channels, height, width), not (height, width, channels)
 };
 
 /// Where the pictures of an episode's camera lie.

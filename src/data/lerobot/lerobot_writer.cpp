@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <optional>
 
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include "data/lerobot/lerobot_videos.h"
 #include "data/lerobot/parquet_file.h"
 #include "data/lerobot/parquet_writer.h"
+#include "data/lerobot/video_frames.h"
 
 namespace cohort::data {
 namespace fs = std::filesystem;
@@ -109,6 +111,11 @@ struct LeRobotWriter::Impl {
     work += format(".incomplete{}", ::getpid());
     for (const LeRobotFeature& feature : features) {
       if (feature.dtype != "video") continue;
+      if (settings.keep_videos) {
+        video_codecs.emplace_back();
+        kept.push_back({.name = feature.name});
+        continue;
+      }
       const int height = static_cast<int>(feature.shape[0]), width = static_cast<int>(feature.shape[1]);
       VideoSettings coding = lerobot_video_settings(settings.vcodec, height, width);
       video_codecs.push_back(lerobot_codec_name(coding));
@@ -163,6 +170,13 @@ struct LeRobotWriter::Impl {
     table_rows = 0;
   }
 
+  /// Files of a camera that exist already.
+  struct KeptVideos {
+    std::string name;                            // of the feature
+    std::map<fs::path, std::int64_t> numbers{};  // by the file that was copied
+    LeRobotVideoPlace place{};                   // of the episode that is being written
+  };
+
   fs::path target, work, table_path;
   LeRobotWriterSettings settings;
   std::vector<std::string> notes;
@@ -170,6 +184,7 @@ struct LeRobotWriter::Impl {
   std::size_t given;  // features that the caller named
   std::vector<ParquetNewColumn> columns;
   std::vector<LeRobotVideos> videos;
+  std::vector<KeptVideos> kept;
   std::vector<std::string> video_codecs;
   std::optional<LeRobotMeta> meta;
   std::unique_ptr<ParquetWriter> table;
@@ -243,6 +258,28 @@ void LeRobotWriter::add_picture(std::size_t f, const StoredImage& picture) {
   values.paths.push_back(format("frame-{:06}.{}", step, values.texts.back().starts_with("\x89PNG") ? "png" : "jpg"));
 }
 
+void LeRobotWriter::keep_video(std::size_t f, const fs::path& file, double begin, double end,
+                               const PictureStatistics& sampled) {
+  Impl& impl = *impl_;
+  COHORT_CHECK(impl.settings.keep_videos && impl.features[f].dtype == "video", "{} is no video that is kept",
+               impl.features[f].name);
+  Impl::KeptVideos& kept = impl.kept[impl.camera_of(f)];
+  const auto [known, is_new] = kept.numbers.try_emplace(file, static_cast<std::int64_t>(kept.numbers.size()));
+  if (is_new) {
+    const fs::path to = impl.work / lerobot_video_path(kept.name, known->second, impl.settings.chunks_size);
+    fs::create_directories(to.parent_path());
+    std::error_code error;
+    fs::copy_file(file, to, error);
+    COHORT_THROW_UNLESS(!error, "cannot copy {} to {}: {}", file.string(), to.string(), error.message());
+    sync_path(to);
+    std::string& codec = impl.video_codecs[impl.camera_of(f)];
+    if (codec.empty()) codec = read_video_index(file).codec;
+  }
+  kept.place = {.number = known->second, .begin = begin, .end = end};
+  impl.values.at(f).pictures = impl.steps;
+  impl.values.at(f).statistics = sampled;
+}
+
 void LeRobotWriter::end_episode(const std::vector<std::string>& tasks, const std::vector<std::string>& notes) {
   Impl& impl = *impl_;
   const auto steps = static_cast<std::size_t>(impl.steps);
@@ -276,7 +313,9 @@ void LeRobotWriter::end_episode(const std::vector<std::string>& tasks, const std
     const bool picture = feature.dtype == "video" || feature.dtype == "image";
     COHORT_CHECK(!picture || values.pictures == impl.steps, "{} pictures of {} in {} steps", values.pictures,
                  feature.name, steps);
-    if (feature.dtype == "video") entry.videos.push_back(impl.videos[impl.camera_of(f)].end_episode());
+    if (feature.dtype == "video")
+      entry.videos.push_back(impl.settings.keep_videos ? impl.kept[impl.camera_of(f)].place
+                                                       : impl.videos[impl.camera_of(f)].end_episode());
     if (picture)
       entry.statistics.push_back(values.statistics.finish());
     else if (feature.dtype == "string")

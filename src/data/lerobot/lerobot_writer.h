@@ -23,6 +23,7 @@
 
 #include "data/episodes.h"
 #include "data/lerobot/lerobot_info.h"
+#include "data/lerobot/lerobot_statistics.h"
 
 namespace cohort::data {
 
@@ -30,6 +31,7 @@ struct LeRobotWriterSettings {
   double fps = 30;                           ///< steps per second, > 0
   std::string robot_type = "";               ///< empty: not known
   std::string vcodec = "auto";               ///< of features of the dtype video: lerobot_video_settings()
+  bool keep_videos = false;                  ///< they exist: keep_video() takes the place of add_picture()
   std::int64_t chunks_size = 1000;           ///< files in a folder
   std::int64_t data_files_size_in_mb = 100;  ///< MiB, at which another file is begun
   std::int64_t video_files_size_in_mb = 200;
@@ -55,6 +57,10 @@ class LeRobotWriter {
   void add_texts(std::size_t feature, std::vector<std::string> texts);
   /// The next step's picture. Throws Error where it is not of the feature's size.
   void add_picture(std::size_t feature, const StoredImage& picture);
+  /// The episode's frames of a feature of the dtype video are those of `file` from begin to end (s). The file is copied
+  /// once, whole, and nothing is coded again. `sampled`: its pictures at sampled_frames(), for the statistics.
+  void keep_video(std::size_t feature, const std::filesystem::path& file, double begin, double end,
+                  const PictureStatistics& sampled);
   /// `tasks`: of every step. `notes`: in the order of the constructor's.
   void end_episode(const std::vector<std::string>& tasks, const std::vector<std::string>& notes = {});
   /// Writes meta/ and moves everything into place. Throws Error for a set without an episode.

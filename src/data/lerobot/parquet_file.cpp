@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 
 #include "core/error.h"
+#include "core/placeholder_file.h"
 
 namespace cohort::data {
 namespace fs = std::filesystem;
@@ -65,6 +66,7 @@ const ParquetPlugin& load_parquet_plugin() {
 std::shared_ptr<const ParquetFile> open_parquet(const fs::path& path) {
   std::error_code error;
   COHORT_THROW_UNLESS(fs::is_regular_file(path, error), "there is no file {}", path.string());
+  refuse_placeholder(path);
   return load_parquet_plugin().open(path.string());
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/placeholder_file.h"
 #include "core/video_functions.h"
 
 namespace cohort::data {
@@ -41,14 +42,31 @@ struct ScalerDeleter {
   void operator()(SwsContext* s) const { sws_freeContext(s); }
 };
 
+void quieten() {
+  static std::once_flag quiet;
+  std::call_once(quiet, [] { av_log_set_level(AV_LOG_FATAL); });  // what matters is in our messages
+}
+
+/// `tick`: s, the stream's unit of time.
+VideoSummary summary_of(const AVStream& stream, double tick) {
+  const double begin = stream.start_time == AV_NOPTS_VALUE ? 0 : static_cast<double>(stream.start_time) * tick;
+  const bool said = stream.duration != AV_NOPTS_VALUE && stream.duration > 0;
+  return {.height = stream.codecpar->height,
+          .width = stream.codecpar->width,
+          .end = said ? begin + static_cast<double>(stream.duration) * tick : 0,
+          .begin = begin,
+          .frames = stream.nb_frames,
+          .codec = avcodec_get_name(stream.codecpar->codec_id)};
+}
+
 class VideoDecoder {
  public:
   explicit VideoDecoder(const fs::path& file) : path_(file.string()) {
-    static std::once_flag quiet;
-    std::call_once(quiet, [] { av_log_set_level(AV_LOG_FATAL); });  // what matters is in our messages
+    quieten();
     std::error_code error;
     COHORT_THROW_UNLESS(fs::is_regular_file(file, error), "there is no video {}; copy it from where the data set is",
                         path_);
+    refuse_placeholder(file);
     AVFormatContext* opened = nullptr;
     check(avformat_open_input(&opened, path_.c_str(), nullptr, nullptr), "it is no video that can be opened");
     input_.reset(opened);
@@ -74,13 +92,7 @@ class VideoDecoder {
   }
 
   const std::string& path() const { return path_; }
-  VideoSummary summary() const {
-    const double begin = stream_->start_time == AV_NOPTS_VALUE ? 0 : static_cast<double>(stream_->start_time) * tick_;
-    const bool said = stream_->duration != AV_NOPTS_VALUE && stream_->duration > 0;
-    return {.height = stream_->codecpar->height,
-            .width = stream_->codecpar->width,
-            .end = said ? begin + static_cast<double>(stream_->duration) * tick_ : 0};
-  }
+  VideoSummary summary() const { return summary_of(*stream_, tick_); }
   std::int64_t bytes() const {
     const std::int64_t pixels = std::int64_t{stream_->codecpar->height} * stream_->codecpar->width;
     return std::int64_t{1 << 18} + pixels * 3 / 2 * kFramesOfDecoder + pixels * 3;
@@ -310,6 +322,24 @@ std::int64_t VideoFrames::bytes() const {
 
 std::int64_t VideoFrames::seeks() const {
   return impl_->seeks;
+}
+
+VideoSummary read_video_index(const fs::path& file) {
+  quieten();
+  std::error_code error;
+  COHORT_THROW_UNLESS(fs::is_regular_file(file, error), "there is no video {}; copy it from where the data set is",
+                      file.string());
+  refuse_placeholder(file);
+  AVFormatContext* opened = nullptr;
+  const int code = avformat_open_input(&opened, file.c_str(), nullptr, nullptr);
+  COHORT_THROW_UNLESS(code >= 0, "{}: it is no video that can be opened ({}): it may be cut; copy it again",
+                      file.string(), video_reason(code));
+  const std::unique_ptr<AVFormatContext, InputDeleter> input(opened);
+  for (unsigned int s = 0; s < opened->nb_streams; ++s) {
+    const AVStream& stream = *opened->streams[s];
+    if (stream.codecpar->codec_type == AVMEDIA_TYPE_VIDEO) return summary_of(stream, av_q2d(stream.time_base));
+  }
+  throw Error(format("{}: there is no video in it", file.string()));
 }
 
 std::string video_frames_unavailable() {

@@ -22,8 +22,15 @@ struct VideoFrame {
 /// What a file says about its video.
 struct VideoSummary {
   std::int64_t height = 0, width = 0;
-  double end = 0;  ///< s, where the last frame ends; 0 where it is not said
+  double end = 0;           ///< s, where the last frame ends; 0 where it is not said
+  double begin = 0;         ///< s, where the first frame begins
+  std::int64_t frames = 0;  ///< 0 where it is not said
+  std::string codec = {};   ///< FFmpeg's name: h264, av1, ...
 };
+
+/// What the container's index says, without decoding anything: cheap for thousands of files. Throws Error naming the
+/// file where it is missing, empty, cut so that its index is lost, or no video.
+VideoSummary read_video_index(const std::filesystem::path& file);
 
 /// Keeps decoders open, so that frames one after another are decoded one after another. A frame that lies ahead is
 /// decoded towards from where a decoder stands, unless a key frame lies between; else from the key frame before it.

@@ -6,6 +6,10 @@ namespace cohort::data {
 
 struct VideoFrames::Impl {};
 
+VideoSummary read_video_index(const std::filesystem::path&) {
+  throw Error(video_frames_unavailable());
+}
+
 std::string video_frames_unavailable() {
   return "this build has no FFmpeg, so it reads no video: install libavcodec-dev, libavformat-dev, libavutil-dev and "
          "libswscale-dev, configure and build again";

@@ -123,6 +123,16 @@ SplitRange select_one(const DatasetInfo& info, const std::string& part, const st
                        names.empty() ? "none" : names));
   }
   const std::int64_t size = split->size();
+  if (size == 0) {
+    std::string full;
+    for (const SplitInfo& s : info.splits)
+      if (s.size() > 0) full += (full.empty() ? "" : ", ") + s.name;
+    throw Error(format("the split '{}' of the data set {} is empty{}; splits with records: {}", name, info.name,
+                       split->shard_lengths.empty()
+                           ? ": dataset_info.json gives it no shardLengths, for it was not prepared to its end"
+                           : "",
+                       full.empty() ? "none" : full));
+  }
   if (bracket == std::string::npos) return {name, 0, size};
   COHORT_THROW_UNLESS(part.ends_with(']'), "the split '{}' lacks its closing ]", expression);
   const std::string selector = part.substr(bracket + 1, part.size() - bracket - 2);
@@ -206,10 +216,11 @@ DatasetInfo parse_dataset_info(std::string_view json, const std::string& source)
     split.filepath_template = text_of(json_split, "filepathTemplate", source, split.filepath_template);
     if (json_split.contains("numBytes")) split.bytes = number(json_split["numBytes"], source, "numBytes");
     const auto lengths = json_split.find("shardLengths");
-    COHORT_THROW_UNLESS(lengths != json_split.end() && lengths->is_array() && !lengths->empty(),
-                        "{}: split {} has no shardLengths: the data set was not prepared to its end", source,
-                        split.name);
-    for (const Json& length : *lengths) {
+    const bool said = lengths != json_split.end() && !lengths->is_null();
+    COHORT_THROW_UNLESS(!said || lengths->is_array(), "{}: split {}: shardLengths is {}, no list", source, split.name,
+                        said ? lengths->dump() : "");
+    static const Json kNone = Json::array();  // an empty split is a fault for whoever asks for it: select_split()
+    for (const Json& length : said ? *lengths : kNone) {
       split.shard_lengths.push_back(number(length, source, "a shard's length"));
       COHORT_THROW_UNLESS(split.shard_lengths.back() >= 0 && split.shard_lengths.back() < std::int64_t{1} << 40,
                           "{}: a shard of split {} has {} records", source, split.name, split.shard_lengths.back());
@@ -304,7 +315,9 @@ std::vector<SplitRange> select_split(const DatasetInfo& info, const std::string&
     while (!part.empty() && blank(part.front())) part.erase(0, 1);
     COHORT_THROW_UNLESS(!part.empty(), "the split '{}' has an empty part", expression);
     if (part == "all") {
-      for (const SplitInfo& split : info.splits) ranges.push_back({split.name, 0, split.size()});
+      for (const SplitInfo& split : info.splits)
+        if (split.size() > 0) ranges.push_back({split.name, 0, split.size()});
+      COHORT_THROW_UNLESS(!ranges.empty(), "the data set {} has no split with records", info.name);
     } else {
       ranges.push_back(select_one(info, part, expression));
     }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <limits>
 #include <numeric>
@@ -17,6 +18,37 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::uint64_t kIndexFromBytes = 64 << 20;  // below, the shards are read faster than an index is worth
+
+/// What lies in the folder in a split's name: its shards may have been renamed, or be of another preparation.
+std::string shards_there(const fs::path& folder, const DatasetInfo& info, const SplitInfo& split) {
+  constexpr std::size_t kMostNamed = 8;
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (name.find("tfrecord") != std::string::npos) names.push_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  const auto of_split = [&](const std::string& name) { return name.find("-" + split.name + ".") != std::string::npos; };
+  std::stable_partition(names.begin(), names.end(), of_split);
+  if (names.empty()) return "the folder holds no TFRecord file";
+  std::string list;
+  for (std::size_t i = 0; i < std::min(names.size(), kMostNamed); ++i) list += (i == 0 ? "" : ", ") + names[i];
+  if (names.size() > kMostNamed) list += format(" and {} more", names.size() - kMostNamed);
+  // cups-train.tfrecord-00000-of-00008
+  const std::size_t of = names.front().rfind("-of-");
+  std::int64_t said = 0;
+  if (of != std::string::npos)
+    std::from_chars(names.front().data() + of + 4, names.front().data() + names.front().size(), said);
+  const bool other =
+      of_split(names.front()) && said > 0 && said != static_cast<std::int64_t>(split.shard_lengths.size());
+  return format(
+      "the folder holds {}{}", list,
+      other ? format("; the first is of {} shards: dataset_info.json is of another preparation of {}, or the file was "
+                     "renamed",
+                     said, info.name)
+            : "");
+}
 
 /// What a sound record's number in its shard may be: one number, but for those between two gaps of unknown size.
 struct RecordNumber {
@@ -110,10 +142,10 @@ RldsRecords::RldsRecords(const fs::path& path, const RldsSettings& settings)
       while (known < shards.size() && shards[known].path != shard) ++known;
       if (known == shards.size()) {
         COHORT_THROW_UNLESS(fs::exists(shard),
-                            "shard {} is missing: {} says that split {} has {}; copy the missing one, or select other "
-                            "records with data.splits (--split of cohort data)",
+                            "shard {} is missing: {} says that split {} has {} with {} records; {}; copy the missing "
+                            "one, or select other records with data.splits (--split of cohort data)",
                             shard.string(), (folder_ / "dataset_info.json").string(), split->name,
-                            split->shard_lengths.size());
+                            split->shard_lengths.size(), split->size(), shards_there(folder_, info_, *split));
         shards.push_back({shard, length});
       }
       pieces.push_back({known, begin, end});

@@ -9,6 +9,11 @@ namespace {
 
 constexpr double kEpsilon = 1e-8;  // octo, data/utils/data_utils.py, normalize_action_and_proprio
 
+/// A spread of quantiles or a standard deviation below this part of max - min is nearly nothing: the element keeps one
+/// value but for rare steps (a gripper that opens once in a thousand), and dividing by it would throw these far away, or
+/// clip them, so that no answer could be what was recorded. Small, for quantiles are there to disregard outliers.
+constexpr double kNearlyNothing = 1e-5;
+
 }  // namespace
 
 Normalizer::Normalizer(const std::vector<std::string>& kinds, std::span<const std::int64_t> widths,
@@ -29,7 +34,10 @@ Normalizer::Normalizer(const std::vector<std::string>& kinds, std::span<const st
                           "data set or configuration; compute them again",
                           what, statistics.width());
       Element element;
-      if (kind != "none" && statistics.min[e] >= statistics.max[e]) {
+      const auto sparse = [&](double spread) {
+        return !(spread > std::max(kEpsilon, kNearlyNothing * (statistics.max[e] - statistics.min[e])));
+      };
+      if (kind != "none" && statistics.max[e] - statistics.min[e] <= kEpsilon) {
         COHORT_THROW_UNLESS(constant != "error",
                             "{}: element {} (component {}) is {} in every step, so it cannot be normalised; leave it "
                             "out, normalise it by none, or set constant_elements to keep or zero",
@@ -39,14 +47,22 @@ Normalizer::Normalizer(const std::vector<std::string>& kinds, std::span<const st
           element.factor = 0;
           element.inverted_constant = true;
         }
-      } else if (kind == "normal") {
+      } else if (kind == "normal" && !sparse(statistics.std[e])) {
         element.shift = statistics.mean[e];
         element.factor = 1 / (statistics.std[e] + kEpsilon);
       } else if (kind != "none") {
-        const std::vector<double>& low = kind == "bounds" ? statistics.min : statistics.q01;
-        const std::vector<double>& high = kind == "bounds" ? statistics.max : statistics.q99;
-        COHORT_THROW_UNLESS(e < low.size() && e < high.size(),
+        const bool quantiles = kind == "quantiles";
+        COHORT_THROW_UNLESS(!quantiles || (e < statistics.q01.size() && e < statistics.q99.size()),
                             "{}: the statistics have no quantiles; compute them again", what);
+        const bool by_bounds = kind == "bounds" || kind == "normal" || sparse(statistics.q99[e] - statistics.q01[e]);
+        const std::vector<double>& low = by_bounds ? statistics.min : statistics.q01;
+        const std::vector<double>& high = by_bounds ? statistics.max : statistics.q99;
+        if (by_bounds && kind != "bounds")
+          notes_.push_back(format(
+              "{}: element {} is {} by its {}, nearly nothing beside its range of {} to {}: it is "
+              "normalised by bounds instead of {}",
+              what, e, quantiles ? statistics.q99[e] - statistics.q01[e] : statistics.std[e],
+              quantiles ? "1 % and 99 % quantiles" : "standard deviation", statistics.min[e], statistics.max[e], kind));
         element.shift = low[e];
         element.factor = 2 / (high[e] - low[e] + kEpsilon);
         element.offset = -1;

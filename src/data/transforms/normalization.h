@@ -18,6 +18,8 @@ struct VectorStatistics {
 ///   bounds     2 (x - min) / (max - min + 1e-8) - 1, clipped to [-1, 1]: the DROID pipeline's
 ///   quantiles  the same from the 1 % to the 99 % quantile
 ///   normal     (x - mean) / (std + 1e-8)
+/// An element whose quantiles, or standard deviation, is below 1e-8 or a hundred thousandth of its range, is normalised by bounds, and
+/// notes() say so: it is the same in almost all steps, and the rare others are what matters.
 class Normalizer {
  public:
   /// `kinds` has one entry for all, or one per component; `widths` are the components' widths. constant: what an
@@ -27,6 +29,8 @@ class Normalizer {
              const VectorStatistics& statistics, const std::string& constant, const std::string& what);
 
   std::size_t width() const { return elements_.size(); }
+  /// A line for each element that is normalised in another way than its kind says.
+  const std::vector<std::string>& notes() const { return notes_; }
   /// In place, rows of width().
   void normalize(std::span<float> rows) const;
   void denormalize(std::span<float> rows) const;
@@ -39,6 +43,7 @@ class Normalizer {
     bool inverted_constant = false;  // kind zero: back is shift
   };
   std::vector<Element> elements_;
+  std::vector<std::string> notes_;
 };
 
 }  // namespace cohort::data

@@ -14,6 +14,7 @@
 #include "core/config.h"
 #include "core/error.h"
 #include "core/files.h"
+#include "core/placeholder_file.h"
 #include "sim/model_file.h"
 #include "sim/model_info.h"
 #include "sim/mujoco/library.h"
@@ -123,6 +124,8 @@ mjSpec* parse(const Mjcf& m, double memory) {
   for (const HeightFieldSize& field : height_field_sizes(text, folder)) {
     check_size(field.name, field.rows, field.cols, memory);
   }
+  const std::string asset = placeholder_asset(text, folder);
+  if (!asset.empty()) fail(m.file.empty() ? asset : m.file + ": " + asset);
   return parse(m.file, m.xml, m.folder);
 }
 
@@ -282,6 +285,8 @@ mjSpec* parse(const Urdf& u, std::vector<std::string>& warnings, bool& fixed, Vi
     mjsMesh* mesh = mjs_asMesh(e);
     const MeshPath path = resolve_mesh(mjs_getString(mesh->file), folder);
     if (!path.problem.empty()) fail(from + path.problem);
+    const std::string fault = placeholder_fault(folder / path.file);
+    if (!fault.empty()) fail(format("{}`{}` {}", from, path.file.string(), fault));
     mjs_setString(mesh->file, path.file.c_str());
   }
   exclude_as_srdf(spec, u, warnings);

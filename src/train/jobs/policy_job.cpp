@@ -365,6 +365,7 @@ class PolicyJob : public Job {
   data::RobotDataSettings data_;
   policy::PolicySettings model_;
 
+ private:
   static constexpr std::int64_t kExamples = 6;
   static constexpr const char* kBeforeEpisode = "model.rdt.before_episode";
 

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/format.h"
+#include "core/placeholder_file.h"
 
 namespace cohort::tasks::libero::compose {
 namespace {
@@ -43,9 +44,9 @@ std::string AssetStore::add(const fs::path& file, bool colliding) {
                       kWhereFrom);
   std::string& name = name_by_path_[path];
   if (name.empty()) {
+    const std::string fault = placeholder_fault(path);
+    COHORT_THROW_UNLESS(fault.empty(), "{} {}. {}", path.string(), fault, kWhereFrom);
     const std::string bytes = read_file(path);
-    COHORT_THROW_UNLESS(!bytes.starts_with("version https://git-lfs"), "{} only names a large file: {}", path.string(),
-                        kWhereFrom);
     const std::string sha1 = sha1_of(bytes);
     name = name_by_sha1_[sha1];
     if (name.empty()) {
