@@ -263,7 +263,7 @@ class ToLeRobot {
           continue;
         }
         feature.dtype = number_dtype(field, feature.name);
-          feature.names = whole_source(source_).element_names(field.name);
+          feature.names = source_.element_names(field.name);
         if (field.type == ElementType::kFloat64 && feature.dtype == "float32")
           narrowed += (narrowed.empty() ? "" : ", ") + field.name;
       } else if (!field.fault().empty()) {

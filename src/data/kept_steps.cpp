@@ -155,6 +155,9 @@ class KeptSteps final : public EpisodeSource {
   std::int64_t skipped_count() const override { return source_->skipped_count(); }
   std::vector<std::string> left_out() const override { return source_->left_out(); }
   std::string why_no_field(const std::string& field) const override { return source_->why_no_field(field); }
+  std::vector<std::string> element_names(const std::string& field) const override {
+    return source_->element_names(field);
+  }
 
  private:
   const std::unique_ptr<EpisodeSource> source_;
