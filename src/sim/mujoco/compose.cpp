@@ -14,6 +14,7 @@
 #include "core/config.h"
 #include "core/error.h"
 #include "core/files.h"
+#include "sim/collada.h"
 #include "sim/model_file.h"
 #include "sim/model_info.h"
 #include "sim/mujoco/library.h"
@@ -205,16 +206,59 @@ std::string visuals_not_kept(const std::string& text, const std::filesystem::pat
     const std::string file = e.attribute("filename");
     std::string suffix = std::filesystem::path(file).extension().string();
     std::transform(suffix.begin(), suffix.end(), suffix.begin(), [](unsigned char c) { return std::tolower(c); });
-    if (suffix != ".stl" && suffix != ".obj" && suffix != ".msh") {
+    if (suffix != ".stl" && suffix != ".obj" && suffix != ".msh" && suffix != ".dae") {
       return format(
-          "the visual mesh `{}` (line {}) is none of STL, OBJ and MSH, which are read; convert it (`assimp export "
-          "mesh.dae mesh.obj` say) and name the new file",
-          file, e.line);
+          "the visual mesh `{}` (line {}) is none of STL, OBJ, MSH and COLLADA (.dae), which are read; convert it "
+          "(`assimp export {} mesh.obj`) and name the new file",
+          file, e.line, file);
     }
     const MeshPath path = resolve_mesh(file, folder);
     if (!path.problem.empty()) return format("line {}: {}", e.line, path.problem);
   }
   return "";
+}
+
+bool is_collada(const std::string& file) {
+  std::string suffix = std::filesystem::path(file).extension().string();
+  std::transform(suffix.begin(), suffix.end(), suffix.begin(), [](unsigned char c) { return std::tolower(c); });
+  return suffix == ".dae";
+}
+
+/// Reads the COLLADA files of a URDF's meshes, which MuJoCo does not. `folder`: of the URDF. A geom that the URDF gives
+/// no colour gets the file's.
+void read_collada_meshes(mjSpec* spec, const std::filesystem::path& folder) {
+  constexpr float kDefaultColour[4] = {0.5f, 0.5f, 0.5f, 1};
+  for (mjsElement* e = mjs_firstElement(spec, mjOBJ_MESH); e; e = mjs_nextElement(spec, e)) {
+    mjsMesh* mesh = mjs_asMesh(e);
+    const std::string named = mjs_getString(mesh->file);
+    if (!is_collada(named)) continue;
+    const MeshPath path = resolve_mesh(named, folder);
+    if (!path.problem.empty()) fail(path.problem);
+    const std::filesystem::path meshes = folder / mjs_getString(spec->compiler.meshdir);
+    std::filesystem::path file = meshes / path.file;
+    std::error_code ignored;
+    // `strippath` of MuJoCo's importer: the name alone counts.
+    if (!std::filesystem::is_regular_file(file, ignored)) file = meshes / path.file.filename();
+    if (const std::string trouble = why_unreadable(file.string()); !trouble.empty()) {
+      fail(format("mesh `{}`: {}", named, trouble));
+    }
+    TriangleMesh read;
+    try {
+      read = read_collada(read_file(file));
+    } catch (const Error& error) {
+      fail(format("mesh {}: {}", file.string(), error.what()));
+    }
+    mjs_setFloat(mesh->uservert, read.vertex.data(), static_cast<int>(read.vertex.size()));
+    mjs_setInt(mesh->userface, read.face.data(), static_cast<int>(read.face.size()));
+    mjs_setString(mesh->file, "");
+    const std::string name = mjs_getString(mjs_getName(e));
+    for (mjsElement* g = mjs_firstElement(spec, mjOBJ_GEOM); g && read.colour; g = mjs_nextElement(spec, g)) {
+      mjsGeom* geom = mjs_asGeom(g);
+      if (mjs_getString(geom->meshname) == name && std::equal(geom->rgba, geom->rgba + 4, kDefaultColour)) {
+        std::copy(read.colour->begin(), read.colour->end(), geom->rgba);
+      }
+    }
+  }
 }
 
 /// Of a URDF whose <visual> shapes are kept (MuJoCo's importer puts them into group 1 and lets them collide with
@@ -278,8 +322,10 @@ mjSpec* parse(const Urdf& u, std::vector<std::string>& warnings, bool& fixed, Vi
   } else if (!unseen.empty()) {
     warnings.push_back(from + "pictures show its collision shapes in place of the visuals: " + unseen);
   }
+  read_collada_meshes(spec, folder);
   for (mjsElement* e = mjs_firstElement(spec, mjOBJ_MESH); e && !spec->strippath; e = mjs_nextElement(spec, e)) {
     mjsMesh* mesh = mjs_asMesh(e);
+    if (mjs_getString(mesh->file)[0] == '\0') continue;  // COLLADA, which has been read
     const MeshPath path = resolve_mesh(mjs_getString(mesh->file), folder);
     if (!path.problem.empty()) fail(from + path.problem);
     mjs_setString(mesh->file, path.file.c_str());
