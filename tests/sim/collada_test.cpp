@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/format.h"
+#include "sim/obj_mesh.h"
 #include "sim/scene.h"
 #include "sim/visual_model.h"
 
@@ -123,6 +124,21 @@ TEST(Collada, AUrdfFileIsSeenByItsMeshesAndCollidesWithThem) {
   EXPECT_NEAR(part->rgba[0], 0.8, 1e-6) << "the file's own colour";
   EXPECT_EQ(seen->visual_model()->meshes.front().face.size(), 12u);
   EXPECT_EQ(build("<collision>" + mesh + "</collision>")->info().geoms.size(), 1u);
+}
+
+TEST(ObjMesh, FacesWithAndWithoutTextureCoordinatesAreAllRead) {
+  const std::string vertices = "v 0 0 0\nv 1 0 0\r\nv 1 1 0\nv 0 1 .5e0\nvt 0 0\nvn 0 0 1\n";
+  const std::string mixed = vertices + "o a\nf 1//1 2//1 3//1\nusemtl b\nf -4/1/1 -2/1/1 -1/1/1\n";
+  EXPECT_TRUE(mixes_texture_coordinates(mixed));
+  EXPECT_FALSE(mixes_texture_coordinates(vertices + "f 1//1 2//1 3//1\nf 1 3 4\n"));
+  EXPECT_FALSE(mixes_texture_coordinates(vertices + "f 1/1 2/1 3/1\nf 1/1/1 3/1/1 4/1/1\n"));
+  const TriangleMesh mesh = read_obj(mixed);
+  EXPECT_EQ(mesh.face, (std::vector<int>{0, 1, 2, 0, 2, 3}));
+  EXPECT_FLOAT_EQ(mesh.vertex[11], 0.5f);
+  EXPECT_EQ(read_obj(vertices + "f 1 2 3 4\n").face, (std::vector<int>{0, 1, 2, 0, 2, 3}));
+  EXPECT_THROW(read_obj(vertices), Error);
+  EXPECT_THROW(read_obj(vertices + "f 1 2 9\n"), Error);
+  EXPECT_THROW(read_obj("v 0 zero 0\nf 1 1 1\n"), Error);
 }
 
 }  // namespace

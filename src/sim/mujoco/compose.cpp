@@ -20,6 +20,7 @@
 #include "sim/mujoco/library.h"
 #include "sim/mujoco/numbers.h"
 #include "sim/mujoco/scene_look.h"
+#include "sim/obj_mesh.h"
 #include "sim/urdf.h"
 #include "sim/xml_elements.h"
 
@@ -218,20 +219,31 @@ std::string visuals_not_kept(const std::string& text, const std::filesystem::pat
   return "";
 }
 
-bool is_collada(const std::string& file) {
+bool has_suffix(const std::string& file, const char* wanted) {
   std::string suffix = std::filesystem::path(file).extension().string();
   std::transform(suffix.begin(), suffix.end(), suffix.begin(), [](unsigned char c) { return std::tolower(c); });
-  return suffix == ".dae";
+  return suffix == wanted;
 }
 
-/// Reads the COLLADA files of a URDF's meshes, which MuJoCo does not. `folder`: of the URDF. A geom that the URDF gives
-/// no colour gets the file's.
-void read_collada_meshes(mjSpec* spec, const std::filesystem::path& folder) {
+/// A <visual> shape, as MuJoCo's importer makes one of it.
+bool is_visual(const mjsGeom& g) {
+  return g.contype == 0 && g.conaffinity == 0 && g.group == 1;
+}
+
+/// Reads what MuJoCo does not of a URDF's meshes: COLLADA files, and OBJ files that are only looked at and of which it
+/// would leave out faces. `folder`: of the URDF. A geom that the URDF gives no colour gets the file's.
+void read_other_meshes(mjSpec* spec, const std::filesystem::path& folder) {
   constexpr float kDefaultColour[4] = {0.5f, 0.5f, 0.5f, 1};
   for (mjsElement* e = mjs_firstElement(spec, mjOBJ_MESH); e; e = mjs_nextElement(spec, e)) {
     mjsMesh* mesh = mjs_asMesh(e);
-    const std::string named = mjs_getString(mesh->file);
-    if (!is_collada(named)) continue;
+    const std::string named = mjs_getString(mesh->file), name = mjs_getString(mjs_getName(e));
+    const bool collada = has_suffix(named, ".dae");
+    if (!collada && !has_suffix(named, ".obj")) continue;
+    std::vector<mjsGeom*> users;
+    for (mjsElement* g = mjs_firstElement(spec, mjOBJ_GEOM); g; g = mjs_nextElement(spec, g)) {
+      if (mjs_getString(mjs_asGeom(g)->meshname) == name) users.push_back(mjs_asGeom(g));
+    }
+    if (!collada && !std::all_of(users.begin(), users.end(), [](const mjsGeom* g) { return is_visual(*g); })) continue;
     const MeshPath path = resolve_mesh(named, folder);
     if (!path.problem.empty()) fail(path.problem);
     const std::filesystem::path meshes = folder / mjs_getString(spec->compiler.meshdir);
@@ -244,17 +256,17 @@ void read_collada_meshes(mjSpec* spec, const std::filesystem::path& folder) {
     }
     TriangleMesh read;
     try {
-      read = read_collada(read_file(file));
+      const std::string text = read_file(file);
+      if (!collada && !mixes_texture_coordinates(text)) continue;
+      read = collada ? read_collada(text) : read_obj(text);
     } catch (const Error& error) {
       fail(format("mesh {}: {}", file.string(), error.what()));
     }
     mjs_setFloat(mesh->uservert, read.vertex.data(), static_cast<int>(read.vertex.size()));
     mjs_setInt(mesh->userface, read.face.data(), static_cast<int>(read.face.size()));
     mjs_setString(mesh->file, "");
-    const std::string name = mjs_getString(mjs_getName(e));
-    for (mjsElement* g = mjs_firstElement(spec, mjOBJ_GEOM); g && read.colour; g = mjs_nextElement(spec, g)) {
-      mjsGeom* geom = mjs_asGeom(g);
-      if (mjs_getString(geom->meshname) == name && std::equal(geom->rgba, geom->rgba + 4, kDefaultColour)) {
+    for (mjsGeom* geom : users) {
+      if (read.colour && std::equal(geom->rgba, geom->rgba + 4, kDefaultColour)) {
         std::copy(read.colour->begin(), read.colour->end(), geom->rgba);
       }
     }
@@ -265,14 +277,13 @@ void read_collada_meshes(mjSpec* spec, const std::filesystem::path& folder) {
 /// nothing): they weigh nothing, and the collision shapes of a link that has them go to group 3, which pictures leave out
 /// unless they are asked for it, as in most MJCF files. A link without visuals is seen by its collision shapes.
 void show_visuals(mjSpec* spec) {
-  const auto is_visual = [](const mjsGeom* g) { return g->contype == 0 && g->conaffinity == 0 && g->group == 1; };
   constexpr int kCollisionGroup = 3;
   for (mjsElement* b = mjs_firstElement(spec, mjOBJ_BODY); b; b = mjs_nextElement(spec, b)) {
     const std::vector<mjsElement*> geoms = children(mjs_asBody(b), mjOBJ_GEOM);
-    if (std::none_of(geoms.begin(), geoms.end(), [&](mjsElement* e) { return is_visual(mjs_asGeom(e)); })) continue;
+    if (std::none_of(geoms.begin(), geoms.end(), [&](mjsElement* e) { return is_visual(*mjs_asGeom(e)); })) continue;
     for (mjsElement* e : geoms) {
       mjsGeom* geom = mjs_asGeom(e);
-      if (is_visual(geom))
+      if (is_visual(*geom))
         geom->density = geom->mass = 0;
       else
         geom->group = kCollisionGroup;
@@ -322,10 +333,10 @@ mjSpec* parse(const Urdf& u, std::vector<std::string>& warnings, bool& fixed, Vi
   } else if (!unseen.empty()) {
     warnings.push_back(from + "pictures show its collision shapes in place of the visuals: " + unseen);
   }
-  read_collada_meshes(spec, folder);
+  read_other_meshes(spec, folder);
   for (mjsElement* e = mjs_firstElement(spec, mjOBJ_MESH); e && !spec->strippath; e = mjs_nextElement(spec, e)) {
     mjsMesh* mesh = mjs_asMesh(e);
-    if (mjs_getString(mesh->file)[0] == '\0') continue;  // COLLADA, which has been read
+    if (mjs_getString(mesh->file)[0] == '\0') continue;  // has been read
     const MeshPath path = resolve_mesh(mjs_getString(mesh->file), folder);
     if (!path.problem.empty()) fail(from + path.problem);
     mjs_setString(mesh->file, path.file.c_str());
