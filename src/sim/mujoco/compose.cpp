@@ -274,20 +274,16 @@ void read_other_meshes(mjSpec* spec, const std::filesystem::path& folder) {
 }
 
 /// Of a URDF whose <visual> shapes are kept (MuJoCo's importer puts them into group 1 and lets them collide with
-/// nothing): they weigh nothing, and the collision shapes of a link that has them go to group 3, which pictures leave out
-/// unless they are asked for it, as in most MJCF files. A link without visuals is seen by its collision shapes.
+/// nothing): they weigh nothing, and collision shapes go to group 3, which pictures leave out unless they are asked for
+/// it, as in most MJCF files. So does ROS' viewer show robots: also links without a visual by none.
 void show_visuals(mjSpec* spec) {
   constexpr int kCollisionGroup = 3;
-  for (mjsElement* b = mjs_firstElement(spec, mjOBJ_BODY); b; b = mjs_nextElement(spec, b)) {
-    const std::vector<mjsElement*> geoms = children(mjs_asBody(b), mjOBJ_GEOM);
-    if (std::none_of(geoms.begin(), geoms.end(), [&](mjsElement* e) { return is_visual(*mjs_asGeom(e)); })) continue;
-    for (mjsElement* e : geoms) {
-      mjsGeom* geom = mjs_asGeom(e);
-      if (is_visual(*geom))
-        geom->density = geom->mass = 0;
-      else
-        geom->group = kCollisionGroup;
-    }
+  for (mjsElement* e = mjs_firstElement(spec, mjOBJ_GEOM); e; e = mjs_nextElement(spec, e)) {
+    mjsGeom* geom = mjs_asGeom(e);
+    if (is_visual(*geom))
+      geom->density = geom->mass = 0;
+    else
+      geom->group = kCollisionGroup;
   }
 }
 
