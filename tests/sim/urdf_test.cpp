@@ -440,10 +440,15 @@ TEST_F(UrdfMeshes, AMissingMeshIsToldByThePartOfItsPathThatIsNotThere) {
 }
 
 TEST_F(UrdfMeshes, AFormatThatIsNotReadIsNamedWithHowToConvertIt) {
-  const std::string dae = error_of_mesh("package://arm_description/meshes/plate.dae");
-  says(dae, "plate.dae");
-  says(dae, "STL, OBJ and MSH");
-  says(dae, "assimp export");
+  write("ws/arm_description/meshes/plate.glb", "glTF");
+  const std::string glb = error_of_mesh("package://arm_description/meshes/plate.glb");
+  says(glb, "plate.glb");
+  says(glb, "STL, OBJ and MSH");
+  says(glb, "COLLADA");
+  says(glb, "assimp export");
+  const std::string empty = error_of_mesh("package://arm_description/meshes/plate.dae");
+  says(empty, "plate.dae");
+  says(empty, "holds no triangles");
 }
 
 TEST_F(UrdfMeshes, AMissingFileOfAnMjcfModelIsToldLikewise) {
