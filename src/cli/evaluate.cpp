@@ -174,7 +174,7 @@ int run_evaluate(const std::vector<std::string>& words) {
   arguments.task.take_words(0);
   reference.apply(arguments);
   if (arguments.policies.empty()) throw UsageError("--policy is needed: who is to do it");
-  std::tie(arguments.video.width, arguments.video.height) = picture_size("--video_size", video_size);
+  std::tie(arguments.video.width, arguments.video.height) = picture_size("--video_size", video_size, true);
   if (!video_groups.empty()) arguments.video.geom_groups = geom_groups(video_groups);
   // Of a benchmark with ninety tasks four of each would be many.
   const int videos_of_kind = arguments.benchmark.empty() ? 2 : 1;

@@ -10,16 +10,16 @@
 
 namespace cohort::cli {
 
-/// Width and height of "640x480", or of "256", a square. Throws UsageError naming the flag.
-inline std::pair<int, int> picture_size(const std::string& flag, const std::string& text) {
+/// Width and height of "640x480"; with `square` also of "256". Throws UsageError naming the flag.
+inline std::pair<int, int> picture_size(const std::string& flag, const std::string& text, bool square) {
   constexpr int kMost = 8192;
   int width = 0, height = 0;
   const char *begin = text.data(), *end = begin + text.size();
   const auto first = std::from_chars(begin, end, width);
-  bool whole = first.ec == std::errc() && first.ptr == end;
+  bool whole = square && first.ec == std::errc() && first.ptr == end;
   if (whole) {
     height = width;
-  } else if (first.ec == std::errc() && *first.ptr == 'x') {
+  } else if (first.ec == std::errc() && first.ptr != end && *first.ptr == 'x') {
     const auto second = std::from_chars(first.ptr + 1, end, height);
     whole = second.ec == std::errc() && second.ptr == end;
   }

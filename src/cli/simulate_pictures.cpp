@@ -41,7 +41,7 @@ void check(const PictureSettings& s) {
   if (!s.picture.empty() && !s.picture.ends_with(".png")) {
     throw UsageError(format("--picture {}: a picture's name ends in .png", s.picture));
   }
-  if (!s.size.empty()) picture_size("--size", s.size);
+  if (!s.size.empty()) picture_size("--size", s.size, false);
   if (!s.geom_groups.empty()) geom_groups(s.geom_groups);
   if (!s.wanted() && (!s.camera.empty() || !s.size.empty() || s.shadows.has_value() || !s.env_spacing.empty() ||
                       !s.geom_groups.empty())) {
@@ -81,7 +81,7 @@ SimulatePictures::SimulatePictures(sim::Scene& scene, const PictureSettings& set
   if (!settings.geom_groups.empty()) chosen.geom_groups = geom_groups(settings.geom_groups);
   p.renderer = render::make_renderer(scene, chosen);
   p.width = 640, p.height = 480;
-  if (!settings.size.empty()) std::tie(p.width, p.height) = picture_size("--size", settings.size);
+  if (!settings.size.empty()) std::tie(p.width, p.height) = picture_size("--size", settings.size, false);
   const bool together = !settings.env_spacing.empty();
   const int most = together ? kMostTogether : kMostShown;
   p.envs.resize(static_cast<std::size_t>(std::min(scene.n_envs(), most)));

@@ -181,6 +181,8 @@ void PpoOutput::finish(const std::string& status, bool failed, double seconds,
                                                {"control steps", format("{}", last_->steps)},
                                                {"control steps/s", format("{:.0f}", steps_per_s_)}})
       content.highlights.push_back(tile);
+    if (!succeeded_ && last_->episodes.success_rate == 0)
+      content.highlights.emplace_back("success in training", format("none of {} episodes", last_->episodes.ended));
     content.summary.emplace_back("trained", format("{} iterations in {}", last_->number, format_duration(seconds)));
     if (last_->reward_terms.size() > 1)
       content.summary.emplace_back("reward terms", "mean of a step in the last iteration: " + terms_text(*last_));
@@ -192,6 +194,8 @@ void PpoOutput::finish(const std::string& status, bool failed, double seconds,
 }
 
 void say_what_next(const PpoRunSettings& settings, const tasks::Task& task, const std::filesystem::path& run) {
+  if (settings.tensorboard)
+    log::info("curves   tensorboard --logdir {}", shell_quoted(report::events_folder(run).parent_path().string()));
   std::string command = format("{} evaluate --task {}", settings.program, settings.task);
   for (const std::string& setting : settings.task_settings) command += " " + shell_quoted(setting);
   if (settings.engine != "batched") command += " --engine " + settings.engine;

@@ -72,7 +72,7 @@ TEST(SimulatePictures, GroupsOfGeomsAreChosen) {
       said.output.find("groups of geoms: 1 in 1, 1 in 3, 1 in 5; pictures show 0, 1 and 2, with --geom-groups 1,3,5"),
       std::string::npos)
       << said.output;
-  for (const char* wrong : {"7", "-1", "0,", "0;3", "all", "03"}) {
+  for (const char* wrong : {"7", "-1", "0,", "0:3", "all", "03"}) {
     const auto r = run_command(simulate() + model + " --steps 1 --picture x.png --geom-groups=" + wrong);
     EXPECT_EQ(r.code, 2) << wrong;
     EXPECT_NE(r.output.find("0 to 5"), std::string::npos) << r.output;

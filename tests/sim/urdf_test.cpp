@@ -331,23 +331,29 @@ TEST(UrdfConventions, VisualsAreKeptForPicturesAndWeighNothing) {
   build(robot(missing + touched), 1, 1);
 }
 
-TEST(UrdfConventions, PicturesShowVisualsAndCollisionShapesWhereThereAreNone) {
+TEST(UrdfConventions, PicturesShowVisualsAndOfAFileWithoutThemItsCollisionShapes) {
   const auto link = [](const char* name, const std::string& shapes) {
     return format("<link name='{}'>{}{}</link>", name, kUrdfInertial, shapes);
   };
   const std::string seen = "<visual><geometry><sphere radius='.1'/></geometry></visual>",
                     touched = "<collision><geometry><box size='.1 .1 .1'/></geometry></collision>";
-  Scene scene;
-  scene.add_entity(Urdf{.file = "",
-                        .xml = "<robot name='r'>" + link("a", seen + touched) + link("b", touched) +
-                               "<joint name='j' type='revolute'><parent link='a'/><child link='b'/><axis xyz='0 0 1'/>"
-                               "<limit lower='-1' upper='1' effort='1' velocity='1'/></joint></robot>"},
-                   "robot");
-  scene.build(1);
-  std::vector<std::pair<VisualShape, int>> shapes;
-  for (const VisualGeom& g : scene.visual_model()->geoms) shapes.emplace_back(g.shape, g.group);
-  EXPECT_EQ(shapes, (std::vector<std::pair<VisualShape, int>>{
-                        {VisualShape::kSphere, 1}, {VisualShape::kBox, 3}, {VisualShape::kBox, 0}}));
+  const auto groups = [&](const std::string& of_a) {
+    Scene scene;
+    scene.add_entity(
+        Urdf{.file = "",
+             .xml = "<robot name='r'>" + link("a", of_a) + link("b", touched) +
+                    "<joint name='j' type='revolute'><parent link='a'/><child link='b'/><axis xyz='0 0 1'/>"
+                    "<limit lower='-1' upper='1' effort='1' velocity='1'/></joint></robot>"},
+        "robot");
+    scene.build(1);
+    std::vector<std::pair<VisualShape, int>> shapes;
+    for (const VisualGeom& g : scene.visual_model()->geoms) shapes.emplace_back(g.shape, g.group);
+    return shapes;
+  };
+  using Shapes = std::vector<std::pair<VisualShape, int>>;
+  EXPECT_EQ(groups(seen + touched),
+            (Shapes{{VisualShape::kSphere, 1}, {VisualShape::kBox, 3}, {VisualShape::kBox, 3}}));
+  EXPECT_EQ(groups(touched), (Shapes{{VisualShape::kBox, 0}, {VisualShape::kBox, 0}}));
 }
 
 TEST(UrdfConventions, AnSrdfFileSaysWhichLinksDoNotCollide) {
@@ -467,10 +473,15 @@ TEST_F(UrdfMeshes, AMissingMeshIsToldByThePartOfItsPathThatIsNotThere) {
 }
 
 TEST_F(UrdfMeshes, AFormatThatIsNotReadIsNamedWithHowToConvertIt) {
-  const std::string dae = error_of_mesh("package://arm_description/meshes/plate.dae");
-  says(dae, "plate.dae");
-  says(dae, "STL, OBJ and MSH");
-  says(dae, "assimp export");
+  write("ws/arm_description/meshes/plate.glb", "glTF");
+  const std::string glb = error_of_mesh("package://arm_description/meshes/plate.glb");
+  says(glb, "plate.glb");
+  says(glb, "STL, OBJ and MSH");
+  says(glb, "COLLADA");
+  says(glb, "assimp export");
+  const std::string empty = error_of_mesh("package://arm_description/meshes/plate.dae");
+  says(empty, "plate.dae");
+  says(empty, "holds no triangles");
 }
 
 TEST_F(UrdfMeshes, AMissingFileOfAnMjcfModelIsToldLikewise) {

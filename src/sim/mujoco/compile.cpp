@@ -216,9 +216,8 @@ std::string remedy(const std::string& message, std::span<const EntityDeclaration
     return where_missing(rest.substr(0, rest.find('\'')), entities);
   }
   if (says("no decoder found for mesh file")) {
-    return ". Meshes are read from STL, OBJ and MSH files: convert this one, `assimp export mesh.dae mesh.obj` say "
-           "(Debian's "
-           "package assimp-utils), and name the new file";
+    return ". Meshes are read from STL, OBJ and MSH files, those of a URDF from COLLADA (.dae), too: convert this one, "
+           "`assimp export mesh.dae mesh.obj` say (Debian's package assimp-utils), and name the new file";
   }
   const bool free_urdf = std::any_of(entities.begin(), entities.end(), [](const EntityDeclaration& e) {
     const auto* u = std::get_if<Urdf>(&e.morph);

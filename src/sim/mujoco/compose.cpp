@@ -15,11 +15,13 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/placeholder_file.h"
+#include "sim/collada.h"
 #include "sim/model_file.h"
 #include "sim/model_info.h"
 #include "sim/mujoco/library.h"
 #include "sim/mujoco/numbers.h"
 #include "sim/mujoco/scene_look.h"
+#include "sim/obj_mesh.h"
 #include "sim/urdf.h"
 #include "sim/xml_elements.h"
 
@@ -208,11 +210,11 @@ std::string visuals_not_kept(const std::string& text, const std::filesystem::pat
     const std::string file = e.attribute("filename");
     std::string suffix = std::filesystem::path(file).extension().string();
     std::transform(suffix.begin(), suffix.end(), suffix.begin(), [](unsigned char c) { return std::tolower(c); });
-    if (suffix != ".stl" && suffix != ".obj" && suffix != ".msh") {
+    if (suffix != ".stl" && suffix != ".obj" && suffix != ".msh" && suffix != ".dae") {
       return format(
-          "the visual mesh `{}` (line {}) is none of STL, OBJ and MSH, which are read; convert it (`assimp export "
-          "mesh.dae mesh.obj` say) and name the new file",
-          file, e.line);
+          "the visual mesh `{}` (line {}) is none of STL, OBJ, MSH and COLLADA (.dae), which are read; convert it "
+          "(`assimp export {} mesh.obj`) and name the new file",
+          file, e.line, file);
     }
     const MeshPath path = resolve_mesh(file, folder);
     if (!path.problem.empty()) return format("line {}: {}", e.line, path.problem);
@@ -220,22 +222,71 @@ std::string visuals_not_kept(const std::string& text, const std::filesystem::pat
   return "";
 }
 
-/// Of a URDF whose <visual> shapes are kept (MuJoCo's importer puts them into group 1 and lets them collide with
-/// nothing): they weigh nothing, and the collision shapes of a link that has them go to group 3, which pictures leave out
-/// unless they are asked for it, as in most MJCF files. A link without visuals is seen by its collision shapes.
-void show_visuals(mjSpec* spec) {
-  const auto is_visual = [](const mjsGeom* g) { return g->contype == 0 && g->conaffinity == 0 && g->group == 1; };
-  constexpr int kCollisionGroup = 3;
-  for (mjsElement* b = mjs_firstElement(spec, mjOBJ_BODY); b; b = mjs_nextElement(spec, b)) {
-    const std::vector<mjsElement*> geoms = children(mjs_asBody(b), mjOBJ_GEOM);
-    if (std::none_of(geoms.begin(), geoms.end(), [&](mjsElement* e) { return is_visual(mjs_asGeom(e)); })) continue;
-    for (mjsElement* e : geoms) {
-      mjsGeom* geom = mjs_asGeom(e);
-      if (is_visual(geom))
-        geom->density = geom->mass = 0;
-      else
-        geom->group = kCollisionGroup;
+bool has_suffix(const std::string& file, const char* wanted) {
+  std::string suffix = std::filesystem::path(file).extension().string();
+  std::transform(suffix.begin(), suffix.end(), suffix.begin(), [](unsigned char c) { return std::tolower(c); });
+  return suffix == wanted;
+}
+
+/// A <visual> shape, as MuJoCo's importer makes one of it.
+bool is_visual(const mjsGeom& g) {
+  return g.contype == 0 && g.conaffinity == 0 && g.group == 1;
+}
+
+/// Reads what MuJoCo does not of a URDF's meshes: COLLADA files, and OBJ files that are only looked at and of which it
+/// would leave out faces. `folder`: of the URDF. A geom that the URDF gives no colour gets the file's.
+void read_other_meshes(mjSpec* spec, const std::filesystem::path& folder) {
+  constexpr float kDefaultColour[4] = {0.5f, 0.5f, 0.5f, 1};
+  for (mjsElement* e = mjs_firstElement(spec, mjOBJ_MESH); e; e = mjs_nextElement(spec, e)) {
+    mjsMesh* mesh = mjs_asMesh(e);
+    const std::string named = mjs_getString(mesh->file), name = mjs_getString(mjs_getName(e));
+    const bool collada = has_suffix(named, ".dae");
+    if (!collada && !has_suffix(named, ".obj")) continue;
+    std::vector<mjsGeom*> users;
+    for (mjsElement* g = mjs_firstElement(spec, mjOBJ_GEOM); g; g = mjs_nextElement(spec, g)) {
+      if (mjs_getString(mjs_asGeom(g)->meshname) == name) users.push_back(mjs_asGeom(g));
     }
+    if (!collada && !std::all_of(users.begin(), users.end(), [](const mjsGeom* g) { return is_visual(*g); })) continue;
+    const MeshPath path = resolve_mesh(named, folder);
+    if (!path.problem.empty()) fail(path.problem);
+    const std::filesystem::path meshes = folder / mjs_getString(spec->compiler.meshdir);
+    std::filesystem::path file = meshes / path.file;
+    std::error_code ignored;
+    // `strippath` of MuJoCo's importer: the name alone counts.
+    if (!std::filesystem::is_regular_file(file, ignored)) file = meshes / path.file.filename();
+    if (const std::string trouble = why_unreadable(file.string()); !trouble.empty()) {
+      fail(format("mesh `{}`: {}", named, trouble));
+    }
+    TriangleMesh read;
+    try {
+      const std::string text = read_file(file);
+      if (!collada && !mixes_texture_coordinates(text)) continue;
+      read = collada ? read_collada(text) : read_obj(text);
+    } catch (const Error& error) {
+      fail(format("mesh {}: {}", file.string(), error.what()));
+    }
+    mjs_setFloat(mesh->uservert, read.vertex.data(), static_cast<int>(read.vertex.size()));
+    mjs_setInt(mesh->userface, read.face.data(), static_cast<int>(read.face.size()));
+    mjs_setString(mesh->file, "");
+    for (mjsGeom* geom : users) {
+      if (read.colour && std::equal(geom->rgba, geom->rgba + 4, kDefaultColour)) {
+        std::copy(read.colour->begin(), read.colour->end(), geom->rgba);
+      }
+    }
+  }
+}
+
+/// Of a URDF whose <visual> shapes are kept (MuJoCo's importer puts them into group 1 and lets them collide with
+/// nothing): they weigh nothing, and collision shapes go to group 3, which pictures leave out unless they are asked for
+/// it, as in most MJCF files. So does ROS' viewer show robots: also links without a visual by none.
+void show_visuals(mjSpec* spec) {
+  constexpr int kCollisionGroup = 3;
+  for (mjsElement* e = mjs_firstElement(spec, mjOBJ_GEOM); e; e = mjs_nextElement(spec, e)) {
+    mjsGeom* geom = mjs_asGeom(e);
+    if (is_visual(*geom))
+      geom->density = geom->mass = 0;
+    else
+      geom->group = kCollisionGroup;
   }
 }
 
@@ -281,8 +332,10 @@ mjSpec* parse(const Urdf& u, std::vector<std::string>& warnings, bool& fixed, Vi
   } else if (!unseen.empty()) {
     warnings.push_back(from + "pictures show its collision shapes in place of the visuals: " + unseen);
   }
+  read_other_meshes(spec, folder);
   for (mjsElement* e = mjs_firstElement(spec, mjOBJ_MESH); e && !spec->strippath; e = mjs_nextElement(spec, e)) {
     mjsMesh* mesh = mjs_asMesh(e);
+    if (mjs_getString(mesh->file)[0] == '\0') continue;  // has been read
     const MeshPath path = resolve_mesh(mjs_getString(mesh->file), folder);
     if (!path.problem.empty()) fail(from + path.problem);
     const std::string fault = placeholder_fault(folder / path.file);
