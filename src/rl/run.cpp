@@ -143,15 +143,16 @@ class Training {
   void warn_if_hovering_pays() {
     const Environments::Payments& paid = runner_.environments().payments();
     if (!output_ || hovering_said_ || paid.steps == 0) return;
-    const bool ends = paid.successes > 0 ? 2 * paid.ended > paid.successes
-                                         : tasks::ends_on_success_with_dense_reward(task_);
+    const bool ends =
+        paid.successes > 0 ? 2 * paid.ended > paid.successes : tasks::ends_on_success_with_dense_reward(task_);
     const double step = paid.without_success / static_cast<double>(paid.steps), going_on = step / (1 - gamma());
     const double success = paid.successes > 0 ? paid.with_success / static_cast<double>(paid.successes) : 0;
     if (!ends || step <= 0 || success >= going_on) return;
     hovering_said_ = true;
     log::warning(
         "a step of {} without success pays {:.3g} on average, and success ends the episode: going on is worth {:.3g} "
-        "({:.3g} / (1 - {:g})){}. PPO then learns to stay short of the goal: task_settings=[end_on_success=false], or a "
+        "({:.3g} / (1 - {:g})){}. PPO then learns to stay short of the goal: task_settings=[end_on_success=false], or "
+        "a "
         "bonus for success above that; `cohort tasks {} --check` looks closer",
         settings_.task, step, going_on, step, gamma(),
         paid.successes > 0 ? format(", the step that succeeds {:.3g}", success) : std::string(), settings_.task);
@@ -305,6 +306,16 @@ void go_on_from(const policy::ResumePoint& point, const PpoRunSettings& settings
     if (says) log::warning("{}={} from here on, and not {} as before", one.path, one.now, one.before);
     if (one.path == "algorithm.learning_rate") runner.set_learning_rate(settings.algorithm.learning_rate);
   }
+  const PpoSettings& ppo = settings.algorithm;
+  if (!says || ppo.schedule != "linear" || ppo.decay_iterations > 0 || !saved.is_object()) return;
+  const std::int64_t before = saved.value("max_iterations", settings.runner.max_iterations);
+  if (before != settings.runner.max_iterations)
+    log::warning(
+        "max_iterations={} stretches algorithm.schedule=linear: the learning rate goes on at {:.3g}, and with {} it "
+        "would "
+        "at {:.3g}, which algorithm.decay_iterations={} keeps",
+        settings.runner.max_iterations, linear_rate(ppo, runner.iteration(), settings.runner.max_iterations), before,
+        linear_rate(ppo, runner.iteration(), before), before);
 }
 
 }  // namespace
@@ -407,8 +418,8 @@ int run(PpoRunSettings& settings, const config::Fields& fields, const std::vecto
                                  .device = names_of(devices),
                                  .batch_size = shares.environments});
   train::install_stop_signals();
-  Training training(settings, *task, runner, ranks, watch, output ? &*output : nullptr, claimed ? &claimed->folder() : nullptr,
-                    resolved.dump());
+  Training training(settings, *task, runner, ranks, watch, output ? &*output : nullptr,
+                    claimed ? &claimed->folder() : nullptr, resolved.dump());
   if (point) training.resumed();
   const auto begin = std::chrono::steady_clock::now();
   const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };

@@ -26,26 +26,23 @@ class GuardedRows {
   /// False once after a write beyond the row's end.
   bool intact(std::size_t i) {
     const T* behind = numbers_.data() + i * stride() + width_;
-    if (std::memcmp(behind, pattern().data(), sizeof(pattern())) == 0) return true;
+    if (std::memcmp(behind, kPattern.data(), sizeof(kPattern)) == 0) return true;
     mend(i);
     return false;
   }
 
  private:
-  static constexpr std::size_t kGuard = 8;
+  static constexpr std::size_t kGuard = 32 / sizeof(T);
   using Pattern = std::array<T, kGuard>;
+  /// A number that no task computes.
+  static constexpr Pattern kPattern = [] {
+    Pattern filled{};
+    filled.fill(std::numeric_limits<T>::denorm_min() * 0x5EED);
+    return filled;
+  }();
 
   std::size_t stride() const { return width_ + kGuard; }
-  /// A number that no task computes.
-  static const Pattern& pattern() {
-    static const Pattern all = [] {
-      Pattern filled;
-      filled.fill(std::numeric_limits<T>::denorm_min() * 0x5EED);
-      return filled;
-    }();
-    return all;
-  }
-  void mend(std::size_t i) { std::copy_n(pattern().begin(), kGuard, numbers_.data() + i * stride() + width_); }
+  void mend(std::size_t i) { std::copy_n(kPattern.begin(), kGuard, numbers_.data() + i * stride() + width_); }
 
   std::size_t width_ = 0;
   std::vector<T> numbers_;

@@ -134,22 +134,45 @@ SceneTaskSetup read_fields(const TaskSettings& settings, config::Fields& fields)
   return setup;
 }
 
-std::span<float> SceneTask::ObservationRows::operator[](std::size_t field) const {
-  if (field < task_.observation_rows_.size()) return task_.observation_rows_[field].row(env_);
+SceneTask::ObservationRow SceneTask::ObservationRows::operator[](std::size_t field) const {
+  if (field < task_.observation_width_.size()) return {task_, field, task_.observation_row(field, env_)};
   task_.found_wrong(format("observe() writes field {}: the spec has {} observations, which count from 0", field,
-                           task_.observation_rows_.size()));
+                           task_.observation_width_.size()));
   // Somewhere to write to, until the step throws.
   static thread_local std::vector<float> nowhere(4096);
+  return {task_, field, nowhere};
+}
+
+std::span<float> SceneTask::observation_row(std::size_t field, std::size_t env) {
+  if (!observation_rows_.empty()) return observation_rows_[field].row(env);
+  const std::size_t width = observation_width_[field];
+  return {observations_[field].data() + env * width, width};
+}
+
+float& SceneTask::beyond(std::size_t field) {
+  if (field < observation_width_.size())
+    found_wrong(
+        format("observe() writes beyond the {} numbers of '{}' (field {}), which count from 0: change the "
+               "field's shape in the spec, or the index",
+               observation_width_[field], spec().observations[field].name, field));
+  static thread_local float nowhere = 0;
   return nowhere;
+}
+
+void SceneTask::watch_writes() {
+  observation_rows_.resize(observation_width_.size());
+  for (std::size_t f = 0; f < observation_rows_.size(); ++f)
+    observation_rows_[f].resize(as_size(n_), observation_width_[f]);
 }
 
 void SceneTask::ObservationRows::put(std::size_t field, std::initializer_list<double> values) const {
   const std::span<float> row = (*this)[field];
-  if (field < task_.observation_rows_.size() && row.size() != values.size()) {
+  if (field < task_.observation_width_.size() && row.size() != values.size()) {
     const FieldSpec& spec = task_.spec().observations[field];
-    task_.found_wrong(format("observe() puts {} numbers into '{}' (field {}), which has {}: put as many, or change the "
-                             "field's shape in the spec",
-                             values.size(), spec.name, field, row.size()));
+    task_.found_wrong(
+        format("observe() puts {} numbers into '{}' (field {}), which has {}: put as many, or change the "
+               "field's shape in the spec",
+               values.size(), spec.name, field, row.size()));
   }
   const std::size_t n = std::min(row.size(), values.size());
   for (std::size_t i = 0; i < n; ++i) row[i] = static_cast<float>(values.begin()[i]);
@@ -181,10 +204,7 @@ void SceneTask::observe_into_rows(int env, const EnvState& now) {
   for (std::size_t f = 0; f < observation_rows_.size(); ++f) {
     const std::span<float> row = observation_rows_[f].row(e);
     std::copy(row.begin(), row.end(), observations_[f].begin() + static_cast<std::ptrdiff_t>(e * row.size()));
-    if (!observation_rows_[f].intact(e))
-      found_wrong(format("observe() writes beyond the {} numbers of '{}' (field {}), which count from 0: change the "
-                         "field's shape in the spec, or the index",
-                         row.size(), spec().observations[f].name, f));
+    if (!observation_rows_[f].intact(e)) beyond(f);
   }
 }
 
@@ -224,8 +244,8 @@ SceneTask::SceneTask(const TaskSettings& settings, SceneTaskSetup setup)
 
   const auto n = as_size(n_);
   for (const FieldSpec& field : spec.observations) {
-    observation_rows_.emplace_back().resize(n, as_size(field.elements()));
-    observations_.emplace_back(n * observation_rows_.back().width());
+    observation_width_.push_back(as_size(field.elements()));
+    observations_.emplace_back(n * observation_width_.back());
   }
   reward_.resize(n), success_.resize(n), terminated_.resize(n), truncated_.resize(n), broken_.resize(n);
   terms_.resize(n * as_size(term_count_)), term_rows_.resize(n, as_size(term_count_));
@@ -286,8 +306,7 @@ void SceneTask::control_env(int env) {
   if (broken_[e]) return;
   const std::span<double> ctrl = ctrl_.row(e);
   control(env, state(env), std::span<const float>(actions_.data() + e * width, width), ctrl);
-  if (!ctrl_.intact(e))
-    found_wrong(format("control() writes beyond the model's {} controls, which count from 0", nu_));
+  if (!ctrl_.intact(e)) found_wrong(format("control() writes beyond the model's {} controls, which count from 0", nu_));
   write_row(view_ctrl_, env, ctrl);
 }
 
@@ -399,11 +418,12 @@ void SceneTask::reset(std::span<const std::int32_t> envs, std::span<const std::u
     std::copy(pos0.begin(), pos0.end(), begin.mocap_pos.begin());
     std::copy(quat0.begin(), quat0.end(), begin.mocap_quat.begin());
     start(env, RandomStream(seeds[i], RandomPurpose::kEnvironment, 0, 0), begin);
-    for (const auto& [rows, name] : {std::pair{&start_qpos_, "qpos"}, std::pair{&start_qvel_, "qvel"},
-                                     std::pair{&start_ctrl_, "ctrl"}, std::pair{&start_mocap_pos_, "mocap_pos"},
-                                     std::pair{&start_mocap_quat_, "mocap_quat"}})
+    for (const auto& [rows, name] :
+         {std::pair{&start_qpos_, "qpos"}, std::pair{&start_qvel_, "qvel"}, std::pair{&start_ctrl_, "ctrl"},
+          std::pair{&start_mocap_pos_, "mocap_pos"}, std::pair{&start_mocap_quat_, "mocap_quat"}})
       if (!rows->intact(0))
-        found_wrong(format("start() writes beyond the {} numbers of start.{}, which count from 0", rows->width(), name));
+        found_wrong(
+            format("start() writes beyond the {} numbers of start.{}, which count from 0", rows->width(), name));
     write_row(qpos, env, begin.qpos);
     write_row(qvel, env, begin.qvel);
     write_row(ctrl, env, begin.ctrl);

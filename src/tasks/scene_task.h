@@ -122,6 +122,9 @@ class SceneTask : public Task {
   /// Takes up what was written to the scene's views since the last step, as a reset does of its own: observations are
   /// those of the new states. Derived fields are read as they are; scene().forward() brings them up to date before.
   void read_state();
+  /// From now on a write beyond a field of an observation is found in whatever way it is written: a copy of each step,
+  /// which check_task() pays.
+  void watch_writes();
   /// What the expert does now; only of a task that has one.
   void act_as_expert(int env, std::span<float> action) { expert(env, state(env), action); }
 
@@ -131,12 +134,32 @@ class SceneTask : public Task {
     std::span<double> qpos, qvel, ctrl;
     std::span<double> mocap_pos, mocap_quat;
   };
+  /// A field's numbers of one environment, as a span whose elements are looked up with care: one that is not there is an
+  /// error of the step. What it is converted to, std::span, knows no such care.
+  class ObservationRow {
+   public:
+    ObservationRow(SceneTask& task, std::size_t field, std::span<float> row) : task_(task), field_(field), row_(row) {}
+    float& operator[](std::size_t i) const { return i < row_.size() ? row_[i] : task_.beyond(field_); }
+    operator std::span<float>() const { return row_; }
+    std::span<float> subspan(std::size_t first, std::size_t count = std::dynamic_extent) const {
+      return row_.subspan(first, count);
+    }
+    std::size_t size() const { return row_.size(); }
+    float* data() const { return row_.data(); }
+    auto begin() const { return row_.begin(); }
+    auto end() const { return row_.end(); }
+
+   private:
+    SceneTask& task_;
+    std::size_t field_;
+    std::span<float> row_;
+  };
   /// The rows of one environment.
   class ObservationRows {
    public:
     ObservationRows(SceneTask& task, int env) : task_(task), env_(static_cast<std::size_t>(env)) {}
     /// The field's numbers. A field that the spec does not have is an error of the step.
-    std::span<float> operator[](std::size_t field) const;
+    ObservationRow operator[](std::size_t field) const;
     /// Writes these numbers, as many as the field has; another number of them is an error of the step.
     void put(std::size_t field, std::initializer_list<double> values) const;
 
@@ -174,6 +197,9 @@ class SceneTask : public Task {
   /// Keeps the first text of what a task's function did wrong, from any thread, for throw_if_wrong().
   void found_wrong(std::string text);
   void throw_if_wrong();
+  /// Keeps that observe() writes beyond this field, and gives it a number that nobody reads.
+  float& beyond(std::size_t field);
+  std::span<float> observation_row(std::size_t field, std::size_t env);
   void observe_into_rows(int env, const EnvState& now);
   void gather();
   void gather_env(int env);
@@ -214,7 +240,8 @@ class SceneTask : public Task {
   int keyframe_ = -1;                 // SceneTaskSetup::keyframe
   std::unique_ptr<ThreadTeam> team_;  // where the engine runs no parts
   std::vector<std::vector<float>> observations_;
-  std::vector<GuardedRows<float>> observation_rows_;  // of each field, as observe() writes them
+  std::vector<std::size_t> observation_width_;
+  std::vector<GuardedRows<float>> observation_rows_;  // of each field, where writes are watched; else empty
   GuardedRows<float> term_rows_;                      // as judge() writes them
   std::vector<float> reward_, terms_, actions_;
   std::vector<std::uint8_t> success_, terminated_, truncated_, broken_;

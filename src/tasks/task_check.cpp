@@ -16,6 +16,7 @@
 #include "core/philox.h"
 #include "tasks/actor.h"
 #include "tasks/rollout.h"
+#include "tasks/scene_task.h"
 
 namespace cohort::tasks {
 namespace {
@@ -64,7 +65,9 @@ class Player {
         spec_(task_->spec()),
         actions_(as_size(task_->n_envs() * spec_.action.width())),
         seeds_(as_size(task_->n_envs())),
-        ages_(as_size(task_->n_envs())) {}
+        ages_(as_size(task_->n_envs())) {
+    if (auto* scene = dynamic_cast<SceneTask*>(task_.get())) scene->watch_writes();
+  }
 
   Task& task() { return *task_; }
   const TaskSpec& spec() const { return spec_; }

@@ -34,6 +34,53 @@ class TrainPpo : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
+TEST_F(TrainPpo, ALinearScheduleThatIsStretchedIsSaidAndOneOfItsOwnLengthGoesOnAsItWas) {
+  const auto rates = [this](const std::string& name) {
+    std::vector<double> found;
+    for (const std::string& line : lines_of(text_of(latest(name) / "metrics.jsonl")))
+      found.push_back(parse_json(line)["train/lr"].get<double>());
+    return found;
+  };
+  const auto go_on = [this](const std::string& name) {
+    return run({cohort_path(), "train", "resume=" + latest(name).string(), "max_iterations=4"},
+               {{"OMP_NUM_THREADS", "1"}});
+  };
+  const Words own{"algorithm.schedule=linear", "algorithm.learning_rate=1e-3", "algorithm.decay_iterations=8"},
+      to_the_end{"algorithm.schedule=linear", "algorithm.learning_rate=1e-3", "algorithm.decay_iterations=0"};
+  const auto with = [](Words words, const std::string& more) {
+    words.push_back(more);
+    return words;
+  };
+  ASSERT_EQ(train("kept", with(own, "max_iterations=2")).code, 0);
+  ASSERT_EQ(train("stretched", with(to_the_end, "max_iterations=2")).code, 0);
+  const Outcome kept = go_on("kept"), stretched = go_on("stretched");
+  ASSERT_EQ(kept.code, 0) << kept.err;
+  ASSERT_EQ(stretched.code, 0) << stretched.err;
+  const std::vector<double> expected{1e-3, 0.875e-3, 0.75e-3, 0.625e-3}, found = rates("kept");
+  ASSERT_EQ(found.size(), 4u);
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_NEAR(found[i], expected[i], 1e-12) << i;
+  EXPECT_FALSE(contains(kept.err, "stretches")) << kept.err;
+  EXPECT_TRUE(contains(stretched.err,
+                       "max_iterations=4 stretches algorithm.schedule=linear: the learning rate goes on "
+                       "at 0.0005, and with 2 it would at 5e-05"))
+      << stretched.err;
+}
+
+TEST_F(TrainPpo, TheLibraryOfMatrixProductsIsTheOneThatIsAskedFor) {
+  const auto with = [this](const std::string& library) {
+    return run(command("by_" + library, {"max_iterations=2"}),
+               {{"OMP_NUM_THREADS", "1"}, {"COHORT_MATRIX_PRODUCTS", library}});
+  };
+  const Outcome mkl = with("mkl"), again = with("mkl"), wrong = with("blas");
+  ASSERT_EQ(mkl.code, 0) << mkl.err;
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(wrong.code, 1);
+  EXPECT_TRUE(contains(wrong.err, "COHORT_MATRIX_PRODUCTS=blas: it is mkl or onednn")) << wrong.err;
+  // oneDNN's where the processor has AVX-512; else refused with the reason.
+  const Outcome onednn = with("onednn");
+  EXPECT_TRUE(onednn.code == 0 || contains(onednn.err, "need a processor with AVX-512")) << onednn.err;
+}
+
 TEST_F(TrainPpo, SaysWhereHoveringShortOfTheGoalPays) {
   // reach pays what is missing, below 0; turned round it pays above 0 in every step until success ends the episode.
   const Outcome good = train("good", {"max_iterations=1"}, "reach"),

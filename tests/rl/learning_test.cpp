@@ -54,8 +54,8 @@ struct PresetTraining {
 
 class CartpoleLearning : public ::testing::TestWithParam<const char*> {};
 
-// The first seed has to: with these presets each of 40 did, on the products of both libraries
-// (bench/results/2026-11-28-first-run/), for processors round differently and with it a seed's training is another.
+// The first seed has to. Processors round differently, and with it a seed's training is another: the presets were tried
+// with many seeds on the products of both libraries (bench/results/2026-11-28-first-run/).
 TEST_P(CartpoleLearning, ReachesNineteenTwentiethsOfTheExpertsReturn) {
   const std::string name = GetParam();
   const double expert = mean_return(name, nullptr);

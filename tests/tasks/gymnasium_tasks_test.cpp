@@ -434,7 +434,7 @@ TEST_P(GymnasiumTasks, HaveEpisodesOfTheSameBitsWhateverTheOthersDo) {
 TEST(GymnasiumModels, AreAskedForWithTheCommandThatBringsThem) {
   const OtherAssets other("/nowhere");
   const std::string text = message_of([] { make_task("Ant-v5", {}); });
-  EXPECT_NE(text.find("scripts/setup --tests"), std::string::npos) << text;
+  EXPECT_NE(text.find("`scripts/setup` brings it"), std::string::npos) << text;
   EXPECT_NE(text.find("/nowhere/ant.xml"), std::string::npos) << text;
 }
 

@@ -98,6 +98,10 @@ class Flawed final : public SceneTask {
     if (mistake_ == "width") return out.put(0, {now.qpos[0]});
     if (mistake_ == "field") out.put(2, {0});
     if (mistake_ == "index") out[1][1] = 3;
+    if (mistake_ == "span") {
+      const std::span<float> row = out[1];
+      *(row.data() + 1) = 3;
+    }
     out[0][0] = static_cast<float>(now.qpos[0]);
     if (mistake_ != "unwritten") out[0][1] = 1;
     out[1][0] = static_cast<float>(now.qvel[0]) + (mistake_ == "env" ? static_cast<float>(env) : 0.0f);
@@ -127,6 +131,7 @@ TEST(TaskCheck, NamesEachMistakeAndWhereItIs) {
       {"width", "writes", "observe() puts 1 numbers into 'x' (field 0), which has 2"},
       {"field", "writes", "observe() writes field 2: the spec has 2 observations"},
       {"index", "writes", "observe() writes beyond the 1 numbers of 'v' (field 1)"},
+      {"span", "writes", "observe() writes beyond the 1 numbers of 'v' (field 1)"},
       {"terms", "writes", "judge() writes beyond the 3 terms of the reward (near, calm, small)"},
       {"ctrl", "writes", "control() writes beyond the model's 1 controls"},
       {"start", "writes", "start() writes beyond the 1 numbers of start.qpos"},
@@ -176,6 +181,7 @@ TEST(SceneTask, AWriteBeyondAFieldOrATermIsAnErrorOfTheStepThatNamesIt) {
     });
   };
   EXPECT_NE(said("width").find("the task flawed: observe() puts 1 numbers into 'x'"), std::string::npos);
+  EXPECT_NE(said("index").find("observe() writes beyond the 1 numbers of 'v'"), std::string::npos);
   EXPECT_NE(said("terms").find("the task flawed: judge() writes beyond the 3 terms"), std::string::npos);
   EXPECT_NE(said("sparse", {"reward=sparse"}).find("judge() writes terms with reward=sparse"), std::string::npos);
   EXPECT_EQ(said("sparse"), "");
