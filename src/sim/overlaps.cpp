@@ -38,11 +38,23 @@ std::string describe_overlaps(const ModelInfo& info, std::span<const Contact> co
                    pairs[i].depth);
   }
   if (pairs.size() > kNamed) list += format(" and {} more pairs", pairs.size() - kNamed);
+  // Ready to be typed, where the deepest is of two links that have names.
+  std::string remedy = "LINK:LINK";
+  for (const Pair& pair : pairs) {
+    const auto link = [&](int geom) {
+      return info.links[static_cast<std::size_t>(info.geoms[static_cast<std::size_t>(geom)].link)].name;
+    };
+    if (link(pair.geom1).empty() || link(pair.geom2).empty()) continue;
+    if (info.geoms[static_cast<std::size_t>(pair.geom1)].link == 0) continue;
+    if (info.geoms[static_cast<std::size_t>(pair.geom2)].link == 0) continue;
+    remedy = link(pair.geom1) + ":" + link(pair.geom2);
+    break;
+  }
   return format(
       "where it starts, {} pair{} of links overlap{}: {}; the first steps throw them apart. Start elsewhere, or leave "
-      "pairs out that are not to collide: --exclude LINK:LINK (SceneOptions::exclude), an SRDF file's "
+      "pairs out that are not to collide: --exclude {} (SceneOptions::exclude), an SRDF file's "
       "<disable_collisions> (--srdf), <contact><exclude/></contact> in MJCF",
-      pairs.size(), pairs.size() == 1 ? "" : "s", pairs.size() == 1 ? "s" : "", list);
+      pairs.size(), pairs.size() == 1 ? "" : "s", pairs.size() == 1 ? "s" : "", list, remedy);
 }
 
 }  // namespace cohort::sim
